@@ -1,0 +1,75 @@
+// Checkpoints: a Hugging Face model folder in, a smaller one that other engines load out.
+#pragma once
+
+#include <cstdint>
+#include <filesystem>
+#include <functional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "microscale/numerics.hpp"
+
+namespace microscale {
+
+/// What becomes of one tensor of the input.
+enum class Treatment : std::uint8_t {
+  quantize,  ///< replaced by codes and scales
+  split,     ///< fused 3-D expert weights: one quantized module per expert
+  copy,      ///< written unchanged
+};
+
+struct TensorPlan {
+  std::string name;    ///< in the input
+  std::string dtype;   ///< as stored: "F32", "BF16", ...
+  std::vector<std::int64_t> shape;
+  Treatment treatment = Treatment::copy;
+  std::string reason;  ///< why, in words: "linear weight", "embedding", "K = 30 is no multiple of 32"
+  std::string group;   ///< tensors with the same non-empty group share one NVFP4 global scale
+  std::string file;    ///< of the output
+  std::int64_t bytes_before = 0;
+  std::int64_t bytes_after = 0;
+};
+
+struct QuantizeModelOptions {
+  std::filesystem::path input;   ///< model folder, or one .safetensors file
+  std::filesystem::path output;  ///< folder to be made; must be neither the input nor inside it
+  Format format = Format::nvfp4;
+  Numerics numerics;
+  std::vector<std::string> include;  ///< if not empty, only these; globs, or "re:" and a regular
+  std::vector<std::string> ignore;   ///< expression matched from the start; beyond the default ignores
+  std::filesystem::path importance;  ///< safetensors with E[x^2] per input column, F32 [K], by module name
+  int threads = 0;                            ///< 0: all cores
+  std::int64_t max_memory = std::int64_t{1} << 30;  ///< bytes of resident memory to stay under
+  bool resume = false;               ///< continue an interrupted run of the same input and options
+};
+
+struct ConversionPlan {
+  std::vector<TensorPlan> tensors;           ///< in the order of the input
+  std::vector<std::string> copied_files;     ///< tokenizer and the like
+  std::vector<std::string> dropped_files;    ///< other weight formats, left out
+  std::int64_t bytes_before = 0;             ///< of tensors
+  std::int64_t bytes_after = 0;
+  std::int64_t disk_needed = 0;              ///< everything that will be written
+  std::int64_t disk_free = 0;
+};
+
+/// Called from any one thread at a time; return false to stop (Error{interrupted}; resume later).
+using ProgressCallback =
+    std::function<bool(std::int64_t bytes_done, std::int64_t bytes_total, std::string_view item)>;
+
+/// What quantize_model would do; reads headers only. Throws Error.
+ConversionPlan plan_quantize_model(const QuantizeModelOptions& options);
+
+/// Converts. The output has the same bytes at any thread count and memory limit. No file carries its final
+/// name before it is complete, config.json is the last. Throws Error.
+ConversionPlan quantize_model(const QuantizeModelOptions& options, const ProgressCallback& progress = {});
+
+/// Expands a quantized folder to dense `dtype` weights under the original names. Throws Error.
+void dequantize_model(const std::filesystem::path& input, const std::filesystem::path& output,
+                      DType dtype, int threads = 0, const ProgressCallback& progress = {});
+
+/// Everything a loader relies on, checked; one sentence per problem, empty if there is none.
+std::vector<std::string> verify_model(const std::filesystem::path& path, int threads = 0);
+
+}  // namespace microscale

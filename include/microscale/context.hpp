@@ -1,0 +1,28 @@
+// Where and with how many threads an operation runs.
+#pragma once
+
+#include <cstdint>
+#include <span>
+#include <string_view>
+#include <vector>
+
+namespace microscale {
+
+enum class Backend : std::uint8_t {
+  automatic,  ///< the first of available_backends() that supports the call
+  reference,  ///< slow and obviously right: the oracle
+  avx2,
+  avx512,
+};
+
+struct Context {
+  Backend backend = Backend::automatic;
+  int threads = 0;  ///< 0: one per core this process may run on
+};
+
+/// Backends this machine can run, fastest first; `reference` is always last. MICROSCALE_BACKEND=name in
+/// the environment narrows the list to that one.
+std::vector<Backend> available_backends();
+std::string_view to_string(Backend backend);
+
+}  // namespace microscale

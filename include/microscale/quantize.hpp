@@ -1,0 +1,66 @@
+// quantize and dequantize: dense <-> block-scaled, bit for bit the same on every backend.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <span>
+#include <vector>
+
+#include "microscale/context.hpp"
+#include "microscale/numerics.hpp"
+#include "microscale/tensor.hpp"
+
+namespace microscale {
+
+/// What to do with a line whose length is no multiple of the block.
+enum class Padding : std::uint8_t { refuse, zero };
+
+/// What to do with NaN and infinity in the input.
+enum class NonFinite : std::uint8_t {
+  encode,  ///< as Numerics::nan and ::inf say
+  refuse,  ///< throw Error{bad_input} naming the first position; nothing is promised about the output
+};
+
+struct QuantizeOptions {
+  TensorView input;
+  Format format = Format::mxfp4;
+  Numerics numerics;
+  BlockAxis axis = BlockAxis::cols;
+  Layout layout = Layout::row_major;
+  Padding padding = Padding::refuse;
+  NonFinite non_finite = NonFinite::encode;
+  std::optional<float> global_scale;  ///< NVFP4 decode multiplier; computed from the input if absent
+  std::span<const float> weights;     ///< importance of each position along the block axis, for the
+                                      ///< searches; empty, or input length along the axis, finite, >= 0
+};
+
+/// Quantizes `options.input`. Throws Error on anything the options do not allow.
+BlockTensor quantize(const QuantizeOptions& options, const Context& context = {});
+
+/// As above, into memory of the caller: `codes` and `scales` sized by BlockShape. Returns the global scale.
+float quantize_into(const QuantizeOptions& options, std::span<std::uint8_t> codes,
+                    std::span<std::uint8_t> scales, const Context& context = {});
+
+/// Writes the values of `input` to `output` (input.shape rows x cols), rounded to nearest even.
+void dequantize(const BlockTensorView& input, const MutableTensorView& output,
+                const Context& context = {});
+
+/// Largest magnitude and first NaN or infinity of a matrix, read once.
+struct AbsMax {
+  float amax = 0;                  ///< NaN ignored; infinity if there is one
+  std::int64_t non_finite = -1;    ///< row * cols + col of the first NaN or infinity; -1: none
+};
+AbsMax abs_max(const TensorView& input, const Context& context = {});
+
+/// NVFP4 decode multiplier for a tensor of magnitude `amax`: the first float at or above amax / (6 * 448)
+/// for which dividing a block scale by its reciprocal gives the same float as multiplying by it, for all
+/// E4M3 scales: so files that store divisors and files that store multipliers decode alike. 1 for amax 0.
+float nvfp4_global_scale(float amax);
+
+/// As tools other than this one compute it, from amax; a decode multiplier like the above.
+float nvfp4_global_scale(float amax, Compat compat);
+
+/// The same scales in another layout. `scales` must be input.shape.scale_bytes() of the target layout.
+void repack_scales(const BlockTensorView& input, Layout layout, std::span<std::uint8_t> scales);
+
+}  // namespace microscale

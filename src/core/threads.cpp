@@ -1,0 +1,145 @@
+#include "core/threads.hpp"
+
+#include <sched.h>
+
+#include <algorithm>
+#include <atomic>
+#include <condition_variable>
+#include <exception>
+#include <fstream>
+#include <mutex>
+#include <string>
+#include <thread>
+#include <vector>
+
+namespace microscale {
+namespace {
+
+// Cores' worth of time that cgroup v2 grants, rounded up; 0 if there is no limit.
+int cgroup_cores() {
+  std::ifstream file("/sys/fs/cgroup/cpu.max");
+  std::string quota;
+  double period = 0;
+  if (!(file >> quota >> period) || quota == "max" || period <= 0) return 0;
+  char* end = nullptr;
+  const double microseconds = std::strtod(quota.c_str(), &end);
+  return end == quota.c_str() ? 0 : static_cast<int>((microseconds + period - 1) / period);
+}
+
+// One call of parallel_for: a counter that hands out indices, and the first exception.
+struct Job {
+  const std::function<void(std::int64_t, int)>* fn;
+  std::int64_t count;
+  std::atomic<std::int64_t> next{0};
+  std::atomic<bool> failed{false};
+  std::mutex mutex;
+  std::exception_ptr exception;
+
+  void run(int worker) {
+    for (;;) {
+      const std::int64_t index = next.fetch_add(1);
+      if (index >= count || failed.load()) return;
+      try {
+        (*fn)(index, worker);
+      } catch (...) {
+        std::lock_guard lock(mutex);
+        if (!exception) exception = std::current_exception();
+        failed.store(true);
+      }
+    }
+  }
+};
+
+thread_local bool inside_job = false;
+
+// Helpers sleep between jobs; one job runs at a time, others wait their turn.
+class Pool {
+ public:
+  ~Pool() {
+    {
+      std::lock_guard lock(mutex_);
+      stopping_ = true;
+    }
+    wake_.notify_all();
+    for (auto& helper : helpers_) helper.join();
+  }
+
+  void run(Job& job, int helpers) {
+    std::lock_guard one_job_at_a_time(job_mutex_);
+    {
+      std::lock_guard lock(mutex_);
+      while (static_cast<int>(helpers_.size()) < helpers) {
+        const int id = static_cast<int>(helpers_.size()) + 1;
+        helpers_.emplace_back([this, id] { help(id); });
+      }
+      job_ = &job;
+      wanted_ = running_ = helpers;
+      ++generation_;
+    }
+    wake_.notify_all();
+    inside_job = true;
+    job.run(0);
+    inside_job = false;
+    std::unique_lock lock(mutex_);
+    done_.wait(lock, [this] { return running_ == 0; });
+    job_ = nullptr;
+  }
+
+ private:
+  void help(int id) {
+    inside_job = true;
+    std::uint64_t seen = 0;
+    for (;;) {
+      Job* job = nullptr;
+      {
+        std::unique_lock lock(mutex_);
+        wake_.wait(lock, [&] { return stopping_ || (generation_ != seen && id <= wanted_); });
+        if (stopping_) return;
+        seen = generation_;
+        job = job_;
+      }
+      job->run(id);
+      std::lock_guard lock(mutex_);
+      if (--running_ == 0) done_.notify_one();
+    }
+  }
+
+  std::mutex job_mutex_;
+  std::mutex mutex_;
+  std::condition_variable wake_, done_;
+  std::vector<std::thread> helpers_;
+  Job* job_ = nullptr;
+  int wanted_ = 0, running_ = 0;
+  std::uint64_t generation_ = 0;
+  bool stopping_ = false;
+};
+
+}  // namespace
+
+int available_cores() {
+  cpu_set_t set;
+  CPU_ZERO(&set);
+  int cores = sched_getaffinity(0, sizeof set, &set) == 0 ? CPU_COUNT(&set) : 1;
+  if (const int limit = cgroup_cores(); limit > 0) cores = std::min(cores, limit);
+  return std::max(1, cores);
+}
+
+void parallel_for_worker(std::int64_t count, int threads,
+                         const std::function<void(std::int64_t, int)>& fn) {
+  if (threads <= 0) threads = available_cores();
+  const std::int64_t useful = std::min<std::int64_t>(threads, count);
+  if (useful <= 1 || inside_job) {
+    for (std::int64_t i = 0; i < count; ++i) fn(i, 0);
+    return;
+  }
+  static Pool pool;
+  Job job{.fn = &fn, .count = count, .next = 0, .failed = false, .mutex = {}, .exception = {}};
+  pool.run(job, static_cast<int>(useful) - 1);
+  if (job.exception) std::rethrow_exception(job.exception);
+}
+
+void parallel_for(std::int64_t count, int threads, const std::function<void(std::int64_t)>& fn) {
+  parallel_for_worker(count, threads, [&](std::int64_t index, int) { fn(index); });
+}
+
+}  // namespace microscale

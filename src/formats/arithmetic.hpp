@@ -1,0 +1,118 @@
+// The arithmetic behind every byte-exact function that is more than a comparison: the same FP32 result on
+// a host and in a CUDA kernel. `expf`, `rsqrtf` and a plain division may become approximate instructions
+// on a GPU, and a compiler may fuse or split a multiply-add; nothing here leaves either to chance.
+#pragma once
+
+#include <bit>
+#include <cmath>
+#include <cstdint>
+#include <type_traits>
+
+#include "core/host_device.hpp"
+
+namespace microscale {
+namespace detail {
+
+// a * b + c with one rounding, for constant evaluation: the product is exact in double, the sum is rounded
+// to odd in double, and rounding that to float is then the correct single rounding.
+constexpr float fma_constexpr(float a, float b, float c) {
+  const double product = static_cast<double>(a) * b, addend = c;
+  const double sum = product + addend;
+  const double other = sum - product;
+  const double error = (product - (sum - other)) + (addend - other);
+  auto bits = std::bit_cast<std::uint64_t>(sum);
+  if (error != 0 && !(bits & 1)) bits = (error > 0) == (sum > 0) ? bits | 1 : bits - 1;
+  return static_cast<float>(std::bit_cast<double>(bits));
+}
+
+// floor(sqrt(x)) to 24 bits and a nearest-even decision, for constant evaluation. x positive and finite.
+constexpr float sqrt_constexpr(float x) {
+  if (x == 0) return x;
+  int exponent = 0;
+  double scaled = x;  // in [2^48, 2^50), by a power of four
+  while (scaled < 0x1p48) scaled *= 4, --exponent;
+  while (scaled >= 0x1p50) scaled /= 4, ++exponent;
+  const auto target = static_cast<std::uint64_t>(scaled);  // exact: a float has 24 bits
+  std::uint64_t root = 0;
+  for (std::uint64_t bit = 1u << 25; bit; bit >>= 1)
+    if ((root + bit) * (root + bit) <= target) root += bit;
+  const bool up = target - root * root > root;  // beyond (root + 1/2)^2; equality cannot happen
+  double value = static_cast<double>(root + up);
+  for (; exponent > 0; --exponent) value *= 2;
+  for (; exponent < 0; ++exponent) value /= 2;
+  return static_cast<float>(value);
+}
+
+}  // namespace detail
+
+/// a * b + c with one rounding.
+MICROSCALE_HD constexpr float fused_multiply_add(float a, float b, float c) {
+#if defined(__CUDA_ARCH__)
+  return __fmaf_rn(a, b, c);
+#else
+  if (std::is_constant_evaluated()) return detail::fma_constexpr(a, b, c);
+  return __builtin_fmaf(a, b, c);
+#endif
+}
+
+/// a / b, correctly rounded.
+MICROSCALE_HD constexpr float divide(float a, float b) {
+#if defined(__CUDA_ARCH__)
+  return __fdiv_rn(a, b);
+#else
+  return a / b;
+#endif
+}
+
+/// Square root, correctly rounded; x >= 0.
+MICROSCALE_HD constexpr float square_root(float x) {
+#if defined(__CUDA_ARCH__)
+  return __fsqrt_rn(x);
+#else
+  if (std::is_constant_evaluated()) return detail::sqrt_constexpr(x);
+  return std::sqrt(x);
+#endif
+}
+
+/// 2^x within 1 unit in the last place (2 where the result is subnormal); 0 below -150, infinity from 128.
+/// Seven fused multiply-adds on the fraction in [-1/2, 1/2], then the exponent by integer addition.
+MICROSCALE_HD constexpr float exp2_exact(float x) {
+  if (!(x == x)) return x;
+  if (x >= 128.0f) return std::bit_cast<float>(0x7F800000u);
+  if (x < -150.0f) return 0.0f;
+  const float shifted = x + 12582912.0f;  // 1.5 * 2^23: rounds to an integer
+  const float whole = shifted - 12582912.0f;
+  const float f = x - whole;
+  float p = 1.52527338e-5f;  // ln(2)^k / k! for k = 7 ... 0
+  p = fused_multiply_add(p, f, 1.54035304e-4f);
+  p = fused_multiply_add(p, f, 1.33335581e-3f);
+  p = fused_multiply_add(p, f, 9.61812911e-3f);
+  p = fused_multiply_add(p, f, 5.55041087e-2f);
+  p = fused_multiply_add(p, f, 2.40226507e-1f);
+  p = fused_multiply_add(p, f, 6.93147181e-1f);
+  p = fused_multiply_add(p, f, 1.0f);
+  const int exponent = static_cast<int>(whole);
+  if (exponent >= -125)  // p is in [0.7, 1.42]: the product is normal (128 arises only with p < 1)
+    return std::bit_cast<float>(std::bit_cast<std::uint32_t>(p) +
+                                (static_cast<std::uint32_t>(exponent) << 23));
+  return std::bit_cast<float>(std::bit_cast<std::uint32_t>(p) +
+                              (static_cast<std::uint32_t>(exponent + 64) << 23)) * 0x1p-64f;
+}
+
+/// The order in which every block sum is taken: each eight consecutive terms one after another, starting
+/// from zero, then neighbouring partial sums in pairs. `accumulate(sum, i)` returns the sum with term i in.
+template <int Count, class Accumulate>
+MICROSCALE_HD constexpr float block_sum(Accumulate&& accumulate) {
+  static_assert(Count == 8 || Count == 16 || Count == 32, "a block has 16 or 32 elements");
+  float partial[Count / 8] = {};
+  for (int group = 0; group < Count / 8; ++group) {
+    float sum = 0.0f;
+    for (int i = 0; i < 8; ++i) sum = accumulate(sum, group * 8 + i);
+    partial[group] = sum;
+  }
+  for (int width = Count / 8; width > 1; width /= 2)
+    for (int i = 0; i < width / 2; ++i) partial[i] = partial[2 * i] + partial[2 * i + 1];
+  return partial[0];
+}
+
+}  // namespace microscale

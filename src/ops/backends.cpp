@@ -1,0 +1,79 @@
+#include "ops/backends.hpp"
+
+#include <array>
+#include <cstdlib>
+#include <string>
+#include <string_view>
+
+namespace microscale {
+namespace {
+
+// Fastest first. The reference supports everything and ends the list.
+constexpr std::array tables{&avx512_kernels, &avx2_kernels, &reference_kernels};
+
+std::string available_names() {
+  std::string names;
+  for (Backend backend : available_backends()) {
+    if (!names.empty()) names += ", ";
+    names += to_string(backend);
+  }
+  return names;
+}
+
+template <class Supports>
+const KernelTable& choose(const Context& context, const char* operation, Supports&& supports) {
+  bool present = false;
+  for (Backend backend : available_backends()) {
+    if (context.backend != Backend::automatic && context.backend != backend) continue;
+    present = true;
+    for (const KernelTable* table : tables)
+      if (table->backend == backend && supports(*table)) return *table;
+  }
+  if (!present)
+    throw Error(ErrorCode::unsupported, std::string(operation) + ": backend " +
+                                            std::string(to_string(context.backend)) +
+                                            " is not on this machine; available: " + available_names());
+  throw Error(ErrorCode::unsupported, std::string(operation) + ": no backend among " +
+                                          available_names() +
+                                          " supports these options; leave the backend to `automatic`");
+}
+
+}  // namespace
+
+std::string_view to_string(Backend backend) {
+  switch (backend) {
+    case Backend::automatic: return "automatic";
+    case Backend::reference: return "reference";
+    case Backend::avx2: return "avx2";
+    case Backend::avx512: return "avx512";
+  }
+  return "unknown";
+}
+
+std::vector<Backend> available_backends() {
+  const char* wanted = std::getenv("MICROSCALE_BACKEND");
+  std::vector<Backend> backends;
+  for (const KernelTable* table : tables)
+    if (table->available() && (!wanted || !*wanted || to_string(table->backend) == wanted))
+      backends.push_back(table->backend);
+  if (backends.empty())
+    throw Error(ErrorCode::unsupported, "MICROSCALE_BACKEND=" + std::string(wanted ? wanted : "") +
+                                            " names no backend of this machine; unset it, or use "
+                                            "reference, avx2 or avx512 where the processor has it");
+  return backends;
+}
+
+const KernelTable& choose_backend(const QuantizeLines& call, const Context& context) {
+  return choose(context, "quantize", [&](const KernelTable& t) { return t.supports_quantize(call); });
+}
+
+const KernelTable& choose_backend(const DequantizeLines& call, const Context& context) {
+  return choose(context, "dequantize",
+                [&](const KernelTable& t) { return t.supports_dequantize(call); });
+}
+
+const KernelTable& choose_backend(const Context& context) {
+  return choose(context, "abs_max", [](const KernelTable&) { return true; });
+}
+
+}  // namespace microscale

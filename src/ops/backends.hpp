@@ -1,0 +1,16 @@
+// Which kernel table runs a call.
+#pragma once
+
+#include "core/result.hpp"
+#include "ops/kernel_table.hpp"
+
+namespace microscale {
+
+/// The table of `context.backend`, or for `automatic` the fastest available one that supports the call.
+/// Throws Error{unsupported} when the backend asked for is absent or does not support it.
+const KernelTable& choose_backend(const QuantizeLines& call, const Context& context);
+const KernelTable& choose_backend(const DequantizeLines& call, const Context& context);
+/// For calls that every backend supports.
+const KernelTable& choose_backend(const Context& context);
+
+}  // namespace microscale

@@ -1,0 +1,137 @@
+// quantize: checks, chooses a backend, cuts the work into items and calls the kernel. No arithmetic here.
+#include "microscale/quantize.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+#include <vector>
+
+#include "core/threads.hpp"
+#include "layouts/repack.hpp"
+#include "microscale/error.hpp"
+#include "ops/backends.hpp"
+#include "ops/check.hpp"
+#include "ops/staging.hpp"
+
+namespace microscale {
+namespace {
+
+BlockShape shape_of(const QuantizeOptions& options) {
+  return {options.input.rows, options.input.cols, options.format, options.axis, options.layout};
+}
+
+void check_options(const QuantizeOptions& o, const BlockShape& shape) {
+  check_view("quantize", o.input.data, o.input.rows, o.input.cols, o.input.row_stride);
+  const FormatInfo& format = info(o.format);
+  if (shape.length() % format.block != 0 && o.padding == Padding::refuse)
+    throw Error(ErrorCode::invalid_argument,
+                fmt::format("quantize: {} elements along the block axis are no multiple of {}'s block of "
+                            "{}; pad the tensor or set padding to Padding::zero",
+                            shape.length(), format.name, format.block));
+  const auto rules = scale_rules(o.format);
+  if (std::find(rules.begin(), rules.end(), o.numerics.scale_rule) == rules.end())
+    throw Error(ErrorCode::invalid_argument,
+                fmt::format("quantize: {} has no scale rule {}; it has {}", format.name,
+                            to_string(o.numerics.scale_rule), scale_rule_names(o.format)));
+  if (!o.weights.empty() && static_cast<std::int64_t>(o.weights.size()) != shape.length())
+    throw Error(ErrorCode::invalid_argument,
+                fmt::format("quantize: {} importance weights for {} elements along the block axis",
+                            o.weights.size(), shape.length()));
+  for (float weight : o.weights)
+    if (!(weight >= 0) || !std::isfinite(weight))
+      throw Error(ErrorCode::invalid_argument,
+                  fmt::format("quantize: importance weight {}; weights must be finite and not negative",
+                              weight));
+  if (o.global_scale && !format.e8m0_scale) check_global_scale("quantize", *o.global_scale);
+}
+
+// The global scale of the call, after one read of the input where that is needed.
+float resolve_global_scale(const QuantizeOptions& o, const Context& context) {
+  const bool needs_amax = o.format == Format::nvfp4 && !o.global_scale;
+  AbsMax range;
+  if (needs_amax || o.non_finite == NonFinite::refuse) range = abs_max(o.input, context);
+  if (o.non_finite == NonFinite::refuse && range.non_finite >= 0)
+    throw Error(ErrorCode::bad_input,
+                fmt::format("quantize: the input holds NaN or infinity, first at row {}, column {}; "
+                            "repair it or choose NonFinite::encode",
+                            range.non_finite / o.input.cols, range.non_finite % o.input.cols));
+  if (o.format != Format::nvfp4) return 1.0f;
+  return o.global_scale ? *o.global_scale : nvfp4_global_scale(range.amax, o.numerics.compat);
+}
+
+}  // namespace
+
+float quantize_into(const QuantizeOptions& o, std::span<std::uint8_t> codes,
+                    std::span<std::uint8_t> scales, const Context& context) {
+  const BlockShape shape = shape_of(o);
+  check_options(o, shape);
+  check_bytes("quantize", "codes", static_cast<std::int64_t>(codes.size()), shape.code_bytes());
+  check_bytes("quantize", "scales", static_cast<std::int64_t>(scales.size()), shape.scale_bytes());
+
+  const FormatInfo& format = info(o.format);
+  const std::int64_t blocks = shape.blocks_per_line(), element = size_of(o.input.dtype);
+  const bool along_rows = o.axis == BlockAxis::cols;
+  const bool staged = !along_rows || shape.length() % format.block != 0;
+  std::vector<float> weights(o.weights.begin(), o.weights.end());
+  if (!weights.empty()) weights.resize(static_cast<std::size_t>(blocks * format.block));
+
+  QuantizeLines call;
+  call.input_type = o.input.dtype;
+  call.input_stride = o.input.row_stride;
+  call.format = o.format;
+  call.numerics = o.numerics;
+  call.global_scale = resolve_global_scale(o, context);
+  call.index_line_stride = along_rows ? static_cast<std::uint64_t>(o.input.cols) : 1;
+  call.index_step = along_rows ? 1 : static_cast<std::uint64_t>(o.input.cols);
+  call.code_stride = shape.code_bytes_per_line();
+  call.scale_stride = blocks;
+  call.weights = weights.empty() ? nullptr : weights.data();
+  const KernelTable& table = choose_backend(call, context);
+
+  // Kernels write row-major scales; another layout is made of them at the end.
+  std::vector<std::uint8_t> rows;
+  if (o.layout != Layout::row_major) rows.resize(static_cast<std::size_t>(shape.lines() * blocks));
+  std::uint8_t* row_major = o.layout == Layout::row_major ? scales.data() : rows.data();
+
+  const WorkGrid grid(shape.lines(), blocks, format.block);
+  parallel_for(grid.count(), context.threads, [&](std::int64_t index) {
+    const WorkItem item = grid.item(index);
+    const std::int64_t first = item.block * format.block;
+    QuantizeLines part = call;
+    std::vector<std::uint8_t> staging;
+    if (staged) {
+      staging.resize(static_cast<std::size_t>(item.lines * item.blocks * format.block * element));
+      gather_lines(o.input, o.axis, item, format.block, staging.data());
+      part.input = staging.data();
+      part.input_stride = item.blocks * format.block;
+    } else {
+      part.input = static_cast<const std::uint8_t*>(o.input.data) +
+                   (item.line * o.input.row_stride + first) * element;
+    }
+    part.lines = item.lines;
+    part.blocks = item.blocks;
+    if (part.weights) part.weights += first;
+    part.first_index = static_cast<std::uint64_t>(item.line) * call.index_line_stride +
+                       static_cast<std::uint64_t>(first) * call.index_step;
+    part.codes = codes.data() + item.line * call.code_stride + code_bytes(format, first);
+    part.scales = row_major + item.line * call.scale_stride + item.block;
+    table.quantize(part);
+  });
+  if (o.layout != Layout::row_major) {
+    BlockShape row_shape = shape;
+    row_shape.layout = Layout::row_major;
+    repack_scale_bytes(row_shape, rows, o.layout, scales);
+  }
+  return call.global_scale;
+}
+
+BlockTensor quantize(const QuantizeOptions& options, const Context& context) {
+  check_view("quantize", options.input.data, options.input.rows, options.input.cols,
+             options.input.row_stride);
+  BlockTensor output(shape_of(options));
+  output.global_scale = quantize_into(options, output.codes(), output.scales(), context);
+  return output;
+}
+
+}  // namespace microscale

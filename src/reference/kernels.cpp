@@ -1,0 +1,95 @@
+// The reference backend: one slow, obviously right version of each kernel. Every other backend is tested
+// against it.
+#include <algorithm>
+#include <array>
+#include <bit>
+#include <cstring>
+
+#include "formats/block_quantizer.hpp"
+#include "ops/kernel_table.hpp"
+#include "reference/dense.hpp"
+
+namespace microscale {
+namespace {
+
+// Codes one per byte into a line: 4-bit codes two to a byte, the even element in the low nibble.
+void store_codes(const std::uint8_t* codes, int count, int code_bits, std::uint8_t* output) {
+  if (code_bits == 8) {
+    std::memcpy(output, codes, static_cast<std::size_t>(count));
+    return;
+  }
+  for (int i = 0; i < count; i += 2)
+    output[i / 2] = static_cast<std::uint8_t>(codes[i] | (codes[i + 1] << 4));
+}
+
+template <class Codec, int Count, bool E8M0Scale>
+void quantize_lines(const QuantizeLines& call) {
+  const int code_bits = info(call.format).code_bits;
+  const BlockContext context{call.numerics, call.global_scale, nvfp4_scale_factor(call.global_scale)};
+  std::array<float, Count> values;
+  std::array<std::uint8_t, Count> codes;
+  for (std::int64_t line = 0; line < call.lines; ++line) {
+    for (std::int64_t block = 0; block < call.blocks; ++block) {
+      const std::int64_t first = block * Count;
+      for (int i = 0; i < Count; ++i)
+        values[static_cast<std::size_t>(i)] =
+            load_dense(call.input, call.input_type, line * call.input_stride + first + i);
+      const auto index = [&](int i) {
+        return call.first_index + static_cast<std::uint64_t>(line) * call.index_line_stride +
+               static_cast<std::uint64_t>(first + i) * call.index_step;
+      };
+      const float* weights = call.weights ? call.weights + first : nullptr;
+      call.scales[line * call.scale_stride + block] = quantize_block<Codec, Count, E8M0Scale>(
+          values.data(), weights, context, index, codes.data());
+      store_codes(codes.data(), Count, code_bits,
+                  call.codes + line * call.code_stride + first * code_bits / 8);
+    }
+  }
+}
+
+void quantize(const QuantizeLines& call) {
+  const FormatInfo& format = info(call.format);
+  if (!format.e8m0_scale) return quantize_lines<E2M1, 16, false>(call);
+  with_codec(format.element, [&](auto codec) { quantize_lines<decltype(codec), 32, true>(call); });
+}
+
+void dequantize(const DequantizeLines& call) {
+  const FormatInfo& format = info(call.format);
+  for (std::int64_t line = 0; line < call.lines; ++line) {
+    const std::uint8_t* codes = call.codes + line * call.code_stride;
+    const std::uint8_t* scales = call.scales + line * call.scale_stride;
+    for (std::int64_t i = 0; i < call.blocks * format.block; ++i) {
+      const std::uint8_t scale = scales[i / format.block];
+      const float step = format.e8m0_scale ? decode_e8m0(scale) : nvfp4_step(scale, call.global_scale);
+      const std::uint8_t code =
+          format.code_bits == 8 ? codes[i] : (codes[i / 2] >> (i % 2 * 4)) & 15;
+      const float value =
+          with_codec(format.element, [&](auto codec) { return decltype(codec)::decode(code); });
+      store_dense(value * step, call.output, call.output_type, line * call.output_stride + i);
+    }
+  }
+}
+
+AbsMaxRun abs_max(const void* input, DType type, std::int64_t count) {
+  AbsMaxRun run;
+  for (std::int64_t i = 0; i < count; ++i) {
+    const auto magnitude = std::bit_cast<std::uint32_t>(load_dense(input, type, i)) & 0x7FFFFFFFu;
+    if (magnitude >= 0x7F800000u) run.non_finite = true;
+    if (magnitude <= 0x7F800000u) run.amax = std::max(run.amax, std::bit_cast<float>(magnitude));
+  }
+  return run;
+}
+
+}  // namespace
+
+const KernelTable reference_kernels{
+    .backend = Backend::reference,
+    .available = [] { return true; },
+    .supports_quantize = [](const QuantizeLines&) { return true; },
+    .quantize = quantize,
+    .supports_dequantize = [](const DequantizeLines&) { return true; },
+    .dequantize = dequantize,
+    .abs_max = abs_max,
+};
+
+}  // namespace microscale

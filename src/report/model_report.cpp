@@ -1,0 +1,135 @@
+#include "report/model_report.hpp"
+
+#include <algorithm>
+#include <cmath>
+#include <nlohmann/json.hpp>
+
+#include "report/tensor_kind.hpp"
+
+namespace microscale {
+namespace {
+
+using Json = nlohmann::ordered_json;
+
+CodeHistogram total(const ModelReport& report, CodeHistogram TensorReport::* histogram) {
+  CodeHistogram sum{};
+  for (const TensorReport& tensor : report.tensors) {
+    for (std::size_t code = 0; code < sum.size(); ++code) sum[code] += (tensor.*histogram)[code];
+  }
+  return sum;
+}
+
+/// [code, count] of the codes that occur.
+Json to_json(const CodeHistogram& histogram) {
+  Json json = Json::array();
+  for (std::size_t code = 0; code < histogram.size(); ++code) {
+    if (histogram[code] > 0) json.push_back({code, histogram[code]});
+  }
+  return json;
+}
+
+void put_figures(Json& json, const ErrorSums& error) {
+  json["elements"] = error.elements;
+  json["relative_mse"] = error.relative_mse();
+  json["sqnr_db"] = error.sqnr_db();  // nlohmann writes what is not finite as null
+  json["cosine"] = error.cosine();
+  json["max_error"] = error.max_error;
+  json["rms_error"] = error.root_mean_square_error();
+  json["clipped_share"] = error.clipped_share();
+  json["flushed_share"] = error.flushed_share();
+}
+
+Json to_json(const WorstBlock& block) {
+  Json json;
+  json["row"] = block.row;
+  json["block"] = block.block;
+  json["scale_code"] = block.scale_code;
+  json["squared_error"] = block.squared_error;
+  json["original"] = block.original;
+  json["restored"] = block.restored;
+  return json;
+}
+
+Json to_json(const TensorReport& tensor, JsonDetail detail) {
+  Json json;
+  json["name"] = tensor.name;
+  json["shape"] = tensor.shape;
+  json["treatment"] = tensor.treatment;
+  json["reason"] = tensor.reason;
+  json["bytes_before"] = tensor.bytes_before;
+  json["bytes_after"] = tensor.bytes_after;
+  const TensorKind kind = tensor_kind(tensor.name);
+  json["layer"] = kind.layer < 0 ? Json(nullptr) : Json(kind.layer);
+  json["kind"] = kind.kind;
+  if (tensor.measured()) put_figures(json, tensor.error);
+  if (tensor.blocks > 0) json["blocks"] = tensor.blocks;
+  if (tensor.global_scale) json["global_scale"] = *tensor.global_scale;
+  if (detail == JsonDetail::figures || tensor.blocks == 0) return json;
+  json["scale_codes"] = to_json(tensor.scale_codes);
+  json["element_codes"] = to_json(tensor.element_codes);
+  json["worst_blocks"] = Json::array();
+  for (const WorstBlock& block : tensor.worst_blocks) json["worst_blocks"].push_back(to_json(block));
+  return json;
+}
+
+/// NaN, which has no place in an order, counts as worst.
+double badness(double value) { return std::isnan(value) ? HUGE_VAL : value; }
+
+}  // namespace
+
+ErrorSums total_error(const ModelReport& report) {
+  ErrorSums sums;
+  for (const TensorReport& tensor : report.tensors) sums.merge(tensor.error);
+  return sums;
+}
+
+CodeHistogram total_scale_codes(const ModelReport& report) {
+  return total(report, &TensorReport::scale_codes);
+}
+
+CodeHistogram total_element_codes(const ModelReport& report) {
+  return total(report, &TensorReport::element_codes);
+}
+
+std::vector<const TensorReport*> worst_tensors(const ModelReport& report, std::size_t count) {
+  std::vector<const TensorReport*> worst;
+  for (const TensorReport& tensor : report.tensors) {
+    if (tensor.measured()) worst.push_back(&tensor);
+  }
+  std::stable_sort(worst.begin(), worst.end(), [](const TensorReport* a, const TensorReport* b) {
+    return badness(a->error.relative_mse()) > badness(b->error.relative_mse());
+  });
+  worst.resize(std::min(count, worst.size()));
+  return worst;
+}
+
+std::vector<WorstBlockOf> worst_blocks(const ModelReport& report, std::size_t count) {
+  std::vector<WorstBlockOf> worst;
+  for (const TensorReport& tensor : report.tensors) {
+    for (const WorstBlock& block : tensor.worst_blocks) worst.push_back({&tensor, &block});
+  }
+  std::stable_sort(worst.begin(), worst.end(), [](const WorstBlockOf& a, const WorstBlockOf& b) {
+    return badness(a.block->squared_error) > badness(b.block->squared_error);
+  });
+  worst.resize(std::min(count, worst.size()), {nullptr, nullptr});
+  return worst;
+}
+
+std::string to_json(const ModelReport& report, JsonDetail detail, int indent) {
+  Json json;
+  json["title"] = report.title;
+  json["format"] = report.format;
+  json["options"] = report.options;
+  json["tool"] = report.tool;
+  json["bytes_before"] = report.bytes_before;
+  json["bytes_after"] = report.bytes_after;
+  Json& total = json["total"];
+  put_figures(total, total_error(report));
+  total["scale_codes"] = to_json(total_scale_codes(report));
+  total["element_codes"] = to_json(total_element_codes(report));
+  Json& tensors = json["tensors"] = Json::array();
+  for (const TensorReport& tensor : report.tensors) tensors.push_back(to_json(tensor, detail));
+  return json.dump(indent, ' ', true, Json::error_handler_t::replace);
+}
+
+}  // namespace microscale

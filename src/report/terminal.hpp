@@ -1,0 +1,38 @@
+// What the terminal can show, and how wide text is on it.
+#pragma once
+
+#include <cstddef>
+#include <string>
+#include <string_view>
+
+namespace microscale {
+
+/// How to draw text for one output.
+struct TextStyle {
+  int width = 0;        ///< columns; 0: unlimited
+  bool utf8 = false;    ///< box-drawing characters and non-ASCII names
+  bool colour = false;  ///< escape sequences for bold and dim
+};
+
+/// Columns of the terminal behind `fd`; COLUMNS, then 80, where it does not say; 0 for no terminal.
+int terminal_width(int fd);
+
+/// NO_COLOR, CI or TERM=dumb: the user wants plain text that does not move.
+bool plain_text_wanted();
+
+/// For `fd`: a terminal gives its width, UTF-8 by the locale variables (LC_ALL, LC_CTYPE, LANG) and
+/// colour; plain_text_wanted() turns the last two off. A file or pipe is unlimited and plain.
+TextStyle text_style(int fd);
+
+/// Columns `text` takes: combining marks 0, East Asian wide 2, everything else, broken bytes too, 1.
+int display_width(std::string_view text);
+
+/// `text` safe to print: control characters and broken UTF-8 become '?', and so does every other
+/// non-ASCII character unless `utf8`.
+std::string printable(std::string_view text, bool utf8);
+
+/// `text` in at most `width` columns: its middle replaced by "..." if it is longer, keeping more of the
+/// end (tensor names differ there). Widths under 5 keep the beginning.
+std::string shorten_middle(std::string_view text, int width);
+
+}  // namespace microscale
