@@ -14,5 +14,8 @@ function(microscale_test_folder name)
     MICROSCALE_TEST_DATA="${CMAKE_SOURCE_DIR}/tests" MICROSCALE_BINARY="${CMAKE_BINARY_DIR}/microscale")
   target_link_libraries(test_${name} PRIVATE microscale microscale_options fmt::fmt
                         nlohmann_json::nlohmann_json GTest::gtest_main)
-  gtest_discover_tests(test_${name} DISCOVERY_MODE PRE_TEST PROPERTIES TIMEOUT 600)
+  if(name STREQUAL "tools" AND TARGET microscale_cli)
+    add_dependencies(test_tools microscale_cli)  # its tests run the program
+  endif()
+  gtest_discover_tests(test_${name} DISCOVERY_MODE PRE_TEST PROPERTIES TIMEOUT 600 LABELS ${name})
 endfunction()

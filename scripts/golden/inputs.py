@@ -1,7 +1,8 @@
-"""Input blocks of the golden vectors: 32 BF16 or FP32 values each, chosen where tools are known to differ.
+"""Input blocks of the golden vectors: 32 values each, chosen where tools are known to differ.
 
 Every listed largest magnitude appears with two fillings: midpoints of E2M1 and E4M3 with their neighbours, and random
-fractions with zeros of both signs. NVFP4 reads a case as two blocks of 16.
+fractions with zeros of both signs. A few FP16 blocks are there for tools that compute in the input's type. NVFP4 reads
+a case as two blocks of 16.
 """
 
 import numpy as np
@@ -26,6 +27,10 @@ def to_bf16(values):
     return from_bits(np.where(nan, bits | 0x400000, rounded).astype(np.uint32) & np.uint32(0xFFFF0000))
 
 
+def to_f16(values):
+    return np.asarray(values, dtype=np.float16).astype(F32)
+
+
 def step(value, ulps, dtype):
     """The neighbour of a positive value, `ulps` steps of its type away."""
     unit = 0x10000 if dtype == "bf16" else 1
@@ -39,12 +44,17 @@ def largest_magnitudes(dtype):
     values = [to_bf16(v) if dtype == "bf16" else F32(v) for v in plain]
     for base in (1.75, 6.0, 7.0, 448.0, 2.0**100, 6 * 2.0**-100):
         values += [step(F32(base), 1, dtype), step(F32(base), -1, dtype)]
-    if dtype == "f32":  # within the last bit of log2 from a power of two
-        for k in (-120, 30, 100, 126):
-            values += [step(F32(2.0**k), n, dtype) for n in (-40, -20, 10, 20, 24)]
-            values += [step(F32(6 * 2.0**k) if k < 120 else F32(448 * 2.0**(k - 10)), n, dtype) for n in (9, 30)]
     values.append(step(F32(np.inf), -1, dtype))
     return [v for v in values if v != 0]
+
+
+def near_powers():
+    """FP32 magnitudes whose FP32 log2, or that of a quotient by 6 or 448, may round to an integer."""
+    values = []
+    for k in (-120, 30, 100):
+        values += [step(F32(2.0**k), n, "f32") for n in (-40, -20, 10, 20, 24)]
+        values += [step(F32(limit * 2.0**k), n, "f32") for limit in (6, 448) for n in (9, 30)]
+    return values
 
 
 def tie_filling(amax, dtype, rng):
@@ -107,9 +117,11 @@ def cases():
                 label = f"{int(f32_bits(amax)):08x}"
                 out.append((f"ties_{label}", dtype, cast(tie_filling(amax, dtype, rng))))
                 out.append((f"fill_{label}", dtype, cast(random_filling(amax, dtype, rng))))
+            for amax in near_powers() if dtype == "f32" else []:
+                out.append((f"near_{int(f32_bits(amax)):08x}", dtype, cast(tie_filling(amax, dtype, rng))))
             for name, values in special_blocks(rng):
                 out.append((name, dtype, cast(values)))
-            for i in range(16):
+            for i in range(8):
                 gaussian = rng.normal(size=32) * 2.0**rng.integers(-12, 4)
                 log_uniform = rng.choice([-1, 1], 32) * 2.0**rng.uniform(-20, 20, 32)
                 raw = rng.integers(0, 2**32, 32, dtype=np.uint32)
@@ -117,6 +129,8 @@ def cases():
                 out.append((f"random_gauss{i}", dtype, cast(gaussian)))
                 out.append((f"random_log{i}", dtype, cast(log_uniform)))
                 out.append((f"random_bits{i}", dtype, cast(from_bits(raw))))
+    for i in range(10):  # FP16 checkpoints: compressed-tensors computes in the type of the weight
+        out.append((f"random_half{i}", "f16", to_f16(rng.normal(size=32) * 2.0**rng.integers(-7, 3))))
     return out
 
 

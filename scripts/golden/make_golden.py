@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Writes tests/golden: what other tools make of the blocks of inputs.py. See README.md here for setup and format.
+"""Writes tests/golden: what other tools make of the blocks of inputs.py. README.md here has setup and file format.
 
 Usage: make_golden.py [OUTPUT_DIRECTORY [FILE_STEM ...]]
 """
@@ -16,6 +16,7 @@ import tools
 
 HERE = pathlib.Path(__file__).resolve().parent
 DEFAULT_OUTPUT = HERE.parent.parent / "tests" / "golden"
+ALL, WIDE, BF16, F32 = ("bf16", "f32", "f16"), ("bf16", "f32"), ("bf16",), ("f32",)
 
 
 def hex_bytes(array):
@@ -30,18 +31,22 @@ def hex_float(value):
     return f"{int(inputs.f32_bits(value)):08x}"
 
 
-def header(**fields):
+def hex_elements(values, dtype):
+    bits = inputs.f32_bits(values)
+    if dtype == "f16":
+        return "".join(f"{int(b):04x}" for b in values.astype(np.float16).view(np.uint16))
+    return "".join(f"{b >> 16:04x}" if dtype == "bf16" else f"{b:08x}" for b in bits)
+
+
+def header(fields):
     return ["# microscale golden vectors; made by scripts/golden/make_golden.py, do not edit"] + [
         f"{key} {value}" for key, value in fields.items()]
 
 
 def input_lines(cases, magnitudes):
-    """case <number> <name> <dtype> <other tensor magnitude> <32 elements>"""
-    lines = header(seed=inputs.SEED)
+    lines = header({"seed": inputs.SEED})
     for number, ((name, dtype, values), magnitude) in enumerate(zip(cases, magnitudes)):
-        bits = inputs.f32_bits(values)
-        digits = "".join(f"{b >> 16:04x}" if dtype == "bf16" else f"{b:08x}" for b in bits)
-        lines.append(f"case {number} {name} {dtype} {hex_float(magnitude)} {digits}")
+        lines.append(f"case {number} {name} {dtype} {hex_float(magnitude)} {hex_elements(values, dtype)}")
     return lines
 
 
@@ -49,9 +54,9 @@ def select(cases, dtype, with_random):
     return [i for i, c in enumerate(cases) if c[1] == dtype and (with_random or not c[0].startswith("random"))]
 
 
-def mx_lines(cases, function, bits, with_random=True, dtypes=("bf16", "f32"), **fields):
-    """<number> <scale> <32 codes>"""
-    lines = header(**fields)
+def mx_lines(cases, function, dtypes, with_random, fields):
+    lines = header(fields)
+    bits = 4 if fields["format"] == "mxfp4" else 8
     for dtype in dtypes:
         chosen = select(cases, dtype, with_random)
         scales, codes = function(np.stack([cases[i][2] for i in chosen]), dtype)
@@ -59,16 +64,17 @@ def mx_lines(cases, function, bits, with_random=True, dtypes=("bf16", "f32"), **
     return lines
 
 
-def nvfp4_lines(cases, magnitudes, function, with_random=True, single_level=False, **fields):
-    """<number> <tensor magnitude> <global number> <2 scales> <32 codes>, with the case's own magnitude and the other."""
-    lines = header(**fields)
-    for dtype in ("bf16", "f32"):
-        for i in select(cases, dtype, with_random):
-            values = cases[i][2]
+def nvfp4_lines(cases, magnitudes, function, dtypes, both, fields):
+    """With the case's own magnitude, the other of the input file, or `both`."""
+    lines = header(fields)
+    narrow = {"bf16": inputs.to_bf16, "f16": inputs.to_f16, "f32": lambda v: v}
+    for dtype in dtypes:
+        for i in select(cases, dtype, True):
+            name, _, values = cases[i]
             own = np.nan_to_num(np.abs(values), nan=0.0, posinf=np.inf).max()
-            other = inputs.to_bf16(magnitudes[i]) if dtype == "bf16" else magnitudes[i]
-            random = cases[i][0].startswith("random")
-            for amax in [other] if random or single_level else [own, other]:
+            other = np.float32(own * 2) if dtype == "f16" else narrow[dtype](magnitudes[i])
+            use = [own, other] if both and not name.startswith("random") else [own if i % 3 == 0 else other]
+            for amax in use:
                 with np.errstate(all="ignore"):
                     number, scales, codes = function(values, dtype, np.float32(amax))
                 lines.append(f"{i} {hex_float(amax)} {hex_float(number)} {hex_bytes(scales)} {hex_codes(codes, 4)}")
@@ -83,8 +89,7 @@ def fnv1a(data):
 
 
 def codec_lines():
-    """<type> <input type> <FNV-1a of the codes of all 65,536 16-bit inputs in order> <NaN inputs left out>"""
-    lines = header(tool="ml_dtypes", version=tools.version("ml_dtypes"))
+    lines = header({"tool": "ml_dtypes", "version": tools.version("ml_dtypes")})
     bits = np.arange(65536, dtype=np.uint32)
     sources = {"bf16": inputs.from_bits(bits << 16), "f16": bits.astype(np.uint16).view(np.float16).astype(np.float32)}
     types = {"e2m1": ml_dtypes.float4_e2m1fn, "e4m3": ml_dtypes.float8_e4m3fn, "e5m2": ml_dtypes.float8_e5m2,
@@ -93,84 +98,93 @@ def codec_lines():
         limit = float(ml_dtypes.finfo(kind).max)
         for source, values in sources.items():
             with np.errstate(all="ignore"):
-                kept = values[~np.isnan(values)]
-                codes = np.clip(kept, -limit, limit).astype(kind).view(np.uint8)
-            lines.append(f"{name} {source} {fnv1a(codes.tobytes()):016x} {65536 - kept.size}")
+                codes = np.clip(values[~np.isnan(values)], -limit, limit).astype(kind).view(np.uint8)
+            lines.append(f"codec {name} {source} {fnv1a(codes.tobytes()):016x}")
     return lines
 
 
-def files(cases, magnitudes):
-    """Yields (stem, function that makes the lines)."""
-    real = {"source": "tool"}
-    formula = {"source": "transcription"}
-    torchao = {"tool": "torchao", "version": tools.version("torchao", "torch"), **real}
-    for element, fmt in (("e2m1", "mxfp4"), ("e4m3", "mxfp8_e4m3"), ("e5m2", "mxfp8_e5m2"), ("e2m3", "mxfp6_e2m3"),
-                         ("e3m2", "mxfp6_e3m2")):
-        modes = ("FLOOR", "CEIL", "EVEN", "RCEIL") if element in ("e2m1", "e4m3") else ("FLOOR", "RCEIL")
-        for mode in modes if not element.startswith(("e2m3", "e3m2")) else ("FLOOR",):
-            main = mode in ("FLOOR", "RCEIL") and element in ("e2m1", "e4m3")
-            yield f"torchao_{fmt}_{mode.lower()}", lambda e=element, f=fmt, m=mode, r=main: mx_lines(
-                cases, tools.torchao_mx(e, m), 4 if e == "e2m1" else 8, r, **torchao, format=f, rule=m.lower())
-    yield "torchao_nvfp4", lambda: nvfp4_lines(cases, magnitudes, tools.torchao_nvfp4, **torchao, format="nvfp4",
-                                               rule="nearest", convention="decode")
-    yield "torchao_nvfp4_single_level", lambda: nvfp4_lines(
-        cases, magnitudes, tools.torchao_nvfp4_single_level, False, True, **torchao, format="nvfp4", rule="nearest",
-        convention="none")
+# (tool, format, rule, function, input types, with the random blocks)
+MX = [
+    ("torchao", "mxfp4", "floor", tools.torchao_mx("e2m1", "FLOOR"), WIDE, True),
+    ("torchao", "mxfp4", "ceil", tools.torchao_mx("e2m1", "CEIL"), F32, False),
+    ("torchao", "mxfp4", "even", tools.torchao_mx("e2m1", "EVEN"), F32, False),
+    ("torchao", "mxfp4", "rceil", tools.torchao_mx("e2m1", "RCEIL"), WIDE, True),
+    ("torchao", "mxfp8_e4m3", "floor", tools.torchao_mx("e4m3", "FLOOR"), WIDE, True),
+    ("torchao", "mxfp8_e4m3", "ceil", tools.torchao_mx("e4m3", "CEIL"), F32, False),
+    ("torchao", "mxfp8_e4m3", "even", tools.torchao_mx("e4m3", "EVEN"), F32, False),
+    ("torchao", "mxfp8_e4m3", "rceil", tools.torchao_mx("e4m3", "RCEIL"), WIDE, True),
+    ("torchao", "mxfp8_e5m2", "floor", tools.torchao_mx("e5m2", "FLOOR"), F32, False),
+    ("torchao", "mxfp8_e5m2", "rceil", tools.torchao_mx("e5m2", "RCEIL"), F32, False),
+    ("torchao", "mxfp6_e2m3", "floor", tools.torchao_mx("e2m3", "FLOOR"), F32, False),
+    ("torchao", "mxfp6_e3m2", "floor", tools.torchao_mx("e3m2", "FLOOR"), F32, False),
+    ("compressed-tensors", "mxfp4", "even_1bit", tools.compressed_tensors_mx("MXFP4A16"), ALL, True),
+    ("compressed-tensors", "mxfp8_e4m3", "even_1bit", tools.compressed_tensors_mx("MXFP8A16"), ALL, True),
+    ("modelopt", "mxfp4", "rceil", tools.modelopt_mxfp4, ALL, True),
+    ("modelopt", "mxfp8_e4m3", "rceil", tools.modelopt_mxfp8, ALL, True),
+    ("gguf", "mxfp4", "floor", tools.gguf_mxfp4, WIDE, True),
+    ("llama.cpp", "mxfp4", "floor", formulas.per_block(formulas.llama_cpp_mxfp4), WIDE, False),
+    ("transformer-engine", "mxfp8_e4m3", "rceil", formulas.te_mxfp8("e4m3"), F32, False),
+    ("transformer-engine", "mxfp8_e5m2", "rceil", formulas.te_mxfp8("e5m2"), F32, False),
+    ("flashinfer", "mxfp4", "rceil", formulas.per_block(formulas.flashinfer_mxfp4), BF16, False),
+    ("flashinfer", "mxfp8_e4m3", "rceil", formulas.per_block(formulas.flashinfer_mxfp8), BF16, False),
+    ("vllm", "mxfp4", "even", formulas.per_block(formulas.vllm_mxfp4), BF16, False),
+    ("vllm", "mxfp8_e4m3", "amax_floor", formulas.vllm_mxfp8, BF16, False),
+    ("microxcaling", "mxfp4", "floor", formulas.microxcaling("e2m1"), F32, False),
+    ("microxcaling", "mxfp8_e4m3", "floor", formulas.microxcaling("e4m3"), F32, False),
+    ("microxcaling", "mxfp8_e5m2", "floor", formulas.microxcaling("e5m2"), F32, False),
+    ("microxcaling", "mxfp6_e2m3", "floor", formulas.microxcaling("e2m3"), F32, False),
+    ("microxcaling", "mxfp6_e3m2", "floor", formulas.microxcaling("e3m2"), F32, False),
+    ("microxcaling", "mxint8", "floor", formulas.microxcaling("int8"), F32, False),
+]
 
-    ct = {"tool": "compressed-tensors", "version": tools.version("compressed-tensors", "torch"), **real}
-    yield "compressed_tensors_mxfp4", lambda: mx_lines(
-        cases, tools.compressed_tensors_mx("MXFP4A16"), 4, **ct, format="mxfp4", rule="even_1bit")
-    yield "compressed_tensors_mxfp8_e4m3", lambda: mx_lines(
-        cases, tools.compressed_tensors_mx("MXFP8A16"), 8, **ct, format="mxfp8_e4m3", rule="even_1bit")
-    yield "compressed_tensors_nvfp4", lambda: nvfp4_lines(
-        cases, magnitudes, tools.compressed_tensors_nvfp4, **ct, format="nvfp4", rule="nearest", convention="encode")
+# (tool, suffix, what the global number is, function, input types, with both magnitudes)
+NVFP4 = [
+    ("torchao", "", "decode", tools.torchao_nvfp4, WIDE, True),
+    ("torchao", "_single_level", "none", tools.torchao_nvfp4_single_level, WIDE, False),
+    ("compressed-tensors", "", "encode", tools.compressed_tensors_nvfp4, ALL, True),
+    ("modelopt", "", "decode", tools.modelopt_nvfp4, ALL, True),
+    ("llama.cpp", "", "none", formulas.llama_cpp_nvfp4, WIDE, False),
+    ("transformer-engine", "", "encode", formulas.te_nvfp4, WIDE, False),
+    ("flashinfer", "", "encode", formulas.flashinfer_nvfp4, WIDE, False),
+    ("vllm", "", "encode", formulas.vllm_nvfp4, WIDE, False),
+]
 
-    mo = {"tool": "modelopt", "version": tools.version("nvidia-modelopt", "torch"), **real}
-    yield "modelopt_mxfp4", lambda: mx_lines(cases, tools.modelopt_mxfp4, 4, **mo, format="mxfp4", rule="rceil")
-    yield "modelopt_mxfp8_e4m3", lambda: mx_lines(cases, tools.modelopt_mxfp8, 8, **mo, format="mxfp8_e4m3",
-                                                  rule="rceil")
-    yield "modelopt_nvfp4", lambda: nvfp4_lines(cases, magnitudes, tools.modelopt_nvfp4, **mo, format="nvfp4",
-                                                rule="nearest", convention="decode")
+# tool: (profile it belongs to, packages whose output it is; none: a transcription)
+TOOLS = {
+    "torchao": ("torchao", ("torchao", "torch")),
+    "compressed-tensors": ("compressed-tensors", ("compressed-tensors", "torch")),
+    "modelopt": ("modelopt", ("nvidia-modelopt", "torch")),
+    "gguf": ("llama.cpp", ("gguf", "numpy")),
+    "llama.cpp": ("llama.cpp", ()),
+    "transformer-engine": ("transformer-engine", ()),
+    "flashinfer": ("flashinfer", ()),
+    "vllm": ("vllm", ()),
+    "microxcaling": ("microxcaling", ()),
+}
 
-    yield "llama_cpp_mxfp4_gguf", lambda: mx_lines(
-        cases, tools.gguf_mxfp4, 4, tool="llama.cpp", version=tools.version("gguf", "numpy"), **real, format="mxfp4",
-        rule="floor")
-    llama = {"tool": "llama.cpp", "version": "ggml-quants.c, read 2026", **formula}
-    yield "llama_cpp_mxfp4", lambda: mx_lines(cases, formulas.per_block(formulas.llama_cpp_mxfp4), 4, False, **llama,
-                                              format="mxfp4", rule="floor")
-    yield "llama_cpp_nvfp4", lambda: nvfp4_lines(cases, magnitudes, formulas.llama_cpp_nvfp4, True, True, **llama,
-                                                 format="nvfp4", rule="nearest", convention="none")
 
-    te = {"tool": "transformer-engine", "version": "read 2026", **formula}
-    yield "transformer_engine_mxfp8_e4m3", lambda: mx_lines(cases, formulas.te_mxfp8("e4m3"), 8, False, **te,
-                                                            format="mxfp8_e4m3", rule="rceil")
-    yield "transformer_engine_mxfp8_e5m2", lambda: mx_lines(cases, formulas.te_mxfp8("e5m2"), 8, False, **te,
-                                                            format="mxfp8_e5m2", rule="rceil")
-    yield "transformer_engine_nvfp4", lambda: nvfp4_lines(cases, magnitudes, formulas.te_nvfp4, **te, format="nvfp4",
-                                                          rule="nearest", convention="encode")
+def fields(tool, fmt, rule, **more):
+    profile, packages = TOOLS[tool]
+    version = tools.version(*packages) if packages else "formula read in the public source, 2026"
+    return {"tool": profile, "version": version, "source": "tool" if packages else "transcription", "format": fmt,
+            "rule": rule, **more}
 
-    fi = {"tool": "flashinfer", "version": "read 2026", **formula}
-    yield "flashinfer_mxfp4", lambda: mx_lines(cases, formulas.per_block(formulas.flashinfer_mxfp4), 4, False, **fi,
-                                               format="mxfp4", rule="rceil")
-    yield "flashinfer_mxfp8_e4m3", lambda: mx_lines(cases, formulas.per_block(formulas.flashinfer_mxfp8), 8, False,
-                                                    **fi, format="mxfp8_e4m3", rule="rceil")
-    yield "flashinfer_nvfp4", lambda: nvfp4_lines(cases, magnitudes, formulas.flashinfer_nvfp4, **fi, format="nvfp4",
-                                                  rule="nearest", convention="encode")
 
-    vllm = {"tool": "vllm", "version": "read 2026", **formula}
-    yield "vllm_mxfp4", lambda: mx_lines(cases, formulas.per_block(formulas.vllm_mxfp4), 4, False, **vllm,
-                                         format="mxfp4", rule="even")
-    yield "vllm_mxfp8_e4m3", lambda: mx_lines(cases, formulas.vllm_mxfp8, 8, False, **vllm, format="mxfp8_e4m3",
-                                              rule="amax_floor")
-    yield "vllm_nvfp4", lambda: nvfp4_lines(cases, magnitudes, formulas.vllm_nvfp4, **vllm, format="nvfp4",
-                                            rule="nearest", convention="encode")
+def stem(tool, *rest):
+    return "_".join([tool.replace("-", "_").replace(".", "_"), *rest])
 
-    mx = {"tool": "microxcaling", "version": "read 2026", **formula}
-    for kind, fmt in (("e2m1", "mxfp4"), ("e4m3", "mxfp8_e4m3"), ("e5m2", "mxfp8_e5m2"), ("e2m3", "mxfp6_e2m3"),
-                      ("e3m2", "mxfp6_e3m2"), ("int8", "mxint8")):
-        yield f"microxcaling_{fmt}", lambda k=kind, f=fmt: mx_lines(
-            cases, formulas.microxcaling(k), 4 if k == "e2m1" else 8, False, ("f32",), **mx, format=f, rule="floor")
-    yield "ml_dtypes_codecs", codec_lines
+
+def jobs(cases, magnitudes):
+    """{file stem: function that makes its lines}"""
+    out = {"inputs": lambda: input_lines(cases, magnitudes), "ml_dtypes_codecs": codec_lines}
+    for tool, fmt, rule, function, dtypes, with_random in MX:
+        name = stem(tool, fmt, rule) if tool == "torchao" else stem(tool, fmt)
+        out[name] = lambda f=function, d=dtypes, r=with_random, h=(tool, fmt, rule): mx_lines(
+            cases, f, d, r, fields(*h))
+    for tool, suffix, convention, function, dtypes, both in NVFP4:
+        out[stem(tool, "nvfp4") + suffix] = lambda f=function, d=dtypes, b=both, t=tool, c=convention: nvfp4_lines(
+            cases, magnitudes, f, d, b, fields(t, "nvfp4", "nearest", convention=c))
+    return out
 
 
 def main(arguments):
@@ -178,13 +192,11 @@ def main(arguments):
     only = set(arguments[1:])
     output.mkdir(parents=True, exist_ok=True)
     cases = inputs.cases()
-    magnitudes = inputs.global_magnitudes(len(cases))
-    jobs = [("inputs", lambda: input_lines(cases, magnitudes)), *files(cases, magnitudes)]
     total = 0
-    for stem, make in jobs:
-        if only and stem not in only:
+    for name, make in jobs(cases, inputs.global_magnitudes(len(cases))).items():
+        if only and name not in only:
             continue
-        path = output / f"{stem}.txt"
+        path = output / f"{name}.txt"
         path.write_text("\n".join(make()) + "\n", encoding="ascii")
         total += path.stat().st_size
         print(f"{path.name:42} {path.stat().st_size:8,d} bytes")

@@ -11,7 +11,7 @@ import numpy as np
 import torch
 
 warnings.filterwarnings("ignore")
-TORCH_TYPES = {"bf16": torch.bfloat16, "f32": torch.float32}
+TORCH_TYPES = {"bf16": torch.bfloat16, "f16": torch.float16, "f32": torch.float32}
 
 
 def version(*packages):
@@ -19,7 +19,13 @@ def version(*packages):
 
 
 def tensor(values, dtype):
-    return torch.from_numpy(np.ascontiguousarray(values)).to(TORCH_TYPES[dtype])
+    """By bits: a conversion would rewrite NaN."""
+    bits = np.ascontiguousarray(values, dtype=np.float32).view(np.uint32)
+    if dtype == "f32":
+        return torch.from_numpy(bits.view(np.float32))
+    if dtype == "f16":
+        return torch.from_numpy(bits.view(np.float32).astype(np.float16))
+    return torch.from_numpy((bits >> 16).astype(np.uint16)).view(torch.bfloat16)
 
 
 def as_bytes(t):

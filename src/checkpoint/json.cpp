@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <nlohmann/json.hpp>
 #include <unordered_set>
 #include <utility>
@@ -16,7 +17,8 @@ using Kind = JsonEvent::Kind;
 // Between nlohmann's parser and a sink: the checks that the grammar leaves out.
 class StrictEvents : public nlohmann::json_sax<Json> {
  public:
-  StrictEvents(const JsonSink& sink, int max_depth) : sink_(sink), max_depth_(max_depth) {}
+  StrictEvents(std::string_view text, const JsonSink& sink, int max_depth)
+      : text_(text), sink_(sink), max_depth_(max_depth) {}
 
   const std::string& problem() const { return problem_; }
 
@@ -51,7 +53,7 @@ class StrictEvents : public nlohmann::json_sax<Json> {
     if (value.find('\0') != std::string::npos) return stop("a key holds a NUL character");
     Open& object = open_.back();
     const auto [position, is_new] = object.keys.insert(value);
-    if (!is_new) return stop(fmt::format("the key {} appears twice", quoted(value)));
+    if (!is_new) return stop(fmt::format("the key {} appears twice", in_quotes(value)));
     object.current = &*position;
     return pass({.kind = Kind::key, .text = &value});
   }
@@ -65,6 +67,10 @@ class StrictEvents : public nlohmann::json_sax<Json> {
     if (const auto last_read = what.find("; last read"); last_read != std::string::npos) {
       what.erase(last_read);
     }
+    // Python's json module writes these; `position` is just behind their first letter.
+    const std::string_view rest = text_.substr(std::min(position ? position - 1 : 0, text_.size()));
+    if (rest.starts_with("Infinity") || rest.starts_with("NaN"))
+      what = "Infinity and NaN are not JSON";
     problem_ = fmt::format("it is not valid JSON at byte {} ({})", position, what);
     return false;
   }
@@ -99,10 +105,11 @@ class StrictEvents : public nlohmann::json_sax<Json> {
       if (&level != &open_.back() && level.current) where += "/" + *level.current;
     }
     problem_ = where.empty() ? std::move(problem)
-                             : fmt::format("{} inside {}", problem, quoted(where.substr(1)));
+                             : fmt::format("{} inside {}", problem, in_quotes(where.substr(1)));
     return false;
   }
 
+  const std::string_view text_;
   const JsonSink& sink_;
   const int max_depth_;
   std::vector<Open> open_;
@@ -185,7 +192,7 @@ Status read_json(std::string_view text, const JsonSink& sink, int max_depth) {
   if (text.substr(0, 3) == "\xEF\xBB\xBF") {
     return Failure{ErrorCode::bad_input, "it begins with a byte-order mark; save it without one"};
   }
-  StrictEvents events(sink, max_depth);
+  StrictEvents events(text, sink, max_depth);
   if (!Json::sax_parse(text.begin(), text.end(), &events)) {
     return Failure{ErrorCode::bad_input, events.problem()};
   }
@@ -200,10 +207,13 @@ Result<nlohmann::ordered_json> parse_json(std::string_view text, int max_depth) 
   return std::move(builder.root());
 }
 
-std::string quoted(std::string_view name) {
-  constexpr std::size_t longest = 200;
+std::string in_quotes(std::string_view name) {
+  std::size_t shown = std::min<std::size_t>(name.size(), 200);
+  const bool shortened = shown < name.size();
+  // Back to the start of a UTF-8 character.
+  while (shortened && shown > 0 && (name[shown] & 0xC0) == 0x80) --shown;
   std::string text = "'";
-  for (const char c : name.substr(0, longest)) {
+  for (const char c : name.substr(0, shown)) {
     const auto byte = static_cast<unsigned char>(c);
     if (byte < 0x20 || byte == 0x7F) {
       text += fmt::format("\\x{:02x}", byte);
@@ -212,7 +222,7 @@ std::string quoted(std::string_view name) {
       text += c;
     }
   }
-  if (name.size() > longest) text += "...";
+  if (shortened) text += "...";
   return text + "'";
 }
 

@@ -50,6 +50,6 @@ Status read_json(std::string_view text, const JsonSink& sink, int max_depth = ma
 Result<nlohmann::ordered_json> parse_json(std::string_view text, int max_depth = max_json_depth);
 
 /// A name for a message: in single quotes, shortened, control characters and quotes escaped.
-std::string quoted(std::string_view name);
+std::string in_quotes(std::string_view name);
 
 }  // namespace microscale

@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "checkpoint/file.hpp"
+#include "checkpoint/folder_files.hpp"
 #include "checkpoint/safetensors.hpp"
 #include "core/result.hpp"
 
@@ -28,12 +29,6 @@ struct ModelTensor {
   const TensorEntry* entry = nullptr;
 
   const std::string& name() const { return entry->name; }
-};
-
-/// A file that does not belong into a converted model, and why ("weights in another format").
-struct LeftOutFile {
-  std::filesystem::path path;  // relative to the folder
-  std::string reason;
 };
 
 struct ModelFolder {

@@ -70,7 +70,7 @@ class HeaderEvents {
   };
 
   std::string of_tensor(const std::string& problem) const {
-    return fmt::format("tensor {} {}", quoted(name_), problem);
+    return fmt::format("tensor {} {}", in_quotes(name_), problem);
   }
 
   std::optional<std::string> take_outside(const JsonEvent& event) {
@@ -106,8 +106,8 @@ class HeaderEvents {
     } else if (key == "data_offsets") {
       where_ = Where::offsets;
     } else {
-      return of_tensor(
-          fmt::format("has the unknown key {} beside dtype, shape and data_offsets", quoted(key)));
+      return of_tensor(fmt::format("has the unknown key {} beside dtype, shape and data_offsets",
+                                   in_quotes(key)));
     }
     return std::nullopt;
   }
@@ -115,7 +115,7 @@ class HeaderEvents {
   std::optional<std::string> take_dtype(const JsonEvent& event) {
     if (event.kind != Kind::string) return of_tensor("has a dtype that is not a string");
     type_ = stored_type_from_name(*event.text);
-    if (!type_) return of_tensor(fmt::format("has the unknown dtype {}", quoted(*event.text)));
+    if (!type_) return of_tensor(fmt::format("has the unknown dtype {}", in_quotes(*event.text)));
     where_ = Where::tensor;
     return std::nullopt;
   }
@@ -193,7 +193,7 @@ class HeaderEvents {
       header_.metadata.emplace_back(std::move(metadata_key_), std::move(*event.text));
     } else {
       return fmt::format("__metadata__ holds something that is not a string under {}",
-                         quoted(metadata_key_));
+                         in_quotes(metadata_key_));
     }
     return std::nullopt;
   }
@@ -216,8 +216,8 @@ Status check_coverage(const SafetensorsHeader& header, std::uint64_t file_size) 
     if (tensor.begin != position) {
       const char* relation = tensor.begin < position ? "overlaps" : "leaves a hole after";
       return bad_header(fmt::format(
-          "tensor {} {} {}: it begins at byte {} of the data, not at {}", quoted(tensor.name),
-          relation, previous ? quoted(previous->name) : "the header",
+          "tensor {} {} {}: it begins at byte {} of the data, not at {}", in_quotes(tensor.name),
+          relation, previous ? in_quotes(previous->name) : "the header",
           tensor.begin - header.data_start, position - header.data_start));
     }
     position = tensor.end;

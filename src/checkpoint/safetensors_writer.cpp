@@ -6,6 +6,8 @@
 #include <iterator>
 #include <string_view>
 
+#include "checkpoint/json.hpp"
+
 namespace microscale {
 namespace {
 
@@ -73,9 +75,10 @@ Result<SafetensorsLayout> plan_safetensors(std::vector<PlannedTensor> tensors,
     const auto bytes = stored_bytes(tensor.type, tensor.shape);
     std::uint64_t end = 0;
     if (!bytes || __builtin_add_overflow(position, bytes.value(), &end)) {
-      return Failure{ErrorCode::invalid_argument,
-                     fmt::format("cannot write tensor '{}': {}; give it another shape", tensor.name,
-                                 bytes ? "the file would be too large" : bytes.failure().message)};
+      return Failure{
+          ErrorCode::invalid_argument,
+          fmt::format("cannot write tensor {}: {}; give it another shape", in_quotes(tensor.name),
+                      bytes ? "the file would be too large" : bytes.failure().message)};
     }
     if (json.size() > 1) json += ',';
     append_json_string(json, tensor.name);

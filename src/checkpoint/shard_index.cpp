@@ -54,11 +54,11 @@ class IndexEvents {
     if (key_.empty()) return "weight_map holds a tensor with an empty name";
     if (event.kind != Kind::string) {
       return fmt::format("weight_map gives tensor {} something that is not a file name",
-                         quoted(key_));
+                         in_quotes(key_));
     }
     if (const std::string problem = problem_with_shard_name(*event.text); !problem.empty()) {
-      return fmt::format("weight_map puts tensor {} into the file {}, but {}", quoted(key_),
-                         quoted(*event.text), problem);
+      return fmt::format("weight_map puts tensor {} into the file {}, but {}", in_quotes(key_),
+                         in_quotes(*event.text), problem);
     }
     index_.weight_map.emplace(std::move(key_), std::move(*event.text));
     return std::nullopt;

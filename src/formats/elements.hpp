@@ -69,7 +69,7 @@ struct Int8 {
     if (field < 128) {  // below 2: significand * 2^(field - 150) in steps of 2^-6
       const std::uint32_t significand = (magnitude & 0x7FFFFFu) | (field > 0 ? 0x800000u : 0u);
       const int shift = 144 - (field > 0 ? field : 1);
-      steps = round_shift(significand, shift < 40 ? shift : 40, rounding, random16);
+      steps = round_shift(0, significand, shift < 40 ? shift : 40, rounding, random16);
       if (steps > 127) steps = 127;
     }
     const int signed_steps = (bits >> 31) ? -static_cast<int>(steps) : static_cast<int>(steps);

@@ -19,12 +19,13 @@ enum class Specials : std::uint8_t {
   ieee,      // the top exponent holds infinity and NaNs (E5M2)
 };
 
-/// round(significand / 2^shift) for significand < 2^24 and 1 <= shift <= 40. `random16` is used by
-/// stochastic rounding alone: up if the top 16 discarded bits plus it carry.
-MICROSCALE_HD constexpr std::uint32_t round_shift(std::uint32_t significand, int shift,
-                                                  Rounding rounding, std::uint32_t random16) {
+/// `base` plus significand / 2^shift rounded, for significand < 2^24 and 1 <= shift <= 40; "even" speaks of
+/// the sum. `random16` is used by stochastic rounding alone: up if the top 16 discarded bits plus it carry.
+MICROSCALE_HD constexpr std::uint32_t round_shift(std::uint32_t base, std::uint32_t significand,
+                                                  int shift, Rounding rounding,
+                                                  std::uint32_t random16) {
   const std::uint64_t wide = significand;
-  const auto quotient = static_cast<std::uint32_t>(wide >> shift);
+  const auto quotient = base + static_cast<std::uint32_t>(wide >> shift);
   const std::uint64_t rest = wide & ((std::uint64_t{1} << shift) - 1);
   const std::uint64_t half = std::uint64_t{1} << (shift - 1);
   bool up = false;
@@ -91,10 +92,9 @@ struct Minifloat {
     constexpr int smallest_normal = 1 - Bias;
     const int base = exponent > smallest_normal ? exponent : smallest_normal;
     const int shift = 23 - MantissaBits + (base - exponent);
-    const std::uint32_t steps =
-        round_shift(significand, shift < 40 ? shift : 40, rounding, random16);
     const std::uint32_t code =
-        (static_cast<std::uint32_t>(base - smallest_normal) << MantissaBits) + steps;
+        round_shift(static_cast<std::uint32_t>(base - smallest_normal) << MantissaBits, significand,
+                    shift < 40 ? shift : 40, rounding, random16);
     return static_cast<std::uint8_t>(sign | (code < max_code ? code : max_code));
   }
 };

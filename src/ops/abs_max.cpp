@@ -4,7 +4,6 @@
 #include <mutex>
 
 #include "core/threads.hpp"
-#include "formats/half.hpp"
 #include "microscale/quantize.hpp"
 #include "ops/backends.hpp"
 #include "ops/check.hpp"
@@ -31,7 +30,7 @@ AbsMax abs_max(const TensorView& input, const Context& context) {
   const KernelTable& table = choose_backend(context);
   const std::int64_t runs_per_row = (input.cols + run_elements - 1) / run_elements;
   const std::int64_t rows_per_item =
-      runs_per_row == 0 ? 1 : std::max<std::int64_t>(1, run_elements * 4 / std::max<std::int64_t>(1, input.cols));
+      std::max<std::int64_t>(1, run_elements * 4 / std::max<std::int64_t>(1, input.cols));
   const std::int64_t items = (input.rows + rows_per_item - 1) / rows_per_item;
   AbsMax total;
   std::mutex mutex;

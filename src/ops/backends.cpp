@@ -5,6 +5,8 @@
 #include <string>
 #include <string_view>
 
+#include "formats/compat.hpp"
+
 namespace microscale {
 namespace {
 
@@ -64,7 +66,10 @@ std::vector<Backend> available_backends() {
 }
 
 const KernelTable& choose_backend(const QuantizeLines& call, const Context& context) {
-  return choose(context, "quantize", [&](const KernelTable& t) { return t.supports_quantize(call); });
+  const bool as_tool = follows_tool(call.numerics, call.format);  // only the reference has those
+  return choose(context, "quantize", [&](const KernelTable& t) {
+    return (!as_tool || t.backend == Backend::reference) && t.supports_quantize(call);
+  });
 }
 
 const KernelTable& choose_backend(const DequantizeLines& call, const Context& context) {

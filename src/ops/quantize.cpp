@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "core/threads.hpp"
+#include "formats/compat.hpp"
 #include "layouts/repack.hpp"
 #include "microscale/error.hpp"
 #include "ops/backends.hpp"
@@ -47,7 +48,7 @@ void check_options(const QuantizeOptions& o, const BlockShape& shape) {
 }
 
 // The global scale of the call, after one read of the input where that is needed.
-float resolve_global_scale(const QuantizeOptions& o, const Context& context) {
+ToolGlobal resolve_global_scale(const QuantizeOptions& o, const Context& context) {
   const bool needs_amax = o.format == Format::nvfp4 && !o.global_scale;
   AbsMax range;
   if (needs_amax || o.non_finite == NonFinite::refuse) range = abs_max(o.input, context);
@@ -56,8 +57,10 @@ float resolve_global_scale(const QuantizeOptions& o, const Context& context) {
                 fmt::format("quantize: the input holds NaN or infinity, first at row {}, column {}; "
                             "repair it or choose NonFinite::encode",
                             range.non_finite / o.input.cols, range.non_finite % o.input.cols));
-  if (o.format != Format::nvfp4) return 1.0f;
-  return o.global_scale ? *o.global_scale : nvfp4_global_scale(range.amax, o.numerics.compat);
+  if (o.format != Format::nvfp4) return {};
+  const Compat compat = o.numerics.compat;
+  return o.global_scale ? tool_global_from_decode(compat, *o.global_scale)
+                        : tool_global(compat, range.amax, o.input.dtype);
 }
 
 }  // namespace
@@ -81,7 +84,9 @@ float quantize_into(const QuantizeOptions& o, std::span<std::uint8_t> codes,
   call.input_stride = o.input.row_stride;
   call.format = o.format;
   call.numerics = o.numerics;
-  call.global_scale = resolve_global_scale(o, context);
+  const ToolGlobal global = resolve_global_scale(o, context);
+  call.global_scale = global.decode;
+  call.tool_global = global.own;
   call.index_line_stride = along_rows ? static_cast<std::uint64_t>(o.input.cols) : 1;
   call.index_step = along_rows ? 1 : static_cast<std::uint64_t>(o.input.cols);
   call.code_stride = shape.code_bytes_per_line();

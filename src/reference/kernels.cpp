@@ -6,6 +6,7 @@
 #include <cstring>
 
 #include "formats/block_quantizer.hpp"
+#include "formats/compat.hpp"
 #include "ops/kernel_table.hpp"
 #include "reference/dense.hpp"
 
@@ -47,7 +48,28 @@ void quantize_lines(const QuantizeLines& call) {
   }
 }
 
+// The same loop around another tool's arithmetic.
+void quantize_lines_as_tool(const QuantizeLines& call) {
+  const FormatInfo& format = info(call.format);
+  const ToolBlocks tool{call.numerics, call.format, call.input_type, call.tool_global};
+  std::array<float, 32> values;
+  std::array<std::uint8_t, 32> codes;
+  for (std::int64_t line = 0; line < call.lines; ++line) {
+    for (std::int64_t block = 0; block < call.blocks; ++block) {
+      const std::int64_t first = block * format.block;
+      for (int i = 0; i < format.block; ++i)
+        values[static_cast<std::size_t>(i)] =
+            load_dense(call.input, call.input_type, line * call.input_stride + first + i);
+      call.scales[line * call.scale_stride + block] =
+          quantize_block_as_tool(tool, values.data(), codes.data());
+      store_codes(codes.data(), format.block, format.code_bits,
+                  call.codes + line * call.code_stride + first * format.code_bits / 8);
+    }
+  }
+}
+
 void quantize(const QuantizeLines& call) {
+  if (follows_tool(call.numerics, call.format)) return quantize_lines_as_tool(call);
   const FormatInfo& format = info(call.format);
   if (!format.e8m0_scale) return quantize_lines<E2M1, 16, false>(call);
   with_codec(format.element, [&](auto codec) { quantize_lines<decltype(codec), 32, true>(call); });

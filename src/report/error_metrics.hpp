@@ -6,12 +6,13 @@
 
 namespace microscale {
 
-/// Elements of one run. Sums are taken per run and the runs added in order, so a tensor has one result
-/// however it was cut for threads or memory, as long as every cut is at a multiple of this many elements.
+/// Elements of one run. Sums are taken per run and the runs added in order, so a tensor has one
+/// result however it was cut for threads or memory, as long as every cut is at a multiple of this
+/// many elements.
 inline constexpr std::int64_t error_run_elements = 4096;
 
-/// Sums over one run or, merged in order, over a tensor or a model. All values are taken to be finite:
-/// one NaN or infinity makes the figures derived from it NaN.
+/// Sums over one run or, merged in order, over a tensor or a model. All values are taken to be
+/// finite: one NaN or infinity makes the figures derived from it NaN.
 struct ErrorSums {
   double squared_error = 0;     ///< sum of (original - restored)^2
   double squared_original = 0;  ///< sum of original^2
@@ -25,8 +26,9 @@ struct ErrorSums {
   /// Adds the runs that follow these. The order of merging is part of the result's last bits.
   void merge(const ErrorSums& next);
 
-  /// Appends elements that follow these, one run after the other; the last may be short. `clipped` is
-  /// how many of them the quantizer clipped (the values alone do not tell). Equal lengths required.
+  /// Appends elements that follow these, one run after the other; the last may be short. `clipped`
+  /// is how many of them the quantizer clipped (the values alone do not tell). Equal lengths
+  /// required.
   void add(std::span<const float> original, std::span<const float> restored,
            std::uint64_t clipped = 0);
 

@@ -7,9 +7,10 @@
 
 namespace microscale {
 
-/// A page with pictures (sizes, error per layer and kind, histograms) and tables (worst tensors and blocks,
-/// every tensor), for desktop and phone, light and dark, printable; the figures also as JSON inside it.
-/// ASCII only, the same bytes for the same report. Beyond 4000 tensors the long table lists the worst.
+/// A page with pictures (sizes, error per layer and kind, histograms) and tables (worst tensors and
+/// blocks, every tensor), for desktop and phone, light and dark, printable; the figures also as
+/// JSON inside it. ASCII only, the same bytes for the same report. Beyond 4000 tensors the long
+/// table lists the worst.
 std::string render_html(const ModelReport& report);
 
 }  // namespace microscale

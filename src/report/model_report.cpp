@@ -11,7 +11,7 @@ namespace {
 
 using Json = nlohmann::ordered_json;
 
-CodeHistogram total(const ModelReport& report, CodeHistogram TensorReport::* histogram) {
+CodeHistogram total(const ModelReport& report, CodeHistogram TensorReport::*histogram) {
   CodeHistogram sum{};
   for (const TensorReport& tensor : report.tensors) {
     for (std::size_t code = 0; code < sum.size(); ++code) sum[code] += (tensor.*histogram)[code];
@@ -68,7 +68,8 @@ Json to_json(const TensorReport& tensor, JsonDetail detail) {
   json["scale_codes"] = to_json(tensor.scale_codes);
   json["element_codes"] = to_json(tensor.element_codes);
   json["worst_blocks"] = Json::array();
-  for (const WorstBlock& block : tensor.worst_blocks) json["worst_blocks"].push_back(to_json(block));
+  for (const WorstBlock& block : tensor.worst_blocks)
+    json["worst_blocks"].push_back(to_json(block));
   return json;
 }
 

@@ -1,4 +1,5 @@
-// What one run of `quantize` or `compare` found, as plain data: what the tables, HTML and JSON show.
+// What one run of `quantize` or `compare` found, as plain data: what the tables, HTML and JSON
+// show.
 #pragma once
 
 #include <array>
@@ -7,6 +8,7 @@
 #include <string>
 #include <vector>
 
+#include "microscale/format.hpp"
 #include "report/error_metrics.hpp"
 
 namespace microscale {
@@ -15,43 +17,48 @@ using CodeHistogram = std::array<std::uint64_t, 256>;  ///< how often each code 
 
 /// One block whose restored values are far from the original.
 struct WorstBlock {
-  std::int64_t row = 0;        ///< line of the tensor; for stacked experts counted through all of them
-  std::int64_t block = 0;      ///< index of the block in its line
+  std::int64_t row = 0;    ///< line of the tensor; for stacked experts counted through all of them
+  std::int64_t block = 0;  ///< index of the block in its line
   std::uint8_t scale_code = 0;
-  double squared_error = 0;    ///< sum over the block: what "worst" is ranked by, across tensors
-  std::vector<float> original;
-  std::vector<float> restored;  ///< as many
+  double squared_error = 0;  ///< sum over the block: what "worst" is ranked by, across tensors
+  std::vector<float> original = {};
+  std::vector<float> restored = {};  ///< as many
 };
 
 struct TensorReport {
-  std::string name;
-  std::vector<std::int64_t> shape;
-  std::string treatment;  ///< "nvfp4", "mxfp4", ... or "copied"
-  std::string reason;     ///< why it was left as it is; may be empty for a quantized one
+  std::string name = {};
+  std::vector<std::int64_t> shape = {};
+  std::string treatment = {};  ///< "nvfp4", "mxfp4", ... or "copied"
+  std::string reason = {};     ///< why it was left as it is; may be empty for a quantized one
   std::uint64_t bytes_before = 0;
-  std::uint64_t bytes_after = 0;  ///< codes, scales and global scale together
-  ErrorSums error;                ///< no elements: not measured
-  std::optional<float> global_scale;  ///< NVFP4 decode multiplier
+  std::uint64_t bytes_after = 0;           ///< codes, scales and global scale together
+  ErrorSums error;                         ///< no elements: not measured
+  std::optional<float> global_scale = {};  ///< NVFP4 decode multiplier
   std::int64_t blocks = 0;
   CodeHistogram scale_codes{};
   CodeHistogram element_codes{};
-  std::vector<WorstBlock> worst_blocks;  ///< worst first
+  std::vector<WorstBlock> worst_blocks = {};  ///< worst first
 
   bool measured() const { return error.elements > 0; }
 };
 
 struct ModelReport {
-  std::string title;    ///< name of the model, or "A against B"
-  std::string format;   ///< "nvfp4", ...
-  std::string options;  ///< "scale rule search, rounding nearest_even, ..." in words
-  std::string tool;     ///< "microscale 0.1.0"
+  std::string title = {};          ///< name of the model, or "A against B"
+  std::string format = {};         ///< "nvfp4", ...
+  std::string options = {};        ///< "scale rule search, rounding nearest_even, ..." in words
+  std::string tool = {};           ///< "microscale 0.1.0"
   std::uint64_t bytes_before = 0;  ///< of all tensors (the checkpoint files)
   std::uint64_t bytes_after = 0;
-  /// Value of each code, for the axes of the histograms (NaN: not a number); empty: codes are shown.
-  std::vector<double> element_values;
-  std::vector<double> scale_values;
-  std::vector<TensorReport> tensors;  ///< in the order to be listed
+  /// Value of each code, for the axes of the histograms (NaN: not a number); empty: codes are
+  /// shown.
+  std::vector<double> element_values = {};
+  std::vector<double> scale_values = {};
+  std::vector<TensorReport> tensors = {};  ///< in the order to be listed
 };
+
+/// Fills element_values and scale_values with what the codes of `format` stand for, before any
+/// global scale.
+void set_code_values(ModelReport& report, Format format);
 
 /// Sums over all measured tensors, merged in the order listed.
 ErrorSums total_error(const ModelReport& report);
@@ -66,7 +73,8 @@ struct WorstBlockOf {
   const TensorReport* tensor;
   const WorstBlock* block;
 };
-/// Up to `count` blocks of all tensors by squared error, worst first; equal ones in the order listed.
+/// Up to `count` blocks of all tensors by squared error, worst first; equal ones in the order
+/// listed.
 std::vector<WorstBlockOf> worst_blocks(const ModelReport& report, std::size_t count);
 
 enum class JsonDetail {
@@ -74,8 +82,10 @@ enum class JsonDetail {
   figures,  ///< one flat object a tensor; histograms of the whole model only
 };
 
-/// The report as JSON: the same bytes for the same report, ASCII only, numbers in the shortest form that
-/// reads back equal, null for what is infinite or undefined. `indent` as in nlohmann (-1: one line).
-std::string to_json(const ModelReport& report, JsonDetail detail = JsonDetail::full, int indent = 1);
+/// The report as JSON: the same bytes for the same report, ASCII only, numbers in the shortest form
+/// that reads back equal, null for what is infinite or undefined. `indent` as in nlohmann (-1: one
+/// line).
+std::string to_json(const ModelReport& report, JsonDetail detail = JsonDetail::full,
+                    int indent = 1);
 
 }  // namespace microscale

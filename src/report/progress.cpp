@@ -30,9 +30,12 @@ ProgressMode chosen_mode(const ProgressOptions& options) {
 /// Seconds between two draws.
 double interval_s(ProgressMode mode) {
   switch (mode) {
-    case ProgressMode::bar: return 0.1;
-    case ProgressMode::json: return 0.5;
-    default: return 1;
+    case ProgressMode::bar:
+      return 0.1;
+    case ProgressMode::json:
+      return 0.5;
+    default:
+      return 1;
   }
 }
 
@@ -99,7 +102,8 @@ void Progress::draw(double now, std::string_view item) {
   } else if (options_.mode == ProgressMode::json) {
     write(json_text("progress", now) + "\n");
   } else {
-    const bool tenth = options_.total_bytes > 0 && done - last_line_done_ >= options_.total_bytes / 10;
+    const bool tenth =
+        options_.total_bytes > 0 && done - last_line_done_ >= options_.total_bytes / 10;
     if (now - last_line_ < 5 && !tenth) return;
     write(line_text(done) + "\n");
     last_line_ = now;
@@ -168,7 +172,8 @@ std::string Progress::json_text(const char* event, double now) const {
   const std::uint64_t done = bytes_done();
   nlohmann::ordered_json json = {{"event", event}, {"operation", options_.operation}};
   json["bytes_done"] = done;
-  json["bytes_total"] = options_.total_bytes > 0 ? nlohmann::ordered_json(options_.total_bytes) : nullptr;
+  json["bytes_total"] =
+      options_.total_bytes > 0 ? nlohmann::ordered_json(options_.total_bytes) : nullptr;
   json["seconds"] = now - start_;
   json["bytes_per_second"] = rate_ > 0 ? nlohmann::ordered_json(rate_) : nullptr;
   json["eta_seconds"] = eta(done);  // NaN is written as null

@@ -22,15 +22,15 @@ enum class ProgressMode {
 struct ProgressOptions {
   std::FILE* stream = nullptr;  ///< where to draw (stderr); nullptr: silent
   ProgressMode mode = ProgressMode::automatic;
-  std::string operation;          ///< first word of each line: "quantize"
+  std::string operation = {};     ///< first word of each line: "quantize"
   std::uint64_t total_bytes = 0;  ///< 0: unknown, no percentage
   std::uint64_t start_bytes = 0;  ///< done by an earlier run: counts as done, not towards the rate
-  std::function<double()> clock;  ///< seconds, never going back; empty: the steady clock
-  int width = 0;                  ///< columns; 0: ask the terminal at each draw
+  std::function<double()> clock = {};  ///< seconds, never going back; empty: the steady clock
+  int width = 0;                       ///< columns; 0: ask the terminal at each draw
 };
 
-/// Draws itself when told of progress, and never oftener than its mode says. All calls may come from any
-/// thread. An unfinished one is aborted on destruction.
+/// Draws itself when told of progress, and never oftener than its mode says. All calls may come
+/// from any thread. An unfinished one is aborted on destruction.
 class Progress {
  public:
   explicit Progress(ProgressOptions options);
@@ -65,11 +65,11 @@ class Progress {
   std::atomic<double> next_draw_;  // no draw before this time
   std::mutex mutex_;               // held while drawing; guards everything below
   double start_ = 0;
-  double last_time_ = 0;           // of the last rate sample
+  double last_time_ = 0;  // of the last rate sample
   std::uint64_t last_done_ = 0;
-  double last_line_ = 0;           // lines mode: when and at how many bytes the last line was written
+  double last_line_ = 0;  // lines mode: when and at how many bytes the last line was written
   std::uint64_t last_line_done_ = 0;
-  double rate_ = 0;                // bytes per second, exponentially weighted; 0: unknown
+  double rate_ = 0;  // bytes per second, exponentially weighted; 0: unknown
   std::string item_;
   bool utf8_ = false;
   bool drawn_ = false;

@@ -38,7 +38,6 @@ class Wrapper {
   /// Keeps `text` on one line if a line can hold it, else breaks it at blanks.
   void add(const std::string& text, int blanks_before) {
     const int columns = display_width(text);
-    if (column_ > 0 && column_ + blanks_before + columns > width_) newline();
     const std::size_t blank = text.find(' ');
     if (indent + columns > width_ && blank != std::string::npos) {
       add(text.substr(0, blank), blanks_before);
@@ -46,6 +45,7 @@ class Wrapper {
       return;
     }
     const std::string piece = shorten_middle(text, width_ - indent);
+    if (column_ > 0 && column_ + blanks_before + display_width(piece) > width_) newline();
     out_.append(static_cast<std::size_t>(column_ == 0 ? indent : blanks_before), ' ');
     column_ += (column_ == 0 ? indent : blanks_before) + display_width(piece);
     out_ += piece;
@@ -69,7 +69,8 @@ Table::Table(std::vector<Column> columns) : columns_(std::move(columns)) {}
 
 void Table::add_row(std::vector<std::string> cells) {
   if (cells.size() > columns_.size() || columns_.empty()) {
-    throw Error(ErrorCode::invalid_argument, "Table::add_row: more cells than the table has columns");
+    throw Error(ErrorCode::invalid_argument,
+                "Table::add_row: more cells than the table has columns");
   }
   cells.resize(columns_.size());
   rows_.push_back({std::move(cells)});
@@ -112,8 +113,8 @@ std::string Table::grid(const TextStyle& style, const std::vector<int>& widths) 
     }
   };
   const auto rule = [&] {
-    const int total = std::accumulate(widths.begin(), widths.end(),
-                                      gap * (static_cast<int>(widths.size()) - 1));
+    const int total =
+        std::accumulate(widths.begin(), widths.end(), gap * (static_cast<int>(widths.size()) - 1));
     if (style.colour) out += dim;
     out += repeated(rule_mark(style), total);
     if (style.colour) out += normal;

@@ -11,8 +11,8 @@ namespace {
 
 using Parts = std::vector<std::string_view>;
 
-/// Leaf names of the models in use, and what each is called here. `where` tells apart leaves that mean
-/// different things in attention ('a') and elsewhere ('m'); '*' is either.
+/// Leaf names of the models in use, and what each is called here. `where` tells apart leaves that
+/// mean different things in attention ('a') and elsewhere ('m'); '*' is either.
 struct Alias {
   std::string_view leaf;
   char where;
@@ -106,7 +106,8 @@ Parts split(std::string_view name) {
 std::optional<int> number(std::string_view text) {
   int value = 0;
   const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
-  if (text.empty() || error != std::errc() || end != text.data() + text.size() || value < 0) return {};
+  if (text.empty() || error != std::errc() || end != text.data() + text.size() || value < 0)
+    return {};
   return value;
 }
 
@@ -161,7 +162,8 @@ TensorKind tensor_kind(std::string_view name) {
   bool attention = false, cross = false, experts = false, shared = false;
   for (std::size_t i = mark + 2; i < leaf; ++i) {
     attention = attention || has(parts[i], "att") || has(parts[i], "Att");
-    cross = cross || has(parts[i], "cross") || parts[i] == "EncDecAttention" || parts[i] == "encoder_attn";
+    cross = cross || has(parts[i], "cross") || parts[i] == "EncDecAttention" ||
+            parts[i] == "encoder_attn";
     shared = shared || parts[i].starts_with("shared_expert");
     if (parts[i] == "experts") {
       experts = true;
@@ -181,19 +183,18 @@ TensorKind tensor_kind(std::string_view name) {
   }
   if (kind.empty()) return result;
   const bool in_expert = kind != "router";
-  result.kind = cross                    ? "cross."
-                : shared && in_expert    ? "shared."
-                : experts && in_expert   ? "experts."
-                                         : "";
+  result.kind = cross                  ? "cross."
+                : shared && in_expert  ? "shared."
+                : experts && in_expert ? "experts."
+                                       : "";
   result.kind += kind;
   return result;
 }
 
 int kind_order(std::string_view kind) {
   int base = 0;
-  for (const auto& [prefix, offset] : {std::pair<std::string_view, int>{"cross.", 20},
-                                       {"shared.", 60},
-                                       {"experts.", 80}}) {
+  for (const auto& [prefix, offset] :
+       {std::pair<std::string_view, int>{"cross.", 20}, {"shared.", 60}, {"experts.", 80}}) {
     if (kind.starts_with(prefix)) {
       base = offset;
       kind.remove_prefix(prefix.size());

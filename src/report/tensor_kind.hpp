@@ -1,4 +1,5 @@
-// Where in a model a tensor sits, read from its name: which stack, layer and expert, and what it does.
+// Where in a model a tensor sits, read from its name: which stack, layer and expert, and what it
+// does.
 #pragma once
 
 #include <string>
@@ -8,12 +9,13 @@ namespace microscale {
 
 /// "model.layers.12.self_attn.q_proj.weight" -> {"", 12, -1, "q_proj"}.
 struct TensorKind {
-  std::string stack;  ///< "encoder", "decoder", "vision", "mtp", ... where the name says so; else empty
-  int layer = -1;     ///< -1: outside the layers
-  int expert = -1;    ///< -1: none, or all experts in one tensor
-  /// What Llama calls it, whatever the model calls it: q_proj, k_proj, v_proj, qkv_proj, o_proj, gate_proj,
-  /// up_proj, gate_up_proj, down_proj, q_a_proj, ..., "router"; with "experts." or "shared." before the
-  /// name for experts; "other" for everything else.
+  std::string
+      stack;  ///< "encoder", "decoder", "vision", "mtp", ... where the name says so; else empty
+  int layer = -1;   ///< -1: outside the layers
+  int expert = -1;  ///< -1: none, or all experts in one tensor
+  /// What Llama calls it, whatever the model calls it: q_proj, k_proj, v_proj, qkv_proj, o_proj,
+  /// gate_proj, up_proj, gate_up_proj, down_proj, q_a_proj, ..., "router"; with "experts." or
+  /// "shared." before the name for experts; "other" for everything else.
   std::string kind = "other";
 
   bool operator==(const TensorKind&) const = default;

@@ -32,8 +32,9 @@ struct Range {
   char32_t first, last;
 };
 
-constexpr std::array zero_width = {Range{0x0300, 0x036F}, Range{0x1AB0, 0x1AFF}, Range{0x1DC0, 0x1DFF},
-                                   Range{0x20D0, 0x20FF}, Range{0xFE00, 0xFE0F}, Range{0xFE20, 0xFE2F}};
+constexpr std::array zero_width = {Range{0x0300, 0x036F}, Range{0x1AB0, 0x1AFF},
+                                   Range{0x1DC0, 0x1DFF}, Range{0x20D0, 0x20FF},
+                                   Range{0xFE00, 0xFE0F}, Range{0xFE20, 0xFE2F}};
 constexpr std::array wide = {
     Range{0x1100, 0x115F},   Range{0x2E80, 0x303E},   Range{0x3041, 0x4DBF},
     Range{0x4E00, 0xA4CF},   Range{0xAC00, 0xD7A3},   Range{0xF900, 0xFAFF},
@@ -119,7 +120,8 @@ std::string shorten_middle(std::string_view text, int width) {
   // The tail starts at the first character that leaves at most `tail` columns.
   std::size_t start = prefix_bytes(text, full - tail);
   while (display_width(text.substr(start)) > tail) start += decode_utf8(text, start).bytes;
-  return std::string(text.substr(0, prefix_bytes(text, head))) + "..." + std::string(text.substr(start));
+  return std::string(text.substr(0, prefix_bytes(text, head))) + "..." +
+         std::string(text.substr(start));
 }
 
 }  // namespace microscale

@@ -24,15 +24,16 @@ bool plain_text_wanted();
 /// colour; plain_text_wanted() turns the last two off. A file or pipe is unlimited and plain.
 TextStyle text_style(int fd);
 
-/// Columns `text` takes: combining marks 0, East Asian wide 2, everything else, broken bytes too, 1.
+/// Columns `text` takes: combining marks 0, East Asian wide 2, everything else, broken bytes
+/// too, 1.
 int display_width(std::string_view text);
 
 /// `text` safe to print: control characters and broken UTF-8 become '?', and so does every other
 /// non-ASCII character unless `utf8`.
 std::string printable(std::string_view text, bool utf8);
 
-/// `text` in at most `width` columns: its middle replaced by "..." if it is longer, keeping more of the
-/// end (tensor names differ there). Widths under 5 keep the beginning.
+/// `text` in at most `width` columns: its middle replaced by "..." if it is longer, keeping more of
+/// the end (tensor names differ there). Widths under 5 keep the beginning.
 std::string shorten_middle(std::string_view text, int width);
 
 }  // namespace microscale

@@ -12,8 +12,8 @@ struct CodePoint {
   bool valid = false;
 };
 
-/// The character at text[at]. Overlong forms, surrogates, values past U+10FFFF and cut-off sequences are
-/// not valid.
+/// The character at text[at]. Overlong forms, surrogates, values past U+10FFFF and cut-off
+/// sequences are not valid.
 constexpr CodePoint decode_utf8(std::string_view text, std::size_t at) {
   const auto byte = [&](std::size_t i) -> char32_t { return static_cast<unsigned char>(text[i]); };
   const char32_t lead = byte(at);
@@ -30,7 +30,8 @@ constexpr CodePoint decode_utf8(std::string_view text, std::size_t at) {
   return {value, bytes, true};
 }
 
-/// Characters that change the text around them or hide: controls, bidirectional overrides, invisibles.
+/// Characters that change the text around them or hide: controls, bidirectional overrides,
+/// invisibles.
 constexpr bool is_control(char32_t c) {
   return c < 0x20 || (c >= 0x7F && c < 0xA0) || (c >= 0x200B && c <= 0x200F) ||
          (c >= 0x2028 && c <= 0x202E) || (c >= 0x2060 && c <= 0x206F) || c == 0xFEFF;

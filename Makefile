@@ -1,0 +1,60 @@
+# The front door. `make` builds; `make help` lists the rest. Each step prints one line when it succeeds and
+# its whole output when it fails; V=1 shows everything as it happens.
+SHELL := /bin/bash
+.SHELLFLAGS := -euo pipefail -c
+.DELETE_ON_ERROR:
+.NOTPARALLEL:
+.PHONY: build help demo test check-deep sanitizers test-clients fuzz bench format clean distclean install
+
+PREFIX ?= /usr/local
+JOBS ?= $(shell nproc)
+FUZZ_SECONDS ?= 60
+step := scripts/step
+
+build: ## build/microscale, optimized (the default)
+	@scripts/bootstrap build
+	@scripts/configure build
+	@$(step) "build the program" cmake --build build --target microscale_cli -j $(JOBS)
+
+help: ## this list
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-14s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
+
+demo: build ## quantize a real model to NVFP4, verify it, show what it cost, write demo/report.html
+	@scripts/demo
+
+test: ## build everything, run the tests, the example, README's commands and the guards
+	@scripts/bootstrap build test
+	@JOBS=$(JOBS) scripts/run_tests
+
+sanitizers: ## the tests of memory and threads under the sanitizers (check-deep runs all of them)
+	@scripts/bootstrap build test
+	@JOBS=$(JOBS) scripts/run_sanitizers subset
+
+check-deep: ## the long checks: whole suite under the sanitizers, second compiler, long fuzzing, kill loops
+	@scripts/bootstrap build test fuzz
+	@JOBS=$(JOBS) scripts/check_deep
+
+test-clients: build ## real compressed-tensors and transformers read what we write (installs torch: 6 GB)
+	@scripts/test_clients/run.sh
+
+fuzz: ## fuzz the parsers with libFuzzer, FUZZ_SECONDS=60 in all
+	@scripts/bootstrap build fuzz
+	@JOBS=$(JOBS) scripts/run_fuzz $(FUZZ_SECONDS)
+
+bench: ## build the benchmarks and print their tables (1 GB buffers; a quiet machine)
+	@scripts/bootstrap build bench
+	@JOBS=$(JOBS) scripts/run_bench
+
+format: ## clang-format every C++ source in place
+	@scripts/bootstrap format
+	@git ls-files -co --exclude-standard '*.cpp' '*.hpp' '*.cu' '*.cuh' | xargs clang-format -i
+
+install: build ## the program, library and headers below PREFIX (/usr/local); DESTDIR is honoured
+	@$(step) "build the library" cmake --build build --target microscale -j $(JOBS)
+	@cmake --install build --prefix "$(PREFIX)"
+
+clean: ## remove the build folders
+	@rm -rf build build-*
+
+distclean: clean ## also remove the demo and the Python environments
+	@rm -rf demo .venv

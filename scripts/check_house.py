@@ -1,0 +1,211 @@
+#!/usr/bin/env python3
+"""The guards of the house: cheap rules about where things may stand, checked on every `make test`.
+
+usage: scripts/check_house.py [ROOT]       one finding a line, `file:line: what; how to mend`; exit 1 if any
+       scripts/check_house.py --self-test  breaks each rule once in a scratch tree, looks for the finding
+"""
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+CPP = {".cpp", ".hpp", ".h", ".cu", ".cuh"}
+CODE = CPP | {".py"}
+SHIPPED = ("src", "include", "tools", "python")  # folders whose files ship; the rest may bend some rules
+MAX_LINES, MAX_LINES_PUBLIC, MAX_COLUMNS = 400, 250, 109
+SKIP_FOLDERS = re.compile(r"(^|/)(\.git|build[^/]*|demo|\.venv|__pycache__)(/|$)")
+
+# Sources that no test mirrors, each with the reason.
+WITHOUT_TEST = {
+    "tools/microscale/main.cpp": "the tests in tests/tools run the program itself",
+}
+# Tests that mirror no source: the folder holds what belongs to no one file.
+FREE_TEST_FOLDERS = ("tests/articles/", "tests/tools/")
+
+
+class Tree:
+    """The files of a checkout: those git knows or would add; all of them where there is no git."""
+
+    def __init__(self, root):
+        self.root = Path(root).resolve()
+        if (self.root / ".git").exists():
+            listing = subprocess.run(
+                ["git", "-C", str(self.root), "ls-files", "-co", "--exclude-standard", "-z"],
+                check=True, capture_output=True, text=True).stdout.split("\0")
+        else:
+            listing = [p.relative_to(self.root).as_posix() for p in self.root.rglob("*")]
+        self.files = sorted({f for f in listing
+                             if f and not SKIP_FOLDERS.search(f) and (self.root / f).is_file()})
+        self.known = set(self.files)
+        self.folders = {str(parent) for f in self.files for parent in Path(f).parents}
+
+    def text(self, name):
+        return (self.root / name).read_text(encoding="utf-8", errors="replace")
+
+    def lines(self, name):
+        return list(enumerate(self.text(name).splitlines(), 1))
+
+    def code(self, *folders, suffixes=CPP):
+        for name in self.files:
+            if Path(name).suffix in suffixes and (not folders or name.split("/")[0] in folders):
+                yield name
+
+
+def has_code(text):
+    """Whether a header holds function bodies, not just declarations and constants."""
+    return re.search(r"^\s*(return\b|for \(|while \(|switch \()", text, re.M) is not None
+
+
+def test_names(source):
+    """Where a test of `source` may stand, the plainest first. src/cpu/avx2/pack.cpp: also as
+    tests/cpu/avx2_pack_test.cpp; report/html_parts.cpp, a part of html: also in html_test.cpp."""
+    path = Path(source)
+    below = ["tools"] if path.parts[0] == "tools" else list(path.parent.parts[1:])
+    words = path.stem.split("_")
+    names = []
+    for stem in ("_".join(words[:count]) for count in range(len(words), 0, -1)):
+        names.append(f"tests/{'/'.join(below)}/{stem}_test.cpp")
+        if len(below) > 1:
+            names.append(f"tests/{below[0]}/{stem}_test.cpp")
+            names.append(f"tests/{below[0]}/{'_'.join(below[1:])}_{stem}_test.cpp")
+    return names
+
+
+def tests_mirror_sources(tree):
+    mirrored = set()
+    for name in tree.code("src", "tools"):
+        candidates = test_names(name)
+        mirrored.update(candidates)
+        if any(c in tree.known for c in candidates) or name in WITHOUT_TEST:
+            continue
+        if name.endswith((".hpp", ".h")):
+            twin = str(Path(name).with_suffix(".cpp"))
+            if twin in tree.known or not has_code(tree.text(name)):
+                continue
+        elif not name.endswith(".cpp"):
+            continue
+        yield name, 1, f"no test mirrors it; write {candidates[0]}, or say why not in scripts/check_house.py"
+    for name in tree.code("tests"):
+        if not name.endswith("_test.cpp") or name.startswith(FREE_TEST_FOLDERS):
+            continue
+        words = name.removesuffix("_test.cpp").split("_")
+        shorter = {"_".join(words[:count]) + "_test.cpp" for count in range(1, len(words) + 1)}
+        if not shorter & mirrored:
+            yield name, 1, "mirrors no source; begin its name with that of the file it tests"
+    for name in WITHOUT_TEST:
+        if (tree.root / "CMakeLists.txt").exists() and name not in tree.known:
+            yield "scripts/check_house.py", 1, f"WITHOUT_TEST names {name}, which is gone; remove the entry"
+
+
+def forbidden_places(tree):
+    asm = re.compile(r"\b(asm|__asm__|__asm)\s*(volatile|__volatile__|goto)?\s*\(")
+    intrinsics = re.compile(r"#\s*include\s*<(\w*intrin)\.h>")
+    for name in tree.code(*SHIPPED):
+        for number, line in tree.lines(name):
+            if asm.search(line.split("//")[0]) and not name.startswith("src/cuda/ptx/"):
+                yield name, number, "inline assembly; it belongs into a function of src/cuda/ptx"
+            if intrinsics.search(line) and not name.startswith(("src/cpu/", "src/emulator/")):
+                yield name, number, "CPU intrinsics; they belong below src/cpu or src/emulator"
+
+
+def third_party_headers(tree):
+    include = re.compile(r'#\s*include\s*(<([^>]+)>|"([^"]+)")')
+    for name in tree.code():
+        public = name.startswith("include/")
+        if not public and not name.endswith((".cu", ".cuh")):
+            continue
+        for number, line in tree.lines(name):
+            found = include.match(line.strip())
+            if not found:
+                continue
+            system, own = found.group(2), found.group(3)
+            standard = system and re.fullmatch(r"[a-z0-9_]+", system)
+            cuda = not public and system and re.fullmatch(r"cuda\w*\.h", system)
+            ours = own and (own.startswith("microscale/") or not public)
+            if not (standard or cuda or ours):
+                yield name, number, (f"includes {system or own}; " + (
+                    "a public header includes the standard library and microscale/ only" if public
+                    else "device code includes the standard library, CUDA and this project only"))
+
+
+def sizes_and_characters(tree):
+    for name in tree.code(suffixes=CODE):
+        lines = tree.lines(name)
+        limit = MAX_LINES_PUBLIC if name.startswith("include/") else MAX_LINES
+        if len(lines) > limit:
+            yield name, limit + 1, f"{len(lines)} lines, more than {limit}; split it by what it does"
+        for number, line in lines:
+            if len(line) > MAX_COLUMNS and (Path(name).suffix in CPP or name.startswith(SHIPPED)):
+                yield name, number, f"{len(line)} columns, more than {MAX_COLUMNS}; break the line"
+            if Path(name).suffix in CPP and not line.isascii():
+                odd = next(c for c in line if not c.isascii())
+                yield name, number, f"non-ASCII character U+{ord(odd):04X}; write it in ASCII or escape it"
+
+
+def leftovers(tree):
+    machine = re.compile(r"(^|[^A-Za-z0-9_.$}])/(work|root|farm|home/\w+|tmp/bash_jobs)/")
+    later = re.compile(r"\b(TODO|FIXME|XXX|HACK|not implemented)\b")
+    for name in tree.files:
+        if name.startswith("scripts/check_house") or (tree.root / name).stat().st_size > 1_000_000:
+            continue
+        if b"\0" in (tree.root / name).read_bytes()[:4096]:
+            continue
+        for number, line in tree.lines(name):
+            if machine.search(line):
+                yield name, number, "a path of one machine; make it relative, or an option"
+            if Path(name).suffix in CODE and later.search(line):
+                yield name, number, "work left for later; finish it, or state the limit in words"
+
+
+def documented_paths(tree):
+    """README and HACKING may only name paths that exist: in `code` and as targets of relative links."""
+    tops = {f.split("/")[0] for f in tree.files}
+    for name in ("README.md", "HACKING.md"):
+        if name not in tree.known:
+            continue
+        for number, line in tree.lines(name):
+            spoken = [w for span in re.findall(r"`([^`]+)`", line) for w in span.split()]
+            linked = re.findall(r"\]\(([^)#\s]+)", line)
+            for path in spoken + linked:
+                path = re.sub(r":\d+$", "", path).rstrip("/.,;:")
+                if path in spoken and (("/" not in path) or path.split("/")[0] not in tops):
+                    continue  # a command, an option, a path of the reader's own
+                if re.match(r"[a-z]+:|/", path) or re.search(r"[<>$]|\.\.\.", path):
+                    continue  # an address, or a placeholder
+                if not exists(tree, path):
+                    yield name, number, f"names {path}, which does not exist; mend or remove it"
+
+
+def exists(tree, path):
+    braces = re.search(r"\{([^}]+)\}", path)
+    if braces:
+        return all(exists(tree, path.replace(braces.group(0), choice, 1))
+                   for choice in braces.group(1).split(","))
+    if "*" in path:
+        return any(True for _ in tree.root.glob(path))
+    return path in tree.known or path in tree.folders
+
+
+RULES = (tests_mirror_sources, forbidden_places, third_party_headers, sizes_and_characters, leftovers,
+         documented_paths)
+
+
+def findings(root):
+    tree = Tree(root)
+    found = [f"{name}:{number}: {what}" for rule in RULES for name, number, what in rule(tree)]
+    return found, len(tree.files)
+
+
+def main():
+    if sys.argv[1:] == ["--self-test"]:
+        from check_house_self_test import self_test
+        return self_test(findings)
+    found, files = findings(sys.argv[1] if len(sys.argv) > 1 else Path(__file__).parent.parent)
+    for line in found:
+        print(line)
+    print(f"check_house: {len(found)} findings in {files} files")
+    return 1 if found else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

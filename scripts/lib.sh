@@ -1,0 +1,33 @@
+# Sourced by the scripts that run checks: counts what passed, and says so on one closing line.
+passed=0 failed=0 skipped=0
+JOBS=${JOBS:-$(nproc)}
+
+# check NAME COMMAND...: one check, quiet unless it fails.
+check() {
+  if scripts/step "$@"; then passed=$((passed + 1)); else failed=$((failed + 1)); fi
+}
+
+# suite NAME PRESET [CTEST-OPTION...]: a run of ctest; each test counts. Shows what failed, and what was skipped.
+suite() {
+  local name=$1 preset=$2 folder=build log status=0 counts started=$SECONDS
+  shift 2
+  [ "$preset" = default ] || folder=build-$preset
+  log=$folder/ctest.log
+  rm -f "$folder/junit.xml"
+  ${run_with:-} ctest --preset "$preset" -j "$JOBS" --output-on-failure --output-junit junit.xml "$@" >"$log" 2>&1 ||
+    status=$?
+  counts=$(scripts/junit_counts.py "$folder/junit.xml") || { cat "$log"; counts="0 1 0"; }
+  read -r p f s <<<"$counts"
+  [ "$status" -eq 0 ] || { [ "$f" -gt 0 ] || f=1; grep -vE ' Passed |^ *Start +[0-9]+:' "$log"; }
+  [ "$s" -eq 0 ] || grep -E '^ *[0-9]+/[0-9]+ .*Skipped' "$log" || true
+  printf '%-28s %s %s passed, %s failed, %s skipped  %s s\n' "$name" \
+    "$([ "$f" -eq 0 ] && echo ok || echo FAILED)" "$p" "$f" "$s" $((SECONDS - started))
+  passed=$((passed + p)) failed=$((failed + f)) skipped=$((skipped + s))
+}
+
+# closing NAME: the totals; leaves them for the caller's caller in MICROSCALE_TOTALS; fails if anything did.
+closing() {
+  [ -z "${MICROSCALE_TOTALS:-}" ] || echo "$passed $failed $skipped" >>"$MICROSCALE_TOTALS"
+  echo "$1: $passed passed, $failed failed$([ "$skipped" -eq 0 ] || echo ", $skipped skipped")"
+  [ "$failed" -eq 0 ] && [ "$passed" -gt 0 ]
+}

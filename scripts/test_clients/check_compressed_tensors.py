@@ -1,0 +1,98 @@
+"""Decompresses every quantized module with the real compressed-tensors package and compares, bit for bit, with
+what `microscale dequantize --dtype bf16` wrote. Also: safetensors opens every file; the modules that the
+configuration names are those that are quantized; and the error against the original is a plausible one.
+
+usage: check_compressed_tensors.py ORIGINAL WORK FORMAT...      reads WORK/FORMAT and WORK/FORMAT-bf16
+"""
+import json
+import sys
+from pathlib import Path
+
+import torch
+from compressed_tensors.compressors import BaseCompressor
+from compressed_tensors.quantization import QuantizationConfig
+from compressed_tensors.utils.match import match_named_modules
+from safetensors import safe_open
+from transformers import AutoConfig, AutoModel
+
+# Relative squared error over all quantized weights of a trained model, two-sided.
+PLAUSIBLE = {
+    "nvfp4": (0.004, 0.009),
+    "mxfp4": (0.008, 0.015),
+    "mxfp8": (0.0004, 0.0009),
+}
+
+
+def load(folder):
+    tensors = {}
+    for path in sorted(Path(folder).glob("*.safetensors")):
+        with safe_open(path, framework="pt") as file:
+            for name in file.keys():
+                assert name not in tensors, f"{path}: {name} stands in two files"
+                tensors[name] = file.get_tensor(name)
+    return tensors
+
+
+def modules_of(tensors):
+    """Per quantized module its tensors, by local name."""
+    modules = {name.removesuffix(".weight_scale"): {} for name in tensors if name.endswith(".weight_scale")}
+    for name, tensor in tensors.items():
+        module, _, local = name.rpartition(".")
+        if module in modules and local != "bias":
+            modules[module][local] = tensor
+    return modules
+
+
+def named_by_configuration(config_folder, config):
+    """The modules that a loader would expect to be quantized, as transformers builds the model."""
+    with torch.device("meta"):
+        model = AutoModel.from_config(AutoConfig.from_pretrained(config_folder))
+    return {name for group in config.config_groups.values()
+            for name, _ in match_named_modules(model, group.targets, config.ignore)}
+
+
+def check(original, work, name):
+    quantized, dequantized = f"{work}/{name}", f"{work}/{name}-bf16"
+    written = json.loads(Path(quantized, "config.json").read_text())["quantization_config"]
+    config = QuantizationConfig.model_validate(written)
+    (scheme,) = config.config_groups.values()
+    compressor = BaseCompressor.get_value_from_registry(config.format)
+    before, after = load(original), load(dequantized)
+    modules = modules_of(load(quantized))
+    problems = []
+
+    expected = named_by_configuration(original, config)
+    if set(modules) != expected:
+        problems.append(f"configuration and tensors disagree on {sorted(set(modules) ^ expected)}")
+    if set(before) != set(after):
+        problems.append(f"dequantized folder differs in names: {sorted(set(before) ^ set(after))}")
+
+    compared, error, power = 0, 0.0, 0.0
+    for module, state in modules.items():
+        theirs = compressor.decompress(state, scheme)["weight"]
+        ours = after.get(module + ".weight")
+        if ours is None or theirs.dtype != torch.bfloat16 or ours.dtype != theirs.dtype:
+            problems.append(f"{module}: {theirs.dtype} there, {None if ours is None else ours.dtype} here")
+            continue
+        different = (theirs.view(torch.int16) != ours.view(torch.int16)).nonzero()
+        if theirs.shape != ours.shape or len(different):
+            row, col = different[0].tolist() if len(different) else (0, 0)
+            problems.append(f"{module}: {len(different)} of {ours.numel()} elements differ, first at ({row}, "
+                            f"{col}): {theirs[row, col].item()} there, {ours[row, col].item()} here")
+        compared += ours.numel()
+        reference = before[module + ".weight"].double()
+        error += (theirs.double() - reference).square().sum().item()
+        power += reference.square().sum().item()
+
+    relative = error / power if power else float("nan")
+    low, high = PLAUSIBLE[name]
+    if not low < relative < high:
+        problems.append(f"relative squared error {relative:.5f} is not between {low} and {high}")
+    print("\n".join(f"{name}: {p}" for p in problems) or
+          f"  compressed-tensors, {name}: {len(modules)} modules, {compared} elements equal bit for bit, "
+          f"relative squared error {100 * relative:.4f} %")
+    return problems
+
+
+if __name__ == "__main__":
+    sys.exit(any([check(*sys.argv[1:3], name) for name in sys.argv[3:]]))

@@ -1,0 +1,95 @@
+#include "checkpoint/compressed_tensors.hpp"
+
+#include <fmt/format.h>
+
+#include <nlohmann/json.hpp>
+
+#include "checkpoint/json.hpp"
+#include "checkpoint/quantization_config.hpp"
+
+namespace microscale {
+namespace {
+
+using Json = nlohmann::ordered_json;
+
+// The release of compressed-tensors whose layout this is. Loaders do not choose by it.
+constexpr const char* layout_version = "0.20.0";
+
+// Null and default members are left out: older loaders refuse keys they do not know.
+Json weight_arguments(Format format) {
+  const FormatInfo& facts = info(format);
+  Json json;
+  json["num_bits"] = facts.code_bits;
+  json["type"] = "float";
+  json["symmetric"] = true;
+  json["group_size"] = facts.block;
+  json["strategy"] = facts.e8m0_scale ? "group" : "tensor_group";
+  json["dynamic"] = false;
+  json["scale_dtype"] = facts.e8m0_scale ? "torch.uint8" : "torch.float8_e4m3fn";
+  return json;
+}
+
+Json quantization_config(Format format, const std::vector<std::string>& ignore) {
+  const std::string name(compressed_tensors_format(format));
+  Json group;
+  group["format"] = name;
+  group["targets"] = Json::array({"Linear"});
+  group["weights"] = weight_arguments(format);
+  group["input_activations"] = nullptr;
+  group["output_activations"] = nullptr;
+  Json json;
+  json["quant_method"] = "compressed-tensors";
+  json["version"] = layout_version;
+  json["quantization_status"] = "compressed";
+  json["format"] = name;
+  json["global_compression_ratio"] = nullptr;
+  json["kv_cache_scheme"] = nullptr;
+  json["sparsity_config"] = Json::object();
+  json["transform_config"] = Json::object();
+  json["ignore"] = ignore;
+  json["config_groups"]["group_0"] = std::move(group);
+  return json;
+}
+
+}  // namespace
+
+CompressedLayer compressed_layer(Format format, std::string_view module, std::int64_t rows,
+                                 std::int64_t cols) {
+  const FormatInfo& facts = info(format);
+  const bool packed = facts.code_bits == 4;
+  CompressedLayer layer;
+  layer.codes = {fmt::format("{}.{}", module, packed ? "weight_packed" : "weight"),
+                 packed ? StoredType::u8 : StoredType::f8_e4m3,
+                 {rows, code_bytes(facts, cols)}};
+  layer.scales = {fmt::format("{}.weight_scale", module),
+                  facts.e8m0_scale ? StoredType::u8 : StoredType::f8_e4m3,
+                  {rows, cols / facts.block}};
+  if (!facts.e8m0_scale) {
+    layer.global_scale = {fmt::format("{}.weight_global_scale", module), StoredType::f32, {1}};
+  }
+  return layer;
+}
+
+float stored_global_scale(float decode_multiplier) { return 1.0f / decode_multiplier; }
+
+Status check_container(Format format) {
+  if (!compressed_tensors_format(format).empty()) return success();
+  return Failure{ErrorCode::unsupported,
+                 fmt::format("no checkpoint container that loaders read holds {}; choose nvfp4, mxfp4 or "
+                             "mxfp8 (the library, explain and compare have {})",
+                             info(format).name, info(format).name)};
+}
+
+Result<std::string> with_quantization_config(std::string_view config_text, Format format,
+                                             const std::vector<std::string>& ignore) {
+  Json config = Json::object();
+  if (!config_text.empty()) {
+    auto parsed = parse_json(config_text);
+    if (!parsed) return parsed.failure();
+    config = std::move(parsed.value());
+  }
+  config["quantization_config"] = quantization_config(format, ignore);
+  return config.dump(2) + "\n";
+}
+
+}  // namespace microscale

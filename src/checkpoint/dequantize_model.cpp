@@ -1,0 +1,182 @@
+// dequantize_model: a quantized folder expanded to dense weights under the original names, shard by
+// shard, piece by piece. What was not quantized is copied as it is. Experts that were split stay split.
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <map>
+#include <set>
+#include <vector>
+
+#include "checkpoint/output_folder.hpp"
+#include "checkpoint/quantization_config.hpp"
+#include "checkpoint/quantized_folder.hpp"
+#include "checkpoint/safetensors_writer.hpp"
+#include "checkpoint/shard_index.hpp"
+#include "checkpoint/weight_reader.hpp"
+#include "microscale/checkpoint.hpp"
+
+namespace microscale {
+namespace {
+
+namespace fs = std::filesystem;
+
+constexpr const char* operation = "dequantize";
+// Describes quantization only; a dense model must not have it.
+constexpr const char* modelopt_config = "hf_quant_config.json";
+
+StoredType stored_type(DType dtype) {
+  switch (dtype) {
+    case DType::f16: return StoredType::f16;
+    case DType::bf16: return StoredType::bf16;
+    case DType::f32: break;
+  }
+  return StoredType::f32;
+}
+
+// One file of the output: what it holds and where each tensor of it goes.
+struct OutputShard {
+  std::string name;
+  SafetensorsLayout layout;
+  std::vector<const LogicalTensor*> tensors;  // as layout.tensors
+};
+
+// A tensor goes into the file that has the name of the one its codes were in.
+std::vector<OutputShard> plan_shards(const QuantizedFolder& folder, DType dtype) {
+  std::vector<std::vector<const LogicalTensor*>> homes(folder.model.shards.size());
+  for (const LogicalTensor& tensor : folder.tensors) {
+    homes[tensor.module ? tensor.module->codes->shard : tensor.stored->shard].push_back(&tensor);
+  }
+  std::vector<OutputShard> shards;
+  for (std::size_t i = 0; i < homes.size(); ++i) {
+    if (homes[i].empty() && folder.model.sharded) continue;  // held nothing but scales
+    std::vector<PlannedTensor> planned;
+    std::map<std::string_view, const LogicalTensor*> by_name;
+    for (const LogicalTensor* tensor : homes[i]) {
+      const StoredType type = tensor->module ? stored_type(dtype) : tensor->stored->entry->type;
+      planned.push_back({tensor->name, type, tensor->shape});
+      by_name[tensor->name] = tensor;
+    }
+    OutputShard shard{folder.model.shards[i].name, take(plan_safetensors(std::move(planned))), {}};
+    for (const TensorEntry& entry : shard.layout.tensors) shard.tensors.push_back(by_name[entry.name]);
+    shards.push_back(std::move(shard));
+  }
+  return shards;
+}
+
+// Counts bytes and asks the caller whether to go on.
+class Reporter {
+ public:
+  Reporter(const ProgressCallback& progress, std::int64_t total)
+      : progress_(progress), total_(total) {}
+
+  void add(std::int64_t bytes, std::string_view item) {
+    done_ += bytes;
+    if (progress_ && !progress_(done_, total_, item)) {
+      throw Error(ErrorCode::interrupted,
+                  fmt::format("{}: stopped; run the same command again to start over", operation));
+    }
+  }
+
+ private:
+  const ProgressCallback& progress_;
+  std::int64_t total_;
+  std::int64_t done_ = 0;
+};
+
+struct Worker {
+  PieceData data;
+  std::vector<std::uint8_t> dense;
+};
+
+// Reads one piece, expands it if it is quantized, and writes it where it belongs.
+std::int64_t convert_piece(const QuantizedFolder& folder, const Piece& piece, const TensorEntry& entry,
+                          DType dtype, const OutputFile& file, Worker& worker) {
+  const bool expand = piece.tensor->module != nullptr;
+  take(expand ? read_piece_as(folder, piece, dtype, worker.data, worker.dense)
+              : read_piece_bytes(folder, piece, worker.data));
+  const std::vector<std::uint8_t>& bytes = expand ? worker.dense : worker.data.codes;
+  const auto bits = static_cast<std::uint64_t>(bits_per_element(entry.type));
+  take(file.write_at(entry.begin + static_cast<std::uint64_t>(piece.first) / 8 * bits, bytes));
+  return static_cast<std::int64_t>(bytes.size());
+}
+
+void write_shard(const QuantizedFolder& folder, const OutputShard& shard, DType dtype,
+                 const fs::path& output, int threads, Reporter& reporter) {
+  OutputFile file = take(OutputFile::create(output / shard.name, shard.layout.file_size));
+  const auto* header = reinterpret_cast<const std::uint8_t*>(shard.layout.header.data());
+  take(file.write_at(0, {header, shard.layout.header.size()}));
+  std::vector<Piece> pieces;
+  std::vector<const TensorEntry*> entries;  // of each piece
+  for (std::size_t i = 0; i < shard.tensors.size(); ++i) {
+    for (const Piece& piece : pieces_of(*shard.tensors[i])) {
+      pieces.push_back(piece);
+      entries.push_back(&shard.layout.tensors[i]);
+    }
+  }
+  const int workers = threads > 0 ? threads : available_cores();
+  std::vector<Worker> scratch(static_cast<std::size_t>(workers));
+  compute_in_order<std::int64_t>(
+      static_cast<std::int64_t>(pieces.size()), workers,
+      [&](std::int64_t i, int worker) {
+        const auto at = static_cast<std::size_t>(i);
+        return convert_piece(folder, pieces[at], *entries[at], dtype, file,
+                            scratch[static_cast<std::size_t>(worker)]);
+      },
+      [&](std::int64_t i, std::int64_t& bytes) {
+        reporter.add(bytes, pieces[static_cast<std::size_t>(i)].tensor->name);
+      });
+  take(file.commit());
+}
+
+void write_index(const std::vector<OutputShard>& shards, const fs::path& output) {
+  ShardIndex index;
+  index.total_size = 0;
+  for (const OutputShard& shard : shards) {
+    for (const TensorEntry& entry : shard.layout.tensors) {
+      index.weight_map[entry.name] = shard.name;
+      *index.total_size += entry.bytes();
+    }
+  }
+  take(write_file_atomically(output / shard_index_name, write_shard_index(index)));
+}
+
+}  // namespace
+
+void dequantize_model(const fs::path& input, const fs::path& output, DType dtype, int threads,
+                      const ProgressCallback& progress) {
+  const QuantizedFolder folder = take(open_whole_quantized_folder(input));
+  const ModelFolder& model = folder.model;
+  if (folder.modules.empty()) {
+    throw Error(ErrorCode::bad_input,
+                fmt::format("{}: '{}' holds no quantized weights; name a folder that `quantize` wrote",
+                            operation, input.string()));
+  }
+  std::string config;
+  if (model.config_text) config = take(without_quantization_config(*model.config_text));
+  const std::vector<OutputShard> shards = plan_shards(folder, dtype);
+  std::uint64_t needed = config.size(), tensor_bytes = 0;
+  for (const OutputShard& shard : shards) {
+    needed += shard.layout.file_size;
+    tensor_bytes += shard.layout.file_size - shard.layout.header.size();
+  }
+  std::error_code error;
+  for (const fs::path& file : model.other_files) {
+    const auto size = fs::file_size(model.root / file, error);
+    if (!error) needed += size;
+  }
+  const bool fresh = !fs::exists(output / unfinished_marker, error);
+  take(begin_output(operation, input, output, fingerprint(operation, model)));
+  if (fresh) take(check_room(operation, output, needed));
+  Reporter reporter(progress, static_cast<std::int64_t>(tensor_bytes));
+  for (const OutputShard& shard : shards) {
+    write_shard(folder, shard, dtype, output, threads, reporter);
+  }
+  if (model.sharded) write_index(shards, output);
+  for (const fs::path& file : model.other_files) {
+    if (file != modelopt_config) take(copy_file_atomically(model.root / file, output / file));
+  }
+  if (model.config_text) take(write_file_atomically(output / "config.json", config));
+  take(finish_output(output));
+}
+
+}  // namespace microscale

@@ -1,0 +1,234 @@
+#include "checkpoint/model_plan.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <map>
+#include <unordered_map>
+
+#include "checkpoint/compressed_tensors.hpp"
+#include "checkpoint/fused_groups.hpp"
+#include "checkpoint/shard_index.hpp"
+
+namespace microscale {
+namespace {
+
+namespace fs = std::filesystem;
+
+// A stored matrix as a slice of itself.
+MatrixSlice whole_matrix(const TensorEntry& entry) {
+  MatrixSlice slice;
+  slice.module = std::string(module_of(entry.name));
+  slice.rows = entry.shape[0];
+  slice.cols = slice.row_step = entry.shape[1];
+  return slice;
+}
+
+// Fills one OutputShard, tensor by tensor: first what there is, then (once the layout is known) where.
+class ShardPlanner {
+ public:
+  ShardPlanner(ModelPlan& plan, std::size_t shard, std::map<std::string, std::size_t>& group_ids)
+      : plan_(plan), shard_(shard), group_ids_(group_ids) {}
+
+  void add(std::size_t tensor) {
+    const TensorTreatment& treatment = plan_.tensors[tensor];
+    TensorPlan& summary = plan_.summary.tensors[tensor];
+    const TensorEntry& entry = *treatment.entry;
+    first_output_ = outputs_.size();
+    switch (treatment.decision.treatment) {
+      case Treatment::quantize: add_matrix(tensor, whole_matrix(entry)); break;
+      case Treatment::copy:
+        output().copies.push_back({tensor, 0});
+        outputs_.push_back({entry.name, entry.type, entry.shape});
+        break;
+      case Treatment::split:
+        for (MatrixSlice& slice : slice_experts(entry.name, *treatment.part, *treatment.experts)) {
+          if (entry.shape.size() == 3) {
+            add_matrix(tensor, std::move(slice));
+          } else {
+            outputs_.push_back({slice.module + ".bias", entry.type, {slice.rows}});
+            output().slices.push_back({std::move(slice), tensor, 0});
+          }
+        }
+    }
+    for (std::size_t i = first_output_; i < outputs_.size(); ++i) {
+      const auto bytes = stored_bytes(outputs_[i].type, outputs_[i].shape);
+      if (bytes) summary.bytes_after += static_cast<std::int64_t>(bytes.value());
+    }
+  }
+
+  Status finish() {
+    auto layout = plan_safetensors(std::move(outputs_), metadata());
+    if (!layout) return layout.failure();
+    output().layout = std::move(layout.value());
+    std::unordered_map<std::string_view, std::uint64_t> at;
+    for (const TensorEntry& entry : output().layout.tensors) at.emplace(entry.name, entry.begin);
+    for (QuantizedMatrix& matrix : output().matrices) {
+      const CompressedLayer layer =
+          compressed_layer(plan_.format, matrix.slice.module, matrix.slice.rows, matrix.slice.cols);
+      matrix.codes_at = at.at(layer.codes.name);
+      matrix.scales_at = at.at(layer.scales.name);
+      if (!layer.global_scale.name.empty()) matrix.global_scale_at = at.at(layer.global_scale.name);
+    }
+    for (CopiedSlice& slice : output().slices) slice.at = at.at(slice.slice.module + ".bias");
+    for (CopiedTensor& copy : output().copies) copy.at = at.at(plan_.tensors[copy.tensor].entry->name);
+    return success();
+  }
+
+ private:
+  OutputShard& output() { return plan_.shards[shard_]; }
+
+  void add_matrix(std::size_t tensor, MatrixSlice slice) {
+    CompressedLayer layer = compressed_layer(plan_.format, slice.module, slice.rows, slice.cols);
+    outputs_.push_back(std::move(layer.codes));
+    outputs_.push_back(std::move(layer.scales));
+    QuantizedMatrix matrix;
+    matrix.tensor = tensor;
+    matrix.dtype = *dense_type(plan_.tensors[tensor].entry->type);
+    if (!layer.global_scale.name.empty()) {
+      outputs_.push_back(std::move(layer.global_scale));
+      matrix.group = group_of(slice.module);
+      plan_.groups[matrix.group].push_back({shard_, output().matrices.size()});
+    }
+    matrix.slice = std::move(slice);
+    output().matrices.push_back(std::move(matrix));
+  }
+
+  // Layers that are fused with no other are a group of one, under their own name.
+  std::size_t group_of(const std::string& module) {
+    const auto [it, added] =
+        group_ids_.try_emplace(fused_group_of(module).value_or(module), plan_.groups.size());
+    if (added) plan_.groups.emplace_back();
+    return it->second;
+  }
+
+  // The input's, with the entry that readers of Hugging Face models insist on.
+  SafetensorsMetadata metadata() const {
+    SafetensorsMetadata metadata = plan_.model.shards[shard_].header.metadata;
+    const bool has_format = std::any_of(metadata.begin(), metadata.end(),
+                                        [](const auto& entry) { return entry.first == "format"; });
+    if (!has_format) metadata.insert(metadata.end(), pytorch_metadata.begin(), pytorch_metadata.end());
+    return metadata;
+  }
+
+  ModelPlan& plan_;
+  std::size_t shard_;
+  std::map<std::string, std::size_t>& group_ids_;
+  std::vector<PlannedTensor> outputs_;
+  std::size_t first_output_ = 0;
+};
+
+void start_summary(ModelPlan& plan) {
+  for (const TensorTreatment& treatment : plan.tensors) {
+    const TensorEntry& entry = *treatment.entry;
+    TensorPlan tensor;
+    tensor.name = entry.name;
+    tensor.dtype = to_string(entry.type);
+    tensor.shape = entry.shape;
+    tensor.treatment = treatment.decision.treatment;
+    tensor.reason = treatment.decision.reason;
+    tensor.group = treatment.group;
+    tensor.file = plan.model.shards[treatment.shard].name;
+    tensor.bytes_before = static_cast<std::int64_t>(entry.bytes());
+    plan.summary.tensors.push_back(std::move(tensor));
+  }
+  for (const fs::path& file : plan.model.other_files) {
+    plan.summary.copied_files.push_back(file.string());
+  }
+  for (const LeftOutFile& file : plan.model.left_out_files) {
+    plan.summary.dropped_files.push_back(file.path.string());
+  }
+}
+
+std::string make_index(const ModelPlan& plan) {
+  ShardIndex index;
+  std::uint64_t total = 0;
+  for (std::size_t shard = 0; shard < plan.shards.size(); ++shard) {
+    for (const TensorEntry& entry : plan.shards[shard].layout.tensors) {
+      index.weight_map.emplace(entry.name, plan.model.shards[shard].name);
+      total += entry.bytes();
+    }
+  }
+  index.total_size = total;
+  return write_shard_index(index);
+}
+
+Status add_totals(ModelPlan& plan, const fs::path& output) {
+  ConversionPlan& summary = plan.summary;
+  for (const TensorPlan& tensor : summary.tensors) {
+    summary.bytes_before += tensor.bytes_before;
+    summary.bytes_after += tensor.bytes_after;
+  }
+  std::uint64_t needed = plan.config_text.size() + plan.index_text.size();
+  for (const OutputShard& shard : plan.shards) needed += shard.layout.file_size;
+  for (const fs::path& file : plan.model.other_files) {
+    std::error_code error;
+    const auto size = fs::file_size(plan.model.root / file, error);
+    if (!error) needed += size;
+  }
+  summary.disk_needed = static_cast<std::int64_t>(needed);
+  const auto free = free_space(output);
+  if (!free) return free.failure();
+  summary.disk_free = static_cast<std::int64_t>(free.value());
+  return success();
+}
+
+Status check_numerics(const QuantizeModelOptions& options) {
+  const auto rules = scale_rules(options.format);
+  if (std::find(rules.begin(), rules.end(), options.numerics.scale_rule) != rules.end()) {
+    return success();
+  }
+  return Failure{ErrorCode::invalid_argument,
+                 fmt::format("quantize: {} has no scale rule {}; it has {}", info(options.format).name,
+                             to_string(options.numerics.scale_rule), scale_rule_names(options.format))};
+}
+
+Status plan_shards(ModelPlan& plan) {
+  plan.shards.resize(plan.model.shards.size());
+  std::map<std::string, std::size_t> group_ids;
+  std::size_t tensor = 0;
+  for (std::size_t shard = 0; shard < plan.shards.size(); ++shard) {
+    ShardPlanner planner(plan, shard, group_ids);
+    for (; tensor < plan.tensors.size() && plan.tensors[tensor].shard == shard; ++tensor) {
+      planner.add(tensor);
+    }
+    if (Status finished = planner.finish(); !finished) return finished;
+  }
+  return success();
+}
+
+}  // namespace
+
+Result<ModelPlan> make_model_plan(const QuantizeModelOptions& options) {
+  if (Status container = check_container(options.format); !container) return container.failure();
+  if (Status numerics = check_numerics(options); !numerics) return numerics.failure();
+  auto model = open_model_folder(options.input);
+  if (!model) return model.failure();
+  ModelPlan plan;
+  plan.model = std::move(model.value());
+  plan.format = options.format;
+
+  ModelFacts facts;
+  if (plan.model.config_text) {
+    auto read = read_model_facts(*plan.model.config_text);
+    if (!read) return read.failure();
+    facts = std::move(read.value());
+  }
+  const auto recipe = Recipe::create(options.format, options.include, options.ignore, facts);
+  if (!recipe) return recipe.failure();
+  auto treatments = decide_treatments(plan.model, recipe.value());
+  if (!treatments) return treatments.failure();
+  plan.tensors = std::move(treatments.value());
+
+  start_summary(plan);
+  if (Status planned = plan_shards(plan); !planned) return planned.failure();
+  auto config = with_quantization_config(plan.model.config_text.value_or(""), options.format,
+                                         ignored_modules(plan.tensors));
+  if (!config) return config.failure();
+  plan.config_text = std::move(config.value());
+  if (plan.model.sharded) plan.index_text = make_index(plan);
+  if (Status totals = add_totals(plan, options.output); !totals) return totals.failure();
+  return plan;
+}
+
+}  // namespace microscale

@@ -1,0 +1,67 @@
+// Everything about a conversion that is known before a weight is read: which matrices are quantized,
+// which share a global scale, and where each byte of each output file goes. So tiles can be computed
+// and written in any order.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "checkpoint/matrix_slice.hpp"
+#include "checkpoint/model_folder.hpp"
+#include "checkpoint/safetensors_writer.hpp"
+#include "checkpoint/treatments.hpp"
+#include "microscale/checkpoint.hpp"
+
+namespace microscale {
+
+/// A matrix to be quantized, and where its parts go (bytes from the start of its output file).
+struct QuantizedMatrix {
+  MatrixSlice slice;
+  std::size_t tensor = 0;  // of ModelPlan::tensors
+  DType dtype = DType::f32;
+  std::size_t group = 0;   // of ModelPlan::groups; NVFP4 only
+  std::uint64_t codes_at = 0, scales_at = 0, global_scale_at = 0;
+};
+
+/// A slice of a tensor that is written unchanged: the bias of an expert.
+struct CopiedSlice {
+  MatrixSlice slice;
+  std::size_t tensor = 0;
+  std::uint64_t at = 0;
+};
+
+/// A tensor that is written unchanged, wholly.
+struct CopiedTensor {
+  std::size_t tensor = 0;
+  std::uint64_t at = 0;
+};
+
+/// One output file; its input has the same index in model.shards, and its name.
+struct OutputShard {
+  SafetensorsLayout layout;
+  std::vector<QuantizedMatrix> matrices;  // in the order of the input's bytes
+  std::vector<CopiedSlice> slices;
+  std::vector<CopiedTensor> copies;
+};
+
+/// A matrix by shard and index.
+struct MatrixId {
+  std::size_t shard = 0, matrix = 0;
+};
+
+struct ModelPlan {
+  ModelFolder model;
+  Format format = Format::nvfp4;
+  std::vector<TensorTreatment> tensors;       // parallel to summary.tensors
+  std::vector<OutputShard> shards;            // parallel to model.shards
+  std::vector<std::vector<MatrixId>> groups;  // matrices under one global scale; empty for MX formats
+  std::string config_text;                    // of the output
+  std::string index_text;                     // of the output; empty: no index
+  ConversionPlan summary;
+};
+
+/// Reads headers only. Checks the options as far as they do not need the output folder.
+Result<ModelPlan> make_model_plan(const QuantizeModelOptions& options);
+
+}  // namespace microscale

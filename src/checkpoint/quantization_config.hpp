@@ -1,0 +1,44 @@
+// The `quantization_config` of config.json: which modules a loader expects to be quantized, and how.
+// Written by compressed-tensors (and by this library); ModelOpt's is read too.
+#pragma once
+
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "core/result.hpp"
+#include "microscale/format.hpp"
+
+namespace microscale {
+
+/// One entry of config_groups: a format and the modules that have it.
+struct QuantizationGroup {
+  std::string name;
+  Format format = Format::nvfp4;
+  std::vector<std::string> targets;  // module names, class names ("Linear"), or "re:..."
+  bool static_activations = false;   // each module needs a stored scale for its input
+};
+
+struct QuantizationConfig {
+  std::string method;  // "compressed-tensors" or "modelopt"
+  std::vector<QuantizationGroup> groups;
+  std::vector<std::string> ignore;  // as targets; for modelopt also fnmatch patterns
+  /// What is understood here but refused or misread by some loader: a format string that contradicts
+  /// the arguments, unknown keys. One sentence each, without the file.
+  std::vector<std::string> problems;
+};
+
+/// From the text of config.json. Nothing when it has no quantization_config. A failure says which
+/// key is wrong, or `unsupported` which method or scheme is not known here; it does not name the
+/// file.
+Result<std::optional<QuantizationConfig>> parse_quantization_config(std::string_view config_text);
+
+/// config.json as it describes the dense model: quantization_config is gone, every other key stays,
+/// in order; two spaces of indent and a newline. `config_text` is a JSON object.
+Result<std::string> without_quantization_config(std::string_view config_text);
+
+/// The `format` string that compressed-tensors has for `format`; empty if it has none.
+std::string_view compressed_tensors_format(Format format);
+
+}  // namespace microscale

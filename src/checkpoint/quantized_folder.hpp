@@ -1,0 +1,76 @@
+// A model folder as the weights it stands for: each quantized module (codes, scales, global scale)
+// is one tensor under the name of the original weight; every other tensor is itself. A dense folder
+// is one without quantized modules.
+#pragma once
+
+#include <cstdint>
+#include <filesystem>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "checkpoint/finding.hpp"
+#include "checkpoint/model_folder.hpp"
+#include "core/result.hpp"
+#include "microscale/format.hpp"
+
+namespace microscale {
+
+/// A linear layer `name` whose weight [rows, cols] is stored as codes and scales. Which tensors hold
+/// them tells the format, not config.json, so a single file can be read by itself.
+struct QuantizedModule {
+  std::string name;
+  Format format = Format::nvfp4;
+  std::int64_t rows = 0;
+  std::int64_t cols = 0;                      // a multiple of the block
+  const ModelTensor* codes = nullptr;         // U8 [rows, cols / 2]; MXFP8: F8_E4M3 [rows, cols]
+  const ModelTensor* scales = nullptr;        // F8_E4M3 or U8 [rows, cols / block]
+  const ModelTensor* global_scale = nullptr;  // NVFP4: F32, one element
+  const ModelTensor* input_scale = nullptr;   // of the activations; only handed on
+  bool stores_divisor = false;  // the file holds 1 / g (compressed-tensors) and not g (ModelOpt)
+  float stored_global = 1.0f;   // as in the file
+  float multiplier = 1.0f;      // g: value = code * (scale * g)
+
+  /// Of everything that stands for the weight, in the file.
+  std::uint64_t bytes() const;
+};
+
+/// A tensor as the model knows it. Exactly one of `stored` and `module` is set.
+struct LogicalTensor {
+  std::string name;
+  std::vector<std::int64_t> shape;
+  const ModelTensor* stored = nullptr;
+  const QuantizedModule* module = nullptr;
+
+  std::int64_t elements() const;  // the shape's product, 1 for a scalar
+  std::uint64_t bytes() const;
+};
+
+struct QuantizedFolder {
+  ModelFolder model;
+  std::vector<QuantizedModule> modules;  // by name
+  std::vector<LogicalTensor> tensors;    // by name; what is left of an unusable module is among them
+  /// Why tensors that look like parts of a quantized module do not make one.
+  Findings unusable;
+
+  QuantizedFolder() = default;
+  QuantizedFolder(QuantizedFolder&&) = default;
+  QuantizedFolder& operator=(QuantizedFolder&&) = default;
+
+  /// By the original name ("P.weight"), else by that of a part ("P.weight_scale") or of the module.
+  const LogicalTensor* find(std::string_view name) const;
+  const std::string& file_of(const ModelTensor& tensor) const { return model.shards[tensor.shard].name; }
+};
+
+/// Opens the folder or file and sorts its tensors. Reads headers and global scales only. Fails as
+/// open_model_folder does; modules that are not whole are listed in `unusable`.
+Result<QuantizedFolder> open_quantized_folder(const std::filesystem::path& path);
+
+/// As above, and fails when a module is unusable: for operations that need all of the weights.
+Result<QuantizedFolder> open_whole_quantized_folder(const std::filesystem::path& path);
+
+/// As open_quantized_folder, from a model that is open already.
+Result<QuantizedFolder> sort_quantized_folder(ModelFolder model);
+
+}  // namespace microscale

@@ -1,0 +1,150 @@
+// The order of the checks, what they add up to, and the rules that need only headers and file names.
+#include "checkpoint/verify_model.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <map>
+
+#include "checkpoint/json.hpp"
+#include "checkpoint/output_folder.hpp"
+
+namespace microscale {
+namespace {
+
+namespace fs = std::filesystem;
+
+// So that one mistake made everywhere does not bury the others.
+constexpr std::int64_t findings_per_rule = 50;
+
+// Transformers refuses metadata without one of these.
+bool has_known_format(const SafetensorsMetadata& metadata) {
+  if (metadata.empty()) return true;
+  return std::any_of(metadata.begin(), metadata.end(), [](const auto& item) {
+    return item.first == "format" && (item.second == "pt" || item.second == "tf" ||
+                                      item.second == "flax" || item.second == "mlx");
+  });
+}
+
+// The folder cannot be opened as a model. One reason is known; every broken header is worth telling.
+Findings explain_unreadable(const fs::path& path, const Failure& reason) {
+  Findings findings;
+  std::error_code error;
+  if (fs::is_directory(path, error)) {
+    if (const auto files = list_folder(path)) {
+      for (const std::string& name : files.value().top_level_safetensors) {
+        const auto file = InputFile::open(path / name);
+        const auto header = file ? read_safetensors_header(file.value()) : file.failure();
+        if (header) continue;
+        findings.push_back(make_finding(Severity::error, "bad-safetensors", "", "", header.failure().message));
+        findings.back().file = name;
+      }
+    }
+  }
+  const bool told = std::any_of(findings.begin(), findings.end(), [&](const Finding& finding) {
+    return finding.message == reason.message;
+  });
+  if (!told) {
+    findings.insert(findings.begin(), make_finding(Severity::error, "unreadable", "", "", reason.message));
+  }
+  return findings;
+}
+
+// Keeps the first of each rule and says how many there are besides.
+Findings capped(Findings findings) {
+  std::map<std::string, std::int64_t> counts;
+  Findings kept;
+  for (Finding& finding : findings) {
+    const std::string rule = finding.rule;
+    if (++counts[rule] <= findings_per_rule) kept.push_back(std::move(finding));
+  }
+  for (const auto& [rule, count] : counts) {
+    if (count <= findings_per_rule) continue;
+    const auto last = std::find_if(kept.rbegin(), kept.rend(),
+                                   [&, &name = rule](const Finding& f) { return f.rule == name; });
+    const Severity severity = last->severity;
+    kept.insert(last.base(),
+                make_finding(severity, rule, "", "",
+                             fmt::format("{} more findings of the kind '{}' are not listed",
+                                         count - findings_per_rule, rule)));
+  }
+  return kept;
+}
+
+std::int64_t count(const Findings& findings, Severity severity) {
+  return std::count_if(findings.begin(), findings.end(),
+                       [&](const Finding& finding) { return finding.severity == severity; });
+}
+
+}  // namespace
+
+std::int64_t VerifyReport::errors() const { return count(findings, Severity::error); }
+std::int64_t VerifyReport::warnings() const { return count(findings, Severity::warning); }
+
+void verify_files(const QuantizedFolder& folder, bool is_folder, Findings& findings) {
+  const ModelFolder& model = folder.model;
+  for (const ModelShard& shard : model.shards) {
+    if (!has_known_format(shard.header.metadata)) {
+      findings.push_back(make_finding(
+          Severity::error, "metadata-format", shard.name, "",
+          "its metadata has no \"format\" of pt, tf, flax or mlx, so transformers refuses the file; add "
+          "\"format\": \"pt\""));
+    }
+  }
+  for (const std::string& notice : model.notices) {
+    findings.push_back(make_finding(Severity::warning, "index", "", "", notice));
+  }
+  for (const LeftOutFile& file : model.left_out_files) {
+    const std::string name = file.path.string();
+    if (name == unfinished_marker) {
+      findings.push_back(make_finding(Severity::error, "unfinished", name, "",
+                                      "the run that wrote this folder did not finish; run it again"));
+    } else if (file.path.extension() == ".partial") {
+      findings.push_back(make_finding(
+          Severity::error, "unfinished", name, "",
+          "an unfinished file of an earlier run; run that again to its end, or remove the file"));
+    } else if (file.path.extension() == ".safetensors") {
+      findings.push_back(make_finding(Severity::warning, "stray-file", name, "",
+                                      "no part of the model, but some loaders read it too; remove it"));
+    }
+  }
+  if (is_folder && !model.config_text) {
+    const Severity severity = folder.modules.empty() ? Severity::warning : Severity::error;
+    findings.push_back(make_finding(severity, "no-config", "config.json", "",
+                                    "missing, so no loader knows what the tensors are; copy it from the "
+                                    "original model or convert that again"));
+  }
+}
+
+VerifyReport verify_checkpoint(const fs::path& path, int threads, const ProgressCallback& progress) {
+  VerifyReport report;
+  auto model = open_model_folder(path);
+  if (!model) {
+    if (model.failure().code != ErrorCode::bad_input) take(std::move(model));
+    report.findings = explain_unreadable(path, model.failure());
+    return report;
+  }
+  const QuantizedFolder folder = take(sort_quantized_folder(std::move(model.value())));
+  std::error_code error;
+  report.readable = true;
+  report.tensors = static_cast<std::int64_t>(folder.model.tensors.size());
+  report.modules = static_cast<std::int64_t>(folder.modules.size());
+  report.bytes = folder.model.tensor_bytes();
+  verify_files(folder, fs::is_directory(path, error), report.findings);
+  report.findings.insert(report.findings.end(), folder.unusable.begin(), folder.unusable.end());
+  verify_config(folder, report.findings);
+  verify_groups(folder, report.findings);
+  verify_values(folder, threads, progress, report.findings);
+  report.findings = capped(std::move(report.findings));
+  return report;
+}
+
+std::vector<std::string> verify_model(const fs::path& path, int threads) {
+  std::vector<std::string> problems;
+  for (Finding& finding : verify_checkpoint(path, threads).findings) {
+    if (finding.severity == Severity::error) problems.push_back(std::move(finding.message));
+  }
+  return problems;
+}
+
+}  // namespace microscale

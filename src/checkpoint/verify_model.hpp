@@ -1,0 +1,45 @@
+// Everything a loader relies on, checked: docs/verify.md lists the rules.
+#pragma once
+
+#include <cstdint>
+#include <filesystem>
+#include <functional>
+#include <string>
+
+#include "checkpoint/finding.hpp"
+#include "checkpoint/quantized_folder.hpp"
+#include "microscale/checkpoint.hpp"
+
+namespace microscale {
+
+struct VerifyReport {
+  Findings findings;              // errors and warnings, in a fixed order
+  std::int64_t tensors = 0;       // looked at, as stored
+  std::int64_t modules = 0;       // quantized ones that are whole
+  std::uint64_t bytes = 0;        // read
+  bool readable = false;          // the folder could be opened at all
+
+  std::int64_t errors() const;
+  std::int64_t warnings() const;
+};
+
+/// Reads all of the model on `threads` threads (0: all cores). What is wrong with the model is a
+/// finding; throws Error only for what kept it from being looked at (no such path, read errors) and
+/// Error{interrupted} when `progress` says to stop.
+VerifyReport verify_checkpoint(const std::filesystem::path& path, int threads = 0,
+                               const ProgressCallback& progress = {});
+
+// The parts, each adding to `findings`.
+
+/// Names, metadata and leftovers: what headers and the list of files tell. `is_folder`: not a single
+/// file, so config.json is to be expected.
+void verify_files(const QuantizedFolder& folder, bool is_folder, Findings& findings);
+/// config.json against the modules: formats, targets, ignore list, activation scales.
+void verify_config(const QuantizedFolder& folder, Findings& findings);
+/// Modules that loaders fuse, and experts: all alike, none missing.
+void verify_groups(const QuantizedFolder& folder, Findings& findings);
+/// Scales and codes, byte by byte; non-finite values of dense tensors.
+void verify_values(const QuantizedFolder& folder, int threads, const ProgressCallback& progress,
+                   Findings& findings);
+
+}  // namespace microscale

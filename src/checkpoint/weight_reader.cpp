@@ -1,0 +1,126 @@
+#include "checkpoint/weight_reader.hpp"
+
+#include <fmt/format.h>
+
+#include <bit>
+#include <cstring>
+
+#include "formats/elements.hpp"
+#include "formats/half.hpp"
+#include "microscale/quantize.hpp"
+
+namespace microscale {
+namespace {
+
+// Bytes [begin, begin + length) of a tensor's data.
+Status read_range(const QuantizedFolder& folder, const ModelTensor& tensor, std::int64_t begin,
+                  std::int64_t length, std::vector<std::uint8_t>& out) {
+  out.resize(static_cast<std::size_t>(length));
+  const ModelShard& shard = folder.model.shards[tensor.shard];
+  return shard.file.read_at(tensor.entry->begin + static_cast<std::uint64_t>(begin), out);
+}
+
+BlockTensorView block_view(const Piece& piece, const PieceData& data) {
+  const QuantizedModule& module = *piece.tensor->module;
+  BlockTensorView view;
+  view.shape.rows = piece.count > 0 ? 1 : 0;
+  view.shape.cols = piece.count;
+  view.shape.format = module.format;
+  view.codes = data.codes;
+  view.scales = data.scales;
+  view.global_scale = module.multiplier;
+  return view;
+}
+
+template <class Bits, class Decode>
+void decode_all(const std::vector<std::uint8_t>& bytes, std::vector<float>& values, Decode decode) {
+  for (std::size_t i = 0; i < values.size(); ++i) {
+    Bits bits;
+    std::memcpy(&bits, bytes.data() + i * sizeof(Bits), sizeof(Bits));
+    values[i] = decode(bits);
+  }
+}
+
+void decode_dense(StoredType type, const std::vector<std::uint8_t>& bytes,
+                  std::vector<float>& values) {
+  switch (type) {
+    case StoredType::f32: std::memcpy(values.data(), bytes.data(), bytes.size()); return;
+    case StoredType::f16: decode_all<std::uint16_t>(bytes, values, f16_to_float); return;
+    case StoredType::bf16: decode_all<std::uint16_t>(bytes, values, bf16_to_float); return;
+    case StoredType::f64:
+      decode_all<double>(bytes, values, [](double value) { return static_cast<float>(value); });
+      return;
+    case StoredType::f8_e4m3: decode_all<std::uint8_t>(bytes, values, E4M3::decode); return;
+    default: decode_all<std::uint8_t>(bytes, values, E5M2::decode); return;
+  }
+}
+
+}  // namespace
+
+bool has_values(const LogicalTensor& tensor) {
+  if (tensor.module) return true;
+  switch (tensor.stored->entry->type) {
+    case StoredType::f32:
+    case StoredType::f16:
+    case StoredType::bf16:
+    case StoredType::f64:
+    case StoredType::f8_e4m3:
+    case StoredType::f8_e5m2: return true;
+    default: return false;
+  }
+}
+
+Status read_piece_bytes(const QuantizedFolder& folder, const Piece& piece, PieceData& data) {
+  data.scales.clear();
+  if (const QuantizedModule* module = piece.tensor->module) {
+    const FormatInfo& format = info(module->format);
+    Status codes = read_range(folder, *module->codes, code_bytes(format, piece.first),
+                              code_bytes(format, piece.count), data.codes);
+    if (!codes) return codes;
+    return read_range(folder, *module->scales, piece.first / format.block, piece.count / format.block,
+                      data.scales);
+  }
+  const int bits = bits_per_element(piece.tensor->stored->entry->type);
+  return read_range(folder, *piece.tensor->stored, piece.first / 8 * bits + piece.first % 8 * bits / 8,
+                    (piece.count * bits + 7) / 8, data.codes);
+}
+
+Status read_piece(const QuantizedFolder& folder, const Piece& piece, PieceData& data) {
+  if (Status read = read_piece_bytes(folder, piece, data); !read) return read;
+  data.values.resize(static_cast<std::size_t>(piece.count));
+  if (!piece.tensor->module) {
+    decode_dense(piece.tensor->stored->entry->type, data.codes, data.values);
+    return success();
+  }
+  const BlockTensorView view = block_view(piece, data);
+  dequantize(view, {.data = data.values.data(),
+                    .dtype = DType::f32,
+                    .rows = view.shape.rows,
+                    .cols = piece.count,
+                    .row_stride = piece.count});
+  return success();
+}
+
+Status read_piece_as(const QuantizedFolder& folder, const Piece& piece, DType dtype, PieceData& data,
+                    std::vector<std::uint8_t>& out) {
+  if (Status read = read_piece_bytes(folder, piece, data); !read) return read;
+  out.resize(static_cast<std::size_t>(piece.count * size_of(dtype)));
+  const BlockTensorView view = block_view(piece, data);
+  dequantize(view, {.data = out.data(),
+                    .dtype = dtype,
+                    .rows = view.shape.rows,
+                    .cols = piece.count,
+                    .row_stride = piece.count});
+  return success();
+}
+
+std::vector<Piece> pieces_of(const LogicalTensor& tensor, std::int64_t elements) {
+  std::vector<Piece> pieces;
+  const std::int64_t count = tensor.elements();
+  for (std::int64_t first = 0; first < count; first += elements) {
+    pieces.push_back({&tensor, first, std::min(elements, count - first)});
+  }
+  return pieces;
+}
+
+}  // namespace microscale

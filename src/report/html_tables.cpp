@@ -1,0 +1,177 @@
+// The tables of the HTML report.
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+#include <map>
+
+#include "report/html_parts.hpp"
+#include "report/svg.hpp"
+#include "report/units.hpp"
+
+namespace microscale {
+namespace {
+
+constexpr std::size_t worst_tensors_shown = 10;
+constexpr std::size_t worst_blocks_shown = 6;
+constexpr std::size_t most_rows = 4000;
+
+void error_columns(HtmlTable& table) {
+  table.column("rel. MSE", true, "squared error over squared original");
+  table.column("SQNR", true, "signal to quantization noise ratio");
+  table.column("cosine", true, "of the angle between original and restored");
+  table.column("max error", true, "largest difference of one element");
+  table.column("clipped", true, "elements beyond what the block's largest code stands for");
+  table.column("to zero", true, "elements that are not zero but restored as zero");
+}
+
+void error_cells(HtmlTable& table, const ErrorSums& error) {
+  table.number(format_percent(error.relative_mse(), 3), error.relative_mse());
+  table.number(format_decibel(error.sqnr_db()), error.sqnr_db());
+  table.number(fmt::format("{:.5f}", error.cosine()), error.cosine());
+  table.number(format_number(error.max_error), error.max_error);
+  table.number(format_percent(error.clipped_share()), error.clipped_share());
+  table.number(format_percent(error.flushed_share()), error.flushed_share());
+}
+
+double elements_of(const TensorReport& tensor) {
+  double elements = 1;
+  for (const std::int64_t n : tensor.shape) elements *= static_cast<double>(n);
+  return elements;
+}
+
+std::string value_row(const char* title, const std::vector<float>& values, std::size_t marked) {
+  std::string row = fmt::format("<tr><th scope=\"row\">{}</th>", title);
+  for (std::size_t i = 0; i < values.size(); ++i) {
+    row += fmt::format("<td class=\"n{}\">{}</td>", i == marked ? " worst" : "",
+                       format_number(static_cast<double>(values[i])));
+  }
+  return row + "</tr>\n";
+}
+
+std::string block_table(const WorstBlockOf& worst) {
+  const WorstBlock& block = *worst.block;
+  const std::size_t count = std::min(block.original.size(), block.restored.size());
+  std::vector<float> error(count);
+  std::size_t marked = 0;
+  for (std::size_t i = 0; i < count; ++i) {
+    error[i] = block.restored[i] - block.original[i];
+    if (std::fabs(error[i]) > std::fabs(error[marked])) marked = i;
+  }
+  return fmt::format(
+      "<div class=\"block\"><p><code>{}</code> row {}, block {}: squared error {}, scale code "
+      "0x{:02X}</p>\n"
+      "<div class=\"scroll\"><table><tbody>\n{}{}{}</tbody></table></div></div>\n",
+      escape_markup(worst.tensor->name), block.row, block.block, format_number(block.squared_error),
+      block.scale_code, value_row("original", block.original, count),
+      value_row("restored", block.restored, count), value_row("error", error, marked));
+}
+
+}  // namespace
+
+std::string treatment_table(const ModelReport& report) {
+  struct Group {
+    std::uint64_t tensors = 0, before = 0, after = 0;
+  };
+  std::map<std::string, Group> groups;
+  for (const TensorReport& tensor : report.tensors) {
+    Group& group = groups[tensor.treatment];
+    ++group.tensors;
+    group.before += tensor.bytes_before;
+    group.after += tensor.bytes_after;
+  }
+  if (groups.empty()) return {};
+  HtmlTable table("Tensors by treatment", HtmlTable::Use::read);
+  table.column("treatment", false);
+  for (const char* title : {"tensors", "before", "after", "ratio"}) table.column(title, true);
+  for (const auto& [treatment, group] : groups) {
+    table.begin_row();
+    table.text(treatment);
+    table.number(format_count(group.tensors), static_cast<double>(group.tensors));
+    table.number(format_bytes(group.before), static_cast<double>(group.before));
+    table.number(format_bytes(group.after), static_cast<double>(group.after));
+    table.number(format_ratio(group.before, group.after), 0);
+  }
+  return table.done();
+}
+
+std::string worst_tensor_table(const ModelReport& report) {
+  const auto worst = worst_tensors(report, worst_tensors_shown);
+  if (worst.empty()) return {};
+  HtmlTable table("Worst tensors", HtmlTable::Use::read);
+  table.column("tensor", false);
+  error_columns(table);
+  table.column("shape", true);
+  for (const TensorReport* tensor : worst) {
+    table.begin_row();
+    table.text(tensor->name, true);
+    error_cells(table, tensor->error);
+    table.number(format_shape(tensor->shape), elements_of(*tensor));
+  }
+  return table.done();
+}
+
+std::string worst_block_tables(const ModelReport& report) {
+  std::string out;
+  for (const WorstBlockOf& worst : worst_blocks(report, worst_blocks_shown))
+    out += block_table(worst);
+  return out;
+}
+
+std::string tensor_table(const ModelReport& report) {
+  std::vector<const TensorReport*> shown;
+  for (const TensorReport& tensor : report.tensors) {
+    if (tensor.measured()) shown.push_back(&tensor);
+  }
+  if (shown.empty()) return {};
+  std::string note;
+  if (shown.size() > most_rows) {
+    note = fmt::format(
+        "<p class=\"note\">The {} worst of {} tensors; the JSON report has them all.</p>\n",
+        most_rows, shown.size());
+    shown = worst_tensors(report, most_rows);
+  }
+  HtmlTable table("All measured tensors", HtmlTable::Use::sort);
+  table.column("tensor", false);
+  error_columns(table);
+  table.column("format", false);
+  table.column("before", true);
+  table.column("after", true);
+  table.column("shape", true);
+  for (const TensorReport* tensor : shown) {
+    table.begin_row();
+    table.text(tensor->name, true);
+    error_cells(table, tensor->error);
+    table.text(tensor->treatment);
+    table.number(format_bytes(tensor->bytes_before), static_cast<double>(tensor->bytes_before));
+    table.number(format_bytes(tensor->bytes_after), static_cast<double>(tensor->bytes_after));
+    table.number(format_shape(tensor->shape), elements_of(*tensor));
+  }
+  return note + table.done();
+}
+
+std::string untouched_table(const ModelReport& report) {
+  HtmlTable table("Tensors left as they are", HtmlTable::Use::sort);
+  table.column("tensor", false);
+  table.column("reason", false);
+  table.column("size", true);
+  table.column("shape", true);
+  std::size_t rows = 0;
+  for (const TensorReport& tensor : report.tensors) {
+    if (tensor.measured() || ++rows > most_rows) continue;
+    table.begin_row();
+    table.text(tensor.name, true);
+    table.text(tensor.reason);
+    table.number(format_bytes(tensor.bytes_after), static_cast<double>(tensor.bytes_after));
+    table.number(format_shape(tensor.shape), elements_of(tensor));
+  }
+  if (rows == 0) return {};
+  const std::string note =
+      rows <= most_rows
+          ? ""
+          : fmt::format("<p class=\"note\">The first {} of {}; the JSON report has them all.</p>\n",
+                        most_rows, rows);
+  return note + table.done();
+}
+
+}  // namespace microscale

@@ -1,0 +1,67 @@
+#include "ops/backends.hpp"
+
+#include <gtest/gtest.h>
+
+#include <cstdlib>
+#include <string>
+
+#include "microscale/error.hpp"
+
+namespace microscale {
+namespace {
+
+class BackendsTest : public ::testing::Test {
+ protected:
+  void SetUp() override {
+    if (const char* value = std::getenv("MICROSCALE_BACKEND")) saved_ = value;
+    unsetenv("MICROSCALE_BACKEND");
+  }
+  void TearDown() override {
+    if (saved_.empty()) unsetenv("MICROSCALE_BACKEND");
+    else setenv("MICROSCALE_BACKEND", saved_.c_str(), 1);
+  }
+  std::string saved_;
+};
+
+TEST_F(BackendsTest, reference_is_always_there_and_last) {
+  EXPECT_EQ(available_backends().back(), Backend::reference);
+}
+
+TEST_F(BackendsTest, environment_narrows_the_choice) {
+  setenv("MICROSCALE_BACKEND", "reference", 1);
+  EXPECT_EQ(available_backends(), std::vector{Backend::reference});
+  EXPECT_EQ(choose_backend(Context{}).backend, Backend::reference);
+}
+
+TEST_F(BackendsTest, unknown_names_are_refused_with_the_choices) {
+  setenv("MICROSCALE_BACKEND", "avx1024", 1);
+  try {
+    available_backends();
+    FAIL() << "an unknown backend was accepted";
+  } catch (const Error& error) {
+    EXPECT_EQ(error.code(), ErrorCode::unsupported);
+    EXPECT_NE(std::string(error.what()).find("avx1024"), std::string::npos);
+  }
+}
+
+TEST_F(BackendsTest, automatic_falls_back_where_the_fastest_has_no_kernel) {
+  QuantizeLines call;
+  call.numerics.rounding = Rounding::stochastic;
+  call.numerics.nan = NanPolicy::drop;
+  call.format = Format::mxint8;
+  EXPECT_TRUE(choose_backend(call, {}).supports_quantize(call));
+}
+
+TEST_F(BackendsTest, an_absent_backend_is_named) {
+  setenv("MICROSCALE_BACKEND", "reference", 1);
+  try {
+    choose_backend(QuantizeLines{}, {.backend = Backend::avx512});
+    FAIL() << "an absent backend was chosen";
+  } catch (const Error& error) {
+    EXPECT_NE(std::string(error.what()).find("avx512 is not on this machine"), std::string::npos)
+        << error.what();
+  }
+}
+
+}  // namespace
+}  // namespace microscale

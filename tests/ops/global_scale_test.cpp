@@ -1,0 +1,32 @@
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <random>
+
+#include "formats/elements.hpp"
+#include "microscale/quantize.hpp"
+
+namespace microscale {
+namespace {
+
+TEST(GlobalScale, divisor_and_multiplier_decode_alike) {
+  std::mt19937 generator(4);
+  std::uniform_real_distribution<float> exponent(-30, 30);
+  for (int i = 0; i < 2000; ++i) {
+    const float amax = std::exp2(exponent(generator));
+    const float g = nvfp4_global_scale(amax), divisor = 1.0f / g;
+    ASSERT_GE(g, amax / 2688.0f);
+    ASSERT_LT(g, amax / 2688.0f * 1.0001f);
+    ASSERT_EQ(1.0f / divisor, g);
+    for (int code = 1; code < 127; ++code) {
+      const float scale = UE4M3::decode(static_cast<std::uint8_t>(code));
+      ASSERT_EQ(scale / divisor, scale * g) << std::hexfloat << amax << " code " << code;
+    }
+  }
+  EXPECT_EQ(nvfp4_global_scale(0.0f), 1.0f);
+  EXPECT_TRUE(std::isnormal(1.0f / nvfp4_global_scale(0x1p-149f)));
+  EXPECT_TRUE(std::isfinite(nvfp4_global_scale(INFINITY)));
+}
+
+}  // namespace
+}  // namespace microscale

@@ -1,0 +1,98 @@
+#include "report/terminal.hpp"
+
+#include <gtest/gtest.h>
+#include <unistd.h>
+
+#include <cstdlib>
+
+namespace microscale {
+namespace {
+
+/// Sets variables of the environment and puts the old ones back.
+class Environment {
+ public:
+  Environment(const char* name, const char* value) : name_(name) {
+    if (const char* old = std::getenv(name)) old_ = old, was_set_ = true;
+    value == nullptr ? unsetenv(name) : setenv(name, value, 1);
+  }
+  ~Environment() { was_set_ ? setenv(name_, old_.c_str(), 1) : unsetenv(name_); }
+
+ private:
+  const char* name_;
+  std::string old_;
+  bool was_set_ = false;
+};
+
+TEST(Terminal, width_of_text_counts_columns_not_bytes) {
+  EXPECT_EQ(display_width("q_proj"), 6);
+  EXPECT_EQ(display_width("caf\u00e9"), 4);
+  EXPECT_EQ(display_width("e\u0301"), 1);           // e and a combining accent
+  EXPECT_EQ(display_width("\u6a21\u578b"), 4);      // two Chinese characters
+  EXPECT_EQ(display_width("a\xff\xc3"), 3);         // broken bytes are a column each
+  EXPECT_EQ(display_width("\xed\xa0\x80"), 3);      // a surrogate is no character
+  EXPECT_EQ(display_width("\xf0\x9f\x98\x80"), 2);  // an emoji
+}
+
+TEST(Terminal, printable_text_cannot_move_the_cursor) {
+  EXPECT_EQ(printable("a\x1b[2Jb\n\t\x7f", true), "a?[2Jb???");
+  EXPECT_EQ(printable("caf\u00e9", true), "caf\u00e9");
+  EXPECT_EQ(printable("caf\u00e9", false), "caf?");
+  EXPECT_EQ(printable("a\u202eb", true), "a?b");  // right-to-left override
+  EXPECT_EQ(printable("\xc2\x9b"
+                      "31m",
+                      true),
+            "?31m");                                  // the one-character CSI
+  EXPECT_EQ(printable("\xc0\xaf\xff", true), "???");  // overlong slash
+}
+
+TEST(Terminal, shortened_names_keep_both_ends) {
+  const std::string name = "model.layers.12.self_attn.q_proj.weight";
+  EXPECT_EQ(shorten_middle(name, 39), name);
+  EXPECT_EQ(shorten_middle(name, 24), "model.l....q_proj.weight");
+  EXPECT_EQ(shorten_middle("abcdefgh", 5), "...gh");
+  EXPECT_EQ(shorten_middle("abcdefgh", 6), "a...gh");
+  EXPECT_EQ(shorten_middle("abcdefgh", 3), "abc");
+  EXPECT_EQ(shorten_middle("abcdefgh", 0), "");
+}
+
+TEST(Terminal, shortening_never_splits_a_character_nor_exceeds_the_width) {
+  const std::string name = "\u6a21\u578b\u6a21\u578b\u6a21\u578b\u6a21\u578b-caf\u00e9-e\u0301";
+  for (int width = 0; width < 30; ++width) {
+    const std::string text = shorten_middle(name, width);
+    EXPECT_LE(display_width(text), width);
+    EXPECT_EQ(printable(text, true), text) << width;  // whole characters only
+  }
+}
+
+TEST(Terminal, variables_ask_for_plain_text) {
+  const Environment no_color("NO_COLOR", nullptr), ci("CI", nullptr), term("TERM", "xterm");
+  EXPECT_FALSE(plain_text_wanted());
+  {
+    const Environment set("NO_COLOR", "1");
+    EXPECT_TRUE(plain_text_wanted());
+  }
+  {
+    const Environment empty("NO_COLOR", ""), off("CI", "false");
+    EXPECT_FALSE(plain_text_wanted());
+  }
+  {
+    const Environment set("CI", "true");
+    EXPECT_TRUE(plain_text_wanted());
+  }
+  const Environment dumb("TERM", "dumb");
+  EXPECT_TRUE(plain_text_wanted());
+}
+
+TEST(Terminal, a_pipe_is_unlimited_and_plain) {
+  int ends[2];
+  ASSERT_EQ(pipe(ends), 0);
+  const TextStyle style = text_style(ends[1]);
+  EXPECT_EQ(style.width, 0);
+  EXPECT_FALSE(style.utf8);
+  EXPECT_FALSE(style.colour);
+  close(ends[0]);
+  close(ends[1]);
+}
+
+}  // namespace
+}  // namespace microscale

@@ -1,0 +1,237 @@
+#include "arguments.hpp"
+
+#include <fmt/format.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <cmath>
+#include <cstdlib>
+#include <cstring>
+#include <numeric>
+
+#include "microscale/error.hpp"
+
+namespace microscale {
+namespace {
+
+[[noreturn]] void wrong(const std::string& message) { throw Error(ErrorCode::invalid_argument, message); }
+
+std::vector<std::string> split(std::string_view text, std::string_view separators) {
+  std::vector<std::string> words;
+  for (std::size_t at = 0; at < text.size();) {
+    const std::size_t end = std::min(text.find_first_of(separators, at), text.size());
+    if (end > at) words.emplace_back(text.substr(at, end - at));
+    at = end + 1;
+  }
+  return words;
+}
+
+std::string joined(std::span<const std::string> words) { return fmt::format("{}", fmt::join(words, ", ")); }
+
+std::vector<std::string> all_scale_rules() {
+  std::vector<std::string> names;
+  for (const FormatInfo& format : all_formats())
+    for (const ScaleRule rule : scale_rules(format.format))
+      if (std::find(names.begin(), names.end(), to_string(rule)) == names.end())
+        names.emplace_back(to_string(rule));
+  return names;
+}
+
+[[noreturn]] void unknown(std::string_view option, const std::string& name,
+                          const std::vector<std::string>& choices) {
+  wrong(fmt::format("{} does not know '{}'{}; choose one of {}", option, name, did_you_mean(name, choices),
+                    joined(choices)));
+}
+
+// Letters inserted, left out, replaced or swapped with their neighbour to get from one word to the other.
+std::size_t edit_distance(std::string_view a, std::string_view b) {
+  std::vector<std::vector<std::size_t>> cost(a.size() + 1, std::vector<std::size_t>(b.size() + 1));
+  for (std::size_t i = 0; i <= a.size(); ++i) cost[i][0] = i;
+  for (std::size_t j = 0; j <= b.size(); ++j) cost[0][j] = j;
+  for (std::size_t i = 1; i <= a.size(); ++i) {
+    for (std::size_t j = 1; j <= b.size(); ++j) {
+      cost[i][j] = std::min({cost[i - 1][j] + 1, cost[i][j - 1] + 1,
+                             cost[i - 1][j - 1] + (a[i - 1] != b[j - 1])});
+      if (i > 1 && j > 1 && a[i - 1] == b[j - 2] && a[i - 2] == b[j - 1])
+        cost[i][j] = std::min(cost[i][j], cost[i - 2][j - 2] + 1);
+    }
+  }
+  return cost[a.size()][b.size()];
+}
+
+// Case, '-', '_' and '.' make no difference to what was meant.
+std::string folded(std::string_view text) {
+  std::string out;
+  for (const char c : text)
+    if (c != '-' && c != '_' && c != '.') out += c >= 'A' && c <= 'Z' ? static_cast<char>(c + 32) : c;
+  return out;
+}
+
+std::string read_standard_input() {
+  constexpr std::size_t most = 1 << 20;
+  std::string text;
+  char buffer[4096];
+  for (;;) {
+    const ssize_t count = read(STDIN_FILENO, buffer, sizeof buffer);
+    if (count == 0) return text;
+    if (count < 0 && errno == EINTR) continue;
+    if (count < 0)
+      throw Error(ErrorCode::io, fmt::format("cannot read standard input: {}", std::strerror(errno)));
+    text.append(buffer, static_cast<std::size_t>(count));
+    if (text.size() > most) wrong("standard input has more than 1 MiB; give the values of one block");
+  }
+}
+
+}  // namespace
+
+std::vector<std::string> choices_of(std::string_view placeholder) {
+  if (placeholder == "FORMAT") {
+    std::vector<std::string> names = split(format_names(), ", ");
+    names.insert(std::find(names.begin(), names.end(), "mxfp8_e4m3"), "mxfp8");
+    return names;
+  }
+  if (placeholder == "RULE") return all_scale_rules();
+  if (placeholder == "ROUNDING") return split(rounding_names(), ", ");
+  if (placeholder == "TOOL") return split(compat_names(), ", ");
+  if (placeholder == "DTYPE") return {"bf16", "f16", "f32"};
+  if (placeholder == "SHELL") return {"bash", "zsh", "fish"};
+  return {};
+}
+
+Format format_from(const std::string& name) {
+  const std::optional<Format> format = parse_format(name);
+  if (!format) unknown("--format", name, choices_of("FORMAT"));
+  return *format;
+}
+
+DType dtype_from(const std::string& name) {
+  const std::optional<DType> type = parse_dtype(name);
+  if (!type) unknown("--dtype", name, choices_of("DTYPE"));
+  return *type;
+}
+
+Numerics numerics_from(const NumericWords& words, Format format) {
+  Numerics numerics;
+  if (!words.compat.empty()) {
+    const std::optional<Compat> compat = parse_compat(words.compat);
+    if (!compat) unknown("--compat", words.compat, choices_of("TOOL"));
+    numerics = numerics_for(*compat, format);
+  }
+  if (!words.scale_rule.empty()) {
+    const std::optional<ScaleRule> rule = parse_scale_rule(words.scale_rule);
+    if (!rule) unknown("--scale-rule", words.scale_rule, split(scale_rule_names(format), ", "));
+    const std::span<const ScaleRule> rules = scale_rules(format);
+    if (std::find(rules.begin(), rules.end(), *rule) == rules.end())
+      wrong(fmt::format("--scale-rule {} is not defined for {}; choose one of {}", words.scale_rule,
+                        info(format).name, scale_rule_names(format)));
+    numerics.scale_rule = *rule;
+  }
+  if (!words.rounding.empty()) {
+    const std::optional<Rounding> rounding = parse_rounding(words.rounding);
+    if (!rounding) unknown("--rounding", words.rounding, choices_of("ROUNDING"));
+    numerics.rounding = *rounding;
+  }
+  if (!words.seed.empty()) {
+    char* end = nullptr;
+    errno = 0;
+    numerics.seed = std::strtoull(words.seed.c_str(), &end, 0);
+    if (words.seed[0] < '0' || words.seed[0] > '9' || *end != '\0' || errno != 0)
+      wrong(fmt::format("--seed got '{}'; it takes an integer from 0 to 2^64 - 1", words.seed));
+  }
+  return numerics;
+}
+
+std::int64_t bytes_from(const std::string& option, const std::string& text) {
+  constexpr std::string_view letters = "KMGT";
+  const char* begin = text.c_str();
+  char* end = nullptr;
+  const double number = std::strtod(begin, &end);
+  std::string_view unit = end;
+  while (!unit.empty() && unit.front() == ' ') unit.remove_prefix(1);
+  double factor = 1;
+  bool known = end != begin && (unit.empty() || unit == "B");
+  if (!known && end != begin) {
+    const char letter = unit[0] == 'k' ? 'K' : unit[0];
+    const std::size_t power = letters.find(letter);
+    const std::string_view rest = unit.substr(1);
+    known = power != std::string_view::npos && (rest.empty() || rest == "B" || rest == "iB");
+    factor = std::pow(rest == "B" ? 1000.0 : 1024.0, static_cast<double>(power) + 1);
+  }
+  if (!known || !(number * factor >= 1) || number * factor > 9e18)
+    wrong(fmt::format("{} got '{}'; it takes a size such as 512M, 1GiB or 2GB", option, text));
+  return static_cast<std::int64_t>(number * factor);
+}
+
+double share_from(const std::string& option, const std::string& text) {
+  char* end = nullptr;
+  double share = std::strtod(text.c_str(), &end);
+  std::string_view unit = end;
+  const bool percent = unit == "%" || unit == " %";
+  if (percent) share /= 100;
+  if (end == text.c_str() || !(percent || unit.empty()) || !(share >= 0) || std::isinf(share))
+    wrong(fmt::format("{} got '{}'; it takes a number such as 0.01 or 1%", option, text));
+  return share;
+}
+
+std::int64_t integer_from(const std::string& option, const std::string& text, std::int64_t smallest,
+                          std::int64_t largest) {
+  char* end = nullptr;
+  errno = 0;
+  const long long value = std::strtoll(text.c_str(), &end, 10);
+  if (text.empty() || *end != '\0' || errno != 0 || value < smallest || value > largest)
+    wrong(fmt::format("{} got '{}'; it takes an integer from {} to {}", option, text, smallest, largest));
+  return value;
+}
+
+float float_from(const std::string& option, const std::string& text) {
+  char* end = nullptr;
+  const float value = std::strtof(text.c_str(), &end);
+  if (text.empty() || *end != '\0')
+    wrong(fmt::format("{} got '{}'; it takes a number such as 0.945, -7, 1e-3, inf or nan", option, text));
+  const bool written_infinite = text.find_first_of("nN") != std::string::npos;
+  if (std::isinf(value) && !written_infinite)
+    wrong(fmt::format("{} got '{}', beyond the largest FP32 number (3.4e38)", option, text));
+  return value;
+}
+
+std::vector<float> floats_from(const std::vector<std::string>& words, std::size_t most) {
+  std::vector<float> values;
+  const auto add = [&](std::string_view text) {
+    for (const std::string& number : split(text, " \t\r\n\v\f,;[]()"))
+      values.push_back(float_from("a value", number));
+  };
+  for (const std::string& word : words) add(word == "-" ? read_standard_input() : word);
+  if (values.empty()) wrong("no values given; name at least one, or - to read them from standard input");
+  if (values.size() > most)
+    wrong(fmt::format("{} values given; a block of this format has {}, so give at most that many",
+                      values.size(), most));
+  return values;
+}
+
+std::optional<std::string> nearest(std::string_view name, std::span<const std::string> choices) {
+  std::optional<std::string> best;
+  std::size_t least = 0;
+  for (const std::string& choice : choices) {
+    const std::size_t distance = edit_distance(folded(name), folded(choice));
+    if (distance <= std::max<std::size_t>(1, choice.size() / 3) && (!best || distance < least)) {
+      best = choice;
+      least = distance;
+    }
+  }
+  if (best) return best;
+  // A beginning is enough where only one choice has it.
+  for (const std::string& choice : choices) {
+    if (name.size() < 2 || folded(choice).find(folded(name)) != 0) continue;
+    if (best) return std::nullopt;
+    best = choice;
+  }
+  return best;
+}
+
+std::string did_you_mean(std::string_view name, std::span<const std::string> choices) {
+  const std::optional<std::string> choice = nearest(name, choices);
+  return choice ? " (did you mean " + *choice + "?)" : std::string();
+}
+
+}  // namespace microscale
