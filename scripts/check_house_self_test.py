@@ -24,7 +24,6 @@ BROKEN = [
     ("a source without a test", {"tests/core/b_test.cpp": None}, "src/core/b.cpp:1: no test mirrors it"),
     ("a header with code, untested", {"src/core/c.hpp": "inline int c() {\n  return 1;\n}\n"},
      "src/core/c.hpp:1: no test mirrors it"),
-    ("a test of nothing", {"tests/core/gone_test.cpp": "//\n"}, "tests/core/gone_test.cpp:1: mirrors no source"),
     ("asm outside ptx", {"src/core/a.cpp": 'int a() {\n  asm("nop");\n}\n'}, "src/core/a.cpp:2: inline assembly"),
     ("intrinsics outside cpu", {"src/core/a.cpp": "#include <immintrin.h>\n"},
      "src/core/a.cpp:1: CPU intrinsics"),

@@ -24,14 +24,16 @@ enum class NonFinite : std::uint8_t {
 struct QuantizeOptions {
   TensorView input;
   Format format = Format::mxfp4;
-  Numerics numerics;
+  Numerics numerics{};
   BlockAxis axis = BlockAxis::cols;
   Layout layout = Layout::row_major;
   Padding padding = Padding::refuse;
   NonFinite non_finite = NonFinite::encode;
-  std::optional<float> global_scale;  ///< NVFP4 decode multiplier; computed from the input if absent
-  std::span<const float> weights;     ///< importance of each position along the block axis, for the
+  std::optional<float> global_scale{};  ///< NVFP4 decode multiplier; computed from the input if absent
+  std::span<const float> weights{};   ///< importance of each position along the block axis, for the
                                       ///< searches; empty, or input length along the axis, finite, >= 0
+  std::uint64_t first_index = 0;      ///< of element (0, 0) in the tensor this is a part of, row-major:
+                                      ///< what stochastic rounding counts by
 };
 
 /// Quantizes `options.input`. Throws Error on anything the options do not allow.

@@ -64,7 +64,7 @@ def power(exponent):
 
 
 def per_block(function):
-    """Applies function(values of one block, its amax) -> (scale byte, multiplied values, encode) to all blocks."""
+    """Applies function(values of one block, its amax without NaN) -> (scale byte, codes) to all blocks."""
     def run(values, dtype):
         with np.errstate(all="ignore"):
             rows = [function(row.astype(F32), amax_dropping_nan(row)) for row in values]
@@ -163,7 +163,8 @@ E2M1_DOUBLED = np.array([0, 1, 2, 3, 4, 6, 8, 12, 0, -1, -2, -3, -4, -6, -8, -12
 def ggml_codes(values, half_scale):
     """First of the codes with the least |code * scale - x|; code 0 for NaN."""
     error = np.abs(E2M1_DOUBLED * half_scale - values[:, None])
-    return np.where(np.isnan(values), 0, np.argmin(np.where(np.isnan(error), np.inf, error), axis=1)).astype(np.uint8)
+    best = np.argmin(np.where(np.isnan(error), np.inf, error), axis=1)
+    return np.where(np.isnan(values), 0, best).astype(np.uint8)
 
 
 def llama_cpp_mxfp4(values, amax):
@@ -195,7 +196,8 @@ def microxcaling(kind):
         shared = F32(np.nan) if shared > 127 or np.isnan(shared) else max(shared, F32(-127))
         scaled = values / (F32(2)**shared)
         if exponent_bits:
-            own = np.maximum(np.floor(np.log2(np.abs(scaled) + (scaled == 0).astype(F32))), 2 - 2**(exponent_bits - 1))
+            own = np.floor(np.log2(np.abs(scaled) + (scaled == 0).astype(F32)))
+            own = np.maximum(own, 2 - 2**(exponent_bits - 1))
         else:
             own = F32(0)
         shift = F32(2.0**(mantissa_bits - 2))
@@ -207,7 +209,7 @@ def microxcaling(kind):
 
 
 def exact_codes(values, kind):
-    """Codes of values that are exact in the element type; a zero's sign is lost in `sign(x) * ...`, NaN is 0."""
+    """Codes of values that are exact in the element type; NaN, which most types cannot hold, as 0."""
     if kind == "int8":
         return np.nan_to_num(values * 64).astype(np.int8).view(np.uint8)
     dtype = {"e2m1": ml_dtypes.float4_e2m1fn, "e4m3": ml_dtypes.float8_e4m3fn, "e5m2": ml_dtypes.float8_e5m2,

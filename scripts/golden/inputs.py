@@ -1,8 +1,8 @@
 """Input blocks of the golden vectors: 32 values each, chosen where tools are known to differ.
 
-Every listed largest magnitude appears with two fillings: midpoints of E2M1 and E4M3 with their neighbours, and random
-fractions with zeros of both signs. A few FP16 blocks are there for tools that compute in the input's type. NVFP4 reads
-a case as two blocks of 16.
+Every listed largest magnitude appears with two fillings: midpoints of E2M1 and E4M3 with their neighbours,
+and random fractions with zeros of both signs. A few FP16 blocks are there for tools that compute in the
+input's type. NVFP4 reads a case as two blocks of 16.
 """
 
 import numpy as np
@@ -38,9 +38,10 @@ def step(value, ulps, dtype):
 
 
 def largest_magnitudes(dtype):
-    plain = [2.0**-149, 2.0**-140, 2.0**-130, 2.0**-127, 2.0**-126, 6 * 2.0**-126, 448 * 2.0**-126, 2.0**-124,
-             6 * 2.0**-10, 6 * 2.0**-9, 1.5, 1.75, 2.0, 5.0, 6.0, 7.0, 7.5, 8.0, 240.0, 255.0, 256.0, 300.0, 448.0,
-             480.0, 496.0, 511.0, 57344.0, 61440.0, 6 * 2.0**60, 2.0**100, 2.0**127, 1.5 * 2.0**127, 1.75 * 2.0**127]
+    plain = [2.0**-149, 2.0**-140, 2.0**-130, 2.0**-127, 2.0**-126, 6 * 2.0**-126, 448 * 2.0**-126,
+             2.0**-124, 6 * 2.0**-10, 6 * 2.0**-9, 1.5, 1.75, 2.0, 5.0, 6.0, 7.0, 7.5, 8.0, 240.0, 255.0,
+             256.0, 300.0, 448.0, 480.0, 496.0, 511.0, 57344.0, 61440.0, 6 * 2.0**60, 2.0**100, 2.0**127,
+             1.5 * 2.0**127, 1.75 * 2.0**127]
     values = [to_bf16(v) if dtype == "bf16" else F32(v) for v in plain]
     for base in (1.75, 6.0, 7.0, 448.0, 2.0**100, 6 * 2.0**-100):
         values += [step(F32(base), 1, dtype), step(F32(base), -1, dtype)]
@@ -135,7 +136,7 @@ def cases():
 
 
 def global_magnitudes(count):
-    """The tensor magnitude each case is given besides its own, so that block scales under- and overflow too."""
+    """The tensor magnitude each case is given besides its own: block scales under- and overflow too."""
     rng = np.random.default_rng(SEED + 1)
     fixed = [2688.0, 1.0, 3.5, 0.009, 1e5, 448.0, 2.0**-100, 2.0**100]
     return [F32(fixed[i % 8] if i % 16 < 8 else 2.0**rng.uniform(-8, 12)) for i in range(count)]

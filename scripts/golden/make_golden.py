@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Writes tests/golden: what other tools make of the blocks of inputs.py. README.md here has setup and file format.
+"""Writes tests/golden: what other tools make of the blocks of inputs.py. README.md here has the file format.
 
 Usage: make_golden.py [OUTPUT_DIRECTORY [FILE_STEM ...]]
 """
@@ -46,12 +46,14 @@ def header(fields):
 def input_lines(cases, magnitudes):
     lines = header({"seed": inputs.SEED})
     for number, ((name, dtype, values), magnitude) in enumerate(zip(cases, magnitudes)):
-        lines.append(f"case {number} {name} {dtype} {hex_float(magnitude)} {hex_elements(values, dtype)}")
+        elements = hex_elements(values, dtype)
+        lines.append(f"case {number} {name} {dtype} {hex_float(magnitude)} {elements}")
     return lines
 
 
 def select(cases, dtype, with_random):
-    return [i for i, c in enumerate(cases) if c[1] == dtype and (with_random or not c[0].startswith("random"))]
+    return [i for i, (name, its, _) in enumerate(cases)
+            if its == dtype and (with_random or not name.startswith("random"))]
 
 
 def mx_lines(cases, function, dtypes, with_random, fields):
@@ -73,11 +75,13 @@ def nvfp4_lines(cases, magnitudes, function, dtypes, both, fields):
             name, _, values = cases[i]
             own = np.nan_to_num(np.abs(values), nan=0.0, posinf=np.inf).max()
             other = np.float32(own * 2) if dtype == "f16" else narrow[dtype](magnitudes[i])
-            use = [own, other] if both and not name.startswith("random") else [own if i % 3 == 0 else other]
+            random = name.startswith("random")
+            use = [own, other] if both and not random else [own if i % 3 == 0 else other]
             for amax in use:
                 with np.errstate(all="ignore"):
                     number, scales, codes = function(values, dtype, np.float32(amax))
-                lines.append(f"{i} {hex_float(amax)} {hex_float(number)} {hex_bytes(scales)} {hex_codes(codes, 4)}")
+                lines.append(" ".join([str(i), hex_float(amax), hex_float(number), hex_bytes(scales),
+                                       hex_codes(codes, 4)]))
     return lines
 
 
@@ -91,7 +95,8 @@ def fnv1a(data):
 def codec_lines():
     lines = header({"tool": "ml_dtypes", "version": tools.version("ml_dtypes")})
     bits = np.arange(65536, dtype=np.uint32)
-    sources = {"bf16": inputs.from_bits(bits << 16), "f16": bits.astype(np.uint16).view(np.float16).astype(np.float32)}
+    sources = {"bf16": inputs.from_bits(bits << 16),
+               "f16": bits.astype(np.uint16).view(np.float16).astype(np.float32)}
     types = {"e2m1": ml_dtypes.float4_e2m1fn, "e4m3": ml_dtypes.float8_e4m3fn, "e5m2": ml_dtypes.float8_e5m2,
              "e2m3": ml_dtypes.float6_e2m3fn, "e3m2": ml_dtypes.float6_e3m2fn}
     for name, kind in types.items():
@@ -166,8 +171,8 @@ TOOLS = {
 def fields(tool, fmt, rule, **more):
     profile, packages = TOOLS[tool]
     version = tools.version(*packages) if packages else "formula read in the public source, 2026"
-    return {"tool": profile, "version": version, "source": "tool" if packages else "transcription", "format": fmt,
-            "rule": rule, **more}
+    return {"tool": profile, "version": version, "source": "tool" if packages else "transcription",
+            "format": fmt, "rule": rule, **more}
 
 
 def stem(tool, *rest):
@@ -182,8 +187,9 @@ def jobs(cases, magnitudes):
         out[name] = lambda f=function, d=dtypes, r=with_random, h=(tool, fmt, rule): mx_lines(
             cases, f, d, r, fields(*h))
     for tool, suffix, convention, function, dtypes, both in NVFP4:
-        out[stem(tool, "nvfp4") + suffix] = lambda f=function, d=dtypes, b=both, t=tool, c=convention: nvfp4_lines(
-            cases, magnitudes, f, d, b, fields(t, "nvfp4", "nearest", convention=c))
+        head = {"tool": tool, "fmt": "nvfp4", "rule": "nearest", "convention": convention}
+        out[stem(tool, "nvfp4") + suffix] = lambda f=function, d=dtypes, b=both, h=head: nvfp4_lines(
+            cases, magnitudes, f, d, b, fields(**h))
     return out
 
 

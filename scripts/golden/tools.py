@@ -1,7 +1,8 @@
 """What the installed tools themselves compute on a CPU, one block of input at a time.
 
-Each function takes FP32 values of shape [cases, 32] that are exact in `dtype` and returns scale bytes and codes (one
-per element). NVFP4 functions also take the tensor magnitude of each case and return the tool's own global number.
+Each function takes FP32 values of shape [cases, 32] that are exact in `dtype` and returns scale bytes and
+codes (one per element). NVFP4 functions take one case and its tensor's magnitude, and return the tool's own
+global number first.
 """
 
 import importlib.metadata
@@ -104,10 +105,11 @@ def compressed_tensors_nvfp4(values, dtype, amax):
     own = generate_gparam(-limit, limit)
     weight = tensor(values[None], dtype)
     groups = weight.unflatten(-1, (2, 16))
-    scale, _ = calculate_qparams(torch.amin(groups, -1), torch.amax(groups, -1), scheme.weights, global_scale=own)
+    low, high = torch.amin(groups, -1), torch.amax(groups, -1)
+    scale, _ = calculate_qparams(low, high, scheme.weights, global_scale=own)
     compressor = BaseCompressor.get_value_from_registry("nvfp4-pack-quantized")
-    out = compressor.compress({"weight": weight, "weight_scale": scale.to(weight.dtype), "weight_global_scale": own},
-                              scheme)
+    module = {"weight": weight, "weight_scale": scale.to(weight.dtype), "weight_global_scale": own}
+    out = compressor.compress(module, scheme)
     return own.item(), as_bytes(out["weight_scale"])[0], nibbles(out["weight_packed"])[0]
 
 
@@ -141,7 +143,8 @@ def gguf_mxfp4(values, dtype):
     import gguf
 
     with np.errstate(all="ignore"):
-        raw = gguf.quants.quantize(np.ascontiguousarray(values), gguf.GGMLQuantizationType.MXFP4).reshape(-1, 17)
+        raw = gguf.quants.quantize(np.ascontiguousarray(values), gguf.GGMLQuantizationType.MXFP4)
+    raw = raw.reshape(-1, 17)
     return raw[:, :1], np.concatenate([raw[:, 1:] & 15, raw[:, 1:] >> 4], axis=1)
 
 

@@ -74,10 +74,11 @@ float stored_global_scale(float decode_multiplier) { return 1.0f / decode_multip
 
 Status check_container(Format format) {
   if (!compressed_tensors_format(format).empty()) return success();
-  return Failure{ErrorCode::unsupported,
-                 fmt::format("no checkpoint container that loaders read holds {}; choose nvfp4, mxfp4 or "
-                             "mxfp8 (the library, explain and compare have {})",
-                             info(format).name, info(format).name)};
+  return Failure{
+      ErrorCode::unsupported,
+      fmt::format("no checkpoint container that loaders read holds {}; choose nvfp4, mxfp4 or "
+                  "mxfp8 (the library, explain and compare have {})",
+                  info(format).name, info(format).name)};
 }
 
 Result<std::string> with_quantization_config(std::string_view config_text, Format format,

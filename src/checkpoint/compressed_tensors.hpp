@@ -1,5 +1,6 @@
 // How compressed-tensors puts a quantized linear layer on disk: which tensors, and the
-// quantization_config that makes loaders look for them. Weights only: no activation scale is written.
+// quantization_config that makes loaders look for them. Weights only: no activation scale is
+// written.
 #pragma once
 
 #include <string>

@@ -7,6 +7,7 @@
 #include <set>
 #include <vector>
 
+#include "checkpoint/dense_output.hpp"
 #include "checkpoint/output_folder.hpp"
 #include "checkpoint/quantization_config.hpp"
 #include "checkpoint/quantized_folder.hpp"
@@ -21,6 +22,7 @@ namespace {
 namespace fs = std::filesystem;
 
 constexpr const char* operation = "dequantize";
+constexpr std::size_t copy_buffer = 1 << 20;  // bytes
 // Describes quantization only; a dense model must not have it.
 constexpr const char* modelopt_config = "hf_quant_config.json";
 
@@ -34,19 +36,19 @@ StoredType stored_type(DType dtype) {
 }
 
 // One file of the output: what it holds and where each tensor of it goes.
-struct OutputShard {
+struct DenseShard {
   std::string name;
   SafetensorsLayout layout;
   std::vector<const LogicalTensor*> tensors;  // as layout.tensors
 };
 
 // A tensor goes into the file that has the name of the one its codes were in.
-std::vector<OutputShard> plan_shards(const QuantizedFolder& folder, DType dtype) {
+std::vector<DenseShard> plan_shards(const QuantizedFolder& folder, DType dtype) {
   std::vector<std::vector<const LogicalTensor*>> homes(folder.model.shards.size());
   for (const LogicalTensor& tensor : folder.tensors) {
     homes[tensor.module ? tensor.module->codes->shard : tensor.stored->shard].push_back(&tensor);
   }
-  std::vector<OutputShard> shards;
+  std::vector<DenseShard> shards;
   for (std::size_t i = 0; i < homes.size(); ++i) {
     if (homes[i].empty() && folder.model.sharded) continue;  // held nothing but scales
     std::vector<PlannedTensor> planned;
@@ -56,7 +58,7 @@ std::vector<OutputShard> plan_shards(const QuantizedFolder& folder, DType dtype)
       planned.push_back({tensor->name, type, tensor->shape});
       by_name[tensor->name] = tensor;
     }
-    OutputShard shard{folder.model.shards[i].name, take(plan_safetensors(std::move(planned))), {}};
+    DenseShard shard{folder.model.shards[i].name, take(plan_safetensors(std::move(planned))), {}};
     for (const TensorEntry& entry : shard.layout.tensors) shard.tensors.push_back(by_name[entry.name]);
     shards.push_back(std::move(shard));
   }
@@ -100,7 +102,7 @@ std::int64_t convert_piece(const QuantizedFolder& folder, const Piece& piece, co
   return static_cast<std::int64_t>(bytes.size());
 }
 
-void write_shard(const QuantizedFolder& folder, const OutputShard& shard, DType dtype,
+void write_shard(const QuantizedFolder& folder, const DenseShard& shard, DType dtype,
                  const fs::path& output, int threads, Reporter& reporter) {
   OutputFile file = take(OutputFile::create(output / shard.name, shard.layout.file_size));
   const auto* header = reinterpret_cast<const std::uint8_t*>(shard.layout.header.data());
@@ -128,10 +130,10 @@ void write_shard(const QuantizedFolder& folder, const OutputShard& shard, DType 
   take(file.commit());
 }
 
-void write_index(const std::vector<OutputShard>& shards, const fs::path& output) {
+void write_index(const std::vector<DenseShard>& shards, const fs::path& output) {
   ShardIndex index;
   index.total_size = 0;
-  for (const OutputShard& shard : shards) {
+  for (const DenseShard& shard : shards) {
     for (const TensorEntry& entry : shard.layout.tensors) {
       index.weight_map[entry.name] = shard.name;
       *index.total_size += entry.bytes();
@@ -151,11 +153,16 @@ void dequantize_model(const fs::path& input, const fs::path& output, DType dtype
                 fmt::format("{}: '{}' holds no quantized weights; name a folder that `quantize` wrote",
                             operation, input.string()));
   }
+  if (const auto file = unfinished_run(model)) {
+    throw Error(ErrorCode::bad_input,
+                fmt::format("{}: '{}' is unfinished ('{}' is there); finish it first (quantize --resume)",
+                            operation, input.string(), *file));
+  }
   std::string config;
   if (model.config_text) config = take(without_quantization_config(*model.config_text));
-  const std::vector<OutputShard> shards = plan_shards(folder, dtype);
+  const std::vector<DenseShard> shards = plan_shards(folder, dtype);
   std::uint64_t needed = config.size(), tensor_bytes = 0;
-  for (const OutputShard& shard : shards) {
+  for (const DenseShard& shard : shards) {
     needed += shard.layout.file_size;
     tensor_bytes += shard.layout.file_size - shard.layout.header.size();
   }
@@ -164,19 +171,18 @@ void dequantize_model(const fs::path& input, const fs::path& output, DType dtype
     const auto size = fs::file_size(model.root / file, error);
     if (!error) needed += size;
   }
-  const bool fresh = !fs::exists(output / unfinished_marker, error);
-  take(begin_output(operation, input, output, fingerprint(operation, model)));
-  if (fresh) take(check_room(operation, output, needed));
+  take(begin_dense_output(model, fs::is_directory(input, error), output, needed));
   Reporter reporter(progress, static_cast<std::int64_t>(tensor_bytes));
-  for (const OutputShard& shard : shards) {
+  for (const DenseShard& shard : shards) {
     write_shard(folder, shard, dtype, output, threads, reporter);
   }
   if (model.sharded) write_index(shards, output);
+  std::vector<std::uint8_t> buffer(copy_buffer);
   for (const fs::path& file : model.other_files) {
-    if (file != modelopt_config) take(copy_file_atomically(model.root / file, output / file));
+    if (file != modelopt_config) take(copy_into_place(model.root / file, output / file, buffer));
   }
   if (model.config_text) take(write_file_atomically(output / "config.json", config));
-  take(finish_output(output));
+  take(finish_dense_output(output));
 }
 
 }  // namespace microscale

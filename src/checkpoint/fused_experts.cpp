@@ -30,7 +30,8 @@ std::string_view parent_of(std::string_view module) {
 bool is_interleaved(const ModelFacts& facts) { return facts.model_type == "gpt_oss"; }
 
 // Of one tensor alone: hidden is where config.json says; nothing if that fits both ways or neither.
-std::optional<bool> transposed_by_hidden(std::int64_t hidden_if_plain, std::int64_t hidden_if_transposed,
+std::optional<bool> transposed_by_hidden(std::int64_t hidden_if_plain,
+                                         std::int64_t hidden_if_transposed,
                                          const ModelFacts& facts) {
   if (!facts.hidden_size || hidden_if_plain == hidden_if_transposed) return std::nullopt;
   if (*facts.hidden_size == hidden_if_plain) return false;
@@ -55,7 +56,8 @@ std::string_view experts_module_of(std::string_view tensor_name) {
 }
 
 ExpertLayoutAnswer find_expert_layout(const std::vector<std::int64_t>* gate_up,
-                                      const std::vector<std::int64_t>* down, const ModelFacts& facts) {
+                                      const std::vector<std::int64_t>* down,
+                                      const ModelFacts& facts) {
   const auto is_3d = [](const std::vector<std::int64_t>* shape) {
     return shape && shape->size() == 3 &&
            std::all_of(shape->begin(), shape->end(), [](std::int64_t size) { return size > 0; });
@@ -92,7 +94,7 @@ std::vector<MatrixSlice> slice_experts(std::string_view tensor_name, ExpertPart 
   const bool two = part == ExpertPart::gate_up || part == ExpertPart::gate_up_bias;
   const bool bias = part == ExpertPart::gate_up_bias || part == ExpertPart::down_bias;
   const std::int64_t halves = two ? 2 : 1;
-  const std::int64_t rows = two ? inner : hidden;                // of one slice
+  const std::int64_t rows = two ? inner : hidden;  // of one slice
   const std::int64_t cols = bias ? 1 : two ? hidden : inner;
   // Steps along the output features of the stored tensor, and along its input features.
   const std::int64_t out_step = bias || layout.transposed ? 1 : cols;

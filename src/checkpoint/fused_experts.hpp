@@ -1,5 +1,5 @@
-// Experts that a model stores as one 3-D tensor: how they lie in it, and how to take them apart into
-// one linear layer per expert, which is what loaders of quantized checkpoints read.
+// Experts that a model stores as one 3-D tensor: how they lie in it, and how to take them apart
+// into one linear layer per expert, which is what loaders of quantized checkpoints read.
 #pragma once
 
 #include <cstdint>
@@ -38,7 +38,8 @@ struct ExpertLayoutAnswer {
 
 /// From the shapes (null: no such tensor) and what config.json says.
 ExpertLayoutAnswer find_expert_layout(const std::vector<std::int64_t>* gate_up,
-                                      const std::vector<std::int64_t>* down, const ModelFacts& facts);
+                                      const std::vector<std::int64_t>* down,
+                                      const ModelFacts& facts);
 
 /// All slices of one stored tensor, expert by expert; of gate_up first the gate, then the up half.
 std::vector<MatrixSlice> slice_experts(std::string_view tensor_name, ExpertPart part,

@@ -10,16 +10,16 @@ namespace {
 
 // Comma-separated members; no name is in two groups.
 constexpr std::array<std::string_view, 11> groups{
-    "q_proj,k_proj,v_proj",               // Llama and most others
-    "query,key,value",                    // BERT
-    "q_lin,k_lin,v_lin",                  // DistilBERT
-    "query_proj,key_proj,value_proj",     // DeBERTa
-    "wq,wk,wv",                           // Llama as first released
-    "gate_proj,up_proj",                  // Llama
-    "w1,w3",                              // Mixtral, DeepSeek
-    "q_a_proj,kv_a_proj_with_mqa",        // DeepSeek V2, V3
-    "wq_a,wkv_a,wkv_a_with_mqa",          // DeepSeek as released
-    "in_proj_qkv,in_proj_z",              // Qwen3-Next linear attention
+    "q_proj,k_proj,v_proj",            // Llama and most others
+    "query,key,value",                 // BERT
+    "q_lin,k_lin,v_lin",               // DistilBERT
+    "query_proj,key_proj,value_proj",  // DeBERTa
+    "wq,wk,wv",                        // Llama as first released
+    "gate_proj,up_proj",               // Llama
+    "w1,w3",                           // Mixtral, DeepSeek
+    "q_a_proj,kv_a_proj_with_mqa",     // DeepSeek V2, V3
+    "wq_a,wkv_a,wkv_a_with_mqa",       // DeepSeek as released
+    "in_proj_qkv,in_proj_z",           // Qwen3-Next linear attention
     "in_proj_b,in_proj_a",
 };
 

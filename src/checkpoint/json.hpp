@@ -46,7 +46,7 @@ using JsonSink = std::function<std::optional<std::string>(const JsonEvent&)>;
 /// Hands the text to `sink` piece by piece; needs memory for the keys of the open objects only.
 Status read_json(std::string_view text, const JsonSink& sink, int max_depth = max_json_depth);
 
-/// The text as a tree that keeps the order of keys.
+/// The text as a tree that keeps the order of keys. Callers include <nlohmann/json.hpp> themselves.
 Result<nlohmann::ordered_json> parse_json(std::string_view text, int max_depth = max_json_depth);
 
 /// A name for a message: in single quotes, shortened, control characters and quotes escaped.

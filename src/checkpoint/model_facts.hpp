@@ -12,11 +12,11 @@ namespace microscale {
 /// Taken from the top level of config.json, else from its text_config. Absent or of the wrong kind:
 /// not known.
 struct ModelFacts {
-  std::string model_type;                      // "llama", "gpt_oss", ...; empty: not known
-  std::optional<std::int64_t> hidden_size;     // width of the residual stream
-  std::optional<std::int64_t> layers;          // num_hidden_layers
-  bool has_prediction_layers = false;          // multi-token prediction layers follow the others
-  std::optional<std::string> quantized_by;     // quant_method, when the weights are quantized already
+  std::string model_type;                   // "llama", "gpt_oss", ...; empty: not known
+  std::optional<std::int64_t> hidden_size;  // width of the residual stream
+  std::optional<std::int64_t> layers;       // num_hidden_layers
+  bool has_prediction_layers = false;       // multi-token prediction layers follow the others
+  std::optional<std::string> quantized_by;  // quant_method, when the weights are quantized already
 };
 
 /// `config_text` is a JSON object.

@@ -9,6 +9,7 @@
 #include "checkpoint/compressed_tensors.hpp"
 #include "checkpoint/fused_groups.hpp"
 #include "checkpoint/shard_index.hpp"
+#include "checkpoint/tile.hpp"
 
 namespace microscale {
 namespace {
@@ -24,7 +25,8 @@ MatrixSlice whole_matrix(const TensorEntry& entry) {
   return slice;
 }
 
-// Fills one OutputShard, tensor by tensor: first what there is, then (once the layout is known) where.
+// Fills one ShardPlan, tensor by tensor: first what there is, then (once the layout is known)
+// where.
 class ShardPlanner {
  public:
   ShardPlanner(ModelPlan& plan, std::size_t shard, std::map<std::string, std::size_t>& group_ids)
@@ -36,7 +38,9 @@ class ShardPlanner {
     const TensorEntry& entry = *treatment.entry;
     first_output_ = outputs_.size();
     switch (treatment.decision.treatment) {
-      case Treatment::quantize: add_matrix(tensor, whole_matrix(entry)); break;
+      case Treatment::quantize:
+        add_matrix(tensor, whole_matrix(entry));
+        break;
       case Treatment::copy:
         output().copies.push_back({tensor, 0});
         outputs_.push_back({entry.name, entry.type, entry.shape});
@@ -71,12 +75,13 @@ class ShardPlanner {
       if (!layer.global_scale.name.empty()) matrix.global_scale_at = at.at(layer.global_scale.name);
     }
     for (CopiedSlice& slice : output().slices) slice.at = at.at(slice.slice.module + ".bias");
-    for (CopiedTensor& copy : output().copies) copy.at = at.at(plan_.tensors[copy.tensor].entry->name);
+    for (CopiedTensor& copy : output().copies)
+      copy.at = at.at(plan_.tensors[copy.tensor].entry->name);
     return success();
   }
 
  private:
-  OutputShard& output() { return plan_.shards[shard_]; }
+  ShardPlan& output() { return plan_.shards[shard_]; }
 
   void add_matrix(std::size_t tensor, MatrixSlice slice) {
     CompressedLayer layer = compressed_layer(plan_.format, slice.module, slice.rows, slice.cols);
@@ -90,6 +95,8 @@ class ShardPlanner {
       matrix.group = group_of(slice.module);
       plan_.groups[matrix.group].push_back({shard_, output().matrices.size()});
     }
+    matrix.first_tile = plan_.tiles[tensor];
+    plan_.tiles[tensor] += TileGrid(slice.rows, slice.cols).count();
     matrix.slice = std::move(slice);
     output().matrices.push_back(std::move(matrix));
   }
@@ -107,7 +114,8 @@ class ShardPlanner {
     SafetensorsMetadata metadata = plan_.model.shards[shard_].header.metadata;
     const bool has_format = std::any_of(metadata.begin(), metadata.end(),
                                         [](const auto& entry) { return entry.first == "format"; });
-    if (!has_format) metadata.insert(metadata.end(), pytorch_metadata.begin(), pytorch_metadata.end());
+    if (!has_format)
+      metadata.insert(metadata.end(), pytorch_metadata.begin(), pytorch_metadata.end());
     return metadata;
   }
 
@@ -160,7 +168,7 @@ Status add_totals(ModelPlan& plan, const fs::path& output) {
     summary.bytes_after += tensor.bytes_after;
   }
   std::uint64_t needed = plan.config_text.size() + plan.index_text.size();
-  for (const OutputShard& shard : plan.shards) needed += shard.layout.file_size;
+  for (const ShardPlan& shard : plan.shards) needed += shard.layout.file_size;
   for (const fs::path& file : plan.model.other_files) {
     std::error_code error;
     const auto size = fs::file_size(plan.model.root / file, error);
@@ -178,13 +186,15 @@ Status check_numerics(const QuantizeModelOptions& options) {
   if (std::find(rules.begin(), rules.end(), options.numerics.scale_rule) != rules.end()) {
     return success();
   }
-  return Failure{ErrorCode::invalid_argument,
-                 fmt::format("quantize: {} has no scale rule {}; it has {}", info(options.format).name,
-                             to_string(options.numerics.scale_rule), scale_rule_names(options.format))};
+  return Failure{
+      ErrorCode::invalid_argument,
+      fmt::format("quantize: {} has no scale rule {}; it has {}", info(options.format).name,
+                  to_string(options.numerics.scale_rule), scale_rule_names(options.format))};
 }
 
 Status plan_shards(ModelPlan& plan) {
   plan.shards.resize(plan.model.shards.size());
+  plan.tiles.resize(plan.tensors.size());
   std::map<std::string, std::size_t> group_ids;
   std::size_t tensor = 0;
   for (std::size_t shard = 0; shard < plan.shards.size(); ++shard) {

@@ -1,6 +1,6 @@
-// Everything about a conversion that is known before a weight is read: which matrices are quantized,
-// which share a global scale, and where each byte of each output file goes. So tiles can be computed
-// and written in any order.
+// Everything about a conversion that is known before a weight is read: which matrices are
+// quantized, which share a global scale, and where each byte of each output file goes. So tiles can
+// be computed and written in any order.
 #pragma once
 
 #include <cstdint>
@@ -20,7 +20,8 @@ struct QuantizedMatrix {
   MatrixSlice slice;
   std::size_t tensor = 0;  // of ModelPlan::tensors
   DType dtype = DType::f32;
-  std::size_t group = 0;   // of ModelPlan::groups; NVFP4 only
+  std::size_t group = 0;        // of ModelPlan::groups; NVFP4 only
+  std::int64_t first_tile = 0;  // tiles of the same tensor in the matrices before this one
   std::uint64_t codes_at = 0, scales_at = 0, global_scale_at = 0;
 };
 
@@ -38,7 +39,7 @@ struct CopiedTensor {
 };
 
 /// One output file; its input has the same index in model.shards, and its name.
-struct OutputShard {
+struct ShardPlan {
   SafetensorsLayout layout;
   std::vector<QuantizedMatrix> matrices;  // in the order of the input's bytes
   std::vector<CopiedSlice> slices;
@@ -53,11 +54,13 @@ struct MatrixId {
 struct ModelPlan {
   ModelFolder model;
   Format format = Format::nvfp4;
-  std::vector<TensorTreatment> tensors;       // parallel to summary.tensors
-  std::vector<OutputShard> shards;            // parallel to model.shards
-  std::vector<std::vector<MatrixId>> groups;  // matrices under one global scale; empty for MX formats
-  std::string config_text;                    // of the output
-  std::string index_text;                     // of the output; empty: no index
+  std::vector<TensorTreatment> tensors;  // parallel to summary.tensors
+  std::vector<ShardPlan> shards;         // parallel to model.shards
+  std::vector<std::int64_t> tiles;       // of each tensor, all its matrices together
+  std::vector<std::vector<MatrixId>>
+      groups;               // matrices under one global scale; empty for MX formats
+  std::string config_text;  // of the output
+  std::string index_text;   // of the output; empty: no index
   ConversionPlan summary;
 };
 

@@ -3,95 +3,166 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <vector>
 
-#include "checkpoint/file.hpp"
+#include "checkpoint/conversion_report.hpp"
 
 namespace microscale {
 namespace {
 
 namespace fs = std::filesystem;
 
-constexpr std::uint64_t copy_piece = 1 << 20;  // bytes
-constexpr std::uint64_t largest_marker = 16 << 20;
-
-Failure refuse(ErrorCode code, std::string message) { return {code, std::move(message)}; }
-
-bool is_inside(const fs::path& folder, const fs::path& path) {
-  const auto [end, ignored] = std::mismatch(folder.begin(), folder.end(), path.begin(), path.end());
-  return end == folder.end();
+// Whether `path` is `folder` or below it; both canonical.
+bool is_within(const fs::path& path, const fs::path& folder) {
+  return std::mismatch(folder.begin(), folder.end(), path.begin(), path.end()).first ==
+         folder.end();
 }
 
-fs::path resolved(const fs::path& path) {
+// Absolute, links followed as far as the path exists, no trailing slash.
+Result<fs::path> resolve(const fs::path& path) {
   std::error_code error;
-  fs::path full = fs::weakly_canonical(fs::absolute(path), error);
-  if (error) full = fs::absolute(path).lexically_normal();
-  return full.has_filename() ? full : full.parent_path();  // no trailing slash
+  fs::path found = fs::weakly_canonical(fs::absolute(path, error), error);
+  if (error) {
+    return Failure{ErrorCode::io, fmt::format("cannot resolve '{}': {}; check the path",
+                                              path.string(), error.message())};
+  }
+  if (!found.has_filename() && found.has_relative_path()) found = found.parent_path();
+  return found;
+}
+
+Result<std::string> describe(const InputFile& file, std::uint64_t header_bytes) {
+  std::string header(header_bytes, '\0');
+  auto* bytes = reinterpret_cast<std::uint8_t*>(header.data());
+  if (Status read = file.read_at(0, {bytes, header.size()}); !read) return read.failure();
+  return fmt::format("of {} bytes, changed {}, header {}", file.size(), file.identity().modified_ns,
+                     digest_of(header));
+}
+
+std::string join(const std::vector<std::string>& patterns) {
+  std::string text;
+  for (const std::string& pattern : patterns) text += "'" + pattern + "' ";
+  return text.empty() ? "none" : text;
+}
+
+// Whether the folder holds anything; a folder that does not exist holds nothing.
+Result<bool> holds_nothing(const fs::path& folder) {
+  std::error_code error;
+  if (!fs::exists(folder, error) && !error) return true;
+  if (!fs::is_directory(folder, error)) {
+    return Failure{
+        ErrorCode::invalid_argument,
+        fmt::format("quantize: the output '{}' is no folder; name one that does not exist yet",
+                    folder.string())};
+  }
+  const fs::directory_iterator first(folder, error);
+  if (!error) return first == fs::directory_iterator();
+  return Failure{ErrorCode::io, fmt::format("cannot list '{}': {}; check its permissions",
+                                            folder.string(), error.message())};
 }
 
 }  // namespace
 
-std::string fingerprint(std::string_view operation, const ModelFolder& input) {
-  std::string text = fmt::format("{} of {}\n", operation, resolved(input.root).string());
-  for (const ModelShard& shard : input.shards) {
-    const FileIdentity& identity = shard.file.identity();
-    text += fmt::format("{} {} {}\n", shard.name, identity.size, identity.modified_ns);
+Status check_output_place(const fs::path& input, const fs::path& output) {
+  if (output.empty()) {
+    return Failure{ErrorCode::invalid_argument,
+                   "quantize: no output folder was named; name one with -o"};
   }
-  return text;
+  const auto from = resolve(input), to = resolve(output);
+  if (!from) return from.failure();
+  if (!to) return to.failure();
+  const char* relation = nullptr;
+  if (from.value() == to.value()) {
+    relation = "is the input";
+  } else if (is_within(to.value(), from.value())) {
+    relation = "is inside the input";
+  } else if (is_within(from.value(), to.value())) {
+    relation = "holds the input";
+  }
+  if (!relation) return success();
+  return Failure{
+      ErrorCode::invalid_argument,
+      fmt::format("quantize: the output '{}' {} '{}', which is never written to; name another "
+                  "folder",
+                  output.string(), relation, input.string())};
 }
 
-Status begin_output(std::string_view operation, const fs::path& input, const fs::path& output,
-                    const std::string& fingerprint) {
-  const fs::path from = resolved(input), to = resolved(output);
+Result<Fingerprint> fingerprint_of(const ModelPlan& plan, const QuantizeModelOptions& options) {
+  const Numerics& n = options.numerics;
+  const auto number = [](auto value) {
+    return fmt::format("{}", static_cast<std::uint64_t>(value));
+  };
+  Fingerprint fingerprint{
+      {"tool", tool_name()},
+      {"option format", std::string(info(options.format).name)},
+      {"option scale rule", std::string(to_string(n.scale_rule))},
+      {"option rounding", std::string(to_string(n.rounding))},
+      {"option NaN policy", number(n.nan)},
+      {"option infinity policy", number(n.inf)},
+      {"option zero code", number(n.zero_code)},
+      {"option compat", std::string(to_string(n.compat))},
+      {"option seed", number(n.seed)},
+      {"option include", join(options.include)},
+      {"option ignore", join(options.ignore)},
+  };
+  if (!options.importance.empty()) {
+    const auto digest = sample_digest(options.importance);
+    if (!digest) return digest.failure();
+    fingerprint.emplace_back("option importance", "a file with digest " + digest.value());
+  }
+  for (const ModelShard& shard : plan.model.shards) {
+    const auto text = describe(shard.file, shard.header.data_start);
+    if (!text) return text.failure();
+    fingerprint.emplace_back("input " + shard.name, text.value());
+  }
+  if (plan.model.config_text) {
+    fingerprint.emplace_back("input config.json", "digest " + digest_of(*plan.model.config_text));
+  }
+  for (const fs::path& name : plan.model.other_files) {
+    const auto file = InputFile::open(plan.model.root / name);
+    if (!file) return file.failure();
+    fingerprint.emplace_back("input " + name.string(),
+                             fmt::format("of {} bytes, changed {}", file.value().size(),
+                                         file.value().identity().modified_ns));
+  }
+  return fingerprint;
+}
+
+Result<Journal> open_output_folder(const QuantizeModelOptions& options,
+                                   const Fingerprint& fingerprint,
+                                   const std::function<Status(FinishedFile)>& visit) {
+  const fs::path& folder = options.output;
+  const auto empty = holds_nothing(folder);
+  if (!empty) return empty.failure();
   std::error_code error;
-  if (from == to || (fs::is_directory(from, error) && is_inside(from, to))) {
-    return refuse(ErrorCode::invalid_argument,
-                  fmt::format("{}: the output '{}' is the input or lies inside it; choose a folder "
-                              "elsewhere",
-                              operation, output.string()));
-  }
-  if (fs::exists(to, error) && !fs::is_directory(to, error)) {
-    return refuse(ErrorCode::invalid_argument,
-                  fmt::format("{}: the output '{}' is a file; name a folder", operation,
-                              output.string()));
-  }
-  fs::create_directories(to, error);
-  if (error) {
-    return refuse(ErrorCode::io, fmt::format("{}: cannot make the folder '{}': {}", operation,
-                                             output.string(), error.message()));
-  }
-  const fs::path marker = to / unfinished_marker;
-  if (!fs::is_empty(to, error)) {
-    const auto earlier = read_small_file(marker, largest_marker);
-    if (!earlier || earlier.value() != fingerprint) {
-      return refuse(ErrorCode::invalid_argument,
-                    fmt::format("{}: the output folder '{}' is not empty; choose a new one or empty it",
-                                operation, output.string()));
+  const bool has_journal = fs::exists(folder / journal_name, error);
+  if (!empty.value()) {
+    if (!options.resume) {
+      return Failure{
+          ErrorCode::invalid_argument,
+          fmt::format("quantize: the output '{}' {}", folder.string(),
+                      has_journal ? "holds an interrupted run; pass --resume to continue it, or "
+                                    "name another folder"
+                                  : "is not empty; name a folder that does not exist yet")};
     }
+    if (!has_journal) {
+      return Failure{
+          ErrorCode::invalid_argument,
+          fmt::format("cannot resume: '{}' holds no journal of an interrupted run, so it is "
+                      "either complete or not ours; name another folder, without --resume",
+                      folder.string())};
+    }
+    return Journal::resume(folder, fingerprint, visit);
   }
-  return write_file_atomically(marker, fingerprint);
-}
-
-Status finish_output(const fs::path& output) {
-  std::error_code error;
-  if (!fs::remove(output / unfinished_marker, error) && error) {
-    return refuse(ErrorCode::io, fmt::format("cannot remove '{}': {}; the model is complete",
-                                             (output / unfinished_marker).string(), error.message()));
+  fs::create_directories(folder, error);
+  if (error) {
+    return Failure{ErrorCode::io,
+                   fmt::format("cannot make the output folder '{}': {}; check the path and "
+                               "its permissions",
+                               folder.string(), error.message())};
   }
-  return sync_folder(output);
+  return Journal::start(folder, fingerprint);
 }
 
-Status check_room(std::string_view operation, const fs::path& output, std::uint64_t bytes) {
-  const auto free = free_space(output);
-  if (!free) return free.failure();
-  if (free.value() >= bytes) return success();
-  return refuse(ErrorCode::io,
-                fmt::format("{}: {} bytes are to be written to '{}' and {} are free; make room or choose "
-                            "another folder",
-                            operation, bytes, output.string(), free.value()));
-}
-
-Status copy_file_atomically(const fs::path& from, const fs::path& to) {
+Status copy_into_place(const fs::path& from, const fs::path& to, std::span<std::uint8_t> buffer) {
   auto input = InputFile::open(from);
   if (!input) return input.failure();
   std::error_code error;
@@ -99,13 +170,27 @@ Status copy_file_atomically(const fs::path& from, const fs::path& to) {
   const std::uint64_t size = input.value().size();
   auto output = OutputFile::create(to, size);
   if (!output) return output.failure();
-  std::vector<std::uint8_t> piece;
-  for (std::uint64_t at = 0; at < size; at += copy_piece) {
-    piece.resize(static_cast<std::size_t>(std::min(copy_piece, size - at)));
-    if (Status read = input.value().read_at(at, piece); !read) return read;
-    if (Status written = output.value().write_at(at, piece); !written) return written;
+  for (std::uint64_t at = 0; at < size;) {
+    const auto part = buffer.first(std::min<std::uint64_t>(buffer.size(), size - at));
+    if (Status read = input.value().read_at(at, part); !read) return read;
+    if (Status written = output.value().write_at(at, part); !written) return written;
+    at += part.size();
   }
   return output.value().commit();
+}
+
+Status check_unchanged(const ModelFolder& model) {
+  for (const ModelShard& shard : model.shards) {
+    const auto again = InputFile::open(shard.file.path());
+    if (!again) return again.failure();
+    if (again.value().identity() == shard.file.identity()) continue;
+    return Failure{
+        ErrorCode::bad_input,
+        fmt::format("quantize: '{}' was changed while it was converted; leave the input alone and "
+                    "start again in another folder",
+                    shard.file.path().string())};
+  }
+  return success();
 }
 
 }  // namespace microscale

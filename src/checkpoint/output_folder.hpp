@@ -1,38 +1,35 @@
-// The folder a whole model is written into: refused where something could be lost, and marked as
-// unfinished until everything in it is complete.
+// The folder a conversion writes: whether it may be written, what identifies the conversion, and
+// the files that are copied into it.
 #pragma once
 
-#include <cstdint>
 #include <filesystem>
-#include <string>
-#include <string_view>
+#include <functional>
 
-#include "checkpoint/model_folder.hpp"
+#include "checkpoint/importance.hpp"
+#include "checkpoint/journal.hpp"
+#include "checkpoint/model_plan.hpp"
 #include "core/result.hpp"
 
 namespace microscale {
 
-/// Written first, removed last, so that a run that was stopped can be told from somebody's files.
-/// Its contents say what was being written from what.
-inline constexpr const char* unfinished_marker = "unfinished.partial";
+/// The output must be neither the input, nor inside it, nor around it, links followed.
+Status check_output_place(const std::filesystem::path& input, const std::filesystem::path& output);
 
-/// One line per shard with size and time of change: the same text only for an unchanged input.
-std::string fingerprint(std::string_view operation, const ModelFolder& input);
+/// Input files (name, size, time, header), and every option that changes a byte.
+Result<Fingerprint> fingerprint_of(const ModelPlan& plan, const QuantizeModelOptions& options);
 
-/// Makes `output`, or takes an empty folder, or one that an unfinished run with the same
-/// fingerprint left; and marks it. Refuses anything else, and an output that is the input or inside
-/// the input folder. `operation` begins the messages: "dequantize".
-Status begin_output(std::string_view operation, const std::filesystem::path& input,
-                    const std::filesystem::path& output, const std::string& fingerprint);
+/// Makes the folder with a new journal; or with options.resume opens the one that is there, handing
+/// each finished file to `visit`. Without resume a folder that holds anything is refused.
+Result<Journal> open_output_folder(const QuantizeModelOptions& options,
+                                   const Fingerprint& fingerprint,
+                                   const std::function<Status(FinishedFile)>& visit);
 
-/// Removes the marker.
-Status finish_output(const std::filesystem::path& output);
+/// Copies a file through `buffer` under its final name once it is complete, making folders as
+/// needed.
+Status copy_into_place(const std::filesystem::path& from, const std::filesystem::path& to,
+                       std::span<std::uint8_t> buffer);
 
-/// Fails when the disk that will hold `output` has not that many bytes free.
-Status check_room(std::string_view operation, const std::filesystem::path& output,
-                  std::uint64_t bytes);
-
-/// Copies one file; `to` appears only once it is complete. Its folder is made if need be.
-Status copy_file_atomically(const std::filesystem::path& from, const std::filesystem::path& to);
+/// A failure when an input file is not what it was when it was opened.
+Status check_unchanged(const ModelFolder& model);
 
 }  // namespace microscale

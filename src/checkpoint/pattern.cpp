@@ -83,7 +83,8 @@ Result<Pattern> Pattern::parse(std::string_view text) {
       "write a glob such as 'model.layers.0.*' or a regular expression such as 're:.*mlp\\.gate$'";
   if (text.empty() || text == expression_prefix) return bad_pattern(text, "is empty", example);
   if (text.size() > max_length) {
-    return bad_pattern(text, fmt::format("has {} characters, more than {}", text.size(), max_length),
+    return bad_pattern(text,
+                       fmt::format("has {} characters, more than {}", text.size(), max_length),
                        "split it into several patterns");
   }
   Pattern pattern;
@@ -92,7 +93,8 @@ Result<Pattern> Pattern::parse(std::string_view text) {
     for (std::size_t at = 0; at < text.size(); ++at) {
       if (text[at] != '[') continue;
       const std::size_t length = match_set(text.substr(at), ' ').length;
-      if (length == 0) return bad_pattern(text, "has a '[' without a ']'", "write [[] for a bracket");
+      if (length == 0)
+        return bad_pattern(text, "has a '[' without a ']'", "write [[] for a bracket");
       at += length - 1;
     }
     return pattern;
@@ -103,7 +105,8 @@ Result<Pattern> Pattern::parse(std::string_view text) {
     pattern.expression_ = std::make_shared<const std::regex>(
         std::string(text.substr(expression_prefix.size())), linear);
   } catch (const std::regex_error& error) {
-    return bad_pattern(text, fmt::format("is no regular expression understood here ({})", error.what()),
+    return bad_pattern(text,
+                       fmt::format("is no regular expression understood here ({})", error.what()),
                        "use ECMAScript syntax without back-references");
   }
   return pattern;

@@ -33,22 +33,32 @@ bool has_part(const std::vector<std::string_view>& parts, Names names) {
 }
 
 constexpr std::array<std::string_view, 15> vision_parts{
-    "vision_tower", "vision_model",   "visual",         "vision_encoder",  "vision",
-    "image_encoder", "vision_backbone", "vit",          "image_tower",     "vision_embed_tokens",
+    "vision_tower",  "vision_model",    "visual",        "vision_encoder", "vision",
+    "image_encoder", "vision_backbone", "vit",           "image_tower",    "vision_embed_tokens",
     "vpm",           "img_processor",   "vision_module", "video_tower",    "vision_embedder"};
 constexpr std::array<std::string_view, 8> audio_parts{
     "audio_tower", "audio_model", "audio_encoder",  "audio",
     "apm",         "conformer",   "speech_encoder", "audio_embedder"};
-constexpr std::array<std::string_view, 14> projector_parts{
-    "multi_modal_projector", "mm_projector",    "vision_projection", "visual_projection",
-    "modality_projection",   "img_projection",  "image_projection",  "audio_projection",
-    "embed_vision",          "embed_audio",     "audio_projector",   "vision_projector",
-    "connector",             "multimodal_projector"};
+constexpr std::array<std::string_view, 14> projector_parts{"multi_modal_projector",
+                                                           "mm_projector",
+                                                           "vision_projection",
+                                                           "visual_projection",
+                                                           "modality_projection",
+                                                           "img_projection",
+                                                           "image_projection",
+                                                           "audio_projection",
+                                                           "embed_vision",
+                                                           "embed_audio",
+                                                           "audio_projector",
+                                                           "vision_projector",
+                                                           "connector",
+                                                           "multimodal_projector"};
 constexpr std::array<std::string_view, 12> embedding_leaves{
-    "wte",   "wpe",    "word_embedding", "position_embedding", "relative_attention_bias", "shared",
-    "embed", "embeds", "embedding",      "embeddings",         "position_bias",           "codebook"};
-constexpr std::array<std::string_view, 6> head_leaves{"lm_head",    "embed_out", "score",
-                                                      "classifier", "qa_outputs", "output_projection"};
+    "wte",           "wpe",     "word_embedding", "position_embedding", "relative_attention_bias",
+    "shared",        "embed",   "embeds",         "embedding",          "embeddings",
+    "position_bias", "codebook"};
+constexpr std::array<std::string_view, 6> head_leaves{
+    "lm_head", "embed_out", "score", "classifier", "qa_outputs", "output_projection"};
 
 bool is_embedding(std::string_view leaf) {
   if (leaf == "embed_out") return false;
@@ -64,7 +74,8 @@ bool is_output_head(std::string_view module, const std::vector<std::string_view>
 
 bool is_router(const std::vector<std::string_view>& parts) {
   constexpr std::array<std::string_view, 2> routers{"router", "gate"};
-  constexpr std::array<std::string_view, 3> leaves{"shared_expert_gate", "gate_network", "moe_gate"};
+  constexpr std::array<std::string_view, 3> leaves{"shared_expert_gate", "gate_network",
+                                                   "moe_gate"};
   return has_part(parts, routers) || is_one_of(parts.back(), leaves);
 }
 
@@ -147,10 +158,14 @@ std::string default_ignore_reason(std::string_view module, const ModelFacts& fac
 
 std::optional<DType> dense_type(StoredType type) {
   switch (type) {
-    case StoredType::f32: return DType::f32;
-    case StoredType::f16: return DType::f16;
-    case StoredType::bf16: return DType::bf16;
-    default: return std::nullopt;
+    case StoredType::f32:
+      return DType::f32;
+    case StoredType::f16:
+      return DType::f16;
+    case StoredType::bf16:
+      return DType::bf16;
+    default:
+      return std::nullopt;
   }
 }
 
@@ -175,7 +190,9 @@ Result<Recipe> Recipe::create(Format format, const std::vector<std::string>& inc
 }
 
 Decision Recipe::judge_shape(const TensorEntry& tensor) const {
-  const auto copied = [](std::string reason) { return Decision{Treatment::copy, std::move(reason)}; };
+  const auto copied = [](std::string reason) {
+    return Decision{Treatment::copy, std::move(reason)};
+  };
   if (fused_expert_part(tensor.name) && tensor.shape.size() >= 2) {
     const bool weight = fused_expert_part(tensor.name) != ExpertPart::gate_up_bias &&
                         fused_expert_part(tensor.name) != ExpertPart::down_bias;

@@ -1,5 +1,5 @@
-// What becomes of each tensor, judged by its own name, type and shape, and why, in words. What depends
-// on other tensors (fused groups, fused experts) is settled by the planner afterwards.
+// What becomes of each tensor, judged by its own name, type and shape, and why, in words. What
+// depends on other tensors (fused groups, fused experts) is settled by the planner afterwards.
 #pragma once
 
 #include <string>
@@ -16,8 +16,9 @@ namespace microscale {
 
 struct Decision {
   Treatment treatment = Treatment::copy;
-  std::string reason;    // "linear weight", "embedding", "K = 30 is no multiple of 32", ...
-  bool linear = false;   // a linear layer's weight, whatever becomes of it: loaders must be told if copied
+  std::string reason;  // "linear weight", "embedding", "K = 30 is no multiple of 32", ...
+  bool linear =
+      false;  // a linear layer's weight, whatever becomes of it: loaders must be told if copied
   bool by_user = false;  // --include or --ignore decided, not the tensor's nature
 
   bool operator==(const Decision&) const = default;
@@ -29,7 +30,8 @@ std::string_view module_of(std::string_view tensor_name);
 /// "q_proj" of "model.layers.0.self_attn.q_proj".
 std::string_view leaf_of(std::string_view module);
 
-/// Reason for which the weight of this module stays as it is by default; empty for an ordinary layer.
+/// Reason for which the weight of this module stays as it is by default; empty for an ordinary
+/// layer.
 std::string default_ignore_reason(std::string_view module, const ModelFacts& facts);
 
 /// Element type of weights that can be quantized; nothing for the others.
@@ -41,11 +43,12 @@ class Recipe {
   static Result<Recipe> create(Format format, const std::vector<std::string>& include,
                                const std::vector<std::string>& ignore, ModelFacts facts);
 
-  /// Patterns are held against the tensor's name and its module's. An include pattern without wildcards
-  /// also overrules the default ignores: whoever spells out "lm_head" means it.
+  /// Patterns are held against the tensor's name and its module's. An include pattern without
+  /// wildcards also overrules the default ignores: whoever spells out "lm_head" means it.
   Decision decide(const TensorEntry& tensor) const;
 
-  /// An include pattern that matches none of the names, if there is one: most likely a typing error.
+  /// An include pattern that matches none of the names, if there is one: most likely a typing
+  /// error.
   const Pattern* unused_include(const std::vector<const TensorEntry*>& tensors) const;
 
   const ModelFacts& facts() const { return facts_; }

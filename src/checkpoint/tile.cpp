@@ -15,8 +15,8 @@ std::span<std::uint8_t> part(std::span<std::uint8_t> bytes, std::int64_t from, s
   return bytes.subspan(static_cast<std::size_t>(from), static_cast<std::size_t>(count));
 }
 
-// Columns of the matrix are runs of the file (or every other element of one). A stored run covers the
-// tile's rows at one column; elements are put where the row-major tile wants them.
+// Columns of the matrix are runs of the file (or every other element of one). A stored run covers
+// the tile's rows at one column; elements are put where the row-major tile wants them.
 Status read_transposed(const InputFile& file, std::uint64_t begin, const MatrixSlice& slice,
                        const Tile& tile, std::int64_t size, std::span<std::uint8_t> out,
                        std::span<std::uint8_t> scratch) {
@@ -60,8 +60,8 @@ Tile TileGrid::tile(std::int64_t index) const {
   return tile;
 }
 
-Status read_tile(const InputFile& file, std::uint64_t begin, const MatrixSlice& slice, const Tile& tile,
-                 std::int64_t element_bytes, std::span<std::uint8_t> out,
+Status read_tile(const InputFile& file, std::uint64_t begin, const MatrixSlice& slice,
+                 const Tile& tile, std::int64_t element_bytes, std::span<std::uint8_t> out,
                  std::span<std::uint8_t> scratch) {
   if (tile.elements() == 0) return success();
   if (slice.col_step != 1) {
@@ -83,8 +83,7 @@ ByteRange tile_range(std::uint64_t begin, const MatrixSlice& slice, const Tile& 
                      std::int64_t element_bytes) {
   if (tile.elements() == 0) return {};
   const std::int64_t first = slice.element(tile.row, tile.col);
-  const std::int64_t last =
-      slice.element(tile.row + tile.rows - 1, tile.col + tile.cols - 1);
+  const std::int64_t last = slice.element(tile.row + tile.rows - 1, tile.col + tile.cols - 1);
   return {begin + static_cast<std::uint64_t>(first * element_bytes),
           static_cast<std::uint64_t>((last - first + 1) * element_bytes)};
 }

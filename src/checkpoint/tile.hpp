@@ -37,10 +37,11 @@ class TileGrid {
 /// Bytes of scratch that read_tile may need.
 inline constexpr std::int64_t tile_scratch_bytes = std::int64_t{1} << 20;
 
-/// Reads a tile of `slice` (a stored tensor that begins at byte `begin` of `file`) into `out`, row by
-/// row without gaps. `out` holds tile.elements() elements of `element_bytes` (2 or 4) bytes.
-Status read_tile(const InputFile& file, std::uint64_t begin, const MatrixSlice& slice, const Tile& tile,
-                 std::int64_t element_bytes, std::span<std::uint8_t> out, std::span<std::uint8_t> scratch);
+/// Reads a tile of `slice` (a stored tensor that begins at byte `begin` of `file`) into `out`, row
+/// by row without gaps. `out` holds tile.elements() elements of `element_bytes` (2 or 4) bytes.
+Status read_tile(const InputFile& file, std::uint64_t begin, const MatrixSlice& slice,
+                 const Tile& tile, std::int64_t element_bytes, std::span<std::uint8_t> out,
+                 std::span<std::uint8_t> scratch);
 
 /// First byte and length of what read_tile will read, for InputFile::will_need.
 struct ByteRange {

@@ -16,7 +16,9 @@ namespace {
 using Treatments = std::vector<TensorTreatment>;
 using Members = std::vector<TensorTreatment*>;
 
-bool is_kept(const TensorTreatment* member) { return member->decision.treatment == Treatment::copy; }
+bool is_kept(const TensorTreatment* member) {
+  return member->decision.treatment == Treatment::copy;
+}
 
 // "'a' (ignored by 'x'), 'b'".
 std::string list_members(const Members& members, bool kept) {
@@ -35,10 +37,11 @@ Status agree(const Members& members, const std::string& what) {
   if (!kept || std::all_of(members.begin(), members.end(), is_kept)) return success();
   const auto by_user = [](const TensorTreatment* member) { return member->decision.by_user; };
   if (std::any_of(members.begin(), members.end(), by_user)) {
-    return Failure{ErrorCode::invalid_argument,
-                   fmt::format("quantize: the patterns split the {}, which inference engines run as one "
-                               "layer: {} would be quantized, {} not; include or ignore all of them",
-                               what, list_members(members, false), list_members(members, true))};
+    return Failure{
+        ErrorCode::invalid_argument,
+        fmt::format("quantize: the patterns split the {}, which inference engines run as one "
+                    "layer: {} would be quantized, {} not; include or ignore all of them",
+                    what, list_members(members, false), list_members(members, true))};
   }
   const auto first = *std::find_if(members.begin(), members.end(), is_kept);
   const std::string reason =
@@ -61,7 +64,8 @@ void keep(const Members& members, const std::string& reason) {
 }
 
 bool bias_fits(const TensorTreatment& bias, const ExpertLayout& layout) {
-  const std::int64_t width = *bias.part == ExpertPart::gate_up_bias ? 2 * layout.inner : layout.hidden;
+  const std::int64_t width =
+      *bias.part == ExpertPart::gate_up_bias ? 2 * layout.inner : layout.hidden;
   return bias.entry->shape == std::vector<std::int64_t>{layout.experts, width};
 }
 
@@ -94,7 +98,8 @@ Status settle_experts(const std::string& module, const Members& members, const R
     return success();
   }
   for (const TensorTreatment* member : members) {
-    const bool bias = *member->part == ExpertPart::gate_up_bias || *member->part == ExpertPart::down_bias;
+    const bool bias =
+        *member->part == ExpertPart::gate_up_bias || *member->part == ExpertPart::down_bias;
     if (!bias || bias_fits(*member, *answer.layout)) continue;
     keep(members, "the shape of its bias does not fit");
     return success();
@@ -102,8 +107,8 @@ Status settle_experts(const std::string& module, const Members& members, const R
   for (TensorTreatment* member : members) {
     member->decision.treatment = Treatment::split;  // patterns for the weights hold for the biases
     member->decision.by_user = false;
-    member->decision.reason = fmt::format("fused experts: one linear layer for each of {}",
-                                          answer.layout->experts);
+    member->decision.reason =
+        fmt::format("fused experts: one linear layer for each of {}", answer.layout->experts);
     member->experts = answer.layout;
   }
   return success();
@@ -146,10 +151,11 @@ Status refuse_quantized(const ModelFolder& model, const Treatments& treatments) 
     for (const std::string_view suffix : suffixes) {
       const std::string name = std::string(module_of(treatment.entry->name)).append(suffix);
       if (!model.find(name)) continue;
-      return Failure{ErrorCode::bad_input,
-                     fmt::format("quantize: '{}' holds {}, so its weights are quantized already; start "
-                                 "from the full-precision model",
-                                 model.root.string(), in_quotes(name))};
+      return Failure{
+          ErrorCode::bad_input,
+          fmt::format("quantize: '{}' holds {}, so its weights are quantized already; start "
+                      "from the full-precision model",
+                      model.root.string(), in_quotes(name))};
     }
   }
   return success();
@@ -159,10 +165,11 @@ Status refuse_quantized(const ModelFolder& model, const Treatments& treatments) 
 
 Result<Treatments> decide_treatments(const ModelFolder& model, const Recipe& recipe) {
   if (const auto& method = recipe.facts().quantized_by) {
-    return Failure{ErrorCode::bad_input,
-                   fmt::format("quantize: '{}' is quantized already ({} in config.json); start from the "
-                               "full-precision model, or dequantize it first",
-                               model.root.string(), in_quotes(*method))};
+    return Failure{
+        ErrorCode::bad_input,
+        fmt::format("quantize: '{}' is quantized already ({} in config.json); start from the "
+                    "full-precision model, or dequantize it first",
+                    model.root.string(), in_quotes(*method))};
   }
   std::vector<const TensorEntry*> entries;
   Treatments treatments;
@@ -176,13 +183,15 @@ Result<Treatments> decide_treatments(const ModelFolder& model, const Recipe& rec
     }
   }
   if (const Pattern* unused = recipe.unused_include(entries)) {
-    return Failure{ErrorCode::invalid_argument,
-                   fmt::format("quantize: no tensor or module of '{}' matches --include {}; see the names "
-                               "with --dry-run",
-                               model.root.string(), in_quotes(unused->text()))};
+    return Failure{
+        ErrorCode::invalid_argument,
+        fmt::format("quantize: no tensor or module of '{}' matches --include {}; see the names "
+                    "with --dry-run",
+                    model.root.string(), in_quotes(unused->text()))};
   }
   if (Status settled = settle_all_experts(treatments, recipe); !settled) return settled.failure();
-  if (Status settled = settle_groups(treatments, recipe.format()); !settled) return settled.failure();
+  if (Status settled = settle_groups(treatments, recipe.format()); !settled)
+    return settled.failure();
   if (Status dense = refuse_quantized(model, treatments); !dense) return dense.failure();
   return treatments;
 }

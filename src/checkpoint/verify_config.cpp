@@ -2,6 +2,8 @@
 // exactly their tensors.
 #include <fmt/format.h>
 
+#include <algorithm>
+
 #include "checkpoint/json.hpp"
 #include "checkpoint/model_facts.hpp"
 #include "checkpoint/module_match.hpp"
@@ -13,6 +15,7 @@ namespace microscale {
 namespace {
 
 constexpr const char* config_name = "config.json";
+constexpr const char* modelopt_name = "hf_quant_config.json";
 
 class ConfigCheck {
  public:
@@ -137,7 +140,15 @@ void verify_config(const QuantizedFolder& folder, Findings& findings) {
   }
   if (config.value()) {
     ConfigCheck(folder, *config.value(), findings).run();
-  } else if (!folder.modules.empty() || !folder.unusable.empty()) {
+    return;
+  }
+  if (folder.modules.empty() && folder.unusable.empty()) return;
+  const auto& files = folder.model.other_files;
+  if (std::find(files.begin(), files.end(), modelopt_name) != files.end()) {
+    findings.push_back(make_finding(Severity::warning, "config-not-checked", modelopt_name, "",
+                                    "config.json leaves the description of the quantization to this file, "
+                                    "which is not checked"));
+  } else {
     findings.push_back(make_finding(
         Severity::error, "no-quantization-config", config_name, "",
         "it has no quantization_config although tensors are quantized, so loaders will not find the "

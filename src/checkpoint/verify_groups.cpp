@@ -17,6 +17,8 @@
 namespace microscale {
 namespace {
 
+constexpr std::int64_t largest_expert = 1'000'000;  // beyond this a number means something else
+
 // A weight by its module, quantized or dense.
 struct Member {
   std::string module;
@@ -120,6 +122,7 @@ std::optional<ExpertName> expert_name(const std::string& module) {
   ExpertName name;
   const auto parsed = std::from_chars(digits, end, name.expert);
   if (parsed.ec != std::errc() || parsed.ptr == end || *parsed.ptr != '.') return std::nullopt;
+  if (name.expert < 0 || name.expert > largest_expert) return std::nullopt;
   name.layer = module.substr(0, at + marker.size() - 1);
   name.part = std::string(parsed.ptr + 1, end);
   return name;
@@ -141,7 +144,8 @@ void check_expert_layer(const QuantizedFolder& folder, const std::string& name,
     missing += how_many;
   };
   for (const auto& [expert, parts] : layer.experts) {
-    if (expert > next) miss(next, *layer.parts.begin(), (expert - next) * static_cast<std::int64_t>(layer.parts.size()));
+    const auto part_count = static_cast<std::int64_t>(layer.parts.size());
+    if (expert > next) miss(next, *layer.parts.begin(), (expert - next) * part_count);
     next = expert + 1;
     for (const std::string& part : layer.parts) {
       const auto found = parts.find(part);
@@ -176,7 +180,7 @@ void verify_groups(const QuantizedFolder& folder, Findings& findings) {
   std::map<std::string, ExpertLayer> layers;
   for (const Member& member : members) {
     if (auto group = fused_group_of(member.module)) fused[*group].push_back(&member);
-    if (auto name = expert_name(member.module); name && name->expert >= 0) {
+    if (auto name = expert_name(member.module)) {
       ExpertLayer& layer = layers[name->layer];
       layer.parts.insert(name->part);
       layer.experts[name->expert][name->part] = &member;

@@ -6,8 +6,7 @@
 #include <algorithm>
 #include <map>
 
-#include "checkpoint/json.hpp"
-#include "checkpoint/output_folder.hpp"
+#include "checkpoint/dense_output.hpp"
 
 namespace microscale {
 namespace {
@@ -94,12 +93,15 @@ void verify_files(const QuantizedFolder& folder, bool is_folder, Findings& findi
   for (const std::string& notice : model.notices) {
     findings.push_back(make_finding(Severity::warning, "index", "", "", notice));
   }
+  if (const auto file = unfinished_run(model)) {
+    findings.push_back(make_finding(Severity::error, "unfinished", *file, "",
+                                    "the run that wrote this folder did not finish; finish it (quantize "
+                                    "--resume) or remove the folder"));
+  }
   for (const LeftOutFile& file : model.left_out_files) {
     const std::string name = file.path.string();
-    if (name == unfinished_marker) {
-      findings.push_back(make_finding(Severity::error, "unfinished", name, "",
-                                      "the run that wrote this folder did not finish; run it again"));
-    } else if (file.path.extension() == ".partial") {
+    if (name == dequantize_marker) continue;
+    if (file.path.extension() == ".partial") {
       findings.push_back(make_finding(
           Severity::error, "unfinished", name, "",
           "an unfinished file of an earlier run; run that again to its end, or remove the file"));

@@ -1,8 +1,5 @@
 #include "checkpoint/weight_reader.hpp"
 
-#include <fmt/format.h>
-
-#include <bit>
 #include <cstring>
 
 #include "formats/elements.hpp"
@@ -121,6 +118,21 @@ std::vector<Piece> pieces_of(const LogicalTensor& tensor, std::int64_t elements)
     pieces.push_back({&tensor, first, std::min(elements, count - first)});
   }
   return pieces;
+}
+
+void count_codes(const PieceData& data, Format format, CodeHistogram& scale_codes,
+                 CodeHistogram& element_codes) {
+  for (const std::uint8_t scale : data.scales) ++scale_codes[scale];
+  if (info(format).code_bits == 8) {
+    for (const std::uint8_t code : data.codes) ++element_codes[code];
+    return;
+  }
+  CodeHistogram pairs{};  // of the two codes in a byte
+  for (const std::uint8_t byte : data.codes) ++pairs[byte];
+  for (std::size_t byte = 0; byte < pairs.size(); ++byte) {
+    element_codes[byte & 15] += pairs[byte];
+    element_codes[byte >> 4] += pairs[byte];
+  }
 }
 
 }  // namespace microscale

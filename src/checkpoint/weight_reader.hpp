@@ -12,11 +12,12 @@
 #include "core/result.hpp"
 #include "core/threads.hpp"
 #include "microscale/format.hpp"
+#include "report/model_report.hpp"
 
 namespace microscale {
 
-/// Elements of a piece, at most: whole blocks of every format, whole runs of report/error_metrics.hpp, and an
-/// even number of bytes even for FP4.
+/// Elements of a piece, at most: whole blocks of every format, whole runs of report/error_metrics.hpp,
+/// and whole bytes even of FP4.
 inline constexpr std::int64_t piece_elements = std::int64_t{1} << 18;
 
 /// Elements [first, first + count) of a tensor in row-major order; `first` a multiple of piece_elements.
@@ -45,10 +46,14 @@ Status read_piece(const QuantizedFolder& folder, const Piece& piece, PieceData& 
 
 /// The piece of a quantized tensor as `dtype`, in memory order; fills `codes` and `scales` on the way.
 Status read_piece_as(const QuantizedFolder& folder, const Piece& piece, DType dtype, PieceData& data,
-                    std::vector<std::uint8_t>& out);
+                     std::vector<std::uint8_t>& out);
 
 /// The pieces of a tensor in order, `elements` long but for the last.
 std::vector<Piece> pieces_of(const LogicalTensor& tensor, std::int64_t elements = piece_elements);
+
+/// Adds the codes and scales of a piece of a quantized tensor to two histograms.
+void count_codes(const PieceData& data, Format format, CodeHistogram& scale_codes,
+                 CodeHistogram& element_codes);
 
 /// Computes result(i, worker) for all i in [0, count) on `threads` threads and hands the results to
 /// fold(i, result) in order, on the calling thread. Only a few results per thread are alive at a time.

@@ -21,28 +21,36 @@ bool has_format(Compat compat, Format format) {
   const bool nvfp4 = format == Format::nvfp4, mxfp4 = format == Format::mxfp4;
   const bool mxfp8 = format == Format::mxfp8_e4m3;
   switch (compat) {
-    case Compat::none: return true;
+    case Compat::none:
+      return true;
     case Compat::ocp:
-    case Compat::microxcaling: return !nvfp4;
-    case Compat::torchao: return format != Format::mxint8;
-    case Compat::transformer_engine: return nvfp4 || mxfp8 || format == Format::mxfp8_e5m2;
-    case Compat::llama_cpp: return nvfp4 || mxfp4;
+    case Compat::microxcaling:
+      return !nvfp4;
+    case Compat::torchao:
+      return format != Format::mxint8;
+    case Compat::transformer_engine:
+      return nvfp4 || mxfp8 || format == Format::mxfp8_e5m2;
+    case Compat::llama_cpp:
+      return nvfp4 || mxfp4;
     case Compat::flashinfer:
     case Compat::vllm:
     case Compat::compressed_tensors:
-    case Compat::modelopt: return nvfp4 || mxfp4 || mxfp8;
+    case Compat::modelopt:
+      return nvfp4 || mxfp4 || mxfp8;
   }
   return false;
 }
 
-// 2688 / amax as Transformer Engine bounds it; FlashInfer and vLLM leave the choice to their callers.
+// 2688 / amax as Transformer Engine bounds it; FlashInfer and vLLM leave the choice to their
+// callers.
 float encode_scale(float amax) {
   const float scale = std::min(largest_f4_times_e4m3 / amax, largest);
   return amax == 0 || scale == 0 ? 1.0f : scale;
 }
 
-// compressed-tensors computes in the weight's type, and a number over a tensor is the number times the
-// tensor's reciprocal there: 2688 * (1 / max(amax, smallest normal)), or 1 if that is not finite.
+// compressed-tensors computes in the weight's type, and a number over a tensor is the number times
+// the tensor's reciprocal there: 2688 * (1 / max(amax, smallest normal)), or 1 if that is not
+// finite.
 float encode_scale_in(DType dtype, float amax) {
   const float smallest = dtype == DType::f16 ? 0x1p-14f : smallest_normal;
   const float reciprocal = round_to(dtype, 1.0f / std::max(amax, smallest));
@@ -63,9 +71,13 @@ std::optional<Numerics> tool_numerics(Compat compat, Format format) {
   n.compat = compat;
   if (compat != Compat::none) n.scale_rule = nvfp4 ? ScaleRule::nearest : ScaleRule::floor;
   switch (compat) {
-    case Compat::none: break;
-    case Compat::ocp: n.inf = InfPolicy::nan_block; break;
-    case Compat::torchao: break;
+    case Compat::none:
+      break;
+    case Compat::ocp:
+      n.inf = InfPolicy::nan_block;
+      break;
+    case Compat::torchao:
+      break;
     case Compat::transformer_engine:
     case Compat::flashinfer:
       if (!nvfp4) n.scale_rule = ScaleRule::rceil;
@@ -126,15 +138,19 @@ ToolGlobal tool_global(Compat compat, float amax, DType dtype) {
       return {scale, scale > 0 ? std::min(scale, largest) : 1.0f};
     }
     case Compat::transformer_engine:
-      return {encode_scale(amax), amax > 0 ? std::min(amax, largest) / largest_f4_times_e4m3 : 1.0f};
+      return {encode_scale(amax),
+              amax > 0 ? std::min(amax, largest) / largest_f4_times_e4m3 : 1.0f};
     case Compat::flashinfer:
-    case Compat::vllm: return {encode_scale(amax), 1.0f / encode_scale(amax)};
+    case Compat::vllm:
+      return {encode_scale(amax), 1.0f / encode_scale(amax)};
     case Compat::compressed_tensors: {
       const float own = encode_scale_in(dtype, amax);
       return {own, own > 0 ? 1.0f / own : largest};
     }
-    case Compat::llama_cpp: return {};  // has none
-    default: break;
+    case Compat::llama_cpp:
+      return {};  // has none
+    default:
+      break;
   }
   const float decode = nvfp4_global_scale(amax);
   return {decode, decode};
@@ -151,7 +167,8 @@ float nvfp4_global_scale(float amax, Compat compat) {
   return tool_global(compat, amax, DType::f32).decode;
 }
 
-std::uint8_t quantize_block_as_tool(const ToolBlocks& call, const float* values, std::uint8_t* codes) {
+std::uint8_t quantize_block_as_tool(const ToolBlocks& call, const float* values,
+                                    std::uint8_t* codes) {
   return call.format == Format::nvfp4 ? detail::quantize_nvfp4_block_as_tool(call, values, codes)
                                       : detail::quantize_mx_block_as_tool(call, values, codes);
 }

@@ -1,6 +1,7 @@
-// Other tools' arithmetic, where it differs from ours by more than named options: the order of operations,
-// the type of each intermediate, and what becomes of zeros, NaN and infinity. docs/formats/compat.md
-// describes each profile; tests/golden holds what the tools themselves computed.
+// Other tools' arithmetic, where it differs from ours by more than named options: the order of
+// operations, the type of each intermediate, and what becomes of zeros, NaN and infinity.
+// docs/formats/compat.md describes each profile; tests/golden holds what the tools themselves
+// computed.
 #pragma once
 
 #include <cstdint>
@@ -15,18 +16,21 @@ namespace microscale {
 std::optional<Numerics> tool_numerics(Compat compat, Format format);
 
 /// Whether `numerics` is a tool's own profile for `format`, so that blocks are to be made by
-/// quantize_block_as_tool. It no longer is once a scale rule the tool lacks, a rounding or a policy was
-/// chosen over it; the options then mean what they say. Never so for Compat::none and Compat::ocp.
+/// quantize_block_as_tool. It no longer is once a scale rule the tool lacks, a rounding or a policy
+/// was chosen over it; the options then mean what they say. Never so for Compat::none and
+/// Compat::ocp.
 bool follows_tool(const Numerics& numerics, Format format);
 
-/// NVFP4's number for the whole tensor. Tools keep and compute with different ones: a divisor of the
-/// values' scale (encode, 2688 / amax) or a multiplier (decode, amax / 2688).
+/// NVFP4's number for the whole tensor. Tools keep and compute with different ones: a divisor of
+/// the values' scale (encode, 2688 / amax) or a multiplier (decode, amax / 2688).
 struct ToolGlobal {
-  float own = 1.0f;     ///< the tool's number, bit for bit
-  float decode = 1.0f;  ///< multiplier: value = code * scale * decode, within a last bit of the tool's
+  float own = 1.0f;  ///< the tool's number, bit for bit
+  float decode =
+      1.0f;  ///< multiplier: value = code * scale * decode, within a last bit of the tool's
 };
 
-/// Of a tensor of type `dtype` with largest magnitude `amax`. compressed-tensors computes it in that type.
+/// Of a tensor of type `dtype` with largest magnitude `amax`. compressed-tensors computes it in
+/// that type.
 ToolGlobal tool_global(Compat compat, float amax, DType dtype);
 
 /// The tool's number for a given decode multiplier.
@@ -40,12 +44,14 @@ struct ToolBlocks {
   float own_global = 1.0f;   ///< NVFP4: ToolGlobal::own
 };
 
-/// Encodes one block of info(format).block values as the tool does, one code per byte. Returns the scale
-/// byte. follows_tool(numerics, format) must hold.
-std::uint8_t quantize_block_as_tool(const ToolBlocks& call, const float* values, std::uint8_t* codes);
+/// Encodes one block of info(format).block values as the tool does, one code per byte. Returns the
+/// scale byte. follows_tool(numerics, format) must hold.
+std::uint8_t quantize_block_as_tool(const ToolBlocks& call, const float* values,
+                                    std::uint8_t* codes);
 
 namespace detail {
-std::uint8_t quantize_mx_block_as_tool(const ToolBlocks& call, const float* values, std::uint8_t* codes);
+std::uint8_t quantize_mx_block_as_tool(const ToolBlocks& call, const float* values,
+                                       std::uint8_t* codes);
 std::uint8_t quantize_nvfp4_block_as_tool(const ToolBlocks& call, const float* values,
                                           std::uint8_t* codes);
 }  // namespace detail

@@ -8,8 +8,8 @@
 
 namespace microscale {
 
-/// The value nearest to `value` (ties to even) that `dtype` has: what PyTorch's operations on tensors of
-/// that type give.
+/// The value nearest to `value` (ties to even) that `dtype` has: what PyTorch's operations on
+/// tensors of that type give.
 inline float round_to(DType dtype, float value) {
   if (dtype == DType::f16) return f16_to_float(float_to_f16(value));
   if (dtype == DType::bf16) return bf16_to_float(float_to_bf16(value));
@@ -27,8 +27,8 @@ inline std::uint8_t counted_e2m1(float scaled) {
   return scaled > 0 ? code : code | E2M1::sign_bit;
 }
 
-/// llama.cpp: the first of the 16 codes with the least |code * scale - x|, the error rounded to FP32, so
-/// that a value far out of range has equal errors everywhere and takes code 0.
+/// llama.cpp: the first of the 16 codes with the least |code * scale - x|, the error rounded to
+/// FP32, so that a value far out of range has equal errors everywhere and takes code 0.
 inline std::uint8_t least_error_e2m1(float value, float half_scale) {
   std::uint8_t best = 0;
   float least = std::fabs(value);

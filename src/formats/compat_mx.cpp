@@ -1,5 +1,5 @@
-// MX formats as other tools make them: per tool, the scale byte, the factor between input and element, and
-// the element's encoding.
+// MX formats as other tools make them: per tool, the scale byte, the factor between input and
+// element, and the element's encoding.
 #include <algorithm>
 #include <bit>
 #include <cmath>
@@ -44,23 +44,24 @@ int rceil_by_log2(float amax) {
   return quotient > 0 ? std::max(ceil_of_rounded_log2(quotient), -127) : -127;
 }
 
-// torchao's cast to a type without NaN takes the top bits of one, here of 0x7FC00000 in the middle of its
-// normal range.
+// torchao's cast to a type without NaN takes the top bits of one, here of 0x7FC00000 in the middle
+// of its normal range.
 template <class Codec>
 std::uint8_t torchao_nan_code(bool negative) {
   constexpr bool has_nan = Codec::is_nan(Codec::nan_code);
-  constexpr unsigned wrapped = 0x7FC00000u - (static_cast<unsigned>(126 + lowest_exponent<Codec>) << 23) +
-                               ((1u << (22 - Codec::mantissa_bits)) - 1) +
-                               (0x7FC00000u >> (23 - Codec::mantissa_bits) & 1u);
+  constexpr unsigned wrapped =
+      0x7FC00000u - (static_cast<unsigned>(126 + lowest_exponent<Codec>) << 23) +
+      ((1u << (22 - Codec::mantissa_bits)) - 1) + (0x7FC00000u >> (23 - Codec::mantissa_bits) & 1u);
   const unsigned code =
       has_nan ? Codec::nan_code : wrapped >> (23 - Codec::mantissa_bits) & (Codec::sign_bit - 1u);
   return static_cast<std::uint8_t>(code | (negative ? Codec::sign_bit : 0u));
 }
 
-// torchao.to_mx. RCEIL poisons a block with a NaN; the other modes divide it by infinity, so that only
-// infinities turn into NaN beside the NaN itself.
+// torchao.to_mx. RCEIL poisons a block with a NaN; the other modes divide it by infinity, so that
+// only infinities turn into NaN beside the NaN itself.
 template <class Codec>
-std::uint8_t torchao(ScaleRule rule, const float* values, const BlockRange& range, std::uint8_t* codes) {
+std::uint8_t torchao(ScaleRule rule, const float* values, const BlockRange& range,
+                     std::uint8_t* codes) {
   MxScale scale;
   if (rule == ScaleRule::rceil) {
     if (range.has_nan) {
@@ -78,7 +79,8 @@ std::uint8_t torchao(ScaleRule rule, const float* values, const BlockRange& rang
     if (rule == ScaleRule::ceil) field += (bits & 0x7FFFFFu) != 0;
     scale.byte = range.has_nan ? e8m0_nan : clamp_byte(field - Codec::emax, e8m0_nan);
     // The scale is never below 2^-126, and 255 reads as infinity.
-    scale.multiplier = scale.byte == e8m0_nan ? 0.0f : inverse_e8m0(scale.byte == 0 ? 1 : scale.byte);
+    scale.multiplier =
+        scale.byte == e8m0_nan ? 0.0f : inverse_e8m0(scale.byte == 0 ? 1 : scale.byte);
   }
   for (int i = 0; i < block; ++i) {
     const bool infinite_quotient = scale.byte == e8m0_nan && std::isinf(values[i]);
@@ -111,7 +113,8 @@ MxScale microxcaling_scale(float amax) {
   return {byte, inverse_e8m0(byte)};
 }
 
-// FlashInfer: the factor is 1 for byte 0 (MXFP4) or 0 (MXFP8, whose reciprocal also flushes 2^-127).
+// FlashInfer: the factor is 1 for byte 0 (MXFP4) or 0 (MXFP8, whose reciprocal also flushes
+// 2^-127).
 MxScale flashinfer_scale(bool mxfp4, float amax) {
   const float quotient = amax * (1.0f / (mxfp4 ? 6.0f : 448.0f));
   const std::uint8_t byte = e8m0_round_up(quotient);
@@ -126,7 +129,7 @@ MxScale vllm_mxfp4_scale(float amax) {
 }
 
 MxScale vllm_mxfp8_scale(float amax) {
-  const std::uint8_t byte = amax == infinity  ? e8m0_max
+  const std::uint8_t byte = amax == infinity   ? e8m0_max
                             : amax < 0x1p-126f ? 1
                                                : clamp_byte(floor_of_rounded_log2(amax) + 127);
   return {byte, inverse_e8m0(byte)};
@@ -140,7 +143,8 @@ MxScale scale_of(const ToolBlocks& call, const BlockRange& range) {
       const std::uint8_t byte = e8m0_round_up(amax * (1.0f / Codec::max_value));
       return {byte, inverse_e8m0(byte)};
     }
-    case Compat::flashinfer: return flashinfer_scale(call.format == Format::mxfp4, amax);
+    case Compat::flashinfer:
+      return flashinfer_scale(call.format == Format::mxfp4, amax);
     case Compat::vllm:
       return call.format == Format::mxfp4 ? vllm_mxfp4_scale(amax) : vllm_mxfp8_scale(amax);
     case Compat::modelopt: {
@@ -150,13 +154,16 @@ MxScale scale_of(const ToolBlocks& call, const BlockRange& range) {
       return {byte, inverse_e8m0(byte)};
     }
     case Compat::llama_cpp: {
-      const std::uint8_t byte = amax == 0          ? 0
-                                : amax == infinity ? e8m0_max
-                                                   : clamp_byte(floor_of_rounded_log2(amax) - 2 + 127);
+      const std::uint8_t byte = amax == 0 ? 0
+                                : amax == infinity
+                                    ? e8m0_max
+                                    : clamp_byte(floor_of_rounded_log2(amax) - 2 + 127);
       return {byte, 0.5f * decode_e8m0(byte)};
     }
-    case Compat::microxcaling: return microxcaling_scale<Codec>(amax);
-    default: break;
+    case Compat::microxcaling:
+      return microxcaling_scale<Codec>(amax);
+    default:
+      break;
   }
   const std::uint8_t byte =
       amax == infinity ? e8m0_max : e8m0_from_amax<Codec>(call.numerics.scale_rule, amax);
@@ -199,12 +206,18 @@ std::uint8_t quantize_mx(const ToolBlocks& call, const float* values, std::uint8
 std::uint8_t detail::quantize_mx_block_as_tool(const ToolBlocks& call, const float* values,
                                                std::uint8_t* codes) {
   switch (call.format) {
-    case Format::mxfp4: return quantize_mx<E2M1>(call, values, codes);
-    case Format::mxfp8_e5m2: return quantize_mx<E5M2>(call, values, codes);
-    case Format::mxfp6_e2m3: return quantize_mx<E2M3>(call, values, codes);
-    case Format::mxfp6_e3m2: return quantize_mx<E3M2>(call, values, codes);
-    case Format::mxint8: return quantize_mx<Int8>(call, values, codes);
-    default: return quantize_mx<E4M3>(call, values, codes);
+    case Format::mxfp4:
+      return quantize_mx<E2M1>(call, values, codes);
+    case Format::mxfp8_e5m2:
+      return quantize_mx<E5M2>(call, values, codes);
+    case Format::mxfp6_e2m3:
+      return quantize_mx<E2M3>(call, values, codes);
+    case Format::mxfp6_e3m2:
+      return quantize_mx<E3M2>(call, values, codes);
+    case Format::mxint8:
+      return quantize_mx<Int8>(call, values, codes);
+    default:
+      return quantize_mx<E4M3>(call, values, codes);
   }
 }
 

@@ -1,5 +1,6 @@
-// NVFP4 as other tools make it: per tool, the block scale, the factor between input and element, and the
-// element's encoding. Each formula keeps the tool's order of operations, one FP32 rounding each.
+// NVFP4 as other tools make it: per tool, the block scale, the factor between input and element,
+// and the element's encoding. Each formula keeps the tool's order of operations, one FP32 rounding
+// each.
 #include <algorithm>
 #include <bit>
 #include <cmath>
@@ -33,11 +34,12 @@ std::uint8_t encode_all(const float* values, std::uint8_t* codes, std::uint8_t s
 
 std::uint8_t nearest_e2m1(float scaled) { return E2M1::encode(scaled, Rounding::nearest_even); }
 
-// torchao takes the top bits of a NaN: 4 of one that came out of an E4M3 NaN, 3 (and the sign, which x86
-// sets) of one that an operation made.
+// torchao takes the top bits of a NaN: 4 of one that came out of an E4M3 NaN, 3 (and the sign,
+// which x86 sets) of one that an operation made.
 constexpr std::uint8_t torchao_nan_of_scale = 4, torchao_made_nan = 3 | 8;
 
-std::uint8_t torchao(const float* values, const BlockRange& range, float global, std::uint8_t* codes) {
+std::uint8_t torchao(const float* values, const BlockRange& range, float global,
+                     std::uint8_t* codes) {
   if (range.has_nan) return fill(codes, torchao_nan_of_scale, nvfp4_nan_scale);
   const float ratio = range.amax / 6.0f / global;
   if (std::isnan(ratio)) return fill(codes, torchao_nan_of_scale | 8, negative_nan_scale);
@@ -49,7 +51,8 @@ std::uint8_t torchao(const float* values, const BlockRange& range, float global,
   });
 }
 
-std::uint8_t modelopt(const float* values, const BlockRange& range, float global, std::uint8_t* codes) {
+std::uint8_t modelopt(const float* values, const BlockRange& range, float global,
+                      std::uint8_t* codes) {
   if (range.has_nan) return fill(codes, E2M1::max_code, nvfp4_nan_scale);
   float ratio = range.amax / (6.0f * global);
   if (std::isnan(ratio)) return fill(codes, E2M1::max_code, negative_nan_scale);
@@ -63,8 +66,8 @@ std::uint8_t modelopt(const float* values, const BlockRange& range, float global
 }
 
 // amax / 6 is rounded to the input's type; a scale that underflows to 0 becomes 0.125.
-std::uint8_t compressed_tensors(const float* values, const BlockRange& range, DType dtype, float global,
-                                std::uint8_t* codes) {
+std::uint8_t compressed_tensors(const float* values, const BlockRange& range, DType dtype,
+                                float global, std::uint8_t* codes) {
   if (range.has_nan) return fill(codes, E2M1::nan_code, nvfp4_nan_scale);
   const float ratio = global * round_to(dtype, range.amax / 6.0f);
   if (std::isnan(ratio)) return fill(codes, E2M1::nan_code, nvfp4_nan_scale);
@@ -75,18 +78,22 @@ std::uint8_t compressed_tensors(const float* values, const BlockRange& range, DT
                     [&](float value) { return signed_by_comparison_e2m1(value / step); });
 }
 
-std::uint8_t transformer_engine(const float* values, float amax, float global, std::uint8_t* codes) {
+std::uint8_t transformer_engine(const float* values, float amax, float global,
+                                std::uint8_t* codes) {
   const std::uint8_t scale = nearest_e4m3(std::min(amax * (global * sixth), largest));
   const float inverse = 1.0f / (UE4M3::decode(scale) * (1.0f / global));
   const float multiplier = std::min(inverse, largest);
-  return encode_all(values, codes, scale, [&](float value) { return nearest_e2m1(value * multiplier); });
+  return encode_all(values, codes, scale,
+                    [&](float value) { return nearest_e2m1(value * multiplier); });
 }
 
-// The exact path; unlike Transformer Engine the factor may be infinite, and is 0 for a block of zeros.
+// The exact path; unlike Transformer Engine the factor may be infinite, and is 0 for a block of
+// zeros.
 std::uint8_t flashinfer(const float* values, float amax, float global, std::uint8_t* codes) {
   const std::uint8_t scale = nearest_e4m3(amax * (global * sixth));
   const float multiplier = amax == 0 ? 0.0f : 1.0f / (UE4M3::decode(scale) * (1.0f / global));
-  return encode_all(values, codes, scale, [&](float value) { return nearest_e2m1(value * multiplier); });
+  return encode_all(values, codes, scale,
+                    [&](float value) { return nearest_e2m1(value * multiplier); });
 }
 
 // rcp.approx.ftz modelled by a rounded division with subnormals flushed.
@@ -99,7 +106,8 @@ std::uint8_t vllm(const float* values, float amax, float global, std::uint8_t* c
   const std::uint8_t scale = nearest_e4m3(global * (amax * sixth));
   const float multiplier =
       scale == 0 ? 0.0f : reciprocal(UE4M3::decode(scale) * reciprocal(global));
-  return encode_all(values, codes, scale, [&](float value) { return nearest_e2m1(value * multiplier); });
+  return encode_all(values, codes, scale,
+                    [&](float value) { return nearest_e2m1(value * multiplier); });
 }
 
 // llama.cpp's scale: half up, 7 at most among subnormals, and everything from 248 on is 448.
@@ -132,14 +140,20 @@ std::uint8_t detail::quantize_nvfp4_block_as_tool(const ToolBlocks& call, const 
   const BlockRange range = block_range<block>(values);
   const float global = call.own_global;
   switch (call.numerics.compat) {
-    case Compat::torchao: return torchao(values, range, global, codes);
-    case Compat::modelopt: return modelopt(values, range, global, codes);
+    case Compat::torchao:
+      return torchao(values, range, global, codes);
+    case Compat::modelopt:
+      return modelopt(values, range, global, codes);
     case Compat::compressed_tensors:
       return compressed_tensors(values, range, call.dtype, global, codes);
-    case Compat::flashinfer: return flashinfer(values, range.amax, global, codes);
-    case Compat::vllm: return vllm(values, range.amax, global, codes);
-    case Compat::llama_cpp: return llama_cpp(values, range.amax, codes);
-    default: return transformer_engine(values, range.amax, global, codes);
+    case Compat::flashinfer:
+      return flashinfer(values, range.amax, global, codes);
+    case Compat::vllm:
+      return vllm(values, range.amax, global, codes);
+    case Compat::llama_cpp:
+      return llama_cpp(values, range.amax, codes);
+    default:
+      return transformer_engine(values, range.amax, global, codes);
   }
 }
 

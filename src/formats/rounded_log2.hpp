@@ -1,6 +1,7 @@
-// floor and ceiling of log2(x) after it was rounded to FP32, as tools that write floor(log2f(x)) get
-// them. Next to a power of two the rounded logarithm is an integer that the exact one is not:
-// ceil(log2f(2^100 * (1 + 10 * 2^-23))) is 100. An integer computation, so no library's log2f matters.
+// floor and ceiling of log2(x) after it was rounded to FP32, as tools that write floor(log2f(x))
+// get them. Next to a power of two the rounded logarithm is an integer that the exact one is not:
+// ceil(log2f(2^100 * (1 + 10 * 2^-23))) is 100. An integer computation, so no library's log2f
+// matters.
 #pragma once
 
 #include "formats/e8m0.hpp"
@@ -41,7 +42,8 @@ constexpr std::uint32_t absorbed_below(int exponent) {
 /// floor(round_to_fp32(log2(x))); x positive and finite.
 constexpr int floor_of_rounded_log2(float x) {
   const Magnitude m = split(x);
-  return 0x800000u - m.fraction <= detail::absorbed_below(m.exponent + 1) ? m.exponent + 1 : m.exponent;
+  return 0x800000u - m.fraction <= detail::absorbed_below(m.exponent + 1) ? m.exponent + 1
+                                                                          : m.exponent;
 }
 
 /// ceil(round_to_fp32(log2(x))); x positive and finite.

@@ -117,7 +117,7 @@ float quantize_into(const QuantizeOptions& o, std::span<std::uint8_t> codes,
     part.lines = item.lines;
     part.blocks = item.blocks;
     if (part.weights) part.weights += first;
-    part.first_index = static_cast<std::uint64_t>(item.line) * call.index_line_stride +
+    part.first_index = o.first_index + static_cast<std::uint64_t>(item.line) * call.index_line_stride +
                        static_cast<std::uint64_t>(first) * call.index_step;
     part.codes = codes.data() + item.line * call.code_stride + code_bytes(format, first);
     part.scales = row_major + item.line * call.scale_stride + item.block;

@@ -25,7 +25,8 @@ section{background:var(--card);border:1px solid var(--ms-line);border-radius:10p
 margin-top:16px;min-width:0}
 section .body{margin-top:14px;min-width:0}
 .cards{display:grid;grid-template-columns:repeat(4,minmax(0,1fr));gap:12px;margin-top:20px}
-.card{background:var(--card);border:1px solid var(--ms-line);border-radius:10px;padding:12px 16px;min-width:0}
+.card{background:var(--card);border:1px solid var(--ms-line);border-radius:10px;padding:12px 16px;
+min-width:0}
 .card b{display:block;font-size:22px;line-height:1.3;font-weight:600;font-variant-numeric:tabular-nums;
 overflow-wrap:anywhere}
 .card span{color:var(--ms-muted);font-size:13px;display:block;line-height:1.4}

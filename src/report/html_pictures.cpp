@@ -91,10 +91,11 @@ std::string histogram(const CodeHistogram& counts, const std::vector<double>& va
     if (shown || counts[code] > 0) codes.push_back({static_cast<int>(code), value});
   }
   if (!values.empty()) {
-    std::stable_sort(codes.begin(), codes.end(), [](const Code& a, const Code& b) {
-      if (std::isnan(a.value) || std::isnan(b.value))
-        return std::isnan(b.value) && !std::isnan(a.value);
-      return a.value != b.value ? a.value < b.value : std::signbit(a.value) > std::signbit(b.value);
+    std::sort(codes.begin(), codes.end(), [](const Code& a, const Code& b) {
+      if (std::isnan(a.value) != std::isnan(b.value)) return std::isnan(b.value);  // NaN comes last
+      if (!std::isnan(a.value) && a.value != b.value) return a.value < b.value;
+      const bool a_negative = std::signbit(a.value), b_negative = std::signbit(b.value);
+      return a_negative != b_negative ? a_negative : a.code < b.code;
     });
   }
   if (!whole_range) {  // only from the first code that occurs to the last

@@ -97,8 +97,11 @@ std::vector<const TensorReport*> worst_tensors(const ModelReport& report, std::s
   for (const TensorReport& tensor : report.tensors) {
     if (tensor.measured()) worst.push_back(&tensor);
   }
-  std::stable_sort(worst.begin(), worst.end(), [](const TensorReport* a, const TensorReport* b) {
-    return badness(a->error.relative_mse()) > badness(b->error.relative_mse());
+  // Pointers into one vector, so their order is the order listed.
+  std::sort(worst.begin(), worst.end(), [](const TensorReport* a, const TensorReport* b) {
+    const double first = badness(a->error.relative_mse()),
+                 second = badness(b->error.relative_mse());
+    return first != second ? first > second : a < b;
   });
   worst.resize(std::min(count, worst.size()));
   return worst;
@@ -109,8 +112,10 @@ std::vector<WorstBlockOf> worst_blocks(const ModelReport& report, std::size_t co
   for (const TensorReport& tensor : report.tensors) {
     for (const WorstBlock& block : tensor.worst_blocks) worst.push_back({&tensor, &block});
   }
-  std::stable_sort(worst.begin(), worst.end(), [](const WorstBlockOf& a, const WorstBlockOf& b) {
-    return badness(a.block->squared_error) > badness(b.block->squared_error);
+  std::sort(worst.begin(), worst.end(), [](const WorstBlockOf& a, const WorstBlockOf& b) {
+    const double first = badness(a.block->squared_error), second = badness(b.block->squared_error);
+    if (first != second) return first > second;
+    return a.tensor != b.tensor ? a.tensor < b.tensor : a.block < b.block;
   });
   worst.resize(std::min(count, worst.size()), {nullptr, nullptr});
   return worst;

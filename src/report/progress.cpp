@@ -151,7 +151,7 @@ std::string Progress::bar_text(std::uint64_t done, int width) const {
   if (fits(display_width(speed))) text += speed;
   if (fits(display_width(left))) text += left;
   const int room = width - display_width(text) - 2;
-  if (room >= 12 && !item_.empty()) text += "  " + shorten_middle(printable(item_, utf8_), room);
+  if (room >= 12 && !item_.empty()) text += "  " + shorten_name(printable(item_, utf8_), room);
   return shorten_middle(text, width);
 }
 

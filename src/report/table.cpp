@@ -9,7 +9,7 @@ namespace microscale {
 namespace {
 
 constexpr int gap = 2;
-constexpr int shortest_shrunk = 16;
+constexpr int shortest_shrunk = 20;
 constexpr std::string_view bold = "\x1b[1m", dim = "\x1b[2m", normal = "\x1b[0m";
 
 std::string padded(const std::string& text, int width, Align align) {
@@ -36,19 +36,14 @@ class Wrapper {
   Wrapper(std::string& out, int width) : out_(out), width_(std::max(width, 8)) {}
 
   /// Keeps `text` on one line if a line can hold it, else breaks it at blanks.
-  void add(const std::string& text, int blanks_before) {
-    const int columns = display_width(text);
-    const std::size_t blank = text.find(' ');
-    if (indent + columns > width_ && blank != std::string::npos) {
-      add(text.substr(0, blank), blanks_before);
-      add(text.substr(blank + 1), 1);
-      return;
+  void add(std::string_view text, int blanks_before) {
+    if (indent + display_width(text) <= width_) return place(text, blanks_before);
+    for (std::size_t at = 0; at < text.size();) {
+      const std::size_t end = std::min(text.find(' ', at), text.size());
+      place(shorten_middle(text.substr(at, end - at), width_ - indent),
+            at == 0 ? blanks_before : 1);
+      at = end + 1;
     }
-    const std::string piece = shorten_middle(text, width_ - indent);
-    if (column_ > 0 && column_ + blanks_before + display_width(piece) > width_) newline();
-    out_.append(static_cast<std::size_t>(column_ == 0 ? indent : blanks_before), ' ');
-    column_ += (column_ == 0 ? indent : blanks_before) + display_width(piece);
-    out_ += piece;
   }
 
   void newline() {
@@ -57,6 +52,15 @@ class Wrapper {
   }
 
  private:
+  void place(std::string_view text, int blanks_before) {
+    const int columns = display_width(text);
+    if (column_ > 0 && column_ + blanks_before + columns > width_) newline();
+    const int blanks = column_ == 0 ? indent : blanks_before;
+    out_.append(static_cast<std::size_t>(blanks), ' ');
+    out_ += text;
+    column_ += blanks + columns;
+  }
+
   static constexpr int indent = 2;
   std::string& out_;
   int width_;
@@ -109,7 +113,7 @@ std::string Table::grid(const TextStyle& style, const std::vector<int>& widths) 
   const auto line = [&](const std::vector<std::string>& cells) {
     for (std::size_t c = 0; c < cells.size(); ++c) {
       if (c > 0) out.append(gap, ' ');
-      out += padded(shorten_middle(cells[c], widths[c]), widths[c], columns_[c].align);
+      out += padded(shorten_name(cells[c], widths[c]), widths[c], columns_[c].align);
     }
   };
   const auto rule = [&] {
@@ -148,7 +152,7 @@ std::string Table::paragraphs(const TextStyle& style) const {
       continue;
     }
     if (style.colour) out += bold;
-    out += shorten_middle(printable(row.cells[0], style.utf8), style.width);
+    out += shorten_name(printable(row.cells[0], style.utf8), style.width);
     if (style.colour) out += normal;
     end_line(out);
     Wrapper wrapper(out, style.width);

@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <array>
 #include <cstdlib>
+#include <vector>
 
 #include "report/utf8.hpp"
 
@@ -122,6 +123,37 @@ std::string shorten_middle(std::string_view text, int width) {
   while (display_width(text.substr(start)) > tail) start += decode_utf8(text, start).bytes;
   return std::string(text.substr(0, prefix_bytes(text, head))) + "..." +
          std::string(text.substr(start));
+}
+
+std::string shorten_name(std::string_view name, int width) {
+  if (display_width(name) <= width) return std::string(name);
+  struct Part {
+    std::string_view text;
+    bool kept;
+  };
+  std::vector<Part> parts;
+  for (std::size_t at = 0; at <= name.size();) {
+    const std::size_t end = std::min(name.find('.', at), name.size());
+    parts.push_back({name.substr(at, end - at), true});
+    at = end + 1;
+  }
+  for (std::size_t drop = 0; drop + 2 < parts.size(); ++drop) {
+    if (parts[drop].text.find_first_not_of("0123456789") == std::string_view::npos) continue;
+    parts[drop].kept = false;
+    std::string text;
+    bool after_kept = false;
+    for (const Part& part : parts) {
+      if (part.kept) {
+        if (after_kept) text += '.';
+        text += part.text;
+      } else if (after_kept || text.empty()) {
+        text += "...";
+      }
+      after_kept = part.kept;
+    }
+    if (display_width(text) <= width) return text;
+  }
+  return shorten_middle(name, width);
 }
 
 }  // namespace microscale

@@ -36,4 +36,8 @@ std::string printable(std::string_view text, bool utf8);
 /// the end (tensor names differ there). Widths under 5 keep the beginning.
 std::string shorten_middle(std::string_view text, int width);
 
+/// As shorten_middle, for tensor names: parts between dots give way from the left, but numbers
+/// (layer, expert) and the last two parts stay if they can: "...12...q_proj.weight".
+std::string shorten_name(std::string_view name, int width);
+
 }  // namespace microscale

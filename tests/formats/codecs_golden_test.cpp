@@ -1,5 +1,5 @@
-// The element codecs against ml_dtypes: all 65,536 BF16 and FP16 inputs but NaN, nearest even, saturating,
-// by the digest of the codes.
+// The element codecs against ml_dtypes: all 65,536 BF16 and FP16 inputs but NaN, nearest even,
+// saturating, by the digest of the codes.
 #include <gtest/gtest.h>
 
 #include "formats/elements.hpp"

@@ -1,6 +1,6 @@
 // Every golden vector through the reference quantizer, byte for byte. Where a tool's own result is
-// undefined behaviour, or code that no container could hold, `departure` names the blocks and what we
-// write instead.
+// undefined behaviour, or code that no container could hold, `departure` names the blocks and what
+// we write instead.
 #include "formats/compat.hpp"
 
 #include <gtest/gtest.h>
@@ -36,9 +36,10 @@ Input make_input(const golden::Case& from) {
   Input input;
   input.narrow.assign(from.bits.begin(), from.bits.end());
   for (const std::uint32_t bits : from.bits)
-    input.values.push_back(from.dtype == DType::f32    ? std::bit_cast<float>(bits)
-                           : from.dtype == DType::bf16 ? bf16_to_float(static_cast<std::uint16_t>(bits))
-                                                       : f16_to_float(static_cast<std::uint16_t>(bits)));
+    input.values.push_back(from.dtype == DType::f32 ? std::bit_cast<float>(bits)
+                           : from.dtype == DType::bf16
+                               ? bf16_to_float(static_cast<std::uint16_t>(bits))
+                               : f16_to_float(static_cast<std::uint16_t>(bits)));
   const void* data = from.dtype == DType::f32 ? static_cast<const void*>(input.values.data())
                                               : input.narrow.data();
   input.view = {data, from.dtype, 1, 32, 32};
@@ -79,6 +80,14 @@ Bytes quantize_with(const Input& input, Format format, const Numerics& numerics,
   return out;
 }
 
+QuantizeOptions as_tool(const TensorView& input, Format format, Compat compat) {
+  QuantizeOptions options;
+  options.input = input;
+  options.format = format;
+  options.numerics = numerics_for(compat, format);
+  return options;
+}
+
 struct Range {
   float amax = 0;  // NaN left out
   bool has_nan = false;
@@ -107,15 +116,18 @@ std::optional<int> departure(const std::string& stem, const Range& block, float 
   if (stem == "modelopt_mxfp4" && (block.has_nan || infinite)) return block.has_nan ? 255 : 254;
   if (stem == "vllm_mxfp8_e4m3" && block.has_nan) return 255;
   // The codes of a NaN come from such a conversion; the sign of its scale is the processor's.
-  if (stem == "compressed_tensors_nvfp4" && (block.has_nan || (infinite && global == 0))) return 127;
-  // Python, where the C code takes the largest number that is not NaN and negative bytes are undefined.
+  if (stem == "compressed_tensors_nvfp4" && (block.has_nan || (infinite && global == 0)))
+    return 127;
+  // Python, where the C code takes the largest number that is not NaN and negative bytes are
+  // undefined.
   if (stem == "gguf_mxfp4") {
     if (infinite) return 254;
     if (block.amax > 0 && block.has_nan) return std::ilogb(block.amax) - 2 + 127;
     if (block.amax > 0 && block.amax < 0x1p-125f) return 0;
   }
   // Values, not codes: NaN in each element, for which MXINT8 has no code but 0.
-  if (starts("microxcaling") && stem != "microxcaling_mxint8" && (block.has_nan || infinite)) return 255;
+  if (starts("microxcaling") && stem != "microxcaling_mxint8" && (block.has_nan || infinite))
+    return 255;
   return std::nullopt;
 }
 
@@ -128,8 +140,9 @@ TEST_P(Golden, tool_and_reference_give_the_same_bytes) {
   const Format format = parse_format(file.header["format"]).value();
   const Compat compat = parse_compat(file.header["tool"]).value();
   Numerics numerics = numerics_for(compat, format);
-  if (compat != Compat::torchao)
+  if (compat != Compat::torchao) {
     EXPECT_EQ(to_string(numerics.scale_rule), file.header["rule"]);
+  }
   numerics.scale_rule = parse_scale_rule(file.header["rule"]).value();
   ASSERT_TRUE(follows_tool(numerics, format));
   const auto block = static_cast<std::size_t>(info(format).block);
@@ -158,8 +171,8 @@ TEST_P(Golden, tool_and_reference_give_the_same_bytes) {
       EXPECT_EQ(int{ours.scales[b]}, int{line.scales[b]}) << where.str() << " scale of block " << b;
       for (std::size_t i = 0; i < block; ++i) {
         if (our_codes[i] == tool_codes[i]) continue;
-        ADD_FAILURE() << where.str() << " element " << b * block + i << " = " << values[i] << ": code "
-                      << int{our_codes[i]} << ", the tool's " << int{tool_codes[i]};
+        ADD_FAILURE() << where.str() << " element " << b * block + i << " = " << values[i]
+                      << ": code " << int{our_codes[i]} << ", the tool's " << int{tool_codes[i]};
         break;
       }
     }
@@ -198,15 +211,13 @@ TEST(Compat, public_call_gives_the_tool_bytes_for_a_tensor_of_its_own_magnitude)
       const Input input = make_input(cases().at(static_cast<std::size_t>(line.number)));
       const Range range = range_of(input.values);
       if (range.has_nan || range.amax != line.amax || !(range.amax < infinity)) continue;
-      const BlockTensor out = quantize({.input = input.view,
-                                        .format = Format::nvfp4,
-                                        .numerics = numerics_for(compat, Format::nvfp4)});
+      const BlockTensor out = quantize(as_tool(input.view, Format::nvfp4, compat));
       const auto codes = unpack(out.codes(), 4);
       EXPECT_TRUE(std::equal(line.scales.begin(), line.scales.end(), out.scales().begin()))
           << stem << " case " << line.number;
       EXPECT_EQ(codes, line.codes) << stem << " case " << line.number;
-      const double expected = file.header["convention"] == "decode" ? double{line.global}
-                                                                    : 1.0 / double{line.global};
+      const double expected =
+          file.header["convention"] == "decode" ? double{line.global} : 1.0 / double{line.global};
       if (range.amax > 0x1p-90f && range.amax < 0x1p90f) {
         EXPECT_NEAR(out.global_scale / expected, 1.0, 0x1p-22) << stem << " case " << line.number;
       }
@@ -241,13 +252,12 @@ TEST(Compat, numerics_for_refuses_a_format_the_tool_lacks) {
 TEST(Compat, tool_backend_is_the_reference_whatever_else_the_machine_has) {
   const std::vector<float> values(64, 1.25f);
   const TensorView view{values.data(), DType::f32, 2, 32, 32};
-  const Numerics numerics = numerics_for(Compat::llama_cpp, Format::mxfp4);
-  const BlockTensor any = quantize({.input = view, .format = Format::mxfp4, .numerics = numerics});
-  const BlockTensor slow = quantize({.input = view, .format = Format::mxfp4, .numerics = numerics},
-                                    {.backend = Backend::reference});
+  const QuantizeOptions options = as_tool(view, Format::mxfp4, Compat::llama_cpp);
+  const BlockTensor any = quantize(options);
+  const BlockTensor slow = quantize(options, {.backend = Backend::reference});
   EXPECT_TRUE(std::equal(any.codes().begin(), any.codes().end(), slow.codes().begin()));
-  EXPECT_EQ(any.scales()[0], 125);         // 2^-2: 1.25 is 5 of them,
-  EXPECT_EQ(int{any.codes()[0]}, 0x66);    // a tie between 4 and 6, toward zero
+  EXPECT_EQ(any.scales()[0], 125);       // 2^-2: 1.25 is 5 of them,
+  EXPECT_EQ(int{any.codes()[0]}, 0x66);  // a tie between 4 and 6, toward zero
 }
 
 }  // namespace

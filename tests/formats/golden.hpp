@@ -40,7 +40,8 @@ inline std::uint32_t hex(const std::string& digits) {
 
 inline std::vector<std::uint32_t> hex_words(const std::string& digits, std::size_t width) {
   std::vector<std::uint32_t> words;
-  for (std::size_t i = 0; i < digits.size(); i += width) words.push_back(hex(digits.substr(i, width)));
+  for (std::size_t i = 0; i < digits.size(); i += width)
+    words.push_back(hex(digits.substr(i, width)));
   return words;
 }
 
@@ -66,7 +67,8 @@ inline std::vector<Case> read_cases() {
       ADD_FAILURE() << name << ": dtype " << dtype;
       return cases;
     }
-    cases.push_back({name, *type, hex_words(elements, static_cast<std::size_t>(2 * size_of(*type)))});
+    cases.push_back(
+        {name, *type, hex_words(elements, static_cast<std::size_t>(2 * size_of(*type)))});
     EXPECT_EQ(cases.back().bits.size(), 32u) << name;
     EXPECT_EQ(std::to_string(cases.size() - 1), number);
   }

@@ -9,8 +9,8 @@
 namespace microscale {
 namespace {
 
-// log2 in double is within 2^-52 of the value; near an integer its distance from the midpoint of two
-// floats is at least 2^-30 of that, so this rounding is the correct one.
+// log2 in double is within 2^-52 of the value; near an integer its distance from the midpoint of
+// two floats is at least 2^-30 of that, so this rounding is the correct one.
 float log2_rounded_once(float x) { return static_cast<float>(std::log2(static_cast<double>(x))); }
 
 void expect_equal(float x) {
@@ -31,7 +31,8 @@ TEST(RoundedLog2, equals_the_rounded_logarithm_next_to_every_power_of_two) {
 }
 
 TEST(RoundedLog2, equals_the_rounded_logarithm_of_every_bf16) {
-  for (std::uint32_t bits = 1; bits < 0x7F80u; ++bits) expect_equal(std::bit_cast<float>(bits << 16));
+  for (std::uint32_t bits = 1; bits < 0x7F80u; ++bits)
+    expect_equal(std::bit_cast<float>(bits << 16));
 }
 
 TEST(RoundedLog2, equals_the_rounded_logarithm_of_subnormals) {

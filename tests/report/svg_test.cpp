@@ -85,41 +85,7 @@ TEST(Svg, heat_map_escapes_labels_and_tooltips) {
   EXPECT_EQ(svg.find("<script"), std::string::npos);
 }
 
-/// Height of bar `index`.
-double bar_height(const std::string& svg, int index) {
-  std::size_t at = 0;
-  for (int i = 0; i <= index; ++i) at = svg.find("class=\"bar\"", at) + 1;
-  return std::stod(svg.substr(svg.find("height=\"", at) + 8));
-}
-
-TEST(Svg, bars_are_in_proportion) {
-  const BarChart chart{
-      "codes", {{"a", 2, ""}, {"b", 4, ""}, {"c", 0, ""}}, "x", "y", Scale::linear};
-  const std::string svg = render(chart);
-  EXPECT_EQ(markup_error(svg), "");
-  EXPECT_NEAR(bar_height(svg, 1), 2 * bar_height(svg, 0), 0.02);
-  EXPECT_EQ(bar_height(svg, 2), 0);
-}
-
-TEST(Svg, logarithmic_bars_rise_by_the_decade) {
-  const BarChart chart{"codes",
-                       {{"a", 0.1, "t<"}, {"b", 1, ""}, {"c", 10, ""}, {"d", 0, ""}},
-                       "x",
-                       "y",
-                       Scale::logarithmic};
-  const std::string svg = render(chart);
-  EXPECT_EQ(markup_error(svg), "");
-  EXPECT_GT(bar_height(svg, 0), 1);  // the smallest still shows
-  EXPECT_NEAR(bar_height(svg, 1) - bar_height(svg, 0), bar_height(svg, 2) - bar_height(svg, 1),
-              0.02);
-  EXPECT_EQ(bar_height(svg, 3), 0);
-}
-
-TEST(Svg, charts_of_nothing_are_whole) {
-  EXPECT_EQ(markup_error(render(BarChart{})), "");
-  EXPECT_EQ(markup_error(render(BarChart{"", {{"a", 0, ""}}, "", "", Scale::logarithmic})), "");
-  EXPECT_EQ(markup_error(render(SizeBars{})), "");
-}
+TEST(Svg, size_bars_of_nothing_are_whole) { EXPECT_EQ(markup_error(render(SizeBars{})), ""); }
 
 TEST(Svg, size_bars_share_one_scale) {
   SizeBars sizes;

@@ -38,15 +38,15 @@ TEST(Table, shortens_names_in_the_middle_at_60_columns) {
   EXPECT_EQ(cost_table().text({.width = 60}),
             "tensor                            rel. MSE     SQNR   cosine\n"
             "------------------------------------------------------------\n"
-            "encoder.l...on.self.query.weight    0.66 %  21.8 dB  0.99670\n"
-            "encoder.l....output.dense.weight   12.34 %   9.1 dB  0.93000\n"
+            "...0.attention.self.query.weight    0.66 %  21.8 dB  0.99670\n"
+            "...layer.11.output.dense.weight    12.34 %   9.1 dB  0.93000\n"
             "------------------------------------------------------------\n"
             "all                                 1.00 %  20.0 dB\n");
 }
 
 TEST(Table, becomes_paragraphs_at_40_columns) {
   EXPECT_EQ(cost_table().text({.width = 40}),
-            "encoder.laye...tention.self.query.weight\n"
+            "...layer.0.attention.self.query.weight\n"
             "  rel. MSE 0.66 %   SQNR 21.8 dB\n"
             "  cosine 0.99670\n"
             "encoder.layer.11.output.dense.weight\n"

@@ -55,6 +55,17 @@ TEST(Terminal, shortened_names_keep_both_ends) {
   EXPECT_EQ(shorten_middle("abcdefgh", 0), "");
 }
 
+TEST(Terminal, shortened_tensor_names_keep_their_numbers_and_end) {
+  const std::string name = "model.layers.12.mlp.experts.255.up_proj.weight";
+  EXPECT_EQ(shorten_name(name, 46), name);
+  EXPECT_EQ(shorten_name(name, 45), "...layers.12.mlp.experts.255.up_proj.weight");
+  EXPECT_EQ(shorten_name(name, 40), "...12.mlp.experts.255.up_proj.weight");
+  EXPECT_EQ(shorten_name(name, 26), "...12...255.up_proj.weight");
+  EXPECT_EQ(shorten_name(name, 25), shorten_middle(name, 25));
+  EXPECT_EQ(shorten_name("averylongnamewithoutdots", 12), "ave...utdots");
+  EXPECT_EQ(shorten_name("....................", 6), shorten_middle("....................", 6));
+}
+
 TEST(Terminal, shortening_never_splits_a_character_nor_exceeds_the_width) {
   const std::string name = "\u6a21\u578b\u6a21\u578b\u6a21\u578b\u6a21\u578b-caf\u00e9-e\u0301";
   for (int width = 0; width < 30; ++width) {

@@ -15,7 +15,9 @@
 namespace microscale {
 namespace {
 
-[[noreturn]] void wrong(const std::string& message) { throw Error(ErrorCode::invalid_argument, message); }
+[[noreturn]] void wrong(const std::string& message) {
+  throw Error(ErrorCode::invalid_argument, message);
+}
 
 std::vector<std::string> split(std::string_view text, std::string_view separators) {
   std::vector<std::string> words;
@@ -27,7 +29,9 @@ std::vector<std::string> split(std::string_view text, std::string_view separator
   return words;
 }
 
-std::string joined(std::span<const std::string> words) { return fmt::format("{}", fmt::join(words, ", ")); }
+std::string joined(std::span<const std::string> words) {
+  return fmt::format("{}", fmt::join(words, ", "));
+}
 
 std::vector<std::string> all_scale_rules() {
   std::vector<std::string> names;
@@ -40,19 +44,20 @@ std::vector<std::string> all_scale_rules() {
 
 [[noreturn]] void unknown(std::string_view option, const std::string& name,
                           const std::vector<std::string>& choices) {
-  wrong(fmt::format("{} does not know '{}'{}; choose one of {}", option, name, did_you_mean(name, choices),
-                    joined(choices)));
+  wrong(fmt::format("{} does not know '{}'{}; choose one of {}", option, name,
+                    did_you_mean(name, choices), joined(choices)));
 }
 
-// Letters inserted, left out, replaced or swapped with their neighbour to get from one word to the other.
+// Letters inserted, left out, replaced or swapped with their neighbour to get from one word to the
+// other.
 std::size_t edit_distance(std::string_view a, std::string_view b) {
   std::vector<std::vector<std::size_t>> cost(a.size() + 1, std::vector<std::size_t>(b.size() + 1));
   for (std::size_t i = 0; i <= a.size(); ++i) cost[i][0] = i;
   for (std::size_t j = 0; j <= b.size(); ++j) cost[0][j] = j;
   for (std::size_t i = 1; i <= a.size(); ++i) {
     for (std::size_t j = 1; j <= b.size(); ++j) {
-      cost[i][j] = std::min({cost[i - 1][j] + 1, cost[i][j - 1] + 1,
-                             cost[i - 1][j - 1] + (a[i - 1] != b[j - 1])});
+      cost[i][j] = std::min(
+          {cost[i - 1][j] + 1, cost[i][j - 1] + 1, cost[i - 1][j - 1] + (a[i - 1] != b[j - 1])});
       if (i > 1 && j > 1 && a[i - 1] == b[j - 2] && a[i - 2] == b[j - 1])
         cost[i][j] = std::min(cost[i][j], cost[i - 2][j - 2] + 1);
     }
@@ -64,7 +69,8 @@ std::size_t edit_distance(std::string_view a, std::string_view b) {
 std::string folded(std::string_view text) {
   std::string out;
   for (const char c : text)
-    if (c != '-' && c != '_' && c != '.') out += c >= 'A' && c <= 'Z' ? static_cast<char>(c + 32) : c;
+    if (c != '-' && c != '_' && c != '.')
+      out += c >= 'A' && c <= 'Z' ? static_cast<char>(c + 32) : c;
   return out;
 }
 
@@ -77,9 +83,11 @@ std::string read_standard_input() {
     if (count == 0) return text;
     if (count < 0 && errno == EINTR) continue;
     if (count < 0)
-      throw Error(ErrorCode::io, fmt::format("cannot read standard input: {}", std::strerror(errno)));
+      throw Error(ErrorCode::io,
+                  fmt::format("cannot read standard input: {}", std::strerror(errno)));
     text.append(buffer, static_cast<std::size_t>(count));
-    if (text.size() > most) wrong("standard input has more than 1 MiB; give the values of one block");
+    if (text.size() > most)
+      wrong("standard input has more than 1 MiB; give the values of one block");
   }
 }
 
@@ -180,7 +188,8 @@ std::int64_t integer_from(const std::string& option, const std::string& text, st
   errno = 0;
   const long long value = std::strtoll(text.c_str(), &end, 10);
   if (text.empty() || *end != '\0' || errno != 0 || value < smallest || value > largest)
-    wrong(fmt::format("{} got '{}'; it takes an integer from {} to {}", option, text, smallest, largest));
+    wrong(fmt::format("{} got '{}'; it takes an integer from {} to {}", option, text, smallest,
+                      largest));
   return value;
 }
 
@@ -188,7 +197,8 @@ float float_from(const std::string& option, const std::string& text) {
   char* end = nullptr;
   const float value = std::strtof(text.c_str(), &end);
   if (text.empty() || *end != '\0')
-    wrong(fmt::format("{} got '{}'; it takes a number such as 0.945, -7, 1e-3, inf or nan", option, text));
+    wrong(fmt::format("{} got '{}'; it takes a number such as 0.945, -7, 1e-3, inf or nan", option,
+                      text));
   const bool written_infinite = text.find_first_of("nN") != std::string::npos;
   if (std::isinf(value) && !written_infinite)
     wrong(fmt::format("{} got '{}', beyond the largest FP32 number (3.4e38)", option, text));
@@ -199,10 +209,11 @@ std::vector<float> floats_from(const std::vector<std::string>& words, std::size_
   std::vector<float> values;
   const auto add = [&](std::string_view text) {
     for (const std::string& number : split(text, " \t\r\n\v\f,;[]()"))
-      values.push_back(float_from("a value", number));
+      values.push_back(float_from("VALUES", number));
   };
   for (const std::string& word : words) add(word == "-" ? read_standard_input() : word);
-  if (values.empty()) wrong("no values given; name at least one, or - to read them from standard input");
+  if (values.empty())
+    wrong("no values given; name at least one, or - to read them from standard input");
   if (values.size() > most)
     wrong(fmt::format("{} values given; a block of this format has {}, so give at most that many",
                       values.size(), most));

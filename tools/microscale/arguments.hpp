@@ -1,5 +1,6 @@
-// Words of the command line turned into values; each failure is an Error{invalid_argument} that names the
-// option, what it got, what it could have got and, for a misspelled name, the nearest right one.
+// Words of the command line turned into values; each failure is an Error{invalid_argument} that
+// names the option, what it got, what it could have got and, for a misspelled name, the nearest
+// right one.
 #pragma once
 
 #include <cstdint>
@@ -22,8 +23,8 @@ struct NumericWords {
   std::string seed;
 };
 
-/// What an option or argument takes, by the word its help shows for it: the one place that says so, to
-/// the parser, to error messages and to completion. Empty for a word that stands for anything.
+/// What an option or argument takes, by the word its help shows for it: the one place that says so,
+/// to the parser, to error messages and to completion. Empty for a word that stands for anything.
 std::vector<std::string> choices_of(std::string_view placeholder);
 
 Format format_from(const std::string& name);
@@ -31,15 +32,16 @@ Format format_from(const std::string& name);
 Numerics numerics_from(const NumericWords& words, Format format);
 DType dtype_from(const std::string& name);
 
-/// "512M", "1GiB", "4096": bytes. K, M, G, T with or without "iB" are powers of 1024; kB, MB, ... of 1000.
+/// "512M", "1GiB", "4096": bytes. K, M, G, T with or without "iB" are powers of 1024; kB, MB, ...
+/// of 1000.
 std::int64_t bytes_from(const std::string& option, const std::string& text);
 /// "0.01" or "1%".
 double share_from(const std::string& option, const std::string& text);
 std::int64_t integer_from(const std::string& option, const std::string& text, std::int64_t smallest,
                           std::int64_t largest);
 float float_from(const std::string& option, const std::string& text);
-/// Numbers in words, several in a word apart by blanks or commas, brackets ignored; the word "-" stands
-/// for those on standard input. At most `most`, at least one.
+/// Numbers in words, several in a word apart by blanks or commas, brackets ignored; the word "-"
+/// stands for those on standard input. At most `most`, at least one.
 std::vector<float> floats_from(const std::vector<std::string>& words, std::size_t most);
 
 /// The choice nearest to `name`, if near enough to be meant.

@@ -1,5 +1,6 @@
-// The subcommands: what the command line asked of each, already parsed, and the function that does it.
-// A function returns its exit code, or throws Error (or any std::exception), which main() reports.
+// The subcommands: what the command line asked of each, already parsed, and the function that does
+// it. A function returns its exit code, or throws Error (or any std::exception), which main()
+// reports.
 #pragma once
 
 #include <filesystem>
@@ -25,8 +26,8 @@ inline constexpr int exit_check_failed = 1;  ///< verify found problems, compare
 /// quantize MODEL -o OUT --format F ...
 struct QuantizeCommand {
   QuantizeModelOptions options;
-  bool dry_run = false;                ///< print the plan, write nothing
-  std::filesystem::path report;        ///< HTML file to write; empty: none
+  bool dry_run = false;          ///< print the plan, write nothing
+  std::filesystem::path report;  ///< HTML file to write; empty: none
 };
 
 /// dequantize OUT -o DIR --dtype bf16
@@ -53,7 +54,8 @@ struct VerifyCommand {
 struct CompareCommand {
   std::filesystem::path original;
   std::filesystem::path other;
-  std::optional<double> max_mse;  ///< relative MSE of the whole above which the check has failed (0.01 = 1 %)
+  std::optional<double>
+      max_mse;  ///< relative MSE of the whole above which the check has failed (0.01 = 1 %)
   int threads = 0;
 };
 

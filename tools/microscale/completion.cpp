@@ -18,9 +18,12 @@ std::string joined(const std::vector<std::string>& words, std::string_view betwe
 std::string quoted(std::string_view text, bool fish = false) {
   std::string out = "'";
   for (const char c : text) {
-    if (c == '\'') out += fish ? "\\'" : "'\\''";
-    else if (c == '\\' && fish) out += "\\\\";
-    else out += c;
+    if (c == '\'')
+      out += fish ? "\\'" : "'\\''";
+    else if (c == '\\' && fish)
+      out += "\\\\";
+    else
+      out += c;
   }
   return out + "'";
 }
@@ -32,7 +35,8 @@ std::string option_names(const Arguments& options) {
   return words;
 }
 
-std::string bash_script(std::string_view program, const Commands& commands, const Arguments& global) {
+std::string bash_script(std::string_view program, const Commands& commands,
+                        const Arguments& global) {
   std::string values, words, positionals, names;
   for (const CommandShape& command : commands) {
     names += command.name + " ";
@@ -41,10 +45,13 @@ std::string bash_script(std::string_view program, const Commands& commands, cons
       std::vector<std::string> patterns;
       for (const std::string& name : option.names) patterns.push_back(command.name + "\\ " + name);
       values += fmt::format("    {}) ", joined(patterns, "|"));
-      if (!option.choices.empty()) values += fmt::format("choices={} ;;\n", quoted(joined(option.choices, " ")));
-      else values += option.is_path ? "kind=path ;;\n" : "kind=anything ;;\n";
+      if (!option.choices.empty())
+        values += fmt::format("choices={} ;;\n", quoted(joined(option.choices, " ")));
+      else
+        values += option.is_path ? "kind=path ;;\n" : "kind=anything ;;\n";
     }
-    words += fmt::format("      {}) choices={} ;;\n", command.name, quoted(option_names(command.options)));
+    words += fmt::format("      {}) choices={} ;;\n", command.name,
+                         quoted(option_names(command.options)));
     std::vector<std::string> choices;
     bool path = false;
     for (const ArgumentShape& positional : command.positionals) {
@@ -52,8 +59,8 @@ std::string bash_script(std::string_view program, const Commands& commands, cons
       path = path || positional.is_path;
     }
     if (!choices.empty() || path)
-      positionals += fmt::format("      {}) choices={} {};;\n", command.name, quoted(joined(choices, " ")),
-                                 path ? "kind=path " : "");
+      positionals += fmt::format("      {}) choices={} {};;\n", command.name,
+                                 quoted(joined(choices, " ")), path ? "kind=path " : "");
   }
   // bash takes --option=value apart at the '='.
   return fmt::format(R"(# bash completion for {0}; load it with: source <({0} completion bash)
@@ -90,8 +97,8 @@ _{0}() {{
 }}
 complete -F _{0} {0}
 )",
-                     program, quoted(names.substr(0, names.size() - 1)), quoted(option_names(global)), values,
-                     words, positionals);
+                     program, quoted(names.substr(0, names.size() - 1)),
+                     quoted(option_names(global)), values, words, positionals);
 }
 
 // A description inside _arguments: brackets and colons mean something there.
@@ -119,7 +126,8 @@ std::string zsh_options(const Arguments& options, std::string_view indent) {
   return text;
 }
 
-std::string zsh_script(std::string_view program, const Commands& commands, const Arguments& global) {
+std::string zsh_script(std::string_view program, const Commands& commands,
+                       const Arguments& global) {
   std::string names, cases;
   for (const CommandShape& command : commands) {
     names += fmt::format("      {}\n", quoted(command.name + ":" + zsh_text(command.description)));
@@ -156,7 +164,8 @@ fi
                      program, zsh_options(global, "        "), names, cases);
 }
 
-std::string fish_option(std::string_view program, const std::string& condition, const ArgumentShape& option) {
+std::string fish_option(std::string_view program, const std::string& condition,
+                        const ArgumentShape& option) {
   std::string line = fmt::format("complete -c {} -n {}", program, quoted(condition, true));
   for (const std::string& name : option.names)
     line += name.rfind("--", 0) == 0 ? " -l " + name.substr(2) : " -s " + name.substr(1);
@@ -165,17 +174,20 @@ std::string fish_option(std::string_view program, const std::string& condition, 
   return line + " -d " + quoted(option.description, true) + "\n";
 }
 
-std::string fish_script(std::string_view program, const Commands& commands, const Arguments& global) {
+std::string fish_script(std::string_view program, const Commands& commands,
+                        const Arguments& global) {
   std::string text = fmt::format(
       "# fish completion for {0}; load it with: {0} completion fish | source\n"
       "complete -c {0} -f\n",
       program);
-  for (const ArgumentShape& option : global) text += fish_option(program, "__fish_use_subcommand", option);
+  for (const ArgumentShape& option : global)
+    text += fish_option(program, "__fish_use_subcommand", option);
   for (const CommandShape& command : commands) {
-    text += fmt::format("complete -c {} -n __fish_use_subcommand -a {} -d {}\n", program, command.name,
-                        quoted(command.description, true));
+    text += fmt::format("complete -c {} -n __fish_use_subcommand -a {} -d {}\n", program,
+                        command.name, quoted(command.description, true));
     const std::string condition = "__fish_seen_subcommand_from " + command.name;
-    for (const ArgumentShape& option : command.options) text += fish_option(program, condition, option);
+    for (const ArgumentShape& option : command.options)
+      text += fish_option(program, condition, option);
     for (const ArgumentShape& positional : command.positionals) {
       if (positional.is_path)
         text += fmt::format("complete -c {} -n {} -F\n", program, quoted(condition, true));
@@ -189,8 +201,8 @@ std::string fish_script(std::string_view program, const Commands& commands, cons
 
 }  // namespace
 
-std::string completion_script(std::string_view shell, std::string_view program, const Commands& commands,
-                              const Arguments& global_options) {
+std::string completion_script(std::string_view shell, std::string_view program,
+                              const Commands& commands, const Arguments& global_options) {
   if (shell == "bash") return bash_script(program, commands, global_options);
   if (shell == "zsh") return zsh_script(program, commands, global_options);
   if (shell == "fish") return fish_script(program, commands, global_options);

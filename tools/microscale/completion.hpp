@@ -9,7 +9,7 @@ namespace microscale {
 
 /// One option or positional argument.
 struct ArgumentShape {
-  std::vector<std::string> names;    ///< "-o", "--output"; empty for a positional argument
+  std::vector<std::string> names;  ///< "-o", "--output"; empty for a positional argument
   std::string description;
   std::vector<std::string> choices;  ///< all the values there are; empty: anything
   bool takes_value = true;           ///< false: a flag
@@ -23,8 +23,8 @@ struct CommandShape {
   std::vector<ArgumentShape> positionals;  ///< each is offered at any position
 };
 
-/// The script for `shell` ("bash", "zsh" or "fish"), to be sourced, or put where the shell looks for
-/// completions. Empty for any other shell. `program` is the name it completes.
+/// The script for `shell` ("bash", "zsh" or "fish"), to be sourced, or put where the shell looks
+/// for completions. Empty for any other shell. `program` is the name it completes.
 std::string completion_script(std::string_view shell, std::string_view program,
                               const std::vector<CommandShape>& commands,
                               const std::vector<ArgumentShape>& global_options);

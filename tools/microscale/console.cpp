@@ -4,6 +4,7 @@
 #include <poll.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cerrno>
 #include <csignal>
 #include <cstdio>
@@ -35,15 +36,35 @@ void on_interrupt(int) {
 
 int exit_code(ErrorCode code) {
   switch (code) {
-    case ErrorCode::check_failed: return 1;
+    case ErrorCode::check_failed:
+      return 1;
     case ErrorCode::invalid_argument:
-    case ErrorCode::unsupported: return 2;
-    case ErrorCode::bad_input: return 3;
+    case ErrorCode::unsupported:
+      return 2;
+    case ErrorCode::bad_input:
+      return 3;
     case ErrorCode::out_of_memory:
-    case ErrorCode::io: return 4;
-    case ErrorCode::interrupted: return 130;
+    case ErrorCode::io:
+      return 4;
+    case ErrorCode::interrupted:
+      return 130;
   }
   return 4;
+}
+
+std::string paragraph(std::string_view text, int width, int indent) {
+  std::string out;
+  for (int left = indent; !text.empty(); left = indent + 2) {
+    const auto room = static_cast<std::size_t>(std::max((width > 0 ? width : 80) - left, 16));
+    std::size_t end = text.size();
+    if (end > room) {
+      end = text.rfind(' ', room);
+      if (end == std::string_view::npos) end = std::min(text.find(' '), text.size());
+    }
+    out.append(static_cast<std::size_t>(left), ' ').append(text.substr(0, end)) += '\n';
+    text.remove_prefix(std::min(end + 1, text.size()));
+  }
+  return out;
 }
 
 Console::Console() {
@@ -69,7 +90,8 @@ void Console::note(std::string_view line) {
   if (json) return;
   flush();
   const std::string text = printable(line, true) + "\n";
-  std::fwrite(text.data(), 1, text.size(), stderr);  // a courtesy: where it cannot be written, go on
+  std::fwrite(text.data(), 1, text.size(),
+              stderr);  // a courtesy: where it cannot be written, go on
 }
 
 void Console::flush() {
@@ -84,7 +106,8 @@ void Console::flush() {
     } else if (errno == EPIPE) {
       closed_ = true;
     } else if (errno != EINTR) {
-      throw Error(ErrorCode::io, std::string("cannot write to standard output: ") + std::strerror(errno));
+      throw Error(ErrorCode::io,
+                  std::string("cannot write to standard output: ") + std::strerror(errno));
     }
   }
 }

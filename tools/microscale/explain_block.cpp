@@ -1,5 +1,5 @@
-// The steps of one block, from the library: bytes by quantize(), what led to them by the codecs and rules
-// that quantize() is made of.
+// The steps of one block, from the library: bytes by quantize(), what led to them by the codecs and
+// rules that quantize() is made of.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -27,7 +27,8 @@ ExponentSteps exponent_steps(ScaleRule rule, float amax) {
       std::bit_cast<float>(std::bit_cast<std::uint32_t>(1.0f) | steps.magnitude.fraction);
   const bool bare = rule == ScaleRule::amax_ceil || rule == ScaleRule::amax_floor;
   const ScaleRule without_carry = bare ? ScaleRule::amax_floor : ScaleRule::floor;
-  steps.carry = e8m0_from_amax<Codec>(rule, fraction) - e8m0_from_amax<Codec>(without_carry, fraction);
+  steps.carry =
+      e8m0_from_amax<Codec>(rule, fraction) - e8m0_from_amax<Codec>(without_carry, fraction);
   steps.emax = bare ? 0 : Codec::emax;
   steps.largest_fraction = split(Codec::max_value).fraction;
   if (rule == ScaleRule::even || rule == ScaleRule::even_down)
@@ -58,22 +59,27 @@ std::vector<ScaleCandidate> nvfp4_candidates(const Values& values, const GlobalS
     const double step = static_cast<double>(UE4M3::decode(byte)) * global.value;
     const float sum = block_error<E2M1, 16>(values.data(), nullptr,
                                             nvfp4_multiplier(byte, global.value), absolute);
-    return ScaleCandidate{byte, UE4M3::decode(byte), absolute ? sum * step : sum * step * step, false};
+    return ScaleCandidate{byte, UE4M3::decode(byte), absolute ? sum * step : sum * step * step,
+                          false};
   };
   std::vector<ScaleCandidate> candidates;
   const int nearest = global.nearest;
   int first = 1, last = nvfp4_max_scale;
   switch (rule) {
     case ScaleRule::four_over_six:
-    case ScaleRule::four_over_six_mae:
-      return {candidate(nearest),
-              candidate(UE4M3::encode((amax * global.factor) * 1.5f, Rounding::nearest_even))};
+    case ScaleRule::four_over_six_mae: {
+      const int four = UE4M3::encode((amax * global.factor) * 1.5f, Rounding::nearest_even);
+      if (four == nearest) return {candidate(nearest)};  // both saturate
+      return {candidate(nearest), candidate(four)};
+    }
     case ScaleRule::search:
       first = std::max(first, nearest - nvfp4_window_below);
       last = std::min(last, nearest + nvfp4_window_above);
       break;
-    case ScaleRule::full: break;
-    default: return {};
+    case ScaleRule::full:
+      break;
+    default:
+      return {};
   }
   for (int code = first; code <= last; ++code) candidates.push_back(candidate(code));
   return candidates;
@@ -81,9 +87,12 @@ std::vector<ScaleCandidate> nvfp4_candidates(const Values& values, const GlobalS
 
 const char* tie_note(Rounding rounding) {
   switch (rounding) {
-    case Rounding::nearest_away: return "tie: away from 0";
-    case Rounding::nearest_toward_zero: return "tie: toward 0";
-    default: return "tie: to even";
+    case Rounding::nearest_away:
+      return "tie: away from 0";
+    case Rounding::nearest_toward_zero:
+      return "tie: toward 0";
+    default:
+      return "tie: to even";
   }
 }
 
@@ -98,7 +107,7 @@ std::string note_of(const ElementSteps& e, const Numerics& numerics, int index) 
   if (own != e.code) return fmt::format("as {} does it", to_string(numerics.compat));
   if (magnitude > Codec::max_value) return "saturates";
   if (numerics.rounding == Rounding::stochastic && e.below != e.above)
-    return fmt::format("{}, random {}/65536", decoded > magnitude ? "up" : "down", random);
+    return fmt::format("r {:.3f}", random / 65536.0);
   if (numerics.rounding == Rounding::toward_zero && e.below != e.above)
     return decoded == 0 ? "cut to 0" : "cut";
   if (magnitude == e.midpoint) return tie_note(numerics.rounding);
@@ -117,7 +126,9 @@ ElementSteps element_steps(float value, int index, std::uint8_t code, const Bloc
   e.midpoint = std::numeric_limits<float>::quiet_NaN();
   const float magnitude = std::fabs(e.scaled);
   int below = 0;
-  while (below < Codec::max_code && Codec::decode(static_cast<std::uint8_t>(below + 1)) <= magnitude) ++below;
+  while (below < Codec::max_code &&
+         Codec::decode(static_cast<std::uint8_t>(below + 1)) <= magnitude)
+    ++below;
   e.below_code = static_cast<std::uint8_t>(below);
   e.below = Codec::decode(e.below_code);
   const bool between = below < Codec::max_code && magnitude > e.below;
@@ -133,7 +144,8 @@ void fill(BlockSteps& block, const Values& values, const BlockTensor& tensor) {
   const Numerics& numerics = block.numerics;
   const bool e8m0 = block.format.e8m0_scale;
   if (e8m0) {
-    if (block.amax > 0 && !block.infinite) block.exponent = exponent_steps<Codec>(numerics.scale_rule, block.amax);
+    if (block.amax > 0 && !block.infinite)
+      block.exponent = exponent_steps<Codec>(numerics.scale_rule, block.amax);
     if (numerics.scale_rule == ScaleRule::search && block.exponent)
       block.candidates = mx_candidates<Codec>(values, *block.exponent);
     block.scale = decode_e8m0(block.scale_code);
@@ -147,19 +159,25 @@ void fill(BlockSteps& block, const Values& values, const BlockTensor& tensor) {
     if (block.amax > 0 && !block.infinite)
       block.candidates = nvfp4_candidates(values, global, block.amax, numerics.scale_rule);
     block.scale = UE4M3::decode(block.scale_code);
-    block.multiplier = block.nan_block ? block.scale : nvfp4_multiplier(block.scale_code, global.value);
+    block.multiplier =
+        block.nan_block ? block.scale : nvfp4_multiplier(block.scale_code, global.value);
     block.step = nvfp4_step(block.scale_code, global.value);
   }
-  for (ScaleCandidate& candidate : block.candidates) candidate.chosen = candidate.code == block.scale_code;
-  const int exponent_bits = std::bit_width(static_cast<unsigned>(Codec::code_count - 1)) - 1 - Codec::mantissa_bits;
-  block.fields = Codec::sign_bit == 0 ? "two's complement"
-                                      : "S " + std::string(static_cast<std::size_t>(exponent_bits), 'E') + " " +
-                                            std::string(Codec::mantissa_bits, 'M');
+  for (ScaleCandidate& candidate : block.candidates)
+    candidate.chosen = candidate.code == block.scale_code;
+  block.code_width = std::bit_width(static_cast<unsigned>(Codec::code_count - 1));
+  const int exponent_bits = block.code_width - 1 - Codec::mantissa_bits;
+  block.fields = Codec::sign_bit == 0
+                     ? "two's complement"
+                     : "S " + std::string(static_cast<std::size_t>(exponent_bits), 'E') + " " +
+                           std::string(Codec::mantissa_bits, 'M');
   std::vector<float> restored;
   for (int i = 0; i < block.given; ++i) {
-    const std::uint8_t byte = tensor.codes()[static_cast<std::size_t>(i * block.format.code_bits / 8)];
+    const std::uint8_t byte =
+        tensor.codes()[static_cast<std::size_t>(i * block.format.code_bits / 8)];
     const std::uint8_t code = block.format.code_bits == 8 ? byte : (byte >> (i % 2 * 4)) & 15;
-    block.elements.push_back(element_steps<Codec>(values[static_cast<std::size_t>(i)], i, code, block));
+    block.elements.push_back(
+        element_steps<Codec>(values[static_cast<std::size_t>(i)], i, code, block));
     restored.push_back(block.elements.back().restored);
   }
   block.error = error_run(std::span(values).first(static_cast<std::size_t>(block.given)), restored);
@@ -205,12 +223,15 @@ BlockSteps block_steps(const ExplainCommand& command) {
   const BlockRange range = block_range<32>(values.data());
   block.amax = range.amax;
   for (int i = block.given - 1; i >= 0; --i)
-    if (std::fabs(values[static_cast<std::size_t>(i)]) == range.amax && range.amax > 0) block.amax_index = i;
+    if (std::fabs(values[static_cast<std::size_t>(i)]) == range.amax && range.amax > 0)
+      block.amax_index = i;
   block.infinite = std::isinf(range.amax);
   block.nan_block = block.scale_code == (block.format.e8m0_scale ? e8m0_nan : nvfp4_nan_scale);
   if (!block.format.e8m0_scale)
-    block.global = GlobalScaleSteps{.value = tensor.global_scale, .given = command.global_scale.has_value()};
-  with_codec(block.format.element, [&](auto codec) { fill<decltype(codec)>(block, values, tensor); });
+    block.global =
+        GlobalScaleSteps{.value = tensor.global_scale, .given = command.global_scale.has_value()};
+  with_codec(block.format.element,
+             [&](auto codec) { fill<decltype(codec)>(block, values, tensor); });
   return block;
 }
 

@@ -48,7 +48,7 @@ Alternative of_codec(const ExplainCommand& command, const std::string& name) {
     codes.push_back(Codec::encode(value / scale, Rounding::nearest_even));
     restored.push_back(Codec::decode(codes.back()) * scale);
   }
-  return {.rule = name + ", FP32 scale",
+  return {.rule = name,
           .rounding = std::string(to_string(Rounding::nearest_even)),
           .scale = fmt::format("{:.4g}", scale),
           .codes = hexadecimal(codes, 1),
@@ -73,7 +73,8 @@ std::vector<Alternative> alternatives(const ExplainCommand& command) {
   if (command.numerics.compat != Compat::none)
     all.push_back(of_format(command, "compat " + std::string(to_string(command.numerics.compat))));
   double least = INFINITY;
-  for (const Alternative& alternative : all) least = std::fmin(least, alternative.error.relative_mse());
+  for (const Alternative& alternative : all)
+    least = std::fmin(least, alternative.error.relative_mse());
   for (Alternative& alternative : all) alternative.best = alternative.error.relative_mse() == least;
   all.push_back(of_codec<E3M0>(command, "e3m0"));
   all.push_back(of_codec<NF4>(command, "nf4"));
@@ -83,28 +84,44 @@ std::vector<Alternative> alternatives(const ExplainCommand& command) {
 void print_alternatives(const ExplainCommand& command, const std::vector<Alternative>& alternatives,
                         Console& console) {
   const FormatInfo& format = info(command.format);
-  console.print(console.bold(fmt::format("{}: {} values under every scale rule and rounding", format.name,
-                                         command.values.size())) +
-                "\n\n");
-  Table table({{""},
-               {"scale rule"},
-               {"rounding"},
-               {"scale", Align::right},
-               {"codes", Align::left, true},
-               {"rel. MSE", Align::right}});
-  const Alternative* before = nullptr;
+  console.print(
+      console.bold(paragraph(fmt::format("{}: {} values under every scale rule and rounding",
+                                         format.name, command.values.size()),
+                             console.out.width)) +
+      "\n");
+  // The scale does not depend on the rounding: a heading a rule, and below it a row a rounding.
+  Table table(
+      {{"scale rule, rounding"}, {"codes", Align::left, true}, {"rel. MSE", Align::right}, {""}});
+  const auto add = [&](const std::string& title, const Alternative& alternative) {
+    table.add_row({title, alternative.codes, format_percent(alternative.error.relative_mse(), 3),
+                   alternative.best ? "*" : ""});
+  };
+  std::string before;
   for (const Alternative& alternative : alternatives) {
-    if (before && before->rule != alternative.rule && !(before->reference && alternative.reference)) table.add_rule();
-    table.add_row({alternative.best ? "*" : "", alternative.rule, alternative.rounding, alternative.scale,
-                   alternative.codes, format_percent(alternative.error.relative_mse(), 3)});
-    before = &alternative;
+    const std::string heading = alternative.rule + ": scale " + alternative.scale;
+    if (alternative.reference) {
+      if (!before.empty()) table.add_rule();
+      before.clear();
+      add(heading, alternative);
+      continue;
+    }
+    if (heading != before) {
+      if (!before.empty()) table.add_rule();
+      table.add_row({heading});
+    }
+    before = heading;
+    add("  " + alternative.rounding, alternative);
   }
   console.print(table.text(console.out));
-  console.print("\n* least error of this format. e3m0 and nf4 are no block formats here: their scale is\n"
-                "an FP32 number, amax / largest value.\n");
+  console.print(
+      "\n" + paragraph("* least error of this format", console.out.width) +
+      paragraph("e3m0, nf4: no block formats here, only to compare with; their scale is an FP32 "
+                "number, amax / largest value.",
+                console.out.width));
 }
 
-nlohmann::ordered_json to_json(const ExplainCommand& command, const std::vector<Alternative>& alternatives) {
+nlohmann::ordered_json to_json(const ExplainCommand& command,
+                               const std::vector<Alternative>& alternatives) {
   nlohmann::ordered_json rows = nlohmann::ordered_json::array();
   for (const Alternative& alternative : alternatives) {
     rows.push_back({{"scale_rule", alternative.rule},
@@ -116,7 +133,8 @@ nlohmann::ordered_json to_json(const ExplainCommand& command, const std::vector<
                     {"best", alternative.best},
                     {"reference_codec", alternative.reference}});
   }
-  return {{"format", info(command.format).name}, {"values", command.values}, {"alternatives", rows}};
+  return {
+      {"format", info(command.format).name}, {"values", command.values}, {"alternatives", rows}};
 }
 
 }  // namespace microscale

@@ -12,7 +12,8 @@ namespace {
 using Json = nlohmann::ordered_json;
 
 Json byte_json(const FormatInfo& format, std::uint8_t code) {
-  return {{"byte", code}, {"hex", fmt::format("0x{:02X}", code)}, {"bits", scale_bits(format, code)}};
+  return {
+      {"byte", code}, {"hex", fmt::format("0x{:02X}", code)}, {"bits", scale_bits(format, code)}};
 }
 
 Json scale_json(const BlockSteps& block) {

@@ -12,61 +12,48 @@
 namespace microscale {
 namespace {
 
-constexpr int text_width = 80;  // where there is no terminal to ask
+constexpr int widest_line = 100;
 constexpr std::size_t shown_candidates = 12;
 
-std::string number(double value, int digits = 7) { return fmt::format("{:.{}g}", value, digits); }
+std::string number(double value, int digits = 7) {
+  return std::isnan(value) ? "nan" : fmt::format("{:.{}g}", value, digits);
+}
 
-/// Indented lines, broken at blanks; what follows a break is indented two more.
+/// Headings, indented lines and tables, as wide as the terminal; lines no longer than is good to
+/// read.
 class Writer {
  public:
   explicit Writer(Console& console)
-      : console_(console), width_(console.out.width > 0 ? std::min(console.out.width, 100) : text_width) {}
+      : console_(console), width_(std::min(console.out.width, widest_line)) {}
 
+  void title(const std::string& text) { console_.print(console_.bold(paragraph(text, width_))); }
   void heading(const std::string& text) {
-    console_.print("\n");
-    wrapped(text, 0, true);
+    console_.print("\n" + console_.bold(paragraph(text, width_)));
   }
-  void line(const std::string& text) { wrapped(text, 3, false); }
-  void raw(const std::string& text) { console_.print(text); }
+  void line(const std::string& text) { console_.print(paragraph(text, width_, 3)); }
   /// "label     value", the values under each other, right-aligned.
   void sum(const std::string& label, const std::string& value) {
     line(fmt::format("{:<28}{:>5}", label, value));
   }
-  void table(const Table& table) {
-    TextStyle style = console_.out;
-    if (style.width > 0) style.width = width_;
-    console_.print(table.text(style));
-  }
+  void table(const Table& table) { console_.print(table.text(console_.out)); }
 
  private:
-  void wrapped(const std::string& text, int indent, bool bold) {
-    std::string rest = text;
-    for (int left = indent; !rest.empty(); left = indent + 2) {
-      const auto room = static_cast<std::size_t>(std::max(width_ - left, 16));
-      std::size_t end = rest.size();
-      if (end > room) {
-        end = rest.rfind(' ', room);
-        if (end == std::string::npos) end = std::min(rest.find(' ', room), rest.size());
-      }
-      const std::string part = rest.substr(0, end);
-      console_.print(std::string(static_cast<std::size_t>(left), ' ') + (bold ? console_.bold(part) : part) + "\n");
-      rest.erase(0, end == rest.size() ? end : end + 1);
-    }
-  }
-
   Console& console_;
   int width_;
 };
 
-std::string with_sign(int value) { return fmt::format("{}{}", value < 0 ? "- " : "+ ", std::abs(value)); }
+std::string with_sign(int value) {
+  return fmt::format("{}{}", value < 0 ? "- " : "+ ", std::abs(value));
+}
 
 void write_amax(const BlockSteps& block, Writer& out) {
   out.heading("1. The largest magnitude");
   if (block.amax == 0) return out.line("Every value is zero (or NaN): amax = 0.");
   const auto bits = std::bit_cast<std::uint32_t>(block.amax);
-  out.line(fmt::format("amax = |element {}| = {}, in FP32 0x{:08X}:", block.amax_index, number(block.amax), bits));
-  out.line(fmt::format("sign 0 | exponent {:08b} | mantissa {:023b}", bits >> 23, bits & 0x7FFFFFu));
+  out.line(fmt::format("amax = |element {}| = {}, in FP32 0x{:08X}:", block.amax_index,
+                       number(block.amax), bits));
+  out.line(
+      fmt::format("sign 0 | exponent {:08b} | mantissa {:023b}", bits >> 23, bits & 0x7FFFFFu));
   if (block.infinite) return out.line("That is infinity.");
   const Magnitude m = split(block.amax);
   const double significand = 1.0 + m.fraction * 0x1p-23;
@@ -74,8 +61,8 @@ void write_amax(const BlockSteps& block, Writer& out) {
     out.line(fmt::format("The exponent field is 0, a subnormal: amax = {} x 2^{} once normalised.",
                          number(significand), m.exponent));
   else
-    out.line(fmt::format("{} - 127 = {}, so amax = {} x 2^{}.", bits >> 23, m.exponent, number(significand),
-                         m.exponent));
+    out.line(fmt::format("{} - 127 = {}, so amax = {} x 2^{}.", bits >> 23, m.exponent,
+                         number(significand), m.exponent));
 }
 
 std::string carry_reason(const ExponentSteps& steps, ScaleRule rule) {
@@ -83,23 +70,28 @@ std::string carry_reason(const ExponentSteps& steps, ScaleRule rule) {
   switch (rule) {
     case ScaleRule::ceil:
     case ScaleRule::amax_ceil:
-      return fraction ? "the mantissa is not 0, so it rounds up" : "the mantissa is 0: a power of two already";
+      return fraction ? "the mantissa is not 0, so it rounds up"
+                      : "the mantissa is 0: a power of two already";
     case ScaleRule::rceil:
       return fmt::format("mantissa 0x{:06X} is {} 0x{:06X}, that of the largest element", fraction,
                          steps.carry ? "above" : "not above", steps.largest_fraction);
     case ScaleRule::even:
     case ScaleRule::even_down:
     case ScaleRule::even_1bit:
-      return fmt::format("mantissa 0x{:06X} + 0x{:06X} = 0x{:06X}, {} 0x800000", fraction, steps.addend,
-                         fraction + steps.addend, steps.carry ? "a carry: it reaches" : "no carry: it is below");
-    default: return "the mantissa is dropped";
+      return fmt::format("mantissa 0x{:06X} + 0x{:06X} = 0x{:06X}, {} its 23 bits", fraction,
+                         steps.addend, fraction + steps.addend, steps.carry ? "past" : "within");
+    default:
+      return "the mantissa is dropped";
   }
 }
 
 void write_candidates(const BlockSteps& block, Writer& out) {
   const bool absolute = block.numerics.scale_rule == ScaleRule::four_over_six_mae;
-  Table table({{"  "}, {"byte", Align::right}, {"bits"}, {"scale", Align::right},
-               {absolute ? "sum of errors" : "squared error", Align::right}});
+  Table table({{"byte", Align::right},
+               {"bits"},
+               {"scale", Align::right},
+               {absolute ? "sum of errors" : "squared error", Align::right},
+               {""}});
   // Of many candidates the best, in the order of their codes.
   std::vector<const ScaleCandidate*> shown;
   for (const ScaleCandidate& candidate : block.candidates) shown.push_back(&candidate);
@@ -110,14 +102,15 @@ void write_candidates(const BlockSteps& block, Writer& out) {
     std::sort(shown.begin(), shown.end(), [](auto* a, auto* b) { return a->code < b->code; });
   }
   for (const ScaleCandidate* candidate : shown)
-    table.add_row({candidate->chosen ? "->" : "", fmt::format("{} 0x{:02X}", candidate->code, candidate->code),
+    table.add_row({fmt::format("{} 0x{:02X}", candidate->code, candidate->code),
                    scale_bits(block.format, candidate->code), number(candidate->scale),
-                   number(candidate->error, 6)});
-  out.line(fmt::format("{} scales tried, each with every element rounded to nearest even{}; the least error "
-                       "wins:",
-                       block.candidates.size(),
-                       shown.size() < block.candidates.size() ? fmt::format(" (the best {} shown)", shown.size())
-                                                              : ""));
+                   number(candidate->error, 6), candidate->chosen ? "<- chosen" : ""});
+  out.line(fmt::format(
+      "Scales tried: {}, each with every element rounded to nearest even{}; the least error "
+      "wins:",
+      block.candidates.size(),
+      shown.size() < block.candidates.size() ? fmt::format(" (the best {} shown)", shown.size())
+                                             : ""));
   out.table(table);
 }
 
@@ -125,7 +118,8 @@ void write_candidates(const BlockSteps& block, Writer& out) {
 bool write_special_scale(const BlockSteps& block, Writer& out) {
   const std::string byte = fmt::format("byte {} = 0x{:02X}", block.scale_code, block.scale_code);
   if (block.nan_block)
-    out.line("A NaN (or an infinity, where the profile says so) makes the whole block NaN: " + byte + ".");
+    out.line("A NaN (or an infinity, where the profile says so) makes the whole block NaN: " +
+             byte + ".");
   else if (block.infinite)
     out.line("An infinity takes the largest scale there is: " + byte + ".");
   else if (block.amax == 0)
@@ -151,22 +145,33 @@ void write_e8m0(const BlockSteps& block, Writer& out) {
   if (!block.candidates.empty()) {
     write_candidates(block, out);
   } else if (clamped != block.scale_code) {
-    out.line(fmt::format("{} comes to another byte: {}.", to_string(block.numerics.compat), block.scale_code));
+    out.line(fmt::format("{} comes to another byte: {}.", to_string(block.numerics.compat),
+                         block.scale_code));
   }
-  out.line(fmt::format("scale byte {} = 0x{:02X} = {:08b}: 2^({} - 127) = 2^{} = {}", block.scale_code,
-                       block.scale_code, block.scale_code, block.scale_code, block.scale_code - 127,
-                       number(block.scale)));
+  out.line(fmt::format("scale byte {} = 0x{:02X} = {:08b}: 2^({} - 127) = 2^{} = {}",
+                       block.scale_code, block.scale_code, block.scale_code, block.scale_code,
+                       block.scale_code - 127, number(block.scale)));
 }
 
 void write_nvfp4(const BlockSteps& block, Writer& out) {
   const GlobalScaleSteps& global = *block.global;
   out.heading("2. The global scale, one for the whole tensor");
-  if (global.given)
-    out.line(fmt::format("g = {}, as given: value = code x block scale x g.", number(global.value)));
-  else
-    out.line(fmt::format("g = {} = amax / (6 x 448), as if these values were the whole tensor; --global-scale "
-                         "gives a tensor's. value = code x block scale x g.",
-                         number(global.value)));
+  const std::string meaning = "value = code x block scale x g.";
+  if (global.given) {
+    out.line(fmt::format("g = {}, as given: {}", number(global.value), meaning));
+  } else if (block.amax == 0) {
+    out.line(
+        fmt::format("g = {}, for there is nothing to scale: {}", number(global.value), meaning));
+  } else {
+    out.line(fmt::format("g = {}, from amax / (6 x 448) = {}: {}", number(global.value, 9),
+                         number(block.amax / (6.0 * 448.0), 9), meaning));
+    if (block.numerics.compat == Compat::none)
+      out.line(
+          "(It is the first FP32 number from there on that decodes alike whether a file keeps it "
+          "or its "
+          "reciprocal.)");
+    out.line("This takes the values for the whole tensor; --global-scale gives a tensor's own.");
+  }
   out.heading(fmt::format("3. The block scale, by rule {}", to_string(block.numerics.scale_rule)));
   if (!write_special_scale(block, out)) {
     out.line(fmt::format("amax / 6 / g = {} x {} = {}", number(block.amax), number(global.factor),
@@ -176,48 +181,62 @@ void write_nvfp4(const BlockSteps& block, Writer& out) {
     if (!block.candidates.empty()) {
       write_candidates(block, out);
     } else if (global.nearest != block.scale_code) {
-      out.line(fmt::format("{} comes to another byte: {}.", to_string(block.numerics.compat), block.scale_code));
+      out.line(fmt::format("{} comes to another byte: {}.", to_string(block.numerics.compat),
+                           block.scale_code));
     }
   }
-  out.line(fmt::format("block scale byte {} = 0x{:02X} = {} = {}; x g = {}", block.scale_code, block.scale_code,
-                       scale_bits(block.format, block.scale_code), number(block.scale), number(block.step)));
+  out.line(fmt::format("block scale byte {} = 0x{:02X} = {} = {}; x g = {}", block.scale_code,
+                       block.scale_code, scale_bits(block.format, block.scale_code),
+                       number(block.scale), number(block.step)));
 }
 
 void write_elements(const BlockSteps& block, int section, Writer& out) {
   out.heading(fmt::format("{}. The elements, {} each, rounding {}", section, block.fields,
                           to_string(block.numerics.rounding)));
-  if (!block.nan_block)
-    out.line(fmt::format("scaled = value x {}; |scaled| lies between two codes, with a midpoint", number(block.multiplier)));
+  if (!block.nan_block && block.format.e8m0_scale)
+    out.line(fmt::format("scaled = value / {} (x {}, exactly)", number(block.scale),
+                         number(block.multiplier)));
+  else if (!block.nan_block)
+    out.line(fmt::format("scaled = value x {}, which is 1 / (block scale x g)",
+                         number(block.multiplier)));
   Table table({{"#", Align::right},
                {"value", Align::right},
                {"scaled", Align::right},
-               {"below|mid|above"},
+               {"below|mid|above"},  // the codes around |scaled| and the midpoint between them
                {"code"},
                {"restored", Align::right},
                {"error", Align::right},
                {"note"}});
+  if (block.numerics.rounding == Rounding::stochastic && !block.nan_block)
+    out.line(
+        "Up where the way from below to above plus the random r (of seed and index) reaches 1.");
+  // Eight-bit floats have long neighbours; four digits keep the table within 80 columns.
+  const int digits = block.code_width == 8 && block.format.element != Element::int8 ? 4 : 5;
   int index = 0;
   for (const ElementSteps& e : block.elements) {
-    const std::string between = std::isnan(e.midpoint)
-                                    ? number(e.below, 5)
-                                    : fmt::format("{}|{}|{}", number(e.below, 5), number(e.midpoint, 5),
-                                                  number(e.above, 5));
+    const std::string between =
+        std::isnan(e.midpoint) ? number(e.below, digits)
+                               : fmt::format("{}|{}|{}", number(e.below, digits),
+                                             number(e.midpoint, digits), number(e.above, digits));
     const double error = static_cast<double>(e.restored) - e.value;
-    table.add_row({std::to_string(index++), number(e.value, 5), block.nan_block ? "" : number(e.scaled, 5),
-                   block.nan_block ? "" : between, e.bits, number(e.restored, 5), number(error, 3), e.note});
+    table.add_row({std::to_string(index++), number(e.value, 5),
+                   block.nan_block ? "" : number(e.scaled, 5), block.nan_block ? "" : between,
+                   e.bits, number(e.restored, 5), number(error, 3), e.note});
   }
   out.table(table);
   if (block.given < block.format.block)
-    out.line(fmt::format("Elements {} to {}: zero, not given.", block.given, block.format.block - 1));
+    out.line(
+        fmt::format("Elements {} to {}: zero, not given.", block.given, block.format.block - 1));
 }
 
 void write_bytes(const BlockSteps& block, int section, Writer& out) {
   out.heading(fmt::format("{}. The bytes{}", section,
-                          block.format.code_bits == 4 ? ", two codes in each, the even element in the low half"
-                                                      : ", one code in each"));
+                          block.format.code_bits == 4
+                              ? ", two codes in each, the even element in the low half"
+                              : ", one code in each"));
   if (block.format.code_bits == 4)
-    out.line(fmt::format("elements 1 and 0: {:04b} {:04b} = 0x{:02X}", block.bytes[0] >> 4, block.bytes[0] & 15,
-                         block.bytes[0]));
+    out.line(fmt::format("elements 1 and 0: {:04b} {:04b} = 0x{:02X}", block.bytes[0] >> 4,
+                         block.bytes[0] & 15, block.bytes[0]));
   std::string text = "codes";
   for (const std::uint8_t byte : block.bytes) text += fmt::format(" {:02X}", byte);
   out.line(text);
@@ -228,17 +247,14 @@ void write_bytes(const BlockSteps& block, int section, Writer& out) {
 
 void print_steps(const BlockSteps& block, Console& console) {
   Writer out(console);
-  out.raw(console.bold(std::string(block.format.name)) +
-          fmt::format(": {} elements of {} bits, one {} scale\n", block.format.block,
-                      std::bit_width(with_codec(block.format.element,
-                                                [](auto codec) {
-                                                  return static_cast<unsigned>(decltype(codec)::code_count - 1);
-                                                })),
-                      block.format.e8m0_scale ? "E8M0" : "E4M3"));
+  out.title(fmt::format("{}: {} elements of {} bits, one {} scale", block.format.name,
+                        block.format.block, block.code_width,
+                        block.format.e8m0_scale ? "E8M0" : "E4M3"));
   if (block.given < block.format.block)
-    out.raw(fmt::format("{} given, {} zeros added to fill it\n", block.given, block.format.block - block.given));
+    out.line(fmt::format("{} given, {} zeros added to fill it", block.given,
+                         block.format.block - block.given));
   if (block.numerics.compat != Compat::none)
-    out.raw(fmt::format("as {} does it\n", to_string(block.numerics.compat)));
+    out.line(fmt::format("as {} does it", to_string(block.numerics.compat)));
   write_amax(block, out);
   int section = 3;
   if (block.format.e8m0_scale) {
@@ -253,8 +269,8 @@ void print_steps(const BlockSteps& block, Console& console) {
   const double count = static_cast<double>(block.error.elements);
   out.line(fmt::format("MSE {}, relative MSE {}, SQNR {}, largest error {}",
                        number(block.error.squared_error / count, 4),
-                       format_percent(block.error.relative_mse(), 3), format_decibel(block.error.sqnr_db()),
-                       number(block.error.max_error, 4)));
+                       format_percent(block.error.relative_mse(), 3),
+                       format_decibel(block.error.sqnr_db()), number(block.error.max_error, 4)));
 }
 
 }  // namespace microscale

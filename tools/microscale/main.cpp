@@ -1,11 +1,10 @@
-// The command line: subcommands and their options, and how every outcome becomes an exit code. The only
-// file that knows CLI11.
+// The command line: subcommands and their options, and how every outcome becomes an exit code. The
+// only file that knows CLI11.
+#include <fmt/format.h>
+
 #include <CLI/App.hpp>
 #include <CLI/Config.hpp>
 #include <CLI/Formatter.hpp>
-
-#include <fmt/format.h>
-
 #include <algorithm>
 #include <filesystem>
 #include <nlohmann/json.hpp>
@@ -22,6 +21,8 @@
 namespace microscale {
 namespace {
 
+constexpr std::size_t help_column = 26;  // where descriptions begin
+
 /// What was written for the options, of whichever subcommand it was.
 struct Words {
   NumericWords numeric;
@@ -31,8 +32,8 @@ struct Words {
   bool resume = false, dry_run = false, compare = false, json = false;
 };
 
-/// An option or argument that takes one value; `placeholder` says what of (see choices_of). PATH, FILE
-/// and DIR are completed with files.
+/// An option or argument that takes one value; `placeholder` says what of (see choices_of). PATH,
+/// FILE and DIR are completed with files.
 CLI::Option* add(CLI::App& app, const std::string& names, std::string& target,
                  const std::string& placeholder, const std::string& description) {
   return app.add_option(names, target, description)->type_name(placeholder);
@@ -43,19 +44,26 @@ CLI::Option* add_patterns(CLI::App& app, const std::string& name, std::vector<st
   return app.add_option(name, target, description)->type_name("PATTERN")->allow_extra_args(false);
 }
 
+/// Adds the options that choose a format's numbers, and below the help's example what each can be.
 void add_numerics(CLI::App& app, Words& words) {
-  add(app, "--scale-rule", words.numeric.scale_rule, "RULE", "How a block's scale is chosen [search]");
-  add(app, "--rounding", words.numeric.rounding, "ROUNDING", "How an element is rounded [nearest_even]");
+  add(app, "--scale-rule", words.numeric.scale_rule, "RULE",
+      "How a block's scale is chosen [search]");
+  add(app, "--rounding", words.numeric.rounding, "ROUNDING",
+      "How an element is rounded [nearest_even]");
   add(app, "--compat", words.numeric.compat, "TOOL", "Give the bytes that this tool gives");
   add(app, "--seed", words.numeric.seed, "N", "For --rounding stochastic [0]");
+  app.footer(fmt::format(
+      "{}\n\nFORMAT: {}.\nRULE for nvfp4: {}.\nRULE for others: {}.\nROUNDING: {}.\nTOOL: {}.",
+      app.get_footer(), fmt::join(choices_of("FORMAT"), ", "), scale_rule_names(Format::nvfp4),
+      scale_rule_names(Format::mxfp4), rounding_names(), compat_names()));
 }
 
 void add_threads(CLI::App& app, Words& words) {
   add(app, "--threads", words.threads, "N", "Threads to use [0: all cores]");
 }
 
-CLI::App& add_command(CLI::App& app, Words& words, const std::string& name, const std::string& description,
-                      const std::string& example) {
+CLI::App& add_command(CLI::App& app, Words& words, const std::string& name,
+                      const std::string& description, const std::string& example) {
   CLI::App& command = *app.add_subcommand(name, description);
   command.add_flag("--json", words.json, "Print one JSON document instead of text");
   command.footer("Example:\n  " + example);
@@ -63,19 +71,25 @@ CLI::App& add_command(CLI::App& app, Words& words, const std::string& name, cons
 }
 
 void add_quantize(CLI::App& app, Words& words) {
-  CLI::App& command = add_command(app, words, "quantize", "Make a model folder smaller",
-                                  "microscale quantize Llama-3-8B -o Llama-3-8B-nvfp4 --format nvfp4");
+  CLI::App& command =
+      add_command(app, words, "quantize", "Make a model folder smaller",
+                  "microscale quantize Llama-3-8B -o Llama-3-8B-nvfp4 --format nvfp4");
   add(command, "MODEL", words.input, "PATH", "Model folder or .safetensors file")->required();
   add(command, "-o,--output", words.output, "DIR", "Folder to write; made if absent")->required();
-  add(command, "--format", words.numeric.format, "FORMAT", "nvfp4, mxfp4, mxfp8, ...")->required();
+  add(command, "--format", words.numeric.format, "FORMAT",
+      "What to quantize to: nvfp4, mxfp4 or mxfp8")
+      ->required();
   add_numerics(command, words);
   add_patterns(command, "--include", words.include,
                "Quantize only tensors that match this glob, or re:REGEX; may be repeated");
-  add_patterns(command, "--ignore", words.ignore, "Leave these as they are, beyond the default; may be repeated");
-  add(command, "--importance", words.importance, "FILE", "Safetensors with E[x^2] of each input column");
+  add_patterns(command, "--ignore", words.ignore,
+               "Leave these as they are, beyond the default; may be repeated");
+  add(command, "--importance", words.importance, "FILE",
+      "Safetensors with E[x^2] of each input column");
   add_threads(command, words);
   add(command, "--max-memory", words.max_memory, "SIZE", "Memory to stay under: 512M, 1GiB [1GiB]");
-  command.add_flag("--resume", words.resume, "Go on with an interrupted run of the same input and options");
+  command.add_flag("--resume", words.resume,
+                   "Go on with an interrupted run of the same input and options");
   command.add_flag("--dry-run", words.dry_run, "Print what would be done, write nothing");
   add(command, "--report", words.report, "FILE", "Write an HTML report of what it cost");
 }
@@ -85,7 +99,8 @@ void add_others(CLI::App& app, Words& words) {
       add_command(app, words, "dequantize", "Expand a quantized folder to dense weights",
                   "microscale dequantize Llama-3-8B-nvfp4 -o Llama-3-8B-bf16 --dtype bf16");
   add(dequantize, "MODEL", words.input, "PATH", "Quantized folder")->required();
-  add(dequantize, "-o,--output", words.output, "DIR", "Folder to write; made if absent")->required();
+  add(dequantize, "-o,--output", words.output, "DIR", "Folder to write; made if absent")
+      ->required();
   add(dequantize, "--dtype", words.dtype, "DTYPE", "bf16, f16 or f32 [bf16]");
   add_threads(dequantize, words);
 
@@ -103,14 +118,20 @@ void add_others(CLI::App& app, Words& words) {
                                   "microscale compare Llama-3-8B Llama-3-8B-nvfp4 --max-mse 1%");
   add(compare, "A", words.input, "PATH", "The original")->required();
   add(compare, "B", words.other, "PATH", "What became of it")->required();
-  add(compare, "--max-mse", words.max_mse, "SHARE", "Exit with 1 above this relative error: 0.01, 1%");
+  add(compare, "--max-mse", words.max_mse, "SHARE",
+      "Exit with 1 above this relative error: 0.01, 1%");
   add_threads(compare, words);
 
-  CLI::App& explain = add_command(app, words, "explain", "Show how a block becomes bytes, in bits",
-                                  "microscale explain 12 10 3 -7 --format mxfp4 --scale-rule floor");
-  explain.add_option("VALUES", words.values, "Numbers of one block, after the word 'block' or alone; - reads them")
-      ->type_name("V")->required();
-  add(explain, "--format", words.numeric.format, "FORMAT", "nvfp4, mxfp4, mxfp8, ... [mxfp4]");
+  CLI::App& explain =
+      add_command(app, words, "explain", "Show how a block becomes bytes, in bits",
+                  "microscale explain 12 10 3 -7 --format mxfp4 --scale-rule floor");
+  explain
+      .add_option("VALUES", words.values,
+                  "Numbers of one block, with or without the word 'block' before them; - reads "
+                  "standard input")
+      ->type_name("V")
+      ->required();
+  add(explain, "--format", words.numeric.format, "FORMAT", "Block format to show [mxfp4]");
   add_numerics(explain, words);
   add(explain, "--global-scale", words.global_scale, "G", "NVFP4: the tensor's, as a multiplier");
   explain.add_flag("--compare", words.compare, "The block under every rule and rounding");
@@ -120,6 +141,28 @@ void add_others(CLI::App& app, Words& words) {
   add(completion, "SHELL", words.shell, "SHELL", "bash, zsh or fish")->required();
 
   add_command(app, words, "version", "Print version and backends", "microscale version --json");
+}
+
+/// Breaks the lines of `text` that are longer than `width` at blanks; a description goes on in its
+/// column.
+std::string wrapped_help(const std::string& text, std::size_t width) {
+  std::string out;
+  for (std::size_t at = 0; at < text.size();) {
+    const std::size_t end = std::min(text.find('\n', at), text.size());
+    std::string line = text.substr(at, end - at);
+    const std::size_t gap = line.find("  ", line.find_first_not_of(' '));
+    const bool described = line.rfind("  ", 0) == 0 && (gap != std::string::npos || line[2] == ' ');
+    const std::size_t indent = described && width >= 60 ? help_column : 4;
+    while (line.size() > width) {
+      const std::size_t blank = line.rfind(' ', width);
+      if (blank == std::string::npos || blank <= indent) break;
+      out += line.substr(0, line.find_last_not_of(' ', blank) + 1) + "\n";
+      line = std::string(indent, ' ') + line.substr(blank + 1);
+    }
+    out += line + "\n";
+    at = end + 1;
+  }
+  return out;
 }
 
 ArgumentShape shape_of(const CLI::Option& option) {
@@ -156,8 +199,10 @@ int run_completion(const CLI::App& app, const Words& words, Console& console) {
                 fmt::format("no completion for '{}'{}; choose one of {}", words.shell,
                             did_you_mean(words.shell, shells), fmt::join(shells, ", ")));
   }
-  if (console.json) console.print_json({{"shell", words.shell}, {"script", script}});
-  else console.print(script);
+  if (console.json)
+    console.print_json({{"shell", words.shell}, {"script", script}});
+  else
+    console.print(script);
   return exit_success;
 }
 
@@ -165,10 +210,11 @@ int run_version(Console& console) {
   std::vector<std::string> backends;
   for (const Backend backend : available_backends()) backends.emplace_back(to_string(backend));
   if (console.json) {
-    console.print_json({{"version", MICROSCALE_VERSION}, {"backends", backends}, {"cores", available_cores()}});
+    console.print_json(
+        {{"version", MICROSCALE_VERSION}, {"backends", backends}, {"cores", available_cores()}});
   } else {
-    console.print(fmt::format("{}\nbackends: {}\ncores: {}\n", tool_version, fmt::join(backends, ", "),
-                              available_cores()));
+    console.print(fmt::format("{}\nbackends: {}\ncores: {}\n", tool_version,
+                              fmt::join(backends, ", "), available_cores()));
   }
   return exit_success;
 }
@@ -191,7 +237,8 @@ int run_command(const CLI::App& app, const std::string& name, Words& words, Cons
     return run(command, console);
   }
   if (name == "dequantize")
-    return run(DequantizeCommand{words.input, words.output, dtype_from(words.dtype), threads}, console);
+    return run(DequantizeCommand{words.input, words.output, dtype_from(words.dtype), threads},
+               console);
   if (name == "inspect") return run(InspectCommand{words.input, words.tensor}, console);
   if (name == "verify") return run(VerifyCommand{words.input, threads}, console);
   if (name == "compare") {
@@ -204,7 +251,8 @@ int run_command(const CLI::App& app, const std::string& name, Words& words, Cons
     if (!words.numeric.format.empty()) command.format = format_from(words.numeric.format);
     command.numerics = numerics_from(words.numeric, command.format);
     if (words.values.front() == "block") words.values.erase(words.values.begin());
-    command.values = floats_from(words.values, static_cast<std::size_t>(info(command.format).block));
+    command.values =
+        floats_from(words.values, static_cast<std::size_t>(info(command.format).block));
     if (!words.global_scale.empty())
       command.global_scale = float_from("--global-scale", words.global_scale);
     command.compare = words.compare;
@@ -213,12 +261,13 @@ int run_command(const CLI::App& app, const std::string& name, Words& words, Cons
   return name == "completion" ? run_completion(app, words, console) : run_version(console);
 }
 
-/// CLI11 takes -7 for an option. A blank before it makes it a value, and no number minds it.
+/// CLI11 takes -7 (or -inf) for an option. A blank before it makes it a value, and no number minds
+/// it.
 void protect_negative_numbers(std::vector<std::string>& arguments) {
   for (std::string& word : arguments) {
     if (word.size() < 2 || word[0] != '-') continue;
-    const bool digit = (word[1] >= '0' && word[1] <= '9') || word[1] == '.';
-    if (digit || word.rfind("-inf", 0) == 0 || word.rfind("-nan", 0) == 0) word.insert(0, " ");
+    if (std::string_view("0123456789.iInN").find(word[1]) != std::string_view::npos)
+      word.insert(0, " ");
   }
 }
 
@@ -248,8 +297,9 @@ int report_error(Console& console, const std::string& command, const char* kind,
   const std::string line = printable(who + ": " + message, true) + "\n";
   try {
     if (console.json) {
-      console.print_json({{"error",
-                           {{"command", command}, {"code", kind}, {"exit_code", code}, {"message", message}}}});
+      console.print_json(
+          {{"error",
+            {{"command", command}, {"code", kind}, {"exit_code", code}, {"message", message}}}});
     }
     console.flush();
   } catch (const std::exception&) {
@@ -263,12 +313,13 @@ int run_arguments(Console& console, std::vector<std::string> arguments, std::str
   Words words;
   CLI::App app("Block-scaled numbers (MXFP4, NVFP4, MXFP8) for model checkpoints.", "microscale");
   app.set_version_flag("--version", std::string(tool_version), "Print the version");
-  app.footer("Example:\n  microscale quantize MODEL -o OUT --format nvfp4\n\n"
-             "microscale COMMAND --help tells more about a command.\n"
-             "Exit codes: 0 done, 1 a check failed, 2 usage or unsupported, 3 bad input,\n"
-             "4 out of memory, disk or rights, 130 interrupted.");
+  app.footer(
+      "Example:\n  microscale quantize MODEL -o OUT --format nvfp4\n\n"
+      "microscale COMMAND --help tells more about a command.\n"
+      "Exit codes: 0 done, 1 a check failed, 2 usage or unsupported, 3 bad input,\n"
+      "4 out of memory, disk or rights, 130 interrupted.");
   app.require_subcommand(1);
-  app.get_formatter()->column_width(26);
+  app.get_formatter()->column_width(help_column);
   add_quantize(app, words);
   add_others(app, words);
 
@@ -277,23 +328,25 @@ int run_arguments(Console& console, std::vector<std::string> arguments, std::str
     commands.push_back(command->get_name());
   if (arguments.empty())
     throw Error(ErrorCode::invalid_argument,
-                fmt::format("no command given; choose one of {}; see microscale --help", fmt::join(commands, ", ")));
+                fmt::format("no command given; choose one of {}; see microscale --help",
+                            fmt::join(commands, ", ")));
   const std::string& first = arguments.front();
   const CLI::App* command = &app;
   if (first[0] != '-') {
     if (std::find(commands.begin(), commands.end(), first) == commands.end())
       throw Error(ErrorCode::invalid_argument,
-                  fmt::format("no command '{}'{}; choose one of {}", first, did_you_mean(first, commands),
-                              fmt::join(commands, ", ")));
+                  fmt::format("no command '{}'{}; choose one of {}", first,
+                              did_you_mean(first, commands), fmt::join(commands, ", ")));
     command = app.get_subcommand(first);
     name = first;
     if (name == "explain") protect_negative_numbers(arguments);
   }
   try {
-    app.parse(std::vector<std::string>(arguments.rbegin(), arguments.rend()));  // it wants them backwards
+    app.parse(
+        std::vector<std::string>(arguments.rbegin(), arguments.rend()));  // it wants them backwards
   } catch (const CLI::CallForHelp&) {
     console.json = false;
-    console.print(app.help());
+    console.print(wrapped_help(app.help(), console.out.width > 0 ? console.out.width : 80));
     return exit_success;
   } catch (const CLI::CallForVersion&) {
     console.print(std::string(tool_version) + "\n");
@@ -318,11 +371,13 @@ int guarded_main(std::vector<std::string> arguments) {
   } catch (const Error& error) {
     return failed(error.code(), error.what());
   } catch (const std::bad_alloc&) {
-    return failed(ErrorCode::out_of_memory, "out of memory; lower --max-memory or --threads, or free some");
+    return failed(ErrorCode::out_of_memory,
+                  "out of memory; lower --max-memory or --threads, or free some");
   } catch (const std::system_error& error) {  // std::filesystem's and std::thread's
     return failed(ErrorCode::io, error.what());
   } catch (const std::exception& error) {
-    return report_error(console, name, "internal", 4, fmt::format("internal error, please report: {}", error.what()));
+    return report_error(console, name, "internal", 4,
+                        fmt::format("internal error, please report: {}", error.what()));
   }
 }
 

@@ -1,0 +1,169 @@
+#include "checkpoint/conversion_report.hpp"
+
+#include <fmt/format.h>
+
+#include <limits>
+#include <nlohmann/json.hpp>
+
+#include "checkpoint/json.hpp"
+#include "formats/e8m0.hpp"
+#include "formats/elements.hpp"
+
+#ifndef MICROSCALE_VERSION
+#define MICROSCALE_VERSION "0.1.0"
+#endif
+
+namespace microscale {
+namespace {
+
+using Json = nlohmann::ordered_json;
+
+std::vector<double> values_of_elements(Element element) {
+  return with_codec(element, [](auto codec) {
+    using Codec = decltype(codec);
+    std::vector<double> values;
+    for (int code = 0; code < Codec::code_count; ++code) {
+      const auto byte = static_cast<std::uint8_t>(code);
+      values.push_back(Codec::is_nan(byte) ? std::numeric_limits<double>::quiet_NaN()
+                                           : static_cast<double>(Codec::decode(byte)));
+    }
+    return values;
+  });
+}
+
+std::vector<double> values_of_scales(bool e8m0) {
+  std::vector<double> values(256, std::numeric_limits<double>::quiet_NaN());
+  for (std::size_t byte = 0; byte < (e8m0 ? 255u : 127u); ++byte) {
+    const auto code = static_cast<std::uint8_t>(byte);
+    values[byte] = static_cast<double>(e8m0 ? decode_e8m0(code) : UE4M3::decode(code));
+  }
+  return values;
+}
+
+std::string options_in_words(const QuantizeModelOptions& options) {
+  const Numerics& numerics = options.numerics;
+  std::string text = fmt::format("scale rule {}, rounding {}", to_string(numerics.scale_rule),
+                                 to_string(numerics.rounding));
+  if (numerics.rounding == Rounding::stochastic) text += fmt::format(" (seed {})", numerics.seed);
+  if (numerics.compat != Compat::none) text += fmt::format(", as {}", to_string(numerics.compat));
+  if (!options.importance.empty()) text += ", weighted by importance";
+  return text;
+}
+
+std::string title_of(const std::filesystem::path& input) {
+  std::error_code error;
+  const auto path = std::filesystem::weakly_canonical(input, error);
+  return error || path.filename().empty() ? input.string() : path.filename().string();
+}
+
+Json histogram_json(const CodeHistogram& histogram) {
+  Json json = Json::array();
+  for (std::size_t code = 0; code < histogram.size(); ++code) {
+    if (histogram[code] > 0) json.push_back({code, histogram[code]});
+  }
+  return json;
+}
+
+void read_histogram(const Json& json, CodeHistogram& histogram) {
+  for (const Json& entry : json) histogram.at(entry.at(0).get<std::size_t>()) = entry.at(1);
+}
+
+Json tensor_json(const TensorReport& tensor) {
+  const ErrorSums& e = tensor.error;
+  Json json;
+  json["name"] = tensor.name;
+  json["error"] = {e.squared_error, e.squared_original, e.squared_restored, e.dot,
+                   e.max_error,     e.elements,         e.clipped,          e.flushed};
+  if (tensor.global_scale) json["global_scale"] = *tensor.global_scale;
+  json["blocks"] = tensor.blocks;
+  json["scale_codes"] = histogram_json(tensor.scale_codes);
+  json["element_codes"] = histogram_json(tensor.element_codes);
+  for (const WorstBlock& block : tensor.worst_blocks) {
+    json["worst"].push_back({block.row, block.block, block.scale_code, block.squared_error,
+                             block.original, block.restored});
+  }
+  return json;
+}
+
+void read_tensor(const Json& json, TensorReport& tensor) {
+  const Json& e = json.at("error");
+  ErrorSums& sums = tensor.error;
+  sums = {e.at(0), e.at(1), e.at(2), e.at(3), e.at(4), e.at(5), e.at(6), e.at(7)};
+  if (json.contains("global_scale")) tensor.global_scale = json["global_scale"].get<float>();
+  tensor.blocks = json.at("blocks");
+  read_histogram(json.at("scale_codes"), tensor.scale_codes);
+  read_histogram(json.at("element_codes"), tensor.element_codes);
+  if (!json.contains("worst")) return;
+  for (const Json& entry : json["worst"]) {
+    tensor.worst_blocks.push_back({entry.at(0), entry.at(1), entry.at(2), entry.at(3),
+                                   entry.at(4).get<std::vector<float>>(),
+                                   entry.at(5).get<std::vector<float>>()});
+  }
+}
+
+}  // namespace
+
+std::string tool_name() { return "microscale " MICROSCALE_VERSION; }
+
+ModelReport start_report(const ModelPlan& plan, const QuantizeModelOptions& options) {
+  const FormatInfo& format = info(plan.format);
+  ModelReport report;
+  report.title = title_of(options.input);
+  report.format = format.name;
+  report.options = options_in_words(options);
+  report.tool = tool_name();
+  report.bytes_before = static_cast<std::uint64_t>(plan.summary.bytes_before);
+  report.bytes_after = static_cast<std::uint64_t>(plan.summary.bytes_after);
+  report.element_values = values_of_elements(format.element);
+  report.scale_values = values_of_scales(format.e8m0_scale);
+  report.tensors.reserve(plan.summary.tensors.size());
+  for (const TensorPlan& planned : plan.summary.tensors) {
+    TensorReport& tensor = report.tensors.emplace_back();
+    tensor.name = planned.name;
+    tensor.shape = planned.shape;
+    const bool quantized = planned.treatment == Treatment::quantize ||
+                           (planned.treatment == Treatment::split && planned.shape.size() == 3);
+    tensor.treatment = quantized ? std::string(format.name) : "copied";
+    tensor.reason = planned.treatment == Treatment::quantize ? "" : planned.reason;
+    tensor.bytes_before = static_cast<std::uint64_t>(planned.bytes_before);
+    tensor.bytes_after = static_cast<std::uint64_t>(planned.bytes_after);
+  }
+  return report;
+}
+
+std::string shard_report_text(const ModelPlan& plan, const ModelReport& report, std::size_t shard) {
+  Json json = Json::array();
+  for (std::size_t i = 0; i < report.tensors.size(); ++i) {
+    if (plan.tensors[i].shard == shard && report.tensors[i].measured()) {
+      json.push_back(tensor_json(report.tensors[i]));
+    }
+  }
+  return json.dump();
+}
+
+Status restore_shard_report(std::string_view text, const ModelPlan& plan, std::size_t shard,
+                            ModelReport& report) {
+  const auto parsed = parse_json(text);
+  if (!parsed) return parsed.failure();
+  try {
+    std::size_t next = 0;
+    for (const Json& json : parsed.value()) {
+      const std::string name = json.at("name");
+      while (next < report.tensors.size() &&
+             (plan.tensors[next].shard != shard || report.tensors[next].name != name)) {
+        ++next;
+      }
+      if (next == report.tensors.size()) break;
+      read_tensor(json, report.tensors[next]);
+    }
+  } catch (const std::exception& error) {  // of nlohmann: a value of another kind
+    return Failure{
+        ErrorCode::bad_input,
+        fmt::format("cannot resume: the journal's report on '{}' is damaged ({}); start again "
+                    "in another folder",
+                    plan.model.shards[shard].name, error.what())};
+  }
+  return success();
+}
+
+}  // namespace microscale

@@ -1,0 +1,203 @@
+#include "checkpoint/convert.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <mutex>
+#include <optional>
+
+#include "checkpoint/conversion_report.hpp"
+#include "checkpoint/memory_budget.hpp"
+#include "checkpoint/output_folder.hpp"
+#include "checkpoint/shard_index.hpp"
+#include "checkpoint/unit_runner.hpp"
+#include "core/threads.hpp"
+#include "microscale/error.hpp"
+
+namespace microscale {
+namespace {
+
+// Beside the workers: the journal's line, tables that grow, the pool of threads.
+constexpr std::int64_t shared_bytes = std::int64_t{8} << 20;
+// Input per batch: enough that the end of one, where workers wait for the last, costs little.
+constexpr std::int64_t least_batch_bytes = std::int64_t{256} << 20;
+constexpr std::int64_t batch_bytes_per_worker = std::int64_t{64} << 20;
+
+class Converter {
+ public:
+  Converter(const QuantizeModelOptions& options, const ProgressCallback& progress,
+            const ModelPlan& plan)
+      : options_(options),
+        progress_(progress),
+        plan_(plan),
+        report_(start_report(plan, options)),
+        shards_(plan, options.output),
+        runner_(plan, options, shards_,
+                [this](std::int64_t bytes, std::string_view item) { advance(bytes, item); }) {}
+
+  ModelReport run();
+
+ private:
+  // Workers and their buffers, within the memory limit.
+  void hire_workers();
+  // The journal, new or resumed; afterwards done_ says which shards need no work.
+  void open_journal();
+  void check_room() const;
+  void convert_shards();
+  void run_units(const std::vector<Unit>& units, const std::vector<Unit>& more);
+  void finish_shard(std::size_t shard);
+  void write_other_files();
+  // Tells the caller how far it is, and stops if that is the answer.
+  void advance(std::int64_t bytes, std::string_view item);
+
+  const QuantizeModelOptions& options_;
+  const ProgressCallback& progress_;
+  const ModelPlan& plan_;
+  ModelReport report_;
+  OutputShards shards_;
+  UnitRunner runner_;
+  std::vector<Workspace> workspaces_;  // one a worker
+  std::optional<Journal> journal_;
+  std::vector<bool> done_;     // by shard: finished by an earlier run
+  std::mutex finish_mutex_;    // guards report_ and journal_
+  std::mutex progress_mutex_;  // guards bytes_done_, and one callback at a time
+  std::int64_t bytes_done_ = 0;
+};
+
+ModelReport Converter::run() {
+  hire_workers();
+  open_journal();
+  check_room();
+  advance(0, "");
+  convert_shards();
+  write_other_files();
+  return std::move(report_);
+}
+
+void Converter::hire_workers() {
+  // The report is there already; what the tensors of the shards in work cost comes on top.
+  const auto costs = static_cast<std::int64_t>(plan_.tensors.size() * sizeof(TensorCost) / 4);
+  // One more than cores, so that they have work while one worker waits for the disk.
+  const int wanted = options_.threads > 0 ? options_.threads : available_cores() + 1;
+  const int workers = workers_within(options_.max_memory, resident_bytes(), costs + shared_bytes,
+                                     runner_.worker_bytes(), wanted);
+  for (int i = 0; i < workers; ++i) workspaces_.push_back(runner_.make_workspace());
+}
+
+void Converter::convert_shards() {
+  const auto workers = static_cast<std::int64_t>(workspaces_.size());
+  const std::int64_t batch_bytes = std::max(least_batch_bytes, workers * batch_bytes_per_worker);
+  const std::vector<Batch> batches = make_schedule(plan_, done_, batch_bytes);
+  for (const Batch& batch : batches) {
+    for (const Unit& unit : batch.convert) shards_.expect(unit.shard, 1);
+  }
+  run_units({}, batches.front().measure);
+  for (std::size_t i = 0; i < batches.size(); ++i) {
+    run_units(batches[i].convert,
+              i + 1 < batches.size() ? batches[i + 1].measure : std::vector<Unit>());
+  }
+}
+
+// `units`, and meanwhile what the next batch has to measure.
+void Converter::run_units(const std::vector<Unit>& units, const std::vector<Unit>& measure) {
+  const auto total = static_cast<std::int64_t>(units.size() + measure.size());
+  const auto at = [&](std::int64_t i) -> const Unit& {
+    const auto index = static_cast<std::size_t>(i);
+    return index < units.size() ? units[index] : measure[index - units.size()];
+  };
+  const auto workers = static_cast<int>(workspaces_.size());
+  parallel_for_worker(total, workers, [&](std::int64_t i, int worker) {
+    if (i + workers < total) runner_.prefetch(at(i + workers));
+    const Unit& unit = at(i);
+    const bool done = runner_.run(unit, workspaces_[static_cast<std::size_t>(worker)]);
+    if (done && shards_.finish_unit(unit.shard)) finish_shard(unit.shard);
+  });
+  take(runner_.scan().result());
+  runner_.settle_global_scales(measure);
+}
+
+void Converter::open_journal() {
+  done_.assign(plan_.shards.size(), false);
+  const auto visit = [&](FinishedFile file) -> Status {
+    const auto shard =
+        std::find_if(plan_.model.shards.begin(), plan_.model.shards.end(),
+                     [&](const ModelShard& candidate) { return candidate.name == file.name; });
+    if (shard == plan_.model.shards.end() || !is_intact(options_.output, file)) return success();
+    const auto index = static_cast<std::size_t>(shard - plan_.model.shards.begin());
+    if (Status restored = restore_shard_report(file.report, plan_, index, report_); !restored) {
+      return restored;
+    }
+    done_[index] = true;
+    return success();
+  };
+  const Fingerprint fingerprint = take(fingerprint_of(plan_, options_));
+  journal_ = take(open_output_folder(options_, fingerprint, visit));
+  for (const TensorTreatment& tensor : plan_.tensors) {
+    if (done_[tensor.shard]) bytes_done_ += static_cast<std::int64_t>(tensor.entry->bytes());
+  }
+}
+
+void Converter::check_room() const {
+  std::uint64_t needed = static_cast<std::uint64_t>(plan_.summary.disk_needed);
+  for (std::size_t shard = 0; shard < done_.size(); ++shard) {
+    if (done_[shard]) needed -= std::min(needed, plan_.shards[shard].layout.file_size);
+  }
+  const std::uint64_t free = take(free_space(options_.output));
+  if (needed <= free) return;
+  throw Error(
+      ErrorCode::io,
+      fmt::format("quantize: {} bytes are needed in '{}' but only {} are free; make room and run "
+                  "again with --resume, or choose another disk",
+                  needed, options_.output.string(), free));
+}
+
+void Converter::advance(std::int64_t bytes, std::string_view item) {
+  std::lock_guard lock(progress_mutex_);
+  bytes_done_ += bytes;
+  if (!progress_ || progress_(bytes_done_, plan_.summary.bytes_before, item)) return;
+  throw Error(ErrorCode::interrupted,
+              fmt::format("quantize: interrupted; run again with --resume to finish '{}'",
+                          options_.output.string()));
+}
+
+void Converter::finish_shard(std::size_t shard) {
+  const std::filesystem::path path = shards_.commit(shard);
+  const std::string digest = take(sample_digest(path));
+  std::lock_guard lock(finish_mutex_);
+  runner_.report_shard(shard, report_);
+  take(journal_->record({plan_.model.shards[shard].name, plan_.shards[shard].layout.file_size,
+                         digest, shard_report_text(plan_, report_, shard)}));
+}
+
+void Converter::write_other_files() {
+  for (const std::filesystem::path& name : plan_.model.other_files) {
+    advance(0, name.string());
+    take(copy_into_place(plan_.model.root / name, options_.output / name,
+                         workspaces_.front().input));
+  }
+  take(check_unchanged(plan_.model));
+  if (!plan_.index_text.empty()) {
+    take(write_file_atomically(options_.output / shard_index_name, plan_.index_text));
+  }
+  take(write_file_atomically(options_.output / "config.json", plan_.config_text));
+  take(journal_->remove());
+}
+
+}  // namespace
+
+Conversion convert_model(const QuantizeModelOptions& options, const ProgressCallback& progress) {
+  take(check_output_place(options.input, options.output));
+  ModelPlan plan = take(make_model_plan(options));
+  const bool nothing = std::all_of(plan.shards.begin(), plan.shards.end(),
+                                   [](const ShardPlan& shard) { return shard.matrices.empty(); });
+  if (nothing) {
+    throw Error(ErrorCode::bad_input,
+                fmt::format("quantize: nothing in '{}' would be quantized; see why with --dry-run",
+                            options.input.string()));
+  }
+  Converter converter(options, progress, plan);
+  ModelReport report = converter.run();
+  return {std::move(plan.summary), std::move(report)};
+}
+
+}  // namespace microscale

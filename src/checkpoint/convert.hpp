@@ -1,0 +1,19 @@
+// The streaming converter: a model folder of any size through buffers of bounded size into a
+// quantized one, restartable at any moment.
+#pragma once
+
+#include "microscale/checkpoint.hpp"
+#include "report/model_report.hpp"
+
+namespace microscale {
+
+struct Conversion {
+  ConversionPlan plan;
+  ModelReport report;  // of the whole model, also when part of it was converted by an earlier run
+};
+
+/// As quantize_model in microscale/checkpoint.hpp. Throws Error.
+Conversion convert_model(const QuantizeModelOptions& options,
+                         const ProgressCallback& progress = {});
+
+}  // namespace microscale

@@ -1,0 +1,48 @@
+// The output files while they are being written: opened when first needed, completed by whichever
+// worker finishes the last of a file's units.
+#pragma once
+
+#include <atomic>
+#include <cstdint>
+#include <memory>
+#include <mutex>
+#include <optional>
+#include <span>
+#include <vector>
+
+#include "checkpoint/file.hpp"
+#include "checkpoint/model_plan.hpp"
+
+namespace microscale {
+
+/// write() and finish_unit() may be called from many threads at once.
+class OutputShards {
+ public:
+  OutputShards(const ModelPlan& plan, std::filesystem::path folder);
+
+  /// `units` units are to be finished before this shard is complete.
+  void expect(std::size_t shard, std::int64_t units) { shards_[shard]->remaining += units; }
+
+  /// Throws Error. Reserves the room for the whole file with the first write to it.
+  void write(std::size_t shard, std::uint64_t at, std::span<const std::uint8_t> bytes);
+
+  /// True for the last unit of the shard: the caller then calls commit().
+  bool finish_unit(std::size_t shard) { return --shards_[shard]->remaining == 0; }
+
+  /// Gives the file its final name and says where it is. Throws Error.
+  std::filesystem::path commit(std::size_t shard);
+
+ private:
+  struct Shard {
+    std::mutex mutex;  // guards the opening of the file
+    std::optional<OutputFile> file;
+    std::atomic<std::int64_t> remaining{0};
+  };
+  const OutputFile& file(std::size_t shard);
+
+  const ModelPlan& plan_;
+  std::filesystem::path folder_;
+  std::vector<std::unique_ptr<Shard>> shards_;
+};
+
+}  // namespace microscale

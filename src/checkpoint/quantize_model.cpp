@@ -1,0 +1,20 @@
+// The public calls that quantize a model folder.
+#include "checkpoint/convert.hpp"
+#include "checkpoint/model_plan.hpp"
+#include "checkpoint/output_folder.hpp"
+#include "core/result.hpp"
+#include "microscale/checkpoint.hpp"
+
+namespace microscale {
+
+ConversionPlan plan_quantize_model(const QuantizeModelOptions& options) {
+  if (!options.output.empty()) take(check_output_place(options.input, options.output));
+  return take(make_model_plan(options)).summary;
+}
+
+ConversionPlan quantize_model(const QuantizeModelOptions& options,
+                              const ProgressCallback& progress) {
+  return convert_model(options, progress).plan;
+}
+
+}  // namespace microscale

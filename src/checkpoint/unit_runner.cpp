@@ -1,0 +1,223 @@
+#include "checkpoint/unit_runner.hpp"
+
+#include <algorithm>
+#include <array>
+#include <bit>
+#include <cstring>
+
+#include "checkpoint/compressed_tensors.hpp"
+#include "microscale/quantize.hpp"
+
+namespace microscale {
+namespace {
+
+// Per worker beside its buffers: stack, allocator, small temporaries.
+constexpr std::int64_t worker_slack_bytes = std::int64_t{1} << 20;
+constexpr std::int64_t input_bytes = std::max(tile_elements * 4, copy_bytes);
+constexpr std::int64_t smallest_block = 16;
+
+template <class T>
+std::span<T> first(std::vector<T>& buffer, std::int64_t count) {
+  return std::span(buffer).first(static_cast<std::size_t>(count));
+}
+
+// Of an element that is not finite: a NaN has bits beyond those of the exponent.
+bool is_nan(const std::uint8_t* element, DType dtype) {
+  if (dtype == DType::f32) {
+    std::uint32_t bits;
+    std::memcpy(&bits, element, 4);
+    return (bits & 0x7FFFFFFFu) > 0x7F800000u;
+  }
+  std::uint16_t bits;
+  std::memcpy(&bits, element, 2);
+  return (bits & 0x7FFFu) > (dtype == DType::f16 ? 0x7C00u : 0x7F80u);
+}
+
+}  // namespace
+
+UnitRunner::UnitRunner(const ModelPlan& plan, const QuantizeModelOptions& options,
+                       OutputShards& output, Advance advance)
+    : plan_(plan),
+      options_(options),
+      output_(output),
+      advance_(std::move(advance)),
+      scan_(plan),
+      global_scales_(plan.groups.size(), 1.0f),
+      costs_(plan.tensors.size()) {
+  if (!options.importance.empty()) importance_ = take(Importance::open(options.importance, plan));
+  for (const ShardPlan& shard : plan_.shards) {
+    transposed_ |= !shard.slices.empty();
+    for (const QuantizedMatrix& matrix : shard.matrices) {
+      transposed_ |= matrix.slice.col_step != 1;
+      longest_row_ = std::max(longest_row_, matrix.slice.cols);
+    }
+  }
+}
+
+std::int64_t UnitRunner::worker_bytes() const {
+  // quantize_into copies the weights once more.
+  const std::int64_t weights = importance_ ? 2 * std::min(longest_row_, tile_elements) : 0;
+  return input_bytes + tile_elements + tile_elements / smallest_block +
+         (transposed_ ? tile_scratch_bytes : 0) + weights * std::int64_t{sizeof(float)} +
+         worker_slack_bytes;
+}
+
+Workspace UnitRunner::make_workspace() const {
+  Workspace work;
+  work.input.resize(static_cast<std::size_t>(input_bytes));
+  work.codes.resize(static_cast<std::size_t>(tile_elements));
+  work.scales.resize(static_cast<std::size_t>(tile_elements / smallest_block));
+  if (transposed_) work.scratch.resize(static_cast<std::size_t>(tile_scratch_bytes));
+  if (importance_)
+    work.weights.resize(static_cast<std::size_t>(std::min(longest_row_, tile_elements)));
+  return work;
+}
+
+void UnitRunner::prefetch(const Unit& unit) const {
+  if (unit.kind != Unit::Kind::measure && unit.kind != Unit::Kind::quantize) return;
+  const QuantizedMatrix& matrix = matrix_of(unit);
+  const Tile tile = TileGrid(matrix.slice.rows, matrix.slice.cols).tile(unit.piece);
+  const ByteRange range =
+      tile_range(entry_of(matrix.tensor).begin, matrix.slice, tile, size_of(matrix.dtype));
+  input_of(unit).will_need(range.begin, range.length);
+}
+
+bool UnitRunner::run(const Unit& unit, Workspace& work) {
+  switch (unit.kind) {
+    case Unit::Kind::header: {
+      const std::string& header = plan_.shards[unit.shard].layout.header;
+      output_.write(unit.shard, 0,
+                    {reinterpret_cast<const std::uint8_t*>(header.data()), header.size()});
+      return true;
+    }
+    case Unit::Kind::measure: {
+      const QuantizedMatrix& matrix = matrix_of(unit);
+      read_and_check(unit, TileGrid(matrix.slice.rows, matrix.slice.cols).tile(unit.piece), work);
+      advance_(0, entry_of(matrix.tensor).name);
+      return false;
+    }
+    case Unit::Kind::quantize:
+      return quantize_tile(unit, work);
+    case Unit::Kind::copy:
+      copy_piece(unit, work);
+      return true;
+    case Unit::Kind::slice:
+      copy_slice(unit, work);
+      return true;
+  }
+  return false;
+}
+
+// Reads the tile to work.input; false if it holds an element that is not finite, which is noted.
+bool UnitRunner::read_and_check(const Unit& unit, const Tile& tile, Workspace& work) {
+  const QuantizedMatrix& matrix = matrix_of(unit);
+  const std::int64_t size = size_of(matrix.dtype);
+  take(read_tile(input_of(unit), entry_of(matrix.tensor).begin, matrix.slice, tile, size,
+                 first(work.input, tile.elements() * size), work.scratch));
+  const AbsMax range = abs_max(
+      {work.input.data(), matrix.dtype, 1, tile.elements(), tile.elements()}, {.threads = 1});
+  if (range.non_finite < 0) {
+    if (unit.kind == Unit::Kind::measure) scan_.add_amax(matrix.group, range.amax);
+    return true;
+  }
+  const bool nan = is_nan(work.input.data() + range.non_finite * size, matrix.dtype);
+  scan_.add_non_finite({unit.shard, unit.item, tile.row + range.non_finite / tile.cols,
+                        tile.col + range.non_finite % tile.cols, nan});
+  return false;
+}
+
+bool UnitRunner::quantize_tile(const Unit& unit, Workspace& work) {
+  const QuantizedMatrix& matrix = matrix_of(unit);
+  const MatrixSlice& slice = matrix.slice;
+  const Tile tile = TileGrid(slice.rows, slice.cols).tile(unit.piece);
+  if (scan_.is_past_bad(unit.shard, unit.item, tile.row, tile.col)) return false;
+  if (!read_and_check(unit, tile, work)) return false;
+
+  const FormatInfo& format = info(plan_.format);
+  const std::int64_t start = tile.row * slice.cols + tile.col;  // of the tile in the matrix
+  QuantizeOptions options;
+  options.input = {work.input.data(), matrix.dtype, tile.rows, tile.cols, tile.cols};
+  options.format = plan_.format;
+  options.numerics = options_.numerics;
+  options.first_index = static_cast<std::uint64_t>(start);
+  if (!format.e8m0_scale) options.global_scale = global_scales_[matrix.group];
+  if (importance_ && importance_->has(slice.module)) {
+    const auto weights = first(work.weights, tile.cols);
+    take(importance_->read(slice.module, tile.col, weights));
+    options.weights = weights;
+  }
+  const auto codes = first(work.codes, code_bytes(format, tile.elements()));
+  const auto scales = first(work.scales, tile.elements() / format.block);
+  const float global_scale = quantize_into(options, codes, scales, {.threads = 1});
+
+  output_.write(unit.shard, matrix.codes_at + static_cast<std::uint64_t>(code_bytes(format, start)),
+                codes);
+  output_.write(unit.shard, matrix.scales_at + static_cast<std::uint64_t>(start / format.block),
+                scales);
+  if (!format.e8m0_scale && unit.piece == 0) {
+    const auto bytes =
+        std::bit_cast<std::array<std::uint8_t, 4>>(stored_global_scale(global_scale));
+    output_.write(unit.shard, matrix.global_scale_at, bytes);
+  }
+  cost_of(matrix.tensor)
+      .add(matrix.first_tile + unit.piece,
+           measure_tile({&slice, tile, matrix.dtype, work.input.data(), plan_.format, global_scale,
+                         codes, scales}));
+  advance_(tile.elements() * size_of(matrix.dtype), entry_of(matrix.tensor).name);
+  return true;
+}
+
+void UnitRunner::copy_piece(const Unit& unit, Workspace& work) {
+  const CopiedTensor& copy = plan_.shards[unit.shard].copies[unit.item];
+  const TensorEntry& entry = entry_of(copy.tensor);
+  const auto offset = static_cast<std::uint64_t>(unit.piece * copy_bytes);
+  const auto length = std::min(static_cast<std::uint64_t>(copy_bytes), entry.bytes() - offset);
+  const auto buffer = first(work.input, static_cast<std::int64_t>(length));
+  take(input_of(unit).read_at(entry.begin + offset, buffer));
+  output_.write(unit.shard, copy.at + offset, buffer);
+  advance_(static_cast<std::int64_t>(length), entry.name);
+}
+
+void UnitRunner::copy_slice(const Unit& unit, Workspace& work) {
+  const CopiedSlice& copy = plan_.shards[unit.shard].slices[unit.item];
+  const TensorEntry& entry = entry_of(copy.tensor);
+  const std::int64_t size = size_of(*dense_type(entry.type));
+  const TileGrid grid(copy.slice.rows, copy.slice.cols);
+  for (std::int64_t i = 0; i < grid.count(); ++i) {
+    const Tile tile = grid.tile(i);
+    const auto buffer = first(work.input, tile.elements() * size);
+    take(read_tile(input_of(unit), entry.begin, copy.slice, tile, size, buffer, work.scratch));
+    output_.write(unit.shard, copy.at + static_cast<std::uint64_t>(tile.row * size), buffer);
+  }
+  advance_(copy.slice.rows * size, entry.name);
+}
+
+void UnitRunner::settle_global_scales(const std::vector<Unit>& measured) {
+  for (const Unit& unit : measured) {
+    const std::size_t group = matrix_of(unit).group;
+    global_scales_[group] = nvfp4_global_scale(scan_.amax(group), options_.numerics.compat);
+  }
+}
+
+TensorCost& UnitRunner::cost_of(std::size_t tensor) {
+  std::lock_guard lock(costs_mutex_);
+  if (!costs_[tensor]) costs_[tensor] = std::make_unique<TensorCost>(plan_.tiles[tensor]);
+  return *costs_[tensor];
+}
+
+void UnitRunner::report_shard(std::size_t shard, ModelReport& report) {
+  for (const QuantizedMatrix& matrix : plan_.shards[shard].matrices) {
+    std::unique_ptr<TensorCost> cost;
+    {
+      std::lock_guard lock(costs_mutex_);
+      cost = std::move(costs_[matrix.tensor]);
+    }
+    if (!cost) continue;  // an earlier matrix of the same tensor
+    TensorReport& tensor = report.tensors[matrix.tensor];
+    cost->finish(tensor);
+    const bool split = plan_.tensors[matrix.tensor].decision.treatment == Treatment::split;
+    if (!plan_.groups.empty() && !split) tensor.global_scale = global_scales_[matrix.group];
+  }
+}
+
+}  // namespace microscale

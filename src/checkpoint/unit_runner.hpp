@@ -1,0 +1,82 @@
+// What a worker does with one unit of work: read, measure or quantize or copy, write.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <mutex>
+#include <optional>
+#include <string_view>
+#include <vector>
+
+#include "checkpoint/importance.hpp"
+#include "checkpoint/output_shards.hpp"
+#include "checkpoint/schedule.hpp"
+#include "checkpoint/tile.hpp"
+#include "checkpoint/tile_cost.hpp"
+#include "checkpoint/weight_scan.hpp"
+
+namespace microscale {
+
+/// Buffers of one worker.
+struct Workspace {
+  std::vector<std::uint8_t> input, codes, scales, scratch;
+  std::vector<float> weights;
+};
+
+class UnitRunner {
+ public:
+  /// Called after each unit with the bytes of input it is done with and the tensor; may throw.
+  using Advance = std::function<void(std::int64_t bytes, std::string_view tensor)>;
+
+  /// All references must outlive this. Throws Error where options.importance does not fit the plan.
+  UnitRunner(const ModelPlan& plan, const QuantizeModelOptions& options, OutputShards& output,
+             Advance advance);
+
+  /// Bytes of the buffers that make_workspace gives, and of what else a worker needs.
+  std::int64_t worker_bytes() const;
+  Workspace make_workspace() const;
+
+  /// Tells the kernel to begin reading what the unit will read.
+  void prefetch(const Unit& unit) const;
+
+  /// From many threads at once, each with its own workspace. True when the unit is done; false when
+  /// it measured only, or when an element that is not finite was found (see scan()). Throws Error.
+  bool run(const Unit& unit, Workspace& work);
+
+  const WeightScan& scan() const { return scan_; }
+
+  /// Settles the global scales of all groups with these units; call it when they are done, while no
+  /// other unit runs.
+  void settle_global_scales(const std::vector<Unit>& measured);
+
+  /// Moves what was measured on the tensors of a shard whose units are all done into the report.
+  void report_shard(std::size_t shard, ModelReport& report);
+
+ private:
+  const QuantizedMatrix& matrix_of(const Unit& unit) const {
+    return plan_.shards[unit.shard].matrices[unit.item];
+  }
+  const TensorEntry& entry_of(std::size_t tensor) const { return *plan_.tensors[tensor].entry; }
+  const InputFile& input_of(const Unit& unit) const { return plan_.model.shards[unit.shard].file; }
+
+  bool read_and_check(const Unit& unit, const Tile& tile, Workspace& work);
+  bool quantize_tile(const Unit& unit, Workspace& work);
+  void copy_piece(const Unit& unit, Workspace& work);
+  void copy_slice(const Unit& unit, Workspace& work);
+  TensorCost& cost_of(std::size_t tensor);
+
+  const ModelPlan& plan_;
+  const QuantizeModelOptions& options_;
+  OutputShards& output_;
+  Advance advance_;
+  WeightScan scan_;
+  std::optional<Importance> importance_;
+  bool transposed_ = false;           // some matrix is read through Workspace::scratch
+  std::int64_t longest_row_ = 0;      // of all matrices
+  std::vector<float> global_scales_;  // by group: decode multipliers
+  std::mutex costs_mutex_;            // guards the making of an entry of costs_
+  std::vector<std::unique_ptr<TensorCost>> costs_;  // by tensor; null before its first tile
+};
+
+}  // namespace microscale

@@ -1,0 +1,217 @@
+// The bytes of scales and codes: what would decode to NaN, to a wrong sign, or lose a block; and dense
+// tensors that hold no numbers.
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <array>
+#include <cmath>
+#include <vector>
+
+#include "checkpoint/verify_model.hpp"
+#include "checkpoint/weight_reader.hpp"
+#include "formats/e8m0.hpp"
+#include "formats/elements.hpp"
+#include "report/units.hpp"
+
+namespace microscale {
+namespace {
+
+// No trained weight is that large, but one read with its global scale upside down is: magnitudes near
+// 1 then become about 2688^2.
+constexpr double suspicious_magnitude = 1e4;
+
+enum Rule : std::size_t { scale_nan, scale_negative, scale_zero, code_nan, not_finite };
+constexpr std::size_t rule_count = 5;
+
+// How often a rule is broken, and where first (block index for scales, element index otherwise).
+struct Tally {
+  std::int64_t count = 0;
+  std::int64_t first = 0;
+  std::uint8_t byte = 0;
+
+  void add(std::int64_t at, std::uint8_t value = 0) {
+    if (count++ == 0) {
+      first = at;
+      byte = value;
+    }
+  }
+};
+
+struct PieceResult {
+  std::array<Tally, rule_count> tallies;
+  std::uint8_t largest_scale = 0;  // of the valid ones
+
+  void merge(const PieceResult& next) {
+    largest_scale = std::max(largest_scale, next.largest_scale);
+    for (std::size_t rule = 0; rule < rule_count; ++rule) {
+      if (next.tallies[rule].count == 0) continue;
+      const std::int64_t before = tallies[rule].count;
+      if (before == 0) tallies[rule] = next.tallies[rule];
+      tallies[rule].count = before + next.tallies[rule].count;
+    }
+  }
+};
+
+// Codes of zero are 0 and -0: all bits but the signs are clear.
+bool all_codes_zero(const std::uint8_t* codes, int bytes) {
+  return std::all_of(codes, codes + bytes, [](std::uint8_t byte) { return (byte & 0x77) == 0; });
+}
+
+void check_e4m3_scales(const PieceData& data, std::int64_t first_block, int bytes_per_block,
+                       PieceResult& result) {
+  for (std::size_t i = 0; i < data.scales.size(); ++i) {
+    const std::uint8_t scale = data.scales[i];
+    const std::int64_t block = first_block + static_cast<std::int64_t>(i);
+    if ((scale & 0x7F) == 0x7F) {
+      result.tallies[scale_nan].add(block, scale);
+    } else if (scale & 0x80) {
+      result.tallies[scale_negative].add(block, scale);
+    } else if (scale == 0) {
+      const std::uint8_t* codes = data.codes.data() + i * static_cast<std::size_t>(bytes_per_block);
+      if (!all_codes_zero(codes, bytes_per_block)) result.tallies[scale_zero].add(block, scale);
+    } else {
+      result.largest_scale = std::max(result.largest_scale, scale);
+    }
+  }
+}
+
+void check_e8m0_scales(const PieceData& data, std::int64_t first_block, PieceResult& result) {
+  for (std::size_t i = 0; i < data.scales.size(); ++i) {
+    if (data.scales[i] == e8m0_nan) {
+      result.tallies[scale_nan].add(first_block + static_cast<std::int64_t>(i), e8m0_nan);
+    } else {
+      result.largest_scale = std::max(result.largest_scale, data.scales[i]);
+    }
+  }
+}
+
+PieceResult check_piece(const QuantizedFolder& folder, const Piece& piece, PieceData& data) {
+  PieceResult result;
+  const QuantizedModule* module = piece.tensor->module;
+  if (!module) {
+    take(read_piece(folder, piece, data));
+    for (std::size_t i = 0; i < data.values.size(); ++i) {
+      if (!std::isfinite(data.values[i])) {
+        result.tallies[not_finite].add(piece.first + static_cast<std::int64_t>(i));
+      }
+    }
+    return result;
+  }
+  take(read_piece_bytes(folder, piece, data));
+  const FormatInfo& format = info(module->format);
+  const std::int64_t first_block = piece.first / format.block;
+  if (format.e8m0_scale) {
+    check_e8m0_scales(data, first_block, result);
+  } else {
+    check_e4m3_scales(data, first_block, static_cast<int>(code_bytes(format, format.block)), result);
+  }
+  if (format.element == Element::e4m3) {
+    for (std::size_t i = 0; i < data.codes.size(); ++i) {
+      if (E4M3::is_nan(data.codes[i])) {
+        result.tallies[code_nan].add(piece.first + static_cast<std::int64_t>(i), data.codes[i]);
+      }
+    }
+  }
+  return result;
+}
+
+// What the rules say about one tensor, once all of it has been seen.
+class TensorVerdict {
+ public:
+  TensorVerdict(const QuantizedFolder& folder, const LogicalTensor& tensor, Findings& findings)
+      : folder_(folder), tensor_(tensor), findings_(findings) {}
+
+  void report(const PieceResult& result) {
+    if (!tensor_.module) {
+      const Tally& tally = result.tallies[not_finite];
+      const std::int64_t cols = tensor_.shape.empty() ? 1 : tensor_.shape.back();
+      add(Severity::warning, "not-finite", *tensor_.stored, tally, cols, "column",
+          "the value is NaN or infinite; check the original model");
+      return;
+    }
+    const QuantizedModule& module = *tensor_.module;
+    const std::int64_t blocks = module.cols / info(module.format).block;
+    const auto byte = [&](Rule rule) { return result.tallies[rule].byte; };
+    add(Severity::error, "scale-not-finite", *module.scales, result.tallies[scale_nan], blocks, "block",
+        fmt::format("the scale is NaN (0x{:02X}), so the whole block is; quantize the model again",
+                    byte(scale_nan)));
+    add(Severity::error, "scale-negative", *module.scales, result.tallies[scale_negative], blocks, "block",
+        fmt::format("the scale is negative (0x{:02X}), and loaders expect none; quantize the model again",
+                    byte(scale_negative)));
+    add(Severity::error, "scale-zero", *module.scales, result.tallies[scale_zero], blocks, "block",
+        "the scale is zero but codes of the block are not, so their values are lost; quantize the model "
+        "again");
+    add(Severity::error, "code-not-finite", *module.codes, result.tallies[code_nan], module.cols, "column",
+        fmt::format("the code is NaN (0x{:02X}); quantize the model again", byte(code_nan)));
+    check_magnitude(result.largest_scale);
+  }
+
+ private:
+  void add(Severity severity, std::string_view rule, const ModelTensor& at, const Tally& tally,
+           std::int64_t per_row, const char* unit, const std::string& text) {
+    if (tally.count == 0) return;
+    const std::string more =
+        tally.count > 1 ? fmt::format(" ({} more in this tensor)", tally.count - 1) : "";
+    findings_.push_back(make_finding(severity, rule, folder_.file_of(at), at.name(),
+                                     fmt::format("row {}, {} {}: {}{}", tally.first / per_row, unit,
+                                                 tally.first % per_row, text, more)));
+  }
+
+  void check_magnitude(std::uint8_t largest_scale) {
+    const QuantizedModule& module = *tensor_.module;
+    const FormatInfo& format = info(module.format);
+    double largest = format.element == Element::e4m3 ? E4M3::max_value : E2M1::max_value;
+    largest *= format.e8m0_scale ? decode_e8m0(largest_scale)
+                                 : E4M3::decode(largest_scale) * static_cast<double>(module.multiplier);
+    if (largest <= suspicious_magnitude) return;
+    const ModelTensor& at = module.global_scale ? *module.global_scale : *module.scales;
+    const std::string advice =
+        module.global_scale ? fmt::format("; the global scale {} may be stored as its reciprocal",
+                                          module.stored_global)
+                            : "; its scales may have another bias";
+    findings_.push_back(make_finding(Severity::warning, "magnitude", folder_.file_of(at), at.name(),
+                                     fmt::format("weights may be as large as {}, which no trained model "
+                                                 "has{}",
+                                                 format_number(largest), advice)));
+  }
+
+  const QuantizedFolder& folder_;
+  const LogicalTensor& tensor_;
+  Findings& findings_;
+};
+
+}  // namespace
+
+void verify_values(const QuantizedFolder& folder, int threads, const ProgressCallback& progress,
+                   Findings& findings) {
+  std::vector<Piece> pieces;
+  std::int64_t total = 0, done = 0;
+  for (const LogicalTensor& tensor : folder.tensors) {
+    if (!has_values(tensor)) continue;
+    for (const Piece& piece : pieces_of(tensor)) pieces.push_back(piece);
+    total += static_cast<std::int64_t>(tensor.bytes());
+  }
+  const int workers = threads > 0 ? threads : available_cores();
+  std::vector<PieceData> scratch(static_cast<std::size_t>(workers));
+  PieceResult whole;
+  compute_in_order<PieceResult>(
+      static_cast<std::int64_t>(pieces.size()), workers,
+      [&](std::int64_t i, int worker) {
+        return check_piece(folder, pieces[static_cast<std::size_t>(i)],
+                           scratch[static_cast<std::size_t>(worker)]);
+      },
+      [&](std::int64_t i, PieceResult& result) {
+        const LogicalTensor& tensor = *pieces[static_cast<std::size_t>(i)].tensor;
+        whole.merge(result);
+        const auto next = static_cast<std::size_t>(i) + 1;
+        if (next < pieces.size() && pieces[next].tensor == &tensor) return;
+        TensorVerdict(folder, tensor, findings).report(whole);
+        whole = {};
+        done += static_cast<std::int64_t>(tensor.bytes());
+        if (progress && !progress(done, total, tensor.name)) {
+          throw Error(ErrorCode::interrupted, "verify: stopped before everything was checked");
+        }
+      });
+}
+
+}  // namespace microscale

@@ -1,0 +1,56 @@
+#include "checkpoint/weight_scan.hpp"
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <algorithm>
+
+#include "checkpoint/json.hpp"
+
+namespace microscale {
+namespace {
+
+auto position(const WeightScan::Place& place) {
+  return std::tie(place.shard, place.matrix, place.row, place.col);
+}
+
+}  // namespace
+
+void WeightScan::add_amax(std::size_t group, float amax) {
+  std::lock_guard lock(mutex_);
+  amax_[group] = std::max(amax_[group], amax);
+}
+
+void WeightScan::add_non_finite(const Place& place) {
+  std::lock_guard lock(mutex_);
+  if (!first_ || position(place) < position(*first_)) first_ = place;
+  bad_.store(true);
+}
+
+bool WeightScan::is_past_bad(std::size_t shard, std::size_t matrix, std::int64_t row,
+                             std::int64_t col) const {
+  if (!bad_.load()) return false;
+  std::lock_guard lock(mutex_);
+  return std::tie(shard, matrix, row, col) > position(*first_);
+}
+
+Status WeightScan::result() const {
+  std::lock_guard lock(mutex_);
+  if (!first_) return success();
+  const QuantizedMatrix& matrix = plan_.shards[first_->shard].matrices[first_->matrix];
+  const TensorEntry& entry = *plan_.tensors[matrix.tensor].entry;
+  std::int64_t rest = matrix.slice.element(first_->row, first_->col);
+  std::vector<std::int64_t> index(entry.shape.size());
+  for (std::size_t dimension = entry.shape.size(); dimension-- > 0;) {
+    index[dimension] = rest % entry.shape[dimension];
+    rest /= entry.shape[dimension];
+  }
+  return Failure{
+      ErrorCode::bad_input,
+      fmt::format("quantize: tensor {} in '{}' is {} at [{}]; a block with it cannot be "
+                  "quantized, so repair the model or leave the tensor out with --ignore",
+                  in_quotes(entry.name), plan_.model.shards[first_->shard].file.path().string(),
+                  first_->nan ? "NaN" : "infinite", fmt::join(index, ", "))};
+}
+
+}  // namespace microscale

@@ -1,0 +1,160 @@
+// AVX2's half of the vocabulary that src/cpu/generic is written in: 256-bit vectors, 8 lanes of 32 bits.
+// "In order" means element i of memory in lane i; packs work within 128 bits, as the instructions do.
+#pragma once
+
+#include <cstdint>
+
+#include "cpu/target_region.hpp"
+#include "microscale/format.hpp"
+
+MICROSCALE_AVX2_BEGIN
+
+using Int = __m256i;
+using Float = __m256;
+using Mask = __m256;  // all ones or zeros per 32-bit lane
+inline constexpr int lanes = 8;
+inline constexpr int vector_bytes = 32;
+
+// Memory.
+inline Int load(const void* p) { return _mm256_loadu_si256(static_cast<const __m256i*>(p)); }
+inline void store(void* p, Int v) { _mm256_storeu_si256(static_cast<__m256i*>(p), v); }
+inline void stream(void* p, Int v) { _mm256_stream_si256(static_cast<__m256i*>(p), v); }
+inline Float load_float(const float* p) { return _mm256_loadu_ps(p); }
+inline void store_float(float* p, Float v) { _mm256_storeu_ps(p, v); }
+
+// Constants.
+inline Int zero() { return _mm256_setzero_si256(); }
+inline Int set8(int v) { return _mm256_set1_epi8(static_cast<char>(v)); }
+inline Int set16(int v) { return _mm256_set1_epi16(static_cast<short>(v)); }
+inline Int set32(std::uint32_t v) { return _mm256_set1_epi32(static_cast<int>(v)); }
+inline Float set_float(float v) { return _mm256_set1_ps(v); }
+inline Int table16(const std::uint8_t* p) {  // 16 bytes in each 128 bits
+  return _mm256_broadcastsi128_si256(_mm_loadu_si128(reinterpret_cast<const __m128i*>(p)));
+}
+
+// Bits.
+inline Int and_(Int a, Int b) { return _mm256_and_si256(a, b); }
+inline Int or_(Int a, Int b) { return _mm256_or_si256(a, b); }
+
+// 8 bits, unsigned.
+inline Int add8(Int a, Int b) { return _mm256_add_epi8(a, b); }
+inline Int sub8(Int a, Int b) { return _mm256_sub_epi8(a, b); }
+inline Int min8(Int a, Int b) { return _mm256_min_epu8(a, b); }
+inline Int lookup8(Int table, Int index) { return _mm256_shuffle_epi8(table, index); }
+inline bool any_below8(Int a, Int limit) {  // any lane a < limit
+  return _mm256_movemask_epi8(_mm256_cmpeq_epi8(_mm256_max_epu8(a, limit), a)) != -1;
+}
+/// Lanes of `b` where a < limit, else of `a`; limit <= 127 and a <= 127.
+inline Int replace_below8(Int a, Int limit, Int b) {
+  return _mm256_blendv_epi8(a, b, _mm256_cmpgt_epi8(limit, a));
+}
+
+// 16 bits, unsigned.
+inline Int add16(Int a, Int b) { return _mm256_add_epi16(a, b); }
+inline Int sub16(Int a, Int b) { return _mm256_sub_epi16(a, b); }
+inline Int subs16(Int a, Int b) { return _mm256_subs_epu16(a, b); }
+inline Int max16(Int a, Int b) { return _mm256_max_epu16(a, b); }
+template <int N> inline Int shr16(Int a) { return _mm256_srli_epi16(a, N); }
+template <int N> inline Int shl16(Int a) { return _mm256_slli_epi16(a, N); }
+inline Int dot16(Int a, Int b) { return _mm256_madd_epi16(a, b); }  // signed pairs to 32 bits
+inline Int dot8(Int a, Int b) { return _mm256_maddubs_epi16(a, b); }
+
+// 32 bits.
+inline Int add32(Int a, Int b) { return _mm256_add_epi32(a, b); }
+inline Int sub32(Int a, Int b) { return _mm256_sub_epi32(a, b); }
+inline Int max32(Int a, Int b) { return _mm256_max_epu32(a, b); }
+inline Int min32(Int a, Int b) { return _mm256_min_epu32(a, b); }
+inline Int max32_signed(Int a, Int b) { return _mm256_max_epi32(a, b); }
+inline Int min32_signed(Int a, Int b) { return _mm256_min_epi32(a, b); }
+template <int N> inline Int shr32(Int a) { return _mm256_srli_epi32(a, N); }
+template <int N> inline Int shl32(Int a) { return _mm256_slli_epi32(a, N); }
+
+// FP32.
+inline Float as_float(Int a) { return _mm256_castsi256_ps(a); }
+inline Int as_int(Float a) { return _mm256_castps_si256(a); }
+inline Float add(Float a, Float b) { return _mm256_add_ps(a, b); }
+inline Float sub(Float a, Float b) { return _mm256_sub_ps(a, b); }
+inline Float mul(Float a, Float b) { return _mm256_mul_ps(a, b); }
+inline Float div(Float a, Float b) { return _mm256_div_ps(a, b); }
+inline Float min(Float a, Float b) { return _mm256_min_ps(a, b); }  // a < b ? a : b
+inline Float max(Float a, Float b) { return _mm256_max_ps(a, b); }
+inline Float fma(Float a, Float b, Float c) { return _mm256_fmadd_ps(a, b, c); }
+inline Float and_float(Float a, Float b) { return _mm256_and_ps(a, b); }
+
+// Choices, per 32-bit lane.
+inline Mask less(Float a, Float b) { return _mm256_cmp_ps(a, b, _CMP_LT_OQ); }
+inline Mask unordered(Float a) { return _mm256_cmp_ps(a, a, _CMP_UNORD_Q); }
+inline Mask equal32(Int a, Int b) { return as_float(_mm256_cmpeq_epi32(a, b)); }
+inline Mask greater32(Int a, Int b) { return as_float(_mm256_cmpgt_epi32(a, b)); }  // signed
+inline Mask both(Mask a, Mask b) { return _mm256_and_ps(a, b); }
+inline Mask either(Mask a, Mask b) { return _mm256_or_ps(a, b); }
+inline Float choose(Mask m, Float yes, Float no) { return _mm256_blendv_ps(no, yes, m); }
+inline Int choose32(Mask m, Int yes, Int no) {
+  return as_int(_mm256_blendv_ps(as_float(no), as_float(yes), m));
+}
+inline std::uint32_t bits_of(Mask m) { return static_cast<std::uint32_t>(_mm256_movemask_ps(m)); }
+
+// Packs.
+inline Int pack32(Int a, Int b) { return _mm256_packs_epi32(a, b); }
+inline Int pack32_unsigned(Int a, Int b) { return _mm256_packus_epi32(a, b); }
+inline Int pack16(Int a, Int b) { return _mm256_packus_epi16(a, b); }
+inline Int pack16_signed(Int a, Int b) { return _mm256_packs_epi16(a, b); }
+/// Brings what one pack of two vectors left in 8-byte pieces in order.
+inline Int in_order(Int packed) { return _mm256_permute4x64_epi64(packed, 0xD8); }
+/// The same for two packs in a row, in 4-byte pieces.
+inline Int in_order_twice(Int packed) {
+  return _mm256_permutevar8x32_epi32(packed, _mm256_setr_epi32(0, 4, 1, 5, 2, 6, 3, 7));
+}
+/// 16-bit lanes from the even and the odd elements, each in 32 bits (even < 2^16).
+inline Int interleave(Int even, Int odd) { return _mm256_blend_epi16(even, shl32<16>(odd), 0xAA); }
+
+// Conversions.
+inline Float from_f16(const void* p) {
+  return _mm256_cvtph_ps(_mm_loadu_si128(static_cast<const __m128i*>(p)));
+}
+inline Int to_f16(Float a, Float b) {  // in order
+  return _mm256_inserti128_si256(
+      _mm256_castsi128_si256(_mm256_cvtps_ph(a, _MM_FROUND_TO_NEAREST_INT)),
+      _mm256_cvtps_ph(b, _MM_FROUND_TO_NEAREST_INT), 1);
+}
+inline Int widen16(const void* p) {  // 16-bit lanes to 32 bits
+  return _mm256_cvtepu16_epi32(_mm_loadu_si128(static_cast<const __m128i*>(p)));
+}
+inline Int widen8(const void* p) {  // bytes to 16-bit lanes
+  return _mm256_cvtepu8_epi16(_mm_loadu_si128(static_cast<const __m128i*>(p)));
+}
+/// The FP16 numbers in the lower and upper half of a vector, as FP32.
+inline Float low_f16(Int a) { return _mm256_cvtph_ps(_mm256_castsi256_si128(a)); }
+inline Float high_f16(Int a) { return _mm256_cvtph_ps(_mm256_extracti128_si256(a, 1)); }
+
+/// Constants of the blocks that two vectors of `lanes` elements hold: `value` points to one for each
+/// block of 16, a vector pair holds one.
+template <DType> inline void spread16(const float* value, Float& a, Float& b) {
+  a = b = _mm256_broadcast_ss(value);
+}
+/// 16-bit constants for vector `i` of a stretch of blocks of 32: half a block is one vector.
+inline Int spread32(const std::uint16_t* value, int i) {
+  return _mm256_set1_epi16(static_cast<short>(value[i / 2]));
+}
+
+/// output[i * lanes + b] = rows[b * stride + i] for `lanes` rows of `lanes` numbers.
+inline void transpose(const float* rows, int stride, float* output) {
+  Float r[8], t[8];
+  for (int i = 0; i < 8; ++i) r[i] = _mm256_loadu_ps(rows + i * stride);
+  for (int i = 0; i < 8; i += 2) {
+    t[i] = _mm256_unpacklo_ps(r[i], r[i + 1]);
+    t[i + 1] = _mm256_unpackhi_ps(r[i], r[i + 1]);
+  }
+  for (int i = 0; i < 8; i += 4) {
+    r[i] = _mm256_shuffle_ps(t[i], t[i + 2], 0x44);
+    r[i + 1] = _mm256_shuffle_ps(t[i], t[i + 2], 0xEE);
+    r[i + 2] = _mm256_shuffle_ps(t[i + 1], t[i + 3], 0x44);
+    r[i + 3] = _mm256_shuffle_ps(t[i + 1], t[i + 3], 0xEE);
+  }
+  for (int i = 0; i < 4; ++i) {
+    _mm256_storeu_ps(output + i * 8, _mm256_permute2f128_ps(r[i], r[i + 4], 0x20));
+    _mm256_storeu_ps(output + (i + 4) * 8, _mm256_permute2f128_ps(r[i], r[i + 4], 0x31));
+  }
+}
+
+MICROSCALE_AVX2_END

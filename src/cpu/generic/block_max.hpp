@@ -1,0 +1,48 @@
+// Largest magnitude of each of 8 blocks at once, as bit patterns, without a horizontal reduction per block:
+// the 8 vectors are transposed while they shrink. 256-bit vectors whatever the instruction set.
+// Included inside a target region (cpu/target_region.hpp).
+
+/// Lane i: the largest of v[i]'s 16 unsigned 16-bit lanes.
+inline __m128i largest_of_each(const __m256i* v) {
+  __m256i a[4], b[2];
+  for (int i = 0; i < 4; ++i)
+    a[i] = _mm256_max_epu16(_mm256_unpacklo_epi16(v[2 * i], v[2 * i + 1]),
+                            _mm256_unpackhi_epi16(v[2 * i], v[2 * i + 1]));
+  for (int i = 0; i < 2; ++i)
+    b[i] = _mm256_max_epu16(_mm256_unpacklo_epi32(a[2 * i], a[2 * i + 1]),
+                            _mm256_unpackhi_epi32(a[2 * i], a[2 * i + 1]));
+  const __m256i c =
+      _mm256_max_epu16(_mm256_unpacklo_epi64(b[0], b[1]), _mm256_unpackhi_epi64(b[0], b[1]));
+  return _mm_max_epu16(_mm256_castsi256_si128(c), _mm256_extracti128_si256(c, 1));
+}
+
+inline __m256i load256(const void* p) { return _mm256_loadu_si256(static_cast<const __m256i*>(p)); }
+
+/// Of 8 blocks of Count 16-bit elements in a row (Count 16 or 32).
+template <int Count> inline __m128i block_max16(const std::uint16_t* x) {
+  const __m256i mask = _mm256_set1_epi16(0x7FFF);
+  __m256i v[8];
+  for (int i = 0; i < 8; ++i) {
+    v[i] = _mm256_and_si256(load256(x + i * Count), mask);
+    if constexpr (Count == 32)
+      v[i] = _mm256_max_epu16(v[i], _mm256_and_si256(load256(x + i * Count + 16), mask));
+  }
+  return largest_of_each(v);
+}
+
+/// Of 8 blocks of 16 FP32 in a row: the patterns as 32-bit lanes.
+inline __m256i block_max32(const float* x) {
+  const __m256i mask = _mm256_set1_epi32(0x7FFFFFFF);
+  __m256i v[8], a[4], b[2];
+  for (int i = 0; i < 8; ++i)
+    v[i] = _mm256_max_epu32(_mm256_and_si256(load256(x + i * 16), mask),
+                            _mm256_and_si256(load256(x + i * 16 + 8), mask));
+  for (int i = 0; i < 4; ++i)
+    a[i] = _mm256_max_epu32(_mm256_unpacklo_epi32(v[2 * i], v[2 * i + 1]),
+                            _mm256_unpackhi_epi32(v[2 * i], v[2 * i + 1]));
+  for (int i = 0; i < 2; ++i)
+    b[i] = _mm256_max_epu32(_mm256_unpacklo_epi64(a[2 * i], a[2 * i + 1]),
+                            _mm256_unpackhi_epi64(a[2 * i], a[2 * i + 1]));
+  return _mm256_max_epu32(_mm256_permute2x128_si256(b[0], b[1], 0x20),
+                          _mm256_permute2x128_si256(b[0], b[1], 0x31));
+}

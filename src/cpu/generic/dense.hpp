@@ -1,0 +1,78 @@
+// FP32, FP16 and BF16 in and out of vectors. Included inside a target region (cpu/target_region.hpp).
+
+inline Int magnitude_mask32() { return set32(0x7FFFFFFFu); }
+
+/// 2 * lanes elements as FP32. For BF16 `a` has the even elements and `b` the odd ones; otherwise the
+/// first and the second half. pack_pair is the way back.
+template <DType Type> inline void load_pair(const void* p, Float& a, Float& b) {
+  if constexpr (Type == DType::bf16) {
+    const Int both = load(p);
+    a = as_float(shl32<16>(both));
+    b = as_float(and_(both, set32(0xFFFF0000u)));
+  } else if constexpr (Type == DType::f16) {
+    a = from_f16(p);
+    b = from_f16(static_cast<const std::uint8_t*>(p) + 2 * lanes);
+  } else {
+    a = load_float(static_cast<const float*>(p));
+    b = load_float(static_cast<const float*>(p) + lanes);
+  }
+}
+
+/// Numbers in [0, 32767] of such a pair as 16-bit lanes in order.
+template <DType Type> inline Int pack_pair(Int a, Int b) {
+  if constexpr (Type == DType::bf16) return interleave(a, b);
+  else return in_order(pack32(a, b));
+}
+
+/// `count` elements in order as FP32; count is a multiple of lanes.
+template <DType Type> inline void to_floats(const void* p, int count, float* output) {
+  for (int i = 0; i < count; i += lanes) {
+    const auto* q = static_cast<const std::uint8_t*>(p) + i * size_of(Type);
+    if constexpr (Type == DType::bf16) store_float(output + i, as_float(shl32<16>(widen16(q))));
+    else if constexpr (Type == DType::f16) store_float(output + i, from_f16(q));
+    else store(output + i, load(q));
+  }
+}
+
+/// The upper 16 bits of FP32 values with "something was below" in the last one (rounding to odd): enough
+/// to round to at most 6 bits later, and ordered as the values are. In order.
+inline Int upper_sticky(Float a, Float b) {
+  const Int low = set32(0xFFFFu), x = as_int(a), y = as_int(b);
+  const Int p = or_(x, add32(and_(x, low), low)), q = or_(y, add32(and_(y, low), low));
+  return in_order(pack32_unsigned(shr32<16>(p), shr32<16>(q)));
+}
+
+/// FP32 with any NaN made canonical.
+inline Float canonical(Float v) { return choose(unordered(v), as_float(magnitude_mask32()), v); }
+
+/// Nearest-even BF16 of 2 * lanes values in order; NaN canonical.
+inline Int to_bf16(Float a, Float b) {
+  const Int one = set32(1), bias = set32(0x7FFFu);
+  Int x = as_int(a), y = as_int(b);
+  x = shr32<16>(add32(x, add32(bias, and_(shr32<16>(x), one))));
+  y = shr32<16>(add32(y, add32(bias, and_(shr32<16>(y), one))));
+  x = choose32(unordered(a), bias, x);
+  y = choose32(unordered(b), bias, y);
+  return in_order(pack32_unsigned(x, y));
+}
+
+inline void put(void* p, Int v, bool past_cache) {
+  if (past_cache) stream(p, v);
+  else store(p, v);
+}
+
+/// Writes 2 * lanes FP32 values as `Type`.
+template <DType Type> inline void put_pair(void* p, Float a, Float b, bool past_cache) {
+  if constexpr (Type == DType::f32) {
+    put(p, as_int(canonical(a)), past_cache);
+    put(static_cast<float*>(p) + lanes, as_int(canonical(b)), past_cache);
+  } else if constexpr (Type == DType::f16) {
+    put(p, to_f16(canonical(a), canonical(b)), past_cache);
+  } else {
+    put(p, to_bf16(a, b), past_cache);
+  }
+}
+
+inline bool is_aligned(const void* p) {
+  return reinterpret_cast<std::uintptr_t>(p) % vector_bytes == 0;
+}

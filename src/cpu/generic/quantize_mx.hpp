@@ -1,0 +1,147 @@
+// Dense to MXFP4 and MXFP8. Elements are rounded in 16-bit integers: BF16 as it is, FP32 and FP16 as the
+// upper half of FP32 rounded to odd. A power-of-two scale is then a subtraction from the pattern, and
+// rounding to nearest even an addition. Included inside a target region (cpu/target_region.hpp).
+
+/// What is subtracted from 16-bit patterns under scale byte b, for 8 blocks. Small bytes belong to zero
+/// blocks (whose elements give code 0 under any) or to blocks the reference redoes.
+template <class Element> inline __m128i pattern_offsets(__m128i bytes) {
+  const __m128i byte = _mm_max_epi16(bytes, _mm_set1_epi16(17));
+  if constexpr (Element::mantissa_bits == 1)  // fp4_from_steps: 1/4 is pattern (b - 2) << 7
+    return _mm_add_epi16(_mm_slli_epi16(byte, 7), _mm_set1_epi16(-(2 << 7) + 1 - 32));
+  const int half = 1 << (6 - Element::mantissa_bits);
+  return _mm_add_epi16(_mm_slli_epi16(byte, 7),
+                       _mm_set1_epi16(static_cast<short>(-(Element::bias << 7) - (half - 1))));
+}
+
+/// Patterns to codes before saturation; `offset` from pattern_offsets. Ties: the last kept bit is added.
+template <class Element> inline Int rounded_steps(Int x, Int offset) {
+  constexpr int kept = 7 - Element::mantissa_bits;  // the bit that is the code's last
+  const Int m = and_(x, set16(0x7FFF));
+  const Int t = subs16(add16(m, and_(shr16<kept>(m), set16(1))), offset);
+  return shr16<Element::mantissa_bits == 1 ? 5 : kept>(t);
+}
+
+/// Codes of subnormal elements of two vectors: the FPU rounds |x| / scale at the smallest step.
+template <class Element> inline Int subnormal_codes(Int x, const float* inverse) {
+  const Int m = and_(x, set16(0x7FFF));
+  const Float magic = set_float(Element::subnormal_magic);
+  const Float scale = load_float(inverse);
+  const Int even = as_int(add(mul(as_float(shl32<16>(m)), scale), magic));
+  const Int odd = as_int(add(mul(as_float(and_(m, set32(0xFFFF0000u))), scale), magic));
+  return interleave(and_(even, set32(0xFFFFu)), odd);
+}
+
+template <class Element>
+inline void encode_fp8(const std::uint16_t* x, const std::uint16_t* offsets, const std::uint16_t* bytes,
+                       std::uint8_t* codes, bool past_cache) {
+  constexpr int per_vector = 2 * lanes, vectors = 8 * 32 / per_vector;
+  for (int i = 0; i < vectors; i += 2) {
+    const Int x0 = load(x + i * per_vector), x1 = load(x + (i + 1) * per_vector);
+    Int code = min8(pack16(rounded_steps<Element>(x0, spread32(offsets, i)),
+                           rounded_steps<Element>(x1, spread32(offsets, i + 1))),
+                    set8(Element::max_code));
+    const Int normal = set8(1 << Element::mantissa_bits);
+    if (__builtin_expect(any_below8(code, normal), false)) {
+      alignas(64) float inverse[2 * lanes];
+      for (int j = 0; j < 2 * lanes; ++j) {
+        const int byte = bytes[(i * per_vector + j * 2 % (2 * lanes) + j / lanes * per_vector) / 32];
+        std::uint32_t pattern = byte < 254 ? static_cast<std::uint32_t>(254 - byte) << 23 : 0x00400000u;
+        __builtin_memcpy(inverse + j, &pattern, sizeof(float));
+      }
+      code = replace_below8(code, normal,
+                            pack16(subnormal_codes<Element>(x0, inverse),
+                                   subnormal_codes<Element>(x1, inverse + lanes)));
+    }
+    code = or_(code, and_(pack16_signed(x0, x1), set8(0x80)));
+    put(codes + i * per_vector, in_order(code), past_cache);
+  }
+}
+
+inline void encode_fp4(const std::uint16_t* x, const std::uint16_t* offsets, std::uint8_t* codes,
+                       bool past_cache) {
+  constexpr int per_vector = 2 * lanes, vectors = 8 * 32 / per_vector;
+  for (int i = 0; i < vectors; i += 4) {
+    Int pair[2];
+    for (int j = 0; j < 2; ++j) {
+      const int v = i + 2 * j;
+      const Int x0 = load(x + v * per_vector), x1 = load(x + (v + 1) * per_vector);
+      pair[j] = or_(fp4_from_steps(rounded_steps<Fp4>(x0, spread32(offsets, v)),
+                                   rounded_steps<Fp4>(x1, spread32(offsets, v + 1))),
+                    sign_nibbles(x0, x1));
+    }
+    put(codes + i * per_vector / 2, merge_nibbles(pair[0], pair[1]), past_cache);
+  }
+}
+
+/// The search's choice between bytes and bytes + 1 for `lanes` blocks.
+template <class Element, DType Type, bool Weighted>
+inline void search_e8m0(const void* input, const float* weights, std::uint16_t* bytes) {
+  alignas(64) float tile[32 * lanes], weight_tile[Weighted ? 32 * lanes : 1];
+  load_tile<Type, 32>(input, tile);
+  if constexpr (Weighted) load_weights<32>(weights, weight_tile);
+  const Int byte = widen16(bytes);
+  const Int pattern = shl32<23>(sub32(set32(254), byte));
+  const Float inverse = as_float(pattern), half = as_float(sub32(pattern, set32(1u << 23)));
+  const Float lower = error_sum<Element, 32, Weighted>(tile, weight_tile, inverse);
+  const Float upper = mul(error_sum<Element, 32, Weighted>(tile, weight_tile, half), set_float(4.0f));
+  const Int is_zero = zero();
+  const Mask up = less(upper, lower);
+  const Int chosen = choose32(either(up, equal32(byte, set32(0xFFFFu))), add32(byte, set32(1)), byte);
+  alignas(64) std::uint32_t result[lanes];
+  store(result, choose32(equal32(byte, is_zero), byte, chosen));
+  for (int i = 0; i < lanes; ++i) bytes[i] = static_cast<std::uint16_t>(result[i]);
+}
+
+template <class Element, DType Type, bool Weighted> void quantize_mx_run(const cpu::QuantizeRun& run) {
+  const E8M0Rule rule = e8m0_rule<Element>(run.call->numerics.scale_rule);
+  constexpr int element_bytes = Type == DType::f32 ? 4 : 2;
+  constexpr int block_codes = Element::mantissa_bits == 1 ? 16 : 32;
+  const bool past_cache = run.stream && is_aligned(run.codes);
+  alignas(64) std::uint16_t converted[lanes * 32];
+  for (std::int64_t first = 0; first < run.blocks; first += lanes) {
+    const auto* input = static_cast<const std::uint8_t*>(run.input) + first * 32 * element_bytes;
+    const std::uint16_t* x = converted;
+    if constexpr (Type == DType::bf16) {
+      x = reinterpret_cast<const std::uint16_t*>(input);
+    } else {
+      for (int i = 0; i < lanes * 32; i += 2 * lanes) {
+        Float a, b;
+        load_pair<Type>(input + i * element_bytes, a, b);
+        store(converted + i, upper_sticky(a, b));
+      }
+    }
+    alignas(16) std::uint16_t bytes[lanes], offsets[lanes];
+    std::uint32_t redo = 0;
+    for (int i = 0; i < lanes; i += 8) {
+      const __m128i amax = block_max16<32>(x + i * 32);
+      redo |= needs_reference(amax) << i;
+      _mm_store_si128(reinterpret_cast<__m128i*>(bytes + i), e8m0_bytes(amax, rule));
+    }
+    if (rule.search)
+      search_e8m0<Element, Type, Weighted>(input, run.weights ? run.weights + first * 32 : nullptr, bytes);
+    for (int i = 0; i < lanes; i += 8) {
+      const __m128i byte = _mm_load_si128(reinterpret_cast<const __m128i*>(bytes + i));
+      _mm_store_si128(reinterpret_cast<__m128i*>(offsets + i), pattern_offsets<Element>(byte));
+      _mm_storel_epi64(reinterpret_cast<__m128i*>(run.scales + first + i), _mm_packus_epi16(byte, byte));
+      std::uint8_t* codes = run.codes + (first + i) * block_codes;
+      if constexpr (Element::mantissa_bits == 1)
+        encode_fp4(x + i * 32, offsets + i, codes, past_cache);
+      else
+        encode_fp8<Element>(x + i * 32, offsets + i, bytes + i, codes, past_cache);
+    }
+    if (__builtin_expect(redo != 0, false)) cpu::requantize(run, first, redo);
+  }
+  if (past_cache) _mm_sfence();
+}
+
+template <class Element> cpu::QuantizeKernel quantize_mx(const QuantizeLines& call) {
+  const bool weighted = call.weights && call.numerics.scale_rule == ScaleRule::search;
+  switch (call.input_type) {
+    case DType::f16:
+      return weighted ? quantize_mx_run<Element, DType::f16, true> : quantize_mx_run<Element, DType::f16, false>;
+    case DType::bf16:
+      return weighted ? quantize_mx_run<Element, DType::bf16, true> : quantize_mx_run<Element, DType::bf16, false>;
+    case DType::f32: break;
+  }
+  return weighted ? quantize_mx_run<Element, DType::f32, true> : quantize_mx_run<Element, DType::f32, false>;
+}

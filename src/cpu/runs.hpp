@@ -1,0 +1,43 @@
+// Between a kernel table's calls and a vector kernel: a kernel sees runs of consecutive blocks, whole
+// groups of them, and leaves to the reference the rare blocks that it marks.
+#pragma once
+
+#include <cstdint>
+
+#include "ops/kernel_table.hpp"
+
+namespace microscale::cpu {
+
+/// Consecutive blocks to quantize. `blocks` is a multiple of the kernel's group.
+struct QuantizeRun {
+  const QuantizeLines* call = nullptr;  // format, dtype, numerics and global scale alone
+  const void* input = nullptr;
+  const float* weights = nullptr;
+  std::uint8_t* codes = nullptr;
+  std::uint8_t* scales = nullptr;
+  std::int64_t blocks = 0;
+  bool stream = false;  // the codes are better written past the cache
+};
+using QuantizeKernel = void (*)(const QuantizeRun&);
+
+/// Calls `kernel` until all blocks of `call` are done. An incomplete group is copied to a buffer and
+/// padded with zero blocks.
+void quantize_runs(const QuantizeLines& call, int group, QuantizeKernel kernel);
+
+/// Quantizes block first + i again, by the reference, for every bit i of `mask`.
+void requantize(const QuantizeRun& run, std::int64_t first, std::uint32_t mask);
+
+/// Consecutive blocks to decode. `steps` is what a code is multiplied by, for each scale byte.
+struct DequantizeRun {
+  const std::uint8_t* codes = nullptr;
+  const std::uint8_t* scales = nullptr;
+  const float* steps = nullptr;
+  void* output = nullptr;
+  std::int64_t blocks = 0;
+  bool stream = false;
+};
+using DequantizeKernel = void (*)(const DequantizeRun&);
+
+void dequantize_runs(const DequantizeLines& call, int group, DequantizeKernel kernel);
+
+}  // namespace microscale::cpu

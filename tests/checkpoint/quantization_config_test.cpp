@@ -1,0 +1,157 @@
+#include "checkpoint/quantization_config.hpp"
+
+#include <gtest/gtest.h>
+
+#include <nlohmann/json.hpp>
+
+#include "checkpoint/compressed_tensors.hpp"
+#include "checkpoint/support.hpp"
+
+namespace microscale {
+namespace {
+
+using Json = nlohmann::ordered_json;
+using testing::fails_with;
+
+Json config_for(Format format) {
+  return Json::parse(with_quantization_config("{}", format, {"lm_head", "re:.*gate$"}).value());
+}
+
+Json& group(Json& config) { return config["quantization_config"]["config_groups"]["group_0"]; }
+
+QuantizationConfig parsed(const Json& config) {
+  const auto result = parse_quantization_config(config.dump());
+  EXPECT_TRUE(testing::succeeds(result));
+  return result && result.value() ? *result.value() : QuantizationConfig();
+}
+
+TEST(QuantizationConfig, reads_what_quantize_writes_without_a_complaint) {
+  for (const Format format : {Format::nvfp4, Format::mxfp4, Format::mxfp8_e4m3}) {
+    const QuantizationConfig config = parsed(config_for(format));
+    ASSERT_EQ(config.groups.size(), 1u);
+    EXPECT_EQ(config.groups[0].format, format);
+    EXPECT_EQ(config.groups[0].targets, std::vector<std::string>{"Linear"});
+    EXPECT_FALSE(config.groups[0].static_activations);
+    EXPECT_EQ(config.ignore, (std::vector<std::string>{"lm_head", "re:.*gate$"}));
+    EXPECT_EQ(config.problems, std::vector<std::string>());
+  }
+}
+
+TEST(QuantizationConfig, is_absent_from_a_dense_model) {
+  const auto result = parse_quantization_config(R"({"model_type": "llama", "quantization_config": null})");
+  ASSERT_TRUE(testing::succeeds(result));
+  EXPECT_FALSE(result.value().has_value());
+}
+
+TEST(QuantizationConfig, takes_nvfp4_without_scale_dtype_as_older_files_have_it) {
+  Json config = config_for(Format::nvfp4);
+  group(config)["weights"].erase("scale_dtype");
+  EXPECT_EQ(parsed(config).problems, std::vector<std::string>());
+}
+
+TEST(QuantizationConfig, wants_scale_dtype_of_mxfp8_because_loaders_know_it_by_that) {
+  Json config = config_for(Format::mxfp8_e4m3);
+  group(config)["weights"].erase("scale_dtype");
+  EXPECT_EQ(parsed(config).problems,
+            std::vector<std::string>{"quantization_config.config_groups.group_0.weights.scale_dtype is ''; "
+                                     "loaders know MXFP8 by torch.uint8, so set that"});
+}
+
+TEST(QuantizationConfig, reports_a_format_string_that_contradicts_the_arguments) {
+  Json config = config_for(Format::nvfp4);
+  group(config)["format"] = "mxfp4-pack-quantized";
+  EXPECT_EQ(parsed(config).problems,
+            std::vector<std::string>{"quantization_config.config_groups.group_0.format is "
+                                     "'mxfp4-pack-quantized' but its arguments describe "
+                                     "'nvfp4-pack-quantized'; make them agree"});
+  config = config_for(Format::mxfp4);
+  config["quantization_config"]["format"] = "pack-quantized";
+  EXPECT_EQ(parsed(config).problems,
+            std::vector<std::string>{"quantization_config.format is 'pack-quantized' but the arguments of "
+                                     "quantization_config.config_groups.group_0 describe "
+                                     "'mxfp4-pack-quantized'; make them agree"});
+}
+
+TEST(QuantizationConfig, reports_what_strict_loaders_refuse) {
+  Json config = config_for(Format::nvfp4);
+  group(config)["weights"]["zero_point"] = 0;
+  group(config)["weights"]["strategy"] = "group";
+  group(config)["weights"]["symmetric"] = false;
+  group(config)["weights"]["actorder"] = "group";
+  group(config)["comment"] = "mine";
+  config["quantization_config"]["sparsity_config"] = {{"format", "sparse-24-bitmask"}};
+  config["quantization_config"]["quantization_status"] = "frozen";
+  EXPECT_EQ(parsed(config).problems.size(), 7u);
+}
+
+TEST(QuantizationConfig, knows_activations_that_need_a_stored_scale) {
+  Json config = config_for(Format::nvfp4);
+  group(config)["input_activations"] = group(config)["weights"];
+  group(config)["input_activations"]["dynamic"] = "local";
+  EXPECT_TRUE(parsed(config).groups[0].static_activations);
+  group(config)["input_activations"]["dynamic"] = true;
+  EXPECT_FALSE(parsed(config).groups[0].static_activations);
+}
+
+TEST(QuantizationConfig, reads_presets_and_mixed_groups) {
+  Json config = config_for(Format::nvfp4);
+  auto& top = config["quantization_config"];
+  top["format"] = "mixed-precision";
+  Json second = group(config);
+  second["weights"]["num_bits"] = 8;
+  second["weights"]["group_size"] = 32;
+  second["weights"]["strategy"] = "group";
+  second["weights"]["scale_dtype"] = "torch.uint8";
+  second["format"] = "mxfp8-quantized";
+  second["targets"] = {"re:.*down_proj$"};
+  top["config_groups"]["group_1"] = second;
+  const QuantizationConfig mixed = parsed(config);
+  ASSERT_EQ(mixed.groups.size(), 2u);
+  EXPECT_EQ(mixed.groups[1].format, Format::mxfp8_e4m3);
+  EXPECT_EQ(mixed.problems, std::vector<std::string>());
+
+  top["config_groups"] = {{"NVFP4A16", {"Linear"}}};
+  const QuantizationConfig preset = parsed(config);
+  ASSERT_EQ(preset.groups.size(), 1u);
+  EXPECT_EQ(preset.groups[0].format, Format::nvfp4);
+  EXPECT_FALSE(preset.groups[0].static_activations);
+}
+
+TEST(QuantizationConfig, reads_modelopt) {
+  const QuantizationConfig config = parsed(Json::parse(R"({"quantization_config": {
+      "quant_method": "modelopt", "quant_algo": "NVFP4", "ignore": ["lm_head", "model.layers.0.*"],
+      "config_groups": {"group_0": {"targets": ["Linear"], "weights":
+          {"dynamic": false, "num_bits": 4, "type": "float", "group_size": 16}}}}})"));
+  ASSERT_EQ(config.groups.size(), 1u);
+  EXPECT_EQ(config.groups[0].format, Format::nvfp4);
+  EXPECT_EQ(config.problems, std::vector<std::string>());
+}
+
+TEST(QuantizationConfig, refuses_what_it_does_not_know) {
+  EXPECT_TRUE(fails_with(parse_quantization_config(R"({"quantization_config": {"quant_method": "gptq"}})"),
+                         "quant_method is 'gptq'; known here are"));
+  EXPECT_TRUE(fails_with(parse_quantization_config(R"({"quantization_config": 3})"), "is not an object"));
+  EXPECT_TRUE(fails_with(parse_quantization_config("[]"), "it is not a JSON object"));
+  Json config = config_for(Format::nvfp4);
+  group(config)["weights"]["type"] = "int";
+  EXPECT_TRUE(fails_with(parse_quantization_config(config.dump()),
+                         "asks for 4 bits of type 'int' in groups of 16"));
+  group(config)["weights"]["num_bits"] = "four";
+  EXPECT_TRUE(fails_with(parse_quantization_config(config.dump()), "num_bits is missing or not a whole"));
+  group(config).erase("weights");
+  EXPECT_TRUE(fails_with(parse_quantization_config(config.dump()), "weights is missing"));
+  group(config)["targets"] = {1};
+  EXPECT_TRUE(fails_with(parse_quantization_config(config.dump()), "holds something that is not a name"));
+  config["quantization_config"]["config_groups"] = Json::object();
+  EXPECT_TRUE(fails_with(parse_quantization_config(config.dump()), "config_groups is missing or empty"));
+}
+
+TEST(QuantizationConfig, is_taken_out_and_the_rest_stays_in_order) {
+  const auto dense = without_quantization_config(
+      R"({"zeta": 1, "quantization_config": {"quant_method": "x"}, "alpha": [1e-05, "\u00e9"]})");
+  ASSERT_TRUE(testing::succeeds(dense));
+  EXPECT_EQ(dense.value(), "{\n  \"zeta\": 1,\n  \"alpha\": [\n    1e-05,\n    \"\u00e9\"\n  ]\n}\n");
+}
+
+}  // namespace
+}  // namespace microscale

@@ -1,0 +1,149 @@
+// compare: what quantizing cost, tensor by tensor.
+#include <fmt/format.h>
+
+#include <nlohmann/json.hpp>
+
+#include "checkpoint/compare_models.hpp"
+#include "command_progress.hpp"
+#include "commands.hpp"
+#include "report/table.hpp"
+#include "report/units.hpp"
+
+namespace microscale {
+namespace {
+
+using Json = nlohmann::ordered_json;
+
+constexpr std::size_t worst_count = 10;
+constexpr std::size_t names_shown = 20;  // of tensors that only one side has
+
+Table figures_table() {
+  return Table({{"tensor", Align::left, true},
+                {"as", Align::left},
+                {"rel. MSE", Align::right},
+                {"SQNR", Align::right},
+                {"cosine", Align::right},
+                {"max error", Align::right},
+                {"clipped", Align::right},
+                {"to zero", Align::right}});
+}
+
+std::vector<std::string> figures(const std::string& name, const std::string& treatment,
+                                 const ErrorSums& error) {
+  return {name,
+          treatment,
+          format_percent(error.relative_mse(), 4),
+          format_decibel(error.sqnr_db()),
+          fmt::format("{:.6f}", error.cosine()),
+          format_number(error.max_error),
+          format_percent(error.clipped_share()),
+          format_percent(error.flushed_share())};
+}
+
+std::string list_of(const std::string& title, const std::vector<std::string>& names, bool utf8) {
+  if (names.empty()) return "";
+  std::string text = fmt::format("\n{} ({}):\n", title, names.size());
+  for (std::size_t i = 0; i < std::min(names.size(), names_shown); ++i) {
+    text += fmt::format("  {}\n", printable(names[i], utf8));
+  }
+  if (names.size() > names_shown)
+    text += fmt::format("  and {} more\n", names.size() - names_shown);
+  return text;
+}
+
+// Names of tensors that were compared without figures, except the identical ones.
+std::vector<std::string> unmeasured(const ModelComparison& comparison) {
+  std::vector<std::string> names;
+  for (const TensorReport& tensor : comparison.report.tensors) {
+    if (tensor.measured() || tensor.reason.empty() || tensor.reason == "identical" ||
+        tensor.reason == "different shape") {
+      continue;
+    }
+    names.push_back(fmt::format("{}: {}", tensor.name, tensor.reason));
+  }
+  return names;
+}
+
+void print_text(const ModelComparison& comparison, const std::vector<std::string>& notes,
+                Console& console) {
+  const ModelReport& report = comparison.report;
+  for (const std::string& note : notes) console.note("note: " + note);
+  if (comparison.swapped)
+    console.note("note: the second folder is dense, so it is taken for the original");
+  Table all = figures_table();
+  for (const TensorReport& tensor : report.tensors) {
+    if (tensor.measured()) all.add_row(figures(tensor.name, tensor.treatment, tensor.error));
+  }
+  std::string text;
+  if (!all.empty()) {
+    all.add_rule();
+    all.add_row(figures("all of these", "", total_error(report)));
+    text += all.text(console.out);
+  }
+  const auto worst = worst_tensors(report, worst_count);
+  if (worst.size() > 1) {
+    Table table = figures_table();
+    for (const TensorReport* tensor : worst) {
+      table.add_row(figures(tensor->name, tensor->treatment, tensor->error));
+    }
+    text += "\n" + console.bold("Worst by relative MSE:") + "\n" + table.text(console.out);
+  }
+  text += fmt::format("\n{} tensors are identical. {} against {}: {}\n", comparison.identical,
+                      format_bytes(report.bytes_before), format_bytes(report.bytes_after),
+                      format_ratio(report.bytes_before, report.bytes_after));
+  text += list_of("Not measured", unmeasured(comparison), console.out.utf8);
+  text += list_of("Different shapes", comparison.different_shapes, console.out.utf8);
+  text += list_of("Only in the original", comparison.only_in_original, console.out.utf8);
+  text += list_of("Only in the other", comparison.only_in_other, console.out.utf8);
+  console.print(text);
+}
+
+Json document_of(const ModelComparison& comparison, const std::vector<std::string>& notes,
+                 std::optional<bool> within) {
+  Json document = Json::parse(to_json(comparison.report, JsonDetail::figures));
+  document["identical"] = comparison.identical;
+  document["only_in_original"] = comparison.only_in_original;
+  document["only_in_other"] = comparison.only_in_other;
+  document["different_shapes"] = comparison.different_shapes;
+  document["swapped"] = comparison.swapped;
+  document["notes"] = notes;
+  document["within_max_mse"] = within ? Json(*within) : Json(nullptr);
+  document["worst"] = Json::array();
+  for (const TensorReport* tensor : worst_tensors(comparison.report, worst_count)) {
+    document["worst"].push_back(tensor->name);
+  }
+  return document;
+}
+
+}  // namespace
+
+int run(const CompareCommand& command, Console& console) {
+  const QuantizedFolder first = take(open_quantized_folder(command.original));
+  const QuantizedFolder second = take(open_quantized_folder(command.other));
+  CommandProgress progress(console, "compare");
+  const ModelComparison comparison =
+      compare_models(first, second, command.threads, progress.callback());
+  progress.finish();
+
+  std::vector<std::string> notes;
+  for (const QuantizedFolder* folder : {&first, &second}) {
+    for (const Finding& finding : folder->unusable) notes.push_back(finding.message);
+  }
+  // A figure that is no number, or tensors that could not be held against each other, is no pass.
+  std::optional<bool> within;
+  if (command.max_mse) {
+    within = total_error(comparison.report).relative_mse() <= *command.max_mse &&
+             comparison.different_shapes.empty();
+  }
+  if (console.json)
+    console.print_json(document_of(comparison, notes, within));
+  else
+    print_text(comparison, notes, console);
+  if (within.value_or(true)) return exit_success;
+  console.note(fmt::format("the relative MSE {} is above the limit {}, or shapes differ",
+                           format_percent(total_error(comparison.report).relative_mse(), 4),
+                           format_percent(*command.max_mse, 4)));
+  return exit_check_failed;
+}
+
+}  // namespace microscale

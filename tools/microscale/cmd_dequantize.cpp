@@ -1,0 +1,30 @@
+// dequantize: a quantized folder as dense weights again.
+#include <fmt/format.h>
+
+#include <nlohmann/json.hpp>
+
+#include "command_progress.hpp"
+#include "commands.hpp"
+
+namespace microscale {
+
+int run(const DequantizeCommand& command, Console& console) {
+  CommandProgress progress(console, "dequantize");
+  dequantize_model(command.input, command.output, command.dtype, command.threads,
+                   progress.callback());
+  progress.finish();
+  if (console.json) {
+    nlohmann::ordered_json document;
+    document["input"] = command.input.string();
+    document["output"] = command.output.string();
+    document["dtype"] = to_string(command.dtype);
+    console.print_json(document);
+  } else {
+    console.print(printable(fmt::format("wrote '{}' with {} weights\n", command.output.string(),
+                                        to_string(command.dtype)),
+                            console.out.utf8));
+  }
+  return exit_success;
+}
+
+}  // namespace microscale

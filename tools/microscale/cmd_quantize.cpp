@@ -1,0 +1,188 @@
+// quantize: a model folder made smaller; or with --dry-run, what would become of it.
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <nlohmann/json.hpp>
+
+#include "checkpoint/convert.hpp"
+#include "checkpoint/file.hpp"
+#include "command_progress.hpp"
+#include "commands.hpp"
+#include "report/html.hpp"
+#include "report/table.hpp"
+#include "report/units.hpp"
+
+namespace microscale {
+namespace {
+
+using Json = nlohmann::ordered_json;
+
+constexpr std::size_t worst_count = 10;
+
+std::uint64_t bytes(std::int64_t count) { return static_cast<std::uint64_t>(count); }
+
+const char* name_of(Treatment treatment) {
+  switch (treatment) {
+    case Treatment::quantize:
+      return "quantize";
+    case Treatment::split:
+      return "split";
+    case Treatment::copy:
+      break;
+  }
+  return "copy";
+}
+
+// Free space is that of the moment: what a started run has written already is no longer free.
+std::string disk_sentence(const ConversionPlan& plan) {
+  const bool fits = plan.disk_needed <= plan.disk_free;
+  return fmt::format("{} will be written, {} are free: {}", format_bytes(bytes(plan.disk_needed)),
+                     format_bytes(bytes(plan.disk_free)), fits ? "enough" : "NOT ENOUGH");
+}
+
+Json plan_document(const ConversionPlan& plan, const QuantizeCommand& command) {
+  Json document;
+  document["input"] = command.options.input.string();
+  document["output"] = command.options.output.string();
+  document["format"] = info(command.options.format).name;
+  document["bytes_before"] = plan.bytes_before;
+  document["bytes_after"] = plan.bytes_after;
+  document["disk_needed"] = plan.disk_needed;
+  document["disk_free"] = plan.disk_free;
+  document["fits_on_disk"] = plan.disk_needed <= plan.disk_free;
+  document["copied_files"] = plan.copied_files;
+  document["dropped_files"] = plan.dropped_files;
+  Json& tensors = document["tensors"] = Json::array();
+  for (const TensorPlan& tensor : plan.tensors) {
+    tensors.push_back({{"name", tensor.name},
+                       {"dtype", tensor.dtype},
+                       {"shape", tensor.shape},
+                       {"treatment", name_of(tensor.treatment)},
+                       {"reason", tensor.reason},
+                       {"group", tensor.group.empty() ? Json(nullptr) : Json(tensor.group)},
+                       {"file", tensor.file},
+                       {"bytes_before", tensor.bytes_before},
+                       {"bytes_after", tensor.bytes_after}});
+  }
+  return document;
+}
+
+void print_plan(const ConversionPlan& plan, Console& console) {
+  Table table({{"tensor", Align::left, true},
+               {"type", Align::left},
+               {"shape", Align::left},
+               {"treatment", Align::left},
+               {"why", Align::left, true},
+               {"before", Align::right},
+               {"after", Align::right}});
+  std::size_t quantized = 0;
+  for (const TensorPlan& tensor : plan.tensors) {
+    if (tensor.treatment != Treatment::copy) ++quantized;
+    table.add_row({tensor.name, tensor.dtype, format_shape(tensor.shape), name_of(tensor.treatment),
+                   tensor.reason, format_bytes(bytes(tensor.bytes_before)),
+                   format_bytes(bytes(tensor.bytes_after))});
+  }
+  table.add_rule();
+  table.add_row({fmt::format("{} of {} tensors quantized", quantized, plan.tensors.size()), "", "",
+                 "", "", format_bytes(bytes(plan.bytes_before)),
+                 format_bytes(bytes(plan.bytes_after))});
+  std::string text = table.text(console.out);
+  text += fmt::format("\n{} smaller. {}.\n",
+                      format_ratio(bytes(plan.bytes_before), bytes(plan.bytes_after)),
+                      disk_sentence(plan));
+  for (const std::string& file : plan.copied_files) text += "copied unchanged: " + file + "\n";
+  for (const std::string& file : plan.dropped_files) text += "left out: " + file + "\n";
+  console.print(text);
+}
+
+int dry_run(const QuantizeCommand& command, Console& console) {
+  const ConversionPlan plan = plan_quantize_model(command.options);
+  if (console.json) {
+    console.print_json(plan_document(plan, command));
+  } else {
+    print_plan(plan, console);
+  }
+  return exit_success;
+}
+
+Table cost_table(const ModelReport& report) {
+  Table table({{"tensor", Align::left, true},
+               {"rel. MSE", Align::right},
+               {"SQNR", Align::right},
+               {"cosine", Align::right},
+               {"max error", Align::right},
+               {"clipped", Align::right},
+               {"to zero", Align::right}});
+  const auto add = [&](const std::string& name, const ErrorSums& error) {
+    table.add_row({name, format_percent(error.relative_mse(), 4), format_decibel(error.sqnr_db()),
+                   fmt::format("{:.6f}", error.cosine()), format_number(error.max_error),
+                   format_percent(error.clipped_share()), format_percent(error.flushed_share())});
+  };
+  for (const TensorReport* tensor : worst_tensors(report, worst_count))
+    add(tensor->name, tensor->error);
+  table.add_rule();
+  add("all quantized tensors", total_error(report));
+  return table;
+}
+
+void print_cost(const Conversion& conversion, const QuantizeCommand& command, Console& console) {
+  const ModelReport& report = conversion.report;
+  const auto quantized =
+      std::count_if(report.tensors.begin(), report.tensors.end(),
+                    [](const TensorReport& tensor) { return tensor.measured(); });
+  std::string text =
+      console.bold("Worst by relative MSE:") + "\n" + cost_table(report).text(console.out);
+  text += fmt::format("\n{} of {} tensors quantized to {} ({}).\n", quantized,
+                      report.tensors.size(), report.format, report.options);
+  text += fmt::format("{} became {}: {} smaller.\n", format_bytes(report.bytes_before),
+                      format_bytes(report.bytes_after),
+                      format_ratio(report.bytes_before, report.bytes_after));
+  text +=
+      printable(fmt::format("Wrote '{}'.\n", command.options.output.string()), console.out.utf8);
+  if (!command.report.empty()) {
+    text += printable(fmt::format("Wrote the report '{}'.\n", command.report.string()),
+                      console.out.utf8);
+  }
+  console.print(text);
+}
+
+// Before hours of work, not after.
+void check_report_path(const QuantizeCommand& command) {
+  if (command.report.empty()) return;
+  const std::filesystem::path folder = std::filesystem::absolute(command.report).parent_path();
+  std::error_code error;
+  if (std::filesystem::is_directory(folder, error)) return;
+  if (folder.lexically_normal() ==
+      std::filesystem::absolute(command.options.output).lexically_normal()) {
+    return;
+  }
+  throw Error(ErrorCode::invalid_argument,
+              fmt::format("quantize: the folder of --report '{}' does not exist; make it first",
+                          command.report.string()));
+}
+
+}  // namespace
+
+int run(const QuantizeCommand& command, Console& console) {
+  if (command.dry_run) return dry_run(command, console);
+  check_report_path(command);
+  CommandProgress progress(console, "quantize");
+  const Conversion conversion = convert_model(command.options, progress.callback());
+  progress.finish();
+  if (!command.report.empty()) {
+    take(write_file_atomically(command.report, render_html(conversion.report)));
+  }
+  if (console.json) {
+    Json document = Json::parse(to_json(conversion.report, JsonDetail::figures));
+    document["input"] = command.options.input.string();
+    document["output"] = command.options.output.string();
+    document["copied_files"] = conversion.plan.copied_files;
+    document["dropped_files"] = conversion.plan.dropped_files;
+    console.print_json(document);
+  } else {
+    print_cost(conversion, command, console);
+  }
+  return exit_success;
+}
+
+}  // namespace microscale

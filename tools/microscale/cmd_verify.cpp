@@ -1,0 +1,75 @@
+// verify: what is wrong with a checkpoint, one line per problem.
+#include <fmt/format.h>
+
+#include <nlohmann/json.hpp>
+
+#include "checkpoint/verify_model.hpp"
+#include "command_progress.hpp"
+#include "commands.hpp"
+#include "report/units.hpp"
+
+namespace microscale {
+namespace {
+
+using Json = nlohmann::ordered_json;
+
+const char* name_of(Severity severity) { return severity == Severity::error ? "error" : "warning"; }
+
+std::string plural(std::int64_t count, const std::string& noun) {
+  return fmt::format("{} {}{}", format_count(static_cast<std::uint64_t>(count)), noun,
+                     count == 1 ? "" : "s");
+}
+
+Json to_json(const VerifyReport& report, const std::string& path) {
+  Json document;
+  document["path"] = path;
+  document["readable"] = report.readable;
+  document["tensors"] = report.tensors;
+  document["quantized_modules"] = report.modules;
+  document["bytes"] = report.bytes;
+  document["errors"] = report.errors();
+  document["warnings"] = report.warnings();
+  document["findings"] = Json::array();
+  for (const Finding& finding : report.findings) {
+    Json json;
+    json["severity"] = name_of(finding.severity);
+    json["rule"] = finding.rule;
+    json["file"] = finding.file;
+    json["tensor"] = finding.tensor;
+    json["message"] = finding.message;
+    document["findings"].push_back(std::move(json));
+  }
+  return document;
+}
+
+void print_text(const VerifyReport& report, const std::string& path, Console& console) {
+  std::string text;
+  for (const Finding& finding : report.findings) {
+    text += fmt::format("{} {}\n", console.bold(fmt::format("{}:", name_of(finding.severity))),
+                        printable(finding.message, console.out.utf8));
+  }
+  const std::string verdict = report.findings.empty() ? "nothing is wrong"
+                                                      : plural(report.errors(), "error") + ", " +
+                                                            plural(report.warnings(), "warning");
+  text += printable(path, console.out.utf8);
+  if (report.readable) {
+    text += fmt::format(": {}, {}, {} read", plural(report.tensors, "tensor"),
+                        plural(report.modules, "quantized module"), format_bytes(report.bytes));
+  }
+  console.print(fmt::format("{}: {}\n", text, verdict));
+}
+
+}  // namespace
+
+int run(const VerifyCommand& command, Console& console) {
+  CommandProgress progress(console, "verify");
+  const VerifyReport report = verify_checkpoint(command.path, command.threads, progress.callback());
+  progress.finish();
+  if (console.json)
+    console.print_json(to_json(report, command.path.string()));
+  else
+    print_text(report, command.path.string(), console);
+  return report.errors() > 0 ? exit_check_failed : exit_success;
+}
+
+}  // namespace microscale
