@@ -9,6 +9,7 @@
 #include <map>
 
 #include "checkpoint/json.hpp"
+#include "formats/elements.hpp"
 
 namespace microscale {
 namespace {
@@ -184,6 +185,10 @@ class ModuleSorter {
              fmt::format("the global scale is {}, not a positive normal number; quantize the model again",
                          module_.stored_global));
     }
+    for (std::uint8_t scale = 1; scale <= E4M3::max_code && module_.stores_divisor; ++scale) {
+      const float value = E4M3::decode(scale);
+      module_.must_divide |= value / module_.stored_global != value * module_.multiplier;
+    }
   }
 
   const ModelFolder& model_;
@@ -224,7 +229,6 @@ std::uint64_t QuantizedModule::bytes() const {
 }
 
 std::int64_t LogicalTensor::elements() const {
-  if (std::find(shape.begin(), shape.end(), 0) != shape.end()) return 0;  // the rest may overflow
   std::int64_t count = 1;
   for (const std::int64_t dimension : shape) count *= dimension;
   return count;

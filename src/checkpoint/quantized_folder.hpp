@@ -31,6 +31,9 @@ struct QuantizedModule {
   bool stores_divisor = false;  // the file holds 1 / g (compressed-tensors) and not g (ModelOpt)
   float stored_global = 1.0f;   // as in the file
   float multiplier = 1.0f;      // g: value = code * (scale * g)
+  /// The file's divisor is one that quantize would not write: scale / divisor and scale * g differ in
+  /// the last bit for some scale. Readers then divide, as compressed-tensors does.
+  bool must_divide = false;
 
   /// Of everything that stands for the weight, in the file.
   std::uint64_t bytes() const;

@@ -1,10 +1,12 @@
 #include "checkpoint/weight_reader.hpp"
 
+#include <array>
 #include <cstring>
 
 #include "formats/elements.hpp"
 #include "formats/half.hpp"
 #include "microscale/quantize.hpp"
+#include "reference/dense.hpp"
 
 namespace microscale {
 namespace {
@@ -17,16 +19,37 @@ Status read_range(const QuantizedFolder& folder, const ModelTensor& tensor, std:
   return shard.file.read_at(tensor.entry->begin + static_cast<std::uint64_t>(begin), out);
 }
 
-BlockTensorView block_view(const Piece& piece, const PieceData& data) {
+// Decodes NVFP4 by scale / divisor instead of scale * multiplier: see QuantizedModule::must_divide.
+void decode_dividing(const Piece& piece, const PieceData& data, DType dtype, void* out) {
+  const FormatInfo& format = info(Format::nvfp4);
+  std::array<float, 256> steps;
+  for (std::size_t scale = 0; scale < steps.size(); ++scale) {
+    steps[scale] = E4M3::decode(static_cast<std::uint8_t>(scale)) / piece.tensor->module->stored_global;
+  }
+  for (std::int64_t i = 0; i < piece.count; ++i) {
+    const std::uint8_t pair = data.codes[static_cast<std::size_t>(i / 2)];
+    const auto code = static_cast<std::uint8_t>(i % 2 ? pair >> 4 : pair & 15);
+    const float step = steps[data.scales[static_cast<std::size_t>(i / format.block)]];
+    store_dense(E2M1::decode(code) * step, out, dtype, i);
+  }
+}
+
+// All of the piece into `out`, by the library's dequantize where that is exact.
+void decode_quantized(const Piece& piece, const PieceData& data, DType dtype, void* out) {
   const QuantizedModule& module = *piece.tensor->module;
+  if (module.must_divide) return decode_dividing(piece, data, dtype, out);
   BlockTensorView view;
-  view.shape.rows = piece.count > 0 ? 1 : 0;
+  view.shape.rows = 1;
   view.shape.cols = piece.count;
   view.shape.format = module.format;
   view.codes = data.codes;
   view.scales = data.scales;
   view.global_scale = module.multiplier;
-  return view;
+  dequantize(view, {.data = out,
+                    .dtype = dtype,
+                    .rows = 1,
+                    .cols = piece.count,
+                    .row_stride = piece.count});
 }
 
 template <class Bits, class Decode>
@@ -89,12 +112,7 @@ Status read_piece(const QuantizedFolder& folder, const Piece& piece, PieceData& 
     decode_dense(piece.tensor->stored->entry->type, data.codes, data.values);
     return success();
   }
-  const BlockTensorView view = block_view(piece, data);
-  dequantize(view, {.data = data.values.data(),
-                    .dtype = DType::f32,
-                    .rows = view.shape.rows,
-                    .cols = piece.count,
-                    .row_stride = piece.count});
+  decode_quantized(piece, data, DType::f32, data.values.data());
   return success();
 }
 
@@ -102,12 +120,7 @@ Status read_piece_as(const QuantizedFolder& folder, const Piece& piece, DType dt
                     std::vector<std::uint8_t>& out) {
   if (Status read = read_piece_bytes(folder, piece, data); !read) return read;
   out.resize(static_cast<std::size_t>(piece.count * size_of(dtype)));
-  const BlockTensorView view = block_view(piece, data);
-  dequantize(view, {.data = out.data(),
-                    .dtype = dtype,
-                    .rows = view.shape.rows,
-                    .cols = piece.count,
-                    .row_stride = piece.count});
+  decode_quantized(piece, data, dtype, out.data());
   return success();
 }
 

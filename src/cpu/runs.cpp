@@ -1,6 +1,7 @@
 #include "cpu/runs.hpp"
 
 #include <array>
+#include <bit>
 #include <cstring>
 
 #include "formats/e8m0.hpp"
@@ -79,6 +80,8 @@ void requantize(const QuantizeRun& run, std::int64_t first, std::uint32_t mask) 
     reference_kernels.quantize(call);
   }
 }
+
+float nvfp4_factor(float global_scale) { return nvfp4_scale_factor(global_scale); }
 
 void dequantize_runs(const DequantizeLines& call, int group, DequantizeKernel kernel) {
   const FormatInfo& format = info(call.format);

@@ -11,28 +11,35 @@
 // instructions.
 #pragma once
 
-#include <immintrin.h>
-
-#if defined(__clang__)
-#define MICROSCALE_AVX2_BEGIN                                                                        \
-  _Pragma("clang attribute push(__attribute__((target(\"avx2,fma,f16c,bmi2\"))), apply_to=function)") \
-  namespace microscale::avx2 {
-#define MICROSCALE_AVX512_BEGIN                                                                   \
-  _Pragma("clang attribute push(__attribute__((target(\"avx2,fma,f16c,bmi2,avx512f,avx512bw,"     \
-          "avx512vl,avx512dq\"))), apply_to=function)") namespace microscale::avx512 {
-#define MICROSCALE_REGION_END \
-  }                           \
-  _Pragma("clang attribute pop")
-#else
-#define MICROSCALE_AVX2_BEGIN \
-  _Pragma("GCC push_options") _Pragma("GCC target(\"avx2,fma,f16c,bmi2\")") namespace microscale::avx2 {
-#define MICROSCALE_AVX512_BEGIN                                                                       \
-  _Pragma("GCC push_options")                                                                         \
-  _Pragma("GCC target(\"avx2,fma,f16c,bmi2,avx512f,avx512bw,avx512vl,avx512dq,prefer-vector-width=512\")") \
-  namespace microscale::avx512 {
-#define MICROSCALE_REGION_END \
-  }                           \
-  _Pragma("GCC pop_options")
+// g++ 12 takes the deliberately undefined operands inside its own header for a mistake.
+#if !defined(__clang__)
+#pragma GCC diagnostic push
+#pragma GCC diagnostic ignored "-Wmaybe-uninitialized"
+#pragma GCC diagnostic ignored "-Wuninitialized"
 #endif
-#define MICROSCALE_AVX2_END MICROSCALE_REGION_END
-#define MICROSCALE_AVX512_END MICROSCALE_REGION_END
+#include <immintrin.h>
+#if !defined(__clang__)
+#pragma GCC diagnostic pop
+#endif
+
+#define MICROSCALE_PRAGMA(...) _Pragma(#__VA_ARGS__)
+#if defined(__clang__)
+#define MICROSCALE_TARGET_BEGIN(features) \
+  MICROSCALE_PRAGMA(clang attribute push(__attribute__((target(features))), apply_to = function))
+#define MICROSCALE_TARGET_END _Pragma("clang attribute pop")
+#else
+#define MICROSCALE_TARGET_BEGIN(features) \
+  _Pragma("GCC push_options") MICROSCALE_PRAGMA(GCC target(features))
+#define MICROSCALE_TARGET_END _Pragma("GCC pop_options")
+#endif
+
+#define MICROSCALE_AVX2_BEGIN                    \
+  MICROSCALE_TARGET_BEGIN("avx2,fma,f16c,bmi2") \
+  namespace microscale::avx2 {
+#define MICROSCALE_AVX2_END \
+  }                         \
+  MICROSCALE_TARGET_END
+#define MICROSCALE_AVX512_BEGIN                                                      \
+  MICROSCALE_TARGET_BEGIN("avx2,fma,f16c,bmi2,avx512f,avx512bw,avx512vl,avx512dq") \
+  namespace microscale::avx512 {
+#define MICROSCALE_AVX512_END MICROSCALE_AVX2_END

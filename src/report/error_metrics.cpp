@@ -1,3 +1,4 @@
+// The sums of error_metrics.hpp, in an order that no compiler flag changes.
 #include "report/error_metrics.hpp"
 
 #include <algorithm>

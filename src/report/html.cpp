@@ -1,3 +1,4 @@
+// The HTML report: which sections a page has, in which order.
 #include "report/html.hpp"
 
 #include <fmt/format.h>

@@ -1,3 +1,4 @@
+// Style, script and building blocks of the HTML report.
 #include "report/html_parts.hpp"
 
 #include <fmt/format.h>

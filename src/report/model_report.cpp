@@ -1,3 +1,4 @@
+// Totals, rankings and JSON of a report.
 #include "report/model_report.hpp"
 
 #include <algorithm>

@@ -1,3 +1,4 @@
+// Drawing progress: when it is due, and what it says in each mode.
 #include "report/progress.hpp"
 
 #include <fmt/format.h>

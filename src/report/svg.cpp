@@ -1,3 +1,4 @@
+// Heat map, size bars, the palette, and the escaping all markup goes through.
 #include "report/svg.hpp"
 
 #include <fmt/format.h>

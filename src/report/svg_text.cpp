@@ -1,3 +1,4 @@
+// SVG elements as text, and how much room text takes.
 #include "report/svg_text.hpp"
 
 #include <fmt/format.h>

@@ -1,3 +1,4 @@
+// Laying out tables: full, shortened, or as paragraphs.
 #include "report/table.hpp"
 
 #include <algorithm>

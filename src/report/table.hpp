@@ -17,9 +17,10 @@ struct Column {
   bool shrink = false;  ///< may be shortened in the middle to make the table fit: names, paths
 };
 
-/// Rows of cells under titled columns. Where the table is wider than the terminal, shrinking columns
-/// give way down to 20 columns each; if that is not enough, each row becomes a small paragraph (first
-/// cell on its own line, the others below it as "title value"), so no figure is lost at 40 columns.
+/// Rows of cells under titled columns. Where the table is wider than the terminal, shrinking
+/// columns give way down to 20 columns each; if that is not enough, each row becomes a small
+/// paragraph (first cell on its own line, the others below it as "title value"), so no figure is
+/// lost at 40 columns.
 class Table {
  public:
   explicit Table(std::vector<Column> columns);

@@ -1,3 +1,4 @@
+// Reading tensor names: one table of what each family of models calls its matrices.
 #include "report/tensor_kind.hpp"
 
 #include <algorithm>

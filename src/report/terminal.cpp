@@ -1,3 +1,4 @@
+// Terminal properties, the width of Unicode text, and shortening it.
 #include "report/terminal.hpp"
 
 #include <sys/ioctl.h>

@@ -1,3 +1,4 @@
+// Numbers as text.
 #include "report/units.hpp"
 
 #include <fmt/format.h>

@@ -3,28 +3,12 @@
 #include <gtest/gtest.h>
 
 #include <cmath>
-#include <nlohmann/json.hpp>
 
 #include "microscale/quantize.hpp"
-#include "tools/subprocess.hpp"
+#include "tools/explained.hpp"
 
 namespace microscale::testing {
 namespace {
-
-using Json = nlohmann::json;
-
-Json explained(std::vector<std::string> arguments, const std::string& input = "") {
-  arguments.insert(arguments.begin(), "explain");
-  arguments.push_back("--json");
-  const Outcome outcome = microscale(std::move(arguments), input);
-  EXPECT_EQ(outcome.code, 0) << outcome.err;
-  EXPECT_EQ(outcome.err, "");
-  return Json::parse(outcome.out);
-}
-
-int scale_byte(std::vector<std::string> arguments) {
-  return explained(std::move(arguments))["scale"]["byte"];
-}
 
 TEST(Explain, gives_the_articles_scale_bytes) {
   EXPECT_EQ(scale_byte({"0.945", "--scale-rule", "floor"}), 124);
@@ -112,28 +96,6 @@ TEST(Explain, says_where_a_byte_is_clamped) {
   EXPECT_NE(
       microscale({"explain", "1e-40", "--scale-rule", "floor"}).out.find("bytes 0 to 254 only"),
       std::string::npos);
-}
-
-TEST(Explain, takes_values_from_arguments_commas_and_standard_input) {
-  const Json wanted = explained({"1", "-2", "3.5"});
-  EXPECT_EQ(explained({"block", "1", "-2", "3.5"}), wanted);
-  EXPECT_EQ(explained({"1,-2,", "3.5"}), wanted);
-  EXPECT_EQ(explained({"-"}, "[1, -2,\n 3.5]\n"), wanted);
-  EXPECT_EQ(Json::parse(microscale({"explain", "--json", "--", "1", "-2", "3.5"}).out), wanted);
-  EXPECT_EQ(explained({"1", "-2"})["elements"][1]["value"], -2);
-  EXPECT_EQ(explained({"-.5", "-1e-3", "-Inf"})["given"], 3);
-}
-
-TEST(Explain, refuses_more_values_than_a_block_and_none) {
-  std::vector<std::string> arguments(18, "1");
-  arguments[0] = "explain";
-  arguments.insert(arguments.end(), {"--format", "nvfp4"});
-  const Outcome outcome = microscale(arguments);
-  EXPECT_EQ(outcome.code, 2);
-  EXPECT_NE(outcome.err.find("17 values given; a block of this format has 16"), std::string::npos)
-      << outcome.err;
-  EXPECT_EQ(microscale({"explain", "block"}).code, 2);
-  EXPECT_EQ(microscale({"explain", "-"}, " \n").code, 2);
 }
 
 TEST(Explain, shows_what_nan_and_infinity_do) {
@@ -247,44 +209,6 @@ TEST(Explain, equals_quantize_for_every_tool_profile) {
     for (const Format format : {Format::mxfp4, Format::nvfp4})
       expect_equal_to_quantize(format, numerics_for(compat, format),
                                {"--compat", std::string(to_string(compat))});
-}
-
-TEST(ExplainCompare, has_every_rule_and_rounding_and_marks_the_least_error) {
-  for (const Format format : {Format::mxfp4, Format::nvfp4, Format::mxfp8_e4m3}) {
-    const Json json =
-        explained({"12", "10", "3", "-7", "--compare", "--format", std::string(info(format).name)});
-    const Json& rows = json["alternatives"];
-    EXPECT_EQ(rows.size(), scale_rules(format).size() * 5 + 2);
-    double least = INFINITY;
-    int references = 0;
-    for (const Json& row : rows) {
-      references += row["reference_codec"] == true;
-      if (row["reference_codec"] == false)
-        least = std::min(least, row["relative_mse"].get<double>());
-    }
-    EXPECT_EQ(references, 2);
-    for (const Json& row : rows)
-      EXPECT_EQ(row["best"].get<bool>(),
-                row["reference_codec"] == false && row["relative_mse"].get<double>() == least);
-  }
-}
-
-TEST(ExplainCompare, gives_the_codes_of_the_single_explanation) {
-  const Json rows = explained({"12", "10", "3", "-7", "--compare"})["alternatives"];
-  for (const Json& row : rows) {
-    if (row["scale_rule"] != "amax_ceil" || row["rounding"] != "nearest_even") continue;
-    EXPECT_EQ(row["codes"], "2109");
-    EXPECT_EQ(row["scale"], "131 0x83");
-    return;
-  }
-  FAIL() << "no row amax_ceil, nearest_even";
-}
-
-TEST(ExplainCompare, labels_the_codecs_that_are_no_block_formats) {
-  const std::string text = microscale({"explain", "12", "10", "3", "-7", "--compare"}).out;
-  EXPECT_NE(text.find("e3m0: scale 0.75"), std::string::npos) << text;
-  EXPECT_NE(text.find("nf4: scale 12"), std::string::npos);
-  EXPECT_NE(text.find("no block formats here"), std::string::npos);
 }
 
 }  // namespace

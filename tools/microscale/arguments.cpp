@@ -245,4 +245,12 @@ std::string did_you_mean(std::string_view name, std::span<const std::string> cho
   return choice ? " (did you mean " + *choice + "?)" : std::string();
 }
 
+void protect_negative_numbers(std::vector<std::string>& arguments) {
+  for (std::string& word : arguments) {
+    if (word.size() < 2 || word[0] != '-') continue;
+    if (std::string_view("0123456789.iInN").find(word[1]) != std::string_view::npos)
+      word = std::string(1, ' ').append(word);
+  }
+}
+
 }  // namespace microscale

@@ -49,4 +49,8 @@ std::optional<std::string> nearest(std::string_view name, std::span<const std::s
 /// " (did you mean X?)" or nothing.
 std::string did_you_mean(std::string_view name, std::span<const std::string> choices);
 
+/// A command-line parser takes -7 and -inf for options. A blank before them makes them values, and
+/// no number minds it.
+void protect_negative_numbers(std::vector<std::string>& arguments);
+
 }  // namespace microscale

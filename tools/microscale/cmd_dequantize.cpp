@@ -20,9 +20,9 @@ int run(const DequantizeCommand& command, Console& console) {
     document["dtype"] = to_string(command.dtype);
     console.print_json(document);
   } else {
-    console.print(printable(fmt::format("wrote '{}' with {} weights\n", command.output.string(),
-                                        to_string(command.dtype)),
-                            console.out.utf8));
+    console.print(fmt::format("Wrote '{}' with {} weights.\n",
+                              printable(command.output.string(), console.out.utf8),
+                              to_string(command.dtype)));
   }
   return exit_success;
 }

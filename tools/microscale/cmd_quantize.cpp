@@ -137,11 +137,12 @@ void print_cost(const Conversion& conversion, const QuantizeCommand& command, Co
   text += fmt::format("{} became {}: {} smaller.\n", format_bytes(report.bytes_before),
                       format_bytes(report.bytes_after),
                       format_ratio(report.bytes_before, report.bytes_after));
-  text +=
-      printable(fmt::format("Wrote '{}'.\n", command.options.output.string()), console.out.utf8);
+  text += printable(fmt::format("Wrote '{}'.", command.options.output.string()), console.out.utf8) +
+          "\n";
   if (!command.report.empty()) {
-    text += printable(fmt::format("Wrote the report '{}'.\n", command.report.string()),
-                      console.out.utf8);
+    text += printable(fmt::format("Wrote the report '{}'.", command.report.string()),
+                      console.out.utf8) +
+            "\n";
   }
   console.print(text);
 }

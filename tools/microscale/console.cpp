@@ -18,17 +18,19 @@ namespace {
 constexpr std::size_t held_limit = 64 * 1024;  // bytes
 
 volatile std::sig_atomic_t interrupts = 0;
-volatile std::sig_atomic_t silent_interrupts = 0;
+volatile std::sig_atomic_t interrupt_text_skipped = 0;  // bytes of interrupt_text left out
+
+// On a terminal it begins on a line of its own, below the progress bar.
+constexpr char interrupt_text[] = "\nstopping after the current step; once more to stop at once\n";
 
 // Only what a signal handler may do: set a flag, write, _exit.
 void on_interrupt(int) {
   const int saved = errno;
   interrupts = interrupts + 1;
   if (interrupts > 1) _exit(130);
-  if (!silent_interrupts) {
-    constexpr char text[] = "\nstopping after the current step; once more to stop at once\n";
-    if (write(STDERR_FILENO, text, sizeof text - 1) < 0) errno = saved;
-  }
+  const auto skipped = static_cast<std::size_t>(interrupt_text_skipped);
+  [[maybe_unused]] const ssize_t written =
+      write(STDERR_FILENO, interrupt_text + skipped, sizeof interrupt_text - 1 - skipped);
   errno = saved;
 }
 
@@ -132,7 +134,7 @@ ProgressOptions Console::progress(std::string operation, std::uint64_t total_byt
 }
 
 void Console::catch_interrupts() {
-  silent_interrupts = json;
+  interrupt_text_skipped = json ? sizeof interrupt_text - 1 : err.width == 0;
   struct sigaction action {};
   action.sa_handler = on_interrupt;
   action.sa_flags = SA_RESTART;

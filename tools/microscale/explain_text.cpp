@@ -96,8 +96,9 @@ void write_candidates(const BlockSteps& block, Writer& out) {
   std::vector<const ScaleCandidate*> shown;
   for (const ScaleCandidate& candidate : block.candidates) shown.push_back(&candidate);
   if (shown.size() > shown_candidates) {
-    std::stable_sort(shown.begin(), shown.end(),
-                     [](auto* a, auto* b) { return a->error < b->error; });
+    std::sort(shown.begin(), shown.end(), [](auto* a, auto* b) {
+      return a->error != b->error ? a->error < b->error : a->code < b->code;
+    });
     shown.resize(shown_candidates);
     std::sort(shown.begin(), shown.end(), [](auto* a, auto* b) { return a->code < b->code; });
   }

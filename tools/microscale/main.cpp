@@ -16,12 +16,11 @@
 #include "completion.hpp"
 #include "console.hpp"
 #include "core/threads.hpp"
+#include "help.hpp"
 #include "microscale/context.hpp"
 
 namespace microscale {
 namespace {
-
-constexpr std::size_t help_column = 26;  // where descriptions begin
 
 /// What was written for the options, of whichever subcommand it was.
 struct Words {
@@ -143,28 +142,6 @@ void add_others(CLI::App& app, Words& words) {
   add_command(app, words, "version", "Print version and backends", "microscale version --json");
 }
 
-/// Breaks the lines of `text` that are longer than `width` at blanks; a description goes on in its
-/// column.
-std::string wrapped_help(const std::string& text, std::size_t width) {
-  std::string out;
-  for (std::size_t at = 0; at < text.size();) {
-    const std::size_t end = std::min(text.find('\n', at), text.size());
-    std::string line = text.substr(at, end - at);
-    const std::size_t gap = line.find("  ", line.find_first_not_of(' '));
-    const bool described = line.rfind("  ", 0) == 0 && (gap != std::string::npos || line[2] == ' ');
-    const std::size_t indent = described && width >= 60 ? help_column : 4;
-    while (line.size() > width) {
-      const std::size_t blank = line.rfind(' ', width);
-      if (blank == std::string::npos || blank <= indent) break;
-      out += line.substr(0, line.find_last_not_of(' ', blank) + 1) + "\n";
-      line = std::string(indent, ' ') + line.substr(blank + 1);
-    }
-    out += line + "\n";
-    at = end + 1;
-  }
-  return out;
-}
-
 ArgumentShape shape_of(const CLI::Option& option) {
   ArgumentShape shape;
   const std::string placeholder = option.get_type_name();
@@ -261,16 +238,6 @@ int run_command(const CLI::App& app, const std::string& name, Words& words, Cons
   return name == "completion" ? run_completion(app, words, console) : run_version(console);
 }
 
-/// CLI11 takes -7 (or -inf) for an option. A blank before it makes it a value, and no number minds
-/// it.
-void protect_negative_numbers(std::vector<std::string>& arguments) {
-  for (std::string& word : arguments) {
-    if (word.size() < 2 || word[0] != '-') continue;
-    if (std::string_view("0123456789.iInN").find(word[1]) != std::string_view::npos)
-      word.insert(0, " ");
-  }
-}
-
 std::vector<std::string> option_names(const CLI::App& app) {
   std::vector<std::string> names;
   for (const CLI::Option* option : app.get_options())
@@ -294,12 +261,15 @@ std::string usage_message(const CLI::ParseError& error, const CLI::App& app) {
 int report_error(Console& console, const std::string& command, const char* kind, int code,
                  const std::string& message) {
   const std::string who = command.empty() ? "microscale" : "microscale " + command;
-  const std::string line = printable(who + ": " + message, true) + "\n";
+  // The library says which operation failed; the command has just said it.
+  const bool said = !command.empty() && message.rfind(command + ": ", 0) == 0;
+  const std::string text = said ? message.substr(command.size() + 2) : message;
+  const std::string line = printable(who + ": " + text, true) + "\n";
   try {
     if (console.json) {
       console.print_json(
           {{"error",
-            {{"command", command}, {"code", kind}, {"exit_code", code}, {"message", message}}}});
+            {{"command", command}, {"code", kind}, {"exit_code", code}, {"message", text}}}});
     }
     console.flush();
   } catch (const std::exception&) {

@@ -127,6 +127,11 @@ inline Int widen8(const void* p) {  // bytes to 16-bit lanes
 inline Float low_f16(Int a) { return _mm256_cvtph_ps(_mm256_castsi256_si128(a)); }
 inline Float high_f16(Int a) { return _mm256_cvtph_ps(_mm256_extracti128_si256(a, 1)); }
 
+/// `a`, with all of `bits` set in the 16-bit lanes where x equals y.
+inline Int or_where_equal16(Int a, Int bits, Int x, Int y) {
+  return or_(a, and_(bits, _mm256_cmpeq_epi16(x, y)));
+}
+
 /// Constants of the blocks that two vectors of `lanes` elements hold: `value` points to one for each
 /// block of 16, a vector pair holds one.
 template <DType> inline void spread16(const float* value, Float& a, Float& b) {

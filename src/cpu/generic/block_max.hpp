@@ -16,8 +16,6 @@ inline __m128i largest_of_each(const __m256i* v) {
   return _mm_max_epu16(_mm256_castsi256_si128(c), _mm256_extracti128_si256(c, 1));
 }
 
-inline __m256i load256(const void* p) { return _mm256_loadu_si256(static_cast<const __m256i*>(p)); }
-
 /// Of 8 blocks of Count 16-bit elements in a row (Count 16 or 32).
 template <int Count> inline __m128i block_max16(const std::uint16_t* x) {
   const __m256i mask = _mm256_set1_epi16(0x7FFF);

@@ -1,5 +1,7 @@
 // FP32, FP16 and BF16 in and out of vectors. Included inside a target region (cpu/target_region.hpp).
 
+inline __m256i load256(const void* p) { return _mm256_loadu_si256(static_cast<const __m256i*>(p)); }
+
 inline Int magnitude_mask32() { return set32(0x7FFFFFFFu); }
 
 /// 2 * lanes elements as FP32. For BF16 `a` has the even elements and `b` the odd ones; otherwise the

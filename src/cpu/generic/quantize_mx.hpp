@@ -84,11 +84,8 @@ inline void search_e8m0(const void* input, const float* weights, std::uint16_t* 
   const Float inverse = as_float(pattern), half = as_float(sub32(pattern, set32(1u << 23)));
   const Float lower = error_sum<Element, 32, Weighted>(tile, weight_tile, inverse);
   const Float upper = mul(error_sum<Element, 32, Weighted>(tile, weight_tile, half), set_float(4.0f));
-  const Int is_zero = zero();
-  const Mask up = less(upper, lower);
-  const Int chosen = choose32(either(up, equal32(byte, set32(0xFFFFu))), add32(byte, set32(1)), byte);
   alignas(64) std::uint32_t result[lanes];
-  store(result, choose32(equal32(byte, is_zero), byte, chosen));
+  store(result, choose32(less(upper, lower), add32(byte, set32(1)), byte));
   for (int i = 0; i < lanes; ++i) bytes[i] = static_cast<std::uint16_t>(result[i]);
 }
 

@@ -1,0 +1,14 @@
+// Dense to MXFP4 with AVX2.
+#include "cpu/avx2/kernels.hpp"
+#include "cpu/avx2/vector.hpp"
+
+MICROSCALE_AVX2_BEGIN
+#include "cpu/generic/dense.hpp"
+#include "cpu/generic/block_max.hpp"
+#include "cpu/generic/scale_e8m0.hpp"
+#include "cpu/generic/pack_fp4.hpp"
+#include "cpu/generic/round_element.hpp"
+#include "cpu/generic/quantize_mx.hpp"
+
+cpu::QuantizeKernel quantize_mxfp4(const QuantizeLines& call) { return quantize_mx<Fp4>(call); }
+MICROSCALE_AVX2_END

@@ -1,0 +1,38 @@
+// The AVX2 backend.
+#include "cpu/avx2/kernels.hpp"
+#include "cpu/coverage.hpp"
+
+namespace microscale {
+namespace {
+
+bool available() {
+  __builtin_cpu_init();
+  return __builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma") &&
+         __builtin_cpu_supports("f16c") && __builtin_cpu_supports("bmi2");
+}
+
+cpu::QuantizeKernel kernel_of(const QuantizeLines& call) {
+  if (call.format == Format::mxfp4) return avx2::quantize_mxfp4(call);
+  return call.format == Format::nvfp4 ? avx2::quantize_nvfp4(call) : avx2::quantize_mxfp8(call);
+}
+
+void quantize(const QuantizeLines& call) { cpu::quantize_runs(call, avx2::group, kernel_of(call)); }
+
+void dequantize(const DequantizeLines& call) {
+  const bool fp4 = call.format == Format::mxfp4 || call.format == Format::nvfp4;
+  cpu::dequantize_runs(call, avx2::group, fp4 ? avx2::dequantize_fp4(call) : avx2::dequantize_mxfp8(call));
+}
+
+}  // namespace
+
+const KernelTable avx2_kernels{
+    .backend = Backend::avx2,
+    .available = available,
+    .supports_quantize = [](const QuantizeLines& call) { return cpu::covers(call); },
+    .quantize = quantize,
+    .supports_dequantize = [](const DequantizeLines& call) { return cpu::covers(call); },
+    .dequantize = dequantize,
+    .abs_max = avx2::abs_max,
+};
+
+}  // namespace microscale

@@ -1,0 +1,18 @@
+// The AVX-512 kernels by what they do; table.cpp chooses among them.
+#pragma once
+
+#include "cpu/runs.hpp"
+
+namespace microscale::avx512 {
+
+// Blocks of one call of a kernel are a multiple of this.
+inline constexpr int group = 16;
+
+cpu::QuantizeKernel quantize_mxfp4(const QuantizeLines& call);
+cpu::QuantizeKernel quantize_mxfp8(const QuantizeLines& call);
+cpu::QuantizeKernel quantize_nvfp4(const QuantizeLines& call);
+cpu::DequantizeKernel dequantize_fp4(const DequantizeLines& call);
+cpu::DequantizeKernel dequantize_mxfp8(const DequantizeLines& call);
+AbsMaxRun abs_max(const void* input, DType type, std::int64_t count);
+
+}  // namespace microscale::avx512

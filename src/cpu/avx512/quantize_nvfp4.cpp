@@ -1,0 +1,15 @@
+// Dense to NVFP4 with AVX-512.
+#include "cpu/avx512/kernels.hpp"
+#include "cpu/avx512/vector.hpp"
+
+MICROSCALE_AVX512_BEGIN
+#include "cpu/generic/dense.hpp"
+#include "cpu/generic/block_max.hpp"
+#include "cpu/generic/scale_e8m0.hpp"
+#include "cpu/generic/pack_fp4.hpp"
+#include "cpu/generic/round_element.hpp"
+#include "cpu/generic/scale_nvfp4.hpp"
+#include "cpu/generic/quantize_nvfp4.hpp"
+
+cpu::QuantizeKernel quantize_nvfp4(const QuantizeLines& call) { return nvfp4_kernel(call); }
+MICROSCALE_AVX512_END

@@ -1,0 +1,165 @@
+// AVX-512's half of the vocabulary that src/cpu/generic is written in: 512-bit vectors, 16 lanes of 32 bits
+// (F, BW, VL and DQ). Each function means what its namesake in cpu/avx2/vector.hpp does.
+#pragma once
+
+#include <cstdint>
+
+#include "cpu/target_region.hpp"
+#include "microscale/format.hpp"
+
+MICROSCALE_AVX512_BEGIN
+
+using Int = __m512i;
+using Float = __m512;
+using Mask = __mmask16;
+inline constexpr int lanes = 16;
+inline constexpr int vector_bytes = 64;
+
+// Memory.
+inline Int load(const void* p) { return _mm512_loadu_si512(p); }
+inline void store(void* p, Int v) { _mm512_storeu_si512(p, v); }
+inline void stream(void* p, Int v) { _mm512_stream_si512(static_cast<__m512i*>(p), v); }
+inline Float load_float(const float* p) { return _mm512_loadu_ps(p); }
+inline void store_float(float* p, Float v) { _mm512_storeu_ps(p, v); }
+
+// Constants.
+inline Int zero() { return _mm512_setzero_si512(); }
+inline Int set8(int v) { return _mm512_set1_epi8(static_cast<char>(v)); }
+inline Int set16(int v) { return _mm512_set1_epi16(static_cast<short>(v)); }
+inline Int set32(std::uint32_t v) { return _mm512_set1_epi32(static_cast<int>(v)); }
+inline Float set_float(float v) { return _mm512_set1_ps(v); }
+inline Int table16(const std::uint8_t* p) {  // 16 bytes in each 128 bits
+  return _mm512_broadcast_i32x4(_mm_loadu_si128(reinterpret_cast<const __m128i*>(p)));
+}
+
+// Bits.
+inline Int and_(Int a, Int b) { return _mm512_and_si512(a, b); }
+inline Int or_(Int a, Int b) { return _mm512_or_si512(a, b); }
+
+// 8 bits, unsigned.
+inline Int add8(Int a, Int b) { return _mm512_add_epi8(a, b); }
+inline Int sub8(Int a, Int b) { return _mm512_sub_epi8(a, b); }
+inline Int min8(Int a, Int b) { return _mm512_min_epu8(a, b); }
+inline Int lookup8(Int table, Int index) { return _mm512_shuffle_epi8(table, index); }
+inline bool any_below8(Int a, Int limit) { return _mm512_cmplt_epu8_mask(a, limit) != 0; }
+inline Int replace_below8(Int a, Int limit, Int b) {
+  return _mm512_mask_mov_epi8(a, _mm512_cmplt_epu8_mask(a, limit), b);
+}
+
+// 16 bits, unsigned.
+inline Int add16(Int a, Int b) { return _mm512_add_epi16(a, b); }
+inline Int sub16(Int a, Int b) { return _mm512_sub_epi16(a, b); }
+inline Int subs16(Int a, Int b) { return _mm512_subs_epu16(a, b); }
+inline Int max16(Int a, Int b) { return _mm512_max_epu16(a, b); }
+template <int N> inline Int shr16(Int a) { return _mm512_srli_epi16(a, N); }
+template <int N> inline Int shl16(Int a) { return _mm512_slli_epi16(a, N); }
+inline Int dot16(Int a, Int b) { return _mm512_madd_epi16(a, b); }
+inline Int dot8(Int a, Int b) { return _mm512_maddubs_epi16(a, b); }
+
+// 32 bits.
+inline Int add32(Int a, Int b) { return _mm512_add_epi32(a, b); }
+inline Int sub32(Int a, Int b) { return _mm512_sub_epi32(a, b); }
+inline Int max32(Int a, Int b) { return _mm512_max_epu32(a, b); }
+inline Int max32_signed(Int a, Int b) { return _mm512_max_epi32(a, b); }
+inline Int min32_signed(Int a, Int b) { return _mm512_min_epi32(a, b); }
+template <int N> inline Int shr32(Int a) { return _mm512_srli_epi32(a, N); }
+template <int N> inline Int shl32(Int a) { return _mm512_slli_epi32(a, N); }
+
+// FP32.
+inline Float as_float(Int a) { return _mm512_castsi512_ps(a); }
+inline Int as_int(Float a) { return _mm512_castps_si512(a); }
+inline Float add(Float a, Float b) { return _mm512_add_ps(a, b); }
+inline Float sub(Float a, Float b) { return _mm512_sub_ps(a, b); }
+inline Float mul(Float a, Float b) { return _mm512_mul_ps(a, b); }
+inline Float div(Float a, Float b) { return _mm512_div_ps(a, b); }
+inline Float min(Float a, Float b) { return _mm512_min_ps(a, b); }
+inline Float max(Float a, Float b) { return _mm512_max_ps(a, b); }
+inline Float fma(Float a, Float b, Float c) { return _mm512_fmadd_ps(a, b, c); }
+inline Float and_float(Float a, Float b) { return _mm512_and_ps(a, b); }
+
+// Choices, per 32-bit lane.
+inline Mask less(Float a, Float b) { return _mm512_cmp_ps_mask(a, b, _CMP_LT_OQ); }
+inline Mask unordered(Float a) { return _mm512_cmp_ps_mask(a, a, _CMP_UNORD_Q); }
+inline Mask equal32(Int a, Int b) { return _mm512_cmpeq_epi32_mask(a, b); }
+inline Mask both(Mask a, Mask b) { return static_cast<Mask>(a & b); }
+inline Mask either(Mask a, Mask b) { return static_cast<Mask>(a | b); }
+inline Float choose(Mask m, Float yes, Float no) { return _mm512_mask_blend_ps(m, no, yes); }
+inline Int choose32(Mask m, Int yes, Int no) { return _mm512_mask_blend_epi32(m, no, yes); }
+inline std::uint32_t bits_of(Mask m) { return m; }
+
+// Packs.
+inline Int pack32(Int a, Int b) { return _mm512_packs_epi32(a, b); }
+inline Int pack32_unsigned(Int a, Int b) { return _mm512_packus_epi32(a, b); }
+inline Int pack16(Int a, Int b) { return _mm512_packus_epi16(a, b); }
+inline Int pack16_signed(Int a, Int b) { return _mm512_packs_epi16(a, b); }
+inline Int in_order(Int packed) {
+  return _mm512_permutexvar_epi64(_mm512_setr_epi64(0, 2, 4, 6, 1, 3, 5, 7), packed);
+}
+inline Int in_order_twice(Int packed) {
+  return _mm512_permutexvar_epi32(
+      _mm512_setr_epi32(0, 4, 8, 12, 1, 5, 9, 13, 2, 6, 10, 14, 3, 7, 11, 15), packed);
+}
+inline Int interleave(Int even, Int odd) {
+  return _mm512_mask_blend_epi16(0xAAAAAAAAu, even, shl32<16>(odd));
+}
+
+// Conversions.
+inline Float from_f16(const void* p) {
+  return _mm512_cvtph_ps(_mm256_loadu_si256(static_cast<const __m256i*>(p)));
+}
+inline Int to_f16(Float a, Float b) {
+  return _mm512_inserti64x4(
+      _mm512_castsi256_si512(_mm512_cvtps_ph(a, _MM_FROUND_TO_NEAREST_INT)),
+      _mm512_cvtps_ph(b, _MM_FROUND_TO_NEAREST_INT), 1);
+}
+inline Int widen16(const void* p) {
+  return _mm512_cvtepu16_epi32(_mm256_loadu_si256(static_cast<const __m256i*>(p)));
+}
+inline Int widen8(const void* p) {
+  return _mm512_cvtepu8_epi16(_mm256_loadu_si256(static_cast<const __m256i*>(p)));
+}
+inline Float low_f16(Int a) { return _mm512_cvtph_ps(_mm512_castsi512_si256(a)); }
+inline Float high_f16(Int a) { return _mm512_cvtph_ps(_mm512_extracti64x4_epi64(a, 1)); }
+inline Int or_where_equal16(Int a, Int bits, Int x, Int y) {
+  return _mm512_mask_mov_epi16(a, _mm512_cmpeq_epi16_mask(x, y), or_(a, bits));
+}
+
+/// A vector pair holds two blocks of 16: the even and odd elements of both, or one after the other.
+template <DType Type> inline void spread16(const float* value, Float& a, Float& b) {
+  if constexpr (Type == DType::bf16) {
+    a = b = _mm512_insertf32x8(_mm512_set1_ps(value[0]), _mm256_broadcast_ss(value + 1), 1);
+  } else {
+    a = _mm512_set1_ps(value[0]);
+    b = _mm512_set1_ps(value[1]);
+  }
+}
+/// A vector is a block of 32.
+inline Int spread32(const std::uint16_t* value, int i) {
+  return _mm512_set1_epi16(static_cast<short>(value[i]));
+}
+
+inline void transpose(const float* rows, int stride, float* output) {
+  Float r[16], t[16];
+  for (int i = 0; i < 16; ++i) r[i] = _mm512_loadu_ps(rows + i * stride);
+  for (int i = 0; i < 16; i += 2) {
+    t[i] = _mm512_unpacklo_ps(r[i], r[i + 1]);
+    t[i + 1] = _mm512_unpackhi_ps(r[i], r[i + 1]);
+  }
+  for (int i = 0; i < 16; i += 4) {  // r[i + c]: columns 4 * (128-bit part) + c of rows i ... i + 3
+    r[i] = _mm512_shuffle_ps(t[i], t[i + 2], 0x44);
+    r[i + 1] = _mm512_shuffle_ps(t[i], t[i + 2], 0xEE);
+    r[i + 2] = _mm512_shuffle_ps(t[i + 1], t[i + 3], 0x44);
+    r[i + 3] = _mm512_shuffle_ps(t[i + 1], t[i + 3], 0xEE);
+  }
+  for (int c = 0; c < 4; ++c) {
+    const Float a = _mm512_shuffle_f32x4(r[c], r[4 + c], 0x88), b = _mm512_shuffle_f32x4(r[c], r[4 + c], 0xDD);
+    const Float d = _mm512_shuffle_f32x4(r[8 + c], r[12 + c], 0x88),
+                e = _mm512_shuffle_f32x4(r[8 + c], r[12 + c], 0xDD);
+    _mm512_storeu_ps(output + (0 + c) * 16, _mm512_shuffle_f32x4(a, d, 0x88));
+    _mm512_storeu_ps(output + (8 + c) * 16, _mm512_shuffle_f32x4(a, d, 0xDD));
+    _mm512_storeu_ps(output + (4 + c) * 16, _mm512_shuffle_f32x4(b, e, 0x88));
+    _mm512_storeu_ps(output + (12 + c) * 16, _mm512_shuffle_f32x4(b, e, 0xDD));
+  }
+}
+
+MICROSCALE_AVX512_END

@@ -1,0 +1,25 @@
+#include "cpu/coverage.hpp"
+
+#include "formats/compat.hpp"
+
+namespace microscale::cpu {
+namespace {
+
+bool has_kernel(Format format) {
+  return format == Format::mxfp4 || format == Format::nvfp4 || format == Format::mxfp8_e4m3 ||
+         format == Format::mxfp8_e5m2;
+}
+
+}  // namespace
+
+bool covers(const QuantizeLines& call) {
+  const Numerics& n = call.numerics;
+  const bool positive_global = call.global_scale > 0 && call.global_scale < 0x1.fffffep127f;
+  return has_kernel(call.format) && n.rounding == Rounding::nearest_even &&
+         n.zero_code == ZeroCode::keep_sign && !follows_tool(n, call.format) &&
+         (call.format != Format::nvfp4 || positive_global);
+}
+
+bool covers(const DequantizeLines& call) { return has_kernel(call.format); }
+
+}  // namespace microscale::cpu

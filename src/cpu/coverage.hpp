@@ -1,0 +1,12 @@
+// What the vector kernels take on; the rest is another table's.
+#pragma once
+
+#include "ops/kernel_table.hpp"
+
+namespace microscale::cpu {
+
+/// MXFP4, MXFP8 and NVFP4 by any of our own scale rules, rounded to nearest even with signed zeros.
+bool covers(const QuantizeLines& call);
+bool covers(const DequantizeLines& call);
+
+}  // namespace microscale::cpu

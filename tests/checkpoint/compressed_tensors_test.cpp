@@ -1,0 +1,101 @@
+#include "checkpoint/compressed_tensors.hpp"
+
+#include <gtest/gtest.h>
+
+#include <nlohmann/json.hpp>
+
+#include "checkpoint/quantization_config.hpp"
+#include "microscale/quantize.hpp"
+#include "support.hpp"
+
+namespace microscale {
+namespace {
+
+using Json = nlohmann::ordered_json;
+using testing::fails_with;
+
+TEST(CompressedTensors, nvfp4_layer_has_packed_codes_linear_scales_and_a_global_scale) {
+  const CompressedLayer layer = compressed_layer(Format::nvfp4, "a.b", 6, 64);
+  EXPECT_EQ(layer.codes.name, "a.b.weight_packed");
+  EXPECT_EQ(layer.codes.type, StoredType::u8);
+  EXPECT_EQ(layer.codes.shape, (std::vector<std::int64_t>{6, 32}));
+  EXPECT_EQ(layer.scales.name, "a.b.weight_scale");
+  EXPECT_EQ(layer.scales.type, StoredType::f8_e4m3);
+  EXPECT_EQ(layer.scales.shape, (std::vector<std::int64_t>{6, 4}));
+  EXPECT_EQ(layer.global_scale.name, "a.b.weight_global_scale");
+  EXPECT_EQ(layer.global_scale.type, StoredType::f32);
+  EXPECT_EQ(layer.global_scale.shape, (std::vector<std::int64_t>{1}));
+}
+
+TEST(CompressedTensors, mx_layers_have_byte_scales_and_nothing_else) {
+  const CompressedLayer four = compressed_layer(Format::mxfp4, "a", 6, 64);
+  EXPECT_EQ(four.codes.name, "a.weight_packed");
+  EXPECT_EQ(four.codes.shape, (std::vector<std::int64_t>{6, 32}));
+  EXPECT_EQ(four.scales.type, StoredType::u8);
+  EXPECT_EQ(four.scales.shape, (std::vector<std::int64_t>{6, 2}));
+  EXPECT_EQ(four.global_scale.name, "");
+  const CompressedLayer eight = compressed_layer(Format::mxfp8_e4m3, "a", 6, 64);
+  EXPECT_EQ(eight.codes.name, "a.weight");
+  EXPECT_EQ(eight.codes.type, StoredType::f8_e4m3);
+  EXPECT_EQ(eight.codes.shape, (std::vector<std::int64_t>{6, 64}));
+  EXPECT_EQ(eight.scales.type, StoredType::u8);
+}
+
+TEST(CompressedTensors, global_scale_on_disk_is_the_divisor) {
+  EXPECT_EQ(stored_global_scale(0.25f), 4.0f);
+  for (const float amax : {1e-30f, 0.013f, 0.5f, 6.0f, 1e30f}) {
+    const float multiplier = nvfp4_global_scale(amax);
+    EXPECT_EQ(1.0f / stored_global_scale(multiplier), multiplier) << amax;
+  }
+}
+
+TEST(CompressedTensors, config_keeps_every_key_in_order_and_describes_the_format) {
+  const std::string before =
+      R"({"b": 1e-12, "a": [1, 2.50], "z": {"y": null}, "torch_dtype": "bfloat16"})";
+  const std::string text =
+      take(with_quantization_config(before, Format::nvfp4, {"lm_head", "model.gate"}));
+  const Json config = Json::parse(text);
+  std::vector<std::string> keys;
+  for (const auto& [key, value] : config.items()) keys.push_back(key);
+  EXPECT_EQ(keys, (std::vector<std::string>{"b", "a", "z", "torch_dtype", "quantization_config"}));
+  EXPECT_EQ(config["b"], 1e-12);
+  EXPECT_EQ(config["a"], Json::parse("[1, 2.5]"));
+  const Json& quantization = config["quantization_config"];
+  EXPECT_EQ(quantization["quant_method"], "compressed-tensors");
+  EXPECT_EQ(quantization["format"], "nvfp4-pack-quantized");
+  EXPECT_EQ(quantization["quantization_status"], "compressed");
+  EXPECT_EQ(quantization["ignore"], Json::parse(R"(["lm_head", "model.gate"])"));
+  const Json& group = quantization["config_groups"]["group_0"];
+  EXPECT_EQ(group["targets"], Json::parse(R"(["Linear"])"));
+  EXPECT_TRUE(group["input_activations"].is_null());
+  EXPECT_EQ(group["weights"], Json::parse(R"({"num_bits": 4, "type": "float", "symmetric": true,
+      "group_size": 16, "strategy": "tensor_group", "dynamic": false, "scale_dtype": "torch.float8_e4m3fn"})"));
+}
+
+// What is written must be what the reader takes for the format, without a complaint.
+TEST(CompressedTensors, config_is_understood_by_the_reader) {
+  for (const Format format : {Format::nvfp4, Format::mxfp4, Format::mxfp8_e4m3}) {
+    const std::string text = take(with_quantization_config("", format, {"lm_head"}));
+    const auto config = take(parse_quantization_config(text));
+    ASSERT_TRUE(config);
+    ASSERT_EQ(config->groups.size(), 1u);
+    EXPECT_EQ(config->groups[0].format, format);
+    EXPECT_EQ(config->problems, std::vector<std::string>());
+    EXPECT_EQ(config->ignore, std::vector<std::string>{"lm_head"});
+    EXPECT_FALSE(config->groups[0].static_activations);
+  }
+}
+
+TEST(CompressedTensors, refuses_formats_that_no_loader_reads) {
+  for (const Format format :
+       {Format::mxfp6_e2m3, Format::mxfp6_e3m2, Format::mxint8, Format::mxfp8_e5m2}) {
+    const Status status = check_container(format);
+    EXPECT_TRUE(fails_with(status, "no checkpoint container that loaders read holds"));
+    EXPECT_TRUE(fails_with(status, std::string(info(format).name)));
+    EXPECT_EQ(status.failure().code, ErrorCode::unsupported);
+  }
+  EXPECT_TRUE(check_container(Format::mxfp8_e4m3));
+}
+
+}  // namespace
+}  // namespace microscale

@@ -1,0 +1,258 @@
+#include <gtest/gtest.h>
+
+#include <cmath>
+
+#include "checkpoint/dense_output.hpp"
+#include "checkpoint/small_model.hpp"
+#include "checkpoint/weight_reader.hpp"
+#include "microscale/checkpoint.hpp"
+
+namespace microscale {
+namespace {
+
+namespace fs = std::filesystem;
+using testing::SmallModel;
+using testing::TemporaryFolder;
+
+// "<code>: <message>" of what dequantize_model throws.
+std::string failure_of(const fs::path& input, const fs::path& output) {
+  try {
+    dequantize_model(input, output, DType::bf16);
+  } catch (const Error& error) {
+    return std::string(to_string(error.code())) + ": " + error.what();
+  }
+  return "no failure";
+}
+
+std::vector<std::string> names_in(const fs::path& folder) {
+  std::vector<std::string> names;
+  for (const auto& entry : fs::recursive_directory_iterator(folder)) {
+    if (entry.is_regular_file()) names.push_back(entry.path().lexically_relative(folder).string());
+  }
+  std::sort(names.begin(), names.end());
+  return names;
+}
+
+std::string tensor_bytes(const fs::path& folder, const std::string& name) {
+  const ModelFolder model = take(open_model_folder(folder));
+  const ModelTensor* tensor = model.find(name);
+  if (!tensor) return "no tensor " + name;
+  std::string bytes(tensor->entry->bytes(), '\0');
+  auto* data = reinterpret_cast<std::uint8_t*>(bytes.data());
+  take(model.shards[tensor->shard].file.read_at(tensor->entry->begin, {data, bytes.size()}));
+  return bytes;
+}
+
+constexpr float code_values[16] = {0.0f,  0.5f,  1.0f,  1.5f,  2.0f,  3.0f,  4.0f,  6.0f,
+                                   -0.0f, -0.5f, -1.0f, -1.5f, -2.0f, -3.0f, -4.0f, -6.0f};
+
+// An E4M3 or E8M0 byte as a number, computed from the definition.
+float decoded_e4m3(int byte) {
+  const int exponent = byte >> 3 & 15, mantissa = byte & 7;
+  const float magnitude = exponent ? std::ldexp(8.0f + static_cast<float>(mantissa), exponent - 10)
+                                   : std::ldexp(static_cast<float>(mantissa), -9);
+  return byte & 0x80 ? -magnitude : magnitude;
+}
+
+// 126 scales x 16 codes under one divisor, against bf16(code * (scale / divisor)) in FP32.
+void expect_compressed_tensors_values(float divisor) {
+  testing::Bytes codes, scales;
+  for (int scale = 1; scale <= 126; ++scale) {
+    scales.push_back(static_cast<std::uint8_t>(scale));
+    for (int i = 0; i < 8; ++i) codes.push_back(static_cast<std::uint8_t>(2 * i | (2 * i + 1) << 4));
+  }
+  SmallModel model;
+  model.add("m.weight_packed", StoredType::u8, {126, 8}, codes);
+  model.add("m.weight_scale", StoredType::f8_e4m3, {126, 1}, scales);
+  model.add_floats("m.weight_global_scale", {1}, {divisor});
+  TemporaryFolder folder;
+  model.write(folder / "in");
+  dequantize_model(folder / "in", folder / "bf16", DType::bf16);
+  dequantize_model(folder / "in", folder / "f32", DType::f32);
+  const std::string narrow = tensor_bytes(folder / "bf16", "m.weight");
+  const std::string wide = tensor_bytes(folder / "f32", "m.weight");
+  ASSERT_EQ(narrow.size(), 126u * 16 * 2);
+  for (int row = 0; row < 126; ++row) {
+    for (int code = 0; code < 16; ++code) {
+      const float wanted = code_values[code] * (decoded_e4m3(row + 1) / divisor);
+      std::uint16_t bits = 0;
+      float value = 0;
+      std::memcpy(&bits, narrow.data() + (row * 16 + code) * 2, 2);
+      std::memcpy(&value, wide.data() + (row * 16 + code) * 4, 4);
+      ASSERT_EQ(bits, float_to_bf16(wanted)) << "scale byte " << row + 1 << ", code " << code;
+      ASSERT_EQ(value, wanted) << "scale byte " << row + 1 << ", code " << code;
+    }
+  }
+}
+
+TEST(DequantizeModel, nvfp4_is_what_compressed_tensors_computes_for_every_scale_and_code) {
+  expect_compressed_tensors_values(stored_global_scale(nvfp4_global_scale(0.3f)));
+}
+
+TEST(DequantizeModel, nvfp4_of_other_tools_is_too_although_their_divisors_are_arbitrary) {
+  for (const float amax : {0.3f, 0.0123f, 1.7f, 9.9f, 0.5f, 0.077f}) {
+    expect_compressed_tensors_values(2688.0f / amax);
+  }
+}
+
+TEST(DequantizeModel, mx_formats_are_codes_times_powers_of_two) {
+  SmallModel model;
+  testing::Bytes packed, bytes8, scales;
+  for (int scale = 0; scale < 255; ++scale) {
+    scales.push_back(static_cast<std::uint8_t>(scale));
+    for (int i = 0; i < 16; ++i) {  // codes 0 to 15, twice
+      packed.push_back(static_cast<std::uint8_t>(2 * (i % 8) | (2 * (i % 8) + 1) << 4));
+    }
+    for (int i = 0; i < 32; ++i) bytes8.push_back(static_cast<std::uint8_t>((i * 8 + scale) % 127));
+  }
+  model.add("a.weight_packed", StoredType::u8, {255, 16}, packed);
+  model.add("a.weight_scale", StoredType::u8, {255, 1}, scales);
+  model.add("b.weight", StoredType::f8_e4m3, {255, 32}, bytes8);
+  model.add("b.weight_scale", StoredType::u8, {255, 1}, scales);
+  TemporaryFolder folder;
+  model.write(folder / "in");
+  dequantize_model(folder / "in", folder / "out", DType::f32);
+  const std::string a = tensor_bytes(folder / "out", "a.weight"), b = tensor_bytes(folder / "out", "b.weight");
+  for (int row = 0; row < 255; ++row) {
+    for (int i = 0; i < 32; ++i) {
+      float got_a = 0, got_b = 0;
+      std::memcpy(&got_a, a.data() + (row * 32 + i) * 4, 4);
+      std::memcpy(&got_b, b.data() + (row * 32 + i) * 4, 4);
+      const auto value = [&](float code) {
+        return static_cast<float>(std::ldexp(static_cast<double>(code), row - 127));
+      };
+      ASSERT_EQ(got_a, value(code_values[i % 16])) << row << ", " << i;
+      ASSERT_EQ(got_b, value(decoded_e4m3(bytes8[static_cast<std::size_t>(row * 32 + i)]))) << row << ", " << i;
+    }
+  }
+}
+
+TEST(DequantizeModel, mirrors_shards_copies_files_and_cleans_the_config) {
+  SmallModel model = testing::small_llama(Format::nvfp4);
+  const std::string moved = "model.layers.0.mlp.up_proj";
+  for (const char* part : {".weight_packed", ".weight_scale", ".weight_global_scale"}) {
+    model.shards["model-2.safetensors"][moved + part] = model.at(moved + part);
+    model.shards["model.safetensors"].erase(moved + part);
+  }
+  // Nothing but scales: there will be no such file.
+  const std::string lone = "model.layers.0.mlp.down_proj.weight_scale";
+  model.shards["model-3.safetensors"][lone] = model.at(lone);
+  model.shards["model.safetensors"].erase(lone);
+  model.files = {{"tokenizer.json", "{}"}, {"1_Pooling/config.json", "pool"}, {"hf_quant_config.json", "{}"}};
+  model.add("position_ids", StoredType::i64, {1, 3}, testing::bytes_of(std::vector<std::int64_t>{0, 1, 2}));
+  TemporaryFolder folder;
+  model.write(folder / "in");
+  dequantize_model(folder / "in", folder / "out", DType::f16);
+
+  EXPECT_EQ(names_in(folder / "out"),
+            (std::vector<std::string>{"1_Pooling/config.json", "config.json", "model-2.safetensors",
+                                      "model.safetensors", "model.safetensors.index.json",
+                                      "tokenizer.json"}));
+  EXPECT_EQ(testing::read_file(folder / "out" / "config.json"), "{\n  \"model_type\": \"llama\"\n}\n");
+  EXPECT_EQ(testing::read_file(folder / "out" / "1_Pooling" / "config.json"), "pool");
+  const ModelFolder out = take(open_model_folder(folder / "out"));
+  EXPECT_EQ(out.notices, std::vector<std::string>());
+  EXPECT_EQ(out.tensors.size(), 10u);
+  EXPECT_EQ(out.find(moved + ".weight")->entry->type, StoredType::f16);
+  EXPECT_EQ(out.shards[out.find(moved + ".weight")->shard].name, "model-2.safetensors");
+  for (const std::string name : {"model.norm.weight", "lm_head.weight", "position_ids"}) {
+    const auto& wanted = model.at(name).bytes;
+    EXPECT_EQ(tensor_bytes(folder / "out", name), std::string(wanted.begin(), wanted.end()));
+  }
+}
+
+TEST(DequantizeModel, writes_the_same_bytes_at_any_number_of_threads) {
+  SmallModel model;
+  const std::int64_t rows = 3, cols = piece_elements / 2 + 32;  // more than one piece, no whole number
+  model.add_quantized("m", Format::mxfp4, rows, cols, testing::gaussian(rows * cols, 9));
+  model.add_quantized("n", Format::nvfp4, 5, 32, testing::gaussian(160, 10));
+  TemporaryFolder folder;
+  model.write(folder / "in");
+  dequantize_model(folder / "in", folder / "one", DType::bf16, 1);
+  dequantize_model(folder / "in", folder / "three", DType::bf16, 3);
+  const std::string one = testing::read_file(folder / "one" / "model.safetensors");
+  EXPECT_GT(one.size(), static_cast<std::size_t>(rows * cols * 2));
+  EXPECT_EQ(one, testing::read_file(folder / "three" / "model.safetensors"));
+}
+
+TEST(DequantizeModel, refuses_what_would_lose_something) {
+  TemporaryFolder folder;
+  testing::small_llama(Format::mxfp4).write(folder / "in");
+  const fs::path in = folder / "in";
+  EXPECT_EQ(failure_of(in, in), "invalid_argument: dequantize: the output '" + in.string() +
+                                    "' is the input, which is never written to; name another folder");
+  EXPECT_EQ(failure_of(in, in / "deep" / "er"), "invalid_argument: dequantize: the output '" +
+                                                    (in / "deep" / "er").string() +
+                                                    "' is inside the input; name a folder elsewhere");
+  EXPECT_EQ(failure_of(in, folder.path()), "invalid_argument: dequantize: the output '" +
+                                               folder.path().string() +
+                                               "' holds the input; name a folder elsewhere");
+  fs::create_directory_symlink(in, folder / "link");
+  EXPECT_NE(failure_of(in, folder / "link").find("is the input"), std::string::npos);
+  testing::write_file(folder / "full" / "mine.txt", "precious");
+  EXPECT_NE(failure_of(in, folder / "full").find("is not empty"), std::string::npos);
+  EXPECT_EQ(testing::read_file(folder / "full" / "mine.txt"), "precious");
+  testing::write_file(folder / "file", "");
+  EXPECT_NE(failure_of(in, folder / "file").find("is a file; name a folder"), std::string::npos);
+}
+
+TEST(DequantizeModel, refuses_what_is_not_whole_or_not_quantized) {
+  TemporaryFolder folder;
+  SmallModel dense;
+  dense.add_floats("a.weight", {2, 2}, {1, 2, 3, 4});
+  dense.write(folder / "dense");
+  EXPECT_EQ(failure_of(folder / "dense", folder / "out"),
+            "bad_input: dequantize: '" + (folder / "dense").string() +
+                "' holds no quantized weights; name a folder that `quantize` wrote");
+  SmallModel broken = testing::small_llama(Format::mxfp4);
+  broken.remove("model.layers.0.mlp.up_proj.weight_scale");
+  broken.write(folder / "broken");
+  EXPECT_NE(failure_of(folder / "broken", folder / "out").find("its block scales"), std::string::npos);
+  SmallModel unfinished = testing::small_llama(Format::mxfp4);
+  unfinished.files[".microscale-journal"] = "{}";
+  unfinished.write(folder / "unfinished");
+  EXPECT_NE(failure_of(folder / "unfinished", folder / "out").find("is unfinished"), std::string::npos);
+  EXPECT_FALSE(fs::exists(folder / "out"));
+}
+
+TEST(DequantizeModel, stopped_leaves_a_marked_folder_that_the_next_run_takes_over) {
+  TemporaryFolder folder;
+  testing::small_llama(Format::nvfp4).write(folder / "in");
+  int calls = 0;
+  const ProgressCallback stop = [&](std::int64_t, std::int64_t, std::string_view) { return ++calls < 3; };
+  EXPECT_THROW(dequantize_model(folder / "in", folder / "out", DType::bf16, 1, stop), Error);
+  EXPECT_EQ(names_in(folder / "out"), std::vector<std::string>{dequantize_marker});
+  // What a kill would have left.
+  testing::write_file(folder / "out" / "model.safetensors.partial", "half");
+
+  std::int64_t last = 0, total = 0;
+  dequantize_model(folder / "in", folder / "out", DType::bf16, 1,
+                   [&](std::int64_t done, std::int64_t all, std::string_view) {
+                     EXPECT_GT(done, last);
+                     last = done;
+                     total = all;
+                     return true;
+                   });
+  EXPECT_EQ(last, total);
+  EXPECT_EQ(names_in(folder / "out"), (std::vector<std::string>{"config.json", "model.safetensors"}));
+  dequantize_model(folder / "in", folder / "again", DType::bf16);
+  EXPECT_EQ(testing::read_file(folder / "out" / "model.safetensors"),
+            testing::read_file(folder / "again" / "model.safetensors"));
+}
+
+TEST(DequantizeModel, does_not_take_over_a_folder_begun_from_another_input) {
+  TemporaryFolder folder;
+  testing::small_llama(Format::nvfp4).write(folder / "in");
+  testing::write_file(folder / "out" / dequantize_marker, "of somewhere else\n");
+  EXPECT_NE(failure_of(folder / "in", folder / "out").find("is not empty"), std::string::npos);
+}
+
+TEST(DequantizeModel, takes_a_single_file_and_writes_beside_it) {
+  TemporaryFolder folder;
+  testing::small_llama(Format::mxfp8_e4m3).write(folder / "in");
+  dequantize_model(folder / "in" / "model.safetensors", folder / "in" / "dense", DType::bf16);
+  EXPECT_EQ(names_in(folder / "in" / "dense"), std::vector<std::string>{"model.safetensors"});
+}
+
+}  // namespace
+}  // namespace microscale

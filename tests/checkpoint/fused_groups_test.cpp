@@ -1,0 +1,29 @@
+#include "checkpoint/fused_groups.hpp"
+
+#include <gtest/gtest.h>
+
+namespace microscale {
+namespace {
+
+TEST(FusedGroups, puts_members_of_one_parent_together) {
+  const auto q = fused_group_of("model.layers.0.self_attn.q_proj");
+  ASSERT_TRUE(q);
+  EXPECT_EQ(*q, "model.layers.0.self_attn.{q_proj,k_proj,v_proj}");
+  EXPECT_EQ(fused_group_of("model.layers.0.self_attn.v_proj"), q);
+  EXPECT_NE(fused_group_of("model.layers.1.self_attn.q_proj"), q);
+  EXPECT_EQ(fused_group_of("a.gate_proj"), fused_group_of("a.up_proj"));
+  EXPECT_EQ(fused_group_of("a.experts.3.w1"), fused_group_of("a.experts.3.w3"));
+  EXPECT_EQ(fused_group_of("a.self.query"), fused_group_of("a.self.value"));
+  EXPECT_EQ(fused_group_of("a.q_a_proj"), fused_group_of("a.kv_a_proj_with_mqa"));
+}
+
+TEST(FusedGroups, leaves_single_layers_alone) {
+  for (const char* module :
+       {"a.o_proj", "a.down_proj", "a.w2", "a.q_b_proj", "a.proj", "q", "a."}) {
+    EXPECT_FALSE(fused_group_of(module)) << module;
+  }
+  EXPECT_EQ(fused_group_of("q_proj"), "{q_proj,k_proj,v_proj}");
+}
+
+}  // namespace
+}  // namespace microscale

@@ -1,0 +1,45 @@
+#include "checkpoint/model_facts.hpp"
+
+#include <gtest/gtest.h>
+
+namespace microscale {
+namespace {
+
+TEST(ModelFacts, reads_the_top_level) {
+  const ModelFacts facts = take(read_model_facts(
+      R"({"model_type": "deepseek_v3", "hidden_size": 7168, "num_hidden_layers": 61,
+          "num_nextn_predict_layers": 1})"));
+  EXPECT_EQ(facts.model_type, "deepseek_v3");
+  EXPECT_EQ(facts.hidden_size, 7168);
+  EXPECT_EQ(facts.layers, 61);
+  EXPECT_TRUE(facts.has_prediction_layers);
+  EXPECT_FALSE(facts.quantized_by);
+}
+
+TEST(ModelFacts, falls_back_to_the_text_config) {
+  const ModelFacts facts = take(read_model_facts(
+      R"({"model_type": "llava", "text_config": {"model_type": "llama", "hidden_size": 4096}})"));
+  EXPECT_EQ(facts.model_type, "llava");
+  EXPECT_EQ(facts.hidden_size, 4096);
+}
+
+TEST(ModelFacts, sees_who_quantized_the_weights) {
+  EXPECT_EQ(
+      take(read_model_facts(R"({"quantization_config": {"quant_method": "fp8"}})")).quantized_by,
+      "fp8");
+  EXPECT_EQ(take(read_model_facts(R"({"text_config": {"quantization_config": {"bits": 4}}})"))
+                .quantized_by,
+            "quantization_config");
+  EXPECT_FALSE(take(read_model_facts(R"({"quantization_config": null})")).quantized_by);
+}
+
+TEST(ModelFacts, takes_values_of_the_wrong_kind_for_unknown) {
+  const ModelFacts facts = take(read_model_facts(
+      R"({"model_type": 3, "hidden_size": "big", "num_hidden_layers": -1, "text_config": []})"));
+  EXPECT_EQ(facts.model_type, "");
+  EXPECT_FALSE(facts.hidden_size);
+  EXPECT_FALSE(facts.layers);
+}
+
+}  // namespace
+}  // namespace microscale

@@ -1,0 +1,160 @@
+#include "checkpoint/treatments.hpp"
+
+#include <gtest/gtest.h>
+
+#include "model_builder.hpp"
+
+namespace microscale {
+namespace {
+
+using testing::fails_with;
+using testing::random_tensor;
+using testing::TemporaryFolder;
+using testing::TestModel;
+
+// A model of these names and shapes, decided on with these patterns.
+class Treatments : public ::testing::Test {
+ protected:
+  void add(const std::string& name, std::vector<std::int64_t> shape, std::size_t shard = 0,
+           StoredType type = StoredType::bf16) {
+    if (shard >= model.shards.size()) model.shards.resize(shard + 1);
+    model.shards[shard][name] = random_tensor(type, std::move(shape), 1);
+  }
+
+  Result<std::vector<TensorTreatment>> decide(std::vector<std::string> include = {},
+                                              std::vector<std::string> ignore = {},
+                                              Format format = Format::nvfp4) {
+    model.write(folder.path());
+    opened = take(open_model_folder(folder.path()));
+    ModelFacts facts;
+    if (opened.config_text) facts = take(read_model_facts(*opened.config_text));
+    return decide_treatments(opened, take(Recipe::create(format, include, ignore, facts)));
+  }
+
+  static const TensorTreatment& find(const std::vector<TensorTreatment>& treatments,
+                                     const std::string& name) {
+    for (const TensorTreatment& treatment : treatments) {
+      if (treatment.entry->name == name) return treatment;
+    }
+    throw std::runtime_error("no tensor " + name);
+  }
+
+  TestModel model;
+  TemporaryFolder folder;
+  ModelFolder opened;
+};
+
+TEST_F(Treatments, group_is_named_across_shards_and_only_for_nvfp4) {
+  add("a.q_proj.weight", {16, 32}, 0);
+  add("a.k_proj.weight", {16, 32}, 1);
+  add("a.o_proj.weight", {16, 32}, 1);
+  add("b.q_proj.weight", {16, 32}, 1);
+  const auto treatments = take(decide());
+  EXPECT_EQ(find(treatments, "a.q_proj.weight").group, "a.{q_proj,k_proj,v_proj}");
+  EXPECT_EQ(find(treatments, "a.k_proj.weight").group, "a.{q_proj,k_proj,v_proj}");
+  EXPECT_EQ(find(treatments, "a.o_proj.weight").group, "");
+  EXPECT_EQ(find(treatments, "b.q_proj.weight").group, "") << "alone in its group";
+  EXPECT_EQ(find(take(decide({}, {}, Format::mxfp4)), "a.q_proj.weight").group, "");
+}
+
+TEST_F(Treatments, group_with_a_member_that_does_not_fit_is_copied_whole) {
+  add("a.gate_proj.weight", {16, 32});
+  add("a.up_proj.weight", {16, 40});
+  const auto treatments = take(decide());
+  const Decision& gate = find(treatments, "a.gate_proj.weight").decision;
+  EXPECT_EQ(gate.treatment, Treatment::copy);
+  EXPECT_EQ(gate.reason, "belongs to a.up_proj: K = 40 is no multiple of 16");
+  EXPECT_EQ(ignored_modules(treatments),
+            (std::vector<std::string>{"a.gate_proj", "a.up_proj", "lm_head"}));
+}
+
+TEST_F(Treatments, patterns_that_split_a_group_are_refused) {
+  add("a.q_proj.weight", {16, 32});
+  add("a.k_proj.weight", {16, 32});
+  add("a.v_proj.weight", {16, 32});
+  const auto split = decide({}, {"*.k_proj"});
+  EXPECT_TRUE(fails_with(split, "fused group 'a.{q_proj,k_proj,v_proj}'"));
+  EXPECT_TRUE(fails_with(split, "'a.k_proj' (ignored by '*.k_proj')"));
+  EXPECT_TRUE(fails_with(split, "'a.q_proj', 'a.v_proj' would be quantized"));
+  EXPECT_EQ(split.failure().code, ErrorCode::invalid_argument);
+  EXPECT_TRUE(fails_with(decide({"a.q_proj"}), "'a.k_proj' (not included)"));
+  for (const TensorTreatment& treatment : take(decide({}, {"a.*"}))) {
+    EXPECT_EQ(treatment.decision.treatment, Treatment::copy);
+  }
+}
+
+TEST_F(Treatments, fused_experts_are_split_with_their_biases) {
+  add("m.experts.gate_up_proj", {2, 64, 32});
+  add("m.experts.down_proj", {2, 32, 32}, 1);
+  add("m.experts.gate_up_proj_bias", {2, 64});
+  add("m.experts.down_proj_bias", {2, 32}, 1);
+  model.config = "{}";
+  const auto treatments = take(decide());
+  for (const TensorTreatment& treatment : treatments) {
+    EXPECT_EQ(treatment.decision.treatment, Treatment::split) << treatment.entry->name;
+    EXPECT_EQ(treatment.experts, (ExpertLayout{2, 32, 32, false, false}));
+  }
+}
+
+TEST_F(Treatments, fused_experts_that_cannot_be_split_are_copied_and_named_for_loaders) {
+  add("m.experts.gate_up_proj", {2, 48, 32});
+  add("m.experts.down_proj", {2, 32, 24});
+  add("m.experts.down_proj_bias", {2, 32});
+  model.config = "{}";
+  const auto treatments = take(decide());
+  for (const TensorTreatment& treatment : treatments) {
+    EXPECT_EQ(treatment.decision.treatment, Treatment::copy);
+    EXPECT_EQ(treatment.decision.reason, "K = 24 is no multiple of 16");
+  }
+  EXPECT_EQ(ignored_modules(treatments),
+            (std::vector<std::string>{"lm_head", "m.experts", "re:m\\.experts\\..*"}));
+}
+
+TEST_F(Treatments, patterns_that_split_fused_experts_are_refused) {
+  add("m.experts.gate_up_proj", {2, 64, 32});
+  add("m.experts.down_proj", {2, 32, 32});
+  model.config = "{}";
+  EXPECT_TRUE(fails_with(decide({}, {"*.down_proj"}), "fused experts 'm.experts'"));
+}
+
+TEST_F(Treatments, bias_of_another_shape_stops_the_split) {
+  add("m.experts.gate_up_proj", {2, 64, 32});
+  add("m.experts.down_proj", {2, 32, 32});
+  add("m.experts.down_proj_bias", {2, 31});
+  model.config = "{}";
+  EXPECT_EQ(find(take(decide()), "m.experts.down_proj").decision.reason,
+            "the shape of its bias does not fit");
+}
+
+TEST_F(Treatments, weights_that_are_quantized_already_are_refused) {
+  add("a.q_proj.weight", {16, 32});
+  add("a.q_proj.weight_scale", {16, 2});
+  EXPECT_TRUE(
+      fails_with(decide(), "'a.q_proj.weight_scale', so its weights are quantized already"));
+  model.shards[0].erase("a.q_proj.weight_scale");
+  model.config = R"({"quantization_config": {"quant_method": "fp8"}})";
+  EXPECT_TRUE(fails_with(decide(), "is quantized already ('fp8' in config.json)"));
+}
+
+TEST_F(Treatments, include_that_matches_nothing_is_refused) {
+  add("a.q_proj.weight", {16, 32});
+  EXPECT_TRUE(fails_with(decide({"a.q_poj"}), "matches --include 'a.q_poj'"));
+}
+
+TEST_F(Treatments, ignore_list_names_exactly_the_linear_layers_left) {
+  add("model.embed_tokens.weight", {16, 32});
+  add("model.layers.0.mlp.gate.weight", {16, 32});
+  add("model.layers.0.mlp.odd.weight", {16, 30});
+  add("model.layers.0.mlp.down_proj.weight", {16, 32});
+  add("model.norm.weight", {32});
+  EXPECT_EQ(
+      ignored_modules(take(decide())),
+      (std::vector<std::string>{"lm_head", "model.layers.0.mlp.gate", "model.layers.0.mlp.odd"}));
+  add("lm_head.weight", {16, 32});
+  EXPECT_EQ(ignored_modules(take(decide({"lm_head"}))),
+            (std::vector<std::string>{"model.layers.0.mlp.down_proj", "model.layers.0.mlp.gate",
+                                      "model.layers.0.mlp.odd"}));
+}
+
+}  // namespace
+}  // namespace microscale

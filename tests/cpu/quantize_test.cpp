@@ -1,0 +1,172 @@
+// Every vector table gives the reference's codes and scales, byte for byte.
+#include <gtest/gtest.h>
+
+#include "cpu/compare.hpp"
+#include "cpu/inputs.hpp"
+
+namespace microscale {
+namespace {
+
+using test::Input;
+using test::Placement;
+using test::vector_tables;
+
+constexpr Format covered[] = {Format::mxfp4, Format::nvfp4, Format::mxfp8_e4m3, Format::mxfp8_e5m2};
+constexpr DType types[] = {DType::f32, DType::f16, DType::bf16};
+
+// Runs all tables on an input as one line, whole groups and a rest.
+void check(const Input& input, QuantizeLines call, std::int64_t offset = 0) {
+  const auto bytes = test::to_bytes(input);
+  test::Bytes memory(static_cast<std::int64_t>(bytes.size()), offset);
+  std::memcpy(memory.data(), bytes.data(), bytes.size());
+  call.input = memory.data();
+  call.input_type = input.type;
+  const auto count = static_cast<std::int64_t>(input.bits.size());
+  for (const KernelTable* table : vector_tables()) {
+    ASSERT_TRUE(table->supports_quantize(call));
+    EXPECT_TRUE(test::same_blocks(*table, call, {.blocks = count / info(call.format).block}))
+        << to_string(table->backend) << ' ' << to_string(input.type) << ' ' << input.name << " g "
+        << call.global_scale;
+    if (::testing::Test::HasFailure()) return;
+  }
+}
+
+QuantizeLines call_of(Format format, ScaleRule rule, float g = 1.0f) {
+  QuantizeLines call;
+  call.format = format;
+  call.numerics.scale_rule = rule;
+  call.global_scale = g;
+  return call;
+}
+
+class CpuQuantize : public ::testing::Test {
+ protected:
+  void SetUp() override {
+    if (vector_tables().empty()) GTEST_SKIP() << "this machine has no AVX2";
+  }
+};
+
+TEST_F(CpuQuantize, mx_equals_the_reference_for_every_rule_type_and_kind_of_input) {
+  for (DType type : types) {
+    for (const Input& input : test::inputs(type, 1 << 15))
+      for (Format format : covered)
+        if (format != Format::nvfp4)
+          for (ScaleRule rule : scale_rules(format)) check(input, call_of(format, rule));
+    const Input each = test::each_as_amax(type, 1);
+    for (Format format : {Format::mxfp4, Format::mxfp8_e4m3, Format::mxfp8_e5m2})
+      for (ScaleRule rule : {ScaleRule::rceil, ScaleRule::even_down, ScaleRule::search})
+        check(each, call_of(format, rule));
+  }
+}
+
+TEST_F(CpuQuantize, nvfp4_equals_the_reference_for_every_rule_type_and_global_scale) {
+  for (DType type : types) {
+    for (const Input& input : test::inputs(type, 1 << 13)) {
+      for (ScaleRule rule : scale_rules(Format::nvfp4)) {
+        if (rule == ScaleRule::full && input.bits.size() > 20000) continue;
+        check(input, call_of(Format::nvfp4, rule, 0.0003f));
+        check(input, call_of(Format::nvfp4, rule, 1.0f));
+      }
+    }
+    for (ScaleRule rule : {ScaleRule::nearest, ScaleRule::four_over_six})
+      check(test::each_as_amax(type, 1), call_of(Format::nvfp4, rule, 0x1.234p-9f));
+    check(test::each_as_amax(type, 3), call_of(Format::nvfp4, ScaleRule::search, 0x1.234p-9f));
+  }
+}
+
+TEST_F(CpuQuantize, nvfp4_equals_the_reference_under_extreme_global_scales) {
+  for (float g : {0x1p-149f, 0x1.8p-140f, 0x1p-126f, 0x1p-100f, 0x1p60f, 0x1p120f, 0x1.fffffcp127f}) {
+    for (DType type : types) {
+      for (const Input& input : test::inputs(type, 1 << 12)) {
+        for (ScaleRule rule : {ScaleRule::nearest, ScaleRule::search, ScaleRule::four_over_six_mae})
+          if (input.bits.size() < 60000 || rule == ScaleRule::nearest)
+            check(input, call_of(Format::nvfp4, rule, g));
+      }
+    }
+  }
+}
+
+TEST_F(CpuQuantize, weights_steer_every_search_as_in_the_reference) {
+  std::mt19937 random(11);
+  std::vector<float> weights(std::size_t{1} << 17);
+  for (float& w : weights) w = random() % 8 == 0 ? 0.0f : static_cast<float>(random() % 1000) * 0.37f;
+  for (DType type : types) {
+    for (const Input& input : test::inputs(type, 1 << 12)) {
+      for (Format format : covered) {
+        for (ScaleRule rule : scale_rules(format)) {
+          if (rule == ScaleRule::full && input.bits.size() > 20000) continue;
+          for (float g : {0.001f, 0x1p-140f}) {
+            QuantizeLines call = call_of(format, rule, g);
+            call.weights = weights.data();
+            check(input, call);
+          }
+        }
+      }
+    }
+  }
+}
+
+TEST_F(CpuQuantize, every_shape_stride_and_misalignment_gives_the_same_bytes) {
+  for (DType type : types) {
+    const Input input = test::of_values("ramp", type, 5 * 20 * 40, [](int i) {
+      return static_cast<float>(i * 37 % 101 - 50) * (i / 16 % 5 == 4 ? 0.0f : 0.125f);
+    });
+    const auto bytes = test::to_bytes(input);
+    for (std::int64_t offset : {0, 1, 3}) {
+      test::Bytes memory(static_cast<std::int64_t>(bytes.size()), offset * size_of(type));
+      std::memcpy(memory.data(), bytes.data(), bytes.size());
+      for (Format format : covered) {
+        for (std::int64_t lines : {0, 1, 3}) {
+          for (std::int64_t blocks : {0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 15, 16, 17}) {
+            for (std::int64_t gap : {0, 5}) {
+              for (ScaleRule rule : {scale_rules(format).front(), scale_rules(format).back()}) {
+                QuantizeLines call = call_of(format, rule, 0.01f);
+                call.input = memory.data();
+                call.input_type = type;
+                for (const KernelTable* table : vector_tables())
+                  ASSERT_TRUE(test::same_blocks(*table, call,
+                                                   {lines, blocks, gap, 2 * gap / 3, offset}))
+                      << to_string(table->backend) << ' ' << lines << " x " << blocks << " gap " << gap
+                      << " offset " << offset;
+              }
+            }
+          }
+        }
+      }
+    }
+  }
+}
+
+TEST_F(CpuQuantize, nan_and_infinity_follow_the_policies_of_the_call) {
+  for (NanPolicy nan : {NanPolicy::propagate, NanPolicy::drop}) {
+    for (InfPolicy inf : {InfPolicy::saturate, InfPolicy::nan_block}) {
+      for (Format format : covered) {
+        for (ScaleRule rule : scale_rules(format)) {
+          if (rule == ScaleRule::full) continue;
+          QuantizeLines call = call_of(format, rule, 0.01f);
+          call.numerics.nan = nan;
+          call.numerics.inf = inf;
+          check(test::specials(DType::bf16), call);
+          check(test::specials(DType::f32), call);
+        }
+      }
+    }
+  }
+}
+
+TEST_F(CpuQuantize, options_without_a_kernel_are_refused) {
+  for (const KernelTable* table : vector_tables()) {
+    QuantizeLines call = call_of(Format::mxfp4, ScaleRule::floor);
+    EXPECT_TRUE(table->supports_quantize(call));
+    call.numerics.rounding = Rounding::stochastic;
+    EXPECT_FALSE(table->supports_quantize(call));
+    call = call_of(Format::mxfp4, ScaleRule::floor);
+    call.numerics.zero_code = ZeroCode::positive;
+    EXPECT_FALSE(table->supports_quantize(call));
+    EXPECT_FALSE(table->supports_quantize(call_of(Format::mxint8, ScaleRule::floor)));
+    EXPECT_FALSE(table->supports_quantize(call_of(Format::nvfp4, ScaleRule::search, 0.0f)));
+  }
+}
+
+}  // namespace
+}  // namespace microscale

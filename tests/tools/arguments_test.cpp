@@ -1,0 +1,67 @@
+// Misspelled, missing and malformed words: exit code 2, one sentence, the nearest right name.
+#include <gtest/gtest.h>
+
+#include <algorithm>
+
+#include "tools/subprocess.hpp"
+
+namespace microscale::testing {
+namespace {
+
+struct Mistake {
+  std::vector<std::string> arguments;
+  std::string says;
+};
+
+TEST(Usage, mistakes_exit_with_2_and_say_what_was_meant) {
+  const std::vector<Mistake> mistakes = {
+      {{}, "no command given; choose one of quantize"},
+      {{"quantise"}, "microscale: no command 'quantise' (did you mean quantize?)"},
+      {{"--versio"}, "unexpected option '--versio' (did you mean --version?)"},
+      {{"quantize"}, "microscale quantize: "},
+      {{"quantize", "m", "-o", "x"}, "--format is required"},
+      {{"quantize", "m", "-o", "x", "--format", "nvfp5"},
+       "'nvfp5' (did you mean nvfp4?); choose one of mxfp4, nvfp4"},
+      {{"quantize", "m", "--fromat", "nvfp4"},
+       "unexpected option '--fromat' (did you mean --format?)"},
+      {{"quantize", "m", "-o", "x", "--format", "mxfp4", "--max-memory", "3X"},
+       "--max-memory got '3X'"},
+      {{"quantize", "m", "-o", "x", "--format", "mxfp4", "--max-memory", "0"},
+       "--max-memory got '0'"},
+      {{"quantize", "m", "-o", "x", "--format", "mxfp4", "--threads", "many"},
+       "--threads got 'many'"},
+      {{"dequantize", "m", "-o", "x", "--dtype", "bf61"}, "'bf61' (did you mean bf16?)"},
+      {{"verify", "m", "--threads", "-1"}, "--threads got '-1'; it takes an integer from 0"},
+      {{"compare", "a", "b", "--max-mse", "low"}, "--max-mse got 'low'"},
+      {{"inspect", "a", "b", "c"}, "unexpected argument 'c'"},
+      {{"completion", "tcsh"}, "choose one of bash, zsh, fish"},
+      {{"explain", "1", "--scale-rule", "flor"}, "'flor' (did you mean floor?)"},
+      {{"explain", "1", "--scale-rule", "nearest"},
+       "nearest is not defined for mxfp4; choose one of search"},
+      {{"explain", "1", "--rounding", "nearest-evn"}, "(did you mean nearest_even?)"},
+      {{"explain", "1", "--compat", "Torch-AO"}, "(did you mean torchao?)"},
+      {{"explain", "1", "--compat", "ocp", "--format", "nvfp4"}, "ocp has no nvfp4"},
+      {{"explain", "1", "--global-scale", "2"}, "--global-scale is for nvfp4"},
+      {{"explain", "1", "--global-scale", "-2", "--format", "nvfp4"}, "above 0"},
+      {{"explain", "1", "--seed", "-1"}, "--seed got"},
+      {{"explain", "1", "abc"}, "'abc'"},
+      {{"explain", "1e39"}, "beyond the largest FP32"},
+  };
+  for (const Mistake& mistake : mistakes) {
+    const Outcome outcome = microscale(mistake.arguments);
+    EXPECT_EQ(outcome.code, 2) << outcome.err;
+    EXPECT_EQ(outcome.out, "");
+    EXPECT_EQ(outcome.err.rfind("microscale", 0), 0u) << outcome.err;
+    EXPECT_NE(outcome.err.find(mistake.says), std::string::npos)
+        << outcome.err << "wanted " << mistake.says;
+    EXPECT_EQ(std::count(outcome.err.begin(), outcome.err.end(), '\n'), 1) << outcome.err;
+  }
+}
+
+TEST(Usage, a_name_near_nothing_gets_no_suggestion) {
+  EXPECT_EQ(microscale({"explain", "1", "--format", "posit"}).err.find("did you mean"),
+            std::string::npos);
+}
+
+}  // namespace
+}  // namespace microscale::testing
