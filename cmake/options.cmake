@@ -16,7 +16,9 @@ endif()
 add_library(microscale_options INTERFACE)
 target_compile_options(microscale_options INTERFACE -Wall -Wextra -Werror -ffp-contract=off)
 if(MICROSCALE_SANITIZE)
-  add_compile_options(-fsanitize=${MICROSCALE_SANITIZE} -fno-sanitize-recover=all -fno-omit-frame-pointer -g1)
+  # -O1: half the compile time of -O2 for the same findings.
+  add_compile_options(-fsanitize=${MICROSCALE_SANITIZE} -fno-sanitize-recover=all -fno-omit-frame-pointer
+                      -g1 -O1 -D_GLIBCXX_ASSERTIONS)
   add_link_options(-fsanitize=${MICROSCALE_SANITIZE})
 endif()
 find_program(MOLD_PROGRAM mold)

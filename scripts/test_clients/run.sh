@@ -37,6 +37,6 @@ for format in $formats; do
 done
 for client in compressed_tensors transformers; do
   check "$client" $venv/bin/python scripts/test_clients/check_$client.py demo/model "$work" $formats
-  grep -h '^  ' build/logs/$client.log || true
+  grep -hE '^  (compressed-tensors|transformers),' build/logs/$client.log || true
 done
 closing clients

@@ -29,8 +29,9 @@ std::string shape_text(const std::vector<std::int64_t>& shape) {
 std::string treatment_of(const LogicalTensor& tensor) {
   if (tensor.module) return std::string(info(tensor.module->format).name);
   std::string name = to_string(tensor.stored->entry->type);
-  std::transform(name.begin(), name.end(), name.begin(),
-                 [](char c) { return c >= 'A' && c <= 'Z' ? static_cast<char>(c - 'A' + 'a') : c; });
+  std::transform(name.begin(), name.end(), name.begin(), [](char c) {
+    return c >= 'A' && c <= 'Z' ? static_cast<char>(c - 'A' + 'a') : c;
+  });
   return name;
 }
 
@@ -111,7 +112,8 @@ class Comparison {
         static_cast<std::int64_t>(pieces.size()), workers,
         [&](std::int64_t i, int worker) {
           const auto at = static_cast<std::size_t>(i);
-          return measure_piece(pairs_[pair_of[at]], pieces[at], scratch[static_cast<std::size_t>(worker)]);
+          return measure_piece(pairs_[pair_of[at]], pieces[at],
+                               scratch[static_cast<std::size_t>(worker)]);
         },
         [&](std::int64_t i, PieceResult& piece) {
           const auto at = static_cast<std::size_t>(i);
@@ -143,7 +145,8 @@ class Comparison {
                                                      in_quotes(a.name), shape_text(a.shape),
                                                      shape_text(b.shape)));
     } else if (!same_stored_type(a, b) && !(has_values(a) && has_values(b))) {
-      report.reason = fmt::format("{} against {} is not compared", treatment_of(a), report.treatment);
+      report.reason =
+          fmt::format("{} against {} is not compared", treatment_of(a), report.treatment);
     } else {
       pairs_.push_back({&a, &b, result_.report.tensors.size()});
     }
@@ -209,13 +212,14 @@ class Comparison {
 
 }  // namespace
 
-ModelComparison compare_models(const QuantizedFolder& first, const QuantizedFolder& second, int threads,
-                               const ProgressCallback& progress) {
+ModelComparison compare_models(const QuantizedFolder& first, const QuantizedFolder& second,
+                               int threads, const ProgressCallback& progress) {
   ModelComparison result;
   result.swapped = !first.modules.empty() && second.modules.empty();
   const QuantizedFolder& original = result.swapped ? second : first;
   const QuantizedFolder& other = result.swapped ? first : second;
-  result.report.title = fmt::format("{} against {}", original.model.root.string(), other.model.root.string());
+  result.report.title =
+      fmt::format("{} against {}", original.model.root.string(), other.model.root.string());
   std::set<std::string_view> formats;
   for (const QuantizedModule& module : other.modules) formats.insert(info(module.format).name);
   result.report.format = fmt::format("{}", fmt::join(formats, ", "));
@@ -223,10 +227,11 @@ ModelComparison compare_models(const QuantizedFolder& first, const QuantizedFold
   Comparison comparison(original, other, result);
   comparison.match();
   if (result.report.tensors.empty()) {
-    throw Error(ErrorCode::bad_input,
-                fmt::format("compare: '{}' and '{}' have no tensor name in common; compare two versions "
-                            "of one model",
-                            original.model.root.string(), other.model.root.string()));
+    throw Error(
+        ErrorCode::bad_input,
+        fmt::format("compare: '{}' and '{}' have no tensor name in common; compare two versions "
+                    "of one model",
+                    original.model.root.string(), other.model.root.string()));
   }
   comparison.measure(threads, progress);
   return result;

@@ -12,7 +12,8 @@
 namespace microscale {
 
 struct ModelComparison {
-  /// Tensors that both have, by name: those with values measured, the others with the reason why not
+  /// Tensors that both have, by name: those with values measured, the others with the reason why
+  /// not
   /// ("identical", "I64 values differ"). bytes_before are those of the original.
   ModelReport report;
   std::vector<std::string> only_in_original;  // names, sorted
@@ -22,10 +23,10 @@ struct ModelComparison {
   bool swapped = false;  // the first is quantized and the second is not: the second is the original
 };
 
-/// Measures tensors of equal names against each other, quantized ones by their decoded values. `first`
-/// is the original, unless only `first` is quantized. Clipped: larger than the largest value the
-/// block of the other can hold. The same figures at any number of threads. Throws Error, also when no
-/// name is in both.
+/// Measures tensors of equal names against each other, quantized ones by their decoded values.
+/// `first` is the original, unless only `first` is quantized. Clipped: larger than the largest
+/// value the block of the other can hold. The same figures at any number of threads. Throws Error,
+/// also when no name is in both.
 ModelComparison compare_models(const QuantizedFolder& first, const QuantizedFolder& second,
                                int threads = 0, const ProgressCallback& progress = {});
 

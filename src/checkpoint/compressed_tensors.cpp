@@ -89,6 +89,10 @@ Result<std::string> with_quantization_config(std::string_view config_text, Forma
     if (!parsed) return parsed.failure();
     config = std::move(parsed.value());
   }
+  // transformers decompresses to BF16 and then multiplies by inputs of the model's type: one that
+  // stays FP32 fails at its first product. Its newer versions write "dtype" where older ones had
+  // "torch_dtype", and read both.
+  config[config.contains("dtype") ? "dtype" : "torch_dtype"] = "bfloat16";
   config["quantization_config"] = quantization_config(format, ignore);
   return config.dump(2) + "\n";
 }

@@ -16,11 +16,13 @@ constexpr std::uint64_t largest_marker = 16 << 20;  // bytes
 
 Failure refuse(const fs::path& output, std::string_view problem, std::string_view advice,
                ErrorCode code = ErrorCode::invalid_argument) {
-  return {code, fmt::format("dequantize: the output '{}' {}; {}", output.string(), problem, advice)};
+  return {code,
+          fmt::format("dequantize: the output '{}' {}; {}", output.string(), problem, advice)};
 }
 
 bool is_within(const fs::path& path, const fs::path& folder) {
-  return std::mismatch(folder.begin(), folder.end(), path.begin(), path.end()).first == folder.end();
+  return std::mismatch(folder.begin(), folder.end(), path.begin(), path.end()).first ==
+         folder.end();
 }
 
 // Absolute, links followed as far as the path exists, no trailing slash.
@@ -57,7 +59,8 @@ Status begin_dense_output(const ModelFolder& input, bool input_is_folder, const 
                           std::uint64_t bytes) {
   if (output.empty()) return refuse(output, "has no name", "name a folder");
   const fs::path from = resolved(input.root), to = resolved(output);
-  if (from == to) return refuse(output, "is the input, which is never written to", "name another folder");
+  if (from == to)
+    return refuse(output, "is the input, which is never written to", "name another folder");
   if (input_is_folder && is_within(to, from)) {
     return refuse(output, "is inside the input", "name a folder elsewhere");
   }
@@ -67,7 +70,8 @@ Status begin_dense_output(const ModelFolder& input, bool input_is_folder, const 
     return refuse(output, "is a file", "name a folder");
   }
   fs::create_directories(to, error);
-  if (error) return refuse(output, "cannot be made: " + error.message(), "check the path", ErrorCode::io);
+  if (error)
+    return refuse(output, "cannot be made: " + error.message(), "check the path", ErrorCode::io);
 
   const std::string text = marker_text(input);
   if (!fs::is_empty(to, error)) {

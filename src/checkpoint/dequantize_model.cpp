@@ -1,5 +1,6 @@
 // dequantize_model: a quantized folder expanded to dense weights under the original names, shard by
-// shard, piece by piece. What was not quantized is copied as it is. Experts that were split stay split.
+// shard, piece by piece. What was not quantized is copied as it is. Experts that were split stay
+// split.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -28,9 +29,12 @@ constexpr const char* modelopt_config = "hf_quant_config.json";
 
 StoredType stored_type(DType dtype) {
   switch (dtype) {
-    case DType::f16: return StoredType::f16;
-    case DType::bf16: return StoredType::bf16;
-    case DType::f32: break;
+    case DType::f16:
+      return StoredType::f16;
+    case DType::bf16:
+      return StoredType::bf16;
+    case DType::f32:
+      break;
   }
   return StoredType::f32;
 }
@@ -59,7 +63,8 @@ std::vector<DenseShard> plan_shards(const QuantizedFolder& folder, DType dtype) 
       by_name[tensor->name] = tensor;
     }
     DenseShard shard{folder.model.shards[i].name, take(plan_safetensors(std::move(planned))), {}};
-    for (const TensorEntry& entry : shard.layout.tensors) shard.tensors.push_back(by_name[entry.name]);
+    for (const TensorEntry& entry : shard.layout.tensors)
+      shard.tensors.push_back(by_name[entry.name]);
     shards.push_back(std::move(shard));
   }
   return shards;
@@ -91,8 +96,9 @@ struct Worker {
 };
 
 // Reads one piece, expands it if it is quantized, and writes it where it belongs.
-std::int64_t convert_piece(const QuantizedFolder& folder, const Piece& piece, const TensorEntry& entry,
-                          DType dtype, const OutputFile& file, Worker& worker) {
+std::int64_t convert_piece(const QuantizedFolder& folder, const Piece& piece,
+                           const TensorEntry& entry, DType dtype, const OutputFile& file,
+                           Worker& worker) {
   const bool expand = piece.tensor->module != nullptr;
   take(expand ? read_piece_as(folder, piece, dtype, worker.data, worker.dense)
               : read_piece_bytes(folder, piece, worker.data));
@@ -122,7 +128,7 @@ void write_shard(const QuantizedFolder& folder, const DenseShard& shard, DType d
       [&](std::int64_t i, int worker) {
         const auto at = static_cast<std::size_t>(i);
         return convert_piece(folder, pieces[at], *entries[at], dtype, file,
-                            scratch[static_cast<std::size_t>(worker)]);
+                             scratch[static_cast<std::size_t>(worker)]);
       },
       [&](std::int64_t i, std::int64_t& bytes) {
         reporter.add(bytes, pieces[static_cast<std::size_t>(i)].tensor->name);
@@ -149,17 +155,19 @@ void dequantize_model(const fs::path& input, const fs::path& output, DType dtype
   const QuantizedFolder folder = take(open_whole_quantized_folder(input));
   const ModelFolder& model = folder.model;
   if (folder.modules.empty()) {
-    throw Error(ErrorCode::bad_input,
-                fmt::format("{}: '{}' holds no quantized weights; name a folder that `quantize` wrote",
-                            operation, input.string()));
+    throw Error(
+        ErrorCode::bad_input,
+        fmt::format("{}: '{}' holds no quantized weights; name a folder that `quantize` wrote",
+                    operation, input.string()));
   }
   if (const auto file = unfinished_run(model)) {
-    throw Error(ErrorCode::bad_input,
-                fmt::format("{}: '{}' is unfinished ('{}' is there); finish it first (quantize --resume)",
-                            operation, input.string(), *file));
+    throw Error(
+        ErrorCode::bad_input,
+        fmt::format("{}: '{}' is unfinished ('{}' is there); finish it first (quantize --resume)",
+                    operation, input.string(), *file));
   }
   std::string config;
-  if (model.config_text) config = take(without_quantization_config(*model.config_text));
+  if (model.config_text) config = take(dense_config(*model.config_text, dtype));
   const std::vector<DenseShard> shards = plan_shards(folder, dtype);
   std::uint64_t needed = config.size(), tensor_bytes = 0;
   for (const DenseShard& shard : shards) {

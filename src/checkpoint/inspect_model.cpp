@@ -118,7 +118,8 @@ TensorDetail inspect_tensor(const QuantizedFolder& folder, const LogicalTensor& 
         Statistics statistics;
         statistics.look_at(data.values);
         if (tensor.module) {
-          count_codes(data, tensor.module->format, statistics.scale_codes, statistics.element_codes);
+          count_codes(data, tensor.module->format, statistics.scale_codes,
+                      statistics.element_codes);
         }
         if (i == 0) {  // one worker only
           const std::size_t count = std::min(shown_values, data.values.size());

@@ -46,7 +46,7 @@ struct BlockDetail {
 
 struct TensorDetail {
   TensorSummary summary;
-  bool has_values = false;  // false: integers and the like; nothing below is known then
+  bool has_values = false;          // false: integers and the like; nothing below is known then
   float smallest = 0, largest = 0;  // of the finite values
   std::int64_t zeros = 0;           // +0 and -0
   std::int64_t non_finite = 0;      // NaN and infinite ones
@@ -59,8 +59,8 @@ struct TensorDetail {
 };
 
 /// Reads all of one tensor. `tensor` is of `folder`. Throws Error.
-TensorDetail inspect_tensor(const QuantizedFolder& folder, const LogicalTensor& tensor, int threads = 0,
-                            const ProgressCallback& progress = {});
+TensorDetail inspect_tensor(const QuantizedFolder& folder, const LogicalTensor& tensor,
+                            int threads = 0, const ProgressCallback& progress = {});
 
 /// Value of an element code of the format, without any scale; NaN where the code is.
 float element_value(Format format, std::uint8_t code);

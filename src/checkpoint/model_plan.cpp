@@ -7,6 +7,7 @@
 #include <unordered_map>
 
 #include "checkpoint/compressed_tensors.hpp"
+#include "checkpoint/dense_output.hpp"
 #include "checkpoint/fused_groups.hpp"
 #include "checkpoint/shard_index.hpp"
 #include "checkpoint/tile.hpp"
@@ -214,6 +215,14 @@ Result<ModelPlan> make_model_plan(const QuantizeModelOptions& options) {
   if (Status numerics = check_numerics(options); !numerics) return numerics.failure();
   auto model = open_model_folder(options.input);
   if (!model) return model.failure();
+  if (const auto file = unfinished_run(model.value())) {
+    return Failure{
+        ErrorCode::bad_input,
+        fmt::format(
+            "quantize: '{}' is the unfinished output of another run ('{}' is there); finish that "
+            "run first",
+            options.input.string(), *file)};
+  }
   ModelPlan plan;
   plan.model = std::move(model.value());
   plan.format = options.format;

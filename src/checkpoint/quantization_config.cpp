@@ -18,6 +18,8 @@ constexpr std::array<std::string_view, 12> known_arguments{
     "dynamic",  "actorder", "scale_dtype", "zp_dtype",   "observer", "observer_kwargs"};
 constexpr std::array<std::string_view, 5> known_scheme_keys{
     "targets", "weights", "input_activations", "output_activations", "format"};
+// Where config.json names the type of the model's tensors, the newer spelling first.
+constexpr std::array<const char*, 2> dtype_keys{"dtype", "torch_dtype"};
 // Top-level formats under which each group names its own.
 constexpr std::string_view mixed = "mixed-precision";
 
@@ -38,8 +40,9 @@ void report_unknown_keys(const Json& object, const std::array<std::string_view, 
                          const std::string& where, std::vector<std::string>& problems) {
   for (const auto& [key, value] : object.items()) {
     if (std::find(known.begin(), known.end(), key) == known.end()) {
-      problems.push_back(fmt::format("{} has the unknown key {}, which strict loaders refuse; remove it",
-                                     where, in_quotes(key)));
+      problems.push_back(
+          fmt::format("{} has the unknown key {}, which strict loaders refuse; remove it", where,
+                      in_quotes(key)));
     }
   }
 }
@@ -76,10 +79,11 @@ Result<Format> format_of_arguments(const Json& weights, const std::string& where
   if (is_float && num_bits == 4 && size == 32) format = Format::mxfp4;
   if (is_float && num_bits == 8 && size == 32) format = Format::mxfp8_e4m3;
   if (!format) {
-    return Failure{ErrorCode::unsupported,
-                   fmt::format("{} asks for {} bits of type '{}' in groups of {}; known here are NVFP4 "
-                               "(float, 4 bits, 16), MXFP4 (float, 4, 32) and MXFP8 (float, 8, 32)",
-                               where, num_bits, type, size)};
+    return Failure{
+        ErrorCode::unsupported,
+        fmt::format("{} asks for {} bits of type '{}' in groups of {}; known here are NVFP4 "
+                    "(float, 4 bits, 16), MXFP4 (float, 4, 32) and MXFP8 (float, 8, 32)",
+                    where, num_bits, type, size)};
   }
   if (modelopt) return *format;
   const auto expect = [&](bool holds, const std::string& text) {
@@ -89,9 +93,10 @@ Result<Format> format_of_arguments(const Json& weights, const std::string& where
   expect(!symmetric || (symmetric->is_boolean() && symmetric->get<bool>()),
          ".symmetric is not true, but these formats have no zero points; set it to true");
   const std::string_view wanted = *format == Format::nvfp4 ? "tensor_group" : "group";
-  expect(strategy == wanted, fmt::format(".strategy is '{}' where {} has '{}'; loaders choose by it, "
-                                         "so correct it",
-                                         strategy, info(*format).name, wanted));
+  expect(strategy == wanted,
+         fmt::format(".strategy is '{}' where {} has '{}'; loaders choose by it, "
+                     "so correct it",
+                     strategy, info(*format).name, wanted));
   const bool e4m3 = scale == "torch.float8_e4m3fn" || scale == "float8_e4m3fn";
   const bool u8 = scale == "torch.uint8" || scale == "uint8";
   if (*format == Format::nvfp4) {
@@ -147,8 +152,9 @@ class ConfigReader {
   void check_top(const Json& json) {
     const std::string status = text_of(json, "quantization_status");
     if (status != "compressed") {
-      config_.problems.push_back(fmt::format(
-          "quantization_config.quantization_status is {}; set it to 'compressed'", in_quotes(status)));
+      config_.problems.push_back(
+          fmt::format("quantization_config.quantization_status is {}; set it to 'compressed'",
+                      in_quotes(status)));
     }
     if (const Json* sparsity = find(json, "sparsity_config"); sparsity && !sparsity->empty()) {
       config_.problems.push_back(
@@ -166,10 +172,11 @@ class ConfigReader {
     if (preset == "MXFP4") format = Format::mxfp4;
     if (preset == "MXFP8") format = Format::mxfp8_e4m3;
     if (!format) {
-      return Failure{ErrorCode::unsupported,
-                     fmt::format("quantization_config.config_groups uses the preset {}; known here are "
-                                 "NVFP4, MXFP4, MXFP8 and the same with A16",
-                                 in_quotes(name))};
+      return Failure{
+          ErrorCode::unsupported,
+          fmt::format("quantization_config.config_groups uses the preset {}; known here are "
+                      "NVFP4, MXFP4, MXFP8 and the same with A16",
+                      in_quotes(name))};
     }
     auto targets = strings(&group, "quantization_config.config_groups." + name);
     if (!targets) return targets.failure();
@@ -192,8 +199,7 @@ class ConfigReader {
     }
     const Json* weights = find(group, "weights");
     if (!weights || !weights->is_object()) return bad(where + ".weights is missing");
-    auto format =
-        format_of_arguments(*weights, where + ".weights", modelopt, config_.problems);
+    auto format = format_of_arguments(*weights, where + ".weights", modelopt, config_.problems);
     if (!format) return format.failure();
     if (!modelopt) {
       report_unknown_keys(group, known_scheme_keys, where, config_.problems);
@@ -210,8 +216,9 @@ class ConfigReader {
                            Format format) {
     const std::string_view wanted = compressed_tensors_format(format);
     if (own.empty() && top == mixed) {
-      config_.problems.push_back(fmt::format(
-          "{} has no format, which a mixed-precision checkpoint needs; set it to '{}'", where, wanted));
+      config_.problems.push_back(
+          fmt::format("{} has no format, which a mixed-precision checkpoint needs; set it to '{}'",
+                      where, wanted));
     }
     if (!own.empty() && own != wanted) {
       config_.problems.push_back(
@@ -219,10 +226,10 @@ class ConfigReader {
                       in_quotes(own), wanted));
     }
     if (top != mixed && top != wanted) {
-      config_.problems.push_back(
-          fmt::format("quantization_config.format is {} but the arguments of {} describe '{}'; make "
-                      "them agree",
-                      in_quotes(top), where, wanted));
+      config_.problems.push_back(fmt::format(
+          "quantization_config.format is {} but the arguments of {} describe '{}'; make "
+          "them agree",
+          in_quotes(top), where, wanted));
     }
   }
 
@@ -240,23 +247,35 @@ Result<std::optional<QuantizationConfig>> parse_quantization_config(std::string_
   if (!json->is_object()) return bad("quantization_config is not an object");
   auto config = ConfigReader().read(*json);
   if (!config) return config.failure();
+  for (const char* key : dtype_keys) {
+    if (config.value().model_dtype.empty()) config.value().model_dtype = text_of(tree.value(), key);
+  }
   return std::optional<QuantizationConfig>(std::move(config.value()));
 }
 
-Result<std::string> without_quantization_config(std::string_view config_text) {
+Result<std::string> dense_config(std::string_view config_text, DType dtype) {
   auto tree = parse_json(config_text);
   if (!tree) return tree.failure();
-  if (!tree.value().is_object()) return bad("it is not a JSON object");
-  tree.value().erase("quantization_config");
-  return tree.value().dump(2) + "\n";
+  Json& config = tree.value();
+  if (!config.is_object()) return bad("it is not a JSON object");
+  config.erase("quantization_config");
+  const char* name = dtype == DType::f32 ? "float32" : dtype == DType::f16 ? "float16" : "bfloat16";
+  for (const char* key : dtype_keys) {
+    if (config.contains(key)) config[key] = name;
+  }
+  return config.dump(2) + "\n";
 }
 
 std::string_view compressed_tensors_format(Format format) {
   switch (format) {
-    case Format::nvfp4: return "nvfp4-pack-quantized";
-    case Format::mxfp4: return "mxfp4-pack-quantized";
-    case Format::mxfp8_e4m3: return "mxfp8-quantized";
-    default: return {};
+    case Format::nvfp4:
+      return "nvfp4-pack-quantized";
+    case Format::mxfp4:
+      return "mxfp4-pack-quantized";
+    case Format::mxfp8_e4m3:
+      return "mxfp8-quantized";
+    default:
+      return {};
   }
 }
 

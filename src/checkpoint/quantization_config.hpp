@@ -1,5 +1,5 @@
-// The `quantization_config` of config.json: which modules a loader expects to be quantized, and how.
-// Written by compressed-tensors (and by this library); ModelOpt's is read too.
+// The `quantization_config` of config.json: which modules a loader expects to be quantized, and
+// how. Written by compressed-tensors (and by this library); ModelOpt's is read too.
 #pragma once
 
 #include <optional>
@@ -24,8 +24,9 @@ struct QuantizationConfig {
   std::string method;  // "compressed-tensors" or "modelopt"
   std::vector<QuantizationGroup> groups;
   std::vector<std::string> ignore;  // as targets; for modelopt also fnmatch patterns
-  /// What is understood here but refused or misread by some loader: a format string that contradicts
-  /// the arguments, unknown keys. One sentence each, without the file.
+  std::string model_dtype;          // torch_dtype or dtype of the model: "bfloat16"; may be empty
+  /// What is understood here but refused or misread by some loader: a format string that
+  /// contradicts the arguments, unknown keys. One sentence each, without the file.
   std::vector<std::string> problems;
 };
 
@@ -34,9 +35,10 @@ struct QuantizationConfig {
 /// file.
 Result<std::optional<QuantizationConfig>> parse_quantization_config(std::string_view config_text);
 
-/// config.json as it describes the dense model: quantization_config is gone, every other key stays,
-/// in order; two spaces of indent and a newline. `config_text` is a JSON object.
-Result<std::string> without_quantization_config(std::string_view config_text);
+/// config.json as it describes the dense model: quantization_config is gone, the model's type
+/// (torch_dtype or dtype, where it is named) is `dtype`; every other key stays, in order; two
+/// spaces of indent and a newline. `config_text` is a JSON object.
+Result<std::string> dense_config(std::string_view config_text, DType dtype);
 
 /// The `format` string that compressed-tensors has for `format`; empty if it has none.
 std::string_view compressed_tensors_format(Format format);

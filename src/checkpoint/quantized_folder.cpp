@@ -15,18 +15,28 @@ namespace microscale {
 namespace {
 
 // What the parts of a module are called, in the order of Parts::tensors.
-enum Part { packed, weight, scale, global_divisor, global_multiplier, input_divisor, input_multiplier,
-            zero_point };
-constexpr std::array<std::string_view, 8> suffixes{
-    ".weight_packed",  ".weight",             ".weight_scale", ".weight_global_scale",
-    ".weight_scale_2", ".input_global_scale", ".input_scale",  ".weight_zero_point"};
+enum Part {
+  packed,
+  weight,
+  scale,
+  global_divisor,
+  global_multiplier,
+  input_divisor,
+  input_multiplier,
+  zero_point
+};
+constexpr std::array<std::string_view, 8> suffixes{".weight_packed",  ".weight",
+                                                   ".weight_scale",   ".weight_global_scale",
+                                                   ".weight_scale_2", ".input_global_scale",
+                                                   ".input_scale",    ".weight_zero_point"};
 
 struct Parts {
   std::array<const ModelTensor*, suffixes.size()> tensors{};
   const ModelTensor* operator[](Part part) const { return tensors[part]; }
   // A lone weight is a dense one, a lone input scale says nothing about weights.
   bool quantized() const {
-    return tensors[packed] || tensors[scale] || tensors[global_divisor] || tensors[global_multiplier];
+    return tensors[packed] || tensors[scale] || tensors[global_divisor] ||
+           tensors[global_multiplier];
   }
 };
 
@@ -48,9 +58,11 @@ class ModuleSorter {
     check_shapes();
     if (info(module_.format).e8m0_scale) {
       if (parts_[global_divisor] || parts_[global_multiplier]) {
-        const ModelTensor* extra = parts_[global_divisor] ? parts_[global_divisor] : parts_[global_multiplier];
-        report("extra-tensor", extra, fmt::format("{} has no global scale; remove this tensor",
-                                                  info(module_.format).name));
+        const ModelTensor* extra =
+            parts_[global_divisor] ? parts_[global_divisor] : parts_[global_multiplier];
+        report(
+            "extra-tensor", extra,
+            fmt::format("{} has no global scale; remove this tensor", info(module_.format).name));
       }
     } else {
       take_global_scale();
@@ -63,19 +75,19 @@ class ModuleSorter {
   void report(std::string_view rule, const ModelTensor* at, const std::string& text) {
     whole_ = false;
     const std::string file = at ? model_.shards[at->shard].name : "";
-    findings_.push_back(
-        make_finding(Severity::error, rule, file, at ? at->name() : name_, text));
+    findings_.push_back(make_finding(Severity::error, rule, file, at ? at->name() : name_, text));
   }
 
   bool find_format() {
     module_.codes = parts_[packed] ? parts_[packed] : parts_[weight];
     module_.scales = parts_[scale];
     if (!module_.codes) {
-      const ModelTensor* orphan = parts_[scale] ? parts_[scale]
+      const ModelTensor* orphan = parts_[scale]            ? parts_[scale]
                                   : parts_[global_divisor] ? parts_[global_divisor]
                                                            : parts_[global_multiplier];
       report("missing-codes", orphan,
-             "belongs to a quantized module whose codes (weight_packed or weight) are missing; quantize "
+             "belongs to a quantized module whose codes (weight_packed or weight) are missing; "
+             "quantize "
              "the model again or remove this tensor");
       return false;
     }
@@ -93,10 +105,11 @@ class ModuleSorter {
     } else if (codes == StoredType::f8_e4m3 && byte_scales && !parts_[packed]) {
       module_.format = Format::mxfp8_e4m3;
     } else {
-      report("unknown-format", module_.codes,
-             fmt::format("codes of type {} with scales of type {} are no format known here (U8 with "
-                         "F8_E4M3: NVFP4, U8 with U8: MXFP4, F8_E4M3 with U8: MXFP8)",
-                         to_string(codes), to_string(scales)));
+      report(
+          "unknown-format", module_.codes,
+          fmt::format("codes of type {} with scales of type {} are no format known here (U8 with "
+                      "F8_E4M3: NVFP4, U8 with U8: MXFP4, F8_E4M3 with U8: MXFP8)",
+                      to_string(codes), to_string(scales)));
       return false;
     }
     return true;
@@ -105,7 +118,8 @@ class ModuleSorter {
   void check_extras() {
     if (parts_[packed] && parts_[weight]) {
       report("extra-tensor", parts_[weight],
-             "the module has weight_packed too, so which weight counts is unclear; remove one of them");
+             "the module has weight_packed too, so which weight counts is unclear; remove one of "
+             "them");
     }
     if (parts_[zero_point]) {
       report("extra-tensor", parts_[zero_point],
@@ -120,24 +134,27 @@ class ModuleSorter {
     const TensorEntry& scales = *module_.scales->entry;
     if (codes.shape.size() != 2) {
       report("wrong-shape", module_.codes,
-             fmt::format("codes of a linear weight have two dimensions, this is {}", described(codes)));
+             fmt::format("codes of a linear weight have two dimensions, this is {}",
+                         described(codes)));
       return;
     }
     module_.rows = codes.shape[0];
     module_.cols = codes.shape[1] * 8 / format.code_bits;
     if (module_.cols % format.block != 0) {
       report("wrong-shape", module_.codes,
-             fmt::format("rows of {} elements are no multiple of the {} block of {}; quantize the model "
-                         "again without this module",
-                         module_.cols, format.name, format.block));
+             fmt::format(
+                 "rows of {} elements are no multiple of the {} block of {}; quantize the model "
+                 "again without this module",
+                 module_.cols, format.name, format.block));
       return;
     }
     const std::vector<std::int64_t> wanted{module_.rows, module_.cols / format.block};
     if (scales.shape != wanted) {
-      report("wrong-shape", module_.scales,
-             fmt::format("the scales of a {} weight {} x {} are [{}], this is {}; quantize the model again",
-                         format.name, module_.rows, module_.cols, fmt::join(wanted, ", "),
-                         described(scales)));
+      report(
+          "wrong-shape", module_.scales,
+          fmt::format(
+              "the scales of a {} weight {} x {} are [{}], this is {}; quantize the model again",
+              format.name, module_.rows, module_.cols, fmt::join(wanted, ", "), described(scales)));
     }
   }
 
@@ -147,10 +164,11 @@ class ModuleSorter {
     const Part other = module_.stores_divisor ? global_multiplier : global_divisor;
     module_.global_scale = parts_[own];
     if (parts_[other]) {
-      report("extra-tensor", parts_[other], fmt::format("beside {} the global scale is called {}; rename or "
-                                                        "remove this tensor",
-                                                        suffixes[parts_[packed] ? packed : weight].substr(1),
-                                                        suffixes[own].substr(1)));
+      report("extra-tensor", parts_[other],
+             fmt::format("beside {} the global scale is called {}; rename or "
+                         "remove this tensor",
+                         suffixes[parts_[packed] ? packed : weight].substr(1),
+                         suffixes[own].substr(1)));
     }
     if (!module_.global_scale) {
       report("missing-global-scale", module_.codes,
@@ -182,8 +200,9 @@ class ModuleSorter {
     const auto usable = [](float value) { return value > 0 && std::isnormal(value); };
     if (!usable(module_.stored_global) || !usable(module_.multiplier)) {
       report("global-scale-value", module_.global_scale,
-             fmt::format("the global scale is {}, not a positive normal number; quantize the model again",
-                         module_.stored_global));
+             fmt::format(
+                 "the global scale is {}, not a positive normal number; quantize the model again",
+                 module_.stored_global));
     }
     for (std::uint8_t scale = 1; scale <= E4M3::max_code && module_.stores_divisor; ++scale) {
       const float value = E4M3::decode(scale);
@@ -204,7 +223,8 @@ std::map<std::string, Parts> collect_parts(const ModelFolder& model) {
   for (const ModelTensor& tensor : model.tensors) {
     for (std::size_t part = 0; part < suffixes.size(); ++part) {
       if (!tensor.name().ends_with(suffixes[part])) continue;
-      const std::string module = tensor.name().substr(0, tensor.name().size() - suffixes[part].size());
+      const std::string module =
+          tensor.name().substr(0, tensor.name().size() - suffixes[part].size());
       modules[module].tensors[part] = &tensor;
       break;
     }
@@ -234,7 +254,9 @@ std::int64_t LogicalTensor::elements() const {
   return count;
 }
 
-std::uint64_t LogicalTensor::bytes() const { return module ? module->bytes() : stored->entry->bytes(); }
+std::uint64_t LogicalTensor::bytes() const {
+  return module ? module->bytes() : stored->entry->bytes();
+}
 
 const LogicalTensor* QuantizedFolder::find(std::string_view name) const {
   const auto exactly = [&](std::string_view wanted) -> const LogicalTensor* {
@@ -261,7 +283,8 @@ Result<QuantizedFolder> sort_quantized_folder(ModelFolder model) {
          {module.codes, module.scales, module.global_scale, module.input_scale}) {
       if (part) used.push_back(part);
     }
-    folder.tensors.push_back({module.name + ".weight", {module.rows, module.cols}, nullptr, &module});
+    folder.tensors.push_back(
+        {module.name + ".weight", {module.rows, module.cols}, nullptr, &module});
   }
   std::sort(used.begin(), used.end());
   for (const ModelTensor& tensor : folder.model.tensors) {
@@ -284,9 +307,11 @@ Result<QuantizedFolder> open_whole_quantized_folder(const std::filesystem::path&
   if (folder && !folder.value().unusable.empty()) {
     const Findings& unusable = folder.value().unusable;
     const std::string more =
-        unusable.size() > 1 ? fmt::format(" (and {} more problems; run verify)", unusable.size() - 1) : "";
-    return Failure{ErrorCode::bad_input, fmt::format("'{}': {}{}", path.string(),
-                                                     unusable.front().message, more)};
+        unusable.size() > 1
+            ? fmt::format(" (and {} more problems; run verify)", unusable.size() - 1)
+            : "";
+    return Failure{ErrorCode::bad_input,
+                   fmt::format("'{}': {}{}", path.string(), unusable.front().message, more)};
   }
   return folder;
 }

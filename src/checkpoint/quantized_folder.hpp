@@ -17,8 +17,8 @@
 
 namespace microscale {
 
-/// A linear layer `name` whose weight [rows, cols] is stored as codes and scales. Which tensors hold
-/// them tells the format, not config.json, so a single file can be read by itself.
+/// A linear layer `name` whose weight [rows, cols] is stored as codes and scales. Which tensors
+/// hold them tells the format, not config.json, so a single file can be read by itself.
 struct QuantizedModule {
   std::string name;
   Format format = Format::nvfp4;
@@ -31,8 +31,8 @@ struct QuantizedModule {
   bool stores_divisor = false;  // the file holds 1 / g (compressed-tensors) and not g (ModelOpt)
   float stored_global = 1.0f;   // as in the file
   float multiplier = 1.0f;      // g: value = code * (scale * g)
-  /// The file's divisor is one that quantize would not write: scale / divisor and scale * g differ in
-  /// the last bit for some scale. Readers then divide, as compressed-tensors does.
+  /// The file's divisor is one that quantize would not write: scale / divisor and scale * g differ
+  /// in the last bit for some scale. Readers then divide, as compressed-tensors does.
   bool must_divide = false;
 
   /// Of everything that stands for the weight, in the file.
@@ -53,7 +53,7 @@ struct LogicalTensor {
 struct QuantizedFolder {
   ModelFolder model;
   std::vector<QuantizedModule> modules;  // by name
-  std::vector<LogicalTensor> tensors;    // by name; what is left of an unusable module is among them
+  std::vector<LogicalTensor> tensors;  // by name; what is left of an unusable module is among them
   /// Why tensors that look like parts of a quantized module do not make one.
   Findings unusable;
 
@@ -63,7 +63,9 @@ struct QuantizedFolder {
 
   /// By the original name ("P.weight"), else by that of a part ("P.weight_scale") or of the module.
   const LogicalTensor* find(std::string_view name) const;
-  const std::string& file_of(const ModelTensor& tensor) const { return model.shards[tensor.shard].name; }
+  const std::string& file_of(const ModelTensor& tensor) const {
+    return model.shards[tensor.shard].name;
+  }
 };
 
 /// Opens the folder or file and sorts its tensors. Reads headers and global scales only. Fails as

@@ -22,6 +22,14 @@ float finite_f16_to_float(std::uint16_t bits) {
   return std::bit_cast<float>(std::bit_cast<std::uint32_t>(magnitude) | (bits & 0x8000u) << 16);
 }
 
+// `count` is a multiple of 16; inner loops of constant length become vector code.
+template <class Convert>
+void convert(const std::uint16_t* halves, std::int64_t count, float* out, Convert&& to_float) {
+  for (std::int64_t i = 0; i < count; i += 16) {
+    for (int j = 0; j < 16; ++j) out[i + j] = to_float(halves[i + j]);
+  }
+}
+
 void load(const QuantizedTile& tile, std::int64_t first, std::int64_t count, float* out) {
   const auto* halves = static_cast<const std::uint16_t*>(tile.elements) + first;
   switch (tile.dtype) {
@@ -29,10 +37,10 @@ void load(const QuantizedTile& tile, std::int64_t first, std::int64_t count, flo
       std::copy_n(static_cast<const float*>(tile.elements) + first, count, out);
       break;
     case DType::f16:
-      for (std::int64_t i = 0; i < count; ++i) out[i] = finite_f16_to_float(halves[i]);
+      convert(halves, count, out, finite_f16_to_float);
       break;
     case DType::bf16:
-      for (std::int64_t i = 0; i < count; ++i) out[i] = bf16_to_float(halves[i]);
+      convert(halves, count, out, bf16_to_float);
   }
 }
 
@@ -50,27 +58,51 @@ std::array<float, 256> largest_values(Format format, float global_scale) {
   return values;
 }
 
-std::uint64_t count_clipped(const float* block, int size, float limit) {
+struct BlockFigures {
+  float squared_error =
+      0;  // to about six digits: enough to dismiss a block that is not among the worst
   int clipped = 0;
-  for (int i = 0; i < size; ++i) clipped += std::fabs(block[i]) > limit;
-  return static_cast<std::uint64_t>(clipped);
-}
+};
 
-// Four partial sums, element i in partial i mod 4: the same bits whatever the compiler makes of it.
-double squared_error(const float* a, const float* b, int size) {
-  std::array<double, 4> sums{};
-  for (int i = 0; i < size; i += 4) {
-    for (int lane = 0; lane < 4; ++lane) {
-      const double error = static_cast<double>(a[i + lane]) - static_cast<double>(b[i + lane]);
-      sums[static_cast<std::size_t>(lane)] += error * error;
+// Eight partial sums, element i in partial i mod 8, so that a compiler may use vectors.
+template <int Size>
+BlockFigures block_figures(const float* original, const float* restored, float limit) {
+  float sums[8] = {};
+  int clipped[8] = {};
+  for (int i = 0; i < Size; i += 8) {
+    for (int lane = 0; lane < 8; ++lane) {
+      const float error = original[i + lane] - restored[i + lane];
+      sums[lane] += error * error;
+      clipped[lane] += std::fabs(original[i + lane]) > limit ? 1 : 0;
     }
   }
-  return (sums[0] + sums[2]) + (sums[1] + sums[3]);
+  BlockFigures figures;
+  for (int lane = 0; lane < 8; ++lane) {
+    figures.squared_error += sums[lane];
+    figures.clipped += clipped[lane];
+  }
+  return figures;
+}
+
+double squared_error(const float* a, const float* b, int size) {
+  double sum = 0;
+  for (int i = 0; i < size; ++i) {
+    const double error = static_cast<double>(a[i]) - static_cast<double>(b[i]);
+    sum += error * error;
+  }
+  return sum;
 }
 
 bool is_worse(const WorstBlock& a, const WorstBlock& b) {
   if (a.squared_error != b.squared_error) return a.squared_error > b.squared_error;
   return a.row != b.row ? a.row < b.row : a.block < b.block;
+}
+
+// Whether a block of about this error (within a part in ten thousand; overflown or underflown it
+// says nothing) has no place among the worst.
+bool is_dismissed(float error, const std::vector<WorstBlock>& worst) {
+  return worst.size() == worst_blocks_per_tensor && error > 1e-30f &&
+         static_cast<double>(error) * 1.0001 < worst.back().squared_error;
 }
 
 void insert(std::vector<WorstBlock>& worst, WorstBlock&& block) {
@@ -130,19 +162,18 @@ TileCost measure_tile(const QuantizedTile& tile) {
       const float* values = original.data() + block * facts.block;
       const float* back = restored.data() + block * facts.block;
       const std::uint8_t scale = scales[static_cast<std::size_t>(block)];
-      clipped += count_clipped(values, facts.block, limits[scale]);
-      const double error = squared_error(values, back, facts.block);
-      if (cost.worst_blocks.size() == worst_blocks_per_tensor &&
-          error <= cost.worst_blocks.back().squared_error) {
-        continue;
-      }
+      const BlockFigures figures = facts.block == 16
+                                       ? block_figures<16>(values, back, limits[scale])
+                                       : block_figures<32>(values, back, limits[scale]);
+      clipped += static_cast<std::uint64_t>(figures.clipped);
+      if (is_dismissed(figures.squared_error, cost.worst_blocks)) continue;
       const std::int64_t flat = first + block * facts.block;
       WorstBlock worst;
       worst.row =
           tile.slice->line + (tile.tile.row + flat / tile.tile.cols) * tile.slice->line_step;
       worst.block = (tile.tile.col + flat % tile.tile.cols) / facts.block;
       worst.scale_code = scale;
-      worst.squared_error = error;
+      worst.squared_error = squared_error(values, back, facts.block);
       worst.original.assign(values, values + facts.block);
       worst.restored.assign(back, back + facts.block);
       insert(cost.worst_blocks, std::move(worst));

@@ -1,5 +1,5 @@
-// config.json against the tensors: a loader builds the layers the config describes and then looks for
-// exactly their tensors.
+// config.json against the tensors: a loader builds the layers the config describes and then looks
+// for exactly their tensors.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -26,15 +26,26 @@ class ConfigCheck {
     for (const std::string& problem : config_.problems) {
       report(Severity::error, "config", config_name, "", problem);
     }
+    const std::string& dtype = config_.model_dtype;
+    if (config_.method == "compressed-tensors" && !dtype.empty() && dtype != "bfloat16") {
+      report(
+          Severity::warning, "model-dtype", config_name, "",
+          fmt::format("the model's type is {}, but transformers decompresses weights to bfloat16 "
+                      "and multiplies them by inputs of the model's type; set torch_dtype to "
+                      "bfloat16",
+                      in_quotes(dtype)));
+    }
     for (const std::string& entry : expectations_.not_understood()) {
       report(Severity::warning, "config-not-checked", config_name, "",
-             fmt::format("the entry {} of targets or ignore cannot be judged from the tensors alone, so "
-                         "modules it may mean are not checked against it",
-                         in_quotes(entry)));
+             fmt::format(
+                 "the entry {} of targets or ignore cannot be judged from the tensors alone, so "
+                 "modules it may mean are not checked against it",
+                 in_quotes(entry)));
     }
     if (folder_.modules.empty() && folder_.unusable.empty() && !config_.groups.empty()) {
       report(Severity::error, "config-without-tensors", config_name, "",
-             "it describes a quantized model, but no tensor is quantized; remove quantization_config or "
+             "it describes a quantized model, but no tensor is quantized; remove "
+             "quantization_config or "
              "convert the model again");
       return;
     }
@@ -43,36 +54,40 @@ class ConfigCheck {
   }
 
  private:
-  void report(Severity severity, std::string_view rule, std::string_view file, std::string_view tensor,
-              const std::string& text) {
+  void report(Severity severity, std::string_view rule, std::string_view file,
+              std::string_view tensor, const std::string& text) {
     findings_.push_back(make_finding(severity, rule, file, tensor, text));
   }
 
-  void report_module(std::string_view rule, const QuantizedModule& module, const std::string& text) {
+  void report_module(std::string_view rule, const QuantizedModule& module,
+                     const std::string& text) {
     report(Severity::error, rule, folder_.file_of(*module.codes), module.name, text);
   }
 
   void check_module(const QuantizedModule& module) {
     const Expectation expected = expectations_.of(module.name, true);
     if (expected.ignored) {
-      report_module("quantized-but-ignored", module,
-                    "the module is quantized although config.json ignores it, so loaders will not find "
-                    "its weight; take it off quantization_config.ignore or convert the model again");
+      report_module(
+          "quantized-but-ignored", module,
+          "the module is quantized although config.json ignores it, so loaders will not find "
+          "its weight; take it off quantization_config.ignore or convert the model again");
       return;
     }
     if (expected.quantized == Match::no) {
-      report_module("quantized-but-not-targeted", module,
-                    "the module is quantized but no group of config.json targets it, so loaders will not "
-                    "find its weight; add it to the targets or convert the model again");
+      report_module(
+          "quantized-but-not-targeted", module,
+          "the module is quantized but no group of config.json targets it, so loaders will not "
+          "find its weight; add it to the targets or convert the model again");
       return;
     }
     if (!expected.group) return;
     if (expected.group->format != module.format) {
-      report_module("format-mismatch", module,
-                    fmt::format("its tensors are {} but config.json ({}) says {}; make them agree or "
-                                "convert the model again",
-                                info(module.format).name, expected.group->name,
-                                info(expected.group->format).name));
+      report_module(
+          "format-mismatch", module,
+          fmt::format("its tensors are {} but config.json ({}) says {}; make them agree or "
+                      "convert the model again",
+                      info(module.format).name, expected.group->name,
+                      info(expected.group->format).name));
     }
     check_names(module);
     check_input_scale(module, *expected.group);
@@ -84,24 +99,27 @@ class ConfigCheck {
     const bool wants_packed =
         config_.method == "compressed-tensors" && info(module.format).code_bits == 4;
     if (packed_name == wants_packed) return;
-    report_module("wrong-names", module,
-                  fmt::format("its codes are called {}, but loaders of '{}' look for {}; rename them or "
-                              "convert the model again",
-                              packed_name ? "weight_packed" : "weight", config_.method,
-                              wants_packed ? "weight_packed" : "weight"));
+    report_module(
+        "wrong-names", module,
+        fmt::format("its codes are called {}, but loaders of '{}' look for {}; rename them or "
+                    "convert the model again",
+                    packed_name ? "weight_packed" : "weight", config_.method,
+                    wants_packed ? "weight_packed" : "weight"));
   }
 
   void check_input_scale(const QuantizedModule& module, const QuantizationGroup& group) {
     if (group.static_activations && !module.input_scale) {
-      report_module("missing-input-scale", module,
-                    "config.json asks for quantized activations, but the module has no input scale, "
-                    "which some loaders take for zero; calibrate it or set input_activations to null");
+      report_module(
+          "missing-input-scale", module,
+          "config.json asks for quantized activations, but the module has no input scale, "
+          "which some loaders take for zero; calibrate it or set input_activations to null");
     }
     if (!group.static_activations && module.input_scale) {
-      report_module("extra-tensor", module,
-                    fmt::format("{} is stored, but config.json asks for no stored activation scale, so "
-                                "strict loaders refuse it; remove it or describe the activations",
-                                in_quotes(module.input_scale->name())));
+      report_module(
+          "extra-tensor", module,
+          fmt::format("{} is stored, but config.json asks for no stored activation scale, so "
+                      "strict loaders refuse it; remove it or describe the activations",
+                      in_quotes(module.input_scale->name())));
     }
   }
 
@@ -116,9 +134,11 @@ class ConfigCheck {
         continue;
       }
       if (expectations_.of(module_of(tensor.name), true).quantized != Match::yes) continue;
-      report(Severity::error, "dense-but-expected", folder_.file_of(*tensor.stored), tensor.name,
-             "the weight is not quantized although config.json targets its layer, so loaders look for "
-             "codes and scales; add the layer to quantization_config.ignore or convert the model again");
+      report(
+          Severity::error, "dense-but-expected", folder_.file_of(*tensor.stored), tensor.name,
+          "the weight is not quantized although config.json targets its layer, so loaders look for "
+          "codes and scales; add the layer to quantization_config.ignore or convert the model "
+          "again");
     }
   }
 
@@ -145,14 +165,15 @@ void verify_config(const QuantizedFolder& folder, Findings& findings) {
   if (folder.modules.empty() && folder.unusable.empty()) return;
   const auto& files = folder.model.other_files;
   if (std::find(files.begin(), files.end(), modelopt_name) != files.end()) {
-    findings.push_back(make_finding(Severity::warning, "config-not-checked", modelopt_name, "",
-                                    "config.json leaves the description of the quantization to this file, "
-                                    "which is not checked"));
+    findings.push_back(
+        make_finding(Severity::warning, "config-not-checked", modelopt_name, "",
+                     "config.json leaves the description of the quantization to this file, "
+                     "which is not checked"));
   } else {
-    findings.push_back(make_finding(
-        Severity::error, "no-quantization-config", config_name, "",
-        "it has no quantization_config although tensors are quantized, so loaders will not find the "
-        "weights; convert the model again"));
+    findings.push_back(make_finding(Severity::error, "no-quantization-config", config_name, "",
+                                    "it has no quantization_config although tensors are quantized, "
+                                    "so loaders will not find the "
+                                    "weights; convert the model again"));
   }
 }
 

@@ -1,12 +1,14 @@
-// Modules that inference engines load together: layers they fuse into one, and the experts of a layer.
-// All of a group must be there and be quantized alike.
+// Modules that inference engines load together: layers they fuse into one, and the experts of a
+// layer. All of a group must be there and be quantized alike.
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <array>
 #include <bit>
 #include <charconv>
 #include <cmath>
 #include <map>
+#include <nlohmann/json.hpp>
 #include <optional>
 #include <set>
 
@@ -29,7 +31,8 @@ struct Member {
 };
 
 std::string_view file_of(const QuantizedFolder& folder, const Member& member) {
-  return folder.file_of(member.tensor->module ? *member.tensor->module->codes : *member.tensor->stored);
+  return folder.file_of(member.tensor->module ? *member.tensor->module->codes
+                                              : *member.tensor->stored);
 }
 
 void report(const QuantizedFolder& folder, std::string_view rule, const Member& member,
@@ -65,9 +68,10 @@ void check_input_scales(const QuantizedFolder& folder, Findings& findings) {
     findings.push_back(make_finding(
         Severity::error, "input-scale-value", folder.file_of(*module.input_scale),
         module.input_scale->name(),
-        value ? fmt::format("the activation scale is {}, which must be finite and positive; calibrate "
-                            "the model again",
-                            *value)
+        value ? fmt::format(
+                    "the activation scale is {}, which must be finite and positive; calibrate "
+                    "the model again",
+                    *value)
               : "an activation scale is F32 with one element; calibrate the model again"));
   }
 }
@@ -79,28 +83,32 @@ void check_fused(const QuantizedFolder& folder, const std::vector<const Member*>
   for (std::size_t i = 1; i < group.size(); ++i) {
     const Member& member = *group[i];
     if (member.format() != first.format()) {
-      report(folder, "fused-formats", member,
-             fmt::format("it is {} but {}, which loaders fuse with it, is {}; quantize or ignore both alike",
-                         member.format(), in_quotes(first.module), first.format()),
-             findings);
+      report(
+          folder, "fused-formats", member,
+          fmt::format(
+              "it is {} but {}, which loaders fuse with it, is {}; quantize or ignore both alike",
+              member.format(), in_quotes(first.module), first.format()),
+          findings);
       continue;
     }
     const QuantizedModule *one = first.tensor->module, *other = member.tensor->module;
     if (!one) continue;
     if (one->stored_global != other->stored_global) {
       report(folder, "fused-global-scale", member,
-             fmt::format("its global scale is {} but that of {}, which loaders fuse with it, is {}; they "
-                         "keep one for both, so quantize the model again with a shared scale",
-                         other->stored_global, in_quotes(first.module), one->stored_global),
+             fmt::format(
+                 "its global scale is {} but that of {}, which loaders fuse with it, is {}; they "
+                 "keep one for both, so quantize the model again with a shared scale",
+                 other->stored_global, in_quotes(first.module), one->stored_global),
              findings);
     }
     if (!one->input_scale || !other->input_scale) continue;
     const auto mine = input_scale_of(folder, *other), its = input_scale_of(folder, *one);
     if (mine && its && *mine != *its) {
       report(folder, "fused-input-scale", member,
-             fmt::format("its activation scale is {} but that of {}, which loaders fuse with it, is {}; "
-                         "give both the more cautious one",
-                         *mine, in_quotes(first.module), *its),
+             fmt::format(
+                 "its activation scale is {} but that of {}, which loaders fuse with it, is {}; "
+                 "give both the more cautious one",
+                 *mine, in_quotes(first.module), *its),
              findings);
     }
   }
@@ -133,9 +141,29 @@ struct ExpertLayer {
   std::set<std::string> parts;
 };
 
+// How many experts config.json promises for each layer that has any; 0: it does not say.
+std::int64_t expert_count(const ModelFolder& model) {
+  if (!model.config_text) return 0;
+  const auto config = parse_json(*model.config_text);
+  if (!config || !config.value().is_object()) return 0;
+  const auto nested = config.value().find("text_config");
+  const bool has_nested = nested != config.value().end() && nested->is_object();
+  for (const auto* object : {&config.value(), has_nested ? &*nested : &config.value()}) {
+    for (const char* key : {"num_experts", "num_local_experts", "n_routed_experts"}) {
+      const auto found = object->find(key);
+      if (found == object->end() || !found->is_number_unsigned()) continue;
+      const auto count = found->get<std::uint64_t>();
+      if (count <= static_cast<std::uint64_t>(largest_expert))
+        return static_cast<std::int64_t>(count);
+    }
+  }
+  return 0;
+}
+
 void check_expert_layer(const QuantizedFolder& folder, const std::string& name,
-                        const ExpertLayer& layer, Findings& findings) {
-  const std::int64_t count = layer.experts.rbegin()->first + 1;
+                        std::int64_t promised, const ExpertLayer& layer, Findings& findings) {
+  const std::int64_t count = std::max(promised, layer.experts.rbegin()->first + 1);
+  const auto part_count = static_cast<std::int64_t>(layer.parts.size());
   const Member& first = *layer.experts.begin()->second.begin()->second;
   std::int64_t missing = 0, next = 0;
   std::string first_missing;
@@ -144,7 +172,6 @@ void check_expert_layer(const QuantizedFolder& folder, const std::string& name,
     missing += how_many;
   };
   for (const auto& [expert, parts] : layer.experts) {
-    const auto part_count = static_cast<std::int64_t>(layer.parts.size());
     if (expert > next) miss(next, *layer.parts.begin(), (expert - next) * part_count);
     next = expert + 1;
     for (const std::string& part : layer.parts) {
@@ -156,18 +183,21 @@ void check_expert_layer(const QuantizedFolder& folder, const std::string& name,
       const Member& member = *found->second;
       if (member.format() == first.format()) continue;
       report(folder, "expert-formats", member,
-             fmt::format("it is {} but {} is {}; loaders need all experts of a layer alike, so convert "
-                         "the model again",
-                         member.format(), in_quotes(first.module), first.format()),
+             fmt::format(
+                 "it is {} but {} is {}; loaders need all experts of a layer alike, so convert "
+                 "the model again",
+                 member.format(), in_quotes(first.module), first.format()),
              findings);
     }
   }
+  if (count > next) miss(next, *layer.parts.begin(), (count - next) * part_count);
   if (missing == 0) return;
   findings.push_back(make_finding(
       Severity::error, "experts-missing", "", name,
-      fmt::format("of {} experts with {} weights each, {} weights are missing, first {}; convert the "
-                  "model again",
-                  count, layer.parts.size(), missing, in_quotes(first_missing))));
+      fmt::format(
+          "of {} experts with {} weights each, {} weights are missing, first {}; convert the "
+          "model again",
+          count, layer.parts.size(), missing, in_quotes(first_missing))));
 }
 
 }  // namespace
@@ -187,7 +217,10 @@ void verify_groups(const QuantizedFolder& folder, Findings& findings) {
     }
   }
   for (const auto& [name, group] : fused) check_fused(folder, group, findings);
-  for (const auto& [name, layer] : layers) check_expert_layer(folder, name, layer, findings);
+  const std::int64_t promised = layers.empty() ? 0 : expert_count(folder.model);
+  for (const auto& [name, layer] : layers) {
+    check_expert_layer(folder, name, promised, layer, findings);
+  }
 }
 
 }  // namespace microscale

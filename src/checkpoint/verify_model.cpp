@@ -1,4 +1,5 @@
-// The order of the checks, what they add up to, and the rules that need only headers and file names.
+// The order of the checks, what they add up to, and the rules that need only headers and file
+// names.
 #include "checkpoint/verify_model.hpp"
 
 #include <fmt/format.h>
@@ -25,7 +26,8 @@ bool has_known_format(const SafetensorsMetadata& metadata) {
   });
 }
 
-// The folder cannot be opened as a model. One reason is known; every broken header is worth telling.
+// The folder cannot be opened as a model. One reason is known; every broken header is worth
+// telling.
 Findings explain_unreadable(const fs::path& path, const Failure& reason) {
   Findings findings;
   std::error_code error;
@@ -35,7 +37,8 @@ Findings explain_unreadable(const fs::path& path, const Failure& reason) {
         const auto file = InputFile::open(path / name);
         const auto header = file ? read_safetensors_header(file.value()) : file.failure();
         if (header) continue;
-        findings.push_back(make_finding(Severity::error, "bad-safetensors", "", "", header.failure().message));
+        findings.push_back(
+            make_finding(Severity::error, "bad-safetensors", "", "", header.failure().message));
         findings.back().file = name;
       }
     }
@@ -44,7 +47,8 @@ Findings explain_unreadable(const fs::path& path, const Failure& reason) {
     return finding.message == reason.message;
   });
   if (!told) {
-    findings.insert(findings.begin(), make_finding(Severity::error, "unreadable", "", "", reason.message));
+    findings.insert(findings.begin(),
+                    make_finding(Severity::error, "unreadable", "", "", reason.message));
   }
   return findings;
 }
@@ -84,19 +88,20 @@ void verify_files(const QuantizedFolder& folder, bool is_folder, Findings& findi
   const ModelFolder& model = folder.model;
   for (const ModelShard& shard : model.shards) {
     if (!has_known_format(shard.header.metadata)) {
-      findings.push_back(make_finding(
-          Severity::error, "metadata-format", shard.name, "",
-          "its metadata has no \"format\" of pt, tf, flax or mlx, so transformers refuses the file; add "
-          "\"format\": \"pt\""));
+      findings.push_back(make_finding(Severity::error, "metadata-format", shard.name, "",
+                                      "its metadata has no \"format\" of pt, tf, flax or mlx, so "
+                                      "transformers refuses the file; add "
+                                      "\"format\": \"pt\""));
     }
   }
   for (const std::string& notice : model.notices) {
     findings.push_back(make_finding(Severity::warning, "index", "", "", notice));
   }
   if (const auto file = unfinished_run(model)) {
-    findings.push_back(make_finding(Severity::error, "unfinished", *file, "",
-                                    "the run that wrote this folder did not finish; finish it (quantize "
-                                    "--resume) or remove the folder"));
+    findings.push_back(
+        make_finding(Severity::error, "unfinished", *file, "",
+                     "the run that wrote this folder did not finish; finish it (quantize "
+                     "--resume) or remove the folder"));
   }
   for (const LeftOutFile& file : model.left_out_files) {
     const std::string name = file.path.string();
@@ -106,19 +111,22 @@ void verify_files(const QuantizedFolder& folder, bool is_folder, Findings& findi
           Severity::error, "unfinished", name, "",
           "an unfinished file of an earlier run; run that again to its end, or remove the file"));
     } else if (file.path.extension() == ".safetensors") {
-      findings.push_back(make_finding(Severity::warning, "stray-file", name, "",
-                                      "no part of the model, but some loaders read it too; remove it"));
+      findings.push_back(
+          make_finding(Severity::warning, "stray-file", name, "",
+                       "no part of the model, but some loaders read it too; remove it"));
     }
   }
   if (is_folder && !model.config_text) {
     const Severity severity = folder.modules.empty() ? Severity::warning : Severity::error;
-    findings.push_back(make_finding(severity, "no-config", "config.json", "",
-                                    "missing, so no loader knows what the tensors are; copy it from the "
-                                    "original model or convert that again"));
+    findings.push_back(
+        make_finding(severity, "no-config", "config.json", "",
+                     "missing, so no loader knows what the tensors are; copy it from the "
+                     "original model or convert that again"));
   }
 }
 
-VerifyReport verify_checkpoint(const fs::path& path, int threads, const ProgressCallback& progress) {
+VerifyReport verify_checkpoint(const fs::path& path, int threads,
+                               const ProgressCallback& progress) {
   VerifyReport report;
   auto model = open_model_folder(path);
   if (!model) {

@@ -13,11 +13,11 @@
 namespace microscale {
 
 struct VerifyReport {
-  Findings findings;              // errors and warnings, in a fixed order
-  std::int64_t tensors = 0;       // looked at, as stored
-  std::int64_t modules = 0;       // quantized ones that are whole
-  std::uint64_t bytes = 0;        // read
-  bool readable = false;          // the folder could be opened at all
+  Findings findings;         // errors and warnings, in a fixed order
+  std::int64_t tensors = 0;  // looked at, as stored
+  std::int64_t modules = 0;  // quantized ones that are whole
+  std::uint64_t bytes = 0;   // read
+  bool readable = false;     // the folder could be opened at all
 
   std::int64_t errors() const;
   std::int64_t warnings() const;
@@ -31,8 +31,8 @@ VerifyReport verify_checkpoint(const std::filesystem::path& path, int threads = 
 
 // The parts, each adding to `findings`.
 
-/// Names, metadata and leftovers: what headers and the list of files tell. `is_folder`: not a single
-/// file, so config.json is to be expected.
+/// Names, metadata and leftovers: what headers and the list of files tell. `is_folder`: not a
+/// single file, so config.json is to be expected.
 void verify_files(const QuantizedFolder& folder, bool is_folder, Findings& findings);
 /// config.json against the modules: formats, targets, ignore list, activation scales.
 void verify_config(const QuantizedFolder& folder, Findings& findings);

@@ -1,5 +1,5 @@
-// The bytes of scales and codes: what would decode to NaN, to a wrong sign, or lose a block; and dense
-// tensors that hold no numbers.
+// The bytes of scales and codes: what would decode to NaN, to a wrong sign, or lose a block; and
+// dense tensors that hold no numbers.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -16,8 +16,8 @@
 namespace microscale {
 namespace {
 
-// No trained weight is that large, but one read with its global scale upside down is: magnitudes near
-// 1 then become about 2688^2.
+// No trained weight is that large, but one read with its global scale upside down is: magnitudes
+// near 1 then become about 2688^2.
 constexpr double suspicious_magnitude = 1e4;
 
 enum Rule : std::size_t { scale_nan, scale_negative, scale_zero, code_nan, not_finite };
@@ -103,7 +103,8 @@ PieceResult check_piece(const QuantizedFolder& folder, const Piece& piece, Piece
   if (format.e8m0_scale) {
     check_e8m0_scales(data, first_block, result);
   } else {
-    check_e4m3_scales(data, first_block, static_cast<int>(code_bytes(format, format.block)), result);
+    check_e4m3_scales(data, first_block, static_cast<int>(code_bytes(format, format.block)),
+                      result);
   }
   if (format.element == Element::e4m3) {
     for (std::size_t i = 0; i < data.codes.size(); ++i) {
@@ -132,16 +133,21 @@ class TensorVerdict {
     const QuantizedModule& module = *tensor_.module;
     const std::int64_t blocks = module.cols / info(module.format).block;
     const auto byte = [&](Rule rule) { return result.tallies[rule].byte; };
-    add(Severity::error, "scale-not-finite", *module.scales, result.tallies[scale_nan], blocks, "block",
+    add(Severity::error, "scale-not-finite", *module.scales, result.tallies[scale_nan], blocks,
+        "block",
         fmt::format("the scale is NaN (0x{:02X}), so the whole block is; quantize the model again",
                     byte(scale_nan)));
-    add(Severity::error, "scale-negative", *module.scales, result.tallies[scale_negative], blocks, "block",
-        fmt::format("the scale is negative (0x{:02X}), and loaders expect none; quantize the model again",
-                    byte(scale_negative)));
+    add(Severity::error, "scale-negative", *module.scales, result.tallies[scale_negative], blocks,
+        "block",
+        fmt::format(
+            "the scale is negative (0x{:02X}), and loaders expect none; quantize the model again",
+            byte(scale_negative)));
     add(Severity::error, "scale-zero", *module.scales, result.tallies[scale_zero], blocks, "block",
-        "the scale is zero but codes of the block are not, so their values are lost; quantize the model "
+        "the scale is zero but codes of the block are not, so their values are lost; quantize the "
+        "model "
         "again");
-    add(Severity::error, "code-not-finite", *module.codes, result.tallies[code_nan], module.cols, "column",
+    add(Severity::error, "code-not-finite", *module.codes, result.tallies[code_nan], module.cols,
+        "column",
         fmt::format("the code is NaN (0x{:02X}); quantize the model again", byte(code_nan)));
     check_magnitude(result.largest_scale);
   }
@@ -161,18 +167,20 @@ class TensorVerdict {
     const QuantizedModule& module = *tensor_.module;
     const FormatInfo& format = info(module.format);
     double largest = format.element == Element::e4m3 ? E4M3::max_value : E2M1::max_value;
-    largest *= format.e8m0_scale ? decode_e8m0(largest_scale)
-                                 : E4M3::decode(largest_scale) * static_cast<double>(module.multiplier);
+    largest *= format.e8m0_scale
+                   ? decode_e8m0(largest_scale)
+                   : E4M3::decode(largest_scale) * static_cast<double>(module.multiplier);
     if (largest <= suspicious_magnitude) return;
     const ModelTensor& at = module.global_scale ? *module.global_scale : *module.scales;
     const std::string advice =
         module.global_scale ? fmt::format("; the global scale {} may be stored as its reciprocal",
                                           module.stored_global)
                             : "; its scales may have another bias";
-    findings_.push_back(make_finding(Severity::warning, "magnitude", folder_.file_of(at), at.name(),
-                                     fmt::format("weights may be as large as {}, which no trained model "
-                                                 "has{}",
-                                                 format_number(largest), advice)));
+    findings_.push_back(
+        make_finding(Severity::warning, "magnitude", folder_.file_of(at), at.name(),
+                     fmt::format("weights may be as large as {}, which no trained model "
+                                 "has{}",
+                                 format_number(largest), advice)));
   }
 
   const QuantizedFolder& folder_;

@@ -24,7 +24,8 @@ void decode_dividing(const Piece& piece, const PieceData& data, DType dtype, voi
   const FormatInfo& format = info(Format::nvfp4);
   std::array<float, 256> steps;
   for (std::size_t scale = 0; scale < steps.size(); ++scale) {
-    steps[scale] = E4M3::decode(static_cast<std::uint8_t>(scale)) / piece.tensor->module->stored_global;
+    steps[scale] =
+        E4M3::decode(static_cast<std::uint8_t>(scale)) / piece.tensor->module->stored_global;
   }
   for (std::int64_t i = 0; i < piece.count; ++i) {
     const std::uint8_t pair = data.codes[static_cast<std::size_t>(i / 2)];
@@ -45,11 +46,9 @@ void decode_quantized(const Piece& piece, const PieceData& data, DType dtype, vo
   view.codes = data.codes;
   view.scales = data.scales;
   view.global_scale = module.multiplier;
-  dequantize(view, {.data = out,
-                    .dtype = dtype,
-                    .rows = 1,
-                    .cols = piece.count,
-                    .row_stride = piece.count});
+  dequantize(
+      view,
+      {.data = out, .dtype = dtype, .rows = 1, .cols = piece.count, .row_stride = piece.count});
 }
 
 template <class Bits, class Decode>
@@ -64,14 +63,24 @@ void decode_all(const std::vector<std::uint8_t>& bytes, std::vector<float>& valu
 void decode_dense(StoredType type, const std::vector<std::uint8_t>& bytes,
                   std::vector<float>& values) {
   switch (type) {
-    case StoredType::f32: std::memcpy(values.data(), bytes.data(), bytes.size()); return;
-    case StoredType::f16: decode_all<std::uint16_t>(bytes, values, f16_to_float); return;
-    case StoredType::bf16: decode_all<std::uint16_t>(bytes, values, bf16_to_float); return;
+    case StoredType::f32:
+      std::memcpy(values.data(), bytes.data(), bytes.size());
+      return;
+    case StoredType::f16:
+      decode_all<std::uint16_t>(bytes, values, f16_to_float);
+      return;
+    case StoredType::bf16:
+      decode_all<std::uint16_t>(bytes, values, bf16_to_float);
+      return;
     case StoredType::f64:
       decode_all<double>(bytes, values, [](double value) { return static_cast<float>(value); });
       return;
-    case StoredType::f8_e4m3: decode_all<std::uint8_t>(bytes, values, E4M3::decode); return;
-    default: decode_all<std::uint8_t>(bytes, values, E5M2::decode); return;
+    case StoredType::f8_e4m3:
+      decode_all<std::uint8_t>(bytes, values, E4M3::decode);
+      return;
+    default:
+      decode_all<std::uint8_t>(bytes, values, E5M2::decode);
+      return;
   }
 }
 
@@ -85,8 +94,10 @@ bool has_values(const LogicalTensor& tensor) {
     case StoredType::bf16:
     case StoredType::f64:
     case StoredType::f8_e4m3:
-    case StoredType::f8_e5m2: return true;
-    default: return false;
+    case StoredType::f8_e5m2:
+      return true;
+    default:
+      return false;
   }
 }
 
@@ -97,11 +108,12 @@ Status read_piece_bytes(const QuantizedFolder& folder, const Piece& piece, Piece
     Status codes = read_range(folder, *module->codes, code_bytes(format, piece.first),
                               code_bytes(format, piece.count), data.codes);
     if (!codes) return codes;
-    return read_range(folder, *module->scales, piece.first / format.block, piece.count / format.block,
-                      data.scales);
+    return read_range(folder, *module->scales, piece.first / format.block,
+                      piece.count / format.block, data.scales);
   }
   const int bits = bits_per_element(piece.tensor->stored->entry->type);
-  return read_range(folder, *piece.tensor->stored, piece.first / 8 * bits + piece.first % 8 * bits / 8,
+  return read_range(folder, *piece.tensor->stored,
+                    piece.first / 8 * bits + piece.first % 8 * bits / 8,
                     (piece.count * bits + 7) / 8, data.codes);
 }
 
@@ -116,8 +128,8 @@ Status read_piece(const QuantizedFolder& folder, const Piece& piece, PieceData& 
   return success();
 }
 
-Status read_piece_as(const QuantizedFolder& folder, const Piece& piece, DType dtype, PieceData& data,
-                    std::vector<std::uint8_t>& out) {
+Status read_piece_as(const QuantizedFolder& folder, const Piece& piece, DType dtype,
+                     PieceData& data, std::vector<std::uint8_t>& out) {
   if (Status read = read_piece_bytes(folder, piece, data); !read) return read;
   out.resize(static_cast<std::size_t>(piece.count * size_of(dtype)));
   decode_quantized(piece, data, dtype, out.data());

@@ -1,6 +1,6 @@
 // Reads the values of a tensor piece by piece, dense or quantized alike, so that no operation needs
-// memory for a whole tensor. Rows of a quantized weight are whole blocks, so its codes and scales lie
-// in the file as one long line, and a piece is a range of that line.
+// memory for a whole tensor. Rows of a quantized weight are whole blocks, so its codes and scales
+// lie in the file as one long line, and a piece is a range of that line.
 #pragma once
 
 #include <algorithm>
@@ -16,11 +16,12 @@
 
 namespace microscale {
 
-/// Elements of a piece, at most: whole blocks of every format, whole runs of report/error_metrics.hpp,
-/// and whole bytes even of FP4.
+/// Elements of a piece, at most: whole blocks of every format, whole runs of
+/// report/error_metrics.hpp, and whole bytes even of FP4.
 inline constexpr std::int64_t piece_elements = std::int64_t{1} << 18;
 
-/// Elements [first, first + count) of a tensor in row-major order; `first` a multiple of piece_elements.
+/// Elements [first, first + count) of a tensor in row-major order; `first` a multiple of
+/// piece_elements.
 struct Piece {
   const LogicalTensor* tensor = nullptr;
   std::int64_t first = 0;
@@ -29,7 +30,8 @@ struct Piece {
 
 /// What was read; kept by its user from piece to piece, so that memory is allocated once.
 struct PieceData {
-  std::vector<std::uint8_t> codes;   // of a quantized tensor: packed codes; of a dense one: its bytes
+  std::vector<std::uint8_t>
+      codes;  // of a quantized tensor: packed codes; of a dense one: its bytes
   std::vector<std::uint8_t> scales;  // one byte per block; empty for a dense tensor
   std::vector<float> values;         // decoded
 };
@@ -44,9 +46,10 @@ Status read_piece_bytes(const QuantizedFolder& folder, const Piece& piece, Piece
 /// Fills everything. The tensor must have values.
 Status read_piece(const QuantizedFolder& folder, const Piece& piece, PieceData& data);
 
-/// The piece of a quantized tensor as `dtype`, in memory order; fills `codes` and `scales` on the way.
-Status read_piece_as(const QuantizedFolder& folder, const Piece& piece, DType dtype, PieceData& data,
-                     std::vector<std::uint8_t>& out);
+/// The piece of a quantized tensor as `dtype`, in memory order; fills `codes` and `scales` on the
+/// way.
+Status read_piece_as(const QuantizedFolder& folder, const Piece& piece, DType dtype,
+                     PieceData& data, std::vector<std::uint8_t>& out);
 
 /// The pieces of a tensor in order, `elements` long but for the last.
 std::vector<Piece> pieces_of(const LogicalTensor& tensor, std::int64_t elements = piece_elements);
@@ -56,7 +59,8 @@ void count_codes(const PieceData& data, Format format, CodeHistogram& scale_code
                  CodeHistogram& element_codes);
 
 /// Computes result(i, worker) for all i in [0, count) on `threads` threads and hands the results to
-/// fold(i, result) in order, on the calling thread. Only a few results per thread are alive at a time.
+/// fold(i, result) in order, on the calling thread. Only a few results per thread are alive at a
+/// time.
 template <class Value>
 void compute_in_order(std::int64_t count, int threads,
                       const std::function<Value(std::int64_t, int)>& result,

@@ -67,7 +67,7 @@ void quantize_runs(const QuantizeLines& call, int group, QuantizeKernel kernel) 
   }
 }
 
-void requantize(const QuantizeRun& run, std::int64_t first, std::uint32_t mask) {
+void requantize(const QuantizeRun& run, std::int64_t first, std::uint64_t mask) {
   const FormatInfo& format = info(run.call->format);
   QuantizeLines call = *run.call;
   call.lines = call.blocks = 1;

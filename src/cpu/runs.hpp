@@ -25,7 +25,7 @@ using QuantizeKernel = void (*)(const QuantizeRun&);
 void quantize_runs(const QuantizeLines& call, int group, QuantizeKernel kernel);
 
 /// Quantizes block first + i again, by the reference, for every bit i of `mask`.
-void requantize(const QuantizeRun& run, std::int64_t first, std::uint32_t mask);
+void requantize(const QuantizeRun& run, std::int64_t first, std::uint64_t mask);
 
 /// nvfp4_scale_factor, for code that must not define it.
 float nvfp4_factor(float global_scale);

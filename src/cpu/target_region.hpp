@@ -22,6 +22,13 @@
 #pragma GCC diagnostic pop
 #endif
 
+/// Before a loop of constant length whose vectors must stay in registers.
+#if defined(__clang__)
+#define MICROSCALE_UNROLL _Pragma("clang loop unroll(full)")
+#else
+#define MICROSCALE_UNROLL _Pragma("GCC unroll 32")
+#endif
+
 #define MICROSCALE_PRAGMA(...) _Pragma(#__VA_ARGS__)
 #if defined(__clang__)
 #define MICROSCALE_TARGET_BEGIN(features) \

@@ -71,7 +71,7 @@ TEST(CompareModels, measures_known_numbers) {
 TEST(CompareModels, clips_by_scale_and_global_scale) {
   SmallModel original, quantized;
   std::vector<float> values(16, 1.0f);
-  values[0] = 6.5f;   // largest: 6 * 2 * 0.5
+  values[0] = 6.5f;  // largest: 6 * 2 * 0.5
   values[1] = 6.0f;
   values[2] = -7.0f;
   original.add_floats("m.weight", {1, 16}, values);

@@ -72,6 +72,17 @@ TEST(CompressedTensors, config_keeps_every_key_in_order_and_describes_the_format
       "group_size": 16, "strategy": "tensor_group", "dynamic": false, "scale_dtype": "torch.float8_e4m3fn"})"));
 }
 
+TEST(CompressedTensors, config_makes_loaders_compute_in_the_type_they_decompress_to) {
+  const auto written = [](std::string_view before) {
+    return Json::parse(take(with_quantization_config(before, Format::mxfp4, {})));
+  };
+  EXPECT_EQ(written("{}")["torch_dtype"], "bfloat16");
+  EXPECT_EQ(written(R"({"torch_dtype": "float32"})")["torch_dtype"], "bfloat16");
+  const Json newer = written(R"({"dtype": "float16"})");
+  EXPECT_EQ(newer["dtype"], "bfloat16");
+  EXPECT_FALSE(newer.contains("torch_dtype"));
+}
+
 // What is written must be what the reader takes for the format, without a complaint.
 TEST(CompressedTensors, config_is_understood_by_the_reader) {
   for (const Format format : {Format::nvfp4, Format::mxfp4, Format::mxfp8_e4m3}) {

@@ -41,7 +41,8 @@ TEST(DenseOutput, wants_room_before_it_begins) {
 
 TEST(DenseOutput, of_a_changed_input_is_not_taken_over) {
   TemporaryFolder folder;
-  ASSERT_TRUE(testing::succeeds(begin_dense_output(opened(folder / "in"), true, folder / "out", 10)));
+  ASSERT_TRUE(
+      testing::succeeds(begin_dense_output(opened(folder / "in"), true, folder / "out", 10)));
   testing::SmallModel model;
   model.add_floats("a", {2}, {1.0f, 2.0f});
   model.write(folder / "in");

@@ -59,7 +59,8 @@ void expect_compressed_tensors_values(float divisor) {
   testing::Bytes codes, scales;
   for (int scale = 1; scale <= 126; ++scale) {
     scales.push_back(static_cast<std::uint8_t>(scale));
-    for (int i = 0; i < 8; ++i) codes.push_back(static_cast<std::uint8_t>(2 * i | (2 * i + 1) << 4));
+    for (int i = 0; i < 8; ++i)
+      codes.push_back(static_cast<std::uint8_t>(2 * i | (2 * i + 1) << 4));
   }
   SmallModel model;
   model.add("m.weight_packed", StoredType::u8, {126, 8}, codes);
@@ -112,7 +113,8 @@ TEST(DequantizeModel, mx_formats_are_codes_times_powers_of_two) {
   TemporaryFolder folder;
   model.write(folder / "in");
   dequantize_model(folder / "in", folder / "out", DType::f32);
-  const std::string a = tensor_bytes(folder / "out", "a.weight"), b = tensor_bytes(folder / "out", "b.weight");
+  const std::string a = tensor_bytes(folder / "out", "a.weight"),
+                    b = tensor_bytes(folder / "out", "b.weight");
   for (int row = 0; row < 255; ++row) {
     for (int i = 0; i < 32; ++i) {
       float got_a = 0, got_b = 0;
@@ -122,7 +124,8 @@ TEST(DequantizeModel, mx_formats_are_codes_times_powers_of_two) {
         return static_cast<float>(std::ldexp(static_cast<double>(code), row - 127));
       };
       ASSERT_EQ(got_a, value(code_values[i % 16])) << row << ", " << i;
-      ASSERT_EQ(got_b, value(decoded_e4m3(bytes8[static_cast<std::size_t>(row * 32 + i)]))) << row << ", " << i;
+      ASSERT_EQ(got_b, value(decoded_e4m3(bytes8[static_cast<std::size_t>(row * 32 + i)])))
+          << row << ", " << i;
     }
   }
 }
@@ -138,8 +141,10 @@ TEST(DequantizeModel, mirrors_shards_copies_files_and_cleans_the_config) {
   const std::string lone = "model.layers.0.mlp.down_proj.weight_scale";
   model.shards["model-3.safetensors"][lone] = model.at(lone);
   model.shards["model.safetensors"].erase(lone);
-  model.files = {{"tokenizer.json", "{}"}, {"1_Pooling/config.json", "pool"}, {"hf_quant_config.json", "{}"}};
-  model.add("position_ids", StoredType::i64, {1, 3}, testing::bytes_of(std::vector<std::int64_t>{0, 1, 2}));
+  model.files = {
+      {"tokenizer.json", "{}"}, {"1_Pooling/config.json", "pool"}, {"hf_quant_config.json", "{}"}};
+  model.add("position_ids", StoredType::i64, {1, 3},
+            testing::bytes_of(std::vector<std::int64_t>{0, 1, 2}));
   TemporaryFolder folder;
   model.write(folder / "in");
   dequantize_model(folder / "in", folder / "out", DType::f16);
@@ -148,7 +153,8 @@ TEST(DequantizeModel, mirrors_shards_copies_files_and_cleans_the_config) {
             (std::vector<std::string>{"1_Pooling/config.json", "config.json", "model-2.safetensors",
                                       "model.safetensors", "model.safetensors.index.json",
                                       "tokenizer.json"}));
-  EXPECT_EQ(testing::read_file(folder / "out" / "config.json"), "{\n  \"model_type\": \"llama\"\n}\n");
+  EXPECT_EQ(testing::read_file(folder / "out" / "config.json"),
+            "{\n  \"model_type\": \"llama\",\n  \"torch_dtype\": \"float16\"\n}\n");
   EXPECT_EQ(testing::read_file(folder / "out" / "1_Pooling" / "config.json"), "pool");
   const ModelFolder out = take(open_model_folder(folder / "out"));
   EXPECT_EQ(out.notices, std::vector<std::string>());
@@ -163,7 +169,8 @@ TEST(DequantizeModel, mirrors_shards_copies_files_and_cleans_the_config) {
 
 TEST(DequantizeModel, writes_the_same_bytes_at_any_number_of_threads) {
   SmallModel model;
-  const std::int64_t rows = 3, cols = piece_elements / 2 + 32;  // more than one piece, no whole number
+  const std::int64_t rows = 3,
+                     cols = piece_elements / 2 + 32;  // more than one piece, no whole number
   model.add_quantized("m", Format::mxfp4, rows, cols, testing::gaussian(rows * cols, 9));
   model.add_quantized("n", Format::nvfp4, 5, 32, testing::gaussian(160, 10));
   TemporaryFolder folder;
@@ -179,11 +186,12 @@ TEST(DequantizeModel, refuses_what_would_lose_something) {
   TemporaryFolder folder;
   testing::small_llama(Format::mxfp4).write(folder / "in");
   const fs::path in = folder / "in";
-  EXPECT_EQ(failure_of(in, in), "invalid_argument: dequantize: the output '" + in.string() +
-                                    "' is the input, which is never written to; name another folder");
-  EXPECT_EQ(failure_of(in, in / "deep" / "er"), "invalid_argument: dequantize: the output '" +
-                                                    (in / "deep" / "er").string() +
-                                                    "' is inside the input; name a folder elsewhere");
+  EXPECT_EQ(failure_of(in, in),
+            "invalid_argument: dequantize: the output '" + in.string() +
+                "' is the input, which is never written to; name another folder");
+  EXPECT_EQ(failure_of(in, in / "deep" / "er"),
+            "invalid_argument: dequantize: the output '" + (in / "deep" / "er").string() +
+                "' is inside the input; name a folder elsewhere");
   EXPECT_EQ(failure_of(in, folder.path()), "invalid_argument: dequantize: the output '" +
                                                folder.path().string() +
                                                "' holds the input; name a folder elsewhere");
@@ -207,11 +215,13 @@ TEST(DequantizeModel, refuses_what_is_not_whole_or_not_quantized) {
   SmallModel broken = testing::small_llama(Format::mxfp4);
   broken.remove("model.layers.0.mlp.up_proj.weight_scale");
   broken.write(folder / "broken");
-  EXPECT_NE(failure_of(folder / "broken", folder / "out").find("its block scales"), std::string::npos);
+  EXPECT_NE(failure_of(folder / "broken", folder / "out").find("its block scales"),
+            std::string::npos);
   SmallModel unfinished = testing::small_llama(Format::mxfp4);
   unfinished.files[".microscale-journal"] = "{}";
   unfinished.write(folder / "unfinished");
-  EXPECT_NE(failure_of(folder / "unfinished", folder / "out").find("is unfinished"), std::string::npos);
+  EXPECT_NE(failure_of(folder / "unfinished", folder / "out").find("is unfinished"),
+            std::string::npos);
   EXPECT_FALSE(fs::exists(folder / "out"));
 }
 
@@ -219,7 +229,9 @@ TEST(DequantizeModel, stopped_leaves_a_marked_folder_that_the_next_run_takes_ove
   TemporaryFolder folder;
   testing::small_llama(Format::nvfp4).write(folder / "in");
   int calls = 0;
-  const ProgressCallback stop = [&](std::int64_t, std::int64_t, std::string_view) { return ++calls < 3; };
+  const ProgressCallback stop = [&](std::int64_t, std::int64_t, std::string_view) {
+    return ++calls < 3;
+  };
   EXPECT_THROW(dequantize_model(folder / "in", folder / "out", DType::bf16, 1, stop), Error);
   EXPECT_EQ(names_in(folder / "out"), std::vector<std::string>{dequantize_marker});
   // What a kill would have left.
@@ -234,7 +246,8 @@ TEST(DequantizeModel, stopped_leaves_a_marked_folder_that_the_next_run_takes_ove
                      return true;
                    });
   EXPECT_EQ(last, total);
-  EXPECT_EQ(names_in(folder / "out"), (std::vector<std::string>{"config.json", "model.safetensors"}));
+  EXPECT_EQ(names_in(folder / "out"),
+            (std::vector<std::string>{"config.json", "model.safetensors"}));
   dequantize_model(folder / "in", folder / "again", DType::bf16);
   EXPECT_EQ(testing::read_file(folder / "out" / "model.safetensors"),
             testing::read_file(folder / "again" / "model.safetensors"));

@@ -6,7 +6,8 @@ namespace microscale {
 namespace {
 
 TEST(Finding, begins_with_its_place) {
-  EXPECT_EQ(make_finding(Severity::error, "rule", "a.safetensors", "m.weight", "is wrong; mend it").message,
+  EXPECT_EQ(make_finding(Severity::error, "rule", "a.safetensors", "m.weight", "is wrong; mend it")
+                .message,
             "a.safetensors: 'm.weight': is wrong; mend it");
   EXPECT_EQ(make_finding(Severity::error, "rule", "config.json", "", "is wrong").message,
             "config.json: is wrong");

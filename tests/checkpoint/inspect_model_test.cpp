@@ -67,7 +67,9 @@ TEST(InspectTensor, shows_codes_scales_and_the_first_block) {
   EXPECT_EQ(detail.scale_codes[0x38], 1u);
   EXPECT_EQ(detail.element_codes[7], 1u);
   EXPECT_EQ(detail.element_codes[15], 1u);
-  EXPECT_EQ(std::accumulate(detail.element_codes.begin(), detail.element_codes.end(), std::uint64_t{0}), 32u);
+  EXPECT_EQ(
+      std::accumulate(detail.element_codes.begin(), detail.element_codes.end(), std::uint64_t{0}),
+      32u);
   ASSERT_TRUE(detail.first_block.has_value());
   EXPECT_EQ(detail.first_block->scale_code, 0x40);
   EXPECT_EQ(detail.first_block->scale, 0.5f);

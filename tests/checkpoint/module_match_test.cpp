@@ -29,8 +29,10 @@ TEST(ModuleList, cannot_judge_other_classes_and_foreign_expressions) {
 }
 
 TEST(ModuleList, has_wildcards_only_for_modelopt) {
-  EXPECT_EQ(ModuleList({"model.layers.0.*"}, true).matches("model.layers.0.mlp.up_proj", true), Match::yes);
-  EXPECT_EQ(ModuleList({"model.layers.0.*"}, false).matches("model.layers.0.mlp.up_proj", true), Match::no);
+  EXPECT_EQ(ModuleList({"model.layers.0.*"}, true).matches("model.layers.0.mlp.up_proj", true),
+            Match::yes);
+  EXPECT_EQ(ModuleList({"model.layers.0.*"}, false).matches("model.layers.0.mlp.up_proj", true),
+            Match::no);
 }
 
 TEST(ModuleExpectations, ignore_wins_and_the_first_group_counts) {

@@ -38,7 +38,8 @@ TEST(QuantizationConfig, reads_what_quantize_writes_without_a_complaint) {
 }
 
 TEST(QuantizationConfig, is_absent_from_a_dense_model) {
-  const auto result = parse_quantization_config(R"({"model_type": "llama", "quantization_config": null})");
+  const auto result =
+      parse_quantization_config(R"({"model_type": "llama", "quantization_config": null})");
   ASSERT_TRUE(testing::succeeds(result));
   EXPECT_FALSE(result.value().has_value());
 }
@@ -53,8 +54,9 @@ TEST(QuantizationConfig, wants_scale_dtype_of_mxfp8_because_loaders_know_it_by_t
   Json config = config_for(Format::mxfp8_e4m3);
   group(config)["weights"].erase("scale_dtype");
   EXPECT_EQ(parsed(config).problems,
-            std::vector<std::string>{"quantization_config.config_groups.group_0.weights.scale_dtype is ''; "
-                                     "loaders know MXFP8 by torch.uint8, so set that"});
+            std::vector<std::string>{
+                "quantization_config.config_groups.group_0.weights.scale_dtype is ''; "
+                "loaders know MXFP8 by torch.uint8, so set that"});
 }
 
 TEST(QuantizationConfig, reports_a_format_string_that_contradicts_the_arguments) {
@@ -67,9 +69,10 @@ TEST(QuantizationConfig, reports_a_format_string_that_contradicts_the_arguments)
   config = config_for(Format::mxfp4);
   config["quantization_config"]["format"] = "pack-quantized";
   EXPECT_EQ(parsed(config).problems,
-            std::vector<std::string>{"quantization_config.format is 'pack-quantized' but the arguments of "
-                                     "quantization_config.config_groups.group_0 describe "
-                                     "'mxfp4-pack-quantized'; make them agree"});
+            std::vector<std::string>{
+                "quantization_config.format is 'pack-quantized' but the arguments of "
+                "quantization_config.config_groups.group_0 describe "
+                "'mxfp4-pack-quantized'; make them agree"});
 }
 
 TEST(QuantizationConfig, reports_what_strict_loaders_refuse) {
@@ -128,29 +131,45 @@ TEST(QuantizationConfig, reads_modelopt) {
 }
 
 TEST(QuantizationConfig, refuses_what_it_does_not_know) {
-  EXPECT_TRUE(fails_with(parse_quantization_config(R"({"quantization_config": {"quant_method": "gptq"}})"),
-                         "quant_method is 'gptq'; known here are"));
-  EXPECT_TRUE(fails_with(parse_quantization_config(R"({"quantization_config": 3})"), "is not an object"));
+  EXPECT_TRUE(
+      fails_with(parse_quantization_config(R"({"quantization_config": {"quant_method": "gptq"}})"),
+                 "quant_method is 'gptq'; known here are"));
+  EXPECT_TRUE(
+      fails_with(parse_quantization_config(R"({"quantization_config": 3})"), "is not an object"));
   EXPECT_TRUE(fails_with(parse_quantization_config("[]"), "it is not a JSON object"));
   Json config = config_for(Format::nvfp4);
   group(config)["weights"]["type"] = "int";
   EXPECT_TRUE(fails_with(parse_quantization_config(config.dump()),
                          "asks for 4 bits of type 'int' in groups of 16"));
   group(config)["weights"]["num_bits"] = "four";
-  EXPECT_TRUE(fails_with(parse_quantization_config(config.dump()), "num_bits is missing or not a whole"));
+  EXPECT_TRUE(
+      fails_with(parse_quantization_config(config.dump()), "num_bits is missing or not a whole"));
   group(config).erase("weights");
   EXPECT_TRUE(fails_with(parse_quantization_config(config.dump()), "weights is missing"));
   group(config)["targets"] = {1};
-  EXPECT_TRUE(fails_with(parse_quantization_config(config.dump()), "holds something that is not a name"));
+  EXPECT_TRUE(
+      fails_with(parse_quantization_config(config.dump()), "holds something that is not a name"));
   config["quantization_config"]["config_groups"] = Json::object();
-  EXPECT_TRUE(fails_with(parse_quantization_config(config.dump()), "config_groups is missing or empty"));
+  EXPECT_TRUE(
+      fails_with(parse_quantization_config(config.dump()), "config_groups is missing or empty"));
 }
 
 TEST(QuantizationConfig, is_taken_out_and_the_rest_stays_in_order) {
-  const auto dense = without_quantization_config(
-      R"({"zeta": 1, "quantization_config": {"quant_method": "x"}, "alpha": [1e-05, "\u00e9"]})");
+  const auto dense = dense_config(
+      R"({"zeta": 1, "quantization_config": {"quant_method": "x"}, "alpha": [1e-05, "\u00e9"]})",
+      DType::bf16);
   ASSERT_TRUE(testing::succeeds(dense));
-  EXPECT_EQ(dense.value(), "{\n  \"zeta\": 1,\n  \"alpha\": [\n    1e-05,\n    \"\u00e9\"\n  ]\n}\n");
+  EXPECT_EQ(dense.value(),
+            "{\n  \"zeta\": 1,\n  \"alpha\": [\n    1e-05,\n    \"\u00e9\"\n  ]\n}\n");
+}
+
+TEST(QuantizationConfig, leaves_the_type_of_the_dense_weights_where_a_type_was_named) {
+  const auto dense =
+      dense_config(R"({"torch_dtype": "bfloat16", "quantization_config": {}})", DType::f32);
+  ASSERT_TRUE(testing::succeeds(dense));
+  EXPECT_EQ(dense.value(), "{\n  \"torch_dtype\": \"float32\"\n}\n");
+  EXPECT_EQ(dense_config(R"({"dtype": "bfloat16"})", DType::f16).value(),
+            "{\n  \"dtype\": \"float16\"\n}\n");
 }
 
 }  // namespace

@@ -63,7 +63,8 @@ class SmallModel {
   }
 
   void add_floats(const std::string& name, std::vector<std::int64_t> shape,
-                  const std::vector<float>& values, const std::string& shard = "model.safetensors") {
+                  const std::vector<float>& values,
+                  const std::string& shard = "model.safetensors") {
     add(name, StoredType::f32, std::move(shape), bytes_of(values), shard);
   }
 
@@ -135,12 +136,13 @@ class SmallModel {
 
 inline const std::vector<std::string> attention_layers{"q_proj", "k_proj", "v_proj"};
 
-/// One layer of a Llama 64 wide: q, k, v (fused, with one global scale), gate, up and down quantized;
-/// embedding, norm and head dense, the head ignored by name.
+/// One layer of a Llama 64 wide: q, k, v (fused, with one global scale), gate, up and down
+/// quantized; embedding, norm and head dense, the head ignored by name.
 inline SmallModel small_llama(Format format) {
   SmallModel model;
   const float shared = nvfp4_global_scale(0.125f);
-  const std::optional<float> global = format == Format::nvfp4 ? std::optional(shared) : std::nullopt;
+  const std::optional<float> global =
+      format == Format::nvfp4 ? std::optional(shared) : std::nullopt;
   const std::string layer = "model.layers.0.";
   unsigned seed = 1;
   for (const std::string name : {"self_attn.q_proj", "self_attn.k_proj", "self_attn.v_proj",
@@ -150,7 +152,8 @@ inline SmallModel small_llama(Format format) {
   model.add_floats("model.embed_tokens.weight", {16, 64}, gaussian(16 * 64, seed++));
   model.add_floats("lm_head.weight", {16, 64}, gaussian(16 * 64, seed++));
   model.add_floats("model.norm.weight", {64}, std::vector<float>(64, 1.0f));
-  model.config = with_quantization_config("{\"model_type\": \"llama\"}", format, {"lm_head"}).value();
+  model.config =
+      with_quantization_config("{\"model_type\": \"llama\"}", format, {"lm_head"}).value();
   return model;
 }
 

@@ -17,11 +17,13 @@ TEST(VerifyGroups, fused_layers_must_share_the_global_scale) {
   model.at(attention + "v_proj.weight_global_scale").bytes = bytes_of(16384.0f);
   model.at(attention + "q_proj.weight_global_scale").bytes = bytes_of(20480.0f);
   model.at(attention + "k_proj.weight_global_scale").bytes = bytes_of(20480.0f);
-  EXPECT_EQ(findings_of(model),
-            Texts{"error fused-global-scale | model.safetensors: 'model.layers.0.self_attn.v_proj': its "
-                  "global scale is 16384 but that of 'model.layers.0.self_attn.k_proj', which loaders fuse "
-                  "with it, is 20480; they keep one for both, so quantize the model again with a shared "
-                  "scale"});
+  EXPECT_EQ(
+      findings_of(model),
+      Texts{
+          "error fused-global-scale | model.safetensors: 'model.layers.0.self_attn.v_proj': its "
+          "global scale is 16384 but that of 'model.layers.0.self_attn.k_proj', which loaders fuse "
+          "with it, is 20480; they keep one for both, so quantize the model again with a shared "
+          "scale"});
 }
 
 TEST(VerifyGroups, fused_layers_must_be_quantized_all_or_none) {
@@ -31,10 +33,12 @@ TEST(VerifyGroups, fused_layers_must_be_quantized_all_or_none) {
   model.remove(up + ".weight_scale");
   model.add_floats(up + ".weight", {64, 64}, testing::gaussian(4096, 1));
   model.config = with_quantization_config("{}", Format::mxfp4, {"lm_head", up}).value();
-  EXPECT_EQ(findings_of(model),
-            Texts{"error fused-formats | model.safetensors: 'model.layers.0.mlp.up_proj': it is not quantized "
-                  "but 'model.layers.0.mlp.gate_proj', which loaders fuse with it, is mxfp4; quantize or "
-                  "ignore both alike"});
+  EXPECT_EQ(
+      findings_of(model),
+      Texts{"error fused-formats | model.safetensors: 'model.layers.0.mlp.up_proj': it is not "
+            "quantized "
+            "but 'model.layers.0.mlp.gate_proj', which loaders fuse with it, is mxfp4; quantize or "
+            "ignore both alike"});
 }
 
 TEST(VerifyGroups, bert_is_fused_too) {
@@ -44,11 +48,13 @@ TEST(VerifyGroups, bert_is_fused_too) {
   model.add_quantized(self + "key", Format::nvfp4, 16, 16, testing::gaussian(256, 2), 0x1p-15f);
   model.add_quantized(self + "value", Format::nvfp4, 16, 16, testing::gaussian(256, 3), 0x1p-14f);
   model.config = with_quantization_config("{}", Format::nvfp4, {}).value();
-  EXPECT_EQ(findings_of(model),
-            Texts{"error fused-global-scale | model.safetensors: 'encoder.layer.0.attention.self.value': its "
-                  "global scale is 16384 but that of 'encoder.layer.0.attention.self.key', which loaders "
-                  "fuse with it, is 32768; they keep one for both, so quantize the model again with a "
-                  "shared scale"});
+  EXPECT_EQ(
+      findings_of(model),
+      Texts{"error fused-global-scale | model.safetensors: 'encoder.layer.0.attention.self.value': "
+            "its "
+            "global scale is 16384 but that of 'encoder.layer.0.attention.self.key', which loaders "
+            "fuse with it, is 32768; they keep one for both, so quantize the model again with a "
+            "shared scale"});
 }
 
 SmallModel mixture(int experts) {
@@ -73,12 +79,29 @@ TEST(VerifyGroups, all_experts_must_be_there) {
   SmallModel model = mixture(4);
   EXPECT_EQ(findings_of(model), Texts());
   const std::string experts = "model.layers.3.mlp.experts.";
-  for (const char* part : {"gate_proj", "up_proj", "down_proj"}) remove_module(model, experts + "1." + part);
+  for (const char* part : {"gate_proj", "up_proj", "down_proj"})
+    remove_module(model, experts + "1." + part);
   remove_module(model, experts + "2.down_proj");
-  EXPECT_EQ(findings_of(model),
-            Texts{"error experts-missing | 'model.layers.3.mlp.experts': of 4 experts with 3 weights each, 4 "
-                  "weights are missing, first 'model.layers.3.mlp.experts.1.down_proj'; convert the model "
-                  "again"});
+  EXPECT_EQ(
+      findings_of(model),
+      Texts{
+          "error experts-missing | 'model.layers.3.mlp.experts': of 4 experts with 3 weights each, "
+          "4 "
+          "weights are missing, first 'model.layers.3.mlp.experts.1.down_proj'; convert the model "
+          "again"});
+}
+
+TEST(VerifyGroups, as_many_experts_as_the_config_promises_must_be_there) {
+  SmallModel model = mixture(2);
+  model.config =
+      with_quantization_config(R"({"text_config": {"num_experts": 3}})", Format::nvfp4, {}).value();
+  EXPECT_EQ(
+      findings_of(model),
+      Texts{
+          "error experts-missing | 'model.layers.3.mlp.experts': of 3 experts with 3 weights each, "
+          "3 "
+          "weights are missing, first 'model.layers.3.mlp.experts.2.down_proj'; convert the model "
+          "again"});
 }
 
 TEST(VerifyGroups, a_hole_of_any_size_costs_no_time) {
@@ -98,10 +121,11 @@ TEST(VerifyGroups, all_experts_must_have_the_same_format) {
   remove_module(model, down);
   model.add_floats(down + ".weight", {16, 32}, testing::gaussian(512, 5));
   model.config = with_quantization_config("{}", Format::nvfp4, {down}).value();
-  EXPECT_EQ(findings_of(model),
-            Texts{"error expert-formats | model.safetensors: '" + down +
-                  "': it is not quantized but 'model.layers.3.mlp.experts.0.down_proj' is nvfp4; loaders "
-                  "need all experts of a layer alike, so convert the model again"});
+  EXPECT_EQ(
+      findings_of(model),
+      Texts{"error expert-formats | model.safetensors: '" + down +
+            "': it is not quantized but 'model.layers.3.mlp.experts.0.down_proj' is nvfp4; loaders "
+            "need all experts of a layer alike, so convert the model again"});
 }
 
 TEST(VerifyGroups, activation_scales_must_be_numbers_and_shared) {
@@ -112,17 +136,22 @@ TEST(VerifyGroups, activation_scales_must_be_numbers_and_shared) {
   model.at(attention + "v_proj.input_global_scale").bytes = bytes_of(4.0f);
   model.at(attention + "k_proj.input_global_scale").bytes = bytes_of(INFINITY);
   Texts texts = findings_of(model);
-  std::erase_if(texts, [](const std::string& text) { return text.find("extra-tensor") != std::string::npos; });
-  EXPECT_EQ(texts,
-            (Texts{"error input-scale-value | model.safetensors: "
-                   "'model.layers.0.self_attn.k_proj.input_global_scale': the activation scale is inf, which "
-                   "must be finite and positive; calibrate the model again",
-                   "error fused-input-scale | model.safetensors: 'model.layers.0.self_attn.q_proj': its "
-                   "activation scale is 3 but that of 'model.layers.0.self_attn.k_proj', which loaders fuse "
-                   "with it, is inf; give both the more cautious one",
-                   "error fused-input-scale | model.safetensors: 'model.layers.0.self_attn.v_proj': its "
-                   "activation scale is 4 but that of 'model.layers.0.self_attn.k_proj', which loaders fuse "
-                   "with it, is inf; give both the more cautious one"}));
+  std::erase_if(texts, [](const std::string& text) {
+    return text.find("extra-tensor") != std::string::npos;
+  });
+  EXPECT_EQ(
+      texts,
+      (Texts{
+          "error input-scale-value | model.safetensors: "
+          "'model.layers.0.self_attn.k_proj.input_global_scale': the activation scale is inf, "
+          "which "
+          "must be finite and positive; calibrate the model again",
+          "error fused-input-scale | model.safetensors: 'model.layers.0.self_attn.q_proj': its "
+          "activation scale is 3 but that of 'model.layers.0.self_attn.k_proj', which loaders fuse "
+          "with it, is inf; give both the more cautious one",
+          "error fused-input-scale | model.safetensors: 'model.layers.0.self_attn.v_proj': its "
+          "activation scale is 4 but that of 'model.layers.0.self_attn.k_proj', which loaders fuse "
+          "with it, is inf; give both the more cautious one"}));
 }
 
 }  // namespace

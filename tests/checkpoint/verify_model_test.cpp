@@ -39,16 +39,17 @@ TEST(VerifyModel, finds_nothing_wrong_with_a_dense_model_or_a_single_file) {
 TEST(VerifyModel, wants_a_config) {
   SmallModel model = testing::small_llama(Format::nvfp4);
   model.config.clear();
-  EXPECT_EQ(findings_of(model),
-            Texts{"error no-config | config.json: missing, so no loader knows what the tensors are; copy it "
-                  "from the original model or convert that again"});
+  EXPECT_EQ(findings_of(model), Texts{"error no-config | config.json: missing, so no loader knows "
+                                      "what the tensors are; copy it "
+                                      "from the original model or convert that again"});
 }
 
 TEST(VerifyModel, wants_a_format_in_metadata) {
   SmallModel model = testing::small_llama(Format::nvfp4);
   model.metadata = {{"made_by", "somebody"}};
   EXPECT_EQ(findings_of(model),
-            Texts{"error metadata-format | model.safetensors: its metadata has no \"format\" of pt, tf, flax "
+            Texts{"error metadata-format | model.safetensors: its metadata has no \"format\" of "
+                  "pt, tf, flax "
                   "or mlx, so transformers refuses the file; add \"format\": \"pt\""});
   model.metadata = {};
   EXPECT_EQ(findings_of(model), Texts());
@@ -57,21 +58,23 @@ TEST(VerifyModel, wants_a_format_in_metadata) {
 TEST(VerifyModel, reports_what_unfinished_runs_left) {
   SmallModel model = testing::small_llama(Format::nvfp4);
   model.files["model-2.safetensors.partial"] = "half";
-  EXPECT_EQ(findings_of(model),
-            Texts{"error unfinished | model-2.safetensors.partial: an unfinished file of an earlier run; run "
-                  "that again to its end, or remove the file"});
+  EXPECT_EQ(findings_of(model), Texts{"error unfinished | model-2.safetensors.partial: an "
+                                      "unfinished file of an earlier run; run "
+                                      "that again to its end, or remove the file"});
   model.files = {{".microscale-journal", "{}"}};
-  EXPECT_EQ(findings_of(model),
-            Texts{"error unfinished | .microscale-journal: the run that wrote this folder did not finish; "
-                  "finish it (quantize --resume) or remove the folder"});
+  EXPECT_EQ(
+      findings_of(model),
+      Texts{
+          "error unfinished | .microscale-journal: the run that wrote this folder did not finish; "
+          "finish it (quantize --resume) or remove the folder"});
 }
 
 TEST(VerifyModel, reports_a_safetensors_file_beside_the_model) {
   SmallModel model = testing::small_llama(Format::nvfp4);
   model.files["adapter.safetensors"] = testing::safetensors_file("{}");
-  EXPECT_EQ(findings_of(model),
-            Texts{"warning stray-file | adapter.safetensors: no part of the model, but some loaders read it "
-                  "too; remove it"});
+  EXPECT_EQ(findings_of(model), Texts{"warning stray-file | adapter.safetensors: no part of the "
+                                      "model, but some loaders read it "
+                                      "too; remove it"});
 }
 
 TEST(VerifyModel, reports_every_broken_file_of_a_folder_that_cannot_be_opened) {
@@ -100,7 +103,8 @@ TEST(VerifyModel, reports_a_missing_shard) {
   const VerifyReport report = verify_checkpoint(folder.path());
   ASSERT_EQ(report.findings.size(), 1u);
   EXPECT_EQ(report.findings[0].rule, "unreadable");
-  EXPECT_NE(report.findings[0].message.find("'model-2.safetensors'; download them"), std::string::npos);
+  EXPECT_NE(report.findings[0].message.find("'model-2.safetensors'; download them"),
+            std::string::npos);
 }
 
 TEST(VerifyModel, throws_when_there_is_nothing_to_look_at) {
@@ -116,18 +120,22 @@ TEST(VerifyModel, throws_when_there_is_nothing_to_look_at) {
 TEST(VerifyModel, lists_fifty_of_a_kind_and_counts_the_rest) {
   SmallModel model = testing::small_llama(Format::nvfp4);
   for (int i = 100; i < 170; ++i) {
-    model.add_floats("model.layers." + std::to_string(i) + ".mlp.down_proj.weight", {2, 2}, {1, 2, 3, 4});
+    model.add_floats("model.layers." + std::to_string(i) + ".mlp.down_proj.weight", {2, 2},
+                     {1, 2, 3, 4});
   }
   const Texts texts = findings_of(model);
   ASSERT_EQ(texts.size(), 51u);
-  EXPECT_EQ(texts[50], "error dense-but-expected | 20 more findings of the kind 'dense-but-expected' are not listed");
+  EXPECT_EQ(texts[50],
+            "error dense-but-expected | 20 more findings of the kind 'dense-but-expected' are not "
+            "listed");
 }
 
 TEST(VerifyModel, stops_when_told_to) {
   TemporaryFolder folder;
   testing::small_llama(Format::nvfp4).write(folder.path());
   try {
-    verify_checkpoint(folder.path(), 1, [](std::int64_t, std::int64_t, std::string_view) { return false; });
+    verify_checkpoint(folder.path(), 1,
+                      [](std::int64_t, std::int64_t, std::string_view) { return false; });
     FAIL() << "no failure";
   } catch (const Error& error) {
     EXPECT_EQ(error.code(), ErrorCode::interrupted);

@@ -1,4 +1,5 @@
-// What the tests of `verify` share: a model is written, checked, and the findings come back as text.
+// What the tests of `verify` share: a model is written, checked, and the findings come back as
+// text.
 #pragma once
 
 #include <string>
@@ -13,8 +14,8 @@ namespace microscale::testing {
 inline std::vector<std::string> findings_of(const std::filesystem::path& path, int threads = 0) {
   std::vector<std::string> texts;
   for (const Finding& finding : verify_checkpoint(path, threads).findings) {
-    texts.push_back((finding.severity == Severity::error ? "error " : "warning ") + finding.rule + " | " +
-                    finding.message);
+    texts.push_back((finding.severity == Severity::error ? "error " : "warning ") + finding.rule +
+                    " | " + finding.message);
   }
   return texts;
 }

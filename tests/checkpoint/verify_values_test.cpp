@@ -19,10 +19,11 @@ TEST(VerifyValues, nvfp4_scales_must_be_finite) {
   SmallModel model = testing::small_llama(Format::nvfp4);
   model.at(scales).bytes[4 * 3 + 2] = 0x7F;  // four blocks a row
   model.at(scales).bytes[4 * 9] = 0xFF;
-  EXPECT_EQ(findings_of(model),
-            Texts{"error scale-not-finite | model.safetensors: '" + scales +
-                  "': row 3, block 2: the scale is NaN (0x7F), so the whole block is; quantize the model "
-                  "again (1 more in this tensor)"});
+  EXPECT_EQ(
+      findings_of(model),
+      Texts{"error scale-not-finite | model.safetensors: '" + scales +
+            "': row 3, block 2: the scale is NaN (0x7F), so the whole block is; quantize the model "
+            "again (1 more in this tensor)"});
 }
 
 TEST(VerifyValues, nvfp4_scales_must_not_be_negative) {
@@ -30,8 +31,10 @@ TEST(VerifyValues, nvfp4_scales_must_not_be_negative) {
   model.at(scales).bytes[255] |= 0x80;
   const std::string byte = fmt::format("0x{:02X}", model.at(scales).bytes[255]);
   EXPECT_EQ(findings_of(model),
-            Texts{"error scale-negative | model.safetensors: '" + scales + "': row 63, block 3: the scale is "
-                  "negative (" + byte + "), and loaders expect none; quantize the model again"});
+            Texts{"error scale-negative | model.safetensors: '" + scales +
+                  "': row 63, block 3: the scale is "
+                  "negative (" +
+                  byte + "), and loaders expect none; quantize the model again"});
 }
 
 TEST(VerifyValues, nvfp4_scales_are_zero_only_over_zero_codes) {
@@ -41,10 +44,10 @@ TEST(VerifyValues, nvfp4_scales_are_zero_only_over_zero_codes) {
   std::fill(codes.begin() + 5 * 8, codes.begin() + 6 * 8, std::uint8_t{0x80});  // -0 and +0
   EXPECT_EQ(findings_of(model), Texts());
   codes[5 * 8 + 7] = 0x10;
-  EXPECT_EQ(findings_of(model),
-            Texts{"error scale-zero | model.safetensors: '" + scales +
-                  "': row 1, block 1: the scale is zero but codes of the block are not, so their values are "
-                  "lost; quantize the model again"});
+  EXPECT_EQ(findings_of(model), Texts{"error scale-zero | model.safetensors: '" + scales +
+                                      "': row 1, block 1: the scale is zero but codes of the block "
+                                      "are not, so their values are "
+                                      "lost; quantize the model again"});
 }
 
 TEST(VerifyValues, mx_scales_must_not_be_nan) {
@@ -52,10 +55,12 @@ TEST(VerifyValues, mx_scales_must_not_be_nan) {
     SmallModel model = testing::small_llama(format);
     model.at(scales).bytes[0] = 0;  // 2^-127 is a number
     model.at(scales).bytes[7] = 255;
-    EXPECT_EQ(findings_of(model),
-              Texts{"error scale-not-finite | model.safetensors: '" + scales +
-                    "': row 3, block 1: the scale is NaN (0xFF), so the whole block is; quantize the model "
-                    "again"});
+    EXPECT_EQ(
+        findings_of(model),
+        Texts{
+            "error scale-not-finite | model.safetensors: '" + scales +
+            "': row 3, block 1: the scale is NaN (0xFF), so the whole block is; quantize the model "
+            "again"});
   }
 }
 
@@ -83,9 +88,11 @@ TEST(VerifyValues, dense_values_should_be_finite) {
   SmallModel model = testing::small_llama(Format::nvfp4);
   model.at("lm_head.weight").bytes[(64 * 5 + 9) * 4 + 3] = 0x7F;
   model.at("lm_head.weight").bytes[(64 * 5 + 9) * 4 + 2] = 0x80;
-  EXPECT_EQ(findings_of(model),
-            Texts{"warning not-finite | model.safetensors: 'lm_head.weight': row 5, column 9: the value is "
-                  "NaN or infinite; check the original model"});
+  EXPECT_EQ(
+      findings_of(model),
+      Texts{
+          "warning not-finite | model.safetensors: 'lm_head.weight': row 5, column 9: the value is "
+          "NaN or infinite; check the original model"});
 }
 
 TEST(VerifyValues, places_are_right_beyond_the_first_piece_at_any_number_of_threads) {
@@ -94,16 +101,18 @@ TEST(VerifyValues, places_are_right_beyond_the_first_piece_at_any_number_of_thre
   testing::Bytes codes(static_cast<std::size_t>(rows * cols / 2), 0x22);
   testing::Bytes bytes(static_cast<std::size_t>(rows * cols / 16), 0x38);
   for (const std::int64_t block : {200 * 256 + 5, 129 * 256 + 7, 130 * 256}) {
-    if (block < static_cast<std::int64_t>(bytes.size())) bytes[static_cast<std::size_t>(block)] = 0x7F;
+    if (block < static_cast<std::int64_t>(bytes.size()))
+      bytes[static_cast<std::size_t>(block)] = 0x7F;
   }
   model.add("m.weight_packed", StoredType::u8, {rows, cols / 2}, codes);
   model.add("m.weight_scale", StoredType::f8_e4m3, {rows, cols / 16}, bytes);
   model.add_floats("m.weight_global_scale", {1}, {4096.0f});
   testing::TemporaryFolder folder;
   model.write(folder.path());
-  const Texts wanted{"error scale-not-finite | model.safetensors: 'm.weight_scale': row 129, block 7: the "
-                     "scale is NaN (0x7F), so the whole block is; quantize the model again (1 more in this "
-                     "tensor)"};
+  const Texts wanted{
+      "error scale-not-finite | model.safetensors: 'm.weight_scale': row 129, block 7: the "
+      "scale is NaN (0x7F), so the whole block is; quantize the model again (1 more in this "
+      "tensor)"};
   EXPECT_EQ(findings_of(folder / "model.safetensors", 1), wanted);
   EXPECT_EQ(findings_of(folder / "model.safetensors", 3), wanted);
 }

@@ -60,7 +60,8 @@ TEST(WeightReader, pieces_as_bf16_are_the_rounded_values) {
   const std::vector<float> wanted = whole(model, *read.find("m")->module);
   PieceData data;
   std::vector<std::uint8_t> bytes;
-  ASSERT_TRUE(testing::succeeds(read_piece_as(read, {read.find("m"), 0, 256}, DType::bf16, data, bytes)));
+  ASSERT_TRUE(
+      testing::succeeds(read_piece_as(read, {read.find("m"), 0, 256}, DType::bf16, data, bytes)));
   ASSERT_EQ(bytes.size(), 512u);
   for (std::size_t i = 0; i < wanted.size(); ++i) {
     const auto bits = static_cast<std::uint16_t>(bytes[2 * i] | bytes[2 * i + 1] << 8);
@@ -103,7 +104,8 @@ TEST(WeightReader, a_file_cut_short_meanwhile_is_a_failure) {
   const QuantizedFolder read = take(open_quantized_folder(folder.path()));
   std::filesystem::resize_file(folder / "model.safetensors", 100);
   PieceData data;
-  EXPECT_TRUE(testing::fails_with(read_piece(read, {read.find("a"), 0, 1000}, data), "model.safetensors"));
+  EXPECT_TRUE(
+      testing::fails_with(read_piece(read, {read.find("a"), 0, 1000}, data), "model.safetensors"));
 }
 
 TEST(WeightReader, counts_codes_of_both_nibbles) {

@@ -29,6 +29,7 @@ inline void decode_fp4(const std::uint8_t* codes, const std::uint8_t* first, con
                        std::uint8_t* output, bool past_cache) {
   if constexpr (Type == DType::f32) {
     const Int shifts = _mm256_setr_epi32(0, 4, 8, 12, 16, 20, 24, 28);
+    MICROSCALE_UNROLL
     for (int i = 0; i < 4; ++i) {  // 8 codes; the permute looks at 3 bits of an index
       const std::uint8_t* table = i < 2 ? first : second;
       int word;

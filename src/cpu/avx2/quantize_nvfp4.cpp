@@ -1,6 +1,7 @@
 // Dense to NVFP4 with AVX2.
 #include "cpu/avx2/kernels.hpp"
 #include "cpu/avx2/vector.hpp"
+#include "formats/nvfp4.hpp"
 
 MICROSCALE_AVX2_BEGIN
 #include "cpu/generic/dense.hpp"

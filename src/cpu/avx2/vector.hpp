@@ -79,6 +79,18 @@ inline Float div(Float a, Float b) { return _mm256_div_ps(a, b); }
 inline Float min(Float a, Float b) { return _mm256_min_ps(a, b); }  // a < b ? a : b
 inline Float max(Float a, Float b) { return _mm256_max_ps(a, b); }
 inline Float fma(Float a, Float b, Float c) { return _mm256_fmadd_ps(a, b, c); }
+// Of numbers >= 0, as integers: the ports for integers are free where these are used.
+inline Float min_magnitude(Float a, Float b) {
+  return as_float(_mm256_min_epi32(as_int(a), as_int(b)));
+}
+inline Float max_magnitude(Float a, Float b) {
+  return as_float(_mm256_max_epi32(as_int(a), as_int(b)));
+}
+/// y rounded to a multiple of unit / 2^(23 - Exponent); unit is a power of two, y < 2 unit.
+template <int Exponent> inline Float round_at(Float y, Float unit) {
+  const Float magic = as_float(add32(as_int(unit), set32(static_cast<std::uint32_t>(Exponent) << 23)));
+  return sub(add(y, magic), magic);
+}
 inline Float and_float(Float a, Float b) { return _mm256_and_ps(a, b); }
 
 // Choices, per 32-bit lane.
@@ -104,6 +116,12 @@ inline Int in_order(Int packed) { return _mm256_permute4x64_epi64(packed, 0xD8);
 /// The same for two packs in a row, in 4-byte pieces.
 inline Int in_order_twice(Int packed) {
   return _mm256_permutevar8x32_epi32(packed, _mm256_setr_epi32(0, 4, 1, 5, 2, 6, 3, 7));
+}
+/// The lowest byte of each 32-bit lane (values < 256) to 8 bytes.
+inline void store_low_bytes(void* p, Int v) {
+  const Int packed = pack16(pack32_unsigned(v, v), v);
+  const Int joined = _mm256_permutevar8x32_epi32(packed, _mm256_setr_epi32(0, 4, 0, 4, 0, 4, 0, 4));
+  _mm_storel_epi64(static_cast<__m128i*>(p), _mm256_castsi256_si128(joined));
 }
 /// 16-bit lanes from the even and the odd elements, each in 32 bits (even < 2^16).
 inline Int interleave(Int even, Int odd) { return _mm256_blend_epi16(even, shl32<16>(odd), 0xAA); }
@@ -145,17 +163,21 @@ inline Int spread32(const std::uint16_t* value, int i) {
 /// output[i * lanes + b] = rows[b * stride + i] for `lanes` rows of `lanes` numbers.
 inline void transpose(const float* rows, int stride, float* output) {
   Float r[8], t[8];
+  MICROSCALE_UNROLL
   for (int i = 0; i < 8; ++i) r[i] = _mm256_loadu_ps(rows + i * stride);
+  MICROSCALE_UNROLL
   for (int i = 0; i < 8; i += 2) {
     t[i] = _mm256_unpacklo_ps(r[i], r[i + 1]);
     t[i + 1] = _mm256_unpackhi_ps(r[i], r[i + 1]);
   }
+  MICROSCALE_UNROLL
   for (int i = 0; i < 8; i += 4) {
     r[i] = _mm256_shuffle_ps(t[i], t[i + 2], 0x44);
     r[i + 1] = _mm256_shuffle_ps(t[i], t[i + 2], 0xEE);
     r[i + 2] = _mm256_shuffle_ps(t[i + 1], t[i + 3], 0x44);
     r[i + 3] = _mm256_shuffle_ps(t[i + 1], t[i + 3], 0xEE);
   }
+  MICROSCALE_UNROLL
   for (int i = 0; i < 4; ++i) {
     _mm256_storeu_ps(output + i * 8, _mm256_permute2f128_ps(r[i], r[i + 4], 0x20));
     _mm256_storeu_ps(output + (i + 4) * 8, _mm256_permute2f128_ps(r[i], r[i + 4], 0x31));

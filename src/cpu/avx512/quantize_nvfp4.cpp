@@ -1,6 +1,7 @@
 // Dense to NVFP4 with AVX-512.
 #include "cpu/avx512/kernels.hpp"
 #include "cpu/avx512/vector.hpp"
+#include "formats/nvfp4.hpp"
 
 MICROSCALE_AVX512_BEGIN
 #include "cpu/generic/dense.hpp"

@@ -75,6 +75,12 @@ inline Float div(Float a, Float b) { return _mm512_div_ps(a, b); }
 inline Float min(Float a, Float b) { return _mm512_min_ps(a, b); }
 inline Float max(Float a, Float b) { return _mm512_max_ps(a, b); }
 inline Float fma(Float a, Float b, Float c) { return _mm512_fmadd_ps(a, b, c); }
+inline Float min_magnitude(Float a, Float b) { return _mm512_min_ps(a, b); }
+inline Float max_magnitude(Float a, Float b) { return _mm512_max_ps(a, b); }
+template <int Exponent> inline Float round_at(Float y, Float unit) {
+  const Float magic = set_float(static_cast<float>(1 << Exponent));
+  return _mm512_fnmadd_ps(unit, magic, fma(unit, magic, y));
+}
 inline Float and_float(Float a, Float b) { return _mm512_and_ps(a, b); }
 
 // Choices, per 32-bit lane.
@@ -98,6 +104,9 @@ inline Int in_order(Int packed) {
 inline Int in_order_twice(Int packed) {
   return _mm512_permutexvar_epi32(
       _mm512_setr_epi32(0, 4, 8, 12, 1, 5, 9, 13, 2, 6, 10, 14, 3, 7, 11, 15), packed);
+}
+inline void store_low_bytes(void* p, Int v) {
+  _mm_storeu_si128(static_cast<__m128i*>(p), _mm512_cvtepi32_epi8(v));
 }
 inline Int interleave(Int even, Int odd) {
   return _mm512_mask_blend_epi16(0xAAAAAAAAu, even, shl32<16>(odd));
@@ -140,17 +149,21 @@ inline Int spread32(const std::uint16_t* value, int i) {
 
 inline void transpose(const float* rows, int stride, float* output) {
   Float r[16], t[16];
+  MICROSCALE_UNROLL
   for (int i = 0; i < 16; ++i) r[i] = _mm512_loadu_ps(rows + i * stride);
+  MICROSCALE_UNROLL
   for (int i = 0; i < 16; i += 2) {
     t[i] = _mm512_unpacklo_ps(r[i], r[i + 1]);
     t[i + 1] = _mm512_unpackhi_ps(r[i], r[i + 1]);
   }
+  MICROSCALE_UNROLL
   for (int i = 0; i < 16; i += 4) {  // r[i + c]: columns 4 * (128-bit part) + c of rows i ... i + 3
     r[i] = _mm512_shuffle_ps(t[i], t[i + 2], 0x44);
     r[i + 1] = _mm512_shuffle_ps(t[i], t[i + 2], 0xEE);
     r[i + 2] = _mm512_shuffle_ps(t[i + 1], t[i + 3], 0x44);
     r[i + 3] = _mm512_shuffle_ps(t[i + 1], t[i + 3], 0xEE);
   }
+  MICROSCALE_UNROLL
   for (int c = 0; c < 4; ++c) {
     const Float a = _mm512_shuffle_f32x4(r[c], r[4 + c], 0x88), b = _mm512_shuffle_f32x4(r[c], r[4 + c], 0xDD);
     const Float d = _mm512_shuffle_f32x4(r[8 + c], r[12 + c], 0x88),

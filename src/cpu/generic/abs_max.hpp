@@ -8,6 +8,7 @@ template <int Bytes> inline std::uint32_t largest_pattern(const void* input, std
   Int largest[4] = {zero(), zero(), zero(), zero()};
   std::int64_t i = 0;
   for (; i + 4 * step <= count; i += 4 * step) {
+    MICROSCALE_UNROLL
     for (int j = 0; j < 4; ++j) {
       const Int v = and_(load(p + (i + j * step) * Bytes), mask);
       largest[j] = Bytes == 4 ? max32(largest[j], v) : max16(largest[j], v);

@@ -5,9 +5,11 @@
 /// Lane i: the largest of v[i]'s 16 unsigned 16-bit lanes.
 inline __m128i largest_of_each(const __m256i* v) {
   __m256i a[4], b[2];
+  MICROSCALE_UNROLL
   for (int i = 0; i < 4; ++i)
     a[i] = _mm256_max_epu16(_mm256_unpacklo_epi16(v[2 * i], v[2 * i + 1]),
                             _mm256_unpackhi_epi16(v[2 * i], v[2 * i + 1]));
+  MICROSCALE_UNROLL
   for (int i = 0; i < 2; ++i)
     b[i] = _mm256_max_epu16(_mm256_unpacklo_epi32(a[2 * i], a[2 * i + 1]),
                             _mm256_unpackhi_epi32(a[2 * i], a[2 * i + 1]));
@@ -20,6 +22,7 @@ inline __m128i largest_of_each(const __m256i* v) {
 template <int Count> inline __m128i block_max16(const std::uint16_t* x) {
   const __m256i mask = _mm256_set1_epi16(0x7FFF);
   __m256i v[8];
+  MICROSCALE_UNROLL
   for (int i = 0; i < 8; ++i) {
     v[i] = _mm256_and_si256(load256(x + i * Count), mask);
     if constexpr (Count == 32)
@@ -32,12 +35,15 @@ template <int Count> inline __m128i block_max16(const std::uint16_t* x) {
 inline __m256i block_max32(const float* x) {
   const __m256i mask = _mm256_set1_epi32(0x7FFFFFFF);
   __m256i v[8], a[4], b[2];
+  MICROSCALE_UNROLL
   for (int i = 0; i < 8; ++i)
     v[i] = _mm256_max_epu32(_mm256_and_si256(load256(x + i * 16), mask),
                             _mm256_and_si256(load256(x + i * 16 + 8), mask));
+  MICROSCALE_UNROLL
   for (int i = 0; i < 4; ++i)
     a[i] = _mm256_max_epu32(_mm256_unpacklo_epi32(v[2 * i], v[2 * i + 1]),
                             _mm256_unpackhi_epi32(v[2 * i], v[2 * i + 1]));
+  MICROSCALE_UNROLL
   for (int i = 0; i < 2; ++i)
     b[i] = _mm256_max_epu32(_mm256_unpacklo_epi64(a[2 * i], a[2 * i + 1]),
                             _mm256_unpackhi_epi64(a[2 * i], a[2 * i + 1]));

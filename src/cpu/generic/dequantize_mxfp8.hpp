@@ -45,6 +45,7 @@ template <class Code, DType Type> void dequantize_mxfp8_run(const cpu::Dequantiz
     if constexpr (Type == DType::bf16) {
       if (scale >= Code::bias && scale - Code::bias + Code::top <= 254 && all_normal<Code>(codes)) {
         const Int offset = set16((scale - Code::bias) << 7);
+        MICROSCALE_UNROLL
         for (int i = 0; i < 32; i += per_pair) {
           const Int wide = widen8(codes + i);
           const Int magnitude = shl16<7 - Code::mantissa_bits>(and_(wide, set16(0x7F)));
@@ -55,6 +56,7 @@ template <class Code, DType Type> void dequantize_mxfp8_run(const cpu::Dequantiz
       }
     }
     const Float step = set_float(run.steps[scale]);
+    MICROSCALE_UNROLL
     for (int i = 0; i < 32; i += per_pair) {
       Float a, b;
       decode_pair<Code>(codes + i, a, b);

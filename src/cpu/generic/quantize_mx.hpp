@@ -35,6 +35,7 @@ template <class Element>
 inline void encode_fp8(const std::uint16_t* x, const std::uint16_t* offsets, const std::uint16_t* bytes,
                        std::uint8_t* codes, bool past_cache) {
   constexpr int per_vector = 2 * lanes, vectors = 8 * 32 / per_vector;
+  MICROSCALE_UNROLL
   for (int i = 0; i < vectors; i += 2) {
     const Int x0 = load(x + i * per_vector), x1 = load(x + (i + 1) * per_vector);
     Int code = min8(pack16(rounded_steps<Element>(x0, spread32(offsets, i)),
@@ -60,8 +61,10 @@ inline void encode_fp8(const std::uint16_t* x, const std::uint16_t* offsets, con
 inline void encode_fp4(const std::uint16_t* x, const std::uint16_t* offsets, std::uint8_t* codes,
                        bool past_cache) {
   constexpr int per_vector = 2 * lanes, vectors = 8 * 32 / per_vector;
+  MICROSCALE_UNROLL
   for (int i = 0; i < vectors; i += 4) {
     Int pair[2];
+    MICROSCALE_UNROLL
     for (int j = 0; j < 2; ++j) {
       const int v = i + 2 * j;
       const Int x0 = load(x + v * per_vector), x1 = load(x + (v + 1) * per_vector);
@@ -82,44 +85,56 @@ inline void search_e8m0(const void* input, const float* weights, std::uint16_t* 
   const Int byte = widen16(bytes);
   const Int pattern = shl32<23>(sub32(set32(254), byte));
   const Float inverse = as_float(pattern), half = as_float(sub32(pattern, set32(1u << 23)));
-  const Float lower = error_sum<Element, 32, Weighted>(tile, weight_tile, inverse);
-  const Float upper = mul(error_sum<Element, 32, Weighted>(tile, weight_tile, half), set_float(4.0f));
+  const Float multipliers[2] = {inverse, half};
+  Float errors[2];
+  error_sums<Element, 32, 2, Weighted>(tile, weight_tile, multipliers, errors);
+  const Mask up = less(mul(errors[1], set_float(4.0f)), errors[0]);
   alignas(64) std::uint32_t result[lanes];
-  store(result, choose32(less(upper, lower), add32(byte, set32(1)), byte));
+  store(result, choose32(up, add32(byte, set32(1)), byte));
   for (int i = 0; i < lanes; ++i) bytes[i] = static_cast<std::uint16_t>(result[i]);
 }
+
+/// Blocks whose scales are found before the first of them is encoded: chains of dependent instructions from
+/// elements to scale overlap, and the elements are still in the first-level cache.
+inline constexpr int mx_chunk = 64;
 
 template <class Element, DType Type, bool Weighted> void quantize_mx_run(const cpu::QuantizeRun& run) {
   const E8M0Rule rule = e8m0_rule<Element>(run.call->numerics.scale_rule);
   constexpr int element_bytes = Type == DType::f32 ? 4 : 2;
   constexpr int block_codes = Element::mantissa_bits == 1 ? 16 : 32;
   const bool past_cache = run.stream && is_aligned(run.codes);
-  alignas(64) std::uint16_t converted[lanes * 32];
-  for (std::int64_t first = 0; first < run.blocks; first += lanes) {
+  alignas(64) std::uint16_t converted[Type == DType::bf16 ? 1 : mx_chunk * 32];
+  alignas(64) std::uint16_t bytes[mx_chunk], offsets[mx_chunk];
+  for (std::int64_t first = 0; first < run.blocks; first += mx_chunk) {
+    const int count = run.blocks - first < mx_chunk ? static_cast<int>(run.blocks - first) : mx_chunk;
     const auto* input = static_cast<const std::uint8_t*>(run.input) + first * 32 * element_bytes;
     const std::uint16_t* x = converted;
     if constexpr (Type == DType::bf16) {
       x = reinterpret_cast<const std::uint16_t*>(input);
     } else {
-      for (int i = 0; i < lanes * 32; i += 2 * lanes) {
+      for (int i = 0; i < count * 32; i += 2 * lanes) {
         Float a, b;
         load_pair<Type>(input + i * element_bytes, a, b);
         store(converted + i, upper_sticky(a, b));
       }
     }
-    alignas(16) std::uint16_t bytes[lanes], offsets[lanes];
-    std::uint32_t redo = 0;
-    for (int i = 0; i < lanes; i += 8) {
+    std::uint64_t redo = 0;
+    for (int i = 0; i < count; i += 8) {
       const __m128i amax = block_max16<32>(x + i * 32);
-      redo |= needs_reference(amax) << i;
-      _mm_store_si128(reinterpret_cast<__m128i*>(bytes + i), e8m0_bytes(amax, rule));
+      redo |= std::uint64_t{needs_reference(amax)} << i;
+      const __m128i byte = e8m0_bytes(amax, rule);
+      _mm_store_si128(reinterpret_cast<__m128i*>(bytes + i), byte);
     }
     if (rule.search)
-      search_e8m0<Element, Type, Weighted>(input, run.weights ? run.weights + first * 32 : nullptr, bytes);
-    for (int i = 0; i < lanes; i += 8) {
+      for (int i = 0; i < count; i += lanes)
+        search_e8m0<Element, Type, Weighted>(input + i * 32 * element_bytes,
+                                             Weighted ? run.weights + (first + i) * 32 : nullptr, bytes + i);
+    for (int i = 0; i < count; i += 8) {
       const __m128i byte = _mm_load_si128(reinterpret_cast<const __m128i*>(bytes + i));
       _mm_store_si128(reinterpret_cast<__m128i*>(offsets + i), pattern_offsets<Element>(byte));
       _mm_storel_epi64(reinterpret_cast<__m128i*>(run.scales + first + i), _mm_packus_epi16(byte, byte));
+    }
+    for (int i = 0; i < count; i += 8) {
       std::uint8_t* codes = run.codes + (first + i) * block_codes;
       if constexpr (Element::mantissa_bits == 1)
         encode_fp4(x + i * 32, offsets + i, codes, past_cache);

@@ -29,8 +29,10 @@ inline void encode_nvfp4(const std::uint8_t* x, const float* multipliers, std::u
                          bool past_cache) {
   constexpr int per_vector = 2 * lanes, bytes = per_vector * (Type == DType::f32 ? 4 : 2);
   constexpr int blocks = per_vector / 16;
+  MICROSCALE_UNROLL
   for (int i = 0; i < lanes / blocks; i += 4) {
     Int pair[2];
+    MICROSCALE_UNROLL
     for (int j = 0; j < 2; ++j) {
       const int v = i + 2 * j;
       const std::uint8_t *x0 = x + v * bytes, *x1 = x0 + bytes;
@@ -56,28 +58,35 @@ template <DType Type> inline void block_amax16(const std::uint8_t* input, float*
   }
 }
 
+/// As mx_chunk.
+inline constexpr int nvfp4_chunk = 64;
+
 template <DType Type, bool Weighted> void quantize_nvfp4_run(const cpu::QuantizeRun& run) {
-  constexpr int element_bytes = Type == DType::f32 ? 4 : 2;
+  constexpr int block_bytes = 16 * (Type == DType::f32 ? 4 : 2);
   const float g = run.call->global_scale;
   const Nvfp4Call call{g, cpu::nvfp4_factor(g), run.call->numerics.scale_rule};
   const bool past_cache = run.stream && is_aligned(run.codes);
-  for (std::int64_t first = 0; first < run.blocks; first += lanes) {
-    const auto* input = static_cast<const std::uint8_t*>(run.input) + first * 16 * element_bytes;
-    alignas(64) float patterns[lanes], multipliers[lanes];
-    block_amax16<Type>(input, patterns);
-    const Float amax = load_float(patterns);
-    const Int code = nvfp4_scales<Type, Weighted>(
-        input, run.weights ? run.weights + first * 16 : nullptr, amax, call);
-    const Float multiplier = nvfp4_multipliers(decode_ue4m3(code), call);
-    store_float(multipliers, multiplier);
-    // Neither fp4_codes nor the search is right for NaN, infinity, or scaled values that leave the range.
-    const Mask fits = less(mul(amax, multiplier), set_float(0x1p100f));
-    const std::uint32_t redo = ~bits_of(both(fits, less(amax, as_float(set32(0x7F800000u))))) &
-                               ((1u << lanes) - 1);
-    alignas(64) std::uint32_t wide[lanes];
-    store(wide, code);
-    for (int i = 0; i < lanes; ++i) run.scales[first + i] = static_cast<std::uint8_t>(wide[i]);
-    encode_nvfp4<Type>(input, multipliers, run.codes + first * 8, past_cache);
+  alignas(64) float amax[nvfp4_chunk], multipliers[nvfp4_chunk];
+  for (std::int64_t first = 0; first < run.blocks; first += nvfp4_chunk) {
+    const int count =
+        run.blocks - first < nvfp4_chunk ? static_cast<int>(run.blocks - first) : nvfp4_chunk;
+    const auto* input = static_cast<const std::uint8_t*>(run.input) + first * block_bytes;
+    for (int i = 0; i < count; i += lanes) block_amax16<Type>(input + i * block_bytes, amax + i);
+    std::uint64_t redo = 0;
+    for (int i = 0; i < count; i += lanes) {
+      const Float largest = load_float(amax + i);
+      const Int code = nvfp4_scales<Type, Weighted>(
+          input + i * block_bytes, Weighted ? run.weights + (first + i) * 16 : nullptr, largest, call);
+      const Float multiplier = nvfp4_multipliers(decode_ue4m3(code), call);
+      store_float(multipliers + i, multiplier);
+      store_low_bytes(run.scales + first + i, code);
+      // Neither fp4_codes nor the search is right for NaN, infinity, or scaled values that leave the range.
+      const Mask fits = less(mul(largest, multiplier), set_float(0x1p100f));
+      const std::uint32_t bad = ~bits_of(both(fits, less(largest, as_float(set32(0x7F800000u)))));
+      redo |= std::uint64_t{bad & ((1u << lanes) - 1)} << i;
+    }
+    for (int i = 0; i < count; i += lanes)
+      encode_nvfp4<Type>(input + i * block_bytes, multipliers + i, run.codes + (first + i) * 8, past_cache);
     if (__builtin_expect(redo != 0, false)) cpu::requantize(run, first, redo);
   }
   if (past_cache) _mm_sfence();

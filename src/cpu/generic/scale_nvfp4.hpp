@@ -27,36 +27,51 @@ inline Float nvfp4_multipliers(Float scale, const Nvfp4Call& call) {
 }
 
 template <bool Weighted, bool Absolute>
-inline Float scale_error(const float* tile, const float* weights, Int code, const Nvfp4Call& call) {
-  const Float scale = decode_ue4m3(code);
-  const Float sum =
-      error_sum<Fp4, 16, Weighted, Absolute>(tile, weights, nvfp4_multipliers(scale, call));
-  return mul(sum, Absolute ? scale : mul(scale, scale));
-}
-
-template <bool Weighted, bool Absolute>
 inline Int four_over_six(const float* tile, const float* weights, Int nearest, Float target,
                          const Nvfp4Call& call) {
   const Int four = encode_ue4m3(mul(target, set_float(1.5f)));
-  return choose32(less(scale_error<Weighted, Absolute>(tile, weights, four, call),
-                       scale_error<Weighted, Absolute>(tile, weights, nearest, call)),
-                  four, nearest);
+  const Float scales[2] = {decode_ue4m3(four), decode_ue4m3(nearest)};
+  const Float multipliers[2] = {nvfp4_multipliers(scales[0], call), nvfp4_multipliers(scales[1], call)};
+  Float errors[2];
+  error_sums<Fp4, 16, 2, Weighted, Absolute>(tile, weights, multipliers, errors);
+  for (int n = 0; n < 2; ++n)
+    errors[n] = mul(errors[n], Absolute ? scales[n] : mul(scales[n], scales[n]));
+  return choose32(less(errors[0], errors[1]), four, nearest);
 }
 
-/// The first code of least error in [first, last], which differ per lane; `count` covers the widest.
+/// Candidates whose multipliers are found ahead of the sums, so that no sum waits for a division.
+inline constexpr int window = nvfp4_window_below + 1 + nvfp4_window_above;
+static_assert(window % 2 == 0, "candidates are tried in pairs");
+
+/// The first code of least error in [first, last], which differ per lane, of `count` codes from `start` on.
 template <bool Weighted>
 inline Int best_scale(const float* tile, const float* weights, Int start, Int first, Int last, int count,
                       const Nvfp4Call& call) {
   Int best = first;
   Float least = set_float(0.0f);
-  for (int i = 0; i < count; ++i) {
-    const Int code = add32(start, set32(static_cast<std::uint32_t>(i)));
-    // Lanes where the code is out of range compute with a valid one and ignore the result.
-    const Int valid = min32_signed(max32_signed(code, first), last);
-    const Float error = scale_error<Weighted, false>(tile, weights, valid, call);
-    const Mask take = both(equal32(code, valid), either(equal32(code, first), less(error, least)));
-    best = choose32(take, code, best);
-    least = choose(take, error, least);
+  for (int done = 0; done < count; done += window) {
+    Int codes[window];
+    Float multipliers[window], squares[window];
+    for (int i = 0; i < window; ++i) {
+      codes[i] = add32(start, set32(static_cast<std::uint32_t>(done + i)));
+      // Lanes where a code is out of range compute with a valid one and ignore the result.
+      const Float scale = decode_ue4m3(min32_signed(max32_signed(codes[i], first), last));
+      multipliers[i] = nvfp4_multipliers(scale, call);
+      squares[i] = mul(scale, scale);
+    }
+    for (int i = 0; i < window; i += 2) {
+      Float errors[2];
+      error_sums<Fp4, 16, 2, Weighted>(tile, weights, multipliers + i, errors);
+      MICROSCALE_UNROLL
+      for (int n = 0; n < 2; ++n) {
+        const Int code = codes[i + n];
+        const Float error = mul(errors[n], squares[i + n]);
+        const Mask in_range = equal32(code, min32_signed(max32_signed(code, first), last));
+        const Mask take = both(in_range, either(equal32(code, first), less(error, least)));
+        best = choose32(take, code, best);
+        least = choose(take, error, least);
+      }
+    }
   }
   return best;
 }
@@ -71,7 +86,7 @@ inline Int nvfp4_scales(const void* input, const float* weight, Float amax, cons
     alignas(64) float tile[16 * lanes], weights[Weighted ? 16 * lanes : 1];
     load_tile<Type, 16>(input, tile);
     if constexpr (Weighted) load_weights<16>(weight, weights);
-    const Int one = set32(1), top = set32(126);
+    const Int one = set32(1), top = set32(nvfp4_max_scale);
     switch (call.rule) {
       case ScaleRule::four_over_six:
         code = four_over_six<Weighted, false>(tile, weights, nearest, target, call);
@@ -79,11 +94,11 @@ inline Int nvfp4_scales(const void* input, const float* weight, Float amax, cons
       case ScaleRule::four_over_six_mae:
         code = four_over_six<Weighted, true>(tile, weights, nearest, target, call);
         break;
-      case ScaleRule::full: code = best_scale<Weighted>(tile, weights, one, one, top, 126, call); break;
+      case ScaleRule::full: code = best_scale<Weighted>(tile, weights, one, one, top, nvfp4_max_scale, call); break;
       default: {
-        const Int start = sub32(nearest, set32(3));
+        const Int start = sub32(nearest, set32(nvfp4_window_below));
         code = best_scale<Weighted>(tile, weights, start, max32_signed(start, one),
-                                    min32_signed(add32(nearest, set32(6)), top), 10, call);
+                                    min32_signed(add32(nearest, set32(nvfp4_window_above)), top), window, call);
       }
     }
   }

@@ -1,0 +1,74 @@
+#include "checkpoint/conversion_report.hpp"
+
+#include <gtest/gtest.h>
+
+#include <cmath>
+
+#include "checkpoint/convert.hpp"
+#include "sample_model.hpp"
+
+namespace microscale {
+namespace {
+
+using testing::fails_with;
+using testing::succeeds;
+
+TEST(ConversionReport, survives_the_journal_bit_for_bit) {
+  const testing::TemporaryFolder folder;
+  testing::sample_model().write(folder / "in");
+  const QuantizeModelOptions options = testing::options_for(folder, Format::nvfp4);
+  const ModelReport made = convert_model(options).report;
+  QuantizeModelOptions again = options;
+  again.output = folder / "again";
+  const ModelPlan plan = take(make_model_plan(again));
+  ModelReport restored = start_report(plan, options);
+  EXPECT_NE(to_json(restored), to_json(made));
+  for (std::size_t shard = 0; shard < plan.shards.size(); ++shard) {
+    const std::string text = shard_report_text(plan, made, shard);
+    EXPECT_TRUE(succeeds(restore_shard_report(text, plan, shard, restored)));
+  }
+  EXPECT_EQ(to_json(restored), to_json(made));
+  for (std::size_t i = 0; i < made.tensors.size(); ++i) {
+    EXPECT_EQ(restored.tensors[i].error, made.tensors[i].error);
+    EXPECT_EQ(restored.tensors[i].global_scale, made.tensors[i].global_scale);
+  }
+}
+
+TEST(ConversionReport, refuses_a_damaged_value) {
+  const testing::TemporaryFolder folder;
+  testing::sample_model().write(folder / "in");
+  const QuantizeModelOptions options = testing::options_for(folder, Format::nvfp4);
+  const ModelPlan plan = take(make_model_plan(options));
+  ModelReport report = start_report(plan, options);
+  const std::string name = testing::attention + "q_proj.weight";
+  EXPECT_FALSE(restore_shard_report("[", plan, 0, report));
+  EXPECT_TRUE(fails_with(restore_shard_report("[{}]", plan, 0, report), "is damaged"));
+  EXPECT_TRUE(fails_with(
+      restore_shard_report("[{\"name\":\"" + name + "\",\"error\":[1]}]", plan, 0, report),
+      "is damaged"));
+}
+
+TEST(ConversionReport, names_the_value_of_every_code) {
+  const testing::TemporaryFolder folder;
+  testing::sample_model().write(folder / "in");
+  for (const Format format : {Format::nvfp4, Format::mxfp8_e4m3}) {
+    const QuantizeModelOptions options = testing::options_for(folder, format);
+    const ModelReport report = start_report(take(make_model_plan(options)), options);
+    EXPECT_EQ(report.scale_values.size(), 256u);
+    if (format == Format::nvfp4) {
+      EXPECT_EQ(report.element_values[7], 6.0);
+      EXPECT_EQ(report.element_values[15], -6.0);
+      EXPECT_EQ(report.scale_values[126], 448.0);
+      EXPECT_TRUE(std::isnan(report.scale_values[127]));
+    } else {
+      EXPECT_EQ(report.element_values[126], 448.0);
+      EXPECT_TRUE(std::isnan(report.element_values[127]));
+      EXPECT_EQ(report.scale_values[127], 1.0);
+      EXPECT_TRUE(std::isnan(report.scale_values[255]));
+    }
+    EXPECT_EQ(report.options, "scale rule search, rounding nearest_even");
+  }
+}
+
+}  // namespace
+}  // namespace microscale

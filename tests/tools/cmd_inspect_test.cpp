@@ -1,0 +1,30 @@
+// inspect: what it prints and how it ends.
+#include <gtest/gtest.h>
+
+#include "tools/checkpoint_folders.hpp"
+
+namespace microscale::testing {
+namespace {
+
+TEST(Inspect, lists_tensors_or_shows_one) {
+  const Folders folders;
+  const Outcome all = microscale({"inspect", folders.quantized()});
+  EXPECT_EQ(all.code, 0);
+  EXPECT_NE(all.out.find("9 tensors in 1 file"), std::string::npos) << all.out;
+  EXPECT_NE(all.out.find("24,576 elements, 4.51 bits each"), std::string::npos) << all.out;
+  const Outcome one = microscale({"inspect", folders.quantized(), down});
+  EXPECT_EQ(one.code, 0);
+  EXPECT_NE(one.out.find("Block scales (256 blocks)"), std::string::npos) << one.out;
+  EXPECT_NE(one.out.find("First block"), std::string::npos);
+  const Json json = Json::parse(microscale({"inspect", folders.quantized(), down, "--json"}).out);
+  EXPECT_EQ(json["format"], "nvfp4");
+  EXPECT_EQ(json["first_block"]["codes"].size(), 16u);
+  EXPECT_EQ(Json::parse(microscale({"inspect", folders.quantized(), "--json"}).out)["elements"],
+            6 * 4096 + 2 * 1024 + 64);
+  const Outcome missing = microscale({"inspect", folders.quantized(), "down_proj"});
+  EXPECT_EQ(missing.code, 2);
+  EXPECT_NE(missing.err.find("there is '" + std::string(down) + ".weight'"), std::string::npos);
+}
+
+}  // namespace
+}  // namespace microscale::testing
