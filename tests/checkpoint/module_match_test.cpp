@@ -36,7 +36,7 @@ TEST(ModuleList, has_wildcards_only_for_modelopt) {
 }
 
 TEST(ModuleExpectations, ignore_wins_and_the_first_group_counts) {
-  QuantizationConfig config{"compressed-tensors", {}, {"lm_head"}, {}};
+  QuantizationConfig config{"compressed-tensors", {}, {"lm_head"}, {}, {}};
   config.groups.push_back({"first", Format::mxfp8_e4m3, {"re:.*down_proj"}, false});
   config.groups.push_back({"second", Format::nvfp4, {"Linear"}, false});
   const ModuleExpectations expectations(config);

@@ -5,8 +5,6 @@
 #include <set>
 #include <string>
 
-#include "core/result.hpp"
-
 namespace microscale {
 namespace {
 
@@ -18,17 +16,6 @@ TEST(Error, every_code_has_a_name_of_its_own) {
     names.insert(to_string(code));
   EXPECT_EQ(names.size(), 7u);
   EXPECT_EQ(names.count("unknown"), 0u);
-}
-
-TEST(Result, take_gives_the_value_or_throws_the_failure) {
-  EXPECT_EQ(take(Result<int>(3)), 3);
-  try {
-    take(Result<int>(Failure{ErrorCode::io, "no such file"}));
-    FAIL() << "nothing was thrown";
-  } catch (const Error& error) {
-    EXPECT_EQ(error.code(), ErrorCode::io);
-    EXPECT_STREQ(error.what(), "no such file");
-  }
 }
 
 }  // namespace

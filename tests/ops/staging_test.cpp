@@ -10,7 +10,8 @@ namespace microscale {
 namespace {
 
 TEST(WorkGrid, covers_every_line_and_block_once) {
-  for (auto [lines, blocks] : {std::pair<std::int64_t, std::int64_t>{1, 1}, {7, 3}, {3, 20000}, {70000, 2}}) {
+  using Shape = std::pair<std::int64_t, std::int64_t>;
+  for (auto [lines, blocks] : {Shape{1, 1}, {7, 3}, {3, 20000}, {70000, 2}}) {
     const WorkGrid grid(lines, blocks, 32);
     std::int64_t covered = 0;
     std::vector<char> seen(static_cast<std::size_t>(lines * blocks));

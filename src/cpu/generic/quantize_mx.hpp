@@ -135,6 +135,7 @@ template <class Element, DType Type, bool Weighted> void quantize_mx_run(const c
       _mm_storel_epi64(reinterpret_cast<__m128i*>(run.scales + first + i), _mm_packus_epi16(byte, byte));
     }
     for (int i = 0; i < count; i += 8) {
+      prefetch(input + (mx_chunk + i) * 32 * element_bytes, 8 * 32 * element_bytes);
       std::uint8_t* codes = run.codes + (first + i) * block_codes;
       if constexpr (Element::mantissa_bits == 1)
         encode_fp4(x + i * 32, offsets + i, codes, past_cache);

@@ -85,8 +85,10 @@ template <DType Type, bool Weighted> void quantize_nvfp4_run(const cpu::Quantize
       const std::uint32_t bad = ~bits_of(both(fits, less(largest, as_float(set32(0x7F800000u)))));
       redo |= std::uint64_t{bad & ((1u << lanes) - 1)} << i;
     }
-    for (int i = 0; i < count; i += lanes)
+    for (int i = 0; i < count; i += lanes) {
+      prefetch(input + (nvfp4_chunk + i) * block_bytes, lanes * block_bytes);
       encode_nvfp4<Type>(input + i * block_bytes, multipliers + i, run.codes + (first + i) * 8, past_cache);
+    }
     if (__builtin_expect(redo != 0, false)) cpu::requantize(run, first, redo);
   }
   if (past_cache) _mm_sfence();

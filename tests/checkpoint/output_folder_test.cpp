@@ -1,0 +1,93 @@
+#include "checkpoint/output_folder.hpp"
+
+#include <gtest/gtest.h>
+
+#include <set>
+
+#include "sample_model.hpp"
+
+namespace microscale {
+namespace {
+
+namespace fs = std::filesystem;
+using testing::fails_with;
+using testing::options_for;
+using testing::sample_model;
+using testing::succeeds;
+using testing::TemporaryFolder;
+using testing::write_file;
+
+class OutputFolder : public ::testing::Test {
+ protected:
+  void SetUp() override { sample_model().write(folder / "in"); }
+
+  Fingerprint fingerprint(const QuantizeModelOptions& options) const {
+    return take(fingerprint_of(take(make_model_plan(options)), options));
+  }
+
+  TemporaryFolder folder;
+};
+
+TEST_F(OutputFolder, fingerprint_sees_every_option_that_changes_a_byte) {
+  const QuantizeModelOptions plain = options_for(folder, Format::mxfp4);
+  std::vector<QuantizeModelOptions> variants(10, plain);
+  variants[1].format = Format::mxfp8_e4m3;
+  variants[2].numerics.scale_rule = ScaleRule::rceil;
+  variants[3].numerics.rounding = Rounding::stochastic;
+  variants[4].numerics.zero_code = ZeroCode::positive;
+  variants[5].numerics.compat = Compat::torchao;
+  variants[6].numerics.seed = 1;
+  variants[7].include = {"*_proj"};
+  variants[8].ignore = {"*.o_proj"};
+  variants[9].ignore = {"*.o_proj", "*.x"};
+  std::set<Fingerprint> seen;
+  for (const QuantizeModelOptions& variant : variants)
+    EXPECT_TRUE(seen.insert(fingerprint(variant)).second);
+  QuantizeModelOptions same = plain;
+  same.threads = 7;
+  same.max_memory /= 2;
+  same.output = folder / "elsewhere";
+  EXPECT_EQ(fingerprint(same), fingerprint(plain));
+}
+
+TEST_F(OutputFolder, fingerprint_sees_every_change_of_the_input) {
+  const QuantizeModelOptions options = options_for(folder, Format::mxfp4);
+  const Fingerprint before = fingerprint(options);
+  EXPECT_EQ(fingerprint(options), before);
+  const fs::path shard = folder / "in/model-00001-of-00002.safetensors";
+  const auto time = fs::last_write_time(shard);
+  fs::last_write_time(shard, time + std::chrono::seconds(1));
+  EXPECT_NE(fingerprint(options), before);
+  fs::last_write_time(shard, time);
+  EXPECT_EQ(fingerprint(options), before);
+  write_file(folder / "in/config.json", R"({"model_type": "llama", "hidden_size": 65})");
+  EXPECT_NE(fingerprint(options), before);
+}
+
+TEST_F(OutputFolder, copy_makes_folders_and_leaves_no_partial_file) {
+  std::vector<std::uint8_t> buffer(7);
+  write_file(folder / "a", "more than seven bytes");
+  EXPECT_TRUE(succeeds(copy_into_place(folder / "a", folder / "x/y/b", buffer)));
+  EXPECT_EQ(testing::read_file(folder / "x/y/b"), "more than seven bytes");
+  EXPECT_EQ(testing::read_folder(folder / "x").size(), 1u);
+  EXPECT_TRUE(fails_with(copy_into_place(folder / "absent", folder / "c", buffer), "cannot open"));
+  EXPECT_FALSE(fs::exists(folder / "c"));
+}
+
+TEST_F(OutputFolder, notices_an_input_that_changed_meanwhile) {
+  const ModelFolder model = take(open_model_folder(folder / "in"));
+  EXPECT_TRUE(succeeds(check_unchanged(model)));
+  const fs::path shard = folder / "in/model-00002-of-00002.safetensors";
+  fs::last_write_time(shard, fs::last_write_time(shard) + std::chrono::seconds(1));
+  EXPECT_TRUE(fails_with(check_unchanged(model), "was changed while it was converted"));
+}
+
+TEST_F(OutputFolder, single_file_may_be_converted_beside_itself) {
+  EXPECT_TRUE(succeeds(
+      check_output_place(folder / "in/model-00001-of-00002.safetensors", folder / "in/out")));
+  EXPECT_FALSE(check_output_place(folder / "in/model-00001-of-00002.safetensors", folder / "in"));
+  EXPECT_TRUE(succeeds(check_output_place(folder / "in", folder / "in2")));
+}
+
+}  // namespace
+}  // namespace microscale
