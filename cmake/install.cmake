@@ -11,11 +11,14 @@ install(TARGETS microscale EXPORT microscale_targets)
 install(DIRECTORY include/microscale DESTINATION ${CMAKE_INSTALL_INCLUDEDIR})
 install(EXPORT microscale_targets NAMESPACE microscale:: DESTINATION ${package_folder}
         FILE microscale-targets.cmake)
+if(MICROSCALE_HAS_CUDA)
+  set(cuda_dependency "find_dependency(CUDAToolkit)\n")
+endif()
 file(WRITE ${CMAKE_BINARY_DIR}/microscale-config.cmake
 "include(CMakeFindDependencyMacro)
 find_dependency(Threads)
 find_dependency(fmt)
-include(\${CMAKE_CURRENT_LIST_DIR}/microscale-targets.cmake)
+${cuda_dependency}include(\${CMAKE_CURRENT_LIST_DIR}/microscale-targets.cmake)
 ")
 write_basic_package_version_file(${CMAKE_BINARY_DIR}/microscale-config-version.cmake
                                  COMPATIBILITY SameMinorVersion)

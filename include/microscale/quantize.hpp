@@ -30,6 +30,8 @@ struct QuantizeOptions {
   Padding padding = Padding::refuse;
   NonFinite non_finite = NonFinite::encode;
   std::optional<float> global_scale{};  ///< NVFP4 decode multiplier; computed from the input if absent
+  std::optional<float> tensor_amax{};  ///< NVFP4: largest magnitude of the whole tensor (or group of
+                                       ///< tensors) this is a part of; the global scale follows from it
   std::span<const float> weights{};   ///< importance of each position along the block axis, for the
                                       ///< searches; empty, or input length along the axis, finite, >= 0
   std::uint64_t first_index = 0;      ///< of element (0, 0) in the tensor this is a part of, row-major:

@@ -1,10 +1,22 @@
 #include "checkpoint/pattern.hpp"
 
+// g++ 12 with sanitizers takes members of its own <regex> for uninitialized.
+#if defined(__GNUC__) && !defined(__clang__)
+#pragma GCC diagnostic ignored "-Wmaybe-uninitialized"
+#endif
+
 #include <fmt/format.h>
+
+#include <regex>
 
 #include "checkpoint/json.hpp"
 
 namespace microscale {
+
+struct Pattern::Expression {
+  std::regex regex;
+};
+
 namespace {
 
 constexpr std::string_view expression_prefix = "re:";
@@ -102,8 +114,8 @@ Result<Pattern> Pattern::parse(std::string_view text) {
   try {
     // libstdc++'s other matcher recurses once per character and can take exponential time.
     constexpr auto linear = std::regex_constants::ECMAScript | std::regex_constants::__polynomial;
-    pattern.expression_ = std::make_shared<const std::regex>(
-        std::string(text.substr(expression_prefix.size())), linear);
+    pattern.expression_ = std::make_shared<const Expression>(
+        Expression{std::regex(std::string(text.substr(expression_prefix.size())), linear)});
   } catch (const std::regex_error& error) {
     return bad_pattern(text,
                        fmt::format("is no regular expression understood here ({})", error.what()),
@@ -114,7 +126,7 @@ Result<Pattern> Pattern::parse(std::string_view text) {
 
 bool Pattern::matches(std::string_view name) const {
   if (!expression_) return matches_glob(text_, name);
-  return std::regex_search(name.begin(), name.end(), *expression_,
+  return std::regex_search(name.begin(), name.end(), expression_->regex,
                            std::regex_constants::match_continuous);
 }
 

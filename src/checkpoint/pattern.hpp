@@ -3,7 +3,6 @@
 
 #include <cstddef>
 #include <memory>
-#include <regex>
 #include <string>
 #include <string_view>
 
@@ -31,7 +30,8 @@ class Pattern {
 
  private:
   std::string text_;
-  std::shared_ptr<const std::regex> expression_;  // null: a glob
+  struct Expression;
+  std::shared_ptr<const Expression> expression_;  // null: a glob
 };
 
 }  // namespace microscale

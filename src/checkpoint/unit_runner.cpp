@@ -6,6 +6,7 @@
 #include <cstring>
 
 #include "checkpoint/compressed_tensors.hpp"
+#include "formats/compat.hpp"
 #include "microscale/quantize.hpp"
 
 namespace microscale {
@@ -140,7 +141,9 @@ bool UnitRunner::quantize_tile(const Unit& unit, Workspace& work) {
   options.format = plan_.format;
   options.numerics = options_.numerics;
   options.first_index = static_cast<std::uint64_t>(start);
-  if (!format.e8m0_scale) options.global_scale = global_scales_[matrix.group];
+  if (!format.e8m0_scale) options.tensor_amax = scan_.amax(matrix.group);
+  // A tool that gives NaN scales to a tensor of zeros is not followed there: no reader takes such a file.
+  if (options.tensor_amax == 0.0f) options.numerics.compat = Compat::none;
   if (importance_ && importance_->has(slice.module)) {
     const auto weights = first(work.weights, tile.cols);
     take(importance_->read(slice.module, tile.col, weights));
@@ -155,8 +158,10 @@ bool UnitRunner::quantize_tile(const Unit& unit, Workspace& work) {
   output_.write(unit.shard, matrix.scales_at + static_cast<std::uint64_t>(start / format.block),
                 scales);
   if (!format.e8m0_scale && unit.piece == 0) {
-    const auto bytes =
-        std::bit_cast<std::array<std::uint8_t, 4>>(stored_global_scale(global_scale));
+    const bool own = options.numerics.compat == Compat::compressed_tensors;
+    const auto bytes = std::bit_cast<std::array<std::uint8_t, 4>>(
+        own ? tool_global(Compat::compressed_tensors, *options.tensor_amax, matrix.dtype).own
+            : stored_global_scale(global_scale));
     output_.write(unit.shard, matrix.global_scale_at, bytes);
   }
   cost_of(matrix.tensor)

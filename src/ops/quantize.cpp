@@ -49,7 +49,7 @@ void check_options(const QuantizeOptions& o, const BlockShape& shape) {
 
 // The global scale of the call, after one read of the input where that is needed.
 ToolGlobal resolve_global_scale(const QuantizeOptions& o, const Context& context) {
-  const bool needs_amax = o.format == Format::nvfp4 && !o.global_scale;
+  const bool needs_amax = o.format == Format::nvfp4 && !o.global_scale && !o.tensor_amax;
   AbsMax range;
   if (needs_amax || o.non_finite == NonFinite::refuse) range = abs_max(o.input, context);
   if (o.non_finite == NonFinite::refuse && range.non_finite >= 0)
@@ -60,7 +60,7 @@ ToolGlobal resolve_global_scale(const QuantizeOptions& o, const Context& context
   if (o.format != Format::nvfp4) return {};
   const Compat compat = o.numerics.compat;
   return o.global_scale ? tool_global_from_decode(compat, *o.global_scale)
-                        : tool_global(compat, range.amax, o.input.dtype);
+                        : tool_global(compat, o.tensor_amax.value_or(range.amax), o.input.dtype);
 }
 
 }  // namespace
