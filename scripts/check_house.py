@@ -19,6 +19,9 @@ SKIP_FOLDERS = re.compile(r"(^|/)(\.git|build[^/]*|demo|\.venv|__pycache__)(/|$)
 # Sources, or folders of them, that no test mirrors, each with the reason.
 WITHOUT_TEST = {
     "tools/microscale/main.cpp": "the tests in tests/tools run the program itself",
+    "tools/gpu_check/equality.cpp": "a check itself; runs on a machine with a GPU (scripts/gpu_check)",
+    "tools/gpu_check/timing.cpp": "measures on a machine with a GPU (scripts/gpu_check)",
+    "tools/gpu_check/device_bytes.hpp": "serves the two above",
     "src/cpu/": "tests/cpu runs every kernel of every table against the reference",
     "src/report/utf8.hpp": "tests/report/terminal_test.cpp and svg_test.cpp run it on broken and wide text",
     "src/formats/minifloat.hpp": "tests/formats/elements_test.cpp runs every type made from the template",

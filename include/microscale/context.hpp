@@ -13,11 +13,13 @@ enum class Backend : std::uint8_t {
   reference,  ///< slow and obviously right: the oracle
   avx2,
   avx512,
+  cuda,  ///< on request only: operations then take device memory (microscale/cuda.hpp)
 };
 
 struct Context {
   Backend backend = Backend::automatic;
   int threads = 0;  ///< 0: one per core this process may run on
+  void* stream = nullptr;  ///< cuda: the cudaStream_t that orders the work; null: the default stream
 };
 
 /// Backends this machine can run, fastest first; `reference` is always last. MICROSCALE_BACKEND=name in

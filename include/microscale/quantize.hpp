@@ -36,12 +36,17 @@ struct QuantizeOptions {
                                       ///< searches; empty, or input length along the axis, finite, >= 0
   std::uint64_t first_index = 0;      ///< of element (0, 0) in the tensor this is a part of, row-major:
                                       ///< what stochastic rounding counts by
+  // Backend::cuda with NVFP4 takes exactly one of the two (device memory, FP32, decode multiplier):
+  const float* device_global_scale = nullptr;  ///< given; read when the work runs
+  float* computed_global_scale = nullptr;      ///< computed from the input, which is read once more
 };
 
 /// Quantizes `options.input`. Throws Error on anything the options do not allow.
 BlockTensor quantize(const QuantizeOptions& options, const Context& context = {});
 
 /// As above, into memory of the caller: `codes` and `scales` sized by BlockShape. Returns the global scale.
+/// Backend::cuda: all pointers are device memory, the call returns before the work is done, and what it
+/// returns is 1 for MX formats and NaN for NVFP4, whose scale is on the device (microscale/cuda.hpp).
 float quantize_into(const QuantizeOptions& options, std::span<std::uint8_t> codes,
                     std::span<std::uint8_t> scales, const Context& context = {});
 
@@ -65,6 +70,7 @@ float nvfp4_global_scale(float amax);
 float nvfp4_global_scale(float amax, Compat compat);
 
 /// The same scales in another layout. `scales` must be input.shape.scale_bytes() of the target layout.
-void repack_scales(const BlockTensorView& input, Layout layout, std::span<std::uint8_t> scales);
+void repack_scales(const BlockTensorView& input, Layout layout, std::span<std::uint8_t> scales,
+                   const Context& context = {});
 
 }  // namespace microscale

@@ -18,7 +18,7 @@ enum class Layout : std::uint8_t {
 
 /// A dense matrix of `rows` x `cols`, batch folded into rows. Element (r, c) is at r * row_stride + c.
 struct TensorView {
-  const void* data = nullptr;  ///< aligned to the element size; host memory
+  const void* data = nullptr;  ///< aligned to the element size; host memory (Backend::cuda: device)
   DType dtype = DType::f32;
   std::int64_t rows = 0;
   std::int64_t cols = 0;
@@ -61,6 +61,7 @@ struct BlockTensorView {
   std::span<const std::uint8_t> codes;   ///< shape.code_bytes() bytes; even element in the low nibble
   std::span<const std::uint8_t> scales;  ///< shape.scale_bytes() bytes, in shape.layout
   float global_scale = 1.0f;             ///< NVFP4: decode multiplier (value = code * scale * this)
+  const float* device_global_scale = nullptr;  ///< Backend::cuda, instead of global_scale
 };
 
 /// Owns its bytes on the host.

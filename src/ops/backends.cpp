@@ -24,6 +24,10 @@ std::string available_names() {
 
 template <class Supports>
 const KernelTable& choose(const Context& context, const char* operation, Supports&& supports) {
+  if (context.backend == Backend::cuda)
+    throw Error(ErrorCode::unsupported,
+                std::string(operation) + ": backend cuda offers quantize_into, dequantize and repack_scales, "
+                                         "on device memory; choose another backend for this operation");
   bool present = false;
   for (Backend backend : available_backends()) {
     if (context.backend != Backend::automatic && context.backend != backend) continue;
@@ -48,6 +52,7 @@ std::string_view to_string(Backend backend) {
     case Backend::reference: return "reference";
     case Backend::avx2: return "avx2";
     case Backend::avx512: return "avx512";
+    case Backend::cuda: return "cuda";
   }
   return "unknown";
 }

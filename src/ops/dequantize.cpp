@@ -4,6 +4,7 @@
 #include <vector>
 
 #include "core/threads.hpp"
+#include "cuda/operations.hpp"
 #include "layouts/repack.hpp"
 #include "microscale/error.hpp"
 #include "microscale/quantize.hpp"
@@ -36,6 +37,10 @@ void dequantize(const BlockTensorView& input, const MutableTensorView& output,
     throw Error(ErrorCode::invalid_argument,
                 fmt::format("dequantize: the output is {} x {}, the block tensor {} x {}", output.rows,
                             output.cols, shape.rows, shape.cols));
+  if (context.backend == Backend::cuda) {
+    cuda::dequantize(cuda::runtime_device(), input, output, context.stream);
+    return;
+  }
   const FormatInfo& format = info(shape.format);
   if (!format.e8m0_scale) check_global_scale("dequantize", input.global_scale);
 
@@ -82,13 +87,17 @@ void dequantize(const BlockTensorView& input, const MutableTensorView& output,
   });
 }
 
-void repack_scales(const BlockTensorView& input, Layout layout, std::span<std::uint8_t> scales) {
+void repack_scales(const BlockTensorView& input, Layout layout, std::span<std::uint8_t> scales,
+                   const Context& context) {
   check_input("repack_scales", input);
   BlockShape target = input.shape;
   target.layout = layout;
   check_bytes("repack_scales", "output", static_cast<std::int64_t>(scales.size()),
               target.scale_bytes());
-  repack_scale_bytes(input.shape, input.scales, layout, scales);
+  if (context.backend == Backend::cuda)
+    cuda::repack_scales(cuda::runtime_device(), input, layout, scales, context.stream);
+  else
+    repack_scale_bytes(input.shape, input.scales, layout, scales);
 }
 
 }  // namespace microscale

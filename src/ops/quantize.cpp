@@ -5,9 +5,11 @@
 
 #include <algorithm>
 #include <cmath>
+#include <limits>
 #include <vector>
 
 #include "core/threads.hpp"
+#include "cuda/operations.hpp"
 #include "formats/compat.hpp"
 #include "layouts/repack.hpp"
 #include "microscale/error.hpp"
@@ -71,6 +73,10 @@ float quantize_into(const QuantizeOptions& o, std::span<std::uint8_t> codes,
   check_options(o, shape);
   check_bytes("quantize", "codes", static_cast<std::int64_t>(codes.size()), shape.code_bytes());
   check_bytes("quantize", "scales", static_cast<std::int64_t>(scales.size()), shape.scale_bytes());
+  if (context.backend == Backend::cuda) {
+    cuda::quantize(cuda::runtime_device(), o, codes, scales, context.stream);
+    return o.format == Format::nvfp4 ? std::numeric_limits<float>::quiet_NaN() : 1.0f;
+  }
 
   const FormatInfo& format = info(o.format);
   const std::int64_t blocks = shape.blocks_per_line(), element = size_of(o.input.dtype);
@@ -134,6 +140,9 @@ float quantize_into(const QuantizeOptions& o, std::span<std::uint8_t> codes,
 BlockTensor quantize(const QuantizeOptions& options, const Context& context) {
   check_view("quantize", options.input.data, options.input.rows, options.input.cols,
              options.input.row_stride);
+  if (context.backend == Backend::cuda)
+    throw Error(ErrorCode::unsupported, "quantize: backend cuda writes to device memory of the caller; call "
+                                        "quantize_into with buffers sized by BlockShape");
   BlockTensor output(shape_of(options));
   output.global_scale = quantize_into(options, output.codes(), output.scales(), context);
   return output;

@@ -68,8 +68,9 @@ TEST(CompressedTensors, config_keeps_every_key_in_order_and_describes_the_format
   const Json& group = quantization["config_groups"]["group_0"];
   EXPECT_EQ(group["targets"], Json::parse(R"(["Linear"])"));
   EXPECT_TRUE(group["input_activations"].is_null());
-  EXPECT_EQ(group["weights"], Json::parse(R"({"num_bits": 4, "type": "float", "symmetric": true,
-      "group_size": 16, "strategy": "tensor_group", "dynamic": false, "scale_dtype": "torch.float8_e4m3fn"})"));
+  EXPECT_EQ(group["weights"], Json::parse(R"({"num_bits": 4, "type": "float",
+      "symmetric": true, "group_size": 16, "strategy": "tensor_group", "dynamic": false,
+      "scale_dtype": "torch.float8_e4m3fn"})"));
 }
 
 TEST(CompressedTensors, config_makes_loaders_compute_in_the_type_they_decompress_to) {

@@ -236,6 +236,7 @@ TEST(Convert, splits_fused_experts_of_every_layout) {
       const Conversion conversion = convert_model(options);
       const TestTensors output = read_tensors(options.output);
       EXPECT_EQ(output.size(), experts * 3 * 4u);
+      EXPECT_TRUE(verify_model(options.output).empty());
 
       const auto gate_up = values_of(tensors.at("m.experts.gate_up_proj"));
       const auto down = values_of(tensors.at("m.experts.down_proj"));

@@ -16,6 +16,12 @@ TEST(Inspect, lists_tensors_or_shows_one) {
   EXPECT_EQ(one.code, 0);
   EXPECT_NE(one.out.find("Block scales (256 blocks)"), std::string::npos) << one.out;
   EXPECT_NE(one.out.find("First block"), std::string::npos);
+  // By value, from -6 over -0 and 0 to 6.
+  const std::string codes = one.out.substr(one.out.find("Element codes"));
+  EXPECT_LT(codes.find("0x0F           -6"), codes.find("0x08           -0"));
+  EXPECT_LT(codes.find("0x08           -0"), codes.find("0x00            0"));
+  EXPECT_LT(codes.find("0x00            0"), codes.find("0x07            6"));
+  EXPECT_NE(codes.find("0x07            6"), std::string::npos);
   const Json json = Json::parse(microscale({"inspect", folders.quantized(), down, "--json"}).out);
   EXPECT_EQ(json["format"], "nvfp4");
   EXPECT_EQ(json["first_block"]["codes"].size(), 16u);

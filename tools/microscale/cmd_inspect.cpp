@@ -97,10 +97,8 @@ std::vector<Bar> bars_of(const CodeHistogram& histogram, ValueOf value_of) {
   }
   // By value, so that the shape of the distribution shows; -0 before +0, NaN last.
   std::sort(bars.begin(), bars.end(), [](const Bar& a, const Bar& b) {
-    if (std::isnan(a.value) || std::isnan(b.value))
-      if (std::isnan(a.value) != std::isnan(b.value)) return std::isnan(b.value);
-    return a.code < b.code;
-    if (a.value != b.value) return a.value < b.value;
+    if (std::isnan(a.value) != std::isnan(b.value)) return std::isnan(b.value);
+    if (!std::isnan(a.value) && a.value != b.value) return a.value < b.value;
     if (std::signbit(a.value) != std::signbit(b.value)) return std::signbit(a.value);
     return a.code < b.code;
   });

@@ -1,0 +1,80 @@
+// Every scale rule and rounding, one thread a block: the defining function itself, for what the other kernels
+// leave out (full and four-over-six scales, ties away, toward zero, stochastic rounding).
+#include <cstdint>
+
+#include "cuda/args.hpp"
+#include "cuda/geometry.hpp"
+#include "cuda/tile/input.cuh"
+#include "formats/block_quantizer.hpp"
+#include "layouts/tiled_128x4.hpp"
+
+namespace microscale::cuda {
+namespace {
+
+template <class Codec, int Count, bool E8M0, class Input, bool Tiled>
+__device__ void quantize_general(const QuantizeArgs& args) {
+  const std::int64_t blocks = args.cols / Count;
+  const std::int64_t columns = Tiled ? ceil_div(blocks, 4) * 4 : blocks;
+  const std::int64_t lines = Tiled ? ceil_div(args.rows, 128) * 128 : args.rows;
+  const std::int64_t thread = static_cast<std::int64_t>(blockIdx.x) * blockDim.x + threadIdx.x;
+  const std::int64_t row = thread / columns, block = thread % columns;
+  if (row >= lines) return;
+  std::uint8_t* scale = args.scales + (Tiled ? tiled_128x4::offset(row, block, blocks) : row * blocks + block);
+  if (row >= args.rows || block >= blocks) {
+    *scale = 0;
+    return;
+  }
+  float values[Count];
+  std::uint8_t codes[Count];
+  const char* source = static_cast<const char*>(args.input) +
+                       (row * args.row_stride + block * Count) * Input::element_bytes;
+  for (int i = 0; i < Count; i += chunk_elements) {
+    std::uint32_t w[Input::words];
+    Input::load(source + i * Input::element_bytes, w);
+    for (int k = 0; k < chunk_elements; ++k) values[i + k] = Input::value(w, k);
+  }
+  BlockContext context;
+  context.numerics.scale_rule = static_cast<ScaleRule>(args.scale_rule);
+  context.numerics.rounding = static_cast<Rounding>(args.rounding);
+  context.numerics.nan = args.nan_propagates ? NanPolicy::propagate : NanPolicy::drop;
+  context.numerics.inf = args.inf_is_nan ? InfPolicy::nan_block : InfPolicy::saturate;
+  context.numerics.zero_code = args.zero_is_positive ? ZeroCode::positive : ZeroCode::keep_sign;
+  context.numerics.seed = args.seed;
+  if constexpr (!E8M0) {
+    context.global_scale = *args.global_scale;
+    context.scale_factor = nvfp4_scale_factor(context.global_scale);
+  }
+  const std::uint64_t first = args.first_index + static_cast<std::uint64_t>(row * args.cols + block * Count);
+  *scale = quantize_block<Codec, Count, E8M0>(
+      values, nullptr, context, [first](int i) { return first + static_cast<std::uint64_t>(i); }, codes);
+  constexpr int code_bits = Codec::mantissa_bits == 1 ? 4 : 8;
+  std::uint8_t* target = args.codes + row * args.code_stride + block * Count * code_bits / 8;
+  for (int i = 0; i < Count; i += 8 / code_bits)
+    target[i * code_bits / 8] =
+        code_bits == 8 ? codes[i] : static_cast<std::uint8_t>(codes[i] | codes[(i + 1) % Count] << 4);
+}
+
+}  // namespace
+}  // namespace microscale::cuda
+
+#define MICROSCALE_GENERAL_ENTRY(format, dtype, layout, Codec, Count, E8M0, Input, Tiled)              \
+  extern "C" __global__ void __launch_bounds__(microscale::cuda::threads_per_block)                    \
+      quantize_##format##_##dtype##_general_##layout(                                                  \
+          const __grid_constant__ microscale::cuda::QuantizeArgs args) {                               \
+    microscale::cuda::quantize_general<microscale::Codec, Count, E8M0, microscale::cuda::Input, Tiled>( \
+        args);                                                                                         \
+  }
+
+#define MICROSCALE_GENERAL_LAYOUTS(format, dtype, Codec, Count, E8M0, Input)             \
+  MICROSCALE_GENERAL_ENTRY(format, dtype, rows, Codec, Count, E8M0, Input, false)        \
+  MICROSCALE_GENERAL_ENTRY(format, dtype, tiled, Codec, Count, E8M0, Input, true)
+
+#define MICROSCALE_GENERAL_ENTRIES(format, Codec, Count, E8M0)               \
+  MICROSCALE_GENERAL_LAYOUTS(format, f32, Codec, Count, E8M0, InputF32)      \
+  MICROSCALE_GENERAL_LAYOUTS(format, f16, Codec, Count, E8M0, InputF16)      \
+  MICROSCALE_GENERAL_LAYOUTS(format, bf16, Codec, Count, E8M0, InputBf16)
+
+MICROSCALE_GENERAL_ENTRIES(mxfp4, E2M1, 32, true)
+MICROSCALE_GENERAL_ENTRIES(nvfp4, E2M1, 16, false)
+MICROSCALE_GENERAL_ENTRIES(mxfp8_e4m3, E4M3, 32, true)
+MICROSCALE_GENERAL_ENTRIES(mxfp8_e5m2, E5M2, 32, true)

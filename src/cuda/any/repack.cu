@@ -1,0 +1,52 @@
+// Block scales between row-major and 128x4 tiles. One thread moves the four bytes of one line in one tile.
+#include <cstdint>
+
+#include "cuda/args.hpp"
+#include "cuda/geometry.hpp"
+#include "layouts/tiled_128x4.hpp"
+
+namespace microscale::cuda {
+namespace {
+
+struct Place {
+  std::int64_t line, block;  // of the first of the four
+};
+
+// Thread t holds the t-th word of the tiled array, so that side is coalesced.
+__device__ Place place_of(std::int64_t word, std::int64_t blocks) {
+  const std::int64_t tiles_per_line = ceil_div(blocks, tiled_128x4::tile_blocks);
+  const std::int64_t tile = word / tiled_128x4::tile_lines;
+  const int inside = static_cast<int>(word % tiled_128x4::tile_lines);
+  return {tile / tiles_per_line * tiled_128x4::tile_lines + inside % 4 * 32 + inside / 4,
+          tile % tiles_per_line * tiled_128x4::tile_blocks};
+}
+
+}  // namespace
+}  // namespace microscale::cuda
+
+extern "C" __global__ void __launch_bounds__(microscale::cuda::threads_per_block)
+    repack_to_tiled(const __grid_constant__ microscale::cuda::RepackArgs args) {
+  using namespace microscale;
+  const std::int64_t word = static_cast<std::int64_t>(blockIdx.x) * blockDim.x + threadIdx.x;
+  if (word * 4 >= tiled_128x4::bytes(args.lines, args.blocks)) return;
+  const cuda::Place p = cuda::place_of(word, args.blocks);
+  std::uint32_t bytes = 0;
+  if (p.line < args.lines)
+    for (int i = 0; i < 4; ++i)
+      if (p.block + i < args.blocks)
+        bytes |= static_cast<std::uint32_t>(args.input[p.line * args.blocks + p.block + i]) << (8 * i);
+  reinterpret_cast<std::uint32_t*>(args.output)[word] = bytes;
+}
+
+extern "C" __global__ void __launch_bounds__(microscale::cuda::threads_per_block)
+    repack_to_rows(const __grid_constant__ microscale::cuda::RepackArgs args) {
+  using namespace microscale;
+  const std::int64_t word = static_cast<std::int64_t>(blockIdx.x) * blockDim.x + threadIdx.x;
+  if (word * 4 >= tiled_128x4::bytes(args.lines, args.blocks)) return;
+  const cuda::Place p = cuda::place_of(word, args.blocks);
+  if (p.line >= args.lines) return;
+  const std::uint32_t bytes = reinterpret_cast<const std::uint32_t*>(args.input)[word];
+  for (int i = 0; i < 4; ++i)
+    if (p.block + i < args.blocks)
+      args.output[p.line * args.blocks + p.block + i] = static_cast<std::uint8_t>(bytes >> (8 * i));
+}

@@ -1,0 +1,61 @@
+// What a kernel is given: one plain struct per operation, the same on the host and in a kernel.
+// Kernels are found by name (kernel_names.hpp) and launched as geometry.hpp says.
+#pragma once
+
+#include <cstdint>
+
+namespace microscale::cuda {
+
+struct QuantizeArgs {
+  const void* input;           // rows x cols elements, device memory, 16-byte aligned rows
+  std::int64_t rows;
+  std::int64_t cols;           // a multiple of the block
+  std::int64_t row_stride;     // elements
+  std::uint8_t* codes;         // rows x code_stride bytes
+  std::int64_t code_stride;    // bytes
+  std::uint8_t* scales;        // row-major rows x (cols / block), or 128x4 tiles, padding included
+  const float* global_scale;   // NVFP4: decode multiplier, one float in device memory
+  std::int32_t scale_addend;   // E8M0 rule: byte = ((bits(amax) + addend) >> 23) - emax, clamped to
+                               // [0, 254] (e8m0_rule.hpp)
+  std::int32_t emax;
+  std::int32_t zero_byte;      // E8M0 byte of an all-zero block
+  std::int32_t nan_propagates; // NanPolicy, InfPolicy, ZeroCode as 0 / 1
+  std::int32_t inf_is_nan;
+  std::int32_t zero_is_positive;
+  std::uint64_t seed;          // stochastic rounding, with the position of element (0, 0);
+  std::uint64_t first_index;   // element (r, c) counts as first_index + r * cols + c
+  std::int32_t scale_rule;     // mode general: ScaleRule and Rounding as numbers
+  std::int32_t rounding;
+  std::int32_t column_shift;   // from geometry.hpp
+};
+
+struct DequantizeArgs {
+  const std::uint8_t* codes;
+  std::int64_t code_stride;    // bytes
+  const std::uint8_t* scales;
+  const float* global_scale;   // NVFP4
+  void* output;                // rows x cols, 16-byte aligned rows
+  std::int64_t rows;
+  std::int64_t cols;
+  std::int64_t row_stride;     // elements
+  std::int32_t tiled;          // scales are in 128x4 tiles
+  std::int32_t column_shift;   // from geometry.hpp
+};
+
+struct RepackArgs {
+  const std::uint8_t* input;
+  std::uint8_t* output;
+  std::int64_t lines;
+  std::int64_t blocks;         // scale bytes of a line
+};
+
+struct AbsMaxArgs {
+  const void* input;
+  std::int64_t rows;
+  std::int64_t cols;
+  std::int64_t row_stride;     // elements
+  std::uint32_t* amax_bits;    // largest magnitude as FP32 bits, NaN ignored; zeroed before the launch
+  float* global_scale;         // written by global_scale_kernel from amax_bits
+};
+
+}  // namespace microscale::cuda

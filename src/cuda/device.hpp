@@ -1,0 +1,86 @@
+// The seam between operations and whatever executes kernels: the CUDA runtime, or a machine that
+// runs PTX. Every function throws Error and leaves no error behind in the runtime.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <span>
+#include <string>
+
+namespace microscale::cuda {
+
+/// Opaque handles of the implementation; null is the default stream, or "none".
+using Stream = void*;
+using Event = void*;
+using Module = void*;
+using Kernel = const void*;
+using Graph = void*;
+
+struct DeviceInfo {
+  int ordinal = 0;
+  std::string name;
+  int major = 0, minor = 0;  // compute capability
+  int multiprocessors = 0;
+  std::int64_t l2_bytes = 0;
+  std::int64_t memory_bytes = 0;
+};
+
+enum class Memory : std::uint8_t { host, device };  // device: a kernel on this device may touch it
+
+struct Grid {
+  unsigned x = 1, y = 1, z = 1;
+};
+
+struct LaunchCall {
+  Kernel kernel = nullptr;
+  Grid grid;             // in thread blocks
+  int threads = 1;       // of a block
+  int shared_bytes = 0;  // dynamic
+  Stream stream = nullptr;
+  const void* args = nullptr;  // the kernel's one parameter, copied before the call returns
+  std::int64_t args_bytes = 0;
+};
+
+class Device {
+ public:
+  virtual ~Device() = default;
+  virtual const DeviceInfo& info() const = 0;
+
+  virtual void* allocate(std::int64_t bytes) = 0;  // aligned to 256 bytes
+  virtual void release(void* memory) noexcept = 0;
+  virtual Memory memory_of(const void* pointer) = 0;
+
+  // Ordered by the stream; copies from and to pageable host memory may wait.
+  virtual void copy_to_device(void* to, const void* from, std::int64_t bytes, Stream stream) = 0;
+  virtual void copy_to_host(void* to, const void* from, std::int64_t bytes, Stream stream) = 0;
+  virtual void copy_on_device(void* to, const void* from, std::int64_t bytes, Stream stream) = 0;
+  virtual void set_bytes(void* to, int byte, std::int64_t bytes, Stream stream) = 0;
+
+  virtual Module load_module(std::span<const std::uint8_t> image) = 0;
+  virtual Kernel find_kernel(Module module, const char* name) = 0;  // null if there is none
+  virtual void launch(const LaunchCall& call) = 0;
+
+  // For tests and measurements.
+  virtual Stream make_stream() = 0;
+  virtual void release_stream(Stream stream) noexcept = 0;
+  virtual void synchronize(Stream stream) = 0;
+  virtual Event make_event() = 0;
+  virtual void release_event(Event event) noexcept = 0;
+  virtual void record(Event event, Stream stream) = 0;
+  virtual double milliseconds_between(Event begin, Event end) = 0;  // waits for `end`
+  virtual void begin_capture(Stream stream) = 0;
+  virtual Graph end_capture(Stream stream) = 0;
+  virtual void launch_graph(Graph graph, Stream stream) = 0;
+  virtual void release_graph(Graph graph) noexcept = 0;
+};
+
+/// GPUs that the CUDA runtime sees; 0 without one, without a driver, and in a build without CUDA.
+int runtime_device_count();
+/// Why there are none, in words: "no CUDA driver is installed"; empty if there are some.
+std::string no_device_reason();
+/// The calling thread's current device. One object per GPU, alive until the process ends.
+Device& runtime_device();
+/// Makes `ordinal` the calling thread's current device.
+void select_runtime_device(int ordinal);
+
+}  // namespace microscale::cuda

@@ -1,0 +1,21 @@
+// Which kernel serves a call: the names of kernel_names.hpp, put together.
+#pragma once
+
+#include <cstdint>
+#include <string>
+
+#include "microscale/numerics.hpp"
+#include "microscale/tensor.hpp"
+
+namespace microscale::cuda {
+
+enum class KernelMode : std::uint8_t { plain, search, general };
+
+/// The fastest mode that `numerics` allows.
+KernelMode kernel_mode(Format format, const Numerics& numerics);
+
+std::string quantize_kernel(Format format, DType input, KernelMode mode, Layout layout);
+std::string dequantize_kernel(Format format, DType output);
+std::string abs_max_kernel(DType input);
+
+}  // namespace microscale::cuda

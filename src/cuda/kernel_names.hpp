@@ -1,0 +1,25 @@
+// The names under which kernels are found in a cubin, and the pieces they are made of.
+//
+//   quantize_<format>_<dtype>_<mode>_<layout>   QuantizeArgs, quantize_launch (mode general: block_launch)
+//   dequantize_<format>_<dtype>                 DequantizeArgs, dequantize_launch
+//   abs_max_<dtype>                             AbsMaxArgs, abs_max_launch; amax_bits zeroed before
+//   global_scale                                AbsMaxArgs, one thread; both pointers may be equal
+//   repack_to_tiled, repack_to_rows             RepackArgs, repack_launch
+//
+// mode  plain    every E8M0 rule that is a function of amax alone, NVFP4 `nearest`; nearest-even rounding
+//       search   ScaleRule::search; nearest-even rounding
+//       general  every rule and rounding, one thread a block, slower
+#pragma once
+
+#include <array>
+#include <string_view>
+
+namespace microscale::cuda {
+
+inline constexpr std::array<std::string_view, 4> kernel_formats{"mxfp4", "nvfp4", "mxfp8_e4m3",
+                                                                "mxfp8_e5m2"};
+inline constexpr std::array<std::string_view, 3> kernel_dtypes{"f32", "f16", "bf16"};
+inline constexpr std::array<std::string_view, 3> kernel_modes{"plain", "search", "general"};
+inline constexpr std::array<std::string_view, 2> kernel_layouts{"rows", "tiled"};
+
+}  // namespace microscale::cuda

@@ -1,0 +1,24 @@
+// Launches a kernel by name in a shape of geometry.hpp.
+#pragma once
+
+#include <string>
+
+#include "cuda/geometry.hpp"
+#include "cuda/kernels.hpp"
+
+namespace microscale::cuda {
+
+/// Throws Error{unsupported} naming `operation` where the device has no such kernel.
+template <class Args>
+void launch(Device& device, const std::string& name, const char* operation, const Launch& shape,
+            const Args& args, Stream stream) {
+  device.launch({.kernel = load_kernel(device, name, operation),
+                 .grid = {shape.grid_x, shape.grid_y, shape.grid_z},
+                 .threads = static_cast<int>(shape.threads),
+                 .shared_bytes = 0,
+                 .stream = stream,
+                 .args = &args,
+                 .args_bytes = sizeof(Args)});
+}
+
+}  // namespace microscale::cuda

@@ -1,0 +1,31 @@
+// Checks of device memory that operations share.
+#pragma once
+
+#include <cstdint>
+#include <span>
+
+#include "cuda/device.hpp"
+
+namespace microscale::cuda {
+
+/// One buffer of a call. `written` ones may overlap no other.
+struct Operand {
+  const char* what;
+  const void* data;
+  std::int64_t bytes;
+  bool written;
+};
+
+/// Bytes from the first to the last element of a matrix.
+std::int64_t extent_bytes(std::int64_t rows, std::int64_t cols, std::int64_t row_stride,
+                          std::int64_t element);
+
+/// Not null, on this device, aligned to 16 bytes (4 where bytes is 4), no overlap with a written
+/// one. Throws Error{invalid_argument} naming `operation` and the buffer.
+void check_operands(Device& device, const char* operation, std::span<const Operand> operands);
+
+/// Rows must start at multiples of 16 bytes. Throws Error{invalid_argument}.
+void check_row_stride(const char* operation, std::int64_t rows, std::int64_t row_stride,
+                      std::int64_t element);
+
+}  // namespace microscale::cuda

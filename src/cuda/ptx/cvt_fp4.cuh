@@ -1,0 +1,35 @@
+// FP4 conversion (PTX ISA, "cvt"): sm_100f and sm_120f families only. A plain sm_100 or sm_120 target has
+// no such instruction, which is why MICROSCALE_HAS_FP4_CVT looks at the family.
+#pragma once
+
+#include <cstdint>
+
+#if defined(__CUDA_ARCH__) && __CUDA_ARCH__ >= 1000 && \
+    (defined(__CUDA_ARCH_FAMILY_SPECIFIC__) || defined(__CUDA_ARCH_SPECIFIC__))
+#define MICROSCALE_HAS_FP4_CVT 1
+#else
+#define MICROSCALE_HAS_FP4_CVT 0
+#endif
+
+namespace microscale::ptx {
+
+#if MICROSCALE_HAS_FP4_CVT
+/// Eight values, nearest even, saturating at 6, NaN gives 0x7: value i in nibble i.
+__device__ inline std::uint32_t cvt_rn_satfinite_e2m1x2_f32_x4(float v0, float v1, float v2, float v3,
+                                                               float v4, float v5, float v6, float v7) {
+  std::uint32_t codes;
+  asm("{\n"
+      ".reg .b8 b0, b1, b2, b3;\n"
+      "cvt.rn.satfinite.e2m1x2.f32 b0, %2, %1;\n"
+      "cvt.rn.satfinite.e2m1x2.f32 b1, %4, %3;\n"
+      "cvt.rn.satfinite.e2m1x2.f32 b2, %6, %5;\n"
+      "cvt.rn.satfinite.e2m1x2.f32 b3, %8, %7;\n"
+      "mov.b32 %0, {b0, b1, b2, b3};\n"
+      "}"
+      : "=r"(codes)
+      : "f"(v0), "f"(v1), "f"(v2), "f"(v3), "f"(v4), "f"(v5), "f"(v6), "f"(v7));
+  return codes;
+}
+#endif
+
+}  // namespace microscale::ptx

@@ -1,0 +1,45 @@
+// Global memory in wide pieces (PTX ISA, "ld", "st"). Inputs are read once: no L1 line is kept for them.
+#pragma once
+
+#include <cstdint>
+
+namespace microscale::ptx {
+
+/// 16 bytes, aligned; the L2 fetches the 256 bytes around them.
+__device__ inline uint4 ld_global_nc_no_allocate_v4(const void* address) {
+  uint4 v;
+  asm volatile("ld.global.nc.L1::no_allocate.L2::256B.v4.b32 {%0, %1, %2, %3}, [%4];"
+               : "=r"(v.x), "=r"(v.y), "=r"(v.z), "=r"(v.w)
+               : "l"(address));
+  return v;
+}
+
+/// 4 bytes, aligned.
+__device__ inline std::uint32_t ld_global_nc_b32(const void* address) {
+  std::uint32_t v;
+  asm volatile("ld.global.nc.b32 %0, [%1];" : "=r"(v) : "l"(address));
+  return v;
+}
+
+/// 8 bytes, aligned.
+__device__ inline uint2 ld_global_nc_v2(const void* address) {
+  uint2 v;
+  asm volatile("ld.global.nc.v2.b32 {%0, %1}, [%2];" : "=r"(v.x), "=r"(v.y) : "l"(address));
+  return v;
+}
+
+__device__ inline void st_global_v4(void* address, uint4 v) {
+  asm volatile("st.global.v4.b32 [%0], {%1, %2, %3, %4};" ::"l"(address), "r"(v.x), "r"(v.y), "r"(v.z),
+               "r"(v.w)
+               : "memory");
+}
+
+__device__ inline void st_global_v2(void* address, std::uint32_t x, std::uint32_t y) {
+  asm volatile("st.global.v2.b32 [%0], {%1, %2};" ::"l"(address), "r"(x), "r"(y) : "memory");
+}
+
+__device__ inline void st_global_b32(void* address, std::uint32_t x) {
+  asm volatile("st.global.b32 [%0], %1;" ::"l"(address), "r"(x) : "memory");
+}
+
+}  // namespace microscale::ptx

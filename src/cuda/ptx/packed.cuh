@@ -1,0 +1,65 @@
+// Arithmetic on two 16-bit floats in one register (PTX ISA, "Half precision floating point instructions").
+// No .ftz anywhere: subnormals are kept.
+#pragma once
+
+#include <cstdint>
+
+namespace microscale::ptx {
+
+__device__ inline std::uint32_t fma_rn_bf16x2(std::uint32_t a, std::uint32_t b, std::uint32_t c) {
+  std::uint32_t d;
+  asm("fma.rn.bf16x2 %0, %1, %2, %3;" : "=r"(d) : "r"(a), "r"(b), "r"(c));
+  return d;
+}
+
+__device__ inline std::uint32_t fma_rn_f16x2(std::uint32_t a, std::uint32_t b, std::uint32_t c) {
+  std::uint32_t d;
+  asm("fma.rn.f16x2 %0, %1, %2, %3;" : "=r"(d) : "r"(a), "r"(b), "r"(c));
+  return d;
+}
+
+/// a * b, nearest even.
+__device__ inline std::uint32_t mul_rn_f16x2(std::uint32_t a, std::uint32_t b) {
+  std::uint32_t d;
+  asm("mul.rn.f16x2 %0, %1, %2;" : "=r"(d) : "r"(a), "r"(b));
+  return d;
+}
+
+__device__ inline std::uint32_t min_bf16x2(std::uint32_t a, std::uint32_t b) {
+  std::uint32_t d;
+  asm("min.bf16x2 %0, %1, %2;" : "=r"(d) : "r"(a), "r"(b));
+  return d;
+}
+
+__device__ inline std::uint32_t min_f16x2(std::uint32_t a, std::uint32_t b) {
+  std::uint32_t d;
+  asm("min.f16x2 %0, %1, %2;" : "=r"(d) : "r"(a), "r"(b));
+  return d;
+}
+
+__device__ inline std::uint32_t abs_bf16x2(std::uint32_t a) {
+  std::uint32_t d;
+  asm("abs.bf16x2 %0, %1;" : "=r"(d) : "r"(a));
+  return d;
+}
+
+__device__ inline std::uint32_t abs_f16x2(std::uint32_t a) {
+  std::uint32_t d;
+  asm("abs.f16x2 %0, %1;" : "=r"(d) : "r"(a));
+  return d;
+}
+
+/// The larger of each pair; a NaN on either side gives the canonical NaN.
+__device__ inline std::uint32_t max_nan_bf16x2(std::uint32_t a, std::uint32_t b) {
+  std::uint32_t d;
+  asm("max.NaN.bf16x2 %0, %1, %2;" : "=r"(d) : "r"(a), "r"(b));
+  return d;
+}
+
+__device__ inline std::uint32_t max_nan_f16x2(std::uint32_t a, std::uint32_t b) {
+  std::uint32_t d;
+  asm("max.NaN.f16x2 %0, %1, %2;" : "=r"(d) : "r"(a), "r"(b));
+  return d;
+}
+
+}  // namespace microscale::ptx

@@ -1,0 +1,246 @@
+// The CUDA runtime behind the seam. cudart is linked statically and finds the driver when first
+// used, so a machine without one links and runs this too, and is told so.
+#if defined(MICROSCALE_HAS_CUDA)
+
+#include <cuda_runtime_api.h>
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <array>
+#include <mutex>
+#include <vector>
+
+#include "cuda/device.hpp"
+#include "microscale/error.hpp"
+
+namespace microscale::cuda {
+namespace {
+
+// Throws for anything but success, after taking the error out of the runtime.
+void check(cudaError_t status, const std::string& what) {
+  if (status == cudaSuccess) return;
+  cudaGetLastError();
+  const std::string cause =
+      fmt::format("{} ({})", cudaGetErrorString(status), cudaGetErrorName(status));
+  if (status == cudaErrorMemoryAllocation)
+    throw Error(
+        ErrorCode::out_of_memory,
+        fmt::format("cuda: {} failed: {}; free device memory or work on fewer rows", what, cause));
+  if (status == cudaErrorNoKernelImageForDevice || status == cudaErrorInvalidDeviceFunction)
+    throw Error(
+        ErrorCode::unsupported,
+        fmt::format("cuda: {} failed: {}; this build has kernels for sm_90a, sm_100f and sm_120f",
+                    what, cause));
+  if (status == cudaErrorInsufficientDriver || status == cudaErrorNoDevice)
+    throw Error(ErrorCode::unsupported,
+                fmt::format("cuda: {} failed: {}; use a machine with an NVIDIA "
+                            "GPU and its driver, or another backend",
+                            what, cause));
+  throw Error(
+      ErrorCode::invalid_argument,
+      fmt::format(
+          "cuda: {} failed: {}; check that the pointers and the stream belong to the current "
+          "device, and that no earlier kernel of the process failed",
+          what, cause));
+}
+
+cudaStream_t native(Stream stream) { return static_cast<cudaStream_t>(stream); }
+cudaEvent_t native_event(Event event) { return static_cast<cudaEvent_t>(event); }
+std::size_t size(std::int64_t bytes) { return static_cast<std::size_t>(bytes); }
+
+class RuntimeDevice final : public Device {
+ public:
+  explicit RuntimeDevice(int ordinal) {
+    cudaDeviceProp properties;
+    check(cudaGetDeviceProperties(&properties, ordinal),
+          fmt::format("reading GPU {}'s properties", ordinal));
+    info_ = {ordinal,
+             properties.name,
+             properties.major,
+             properties.minor,
+             properties.multiProcessorCount,
+             properties.l2CacheSize,
+             static_cast<std::int64_t>(properties.totalGlobalMem)};
+  }
+  const DeviceInfo& info() const override { return info_; }
+
+  void* allocate(std::int64_t bytes) override {
+    void* memory = nullptr;
+    check(cudaMalloc(&memory, size(std::max<std::int64_t>(bytes, 1))),
+          fmt::format("allocating {} bytes", bytes));
+    return memory;
+  }
+  void release(void* memory) noexcept override { forget(cudaFree(memory)); }
+  Memory memory_of(const void* pointer) override {
+    cudaPointerAttributes attributes;
+    check(cudaPointerGetAttributes(&attributes, pointer), "asking where a pointer belongs");
+    const bool here =
+        attributes.type == cudaMemoryTypeManaged || attributes.type == cudaMemoryTypeHost ||
+        (attributes.type == cudaMemoryTypeDevice && attributes.device == info_.ordinal);
+    return here ? Memory::device : Memory::host;
+  }
+
+  void copy_to_device(void* to, const void* from, std::int64_t bytes, Stream stream) override {
+    copy(to, from, bytes, cudaMemcpyHostToDevice, stream);
+  }
+  void copy_to_host(void* to, const void* from, std::int64_t bytes, Stream stream) override {
+    copy(to, from, bytes, cudaMemcpyDeviceToHost, stream);
+  }
+  void copy_on_device(void* to, const void* from, std::int64_t bytes, Stream stream) override {
+    copy(to, from, bytes, cudaMemcpyDeviceToDevice, stream);
+  }
+  void set_bytes(void* to, int byte, std::int64_t bytes, Stream stream) override {
+    check(cudaMemsetAsync(to, byte, size(bytes), native(stream)),
+          fmt::format("setting {} bytes", bytes));
+  }
+
+  Module load_module(std::span<const std::uint8_t> image) override {
+    cudaLibrary_t library = nullptr;
+    check(cudaLibraryLoadData(&library, image.data(), nullptr, nullptr, 0, nullptr, nullptr, 0),
+          "loading kernels");
+    return library;
+  }
+  Kernel find_kernel(Module module, const char* name) override {
+    cudaKernel_t kernel = nullptr;
+    const cudaError_t status =
+        cudaLibraryGetKernel(&kernel, static_cast<cudaLibrary_t>(module), name);
+    if (status == cudaErrorSymbolNotFound || status == cudaErrorInvalidDeviceFunction) {
+      cudaGetLastError();
+      return nullptr;
+    }
+    check(status, fmt::format("looking for kernel {}", name));
+    return kernel;
+  }
+  void launch(const LaunchCall& call) override {
+    cudaLaunchConfig_t config{};
+    config.gridDim = {call.grid.x, call.grid.y, call.grid.z};
+    config.blockDim = {static_cast<unsigned>(call.threads), 1, 1};
+    config.dynamicSmemBytes = size(call.shared_bytes);
+    config.stream = native(call.stream);
+    void* parameters[] = {const_cast<void*>(call.args)};
+    check(cudaLaunchKernelExC(&config, call.kernel, parameters), "launching a kernel");
+  }
+
+  Stream make_stream() override {
+    cudaStream_t stream = nullptr;
+    check(cudaStreamCreateWithFlags(&stream, cudaStreamNonBlocking), "making a stream");
+    return stream;
+  }
+  void release_stream(Stream stream) noexcept override {
+    forget(cudaStreamDestroy(native(stream)));
+  }
+  void synchronize(Stream stream) override {
+    check(cudaStreamSynchronize(native(stream)), "waiting for a stream");
+  }
+  Event make_event() override {
+    cudaEvent_t event = nullptr;
+    check(cudaEventCreate(&event), "making an event");
+    return event;
+  }
+  void release_event(Event event) noexcept override {
+    forget(cudaEventDestroy(native_event(event)));
+  }
+  void record(Event event, Stream stream) override {
+    check(cudaEventRecord(native_event(event), native(stream)), "recording an event");
+  }
+  double milliseconds_between(Event begin, Event end) override {
+    float milliseconds = 0;
+    check(cudaEventSynchronize(native_event(end)), "waiting for an event");
+    check(cudaEventElapsedTime(&milliseconds, native_event(begin), native_event(end)), "timing");
+    return milliseconds;
+  }
+  void begin_capture(Stream stream) override {
+    check(cudaStreamBeginCapture(native(stream), cudaStreamCaptureModeThreadLocal),
+          "starting a capture");
+  }
+  Graph end_capture(Stream stream) override {
+    cudaGraph_t graph = nullptr;
+    check(cudaStreamEndCapture(native(stream), &graph), "ending a capture");
+    cudaGraphExec_t executable = nullptr;
+    const cudaError_t status = cudaGraphInstantiate(&executable, graph, 0);
+    forget(cudaGraphDestroy(graph));
+    check(status, "instantiating a graph");
+    return executable;
+  }
+  void launch_graph(Graph graph, Stream stream) override {
+    check(cudaGraphLaunch(static_cast<cudaGraphExec_t>(graph), native(stream)),
+          "launching a graph");
+  }
+  void release_graph(Graph graph) noexcept override {
+    forget(cudaGraphExecDestroy(static_cast<cudaGraphExec_t>(graph)));
+  }
+
+ private:
+  static void forget(cudaError_t status) noexcept {
+    if (status != cudaSuccess) cudaGetLastError();
+  }
+  static void copy(void* to, const void* from, std::int64_t bytes, cudaMemcpyKind kind,
+                   Stream stream) {
+    check(cudaMemcpyAsync(to, from, size(bytes), kind, native(stream)),
+          fmt::format("copying {} bytes", bytes));
+  }
+  DeviceInfo info_;
+};
+
+struct Devices {
+  int count = 0;
+  std::string reason;
+  std::mutex mutex;
+  std::vector<std::unique_ptr<RuntimeDevice>> devices;
+
+  Devices() {
+    const cudaError_t status = cudaGetDeviceCount(&count);
+    if (status != cudaSuccess) {
+      count = 0;
+      cudaGetLastError();
+      reason = status == cudaErrorInsufficientDriver
+                   ? "no CUDA driver is installed, or one older than this build needs"
+                   : cudaGetErrorString(status);
+    } else if (count == 0) {
+      reason = "no CUDA-capable GPU is visible";
+    }
+    devices.resize(static_cast<std::size_t>(count));
+  }
+};
+
+Devices& all_devices() {
+  static Devices devices;
+  return devices;
+}
+
+void require_device() {
+  if (all_devices().count == 0)
+    throw Error(ErrorCode::unsupported,
+                "cuda: no GPU to run on: " + all_devices().reason +
+                    "; use a machine with an NVIDIA GPU, or another backend");
+}
+
+}  // namespace
+
+int runtime_device_count() { return all_devices().count; }
+std::string no_device_reason() { return all_devices().reason; }
+
+Device& runtime_device() {
+  require_device();
+  int ordinal = 0;
+  check(cudaGetDevice(&ordinal), "asking for the current device");
+  Devices& all = all_devices();
+  std::lock_guard lock(all.mutex);
+  auto& device = all.devices.at(static_cast<std::size_t>(ordinal));
+  if (!device) device = std::make_unique<RuntimeDevice>(ordinal);
+  return *device;
+}
+
+void select_runtime_device(int ordinal) {
+  require_device();
+  if (ordinal < 0 || ordinal >= all_devices().count)
+    throw Error(ErrorCode::invalid_argument,
+                fmt::format("cuda: there is no GPU {}; this machine has {}, "
+                            "counted from 0",
+                            ordinal, all_devices().count));
+  check(cudaSetDevice(ordinal), fmt::format("selecting GPU {}", ordinal));
+}
+
+}  // namespace microscale::cuda
+
+#endif

@@ -1,0 +1,25 @@
+// The same functions in a build without CUDA: there is no device, and the reason is the build.
+#if !defined(MICROSCALE_HAS_CUDA)
+
+#include "cuda/device.hpp"
+#include "microscale/error.hpp"
+
+namespace microscale::cuda {
+namespace {
+
+[[noreturn]] void refuse() {
+  throw Error(ErrorCode::unsupported,
+              "cuda: no GPU to run on: " + no_device_reason() +
+                  "; build with -D MICROSCALE_CUDA=ON, or use another backend");
+}
+
+}  // namespace
+
+int runtime_device_count() { return 0; }
+std::string no_device_reason() { return "this build has no CUDA support"; }
+Device& runtime_device() { refuse(); }
+void select_runtime_device(int) { refuse(); }
+
+}  // namespace microscale::cuda
+
+#endif

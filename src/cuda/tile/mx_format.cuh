@@ -1,0 +1,108 @@
+// The MX formats: 32 elements share a power of two.
+#pragma once
+
+#include <cstdint>
+#include <type_traits>
+
+#include "cuda/tile/block_scale.cuh"
+#include "cuda/tile/encode.cuh"
+#include "cuda/tile/errors.cuh"
+
+namespace microscale::cuda {
+
+template <class Codec_, bool Search>
+struct MxFormat {
+  using Codec = Codec_;
+  static constexpr int block = 32;
+  static constexpr int code_bits = Codec::mantissa_bits == 1 ? 4 : 8;
+  static constexpr bool searches = Search;
+
+  struct Shared {};
+  __device__ static Shared prepare(const QuantizeArgs&) { return {}; }
+
+  __device__ static BlockPlan plan(const QuantizeArgs& args, Shared, std::uint32_t amax) {
+    if (amax >= infinity_bits) {
+      if (is_nan_block(args, amax)) return {nan_block, e8m0_nan | keep_scale};
+      return {e8m0_max | holds_infinity, e8m0_max | keep_scale};
+    }
+    const std::uint32_t byte = e8m0_byte(args, amax);
+    if (amax == 0) return {127, byte | keep_scale};
+    return {byte, byte};
+  }
+
+  /// 2^(127 - byte).
+  __device__ static float multiplier(std::uint32_t byte) {
+    return __uint_as_float(byte == e8m0_max ? 0x00400000u : (254u - byte) << 23);
+  }
+
+  template <class Input>
+  __device__ static float error(const std::uint32_t (&w)[Input::words], std::uint32_t byte) {
+    if constexpr (code_bits == 4 && std::is_same_v<Input, InputBf16>)
+      if (byte - 1 < 253) return chunk_error_e2m1_bf16(w, byte);
+    return chunk_error<Codec, Input>(w, multiplier(byte));
+  }
+
+  /// The next byte if its error is smaller, in units of this one's scale. All lanes of a warp call it.
+  template <class Input>
+  __device__ static void search(Shared, const std::uint32_t (&w)[Input::words], std::uint32_t& told,
+                                std::uint32_t& scale) {
+    const std::uint32_t byte = scale & 0xFFu;
+    const float lower = block_total<4>(error<Input>(w, byte));
+    const float upper = __fmul_rn(block_total<4>(error<Input>(w, byte + 1)), 4.0f);
+    if (!(scale & keep_scale) && byte != e8m0_max && upper < lower) told = scale = byte + 1;
+  }
+
+  // The codes of a chunk.
+  using Codes = std::conditional_t<code_bits == 8, uint2, std::uint32_t>;
+
+  /// Whether encode() takes such a block.
+  template <class Input>
+  __device__ static bool is_plain(std::uint32_t told) {
+    if constexpr (code_bits == 8 || MICROSCALE_HAS_FP4_CVT) {
+      return told != nan_block;
+    } else if constexpr (Input::element_bytes == 2) {
+      constexpr unsigned first = Input::is_bf16 ? 1 : 99, last = Input::is_bf16 ? 251 : 141;
+      return told - first <= last - first;
+    } else {
+      return told <= e8m0_max;
+    }
+  }
+
+  template <class Input>
+  __device__ static Codes encode(const std::uint32_t (&w)[Input::words], std::uint32_t told) {
+    const std::uint32_t byte = told & 0xFFu;
+    if constexpr (code_bits == 8) {
+      return encode_fp8<Codec, Input>(w, multiplier(byte));
+    } else {
+#if MICROSCALE_HAS_FP4_CVT
+      return encode_e2m1_cvt<Input>(w, multiplier(byte));
+#else
+      if constexpr (Input::element_bytes == 2) return encode_e2m1_packed<Input>(w, byte);
+      else return encode_e2m1_f32<Input>(w, multiplier(byte));
+#endif
+    }
+  }
+
+  template <class Input>
+  __device__ static Codes encode_any(const std::uint32_t (&w)[Input::words], std::uint32_t told) {
+    if constexpr (code_bits == 8) {
+      if (told == nan_block) return make_uint2(0x7F7F7F7Fu, 0x7F7F7F7Fu);
+      return encode<Input>(w, told);
+    } else {
+      if (told == nan_block) return 0x77777777u;
+      return encode_e2m1_any<Input>(w, multiplier(told & 0xFFu));
+    }
+  }
+
+  __device__ static Codes positive_zeros(Codes codes) {
+    if constexpr (code_bits == 8) return make_uint2(positive_zeros_fp8(codes.x), positive_zeros_fp8(codes.y));
+    else return positive_zeros_e2m1(codes);
+  }
+
+  __device__ static void store(std::uint8_t* address, Codes codes) {
+    if constexpr (code_bits == 8) ptx::st_global_v2(address, codes.x, codes.y);
+    else ptx::st_global_b32(address, codes);
+  }
+};
+
+}  // namespace microscale::cuda

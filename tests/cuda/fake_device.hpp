@@ -1,0 +1,93 @@
+// A device that records what it is asked to do. Its memory is the host's; kernels are never run.
+#pragma once
+
+#include <cstring>
+#include <set>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "cuda/device.hpp"
+#include "cuda/kernel_images.hpp"
+#include "cuda/kernels.hpp"
+
+namespace microscale::cuda::test {
+
+class FakeDevice final : public Device {
+ public:
+  struct Seen {
+    std::string name;
+    LaunchCall call;
+    std::vector<std::uint8_t> args;
+    template <class Args>
+    Args as() const {
+      Args value;
+      std::memcpy(&value, args.data(), sizeof value);
+      return value;
+    }
+  };
+  std::vector<Seen> launches;
+  std::vector<std::pair<const void*, std::int64_t>> zeroed;
+  const void* host_only = nullptr;  // a pointer to be called host memory
+
+  FakeDevice(int major, int minor)
+      : info_{0, "Fake", major, minor, 132, 60 << 20, std::int64_t{1} << 37} {}
+  const DeviceInfo& info() const override { return info_; }
+  void* allocate(std::int64_t bytes) override {
+    return ::operator new(static_cast<std::size_t>(bytes));
+  }
+  void release(void* memory) noexcept override { ::operator delete(memory); }
+  Memory memory_of(const void* pointer) override {
+    return pointer == host_only ? Memory::host : Memory::device;
+  }
+  void copy_to_device(void*, const void*, std::int64_t, Stream) override {}
+  void copy_to_host(void*, const void*, std::int64_t, Stream) override {}
+  void copy_on_device(void* to, const void* from, std::int64_t bytes, Stream) override {
+    std::memcpy(to, from, static_cast<std::size_t>(bytes));
+  }
+  void set_bytes(void* to, int, std::int64_t bytes, Stream) override {
+    zeroed.emplace_back(to, bytes);
+  }
+  Module load_module(std::span<const std::uint8_t> image) override {
+    return const_cast<std::uint8_t*>(image.data());
+  }
+  // The name itself, if the text of that very image defines it.
+  Kernel find_kernel(Module module, const char* name) override {
+    for (const KernelImage& image : kernel_images()) {
+      if (image.cubin.data() != module) continue;
+      const std::string_view text(reinterpret_cast<const char*>(image.ptx.data()),
+                                  image.ptx.size());
+      if (text.find(".entry " + std::string(name) + "(") != text.npos)
+        return names_.insert(name).first->c_str();
+    }
+    return nullptr;
+  }
+  void launch(const LaunchCall& call) override {
+    const auto* bytes = static_cast<const std::uint8_t*>(call.args);
+    launches.push_back(
+        {static_cast<const char*>(call.kernel), call, {bytes, bytes + call.args_bytes}});
+  }
+  Stream make_stream() override { return nullptr; }
+  void release_stream(Stream) noexcept override {}
+  void synchronize(Stream) override { ++waits; }
+  Event make_event() override { return nullptr; }
+  void release_event(Event) noexcept override {}
+  void record(Event, Stream) override {}
+  double milliseconds_between(Event, Event) override { return 0; }
+  void begin_capture(Stream) override {}
+  Graph end_capture(Stream) override { return nullptr; }
+  void launch_graph(Graph, Stream) override {}
+  void release_graph(Graph) noexcept override {}
+  int waits = 0;
+
+ private:
+  DeviceInfo info_;
+  std::set<std::string> names_;
+};
+
+/// Memory aligned as device memory is.
+struct alignas(256) Aligned {
+  std::uint8_t bytes[1 << 16];
+};
+
+}  // namespace microscale::cuda::test

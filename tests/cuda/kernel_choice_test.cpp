@@ -1,0 +1,30 @@
+#include "cuda/kernel_choice.hpp"
+
+#include <gtest/gtest.h>
+
+namespace microscale::cuda {
+namespace {
+
+TEST(KernelChoice, nearest_even_takes_a_fast_kernel_where_one_read_decides) {
+  EXPECT_EQ(kernel_mode(Format::mxfp4, {.scale_rule = ScaleRule::rceil}), KernelMode::plain);
+  EXPECT_EQ(kernel_mode(Format::mxfp4, {.scale_rule = ScaleRule::search}), KernelMode::search);
+  EXPECT_EQ(kernel_mode(Format::nvfp4, {.scale_rule = ScaleRule::nearest}), KernelMode::plain);
+  EXPECT_EQ(kernel_mode(Format::nvfp4, {.scale_rule = ScaleRule::four_over_six}),
+            KernelMode::general);
+  EXPECT_EQ(kernel_mode(Format::nvfp4,
+                        {.scale_rule = ScaleRule::nearest, .rounding = Rounding::stochastic}),
+            KernelMode::general);
+}
+
+TEST(KernelChoice, names_say_format_type_mode_and_layout) {
+  EXPECT_EQ(
+      quantize_kernel(Format::mxfp8_e5m2, DType::bf16, KernelMode::plain, Layout::tiled_128x4),
+      "quantize_mxfp8_e5m2_bf16_plain_tiled");
+  EXPECT_EQ(quantize_kernel(Format::nvfp4, DType::f16, KernelMode::general, Layout::row_major),
+            "quantize_nvfp4_f16_general_rows");
+  EXPECT_EQ(dequantize_kernel(Format::mxfp4, DType::f32), "dequantize_mxfp4_f32");
+  EXPECT_EQ(abs_max_kernel(DType::f32), "abs_max_f32");
+}
+
+}  // namespace
+}  // namespace microscale::cuda

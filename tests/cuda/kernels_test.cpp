@@ -1,0 +1,131 @@
+// What the library carries: every kernel for every architecture, made of the instructions that keep
+// results bit for bit the same.
+#include "cuda/kernels.hpp"
+
+#include <gtest/gtest.h>
+
+#include <regex>
+#include <set>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "cuda/kernel_choice.hpp"
+#include "cuda/kernel_images.hpp"
+#include "cuda/kernel_names.hpp"
+#include "fake_device.hpp"
+#include "microscale/error.hpp"
+
+namespace microscale::cuda {
+namespace {
+
+constexpr std::string_view architectures[] = {"sm_90a", "sm_100f", "sm_120f"};
+
+std::string text_of(const KernelImage& image) {
+  return {reinterpret_cast<const char*>(image.ptx.data()), image.ptx.size()};
+}
+
+class Kernels : public ::testing::Test {
+ protected:
+  void SetUp() override {
+    if (kernel_images().empty()) GTEST_SKIP() << "built without nvcc";
+  }
+};
+
+// `general` is offered for all formats or for none.
+std::vector<std::string_view> offered_modes() {
+  std::vector<std::string_view> modes(kernel_modes.begin(), kernel_modes.end());
+  bool general = false;
+  for (const KernelImage& image : kernel_images())
+    general |= text_of(image).find("_general_") != std::string::npos;
+  if (!general) std::erase(modes, "general");
+  return modes;
+}
+
+TEST_F(Kernels, every_name_exists_on_every_architecture) {
+  for (std::string_view architecture : architectures) {
+    for (std::string_view format : kernel_formats) {
+      for (std::string_view dtype : kernel_dtypes) {
+        const std::string pair = std::string(format) + "_" + std::string(dtype);
+        for (std::string_view mode : offered_modes())
+          for (std::string_view layout : kernel_layouts)
+            EXPECT_TRUE(has_kernel(architecture, "quantize_" + pair + "_" + std::string(mode) +
+                                                     "_" + std::string(layout)))
+                << architecture << ' ' << pair << ' ' << mode << ' ' << layout;
+        EXPECT_TRUE(has_kernel(architecture, "dequantize_" + pair)) << architecture << ' ' << pair;
+        EXPECT_TRUE(has_kernel(architecture, "abs_max_" + std::string(dtype))) << architecture;
+      }
+    }
+    for (const char* name : {"global_scale", "repack_to_tiled", "repack_to_rows"})
+      EXPECT_TRUE(has_kernel(architecture, name)) << architecture << ' ' << name;
+  }
+  EXPECT_FALSE(has_kernel("sm_90a", "quantize"));
+}
+
+TEST_F(Kernels, images_are_elf_and_ptx_of_their_architecture) {
+  std::set<std::string> files;
+  for (const KernelImage& image : kernel_images()) {
+    files.insert(std::string(image.file));
+    ASSERT_GT(image.cubin.size(), 64u) << image.file;
+    EXPECT_EQ(std::string(reinterpret_cast<const char*>(image.cubin.data()), 4),
+              "\x7F"
+              "ELF")
+        << image.file;
+    EXPECT_NE(text_of(image).find(".target " + std::string(image.architecture)), std::string::npos)
+        << image.file;
+  }
+  EXPECT_EQ(kernel_images().size(), files.size() * 3);
+}
+
+TEST_F(Kernels, no_instruction_is_approximate_or_may_be_fused) {
+  // mul, add, sub, fma, div, sqrt of floats name their rounding; nothing flushes subnormals.
+  const std::regex loose(
+      R"((\.approx|\.ftz|\b(mul|add|sub|fma|div|sqrt|rcp)\.(f16|bf16|f32|f64)))");
+  for (const KernelImage& image : kernel_images()) {
+    std::smatch match;
+    const std::string text = text_of(image);
+    EXPECT_FALSE(std::regex_search(text, match, loose))
+        << image.file << ' ' << image.architecture << ": " << match.str();
+  }
+}
+
+TEST_F(Kernels, blackwell_converts_to_fp4_in_hardware_and_hopper_has_no_such_instruction) {
+  const std::string instruction = "cvt.rn.satfinite.e2m1x2";
+  int found = 0;
+  for (const KernelImage& image : kernel_images()) {
+    if (image.file != "quantize_mxfp4" && image.file != "quantize_nvfp4") continue;
+    ++found;
+    EXPECT_EQ(text_of(image).find(instruction) != std::string::npos, image.architecture != "sm_90a")
+        << image.file << ' ' << image.architecture;
+  }
+  EXPECT_EQ(found, 6);
+}
+
+DeviceInfo gpu(int major, int minor) {
+  DeviceInfo device;
+  device.major = major;
+  device.minor = minor;
+  return device;
+}
+
+TEST(KernelArchitecture, follows_the_compute_capability) {
+  EXPECT_EQ(architecture_of(gpu(9, 0)), "sm_90a");
+  EXPECT_EQ(architecture_of(gpu(10, 3)), "sm_100f");
+  EXPECT_EQ(architecture_of(gpu(12, 1)), "sm_120f");
+  EXPECT_EQ(architecture_of(gpu(8, 9)), "");
+}
+
+TEST(KernelArchitecture, an_older_gpu_is_refused_by_name) {
+  test::FakeDevice device(8, 9);
+  try {
+    load_kernel(device, "abs_max_f32", "abs_max");
+    FAIL() << "a kernel was found for compute capability 8.9";
+  } catch (const Error& error) {
+    EXPECT_EQ(error.code(), ErrorCode::unsupported);
+    EXPECT_NE(std::string(error.what()).find("compute capability 8.9"), std::string::npos)
+        << error.what();
+  }
+}
+
+}  // namespace
+}  // namespace microscale::cuda

@@ -1,0 +1,141 @@
+// What quantize tells the device, and what it refuses, without a GPU.
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <memory>
+
+#include "cuda/args.hpp"
+#include "cuda/operations.hpp"
+#include "fake_device.hpp"
+#include "operations_support.hpp"
+
+namespace microscale::cuda {
+namespace {
+
+using test::expect_error;
+
+class CudaQuantize : public ::testing::Test {
+ protected:
+  CudaQuantize() {
+    options.input = {input->bytes, DType::bf16, 4, 64, 72};
+    options.format = Format::mxfp4;
+    options.numerics.scale_rule = ScaleRule::even;
+  }
+  void call() {
+    const BlockShape shape{options.input.rows, options.input.cols, options.format, BlockAxis::cols,
+                           options.layout};
+    quantize(device, options, {codes, static_cast<std::size_t>(shape.code_bytes())},
+             {scales, static_cast<std::size_t>(shape.scale_bytes())}, stream);
+  }
+  test::FakeDevice device{9, 0};
+  std::unique_ptr<test::Aligned> input = std::make_unique<test::Aligned>();
+  std::unique_ptr<test::Aligned> output = std::make_unique<test::Aligned>();
+  std::uint8_t* codes = output->bytes;
+  std::uint8_t* scales = output->bytes + 4096;
+  float* global = reinterpret_cast<float*>(output->bytes + 32768);
+  QuantizeOptions options;
+  Stream stream = &options;
+};
+
+TEST_F(CudaQuantize, launches_one_kernel_with_the_rule_as_numbers) {
+  if (kernel_images().empty()) GTEST_SKIP() << "built without nvcc";
+  options.layout = Layout::tiled_128x4;
+  options.numerics.nan = NanPolicy::drop;
+  options.first_index = 77;
+  call();
+  ASSERT_EQ(device.launches.size(), 1u);
+  const auto& seen = device.launches[0];
+  EXPECT_EQ(seen.name, "quantize_mxfp4_bf16_plain_tiled");
+  EXPECT_EQ(seen.call.stream, stream);
+  const auto args = seen.as<QuantizeArgs>();
+  EXPECT_EQ(args.input, input->bytes);
+  EXPECT_EQ(args.row_stride, 72);
+  EXPECT_EQ(args.code_stride, 32);
+  EXPECT_EQ(args.scale_addend, 1 << 21);
+  EXPECT_EQ(args.emax, 2);
+  EXPECT_EQ(args.nan_propagates, 0);
+  EXPECT_EQ(args.first_index, 77u);
+  EXPECT_EQ(device.waits, 0);
+}
+
+TEST_F(CudaQuantize, computes_the_global_scale_in_front_when_asked_to) {
+  if (kernel_images().empty()) GTEST_SKIP() << "built without nvcc";
+  options.format = Format::nvfp4;
+  options.numerics.scale_rule = ScaleRule::nearest;
+  options.computed_global_scale = global;
+  call();
+  ASSERT_EQ(device.launches.size(), 3u);
+  EXPECT_EQ(device.launches[0].name, "abs_max_bf16");
+  EXPECT_EQ(device.launches[1].name, "global_scale");
+  EXPECT_EQ(device.launches[2].name, "quantize_nvfp4_bf16_plain_rows");
+  ASSERT_EQ(device.zeroed.size(), 1u);
+  EXPECT_EQ(device.zeroed[0].first, global);
+  EXPECT_EQ(device.launches[1].as<AbsMaxArgs>().global_scale, global);
+  EXPECT_EQ(device.launches[2].as<QuantizeArgs>().global_scale, global);
+}
+
+TEST_F(CudaQuantize, refuses_memory_that_is_not_the_devices) {
+  device.host_only = input->bytes;
+  expect_error(ErrorCode::invalid_argument, "the input is not memory of GPU 0", [&] { call(); });
+  device.host_only = nullptr;
+  codes = nullptr;
+  expect_error(ErrorCode::invalid_argument, "codes is null", [&] { call(); });
+}
+
+TEST_F(CudaQuantize, refuses_misaligned_starts_and_rows) {
+  scales = output->bytes + 4100;
+  expect_error(ErrorCode::invalid_argument, "align it to 16 bytes", [&] { call(); });
+  scales = output->bytes + 4096;
+  options.input.row_stride = 68;
+  expect_error(ErrorCode::invalid_argument, "a multiple of 8 elements", [&] { call(); });
+}
+
+TEST_F(CudaQuantize, refuses_overlapping_buffers) {
+  scales = codes + 64;
+  expect_error(ErrorCode::invalid_argument, "overlap", [&] { call(); });
+  scales = output->bytes + 4096;
+  codes = input->bytes + 256;
+  expect_error(ErrorCode::invalid_argument, "the input", [&] { call(); });
+}
+
+TEST_F(CudaQuantize, refuses_what_it_does_not_offer_with_the_reason) {
+  const float weights[64] = {};
+  options.weights = weights;
+  expect_error(ErrorCode::unsupported, "importance weights", [&] { call(); });
+  options.weights = {};
+  options.axis = BlockAxis::rows;
+  expect_error(ErrorCode::unsupported, "transpose", [&] { call(); });
+  options.axis = BlockAxis::cols;
+  options.numerics.compat = Compat::torchao;
+  expect_error(ErrorCode::unsupported, "profiles of other tools", [&] { call(); });
+  options.numerics.compat = Compat::none;
+  options.non_finite = NonFinite::refuse;
+  expect_error(ErrorCode::unsupported, "NonFinite::encode", [&] { call(); });
+  options.non_finite = NonFinite::encode;
+  options.input.cols = 48;
+  expect_error(ErrorCode::unsupported, "multiple of the block", [&] { call(); });
+  options.input.cols = 64;
+  options.format = Format::mxint8;
+  expect_error(ErrorCode::unsupported, "mxint8", [&] { call(); });
+  EXPECT_TRUE(device.launches.empty());
+}
+
+TEST_F(CudaQuantize, wants_exactly_one_global_scale_on_the_device) {
+  options.format = Format::nvfp4;
+  options.numerics.scale_rule = ScaleRule::nearest;
+  expect_error(ErrorCode::invalid_argument, "either device_global_scale", [&] { call(); });
+  options.device_global_scale = options.computed_global_scale = global;
+  expect_error(ErrorCode::invalid_argument, "either device_global_scale", [&] { call(); });
+  options.computed_global_scale = nullptr;
+  options.global_scale = 1.0f;
+  expect_error(ErrorCode::invalid_argument, "pass it as device_global_scale", [&] { call(); });
+}
+
+TEST_F(CudaQuantize, an_empty_matrix_launches_nothing) {
+  options.input.rows = 0;
+  call();
+  EXPECT_TRUE(device.launches.empty());
+}
+
+}  // namespace
+}  // namespace microscale::cuda

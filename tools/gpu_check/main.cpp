@@ -1,0 +1,81 @@
+// gpu_check [--quick] [--no-timing] [--json]: backend cuda against the CPU, byte for byte, then the
+// table of times. Exit code 0: all equal; 1: something differs; 4: no GPU, or an error.
+#include <fmt/format.h>
+
+#include <nlohmann/json.hpp>
+#include <string_view>
+
+#include "equality.hpp"
+#include "microscale/cuda.hpp"
+#include "microscale/error.hpp"
+#include "timing.hpp"
+
+namespace {
+
+using namespace microscale;
+
+nlohmann::json to_json(const cuda::EqualityTotals& totals, const cuda::Timings& timings) {
+  nlohmann::json rows = nlohmann::json::array();
+  for (const cuda::Timing& row : timings.rows)
+    rows.push_back({{"case", row.what},
+                    {"bytes", row.bytes},
+                    {"microseconds", row.microseconds},
+                    {"share_of_copy", row.share},
+                    {"problem", row.problem}});
+  return {{"device", cuda::device_name()},
+          {"calls", totals.calls},
+          {"elements", totals.elements},
+          {"failed", totals.failed},
+          {"differences", totals.differences},
+          {"not_offered", totals.not_offered},
+          {"copy_bytes_per_second", timings.copy_bytes_per_second},
+          {"timings", rows}};
+}
+
+void print_equality(const cuda::EqualityTotals& totals) {
+  fmt::print("{} calls, {:.1f} million elements compared with the CPU: {} differ\n", totals.calls,
+             static_cast<double>(totals.elements) / 1e6, totals.failed);
+  for (const std::string& difference : totals.differences) fmt::print("  {}\n", difference);
+  if (!totals.not_offered.empty()) fmt::print("not offered ({}):\n", totals.not_offered.size());
+  for (const std::string& what : totals.not_offered) fmt::print("  {}\n", what);
+}
+
+void print_timings(const cuda::Timings& timings) {
+  fmt::print("copy: {:.3f} TB/s read and written\n{:<64}{:>10}{:>9}{:>7}\n",
+             timings.copy_bytes_per_second / 1e12, "case", "us", "TB/s", "share");
+  for (const cuda::Timing& row : timings.rows) {
+    if (row.problem.empty())
+      fmt::print("{:<64}{:>10.2f}{:>9.3f}{:>7.3f}\n", row.what, row.microseconds,
+                 static_cast<double>(row.bytes) / row.microseconds / 1e6, row.share);
+    else
+      fmt::print("{:<64} not measured: {}\n", row.what, row.problem);
+  }
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  bool quick = false, timing = true, json = false;
+  for (int i = 1; i < argc; ++i) {
+    const std::string_view argument = argv[i];
+    quick |= argument == "--quick";
+    json |= argument == "--json";
+    timing &= argument != "--no-timing";
+  }
+  try {
+    cuda::Device& device = cuda::runtime_device();
+    if (!json) fmt::print("{}\n", cuda::device_name());
+    const cuda::EqualityTotals totals = cuda::check_equality(device, quick);
+    if (!json) print_equality(totals);
+    cuda::Timings timings;
+    if (timing) timings = cuda::measure(device);
+    if (json)
+      fmt::print("{}\n", to_json(totals, timings).dump(1));
+    else if (timing)
+      print_timings(timings);
+    return totals.failed > 0 ? 1 : 0;
+  } catch (const Error& error) {
+    fmt::print(stderr, "gpu_check: {}\n", error.what());
+    return 4;
+  }
+}
