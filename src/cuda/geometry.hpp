@@ -1,8 +1,9 @@
-// How many thread blocks a kernel is launched with: a function of the shape alone, the same for the host
-// that launches and for the tests.
+// How many thread blocks a kernel is launched with: a function of the shape alone, the same for the
+// host that launches and for the tests.
 //
-// A thread owns `rows_per_thread` chunks of 8 neighbouring elements, one below the other. The threads of
-// a block form a rectangle of 2^column_shift chunks along a row; a narrow matrix gets a narrow rectangle.
+// A thread owns `rows_per_thread` chunks of 8 neighbouring elements, one below the other. The
+// threads of a block form a rectangle of 2^column_shift chunks along a row; a narrow matrix gets a
+// narrow rectangle.
 #pragma once
 
 #include <cstdint>
@@ -20,10 +21,12 @@ struct Launch {
   int column_shift;
 };
 
-MICROSCALE_HD constexpr std::int64_t ceil_div(std::int64_t a, std::int64_t b) { return (a + b - 1) / b; }
+MICROSCALE_HD constexpr std::int64_t ceil_div(std::int64_t a, std::int64_t b) {
+  return (a + b - 1) / b;
+}
 
-/// `widest`: the largest column_shift; `row_tiles_each`: tiles of rows a thread block goes through, one after
-/// another, where there are many. Any grid is right: blocks stride over the rows.
+/// `widest`: the largest column_shift; `row_tiles_each`: tiles of rows a thread block goes through,
+/// one after another, where there are many. Any grid is right: blocks stride over the rows.
 constexpr Launch tile_launch(std::int64_t rows, std::int64_t cols, int narrowest, int widest,
                              int row_tiles_each) {
   const std::int64_t chunks = ceil_div(cols, chunk_elements);
@@ -31,15 +34,16 @@ constexpr Launch tile_launch(std::int64_t rows, std::int64_t cols, int narrowest
   while (shift < widest && (std::int64_t{1} << shift) < chunks) ++shift;
   const std::int64_t row_tiles = ceil_div(rows, (threads_per_block >> shift) * rows_per_thread);
   const std::int64_t column_tiles = ceil_div(chunks, std::int64_t{1} << shift);
-  const std::int64_t grid_rows = row_tiles * column_tiles < 16384 ? row_tiles : ceil_div(row_tiles, row_tiles_each);
+  const std::int64_t grid_rows =
+      row_tiles * column_tiles < 16384 ? row_tiles : ceil_div(row_tiles, row_tiles_each);
   const std::int64_t z = ceil_div(grid_rows, 32768);
   return {static_cast<unsigned>(column_tiles), static_cast<unsigned>(ceil_div(grid_rows, z)),
           static_cast<unsigned>(z), static_cast<unsigned>(threads_per_block), shift};
 }
 
-/// `block` is the format's 16 or 32; tiled: into 128x4 scale tiles, whose padding is written too. Long runs
-/// along a row (a thread block reads 4 KiB of a BF16 row) are kindest to DRAM; NVFP4, bound by
-/// instructions, finds its addresses once for four tiles.
+/// `block` is the format's 16 or 32; tiled: into 128x4 scale tiles, whose padding is written too.
+/// Long runs along a row (a thread block reads 4 KiB of a BF16 row) are kindest to DRAM; NVFP4,
+/// bound by instructions, finds its addresses once for four tiles.
 constexpr Launch quantize_launch(std::int64_t rows, std::int64_t cols, int block, bool tiled) {
   if (tiled) {
     rows = ceil_div(rows, 128) * 128;
@@ -55,7 +59,8 @@ constexpr Launch dequantize_launch(std::int64_t rows, std::int64_t cols) {
 /// One thread per block of elements, for the `general` kernels.
 constexpr Launch block_launch(std::int64_t rows, std::int64_t cols, int block, bool tiled) {
   const std::int64_t blocks = cols / block;
-  const std::int64_t total = tiled ? ceil_div(rows, 128) * 128 * (ceil_div(blocks, 4) * 4) : rows * blocks;
+  const std::int64_t total =
+      tiled ? ceil_div(rows, 128) * 128 * (ceil_div(blocks, 4) * 4) : rows * blocks;
   return {static_cast<unsigned>(ceil_div(total, threads_per_block)), 1, 1,
           static_cast<unsigned>(threads_per_block), 0};
 }

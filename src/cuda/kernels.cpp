@@ -16,7 +16,7 @@ namespace {
 // What one device has loaded. Modules stay loaded until the process ends.
 struct Loaded {
   bool complete = false;
-  std::vector<Module> modules;
+  std::vector<std::pair<const KernelImage*, Module>> modules;
   std::map<std::string, Kernel> kernels;
 };
 
@@ -24,11 +24,15 @@ std::string_view text_of(const KernelImage& image) {
   return {reinterpret_cast<const char*>(image.ptx.data()), image.ptx.size()};
 }
 
+bool defines(const KernelImage& image, std::string_view name) {
+  return text_of(image).find(fmt::format(".entry {}(", name)) != std::string_view::npos;
+}
+
 void load_images(Device& device, Loaded& loaded) {
   if (loaded.complete) return;
   for (const KernelImage& image : kernel_images())
     if (image.architecture == architecture_of(device.info()))
-      loaded.modules.push_back(device.load_module(image.cubin));
+      loaded.modules.emplace_back(&image, device.load_module(image.cubin));
   loaded.complete = true;
 }
 
@@ -45,10 +49,8 @@ std::string_view architecture_of(const DeviceInfo& device) {
 }
 
 bool has_kernel(std::string_view architecture, std::string_view name) {
-  const std::string entry = fmt::format(".entry {}(", name);
   for (const KernelImage& image : kernel_images())
-    if (image.architecture == architecture && text_of(image).find(entry) != std::string_view::npos)
-      return true;
+    if (image.architecture == architecture && defines(image, name)) return true;
   return false;
 }
 
@@ -66,9 +68,10 @@ Kernel load_kernel(Device& device, const std::string& name, const char* operatio
   if (const auto found = loaded.kernels.find(name); found != loaded.kernels.end())
     return found->second;
   load_images(device, loaded);
-  for (Module module : loaded.modules)
-    if (Kernel kernel = device.find_kernel(module, name.c_str()))
-      return loaded.kernels[name] = kernel;
+  for (const auto& [image, module] : loaded.modules)
+    if (defines(*image, name))
+      if (Kernel kernel = device.find_kernel(module, name.c_str()))
+        return loaded.kernels[name] = kernel;
   throw Error(
       ErrorCode::unsupported,
       fmt::format("{}: backend cuda has no kernel for this combination of format, type, rule, "

@@ -68,7 +68,7 @@ void quantize(Device& device, const QuantizeOptions& o, std::span<std::uint8_t> 
   const Numerics& n = o.numerics;
   const KernelMode mode = kernel_mode(o.format, n);
   const std::string kernel = quantize_kernel(o.format, in.dtype, mode, o.layout);
-  load_kernel(device, kernel, "quantize");  // refuses before anything runs
+  if (elements > 0) load_kernel(device, kernel, "quantize");  // refuses before anything runs
   if (computed) {                           // the magnitude is gathered where the scale will be
     const AbsMaxArgs args{.input = in.data,
                           .rows = in.rows,

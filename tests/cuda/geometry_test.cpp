@@ -22,9 +22,11 @@ Covered covered_by(const Launch& launch) {
 TEST(Geometry, covers_all_columns_and_no_more_than_one_tile_beyond) {
   for (std::int64_t rows : {1, 3, 127, 128, 129, 5000, 1 << 20}) {
     for (std::int64_t cols : {16, 32, 48, 96, 160, 2080, 16384}) {
-      const Launch launch = tile_launch(rows, cols, 16, false);
+      const Launch launch = quantize_launch(rows, cols, 16, false);
       const Covered covered = covered_by(launch);
-      if (rows <= 5000 && cols < 16384) EXPECT_GE(covered.rows, rows);  // small: no stride
+      if (rows <= 5000 && cols < 16384) {
+        EXPECT_GE(covered.rows, rows);  // small: no stride
+      }
       EXPECT_GE(covered.cols, cols);
       EXPECT_LT(covered.cols - cols, std::int64_t{8} << launch.column_shift);
       EXPECT_LE(launch.grid_y, 65535u);
@@ -34,7 +36,7 @@ TEST(Geometry, covers_all_columns_and_no_more_than_one_tile_beyond) {
 }
 
 TEST(Geometry, tiled_scales_cover_their_padding) {
-  const Covered covered = covered_by(tile_launch(129, 160, 32, true));
+  const Covered covered = covered_by(quantize_launch(129, 160, 32, true));
   EXPECT_GE(covered.rows, 256);
   EXPECT_GE(covered.cols, 256);
 }

@@ -75,11 +75,18 @@ template <DType Type> inline void put_pair(void* p, Float a, Float b, bool past_
   }
 }
 
-/// Asks for the cache lines of `bytes` bytes, a multiple of 64. Kernels ask one chunk ahead, a little beside
-/// each piece of work, so that memory and arithmetic overlap. Beyond the end of a buffer it does nothing.
-inline void prefetch(const std::uint8_t* p, int bytes) {
-  for (int i = 0; i < bytes; i += 64) _mm_prefetch(reinterpret_cast<const char*>(p + i), _MM_HINT_T0);
+/// Asks for `bytes` bytes (a multiple of 128) at p: every second cache line, from the first or the second on.
+/// Kernels ask one chunk ahead, some beside each piece of work in both of their passes over a chunk, so that
+/// memory and arithmetic overlap. Beyond the end of a buffer it does nothing.
+#ifndef PF_HINT
+#define PF_HINT _MM_HINT_T0
+#endif
+inline void prefetch(const std::uint8_t* p, int bytes, int line) {
+  for (int i = line * 64; i < bytes; i += 128) _mm_prefetch(reinterpret_cast<const char*>(p + i), PF_HINT);
 }
+
+/// How far ahead of a decoder, in bytes of codes.
+inline constexpr int prefetch_ahead = 1024;
 
 inline bool is_aligned(const void* p) {
   return reinterpret_cast<std::uintptr_t>(p) % vector_bytes == 0;

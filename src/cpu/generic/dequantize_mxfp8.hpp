@@ -40,6 +40,7 @@ template <class Code, DType Type> void dequantize_mxfp8_run(const cpu::Dequantiz
   auto* output = static_cast<std::uint8_t*>(run.output);
   for (std::int64_t block = 0; block < run.blocks; ++block) {
     const std::uint8_t* codes = run.codes + block * 32;
+    if (block % 2 == 0) prefetch(codes + prefetch_ahead, 64, 0);
     std::uint8_t* out = output + block * 32 * output_bytes;
     const int scale = run.scales[block];
     if constexpr (Type == DType::bf16) {

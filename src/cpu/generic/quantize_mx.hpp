@@ -94,32 +94,36 @@ inline void search_e8m0(const void* input, const float* weights, std::uint16_t* 
   for (int i = 0; i < lanes; ++i) bytes[i] = static_cast<std::uint16_t>(result[i]);
 }
 
+/// The upper halves of 8 blocks of FP32 or FP16.
+template <DType Type> inline void convert8(const std::uint8_t* input, std::uint16_t* output) {
+  MICROSCALE_UNROLL
+  for (int i = 0; i < 8 * 32; i += 2 * lanes) {
+    Float a, b;
+    load_pair<Type>(input + i * (Type == DType::f32 ? 4 : 2), a, b);
+    store(output + i, upper_sticky(a, b));
+  }
+}
+
 /// Blocks whose scales are found before the first of them is encoded: chains of dependent instructions from
 /// elements to scale overlap, and the elements are still in the first-level cache.
 inline constexpr int mx_chunk = 64;
 
 template <class Element, DType Type, bool Weighted> void quantize_mx_run(const cpu::QuantizeRun& run) {
   const E8M0Rule rule = e8m0_rule<Element>(run.call->numerics.scale_rule);
-  constexpr int element_bytes = Type == DType::f32 ? 4 : 2;
+  constexpr int block_bytes = 32 * (Type == DType::f32 ? 4 : 2);
   constexpr int block_codes = Element::mantissa_bits == 1 ? 16 : 32;
   const bool past_cache = run.stream && is_aligned(run.codes);
   alignas(64) std::uint16_t converted[Type == DType::bf16 ? 1 : mx_chunk * 32];
   alignas(64) std::uint16_t bytes[mx_chunk], offsets[mx_chunk];
   for (std::int64_t first = 0; first < run.blocks; first += mx_chunk) {
     const int count = run.blocks - first < mx_chunk ? static_cast<int>(run.blocks - first) : mx_chunk;
-    const auto* input = static_cast<const std::uint8_t*>(run.input) + first * 32 * element_bytes;
+    const auto* input = static_cast<const std::uint8_t*>(run.input) + first * block_bytes;
     const std::uint16_t* x = converted;
-    if constexpr (Type == DType::bf16) {
-      x = reinterpret_cast<const std::uint16_t*>(input);
-    } else {
-      for (int i = 0; i < count * 32; i += 2 * lanes) {
-        Float a, b;
-        load_pair<Type>(input + i * element_bytes, a, b);
-        store(converted + i, upper_sticky(a, b));
-      }
-    }
+    if constexpr (Type == DType::bf16) x = reinterpret_cast<const std::uint16_t*>(input);
     std::uint64_t redo = 0;
     for (int i = 0; i < count; i += 8) {
+      prefetch(input + (mx_chunk + i) * block_bytes, 8 * block_bytes, 0);
+      if constexpr (Type != DType::bf16) convert8<Type>(input + i * block_bytes, converted + i * 32);
       const __m128i amax = block_max16<32>(x + i * 32);
       redo |= std::uint64_t{needs_reference(amax)} << i;
       const __m128i byte = e8m0_bytes(amax, rule);
@@ -127,7 +131,7 @@ template <class Element, DType Type, bool Weighted> void quantize_mx_run(const c
     }
     if (rule.search)
       for (int i = 0; i < count; i += lanes)
-        search_e8m0<Element, Type, Weighted>(input + i * 32 * element_bytes,
+        search_e8m0<Element, Type, Weighted>(input + i * block_bytes,
                                              Weighted ? run.weights + (first + i) * 32 : nullptr, bytes + i);
     for (int i = 0; i < count; i += 8) {
       const __m128i byte = _mm_load_si128(reinterpret_cast<const __m128i*>(bytes + i));
@@ -135,7 +139,7 @@ template <class Element, DType Type, bool Weighted> void quantize_mx_run(const c
       _mm_storel_epi64(reinterpret_cast<__m128i*>(run.scales + first + i), _mm_packus_epi16(byte, byte));
     }
     for (int i = 0; i < count; i += 8) {
-      prefetch(input + (mx_chunk + i) * 32 * element_bytes, 8 * 32 * element_bytes);
+      prefetch(input + (mx_chunk + i) * block_bytes, 8 * block_bytes, 1);
       std::uint8_t* codes = run.codes + (first + i) * block_codes;
       if constexpr (Element::mantissa_bits == 1)
         encode_fp4(x + i * 32, offsets + i, codes, past_cache);

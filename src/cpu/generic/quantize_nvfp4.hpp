@@ -1,21 +1,45 @@
 // Dense to NVFP4 under a given global scale. Included inside a target region (cpu/target_region.hpp).
 
-/// E2M1 codes of 2 * lanes elements, as 16-bit lanes in order, not yet saturated at 7. Adding 2^22 times the
-/// power of two u below |y| (at least 1) rounds to u / 2: the sum's last bits count halves of u (n), its
-/// exponent is u's plus 149, and the code is n + 2 log2(u), one dot product away. |y| < 2^100.
-template <DType Type> inline Int fp4_codes(const void* x, const float* multipliers) {
-  const Float exponent = as_float(set32(0x7F800000u)), magnitude = as_float(set32(0x7FFFFFFFu));
-  const Float one = set_float(1.0f), magic = set_float(0x1p22f);
+// Adding 2^22 times the power of two u below a magnitude y (at least 1) rounds it to a multiple of u / 2: the
+// sum's last bits count halves of u (n), its exponent is u's plus 149. The code is n + 2 log2(u), so 64 times
+// (code + 298) is one dot product of the sum's two 16-bit halves away. Clamp: y may be 7 or more.
+inline constexpr int fp4_offset = 2 * 149;
+
+template <bool Clamp> inline Float add_magic(Float y) {
+  if constexpr (Clamp) y = min_magnitude(y, set_float(6.0f));
+  const Float unit =
+      max_magnitude(and_float(y, as_float(set32(0x7F800000u))), set_float(1.0f));
+  return fma(unit, set_float(0x1p22f), y);
+}
+
+/// Weights of a dot product that multiply the lower 16-bit number by `low`, the upper one by `high`.
+inline Int dot_weights(std::uint32_t low, std::uint32_t high) { return set32(low | high << 16); }
+
+/// 2 * lanes BF16 to codes, two in the low byte of each 32-bit lane, plus a constant below 2^16. Even and odd
+/// elements share a lane already; signs are added by one more dot product.
+inline constexpr int pair_offset = 17 * fp4_offset;
+template <bool Clamp> inline Int fp4_pairs(const void* x, const float* multipliers) {
+  const Int element = load(x), magnitude = and_(element, set16(0x7FFF));
+  Float ma, mb;
+  spread16<DType::bf16>(multipliers, ma, mb);
+  const Int even = as_int(add_magic<Clamp>(mul(as_float(shl32<16>(magnitude)), ma)));
+  const Int odd = as_int(add_magic<Clamp>(mul(as_float(and_(magnitude, set32(0xFFFF0000u))), mb)));
+  const Int sum = add32(dot16(even, dot_weights(64, 1)), dot16(odd, dot_weights(64 * 16, 16)));
+  const Int sign = dot16(shr16<15>(element), dot_weights(64 * 8, 64 * 128));
+  return shr32<6>(add32(sum, sign));
+}
+
+/// 2 * lanes elements to codes in 16-bit lanes in order, without their signs.
+template <DType Type, bool Clamp> inline Int fp4_codes(const void* x, const float* multipliers) {
+  const Float magnitude = as_float(set32(0x7FFFFFFFu));
   Float a, b, ma, mb;
   load_pair<Type>(x, a, b);
   spread16<Type>(multipliers, ma, mb);
-  a = mul(and_float(a, magnitude), ma);
-  b = mul(and_float(b, magnitude), mb);
-  a = fma(max(and_float(a, exponent), one), magic, a);
-  b = fma(max(and_float(b, exponent), one), magic, b);
-  const Int weights = set32(64 | 1 << 16);  // 64 * n + (exponent << 7)
-  const Int sums = pack_pair<Type>(dot16(as_int(a), weights), dot16(as_int(b), weights));
-  return shr16<6>(sub16(sums, set16(64 * 2 * 149)));
+  const Int even = as_int(add_magic<Clamp>(mul(and_float(a, magnitude), ma)));
+  const Int odd = as_int(add_magic<Clamp>(mul(and_float(b, magnitude), mb)));
+  const Int weights = dot_weights(64, 1);
+  const Int sums = pack_pair<Type>(dot16(even, weights), dot16(odd, weights));
+  return shr16<6>(sub16(sums, set16(64 * fp4_offset)));
 }
 
 /// 16-bit lanes in order whose top bit is each element's sign.
@@ -24,23 +48,33 @@ template <DType Type> inline Int signs(const void* x) {
   else return in_order(pack32(load(x), load(static_cast<const float*>(x) + lanes)));
 }
 
-template <DType Type>
-inline void encode_nvfp4(const std::uint8_t* x, const float* multipliers, std::uint8_t* codes,
-                         bool past_cache) {
-  constexpr int per_vector = 2 * lanes, bytes = per_vector * (Type == DType::f32 ? 4 : 2);
-  constexpr int blocks = per_vector / 16;
+/// Encodes 4 vector pairs of elements.
+template <DType Type, bool Clamp>
+inline Int nvfp4_codes(const std::uint8_t* x, const float* multipliers) {
+  constexpr int bytes = 2 * lanes * (Type == DType::f32 ? 4 : 2), blocks = lanes / 8;
+  Int pair[2];
   MICROSCALE_UNROLL
-  for (int i = 0; i < lanes / blocks; i += 4) {
-    Int pair[2];
-    MICROSCALE_UNROLL
-    for (int j = 0; j < 2; ++j) {
-      const int v = i + 2 * j;
-      const std::uint8_t *x0 = x + v * bytes, *x1 = x0 + bytes;
-      const Int code = pack16(fp4_codes<Type>(x0, multipliers + v * blocks),
-                              fp4_codes<Type>(x1, multipliers + (v + 1) * blocks));
-      pair[j] = or_(min8(code, set8(7)), sign_nibbles(signs<Type>(x0), signs<Type>(x1)));
-    }
-    put(codes + i * per_vector / 2, merge_nibbles(pair[0], pair[1]), past_cache);
+  for (int j = 0; j < 2; ++j) {
+    const std::uint8_t *x0 = x + 2 * j * bytes, *x1 = x0 + bytes;
+    const float *m0 = multipliers + 2 * j * blocks, *m1 = m0 + blocks;
+    if constexpr (Type == DType::bf16)
+      pair[j] = sub16(pack32_unsigned(fp4_pairs<Clamp>(x0, m0), fp4_pairs<Clamp>(x1, m1)), set16(pair_offset));
+    else
+      pair[j] = or_(pack16(fp4_codes<Type, Clamp>(x0, m0), fp4_codes<Type, Clamp>(x1, m1)),
+                    sign_nibbles(signs<Type>(x0), signs<Type>(x1)));
+  }
+  if constexpr (Type == DType::bf16) return in_order_twice(pack16(pair[0], pair[1]));
+  else return merge_nibbles(pair[0], pair[1]);
+}
+
+/// Encodes `count` blocks, a multiple of `lanes`, and asks for as many that follow `ahead` blocks later.
+template <DType Type, bool Clamp>
+inline void encode_nvfp4(const std::uint8_t* x, int count, int ahead, const float* multipliers,
+                         std::uint8_t* codes, bool past_cache) {
+  constexpr int block_bytes = 16 * (Type == DType::f32 ? 4 : 2), step = lanes / 2;  // blocks
+  for (int i = 0; i < count; i += step) {
+    prefetch(x + (ahead + i) * block_bytes, step * block_bytes, 1);
+    put(codes + i * 8, nvfp4_codes<Type, Clamp>(x + i * block_bytes, multipliers + i), past_cache);
   }
 }
 
@@ -61,7 +95,8 @@ template <DType Type> inline void block_amax16(const std::uint8_t* input, float*
 /// As mx_chunk.
 inline constexpr int nvfp4_chunk = 64;
 
-template <DType Type, bool Weighted> void quantize_nvfp4_run(const cpu::QuantizeRun& run) {
+template <DType Type, bool Search, bool Weighted>
+void quantize_nvfp4_run(const cpu::QuantizeRun& run) {
   constexpr int block_bytes = 16 * (Type == DType::f32 ? 4 : 2);
   const float g = run.call->global_scale;
   const Nvfp4Call call{g, cpu::nvfp4_factor(g), run.call->numerics.scale_rule};
@@ -71,37 +106,49 @@ template <DType Type, bool Weighted> void quantize_nvfp4_run(const cpu::Quantize
     const int count =
         run.blocks - first < nvfp4_chunk ? static_cast<int>(run.blocks - first) : nvfp4_chunk;
     const auto* input = static_cast<const std::uint8_t*>(run.input) + first * block_bytes;
-    for (int i = 0; i < count; i += lanes) block_amax16<Type>(input + i * block_bytes, amax + i);
+    for (int i = 0; i < count; i += lanes) {
+      prefetch(input + (nvfp4_chunk + i) * block_bytes, lanes * block_bytes, 0);
+      block_amax16<Type>(input + i * block_bytes, amax + i);
+    }
     std::uint64_t redo = 0;
+    Float largest_scaled = set_float(0.0f);
     for (int i = 0; i < count; i += lanes) {
       const Float largest = load_float(amax + i);
-      const Int code = nvfp4_scales<Type, Weighted>(
-          input + i * block_bytes, Weighted ? run.weights + (first + i) * 16 : nullptr, largest, call);
+      const Float target = mul(largest, set_float(call.scale_factor));
+      Int code = encode_ue4m3(target);
+      if constexpr (Search)
+        code = search_nvfp4<Type, Weighted>(input + i * block_bytes,
+                                            Weighted ? run.weights + (first + i) * 16 : nullptr, target,
+                                            code, call);
+      code = choose32(equal32(as_int(largest), zero()), zero(), code);
       const Float multiplier = nvfp4_multipliers(decode_ue4m3(code), call);
       store_float(multipliers + i, multiplier);
       store_low_bytes(run.scales + first + i, code);
-      // Neither fp4_codes nor the search is right for NaN, infinity, or scaled values that leave the range.
-      const Mask fits = less(mul(largest, multiplier), set_float(0x1p100f));
-      const std::uint32_t bad = ~bits_of(both(fits, less(largest, as_float(set32(0x7F800000u)))));
-      redo |= std::uint64_t{bad & ((1u << lanes) - 1)} << i;
+      largest_scaled = max_magnitude(largest_scaled, mul(largest, multiplier));
+      const Mask finite = less(largest, as_float(set32(0x7F800000u)));  // else the reference's
+      redo |= std::uint64_t{~bits_of(finite) & ((1u << lanes) - 1)} << i;
     }
-    for (int i = 0; i < count; i += lanes) {
-      prefetch(input + (nvfp4_chunk + i) * block_bytes, lanes * block_bytes);
-      encode_nvfp4<Type>(input + i * block_bytes, multipliers + i, run.codes + (first + i) * 8, past_cache);
-    }
+    std::uint8_t* codes = run.codes + first * 8;
+    if (!Search && bits_of(less(largest_scaled, set_float(7.0f))) == (1u << lanes) - 1)
+      encode_nvfp4<Type, false>(input, count, nvfp4_chunk, multipliers, codes, past_cache);
+    else
+      encode_nvfp4<Type, true>(input, count, nvfp4_chunk, multipliers, codes, past_cache);
     if (__builtin_expect(redo != 0, false)) cpu::requantize(run, first, redo);
   }
   if (past_cache) _mm_sfence();
 }
 
+template <DType Type> inline cpu::QuantizeKernel nvfp4_kernel_of(bool search, bool weighted) {
+  if (!search) return quantize_nvfp4_run<Type, false, false>;
+  return weighted ? quantize_nvfp4_run<Type, true, true> : quantize_nvfp4_run<Type, true, false>;
+}
+
 inline cpu::QuantizeKernel nvfp4_kernel(const QuantizeLines& call) {
-  const bool weighted = call.weights && call.numerics.scale_rule != ScaleRule::nearest;
+  const bool search = call.numerics.scale_rule != ScaleRule::nearest, weighted = call.weights != nullptr;
   switch (call.input_type) {
-    case DType::f16:
-      return weighted ? quantize_nvfp4_run<DType::f16, true> : quantize_nvfp4_run<DType::f16, false>;
-    case DType::bf16:
-      return weighted ? quantize_nvfp4_run<DType::bf16, true> : quantize_nvfp4_run<DType::bf16, false>;
+    case DType::f16: return nvfp4_kernel_of<DType::f16>(search, weighted);
+    case DType::bf16: return nvfp4_kernel_of<DType::bf16>(search, weighted);
     case DType::f32: break;
   }
-  return weighted ? quantize_nvfp4_run<DType::f32, true> : quantize_nvfp4_run<DType::f32, false>;
+  return nvfp4_kernel_of<DType::f32>(search, weighted);
 }

@@ -76,31 +76,23 @@ inline Int best_scale(const float* tile, const float* weights, Int start, Int fi
   return best;
 }
 
-/// The chosen codes for magnitudes `amax`, 0 where that is 0. `input`: the blocks, for the rules that search.
+/// The codes that a rule which looks at all elements of the blocks chooses. `target`: amax / 6 / global scale,
+/// `nearest`: its code.
 template <DType Type, bool Weighted>
-inline Int nvfp4_scales(const void* input, const float* weight, Float amax, const Nvfp4Call& call) {
-  const Float target = mul(amax, set_float(call.scale_factor));
-  const Int nearest = encode_ue4m3(target);
-  Int code = nearest;
-  if (call.rule != ScaleRule::nearest) {
-    alignas(64) float tile[16 * lanes], weights[Weighted ? 16 * lanes : 1];
-    load_tile<Type, 16>(input, tile);
-    if constexpr (Weighted) load_weights<16>(weight, weights);
-    const Int one = set32(1), top = set32(nvfp4_max_scale);
-    switch (call.rule) {
-      case ScaleRule::four_over_six:
-        code = four_over_six<Weighted, false>(tile, weights, nearest, target, call);
-        break;
-      case ScaleRule::four_over_six_mae:
-        code = four_over_six<Weighted, true>(tile, weights, nearest, target, call);
-        break;
-      case ScaleRule::full: code = best_scale<Weighted>(tile, weights, one, one, top, nvfp4_max_scale, call); break;
-      default: {
-        const Int start = sub32(nearest, set32(nvfp4_window_below));
-        code = best_scale<Weighted>(tile, weights, start, max32_signed(start, one),
-                                    min32_signed(add32(nearest, set32(nvfp4_window_above)), top), window, call);
-      }
-    }
+inline Int search_nvfp4(const void* input, const float* weight, Float target, Int nearest,
+                        const Nvfp4Call& call) {
+  alignas(64) float tile[16 * lanes], weights[Weighted ? 16 * lanes : 1];
+  load_tile<Type, 16>(input, tile);
+  if constexpr (Weighted) load_weights<16>(weight, weights);
+  const Int one = set32(1), top = set32(nvfp4_max_scale);
+  switch (call.rule) {
+    case ScaleRule::four_over_six: return four_over_six<Weighted, false>(tile, weights, nearest, target, call);
+    case ScaleRule::four_over_six_mae:
+      return four_over_six<Weighted, true>(tile, weights, nearest, target, call);
+    case ScaleRule::full: return best_scale<Weighted>(tile, weights, one, one, top, nvfp4_max_scale, call);
+    default: break;
   }
-  return choose32(equal32(as_int(amax), zero()), zero(), code);
+  const Int start = sub32(nearest, set32(nvfp4_window_below));
+  const Int last = min32_signed(add32(nearest, set32(nvfp4_window_above)), top);
+  return best_scale<Weighted>(tile, weights, start, max32_signed(start, one), last, window, call);
 }

@@ -1,5 +1,5 @@
-// The largest magnitude of a tensor, NaN ignored, and NVFP4's global scale from it. The result does not
-// depend on the order: magnitudes compare as integers.
+// The largest magnitude of a tensor, NaN ignored, and NVFP4's global scale from it. The result does
+// not depend on the order: magnitudes compare as integers.
 #include <cstdint>
 
 #include "cuda/args.hpp"
@@ -23,9 +23,9 @@ __device__ std::uint32_t chunk_amax(const std::uint32_t (&w)[Input::words]) {
   return largest;
 }
 
-// A thread block takes runs of `run` chunks, thread by thread, four chunks in flight; a row is a whole
-// number of runs, the last one short. `cols` is any number: the elements after the last whole chunk are
-// read one at a time.
+// A thread block takes runs of `run` chunks, thread by thread, four chunks in flight; a row is a
+// whole number of runs, the last one short. `cols` is any number: the elements after the last whole
+// chunk are read one at a time.
 template <class Input>
 __device__ void abs_max(const AbsMaxArgs& args) {
   constexpr int run = threads_per_block * rows_per_thread;
@@ -35,7 +35,8 @@ __device__ void abs_max(const AbsMaxArgs& args) {
   for (std::int64_t r = blockIdx.x; r < runs_per_row * args.rows; r += gridDim.x) {
     const std::int64_t row = r / runs_per_row;
     const std::int64_t first = (r % runs_per_row) * run + threadIdx.x;
-    const char* source = static_cast<const char*>(args.input) + row * args.row_stride * Input::element_bytes;
+    const char* source =
+        static_cast<const char*>(args.input) + row * args.row_stride * Input::element_bytes;
     std::uint32_t w[rows_per_thread][Input::words];
 #pragma unroll
     for (int j = 0; j < rows_per_thread; ++j) {
@@ -84,10 +85,10 @@ __device__ float global_scale_of(float amax) {
 }  // namespace
 }  // namespace microscale::cuda
 
-#define MICROSCALE_ABS_MAX_ENTRY(dtype, Input)                                       \
-  extern "C" __global__ void __launch_bounds__(microscale::cuda::threads_per_block)  \
-      abs_max_##dtype(const __grid_constant__ microscale::cuda::AbsMaxArgs args) {   \
-    microscale::cuda::abs_max<microscale::cuda::Input>(args);                        \
+#define MICROSCALE_ABS_MAX_ENTRY(dtype, Input)                                      \
+  extern "C" __global__ void __launch_bounds__(microscale::cuda::threads_per_block) \
+      abs_max_##dtype(const __grid_constant__ microscale::cuda::AbsMaxArgs args) {  \
+    microscale::cuda::abs_max<microscale::cuda::Input>(args);                       \
   }
 
 MICROSCALE_ABS_MAX_ENTRY(f32, InputF32)

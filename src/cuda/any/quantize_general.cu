@@ -1,5 +1,6 @@
-// Every scale rule and rounding, one thread a block: the defining function itself, for what the other kernels
-// leave out (full and four-over-six scales, ties away, toward zero, stochastic rounding).
+// Every scale rule and rounding, one thread a block: the defining function itself, for what the
+// other kernels leave out (full and four-over-six scales, ties away, toward zero, stochastic
+// rounding).
 #include <cstdint>
 
 #include "cuda/args.hpp"
@@ -19,7 +20,8 @@ __device__ void quantize_general(const QuantizeArgs& args) {
   const std::int64_t thread = static_cast<std::int64_t>(blockIdx.x) * blockDim.x + threadIdx.x;
   const std::int64_t row = thread / columns, block = thread % columns;
   if (row >= lines) return;
-  std::uint8_t* scale = args.scales + (Tiled ? tiled_128x4::offset(row, block, blocks) : row * blocks + block);
+  std::uint8_t* scale =
+      args.scales + (Tiled ? tiled_128x4::offset(row, block, blocks) : row * blocks + block);
   if (row >= args.rows || block >= blocks) {
     *scale = 0;
     return;
@@ -44,34 +46,37 @@ __device__ void quantize_general(const QuantizeArgs& args) {
     context.global_scale = *args.global_scale;
     context.scale_factor = nvfp4_scale_factor(context.global_scale);
   }
-  const std::uint64_t first = args.first_index + static_cast<std::uint64_t>(row * args.cols + block * Count);
+  const std::uint64_t first =
+      args.first_index + static_cast<std::uint64_t>(row * args.cols + block * Count);
   *scale = quantize_block<Codec, Count, E8M0>(
-      values, nullptr, context, [first](int i) { return first + static_cast<std::uint64_t>(i); }, codes);
+      values, nullptr, context, [first](int i) { return first + static_cast<std::uint64_t>(i); },
+      codes);
   constexpr int code_bits = Codec::mantissa_bits == 1 ? 4 : 8;
   std::uint8_t* target = args.codes + row * args.code_stride + block * Count * code_bits / 8;
   for (int i = 0; i < Count; i += 8 / code_bits)
     target[i * code_bits / 8] =
-        code_bits == 8 ? codes[i] : static_cast<std::uint8_t>(codes[i] | codes[(i + 1) % Count] << 4);
+        code_bits == 8 ? codes[i]
+                       : static_cast<std::uint8_t>(codes[i] | codes[(i + 1) % Count] << 4);
 }
 
 }  // namespace
 }  // namespace microscale::cuda
 
-#define MICROSCALE_GENERAL_ENTRY(format, dtype, layout, Codec, Count, E8M0, Input, Tiled)              \
-  extern "C" __global__ void __launch_bounds__(microscale::cuda::threads_per_block)                    \
-      quantize_##format##_##dtype##_general_##layout(                                                  \
-          const __grid_constant__ microscale::cuda::QuantizeArgs args) {                               \
-    microscale::cuda::quantize_general<microscale::Codec, Count, E8M0, microscale::cuda::Input, Tiled>( \
-        args);                                                                                         \
+#define MICROSCALE_GENERAL_ENTRY(format, dtype, layout, Codec, Count, E8M0, Input, Tiled)       \
+  extern "C" __global__ void __launch_bounds__(microscale::cuda::threads_per_block)             \
+      quantize_##format##_##dtype##_general_##layout(                                           \
+          const __grid_constant__ microscale::cuda::QuantizeArgs args) {                        \
+    microscale::cuda::quantize_general<microscale::Codec, Count, E8M0, microscale::cuda::Input, \
+                                       Tiled>(args);                                            \
   }
 
-#define MICROSCALE_GENERAL_LAYOUTS(format, dtype, Codec, Count, E8M0, Input)             \
-  MICROSCALE_GENERAL_ENTRY(format, dtype, rows, Codec, Count, E8M0, Input, false)        \
+#define MICROSCALE_GENERAL_LAYOUTS(format, dtype, Codec, Count, E8M0, Input)      \
+  MICROSCALE_GENERAL_ENTRY(format, dtype, rows, Codec, Count, E8M0, Input, false) \
   MICROSCALE_GENERAL_ENTRY(format, dtype, tiled, Codec, Count, E8M0, Input, true)
 
-#define MICROSCALE_GENERAL_ENTRIES(format, Codec, Count, E8M0)               \
-  MICROSCALE_GENERAL_LAYOUTS(format, f32, Codec, Count, E8M0, InputF32)      \
-  MICROSCALE_GENERAL_LAYOUTS(format, f16, Codec, Count, E8M0, InputF16)      \
+#define MICROSCALE_GENERAL_ENTRIES(format, Codec, Count, E8M0)          \
+  MICROSCALE_GENERAL_LAYOUTS(format, f32, Codec, Count, E8M0, InputF32) \
+  MICROSCALE_GENERAL_LAYOUTS(format, f16, Codec, Count, E8M0, InputF16) \
   MICROSCALE_GENERAL_LAYOUTS(format, bf16, Codec, Count, E8M0, InputBf16)
 
 MICROSCALE_GENERAL_ENTRIES(mxfp4, E2M1, 32, true)

@@ -1,4 +1,5 @@
-// Block scales between row-major and 128x4 tiles. One thread moves the four bytes of one line in one tile.
+// Block scales between row-major and 128x4 tiles. One thread moves the four bytes of one line in
+// one tile.
 #include <cstdint>
 
 #include "cuda/args.hpp"
@@ -34,7 +35,8 @@ extern "C" __global__ void __launch_bounds__(microscale::cuda::threads_per_block
   if (p.line < args.lines)
     for (int i = 0; i < 4; ++i)
       if (p.block + i < args.blocks)
-        bytes |= static_cast<std::uint32_t>(args.input[p.line * args.blocks + p.block + i]) << (8 * i);
+        bytes |= static_cast<std::uint32_t>(args.input[p.line * args.blocks + p.block + i])
+                 << (8 * i);
   reinterpret_cast<std::uint32_t*>(args.output)[word] = bytes;
 }
 

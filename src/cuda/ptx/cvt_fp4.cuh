@@ -1,5 +1,5 @@
-// FP4 conversion (PTX ISA, "cvt"): sm_100f and sm_120f families only. A plain sm_100 or sm_120 target has
-// no such instruction, which is why MICROSCALE_HAS_FP4_CVT looks at the family.
+// FP4 conversion (PTX ISA, "cvt"): sm_100f and sm_120f families only. A plain sm_100 or sm_120
+// target has no such instruction, which is why MICROSCALE_HAS_FP4_CVT looks at the family.
 #pragma once
 
 #include <cstdint>
@@ -15,8 +15,9 @@ namespace microscale::ptx {
 
 #if MICROSCALE_HAS_FP4_CVT
 /// Eight values, nearest even, saturating at 6, NaN gives 0x7: value i in nibble i.
-__device__ inline std::uint32_t cvt_rn_satfinite_e2m1x2_f32_x4(float v0, float v1, float v2, float v3,
-                                                               float v4, float v5, float v6, float v7) {
+__device__ inline std::uint32_t cvt_rn_satfinite_e2m1x2_f32_x4(float v0, float v1, float v2,
+                                                               float v3, float v4, float v5,
+                                                               float v6, float v7) {
   std::uint32_t codes;
   asm("{\n"
       ".reg .b8 b0, b1, b2, b3;\n"

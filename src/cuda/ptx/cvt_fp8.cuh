@@ -1,5 +1,5 @@
-// FP8 conversions (PTX ISA, "cvt"): sm_89 and later. Two values at a time; the first operand becomes the
-// high byte, so these functions take (low, high) and swap.
+// FP8 conversions (PTX ISA, "cvt"): sm_89 and later. Two values at a time; the first operand
+// becomes the high byte, so these functions take (low, high) and swap.
 #pragma once
 
 #include <cstdint>

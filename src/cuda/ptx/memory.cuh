@@ -1,14 +1,15 @@
-// Global memory in wide pieces (PTX ISA, "ld", "st"). Inputs are read once: no L1 line is kept for them.
+// Global memory in wide pieces (PTX ISA, "ld", "st"). Inputs are read once: no L1 line is kept for
+// them.
 #pragma once
 
 #include <cstdint>
 
 namespace microscale::ptx {
 
-/// 16 bytes, aligned; the L2 fetches the 256 bytes around them.
+/// 16 bytes, aligned.
 __device__ inline uint4 ld_global_nc_no_allocate_v4(const void* address) {
   uint4 v;
-  asm volatile("ld.global.nc.L1::no_allocate.L2::256B.v4.b32 {%0, %1, %2, %3}, [%4];"
+  asm volatile("ld.global.nc.L1::no_allocate.v4.b32 {%0, %1, %2, %3}, [%4];"
                : "=r"(v.x), "=r"(v.y), "=r"(v.z), "=r"(v.w)
                : "l"(address));
   return v;
@@ -29,8 +30,8 @@ __device__ inline uint2 ld_global_nc_v2(const void* address) {
 }
 
 __device__ inline void st_global_v4(void* address, uint4 v) {
-  asm volatile("st.global.v4.b32 [%0], {%1, %2, %3, %4};" ::"l"(address), "r"(v.x), "r"(v.y), "r"(v.z),
-               "r"(v.w)
+  asm volatile("st.global.v4.b32 [%0], {%1, %2, %3, %4};" ::"l"(address), "r"(v.x), "r"(v.y),
+               "r"(v.z), "r"(v.w)
                : "memory");
 }
 

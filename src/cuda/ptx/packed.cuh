@@ -1,5 +1,5 @@
-// Arithmetic on two 16-bit floats in one register (PTX ISA, "Half precision floating point instructions").
-// No .ftz anywhere: subnormals are kept.
+// Arithmetic on two 16-bit floats in one register (PTX ISA, "Half precision floating point
+// instructions"). No .ftz anywhere: subnormals are kept.
 #pragma once
 
 #include <cstdint>

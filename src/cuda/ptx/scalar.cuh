@@ -1,4 +1,5 @@
-// FP32 instructions with a modifier that no C++ intrinsic names (PTX ISA, "Floating point instructions").
+// FP32 instructions with a modifier that no C++ intrinsic names (PTX ISA, "Floating point
+// instructions").
 #pragma once
 
 #include <cstdint>

@@ -11,8 +11,9 @@
 
 namespace microscale::cuda {
 
-/// What the owner of a block finds. The other lanes are told `multiplier`: the E8M0 byte (MX) or FP32 bits
-/// (NVFP4), nan_block, or the multiplier with the top bit set if the block holds an infinity (MX).
+/// What the owner of a block finds. The other lanes are told `multiplier`: the E8M0 byte (MX) or
+/// FP32 bits (NVFP4), nan_block, or the multiplier with the top bit set if the block holds an
+/// infinity (MX).
 struct BlockPlan {
   std::uint32_t multiplier;
   std::uint32_t scale;  // the byte to store, plus keep_scale
@@ -31,9 +32,10 @@ __device__ inline bool is_nan_block(const QuantizeArgs& args, std::uint32_t amax
 /// The byte of a block whose largest magnitude has these bits; finite.
 __device__ inline std::uint32_t e8m0_byte(const QuantizeArgs& args, std::uint32_t amax) {
   if (amax == 0) return static_cast<std::uint32_t>(args.zero_byte);
-  int byte = static_cast<int>((amax + static_cast<std::uint32_t>(args.scale_addend)) >> 23) - args.emax;
-  // Only the rules with emax 0 see a difference between subnormals: `amax_ceil` (an addend) rounds up
-  // above 2^-127, `amax_floor` never.
+  int byte =
+      static_cast<int>((amax + static_cast<std::uint32_t>(args.scale_addend)) >> 23) - args.emax;
+  // Only the rules with emax 0 see a difference between subnormals: `amax_ceil` (an addend) rounds
+  // up above 2^-127, `amax_floor` never.
   if (amax < 0x00800000u && args.emax == 0) byte = args.scale_addend != 0 && amax > 0x00400000u;
   return static_cast<std::uint32_t>(byte < 0 ? 0 : byte > e8m0_max ? e8m0_max : byte);
 }
@@ -51,7 +53,8 @@ __device__ inline float nvfp4_multiplier_rn(std::uint32_t code, float global_sca
 /// `amax` finite.
 __device__ inline std::uint32_t nvfp4_nearest_code(std::uint32_t amax, float scale_factor) {
   if (amax == 0) return 0;
-  return ptx::cvt_rn_satfinite_e4m3x2_f32(__fmul_rn(__uint_as_float(amax), scale_factor), 0.0f) & 0xFFu;
+  return ptx::cvt_rn_satfinite_e4m3x2_f32(__fmul_rn(__uint_as_float(amax), scale_factor), 0.0f) &
+         0xFFu;
 }
 
 }  // namespace microscale::cuda

@@ -1,5 +1,5 @@
-// Block-scaled to dense: value = element * step in FP32, rounded once more where the output is narrower.
-// A lane takes four chunks of eight codes, one below the other (geometry.hpp).
+// Block-scaled to dense: value = element * step in FP32, rounded once more where the output is
+// narrower. A lane takes four chunks of eight codes, one below the other (geometry.hpp).
 #pragma once
 
 #include <cstdint>
@@ -19,9 +19,10 @@ __device__ inline void decode_e2m1(std::uint32_t codes, float (&values)[8]) {
   for (int half = 0; half < 2; ++half) {
     const std::uint32_t c = codes >> (16 * half);
     const std::uint32_t index = c & 0x7777u;
-    const std::uint32_t low = __byte_perm(0xC0800000u, 0xC0804000u, index);   // 0 .5 1 1.5 2 3 4 6
+    const std::uint32_t low = __byte_perm(0xC0800000u, 0xC0804000u, index);  // 0 .5 1 1.5 2 3 4 6
     const std::uint32_t high = __byte_perm(0x3F3F3F00u, 0x40404040u, index);
-    const std::uint32_t first = __byte_perm(low, high, 0x5140), second = __byte_perm(low, high, 0x7362);
+    const std::uint32_t first = __byte_perm(low, high, 0x5140),
+                        second = __byte_perm(low, high, 0x7362);
     values[4 * half] = __uint_as_float(first << 16 | (c & 0x8u) << 28);
     values[4 * half + 1] = __uint_as_float((first & 0xFFFF0000u) | (c & 0x80u) << 24);
     values[4 * half + 2] = __uint_as_float(second << 16 | (c & 0x800u) << 20);
@@ -31,7 +32,8 @@ __device__ inline void decode_e2m1(std::uint32_t codes, float (&values)[8]) {
 
 template <class Codec>
 __device__ void decode_fp8(uint2 codes, float (&values)[8]) {
-  const std::uint32_t pairs[4] = {codes.x & 0xFFFFu, codes.x >> 16, codes.y & 0xFFFFu, codes.y >> 16};
+  const std::uint32_t pairs[4] = {codes.x & 0xFFFFu, codes.x >> 16, codes.y & 0xFFFFu,
+                                  codes.y >> 16};
 #pragma unroll
   for (int i = 0; i < 4; ++i) {
     const std::uint32_t halves = cvt_f16x2<Codec>(pairs[i]);
@@ -42,10 +44,12 @@ __device__ void decode_fp8(uint2 codes, float (&values)[8]) {
 
 struct OutputF32 {
   static constexpr int element_bytes = 4;
-  // 32 bytes a lane: neighbours trade halves, so that a pair of lanes fills a 32-byte sector per store.
+  // 32 bytes a lane: neighbours trade halves, so that a pair of lanes fills a 32-byte sector per
+  // store.
   __device__ static void store(char* address, const float (&v)[8]) {
     const bool odd = threadIdx.x & 1;
-    const unsigned mask = __activemask();  // a block is at least two lanes, so a pair is active or not
+    const unsigned mask =
+        __activemask();  // a block is at least two lanes, so a pair is active or not
     float kept[4], other[4];
 #pragma unroll
     for (int i = 0; i < 4; ++i) {
@@ -66,18 +70,19 @@ struct OutputF32 {
 struct OutputBf16 {
   static constexpr int element_bytes = 2;
   __device__ static void store(char* address, const float (&v)[8]) {
-    ptx::st_global_v4(address,
-                      make_uint4(ptx::cvt_rn_bf16x2_f32(v[0], v[1]), ptx::cvt_rn_bf16x2_f32(v[2], v[3]),
-                                 ptx::cvt_rn_bf16x2_f32(v[4], v[5]), ptx::cvt_rn_bf16x2_f32(v[6], v[7])));
+    ptx::st_global_v4(
+        address,
+        make_uint4(ptx::cvt_rn_bf16x2_f32(v[0], v[1]), ptx::cvt_rn_bf16x2_f32(v[2], v[3]),
+                   ptx::cvt_rn_bf16x2_f32(v[4], v[5]), ptx::cvt_rn_bf16x2_f32(v[6], v[7])));
   }
 };
 
 struct OutputF16 {
   static constexpr int element_bytes = 2;
   __device__ static void store(char* address, const float (&v)[8]) {
-    ptx::st_global_v4(address,
-                      make_uint4(ptx::cvt_rn_f16x2_f32(v[0], v[1]), ptx::cvt_rn_f16x2_f32(v[2], v[3]),
-                                 ptx::cvt_rn_f16x2_f32(v[4], v[5]), ptx::cvt_rn_f16x2_f32(v[6], v[7])));
+    ptx::st_global_v4(
+        address, make_uint4(ptx::cvt_rn_f16x2_f32(v[0], v[1]), ptx::cvt_rn_f16x2_f32(v[2], v[3]),
+                            ptx::cvt_rn_f16x2_f32(v[4], v[5]), ptx::cvt_rn_f16x2_f32(v[6], v[7])));
   }
 };
 
@@ -97,8 +102,8 @@ __device__ void dequantize_tile(const DequantizeArgs& args) {
 
   const std::int64_t blocks = args.cols / block;
   const float global_scale = E8M0 ? 1.0f : *args.global_scale;
-  for (std::int64_t first_row = row_tile * (4 * rows_apart) + (threadIdx.x >> shift); first_row < args.rows;
-       first_row += stride) {
+  for (std::int64_t first_row = row_tile * (4 * rows_apart) + (threadIdx.x >> shift);
+       first_row < args.rows; first_row += stride) {
     uint2 codes[4];
     std::uint32_t scale[4];
 #pragma unroll
@@ -106,8 +111,10 @@ __device__ void dequantize_tile(const DequantizeArgs& args) {
       const std::int64_t row = first_row + j * rows_apart;
       if (row >= args.rows) break;
       const std::uint8_t* source = args.codes + row * args.code_stride + chunk * chunk_bytes;
-      if constexpr (chunk_bytes == 4) codes[j].x = ptx::ld_global_nc_b32(source);
-      else codes[j] = ptx::ld_global_nc_v2(source);
+      if constexpr (chunk_bytes == 4)
+        codes[j].x = ptx::ld_global_nc_b32(source);
+      else
+        codes[j] = ptx::ld_global_nc_v2(source);
       scale[j] = __ldg(args.scales + (args.tiled ? tiled_128x4::offset(row, column / block, blocks)
                                                  : row * blocks + column / block));
     }
@@ -116,14 +123,19 @@ __device__ void dequantize_tile(const DequantizeArgs& args) {
       const std::int64_t row = first_row + j * rows_apart;
       if (row >= args.rows) break;
       float step, values[8];
-      if constexpr (E8M0) step = decode_e8m0(static_cast<std::uint8_t>(scale[j]));
-      else step = __fmul_rn(decode_e4m3(scale[j] & 0x7Fu), global_scale);
-      if constexpr (chunk_bytes == 4) decode_e2m1(codes[j].x, values);
-      else decode_fp8<Codec>(codes[j], values);
+      if constexpr (E8M0)
+        step = decode_e8m0(static_cast<std::uint8_t>(scale[j]));
+      else
+        step = __fmul_rn(decode_e4m3(scale[j] & 0x7Fu), global_scale);
+      if constexpr (chunk_bytes == 4)
+        decode_e2m1(codes[j].x, values);
+      else
+        decode_fp8<Codec>(codes[j], values);
 #pragma unroll
       for (int i = 0; i < 8; ++i) values[i] = __fmul_rn(values[i], step);
-      Output::store(
-          static_cast<char*>(args.output) + (row * args.row_stride + column) * Output::element_bytes, values);
+      Output::store(static_cast<char*>(args.output) +
+                        (row * args.row_stride + column) * Output::element_bytes,
+                    values);
     }
   }
 }

@@ -1,11 +1,14 @@
 // Eight elements times a multiplier to eight codes, nearest even.
 //
-// E2M1 without a conversion instruction: for y = |x| * multiplier the code is the least of three straight
-// lines, each rounded to an integer by one fused multiply-add onto a constant whose unit is 1:
+// E2M1 without a conversion instruction: for y = |x| * multiplier the code is the least of three
+// straight lines, each rounded to an integer by one fused multiply-add onto a constant whose unit
+// is 1:
 //     2 y        codes 0 to 4
 //     y + 2      codes 4 to 6, where codes are 1 apart
-//     a y + 5    6 up to and including y = 5, 7 above; a is just below 0.3, so that it stays 7 to y = 8.3
-// y never exceeds 8: it saturates there in FP32; in packed arithmetic every E8M0 rule keeps amax below 8.
+//     a y + 5    6 up to and including y = 5, 7 above; a is just below 0.3, so that it stays 7 to y
+//     = 8.3
+// y never exceeds 8: it saturates there in FP32; in packed arithmetic every E8M0 rule keeps amax
+// below 8.
 #pragma once
 
 #include <cstdint>
@@ -20,7 +23,8 @@ namespace microscale::cuda {
 
 /// Any input at all, by the codec that defines it. For the blocks that the fast paths leave out.
 template <class Input>
-__device__ __noinline__ std::uint32_t encode_e2m1_any_words(uint4 low, uint4 high, float multiplier) {
+__device__ __noinline__ std::uint32_t encode_e2m1_any_words(uint4 low, uint4 high,
+                                                            float multiplier) {
   const std::uint32_t words[8] = {low.x, low.y, low.z, low.w, high.x, high.y, high.z, high.w};
   std::uint32_t w[Input::words];
 #pragma unroll
@@ -45,7 +49,7 @@ __device__ std::uint32_t encode_e2m1_any(const std::uint32_t (&w)[Input::words],
 /// Finite x, multiplier >= 2^-100 or 0.
 template <class Input>
 __device__ std::uint32_t encode_e2m1_f32(const std::uint32_t (&w)[Input::words], float multiplier) {
-  constexpr float unit = 8388608.0f;  // 2^23
+  constexpr float unit = 8388608.0f;                   // 2^23
   const float eighth = __fmul_rn(multiplier, 0.125f);  // exact: y / 8 saturates at 1
   std::uint32_t codes = 0;
 #pragma unroll
@@ -55,7 +59,8 @@ __device__ std::uint32_t encode_e2m1_f32(const std::uint32_t (&w)[Input::words],
                              __fmaf_rn(y, 8 * 0x1.333332p-2f, unit + 5));
     codes = codes * 16 + __float_as_uint(line);
   }
-  // The constants' exponents: 0x4B000000 from elements 0 and, four bits up, 1; the others are shifted out.
+  // The constants' exponents: 0x4B000000 from elements 0 and, four bits up, 1; the others are
+  // shifted out.
   return (codes - 0xFB000000u) | Input::e2m1_signs(w);
 }
 
@@ -69,19 +74,22 @@ __device__ std::uint32_t encode_e2m1_packed(const std::uint32_t (&w)[4], std::ui
   constexpr std::uint32_t unit_plus_5 = is_bf16 ? 0x43054305u : 0x64056405u;
   std::uint32_t x[4];
 #pragma unroll
-  for (int i = 0; i < 4; ++i) x[i] = w[i] & 0x7FFF7FFFu;  // not abs(): nothing is kept since the maximum
+  for (int i = 0; i < 4; ++i)
+    x[i] = w[i] & 0x7FFF7FFFu;    // not abs(): nothing is kept since the maximum
   std::uint32_t one, two, third;  // multiplier, twice it, a times it
   if constexpr (is_bf16) {
     one = (254u - byte) * 0x00800080u;
     two = one + 0x00800080u;
     third = one + (0x3E993E99u - 0x3F803F80u);  // 153 / 512
   } else {
-    if (byte < 113) {  // twice the multiplier would overflow: scale such small elements by 2^14 first
+    if (byte <
+        113) {  // twice the multiplier would overflow: scale such small elements by 2^14 first
 #pragma unroll
       for (int i = 0; i < 4; ++i) x[i] = ptx::mul_rn_f16x2(x[i], 0x74007400u);
       byte += 14;
     }
-    // The multiplier is a normal FP16; a times it may not be, so that product is taken in FP16: exact.
+    // The multiplier is a normal FP16; a times it may not be, so that product is taken in FP16:
+    // exact.
     one = (142u - byte) * 0x04000400u;
     two = one + 0x04000400u;
     third = ptx::mul_rn_f16x2(one, 0x34CC34CCu);  // 307 / 1024
@@ -89,8 +97,9 @@ __device__ std::uint32_t encode_e2m1_packed(const std::uint32_t (&w)[4], std::ui
   std::uint32_t r[4];
 #pragma unroll
   for (int i = 0; i < 4; ++i)
-    r[i] = Packed::min(Packed::min(Packed::fma(x[i], two, unit), Packed::fma(x[i], one, unit_plus_2)),
-                       Packed::fma(x[i], third, unit_plus_5));
+    r[i] =
+        Packed::min(Packed::min(Packed::fma(x[i], two, unit), Packed::fma(x[i], one, unit_plus_2)),
+                    Packed::fma(x[i], third, unit_plus_5));
   const std::uint32_t low = __byte_perm(r[0], r[1], 0x6240);   // codes 0 2 1 3, one a byte
   const std::uint32_t high = __byte_perm(r[2], r[3], 0x6240);  // codes 4 6 5 7
   const std::uint32_t low_signs = __byte_perm(w[0], w[1], 0x7351);
@@ -112,14 +121,18 @@ __device__ std::uint32_t encode_e2m1_cvt(const std::uint32_t (&w)[Input::words],
 
 template <class Codec>
 __device__ std::uint32_t cvt_fp8x2(float low, float high) {
-  if constexpr (Codec::mantissa_bits == 3) return ptx::cvt_rn_satfinite_e4m3x2_f32(low, high);
-  else return ptx::cvt_rn_satfinite_e5m2x2_f32(low, high);
+  if constexpr (Codec::mantissa_bits == 3)
+    return ptx::cvt_rn_satfinite_e4m3x2_f32(low, high);
+  else
+    return ptx::cvt_rn_satfinite_e5m2x2_f32(low, high);
 }
 
 template <class Codec>
 __device__ std::uint32_t cvt_f16x2(std::uint32_t codes) {
-  if constexpr (Codec::mantissa_bits == 3) return ptx::cvt_rn_f16x2_e4m3x2(codes);
-  else return ptx::cvt_rn_f16x2_e5m2x2(codes);
+  if constexpr (Codec::mantissa_bits == 3)
+    return ptx::cvt_rn_f16x2_e4m3x2(codes);
+  else
+    return ptx::cvt_rn_f16x2_e5m2x2(codes);
 }
 
 template <class Codec, class Input>
@@ -139,7 +152,8 @@ __device__ inline std::uint32_t positive_zeros_e2m1(std::uint32_t codes) {
 }
 
 __device__ inline std::uint32_t positive_zeros_fp8(std::uint32_t codes) {
-  const std::uint32_t nonzero = (codes & 0x7F7F7F7Fu) + 0x7F7F7F7Fu;  // bit 7 of a byte: magnitude > 0
+  const std::uint32_t nonzero =
+      (codes & 0x7F7F7F7Fu) + 0x7F7F7F7Fu;  // bit 7 of a byte: magnitude > 0
   return codes & (0x7F7F7F7Fu | (nonzero & 0x80808080u));
 }
 

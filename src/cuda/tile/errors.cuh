@@ -1,5 +1,6 @@
-// The searches' sums of squared rounding errors, in the order that formats/arithmetic.hpp fixes: a chunk is
-// eight terms one after another from zero; the lanes of a block then add neighbours in pairs.
+// The searches' sums of squared rounding errors, in the order that formats/arithmetic.hpp fixes: a
+// chunk is eight terms one after another from zero; the lanes of a block then add neighbours in
+// pairs.
 #pragma once
 
 #include <cstdint>
@@ -8,10 +9,10 @@
 
 namespace microscale::cuda {
 
-/// |y| on the E2M1 grid, nearest even: the unit is half the power of two at or below y, at least 1/2.
+/// |y| on the E2M1 grid, nearest even: the unit is half the power of two at or below y, at least
+/// 1/2.
 __device__ inline float round_e2m1(float y) {
-  const float power =
-      __uint_as_float(max(__float_as_uint(y) & 0x7F800000u, 0x3F800000u));
+  const float power = __uint_as_float(max(__float_as_uint(y) & 0x7F800000u, 0x3F800000u));
   const float shifted = __fmaf_rn(power, 4194304.0f, y);  // power * 2^22: its unit is power / 2
   return fminf(__fmaf_rn(power, -4194304.0f, shifted), 6.0f);
 }
@@ -42,9 +43,10 @@ __device__ float chunk_error(const std::uint32_t (&w)[Input::words], float multi
   return sum;
 }
 
-/// The same in BF16 arithmetic, where scaled values and errors are exact, two elements at a time; only the
-/// sum is FP32. `byte` is the E8M0 scale, 1 to 253.
-__device__ inline float chunk_error_e2m1_bf16(const std::uint32_t (&w)[4], std::uint32_t byte) {
+/// The same in BF16 arithmetic, where scaled values and errors are exact, two elements at a time;
+/// only the sum is FP32. `byte` is the E8M0 scale, 1 to 253. Clamp: scaled values may exceed 6.
+template <bool Clamp>
+__device__ float chunk_error_e2m1_bf16(const std::uint32_t (&w)[4], std::uint32_t byte) {
   constexpr std::uint32_t one = 0x3F803F80u, six = 0x40C040C0u;
   constexpr std::uint32_t plus_64 = 0x42804280u, minus_64 = 0xC280C280u, minus_1 = 0xBF80BF80u;
   const std::uint32_t multiplier = (254u - byte) * 0x00800080u;
@@ -54,7 +56,8 @@ __device__ inline float chunk_error_e2m1_bf16(const std::uint32_t (&w)[4], std::
     const std::uint32_t y = ptx::fma_rn_bf16x2(ptx::abs_bf16x2(w[i]), multiplier, 0x80008000u);
     const std::uint32_t power = ptx::max_nan_bf16x2(y & 0x7F807F80u, one);  // its unit is power / 2
     const std::uint32_t shifted = ptx::fma_rn_bf16x2(power, plus_64, y);
-    const std::uint32_t rounded = ptx::min_bf16x2(ptx::fma_rn_bf16x2(power, minus_64, shifted), six);
+    std::uint32_t rounded = ptx::fma_rn_bf16x2(power, minus_64, shifted);
+    if constexpr (Clamp) rounded = ptx::min_bf16x2(rounded, six);
     const std::uint32_t error = ptx::fma_rn_bf16x2(rounded, minus_1, y);
     const float even = PackedBf16::widen(error), odd = PackedBf16::widen_high(error);
     sum = __fmaf_rn(even, even, sum);

@@ -1,5 +1,5 @@
-// Eight neighbouring elements of a dense row in a thread's registers, for each dense type: load, largest
-// magnitude, one element as FP32.
+// Eight neighbouring elements of a dense row in a thread's registers, for each dense type: load,
+// largest magnitude, one element as FP32.
 #pragma once
 
 #include <cstdint>
@@ -10,7 +10,8 @@
 
 namespace microscale::cuda {
 
-// Two 16-bit elements a word, four words a chunk. Packed16 supplies what differs between BF16 and FP16.
+// Two 16-bit elements a word, four words a chunk. Packed16 supplies what differs between BF16 and
+// FP16.
 template <class Packed16>
 struct Input16 {
   static constexpr int words = 4;
@@ -41,7 +42,8 @@ struct Input16 {
 
   /// Element signs where E2M1 codes have theirs: element i's in bit 4 * i + 3.
   __device__ static std::uint32_t e2m1_signs(const std::uint32_t (&w)[words]) {
-    const std::uint32_t low = __byte_perm(w[0], w[1], 0x7351), high = __byte_perm(w[2], w[3], 0x7351);
+    const std::uint32_t low = __byte_perm(w[0], w[1], 0x7351),
+                        high = __byte_perm(w[2], w[3], 0x7351);
     const std::uint32_t even = __byte_perm(low, high, 0x5410), odd = __byte_perm(low, high, 0x7632);
     return ((even >> 4) & 0x08080808u) | (odd & 0x80808080u);
   }
@@ -52,12 +54,16 @@ struct PackedBf16 {
   __device__ static std::uint32_t max_nan(std::uint32_t a, std::uint32_t b) {
     return ptx::max_nan_bf16x2(a, b);
   }
-  __device__ static std::uint32_t min(std::uint32_t a, std::uint32_t b) { return ptx::min_bf16x2(a, b); }
+  __device__ static std::uint32_t min(std::uint32_t a, std::uint32_t b) {
+    return ptx::min_bf16x2(a, b);
+  }
   __device__ static std::uint32_t fma(std::uint32_t a, std::uint32_t b, std::uint32_t c) {
     return ptx::fma_rn_bf16x2(a, b, c);
   }
   __device__ static float widen(std::uint32_t bits) { return __uint_as_float(bits << 16); }
-  __device__ static float widen_high(std::uint32_t pair) { return __uint_as_float(pair & 0xFFFF0000u); }
+  __device__ static float widen_high(std::uint32_t pair) {
+    return __uint_as_float(pair & 0xFFFF0000u);
+  }
 };
 
 struct PackedF16 {
@@ -65,7 +71,9 @@ struct PackedF16 {
   __device__ static std::uint32_t max_nan(std::uint32_t a, std::uint32_t b) {
     return ptx::max_nan_f16x2(a, b);
   }
-  __device__ static std::uint32_t min(std::uint32_t a, std::uint32_t b) { return ptx::min_f16x2(a, b); }
+  __device__ static std::uint32_t min(std::uint32_t a, std::uint32_t b) {
+    return ptx::min_f16x2(a, b);
+  }
   __device__ static std::uint32_t fma(std::uint32_t a, std::uint32_t b, std::uint32_t c) {
     return ptx::fma_rn_f16x2(a, b, c);
   }
@@ -100,7 +108,9 @@ struct InputF32 {
     return __float_as_uint(largest);
   }
 
-  __device__ static float value(const std::uint32_t (&w)[words], int i) { return __uint_as_float(w[i]); }
+  __device__ static float value(const std::uint32_t (&w)[words], int i) {
+    return __uint_as_float(w[i]);
+  }
 
   __device__ static std::uint32_t e2m1_signs(const std::uint32_t (&w)[words]) {
     std::uint32_t signs = 0;

@@ -35,20 +35,22 @@ struct MxFormat {
     return __uint_as_float(byte == e8m0_max ? 0x00400000u : (254u - byte) << 23);
   }
 
-  template <class Input>
+  // Upper: the byte after floor's, which keeps scaled values below 4.
+  template <class Input, bool Upper>
   __device__ static float error(const std::uint32_t (&w)[Input::words], std::uint32_t byte) {
     if constexpr (code_bits == 4 && std::is_same_v<Input, InputBf16>)
-      if (byte - 1 < 253) return chunk_error_e2m1_bf16(w, byte);
+      if (byte - 1 < 253) return chunk_error_e2m1_bf16<!Upper>(w, byte);
     return chunk_error<Codec, Input>(w, multiplier(byte));
   }
 
-  /// The next byte if its error is smaller, in units of this one's scale. All lanes of a warp call it.
+  /// The next byte if its error is smaller, in units of this one's scale. All lanes of a warp call
+  /// it.
   template <class Input>
   __device__ static void search(Shared, const std::uint32_t (&w)[Input::words], std::uint32_t& told,
                                 std::uint32_t& scale) {
     const std::uint32_t byte = scale & 0xFFu;
-    const float lower = block_total<4>(error<Input>(w, byte));
-    const float upper = __fmul_rn(block_total<4>(error<Input>(w, byte + 1)), 4.0f);
+    const float lower = block_total<4>(error<Input, false>(w, byte));
+    const float upper = __fmul_rn(block_total<4>(error<Input, true>(w, byte + 1)), 4.0f);
     if (!(scale & keep_scale) && byte != e8m0_max && upper < lower) told = scale = byte + 1;
   }
 
@@ -77,8 +79,10 @@ struct MxFormat {
 #if MICROSCALE_HAS_FP4_CVT
       return encode_e2m1_cvt<Input>(w, multiplier(byte));
 #else
-      if constexpr (Input::element_bytes == 2) return encode_e2m1_packed<Input>(w, byte);
-      else return encode_e2m1_f32<Input>(w, multiplier(byte));
+      if constexpr (Input::element_bytes == 2)
+        return encode_e2m1_packed<Input>(w, byte);
+      else
+        return encode_e2m1_f32<Input>(w, multiplier(byte));
 #endif
     }
   }
@@ -95,13 +99,17 @@ struct MxFormat {
   }
 
   __device__ static Codes positive_zeros(Codes codes) {
-    if constexpr (code_bits == 8) return make_uint2(positive_zeros_fp8(codes.x), positive_zeros_fp8(codes.y));
-    else return positive_zeros_e2m1(codes);
+    if constexpr (code_bits == 8)
+      return make_uint2(positive_zeros_fp8(codes.x), positive_zeros_fp8(codes.y));
+    else
+      return positive_zeros_e2m1(codes);
   }
 
   __device__ static void store(std::uint8_t* address, Codes codes) {
-    if constexpr (code_bits == 8) ptx::st_global_v2(address, codes.x, codes.y);
-    else ptx::st_global_b32(address, codes);
+    if constexpr (code_bits == 8)
+      ptx::st_global_v2(address, codes.x, codes.y);
+    else
+      ptx::st_global_b32(address, codes);
   }
 };
 

@@ -35,7 +35,8 @@ struct Nvfp4Format {
     return {__float_as_uint(nvfp4_multiplier_rn(code & 0xFFu, shared.global_scale)), code};
   }
 
-  /// The best of the window around the nearest code, the first of equals. All lanes of a warp call it.
+  /// The best of the window around the nearest code, the first of equals. All lanes of a warp call
+  /// it.
   template <class Input>
   __device__ static void search(Shared shared, const std::uint32_t (&w)[Input::words],
                                 std::uint32_t& told, std::uint32_t& scale) {
@@ -47,7 +48,8 @@ struct Nvfp4Format {
     for (int i = 0; i <= nvfp4_window_below + nvfp4_window_above; ++i) {
       const int code = min(first + i, last);  // a code tried twice is not smaller than itself
       const float value = decode_e4m3(static_cast<std::uint32_t>(code));
-      const float multiplier = nvfp4_multiplier_rn(static_cast<std::uint32_t>(code), shared.global_scale);
+      const float multiplier =
+          nvfp4_multiplier_rn(static_cast<std::uint32_t>(code), shared.global_scale);
       const float sum = block_total<2>(chunk_error<E2M1, Input>(w, multiplier));
       const float error = __fmul_rn(sum, __fmul_rn(value, value));
       if (i == 0 || error < least) {
@@ -91,7 +93,9 @@ struct Nvfp4Format {
 
   __device__ static Codes positive_zeros(Codes codes) { return positive_zeros_e2m1(codes); }
 
-  __device__ static void store(std::uint8_t* address, Codes codes) { ptx::st_global_b32(address, codes); }
+  __device__ static void store(std::uint8_t* address, Codes codes) {
+    ptx::st_global_b32(address, codes);
+  }
 };
 
 }  // namespace microscale::cuda

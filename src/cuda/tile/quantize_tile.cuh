@@ -1,9 +1,10 @@
 // Dense to block-scaled, the part that all formats share. Geometry: geometry.hpp.
 //
-// A lane loads four chunks of eight elements, one in each of four rows, before it uses any. A block lies on
-// `lanes` neighbouring lanes (MX 4, NVFP4 2), so four rows hold four blocks per group of lanes: maxima are
-// exchanged so that each lane ends with the whole block of its own row (three shuffles for four blocks),
-// computes that block's scale once, and tells the others. Scale bytes leave four at a time.
+// A lane loads four chunks of eight elements, one in each of four rows, before it uses any. A block
+// lies on `lanes` neighbouring lanes (MX 4, NVFP4 2), so four rows hold four blocks per group of
+// lanes: maxima are exchanged so that each lane ends with the whole block of its own row (three
+// shuffles for four blocks), computes that block's scale once, and tells the others. Scale bytes
+// leave four at a time.
 #pragma once
 
 #include <cstdint>
@@ -32,7 +33,8 @@ __device__ std::uint32_t amax_without_nan(const std::uint32_t (&w)[Input::words]
   return largest;
 }
 
-/// amax[j]: this lane's part of row j's block. Afterwards own[i] is the whole of row owned_row(i)'s block.
+/// amax[j]: this lane's part of row j's block. Afterwards own[i] is the whole of row owned_row(i)'s
+/// block.
 template <int Lanes>
 __device__ void reduce_rows(const std::uint32_t (&amax)[4], std::uint32_t (&own)[4 / Lanes]) {
   const bool odd = threadIdx.x & 1;
@@ -41,8 +43,7 @@ __device__ void reduce_rows(const std::uint32_t (&amax)[4], std::uint32_t (&own)
     std::uint32_t kept[2];
 #pragma unroll
     for (int i = 0; i < 2; ++i) {
-      const std::uint32_t other =
-          __shfl_xor_sync(whole_warp, upper ? amax[i] : amax[2 + i], 2);
+      const std::uint32_t other = __shfl_xor_sync(whole_warp, upper ? amax[i] : amax[2 + i], 2);
       kept[i] = max(upper ? amax[2 + i] : amax[i], other);
     }
     const std::uint32_t other = __shfl_xor_sync(whole_warp, odd ? kept[0] : kept[1], 1);
@@ -67,7 +68,8 @@ __device__ void reduce_rows_packed(const std::uint32_t (&w)[4][Input::words],
 #pragma unroll
   for (int i = 0; i < 2; ++i) {
     const std::uint32_t first = Input::amax_pair(w[2 * i]), second = Input::amax_pair(w[2 * i + 1]);
-    rows[i] = Packed::max_nan(__byte_perm(first, second, 0x5410), __byte_perm(first, second, 0x7632));
+    rows[i] =
+        Packed::max_nan(__byte_perm(first, second, 0x5410), __byte_perm(first, second, 0x7632));
   }
   if constexpr (Lanes == 4) {
     const bool upper = threadIdx.x & 2;
@@ -91,14 +93,16 @@ __device__ int owned_row(int i) {
 template <int Lanes>
 __device__ std::uint32_t from_owner(const std::uint32_t (&own)[4 / Lanes], int j) {
   const unsigned lane = threadIdx.x & 31u;
-  return __shfl_sync(whole_warp, own[Lanes == 4 ? 0 : j / 2], (lane & ~(Lanes - 1u)) | (j & (Lanes - 1)));
+  return __shfl_sync(whole_warp, own[Lanes == 4 ? 0 : j / 2],
+                     (lane & ~(Lanes - 1u)) | (j & (Lanes - 1)));
 }
 
-/// Stores a scale byte; `inside` says whether that block exists. All lanes call it. `block` is the block's
-/// column; `row_major` points at its byte there.
+/// Stores a scale byte; `inside` says whether that block exists. All lanes call it. `block` is the
+/// block's column; `row_major` points at its byte there.
 template <int Lanes, bool Tiled>
-__device__ void store_scale(const QuantizeArgs& args, std::int64_t blocks, bool by_four, std::int64_t row,
-                            std::int64_t block, std::uint8_t* row_major, bool inside, std::uint32_t byte) {
+__device__ void store_scale(const QuantizeArgs& args, std::int64_t blocks, bool by_four,
+                            std::int64_t row, std::int64_t block, std::uint8_t* row_major,
+                            bool inside, std::uint32_t byte) {
   if (Tiled || by_four) {
     std::uint32_t word = inside ? byte : 0u;
     word |= __shfl_down_sync(whole_warp, word, Lanes) << 8;
@@ -115,8 +119,8 @@ __device__ void store_scale(const QuantizeArgs& args, std::int64_t blocks, bool 
   }
 }
 
-/// Four rows: loads, finds scales, encodes, stores. `source` and `target` are this lane's place in the first;
-/// rows_left of this lane's rows, counted in rows of the matrix, exist.
+/// Four rows: loads, finds scales, encodes, stores. `source` and `target` are this lane's place in
+/// the first; rows_left of this lane's rows, counted in rows of the matrix, exist.
 template <class Format, class Input, bool Tiled>
 struct RowTile {
   static constexpr int lanes = Format::block / chunk_elements;
@@ -129,12 +133,13 @@ struct RowTile {
   int rows_apart;
   bool by_four;
 
-  __device__ void run(const char* source, std::uint8_t* target, std::uint8_t* scales, std::int64_t first_row,
-                      int rows_left) const {
+  __device__ void run(const char* source, std::uint8_t* target, std::uint8_t* scales,
+                      std::int64_t first_row, int rows_left) const {
     std::uint32_t w[4][Input::words];
     if (rows_left <= 0) source = static_cast<const char*>(args.input);  // read, not used
 #pragma unroll
-    for (int j = 0; j < 4; ++j) Input::load(j * rows_apart < rows_left ? source + j * step : source, w[j]);
+    for (int j = 0; j < 4; ++j)
+      Input::load(j * rows_apart < rows_left ? source + j * step : source, w[j]);
 
     std::uint32_t own[owned], multiplier[owned], scale[owned], told[4];
     bool with_nan = false;  // which the scales ignore
@@ -144,7 +149,8 @@ struct RowTile {
       std::uint32_t amax[4];
 #pragma unroll
       for (int j = 0; j < 4; ++j) amax[j] = Input::amax_bits(w[j]);
-      if (!args.nan_propagates && max(max(amax[0], amax[1]), max(amax[2], amax[3])) > infinity_bits) {
+      if (!args.nan_propagates &&
+          max(max(amax[0], amax[1]), max(amax[2], amax[3])) > infinity_bits) {
         with_nan = true;
 #pragma unroll
         for (int j = 0; j < 4; ++j) amax[j] = amax_without_nan<Input>(w[j]);
@@ -175,7 +181,8 @@ struct RowTile {
     for (int i = 0; i < owned; ++i) {
       const int below = owned_row<lanes>(i) * rows_apart;
       store_scale<lanes, Tiled>(args, blocks, by_four, first_row + below, block,
-                                scales + 2 * i * rows_apart * blocks, below < rows_left, scale[i] & 0xFFu);
+                                scales + 2 * i * rows_apart * blocks, below < rows_left,
+                                scale[i] & 0xFFu);
     }
 
     // The four chunks are encoded together; one special block takes its lanes down the slow path.
@@ -213,13 +220,16 @@ __device__ void quantize_tile(const QuantizeArgs& args) {
   const std::int64_t column =
       ((static_cast<std::int64_t>(blockIdx.x) << shift) + (threadIdx.x & ((1u << shift) - 1))) *
       chunk_elements;
-  const std::int64_t blocks = args.cols / Format::block;
+  // Unsigned divisions: plain shifts.
+  const std::int64_t blocks = static_cast<std::uint64_t>(args.cols) / Format::block;
   const bool by_four =  // four neighbouring blocks lie on lanes of one row
-      shift >= 4 && ((blocks | static_cast<std::int64_t>(reinterpret_cast<std::uintptr_t>(args.scales))) & 3) == 0;
+      shift >= 4 &&
+      ((blocks | static_cast<std::int64_t>(reinterpret_cast<std::uintptr_t>(args.scales))) & 3) ==
+          0;
   const Tile tile{args,
                   Format::prepare(args),
                   blocks,
-                  column / Format::block,
+                  static_cast<std::int64_t>(static_cast<std::uint64_t>(column) / Format::block),
                   args.row_stride * (rows_apart * Input::element_bytes),
                   args.code_stride * rows_apart,
                   rows_apart,
@@ -230,14 +240,18 @@ __device__ void quantize_tile(const QuantizeArgs& args) {
   std::int64_t tile_row = row_tile * (4 * rows_apart);
   const int inside_row = static_cast<int>(threadIdx.x >> shift);
   const std::int64_t row = tile_row + inside_row;
-  const char* source =
-      static_cast<const char*>(args.input) + (row * args.row_stride + column) * Input::element_bytes;
+  const char* source = static_cast<const char*>(args.input) +
+                       (row * args.row_stride + column) * Input::element_bytes;
   std::uint8_t* target = args.codes + row * args.code_stride + column * Format::code_bits / 8;
-  std::uint8_t* scales = args.scales + (row + owned_row<Tile::lanes>(0) * rows_apart) * blocks + tile.block;
-  for (; tile_row < end; tile_row += stride) {
+  std::uint8_t* scales =
+      args.scales + (row + owned_row<Tile::lanes>(0) * rows_apart) * blocks + tile.block;
+  while (tile_row < end) {
     const std::int64_t below = args.rows - tile_row;
-    const int rows_left = column < args.cols ? static_cast<int>(below < 4096 ? below : 4096) - inside_row : 0;
+    const int rows_left =
+        column < args.cols ? static_cast<int>(below < 4096 ? below : 4096) - inside_row : 0;
     tile.run(source, target, scales, tile_row + inside_row, rows_left);
+    tile_row += stride;
+    if (tile_row >= end) break;
     source += stride * args.row_stride * Input::element_bytes;
     target += stride * args.code_stride;
     scales += stride * blocks;
