@@ -54,11 +54,13 @@ void move_bytes(const void* input, std::size_t read_bytes, void* output, std::si
 
 void copy_bytes(const void* input, void* output, std::size_t bytes, int threads) {
   const std::size_t piece = std::size_t{4} << 20;
-  parallel_for(static_cast<std::int64_t>((bytes + piece - 1) / piece), threads, [&](std::int64_t index) {
-    const std::size_t first = static_cast<std::size_t>(index) * piece;
-    std::memcpy(static_cast<std::uint8_t*>(output) + first,
-                static_cast<const std::uint8_t*>(input) + first, std::min(piece, bytes - first));
-  });
+  parallel_for(static_cast<std::int64_t>((bytes + piece - 1) / piece), threads,
+               [&](std::int64_t index) {
+                 const std::size_t first = static_cast<std::size_t>(index) * piece;
+                 std::memcpy(static_cast<std::uint8_t*>(output) + first,
+                             static_cast<const std::uint8_t*>(input) + first,
+                             std::min(piece, bytes - first));
+               });
 }
 
 }  // namespace microscale::bench

@@ -1,5 +1,6 @@
-// Quantize and dequantize on the CPU beside the limit of the same run: a loop that moves the same bytes in
-// the same mix and computes nothing, timed in turn with the kernel. Buffers are past every cache.
+// Quantize and dequantize on the CPU beside the limit of the same run: a loop that moves the same
+// bytes in the same mix and computes nothing, timed in turn with the kernel. Buffers are past every
+// cache.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -29,7 +30,8 @@ using Buffer = std::unique_ptr<std::uint8_t, Free>;
 
 Buffer allocate(std::size_t bytes) {
   auto* p = static_cast<std::uint8_t*>(std::aligned_alloc(4096, (bytes + 4095) / 4096 * 4096));
-  if (!p) throw Error(ErrorCode::out_of_memory, fmt::format("no memory for {} bytes; use --size", bytes));
+  if (!p)
+    throw Error(ErrorCode::out_of_memory, fmt::format("no memory for {} bytes; use --size", bytes));
   std::memset(p, 1, bytes);
   return Buffer(p);
 }
@@ -42,10 +44,14 @@ void fill(void* data, DType type, std::int64_t count) {
       float sum = -2.0f;
       for (int k = 0; k < 4; ++k)
         sum += static_cast<float>(random16(static_cast<std::uint64_t>(k), u)) / 65536.0f;
-      const float value = sum * (0.01f + static_cast<float>(mix32(static_cast<std::uint32_t>(i >> 6)) & 15));
-      if (type == DType::f32) static_cast<float*>(data)[i] = value;
-      else static_cast<std::uint16_t*>(data)[i] = static_cast<std::uint16_t>(
-          std::bit_cast<std::uint32_t>(value) >> 16);  // truncated BF16; for F16 any finite pattern does
+      const float value =
+          sum * (0.01f + static_cast<float>(mix32(static_cast<std::uint32_t>(i >> 6)) & 15));
+      if (type == DType::f32)
+        static_cast<float*>(data)[i] = value;
+      else
+        static_cast<std::uint16_t*>(data)[i] =
+            static_cast<std::uint16_t>(std::bit_cast<std::uint32_t>(value) >>
+                                       16);  // truncated BF16; for F16 any finite pattern does
     }
   });
 }
@@ -57,7 +63,8 @@ double seconds(const std::function<void()>& body) {
 }
 
 double median(std::vector<double> times) {
-  std::nth_element(times.begin(), times.begin() + static_cast<std::ptrdiff_t>(times.size() / 2), times.end());
+  std::nth_element(times.begin(), times.begin() + static_cast<std::ptrdiff_t>(times.size() / 2),
+                   times.end());
   return times[times.size() / 2];
 }
 
@@ -107,8 +114,10 @@ void run(const Case& c, const Options& options, int threads, bool first) {
   };
   const std::size_t packed = code_bytes + scale_bytes;
   const auto loop = [&] {
-    if (c.dequantize) move_bytes(codes.get(), packed, dense.get(), dense_bytes, threads);
-    else move_bytes(dense.get(), dense_bytes, codes.get(), packed, threads);
+    if (c.dequantize)
+      move_bytes(codes.get(), packed, dense.get(), dense_bytes, threads);
+    else
+      move_bytes(dense.get(), dense_bytes, codes.get(), packed, threads);
   };
   const auto copy = [&] {
     copy_bytes(dense.get(), dense.get() + dense_bytes / 2, dense_bytes / 2, threads);
@@ -127,14 +136,15 @@ void run(const Case& c, const Options& options, int threads, bool first) {
   const double rate = bytes / time;
   const int shown = threads == 0 ? available_cores() : threads;
   if (options.json) {
-    fmt::print("{}{{\"case\":\"{}\",\"threads\":{},\"seconds\":{:.6f},\"bytes\":{},\"gb_per_s\":{:.3f},"
-               "\"dense_gb_per_s\":{:.3f},\"share_of_loop\":{:.4f},\"share_of_memcpy\":{:.4f}}}",
-               first ? "" : ",\n", c.name, shown, time, bytes, rate / 1e9,
-               static_cast<double>(dense_bytes) / time / 1e9, limit / time, rate / memcpy_rate);
+    fmt::print(
+        "{}{{\"case\":\"{}\",\"threads\":{},\"seconds\":{:.6f},\"bytes\":{},\"gb_per_s\":{:.3f},"
+        "\"dense_gb_per_s\":{:.3f},\"share_of_loop\":{:.4f},\"share_of_memcpy\":{:.4f}}}",
+        first ? "" : ",\n", c.name, shown, time, bytes, rate / 1e9,
+        static_cast<double>(dense_bytes) / time / 1e9, limit / time, rate / memcpy_rate);
   } else {
-    fmt::print("{:<30} {:>3} {:>9.1f} {:>8.2f} {:>10.2f} {:>10.1f} {:>10.1f}\n", c.name, shown, time * 1e3,
-               rate / 1e9, static_cast<double>(dense_bytes) / time / 1e9, 100 * limit / time,
-               100 * rate / memcpy_rate);
+    fmt::print("{:<30} {:>3} {:>9.1f} {:>8.2f} {:>10.2f} {:>10.1f} {:>10.1f}\n", c.name, shown,
+               time * 1e3, rate / 1e9, static_cast<double>(dense_bytes) / time / 1e9,
+               100 * limit / time, 100 * rate / memcpy_rate);
   }
   std::fflush(stdout);
 }
@@ -169,22 +179,31 @@ int main_checked(int argc, char** argv) {
         throw Error(ErrorCode::invalid_argument, argument + " needs a value; see --help");
       return argv[++i];
     };
-    if (argument == "--json") options.json = true;
-    else if (argument == "--size-mib") options.size = std::stoull(value()) << 20;
-    else if (argument == "--runs") options.runs = std::stoi(value());
-    else if (argument == "--filter") options.filter = value();
-    else if (argument == "--threads") options.threads = {std::stoi(value())};
+    if (argument == "--json")
+      options.json = true;
+    else if (argument == "--size-mib")
+      options.size = std::stoull(value()) << 20;
+    else if (argument == "--runs")
+      options.runs = std::stoi(value());
+    else if (argument == "--filter")
+      options.filter = value();
+    else if (argument == "--threads")
+      options.threads = {std::stoi(value())};
     else {
-      fmt::print("quantize_bench [--filter TEXT] [--size-mib 1024] [--runs 7] [--threads N] [--json]\n"
-                 "Rates are GB/s of dense plus packed bytes, and of dense bytes alone; the shares are of a\n"
-                 "loop that moves the same bytes, timed in turn with the kernel, and of memcpy.\n");
+      fmt::print(
+          "quantize_bench [--filter TEXT] [--size-mib 1024] [--runs 7] [--threads N] [--json]\n"
+          "Rates are GB/s of dense plus packed bytes, and of dense bytes alone; the shares are of "
+          "a\n"
+          "loop that moves the same bytes, timed in turn with the kernel, and of memcpy.\n");
       return argument == "--help" ? 0 : 2;
     }
   }
-  if (options.json) fmt::print("[");
-  else fmt::print("backend {}\n{:<30} {:>3} {:>9} {:>8} {:>10} {:>10} {:>10}\n",
-                  to_string(available_backends().front()), "case", "thr", "ms", "GB/s", "dense GB/s",
-                  "% of loop", "% memcpy");
+  if (options.json)
+    fmt::print("[");
+  else
+    fmt::print("backend {}\n{:<30} {:>3} {:>9} {:>8} {:>10} {:>10} {:>10}\n",
+               to_string(available_backends().front()), "case", "thr", "ms", "GB/s", "dense GB/s",
+               "% of loop", "% memcpy");
   bool first = true;
   for (const Case& c : all_cases()) {
     if (c.name.find(options.filter) == std::string::npos) continue;

@@ -42,9 +42,9 @@ AbsMax abs_max(const TensorView& input, const Context& context) {
         const std::int64_t col = run * run_elements;
         const std::int64_t count = std::min(run_elements, input.cols - col);
         const std::int64_t first = row * input.row_stride + col;
-        const AbsMaxRun part =
-            table.abs_max(static_cast<const std::uint8_t*>(input.data) + first * size_of(input.dtype),
-                          input.dtype, count);
+        const AbsMaxRun part = table.abs_max(
+            static_cast<const std::uint8_t*>(input.data) + first * size_of(input.dtype),
+            input.dtype, count);
         local.amax = std::max(local.amax, part.amax);
         if (part.non_finite && local.non_finite < 0)
           local.non_finite = row * input.cols + col + find_non_finite(input, first, count);

@@ -26,8 +26,9 @@ template <class Supports>
 const KernelTable& choose(const Context& context, const char* operation, Supports&& supports) {
   if (context.backend == Backend::cuda)
     throw Error(ErrorCode::unsupported,
-                std::string(operation) + ": backend cuda offers quantize_into, dequantize and repack_scales, "
-                                         "on device memory; choose another backend for this operation");
+                std::string(operation) +
+                    ": backend cuda offers quantize_into, dequantize and repack_scales, "
+                    "on device memory; choose another backend for this operation");
   bool present = false;
   for (Backend backend : available_backends()) {
     if (context.backend != Backend::automatic && context.backend != backend) continue;
@@ -36,23 +37,28 @@ const KernelTable& choose(const Context& context, const char* operation, Support
       if (table->backend == backend && supports(*table)) return *table;
   }
   if (!present)
-    throw Error(ErrorCode::unsupported, std::string(operation) + ": backend " +
-                                            std::string(to_string(context.backend)) +
-                                            " is not on this machine; available: " + available_names());
-  throw Error(ErrorCode::unsupported, std::string(operation) + ": no backend among " +
-                                          available_names() +
-                                          " supports these options; leave the backend to `automatic`");
+    throw Error(ErrorCode::unsupported,
+                std::string(operation) + ": backend " + std::string(to_string(context.backend)) +
+                    " is not on this machine; available: " + available_names());
+  throw Error(ErrorCode::unsupported,
+              std::string(operation) + ": no backend among " + available_names() +
+                  " supports these options; leave the backend to `automatic`");
 }
 
 }  // namespace
 
 std::string_view to_string(Backend backend) {
   switch (backend) {
-    case Backend::automatic: return "automatic";
-    case Backend::reference: return "reference";
-    case Backend::avx2: return "avx2";
-    case Backend::avx512: return "avx512";
-    case Backend::cuda: return "cuda";
+    case Backend::automatic:
+      return "automatic";
+    case Backend::reference:
+      return "reference";
+    case Backend::avx2:
+      return "avx2";
+    case Backend::avx512:
+      return "avx512";
+    case Backend::cuda:
+      return "cuda";
   }
   return "unknown";
 }

@@ -6,8 +6,8 @@
 
 namespace microscale {
 
-/// The table of `context.backend`, or for `automatic` the fastest available one that supports the call.
-/// Throws Error{unsupported} when the backend asked for is absent or does not support it.
+/// The table of `context.backend`, or for `automatic` the fastest available one that supports the
+/// call. Throws Error{unsupported} when the backend asked for is absent or does not support it.
 const KernelTable& choose_backend(const QuantizeLines& call, const Context& context);
 const KernelTable& choose_backend(const DequantizeLines& call, const Context& context);
 /// For calls that every backend supports.

@@ -12,8 +12,8 @@ void check_view(const char* operation, const void* data, std::int64_t rows, std:
                 std::int64_t row_stride) {
   if (rows < 0 || cols < 0)
     throw Error(ErrorCode::invalid_argument,
-                fmt::format("{}: a matrix of {} x {}; rows and cols must not be negative", operation,
-                            rows, cols));
+                fmt::format("{}: a matrix of {} x {}; rows and cols must not be negative",
+                            operation, rows, cols));
   if (rows > 1 && row_stride < cols)
     throw Error(ErrorCode::invalid_argument,
                 fmt::format("{}: row_stride is {} elements for rows of {}; set it to at least the "
@@ -27,16 +27,17 @@ void check_view(const char* operation, const void* data, std::int64_t rows, std:
 void check_bytes(const char* operation, const char* what, std::int64_t got, std::int64_t wanted) {
   if (got != wanted)
     throw Error(ErrorCode::invalid_argument,
-                fmt::format("{}: the {} buffer has {} bytes, {} are needed (see BlockShape)", operation,
-                            what, got, wanted));
+                fmt::format("{}: the {} buffer has {} bytes, {} are needed (see BlockShape)",
+                            operation, what, got, wanted));
 }
 
 void check_global_scale(const char* operation, float scale) {
   if (!(scale > 0) || !std::isnormal(scale))
-    throw Error(ErrorCode::invalid_argument,
-                fmt::format("{}: NVFP4 global scale {} is not a positive normal number; pass the decode "
-                            "multiplier amax / 2688, or leave it out to have it computed",
-                            operation, scale));
+    throw Error(
+        ErrorCode::invalid_argument,
+        fmt::format("{}: NVFP4 global scale {} is not a positive normal number; pass the decode "
+                    "multiplier amax / 2688, or leave it out to have it computed",
+                    operation, scale));
 }
 
 }  // namespace microscale

@@ -1,4 +1,5 @@
-// dequantize and repack_scales: checks, chooses a backend, cuts the work into items. No arithmetic here.
+// dequantize and repack_scales: checks, chooses a backend, cuts the work into items. No arithmetic
+// here.
 #include <fmt/format.h>
 
 #include <vector>
@@ -35,8 +36,8 @@ void dequantize(const BlockTensorView& input, const MutableTensorView& output,
   check_view("dequantize", output.data, output.rows, output.cols, output.row_stride);
   if (output.rows != shape.rows || output.cols != shape.cols)
     throw Error(ErrorCode::invalid_argument,
-                fmt::format("dequantize: the output is {} x {}, the block tensor {} x {}", output.rows,
-                            output.cols, shape.rows, shape.cols));
+                fmt::format("dequantize: the output is {} x {}, the block tensor {} x {}",
+                            output.rows, output.cols, shape.rows, shape.cols));
   if (context.backend == Backend::cuda) {
     cuda::dequantize(cuda::runtime_device(), input, output, context.stream);
     return;
@@ -73,8 +74,8 @@ void dequantize(const BlockTensorView& input, const MutableTensorView& output,
     part.lines = item.lines;
     part.blocks = item.blocks;
     if (!staged) {
-      part.output =
-          static_cast<std::uint8_t*>(output.data) + (item.line * output.row_stride + first) * element;
+      part.output = static_cast<std::uint8_t*>(output.data) +
+                    (item.line * output.row_stride + first) * element;
       table.dequantize(part);
       return;
     }

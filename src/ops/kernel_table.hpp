@@ -1,5 +1,5 @@
-// What a backend offers. An operation checks its arguments, cuts the work into lines along the block axis
-// and calls these; kernels never allocate, log or throw.
+// What a backend offers. An operation checks its arguments, cuts the work into lines along the
+// block axis and calls these; kernels never allocate, log or throw.
 #pragma once
 
 #include <cstdint>
@@ -12,18 +12,20 @@ namespace microscale {
 
 /// `lines` lines of `blocks` whole blocks each, dense to block-scaled. Row-major scales.
 struct QuantizeLines {
-  const void* input = nullptr;     // line l, element i at input + (l * input_stride + i) elements
+  const void* input = nullptr;  // line l, element i at input + (l * input_stride + i) elements
   DType input_type = DType::f32;
-  std::int64_t input_stride = 0;   // in elements
+  std::int64_t input_stride = 0;  // in elements
   std::int64_t lines = 0;
-  std::int64_t blocks = 0;         // per line
+  std::int64_t blocks = 0;  // per line
   Format format = Format::mxfp4;
   Numerics numerics;
-  float global_scale = 1.0f;       // NVFP4 decode multiplier
-  float tool_global = 1.0f;        // NVFP4 where follows_tool(): the tool's own number (formats/compat.hpp)
+  float global_scale = 1.0f;  // NVFP4 decode multiplier
+  float tool_global =
+      1.0f;  // NVFP4 where follows_tool(): the tool's own number (formats/compat.hpp)
   const float* weights = nullptr;  // blocks * block values, or null
   std::uint64_t first_index = 0;   // stochastic rounding's index of line 0, element 0;
-  std::uint64_t index_line_stride = 0, index_step = 1;  // of (l, i): first + l * line_stride + i * step
+  std::uint64_t index_line_stride = 0,
+                index_step = 1;    // of (l, i): first + l * line_stride + i * step
   std::uint8_t* codes = nullptr;   // line l at codes + l * code_stride
   std::int64_t code_stride = 0;    // in bytes
   std::uint8_t* scales = nullptr;  // line l, block b at scales + l * scale_stride + b

@@ -1,4 +1,5 @@
-// quantize: checks, chooses a backend, cuts the work into items and calls the kernel. No arithmetic here.
+// quantize: checks, chooses a backend, cuts the work into items and calls the kernel. No arithmetic
+// here.
 #include "microscale/quantize.hpp"
 
 #include <fmt/format.h>
@@ -28,10 +29,11 @@ void check_options(const QuantizeOptions& o, const BlockShape& shape) {
   check_view("quantize", o.input.data, o.input.rows, o.input.cols, o.input.row_stride);
   const FormatInfo& format = info(o.format);
   if (shape.length() % format.block != 0 && o.padding == Padding::refuse)
-    throw Error(ErrorCode::invalid_argument,
-                fmt::format("quantize: {} elements along the block axis are no multiple of {}'s block of "
-                            "{}; pad the tensor or set padding to Padding::zero",
-                            shape.length(), format.name, format.block));
+    throw Error(
+        ErrorCode::invalid_argument,
+        fmt::format("quantize: {} elements along the block axis are no multiple of {}'s block of "
+                    "{}; pad the tensor or set padding to Padding::zero",
+                    shape.length(), format.name, format.block));
   const auto rules = scale_rules(o.format);
   if (std::find(rules.begin(), rules.end(), o.numerics.scale_rule) == rules.end())
     throw Error(ErrorCode::invalid_argument,
@@ -43,9 +45,10 @@ void check_options(const QuantizeOptions& o, const BlockShape& shape) {
                             o.weights.size(), shape.length()));
   for (float weight : o.weights)
     if (!(weight >= 0) || !std::isfinite(weight))
-      throw Error(ErrorCode::invalid_argument,
-                  fmt::format("quantize: importance weight {}; weights must be finite and not negative",
-                              weight));
+      throw Error(
+          ErrorCode::invalid_argument,
+          fmt::format("quantize: importance weight {}; weights must be finite and not negative",
+                      weight));
   if (o.global_scale && !format.e8m0_scale) check_global_scale("quantize", *o.global_scale);
 }
 
@@ -55,10 +58,11 @@ ToolGlobal resolve_global_scale(const QuantizeOptions& o, const Context& context
   AbsMax range;
   if (needs_amax || o.non_finite == NonFinite::refuse) range = abs_max(o.input, context);
   if (o.non_finite == NonFinite::refuse && range.non_finite >= 0)
-    throw Error(ErrorCode::bad_input,
-                fmt::format("quantize: the input holds NaN or infinity, first at row {}, column {}; "
-                            "repair it or choose NonFinite::encode",
-                            range.non_finite / o.input.cols, range.non_finite % o.input.cols));
+    throw Error(
+        ErrorCode::bad_input,
+        fmt::format("quantize: the input holds NaN or infinity, first at row {}, column {}; "
+                    "repair it or choose NonFinite::encode",
+                    range.non_finite / o.input.cols, range.non_finite % o.input.cols));
   if (o.format != Format::nvfp4) return {};
   const Compat compat = o.numerics.compat;
   return o.global_scale ? tool_global_from_decode(compat, *o.global_scale)
@@ -123,7 +127,8 @@ float quantize_into(const QuantizeOptions& o, std::span<std::uint8_t> codes,
     part.lines = item.lines;
     part.blocks = item.blocks;
     if (part.weights) part.weights += first;
-    part.first_index = o.first_index + static_cast<std::uint64_t>(item.line) * call.index_line_stride +
+    part.first_index = o.first_index +
+                       static_cast<std::uint64_t>(item.line) * call.index_line_stride +
                        static_cast<std::uint64_t>(first) * call.index_step;
     part.codes = codes.data() + item.line * call.code_stride + code_bytes(format, first);
     part.scales = row_major + item.line * call.scale_stride + item.block;
@@ -141,8 +146,9 @@ BlockTensor quantize(const QuantizeOptions& options, const Context& context) {
   check_view("quantize", options.input.data, options.input.rows, options.input.cols,
              options.input.row_stride);
   if (context.backend == Backend::cuda)
-    throw Error(ErrorCode::unsupported, "quantize: backend cuda writes to device memory of the caller; call "
-                                        "quantize_into with buffers sized by BlockShape");
+    throw Error(ErrorCode::unsupported,
+                "quantize: backend cuda writes to device memory of the caller; call "
+                "quantize_into with buffers sized by BlockShape");
   BlockTensor output(shape_of(options));
   output.global_scale = quantize_into(options, output.codes(), output.scales(), context);
   return output;

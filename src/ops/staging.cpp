@@ -10,7 +10,8 @@ constexpr std::int64_t elements_per_item = 256 * 1024;
 
 std::int64_t divide_up(std::int64_t a, std::int64_t b) { return (a + b - 1) / b; }
 
-// Copies the valid part of `item`, `width` elements a row from element `first` of each line, zero-filled.
+// Copies the valid part of `item`, `width` elements a row from element `first` of each line,
+// zero-filled.
 template <class T>
 void gather(const TensorView& input, BlockAxis axis, const WorkItem& item, std::int64_t first,
             std::int64_t width, std::int64_t valid, T* output) {

@@ -1,5 +1,5 @@
-// How an operation cuts a matrix into work items, and the copy through which a transposed matrix or a
-// line with an incomplete last block reaches the kernels.
+// How an operation cuts a matrix into work items, and the copy through which a transposed matrix or
+// a line with an incomplete last block reaches the kernels.
 #pragma once
 
 #include <cstdint>
@@ -26,8 +26,8 @@ class WorkGrid {
                                 block_items_ = 0;
 };
 
-/// Copies the elements of `item` (lines along `axis` of `input`) to rows of item.blocks * block_size
-/// elements at `output`, zero beyond the end of a line.
+/// Copies the elements of `item` (lines along `axis` of `input`) to rows of item.blocks *
+/// block_size elements at `output`, zero beyond the end of a line.
 void gather_lines(const TensorView& input, BlockAxis axis, const WorkItem& item, int block_size,
                   void* output);
 

@@ -1,4 +1,5 @@
-// Every number the articles behind this project work out by hand, and where the article itself is wrong.
+// Every number the articles behind this project work out by hand, and where the article itself is
+// wrong.
 #include <gtest/gtest.h>
 
 #include <array>
@@ -17,7 +18,9 @@ std::uint8_t e2m1(float value, Rounding rounding = Rounding::nearest_even) {
   return E2M1::encode(value, rounding);
 }
 std::uint8_t floor_byte(float amax) { return e8m0_from_amax<E2M1>(ScaleRule::floor, amax); }
-std::uint8_t in_container(float value) { return container::pack(e2m1(value, Rounding::nearest_away)); }
+std::uint8_t in_container(float value) {
+  return container::pack(e2m1(value, Rounding::nearest_away));
+}
 
 // MXFP4 quantizer article, sections 4 to 7.
 TEST(MxFp4QuantizerArticle, stored_scales) {
@@ -38,8 +41,8 @@ TEST(MxFp4QuantizerArticle, amax_25_gives_byte_129_and_clips_to_24) {
   EXPECT_EQ(E2M1::decode(e2m1(6.25f)) * decode_e8m0(129), 24.0f);
   EXPECT_EQ(E2M1::decode(e2m1(25.0f / 8)) * 8, 24.0f);  // under the next scale: 3 * 8
 }
-// The article says that 1.0 / 4 = 0.25 rounds to 0.5, and argues for floor from it. Under nearest even it
-// is a tie that goes to 0, under ties-away to 0.5.
+// The article says that 1.0 / 4 = 0.25 rounds to 0.5, and argues for floor from it. Under nearest
+// even it is a tie that goes to 0, under ties-away to 0.5.
 TEST(MxFp4QuantizerArticle, a_quarter_is_a_tie_and_rounds_to_zero_not_to_a_half) {
   EXPECT_EQ(e2m1(0.25f), 0);
   EXPECT_EQ(e2m1(0.25f, Rounding::nearest_away), 1);
@@ -83,7 +86,8 @@ TEST(MxFp4QuantizerArticle, the_even_element_is_in_the_low_nibble) {
 }
 TEST(MxFp4QuantizerArticle, e3m0_and_nf4_are_as_described) {
   constexpr std::array e3m0{0.25f, 0.5f, 1.0f, 2.0f, 4.0f, 8.0f, 16.0f};
-  for (std::size_t i = 0; i < 7; ++i) EXPECT_EQ(E3M0::decode(static_cast<std::uint8_t>(i + 1)), e3m0[i]);
+  for (std::size_t i = 0; i < 7; ++i)
+    EXPECT_EQ(E3M0::decode(static_cast<std::uint8_t>(i + 1)), e3m0[i]);
   EXPECT_NE(E3M0::decode(E3M0::encode(1.5f, Rounding::nearest_even)), 1.5f);
   EXPECT_LT(NF4::decode(8) - NF4::decode(7), NF4::decode(15) - NF4::decode(14));
 }
@@ -97,8 +101,8 @@ TEST(BitsArticle, amax_24_is_divided_by_4) {
   EXPECT_EQ(floor_byte(24.0f), 127 + 2);
   EXPECT_EQ(E2M1::decode(e2m1(24.0f * inverse_e8m0(129))) * 4, 24.0f);
 }
-// The article subtracts 2 from the exponent field without a floor, so a zero block wraps to byte 254; and
-// it gives 2^128 as the value of byte 255, which is NaN.
+// The article subtracts 2 from the exponent field without a floor, so a zero block wraps to byte
+// 254; and it gives 2^128 as the value of byte 255, which is NaN.
 TEST(BitsArticle, a_zero_block_does_not_wrap_and_255_is_nan) {
   EXPECT_EQ(static_cast<std::uint8_t>(0 - 2), 254);
   EXPECT_EQ(floor_byte(0.0f), 0);
@@ -134,13 +138,15 @@ TEST(AttentionArticle, container_bytes) {
   EXPECT_EQ(in_container(-1.0f), 0x28);
   EXPECT_EQ(in_container(6.0f), 0x1C);
   EXPECT_EQ(container::unpack(0x22), 0x8);  // what 0x22 really holds: -0
-  for (std::uint8_t code = 0; code < 16; ++code) EXPECT_EQ(container::unpack(container::pack(code)), code);
+  for (std::uint8_t code = 0; code < 16; ++code)
+    EXPECT_EQ(container::unpack(container::pack(code)), code);
 }
 TEST(AttentionArticle, block_of_four_under_its_own_rule) {
   EXPECT_EQ(e8m0_from_amax<E2M1>(ScaleRule::amax_ceil, 12.0f), 0x83);
   constexpr std::array values{12.0f, 10.0f, 3.0f, -7.0f}, scaled{0.75f, 0.625f, 0.1875f, -0.4375f};
   for (std::size_t i = 0; i < 4; ++i) EXPECT_EQ(values[i] * inverse_e8m0(0x83), scaled[i]);
-  // It says that the four encode to different values; in fact 10 and -7 share a magnitude and 3 is lost.
+  // It says that the four encode to different values; in fact 10 and -7 share a magnitude and 3 is
+  // lost.
   EXPECT_EQ(e2m1(scaled[0]), 2);
   EXPECT_EQ(e2m1(scaled[1]), 1);
   EXPECT_EQ(e2m1(scaled[2]), 0);
@@ -169,7 +175,8 @@ TEST(AttentionArticle, its_sixteen_codes) {
   }
 }
 
-// MXFP8 article: the scale is amax / 448 rounded up; its added epsilon can lift an exact power of two.
+// MXFP8 article: the scale is amax / 448 rounded up; its added epsilon can lift an exact power of
+// two.
 TEST(MxFp8Article, scale_is_rounded_up_and_epsilon_lifts_an_exact_power) {
   EXPECT_EQ(e8m0_from_amax<E4M3>(ScaleRule::rceil, 448.0f), 127);
   const float lifted = std::fma(448.0f, 1.0f / 448.0f, 1e-7f);
@@ -178,8 +185,8 @@ TEST(MxFp8Article, scale_is_rounded_up_and_epsilon_lifts_an_exact_power) {
 TEST(MxFp8Article, packed_scales_are_four_to_a_word) {
   EXPECT_EQ(tiled_128x4::offset(0, 3, 64) - tiled_128x4::offset(0, 0, 64), 3);
   EXPECT_EQ(tiled_128x4::offset(5, 4, 64) % 4, 0);
-  const BlockShape shape{.rows = 16384, .cols = 16384, .format = Format::mxfp8_e4m3,
-                         .layout = Layout::tiled_128x4};
+  const BlockShape shape{
+      .rows = 16384, .cols = 16384, .format = Format::mxfp8_e4m3, .layout = Layout::tiled_128x4};
   EXPECT_EQ(shape.scale_bytes(), 16384 * 16384 / 32);
 }
 

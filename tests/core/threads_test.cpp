@@ -21,7 +21,8 @@ TEST(ParallelFor, calls_every_index_once) {
 TEST(ParallelFor, what_tasks_wrote_is_visible_afterwards) {
   std::vector<std::int64_t> squares(5000);
   for (int round = 0; round < 50; ++round)
-    parallel_for(5000, 4, [&](std::int64_t i) { squares[static_cast<std::size_t>(i)] = i * i + round; });
+    parallel_for(5000, 4,
+                 [&](std::int64_t i) { squares[static_cast<std::size_t>(i)] = i * i + round; });
   EXPECT_EQ(std::accumulate(squares.begin(), squares.end(), std::int64_t{0}),
             4999LL * 5000 * 9999 / 6 + 49 * 5000);
 }

@@ -21,10 +21,12 @@ TEST(Arithmetic, constant_evaluated_fma_equals_the_processor_s) {
   for (int i = 0; i < 200000; ++i) {
     float a = near_one(generator), b = near_one(generator);
     float c = -a * b * (1 + std::ldexp(near_one(generator), -20 - i % 8));  // heavy cancellation
-    if (i % 3 == 0) a = random_float(generator), b = random_float(generator), c = random_float(generator);
+    if (i % 3 == 0)
+      a = random_float(generator), b = random_float(generator), c = random_float(generator);
     const float expected = std::fmaf(a, b, c);
     if (!std::isfinite(expected)) continue;
-    ASSERT_EQ(detail::fma_constexpr(a, b, c), expected) << std::hexfloat << a << ' ' << b << ' ' << c;
+    ASSERT_EQ(detail::fma_constexpr(a, b, c), expected)
+        << std::hexfloat << a << ' ' << b << ' ' << c;
     ASSERT_EQ(fused_multiply_add(a, b, c), expected);
   }
   static_assert(fused_multiply_add(0x1.000002p0f, 0x1.000002p0f, -0x1.000004p0f) == 0x1p-46f);
@@ -64,7 +66,8 @@ TEST(Arithmetic, block_sum_adds_eights_in_order_then_pairs) {
     std::uniform_real_distribution<float> value(0, 1);
     std::vector<float> terms(static_cast<std::size_t>(count));
     for (float& term : terms) term = value(generator);
-    return std::pair{sum([&](float s, int i) { return s + terms[static_cast<std::size_t>(i)]; }), terms};
+    return std::pair{sum([&](float s, int i) { return s + terms[static_cast<std::size_t>(i)]; }),
+                     terms};
   };
   const auto [sum, t] = parenthesise([](auto f) { return block_sum<32>(f); }, 32);
   float groups[4] = {};

@@ -1,5 +1,5 @@
-// One block at a time: the amax cases on which tools disagree, searches against exhaustive ones in double
-// precision, and digests of every rule and rounding over all BF16 values.
+// One block at a time: the amax cases on which tools disagree, searches against exhaustive ones in
+// double precision, and digests of every rule and rounding over all BF16 values.
 #include "formats/block_quantizer.hpp"
 
 #include <gtest/gtest.h>
@@ -24,16 +24,16 @@ struct Encoded {
 template <class Codec = E2M1>
 Encoded encode_mx(const std::array<float, 32>& values, const Numerics& numerics) {
   Encoded e{};
-  e.scale = quantize_block<Codec, 32, true>(values.data(), nullptr, {numerics}, no_index, e.codes.data());
+  e.scale =
+      quantize_block<Codec, 32, true>(values.data(), nullptr, {numerics}, no_index, e.codes.data());
   return e;
 }
 
 Encoded encode_nvfp4(const std::array<float, 16>& values, const Numerics& numerics, float g,
                      const float* weights = nullptr) {
   Encoded e{};
-  e.scale = quantize_block<E2M1, 16, false>(values.data(), weights,
-                                            {numerics, g, nvfp4_scale_factor(g)}, no_index,
-                                            e.codes.data());
+  e.scale = quantize_block<E2M1, 16, false>(
+      values.data(), weights, {numerics, g, nvfp4_scale_factor(g)}, no_index, e.codes.data());
   return e;
 }
 
@@ -45,10 +45,26 @@ Numerics with_rule(ScaleRule rule) {
 
 TEST(BlockQuantizer, every_amax_case_gives_a_valid_block_under_every_mx_rule) {
   const float top = std::numeric_limits<float>::max();
-  const float cases[] = {0.0f,     -0.0f,  0x1p-149f, 0x1p-127f, 0x1p-126f, 0x1.8p-124f,
-                         1.5f,     1.75f,  6.0f,      std::nextafter(6.0f, 7.0f), 7.0f,
-                         std::nextafter(7.0f, 8.0f),  8.0f, 448.0f, std::nextafter(448.0f, 449.0f),
-                         480.0f,   496.0f, 511.0f,    top,       -top};
+  const float cases[] = {0.0f,
+                         -0.0f,
+                         0x1p-149f,
+                         0x1p-127f,
+                         0x1p-126f,
+                         0x1.8p-124f,
+                         1.5f,
+                         1.75f,
+                         6.0f,
+                         std::nextafter(6.0f, 7.0f),
+                         7.0f,
+                         std::nextafter(7.0f, 8.0f),
+                         8.0f,
+                         448.0f,
+                         std::nextafter(448.0f, 449.0f),
+                         480.0f,
+                         496.0f,
+                         511.0f,
+                         top,
+                         -top};
   for (float amax : cases) {
     std::array<float, 32> values{};
     for (std::size_t i = 0; i < 32; ++i) values[i] = amax * static_cast<float>(i) / 31.0f;
@@ -97,7 +113,8 @@ double block_error_in_double(const std::array<float, 16>& values, std::uint8_t s
   const float step = UE4M3::decode(scale) * g;
   double sum = 0;
   for (std::size_t i = 0; i < 16; ++i) {
-    const int code = test::model_code(table, values[i] * nvfp4_multiplier(scale, g), Rounding::nearest_even);
+    const int code =
+        test::model_code(table, values[i] * nvfp4_multiplier(scale, g), Rounding::nearest_even);
     const double restored = std::copysign(table[static_cast<std::size_t>(code)] * step, values[i]);
     sum += (weights ? weights[i] : 1.0) * (values[i] - restored) * (values[i] - restored);
   }
@@ -117,7 +134,8 @@ TEST(BlockQuantizer, nvfp4_full_search_finds_the_least_error_and_the_window_almo
     const float g = std::exp2(-6.0f + 0.3f * static_cast<float>(round % 7));
     double least = INFINITY;
     for (int code = 1; code <= 126; ++code)
-      least = std::min(least, block_error_in_double(values, static_cast<std::uint8_t>(code), g, importance));
+      least = std::min(
+          least, block_error_in_double(values, static_cast<std::uint8_t>(code), g, importance));
     const auto error = [&](ScaleRule rule) {
       const Encoded e = encode_nvfp4(values, with_rule(rule), g, importance);
       return block_error_in_double(values, e.scale, g, importance);
@@ -130,7 +148,8 @@ TEST(BlockQuantizer, nvfp4_full_search_finds_the_least_error_and_the_window_almo
 
 TEST(BlockQuantizer, mx_search_takes_the_better_of_two_and_the_lower_on_a_tie) {
   std::array<float, 32> values{};
-  values[0] = 6.5f;  // floor saturates by 0.5; the next scale gives 6 (an error of 0.5 as well), rest 0
+  values[0] =
+      6.5f;  // floor saturates by 0.5; the next scale gives 6 (an error of 0.5 as well), rest 0
   EXPECT_EQ(encode_mx(values, with_rule(ScaleRule::search)).scale, 127);
   values[0] = 7.5f;  // 1.5 against 0.5
   EXPECT_EQ(encode_mx(values, with_rule(ScaleRule::search)).scale, 128);
@@ -157,10 +176,10 @@ TEST(BlockQuantizer, e4m3_scale_edges) {
     values[0] = amax;
     return int{encode_nvfp4(values, with_rule(ScaleRule::nearest), g).scale};
   };
-  EXPECT_EQ(scale_for(6 * 0x1p-10f, 1), 0);        // half the smallest subnormal: ties to even
+  EXPECT_EQ(scale_for(6 * 0x1p-10f, 1), 0);  // half the smallest subnormal: ties to even
   EXPECT_EQ(scale_for(6 * 0x1.01p-10f, 1), 1);
   EXPECT_EQ(scale_for(6 * 0x1p-9f, 1), 1);
-  EXPECT_EQ(scale_for(6 * 0x1.Fp-7f, 1), 8);       // carries into the normal range
+  EXPECT_EQ(scale_for(6 * 0x1.Fp-7f, 1), 8);  // carries into the normal range
   EXPECT_EQ(scale_for(6 * 240.0f, 1), 0x77);
   EXPECT_EQ(scale_for(6 * 256.0f, 1), 0x78);
   EXPECT_EQ(scale_for(6 * 300.0f, 1), 0x79);
@@ -168,7 +187,8 @@ TEST(BlockQuantizer, e4m3_scale_edges) {
   EXPECT_EQ(scale_for(6 * 9999.0f, 1), 0x7E);
 }
 
-// Each BF16 value in a block with a fixed partner, so that both act as the largest and as the smaller one.
+// Each BF16 value in a block with a fixed partner, so that both act as the largest and as the
+// smaller one.
 template <class Codec>
 std::uint64_t digest_mx(ScaleRule rule, Rounding rounding) {
   test::Digest digest;

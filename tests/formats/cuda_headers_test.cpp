@@ -18,10 +18,12 @@ namespace {
 
 #if defined(MICROSCALE_HAVE_CUDA_HEADERS)
 
-// All BF16 values, and floats spread over the whole range, with ulp neighbours of every code's midpoints.
+// All BF16 values, and floats spread over the whole range, with ulp neighbours of every code's
+// midpoints.
 template <class Check>
 void for_inputs(Check&& check) {
-  for (unsigned bits = 0; bits < 65536; ++bits) check(bf16_to_float(static_cast<std::uint16_t>(bits)));
+  for (unsigned bits = 0; bits < 65536; ++bits)
+    check(bf16_to_float(static_cast<std::uint16_t>(bits)));
   for (std::uint64_t bits = 0; bits < (1ull << 32); bits += 65521)
     check(std::bit_cast<float>(static_cast<std::uint32_t>(bits)));
 }
@@ -59,17 +61,22 @@ TEST(CudaHeaders, decode_every_code_alike) {
   for (int code = 0; code < 256; ++code) {
     const auto byte = static_cast<std::uint8_t>(code);
     const auto same = [&](float ours, float theirs) {
-      if (std::isnan(theirs)) EXPECT_TRUE(std::isnan(ours)) << code;
-      else EXPECT_EQ(ours, theirs) << code;
+      if (std::isnan(theirs))
+        EXPECT_TRUE(std::isnan(ours)) << code;
+      else
+        EXPECT_EQ(ours, theirs) << code;
     };
     same(E4M3::decode(byte), static_cast<float>(__half(__nv_cvt_fp8_to_halfraw(byte, __NV_E4M3))));
     same(E5M2::decode(byte), static_cast<float>(__half(__nv_cvt_fp8_to_halfraw(byte, __NV_E5M2))));
     if (code < 64) {
-      same(E2M3::decode(byte), static_cast<float>(__half(__nv_cvt_fp6_to_halfraw(byte, __NV_E2M3))));
-      same(E3M2::decode(byte), static_cast<float>(__half(__nv_cvt_fp6_to_halfraw(byte, __NV_E3M2))));
+      same(E2M3::decode(byte),
+           static_cast<float>(__half(__nv_cvt_fp6_to_halfraw(byte, __NV_E2M3))));
+      same(E3M2::decode(byte),
+           static_cast<float>(__half(__nv_cvt_fp6_to_halfraw(byte, __NV_E3M2))));
     }
     if (code < 16)
-      same(E2M1::decode(byte), static_cast<float>(__half(__nv_cvt_fp4_to_halfraw(byte, __NV_E2M1))));
+      same(E2M1::decode(byte),
+           static_cast<float>(__half(__nv_cvt_fp4_to_halfraw(byte, __NV_E2M1))));
     same(decode_e8m0(byte), static_cast<float>(__nv_bfloat16(__nv_cvt_e8m0_to_bf16raw(byte))));
   }
 }

@@ -29,17 +29,24 @@ template <class Codec>
 int model_byte(ScaleRule rule, double amax) {
   if (amax == 0) return rule == ScaleRule::amax_ceil ? 127 : 0;
   switch (rule) {
-    case ScaleRule::ceil: return clamp_byte(ceil_log2(amax) - Codec::emax);
-    case ScaleRule::rceil: return clamp_byte(ceil_log2(amax / Codec::max_value));
+    case ScaleRule::ceil:
+      return clamp_byte(ceil_log2(amax) - Codec::emax);
+    case ScaleRule::rceil:
+      return clamp_byte(ceil_log2(amax / Codec::max_value));
     case ScaleRule::even:
-      return clamp_byte(floor_log2(round_significand(amax, Codec::mantissa_bits, true)) - Codec::emax);
+      return clamp_byte(floor_log2(round_significand(amax, Codec::mantissa_bits, true)) -
+                        Codec::emax);
     case ScaleRule::even_down:
-      return clamp_byte(floor_log2(round_significand(amax, Codec::mantissa_bits, false)) - Codec::emax);
+      return clamp_byte(floor_log2(round_significand(amax, Codec::mantissa_bits, false)) -
+                        Codec::emax);
     case ScaleRule::even_1bit:
       return clamp_byte(floor_log2(round_significand(amax, 1, true)) - Codec::emax);
-    case ScaleRule::amax_ceil: return clamp_byte(ceil_log2(amax));
-    case ScaleRule::amax_floor: return clamp_byte(floor_log2(amax));
-    default: return clamp_byte(floor_log2(amax) - Codec::emax);
+    case ScaleRule::amax_ceil:
+      return clamp_byte(ceil_log2(amax));
+    case ScaleRule::amax_floor:
+      return clamp_byte(floor_log2(amax));
+    default:
+      return clamp_byte(floor_log2(amax) - Codec::emax);
   }
 }
 

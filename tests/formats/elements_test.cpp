@@ -22,14 +22,36 @@ constexpr Rounding all_roundings[] = {Rounding::nearest_even, Rounding::nearest_
 
 template <class Codec>
 ValueTable table_of();
-template <> ValueTable table_of<E2M1>() { return {0, 0.5, 1, 1.5, 2, 3, 4, 6}; }
-template <> ValueTable table_of<E4M3>() { return make_float_table(4, 3, 7, 127); }
-template <> ValueTable table_of<UE4M3>() { return make_float_table(4, 3, 7, 127); }
-template <> ValueTable table_of<E5M2>() { return make_float_table(5, 2, 15, 124); }
-template <> ValueTable table_of<E2M3>() { return make_float_table(2, 3, 1, 32); }
-template <> ValueTable table_of<E3M2>() { return make_float_table(3, 2, 3, 32); }
-template <> ValueTable table_of<E3M0>() { return {0, 0.25, 0.5, 1, 2, 4, 8, 16}; }
-template <> ValueTable table_of<Int8>() {
+template <>
+ValueTable table_of<E2M1>() {
+  return {0, 0.5, 1, 1.5, 2, 3, 4, 6};
+}
+template <>
+ValueTable table_of<E4M3>() {
+  return make_float_table(4, 3, 7, 127);
+}
+template <>
+ValueTable table_of<UE4M3>() {
+  return make_float_table(4, 3, 7, 127);
+}
+template <>
+ValueTable table_of<E5M2>() {
+  return make_float_table(5, 2, 15, 124);
+}
+template <>
+ValueTable table_of<E2M3>() {
+  return make_float_table(2, 3, 1, 32);
+}
+template <>
+ValueTable table_of<E3M2>() {
+  return make_float_table(3, 2, 3, 32);
+}
+template <>
+ValueTable table_of<E3M0>() {
+  return {0, 0.25, 0.5, 1, 2, 4, 8, 16};
+}
+template <>
+ValueTable table_of<Int8>() {
   ValueTable table;
   for (int i = 0; i <= 127; ++i) table.push_back(i / 64.0);
   return table;
@@ -57,7 +79,8 @@ TYPED_TEST(ElementTest, decode_gives_the_value_of_every_code) {
     const auto byte = static_cast<std::uint8_t>(code);
     EXPECT_EQ(TypeParam::decode(byte), static_cast<float>(table[code])) << "code " << code;
     if (TypeParam::sign_bit) {
-      const float negative = TypeParam::decode(static_cast<std::uint8_t>(byte | TypeParam::sign_bit));
+      const float negative =
+          TypeParam::decode(static_cast<std::uint8_t>(byte | TypeParam::sign_bit));
       EXPECT_EQ(negative, -static_cast<float>(table[code]));
       EXPECT_TRUE(std::signbit(negative)) << "code " << code;
     }
@@ -143,7 +166,8 @@ TEST(NF4, encodes_to_the_nearest_value) {
   }
 }
 
-// One number per codec and rounding over all BF16 inputs, so that no change of a byte passes unseen.
+// One number per codec and rounding over all BF16 inputs, so that no change of a byte passes
+// unseen.
 TEST(Elements, outputs_over_all_bf16_have_their_pinned_digests) {
   const auto digest_of = [](auto codec, Rounding rounding) {
     Digest digest;

@@ -23,7 +23,8 @@ TEST(Format, code_bytes_rounds_up_to_whole_bytes) {
 }
 
 TEST(DType, names_and_sizes) {
-  for (DType type : {DType::f32, DType::f16, DType::bf16}) EXPECT_EQ(parse_dtype(to_string(type)), type);
+  for (DType type : {DType::f32, DType::f16, DType::bf16})
+    EXPECT_EQ(parse_dtype(to_string(type)), type);
   EXPECT_EQ(parse_dtype("bfloat16"), DType::bf16);
   EXPECT_FALSE(parse_dtype("int8"));
   EXPECT_EQ(size_of(DType::f32), 4);

@@ -9,7 +9,9 @@ namespace {
 
 // g++'s _Float16 is an independent implementation (software on machines without F16C).
 float widen(std::uint16_t bits) { return static_cast<float>(std::bit_cast<_Float16>(bits)); }
-std::uint16_t narrow(float value) { return std::bit_cast<std::uint16_t>(static_cast<_Float16>(value)); }
+std::uint16_t narrow(float value) {
+  return std::bit_cast<std::uint16_t>(static_cast<_Float16>(value));
+}
 
 TEST(Half, every_f16_widens_exactly_and_narrows_back) {
   for (unsigned bits = 0; bits < 65536; ++bits) {
@@ -31,7 +33,8 @@ TEST(Half, narrowing_to_f16_rounds_to_nearest_even) {
     if (std::isnan(value)) continue;
     ASSERT_EQ(float_to_f16(value), narrow(value)) << std::hexfloat << value;
   }
-  for (float value : {65504.0f, 65519.99f, 65520.0f, 0x1p-24f, 0x1p-25f, 0x1.000002p-25f, 0x1.8p-25f})
+  for (float value :
+       {65504.0f, 65519.99f, 65520.0f, 0x1p-24f, 0x1p-25f, 0x1.000002p-25f, 0x1.8p-25f})
     EXPECT_EQ(float_to_f16(value), narrow(value)) << value;
 }
 

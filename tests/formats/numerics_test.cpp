@@ -9,7 +9,8 @@ namespace {
 
 TEST(Numerics, names_round_trip) {
   for (const FormatInfo& format : all_formats())
-    for (ScaleRule rule : scale_rules(format.format)) EXPECT_EQ(parse_scale_rule(to_string(rule)), rule);
+    for (ScaleRule rule : scale_rules(format.format))
+      EXPECT_EQ(parse_scale_rule(to_string(rule)), rule);
   for (int r = 0; r < 5; ++r)
     EXPECT_EQ(parse_rounding(to_string(static_cast<Rounding>(r))), static_cast<Rounding>(r));
   for (int c = 0; c < 10; ++c)

@@ -11,7 +11,8 @@ TEST(BlockShape, counts_bytes_of_both_axes) {
   const BlockShape across{.rows = 3, .cols = 64, .format = Format::mxfp4};
   EXPECT_EQ(across.code_bytes(), 96);
   EXPECT_EQ(across.scale_bytes(), 6);
-  const BlockShape down{.rows = 64, .cols = 3, .format = Format::mxfp8_e4m3, .axis = BlockAxis::rows};
+  const BlockShape down{
+      .rows = 64, .cols = 3, .format = Format::mxfp8_e4m3, .axis = BlockAxis::rows};
   EXPECT_EQ(down.lines(), 3);
   EXPECT_EQ(down.code_bytes(), 192);
   EXPECT_EQ(down.scale_bytes(), 6);
@@ -25,7 +26,8 @@ TEST(BlockShape, an_incomplete_block_counts_as_a_whole_one) {
 }
 
 TEST(BlockTensor, owns_zeroed_bytes_of_the_shape_s_sizes) {
-  const BlockShape shape{.rows = 130, .cols = 64, .format = Format::mxfp4, .layout = Layout::tiled_128x4};
+  const BlockShape shape{
+      .rows = 130, .cols = 64, .format = Format::mxfp4, .layout = Layout::tiled_128x4};
   const BlockTensor tensor(shape);
   EXPECT_EQ(tensor.codes().size(), 130u * 32);
   EXPECT_EQ(tensor.scales().size(), 1024u);
@@ -34,7 +36,8 @@ TEST(BlockTensor, owns_zeroed_bytes_of_the_shape_s_sizes) {
 }
 
 TEST(BlockTensor, too_large_a_shape_is_an_error_that_says_so) {
-  const BlockShape shape{.rows = std::int64_t{1} << 31, .cols = std::int64_t{1} << 31, .format = Format::mxfp4};
+  const BlockShape shape{
+      .rows = std::int64_t{1} << 31, .cols = std::int64_t{1} << 31, .format = Format::mxfp4};
   try {
     BlockTensor tensor(shape);
     FAIL() << "2^62 elements were allocated";

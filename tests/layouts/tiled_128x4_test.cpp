@@ -21,8 +21,9 @@ TEST(Tiled128x4, offsets_are_distinct_and_inside) {
   }
 }
 
-// The layout written out as NVIDIA's documentation draws it: a tile is 32 rows of 16 bytes, row r holding
-// lines r, r + 32, r + 64, r + 96 in turn, four blocks each; tiles follow along the line first.
+// The layout written out as NVIDIA's documentation draws it: a tile is 32 rows of 16 bytes, row r
+// holding lines r, r + 32, r + 64, r + 96 in turn, four blocks each; tiles follow along the line
+// first.
 TEST(Tiled128x4, equals_the_layout_as_documented) {
   const std::int64_t blocks = 11;
   std::int64_t expected = 0;
@@ -31,7 +32,8 @@ TEST(Tiled128x4, equals_the_layout_as_documented) {
       for (std::int64_t r = 0; r < 32; ++r)
         for (std::int64_t quarter = 0; quarter < 4; ++quarter)
           for (std::int64_t b = 0; b < 4; ++b, ++expected) {
-            const std::int64_t line = tile_line * 128 + quarter * 32 + r, block = tile_block * 4 + b;
+            const std::int64_t line = tile_line * 128 + quarter * 32 + r,
+                               block = tile_block * 4 + b;
             if (block < blocks) {
               ASSERT_EQ(tiled_128x4::offset(line, block, blocks), expected);
             }

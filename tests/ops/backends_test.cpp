@@ -17,8 +17,10 @@ class BackendsTest : public ::testing::Test {
     unsetenv("MICROSCALE_BACKEND");
   }
   void TearDown() override {
-    if (saved_.empty()) unsetenv("MICROSCALE_BACKEND");
-    else setenv("MICROSCALE_BACKEND", saved_.c_str(), 1);
+    if (saved_.empty())
+      unsetenv("MICROSCALE_BACKEND");
+    else
+      setenv("MICROSCALE_BACKEND", saved_.c_str(), 1);
   }
   std::string saved_;
 };

@@ -28,20 +28,26 @@ TEST(Check, a_view_needs_sizes_a_stride_and_data) {
   EXPECT_EQ(message_of([&] { check_view("op", &data, 1, 3, 0); }), "");  // one row needs no stride
   EXPECT_NE(message_of([&] { check_view("op", &data, -2, 3, 3); }).find("op: a matrix of -2 x 3"),
             std::string::npos);
-  EXPECT_NE(message_of([&] { check_view("op", &data, 2, 3, 2); }).find("row_stride is 2"), std::string::npos);
-  EXPECT_NE(message_of([] { check_view("op", nullptr, 2, 3, 3); }).find("data is null"), std::string::npos);
+  EXPECT_NE(message_of([&] { check_view("op", &data, 2, 3, 2); }).find("row_stride is 2"),
+            std::string::npos);
+  EXPECT_NE(message_of([] { check_view("op", nullptr, 2, 3, 3); }).find("data is null"),
+            std::string::npos);
 }
 
 TEST(Check, buffers_have_exactly_their_size) {
   EXPECT_EQ(message_of([] { check_bytes("op", "codes", 8, 8); }), "");
-  EXPECT_NE(message_of([] { check_bytes("op", "codes", 7, 8); }).find("codes buffer has 7 bytes, 8 are needed"),
+  EXPECT_NE(message_of([] {
+              check_bytes("op", "codes", 7, 8);
+            }).find("codes buffer has 7 bytes, 8 are needed"),
             std::string::npos);
 }
 
 TEST(Check, global_scales_are_positive_and_normal) {
   EXPECT_EQ(message_of([] { check_global_scale("op", 1e-30f); }), "");
   for (float bad : {0.0f, -1.0f, 1e-40f, static_cast<float>(INFINITY), static_cast<float>(NAN)})
-    EXPECT_NE(message_of([&] { check_global_scale("op", bad); }).find("global scale"), std::string::npos) << bad;
+    EXPECT_NE(message_of([&] { check_global_scale("op", bad); }).find("global scale"),
+              std::string::npos)
+        << bad;
 }
 
 }  // namespace

@@ -66,13 +66,16 @@ TEST(Dequantize, refuses_what_does_not_fit) {
     }
     return std::string();
   };
-  EXPECT_NE(message([&] { dequantize(q.view(), narrow.mutable_view()); }).find("2 x 32"), std::string::npos);
+  EXPECT_NE(message([&] { dequantize(q.view(), narrow.mutable_view()); }).find("2 x 32"),
+            std::string::npos);
   BlockTensorView view = q.view();
   view.codes = view.codes.first(3);
-  EXPECT_NE(message([&] { dequantize(view, out.mutable_view()); }).find("codes buffer has 3"), std::string::npos);
+  EXPECT_NE(message([&] { dequantize(view, out.mutable_view()); }).find("codes buffer has 3"),
+            std::string::npos);
   view = q.view();
   view.global_scale = NAN;
-  EXPECT_NE(message([&] { dequantize(view, out.mutable_view()); }).find("global scale"), std::string::npos);
+  EXPECT_NE(message([&] { dequantize(view, out.mutable_view()); }).find("global scale"),
+            std::string::npos);
 }
 
 }  // namespace

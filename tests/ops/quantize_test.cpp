@@ -1,5 +1,5 @@
-// The operation: quality, special values, axes, layouts, padding, refusals. Bytes of backends are compared
-// in tests/cpu.
+// The operation: quality, special values, axes, layouts, padding, refusals. Bytes of backends are
+// compared in tests/cpu.
 #include "microscale/quantize.hpp"
 
 #include <gtest/gtest.h>
@@ -269,11 +269,16 @@ TEST(Quantize, refuses_with_what_where_and_how) {
   has(message([](auto& o) { o.input.row_stride = 3; }), "row_stride");
   has(message([](auto& o) { o.input.data = nullptr; }), "null");
   has(message([](auto& o) { o.input.rows = -1; }), "negative");
-  has(message([](auto& o) { o.numerics.scale_rule = ScaleRule::nearest; }), "has no scale rule nearest");
+  has(message([](auto& o) { o.numerics.scale_rule = ScaleRule::nearest; }),
+      "has no scale rule nearest");
   const std::vector<float> few(3, 1.0f), bad(64, -1.0f);
   has(message([&](auto& o) { o.weights = few; }), "3 importance weights for 64");
   has(message([&](auto& o) { o.weights = bad; }), "must be finite and not negative");
-  has(message([](auto& o) { o.format = Format::nvfp4; o.global_scale = 0.0f; }), "global scale");
+  has(message([](auto& o) {
+        o.format = Format::nvfp4;
+        o.global_scale = 0.0f;
+      }),
+      "global scale");
 }
 
 }  // namespace

@@ -38,7 +38,7 @@ TEST(GatherLines, transposes_pads_with_zeros_and_scatters_back) {
     gather_lines(m.view(), axis, item, 16, rows.data());
     for (std::int64_t l = 0; l < item.lines; ++l)
       for (std::int64_t i = 0; i < width; ++i) {
-        const float expected = i >= length ? 0.0f
+        const float expected = i >= length               ? 0.0f
                                : axis == BlockAxis::cols ? m.at(2 + l, i)
                                                          : m.at(i, 2 + l);
         ASSERT_EQ(bf16_to_float(rows[static_cast<std::size_t>(l * width + i)]), expected);

@@ -1,4 +1,5 @@
-// The oracle itself, against sums worked out by hand: packing, strides, weights, importance of the index.
+// The oracle itself, against sums worked out by hand: packing, strides, weights, importance of the
+// index.
 #include <gtest/gtest.h>
 
 #include <array>
@@ -11,8 +12,8 @@
 namespace microscale {
 namespace {
 
-QuantizeLines mxfp4_call(const std::vector<float>& input, std::int64_t lines, std::vector<std::uint8_t>& codes,
-                         std::vector<std::uint8_t>& scales) {
+QuantizeLines mxfp4_call(const std::vector<float>& input, std::int64_t lines,
+                         std::vector<std::uint8_t>& codes, std::vector<std::uint8_t>& scales) {
   QuantizeLines call;
   call.input = input.data();
   call.input_stride = 32;
@@ -28,8 +29,9 @@ QuantizeLines mxfp4_call(const std::vector<float>& input, std::int64_t lines, st
 
 TEST(ReferenceKernels, quantize_by_hand_with_strides) {
   std::vector<float> input(64);
-  for (std::size_t i = 0; i < 32; ++i) input[i] = static_cast<float>(i % 8) - 3;         // amax 4: scale 1
-  for (std::size_t i = 0; i < 32; ++i) input[32 + i] = 0.25f * static_cast<float>(i % 4);  // 0.75: 2^-3
+  for (std::size_t i = 0; i < 32; ++i) input[i] = static_cast<float>(i % 8) - 3;  // amax 4: scale 1
+  for (std::size_t i = 0; i < 32; ++i)
+    input[32 + i] = 0.25f * static_cast<float>(i % 4);  // 0.75: 2^-3
   std::vector<std::uint8_t> codes(40, 0xEE), scales(6, 0xEE);
   reference_kernels.quantize(mxfp4_call(input, 2, codes, scales));
   EXPECT_EQ(scales[0], 127);

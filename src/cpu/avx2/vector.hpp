@@ -56,6 +56,17 @@ inline Int subs16(Int a, Int b) { return _mm256_subs_epu16(a, b); }
 inline Int max16(Int a, Int b) { return _mm256_max_epu16(a, b); }
 template <int N> inline Int shr16(Int a) { return _mm256_srli_epi16(a, N); }
 template <int N> inline Int shl16(Int a) { return _mm256_slli_epi16(a, N); }
+/// a plus its bit N.
+template <int N> inline Int add_bit16(Int a) { return add16(a, and_(shr16<N>(a), set16(1))); }
+inline Int low16(Int a, Int b) { return _mm256_unpacklo_epi16(a, b); }  // interleaved, per 128 bits
+inline Int high16(Int a, Int b) { return _mm256_unpackhi_epi16(a, b); }
+inline Int low32(Int a, Int b) { return _mm256_unpacklo_epi32(a, b); }
+inline Int high32(Int a, Int b) { return _mm256_unpackhi_epi32(a, b); }
+inline Int low64(Int a, Int b) { return _mm256_unpacklo_epi64(a, b); }
+inline Int high64(Int a, Int b) { return _mm256_unpackhi_epi64(a, b); }
+inline __m128i fold_max16(Int a) {  // the largest of all 128-bit parts
+  return _mm_max_epu16(_mm256_castsi256_si128(a), _mm256_extracti128_si256(a, 1));
+}
 inline Int dot16(Int a, Int b) { return _mm256_madd_epi16(a, b); }  // signed pairs to 32 bits
 inline Int dot8(Int a, Int b) { return _mm256_maddubs_epi16(a, b); }
 
@@ -140,6 +151,15 @@ inline Int widen16(const void* p) {  // 16-bit lanes to 32 bits
 }
 inline Int widen8(const void* p) {  // bytes to 16-bit lanes
   return _mm256_cvtepu8_epi16(_mm_loadu_si128(static_cast<const __m128i*>(p)));
+}
+inline Int widen8_signed(const void* p) {
+  return _mm256_cvtepi8_epi16(_mm_loadu_si128(static_cast<const __m128i*>(p)));
+}
+/// The upper 16 bits of 32-bit lanes, in order, with their last bit set if any lower bit was.
+inline Int upper_sticky(Float a, Float b) {
+  const Int low = set32(0xFFFFu), x = as_int(a), y = as_int(b);
+  const Int p = or_(x, add32(and_(x, low), low)), q = or_(y, add32(and_(y, low), low));
+  return in_order(pack32_unsigned(shr32<16>(p), shr32<16>(q)));
 }
 /// The FP16 numbers in the lower and upper half of a vector, as FP32.
 inline Float low_f16(Int a) { return _mm256_cvtph_ps(_mm256_castsi256_si128(a)); }

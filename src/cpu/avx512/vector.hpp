@@ -53,6 +53,19 @@ inline Int subs16(Int a, Int b) { return _mm512_subs_epu16(a, b); }
 inline Int max16(Int a, Int b) { return _mm512_max_epu16(a, b); }
 template <int N> inline Int shr16(Int a) { return _mm512_srli_epi16(a, N); }
 template <int N> inline Int shl16(Int a) { return _mm512_slli_epi16(a, N); }
+template <int N> inline Int add_bit16(Int a) {
+  return _mm512_mask_add_epi16(a, _mm512_test_epi16_mask(a, set16(1 << N)), a, set16(1));
+}
+inline Int low16(Int a, Int b) { return _mm512_unpacklo_epi16(a, b); }
+inline Int high16(Int a, Int b) { return _mm512_unpackhi_epi16(a, b); }
+inline Int low32(Int a, Int b) { return _mm512_unpacklo_epi32(a, b); }
+inline Int high32(Int a, Int b) { return _mm512_unpackhi_epi32(a, b); }
+inline Int low64(Int a, Int b) { return _mm512_unpacklo_epi64(a, b); }
+inline Int high64(Int a, Int b) { return _mm512_unpackhi_epi64(a, b); }
+inline __m128i fold_max16(Int a) {
+  const __m256i half = _mm256_max_epu16(_mm512_castsi512_si256(a), _mm512_extracti64x4_epi64(a, 1));
+  return _mm_max_epu16(_mm256_castsi256_si128(half), _mm256_extracti128_si256(half, 1));
+}
 inline Int dot16(Int a, Int b) { return _mm512_madd_epi16(a, b); }
 inline Int dot8(Int a, Int b) { return _mm512_maddubs_epi16(a, b); }
 
@@ -126,6 +139,18 @@ inline Int widen16(const void* p) {
 }
 inline Int widen8(const void* p) {
   return _mm512_cvtepu8_epi16(_mm256_loadu_si256(static_cast<const __m256i*>(p)));
+}
+inline Int widen8_signed(const void* p) {
+  return _mm512_cvtepi8_epi16(_mm256_loadu_si256(static_cast<const __m256i*>(p)));
+}
+inline Int upper_sticky(Float a, Float b) {
+  const Int low = set32(0xFFFFu), odd = set32(0x10000u);
+  const Int x = _mm512_mask_or_epi32(as_int(a), _mm512_test_epi32_mask(as_int(a), low), as_int(a), odd);
+  const Int y = _mm512_mask_or_epi32(as_int(b), _mm512_test_epi32_mask(as_int(b), low), as_int(b), odd);
+  const Int upper = _mm512_set_epi32(  // the odd 16-bit lanes of x, then of y
+      0x003F003D, 0x003B0039, 0x00370035, 0x00330031, 0x002F002D, 0x002B0029, 0x00270025, 0x00230021,
+      0x001F001D, 0x001B0019, 0x00170015, 0x00130011, 0x000F000D, 0x000B0009, 0x00070005, 0x00030001);
+  return _mm512_permutex2var_epi16(x, upper, y);
 }
 inline Float low_f16(Int a) { return _mm512_cvtph_ps(_mm512_castsi512_si256(a)); }
 inline Float high_f16(Int a) { return _mm512_cvtph_ps(_mm512_extracti64x4_epi64(a, 1)); }

@@ -36,14 +36,6 @@ template <DType Type> inline void to_floats(const void* p, int count, float* out
   }
 }
 
-/// The upper 16 bits of FP32 values with "something was below" in the last one (rounding to odd): enough
-/// to round to at most 6 bits later, and ordered as the values are. In order.
-inline Int upper_sticky(Float a, Float b) {
-  const Int low = set32(0xFFFFu), x = as_int(a), y = as_int(b);
-  const Int p = or_(x, add32(and_(x, low), low)), q = or_(y, add32(and_(y, low), low));
-  return in_order(pack32_unsigned(shr32<16>(p), shr32<16>(q)));
-}
-
 /// FP32 with any NaN made canonical.
 inline Float canonical(Float v) { return choose(unordered(v), as_float(magnitude_mask32()), v); }
 
@@ -75,14 +67,13 @@ template <DType Type> inline void put_pair(void* p, Float a, Float b, bool past_
   }
 }
 
-/// Asks for `bytes` bytes (a multiple of 128) at p: every second cache line, from the first or the second on.
-/// Kernels ask one chunk ahead, some beside each piece of work in both of their passes over a chunk, so that
-/// memory and arithmetic overlap. Beyond the end of a buffer it does nothing.
+/// Asks for the cache lines of `bytes` bytes at p, each `stride`-th. Kernels ask for what they need next beside
+/// each piece of work, so that memory and arithmetic overlap. Beyond the end of a buffer it does nothing.
 #ifndef PF_HINT
 #define PF_HINT _MM_HINT_T0
 #endif
-inline void prefetch(const std::uint8_t* p, int bytes, int line) {
-  for (int i = line * 64; i < bytes; i += 128) _mm_prefetch(reinterpret_cast<const char*>(p + i), PF_HINT);
+inline void prefetch(const std::uint8_t* p, int bytes, int stride = 1) {
+  for (int i = 0; i < bytes; i += 64 * stride) _mm_prefetch(reinterpret_cast<const char*>(p + i), PF_HINT);
 }
 
 /// How far ahead of a decoder, in bytes of codes.

@@ -17,7 +17,7 @@ template <DType Type, int Block> void dequantize_fp4_run(const cpu::DequantizeRu
   const std::uint8_t *codes = run.codes, *scales = run.scales;
   const std::int64_t count = run.blocks * Block / 32;
   for (std::int64_t i = 0; i < count; ++i) {
-    if (i % 4 == 0) prefetch(codes + i * 16 + prefetch_ahead, 64, 0);
+    if (i % 4 == 0) prefetch(codes + i * 16 + prefetch_ahead, 64);
     const std::uint8_t *first = tables + scales[i * 32 / Block] * step_bytes,
                        *second = Block == 32 ? first : tables + scales[i * 32 / Block + 1] * step_bytes;
     decode_fp4<Type>(codes + i * 16, first, second, output + i * output_bytes, past_cache);

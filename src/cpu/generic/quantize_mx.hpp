@@ -16,8 +16,7 @@ template <class Element> inline __m128i pattern_offsets(__m128i bytes) {
 /// Patterns to codes before saturation; `offset` from pattern_offsets. Ties: the last kept bit is added.
 template <class Element> inline Int rounded_steps(Int x, Int offset) {
   constexpr int kept = 7 - Element::mantissa_bits;  // the bit that is the code's last
-  const Int m = and_(x, set16(0x7FFF));
-  const Int t = subs16(add16(m, and_(shr16<kept>(m), set16(1))), offset);
+  const Int t = subs16(add_bit16<kept>(and_(x, set16(0x7FFF))), offset);
   return shr16<Element::mantissa_bits == 1 ? 5 : kept>(t);
 }
 
@@ -94,7 +93,8 @@ inline void search_e8m0(const void* input, const float* weights, std::uint16_t* 
   for (int i = 0; i < lanes; ++i) bytes[i] = static_cast<std::uint16_t>(result[i]);
 }
 
-/// The upper halves of 8 blocks of FP32 or FP16.
+/// The upper halves of 8 blocks of FP32 or FP16: rounded to odd, they round to 6 bits or fewer, and compare,
+/// as the whole numbers do.
 template <DType Type> inline void convert8(const std::uint8_t* input, std::uint16_t* output) {
   MICROSCALE_UNROLL
   for (int i = 0; i < 8 * 32; i += 2 * lanes) {
@@ -106,7 +106,10 @@ template <DType Type> inline void convert8(const std::uint8_t* input, std::uint1
 
 /// Blocks whose scales are found before the first of them is encoded: chains of dependent instructions from
 /// elements to scale overlap, and the elements are still in the first-level cache.
-inline constexpr int mx_chunk = 64;
+#ifndef CHUNK
+#define CHUNK 64
+#endif
+inline constexpr int mx_chunk = CHUNK;
 
 template <class Element, DType Type, bool Weighted> void quantize_mx_run(const cpu::QuantizeRun& run) {
   const E8M0Rule rule = e8m0_rule<Element>(run.call->numerics.scale_rule);
@@ -122,9 +125,9 @@ template <class Element, DType Type, bool Weighted> void quantize_mx_run(const c
     if constexpr (Type == DType::bf16) x = reinterpret_cast<const std::uint16_t*>(input);
     std::uint64_t redo = 0;
     for (int i = 0; i < count; i += 8) {
-      prefetch(input + (mx_chunk + i) * block_bytes, 8 * block_bytes, 0);
+      prefetch(input + (mx_chunk + i) * block_bytes, 8 * block_bytes, 2);  // the other half below
       if constexpr (Type != DType::bf16) convert8<Type>(input + i * block_bytes, converted + i * 32);
-      const __m128i amax = block_max16<32>(x + i * 32);
+      const __m128i amax = block_max_of_32(x + i * 32);
       redo |= std::uint64_t{needs_reference(amax)} << i;
       const __m128i byte = e8m0_bytes(amax, rule);
       _mm_store_si128(reinterpret_cast<__m128i*>(bytes + i), byte);
@@ -139,7 +142,7 @@ template <class Element, DType Type, bool Weighted> void quantize_mx_run(const c
       _mm_storel_epi64(reinterpret_cast<__m128i*>(run.scales + first + i), _mm_packus_epi16(byte, byte));
     }
     for (int i = 0; i < count; i += 8) {
-      prefetch(input + (mx_chunk + i) * block_bytes, 8 * block_bytes, 1);
+      prefetch(input + (mx_chunk + i) * block_bytes + 64, 8 * block_bytes, 2);
       std::uint8_t* codes = run.codes + (first + i) * block_codes;
       if constexpr (Element::mantissa_bits == 1)
         encode_fp4(x + i * 32, offsets + i, codes, past_cache);

@@ -73,7 +73,7 @@ inline void encode_nvfp4(const std::uint8_t* x, int count, int ahead, const floa
                          std::uint8_t* codes, bool past_cache) {
   constexpr int block_bytes = 16 * (Type == DType::f32 ? 4 : 2), step = lanes / 2;  // blocks
   for (int i = 0; i < count; i += step) {
-    prefetch(x + (ahead + i) * block_bytes, step * block_bytes, 1);
+    prefetch(x + (ahead + i) * block_bytes + 64, step * block_bytes, 2);
     put(codes + i * 8, nvfp4_codes<Type, Clamp>(x + i * block_bytes, multipliers + i), past_cache);
   }
 }
@@ -84,7 +84,7 @@ template <DType Type> inline void block_amax16(const std::uint8_t* input, float*
     if constexpr (Type == DType::f32) {
       pattern = block_max32(reinterpret_cast<const float*>(input) + i * 16);
     } else {
-      const __m128i largest = block_max16<16>(reinterpret_cast<const std::uint16_t*>(input) + i * 16);
+      const __m128i largest = block_max_of_16(reinterpret_cast<const std::uint16_t*>(input) + i * 16);
       if constexpr (Type == DType::bf16) pattern = _mm256_slli_epi32(_mm256_cvtepu16_epi32(largest), 16);
       else pattern = _mm256_castps_si256(_mm256_cvtph_ps(largest));
     }
@@ -93,7 +93,10 @@ template <DType Type> inline void block_amax16(const std::uint8_t* input, float*
 }
 
 /// As mx_chunk.
-inline constexpr int nvfp4_chunk = 64;
+#ifndef CHUNK
+#define CHUNK 64
+#endif
+inline constexpr int nvfp4_chunk = CHUNK;
 
 template <DType Type, bool Search, bool Weighted>
 void quantize_nvfp4_run(const cpu::QuantizeRun& run) {
@@ -107,7 +110,7 @@ void quantize_nvfp4_run(const cpu::QuantizeRun& run) {
         run.blocks - first < nvfp4_chunk ? static_cast<int>(run.blocks - first) : nvfp4_chunk;
     const auto* input = static_cast<const std::uint8_t*>(run.input) + first * block_bytes;
     for (int i = 0; i < count; i += lanes) {
-      prefetch(input + (nvfp4_chunk + i) * block_bytes, lanes * block_bytes, 0);
+      prefetch(input + (nvfp4_chunk + i) * block_bytes, lanes * block_bytes, 2);
       block_amax16<Type>(input + i * block_bytes, amax + i);
     }
     std::uint64_t redo = 0;

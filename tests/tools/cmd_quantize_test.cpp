@@ -1,0 +1,67 @@
+// quantize: the plan, the report, the refusals and their exit codes. What is written, and that it
+// is the same bytes whatever happens, is tested in tests/checkpoint.
+#include <gtest/gtest.h>
+
+#include <filesystem>
+
+#include "tools/checkpoint_folders.hpp"
+
+namespace microscale::testing {
+namespace {
+
+/// Writes the dense form of the small model; gives its path.
+std::string dense_model(const Folders& folders) {
+  const Outcome made = microscale({"dequantize", folders.quantized(), "-o", folders.dense()});
+  EXPECT_EQ(made.code, 0) << made.err;
+  return folders.dense();
+}
+
+TEST(QuantizeCommand, converts_reports_and_passes_verify) {
+  const Folders folders;
+  const std::string model = dense_model(folders), output = folders.nowhere(),
+                    page = output + ".html";
+  const Outcome run =
+      microscale({"quantize", model, "-o", output, "--format", "nvfp4", "--report", page});
+  EXPECT_EQ(run.code, 0) << run.err;
+  EXPECT_NE(run.out.find("tensors quantized to nvfp4"), std::string::npos) << run.out;
+  EXPECT_NE(run.err.find("quantize: "), std::string::npos);  // progress, not on standard output
+  EXPECT_EQ(microscale({"verify", output}).code, 0);
+  EXPECT_TRUE(std::filesystem::exists(page));
+}
+
+TEST(QuantizeCommand, dry_run_shows_the_plan_and_writes_nothing) {
+  const Folders folders;
+  const std::string model = dense_model(folders);
+  const Outcome run =
+      microscale({"quantize", model, "-o", folders.nowhere(), "--format", "mxfp4", "--dry-run"});
+  EXPECT_EQ(run.code, 0) << run.err;
+  EXPECT_NE(run.out.find("linear weight"), std::string::npos) << run.out;
+  EXPECT_FALSE(std::filesystem::exists(folders.nowhere()));
+  const Outcome json = microscale(
+      {"quantize", model, "-o", folders.nowhere(), "--format", "mxfp4", "--dry-run", "--json"});
+  EXPECT_TRUE(Json::accept(json.out)) << json.out;
+}
+
+TEST(QuantizeCommand, ends_with_the_code_of_what_is_wrong) {
+  const Folders folders;
+  const std::string model = dense_model(folders);
+  const auto code = [&](const std::vector<std::string>& more) {
+    std::vector<std::string> words{"quantize", model};
+    words.insert(words.end(), more.begin(), more.end());
+    return microscale(words).code;
+  };
+  EXPECT_EQ(code({"-o", folders.nowhere()}), 2);                        // no format
+  EXPECT_EQ(code({"-o", folders.nowhere(), "--format", "nvpf4"}), 2);   // unknown
+  EXPECT_EQ(code({"-o", folders.nowhere(), "--format", "mxint8"}), 2);  // no container
+  EXPECT_EQ(code({"-o", model, "--format", "nvfp4"}), 2);               // output is input
+  EXPECT_EQ(code({"-o", folders.nowhere(), "--format", "nvfp4", "--resume"}),
+            2);  // nothing to resume
+  EXPECT_EQ(
+      microscale({"quantize", folders.quantized(), "-o", folders.nowhere(), "--format", "nvfp4"})
+          .code,
+      3);
+  EXPECT_FALSE(std::filesystem::exists(folders.nowhere()));
+}
+
+}  // namespace
+}  // namespace microscale::testing
