@@ -13,7 +13,8 @@ namespace {
 constexpr int max_group = 16;  // blocks
 constexpr int max_block = 32;  // elements
 
-// A call this large is one work item of a tensor that is past the caches; what it writes is not read soon.
+// A call this large is one work item of a tensor that is past the caches; what it writes is not
+// read soon.
 constexpr std::int64_t stream_bytes = 64 * 1024;
 
 std::uint8_t* advance(const void* data, std::int64_t bytes) {
@@ -102,12 +103,13 @@ void dequantize_runs(const DequantizeLines& call, int group, DequantizeKernel ke
   const bool stream = lines * blocks * block_output >= stream_bytes;
   const std::int64_t whole = blocks / group * group, rest = blocks - whole;
   for (std::int64_t line = 0; line < lines; ++line) {
-    const DequantizeRun run{.codes = call.codes + line * call.code_stride,
-                            .scales = call.scales + line * call.scale_stride,
-                            .steps = steps.data(),
-                            .output = advance(call.output, line * call.output_stride * size_of(call.output_type)),
-                            .blocks = whole,
-                            .stream = stream};
+    const DequantizeRun run{
+        .codes = call.codes + line * call.code_stride,
+        .scales = call.scales + line * call.scale_stride,
+        .steps = steps.data(),
+        .output = advance(call.output, line * call.output_stride * size_of(call.output_type)),
+        .blocks = whole,
+        .stream = stream};
     if (whole > 0) kernel(run);
     if (rest == 0) continue;
     alignas(64) std::array<std::uint8_t, max_group * max_block> codes{};

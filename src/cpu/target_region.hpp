@@ -1,14 +1,15 @@
-// The region of a source file in which one instruction set may be used. It is opened after every include
-// and closed at the end: a file-wide -mavx2 would also compile shared inline functions of the headers with
-// those instructions, and the linker might keep that copy for machines that lack them. For the same reason
-// nothing inside a region instantiates or defines a function outside its own namespace.
+// The region of a source file in which one instruction set may be used. It is opened after every
+// include and closed at the end: a file-wide -mavx2 would also compile shared inline functions of
+// the headers with those instructions, and the linker might keep that copy for machines that lack
+// them. For the same reason nothing inside a region instantiates or defines a function outside its
+// own namespace.
 //
 //   MICROSCALE_AVX2_BEGIN     opens the region and namespace microscale::avx2
 //   MICROSCALE_AVX2_END
 //
-// src/cpu/generic/*.hpp are included inside a region, once per instruction set: the same text over the
-// vector types of avx2/vector.hpp or avx512/vector.hpp. No lambdas there: g++ would not give them the region's
-// instructions.
+// src/cpu/generic/*.hpp are included inside a region, once per instruction set: the same text over
+// the vector types of avx2/vector.hpp or avx512/vector.hpp. No lambdas there: g++ would not give
+// them the region's instructions.
 #pragma once
 
 // g++ 12 takes the deliberately undefined operands inside its own header for a mistake.
@@ -40,13 +41,13 @@
 #define MICROSCALE_TARGET_END _Pragma("GCC pop_options")
 #endif
 
-#define MICROSCALE_AVX2_BEGIN                    \
+#define MICROSCALE_AVX2_BEGIN                   \
   MICROSCALE_TARGET_BEGIN("avx2,fma,f16c,bmi2") \
   namespace microscale::avx2 {
 #define MICROSCALE_AVX2_END \
   }                         \
   MICROSCALE_TARGET_END
-#define MICROSCALE_AVX512_BEGIN                                                      \
+#define MICROSCALE_AVX512_BEGIN                                                    \
   MICROSCALE_TARGET_BEGIN("avx2,fma,f16c,bmi2,avx512f,avx512bw,avx512vl,avx512dq") \
   namespace microscale::avx512 {
 #define MICROSCALE_AVX512_END MICROSCALE_AVX2_END

@@ -1,4 +1,5 @@
-// A vector table beside the reference on the same call: the first difference with its place and meaning.
+// A vector table beside the reference on the same call: the first difference with its place and
+// meaning.
 #pragma once
 
 #include <gtest/gtest.h>
@@ -23,13 +24,15 @@ inline std::vector<const KernelTable*> vector_tables() {
   return tables;
 }
 
-/// Bytes at a multiple of 64 plus `offset`, filled with a pattern, with a margin that must stay as it is.
+/// Bytes at a multiple of 64 plus `offset`, filled with a pattern, with a margin that must stay as
+/// it is.
 class Bytes {
  public:
   explicit Bytes(std::int64_t size, std::int64_t offset = 0)
       : size_(size),
         offset_(offset),
-        memory_(static_cast<std::uint8_t*>(std::aligned_alloc(64, (size + offset + 2 * margin + 63) / 64 * 64)),
+        memory_(static_cast<std::uint8_t*>(
+                    std::aligned_alloc(64, (size + offset + 2 * margin + 63) / 64 * 64)),
                 &std::free) {
     std::memset(memory_.get(), fill, static_cast<std::size_t>(size + offset + 2 * margin));
   }
@@ -68,8 +71,10 @@ inline ::testing::AssertionResult same_blocks(const KernelTable& table, Quantize
   call.input_stride = at.blocks * format.block + at.input_gap;
   call.code_stride = line_codes + at.output_gap;
   call.scale_stride = at.blocks + at.output_gap;
-  Bytes codes[2] = {Bytes(at.lines * call.code_stride, at.offset), Bytes(at.lines * call.code_stride)};
-  Bytes scales[2] = {Bytes(at.lines * call.scale_stride, at.offset), Bytes(at.lines * call.scale_stride)};
+  Bytes codes[2] = {Bytes(at.lines * call.code_stride, at.offset),
+                    Bytes(at.lines * call.code_stride)};
+  Bytes scales[2] = {Bytes(at.lines * call.scale_stride, at.offset),
+                     Bytes(at.lines * call.scale_stride)};
   for (int i = 0; i < 2; ++i) {
     call.codes = codes[i].data();
     call.scales = scales[i].data();
@@ -77,8 +82,10 @@ inline ::testing::AssertionResult same_blocks(const KernelTable& table, Quantize
   }
   if (!codes[0].margins_untouched() || !scales[0].margins_untouched())
     return ::testing::AssertionFailure() << "wrote outside its output";
-  if (std::memcmp(codes[0].data(), codes[1].data(), static_cast<std::size_t>(codes[0].size())) == 0 &&
-      std::memcmp(scales[0].data(), scales[1].data(), static_cast<std::size_t>(scales[0].size())) == 0)
+  if (std::memcmp(codes[0].data(), codes[1].data(), static_cast<std::size_t>(codes[0].size())) ==
+          0 &&
+      std::memcmp(scales[0].data(), scales[1].data(), static_cast<std::size_t>(scales[0].size())) ==
+          0)
     return ::testing::AssertionSuccess();
   for (std::int64_t line = 0; line < at.lines; ++line) {
     for (std::int64_t i = 0; i < at.blocks * format.block; ++i) {
@@ -90,14 +97,15 @@ inline ::testing::AssertionResult same_blocks(const KernelTable& table, Quantize
       const int got_scale = scales[0].data()[s], want_scale = scales[1].data()[s];
       if (got == want && got_scale == want_scale) continue;
       std::ostringstream text;
-      text << format.name << ' ' << to_string(call.numerics.scale_rule) << " line " << line << " block "
-           << block << " element " << i % format.block << std::hex << ": scale 0x" << got_scale
-           << " (reference 0x" << want_scale << "), code 0x" << got << " (0x" << want << ')'
-           << std::hexfloat << ", value "
+      text << format.name << ' ' << to_string(call.numerics.scale_rule) << " line " << line
+           << " block " << block << " element " << i % format.block << std::hex << ": scale 0x"
+           << got_scale << " (reference 0x" << want_scale << "), code 0x" << got << " (0x" << want
+           << ')' << std::hexfloat << ", value "
            << load_dense(call.input, call.input_type, line * call.input_stride + i) << "; block:";
       for (std::int64_t j = 0; j < format.block; ++j)
         text << ' '
-             << load_dense(call.input, call.input_type, line * call.input_stride + block * format.block + j);
+             << load_dense(call.input, call.input_type,
+                           line * call.input_stride + block * format.block + j);
       return ::testing::AssertionFailure() << text.str();
     }
   }
@@ -118,7 +126,8 @@ inline ::testing::AssertionResult same_values(const KernelTable& table, Dequanti
     call.output = output[i].data();
     (i == 0 ? table : reference_kernels).dequantize(call);
   }
-  if (!output[0].margins_untouched()) return ::testing::AssertionFailure() << "wrote outside its output";
+  if (!output[0].margins_untouched())
+    return ::testing::AssertionFailure() << "wrote outside its output";
   if (std::memcmp(output[0].data(), output[1].data(), static_cast<std::size_t>(size)) == 0)
     return ::testing::AssertionSuccess();
   for (std::int64_t i = 0; i < size / element; ++i) {
@@ -127,13 +136,14 @@ inline ::testing::AssertionResult same_values(const KernelTable& table, Dequanti
     std::memcpy(&want, output[1].data() + i * element, static_cast<std::size_t>(element));
     if (got == want) continue;
     const std::int64_t line = i / call.output_stride, col = i % call.output_stride;
-    if (col >= at.blocks * format.block) return ::testing::AssertionFailure() << "wrote between lines";
+    if (col >= at.blocks * format.block)
+      return ::testing::AssertionFailure() << "wrote between lines";
     const int code = call.codes[line * call.code_stride + col * format.code_bits / 8];
     const int scale = call.scales[line * call.scale_stride + col / format.block];
     return ::testing::AssertionFailure()
-           << format.name << " to " << to_string(call.output_type) << " line " << line << " element " << col
-           << std::hex << ": code byte 0x" << code << ", scale 0x" << scale << ": 0x" << got
-           << " (reference 0x" << want << "), " << std::hexfloat
+           << format.name << " to " << to_string(call.output_type) << " line " << line
+           << " element " << col << std::hex << ": code byte 0x" << code << ", scale 0x" << scale
+           << ": 0x" << got << " (reference 0x" << want << "), " << std::hexfloat
            << load_dense(output[0].data(), call.output_type, i) << " ("
            << load_dense(output[1].data(), call.output_type, i) << ')';
   }

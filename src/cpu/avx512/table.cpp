@@ -17,11 +17,14 @@ cpu::QuantizeKernel kernel_of(const QuantizeLines& call) {
   return call.format == Format::nvfp4 ? avx512::quantize_nvfp4(call) : avx512::quantize_mxfp8(call);
 }
 
-void quantize(const QuantizeLines& call) { cpu::quantize_runs(call, avx512::group, kernel_of(call)); }
+void quantize(const QuantizeLines& call) {
+  cpu::quantize_runs(call, avx512::group, kernel_of(call));
+}
 
 void dequantize(const DequantizeLines& call) {
   const bool fp4 = call.format == Format::mxfp4 || call.format == Format::nvfp4;
-  cpu::dequantize_runs(call, avx512::group, fp4 ? avx512::dequantize_fp4(call) : avx512::dequantize_mxfp8(call));
+  cpu::dequantize_runs(call, avx512::group,
+                       fp4 ? avx512::dequantize_fp4(call) : avx512::dequantize_mxfp8(call));
 }
 
 }  // namespace

@@ -1,5 +1,5 @@
-// AVX-512's half of the vocabulary that src/cpu/generic is written in: 512-bit vectors, 16 lanes of 32 bits
-// (F, BW, VL and DQ). Each function means what its namesake in cpu/avx2/vector.hpp does.
+// AVX-512's half of the vocabulary that src/cpu/generic is written in: 512-bit vectors, 16 lanes of
+// 32 bits (F, BW, VL and DQ). Each function means what its namesake in cpu/avx2/vector.hpp does.
 #pragma once
 
 #include <cstdint>
@@ -51,9 +51,16 @@ inline Int add16(Int a, Int b) { return _mm512_add_epi16(a, b); }
 inline Int sub16(Int a, Int b) { return _mm512_sub_epi16(a, b); }
 inline Int subs16(Int a, Int b) { return _mm512_subs_epu16(a, b); }
 inline Int max16(Int a, Int b) { return _mm512_max_epu16(a, b); }
-template <int N> inline Int shr16(Int a) { return _mm512_srli_epi16(a, N); }
-template <int N> inline Int shl16(Int a) { return _mm512_slli_epi16(a, N); }
-template <int N> inline Int add_bit16(Int a) {
+template <int N>
+inline Int shr16(Int a) {
+  return _mm512_srli_epi16(a, N);
+}
+template <int N>
+inline Int shl16(Int a) {
+  return _mm512_slli_epi16(a, N);
+}
+template <int N>
+inline Int add_bit16(Int a) {
   return _mm512_mask_add_epi16(a, _mm512_test_epi16_mask(a, set16(1 << N)), a, set16(1));
 }
 inline Int low16(Int a, Int b) { return _mm512_unpacklo_epi16(a, b); }
@@ -75,8 +82,14 @@ inline Int sub32(Int a, Int b) { return _mm512_sub_epi32(a, b); }
 inline Int max32(Int a, Int b) { return _mm512_max_epu32(a, b); }
 inline Int max32_signed(Int a, Int b) { return _mm512_max_epi32(a, b); }
 inline Int min32_signed(Int a, Int b) { return _mm512_min_epi32(a, b); }
-template <int N> inline Int shr32(Int a) { return _mm512_srli_epi32(a, N); }
-template <int N> inline Int shl32(Int a) { return _mm512_slli_epi32(a, N); }
+template <int N>
+inline Int shr32(Int a) {
+  return _mm512_srli_epi32(a, N);
+}
+template <int N>
+inline Int shl32(Int a) {
+  return _mm512_slli_epi32(a, N);
+}
 
 // FP32.
 inline Float as_float(Int a) { return _mm512_castsi512_ps(a); }
@@ -90,7 +103,8 @@ inline Float max(Float a, Float b) { return _mm512_max_ps(a, b); }
 inline Float fma(Float a, Float b, Float c) { return _mm512_fmadd_ps(a, b, c); }
 inline Float min_magnitude(Float a, Float b) { return _mm512_min_ps(a, b); }
 inline Float max_magnitude(Float a, Float b) { return _mm512_max_ps(a, b); }
-template <int Exponent> inline Float round_at(Float y, Float unit) {
+template <int Exponent>
+inline Float round_at(Float y, Float unit) {
   const Float magic = set_float(static_cast<float>(1 << Exponent));
   return _mm512_fnmadd_ps(unit, magic, fma(unit, magic, y));
 }
@@ -130,9 +144,8 @@ inline Float from_f16(const void* p) {
   return _mm512_cvtph_ps(_mm256_loadu_si256(static_cast<const __m256i*>(p)));
 }
 inline Int to_f16(Float a, Float b) {
-  return _mm512_inserti64x4(
-      _mm512_castsi256_si512(_mm512_cvtps_ph(a, _MM_FROUND_TO_NEAREST_INT)),
-      _mm512_cvtps_ph(b, _MM_FROUND_TO_NEAREST_INT), 1);
+  return _mm512_inserti64x4(_mm512_castsi256_si512(_mm512_cvtps_ph(a, _MM_FROUND_TO_NEAREST_INT)),
+                            _mm512_cvtps_ph(b, _MM_FROUND_TO_NEAREST_INT), 1);
 }
 inline Int widen16(const void* p) {
   return _mm512_cvtepu16_epi32(_mm256_loadu_si256(static_cast<const __m256i*>(p)));
@@ -145,11 +158,14 @@ inline Int widen8_signed(const void* p) {
 }
 inline Int upper_sticky(Float a, Float b) {
   const Int low = set32(0xFFFFu), odd = set32(0x10000u);
-  const Int x = _mm512_mask_or_epi32(as_int(a), _mm512_test_epi32_mask(as_int(a), low), as_int(a), odd);
-  const Int y = _mm512_mask_or_epi32(as_int(b), _mm512_test_epi32_mask(as_int(b), low), as_int(b), odd);
+  const Int x =
+      _mm512_mask_or_epi32(as_int(a), _mm512_test_epi32_mask(as_int(a), low), as_int(a), odd);
+  const Int y =
+      _mm512_mask_or_epi32(as_int(b), _mm512_test_epi32_mask(as_int(b), low), as_int(b), odd);
   const Int upper = _mm512_set_epi32(  // the odd 16-bit lanes of x, then of y
-      0x003F003D, 0x003B0039, 0x00370035, 0x00330031, 0x002F002D, 0x002B0029, 0x00270025, 0x00230021,
-      0x001F001D, 0x001B0019, 0x00170015, 0x00130011, 0x000F000D, 0x000B0009, 0x00070005, 0x00030001);
+      0x003F003D, 0x003B0039, 0x00370035, 0x00330031, 0x002F002D, 0x002B0029, 0x00270025,
+      0x00230021, 0x001F001D, 0x001B0019, 0x00170015, 0x00130011, 0x000F000D, 0x000B0009,
+      0x00070005, 0x00030001);
   return _mm512_permutex2var_epi16(x, upper, y);
 }
 inline Float low_f16(Int a) { return _mm512_cvtph_ps(_mm512_castsi512_si256(a)); }
@@ -159,7 +175,8 @@ inline Int or_where_equal16(Int a, Int bits, Int x, Int y) {
 }
 
 /// A vector pair holds two blocks of 16: the even and odd elements of both, or one after the other.
-template <DType Type> inline void spread16(const float* value, Float& a, Float& b) {
+template <DType Type>
+inline void spread16(const float* value, Float& a, Float& b) {
   if constexpr (Type == DType::bf16) {
     a = b = _mm512_insertf32x8(_mm512_set1_ps(value[0]), _mm256_broadcast_ss(value + 1), 1);
   } else {
@@ -190,7 +207,8 @@ inline void transpose(const float* rows, int stride, float* output) {
   }
   MICROSCALE_UNROLL
   for (int c = 0; c < 4; ++c) {
-    const Float a = _mm512_shuffle_f32x4(r[c], r[4 + c], 0x88), b = _mm512_shuffle_f32x4(r[c], r[4 + c], 0xDD);
+    const Float a = _mm512_shuffle_f32x4(r[c], r[4 + c], 0x88),
+                b = _mm512_shuffle_f32x4(r[c], r[4 + c], 0xDD);
     const Float d = _mm512_shuffle_f32x4(r[8 + c], r[12 + c], 0x88),
                 e = _mm512_shuffle_f32x4(r[8 + c], r[12 + c], 0xDD);
     _mm512_storeu_ps(output + (0 + c) * 16, _mm512_shuffle_f32x4(a, d, 0x88));

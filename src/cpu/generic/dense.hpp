@@ -1,12 +1,14 @@
-// FP32, FP16 and BF16 in and out of vectors. Included inside a target region (cpu/target_region.hpp).
+// FP32, FP16 and BF16 in and out of vectors. Included inside a target region
+// (cpu/target_region.hpp).
 
 inline __m256i load256(const void* p) { return _mm256_loadu_si256(static_cast<const __m256i*>(p)); }
 
 inline Int magnitude_mask32() { return set32(0x7FFFFFFFu); }
 
-/// 2 * lanes elements as FP32. For BF16 `a` has the even elements and `b` the odd ones; otherwise the
-/// first and the second half. pack_pair is the way back.
-template <DType Type> inline void load_pair(const void* p, Float& a, Float& b) {
+/// 2 * lanes elements as FP32. For BF16 `a` has the even elements and `b` the odd ones; otherwise
+/// the first and the second half. pack_pair is the way back.
+template <DType Type>
+inline void load_pair(const void* p, Float& a, Float& b) {
   if constexpr (Type == DType::bf16) {
     const Int both = load(p);
     a = as_float(shl32<16>(both));
@@ -21,18 +23,25 @@ template <DType Type> inline void load_pair(const void* p, Float& a, Float& b) {
 }
 
 /// Numbers in [0, 32767] of such a pair as 16-bit lanes in order.
-template <DType Type> inline Int pack_pair(Int a, Int b) {
-  if constexpr (Type == DType::bf16) return interleave(a, b);
-  else return in_order(pack32(a, b));
+template <DType Type>
+inline Int pack_pair(Int a, Int b) {
+  if constexpr (Type == DType::bf16)
+    return interleave(a, b);
+  else
+    return in_order(pack32(a, b));
 }
 
 /// `count` elements in order as FP32; count is a multiple of lanes.
-template <DType Type> inline void to_floats(const void* p, int count, float* output) {
+template <DType Type>
+inline void to_floats(const void* p, int count, float* output) {
   for (int i = 0; i < count; i += lanes) {
     const auto* q = static_cast<const std::uint8_t*>(p) + i * size_of(Type);
-    if constexpr (Type == DType::bf16) store_float(output + i, as_float(shl32<16>(widen16(q))));
-    else if constexpr (Type == DType::f16) store_float(output + i, from_f16(q));
-    else store(output + i, load(q));
+    if constexpr (Type == DType::bf16)
+      store_float(output + i, as_float(shl32<16>(widen16(q))));
+    else if constexpr (Type == DType::f16)
+      store_float(output + i, from_f16(q));
+    else
+      store(output + i, load(q));
   }
 }
 
@@ -51,12 +60,15 @@ inline Int to_bf16(Float a, Float b) {
 }
 
 inline void put(void* p, Int v, bool past_cache) {
-  if (past_cache) stream(p, v);
-  else store(p, v);
+  if (past_cache)
+    stream(p, v);
+  else
+    store(p, v);
 }
 
 /// Writes 2 * lanes FP32 values as `Type`.
-template <DType Type> inline void put_pair(void* p, Float a, Float b, bool past_cache) {
+template <DType Type>
+inline void put_pair(void* p, Float a, Float b, bool past_cache) {
   if constexpr (Type == DType::f32) {
     put(p, as_int(canonical(a)), past_cache);
     put(static_cast<float*>(p) + lanes, as_int(canonical(b)), past_cache);
@@ -67,13 +79,15 @@ template <DType Type> inline void put_pair(void* p, Float a, Float b, bool past_
   }
 }
 
-/// Asks for the cache lines of `bytes` bytes at p, each `stride`-th. Kernels ask for what they need next beside
-/// each piece of work, so that memory and arithmetic overlap. Beyond the end of a buffer it does nothing.
+/// Asks for the cache lines of `bytes` bytes at p, each `stride`-th. Kernels ask for what they need
+/// next beside each piece of work, so that memory and arithmetic overlap. Beyond the end of a
+/// buffer it does nothing.
 #ifndef PF_HINT
 #define PF_HINT _MM_HINT_T0
 #endif
 inline void prefetch(const std::uint8_t* p, int bytes, int stride = 1) {
-  for (int i = 0; i < bytes; i += 64 * stride) _mm_prefetch(reinterpret_cast<const char*>(p + i), PF_HINT);
+  for (int i = 0; i < bytes; i += 64 * stride)
+    _mm_prefetch(reinterpret_cast<const char*>(p + i), PF_HINT);
 }
 
 /// How far ahead of a decoder, in bytes of codes.

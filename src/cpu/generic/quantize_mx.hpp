@@ -1,10 +1,12 @@
-// Dense to MXFP4 and MXFP8. Elements are rounded in 16-bit integers: BF16 as it is, FP32 and FP16 as the
-// upper half of FP32 rounded to odd. A power-of-two scale is then a subtraction from the pattern, and
-// rounding to nearest even an addition. Included inside a target region (cpu/target_region.hpp).
+// Dense to MXFP4 and MXFP8. Elements are rounded in 16-bit integers: BF16 as it is, FP32 and FP16
+// as the upper half of FP32 rounded to odd. A power-of-two scale is then a subtraction from the
+// pattern, and rounding to nearest even an addition. Included inside a target region
+// (cpu/target_region.hpp).
 
-/// What is subtracted from 16-bit patterns under scale byte b, for 8 blocks. Small bytes belong to zero
-/// blocks (whose elements give code 0 under any) or to blocks the reference redoes.
-template <class Element> inline __m128i pattern_offsets(__m128i bytes) {
+/// What is subtracted from 16-bit patterns under scale byte b, for 8 blocks. Small bytes belong to
+/// zero blocks (whose elements give code 0 under any) or to blocks the reference redoes.
+template <class Element>
+inline __m128i pattern_offsets(__m128i bytes) {
   const __m128i byte = _mm_max_epi16(bytes, _mm_set1_epi16(17));
   if constexpr (Element::mantissa_bits == 1)  // fp4_from_steps: 1/4 is pattern (b - 2) << 7
     return _mm_add_epi16(_mm_slli_epi16(byte, 7), _mm_set1_epi16(-(2 << 7) + 1 - 32));
@@ -13,15 +15,18 @@ template <class Element> inline __m128i pattern_offsets(__m128i bytes) {
                        _mm_set1_epi16(static_cast<short>(-(Element::bias << 7) - (half - 1))));
 }
 
-/// Patterns to codes before saturation; `offset` from pattern_offsets. Ties: the last kept bit is added.
-template <class Element> inline Int rounded_steps(Int x, Int offset) {
+/// Patterns to codes before saturation; `offset` from pattern_offsets. Ties: the last kept bit is
+/// added.
+template <class Element>
+inline Int rounded_steps(Int x, Int offset) {
   constexpr int kept = 7 - Element::mantissa_bits;  // the bit that is the code's last
   const Int t = subs16(add_bit16<kept>(and_(x, set16(0x7FFF))), offset);
-  return shr16<Element::mantissa_bits == 1 ? 5 : kept>(t);
+  return shr16 < Element::mantissa_bits == 1 ? 5 : kept > (t);
 }
 
 /// Codes of subnormal elements of two vectors: the FPU rounds |x| / scale at the smallest step.
-template <class Element> inline Int subnormal_codes(Int x, const float* inverse) {
+template <class Element>
+inline Int subnormal_codes(Int x, const float* inverse) {
   const Int m = and_(x, set16(0x7FFF));
   const Float magic = set_float(Element::subnormal_magic);
   const Float scale = load_float(inverse);
@@ -31,8 +36,8 @@ template <class Element> inline Int subnormal_codes(Int x, const float* inverse)
 }
 
 template <class Element>
-inline void encode_fp8(const std::uint16_t* x, const std::uint16_t* offsets, const std::uint16_t* bytes,
-                       std::uint8_t* codes, bool past_cache) {
+inline void encode_fp8(const std::uint16_t* x, const std::uint16_t* offsets,
+                       const std::uint16_t* bytes, std::uint8_t* codes, bool past_cache) {
   constexpr int per_vector = 2 * lanes, vectors = 8 * 32 / per_vector;
   MICROSCALE_UNROLL
   for (int i = 0; i < vectors; i += 2) {
@@ -44,8 +49,10 @@ inline void encode_fp8(const std::uint16_t* x, const std::uint16_t* offsets, con
     if (__builtin_expect(any_below8(code, normal), false)) {
       alignas(64) float inverse[2 * lanes];
       for (int j = 0; j < 2 * lanes; ++j) {
-        const int byte = bytes[(i * per_vector + j * 2 % (2 * lanes) + j / lanes * per_vector) / 32];
-        std::uint32_t pattern = byte < 254 ? static_cast<std::uint32_t>(254 - byte) << 23 : 0x00400000u;
+        const int byte =
+            bytes[(i * per_vector + j * 2 % (2 * lanes) + j / lanes * per_vector) / 32];
+        std::uint32_t pattern =
+            byte < 254 ? static_cast<std::uint32_t>(254 - byte) << 23 : 0x00400000u;
         __builtin_memcpy(inverse + j, &pattern, sizeof(float));
       }
       code = replace_below8(code, normal,
@@ -93,9 +100,10 @@ inline void search_e8m0(const void* input, const float* weights, std::uint16_t* 
   for (int i = 0; i < lanes; ++i) bytes[i] = static_cast<std::uint16_t>(result[i]);
 }
 
-/// The upper halves of 8 blocks of FP32 or FP16: rounded to odd, they round to 6 bits or fewer, and compare,
-/// as the whole numbers do.
-template <DType Type> inline void convert8(const std::uint8_t* input, std::uint16_t* output) {
+/// The upper halves of 8 blocks of FP32 or FP16: rounded to odd, they round to 6 bits or fewer, and
+/// compare, as the whole numbers do.
+template <DType Type>
+inline void convert8(const std::uint8_t* input, std::uint16_t* output) {
   MICROSCALE_UNROLL
   for (int i = 0; i < 8 * 32; i += 2 * lanes) {
     Float a, b;
@@ -104,14 +112,16 @@ template <DType Type> inline void convert8(const std::uint8_t* input, std::uint1
   }
 }
 
-/// Blocks whose scales are found before the first of them is encoded: chains of dependent instructions from
-/// elements to scale overlap, and the elements are still in the first-level cache.
+/// Blocks whose scales are found before the first of them is encoded: chains of dependent
+/// instructions from elements to scale overlap, and the elements are still in the first-level
+/// cache.
 #ifndef CHUNK
 #define CHUNK 64
 #endif
 inline constexpr int mx_chunk = CHUNK;
 
-template <class Element, DType Type, bool Weighted> void quantize_mx_run(const cpu::QuantizeRun& run) {
+template <class Element, DType Type, bool Weighted>
+void quantize_mx_run(const cpu::QuantizeRun& run) {
   const E8M0Rule rule = e8m0_rule<Element>(run.call->numerics.scale_rule);
   constexpr int block_bytes = 32 * (Type == DType::f32 ? 4 : 2);
   constexpr int block_codes = Element::mantissa_bits == 1 ? 16 : 32;
@@ -119,14 +129,16 @@ template <class Element, DType Type, bool Weighted> void quantize_mx_run(const c
   alignas(64) std::uint16_t converted[Type == DType::bf16 ? 1 : mx_chunk * 32];
   alignas(64) std::uint16_t bytes[mx_chunk], offsets[mx_chunk];
   for (std::int64_t first = 0; first < run.blocks; first += mx_chunk) {
-    const int count = run.blocks - first < mx_chunk ? static_cast<int>(run.blocks - first) : mx_chunk;
+    const int count =
+        run.blocks - first < mx_chunk ? static_cast<int>(run.blocks - first) : mx_chunk;
     const auto* input = static_cast<const std::uint8_t*>(run.input) + first * block_bytes;
     const std::uint16_t* x = converted;
     if constexpr (Type == DType::bf16) x = reinterpret_cast<const std::uint16_t*>(input);
     std::uint64_t redo = 0;
     for (int i = 0; i < count; i += 8) {
       prefetch(input + (mx_chunk + i) * block_bytes, 8 * block_bytes, 2);  // the other half below
-      if constexpr (Type != DType::bf16) convert8<Type>(input + i * block_bytes, converted + i * 32);
+      if constexpr (Type != DType::bf16)
+        convert8<Type>(input + i * block_bytes, converted + i * 32);
       const __m128i amax = block_max_of_32(x + i * 32);
       redo |= std::uint64_t{needs_reference(amax)} << i;
       const __m128i byte = e8m0_bytes(amax, rule);
@@ -135,11 +147,13 @@ template <class Element, DType Type, bool Weighted> void quantize_mx_run(const c
     if (rule.search)
       for (int i = 0; i < count; i += lanes)
         search_e8m0<Element, Type, Weighted>(input + i * block_bytes,
-                                             Weighted ? run.weights + (first + i) * 32 : nullptr, bytes + i);
+                                             Weighted ? run.weights + (first + i) * 32 : nullptr,
+                                             bytes + i);
     for (int i = 0; i < count; i += 8) {
       const __m128i byte = _mm_load_si128(reinterpret_cast<const __m128i*>(bytes + i));
       _mm_store_si128(reinterpret_cast<__m128i*>(offsets + i), pattern_offsets<Element>(byte));
-      _mm_storel_epi64(reinterpret_cast<__m128i*>(run.scales + first + i), _mm_packus_epi16(byte, byte));
+      _mm_storel_epi64(reinterpret_cast<__m128i*>(run.scales + first + i),
+                       _mm_packus_epi16(byte, byte));
     }
     for (int i = 0; i < count; i += 8) {
       prefetch(input + (mx_chunk + i) * block_bytes + 64, 8 * block_bytes, 2);
@@ -154,14 +168,19 @@ template <class Element, DType Type, bool Weighted> void quantize_mx_run(const c
   if (past_cache) _mm_sfence();
 }
 
-template <class Element> cpu::QuantizeKernel quantize_mx(const QuantizeLines& call) {
+template <class Element>
+cpu::QuantizeKernel quantize_mx(const QuantizeLines& call) {
   const bool weighted = call.weights && call.numerics.scale_rule == ScaleRule::search;
   switch (call.input_type) {
     case DType::f16:
-      return weighted ? quantize_mx_run<Element, DType::f16, true> : quantize_mx_run<Element, DType::f16, false>;
+      return weighted ? quantize_mx_run<Element, DType::f16, true>
+                      : quantize_mx_run<Element, DType::f16, false>;
     case DType::bf16:
-      return weighted ? quantize_mx_run<Element, DType::bf16, true> : quantize_mx_run<Element, DType::bf16, false>;
-    case DType::f32: break;
+      return weighted ? quantize_mx_run<Element, DType::bf16, true>
+                      : quantize_mx_run<Element, DType::bf16, false>;
+    case DType::f32:
+      break;
   }
-  return weighted ? quantize_mx_run<Element, DType::f32, true> : quantize_mx_run<Element, DType::f32, false>;
+  return weighted ? quantize_mx_run<Element, DType::f32, true>
+                  : quantize_mx_run<Element, DType::f32, false>;
 }

@@ -1,24 +1,28 @@
-// Dense to NVFP4 under a given global scale. Included inside a target region (cpu/target_region.hpp).
+// Dense to NVFP4 under a given global scale. Included inside a target region
+// (cpu/target_region.hpp).
 
-// Adding 2^22 times the power of two u below a magnitude y (at least 1) rounds it to a multiple of u / 2: the
-// sum's last bits count halves of u (n), its exponent is u's plus 149. The code is n + 2 log2(u), so 64 times
-// (code + 298) is one dot product of the sum's two 16-bit halves away. Clamp: y may be 7 or more.
+// Adding 2^22 times the power of two u below a magnitude y (at least 1) rounds it to a multiple of
+// u / 2: the sum's last bits count halves of u (n), its exponent is u's plus 149. The code is n + 2
+// log2(u), so 64 times (code + 298) is one dot product of the sum's two 16-bit halves away. Clamp:
+// y may be 7 or more.
 inline constexpr int fp4_offset = 2 * 149;
 
-template <bool Clamp> inline Float add_magic(Float y) {
+template <bool Clamp>
+inline Float add_magic(Float y) {
   if constexpr (Clamp) y = min_magnitude(y, set_float(6.0f));
-  const Float unit =
-      max_magnitude(and_float(y, as_float(set32(0x7F800000u))), set_float(1.0f));
+  const Float unit = max_magnitude(and_float(y, as_float(set32(0x7F800000u))), set_float(1.0f));
   return fma(unit, set_float(0x1p22f), y);
 }
 
-/// Weights of a dot product that multiply the lower 16-bit number by `low`, the upper one by `high`.
+/// Weights of a dot product that multiply the lower 16-bit number by `low`, the upper one by
+/// `high`.
 inline Int dot_weights(std::uint32_t low, std::uint32_t high) { return set32(low | high << 16); }
 
-/// 2 * lanes BF16 to codes, two in the low byte of each 32-bit lane, plus a constant below 2^16. Even and odd
-/// elements share a lane already; signs are added by one more dot product.
+/// 2 * lanes BF16 to codes, two in the low byte of each 32-bit lane, plus a constant below 2^16.
+/// Even and odd elements share a lane already; signs are added by one more dot product.
 inline constexpr int pair_offset = 17 * fp4_offset;
-template <bool Clamp> inline Int fp4_pairs(const void* x, const float* multipliers) {
+template <bool Clamp>
+inline Int fp4_pairs(const void* x, const float* multipliers) {
   const Int element = load(x), magnitude = and_(element, set16(0x7FFF));
   Float ma, mb;
   spread16<DType::bf16>(multipliers, ma, mb);
@@ -30,7 +34,8 @@ template <bool Clamp> inline Int fp4_pairs(const void* x, const float* multiplie
 }
 
 /// 2 * lanes elements to codes in 16-bit lanes in order, without their signs.
-template <DType Type, bool Clamp> inline Int fp4_codes(const void* x, const float* multipliers) {
+template <DType Type, bool Clamp>
+inline Int fp4_codes(const void* x, const float* multipliers) {
   const Float magnitude = as_float(set32(0x7FFFFFFFu));
   Float a, b, ma, mb;
   load_pair<Type>(x, a, b);
@@ -43,9 +48,12 @@ template <DType Type, bool Clamp> inline Int fp4_codes(const void* x, const floa
 }
 
 /// 16-bit lanes in order whose top bit is each element's sign.
-template <DType Type> inline Int signs(const void* x) {
-  if constexpr (Type != DType::f32) return load(x);
-  else return in_order(pack32(load(x), load(static_cast<const float*>(x) + lanes)));
+template <DType Type>
+inline Int signs(const void* x) {
+  if constexpr (Type != DType::f32)
+    return load(x);
+  else
+    return in_order(pack32(load(x), load(static_cast<const float*>(x) + lanes)));
 }
 
 /// Encodes 4 vector pairs of elements.
@@ -58,16 +66,20 @@ inline Int nvfp4_codes(const std::uint8_t* x, const float* multipliers) {
     const std::uint8_t *x0 = x + 2 * j * bytes, *x1 = x0 + bytes;
     const float *m0 = multipliers + 2 * j * blocks, *m1 = m0 + blocks;
     if constexpr (Type == DType::bf16)
-      pair[j] = sub16(pack32_unsigned(fp4_pairs<Clamp>(x0, m0), fp4_pairs<Clamp>(x1, m1)), set16(pair_offset));
+      pair[j] = sub16(pack32_unsigned(fp4_pairs<Clamp>(x0, m0), fp4_pairs<Clamp>(x1, m1)),
+                      set16(pair_offset));
     else
       pair[j] = or_(pack16(fp4_codes<Type, Clamp>(x0, m0), fp4_codes<Type, Clamp>(x1, m1)),
                     sign_nibbles(signs<Type>(x0), signs<Type>(x1)));
   }
-  if constexpr (Type == DType::bf16) return in_order_twice(pack16(pair[0], pair[1]));
-  else return merge_nibbles(pair[0], pair[1]);
+  if constexpr (Type == DType::bf16)
+    return in_order_twice(pack16(pair[0], pair[1]));
+  else
+    return merge_nibbles(pair[0], pair[1]);
 }
 
-/// Encodes `count` blocks, a multiple of `lanes`, and asks for as many that follow `ahead` blocks later.
+/// Encodes `count` blocks, a multiple of `lanes`, and asks for as many that follow `ahead` blocks
+/// later.
 template <DType Type, bool Clamp>
 inline void encode_nvfp4(const std::uint8_t* x, int count, int ahead, const float* multipliers,
                          std::uint8_t* codes, bool past_cache) {
@@ -78,15 +90,19 @@ inline void encode_nvfp4(const std::uint8_t* x, int count, int ahead, const floa
   }
 }
 
-template <DType Type> inline void block_amax16(const std::uint8_t* input, float* amax) {
+template <DType Type>
+inline void block_amax16(const std::uint8_t* input, float* amax) {
   for (int i = 0; i < lanes; i += 8) {
     __m256i pattern;
     if constexpr (Type == DType::f32) {
       pattern = block_max32(reinterpret_cast<const float*>(input) + i * 16);
     } else {
-      const __m128i largest = block_max_of_16(reinterpret_cast<const std::uint16_t*>(input) + i * 16);
-      if constexpr (Type == DType::bf16) pattern = _mm256_slli_epi32(_mm256_cvtepu16_epi32(largest), 16);
-      else pattern = _mm256_castps_si256(_mm256_cvtph_ps(largest));
+      const __m128i largest =
+          block_max_of_16(reinterpret_cast<const std::uint16_t*>(input) + i * 16);
+      if constexpr (Type == DType::bf16)
+        pattern = _mm256_slli_epi32(_mm256_cvtepu16_epi32(largest), 16);
+      else
+        pattern = _mm256_castps_si256(_mm256_cvtph_ps(largest));
     }
     _mm256_storeu_ps(amax + i, _mm256_castsi256_ps(pattern));
   }
@@ -121,8 +137,8 @@ void quantize_nvfp4_run(const cpu::QuantizeRun& run) {
       Int code = encode_ue4m3(target);
       if constexpr (Search)
         code = search_nvfp4<Type, Weighted>(input + i * block_bytes,
-                                            Weighted ? run.weights + (first + i) * 16 : nullptr, target,
-                                            code, call);
+                                            Weighted ? run.weights + (first + i) * 16 : nullptr,
+                                            target, code, call);
       code = choose32(equal32(as_int(largest), zero()), zero(), code);
       const Float multiplier = nvfp4_multipliers(decode_ue4m3(code), call);
       store_float(multipliers + i, multiplier);
@@ -141,17 +157,22 @@ void quantize_nvfp4_run(const cpu::QuantizeRun& run) {
   if (past_cache) _mm_sfence();
 }
 
-template <DType Type> inline cpu::QuantizeKernel nvfp4_kernel_of(bool search, bool weighted) {
+template <DType Type>
+inline cpu::QuantizeKernel nvfp4_kernel_of(bool search, bool weighted) {
   if (!search) return quantize_nvfp4_run<Type, false, false>;
   return weighted ? quantize_nvfp4_run<Type, true, true> : quantize_nvfp4_run<Type, true, false>;
 }
 
 inline cpu::QuantizeKernel nvfp4_kernel(const QuantizeLines& call) {
-  const bool search = call.numerics.scale_rule != ScaleRule::nearest, weighted = call.weights != nullptr;
+  const bool search = call.numerics.scale_rule != ScaleRule::nearest,
+             weighted = call.weights != nullptr;
   switch (call.input_type) {
-    case DType::f16: return nvfp4_kernel_of<DType::f16>(search, weighted);
-    case DType::bf16: return nvfp4_kernel_of<DType::bf16>(search, weighted);
-    case DType::f32: break;
+    case DType::f16:
+      return nvfp4_kernel_of<DType::f16>(search, weighted);
+    case DType::bf16:
+      return nvfp4_kernel_of<DType::bf16>(search, weighted);
+    case DType::f32:
+      break;
   }
   return nvfp4_kernel_of<DType::f32>(search, weighted);
 }

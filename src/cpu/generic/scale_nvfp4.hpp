@@ -1,5 +1,6 @@
-// The E4M3 scale of `lanes` NVFP4 blocks at once, one block per lane. The tile holds magnitudes transposed, so
-// the sums of block_error run in every lane in their own order. Included inside a target region.
+// The E4M3 scale of `lanes` NVFP4 blocks at once, one block per lane. The tile holds magnitudes
+// transposed, so the sums of block_error run in every lane in their own order. Included inside a
+// target region.
 
 /// Per call.
 struct Nvfp4Call {
@@ -23,7 +24,8 @@ inline Float decode_ue4m3(Int code) {
 /// What elements are multiplied by; 0 for code 0.
 inline Float nvfp4_multipliers(Float scale, const Nvfp4Call& call) {
   const Float inverse = div(set_float(1.0f), mul(scale, set_float(call.global_scale)));
-  return choose(equal32(as_int(scale), zero()), set_float(0.0f), min(inverse, set_float(0x1.fffffep127f)));
+  return choose(equal32(as_int(scale), zero()), set_float(0.0f),
+                min(inverse, set_float(0x1.fffffep127f)));
 }
 
 template <bool Weighted, bool Absolute>
@@ -31,7 +33,8 @@ inline Int four_over_six(const float* tile, const float* weights, Int nearest, F
                          const Nvfp4Call& call) {
   const Int four = encode_ue4m3(mul(target, set_float(1.5f)));
   const Float scales[2] = {decode_ue4m3(four), decode_ue4m3(nearest)};
-  const Float multipliers[2] = {nvfp4_multipliers(scales[0], call), nvfp4_multipliers(scales[1], call)};
+  const Float multipliers[2] = {nvfp4_multipliers(scales[0], call),
+                                nvfp4_multipliers(scales[1], call)};
   Float errors[2];
   error_sums<Fp4, 16, 2, Weighted, Absolute>(tile, weights, multipliers, errors);
   for (int n = 0; n < 2; ++n)
@@ -43,10 +46,11 @@ inline Int four_over_six(const float* tile, const float* weights, Int nearest, F
 inline constexpr int window = nvfp4_window_below + 1 + nvfp4_window_above;
 static_assert(window % 2 == 0, "candidates are tried in pairs");
 
-/// The first code of least error in [first, last], which differ per lane, of `count` codes from `start` on.
+/// The first code of least error in [first, last], which differ per lane, of `count` codes from
+/// `start` on.
 template <bool Weighted>
-inline Int best_scale(const float* tile, const float* weights, Int start, Int first, Int last, int count,
-                      const Nvfp4Call& call) {
+inline Int best_scale(const float* tile, const float* weights, Int start, Int first, Int last,
+                      int count, const Nvfp4Call& call) {
   Int best = first;
   Float least = set_float(0.0f);
   for (int done = 0; done < count; done += window) {
@@ -76,8 +80,8 @@ inline Int best_scale(const float* tile, const float* weights, Int start, Int fi
   return best;
 }
 
-/// The codes that a rule which looks at all elements of the blocks chooses. `target`: amax / 6 / global scale,
-/// `nearest`: its code.
+/// The codes that a rule which looks at all elements of the blocks chooses. `target`: amax / 6 /
+/// global scale, `nearest`: its code.
 template <DType Type, bool Weighted>
 inline Int search_nvfp4(const void* input, const float* weight, Float target, Int nearest,
                         const Nvfp4Call& call) {
@@ -86,11 +90,14 @@ inline Int search_nvfp4(const void* input, const float* weight, Float target, In
   if constexpr (Weighted) load_weights<16>(weight, weights);
   const Int one = set32(1), top = set32(nvfp4_max_scale);
   switch (call.rule) {
-    case ScaleRule::four_over_six: return four_over_six<Weighted, false>(tile, weights, nearest, target, call);
+    case ScaleRule::four_over_six:
+      return four_over_six<Weighted, false>(tile, weights, nearest, target, call);
     case ScaleRule::four_over_six_mae:
       return four_over_six<Weighted, true>(tile, weights, nearest, target, call);
-    case ScaleRule::full: return best_scale<Weighted>(tile, weights, one, one, top, nvfp4_max_scale, call);
-    default: break;
+    case ScaleRule::full:
+      return best_scale<Weighted>(tile, weights, one, one, top, nvfp4_max_scale, call);
+    default:
+      break;
   }
   const Int start = sub32(nearest, set32(nvfp4_window_below));
   const Int last = min32_signed(add32(nearest, set32(nvfp4_window_above)), top);
