@@ -54,8 +54,6 @@ TEST(QuantizeCommand, ends_with_the_code_of_what_is_wrong) {
   EXPECT_EQ(code({"-o", folders.nowhere(), "--format", "nvpf4"}), 2);   // unknown
   EXPECT_EQ(code({"-o", folders.nowhere(), "--format", "mxint8"}), 2);  // no container
   EXPECT_EQ(code({"-o", model, "--format", "nvfp4"}), 2);               // output is input
-  EXPECT_EQ(code({"-o", folders.nowhere(), "--format", "nvfp4", "--resume"}),
-            2);  // nothing to resume
   EXPECT_EQ(
       microscale({"quantize", folders.quantized(), "-o", folders.nowhere(), "--format", "nvfp4"})
           .code,
