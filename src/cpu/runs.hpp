@@ -1,5 +1,5 @@
-// Between a kernel table's calls and a vector kernel: a kernel sees runs of consecutive blocks, whole
-// groups of them, and leaves to the reference the rare blocks that it marks.
+// Between a kernel table's calls and a vector kernel: a kernel sees runs of consecutive blocks,
+// whole groups of them, and leaves to the reference the rare blocks that it marks.
 #pragma once
 
 #include <cstdint>
@@ -20,8 +20,8 @@ struct QuantizeRun {
 };
 using QuantizeKernel = void (*)(const QuantizeRun&);
 
-/// Calls `kernel` until all blocks of `call` are done. An incomplete group is copied to a buffer and
-/// padded with zero blocks.
+/// Calls `kernel` until all blocks of `call` are done. An incomplete group is copied to a buffer
+/// and padded with zero blocks.
 void quantize_runs(const QuantizeLines& call, int group, QuantizeKernel kernel);
 
 /// Quantizes block first + i again, by the reference, for every bit i of `mask`.

@@ -1,4 +1,5 @@
-// abs_max of every vector table: the reference's answer, whatever the length and wherever the special value.
+// abs_max of every vector table: the reference's answer, whatever the length and wherever the
+// special value.
 #include <gtest/gtest.h>
 
 #include "cpu/compare.hpp"
@@ -7,14 +8,16 @@
 namespace microscale {
 namespace {
 
-void check(const KernelTable& table, const test::Input& input, std::size_t first, std::size_t count) {
+void check(const KernelTable& table, const test::Input& input, std::size_t first,
+           std::size_t count) {
   const auto bytes = test::to_bytes(input);
   const void* data = bytes.data() + first * static_cast<std::size_t>(size_of(input.type));
-  const AbsMaxRun want = reference_kernels.abs_max(data, input.type, static_cast<std::int64_t>(count));
+  const AbsMaxRun want =
+      reference_kernels.abs_max(data, input.type, static_cast<std::int64_t>(count));
   const AbsMaxRun got = table.abs_max(data, input.type, static_cast<std::int64_t>(count));
   EXPECT_EQ(std::bit_cast<std::uint32_t>(got.amax), std::bit_cast<std::uint32_t>(want.amax))
-      << to_string(table.backend) << ' ' << to_string(input.type) << ' ' << input.name << ' ' << first << ' '
-      << count;
+      << to_string(table.backend) << ' ' << to_string(input.type) << ' ' << input.name << ' '
+      << first << ' ' << count;
   EXPECT_EQ(got.non_finite, want.non_finite) << input.name;
 }
 
@@ -32,7 +35,7 @@ TEST(CpuAbsMax, finds_the_largest_and_the_special_value_at_every_place) {
         for (std::size_t place = 0; place < count; ++place) {
           for (float value : {3.0f, -5.0f, std::numeric_limits<float>::infinity(), std::nanf("")}) {
             test::Input input = test::of_values("one value", type, static_cast<int>(count) + 1,
-                                                      [](int i) { return i % 2 ? 0.5f : -1.0f; });
+                                                [](int i) { return i % 2 ? 0.5f : -1.0f; });
             input.bits[place + 1] = test::to_bits(value, type);
             check(*table, input, 1, count);
           }

@@ -19,7 +19,8 @@ class CpuDequantize : public ::testing::Test {
   }
 };
 
-// Blocks of random codes, several for every scale byte; in every second all FP8 codes are normal numbers.
+// Blocks of random codes, several for every scale byte; in every second all FP8 codes are normal
+// numbers.
 void fill_codes(const FormatInfo& format, std::int64_t blocks, std::vector<std::uint8_t>& codes,
                 std::vector<std::uint8_t>& scales) {
   std::mt19937 random(3);
@@ -82,7 +83,8 @@ TEST_F(CpuDequantize, every_shape_stride_and_misalignment_gives_the_same_values)
               call.global_scale = 0.02f;
               for (const KernelTable* table : vector_tables())
                 ASSERT_TRUE(test::same_values(
-                    *table, call, {.lines = lines, .blocks = blocks, .output_gap = gap, .offset = offset}))
+                    *table, call,
+                    {.lines = lines, .blocks = blocks, .output_gap = gap, .offset = offset}))
                     << to_string(table->backend) << ' ' << lines << " x " << blocks;
             }
           }

@@ -75,7 +75,8 @@ TEST_F(CpuQuantize, nvfp4_equals_the_reference_for_every_rule_type_and_global_sc
 }
 
 TEST_F(CpuQuantize, nvfp4_equals_the_reference_under_extreme_global_scales) {
-  for (float g : {0x1p-149f, 0x1.8p-140f, 0x1p-126f, 0x1p-100f, 0x1p60f, 0x1p120f, 0x1.fffffcp127f}) {
+  for (float g :
+       {0x1p-149f, 0x1.8p-140f, 0x1p-126f, 0x1p-100f, 0x1p60f, 0x1p120f, 0x1.fffffcp127f}) {
     for (DType type : types) {
       for (const Input& input : test::inputs(type, 1 << 12)) {
         for (ScaleRule rule : {ScaleRule::nearest, ScaleRule::search, ScaleRule::four_over_six_mae})
@@ -89,7 +90,8 @@ TEST_F(CpuQuantize, nvfp4_equals_the_reference_under_extreme_global_scales) {
 TEST_F(CpuQuantize, weights_steer_every_search_as_in_the_reference) {
   std::mt19937 random(11);
   std::vector<float> weights(std::size_t{1} << 17);
-  for (float& w : weights) w = random() % 8 == 0 ? 0.0f : static_cast<float>(random() % 1000) * 0.37f;
+  for (float& w : weights)
+    w = random() % 8 == 0 ? 0.0f : static_cast<float>(random() % 1000) * 0.37f;
   for (DType type : types) {
     for (const Input& input : test::inputs(type, 1 << 12)) {
       for (Format format : covered) {
@@ -124,10 +126,10 @@ TEST_F(CpuQuantize, every_shape_stride_and_misalignment_gives_the_same_bytes) {
                 call.input = memory.data();
                 call.input_type = type;
                 for (const KernelTable* table : vector_tables())
-                  ASSERT_TRUE(test::same_blocks(*table, call,
-                                                   {lines, blocks, gap, 2 * gap / 3, offset}))
-                      << to_string(table->backend) << ' ' << lines << " x " << blocks << " gap " << gap
-                      << " offset " << offset;
+                  ASSERT_TRUE(
+                      test::same_blocks(*table, call, {lines, blocks, gap, 2 * gap / 3, offset}))
+                      << to_string(table->backend) << ' ' << lines << " x " << blocks << " gap "
+                      << gap << " offset " << offset;
               }
             }
           }

@@ -1,10 +1,13 @@
-// 16-entry tables of AVX2: what each 4-bit code decodes to under one scale. Included inside a target region.
+// 16-entry tables of AVX2: what each 4-bit code decodes to under one scale. Included inside a
+// target region.
 
 /// Bytes of one table: for 16-bit values all low bytes, then all high bytes.
-template <DType Type> inline constexpr int table_bytes = Type == DType::f32 ? 64 : 32;
+template <DType Type>
+inline constexpr int table_bytes = Type == DType::f32 ? 64 : 32;
 
 /// Two vectors of the 16 values, as put_pair takes them.
-template <DType Type> inline void make_table(std::uint8_t* table, Float a, Float b) {
+template <DType Type>
+inline void make_table(std::uint8_t* table, Float a, Float b) {
   if constexpr (Type == DType::f32) {
     put_pair<DType::f32>(table, a, b, false);
   } else {
@@ -25,8 +28,8 @@ inline Int join128(const std::uint8_t* low, const std::uint8_t* high) {
 
 /// 32 codes: 16 by table `first`, 16 by table `second`.
 template <DType Type>
-inline void decode_fp4(const std::uint8_t* codes, const std::uint8_t* first, const std::uint8_t* second,
-                       std::uint8_t* output, bool past_cache) {
+inline void decode_fp4(const std::uint8_t* codes, const std::uint8_t* first,
+                       const std::uint8_t* second, std::uint8_t* output, bool past_cache) {
   if constexpr (Type == DType::f32) {
     const Int shifts = _mm256_setr_epi32(0, 4, 8, 12, 16, 20, 24, 28);
     MICROSCALE_UNROLL
@@ -37,7 +40,8 @@ inline void decode_fp4(const std::uint8_t* codes, const std::uint8_t* first, con
       const Int index = _mm256_srlv_epi32(_mm256_set1_epi32(word), shifts);
       const Float positive = _mm256_permutevar8x32_ps(as_float(load(table)), index);
       const Float negative = _mm256_permutevar8x32_ps(as_float(load(table + 32)), index);
-      put(output + 32 * i, as_int(choose(as_float(shl32<28>(index)), negative, positive)), past_cache);
+      put(output + 32 * i, as_int(choose(as_float(shl32<28>(index)), negative, positive)),
+          past_cache);
     }
   } else {
     const Int pairs = widen8(codes);

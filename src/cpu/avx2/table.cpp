@@ -20,7 +20,8 @@ void quantize(const QuantizeLines& call) { cpu::quantize_runs(call, avx2::group,
 
 void dequantize(const DequantizeLines& call) {
   const bool fp4 = call.format == Format::mxfp4 || call.format == Format::nvfp4;
-  cpu::dequantize_runs(call, avx2::group, fp4 ? avx2::dequantize_fp4(call) : avx2::dequantize_mxfp8(call));
+  cpu::dequantize_runs(call, avx2::group,
+                       fp4 ? avx2::dequantize_fp4(call) : avx2::dequantize_mxfp8(call));
 }
 
 }  // namespace

@@ -1,5 +1,6 @@
-// AVX2's half of the vocabulary that src/cpu/generic is written in: 256-bit vectors, 8 lanes of 32 bits.
-// "In order" means element i of memory in lane i; packs work within 128 bits, as the instructions do.
+// AVX2's half of the vocabulary that src/cpu/generic is written in: 256-bit vectors, 8 lanes of 32
+// bits. "In order" means element i of memory in lane i; packs work within 128 bits, as the
+// instructions do.
 #pragma once
 
 #include <cstdint>
@@ -54,10 +55,19 @@ inline Int add16(Int a, Int b) { return _mm256_add_epi16(a, b); }
 inline Int sub16(Int a, Int b) { return _mm256_sub_epi16(a, b); }
 inline Int subs16(Int a, Int b) { return _mm256_subs_epu16(a, b); }
 inline Int max16(Int a, Int b) { return _mm256_max_epu16(a, b); }
-template <int N> inline Int shr16(Int a) { return _mm256_srli_epi16(a, N); }
-template <int N> inline Int shl16(Int a) { return _mm256_slli_epi16(a, N); }
+template <int N>
+inline Int shr16(Int a) {
+  return _mm256_srli_epi16(a, N);
+}
+template <int N>
+inline Int shl16(Int a) {
+  return _mm256_slli_epi16(a, N);
+}
 /// a plus its bit N.
-template <int N> inline Int add_bit16(Int a) { return add16(a, and_(shr16<N>(a), set16(1))); }
+template <int N>
+inline Int add_bit16(Int a) {
+  return add16(a, and_(shr16<N>(a), set16(1)));
+}
 inline Int low16(Int a, Int b) { return _mm256_unpacklo_epi16(a, b); }  // interleaved, per 128 bits
 inline Int high16(Int a, Int b) { return _mm256_unpackhi_epi16(a, b); }
 inline Int low32(Int a, Int b) { return _mm256_unpacklo_epi32(a, b); }
@@ -67,6 +77,8 @@ inline Int high64(Int a, Int b) { return _mm256_unpackhi_epi64(a, b); }
 inline __m128i fold_max16(Int a) {  // the largest of all 128-bit parts
   return _mm_max_epu16(_mm256_castsi256_si128(a), _mm256_extracti128_si256(a, 1));
 }
+/// The same for vectors of which each 256 bits are a block: 32-bit lanes, one per block.
+inline Int fold_halves16(Int a) { return _mm256_cvtepu16_epi32(fold_max16(a)); }
 inline Int dot16(Int a, Int b) { return _mm256_madd_epi16(a, b); }  // signed pairs to 32 bits
 inline Int dot8(Int a, Int b) { return _mm256_maddubs_epi16(a, b); }
 
@@ -77,8 +89,14 @@ inline Int max32(Int a, Int b) { return _mm256_max_epu32(a, b); }
 inline Int min32(Int a, Int b) { return _mm256_min_epu32(a, b); }
 inline Int max32_signed(Int a, Int b) { return _mm256_max_epi32(a, b); }
 inline Int min32_signed(Int a, Int b) { return _mm256_min_epi32(a, b); }
-template <int N> inline Int shr32(Int a) { return _mm256_srli_epi32(a, N); }
-template <int N> inline Int shl32(Int a) { return _mm256_slli_epi32(a, N); }
+template <int N>
+inline Int shr32(Int a) {
+  return _mm256_srli_epi32(a, N);
+}
+template <int N>
+inline Int shl32(Int a) {
+  return _mm256_slli_epi32(a, N);
+}
 
 // FP32.
 inline Float as_float(Int a) { return _mm256_castsi256_ps(a); }
@@ -98,8 +116,10 @@ inline Float max_magnitude(Float a, Float b) {
   return as_float(_mm256_max_epi32(as_int(a), as_int(b)));
 }
 /// y rounded to a multiple of unit / 2^(23 - Exponent); unit is a power of two, y < 2 unit.
-template <int Exponent> inline Float round_at(Float y, Float unit) {
-  const Float magic = as_float(add32(as_int(unit), set32(static_cast<std::uint32_t>(Exponent) << 23)));
+template <int Exponent>
+inline Float round_at(Float y, Float unit) {
+  const Float magic =
+      as_float(add32(as_int(unit), set32(static_cast<std::uint32_t>(Exponent) << 23)));
   return sub(add(y, magic), magic);
 }
 inline Float and_float(Float a, Float b) { return _mm256_and_ps(a, b); }
@@ -161,6 +181,10 @@ inline Int upper_sticky(Float a, Float b) {
   const Int p = or_(x, add32(and_(x, low), low)), q = or_(y, add32(and_(y, low), low));
   return in_order(pack32_unsigned(shr32<16>(p), shr32<16>(q)));
 }
+/// FP16 in the lower half of each 32-bit lane, as FP32.
+inline Float widen_f16(Int a) {
+  return _mm256_cvtph_ps(_mm256_castsi256_si128(in_order(pack32_unsigned(a, a))));
+}
 /// The FP16 numbers in the lower and upper half of a vector, as FP32.
 inline Float low_f16(Int a) { return _mm256_cvtph_ps(_mm256_castsi256_si128(a)); }
 inline Float high_f16(Int a) { return _mm256_cvtph_ps(_mm256_extracti128_si256(a, 1)); }
@@ -170,9 +194,10 @@ inline Int or_where_equal16(Int a, Int bits, Int x, Int y) {
   return or_(a, and_(bits, _mm256_cmpeq_epi16(x, y)));
 }
 
-/// Constants of the blocks that two vectors of `lanes` elements hold: `value` points to one for each
-/// block of 16, a vector pair holds one.
-template <DType> inline void spread16(const float* value, Float& a, Float& b) {
+/// Constants of the blocks that two vectors of `lanes` elements hold: `value` points to one for
+/// each block of 16, a vector pair holds one.
+template <DType>
+inline void spread16(const float* value, Float& a, Float& b) {
   a = b = _mm256_broadcast_ss(value);
 }
 /// 16-bit constants for vector `i` of a stretch of blocks of 32: half a block is one vector.

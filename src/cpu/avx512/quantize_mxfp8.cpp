@@ -11,6 +11,7 @@ MICROSCALE_AVX512_BEGIN
 #include "cpu/generic/quantize_mx.hpp"
 
 cpu::QuantizeKernel quantize_mxfp8(const QuantizeLines& call) {
-  return call.format == Format::mxfp8_e4m3 ? quantize_mx<Fp8E4M3>(call) : quantize_mx<Fp8E5M2>(call);
+  return call.format == Format::mxfp8_e4m3 ? quantize_mx<Fp8E4M3>(call)
+                                           : quantize_mx<Fp8E5M2>(call);
 }
 MICROSCALE_AVX512_END

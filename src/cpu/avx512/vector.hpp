@@ -73,6 +73,13 @@ inline __m128i fold_max16(Int a) {
   const __m256i half = _mm256_max_epu16(_mm512_castsi512_si256(a), _mm512_extracti64x4_epi64(a, 1));
   return _mm_max_epu16(_mm256_castsi256_si128(half), _mm256_extracti128_si256(half, 1));
 }
+inline Int fold_halves16(Int a) {
+  const Int pairs =
+      max16(a, _mm512_shuffle_i64x2(a, a, 0xB1));  // even blocks in part 0, odd ones in 2
+  const __m128i even = _mm512_castsi512_si128(pairs), odd = _mm512_extracti32x4_epi32(pairs, 2);
+  return _mm512_cvtepu16_epi32(
+      _mm256_set_m128i(_mm_unpackhi_epi16(even, odd), _mm_unpacklo_epi16(even, odd)));
+}
 inline Int dot16(Int a, Int b) { return _mm512_madd_epi16(a, b); }
 inline Int dot8(Int a, Int b) { return _mm512_maddubs_epi16(a, b); }
 
@@ -168,6 +175,7 @@ inline Int upper_sticky(Float a, Float b) {
       0x00070005, 0x00030001);
   return _mm512_permutex2var_epi16(x, upper, y);
 }
+inline Float widen_f16(Int a) { return _mm512_cvtph_ps(_mm512_cvtepi32_epi16(a)); }
 inline Float low_f16(Int a) { return _mm512_cvtph_ps(_mm512_castsi512_si256(a)); }
 inline Float high_f16(Int a) { return _mm512_cvtph_ps(_mm512_extracti64x4_epi64(a, 1)); }
 inline Int or_where_equal16(Int a, Int bits, Int x, Int y) {

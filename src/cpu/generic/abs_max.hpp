@@ -1,7 +1,9 @@
 // Largest magnitude of a run. Included inside a target region (cpu/target_region.hpp).
 
-/// Largest bit pattern without its sign. Patterns are ordered as the magnitudes are, NaN above infinity.
-template <int Bytes> inline std::uint32_t largest_pattern(const void* input, std::int64_t count) {
+/// Largest bit pattern without its sign. Patterns are ordered as the magnitudes are, NaN above
+/// infinity.
+template <int Bytes>
+inline std::uint32_t largest_pattern(const void* input, std::int64_t count) {
   constexpr int step = vector_bytes / Bytes;
   const auto* p = static_cast<const std::uint8_t*>(input);
   const Int mask = Bytes == 4 ? set32(0x7FFFFFFFu) : set16(0x7FFF);
@@ -34,8 +36,11 @@ template <int Bytes> inline std::uint32_t largest_pattern(const void* input, std
 inline AbsMaxRun abs_max_run(const void* input, DType type, std::int64_t count) {
   std::uint32_t pattern =
       type == DType::f32 ? largest_pattern<4>(input, count) : largest_pattern<2>(input, count);
-  const std::uint32_t infinity = type == DType::f32 ? 0x7F800000u : type == DType::f16 ? 0x7C00u : 0x7F80u;
-  if (pattern > infinity) return reference_kernels.abs_max(input, type, count);  // NaN must not count
+  const std::uint32_t infinity = type == DType::f32   ? 0x7F800000u
+                                 : type == DType::f16 ? 0x7C00u
+                                                      : 0x7F80u;
+  if (pattern > infinity)
+    return reference_kernels.abs_max(input, type, count);  // NaN must not count
   const bool infinite = pattern == infinity;
   float amax;
   if (type == DType::f16) {

@@ -82,12 +82,9 @@ inline void put_pair(void* p, Float a, Float b, bool past_cache) {
 /// Asks for the cache lines of `bytes` bytes at p, each `stride`-th. Kernels ask for what they need
 /// next beside each piece of work, so that memory and arithmetic overlap. Beyond the end of a
 /// buffer it does nothing.
-#ifndef PF_HINT
-#define PF_HINT _MM_HINT_T0
-#endif
 inline void prefetch(const std::uint8_t* p, int bytes, int stride = 1) {
   for (int i = 0; i < bytes; i += 64 * stride)
-    _mm_prefetch(reinterpret_cast<const char*>(p + i), PF_HINT);
+    _mm_prefetch(reinterpret_cast<const char*>(p + i), _MM_HINT_T1);
 }
 
 /// How far ahead of a decoder, in bytes of codes.

@@ -1,12 +1,15 @@
-// MXFP8 to dense. Codes are exponent and mantissa as in a wider float: BF16 takes a shift and an addition
-// where all 32 codes and the results are normal numbers; everything else goes through FP16, whose
-// conversion instruction knows subnormals. Included inside a target region (cpu/target_region.hpp).
+// MXFP8 to dense. Codes are exponent and mantissa as in a wider float: BF16 takes a shift and an
+// addition where all 32 codes and the results are normal numbers; everything else goes through
+// FP16, whose conversion instruction knows subnormals. Included inside a target region
+// (cpu/target_region.hpp).
 
 struct E4M3Code {
-  static constexpr int mantissa_bits = 3, bias = 7, smallest_normal = 0x08, first_special = 0x7F, top = 15;
+  static constexpr int mantissa_bits = 3, bias = 7, smallest_normal = 0x08, first_special = 0x7F,
+                       top = 15;
 };
 struct E5M2Code {
-  static constexpr int mantissa_bits = 2, bias = 15, smallest_normal = 0x04, first_special = 0x7C, top = 30;
+  static constexpr int mantissa_bits = 2, bias = 15, smallest_normal = 0x04, first_special = 0x7C,
+                       top = 30;
 };
 
 /// All codes of Blocks blocks are normal numbers, and so are their values as BF16.
@@ -18,8 +21,9 @@ inline bool all_normal(const std::uint8_t* codes, const std::uint8_t* scales) {
   MICROSCALE_UNROLL
   for (int i = 0; i < Blocks; ++i) {
     // One subtraction tells both ends apart: codes below the smallest normal one wrap around.
-    const __m256i above = _mm256_sub_epi8(_mm256_and_si256(load256(codes + i * 32), _mm256_set1_epi8(0x7F)),
-                                          _mm256_set1_epi8(Code::smallest_normal));
+    const __m256i above =
+        _mm256_sub_epi8(_mm256_and_si256(load256(codes + i * 32), _mm256_set1_epi8(0x7F)),
+                        _mm256_set1_epi8(Code::smallest_normal));
     largest = _mm256_max_epu8(largest, above);
     fits &= static_cast<unsigned>(scales[i] - Code::bias) <= static_cast<unsigned>(254 - Code::top);
   }
@@ -27,18 +31,22 @@ inline bool all_normal(const std::uint8_t* codes, const std::uint8_t* scales) {
   return fits && _mm256_movemask_epi8(special) == 0;
 }
 
-/// A block for which all_normal holds, to BF16: sign, exponent and mantissa move to their places at once.
+/// A block for which all_normal holds, to BF16: sign, exponent and mantissa move to their places at
+/// once.
 template <class Code>
-inline void normal_to_bf16(const std::uint8_t* codes, int scale, std::uint8_t* output, bool past_cache) {
+inline void normal_to_bf16(const std::uint8_t* codes, int scale, std::uint8_t* output,
+                           bool past_cache) {
   constexpr int shift = 7 - Code::mantissa_bits;
   const Int offset = set16((scale - Code::bias) << 7), mask = set16(0x8000 | 0x7F << shift);
   MICROSCALE_UNROLL
   for (int i = 0; i < 32; i += 2 * lanes)
-    put(output + i * 2, add16(and_(shl16<shift>(widen8_signed(codes + i)), mask), offset), past_cache);
+    put(output + i * 2, add16(and_(shl16<shift>(widen8_signed(codes + i)), mask), offset),
+        past_cache);
 }
 
 /// 2 * lanes codes as FP32, exact, in order.
-template <class Code> inline void decode_pair(const std::uint8_t* codes, Float& a, Float& b) {
+template <class Code>
+inline void decode_pair(const std::uint8_t* codes, Float& a, Float& b) {
   const Int wide = widen8(codes);
   if constexpr (Code::mantissa_bits == 2) {  // the upper byte of an FP16 number
     const Int half = shl16<8>(wide);
@@ -54,7 +62,8 @@ template <class Code> inline void decode_pair(const std::uint8_t* codes, Float& 
 }
 
 template <class Code, DType Type>
-inline void decode_block(const std::uint8_t* codes, float step, std::uint8_t* output, bool past_cache) {
+inline void decode_block(const std::uint8_t* codes, float step, std::uint8_t* output,
+                         bool past_cache) {
   MICROSCALE_UNROLL
   for (int i = 0; i < 32; i += 2 * lanes) {
     Float a, b;
@@ -64,7 +73,8 @@ inline void decode_block(const std::uint8_t* codes, float step, std::uint8_t* ou
   }
 }
 
-template <class Code, DType Type> void dequantize_mxfp8_run(const cpu::DequantizeRun& run) {
+template <class Code, DType Type>
+void dequantize_mxfp8_run(const cpu::DequantizeRun& run) {
   constexpr int output_bytes = 32 * (Type == DType::f32 ? 4 : 2), together = 4;  // blocks
   static_assert(lanes % together == 0, "a run is a multiple of `lanes` blocks");
   const bool past_cache = run.stream && is_aligned(run.output);
@@ -86,11 +96,15 @@ template <class Code, DType Type> void dequantize_mxfp8_run(const cpu::Dequantiz
   if (past_cache) _mm_sfence();
 }
 
-template <class Code> inline cpu::DequantizeKernel mxfp8_decoder(DType type) {
+template <class Code>
+inline cpu::DequantizeKernel mxfp8_decoder(DType type) {
   switch (type) {
-    case DType::f16: return dequantize_mxfp8_run<Code, DType::f16>;
-    case DType::bf16: return dequantize_mxfp8_run<Code, DType::bf16>;
-    case DType::f32: break;
+    case DType::f16:
+      return dequantize_mxfp8_run<Code, DType::f16>;
+    case DType::bf16:
+      return dequantize_mxfp8_run<Code, DType::bf16>;
+    case DType::f32:
+      break;
   }
   return dequantize_mxfp8_run<Code, DType::f32>;
 }

@@ -24,46 +24,49 @@ inline Int rounded_steps(Int x, Int offset) {
   return shr16 < Element::mantissa_bits == 1 ? 5 : kept > (t);
 }
 
-/// Codes of subnormal elements of two vectors: the FPU rounds |x| / scale at the smallest step.
+/// Codes of subnormal elements of a vector under one scale byte: the FPU rounds |x| / scale at the
+/// smallest step.
 template <class Element>
-inline Int subnormal_codes(Int x, const float* inverse) {
+inline Int subnormal_codes(Int x, std::uint16_t byte) {
   const Int m = and_(x, set16(0x7FFF));
   const Float magic = set_float(Element::subnormal_magic);
-  const Float scale = load_float(inverse);
-  const Int even = as_int(add(mul(as_float(shl32<16>(m)), scale), magic));
-  const Int odd = as_int(add(mul(as_float(and_(m, set32(0xFFFF0000u))), scale), magic));
+  const Float inverse = as_float(
+      max32(shl32<23>(set32(254u - byte)), set32(0x00400000u)));  // 2^-127 is subnormal itself
+  const Int even = as_int(add(mul(as_float(shl32<16>(m)), inverse), magic));
+  const Int odd = as_int(add(mul(as_float(and_(m, set32(0xFFFF0000u))), inverse), magic));
   return interleave(and_(even, set32(0xFFFFu)), odd);
 }
 
+/// `code`, the packed codes of the two vectors at x, with those below the normal ones made right.
+/// A function of its own because few blocks have any: its registers would be missing elsewhere.
+template <class Element>
+[[gnu::noinline]] Int with_subnormals(const std::uint16_t* x, std::uint16_t byte0,
+                                      std::uint16_t byte1, Int code) {
+  const Int subnormal = pack16(subnormal_codes<Element>(load(x), byte0),
+                               subnormal_codes<Element>(load(x + 2 * lanes), byte1));
+  return replace_below8(code, set8(1 << Element::mantissa_bits), subnormal);
+}
+
+/// Encodes 8 blocks under the scales `bytes`; `offsets` from pattern_offsets.
 template <class Element>
 inline void encode_fp8(const std::uint16_t* x, const std::uint16_t* offsets,
                        const std::uint16_t* bytes, std::uint8_t* codes, bool past_cache) {
   constexpr int per_vector = 2 * lanes, vectors = 8 * 32 / per_vector;
-  MICROSCALE_UNROLL
   for (int i = 0; i < vectors; i += 2) {
-    const Int x0 = load(x + i * per_vector), x1 = load(x + (i + 1) * per_vector);
+    const std::uint16_t* pair = x + i * per_vector;
+    const Int x0 = load(pair), x1 = load(pair + per_vector);
     Int code = min8(pack16(rounded_steps<Element>(x0, spread32(offsets, i)),
                            rounded_steps<Element>(x1, spread32(offsets, i + 1))),
                     set8(Element::max_code));
-    const Int normal = set8(1 << Element::mantissa_bits);
-    if (__builtin_expect(any_below8(code, normal), false)) {
-      alignas(64) float inverse[2 * lanes];
-      for (int j = 0; j < 2 * lanes; ++j) {
-        const int byte =
-            bytes[(i * per_vector + j * 2 % (2 * lanes) + j / lanes * per_vector) / 32];
-        std::uint32_t pattern =
-            byte < 254 ? static_cast<std::uint32_t>(254 - byte) << 23 : 0x00400000u;
-        __builtin_memcpy(inverse + j, &pattern, sizeof(float));
-      }
-      code = replace_below8(code, normal,
-                            pack16(subnormal_codes<Element>(x0, inverse),
-                                   subnormal_codes<Element>(x1, inverse + lanes)));
-    }
+    if (__builtin_expect(any_below8(code, set8(1 << Element::mantissa_bits)), false))
+      code = with_subnormals<Element>(pair, bytes[i * per_vector / 32],
+                                      bytes[(i + 1) * per_vector / 32], code);
     code = or_(code, and_(pack16_signed(x0, x1), set8(0x80)));
     put(codes + i * per_vector, in_order(code), past_cache);
   }
 }
 
+/// As encode_fp8.
 inline void encode_fp4(const std::uint16_t* x, const std::uint16_t* offsets, std::uint8_t* codes,
                        bool past_cache) {
   constexpr int per_vector = 2 * lanes, vectors = 8 * 32 / per_vector;
@@ -115,10 +118,7 @@ inline void convert8(const std::uint8_t* input, std::uint16_t* output) {
 /// Blocks whose scales are found before the first of them is encoded: chains of dependent
 /// instructions from elements to scale overlap, and the elements are still in the first-level
 /// cache.
-#ifndef CHUNK
-#define CHUNK 64
-#endif
-inline constexpr int mx_chunk = CHUNK;
+inline constexpr int mx_chunk = 64;
 
 template <class Element, DType Type, bool Weighted>
 void quantize_mx_run(const cpu::QuantizeRun& run) {

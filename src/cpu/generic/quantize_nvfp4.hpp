@@ -90,29 +90,23 @@ inline void encode_nvfp4(const std::uint8_t* x, int count, int ahead, const floa
   }
 }
 
+/// The largest magnitude of each of `lanes` blocks.
 template <DType Type>
-inline void block_amax16(const std::uint8_t* input, float* amax) {
-  for (int i = 0; i < lanes; i += 8) {
-    __m256i pattern;
-    if constexpr (Type == DType::f32) {
-      pattern = block_max32(reinterpret_cast<const float*>(input) + i * 16);
-    } else {
-      const __m128i largest =
-          block_max_of_16(reinterpret_cast<const std::uint16_t*>(input) + i * 16);
-      if constexpr (Type == DType::bf16)
-        pattern = _mm256_slli_epi32(_mm256_cvtepu16_epi32(largest), 16);
-      else
-        pattern = _mm256_castps_si256(_mm256_cvtph_ps(largest));
-    }
-    _mm256_storeu_ps(amax + i, _mm256_castsi256_ps(pattern));
+inline Float block_amax(const std::uint8_t* input) {
+  if constexpr (Type == DType::f32) {
+    alignas(64) std::uint32_t patterns[lanes];
+    for (int i = 0; i < lanes; i += 8)
+      _mm256_store_si256(reinterpret_cast<__m256i*>(patterns + i),
+                         block_max_of_16_f32(reinterpret_cast<const float*>(input) + i * 16));
+    return as_float(load(patterns));
+  } else {
+    const Int largest = block_max_of_16(reinterpret_cast<const std::uint16_t*>(input));
+    return Type == DType::bf16 ? as_float(shl32<16>(largest)) : widen_f16(largest);
   }
 }
 
 /// As mx_chunk.
-#ifndef CHUNK
-#define CHUNK 64
-#endif
-inline constexpr int nvfp4_chunk = CHUNK;
+inline constexpr int nvfp4_chunk = 64;
 
 template <DType Type, bool Search, bool Weighted>
 void quantize_nvfp4_run(const cpu::QuantizeRun& run) {
@@ -127,7 +121,7 @@ void quantize_nvfp4_run(const cpu::QuantizeRun& run) {
     const auto* input = static_cast<const std::uint8_t*>(run.input) + first * block_bytes;
     for (int i = 0; i < count; i += lanes) {
       prefetch(input + (nvfp4_chunk + i) * block_bytes, lanes * block_bytes, 2);
-      block_amax16<Type>(input + i * block_bytes, amax + i);
+      store_float(amax + i, block_amax<Type>(input + i * block_bytes));
     }
     std::uint64_t redo = 0;
     Float largest_scaled = set_float(0.0f);

@@ -1,19 +1,21 @@
 // Rounding FP32 magnitudes to an element type's grid. Included inside a target region.
 
-/// Nearest-even value of y >= 0 on Element's grid, saturated. Adding and subtracting 2^(23 - mantissa bits)
-/// times the power of two below y makes the FPU round at the element's last bit.
-template <class Element> inline Float round_to(Float y) {
+/// Nearest-even value of y >= 0 on Element's grid, saturated. Adding and subtracting 2^(23 -
+/// mantissa bits) times the power of two below y makes the FPU round at the element's last bit.
+template <class Element>
+inline Float round_to(Float y) {
   y = min_magnitude(y, set_float(Element::largest));
   const Float unit = max_magnitude(and_float(y, as_float(set32(0x7F800000u))),
                                    set_float(Element::smallest_normal));
   return round_at<23 - Element::mantissa_bits>(y, unit);
 }
 
-/// Sums of squared (or absolute) rounding errors of Count elements per lane, in block_sum's order, for N
-/// multipliers at once: their chains of additions are independent and fill the pipelines.
-/// x: magnitudes, element i of every lane at x + i * lanes; weights likewise, or unused.
+/// Sums of squared (or absolute) rounding errors of Count elements per lane, in block_sum's order,
+/// for N multipliers at once: their chains of additions are independent and fill the pipelines. x:
+/// magnitudes, element i of every lane at x + i * lanes; weights likewise, or unused.
 template <class Element, int Count, int N, bool Weighted, bool Absolute = false>
-inline void error_sums(const float* x, const float* weights, const Float* multipliers, Float* sums) {
+inline void error_sums(const float* x, const float* weights, const Float* multipliers,
+                       Float* sums) {
   Float partial[N][Count / 8];
   const Float magnitude = as_float(set32(0x7FFFFFFFu));
   MICROSCALE_UNROLL
@@ -48,8 +50,10 @@ inline void error_sums(const float* x, const float* weights, const Float* multip
   }
 }
 
-/// `lanes` blocks of Count elements at `input` as magnitudes, element i of block b at tile[i * lanes + b].
-template <DType Type, int Count> inline void load_tile(const void* input, float* tile) {
+/// `lanes` blocks of Count elements at `input` as magnitudes, element i of block b at tile[i *
+/// lanes + b].
+template <DType Type, int Count>
+inline void load_tile(const void* input, float* tile) {
   alignas(64) float rows[lanes * Count];
   to_floats<Type>(input, lanes * Count, rows);
   const Int mask = set32(0x7FFFFFFFu);
@@ -57,6 +61,7 @@ template <DType Type, int Count> inline void load_tile(const void* input, float*
   for (int i = 0; i < Count; i += lanes) transpose(rows + i, Count, tile + i * lanes);
 }
 
-template <int Count> inline void load_weights(const float* weights, float* tile) {
+template <int Count>
+inline void load_weights(const float* weights, float* tile) {
   for (int i = 0; i < Count; i += lanes) transpose(weights + i, Count, tile + i * lanes);
 }
