@@ -19,7 +19,7 @@ void dequantize_fp4_run(const cpu::DequantizeRun& run) {
   const std::uint8_t *codes = run.codes, *scales = run.scales;
   const std::int64_t count = run.blocks * Block / 32;
   for (std::int64_t i = 0; i < count; ++i) {
-    if (i % 4 == 0) prefetch(codes + i * 16 + prefetch_ahead, 64);
+    if (i % 4 == 0) prefetch(codes + i * 16 + codes_ahead, 64);
     const std::uint8_t *first = tables + scales[i * 32 / Block] * step_bytes,
                        *second =
                            Block == 32 ? first : tables + scales[i * 32 / Block + 1] * step_bytes;

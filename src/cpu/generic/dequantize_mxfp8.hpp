@@ -80,7 +80,7 @@ void dequantize_mxfp8_run(const cpu::DequantizeRun& run) {
   const bool past_cache = run.stream && is_aligned(run.output);
   auto* output = static_cast<std::uint8_t*>(run.output);
   for (std::int64_t first = 0; first < run.blocks; first += together) {
-    prefetch(run.codes + first * 32 + prefetch_ahead, together * 32);
+    prefetch(run.codes + first * 32 + codes_ahead, together * 32);
     const bool normal = Type == DType::bf16 &&
                         all_normal<Code, together>(run.codes + first * 32, run.scales + first);
     for (std::int64_t block = first; block < first + together; ++block) {

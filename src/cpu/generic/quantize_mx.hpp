@@ -136,7 +136,7 @@ void quantize_mx_run(const cpu::QuantizeRun& run) {
     if constexpr (Type == DType::bf16) x = reinterpret_cast<const std::uint16_t*>(input);
     std::uint64_t redo = 0;
     for (int i = 0; i < count; i += 8) {
-      prefetch(input + (mx_chunk + i) * block_bytes, 8 * block_bytes, 2);  // the other half below
+      prefetch(input + dense_ahead + i * block_bytes, 8 * block_bytes, 2);  // the other half below
       if constexpr (Type != DType::bf16)
         convert8<Type>(input + i * block_bytes, converted + i * 32);
       const __m128i amax = block_max_of_32(x + i * 32);
@@ -156,7 +156,7 @@ void quantize_mx_run(const cpu::QuantizeRun& run) {
                        _mm_packus_epi16(byte, byte));
     }
     for (int i = 0; i < count; i += 8) {
-      prefetch(input + (mx_chunk + i) * block_bytes + 64, 8 * block_bytes, 2);
+      prefetch(input + dense_ahead + i * block_bytes + 64, 8 * block_bytes, 2);
       std::uint8_t* codes = run.codes + (first + i) * block_codes;
       if constexpr (Element::mantissa_bits == 1)
         encode_fp4(x + i * 32, offsets + i, codes, past_cache);

@@ -78,14 +78,13 @@ inline Int nvfp4_codes(const std::uint8_t* x, const float* multipliers) {
     return merge_nibbles(pair[0], pair[1]);
 }
 
-/// Encodes `count` blocks, a multiple of `lanes`, and asks for as many that follow `ahead` blocks
-/// later.
+/// Encodes `count` blocks, a multiple of `lanes`.
 template <DType Type, bool Clamp>
-inline void encode_nvfp4(const std::uint8_t* x, int count, int ahead, const float* multipliers,
+inline void encode_nvfp4(const std::uint8_t* x, int count, const float* multipliers,
                          std::uint8_t* codes, bool past_cache) {
   constexpr int block_bytes = 16 * (Type == DType::f32 ? 4 : 2), step = lanes / 2;  // blocks
   for (int i = 0; i < count; i += step) {
-    prefetch(x + (ahead + i) * block_bytes + 64, step * block_bytes, 2);
+    prefetch(x + dense_ahead + i * block_bytes + 64, step * block_bytes, 2);
     put(codes + i * 8, nvfp4_codes<Type, Clamp>(x + i * block_bytes, multipliers + i), past_cache);
   }
 }
@@ -120,7 +119,7 @@ void quantize_nvfp4_run(const cpu::QuantizeRun& run) {
         run.blocks - first < nvfp4_chunk ? static_cast<int>(run.blocks - first) : nvfp4_chunk;
     const auto* input = static_cast<const std::uint8_t*>(run.input) + first * block_bytes;
     for (int i = 0; i < count; i += lanes) {
-      prefetch(input + (nvfp4_chunk + i) * block_bytes, lanes * block_bytes, 2);
+      prefetch(input + dense_ahead + i * block_bytes, lanes * block_bytes, 2);
       store_float(amax + i, block_amax<Type>(input + i * block_bytes));
     }
     std::uint64_t redo = 0;
@@ -143,9 +142,9 @@ void quantize_nvfp4_run(const cpu::QuantizeRun& run) {
     }
     std::uint8_t* codes = run.codes + first * 8;
     if (!Search && bits_of(less(largest_scaled, set_float(7.0f))) == (1u << lanes) - 1)
-      encode_nvfp4<Type, false>(input, count, nvfp4_chunk, multipliers, codes, past_cache);
+      encode_nvfp4<Type, false>(input, count, multipliers, codes, past_cache);
     else
-      encode_nvfp4<Type, true>(input, count, nvfp4_chunk, multipliers, codes, past_cache);
+      encode_nvfp4<Type, true>(input, count, multipliers, codes, past_cache);
     if (__builtin_expect(redo != 0, false)) cpu::requantize(run, first, redo);
   }
   if (past_cache) _mm_sfence();
