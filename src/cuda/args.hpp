@@ -6,6 +6,17 @@
 
 namespace microscale::cuda {
 
+// How thread blocks share a matrix out (geometry.hpp): a thread block goes through row tiles
+// blockIdx.y + (blockIdx.z * each + i) * gridDim.y of column tile blockIdx.x.
+struct RowTiles {
+  std::int32_t column_shift;   // log2 of the threads side by side in a row
+  std::int32_t count;          // row tiles, those of the scales' padding included
+  std::int32_t each;           // that a thread block goes through
+  std::int32_t whole_rows;     // the first so many row tiles
+  std::int32_t whole_columns;  // ... and column tiles lie inside the matrix
+  std::int32_t scale_words;    // scale bytes leave four at a time
+};
+
 struct QuantizeArgs {
   const void* input;           // rows x cols elements, device memory, 16-byte aligned rows
   std::int64_t rows;
@@ -26,8 +37,7 @@ struct QuantizeArgs {
   std::uint64_t first_index;   // element (r, c) counts as first_index + r * cols + c
   std::int32_t scale_rule;     // mode general: ScaleRule and Rounding as numbers
   std::int32_t rounding;
-  std::int32_t column_shift;   // from geometry.hpp
-  std::int32_t row_tiles_each; // from geometry.hpp
+  RowTiles tiles;              // the other modes; from geometry.hpp
 };
 
 struct DequantizeArgs {

@@ -3,12 +3,14 @@
 //
 // A thread owns `rows_per_thread` chunks of 8 neighbouring elements, one below the other. The
 // threads of a block form a rectangle of 2^column_shift chunks along a row; a narrow matrix gets a
-// narrow rectangle.
+// narrow rectangle. Where row-major scales leave beside the codes, long runs along a row (4 KiB of
+// BF16) are kindest to DRAM; into 128x4 scale tiles, short ones.
 #pragma once
 
 #include <cstdint>
 
 #include "core/host_device.hpp"
+#include "cuda/args.hpp"
 
 namespace microscale::cuda {
 
@@ -19,7 +21,6 @@ struct Launch {
   unsigned grid_x, grid_y, grid_z;  // y and z together count the tiles of rows
   unsigned threads;
   int column_shift;
-  int row_tiles_each;  // that a thread block goes through, one after another
 };
 
 MICROSCALE_HD constexpr std::int64_t ceil_div(std::int64_t a, std::int64_t b) {
@@ -37,31 +38,48 @@ constexpr Launch tile_launch(std::int64_t rows, std::int64_t cols, int narrowest
           static_cast<unsigned>(ceil_div(row_tiles, z)),
           static_cast<unsigned>(z),
           static_cast<unsigned>(threads_per_block),
-          shift,
-          1};
+          shift};
 }
 
-/// `block` is the format's 16 or 32; tiled: into 128x4 scale tiles, whose padding is written too.
-/// Long runs along a row (a thread block reads 4 KiB of a BF16 row) are kindest to DRAM. Where there
-/// are many tiles of rows, a thread block goes through `each`, and finds its addresses once; tiled,
-/// these lie within the 32 rows that a scale tile's columns of 16 bytes belong to.
-constexpr Launch quantize_launch(std::int64_t rows, std::int64_t cols, int block, bool tiled,
-                                 int each) {
-  if (tiled) {
-    rows = ceil_div(rows, 128) * 128;
-    cols = ceil_div(cols, 4 * block) * 4 * block;
-  }
-  Launch launch = tile_launch(rows, cols, tiled ? 4 : 2, 8);
-  const std::int64_t row_tiles =
-      ceil_div(rows, (threads_per_block >> launch.column_shift) * rows_per_thread);
-  if (row_tiles * launch.grid_x < 16384) return launch;
-  launch.row_tiles_each = tiled && each > (1 << (launch.column_shift - 3))
-                              ? 1 << (launch.column_shift - 3)
-                              : each;
-  const std::int64_t grid_rows = ceil_div(row_tiles, launch.row_tiles_each);
-  launch.grid_z = static_cast<unsigned>(ceil_div(grid_rows, 32768));
-  launch.grid_y = static_cast<unsigned>(ceil_div(grid_rows, launch.grid_z));
-  return launch;
+/// Thread blocks of a quantizer that a multiprocessor shall hold at once: what bounds its registers.
+MICROSCALE_HD constexpr int resident_blocks(bool searches, int element_bytes) {
+  return searches || element_bytes == 4 ? 4 : 5;
+}
+
+struct TiledLaunch {
+  Launch grid;
+  RowTiles tiles;
+};
+
+/// `block` is the format's 16 or 32; tiled: into 128x4 scale tiles, whose padding is written too;
+/// scales_aligned: the scales begin at a multiple of 4 bytes; `each`: row tiles that a thread block
+/// goes through where there are many; `resident`: thread blocks that the device holds at once, which
+/// work on neighbouring rows at any time.
+constexpr TiledLaunch quantize_launch(std::int64_t rows, std::int64_t cols, int block, bool tiled,
+                                      bool scales_aligned, int each, int resident) {
+  const std::int64_t padded_cols = tiled ? ceil_div(cols, 4 * block) * 4 * block : cols;
+  const std::int64_t padded_rows = tiled ? ceil_div(rows, 128) * 128 : rows;
+  Launch grid = tile_launch(padded_rows, padded_cols, tiled ? 4 : 2, tiled ? 5 : 8);
+  const int shift = grid.column_shift, lanes = block / chunk_elements;
+  const std::int64_t tile_rows = (threads_per_block >> shift) * rows_per_thread;
+  const std::int64_t count = ceil_div(padded_rows, tile_rows);
+  const std::int64_t unit = tiled ? std::int64_t{1} << (shift - 3) : 1;  // row tiles in 128 rows
+  std::int64_t abreast = resident / static_cast<std::int64_t>(grid.grid_x) / unit * unit;
+  if (abreast < unit) abreast = unit;
+  if (abreast > 32768) abreast = 32768;
+  if (count * grid.grid_x < 16 * resident) each = 1;
+  if (each == 1 || abreast > count) abreast = count < 32768 ? count : 32768;
+  grid.grid_y = static_cast<unsigned>(abreast);
+  grid.grid_z = static_cast<unsigned>(ceil_div(count, abreast * each));
+  const std::int64_t chunks_wide = std::int64_t{1} << shift;
+  return {grid,
+          {.column_shift = shift,
+           .count = static_cast<std::int32_t>(count),
+           .each = each,
+           .whole_rows = static_cast<std::int32_t>(tiled ? rows / 128 * unit : rows / tile_rows),
+           .whole_columns = static_cast<std::int32_t>(cols / (chunks_wide * chunk_elements)),
+           .scale_words = tiled || (chunks_wide >= 4 * lanes && cols / block % 4 == 0 &&
+                                    scales_aligned)}};
 }
 
 constexpr Launch dequantize_launch(std::int64_t rows, std::int64_t cols) {
@@ -74,7 +92,7 @@ constexpr Launch block_launch(std::int64_t rows, std::int64_t cols, int block, b
   const std::int64_t total =
       tiled ? ceil_div(rows, 128) * 128 * (ceil_div(blocks, 4) * 4) : rows * blocks;
   return {static_cast<unsigned>(ceil_div(total, threads_per_block)), 1, 1,
-          static_cast<unsigned>(threads_per_block), 0, 1};
+          static_cast<unsigned>(threads_per_block), 0};
 }
 
 /// abs_max: a grid that fills the machine and strides over the rows.
@@ -83,14 +101,14 @@ constexpr Launch abs_max_launch(std::int64_t rows, std::int64_t cols, int multip
   const std::int64_t wanted = ceil_div(chunks, threads_per_block * rows_per_thread);
   const std::int64_t most = static_cast<std::int64_t>(multiprocessors) * 8;
   return {static_cast<unsigned>(wanted < most ? wanted : most), 1, 1,
-          static_cast<unsigned>(threads_per_block), 0, 1};
+          static_cast<unsigned>(threads_per_block), 0};
 }
 
 /// repack: one thread per four scale bytes of the padded tiles.
 constexpr Launch repack_launch(std::int64_t lines, std::int64_t blocks) {
   const std::int64_t words = ceil_div(lines, 128) * 128 * ceil_div(blocks, 4);
   return {static_cast<unsigned>(ceil_div(words, threads_per_block)), 1, 1,
-          static_cast<unsigned>(threads_per_block), 0, 1};
+          static_cast<unsigned>(threads_per_block), 0};
 }
 
 }  // namespace microscale::cuda

@@ -45,11 +45,11 @@ void check_offered(const QuantizeOptions& o) {
         "computed_global_scale, where to write the one of this tensor");
 }
 
-// Tiles of rows that suit a kernel best, by measurement: a search has no time to spare for waiting
-// at the end of a long thread block.
+// Row tiles that a thread block goes through, by measurement: one after another costs order in
+// DRAM, but what a thread block prepares (addresses; NVFP4: a table) is prepared less often.
 int row_tiles_each(Format format, KernelMode mode) {
-  if (mode == KernelMode::search) return info(format).e8m0_scale ? 4 : 1;
-  return 4;
+  if (!info(format).e8m0_scale) return 2;
+  return mode == KernelMode::search ? 4 : 1;
 }
 
 }  // namespace
@@ -76,7 +76,7 @@ void quantize(Device& device, const QuantizeOptions& o, std::span<std::uint8_t> 
   const KernelMode mode = kernel_mode(o.format, n);
   const std::string kernel = quantize_kernel(o.format, in.dtype, mode, o.layout);
   if (elements > 0) load_kernel(device, kernel, "quantize");  // refuses before anything runs
-  if (computed) {                           // the magnitude is gathered where the scale will be
+  if (computed) {  // the magnitude is gathered where the scale will be
     const AbsMaxArgs args{.input = in.data,
                           .rows = in.rows,
                           .cols = in.cols,
@@ -87,7 +87,7 @@ void quantize(Device& device, const QuantizeOptions& o, std::span<std::uint8_t> 
     if (elements > 0)
       launch(device, abs_max_kernel(in.dtype), "quantize",
              abs_max_launch(in.rows, in.cols, device.info().multiprocessors), args, stream);
-    launch(device, "global_scale", "quantize", Launch{1, 1, 1, 1, 0, 1}, args, stream);
+    launch(device, "global_scale", "quantize", Launch{1, 1, 1, 1, 0}, args, stream);
   }
   if (elements == 0) return;
   const E8m0Rule rule = with_codec(
@@ -112,13 +112,19 @@ void quantize(Device& device, const QuantizeOptions& o, std::span<std::uint8_t> 
   args.scale_rule = static_cast<std::int32_t>(n.scale_rule);
   args.rounding = static_cast<std::int32_t>(n.rounding);
   const bool tiled = o.layout == Layout::tiled_128x4;
-  const Launch shape = mode == KernelMode::general
-                           ? block_launch(in.rows, in.cols, format.block, tiled)
-                           : quantize_launch(in.rows, in.cols, format.block, tiled,
-                                             row_tiles_each(o.format, mode));
-  args.column_shift = shape.column_shift;
-  args.row_tiles_each = shape.row_tiles_each;
-  launch(device, kernel, "quantize", shape, args, stream);
+  if (mode == KernelMode::general) {
+    launch(device, kernel, "quantize", block_launch(in.rows, in.cols, format.block, tiled), args,
+           stream);
+    return;
+  }
+  const int resident = device.info().multiprocessors *
+                       resident_blocks(mode == KernelMode::search, static_cast<int>(element));
+  const TiledLaunch shape =
+      quantize_launch(in.rows, in.cols, format.block, tiled,
+                      reinterpret_cast<std::uintptr_t>(scales.data()) % 4 == 0,
+                      row_tiles_each(o.format, mode), resident);
+  args.tiles = shape.tiles;
+  launch(device, kernel, "quantize", shape.grid, args, stream);
 }
 
 }  // namespace microscale::cuda

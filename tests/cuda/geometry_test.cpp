@@ -1,5 +1,5 @@
-// Every column of a matrix falls into exactly one thread block of the launch, every row into at least
-// one.
+// Every column of a matrix falls into exactly one thread block of the launch, every row into at
+// least one.
 #include "cuda/geometry.hpp"
 
 #include <gtest/gtest.h>
@@ -7,44 +7,54 @@
 namespace microscale::cuda {
 namespace {
 
-// What a launch covers: columns in elements, rows.
-struct Covered {
-  std::int64_t cols, rows;
-};
+constexpr int resident = 660;
 
-Covered covered_by(const Launch& launch) {
-  const std::int64_t wide = std::int64_t{1} << launch.column_shift;
-  return {static_cast<std::int64_t>(launch.grid_x) * wide * chunk_elements,
-          static_cast<std::int64_t>(launch.grid_y) * launch.grid_z * launch.row_tiles_each *
-              (launch.threads / wide * rows_per_thread)};
+TiledLaunch launch_of(std::int64_t rows, std::int64_t cols, int block, bool tiled, int each) {
+  return quantize_launch(rows, cols, block, tiled, true, each, resident);
 }
 
-TEST(Geometry, covers_all_columns_and_no_more_than_one_tile_beyond) {
+std::int64_t rows_of_tile(const RowTiles& tiles) {
+  return (threads_per_block >> tiles.column_shift) * rows_per_thread;
+}
+
+TEST(Geometry, covers_all_rows_and_columns_with_less_than_a_tile_beyond) {
   for (std::int64_t rows : {1, 3, 127, 128, 129, 5000, 1 << 20}) {
     for (std::int64_t cols : {16, 32, 48, 96, 160, 2080, 16384}) {
-      const Launch launch = quantize_launch(rows, cols, 16, false, 4);
-      const Covered covered = covered_by(launch);
-      EXPECT_GE(covered.rows, rows);
-      EXPECT_GE(covered.cols, cols);
-      EXPECT_LT(covered.cols - cols, std::int64_t{8} << launch.column_shift);
-      EXPECT_LE(launch.grid_y, 65535u);
-      EXPECT_LE(launch.grid_z, 65535u);
+      for (int each : {1, 4}) {
+        const auto [grid, tiles] = launch_of(rows, cols, 16, false, each);
+        const std::int64_t wide = std::int64_t{8} << tiles.column_shift;
+        EXPECT_GE(grid.grid_x * wide, cols);
+        EXPECT_LT(grid.grid_x * wide - cols, wide);
+        EXPECT_EQ(tiles.count, ceil_div(rows, rows_of_tile(tiles)));
+        EXPECT_GE(std::int64_t{grid.grid_y} * grid.grid_z * tiles.each, tiles.count);
+        EXPECT_LE(grid.grid_y, 65535u);
+        EXPECT_LE(grid.grid_z, 65535u);
+      }
     }
   }
 }
 
-TEST(Geometry, tiled_scales_cover_their_padding) {
-  const Covered covered = covered_by(quantize_launch(129, 160, 32, true, 4));
-  EXPECT_GE(covered.rows, 256);
-  EXPECT_GE(covered.cols, 256);
+TEST(Geometry, whole_tiles_are_those_inside_the_matrix) {
+  const RowTiles tiles = launch_of(130, 2080, 32, false, 1).tiles;  // 4 rows x 2048 columns
+  EXPECT_EQ(tiles.whole_rows, 32);
+  EXPECT_EQ(tiles.whole_columns, 1);
+  const RowTiles padded = launch_of(130, 2080, 32, true, 1).tiles;
+  EXPECT_EQ(padded.count, 64);
+  EXPECT_EQ(padded.whole_rows, 32);
 }
 
-TEST(Geometry, a_thread_block_stays_within_32_rows_of_a_scale_tile) {
+TEST(Geometry, steps_between_row_tiles_are_whole_scale_tiles) {
   for (std::int64_t cols : {128, 256, 1024, 16384}) {
-    const Launch launch = quantize_launch(1 << 20, cols, 32, true, 4);
-    const int side_by_side = threads_per_block >> launch.column_shift;
-    EXPECT_EQ(32 % (side_by_side * launch.row_tiles_each), 0) << cols;
+    const auto [grid, tiles] = launch_of(1 << 20, cols, 32, true, 4);
+    EXPECT_EQ(grid.grid_y % (1u << (tiles.column_shift - 3)), 0u) << cols;
   }
+}
+
+TEST(Geometry, scale_bytes_leave_as_words_where_rows_have_whole_words) {
+  EXPECT_TRUE(launch_of(4, 512, 32, false, 1).tiles.scale_words);
+  EXPECT_FALSE(launch_of(4, 480, 32, false, 1).tiles.scale_words);
+  EXPECT_FALSE(quantize_launch(4, 512, 32, false, false, 1, resident).tiles.scale_words);
+  EXPECT_TRUE(launch_of(4, 480, 32, true, 1).tiles.scale_words);
 }
 
 TEST(Geometry, general_kernels_have_a_thread_for_every_block) {

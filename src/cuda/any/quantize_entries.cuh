@@ -6,7 +6,8 @@
 #define MICROSCALE_QUANTIZE_ENTRY(format, dtype, mode, layout, Format, Input, Tiled)                  \
   extern "C" __global__ void __launch_bounds__(                                                       \
       microscale::cuda::threads_per_block,                                                            \
-      microscale::cuda::resident_blocks<Format, microscale::cuda::Input>)                             \
+      microscale::cuda::resident_blocks(Format::searches,                                             \
+                                        microscale::cuda::Input::element_bytes))                      \
       quantize_##format##_##dtype##_##mode##_##layout(                                                \
           const __grid_constant__ microscale::cuda::QuantizeArgs args) {                              \
     microscale::cuda::quantize_tile<Format, microscale::cuda::Input, Tiled>(args);                   \

@@ -104,8 +104,8 @@ __device__ std::uint32_t encode_e2m1_packed(const std::uint32_t (&w)[4], std::ui
   for (int i = 0; i < 4; ++i)
     r[i] = __vimin3_u16x2(Packed::fma(x[i], two, unit), Packed::fma(x[i], one, unit_plus_2),
                           Packed::fma(x[i], third, unit_plus_5));  // all positive
-  const std::uint32_t low = __byte_perm(r[0], r[1], 0x6240);   // codes 0 2 1 3, one a byte
-  const std::uint32_t high = __byte_perm(r[2], r[3], 0x6240);  // codes 4 6 5 7
+  const std::uint32_t low = __byte_perm(r[0], r[1], 0x6240);       // codes 0 2 1 3, one a byte
+  const std::uint32_t high = __byte_perm(r[2], r[3], 0x6240);      // codes 4 6 5 7
   const std::uint32_t low_signs = __byte_perm(w[0], w[1], 0x7351);
   const std::uint32_t high_signs = __byte_perm(w[2], w[3], 0x7351);
   const std::uint32_t a = low | ((low_signs >> 4) & 0x08080808u);

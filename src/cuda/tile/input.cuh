@@ -22,8 +22,8 @@ struct Input16 {
     w[0] = v.x, w[1] = v.y, w[2] = v.z, w[3] = v.w;
   }
 
-  /// Largest magnitudes of the even elements (low half) and the odd ones, under meaningless signs; NaN
-  /// if there is one.
+  /// Largest magnitudes of the even elements (low half) and the odd ones, under meaningless signs;
+  /// NaN if there is one.
   __device__ static std::uint32_t amax_pair(const std::uint32_t (&w)[words]) {
     return Packed16::max_abs(Packed16::max_abs(w[0], w[1]), Packed16::max_abs(w[2], w[3]));
   }

@@ -94,8 +94,7 @@ struct Nvfp4Format {
     int best = first;
     for (int i = 0; i <= nvfp4_window_below + nvfp4_window_above; ++i) {
       const int code = min(first + i, last);  // a code tried twice is not smaller than itself
-      const float sum =
-          block_total<2>(chunk_error<E2M1, Input>(w, shared.multipliers[code]));
+      const float sum = block_total<2>(chunk_error<E2M1, Input>(w, shared.multipliers[code]));
       const float error = __fmul_rn(sum, shared.squares[code]);
       if (i == 0 || error < least) {
         least = error;

@@ -1,9 +1,8 @@
 // Dense to block-scaled, the part that all formats share. Geometry: geometry.hpp.
 //
 // A lane loads four chunks of eight elements, one in each of four rows, before it uses any; finds
-// the scales together with its neighbours (row_exchange.cuh); encodes; stores. A thread block goes
-// down `row_tiles_each` such tiles. Tiles that lie wholly inside the matrix, nearly all, look at no
-// bounds.
+// the scales together with its neighbours (row_exchange.cuh); encodes; stores. Tiles that lie
+// wholly inside the matrix, nearly all, look at no bounds.
 #pragma once
 
 #include <cstdint>
@@ -31,22 +30,15 @@ __device__ std::uint32_t amax_without_nan(const std::uint32_t (&w)[Input::words]
   return largest;
 }
 
-/// This thread's place in a tile of rows. Counts of rows are those of the matrix from this thread's
-/// first row on, 0 where its column is outside, and at most `many_rows`.
+/// This thread's place in a tile of rows.
 struct RowCursor {
   const char* source;
   std::uint8_t* target;
   std::uint8_t* scales;  // of the word's row and first block; where bytes are written, of its own
-  int rows_left;
-  int word_rows_left;    // above 0: this lane stores a word
-  bool whole;            // the thread block's tile lies inside the matrix
+  // For tiles at the matrix' edges, in rows from this thread's first on:
+  int rows_left;       // 0 if the column is outside
+  int word_rows_left;  // above 0: this lane stores a word
 };
-inline constexpr std::int64_t many_rows = 1 << 24;
-
-/// min(rows, many_rows), and 0 for less.
-__device__ inline int count_rows(std::int64_t rows) {
-  return static_cast<int>(rows < 0 ? 0 : rows > many_rows ? many_rows : rows);
-}
 
 template <class Format, class Input, bool Tiled>
 struct RowTile {
@@ -60,14 +52,14 @@ struct RowTile {
   std::int64_t blocks;           // scale bytes of a row
   std::int64_t step, code_step;  // bytes from a row of this lane to the next
   int rows_apart;
-  bool by_four;                  // scale bytes leave as words
 
   __device__ bool inside(const RowCursor& at, int row) const {
     return row * rows_apart < at.rows_left;
   }
 
+  template <bool Whole>
   __device__ void load(const RowCursor& at, Chunk (&w)[4]) const {
-    if (at.whole) {
+    if constexpr (Whole) {
 #pragma unroll
       for (int j = 0; j < 4; ++j) Input::load(at.source + j * step, w[j]);
     } else {  // what is outside reads something inside
@@ -119,26 +111,27 @@ struct RowTile {
         if (j == Exchange::owned_row(i)) scale[i] = chosen[j];
   }
 
+  template <bool Whole>
   __device__ void store_scales(const RowCursor& at, Owned& scale) const {
-    if (!at.whole)  // padding is zero
+    if constexpr (!Whole) {  // padding is zero
 #pragma unroll
       for (int i = 0; i < Exchange::owned; ++i)
         if (!inside(at, Exchange::owned_row(i))) scale[i] = 0;
-    if (Tiled || by_four) {
+    }
+    if (Tiled || args.tiles.scale_words) {
       const std::uint32_t word = Exchange::word(scale);
-      if (at.word_rows_left > 0) ptx::st_global_b32(at.scales, word);
+      if (Whole ? Exchange::has_word() : at.word_rows_left > 0) ptx::st_global_b32(at.scales, word);
     } else if (Exchange::writes()) {
 #pragma unroll
       for (int i = 0; i < Exchange::owned; ++i)
-        if (inside(at, Exchange::owned_row(i)))
+        if (Whole || inside(at, Exchange::owned_row(i)))
           at.scales[Exchange::owned_row(i) * rows_apart * blocks] =
               static_cast<std::uint8_t>(scale[i]);
     }
   }
 
-  __device__ void run(const RowCursor& at) const {
-    Chunk w[4];
-    load(at, w);
+  template <bool Whole>
+  __device__ void run(const RowCursor& at, const Chunk (&w)[4]) const {
     std::uint32_t told[4];
     Owned own, scale;
     const bool with_nan = find_maxima(w, own);
@@ -146,7 +139,7 @@ struct RowTile {
 #pragma unroll
     for (int j = 0; j < 4; ++j) told[j] = Exchange::told(own, j);
     if constexpr (Format::searches) search(w, told, scale);
-    store_scales(at, scale);
+    store_scales<Whole>(at, scale);
 
     typename Format::Codes codes[4];
     if (!with_nan && Format::template is_plain<Input>(shared, told)) {
@@ -160,85 +153,85 @@ struct RowTile {
 #pragma unroll
       for (int j = 0; j < 4; ++j) codes[j] = Format::positive_zeros(codes[j]);
     }
-    if (at.whole) {
 #pragma unroll
-      for (int j = 0; j < 4; ++j) Format::store(at.target + j * code_step, codes[j]);
-    } else {
-#pragma unroll
-      for (int j = 0; j < 4; ++j)
-        if (inside(at, j)) Format::store(at.target + j * code_step, codes[j]);
-    }
+    for (int j = 0; j < 4; ++j)
+      if (Whole || inside(at, j)) Format::store(at.target + j * code_step, codes[j]);
   }
 };
-
-/// Thread blocks a multiprocessor shall hold: what bounds the registers of a thread.
-template <class Format, class Input>
-inline constexpr int resident_blocks = Format::searches || Input::element_bytes == 4 ? 4 : 5;
 
 template <class Format, class Input, bool Tiled>
 __device__ void quantize_tile(const QuantizeArgs& args) {
   using Tile = RowTile<Format, Input, Tiled>;
   using Exchange = typename Tile::Exchange;
-  const int shift = args.column_shift;
+  const int shift = args.tiles.column_shift;
   const int side_by_side = threads_per_block >> shift;  // rows of threads
+  // Tiled: the four rows of a thread lie side by side in a 128x4 scale tile, and a thread block
+  // steps over whole tiles.
   const int rows_apart = Tiled ? 32 : side_by_side;
-  const std::int64_t first_column = static_cast<std::int64_t>(blockIdx.x) << shift;  // in chunks
-  const unsigned in_row = threadIdx.x & ((1u << shift) - 1);
-  const std::int64_t column = (first_column + in_row) * chunk_elements;
-  const std::int64_t blocks = static_cast<std::uint64_t>(args.cols) / Format::block;
-  const std::int64_t block = static_cast<std::uint64_t>(column) / Format::block;
-  const bool by_four =  // four neighbouring blocks lie on lanes of one row
-      (1 << shift) >= 4 * Tile::lanes &&
-      ((blocks | static_cast<std::int64_t>(reinterpret_cast<std::uintptr_t>(args.scales))) & 3) ==
-          0;
-  const Tile tile{args,
-                  Format::prepare(args),
-                  blocks,
-                  args.row_stride * (rows_apart * Input::element_bytes),
-                  args.code_stride * rows_apart,
-                  rows_apart,
-                  by_four};
-
-  // Tiled: the four rows of a thread are those that lie side by side in a 128x4 tile, and the tiles
-  // of a thread block follow each other within 32 rows.
-  const std::int64_t index =
-      (blockIdx.y + static_cast<std::int64_t>(gridDim.y) * blockIdx.z) * args.row_tiles_each;
+  const int tile_rows = Tiled ? side_by_side : 4 * side_by_side;  // from a row tile to the next
   const int groups = shift - 3;  // log2 of the row tiles in 128 rows
-  const std::int64_t tile_row =
-      Tiled ? (index >> groups) * 128 + (index & ((1 << groups) - 1)) * side_by_side
-            : index * 4 * side_by_side;
-  const int rows_on = Tiled ? side_by_side : 4 * side_by_side;  // from a tile to the next
-  const std::int64_t row = tile_row + static_cast<std::int64_t>(threadIdx.x >> shift);
-  const std::int64_t word_block = block & ~std::int64_t{3};
-  RowCursor at;
+  int index = static_cast<int>(blockIdx.y + blockIdx.z * gridDim.y * args.tiles.each);
+  const std::int64_t tile_row = Tiled ? static_cast<std::int64_t>(index >> groups) * 128 +
+                                            (index & ((1 << groups) - 1)) * tile_rows
+                                      : static_cast<std::int64_t>(index) * tile_rows;
+  const std::int64_t step = Tiled ? static_cast<std::int64_t>(gridDim.y >> groups) * 128
+                                  : static_cast<std::int64_t>(gridDim.y) * tile_rows;
+
+  // What depends on the thread block alone, then on the thread.
+  const std::int64_t first_column = static_cast<std::int64_t>(blockIdx.x) << (shift + 3);
+  const std::int64_t first_block = static_cast<std::uint64_t>(first_column) / Format::block;
+  const std::int64_t blocks = static_cast<std::uint64_t>(args.cols) / Format::block;
+  const std::int64_t scale_step = Tiled ? ceil_div(blocks, 4) * 4 : blocks;  // bytes of a row
+  const int in_row = static_cast<int>(threadIdx.x & ((1u << shift) - 1));
+  const int inside_row = static_cast<int>(threadIdx.x >> shift);
+  const int block = in_row / Tile::lanes;  // from first_block on
+  RowCursor at{};
   at.source = static_cast<const char*>(args.input) +
-              (row * args.row_stride + column) * Input::element_bytes;
-  at.target = args.codes + row * args.code_stride + column * Format::code_bits / 8;
-  const std::int64_t word_row = row + Exchange::word_row() * rows_apart;
-  at.scales = args.scales + (Tiled     ? tiled_128x4::offset(word_row, word_block, blocks)
-                             : by_four ? word_row * blocks + word_block
-                                       : row * blocks + block);
-  const bool has_scales = block < (Tiled ? ceil_div(blocks, 4) * 4 : blocks);
-  at.rows_left = column < args.cols ? count_rows(args.rows - row) : 0;
-  at.word_rows_left = !has_scales || !Exchange::has_word() ? 0
-                      : Tiled                              ? static_cast<int>(many_rows)
-                                                           : count_rows(args.rows - word_row);
-  const int last = side_by_side + 3 * rows_apart;  // rows from the first of a tile to behind its last
-  int whole_rows =                                 // from where on a whole tile fits, and more
-      (first_column + (1 << shift)) * chunk_elements <= args.cols
-          ? count_rows(args.rows - tile_row - last + 1)
-          : 0;
-  int covered = count_rows((Tiled ? ceil_div(args.rows, 128) * 128 : args.rows) - tile_row);
-  for (int i = args.row_tiles_each; i > 0 && covered > 0; --i) {
-    at.whole = whole_rows > 0;
-    tile.run(at);
-    at.source += rows_on * args.row_stride * Input::element_bytes;
-    at.target += rows_on * args.code_stride;
-    at.scales += Tiled ? rows_on * 16 : rows_on * blocks;
-    at.rows_left -= rows_on;
-    if (!Tiled) at.word_rows_left -= rows_on;
-    whole_rows -= rows_on;
-    covered -= rows_on;
+              (tile_row * args.row_stride + first_column) * Input::element_bytes +
+              (inside_row * args.row_stride + in_row * chunk_elements) * Input::element_bytes;
+  at.target = args.codes + (tile_row * args.code_stride + first_column * Format::code_bits / 8) +
+              (inside_row * args.code_stride + in_row * Format::code_bits);
+  if constexpr (Tiled) {
+    const std::int64_t first_tile =
+        static_cast<std::int64_t>(index >> groups) * (scale_step * 128) + first_block * 128;
+    const int line = (index & ((1 << groups) - 1)) * tile_rows + inside_row;
+    at.scales = args.scales + first_tile +
+                (block / 4 * static_cast<int>(tiled_128x4::tile_bytes) + line * 16 +
+                 Exchange::word_row() * 4);
+  } else {
+    const bool words = args.tiles.scale_words;
+    at.scales = args.scales + (tile_row * blocks + first_block) +
+                ((inside_row + (words ? Exchange::word_row() * rows_apart : 0)) * blocks +
+                 (words ? block & ~3 : block));
+  }
+  Tile tile{args,
+            {},
+            blocks,
+            args.row_stride * (rows_apart * Input::element_bytes),
+            args.code_stride * rows_apart,
+            rows_apart};
+
+  for (int i = 0; i < args.tiles.each && index < args.tiles.count; ++i) {
+    typename Tile::Chunk w[4];
+    if (index < args.tiles.whole_rows && static_cast<int>(blockIdx.x) < args.tiles.whole_columns) {
+      tile.template load<true>(at, w);
+      if (i == 0) tile.shared = Format::prepare(args);  // while the loads are under way
+      tile.template run<true>(at, w);
+    } else {
+      const std::int64_t left = args.rows - (tile_row + i * step + inside_row);
+      const int few = left < 4096 ? static_cast<int>(left) : 4096;
+      at.rows_left = first_column + in_row * chunk_elements < args.cols ? few : 0;
+      at.word_rows_left = !Exchange::has_word() || first_block + block >= scale_step ? 0
+                          : Tiled                                                    ? 1
+                                  : few - Exchange::word_row() * rows_apart;
+      tile.template load<false>(at, w);
+      if (i == 0) tile.shared = Format::prepare(args);
+      tile.template run<false>(at, w);
+    }
+    index += static_cast<int>(gridDim.y);
+    at.source += step * args.row_stride * Input::element_bytes;
+    at.target += step * args.code_stride;
+    at.scales += step * scale_step;
   }
 }
 
