@@ -84,13 +84,16 @@ double measure_copy() {
 }  // namespace
 
 Bench::Bench(int argc, char** argv) {
-  for (int i = 1; i < argc; ++i) profiling_ |= std::string_view(argv[i]) == "--profile";
+  for (int i = 1; i < argc; ++i) {
+    profiling_ |= std::string_view(argv[i]) == "--profile";
+    checking_only_ |= std::string_view(argv[i]) == "--check";
+  }
   int ordinal = 0;
   check(cudaGetDevice(&ordinal), "looking for a GPU");
   cudaDeviceProp properties;
   check(cudaGetDeviceProperties(&properties, ordinal), "reading the GPU's properties");
   major_ = properties.major;
-  if (profiling_) return;
+  if (profiling_ || checking_only_) return;
   copy_ = measure_copy();
   std::printf("%s, %d multiprocessors, %d MB of L2; copy: %.2f TB/s read and written\n",
               properties.name, properties.multiProcessorCount, properties.l2CacheSize >> 20,

@@ -1,7 +1,8 @@
 // What every ladder needs around its levels: device memory, one way to time, and one table.
 //
 // With --profile each case is launched once and named on standard output, in order; nothing else is
-// launched. The script `profile` runs the program that way under Nsight Compute.
+// launched. The script `profile` runs the program that way under Nsight Compute. With --check a
+// program stops after its comparisons, which is what compute-sanitizer shall see.
 #pragma once
 
 #include <cuda_runtime_api.h>
@@ -50,10 +51,11 @@ struct Case {
 
 class Bench {
  public:
-  /// Reads --profile; throws std::runtime_error where there is no GPU.
+  /// Reads --profile and --check; throws std::runtime_error where there is no GPU.
   Bench(int argc, char** argv);
 
   bool profiling() const { return profiling_; }
+  bool checking_only() const { return checking_only_; }
   bool blackwell() const { return major_ >= 10; }
   /// Prints a heading and, above the first row, the columns.
   void table(const char* title) const;
@@ -64,7 +66,7 @@ class Bench {
   double copy_bytes_per_second() const { return copy_; }
 
  private:
-  bool profiling_ = false;
+  bool profiling_ = false, checking_only_ = false;
   int major_ = 0;
   double copy_ = 0;
 };

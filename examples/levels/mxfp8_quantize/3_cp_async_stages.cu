@@ -1,8 +1,11 @@
 // MXFP8, level 3: tiles of 8 rows x 256 columns go to shared memory by cp.async, several on their
 // way while one is quantized.
 //
-// A thread block goes through 8 tiles along K with 3 buffers of 4 KiB. Every thread issues eight
-// 16-byte copies a tile, counts its groups, and meets the others twice a tile: that is the price.
+// A thread block goes through 8 tiles along K with 2, 3 or 4 buffers of 4 KiB. Every thread issues
+// eight 16-byte copies a tile, counts its groups, and meets the others twice a tile: that is the
+// price.
+#include <vector>
+
 #include "chunk.cuh"
 #include "cuda/ptx/async_copy.cuh"
 #include "ladder.hpp"
@@ -12,7 +15,7 @@ namespace {
 
 using namespace microscale;
 
-constexpr int stages = 3, tiles_each = 8;
+constexpr int tiles_each = 8;
 constexpr int row_chunks = tile_cols / chunk_elements;  // 32: one a lane, so a copy is a whole row
 
 using Tile = uint4[8][row_chunks];
@@ -29,6 +32,7 @@ __device__ void start_copies(const Args& args, Tile& tile, std::int64_t first_ro
           static_cast<const std::uint16_t*>(args.input) + (first_row + r) * args.cols + col);
 }
 
+template <int stages>
 __global__ void cp_async_stages(Args args) {
   __shared__ Tile buffers[stages];
   const std::int64_t first_row = static_cast<std::int64_t>(blockIdx.x) * 8;
@@ -59,18 +63,24 @@ __global__ void cp_async_stages(Args args) {
   }
 }
 
-}  // namespace
-
-Level cp_async_stages_level() {
-  return {.name = "3 cp.async, 3 stages",
-          .kernel = reinterpret_cast<const void*>(cp_async_stages),
+template <int stages>
+Level level(const char* name) {
+  return {.name = name,
+          .kernel = reinterpret_cast<const void*>(cp_async_stages<stages>),
           .threads = 32,
           .grid =
               [](std::int64_t rows, std::int64_t cols) {
                 return Grid{ceil_div(rows, 8), ceil_div(cols, tile_cols * tiles_each)};
               },
-          .input = microscale::DType::bf16,
+          .input = DType::bf16,
           .tiled = true};
+}
+
+}  // namespace
+
+std::vector<Level> cp_async_stages_levels() {
+  return {level<2>("3 cp.async, 2 stages"), level<3>("3 cp.async, 3 stages"),
+          level<4>("3 cp.async, 4 stages")};
 }
 
 }  // namespace levels

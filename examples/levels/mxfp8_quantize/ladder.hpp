@@ -1,4 +1,4 @@
-// The levels of this ladder. All but the last two write scales in 128x4 tiles.
+// The levels of this ladder. All but row_major_level() write scales in 128x4 tiles.
 #pragma once
 
 #include <vector>
@@ -9,10 +9,10 @@ namespace levels {
 
 Level loop_over_k_level();
 Level grid_split_over_k_level();
-Level cp_async_stages_level();
+std::vector<Level> cp_async_stages_levels();
 Level bulk_load_level();
 std::vector<Level> word_scales_levels();
-Level row_major_level();  // and then:
-Level repack_level();
+Level row_major_level();
+Level repack_level();  // what comes after it
 
 }  // namespace levels

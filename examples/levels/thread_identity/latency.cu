@@ -21,15 +21,30 @@ __global__ void registers(const std::uint32_t*, int steps, std::uint32_t* out) {
   out[0] = mov_clock() - begin;
 }
 
-/// Reads a special register; the branch waits for it before the next is read.
+/// Reads a special register; the branch waits for it before the next is read. (%smid stands for
+/// %tid and the others: PTX lets %smid change, so the compiler may not read it once for all.)
 __global__ void special_register(const std::uint32_t*, int steps, std::uint32_t* out) {
   std::uint32_t v = 0;
   const std::uint32_t begin = mov_clock();
 #pragma unroll 1
   for (int i = 0; i < steps; ++i) {
     const std::uint32_t read = microscale::ptx::mov_smid();
-    if (read > 100000u) break;
+    if (read == 0xFFFFFFFFu) break;
     v += read;
+  }
+  out[1] = v;
+  out[0] = mov_clock() - begin;
+}
+
+/// The same loop without the read: what to subtract.
+__global__ void loop_alone(const std::uint32_t*, int steps, std::uint32_t* out) {
+  std::uint32_t v = 0;
+  const std::uint32_t begin = mov_clock();
+#pragma unroll 1
+  for (int i = 0; i < steps; ++i) {
+    const std::uint32_t made = v ^ static_cast<std::uint32_t>(i);
+    if (made == 0xFFFFFFFFu) break;
+    v += made;
   }
   out[1] = v;
   out[0] = mov_clock() - begin;
@@ -66,8 +81,8 @@ std::vector<LatencyKernel> latency_kernels() {
   const auto address = [](auto* kernel) { return reinterpret_cast<const void*>(kernel); };
   return {
       {"register", "fma.rn.f32 on its own result", address(registers), 0},
-      {"special register", "mov.u32 from %smid, a comparison and a branch",
-       address(special_register), 0},
+      {"special register", "mov.u32 from %smid, compare, branch", address(special_register), 0},
+      {"nothing", "the same loop without the mov", address(loop_alone), 0},
       {"shared memory", "ld.shared.u32, address made of the last", address(shared_memory), 0},
       {"global memory, in L1", "ld.global.u32, ring of 32 KiB", address(global_memory), 32 << 10},
       {"global memory, in L2", "ld.global.u32, ring of 8 MiB", address(global_memory), 8 << 20},

@@ -95,7 +95,7 @@ int main(int argc, char** argv) try {
   const Bench bench(argc, argv);
   if (bench.profiling()) return 0;  // one thread: nothing to profile
   identities();
-  latencies();
+  if (!bench.checking_only()) latencies();
 } catch (const std::exception& error) {
   std::fprintf(stderr, "levels_thread_identity: %s\n", error.what());
   return 1;

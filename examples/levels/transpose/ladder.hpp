@@ -8,5 +8,6 @@
 namespace levels {
 
 std::vector<Level> transpose_levels();
+Level copy_level();  // rows * cols a multiple of 4; to compare with
 
 }  // namespace levels

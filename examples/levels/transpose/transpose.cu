@@ -1,6 +1,7 @@
-// Transposing a matrix of FP32: the same bytes read and written, in three ways that differ only in
-// which addresses the 32 lanes of a warp touch together.
+// Transposing a matrix of FP32: the same bytes read and written, in ways that differ only in which
+// addresses the 32 lanes of a warp touch together.
 //
+// copy         no transpose at all: what the harness and the memory allow.
 // naive        reads along a row: 32 neighbours, 128 bytes, 4 sectors of 32 bytes. Writes down a
 // column:
 //              32 sectors of which 4 bytes each are used.
@@ -23,6 +24,12 @@ constexpr int side = 32;
 
 __device__ const float* input_of(const Args& args) { return static_cast<const float*>(args.input); }
 __device__ float* output_of(const Args& args) { return reinterpret_cast<float*>(args.codes); }
+
+__global__ void copy(Args args) {
+  const std::int64_t four = static_cast<std::int64_t>(blockIdx.x) * blockDim.x + threadIdx.x;
+  if (four * 4 < args.rows * args.cols)
+    reinterpret_cast<float4*>(args.codes)[four] = static_cast<const float4*>(args.input)[four];
+}
 
 __global__ void naive(Args args) {
   const std::int64_t col = static_cast<std::int64_t>(blockIdx.x) * side + threadIdx.x % side;
@@ -59,6 +66,15 @@ Level level(const char* name, void (*kernel)(Args), int threads) {
 }
 
 }  // namespace
+
+Level copy_level() {
+  return {.name = "copy, 16 bytes a thread",
+          .kernel = reinterpret_cast<const void*>(copy),
+          .threads = 256,
+          .grid = [](std::int64_t rows, std::int64_t cols) {
+            return Grid{ceil_div(rows * cols, 4 * 256), 1};
+          }};
+}
 
 std::vector<Level> transpose_levels() {
   return {level("naive", naive, 1024), level("tiled, rows of 32", tiled<32, 1024>, 1024),
