@@ -1,5 +1,5 @@
-// One tile from global to shared memory by the copy engine: an mbarrier is told how many bytes will
-// come, a few threads each start the copy of one row, and everybody waits for the barrier once.
+// One tile from global to shared memory by the copy engine: a few threads each tell an mbarrier how
+// many bytes of a row will come and start that row's copy, and everybody waits for the barrier once.
 //
 // (With a tensor map the tile would be one instruction. A copy of a row needs no map, and the rows
 // arrive on the same barrier.)
@@ -39,13 +39,13 @@ __device__ void load_tile(const Args& args, BulkTile<Rows>& tile, std::int64_t f
   const int rows = rows_left < Rows ? static_cast<int>(rows_left) : Rows;
   const std::uint32_t mbarrier = shared(&tile.mbarrier);
   if (threadIdx.x == 0) {
-    ptx::mbarrier_init_shared(mbarrier, 1);
+    ptx::mbarrier_init_shared(mbarrier, static_cast<std::uint32_t>(rows));
     ptx::fence_mbarrier_init();
-    ptx::mbarrier_arrive_expect_tx(mbarrier, row_bytes * static_cast<std::uint32_t>(rows));
   }
   __syncthreads();
   const int row = static_cast<int>(threadIdx.x);
   if (row < rows) {
+    ptx::mbarrier_arrive_expect_tx(mbarrier, row_bytes);
     const auto* from =
         static_cast<const std::uint16_t*>(args.input) + (first_row + row) * args.cols + first_col;
     // A rotated row whose end would not fit comes in two pieces.
