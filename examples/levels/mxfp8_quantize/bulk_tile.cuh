@@ -1,5 +1,6 @@
 // One tile from global to shared memory by the copy engine: a few threads each tell an mbarrier how
-// many bytes of a row will come and start that row's copy, and everybody waits for the barrier once.
+// many bytes of a row will come and start that row's copy, and everybody waits for the barrier
+// once.
 //
 // (With a tensor map the tile would be one instruction. A copy of a row needs no map, and the rows
 // arrive on the same barrier.)
