@@ -14,6 +14,20 @@
 namespace microscale::ptx {
 
 #if MICROSCALE_HAS_FP4_CVT
+/// Two values to one byte, nearest even, saturating at 6, NaN gives 0x7: `low` in bits 3-0.
+__device__ inline std::uint32_t cvt_rn_satfinite_e2m1x2_f32(float low, float high) {
+  std::uint32_t codes;
+  asm("{\n"
+      ".reg .b8 b, zero;\n"
+      "mov.b16 {zero, b}, 0;\n"
+      "cvt.rn.satfinite.e2m1x2.f32 b, %2, %1;\n"
+      "mov.b32 %0, {b, zero, zero, zero};\n"
+      "}"
+      : "=r"(codes)
+      : "f"(low), "f"(high));
+  return codes;
+}
+
 /// Eight values, nearest even, saturating at 6, NaN gives 0x7: value i in nibble i.
 __device__ inline std::uint32_t cvt_rn_satfinite_e2m1x2_f32_x4(float v0, float v1, float v2,
                                                                float v3, float v4, float v5,

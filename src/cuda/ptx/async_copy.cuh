@@ -1,0 +1,39 @@
+// Copies from global to shared memory that the thread does not wait for (PTX ISA, "Data Movement
+// and Conversion Instructions: Asynchronous copy"). sm_80 and later; the bulk copies sm_90 and
+// later. Shared addresses are 32-bit, as __cvta_generic_to_shared gives them.
+#pragma once
+
+#include <cstdint>
+
+namespace microscale::ptx {
+
+/// "cp.async": 16 bytes, both sides aligned to 16; .cg keeps no L1 line.
+__device__ inline void cp_async_cg_shared_global_16(std::uint32_t to, const void* from) {
+  asm volatile("cp.async.cg.shared.global [%0], [%1], 16;" ::"r"(to), "l"(from) : "memory");
+}
+
+/// "cp.async.commit_group": the copies of this thread since the last one become a group.
+__device__ inline void cp_async_commit_group() {
+  asm volatile("cp.async.commit_group;" ::: "memory");
+}
+
+/// "cp.async.wait_group": waits until at most `Pending` groups of this thread are under way.
+template <int Pending>
+__device__ inline void cp_async_wait_group() {
+  asm volatile("cp.async.wait_group %0;" ::"n"(Pending) : "memory");
+}
+
+/// "cp.async.bulk": `bytes` (a multiple of 16, both sides aligned to 16) by the copy engine, which
+/// reports them to the mbarrier when they have arrived.
+__device__ inline void cp_async_bulk_shared_cluster_global_mbarrier(std::uint32_t to,
+                                                                    const void* from,
+                                                                    std::uint32_t bytes,
+                                                                    std::uint32_t mbarrier) {
+  asm volatile(
+      "cp.async.bulk.shared::cluster.global.mbarrier::complete_tx::bytes [%0], [%1], %2, [%3];" ::
+          "r"(to),
+      "l"(from), "r"(bytes), "r"(mbarrier)
+      : "memory");
+}
+
+}  // namespace microscale::ptx

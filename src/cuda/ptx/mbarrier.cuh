@@ -1,0 +1,42 @@
+// Barriers in shared memory that count arrivals and bytes (PTX ISA, "Parallel Synchronization and
+// Communication Instructions: mbarrier"). sm_90 and later. `mbarrier` is the 32-bit shared address
+// of eight bytes aligned to eight.
+#pragma once
+
+#include <cstdint>
+
+namespace microscale::ptx {
+
+/// "mbarrier.init": a phase ends after `arrivals` arrivals and all bytes expected.
+__device__ inline void mbarrier_init_shared(std::uint32_t mbarrier, std::uint32_t arrivals) {
+  asm volatile("mbarrier.init.shared::cta.b64 [%0], %1;" ::"r"(mbarrier), "r"(arrivals) : "memory");
+}
+
+/// "fence.mbarrier_init": the copy engine sees the initialised barrier.
+__device__ inline void fence_mbarrier_init() {
+  asm volatile("fence.mbarrier_init.release.cluster;" ::: "memory");
+}
+
+/// "mbarrier.arrive.expect_tx": one arrival, and `bytes` more that copies will bring.
+__device__ inline void mbarrier_arrive_expect_tx(std::uint32_t mbarrier, std::uint32_t bytes) {
+  asm volatile("mbarrier.arrive.expect_tx.shared::cta.b64 _, [%0], %1;" ::"r"(mbarrier), "r"(bytes)
+               : "memory");
+}
+
+/// "mbarrier.try_wait": whether the phase of this parity has ended; may sleep a while before it
+/// says no.
+__device__ inline bool mbarrier_try_wait_parity(std::uint32_t mbarrier, std::uint32_t parity) {
+  std::uint32_t done;
+  asm volatile(
+      "{\n"
+      ".reg .pred p;\n"
+      "mbarrier.try_wait.parity.shared::cta.b64 p, [%1], %2;\n"
+      "selp.u32 %0, 1, 0, p;\n"
+      "}"
+      : "=r"(done)
+      : "r"(mbarrier), "r"(parity)
+      : "memory");
+  return done != 0;
+}
+
+}  // namespace microscale::ptx
