@@ -52,6 +52,10 @@ TEST_F(Kernels, every_name_exists_on_every_architecture) {
             EXPECT_TRUE(has_kernel(architecture, "quantize_" + pair + "_" + std::string(mode) +
                                                      "_" + std::string(layout)))
                 << architecture << ' ' << pair << ' ' << mode << ' ' << layout;
+        for (const char* name : {"quantize_columns_", "quantize_both_"})
+          EXPECT_TRUE(has_kernel(architecture, name + pair + "_plain")) << architecture << pair;
+        EXPECT_TRUE(has_kernel(architecture, "quantize_columns_" + pair + "_general"))
+            << architecture << ' ' << pair;
         EXPECT_TRUE(has_kernel(architecture, "dequantize_" + pair)) << architecture << ' ' << pair;
         EXPECT_TRUE(has_kernel(architecture, "abs_max_" + std::string(dtype))) << architecture;
       }

@@ -1,0 +1,122 @@
+// Two lines of sixteen elements in a thread's registers, to codes and scale bytes: what quantizing
+// along rows and along columns shares once a tile lies in shared memory.
+//
+// A strip of NVFP4 is a whole block. A block of MX is two strips, on two lanes that differ in one
+// bit: they exchange their largest magnitudes (both lines of 16-bit types in one shuffle) and each
+// computes the block's scale.
+#pragma once
+
+#include <cstdint>
+
+#include "cuda/args.hpp"
+#include "cuda/ptx/memory.cuh"
+#include "cuda/tile/block_scale.cuh"
+#include "cuda/tile/encode.cuh"
+#include "cuda/tile/errors.cuh"
+
+namespace microscale::cuda {
+
+inline constexpr int strip_elements = 16;
+
+/// Chunks of eight elements of two lines.
+template <class Input>
+struct Strip {
+  std::uint32_t w[2][2][Input::words];  // line, chunk
+};
+
+/// Where a strip's results go.
+struct StripTarget {
+  std::uint8_t* codes[2];   // of each line
+  bool inside[2];           // whether that line exists here
+  std::uint8_t* scales[2];  // shared memory
+};
+
+/// The largest magnitude of a chunk with a NaN in it, NaNs left out.
+template <class Input>
+__device__ std::uint32_t strip_chunk_amax_without_nan(const std::uint32_t (&w)[Input::words]) {
+  std::uint32_t largest = 0;
+#pragma unroll
+  for (int i = 0; i < 8; ++i) {
+    const std::uint32_t magnitude = __float_as_uint(Input::value(w, i)) & 0x7FFFFFFFu;
+    if (magnitude <= infinity_bits) largest = max(largest, magnitude);
+  }
+  return largest;
+}
+
+/// amax[line]: of the whole block, as FP32 bits. Partner: lane mask of the block's other strip, 0
+/// for none. True if the strip holds a NaN that does not count.
+template <class Input, int Partner>
+__device__ bool strip_amax(const QuantizeArgs& args, const Strip<Input>& s,
+                           std::uint32_t (&amax)[2]) {
+  if constexpr (Input::element_bytes == 2) {
+    if (args.nan_propagates) {
+      using Packed = typename Input::Packed;
+      const std::uint32_t a =
+          Packed::max_nan(Input::amax_pair(s.w[0][0]), Input::amax_pair(s.w[0][1]));
+      const std::uint32_t b =
+          Packed::max_nan(Input::amax_pair(s.w[1][0]), Input::amax_pair(s.w[1][1]));
+      std::uint32_t both = Packed::max_nan(__byte_perm(a, b, 0x5410), __byte_perm(a, b, 0x7632));
+      if constexpr (Partner != 0)
+        both = Packed::max_nan(both, __shfl_xor_sync(0xFFFFFFFFu, both, Partner));
+      amax[0] = __float_as_uint(Packed::widen(both & 0xFFFFu));
+      amax[1] = __float_as_uint(Packed::widen_high(both));
+      return false;
+    }
+  }
+  bool with_nan = false;
+#pragma unroll
+  for (int line = 0; line < 2; ++line) {
+    amax[line] = max(Input::amax_bits(s.w[line][0]), Input::amax_bits(s.w[line][1]));
+    if (!args.nan_propagates && amax[line] > infinity_bits) {
+      with_nan = true;
+      amax[line] = max(strip_chunk_amax_without_nan<Input>(s.w[line][0]),
+                       strip_chunk_amax_without_nan<Input>(s.w[line][1]));
+    }
+    if constexpr (Partner != 0)
+      amax[line] = max(amax[line], __shfl_xor_sync(0xFFFFFFFFu, amax[line], Partner));
+  }
+  return with_nan;
+}
+
+__device__ inline void store_strip_codes(std::uint8_t* address, std::uint32_t first,
+                                         std::uint32_t second) {
+  ptx::st_global_v2(address, first, second);
+}
+__device__ inline void store_strip_codes(std::uint8_t* address, uint2 first, uint2 second) {
+  ptx::st_global_v4(address, make_uint4(first.x, first.y, second.x, second.y));
+}
+
+/// All lanes of a warp call it. `first_strip`: this lane stores the block's scale.
+template <class Format, class Input, int Partner>
+__device__ void quantize_strip(const QuantizeArgs& args, const typename Format::Shared& shared,
+                               const Strip<Input>& s, bool first_strip, const StripTarget& target) {
+  std::uint32_t amax[2], told[2];
+  bool special = strip_amax<Input, Partner>(args, s, amax);
+#pragma unroll
+  for (int line = 0; line < 2; ++line) {
+    const BlockPlan plan = Format::plan(args, shared, amax[line]);
+    told[line] = plan.multiplier;
+    if (first_strip) *target.scales[line] = static_cast<std::uint8_t>(plan.scale);
+    special |= !Format::template is_plain<Input>(told[line]);
+  }
+  typename Format::Codes codes[2][2];
+  if (!special) {
+#pragma unroll
+    for (int i = 0; i < 4; ++i)
+      codes[i / 2][i % 2] = Format::template encode<Input>(s.w[i / 2][i % 2], told[i / 2]);
+  } else {
+#pragma unroll
+    for (int i = 0; i < 4; ++i)
+      codes[i / 2][i % 2] = Format::template encode_any<Input>(s.w[i / 2][i % 2], told[i / 2]);
+  }
+  if (args.zero_is_positive) {
+#pragma unroll
+    for (int i = 0; i < 4; ++i)
+      codes[i / 2][i % 2] = Format::positive_zeros(codes[i / 2][i % 2]);
+  }
+#pragma unroll
+  for (int line = 0; line < 2; ++line)
+    if (target.inside[line]) store_strip_codes(target.codes[line], codes[line][0], codes[line][1]);
+}
+
+}  // namespace microscale::cuda
