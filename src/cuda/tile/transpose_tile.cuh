@@ -5,8 +5,10 @@
 // elements it pairs along the block axis as the encoders want them. Eight lanes lie along the block
 // axis, so a store instruction writes whole sectors of each line: 128 bytes of MXFP8 codes.
 //
-// 16-byte chunk k of row r lies at place(k) ^ (r / 16) of its row: rows are read in 16-byte pieces,
-// columns by words from eight groups of 16 rows at once, neither with bank conflicts.
+// 16-byte chunk k of row r lies at k ^ (r / 16) of its row: columns are read by words from eight
+// groups of 16 rows at once, rows in 16-byte pieces by eight lanes of two such groups (16-bit types)
+// or of eight (FP32), neither with bank conflicts. The two halves of a 32-byte sector stay side by
+// side: a copy that parts them fetches the sector twice.
 //
 // Scale bytes are gathered in shared memory and leave as words, zeros where the layout pads.
 #pragma once
@@ -42,11 +44,6 @@ struct TransposeTile {
     alignas(8) std::uint8_t columns_scales[cols * column_scales];
   };
 
-  /// Place of chunk k in a row, before the exclusive or with a number below 8.
-  __device__ static int place(int k) {
-    return Input::element_bytes == 2 ? (k >> 1) + (k & 1) * 8 : k;
-  }
-
   const ColumnsArgs& args;
   typename Format::Shared shared;
   Memory& memory;
@@ -69,14 +66,14 @@ struct TransposeTile {
 #pragma unroll
       for (int i = 0; i < rows / 16; ++i)
         ptx::cp_async_cg_shared_global(
-            target + static_cast<std::uint32_t>(i * 16 * row_bytes + (place(k) ^ i) * 16),
+            target + static_cast<std::uint32_t>(i * 16 * row_bytes + (k ^ i) * 16),
             source + i * step);
     } else {
 #pragma unroll
       for (int i = 0; i < rows / 16; ++i) {
         const bool inside = bytes > 0 && r0 + 16 * i < rows_left;
         ptx::cp_async_cg_shared_global(
-            target + static_cast<std::uint32_t>(i * 16 * row_bytes + (place(k) ^ i) * 16),
+            target + static_cast<std::uint32_t>(i * 16 * row_bytes + (k ^ i) * 16),
             inside ? source + i * step : static_cast<const char*>(in.input),
             inside ? static_cast<std::uint32_t>(bytes) : 0u);
       }
@@ -88,9 +85,14 @@ struct TransposeTile {
   __device__ void quantize_rows(int step) const {
     const int lane = static_cast<int>(threadIdx.x % 32);
     const int task = static_cast<int>(threadIdx.x / 32) + step * (threads_per_block / 32);
-    // 16-bit: 8 strips of 4 pairs of rows; FP32: 4 strips of a pair of rows in each group of 16.
-    const int u = strips == 8 ? lane % 8 : lane / 8;
-    const int r = strips == 8 ? task * 8 + lane / 8 * 2 : lane % 8 * 16 + task * 2;
+    int u, r;
+    if constexpr (strips == 8) {  // two pairs of rows in each of two groups of 16
+      u = (lane & 3) + (lane >> 1 & 4);
+      r = (task / 4 * 2 + (lane >> 2 & 1)) * 16 + task % 4 * 4 + (lane >> 4) * 2;
+    } else {  // a pair of rows in each of eight groups
+      u = lane / 8;
+      r = lane % 8 * 16 + task * 2;
+    }
     const QuantizeArgs& to = args.rows;
     Strip<Input> s;
 #pragma unroll
@@ -98,7 +100,7 @@ struct TransposeTile {
 #pragma unroll
       for (int j = 0; j < strip_chunks; ++j) {
         const uint4 v =
-            memory.elements[(r + line) * chunks + (place(u * strip_chunks + j) ^ (r / 16))];
+            memory.elements[(r + line) * chunks + ((u * strip_chunks + j) ^ (r / 16))];
         std::uint32_t* w = &s.w[line][j * 2 / strip_chunks][j * 4 % Input::words];
         w[0] = v.x, w[1] = v.y, w[2] = v.z, w[3] = v.w;
       }
@@ -124,7 +126,7 @@ struct TransposeTile {
                         group * 16 * (row_bytes / 4) + q;
     Strip<Input> s;
     if constexpr (Input::element_bytes == 2) {
-      words += (place(task) ^ group) * 4;
+      words += (task ^ group) * 4;
 #pragma unroll
       for (int i = 0; i < 8; ++i) {
         const std::uint32_t a = words[2 * i * (row_bytes / 4)];
@@ -135,7 +137,7 @@ struct TransposeTile {
     } else {
 #pragma unroll
       for (int line = 0; line < 2; ++line) {
-        const std::uint32_t* column = words + (place(2 * task + line) ^ group) * 4;
+        const std::uint32_t* column = words + ((2 * task + line) ^ group) * 4;
 #pragma unroll
         for (int i = 0; i < 16; ++i)
           s.w[line][i / 8][i % 8] = column[i * (row_bytes / 4)];
@@ -165,7 +167,15 @@ struct TransposeTile {
     constexpr int size = sizeof(Word);
     // Where lines lie 32 apart side by side, so do the threads that store them.
     const int line = args.tiled ? thread % (Lines / 32) * 32 + thread / (Lines / 32) : thread;
-    if (!args.tiled && line >= lines_left) return;
+    if (!args.tiled) {
+      if (line >= lines_left) return;
+      if (Bytes == 8 && blocks % 8 == 0) {
+        const uint2 words = *reinterpret_cast<const uint2*>(gathered + line * Bytes);
+        if (first_block < blocks)
+          ptx::st_global_v2(scales + (first_line + line) * blocks + first_block, words.x, words.y);
+        return;
+      }
+    }
 #pragma unroll
     for (int i = 0; i < Bytes / size; ++i) {
       std::uint32_t word = reinterpret_cast<const Word*>(gathered + line * Bytes)[i];
