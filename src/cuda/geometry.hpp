@@ -59,12 +59,16 @@ inline constexpr int transpose_tile_rows = 128;
 inline constexpr int transpose_tile_row_bytes = 256;
 
 constexpr Launch columns_launch(std::int64_t rows, std::int64_t cols, std::int64_t element_bytes,
-                                bool tiled, int widest = 4) {
+                                bool tiled, int widest = 7) {
   if (tiled) cols = ceil_div(cols, 128) * 128;
   const std::int64_t tiles = ceil_div(cols * element_bytes, transpose_tile_row_bytes);
+  const std::int64_t row_tiles = ceil_div(rows, transpose_tile_rows);
   int shift = 0;
-  while ((shift < widest && (std::int64_t{1} << shift) < tiles) || tiles >> shift > 32768) ++shift;
-  const std::int64_t grid_x = ceil_div(rows, transpose_tile_rows) << shift;
+  while ((shift < widest && (std::int64_t{1} << shift) < tiles &&
+          row_tiles << shift < std::int64_t{1} << 30) ||
+         tiles >> shift > 32768)
+    ++shift;
+  const std::int64_t grid_x = row_tiles << shift;
   return {static_cast<unsigned>(grid_x),
           static_cast<unsigned>(ceil_div(tiles, std::int64_t{1} << shift)), 1,
           static_cast<unsigned>(threads_per_block), shift};

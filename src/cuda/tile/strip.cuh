@@ -86,19 +86,68 @@ __device__ inline void store_strip_codes(std::uint8_t* address, uint2 first, uin
   ptx::st_global_v4(address, make_uint4(first.x, first.y, second.x, second.y));
 }
 
-/// All lanes of a warp call it. `first_strip`: this lane stores the block's scale.
-template <class Format, class Input, int Partner>
-__device__ void quantize_strip(const QuantizeArgs& args, const typename Format::Shared& shared,
-                               const Strip<Input>& s, bool first_strip, const StripTarget& target) {
-  std::uint32_t amax[2], told[2];
-  bool special = strip_amax<Input, Partner>(args, s, amax);
+/// Format::plan of both lines: for MX without branches where both are normal numbers.
+template <class Format>
+__device__ void plan_strip(const QuantizeArgs& args, const typename Format::Shared& shared,
+                           const std::uint32_t (&amax)[2], std::uint32_t (&told)[2],
+                           std::uint32_t (&scale)[2]) {
+  if constexpr (Format::block == 32) {
+    constexpr std::uint32_t least = 0x00800000u;
+    if (amax[0] - least < infinity_bits - least && amax[1] - least < infinity_bits - least) {
+#pragma unroll
+      for (int line = 0; line < 2; ++line) {
+        const int byte =
+            static_cast<int>((amax[line] + static_cast<std::uint32_t>(args.scale_addend)) >> 23) -
+            args.emax;
+        told[line] = scale[line] = static_cast<std::uint32_t>(min(max(byte, 0), 254));
+      }
+      return;
+    }
+  }
 #pragma unroll
   for (int line = 0; line < 2; ++line) {
     const BlockPlan plan = Format::plan(args, shared, amax[line]);
     told[line] = plan.multiplier;
-    if (first_strip) *target.scales[line] = static_cast<std::uint8_t>(plan.scale);
-    special |= !Format::template is_plain<Input>(told[line]);
+    scale[line] = plan.scale;
   }
+}
+
+/// Split: the other strip of the block stores the second line's.
+template <bool Split>
+__device__ void store_strip_scales(const StripTarget& target, bool first_strip,
+                                   const std::uint32_t (&scale)[2]) {
+  if constexpr (Split) {
+    *(first_strip ? target.scales[0] : target.scales[1]) =
+        static_cast<std::uint8_t>(first_strip ? scale[0] : scale[1]);
+  } else {
+    *target.scales[0] = static_cast<std::uint8_t>(scale[0]);
+    *target.scales[1] = static_cast<std::uint8_t>(scale[1]);
+  }
+}
+
+template <class Format>
+__device__ void store_strip(const QuantizeArgs& args, const StripTarget& target,
+                            typename Format::Codes (&codes)[2][2]) {
+  if (args.zero_is_positive) {
+#pragma unroll
+    for (int i = 0; i < 4; ++i)
+      codes[i / 2][i % 2] = Format::positive_zeros(codes[i / 2][i % 2]);
+  }
+#pragma unroll
+  for (int line = 0; line < 2; ++line)
+    if (target.inside[line]) store_strip_codes(target.codes[line], codes[line][0], codes[line][1]);
+}
+
+/// All lanes of a warp call it. `first_strip`: of the block's two, if Partner is not 0.
+template <class Format, class Input, int Partner>
+__device__ void quantize_strip(const QuantizeArgs& args, const typename Format::Shared& shared,
+                               const Strip<Input>& s, bool first_strip, const StripTarget& target) {
+  std::uint32_t amax[2], told[2], scale[2];
+  bool special = strip_amax<Input, Partner>(args, s, amax);
+  plan_strip<Format>(args, shared, amax, told, scale);
+  store_strip_scales<Partner != 0>(target, first_strip, scale);
+#pragma unroll
+  for (int line = 0; line < 2; ++line) special |= !Format::template is_plain<Input>(told[line]);
   typename Format::Codes codes[2][2];
   if (!special) {
 #pragma unroll
@@ -109,14 +158,7 @@ __device__ void quantize_strip(const QuantizeArgs& args, const typename Format::
     for (int i = 0; i < 4; ++i)
       codes[i / 2][i % 2] = Format::template encode_any<Input>(s.w[i / 2][i % 2], told[i / 2]);
   }
-  if (args.zero_is_positive) {
-#pragma unroll
-    for (int i = 0; i < 4; ++i)
-      codes[i / 2][i % 2] = Format::positive_zeros(codes[i / 2][i % 2]);
-  }
-#pragma unroll
-  for (int line = 0; line < 2; ++line)
-    if (target.inside[line]) store_strip_codes(target.codes[line], codes[line][0], codes[line][1]);
+  store_strip<Format>(args, target, codes);
 }
 
 }  // namespace microscale::cuda

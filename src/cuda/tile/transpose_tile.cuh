@@ -20,6 +20,7 @@
 #include "cuda/geometry.hpp"
 #include "cuda/ptx/async_copy.cuh"
 #include "cuda/tile/strip.cuh"
+#include "cuda/tile/strip_e2m1.cuh"
 #include "layouts/tiled_128x4.hpp"
 
 namespace microscale::cuda {
@@ -94,27 +95,42 @@ struct TransposeTile {
       r = lane % 8 * 16 + task * 2;
     }
     const QuantizeArgs& to = args.rows;
-    Strip<Input> s;
+    const auto chunk = [&](int line, int j) {
+      return memory.elements[(r + line) * chunks + ((u * strip_chunks + j) ^ (r / 16))];
+    };
+    const auto strip = [&] {
+      Strip<Input> s;
 #pragma unroll
-    for (int line = 0; line < 2; ++line) {
-#pragma unroll
-      for (int j = 0; j < strip_chunks; ++j) {
-        const uint4 v =
-            memory.elements[(r + line) * chunks + ((u * strip_chunks + j) ^ (r / 16))];
+      for (int i = 0; i < 2 * strip_chunks; ++i) {
+        const int line = i / strip_chunks, j = i % strip_chunks;
+        const uint4 v = chunk(line, j);
         std::uint32_t* w = &s.w[line][j * 2 / strip_chunks][j * 4 % Input::words];
         w[0] = v.x, w[1] = v.y, w[2] = v.z, w[3] = v.w;
       }
-    }
+      return s;
+    };
     std::uint8_t* codes = to.codes + (first_row + r) * to.code_stride +
                           (first_col + u * strip_elements) * Format::code_bits / 8;
     std::uint8_t* scales =
         memory.rows_scales + r * row_scales + u * strip_elements / Format::block;
     const bool inside = u * strip_elements < cols_left;
-    quantize_strip<Format, Input, is_split ? (strips == 8 ? 1 : 8) : 0>(
-        to, shared, s, !is_split || u % 2 == 0,
-        {{codes, codes + to.code_stride},
-         {inside && r < rows_left, inside && r + 1 < rows_left},
-         {scales, scales + row_scales}});
+    const StripTarget target{{codes, codes + to.code_stride},
+                             {inside && r < rows_left, inside && r + 1 < rows_left},
+                             {scales, scales + row_scales}};
+    constexpr int partner = is_split ? (strips == 8 ? 1 : 8) : 0;
+    if constexpr (encodes_words<Format, Input>) {
+      if (to.nan_propagates) {
+        std::uint32_t w[16];
+#pragma unroll
+        for (int i = 0; i < 4; ++i) {
+          const uint4 v = chunk(i / 2, i % 2);
+          w[4 * i] = v.x, w[4 * i + 1] = v.y, w[4 * i + 2] = v.z, w[4 * i + 3] = v.w;
+        }
+        quantize_words<Format, Input, false, partner>(to, shared, w, strip, u % 2 == 0, target);
+        return;
+      }
+    }
+    quantize_strip<Format, Input, partner>(to, shared, strip(), u % 2 == 0, target);
   }
 
   // Sixteen rows of two columns: the halves of a word, or FP32 elements four columns apart.
@@ -124,25 +140,25 @@ struct TransposeTile {
     const int task = static_cast<int>(threadIdx.x / 32) + step * (threads_per_block / 32);
     const auto* words = reinterpret_cast<const std::uint32_t*>(memory.elements) +
                         group * 16 * (row_bytes / 4) + q;
-    Strip<Input> s;
-    if constexpr (Input::element_bytes == 2) {
-      words += (task ^ group) * 4;
+    constexpr int lines_chunks = Input::element_bytes / 2;  // 16-byte chunks that hold the columns
+    const auto word = [&](int i, int line) {
+      return words[i * (row_bytes / 4) + ((lines_chunks * task + line) ^ group) * 4];
+    };
+    const auto strip = [&] {
+      Strip<Input> s;
 #pragma unroll
-      for (int i = 0; i < 8; ++i) {
-        const std::uint32_t a = words[2 * i * (row_bytes / 4)];
-        const std::uint32_t b = words[(2 * i + 1) * (row_bytes / 4)];
-        s.w[0][i / 4][i % 4] = __byte_perm(a, b, 0x5410);
-        s.w[1][i / 4][i % 4] = __byte_perm(a, b, 0x7632);
+      for (int i = 0; i < 16; ++i) {
+        if constexpr (Input::element_bytes == 4) {
+          s.w[0][i / 8][i % 8] = word(i, 0);
+          s.w[1][i / 8][i % 8] = word(i, 1);
+        } else if (i % 2 == 0) {
+          const std::uint32_t a = word(i, 0), b = word(i + 1, 0);
+          s.w[0][i / 8][i % 8 / 2] = __byte_perm(a, b, 0x5410);
+          s.w[1][i / 8][i % 8 / 2] = __byte_perm(a, b, 0x7632);
+        }
       }
-    } else {
-#pragma unroll
-      for (int line = 0; line < 2; ++line) {
-        const std::uint32_t* column = words + ((2 * task + line) ^ group) * 4;
-#pragma unroll
-        for (int i = 0; i < 16; ++i)
-          s.w[line][i / 8][i % 8] = column[i * (row_bytes / 4)];
-      }
-    }
+      return s;
+    };
     constexpr int apart = Input::element_bytes == 2 ? 1 : 4;
     const int c = task * 8 + (apart == 1 ? 2 * q : q);
     std::uint8_t* codes = args.codes + (first_col + c) * args.code_stride +
@@ -150,11 +166,21 @@ struct TransposeTile {
     std::uint8_t* scales =
         memory.columns_scales + c * column_scales + group * strip_elements / Format::block;
     const bool inside = group * strip_elements < rows_left;
-    quantize_strip<Format, Input, is_split ? 1 : 0>(
-        args.rows, shared, s, !is_split || group % 2 == 0,
-        {{codes, codes + apart * args.code_stride},
-         {inside && c < cols_left, inside && c + apart < cols_left},
-         {scales, scales + apart * column_scales}});
+    const StripTarget target{{codes, codes + apart * args.code_stride},
+                             {inside && c < cols_left, inside && c + apart < cols_left},
+                             {scales, scales + apart * column_scales}};
+    constexpr int partner = is_split ? 1 : 0;
+    if constexpr (encodes_words<Format, Input>) {
+      if (args.rows.nan_propagates) {
+        std::uint32_t w[16];
+#pragma unroll
+        for (int i = 0; i < 16; ++i) w[i] = word(i, 0);
+        quantize_words<Format, Input, true, partner>(args.rows, shared, w, strip, group % 2 == 0,
+                                                     target);
+        return;
+      }
+    }
+    quantize_strip<Format, Input, partner>(args.rows, shared, strip(), group % 2 == 0, target);
   }
 
   // Bytes scale bytes of each of Lines lines, by that many threads. lines_left, blocks: of the
