@@ -2,7 +2,7 @@
 //
 //   quantize_<format>_<dtype>_<mode>_<layout>   QuantizeArgs, quantize_launch (mode general: block_launch)
 //   quantize_columns_<format>_<dtype>_<mode>    ColumnsArgs, columns_launch (general: columns_block_launch)
-//   quantize_both_<format>_<dtype>_plain        ColumnsArgs, columns_launch
+//   quantize_both_<format>_<dtype>_<mode>       ColumnsArgs, columns_launch (not general)
 //   dequantize_<format>_<dtype>                 DequantizeArgs, dequantize_launch
 //   abs_max_<dtype>                             AbsMaxArgs, abs_max_launch; amax_bits zeroed before
 //   global_scale                                AbsMaxArgs, one thread; both pointers may be equal
@@ -11,7 +11,6 @@
 // mode  plain    every E8M0 rule that is a function of amax alone, NVFP4 `nearest`; nearest-even rounding
 //       search   ScaleRule::search; nearest-even rounding
 //       general  every rule and rounding, one thread a block, slower
-// Along columns there are plain and general only; general takes the searches.
 #pragma once
 
 #include <array>

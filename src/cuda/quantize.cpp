@@ -116,12 +116,11 @@ void launch_columns(Device& device, const QuantizeOptions& o, KernelMode mode, b
                     const QuantizeArgs& rows, const AxisOutput& columns, Stream stream) {
   const bool tiled = o.layout == Layout::tiled_128x4;
   const FormatInfo& format = info(o.format);
-  ColumnsArgs args{rows, columns.codes.data(), code_bytes(format, rows.rows),
-                   columns.scales.data(), tiled};
-  const Launch shape =
-      mode == KernelMode::general
-          ? columns_block_launch(rows.rows, rows.cols, format.block, tiled)
-          : columns_launch(rows.rows, rows.cols, size_of(o.input.dtype), tiled);
+  ColumnsArgs args{rows, columns.codes.data(), code_bytes(format, rows.rows), columns.scales.data(),
+                   tiled};
+  const Launch shape = mode == KernelMode::general
+                           ? columns_block_launch(rows.rows, rows.cols, format.block, tiled)
+                           : columns_launch(rows.rows, rows.cols, size_of(o.input.dtype), tiled);
   args.rows.column_shift = shape.column_shift;
   launch(device, columns_kernel(o.format, o.input.dtype, mode, both), "quantize", shape, args,
          stream);
@@ -131,7 +130,8 @@ void quantize_axes(Device& device, const QuantizeOptions& o, const AxisOutput& r
                    const AxisOutput& columns, Stream stream) {
   check_offered(o);
   const TensorView& in = o.input;
-  const bool two_level = !info(o.format).e8m0_scale, computed = two_level && o.computed_global_scale;
+  const bool two_level = !info(o.format).e8m0_scale,
+             computed = two_level && o.computed_global_scale;
   const std::int64_t elements = in.rows * in.cols, element = size_of(in.dtype);
   const float* global = computed ? o.computed_global_scale : o.device_global_scale;
   std::vector<Operand> operands;
@@ -147,22 +147,20 @@ void quantize_axes(Device& device, const QuantizeOptions& o, const AxisOutput& r
   check_row_stride("quantize", in.rows, in.row_stride, element);
 
   const KernelMode mode = kernel_mode(o.format, o.numerics);
-  // Along columns the general kernel does the searches too, and one axis at a time.
-  const KernelMode columns_mode =
-      mode == KernelMode::plain ? KernelMode::plain : KernelMode::general;
-  const bool one_read = rows.wanted && columns.wanted && columns_mode == KernelMode::plain;
+  // The general kernels take one axis at a time.
+  const bool one_read = rows.wanted && columns.wanted && mode != KernelMode::general;
   const bool separate_rows = rows.wanted && !one_read;
   if (elements > 0) {  // refuses before anything runs
     if (separate_rows)
       load_kernel(device, quantize_kernel(o.format, in.dtype, mode, o.layout), "quantize");
     if (columns.wanted)
-      load_kernel(device, columns_kernel(o.format, in.dtype, columns_mode, one_read), "quantize");
+      load_kernel(device, columns_kernel(o.format, in.dtype, mode, one_read), "quantize");
   }
   if (computed) compute_global_scale(device, in, o.computed_global_scale, stream);
   if (elements == 0) return;
   const QuantizeArgs args = arguments(o, rows, global);
   if (separate_rows) launch_rows(device, o, mode, args, stream);
-  if (columns.wanted) launch_columns(device, o, columns_mode, one_read, args, columns, stream);
+  if (columns.wanted) launch_columns(device, o, mode, one_read, args, columns, stream);
 }
 
 }  // namespace

@@ -37,8 +37,8 @@ float quantize_both_into(const QuantizeOptions& options, std::span<std::uint8_t>
   check_output(options, BlockAxis::cols, codes, scales);
   check_output(options, BlockAxis::rows, column_codes, column_scales);
   if (context.backend == Backend::cuda) {
-    cuda::quantize_both(cuda::runtime_device(), options, codes, scales, column_codes,
-                        column_scales, context.stream);
+    cuda::quantize_both(cuda::runtime_device(), options, codes, scales, column_codes, column_scales,
+                        context.stream);
     return options.format == Format::nvfp4 ? std::numeric_limits<float>::quiet_NaN() : 1.0f;
   }
   QuantizeOptions pass = options;

@@ -20,8 +20,8 @@ struct Both {
       : rows({o.input.rows, o.input.cols, o.format, BlockAxis::cols, o.layout}),
         columns({o.input.rows, o.input.cols, o.format, BlockAxis::rows, o.layout}) {}
   void run(const QuantizeOptions& o) {
-    rows.global_scale = columns.global_scale = quantize_both_into(
-        o, rows.codes(), rows.scales(), columns.codes(), columns.scales());
+    rows.global_scale = columns.global_scale =
+        quantize_both_into(o, rows.codes(), rows.scales(), columns.codes(), columns.scales());
   }
   BlockTensor rows, columns;
 };

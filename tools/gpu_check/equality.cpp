@@ -95,8 +95,7 @@ class Equality {
       if ((axis == BlockAxis::cols ? m.cols : m.rows) % block != 0) return;
     const DeviceBytes input(device_, m.bytes);
     for (const Numerics& numerics : choices)
-      for (Layout layout : layouts)
-        one(m, input, format, numerics, layout, compute_global, axes);
+      for (Layout layout : layouts) one(m, input, format, numerics, layout, compute_global, axes);
   }
 
  private:

@@ -101,14 +101,14 @@ struct Case {
 };
 
 std::string name_of(const Case& c) {
-  return fmt::format("{}{}{} {} x {} {} {} {}{}{}",
-                     c.axes == Axes::rows      ? ""
-                     : c.axes == Axes::columns ? "columns of "
-                                               : "both axes of ", c.decode ? "dequantize to " : "",
-                     to_string(c.dtype), c.rows, c.cols, info(c.format).name, to_string(c.rule),
-                     c.layout == Layout::row_major ? "rows" : "128x4",
-                     c.own_global ? ", own amax (two reads)" : "",
-                     c.repack ? ", by rows and repack" : "");
+  return fmt::format(
+      "{}{}{} {} x {} {} {} {}{}{}",
+      c.axes == Axes::rows      ? ""
+      : c.axes == Axes::columns ? "columns of "
+                                : "both axes of ",
+      c.decode ? "dequantize to " : "", to_string(c.dtype), c.rows, c.cols, info(c.format).name,
+      to_string(c.rule), c.layout == Layout::row_major ? "rows" : "128x4",
+      c.own_global ? ", own amax (two reads)" : "", c.repack ? ", by rows and repack" : "");
 }
 
 Timing measure_case(Device& device, const Case& c, double copy_rate) {
@@ -230,6 +230,10 @@ std::vector<Case> column_cases() {
       add(format, DType::f16, tiles, axes);
       add(format, DType::f32, tiles, axes);
     }
+  for (Format format : {mxfp8_e4m3, mxfp4, nvfp4}) {
+    add(format, DType::bf16, tiles, Axes::both);
+    all.back().rule = search;
+  }
   add(nvfp4, DType::bf16, rows, Axes::both);
   all.back().own_global = true;
   return all;

@@ -7,7 +7,7 @@
 #define MICROSCALE_COLUMNS_ENTRY(axes, format, dtype, mode, Format, Input, Rows)              \
   extern "C" __global__ void __launch_bounds__(                                               \
       microscale::cuda::threads_per_block,                                                    \
-      microscale::cuda::resident_transpose_blocks<microscale::cuda::Input>)                   \
+      microscale::cuda::resident_transpose_blocks<Format, microscale::cuda::Input>)                   \
       quantize_##axes##_##format##_##dtype##_##mode(                                          \
           const __grid_constant__ microscale::cuda::ColumnsArgs args) {                       \
     microscale::cuda::transpose_tile<Format, microscale::cuda::Input, Rows>(args);            \

@@ -20,8 +20,8 @@ __device__ void quantize_columns_general(const ColumnsArgs& args) {
   const std::int64_t thread = static_cast<std::int64_t>(blockIdx.x) * blockDim.x + threadIdx.x;
   const std::int64_t line = thread % lines, block = thread / lines;
   if (block >= columns) return;
-  std::uint8_t* scale = args.scales + (args.tiled ? tiled_128x4::offset(line, block, blocks)
-                                                  : line * blocks + block);
+  std::uint8_t* scale =
+      args.scales + (args.tiled ? tiled_128x4::offset(line, block, blocks) : line * blocks + block);
   if (line >= in.cols || block >= blocks) {
     *scale = 0;
     return;
@@ -40,8 +40,8 @@ __device__ void quantize_columns_general(const ColumnsArgs& args) {
     source += in.row_stride * Input::element_bytes;
   }
   const auto cols = static_cast<std::uint64_t>(in.cols);
-  const std::uint64_t first =
-      in.first_index + static_cast<std::uint64_t>(block * Count) * cols + static_cast<std::uint64_t>(line);
+  const std::uint64_t first = in.first_index + static_cast<std::uint64_t>(block * Count) * cols +
+                              static_cast<std::uint64_t>(line);
   *scale = quantize_block<Codec, Count, E8M0>(
       values, nullptr, general_context<E8M0>(in),
       [first, cols](int i) { return first + static_cast<std::uint64_t>(i) * cols; }, codes);
@@ -56,15 +56,15 @@ __device__ void quantize_columns_general(const ColumnsArgs& args) {
 }  // namespace
 }  // namespace microscale::cuda
 
-#define MICROSCALE_COLUMNS_GENERAL(format, dtype, Codec, Count, E8M0, Input)                    \
-  extern "C" __global__ void __launch_bounds__(microscale::cuda::threads_per_block)            \
-      quantize_columns_##format##_##dtype##_general(                                           \
-          const __grid_constant__ microscale::cuda::ColumnsArgs args) {                        \
-    microscale::cuda::quantize_columns_general<microscale::Codec, Count, E8M0,                 \
-                                               microscale::cuda::Input>(args);                 \
+#define MICROSCALE_COLUMNS_GENERAL(format, dtype, Codec, Count, E8M0, Input)        \
+  extern "C" __global__ void __launch_bounds__(microscale::cuda::threads_per_block) \
+      quantize_columns_##format##_##dtype##_general(                                \
+          const __grid_constant__ microscale::cuda::ColumnsArgs args) {             \
+    microscale::cuda::quantize_columns_general<microscale::Codec, Count, E8M0,      \
+                                               microscale::cuda::Input>(args);      \
   }
 
-#define MICROSCALE_COLUMNS_GENERAL_DTYPES(format, Codec, Count, E8M0)       \
+#define MICROSCALE_COLUMNS_GENERAL_DTYPES(format, Codec, Count, E8M0)   \
   MICROSCALE_COLUMNS_GENERAL(format, f32, Codec, Count, E8M0, InputF32) \
   MICROSCALE_COLUMNS_GENERAL(format, f16, Codec, Count, E8M0, InputF16) \
   MICROSCALE_COLUMNS_GENERAL(format, bf16, Codec, Count, E8M0, InputBf16)

@@ -3,5 +3,7 @@
 #include "cuda/tile/mx_format.cuh"
 
 using Plain = microscale::cuda::MxFormat<microscale::E2M1, false>;
+using Searching = microscale::cuda::MxFormat<microscale::E2M1, true>;
 
 MICROSCALE_COLUMNS_ENTRIES(mxfp4, plain, Plain)
+MICROSCALE_COLUMNS_ENTRIES(mxfp4, search, Searching)

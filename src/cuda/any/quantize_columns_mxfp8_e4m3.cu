@@ -3,5 +3,7 @@
 #include "cuda/tile/mx_format.cuh"
 
 using Plain = microscale::cuda::MxFormat<microscale::E4M3, false>;
+using Searching = microscale::cuda::MxFormat<microscale::E4M3, true>;
 
 MICROSCALE_COLUMNS_ENTRIES(mxfp8_e4m3, plain, Plain)
+MICROSCALE_COLUMNS_ENTRIES(mxfp8_e4m3, search, Searching)

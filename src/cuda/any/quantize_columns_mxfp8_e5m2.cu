@@ -3,5 +3,7 @@
 #include "cuda/tile/mx_format.cuh"
 
 using Plain = microscale::cuda::MxFormat<microscale::E5M2, false>;
+using Searching = microscale::cuda::MxFormat<microscale::E5M2, true>;
 
 MICROSCALE_COLUMNS_ENTRIES(mxfp8_e5m2, plain, Plain)
+MICROSCALE_COLUMNS_ENTRIES(mxfp8_e5m2, search, Searching)

@@ -3,5 +3,7 @@
 #include "cuda/tile/nvfp4_format.cuh"
 
 using Plain = microscale::cuda::Nvfp4Format<false>;
+using Searching = microscale::cuda::Nvfp4Format<true>;
 
 MICROSCALE_COLUMNS_ENTRIES(nvfp4, plain, Plain)
+MICROSCALE_COLUMNS_ENTRIES(nvfp4, search, Searching)

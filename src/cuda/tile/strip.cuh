@@ -13,6 +13,7 @@
 #include "cuda/tile/block_scale.cuh"
 #include "cuda/tile/encode.cuh"
 #include "cuda/tile/errors.cuh"
+#include "cuda/tile/strip_search.cuh"
 
 namespace microscale::cuda {
 
@@ -86,7 +87,7 @@ __device__ inline void store_strip_codes(std::uint8_t* address, uint2 first, uin
   ptx::st_global_v4(address, make_uint4(first.x, first.y, second.x, second.y));
 }
 
-/// Format::plan of both lines: for MX without branches where both are normal numbers.
+/// Format::plan of both lines, together and without branches where both are ordinary numbers.
 template <class Format>
 __device__ void plan_strip(const QuantizeArgs& args, const typename Format::Shared& shared,
                            const std::uint32_t (&amax)[2], std::uint32_t (&told)[2],
@@ -102,6 +103,24 @@ __device__ void plan_strip(const QuantizeArgs& args, const typename Format::Shar
         told[line] = scale[line] = static_cast<std::uint32_t>(min(max(byte, 0), 254));
       }
       return;
+    }
+  } else {
+    if (amax[0] - 1 < infinity_bits - 1 && amax[1] - 1 < infinity_bits - 1) {
+      const std::uint32_t codes = ptx::cvt_rn_satfinite_e4m3x2_f32(
+          __fmul_rn(__uint_as_float(amax[0]), shared.scale_factor),
+          __fmul_rn(__uint_as_float(amax[1]), shared.scale_factor));
+      scale[0] = codes & 0xFFu;
+      scale[1] = codes >> 8 & 0xFFu;
+      if (scale[0] != 0 && scale[1] != 0) {
+        const std::uint32_t values = ptx::cvt_rn_f16x2_e4m3x2(codes);
+#pragma unroll
+        for (int line = 0; line < 2; ++line) {
+          const float value = ptx::cvt_f32_f16(line == 0 ? values & 0xFFFFu : values >> 16);
+          told[line] = __float_as_uint(
+              fminf(__frcp_rn(__fmul_rn(value, shared.global_scale)), largest_float));
+        }
+        return;
+      }
     }
   }
 #pragma unroll
@@ -130,8 +149,7 @@ __device__ void store_strip(const QuantizeArgs& args, const StripTarget& target,
                             typename Format::Codes (&codes)[2][2]) {
   if (args.zero_is_positive) {
 #pragma unroll
-    for (int i = 0; i < 4; ++i)
-      codes[i / 2][i % 2] = Format::positive_zeros(codes[i / 2][i % 2]);
+    for (int i = 0; i < 4; ++i) codes[i / 2][i % 2] = Format::positive_zeros(codes[i / 2][i % 2]);
   }
 #pragma unroll
   for (int line = 0; line < 2; ++line)
@@ -145,6 +163,15 @@ __device__ void quantize_strip(const QuantizeArgs& args, const typename Format::
   std::uint32_t amax[2], told[2], scale[2];
   bool special = strip_amax<Input, Partner>(args, s, amax);
   plan_strip<Format>(args, shared, amax, told, scale);
+  if constexpr (Format::searches) {
+#pragma unroll
+    for (int line = 0; line < 2; ++line) {
+      if constexpr (Partner != 0)
+        search_strip_mx<Format, Input, Partner>(s.w[line], told[line], scale[line]);
+      else
+        search_strip_nvfp4<Input>(shared.global_scale, s.w[line], told[line], scale[line]);
+    }
+  }
   store_strip_scales<Partner != 0>(target, first_strip, scale);
 #pragma unroll
   for (int line = 0; line < 2; ++line) special |= !Format::template is_plain<Input>(told[line]);

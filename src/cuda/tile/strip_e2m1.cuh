@@ -1,6 +1,6 @@
 // Strips of 16-bit elements to E2M1 codes without a conversion instruction, counted in operations
-// of the integer pipe, which is what bounds them: the words are encoded in whatever order they come,
-// and only codes, eight to a register, are put in order.
+// of the integer pipe, which is what bounds them: the words are encoded in whatever order they
+// come, and only codes, eight to a register, are put in order.
 //
 // Words of a strip, each two elements (low half, high half):
 //   along rows     eight of each line, elements (2 i, 2 i + 1)
@@ -16,19 +16,19 @@ namespace microscale::cuda {
 
 /// Whether quantize_words() serves the format; elsewhere hardware or quantize_strip() is better.
 template <class Format, class Input>
-inline constexpr bool encodes_words =
-    !MICROSCALE_HAS_FP4_CVT && Format::code_bits == 4 && Input::element_bytes == 2;
+inline constexpr bool encodes_words = !MICROSCALE_HAS_FP4_CVT && !Format::searches &&
+                                      Format::code_bits == 4 && Input::element_bytes == 2;
 
-/// Signs of four words where codes have them (masked by 0x88888888): those of the low halves in bits
-/// 3, 7, 11, 15, those of the high halves in bits 19 to 31.
+/// Signs of four words where codes have them (masked by 0x88888888): those of the low halves in
+/// bits 3, 7, 11, 15, those of the high halves in bits 19 to 31.
 __device__ inline std::uint32_t quad_signs(std::uint32_t w0, std::uint32_t w1, std::uint32_t w2,
                                            std::uint32_t w3) {
   const std::uint32_t even = ptx::prmt_b32(w0, w2, 0xFBD9), odd = ptx::prmt_b32(w1, w3, 0xFBD9);
   return (even & 0x0F0F0F0Fu) | (odd & 0xF0F0F0F0u);
 }
 
-/// What packed arithmetic multiplies by: the E8M0 bytes of the low and the high halves, in the range
-/// of MxFormat::is_plain.
+/// What packed arithmetic multiplies by: the E8M0 bytes of the low and the high halves, in the
+/// range of MxFormat::is_plain.
 template <class Input>
 struct PackedScale {
   std::uint32_t before, one, two, third;  // first x * before, then as encode_e2m1_packed
@@ -117,8 +117,8 @@ __device__ void encode_words_mx(const std::uint32_t (&x)[16], const std::uint32_
 #pragma unroll
   for (int i = 0; i < 4; ++i) {
     if constexpr (Columns)
-      codes[i / 2][i % 2] = __byte_perm(quad[i % 2 * 2], quad[i % 2 * 2 + 1],
-                                        i / 2 == 0 ? 0x5410 : 0x7632);
+      codes[i / 2][i % 2] =
+          __byte_perm(quad[i % 2 * 2], quad[i % 2 * 2 + 1], i / 2 == 0 ? 0x5410 : 0x7632);
     else
       codes[i / 2][i % 2] = quad[i];
   }
@@ -144,8 +144,8 @@ __device__ void encode_words_f32(const std::uint32_t (&w)[16], const std::uint32
         const std::uint32_t* v = w + 8 * line + 4 * chunk;
         const std::uint32_t a = ptx::prmt_b32(v[0], v[1], 0xFBD9);
         const std::uint32_t b = ptx::prmt_b32(v[2], v[3], 0xFBD9);
-        signs[line] = (__byte_perm(a, b, 0x5410) & 0x0F0F0F0Fu) |
-                      (__byte_perm(a, b, 0x7632) & 0xF0F0F0F0u);
+        signs[line] =
+            (__byte_perm(a, b, 0x5410) & 0x0F0F0F0Fu) | (__byte_perm(a, b, 0x7632) & 0xF0F0F0F0u);
       }
     }
 #pragma unroll
@@ -165,8 +165,8 @@ __device__ void encode_words_f32(const std::uint32_t (&w)[16], const std::uint32
   }
 }
 
-/// As quantize_strip(), where args.nan_propagates. `again` gives the strip's chunks, for blocks that
-/// the fast encoders leave out.
+/// As quantize_strip(), where args.nan_propagates. `again` gives the strip's chunks, for blocks
+/// that the fast encoders leave out.
 template <class Format, class Input, bool Columns, int Partner, class Again>
 __device__ void quantize_words(const QuantizeArgs& args, const typename Format::Shared& shared,
                                const std::uint32_t (&w)[16], Again&& again, bool first_strip,
@@ -188,8 +188,7 @@ __device__ void quantize_words(const QuantizeArgs& args, const typename Format::
   if constexpr (mx) {
 #pragma unroll
     for (int q = 0; q < 4; ++q)
-      signs[q] =
-          quad_signs(words[4 * q], words[4 * q + 1], words[4 * q + 2], words[4 * q + 3]);
+      signs[q] = quad_signs(words[4 * q], words[4 * q + 1], words[4 * q + 2], words[4 * q + 3]);
   }
 #pragma unroll
   for (int i = 0; i < 16; ++i) x[i] = Packed::abs(words[i]);

@@ -6,9 +6,9 @@
 // axis, so a store instruction writes whole sectors of each line: 128 bytes of MXFP8 codes.
 //
 // 16-byte chunk k of row r lies at k ^ (r / 16) of its row: columns are read by words from eight
-// groups of 16 rows at once, rows in 16-byte pieces by eight lanes of two such groups (16-bit types)
-// or of eight (FP32), neither with bank conflicts. The two halves of a 32-byte sector stay side by
-// side: a copy that parts them fetches the sector twice.
+// groups of 16 rows at once, rows in 16-byte pieces by eight lanes of two such groups (16-bit
+// types) or of eight (FP32), neither with bank conflicts. The two halves of a 32-byte sector stay
+// side by side: a copy that parts them fetches the sector twice.
 //
 // Scale bytes are gathered in shared memory and leave as words, zeros where the layout pads.
 #pragma once
@@ -30,14 +30,14 @@ struct TransposeTile {
   static constexpr int rows = transpose_tile_rows;
   static constexpr int row_bytes = transpose_tile_row_bytes;
   static constexpr int cols = row_bytes / Input::element_bytes;
-  static constexpr int chunks = row_bytes / 16;              // of a row, 16 bytes each
+  static constexpr int chunks = row_bytes / 16;  // of a row, 16 bytes each
   static constexpr int chunk_cols = 16 / Input::element_bytes;
-  static constexpr int strips = cols / strip_elements;       // of a row: 8 or 4
-  static constexpr int strip_chunks = chunks / strips;       // 2 or 4
+  static constexpr int strips = cols / strip_elements;                // of a row: 8 or 4
+  static constexpr int strip_chunks = chunks / strips;                // 2 or 4
   static constexpr int steps = rows * cols / 32 / threads_per_block;  // strips of a thread
   static constexpr bool is_split = Format::block > strip_elements;
-  static constexpr int row_scales = cols / Format::block;    // bytes of a row
-  static constexpr int column_scales = rows / Format::block; // bytes of a column
+  static constexpr int row_scales = cols / Format::block;     // bytes of a row
+  static constexpr int column_scales = rows / Format::block;  // bytes of a column
 
   struct Memory {
     uint4 elements[rows * chunks];
@@ -56,8 +56,8 @@ struct TransposeTile {
     const int r0 = static_cast<int>(threadIdx.x / chunks);
     const QuantizeArgs& in = args.rows;
     const std::int64_t step = in.row_stride * (Input::element_bytes * threads_per_block / chunks);
-    const auto target = static_cast<std::uint32_t>(
-        __cvta_generic_to_shared(memory.elements + r0 * chunks));
+    const auto target =
+        static_cast<std::uint32_t>(__cvta_generic_to_shared(memory.elements + r0 * chunks));
     const int bytes = min((cols_left - k * chunk_cols) * Input::element_bytes, 16);
     const char* source =
         static_cast<const char*>(in.input) +
@@ -111,8 +111,7 @@ struct TransposeTile {
     };
     std::uint8_t* codes = to.codes + (first_row + r) * to.code_stride +
                           (first_col + u * strip_elements) * Format::code_bits / 8;
-    std::uint8_t* scales =
-        memory.rows_scales + r * row_scales + u * strip_elements / Format::block;
+    std::uint8_t* scales = memory.rows_scales + r * row_scales + u * strip_elements / Format::block;
     const bool inside = u * strip_elements < cols_left;
     const StripTarget target{{codes, codes + to.code_stride},
                              {inside && r < rows_left, inside && r + 1 < rows_left},
@@ -138,8 +137,8 @@ struct TransposeTile {
     const int group = static_cast<int>(threadIdx.x % 8);  // of 16 rows
     const int q = static_cast<int>(threadIdx.x / 8 % 4);
     const int task = static_cast<int>(threadIdx.x / 32) + step * (threads_per_block / 32);
-    const auto* words = reinterpret_cast<const std::uint32_t*>(memory.elements) +
-                        group * 16 * (row_bytes / 4) + q;
+    const auto* words =
+        reinterpret_cast<const std::uint32_t*>(memory.elements) + group * 16 * (row_bytes / 4) + q;
     constexpr int lines_chunks = Input::element_bytes / 2;  // 16-byte chunks that hold the columns
     const auto word = [&](int i, int line) {
       return words[i * (row_bytes / 4) + ((lines_chunks * task + line) ^ group) * 4];
@@ -183,54 +182,58 @@ struct TransposeTile {
     quantize_strip<Format, Input, partner>(args.rows, shared, strip(), group % 2 == 0, target);
   }
 
-  // Bytes scale bytes of each of Lines lines, by that many threads. lines_left, blocks: of the
-  // tensor, counted from first_line and from the start of a line.
+  // Scale bytes of Lines lines, Bytes of each, gathered in shared memory; that many threads store
+  // them. lines_left and blocks are the tensor's, counted from first_line and from a line's start.
+  // Unsigned where that makes divisions shifts.
   template <int Lines, int Bytes>
-  __device__ void store_scales(const std::uint8_t* gathered, int thread, std::int64_t first_line,
-                               int lines_left, std::int64_t first_block, std::int64_t blocks,
-                               std::uint8_t* scales) const {
+  __device__ void store_scales(const std::uint8_t* gathered, unsigned thread,
+                               std::uint64_t first_line, int lines_left, std::uint64_t first_block,
+                               std::int64_t blocks, std::uint8_t* scales) const {
     using Word = std::conditional_t<Bytes == 2, std::uint16_t, std::uint32_t>;
     constexpr int size = sizeof(Word);
-    // Where lines lie 32 apart side by side, so do the threads that store them.
-    const int line = args.tiled ? thread % (Lines / 32) * 32 + thread / (Lines / 32) : thread;
-    if (!args.tiled) {
-      if (line >= lines_left) return;
-      if (Bytes == 8 && blocks % 8 == 0) {
-        const uint2 words = *reinterpret_cast<const uint2*>(gathered + line * Bytes);
-        if (first_block < blocks)
-          ptx::st_global_v2(scales + (first_line + line) * blocks + first_block, words.x, words.y);
-        return;
+    const auto left = static_cast<int>(
+        min(blocks - static_cast<std::int64_t>(first_block), static_cast<std::int64_t>(Bytes)));
+    if (args.tiled) {
+      // Where lines lie 32 apart side by side, so do the threads that store them.
+      const unsigned line = thread % (Lines / 32) * 32 + thread / (Lines / 32);
+      const unsigned tile_line = static_cast<unsigned>(first_line % 128) + line;
+      const std::uint64_t tile =
+          first_line / 128 * (static_cast<std::uint64_t>(blocks + 3) / 4) + first_block / 4;
+      std::uint8_t* const target = scales + tile * tiled_128x4::tile_bytes + tile_line % 32 * 16 +
+                                   tile_line / 32 * 4 + first_block % 4;
+#pragma unroll
+      for (int i = 0; i < Bytes / size; ++i) {
+        std::uint32_t word = reinterpret_cast<const Word*>(gathered + line * Bytes)[i];
+        const int here = left - i * size;
+        if (here < size) word = here > 0 ? word & ((1u << (8 * here)) - 1u) : 0u;
+        if (static_cast<int>(line) >= lines_left) word = 0;
+        // A tile exists if its first block does.
+        if (here + static_cast<int>(first_block % 4) > 0)
+          *reinterpret_cast<Word*>(target + i * tiled_128x4::tile_bytes) = static_cast<Word>(word);
       }
+      return;
     }
+    if (static_cast<int>(thread) >= lines_left) return;
+    const std::uint8_t* const source = gathered + thread * Bytes;
+    std::uint8_t* const target = scales + (first_line + thread) * blocks + first_block;
+    if (Bytes == 8 && blocks % 8 == 0) {
+      const uint2 words = *reinterpret_cast<const uint2*>(source);
+      ptx::st_global_v2(target, words.x, words.y);
+    } else if (blocks % size == 0) {
 #pragma unroll
-    for (int i = 0; i < Bytes / size; ++i) {
-      std::uint32_t word = reinterpret_cast<const Word*>(gathered + line * Bytes)[i];
-      const std::int64_t block = first_block + i * size;
-      const std::int64_t left = blocks - block;
-      if (left < size) word = left > 0 ? word & ((1u << (8 * left)) - 1u) : 0u;
-      if (args.tiled) {
-        if (line >= lines_left) word = 0;
-        if ((block & ~std::int64_t{3}) < blocks)
-          *reinterpret_cast<Word*>(scales +
-                                   tiled_128x4::offset(first_line + line, block, blocks)) =
-              static_cast<Word>(word);
-        continue;
-      }
-      std::uint8_t* target = scales + (first_line + line) * blocks + block;
-      if (blocks % size == 0) {
-        if (left > 0) *reinterpret_cast<Word*>(target) = static_cast<Word>(word);
-      } else {
-#pragma unroll
-        for (int b = 0; b < size; ++b)
-          if (b < left) target[b] = static_cast<std::uint8_t>(word >> (8 * b));
-      }
+      for (int i = 0; i < Bytes / size; ++i)
+        if (i * size < left)
+          reinterpret_cast<Word*>(target)[i] = reinterpret_cast<const Word*>(source)[i];
+    } else {
+      for (int i = 0; i < left; ++i) target[i] = source[i];
     }
   }
 };
 
 /// Thread blocks a multiprocessor shall hold: what bounds the registers of a thread.
-template <class Input>
-inline constexpr int resident_transpose_blocks = Input::element_bytes == 4 ? 4 : 5;
+template <class Format, class Input>
+inline constexpr int resident_transpose_blocks =
+    Format::searches || Input::element_bytes == 4 ? 4 : 5;
 
 /// Rows: along both axes; otherwise along columns only.
 template <class Format, class Input, bool Rows>
@@ -260,7 +263,7 @@ __device__ void transpose_tile(const ColumnsArgs& args) {
     tile.quantize_columns(step);
   }
   __syncthreads();
-  const int thread = static_cast<int>(threadIdx.x);
+  const unsigned thread = threadIdx.x;
   static_assert(threads_per_block >= Tile::rows + Tile::cols);
   if (thread < Tile::cols)
     tile.template store_scales<Tile::cols, Tile::column_scales>(
