@@ -4,8 +4,9 @@
 // Stream-ordered: a call allocates nothing, waits for nothing, and may be captured into a CUDA
 // graph (call load_kernels() before the capture). It runs on the calling thread's current device,
 // where all pointers must live. Data, codes and scales start at multiples of 16 bytes and rows are
-// multiples of 16 bytes apart. Not offered (Error{unsupported}): blocks down the columns, padding,
-// importance weights, the profiles of other tools, and NonFinite::refuse, which would have to wait.
+// multiples of 16 bytes apart. Blocks lie along rows, along columns or, from one read, along both
+// (quantize_both_into). Not offered (Error{unsupported}): padding, importance weights, the profiles
+// of other tools, and NonFinite::refuse, which would have to wait.
 #pragma once
 
 #include <string>

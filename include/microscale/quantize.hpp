@@ -50,6 +50,16 @@ BlockTensor quantize(const QuantizeOptions& options, const Context& context = {}
 float quantize_into(const QuantizeOptions& options, std::span<std::uint8_t> codes,
                     std::span<std::uint8_t> scales, const Context& context = {});
 
+/// Both axes at once, as training wants them: `codes` and `scales` are those of blocks along the rows
+/// (BlockAxis::cols), `column_codes` and `column_scales` those of BlockAxis::rows, each sized by the
+/// BlockShape of its axis; the same bytes as of two calls of quantize_into, with one NVFP4 global scale
+/// for both, which is returned as there. options.axis must be left at BlockAxis::cols, and options.weights
+/// empty. Backend::cuda reads the input once with nearest-even rounding and every scale rule but `full` and
+/// 4-over-6; otherwise twice.
+float quantize_both_into(const QuantizeOptions& options, std::span<std::uint8_t> codes,
+                         std::span<std::uint8_t> scales, std::span<std::uint8_t> column_codes,
+                         std::span<std::uint8_t> column_scales, const Context& context = {});
+
 /// Writes the values of `input` to `output` (input.shape rows x cols), rounded to nearest even.
 void dequantize(const BlockTensorView& input, const MutableTensorView& output,
                 const Context& context = {});

@@ -40,6 +40,14 @@ struct QuantizeArgs {
   RowTiles tiles;              // the other modes; from geometry.hpp
 };
 
+struct ColumnsArgs {
+  QuantizeArgs rows;           // input, rule; codes and scales of the rows where those are written too
+  std::uint8_t* codes;         // cols x code_stride bytes: those of the transposed matrix
+  std::int64_t code_stride;    // bytes
+  std::uint8_t* scales;        // row-major cols x (rows / block), or 128x4 tiles, padding included
+  std::int32_t tiled;          // scales are in 128x4 tiles
+};
+
 struct DequantizeArgs {
   const std::uint8_t* codes;
   std::int64_t code_stride;    // bytes

@@ -82,6 +82,28 @@ constexpr TiledLaunch quantize_launch(std::int64_t rows, std::int64_t cols, int 
                                     scales_aligned)}};
 }
 
+/// Along columns: tiles of 128 rows x 256 bytes. grid_x goes down groups of 2^column_shift tiles side
+/// by side, grid_y from group to group, so that tiles that run together are near each other in both
+/// directions.
+inline constexpr int transpose_tile_rows = 128;
+inline constexpr int transpose_tile_row_bytes = 256;
+
+constexpr Launch columns_launch(std::int64_t rows, std::int64_t cols, std::int64_t element_bytes,
+                                bool tiled, int widest = 7) {
+  if (tiled) cols = ceil_div(cols, 128) * 128;
+  const std::int64_t tiles = ceil_div(cols * element_bytes, transpose_tile_row_bytes);
+  const std::int64_t row_tiles = ceil_div(rows, transpose_tile_rows);
+  int shift = 0;
+  while ((shift < widest && (std::int64_t{1} << shift) < tiles &&
+          row_tiles << shift < std::int64_t{1} << 30) ||
+         tiles >> shift > 32768)
+    ++shift;
+  const std::int64_t grid_x = row_tiles << shift;
+  return {static_cast<unsigned>(grid_x),
+          static_cast<unsigned>(ceil_div(tiles, std::int64_t{1} << shift)), 1,
+          static_cast<unsigned>(threads_per_block), shift};
+}
+
 constexpr Launch dequantize_launch(std::int64_t rows, std::int64_t cols) {
   return tile_launch(rows, cols, 2, 5);
 }
@@ -91,6 +113,14 @@ constexpr Launch block_launch(std::int64_t rows, std::int64_t cols, int block, b
   const std::int64_t blocks = cols / block;
   const std::int64_t total =
       tiled ? ceil_div(rows, 128) * 128 * (ceil_div(blocks, 4) * 4) : rows * blocks;
+  return {static_cast<unsigned>(ceil_div(total, threads_per_block)), 1, 1,
+          static_cast<unsigned>(threads_per_block), 0};
+}
+
+/// The same along columns.
+constexpr Launch columns_block_launch(std::int64_t rows, std::int64_t cols, int block, bool tiled) {
+  const std::int64_t total = tiled ? ceil_div(cols, 128) * 128 * ceil_div(rows, 4 * block) * 4
+                                   : cols * (rows / block);
   return {static_cast<unsigned>(ceil_div(total, threads_per_block)), 1, 1,
           static_cast<unsigned>(threads_per_block), 0};
 }

@@ -15,6 +15,8 @@ enum class KernelMode : std::uint8_t { plain, search, general };
 KernelMode kernel_mode(Format format, const Numerics& numerics);
 
 std::string quantize_kernel(Format format, DType input, KernelMode mode, Layout layout);
+/// Along columns alone or along both axes; mode general has no kernel for both.
+std::string columns_kernel(Format format, DType input, KernelMode mode, bool both);
 std::string dequantize_kernel(Format format, DType output);
 std::string abs_max_kernel(DType input);
 

@@ -1,6 +1,8 @@
 // The names under which kernels are found in a cubin, and the pieces they are made of.
 //
 //   quantize_<format>_<dtype>_<mode>_<layout>   QuantizeArgs, quantize_launch (mode general: block_launch)
+//   quantize_columns_<format>_<dtype>_<mode>    ColumnsArgs, columns_launch (general: columns_block_launch)
+//   quantize_both_<format>_<dtype>_<mode>       ColumnsArgs, columns_launch (not general)
 //   dequantize_<format>_<dtype>                 DequantizeArgs, dequantize_launch
 //   abs_max_<dtype>                             AbsMaxArgs, abs_max_launch; amax_bits zeroed before
 //   global_scale                                AbsMaxArgs, one thread; both pointers may be equal

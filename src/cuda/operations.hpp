@@ -10,10 +10,15 @@
 
 namespace microscale::cuda {
 
-/// `options` as quantize_into has checked them (sizes, rule); the rest is checked here. Throws
-/// Error.
+/// Along options.axis. `options` as quantize_into has checked them (sizes, rule); the rest is checked
+/// here. Throws Error.
 void quantize(Device& device, const QuantizeOptions& options, std::span<std::uint8_t> codes,
               std::span<std::uint8_t> scales, Stream stream);
+
+/// Along both axes; options.axis is BlockAxis::cols, both lengths are multiples of the block.
+void quantize_both(Device& device, const QuantizeOptions& options, std::span<std::uint8_t> codes,
+                   std::span<std::uint8_t> scales, std::span<std::uint8_t> column_codes,
+                   std::span<std::uint8_t> column_scales, Stream stream);
 
 void dequantize(Device& device, const BlockTensorView& input, const MutableTensorView& output,
                 Stream stream);

@@ -1,4 +1,4 @@
-// quantize on device memory.
+// quantize on device memory: along rows, along columns, along both.
 #include <fmt/format.h>
 
 #include <string>
@@ -22,12 +22,11 @@ namespace {
 
 void check_offered(const QuantizeOptions& o) {
   const FormatInfo& format = info(o.format);
-  if (o.axis != BlockAxis::cols)
-    refuse("has blocks along the rows of a matrix only; transpose the input");
-  if (o.input.cols % format.block != 0)
+  const std::int64_t length = o.axis == BlockAxis::cols ? o.input.cols : o.input.rows;
+  if (length % format.block != 0)
     refuse(
-        "does not pad the last block; make the columns a multiple of the block, or use another "
-        "backend");
+        "does not pad the last block; make the length along the block axis a multiple of the "
+        "block, or use another backend");
   if (!o.weights.empty()) refuse("takes no importance weights; use another backend");
   if (o.numerics.compat != Compat::none && o.numerics.compat != Compat::ocp)
     refuse("does not follow the profiles of other tools; use another backend");
@@ -52,55 +51,49 @@ int row_tiles_each(Format format, KernelMode mode) {
   return mode == KernelMode::search ? 4 : 1;
 }
 
-}  // namespace
+// Where one axis goes.
+struct AxisOutput {
+  bool wanted = false;
+  std::span<std::uint8_t> codes, scales;
+};
 
-void quantize(Device& device, const QuantizeOptions& o, std::span<std::uint8_t> codes,
-              std::span<std::uint8_t> scales, Stream stream) {
-  check_offered(o);
+void add_operands(std::vector<Operand>& operands, const AxisOutput& out, const char* codes,
+                  const char* scales) {
+  if (!out.wanted) return;
+  operands.push_back({codes, out.codes.data(), static_cast<std::int64_t>(out.codes.size()), true});
+  operands.push_back(
+      {scales, out.scales.data(), static_cast<std::int64_t>(out.scales.size()), true});
+}
+
+// The input's magnitude is gathered where the scale will be.
+void compute_global_scale(Device& device, const TensorView& in, float* global, Stream stream) {
+  const AbsMaxArgs args{.input = in.data,
+                        .rows = in.rows,
+                        .cols = in.cols,
+                        .row_stride = in.row_stride,
+                        .amax_bits = reinterpret_cast<std::uint32_t*>(global),
+                        .global_scale = global};
+  device.set_bytes(global, 0, 4, stream);
+  if (in.rows * in.cols > 0)
+    launch(device, abs_max_kernel(in.dtype), "quantize",
+           abs_max_launch(in.rows, in.cols, device.info().multiprocessors), args, stream);
+  launch(device, "global_scale", "quantize", Launch{1, 1, 1, 1, 0}, args, stream);
+}
+
+QuantizeArgs arguments(const QuantizeOptions& o, const AxisOutput& rows, const float* global) {
   const FormatInfo& format = info(o.format);
-  const TensorView& in = o.input;
-  const bool two_level = !format.e8m0_scale, computed = two_level && o.computed_global_scale;
-  const std::int64_t elements = in.rows * in.cols, element = size_of(in.dtype);
-  const float* global = computed ? o.computed_global_scale : o.device_global_scale;
-  std::vector<Operand> operands;
-  if (elements > 0)
-    operands = {
-        {"the input", in.data, extent_bytes(in.rows, in.cols, in.row_stride, element), false},
-        {"codes", codes.data(), static_cast<std::int64_t>(codes.size()), true},
-        {"scales", scales.data(), static_cast<std::int64_t>(scales.size()), true}};
-  if (two_level) operands.push_back({"the global scale", global, 4, computed});
-  check_operands(device, "quantize", operands);
-  check_row_stride("quantize", in.rows, in.row_stride, element);
-
   const Numerics& n = o.numerics;
-  const KernelMode mode = kernel_mode(o.format, n);
-  const std::string kernel = quantize_kernel(o.format, in.dtype, mode, o.layout);
-  if (elements > 0) load_kernel(device, kernel, "quantize");  // refuses before anything runs
-  if (computed) {  // the magnitude is gathered where the scale will be
-    const AbsMaxArgs args{.input = in.data,
-                          .rows = in.rows,
-                          .cols = in.cols,
-                          .row_stride = in.row_stride,
-                          .amax_bits = reinterpret_cast<std::uint32_t*>(o.computed_global_scale),
-                          .global_scale = o.computed_global_scale};
-    device.set_bytes(o.computed_global_scale, 0, 4, stream);
-    if (elements > 0)
-      launch(device, abs_max_kernel(in.dtype), "quantize",
-             abs_max_launch(in.rows, in.cols, device.info().multiprocessors), args, stream);
-    launch(device, "global_scale", "quantize", Launch{1, 1, 1, 1, 0}, args, stream);
-  }
-  if (elements == 0) return;
   const E8m0Rule rule = with_codec(
       format.element, [&](auto codec) { return e8m0_rule<decltype(codec)>(n.scale_rule); });
   QuantizeArgs args{};
-  args.input = in.data;
-  args.rows = in.rows;
-  args.cols = in.cols;
-  args.row_stride = in.row_stride;
-  args.codes = codes.data();
-  args.code_stride = code_bytes(format, in.cols);
-  args.scales = scales.data();
-  args.global_scale = two_level ? global : nullptr;
+  args.input = o.input.data;
+  args.rows = o.input.rows;
+  args.cols = o.input.cols;
+  args.row_stride = o.input.row_stride;
+  args.codes = rows.codes.data();
+  args.code_stride = code_bytes(format, o.input.cols);
+  args.scales = rows.scales.data();
+  args.global_scale = format.e8m0_scale ? nullptr : global;
   args.scale_addend = rule.addend;
   args.emax = rule.emax;
   args.zero_byte = rule.zero_byte;
@@ -111,20 +104,98 @@ void quantize(Device& device, const QuantizeOptions& o, std::span<std::uint8_t> 
   args.first_index = o.first_index;
   args.scale_rule = static_cast<std::int32_t>(n.scale_rule);
   args.rounding = static_cast<std::int32_t>(n.rounding);
+  return args;
+}
+
+void launch_rows(Device& device, const QuantizeOptions& o, KernelMode mode, QuantizeArgs args,
+                 Stream stream) {
   const bool tiled = o.layout == Layout::tiled_128x4;
+  const int block = info(o.format).block;
+  const std::string kernel = quantize_kernel(o.format, o.input.dtype, mode, o.layout);
   if (mode == KernelMode::general) {
-    launch(device, kernel, "quantize", block_launch(in.rows, in.cols, format.block, tiled), args,
+    launch(device, kernel, "quantize", block_launch(args.rows, args.cols, block, tiled), args,
            stream);
     return;
   }
-  const int resident = device.info().multiprocessors *
-                       resident_blocks(mode == KernelMode::search, static_cast<int>(element));
-  const TiledLaunch shape =
-      quantize_launch(in.rows, in.cols, format.block, tiled,
-                      reinterpret_cast<std::uintptr_t>(scales.data()) % 4 == 0,
-                      row_tiles_each(o.format, mode), resident);
+  const int resident =
+      device.info().multiprocessors *
+      resident_blocks(mode == KernelMode::search, static_cast<int>(size_of(o.input.dtype)));
+  const TiledLaunch shape = quantize_launch(args.rows, args.cols, block, tiled,
+                                            reinterpret_cast<std::uintptr_t>(args.scales) % 4 == 0,
+                                            row_tiles_each(o.format, mode), resident);
   args.tiles = shape.tiles;
   launch(device, kernel, "quantize", shape.grid, args, stream);
+}
+
+void launch_columns(Device& device, const QuantizeOptions& o, KernelMode mode, bool both,
+                    const QuantizeArgs& rows, const AxisOutput& columns, Stream stream) {
+  const bool tiled = o.layout == Layout::tiled_128x4;
+  const FormatInfo& format = info(o.format);
+  ColumnsArgs args{rows, columns.codes.data(), code_bytes(format, rows.rows), columns.scales.data(),
+                   tiled};
+  const Launch shape = mode == KernelMode::general
+                           ? columns_block_launch(rows.rows, rows.cols, format.block, tiled)
+                           : columns_launch(rows.rows, rows.cols, size_of(o.input.dtype), tiled);
+  args.rows.tiles.column_shift = shape.column_shift;
+  launch(device, columns_kernel(o.format, o.input.dtype, mode, both), "quantize", shape, args,
+         stream);
+}
+
+void quantize_axes(Device& device, const QuantizeOptions& o, const AxisOutput& rows,
+                   const AxisOutput& columns, Stream stream) {
+  check_offered(o);
+  const TensorView& in = o.input;
+  const bool two_level = !info(o.format).e8m0_scale,
+             computed = two_level && o.computed_global_scale;
+  const std::int64_t elements = in.rows * in.cols, element = size_of(in.dtype);
+  const float* global = computed ? o.computed_global_scale : o.device_global_scale;
+  std::vector<Operand> operands;
+  if (elements > 0) {
+    operands.push_back(
+        {"the input", in.data, extent_bytes(in.rows, in.cols, in.row_stride, element), false});
+    add_operands(operands, rows, "codes", "scales");
+    add_operands(operands, columns, rows.wanted ? "column codes" : "codes",
+                 rows.wanted ? "column scales" : "scales");
+  }
+  if (two_level) operands.push_back({"the global scale", global, 4, computed});
+  check_operands(device, "quantize", operands);
+  check_row_stride("quantize", in.rows, in.row_stride, element);
+
+  const KernelMode mode = kernel_mode(o.format, o.numerics);
+  // The general kernels take one axis at a time.
+  const bool one_read = rows.wanted && columns.wanted && mode != KernelMode::general;
+  const bool separate_rows = rows.wanted && !one_read;
+  if (elements > 0) {  // refuses before anything runs
+    if (separate_rows)
+      load_kernel(device, quantize_kernel(o.format, in.dtype, mode, o.layout), "quantize");
+    if (columns.wanted)
+      load_kernel(device, columns_kernel(o.format, in.dtype, mode, one_read), "quantize");
+  }
+  if (computed) compute_global_scale(device, in, o.computed_global_scale, stream);
+  if (elements == 0) return;
+  const QuantizeArgs args = arguments(o, rows, global);
+  if (separate_rows) launch_rows(device, o, mode, args, stream);
+  if (columns.wanted) launch_columns(device, o, mode, one_read, args, columns, stream);
+}
+
+}  // namespace
+
+void quantize(Device& device, const QuantizeOptions& o, std::span<std::uint8_t> codes,
+              std::span<std::uint8_t> scales, Stream stream) {
+  const AxisOutput output{true, codes, scales};
+  const bool along_rows = o.axis == BlockAxis::cols;
+  quantize_axes(device, o, along_rows ? output : AxisOutput{}, along_rows ? AxisOutput{} : output,
+                stream);
+}
+
+void quantize_both(Device& device, const QuantizeOptions& o, std::span<std::uint8_t> codes,
+                   std::span<std::uint8_t> scales, std::span<std::uint8_t> column_codes,
+                   std::span<std::uint8_t> column_scales, Stream stream) {
+  if (o.input.rows % info(o.format).block != 0)
+    refuse(
+        "does not pad the last block of a column; make the rows a multiple of the block, or use "
+        "another backend");
+  quantize_axes(device, o, {true, codes, scales}, {true, column_codes, column_scales}, stream);
 }
 
 }  // namespace microscale::cuda

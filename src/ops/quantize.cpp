@@ -16,6 +16,7 @@
 #include "microscale/error.hpp"
 #include "ops/backends.hpp"
 #include "ops/check.hpp"
+#include "ops/quantize_check.hpp"
 #include "ops/staging.hpp"
 
 namespace microscale {
@@ -25,7 +26,9 @@ BlockShape shape_of(const QuantizeOptions& options) {
   return {options.input.rows, options.input.cols, options.format, options.axis, options.layout};
 }
 
-void check_options(const QuantizeOptions& o, const BlockShape& shape) {
+}  // namespace
+
+void check_quantize_options(const QuantizeOptions& o, const BlockShape& shape) {
   check_view("quantize", o.input.data, o.input.rows, o.input.cols, o.input.row_stride);
   const FormatInfo& format = info(o.format);
   if (shape.length() % format.block != 0 && o.padding == Padding::refuse)
@@ -52,6 +55,8 @@ void check_options(const QuantizeOptions& o, const BlockShape& shape) {
   if (o.global_scale && !format.e8m0_scale) check_global_scale("quantize", *o.global_scale);
 }
 
+namespace {
+
 // The global scale of the call, after one read of the input where that is needed.
 ToolGlobal resolve_global_scale(const QuantizeOptions& o, const Context& context) {
   const bool needs_amax = o.format == Format::nvfp4 && !o.global_scale && !o.tensor_amax;
@@ -74,7 +79,7 @@ ToolGlobal resolve_global_scale(const QuantizeOptions& o, const Context& context
 float quantize_into(const QuantizeOptions& o, std::span<std::uint8_t> codes,
                     std::span<std::uint8_t> scales, const Context& context) {
   const BlockShape shape = shape_of(o);
-  check_options(o, shape);
+  check_quantize_options(o, shape);
   check_bytes("quantize", "codes", static_cast<std::int64_t>(codes.size()), shape.code_bytes());
   check_bytes("quantize", "scales", static_cast<std::int64_t>(scales.size()), shape.scale_bytes());
   if (context.backend == Backend::cuda) {

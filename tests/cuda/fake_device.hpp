@@ -58,7 +58,7 @@ class FakeDevice final : public Device {
       const std::string_view text(reinterpret_cast<const char*>(image.ptx.data()),
                                   image.ptx.size());
       if (text.find(".entry " + std::string(name) + "(") != text.npos)
-        return names_.insert(name).first->c_str();
+        return names().insert(name).first->c_str();
     }
     return nullptr;
   }
@@ -81,8 +81,12 @@ class FakeDevice final : public Device {
   int waits = 0;
 
  private:
+  // Kernels outlive a device: load_kernel() remembers them by its address, which may be used again.
+  static std::set<std::string>& names() {
+    static std::set<std::string> all;
+    return all;
+  }
   DeviceInfo info_;
-  std::set<std::string> names_;
 };
 
 /// Memory aligned as device memory is.

@@ -57,9 +57,32 @@ TEST(Geometry, scale_bytes_leave_as_words_where_rows_have_whole_words) {
   EXPECT_TRUE(launch_of(4, 480, 32, true, 1).tiles.scale_words);
 }
 
+TEST(Geometry, tiles_along_columns_cover_the_matrix_and_the_padding_of_its_scales) {
+  for (std::int64_t rows : {std::int64_t{16}, std::int64_t{160}, std::int64_t{1} << 34}) {
+    for (std::int64_t cols : {std::int64_t{1}, std::int64_t{65}, std::int64_t{16384}}) {
+      for (std::int64_t element : {2, 4}) {
+        const Launch launch = columns_launch(rows, cols, element, true);
+        const std::int64_t wide = std::int64_t{1} << launch.column_shift;
+        EXPECT_EQ(launch.grid_x % wide, 0);
+        EXPECT_EQ(launch.grid_x / wide, ceil_div(rows, transpose_tile_rows));
+        EXPECT_GE(launch.grid_y * wide * (transpose_tile_row_bytes / element),
+                  ceil_div(cols, 128) * 128);
+        EXPECT_LE(launch.grid_y, 65535u);
+        EXPECT_LT(launch.grid_x, 1u << 31);
+      }
+    }
+  }
+  const Launch widest = columns_launch(16, std::int64_t{1} << 34, 2, false);
+  EXPECT_LE(widest.grid_y, 65535u);
+  EXPECT_GE((static_cast<std::int64_t>(widest.grid_y) << widest.column_shift) * 128,
+            std::int64_t{1} << 34);
+}
+
 TEST(Geometry, general_kernels_have_a_thread_for_every_block) {
   const Launch launch = block_launch(129, 160, 32, false);
   EXPECT_GE(launch.grid_x * launch.threads, 129u * 5);
+  const Launch columns = columns_block_launch(160, 129, 32, true);
+  EXPECT_GE(columns.grid_x * columns.threads, 256u * 8);
 }
 
 }  // namespace

@@ -22,6 +22,10 @@ TEST(KernelChoice, names_say_format_type_mode_and_layout) {
       "quantize_mxfp8_e5m2_bf16_plain_tiled");
   EXPECT_EQ(quantize_kernel(Format::nvfp4, DType::f16, KernelMode::general, Layout::row_major),
             "quantize_nvfp4_f16_general_rows");
+  EXPECT_EQ(columns_kernel(Format::mxfp4, DType::f32, KernelMode::plain, true),
+            "quantize_both_mxfp4_f32_plain");
+  EXPECT_EQ(columns_kernel(Format::nvfp4, DType::f16, KernelMode::general, false),
+            "quantize_columns_nvfp4_f16_general");
   EXPECT_EQ(dequantize_kernel(Format::mxfp4, DType::f32), "dequantize_mxfp4_f32");
   EXPECT_EQ(abs_max_kernel(DType::f32), "abs_max_f32");
 }

@@ -52,6 +52,11 @@ TEST_F(Kernels, every_name_exists_on_every_architecture) {
             EXPECT_TRUE(has_kernel(architecture, "quantize_" + pair + "_" + std::string(mode) +
                                                      "_" + std::string(layout)))
                 << architecture << ' ' << pair << ' ' << mode << ' ' << layout;
+        for (const char* name : {"quantize_columns_", "quantize_both_"})
+          for (const char* mode : {"_plain", "_search"})
+            EXPECT_TRUE(has_kernel(architecture, name + pair + mode)) << architecture << pair;
+        EXPECT_TRUE(has_kernel(architecture, "quantize_columns_" + pair + "_general"))
+            << architecture << ' ' << pair;
         EXPECT_TRUE(has_kernel(architecture, "dequantize_" + pair)) << architecture << ' ' << pair;
         EXPECT_TRUE(has_kernel(architecture, "abs_max_" + std::string(dtype))) << architecture;
       }
@@ -93,12 +98,14 @@ TEST_F(Kernels, blackwell_converts_to_fp4_in_hardware_and_hopper_has_no_such_ins
   const std::string instruction = "cvt.rn.satfinite.e2m1x2";
   int found = 0;
   for (const KernelImage& image : kernel_images()) {
-    if (image.file != "quantize_mxfp4" && image.file != "quantize_nvfp4") continue;
+    if (image.file != "quantize_mxfp4" && image.file != "quantize_nvfp4" &&
+        image.file != "quantize_columns_mxfp4" && image.file != "quantize_columns_nvfp4")
+      continue;
     ++found;
     EXPECT_EQ(text_of(image).find(instruction) != std::string::npos, image.architecture != "sm_90a")
         << image.file << ' ' << image.architecture;
   }
-  EXPECT_EQ(found, 6);
+  EXPECT_EQ(found, 12);
 }
 
 DeviceInfo gpu(int major, int minor) {

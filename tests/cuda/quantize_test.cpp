@@ -22,16 +22,28 @@ class CudaQuantize : public ::testing::Test {
     options.numerics.scale_rule = ScaleRule::even;
   }
   void call() {
-    const BlockShape shape{options.input.rows, options.input.cols, options.format, BlockAxis::cols,
+    const BlockShape shape{options.input.rows, options.input.cols, options.format, options.axis,
                            options.layout};
     quantize(device, options, {codes, static_cast<std::size_t>(shape.code_bytes())},
              {scales, static_cast<std::size_t>(shape.scale_bytes())}, stream);
+  }
+  void call_both() {
+    const BlockShape shape{options.input.rows, options.input.cols, options.format, BlockAxis::cols,
+                           options.layout};
+    BlockShape other = shape;
+    other.axis = BlockAxis::rows;
+    quantize_both(device, options, {codes, static_cast<std::size_t>(shape.code_bytes())},
+                  {scales, static_cast<std::size_t>(shape.scale_bytes())},
+                  {column_codes, static_cast<std::size_t>(other.code_bytes())},
+                  {column_scales, static_cast<std::size_t>(other.scale_bytes())}, stream);
   }
   test::FakeDevice device{9, 0};
   std::unique_ptr<test::Aligned> input = std::make_unique<test::Aligned>();
   std::unique_ptr<test::Aligned> output = std::make_unique<test::Aligned>();
   std::uint8_t* codes = output->bytes;
   std::uint8_t* scales = output->bytes + 4096;
+  std::uint8_t* column_codes = output->bytes + 16384;
+  std::uint8_t* column_scales = output->bytes + 24576;
   float* global = reinterpret_cast<float*>(output->bytes + 32768);
   QuantizeOptions options;
   Stream stream = &options;
@@ -103,8 +115,8 @@ TEST_F(CudaQuantize, refuses_what_it_does_not_offer_with_the_reason) {
   options.weights = weights;
   expect_error(ErrorCode::unsupported, "importance weights", [&] { call(); });
   options.weights = {};
-  options.axis = BlockAxis::rows;
-  expect_error(ErrorCode::unsupported, "transpose", [&] { call(); });
+  options.axis = BlockAxis::rows;  // of 4 rows
+  expect_error(ErrorCode::unsupported, "multiple of the block", [&] { call(); });
   options.axis = BlockAxis::cols;
   options.numerics.compat = Compat::torchao;
   expect_error(ErrorCode::unsupported, "profiles of other tools", [&] { call(); });
@@ -129,6 +141,72 @@ TEST_F(CudaQuantize, wants_exactly_one_global_scale_on_the_device) {
   options.computed_global_scale = nullptr;
   options.global_scale = 1.0f;
   expect_error(ErrorCode::invalid_argument, "pass it as device_global_scale", [&] { call(); });
+}
+
+TEST_F(CudaQuantize, along_columns_launches_one_kernel_with_the_transposed_strides) {
+  if (kernel_images().empty()) GTEST_SKIP() << "built without nvcc";
+  options.input = {input->bytes, DType::bf16, 64, 20, 24};
+  options.axis = BlockAxis::rows;
+  options.layout = Layout::tiled_128x4;
+  call();
+  ASSERT_EQ(device.launches.size(), 1u);
+  EXPECT_EQ(device.launches[0].name, "quantize_columns_mxfp4_bf16_plain");
+  const auto args = device.launches[0].as<ColumnsArgs>();
+  EXPECT_EQ(args.rows.input, input->bytes);
+  EXPECT_EQ(args.rows.cols, 20);
+  EXPECT_EQ(args.rows.codes, nullptr);
+  EXPECT_EQ(args.codes, codes);
+  EXPECT_EQ(args.code_stride, 32);
+  EXPECT_EQ(args.scales, scales);
+  EXPECT_EQ(args.tiled, 1);
+  EXPECT_EQ(device.waits, 0);
+}
+
+TEST_F(CudaQuantize, both_axes_are_one_launch_where_one_read_decides_the_scales) {
+  if (kernel_images().empty()) GTEST_SKIP() << "built without nvcc";
+  options.input = {input->bytes, DType::f16, 32, 64, 64};
+  call_both();
+  ASSERT_EQ(device.launches.size(), 1u);
+  EXPECT_EQ(device.launches[0].name, "quantize_both_mxfp4_f16_plain");
+  const auto args = device.launches[0].as<ColumnsArgs>();
+  EXPECT_EQ(args.rows.codes, codes);
+  EXPECT_EQ(args.rows.scales, scales);
+  EXPECT_EQ(args.rows.code_stride, 32);
+  EXPECT_EQ(args.codes, column_codes);
+  EXPECT_EQ(args.scales, column_scales);
+  EXPECT_EQ(args.code_stride, 16);
+
+  device.launches.clear();
+  options.numerics.rounding = Rounding::stochastic;
+  call_both();
+  ASSERT_EQ(device.launches.size(), 2u);
+  EXPECT_EQ(device.launches[0].name, "quantize_mxfp4_f16_general_rows");
+  EXPECT_EQ(device.launches[1].name, "quantize_columns_mxfp4_f16_general");
+}
+
+TEST_F(CudaQuantize, both_axes_share_one_computed_global_scale) {
+  if (kernel_images().empty()) GTEST_SKIP() << "built without nvcc";
+  options.input = {input->bytes, DType::f16, 32, 64, 64};
+  options.format = Format::nvfp4;
+  options.numerics.scale_rule = ScaleRule::four_over_six;
+  options.computed_global_scale = global;
+  call_both();
+  ASSERT_EQ(device.launches.size(), 4u);
+  EXPECT_EQ(device.launches[0].name, "abs_max_f16");
+  EXPECT_EQ(device.launches[1].name, "global_scale");
+  EXPECT_EQ(device.launches[2].as<QuantizeArgs>().global_scale, global);
+  EXPECT_EQ(device.launches[3].as<ColumnsArgs>().rows.global_scale, global);
+}
+
+TEST_F(CudaQuantize, both_axes_refuse_overlap_and_a_height_that_is_no_multiple_of_the_block) {
+  expect_error(ErrorCode::unsupported, "make the rows a multiple", [&] { call_both(); });
+  options.input.rows = 32;
+  column_codes = codes + 64;
+  expect_error(ErrorCode::invalid_argument, "codes", [&] { call_both(); });
+  column_codes = output->bytes + 16384;
+  column_scales = input->bytes;
+  expect_error(ErrorCode::invalid_argument, "column scales", [&] { call_both(); });
+  EXPECT_TRUE(device.launches.empty());
 }
 
 TEST_F(CudaQuantize, an_empty_matrix_launches_nothing) {

@@ -61,6 +61,27 @@ HostMatrix every_pattern_everywhere(DType dtype) {
   return m;
 }
 
+enum class Axes : std::uint8_t { rows, columns, both };
+
+std::vector<BlockAxis> block_axes(Axes axes) {
+  if (axes == Axes::both) return {BlockAxis::cols, BlockAxis::rows};
+  return {axes == Axes::rows ? BlockAxis::cols : BlockAxis::rows};
+}
+
+// What one axis shall hold, and its memory on the device.
+struct AxisCheck {
+  AxisCheck(Device& device, const BlockShape& shape)
+      : want(shape), codes(device, shape.code_bytes()), scales(device, shape.scale_bytes()) {}
+  BlockTensor want;
+  DeviceBytes codes, scales;
+  std::span<std::uint8_t> device_codes() const {
+    return {codes.data(), static_cast<std::size_t>(codes.size())};
+  }
+  std::span<std::uint8_t> device_scales() const {
+    return {scales.data(), static_cast<std::size_t>(scales.size())};
+  }
+};
+
 class Equality {
  public:
   explicit Equality(Device& device) : device_(device), global_(device, 4) {}
@@ -68,31 +89,41 @@ class Equality {
 
   // One input on the device, quantized in each way asked for.
   void quantize_all(const HostMatrix& m, Format format, const std::vector<Numerics>& choices,
-                    bool compute_global) {
-    if (m.cols % info(format).block != 0) return;
+                    bool compute_global, Axes axes = Axes::rows) {
+    const int block = info(format).block;
+    for (BlockAxis axis : block_axes(axes))
+      if ((axis == BlockAxis::cols ? m.cols : m.rows) % block != 0) return;
     const DeviceBytes input(device_, m.bytes);
     for (const Numerics& numerics : choices)
-      for (Layout layout : layouts) one(m, input, format, numerics, layout, compute_global);
+      for (Layout layout : layouts) one(m, input, format, numerics, layout, compute_global, axes);
   }
 
  private:
   void one(const HostMatrix& m, const DeviceBytes& input, Format format, const Numerics& numerics,
-           Layout layout, bool compute_global) {
+           Layout layout, bool compute_global, Axes axes) {
+    const char* along = axes == Axes::rows      ? ""
+                        : axes == Axes::columns ? ", columns"
+                                                : ", both axes";
     const std::string what = fmt::format(
-        "{} {} x {} (stride {}) {} to {}, {}, {}, {}, nan {}, inf {}, zero {}{}", m.name, m.rows,
-        m.cols, m.stride, to_string(m.dtype), info(format).name, to_string(numerics.scale_rule),
-        to_string(numerics.rounding), layout == Layout::row_major ? "row_major" : "tiled_128x4",
-        static_cast<int>(numerics.nan), static_cast<int>(numerics.inf),
-        static_cast<int>(numerics.zero_code), compute_global ? ", own global scale" : "");
-    const BlockShape shape{m.rows, m.cols, format, BlockAxis::cols, layout};
-    BlockTensor want(shape);
+        "{} {} x {} (stride {}) {} to {}{}, {}, {}, {}, nan {}, inf {}, zero {}{}", m.name, m.rows,
+        m.cols, m.stride, to_string(m.dtype), info(format).name, along,
+        to_string(numerics.scale_rule), to_string(numerics.rounding),
+        layout == Layout::row_major ? "row_major" : "tiled_128x4", static_cast<int>(numerics.nan),
+        static_cast<int>(numerics.inf), static_cast<int>(numerics.zero_code),
+        compute_global ? ", own global scale" : "");
     QuantizeOptions options{
         .input = m.view(m.bytes.data()), .format = format, .numerics = numerics, .layout = layout};
     options.first_index = 12345;
     if (format == Format::nvfp4 && !compute_global) options.global_scale = 0.00137f;
-    const float global = quantize_into(options, want.codes(), want.scales());
+    std::vector<AxisCheck> checks;
+    float global = 1.0f;
+    for (BlockAxis axis : block_axes(axes)) {
+      options.axis = axis;
+      AxisCheck& check =
+          checks.emplace_back(device_, BlockShape{m.rows, m.cols, format, axis, layout});
+      global = quantize_into(options, check.want.codes(), check.want.scales());
+    }
 
-    DeviceBytes codes(device_, shape.code_bytes()), scales(device_, shape.scale_bytes());
     options.input = m.view(input.data());
     options.global_scale.reset();
     auto* device_global = reinterpret_cast<float*>(global_.data());
@@ -102,23 +133,19 @@ class Equality {
       options.device_global_scale = device_global;
     }
     try {
-      quantize_into(options, {codes.data(), static_cast<std::size_t>(codes.size())},
-                    {scales.data(), static_cast<std::size_t>(scales.size())},
-                    {.backend = Backend::cuda});
+      call(options, checks);
     } catch (const Error& error) {
       if (error.code() != ErrorCode::unsupported) throw;
-      totals.not_offered.insert(fmt::format("{} {} {} {}", info(format).name, to_string(m.dtype),
+      totals.not_offered.insert(fmt::format("{} {} {} {}{}", info(format).name, to_string(m.dtype),
                                             to_string(numerics.scale_rule),
-                                            to_string(numerics.rounding)));
+                                            to_string(numerics.rounding), along));
       return;
     }
     ++totals.calls;
     totals.elements += m.rows * m.cols;
-    const std::vector<std::uint8_t> got_codes = codes.to_host(), got_scales = scales.to_host();
-    std::string difference = first_difference("scale byte", got_scales, want.scales());
-    if (difference.empty()) difference = first_difference("code byte", got_codes, want.codes());
-    if (difference.empty() && !(codes.margins_untouched() && scales.margins_untouched()))
-      difference = "wrote outside its output";
+    std::string difference;
+    for (const AxisCheck& check : checks)
+      if (difference.empty()) difference = difference_of(check);
     if (format == Format::nvfp4 && compute_global && difference.empty()) {
       float got = 0;
       device_.copy_to_host(&got, device_global, 4, nullptr);
@@ -128,8 +155,32 @@ class Equality {
     }
     if (!difference.empty())
       report(what + ": " + difference);
-    else if (m.rows * m.cols <= 1 << 20)
-      dequantize_back(want, global, codes, scales, what);
+    else if (axes == Axes::rows && m.rows * m.cols <= 1 << 20)
+      dequantize_back(checks[0].want, global, checks[0].codes, checks[0].scales, what);
+  }
+
+  static void call(QuantizeOptions& options, const std::vector<AxisCheck>& checks) {
+    const Context context{.backend = Backend::cuda};
+    if (checks.size() == 1) {
+      quantize_into(options, checks[0].device_codes(), checks[0].device_scales(), context);
+      return;
+    }
+    options.axis = BlockAxis::cols;
+    quantize_both_into(options, checks[0].device_codes(), checks[0].device_scales(),
+                       checks[1].device_codes(), checks[1].device_scales(), context);
+  }
+
+  static std::string difference_of(const AxisCheck& check) {
+    const char* axis = check.want.shape().axis == BlockAxis::cols ? "" : "column ";
+    std::string difference = first_difference(fmt::format("{}scale byte", axis),
+                                              check.scales.to_host(), check.want.scales());
+    if (difference.empty())
+      difference = first_difference(fmt::format("{}code byte", axis), check.codes.to_host(),
+                                    check.want.codes());
+    if (difference.empty() &&
+        !(check.codes.margins_untouched() && check.scales.margins_untouched()))
+      difference = "wrote outside its output";
+    return difference;
   }
 
   void dequantize_back(const BlockTensor& tensor, float global, const DeviceBytes& codes,
@@ -165,7 +216,7 @@ class Equality {
     }
   }
 
-  static std::string first_difference(const char* what, std::span<const std::uint8_t> got,
+  static std::string first_difference(const std::string& what, std::span<const std::uint8_t> got,
                                       std::span<const std::uint8_t> want) {
     if (std::memcmp(got.data(), want.data(), want.size()) == 0) return {};
     std::size_t first = want.size(), count = 0;
@@ -207,10 +258,7 @@ std::vector<Numerics> fast_choices(Format format) {
   return choices;
 }
 
-}  // namespace
-
-EqualityTotals check_equality(Device& device, bool quick) {
-  Equality equality(device);
+void check_rows(Equality& equality, bool quick) {
   for (DType dtype : dtypes) {
     const std::vector<test::Input> inputs = test::inputs(dtype, quick ? 4096 : 65536);
     for (Format format : formats) {
@@ -235,6 +283,35 @@ EqualityTotals check_equality(Device& device, bool quick) {
     const HostMatrix every = every_pattern_everywhere(dtype);
     for (Format format : formats) equality.quantize_all(every, format, fast_choices(format), false);
   }
+}
+
+void check_columns(Equality& equality, bool quick) {
+  const std::int64_t shapes[][3] = {{16, 16, 0},   {32, 17, 7},    {32, 32, 0},    {128, 128, 0},
+                                    {160, 136, 0}, {96, 200, 8},   {256, 1001, 7}, {4096, 32, 0},
+                                    {64, 4160, 0}, {1056, 384, 0}, {144, 48, 0}};
+  for (DType dtype : dtypes) {
+    const std::vector<test::Input> inputs = test::inputs(dtype, quick ? 4096 : 65536);
+    for (Format format : formats)
+      for (Axes axes : {Axes::columns, Axes::both}) {
+        for (const test::Input& input : inputs)
+          equality.quantize_all(matrix_of(input, 64, quick ? 96 : 1024, 0), format,
+                                axes == Axes::both ? fast_choices(format) : every_choice(format),
+                                false, axes);
+        for (const auto& [rows, cols, gap] : shapes)
+          if (!quick || rows * cols < 40000)
+            equality.quantize_all(matrix_of(inputs[2], rows, cols, gap), format,
+                                  fast_choices(format), format == Format::nvfp4 && rows != 32,
+                                  axes);
+      }
+  }
+}
+
+}  // namespace
+
+EqualityTotals check_equality(Device& device, bool quick, bool columns_only) {
+  Equality equality(device);
+  if (!columns_only) check_rows(equality, quick);
+  check_columns(equality, quick);
   return equality.totals;
 }
 

@@ -19,7 +19,8 @@ struct EqualityTotals {
   std::set<std::string> not_offered;     // "format, type, rule, rounding": refused as unsupported
 };
 
-/// `quick`: a few shapes only (for runs under compute-sanitizer).
-EqualityTotals check_equality(Device& device, bool quick);
+/// `quick`: a few shapes only (for runs under compute-sanitizer). `columns_only`: leaves out what
+/// quantizes along rows alone.
+EqualityTotals check_equality(Device& device, bool quick, bool columns_only);
 
 }  // namespace microscale::cuda

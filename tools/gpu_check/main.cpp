@@ -1,5 +1,6 @@
-// gpu_check [--quick] [--no-timing] [--json]: backend cuda against the CPU, byte for byte, then the
-// table of times. Exit code 0: all equal; 1: something differs; 4: no GPU, or an error.
+// gpu_check [--quick] [--no-timing] [--columns] [--json]: backend cuda against the CPU, byte for
+// byte, then the table of times; --columns: only along columns and along both axes. Exit code 0:
+// all equal; 1: something differs; 4: no GPU, or an error.
 #include <fmt/format.h>
 
 #include <nlohmann/json.hpp>
@@ -55,20 +56,21 @@ void print_timings(const cuda::Timings& timings) {
 }  // namespace
 
 int main(int argc, char** argv) {
-  bool quick = false, timing = true, json = false;
+  bool quick = false, timing = true, columns = false, json = false;
   for (int i = 1; i < argc; ++i) {
     const std::string_view argument = argv[i];
     quick |= argument == "--quick";
+    columns |= argument == "--columns";
     json |= argument == "--json";
     timing &= argument != "--no-timing";
   }
   try {
     cuda::Device& device = cuda::runtime_device();
     if (!json) fmt::print("{}\n", cuda::device_name());
-    const cuda::EqualityTotals totals = cuda::check_equality(device, quick);
+    const cuda::EqualityTotals totals = cuda::check_equality(device, quick, columns);
     if (!json) print_equality(totals);
     cuda::Timings timings;
-    if (timing) timings = cuda::measure(device);
+    if (timing) timings = cuda::measure(device, columns);
     if (json)
       fmt::print("{}\n", to_json(totals, timings).dump(1));
     else if (timing)

@@ -88,6 +88,8 @@ DeviceBytes random_matrix(Device& device, DType dtype, std::int64_t elements) {
   return memory;
 }
 
+enum class Axes : std::uint8_t { rows, columns, both };
+
 struct Case {
   Format format;
   DType dtype;
@@ -95,25 +97,33 @@ struct Case {
   ScaleRule rule;
   Layout layout;
   bool own_global = false, decode = false, repack = false;
+  Axes axes = Axes::rows;
 };
 
 std::string name_of(const Case& c) {
-  return fmt::format("{}{} {} x {} {} {} {}{}{}", c.decode ? "dequantize to " : "",
-                     to_string(c.dtype), c.rows, c.cols, info(c.format).name, to_string(c.rule),
-                     c.layout == Layout::row_major ? "rows" : "128x4",
-                     c.own_global ? ", own amax (two reads)" : "",
-                     c.repack ? ", by rows and repack" : "");
+  return fmt::format(
+      "{}{}{} {} x {} {} {} {}{}{}",
+      c.axes == Axes::rows      ? ""
+      : c.axes == Axes::columns ? "columns of "
+                                : "both axes of ",
+      c.decode ? "dequantize to " : "", to_string(c.dtype), c.rows, c.cols, info(c.format).name,
+      to_string(c.rule), c.layout == Layout::row_major ? "rows" : "128x4",
+      c.own_global ? ", own amax (two reads)" : "", c.repack ? ", by rows and repack" : "");
 }
 
 Timing measure_case(Device& device, const Case& c, double copy_rate) {
   Timing row{.what = name_of(c), .problem = {}};
-  const BlockShape shape{c.rows, c.cols, c.format, BlockAxis::cols, c.layout};
+  const BlockShape shape{c.rows, c.cols, c.format,
+                         c.axes == Axes::columns ? BlockAxis::rows : BlockAxis::cols, c.layout};
+  const BlockShape other{c.rows, c.cols, c.format, BlockAxis::rows, c.layout};  // of both axes
+  const bool both = c.axes == Axes::both;
   const std::int64_t dense = c.rows * c.cols * size_of(c.dtype),
-                     packed = shape.code_bytes() + shape.scale_bytes();
+                     packed = shape.code_bytes() + shape.scale_bytes() +
+                              (both ? other.code_bytes() + other.scale_bytes() : 0);
   row.bytes = dense * (c.own_global ? 2 : 1) + packed;
   const int sets =
       static_cast<int>(std::clamp<std::int64_t>(past_the_cache / (dense + packed) + 1, 2, 64));
-  std::vector<DeviceBytes> inputs, codes, scales;
+  std::vector<DeviceBytes> inputs, codes, scales, column_codes, column_scales;
   DeviceBytes rows(device, shape.lines() * shape.blocks_per_line()), global(device, 4);
   const float one = 2e-5f;
   device.copy_to_device(global.data(), &one, 4, nullptr);
@@ -121,6 +131,8 @@ Timing measure_case(Device& device, const Case& c, double copy_rate) {
     inputs.push_back(random_matrix(device, c.dtype, c.rows * c.cols));
     codes.emplace_back(device, shape.code_bytes());
     scales.emplace_back(device, shape.scale_bytes());
+    if (both) column_codes.emplace_back(device, other.code_bytes());
+    if (both) column_scales.emplace_back(device, other.scale_bytes());
   }
   const auto span = [](const DeviceBytes& b) {
     return std::span<std::uint8_t>(b.data(), static_cast<std::size_t>(b.size()));
@@ -131,12 +143,18 @@ Timing measure_case(Device& device, const Case& c, double copy_rate) {
                             .format = c.format,
                             .numerics = {.scale_rule = c.rule},
                             .layout = c.repack ? Layout::row_major : c.layout};
+    if (!both) options.axis = shape.axis;
     auto* scale = reinterpret_cast<float*>(global.data());
     if (c.format == Format::nvfp4 && c.own_global)
       options.computed_global_scale = scale;
     else if (c.format == Format::nvfp4)
       options.device_global_scale = scale;
     const Context context{.backend = Backend::cuda, .stream = stream};
+    if (both) {
+      quantize_both_into(options, span(codes[s]), span(scales[s]), span(column_codes[s]),
+                         span(column_scales[s]), context);
+      return;
+    }
     quantize_into(options, span(codes[s]), c.repack ? span(rows) : span(scales[s]), context);
     if (c.repack) {
       BlockShape row_shape = shape;
@@ -194,15 +212,44 @@ std::vector<Case> cases() {
   return all;
 }
 
+std::vector<Case> column_cases() {
+  using enum Format;
+  using enum ScaleRule;
+  constexpr std::int64_t n = 16384;
+  constexpr Layout rows = Layout::row_major, tiles = Layout::tiled_128x4;
+  std::vector<Case> all;
+  const auto add = [&](Format format, DType dtype, Layout layout, Axes axes) {
+    Case c{format, dtype, n, n, format == nvfp4 ? nearest : floor, layout};
+    c.axes = axes;
+    all.push_back(c);
+  };
+  for (Axes axes : {Axes::both, Axes::columns})
+    for (Format format : {mxfp8_e4m3, mxfp4, nvfp4}) {
+      add(format, DType::bf16, rows, axes);
+      add(format, DType::bf16, tiles, axes);
+      add(format, DType::f16, tiles, axes);
+      add(format, DType::f32, tiles, axes);
+    }
+  for (Format format : {mxfp8_e4m3, mxfp4, nvfp4}) {
+    add(format, DType::bf16, tiles, Axes::both);
+    all.back().rule = search;
+  }
+  add(nvfp4, DType::bf16, rows, Axes::both);
+  all.back().own_global = true;
+  return all;
+}
+
 }  // namespace
 
-Timings measure(Device& device) {
+Timings measure(Device& device, bool columns_only) {
   Timings timings;
   const std::int64_t bytes = std::int64_t{512} << 20;
   const DeviceBytes from(device, bytes), to(device, bytes);
   const double seconds = copy_seconds(device, to, from);
   timings.copy_bytes_per_second = 2.0 * static_cast<double>(bytes) / seconds;
-  for (const Case& c : cases())
+  std::vector<Case> all = columns_only ? std::vector<Case>{} : cases();
+  for (const Case& c : column_cases()) all.push_back(c);
+  for (const Case& c : all)
     timings.rows.push_back(measure_case(device, c, timings.copy_bytes_per_second));
   return timings;
 }

@@ -5,8 +5,8 @@
 
 #include "cuda/args.hpp"
 #include "cuda/geometry.hpp"
+#include "cuda/tile/general_context.cuh"
 #include "cuda/tile/input.cuh"
-#include "formats/block_quantizer.hpp"
 #include "layouts/tiled_128x4.hpp"
 
 namespace microscale::cuda {
@@ -35,22 +35,11 @@ __device__ void quantize_general(const QuantizeArgs& args) {
     Input::load(source + i * Input::element_bytes, w);
     for (int k = 0; k < chunk_elements; ++k) values[i + k] = Input::value(w, k);
   }
-  BlockContext context;
-  context.numerics.scale_rule = static_cast<ScaleRule>(args.scale_rule);
-  context.numerics.rounding = static_cast<Rounding>(args.rounding);
-  context.numerics.nan = args.nan_propagates ? NanPolicy::propagate : NanPolicy::drop;
-  context.numerics.inf = args.inf_is_nan ? InfPolicy::nan_block : InfPolicy::saturate;
-  context.numerics.zero_code = args.zero_is_positive ? ZeroCode::positive : ZeroCode::keep_sign;
-  context.numerics.seed = args.seed;
-  if constexpr (!E8M0) {
-    context.global_scale = *args.global_scale;
-    context.scale_factor = nvfp4_scale_factor(context.global_scale);
-  }
   const std::uint64_t first =
       args.first_index + static_cast<std::uint64_t>(row * args.cols + block * Count);
   *scale = quantize_block<Codec, Count, E8M0>(
-      values, nullptr, context, [first](int i) { return first + static_cast<std::uint64_t>(i); },
-      codes);
+      values, nullptr, general_context<E8M0>(args),
+      [first](int i) { return first + static_cast<std::uint64_t>(i); }, codes);
   constexpr int code_bits = Codec::mantissa_bits == 1 ? 4 : 8;
   std::uint8_t* target = args.codes + row * args.code_stride + block * Count * code_bits / 8;
   for (int i = 0; i < Count; i += 8 / code_bits)

@@ -12,6 +12,13 @@ __device__ inline void cp_async_cg_shared_global_16(std::uint32_t to, const void
   asm volatile("cp.async.cg.shared.global [%0], [%1], 16;" ::"r"(to), "l"(from) : "memory");
 }
 
+/// As above. The last 16 - `bytes` of them are not read: zeros.
+__device__ inline void cp_async_cg_shared_global_16(std::uint32_t to, const void* from,
+                                                    std::uint32_t bytes) {
+  asm volatile("cp.async.cg.shared.global [%0], [%1], 16, %2;" ::"r"(to), "l"(from), "r"(bytes)
+               : "memory");
+}
+
 /// "cp.async.commit_group": the copies of this thread since the last one become a group.
 __device__ inline void cp_async_commit_group() {
   asm volatile("cp.async.commit_group;" ::: "memory");
@@ -35,5 +42,9 @@ __device__ inline void cp_async_bulk_shared_cluster_global_mbarrier(std::uint32_
       "l"(from), "r"(bytes), "r"(mbarrier)
       : "memory");
 }
+
+/// "cp.async.wait_all": until all copies of this thread have arrived; a barrier then shows them to
+/// the other threads.
+__device__ inline void cp_async_wait_all() { asm volatile("cp.async.wait_all;" ::: "memory"); }
 
 }  // namespace microscale::ptx

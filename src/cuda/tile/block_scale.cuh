@@ -15,8 +15,21 @@ namespace microscale::cuda {
 // nan_block; MX with the top bit set if the block holds an infinity.
 inline constexpr std::uint32_t nan_block = 0xFFFFFFFFu;
 inline constexpr std::uint32_t holds_infinity = 0x80000000u;
-inline constexpr std::uint32_t keep_scale = 0x100;  // beside a scale byte: no search over this block
+inline constexpr std::uint32_t keep_scale =
+    0x100;  // beside a scale byte: no search over this block
 inline constexpr std::uint32_t infinity_bits = 0x7F800000u;
+
+/// The largest magnitude of a chunk with a NaN in it, NaNs left out.
+template <class Input>
+__device__ std::uint32_t amax_without_nan(const std::uint32_t (&w)[Input::words]) {
+  std::uint32_t largest = 0;
+#pragma unroll
+  for (int i = 0; i < 8; ++i) {
+    const std::uint32_t magnitude = __float_as_uint(Input::value(w, i)) & 0x7FFFFFFFu;
+    if (magnitude <= infinity_bits) largest = max(largest, magnitude);
+  }
+  return largest;
+}
 
 /// Whether a block that is not finite becomes NaN as a whole.
 __device__ inline bool is_nan_block(const QuantizeArgs& args, std::uint32_t amax) {

@@ -6,6 +6,7 @@
 
 #include "cuda/ptx/memory.cuh"
 #include "cuda/ptx/packed.cuh"
+#include "cuda/ptx/permute.cuh"
 #include "cuda/ptx/scalar.cuh"
 
 namespace microscale::cuda {
@@ -52,6 +53,13 @@ struct PackedBf16 {
   __device__ static std::uint32_t max_abs(std::uint32_t a, std::uint32_t b) {
     return ptx::max_nan_xorsign_abs_bf16x2(a, b);
   }
+  __device__ static std::uint32_t abs(std::uint32_t a) { return ptx::abs_bf16x2(a); }
+  __device__ static std::uint32_t max_nan(std::uint32_t a, std::uint32_t b) {
+    return ptx::max_nan_bf16x2(a, b);
+  }
+  __device__ static std::uint32_t min(std::uint32_t a, std::uint32_t b) {
+    return ptx::min_bf16x2(a, b);
+  }
   __device__ static std::uint32_t fma(std::uint32_t a, std::uint32_t b, std::uint32_t c) {
     return ptx::fma_rn_bf16x2(a, b, c);
   }
@@ -64,6 +72,13 @@ struct PackedBf16 {
 struct PackedF16 {
   __device__ static std::uint32_t max_abs(std::uint32_t a, std::uint32_t b) {
     return ptx::max_nan_xorsign_abs_f16x2(a, b);
+  }
+  __device__ static std::uint32_t abs(std::uint32_t a) { return ptx::abs_f16x2(a); }
+  __device__ static std::uint32_t max_nan(std::uint32_t a, std::uint32_t b) {
+    return ptx::max_nan_f16x2(a, b);
+  }
+  __device__ static std::uint32_t min(std::uint32_t a, std::uint32_t b) {
+    return ptx::min_f16x2(a, b);
   }
   __device__ static std::uint32_t fma(std::uint32_t a, std::uint32_t b, std::uint32_t c) {
     return ptx::fma_rn_f16x2(a, b, c);

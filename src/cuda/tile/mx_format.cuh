@@ -20,19 +20,22 @@ struct MxFormat {
   struct Shared {};
   __device__ static Shared prepare(const QuantizeArgs&) { return {}; }
 
-  /// Replaces each block's largest magnitude by what its lanes are told, and finds its scale.
-  __device__ static void plan(const QuantizeArgs& args, Shared, std::uint32_t (&own)[1],
-                              std::uint32_t (&scale)[1]) {
-    const std::uint32_t amax = own[0];
+  /// Of a block's largest magnitude: what its lanes are told, its scale.
+  __device__ static uint2 plan_any(const QuantizeArgs& args, Shared, std::uint32_t amax) {
     if (amax >= infinity_bits) {
-      const bool nan = is_nan_block(args, amax);
-      own[0] = nan ? nan_block : e8m0_max | holds_infinity;
-      scale[0] = (nan ? e8m0_nan : e8m0_max) | keep_scale;
-      return;
+      if (is_nan_block(args, amax)) return make_uint2(nan_block, e8m0_nan | keep_scale);
+      return make_uint2(e8m0_max | holds_infinity, e8m0_max | keep_scale);
     }
     const std::uint32_t byte = e8m0_byte(args, amax);
-    own[0] = amax == 0 ? 127 : byte;
-    scale[0] = amax == 0 ? byte | keep_scale : byte;
+    return amax == 0 ? make_uint2(127, byte | keep_scale) : make_uint2(byte, byte);
+  }
+
+  /// Replaces the maximum that this lane owns by what is told, and finds its scale.
+  __device__ static void plan(const QuantizeArgs& args, Shared shared, std::uint32_t (&own)[1],
+                              std::uint32_t (&scale)[1]) {
+    const uint2 found = plan_any(args, shared, own[0]);
+    own[0] = found.x;
+    scale[0] = found.y;
   }
 
   /// 2^(127 - byte).
@@ -62,22 +65,24 @@ struct MxFormat {
   // The codes of a chunk.
   using Codes = std::conditional_t<code_bits == 8, uint2, std::uint32_t>;
 
-  /// Whether encode() takes the blocks that were told so.
+  /// Whether encode() takes a block that was told so.
   template <class Input>
-  __device__ static bool is_plain(Shared, const std::uint32_t (&told)[4]) {
-    bool plain = true;
-#pragma unroll
-    for (int j = 0; j < 4; ++j) {
-      if constexpr (code_bits == 8 || MICROSCALE_HAS_FP4_CVT) {
-        plain &= told[j] != nan_block;
-      } else if constexpr (Input::element_bytes == 2) {
-        constexpr unsigned first = Input::is_bf16 ? 1 : 99, last = Input::is_bf16 ? 251 : 141;
-        plain &= told[j] - first <= last - first;
-      } else {
-        plain &= told[j] <= e8m0_max;
-      }
+  __device__ static bool is_plain(Shared, std::uint32_t told) {
+    if constexpr (code_bits == 8 || MICROSCALE_HAS_FP4_CVT) {
+      return told != nan_block;
+    } else if constexpr (Input::element_bytes == 2) {
+      constexpr unsigned first = Input::is_bf16 ? 1 : 99, last = Input::is_bf16 ? 251 : 141;
+      return told - first <= last - first;
+    } else {
+      return told <= e8m0_max;
     }
-    return plain;
+  }
+
+  /// Whether it takes all four.
+  template <class Input>
+  __device__ static bool are_plain(Shared shared, const std::uint32_t (&told)[4]) {
+    return is_plain<Input>(shared, told[0]) & is_plain<Input>(shared, told[1]) &
+           is_plain<Input>(shared, told[2]) & is_plain<Input>(shared, told[3]);
   }
 
   template <class Input>

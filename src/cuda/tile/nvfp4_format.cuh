@@ -62,18 +62,24 @@ struct Nvfp4Format {
     } else {
 #pragma unroll
       for (int j = 0; j < 4; ++j) {
-        const uint2 found = plan_any(own[j], shared.scale_factor, shared.multipliers,
-                                     args.nan_propagates, args.inf_is_nan);
+        const uint2 found = plan_any(args, shared, own[j]);
         own[j] = found.x;
         scale[j] = found.y;
       }
     }
   }
 
-  /// Of one block: what its lanes are told, its scale.
-  __device__ __noinline__ static uint2 plan_any(std::uint32_t amax, float factor,
-                                                const float* multipliers, bool nan_propagates,
-                                                bool inf_is_nan) {
+  /// Of a block's largest magnitude: what its lanes are told, its scale.
+  __device__ static uint2 plan_any(const QuantizeArgs& args, const Shared& shared,
+                                   std::uint32_t amax) {
+    return plan_rare(amax, shared.scale_factor, shared.multipliers, args.nan_propagates,
+                     args.inf_is_nan);
+  }
+
+  /// A function of its own, so that no registers are kept for it.
+  __device__ __noinline__ static uint2 plan_rare(std::uint32_t amax, float factor,
+                                                 const float* multipliers, bool nan_propagates,
+                                                 bool inf_is_nan) {
     if (amax > infinity_bits ? nan_propagates : amax == infinity_bits && inf_is_nan)
       return make_uint2(nan_block, nvfp4_nan_scale | keep_scale);
     const std::uint32_t code = amax >= infinity_bits ? nvfp4_max_scale | keep_scale
@@ -108,10 +114,16 @@ struct Nvfp4Format {
 
   using Codes = std::uint32_t;
 
-  /// Whether encode() takes the blocks that were told so.
+  /// Whether encode() takes a block that was told so.
   template <class Input>
-  __device__ static bool is_plain(const Shared& shared, const std::uint32_t (&told)[4]) {
-    return shared.ordinary && max(max(told[0], told[1]), max(told[2], told[3])) != nan_block;
+  __device__ static bool is_plain(const Shared& shared, std::uint32_t told) {
+    return shared.ordinary && told != nan_block;
+  }
+
+  /// Whether it takes all four.
+  template <class Input>
+  __device__ static bool are_plain(const Shared& shared, const std::uint32_t (&told)[4]) {
+    return is_plain<Input>(shared, max(max(told[0], told[1]), max(told[2], told[3])));
   }
 
   template <class Input>

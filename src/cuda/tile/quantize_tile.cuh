@@ -18,18 +18,6 @@
 
 namespace microscale::cuda {
 
-/// The largest magnitude of a chunk with a NaN in it, NaNs left out.
-template <class Input>
-__device__ std::uint32_t amax_without_nan(const std::uint32_t (&w)[Input::words]) {
-  std::uint32_t largest = 0;
-#pragma unroll
-  for (int i = 0; i < chunk_elements; ++i) {
-    const std::uint32_t magnitude = __float_as_uint(Input::value(w, i)) & 0x7FFFFFFFu;
-    if (magnitude <= infinity_bits) largest = max(largest, magnitude);
-  }
-  return largest;
-}
-
 /// This thread's place in a tile of rows.
 struct RowCursor {
   const char* source;
@@ -142,7 +130,7 @@ struct RowTile {
     store_scales<Whole>(at, scale);
 
     typename Format::Codes codes[4];
-    if (!with_nan && Format::template is_plain<Input>(shared, told)) {
+    if (!with_nan && Format::template are_plain<Input>(shared, told)) {
 #pragma unroll
       for (int j = 0; j < 4; ++j) codes[j] = Format::template encode<Input>(w[j], told[j]);
     } else {  // one special block takes its lanes down the slow path

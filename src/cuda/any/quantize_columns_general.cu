@@ -1,0 +1,75 @@
+// Every scale rule and rounding along columns, one thread a block: the defining function itself.
+// Neighbouring threads take neighbouring columns, so loads are coalesced; stores are not.
+#include <cstdint>
+
+#include "cuda/args.hpp"
+#include "cuda/geometry.hpp"
+#include "cuda/tile/general_context.cuh"
+#include "cuda/tile/input.cuh"
+#include "layouts/tiled_128x4.hpp"
+
+namespace microscale::cuda {
+namespace {
+
+template <class Codec, int Count, bool E8M0, class Input>
+__device__ void quantize_columns_general(const ColumnsArgs& args) {
+  const QuantizeArgs& in = args.rows;
+  const std::int64_t blocks = in.rows / Count;
+  const std::int64_t lines = args.tiled ? ceil_div(in.cols, 128) * 128 : in.cols;
+  const std::int64_t columns = args.tiled ? ceil_div(blocks, 4) * 4 : blocks;
+  const std::int64_t thread = static_cast<std::int64_t>(blockIdx.x) * blockDim.x + threadIdx.x;
+  const std::int64_t line = thread % lines, block = thread / lines;
+  if (block >= columns) return;
+  std::uint8_t* scale =
+      args.scales + (args.tiled ? tiled_128x4::offset(line, block, blocks) : line * blocks + block);
+  if (line >= in.cols || block >= blocks) {
+    *scale = 0;
+    return;
+  }
+  float values[Count];
+  std::uint8_t codes[Count];
+  const char* source = static_cast<const char*>(in.input) +
+                       (block * Count * in.row_stride + line) * Input::element_bytes;
+  for (int i = 0; i < Count; ++i) {
+    std::uint32_t one[Input::words] = {};
+    if constexpr (Input::element_bytes == 2)
+      one[0] = *reinterpret_cast<const std::uint16_t*>(source);
+    else
+      one[0] = *reinterpret_cast<const std::uint32_t*>(source);
+    values[i] = Input::value(one, 0);
+    source += in.row_stride * Input::element_bytes;
+  }
+  const auto cols = static_cast<std::uint64_t>(in.cols);
+  const std::uint64_t first = in.first_index + static_cast<std::uint64_t>(block * Count) * cols +
+                              static_cast<std::uint64_t>(line);
+  *scale = quantize_block<Codec, Count, E8M0>(
+      values, nullptr, general_context<E8M0>(in),
+      [first, cols](int i) { return first + static_cast<std::uint64_t>(i) * cols; }, codes);
+  constexpr int code_bits = Codec::mantissa_bits == 1 ? 4 : 8;
+  std::uint8_t* target = args.codes + line * args.code_stride + block * Count * code_bits / 8;
+  for (int i = 0; i < Count; i += 8 / code_bits)
+    target[i * code_bits / 8] =
+        code_bits == 8 ? codes[i]
+                       : static_cast<std::uint8_t>(codes[i] | codes[(i + 1) % Count] << 4);
+}
+
+}  // namespace
+}  // namespace microscale::cuda
+
+#define MICROSCALE_COLUMNS_GENERAL(format, dtype, Codec, Count, E8M0, Input)        \
+  extern "C" __global__ void __launch_bounds__(microscale::cuda::threads_per_block) \
+      quantize_columns_##format##_##dtype##_general(                                \
+          const __grid_constant__ microscale::cuda::ColumnsArgs args) {             \
+    microscale::cuda::quantize_columns_general<microscale::Codec, Count, E8M0,      \
+                                               microscale::cuda::Input>(args);      \
+  }
+
+#define MICROSCALE_COLUMNS_GENERAL_DTYPES(format, Codec, Count, E8M0)   \
+  MICROSCALE_COLUMNS_GENERAL(format, f32, Codec, Count, E8M0, InputF32) \
+  MICROSCALE_COLUMNS_GENERAL(format, f16, Codec, Count, E8M0, InputF16) \
+  MICROSCALE_COLUMNS_GENERAL(format, bf16, Codec, Count, E8M0, InputBf16)
+
+MICROSCALE_COLUMNS_GENERAL_DTYPES(mxfp4, E2M1, 32, true)
+MICROSCALE_COLUMNS_GENERAL_DTYPES(nvfp4, E2M1, 16, false)
+MICROSCALE_COLUMNS_GENERAL_DTYPES(mxfp8_e4m3, E4M3, 32, true)
+MICROSCALE_COLUMNS_GENERAL_DTYPES(mxfp8_e5m2, E5M2, 32, true)
