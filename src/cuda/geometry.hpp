@@ -9,6 +9,7 @@
 #include <cstdint>
 
 #include "core/host_device.hpp"
+#include "layouts/grouped.hpp"
 
 namespace microscale::cuda {
 
@@ -79,6 +80,48 @@ constexpr Launch repack_launch(std::int64_t lines, std::int64_t blocks) {
   const std::int64_t words = ceil_div(lines, 128) * 128 * ceil_div(blocks, 4);
   return {static_cast<unsigned>(ceil_div(words, threads_per_block)), 1, 1,
           static_cast<unsigned>(threads_per_block), 0};
+}
+
+/// repack_to_containers and back: a thread takes four pieces of 8 packed bytes, a block apart.
+inline constexpr int container_piece = 8, container_pieces = 4;
+constexpr Launch container_launch(std::int64_t code_bytes) {
+  Launch launch{};
+  launch.grid_x = static_cast<unsigned>(
+      ceil_div(code_bytes, std::int64_t{threads_per_block} * container_piece * container_pieces));
+  launch.grid_y = launch.grid_z = 1;
+  launch.threads = threads_per_block;
+  return launch;
+}
+
+/// Grouped quantize: grid_y and grid_z together count units of rows, each of one expert; where
+/// the experts begin is known on the device only, so there are as many as there could be.
+struct GroupedLaunch {
+  Launch launch;
+  int rows_per_unit, tiles_per_unit;
+};
+
+/// A unit is 32 rows (or a tile, where that is more): enough that finding its expert costs little.
+constexpr GroupedLaunch grouped_launch(std::int64_t rows, std::int64_t cols, std::int64_t experts,
+                                       int block, bool tiled) {
+  if (tiled) cols = ceil_div(cols, 4 * block) * 4 * block;
+  const std::int64_t chunks = ceil_div(cols, chunk_elements);
+  GroupedLaunch grouped{};
+  Launch& launch = grouped.launch;
+  launch.column_shift = tiled ? 4 : 2;
+  while (launch.column_shift < 8 && (std::int64_t{1} << launch.column_shift) < chunks)
+    ++launch.column_shift;
+  const int tile_rows = (threads_per_block >> launch.column_shift) * rows_per_thread;
+  grouped.tiles_per_unit = tile_rows < 32 ? 32 / tile_rows : 1;
+  grouped.rows_per_unit = tile_rows * grouped.tiles_per_unit;
+  const int height = tiled ? 128 : grouped.rows_per_unit;
+  const std::int64_t units = grouped::most_tile_rows(rows, experts, height) *
+                             (height / grouped.rows_per_unit);
+  const std::int64_t z = units > 32768 ? ceil_div(units, 32768) : 1;
+  launch.grid_x = static_cast<unsigned>(ceil_div(chunks, std::int64_t{1} << launch.column_shift));
+  launch.grid_y = static_cast<unsigned>(ceil_div(units, z));
+  launch.grid_z = static_cast<unsigned>(z);
+  launch.threads = threads_per_block;
+  return grouped;
 }
 
 }  // namespace microscale::cuda

@@ -6,6 +6,7 @@
 #include <string_view>
 
 #include "equality.hpp"
+#include "grouped.hpp"
 #include "microscale/cuda.hpp"
 #include "microscale/error.hpp"
 #include "timing.hpp"
@@ -65,10 +66,12 @@ int main(int argc, char** argv) {
   try {
     cuda::Device& device = cuda::runtime_device();
     if (!json) fmt::print("{}\n", cuda::device_name());
-    const cuda::EqualityTotals totals = cuda::check_equality(device, quick);
+    cuda::EqualityTotals totals = cuda::check_equality(device, quick);
+    cuda::check_grouped(device, quick, totals);
     if (!json) print_equality(totals);
     cuda::Timings timings;
     if (timing) timings = cuda::measure(device);
+    if (timing) cuda::measure_grouped(device, timings);
     if (json)
       fmt::print("{}\n", to_json(totals, timings).dump(1));
     else if (timing)

@@ -211,14 +211,16 @@ struct RowTile {
 template <class Format, class Input>
 inline constexpr int resident_blocks = Format::searches || Input::element_bytes == 4 ? 4 : 5;
 
-/// A thread block goes down its columns in strides of the grid's rows, so addresses are found once.
+/// A thread block goes down its columns in strides, so addresses are found once: row tiles first,
+/// first + step, ..., at most `most` of them.
 template <class Format, class Input, bool Tiled>
-__device__ void quantize_tile(const QuantizeArgs& args) {
+__device__ void quantize_tiles(const QuantizeArgs& args, std::int64_t column_tile,
+                               std::int64_t row_tile, std::int64_t step, int most) {
   using Tile = RowTile<Format, Input, Tiled>;
   const int shift = args.column_shift;
   const int rows_apart = threads_per_block >> shift;
   const std::int64_t column =
-      ((static_cast<std::int64_t>(blockIdx.x) << shift) + (threadIdx.x & ((1u << shift) - 1))) *
+      ((column_tile << shift) + (threadIdx.x & ((1u << shift) - 1))) *
       chunk_elements;
   // Unsigned divisions: plain shifts.
   const std::int64_t blocks = static_cast<std::uint64_t>(args.cols) / Format::block;
@@ -234,8 +236,7 @@ __device__ void quantize_tile(const QuantizeArgs& args) {
                   args.code_stride * rows_apart,
                   rows_apart,
                   by_four};
-  const std::int64_t row_tile = blockIdx.y + static_cast<std::int64_t>(gridDim.y) * blockIdx.z;
-  const std::int64_t stride = static_cast<std::int64_t>(gridDim.y) * gridDim.z * (4 * rows_apart);
+  const std::int64_t stride = step * (4 * rows_apart);
   const std::int64_t end = Tiled ? ceil_div(args.rows, 128) * 128 : args.rows;
   std::int64_t tile_row = row_tile * (4 * rows_apart);
   const int inside_row = static_cast<int>(threadIdx.x >> shift);
@@ -251,11 +252,19 @@ __device__ void quantize_tile(const QuantizeArgs& args) {
         column < args.cols ? static_cast<int>(below < 4096 ? below : 4096) - inside_row : 0;
     tile.run(source, target, scales, tile_row + inside_row, rows_left);
     tile_row += stride;
-    if (tile_row >= end) break;
+    if (tile_row >= end || --most == 0) break;
     source += stride * args.row_stride * Input::element_bytes;
     target += stride * args.code_stride;
     scales += stride * blocks;
   }
+}
+
+/// The tiles of the matrix shared out among the grid.
+template <class Format, class Input, bool Tiled>
+__device__ void quantize_tile(const QuantizeArgs& args) {
+  quantize_tiles<Format, Input, Tiled>(
+      args, blockIdx.x, blockIdx.y + static_cast<std::int64_t>(gridDim.y) * blockIdx.z,
+      static_cast<std::int64_t>(gridDim.y) * gridDim.z, 0);
 }
 
 }  // namespace microscale::cuda
