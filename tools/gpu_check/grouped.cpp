@@ -72,16 +72,15 @@ void check_call(Device& device, const GroupedQuantizeOptions& host, const std::s
   const std::int64_t experts = host.groups.experts;
   const std::int64_t code_bytes =
       BlockShape{host.input.rows, host.input.cols, host.format}.code_bytes();
-  const std::int64_t scale_bytes = grouped_scale_bytes(host.input.rows, host.input.cols, experts,
-                                                       host.format, host.layout);
+  const std::int64_t scale_bytes =
+      grouped_scale_bytes(host.input.rows, host.input.cols, experts, host.format, host.layout);
   std::vector<std::uint8_t> codes(static_cast<std::size_t>(code_bytes), pattern);
   std::vector<std::uint8_t> scales(static_cast<std::size_t>(scale_bytes), pattern);
   grouped_quantize_into(host, codes, scales);
 
   const auto count = static_cast<std::size_t>(experts);
   const std::size_t width = host.groups.type == OffsetType::i32 ? 4 : 8;
-  const DeviceBytes input(device,
-                          bytes_of(host.input.data, static_cast<std::size_t>(input_bytes)));
+  const DeviceBytes input(device, bytes_of(host.input.data, static_cast<std::size_t>(input_bytes)));
   const DeviceBytes offsets(device, bytes_of(host.groups.offsets, (count + 1) * width));
   const DeviceBytes globals(device, bytes_of(host.global_scales, count * 4));
   const DeviceBytes got_codes(device, code_bytes), got_scales(device, scale_bytes);
@@ -89,8 +88,7 @@ void check_call(Device& device, const GroupedQuantizeOptions& host, const std::s
   there.input.data = input.data();
   there.groups.offsets = offsets.data();
   there.global_scales = reinterpret_cast<const float*>(globals.data());
-  grouped_quantize_into(there, span_of(got_codes), span_of(got_scales),
-                        {.backend = Backend::cuda});
+  grouped_quantize_into(there, span_of(got_codes), span_of(got_scales), {.backend = Backend::cuda});
   ++totals.calls;
   totals.elements += host.input.rows * host.input.cols;
   compare(what + ", codes", got_codes, codes, totals);
@@ -123,12 +121,12 @@ void check_distribution(Device& device, const Distribution& d, const test::Input
         o.numerics.scale_rule = rule;
         o.layout = layout;
         o.global_scales = globals.data();
-        check_call(device, o,
-                   fmt::format("grouped {}, {} {} x {} to {}, {}, {}, {}", d.name,
-                               to_string(values.type), d.rows, cols, info(format).name,
-                               to_string(rule), layout == Layout::row_major ? "rows" : "128x4",
-                               wide ? "i64" : "i32"),
-                   static_cast<std::int64_t>(input.size()), totals);
+        check_call(
+            device, o,
+            fmt::format("grouped {}, {} {} x {} to {}, {}, {}, {}", d.name, to_string(values.type),
+                        d.rows, cols, info(format).name, to_string(rule),
+                        layout == Layout::row_major ? "rows" : "128x4", wide ? "i64" : "i32"),
+            static_cast<std::int64_t>(input.size()), totals);
       }
 }
 
@@ -169,6 +167,24 @@ double median_seconds(Device& device, const std::function<void(int, Stream)>& ca
   device.release_stream(stream);
   std::nth_element(samples.begin(), samples.begin() + 6, samples.end());
   return samples[6];
+}
+
+// Read and written, 512 MiB to 512 MiB; straight into a stream, for a graph may choose another way.
+double copy_rate(Device& device) {
+  constexpr std::int64_t bytes = std::int64_t{512} << 20;
+  const DeviceBytes from(device, bytes), to(device, bytes);
+  Event begin = device.make_event(), end = device.make_event();
+  std::vector<double> samples;
+  for (int sample = 0; sample < 9; ++sample) {
+    device.record(begin, nullptr);
+    for (int i = 0; i < 8; ++i) device.copy_on_device(to.data(), from.data(), bytes, nullptr);
+    device.record(end, nullptr);
+    samples.push_back(device.milliseconds_between(begin, end) / 8e3);
+  }
+  device.release_event(begin);
+  device.release_event(end);
+  std::nth_element(samples.begin(), samples.begin() + 4, samples.end());
+  return 2.0 * static_cast<double>(bytes) / samples[4];
 }
 
 // `rows` rows shared out so that expert e gets about 1 / (e + 10) of them, in a scattered order.
@@ -227,8 +243,7 @@ void check_grouped(Device& device, bool quick, EqualityTotals& totals) {
          {Format::mxfp4, Format::nvfp4, Format::mxfp8_e4m3, Format::mxfp8_e5m2}) {
       for (const Distribution& d : distributions(quick))
         for (const std::int64_t cols : {32, 96, 2080})
-          if (!quick || cols < 2080)
-            check_distribution(device, d, inputs[2], cols, format, totals);
+          if (!quick || cols < 2080) check_distribution(device, d, inputs[2], cols, format, totals);
       if (quick) continue;
       for (const test::Input& values : inputs)
         check_distribution(device, distributions(true)[0], values, 1024, format, totals);
@@ -241,6 +256,7 @@ void check_grouped(Device& device, bool quick, EqualityTotals& totals) {
 
 void measure_grouped(Device& device, Timings& timings) {
   constexpr std::int64_t bytes = std::int64_t{65536} * 7168 * 2;
+  if (timings.copy_bytes_per_second == 0) timings.copy_bytes_per_second = copy_rate(device);
   std::vector<std::uint8_t> seed(1 << 20);
   std::mt19937 generator(1);
   for (std::size_t i = 0; i < seed.size(); i += 2) {  // magnitudes 2^-12 to 2^-4
