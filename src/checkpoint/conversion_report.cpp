@@ -9,10 +9,6 @@
 #include "formats/e8m0.hpp"
 #include "formats/elements.hpp"
 
-#ifndef MICROSCALE_VERSION
-#define MICROSCALE_VERSION "0.1.0"
-#endif
-
 namespace microscale {
 namespace {
 

@@ -27,6 +27,7 @@ struct QuantizeArgs {
   std::int32_t scale_rule;     // mode general: ScaleRule and Rounding as numbers
   std::int32_t rounding;
   std::int32_t column_shift;   // from geometry.hpp
+  std::int32_t row_tiles_each; // from geometry.hpp
 };
 
 struct DequantizeArgs {

@@ -20,41 +20,53 @@ struct Launch {
   unsigned grid_x, grid_y, grid_z;  // y and z together count the tiles of rows
   unsigned threads;
   int column_shift;
+  int row_tiles_each;  // that a thread block goes through, one after another
 };
 
 MICROSCALE_HD constexpr std::int64_t ceil_div(std::int64_t a, std::int64_t b) {
   return (a + b - 1) / b;
 }
 
-/// `widest`: the largest column_shift; `row_tiles_each`: tiles of rows a thread block goes through,
-/// one after another, where there are many. Any grid is right: blocks stride over the rows.
-constexpr Launch tile_launch(std::int64_t rows, std::int64_t cols, int narrowest, int widest,
-                             int row_tiles_each) {
+/// `widest`: the largest column_shift.
+constexpr Launch tile_launch(std::int64_t rows, std::int64_t cols, int narrowest, int widest) {
   const std::int64_t chunks = ceil_div(cols, chunk_elements);
   int shift = narrowest;
   while (shift < widest && (std::int64_t{1} << shift) < chunks) ++shift;
   const std::int64_t row_tiles = ceil_div(rows, (threads_per_block >> shift) * rows_per_thread);
-  const std::int64_t column_tiles = ceil_div(chunks, std::int64_t{1} << shift);
-  const std::int64_t grid_rows =
-      row_tiles * column_tiles < 16384 ? row_tiles : ceil_div(row_tiles, row_tiles_each);
-  const std::int64_t z = ceil_div(grid_rows, 32768);
-  return {static_cast<unsigned>(column_tiles), static_cast<unsigned>(ceil_div(grid_rows, z)),
-          static_cast<unsigned>(z), static_cast<unsigned>(threads_per_block), shift};
+  const std::int64_t z = ceil_div(row_tiles, 32768);
+  return {static_cast<unsigned>(ceil_div(chunks, std::int64_t{1} << shift)),
+          static_cast<unsigned>(ceil_div(row_tiles, z)),
+          static_cast<unsigned>(z),
+          static_cast<unsigned>(threads_per_block),
+          shift,
+          1};
 }
 
 /// `block` is the format's 16 or 32; tiled: into 128x4 scale tiles, whose padding is written too.
-/// Long runs along a row (a thread block reads 4 KiB of a BF16 row) are kindest to DRAM; NVFP4,
-/// bound by instructions, finds its addresses once for four tiles.
-constexpr Launch quantize_launch(std::int64_t rows, std::int64_t cols, int block, bool tiled) {
+/// Long runs along a row (a thread block reads 4 KiB of a BF16 row) are kindest to DRAM. Where there
+/// are many tiles of rows, a thread block goes through `each`, and finds its addresses once; tiled,
+/// these lie within the 32 rows that a scale tile's columns of 16 bytes belong to.
+constexpr Launch quantize_launch(std::int64_t rows, std::int64_t cols, int block, bool tiled,
+                                 int each) {
   if (tiled) {
     rows = ceil_div(rows, 128) * 128;
     cols = ceil_div(cols, 4 * block) * 4 * block;
   }
-  return tile_launch(rows, cols, tiled ? 4 : 2, 8, block == 16 ? 4 : 1);
+  Launch launch = tile_launch(rows, cols, tiled ? 4 : 2, 8);
+  const std::int64_t row_tiles =
+      ceil_div(rows, (threads_per_block >> launch.column_shift) * rows_per_thread);
+  if (row_tiles * launch.grid_x < 16384) return launch;
+  launch.row_tiles_each = tiled && each > (1 << (launch.column_shift - 3))
+                              ? 1 << (launch.column_shift - 3)
+                              : each;
+  const std::int64_t grid_rows = ceil_div(row_tiles, launch.row_tiles_each);
+  launch.grid_z = static_cast<unsigned>(ceil_div(grid_rows, 32768));
+  launch.grid_y = static_cast<unsigned>(ceil_div(grid_rows, launch.grid_z));
+  return launch;
 }
 
 constexpr Launch dequantize_launch(std::int64_t rows, std::int64_t cols) {
-  return tile_launch(rows, cols, 2, 5, 1);
+  return tile_launch(rows, cols, 2, 5);
 }
 
 /// One thread per block of elements, for the `general` kernels.
@@ -63,7 +75,7 @@ constexpr Launch block_launch(std::int64_t rows, std::int64_t cols, int block, b
   const std::int64_t total =
       tiled ? ceil_div(rows, 128) * 128 * (ceil_div(blocks, 4) * 4) : rows * blocks;
   return {static_cast<unsigned>(ceil_div(total, threads_per_block)), 1, 1,
-          static_cast<unsigned>(threads_per_block), 0};
+          static_cast<unsigned>(threads_per_block), 0, 1};
 }
 
 /// abs_max: a grid that fills the machine and strides over the rows.
@@ -72,14 +84,14 @@ constexpr Launch abs_max_launch(std::int64_t rows, std::int64_t cols, int multip
   const std::int64_t wanted = ceil_div(chunks, threads_per_block * rows_per_thread);
   const std::int64_t most = static_cast<std::int64_t>(multiprocessors) * 8;
   return {static_cast<unsigned>(wanted < most ? wanted : most), 1, 1,
-          static_cast<unsigned>(threads_per_block), 0};
+          static_cast<unsigned>(threads_per_block), 0, 1};
 }
 
 /// repack: one thread per four scale bytes of the padded tiles.
 constexpr Launch repack_launch(std::int64_t lines, std::int64_t blocks) {
   const std::int64_t words = ceil_div(lines, 128) * 128 * ceil_div(blocks, 4);
   return {static_cast<unsigned>(ceil_div(words, threads_per_block)), 1, 1,
-          static_cast<unsigned>(threads_per_block), 0};
+          static_cast<unsigned>(threads_per_block), 0, 1};
 }
 
 /// repack_to_containers and back: a thread takes four pieces of 8 packed bytes, a block apart.

@@ -21,11 +21,13 @@ class CommandProgress {
     console_.catch_interrupts();
   }
 
-  /// Valid as long as this is. Drawing begins with the first call, which tells the total.
+  /// Valid as long as this is. Drawing begins with the first call, which tells the total and, as
+  /// `done`, what an earlier run left.
   ProgressCallback callback() {
     return [this](std::int64_t done, std::int64_t total, std::string_view item) {
       if (!progress_)
-        progress_.emplace(console_.progress(operation_, static_cast<std::uint64_t>(total)));
+        progress_.emplace(console_.progress(operation_, static_cast<std::uint64_t>(total),
+                                            static_cast<std::uint64_t>(done)));
       progress_->update(static_cast<std::uint64_t>(done), item);
       return !console_.interrupted();
     };

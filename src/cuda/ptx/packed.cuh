@@ -62,4 +62,18 @@ __device__ inline std::uint32_t max_nan_f16x2(std::uint32_t a, std::uint32_t b) 
   return d;
 }
 
+/// The larger magnitude of each pair, under a sign that means nothing (the exclusive or of both); a
+/// NaN on either side gives a NaN.
+__device__ inline std::uint32_t max_nan_xorsign_abs_bf16x2(std::uint32_t a, std::uint32_t b) {
+  std::uint32_t d;
+  asm("max.NaN.xorsign.abs.bf16x2 %0, %1, %2;" : "=r"(d) : "r"(a), "r"(b));
+  return d;
+}
+
+__device__ inline std::uint32_t max_nan_xorsign_abs_f16x2(std::uint32_t a, std::uint32_t b) {
+  std::uint32_t d;
+  asm("max.NaN.xorsign.abs.f16x2 %0, %1, %2;" : "=r"(d) : "r"(a), "r"(b));
+  return d;
+}
+
 }  // namespace microscale::ptx

@@ -1,5 +1,5 @@
-// FP32 instructions with a modifier that no C++ intrinsic names (PTX ISA, "Floating point
-// instructions").
+// Scalar instructions, or modifiers of them, that no C++ intrinsic names (PTX ISA, "Floating point
+// instructions" and "Data movement": prmt).
 #pragma once
 
 #include <cstdint>
@@ -45,6 +45,14 @@ __device__ inline std::uint32_t cvt_rn_f16x2_f32(float low, float high) {
 __device__ inline float cvt_f32_f16(std::uint32_t half) {
   float d;
   asm("cvt.f32.f16 %0, %1;" : "=f"(d) : "h"(static_cast<std::uint16_t>(half)));
+  return d;
+}
+
+/// Byte i of the result: byte (selector nibble i & 7) of b:a; with the nibble's top bit set, that
+/// byte's sign eight times.
+__device__ inline std::uint32_t prmt_b32(std::uint32_t a, std::uint32_t b, std::uint32_t selector) {
+  std::uint32_t d;
+  asm("prmt.b32 %0, %1, %2, %3;" : "=r"(d) : "r"(a), "r"(b), "r"(selector));
   return d;
 }
 

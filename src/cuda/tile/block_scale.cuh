@@ -11,17 +11,11 @@
 
 namespace microscale::cuda {
 
-/// What the owner of a block finds. The other lanes are told `multiplier`: the E8M0 byte (MX) or
-/// FP32 bits (NVFP4), nan_block, or the multiplier with the top bit set if the block holds an
-/// infinity (MX).
-struct BlockPlan {
-  std::uint32_t multiplier;
-  std::uint32_t scale;  // the byte to store, plus keep_scale
-};
-
+// What the lanes of a block are told: the E8M0 byte (MX) or the multiplier's FP32 bits (NVFP4); or
+// nan_block; MX with the top bit set if the block holds an infinity.
 inline constexpr std::uint32_t nan_block = 0xFFFFFFFFu;
 inline constexpr std::uint32_t holds_infinity = 0x80000000u;
-inline constexpr std::uint32_t keep_scale = 0x100;  // no search over this block
+inline constexpr std::uint32_t keep_scale = 0x100;  // beside a scale byte: no search over this block
 inline constexpr std::uint32_t infinity_bits = 0x7F800000u;
 
 /// Whether a block that is not finite becomes NaN as a whole.

@@ -51,17 +51,22 @@ template <class Input>
 __device__ std::uint32_t encode_e2m1_f32(const std::uint32_t (&w)[Input::words], float multiplier) {
   constexpr float unit = 8388608.0f;                   // 2^23
   const float eighth = __fmul_rn(multiplier, 0.125f);  // exact: y / 8 saturates at 1
-  std::uint32_t codes = 0;
+  std::uint32_t halves[2];
 #pragma unroll
-  for (int i = 7; i >= 0; --i) {
-    const float y = ptx::mul_rn_sat_f32(fabsf(Input::value(w, i)), eighth);
-    const float line = fminf(fminf(__fmaf_rn(y, 16.0f, unit), __fmaf_rn(y, 8.0f, unit + 2)),
-                             __fmaf_rn(y, 8 * 0x1.333332p-2f, unit + 5));
-    codes = codes * 16 + __float_as_uint(line);
+  for (int half = 0; half < 2; ++half) {
+    std::uint32_t codes = 0;
+#pragma unroll
+    for (int i = 3; i >= 0; --i) {
+      const float y = ptx::mul_rn_sat_f32(fabsf(Input::value(w, 4 * half + i)), eighth);
+      const std::uint32_t line =  // positive floats compare as integers: one instruction for three
+          min(min(__float_as_uint(__fmaf_rn(y, 16.0f, unit)),
+                  __float_as_uint(__fmaf_rn(y, 8.0f, unit + 2))),
+              __float_as_uint(__fmaf_rn(y, 8 * 0x1.333332p-2f, unit + 5)));
+      codes = codes * 16 + line;
+    }
+    halves[half] = codes;  // above bit 15 lies what is left of the constants' exponents
   }
-  // The constants' exponents: 0x4B000000 from elements 0 and, four bits up, 1; the others are
-  // shifted out.
-  return (codes - 0xFB000000u) | Input::e2m1_signs(w);
+  return __byte_perm(halves[0], halves[1], 0x5410) | Input::e2m1_signs(w);
 }
 
 /// Two elements at a time. `byte` is the E8M0 scale; BF16: 1 to 251, FP16: 99 to 141.
@@ -97,9 +102,8 @@ __device__ std::uint32_t encode_e2m1_packed(const std::uint32_t (&w)[4], std::ui
   std::uint32_t r[4];
 #pragma unroll
   for (int i = 0; i < 4; ++i)
-    r[i] =
-        Packed::min(Packed::min(Packed::fma(x[i], two, unit), Packed::fma(x[i], one, unit_plus_2)),
-                    Packed::fma(x[i], third, unit_plus_5));
+    r[i] = __vimin3_u16x2(Packed::fma(x[i], two, unit), Packed::fma(x[i], one, unit_plus_2),
+                          Packed::fma(x[i], third, unit_plus_5));  // all positive
   const std::uint32_t low = __byte_perm(r[0], r[1], 0x6240);   // codes 0 2 1 3, one a byte
   const std::uint32_t high = __byte_perm(r[2], r[3], 0x6240);  // codes 4 6 5 7
   const std::uint32_t low_signs = __byte_perm(w[0], w[1], 0x7351);

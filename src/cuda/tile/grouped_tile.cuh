@@ -82,7 +82,7 @@ __device__ void grouped_tile(const GroupedQuantizeArgs& args) {
                          : mine.begin * blocks;
   if (expert.global_scale != nullptr) expert.global_scale += mine.expert;
   quantize_tiles<Format, Input, Tiled>(expert, blockIdx.x,
-                                       (unit - mine.first_unit) * args.tiles_per_unit, 1,
+                                       (unit - mine.first_unit) * args.tiles_per_unit,
                                        args.tiles_per_unit);
 }
 

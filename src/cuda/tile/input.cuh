@@ -22,16 +22,15 @@ struct Input16 {
     w[0] = v.x, w[1] = v.y, w[2] = v.z, w[3] = v.w;
   }
 
-  /// Largest magnitudes of the even elements (low half) and the odd ones; NaN if there is one.
+  /// Largest magnitudes of the even elements (low half) and the odd ones, under meaningless signs; NaN
+  /// if there is one.
   __device__ static std::uint32_t amax_pair(const std::uint32_t (&w)[words]) {
-    const std::uint32_t low = Packed16::max_nan(Packed16::abs(w[0]), Packed16::abs(w[1]));
-    const std::uint32_t high = Packed16::max_nan(Packed16::abs(w[2]), Packed16::abs(w[3]));
-    return Packed16::max_nan(low, high);
+    return Packed16::max_abs(Packed16::max_abs(w[0], w[1]), Packed16::max_abs(w[2], w[3]));
   }
 
   /// Bits of the largest magnitude as FP32; above 0x7F800000 if there is a NaN.
   __device__ static std::uint32_t amax_bits(const std::uint32_t (&w)[words]) {
-    const std::uint32_t both = amax_pair(w);
+    const std::uint32_t both = amax_pair(w) & 0x7FFF7FFFu;
     const std::uint32_t even = both & 0xFFFFu, odd = both >> 16;
     return __float_as_uint(Packed16::widen(even > odd ? even : odd));
   }
@@ -42,20 +41,16 @@ struct Input16 {
 
   /// Element signs where E2M1 codes have theirs: element i's in bit 4 * i + 3.
   __device__ static std::uint32_t e2m1_signs(const std::uint32_t (&w)[words]) {
-    const std::uint32_t low = __byte_perm(w[0], w[1], 0x7351),
-                        high = __byte_perm(w[2], w[3], 0x7351);
+    const std::uint32_t low = ptx::prmt_b32(w[0], w[1], 0xFBD9),
+                        high = ptx::prmt_b32(w[2], w[3], 0xFBD9);  // 0x00 or 0xFF: 0 2 1 3, 4 6 5 7
     const std::uint32_t even = __byte_perm(low, high, 0x5410), odd = __byte_perm(low, high, 0x7632);
-    return ((even >> 4) & 0x08080808u) | (odd & 0x80808080u);
+    return (even & 0x08080808u) | (odd & 0x80808080u);
   }
 };
 
 struct PackedBf16 {
-  __device__ static std::uint32_t abs(std::uint32_t a) { return ptx::abs_bf16x2(a); }
-  __device__ static std::uint32_t max_nan(std::uint32_t a, std::uint32_t b) {
-    return ptx::max_nan_bf16x2(a, b);
-  }
-  __device__ static std::uint32_t min(std::uint32_t a, std::uint32_t b) {
-    return ptx::min_bf16x2(a, b);
+  __device__ static std::uint32_t max_abs(std::uint32_t a, std::uint32_t b) {
+    return ptx::max_nan_xorsign_abs_bf16x2(a, b);
   }
   __device__ static std::uint32_t fma(std::uint32_t a, std::uint32_t b, std::uint32_t c) {
     return ptx::fma_rn_bf16x2(a, b, c);
@@ -67,12 +62,8 @@ struct PackedBf16 {
 };
 
 struct PackedF16 {
-  __device__ static std::uint32_t abs(std::uint32_t a) { return ptx::abs_f16x2(a); }
-  __device__ static std::uint32_t max_nan(std::uint32_t a, std::uint32_t b) {
-    return ptx::max_nan_f16x2(a, b);
-  }
-  __device__ static std::uint32_t min(std::uint32_t a, std::uint32_t b) {
-    return ptx::min_f16x2(a, b);
+  __device__ static std::uint32_t max_abs(std::uint32_t a, std::uint32_t b) {
+    return ptx::max_nan_xorsign_abs_f16x2(a, b);
   }
   __device__ static std::uint32_t fma(std::uint32_t a, std::uint32_t b, std::uint32_t c) {
     return ptx::fma_rn_f16x2(a, b, c);

@@ -20,14 +20,19 @@ struct MxFormat {
   struct Shared {};
   __device__ static Shared prepare(const QuantizeArgs&) { return {}; }
 
-  __device__ static BlockPlan plan(const QuantizeArgs& args, Shared, std::uint32_t amax) {
+  /// Replaces each block's largest magnitude by what its lanes are told, and finds its scale.
+  __device__ static void plan(const QuantizeArgs& args, Shared, std::uint32_t (&own)[1],
+                              std::uint32_t (&scale)[1]) {
+    const std::uint32_t amax = own[0];
     if (amax >= infinity_bits) {
-      if (is_nan_block(args, amax)) return {nan_block, e8m0_nan | keep_scale};
-      return {e8m0_max | holds_infinity, e8m0_max | keep_scale};
+      const bool nan = is_nan_block(args, amax);
+      own[0] = nan ? nan_block : e8m0_max | holds_infinity;
+      scale[0] = (nan ? e8m0_nan : e8m0_max) | keep_scale;
+      return;
     }
     const std::uint32_t byte = e8m0_byte(args, amax);
-    if (amax == 0) return {127, byte | keep_scale};
-    return {byte, byte};
+    own[0] = amax == 0 ? 127 : byte;
+    scale[0] = amax == 0 ? byte | keep_scale : byte;
   }
 
   /// 2^(127 - byte).
@@ -57,17 +62,22 @@ struct MxFormat {
   // The codes of a chunk.
   using Codes = std::conditional_t<code_bits == 8, uint2, std::uint32_t>;
 
-  /// Whether encode() takes such a block.
+  /// Whether encode() takes the blocks that were told so.
   template <class Input>
-  __device__ static bool is_plain(std::uint32_t told) {
-    if constexpr (code_bits == 8 || MICROSCALE_HAS_FP4_CVT) {
-      return told != nan_block;
-    } else if constexpr (Input::element_bytes == 2) {
-      constexpr unsigned first = Input::is_bf16 ? 1 : 99, last = Input::is_bf16 ? 251 : 141;
-      return told - first <= last - first;
-    } else {
-      return told <= e8m0_max;
+  __device__ static bool is_plain(Shared, const std::uint32_t (&told)[4]) {
+    bool plain = true;
+#pragma unroll
+    for (int j = 0; j < 4; ++j) {
+      if constexpr (code_bits == 8 || MICROSCALE_HAS_FP4_CVT) {
+        plain &= told[j] != nan_block;
+      } else if constexpr (Input::element_bytes == 2) {
+        constexpr unsigned first = Input::is_bf16 ? 1 : 99, last = Input::is_bf16 ? 251 : 141;
+        plain &= told[j] - first <= last - first;
+      } else {
+        plain &= told[j] <= e8m0_max;
+      }
     }
+    return plain;
   }
 
   template <class Input>

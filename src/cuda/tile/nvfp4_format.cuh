@@ -15,65 +15,104 @@ struct Nvfp4Format {
   static constexpr int code_bits = 4;
   static constexpr bool searches = Search;
 
+  /// What a thread block knows of its call; one table entry per scale code.
   struct Shared {
     float global_scale;
-    float scale_factor;
+    float scale_factor;        // nvfp4_scale_factor(global_scale)
+    const float* multipliers;  // in shared memory: what elements under that scale are multiplied by
+    const float* squares;      // searches: of the scale itself
+    bool ordinary;             // the factor is finite and encode() takes every multiplier
   };
+
+  /// All threads of a block call it.
   __device__ static Shared prepare(const QuantizeArgs& args) {
+    __shared__ float multipliers[128], squares[Search ? 128 : 1];
     const float global_scale = *args.global_scale;
-    return {global_scale, __fmul_rn(__frcp_rn(global_scale), 1.0f / 6.0f)};  // nvfp4_scale_factor
+    const unsigned code = threadIdx.x;
+    if (code <= nvfp4_max_scale) {
+      multipliers[code] = nvfp4_multiplier_rn(code, global_scale);
+      if constexpr (Search) squares[code] = __fmul_rn(decode_e4m3(code), decode_e4m3(code));
+    }
+    __syncthreads();
+    const float factor = __fmul_rn(__frcp_rn(global_scale), 1.0f / 6.0f);
+    return {global_scale, factor, multipliers, squares,
+            // The least is at least 2^-100, an eighth of which is still exact.
+            factor < __uint_as_float(infinity_bits) && multipliers[nvfp4_max_scale] >= 0x1p-100f};
   }
 
-  __device__ static BlockPlan plan(const QuantizeArgs& args, Shared shared, std::uint32_t amax) {
-    std::uint32_t code;
-    if (amax >= infinity_bits) {
-      if (is_nan_block(args, amax)) return {nan_block, nvfp4_nan_scale | keep_scale};
-      code = nvfp4_max_scale | keep_scale;
+  /// Replaces the largest magnitude of each row's block by what its elements are multiplied by, and
+  /// finds its scale.
+  __device__ static void plan(const QuantizeArgs& args, const Shared& shared,
+                              std::uint32_t (&own)[4], std::uint32_t (&scale)[4]) {
+    if (shared.ordinary && max(max(own[0], own[1]), max(own[2], own[3])) < infinity_bits) {
+#pragma unroll
+      for (int j = 0; j < 4; j += 2) {
+        const std::uint32_t codes = ptx::cvt_rn_satfinite_e4m3x2_f32(
+            __fmul_rn(__uint_as_float(own[j]), shared.scale_factor),
+            __fmul_rn(__uint_as_float(own[j + 1]), shared.scale_factor));
+        scale[j] = codes & 0xFFu;
+        scale[j + 1] = codes >> 8;
+      }
+#pragma unroll
+      for (int j = 0; j < 4; ++j) {
+        const std::uint32_t code = scale[j];
+        if (Search && own[j] == 0) scale[j] = keep_scale;
+        own[j] = __float_as_uint(shared.multipliers[code]);
+      }
     } else {
-      code = nvfp4_nearest_code(amax, shared.scale_factor) | (amax == 0 ? keep_scale : 0u);
+#pragma unroll
+      for (int j = 0; j < 4; ++j) {
+        const uint2 found = plan_any(own[j], shared.scale_factor, shared.multipliers,
+                                     args.nan_propagates, args.inf_is_nan);
+        own[j] = found.x;
+        scale[j] = found.y;
+      }
     }
-    return {__float_as_uint(nvfp4_multiplier_rn(code & 0xFFu, shared.global_scale)), code};
+  }
+
+  /// Of one block: what its lanes are told, its scale.
+  __device__ __noinline__ static uint2 plan_any(std::uint32_t amax, float factor,
+                                                const float* multipliers, bool nan_propagates,
+                                                bool inf_is_nan) {
+    if (amax > infinity_bits ? nan_propagates : amax == infinity_bits && inf_is_nan)
+      return make_uint2(nan_block, nvfp4_nan_scale | keep_scale);
+    const std::uint32_t code = amax >= infinity_bits ? nvfp4_max_scale | keep_scale
+                               : amax == 0           ? keep_scale
+                                                     : nvfp4_nearest_code(amax, factor);
+    return make_uint2(__float_as_uint(multipliers[code & 0xFFu]), code);
   }
 
   /// The best of the window around the nearest code, the first of equals. All lanes of a warp call
   /// it.
   template <class Input>
-  __device__ static void search(Shared shared, const std::uint32_t (&w)[Input::words],
+  __device__ static void search(const Shared& shared, const std::uint32_t (&w)[Input::words],
                                 std::uint32_t& told, std::uint32_t& scale) {
     const int nearest = static_cast<int>(scale & 0xFFu);
     const int first = max(nearest - nvfp4_window_below, 1);
     const int last = min(nearest + nvfp4_window_above, static_cast<int>(nvfp4_max_scale));
-    float least = 0.0f, best_multiplier = 0.0f;
+    float least = 0.0f;
     int best = first;
     for (int i = 0; i <= nvfp4_window_below + nvfp4_window_above; ++i) {
       const int code = min(first + i, last);  // a code tried twice is not smaller than itself
-      const float value = decode_e4m3(static_cast<std::uint32_t>(code));
-      const float multiplier =
-          nvfp4_multiplier_rn(static_cast<std::uint32_t>(code), shared.global_scale);
-      const float sum = block_total<2>(chunk_error<E2M1, Input>(w, multiplier));
-      const float error = __fmul_rn(sum, __fmul_rn(value, value));
+      const float sum =
+          block_total<2>(chunk_error<E2M1, Input>(w, shared.multipliers[code]));
+      const float error = __fmul_rn(sum, shared.squares[code]);
       if (i == 0 || error < least) {
         least = error;
         best = code;
-        best_multiplier = multiplier;
       }
     }
     if (scale & keep_scale) return;
     scale = static_cast<std::uint32_t>(best);
-    told = __float_as_uint(best_multiplier);
+    told = __float_as_uint(shared.multipliers[best]);
   }
 
   using Codes = std::uint32_t;
 
-  /// Whether encode() takes such a block.
+  /// Whether encode() takes the blocks that were told so.
   template <class Input>
-  __device__ static bool is_plain(std::uint32_t told) {
-#if MICROSCALE_HAS_FP4_CVT
-    return told != nan_block;
-#else
-    // Zero, or at least 2^-100, an eighth of which is still exact.
-    return told == 0 || told - 0x0D800000u < 0x72800000u;
-#endif
+  __device__ static bool is_plain(const Shared& shared, const std::uint32_t (&told)[4]) {
+    return shared.ordinary && max(max(told[0], told[1]), max(told[2], told[3])) != nan_block;
   }
 
   template <class Input>
