@@ -112,7 +112,8 @@ struct GroupedLaunch {
   int rows_per_unit, tiles_per_unit;
 };
 
-/// A unit is 32 rows (or a tile, where that is more): enough that finding its expert costs little.
+/// A unit is 64 rows (or a tile, where that is more): enough that finding its expert costs little. A
+/// thread block is as wide as leaves few of its threads beyond the columns: 7168 are seven times 1024.
 constexpr GroupedLaunch grouped_launch(std::int64_t rows, std::int64_t cols, std::int64_t experts,
                                        int block, bool tiled) {
   if (tiled) cols = ceil_div(cols, 4 * block) * 4 * block;
@@ -122,14 +123,17 @@ constexpr GroupedLaunch grouped_launch(std::int64_t rows, std::int64_t cols, std
   launch.column_shift = tiled ? 4 : 2;
   while (launch.column_shift < 8 && (std::int64_t{1} << launch.column_shift) < chunks)
     ++launch.column_shift;
+  const auto width = [&] { return std::int64_t{1} << launch.column_shift; };
+  while (launch.column_shift > 6 && ceil_div(chunks, width()) * width() > chunks + chunks / 16)
+    --launch.column_shift;
   const int tile_rows = (threads_per_block >> launch.column_shift) * rows_per_thread;
-  grouped.tiles_per_unit = tile_rows < 32 ? 32 / tile_rows : 1;
+  grouped.tiles_per_unit = tile_rows < 64 ? 64 / tile_rows : 1;
   grouped.rows_per_unit = tile_rows * grouped.tiles_per_unit;
   const int height = tiled ? 128 : grouped.rows_per_unit;
   const std::int64_t units = grouped::most_tile_rows(rows, experts, height) *
                              (height / grouped.rows_per_unit);
   const std::int64_t z = units > 32768 ? ceil_div(units, 32768) : 1;
-  launch.grid_x = static_cast<unsigned>(ceil_div(chunks, std::int64_t{1} << launch.column_shift));
+  launch.grid_x = static_cast<unsigned>(ceil_div(chunks, width()));
   launch.grid_y = static_cast<unsigned>(ceil_div(units, z));
   launch.grid_z = static_cast<unsigned>(z);
   launch.threads = threads_per_block;

@@ -89,7 +89,7 @@ TEST_F(CudaGroupedQuantize, refuses_what_it_does_not_offer) {
 TEST(GroupedLaunch, units_divide_scale_tiles_and_cover_every_distribution) {
   for (const int block : {16, 32})
     for (const bool tiled : {false, true})
-      for (const std::int64_t cols : {32, 64, 256, 512, 2048, 7168}) {
+      for (const std::int64_t cols : {32, 64, 256, 480, 512, 2048, 7168}) {
         const GroupedLaunch g = grouped_launch(65536, cols, 128, block, tiled);
         const int tile_rows = (threads_per_block >> g.launch.column_shift) * rows_per_thread;
         EXPECT_EQ(g.rows_per_unit, tile_rows * g.tiles_per_unit);
@@ -101,6 +101,11 @@ TEST(GroupedLaunch, units_divide_scale_tiles_and_cover_every_distribution) {
         EXPECT_GE(units, grouped::most_tile_rows(65536, 128, tiled ? 128 : g.rows_per_unit) *
                              (tiled ? 128 / g.rows_per_unit : 1));
       }
+}
+
+TEST(GroupedLaunch, leaves_no_thread_beyond_7168_columns) {
+  const GroupedLaunch g = grouped_launch(65536, 7168, 128, 16, true);
+  EXPECT_EQ(static_cast<std::int64_t>(g.launch.grid_x) << g.launch.column_shift, 7168 / 8);
 }
 
 }  // namespace

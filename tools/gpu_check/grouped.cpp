@@ -13,6 +13,7 @@
 #include "microscale/container.hpp"
 #include "microscale/error.hpp"
 #include "microscale/grouped.hpp"
+#include "microscale/quantize.hpp"
 
 namespace microscale::cuda {
 namespace {
@@ -210,28 +211,47 @@ void measure_format(Device& device, Format format, Layout layout, const DeviceBy
   const std::vector<std::int32_t> offsets = uneven_offsets(rows, experts);
   const std::vector<float> globals(experts, 2e-3f);
   const DeviceBytes there(device, bytes_of(offsets.data(), offsets.size() * 4));
+  const auto add = [&](std::string what, double seconds) {
+    const std::int64_t bytes = rows * cols * 2 + BlockShape{rows, cols, format}.code_bytes() +
+                               rows * BlockShape{rows, cols, format}.blocks_per_line();
+    timings.rows.push_back(
+        {.what = fmt::format("{}, bf16 65536 x 7168 {} {}", what, info(format).name,
+                             layout == Layout::row_major ? "rows" : "128x4"),
+         .bytes = bytes,
+         .microseconds = seconds * 1e6,
+         .share = static_cast<double>(bytes) / seconds / timings.copy_bytes_per_second,
+         .problem = {}});
+  };
   const DeviceBytes scale_numbers(device, bytes_of(globals.data(), globals.size() * 4));
   const BlockShape shape{rows, cols, format};
   const DeviceBytes codes(device, shape.code_bytes());
   const DeviceBytes scales(device, grouped_scale_bytes(rows, cols, experts, format, layout));
-  Timing row{.what = fmt::format("grouped, 128 experts, bf16 65536 x 7168 {} {}", info(format).name,
-                                 layout == Layout::row_major ? "rows" : "128x4"),
-             .problem = {}};
-  row.bytes = rows * cols * 2 + shape.code_bytes() + rows * shape.blocks_per_line();
-  const double seconds = median_seconds(device, [&](int i, Stream stream) {
+  const ScaleRule rule = format == Format::nvfp4 ? ScaleRule::nearest : ScaleRule::floor;
+  const double grouped = median_seconds(device, [&](int i, Stream stream) {
     GroupedQuantizeOptions o;
     o.input = {inputs[i % 2].data(), DType::bf16, rows, cols, cols};
     o.groups = {there.data(), OffsetType::i32, experts};
     o.format = format;
-    o.numerics.scale_rule = format == Format::nvfp4 ? ScaleRule::nearest : ScaleRule::floor;
+    o.numerics.scale_rule = rule;
     o.layout = layout;
     o.global_scales = reinterpret_cast<const float*>(scale_numbers.data());
     grouped_quantize_into(o, span_of(codes), span_of(scales),
                           {.backend = Backend::cuda, .stream = stream});
   });
-  row.microseconds = seconds * 1e6;
-  row.share = static_cast<double>(row.bytes) / seconds / timings.copy_bytes_per_second;
-  timings.rows.push_back(row);
+  add("grouped, 128 experts", grouped);
+  const double whole = median_seconds(device, [&](int i, Stream stream) {
+    QuantizeOptions o;
+    o.input = {inputs[i % 2].data(), DType::bf16, rows, cols, cols};
+    o.format = format;
+    o.numerics.scale_rule = rule;
+    o.layout = layout;
+    if (format == Format::nvfp4)
+      o.device_global_scale = reinterpret_cast<const float*>(scale_numbers.data());
+    const auto bytes = static_cast<std::size_t>(rows * shape.blocks_per_line());
+    quantize_into(o, span_of(codes), span_of(scales).first(bytes),
+                  {.backend = Backend::cuda, .stream = stream});
+  });
+  add("one matrix beside it", whole);
 }
 
 }  // namespace
