@@ -54,6 +54,7 @@ class QueueingDevice final : public Device {
   void copy_to_device(void* to, const void* from, std::int64_t bytes, Stream stream) override {
     expect(to, from);
     copy(to, from, bytes, stream);
+    std::lock_guard lock(mutex_);
     ++copies_to_device;
   }
   void copy_to_host(void* to, const void* from, std::int64_t bytes, Stream stream) override {

@@ -1,5 +1,5 @@
-// gpu_check [--quick] [--no-timing] [--grouped] [--json]: backend cuda against the CPU, byte for byte, then the
-// table of times. Exit code 0: all equal; 1: something differs; 4: no GPU, or an error.
+// gpu_check [--quick] [--no-timing] [--grouped] [--json]: backend cuda against the CPU, byte for byte,
+// then the table of times. Exit code 0: all equal; 1: something differs; 4: no GPU, or an error.
 #include <fmt/format.h>
 
 #include <nlohmann/json.hpp>
