@@ -41,6 +41,9 @@ struct QuantizeModelOptions {
   std::filesystem::path importance;  ///< safetensors with E[x^2] per input column, F32 [K], by module name
   int threads = 0;                            ///< 0: all cores
   std::int64_t max_memory = std::int64_t{1} << 30;  ///< bytes of resident memory to stay under
+  std::vector<int> gpus{};           ///< GPUs to quantize on, counted from 0; empty: on the CPU. The same
+                                     ///< bytes; what GPUs do not offer is done on the CPU. They become
+                                     ///< the calling thread's current device, as select_device makes them
   bool resume = false;               ///< continue an interrupted run of the same input and options
 };
 
@@ -52,6 +55,7 @@ struct ConversionPlan {
   std::int64_t bytes_after = 0;
   std::int64_t disk_needed = 0;              ///< everything that will be written
   std::int64_t disk_free = 0;
+  std::string computed_on;                   ///< in words: "the CPU", "GPU 0 (NVIDIA H200, sm_90a)"
 };
 
 /// Called from any one thread at a time; return false to stop (Error{interrupted}; resume later).

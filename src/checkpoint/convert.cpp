@@ -26,9 +26,10 @@ constexpr std::int64_t batch_bytes_per_worker = std::int64_t{64} << 20;
 class Converter {
  public:
   Converter(const QuantizeModelOptions& options, const ProgressCallback& progress,
-            const ModelPlan& plan)
+            const TileQuantizerFactory& quantizers, const ModelPlan& plan)
       : options_(options),
         progress_(progress),
+        quantizers_(quantizers),
         plan_(plan),
         report_(start_report(plan, options)),
         shards_(plan, options.output),
@@ -52,6 +53,7 @@ class Converter {
 
   const QuantizeModelOptions& options_;
   const ProgressCallback& progress_;
+  const TileQuantizerFactory& quantizers_;
   const ModelPlan& plan_;
   ModelReport report_;
   OutputShards shards_;
@@ -78,10 +80,11 @@ void Converter::hire_workers() {
   // The report is there already; what the tensors of the shards in work cost comes on top.
   const auto costs = static_cast<std::int64_t>(plan_.tensors.size() * sizeof(TensorCost) / 4);
   // One more than cores, so that they have work while one worker waits for the disk.
-  const int wanted = options_.threads > 0 ? options_.threads : available_cores() + 1;
+  const int cores = std::max(available_cores() + 1, static_cast<int>(options_.gpus.size()));
+  const int wanted = options_.threads > 0 ? options_.threads : cores;
   const int workers = workers_within(options_.max_memory, resident_bytes(), costs + shared_bytes,
                                      runner_.worker_bytes(), wanted);
-  for (int i = 0; i < workers; ++i) workspaces_.push_back(runner_.make_workspace());
+  for (int i = 0; i < workers; ++i) workspaces_.push_back(runner_.make_workspace(quantizers_, i));
 }
 
 void Converter::convert_shards() {
@@ -186,6 +189,14 @@ void Converter::write_other_files() {
 }  // namespace
 
 Conversion convert_model(const QuantizeModelOptions& options, const ProgressCallback& progress) {
+  const std::string place = computed_on(options);
+  Conversion conversion = convert_model(options, progress, open_quantizers(options));
+  conversion.plan.computed_on = place;
+  return conversion;
+}
+
+Conversion convert_model(const QuantizeModelOptions& options, const ProgressCallback& progress,
+                         const TileQuantizerFactory& quantizers) {
   take(check_output_place(options.input, options.output));
   ModelPlan plan = take(make_model_plan(options));
   const bool nothing = std::all_of(plan.shards.begin(), plan.shards.end(),
@@ -195,7 +206,7 @@ Conversion convert_model(const QuantizeModelOptions& options, const ProgressCall
                 fmt::format("quantize: nothing in '{}' would be quantized; see why with --dry-run",
                             options.input.string()));
   }
-  Converter converter(options, progress, plan);
+  Converter converter(options, progress, quantizers, plan);
   ModelReport report = converter.run();
   return {std::move(plan.summary), std::move(report)};
 }

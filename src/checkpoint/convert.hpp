@@ -2,6 +2,7 @@
 // quantized one, restartable at any moment.
 #pragma once
 
+#include "checkpoint/tile_quantizer.hpp"
 #include "microscale/checkpoint.hpp"
 #include "report/model_report.hpp"
 
@@ -15,5 +16,9 @@ struct Conversion {
 /// As quantize_model in microscale/checkpoint.hpp. Throws Error.
 Conversion convert_model(const QuantizeModelOptions& options,
                          const ProgressCallback& progress = {});
+
+/// With other processors than options.gpus names.
+Conversion convert_model(const QuantizeModelOptions& options, const ProgressCallback& progress,
+                         const TileQuantizerFactory& quantizers);
 
 }  // namespace microscale

@@ -2,6 +2,7 @@
 #include "checkpoint/convert.hpp"
 #include "checkpoint/model_plan.hpp"
 #include "checkpoint/output_folder.hpp"
+#include "checkpoint/tile_quantizer.hpp"
 #include "core/result.hpp"
 #include "microscale/checkpoint.hpp"
 
@@ -9,7 +10,9 @@ namespace microscale {
 
 ConversionPlan plan_quantize_model(const QuantizeModelOptions& options) {
   if (!options.output.empty()) take(check_output_place(options.input, options.output));
-  return take(make_model_plan(options)).summary;
+  ConversionPlan plan = take(make_model_plan(options)).summary;
+  plan.computed_on = computed_on(options);
+  return plan;
 }
 
 ConversionPlan quantize_model(const QuantizeModelOptions& options,

@@ -17,8 +17,8 @@ constexpr std::int64_t worker_slack_bytes = std::int64_t{1} << 20;
 constexpr std::int64_t input_bytes = std::max(tile_elements * 4, copy_bytes);
 constexpr std::int64_t smallest_block = 16;
 
-template <class T>
-std::span<T> first(std::vector<T>& buffer, std::int64_t count) {
+template <class Buffer>
+auto first(Buffer& buffer, std::int64_t count) {
   return std::span(buffer).first(static_cast<std::size_t>(count));
 }
 
@@ -63,11 +63,13 @@ std::int64_t UnitRunner::worker_bytes() const {
          worker_slack_bytes;
 }
 
-Workspace UnitRunner::make_workspace() const {
+Workspace UnitRunner::make_workspace(const TileQuantizerFactory& quantizers, int worker) const {
   Workspace work;
-  work.input.resize(static_cast<std::size_t>(input_bytes));
-  work.codes.resize(static_cast<std::size_t>(tile_elements));
-  work.scales.resize(static_cast<std::size_t>(tile_elements / smallest_block));
+  work.quantizer = quantizers(worker, {input_bytes, tile_elements, tile_elements / smallest_block});
+  const TileBuffers buffers = work.quantizer->buffers();
+  work.input = buffers.input;
+  work.codes = buffers.codes;
+  work.scales = buffers.scales;
   if (transposed_) work.scratch.resize(static_cast<std::size_t>(tile_scratch_bytes));
   if (importance_)
     work.weights.resize(static_cast<std::size_t>(std::min(longest_row_, tile_elements)));
@@ -142,7 +144,8 @@ bool UnitRunner::quantize_tile(const Unit& unit, Workspace& work) {
   options.numerics = options_.numerics;
   options.first_index = static_cast<std::uint64_t>(start);
   if (!format.e8m0_scale) options.tensor_amax = scan_.amax(matrix.group);
-  // A tool that gives NaN scales to a tensor of zeros is not followed there: no reader takes such a file.
+  // A tool that gives NaN scales to a tensor of zeros is not followed there: no reader takes such a
+  // file.
   if (options.tensor_amax == 0.0f) options.numerics.compat = Compat::none;
   if (importance_ && importance_->has(slice.module)) {
     const auto weights = first(work.weights, tile.cols);
@@ -151,7 +154,7 @@ bool UnitRunner::quantize_tile(const Unit& unit, Workspace& work) {
   }
   const auto codes = first(work.codes, code_bytes(format, tile.elements()));
   const auto scales = first(work.scales, tile.elements() / format.block);
-  const float global_scale = quantize_into(options, codes, scales, {.threads = 1});
+  const float global_scale = work.quantizer->quantize(options, codes, scales);
 
   output_.write(unit.shard, matrix.codes_at + static_cast<std::uint64_t>(code_bytes(format, start)),
                 codes);

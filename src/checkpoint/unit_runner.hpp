@@ -6,6 +6,7 @@
 #include <memory>
 #include <mutex>
 #include <optional>
+#include <span>
 #include <string_view>
 #include <vector>
 
@@ -14,13 +15,16 @@
 #include "checkpoint/schedule.hpp"
 #include "checkpoint/tile.hpp"
 #include "checkpoint/tile_cost.hpp"
+#include "checkpoint/tile_quantizer.hpp"
 #include "checkpoint/weight_scan.hpp"
 
 namespace microscale {
 
-/// Buffers of one worker.
+/// What one worker computes with, and its buffers.
 struct Workspace {
-  std::vector<std::uint8_t> input, codes, scales, scratch;
+  std::unique_ptr<TileQuantizer> quantizer;
+  std::span<std::uint8_t> input, codes, scales;  // the quantizer's
+  std::vector<std::uint8_t> scratch;
   std::vector<float> weights;
 };
 
@@ -35,7 +39,7 @@ class UnitRunner {
 
   /// Bytes of the buffers that make_workspace gives, and of what else a worker needs.
   std::int64_t worker_bytes() const;
-  Workspace make_workspace() const;
+  Workspace make_workspace(const TileQuantizerFactory& quantizers, int worker) const;
 
   /// Tells the kernel to begin reading what the unit will read.
   void prefetch(const Unit& unit) const;

@@ -77,4 +77,19 @@ struct AbsMaxArgs {
   float* global_scale;         // written by global_scale_kernel from amax_bits
 };
 
+struct ContainerArgs {
+  const std::uint8_t* input;
+  std::uint8_t* output;
+  std::int64_t code_bytes;     // of the packed side
+};
+
+struct GroupedQuantizeArgs {
+  QuantizeArgs all;            // the whole input; global_scale: one float per expert
+  const void* offsets;         // experts + 1 row numbers, 4 or 8 bytes each
+  std::int64_t experts;
+  std::int32_t wide_offsets;   // 8 bytes
+  std::int32_t rows_per_unit;  // from geometry.hpp
+  std::int32_t tiles_per_unit;
+};
+
 }  // namespace microscale::cuda

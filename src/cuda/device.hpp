@@ -46,9 +46,14 @@ class Device {
   virtual ~Device() = default;
   virtual const DeviceInfo& info() const = 0;
 
+  /// What follows on the calling thread happens on this device.
+  virtual void make_current() = 0;
+
   virtual void* allocate(std::int64_t bytes) = 0;  // aligned to 256 bytes
   virtual void release(void* memory) noexcept = 0;
   virtual Memory memory_of(const void* pointer) = 0;
+  virtual void* allocate_host(std::int64_t bytes) = 0;  // pinned: copies from and to it never wait
+  virtual void release_host(void* memory) noexcept = 0;
 
   // Ordered by the stream; copies from and to pageable host memory may wait.
   virtual void copy_to_device(void* to, const void* from, std::int64_t bytes, Stream stream) = 0;
@@ -80,6 +85,8 @@ int runtime_device_count();
 std::string no_device_reason();
 /// The calling thread's current device. One object per GPU, alive until the process ends.
 Device& runtime_device();
+/// The one of that number, current or not. Throws Error{invalid_argument} where there is none.
+Device& runtime_device(int ordinal);
 /// Makes `ordinal` the calling thread's current device.
 void select_runtime_device(int ordinal);
 

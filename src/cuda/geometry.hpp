@@ -11,6 +11,7 @@
 
 #include "core/host_device.hpp"
 #include "cuda/args.hpp"
+#include "layouts/grouped.hpp"
 
 namespace microscale::cuda {
 
@@ -27,11 +28,20 @@ MICROSCALE_HD constexpr std::int64_t ceil_div(std::int64_t a, std::int64_t b) {
   return (a + b - 1) / b;
 }
 
+/// As wide as reaches over the chunks of a row, but narrower where that leaves few of the threads
+/// beyond them: 7168 elements are seven times 1024.
+constexpr int column_shift_for(std::int64_t chunks, int narrowest, int widest) {
+  int shift = narrowest;
+  while (shift < widest && (std::int64_t{1} << shift) < chunks) ++shift;
+  while (shift > 6 && (ceil_div(chunks, std::int64_t{1} << shift) << shift) > chunks + chunks / 16)
+    --shift;
+  return shift;
+}
+
 /// `widest`: the largest column_shift.
 constexpr Launch tile_launch(std::int64_t rows, std::int64_t cols, int narrowest, int widest) {
   const std::int64_t chunks = ceil_div(cols, chunk_elements);
-  int shift = narrowest;
-  while (shift < widest && (std::int64_t{1} << shift) < chunks) ++shift;
+  const int shift = column_shift_for(chunks, narrowest, widest);
   const std::int64_t row_tiles = ceil_div(rows, (threads_per_block >> shift) * rows_per_thread);
   const std::int64_t z = ceil_div(row_tiles, 32768);
   return {static_cast<unsigned>(ceil_div(chunks, std::int64_t{1} << shift)),
@@ -44,6 +54,14 @@ constexpr Launch tile_launch(std::int64_t rows, std::int64_t cols, int narrowest
 /// Thread blocks of a quantizer that a multiprocessor shall hold at once: what bounds its registers.
 MICROSCALE_HD constexpr int resident_blocks(bool searches, int element_bytes) {
   return searches || element_bytes == 4 ? 4 : 5;
+}
+
+/// Whether row-major scale bytes can leave four at a time: four neighbouring blocks lie on one row's
+/// lanes, and rows begin at words.
+constexpr bool rows_have_scale_words(std::int64_t cols, int block, int column_shift,
+                                     bool scales_aligned) {
+  return (1 << column_shift) >= 4 * block / chunk_elements && cols / block % 4 == 0 &&
+         scales_aligned;
 }
 
 struct TiledLaunch {
@@ -60,7 +78,7 @@ constexpr TiledLaunch quantize_launch(std::int64_t rows, std::int64_t cols, int 
   const std::int64_t padded_cols = tiled ? ceil_div(cols, 4 * block) * 4 * block : cols;
   const std::int64_t padded_rows = tiled ? ceil_div(rows, 128) * 128 : rows;
   Launch grid = tile_launch(padded_rows, padded_cols, tiled ? 4 : 2, tiled ? 5 : 8);
-  const int shift = grid.column_shift, lanes = block / chunk_elements;
+  const int shift = grid.column_shift;
   const std::int64_t tile_rows = (threads_per_block >> shift) * rows_per_thread;
   const std::int64_t count = ceil_div(padded_rows, tile_rows);
   const std::int64_t unit = tiled ? std::int64_t{1} << (shift - 3) : 1;  // row tiles in 128 rows
@@ -78,8 +96,7 @@ constexpr TiledLaunch quantize_launch(std::int64_t rows, std::int64_t cols, int 
            .each = each,
            .whole_rows = static_cast<std::int32_t>(tiled ? rows / 128 * unit : rows / tile_rows),
            .whole_columns = static_cast<std::int32_t>(cols / (chunks_wide * chunk_elements)),
-           .scale_words = tiled || (chunks_wide >= 4 * lanes && cols / block % 4 == 0 &&
-                                    scales_aligned)}};
+           .scale_words = tiled || rows_have_scale_words(cols, block, shift, scales_aligned)}};
 }
 
 /// Along columns: tiles of 128 rows x 256 bytes. grid_x goes down groups of 2^column_shift tiles side
@@ -139,6 +156,47 @@ constexpr Launch repack_launch(std::int64_t lines, std::int64_t blocks) {
   const std::int64_t words = ceil_div(lines, 128) * 128 * ceil_div(blocks, 4);
   return {static_cast<unsigned>(ceil_div(words, threads_per_block)), 1, 1,
           static_cast<unsigned>(threads_per_block), 0};
+}
+
+/// repack_to_containers and back: a thread takes four pieces of 8 packed bytes, a block apart.
+inline constexpr int container_piece = 8, container_pieces = 4;
+constexpr Launch container_launch(std::int64_t code_bytes) {
+  Launch launch{};
+  launch.grid_x = static_cast<unsigned>(
+      ceil_div(code_bytes, std::int64_t{threads_per_block} * container_piece * container_pieces));
+  launch.grid_y = launch.grid_z = 1;
+  launch.threads = threads_per_block;
+  return launch;
+}
+
+/// Grouped quantize: grid_y and grid_z together count units of rows, each of one expert; where
+/// the experts begin is known on the device only, so there are as many as there could be.
+struct GroupedLaunch {
+  Launch launch;
+  int rows_per_unit, tiles_per_unit;
+};
+
+/// A unit is 64 rows (or a tile, where that is more): enough that finding its expert costs little. A
+/// thread block is as wide as leaves few of its threads beyond the columns: 7168 are seven times 1024.
+constexpr GroupedLaunch grouped_launch(std::int64_t rows, std::int64_t cols, std::int64_t experts,
+                                       int block, bool tiled) {
+  if (tiled) cols = ceil_div(cols, 4 * block) * 4 * block;
+  const std::int64_t chunks = ceil_div(cols, chunk_elements);
+  GroupedLaunch grouped{};
+  Launch& launch = grouped.launch;
+  launch.column_shift = column_shift_for(chunks, tiled ? 4 : 2, 8);
+  const int tile_rows = (threads_per_block >> launch.column_shift) * rows_per_thread;
+  grouped.tiles_per_unit = tile_rows < 64 ? 64 / tile_rows : 1;
+  grouped.rows_per_unit = tile_rows * grouped.tiles_per_unit;
+  const int height = tiled ? 128 : grouped.rows_per_unit;
+  const std::int64_t units = grouped::most_tile_rows(rows, experts, height) *
+                             (height / grouped.rows_per_unit);
+  const std::int64_t z = units > 32768 ? ceil_div(units, 32768) : 1;
+  launch.grid_x = static_cast<unsigned>(ceil_div(chunks, std::int64_t{1} << launch.column_shift));
+  launch.grid_y = static_cast<unsigned>(ceil_div(units, z));
+  launch.grid_z = static_cast<unsigned>(z);
+  launch.threads = threads_per_block;
+  return grouped;
 }
 
 }  // namespace microscale::cuda

@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <string>
 
+#include "cuda/args.hpp"
 #include "microscale/numerics.hpp"
 #include "microscale/tensor.hpp"
 
@@ -13,6 +14,9 @@ enum class KernelMode : std::uint8_t { plain, search, general };
 
 /// The fastest mode that `numerics` allows.
 KernelMode kernel_mode(Format format, const Numerics& numerics);
+
+/// The fields of `args` that follow from the numerics alone.
+void set_numerics(QuantizeArgs& args, Format format, const Numerics& numerics);
 
 std::string quantize_kernel(Format format, DType input, KernelMode mode, Layout layout);
 /// Along columns alone or along both axes; mode general has no kernel for both.

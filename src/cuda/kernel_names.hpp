@@ -3,9 +3,11 @@
 //   quantize_<format>_<dtype>_<mode>_<layout>   QuantizeArgs, quantize_launch (mode general: block_launch)
 //   quantize_columns_<format>_<dtype>_<mode>    ColumnsArgs, columns_launch (general: columns_block_launch)
 //   quantize_both_<format>_<dtype>_<mode>       ColumnsArgs, columns_launch (not general)
+//   grouped_quantize_<format>_<dtype>_<mode>_<layout>   GroupedQuantizeArgs, grouped_launch; no general
 //   dequantize_<format>_<dtype>                 DequantizeArgs, dequantize_launch
 //   abs_max_<dtype>                             AbsMaxArgs, abs_max_launch; amax_bits zeroed before
 //   global_scale                                AbsMaxArgs, one thread; both pointers may be equal
+//   containers_from_codes, codes_from_containers   ContainerArgs, container_launch
 //   repack_to_tiled, repack_to_rows             RepackArgs, repack_launch
 //
 // mode  plain    every E8M0 rule that is a function of amax alone, NVFP4 `nearest`; nearest-even rounding

@@ -6,6 +6,7 @@
 #include <span>
 
 #include "cuda/device.hpp"
+#include "microscale/grouped.hpp"
 #include "microscale/quantize.hpp"
 
 namespace microscale::cuda {
@@ -26,5 +27,13 @@ void dequantize(Device& device, const BlockTensorView& input, const MutableTenso
 /// The scales of `input` in `layout`. Throws Error.
 void repack_scales(Device& device, const BlockTensorView& input, Layout layout,
                    std::span<std::uint8_t> scales, Stream stream);
+
+/// `code_bytes` packed bytes to twice as many containers, or back.
+void repack_containers(Device& device, const std::uint8_t* input, std::uint8_t* output,
+                       std::int64_t code_bytes, bool to_containers, Stream stream);
+
+/// `options` as grouped_quantize_into has checked them; the rest is checked here. Throws Error.
+void grouped_quantize(Device& device, const GroupedQuantizeOptions& options,
+                      std::span<std::uint8_t> codes, std::span<std::uint8_t> scales, Stream stream);
 
 }  // namespace microscale::cuda

@@ -5,12 +5,10 @@
 #include <vector>
 
 #include "cuda/args.hpp"
-#include "cuda/e8m0_rule.hpp"
 #include "cuda/kernel_choice.hpp"
 #include "cuda/launch.hpp"
 #include "cuda/operands.hpp"
 #include "cuda/operations.hpp"
-#include "formats/elements.hpp"
 #include "microscale/error.hpp"
 
 namespace microscale::cuda {
@@ -83,8 +81,6 @@ void compute_global_scale(Device& device, const TensorView& in, float* global, S
 QuantizeArgs arguments(const QuantizeOptions& o, const AxisOutput& rows, const float* global) {
   const FormatInfo& format = info(o.format);
   const Numerics& n = o.numerics;
-  const E8m0Rule rule = with_codec(
-      format.element, [&](auto codec) { return e8m0_rule<decltype(codec)>(n.scale_rule); });
   QuantizeArgs args{};
   args.input = o.input.data;
   args.rows = o.input.rows;
@@ -94,16 +90,8 @@ QuantizeArgs arguments(const QuantizeOptions& o, const AxisOutput& rows, const f
   args.code_stride = code_bytes(format, o.input.cols);
   args.scales = rows.scales.data();
   args.global_scale = format.e8m0_scale ? nullptr : global;
-  args.scale_addend = rule.addend;
-  args.emax = rule.emax;
-  args.zero_byte = rule.zero_byte;
-  args.nan_propagates = n.nan == NanPolicy::propagate;
-  args.inf_is_nan = n.inf == InfPolicy::nan_block;
-  args.zero_is_positive = n.zero_code == ZeroCode::positive;
-  args.seed = n.seed;
+  set_numerics(args, o.format, n);
   args.first_index = o.first_index;
-  args.scale_rule = static_cast<std::int32_t>(n.scale_rule);
-  args.rounding = static_cast<std::int32_t>(n.rounding);
   return args;
 }
 

@@ -64,6 +64,10 @@ class RuntimeDevice final : public Device {
   }
   const DeviceInfo& info() const override { return info_; }
 
+  void make_current() override {
+    check(cudaSetDevice(info_.ordinal), fmt::format("selecting GPU {}", info_.ordinal));
+  }
+
   void* allocate(std::int64_t bytes) override {
     void* memory = nullptr;
     check(cudaMalloc(&memory, size(std::max<std::int64_t>(bytes, 1))),
@@ -71,6 +75,13 @@ class RuntimeDevice final : public Device {
     return memory;
   }
   void release(void* memory) noexcept override { forget(cudaFree(memory)); }
+  void* allocate_host(std::int64_t bytes) override {
+    void* memory = nullptr;
+    check(cudaMallocHost(&memory, size(std::max<std::int64_t>(bytes, 1))),
+          fmt::format("pinning {} bytes of host memory", bytes));
+    return memory;
+  }
+  void release_host(void* memory) noexcept override { forget(cudaFreeHost(memory)); }
   Memory memory_of(const void* pointer) override {
     cudaPointerAttributes attributes;
     check(cudaPointerGetAttributes(&attributes, pointer), "asking where a pointer belongs");
@@ -215,6 +226,15 @@ void require_device() {
                     "; use a machine with an NVIDIA GPU, or another backend");
 }
 
+void require_ordinal(int ordinal) {
+  require_device();
+  if (ordinal < 0 || ordinal >= all_devices().count)
+    throw Error(ErrorCode::invalid_argument,
+                fmt::format("cuda: there is no GPU {}; this machine has {}, "
+                            "counted from 0",
+                            ordinal, all_devices().count));
+}
+
 }  // namespace
 
 int runtime_device_count() { return all_devices().count; }
@@ -224,6 +244,11 @@ Device& runtime_device() {
   require_device();
   int ordinal = 0;
   check(cudaGetDevice(&ordinal), "asking for the current device");
+  return runtime_device(ordinal);
+}
+
+Device& runtime_device(int ordinal) {
+  require_ordinal(ordinal);
   Devices& all = all_devices();
   std::lock_guard lock(all.mutex);
   auto& device = all.devices.at(static_cast<std::size_t>(ordinal));
@@ -232,12 +257,7 @@ Device& runtime_device() {
 }
 
 void select_runtime_device(int ordinal) {
-  require_device();
-  if (ordinal < 0 || ordinal >= all_devices().count)
-    throw Error(ErrorCode::invalid_argument,
-                fmt::format("cuda: there is no GPU {}; this machine has {}, "
-                            "counted from 0",
-                            ordinal, all_devices().count));
+  require_ordinal(ordinal);
   check(cudaSetDevice(ordinal), fmt::format("selecting GPU {}", ordinal));
 }
 

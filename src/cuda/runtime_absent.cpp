@@ -18,6 +18,7 @@ namespace {
 int runtime_device_count() { return 0; }
 std::string no_device_reason() { return "this build has no CUDA support"; }
 Device& runtime_device() { refuse(); }
+Device& runtime_device(int) { refuse(); }
 void select_runtime_device(int) { refuse(); }
 
 }  // namespace microscale::cuda

@@ -33,6 +33,7 @@ class FakeDevice final : public Device {
   FakeDevice(int major, int minor)
       : info_{0, "Fake", major, minor, 132, 60 << 20, std::int64_t{1} << 37} {}
   const DeviceInfo& info() const override { return info_; }
+  void make_current() override {}
   void* allocate(std::int64_t bytes) override {
     return ::operator new(static_cast<std::size_t>(bytes));
   }
@@ -40,6 +41,8 @@ class FakeDevice final : public Device {
   Memory memory_of(const void* pointer) override {
     return pointer == host_only ? Memory::host : Memory::device;
   }
+  void* allocate_host(std::int64_t bytes) override { return allocate(bytes); }
+  void release_host(void* memory) noexcept override { release(memory); }
   void copy_to_device(void*, const void*, std::int64_t, Stream) override {}
   void copy_to_host(void*, const void*, std::int64_t, Stream) override {}
   void copy_on_device(void* to, const void* from, std::int64_t bytes, Stream) override {

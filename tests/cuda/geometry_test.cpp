@@ -35,12 +35,20 @@ TEST(Geometry, covers_all_rows_and_columns_with_less_than_a_tile_beyond) {
 }
 
 TEST(Geometry, whole_tiles_are_those_inside_the_matrix) {
-  const RowTiles tiles = launch_of(130, 2080, 32, false, 1).tiles;  // 4 rows x 2048 columns
+  const RowTiles tiles = launch_of(130, 4064, 32, false, 1).tiles;  // 4 rows x 2048 columns
   EXPECT_EQ(tiles.whole_rows, 32);
   EXPECT_EQ(tiles.whole_columns, 1);
-  const RowTiles padded = launch_of(130, 2080, 32, true, 1).tiles;
-  EXPECT_EQ(padded.count, 64);
-  EXPECT_EQ(padded.whole_rows, 32);
+  const RowTiles padded = launch_of(130, 4064, 32, true, 1).tiles;  // 32 rows x 256 columns
+  EXPECT_EQ(padded.count, 8);
+  EXPECT_EQ(padded.whole_rows, 4);
+}
+
+TEST(Geometry, few_threads_lie_beyond_the_columns) {
+  for (std::int64_t cols : {1024, 2880, 4096, 5120, 7168, 16384}) {
+    const auto [grid, tiles] = launch_of(1 << 14, cols, 32, false, 1);
+    const std::int64_t covered = grid.grid_x * (std::int64_t{8} << tiles.column_shift);
+    EXPECT_LE(covered - cols, cols / 8) << cols;
+  }
 }
 
 TEST(Geometry, steps_between_row_tiles_are_whole_scale_tiles) {

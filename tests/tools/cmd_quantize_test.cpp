@@ -4,6 +4,7 @@
 
 #include <filesystem>
 
+#include "microscale/cuda.hpp"
 #include "tools/checkpoint_folders.hpp"
 
 namespace microscale::testing {
@@ -40,6 +41,30 @@ TEST(QuantizeCommand, dry_run_shows_the_plan_and_writes_nothing) {
   const Outcome json = microscale(
       {"quantize", model, "-o", folders.nowhere(), "--format", "mxfp4", "--dry-run", "--json"});
   EXPECT_TRUE(Json::accept(json.out)) << json.out;
+}
+
+TEST(QuantizeCommand, computes_on_a_gpu_or_says_that_there_is_none) {
+  const Folders folders;
+  const std::string model = dense_model(folders), cpu = folders.nowhere(), gpu = cpu + "_gpu";
+  const auto quantize = [&](const std::string& output, const std::string& device) {
+    return microscale({"quantize", model, "-o", output, "--format", "nvfp4", "--device", device});
+  };
+  const Outcome on_cpu = quantize(cpu, "cpu");
+  EXPECT_EQ(on_cpu.code, 0) << on_cpu.err;
+  EXPECT_NE(on_cpu.out.find("Quantized on the CPU."), std::string::npos) << on_cpu.out;
+  EXPECT_EQ(quantize(gpu, "cuda:1000").code, 2);
+  EXPECT_FALSE(std::filesystem::exists(gpu));
+  for (const std::string device : {"cuda", "cuda:0", "cuda:all"}) {
+    const Outcome on_gpu = quantize(gpu, device);
+    if (cuda::device_count() == 0) {
+      EXPECT_EQ(on_gpu.code, 2);
+      EXPECT_NE(on_gpu.err.find(cuda::unavailable_reason()), std::string::npos) << on_gpu.err;
+      continue;
+    }
+    EXPECT_EQ(on_gpu.code, 0) << on_gpu.err;
+    const Outcome same = bash("diff -r '" + cpu + "' '" + gpu + "' && rm -r '" + gpu + "'");
+    EXPECT_EQ(same.code, 0) << same.out;
+  }
 }
 
 TEST(QuantizeCommand, ends_with_the_code_of_what_is_wrong) {

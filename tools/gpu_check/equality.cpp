@@ -308,10 +308,10 @@ void check_columns(Equality& equality, bool quick) {
 
 }  // namespace
 
-EqualityTotals check_equality(Device& device, bool quick, bool columns_only) {
+EqualityTotals check_equality(Device& device, bool quick, Parts parts) {
   Equality equality(device);
-  if (!columns_only) check_rows(equality, quick);
-  check_columns(equality, quick);
+  if (parts.rows) check_rows(equality, quick);
+  if (parts.columns) check_columns(equality, quick);
   return equality.totals;
 }
 

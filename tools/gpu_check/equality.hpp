@@ -19,8 +19,12 @@ struct EqualityTotals {
   std::set<std::string> not_offered;     // "format, type, rule, rounding": refused as unsupported
 };
 
-/// `quick`: a few shapes only (for runs under compute-sanitizer). `columns_only`: leaves out what
-/// quantizes along rows alone.
-EqualityTotals check_equality(Device& device, bool quick, bool columns_only);
+/// What of quantize and dequantize is looked at: along rows alone; along columns and both axes.
+struct Parts {
+  bool rows = true, columns = true;
+};
+
+/// `quick`: a few shapes only (for runs under compute-sanitizer).
+EqualityTotals check_equality(Device& device, bool quick, Parts parts);
 
 }  // namespace microscale::cuda

@@ -1,12 +1,13 @@
-// gpu_check [--quick] [--no-timing] [--columns] [--json]: backend cuda against the CPU, byte for
-// byte, then the table of times; --columns: only along columns and along both axes. Exit code 0:
-// all equal; 1: something differs; 4: no GPU, or an error.
+// gpu_check [--quick] [--no-timing] [--only rows|columns|grouped] [--json]: backend cuda against
+// the CPU, byte for byte, then the table of times. Exit code 0: all equal; 1: something differs; 4:
+// no GPU, or an error.
 #include <fmt/format.h>
 
 #include <nlohmann/json.hpp>
 #include <string_view>
 
 #include "equality.hpp"
+#include "grouped.hpp"
 #include "microscale/cuda.hpp"
 #include "microscale/error.hpp"
 #include "timing.hpp"
@@ -56,21 +57,26 @@ void print_timings(const cuda::Timings& timings) {
 }  // namespace
 
 int main(int argc, char** argv) {
-  bool quick = false, timing = true, columns = false, json = false;
+  bool quick = false, timing = true, json = false;
+  std::string_view only;
   for (int i = 1; i < argc; ++i) {
     const std::string_view argument = argv[i];
     quick |= argument == "--quick";
-    columns |= argument == "--columns";
     json |= argument == "--json";
     timing &= argument != "--no-timing";
+    if (argument == "--only" && i + 1 < argc) only = argv[++i];
   }
   try {
     cuda::Device& device = cuda::runtime_device();
     if (!json) fmt::print("{}\n", cuda::device_name());
-    const cuda::EqualityTotals totals = cuda::check_equality(device, quick, columns);
+    const auto wanted = [only](std::string_view part) { return only.empty() || only == part; };
+    const cuda::Parts parts{wanted("rows"), wanted("columns")};
+    cuda::EqualityTotals totals = cuda::check_equality(device, quick, parts);
+    if (wanted("grouped")) cuda::check_grouped(device, quick, totals);
     if (!json) print_equality(totals);
     cuda::Timings timings;
-    if (timing) timings = cuda::measure(device, columns);
+    if (timing) timings = cuda::measure(device, parts);
+    if (timing && wanted("grouped")) cuda::measure_grouped(device, timings);
     if (json)
       fmt::print("{}\n", to_json(totals, timings).dump(1));
     else if (timing)

@@ -241,14 +241,15 @@ std::vector<Case> column_cases() {
 
 }  // namespace
 
-Timings measure(Device& device, bool columns_only) {
+Timings measure(Device& device, Parts parts) {
   Timings timings;
   const std::int64_t bytes = std::int64_t{512} << 20;
   const DeviceBytes from(device, bytes), to(device, bytes);
   const double seconds = copy_seconds(device, to, from);
   timings.copy_bytes_per_second = 2.0 * static_cast<double>(bytes) / seconds;
-  std::vector<Case> all = columns_only ? std::vector<Case>{} : cases();
-  for (const Case& c : column_cases()) all.push_back(c);
+  std::vector<Case> all = parts.rows ? cases() : std::vector<Case>{};
+  if (parts.columns)
+    for (const Case& c : column_cases()) all.push_back(c);
   for (const Case& c : all)
     timings.rows.push_back(measure_case(device, c, timings.copy_bytes_per_second));
   return timings;

@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "cuda/device.hpp"
+#include "equality.hpp"
 
 namespace microscale::cuda {
 
@@ -23,7 +24,6 @@ struct Timings {
   std::vector<Timing> rows;
 };
 
-/// `columns_only`: leaves out what quantizes along rows alone.
-Timings measure(Device& device, bool columns_only);
+Timings measure(Device& device, Parts parts);
 
 }  // namespace microscale::cuda

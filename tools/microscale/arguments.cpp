@@ -10,6 +10,7 @@
 #include <cstring>
 #include <numeric>
 
+#include "microscale/cuda.hpp"
 #include "microscale/error.hpp"
 
 namespace microscale {
@@ -103,6 +104,7 @@ std::vector<std::string> choices_of(std::string_view placeholder) {
   if (placeholder == "ROUNDING") return split(rounding_names(), ", ");
   if (placeholder == "TOOL") return split(compat_names(), ", ");
   if (placeholder == "DTYPE") return {"bf16", "f16", "f32"};
+  if (placeholder == "DEVICE") return {"cpu", "cuda", "cuda:0", "cuda:all"};
   if (placeholder == "SHELL") return {"bash", "zsh", "fish"};
   return {};
 }
@@ -117,6 +119,26 @@ DType dtype_from(const std::string& name) {
   const std::optional<DType> type = parse_dtype(name);
   if (!type) unknown("--dtype", name, choices_of("DTYPE"));
   return *type;
+}
+
+std::vector<int> gpus_from(const std::string& device) {
+  if (device == "cpu") return {};
+  if (device == "cuda") return {0};
+  if (device == "cuda:all") {
+    std::vector<int> gpus(static_cast<std::size_t>(cuda::device_count()));
+    std::iota(gpus.begin(), gpus.end(), 0);
+    if (gpus.empty())
+      throw Error(ErrorCode::unsupported,
+                  fmt::format("--device cuda:all finds no GPU: {}; use --device cpu",
+                              cuda::unavailable_reason()));
+    return gpus;
+  }
+  constexpr std::string_view prefix = "cuda:";
+  const std::string number = device.rfind(prefix, 0) == 0 ? device.substr(prefix.size()) : "";
+  if (number.empty() || number.find_first_not_of("0123456789") != number.npos)
+    wrong(fmt::format("--device got '{}'{}; it takes cpu, cuda, cuda:N or cuda:all", device,
+                      did_you_mean(device, choices_of("DEVICE"))));
+  return {static_cast<int>(integer_from("--device cuda:N", number, 0, 1023))};
 }
 
 Numerics numerics_from(const NumericWords& words, Format format) {

@@ -31,6 +31,9 @@ Format format_from(const std::string& name);
 /// The profile of --compat, with --scale-rule and --rounding over it.
 Numerics numerics_from(const NumericWords& words, Format format);
 DType dtype_from(const std::string& name);
+/// The GPUs that --device names: none for "cpu", GPU 0 for "cuda", GPU N for "cuda:N", every one of
+/// this machine for "cuda:all". Error{unsupported} where that is none.
+std::vector<int> gpus_from(const std::string& device);
 
 /// "512M", "1GiB", "4096": bytes. K, M, G, T with or without "iB" are powers of 1024; kB, MB, ...
 /// of 1000.

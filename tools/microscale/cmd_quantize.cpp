@@ -45,6 +45,7 @@ Json plan_document(const ConversionPlan& plan, const QuantizeCommand& command) {
   document["input"] = command.options.input.string();
   document["output"] = command.options.output.string();
   document["format"] = info(command.options.format).name;
+  document["computed_on"] = plan.computed_on;
   document["bytes_before"] = plan.bytes_before;
   document["bytes_after"] = plan.bytes_after;
   document["disk_needed"] = plan.disk_needed;
@@ -90,6 +91,7 @@ void print_plan(const ConversionPlan& plan, Console& console) {
   text += fmt::format("\n{} smaller. {}.\n",
                       format_ratio(bytes(plan.bytes_before), bytes(plan.bytes_after)),
                       disk_sentence(plan));
+  text += fmt::format("Quantized on {}.\n", plan.computed_on);
   for (const std::string& file : plan.copied_files) text += "copied unchanged: " + file + "\n";
   for (const std::string& file : plan.dropped_files) text += "left out: " + file + "\n";
   console.print(text);
@@ -137,6 +139,7 @@ void print_cost(const Conversion& conversion, const QuantizeCommand& command, Co
   text += fmt::format("{} became {}: {} smaller.\n", format_bytes(report.bytes_before),
                       format_bytes(report.bytes_after),
                       format_ratio(report.bytes_before, report.bytes_after));
+  text += fmt::format("Quantized on {}.\n", conversion.plan.computed_on);
   text += printable(fmt::format("Wrote '{}'.", command.options.output.string()), console.out.utf8) +
           "\n";
   if (!command.report.empty()) {
@@ -177,6 +180,7 @@ int run(const QuantizeCommand& command, Console& console) {
     Json document = Json::parse(to_json(conversion.report, JsonDetail::figures));
     document["input"] = command.options.input.string();
     document["output"] = command.options.output.string();
+    document["computed_on"] = conversion.plan.computed_on;
     document["copied_files"] = conversion.plan.copied_files;
     document["dropped_files"] = conversion.plan.dropped_files;
     console.print_json(document);

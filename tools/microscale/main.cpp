@@ -26,7 +26,8 @@ namespace {
 struct Words {
   NumericWords numeric;
   std::string input, output, other, tensor, importance, report, shell;
-  std::string threads = "0", max_memory = "1GiB", dtype = "bf16", max_mse, global_scale;
+  std::string threads = "0", max_memory = "1GiB", dtype = "bf16", device = "cpu", max_mse,
+              global_scale;
   std::vector<std::string> include, ignore, values;
   bool resume = false, dry_run = false, compare = false, json = false;
 };
@@ -85,6 +86,8 @@ void add_quantize(CLI::App& app, Words& words) {
                "Leave these as they are, beyond the default; may be repeated");
   add(command, "--importance", words.importance, "FILE",
       "Safetensors with E[x^2] of each input column");
+  add(command, "--device", words.device, "DEVICE",
+      "Compute on cpu, cuda, cuda:N or cuda:all; the same bytes [cpu]");
   add_threads(command, words);
   add(command, "--max-memory", words.max_memory, "SIZE", "Memory to stay under: 512M, 1GiB [1GiB]");
   command.add_flag("--resume", words.resume,
@@ -208,6 +211,7 @@ int run_command(const CLI::App& app, const std::string& name, Words& words, Cons
     options.include = words.include;
     options.ignore = words.ignore;
     options.importance = words.importance;
+    options.gpus = gpus_from(words.device);
     options.threads = threads;
     options.max_memory = bytes_from("--max-memory", words.max_memory);
     options.resume = words.resume;

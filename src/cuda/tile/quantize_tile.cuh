@@ -147,26 +147,28 @@ struct RowTile {
   }
 };
 
-template <class Format, class Input, bool Tiled>
-__device__ void quantize_tile(const QuantizeArgs& args) {
+/// `count` row tiles of column tile `column_tile`, from row tile `index` on, each `stride` further.
+/// Tiled: stride is 1, within 128 rows, or steps over whole 128 rows.
+template <class Format, class Input, bool Tiled, bool Consecutive>
+__device__ void quantize_tiles(const QuantizeArgs& args, int column_tile, int index, int stride,
+                               int count) {
   using Tile = RowTile<Format, Input, Tiled>;
   using Exchange = typename Tile::Exchange;
   const int shift = args.tiles.column_shift;
   const int side_by_side = threads_per_block >> shift;  // rows of threads
-  // Tiled: the four rows of a thread lie side by side in a 128x4 scale tile, and a thread block
-  // steps over whole tiles.
+  // Tiled: the four rows of a thread lie side by side in a 128x4 scale tile.
   const int rows_apart = Tiled ? 32 : side_by_side;
   const int tile_rows = Tiled ? side_by_side : 4 * side_by_side;  // from a row tile to the next
   const int groups = shift - 3;  // log2 of the row tiles in 128 rows
-  int index = static_cast<int>(blockIdx.y + blockIdx.z * gridDim.y * args.tiles.each);
   const std::int64_t tile_row = Tiled ? static_cast<std::int64_t>(index >> groups) * 128 +
                                             (index & ((1 << groups) - 1)) * tile_rows
                                       : static_cast<std::int64_t>(index) * tile_rows;
-  const std::int64_t step = Tiled ? static_cast<std::int64_t>(gridDim.y >> groups) * 128
-                                  : static_cast<std::int64_t>(gridDim.y) * tile_rows;
+  const std::int64_t step = Tiled && !Consecutive
+                                ? static_cast<std::int64_t>(stride >> groups) * 128
+                                : static_cast<std::int64_t>(stride) * tile_rows;
 
   // What depends on the thread block alone, then on the thread.
-  const std::int64_t first_column = static_cast<std::int64_t>(blockIdx.x) << (shift + 3);
+  const std::int64_t first_column = static_cast<std::int64_t>(column_tile) << (shift + 3);
   const std::int64_t first_block = static_cast<std::uint64_t>(first_column) / Format::block;
   const std::int64_t blocks = static_cast<std::uint64_t>(args.cols) / Format::block;
   const std::int64_t scale_step = Tiled ? ceil_div(blocks, 4) * 4 : blocks;  // bytes of a row
@@ -199,9 +201,9 @@ __device__ void quantize_tile(const QuantizeArgs& args) {
             args.code_stride * rows_apart,
             rows_apart};
 
-  for (int i = 0; i < args.tiles.each && index < args.tiles.count; ++i) {
+  for (int i = 0; i < count && index < args.tiles.count; ++i) {
     typename Tile::Chunk w[4];
-    if (index < args.tiles.whole_rows && static_cast<int>(blockIdx.x) < args.tiles.whole_columns) {
+    if (index < args.tiles.whole_rows && column_tile < args.tiles.whole_columns) {
       tile.template load<true>(at, w);
       if (i == 0) tile.shared = Format::prepare(args);  // while the loads are under way
       tile.template run<true>(at, w);
@@ -216,11 +218,21 @@ __device__ void quantize_tile(const QuantizeArgs& args) {
       if (i == 0) tile.shared = Format::prepare(args);
       tile.template run<false>(at, w);
     }
-    index += static_cast<int>(gridDim.y);
+    index += stride;
     at.source += step * args.row_stride * Input::element_bytes;
     at.target += step * args.code_stride;
-    at.scales += step * scale_step;
+    at.scales += Tiled && Consecutive ? step * 16 : step * scale_step;
   }
+}
+
+/// A matrix shared out among the grid: the thread blocks side by side in y go down it together.
+template <class Format, class Input, bool Tiled>
+__device__ void quantize_tile(const QuantizeArgs& args) {
+  const int stride = static_cast<int>(gridDim.y);
+  quantize_tiles<Format, Input, Tiled, false>(
+      args, static_cast<int>(blockIdx.x),
+      static_cast<int>(blockIdx.y) + static_cast<int>(blockIdx.z) * stride * args.tiles.each,
+      stride, args.tiles.each);
 }
 
 }  // namespace microscale::cuda

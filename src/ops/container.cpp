@@ -1,0 +1,84 @@
+// repack_to_containers and back: checks, and on the host the repacking, four codes at a time.
+#include "microscale/container.hpp"
+
+#include <algorithm>
+#include <cstring>
+
+#include "core/threads.hpp"
+#include "cuda/operations.hpp"
+#include "layouts/container.hpp"
+#include "ops/check.hpp"
+
+namespace microscale {
+namespace {
+
+constexpr std::int64_t run_bytes = 256 * 1024;  // packed, of one work item; even
+
+// `code_bytes` packed bytes at a time; run(first, count) for each piece.
+template <class Run>
+void in_runs(std::int64_t code_bytes, int threads, Run&& run) {
+  parallel_for((code_bytes + run_bytes - 1) / run_bytes, threads, [&](std::int64_t item) {
+    const std::int64_t first = item * run_bytes;
+    run(first, std::min(run_bytes, code_bytes - first));
+  });
+}
+
+void pack_run(const std::uint8_t* codes, std::int64_t count, std::uint8_t* containers) {
+  std::int64_t i = 0;
+  for (; i + 2 <= count; i += 2) {
+    std::uint16_t four;
+    std::memcpy(&four, codes + i, 2);
+    const std::uint32_t bytes = container::pack4(four);
+    std::memcpy(containers + 2 * i, &bytes, 4);
+  }
+  if (i == count) return;
+  containers[2 * i] = container::pack(codes[i]);
+  containers[2 * i + 1] = container::pack(static_cast<std::uint8_t>(codes[i] >> 4));
+}
+
+void unpack_run(const std::uint8_t* containers, std::int64_t count, std::uint8_t* codes) {
+  std::int64_t i = 0;
+  for (; i + 2 <= count; i += 2) {
+    std::uint32_t bytes;
+    std::memcpy(&bytes, containers + 2 * i, 4);
+    const auto four = static_cast<std::uint16_t>(container::unpack4(bytes));
+    std::memcpy(codes + i, &four, 2);
+  }
+  if (i == count) return;
+  codes[i] = static_cast<std::uint8_t>(container::unpack(containers[2 * i]) |
+                                       container::unpack(containers[2 * i + 1]) << 4);
+}
+
+}  // namespace
+
+void repack_to_containers(std::span<const std::uint8_t> codes, std::span<std::uint8_t> containers,
+                          const Context& context) {
+  const auto count = static_cast<std::int64_t>(codes.size());
+  check_bytes("repack_to_containers", "containers", static_cast<std::int64_t>(containers.size()),
+              2 * count);
+  if (context.backend == Backend::cuda) {
+    cuda::repack_containers(cuda::runtime_device(), codes.data(), containers.data(), count, true,
+                            context.stream);
+    return;
+  }
+  in_runs(count, context.threads, [&](std::int64_t first, std::int64_t bytes) {
+    pack_run(codes.data() + first, bytes, containers.data() + 2 * first);
+  });
+}
+
+void repack_from_containers(std::span<const std::uint8_t> containers, std::span<std::uint8_t> codes,
+                            const Context& context) {
+  const auto count = static_cast<std::int64_t>(codes.size());
+  check_bytes("repack_from_containers", "containers", static_cast<std::int64_t>(containers.size()),
+              2 * count);
+  if (context.backend == Backend::cuda) {
+    cuda::repack_containers(cuda::runtime_device(), containers.data(), codes.data(), count, false,
+                            context.stream);
+    return;
+  }
+  in_runs(count, context.threads, [&](std::int64_t first, std::int64_t bytes) {
+    unpack_run(containers.data() + 2 * first, bytes, codes.data() + first);
+  });
+}
+
+}  // namespace microscale

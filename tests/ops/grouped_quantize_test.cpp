@@ -1,0 +1,135 @@
+// Grouped quantize on the host against one call per expert.
+#include <gtest/gtest.h>
+
+#include <algorithm>
+
+#include "microscale/error.hpp"
+#include "microscale/grouped.hpp"
+#include "microscale/quantize.hpp"
+#include "support/matrices.hpp"
+
+namespace microscale {
+namespace {
+
+constexpr std::uint8_t untouched = 0xA5;
+
+struct Call {
+  test::Matrix input = test::gaussian(DType::bf16, 400, 96);
+  std::vector<std::int32_t> offsets{3, 3, 5, 133, 133, 262, 390};  // rows 0-2 and 390-399: nobody's
+  std::vector<float> global_scales{1e-3f, 2e-3f, 1.5e-3f, 1e-4f, 5e-4f, 3e-3f};
+  GroupedQuantizeOptions options;
+  std::vector<std::uint8_t> codes, scales;
+
+  Call(Format format, Layout layout) {
+    options.input = input.view();
+    options.groups = {offsets.data(), OffsetType::i32, 6};
+    options.format = format;
+    options.layout = layout;
+    options.global_scales = global_scales.data();
+    codes.assign(static_cast<std::size_t>(BlockShape{400, 96, format}.code_bytes()), untouched);
+    scales.assign(static_cast<std::size_t>(grouped_scale_bytes(400, 96, 6, format, layout)),
+                  untouched);
+  }
+  void run() { grouped_quantize_into(options, codes, scales); }
+};
+
+// Byte for byte, and every other byte untouched.
+void expect_one_call_per_expert(const Call& call) {
+  const GroupedQuantizeOptions& o = call.options;
+  std::vector<std::uint8_t> codes(call.codes.size(), untouched),
+      scales(call.scales.size(), untouched);
+  for (std::size_t e = 0; e < 6; ++e) {
+    const std::int64_t begin = call.offsets[e], rows = call.offsets[e + 1] - begin;
+    QuantizeOptions part{
+        .input = call.input.view(), .format = o.format, .numerics = o.numerics, .layout = o.layout};
+    part.input.rows = rows;
+    part.input.data = call.input.bytes.data() + begin * 96 * 2;
+    part.first_index = o.first_index + static_cast<std::uint64_t>(begin * 96);
+    if (o.format == Format::nvfp4) part.global_scale = call.global_scales[e];
+    const BlockTensor wanted = quantize(part);
+    const std::int64_t line = wanted.shape().code_bytes_per_line();
+    std::copy(wanted.codes().begin(), wanted.codes().end(), codes.begin() + begin * line);
+    std::copy(wanted.scales().begin(), wanted.scales().end(),
+              scales.begin() + grouped_scale_offset(o.groups, static_cast<std::int64_t>(e), 96,
+                                                    o.format, o.layout));
+  }
+  EXPECT_TRUE(call.codes == codes);
+  EXPECT_TRUE(call.scales == scales);
+}
+
+TEST(GroupedQuantize, gives_the_bytes_of_one_call_per_expert) {
+  for (const Format format : {Format::mxfp4, Format::nvfp4, Format::mxfp8_e4m3})
+    for (const Layout layout : {Layout::row_major, Layout::tiled_128x4}) {
+      SCOPED_TRACE(std::string(info(format).name) + std::to_string(static_cast<int>(layout)));
+      Call call(format, layout);
+      call.run();
+      expect_one_call_per_expert(call);
+      call.options.numerics.rounding = Rounding::stochastic;
+      call.options.first_index = 77;
+      call.run();
+      expect_one_call_per_expert(call);
+    }
+}
+
+TEST(GroupedQuantize, takes_wide_offsets) {
+  Call call(Format::nvfp4, Layout::tiled_128x4);
+  const std::vector<std::int64_t> wide(call.offsets.begin(), call.offsets.end());
+  call.options.groups = {wide.data(), OffsetType::i64, 6};
+  call.run();
+  expect_one_call_per_expert(call);
+}
+
+TEST(GroupedQuantize, regions_follow_each_other_in_whole_tiles) {
+  const Call call(Format::mxfp8_e4m3, Layout::tiled_128x4);
+  const auto at = [&](std::int64_t e) {
+    return grouped_scale_offset(call.options.groups, e, 96, call.options.format,
+                                Layout::tiled_128x4);
+  };
+  EXPECT_EQ(at(0), 0);
+  EXPECT_EQ(at(1), 0);     // expert 0 is empty
+  EXPECT_EQ(at(2), 512);   // two rows
+  EXPECT_EQ(at(3), 1024);  // 128 rows
+  EXPECT_EQ(at(4), 1024);  // none
+  EXPECT_EQ(at(5), 2048);  // 129 rows
+  EXPECT_EQ(at(6), 2560);  // 128 rows
+  EXPECT_EQ(grouped_scale_bytes(400, 96, 6, Format::mxfp8_e4m3, Layout::tiled_128x4),
+            (6 + 394 / 128) * 512);
+}
+
+TEST(GroupedQuantize, no_experts_and_no_rows_write_nothing) {
+  Call call(Format::mxfp4, Layout::row_major);
+  call.options.groups.experts = 0;
+  call.run();
+  EXPECT_TRUE(std::all_of(call.codes.begin(), call.codes.end(),
+                          [](std::uint8_t byte) { return byte == untouched; }));
+  EXPECT_EQ(grouped_scale_bytes(0, 96, 6, Format::mxfp4, Layout::tiled_128x4), 0);
+}
+
+TEST(GroupedQuantize, says_what_is_wrong) {
+  const auto message = [](auto&& change) {
+    Call call(Format::nvfp4, Layout::row_major);
+    change(call);
+    try {
+      call.run();
+    } catch (const Error& error) {
+      EXPECT_EQ(error.code(), ErrorCode::invalid_argument);
+      return std::string(error.what());
+    }
+    return std::string("no error");
+  };
+  const auto has = [](const std::string& text, const char* part) {
+    EXPECT_NE(text.find(part), std::string::npos) << text;
+  };
+  has(message([](Call& c) { c.offsets[2] = 2; }), "offset 2 is 2 after 3");
+  has(message([](Call& c) { c.offsets[6] = 401; }), "offset 6 is 401");
+  has(message([](Call& c) { c.options.groups.offsets = nullptr; }), "no offsets");
+  has(message([](Call& c) { c.options.global_scales = nullptr; }), "global_scales");
+  has(message([](Call& c) { c.global_scales[1] = 0; }), "global scale 0");
+  has(message([](Call& c) { c.options.input.cols = 90; }), "block of 16");
+  has(message([](Call& c) { c.scales.pop_back(); }), "scales buffer");
+  has(message([](Call& c) { c.options.numerics.scale_rule = ScaleRule::floor; }),
+      "has no scale rule floor");
+}
+
+}  // namespace
+}  // namespace microscale

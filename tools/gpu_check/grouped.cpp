@@ -1,0 +1,314 @@
+#include "grouped.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+#include <cstring>
+#include <functional>
+#include <random>
+
+#include "cpu/inputs.hpp"
+#include "device_bytes.hpp"
+#include "microscale/container.hpp"
+#include "microscale/error.hpp"
+#include "microscale/grouped.hpp"
+#include "microscale/quantize.hpp"
+
+namespace microscale::cuda {
+namespace {
+
+constexpr std::uint8_t pattern = 0xA5;  // of DeviceBytes before anything is written
+
+std::vector<std::uint8_t> bytes_of(const void* data, std::size_t bytes) {
+  const auto* first = static_cast<const std::uint8_t*>(data);
+  return {first, first + bytes};
+}
+
+std::span<std::uint8_t> span_of(const DeviceBytes& bytes) {
+  return {bytes.data(), static_cast<std::size_t>(bytes.size())};
+}
+
+void compare(const std::string& what, const DeviceBytes& got,
+             const std::vector<std::uint8_t>& wanted, EqualityTotals& totals) {
+  const std::vector<std::uint8_t> bytes = got.to_host();
+  std::string difference;
+  const auto at = std::mismatch(bytes.begin(), bytes.end(), wanted.begin());
+  if (at.first != bytes.end())
+    difference = fmt::format("byte {} is {:#04x} ({:#04x} wanted)", at.first - bytes.begin(),
+                             *at.first, *at.second);
+  else if (!got.margins_untouched())
+    difference = "wrote outside its output";
+  if (difference.empty()) return;
+  ++totals.failed;
+  if (totals.differences.size() < 20) totals.differences.push_back(what + ": " + difference);
+}
+
+// Row counts: uneven, some experts empty, some rows nobody's.
+struct Distribution {
+  const char* name;
+  std::vector<std::int64_t> offsets;
+  std::int64_t rows;  // of the input
+};
+
+std::vector<Distribution> distributions(bool quick) {
+  std::vector<Distribution> all{
+      {"uneven", {3, 3, 4, 20, 20, 148, 277, 277, 290}, 300},
+      {"one has all", {0, 0, 0, 257, 257}, 257},
+      {"none has any", {5, 5, 5, 5}, 9},
+      {"one expert, one row", {0, 1}, 1},
+  };
+  Distribution many{"300 experts", {0}, 0};
+  std::mt19937 generator(7);
+  for (int e = 0; e < 300; ++e)
+    many.offsets.push_back(many.offsets.back() +
+                           (generator() % 3 ? 0 : static_cast<std::int64_t>(generator() % 40)));
+  many.rows = many.offsets.back() + 2;
+  if (!quick) all.push_back(std::move(many));
+  return all;
+}
+
+void check_call(Device& device, const GroupedQuantizeOptions& host, const std::string& what,
+                std::int64_t input_bytes, EqualityTotals& totals) {
+  const std::int64_t experts = host.groups.experts;
+  const std::int64_t code_bytes =
+      BlockShape{host.input.rows, host.input.cols, host.format}.code_bytes();
+  const std::int64_t scale_bytes =
+      grouped_scale_bytes(host.input.rows, host.input.cols, experts, host.format, host.layout);
+  std::vector<std::uint8_t> codes(static_cast<std::size_t>(code_bytes), pattern);
+  std::vector<std::uint8_t> scales(static_cast<std::size_t>(scale_bytes), pattern);
+  grouped_quantize_into(host, codes, scales);
+
+  const auto count = static_cast<std::size_t>(experts);
+  const std::size_t width = host.groups.type == OffsetType::i32 ? 4 : 8;
+  const DeviceBytes input(device, bytes_of(host.input.data, static_cast<std::size_t>(input_bytes)));
+  const DeviceBytes offsets(device, bytes_of(host.groups.offsets, (count + 1) * width));
+  const DeviceBytes globals(device, bytes_of(host.global_scales, count * 4));
+  const DeviceBytes got_codes(device, code_bytes), got_scales(device, scale_bytes);
+  GroupedQuantizeOptions there = host;
+  there.input.data = input.data();
+  there.groups.offsets = offsets.data();
+  there.global_scales = reinterpret_cast<const float*>(globals.data());
+  grouped_quantize_into(there, span_of(got_codes), span_of(got_scales), {.backend = Backend::cuda});
+  ++totals.calls;
+  totals.elements += host.input.rows * host.input.cols;
+  compare(what + ", codes", got_codes, codes, totals);
+  compare(what + ", scales", got_scales, scales, totals);
+}
+
+void check_distribution(Device& device, const Distribution& d, const test::Input& values,
+                        std::int64_t cols, Format format, EqualityTotals& totals) {
+  const std::int64_t element = size_of(values.type), stride = cols + 32;
+  std::vector<std::uint8_t> input(static_cast<std::size_t>(d.rows * stride * element));
+  for (std::int64_t i = 0; i < d.rows * stride; ++i)
+    std::memcpy(input.data() + i * element,
+                &values.bits[static_cast<std::size_t>(i) % values.bits.size()],
+                static_cast<std::size_t>(element));
+  const auto experts = static_cast<std::int64_t>(d.offsets.size()) - 1;
+  const std::vector<std::int32_t> narrow(d.offsets.begin(), d.offsets.end());
+  std::vector<float> globals;
+  for (std::int64_t e = 0; e < experts; ++e)
+    globals.push_back(1e-4f * static_cast<float>(1 + e % 17));
+  for (const Layout layout : {Layout::row_major, Layout::tiled_128x4})
+    for (const OffsetType type : {OffsetType::i32, OffsetType::i64})
+      for (const ScaleRule rule :
+           {format == Format::nvfp4 ? ScaleRule::nearest : ScaleRule::rceil, ScaleRule::search}) {
+        GroupedQuantizeOptions o;
+        o.input = {input.data(), values.type, d.rows, cols, stride};
+        const bool wide = type == OffsetType::i64;
+        o.groups = {wide ? static_cast<const void*>(d.offsets.data()) : narrow.data(), type,
+                    experts};
+        o.format = format;
+        o.numerics.scale_rule = rule;
+        o.layout = layout;
+        o.global_scales = globals.data();
+        check_call(
+            device, o,
+            fmt::format("grouped {}, {} {} x {} to {}, {}, {}, {}", d.name, to_string(values.type),
+                        d.rows, cols, info(format).name, to_string(rule),
+                        layout == Layout::row_major ? "rows" : "128x4", wide ? "i64" : "i32"),
+            static_cast<std::int64_t>(input.size()), totals);
+      }
+}
+
+void check_containers(Device& device, std::int64_t count, EqualityTotals& totals) {
+  std::vector<std::uint8_t> codes(static_cast<std::size_t>(count)),
+      containers(static_cast<std::size_t>(2 * count));
+  std::mt19937 generator(3);
+  for (std::uint8_t& byte : codes) byte = static_cast<std::uint8_t>(generator());
+  repack_to_containers(codes, containers);
+  const DeviceBytes input(device, codes), wide(device, 2 * count), back(device, count);
+  const Context context{.backend = Backend::cuda};
+  repack_to_containers(span_of(input), span_of(wide), context);
+  repack_from_containers(span_of(wide), span_of(back), context);
+  totals.calls += 2;
+  compare(fmt::format("{} packed bytes to containers", count), wide, containers, totals);
+  compare(fmt::format("{} packed bytes from containers", count), back, codes, totals);
+}
+
+// Median seconds of one call, of graphs of four.
+double median_seconds(Device& device, const std::function<void(int, Stream)>& call) {
+  Stream stream = device.make_stream();
+  call(0, stream);
+  device.synchronize(stream);
+  device.begin_capture(stream);
+  for (int i = 0; i < 4; ++i) call(i, stream);
+  Graph graph = device.end_capture(stream);
+  Event begin = device.make_event(), end = device.make_event();
+  std::vector<double> samples;
+  for (int sample = 0; sample < 13; ++sample) {
+    device.record(begin, stream);
+    device.launch_graph(graph, stream);
+    device.record(end, stream);
+    samples.push_back(device.milliseconds_between(begin, end) / 4e3);
+  }
+  device.release_event(begin);
+  device.release_event(end);
+  device.release_graph(graph);
+  device.release_stream(stream);
+  std::nth_element(samples.begin(), samples.begin() + 6, samples.end());
+  return samples[6];
+}
+
+// Read and written, 512 MiB to 512 MiB; straight into a stream, for a graph may choose another way.
+double copy_rate(Device& device) {
+  constexpr std::int64_t bytes = std::int64_t{512} << 20;
+  const DeviceBytes from(device, bytes), to(device, bytes);
+  Event begin = device.make_event(), end = device.make_event();
+  std::vector<double> samples;
+  for (int sample = 0; sample < 9; ++sample) {
+    device.record(begin, nullptr);
+    for (int i = 0; i < 8; ++i) device.copy_on_device(to.data(), from.data(), bytes, nullptr);
+    device.record(end, nullptr);
+    samples.push_back(device.milliseconds_between(begin, end) / 8e3);
+  }
+  device.release_event(begin);
+  device.release_event(end);
+  std::nth_element(samples.begin(), samples.begin() + 4, samples.end());
+  return 2.0 * static_cast<double>(bytes) / samples[4];
+}
+
+// `rows` rows shared out so that expert e gets about 1 / (e + 10) of them, in a scattered order.
+std::vector<std::int32_t> uneven_offsets(std::int64_t rows, std::int64_t experts) {
+  std::vector<double> shares;
+  double all = 0;
+  for (std::int64_t e = 0; e < experts; ++e) {
+    shares.push_back(1.0 / static_cast<double>(e * 37 % experts + 10));
+    all += shares.back();
+  }
+  std::vector<std::int32_t> offsets{0};
+  double sum = 0;
+  for (const double share : shares) {
+    sum += share / all;
+    offsets.push_back(static_cast<std::int32_t>(std::lround(sum * static_cast<double>(rows))));
+  }
+  return offsets;
+}
+
+void measure_format(Device& device, Format format, Layout layout, const DeviceBytes (&inputs)[2],
+                    Timings& timings) {
+  constexpr std::int64_t rows = 65536, cols = 7168, experts = 128;
+  const std::vector<std::int32_t> offsets = uneven_offsets(rows, experts);
+  const std::vector<float> globals(experts, 2e-3f);
+  const DeviceBytes there(device, bytes_of(offsets.data(), offsets.size() * 4));
+  const auto add = [&](std::string what, double seconds) {
+    const std::int64_t bytes = rows * cols * 2 + BlockShape{rows, cols, format}.code_bytes() +
+                               rows * BlockShape{rows, cols, format}.blocks_per_line();
+    timings.rows.push_back(
+        {.what = fmt::format("{}, bf16 65536 x 7168 {} {}", what, info(format).name,
+                             layout == Layout::row_major ? "rows" : "128x4"),
+         .bytes = bytes,
+         .microseconds = seconds * 1e6,
+         .share = static_cast<double>(bytes) / seconds / timings.copy_bytes_per_second,
+         .problem = {}});
+  };
+  const DeviceBytes scale_numbers(device, bytes_of(globals.data(), globals.size() * 4));
+  const BlockShape shape{rows, cols, format};
+  const DeviceBytes codes(device, shape.code_bytes());
+  const DeviceBytes scales(device, grouped_scale_bytes(rows, cols, experts, format, layout));
+  const ScaleRule rule = format == Format::nvfp4 ? ScaleRule::nearest : ScaleRule::floor;
+  const double grouped = median_seconds(device, [&](int i, Stream stream) {
+    GroupedQuantizeOptions o;
+    o.input = {inputs[i % 2].data(), DType::bf16, rows, cols, cols};
+    o.groups = {there.data(), OffsetType::i32, experts};
+    o.format = format;
+    o.numerics.scale_rule = rule;
+    o.layout = layout;
+    o.global_scales = reinterpret_cast<const float*>(scale_numbers.data());
+    grouped_quantize_into(o, span_of(codes), span_of(scales),
+                          {.backend = Backend::cuda, .stream = stream});
+  });
+  add("grouped, 128 experts", grouped);
+  const double whole = median_seconds(device, [&](int i, Stream stream) {
+    QuantizeOptions o;
+    o.input = {inputs[i % 2].data(), DType::bf16, rows, cols, cols};
+    o.format = format;
+    o.numerics.scale_rule = rule;
+    o.layout = layout;
+    if (format == Format::nvfp4)
+      o.device_global_scale = reinterpret_cast<const float*>(scale_numbers.data());
+    const auto bytes = static_cast<std::size_t>(rows * shape.blocks_per_line());
+    quantize_into(o, span_of(codes), span_of(scales).first(bytes),
+                  {.backend = Backend::cuda, .stream = stream});
+  });
+  add("one matrix beside it", whole);
+}
+
+}  // namespace
+
+void check_grouped(Device& device, bool quick, EqualityTotals& totals) {
+  for (const DType dtype : {DType::f32, DType::f16, DType::bf16}) {
+    const std::vector<test::Input> inputs = test::inputs(dtype, 4096);
+    for (const Format format :
+         {Format::mxfp4, Format::nvfp4, Format::mxfp8_e4m3, Format::mxfp8_e5m2}) {
+      for (const Distribution& d : distributions(quick))
+        for (const std::int64_t cols : {32, 96, 2080})
+          if (!quick || cols < 2080) check_distribution(device, d, inputs[2], cols, format, totals);
+      if (quick) continue;
+      for (const test::Input& values : inputs)
+        check_distribution(device, distributions(true)[0], values, 1024, format, totals);
+      check_distribution(device, distributions(true)[0], inputs[2], 7168, format, totals);
+    }
+  }
+  for (const std::int64_t count : {1, 7, 8, 4096, 8191, 8193, 1000003})
+    check_containers(device, count, totals);
+}
+
+void measure_grouped(Device& device, Timings& timings) {
+  constexpr std::int64_t bytes = std::int64_t{65536} * 7168 * 2;
+  if (timings.copy_bytes_per_second == 0) timings.copy_bytes_per_second = copy_rate(device);
+  std::vector<std::uint8_t> seed(1 << 20);
+  std::mt19937 generator(1);
+  for (std::size_t i = 0; i < seed.size(); i += 2) {  // magnitudes 2^-12 to 2^-4
+    seed[i] = static_cast<std::uint8_t>(generator());
+    seed[i + 1] = static_cast<std::uint8_t>((generator() & 0x80) | (0x3A + (generator() & 3)));
+  }
+  const DeviceBytes inputs[2] = {{device, bytes}, {device, bytes}};
+  for (const DeviceBytes& input : inputs)
+    for (std::int64_t at = 0; at < bytes; at += 1 << 20)
+      device.copy_to_device(input.data() + at, seed.data(),
+                            std::min<std::int64_t>(1 << 20, bytes - at), nullptr);
+  device.synchronize(nullptr);
+  for (const Layout layout : {Layout::tiled_128x4, Layout::row_major})
+    for (const Format format : {Format::nvfp4, Format::mxfp4, Format::mxfp8_e4m3})
+      measure_format(device, format, layout, inputs, timings);
+  const DeviceBytes wide(device, bytes);
+  for (const bool back : {false, true}) {
+    Timing row{.what = back ? "repack from containers, 448 MiB packed"
+                            : "repack to containers, 448 MiB packed",
+               .problem = {}};
+    const std::int64_t packed = bytes / 2;
+    row.bytes = 3 * packed;
+    const double seconds = median_seconds(device, [&](int i, Stream stream) {
+      const std::span<std::uint8_t> codes(inputs[i % 2].data(), static_cast<std::size_t>(packed));
+      const Context context{.backend = Backend::cuda, .stream = stream};
+      back ? repack_from_containers(span_of(wide), codes, context)
+           : repack_to_containers(codes, span_of(wide), context);
+    });
+    row.microseconds = seconds * 1e6;
+    row.share = static_cast<double>(row.bytes) / seconds / timings.copy_bytes_per_second;
+    timings.rows.push_back(row);
+  }
+}
+
+}  // namespace microscale::cuda
