@@ -65,6 +65,57 @@ constexpr Launch block_launch(std::int64_t rows, std::int64_t cols, int block, b
           static_cast<unsigned>(threads_per_block), 0};
 }
 
+/// Elements of a row that one thread of a fused kernel takes: whole blocks of every format.
+inline constexpr int lane_elements = 32;
+
+struct FusedLaunch {
+  Launch launch;
+  int row_threads;        // neighbouring threads that share a row, or a piece of it
+  int column_pieces;      // pieces of a row
+  std::int64_t row_step;  // rows from one that a thread visits to the next: what all visit at once
+};
+
+/// Groups of 32 elements in a row, the padding of tiled scales included.
+constexpr std::int64_t lane_groups(std::int64_t cols, int block, bool tiled) {
+  const std::int64_t unit = tiled && 4 * block > lane_elements ? 4 * block : lane_elements;
+  return ceil_div(cols, unit) * (unit / lane_elements);
+}
+
+/// Rows that are visited at once so that each thread has `each` of them where there are many; a multiple of
+/// 128 (scale tiles) and of the rows that threads visit together, a power of two below 128.
+constexpr std::int64_t row_step(std::int64_t rows, std::int64_t each) {
+  return ceil_div(rows < 4096 ? rows : ceil_div(rows, each), 128) * 128;
+}
+
+constexpr std::int64_t narrow_row_threads(std::int64_t groups) {
+  std::int64_t threads = 4;
+  while (threads < 32 && threads < groups) threads *= 2;
+  return threads;
+}
+
+/// SiLU and Hadamard: a warp takes 1024 elements of a row, or several rows of a narrow matrix.
+constexpr FusedLaunch lane_launch(std::int64_t rows, std::int64_t cols, int block, bool tiled) {
+  constexpr std::int64_t warps = threads_per_block / 32;
+  const std::int64_t groups = lane_groups(cols, block, tiled);
+  const std::int64_t row_threads = narrow_row_threads(groups);
+  const std::int64_t columns = ceil_div(groups, row_threads), step = row_step(rows, 4);
+  const std::int64_t all_warps = step / (32 / row_threads) * columns;
+  return {{static_cast<unsigned>(ceil_div(all_warps, warps)), 1, 1,
+           static_cast<unsigned>(threads_per_block), 0},
+          static_cast<int>(row_threads), static_cast<int>(columns), step};
+}
+
+/// RMSNorm: a thread block holds a row (up to 16384 elements in registers), or several of a narrow matrix.
+constexpr FusedLaunch row_launch(std::int64_t rows, std::int64_t cols, int block, bool tiled) {
+  constexpr std::int64_t most = 512;
+  const std::int64_t groups = lane_groups(cols, block, tiled);
+  std::int64_t row_threads = narrow_row_threads(groups);
+  if (groups > 32) row_threads = groups < most ? ceil_div(groups, 32) * 32 : most;
+  const std::int64_t threads = row_threads <= 32 ? 128 : row_threads, step = row_step(rows, 8);
+  return {{static_cast<unsigned>(step / (threads / row_threads)), 1, 1, static_cast<unsigned>(threads), 0},
+          static_cast<int>(row_threads), static_cast<int>(ceil_div(groups, row_threads)), step};
+}
+
 /// abs_max: a grid that fills the machine and strides over the rows.
 constexpr Launch abs_max_launch(std::int64_t rows, std::int64_t cols, int multiprocessors) {
   const std::int64_t chunks = ceil_div(cols, chunk_elements) * rows;

@@ -2,7 +2,9 @@
 
 #include <fmt/format.h>
 
+#include "cuda/e8m0_rule.hpp"
 #include "cuda/kernel_names.hpp"
+#include "formats/elements.hpp"
 
 namespace microscale::cuda {
 
@@ -11,6 +13,21 @@ KernelMode kernel_mode(Format format, const Numerics& numerics) {
   if (numerics.scale_rule == ScaleRule::search) return KernelMode::search;
   const bool one_pass = info(format).e8m0_scale || numerics.scale_rule == ScaleRule::nearest;
   return one_pass ? KernelMode::plain : KernelMode::general;
+}
+
+void set_numerics(QuantizeArgs& args, Format format, const Numerics& n) {
+  const E8m0Rule rule = with_codec(info(format).element, [&](auto codec) {
+    return e8m0_rule<decltype(codec)>(n.scale_rule);
+  });
+  args.scale_addend = rule.addend;
+  args.emax = rule.emax;
+  args.zero_byte = rule.zero_byte;
+  args.nan_propagates = n.nan == NanPolicy::propagate;
+  args.inf_is_nan = n.inf == InfPolicy::nan_block;
+  args.zero_is_positive = n.zero_code == ZeroCode::positive;
+  args.seed = n.seed;
+  args.scale_rule = static_cast<std::int32_t>(n.scale_rule);
+  args.rounding = static_cast<std::int32_t>(n.rounding);
 }
 
 std::string quantize_kernel(Format format, DType input, KernelMode mode, Layout layout) {
@@ -24,5 +41,10 @@ std::string dequantize_kernel(Format format, DType output) {
 }
 
 std::string abs_max_kernel(DType input) { return fmt::format("abs_max_{}", to_string(input)); }
+
+std::string fused_kernel(const char* producer, Format format, DType input, KernelMode mode) {
+  return fmt::format("fused_{}_{}_{}_{}", producer, info(format).name, to_string(input),
+                     kernel_modes[static_cast<std::size_t>(mode)]);
+}
 
 }  // namespace microscale::cuda

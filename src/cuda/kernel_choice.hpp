@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <string>
 
+#include "cuda/args.hpp"
 #include "microscale/numerics.hpp"
 #include "microscale/tensor.hpp"
 
@@ -14,8 +15,13 @@ enum class KernelMode : std::uint8_t { plain, search, general };
 /// The fastest mode that `numerics` allows.
 KernelMode kernel_mode(Format format, const Numerics& numerics);
 
+/// The fields of `args` that follow from the numerics alone.
+void set_numerics(QuantizeArgs& args, Format format, const Numerics& numerics);
+
 std::string quantize_kernel(Format format, DType input, KernelMode mode, Layout layout);
 std::string dequantize_kernel(Format format, DType output);
 std::string abs_max_kernel(DType input);
+/// `producer` is silu_mul, rms_norm or hadamard.
+std::string fused_kernel(const char* producer, Format format, DType input, KernelMode mode);
 
 }  // namespace microscale::cuda

@@ -6,6 +6,7 @@
 #include <span>
 
 #include "cuda/device.hpp"
+#include "microscale/fused.hpp"
 #include "microscale/quantize.hpp"
 
 namespace microscale::cuda {
@@ -21,5 +22,10 @@ void dequantize(Device& device, const BlockTensorView& input, const MutableTenso
 /// The scales of `input` in `layout`. Throws Error.
 void repack_scales(Device& device, const BlockTensorView& input, Layout layout,
                    std::span<std::uint8_t> scales, Stream stream);
+
+/// As the *_quantize_into functions have checked them. Throw Error.
+void silu_mul_quantize(Device& device, const SiluMulOptions& options, Stream stream);
+void rms_norm_quantize(Device& device, const RmsNormOptions& options, Stream stream);
+void hadamard_quantize(Device& device, const HadamardOptions& options, Stream stream);
 
 }  // namespace microscale::cuda

@@ -5,12 +5,10 @@
 #include <vector>
 
 #include "cuda/args.hpp"
-#include "cuda/e8m0_rule.hpp"
 #include "cuda/kernel_choice.hpp"
 #include "cuda/launch.hpp"
 #include "cuda/operands.hpp"
 #include "cuda/operations.hpp"
-#include "formats/elements.hpp"
 #include "microscale/error.hpp"
 
 namespace microscale::cuda {
@@ -83,8 +81,6 @@ void quantize(Device& device, const QuantizeOptions& o, std::span<std::uint8_t> 
     launch(device, "global_scale", "quantize", Launch{1, 1, 1, 1, 0}, args, stream);
   }
   if (elements == 0) return;
-  const E8m0Rule rule = with_codec(
-      format.element, [&](auto codec) { return e8m0_rule<decltype(codec)>(n.scale_rule); });
   QuantizeArgs args{};
   args.input = in.data;
   args.rows = in.rows;
@@ -94,16 +90,8 @@ void quantize(Device& device, const QuantizeOptions& o, std::span<std::uint8_t> 
   args.code_stride = code_bytes(format, in.cols);
   args.scales = scales.data();
   args.global_scale = two_level ? global : nullptr;
-  args.scale_addend = rule.addend;
-  args.emax = rule.emax;
-  args.zero_byte = rule.zero_byte;
-  args.nan_propagates = n.nan == NanPolicy::propagate;
-  args.inf_is_nan = n.inf == InfPolicy::nan_block;
-  args.zero_is_positive = n.zero_code == ZeroCode::positive;
-  args.seed = n.seed;
+  set_numerics(args, o.format, n);
   args.first_index = o.first_index;
-  args.scale_rule = static_cast<std::int32_t>(n.scale_rule);
-  args.rounding = static_cast<std::int32_t>(n.rounding);
   const bool tiled = o.layout == Layout::tiled_128x4;
   const Launch shape = mode == KernelMode::general
                            ? block_launch(in.rows, in.cols, format.block, tiled)

@@ -41,6 +41,27 @@ TEST(Geometry, tiled_scales_cover_their_padding) {
   EXPECT_GE(covered.cols, 256);
 }
 
+TEST(Geometry, a_row_of_a_fused_kernel_has_a_lane_for_every_group_of_32) {
+  for (std::int64_t cols : {16, 32, 48, 128, 1024, 7168, 14336, 16384, 16416, 100000}) {
+    for (bool tiled : {false, true}) {
+      const FusedLaunch lanes = lane_launch(1000, cols, 16, tiled);
+      const std::int64_t padded = tiled ? ceil_div(cols, 64) * 64 : cols;
+      EXPECT_GE(std::int64_t{lanes.row_threads} * lanes.column_pieces * 32, padded) << cols;
+      EXPECT_EQ(32 % lanes.row_threads, 0);  // rows of a narrow matrix share a warp
+      EXPECT_GE(lanes.row_threads, 4);       // four scale bytes leave at once
+      const FusedLaunch row = row_launch(1000, cols, 16, tiled);
+      if (cols <= 16384) {
+        EXPECT_GE(std::int64_t{row.row_threads} * 32, padded) << cols;
+      }
+      EXPECT_LE(row.launch.threads, 512u);
+      EXPECT_EQ(row.launch.threads % static_cast<unsigned>(row.row_threads), 0u);
+      EXPECT_TRUE(row.row_threads > 32 ? row.row_threads % 32 == 0 : 32 % row.row_threads == 0);
+      const std::int64_t rows_here = row.launch.threads / static_cast<unsigned>(row.row_threads);
+      EXPECT_GE(row.launch.grid_x * rows_here, tiled ? 1024 : 1000);
+    }
+  }
+}
+
 TEST(Geometry, general_kernels_have_a_thread_for_every_block) {
   const Launch launch = block_launch(129, 160, 32, false);
   EXPECT_GE(launch.grid_x * launch.threads, 129u * 5);

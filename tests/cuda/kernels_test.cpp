@@ -52,6 +52,11 @@ TEST_F(Kernels, every_name_exists_on_every_architecture) {
             EXPECT_TRUE(has_kernel(architecture, "quantize_" + pair + "_" + std::string(mode) +
                                                      "_" + std::string(layout)))
                 << architecture << ' ' << pair << ' ' << mode << ' ' << layout;
+        for (std::string_view producer : fused_producers)
+          for (std::string_view mode : {"plain", "search"})
+            EXPECT_TRUE(has_kernel(architecture, "fused_" + std::string(producer) + "_" + pair + "_" +
+                                                     std::string(mode)))
+                << architecture << ' ' << producer << ' ' << pair << ' ' << mode;
         EXPECT_TRUE(has_kernel(architecture, "dequantize_" + pair)) << architecture << ' ' << pair;
         EXPECT_TRUE(has_kernel(architecture, "abs_max_" + std::string(dtype))) << architecture;
       }

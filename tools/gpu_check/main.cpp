@@ -1,11 +1,13 @@
-// gpu_check [--quick] [--no-timing] [--json]: backend cuda against the CPU, byte for byte, then the
-// table of times. Exit code 0: all equal; 1: something differs; 4: no GPU, or an error.
+// gpu_check [--quick] [--no-timing] [--json] [--fused]: backend cuda against the CPU, byte for byte, then
+// the table of times; --fused: of the fused operations only. Exit code 0: all equal; 1: something differs;
+// 4: no GPU, or an error.
 #include <fmt/format.h>
 
 #include <nlohmann/json.hpp>
 #include <string_view>
 
 #include "equality.hpp"
+#include "fused.hpp"
 #include "microscale/cuda.hpp"
 #include "microscale/error.hpp"
 #include "timing.hpp"
@@ -55,20 +57,30 @@ void print_timings(const cuda::Timings& timings) {
 }  // namespace
 
 int main(int argc, char** argv) {
-  bool quick = false, timing = true, json = false;
+  bool quick = false, timing = true, json = false, fused_only = false;
   for (int i = 1; i < argc; ++i) {
     const std::string_view argument = argv[i];
     quick |= argument == "--quick";
     json |= argument == "--json";
+    fused_only |= argument == "--fused";
     timing &= argument != "--no-timing";
   }
   try {
     cuda::Device& device = cuda::runtime_device();
     if (!json) fmt::print("{}\n", cuda::device_name());
-    const cuda::EqualityTotals totals = cuda::check_equality(device, quick);
+    cuda::EqualityTotals totals;
+    if (!fused_only) totals = cuda::check_equality(device, quick);
+    cuda::check_fused(device, quick, totals);
     if (!json) print_equality(totals);
     cuda::Timings timings;
-    if (timing) timings = cuda::measure(device);
+    if (timing) {
+      if (fused_only)
+        timings.copy_bytes_per_second = cuda::copy_bytes_per_second(device);
+      else
+        timings = cuda::measure(device);
+      for (cuda::Timing& row : cuda::measure_fused(device, timings.copy_bytes_per_second))
+        timings.rows.push_back(std::move(row));
+    }
     if (json)
       fmt::print("{}\n", to_json(totals, timings).dump(1));
     else if (timing)

@@ -55,9 +55,11 @@ __device__ std::uint32_t encode_e2m1_f32(const std::uint32_t (&w)[Input::words],
 #pragma unroll
   for (int i = 7; i >= 0; --i) {
     const float y = ptx::mul_rn_sat_f32(fabsf(Input::value(w, i)), eighth);
-    const float line = fminf(fminf(__fmaf_rn(y, 16.0f, unit), __fmaf_rn(y, 8.0f, unit + 2)),
-                             __fmaf_rn(y, 8 * 0x1.333332p-2f, unit + 5));
-    codes = codes * 16 + __float_as_uint(line);
+    // Positive floats compare as integers, of which Hopper takes the least of three at once.
+    const std::uint32_t line = __vimin3_u32(
+        __float_as_uint(__fmaf_rn(y, 16.0f, unit)), __float_as_uint(__fmaf_rn(y, 8.0f, unit + 2)),
+        __float_as_uint(__fmaf_rn(y, 8 * 0x1.333332p-2f, unit + 5)));
+    codes = codes * 16 + line;
   }
   // The constants' exponents: 0x4B000000 from elements 0 and, four bits up, 1; the others are
   // shifted out.
