@@ -29,8 +29,8 @@ struct QuantizeArgs {
   std::int32_t column_shift;   // from geometry.hpp
 };
 
-/// A producer and the quantizer behind it. quantize.input: gate, or the one input; its type is that of every
-/// dense operand here. quantize.global_scale and the rest as for quantize; seed and first_index are not used.
+/// A producer and the quantizer behind it. quantize.input: gate, or the one input; its type is that of
+/// every dense operand here. quantize.global_scale and the rest as for quantize; seed and first_index are not used.
 struct FusedArgs {
   QuantizeArgs quantize;
   const void* second;          // up, or the residual; null: no residual
@@ -39,11 +39,13 @@ struct FusedArgs {
   std::int64_t sum_stride;     // elements
   const void* weight;          // cols elements; null: none
   float epsilon;
+  float scale;                 // hadamard_scale(order)
   std::int32_t order;          // of the Hadamard matrix
   std::uint32_t negated[4];    // bit i: element i of each of its blocks changes sign first
   std::int32_t row_threads;    // lane_launch, row_launch of geometry.hpp
   std::int32_t column_pieces;
-  std::int64_t row_step;       // rows from one that a thread visits to the next; a multiple of 128
+  std::int64_t turns;          // rows that a thread visits,
+  std::int64_t row_step;       // and from one to the next
   std::int32_t tiled;          // scales go into 128x4 tiles
 };
 

@@ -72,7 +72,8 @@ struct FusedLaunch {
   Launch launch;
   int row_threads;        // neighbouring threads that share a row, or a piece of it
   int column_pieces;      // pieces of a row
-  std::int64_t row_step;  // rows from one that a thread visits to the next: what all visit at once
+  std::int64_t turns;     // rows that a thread visits,
+  std::int64_t row_step;  // and from one to the next: what all visit at once
 };
 
 /// Groups of 32 elements in a row, the padding of tiled scales included.
@@ -81,39 +82,66 @@ constexpr std::int64_t lane_groups(std::int64_t cols, int block, bool tiled) {
   return ceil_div(cols, unit) * (unit / lane_elements);
 }
 
-/// Rows that are visited at once so that each thread has `each` of them where there are many; a multiple of
-/// 128 (scale tiles) and of the rows that threads visit together, a power of two below 128.
-constexpr std::int64_t row_step(std::int64_t rows, std::int64_t each) {
-  return ceil_div(rows < 4096 ? rows : ceil_div(rows, each), 128) * 128;
-}
-
 constexpr std::int64_t narrow_row_threads(std::int64_t groups) {
   std::int64_t threads = 4;
   while (threads < 32 && threads < groups) threads *= 2;
   return threads;
 }
 
-/// SiLU and Hadamard: a warp takes 1024 elements of a row, or several rows of a narrow matrix.
-constexpr FusedLaunch lane_launch(std::int64_t rows, std::int64_t cols, int block, bool tiled) {
+/// Blocks of 256 threads of a SiLU or Hadamard kernel that a multiprocessor holds.
+MICROSCALE_HD constexpr int lane_blocks(int element_bytes) { return element_bytes == 2 ? 3 : 2; }
+
+/// SiLU and Hadamard: a warp takes 1024 elements of a row, or several rows of a narrow matrix, and goes
+/// down its columns; as many warps as run at once, so that addresses and tables are made once.
+constexpr FusedLaunch lane_launch(std::int64_t rows, std::int64_t cols, int block, bool tiled,
+                                  int element_bytes, int multiprocessors) {
   constexpr std::int64_t warps = threads_per_block / 32;
   const std::int64_t groups = lane_groups(cols, block, tiled);
-  const std::int64_t row_threads = narrow_row_threads(groups);
-  const std::int64_t columns = ceil_div(groups, row_threads), step = row_step(rows, 4);
-  const std::int64_t all_warps = step / (32 / row_threads) * columns;
-  return {{static_cast<unsigned>(ceil_div(all_warps, warps)), 1, 1,
+  const std::int64_t row_threads = narrow_row_threads(groups), rows_here = 32 / row_threads;
+  const std::int64_t columns = ceil_div(groups, row_threads);
+  const std::int64_t lines = tiled ? ceil_div(rows, 128) * 128 : rows;
+  const std::int64_t resident = multiprocessors * lane_blocks(element_bytes) * warps / columns;
+  std::int64_t slots = ceil_div(lines, rows_here);
+  if (slots > resident) slots = resident > 0 ? resident : 1;
+  const std::int64_t turns = ceil_div(lines, slots * rows_here);
+  slots = ceil_div(lines, turns * rows_here);  // no more than these turns need
+  return {{static_cast<unsigned>(ceil_div(slots * columns, warps)), 1, 1,
            static_cast<unsigned>(threads_per_block), 0},
-          static_cast<int>(row_threads), static_cast<int>(columns), step};
+          static_cast<int>(row_threads), static_cast<int>(columns), turns, slots * rows_here};
 }
 
-/// RMSNorm: a thread block holds a row (up to 16384 elements in registers), or several of a narrow matrix.
-constexpr FusedLaunch row_launch(std::int64_t rows, std::int64_t cols, int block, bool tiled) {
+/// Registers of a thread of an RMSNorm kernel: with 72, four blocks of 224 threads (rows of 7168) fit.
+MICROSCALE_HD constexpr int row_registers(int element_bytes, bool residual) {
+  return element_bytes == 2 ? (residual ? 80 : 72) : 128;
+}
+
+/// Dynamic shared memory of a warp of an RMSNorm kernel, of 16-bit types: 64 bytes a lane for the input and
+/// the residual, and 128 for the weights as FP32.
+MICROSCALE_HD constexpr int row_stage_bytes(int element_bytes, bool residual) {
+  return element_bytes == 2 ? (residual ? 2 : 1) * 2048 + 4096 : 64;
+}
+
+/// RMSNorm: a thread block holds a row (up to 16384 elements in registers), or several of a narrow matrix,
+/// and takes a few of them where there are many: with as many blocks as run at once, waiting at barriers in
+/// step, all would load or all compute (measured: a fifth slower with a residual).
+constexpr FusedLaunch row_launch(std::int64_t rows, std::int64_t cols, int block, bool tiled,
+                                 int element_bytes, bool residual, int multiprocessors) {
   constexpr std::int64_t most = 512;
   const std::int64_t groups = lane_groups(cols, block, tiled);
   std::int64_t row_threads = narrow_row_threads(groups);
   if (groups > 32) row_threads = groups < most ? ceil_div(groups, 32) * 32 : most;
-  const std::int64_t threads = row_threads <= 32 ? 128 : row_threads, step = row_step(rows, 8);
-  return {{static_cast<unsigned>(step / (threads / row_threads)), 1, 1, static_cast<unsigned>(threads), 0},
-          static_cast<int>(row_threads), static_cast<int>(ceil_div(groups, row_threads)), step};
+  const std::int64_t threads = row_threads <= 32 ? 128 : row_threads;
+  const std::int64_t rows_here = threads / row_threads;
+  const std::int64_t lines = tiled ? ceil_div(rows, 128) * 128 : rows;
+  const std::int64_t resident =
+      multiprocessors * (65536 / (threads * row_registers(element_bytes, residual)));
+  const std::int64_t most_turns = residual ? 4 : 8;
+  std::int64_t turns = ceil_div(lines, resident * rows_here);
+  if (turns > most_turns) turns = most_turns;
+  const std::int64_t blocks = ceil_div(lines, turns * rows_here);
+  return {{static_cast<unsigned>(blocks), 1, 1, static_cast<unsigned>(threads), 0},
+          static_cast<int>(row_threads), static_cast<int>(ceil_div(groups, row_threads)), turns,
+          blocks * rows_here};
 }
 
 /// abs_max: a grid that fills the machine and strides over the rows.

@@ -21,7 +21,7 @@ void set_numerics(QuantizeArgs& args, Format format, const Numerics& numerics);
 std::string quantize_kernel(Format format, DType input, KernelMode mode, Layout layout);
 std::string dequantize_kernel(Format format, DType output);
 std::string abs_max_kernel(DType input);
-/// `producer` is silu_mul, rms_norm or hadamard.
+/// `producer` is one of fused_producers.
 std::string fused_kernel(const char* producer, Format format, DType input, KernelMode mode);
 
 }  // namespace microscale::cuda

@@ -1,7 +1,7 @@
 // The names under which kernels are found in a cubin, and the pieces they are made of.
 //
 //   quantize_<format>_<dtype>_<mode>_<layout>   QuantizeArgs, quantize_launch (mode general: block_launch)
-//   fused_<producer>_<format>_<dtype>_<mode>    FusedArgs; silu_mul and hadamard: lane_launch, rms_norm:
+//   fused_<producer>_<format>_<dtype>_<mode>    FusedArgs; silu_mul and hadamard: lane_launch, the others:
 //                                               row_launch; modes plain and search
 //   dequantize_<format>_<dtype>                 DequantizeArgs, dequantize_launch
 //   abs_max_<dtype>                             AbsMaxArgs, abs_max_launch; amax_bits zeroed before
@@ -22,7 +22,8 @@ inline constexpr std::array<std::string_view, 4> kernel_formats{"mxfp4", "nvfp4"
                                                                 "mxfp8_e5m2"};
 inline constexpr std::array<std::string_view, 3> kernel_dtypes{"f32", "f16", "bf16"};
 inline constexpr std::array<std::string_view, 3> kernel_modes{"plain", "search", "general"};
-inline constexpr std::array<std::string_view, 3> fused_producers{"silu_mul", "rms_norm", "hadamard"};
+inline constexpr std::array<std::string_view, 4> fused_producers{"silu_mul", "rms_norm", "add_rms_norm",
+                                                                 "hadamard"};
 inline constexpr std::array<std::string_view, 2> kernel_layouts{"rows", "tiled"};
 
 }  // namespace microscale::cuda

@@ -135,6 +135,17 @@ MICROSCALE_HD constexpr float reciprocal_close(float x) {
   return y * fused_multiply_add(rest, rest, 0.75f);
 }
 
+/// 1 / sqrt(x) within 2 units in the last place, for normal x: a shifted subtraction gives it to 4 %, two
+/// steps of third order the rest. 0 for infinity, a large number for 0, NaN for NaN.
+MICROSCALE_HD constexpr float inverse_square_root_close(float x) {
+  float y = std::bit_cast<float>(0x5F3759DFu - (std::bit_cast<std::uint32_t>(x) >> 1));
+  for (int step = 0; step < 2; ++step) {
+    const float rest = fused_multiply_add(-(x * y), y, 1.0f);
+    y = fused_multiply_add(y * rest, fused_multiply_add(rest, 0.375f, 0.5f), y);
+  }
+  return x > 0x1.fffffep127f ? 0.0f : y;
+}
+
 /// The order in which every block sum is taken: each eight consecutive terms one after another, starting
 /// from zero, then neighbouring partial sums in pairs. `accumulate(sum, i)` returns the sum with term i in.
 template <int Count, class Accumulate>

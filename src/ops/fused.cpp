@@ -1,5 +1,5 @@
-// The fused operations: check, then either the device's kernel, or tiles of rows made in FP32 and given to
-// the quantizer. No arithmetic here.
+// The fused operations: check, then either the device's kernel, or tiles of rows made in FP32 and
+// given to the quantizer. No arithmetic here.
 #include "microscale/fused.hpp"
 
 #include <fmt/format.h>
@@ -28,11 +28,12 @@ void check_matrix(const char* operation, const TensorView& m) {
   check_view(operation, m.data, m.rows, m.cols, m.row_stride);
 }
 
-void check_same(const char* operation, const char* what, const TensorView& m, const TensorView& like) {
+void check_same(const char* operation, const char* what, const TensorView& m,
+                const TensorView& like) {
   check_matrix(operation, m);
   if (m.rows != like.rows || m.cols != like.cols || m.dtype != like.dtype)
-    refuse(fmt::format("{}: {} is {} x {} {}, the input {} x {} {}; they must agree", operation, what,
-                       m.rows, m.cols, to_string(m.dtype), like.rows, like.cols,
+    refuse(fmt::format("{}: {} is {} x {} {}, the input {} x {} {}; they must agree", operation,
+                       what, m.rows, m.cols, to_string(m.dtype), like.rows, like.cols,
                        to_string(like.dtype)));
 }
 
@@ -41,22 +42,24 @@ BlockShape check_output(const char* operation, const QuantizedOutput& o, const T
   const FormatInfo& format = info(o.format);
   const BlockShape shape{input.rows, input.cols, o.format, BlockAxis::cols, o.layout};
   if (input.cols % format.block != 0)
-    refuse(fmt::format("{}: {} columns are no multiple of {}'s block of {}; pad the matrix", operation,
-                       input.cols, format.name, format.block));
+    refuse(fmt::format("{}: {} columns are no multiple of {}'s block of {}; pad the matrix",
+                       operation, input.cols, format.name, format.block));
   const auto rules = scale_rules(o.format);
   if (std::find(rules.begin(), rules.end(), o.numerics.scale_rule) == rules.end())
     refuse(fmt::format("{}: {} has no scale rule {}; it has {}", operation, format.name,
                        to_string(o.numerics.scale_rule), scale_rule_names(o.format)));
   if (follows_tool(o.numerics, o.format))
-    throw Error(ErrorCode::unsupported,
-                fmt::format("{}: the profile of another tool ({}) is for matrices from memory; leave "
-                            "compat at none, or make the matrix and call quantize_into",
-                            operation, to_string(o.numerics.compat)));
+    throw Error(
+        ErrorCode::unsupported,
+        fmt::format("{}: the profile of another tool ({}) is for matrices from memory; leave "
+                    "compat at none, or make the matrix and call quantize_into",
+                    operation, to_string(o.numerics.compat)));
   check_bytes(operation, "codes", static_cast<std::int64_t>(o.codes.size()), shape.code_bytes());
   check_bytes(operation, "scales", static_cast<std::int64_t>(o.scales.size()), shape.scale_bytes());
   if (context.backend == Backend::cuda || format.e8m0_scale) return shape;
   if (!o.global_scale)
-    refuse(fmt::format("{}: NVFP4 wants its global scale beforehand; pass global_scale", operation));
+    refuse(
+        fmt::format("{}: NVFP4 wants its global scale beforehand; pass global_scale", operation));
   check_global_scale(operation, *o.global_scale);
   return shape;
 }
@@ -86,8 +89,7 @@ void quantize_rows(const BlockShape& shape, const QuantizedOutput& o, const Cont
   BlockShape row_shape = shape;
   row_shape.layout = Layout::row_major;
   std::vector<std::uint8_t> rows;
-  if (o.layout != Layout::row_major)
-    rows.resize(static_cast<std::size_t>(row_shape.scale_bytes()));
+  if (o.layout != Layout::row_major) rows.resize(static_cast<std::size_t>(row_shape.scale_bytes()));
   std::uint8_t* scales = o.layout == Layout::row_major ? o.scales.data() : rows.data();
 
   // About 64 Ki floats a tile: they stay in a core's cache between producer and quantizer.
@@ -116,34 +118,39 @@ void silu_mul_quantize_into(const SiluMulOptions& o, const Context& context) {
   const BlockShape shape = check_output(operation, o.output, o.gate, context);
   if (context.backend == Backend::cuda)
     return cuda::silu_mul_quantize(cuda::runtime_device(), o, context.stream);
-  quantize_rows(shape, o.output, context, [&](std::int64_t first, std::int64_t count, float* values) {
-    silu_mul_rows(o, first, count, values);
-  });
+  quantize_rows(shape, o.output, context,
+                [&](std::int64_t first, std::int64_t count, float* values) {
+                  silu_mul_rows(o, first, count, values);
+                });
 }
 
 void rms_norm_quantize_into(const RmsNormOptions& o, const Context& context) {
   constexpr const char* operation = "rms_norm_quantize";
   check_matrix(operation, o.input);
   if (!(o.epsilon >= 0) || !std::isfinite(o.epsilon))
-    refuse(fmt::format("{}: epsilon is {}; it must be finite and not negative", operation, o.epsilon));
+    refuse(
+        fmt::format("{}: epsilon is {}; it must be finite and not negative", operation, o.epsilon));
   if ((o.residual.data != nullptr) != (o.sum.data != nullptr))
-    refuse(fmt::format("{}: a residual and the sum to be written belong together; pass both (the sum may "
-                       "be the residual's memory) or neither",
-                       operation));
+    refuse(fmt::format(
+        "{}: a residual and the sum to be written belong together; pass both (the sum may "
+        "be the residual's memory) or neither",
+        operation));
   if (o.residual.data != nullptr) {
     check_same(operation, "the residual", o.residual, o.input);
     const TensorView sum{o.sum.data, o.sum.dtype, o.sum.rows, o.sum.cols, o.sum.row_stride};
     check_same(operation, "the sum", sum, o.input);
-    if (o.sum.data == o.residual.data && o.sum.row_stride != o.residual.row_stride && o.input.rows > 1)
+    if (o.sum.data == o.residual.data && o.sum.row_stride != o.residual.row_stride &&
+        o.input.rows > 1)
       refuse(fmt::format("{}: the sum lies on the residual with another row_stride ({}, not {})",
                          operation, o.sum.row_stride, o.residual.row_stride));
   }
   const BlockShape shape = check_output(operation, o.output, o.input, context);
   if (context.backend == Backend::cuda)
     return cuda::rms_norm_quantize(cuda::runtime_device(), o, context.stream);
-  quantize_rows(shape, o.output, context, [&](std::int64_t first, std::int64_t count, float* values) {
-    rms_norm_rows(o, first, count, values);
-  });
+  quantize_rows(shape, o.output, context,
+                [&](std::int64_t first, std::int64_t count, float* values) {
+                  rms_norm_rows(o, first, count, values);
+                });
 }
 
 void hadamard_quantize_into(const HadamardOptions& o, const Context& context) {
@@ -157,9 +164,10 @@ void hadamard_quantize_into(const HadamardOptions& o, const Context& context) {
   const BlockShape shape = check_output(operation, o.output, o.input, context);
   if (context.backend == Backend::cuda)
     return cuda::hadamard_quantize(cuda::runtime_device(), o, context.stream);
-  quantize_rows(shape, o.output, context, [&](std::int64_t first, std::int64_t count, float* values) {
-    hadamard_rows(o, first, count, values);
-  });
+  quantize_rows(shape, o.output, context,
+                [&](std::int64_t first, std::int64_t count, float* values) {
+                  hadamard_rows(o, first, count, values);
+                });
 }
 
 }  // namespace microscale

@@ -56,14 +56,15 @@ void rms_norm_rows(const RmsNormOptions& o, std::int64_t first, std::int64_t cou
       output[col] = load_dense(o.sum.data, o.sum.dtype, at);
     }
     const float multiplier =
-        rms_multiplier(sum_of_squares(output, cols), static_cast<float>(cols), o.epsilon);
+        rms_multiplier(sum_of_squares(output, cols), rms_inverse_count(cols), o.epsilon);
     for (std::int64_t col = 0; col < cols; ++col)
       output[col] = rms_value(output[col], multiplier,
                               o.weight ? load_dense(o.weight, o.input.dtype, col) : 1.0f);
   }
 }
 
-void hadamard_rows(const HadamardOptions& o, std::int64_t first, std::int64_t count, float* output) {
+void hadamard_rows(const HadamardOptions& o, std::int64_t first, std::int64_t count,
+                   float* output) {
   const float scale = hadamard_scale(o.order);
   for (std::int64_t row = first; row < first + count; ++row)
     for (std::int64_t start = 0; start < o.input.cols; start += o.order, output += o.order) {

@@ -24,8 +24,12 @@ class CudaFused : public ::testing::Test {
     output.codes = {memory->bytes, static_cast<std::size_t>(shape.code_bytes())};
     output.scales = {memory->bytes + 4096, static_cast<std::size_t>(shape.scale_bytes())};
   }
-  TensorView matrix(int which) const { return {input->bytes + which * 8192, DType::bf16, 4, 64, 72}; }
-  MutableTensorView writable(int which) { return {input->bytes + which * 8192, DType::bf16, 4, 64, 72}; }
+  TensorView matrix(int which) const {
+    return {input->bytes + which * 8192, DType::bf16, 4, 64, 72};
+  }
+  MutableTensorView writable(int which) {
+    return {input->bytes + which * 8192, DType::bf16, 4, 64, 72};
+  }
   test::FakeDevice device{9, 0};
   std::unique_ptr<test::Aligned> input = std::make_unique<test::Aligned>();
   std::unique_ptr<test::Aligned> memory = std::make_unique<test::Aligned>();
@@ -56,11 +60,15 @@ TEST_F(CudaFused, rms_norm_passes_weight_residual_and_sum) {
   if (kernel_images().empty()) GTEST_SKIP() << "built without nvcc";
   use(Format::nvfp4, ScaleRule::search);
   output.device_global_scale = global;
-  RmsNormOptions options{.input = matrix(0), .weight = matrix(2).data, .epsilon = 1e-5f,
-                         .residual = matrix(1), .sum = writable(1), .output = output};
+  RmsNormOptions options{.input = matrix(0),
+                         .weight = matrix(2).data,
+                         .epsilon = 1e-5f,
+                         .residual = matrix(1),
+                         .sum = writable(1),
+                         .output = output};
   rms_norm_quantize(device, options, stream);
   ASSERT_EQ(device.launches.size(), 1u);
-  EXPECT_EQ(device.launches[0].name, "fused_rms_norm_nvfp4_bf16_search");
+  EXPECT_EQ(device.launches[0].name, "fused_add_rms_norm_nvfp4_bf16_search");
   const auto args = device.launches[0].as<FusedArgs>();
   EXPECT_EQ(args.weight, matrix(2).data);
   EXPECT_EQ(args.sum, args.second);
@@ -87,35 +95,44 @@ TEST_F(CudaFused, hadamard_keeps_only_the_signs_of_its_order) {
 
 TEST_F(CudaFused, refuses_what_it_has_no_kernel_for) {
   output.numerics.rounding = Rounding::stochastic;
-  expect_error(ErrorCode::unsupported, "rounding stochastic",
-               [&] { silu_mul_quantize(device, {matrix(0), matrix(1), output}, stream); });
+  expect_error(ErrorCode::unsupported, "rounding stochastic", [&] {
+    silu_mul_quantize(device, {matrix(0), matrix(1), output}, stream);
+  });
   output.numerics = {.scale_rule = ScaleRule::floor, .compat = Compat::torchao};
-  expect_error(ErrorCode::unsupported, "profiles of other tools",
-               [&] { silu_mul_quantize(device, {matrix(0), matrix(1), output}, stream); });
+  expect_error(ErrorCode::unsupported, "profiles of other tools", [&] {
+    silu_mul_quantize(device, {matrix(0), matrix(1), output}, stream);
+  });
   use(Format::nvfp4, ScaleRule::nearest);
   output.numerics.compat = Compat::none;
-  expect_error(ErrorCode::invalid_argument, "pass it as device_global_scale",
-               [&] { silu_mul_quantize(device, {matrix(0), matrix(1), output}, stream); });
+  expect_error(ErrorCode::invalid_argument, "pass it as device_global_scale", [&] {
+    silu_mul_quantize(device, {matrix(0), matrix(1), output}, stream);
+  });
   use(Format::mxint8, ScaleRule::floor);
-  expect_error(ErrorCode::unsupported, "mxint8",
-               [&] { silu_mul_quantize(device, {matrix(0), matrix(1), output}, stream); });
+  expect_error(ErrorCode::unsupported, "mxint8", [&] {
+    silu_mul_quantize(device, {matrix(0), matrix(1), output}, stream);
+  });
   EXPECT_TRUE(device.launches.empty());
 }
 
 TEST_F(CudaFused, refuses_buffers_that_overlap_or_are_misaligned_or_on_the_host) {
-  const RmsNormOptions in_place{.input = matrix(0), .residual = matrix(1), .sum = writable(0), .output = output};
-  expect_error(ErrorCode::invalid_argument, "overlap", [&] { rms_norm_quantize(device, in_place, stream); });
+  const RmsNormOptions in_place{
+      .input = matrix(0), .residual = matrix(1), .sum = writable(0), .output = output};
+  expect_error(ErrorCode::invalid_argument, "overlap",
+               [&] { rms_norm_quantize(device, in_place, stream); });
   TensorView up = matrix(1);
   up.row_stride = 68;
-  expect_error(ErrorCode::invalid_argument, "a multiple of 8 elements",
-               [&] { silu_mul_quantize(device, {matrix(0), up, output}, stream); });
+  expect_error(ErrorCode::invalid_argument, "a multiple of 8 elements", [&] {
+    silu_mul_quantize(device, {matrix(0), up, output}, stream);
+  });
   up = matrix(1);
   up.data = input->bytes + 8200;
-  expect_error(ErrorCode::invalid_argument, "up starts at",
-               [&] { silu_mul_quantize(device, {matrix(0), up, output}, stream); });
+  expect_error(ErrorCode::invalid_argument, "up starts at", [&] {
+    silu_mul_quantize(device, {matrix(0), up, output}, stream);
+  });
   device.host_only = matrix(1).data;
-  expect_error(ErrorCode::invalid_argument, "up is not memory of GPU 0",
-               [&] { silu_mul_quantize(device, {matrix(0), matrix(1), output}, stream); });
+  expect_error(ErrorCode::invalid_argument, "up is not memory of GPU 0", [&] {
+    silu_mul_quantize(device, {matrix(0), matrix(1), output}, stream);
+  });
   EXPECT_TRUE(device.launches.empty());
 }
 

@@ -92,6 +92,20 @@ TEST(Arithmetic, reciprocal_close_is_within_two_units_in_the_last_place) {
   EXPECT_GT(worst, 0.5);  // a correctly rounded one would be another function
 }
 
+TEST(Arithmetic, inverse_square_root_close_is_within_two_units_in_the_last_place) {
+  double worst = 0;
+  for (float x = 0x1p-126f; x <= 0x1p127f; x *= 1.0000931f) {
+    const double exact = 1 / std::sqrt(static_cast<double>(x));
+    const double unit = std::ldexp(1.0, std::ilogb(exact) - 23);
+    worst = std::max(worst, std::fabs(inverse_square_root_close(x) - exact) / unit);
+  }
+  EXPECT_LT(worst, 2.0);
+  EXPECT_GT(worst, 0.4);
+  EXPECT_EQ(inverse_square_root_close(INFINITY), 0.0f);
+  EXPECT_TRUE(std::isnan(inverse_square_root_close(NAN)));
+  EXPECT_EQ(0.0f * inverse_square_root_close(0.0f), 0.0f);
+}
+
 TEST(Arithmetic, block_sum_adds_eights_in_order_then_pairs) {
   const auto parenthesise = [](auto&& sum, int count) {  // a sum whose order shows in its rounding
     std::mt19937_64 generator(3);

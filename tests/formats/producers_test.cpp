@@ -27,7 +27,8 @@ TEST(Producers, silu_is_as_close_as_promised_on_both_sides_of_zero) {
 
 TEST(Producers, silu_neighbours_share_a_reciprocal_without_touching_each_other) {
   for (float other : {-43.0f, -20.0f, 0.0f, 3e38f, INFINITY, NAN}) {
-    const SiluPair pair = silu_mul(1.5f, other, 2.0f, 1.0f), swapped = silu_mul(other, 1.5f, 1.0f, 2.0f);
+    const SiluPair pair = silu_mul(1.5f, other, 2.0f, 1.0f),
+                   swapped = silu_mul(other, 1.5f, 1.0f, 2.0f);
     EXPECT_NEAR(pair.first, 2 * silu(1.5), 1e-6) << other;
     EXPECT_NEAR(swapped.second, 2 * silu(1.5), 1e-6) << other;
   }
@@ -56,14 +57,22 @@ TEST(Producers, rms_group_sum_is_eight_sums_then_pairs) {
   for (float& value : x) value = normal(generator);
   std::array<float, 8> sums{};
   for (std::size_t i = 0; i < 32; ++i) sums[i % 8] = std::fmaf(x[i], x[i], sums[i % 8]);
-  const float wanted = ((sums[0] + sums[1]) + (sums[2] + sums[3])) + ((sums[4] + sums[5]) + (sums[6] + sums[7]));
+  const float wanted =
+      ((sums[0] + sums[1]) + (sums[2] + sums[3])) + ((sums[4] + sums[5]) + (sums[6] + sums[7]));
   EXPECT_EQ(rms_group_sum([&](int i) { return x[static_cast<std::size_t>(i)]; }), wanted);
 }
 
-TEST(Producers, rms_multiplier_is_a_chain_of_correct_roundings) {
-  EXPECT_EQ(rms_multiplier(64.0f, 16.0f, 0.0f), 0.5f);
-  EXPECT_EQ(rms_multiplier(10.0f, 3.0f, 1e-6f), 1.0f / std::sqrt(10.0f / 3.0f + 1e-6f));
-  EXPECT_EQ(rms_multiplier(INFINITY, 3.0f, 1e-6f), 0.0f);
+TEST(Producers, rms_multiplier_is_close_and_has_sensible_limits) {
+  EXPECT_EQ(rms_inverse_count(3), 1.0f / 3.0f);
+  for (float sum : {1e-20f, 0.3f, 10.0f, 7e8f, 1e30f})
+    for (std::int64_t cols : {16, 7168, 100000}) {
+      const double wanted =
+          1 / std::sqrt(static_cast<double>(sum) / static_cast<double>(cols) + 1e-5);
+      EXPECT_NEAR(rms_multiplier(sum, rms_inverse_count(cols), 1e-5f) / wanted, 1.0, 3e-7) << sum;
+    }
+  EXPECT_EQ(rms_multiplier(INFINITY, 0.25f, 1e-6f), 0.0f);
+  EXPECT_TRUE(std::isnan(rms_multiplier(NAN, 0.25f, 1e-6f)));
+  EXPECT_EQ(0.0f * rms_multiplier(0.0f, 0.25f, 0.0f), 0.0f);
   EXPECT_EQ(rms_value(3.0f, 0.1f, 0.7f), 3.0f * 0.1f * 0.7f);
 }
 
@@ -89,7 +98,8 @@ TEST(Producers, hadamard_steps_multiply_by_the_sylvester_matrix) {
       for (int col = 0; col < order; ++col)
         sum += (__builtin_popcount(static_cast<unsigned>(row & col)) % 2 ? -1.0 : 1.0) *
                x[static_cast<std::size_t>(col)];
-      EXPECT_NEAR(at(row), sum / std::sqrt(static_cast<double>(order)), 2e-6) << order << ' ' << row;
+      EXPECT_NEAR(at(row), sum / std::sqrt(static_cast<double>(order)), 2e-6)
+          << order << ' ' << row;
     }
   }
 }

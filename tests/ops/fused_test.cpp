@@ -1,4 +1,5 @@
-// The fused operations on a host: the bytes of quantize_into of the FP32 matrix, and what they refuse.
+// The fused operations on a host: the bytes of quantize_into of the FP32 matrix, and what they
+// refuse.
 #include "microscale/fused.hpp"
 
 #include <gtest/gtest.h>
@@ -18,8 +19,8 @@ namespace {
 constexpr float scale = 0.01f;
 
 QuantizedOutput into(BlockTensor& tensor, const Numerics& numerics) {
-  QuantizedOutput output{.format = tensor.shape().format, .numerics = numerics,
-                         .layout = tensor.shape().layout};
+  QuantizedOutput output{
+      .format = tensor.shape().format, .numerics = numerics, .layout = tensor.shape().layout};
   output.global_scale = scale;
   output.codes = tensor.codes();
   output.scales = tensor.scales();
@@ -36,7 +37,9 @@ void expect_bytes_of(const test::Matrix& values, Fused&& fused) {
           const Numerics numerics{.scale_rule = rule, .rounding = rounding, .seed = 11};
           const BlockShape shape{values.rows, values.cols, format.format, BlockAxis::cols, layout};
           BlockTensor want(shape), got(shape), reference(shape);
-          QuantizeOptions options{.input = values.view(), .format = format.format, .numerics = numerics,
+          QuantizeOptions options{.input = values.view(),
+                                  .format = format.format,
+                                  .numerics = numerics,
                                   .layout = layout};
           if (format.format == Format::nvfp4) options.global_scale = scale;
           quantize_into(options, want.codes(), want.scales());
@@ -47,7 +50,8 @@ void expect_bytes_of(const test::Matrix& values, Fused&& fused) {
           };
           EXPECT_TRUE(same(want.codes(), got.codes()) && same(want.scales(), got.scales()))
               << format.name << ' ' << to_string(rule) << ' ' << to_string(rounding);
-          EXPECT_TRUE(same(want.codes(), reference.codes()) && same(want.scales(), reference.scales()))
+          EXPECT_TRUE(same(want.codes(), reference.codes()) &&
+                      same(want.scales(), reference.scales()))
               << format.name << ' ' << to_string(rule) << ", one thread of the reference";
         }
 }
@@ -59,18 +63,23 @@ TEST(Fused, silu_mul_gives_the_bytes_of_the_unfused_matrix) {
   gate.set(4, 41, INFINITY);
   gate.set(5, 42, -INFINITY);
   test::Matrix values(DType::f32, 301, 352);
-  silu_mul_rows({gate.view(), up.view(), {}}, 0, 301, reinterpret_cast<float*>(values.bytes.data()));
+  silu_mul_rows({gate.view(), up.view(), {}}, 0, 301,
+                reinterpret_cast<float*>(values.bytes.data()));
   expect_bytes_of(values, [&](const QuantizedOutput& output, const Context& context) {
     silu_mul_quantize_into({gate.view(), up.view(), output}, context);
   });
 }
 
 TEST(Fused, rms_norm_gives_the_bytes_of_the_unfused_matrix_and_the_sum) {
-  const test::Matrix x = test::gaussian(DType::f16, 257, 320, 3, 4.0f), w = test::gaussian(DType::f16, 1, 320, 4, 1.0f),
+  const test::Matrix x = test::gaussian(DType::f16, 257, 320, 3, 4.0f),
+                     w = test::gaussian(DType::f16, 1, 320, 4, 1.0f),
                      residual = test::gaussian(DType::f16, 257, 320, 5, 4.0f);
   test::Matrix values(DType::f32, 257, 320), wanted_sum(DType::f16, 257, 320);
-  RmsNormOptions options{.input = x.view(), .weight = w.bytes.data(), .residual = residual.view(),
-                         .sum = wanted_sum.mutable_view(), .output = {}};
+  RmsNormOptions options{.input = x.view(),
+                         .weight = w.bytes.data(),
+                         .residual = residual.view(),
+                         .sum = wanted_sum.mutable_view(),
+                         .output = {}};
   rms_norm_rows(options, 0, 257, reinterpret_cast<float*>(values.bytes.data()));
   expect_bytes_of(values, [&](const QuantizedOutput& output, const Context& context) {
     test::Matrix sum = residual;  // written in place of the residual
@@ -126,7 +135,9 @@ class FusedErrors : public ::testing::Test {
 TEST_F(FusedErrors, operands_must_agree) {
   TensorView up = b.view();
   up.rows = 3;
-  expect_error("up is 3 x 64 bf16, the input 4 x 64 bf16", [&] { silu_mul_quantize_into({a.view(), up, output}); });
+  expect_error("up is 3 x 64 bf16, the input 4 x 64 bf16", [&] {
+    silu_mul_quantize_into({a.view(), up, output});
+  });
   up = b.view();
   up.dtype = DType::f16;
   expect_error("they must agree", [&] { silu_mul_quantize_into({a.view(), up, output}); });
@@ -148,28 +159,41 @@ TEST_F(FusedErrors, a_residual_needs_a_place_for_the_sum) {
 
 TEST_F(FusedErrors, hadamard_orders_are_four_and_divide_the_columns) {
   expect_error("order 8", [&] { hadamard_quantize_into({a.view(), 8, {}, output}); });
-  expect_error("64 columns are no multiple of the order 128",
-               [&] { hadamard_quantize_into({a.view(), 128, {}, output}); });
+  expect_error("64 columns are no multiple of the order 128", [&] {
+    hadamard_quantize_into({a.view(), 128, {}, output});
+  });
 }
 
 TEST_F(FusedErrors, the_output_is_checked_as_quantize_checks_it) {
   output.codes = output.codes.first(output.codes.size() - 1);
-  expect_error("codes buffer has 127 bytes", [&] { hadamard_quantize_into({a.view(), 32, {}, output}); });
+  expect_error("codes buffer has 127 bytes", [&] {
+    hadamard_quantize_into({a.view(), 32, {}, output});
+  });
   output = into(tensor, {.scale_rule = ScaleRule::nearest});
-  expect_error("no scale rule nearest", [&] { hadamard_quantize_into({a.view(), 32, {}, output}); });
+  expect_error("no scale rule nearest", [&] {
+    hadamard_quantize_into({a.view(), 32, {}, output});
+  });
   BlockTensor nvfp4(BlockShape{4, 64, Format::nvfp4});
   output = into(nvfp4, {});
   output.global_scale.reset();
   expect_error("pass global_scale", [&] { hadamard_quantize_into({a.view(), 32, {}, output}); });
   output.global_scale = -1.0f;
-  expect_error("not a positive normal number", [&] { hadamard_quantize_into({a.view(), 32, {}, output}); });
+  expect_error("not a positive normal number", [&] {
+    hadamard_quantize_into({a.view(), 32, {}, output});
+  });
   output = into(nvfp4, numerics_for(Compat::transformer_engine, Format::nvfp4));
-  expect_error("profile of another tool", [&] { hadamard_quantize_into({a.view(), 32, {}, output}); },
-               ErrorCode::unsupported);
+  expect_error(
+      "profile of another tool",
+      [&] {
+        hadamard_quantize_into({a.view(), 32, {}, output});
+      },
+      ErrorCode::unsupported);
   TensorView narrow = a.view();
   narrow.cols = 48;
   output = into(tensor, {});
-  expect_error("no multiple of mxfp4's block", [&] { silu_mul_quantize_into({narrow, narrow, output}); });
+  expect_error("no multiple of mxfp4's block", [&] {
+    silu_mul_quantize_into({narrow, narrow, output});
+  });
 }
 
 }  // namespace

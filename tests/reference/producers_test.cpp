@@ -1,4 +1,5 @@
-// The producers on a host against double arithmetic, and the order of the RMSNorm sum over long rows.
+// The producers on a host against double arithmetic, and the order of the RMSNorm sum over long
+// rows.
 #include "reference/producers.hpp"
 
 #include <gtest/gtest.h>
@@ -18,7 +19,8 @@ std::vector<float> room(std::int64_t rows, std::int64_t cols) {
 
 TEST(ReferenceProducers, silu_mul_of_rows_in_the_middle) {
   for (DType dtype : {DType::f32, DType::f16, DType::bf16}) {
-    const test::Matrix gate = test::gaussian(dtype, 5, 48, 1, 3.0f), up = test::gaussian(dtype, 5, 48, 2, 1.0f);
+    const test::Matrix gate = test::gaussian(dtype, 5, 48, 1, 3.0f),
+                       up = test::gaussian(dtype, 5, 48, 2, 1.0f);
     std::vector<float> out = room(2, 48);
     silu_mul_rows({gate.view(), up.view(), {}}, 2, 2, out.data());
     for (std::int64_t i = 0; i < 96; ++i) {
@@ -35,7 +37,9 @@ TEST(ReferenceProducers, rms_norm_with_weight_and_without) {
                        w = test::gaussian(DType::bf16, 1, cols, 4, 1.0f);
     for (bool weighted : {false, true}) {
       std::vector<float> out = room(1, cols);
-      rms_norm_rows({.input = x.view(), .weight = weighted ? w.bytes.data() : nullptr, .epsilon = 1e-3f,
+      rms_norm_rows({.input = x.view(),
+                     .weight = weighted ? w.bytes.data() : nullptr,
+                     .epsilon = 1e-3f,
                      .output = {}},
                     1, 1, out.data());
       double sum = 0;
@@ -61,14 +65,16 @@ TEST(ReferenceProducers, rms_norm_adds_its_sum_as_a_tree_of_neighbours) {
     return self(self, first, count / 2) + self(self, first + count / 2, count / 2);
   };
   const float total = tree(tree, 0, 512) + (tree(tree, 512, 2) + groups[514]);
-  EXPECT_EQ(out[7], rms_value(x.at(0, 7), rms_multiplier(total, static_cast<float>(cols), 0), 1.0f));
+  EXPECT_EQ(out[7], rms_value(x.at(0, 7), rms_multiplier(total, rms_inverse_count(cols), 0), 1.0f));
 }
 
 TEST(ReferenceProducers, rms_norm_norms_the_sum_that_it_stores) {
-  const test::Matrix x = test::gaussian(DType::bf16, 3, 64, 6, 2.0f), r = test::gaussian(DType::bf16, 3, 64, 7, 2.0f);
+  const test::Matrix x = test::gaussian(DType::bf16, 3, 64, 6, 2.0f),
+                     r = test::gaussian(DType::bf16, 3, 64, 7, 2.0f);
   test::Matrix sum(DType::bf16, 3, 64);
   std::vector<float> out = room(3, 64), again = room(3, 64);
-  RmsNormOptions options{.input = x.view(), .residual = r.view(), .sum = sum.mutable_view(), .output = {}};
+  RmsNormOptions options{
+      .input = x.view(), .residual = r.view(), .sum = sum.mutable_view(), .output = {}};
   rms_norm_rows(options, 0, 3, out.data());
   for (std::int64_t i = 0; i < 192; ++i) {
     const float exact = x.at(i / 64, i % 64) + r.at(i / 64, i % 64);
@@ -99,11 +105,13 @@ TEST(ReferenceProducers, hadamard_is_its_own_inverse_and_keeps_length) {
 
 TEST(ReferenceProducers, hadamard_negates_the_same_places_of_every_run) {
   test::Matrix x(DType::f32, 1, 128);
-  for (int i = 0; i < 128; ++i) x.set(0, i, i == 37 || i == 64 + 37 ? 8.0f : 0.0f);  // place 5 of word 1
+  for (int i = 0; i < 128; ++i)
+    x.set(0, i, i == 37 || i == 64 + 37 ? 8.0f : 0.0f);  // place 5 of word 1
   std::vector<float> plain = room(1, 128), negated = room(1, 128);
   HadamardOptions options{.input = x.view(), .order = 64, .output = {}};
   hadamard_rows(options, 0, 1, plain.data());
-  options.negated = {0, 1u << 5, 0xFFFFFFFFu, 0xFFFFFFFFu};  // the last two words are not of order 64
+  options.negated = {0, 1u << 5, 0xFFFFFFFFu,
+                     0xFFFFFFFFu};  // the last two words are not of order 64
   hadamard_rows(options, 0, 1, negated.data());
   for (std::size_t i = 0; i < 128; ++i) EXPECT_EQ(negated[i], -plain[i]) << i;
   EXPECT_EQ(std::fabs(plain[0]), 1.0f);

@@ -28,11 +28,12 @@ std::uint32_t bits_of(float value, DType dtype) {
   return dtype == DType::bf16 ? float_to_bf16(value) : std::bit_cast<std::uint32_t>(value);
 }
 
-// Rows of a bell curve of width `spread`; one row in four of any bits at all, one with a few specials.
+// Rows of a bell curve of width `spread`; one row in four of any bits at all, one with a few
+// specials.
 std::vector<std::uint8_t> values(DType dtype, std::int64_t rows, std::int64_t stride, float spread,
                                  unsigned seed) {
-  const float specials[] = {0.0f, -0.0f, 1e-38f, -1e-40f, -43.5f, -88.0f, 81.0f, -1e4f, 1e4f, 3e37f,
-                            -3e37f, INFINITY, -INFINITY, NAN};
+  const float specials[] = {0.0f,  -0.0f, 1e-38f, -1e-40f, -43.5f,   -88.0f,    81.0f,
+                            -1e4f, 1e4f,  3e37f,  -3e37f,  INFINITY, -INFINITY, NAN};
   const auto element = static_cast<std::size_t>(size_of(dtype));
   std::vector<std::uint8_t> bytes(static_cast<std::size_t>(rows * stride) * element);
   std::mt19937 generator(seed);
@@ -67,12 +68,15 @@ struct Call {
   void *first = nullptr, *second = nullptr, *sum = nullptr, *weight = nullptr;
   void run(const Case& c, const QuantizedOutput& output, const Context& context) const {
     const std::int64_t stride = c.cols + c.gap;
-    const TensorView a{first, c.dtype, c.rows, c.cols, stride}, b{second, c.dtype, c.rows, c.cols, stride};
+    const TensorView a{first, c.dtype, c.rows, c.cols, stride},
+        b{second, c.dtype, c.rows, c.cols, stride};
     if (c.producer == 0) return silu_mul_quantize_into({a, b, output}, context);
     if (c.producer == 3)
-      return hadamard_quantize_into(
-          {a, c.order, c.gap ? std::array{0x80C3A551u, 0x12345678u, 0xFFFF0000u, 1u} :
-                               std::array<std::uint32_t, 4>{}, output}, context);
+      return hadamard_quantize_into({a, c.order,
+                                     c.gap ? std::array{0x80C3A551u, 0x12345678u, 0xFFFF0000u, 1u}
+                                           : std::array<std::uint32_t, 4>{},
+                                     output},
+                                    context);
     RmsNormOptions options{a, c.order ? weight : nullptr, 1e-5f, {}, {}, output};
     if (c.producer == 2) {
       options.residual = b;
@@ -118,12 +122,13 @@ void check_case(Device& device, const Case& c, const std::vector<Numerics>& choi
       output.scales = {scales.data(), static_cast<std::size_t>(scales.size())};
       output.global_scale.reset();
       output.device_global_scale = reinterpret_cast<const float*>(global.data());
-      Call{device_first.data(), device_second.data(), device_second.data(), device_weight.data()}.run(
-          c, output, {.backend = Backend::cuda});
+      Call{device_first.data(), device_second.data(), device_second.data(), device_weight.data()}
+          .run(c, output, {.backend = Backend::cuda});
       ++totals.calls;
       totals.elements += c.rows * c.cols;
       std::string difference = difference_of("scale byte", scales.to_host(), want.scales());
-      if (difference.empty()) difference = difference_of("code byte", codes.to_host(), want.codes());
+      if (difference.empty())
+        difference = difference_of("code byte", codes.to_host(), want.codes());
       if (difference.empty() && c.producer == 2)
         difference = difference_of("sum byte", device_second.to_host(), sum);
       if (difference.empty() && !(codes.margins_untouched() && scales.margins_untouched() &&
@@ -151,8 +156,8 @@ Timing measure_case(Device& device, const TimedCase& t, double copy_rate) {
   const BlockShape shape{c.rows, c.cols, t.format, BlockAxis::cols, t.layout};
   const std::int64_t dense = c.rows * c.cols * size_of(c.dtype),
                      packed = shape.code_bytes() + shape.scale_bytes();
-  Timing row{.what = fmt::format("{} {} {} x {} to {} {} {}", name_of(c), to_string(c.dtype), c.rows,
-                                 c.cols, info(t.format).name, to_string(t.rule),
+  Timing row{.what = fmt::format("{} {} {} x {} to {} {} {}", name_of(c), to_string(c.dtype),
+                                 c.rows, c.cols, info(t.format).name, to_string(t.rule),
                                  t.layout == Layout::row_major ? "rows" : "128x4"),
              .problem = {}};
   row.bytes = dense * (c.producer == 0 ? 2 : c.producer == 2 ? 3 : 1) + packed;
@@ -167,16 +172,18 @@ Timing measure_case(Device& device, const TimedCase& t, double copy_rate) {
     scales.emplace_back(device, shape.scale_bytes());
   }
   try {
-    row.microseconds = 1e6 * median_seconds(device, 4, [&](int i, Stream stream) {
-      const std::size_t s = static_cast<std::size_t>(i) % sets;
-      QuantizedOutput output{.format = t.format, .numerics = {.scale_rule = t.rule}, .layout = t.layout};
-      if (t.format == Format::nvfp4)
-        output.device_global_scale = reinterpret_cast<const float*>(global.data());
-      output.codes = {codes[s].data(), static_cast<std::size_t>(codes[s].size())};
-      output.scales = {scales[s].data(), static_cast<std::size_t>(scales[s].size())};
-      Call{first[s].data(), second[s].data(), second[s].data(), weight.data()}.run(
-          c, output, {.backend = Backend::cuda, .stream = stream});
-    });
+    row.microseconds =
+        1e6 * median_seconds(device, 4, [&](int i, Stream stream) {
+          const std::size_t s = static_cast<std::size_t>(i) % sets;
+          QuantizedOutput output{
+              .format = t.format, .numerics = {.scale_rule = t.rule}, .layout = t.layout};
+          if (t.format == Format::nvfp4)
+            output.device_global_scale = reinterpret_cast<const float*>(global.data());
+          output.codes = {codes[s].data(), static_cast<std::size_t>(codes[s].size())};
+          output.scales = {scales[s].data(), static_cast<std::size_t>(scales[s].size())};
+          Call{first[s].data(), second[s].data(), second[s].data(), weight.data()}.run(
+              c, output, {.backend = Backend::cuda, .stream = stream});
+        });
     row.share = static_cast<double>(row.bytes) / (row.microseconds * 1e-6) / copy_rate;
   } catch (const Error& error) {
     row.problem = error.what();
@@ -228,8 +235,9 @@ std::vector<Timing> measure_fused(Device& device, double copy_rate) {
   std::vector<TimedCase> cases;
   const auto add = [&](int producer, int order, std::int64_t rows, std::int64_t cols, Format format,
                        Layout layout, DType dtype = DType::bf16, bool search = false) {
-    const ScaleRule rule =
-        search ? ScaleRule::search : format == nvfp4 ? ScaleRule::nearest : ScaleRule::floor;
+    const ScaleRule rule = search            ? ScaleRule::search
+                           : format == nvfp4 ? ScaleRule::nearest
+                                             : ScaleRule::floor;
     cases.push_back({{producer, order, dtype, rows, cols, 0}, format, rule, layout});
   };
   for (int producer : {0, 1, 2})

@@ -4,7 +4,7 @@
 #include "cuda/tile/lane_tile.cuh"
 
 // MICROSCALE_FUSED_ENTRY(format, dtype, mode, Format, Input) is the including file's.
-#define MICROSCALE_FUSED_TYPES(format, mode, Format)    \
+#define MICROSCALE_FUSED_TYPES(format, mode, Format)          \
   MICROSCALE_FUSED_ENTRY(format, f32, mode, Format, InputF32) \
   MICROSCALE_FUSED_ENTRY(format, f16, mode, Format, InputF16) \
   MICROSCALE_FUSED_ENTRY(format, bf16, mode, Format, InputBf16)
@@ -20,7 +20,7 @@ using FusedNvfp4 = Nvfp4Format<false>;
 using FusedNvfp4Search = Nvfp4Format<true>;
 }  // namespace microscale::cuda
 
-#define MICROSCALE_FUSED_ENTRIES                             \
+#define MICROSCALE_FUSED_ENTRIES                                   \
   MICROSCALE_FUSED_TYPES(mxfp4, plain, FusedMxfp4)                 \
   MICROSCALE_FUSED_TYPES(mxfp4, search, FusedMxfp4Search)          \
   MICROSCALE_FUSED_TYPES(mxfp8_e4m3, plain, FusedMxfp8E4m3)        \

@@ -1,6 +1,6 @@
-// 32 neighbouring FP32 values of a row in one thread, whole blocks of every format: to codes and scales,
-// and those to memory. For kernels whose values come from arithmetic; quantize_tile.cuh, where a block
-// lies on several lanes, is for values that come straight from memory.
+// 32 neighbouring FP32 values of a row in one thread, whole blocks of every format: to codes and
+// scales, and those to memory. For kernels whose values come from arithmetic; quantize_tile.cuh,
+// where a block lies on several lanes, is for values that come straight from memory.
 #pragma once
 
 #include <cstdint>
@@ -97,7 +97,8 @@ __device__ inline void lane_search(Nvfp4Format<true>, Nvfp4Format<true>::Shared 
 
 }  // namespace detail
 
-/// NVFP4: the multiplier of every scale code, made once a thread block, and whether encode() takes all.
+/// NVFP4: the multiplier of every scale code, made once a thread block, and whether encode() takes
+/// all.
 struct ScaleTable {
   const std::uint32_t* multipliers;  // by code; nan_block for the NaN code
   bool all_plain;
@@ -115,9 +116,8 @@ __device__ ScaleTable make_scale_table(const FusedArgs& args) {
     bool plain = true;
     for (unsigned code = threadIdx.x; code < 128; code += blockDim.x) {
       const std::uint32_t told =
-          code == nvfp4_nan_scale
-              ? nan_block
-              : __float_as_uint(nvfp4_multiplier_rn(code, shared.global_scale));
+          code == nvfp4_nan_scale ? nan_block
+                                  : __float_as_uint(nvfp4_multiplier_rn(code, shared.global_scale));
       table[code] = told;
       plain &= told == nan_block || Format::template is_plain<InputF32>(told);
     }
@@ -127,8 +127,8 @@ __device__ ScaleTable make_scale_table(const FusedArgs& args) {
   }
 }
 
-/// A lane's place in every row that it visits. `valid` of its 32 elements exist: 32, 16 (end of an NVFP4
-/// row) or none.
+/// A lane's place in every row that it visits. `valid` of its 32 elements exist: 32, 16 (end of an
+/// NVFP4 row) or none.
 struct LaneColumn {
   int valid;
   bool even_valid, odd_valid;  // whether any exist in this lane or its neighbour, by their parity
@@ -151,6 +151,9 @@ struct LaneTile {
   bool words_of_scales;  // scale bytes leave four at a time
   bool stores_scales;    // this lane does, in a row that exists (tiled: or in a padding row)
   bool wide_rows;        // every row of codes starts at a multiple of 16 bytes
+  std::uint8_t* scales;  // of this column in row 0
+  std::uint64_t tile_row_bytes;
+  std::uint32_t scale_mask;  // of the blocks that exist
 
   /// `group`: which 32 elements of a row.
   __device__ LaneTile(const FusedArgs& a, const ScaleTable& t, int group)
@@ -164,7 +167,11 @@ struct LaneTile {
     words_of_scales = args.tiled || (blocks & 3) == 0;
     stores_scales = column.block < blocks;
     if (words_of_scales) stores_scales &= (threadIdx.x & (scale_lanes - 1)) == 0;
-    wide_rows = Format::code_bits == 8 || (cols & 31) == 0;
+    scales = a.quantize.scales +
+             (args.tiled ? tiled_128x4::offset(0, column.block, blocks) : column.block);
+    tile_row_bytes = static_cast<std::uint64_t>(ceil_div(blocks, 4)) * tiled_128x4::tile_bytes;
+    scale_mask = column.valid == 0 ? 0u : column.valid < lane_elements ? 0xFFu : 0xFFFFu;
+    wide_rows = Format::block == lane_elements || (cols & 31) == 0;
   }
 
   __device__ static int valid_at(std::int64_t cols, int group) {
@@ -177,12 +184,11 @@ struct LaneTile {
            column.block * (Format::block * Format::code_bits / 8);
   }
   __device__ std::uint8_t* scales_of(std::int64_t row) const {
-    return args.quantize.scales + (args.tiled ? tiled_128x4::offset(row, column.block, blocks)
-                                              : row * blocks + column.block);
-  }
-  /// From a row's scales to those `rows` further, a multiple of 128 where they are tiled.
-  __device__ std::int64_t scale_step(std::int64_t rows) const {
-    return args.tiled ? rows / 128 * (ceil_div(blocks, 4) * tiled_128x4::tile_bytes) : rows * blocks;
+    const auto line = static_cast<std::uint64_t>(row);
+    const std::uint64_t offset =
+        args.tiled ? (line >> 7) * tile_row_bytes + (line & 31) * 16 + (line >> 5 & 3) * 4
+                   : line * static_cast<std::uint64_t>(blocks);
+    return scales + offset;
   }
 
   /// Codes and scales of a row at their places; `exists`: the row does (if not, it is padding: zero
@@ -198,21 +204,15 @@ struct LaneTile {
   }
 
  private:
-  __device__ std::uint32_t find_scale(const LaneValues& v, int first, std::uint32_t& told,
-                                      bool& special) const {
-    std::uint32_t amax = detail::lane_amax<block_chunks>(v, first);
-    if (amax > infinity_bits && !args.quantize.nan_propagates) {
-      special = true;
-      amax = detail::lane_amax_without_nan<block_chunks>(v, first);
-    }
+  /// The scale byte of a block and what its elements are multiplied by.
+  __device__ std::uint32_t find_scale(const LaneValues& v, int first, std::uint32_t amax,
+                                      std::uint32_t& told, bool& special) const {
     if constexpr (uses_table<Format>) {
       // Infinity converts to the largest scale and NaN to the NaN scale.
-      std::uint32_t code = ptx::cvt_rn_satfinite_e4m3x2_f32(
-                               __fmul_rn(__uint_as_float(amax), shared.scale_factor), 0.0f) &
-                           0x7Fu;
-      if (args.quantize.inf_is_nan && amax == infinity_bits) code = nvfp4_nan_scale;
+      const std::uint32_t code = ptx::cvt_rn_satfinite_e4m3x2_f32(
+                                     __fmul_rn(__uint_as_float(amax), shared.scale_factor), 0.0f) &
+                                 0x7Fu;
       told = table.multipliers[code];
-      special |= told == nan_block || !table.all_plain;
       return code;
     } else {
       const BlockPlan plan = Format::plan(args.quantize, shared, amax);
@@ -226,13 +226,27 @@ struct LaneTile {
 
   __device__ void encode(const LaneValues& v, std::uint32_t (&words)[words_here],
                          std::uint32_t& bytes) const {
-    std::uint32_t told[blocks_here];
-    bool special = false;
+    std::uint32_t told[blocks_here], amax[blocks_here], largest = 0;
+    bool special = !table.all_plain;
 #pragma unroll
     for (int b = 0; b < blocks_here; ++b) {
-      const std::uint32_t byte = find_scale(v, b * block_chunks, told[b], special);
-      if (column.valid > b * Format::block) bytes |= byte << (8 * b);
+      amax[b] = detail::lane_amax<block_chunks>(v, b * block_chunks);
+      largest = max(largest, amax[b]);
     }
+    if (largest >= infinity_bits) {
+      special = true;
+#pragma unroll
+      for (int b = 0; b < blocks_here; ++b) {
+        if (amax[b] > infinity_bits && !args.quantize.nan_propagates)
+          amax[b] = detail::lane_amax_without_nan<block_chunks>(v, b * block_chunks);
+        if (uses_table<Format> && amax[b] >= infinity_bits && is_nan_block(args.quantize, amax[b]))
+          amax[b] = 0x7FFFFFFFu;
+      }
+    }
+#pragma unroll
+    for (int b = 0; b < blocks_here; ++b)
+      bytes |= find_scale(v, b * block_chunks, amax[b], told[b], special) << (8 * b);
+    bytes &= scale_mask;
     typename Format::Codes codes[lane_chunks];
     if (!special) {
 #pragma unroll
@@ -274,7 +288,7 @@ struct LaneTile {
       const uint4 first = odd ? got : kept, second = odd ? kept : got;
       if (exists && column.even_valid) ptx::st_global_v4(pair, first);
       if (exists && column.odd_valid) ptx::st_global_v4(pair + 32, second);
-    } else if (wide_rows) {
+    } else if (Format::block == lane_elements || wide_rows) {
       if (exists && column.valid != 0)
         ptx::st_global_v4(target, make_uint4(words[0], words[1], words[2], words[3]));
     } else {
@@ -313,6 +327,16 @@ struct LaneRaw {
     Input::load(source + half + chunk_bytes, w[3]);
   }
 
+  __device__ void store(char* target, int valid) const {
+#pragma unroll
+    for (int k = 0; k < lane_chunks; ++k)
+#pragma unroll
+      for (int i = 0; i < Input::words; i += 4)
+        if (k * chunk_elements < valid)
+          ptx::st_global_v4(target + k * chunk_bytes + i * 4,
+                            make_uint4(w[k][i], w[k][i + 1], w[k][i + 2], w[k][i + 3]));
+  }
+
   /// The same through the coherent cache, from memory that this kernel has written.
   __device__ void load_written(const char* source, int valid) {
 #pragma unroll
@@ -332,13 +356,5 @@ struct LaneRaw {
         if (k * chunk_elements >= valid) w[k][i] = 0;
   }
 };
-
-/// Where a lane's elements of a row are; of a row or column that does not exist, the matrix's first ones.
-__device__ inline const char* lane_source(const void* matrix, std::int64_t row, std::int64_t stride,
-                                          const LaneColumn& column, std::int64_t first,
-                                          int element_bytes, bool exists) {
-  const char* source = static_cast<const char*>(matrix);
-  return exists && column.valid != 0 ? source + (row * stride + first) * element_bytes : source;
-}
 
 }  // namespace microscale::cuda

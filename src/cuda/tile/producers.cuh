@@ -1,9 +1,10 @@
-// What a fused kernel computes in front of the quantizer, for the 32 elements of a lane: loads, then the
-// arithmetic of formats/producers.hpp.
+// What a fused kernel computes in front of the quantizer, for the 32 elements of a lane: loads,
+// then the arithmetic of formats/producers.hpp.
 #pragma once
 
 #include <cstdint>
 
+#include "cuda/tile/lane_loader.cuh"
 #include "cuda/tile/lane_tile.cuh"
 #include "formats/producers.hpp"
 
@@ -18,38 +19,28 @@ __device__ std::uint32_t clamp_gates(std::uint32_t w) {
     return Input::Packed::max_nan(w, Input::is_bf16 ? 0xC22CC22Cu : 0xD160D160u);  // -43, -43
 }
 
-/// Addresses of a lane's elements in the operands, and from a row to the next it visits.
-template <int Operands>
-struct LaneSources {
-  const char* at[Operands];
-  std::int64_t step[Operands];
-  __device__ void advance() {
-#pragma unroll
-    for (int i = 0; i < Operands; ++i) at[i] += step[i];
-  }
-};
-
 template <class Input>
 struct SiluMul {
-  static constexpr int operands = 2;
-  static constexpr int element_bytes = Input::element_bytes;
-  LaneRaw<Input> gate, up;
+  static constexpr int stage_bytes = 2 * loader_bytes<Input>;  // of a warp
+  LaneLoader<Input, 2> inputs;
 
-  __device__ void load(const LaneSources<2>& sources, int valid) {
-    gate.load(sources.at[0], valid);
-    up.load(sources.at[1], valid);
-  }
+  __device__ SiluMul(const FusedArgs& args, const LanePlace& place, char* stage)
+      : inputs({{args.quantize.input, args.quantize.row_stride}, {args.second, args.second_stride}},
+               args.quantize.cols, place, args.row_step, stage) {}
 
-  __device__ void produce(const FusedArgs&, int, LaneValues& v) {
+  __device__ void produce(LaneValues& v) const {
+    LaneRaw<Input> gate, up;
+    inputs.wait();
+    inputs.read(0, gate);
+    inputs.read(1, up);
 #pragma unroll
     for (int k = 0; k < lane_chunks; ++k) {
 #pragma unroll
       for (int i = 0; i < Input::words; ++i) gate.w[k][i] = clamp_gates<Input>(gate.w[k][i]);
 #pragma unroll
       for (int i = 0; i < chunk_elements; i += 2) {
-        const SiluPair pair =
-            silu_mul(Input::value(gate.w[k], i), Input::value(gate.w[k], i + 1),
-                     Input::value(up.w[k], i), Input::value(up.w[k], i + 1));
+        const SiluPair pair = silu_mul(Input::value(gate.w[k], i), Input::value(gate.w[k], i + 1),
+                                       Input::value(up.w[k], i), Input::value(up.w[k], i + 1));
         v[k][i] = __float_as_uint(pair.first);
         v[k][i + 1] = __float_as_uint(pair.second);
       }
@@ -59,13 +50,21 @@ struct SiluMul {
 
 template <class Input>
 struct Hadamard {
-  static constexpr int operands = 1;
-  static constexpr int element_bytes = Input::element_bytes;
-  LaneRaw<Input> raw;
+  static constexpr int stage_bytes = loader_bytes<Input>;
+  const FusedArgs& args;
+  int group;
+  LaneLoader<Input, 1> inputs;
 
-  __device__ void load(const LaneSources<1>& sources, int valid) { raw.load(sources.at[0], valid); }
+  __device__ Hadamard(const FusedArgs& a, const LanePlace& place, char* stage)
+      : args(a),
+        group(place.group),
+        inputs({{a.quantize.input, a.quantize.row_stride}}, a.quantize.cols, place, a.row_step,
+               stage) {}
 
-  __device__ void produce(const FusedArgs& args, int group, LaneValues& v) {
+  __device__ void produce(LaneValues& v) const {
+    LaneRaw<Input> raw;
+    inputs.wait();
+    inputs.read(0, raw);
     float x[lane_elements];
 #pragma unroll
     for (int i = 0; i < lane_elements; ++i) x[i] = Input::value(raw.w[i / 8], i % 8);
@@ -76,7 +75,7 @@ struct Hadamard {
       for (int i = 0; i < lane_elements; ++i)
         x[i] = __uint_as_float(__float_as_uint(x[i]) ^ ((bits << (31 - i)) & 0x80000000u));
     }
-    const float scale = hadamard_scale(args.order);
+    const float scale = args.scale;
 #pragma unroll
     for (int i = 0; i < lane_elements; i += 2) hadamard_first(x[i], x[i + 1], scale);
 #pragma unroll
@@ -104,50 +103,44 @@ struct Hadamard {
   }
 };
 
-/// A lane goes down its columns: 1024 elements of a row to a warp, or several rows of a narrow matrix
-/// (lane_launch of geometry.hpp).
+/// A lane goes down its columns: 1024 elements of a row to a warp, or several rows of a narrow
+/// matrix (lane_launch of geometry.hpp).
 template <class Producer, class Format>
 __device__ void fused_lanes(const FusedArgs& args) {
   const unsigned lane = threadIdx.x & 31u, row_threads = static_cast<unsigned>(args.row_threads);
   const unsigned shift = static_cast<unsigned>(__ffs(args.row_threads)) - 1;
-  const unsigned warp = blockIdx.x * (threads_per_block / 32) + threadIdx.x / 32;
+  // From one lane, so that the compiler knows that a warp never parts.
+  const unsigned warp_here = __shfl_sync(0xFFFFFFFFu, threadIdx.x / 32, 0);
+  const unsigned warp = blockIdx.x * (threads_per_block / 32) + warp_here;
   const unsigned columns = static_cast<unsigned>(args.column_pieces);
   const std::int64_t slot = warp / columns;
   const int group = static_cast<int>(((warp % columns) << shift) + (lane & (row_threads - 1)));
   const LaneTile<Format> tile(args, make_scale_table<Format>(args), group);
   const std::int64_t rows = args.quantize.rows;
-  const std::int64_t end = args.tiled ? ceil_div(rows, 128) * 128 : rows;
   std::int64_t row = (slot << (5 - shift)) + (lane >> shift);
   const std::int64_t step = args.row_step;
   if (slot << (5 - shift) >= step) return;  // a warp beyond the last slot
 
-  LaneSources<Producer::operands> sources;
-#pragma unroll
-  for (int i = 0; i < Producer::operands; ++i) {
-    const std::int64_t stride = i == 0 ? args.quantize.row_stride : args.second_stride;
-    sources.at[i] = lane_source(i == 0 ? args.quantize.input : args.second, row, stride, tile.column,
-                                static_cast<std::int64_t>(group) * lane_elements,
-                                Producer::element_bytes, row < rows);
-    sources.step[i] = tile.column.valid != 0 ? step * stride * Producer::element_bytes : 0;
-  }
+  __shared__ __align__(64) char stages[threads_per_block / 32][Producer::stage_bytes];
+  Producer producer(args, {row, group, tile.column.valid, row_threads == 32},
+                    stages[threadIdx.x / 32]);
   std::uint8_t* codes = tile.codes_of(row);
   std::uint8_t* scales = tile.scales_of(row);
-  const std::int64_t code_step = step * args.quantize.code_stride, scale_step = tile.scale_step(step);
-  for (std::int64_t first = slot << (5 - shift); first < end; first += step, row += step) {
-    const bool exists = row < rows;
-    if (!exists) {
-#pragma unroll
-      for (int i = 0; i < Producer::operands; ++i)
-        sources.at[i] = static_cast<const char*>(i == 0 ? args.quantize.input : args.second);
-    }
-    Producer producer;
-    producer.load(sources, tile.column.valid);
+  const std::int64_t code_step = step * args.quantize.code_stride, scale_step = step * tile.blocks;
+  bool exists = row < rows;
+  producer.inputs.start(exists);
+  for (std::int64_t turn = 0; turn < args.turns; ++turn) {
     LaneValues v;
-    producer.produce(args, group, v);
+    producer.produce(v);
+    if (args.tiled) scales = tile.scales_of(row);
+    row += step;
+    const bool next = row < rows;
+    __syncwarp();
+    producer.inputs.start(next);
     tile.run(v, exists, codes, scales);
-    sources.advance();
     codes += code_step;
-    scales += scale_step;
+    scales += scale_step;  // row-major ones
+    exists = next;
   }
 }
 

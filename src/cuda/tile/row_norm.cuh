@@ -1,10 +1,12 @@
-// RMSNorm of rows, with a residual if there is one, then the quantizer. A thread block holds a row, or
-// several narrow ones; a thread holds 32 neighbours. Rows beyond 512 groups are read twice. The order of
-// the sum is that of formats/producers.hpp: a warp's lanes, then the warps, are neighbours in a tree.
+// RMSNorm of rows, with a residual if there is one, then the quantizer. A thread block holds a row,
+// or several narrow ones; a thread holds 32 neighbours. Rows beyond 512 groups are read twice. The
+// order of the sum is that of formats/producers.hpp: a warp's lanes, then the warps, are neighbours
+// in a tree.
 #pragma once
 
 #include <cstdint>
 
+#include "cuda/tile/lane_loader.cuh"
 #include "cuda/tile/lane_tile.cuh"
 #include "formats/producers.hpp"
 
@@ -23,65 +25,107 @@ __device__ std::uint32_t add_residual(std::uint32_t x, std::uint32_t residual) {
   }
 }
 
-/// A lane's part of a row: sources and target of the sum.
-struct NormPlace {
-  const char* input;
-  const char* residual;  // null: none
-  char* sum;
-};
-
-/// input + residual where there is one, stored; as FP32.
-template <class Input>
-__device__ void finish_load(LaneRaw<Input>& raw, const NormPlace& place, int valid) {
-  if (place.residual == nullptr) return;
-  LaneRaw<Input> residual;
-  residual.load(place.residual, valid);
-#pragma unroll
-  for (int k = 0; k < lane_chunks; ++k) {
-#pragma unroll
-    for (int i = 0; i < Input::words; ++i)
-      raw.w[k][i] = add_residual<Input>(raw.w[k][i], residual.w[k][i]);
-    if (valid <= k * chunk_elements) continue;
-    char* address = place.sum + k * LaneRaw<Input>::chunk_bytes;
-    const auto& w = raw.w[k];
-    ptx::st_global_v4(address, make_uint4(w[0], w[1], w[2], w[3]));
-    if constexpr (Input::words == 8)
-      ptx::st_global_v4(address + 16, make_uint4(w[4], w[5], w[6], w[7]));
-  }
-}
-
 template <class Input>
 __device__ void widen(const LaneRaw<Input>& raw, float (&x)[lane_elements]) {
 #pragma unroll
   for (int i = 0; i < lane_elements; ++i) x[i] = Input::value(raw.w[i / 8], i % 8);
 }
 
-/// x becomes the normed values' bits.
 template <class Input>
-__device__ void apply_weight(const char* weight, int valid, float multiplier,
-                             const float (&x)[lane_elements], LaneValues& v) {
-  if (weight == nullptr) {
+__device__ void add_residual(LaneRaw<Input>& x, const LaneRaw<Input>& residual) {
 #pragma unroll
-    for (int i = 0; i < lane_elements; ++i)
-      v[i / 8][i % 8] = __float_as_uint(rms_value(x[i], multiplier, 1.0f));
-    return;
-  }
+  for (int k = 0; k < lane_chunks; ++k)
 #pragma unroll
-  for (int k = 0; k < lane_chunks; ++k) {
-    const int chunk = k * chunk_elements < valid ? k : 0;
-    std::uint32_t w[Input::words];
-    Input::load(weight + chunk * LaneRaw<Input>::chunk_bytes, w);
-#pragma unroll
-    for (int i = 0; i < chunk_elements; ++i)
-      v[k][i] = __float_as_uint(rms_value(x[8 * k + i], multiplier, Input::value(w, i)));
-  }
+    for (int i = 0; i < Input::words; ++i)
+      x.w[k][i] = add_residual<Input>(x.w[k][i], residual.w[k][i]);
 }
 
-/// The sum of squares of one segment's row; all threads of the block call it. `sums`: a float a warp.
+/// The weights of a lane's columns: FP32 in shared memory, where the rows of 16-bit types find them
+/// widened; of FP32 rows, read again each time.
+template <class Input>
+class NormWeights {
+  static constexpr bool staged = Input::element_bytes == 2;
+
+ public:
+  /// `shared`: 4096 bytes of this warp's own.
+  __device__ NormWeights(const void* data, std::int64_t cols, const LanePlace& place, char* shared)
+      : loader_({{data, 0}}, cols, {0, place.group, place.valid, place.wide}, 0, shared),
+        data_(static_cast<const char*>(data)) {
+    if (data_ == nullptr) return;
+    if constexpr (staged) {
+      at_ = static_cast<std::uint32_t>(__cvta_generic_to_shared(shared)) + (threadIdx.x & 31u) * 16;
+      loader_.start(true);
+    } else {
+      valid_ = place.valid;
+      if (valid_ != 0) data_ += static_cast<std::int64_t>(place.group) * (lane_elements * 4);
+    }
+  }
+
+  __device__ bool any() const { return data_ != nullptr; }
+
+  /// Once, when copies have arrived: makes them FP32. All lanes of a warp call it.
+  __device__ void widen() const {
+    if constexpr (staged) {
+      LaneRaw<Input> raw;
+      loader_.read(0, raw);
+      __syncwarp();
+#pragma unroll
+      for (int q = 0; q < lane_elements / 4; ++q)
+        ptx::st_shared_v4(at_ + q * 512, make_uint4(bits(raw, 4 * q), bits(raw, 4 * q + 1),
+                                                    bits(raw, 4 * q + 2), bits(raw, 4 * q + 3)));
+      __syncwarp();
+    }
+  }
+
+  /// The normed values of a row.
+  __device__ void apply(const float (&x)[lane_elements], float multiplier, LaneValues& v) const {
+    LaneRaw<InputF32> w;
+    if constexpr (!staged) w.load(data_, valid_);
+#pragma unroll
+    for (int q = 0; q < lane_elements / 4; ++q) {
+      uint4 four;
+      if constexpr (staged)
+        four = ptx::ld_shared_v4(at_ + q * 512);
+      else
+        four = make_uint4(w.w[q / 2][q % 2 * 4], w.w[q / 2][q % 2 * 4 + 1],
+                          w.w[q / 2][q % 2 * 4 + 2], w.w[q / 2][q % 2 * 4 + 3]);
+      const std::uint32_t weight[4] = {four.x, four.y, four.z, four.w};
+#pragma unroll
+      for (int i = 0; i < 4; ++i)
+        v[q / 2][q % 2 * 4 + i] =
+            __float_as_uint(rms_value(x[4 * q + i], multiplier, __uint_as_float(weight[i])));
+    }
+  }
+
+ private:
+  __device__ static std::uint32_t bits(const LaneRaw<Input>& raw, int i) {
+    return __float_as_uint(Input::value(raw.w[i / 8], i % 8));
+  }
+  LaneLoader<Input, 1> loader_;
+  const char* data_;
+  std::uint32_t at_ = 0;
+  int valid_ = 0;
+};
+
+__device__ inline void apply_without_weight(const float (&x)[lane_elements], float multiplier,
+                                            LaneValues& v) {
+#pragma unroll
+  for (int i = 0; i < lane_elements; ++i)
+    v[i / 8][i % 8] = __float_as_uint(rms_value(x[i], multiplier, 1.0f));
+}
+
+/// The sum of squares of one segment's row; all threads of the block call it. `sums`: a float a
+/// warp.
 __device__ inline float segment_sum(float sum, int row_threads, float* sums) {
-  for (int distance = 1; distance < 32 && distance < row_threads; distance *= 2)
+  if (row_threads < 32) {
+    for (int distance = 1; distance < row_threads; distance *= 2)
+      sum = __fadd_rn(sum, __shfl_xor_sync(0xFFFFFFFFu, sum, distance));
+    return sum;
+  }
+#pragma unroll
+  for (int distance = 1; distance < 32; distance *= 2)
     sum = __fadd_rn(sum, __shfl_xor_sync(0xFFFFFFFFu, sum, distance));
-  if (row_threads <= 32) return sum;
+  if (row_threads == 32) return sum;
   constexpr unsigned most = rms_segment_groups / 32;
   const unsigned lane = threadIdx.x & 31u;
   if (lane == 0) sums[threadIdx.x / 32] = sum;
@@ -99,9 +143,19 @@ __device__ float group_sum(const float (&x)[lane_elements]) {
   return rms_group_sum([&](int i) { return x[i]; });
 }
 
+template <bool Residual>
+struct NormMatrices {
+  DenseMatrix in[Residual ? 2 : 1];
+  __device__ explicit NormMatrices(const FusedArgs& args) {
+    in[0] = {args.quantize.input, args.quantize.row_stride};
+    if constexpr (Residual) in[1] = {args.second, args.second_stride};
+  }
+};
+
 /// Rows that a block holds in registers: the next row is on its way while this one is encoded.
-template <class Input, class Format>
-__device__ void fused_rms_norm_held(const FusedArgs& args) {
+/// Weights stay in shared memory.
+template <class Input, class Format, bool Residual>
+__device__ void fused_rms_norm_held(const FusedArgs& args, char* stage) {
   __shared__ float warp_sums[2][rms_segment_groups / 32];
   const int row_threads = args.row_threads;
   int group = static_cast<int>(threadIdx.x), row_of_thread = 0, rows_here = 1;
@@ -113,58 +167,56 @@ __device__ void fused_rms_norm_held(const FusedArgs& args) {
   }
   const LaneTile<Format> tile(args, make_scale_table<Format>(args), group);
   const int valid = tile.column.valid;
-  const std::int64_t rows = args.quantize.rows, step = args.row_step;
-  const std::int64_t end = args.tiled ? ceil_div(rows, 128) * 128 : rows;
-  const std::int64_t first = static_cast<std::int64_t>(group) * lane_elements;
-  std::int64_t block_row = static_cast<std::int64_t>(blockIdx.x) * rows_here;
-  std::int64_t row = block_row + row_of_thread;
-  constexpr int element = Input::element_bytes;
-  const bool at_all = row < rows && valid != 0;
-  NormPlace place{lane_source(args.quantize.input, row, args.quantize.row_stride, tile.column, first,
-                              element, row < rows),
-                  args.second == nullptr ? nullptr
-                                         : lane_source(args.second, row, args.second_stride,
-                                                       tile.column, first, element, row < rows),
-                  static_cast<char*>(args.sum) + (at_all ? (row * args.sum_stride + first) * element : 0)};
-  const std::int64_t input_step = valid != 0 ? step * args.quantize.row_stride * element : 0,
-                     residual_step = valid != 0 ? step * args.second_stride * element : 0,
-                     sum_step = step * args.sum_stride * element;
-  const char* weight =
-      args.weight == nullptr || valid == 0
-          ? static_cast<const char*>(args.weight)
-          : static_cast<const char*>(args.weight) + first * element;
+  const std::int64_t rows = args.quantize.rows, step = args.row_step, cols = args.quantize.cols;
+  std::int64_t row = static_cast<std::int64_t>(blockIdx.x) * rows_here + row_of_thread;
+  const bool wide = row_threads >= 32;
+  constexpr int operands = Residual ? 2 : 1;
+  const NormMatrices<Residual> matrices(args);
+  LaneLoader<Input, operands> inputs(matrices.in, cols, {row, group, valid, wide}, step, stage);
+  const NormWeights<Input> weights(args.weight, cols, {0, group, valid, wide},
+                                   stage + operands * loader_bytes<Input>);
   std::uint8_t* codes = tile.codes_of(row);
   std::uint8_t* scales = tile.scales_of(row);
-  const std::int64_t code_step = step * args.quantize.code_stride, scale_step = tile.scale_step(step);
-  const float count = static_cast<float>(args.quantize.cols);
-  LaneRaw<Input> raw;
-  raw.load(place.input, valid);
-  for (int turn = 0; block_row < end; turn ^= 1) {
-    const bool exists = row < rows;
-    finish_load(raw, place, exists ? valid : 0);
+  const std::int64_t code_step = step * args.quantize.code_stride, scale_step = step * tile.blocks;
+  const float inverse_count = rms_inverse_count(cols);
+  bool exists = row < rows;
+  inputs.start(exists);
+  for (std::int64_t turn = 0; turn < args.turns; ++turn) {
+    LaneRaw<Input> raw;
+    inputs.wait();
+    if (turn == 0 && weights.any()) weights.widen();
+    inputs.read(0, raw);
+    if constexpr (Residual) {
+      LaneRaw<Input> other;
+      inputs.read(1, other);
+      add_residual(raw, other);
+      inputs.store(1, raw, args.sum, row * args.sum_stride, exists);
+    }
     if (!exists || valid < lane_elements) raw.clear_from(exists ? valid : 0);
     float x[lane_elements];
     widen(raw, x);
-    const float total = segment_sum(group_sum<Input>(x), row_threads, warp_sums[turn]);
-    const float multiplier = rms_multiplier(total, count, args.epsilon);
-    LaneValues v;
-    apply_weight<Input>(weight, valid, multiplier, x, v);
-    block_row += step;
+    if (args.tiled) scales = tile.scales_of(row);
     row += step;
-    if (row < rows) {
-      place.input += input_step;
-      if (place.residual != nullptr) place.residual += residual_step;
-      place.sum += sum_step;
-    }
-    raw.load(place.input, valid);
+    const bool next = row < rows;
+    __syncwarp();
+    inputs.start(next);
+    const float total =
+        segment_sum(rms_group_sum([&](int i) { return x[i]; }), row_threads, warp_sums[turn & 1]);
+    const float multiplier = rms_multiplier(total, inverse_count, args.epsilon);
+    LaneValues v;
+    if (weights.any())
+      weights.apply(x, multiplier, v);
+    else
+      apply_without_weight(x, multiplier, v);
     tile.run(v, exists, codes, scales);
     codes += code_step;
-    scales += scale_step;
+    scales += scale_step;  // row-major ones
+    exists = next;
   }
 }
 
 /// Longer rows: one a block at a time, read twice.
-template <class Input, class Format>
+template <class Input, class Format, bool Residual>
 __device__ void fused_rms_norm_long(const FusedArgs& args) {
   __shared__ float warp_sums[2][rms_segment_groups / 32];
   const ScaleTable table = make_scale_table<Format>(args);
@@ -179,45 +231,62 @@ __device__ void fused_rms_norm_long(const FusedArgs& args) {
         const int group = s * args.row_threads + static_cast<int>(threadIdx.x);
         const LaneTile<Format> tile(args, table, group);
         const int valid = exists ? tile.column.valid : 0;
-        const std::int64_t first = static_cast<std::int64_t>(group) * lane_elements;
-        const auto at = [&](const void* matrix, std::int64_t stride) {
-          return lane_source(matrix, row, stride, tile.column, first, element, exists);
-        };
-        const bool second_read = pass == 1 && args.second != nullptr;
-        LaneRaw<Input> raw;
-        if (second_read)  // the sum, which this thread has written: no read-only load
-          raw.load_written(at(args.sum, args.sum_stride), valid);
-        else
-          raw.load(at(args.quantize.input, args.quantize.row_stride), valid);
-        if (pass == 0 && args.second != nullptr)
-          finish_load(raw,
-                      {nullptr, at(args.second, args.second_stride),
-                       const_cast<char*>(at(args.sum, args.sum_stride))},
-                      valid);
+        const std::int64_t first =
+            valid == 0 ? 0 : static_cast<std::int64_t>(group) * lane_elements;
+        const std::int64_t line = valid == 0 ? 0 : row;
+        LaneRaw<Input> raw, other;
+        if (pass == 0 || !Residual) {
+          raw.load(static_cast<const char*>(args.quantize.input) +
+                       (line * args.quantize.row_stride + first) * element,
+                   valid);
+        }
+        if constexpr (Residual) {
+          char* sum = static_cast<char*>(args.sum) + (line * args.sum_stride + first) * element;
+          if (pass == 0) {
+            other.load(static_cast<const char*>(args.second) +
+                           (line * args.second_stride + first) * element,
+                       valid);
+            add_residual(raw, other);
+            raw.store(sum, valid);
+          } else {
+            raw.load_written(sum, valid);  // by this thread
+          }
+        }
         raw.clear_from(valid);
         float x[lane_elements];
         widen(raw, x);
         if (pass == 0) {
-          const float sum = segment_sum(group_sum<Input>(x), args.row_threads, warp_sums[s & 1]);
+          const float sum = segment_sum(rms_group_sum([&](int i) { return x[i]; }),
+                                        args.row_threads, warp_sums[s & 1]);
           total = s == 0 ? sum : __fadd_rn(total, sum);
           continue;
         }
         LaneValues v;
-        apply_weight<Input>(args.weight == nullptr ? nullptr : at(args.weight, 0), valid, multiplier, x, v);
+        apply_without_weight(x, multiplier, v);
+        if (args.weight != nullptr) {
+          LaneRaw<Input> weight;
+          weight.load(static_cast<const char*>(args.weight) + first * element, valid);
+#pragma unroll
+          for (int i = 0; i < lane_elements; ++i)
+            v[i / 8][i % 8] =
+                __float_as_uint(rms_value(x[i], multiplier, Input::value(weight.w[i / 8], i % 8)));
+        }
         tile.run(v, exists, tile.codes_of(row), tile.scales_of(row));
       }
-      multiplier = rms_multiplier(total, static_cast<float>(args.quantize.cols), args.epsilon);
+      multiplier = rms_multiplier(total, rms_inverse_count(args.quantize.cols), args.epsilon);
       __syncthreads();  // the sums have been read
     }
   }
 }
 
-template <class Input, class Format>
+template <class Input, class Format, bool Residual>
 __device__ void fused_rms_norm(const FusedArgs& args) {
-  if (args.column_pieces == 1)
-    fused_rms_norm_held<Input, Format>(args);
+  extern __shared__ __align__(64) char stages[];  // row_stage_bytes of geometry.hpp for every warp
+  if (args.column_pieces > 1)
+    fused_rms_norm_long<Input, Format, Residual>(args);
   else
-    fused_rms_norm_long<Input, Format>(args);
+    fused_rms_norm_held<Input, Format, Residual>(
+        args, stages + threadIdx.x / 32 * row_stage_bytes(Input::element_bytes, Residual));
 }
 
 }  // namespace microscale::cuda
