@@ -30,7 +30,8 @@ struct QuantizeArgs {
 };
 
 /// A producer and the quantizer behind it. quantize.input: gate, or the one input; its type is that of
-/// every dense operand here. quantize.global_scale and the rest as for quantize; seed and first_index are not used.
+/// every dense operand here. quantize.global_scale and the rest as for quantize; seed and first_index
+/// are not used.
 struct FusedArgs {
   QuantizeArgs quantize;
   const void* second;          // up, or the residual; null: no residual
