@@ -191,16 +191,21 @@ struct LaneTile {
     return scales + offset;
   }
 
-  /// Codes and scales of a row at their places; `exists`: the row does (if not, it is padding: zero
-  /// scales where they are tiled). All lanes of a warp call it.
-  __device__ void run(const LaneValues& v, bool exists, std::uint8_t* codes,
+  /// Whether a row is one of those that tiled scales are padded with.
+  __device__ bool is_padding(std::int64_t row) const {
+    return args.tiled && row >= args.quantize.rows && row < ceil_div(args.quantize.rows, 128) * 128;
+  }
+
+  /// Codes and scales of a row at their places; `exists`: the row does (if not, it may be padding:
+  /// zero scales where they are tiled). All lanes of a warp call it.
+  __device__ void run(const LaneValues& v, bool exists, bool padding, std::uint8_t* codes,
                       std::uint8_t* scales) const {
     std::uint32_t bytes = 0;  // a scale byte a block
     std::uint32_t words[words_here];
     encode(v, words, bytes);
     if (!exists) bytes = 0;
     store_codes(words, exists, codes);
-    store_scales(bytes, exists, scales);
+    store_scales(bytes, exists, padding, scales);
   }
 
  private:
@@ -233,14 +238,18 @@ struct LaneTile {
       amax[b] = detail::lane_amax<block_chunks>(v, b * block_chunks);
       largest = max(largest, amax[b]);
     }
-    if (largest >= infinity_bits) {
-      special = true;
+    if (largest >= infinity_bits) {  // infinities alone take the ordinary way
 #pragma unroll
       for (int b = 0; b < blocks_here; ++b) {
-        if (amax[b] > infinity_bits && !args.quantize.nan_propagates)
+        if (amax[b] > infinity_bits && !args.quantize.nan_propagates) {
+          special = true;
           amax[b] = detail::lane_amax_without_nan<block_chunks>(v, b * block_chunks);
-        if (uses_table<Format> && amax[b] >= infinity_bits && is_nan_block(args.quantize, amax[b]))
+        }
+        if (uses_table<Format> && amax[b] >= infinity_bits &&
+            is_nan_block(args.quantize, amax[b])) {
+          special = true;
           amax[b] = 0x7FFFFFFFu;
+        }
       }
     }
 #pragma unroll
@@ -298,12 +307,13 @@ struct LaneTile {
     }
   }
 
-  __device__ void store_scales(std::uint32_t bytes, bool exists, std::uint8_t* target) const {
+  __device__ void store_scales(std::uint32_t bytes, bool exists, bool padding,
+                               std::uint8_t* target) const {
     if (words_of_scales) {
       std::uint32_t word = bytes;
       word |= __shfl_down_sync(0xFFFFFFFFu, word, 1) << (32 / scale_lanes);
       if constexpr (scale_lanes == 4) word |= __shfl_down_sync(0xFFFFFFFFu, word, 2) << 16;
-      if (stores_scales && (exists || args.tiled)) ptx::st_global_b32(target, word);
+      if (stores_scales && (exists || padding)) ptx::st_global_b32(target, word);
     } else if (exists && stores_scales) {
       target[0] = static_cast<std::uint8_t>(bytes);
       if (blocks_here == 2 && column.valid == lane_elements)

@@ -133,11 +133,12 @@ __device__ void fused_lanes(const FusedArgs& args) {
     LaneValues v;
     producer.produce(v);
     if (args.tiled) scales = tile.scales_of(row);
+    const bool padding = !exists && tile.is_padding(row);
     row += step;
     const bool next = row < rows;
     __syncwarp();
     producer.inputs.start(next);
-    tile.run(v, exists, codes, scales);
+    tile.run(v, exists, padding, codes, scales);
     codes += code_step;
     scales += scale_step;  // row-major ones
     exists = next;

@@ -196,6 +196,7 @@ __device__ void fused_rms_norm_held(const FusedArgs& args, char* stage) {
     float x[lane_elements];
     widen(raw, x);
     if (args.tiled) scales = tile.scales_of(row);
+    const bool padding = !exists && tile.is_padding(row);
     row += step;
     const bool next = row < rows;
     __syncwarp();
@@ -208,7 +209,7 @@ __device__ void fused_rms_norm_held(const FusedArgs& args, char* stage) {
       weights.apply(x, multiplier, v);
     else
       apply_without_weight(x, multiplier, v);
-    tile.run(v, exists, codes, scales);
+    tile.run(v, exists, padding, codes, scales);
     codes += code_step;
     scales += scale_step;  // row-major ones
     exists = next;
@@ -271,7 +272,7 @@ __device__ void fused_rms_norm_long(const FusedArgs& args) {
             v[i / 8][i % 8] =
                 __float_as_uint(rms_value(x[i], multiplier, Input::value(weight.w[i / 8], i % 8)));
         }
-        tile.run(v, exists, tile.codes_of(row), tile.scales_of(row));
+        tile.run(v, exists, !exists, tile.codes_of(row), tile.scales_of(row));
       }
       multiplier = rms_multiplier(total, rms_inverse_count(args.quantize.cols), args.epsilon);
       __syncthreads();  // the sums have been read
