@@ -48,6 +48,27 @@ struct ColumnsArgs {
   std::int32_t tiled;          // scales are in 128x4 tiles
 };
 
+/// A producer and the quantizer behind it. quantize.input: gate, or the one input; its type is that of
+/// every dense operand here. quantize.global_scale and the rest as for quantize; seed and first_index
+/// are not used.
+struct FusedArgs {
+  QuantizeArgs quantize;
+  const void* second;          // up, or the residual; null: no residual
+  std::int64_t second_stride;  // elements
+  void* sum;                   // input + residual; may be the residual itself
+  std::int64_t sum_stride;     // elements
+  const void* weight;          // cols elements; null: none
+  float epsilon;
+  float scale;                 // hadamard_scale(order)
+  std::int32_t order;          // of the Hadamard matrix
+  std::uint32_t negated[4];    // bit i: element i of each of its blocks changes sign first
+  std::int32_t row_threads;    // lane_launch, row_launch of geometry.hpp
+  std::int32_t column_pieces;
+  std::int64_t turns;          // rows that a thread visits,
+  std::int64_t row_step;       // and from one to the next
+  std::int32_t tiled;          // scales go into 128x4 tiles
+};
+
 struct DequantizeArgs {
   const std::uint8_t* codes;
   std::int64_t code_stride;    // bytes

@@ -45,19 +45,18 @@ constexpr Launch tile_launch(std::int64_t rows, std::int64_t cols, int narrowest
   const std::int64_t row_tiles = ceil_div(rows, (threads_per_block >> shift) * rows_per_thread);
   const std::int64_t z = ceil_div(row_tiles, 32768);
   return {static_cast<unsigned>(ceil_div(chunks, std::int64_t{1} << shift)),
-          static_cast<unsigned>(ceil_div(row_tiles, z)),
-          static_cast<unsigned>(z),
-          static_cast<unsigned>(threads_per_block),
-          shift};
+          static_cast<unsigned>(ceil_div(row_tiles, z)), static_cast<unsigned>(z),
+          static_cast<unsigned>(threads_per_block), shift};
 }
 
-/// Thread blocks of a quantizer that a multiprocessor shall hold at once: what bounds its registers.
+/// Thread blocks of a quantizer that a multiprocessor shall hold at once: what bounds its
+/// registers.
 MICROSCALE_HD constexpr int resident_blocks(bool searches, int element_bytes) {
   return searches || element_bytes == 4 ? 4 : 5;
 }
 
-/// Whether row-major scale bytes can leave four at a time: four neighbouring blocks lie on one row's
-/// lanes, and rows begin at words.
+/// Whether row-major scale bytes can leave four at a time: four neighbouring blocks lie on one
+/// row's lanes, and rows begin at words.
 constexpr bool rows_have_scale_words(std::int64_t cols, int block, int column_shift,
                                      bool scales_aligned) {
   return (1 << column_shift) >= 4 * block / chunk_elements && cols / block % 4 == 0 &&
@@ -71,8 +70,8 @@ struct TiledLaunch {
 
 /// `block` is the format's 16 or 32; tiled: into 128x4 scale tiles, whose padding is written too;
 /// scales_aligned: the scales begin at a multiple of 4 bytes; `each`: row tiles that a thread block
-/// goes through where there are many; `resident`: thread blocks that the device holds at once, which
-/// work on neighbouring rows at any time.
+/// goes through where there are many; `resident`: thread blocks that the device holds at once,
+/// which work on neighbouring rows at any time.
 constexpr TiledLaunch quantize_launch(std::int64_t rows, std::int64_t cols, int block, bool tiled,
                                       bool scales_aligned, int each, int resident) {
   const std::int64_t padded_cols = tiled ? ceil_div(cols, 4 * block) * 4 * block : cols;
@@ -99,9 +98,9 @@ constexpr TiledLaunch quantize_launch(std::int64_t rows, std::int64_t cols, int 
            .scale_words = tiled || rows_have_scale_words(cols, block, shift, scales_aligned)}};
 }
 
-/// Along columns: tiles of 128 rows x 256 bytes. grid_x goes down groups of 2^column_shift tiles side
-/// by side, grid_y from group to group, so that tiles that run together are near each other in both
-/// directions.
+/// Along columns: tiles of 128 rows x 256 bytes. grid_x goes down groups of 2^column_shift tiles
+/// side by side, grid_y from group to group, so that tiles that run together are near each other in
+/// both directions.
 inline constexpr int transpose_tile_rows = 128;
 inline constexpr int transpose_tile_row_bytes = 256;
 
@@ -136,10 +135,96 @@ constexpr Launch block_launch(std::int64_t rows, std::int64_t cols, int block, b
 
 /// The same along columns.
 constexpr Launch columns_block_launch(std::int64_t rows, std::int64_t cols, int block, bool tiled) {
-  const std::int64_t total = tiled ? ceil_div(cols, 128) * 128 * ceil_div(rows, 4 * block) * 4
-                                   : cols * (rows / block);
+  const std::int64_t total =
+      tiled ? ceil_div(cols, 128) * 128 * ceil_div(rows, 4 * block) * 4 : cols * (rows / block);
   return {static_cast<unsigned>(ceil_div(total, threads_per_block)), 1, 1,
           static_cast<unsigned>(threads_per_block), 0};
+}
+
+/// Elements of a row that one thread of a fused kernel takes: whole blocks of every format.
+inline constexpr int lane_elements = 32;
+
+struct FusedLaunch {
+  Launch launch;
+  int row_threads;        // neighbouring threads that share a row, or a piece of it
+  int column_pieces;      // pieces of a row
+  std::int64_t turns;     // rows that a thread visits,
+  std::int64_t row_step;  // and from one to the next: what all visit at once
+};
+
+/// Groups of 32 elements in a row, the padding of tiled scales included.
+constexpr std::int64_t lane_groups(std::int64_t cols, int block, bool tiled) {
+  const std::int64_t unit = tiled && 4 * block > lane_elements ? 4 * block : lane_elements;
+  return ceil_div(cols, unit) * (unit / lane_elements);
+}
+
+constexpr std::int64_t narrow_row_threads(std::int64_t groups) {
+  std::int64_t threads = 4;
+  while (threads < 32 && threads < groups) threads *= 2;
+  return threads;
+}
+
+/// Blocks of 256 threads of a SiLU or Hadamard kernel that a multiprocessor holds.
+MICROSCALE_HD constexpr int lane_blocks(int element_bytes) { return element_bytes == 2 ? 3 : 2; }
+
+/// SiLU and Hadamard: a warp takes 1024 elements of a row, or several rows of a narrow matrix, and
+/// goes down its columns; as many warps as run at once, so that addresses and tables are made once.
+constexpr FusedLaunch lane_launch(std::int64_t rows, std::int64_t cols, int block, bool tiled,
+                                  int element_bytes, int multiprocessors) {
+  constexpr std::int64_t warps = threads_per_block / 32;
+  const std::int64_t groups = lane_groups(cols, block, tiled);
+  const std::int64_t row_threads = narrow_row_threads(groups), rows_here = 32 / row_threads;
+  const std::int64_t columns = ceil_div(groups, row_threads);
+  const std::int64_t lines = tiled ? ceil_div(rows, 128) * 128 : rows;
+  const std::int64_t resident = multiprocessors * lane_blocks(element_bytes) * warps / columns;
+  std::int64_t slots = ceil_div(lines, rows_here);
+  if (slots > resident) slots = resident > 0 ? resident : 1;
+  const std::int64_t turns = ceil_div(lines, slots * rows_here);
+  slots = ceil_div(lines, turns * rows_here);  // no more than these turns need
+  return {{static_cast<unsigned>(ceil_div(slots * columns, warps)), 1, 1,
+           static_cast<unsigned>(threads_per_block), 0},
+          static_cast<int>(row_threads),
+          static_cast<int>(columns),
+          turns,
+          slots * rows_here};
+}
+
+/// Registers of a thread of an RMSNorm kernel: with 72, four blocks of 224 threads (rows of 7168)
+/// fit.
+MICROSCALE_HD constexpr int row_registers(int element_bytes, bool residual) {
+  return element_bytes == 2 ? (residual ? 80 : 72) : 128;
+}
+
+/// Dynamic shared memory of a warp of an RMSNorm kernel, of 16-bit types: 64 bytes a lane for the
+/// input and the residual, and 128 for the weights as FP32.
+MICROSCALE_HD constexpr int row_stage_bytes(int element_bytes, bool residual) {
+  return element_bytes == 2 ? (residual ? 2 : 1) * 2048 + 4096 : 64;
+}
+
+/// RMSNorm: a thread block holds a row (up to 16384 elements in registers), or several of a narrow
+/// matrix, and takes a few of them where there are many: with as many blocks as run at once,
+/// waiting at barriers in step, all would load or all compute (measured: a fifth slower with a
+/// residual).
+constexpr FusedLaunch row_launch(std::int64_t rows, std::int64_t cols, int block, bool tiled,
+                                 int element_bytes, bool residual, int multiprocessors) {
+  constexpr std::int64_t most = 512;
+  const std::int64_t groups = lane_groups(cols, block, tiled);
+  std::int64_t row_threads = narrow_row_threads(groups);
+  if (groups > 32) row_threads = groups < most ? ceil_div(groups, 32) * 32 : most;
+  const std::int64_t threads = row_threads <= 32 ? 128 : row_threads;
+  const std::int64_t rows_here = threads / row_threads;
+  const std::int64_t lines = tiled ? ceil_div(rows, 128) * 128 : rows;
+  const std::int64_t resident =
+      multiprocessors * (65536 / (threads * row_registers(element_bytes, residual)));
+  const std::int64_t most_turns = residual ? 4 : 8;
+  std::int64_t turns = ceil_div(lines, resident * rows_here);
+  if (turns > most_turns) turns = most_turns;
+  const std::int64_t blocks = ceil_div(lines, turns * rows_here);
+  return {{static_cast<unsigned>(blocks), 1, 1, static_cast<unsigned>(threads), 0},
+          static_cast<int>(row_threads),
+          static_cast<int>(ceil_div(groups, row_threads)),
+          turns,
+          blocks * rows_here};
 }
 
 /// abs_max: a grid that fills the machine and strides over the rows.
@@ -176,8 +261,9 @@ struct GroupedLaunch {
   int rows_per_unit, tiles_per_unit;
 };
 
-/// A unit is 64 rows (or a tile, where that is more): enough that finding its expert costs little. A
-/// thread block is as wide as leaves few of its threads beyond the columns: 7168 are seven times 1024.
+/// A unit is 64 rows (or a tile, where that is more): enough that finding its expert costs little.
+/// A thread block is as wide as leaves few of its threads beyond the columns: 7168 are seven times
+/// 1024.
 constexpr GroupedLaunch grouped_launch(std::int64_t rows, std::int64_t cols, std::int64_t experts,
                                        int block, bool tiled) {
   if (tiled) cols = ceil_div(cols, 4 * block) * 4 * block;
@@ -189,8 +275,8 @@ constexpr GroupedLaunch grouped_launch(std::int64_t rows, std::int64_t cols, std
   grouped.tiles_per_unit = tile_rows < 64 ? 64 / tile_rows : 1;
   grouped.rows_per_unit = tile_rows * grouped.tiles_per_unit;
   const int height = tiled ? 128 : grouped.rows_per_unit;
-  const std::int64_t units = grouped::most_tile_rows(rows, experts, height) *
-                             (height / grouped.rows_per_unit);
+  const std::int64_t units =
+      grouped::most_tile_rows(rows, experts, height) * (height / grouped.rows_per_unit);
   const std::int64_t z = units > 32768 ? ceil_div(units, 32768) : 1;
   launch.grid_x = static_cast<unsigned>(ceil_div(chunks, std::int64_t{1} << launch.column_shift));
   launch.grid_y = static_cast<unsigned>(ceil_div(units, z));

@@ -47,4 +47,9 @@ std::string dequantize_kernel(Format format, DType output) {
 
 std::string abs_max_kernel(DType input) { return fmt::format("abs_max_{}", to_string(input)); }
 
+std::string fused_kernel(const char* producer, Format format, DType input, KernelMode mode) {
+  return fmt::format("fused_{}_{}_{}_{}", producer, info(format).name, to_string(input),
+                     kernel_modes[static_cast<std::size_t>(mode)]);
+}
+
 }  // namespace microscale::cuda

@@ -23,5 +23,7 @@ std::string quantize_kernel(Format format, DType input, KernelMode mode, Layout 
 std::string columns_kernel(Format format, DType input, KernelMode mode, bool both);
 std::string dequantize_kernel(Format format, DType output);
 std::string abs_max_kernel(DType input);
+/// `producer` is one of fused_producers.
+std::string fused_kernel(const char* producer, Format format, DType input, KernelMode mode);
 
 }  // namespace microscale::cuda

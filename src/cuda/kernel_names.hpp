@@ -4,6 +4,8 @@
 //   quantize_columns_<format>_<dtype>_<mode>    ColumnsArgs, columns_launch (general: columns_block_launch)
 //   quantize_both_<format>_<dtype>_<mode>       ColumnsArgs, columns_launch (not general)
 //   grouped_quantize_<format>_<dtype>_<mode>_<layout>   GroupedQuantizeArgs, grouped_launch; no general
+//   fused_<producer>_<format>_<dtype>_<mode>    FusedArgs; silu_mul and hadamard: lane_launch, the others:
+//                                               row_launch; modes plain and search
 //   dequantize_<format>_<dtype>                 DequantizeArgs, dequantize_launch
 //   abs_max_<dtype>                             AbsMaxArgs, abs_max_launch; amax_bits zeroed before
 //   global_scale                                AbsMaxArgs, one thread; both pointers may be equal
@@ -24,6 +26,8 @@ inline constexpr std::array<std::string_view, 4> kernel_formats{"mxfp4", "nvfp4"
                                                                 "mxfp8_e5m2"};
 inline constexpr std::array<std::string_view, 3> kernel_dtypes{"f32", "f16", "bf16"};
 inline constexpr std::array<std::string_view, 3> kernel_modes{"plain", "search", "general"};
+inline constexpr std::array<std::string_view, 4> fused_producers{"silu_mul", "rms_norm", "add_rms_norm",
+                                                                 "hadamard"};
 inline constexpr std::array<std::string_view, 2> kernel_layouts{"rows", "tiled"};
 
 }  // namespace microscale::cuda

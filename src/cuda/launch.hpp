@@ -8,14 +8,15 @@
 
 namespace microscale::cuda {
 
-/// Throws Error{unsupported} naming `operation` where the device has no such kernel.
+/// `shared_bytes`: dynamic, of a block. Throws Error{unsupported} naming `operation` where the device
+/// has no such kernel.
 template <class Args>
 void launch(Device& device, const std::string& name, const char* operation, const Launch& shape,
-            const Args& args, Stream stream) {
+            const Args& args, Stream stream, int shared_bytes = 0) {
   device.launch({.kernel = load_kernel(device, name, operation),
                  .grid = {shape.grid_x, shape.grid_y, shape.grid_z},
                  .threads = static_cast<int>(shape.threads),
-                 .shared_bytes = 0,
+                 .shared_bytes = shared_bytes,
                  .stream = stream,
                  .args = &args,
                  .args_bytes = sizeof(Args)});

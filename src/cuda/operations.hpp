@@ -6,6 +6,7 @@
 #include <span>
 
 #include "cuda/device.hpp"
+#include "microscale/fused.hpp"
 #include "microscale/grouped.hpp"
 #include "microscale/quantize.hpp"
 
@@ -35,5 +36,9 @@ void repack_containers(Device& device, const std::uint8_t* input, std::uint8_t* 
 /// `options` as grouped_quantize_into has checked them; the rest is checked here. Throws Error.
 void grouped_quantize(Device& device, const GroupedQuantizeOptions& options,
                       std::span<std::uint8_t> codes, std::span<std::uint8_t> scales, Stream stream);
+/// As the *_quantize_into functions have checked them. Throw Error.
+void silu_mul_quantize(Device& device, const SiluMulOptions& options, Stream stream);
+void rms_norm_quantize(Device& device, const RmsNormOptions& options, Stream stream);
+void hadamard_quantize(Device& device, const HadamardOptions& options, Stream stream);
 
 }  // namespace microscale::cuda

@@ -129,6 +129,10 @@ class RuntimeDevice final : public Device {
     config.dynamicSmemBytes = size(call.shared_bytes);
     config.stream = native(call.stream);
     void* parameters[] = {const_cast<void*>(call.args)};
+    if (call.shared_bytes > (48 << 10))  // only on request
+      check(cudaFuncSetAttribute(call.kernel, cudaFuncAttributeMaxDynamicSharedMemorySize,
+                                 call.shared_bytes),
+            fmt::format("asking for {} bytes of shared memory", call.shared_bytes));
     check(cudaLaunchKernelExC(&config, call.kernel, parameters), "launching a kernel");
   }
 

@@ -86,6 +86,32 @@ TEST(Geometry, tiles_along_columns_cover_the_matrix_and_the_padding_of_its_scale
             std::int64_t{1} << 34);
 }
 
+TEST(Geometry, a_row_of_a_fused_kernel_has_a_lane_for_every_group_of_32) {
+  for (std::int64_t cols : {16, 32, 48, 128, 1024, 7168, 14336, 16384, 16416, 100000}) {
+    for (bool tiled : {false, true}) {
+      const FusedLaunch lanes = lane_launch(1000, cols, 16, tiled, 2, 132);
+      const std::int64_t padded = tiled ? ceil_div(cols, 64) * 64 : cols;
+      EXPECT_GE(std::int64_t{lanes.row_threads} * lanes.column_pieces * 32, padded) << cols;
+      EXPECT_EQ(32 % lanes.row_threads, 0);  // rows of a narrow matrix share a warp
+      EXPECT_GE(lanes.row_threads, 4);       // four scale bytes leave at once
+      const FusedLaunch row = row_launch(1000, cols, 16, tiled, 2, false, 132);
+      if (cols <= 16384) {
+        EXPECT_GE(std::int64_t{row.row_threads} * 32, padded) << cols;
+      }
+      EXPECT_LE(row.launch.threads, 512u);
+      EXPECT_EQ(row.launch.threads % static_cast<unsigned>(row.row_threads), 0u);
+      EXPECT_TRUE(row.row_threads > 32 ? row.row_threads % 32 == 0 : 32 % row.row_threads == 0);
+      const std::int64_t rows_here = row.launch.threads / static_cast<unsigned>(row.row_threads);
+      EXPECT_EQ(row.launch.grid_x * rows_here, row.row_step);
+      EXPECT_GE(row.turns * row.row_step, tiled ? 1024 : 1000);
+      EXPECT_LT((row.turns - 1) * row.row_step, tiled ? 1024 : 1000);
+      EXPECT_GE(lanes.turns * lanes.row_step, tiled ? 1024 : 1000);
+      EXPECT_GE(std::int64_t{lanes.launch.grid_x} * 8 * (32 / lanes.row_threads),
+                lanes.row_step * lanes.column_pieces);
+    }
+  }
+}
+
 TEST(Geometry, general_kernels_have_a_thread_for_every_block) {
   const Launch launch = block_launch(129, 160, 32, false);
   EXPECT_GE(launch.grid_x * launch.threads, 129u * 5);

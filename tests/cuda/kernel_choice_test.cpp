@@ -28,6 +28,22 @@ TEST(KernelChoice, names_say_format_type_mode_and_layout) {
             "quantize_columns_nvfp4_f16_general");
   EXPECT_EQ(dequantize_kernel(Format::mxfp4, DType::f32), "dequantize_mxfp4_f32");
   EXPECT_EQ(abs_max_kernel(DType::f32), "abs_max_f32");
+  EXPECT_EQ(fused_kernel("rms_norm", Format::nvfp4, DType::bf16, KernelMode::search),
+            "fused_rms_norm_nvfp4_bf16_search");
+}
+
+TEST(KernelChoice, numerics_become_numbers) {
+  QuantizeArgs args{};
+  set_numerics(args, Format::mxfp4,
+               {.scale_rule = ScaleRule::even, .rounding = Rounding::stochastic, .nan = NanPolicy::drop,
+                .inf = InfPolicy::nan_block, .zero_code = ZeroCode::positive, .seed = 9});
+  EXPECT_EQ(args.scale_addend, 1 << 21);
+  EXPECT_EQ(args.emax, 2);
+  EXPECT_EQ(args.nan_propagates, 0);
+  EXPECT_EQ(args.inf_is_nan, 1);
+  EXPECT_EQ(args.zero_is_positive, 1);
+  EXPECT_EQ(args.seed, 9u);
+  EXPECT_EQ(args.rounding, static_cast<std::int32_t>(Rounding::stochastic));
 }
 
 }  // namespace

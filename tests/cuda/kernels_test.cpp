@@ -57,6 +57,11 @@ TEST_F(Kernels, every_name_exists_on_every_architecture) {
             EXPECT_TRUE(has_kernel(architecture, name + pair + mode)) << architecture << pair;
         EXPECT_TRUE(has_kernel(architecture, "quantize_columns_" + pair + "_general"))
             << architecture << ' ' << pair;
+        for (std::string_view producer : fused_producers)
+          for (std::string_view mode : {"plain", "search"})
+            EXPECT_TRUE(has_kernel(architecture, "fused_" + std::string(producer) + "_" + pair + "_" +
+                                                     std::string(mode)))
+                << architecture << ' ' << producer << ' ' << pair << ' ' << mode;
         EXPECT_TRUE(has_kernel(architecture, "dequantize_" + pair)) << architecture << ' ' << pair;
         EXPECT_TRUE(has_kernel(architecture, "abs_max_" + std::string(dtype))) << architecture;
       }

@@ -60,6 +60,52 @@ TEST(Arithmetic, exp2_is_within_one_unit_in_the_last_place) {
   static_assert(exp2_exact(0.5f) == 0x1.6a09e6p0f);
 }
 
+TEST(Arithmetic, smaller_number_passes_over_a_nan_in_front) {
+  EXPECT_EQ(smaller_number(1.0f, 2.0f), 1.0f);
+  EXPECT_EQ(smaller_number(3.0f, 2.0f), 2.0f);
+  EXPECT_EQ(smaller_number(NAN, 2.0f), 2.0f);
+}
+
+TEST(Arithmetic, exp_of_negative_is_as_close_as_promised) {
+  double worst = 0;
+  for (float x = -87.0f; x < 80.0f; x += 0.00071f) {
+    const double error = std::fabs(exp_of_negative(x) / std::exp(-static_cast<double>(x)) - 1);
+    worst = std::max(worst, error / (0x1p-22 + std::fabs(x) * 0x1p-24));
+  }
+  EXPECT_LT(worst, 1.0);
+  EXPECT_GT(worst, 0.2);
+  for (float x : {80.0f, 1e3f, 3e38f, INFINITY, NAN}) {
+    EXPECT_GT(exp_of_negative(x), 0.0f) << x;
+    EXPECT_LT(exp_of_negative(x), 0x1p-115f) << x;
+  }
+  EXPECT_EQ(exp_of_negative(0.0f), 1.0f);
+}
+
+TEST(Arithmetic, reciprocal_close_is_within_two_units_in_the_last_place) {
+  double worst = 0;
+  for (float x = 0x1p-125f; x <= 0x1p125f; x *= 1.0000931f) {
+    const double exact = 1 / static_cast<double>(x);
+    const double unit = std::ldexp(1.0, std::ilogb(exact) - 23);
+    worst = std::max(worst, std::fabs(reciprocal_close(x) - exact) / unit);
+  }
+  EXPECT_LT(worst, 2.0);
+  EXPECT_GT(worst, 0.5);  // a correctly rounded one would be another function
+}
+
+TEST(Arithmetic, inverse_square_root_close_is_within_two_units_in_the_last_place) {
+  double worst = 0;
+  for (float x = 0x1p-126f; x <= 0x1p127f; x *= 1.0000931f) {
+    const double exact = 1 / std::sqrt(static_cast<double>(x));
+    const double unit = std::ldexp(1.0, std::ilogb(exact) - 23);
+    worst = std::max(worst, std::fabs(inverse_square_root_close(x) - exact) / unit);
+  }
+  EXPECT_LT(worst, 2.0);
+  EXPECT_GT(worst, 0.4);
+  EXPECT_EQ(inverse_square_root_close(INFINITY), 0.0f);
+  EXPECT_TRUE(std::isnan(inverse_square_root_close(NAN)));
+  EXPECT_EQ(0.0f * inverse_square_root_close(0.0f), 0.0f);
+}
+
 TEST(Arithmetic, block_sum_adds_eights_in_order_then_pairs) {
   const auto parenthesise = [](auto&& sum, int count) {  // a sum whose order shows in its rounding
     std::mt19937_64 generator(3);

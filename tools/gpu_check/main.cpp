@@ -1,12 +1,13 @@
-// gpu_check [--quick] [--no-timing] [--only rows|columns|grouped] [--json]: backend cuda against
-// the CPU, byte for byte, then the table of times. Exit code 0: all equal; 1: something differs; 4:
-// no GPU, or an error.
+// gpu_check [--quick] [--no-timing] [--only rows|columns|grouped|fused] [--json]: backend cuda
+// against the CPU, byte for byte, then the table of times. Exit code 0: all equal; 1: something
+// differs; 4: no GPU, or an error.
 #include <fmt/format.h>
 
 #include <nlohmann/json.hpp>
 #include <string_view>
 
 #include "equality.hpp"
+#include "fused.hpp"
 #include "grouped.hpp"
 #include "microscale/cuda.hpp"
 #include "microscale/error.hpp"
@@ -73,10 +74,15 @@ int main(int argc, char** argv) {
     const cuda::Parts parts{wanted("rows"), wanted("columns")};
     cuda::EqualityTotals totals = cuda::check_equality(device, quick, parts);
     if (wanted("grouped")) cuda::check_grouped(device, quick, totals);
+    if (wanted("fused")) cuda::check_fused(device, quick, totals);
     if (!json) print_equality(totals);
     cuda::Timings timings;
     if (timing) timings = cuda::measure(device, parts);
     if (timing && wanted("grouped")) cuda::measure_grouped(device, timings);
+    if (timing && wanted("fused"))
+      for (cuda::Timing& row : cuda::measure_fused(device, timings.copy_bytes_per_second))
+        timings.rows.push_back(std::move(row));
+
     if (json)
       fmt::print("{}\n", to_json(totals, timings).dump(1));
     else if (timing)

@@ -18,33 +18,6 @@ namespace {
 
 constexpr std::int64_t past_the_cache = std::int64_t{256} << 20;  // bytes to rotate through
 
-// Median seconds of one call: graphs of `calls` calls each, timed by events.
-double median_seconds(Device& device, int calls, const std::function<void(int, Stream)>& call) {
-  Stream stream = device.make_stream();
-  call(0, stream);
-  device.synchronize(stream);
-  device.begin_capture(stream);
-  for (int i = 0; i < calls; ++i) call(i, stream);
-  Graph graph = device.end_capture(stream);
-  Event begin = device.make_event(), end = device.make_event();
-  std::vector<double> samples;
-  for (int sample = 0; sample < 13; ++sample) {
-    device.record(begin, stream);
-    device.launch_graph(graph, stream);
-    device.record(end, stream);
-    const double seconds = device.milliseconds_between(begin, end) / 1e3 / calls;
-    if (sample >= 2) samples.push_back(seconds);
-  }
-  device.release_event(begin);
-  device.release_event(end);
-  device.release_graph(graph);
-  device.release_stream(stream);
-  std::nth_element(samples.begin(),
-                   samples.begin() + static_cast<std::ptrdiff_t>(samples.size() / 2),
-                   samples.end());
-  return samples[samples.size() / 2];
-}
-
 // Median seconds of one copy, straight into a stream: a copy in a graph may be given to a copy
 // engine, which is slower than the memory.
 double copy_seconds(Device& device, const DeviceBytes& to, const DeviceBytes& from) {
@@ -63,29 +36,6 @@ double copy_seconds(Device& device, const DeviceBytes& to, const DeviceBytes& fr
   device.release_stream(stream);
   std::nth_element(samples.begin(), samples.begin() + 5, samples.end());
   return samples[5];
-}
-
-// Random numbers of a weight's spread in any type: 1 MiB made here, repeated on the device.
-DeviceBytes random_matrix(Device& device, DType dtype, std::int64_t elements) {
-  const std::int64_t bytes = elements * size_of(dtype), seed_elements = 1 << 19;
-  std::vector<std::uint8_t> seed(static_cast<std::size_t>(seed_elements * size_of(dtype)));
-  std::mt19937 generator(1);
-  std::normal_distribution<float> normal(0.0f, 0.02f);
-  for (std::int64_t i = 0; i < seed_elements; ++i) {
-    const float value = normal(generator);
-    std::uint32_t stored = std::bit_cast<std::uint32_t>(value);
-    if (dtype == DType::f16) stored = float_to_f16(value);
-    if (dtype == DType::bf16) stored = float_to_bf16(value);
-    std::memcpy(seed.data() + i * size_of(dtype), &stored,
-                static_cast<std::size_t>(size_of(dtype)));
-  }
-  DeviceBytes memory(device, bytes);
-  const auto seed_bytes = static_cast<std::int64_t>(seed.size());
-  for (std::int64_t at = 0; at < bytes; at += seed_bytes)
-    device.copy_to_device(memory.data() + at, seed.data(), std::min(seed_bytes, bytes - at),
-                          nullptr);
-  device.synchronize(nullptr);
-  return memory;
 }
 
 enum class Axes : std::uint8_t { rows, columns, both };
@@ -241,12 +191,63 @@ std::vector<Case> column_cases() {
 
 }  // namespace
 
-Timings measure(Device& device, Parts parts) {
-  Timings timings;
+double median_seconds(Device& device, int calls, const std::function<void(int, Stream)>& call) {
+  Stream stream = device.make_stream();
+  call(0, stream);
+  device.synchronize(stream);
+  device.begin_capture(stream);
+  for (int i = 0; i < calls; ++i) call(i, stream);
+  Graph graph = device.end_capture(stream);
+  Event begin = device.make_event(), end = device.make_event();
+  std::vector<double> samples;
+  for (int sample = 0; sample < 13; ++sample) {
+    device.record(begin, stream);
+    device.launch_graph(graph, stream);
+    device.record(end, stream);
+    const double seconds = device.milliseconds_between(begin, end) / 1e3 / calls;
+    if (sample >= 2) samples.push_back(seconds);
+  }
+  device.release_event(begin);
+  device.release_event(end);
+  device.release_graph(graph);
+  device.release_stream(stream);
+  std::nth_element(samples.begin(),
+                   samples.begin() + static_cast<std::ptrdiff_t>(samples.size() / 2),
+                   samples.end());
+  return samples[samples.size() / 2];
+}
+
+DeviceBytes random_matrix(Device& device, DType dtype, std::int64_t elements, float spread) {
+  const std::int64_t bytes = elements * size_of(dtype), seed_elements = 1 << 19;
+  std::vector<std::uint8_t> seed(static_cast<std::size_t>(seed_elements * size_of(dtype)));
+  std::mt19937 generator(1);
+  std::normal_distribution<float> normal(0.0f, spread);
+  for (std::int64_t i = 0; i < seed_elements; ++i) {
+    const float value = normal(generator);
+    std::uint32_t stored = std::bit_cast<std::uint32_t>(value);
+    if (dtype == DType::f16) stored = float_to_f16(value);
+    if (dtype == DType::bf16) stored = float_to_bf16(value);
+    std::memcpy(seed.data() + i * size_of(dtype), &stored,
+                static_cast<std::size_t>(size_of(dtype)));
+  }
+  DeviceBytes memory(device, bytes);
+  const auto seed_bytes = static_cast<std::int64_t>(seed.size());
+  for (std::int64_t at = 0; at < bytes; at += seed_bytes)
+    device.copy_to_device(memory.data() + at, seed.data(), std::min(seed_bytes, bytes - at),
+                          nullptr);
+  device.synchronize(nullptr);
+  return memory;
+}
+
+double copy_bytes_per_second(Device& device) {
   const std::int64_t bytes = std::int64_t{512} << 20;
   const DeviceBytes from(device, bytes), to(device, bytes);
-  const double seconds = copy_seconds(device, to, from);
-  timings.copy_bytes_per_second = 2.0 * static_cast<double>(bytes) / seconds;
+  return 2.0 * static_cast<double>(bytes) / copy_seconds(device, to, from);
+}
+
+Timings measure(Device& device, Parts parts) {
+  Timings timings;
+  timings.copy_bytes_per_second = copy_bytes_per_second(device);
   std::vector<Case> all = parts.rows ? cases() : std::vector<Case>{};
   if (parts.columns)
     for (const Case& c : column_cases()) all.push_back(c);

@@ -2,11 +2,14 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <string>
 #include <vector>
 
 #include "cuda/device.hpp"
 #include "equality.hpp"
+#include "device_bytes.hpp"
+#include "microscale/format.hpp"
 
 namespace microscale::cuda {
 
@@ -25,5 +28,14 @@ struct Timings {
 };
 
 Timings measure(Device& device, Parts parts);
+
+/// Copy bandwidth alone.
+double copy_bytes_per_second(Device& device);
+
+/// Median seconds of one call: graphs of `calls` calls each, timed by events.
+double median_seconds(Device& device, int calls, const std::function<void(int, Stream)>& call);
+
+/// A bell curve in any type: 1 or 2 MiB made on the host, repeated on the device.
+DeviceBytes random_matrix(Device& device, DType dtype, std::int64_t elements, float spread = 0.02f);
 
 }  // namespace microscale::cuda

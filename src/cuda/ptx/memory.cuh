@@ -1,5 +1,5 @@
-// Global memory in wide pieces (PTX ISA, "ld", "st"). Inputs are read once: no L1 line is kept for
-// them.
+// Global and shared memory in wide pieces (PTX ISA, "ld", "st"). Inputs are read once: no L1 line is
+// kept for them.
 #pragma once
 
 #include <cstdint>
@@ -27,6 +27,21 @@ __device__ inline uint2 ld_global_nc_v2(const void* address) {
   uint2 v;
   asm volatile("ld.global.nc.v2.b32 {%0, %1}, [%2];" : "=r"(v.x), "=r"(v.y) : "l"(address));
   return v;
+}
+
+/// 16 bytes at an address of the shared window, aligned. Ordered by barriers like any other `asm volatile`.
+__device__ inline uint4 ld_shared_v4(std::uint32_t address) {
+  uint4 v;
+  asm volatile("ld.shared.v4.b32 {%0, %1, %2, %3}, [%4];"
+               : "=r"(v.x), "=r"(v.y), "=r"(v.z), "=r"(v.w)
+               : "r"(address));
+  return v;
+}
+
+__device__ inline void st_shared_v4(std::uint32_t address, uint4 v) {
+  asm volatile("st.shared.v4.b32 [%0], {%1, %2, %3, %4};" ::"r"(address), "r"(v.x), "r"(v.y), "r"(v.z),
+               "r"(v.w)
+               : "memory");
 }
 
 __device__ inline void st_global_v4(void* address, uint4 v) {

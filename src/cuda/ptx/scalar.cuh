@@ -27,6 +27,13 @@ __device__ inline float max_nan_abs_f32(float a, float b) {
   return d;
 }
 
+/// The larger; a NaN on either side gives the canonical NaN.
+__device__ inline float max_nan_f32(float a, float b) {
+  float d;
+  asm("max.NaN.f32 %0, %1, %2;" : "=f"(d) : "f"(a), "f"(b));
+  return d;
+}
+
 /// Two FP32 values as packed BF16, nearest even; NaN gives 0x7FFF.
 __device__ inline std::uint32_t cvt_rn_bf16x2_f32(float low, float high) {
   std::uint32_t d;

@@ -121,8 +121,8 @@ struct InputF32 {
   __device__ static std::uint32_t e2m1_signs(const std::uint32_t (&w)[words]) {
     std::uint32_t signs = 0;
 #pragma unroll
-    for (int i = 0; i < words; ++i) signs |= (w[i] >> (28 - 4 * i)) & (8u << (4 * i));
-    return signs;
+    for (int i = words - 1; i >= 0; --i) signs = __funnelshift_l(w[i], signs, 4);
+    return signs & 0x88888888u;
   }
 };
 

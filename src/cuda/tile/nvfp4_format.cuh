@@ -28,11 +28,12 @@ struct Nvfp4Format {
   __device__ static Shared prepare(const QuantizeArgs& args) {
     __shared__ float multipliers[128], squares[Search ? 128 : 1];
     const float global_scale = *args.global_scale;
-    const unsigned code = threadIdx.x;
-    if (code <= nvfp4_max_scale) {
+#pragma unroll 1
+    for (unsigned code = threadIdx.x; code <= nvfp4_max_scale; code += blockDim.x) {
       multipliers[code] = nvfp4_multiplier_rn(code, global_scale);
       if constexpr (Search) squares[code] = __fmul_rn(decode_e4m3(code), decode_e4m3(code));
     }
+    if (threadIdx.x == 0) multipliers[nvfp4_nan_scale] = __uint_as_float(nan_block);
     __syncthreads();
     const float factor = __fmul_rn(__frcp_rn(global_scale), 1.0f / 6.0f);
     return {global_scale, factor, multipliers, squares,

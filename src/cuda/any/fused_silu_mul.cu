@@ -1,0 +1,15 @@
+// SiLU(gate) * up, quantized without going through memory.
+#include "cuda/any/fused_entries.cuh"
+#include "cuda/tile/producers.cuh"
+
+#define MICROSCALE_FUSED_ENTRY(format, dtype, mode, Format, Input)           \
+  extern "C" __global__ void __launch_bounds__(                              \
+      microscale::cuda::threads_per_block,                                   \
+      microscale::cuda::lane_blocks(microscale::cuda::Input::element_bytes)) \
+      fused_silu_mul_##format##_##dtype##_##mode(                            \
+          const __grid_constant__ microscale::cuda::FusedArgs args) {        \
+    using namespace microscale::cuda;                                        \
+    fused_lanes<SiluMul<Input>, Format>(args);                               \
+  }
+
+MICROSCALE_FUSED_ENTRIES

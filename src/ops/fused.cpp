@@ -1,0 +1,173 @@
+// The fused operations: check, then either the device's kernel, or tiles of rows made in FP32 and
+// given to the quantizer. No arithmetic here.
+#include "microscale/fused.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+#include <vector>
+
+#include "core/threads.hpp"
+#include "cuda/operations.hpp"
+#include "formats/compat.hpp"
+#include "layouts/repack.hpp"
+#include "microscale/error.hpp"
+#include "ops/backends.hpp"
+#include "ops/check.hpp"
+#include "reference/producers.hpp"
+
+namespace microscale {
+namespace {
+
+[[noreturn]] void refuse(const std::string& sentence) {
+  throw Error(ErrorCode::invalid_argument, sentence);
+}
+
+void check_matrix(const char* operation, const TensorView& m) {
+  check_view(operation, m.data, m.rows, m.cols, m.row_stride);
+}
+
+void check_same(const char* operation, const char* what, const TensorView& m,
+                const TensorView& like) {
+  check_matrix(operation, m);
+  if (m.rows != like.rows || m.cols != like.cols || m.dtype != like.dtype)
+    refuse(fmt::format("{}: {} is {} x {} {}, the input {} x {} {}; they must agree", operation,
+                       what, m.rows, m.cols, to_string(m.dtype), like.rows, like.cols,
+                       to_string(like.dtype)));
+}
+
+BlockShape check_output(const char* operation, const QuantizedOutput& o, const TensorView& input,
+                        const Context& context) {
+  const FormatInfo& format = info(o.format);
+  const BlockShape shape{input.rows, input.cols, o.format, BlockAxis::cols, o.layout};
+  if (input.cols % format.block != 0)
+    refuse(fmt::format("{}: {} columns are no multiple of {}'s block of {}; pad the matrix",
+                       operation, input.cols, format.name, format.block));
+  const auto rules = scale_rules(o.format);
+  if (std::find(rules.begin(), rules.end(), o.numerics.scale_rule) == rules.end())
+    refuse(fmt::format("{}: {} has no scale rule {}; it has {}", operation, format.name,
+                       to_string(o.numerics.scale_rule), scale_rule_names(o.format)));
+  if (follows_tool(o.numerics, o.format))
+    throw Error(
+        ErrorCode::unsupported,
+        fmt::format("{}: the profile of another tool ({}) is for matrices from memory; leave "
+                    "compat at none, or make the matrix and call quantize_into",
+                    operation, to_string(o.numerics.compat)));
+  check_bytes(operation, "codes", static_cast<std::int64_t>(o.codes.size()), shape.code_bytes());
+  check_bytes(operation, "scales", static_cast<std::int64_t>(o.scales.size()), shape.scale_bytes());
+  if (context.backend == Backend::cuda || format.e8m0_scale) return shape;
+  if (!o.global_scale)
+    refuse(
+        fmt::format("{}: NVFP4 wants its global scale beforehand; pass global_scale", operation));
+  check_global_scale(operation, *o.global_scale);
+  return shape;
+}
+
+// Tiles of rows on all threads: `produce(first, count, floats)`, then the quantizer.
+template <class Produce>
+void quantize_rows(const BlockShape& shape, const QuantizedOutput& o, const Context& context,
+                   Produce&& produce) {
+  if (shape.rows == 0 || shape.cols == 0) {
+    std::fill(o.scales.begin(), o.scales.end(), std::uint8_t{0});
+    return;
+  }
+  const FormatInfo& format = info(o.format);
+  QuantizeLines call;
+  call.input_type = DType::f32;
+  call.input_stride = shape.cols;
+  call.format = o.format;
+  call.numerics = o.numerics;
+  call.global_scale = o.global_scale.value_or(1.0f);
+  call.blocks = shape.blocks_per_line();
+  call.index_line_stride = static_cast<std::uint64_t>(shape.cols);
+  call.code_stride = shape.code_bytes_per_line();
+  call.scale_stride = call.blocks;
+  if (format.e8m0_scale) call.global_scale = 1.0f;
+  const KernelTable& table = choose_backend(call, context);
+
+  BlockShape row_shape = shape;
+  row_shape.layout = Layout::row_major;
+  std::vector<std::uint8_t> rows;
+  if (o.layout != Layout::row_major) rows.resize(static_cast<std::size_t>(row_shape.scale_bytes()));
+  std::uint8_t* scales = o.layout == Layout::row_major ? o.scales.data() : rows.data();
+
+  // About 64 Ki floats a tile: they stay in a core's cache between producer and quantizer.
+  const std::int64_t tile = std::clamp<std::int64_t>((1 << 16) / shape.cols, 1, shape.rows);
+  parallel_for((shape.rows + tile - 1) / tile, context.threads, [&](std::int64_t index) {
+    QuantizeLines part = call;
+    const std::int64_t first = index * tile;
+    part.lines = std::min(tile, shape.rows - first);
+    std::vector<float> values(static_cast<std::size_t>(part.lines * shape.cols));
+    produce(first, part.lines, values.data());
+    part.input = values.data();
+    part.first_index = static_cast<std::uint64_t>(first) * call.index_line_stride;
+    part.codes = o.codes.data() + first * call.code_stride;
+    part.scales = scales + first * call.scale_stride;
+    table.quantize(part);
+  });
+  if (o.layout != Layout::row_major) repack_scale_bytes(row_shape, rows, o.layout, o.scales);
+}
+
+}  // namespace
+
+void silu_mul_quantize_into(const SiluMulOptions& o, const Context& context) {
+  constexpr const char* operation = "silu_mul_quantize";
+  check_matrix(operation, o.gate);
+  check_same(operation, "up", o.up, o.gate);
+  const BlockShape shape = check_output(operation, o.output, o.gate, context);
+  if (context.backend == Backend::cuda)
+    return cuda::silu_mul_quantize(cuda::runtime_device(), o, context.stream);
+  quantize_rows(shape, o.output, context,
+                [&](std::int64_t first, std::int64_t count, float* values) {
+                  silu_mul_rows(o, first, count, values);
+                });
+}
+
+void rms_norm_quantize_into(const RmsNormOptions& o, const Context& context) {
+  constexpr const char* operation = "rms_norm_quantize";
+  check_matrix(operation, o.input);
+  if (!(o.epsilon >= 0) || !std::isfinite(o.epsilon))
+    refuse(
+        fmt::format("{}: epsilon is {}; it must be finite and not negative", operation, o.epsilon));
+  if ((o.residual.data != nullptr) != (o.sum.data != nullptr))
+    refuse(fmt::format(
+        "{}: a residual and the sum to be written belong together; pass both (the sum may "
+        "be the residual's memory) or neither",
+        operation));
+  if (o.residual.data != nullptr) {
+    check_same(operation, "the residual", o.residual, o.input);
+    const TensorView sum{o.sum.data, o.sum.dtype, o.sum.rows, o.sum.cols, o.sum.row_stride};
+    check_same(operation, "the sum", sum, o.input);
+    if (o.sum.data == o.residual.data && o.sum.row_stride != o.residual.row_stride &&
+        o.input.rows > 1)
+      refuse(fmt::format("{}: the sum lies on the residual with another row_stride ({}, not {})",
+                         operation, o.sum.row_stride, o.residual.row_stride));
+  }
+  const BlockShape shape = check_output(operation, o.output, o.input, context);
+  if (context.backend == Backend::cuda)
+    return cuda::rms_norm_quantize(cuda::runtime_device(), o, context.stream);
+  quantize_rows(shape, o.output, context,
+                [&](std::int64_t first, std::int64_t count, float* values) {
+                  rms_norm_rows(o, first, count, values);
+                });
+}
+
+void hadamard_quantize_into(const HadamardOptions& o, const Context& context) {
+  constexpr const char* operation = "hadamard_quantize";
+  check_matrix(operation, o.input);
+  if (o.order != 16 && o.order != 32 && o.order != 64 && o.order != 128)
+    refuse(fmt::format("{}: order {}; it must be 16, 32, 64 or 128", operation, o.order));
+  if (o.input.cols % o.order != 0)
+    refuse(fmt::format("{}: {} columns are no multiple of the order {}; pad the matrix", operation,
+                       o.input.cols, o.order));
+  const BlockShape shape = check_output(operation, o.output, o.input, context);
+  if (context.backend == Backend::cuda)
+    return cuda::hadamard_quantize(cuda::runtime_device(), o, context.stream);
+  quantize_rows(shape, o.output, context,
+                [&](std::int64_t first, std::int64_t count, float* values) {
+                  hadamard_rows(o, first, count, values);
+                });
+}
+
+}  // namespace microscale

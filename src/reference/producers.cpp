@@ -1,0 +1,83 @@
+#include "reference/producers.hpp"
+
+#include <algorithm>
+#include <array>
+#include <bit>
+
+#include "formats/producers.hpp"
+#include "reference/dense.hpp"
+
+namespace microscale {
+namespace {
+
+float element(const TensorView& m, std::int64_t row, std::int64_t col) {
+  return load_dense(m.data, m.dtype, row * m.row_stride + col);
+}
+
+// Sum of squares in the order that formats/producers.hpp fixes.
+float sum_of_squares(const float* row, std::int64_t cols) {
+  constexpr std::int64_t segment = rms_group * rms_segment_groups;
+  float total = 0;
+  for (std::int64_t first = 0; first < cols; first += segment) {
+    std::array<float, rms_segment_groups> sums{};
+    for (int g = 0; g < rms_segment_groups && first + g * rms_group < cols; ++g) {
+      const std::int64_t start = first + g * rms_group;
+      sums[static_cast<std::size_t>(g)] =
+          rms_group_sum([&](int i) { return start + i < cols ? row[start + i] : 0.0f; });
+    }
+    for (std::size_t width = rms_segment_groups; width > 1; width /= 2)
+      for (std::size_t i = 0; i < width / 2; ++i) sums[i] = sums[2 * i] + sums[2 * i + 1];
+    total = first == 0 ? sums[0] : total + sums[0];
+  }
+  return total;
+}
+
+}  // namespace
+
+void silu_mul_rows(const SiluMulOptions& o, std::int64_t first, std::int64_t count, float* output) {
+  for (std::int64_t row = first; row < first + count; ++row, output += o.gate.cols)
+    for (std::int64_t col = 0; col < o.gate.cols; col += 2) {
+      const SiluPair pair =
+          silu_mul(clamp_gate(element(o.gate, row, col)), clamp_gate(element(o.gate, row, col + 1)),
+                   element(o.up, row, col), element(o.up, row, col + 1));
+      output[col] = pair.first;
+      output[col + 1] = pair.second;
+    }
+}
+
+void rms_norm_rows(const RmsNormOptions& o, std::int64_t first, std::int64_t count, float* output) {
+  const std::int64_t cols = o.input.cols;
+  for (std::int64_t row = first; row < first + count; ++row, output += cols) {
+    for (std::int64_t col = 0; col < cols; ++col) {
+      output[col] = element(o.input, row, col);
+      if (o.residual.data == nullptr) continue;
+      const std::int64_t at = row * o.sum.row_stride + col;
+      store_dense(output[col] + element(o.residual, row, col), o.sum.data, o.sum.dtype, at);
+      output[col] = load_dense(o.sum.data, o.sum.dtype, at);
+    }
+    const float multiplier =
+        rms_multiplier(sum_of_squares(output, cols), rms_inverse_count(cols), o.epsilon);
+    for (std::int64_t col = 0; col < cols; ++col)
+      output[col] = rms_value(output[col], multiplier,
+                              o.weight ? load_dense(o.weight, o.input.dtype, col) : 1.0f);
+  }
+}
+
+void hadamard_rows(const HadamardOptions& o, std::int64_t first, std::int64_t count,
+                   float* output) {
+  const float scale = hadamard_scale(o.order);
+  for (std::int64_t row = first; row < first + count; ++row)
+    for (std::int64_t start = 0; start < o.input.cols; start += o.order, output += o.order) {
+      for (int i = 0; i < o.order; ++i) {
+        const std::uint32_t sign = o.negated[static_cast<std::size_t>(i / 32)] >> (i % 32) << 31;
+        output[i] = std::bit_cast<float>(
+            std::bit_cast<std::uint32_t>(element(o.input, row, start + i)) ^ sign);
+      }
+      for (int i = 0; i < o.order; i += 2) hadamard_first(output[i], output[i + 1], scale);
+      for (int distance = 2; distance < o.order; distance *= 2)
+        for (int i = 0; i < o.order; ++i)
+          if (!(i & distance)) hadamard_step(output[i], output[i + distance]);
+    }
+}
+
+}  // namespace microscale

@@ -1,0 +1,23 @@
+// Rows of what formats/producers.hpp defines, from dense memory into FP32 rows: what the fused
+// operations quantize on a host, and the oracle of their kernels.
+#pragma once
+
+#include <cstdint>
+
+#include "microscale/fused.hpp"
+
+namespace microscale {
+
+/// Rows [first, first + count) as `count` rows of cols floats at `output`. The options have been
+/// checked.
+void silu_mul_rows(const SiluMulOptions& options, std::int64_t first, std::int64_t count,
+                   float* output);
+
+/// As above; writes the rows of options.sum where there is a residual.
+void rms_norm_rows(const RmsNormOptions& options, std::int64_t first, std::int64_t count,
+                   float* output);
+
+void hadamard_rows(const HadamardOptions& options, std::int64_t first, std::int64_t count,
+                   float* output);
+
+}  // namespace microscale
