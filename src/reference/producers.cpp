@@ -32,10 +32,17 @@ float sum_of_squares(const float* row, std::int64_t cols) {
   return total;
 }
 
+// Every NaN as GPUs make them, positive: quantizers that leave NaNs out of the scale keep their
+// sign.
+void make_nans_canonical(float* values, std::int64_t count) {
+  for (std::int64_t i = 0; i < count; ++i)
+    if (values[i] != values[i]) values[i] = std::bit_cast<float>(0x7FFFFFFFu);
+}
+
 }  // namespace
 
 void silu_mul_rows(const SiluMulOptions& o, std::int64_t first, std::int64_t count, float* output) {
-  for (std::int64_t row = first; row < first + count; ++row, output += o.gate.cols)
+  for (std::int64_t row = first; row < first + count; ++row, output += o.gate.cols) {
     for (std::int64_t col = 0; col < o.gate.cols; col += 2) {
       const SiluPair pair =
           silu_mul(clamp_gate(element(o.gate, row, col)), clamp_gate(element(o.gate, row, col + 1)),
@@ -43,6 +50,8 @@ void silu_mul_rows(const SiluMulOptions& o, std::int64_t first, std::int64_t cou
       output[col] = pair.first;
       output[col + 1] = pair.second;
     }
+    make_nans_canonical(output, o.gate.cols);
+  }
 }
 
 void rms_norm_rows(const RmsNormOptions& o, std::int64_t first, std::int64_t count, float* output) {
@@ -60,6 +69,7 @@ void rms_norm_rows(const RmsNormOptions& o, std::int64_t first, std::int64_t cou
     for (std::int64_t col = 0; col < cols; ++col)
       output[col] = rms_value(output[col], multiplier,
                               o.weight ? load_dense(o.weight, o.input.dtype, col) : 1.0f);
+    make_nans_canonical(output, cols);
   }
 }
 
@@ -77,6 +87,7 @@ void hadamard_rows(const HadamardOptions& o, std::int64_t first, std::int64_t co
       for (int distance = 2; distance < o.order; distance *= 2)
         for (int i = 0; i < o.order; ++i)
           if (!(i & distance)) hadamard_step(output[i], output[i + distance]);
+      make_nans_canonical(output, o.order);
     }
 }
 

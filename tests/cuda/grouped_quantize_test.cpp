@@ -46,7 +46,7 @@ TEST_F(CudaGroupedQuantize, launches_one_kernel_and_waits_for_nothing) {
   EXPECT_EQ(args.offsets, options.groups.offsets);
   EXPECT_EQ(args.all.global_scale, options.global_scales);
   EXPECT_EQ(args.all.code_stride, 64);
-  EXPECT_EQ(args.rows_per_unit, args.tiles_per_unit * (256 >> args.all.column_shift) * 4);
+  EXPECT_EQ(args.rows_per_unit, args.tiles_per_unit * (256 >> args.all.tiles.column_shift) * 4);
   EXPECT_EQ(device.waits, 0);
   EXPECT_TRUE(device.zeroed.empty());
 }
@@ -91,7 +91,7 @@ TEST(GroupedLaunch, units_divide_scale_tiles_and_cover_every_distribution) {
     for (const bool tiled : {false, true})
       for (const std::int64_t cols : {32, 64, 256, 480, 512, 2048, 7168}) {
         const GroupedLaunch g = grouped_launch(65536, cols, 128, block, tiled);
-        const int tile_rows = (threads_per_block >> g.launch.column_shift) * rows_per_thread;
+        const int tile_rows = (threads_per_block >> g.launch.tiles.column_shift) * rows_per_thread;
         EXPECT_EQ(g.rows_per_unit, tile_rows * g.tiles_per_unit);
         if (tiled) {
           EXPECT_EQ(128 % g.rows_per_unit, 0);
@@ -105,7 +105,7 @@ TEST(GroupedLaunch, units_divide_scale_tiles_and_cover_every_distribution) {
 
 TEST(GroupedLaunch, leaves_no_thread_beyond_7168_columns) {
   const GroupedLaunch g = grouped_launch(65536, 7168, 128, 16, true);
-  EXPECT_EQ(static_cast<std::int64_t>(g.launch.grid_x) << g.launch.column_shift, 7168 / 8);
+  EXPECT_EQ(static_cast<std::int64_t>(g.launch.grid_x) << g.launch.tiles.column_shift, 7168 / 8);
 }
 
 }  // namespace
