@@ -122,7 +122,10 @@ TEST(ReferenceProducers, nans_are_positive_whatever_made_them) {
   x[0] = INFINITY;
   x[1] = -INFINITY;  // x86 gives infinity minus infinity a sign
   std::vector<float> out(16);
-  hadamard_rows({.input = {x.data(), DType::f32, 1, 16, 16}, .order = 16}, 0, 1, out.data());
+  HadamardOptions options;
+  options.input = {x.data(), DType::f32, 1, 16, 16};
+  options.order = 16;
+  hadamard_rows(options, 0, 1, out.data());
   int nans = 0;
   for (float value : out) {
     nans += std::isnan(value);
