@@ -91,7 +91,7 @@ TEST(GroupedLaunch, units_divide_scale_tiles_and_cover_every_distribution) {
     for (const bool tiled : {false, true})
       for (const std::int64_t cols : {32, 64, 256, 480, 512, 2048, 7168}) {
         const GroupedLaunch g = grouped_launch(65536, cols, 128, block, tiled);
-        const int tile_rows = (threads_per_block >> g.launch.tiles.column_shift) * rows_per_thread;
+        const int tile_rows = (threads_per_block >> g.launch.column_shift) * rows_per_thread;
         EXPECT_EQ(g.rows_per_unit, tile_rows * g.tiles_per_unit);
         if (tiled) {
           EXPECT_EQ(128 % g.rows_per_unit, 0);
@@ -105,7 +105,7 @@ TEST(GroupedLaunch, units_divide_scale_tiles_and_cover_every_distribution) {
 
 TEST(GroupedLaunch, leaves_no_thread_beyond_7168_columns) {
   const GroupedLaunch g = grouped_launch(65536, 7168, 128, 16, true);
-  EXPECT_EQ(static_cast<std::int64_t>(g.launch.grid_x) << g.launch.tiles.column_shift, 7168 / 8);
+  EXPECT_EQ(static_cast<std::int64_t>(g.launch.grid_x) << g.launch.column_shift, 7168 / 8);
 }
 
 }  // namespace
