@@ -1,6 +1,9 @@
 // Every vector table gives the reference's codes and scales, byte for byte.
 #include <gtest/gtest.h>
 
+#include <bit>
+#include <cmath>
+
 #include "cpu/compare.hpp"
 #include "cpu/inputs.hpp"
 
@@ -84,6 +87,19 @@ TEST_F(CpuQuantize, nvfp4_equals_the_reference_under_extreme_global_scales) {
             check(input, call_of(Format::nvfp4, rule, g));
       }
     }
+  }
+}
+
+// Blocks a vector apart share a lane; a NaN between them must not make the kernel forget the first.
+TEST_F(CpuQuantize, nvfp4_saturates_blocks_whose_lane_meets_a_nan_later) {
+  for (std::size_t lanes : {8u, 16u}) {
+    Input input{"saturated, NaN, small", DType::f32, {}};
+    for (std::size_t i = 0; i < 64 * 16; ++i) {
+      const std::size_t turn = i / 16 / lanes;
+      const float value = turn == 0 ? 143.0f : turn == 1 ? NAN : 1.0f;
+      input.bits.push_back(std::bit_cast<std::uint32_t>(i % 2 ? -value : value));
+    }
+    check(input, call_of(Format::nvfp4, ScaleRule::nearest, 0x1p-9f));
   }
 }
 

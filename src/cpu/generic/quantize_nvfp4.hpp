@@ -136,7 +136,9 @@ void quantize_nvfp4_run(const cpu::QuantizeRun& run) {
       const Float multiplier = nvfp4_multipliers(decode_ue4m3(code), call);
       store_float(multipliers + i, multiplier);
       store_low_bytes(run.scales + first + i, code);
-      largest_scaled = max_magnitude(largest_scaled, mul(largest, multiplier));
+      // In this order: where an instruction set's maximum has a NaN (a block that is redone anyway),
+      // it gives its second operand.
+      largest_scaled = max_magnitude(mul(largest, multiplier), largest_scaled);
       const Mask finite = less(largest, as_float(set32(0x7F800000u)));  // else the reference's
       redo |= std::uint64_t{~bits_of(finite) & ((1u << lanes) - 1)} << i;
     }
