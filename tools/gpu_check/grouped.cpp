@@ -146,48 +146,6 @@ void check_containers(Device& device, std::int64_t count, EqualityTotals& totals
   compare(fmt::format("{} packed bytes from containers", count), back, codes, totals);
 }
 
-// Median seconds of one call, of graphs of four.
-double median_seconds(Device& device, const std::function<void(int, Stream)>& call) {
-  Stream stream = device.make_stream();
-  call(0, stream);
-  device.synchronize(stream);
-  device.begin_capture(stream);
-  for (int i = 0; i < 4; ++i) call(i, stream);
-  Graph graph = device.end_capture(stream);
-  Event begin = device.make_event(), end = device.make_event();
-  std::vector<double> samples;
-  for (int sample = 0; sample < 13; ++sample) {
-    device.record(begin, stream);
-    device.launch_graph(graph, stream);
-    device.record(end, stream);
-    samples.push_back(device.milliseconds_between(begin, end) / 4e3);
-  }
-  device.release_event(begin);
-  device.release_event(end);
-  device.release_graph(graph);
-  device.release_stream(stream);
-  std::nth_element(samples.begin(), samples.begin() + 6, samples.end());
-  return samples[6];
-}
-
-// Read and written, 512 MiB to 512 MiB; straight into a stream, for a graph may choose another way.
-double copy_rate(Device& device) {
-  constexpr std::int64_t bytes = std::int64_t{512} << 20;
-  const DeviceBytes from(device, bytes), to(device, bytes);
-  Event begin = device.make_event(), end = device.make_event();
-  std::vector<double> samples;
-  for (int sample = 0; sample < 9; ++sample) {
-    device.record(begin, nullptr);
-    for (int i = 0; i < 8; ++i) device.copy_on_device(to.data(), from.data(), bytes, nullptr);
-    device.record(end, nullptr);
-    samples.push_back(device.milliseconds_between(begin, end) / 8e3);
-  }
-  device.release_event(begin);
-  device.release_event(end);
-  std::nth_element(samples.begin(), samples.begin() + 4, samples.end());
-  return 2.0 * static_cast<double>(bytes) / samples[4];
-}
-
 // `rows` rows shared out so that expert e gets about 1 / (e + 10) of them, in a scattered order.
 std::vector<std::int32_t> uneven_offsets(std::int64_t rows, std::int64_t experts) {
   std::vector<double> shares;
@@ -227,7 +185,7 @@ void measure_format(Device& device, Format format, Layout layout, const DeviceBy
   const DeviceBytes codes(device, shape.code_bytes());
   const DeviceBytes scales(device, grouped_scale_bytes(rows, cols, experts, format, layout));
   const ScaleRule rule = format == Format::nvfp4 ? ScaleRule::nearest : ScaleRule::floor;
-  const double grouped = median_seconds(device, [&](int i, Stream stream) {
+  const double grouped = median_seconds(device, 4, [&](int i, Stream stream) {
     GroupedQuantizeOptions o;
     o.input = {inputs[i % 2].data(), DType::bf16, rows, cols, cols};
     o.groups = {there.data(), OffsetType::i32, experts};
@@ -239,7 +197,7 @@ void measure_format(Device& device, Format format, Layout layout, const DeviceBy
                           {.backend = Backend::cuda, .stream = stream});
   });
   add("grouped, 128 experts", grouped);
-  const double whole = median_seconds(device, [&](int i, Stream stream) {
+  const double whole = median_seconds(device, 4, [&](int i, Stream stream) {
     QuantizeOptions o;
     o.input = {inputs[i % 2].data(), DType::bf16, rows, cols, cols};
     o.format = format;
@@ -276,7 +234,6 @@ void check_grouped(Device& device, bool quick, EqualityTotals& totals) {
 
 void measure_grouped(Device& device, Timings& timings) {
   constexpr std::int64_t bytes = std::int64_t{65536} * 7168 * 2;
-  if (timings.copy_bytes_per_second == 0) timings.copy_bytes_per_second = copy_rate(device);
   std::vector<std::uint8_t> seed(1 << 20);
   std::mt19937 generator(1);
   for (std::size_t i = 0; i < seed.size(); i += 2) {  // magnitudes 2^-12 to 2^-4
@@ -299,7 +256,7 @@ void measure_grouped(Device& device, Timings& timings) {
                .problem = {}};
     const std::int64_t packed = bytes / 2;
     row.bytes = 3 * packed;
-    const double seconds = median_seconds(device, [&](int i, Stream stream) {
+    const double seconds = median_seconds(device, 4, [&](int i, Stream stream) {
       const std::span<std::uint8_t> codes(inputs[i % 2].data(), static_cast<std::size_t>(packed));
       const Context context{.backend = Backend::cuda, .stream = stream};
       back ? repack_from_containers(span_of(wide), codes, context)

@@ -10,7 +10,7 @@ namespace microscale::cuda {
 /// Adds its calls and differences to `totals`.
 void check_grouped(Device& device, bool quick, EqualityTotals& totals);
 
-/// Adds rows to `timings`, and its copy bandwidth where that is missing.
+/// Adds rows to `timings`, whose copy bandwidth is known.
 void measure_grouped(Device& device, Timings& timings);
 
 }  // namespace microscale::cuda
