@@ -25,7 +25,9 @@ std::int64_t BlockShape::scale_bytes() const {
 }
 
 BlockTensor::BlockTensor(const BlockShape& shape) : shape_(shape) {
+  constexpr std::int64_t addressable = std::int64_t{1} << 47;  // bytes, of a process on x86-64
   try {
+    if (shape.code_bytes() > addressable) throw std::bad_alloc();
     codes_.resize(static_cast<std::size_t>(shape.code_bytes()));
     scales_.resize(static_cast<std::size_t>(shape.scale_bytes()));
   } catch (const std::exception&) {
