@@ -1,0 +1,127 @@
+// PTX as the parser gives it: names resolved to indexes, every modifier kept as written, nothing
+// decided about what an instruction does. Decoding (machine/decode) comes after.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace microscale::emulator::ptx {
+
+enum class Space : std::uint8_t { generic, global, shared, local, constant, param };
+
+/// A fundamental type: what stands after `.reg`, in a `.param`, or as an instruction's suffix.
+enum class Type : std::uint8_t {
+  pred, b8, b16, b32, b64, b128, u8, u16, u32, u64, s8, s16, s32, s64,
+  f16, f16x2, bf16, bf16x2, tf32, f32, f64, u16x2, s16x2
+};
+int bits_of(Type type);  // 1 for pred
+
+/// Where a line of PTX came from, by its `.loc`; file 0 when there is none. Inlined code names the
+/// innermost place.
+struct SourceLine {
+  std::uint16_t file = 0;  // index in Module::files, 1-based
+  std::uint32_t line = 0;
+};
+
+/// A register of a function. Two of the same name in different `{ }` scopes are two registers.
+struct Register {
+  std::string_view name;
+  Type type = Type::b32;  // its width counts; nvcc declares floats as .b32
+};
+
+/// A variable with an address: `.global`, `.const`, `.shared`, `.local`, or a `.param`.
+struct Variable {
+  std::string_view name;
+  Space space = Space::global;
+  Type type = Type::b8;
+  std::int64_t bytes = 0;   // of all elements; 0: `.extern .shared x[]`, dynamic
+  std::int64_t align = 1;   // a power of two
+  std::int64_t offset = 0;  // in the function's params, or in its block's shared / thread's local memory
+  bool external = false;
+  std::vector<std::uint8_t> initial;  // empty, or `bytes` of them
+};
+
+enum class SpecialRegister : std::uint8_t {
+  tid, ntid, ctaid, nctaid, clusterid, nclusterid, cluster_ctaid, cluster_nctaid, cluster_ctarank,
+  cluster_nctarank, is_explicit_cluster, laneid, warpid, nwarpid, smid, nsmid, gridid,
+  lanemask_eq, lanemask_le, lanemask_lt, lanemask_ge, lanemask_gt, clock, clock64, globaltimer,
+  dynamic_smem_size, total_smem_size
+};
+
+/// What a variable operand refers to.
+enum class Scope : std::uint8_t { module, function };
+
+struct Operand {
+  enum class Kind : std::uint8_t {
+    reg,          // index: Function::registers
+    integer,      // value
+    real32,       // value: the 32 bits of a 0f... (or a decimal used as such)
+    real64,       // value: the 64 bits of a 0d...
+    special,      // special, component 0..2
+    variable,     // index: the address of Module::variables or Function::variables (scope), plus value
+    label,        // index: the instruction it stands before; Function::code.size() for the end
+    function,     // index: Module::functions
+    address,      // [base + value]: base is a register, a variable, or none
+    vector,       // parts
+    sink,         // `_`
+  };
+  Kind kind = Kind::sink;
+  bool negated = false;  // `!p`
+  Kind base = Kind::sink;  // of an address: reg, variable or sink (absolute)
+  Scope scope = Scope::function;
+  SpecialRegister special = SpecialRegister::tid;
+  std::uint8_t component = 0;
+  std::uint32_t index = 0;
+  std::int64_t value = 0;  // an unsigned 64-bit literal is kept as its bits
+  std::vector<Operand> parts;
+};
+
+struct Guard {
+  bool present = false;
+  bool negated = false;
+  std::uint32_t reg = 0;
+};
+
+struct Instruction {
+  std::string_view opcode;                  // "mma", "cvt", "ld"
+  std::vector<std::string_view> modifiers;  // "sync", "aligned", "m16n8k64", ...: `::` stays inside one
+  Guard guard;
+  // In the order written. `p|q` is two operands and sets `two_predicates`. A call's operands are the
+  // vector of results, the function, the vector of arguments, each of the kind `variable`.
+  std::vector<Operand> operands;
+  bool two_predicates = false;
+  std::uint32_t line = 0;  // of the PTX text, from 1
+  SourceLine source;
+
+  bool has(std::string_view modifier) const {
+    for (std::string_view each : modifiers)
+      if (each == modifier) return true;
+    return false;
+  }
+};
+
+struct Extent {
+  std::int64_t x = 0, y = 0, z = 0;  // 0: not given
+};
+
+/// An entry or a `.func`. Bodies are parsed on demand (Module::body).
+struct Function {
+  std::string_view name;
+  bool entry = false, visible = false, has_body = false;
+  std::uint32_t line = 0;
+  std::vector<Variable> params;   // space param; offsets as the ABI lays them out
+  std::vector<Variable> results;  // of a .func
+  Extent max_threads, required_threads, required_cluster;
+  std::int64_t min_blocks = 0, max_registers = 0;
+
+  bool parsed = false;  // what follows is there
+  std::vector<Register> registers;
+  std::vector<Variable> variables;  // params first, then results, then .shared, .local, inner .param
+  std::vector<Instruction> code;
+  std::vector<std::pair<std::string_view, std::uint32_t>> labels;  // name, instruction
+  std::int64_t shared_bytes = 0, local_bytes = 0, param_bytes = 0;
+};
+
+}  // namespace microscale::emulator::ptx
