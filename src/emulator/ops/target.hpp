@@ -9,8 +9,8 @@
 // defined outside its namespace.
 #pragma once
 
-#include <array>
 #include <bit>
+#include <cfenv>
 #include <cmath>
 #include <cstdint>
 #include <cstring>

@@ -68,6 +68,14 @@ Step ternary(const Op& op, Warp& warp, u32 lanes) {
   return Step::next;
 }
 
+// All operands of one width.
+template <class F> inline constexpr Handler unary32 = unary<u32, u32, F>;
+template <class F> inline constexpr Handler unary64 = unary<u64, u64, F>;
+template <class F> inline constexpr Handler binary32 = binary<u32, u32, u32, F>;
+template <class F> inline constexpr Handler binary64 = binary<u64, u64, u64, F>;
+template <class F> inline constexpr Handler ternary32 = ternary<u32, u32, u32, u32, F>;
+template <class F> inline constexpr Handler ternary64 = ternary<u64, u64, u64, u64, F>;
+
 /// Four sources: the fourth is op.list[0].
 template <class D, class F>
 Step quaternary(const Op& op, Warp& warp, u32 lanes) {
@@ -80,6 +88,25 @@ Step quaternary(const Op& op, Warp& warp, u32 lanes) {
   MICROSCALE_LANES for (int i = 0; i < 32; ++i) r[i] = static_cast<D>(F::of(a[i], b[i], c[i], e[i]));
   keep(d, r, lanes);
   return Step::next;
+}
+
+/// The host's rounding mode, for the lifetime.
+class HostRounding {
+ public:
+  explicit HostRounding(int mode) : before_(std::fegetround()) { std::fesetround(mode); }
+  ~HostRounding() { std::fesetround(before_); }
+
+ private:
+  int before_;
+};
+
+/// op.mode: 1 toward zero, 2 down, 3 up; then the handler Run, kept behind a volatile pointer.
+template <Handler Run>
+Step rounded(const Op& op, Warp& warp, u32 lanes) {
+  static const volatile Handler hidden = Run;
+  const HostRounding rounding(op.mode == 1 ? FE_TOWARDZERO : op.mode == 2 ? FE_DOWNWARD : FE_UPWARD);
+  const Handler run = hidden;
+  return run(op, warp, lanes);
 }
 
 /// The mask of lanes for which F::of(a, b) holds.
