@@ -22,6 +22,7 @@ struct OpInfo {
   ptx::SourceLine source;
   std::uint32_t function = 0;                  // index in Program::functions
   std::vector<std::uint32_t> reads, writes;    // registers, as indexes of the warp's written masks
+  std::uint32_t guard_reads = 0;               // how many of `reads` are the guard: read by all lanes
 };
 
 /// A special register's row, filled when a warp starts.
@@ -44,7 +45,7 @@ struct CallCopy {
   std::uint32_t from = 0, to = 0, bytes = 0;
 };
 struct CallSite {
-  std::uint32_t target = 0;  // operation
+  std::uint32_t target = 0, back = 0;  // operations
   std::vector<CallCopy> arguments, results;
 };
 

@@ -24,7 +24,7 @@ struct Group {
   std::uint32_t pc = 0, lanes = 0;
   State state = State::ready;
   std::uint8_t barrier = 0;           // where it is blocked
-  const Op* pending = nullptr;        // the barrier instruction, when it has a result to deliver
+  const Op* pending = nullptr;        // the barrier instruction, which may have a result to deliver
   std::vector<std::uint32_t> calls;   // call sites, the innermost last
 };
 
@@ -46,6 +46,8 @@ class Warp : public WarpRows {
   std::uint32_t live() const { return live_; }  // lanes that have not exited
   std::uint32_t active_lanes() const { return active_.lanes; }
   std::uint64_t executed() const { return executed_; }
+  /// An operation at which some lanes stand.
+  std::uint32_t place() const;
   std::uint32_t index_of(const Op& op) const {
     return static_cast<std::uint32_t>(&op - program_->code.data());
   }
@@ -56,26 +58,29 @@ class Warp : public WarpRows {
   Step branch(std::uint32_t target, std::uint32_t taken);
   Step scatter(const std::uint32_t* targets, std::uint32_t lanes);  // a target for each lane
   Step call(std::uint32_t site, std::uint32_t lanes);
-  Step leave(std::uint32_t lanes);  // ret
+  Step leave(std::uint32_t lanes);  // ret: from a function, or the kernel
   Step exit(std::uint32_t lanes);
-  Step block_at(std::uint8_t barrier, const Op* pending, std::uint32_t lanes);
+  /// The lanes have arrived at a barrier and go on behind it once it opens. `op` gets the result, if any.
+  Step block_at(std::uint8_t barrier, const Op& op, std::uint32_t lanes);
 
-  /// Opens `barrier` for all groups that wait there. `count`, `all`, `any`: the results of bar.red.
-  void open(std::uint8_t barrier, std::uint32_t count, bool all, bool any);
+  /// Opens `barrier` for all groups that wait there; the rest is what bar.red answers. How many lanes went.
+  int open(std::uint8_t barrier, std::uint32_t count = 0, bool all = false, bool any = false);
 
-  /// For instructions that need all lanes of `mask`: next when they are all here, wait while some may
-  /// still come.
-  Step gather(std::uint32_t mask, std::uint32_t lanes) const;
+  /// For instructions that need all living lanes of `mask` together: next when they are here, else wait.
+  Step gather(const Op& op, std::uint32_t mask, std::uint32_t lanes);
+  /// When nothing in the block can go on: lets one group that waits in `gather` go without the others,
+  /// after reporting them. False if none waits so.
+  bool force();
 
-  /// Reports at `op`; the message is finished with what names the place. Answers Step::stop if fatal.
+  /// Reports at `op`, in the name of a lane. Answers Step::stop if fatal, else next.
   Step report(const Op& op, FindingKind kind, int lane, std::string message, bool fatal = false);
 
-  /// "lanes 3-31 of warp 2 at PTX line 40 (bar.sync)", for every group that waits.
+  /// "warp 2: lanes 3-31 at PTX line 40 (bar.sync)", for every group that waits.
   std::string waiting() const;
 
  private:
   bool pick();
-  void park();
+  void absorb(Group& other);
   void merge();
   void find_merge_point();
   bool release_warp_barrier();
@@ -91,6 +96,10 @@ class Warp : public WarpRows {
   std::uint64_t executed_ = 0;
   std::uint32_t* written_ = nullptr;
   std::uint8_t* call_memory_ = nullptr;
+  bool forced_ = false;            // the next gather lets everybody pass
 };
+
+/// "lane 3", "lanes 0-3, 7".
+std::string lane_list(std::uint32_t lanes);
 
 }  // namespace microscale::emulator
