@@ -76,8 +76,11 @@ void Block::special(const SpecialRow& which, std::uint32_t warp, std::uint32_t* 
         all(shared + static_cast<std::uint32_t>(launch().program.shared_bytes));
         return;
       case SpecialRegister::clock:
+      case SpecialRegister::clock_hi:
       case SpecialRegister::clock64:
-      case SpecialRegister::globaltimer: all(0); return;  // read by an instruction of their own
+      case SpecialRegister::globaltimer:
+      case SpecialRegister::globaltimer_lo:
+      case SpecialRegister::globaltimer_hi: all(0); return;  // read by an instruction of their own
     }
   }
 }
@@ -116,6 +119,8 @@ void Block::on_exit() {
     if (barriers_[i].threads == 0 && complete(barriers_[i])) open(i);
   cluster_.on_exit();
 }
+
+std::uint64_t Block::cluster_phase() const { return cluster_.barrier_phase(); }
 
 void Block::arrive_at_cluster(Warp& warp, std::uint32_t lanes) {
   cluster_.arrive(warp, static_cast<std::uint32_t>(std::popcount(lanes)));

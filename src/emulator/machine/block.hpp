@@ -44,6 +44,7 @@ class Block {
   /// The lanes have come to a barrier; opens it when they were the last.
   void arrive(Warp& warp, const Op& op, std::uint32_t lanes, const Arrival& arrival);
   void arrive_at_cluster(Warp& warp, std::uint32_t lanes);
+  std::uint64_t cluster_phase() const;  // how often barrier.cluster has opened
   /// Some lanes have exited: barriers of all threads may be complete now.
   void on_exit();
 

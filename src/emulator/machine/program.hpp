@@ -61,7 +61,8 @@ struct Program {
 
   std::vector<std::uint8_t> constants;  // rows, 64-byte multiples
   std::uint32_t row_bytes = 0;          // of a warp's own rows
-  std::uint32_t predicate_count = 2, register_count = 0;
+  std::uint32_t predicate_count = 3, register_count = 0;
+  std::uint32_t carry_predicate = 2;    // of add.cc and its like
   std::vector<SpecialRow> specials;
 
   std::int64_t param_bytes = 0;   // of the entry

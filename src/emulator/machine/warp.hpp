@@ -78,6 +78,8 @@ class Warp : public WarpRows {
   /// "warp 2: lanes 3-31 at PTX line 40 (bar.sync)", for every group that waits.
   std::string waiting() const;
 
+  std::uint64_t cluster_phase = 0;  // of barrier.cluster, when this warp arrived last
+
  private:
   bool pick();
   void absorb(Group& other);

@@ -62,6 +62,7 @@ struct HandlerEntry {
 
 /// The handler of that key, the fastest this CPU has; null if there is none.
 Handler find_handler(std::string_view key);
+Handler find_handler(std::string_view key, bool avx2);  // of that set, which the CPU must have
 
 /// The rows and masks that handlers work on; Warp adds the rest (machine/warp.hpp).
 struct WarpRows {

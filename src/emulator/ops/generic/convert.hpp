@@ -33,12 +33,10 @@ Step convert_integer(const Op& op, Warp& warp, u32 lanes) {
       r[i] = static_cast<D>((low ^ from_sign) - from_sign) & to_mask;
     }
   }
-  if (sizeof(D) == 8 && to < 64) {  // a 64-bit register that takes a narrower result
+  if (op.mode) {  // the register's bits, when it is wider than the type
     const D sign = to_signed ? D{1} << (to - 1) : 0;
-    MICROSCALE_LANES for (int i = 0; i < 32; ++i) r[i] = (r[i] ^ sign) - sign;
-  } else if (op.mode && to < 32) {  // a 32-bit one
-    const D sign = to_signed ? D{1} << (to - 1) : 0;
-    MICROSCALE_LANES for (int i = 0; i < 32; ++i) r[i] = (r[i] ^ sign) - sign;
+    const D all = op.mode >= 8 * sizeof(D) ? ~D{0} : (D{1} << op.mode) - 1;
+    MICROSCALE_LANES for (int i = 0; i < 32; ++i) r[i] = ((r[i] ^ sign) - sign) & all;
   }
   keep(d, r, lanes);
   return Step::next;
