@@ -9,8 +9,10 @@ namespace microscale::emulator::ptx {
 bool Reader::fail(const Token& at, std::string message, ErrorCode code) {
   if (!failed_) {
     failed_ = true;
+    const bool marked = at.kind == Token::Kind::dot || at.kind == Token::Kind::string;  // by . or "
     const std::size_t offset =
-        at.text.data() ? static_cast<std::size_t>(at.text.data() - text_.data()) : text_.size();
+        at.text.data() ? static_cast<std::size_t>(at.text.data() - text_.data()) - marked
+                       : text_.size();
     failure_ = {code, fmt::format("PTX {}: {}", place_of(text_, offset, at.line), message)};
   }
   return false;
