@@ -6,6 +6,7 @@
 
 #include "emulator/machine/program.hpp"
 #include "emulator/memory/launch_memory.hpp"
+#include "microscale/emulator.hpp"
 
 namespace microscale::emulator {
 
@@ -20,9 +21,6 @@ struct LaunchShape {
   std::uint32_t cluster_blocks() const { return cluster[0] * cluster[1] * cluster[2]; }
   std::uint64_t blocks() const { return std::uint64_t{grid[0]} * grid[1] * grid[2]; }
 };
-
-/// Which warp of a block runs when several could.
-enum class Schedule : std::uint8_t { round_robin, reverse, random };
 
 struct LaunchState {
   const Program& program;

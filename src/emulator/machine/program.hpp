@@ -70,6 +70,7 @@ struct Program {
   std::int64_t shared_bytes = 0;  // static
   std::int64_t local_bytes = 0;   // of a thread, functions included
   ptx::Extent max_threads, required_threads, required_cluster;
+  bool explicit_cluster = false;
 };
 
 }  // namespace microscale::emulator
