@@ -5,6 +5,7 @@
 #include <array>
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <vector>
 
 #include "emulator/memory/async.hpp"
@@ -107,7 +108,6 @@ class ClusterMemory {
     std::vector<std::uint8_t> bytes;
     std::unique_ptr<Shadow> shadow;
   };
-  struct Run;
 
   WarpMemory& warp_of(const Agent& agent) { return warps_[agent.rank * shape_.warps + agent.warp]; }
   std::uint32_t warp_count() const { return static_cast<std::uint32_t>(warps_.size()); }
@@ -149,6 +149,10 @@ class ClusterMemory {
   void land(std::size_t index);
   template <class Want>
   void land_where(const Want& want);
+  void land_for(std::uint64_t barrier);  // whatever its phase waits for
+  bool prepare_bulk(const Agent& agent, int lane, std::uint64_t mbarrier, std::uint64_t bytes, AsyncCopy& copy,
+                    Toucher& reads, Toucher& writes);
+  std::optional<TensorMap> tensor_map_at(const Agent& agent, int lane, std::uint64_t address);
   void roll();  // AsyncPolicy::random: each copy lands with one chance in two
 
   LaunchMemory& launch_;
@@ -164,7 +168,7 @@ class ClusterMemory {
   std::vector<Barrier> barriers_;
   std::uint32_t barrier_slots_ = 0;       // taken since begin
   std::vector<AsyncCopy> copies_;         // on their way, oldest first
-  std::uint64_t random_ = 0;
+  std::uint64_t random_ = 0, sequence_ = 0;
 };
 
 }  // namespace microscale::emulator
