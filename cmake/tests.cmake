@@ -1,10 +1,10 @@
-# microscale_test_folder(name): one test program of every *_test.cpp in tests/<name>.
+# microscale_test_folder(name): one test program of every *_test.cpp below tests/<name>.
 find_package(GTest REQUIRED)
 include(GoogleTest)
 find_package(nlohmann_json REQUIRED)
 
 function(microscale_test_folder name)
-  file(GLOB sources CONFIGURE_DEPENDS ${CMAKE_CURRENT_SOURCE_DIR}/${name}/*_test.cpp)
+  file(GLOB_RECURSE sources CONFIGURE_DEPENDS ${CMAKE_CURRENT_SOURCE_DIR}/${name}/*_test.cpp)
   if(NOT sources)
     return()
   endif()

@@ -1,7 +1,7 @@
 // Fragments gathered into rows of A and columns of B, multiplied, scattered again.
 #include "emulator/tensor/mma.hpp"
 
-#include <cstring>
+#include <bit>
 
 #include "emulator/tensor/block_scaled_sum.hpp"
 #include "emulator/tensor/element_numbers.hpp"
@@ -11,6 +11,16 @@ namespace microscale::emulator::tensor {
 namespace {
 
 using Tile = std::uint32_t[16][8];  // C or D: row, column
+
+std::uint32_t add_f32(std::uint32_t a, std::uint32_t b) {
+  const float sum = std::bit_cast<float>(a) + std::bit_cast<float>(b);
+  return sum != sum ? tensor_nan_f32 : std::bit_cast<std::uint32_t>(sum);
+}
+
+std::uint32_t add_f16(std::uint32_t a, std::uint32_t b) {  // FP32 has bits enough for one rounding
+  return float_to_f16(f16_to_float(static_cast<std::uint16_t>(a)) +
+                      f16_to_float(static_cast<std::uint16_t>(b)));
+}
 
 /// Calls take(row, k, code) for every element of A; returns the lanes with padding.
 template <int Bits, class Take>
@@ -125,26 +135,54 @@ void multiply_fp4(const MmaShape& shape, const MmaOperands& in, const Tile& c, T
 }
 
 template <int Bits>
-void gather_lines(const MmaShape& shape, bool as_f16, const MmaOperands& in, Lines<16>& a,
-                  Lines<8>& b, MmaFindings& findings) {
-  const ElementNumbers a_numbers(shape.a, as_f16), b_numbers(shape.b, as_f16);
+void gather_lines(const MmaShape& shape, const MmaOperands& in, Lines<16>& a, Lines<8>& b,
+                  MmaFindings& findings) {
+  const ElementNumbers a_numbers(shape.a), b_numbers(shape.b);
   findings.padding_a = gather_a<Bits>(
       shape, in, [&](int row, int k, std::uint32_t code) { a.set(row, k, a_numbers(code)); });
   findings.padding_b = gather_b<Bits>(
       shape, in, [&](int k, int col, std::uint32_t code) { b.set(col, k, b_numbers(code)); });
 }
 
+/// Hopper's FP8 mma.sync: elements converted to FP16; one FP16 product of the low two bytes of every
+/// register, one of the high two on top of it, C added last, to nearest even.
+void multiply_fp8_as_f16(const MmaShape& shape, const MmaOperands& in, const Tile& c, Tile& d) {
+  Lines<16> a;
+  Lines<8> b;
+  const ElementNumbers a_numbers(shape.a, true), b_numbers(shape.b, true);
+  const int half = shape.k / 2;
+  const auto place = [half](int k) { return (k & 2) / 2 * half + k / 4 * 2 + (k & 1); };
+  gather_a<8>(shape, in, [&](int row, int k, std::uint32_t code) {
+    a.set(row, place(k), a_numbers(code));
+  });
+  gather_b<8>(shape, in, [&](int k, int col, std::uint32_t code) {
+    b.set(col, place(k), b_numbers(code));
+  });
+  const bool to_f16 = shape.d == Result::f16;
+  const Arithmetic how{25, 2 * fraction_bits(Operand::f16), to_f16 ? Output::f16 : Output::f32};
+  for (int row = 0; row < 16; ++row)
+    for (int column = 0; column < 8; ++column) {
+      std::uint32_t sum = 0;
+      for (const int k : {0, half})
+        sum = fused_dot(how, a.line(row, k), b.line(column, k), half, 0,
+                        accumulator_number(shape.d, sum));
+      d[row][column] = to_f16 ? add_f16(c[row][column], sum) : add_f32(c[row][column], sum);
+    }
+}
+
 void multiply_floats(const MmaShape& shape, Generation generation, const MmaOperands& in,
                      const Tile& c, Tile& d, MmaFindings& findings) {
-  // Hopper converts FP8 to FP16 and runs two FP16 products, the lower K first.
-  const bool as_f16 = generation == Generation::hopper && shape.kind == Kind::plain &&
-                      container_bits(shape.kind, shape.a) == 8;
+  if (generation == Generation::hopper && shape.kind == Kind::plain &&
+      container_bits(shape.kind, shape.a) == 8) {
+    multiply_fp8_as_f16(shape, in, c, d);
+    return;
+  }
   Lines<16> a;
   Lines<8> b;
   switch (container_bits(shape.kind, shape.a)) {
-    case 8: gather_lines<8>(shape, as_f16, in, a, b, findings); break;
-    case 16: gather_lines<16>(shape, false, in, a, b, findings); break;
-    default: gather_lines<32>(shape, false, in, a, b, findings);
+    case 8: gather_lines<8>(shape, in, a, b, findings); break;
+    case 16: gather_lines<16>(shape, in, a, b, findings); break;
+    default: gather_lines<32>(shape, in, a, b, findings);
   }
   Number scale_a[16], scale_b[8];
   if (shape.scale != ScaleType::none) {
@@ -152,23 +190,17 @@ void multiply_floats(const MmaShape& shape, Generation generation, const MmaOper
       (of_a ? scale_a[line] : scale_b[line]) = scale_number(shape.scale, code);
     });
   }
-  const Arithmetic how{25,
-                       as_f16 ? 2 * fraction_bits(Operand::f16)
-                              : fraction_bits(shape.a) + fraction_bits(shape.b),
+  const Arithmetic how{25, fraction_bits(shape.a) + fraction_bits(shape.b),
                        shape.d == Result::f16 ? Output::f16 : Output::f32};
-  const int step = as_f16 && shape.k > 16 ? 16 : shape.k;
   for (int row = 0; row < 16; ++row)
     for (int column = 0; column < 8; ++column) {
       if (scale_a[row].kind == Class::nan || scale_b[column].kind == Class::nan) {
         d[row][column] = nan_of(how.output);
         continue;
       }
-      std::uint32_t sum = c[row][column];
-      for (int k = 0; k < shape.k; k += step)
-        sum = fused_dot(how, a.line(row, k), b.line(column, k), step,
-                        scale_a[row].exponent + scale_b[column].exponent,
-                        accumulator_number(shape.d, sum));
-      d[row][column] = sum;
+      d[row][column] = fused_dot(how, a.line(row), b.line(column), shape.k,
+                                 scale_a[row].exponent + scale_b[column].exponent,
+                                 accumulator_number(shape.d, c[row][column]));
     }
 }
 
