@@ -10,6 +10,7 @@
 #include <set>
 
 #include "emulator/ptx/affine.hpp"
+#include "emulator/ptx/listing_regions.hpp"
 #include "emulator/ptx/names.hpp"
 
 namespace microscale::emulator::ptx {
@@ -32,7 +33,8 @@ bool is_real(const Instruction& instruction) {
 // starts with `?` stands for a value that differs from lane to lane in a way that is not known.
 class Forms {
  public:
-  Forms(const Module& module, const Function& body) : module_(module), body_(body) {
+  Forms(const Module& module, const Function& body)
+      : module_(module), body_(body), regions_(body), places_(places_of(body)) {
     definitions_.resize(body.registers.size());
     std::map<std::uint32_t, Form> before;
     for (int pass = 0; pass == 0 || before != values_; ++pass) {
@@ -107,6 +109,20 @@ class Forms {
     return Form((differs ? "?" : "") + name(reg));
   }
 
+  // "[k_param_0+8]" when it reads the entry's parameters, which are the same for all lanes, by name
+  // or through a register; results of calls and a function's own parameters may differ.
+  std::optional<Form> kernel_param(const Instruction& in) const {
+    if (!body_.entry || !in.has("param") || in.operands.size() != 2) return std::nullopt;
+    const Form from = address(in.operands[1]);
+    for (const Variable& each : body_.params) {
+      const auto offset = from.plus(Form("&" + std::string(each.name)), -1).constant();
+      if (!offset) continue;
+      return Form(*offset == 0 ? fmt::format("[{}]", each.name)
+                               : fmt::format("[{}+{}]", each.name, *offset));
+    }
+    return std::nullopt;
+  }
+
   std::optional<Form> computed(const Instruction& in) const {
     const auto& given = in.operands;
     const auto count = given.size();
@@ -117,10 +133,7 @@ class Forms {
       const auto wide = in.modifiers.empty() ? std::nullopt : type_of(in.modifiers[0]);
       if (wide && bits_of(*wide) >= 32) return in_form(1);
     }
-    if (in.opcode == "ld" && in.has("param") && count == 2 && given[1].base == Kind::variable) {
-      const std::string at = given[1].value == 0 ? "" : fmt::format("+{}", given[1].value);
-      return Form(fmt::format("[{}{}]", variable(given[1]).name, at));
-    }
+    if (in.opcode == "ld") return kernel_param(in);
     if (in.opcode == "add" && count == 3) return in_form(1).plus(in_form(2));
     if (in.opcode == "sub" && count == 3) return in_form(1).plus(in_form(2), -1);
     if (in.opcode == "neg" && count == 2) return Form().plus(in_form(1), -1);
@@ -144,9 +157,12 @@ class Forms {
         in.guard.present && (!values_.contains(in.guard.reg) || varies(values_[in.guard.reg]));
     bool differs =
         guarded || is_one_of(in.opcode, {"ld", "atom", "shfl", "ldmatrix", "mma", "wgmma"});
-    for (std::size_t i = 1; i < in.operands.size(); ++i) {
+    const std::size_t results = in.two_predicates ? 2 : 1;
+    for (std::size_t i = results; i < in.operands.size(); ++i) {
       const Operand& each = in.operands[i];
-      if (each.kind == Kind::address) differs = guarded || varies(address(each));
+      if (each.kind == Kind::address)
+        differs = guarded ||
+                  (differs && (varies(address(each)) || (in.has("param") && !kernel_param(in))));
       if (each.kind == Kind::reg || each.kind == Kind::special)
         differs = differs || varies(value(each));
       if (each.kind == Kind::vector) differs = true;
@@ -163,12 +179,13 @@ class Forms {
     };
     const Operand& first = in.operands[0];
     for (const Operand& part : first.parts) define(part, std::nullopt);
+    if (in.two_predicates) define(in.operands[1], std::nullopt);
     define(first, guarded ? std::nullopt : computed(in));
   }
 
-  // Registers written in several places: in a loop the first value plus something that all lanes of
-  // an iteration share, if each further one adds to the register what they share. Lanes may come
-  // from different sides of a branch, so other values make it unknown.
+  // Registers written in several places: the first value plus something that all lanes share, if
+  // each further one adds only that to it or to the register, and if no branch that parts the lanes
+  // lets them meet with different ones; else unknown.
   void settle(int pass) {
     for (std::uint32_t reg = 0; reg < definitions_.size(); ++reg) {
       const auto& all = definitions_[reg];
@@ -179,15 +196,28 @@ class Forms {
       for (const Form& each : all) {
         const Form added = each.plus(old, -1);
         same = same && each == all[0];
-        good = good && (each == all[0] || (!varies(added) && (pass == 0 || !added.has(loop))));
+        good = good && (!varies(each.plus(all[0], -1)) ||
+                        (!varies(added) && (pass == 0 || !added.has(loop))));
       }
-      if (!same) values_[reg] = good ? all[0].plus(Form(loop)) : opaque(reg, true);
+      if (!same)
+        values_[reg] = good && lanes_agree(reg) ? all[0].plus(Form(loop)) : opaque(reg, true);
       settled_many_.insert(reg);
     }
   }
 
+  bool lanes_agree(std::uint32_t reg) const {
+    if (regions_.has_table()) return false;
+    return std::ranges::all_of(regions_.branches(), [&](const Regions::Branch& each) {
+      const auto guard = values_.find(each.guard);
+      const bool parts = guard != values_.end() && varies(guard->second);
+      return !parts || Regions::keeps_apart(each, places_[reg]);
+    });
+  }
+
   const Module& module_;
   const Function& body_;
+  const Regions regions_;
+  const std::vector<Places> places_;
   std::map<std::uint32_t, Form> values_;
   std::vector<std::vector<Form>> definitions_;
   std::set<std::uint32_t> settled_many_, given_up_;

@@ -63,9 +63,10 @@ $L__BB0_2: ret; })"));
 
 TEST(PtxListing, tiled_transpose_has_no_bank_conflict) {
   const auto found = accesses(R"(
-mov.u32 %r2, %tid.x; mov.u32 %r5, %tid.y; mov.u32 %r14, tile; mad.lo.s32 %r15, %r5, 132, %r14; shl.b32 %r16, %r2, 2;
-add.s32 %r17, %r15, %r16; st.shared.f32 [%r17], %f1; bar.sync 0; mov.u32 %r18, tile;
-mad.lo.s32 %r19, %r2, 132, %r18; shl.b32 %r20, %r5, 2; add.s32 %r21, %r19, %r20; ld.shared.f32 %f2, [%r21];)",
+mov.u32 %r2, %tid.x; mov.u32 %r5, %tid.y; mov.u32 %r14, tile; mad.lo.s32 %r15, %r5, 132, %r14;
+shl.b32 %r16, %r2, 2; add.s32 %r17, %r15, %r16; st.shared.f32 [%r17], %f1; bar.sync 0; mov.u32 %r18, tile;
+mad.lo.s32 %r19, %r2, 132, %r18; shl.b32 %r20, %r5, 2; add.s32 %r21, %r19, %r20;
+ld.shared.f32 %f2, [%r21];)",
                               ".shared .align 4 .b8 tile[4224];\n");
   ASSERT_EQ(found.size(), 2u);
   EXPECT_EQ(found[0].address, "4*%tid.x + 132*%tid.y + &tile");
@@ -114,13 +115,38 @@ TEST(PtxListing, does_not_guess) {
   EXPECT_EQ(verdict("setp.lt.u32 %p1, %r1, 7; mov.b64 %rd1, 0; @%p1 mov.b64 %rd1, 4; ld.global.f32 "
                     "%f1, [%rd1];"),
             unknown);
-  EXPECT_EQ(
-      verdict(
-          "@%p1 bra A; mov.b64 %rd1, 0; bra B; A: mov.b64 %rd1, 4; B: ld.global.f32 %f1, [%rd1];"),
-      unknown);
   EXPECT_EQ(verdict("selp.b64 %rd1, 0, 4, %p1; ld.global.f32 %f1, [%rd1];"),
             "one address for all lanes");
   EXPECT_EQ(verdict("mul.lo.s32 %r2, %r1, %r1; ld.shared.f32 %f1, [%r2];"), unknown);
+}
+
+TEST(PtxListing, lanes_that_a_branch_parted_do_not_share_what_they_wrote) {
+  const std::string unknown = "cannot tell: not affine in the lane",
+                    one = "one address for all lanes";
+  const std::string by_lane = "setp.lt.u32 %p1, %r1, 7; ",
+                    by_block = "mov.u32 %r2, %ctaid.x; setp.lt.u32 %p1, %r2, 7; ";
+  const std::string sides =
+      "@%p1 bra A; mov.b64 %rd1, 0; bra B; A: mov.b64 %rd1, 4; B: ld.global.f32 %f1, [%rd1];";
+  EXPECT_EQ(verdict(by_lane + sides), unknown);
+  EXPECT_EQ(verdict(by_block + sides), one);
+  const std::string skip =
+      "mov.b64 %rd1, 0; @%p1 bra A; add.s64 %rd1, %rd1, 4; A: ld.global.f32 %f1, [%rd1];";
+  EXPECT_EQ(verdict(by_lane + skip), unknown);
+  EXPECT_EQ(verdict(by_block + skip), one);
+  // Inside a loop that lanes leave at different times they agree; behind it they do not.
+  const std::string loop =
+      "mov.b64 %rd1, 0; L: ld.global.f32 %f1, [%rd1]; add.s64 %rd1, %rd1, 4;"
+      "setp.lt.u32 %p1, %r1, 7; @%p1 bra L; ";
+  EXPECT_EQ(verdict(loop), one);
+  EXPECT_EQ(accesses("mov.u32 %r1, %tid.x;" + loop + "ld.global.f32 %f2, [%rd1];").at(1).verdict,
+            unknown);
+}
+
+TEST(PtxListing, results_of_calls_may_differ) {
+  const auto found =
+      accesses("{ .param .b64 r; call (r), f; ld.param.b64 %rd1, [r]; } ld.global.f32 %f1, [%rd1];",
+               ".func (.param .b64 r) f();\n");
+  EXPECT_EQ(found.at(0).stride, "?");
 }
 
 TEST(PtxListing, roles_have_names) {
