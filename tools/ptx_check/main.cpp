@@ -41,7 +41,8 @@ int differing(const Json& here, const Json& golden) {
   int count = 0;
   for (const auto& [family, opcodes] : here["families"].items())
     for (const auto& [opcode, digest] : opcodes.items())
-      if (golden["families"][family].value(opcode, "") != digest) {
+      if (golden.at("families").at(family).value(opcode, std::string()) !=
+          digest.get<std::string>()) {
         fmt::print("differs: {}\n", opcode);
         ++count;
       }
