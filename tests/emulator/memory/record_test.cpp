@@ -1,0 +1,33 @@
+#include "emulator/memory/record.hpp"
+
+#include <gtest/gtest.h>
+
+namespace microscale::emulator {
+
+TEST(RecordLog, numbers_records_from_one_over_many_chunks) {
+  RecordLog log;
+  Record record;
+  for (std::uint32_t i = 1; i <= 10000; ++i) {
+    record.instruction = i;
+    ASSERT_EQ(log.add(record), i);
+  }
+  EXPECT_EQ(log[1].instruction, 1u);
+  EXPECT_EQ(log[9000].instruction, 9000u);
+  EXPECT_EQ(log.size(), 10000u);
+  log.clear();
+  EXPECT_EQ(log.add(record), 1u);
+}
+
+TEST(RecordCache, makes_one_record_of_equal_ones) {
+  RecordLog log;
+  RecordCache cache;
+  Record record;
+  record.instruction = 7;
+  const std::uint32_t id = cache.number(record, log);
+  EXPECT_EQ(cache.number(record, log), id);
+  record.time = 2;
+  EXPECT_NE(cache.number(record, log), id);
+  EXPECT_EQ(log.size(), 2u);
+}
+
+}  // namespace microscale::emulator
