@@ -10,6 +10,52 @@
 
 namespace microscale::emulator {
 
+namespace {
+
+__m128 four(const void* from) { return _mm_loadu_ps(static_cast<const float*>(from)); }
+void put(void* to, __m128 value) { _mm_storeu_ps(static_cast<float*>(to), value); }
+
+void split_pairs(const std::uint8_t* stage, LaneWords& out) {
+  for (std::size_t lane = 0; lane < warp_lanes; lane += 4, stage += 32) {
+    const __m128 a = four(stage), b = four(stage + 16);
+    put(&out.word[0][lane], _mm_shuffle_ps(a, b, 0x88));
+    put(&out.word[1][lane], _mm_shuffle_ps(a, b, 0xdd));
+  }
+}
+
+void join_pairs(const LaneWords& in, std::uint8_t* stage) {
+  for (std::size_t lane = 0; lane < warp_lanes; lane += 4, stage += 32) {
+    const __m128 a = four(&in.word[0][lane]), b = four(&in.word[1][lane]);
+    put(stage, _mm_unpacklo_ps(a, b));
+    put(stage + 16, _mm_unpackhi_ps(a, b));
+  }
+}
+
+void split_quads(const std::uint8_t* stage, LaneWords& out) {
+  for (std::size_t lane = 0; lane < warp_lanes; lane += 4, stage += 64) {
+    __m128 a = four(stage), b = four(stage + 16), c = four(stage + 32), d = four(stage + 48);
+    _MM_TRANSPOSE4_PS(a, b, c, d);
+    put(&out.word[0][lane], a);
+    put(&out.word[1][lane], b);
+    put(&out.word[2][lane], c);
+    put(&out.word[3][lane], d);
+  }
+}
+
+void join_quads(const LaneWords& in, std::uint8_t* stage) {
+  for (std::size_t lane = 0; lane < warp_lanes; lane += 4, stage += 64) {
+    __m128 a = four(&in.word[0][lane]), b = four(&in.word[1][lane]), c = four(&in.word[2][lane]),
+           d = four(&in.word[3][lane]);
+    _MM_TRANSPOSE4_PS(a, b, c, d);
+    put(stage, a);
+    put(stage + 16, b);
+    put(stage + 32, c);
+    put(stage + 48, d);
+  }
+}
+
+}  // namespace
+
 void lanes_to_words(const std::uint8_t* stage, int bytes, LaneWords& out) {
   const auto widen = [&]<class Narrow>(Narrow) {
     for (int lane = 0; lane < warp_lanes; ++lane) {
@@ -20,6 +66,7 @@ void lanes_to_words(const std::uint8_t* stage, int bytes, LaneWords& out) {
   };
   if (bytes == 1) return widen(std::uint8_t{});
   if (bytes == 2) return widen(std::uint16_t{});
+  if (bytes == 8 || bytes == 16) return bytes == 8 ? split_pairs(stage, out) : split_quads(stage, out);
   const int words = bytes / 4;
   for (int lane = 0; lane < warp_lanes; ++lane)
     for (int word = 0; word < words; ++word)
@@ -34,6 +81,7 @@ void words_to_lanes(const LaneWords& in, int bytes, std::uint8_t* stage) {
                   static_cast<std::size_t>(bytes));
     return;
   }
+  if (bytes == 8 || bytes == 16) return bytes == 8 ? join_pairs(in, stage) : join_quads(in, stage);
   for (int lane = 0; lane < warp_lanes; ++lane)
     for (int word = 0; word < bytes / 4; ++word)
       std::memcpy(stage + lane * bytes + word * 4,
@@ -89,8 +137,20 @@ void ClusterMemory::load(const Agent& agent, const WarpAccess& access, LaneWords
   const auto bytes = static_cast<std::size_t>(access.bytes);
   const bool direct = access.bytes == 4;  // word[0] is what the lanes' bytes look like
   auto* to = direct ? reinterpret_cast<std::uint8_t*>(out.word[0].data()) : stage;
-  std::memset(to, 0, warp_lanes * bytes);
   const Toucher who = toucher(agent, access.order, access.scope);
+  Region whole;
+  if (access.lanes == all_lanes && access.address[0] % bytes == 0 &&
+      consecutive(access.address, access.bytes) &&
+      quick_resolve(agent, access.address[0], warp_lanes * bytes, whole)) {
+    touch(who, whole, access.address[0] - whole.begin, warp_lanes * bytes, {0, static_cast<std::uint32_t>(bytes)},
+          Mode::read, nullptr, [&](const std::uint8_t* from, std::uint64_t done, std::uint64_t part) {
+            std::memcpy(to + done, from, part);
+          });
+    if (!direct) lanes_to_words(stage, access.bytes, out);
+    if (access.order != Order::weak) after_strong(agent, access);
+    return;
+  }
+  std::memset(to, 0, warp_lanes * bytes);
   each_run(agent, access, Mode::read,
            [&](const Region& region, std::uint64_t offset, int first, int lanes, bool same) {
              std::uint8_t* begin = to + static_cast<std::size_t>(first) * bytes;

@@ -30,7 +30,10 @@ struct ShadowPage {
   /// Makes cells of at most 1 << to bytes, each with what the larger one said.
   void refine(std::uint32_t to);
 
-  bool all_written(std::uint32_t offset, std::uint32_t count) const;
+  bool all_written(std::uint32_t offset, std::uint32_t count) const {
+    return offset % 64 == 0 && count == 128 ? (written[offset / 64] & written[offset / 64 + 1]) == ~std::uint64_t{0}
+                                            : first_unwritten(offset, count) == offset + count;
+  }
   /// The first byte of [offset, offset + count) that was not written, or offset + count.
   std::uint32_t first_unwritten(std::uint32_t offset, std::uint32_t count) const;
   void mark_written(std::uint32_t offset, std::uint32_t count);

@@ -15,6 +15,15 @@ constexpr Cell cell_of(std::uint32_t id, std::uint32_t lane) { return id << cell
 std::uint32_t run_end(const Cell* cells, std::uint32_t from, std::uint32_t count, std::uint32_t id) {
   const __m128i wanted = _mm_set1_epi32(static_cast<int>(id));
   std::uint32_t at = from;
+  for (; at + 16 <= count; at += 16) {
+    const auto* cell = reinterpret_cast<const __m128i*>(cells + at);
+    const __m128i shifted = _mm_slli_epi32(wanted, cell_lane_bits);
+    const auto difference = [&](int i) { return _mm_xor_si128(_mm_loadu_si128(cell + i), shifted); };
+    const __m128i any = _mm_or_si128(_mm_or_si128(difference(0), difference(1)),
+                                     _mm_or_si128(difference(2), difference(3)));
+    if (_mm_movemask_epi8(_mm_cmpeq_epi32(_mm_srli_epi32(any, cell_lane_bits), _mm_setzero_si128())) != 0xffff)
+      break;
+  }
   for (; at + 4 <= count; at += 4) {
     const __m128i four = _mm_loadu_si128(reinterpret_cast<const __m128i*>(cells + at));
     if (_mm_movemask_epi8(_mm_cmpeq_epi32(_mm_srli_epi32(four, cell_lane_bits), wanted)) != 0xffff) break;
@@ -63,6 +72,19 @@ Record Toucher::own_record(Mode mode) const {
   return record;
 }
 
+std::uint32_t Toucher::own_number(const Region& region, Mode mode, std::uint32_t previous,
+                                  std::uint32_t depth) const {
+  RecordCache& cache = region.kind == SpaceKind::global ? warp.global_records : warp.shared_records;
+  const std::uint32_t kind = (order != Order::weak) | (mode != Mode::read) << 1 | asynchronous << 2 |
+                             static_cast<std::uint32_t>(scope) << 3;
+  return cache.number({agent.instruction, time, warp.epoch, previous, slot, kind}, *region.log, [&] {
+    Record record = own_record(mode);
+    record.previous = previous;
+    record.depth = static_cast<std::uint8_t>(depth);
+    return record;
+  });
+}
+
 void Toucher::check(ShadowPage& page, const Region& region, std::uint64_t address, std::uint32_t start,
                     std::uint32_t count, Lanes lanes, Mode mode, const std::uint8_t* now,
                     const std::uint8_t* incoming) const {
@@ -95,8 +117,7 @@ void Toucher::check(ShadowPage& page, const Region& region, std::uint64_t addres
     return;
   }
   check_cells(piece, readers, cells, true);
-  RecordCache& cache = region.kind == SpaceKind::global ? warp.global_records : warp.shared_records;
-  fill(writers, 0, cells, cache.number(own_record(mode), *region.log), piece.lane, piece.per_lane);
+  fill(writers, 0, cells, own_number(region, mode, 0, 0), piece.lane, piece.per_lane);
   std::fill_n(readers, cells, 0);
 }
 
@@ -154,7 +175,6 @@ void Toucher::check_run(const Piece& piece, const Cell* cells, std::uint32_t fro
 }
 
 std::uint32_t Toucher::reader_number(const Region& region, std::uint32_t before) const {
-  Record record = own_record(Mode::read);
   // Of those who read before, the ones not ordered before this read must be kept; a warp that is among
   // them at this very time adds nothing. Whoever runs beside it is at the front, so a short look will do.
   std::uint32_t kept = before;
@@ -164,15 +184,8 @@ std::uint32_t Toucher::reader_number(const Region& region, std::uint32_t before)
     if (other.slot == slot && other.time == time && at != before) return before;
     if (at == kept && other.time <= warp.know.clock[other.slot]) kept = other.previous;
   }
-  if (kept) {
-    const std::uint32_t depth = (*region.log)[kept].depth;
-    if (depth < 63) {
-      record.previous = kept;
-      record.depth = static_cast<std::uint8_t>(depth + 1);
-    }
-  }
-  RecordCache& cache = region.kind == SpaceKind::global ? warp.global_records : warp.shared_records;
-  return cache.number(record, *region.log);
+  const std::uint32_t depth = kept ? (*region.log)[kept].depth + 1u : 0;
+  return depth < 64 ? own_number(region, Mode::read, kept, depth) : own_number(region, Mode::read, 0, 0);
 }
 
 void Toucher::note_reads(const Piece& piece, Cell* cells, std::uint32_t count) const {

@@ -75,6 +75,7 @@ struct Toucher {
   void check_run(const Piece& piece, const Cell* cells, std::uint32_t from, std::uint32_t to, bool readers) const;
   void note_reads(const Piece& piece, Cell* cells, std::uint32_t count) const;
   Record own_record(Mode mode) const;
+  std::uint32_t own_number(const Region& region, Mode mode, std::uint32_t previous, std::uint32_t depth) const;
   std::uint32_t reader_number(const Region& region, std::uint32_t before) const;
   bool ordered(const Record& other, std::uint64_t address) const;
   bool forgiven(const Record& other) const;

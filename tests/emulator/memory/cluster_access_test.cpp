@@ -87,8 +87,8 @@ TEST(ClusterAccess, reports_windows_overrun_and_addresses_in_none) {
   SmallMachine machine;
   auto memory = machine.cluster(0, {1, 1, 128, 16});
   std::uint32_t instruction = 0;
-  for (std::uint64_t at : {shared_window + 128, local_window + 16, param_window, cluster_shared(1, 0),
-                           0x7000'0000'0000'0000ull, std::uint64_t{0}, std::uint64_t{64}})
+  for (std::uint64_t at : std::initializer_list<std::uint64_t>{
+           shared_window + 128, local_window + 16, param_window, cluster_shared(1, 0), 0x7000'0000'0000'0000, 0, 64})
     load(*memory, {0, 0, instruction++, 0}, strided(at, 0), 4, 1);
   EXPECT_EQ(machine.count(FindingKind::out_of_bounds), 7);
   EXPECT_NE(machine.first().find("4 bytes past the end of the 128 bytes of shared memory"), std::string::npos);

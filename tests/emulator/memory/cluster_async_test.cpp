@@ -55,7 +55,9 @@ TEST(CpAsync, without_a_wait_is_a_finding_and_gives_poison_when_late) {
     EXPECT_EQ(machine.count(FindingKind::missing_wait), 1);
     EXPECT_NE(machine.first().find("started at PTX line 1, writes: nothing waited for it"), std::string::npos)
         << machine.first();
-    if (policy == AsyncPolicy::latest) EXPECT_EQ(value, 0xcbcbcbcbu);
+    if (policy == AsyncPolicy::latest) {
+      EXPECT_EQ(value, 0xcbcbcbcbu);
+    }
   }
 }
 

@@ -18,7 +18,9 @@ TEST(ClusterMbarrier, orders_who_arrived_before_who_waited) {
       store(*memory, {0, warp, 2, 0}, strided(shared_window + warp * 128, 4));
       memory->mbarrier_arrive({0, warp, 3, 0}, 0, place, 1);
     }
-    if (waits) EXPECT_TRUE(memory->mbarrier_test_parity({0, 2, 4, 0}, 0, place, 0));
+    if (waits) {
+      EXPECT_TRUE(memory->mbarrier_test_parity({0, 2, 4, 0}, 0, place, 0));
+    }
     load(*memory, {0, 2, 5, 0}, strided(shared_window + 128, 4));
     EXPECT_EQ(machine.count(FindingKind::race), waits ? 0 : 1) << machine.first();
   }

@@ -21,12 +21,13 @@ TEST(RecordLog, numbers_records_from_one_over_many_chunks) {
 TEST(RecordCache, makes_one_record_of_equal_ones) {
   RecordLog log;
   RecordCache cache;
-  Record record;
-  record.instruction = 7;
-  const std::uint32_t id = cache.number(record, log);
-  EXPECT_EQ(cache.number(record, log), id);
-  record.time = 2;
-  EXPECT_NE(cache.number(record, log), id);
+  const auto make = [] { return Record{}; };
+  RecordCache::Key key;
+  key.instruction = 7;
+  const std::uint32_t id = cache.number(key, log, make);
+  EXPECT_EQ(cache.number(key, log, make), id);
+  key.time = 2;
+  EXPECT_NE(cache.number(key, log, make), id);
   EXPECT_EQ(log.size(), 2u);
 }
 

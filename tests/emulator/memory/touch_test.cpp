@@ -61,7 +61,7 @@ TEST(Race, of_neighbouring_bytes_is_none) {
   }
   EXPECT_EQ(machine.all(), 0u) << machine.first();
   store(*memory, {0, 2, 13, 0}, strided(shared_window + 1, 2), 1, 1);
-  EXPECT_EQ(machine.count(FindingKind::race), 1);
+  EXPECT_EQ(machine.count(FindingKind::race), 2);  // with the write and with the read of warp 1
 }
 
 TEST(Race, between_lanes_of_a_warp_needs_a_warp_sync) {
@@ -72,8 +72,10 @@ TEST(Race, between_lanes_of_a_warp_needs_a_warp_sync) {
     load(*memory, {0, 0, 11, 0}, strided(shared_window, 4));  // each its own: fine
     if (synced) memory->on_warp_sync({0, 0, 12, 0});
     load(*memory, {0, 0, 13, 0}, strided(shared_window + 124, -4));
-    EXPECT_EQ(machine.count(FindingKind::race), synced ? 0 : 1);
-    if (!synced) EXPECT_NE(machine.first().find("no bar.warp.sync stands between"), std::string::npos);
+    EXPECT_EQ(machine.count(FindingKind::race), synced ? 0 : 32);
+    if (!synced) {
+      EXPECT_NE(machine.first().find("no bar.warp.sync stands between"), std::string::npos);
+    }
   }
 }
 
