@@ -12,8 +12,9 @@ TEST(Finding, names_place_and_source_in_one_sentence) {
   finding.ptx_line = 120;
   finding.source = "file.cu:14";
   finding.message = "warp 0 writes";
-  EXPECT_EQ(to_sentence(finding),
-            "race: kernel k, block (0,0,0), thread (5,0,0), PTX line 120 (file.cu:14): warp 0 writes");
+  EXPECT_EQ(
+      to_sentence(finding),
+      "race: kernel k, block (0,0,0), thread (5,0,0), PTX line 120 (file.cu:14): warp 0 writes");
   finding.count = 3;
   finding.source.clear();
   EXPECT_EQ(to_sentence(finding),

@@ -14,15 +14,15 @@ namespace microscale::emulator {
 
 /// All accesses of one instruction by one warp between two synchronisations.
 struct Record {
-  std::uint32_t domain = 0;       // the cluster's number; clocks belong to it
-  std::uint32_t slot = 0;         // whose time: a warp of the cluster, its copies, an mbarrier
+  std::uint32_t domain = 0;  // the cluster's number; clocks belong to it
+  std::uint32_t slot = 0;    // whose time: a warp of the cluster, its copies, an mbarrier
   std::uint32_t time = 0;
-  std::uint32_t epoch = 0;        // of warp-level synchronisation
+  std::uint32_t epoch = 0;  // of warp-level synchronisation
   std::uint32_t instruction = 0;
   std::uint32_t block = 0;
-  std::uint32_t previous = 0;     // of readers: the next of the set
-  std::uint16_t warp = 0;         // in the block
-  std::uint8_t depth = 0;         // how many follow `previous`
+  std::uint32_t previous = 0;  // of readers: the next of the set
+  std::uint16_t warp = 0;      // in the block
+  std::uint8_t depth = 0;      // how many follow `previous`
   MemoryScope scope = MemoryScope::sys;
   bool strong = false, asynchronous = false, write = false;
 
@@ -54,7 +54,8 @@ class RecordLog {
 /// The records a warp made last, so that a loop makes one and not one a turn.
 class RecordCache {
  public:
-  /// What tells two records of one warp apart. `mode`: strong, write, asynchronous and scope in one number.
+  /// What tells two records of one warp apart. `mode`: strong, write, asynchronous and scope in one
+  /// number.
   struct Key {
     std::uint32_t instruction = 0, time = 0, epoch = 0, previous = 0, slot = 0, mode = 0;
     bool operator==(const Key&) const = default;

@@ -44,16 +44,20 @@ TEST(AtomicValue, bits_are_exchanged_compared_and_combined) {
 
 TEST(AtomicValue, singles_round_to_even_and_flush_only_when_told) {
   EXPECT_EQ(made(AtomicOp::add, AtomicType::f32, bits(0x1p24f), bits(1.0f)), bits(0x1p24f));
-  EXPECT_EQ(made(AtomicOp::add, AtomicType::f32, bits(0x1p-140f), bits(0x1p-140f)), bits(0x1p-139f));
+  EXPECT_EQ(made(AtomicOp::add, AtomicType::f32, bits(0x1p-140f), bits(0x1p-140f)),
+            bits(0x1p-139f));
   EXPECT_EQ(made(AtomicOp::add, AtomicType::f32, bits(0x1p-140f), bits(0x1p-140f), 0, true), 0u);
   EXPECT_EQ(made(AtomicOp::add, AtomicType::f32, 0x7f800000, 0xff800000), 0x7fffffffu);
-  EXPECT_EQ(made(AtomicOp::add, AtomicType::f64, std::bit_cast<std::uint64_t>(1.5), std::bit_cast<std::uint64_t>(2.0)),
+  EXPECT_EQ(made(AtomicOp::add, AtomicType::f64, std::bit_cast<std::uint64_t>(1.5),
+                 std::bit_cast<std::uint64_t>(2.0)),
             std::bit_cast<std::uint64_t>(3.5));
 }
 
 TEST(AtomicValue, halves_are_added_each_on_its_own) {
-  EXPECT_EQ(made(AtomicOp::add, AtomicType::f16x2, 0x3c004000, 0x3c003c00), 0x40004200u);   // 1+1, 2+1
-  EXPECT_EQ(made(AtomicOp::add, AtomicType::bf16x2, 0x3f803f80, 0x3f800000), 0x40003f80u);  // 1+1, 1+0
+  EXPECT_EQ(made(AtomicOp::add, AtomicType::f16x2, 0x3c004000, 0x3c003c00),
+            0x40004200u);  // 1+1, 2+1
+  EXPECT_EQ(made(AtomicOp::add, AtomicType::bf16x2, 0x3f803f80, 0x3f800000),
+            0x40003f80u);  // 1+1, 1+0
   EXPECT_EQ(made(AtomicOp::add, AtomicType::f16, 0x7bff, 0x7bff), 0x7c00u);
   EXPECT_EQ(made(AtomicOp::cas, AtomicType::f16, 5, 6, 5), 6u);
 }

@@ -77,21 +77,25 @@ TEST(ClusterAccess, names_the_lane_and_distance_of_what_is_out_of_bounds) {
   EXPECT_EQ(words.word[0][4], 0x01010101u);  // the lanes inside have their bytes
   EXPECT_EQ(words.word[0][5], 0u);
   EXPECT_NE(machine.first().find("lane 5 reads 4 bytes at 0x"), std::string::npos);
-  EXPECT_NE(machine.first().find(", 4 bytes past the end of allocation of 1024 bytes"), std::string::npos);
+  EXPECT_NE(machine.first().find(", 4 bytes past the end of allocation of 1024 bytes"),
+            std::string::npos);
   store(*memory, {0, 0, 11, 0}, strided(a - 8, 0), 8, 1u << 3);
   EXPECT_NE(machine.findings.list.back().message.find("lane 3 writes 8 bytes"), std::string::npos);
-  EXPECT_NE(machine.findings.list.back().message.find("8 bytes before the start"), std::string::npos);
+  EXPECT_NE(machine.findings.list.back().message.find("8 bytes before the start"),
+            std::string::npos);
 }
 
 TEST(ClusterAccess, reports_windows_overrun_and_addresses_in_none) {
   SmallMachine machine;
   auto memory = machine.cluster(0, {1, 1, 128, 16});
   std::uint32_t instruction = 0;
-  for (std::uint64_t at : std::initializer_list<std::uint64_t>{
-           shared_window + 128, local_window + 16, param_window, cluster_shared(1, 0), 0x7000'0000'0000'0000, 0, 64})
+  for (std::uint64_t at :
+       std::initializer_list<std::uint64_t>{shared_window + 128, local_window + 16, param_window,
+                                            cluster_shared(1, 0), 0x7000'0000'0000'0000, 0, 64})
     load(*memory, {0, 0, instruction++, 0}, strided(at, 0), 4, 1);
   EXPECT_EQ(machine.count(FindingKind::out_of_bounds), 7);
-  EXPECT_NE(machine.first().find("4 bytes past the end of the 128 bytes of shared memory"), std::string::npos);
+  EXPECT_NE(machine.first().find("4 bytes past the end of the 128 bytes of shared memory"),
+            std::string::npos);
 }
 
 TEST(ClusterAccess, reports_misalignment_once_a_lane) {

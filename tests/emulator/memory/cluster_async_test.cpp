@@ -26,7 +26,8 @@ void wait_for(ClusterMemory& memory, const Agent& agent, std::uint32_t parity) {
 }
 
 /// init, arrive.expect_tx and a bulk copy of 1024 bytes to shared memory by warp 0.
-std::uint64_t start_bulk(SmallMachine& machine, ClusterMemory& memory, std::uint32_t expected = 1024) {
+std::uint64_t start_bulk(SmallMachine& machine, ClusterMemory& memory,
+                         std::uint32_t expected = 1024) {
   const std::uint64_t a = machine.filled(1024, 9);
   memory.mbarrier_init({0, 0, 1, 0}, 0, place, 1);
   memory.on_proxy_fence({0, 0, 2, 0});
@@ -53,7 +54,8 @@ TEST(CpAsync, without_a_wait_is_a_finding_and_gives_poison_when_late) {
     auto memory = machine.cluster();
     const std::uint32_t value = copied(machine, *memory, false);
     EXPECT_EQ(machine.count(FindingKind::missing_wait), 1);
-    EXPECT_NE(machine.first().find("started at PTX line 1, writes: nothing waited for it"), std::string::npos)
+    EXPECT_NE(machine.first().find("started at PTX line 1, writes: nothing waited for it"),
+              std::string::npos)
         << machine.first();
     if (policy == AsyncPolicy::latest) {
       EXPECT_EQ(value, 0xcbcbcbcbu);
@@ -84,7 +86,8 @@ TEST(CpAsync, waits_for_older_groups_only) {
   auto memory = machine.cluster();
   const std::uint64_t a = machine.filled(256, 5);
   for (std::uint32_t stage = 0; stage < 2; ++stage) {
-    const Addresses from = strided(a + stage * 128, 4), to = strided(shared_window + stage * 128, 4);
+    const Addresses from = strided(a + stage * 128, 4),
+                    to = strided(shared_window + stage * 128, 4);
     memory->cp_async({0, 0, 1 + stage, 0}, {all_lanes, 4, to.data()}, from.data(), nullptr);
     memory->commit({0, 0, 3, 0}, AsyncKind::cp_async);
   }
@@ -128,7 +131,8 @@ TEST(Bulk, completes_its_mbarrier_under_every_policy) {
     auto memory = machine.cluster();
     start_bulk(machine, *memory);
     wait_for(*memory, {0, 2, 5, 0}, 0);
-    EXPECT_EQ(load(*memory, {0, 2, 6, 0}, strided(shared_window + 896, 4)).word[0][31], 0x09090909u);
+    EXPECT_EQ(load(*memory, {0, 2, 6, 0}, strided(shared_window + 896, 4)).word[0][31],
+              0x09090909u);
     EXPECT_EQ(machine.all(), 0u) << machine.first();
     EXPECT_FALSE(memory->in_flight());
   }
@@ -265,7 +269,8 @@ TEST(Tensor, loads_a_swizzled_box_with_zeros_outside_and_stores_it_back) {
     memory->commit({0, 0, 7, 0}, AsyncKind::bulk);
     memory->wait({0, 0, 8, 0}, AsyncKind::bulk, 0);
     std::uint16_t cell = 0;
-    machine.global.read(map.address + 2 * 96 + 2 * 2, &cell, 2);  // row 2, column 2: of the box column 6
+    machine.global.read(map.address + 2 * 96 + 2 * 2, &cell,
+                        2);  // row 2, column 2: of the box column 6
     EXPECT_EQ(cell, 12 * 48 + 38 + 1);
     EXPECT_EQ(machine.all(), 0u) << machine.first();
   }

@@ -56,12 +56,15 @@ TEST(ClusterMbarrier, misuse_is_named) {
   SmallMachine machine;
   auto memory = machine.cluster();
   memory->mbarrier_arrive({0, 0, 1, 0}, 0, place, 1);
-  EXPECT_NE(machine.findings.list.back().message.find("no mbarrier was initialised"), std::string::npos);
+  EXPECT_NE(machine.findings.list.back().message.find("no mbarrier was initialised"),
+            std::string::npos);
   memory->mbarrier_init({0, 0, 2, 0}, 0, place, 1);
   memory->mbarrier_init({0, 0, 3, 0}, 0, place, 1);
-  EXPECT_NE(machine.findings.list.back().message.find("mbarrier.inval is missing"), std::string::npos);
+  EXPECT_NE(machine.findings.list.back().message.find("mbarrier.inval is missing"),
+            std::string::npos);
   memory->mbarrier_arrive({0, 0, 4, 0}, 0, place, 2);
-  EXPECT_NE(machine.findings.list.back().message.find("more arrivals than its count"), std::string::npos);
+  EXPECT_NE(machine.findings.list.back().message.find("more arrivals than its count"),
+            std::string::npos);
   memory->mbarrier_test({0, 0, 5, 0}, 0, place, 9);
   EXPECT_NE(machine.findings.list.back().message.find("not of this phase"), std::string::npos);
   memory->mbarrier_invalidate({0, 0, 6, 0}, 0, place);

@@ -9,7 +9,8 @@ namespace {
 
 enum class Fence { none, block, device };
 
-/// Every block writes a partial sum, fences, counts itself; the last reads all and resets the counter.
+/// Every block writes a partial sum, fences, counts itself; the last reads all and resets the
+/// counter.
 int last_block_pattern(Fence fence, bool by_all_warps) {
   SmallMachine machine;
   const std::uint64_t counter = machine.filled(4, 0), partial = machine.global.allocate(8 * 512);
@@ -21,7 +22,8 @@ int last_block_pattern(Fence fence, bool by_all_warps) {
     for (std::uint32_t warp = 0; warp < warps; ++warp) {
       store(memory, {block, warp, 10, 0}, strided(partial + block * 512 + warp * 128, 4));
       if (fence != Fence::none)
-        memory.on_fence({block, warp, 11, 0}, fence == Fence::block ? MemoryScope::cta : MemoryScope::gpu);
+        memory.on_fence({block, warp, 11, 0},
+                        fence == Fence::block ? MemoryScope::cta : MemoryScope::gpu);
     }
     if (by_all_warps) memory.on_barrier(0, 0xf);
     const bool last = add(memory, {block, 0, 12, 0}, counter, 1) == 7;
@@ -72,7 +74,8 @@ TEST(ClusterSync, release_and_acquire_order_a_message) {
     const std::uint64_t flag = machine.filled(4, 0), data = machine.filled(128);
     auto a = machine.cluster(0), b = machine.cluster(1);
     store(*a, {0, 0, 10, 0}, strided(data, 4));
-    store(*a, {0, 0, 11, 0}, strided(flag, 0), 4, 1, 1, 0, ordered ? Order::release : Order::relaxed);
+    store(*a, {0, 0, 11, 0}, strided(flag, 0), 4, 1, 1, 0,
+          ordered ? Order::release : Order::relaxed);
     load(*b, {1, 0, 12, 0}, strided(flag, 0), 4, 1, Order::acquire);
     load(*b, {1, 0, 13, 0}, strided(data, 4));
     EXPECT_EQ(machine.count(FindingKind::race), ordered ? 0 : 1);
@@ -81,7 +84,8 @@ TEST(ClusterSync, release_and_acquire_order_a_message) {
 
 TEST(ClusterSync, order_is_passed_on_by_a_third_block) {
   SmallMachine machine;
-  const std::uint64_t x = machine.filled(4, 0), y = machine.filled(4, 0), data = machine.filled(128);
+  const std::uint64_t x = machine.filled(4, 0), y = machine.filled(4, 0),
+                      data = machine.filled(128);
   auto a = machine.cluster(0), b = machine.cluster(1), c = machine.cluster(2);
   store(*a, {0, 0, 10, 0}, strided(data, 4));
   store(*a, {0, 0, 11, 0}, strided(x, 0), 4, 1, 1, 0, Order::release);

@@ -8,7 +8,9 @@ namespace microscale::emulator {
 
 namespace {
 
-int sectors(const Addresses& at, int bytes = 4) { return sectors_of({all_lanes, bytes, at.data()}); }
+int sectors(const Addresses& at, int bytes = 4) {
+  return sectors_of({all_lanes, bytes, at.data()});
+}
 int conflicts(const Addresses& at, int bytes = 4, std::uint32_t lanes = all_lanes) {
   return bank_conflicts_of({lanes, bytes, at.data()});
 }

@@ -57,7 +57,8 @@ inline Addresses strided(std::uint64_t first, std::int64_t step) {
 struct SmallMachine {
   explicit SmallMachine(MemoryOptions options = {}) : launch(global, places, findings, options) {}
 
-  std::unique_ptr<ClusterMemory> cluster(std::uint32_t number = 0, ClusterShape shape = {1, 4, 16384, 256}) {
+  std::unique_ptr<ClusterMemory> cluster(std::uint32_t number = 0,
+                                         ClusterShape shape = {1, 4, 16384, 256}) {
     auto made = std::make_unique<ClusterMemory>(launch, shape);
     made->begin(number);
     return made;
@@ -94,13 +95,14 @@ inline void store(ClusterMemory& memory, const Agent& agent, const Addresses& at
   memory.store(agent, {lanes, bytes, at.data(), order, MemoryScope::gpu}, words);
 }
 
-inline std::uint32_t add(ClusterMemory& memory, const Agent& agent, std::uint64_t at, std::uint32_t value,
-                         std::uint32_t lanes = 1, MemoryScope scope = MemoryScope::gpu) {
+inline std::uint32_t add(ClusterMemory& memory, const Agent& agent, std::uint64_t at,
+                         std::uint32_t value, std::uint32_t lanes = 1,
+                         MemoryScope scope = MemoryScope::gpu) {
   const Addresses addresses = strided(at, 0);
   LaneWords operand{}, old{};
   operand.word[0].fill(value);
-  memory.atomic(agent, {lanes, 4, addresses.data(), Order::relaxed, scope}, AtomicOp::add, AtomicType::u32,
-                operand, nullptr, &old);
+  memory.atomic(agent, {lanes, 4, addresses.data(), Order::relaxed, scope}, AtomicOp::add,
+                AtomicType::u32, operand, nullptr, &old);
   return old.word[0][0];
 }
 

@@ -79,7 +79,8 @@ TEST(TensorMap, cuts_a_box_into_rows_and_zeros_at_the_edges) {
 TEST(TensorMap, swizzles_bits_4_and_up_by_bits_7_and_up) {
   for (std::uint32_t row = 0; row < 8; ++row)
     for (std::uint32_t chunk = 0; chunk < 8; ++chunk)
-      EXPECT_EQ(swizzled(Swizzle::b128, 0, row * 128 + chunk * 16 + 3), row * 128 + (chunk ^ row) * 16 + 3);
+      EXPECT_EQ(swizzled(Swizzle::b128, 0, row * 128 + chunk * 16 + 3),
+                row * 128 + (chunk ^ row) * 16 + 3);
   EXPECT_EQ(swizzled(Swizzle::b64, 0, 128 + 16), 128u + 0);
   EXPECT_EQ(swizzled(Swizzle::b64, 0, 4 * 128), 4u * 128);
   EXPECT_EQ(swizzled(Swizzle::b32, 0, 128), 128u + 16);

@@ -14,7 +14,8 @@ TEST(Race, between_warps_is_named_with_both_accesses) {
   load(*memory, {0, 1, 20, 0}, strided(shared_window, 4));
   ASSERT_EQ(machine.count(FindingKind::race), 1);
   EXPECT_EQ(machine.first(),
-            "warp 1 lane 0 reads 4 bytes at 0x100000000000000, which lane 0 of warp 0 wrote at PTX line 10: no "
+            "warp 1 lane 0 reads 4 bytes at 0x100000000000000, which lane 0 of warp 0 wrote at PTX "
+            "line 10: no "
             "barrier stands between");
   EXPECT_EQ(machine.findings.list[0].thread[0], 32u);
 }
@@ -35,18 +36,21 @@ TEST(Race, is_seen_when_a_write_follows_reads_of_several_warps) {
   auto memory = machine.cluster();
   store(*memory, {0, 0, 10, 0}, strided(shared_window, 4));
   memory->on_barrier(0, 0xf);
-  for (std::uint32_t warp = 0; warp < 3; ++warp) load(*memory, {0, warp, 20, 0}, strided(shared_window, 4));
+  for (std::uint32_t warp = 0; warp < 3; ++warp)
+    load(*memory, {0, warp, 20, 0}, strided(shared_window, 4));
   memory->on_barrier(0, 0x5);  // warp 1 is not there
   store(*memory, {0, 0, 30, 0}, strided(shared_window, 4));
   ASSERT_EQ(machine.count(FindingKind::race), 1);
-  EXPECT_NE(machine.first().find("of warp 1 read at PTX line 20"), std::string::npos) << machine.first();
+  EXPECT_NE(machine.first().find("of warp 1 read at PTX line 20"), std::string::npos)
+      << machine.first();
 }
 
 TEST(Race, needs_a_write) {
   SmallMachine machine;
   auto memory = machine.cluster();
   const std::uint64_t a = machine.filled(128);
-  for (std::uint32_t turn = 0; turn < 40; ++turn) load(*memory, {0, turn % 4, 20, 0}, strided(a, 4));
+  for (std::uint32_t turn = 0; turn < 40; ++turn)
+    load(*memory, {0, turn % 4, 20, 0}, strided(a, 4));
   EXPECT_EQ(machine.all(), 0u);
 }
 
