@@ -55,6 +55,24 @@ void fill(Cell* cells, std::uint32_t from, std::uint32_t to, std::uint32_t id, s
   for (; at < to; ++at) cells[at] = cell_of(id, lane + (at >> per_lane));
 }
 
+/// Whether cells from..to name the lanes that fill() would give them.
+bool same_lanes(const Cell* cells, std::uint32_t from, std::uint32_t to, std::uint32_t lane,
+                std::uint32_t per_lane) {
+  std::uint32_t at = from, difference = 0;
+  if (per_lane == 0) {
+    __m128i value =
+        _mm_add_epi32(_mm_set1_epi32(static_cast<int>(lane + from)), _mm_setr_epi32(0, 1, 2, 3));
+    __m128i any = _mm_setzero_si128();
+    for (; at + 4 <= to; at += 4, value = _mm_add_epi32(value, _mm_set1_epi32(4)))
+      any = _mm_or_si128(
+          any, _mm_xor_si128(value, _mm_loadu_si128(reinterpret_cast<const __m128i*>(cells + at))));
+    any = _mm_slli_epi32(any, 32 - cell_lane_bits);  // what differs in the lane
+    if (_mm_movemask_epi8(_mm_cmpeq_epi32(any, _mm_setzero_si128())) != 0xffff) return false;
+  }
+  for (; at < to; ++at) difference |= lane_of(cells[at]) ^ (lane + (at >> per_lane));
+  return difference == 0;
+}
+
 const char* verb(Mode mode) {
   return mode == Mode::read ? "reads" : mode == Mode::write ? "writes" : "updates";
 }
@@ -106,7 +124,7 @@ void Toucher::check(ShadowPage& page, const Region& region, std::uint64_t addres
                              lane % warp_lanes, lanes.bytes ? lanes.bytes : count,
                              address + missing);
         });
-    page.mark_written(start, count);  // said once
+    if (mode == Mode::update) page.mark_written(start, count);
   }
   if (!region.log || !launch.options.races) return;
 
@@ -218,7 +236,7 @@ void Toucher::note_reads(const Piece& piece, Cell* cells, std::uint32_t count) c
       const Record& other = (*piece.region.log)[before];
       merge = other.slot == warp.slot && other.domain == domain && other.epoch == warp.epoch;
     }
-    if (merge) {
+    if (merge && !same_lanes(cells, from, to, piece.lane, piece.per_lane)) {
       for (std::uint32_t at = from; at < to; ++at) {
         const std::uint32_t lane = piece.lane_of(at);
         cells[at] = cell_of(number, lane_of(cells[at]) == lane ? lane : several_lanes);

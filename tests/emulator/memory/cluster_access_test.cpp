@@ -115,6 +115,7 @@ TEST(ClusterAccess, reports_the_first_byte_nobody_wrote) {
   load(*memory, first, strided(a, 4));
   ASSERT_EQ(machine.count(FindingKind::uninitialised_memory), 1);
   EXPECT_EQ(machine.first().find("lane 5 reads 4 bytes"), 0u);
+  EXPECT_EQ(machine.global.first_unwritten(a, 64), a + 22);  // a read writes nothing
   load(*memory, {0, 0, 11, 0}, strided(shared_window, 4), 4, 1);
   load(*memory, {0, 0, 12, 0}, strided(local_window, 0), 4, 1);
   EXPECT_EQ(machine.count(FindingKind::uninitialised_memory), 3);
