@@ -105,11 +105,13 @@ bool ClusterMemory::quick_resolve(const Agent& agent, std::uint64_t address, std
   const std::uint64_t window = address & window_mask;
   if (window == 0) {
     WarpMemory& warp = warp_of(agent);
-    Allocation* at = warp.last;
-    if (!at || address < at->begin || address >= at->end) {
+    Allocation* at = nullptr;
+    for (Allocation* each : warp.last)
+      if (each && address >= each->begin && address < each->end) at = each;
+    if (!at) {
       at = launch_.global.find(address);
       if (!at) return false;
-      warp.last = at;
+      warp.last[warp.last_next++ % warp.last.size()] = at;
     }
     region = {SpaceKind::global, at->begin,      at->bytes(), at->at(at->begin),
               &at->shadow,       launch_.number, &launch_.log};

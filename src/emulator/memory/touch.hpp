@@ -3,6 +3,7 @@
 #pragma once
 
 #include <algorithm>
+#include <array>
 #include <bit>
 #include <cstdint>
 
@@ -30,7 +31,8 @@ struct WarpMemory {
   std::uint32_t slot = 0;
   std::uint32_t epoch = 0;  // of warp-level synchronisation
   RecordCache global_records, shared_records;
-  Allocation* last = nullptr;       // that it touched
+  std::array<Allocation*, 4> last{};  // that it touched; a kernel has a few buffers in turn
+  std::uint32_t last_next = 0;
   std::uint32_t committed[3] = {};  // groups, by AsyncKind
 };
 
