@@ -1,4 +1,4 @@
-# microscale_test_folder(name): one test program of every *_test.cpp in tests/<name>.
+# microscale_test_folder(name): one test program of every *_test.cpp below tests/<name>.
 find_package(GTest REQUIRED)
 include(GoogleTest)
 find_package(nlohmann_json REQUIRED)
