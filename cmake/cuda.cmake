@@ -3,6 +3,7 @@
 # index is empty and the runtime is left out; everything else builds.
 set(MICROSCALE_CUDA AUTO CACHE STRING "CUDA kernels: AUTO (if nvcc 12.9 or later is found), ON or OFF")
 set_property(CACHE MICROSCALE_CUDA PROPERTY STRINGS AUTO ON OFF)
+set(MICROSCALE_CUDA_IMAGES "" CACHE PATH "Another build's cuda_images to embed, instead of compiling them again")
 set(cuda_architectures 90a 100f 120f)  # Hopper; Blackwell data centre and RTX, whole families
 
 set(MICROSCALE_HAS_CUDA OFF)
@@ -25,6 +26,10 @@ set(nvcc_flags -std=c++20 --expt-relaxed-constexpr -fmad=false -Werror all-warni
 # microscale_add_cuda_images(target): compiles and embeds.
 function(microscale_add_cuda_images target)
   set(folder ${CMAKE_BINARY_DIR}/cuda_images)
+  set(image_folder ${folder})
+  if(MICROSCALE_CUDA_IMAGES)
+    set(image_folder ${MICROSCALE_CUDA_IMAGES})
+  endif()
   file(MAKE_DIRECTORY ${folder})
   set(assembly "")
   set(declarations "")
@@ -35,20 +40,22 @@ function(microscale_add_cuda_images target)
     foreach(source ${sources})
       get_filename_component(name ${source} NAME_WE)
       foreach(architecture ${cuda_architectures})
-        set(image ${folder}/${name}.sm_${architecture})
+        set(image ${image_folder}/${name}.sm_${architecture})
         set(symbol microscale_image_${name}_${architecture})
-        add_custom_command(
-          OUTPUT ${image}.ptx
-          COMMAND ${CUDAToolkit_NVCC_EXECUTABLE} ${nvcc_flags} -arch=compute_${architecture}
-                  -MD -MF ${image}.d -MT ${image}.ptx -ptx -o ${image}.ptx ${source}
-          DEPENDS ${source} DEPFILE ${image}.d VERBATIM
-          COMMENT "nvcc ${name}.cu for sm_${architecture}")
-        add_custom_command(
-          OUTPUT ${image}.cubin
-          COMMAND ${CUDAToolkit_NVCC_EXECUTABLE} -Werror all-warnings -cubin
-                  -gencode arch=compute_${architecture},code=sm_${architecture} -o ${image}.cubin ${image}.ptx
-          DEPENDS ${image}.ptx VERBATIM
-          COMMENT "ptxas ${name} for sm_${architecture}")
+        if(NOT MICROSCALE_CUDA_IMAGES)
+          add_custom_command(
+            OUTPUT ${image}.ptx
+            COMMAND ${CUDAToolkit_NVCC_EXECUTABLE} ${nvcc_flags} -arch=compute_${architecture}
+                    -MD -MF ${image}.d -MT ${image}.ptx -ptx -o ${image}.ptx ${source}
+            DEPENDS ${source} DEPFILE ${image}.d VERBATIM
+            COMMENT "nvcc ${name}.cu for sm_${architecture}")
+          add_custom_command(
+            OUTPUT ${image}.cubin
+            COMMAND ${CUDAToolkit_NVCC_EXECUTABLE} -Werror all-warnings -cubin
+                    -gencode arch=compute_${architecture},code=sm_${architecture} -o ${image}.cubin ${image}.ptx
+            DEPENDS ${image}.ptx VERBATIM
+            COMMENT "ptxas ${name} for sm_${architecture}")
+        endif()
         list(APPEND images ${image}.ptx ${image}.cubin)
         foreach(kind cubin ptx)
           string(APPEND assembly "asm(\".pushsection .rodata\\n.balign 64\\n.hidden ${symbol}_${kind}\\n\"\n"

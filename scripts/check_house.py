@@ -27,6 +27,7 @@ WITHOUT_TEST = {
     "src/checkpoint/matrix_slice.hpp": "tests/checkpoint/tile_test.cpp and fused_experts_test.cpp cut with it",
     "src/checkpoint/unit_runner.cpp": "tests/checkpoint/convert_test.cpp runs it, whole conversions",
     "tools/microscale/command_progress.hpp": "tests/tools/cmd_quantize_test.cpp reads what it shows",
+    "src/emulator/ptx/ast.hpp": "tests/emulator/ptx/parser_test.cpp reads what it holds",
     "src/cpu/": "tests/cpu runs every kernel of every table against the reference",
     "src/report/utf8.hpp": "tests/report/terminal_test.cpp and svg_test.cpp run it on broken and wide text",
     "src/formats/minifloat.hpp": "tests/formats/elements_test.cpp runs every type made from the template",

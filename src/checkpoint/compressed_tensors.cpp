@@ -4,7 +4,7 @@
 
 #include <nlohmann/json.hpp>
 
-#include "checkpoint/json.hpp"
+#include "checkpoint/config_json.hpp"
 #include "checkpoint/quantization_config.hpp"
 
 namespace microscale {
@@ -85,7 +85,7 @@ Result<std::string> with_quantization_config(std::string_view config_text, Forma
                                              const std::vector<std::string>& ignore) {
   Json config = Json::object();
   if (!config_text.empty()) {
-    auto parsed = parse_json(config_text);
+    auto parsed = parse_config(config_text);
     if (!parsed) return parsed.failure();
     config = std::move(parsed.value());
   }
@@ -94,7 +94,7 @@ Result<std::string> with_quantization_config(std::string_view config_text, Forma
   // "torch_dtype", and read both.
   config[config.contains("dtype") ? "dtype" : "torch_dtype"] = "bfloat16";
   config["quantization_config"] = quantization_config(format, ignore);
-  return config.dump(2) + "\n";
+  return dump_config(config);
 }
 
 }  // namespace microscale

@@ -2,7 +2,7 @@
 
 #include <nlohmann/json.hpp>
 
-#include "checkpoint/json.hpp"
+#include "checkpoint/config_json.hpp"
 
 namespace microscale {
 namespace {
@@ -46,7 +46,7 @@ void add(ModelFacts& facts, const Json& config) {
 }  // namespace
 
 Result<ModelFacts> read_model_facts(const std::string& config_text) {
-  const auto config = parse_json(config_text);
+  const auto config = parse_config(config_text);
   if (!config) return config.failure();
   ModelFacts facts;
   if (!config.value().is_object()) return facts;

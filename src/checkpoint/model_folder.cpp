@@ -8,6 +8,7 @@
 #include <utility>
 
 #include "checkpoint/folder_files.hpp"
+#include "checkpoint/config_json.hpp"
 #include "checkpoint/json.hpp"
 #include "checkpoint/shard_index.hpp"
 
@@ -137,7 +138,7 @@ Status read_config(ModelFolder& model) {
   const fs::path path = model.root / "config.json";
   auto text = read_small_file(path, largest_config);
   if (!text) return text.failure();
-  const auto tree = parse_json(text.value());
+  const auto tree = parse_config(text.value());
   if (!tree || !tree.value().is_object()) {
     return bad(fmt::format("'{}': {}; mend it or download it again", path.string(),
                            tree ? "it is not a JSON object" : tree.failure().message));

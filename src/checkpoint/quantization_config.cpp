@@ -6,6 +6,7 @@
 #include <array>
 #include <nlohmann/json.hpp>
 
+#include "checkpoint/config_json.hpp"
 #include "checkpoint/json.hpp"
 
 namespace microscale {
@@ -239,7 +240,7 @@ class ConfigReader {
 }  // namespace
 
 Result<std::optional<QuantizationConfig>> parse_quantization_config(std::string_view config_text) {
-  const auto tree = parse_json(config_text);
+  const auto tree = parse_config(config_text);
   if (!tree) return tree.failure();
   if (!tree.value().is_object()) return bad("it is not a JSON object");
   const Json* json = find(tree.value(), "quantization_config");
@@ -254,7 +255,7 @@ Result<std::optional<QuantizationConfig>> parse_quantization_config(std::string_
 }
 
 Result<std::string> dense_config(std::string_view config_text, DType dtype) {
-  auto tree = parse_json(config_text);
+  auto tree = parse_config(config_text);
   if (!tree) return tree.failure();
   Json& config = tree.value();
   if (!config.is_object()) return bad("it is not a JSON object");
@@ -263,7 +264,7 @@ Result<std::string> dense_config(std::string_view config_text, DType dtype) {
   for (const char* key : dtype_keys) {
     if (config.contains(key)) config[key] = name;
   }
-  return config.dump(2) + "\n";
+  return dump_config(config);
 }
 
 std::string_view compressed_tensors_format(Format format) {

@@ -13,6 +13,7 @@
 #include <set>
 
 #include "checkpoint/fused_groups.hpp"
+#include "checkpoint/config_json.hpp"
 #include "checkpoint/json.hpp"
 #include "checkpoint/verify_model.hpp"
 
@@ -144,7 +145,7 @@ struct ExpertLayer {
 // How many experts config.json promises for each layer that has any; 0: it does not say.
 std::int64_t expert_count(const ModelFolder& model) {
   if (!model.config_text) return 0;
-  const auto config = parse_json(*model.config_text);
+  const auto config = parse_config(*model.config_text);
   if (!config || !config.value().is_object()) return 0;
   const auto nested = config.value().find("text_config");
   const bool has_nested = nested != config.value().end() && nested->is_object();

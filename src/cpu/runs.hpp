@@ -4,7 +4,7 @@
 
 #include <cstdint>
 
-#include "ops/kernel_table.hpp"
+#include "core/kernel_table.hpp"
 
 namespace microscale::cpu {
 

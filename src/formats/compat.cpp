@@ -42,10 +42,12 @@ bool has_format(Compat compat, Format format) {
 }
 
 // 2688 / amax as Transformer Engine bounds it; FlashInfer and vLLM leave the choice to their
-// callers.
+// callers. (Not std::min: g++ 13 -O1 then returns 1 where the quotient overflows.)
 float encode_scale(float amax) {
-  const float scale = std::min(largest_f4_times_e4m3 / amax, largest);
-  return amax == 0 || scale == 0 ? 1.0f : scale;
+  if (amax == 0) return 1.0f;
+  const float scale = largest_f4_times_e4m3 / amax;
+  if (scale > largest) return largest;
+  return scale == 0 ? 1.0f : scale;
 }
 
 // compressed-tensors computes in the weight's type, and a number over a tensor is the number times

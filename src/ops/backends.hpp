@@ -2,7 +2,7 @@
 #pragma once
 
 #include "core/result.hpp"
-#include "ops/kernel_table.hpp"
+#include "core/kernel_table.hpp"
 
 namespace microscale {
 

@@ -1,5 +1,5 @@
-// The reference backend: one slow, obviously right version of each kernel. Every other backend is tested
-// against it.
+// The reference backend: one slow, obviously right version of each kernel. Every other backend is
+// tested against it.
 #include <algorithm>
 #include <array>
 #include <bit>
@@ -7,7 +7,7 @@
 
 #include "formats/block_quantizer.hpp"
 #include "formats/compat.hpp"
-#include "ops/kernel_table.hpp"
+#include "core/kernel_table.hpp"
 #include "reference/dense.hpp"
 
 namespace microscale {
@@ -26,7 +26,8 @@ void store_codes(const std::uint8_t* codes, int count, int code_bits, std::uint8
 template <class Codec, int Count, bool E8M0Scale>
 void quantize_lines(const QuantizeLines& call) {
   const int code_bits = info(call.format).code_bits;
-  const BlockContext context{call.numerics, call.global_scale, nvfp4_scale_factor(call.global_scale)};
+  const BlockContext context{call.numerics, call.global_scale,
+                             nvfp4_scale_factor(call.global_scale)};
   std::array<float, Count> values;
   std::array<std::uint8_t, Count> codes;
   for (std::int64_t line = 0; line < call.lines; ++line) {
@@ -82,7 +83,8 @@ void dequantize(const DequantizeLines& call) {
     const std::uint8_t* scales = call.scales + line * call.scale_stride;
     for (std::int64_t i = 0; i < call.blocks * format.block; ++i) {
       const std::uint8_t scale = scales[i / format.block];
-      const float step = format.e8m0_scale ? decode_e8m0(scale) : nvfp4_step(scale, call.global_scale);
+      const float step =
+          format.e8m0_scale ? decode_e8m0(scale) : nvfp4_step(scale, call.global_scale);
       const std::uint8_t code =
           format.code_bits == 8 ? codes[i] : (codes[i / 2] >> (i % 2 * 4)) & 15;
       const float value =

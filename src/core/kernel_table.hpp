@@ -1,5 +1,6 @@
-// What a backend offers. An operation checks its arguments, cuts the work into lines along the
-// block axis and calls these; kernels never allocate, log or throw.
+// What a backend offers: the seam between operations and kernels. An operation checks its arguments,
+// cuts the work into lines along the block axis and calls these; kernels never allocate, log or
+// throw.
 #pragma once
 
 #include <cstdint>

@@ -1,0 +1,64 @@
+#include "checkpoint/config_json.hpp"
+
+#include <algorithm>
+#include <array>
+#include <nlohmann/json.hpp>
+
+#include "checkpoint/json.hpp"
+
+namespace microscale {
+namespace {
+
+// In a text the mark can only be written with this escape, and such a text is refused.
+constexpr std::string_view mark = "\\u0001python:";
+constexpr std::array<std::string_view, 3> numbers = {"Infinity", "-Infinity", "NaN"};
+
+std::string quoted(std::string_view number) {
+  return '"' + std::string(mark) + std::string(number) + '"';
+}
+
+// The number that begins at `place`, outside of strings; empty if none does. No key is a number.
+std::string_view number_at(std::string_view text, std::size_t place) {
+  for (std::string_view number : numbers) {
+    if (!text.substr(place).starts_with(number)) continue;
+    const std::size_t next = text.find_first_not_of(" \t\r\n", place + number.size());
+    if (next == std::string_view::npos || text[next] != ':') return number;
+  }
+  return {};
+}
+
+}  // namespace
+
+Result<nlohmann::ordered_json> parse_config(std::string_view text) {
+  if (text.find(mark) != std::string_view::npos)
+    return Failure{ErrorCode::bad_input, "a string begins with the control character U+0001"};
+  std::string json;
+  json.reserve(text.size());
+  bool in_string = false;
+  for (std::size_t place = 0; place < text.size();) {
+    const std::string_view number = in_string ? std::string_view() : number_at(text, place);
+    if (!number.empty()) {
+      json += quoted(number);
+      place += number.size();
+      continue;
+    }
+    const bool escape = in_string && text[place] == '\\';
+    if (text[place] == '"') in_string = !in_string;
+    const std::size_t taken = std::min<std::size_t>(escape ? 2 : 1, text.size() - place);
+    json += text.substr(place, taken);
+    place += taken;
+  }
+  return parse_json(json);
+}
+
+std::string dump_config(const nlohmann::ordered_json& config) {
+  std::string text = config.dump(2) + "\n";
+  for (std::string_view number : numbers) {
+    const std::string stand_in = quoted(number);
+    for (std::size_t at = 0; (at = text.find(stand_in, at)) != std::string::npos;)
+      text.replace(at, stand_in.size(), number);
+  }
+  return text;
+}
+
+}  // namespace microscale

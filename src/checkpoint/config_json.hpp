@@ -1,0 +1,19 @@
+// config.json as Python writes it: JSON, and the numbers Infinity, -Infinity and NaN, which JSON
+// has not and Python's json module reads and writes (Mamba and Granite models have such limits).
+#pragma once
+
+#include <nlohmann/json_fwd.hpp>
+#include <string>
+#include <string_view>
+
+#include "core/result.hpp"
+
+namespace microscale {
+
+/// The text as a tree. Those numbers become strings that no other text makes; see dump_config.
+Result<nlohmann::ordered_json> parse_config(std::string_view text);
+
+/// A tree of parse_config as text again, two spaces a level, those numbers as they were.
+std::string dump_config(const nlohmann::ordered_json& config);
+
+}  // namespace microscale

@@ -1,0 +1,130 @@
+// ptx_check [--write-golden FILE] [--golden FILE]: what this machine's GPU computes, opcode by
+// opcode, on the operands of tests/support/opcode_cases.hpp. Prints a table (family, opcodes,
+// cases); with
+// --golden, how many opcodes agree with that file; --write-golden writes it. Conversions from every
+// FP32 bit pattern to FP8 are compared with this library's own codecs. Exit code 0: all agree; 1:
+// something differs; 4: no GPU, or an error.
+#include <fmt/format.h>
+
+#include <cstring>
+#include <fstream>
+#include <nlohmann/json.hpp>
+#include <string_view>
+
+#include "core/threads.hpp"
+#include "formats/elements.hpp"
+#include "microscale/cuda.hpp"
+#include "microscale/error.hpp"
+#include "support/opcode_run.hpp"
+
+namespace {
+
+using namespace microscale;
+using Json = nlohmann::ordered_json;
+
+constexpr const char* target = "sm_90a";
+
+Json measure(cuda::Device& device) {
+  Json golden;
+  golden["device"] = device.info().name;
+  for (const auto& family : opcode_cases::families()) {
+    const auto results = opcode_cases::run(device, family, target);
+    for (std::size_t i = 0; i < results.size(); ++i)
+      golden["families"][family.name][family.cases[i].name] = opcode_cases::digest(results[i]);
+    fmt::print("{:<24}{:>6} opcodes{:>10} cases\n", family.name, results.size(),
+               results.size() * opcode_cases::cases_per_opcode);
+  }
+  return golden;
+}
+
+int differing(const Json& here, const Json& golden) {
+  int count = 0;
+  for (const auto& [family, opcodes] : here["families"].items())
+    for (const auto& [opcode, digest] : opcodes.items())
+      if (golden.at("families").at(family).value(opcode, std::string()) !=
+          digest.get<std::string>()) {
+        fmt::print("differs: {}\n", opcode);
+        ++count;
+      }
+  return count;
+}
+
+constexpr std::int64_t sweep_step = std::int64_t{1} << 26;
+
+// Thread i converts the FP32 pattern first + i, twice, and stores both bytes.
+std::string sweep_text(const char* opcode) {
+  return fmt::format(
+      ".version 9.0\n.target {}\n.address_size 64\n"
+      ".visible .entry sweep(.param .align 8 .b8 args[16])\n{{\n"
+      "  .reg .b16 %h<2>;\n  .reg .b32 %r<8>;\n  .reg .b64 %rd<6>;\n"
+      "  ld.param.u64 %rd1, [args];\n  ld.param.u32 %r1, [args+8];\n"
+      "  mov.u32 %r2, %ctaid.x;\n  mov.u32 %r3, %ntid.x;\n  mov.u32 %r4, %tid.x;\n"
+      "  mad.lo.s32 %r5, %r2, %r3, %r4;\n  add.s32 %r6, %r5, %r1;\n"
+      "  {} %h1, %r6, %r6;\n  mul.wide.u32 %rd2, %r5, 2;\n  add.s64 %rd3, %rd1, %rd2;\n"
+      "  st.global.b16 [%rd3], %h1;\n  ret;\n}}\n",
+      target, opcode);
+}
+
+template <class Codec>
+std::int64_t sweep(cuda::Device& device, const char* opcode) {
+  const auto image = opcode_cases::image_of(sweep_text(opcode));
+  const cuda::Kernel kernel = device.find_kernel(device.load_module(image), "sweep");
+  std::vector<std::uint16_t> bytes(sweep_step);
+  struct {
+    void* results;
+    std::uint32_t first;
+  } args{device.allocate(2 * sweep_step), 0};
+  std::vector<std::int64_t> wrong(static_cast<std::size_t>(sweep_step >> 16), 0);
+  for (std::int64_t first = 0; first < std::int64_t{1} << 32; first += sweep_step) {
+    args.first = static_cast<std::uint32_t>(first);
+    device.launch({.kernel = kernel,
+                   .grid = {static_cast<unsigned>(sweep_step / 256)},
+                   .threads = 256,
+                   .args = &args,
+                   .args_bytes = sizeof args});
+    device.copy_to_host(bytes.data(), args.results, 2 * sweep_step, nullptr);
+    device.synchronize(nullptr);
+    parallel_for(static_cast<std::int64_t>(wrong.size()), 0, [&](std::int64_t part) {
+      for (std::int64_t i = part << 16; i < (part + 1) << 16; ++i) {
+        const auto bits = static_cast<std::uint32_t>(first + i);
+        float value;
+        std::memcpy(&value, &bits, sizeof value);
+        const std::uint8_t byte =
+            value != value ? Codec::nan_code : Codec::encode(value, Rounding::nearest_even, 0);
+        wrong[static_cast<std::size_t>(part)] +=
+            bytes[static_cast<std::size_t>(i)] != (byte | byte << 8);
+      }
+    });
+  }
+  device.release(args.results);
+  std::int64_t total = 0;
+  for (std::int64_t count : wrong) total += count;
+  fmt::print("{:<40}{:>14} inputs{:>8} differ\n", opcode, std::int64_t{1} << 32, total);
+  return total;
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  std::string_view write, compare;
+  for (int i = 1; i + 1 < argc; ++i) {
+    if (std::string_view(argv[i]) == "--write-golden") write = argv[i + 1];
+    if (std::string_view(argv[i]) == "--golden") compare = argv[i + 1];
+  }
+  try {
+    cuda::Device& device = cuda::runtime_device();
+    fmt::print("{}\n", cuda::device_name());
+    const Json here = measure(device);
+    std::int64_t wrong = sweep<E4M3>(device, "cvt.rn.satfinite.e4m3x2.f32");
+    wrong += sweep<E5M2>(device, "cvt.rn.satfinite.e5m2x2.f32");
+    if (!write.empty()) std::ofstream(std::string(write)) << here.dump(1) << "\n";
+    if (!compare.empty()) {
+      std::ifstream file{std::string(compare)};
+      wrong += differing(here, Json::parse(file));
+    }
+    return wrong > 0 ? 1 : 0;
+  } catch (const std::exception& error) {
+    fmt::print(stderr, "ptx_check: {}\n", error.what());
+    return 4;
+  }
+}
