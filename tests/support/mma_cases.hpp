@@ -1,5 +1,5 @@
-// Operands for matrix instructions, the same on every machine: what the checker gives a GPU and what
-// the test that replays its results gives the model.
+// Operands for matrix instructions, the same on every machine: what the checker gives a GPU and
+// what the test that replays its results gives the model.
 #pragma once
 
 #include <array>
@@ -52,14 +52,22 @@ struct Fields {
 inline Fields fields_of(tensor::Operand type) {
   using tensor::Operand;
   switch (type) {
-    case Operand::f16: return {5, 10, 2};
-    case Operand::bf16: return {8, 7, 2};
-    case Operand::tf32: return {8, 23, 2};  // as FP32, whose low bits are dropped
-    case Operand::e4m3: return {4, 3, 1};
-    case Operand::e5m2: return {5, 2, 2};
-    case Operand::e3m2: return {3, 2, 0};
-    case Operand::e2m3: return {2, 3, 0};
-    default: return {2, 1, 0};
+    case Operand::f16:
+      return {5, 10, 2};
+    case Operand::bf16:
+      return {8, 7, 2};
+    case Operand::tf32:
+      return {8, 23, 2};  // as FP32, whose low bits are dropped
+    case Operand::e4m3:
+      return {4, 3, 1};
+    case Operand::e5m2:
+      return {5, 2, 2};
+    case Operand::e3m2:
+      return {3, 2, 0};
+    case Operand::e2m3:
+      return {2, 3, 0};
+    default:
+      return {2, 1, 0};
   }
 }
 
@@ -77,7 +85,8 @@ inline std::uint32_t random_float(Bits& bits, Fields f, Spread spread) {
     case Spread::sparse:
       if (bits.below(2)) return sign;
       [[fallthrough]];
-    case Spread::finite: return make(bits.below(top + 1), fraction);
+    case Spread::finite:
+      return make(bits.below(top + 1), fraction);
     case Spread::specials:
       if (bits.below(48) == 0) {
         const std::uint32_t kinds[3] = {all, 0, 1};
@@ -98,7 +107,8 @@ inline std::uint32_t random_float(Bits& bits, Fields f, Spread spread) {
       const std::uint32_t reach = bias < 14 ? bias : 14;
       return make(bias - reach + bits.below(2 * reach + 1), 0);
     }
-    case Spread::raw: break;
+    case Spread::raw:
+      break;
   }
   return bits.next() & ((2u << (f.exponent_bits + f.fraction_bits)) - 1);
 }
@@ -125,7 +135,8 @@ inline std::uint32_t random_accumulator(Bits& bits, tensor::Result result, tenso
   if (bits.below(8) == 0) return bits.below(2) << 31;
   const Fields f = fields_of(type);
   const int reach = (1 << f.exponent_bits) + 2 * f.fraction_bits;
-  int exponent = 127 - reach - 24 + static_cast<int>(bits.below(static_cast<std::uint32_t>(2 * reach + 24)));
+  int exponent =
+      127 - reach - 24 + static_cast<int>(bits.below(static_cast<std::uint32_t>(2 * reach + 24)));
   exponent = exponent < 0 ? 0 : exponent > 254 ? 254 : exponent;
   const std::uint32_t fraction = spread == Spread::powers ? 0 : bits.next() & 0x7FFFFF;
   return bits.below(2) << 31 | static_cast<std::uint32_t>(exponent) << 23 | fraction;

@@ -33,8 +33,9 @@ inline std::vector<std::uint32_t> model_wgmma(const WgmmaVariant& v,
   const std::uint32_t* c = registers + wgmma_a_words;
   const std::uint32_t* image = c + 128 * v.shape.d_registers();
   const auto descriptor = [&](int at) {
-    return tensor::wgmma_descriptor(words[static_cast<std::size_t>(at)] |
-                                    static_cast<std::uint64_t>(words[static_cast<std::size_t>(at + 1)]) << 32);
+    return tensor::wgmma_descriptor(
+        words[static_cast<std::size_t>(at)] |
+        static_cast<std::uint64_t>(words[static_cast<std::size_t>(at + 1)]) << 32);
   };
   const tensor::ReadChunk read = [image](std::uint32_t address, std::uint8_t* bytes) {
     std::memcpy(bytes, reinterpret_cast<const std::uint8_t*>(image) + address % image_bytes, 16);

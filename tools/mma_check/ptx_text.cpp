@@ -44,7 +44,8 @@ std::string mma_kernel(const MmaShape& shape) {
 
 std::string wgmma_kernel(const WgmmaVariant& v) {
   const int d = v.shape.d_registers();
-  const int a_bytes = 4 * testing::wgmma_header_words, c_bytes = a_bytes + 4 * testing::wgmma_a_words;
+  const int a_bytes = 4 * testing::wgmma_header_words,
+            c_bytes = a_bytes + 4 * testing::wgmma_a_words;
   std::string text = head(v.name, 4 + d, 4 * wgmma_case_words(v), 512 * d, 128);
   for (int i = 0; i < 4; ++i)
     text += fmt::format("  ld.global.b32 %r{}, [%y+{}];\n", i, a_bytes + 512 * i);
@@ -57,11 +58,12 @@ std::string wgmma_kernel(const WgmmaVariant& v) {
                         c_bytes + 512 * d + at, at);
   text += "  fence.proxy.async.shared::cta;\n  bar.sync 0;\n";
   // Descriptors name addresses from the image on.
-  text += "  shr.u32 %t2, %t2, 4;\n  cvt.u64.u32 %x, %t2;\n"
-          "  ld.global.u64 %da, [%in];\n  ld.global.u64 %db, [%in+8];\n"
-          "  add.s64 %da, %da, %x;\n  add.s64 %db, %db, %x;\n"
-          "  ld.global.u32 %t5, [%in+16];\n  setp.ne.u32 %p, %t5, 0;\n"
-          "  wgmma.fence.sync.aligned;\n";
+  text +=
+      "  shr.u32 %t2, %t2, 4;\n  cvt.u64.u32 %x, %t2;\n"
+      "  ld.global.u64 %da, [%in];\n  ld.global.u64 %db, [%in+8];\n"
+      "  add.s64 %da, %da, %x;\n  add.s64 %db, %db, %x;\n"
+      "  ld.global.u32 %t5, [%in+16];\n  setp.ne.u32 %p, %t5, 0;\n"
+      "  wgmma.fence.sync.aligned;\n";
   const auto& shape = v.shape;
   const bool integer = shape.a == Operand::s8 || shape.a == Operand::u8;
   const bool half = shape.a == Operand::f16 || shape.a == Operand::bf16;
@@ -70,9 +72,10 @@ std::string wgmma_kernel(const WgmmaVariant& v) {
     options += fmt::format(", {}, {}", v.options.negate_a ? -1 : 1, v.options.negate_b ? -1 : 1);
   if (half && !v.a_in_registers) options += fmt::format(", {}", v.options.mn_major_a ? 1 : 0);
   if (half) options += fmt::format(", {}", v.options.mn_major_b ? 1 : 0);
-  text += fmt::format("  wgmma.mma_async.sync.aligned.m64n{}k{}.{}.{}.{} {}, {}, %db{};\n", shape.n,
-                      shape.k(), name_of(shape.d), name_of(shape.a), name_of(shape.b),
-                      registers("r", 4, d), v.a_in_registers ? registers("r", 0, 4) : "%da", options);
+  text +=
+      fmt::format("  wgmma.mma_async.sync.aligned.m64n{}k{}.{}.{}.{} {}, {}, %db{};\n", shape.n,
+                  shape.k(), name_of(shape.d), name_of(shape.a), name_of(shape.b),
+                  registers("r", 4, d), v.a_in_registers ? registers("r", 0, 4) : "%da", options);
   text += "  wgmma.commit_group.sync.aligned;\n  wgmma.wait_group.sync.aligned 0;\n";
   for (int i = 0; i < d; ++i)
     text += fmt::format("  st.global.b32 [%out+{}], %r{};\n", 512 * i, 4 + i);
@@ -82,8 +85,10 @@ std::string wgmma_kernel(const WgmmaVariant& v) {
 }  // namespace
 
 std::string hopper_module() {
-  std::string text = fmt::format(".version 8.7\n.target sm_90a\n.address_size 64\n"
-                                 ".shared .align 1024 .b8 image[{}];\n", testing::image_bytes);
+  std::string text = fmt::format(
+      ".version 8.7\n.target sm_90a\n.address_size 64\n"
+      ".shared .align 1024 .b8 image[{}];\n",
+      testing::image_bytes);
   for (const MmaShape& shape : testing::hopper_mma_shapes()) text += mma_kernel(shape);
   for (const WgmmaVariant& v : testing::hopper_wgmma_variants()) text += wgmma_kernel(v);
   return text;
