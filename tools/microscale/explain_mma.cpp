@@ -87,12 +87,14 @@ void print_maps(const MmaMaps& maps, Console& console) {
     console.print("\n" + console.bold(paragraph(text, console.out.width)));
   };
   console.print(console.bold(paragraph(spelling(s), console.out.width)));
-  console.print(paragraph(maps.probed
-                              ? fmt::format("probed: the emulator ran it with one element at a "
-                                            "time; {} slots disagree with the formulas",
-                                            maps.disagreements)
-                              : "by the formulas of the PTX ISA; --probe derives it by running",
-                          console.out.width));
+  std::string origin = "By the formulas of the PTX ISA; --probe derives it by running.";
+  if (maps.probed)
+    origin = fmt::format(
+        "Probed: the emulator ran it with one element at a time; {} slots disagree "
+        "with the formulas.",
+        maps.disagreements);
+  if (s.kind != Kind::plain) origin += " Modelled: not measured on silicon.";
+  console.print(paragraph(origin, console.out.width));
   heading(fmt::format("A, {} x {} {}: row: k", s.m, s.k, name_of(s.a)));
   console.print(paragraph(container_text(s, s.a), console.out.width, 3));
   console.print(fragment_table(maps.a, items_of(maps, 'a'), 'a').text(console.out));

@@ -20,7 +20,7 @@ constexpr double line_height = 17, label_width = 34, box_width = 78, title_heigh
 class Drawing {
  public:
   void title(double x, double y, const std::string& text) {
-    out_ += svg_text(x, y + 14, "b", text) + "\n";
+    out_ += svg_text(x + 8, y + 14, "b", text) + "\n";
   }
   void line_labels(double x, double y, int lines) {
     for (int line = 0; line < lines; ++line)
@@ -88,8 +88,8 @@ std::string mma_svg(const MmaMaps& maps) {
   const MmaShape& s = maps.shape;
   Drawing drawing;
   double y = 24;
-  drawing.title(8, 0, spelling(s));
-  drawing.title(8, 18, "box: lane and register (r) or byte (b); colour: lane modulo 4");
+  drawing.title(0, 0, spelling(s));
+  drawing.title(0, 18, "box: lane and register (r) or byte (b); colour: lane modulo 4");
   y += 18;
   y += draw(drawing, 0, y,
             {maps.a, fmt::format("A, {}: rows down, k across", name_of(s.a)), s.m,
@@ -106,9 +106,11 @@ std::string mma_svg(const MmaMaps& maps) {
     const double right = label_width + box_width * s.scale_vector + 60;
     const std::string what =
         fmt::format("{}, blocks of {} across", name_of(s.scale), s.k / s.scale_vector);
-    draw(drawing, 0, y, {maps.scales_a, "Scales of A: " + what, s.m, 1, false, 'b'});
-    y += draw(drawing, std::max(right, 380.0), y,
-              {maps.scales_b, "Scales of B: " + what, s.m, 1, true, 'b'});
+    const double height =
+        draw(drawing, 0, y, {maps.scales_a, "Scales of A: " + what, s.m, 1, false, 'b'});
+    draw(drawing, std::max(right, 380.0), y,
+         {maps.scales_b, "Scales of B: " + what, s.n, 1, true, 'b'});
+    y += height;
   }
   const double width = label_width + box_width * 8 + 8;
   std::string out = open_svg(std::max(width, 780.0), y, spelling(s), 0, 900);

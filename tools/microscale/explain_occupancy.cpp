@@ -18,11 +18,15 @@ ExplainOccupancyCommand explain_occupancy_from(const std::vector<std::string>& w
   if (!words.empty())
     throw Error(ErrorCode::invalid_argument,
                 fmt::format("explain occupancy takes options only, not '{}'", words.front()));
+  if (options.registers.empty() || options.threads.empty())
+    throw Error(ErrorCode::invalid_argument,
+                "explain occupancy needs --regs and --threads, as in: explain occupancy --regs 128 "
+                "--shared 48K --threads 256 --gpu b200");
   ExplainOccupancyCommand command;
   command.gpu = options.gpu;
   command.use.registers = static_cast<int>(integer_from("--regs", options.registers, 1, 255));
   command.use.threads = static_cast<int>(integer_from("--threads", options.threads, 1, 1024));
-  command.use.shared = bytes_from("--shared", options.shared);
+  command.use.shared = options.shared == "0" ? 0 : bytes_from("--shared", options.shared);
   return command;
 }
 

@@ -10,7 +10,7 @@ namespace {
 using tensor::MmaShape, tensor::Result;
 
 TEST(Probe, probes_of_the_instruction_find_the_same_maps) {
-  for (const Layouts& each : mma_layouts()) {
+  for (const MmaLayouts& each : mma_layouts()) {
     SCOPED_TRACE(spelling(each.shape));
     for (const auto generation : {tensor::Generation::hopper, tensor::Generation::blackwell}) {
       EXPECT_EQ(probe_a(each.shape, generation), map_a(each.shape));
