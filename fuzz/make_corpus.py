@@ -91,9 +91,39 @@ def json_seeds():
     }
 
 
+PTX_HEAD = ".version 9.0\n.target sm_120f\n.address_size 64\n"
+PTX_REGISTERS = (".reg .pred %p<4>; .reg .b8 %b<4>; .reg .b16 %h<8>; .reg .b32 %r<16>; .reg .b64 %d<8>;\n"
+                 ".reg .f32 %f<8>; .reg .f64 %e<8>; .reg .b128 %x<2>; .shared .align 128 .b8 smem[1024];\n")
+
+
+def ptx_seeds():
+    instructions = (CORPUS.parent.parent / "scripts/golden/ptx_instructions.txt").read_text().splitlines()[2:]
+    entry = lambda body: f"{PTX_HEAD}.entry k(.param .u64 .ptr .align 1 p)\n{{\n{PTX_REGISTERS}{body}\n}}\n"
+    module = PTX_HEAD + """.file 1 "a.cu"
+.global .align 4 .b8 t[4] = {1, 2}; .const .f32 c[2] = {0f3F800000, -1.5}; .global .u8 m[][3] = {{1}, {2, 3}};
+.extern .shared .align 16 .b8 dyn[];
+.func (.param .b32 r) f(.param .b64 a, .param .b32 b) .noreturn { .shared .b8 s[8]; ret; }
+.visible .entry k() .maxntid 256, 1, 1 .minnctapersm 2 .explicitcluster .reqnctapercluster 2 .pragma "x";
+{ .reg .b32 %r<9>; .reg .pred p, q; .local .align 8 .b8 depot[24];
+.loc 1 2 3, function_name L+4, inlined_at 1 4 5
+T: .branchtargets A, B; brx.idx %r1, T; A: @!p bra B; { .param .b64 a; .param .b32 b; .param .b32 r;
+call.uni (r), f, (a, b); } { .reg .b32 %r<2>; mov.b32 %r1, ~-4; } B: setp.eq.s32 p|_, %r0, 0d3FF0000000000000, !q;
+/* c */ mov.b64 _, t+2; ld.global.b32 %r8, [t+-2]; }
+.section .debug_info { .b8 1 }
+"""
+    seeds = {f"instructions_{i // 33}": entry("\n".join(instructions[i:i + 33]))
+             for i in range(0, len(instructions), 33)}
+    seeds |= {
+        "module": module, "truncated": module[:400], "braces": entry("{" * 300), "comment": PTX_HEAD + "/*",
+        "registers": entry(".reg .b32 %z<1099511627776>;"), "array": PTX_HEAD + ".global .b8 x[4294967296][4294967296];",
+        "string": PTX_HEAD + '.file 1 "a', "characters": PTX_HEAD + "\u00e9", "symbol": PTX_HEAD + ".global .u64 t = f;",
+    }
+    return {name: text.encode() for name, text in seeds.items()}
+
+
 def main():
     for target, seeds in {"safetensors": safetensors_seeds(), "shard_index": shard_index_seeds(),
-                          "json": json_seeds()}.items():
+                          "json": json_seeds(), "ptx": ptx_seeds()}.items():
         folder = CORPUS / target
         folder.mkdir(parents=True, exist_ok=True)
         for name, contents in seeds.items():

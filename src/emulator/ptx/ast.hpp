@@ -38,16 +38,19 @@ struct Variable {
   Type type = Type::b8;
   std::int64_t bytes = 0;   // of all elements; 0: `.extern .shared x[]`, dynamic
   std::int64_t align = 1;   // a power of two
-  std::int64_t offset = 0;  // in the function's params, or in its block's shared / thread's local memory
+  // In the function's params (inner .param variables come after its own and its results'), or in its
+  // block's shared or thread's local memory. Not set for module variables: see shared_layout.hpp.
+  std::int64_t offset = 0;
   bool external = false;
-  std::vector<std::uint8_t> initial;  // empty, or `bytes` of them
+  std::vector<std::uint8_t> initial;  // the first bytes, at most `bytes`; those after them are zero
 };
 
+/// Those up to cluster_nctaid have components.
 enum class SpecialRegister : std::uint8_t {
   tid, ntid, ctaid, nctaid, clusterid, nclusterid, cluster_ctaid, cluster_nctaid, cluster_ctarank,
   cluster_nctarank, is_explicit_cluster, laneid, warpid, nwarpid, smid, nsmid, gridid,
   lanemask_eq, lanemask_le, lanemask_lt, lanemask_ge, lanemask_gt, clock, clock64, globaltimer,
-  dynamic_smem_size, total_smem_size
+  dynamic_smem_size, total_smem_size, clock_hi, globaltimer_lo, globaltimer_hi
 };
 
 /// What a variable operand refers to.
@@ -63,8 +66,9 @@ struct Operand {
     variable,     // index: the address of Module::variables or Function::variables (scope), plus value
     label,        // index: the instruction it stands before; Function::code.size() for the end
     function,     // index: Module::functions
-    address,      // [base + value]: base is a register, a variable, or none
-    vector,       // parts
+    address,      // [base + value]: base is a register, a variable, or none; parts: coordinates of
+                  // a tensor, [map, {x, y}]
+    vector,       // parts; for brx.idx the labels of its .branchtargets
     sink,         // `_`
   };
   Kind kind = Kind::sink;
@@ -89,7 +93,8 @@ struct Instruction {
   std::vector<std::string_view> modifiers;  // "sync", "aligned", "m16n8k64", ...: `::` stays inside one
   Guard guard;
   // In the order written. `p|q` is two operands and sets `two_predicates`. A call's operands are the
-  // vector of results, the function, the vector of arguments, each of the kind `variable`.
+  // vector of results, the function, the vector of arguments, each of the kind `variable` and of the
+  // size of the function's; either vector may be empty.
   std::vector<Operand> operands;
   bool two_predicates = false;
   std::uint32_t line = 0;  // of the PTX text, from 1
@@ -114,11 +119,12 @@ struct Function {
   std::vector<Variable> params;   // space param; offsets as the ABI lays them out
   std::vector<Variable> results;  // of a .func
   Extent max_threads, required_threads, required_cluster;
+  bool explicit_cluster = false;
   std::int64_t min_blocks = 0, max_registers = 0;
 
   bool parsed = false;  // what follows is there
-  std::vector<Register> registers;
-  std::vector<Variable> variables;  // params first, then results, then .shared, .local, inner .param
+  std::vector<Register> registers;  // those that the code names, in the order of first use
+  std::vector<Variable> variables;  // params first, then results, then the body's as they come
   std::vector<Instruction> code;
   std::vector<std::pair<std::string_view, std::uint32_t>> labels;  // name, instruction
   std::int64_t shared_bytes = 0, local_bytes = 0, param_bytes = 0;

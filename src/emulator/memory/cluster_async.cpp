@@ -1,0 +1,310 @@
+// Asynchronous copies: the source is read and the destination noted as written when a copy is issued,
+// both as of a time that only its wait makes known; the bytes land as the policy says.
+#include <algorithm>
+#include <bit>
+#include <cstring>
+
+#include <fmt/format.h>
+
+#include "emulator/memory/cluster_memory.hpp"
+
+namespace microscale::emulator {
+
+namespace {
+
+constexpr std::size_t index_of(AsyncKind kind) { return static_cast<std::size_t>(kind); }
+
+}  // namespace
+
+// ---- copies on their way ---------------------------------------------------------------------------
+
+void ClusterMemory::launch_copy(const Agent&, AsyncCopy copy) {
+  if (launch_.options.policy == AsyncPolicy::random) roll();
+  if (launch_.options.policy != AsyncPolicy::eager) copy.poison();
+  copies_.push_back(std::move(copy));
+  if (launch_.options.policy == AsyncPolicy::eager) land(copies_.size() - 1);
+}
+
+void ClusterMemory::land(std::size_t index) {
+  const AsyncCopy copy = std::move(copies_[index]);
+  copies_.erase(copies_.begin() + static_cast<std::ptrdiff_t>(index));
+  copy.land();
+  if (copy.barrier == 0) return;
+  for (Barrier& barrier : barriers_) {
+    if (barrier.key != copy.barrier || !barrier.live) continue;
+    const std::uint64_t phase = barrier.state.phase();
+    const MbarrierError error =
+        copy.arrive ? barrier.state.arrive(1) : barrier.state.complete(copy.transaction);
+    report_misuse(copy.issuer, 0, error, barrier.key);
+    completed_phases(barrier, phase);
+    return;
+  }
+  reporter_.say(FindingKind::misuse, copy.issuer, 0, true, [&] {
+    return fmt::format("an asynchronous copy completes at {:#x}, where the mbarrier is gone", copy.barrier);
+  });
+}
+
+template <class Want>
+void ClusterMemory::land_where(const Want& want) {
+  for (std::size_t i = 0; i < copies_.size();)
+    if (want(copies_[i]))
+      land(i);
+    else
+      ++i;
+}
+
+void ClusterMemory::roll() {
+  land_where([&](const AsyncCopy&) {
+    random_ ^= random_ << 13;
+    random_ ^= random_ >> 7;
+    random_ ^= random_ << 17;
+    return (random_ >> 40 & 1) != 0;
+  });
+}
+
+void ClusterMemory::land_for(std::uint64_t barrier) {
+  if (launch_.options.policy == AsyncPolicy::random) return roll();
+  // An arrive of cp.async stands behind the copies of its warp.
+  land_where([&](const AsyncCopy& copy) {
+    if (copy.barrier == barrier) return true;
+    return std::any_of(copies_.begin(), copies_.end(), [&](const AsyncCopy& other) {
+      return other.barrier == barrier && other.arrive && copy.kind == AsyncKind::cp_async &&
+             copy.warp == other.warp && copy.sequence < other.sequence;
+    });
+  });
+}
+
+bool ClusterMemory::land_all() {
+  std::uint64_t before = 0, after = 0;
+  for (const Barrier& each : barriers_) before += each.state.phase();
+  land_where([](const AsyncCopy&) { return true; });
+  for (const Barrier& each : barriers_) after += each.state.phase();
+  return after != before;
+}
+
+void ClusterMemory::end() {
+  if (!copies_.empty()) {
+    // A store to global memory may still be on its way when its block ends; a shared destination is lost.
+    for (const AsyncCopy& copy : copies_)
+      if (copy.to_shared && !copy.pieces.empty()) {
+        reporter_.say(FindingKind::missing_wait, copy.issuer, 0, false, [&] {
+          return fmt::format("an asynchronous copy of {} bytes to shared memory by warp {} is still on its way "
+                             "when its block ends: nothing waited for it",
+                             copy.data.size(), copy.issuer.warp);
+        });
+      }
+  }
+  land_where([](const AsyncCopy&) { return true; });
+}
+
+// ---- groups ----------------------------------------------------------------------------------------
+
+void ClusterMemory::commit(const Agent& agent, AsyncKind kind) { ++warp_of(agent).committed[index_of(kind)]; }
+
+void ClusterMemory::wait(const Agent& agent, AsyncKind kind, std::uint32_t pending, bool reads_only) {
+  WarpMemory& warp = warp_of(agent);
+  const std::uint32_t committed = warp.committed[index_of(kind)];
+  const std::uint32_t done = committed > pending ? committed - pending : 0;  // groups 1 .. done
+  if (launch_.options.policy == AsyncPolicy::random) roll();
+  if (!reads_only)
+    land_where([&](const AsyncCopy& copy) {
+      return copy.kind == kind && copy.warp == warp.slot && copy.barrier == 0 && copy.group <= done;
+    });
+  if (done == 0) return;
+  if (!reads_only) warp.know.clock.set(slot_of(warp, kind), done);
+  if (kind == AsyncKind::bulk) warp.know.clock.set(slot_of(warp, kind, true), done);
+}
+
+// ---- cp.async --------------------------------------------------------------------------------------
+
+void ClusterMemory::cp_async(const Agent& agent, const WarpAccess& destination, const std::uint64_t* source,
+                             const std::uint32_t* source_bytes) {
+  WarpMemory& warp = warp_of(agent);
+  const auto bytes = static_cast<std::uint64_t>(destination.bytes);
+  if (launch_.options.count) count(agent, destination);
+  AsyncCopy copy;
+  copy.kind = AsyncKind::cp_async;
+  copy.warp = warp.slot;
+  copy.issuer = agent;
+  copy.sequence = ++sequence_;
+  copy.group = warp.committed[index_of(AsyncKind::cp_async)] + 1;
+  copy.to_shared = true;
+  Toucher reads = toucher(agent), writes = toucher(agent);
+  reads.slot = writes.slot = slot_of(warp, AsyncKind::cp_async);
+  reads.time = writes.time = copy.group;
+  copy.data.reserve(warp_lanes * bytes);
+  for (std::uint32_t left = destination.lanes; left; left &= left - 1) {
+    const int lane = std::countr_zero(left);
+    const std::uint64_t to = destination.address[lane], from = source[lane];
+    const std::uint64_t given = source_bytes ? std::min<std::uint64_t>(source_bytes[lane], bytes) : bytes;
+    Region region;
+    if (!aligned(agent, lane, to, bytes, Mode::write) || !aligned(agent, lane, from, bytes, Mode::read) ||
+        !resolve(agent, lane, to, bytes, Mode::write, region))
+      continue;
+    const auto start = static_cast<std::uint32_t>(copy.data.size());
+    copy.data.resize(start + bytes);
+    if (given && !move_row(reads, lane, from, given, Mode::read, copy.data.data() + start, nullptr)) {
+      copy.data.resize(start);
+      continue;
+    }
+    move_row(writes, lane, to, bytes, Mode::write, nullptr, nullptr);
+    copy.pieces.push_back({region.data + (to - region.begin), start, static_cast<std::uint32_t>(bytes)});
+  }
+  launch_copy(agent, std::move(copy));
+}
+
+void ClusterMemory::cp_async_mbarrier_arrive(const Agent& agent, int lane, std::uint64_t address, bool increment) {
+  Barrier* barrier = barrier_at(agent, lane, address, "arrives");
+  if (!barrier) return;
+  WarpMemory& warp = warp_of(agent);
+  if (increment) report_misuse(agent, lane, barrier->state.raise(), address);
+  // The phase tells that all cp.async issued so far are done: as if their group ended here.
+  std::uint32_t& committed = warp.committed[index_of(AsyncKind::cp_async)];
+  barrier->arriving.join(warp.know);
+  barrier->arriving.clock.set(slot_of(warp, AsyncKind::cp_async), committed + 1);
+  warp.know.clock.tick(warp.slot);
+  AsyncCopy copy;
+  copy.kind = AsyncKind::cp_async;
+  copy.warp = warp.slot;
+  copy.issuer = agent;
+  copy.sequence = ++sequence_;
+  copy.group = committed + 1;
+  copy.barrier = barrier->key;
+  copy.arrive = true;
+  copies_.push_back(std::move(copy));
+  if (launch_.options.policy == AsyncPolicy::eager) land(copies_.size() - 1);
+}
+
+// ---- bulk copies and tensor maps -------------------------------------------------------------------
+
+/// Sets who reads and who writes for a bulk copy, and where it completes. False after a finding.
+bool ClusterMemory::prepare_bulk(const Agent& agent, int lane, std::uint64_t mbarrier, std::uint64_t bytes,
+                                 AsyncCopy& copy, Toucher& reads, Toucher& writes) {
+  WarpMemory& warp = warp_of(agent);
+  copy.kind = AsyncKind::bulk;
+  copy.warp = warp.slot;
+  copy.issuer = agent;
+  copy.sequence = ++sequence_;
+  reads.asynchronous = writes.asynchronous = true;
+  if (mbarrier) {
+    Barrier* barrier = barrier_at(agent, lane, mbarrier, "names as the place where a copy completes");
+    if (!barrier) return false;
+    copy.barrier = barrier->key;
+    copy.transaction = bytes;
+    reads.slot = writes.slot = barrier->slot;
+    reads.time = writes.time = static_cast<std::uint32_t>(barrier->state.phase()) + 1;
+  } else {
+    copy.group = warp.committed[index_of(AsyncKind::bulk)] + 1;
+    reads.slot = slot_of(warp, AsyncKind::bulk, true);
+    writes.slot = slot_of(warp, AsyncKind::bulk);
+    reads.time = writes.time = copy.group;
+  }
+  return true;
+}
+
+void ClusterMemory::bulk_copy(const Agent& agent, int lane, std::uint64_t destination, std::uint64_t source,
+                              std::uint64_t bytes, std::uint64_t mbarrier) {
+  AsyncCopy copy;
+  Toucher reads = toucher(agent), writes = toucher(agent);
+  if (bytes % 16 != 0 || bytes == 0) {
+    reporter_.say(FindingKind::misuse, agent, lane, true, [&] {
+      return fmt::format("lane {} starts a bulk copy of {} bytes; the size must be a multiple of 16 and not 0", lane,
+                         bytes);
+    });
+    return;
+  }
+  Region from, to;
+  if (!aligned(agent, lane, destination, 16, Mode::write) || !aligned(agent, lane, source, 16, Mode::read) ||
+      !resolve(agent, lane, source, bytes, Mode::read, from) ||
+      !resolve(agent, lane, destination, bytes, Mode::write, to) ||
+      !prepare_bulk(agent, lane, mbarrier, bytes, copy, reads, writes))
+    return;
+  copy.to_shared = to.kind == SpaceKind::shared;
+  copy.data.resize(bytes);
+  move_row(reads, lane, source, bytes, Mode::read, copy.data.data(), nullptr);
+  move_row(writes, lane, destination, bytes, Mode::write, nullptr, nullptr);
+  copy.pieces.push_back({to.data + (destination - to.begin), 0, static_cast<std::uint32_t>(bytes)});
+  launch_copy(agent, std::move(copy));
+}
+
+std::optional<TensorMap> ClusterMemory::tensor_map_at(const Agent& agent, int lane, std::uint64_t address) {
+  std::uint8_t bytes[tensor_map_bytes];
+  Region region;
+  if (!aligned(agent, lane, address, 64, Mode::read) ||
+      !resolve(agent, lane, address, tensor_map_bytes, Mode::read, region))
+    return std::nullopt;
+  std::memcpy(bytes, region.data + (address - region.begin), sizeof bytes);
+  std::optional<TensorMap> map = decode(bytes);
+  if (!map)
+    reporter_.say(FindingKind::misuse, agent, lane, true, [&] {
+      return fmt::format("lane {} names a tensor map at {:#x}, where none is", lane, address);
+    });
+  return map;
+}
+
+void ClusterMemory::tensor_load(const Agent& agent, int lane, std::uint64_t destination, std::uint64_t map_address,
+                                const std::int32_t* coordinates, std::uint64_t mbarrier) {
+  const std::optional<TensorMap> map = tensor_map_at(agent, lane, map_address);
+  if (!map) return;
+  const std::uint32_t bytes = map->box_bytes();
+  AsyncCopy copy;
+  Toucher reads = toucher(agent), writes = toucher(agent);
+  Region to;
+  if (!aligned(agent, lane, destination, 128, Mode::write) ||
+      !resolve(agent, lane, destination, bytes, Mode::write, to) ||
+      !prepare_bulk(agent, lane, mbarrier, bytes, copy, reads, writes))
+    return;
+  copy.to_shared = true;
+  copy.data.resize(bytes);
+  std::uint8_t* const start = to.data + (destination - to.begin);
+  std::uint32_t at = 0;
+  for (const BoxPiece& piece : pieces_of(*map, coordinates, static_cast<std::uint32_t>(destination & 0xffff'ffff))) {
+    if (piece.inside && !move_row(reads, lane, piece.global, piece.bytes, Mode::read, copy.data.data() + at, nullptr))
+      return;
+    copy.pieces.push_back({start + piece.shared, at, piece.bytes});
+    at += piece.bytes;
+  }
+  move_row(writes, lane, destination, bytes, Mode::write, nullptr, nullptr);
+  launch_copy(agent, std::move(copy));
+}
+
+void ClusterMemory::tensor_store(const Agent& agent, int lane, std::uint64_t map_address,
+                                 const std::int32_t* coordinates, std::uint64_t source) {
+  const std::optional<TensorMap> map = tensor_map_at(agent, lane, map_address);
+  if (!map) return;
+  const std::uint32_t bytes = map->box_bytes();
+  AsyncCopy copy;
+  Toucher reads = toucher(agent), writes = toucher(agent);
+  std::vector<std::uint8_t> box(bytes);
+  if (!aligned(agent, lane, source, 128, Mode::read) ||
+      !prepare_bulk(agent, lane, 0, bytes, copy, reads, writes) ||
+      !move_row(reads, lane, source, bytes, Mode::read, box.data(), nullptr))
+    return;
+  for (const BoxPiece& piece : pieces_of(*map, coordinates, static_cast<std::uint32_t>(source & 0xffff'ffff))) {
+    if (!piece.inside) continue;
+    Region to;
+    if (!resolve(agent, lane, piece.global, piece.bytes, Mode::write, to)) return;
+    move_row(writes, lane, piece.global, piece.bytes, Mode::write, nullptr, nullptr);
+    copy.pieces.push_back({to.data + (piece.global - to.begin), static_cast<std::uint32_t>(copy.data.size()),
+                           piece.bytes});
+    copy.data.insert(copy.data.end(), box.begin() + piece.shared, box.begin() + piece.shared + piece.bytes);
+  }
+  launch_copy(agent, std::move(copy));
+}
+
+bool ClusterMemory::read_async(const Agent& agent, int lane, AsyncKind kind, std::uint64_t address, int bytes,
+                               void* to) {
+  WarpMemory& warp = warp_of(agent);
+  Toucher reads = toucher(agent);
+  reads.asynchronous = true;
+  reads.slot = slot_of(warp, kind, kind == AsyncKind::bulk);
+  reads.time = warp.committed[index_of(kind)] + 1;
+  if (!aligned(agent, lane, address, static_cast<std::uint64_t>(bytes), Mode::read)) {
+    std::memset(to, 0, static_cast<std::size_t>(bytes));
+    return false;
+  }
+  return move_row(reads, lane, address, static_cast<std::uint64_t>(bytes), Mode::read,
+                  static_cast<std::uint8_t*>(to), nullptr);
+}
+
+}  // namespace microscale::emulator

@@ -1,0 +1,72 @@
+// Global memory: allocations at their real host addresses, with red zones around. Shared by every
+// launch and by all host threads that run blocks.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <map>
+#include <memory>
+#include <optional>
+#include <shared_mutex>
+#include <string>
+
+#include "emulator/memory/shadow.hpp"
+
+namespace microscale::emulator {
+
+/// One allocation: its bytes and what is known of each.
+struct Allocation {
+  std::uint64_t begin = 0, end = 0;  // addresses
+  Shadow shadow;
+  std::unique_ptr<std::uint8_t[]> storage;  // with the red zones
+
+  Allocation(std::uint64_t bytes, std::unique_ptr<std::uint8_t[]> memory, std::uint64_t address)
+      : begin(address), end(address + bytes), shadow(bytes), storage(std::move(memory)) {}
+  std::uint64_t bytes() const { return end - begin; }
+  std::uint8_t* at(std::uint64_t address) const { return reinterpret_cast<std::uint8_t*>(address); }
+};
+
+class GlobalMemory {
+ public:
+  static constexpr std::uint64_t alignment = 256;    // bytes
+  static constexpr std::uint64_t red_zone = 4096;    // bytes before and after every allocation
+
+  GlobalMemory() = default;
+  GlobalMemory(const GlobalMemory&) = delete;
+  GlobalMemory& operator=(const GlobalMemory&) = delete;
+
+  /// A 256-byte aligned address of `bytes` bytes that nobody has written; 0 bytes give an address at
+  /// which nothing may be touched. Throws Error when the host has not that much.
+  std::uint64_t allocate(std::uint64_t bytes);
+
+  /// Throws Error if no allocation begins at `address`. Not while a launch runs.
+  void release(std::uint64_t address);
+
+  /// The allocation that contains `address`; in `nearest` mode the one that begins last before it, or
+  /// else the first. Null if there is none. Valid until it is released.
+  Allocation* find(std::uint64_t address) const;
+  Allocation* nearest(std::uint64_t address) const;
+
+  /// Host-side copies. Writing marks bytes as written; reading does not ask whether they are. They
+  /// throw Error where they leave the allocation.
+  void write(std::uint64_t address, const void* from, std::uint64_t bytes);
+  void fill(std::uint64_t address, std::uint8_t value, std::uint64_t bytes);
+  void read(std::uint64_t address, void* to, std::uint64_t bytes) const;
+
+  /// The first byte of [address, address + bytes) that nobody wrote, if any.
+  std::optional<std::uint64_t> first_unwritten(std::uint64_t address, std::uint64_t bytes) const;
+
+  std::uint64_t allocated_bytes() const;
+
+  /// A number for a new launch; what earlier launches did is ordered before it.
+  std::uint32_t next_launch() { return ++launches_; }
+
+ private:
+  Allocation& containing(std::uint64_t address, std::uint64_t bytes, const char* operation) const;
+
+  mutable std::shared_mutex mutex_;
+  std::map<std::uint64_t, std::unique_ptr<Allocation>> allocations_;  // by their first address
+  std::atomic<std::uint32_t> launches_{0};
+};
+
+}  // namespace microscale::emulator

@@ -1,0 +1,73 @@
+// Records of accesses, which the cells of a shadow page name, and the log that holds them.
+#pragma once
+
+#include <array>
+#include <atomic>
+#include <cstdint>
+#include <memory>
+#include <vector>
+
+#include "emulator/memory/access.hpp"
+#include "emulator/memory/shadow.hpp"
+
+namespace microscale::emulator {
+
+/// All accesses of one instruction by one warp between two synchronisations.
+struct Record {
+  std::uint32_t domain = 0;       // the cluster's number; clocks belong to it
+  std::uint32_t slot = 0;         // whose time: a warp of the cluster, its copies, an mbarrier
+  std::uint32_t time = 0;
+  std::uint32_t epoch = 0;        // of warp-level synchronisation
+  std::uint32_t instruction = 0;
+  std::uint32_t block = 0;
+  std::uint32_t previous = 0;     // of readers: the next of the set
+  std::uint16_t warp = 0;         // in the block
+  std::uint8_t depth = 0;         // how many follow `previous`
+  MemoryScope scope = MemoryScope::sys;
+  bool strong = false, asynchronous = false, write = false;
+
+  bool operator==(const Record&) const = default;
+};
+
+class RecordLog {
+ public:
+  RecordLog() : chunks_(limit / chunk) {}
+  ~RecordLog();
+  RecordLog(const RecordLog&) = delete;
+  RecordLog& operator=(const RecordLog&) = delete;
+
+  /// Its number, from 1; 0 (nobody: later races with it go unseen) once 2^26 are taken.
+  std::uint32_t add(const Record& record);
+  const Record& operator[](std::uint32_t id) const {
+    return chunks_[id / chunk].load(std::memory_order_acquire)[id % chunk];
+  }
+  /// Forgets all; nobody else may be using it.
+  void clear() { next_ = 1; }
+  std::uint32_t size() const { return next_ - 1; }
+
+ private:
+  static constexpr std::uint32_t chunk = 4096, limit = 1u << (32 - cell_lane_bits);
+  std::vector<std::atomic<Record*>> chunks_;
+  std::atomic<std::uint32_t> next_{1};
+};
+
+/// The records a warp made last, so that a loop makes one and not one a turn.
+class RecordCache {
+ public:
+  /// The number of a record equal to `record`, made if need be.
+  std::uint32_t number(const Record& record, RecordLog& log) {
+    Entry& entry = entries_[(record.instruction * 4 + record.previous) % entries_.size()];
+    if (entry.id == 0 || !(entry.record == record)) entry = {record, log.add(record)};
+    return entry.id;
+  }
+  void clear() { entries_.fill({}); }
+
+ private:
+  struct Entry {
+    Record record;
+    std::uint32_t id = 0;
+  };
+  std::array<Entry, 32> entries_{};
+};
+
+}  // namespace microscale::emulator

@@ -1,0 +1,35 @@
+// Turns what the memory noticed into findings. The first of a kind and instruction gets its sentence;
+// those after it have an empty message, because the sink only counts them.
+#pragma once
+
+#include <cstdint>
+#include <unordered_set>
+#include <utility>
+
+#include "emulator/finding.hpp"
+#include "emulator/memory/access.hpp"
+
+namespace microscale::emulator {
+
+class Reporter {
+ public:
+  Reporter(const Places& places, FindingSink& sink) : places_(places), sink_(sink) {}
+
+  /// `sentence` makes the message; it is called when the message is needed.
+  template <class Sentence>
+  void say(FindingKind kind, const Agent& agent, int lane, bool fatal, const Sentence& sentence) {
+    Finding finding = places_.at(agent, lane);
+    finding.kind = kind;
+    if (said_.insert(std::uint64_t{agent.instruction} << 8 | static_cast<std::uint64_t>(kind)).second)
+      finding.message = sentence();
+    sink_.add(std::move(finding), fatal);
+  }
+  std::string name(std::uint32_t instruction) const { return places_.name(instruction); }
+
+ private:
+  const Places& places_;
+  FindingSink& sink_;
+  std::unordered_set<std::uint64_t> said_;
+};
+
+}  // namespace microscale::emulator

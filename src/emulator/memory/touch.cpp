@@ -1,0 +1,240 @@
+#include "emulator/memory/touch.hpp"
+
+#include <emmintrin.h>
+#include <fmt/format.h>
+
+namespace microscale::emulator {
+
+namespace {
+
+constexpr std::uint32_t id_of(Cell cell) { return cell >> cell_lane_bits; }
+constexpr std::uint32_t lane_of(Cell cell) { return cell & ((1u << cell_lane_bits) - 1); }
+constexpr Cell cell_of(std::uint32_t id, std::uint32_t lane) { return id << cell_lane_bits | lane; }
+
+/// The end of the run of cells, from `from`, that name record `id`.
+std::uint32_t run_end(const Cell* cells, std::uint32_t from, std::uint32_t count, std::uint32_t id) {
+  const __m128i wanted = _mm_set1_epi32(static_cast<int>(id));
+  std::uint32_t at = from;
+  for (; at + 4 <= count; at += 4) {
+    const __m128i four = _mm_loadu_si128(reinterpret_cast<const __m128i*>(cells + at));
+    if (_mm_movemask_epi8(_mm_cmpeq_epi32(_mm_srli_epi32(four, cell_lane_bits), wanted)) != 0xffff) break;
+  }
+  while (at < count && id_of(cells[at]) == id) ++at;
+  return at;
+}
+
+/// cells[i] = id and lane + (i >> per_lane), for cells from..to.
+void fill(Cell* cells, std::uint32_t from, std::uint32_t to, std::uint32_t id, std::uint32_t lane,
+          std::uint32_t per_lane) {
+  std::uint32_t at = from;
+  if (per_lane <= 1 && from == 0) {
+    __m128i value = per_lane == 0 ? _mm_setr_epi32(0, 1, 2, 3) : _mm_setr_epi32(0, 0, 1, 1);
+    value = _mm_add_epi32(value, _mm_set1_epi32(static_cast<int>(cell_of(id, lane))));
+    const __m128i step = _mm_set1_epi32(per_lane == 0 ? 4 : 2);
+    for (; at + 4 <= to; at += 4, value = _mm_add_epi32(value, step))
+      _mm_storeu_si128(reinterpret_cast<__m128i*>(cells + at), value);
+  } else if (from == 0) {
+    for (; at + 4 <= to; at += 4)
+      _mm_storeu_si128(reinterpret_cast<__m128i*>(cells + at),
+                       _mm_set1_epi32(static_cast<int>(cell_of(id, lane + (at >> per_lane)))));
+  }
+  for (; at < to; ++at) cells[at] = cell_of(id, lane + (at >> per_lane));
+}
+
+const char* verb(Mode mode) {
+  return mode == Mode::read ? "reads" : mode == Mode::write ? "writes" : "updates";
+}
+
+}  // namespace
+
+Record Toucher::own_record(Mode mode) const {
+  Record record;
+  record.domain = domain;
+  record.slot = slot;
+  record.time = time;
+  record.epoch = warp.epoch;
+  record.instruction = agent.instruction;
+  record.block = agent.block;
+  record.warp = static_cast<std::uint16_t>(agent.warp);
+  record.scope = scope;
+  record.strong = order != Order::weak;
+  record.asynchronous = asynchronous || slot != warp.slot;
+  record.write = mode != Mode::read;
+  return record;
+}
+
+void Toucher::check(ShadowPage& page, const Region& region, std::uint64_t address, std::uint32_t start,
+                    std::uint32_t count, Lanes lanes, Mode mode, const std::uint8_t* now,
+                    const std::uint8_t* incoming) const {
+  if (mode == Mode::write) {
+    page.mark_written(start, count);
+  } else if (!page.all_written(start, count)) {
+    const std::uint32_t missing = page.first_unwritten(start, count);
+    const std::uint32_t lane = lanes.bytes ? lanes.first + (missing - start) / lanes.bytes : lanes.first;
+    reporter.say(FindingKind::uninitialised_memory, agent, static_cast<int>(lane % warp_lanes), false, [&] {
+      return fmt::format("lane {} reads {} bytes, of which the byte at {:#x} was never written",
+                         lane % warp_lanes, lanes.bytes ? lanes.bytes : count, address + missing);
+    });
+    page.mark_written(start, count);  // said once
+  }
+  if (!region.log || !launch.options.races) return;
+
+  if (page.launch != region.tag || page.writer.empty()) page.begin(region.tag);
+  const auto fit = static_cast<std::uint32_t>(std::countr_zero(start | count | lanes.bytes));
+  if (fit < page.shift) page.refine(fit);
+  Piece piece{region, address + start, page.shift, lanes.first, 31, lanes.bytes ? lanes.bytes : count, mode,
+              now, incoming};
+  if (lanes.bytes) piece.per_lane = static_cast<std::uint32_t>(std::countr_zero(lanes.bytes)) - page.shift;
+  Cell* writers = page.writer.data() + (start >> page.shift);
+  Cell* readers = page.reader.data() + (start >> page.shift);
+  const std::uint32_t cells = count >> page.shift;
+
+  check_cells(piece, writers, cells, false);
+  if (mode == Mode::read) {
+    note_reads(piece, readers, cells);
+    return;
+  }
+  check_cells(piece, readers, cells, true);
+  RecordCache& cache = region.kind == SpaceKind::global ? warp.global_records : warp.shared_records;
+  fill(writers, 0, cells, cache.number(own_record(mode), *region.log), piece.lane, piece.per_lane);
+  std::fill_n(readers, cells, 0);
+}
+
+void Toucher::check_cells(const Piece& piece, const Cell* cells, std::uint32_t count, bool readers) const {
+  for (std::uint32_t from = 0; from < count;) {
+    const std::uint32_t id = id_of(cells[from]), to = run_end(cells, from, count, id);
+    if (id) check_run(piece, cells, from, to, readers);
+    from = to;
+  }
+}
+
+bool Toucher::forgiven(const Record& other) const {
+  if (order == Order::weak || !other.strong) return false;
+  return agent.block == other.block || (scope != MemoryScope::cta && other.scope != MemoryScope::cta);
+}
+
+bool Toucher::ordered(const Record& other, std::uint64_t address) const {
+  if (other.domain == domain) {
+    if (other.time <= warp.know.clock[other.slot]) return true;
+  } else if (!warp.know.acquired.empty() &&
+             launch.variables.known(warp.know.acquired, other.domain, other.slot, other.time)) {
+    return true;
+  }
+  // A counter that was acquired may be set back by a plain write.
+  return other.strong && !warp.know.acquired.empty() &&
+         SyncVariables::at(warp.know.acquired, address & ~std::uint64_t{3});
+}
+
+void Toucher::check_run(const Piece& piece, const Cell* cells, std::uint32_t from, std::uint32_t to,
+                        bool readers) const {
+  const Record* record = &(*piece.region.log)[id_of(cells[from])];
+  if (record->slot == warp.slot && record->domain == domain && record->epoch == warp.epoch &&
+      !forgiven(*record)) {
+    for (std::uint32_t at = from; at < to; ++at) {
+      const std::uint32_t other = lane_of(cells[at]), mine = piece.lane_of(at);
+      if (other == mine && other != several_lanes) continue;
+      const std::uint64_t byte = std::uint64_t{at} << piece.shift;
+      if (!readers && record->instruction == agent.instruction && piece.incoming &&
+          std::memcmp(piece.now + byte, piece.incoming + byte, std::size_t{1} << piece.shift) == 0)
+        continue;  // lanes that store the same value
+      report(piece, *record, cells[at], at, true);
+      break;
+    }
+  }
+  while (true) {
+    if (!ordered(*record, piece.address + (std::uint64_t{from} << piece.shift))) {
+      if (!forgiven(*record)) report(piece, *record, cells[from], from, false);
+    } else if (asynchronous && !record->asynchronous && record->write && record->domain == domain &&
+               record->time > warp.know.proxy[record->slot]) {
+      report_fence(piece, *record, from);
+    }
+    if (!readers || record->previous == 0) return;
+    record = &(*piece.region.log)[record->previous];
+  }
+}
+
+std::uint32_t Toucher::reader_number(const Region& region, std::uint32_t before) const {
+  Record record = own_record(Mode::read);
+  // Of those who read before, the ones not ordered before this read must be kept; a warp that is among
+  // them at this very time adds nothing. Whoever runs beside it is at the front, so a short look will do.
+  std::uint32_t kept = before;
+  for (std::uint32_t at = before, hops = 0; at && hops < 16; at = (*region.log)[at].previous, ++hops) {
+    const Record& other = (*region.log)[at];
+    if (other.domain != domain) continue;
+    if (other.slot == slot && other.time == time && at != before) return before;
+    if (at == kept && other.time <= warp.know.clock[other.slot]) kept = other.previous;
+  }
+  if (kept) {
+    const std::uint32_t depth = (*region.log)[kept].depth;
+    if (depth < 63) {
+      record.previous = kept;
+      record.depth = static_cast<std::uint8_t>(depth + 1);
+    }
+  }
+  RecordCache& cache = region.kind == SpaceKind::global ? warp.global_records : warp.shared_records;
+  return cache.number(record, *region.log);
+}
+
+void Toucher::note_reads(const Piece& piece, Cell* cells, std::uint32_t count) const {
+  for (std::uint32_t from = 0; from < count;) {
+    const std::uint32_t before = id_of(cells[from]), to = run_end(cells, from, count, before);
+    const std::uint32_t number = reader_number(piece.region, before);
+    bool merge = false;
+    if (number == before && (*piece.region.log)[before].slot != slot) {  // it is further down the list
+      from = to;
+      continue;
+    }
+    if (before) {
+      const Record& other = (*piece.region.log)[before];
+      merge = other.slot == warp.slot && other.domain == domain && other.epoch == warp.epoch;
+    }
+    if (merge) {
+      for (std::uint32_t at = from; at < to; ++at) {
+        const std::uint32_t lane = piece.lane_of(at);
+        cells[at] = cell_of(number, lane_of(cells[at]) == lane ? lane : several_lanes);
+      }
+    } else {
+      fill(cells, from, to, number, piece.lane, piece.per_lane);
+    }
+    from = to;
+  }
+}
+
+void Toucher::report(const Piece& piece, const Record& other, Cell cell, std::uint32_t at,
+                     bool within_warp) const {
+  const std::uint32_t lane = piece.lane_of(at) % warp_lanes;
+  const FindingKind kind = other.asynchronous ? FindingKind::missing_wait : FindingKind::race;
+  reporter.say(kind, agent, static_cast<int>(lane), false, [&] {
+    const std::uint64_t byte = std::uint64_t{at} << piece.shift;
+    const std::uint64_t address =
+        piece.address + (piece.bytes > byte && piece.per_lane == 31 ? byte : byte & ~std::uint64_t{piece.bytes - 1});
+    const std::string who =
+        lane_of(cell) < several_lanes ? fmt::format("lane {}", lane_of(cell)) : "several lanes";
+    const std::string where = other.block == agent.block ? "" : fmt::format(" of block {}", other.block);
+    const char* did = other.write ? (other.strong ? "wrote atomically" : "wrote") : "read";
+    if (other.asynchronous)
+      return fmt::format("warp {} lane {} {} {} bytes at {:#x}, which an asynchronous copy of warp {}{}, started "
+                         "at {}, {}: nothing waited for it",
+                         agent.warp, lane, verb(piece.mode), piece.bytes, address, other.warp, where,
+                         reporter.name(other.instruction), other.write ? "writes" : "reads");
+    return fmt::format("warp {} lane {} {} {} bytes at {:#x}, which {} of warp {}{} {} at {}: {}", agent.warp,
+                       lane, verb(piece.mode), piece.bytes, address, who, other.warp, where, did,
+                       reporter.name(other.instruction),
+                       within_warp ? "no bar.warp.sync stands between"
+                       : other.block == agent.block
+                           ? "no barrier stands between"
+                           : "no release and acquire (a fence and an atomic) stand between");
+  });
+}
+
+void Toucher::report_fence(const Piece& piece, const Record& other, std::uint32_t at) const {
+  reporter.say(FindingKind::missing_fence, agent, static_cast<int>(piece.lane_of(at) % warp_lanes), false, [&] {
+    return fmt::format("warp {} {} {} bytes at {:#x} through the async proxy, which warp {} wrote at {}: no "
+                       "fence.proxy.async stands between",
+                       agent.warp, verb(piece.mode), piece.bytes,
+                       piece.address + (std::uint64_t{at} << piece.shift), other.warp,
+                       reporter.name(other.instruction));
+  });
+}
+
+}  // namespace microscale::emulator
