@@ -24,7 +24,6 @@ WITHOUT_TEST = {
     "tools/gpu_check/fused.cpp": "a check itself; runs on a machine with a GPU (scripts/gpu_check)",
     "tools/gpu_check/grouped.cpp": "a check itself; runs on a machine with a GPU (scripts/gpu_check)",
     "tools/gpu_check/device_bytes.hpp": "serves the others there",
-    "tools/mma_check/ptx_text.cpp": "kernels of a check that runs on a machine with a GPU (tools/mma_check)",
     "src/checkpoint/matrix_slice.hpp": "tests/checkpoint/tile_test.cpp and fused_experts_test.cpp cut with it",
     "src/checkpoint/unit_runner.cpp": "tests/checkpoint/convert_test.cpp runs it, whole conversions",
     "tools/microscale/command_progress.hpp": "tests/tools/cmd_quantize_test.cpp reads what it shows",

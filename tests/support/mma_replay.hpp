@@ -19,6 +19,7 @@ inline std::vector<std::uint32_t> model_mma(const tensor::MmaShape& shape,
   for (int i = 0; i < b_registers(shape); ++i, at += 32) in.b[static_cast<std::size_t>(i)] = at;
   const int results = result_registers(shape, shape.d);
   for (int i = 0; i < results; ++i, at += 32) in.c[static_cast<std::size_t>(i)] = at;
+  if (shape.scale != tensor::ScaleType::none) in.scale_a = at, in.scale_b = at + 32;
   std::vector<std::uint32_t> out(static_cast<std::size_t>(32 * results));
   std::array<std::uint32_t*, 4> d{};
   for (int i = 0; i < results; ++i) d[static_cast<std::size_t>(i)] = out.data() + 32 * i;

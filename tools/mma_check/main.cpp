@@ -15,7 +15,7 @@
 #include <thread>
 
 #include "cuda/device.hpp"
-#include "ptx_text.hpp"
+#include "support/mma_kernels.hpp"
 #include "support/mma_replay.hpp"
 
 namespace microscale::mma_check {
@@ -172,7 +172,7 @@ int run(int argc, char** argv) {
     const std::string_view word = argv[i];
     const char* value = i + 1 < argc ? argv[i + 1] : "";
     if (word == "--ptx") {
-      fmt::print("{}", hopper_module());
+      fmt::print("{}", testing::hopper_module());
       return 0;
     }
     if (word == "--raw") {
