@@ -62,7 +62,10 @@ struct Row {
                                                const std::int32_t (&start_exponent)[8], Row& row) {
   std::int16_t sums[groups][8];
   group_sums(a, b, sums);
-  for (int column = 0; column < 8; ++column) row.largest[column] = start_exponent[column];
+  for (int column = 0; column < 8; ++column) {
+    row.largest[column] =
+        start_exponent[column] > smallest_alignment ? start_exponent[column] : smallest_alignment;
+  }
   for (int group = 0; group < groups; ++group)
     for (int column = 0; column < 8; ++column) {
       const std::int32_t exponent = scale_a.exponent[group][0] + scale_b.exponent[group][column];

@@ -147,7 +147,7 @@ std::uint32_t fused_dot(const Arithmetic& how, const Line& a, const Line& b, int
     for (int i = 0; i < count; ++i) any |= a.kind[i] != Class::finite || b.kind[i] != Class::finite;
     if (any) return special_dot(how.output, a, b, count, c);
   }
-  const int at_least = c.exponent - scale;
+  const int at_least = std::max(c.exponent, smallest_alignment) - scale;
 #ifdef MICROSCALE_AVX2
   const Aligned products =
       has_avx2 ? sum_avx2(how, a, b, count, at_least) : sum_portable(how, a, b, count, at_least);
@@ -155,7 +155,7 @@ std::uint32_t fused_dot(const Arithmetic& how, const Line& a, const Line& b, int
   const Aligned products = sum_portable(how, a, b, count, at_least);
 #endif
   const int c_fraction = how.output == Output::f16 ? 10 : 23;
-  const int up = how.fraction_bits - c_fraction - (products.largest - at_least);
+  const int up = how.fraction_bits - c_fraction + c.exponent - scale - products.largest;
   const auto c_magnitude = static_cast<std::uint64_t>(std::abs(c.significand));
   const auto c_term = static_cast<std::int64_t>(shifted(c_magnitude, up, false));
   const std::int64_t sum = products.sum + (c.significand < 0 ? -c_term : c_term);

@@ -21,6 +21,8 @@ struct Number {
 /// Of a zero: below every other, so that a product of zero never aligns the others (measured on an
 /// H200; the published models say -126, which a BF16 zero times 2^127 contradicts).
 inline constexpr int zero_exponent = -1000;
+/// What terms are aligned to at least, however small they are (measured on an H200).
+inline constexpr int smallest_alignment = -133;
 
 constexpr int fraction_bits(Operand type) {
   switch (type) {

@@ -78,17 +78,6 @@ TEST(MmaHandler, block_scaled_kinds_run_on_sm_120a) {
     expect_equal(shape, "sm_120a", tensor::Generation::blackwell);
 }
 
-TEST(MatrixInstruction, is_packed_into_an_integer_and_back) {
-  for (const auto& shapes : {hopper_mma_shapes(), blackwell_mma_shapes()})
-    for (const tensor::MmaShape& shape : shapes)
-      for (const auto generation : {tensor::Generation::hopper, tensor::Generation::blackwell}) {
-        const emulator::MatrixInstruction what{shape, generation};
-        const auto back = emulator::MatrixInstruction::unpack(what.pack());
-        EXPECT_EQ(back.shape, shape);
-        EXPECT_EQ(back.generation, generation);
-      }
-}
-
 /// An mxf8f6f4 of words that all lanes share; `before` may set %p, `guard` and the selectors use
 /// it.
 std::string uniform_kernel(const std::string& guard, const std::string& before,

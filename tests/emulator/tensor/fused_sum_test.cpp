@@ -65,7 +65,7 @@ TEST(FusedDot, is_within_its_bound_of_the_exact_sum) {
         tensor::ExactSum exact;
         const std::uint32_t c = random_accumulator(bits, Result::f32, type, Spread::moderate);
         const double start = std::bit_cast<float>(c);
-        int largest = start == 0 ? -2000 : std::ilogb(start);
+        int largest = start == 0 ? -133 : std::ilogb(start);
         exact.add(start);
         for (int k = 0; k < count; ++k) {
           const Number a = numbers(random_code(bits, type, spread)),
@@ -110,6 +110,25 @@ TEST(FusedDot, a_term_too_small_is_cut_and_a_zero_aligns_nothing) {
   EXPECT_EQ(run(0x1p-24f), 1.0f);                                      // kept, then rounded away
   EXPECT_EQ(run(-0x1p-25f), 1 - 0x1p-24f);
   EXPECT_EQ(run(-0x1p-26f), 1.0f);  // cut before the sum
+}
+
+// 2^-149 - 2^-q, which is below 2^-149 unless the second term is cut: on an H200 it is from q = 159
+// on.
+TEST(FusedDot, alignment_ends_at_2_to_the_minus_133) {
+  const Arithmetic how{25, 2 * tensor::fraction_bits(Operand::bf16), Output::f32};
+  for (int q = 150; q < 182; ++q) {
+    tensor::Lines<2> lines;
+    const auto set = [&](int row, int k, int exponent, bool negative) {
+      const auto bits = std::bit_cast<std::uint32_t>(std::ldexp(negative ? -1.0f : 1.0f, exponent));
+      lines.set(row, k, tensor::number_of(Operand::bf16, bits >> 16));
+    };
+    set(0, 0, -75, false), set(1, 0, -74, false);
+    set(0, 1, -75, true), set(1, 1, 75 - q, false);
+    for (int k = 2; k < 8; ++k) lines.set(0, k, {0, tensor::zero_exponent}), lines.set(1, k, {});
+    EXPECT_EQ(fused_dot(how, lines.line(0), lines.line(1), 8, 0, {0, tensor::zero_exponent}),
+              q >= 159 ? 1u : 0u)
+        << q;
+  }
 }
 
 TEST(FusedDot, nan_and_infinity_follow_the_rules) {
