@@ -5,7 +5,6 @@
 
 #include "emulator/ops/matrix.hpp"
 #include "microscale/emulator.hpp"
-#include "microscale/error.hpp"
 #include "support/mma_kernels.hpp"
 #include "support/mma_replay.hpp"
 
@@ -138,20 +137,6 @@ TEST(MmaHandler, lanes_that_stay_away_are_named) {
   finding = few.finding(emulator::FindingKind::divergent_aligned);
   ASSERT_NE(finding, nullptr) << few.sentences();
   EXPECT_NE(finding->message.find("lanes 24-31"), std::string::npos) << finding->message;
-}
-
-TEST(MmaHandler, refuses_too_few_registers_and_missing_selectors) {
-  const auto refusal = [](const std::string& text) {
-    try {
-      run(text, "k", {0, 0}, 32);
-    } catch (const Error& error) {
-      return std::string(error.what());
-    }
-    return std::string();
-  };
-  const std::string two = refusal(uniform_kernel("", "", "{0, 0}", "%r0, %r0"));
-  EXPECT_NE(two, "");
-  EXPECT_NE(refusal(uniform_kernel("", "", "0")), "");
 }
 
 }  // namespace
