@@ -20,7 +20,11 @@ bool has_one_source(std::string_view opcode) {
 
 bool is_half(Type type) { return is_pair(type) || type == Type::f16 || type == Type::bf16; }
 
-void extreme(Binder& b, Type type, std::string key) {
+void extreme(Binder& b, Type type) {
+  std::string key(b.in.opcode);
+  if (b.count() > 3) key += "3";
+  key += ".";
+  key += ptx::name_of(type);
   if (b.take("ftz")) key += ".ftz";
   if (b.take("NaN")) key += ".NaN";
   if (b.take("xorsign")) {
@@ -32,7 +36,6 @@ void extreme(Binder& b, Type type, std::string key) {
   b.op.b = b.source(2, type);
   if (b.count() > 3) {
     b.op.c = b.source(3, type);
-    key.insert(3, "3");
   }
   b.use(key);
 }
@@ -49,12 +52,12 @@ bool decode_float(Binder& b) {
   const bool approx = b.take_one_of({"approx", "full"}) != "";
   if (!b.take_type(type) || !is_float(type)) return b.refuse("has no type that this machine knows"), true;
   const std::string name(ptx::name_of(type));
-  if (opcode == "min" || opcode == "max") return extreme(b, type, std::string(opcode) + "." + name), true;
+  if (opcode == "min" || opcode == "max") return extreme(b, type), true;
   std::string key = opcode == "mad" ? "fma" : std::string(opcode);
   const std::string_view rounding = b.take_one_of({"rn", "rz", "rm", "rp"});
   if (approx || opcode == "rsqrt" || opcode == "tanh" || opcode == "ex2" || opcode == "lg2" || opcode == "sin" ||
       opcode == "cos") {
-    key = "approx." + key;
+    key = std::string("approx.").append(key);
   } else if (!rounding.empty() && rounding != "rn") {
     if (is_half(type)) return b.refuse("rounds values of 16 bits otherwise than to nearest"), true;
     key += ".directed";
