@@ -36,5 +36,7 @@ Family atomic_family();
 Family warp_family();     // shfl, vote, match, redux, activemask, elect
 Family barrier_family();
 Family async_family();
+Family mma_family();
+Family ldmatrix_family();  // and stmatrix
 
 }  // namespace microscale::emulator

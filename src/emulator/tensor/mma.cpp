@@ -2,6 +2,7 @@
 #include "emulator/tensor/mma.hpp"
 
 #include <bit>
+#include <cstring>
 
 #include "emulator/tensor/block_scaled_sum.hpp"
 #include "emulator/tensor/element_numbers.hpp"
@@ -21,6 +22,14 @@ std::uint32_t add_f16(std::uint32_t a, std::uint32_t b) {  // FP32 has bits enou
   return float_to_f16(f16_to_float(static_cast<std::uint16_t>(a)) +
                       f16_to_float(static_cast<std::uint16_t>(b)));
 }
+
+/// Both doubled values of a byte of two codes.
+constexpr auto fp4_pairs = [] {
+  std::array<std::array<std::int16_t, 2>, 256> pairs{};
+  for (std::size_t byte = 0; byte < 256; ++byte)
+    pairs[byte] = {doubled_e2m1[byte & 15], doubled_e2m1[byte >> 4]};
+  return pairs;
+}();
 
 /// Calls take(row, k, code) for every element of A; returns the lanes with padding.
 template <int Bits, class Take>
@@ -86,7 +95,8 @@ void scatter_d(const MmaShape& shape, const Tile& values, const std::array<std::
 
 /// The scale bytes of the rows of A and the columns of B, and what is wrong with them.
 template <class Take>
-void gather_scales(const MmaShape& shape, const MmaOperands& in, MmaFindings& findings, Take&& take) {
+void gather_scales(const MmaShape& shape, const MmaOperands& in, MmaFindings& findings,
+                   Take&& take) {
   const bool unsigned_type = shape.scale == ScaleType::ue4m3;
   for (int chunk = 0; chunk < shape.scale_vector; ++chunk) {
     for (int row = 0; row < 16; ++row) {
@@ -110,8 +120,10 @@ void multiply_integers(const MmaShape& shape, const MmaOperands& in, const Tile&
     return static_cast<std::int16_t>(type == Operand::s8 ? static_cast<std::int8_t>(code)
                                                          : static_cast<int>(code));
   };
-  gather_a<8>(shape, in, [&](int row, int k, std::uint32_t code) { a[row][k] = value(shape.a, code); });
-  gather_b<8>(shape, in, [&](int k, int col, std::uint32_t code) { b[col][k] = value(shape.b, code); });
+  gather_a<8>(shape, in,
+              [&](int row, int k, std::uint32_t code) { a[row][k] = value(shape.a, code); });
+  gather_b<8>(shape, in,
+              [&](int k, int col, std::uint32_t code) { b[col][k] = value(shape.b, code); });
   for (int row = 0; row < 16; ++row)
     for (int column = 0; column < 8; ++column) {
       std::int64_t sum = static_cast<std::int32_t>(c[row][column]);
@@ -125,9 +137,17 @@ void multiply_integers(const MmaShape& shape, const MmaOperands& in, const Tile&
 
 void multiply_fp4(const MmaShape& shape, const MmaOperands& in, const Tile& c, Tile& d,
                   MmaFindings& findings) {
-  Fp4Tile tile{};
-  gather_a<4>(shape, in, [&](int row, int k, std::uint32_t code) { tile.a[row][k] = doubled_e2m1[code]; });
-  gather_b<4>(shape, in, [&](int k, int col, std::uint32_t code) { tile.b[k][col] = doubled_e2m1[code]; });
+  Fp4Tile tile;
+  for (int reg = 0; reg < 4; ++reg)
+    for (int lane = 0; lane < 32; ++lane) {  // a register is 8 neighbours along K
+      const Coordinate at = a_coordinate(4, {lane, reg, 0});
+      const std::uint32_t word = in.a[static_cast<std::size_t>(reg)][lane];
+      for (int byte = 0; byte < 4; ++byte)
+        std::memcpy(&tile.a[at.row][at.column + 2 * byte], &fp4_pairs[word >> (8 * byte) & 0xFF],
+                    4);
+    }
+  gather_b<4>(shape, in,
+              [&](int k, int col, std::uint32_t code) { tile.b[k][col] = doubled_e2m1[code]; });
   gather_scales(shape, in, findings, [&](bool of_a, int line, int chunk, std::uint8_t code) {
     (of_a ? tile.scale_a[line] : tile.scale_b[line])[chunk] = code;
   });
@@ -144,20 +164,18 @@ void gather_lines(const MmaShape& shape, const MmaOperands& in, Lines<16>& a, Li
       shape, in, [&](int k, int col, std::uint32_t code) { b.set(col, k, b_numbers(code)); });
 }
 
-/// Hopper's FP8 mma.sync: elements converted to FP16; one FP16 product of the low two bytes of every
-/// register, one of the high two on top of it, C added last, to nearest even.
+/// Hopper's FP8 mma.sync: elements converted to FP16; one FP16 product of the low two bytes of
+/// every register, one of the high two on top of it, C added last, to nearest even.
 void multiply_fp8_as_f16(const MmaShape& shape, const MmaOperands& in, const Tile& c, Tile& d) {
   Lines<16> a;
   Lines<8> b;
   const ElementNumbers a_numbers(shape.a, true), b_numbers(shape.b, true);
   const int half = shape.k / 2;
   const auto place = [half](int k) { return (k & 2) / 2 * half + k / 4 * 2 + (k & 1); };
-  gather_a<8>(shape, in, [&](int row, int k, std::uint32_t code) {
-    a.set(row, place(k), a_numbers(code));
-  });
-  gather_b<8>(shape, in, [&](int k, int col, std::uint32_t code) {
-    b.set(col, place(k), b_numbers(code));
-  });
+  gather_a<8>(shape, in,
+              [&](int row, int k, std::uint32_t code) { a.set(row, place(k), a_numbers(code)); });
+  gather_b<8>(shape, in,
+              [&](int k, int col, std::uint32_t code) { b.set(col, place(k), b_numbers(code)); });
   const bool to_f16 = shape.d == Result::f16;
   const Arithmetic how{25, 2 * fraction_bits(Operand::f16), to_f16 ? Output::f16 : Output::f32};
   for (int row = 0; row < 16; ++row)
@@ -180,9 +198,14 @@ void multiply_floats(const MmaShape& shape, Generation generation, const MmaOper
   Lines<16> a;
   Lines<8> b;
   switch (container_bits(shape.kind, shape.a)) {
-    case 8: gather_lines<8>(shape, in, a, b, findings); break;
-    case 16: gather_lines<16>(shape, in, a, b, findings); break;
-    default: gather_lines<32>(shape, in, a, b, findings);
+    case 8:
+      gather_lines<8>(shape, in, a, b, findings);
+      break;
+    case 16:
+      gather_lines<16>(shape, in, a, b, findings);
+      break;
+    default:
+      gather_lines<32>(shape, in, a, b, findings);
   }
   Number scale_a[16], scale_b[8];
   if (shape.scale != ScaleType::none) {
