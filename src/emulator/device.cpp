@@ -11,6 +11,7 @@
 
 #include "core/threads.hpp"
 #include "cuda/kernel_images.hpp"
+#include "cuda/kernels.hpp"
 #include "emulator/public_state.hpp"
 #include "microscale/error.hpp"
 
@@ -54,7 +55,7 @@ EmulatorDevice::EmulatorDevice(int major, int minor, LaunchOptions launch_option
   info_.l2_bytes = 1 << 20;
   info_.memory_bytes = std::int64_t{1} << 33;
 }
-EmulatorDevice::~EmulatorDevice() = default;
+EmulatorDevice::~EmulatorDevice() { cuda::forget_kernels(*this); }
 
 void* EmulatorDevice::allocate(std::int64_t bytes) {
   return reinterpret_cast<void*>(state_->memory.allocate(bytes));

@@ -55,6 +55,19 @@ inline Ran launch_words(const std::string& text, std::vector<std::uint32_t> inpu
   return ran;
 }
 
+/// A request of `blocks` blocks of `threads` threads.
+inline LaunchRequest shaped(std::uint32_t blocks, std::uint32_t threads, LaunchOptions options = {}) {
+  LaunchRequest request;
+  request.grid.x = blocks;
+  request.block.x = threads;
+  request.options = options;
+  return request;
+}
+
+/// Loads %rd30 (the buffer), %r50 (%tid.x) and %rd32 (the thread's word of it).
+inline const std::string own_word =
+    "ld.param.u64 %rd30, [p]; mov.u32 %r50, %tid.x; mul.wide.u32 %rd31, %r50, 4; add.s64 %rd32, %rd30, %rd31;\n";
+
 using Lanes = std::array<std::uint32_t, 32>;
 using Lanes64 = std::array<std::uint64_t, 32>;
 

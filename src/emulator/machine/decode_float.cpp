@@ -60,7 +60,7 @@ bool decode_float(Binder& b) {
     key = std::string("approx.").append(key);
   } else if (!rounding.empty() && rounding != "rn") {
     if (is_half(type)) return b.refuse("rounds values of 16 bits otherwise than to nearest"), true;
-    key += ".directed";
+    key = std::string("directed.").append(key);
     b.op.mode = rounding == "rz" ? 1 : rounding == "rm" ? 2 : 3;
   } else if (rounding.empty() && (opcode == "fma" || opcode == "mad" || opcode == "div" || opcode == "rcp" ||
                                   opcode == "sqrt")) {

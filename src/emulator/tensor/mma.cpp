@@ -69,25 +69,25 @@ std::uint32_t gather_b(const MmaShape& shape, const MmaOperands& in, Take&& take
   return padded;
 }
 
-void gather_c(const MmaShape& shape, const MmaOperands& in, Tile& c) {
-  const int bits = shape.c == Result::f16 ? 16 : 32;
-  for (int reg = 0; reg < result_registers(shape, shape.c); ++reg)
+template <int Bits>
+void gather_c(const MmaOperands& in, Tile& c) {
+  for (int reg = 0; reg < Bits / 8; ++reg)
     for (int lane = 0; lane < 32; ++lane)
-      for (int item = 0; item < 32 / bits; ++item) {
-        const Coordinate at = d_coordinate(bits, {lane, reg, item});
+      for (int item = 0; item < 32 / Bits; ++item) {
+        const Coordinate at = d_coordinate(Bits, {lane, reg, item});
         const std::uint32_t word = in.c[static_cast<std::size_t>(reg)][lane];
-        c[at.row][at.column] = bits == 16 ? word >> (16 * item) & 0xFFFF : word;
+        c[at.row][at.column] = Bits == 16 ? word >> (16 * item) & 0xFFFF : word;
       }
 }
 
-void scatter_d(const MmaShape& shape, const Tile& values, const std::array<std::uint32_t*, 4>& d) {
-  const int bits = shape.d == Result::f16 ? 16 : 32;
-  for (int reg = 0; reg < result_registers(shape, shape.d); ++reg)
+template <int Bits>
+void scatter_d(const Tile& values, const std::array<std::uint32_t*, 4>& d) {
+  for (int reg = 0; reg < Bits / 8; ++reg)
     for (int lane = 0; lane < 32; ++lane) {
       std::uint32_t word = 0;
-      for (int item = 0; item < 32 / bits; ++item) {
-        const Coordinate at = d_coordinate(bits, {lane, reg, item});
-        word |= values[at.row][at.column] << (bits == 16 ? 16 * item : 0);
+      for (int item = 0; item < 32 / Bits; ++item) {
+        const Coordinate at = d_coordinate(Bits, {lane, reg, item});
+        word |= values[at.row][at.column] << (Bits == 16 ? 16 * item : 0);
       }
       d[static_cast<std::size_t>(reg)][lane] = word;
     }
@@ -115,7 +115,7 @@ void gather_scales(const MmaShape& shape, const MmaOperands& in, MmaFindings& fi
 }
 
 void multiply_integers(const MmaShape& shape, const MmaOperands& in, const Tile& c, Tile& d) {
-  std::int16_t a[16][32], b[8][32];
+  std::int16_t a[16][32] = {}, b[8][32] = {};  // zero beyond a K of 16
   const auto value = [](Operand type, std::uint32_t code) {
     return static_cast<std::int16_t>(type == Operand::s8 ? static_cast<std::int8_t>(code)
                                                          : static_cast<int>(code));
@@ -126,8 +126,10 @@ void multiply_integers(const MmaShape& shape, const MmaOperands& in, const Tile&
               [&](int k, int col, std::uint32_t code) { b[col][k] = value(shape.b, code); });
   for (int row = 0; row < 16; ++row)
     for (int column = 0; column < 8; ++column) {
-      std::int64_t sum = static_cast<std::int32_t>(c[row][column]);
-      for (int k = 0; k < shape.k; ++k) sum += a[row][k] * b[column][k];
+      std::int32_t products = 0;
+      for (int k = 0; k < 32; ++k) products += a[row][k] * b[column][k];
+      std::int64_t sum =
+          static_cast<std::int64_t>(static_cast<std::int32_t>(c[row][column])) + products;
       if (shape.saturate) {
         sum = sum < INT32_MIN ? INT32_MIN : sum > INT32_MAX ? INT32_MAX : sum;
       }
@@ -146,8 +148,16 @@ void multiply_fp4(const MmaShape& shape, const MmaOperands& in, const Tile& c, T
         std::memcpy(&tile.a[at.row][at.column + 2 * byte], &fp4_pairs[word >> (8 * byte) & 0xFF],
                     4);
     }
-  gather_b<4>(shape, in,
-              [&](int k, int col, std::uint32_t code) { tile.b[k][col] = doubled_e2m1[code]; });
+  for (int reg = 0; reg < 2; ++reg)
+    for (int lane = 0; lane < 32; ++lane) {
+      const Coordinate at = b_coordinate(4, {lane, reg, 0});
+      const std::uint32_t word = in.b[static_cast<std::size_t>(reg)][lane];
+      for (int byte = 0; byte < 4; ++byte) {
+        const auto& pair = fp4_pairs[word >> (8 * byte) & 0xFF];
+        tile.b[at.row + 2 * byte][at.column] = pair[0];
+        tile.b[at.row + 2 * byte + 1][at.column] = pair[1];
+      }
+    }
   gather_scales(shape, in, findings, [&](bool of_a, int line, int chunk, std::uint8_t code) {
     (of_a ? tile.scale_a[line] : tile.scale_b[line])[chunk] = code;
   });
@@ -238,14 +248,14 @@ MmaFindings mma(const MmaShape& shape, Generation generation, const MmaOperands&
     if (findings.bad_selector_a || findings.bad_selector_b) return findings;
   }
   Tile c, results;
-  gather_c(shape, operands, c);
+  shape.c == Result::f16 ? gather_c<16>(operands, c) : gather_c<32>(operands, c);
   if (shape.d == Result::s32)
     multiply_integers(shape, operands, c, results);
   else if (container_bits(shape.kind, shape.a) == 4)
     multiply_fp4(shape, operands, c, results, findings);
   else
     multiply_floats(shape, generation, operands, c, results, findings);
-  scatter_d(shape, results, d);
+  shape.d == Result::f16 ? scatter_d<16>(results, d) : scatter_d<32>(results, d);
   return findings;
 }
 
