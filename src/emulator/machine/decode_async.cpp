@@ -57,8 +57,10 @@ void copy(Binder& b) {
 
 bool decode_async(Binder& b) {
   if (b.in.opcode != "cp" || !b.take("async")) return false;
-  if (b.in.has("bulk") || b.in.has("mbarrier")) return false;
-  if (b.in.has("commit_group") || b.in.has("wait_group") || b.in.has("wait_all")) groups(b, AsyncKind::cp_async);
+  const bool bulk = b.take("bulk");
+  if (b.in.has("commit_group") || b.in.has("wait_group") || b.in.has("wait_all"))
+    groups(b, bulk ? AsyncKind::bulk : AsyncKind::cp_async);
+  else if (bulk) b.refuse("is not known to this machine");
   else copy(b);
   return true;
 }

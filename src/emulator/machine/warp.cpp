@@ -9,6 +9,7 @@
 
 #include "emulator/machine/block.hpp"
 #include "emulator/ops/barrier.hpp"
+#include "emulator/ops/mbarrier.hpp"
 
 namespace microscale::emulator {
 namespace {
@@ -264,12 +265,10 @@ Step Warp::gather(const Op& op, std::uint32_t mask, std::uint32_t lanes) {
 }
 
 bool Warp::force() {
-  for (Group& group : others_)
-    if (group.state == Group::State::retry) {
-      forced_ = true;
-      return true;
-    }
-  return forced_ = active_.lanes != 0 && active_.state == Group::State::retry;
+  const auto gathers = [this](const Group& group) {
+    return group.lanes && group.state == Group::State::retry && program_->code[group.pc].run != mbarrier_wait;
+  };
+  return forced_ = std::any_of(others_.begin(), others_.end(), gathers) || gathers(active_);
 }
 
 /// bar.warp.sync instructions at different places are one barrier when they name the same lanes.

@@ -124,6 +124,11 @@ void ClusterMemory::wait(const Agent& agent, AsyncKind kind, std::uint32_t pendi
       return copy.kind == kind && copy.warp == warp.slot && copy.barrier == 0 && copy.group <= done;
     });
   if (done == 0) return;
+  if (kind == AsyncKind::cp_async && warp.waited_epoch != warp.epoch) {
+    warp.waited_slot = slot_of(warp, kind);
+    warp.waited_before = warp.know.clock[warp.waited_slot];
+    warp.waited_epoch = warp.epoch;
+  }
   if (!reads_only) warp.know.clock.set(slot_of(warp, kind), done);
   if (kind == AsyncKind::bulk) warp.know.clock.set(slot_of(warp, kind, true), done);
 }
@@ -211,6 +216,15 @@ bool ClusterMemory::prepare_bulk(const Agent& agent, int lane, std::uint64_t mba
     Barrier* barrier =
         barrier_at(agent, lane, mbarrier, "names as the place where a copy completes");
     if (!barrier) return false;
+    const Knowledge& know = warp.know;
+    if (launch_.options.races && barrier->init_time > know.proxy[barrier->init_slot] &&
+        barrier->init_time > know.near_fenced[barrier->init_slot])
+      reporter_.say(FindingKind::missing_fence, agent, lane, false, [&] {
+        return fmt::format(
+            "lane {} starts a copy that completes at the mbarrier at {:#x}, which was initialised at {}: no "
+            "fence.mbarrier_init or fence.proxy.async stands between",
+            lane, mbarrier, reporter_.name(barrier->init_instruction));
+      });
     copy.barrier = barrier->key;
     copy.transaction = bytes;
     reads.slot = writes.slot = barrier->slot;

@@ -24,7 +24,15 @@ ClusterMemory::Barrier* ClusterMemory::barrier_at(const Agent& agent, int lane,
   const auto found = std::find_if(barriers_.begin(), barriers_.end(), [&](const Barrier& each) {
     return each.key == key && each.live;
   });
-  if (region.kind == SpaceKind::shared && found != barriers_.end()) return &*found;
+  if (region.kind == SpaceKind::shared && found != barriers_.end()) {
+    if (launch_.options.races && found->init_time > warp_of(agent).know.clock[found->init_slot])
+      reporter_.say(FindingKind::race, agent, lane, false, [&] {
+        return fmt::format(
+            "lane {} {} at {:#x}, an mbarrier that warp {} initialised at {}: no barrier stands between", lane,
+            what, address, found->init_warp, reporter_.name(found->init_instruction));
+      });
+    return &*found;
+  }
   reporter_.say(FindingKind::misuse, agent, lane, true, [&] {
     return fmt::format("lane {} {} at {:#x}, where no mbarrier was initialised", lane, what,
                        address);
@@ -64,6 +72,9 @@ void ClusterMemory::mbarrier_init(const Agent& agent, int lane, std::uint64_t ad
   *found = Barrier{};
   found->key = key;
   found->slot = 5 * warp_count() + barrier_slots_++;
+  const WarpMemory& warp = warp_of(agent);
+  found->init_slot = warp.slot, found->init_time = warp.know.clock[warp.slot];
+  found->init_warp = agent.warp, found->init_instruction = agent.instruction;
   const MbarrierError error = found->state.init(count);
   found->live = error == MbarrierError::none;
   report_misuse(agent, lane, error, address);

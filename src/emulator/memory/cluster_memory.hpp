@@ -148,6 +148,7 @@ class ClusterMemory {
     std::uint64_t key = 0;   // shared address with the rank
     std::uint32_t slot = 0;  // of its phases in the clocks
     bool live = false;
+    std::uint32_t init_slot = 0, init_time = 0, init_warp = 0, init_instruction = 0;
     MbarrierState state;
     Knowledge arriving, completed;
   };

@@ -177,6 +177,12 @@ bool Toucher::ordered(const Record& other, std::uint64_t address) const {
          SyncVariables::at(warp.know.acquired, address & ~std::uint64_t{3});
 }
 
+/// Whether `other` is a cp.async of this warp that its own lane has waited for, and no other lane knows yet.
+bool Toucher::waited_alone(const Record& other) const {
+  return warp.waited_epoch == warp.epoch && other.slot == warp.waited_slot && other.domain == domain &&
+         other.time > warp.waited_before && other.time <= warp.know.clock[other.slot];
+}
+
 void Toucher::check_run(const Piece& piece, const Cell* cells, std::uint32_t from, std::uint32_t to,
                         bool readers) const {
   const Record* record = &(*piece.region.log)[id_of(cells[from])];
@@ -189,6 +195,13 @@ void Toucher::check_run(const Piece& piece, const Cell* cells, std::uint32_t fro
       if (!readers && record->instruction == agent.instruction && piece.incoming &&
           std::memcmp(piece.now + byte, piece.incoming + byte, std::size_t{1} << piece.shift) == 0)
         continue;  // lanes that store the same value
+      report(piece, *record, cells[at], at, true);
+      break;
+    }
+  }
+  if (!readers && waited_alone(*record)) {
+    for (std::uint32_t at = from; at < to; ++at) {
+      if (lane_of(cells[at]) == piece.lane_of(at)) continue;
       report(piece, *record, cells[at], at, true);
       break;
     }
@@ -265,9 +278,10 @@ void Toucher::report(const Piece& piece, const Record& other, Cell cell, std::ui
     if (other.asynchronous)
       return fmt::format(
           "warp {} lane {} {} {} bytes at {:#x}, which an asynchronous copy of warp {}{}, started "
-          "at {}, {}: nothing waited for it",
+          "at {}, {}: {}",
           agent.warp, lane, verb(piece.mode), piece.bytes, address, other.warp, where,
-          reporter.name(other.instruction), other.write ? "writes" : "reads");
+          reporter.name(other.instruction), other.write ? "writes" : "reads",
+          within_warp ? "its lane has waited, but no bar.warp.sync stands between" : "nothing waited for it");
     return fmt::format("warp {} lane {} {} {} bytes at {:#x}, which {} of warp {}{} {} at {}: {}",
                        agent.warp, lane, verb(piece.mode), piece.bytes, address, who, other.warp,
                        where, did, reporter.name(other.instruction),

@@ -34,6 +34,8 @@ struct WarpMemory {
   std::array<Allocation*, 4> last{};  // that it touched; a kernel has a few buffers in turn
   std::uint32_t last_next = 0;
   std::uint32_t committed[3] = {};  // groups, by AsyncKind
+  // The first wait for cp.async since lanes were synchronised: each lane knows its own copies only.
+  std::uint32_t waited_epoch = ~0u, waited_slot = 0, waited_before = 0;
 };
 
 /// Which lanes touch which bytes of a contiguous piece.
@@ -87,6 +89,7 @@ struct Toucher {
   bool forgiven(const Record& other) const;
   void report(const Piece& piece, const Record& other, Cell cell, std::uint32_t at,
               bool within_warp) const;
+  bool waited_alone(const Record& other) const;
   void report_fence(const Piece& piece, const Record& other, std::uint32_t at) const;
 };
 

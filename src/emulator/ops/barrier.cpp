@@ -57,6 +57,13 @@ void on_warp_barrier(Warp& warp, const Op& op) { warp.block().memory().on_warp_s
 
 Step warp_barrier(const Op& op, Warp& warp, u32 lanes) {
   if (const Step step = warp.gather(op, warp_barrier_mask(warp, op, lanes), lanes); step != Step::next) return step;
+  u32 outside = 0;
+  const u32* mask = warp.row32(op.a);
+  for (u32 left = lanes; left; left &= left - 1) outside |= left & (0u - left) & ~mask[std::countr_zero(left)];
+  if (outside)
+    warp.report(op, FindingKind::misuse, std::countr_zero(outside),
+                fmt::format("{} executes with the mask 0x{:08x}, which leaves it out", lane_list(outside),
+                            mask[std::countr_zero(outside)]));
   on_warp_barrier(warp, op);
   return Step::next;
 }

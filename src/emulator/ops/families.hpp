@@ -36,6 +36,7 @@ Family atomic_family();
 Family warp_family();     // shfl, vote, match, redux, activemask, elect
 Family barrier_family();
 Family async_family();
+Family mbarrier_family();  // and bulk copies
 Family mma_family();
 Family ldmatrix_family();  // and stmatrix
 

@@ -16,7 +16,8 @@ Trial run_transpose(const std::string& text, const LaunchOptions& options) {
   constexpr std::uint32_t rows = 70, columns = 45;
   Memory memory;
   const std::vector<float> input = counted(rows * columns);
-  const std::uint64_t in = upload(memory, input), out = upload(memory, std::vector<float>(rows * columns, -1.0f));
+  const std::uint64_t in = upload(memory, input),
+                      out = upload(memory, std::vector<float>(rows * columns, -1.0f));
   Trial trial = run_text(memory, text, request_for("transpose", {2, 3, 1}, {32, 8, 1}), options,
                          [&] { return arguments(in, out, rows, columns); });
   const auto result = download<float>(memory, out, rows * columns);
@@ -32,7 +33,8 @@ Trial run_chunks(const char* kernel, std::size_t chunk, float factor, const std:
   constexpr std::uint32_t chunks = 7;
   Memory memory;
   const std::vector<float> input = counted(chunks * chunk);
-  const std::uint64_t in = upload(memory, input), out = upload(memory, std::vector<float>(input.size(), -1.0f));
+  const std::uint64_t in = upload(memory, input),
+                      out = upload(memory, std::vector<float>(input.size(), -1.0f));
   const auto threads = static_cast<std::uint32_t>(chunk == 256 ? 64 : 128);
   Trial trial = run_text(memory, text, request_for(kernel, {1, 1, 1}, {threads, 1, 1}), options,
                          [&] { return arguments(in, out, chunks); });
@@ -51,8 +53,8 @@ Trial run_bulk_ring(const std::string& text, const LaunchOptions& options) {
   return run_chunks("double_chunks", 128, 2, text, options);
 }
 
-constexpr Kernel transpose{"transpose.ptx", run_transpose}, copy_ring{"copy_ring.ptx", run_copy_ring},
-    bulk_ring{"bulk_ring.ptx", run_bulk_ring};
+constexpr Kernel transpose{"transpose.ptx", run_transpose},
+    copy_ring{"copy_ring.ptx", run_copy_ring}, bulk_ring{"bulk_ring.ptx", run_bulk_ring};
 
 using enum FindingKind;
 
@@ -62,8 +64,8 @@ constexpr Fault transpose_faults[] = {
      "setp.ge.u32 \t%p3, %r6, 64;", finding(out_of_bounds, "ld.global.f32")},
     {"transpose: no guard against the last row of the output", "setp.ge.u32 \t%p8, %r20, %r29;",
      "setp.ge.u32 \t%p8, %r20, 96;", finding(out_of_bounds, "st.global.f32")},
-    {"transpose: half of the tile is not loaded", "add.s32 \t%r53, %r53, 8;", "add.s32 \t%r53, %r53, 24;",
-     finding(uninitialised_memory, "ld.shared.f32")},
+    {"transpose: half of the tile is not loaded", "add.s32 \t%r53, %r53, 8;",
+     "add.s32 \t%r53, %r53, 24;", finding(uninitialised_memory, "ld.shared.f32")},
     {"transpose: the tile is read row by row", "mad.lo.s32 \t%r43, %r41, 132, %r42;",
      "mad.lo.s32 \t%r43, %r41, 128, %r42;", check("equals the transpose")},
 };
@@ -71,14 +73,14 @@ constexpr Fault transpose_faults[] = {
 constexpr Fault copy_faults[] = {
     {"cp.async: wait dropped", "cp.async.wait_group 1;  // the chunk before", "",
      finding(missing_wait, "ld.shared.v4.f32")},
-    {"cp.async: waits for one group too few", "cp.async.wait_group 0;  // the last chunk", "cp.async.wait_group 1;",
-     finding(missing_wait, "ld.shared.v4.f32")},
-    {"cp.async: __syncthreads after the wait dropped", "bar.sync 0;  // everybody's part is here", "",
-     finding(missing_wait, "ld.shared.v4.f32")},
-    {"cp.async: __syncthreads before the stage is filled again dropped", "bar.sync 0;  // everybody has read", "",
-     finding(race, "cp.async.cg.shared.global")},
-    {"cp.async: a vector load 4 bytes off", "{%f1, %f2, %f3, %f4}, [%r26]", "{%f1, %f2, %f3, %f4}, [%r26+4]",
-     finding(misaligned, "ld.shared.v4.f32")},
+    {"cp.async: waits for one group too few", "cp.async.wait_group 0;  // the last chunk",
+     "cp.async.wait_group 1;", finding(missing_wait, "ld.shared.v4.f32")},
+    {"cp.async: __syncthreads after the wait dropped", "bar.sync 0;  // everybody's part is here",
+     "", finding(missing_wait, "ld.shared.v4.f32")},
+    {"cp.async: __syncthreads before the stage is filled again dropped",
+     "bar.sync 0;  // everybody has read", "", finding(race, "cp.async.cg.shared.global")},
+    {"cp.async: a vector load 4 bytes off", "{%f1, %f2, %f3, %f4}, [%r26]",
+     "{%f1, %f2, %f3, %f4}, [%r26+4]", finding(misaligned, "ld.shared.v4.f32")},
     {"cp.async: the stages are one", "and.b32  \t%r16, %r15, 1024;", "and.b32  \t%r16, %r15, 0;",
      check("equals the reversed chunks")},
 };
@@ -89,19 +91,22 @@ constexpr Fault bulk_faults[] = {
      "setp.eq.u32 done, %r19, %r19;", finding(missing_wait, "ld.shared.f32")},
     {"bulk copy: waits with the other parity", "done, [%r18], %r19;", "done, [%r18], 1;",
      finding(missing_wait, "ld.shared.f32")},
-    {"bulk copy: proxy fence after writing the result dropped", "fence.proxy.async.shared::cta;  // the result", "",
+    {"bulk copy: proxy fence after writing the result dropped",
+     "fence.proxy.async.shared::cta;  // the result", "",
      finding(missing_fence, "cp.async.bulk.global.shared::cta.bulk_group")},
     {"bulk copy: proxy fence after making the mbarriers dropped",
      "fence.proxy.async.shared::cta;  // the mbarriers", "",
      finding(missing_fence, "cp.async.bulk.shared::cta.global")},
-    {"bulk copy: no __syncthreads after the mbarriers are made", "bar.sync 0;  // the mbarriers stand", "",
-     finding(race, "mbarrier.try_wait")},
-    {"bulk copy: the stage is filled again while others read", "bar.sync 0;  // the stage is read, the result free",
-     "", finding(race, "cp.async.bulk.shared::cta.global")},
-    {"bulk copy: the result is sent before all have written", "bar.sync 0;  // the result is whole", "",
-     finding(race, "cp.async.bulk.global.shared::cta.bulk_group")},
+    {"bulk copy: no __syncthreads after the mbarriers are made",
+     "bar.sync 0;  // the mbarriers stand", "", finding(race, "mbarrier.try_wait")},
+    {"bulk copy: the stage is filled again while others read",
+     "bar.sync 0;  // the stage is read, the result free", "",
+     finding(race, "cp.async.bulk.shared::cta.global")},
+    {"bulk copy: the result is sent before all have written", "bar.sync 0;  // the result is whole",
+     "", finding(race, "cp.async.bulk.global.shared::cta.bulk_group")},
     {"bulk copy: the result changes while it is sent",
-     "cp.async.bulk.wait_group.read 0;  // the result may change", "", finding(missing_wait, "st.shared.f32")},
+     "cp.async.bulk.wait_group.read 0;  // the result may change", "",
+     finding(missing_wait, "st.shared.f32")},
     {"bulk copy: the mbarrier awaits two arrivals", "[%r9], 1;  // first", "[%r9], 2;",
      finding(deadlock, "mbarrier.try_wait"), "warp 0: lanes 0-31"},
     {"bulk copy: 520 bytes expected", "arrive.expect_tx.shared::cta.b64 _, [%r1], 512;",

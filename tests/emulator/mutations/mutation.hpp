@@ -1,5 +1,5 @@
-// A fault sown into a good kernel, and the proof that the emulator names it. The kernels are the .cu files here,
-// as PTX; a fault is one replacement in that text.
+// A fault sown into a good kernel, and the proof that the emulator names it. The kernels are the
+// .cu files here, as PTX; a fault is one replacement in that text.
 #pragma once
 
 #include <gtest/gtest.h>
@@ -22,9 +22,9 @@ namespace microscale::emulator::mutations {
 
 /// What became of a PTX text.
 struct Trial {
-  std::string refusal;              ///< why it was not run at all
+  std::string refusal;  ///< why it was not run at all
   LaunchReport report;
-  std::vector<std::string> wrong;   ///< names of the checks of the result that failed
+  std::vector<std::string> wrong;  ///< names of the checks of the result that failed
 
   std::string findings() const {
     std::string text = refusal;
@@ -33,16 +33,22 @@ struct Trial {
   }
 };
 
-/// How a fault must be caught: as a finding of a kind, at a line of the PTX that contains `where`; refused, in
-/// words that contain `where`; or because the check named `where` fails on the result.
+/// How a fault must be caught: as a finding of a kind, at a line of the PTX that contains `where`;
+/// refused, in words that contain `where`; or because the check named `where` fails on the result.
 struct Caught {
   enum class By : std::uint8_t { finding, refusal, check } by;
   FindingKind kind;
   std::string_view where;
 };
-constexpr Caught finding(FindingKind kind, std::string_view where) { return {Caught::By::finding, kind, where}; }
-constexpr Caught refusal(std::string_view words) { return {Caught::By::refusal, FindingKind::misuse, words}; }
-constexpr Caught check(std::string_view name) { return {Caught::By::check, FindingKind::misuse, name}; }
+constexpr Caught finding(FindingKind kind, std::string_view where) {
+  return {Caught::By::finding, kind, where};
+}
+constexpr Caught refusal(std::string_view words) {
+  return {Caught::By::refusal, FindingKind::misuse, words};
+}
+constexpr Caught check(std::string_view name) {
+  return {Caught::By::check, FindingKind::misuse, name};
+}
 
 struct Fault {
   std::string_view name;
@@ -60,7 +66,8 @@ struct Kernel {
 };
 
 inline std::string good_text(const Kernel& kernel) {
-  const auto path = std::filesystem::path(MICROSCALE_TEST_DATA) / "emulator/mutations" / kernel.file;
+  const auto path =
+      std::filesystem::path(MICROSCALE_TEST_DATA) / "emulator/mutations" / kernel.file;
   std::ostringstream text;
   text << std::ifstream(path).rdbuf();
   EXPECT_FALSE(text.str().empty()) << path;
@@ -70,7 +77,8 @@ inline std::string good_text(const Kernel& kernel) {
 inline std::string mutated(std::string text, const Fault& fault) {
   const std::size_t at = text.find(fault.good);
   if (at == std::string::npos || text.find(fault.good, at + 1) != std::string::npos) {
-    ADD_FAILURE() << fault.name << ": \"" << fault.good << "\" does not stand in the text exactly once";
+    ADD_FAILURE() << fault.name << ": \"" << fault.good
+                  << "\" does not stand in the text exactly once";
     return text;
   }
   return text.replace(at, fault.good.size(), fault.bad);
@@ -84,10 +92,19 @@ inline std::string line_of(const std::string& text, std::uint32_t number) {
   return line;
 }
 
+/// The opcode that a line of PTX names, behind its guard.
+inline std::string opcode_of(const std::string& line) {
+  std::istringstream words(line);
+  std::string word;
+  while (words >> word)
+    if (word[0] >= 'a' && word[0] <= 'z') return word.substr(0, word.find(';'));
+  return line;
+}
+
 /// Loads `text` and launches; the refusal, if it comes to one.
 template <class Prepare>
-Trial run_text(Memory& memory, const std::string& text, LaunchRequest request, const LaunchOptions& options,
-               const Prepare& prepare) {
+Trial run_text(Memory& memory, const std::string& text, LaunchRequest request,
+               const LaunchOptions& options, const Prepare& prepare) {
   Trial trial;
   try {
     const Module module(memory, text);
@@ -125,13 +142,16 @@ std::vector<Type> download(const Memory& memory, std::uint64_t address, std::siz
   return values;
 }
 
-/// The good text computes what it should and gives no finding, in every order of warps and of completions.
+/// The good text computes what it should and gives no finding, in every order of warps and of
+/// completions.
 inline void expect_clean(const Kernel& kernel) {
   const std::string text = good_text(kernel);
   for (const Schedule schedule : {Schedule::round_robin, Schedule::reverse, Schedule::random})
-    for (const Completion completion : {Completion::latest, Completion::eager, Completion::random}) {
+    for (const Completion completion :
+         {Completion::latest, Completion::eager, Completion::random}) {
       LaunchOptions options;
-      options.schedule = schedule, options.completion = completion, options.seed = 7, options.threads = 1;
+      options.schedule = schedule, options.completion = completion, options.seed = 7,
+      options.threads = 1;
       const Trial trial = kernel.run(text, options);
       EXPECT_EQ(trial.findings(), "") << kernel.file;
       EXPECT_TRUE(trial.report.completed) << kernel.file;
@@ -139,13 +159,14 @@ inline void expect_clean(const Kernel& kernel) {
     }
 }
 
-/// "race at ld.shared.f32 (transpose.cu:18)", or why the text was refused, or which check failed; empty if the
-/// fault went by.
+/// "race at `ld.shared.f32` (transpose.cu:18)", or why the text was refused, or which check failed;
+/// empty if the fault went by.
 inline std::string how_caught(const Trial& trial, const Fault& fault, const std::string& text) {
   switch (fault.caught.by) {
     case Caught::By::refusal:
       return trial.refusal.find(fault.caught.where) == std::string::npos
-                 ? "" : "refused: " + std::string(fault.caught.where);
+                 ? ""
+                 : "refused: " + std::string(fault.caught.where);
     case Caught::By::check:
       for (const std::string& name : trial.wrong)
         if (name == fault.caught.where) return "wrong result: " + name;
@@ -154,17 +175,22 @@ inline std::string how_caught(const Trial& trial, const Fault& fault, const std:
       break;
   }
   for (const Finding& each : trial.report.findings) {
-    if (each.kind != fault.caught.kind || each.message.find(fault.words) == std::string::npos) continue;
+    if (each.kind != fault.caught.kind || each.message.find(fault.words) == std::string::npos)
+      continue;
     if (line_of(text, each.ptx_line).find(fault.caught.where) == std::string::npos) continue;
-    return std::string(name_of(each.kind)) + " at `" + std::string(fault.caught.where) + "` (" + each.source + ")";
+    const std::string line = line_of(text, each.ptx_line);
+    return std::string(name_of(each.kind)) + " at `" + opcode_of(line) + "` (" + each.source + ")";
   }
   return "";
 }
 
-/// Sows every fault into the kernel: each is caught as it says, and docs/emulator-mutations.md says so too.
+/// Sows every fault into the kernel: each is caught as it says, and docs/emulator-mutations.md says
+/// so too.
 inline void expect_caught(const Kernel& kernel, std::span<const Fault> faults) {
   std::ostringstream docs;
-  docs << std::ifstream(std::filesystem::path(MICROSCALE_TEST_DATA) / "../docs/emulator-mutations.md").rdbuf();
+  docs << std::ifstream(std::filesystem::path(MICROSCALE_TEST_DATA) /
+                        "../docs/emulator-mutations.md")
+              .rdbuf();
   const std::string text = good_text(kernel);
   for (const Fault& fault : faults) {
     SCOPED_TRACE(std::string(kernel.file) + ": " + std::string(fault.name));
@@ -177,7 +203,8 @@ inline void expect_caught(const Kernel& kernel, std::span<const Fault> faults) {
     for (const std::string& name : trial.wrong) wrong += name + "\n";
     EXPECT_NE(caught, "") << "got:\n" << trial.findings() << "failed checks:\n" << wrong;
     const std::string row = "| " + std::string(fault.name) + " | " + caught + " |";
-    EXPECT_NE(docs.str().find(row), std::string::npos) << "docs/emulator-mutations.md has no row\n" << row;
+    EXPECT_NE(docs.str().find(row), std::string::npos) << "docs/emulator-mutations.md has no row\n"
+                                                       << row;
   }
 }
 

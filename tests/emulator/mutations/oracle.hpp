@@ -23,7 +23,8 @@ inline double ue4m3(std::uint32_t code) {
 inline double to_e2m1(double x) {
   std::size_t best = 0;
   for (std::size_t code = 1; code < 8; ++code) {
-    const double now = std::abs(std::abs(x) - e2m1_values[code]), before = std::abs(std::abs(x) - e2m1_values[best]);
+    const double now = std::abs(std::abs(x) - e2m1_values[code]),
+                 before = std::abs(std::abs(x) - e2m1_values[best]);
     if (now < before || (now == before && code % 2 == 0)) best = code;
   }
   return std::copysign(e2m1_values[best], x);
@@ -34,7 +35,8 @@ inline std::vector<double> through_mxfp4(const std::vector<float>& values) {
   std::vector<double> result(values.size());
   for (std::size_t block = 0; block < values.size(); block += 32) {
     double largest = 0;
-    for (std::size_t i = block; i < block + 32; ++i) largest = std::max(largest, std::abs(double{values[i]}));
+    for (std::size_t i = block; i < block + 32; ++i)
+      largest = std::max(largest, std::abs(double{values[i]}));
     const double scale = std::exp2(std::floor(std::log2(largest)) - 1);
     for (std::size_t i = block; i < block + 32; ++i) result[i] = scale * to_e2m1(values[i] / scale);
   }
@@ -42,7 +44,8 @@ inline std::vector<double> through_mxfp4(const std::vector<float>& values) {
 }
 
 /// A (rows x k) times the transpose of B (columns x k).
-inline std::vector<double> product(const std::vector<double>& a, const std::vector<double>& b, std::size_t k) {
+inline std::vector<double> product(const std::vector<double>& a, const std::vector<double>& b,
+                                   std::size_t k) {
   const std::size_t rows = a.size() / k, columns = b.size() / k;
   std::vector<double> d(rows * columns, 0);
   for (std::size_t i = 0; i < rows; ++i)
@@ -52,7 +55,8 @@ inline std::vector<double> product(const std::vector<double>& a, const std::vect
 }
 
 /// Whether they agree to `tolerance` of the largest expected magnitude.
-inline bool close(const std::vector<float>& got, const std::vector<double>& expected, double tolerance) {
+inline bool close(const std::vector<float>& got, const std::vector<double>& expected,
+                  double tolerance) {
   double largest = 0;
   for (const double each : expected) largest = std::max(largest, std::abs(each));
   for (std::size_t i = 0; i < expected.size(); ++i)

