@@ -46,7 +46,7 @@ void Warp::start(const Program& program, Block& block, std::uint32_t index, std:
   block_ = &block;
   index_ = index;
   live_ = lanes;
-  active_ = {.pc = 0, .lanes = lanes, .state = Group::State::ready, .barrier = 0, .pending = nullptr, .calls = {}};
+  active_ = {.pc = 0, .lanes = lanes, .state = Group::State::ready, .barrier = 0, .gathers = false, .pending = nullptr, .calls = {}};
   others_.clear();
   merge_pc_ = ~0u;
   executed_ = 0;
@@ -134,6 +134,7 @@ bool Warp::pick() {
     active_ = std::move(others_[best]);
     others_.erase(others_.begin() + static_cast<std::ptrdiff_t>(best));
     active_.state = Group::State::ready;
+    active_.gathers = false;
     merge_pc_ = active_.pc;
     merge();
     return true;
@@ -256,7 +257,10 @@ int Warp::open(std::uint8_t barrier, std::uint32_t count, bool all, bool any) {
 Step Warp::gather(const Op& op, std::uint32_t mask, std::uint32_t lanes) {
   const std::uint32_t missing = mask & live_ & ~lanes;
   if (!missing) return Step::next;
-  if (!forced_) return Step::wait;
+  if (!forced_) {
+    active_.gathers = true;
+    return Step::wait;
+  }
   forced_ = false;
   return report(op, FindingKind::divergent_aligned, std::countr_zero(lanes),
                 fmt::format("{} executes without {} of its mask 0x{:08x}, which never come here",
@@ -265,11 +269,11 @@ Step Warp::gather(const Op& op, std::uint32_t mask, std::uint32_t lanes) {
 
 bool Warp::force() {
   for (Group& group : others_)
-    if (group.state == Group::State::retry) {
+    if (group.state == Group::State::retry && group.gathers) {
       forced_ = true;
       return true;
     }
-  return forced_ = active_.lanes != 0 && active_.state == Group::State::retry;
+  return forced_ = active_.lanes != 0 && active_.state == Group::State::retry && active_.gathers;
 }
 
 /// bar.warp.sync instructions at different places are one barrier when they name the same lanes.

@@ -17,6 +17,7 @@ using s32 = std::int32_t;
 template <Step (*Part)(const Op&, Warp&, u32)>
 Step by_mask(const Op& op, Warp& warp, u32 lanes, Slot slot) {
   const u32* mask = warp.row32(slot);
+  if ((slot & constant_slot) && lanes == ~0u && mask[0] == ~0u) return Part(op, warp, lanes);  // the usual
   for (u32 left = lanes; left;) {
     const int first = std::countr_zero(left);
     if (const Step step = warp.gather(op, mask[first], lanes); step != Step::next) return step;
@@ -46,6 +47,14 @@ Step shuffle_part(const Op& op, Warp& warp, u32 members) {
   std::memcpy(from, warp.row(op.a), sizeof from);
   const u32* b = warp.row32(op.b);
   const u32* c = warp.row32(op.c);
+  if (op.mode == 2 && members == ~0u && (op.b & op.c & constant_slot) && (c[0] & 0x1f1f) == 31) {
+    // A butterfly of the whole warp: every lane has a partner.
+    u32* d = warp.row32(op.d);
+    const u32 by = b[0] & 31;
+    for (u32 i = 0; i < 32; ++i) d[i] = from[i ^ by];
+    if (op.extra) warp.set_predicate(op.extra, members, ~0u);
+    return Step::next;
+  }
   u32 inside = 0, absent = 0;
   alignas(64) u32 r[32] = {};
   for (u32 rest = members; rest; rest &= rest - 1) {
