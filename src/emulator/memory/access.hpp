@@ -14,7 +14,8 @@ inline constexpr std::uint32_t all_lanes = 0xffff'ffffu;
 
 /// Windows of the 64-bit generic address space. Global memory is at its real host address (below
 /// 2^48); the others are offsets in their window, which `cvta` adds and removes.
-inline constexpr std::uint64_t shared_window = 0x0100'0000'0000'0000;  // + cta rank << 32 in a cluster
+inline constexpr std::uint64_t shared_window =
+    0x0100'0000'0000'0000;  // + cta rank << 32 in a cluster
 inline constexpr std::uint64_t local_window = 0x0200'0000'0000'0000;
 inline constexpr std::uint64_t constant_window = 0x0300'0000'0000'0000;
 inline constexpr std::uint64_t param_window = 0x0400'0000'0000'0000;
@@ -43,21 +44,33 @@ enum class MemoryScope : std::uint8_t { cta, cluster, gpu, sys };
 /// One instruction's access by the lanes of a warp.
 struct WarpAccess {
   std::uint32_t lanes = 0;  // bit i: lane i takes part
-  int bytes = 0;            // of each lane: 1, 2, 4, 8, 16 or 32; the address must be a multiple of it
+  int bytes = 0;  // of each lane: 1, 2, 4, 8, 16 or 32; the address must be a multiple of it
   const std::uint64_t* address = nullptr;  // 32 of them, generic
   Order order = Order::weak;  // two strong accesses (not weak) are no race with each other
   MemoryScope scope = MemoryScope::sys;
 };
 
-/// Bytes a warp moves, as rows of registers: bytes 4w..4w+3 of lane i are word[w][i]. An access of 1
-/// or 2 bytes uses the low ones of word[0]; a load clears the rest.
+/// Bytes a warp moves, as rows of registers: bytes 4w..4w+3 of lane i are word[w][i]. An access of
+/// 1 or 2 bytes uses the low ones of word[0]; a load clears the rest.
 struct alignas(64) LaneWords {
   std::array<std::array<std::uint32_t, warp_lanes>, 8> word;
 };
 
 enum class AtomicOp : std::uint8_t { exch, cas, add, inc, dec, min, max, bit_and, bit_or, bit_xor };
 enum class AtomicType : std::uint8_t {
-  b32, b64, b128, u32, s32, u64, s64, f32, f64, f16, bf16, f16x2, bf16x2
+  b32,
+  b64,
+  b128,
+  u32,
+  s32,
+  u64,
+  s64,
+  f32,
+  f64,
+  f16,
+  bf16,
+  f16x2,
+  bf16x2
 };
 int bytes_of(AtomicType type);
 

@@ -5,7 +5,8 @@
 namespace microscale::emulator {
 
 void AsyncCopy::land() const {
-  for (const AsyncPiece& piece : pieces) std::memcpy(piece.to, data.data() + piece.from, piece.bytes);
+  for (const AsyncPiece& piece : pieces)
+    std::memcpy(piece.to, data.data() + piece.from, piece.bytes);
 }
 
 void AsyncCopy::poison() const {

@@ -16,14 +16,14 @@ struct AsyncPiece {
 
 struct AsyncCopy {
   AsyncKind kind = AsyncKind::bulk;
-  std::uint32_t warp = 0;    // of the cluster, who waits for its group
-  std::uint32_t group = 0;   // number of the group, when it completes in one
+  std::uint32_t warp = 0;         // of the cluster, who waits for its group
+  std::uint32_t group = 0;        // number of the group, when it completes in one
   std::uint64_t barrier = 0;      // key of the mbarrier where it completes; 0: in a group
   std::uint64_t transaction = 0;  // bytes by which the mbarrier is told; 0: an arrive instead
   std::uint64_t sequence = 0;     // in order of issue
   Agent issuer;
   bool to_shared = false;
-  bool arrive = false;       // cp.async.mbarrier.arrive: no bytes, an arrive
+  bool arrive = false;  // cp.async.mbarrier.arrive: no bytes, an arrive
   std::vector<std::uint8_t> data;
   std::vector<AsyncPiece> pieces;
 

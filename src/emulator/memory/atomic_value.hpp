@@ -13,7 +13,7 @@ using AtomicValue = std::array<std::uint64_t, 2>;
 
 /// The new value. `flush`: FP32 sums treat subnormals as zeros, as hardware does in global memory.
 /// Sums round to nearest even; a NaN result is the canonical one; min and max ignore one NaN.
-AtomicValue apply(AtomicOp op, AtomicType type, AtomicValue old, AtomicValue operand, AtomicValue compare,
-                  bool flush);
+AtomicValue apply(AtomicOp op, AtomicType type, AtomicValue old, AtomicValue operand,
+                  AtomicValue compare, bool flush);
 
 }  // namespace microscale::emulator

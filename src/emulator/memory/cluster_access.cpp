@@ -1,5 +1,5 @@
-// Loads and stores: an access is cut into runs of lanes that touch neighbouring bytes (usually one run
-// of 32), and each run is checked and moved as one piece.
+// Loads and stores: an access is cut into runs of lanes that touch neighbouring bytes (usually one
+// run of 32), and each run is checked and moved as one piece.
 #include <bit>
 #include <cstring>
 
@@ -9,6 +9,52 @@
 #include "emulator/memory/runs.hpp"
 
 namespace microscale::emulator {
+
+namespace {
+
+__m128 four(const void* from) { return _mm_loadu_ps(static_cast<const float*>(from)); }
+void put(void* to, __m128 value) { _mm_storeu_ps(static_cast<float*>(to), value); }
+
+void split_pairs(const std::uint8_t* stage, LaneWords& out) {
+  for (std::size_t lane = 0; lane < warp_lanes; lane += 4, stage += 32) {
+    const __m128 a = four(stage), b = four(stage + 16);
+    put(&out.word[0][lane], _mm_shuffle_ps(a, b, 0x88));
+    put(&out.word[1][lane], _mm_shuffle_ps(a, b, 0xdd));
+  }
+}
+
+void join_pairs(const LaneWords& in, std::uint8_t* stage) {
+  for (std::size_t lane = 0; lane < warp_lanes; lane += 4, stage += 32) {
+    const __m128 a = four(&in.word[0][lane]), b = four(&in.word[1][lane]);
+    put(stage, _mm_unpacklo_ps(a, b));
+    put(stage + 16, _mm_unpackhi_ps(a, b));
+  }
+}
+
+void split_quads(const std::uint8_t* stage, LaneWords& out) {
+  for (std::size_t lane = 0; lane < warp_lanes; lane += 4, stage += 64) {
+    __m128 a = four(stage), b = four(stage + 16), c = four(stage + 32), d = four(stage + 48);
+    _MM_TRANSPOSE4_PS(a, b, c, d);
+    put(&out.word[0][lane], a);
+    put(&out.word[1][lane], b);
+    put(&out.word[2][lane], c);
+    put(&out.word[3][lane], d);
+  }
+}
+
+void join_quads(const LaneWords& in, std::uint8_t* stage) {
+  for (std::size_t lane = 0; lane < warp_lanes; lane += 4, stage += 64) {
+    __m128 a = four(&in.word[0][lane]), b = four(&in.word[1][lane]), c = four(&in.word[2][lane]),
+           d = four(&in.word[3][lane]);
+    _MM_TRANSPOSE4_PS(a, b, c, d);
+    put(stage, a);
+    put(stage + 16, b);
+    put(stage + 32, c);
+    put(stage + 48, d);
+  }
+}
+
+}  // namespace
 
 void lanes_to_words(const std::uint8_t* stage, int bytes, LaneWords& out) {
   const auto widen = [&]<class Narrow>(Narrow) {
@@ -20,6 +66,8 @@ void lanes_to_words(const std::uint8_t* stage, int bytes, LaneWords& out) {
   };
   if (bytes == 1) return widen(std::uint8_t{});
   if (bytes == 2) return widen(std::uint16_t{});
+  if (bytes == 8 || bytes == 16)
+    return bytes == 8 ? split_pairs(stage, out) : split_quads(stage, out);
   const int words = bytes / 4;
   for (int lane = 0; lane < warp_lanes; ++lane)
     for (int word = 0; word < words; ++word)
@@ -34,6 +82,7 @@ void words_to_lanes(const LaneWords& in, int bytes, std::uint8_t* stage) {
                   static_cast<std::size_t>(bytes));
     return;
   }
+  if (bytes == 8 || bytes == 16) return bytes == 8 ? join_pairs(in, stage) : join_quads(in, stage);
   for (int lane = 0; lane < warp_lanes; ++lane)
     for (int word = 0; word < bytes / 4; ++word)
       std::memcpy(stage + lane * bytes + word * 4,
@@ -42,7 +91,8 @@ void words_to_lanes(const LaneWords& in, int bytes, std::uint8_t* stage) {
 
 bool consecutive(const std::uint64_t* address, int bytes) {
   const __m128i step = _mm_set1_epi64x(2 * bytes);
-  __m128i wanted = _mm_set_epi64x(static_cast<long long>(address[0]) + bytes, static_cast<long long>(address[0]));
+  __m128i wanted = _mm_set_epi64x(static_cast<long long>(address[0]) + bytes,
+                                  static_cast<long long>(address[0]));
   __m128i difference = _mm_setzero_si128();
   for (int lane = 0; lane < warp_lanes; lane += 2, wanted = _mm_add_epi64(wanted, step))
     difference = _mm_or_si128(
@@ -53,7 +103,8 @@ bool consecutive(const std::uint64_t* address, int bytes) {
 
 /// Calls each(region, offset, first lane, lanes, same) for every run; `same`: all at one address.
 template <class Each>
-void ClusterMemory::each_run(const Agent& agent, const WarpAccess& access, Mode mode, const Each& each) {
+void ClusterMemory::each_run(const Agent& agent, const WarpAccess& access, Mode mode,
+                             const Each& each) {
   const std::uint64_t* at = access.address;
   const auto bytes = static_cast<std::uint64_t>(access.bytes);
   Region region;
@@ -72,13 +123,15 @@ void ClusterMemory::each_run(const Agent& agent, const WarpAccess& access, Mode 
     const int lanes = end - first;
     left &= end == warp_lanes ? 0u : ~0u << end;
     if (at[first] % bytes == 0 &&
-        quick_resolve(agent, at[first], same ? bytes : bytes * static_cast<std::uint64_t>(lanes), region) &&
+        quick_resolve(agent, at[first], same ? bytes : bytes * static_cast<std::uint64_t>(lanes),
+                      region) &&
         (mode == Mode::read || region.shadow != nullptr)) {
       each(region, at[first] - region.begin, first, lanes, same);
       continue;
     }
     for (int lane = first; lane < end; ++lane)
-      if (aligned(agent, lane, at[lane], bytes, mode) && resolve(agent, lane, at[lane], bytes, mode, region))
+      if (aligned(agent, lane, at[lane], bytes, mode) &&
+          resolve(agent, lane, at[lane], bytes, mode, region))
         each(region, at[lane] - region.begin, lane, 1, false);
   }
 }
@@ -89,15 +142,29 @@ void ClusterMemory::load(const Agent& agent, const WarpAccess& access, LaneWords
   const auto bytes = static_cast<std::size_t>(access.bytes);
   const bool direct = access.bytes == 4;  // word[0] is what the lanes' bytes look like
   auto* to = direct ? reinterpret_cast<std::uint8_t*>(out.word[0].data()) : stage;
-  std::memset(to, 0, warp_lanes * bytes);
   const Toucher who = toucher(agent, access.order, access.scope);
+  Region whole;
+  if (access.lanes == all_lanes && access.address[0] % bytes == 0 &&
+      consecutive(access.address, access.bytes) &&
+      quick_resolve(agent, access.address[0], warp_lanes * bytes, whole)) {
+    touch(who, whole, access.address[0] - whole.begin, warp_lanes * bytes,
+          {0, static_cast<std::uint32_t>(bytes)}, Mode::read, nullptr,
+          [&](const std::uint8_t* from, std::uint64_t done, std::uint64_t part) {
+            std::memcpy(to + done, from, part);
+          });
+    if (!direct) lanes_to_words(stage, access.bytes, out);
+    if (access.order != Order::weak) after_strong(agent, access);
+    return;
+  }
+  std::memset(to, 0, warp_lanes * bytes);
   each_run(agent, access, Mode::read,
            [&](const Region& region, std::uint64_t offset, int first, int lanes, bool same) {
              std::uint8_t* begin = to + static_cast<std::size_t>(first) * bytes;
-             const Lanes touching = same ? Lanes{std::uint32_t{warp_lanes}, 0}
-                                         : Lanes{static_cast<std::uint32_t>(first), static_cast<std::uint32_t>(bytes)};
-             touch(who, region, offset, same ? bytes : bytes * static_cast<std::size_t>(lanes), touching,
-                   Mode::read, nullptr,
+             const Lanes touching =
+                 same ? Lanes{std::uint32_t{warp_lanes}, 0}
+                      : Lanes{static_cast<std::uint32_t>(first), static_cast<std::uint32_t>(bytes)};
+             touch(who, region, offset, same ? bytes : bytes * static_cast<std::size_t>(lanes),
+                   touching, Mode::read, nullptr,
                    [&](const std::uint8_t* from, std::uint64_t done, std::uint64_t part) {
                      std::memcpy(begin + done, from, part);
                    });
@@ -124,29 +191,32 @@ void ClusterMemory::store(const Agent& agent, const WarpAccess& access, const La
            [&](const Region& region, std::uint64_t offset, int first, int lanes, bool) {
              const std::uint8_t* begin = data + static_cast<std::size_t>(first) * bytes;
              touch(who, region, offset, bytes * static_cast<std::size_t>(lanes),
-                   {static_cast<std::uint32_t>(first), static_cast<std::uint32_t>(bytes)}, Mode::write, begin,
+                   {static_cast<std::uint32_t>(first), static_cast<std::uint32_t>(bytes)},
+                   Mode::write, begin,
                    [&](std::uint8_t* to, std::uint64_t done, std::uint64_t part) {
                      std::memcpy(to, begin + done, part);
                    });
            });
 }
 
-bool ClusterMemory::move_row(const Toucher& who, int lane, std::uint64_t address, std::uint64_t bytes, Mode mode,
-                             std::uint8_t* to, const std::uint8_t* from) {
+bool ClusterMemory::move_row(const Toucher& who, int lane, std::uint64_t address,
+                             std::uint64_t bytes, Mode mode, std::uint8_t* to,
+                             const std::uint8_t* from) {
   Region region;
   if (!resolve(who.agent, lane, address, bytes, mode, region)) {
     if (to) std::memset(to, 0, bytes);
     return false;
   }
-  touch(who, region, address - region.begin, bytes, {static_cast<std::uint32_t>(lane), 0}, mode, from,
-        [&](std::uint8_t* data, std::uint64_t done, std::uint64_t part) {
+  touch(who, region, address - region.begin, bytes, {static_cast<std::uint32_t>(lane), 0}, mode,
+        from, [&](std::uint8_t* data, std::uint64_t done, std::uint64_t part) {
           if (mode == Mode::read && to) std::memcpy(to + done, data, part);
           if (mode == Mode::write && from) std::memcpy(data, from + done, part);
         });
   return true;
 }
 
-bool ClusterMemory::read_row(const Agent& agent, int lane, std::uint64_t address, int bytes, void* to) {
+bool ClusterMemory::read_row(const Agent& agent, int lane, std::uint64_t address, int bytes,
+                             void* to) {
   if (!aligned(agent, lane, address, static_cast<std::uint64_t>(bytes), Mode::read)) {
     std::memset(to, 0, static_cast<std::size_t>(bytes));
     return false;
@@ -155,10 +225,11 @@ bool ClusterMemory::read_row(const Agent& agent, int lane, std::uint64_t address
                   static_cast<std::uint8_t*>(to), nullptr);
 }
 
-bool ClusterMemory::write_row(const Agent& agent, int lane, std::uint64_t address, int bytes, const void* from) {
+bool ClusterMemory::write_row(const Agent& agent, int lane, std::uint64_t address, int bytes,
+                              const void* from) {
   if (!aligned(agent, lane, address, static_cast<std::uint64_t>(bytes), Mode::write)) return false;
-  return move_row(toucher(agent), lane, address, static_cast<std::uint64_t>(bytes), Mode::write, nullptr,
-                  static_cast<const std::uint8_t*>(from));
+  return move_row(toucher(agent), lane, address, static_cast<std::uint64_t>(bytes), Mode::write,
+                  nullptr, static_cast<const std::uint8_t*>(from));
 }
 
 }  // namespace microscale::emulator

@@ -1,5 +1,5 @@
-// Asynchronous copies: the source is read and the destination noted as written when a copy is issued,
-// both as of a time that only its wait makes known; the bytes land as the policy says.
+// Asynchronous copies: the source is read and the destination noted as written when a copy is
+// issued, both as of a time that only its wait makes known; the bytes land as the policy says.
 #include <algorithm>
 #include <bit>
 #include <cstring>
@@ -16,7 +16,8 @@ constexpr std::size_t index_of(AsyncKind kind) { return static_cast<std::size_t>
 
 }  // namespace
 
-// ---- copies on their way ---------------------------------------------------------------------------
+// ---- copies on their way
+// ---------------------------------------------------------------------------
 
 void ClusterMemory::launch_copy(const Agent&, AsyncCopy copy) {
   if (launch_.options.policy == AsyncPolicy::random) roll();
@@ -40,7 +41,8 @@ void ClusterMemory::land(std::size_t index) {
     return;
   }
   reporter_.say(FindingKind::misuse, copy.issuer, 0, true, [&] {
-    return fmt::format("an asynchronous copy completes at {:#x}, where the mbarrier is gone", copy.barrier);
+    return fmt::format("an asynchronous copy completes at {:#x}, where the mbarrier is gone",
+                       copy.barrier);
   });
 }
 
@@ -54,11 +56,16 @@ void ClusterMemory::land_where(const Want& want) {
 }
 
 void ClusterMemory::roll() {
-  land_where([&](const AsyncCopy&) {
+  land_where([&](const AsyncCopy& copy) {
     random_ ^= random_ << 13;
     random_ ^= random_ >> 7;
     random_ ^= random_ << 17;
-    return (random_ >> 40 & 1) != 0;
+    if ((random_ >> 40 & 1) == 0) return false;
+    return !copy.arrive ||
+           std::none_of(copies_.begin(), copies_.end(), [&](const AsyncCopy& other) {
+             return other.kind == AsyncKind::cp_async && other.warp == copy.warp &&
+                    other.sequence < copy.sequence;
+           });
   });
 }
 
@@ -84,24 +91,30 @@ bool ClusterMemory::land_all() {
 
 void ClusterMemory::end() {
   if (!copies_.empty()) {
-    // A store to global memory may still be on its way when its block ends; a shared destination is lost.
+    // A store to global memory may still be on its way when its block ends; a shared destination is
+    // lost.
     for (const AsyncCopy& copy : copies_)
       if (copy.to_shared && !copy.pieces.empty()) {
         reporter_.say(FindingKind::missing_wait, copy.issuer, 0, false, [&] {
-          return fmt::format("an asynchronous copy of {} bytes to shared memory by warp {} is still on its way "
-                             "when its block ends: nothing waited for it",
-                             copy.data.size(), copy.issuer.warp);
+          return fmt::format(
+              "an asynchronous copy of {} bytes to shared memory by warp {} is still on its way "
+              "when its block ends: nothing waited for it",
+              copy.data.size(), copy.issuer.warp);
         });
       }
   }
   land_where([](const AsyncCopy&) { return true; });
 }
 
-// ---- groups ----------------------------------------------------------------------------------------
+// ---- groups
+// ----------------------------------------------------------------------------------------
 
-void ClusterMemory::commit(const Agent& agent, AsyncKind kind) { ++warp_of(agent).committed[index_of(kind)]; }
+void ClusterMemory::commit(const Agent& agent, AsyncKind kind) {
+  ++warp_of(agent).committed[index_of(kind)];
+}
 
-void ClusterMemory::wait(const Agent& agent, AsyncKind kind, std::uint32_t pending, bool reads_only) {
+void ClusterMemory::wait(const Agent& agent, AsyncKind kind, std::uint32_t pending,
+                         bool reads_only) {
   WarpMemory& warp = warp_of(agent);
   const std::uint32_t committed = warp.committed[index_of(kind)];
   const std::uint32_t done = committed > pending ? committed - pending : 0;  // groups 1 .. done
@@ -115,10 +128,11 @@ void ClusterMemory::wait(const Agent& agent, AsyncKind kind, std::uint32_t pendi
   if (kind == AsyncKind::bulk) warp.know.clock.set(slot_of(warp, kind, true), done);
 }
 
-// ---- cp.async --------------------------------------------------------------------------------------
+// ---- cp.async
+// --------------------------------------------------------------------------------------
 
-void ClusterMemory::cp_async(const Agent& agent, const WarpAccess& destination, const std::uint64_t* source,
-                             const std::uint32_t* source_bytes) {
+void ClusterMemory::cp_async(const Agent& agent, const WarpAccess& destination,
+                             const std::uint64_t* source, const std::uint32_t* source_bytes) {
   WarpMemory& warp = warp_of(agent);
   const auto bytes = static_cast<std::uint64_t>(destination.bytes);
   if (launch_.options.count) count(agent, destination);
@@ -136,24 +150,29 @@ void ClusterMemory::cp_async(const Agent& agent, const WarpAccess& destination, 
   for (std::uint32_t left = destination.lanes; left; left &= left - 1) {
     const int lane = std::countr_zero(left);
     const std::uint64_t to = destination.address[lane], from = source[lane];
-    const std::uint64_t given = source_bytes ? std::min<std::uint64_t>(source_bytes[lane], bytes) : bytes;
+    const std::uint64_t given =
+        source_bytes ? std::min<std::uint64_t>(source_bytes[lane], bytes) : bytes;
     Region region;
-    if (!aligned(agent, lane, to, bytes, Mode::write) || !aligned(agent, lane, from, bytes, Mode::read) ||
+    if (!aligned(agent, lane, to, bytes, Mode::write) ||
+        !aligned(agent, lane, from, bytes, Mode::read) ||
         !resolve(agent, lane, to, bytes, Mode::write, region))
       continue;
     const auto start = static_cast<std::uint32_t>(copy.data.size());
     copy.data.resize(start + bytes);
-    if (given && !move_row(reads, lane, from, given, Mode::read, copy.data.data() + start, nullptr)) {
+    if (given &&
+        !move_row(reads, lane, from, given, Mode::read, copy.data.data() + start, nullptr)) {
       copy.data.resize(start);
       continue;
     }
     move_row(writes, lane, to, bytes, Mode::write, nullptr, nullptr);
-    copy.pieces.push_back({region.data + (to - region.begin), start, static_cast<std::uint32_t>(bytes)});
+    copy.pieces.push_back(
+        {region.data + (to - region.begin), start, static_cast<std::uint32_t>(bytes)});
   }
   launch_copy(agent, std::move(copy));
 }
 
-void ClusterMemory::cp_async_mbarrier_arrive(const Agent& agent, int lane, std::uint64_t address, bool increment) {
+void ClusterMemory::cp_async_mbarrier_arrive(const Agent& agent, int lane, std::uint64_t address,
+                                             bool increment) {
   Barrier* barrier = barrier_at(agent, lane, address, "arrives");
   if (!barrier) return;
   WarpMemory& warp = warp_of(agent);
@@ -175,11 +194,13 @@ void ClusterMemory::cp_async_mbarrier_arrive(const Agent& agent, int lane, std::
   if (launch_.options.policy == AsyncPolicy::eager) land(copies_.size() - 1);
 }
 
-// ---- bulk copies and tensor maps -------------------------------------------------------------------
+// ---- bulk copies and tensor maps
+// -------------------------------------------------------------------
 
 /// Sets who reads and who writes for a bulk copy, and where it completes. False after a finding.
-bool ClusterMemory::prepare_bulk(const Agent& agent, int lane, std::uint64_t mbarrier, std::uint64_t bytes,
-                                 AsyncCopy& copy, Toucher& reads, Toucher& writes) {
+bool ClusterMemory::prepare_bulk(const Agent& agent, int lane, std::uint64_t mbarrier,
+                                 std::uint64_t bytes, AsyncCopy& copy, Toucher& reads,
+                                 Toucher& writes) {
   WarpMemory& warp = warp_of(agent);
   copy.kind = AsyncKind::bulk;
   copy.warp = warp.slot;
@@ -187,7 +208,8 @@ bool ClusterMemory::prepare_bulk(const Agent& agent, int lane, std::uint64_t mba
   copy.sequence = ++sequence_;
   reads.asynchronous = writes.asynchronous = true;
   if (mbarrier) {
-    Barrier* barrier = barrier_at(agent, lane, mbarrier, "names as the place where a copy completes");
+    Barrier* barrier =
+        barrier_at(agent, lane, mbarrier, "names as the place where a copy completes");
     if (!barrier) return false;
     copy.barrier = barrier->key;
     copy.transaction = bytes;
@@ -202,19 +224,21 @@ bool ClusterMemory::prepare_bulk(const Agent& agent, int lane, std::uint64_t mba
   return true;
 }
 
-void ClusterMemory::bulk_copy(const Agent& agent, int lane, std::uint64_t destination, std::uint64_t source,
-                              std::uint64_t bytes, std::uint64_t mbarrier) {
+void ClusterMemory::bulk_copy(const Agent& agent, int lane, std::uint64_t destination,
+                              std::uint64_t source, std::uint64_t bytes, std::uint64_t mbarrier) {
   AsyncCopy copy;
   Toucher reads = toucher(agent), writes = toucher(agent);
   if (bytes % 16 != 0 || bytes == 0) {
     reporter_.say(FindingKind::misuse, agent, lane, true, [&] {
-      return fmt::format("lane {} starts a bulk copy of {} bytes; the size must be a multiple of 16 and not 0", lane,
-                         bytes);
+      return fmt::format(
+          "lane {} starts a bulk copy of {} bytes; the size must be a multiple of 16 and not 0",
+          lane, bytes);
     });
     return;
   }
   Region from, to;
-  if (!aligned(agent, lane, destination, 16, Mode::write) || !aligned(agent, lane, source, 16, Mode::read) ||
+  if (!aligned(agent, lane, destination, 16, Mode::write) ||
+      !aligned(agent, lane, source, 16, Mode::read) ||
       !resolve(agent, lane, source, bytes, Mode::read, from) ||
       !resolve(agent, lane, destination, bytes, Mode::write, to) ||
       !prepare_bulk(agent, lane, mbarrier, bytes, copy, reads, writes))
@@ -227,7 +251,8 @@ void ClusterMemory::bulk_copy(const Agent& agent, int lane, std::uint64_t destin
   launch_copy(agent, std::move(copy));
 }
 
-std::optional<TensorMap> ClusterMemory::tensor_map_at(const Agent& agent, int lane, std::uint64_t address) {
+std::optional<TensorMap> ClusterMemory::tensor_map_at(const Agent& agent, int lane,
+                                                      std::uint64_t address) {
   std::uint8_t bytes[tensor_map_bytes];
   Region region;
   if (!aligned(agent, lane, address, 64, Mode::read) ||
@@ -242,8 +267,9 @@ std::optional<TensorMap> ClusterMemory::tensor_map_at(const Agent& agent, int la
   return map;
 }
 
-void ClusterMemory::tensor_load(const Agent& agent, int lane, std::uint64_t destination, std::uint64_t map_address,
-                                const std::int32_t* coordinates, std::uint64_t mbarrier) {
+void ClusterMemory::tensor_load(const Agent& agent, int lane, std::uint64_t destination,
+                                std::uint64_t map_address, const std::int32_t* coordinates,
+                                std::uint64_t mbarrier) {
   const std::optional<TensorMap> map = tensor_map_at(agent, lane, map_address);
   if (!map) return;
   const std::uint32_t bytes = map->box_bytes();
@@ -258,8 +284,10 @@ void ClusterMemory::tensor_load(const Agent& agent, int lane, std::uint64_t dest
   copy.data.resize(bytes);
   std::uint8_t* const start = to.data + (destination - to.begin);
   std::uint32_t at = 0;
-  for (const BoxPiece& piece : pieces_of(*map, coordinates, static_cast<std::uint32_t>(destination & 0xffff'ffff))) {
-    if (piece.inside && !move_row(reads, lane, piece.global, piece.bytes, Mode::read, copy.data.data() + at, nullptr))
+  for (const BoxPiece& piece :
+       pieces_of(*map, coordinates, static_cast<std::uint32_t>(destination & 0xffff'ffff))) {
+    if (piece.inside && !move_row(reads, lane, piece.global, piece.bytes, Mode::read,
+                                  copy.data.data() + at, nullptr))
       return;
     copy.pieces.push_back({start + piece.shared, at, piece.bytes});
     at += piece.bytes;
@@ -280,20 +308,22 @@ void ClusterMemory::tensor_store(const Agent& agent, int lane, std::uint64_t map
       !prepare_bulk(agent, lane, 0, bytes, copy, reads, writes) ||
       !move_row(reads, lane, source, bytes, Mode::read, box.data(), nullptr))
     return;
-  for (const BoxPiece& piece : pieces_of(*map, coordinates, static_cast<std::uint32_t>(source & 0xffff'ffff))) {
+  for (const BoxPiece& piece :
+       pieces_of(*map, coordinates, static_cast<std::uint32_t>(source & 0xffff'ffff))) {
     if (!piece.inside) continue;
     Region to;
     if (!resolve(agent, lane, piece.global, piece.bytes, Mode::write, to)) return;
     move_row(writes, lane, piece.global, piece.bytes, Mode::write, nullptr, nullptr);
-    copy.pieces.push_back({to.data + (piece.global - to.begin), static_cast<std::uint32_t>(copy.data.size()),
-                           piece.bytes});
-    copy.data.insert(copy.data.end(), box.begin() + piece.shared, box.begin() + piece.shared + piece.bytes);
+    copy.pieces.push_back({to.data + (piece.global - to.begin),
+                           static_cast<std::uint32_t>(copy.data.size()), piece.bytes});
+    copy.data.insert(copy.data.end(), box.begin() + piece.shared,
+                     box.begin() + piece.shared + piece.bytes);
   }
   launch_copy(agent, std::move(copy));
 }
 
-bool ClusterMemory::read_async(const Agent& agent, int lane, AsyncKind kind, std::uint64_t address, int bytes,
-                               void* to) {
+bool ClusterMemory::read_async(const Agent& agent, int lane, AsyncKind kind, std::uint64_t address,
+                               int bytes, void* to) {
   WarpMemory& warp = warp_of(agent);
   Toucher reads = toucher(agent);
   reads.asynchronous = true;

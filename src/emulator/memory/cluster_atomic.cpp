@@ -7,8 +7,9 @@
 
 namespace microscale::emulator {
 
-void ClusterMemory::atomic(const Agent& agent, const WarpAccess& given, AtomicOp op, AtomicType type,
-                           const LaneWords& operand, const LaneWords* compare, LaneWords* old) {
+void ClusterMemory::atomic(const Agent& agent, const WarpAccess& given, AtomicOp op,
+                           AtomicType type, const LaneWords& operand, const LaneWords* compare,
+                           LaneWords* old) {
   WarpAccess access = given;
   access.bytes = bytes_of(type);
   if (access.order == Order::weak) access.order = Order::relaxed;
@@ -31,11 +32,11 @@ void ClusterMemory::atomic(const Agent& agent, const WarpAccess& given, AtomicOp
     if (aligned(agent, lane, address, bytes, Mode::update) &&
         resolve(agent, lane, address, bytes, Mode::update, region)) {
       touch(who, region, address - region.begin, bytes,
-            {static_cast<std::uint32_t>(lane), static_cast<std::uint32_t>(bytes)}, Mode::update, nullptr,
-            [&](std::uint8_t* data, std::uint64_t, std::uint64_t) {
+            {static_cast<std::uint32_t>(lane), static_cast<std::uint32_t>(bytes)}, Mode::update,
+            nullptr, [&](std::uint8_t* data, std::uint64_t, std::uint64_t) {
               std::memcpy(&before, data, bytes);
-              const AtomicValue after = apply(op, type, before, value_of(&operand), value_of(compare),
-                                              region.kind == SpaceKind::global);
+              const AtomicValue after = apply(op, type, before, value_of(&operand),
+                                              value_of(compare), region.kind == SpaceKind::global);
               std::memcpy(data, &after, bytes);
             });
     }

@@ -1,5 +1,5 @@
-// mbarrier objects in shared memory. Their 8 bytes hold nothing of use to a program; the state stands
-// beside them, by address.
+// mbarrier objects in shared memory. Their 8 bytes hold nothing of use to a program; the state
+// stands beside them, by address.
 #include <algorithm>
 #include <cstring>
 
@@ -14,30 +14,35 @@ std::uint64_t ClusterMemory::barrier_key(const Agent& agent, std::uint64_t addre
   return cluster_shared(agent.rank, address & 0xffff'ffff);
 }
 
-ClusterMemory::Barrier* ClusterMemory::barrier_at(const Agent& agent, int lane, std::uint64_t address,
-                                                  const char* what) {
+ClusterMemory::Barrier* ClusterMemory::barrier_at(const Agent& agent, int lane,
+                                                  std::uint64_t address, const char* what) {
   Region region;
   if (!aligned(agent, lane, address, 8, Mode::update) ||
       !resolve(agent, lane, address, 8, Mode::update, region))
     return nullptr;
   const std::uint64_t key = barrier_key(agent, address);
-  const auto found = std::find_if(barriers_.begin(), barriers_.end(),
-                                  [&](const Barrier& each) { return each.key == key && each.live; });
+  const auto found = std::find_if(barriers_.begin(), barriers_.end(), [&](const Barrier& each) {
+    return each.key == key && each.live;
+  });
   if (region.kind == SpaceKind::shared && found != barriers_.end()) return &*found;
   reporter_.say(FindingKind::misuse, agent, lane, true, [&] {
-    return fmt::format("lane {} {} at {:#x}, where no mbarrier was initialised", lane, what, address);
+    return fmt::format("lane {} {} at {:#x}, where no mbarrier was initialised", lane, what,
+                       address);
   });
   return nullptr;
 }
 
-void ClusterMemory::report_misuse(const Agent& agent, int lane, MbarrierError error, std::uint64_t address) {
+void ClusterMemory::report_misuse(const Agent& agent, int lane, MbarrierError error,
+                                  std::uint64_t address) {
   if (error == MbarrierError::none) return;
   reporter_.say(FindingKind::misuse, agent, lane, true, [&] {
-    return fmt::format("lane {} uses the mbarrier at {:#x} wrongly: {}", lane, address, sentence_of(error));
+    return fmt::format("lane {} uses the mbarrier at {:#x} wrongly: {}", lane, address,
+                       sentence_of(error));
   });
 }
 
-void ClusterMemory::mbarrier_init(const Agent& agent, int lane, std::uint64_t address, std::uint32_t count) {
+void ClusterMemory::mbarrier_init(const Agent& agent, int lane, std::uint64_t address,
+                                  std::uint32_t count) {
   if (!aligned(agent, lane, address, 8, Mode::write)) return;
   Region region;
   if (!resolve(agent, lane, address, 8, Mode::write, region)) return;
@@ -46,11 +51,13 @@ void ClusterMemory::mbarrier_init(const Agent& agent, int lane, std::uint64_t ad
     return;
   }
   const std::uint64_t key = barrier_key(agent, address);
-  auto found = std::find_if(barriers_.begin(), barriers_.end(), [&](const Barrier& each) { return each.key == key; });
+  auto found = std::find_if(barriers_.begin(), barriers_.end(),
+                            [&](const Barrier& each) { return each.key == key; });
   if (found != barriers_.end() && found->live) {
     reporter_.say(FindingKind::misuse, agent, lane, false, [&] {
-      return fmt::format("lane {} initialises the mbarrier at {:#x}, which is in use: mbarrier.inval is missing",
-                         lane, address);
+      return fmt::format(
+          "lane {} initialises the mbarrier at {:#x}, which is in use: mbarrier.inval is missing",
+          lane, address);
     });
   }
   if (found == barriers_.end()) found = barriers_.insert(barriers_.end(), Barrier{});
@@ -60,7 +67,8 @@ void ClusterMemory::mbarrier_init(const Agent& agent, int lane, std::uint64_t ad
   const MbarrierError error = found->state.init(count);
   found->live = error == MbarrierError::none;
   report_misuse(agent, lane, error, address);
-  // The write is noted, so that a use that no barrier separates from it is a race; its bytes are opaque.
+  // The write is noted, so that a use that no barrier separates from it is a race; its bytes are
+  // opaque.
   const std::uint64_t opaque = 0x6d62'6172'0000'0000u | count;
   std::uint8_t bytes[8];
   std::memcpy(bytes, &opaque, 8);
@@ -68,7 +76,8 @@ void ClusterMemory::mbarrier_init(const Agent& agent, int lane, std::uint64_t ad
 }
 
 void ClusterMemory::mbarrier_invalidate(const Agent& agent, int lane, std::uint64_t address) {
-  if (Barrier* barrier = barrier_at(agent, lane, address, "invalidates an mbarrier")) barrier->live = false;
+  if (Barrier* barrier = barrier_at(agent, lane, address, "invalidates an mbarrier"))
+    barrier->live = false;
 }
 
 /// After a change of state: when the phase went on, who waits for it learns what its arrivals knew.
@@ -85,7 +94,8 @@ std::uint64_t ClusterMemory::mbarrier_arrive(const Agent& agent, int lane, std::
   move_row(toucher(agent, Order::relaxed), lane, address, 8, Mode::update, nullptr, nullptr);
   WarpMemory& warp = warp_of(agent);
   const std::uint64_t phase = barrier->state.phase();
-  if (transaction_bytes) report_misuse(agent, lane, barrier->state.expect(transaction_bytes), address);
+  if (transaction_bytes)
+    report_misuse(agent, lane, barrier->state.expect(transaction_bytes), address);
   if (count) {
     barrier->arriving.join(warp.know);
     report_misuse(agent, lane, barrier->state.arrive(count), address);
@@ -95,7 +105,8 @@ std::uint64_t ClusterMemory::mbarrier_arrive(const Agent& agent, int lane, std::
   return phase;
 }
 
-void ClusterMemory::mbarrier_complete(const Agent& agent, int lane, std::uint64_t address, std::uint64_t bytes) {
+void ClusterMemory::mbarrier_complete(const Agent& agent, int lane, std::uint64_t address,
+                                      std::uint64_t bytes) {
   Barrier* barrier = barrier_at(agent, lane, address, "completes transactions");
   if (!barrier) return;
   const std::uint64_t phase = barrier->state.phase();
@@ -112,7 +123,8 @@ bool ClusterMemory::observe(const Agent& agent, int lane, Barrier& barrier, bool
   return true;
 }
 
-bool ClusterMemory::mbarrier_test(const Agent& agent, int lane, std::uint64_t address, std::uint64_t state) {
+bool ClusterMemory::mbarrier_test(const Agent& agent, int lane, std::uint64_t address,
+                                  std::uint64_t state) {
   Barrier* barrier = barrier_at(agent, lane, address, "waits");
   if (!barrier) return true;  // the launch ends; nobody should wait for that
   if (state > barrier->state.phase() || state + 1 < barrier->state.phase())

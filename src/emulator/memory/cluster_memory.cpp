@@ -19,10 +19,12 @@ const char* verb(Mode mode) {
 ClusterMemory::ClusterMemory(LaunchMemory& launch, const ClusterShape& shape)
     : launch_(launch), shape_(shape), reporter_(launch.places, launch.sink) {
   if (shape.blocks == 0 || shape.warps == 0 || shape.warps > 64 || shape.shared_bytes > (1u << 20))
-    throw Error(ErrorCode::invalid_argument,
-                fmt::format("emulator: a cluster of {} blocks of {} warps with {} bytes of shared memory; at "
-                            "least 1 block, 1 to 64 warps and at most 1 MiB are possible",
-                            shape.blocks, shape.warps, shape.shared_bytes));
+    throw Error(
+        ErrorCode::invalid_argument,
+        fmt::format(
+            "emulator: a cluster of {} blocks of {} warps with {} bytes of shared memory; at "
+            "least 1 block, 1 to 64 warps and at most 1 MiB are possible",
+            shape.blocks, shape.warps, shape.shared_bytes));
   shared_.resize(shape.blocks);
   for (SharedBlock& each : shared_) {
     each.bytes.resize(shape.shared_bytes);
@@ -58,43 +60,61 @@ void ClusterMemory::begin(std::uint32_t number) {
 
 std::uint32_t ClusterMemory::slot_of(const WarpMemory& warp, AsyncKind kind, bool reads) const {
   // Warps, then what each has in flight: cp.async, bulk, bulk sources, wgmma; mbarriers follow.
-  const std::uint32_t row = kind == AsyncKind::cp_async ? 1 : kind == AsyncKind::wgmma ? 4 : reads ? 3 : 2;
+  const std::uint32_t row = kind == AsyncKind::cp_async ? 1
+                            : kind == AsyncKind::wgmma  ? 4
+                            : reads                     ? 3
+                                                        : 2;
   return row * warp_count() + warp.slot;
 }
 
 Toucher ClusterMemory::toucher(const Agent& agent, Order order, MemoryScope scope) {
   WarpMemory& warp = warp_of(agent);
-  return Toucher{launch_, reporter_, agent,     warp, domain_, order, scope, false,
-                 warp.slot, warp.know.clock[warp.slot]};
+  return Toucher{launch_, reporter_, agent, warp,      domain_,
+                 order,   scope,     false, warp.slot, warp.know.clock[warp.slot]};
 }
 
 Region ClusterMemory::shared_region(std::uint32_t rank) {
   SharedBlock& block = shared_[rank];
-  return {SpaceKind::shared, shared_window, block.bytes.size(), block.bytes.data(), block.shadow.get(), tag_,
+  return {SpaceKind::shared,
+          shared_window,
+          block.bytes.size(),
+          block.bytes.data(),
+          block.shadow.get(),
+          tag_,
           &log_};
 }
 
-bool ClusterMemory::local_region(const Agent& agent, int lane, std::uint64_t address, Region& region) {
-  const std::uint64_t thread = std::uint64_t{warp_of(agent).slot} * warp_lanes + static_cast<unsigned>(lane);
+bool ClusterMemory::local_region(const Agent& agent, int lane, std::uint64_t address,
+                                 Region& region) {
+  const std::uint64_t thread =
+      std::uint64_t{warp_of(agent).slot} * warp_lanes + static_cast<unsigned>(lane);
   const std::uint64_t offset = address & ~window_mask;
   if (offset >= shape_.local_bytes) return false;
-  region = {SpaceKind::local, local_window - thread * local_stride_, (thread + 1) * local_stride_, local_.data(),
-            local_shadow_.get(), tag_, nullptr};
+  region = {SpaceKind::local,
+            local_window - thread * local_stride_,
+            (thread + 1) * local_stride_,
+            local_.data(),
+            local_shadow_.get(),
+            tag_,
+            nullptr};
   return true;
 }
 
-bool ClusterMemory::quick_resolve(const Agent& agent, std::uint64_t address, std::uint64_t bytes, Region& region) {
+bool ClusterMemory::quick_resolve(const Agent& agent, std::uint64_t address, std::uint64_t bytes,
+                                  Region& region) {
   const std::uint64_t window = address & window_mask;
   if (window == 0) {
     WarpMemory& warp = warp_of(agent);
-    Allocation* at = warp.last;
-    if (!at || address < at->begin || address >= at->end) {
+    Allocation* at = nullptr;
+    for (Allocation* each : warp.last)
+      if (each && address >= each->begin && address < each->end) at = each;
+    if (!at) {
       at = launch_.global.find(address);
       if (!at) return false;
-      warp.last = at;
+      warp.last[warp.last_next++ % warp.last.size()] = at;
     }
-    region = {SpaceKind::global, at->begin, at->bytes(), at->at(at->begin), &at->shadow, launch_.number,
-              &launch_.log};
+    region = {SpaceKind::global, at->begin,      at->bytes(), at->at(at->begin),
+              &at->shadow,       launch_.number, &launch_.log};
     return bytes <= at->end - address;
   }
   if (window == shared_window) {
@@ -107,17 +127,23 @@ bool ClusterMemory::quick_resolve(const Agent& agent, std::uint64_t address, std
     return offset <= region.bytes && bytes <= region.bytes - offset;
   }
   if (window == constant_window || window == param_window) {
-    std::vector<std::uint8_t>& data = window == constant_window ? launch_.constants : launch_.params;
+    std::vector<std::uint8_t>& data =
+        window == constant_window ? launch_.constants : launch_.params;
     const std::uint64_t offset = address & ~window_mask;
-    region = {window == constant_window ? SpaceKind::constant : SpaceKind::param, window, data.size(), data.data(),
-              nullptr, 0, nullptr};
+    region = {window == constant_window ? SpaceKind::constant : SpaceKind::param,
+              window,
+              data.size(),
+              data.data(),
+              nullptr,
+              0,
+              nullptr};
     return offset <= data.size() && bytes <= data.size() - offset;
   }
   return false;
 }
 
-bool ClusterMemory::resolve(const Agent& agent, int lane, std::uint64_t address, std::uint64_t bytes, Mode mode,
-                            Region& region) {
+bool ClusterMemory::resolve(const Agent& agent, int lane, std::uint64_t address,
+                            std::uint64_t bytes, Mode mode, Region& region) {
   const bool local = (address & window_mask) == local_window;
   const bool found = local ? local_region(agent, lane, address, region) &&
                                  bytes <= shape_.local_bytes - (address & ~window_mask)
@@ -126,61 +152,70 @@ bool ClusterMemory::resolve(const Agent& agent, int lane, std::uint64_t address,
     report_bounds(agent, lane, address, bytes, mode);
     return false;
   }
-  if (mode != Mode::read && (region.kind == SpaceKind::constant || region.kind == SpaceKind::param)) {
+  if (mode != Mode::read &&
+      (region.kind == SpaceKind::constant || region.kind == SpaceKind::param)) {
     reporter_.say(FindingKind::misuse, agent, lane, true, [&] {
-      return fmt::format("lane {} {} {} bytes at {:#x}, in {} memory, which is read only", lane, verb(mode), bytes,
-                         address, region.kind == SpaceKind::constant ? "constant" : "param");
+      return fmt::format("lane {} {} {} bytes at {:#x}, in {} memory, which is read only", lane,
+                         verb(mode), bytes, address,
+                         region.kind == SpaceKind::constant ? "constant" : "param");
     });
     return false;
   }
   return true;
 }
 
-bool ClusterMemory::aligned(const Agent& agent, int lane, std::uint64_t address, std::uint64_t bytes, Mode mode) {
+bool ClusterMemory::aligned(const Agent& agent, int lane, std::uint64_t address,
+                            std::uint64_t bytes, Mode mode) {
   if (address % bytes == 0) return true;
   reporter_.say(FindingKind::misaligned, agent, lane, true, [&] {
-    return fmt::format("lane {} {} {} bytes at {:#x}, which is not a multiple of {}", lane, verb(mode), bytes,
-                       address, bytes);
+    return fmt::format("lane {} {} {} bytes at {:#x}, which is not a multiple of {}", lane,
+                       verb(mode), bytes, address, bytes);
   });
   return false;
 }
 
-void ClusterMemory::report_bounds(const Agent& agent, int lane, std::uint64_t address, std::uint64_t bytes,
-                                  Mode mode) {
+void ClusterMemory::report_bounds(const Agent& agent, int lane, std::uint64_t address,
+                                  std::uint64_t bytes, Mode mode) {
   reporter_.say(FindingKind::out_of_bounds, agent, lane, true, [&] {
-    const std::string start = fmt::format("lane {} {} {} bytes at {:#x}", lane, verb(mode), bytes, address);
+    const std::string start =
+        fmt::format("lane {} {} {} bytes at {:#x}", lane, verb(mode), bytes, address);
     const std::uint64_t window = address & window_mask, offset = address & ~window_mask;
     const auto beyond = [&](std::uint64_t size, const std::string& of) {
-      const std::uint64_t low = window == shared_window && (address & cluster_flag) ? address & 0xffff'ffff : offset;
+      const std::uint64_t low =
+          window == shared_window && (address & cluster_flag) ? address & 0xffff'ffff : offset;
       return fmt::format("{}, {} bytes past the end of {}", start, low + bytes - size, of);
     };
     if (window == shared_window) {
       if ((address & cluster_flag) && (address >> 32 & 0xffff) >= shape_.blocks)
-        return fmt::format("{}, in block {} of a cluster of {}", start, address >> 32 & 0xffff, shape_.blocks);
-      return beyond(shape_.shared_bytes, fmt::format("the {} bytes of shared memory", shape_.shared_bytes));
+        return fmt::format("{}, in block {} of a cluster of {}", start, address >> 32 & 0xffff,
+                           shape_.blocks);
+      return beyond(shape_.shared_bytes,
+                    fmt::format("the {} bytes of shared memory", shape_.shared_bytes));
     }
     if (window == local_window)
-      return beyond(shape_.local_bytes, fmt::format("the thread's {} bytes of local memory", shape_.local_bytes));
+      return beyond(shape_.local_bytes,
+                    fmt::format("the thread's {} bytes of local memory", shape_.local_bytes));
     if (window == constant_window)
-      return beyond(launch_.constants.size(), fmt::format("the {} constant bytes", launch_.constants.size()));
+      return beyond(launch_.constants.size(),
+                    fmt::format("the {} constant bytes", launch_.constants.size()));
     if (window == param_window)
-      return beyond(launch_.params.size(), fmt::format("the {} bytes of parameters", launch_.params.size()));
+      return beyond(launch_.params.size(),
+                    fmt::format("the {} bytes of parameters", launch_.params.size()));
     if (window != 0) return fmt::format("{}, which is in no window of the address space", start);
     if (address == 0) return start + ", the null address";
     const Allocation* near = launch_.global.nearest(address);
     if (!near) return start + "; nothing is allocated";
     if (address < near->begin)
-      return fmt::format("{}, {} bytes before the start of allocation of {} bytes", start, near->begin - address,
-                         near->bytes());
-    return fmt::format("{}, {} bytes past the end of allocation of {} bytes", start, address + bytes - near->end,
-                       near->bytes());
+      return fmt::format("{}, {} bytes before the start of allocation of {} bytes", start,
+                         near->begin - address, near->bytes());
+    return fmt::format("{}, {} bytes past the end of allocation of {} bytes", start,
+                       address + bytes - near->end, near->bytes());
   });
 }
 
 void ClusterMemory::count(const Agent& agent, const WarpAccess& access) {
   if (access.lanes == 0) return;
-  const std::uint64_t window =
-      access.address[std::countr_zero(access.lanes)] & window_mask;
+  const std::uint64_t window = access.address[std::countr_zero(access.lanes)] & window_mask;
   if (window == 0 || window == shared_window)
     launch_.counters.add(agent.instruction, access, window == shared_window);
 }

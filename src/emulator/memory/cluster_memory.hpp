@@ -18,10 +18,10 @@
 namespace microscale::emulator {
 
 struct ClusterShape {
-  std::uint32_t blocks = 1;           // of a cluster
-  std::uint32_t warps = 1;            // of a block
-  std::uint64_t shared_bytes = 0;     // of a block: static and dynamic
-  std::uint64_t local_bytes = 0;      // of a thread
+  std::uint32_t blocks = 1;        // of a cluster
+  std::uint32_t warps = 1;         // of a block
+  std::uint64_t shared_bytes = 0;  // of a block: static and dynamic
+  std::uint64_t local_bytes = 0;   // of a thread
 };
 
 class ClusterMemory {
@@ -30,25 +30,28 @@ class ClusterMemory {
 
   /// Everything fresh for cluster `number` of the grid.
   void begin(std::uint32_t number);
-  /// When its blocks have ended: lands what is still on its way, and reports copies nobody waited for.
+  /// When its blocks have ended: lands what is still on its way, and reports copies nobody waited
+  /// for.
   void end();
 
-  // Accesses. A lane whose address is out of bounds, misaligned or in no window is reported (fatal) and
-  // left out: it loads zeros. Other findings do not change what happens.
+  // Accesses. A lane whose address is out of bounds, misaligned or in no window is reported (fatal)
+  // and left out: it loads zeros. Other findings do not change what happens.
   void load(const Agent& agent, const WarpAccess& access, LaneWords& out);
   void store(const Agent& agent, const WarpAccess& access, const LaneWords& in);
-  /// Lane by lane, lowest first. `compare` for cas only; `old` may be null (red). Values of 2 bytes are
-  /// the low half of word[0].
+  /// Lane by lane, lowest first. `compare` for cas only; `old` may be null (red). Values of 2 bytes
+  /// are the low half of word[0].
   void atomic(const Agent& agent, const WarpAccess& access, AtomicOp op, AtomicType type,
               const LaneWords& operand, const LaneWords* compare, LaneWords* old);
 
-  /// Copies bytes a lane names itself (ldmatrix rows, wgmma operands): one row of `bytes` (a power of two
-  /// up to 32) by lane `lane`. False after a fatal finding; `to` is zeros then.
+  /// Copies bytes a lane names itself (ldmatrix rows, wgmma operands): one row of `bytes` (a power
+  /// of two up to 32) by lane `lane`. False after a fatal finding; `to` is zeros then.
   bool read_row(const Agent& agent, int lane, std::uint64_t address, int bytes, void* to);
   bool write_row(const Agent& agent, int lane, std::uint64_t address, int bytes, const void* from);
-  /// The same through the async proxy, as part of this warp's group of `kind` (wgmma): a later write
-  /// before the group was waited for is a finding, and so is a generic write without fence.proxy.async.
-  bool read_async(const Agent& agent, int lane, AsyncKind kind, std::uint64_t address, int bytes, void* to);
+  /// The same through the async proxy, as part of this warp's group of `kind` (wgmma): a later
+  /// write before the group was waited for is a finding, and so is a generic write without
+  /// fence.proxy.async.
+  bool read_async(const Agent& agent, int lane, AsyncKind kind, std::uint64_t address, int bytes,
+                  void* to);
 
   // Edges. `warps` are bits of warps of the block `rank`.
   /// bar.sync and the like, when complete. `arrived` came by bar.arrive and learn nothing.
@@ -65,42 +68,47 @@ class ClusterMemory {
   // mbarrier objects; per lane. `state` is what arrive returned.
   void mbarrier_init(const Agent& agent, int lane, std::uint64_t address, std::uint32_t count);
   void mbarrier_invalidate(const Agent& agent, int lane, std::uint64_t address);
-  /// expect_tx of `transaction_bytes` (may be 0), then arrives `count` times (may be 0: expect_tx only).
-  std::uint64_t mbarrier_arrive(const Agent& agent, int lane, std::uint64_t address, std::uint32_t count,
-                                std::uint64_t transaction_bytes = 0);
+  /// expect_tx of `transaction_bytes` (may be 0), then arrives `count` times (may be 0: expect_tx
+  /// only).
+  std::uint64_t mbarrier_arrive(const Agent& agent, int lane, std::uint64_t address,
+                                std::uint32_t count, std::uint64_t transaction_bytes = 0);
   /// complete_tx by the program itself.
   void mbarrier_complete(const Agent& agent, int lane, std::uint64_t address, std::uint64_t bytes);
   /// test_wait and try_wait alike; may land copies, as the policy says.
   bool mbarrier_test(const Agent& agent, int lane, std::uint64_t address, std::uint64_t state);
-  bool mbarrier_test_parity(const Agent& agent, int lane, std::uint64_t address, std::uint32_t parity);
+  bool mbarrier_test_parity(const Agent& agent, int lane, std::uint64_t address,
+                            std::uint32_t parity);
 
   // Asynchronous copies.
-  /// cp.async: `destination` in shared memory, 4, 8 or 16 bytes a lane; `source_bytes` (32 of them, or
-  /// null: all) come from the source, zeros follow.
+  /// cp.async: `destination` in shared memory, 4, 8 or 16 bytes a lane; `source_bytes` (32 of them,
+  /// or null: all) come from the source, zeros follow.
   void cp_async(const Agent& agent, const WarpAccess& destination, const std::uint64_t* source,
                 const std::uint32_t* source_bytes);
-  /// cp.async.mbarrier.arrive: arrives once when this warp's earlier cp.async have landed. With `increment`
-  /// (no .noinc) the pending count was raised first.
-  void cp_async_mbarrier_arrive(const Agent& agent, int lane, std::uint64_t address, bool increment);
-  /// cp.async.bulk with completion at an mbarrier, or (mbarrier 0) in the warp's bulk group. Global to
-  /// shared, shared to global, shared to a peer's shared.
+  /// cp.async.mbarrier.arrive: arrives once when this warp's earlier cp.async have landed. With
+  /// `increment` (no .noinc) the pending count was raised first.
+  void cp_async_mbarrier_arrive(const Agent& agent, int lane, std::uint64_t address,
+                                bool increment);
+  /// cp.async.bulk with completion at an mbarrier, or (mbarrier 0) in the warp's bulk group. Global
+  /// to shared, shared to global, shared to a peer's shared.
   void bulk_copy(const Agent& agent, int lane, std::uint64_t destination, std::uint64_t source,
                  std::uint64_t bytes, std::uint64_t mbarrier);
-  /// cp.async.bulk.tensor, tiled mode: `map` is the generic address of a descriptor (tensor_map.hpp),
-  /// `coordinates` innermost first. Loads complete at `mbarrier`, stores in the bulk group.
+  /// cp.async.bulk.tensor, tiled mode: `map` is the generic address of a descriptor
+  /// (tensor_map.hpp), `coordinates` innermost first. Loads complete at `mbarrier`, stores in the
+  /// bulk group.
   void tensor_load(const Agent& agent, int lane, std::uint64_t destination, std::uint64_t map,
                    const std::int32_t* coordinates, std::uint64_t mbarrier);
-  void tensor_store(const Agent& agent, int lane, std::uint64_t map, const std::int32_t* coordinates,
-                    std::uint64_t source);
+  void tensor_store(const Agent& agent, int lane, std::uint64_t map,
+                    const std::int32_t* coordinates, std::uint64_t source);
   /// commit_group of this warp's work of `kind`.
   void commit(const Agent& agent, AsyncKind kind);
-  /// wait_group: at most `pending` of the latest groups may be on their way. `reads_only` (bulk .read):
-  /// only their sources are free. wait_all of cp.async: commit, then wait 0.
+  /// wait_group: at most `pending` of the latest groups may be on their way. `reads_only` (bulk
+  /// .read): only their sources are free. wait_all of cp.async: commit, then wait 0.
   void wait(const Agent& agent, AsyncKind kind, std::uint32_t pending, bool reads_only = false);
 
   /// Whether an asynchronous copy is on its way: progress is possible though no warp can run.
   bool in_flight() const { return !copies_.empty(); }
-  /// Lands everything (before the executor calls it a deadlock). True if that completed any mbarrier phase.
+  /// Lands everything (before the executor calls it a deadlock). True if that completed any
+  /// mbarrier phase.
   bool land_all();
 
  private:
@@ -112,14 +120,18 @@ class ClusterMemory {
   WarpMemory& warp_of(const Agent& agent) { return warps_[agent.rank * shape_.warps + agent.warp]; }
   std::uint32_t warp_count() const { return static_cast<std::uint32_t>(warps_.size()); }
   std::uint32_t slot_of(const WarpMemory& warp, AsyncKind kind, bool reads = false) const;
-  Toucher toucher(const Agent& agent, Order order = Order::weak, MemoryScope scope = MemoryScope::sys);
+  Toucher toucher(const Agent& agent, Order order = Order::weak,
+                  MemoryScope scope = MemoryScope::sys);
 
-  /// The region that holds [address, address + bytes) for this lane; a finding and false if none does.
+  /// The region that holds [address, address + bytes) for this lane; a finding and false if none
+  /// does.
   bool resolve(const Agent& agent, int lane, std::uint64_t address, std::uint64_t bytes, Mode mode,
                Region& region);
-  bool quick_resolve(const Agent& agent, std::uint64_t address, std::uint64_t bytes, Region& region);
+  bool quick_resolve(const Agent& agent, std::uint64_t address, std::uint64_t bytes,
+                     Region& region);
   bool aligned(const Agent& agent, int lane, std::uint64_t address, std::uint64_t bytes, Mode mode);
-  void report_bounds(const Agent& agent, int lane, std::uint64_t address, std::uint64_t bytes, Mode mode);
+  void report_bounds(const Agent& agent, int lane, std::uint64_t address, std::uint64_t bytes,
+                     Mode mode);
   Region shared_region(std::uint32_t rank);
   bool local_region(const Agent& agent, int lane, std::uint64_t address, Region& region);
 
@@ -133,8 +145,8 @@ class ClusterMemory {
                 std::uint8_t* to, const std::uint8_t* from);
 
   struct Barrier {
-    std::uint64_t key = 0;     // shared address with the rank
-    std::uint32_t slot = 0;    // of its phases in the clocks
+    std::uint64_t key = 0;   // shared address with the rank
+    std::uint32_t slot = 0;  // of its phases in the clocks
     bool live = false;
     MbarrierState state;
     Knowledge arriving, completed;
@@ -150,24 +162,24 @@ class ClusterMemory {
   template <class Want>
   void land_where(const Want& want);
   void land_for(std::uint64_t barrier);  // whatever its phase waits for
-  bool prepare_bulk(const Agent& agent, int lane, std::uint64_t mbarrier, std::uint64_t bytes, AsyncCopy& copy,
-                    Toucher& reads, Toucher& writes);
+  bool prepare_bulk(const Agent& agent, int lane, std::uint64_t mbarrier, std::uint64_t bytes,
+                    AsyncCopy& copy, Toucher& reads, Toucher& writes);
   std::optional<TensorMap> tensor_map_at(const Agent& agent, int lane, std::uint64_t address);
   void roll();  // AsyncPolicy::random: each copy lands with one chance in two
 
   LaunchMemory& launch_;
   ClusterShape shape_;
   std::uint32_t domain_ = 0, tag_ = 0;
-  std::vector<SharedBlock> shared_;       // by rank
-  std::vector<std::uint8_t> local_;       // of all threads, one after the other
+  std::vector<SharedBlock> shared_;  // by rank
+  std::vector<std::uint8_t> local_;  // of all threads, one after the other
   std::unique_ptr<Shadow> local_shadow_;
   std::uint64_t local_stride_ = 0;
-  std::vector<WarpMemory> warps_;         // rank by rank
-  RecordLog log_;                         // of accesses to shared memory
+  std::vector<WarpMemory> warps_;  // rank by rank
+  RecordLog log_;                  // of accesses to shared memory
   Reporter reporter_;
   std::vector<Barrier> barriers_;
-  std::uint32_t barrier_slots_ = 0;       // taken since begin
-  std::vector<AsyncCopy> copies_;         // on their way, oldest first
+  std::uint32_t barrier_slots_ = 0;  // taken since begin
+  std::vector<AsyncCopy> copies_;    // on their way, oldest first
   std::uint64_t random_ = 0, sequence_ = 0;
 };
 

@@ -70,7 +70,8 @@ std::uint64_t ClusterMemory::variable_of(const Agent& agent, std::uint64_t addre
   if ((address & window_mask) != shared_window) return address;
   const bool named = (address & cluster_flag) != 0;
   const std::uint64_t rank = named ? address >> 32 & 0xffff : agent.rank;
-  return shared_window | (std::uint64_t{domain_} * shape_.blocks + rank) << 20 | (address & 0xf'ffff);
+  return shared_window | (std::uint64_t{domain_} * shape_.blocks + rank) << 20 |
+         (address & 0xf'ffff);
 }
 
 void ClusterMemory::before_strong(const Agent& agent, const WarpAccess& access) {
@@ -95,7 +96,8 @@ void ClusterMemory::after_strong(const Agent& agent, const WarpAccess& access) {
   if (!launch_.variables.any()) return;
   WarpMemory& warp = warp_of(agent);
   for (std::uint32_t left = access.lanes; left; left &= left - 1)
-    if (const auto found = launch_.variables.look(variable_of(agent, access.address[std::countr_zero(left)])))
+    if (const auto found =
+            launch_.variables.look(variable_of(agent, access.address[std::countr_zero(left)])))
       join(warp.know.seen, {*found});
   if (access.order == Order::acquire || access.order == Order::acq_rel) {
     promote(warp.know, domain_, launch_.variables);

@@ -10,11 +10,13 @@ namespace microscale::emulator {
 namespace {
 
 /// The distinct units of `size` bytes that lanes first..end touch, sorted.
-std::vector<std::uint64_t> units_of(const WarpAccess& access, std::uint64_t size, int first, int end) {
+std::vector<std::uint64_t> units_of(const WarpAccess& access, std::uint64_t size, int first,
+                                    int end) {
   std::vector<std::uint64_t> units;
   for (int lane = first; lane < end; ++lane) {
     if (!(access.lanes >> lane & 1)) continue;
-    const std::uint64_t begin = access.address[lane], last = begin + static_cast<std::uint64_t>(access.bytes) - 1;
+    const std::uint64_t begin = access.address[lane],
+                        last = begin + static_cast<std::uint64_t>(access.bytes) - 1;
     for (std::uint64_t unit = begin / size; unit <= last / size; ++unit) units.push_back(unit);
   }
   std::sort(units.begin(), units.end());
@@ -48,7 +50,8 @@ int bank_conflicts_of(const WarpAccess& access) {
 }
 
 void Counters::add(std::uint32_t instruction, const WarpAccess& access, bool shared) {
-  const int sectors = shared ? 0 : sectors_of(access), ideal = shared ? 0 : ideal_sectors_of(access);
+  const int sectors = shared ? 0 : sectors_of(access),
+            ideal = shared ? 0 : ideal_sectors_of(access);
   const int conflicts = shared ? bank_conflicts_of(access) : 0;
   int phases = 0;
   if (shared)

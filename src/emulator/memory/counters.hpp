@@ -14,8 +14,8 @@ int sectors_of(const WarpAccess& access);
 /// As few as those bytes fit into: distinct bytes / 32, rounded up.
 int ideal_sectors_of(const WarpAccess& access);
 
-/// Extra passes through shared memory: in each phase (4 bytes and less: the warp; 8: each half; 16 and
-/// more: each quarter) the largest number of distinct words in one of the 32 banks, minus 1.
+/// Extra passes through shared memory: in each phase (4 bytes and less: the warp; 8: each half; 16
+/// and more: each quarter) the largest number of distinct words in one of the 32 banks, minus 1.
 int bank_conflicts_of(const WarpAccess& access);
 
 /// Sums over one instruction's executions.

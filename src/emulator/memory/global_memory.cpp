@@ -15,12 +15,15 @@ std::uint64_t GlobalMemory::allocate(std::uint64_t bytes) {
   constexpr std::uint64_t most = std::uint64_t{1} << 40;
   const std::uint64_t padded = (std::min(bytes, most) + alignment - 1) / alignment * alignment;
   std::unique_ptr<std::uint8_t[]> storage;
-  if (bytes <= most) storage.reset(new (std::nothrow) std::uint8_t[padded + 2 * red_zone + alignment]);
+  if (bytes <= most)
+    storage.reset(new (std::nothrow) std::uint8_t[padded + 2 * red_zone + alignment]);
   if (!storage)
-    throw Error(ErrorCode::out_of_memory,
-                fmt::format("emulator allocate: {} bytes of global memory were asked for and the host has not "
-                            "that much; use a smaller problem",
-                            bytes));
+    throw Error(
+        ErrorCode::out_of_memory,
+        fmt::format(
+            "emulator allocate: {} bytes of global memory were asked for and the host has not "
+            "that much; use a smaller problem",
+            bytes));
   const auto raw = reinterpret_cast<std::uint64_t>(storage.get()) + red_zone;
   const std::uint64_t address = (raw + alignment - 1) / alignment * alignment;
   auto allocation = std::make_unique<Allocation>(bytes, std::move(storage), address);
@@ -32,8 +35,10 @@ std::uint64_t GlobalMemory::allocate(std::uint64_t bytes) {
 void GlobalMemory::release(std::uint64_t address) {
   const std::unique_lock guard(mutex_);
   if (allocations_.erase(address) == 0)
-    throw Error(ErrorCode::invalid_argument,
-                fmt::format("emulator release: no allocation begins at {:#x}; give what allocate returned", address));
+    throw Error(
+        ErrorCode::invalid_argument,
+        fmt::format("emulator release: no allocation begins at {:#x}; give what allocate returned",
+                    address));
 }
 
 Allocation* GlobalMemory::find(std::uint64_t address) const {
@@ -60,14 +65,17 @@ Allocation* GlobalMemory::nearest(std::uint64_t address) const {
   return best;
 }
 
-Allocation& GlobalMemory::containing(std::uint64_t address, std::uint64_t bytes, const char* operation) const {
+Allocation& GlobalMemory::containing(std::uint64_t address, std::uint64_t bytes,
+                                     const char* operation) const {
   Allocation* found = find(address);
   if (!found && bytes == 0) found = nearest(address);
   if (!found || (bytes > 0 && bytes > found->end - address))
-    throw Error(ErrorCode::invalid_argument,
-                fmt::format("emulator {}: {} bytes at {:#x} are not inside one allocation; give an address that "
-                            "allocate returned and at most its size",
-                            operation, bytes, address));
+    throw Error(
+        ErrorCode::invalid_argument,
+        fmt::format(
+            "emulator {}: {} bytes at {:#x} are not inside one allocation; give an address that "
+            "allocate returned and at most its size",
+            operation, bytes, address));
   return *found;
 }
 
@@ -90,7 +98,8 @@ void GlobalMemory::read(std::uint64_t address, void* to, std::uint64_t bytes) co
   std::memcpy(to, containing(address, bytes, "copy from global memory").at(address), bytes);
 }
 
-std::optional<std::uint64_t> GlobalMemory::first_unwritten(std::uint64_t address, std::uint64_t bytes) const {
+std::optional<std::uint64_t> GlobalMemory::first_unwritten(std::uint64_t address,
+                                                           std::uint64_t bytes) const {
   if (bytes == 0) return std::nullopt;
   const Allocation& allocation = containing(address, bytes, "look at global memory");
   for (std::uint64_t at = address; at < address + bytes;) {

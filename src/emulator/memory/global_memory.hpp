@@ -28,22 +28,22 @@ struct Allocation {
 
 class GlobalMemory {
  public:
-  static constexpr std::uint64_t alignment = 256;    // bytes
-  static constexpr std::uint64_t red_zone = 4096;    // bytes before and after every allocation
+  static constexpr std::uint64_t alignment = 256;  // bytes
+  static constexpr std::uint64_t red_zone = 4096;  // bytes before and after every allocation
 
   GlobalMemory() = default;
   GlobalMemory(const GlobalMemory&) = delete;
   GlobalMemory& operator=(const GlobalMemory&) = delete;
 
-  /// A 256-byte aligned address of `bytes` bytes that nobody has written; 0 bytes give an address at
-  /// which nothing may be touched. Throws Error when the host has not that much.
+  /// A 256-byte aligned address of `bytes` bytes that nobody has written; 0 bytes give an address
+  /// at which nothing may be touched. Throws Error when the host has not that much.
   std::uint64_t allocate(std::uint64_t bytes);
 
   /// Throws Error if no allocation begins at `address`. Not while a launch runs.
   void release(std::uint64_t address);
 
-  /// The allocation that contains `address`; in `nearest` mode the one that begins last before it, or
-  /// else the first. Null if there is none. Valid until it is released.
+  /// The allocation that contains `address`; in `nearest` mode the one that begins last before it,
+  /// or else the first. Null if there is none. Valid until it is released.
   Allocation* find(std::uint64_t address) const;
   Allocation* nearest(std::uint64_t address) const;
 

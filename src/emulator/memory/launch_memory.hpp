@@ -1,5 +1,5 @@
-// What all blocks of one launch share: global memory, constants, parameters, the log of accesses, and
-// where findings go.
+// What all blocks of one launch share: global memory, constants, parameters, the log of accesses,
+// and where findings go.
 #pragma once
 
 #include <cstdint>
@@ -16,8 +16,8 @@
 namespace microscale::emulator {
 
 struct MemoryOptions {
-  bool races = true;    // off: no races, missing waits or fences are looked for
-  bool count = false;   // sectors and bank conflicts, per instruction
+  bool races = true;   // off: no races, missing waits or fences are looked for
+  bool count = false;  // sectors and bank conflicts, per instruction
   AsyncPolicy policy = AsyncPolicy::latest;
   std::uint64_t seed = 0;  // of AsyncPolicy::random
 };
@@ -25,8 +25,13 @@ struct MemoryOptions {
 class LaunchMemory {
  public:
   /// `places` and `sink` must outlive it. One launch, one object.
-  LaunchMemory(GlobalMemory& global, const Places& places, FindingSink& sink, MemoryOptions options = {})
-      : global(global), places(places), sink(sink), options(options), number(global.next_launch()) {}
+  LaunchMemory(GlobalMemory& global, const Places& places, FindingSink& sink,
+               MemoryOptions options = {})
+      : global(global),
+        places(places),
+        sink(sink),
+        options(options),
+        number(global.next_launch()) {}
 
   GlobalMemory& global;
   const Places& places;

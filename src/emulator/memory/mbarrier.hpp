@@ -7,10 +7,10 @@ namespace microscale::emulator {
 
 enum class MbarrierError : std::uint8_t {
   none,
-  bad_count,        // init or arrive with a count outside 1 .. 2^20 - 1
-  too_many,         // more arrivals than the phase expects
-  too_many_bytes,   // the transaction count leaves -(2^20 - 1) .. 2^20 - 1
-  stale_state       // a wait for a phase that is neither this one nor the one before
+  bad_count,       // init or arrive with a count outside 1 .. 2^20 - 1
+  too_many,        // more arrivals than the phase expects
+  too_many_bytes,  // the transaction count leaves -(2^20 - 1) .. 2^20 - 1
+  stale_state      // a wait for a phase that is neither this one nor the one before
 };
 const char* sentence_of(MbarrierError error);
 

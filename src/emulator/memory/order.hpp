@@ -16,7 +16,9 @@ namespace microscale::emulator {
 /// For each slot of a cluster, up to which of its times everything is ordered before the owner.
 class Clock {
  public:
-  std::uint32_t operator[](std::uint32_t slot) const { return slot < time_.size() ? time_[slot] : 0; }
+  std::uint32_t operator[](std::uint32_t slot) const {
+    return slot < time_.size() ? time_[slot] : 0;
+  }
   void set(std::uint32_t slot, std::uint32_t time);  // only forward
   void tick(std::uint32_t slot) { set(slot, (*this)[slot] + 1); }
   void join(const Clock& other);
@@ -40,12 +42,12 @@ void join(AcquiredList& into, const AcquiredList& from);
 
 /// What a warp, or a phase of an mbarrier, knows.
 struct Knowledge {
-  Clock clock;             // ordered before
-  Clock proxy;             // ... and before a fence.proxy.async
-  Clock fenced;            // what a strong write publishes: the clock at the last fence of gpu scope
-  Clock near_fenced;       // ... of any scope: for agents of this cluster
-  AcquiredList acquired;   // from other clusters
-  AcquiredList seen;       // read by strong reads, and worth nothing before a fence or a barrier
+  Clock clock;            // ordered before
+  Clock proxy;            // ... and before a fence.proxy.async
+  Clock fenced;           // what a strong write publishes: the clock at the last fence of gpu scope
+  Clock near_fenced;      // ... of any scope: for agents of this cluster
+  AcquiredList acquired;  // from other clusters
+  AcquiredList seen;      // read by strong reads, and worth nothing before a fence or a barrier
   AcquiredList fenced_acquired;
 
   void join(const Knowledge& other);
@@ -71,13 +73,14 @@ class SyncVariables {
   /// Whether anybody has published anything: the quick answer for kernels without fences.
   bool any() const { return any_.load(std::memory_order_relaxed); }
 
-  void publish(std::uint64_t address, std::uint32_t domain, const Clock& clock, const Clock& near_clock,
-               const AcquiredList& acquired);
+  void publish(std::uint64_t address, std::uint32_t domain, const Clock& clock,
+               const Clock& near_clock, const AcquiredList& acquired);
   std::optional<Acquired> look(std::uint64_t address) const;
   /// Adds what agents of `domain` published there.
   void join_own(const Acquired& acquired, std::uint32_t domain, Clock& into) const;
   /// Whether `time` of `slot` in `domain` is ordered before one who acquired `by`.
-  bool known(const AcquiredList& by, std::uint32_t domain, std::uint32_t slot, std::uint32_t time) const;
+  bool known(const AcquiredList& by, std::uint32_t domain, std::uint32_t slot,
+             std::uint32_t time) const;
   /// Whether `by` has acquired anything at `address`.
   static bool at(const AcquiredList& by, std::uint64_t address);
 

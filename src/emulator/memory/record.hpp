@@ -14,15 +14,15 @@ namespace microscale::emulator {
 
 /// All accesses of one instruction by one warp between two synchronisations.
 struct Record {
-  std::uint32_t domain = 0;       // the cluster's number; clocks belong to it
-  std::uint32_t slot = 0;         // whose time: a warp of the cluster, its copies, an mbarrier
+  std::uint32_t domain = 0;  // the cluster's number; clocks belong to it
+  std::uint32_t slot = 0;    // whose time: a warp of the cluster, its copies, an mbarrier
   std::uint32_t time = 0;
-  std::uint32_t epoch = 0;        // of warp-level synchronisation
+  std::uint32_t epoch = 0;  // of warp-level synchronisation
   std::uint32_t instruction = 0;
   std::uint32_t block = 0;
-  std::uint32_t previous = 0;     // of readers: the next of the set
-  std::uint16_t warp = 0;         // in the block
-  std::uint8_t depth = 0;         // how many follow `previous`
+  std::uint32_t previous = 0;  // of readers: the next of the set
+  std::uint16_t warp = 0;      // in the block
+  std::uint8_t depth = 0;      // how many follow `previous`
   MemoryScope scope = MemoryScope::sys;
   bool strong = false, asynchronous = false, write = false;
 
@@ -54,17 +54,24 @@ class RecordLog {
 /// The records a warp made last, so that a loop makes one and not one a turn.
 class RecordCache {
  public:
-  /// The number of a record equal to `record`, made if need be.
-  std::uint32_t number(const Record& record, RecordLog& log) {
-    Entry& entry = entries_[(record.instruction * 4 + record.previous) % entries_.size()];
-    if (entry.id == 0 || !(entry.record == record)) entry = {record, log.add(record)};
+  /// What tells two records of one warp apart. `mode`: strong, write, asynchronous and scope in one
+  /// number.
+  struct Key {
+    std::uint32_t instruction = 0, time = 0, epoch = 0, previous = 0, slot = 0, mode = 0;
+    bool operator==(const Key&) const = default;
+  };
+  /// The number of the record of `key`; `make()` gives it when there is none.
+  template <class Make>
+  std::uint32_t number(const Key& key, RecordLog& log, const Make& make) {
+    Entry& entry = entries_[(key.instruction * 4 + key.previous) % entries_.size()];
+    if (entry.id == 0 || !(entry.key == key)) entry = {key, log.add(make())};
     return entry.id;
   }
   void clear() { entries_.fill({}); }
 
  private:
   struct Entry {
-    Record record;
+    Key key;
     std::uint32_t id = 0;
   };
   std::array<Entry, 32> entries_{};

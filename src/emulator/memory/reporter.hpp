@@ -1,5 +1,5 @@
-// Turns what the memory noticed into findings. The first of a kind and instruction gets its sentence;
-// those after it have an empty message, because the sink only counts them.
+// Turns what the memory noticed into findings. The first of a kind and instruction gets its
+// sentence; those after it have an empty message, because the sink only counts them.
 #pragma once
 
 #include <cstdint>
@@ -20,7 +20,8 @@ class Reporter {
   void say(FindingKind kind, const Agent& agent, int lane, bool fatal, const Sentence& sentence) {
     Finding finding = places_.at(agent, lane);
     finding.kind = kind;
-    if (said_.insert(std::uint64_t{agent.instruction} << 8 | static_cast<std::uint64_t>(kind)).second)
+    if (said_.insert(std::uint64_t{agent.instruction} << 8 | static_cast<std::uint64_t>(kind))
+            .second)
       finding.message = sentence();
     sink_.add(std::move(finding), fatal);
   }

@@ -47,14 +47,6 @@ void ShadowPage::refine(std::uint32_t to) {
   shift = to;
 }
 
-bool ShadowPage::all_written(std::uint32_t offset, std::uint32_t count) const {
-  bool all = true;
-  for_words(offset, count, [&](std::uint32_t word, std::uint64_t mask) {
-    return all = (written[word] & mask) == mask;
-  });
-  return all;
-}
-
 std::uint32_t ShadowPage::first_unwritten(std::uint32_t offset, std::uint32_t count) const {
   std::uint32_t found = offset + count;
   for_words(offset, count, [&](std::uint32_t word, std::uint64_t mask) {

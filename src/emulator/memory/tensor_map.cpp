@@ -42,7 +42,8 @@ std::string problem_of(const TensorMap& map) {
   if (map.rank < 1 || map.rank > 5) return fmt::format("rank {}; 1 to 5 are possible", map.rank);
   if (map.element_bytes == 0 || map.element_bytes > 8 || !std::has_single_bit(map.element_bytes))
     return fmt::format("elements of {} bytes; 1, 2, 4 or 8 are possible", map.element_bytes);
-  if (map.address % 16 != 0) return fmt::format("address {:#x}; a multiple of 16 is needed", map.address);
+  if (map.address % 16 != 0)
+    return fmt::format("address {:#x}; a multiple of 16 is needed", map.address);
   std::uint64_t bytes = map.element_bytes;
   for (std::uint32_t d = 0; d < map.rank; ++d) {
     if (map.size[d] == 0 || map.size[d] > (std::uint64_t{1} << 32))
@@ -50,17 +51,22 @@ std::string problem_of(const TensorMap& map) {
     if (map.box[d] == 0 || map.box[d] > 256)
       return fmt::format("a box of {} in dimension {}; 1 to 256 are possible", map.box[d], d);
     if (map.step[d] == 0 || map.step[d] > 8)
-      return fmt::format("an element stride of {} in dimension {}; 1 to 8 are possible", map.step[d], d);
+      return fmt::format("an element stride of {} in dimension {}; 1 to 8 are possible",
+                         map.step[d], d);
     if (d > 0 && (map.stride[d] % 16 != 0 || map.stride[d] >= (std::uint64_t{1} << 40)))
-      return fmt::format("a stride of {} bytes in dimension {}; a multiple of 16 below 2^40 is needed",
-                         map.stride[d], d);
+      return fmt::format(
+          "a stride of {} bytes in dimension {}; a multiple of 16 below 2^40 is needed",
+          map.stride[d], d);
     bytes *= map.box[d];
   }
   const std::uint64_t row = std::uint64_t{map.box[0]} * map.element_bytes;
-  if (row % 16 != 0) return fmt::format("rows of {} bytes in the box; a multiple of 16 is needed", row);
+  if (row % 16 != 0)
+    return fmt::format("rows of {} bytes in the box; a multiple of 16 is needed", row);
   if (map.swizzle != Swizzle::none && row > span_of(map.swizzle))
-    return fmt::format("rows of {} bytes in the box; this swizzle takes at most {}", row, span_of(map.swizzle));
-  if (bytes > (1u << 20)) return fmt::format("a box of {} bytes, more than any shared memory", bytes);
+    return fmt::format("rows of {} bytes in the box; this swizzle takes at most {}", row,
+                       span_of(map.swizzle));
+  if (bytes > (1u << 20))
+    return fmt::format("a box of {} bytes, more than any shared memory", bytes);
   return "";
 }
 
@@ -109,7 +115,8 @@ std::uint32_t swizzled(Swizzle swizzle, std::uint32_t start, std::uint32_t offse
   return (address ^ ((address >> 7 & mask) << 4)) - start;
 }
 
-std::vector<BoxPiece> pieces_of(const TensorMap& map, const std::int32_t* coordinates, std::uint32_t start) {
+std::vector<BoxPiece> pieces_of(const TensorMap& map, const std::int32_t* coordinates,
+                                std::uint32_t start) {
   std::vector<BoxPiece> pieces;
   const std::uint32_t row = map.box[0] * map.element_bytes;
   const std::uint32_t chunk = map.swizzle == Swizzle::none ? row : 16;
@@ -135,7 +142,8 @@ std::vector<BoxPiece> pieces_of(const TensorMap& map, const std::int32_t* coordi
       for (std::int64_t next; end < limit && (!here || map.step[0] == 1); end += map.element_bytes)
         if ((inside(0, end / map.element_bytes, next) && row_inside) != here) break;
       pieces.push_back({swizzled(map.swizzle, start, offset + first),
-                        base + static_cast<std::uint64_t>(at) * map.element_bytes, end - first, here});
+                        base + static_cast<std::uint64_t>(at) * map.element_bytes, end - first,
+                        here});
       first = end;
     }
     for (std::uint32_t d = 1; d < map.rank && ++index[d] == map.box[d]; ++d) index[d] = 0;

@@ -12,12 +12,26 @@ constexpr std::uint32_t lane_of(Cell cell) { return cell & ((1u << cell_lane_bit
 constexpr Cell cell_of(std::uint32_t id, std::uint32_t lane) { return id << cell_lane_bits | lane; }
 
 /// The end of the run of cells, from `from`, that name record `id`.
-std::uint32_t run_end(const Cell* cells, std::uint32_t from, std::uint32_t count, std::uint32_t id) {
+std::uint32_t run_end(const Cell* cells, std::uint32_t from, std::uint32_t count,
+                      std::uint32_t id) {
   const __m128i wanted = _mm_set1_epi32(static_cast<int>(id));
   std::uint32_t at = from;
+  for (; at + 16 <= count; at += 16) {
+    const auto* cell = reinterpret_cast<const __m128i*>(cells + at);
+    const __m128i shifted = _mm_slli_epi32(wanted, cell_lane_bits);
+    const auto difference = [&](int i) {
+      return _mm_xor_si128(_mm_loadu_si128(cell + i), shifted);
+    };
+    const __m128i any = _mm_or_si128(_mm_or_si128(difference(0), difference(1)),
+                                     _mm_or_si128(difference(2), difference(3)));
+    if (_mm_movemask_epi8(
+            _mm_cmpeq_epi32(_mm_srli_epi32(any, cell_lane_bits), _mm_setzero_si128())) != 0xffff)
+      break;
+  }
   for (; at + 4 <= count; at += 4) {
     const __m128i four = _mm_loadu_si128(reinterpret_cast<const __m128i*>(cells + at));
-    if (_mm_movemask_epi8(_mm_cmpeq_epi32(_mm_srli_epi32(four, cell_lane_bits), wanted)) != 0xffff) break;
+    if (_mm_movemask_epi8(_mm_cmpeq_epi32(_mm_srli_epi32(four, cell_lane_bits), wanted)) != 0xffff)
+      break;
   }
   while (at < count && id_of(cells[at]) == id) ++at;
   return at;
@@ -39,6 +53,24 @@ void fill(Cell* cells, std::uint32_t from, std::uint32_t to, std::uint32_t id, s
                        _mm_set1_epi32(static_cast<int>(cell_of(id, lane + (at >> per_lane)))));
   }
   for (; at < to; ++at) cells[at] = cell_of(id, lane + (at >> per_lane));
+}
+
+/// Whether cells from..to name the lanes that fill() would give them.
+bool same_lanes(const Cell* cells, std::uint32_t from, std::uint32_t to, std::uint32_t lane,
+                std::uint32_t per_lane) {
+  std::uint32_t at = from, difference = 0;
+  if (per_lane == 0) {
+    __m128i value =
+        _mm_add_epi32(_mm_set1_epi32(static_cast<int>(lane + from)), _mm_setr_epi32(0, 1, 2, 3));
+    __m128i any = _mm_setzero_si128();
+    for (; at + 4 <= to; at += 4, value = _mm_add_epi32(value, _mm_set1_epi32(4)))
+      any = _mm_or_si128(
+          any, _mm_xor_si128(value, _mm_loadu_si128(reinterpret_cast<const __m128i*>(cells + at))));
+    any = _mm_slli_epi32(any, 32 - cell_lane_bits);  // what differs in the lane
+    if (_mm_movemask_epi8(_mm_cmpeq_epi32(any, _mm_setzero_si128())) != 0xffff) return false;
+  }
+  for (; at < to; ++at) difference |= lane_of(cells[at]) ^ (lane + (at >> per_lane));
+  return difference == 0;
 }
 
 const char* verb(Mode mode) {
@@ -63,28 +95,47 @@ Record Toucher::own_record(Mode mode) const {
   return record;
 }
 
-void Toucher::check(ShadowPage& page, const Region& region, std::uint64_t address, std::uint32_t start,
-                    std::uint32_t count, Lanes lanes, Mode mode, const std::uint8_t* now,
-                    const std::uint8_t* incoming) const {
+std::uint32_t Toucher::own_number(const Region& region, Mode mode, std::uint32_t previous,
+                                  std::uint32_t depth) const {
+  RecordCache& cache = region.kind == SpaceKind::global ? warp.global_records : warp.shared_records;
+  const std::uint32_t kind = (order != Order::weak) | (mode != Mode::read) << 1 |
+                             asynchronous << 2 | static_cast<std::uint32_t>(scope) << 3;
+  return cache.number({agent.instruction, time, warp.epoch, previous, slot, kind}, *region.log,
+                      [&] {
+                        Record record = own_record(mode);
+                        record.previous = previous;
+                        record.depth = static_cast<std::uint8_t>(depth);
+                        return record;
+                      });
+}
+
+void Toucher::check(ShadowPage& page, const Region& region, std::uint64_t address,
+                    std::uint32_t start, std::uint32_t count, Lanes lanes, Mode mode,
+                    const std::uint8_t* now, const std::uint8_t* incoming) const {
   if (mode == Mode::write) {
     page.mark_written(start, count);
   } else if (!page.all_written(start, count)) {
     const std::uint32_t missing = page.first_unwritten(start, count);
-    const std::uint32_t lane = lanes.bytes ? lanes.first + (missing - start) / lanes.bytes : lanes.first;
-    reporter.say(FindingKind::uninitialised_memory, agent, static_cast<int>(lane % warp_lanes), false, [&] {
-      return fmt::format("lane {} reads {} bytes, of which the byte at {:#x} was never written",
-                         lane % warp_lanes, lanes.bytes ? lanes.bytes : count, address + missing);
-    });
-    page.mark_written(start, count);  // said once
+    const std::uint32_t lane =
+        lanes.bytes ? lanes.first + (missing - start) / lanes.bytes : lanes.first;
+    reporter.say(
+        FindingKind::uninitialised_memory, agent, static_cast<int>(lane % warp_lanes), false, [&] {
+          return fmt::format("lane {} reads {} bytes, of which the byte at {:#x} was never written",
+                             lane % warp_lanes, lanes.bytes ? lanes.bytes : count,
+                             address + missing);
+        });
+    if (mode == Mode::update) page.mark_written(start, count);
   }
   if (!region.log || !launch.options.races) return;
 
   if (page.launch != region.tag || page.writer.empty()) page.begin(region.tag);
   const auto fit = static_cast<std::uint32_t>(std::countr_zero(start | count | lanes.bytes));
   if (fit < page.shift) page.refine(fit);
-  Piece piece{region, address + start, page.shift, lanes.first, 31, lanes.bytes ? lanes.bytes : count, mode,
-              now, incoming};
-  if (lanes.bytes) piece.per_lane = static_cast<std::uint32_t>(std::countr_zero(lanes.bytes)) - page.shift;
+  Piece piece{
+      region, address + start, page.shift, lanes.first, 31, lanes.bytes ? lanes.bytes : count, mode,
+      now,    incoming};
+  if (lanes.bytes)
+    piece.per_lane = static_cast<std::uint32_t>(std::countr_zero(lanes.bytes)) - page.shift;
   Cell* writers = page.writer.data() + (start >> page.shift);
   Cell* readers = page.reader.data() + (start >> page.shift);
   const std::uint32_t cells = count >> page.shift;
@@ -95,12 +146,12 @@ void Toucher::check(ShadowPage& page, const Region& region, std::uint64_t addres
     return;
   }
   check_cells(piece, readers, cells, true);
-  RecordCache& cache = region.kind == SpaceKind::global ? warp.global_records : warp.shared_records;
-  fill(writers, 0, cells, cache.number(own_record(mode), *region.log), piece.lane, piece.per_lane);
+  fill(writers, 0, cells, own_number(region, mode, 0, 0), piece.lane, piece.per_lane);
   std::fill_n(readers, cells, 0);
 }
 
-void Toucher::check_cells(const Piece& piece, const Cell* cells, std::uint32_t count, bool readers) const {
+void Toucher::check_cells(const Piece& piece, const Cell* cells, std::uint32_t count,
+                          bool readers) const {
   for (std::uint32_t from = 0; from < count;) {
     const std::uint32_t id = id_of(cells[from]), to = run_end(cells, from, count, id);
     if (id) check_run(piece, cells, from, to, readers);
@@ -110,7 +161,8 @@ void Toucher::check_cells(const Piece& piece, const Cell* cells, std::uint32_t c
 
 bool Toucher::forgiven(const Record& other) const {
   if (order == Order::weak || !other.strong) return false;
-  return agent.block == other.block || (scope != MemoryScope::cta && other.scope != MemoryScope::cta);
+  return agent.block == other.block ||
+         (scope != MemoryScope::cta && other.scope != MemoryScope::cta);
 }
 
 bool Toucher::ordered(const Record& other, std::uint64_t address) const {
@@ -154,25 +206,20 @@ void Toucher::check_run(const Piece& piece, const Cell* cells, std::uint32_t fro
 }
 
 std::uint32_t Toucher::reader_number(const Region& region, std::uint32_t before) const {
-  Record record = own_record(Mode::read);
-  // Of those who read before, the ones not ordered before this read must be kept; a warp that is among
-  // them at this very time adds nothing. Whoever runs beside it is at the front, so a short look will do.
+  // Of those who read before, the ones not ordered before this read must be kept; a warp that is
+  // among them at this very time adds nothing. Whoever runs beside it is at the front, so a short
+  // look will do.
   std::uint32_t kept = before;
-  for (std::uint32_t at = before, hops = 0; at && hops < 16; at = (*region.log)[at].previous, ++hops) {
+  for (std::uint32_t at = before, hops = 0; at && hops < 16;
+       at = (*region.log)[at].previous, ++hops) {
     const Record& other = (*region.log)[at];
     if (other.domain != domain) continue;
     if (other.slot == slot && other.time == time && at != before) return before;
     if (at == kept && other.time <= warp.know.clock[other.slot]) kept = other.previous;
   }
-  if (kept) {
-    const std::uint32_t depth = (*region.log)[kept].depth;
-    if (depth < 63) {
-      record.previous = kept;
-      record.depth = static_cast<std::uint8_t>(depth + 1);
-    }
-  }
-  RecordCache& cache = region.kind == SpaceKind::global ? warp.global_records : warp.shared_records;
-  return cache.number(record, *region.log);
+  const std::uint32_t depth = kept ? (*region.log)[kept].depth + 1u : 0;
+  return depth < 64 ? own_number(region, Mode::read, kept, depth)
+                    : own_number(region, Mode::read, 0, 0);
 }
 
 void Toucher::note_reads(const Piece& piece, Cell* cells, std::uint32_t count) const {
@@ -180,7 +227,8 @@ void Toucher::note_reads(const Piece& piece, Cell* cells, std::uint32_t count) c
     const std::uint32_t before = id_of(cells[from]), to = run_end(cells, from, count, before);
     const std::uint32_t number = reader_number(piece.region, before);
     bool merge = false;
-    if (number == before && (*piece.region.log)[before].slot != slot) {  // it is further down the list
+    if (number == before &&
+        (*piece.region.log)[before].slot != slot) {  // it is further down the list
       from = to;
       continue;
     }
@@ -188,7 +236,7 @@ void Toucher::note_reads(const Piece& piece, Cell* cells, std::uint32_t count) c
       const Record& other = (*piece.region.log)[before];
       merge = other.slot == warp.slot && other.domain == domain && other.epoch == warp.epoch;
     }
-    if (merge) {
+    if (merge && !same_lanes(cells, from, to, piece.lane, piece.per_lane)) {
       for (std::uint32_t at = from; at < to; ++at) {
         const std::uint32_t lane = piece.lane_of(at);
         cells[at] = cell_of(number, lane_of(cells[at]) == lane ? lane : several_lanes);
@@ -206,20 +254,23 @@ void Toucher::report(const Piece& piece, const Record& other, Cell cell, std::ui
   const FindingKind kind = other.asynchronous ? FindingKind::missing_wait : FindingKind::race;
   reporter.say(kind, agent, static_cast<int>(lane), false, [&] {
     const std::uint64_t byte = std::uint64_t{at} << piece.shift;
-    const std::uint64_t address =
-        piece.address + (piece.bytes > byte && piece.per_lane == 31 ? byte : byte & ~std::uint64_t{piece.bytes - 1});
+    const std::uint64_t address = piece.address + (piece.bytes > byte && piece.per_lane == 31
+                                                       ? byte
+                                                       : byte & ~std::uint64_t{piece.bytes - 1});
     const std::string who =
         lane_of(cell) < several_lanes ? fmt::format("lane {}", lane_of(cell)) : "several lanes";
-    const std::string where = other.block == agent.block ? "" : fmt::format(" of block {}", other.block);
+    const std::string where =
+        other.block == agent.block ? "" : fmt::format(" of block {}", other.block);
     const char* did = other.write ? (other.strong ? "wrote atomically" : "wrote") : "read";
     if (other.asynchronous)
-      return fmt::format("warp {} lane {} {} {} bytes at {:#x}, which an asynchronous copy of warp {}{}, started "
-                         "at {}, {}: nothing waited for it",
-                         agent.warp, lane, verb(piece.mode), piece.bytes, address, other.warp, where,
-                         reporter.name(other.instruction), other.write ? "writes" : "reads");
-    return fmt::format("warp {} lane {} {} {} bytes at {:#x}, which {} of warp {}{} {} at {}: {}", agent.warp,
-                       lane, verb(piece.mode), piece.bytes, address, who, other.warp, where, did,
-                       reporter.name(other.instruction),
+      return fmt::format(
+          "warp {} lane {} {} {} bytes at {:#x}, which an asynchronous copy of warp {}{}, started "
+          "at {}, {}: nothing waited for it",
+          agent.warp, lane, verb(piece.mode), piece.bytes, address, other.warp, where,
+          reporter.name(other.instruction), other.write ? "writes" : "reads");
+    return fmt::format("warp {} lane {} {} {} bytes at {:#x}, which {} of warp {}{} {} at {}: {}",
+                       agent.warp, lane, verb(piece.mode), piece.bytes, address, who, other.warp,
+                       where, did, reporter.name(other.instruction),
                        within_warp ? "no bar.warp.sync stands between"
                        : other.block == agent.block
                            ? "no barrier stands between"
@@ -228,13 +279,16 @@ void Toucher::report(const Piece& piece, const Record& other, Cell cell, std::ui
 }
 
 void Toucher::report_fence(const Piece& piece, const Record& other, std::uint32_t at) const {
-  reporter.say(FindingKind::missing_fence, agent, static_cast<int>(piece.lane_of(at) % warp_lanes), false, [&] {
-    return fmt::format("warp {} {} {} bytes at {:#x} through the async proxy, which warp {} wrote at {}: no "
-                       "fence.proxy.async stands between",
-                       agent.warp, verb(piece.mode), piece.bytes,
-                       piece.address + (std::uint64_t{at} << piece.shift), other.warp,
-                       reporter.name(other.instruction));
-  });
+  reporter.say(
+      FindingKind::missing_fence, agent, static_cast<int>(piece.lane_of(at) % warp_lanes), false,
+      [&] {
+        return fmt::format(
+            "warp {} {} {} bytes at {:#x} through the async proxy, which warp {} wrote at {}: no "
+            "fence.proxy.async stands between",
+            agent.warp, verb(piece.mode), piece.bytes,
+            piece.address + (std::uint64_t{at} << piece.shift), other.warp,
+            reporter.name(other.instruction));
+      });
 }
 
 }  // namespace microscale::emulator

@@ -1,8 +1,9 @@
-// The checks of one contiguous piece of an access: written bytes, races, waits, fences; and the notes
-// of it for the accesses to come.
+// The checks of one contiguous piece of an access: written bytes, races, waits, fences; and the
+// notes of it for the accesses to come.
 #pragma once
 
 #include <algorithm>
+#include <array>
 #include <bit>
 #include <cstdint>
 
@@ -16,12 +17,12 @@ enum class SpaceKind : std::uint8_t { global, shared, local, constant, param };
 /// A memory that an address was resolved to.
 struct Region {
   SpaceKind kind = SpaceKind::global;
-  std::uint64_t begin = 0;      // its first address
+  std::uint64_t begin = 0;  // its first address
   std::uint64_t bytes = 0;
   std::uint8_t* data = nullptr;
-  Shadow* shadow = nullptr;     // null: constant and param, always written
-  std::uint32_t tag = 0;        // of the cells' launch (global) or cluster (shared)
-  RecordLog* log = nullptr;     // null: local, where nobody races
+  Shadow* shadow = nullptr;  // null: constant and param, always written
+  std::uint32_t tag = 0;     // of the cells' launch (global) or cluster (shared)
+  RecordLog* log = nullptr;  // null: local, where nobody races
 };
 
 /// What the memory knows of a warp.
@@ -30,14 +31,16 @@ struct WarpMemory {
   std::uint32_t slot = 0;
   std::uint32_t epoch = 0;  // of warp-level synchronisation
   RecordCache global_records, shared_records;
-  Allocation* last = nullptr;  // that it touched
+  std::array<Allocation*, 4> last{};  // that it touched; a kernel has a few buffers in turn
+  std::uint32_t last_next = 0;
   std::uint32_t committed[3] = {};  // groups, by AsyncKind
 };
 
 /// Which lanes touch which bytes of a contiguous piece.
 struct Lanes {
   std::uint32_t first = 0;  // of the first byte
-  std::uint32_t bytes = 0;  // of each; a power of two; 0: all of the piece is `first`'s (several_lanes: all)
+  std::uint32_t bytes =
+      0;  // of each; a power of two; 0: all of the piece is `first`'s (several_lanes: all)
 };
 
 enum class Mode : std::uint8_t { read, write, update };
@@ -51,11 +54,12 @@ struct Toucher {
   std::uint32_t domain = 0;
   Order order = Order::weak;
   MemoryScope scope = MemoryScope::sys;
-  bool asynchronous = false;              // through the async proxy
-  std::uint32_t slot = 0, time = 0;       // of the record: the warp's own, or an asynchronous copy's
+  bool asynchronous = false;         // through the async proxy
+  std::uint32_t slot = 0, time = 0;  // of the record: the warp's own, or an asynchronous copy's
 
-  /// Checks and notes bytes [start, start + count) of `page`; `address` is that of the page's first.
-  /// `now` and `incoming`: what a write finds there and brings, to forgive lanes that store the same.
+  /// Checks and notes bytes [start, start + count) of `page`; `address` is that of the page's
+  /// first. `now` and `incoming`: what a write finds there and brings, to forgive lanes that store
+  /// the same.
   void check(ShadowPage& page, const Region& region, std::uint64_t address, std::uint32_t start,
              std::uint32_t count, Lanes lanes, Mode mode, const std::uint8_t* now,
              const std::uint8_t* incoming) const;
@@ -63,30 +67,34 @@ struct Toucher {
  private:
   struct Piece {
     const Region& region;
-    std::uint64_t address;  // of the first cell
-    std::uint32_t shift;    // of a cell
+    std::uint64_t address;         // of the first cell
+    std::uint32_t shift;           // of a cell
     std::uint32_t lane, per_lane;  // the first lane; log2 of cells of each
-    std::uint32_t bytes;    // named in a finding
+    std::uint32_t bytes;           // named in a finding
     Mode mode;
     const std::uint8_t *now, *incoming;
     std::uint32_t lane_of(std::uint32_t cell) const { return lane + (cell >> per_lane); }
   };
   void check_cells(const Piece& piece, const Cell* cells, std::uint32_t count, bool readers) const;
-  void check_run(const Piece& piece, const Cell* cells, std::uint32_t from, std::uint32_t to, bool readers) const;
+  void check_run(const Piece& piece, const Cell* cells, std::uint32_t from, std::uint32_t to,
+                 bool readers) const;
   void note_reads(const Piece& piece, Cell* cells, std::uint32_t count) const;
   Record own_record(Mode mode) const;
+  std::uint32_t own_number(const Region& region, Mode mode, std::uint32_t previous,
+                           std::uint32_t depth) const;
   std::uint32_t reader_number(const Region& region, std::uint32_t before) const;
   bool ordered(const Record& other, std::uint64_t address) const;
   bool forgiven(const Record& other) const;
-  void report(const Piece& piece, const Record& other, Cell cell, std::uint32_t at, bool within_warp) const;
+  void report(const Piece& piece, const Record& other, Cell cell, std::uint32_t at,
+              bool within_warp) const;
   void report_fence(const Piece& piece, const Record& other, std::uint32_t at) const;
 };
 
-/// All of [offset, offset + count) of `region`; `copy(data, done, part)` moves each piece while its page
-/// is held.
+/// All of [offset, offset + count) of `region`; `copy(data, done, part)` moves each piece while its
+/// page is held.
 template <class Copy>
-void touch(const Toucher& who, const Region& region, std::uint64_t offset, std::uint64_t count, Lanes lanes,
-           Mode mode, const std::uint8_t* incoming, const Copy& copy) {
+void touch(const Toucher& who, const Region& region, std::uint64_t offset, std::uint64_t count,
+           Lanes lanes, Mode mode, const std::uint8_t* incoming, const Copy& copy) {
   if (!region.shadow) {
     copy(region.data + offset, std::uint64_t{0}, count);
     return;
