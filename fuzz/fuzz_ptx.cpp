@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <string>
 
+#include "emulator/ptx/listing.hpp"
 #include "emulator/ptx/module.hpp"
 #include "emulator/ptx/shared_layout.hpp"
 #include "emulator/ptx/targets.hpp"
@@ -64,6 +65,7 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
       const auto status = check(instruction, target, module.version());
       if (!status) require_place(status.failure());
     }
+    REQUIRE(explain(module, function).size() == function.code.size());
     const auto layout = shared_layout(module, i);
     if (layout) REQUIRE(layout.value().static_bytes >= 0);
   }

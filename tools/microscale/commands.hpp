@@ -68,11 +68,17 @@ struct ExplainCommand {
   bool compare = false;               ///< every rule and rounding side by side instead
 };
 
+/// ptx explain FILE
+struct PtxExplainCommand {
+  std::filesystem::path path;
+};
+
 int run(const QuantizeCommand& command, Console& console);
 int run(const DequantizeCommand& command, Console& console);
 int run(const InspectCommand& command, Console& console);
 int run(const VerifyCommand& command, Console& console);
 int run(const CompareCommand& command, Console& console);
 int run(const ExplainCommand& command, Console& console);
+int run(const PtxExplainCommand& command, Console& console);
 
 }  // namespace microscale

@@ -25,7 +25,7 @@ namespace {
 /// What was written for the options, of whichever subcommand it was.
 struct Words {
   NumericWords numeric;
-  std::string input, output, other, tensor, importance, report, shell;
+  std::string input, output, other, tensor, importance, report, shell, action;
   std::string threads = "0", max_memory = "1GiB", dtype = "bf16", device = "cpu", max_mse,
               global_scale;
   std::vector<std::string> include, ignore, values;
@@ -138,6 +138,11 @@ void add_others(CLI::App& app, Words& words) {
   add(explain, "--global-scale", words.global_scale, "G", "NVFP4: the tensor's, as a multiplier");
   explain.add_flag("--compare", words.compare, "The block under every rule and rounding");
 
+  CLI::App& ptx = add_command(app, words, "ptx", "Explain a PTX listing without running it",
+                              "microscale ptx explain kernel.ptx");
+  add(ptx, "ACTION", words.action, "ACTION", "explain")->required();
+  add(ptx, "FILE", words.input, "FILE", "PTX text, as nvcc -ptx writes it")->required();
+
   CLI::App& completion = add_command(app, words, "completion", "Print a shell's completion script",
                                      "source <(microscale completion bash)");
   add(completion, "SHELL", words.shell, "SHELL", "bash, zsh or fish")->required();
@@ -238,6 +243,14 @@ int run_command(const CLI::App& app, const std::string& name, Words& words, Cons
       command.global_scale = float_from("--global-scale", words.global_scale);
     command.compare = words.compare;
     return run(command, console);
+  }
+  if (name == "ptx") {
+    const std::vector<std::string> actions = {"explain"};
+    if (words.action != actions[0])
+      throw Error(ErrorCode::invalid_argument,
+                  fmt::format("no action '{}' of ptx{}; choose explain", words.action,
+                              did_you_mean(words.action, actions)));
+    return run(PtxExplainCommand{words.input}, console);
   }
   return name == "completion" ? run_completion(app, words, console) : run_version(console);
 }

@@ -1,0 +1,42 @@
+// Reads a listing without running it: what each instruction is for, and which addresses the lanes
+// of a warp touch.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "emulator/ptx/ast.hpp"
+#include "emulator/ptx/module.hpp"
+
+namespace microscale::emulator::ptx {
+
+enum class Role : std::uint8_t {
+  set_up,
+  index,
+  bounds,
+  load,
+  store,
+  atomic,
+  barrier,
+  matrix,
+  arithmetic,
+  control
+};
+const char* name_of(Role role);  // "index arithmetic"
+
+/// One instruction. Lanes are neighbours in %tid.x: the block's x extent is taken as a multiple
+/// of 32.
+struct Note {
+  std::uint32_t line = 0;  // of the PTX
+  Role role = Role::arithmetic;
+  // Of accesses to global, shared, local or generic memory; empty otherwise.
+  std::string address;  // "4*%tid.x + 4*%ntid.x*%ctaid.x + [k_param_0]"
+  std::string stride;   // bytes from one lane to the next: "4", "4*[k_param_3]", "?"
+  std::string verdict;  // "coalesced: 4 sectors of 32 bytes, the least", ...
+};
+
+/// One note for each instruction of the body, in order.
+std::vector<Note> explain(const Module& module, const Function& body);
+
+}  // namespace microscale::emulator::ptx
