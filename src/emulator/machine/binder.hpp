@@ -122,6 +122,7 @@ bool decode_async(Binder& binder);
 bool decode_mbarrier(Binder& binder);
 bool decode_control(Binder& binder);
 bool decode_warp(Binder& binder);
+bool decode_matrix(Binder& binder);
 
 // Words the decoders share.
 bool is_float(ptx::Type type);

@@ -39,5 +39,7 @@ Family warp_family();     // shfl, vote, match, redux, activemask, elect
 Family barrier_family();
 Family async_family();
 Family mbarrier_family();  // and bulk copies
+Family mma_family();
+Family ldmatrix_family();  // and stmatrix
 
 }  // namespace microscale::emulator
