@@ -22,7 +22,8 @@ void object(Binder& b, std::size_t position, Space space) {
 }
 
 void mbarrier(Binder& b) {
-  const std::string_view what = b.take_one_of({"init", "inval", "arrive", "expect_tx", "complete_tx", "test_wait", "try_wait"});
+  const std::string_view what = b.take_one_of(
+      {"init", "inval", "arrive", "expect_tx", "complete_tx", "test_wait", "try_wait"});
   const bool expects = what == "arrive" && b.take("expect_tx");
   const bool parity = b.take("parity");
   b.take("noComplete");
@@ -59,13 +60,15 @@ void mbarrier(Binder& b) {
 void push(Binder& b, std::vector<std::uint32_t>& list, std::size_t position, Space space) {
   const BoundAddress bound = bind_address(b, b.operand(position), space);
   const auto offset = static_cast<std::uint64_t>(bound.offset);
-  list.insert(list.end(), {bound.slot, bound.wide, static_cast<std::uint32_t>(offset),
-                           static_cast<std::uint32_t>(offset >> 32), static_cast<std::uint32_t>(space)});
+  list.insert(list.end(),
+              {bound.slot, bound.wide, static_cast<std::uint32_t>(offset),
+               static_cast<std::uint32_t>(offset >> 32), static_cast<std::uint32_t>(space)});
 }
 
 // cp.async.bulk: both spaces, in the order to, from.
 bool take_spaces(Binder& b, Space& to, Space& from) {
-  const std::string_view first = b.take_one_of({"shared::cluster.global", "shared::cluster", "shared::cta", "global"});
+  const std::string_view first =
+      b.take_one_of({"shared::cluster.global", "shared::cluster", "shared::cta", "global"});
   to = first == "global" ? Space::global : Space::shared;
   const std::string_view second = b.take_one_of({"shared::cta", "global"});
   from = second == "global" ? Space::global : Space::shared;
@@ -104,15 +107,19 @@ void bulk(Binder& b) {
 void tensor(Binder& b) {
   const std::string_view dimensions = b.take_one_of({"1d", "2d", "3d", "4d", "5d"});
   b.take("tile");
-  if (dimensions.empty() || b.in.has("multicast::cluster")) return b.refuse("is not known in this form");
+  if (dimensions.empty() || b.in.has("multicast::cluster"))
+    return b.refuse("is not known in this form");
   const bool loads = b.in.has(word_of_completion);
   b.take_one_of({"shared::cluster", "shared::cta"});
   b.take("global");
   take_cache_hints(b);
-  if (loads) b.take(word_of_completion);
-  else b.take("bulk_group");
+  if (loads)
+    b.take(word_of_completion);
+  else
+    b.take("bulk_group");
   const ptx::Operand& map = b.operand(loads ? 1 : 0);
-  if (map.parts.size() != static_cast<std::size_t>(dimensions[0] - '0')) return b.refuse("has another number of coordinates");
+  if (map.parts.size() != static_cast<std::size_t>(dimensions[0] - '0'))
+    return b.refuse("has another number of coordinates");
   std::vector<std::uint32_t> list;
   push(b, list, loads ? 0 : 1, Space::shared);
   push(b, list, loads ? 1 : 0, Space::generic);
@@ -128,7 +135,8 @@ void groups(Binder& b) {
   if (b.take("commit_group")) return b.use("async.commit");
   b.take("wait_group");
   b.op.extra = b.take("read") ? 2 : 0;
-  if (!b.immediate(b.operand(0), b.op.value) || b.op.value < 0) b.refuse("needs a number of groups");
+  if (!b.immediate(b.operand(0), b.op.value) || b.op.value < 0)
+    b.refuse("needs a number of groups");
   b.use("async.wait");
 }
 
@@ -147,9 +155,12 @@ bool decode_mbarrier(Binder& b) {
     return b.use("cp.async.mbarrier"), true;
   }
   if (!b.take("bulk")) return false;
-  if (b.in.has("commit_group") || b.in.has("wait_group")) groups(b);
-  else if (b.take("tensor")) tensor(b);
-  else bulk(b);
+  if (b.in.has("commit_group") || b.in.has("wait_group"))
+    groups(b);
+  else if (b.take("tensor"))
+    tensor(b);
+  else
+    bulk(b);
   return true;
 }
 

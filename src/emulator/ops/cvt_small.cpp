@@ -1,5 +1,5 @@
-// cvt of pairs of block scales, E8M0: rounded toward zero or up, and back. The element formats are in
-// cvt_lanes.cpp. The first source goes to the high part. op.mode: bit 0 .satfinite.
+// cvt of pairs of block scales, E8M0: rounded toward zero or up, and back. The element formats are
+// in cvt_lanes.cpp. The first source goes to the high part. op.mode: bit 0 .satfinite.
 #include "emulator/ops/families.hpp"
 #include "emulator/ops/target.hpp"
 #include "formats/e8m0.hpp"
@@ -21,7 +21,8 @@ struct FromF32 {
 struct FromBf16x2 {
   static Floats load(const Op& op, const Warp& warp, int i) {
     const u32 a = warp.row32(op.a)[i];
-    return {bf16_to_float(static_cast<std::uint16_t>(a >> 16)), bf16_to_float(static_cast<std::uint16_t>(a))};
+    return {bf16_to_float(static_cast<std::uint16_t>(a >> 16)),
+            bf16_to_float(static_cast<std::uint16_t>(a))};
   }
 };
 
@@ -42,7 +43,8 @@ Step to_scale(const Op& op, Warp& warp, u32 lanes) {
   for (u32 rest = lanes; rest; rest &= rest - 1) {
     const int i = std::countr_zero(rest);
     const Floats from = From::load(op, warp, i);
-    warp.row32(op.d)[i] = scale_byte(from.high, Up, op.mode & 1) << 8 | scale_byte(from.low, Up, op.mode & 1);
+    warp.row32(op.d)[i] =
+        scale_byte(from.high, Up, op.mode & 1) << 8 | scale_byte(from.low, Up, op.mode & 1);
   }
   return Step::next;
 }
@@ -50,8 +52,9 @@ Step from_scale(const Op& op, Warp& warp, u32 lanes) {
   for (u32 rest = lanes; rest; rest &= rest - 1) {
     const int i = std::countr_zero(rest);
     const u32 a = warp.row32(op.a)[i];
-    warp.row32(op.d)[i] = static_cast<u32>(float_to_bf16(decode_e8m0(static_cast<std::uint8_t>(a >> 8)))) << 16 |
-                          float_to_bf16(decode_e8m0(static_cast<std::uint8_t>(a)));
+    warp.row32(op.d)[i] =
+        static_cast<u32>(float_to_bf16(decode_e8m0(static_cast<std::uint8_t>(a >> 8)))) << 16 |
+        float_to_bf16(decode_e8m0(static_cast<std::uint8_t>(a)));
   }
   return Step::next;
 }
@@ -60,7 +63,8 @@ Step from_scale(const Op& op, Warp& warp, u32 lanes) {
 
 Family cvt_small_family() {
   static constexpr HandlerEntry entries[] = {
-      {"small.ue8m0x2.f32.rz", to_scale<FromF32, false>}, {"small.ue8m0x2.f32.rp", to_scale<FromF32, true>},
+      {"small.ue8m0x2.f32.rz", to_scale<FromF32, false>},
+      {"small.ue8m0x2.f32.rp", to_scale<FromF32, true>},
       {"small.ue8m0x2.bf16x2.rz", to_scale<FromBf16x2, false>},
       {"small.ue8m0x2.bf16x2.rp", to_scale<FromBf16x2, true>},
       {"small.bf16x2.ue8m0x2", from_scale},

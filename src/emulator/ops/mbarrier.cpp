@@ -10,13 +10,15 @@ using u32 = std::uint32_t;
 using u64 = std::uint64_t;
 
 u64 object(const Op& op, const Warp& warp, int lane) {
-  return generic_address(warp, op.a, op.mode & 1, (op.mode & 2) ? ptx::Space::shared : ptx::Space::generic, op.value, lane);
+  return generic_address(warp, op.a, op.mode & 1,
+                         (op.mode & 2) ? ptx::Space::shared : ptx::Space::generic, op.value, lane);
 }
 /// The k-th address of op.list, five words each.
 u64 listed(const Op& op, const Warp& warp, int k, int lane) {
   const u32* at = op.list + 5 * k;
   const u64 offset = u64{at[3]} << 32 | at[2];
-  return generic_address(warp, at[0], at[1], static_cast<ptx::Space>(at[4]), static_cast<std::int64_t>(offset), lane);
+  return generic_address(warp, at[0], at[1], static_cast<ptx::Space>(at[4]),
+                         static_cast<std::int64_t>(offset), lane);
 }
 
 enum class What { init, invalidate, expect, complete };
@@ -27,10 +29,14 @@ Step manage(const Op& op, Warp& warp, u32 lanes) {
   for (u32 rest = lanes; rest; rest &= rest - 1) {
     const int i = std::countr_zero(rest);
     const u64 address = object(op, warp, i);
-    if (W == What::invalidate) memory.mbarrier_invalidate(agent, i, address);
-    else if (W == What::init) memory.mbarrier_init(agent, i, address, warp.row32(op.b)[i]);
-    else if (W == What::expect) memory.mbarrier_arrive(agent, i, address, 0, warp.row32(op.b)[i]);
-    else memory.mbarrier_complete(agent, i, address, warp.row32(op.b)[i]);
+    if (W == What::invalidate)
+      memory.mbarrier_invalidate(agent, i, address);
+    else if (W == What::init)
+      memory.mbarrier_init(agent, i, address, warp.row32(op.b)[i]);
+    else if (W == What::expect)
+      memory.mbarrier_arrive(agent, i, address, 0, warp.row32(op.b)[i]);
+    else
+      memory.mbarrier_complete(agent, i, address, warp.row32(op.b)[i]);
   }
   return Step::next;
 }
@@ -40,8 +46,8 @@ Step arrive(const Op& op, Warp& warp, u32 lanes) {
   for (u32 rest = lanes; rest; rest &= rest - 1) {
     const int i = std::countr_zero(rest);
     const u32 number = warp.row32(op.b)[i];
-    warp.row64(op.d)[i] = warp.block().memory().mbarrier_arrive(warp.agent(op), i, object(op, warp, i),
-                                                                Expects ? 1 : number, Expects ? number : 0);
+    warp.row64(op.d)[i] = warp.block().memory().mbarrier_arrive(
+        warp.agent(op), i, object(op, warp, i), Expects ? 1 : number, Expects ? number : 0);
   }
   return Step::next;
 }
@@ -54,8 +60,9 @@ Step wait(const Op& op, Warp& warp, u32 lanes) {
   for (u32 rest = lanes; rest; rest &= rest - 1) {
     const int i = std::countr_zero(rest);
     const u64 address = object(op, warp, i);
-    const bool done = Parity ? memory.mbarrier_test_parity(warp.agent(op), i, address, warp.row32(op.b)[i])
-                             : memory.mbarrier_test(warp.agent(op), i, address, warp.row64(op.b)[i]);
+    const bool done =
+        Parity ? memory.mbarrier_test_parity(warp.agent(op), i, address, warp.row32(op.b)[i])
+               : memory.mbarrier_test(warp.agent(op), i, address, warp.row64(op.b)[i]);
     if (done) over |= 1u << i;
   }
   if (over != lanes && (op.mode & 4)) return Step::wait;
@@ -66,7 +73,8 @@ Step wait(const Op& op, Warp& warp, u32 lanes) {
 Step copy_arrive(const Op& op, Warp& warp, u32 lanes) {
   for (u32 rest = lanes; rest; rest &= rest - 1) {
     const int i = std::countr_zero(rest);
-    warp.block().memory().cp_async_mbarrier_arrive(warp.agent(op), i, object(op, warp, i), op.extra & 1);
+    warp.block().memory().cp_async_mbarrier_arrive(warp.agent(op), i, object(op, warp, i),
+                                                   op.extra & 1);
   }
   return Step::next;
 }
@@ -74,8 +82,9 @@ Step copy_arrive(const Op& op, Warp& warp, u32 lanes) {
 Step bulk(const Op& op, Warp& warp, u32 lanes) {
   for (u32 rest = lanes; rest; rest &= rest - 1) {
     const int i = std::countr_zero(rest);
-    warp.block().memory().bulk_copy(warp.agent(op), i, listed(op, warp, 0, i), listed(op, warp, 1, i),
-                                    warp.row32(op.a)[i], op.mode ? listed(op, warp, 2, i) : 0);
+    warp.block().memory().bulk_copy(warp.agent(op), i, listed(op, warp, 0, i),
+                                    listed(op, warp, 1, i), warp.row32(op.a)[i],
+                                    op.mode ? listed(op, warp, 2, i) : 0);
   }
   return Step::next;
 }
@@ -86,10 +95,12 @@ Step tensor(const Op& op, Warp& warp, u32 lanes) {
   for (u32 rest = lanes; rest; rest &= rest - 1) {
     const int i = std::countr_zero(rest);
     std::int32_t at[5] = {};
-    for (int k = 0; k < op.mode; ++k) at[k] = static_cast<std::int32_t>(warp.row32(coordinate[k])[i]);
+    for (int k = 0; k < op.mode; ++k)
+      at[k] = static_cast<std::int32_t>(warp.row32(coordinate[k])[i]);
     ClusterMemory& memory = warp.block().memory();
     if (Loads)
-      memory.tensor_load(warp.agent(op), i, listed(op, warp, 0, i), listed(op, warp, 1, i), at, listed(op, warp, 2, i));
+      memory.tensor_load(warp.agent(op), i, listed(op, warp, 0, i), listed(op, warp, 1, i), at,
+                         listed(op, warp, 2, i));
     else
       memory.tensor_store(warp.agent(op), i, listed(op, warp, 1, i), at, listed(op, warp, 0, i));
   }
@@ -100,11 +111,17 @@ Step tensor(const Op& op, Warp& warp, u32 lanes) {
 
 Family mbarrier_family() {
   static constexpr HandlerEntry entries[] = {
-      {"mbarrier.init", manage<What::init>}, {"mbarrier.inval", manage<What::invalidate>},
-      {"mbarrier.expect_tx", manage<What::expect>}, {"mbarrier.complete_tx", manage<What::complete>},
-      {"mbarrier.arrive", arrive<false>}, {"mbarrier.arrive.expect_tx", arrive<true>},
-      {"mbarrier.wait.parity", wait<true>}, {"mbarrier.wait.state", wait<false>},
-      {"cp.async.mbarrier", copy_arrive}, {"cp.bulk", bulk}, {"cp.tensor.load", tensor<true>},
+      {"mbarrier.init", manage<What::init>},
+      {"mbarrier.inval", manage<What::invalidate>},
+      {"mbarrier.expect_tx", manage<What::expect>},
+      {"mbarrier.complete_tx", manage<What::complete>},
+      {"mbarrier.arrive", arrive<false>},
+      {"mbarrier.arrive.expect_tx", arrive<true>},
+      {"mbarrier.wait.parity", wait<true>},
+      {"mbarrier.wait.state", wait<false>},
+      {"cp.async.mbarrier", copy_arrive},
+      {"cp.bulk", bulk},
+      {"cp.tensor.load", tensor<true>},
       {"cp.tensor.store", tensor<false>},
   };
   return entries;

@@ -11,7 +11,9 @@ std::uint32_t bits(float value) { return std::bit_cast<std::uint32_t>(value); }
 
 TEST(ScaleConversions, scales_are_exponents_rounded_down_or_up) {
   const auto scale = [](const std::string& how, std::uint32_t value) {
-    return word("cvt." + how + ".ue8m0x2.f32 %rs4, %f1, %f2; cvt.u32.u16 %r0, %rs4;", value, bits(1.0f)) >> 8;
+    return word("cvt." + how + ".ue8m0x2.f32 %rs4, %f1, %f2; cvt.u32.u16 %r0, %rs4;", value,
+                bits(1.0f)) >>
+           8;
   };
   EXPECT_EQ(scale("rz", bits(1.5f)), 127u);
   EXPECT_EQ(scale("rp", bits(1.5f)), 128u);
