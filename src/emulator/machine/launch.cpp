@@ -140,6 +140,8 @@ Result<LaunchReport> run_launch(GlobalMemory& memory, const LoadedModule& module
                     .executed = 0,
                     .stopped = false};
 
+  findings.stop(state.stopped);
+
   const auto clusters =
       static_cast<std::int64_t>(state.shape.blocks() / state.shape.cluster_blocks());
   const int threads = request.options.threads > 0 ? request.options.threads : available_cores();
