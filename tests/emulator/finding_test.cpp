@@ -1,26 +1,29 @@
 #include "emulator/finding.hpp"
 
-#include "emulator/run_ptx.hpp"
+#include <gtest/gtest.h>
 
 namespace microscale::emulator {
-namespace {
 
-using namespace testing;
-
-TEST(Finding, a_sentence_names_kernel_block_thread_line_and_source) {
+TEST(Finding, names_place_and_source_in_one_sentence) {
   Finding finding;
   finding.kind = FindingKind::race;
   finding.kernel = "k";
-  finding.block[1] = 2;
   finding.thread[0] = 5;
   finding.ptx_line = 120;
   finding.source = "file.cu:14";
-  finding.message = "reads what thread 3 writes";
+  finding.message = "warp 0 writes";
+  EXPECT_EQ(
+      to_sentence(finding),
+      "race: kernel k, block (0,0,0), thread (5,0,0), PTX line 120 (file.cu:14): warp 0 writes");
   finding.count = 3;
+  finding.source.clear();
   EXPECT_EQ(to_sentence(finding),
-            "race: kernel k, block (0,2,0), thread (5,0,0), PTX line 120 (file.cu:14): reads what thread 3 writes (3 times)");
-  EXPECT_STREQ(name_of(FindingKind::divergent_aligned), "divergent-aligned");
+            "race: kernel k, block (0,0,0), thread (5,0,0), PTX line 120: warp 0 writes (3 times)");
 }
 
-}  // namespace
+TEST(Finding, has_a_name_for_every_kind) {
+  for (int kind = 0; kind <= static_cast<int>(FindingKind::misuse); ++kind)
+    EXPECT_STRNE(name_of(static_cast<FindingKind>(kind)), "unknown");
+}
+
 }  // namespace microscale::emulator

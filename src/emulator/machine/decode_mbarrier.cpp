@@ -1,144 +1,166 @@
-// mbarrier, and the copies that complete at one: cp.async.bulk without tensor maps,
-// cp.async.mbarrier.arrive.
+// mbarrier, bulk copies and tensor copies.
 #include <string>
 #include <vector>
 
 #include "emulator/machine/memory_words.hpp"
-#include "emulator/ops/address.hpp"
-#include "emulator/ops/mbarrier.hpp"
 
 namespace microscale::emulator {
 
-using ptx::Operand;
 using ptx::Space;
 using ptx::Type;
 
 namespace {
 
-/// op.a, op.value and op.extra from the operand that names the object.
-void bind_object(Binder& b, std::size_t position) {
-  const bool shared = b.in.has("shared") || b.in.has("shared::cta") || b.in.has("shared::cluster");
-  const Order order = take_order(b, Order::release);
-  const MemoryScope scope = take_scope(b, MemoryScope::cta);
-  const Space space = take_space(b);
-  if (!b.take("b64")) return b.refuse("has no .b64");
-  const BoundAddress bound = bind_address(b, b.operand(position), shared ? space : Space::generic);
+constexpr std::string_view word_of_completion = "mbarrier::complete_tx::bytes";
+
+// The object's address, in op.a with op.value; op.mode bit 0: a 64-bit row.
+void object(Binder& b, std::size_t position, Space space) {
+  const BoundAddress bound = bind_address(b, b.operand(position), space);
   b.op.a = bound.slot;
   b.op.value = bound.offset;
-  b.op.extra = AccessBits::make(shared ? Space::shared : Space::generic, bound.wide, 3, false, 1,
-                                order, scope)
-                   .bits;
-}
-
-void arrive(Binder& b) {
-  const bool expects = b.take("expect_tx");
-  bind_object(b, 1);
-  if (b.refused()) return;
-  b.op.d = b.destination(0, Type::b64);
-  Slot one = b.rows().constant32(1), none = b.rows().constant32(0);
-  if (b.count() > 2)
-    (expects ? none : one) = b.source(2, Type::u32);
-  else if (expects)
-    return b.refuse("needs a number of bytes");
-  b.op.b = one;
-  b.op.c = none;
-  b.use("mbarrier.arrive");
-}
-
-void wait(Binder& b, bool blocks) {
-  const bool parity = b.take("parity");
-  bind_object(b, 1);
-  if (b.refused() || b.count() < 3)
-    return b.refuse("needs a predicate, an mbarrier and a state or parity");
-  b.op.d = b.predicate_destination(b.operand(0));
-  b.op.b = b.source(2, parity ? Type::u32 : Type::b64);
-  if (b.count() > 3) (void)b.source(3, Type::u32);  // how long to suspend at most: only a hint
-  b.op.mode = static_cast<std::uint8_t>((parity ? by_parity : 0) | (blocks ? may_block : 0));
-  b.use("mbarrier.wait");
+  b.op.mode = static_cast<std::uint8_t>((bound.wide ? 1 : 0) | (space == Space::shared ? 2 : 0));
 }
 
 void mbarrier(Binder& b) {
-  if (b.take("init")) {
-    bind_object(b, 0);
-    if (!b.refused()) b.op.b = b.source(1, Type::u32);
-    return b.use("mbarrier.init");
+  const std::string_view what = b.take_one_of(
+      {"init", "inval", "arrive", "expect_tx", "complete_tx", "test_wait", "try_wait"});
+  const bool expects = what == "arrive" && b.take("expect_tx");
+  const bool parity = b.take("parity");
+  b.take("noComplete");
+  take_order(b, Order::release);
+  take_scope(b, MemoryScope::cta);
+  const Space space = take_space(b);
+  b.take("b64");
+  if (what == "init" || what == "expect_tx" || what == "complete_tx") {
+    object(b, 0, space);
+    b.op.b = b.source(1, Type::u32);
+    b.use("mbarrier." + std::string(what));
+  } else if (what == "inval") {
+    object(b, 0, space);
+    b.use("mbarrier.inval");
+  } else if (what == "arrive") {
+    const bool answers = b.count() > 1 && b.operand(0).kind != ptx::Operand::Kind::address;
+    const std::size_t at = answers ? 1 : 0;
+    object(b, at, space);
+    b.op.d = answers ? b.destination(0, Type::b64) : b.rows().scratch();
+    b.op.b = b.count() > at + 1 ? b.source(at + 1, Type::u32) : b.rows().constant32(1);
+    b.use(expects ? "mbarrier.arrive.expect_tx" : "mbarrier.arrive");
+  } else if (what == "test_wait" || what == "try_wait") {
+    object(b, 1, space);
+    b.op.d = b.predicate_destination(b.operand(0));
+    b.op.b = b.source(2, parity ? Type::u32 : Type::b64);
+    if (what == "try_wait") b.op.mode |= 4;  // may wait
+    b.use(parity ? "mbarrier.wait.parity" : "mbarrier.wait.state");
+  } else {
+    b.refuse("is not known in this form");
   }
-  if (b.take("inval")) {
-    bind_object(b, 0);
-    return b.use("mbarrier.inval");
-  }
-  if (b.take("arrive")) return arrive(b);
-  if (b.take("test_wait")) return wait(b, false);
-  if (b.take("try_wait")) return wait(b, true);
-  const bool expects = b.take("expect_tx");
-  if (!expects && !b.take("complete_tx")) return b.refuse("is not known to this machine");
-  bind_object(b, 0);
-  if (b.refused()) return;
-  const Slot bytes = b.source(1, Type::u32);
-  b.op.d = b.rows().scratch();
-  b.op.b = expects ? b.rows().constant32(0) : bytes;
-  b.op.c = bytes;
-  b.use(expects ? "mbarrier.arrive" : "mbarrier.complete_tx");
 }
 
-/// cp.async.bulk TO.FROM, completing at an mbarrier or in a bulk group.
+// Addresses as pairs of slots and offsets in op.list: slot, wide, offset low, offset high, space.
+void push(Binder& b, std::vector<std::uint32_t>& list, std::size_t position, Space space) {
+  const BoundAddress bound = bind_address(b, b.operand(position), space);
+  const auto offset = static_cast<std::uint64_t>(bound.offset);
+  list.insert(list.end(),
+              {bound.slot, bound.wide, static_cast<std::uint32_t>(offset),
+               static_cast<std::uint32_t>(offset >> 32), static_cast<std::uint32_t>(space)});
+}
+
+// cp.async.bulk: both spaces, in the order to, from.
+bool take_spaces(Binder& b, Space& to, Space& from) {
+  const std::string_view first =
+      b.take_one_of({"shared::cluster.global", "shared::cluster", "shared::cta", "global"});
+  to = first == "global" ? Space::global : Space::shared;
+  const std::string_view second = b.take_one_of({"shared::cta", "global"});
+  from = second == "global" ? Space::global : Space::shared;
+  return !first.empty() && !second.empty();
+}
+
 void bulk(Binder& b) {
-  const auto& words = b.in.modifiers;  // async, bulk, where to, where from
-  if (words.size() < 5 || (words[2] == "global" && words[3] == "global"))
-    return b.refuse("does not copy between global and shared memory");
-  const bool to_shared = words[2] != "global", from_shared = words[3] != "global";
-  b.take("global"), b.take("shared::cluster"), b.take("shared::cta");
-  const bool barrier = b.take("mbarrier::complete_tx::bytes");
-  if (!barrier && !b.take("bulk_group")) return b.refuse("has no completion mechanism");
-  const bool policy = take_cache_hints(b);
-  if (b.count() != 3u + barrier + policy) return b.refuse("has a wrong number of operands");
-  const BoundAddress to = bind_address(b, b.operand(0), to_shared ? Space::shared : Space::global);
-  const BoundAddress from =
-      bind_address(b, b.operand(1), from_shared ? Space::shared : Space::global);
-  if (b.refused()) return;
-  const auto low = [](std::int64_t offset) {
-    return static_cast<std::uint32_t>(static_cast<std::uint64_t>(offset));
-  };
-  const auto high = [](std::int64_t offset) {
-    return static_cast<std::uint32_t>(static_cast<std::uint64_t>(offset) >> 32);
-  };
-  std::vector<std::uint32_t> list = {low(from.offset), high(from.offset), b.source(2, Type::u32)};
-  b.op.extra = (to.wide ? bulk_wide_to : 0u) | (from.wide ? bulk_wide_from : 0u) |
-               (to_shared ? bulk_to_shared : 0u) | (from_shared ? bulk_from_shared : 0u);
-  if (barrier) {
-    const BoundAddress at = bind_address(b, b.operand(3), Space::shared);
-    list.insert(list.end(), {at.slot, low(at.offset), high(at.offset)});
-    b.op.extra |= bulk_has_barrier | (at.wide ? bulk_wide_barrier : 0u);
+  if (b.in.has("multicast::cluster")) return b.refuse("is not known in this form");
+  // The first space named is where the bytes go.
+  bool to_global = false;
+  for (const std::string_view word : b.in.modifiers) {
+    if (word == "global") to_global = true;
+    if (word == "global" || word.starts_with("shared")) break;
   }
-  if (policy) (void)b.source(3u + barrier, Type::b64);
-  b.op.a = to.slot;
-  b.op.b = from.slot;
-  b.op.value = to.offset;
+  Space to = Space::shared, from = Space::global;
+  if (to_global) {
+    b.take("global");
+    to = Space::global, from = Space::shared;
+    b.take("shared::cta");
+  } else if (!take_spaces(b, to, from)) {
+    return b.refuse("does not name two spaces that this machine knows");
+  }
+  take_cache_hints(b);
+  const bool completes = b.take(word_of_completion);
+  if (!completes && !b.take("bulk_group")) return b.refuse("says not how it completes");
+  std::vector<std::uint32_t> list;
+  push(b, list, 0, to);
+  push(b, list, 1, from);
+  if (completes) push(b, list, 3, Space::shared);
+  b.op.a = b.source(2, Type::u32);
+  b.op.mode = completes;
   b.lists(list);
-  b.use("cp.async.bulk");
+  b.use("cp.bulk");
+}
+
+void tensor(Binder& b) {
+  const std::string_view dimensions = b.take_one_of({"1d", "2d", "3d", "4d", "5d"});
+  b.take("tile");
+  if (dimensions.empty() || b.in.has("multicast::cluster"))
+    return b.refuse("is not known in this form");
+  const bool loads = b.in.has(word_of_completion);
+  b.take_one_of({"shared::cluster", "shared::cta"});
+  b.take("global");
+  take_cache_hints(b);
+  if (loads)
+    b.take(word_of_completion);
+  else
+    b.take("bulk_group");
+  const ptx::Operand& map = b.operand(loads ? 1 : 0);
+  if (map.parts.size() != static_cast<std::size_t>(dimensions[0] - '0'))
+    return b.refuse("has another number of coordinates");
+  std::vector<std::uint32_t> list;
+  push(b, list, loads ? 0 : 1, Space::shared);
+  push(b, list, loads ? 1 : 0, Space::generic);
+  if (loads) push(b, list, 2, Space::shared);
+  for (const ptx::Operand& each : map.parts) list.push_back(b.source(each, Type::s32));
+  b.op.mode = static_cast<std::uint8_t>(dimensions[0] - '0');
+  b.lists(list);
+  b.use(loads ? "cp.tensor.load" : "cp.tensor.store");
+}
+
+void groups(Binder& b) {
+  b.op.mode = static_cast<std::uint8_t>(AsyncKind::bulk);
+  if (b.take("commit_group")) return b.use("async.commit");
+  b.take("wait_group");
+  b.op.extra = b.take("read") ? 2 : 0;
+  if (!b.immediate(b.operand(0), b.op.value) || b.op.value < 0)
+    b.refuse("needs a number of groups");
+  b.use("async.wait");
 }
 
 }  // namespace
 
 bool decode_mbarrier(Binder& b) {
-  if (b.in.opcode == "mbarrier") {
-    mbarrier(b);
-    return true;
+  if (b.in.opcode == "mbarrier") return mbarrier(b), true;
+  if (b.in.opcode != "cp") return false;
+  b.take("async");
+  if (b.take("mbarrier")) {
+    b.take("arrive");
+    b.op.extra = b.take("noinc") ? 0 : 1;
+    const Space space = take_space(b);
+    b.take("b64");
+    object(b, 0, space);
+    return b.use("cp.async.mbarrier"), true;
   }
-  if (b.in.opcode != "cp" || !b.in.has("async")) return false;
-  if (b.in.has("commit_group") || b.in.has("wait_group") || b.in.has("tensor") ||
-      b.in.has("prefetch"))
-    return false;
-  if (b.in.has("mbarrier")) {
-    b.take("async"), b.take("mbarrier"), b.take("arrive");
-    b.op.mode = b.take("noinc");
-    bind_object(b, 0);
-    b.use("cp.async.mbarrier.arrive");
-    return true;
-  }
-  if (!b.in.has("bulk")) return false;
-  b.take("async"), b.take("bulk");
-  bulk(b);
+  if (!b.take("bulk")) return false;
+  if (b.in.has("commit_group") || b.in.has("wait_group"))
+    groups(b);
+  else if (b.take("tensor"))
+    tensor(b);
+  else
+    bulk(b);
   return true;
 }
 

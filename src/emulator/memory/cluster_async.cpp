@@ -221,7 +221,8 @@ bool ClusterMemory::prepare_bulk(const Agent& agent, int lane, std::uint64_t mba
         barrier->init_time > know.near_fenced[barrier->init_slot])
       reporter_.say(FindingKind::missing_fence, agent, lane, false, [&] {
         return fmt::format(
-            "lane {} starts a copy that completes at the mbarrier at {:#x}, which was initialised at {}: no "
+            "lane {} starts a copy that completes at the mbarrier at {:#x}, which was initialised "
+            "at {}: no "
             "fence.mbarrier_init or fence.proxy.async stands between",
             lane, mbarrier, reporter_.name(barrier->init_instruction));
       });

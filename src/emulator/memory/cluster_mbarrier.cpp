@@ -28,8 +28,9 @@ ClusterMemory::Barrier* ClusterMemory::barrier_at(const Agent& agent, int lane,
     if (launch_.options.races && found->init_time > warp_of(agent).know.clock[found->init_slot])
       reporter_.say(FindingKind::race, agent, lane, false, [&] {
         return fmt::format(
-            "lane {} {} at {:#x}, an mbarrier that warp {} initialised at {}: no barrier stands between", lane,
-            what, address, found->init_warp, reporter_.name(found->init_instruction));
+            "lane {} {} at {:#x}, an mbarrier that warp {} initialised at {}: no barrier stands "
+            "between",
+            lane, what, address, found->init_warp, reporter_.name(found->init_instruction));
       });
     return &*found;
   }

@@ -177,10 +177,12 @@ bool Toucher::ordered(const Record& other, std::uint64_t address) const {
          SyncVariables::at(warp.know.acquired, address & ~std::uint64_t{3});
 }
 
-/// Whether `other` is a cp.async of this warp that its own lane has waited for, and no other lane knows yet.
+/// Whether `other` is a cp.async of this warp that its own lane has waited for, and no other lane
+/// knows yet.
 bool Toucher::waited_alone(const Record& other) const {
-  return warp.waited_epoch == warp.epoch && other.slot == warp.waited_slot && other.domain == domain &&
-         other.time > warp.waited_before && other.time <= warp.know.clock[other.slot];
+  return warp.waited_epoch == warp.epoch && other.slot == warp.waited_slot &&
+         other.domain == domain && other.time > warp.waited_before &&
+         other.time <= warp.know.clock[other.slot];
 }
 
 void Toucher::check_run(const Piece& piece, const Cell* cells, std::uint32_t from, std::uint32_t to,
@@ -281,7 +283,8 @@ void Toucher::report(const Piece& piece, const Record& other, Cell cell, std::ui
           "at {}, {}: {}",
           agent.warp, lane, verb(piece.mode), piece.bytes, address, other.warp, where,
           reporter.name(other.instruction), other.write ? "writes" : "reads",
-          within_warp ? "its lane has waited, but no bar.warp.sync stands between" : "nothing waited for it");
+          within_warp ? "its lane has waited, but no bar.warp.sync stands between"
+                      : "nothing waited for it");
     return fmt::format("warp {} lane {} {} {} bytes at {:#x}, which {} of warp {}{} {} at {}: {}",
                        agent.warp, lane, verb(piece.mode), piece.bytes, address, who, other.warp,
                        where, did, reporter.name(other.instruction),

@@ -1,11 +1,7 @@
-// mbarrier objects and the bulk copies that complete at them; each lane for itself. The objects are
-// in memory/cluster_mbarrier.cpp.
-#include "emulator/ops/mbarrier.hpp"
-
-#include <bit>
-
+// mbarrier objects, bulk copies and tensor copies, lane by lane.
 #include "emulator/ops/address.hpp"
 #include "emulator/ops/families.hpp"
+#include "emulator/ops/target.hpp"
 
 namespace microscale::emulator {
 namespace {
@@ -13,106 +9,120 @@ namespace {
 using u32 = std::uint32_t;
 using u64 = std::uint64_t;
 
-/// each(lane, address of the mbarrier), the lowest lane first. op.a, op.value, op.extra: the
-/// address.
-template <class Each>
-void each_barrier(const Op& op, Warp& warp, u32 lanes, const Each& each) {
-  const AccessBits access{op.extra};
-  for (u32 left = lanes; left; left &= left - 1) {
-    const int lane = std::countr_zero(left);
-    each(lane, generic_address(warp, op.a, access.wide_address(), access.space(), op.value, lane));
+u64 object(const Op& op, const Warp& warp, int lane) {
+  return generic_address(warp, op.a, op.mode & 1,
+                         (op.mode & 2) ? ptx::Space::shared : ptx::Space::generic, op.value, lane);
+}
+/// The k-th address of op.list, five words each.
+u64 listed(const Op& op, const Warp& warp, int k, int lane) {
+  const u32* at = op.list + 5 * k;
+  const u64 offset = u64{at[3]} << 32 | at[2];
+  return generic_address(warp, at[0], at[1], static_cast<ptx::Space>(at[4]),
+                         static_cast<std::int64_t>(offset), lane);
+}
+
+enum class What { init, invalidate, expect, complete };
+template <What W>
+Step manage(const Op& op, Warp& warp, u32 lanes) {
+  ClusterMemory& memory = warp.block().memory();
+  const Agent agent = warp.agent(op);
+  for (u32 rest = lanes; rest; rest &= rest - 1) {
+    const int i = std::countr_zero(rest);
+    const u64 address = object(op, warp, i);
+    if (W == What::invalidate)
+      memory.mbarrier_invalidate(agent, i, address);
+    else if (W == What::init)
+      memory.mbarrier_init(agent, i, address, warp.row32(op.b)[i]);
+    else if (W == What::expect)
+      memory.mbarrier_arrive(agent, i, address, 0, warp.row32(op.b)[i]);
+    else
+      memory.mbarrier_complete(agent, i, address, warp.row32(op.b)[i]);
   }
-}
-
-/// op.b: the count of arrivals.
-Step init(const Op& op, Warp& warp, u32 lanes) {
-  each_barrier(op, warp, lanes, [&](int lane, u64 address) {
-    warp.block().memory().mbarrier_init(warp.agent(op), lane, address, warp.row32(op.b)[lane]);
-  });
   return Step::next;
 }
 
-Step invalidate(const Op& op, Warp& warp, u32 lanes) {
-  each_barrier(op, warp, lanes, [&](int lane, u64 address) {
-    warp.block().memory().mbarrier_invalidate(warp.agent(op), lane, address);
-  });
-  return Step::next;
-}
-
-/// op.d: the state; op.b: arrivals, op.c: bytes to expect before them.
+template <bool Expects>
 Step arrive(const Op& op, Warp& warp, u32 lanes) {
-  each_barrier(op, warp, lanes, [&](int lane, u64 address) {
-    warp.row64(op.d)[lane] = warp.block().memory().mbarrier_arrive(
-        warp.agent(op), lane, address, warp.row32(op.b)[lane], warp.row32(op.c)[lane]);
-  });
+  for (u32 rest = lanes; rest; rest &= rest - 1) {
+    const int i = std::countr_zero(rest);
+    const u32 number = warp.row32(op.b)[i];
+    warp.row64(op.d)[i] = warp.block().memory().mbarrier_arrive(
+        warp.agent(op), i, object(op, warp, i), Expects ? 1 : number, Expects ? number : 0);
+  }
   return Step::next;
 }
 
-/// op.b: bytes.
-Step complete(const Op& op, Warp& warp, u32 lanes) {
-  each_barrier(op, warp, lanes, [&](int lane, u64 address) {
-    warp.block().memory().mbarrier_complete(warp.agent(op), lane, address, warp.row32(op.b)[lane]);
-  });
+/// A try_wait (mode bit 2) whose phase is not over waits; a test_wait says so.
+template <bool Parity>
+Step wait(const Op& op, Warp& warp, u32 lanes) {
+  ClusterMemory& memory = warp.block().memory();
+  u32 over = 0;
+  for (u32 rest = lanes; rest; rest &= rest - 1) {
+    const int i = std::countr_zero(rest);
+    const u64 address = object(op, warp, i);
+    const bool done =
+        Parity ? memory.mbarrier_test_parity(warp.agent(op), i, address, warp.row32(op.b)[i])
+               : memory.mbarrier_test(warp.agent(op), i, address, warp.row64(op.b)[i]);
+    if (done) over |= 1u << i;
+  }
+  if (over != lanes && (op.mode & 4)) return Step::wait;
+  warp.set_predicate(op.d, lanes, over);
   return Step::next;
 }
 
-/// op.mode: 1 without raising the count of pending arrivals.
-Step copies_arrive(const Op& op, Warp& warp, u32 lanes) {
-  each_barrier(op, warp, lanes, [&](int lane, u64 address) {
-    warp.block().memory().cp_async_mbarrier_arrive(warp.agent(op), lane, address, op.mode == 0);
-  });
+Step copy_arrive(const Op& op, Warp& warp, u32 lanes) {
+  for (u32 rest = lanes; rest; rest &= rest - 1) {
+    const int i = std::countr_zero(rest);
+    warp.block().memory().cp_async_mbarrier_arrive(warp.agent(op), i, object(op, warp, i),
+                                                   op.extra & 1);
+  }
   return Step::next;
 }
 
-/// op.a to (op.value), op.b from (list 0, 1), size list 2, mbarrier list 3 (4, 5); op.extra:
-/// BulkBits.
 Step bulk(const Op& op, Warp& warp, u32 lanes) {
-  const auto offset = [&](int at) {
-    return static_cast<std::int64_t>(u64{op.list[at + 1]} << 32 | op.list[at]);
-  };
-  const auto space = [&](u32 bit) {
-    return (op.extra & bit) ? ptx::Space::shared : ptx::Space::global;
-  };
-  for (u32 left = lanes; left; left &= left - 1) {
-    const int lane = std::countr_zero(left);
-    const u64 to =
-        generic_address(warp, op.a, op.extra & bulk_wide_to, space(bulk_to_shared), op.value, lane);
-    const u64 from = generic_address(warp, op.b, op.extra & bulk_wide_from, space(bulk_from_shared),
-                                     offset(0), lane);
-    const u64 barrier = (op.extra & bulk_has_barrier)
-                            ? generic_address(warp, op.list[3], op.extra & bulk_wide_barrier,
-                                              ptx::Space::shared, offset(4), lane)
-                            : 0;
-    warp.block().memory().bulk_copy(warp.agent(op), lane, to, from, warp.row32(op.list[2])[lane],
-                                    barrier);
+  for (u32 rest = lanes; rest; rest &= rest - 1) {
+    const int i = std::countr_zero(rest);
+    warp.block().memory().bulk_copy(warp.agent(op), i, listed(op, warp, 0, i),
+                                    listed(op, warp, 1, i), warp.row32(op.a)[i],
+                                    op.mode ? listed(op, warp, 2, i) : 0);
+  }
+  return Step::next;
+}
+
+template <bool Loads>
+Step tensor(const Op& op, Warp& warp, u32 lanes) {
+  const u32* coordinate = op.list + (Loads ? 15 : 10);
+  for (u32 rest = lanes; rest; rest &= rest - 1) {
+    const int i = std::countr_zero(rest);
+    std::int32_t at[5] = {};
+    for (int k = 0; k < op.mode; ++k)
+      at[k] = static_cast<std::int32_t>(warp.row32(coordinate[k])[i]);
+    ClusterMemory& memory = warp.block().memory();
+    if (Loads)
+      memory.tensor_load(warp.agent(op), i, listed(op, warp, 0, i), listed(op, warp, 1, i), at,
+                         listed(op, warp, 2, i));
+    else
+      memory.tensor_store(warp.agent(op), i, listed(op, warp, 1, i), at, listed(op, warp, 0, i));
   }
   return Step::next;
 }
 
 }  // namespace
 
-/// op.d: the predicate; op.b: the state, or the parity.
-Step mbarrier_wait(const Op& op, Warp& warp, u32 lanes) {
-  u32 complete = 0;
-  ClusterMemory& memory = warp.block().memory();
-  each_barrier(op, warp, lanes, [&](int lane, u64 address) {
-    const bool is =
-        (op.mode & by_parity)
-            ? memory.mbarrier_test_parity(warp.agent(op), lane, address, warp.row32(op.b)[lane])
-            : memory.mbarrier_test(warp.agent(op), lane, address, warp.row64(op.b)[lane]);
-    complete |= u32{is} << lane;
-  });
-  if (!complete && (op.mode & may_block)) return Step::wait;
-  if (op.d) warp.set_predicate(op.d, lanes, complete);
-  return Step::next;
-}
-
 Family mbarrier_family() {
   static constexpr HandlerEntry entries[] = {
-      {"mbarrier.init", init},          {"mbarrier.inval", invalidate},
-      {"mbarrier.arrive", arrive},      {"mbarrier.complete_tx", complete},
-      {"mbarrier.wait", mbarrier_wait}, {"cp.async.mbarrier.arrive", copies_arrive},
-      {"cp.async.bulk", bulk},
+      {"mbarrier.init", manage<What::init>},
+      {"mbarrier.inval", manage<What::invalidate>},
+      {"mbarrier.expect_tx", manage<What::expect>},
+      {"mbarrier.complete_tx", manage<What::complete>},
+      {"mbarrier.arrive", arrive<false>},
+      {"mbarrier.arrive.expect_tx", arrive<true>},
+      {"mbarrier.wait.parity", wait<true>},
+      {"mbarrier.wait.state", wait<false>},
+      {"cp.async.mbarrier", copy_arrive},
+      {"cp.bulk", bulk},
+      {"cp.tensor.load", tensor<true>},
+      {"cp.tensor.store", tensor<false>},
   };
   return entries;
 }

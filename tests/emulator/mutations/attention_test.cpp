@@ -60,7 +60,7 @@ Trial run_attention(const std::string& text, const LaunchOptions& options) {
       run_text(memory, text, request_for("attention", {heads, 1, 1}, {64, 1, 1}), options,
                [&] { return arguments(at_q, at_q_scales, at_k, at_k_scales, at_v, at_out); });
   const auto out = download<float>(memory, at_out, heads * queries * head);
-  note(trial, std::find(out.begin(), out.end(), untouched) == out.end(), "every output is written");
+  note(trial, std::find(out.begin(), out.end(), untouched) == out.end(), "every output written");
   note(trial, close(out, attention_of(q, k, v), 1e-5), "FP64 attention");
   return trial;
 }
@@ -79,7 +79,7 @@ constexpr Fault faults[] = {
     {"attention: K scales stride by the tile, not the head",
      "%r93, 2;  // stride of the scales of K", "%r93, 1;", check("FP64 attention")},
     {"attention: output row by lane % 16", "shr.u32 %r51, %r52, 2;  // row of the output",
-     "and.b32 %r51, %r52, 15;", check("every output is written")},
+     "and.b32 %r51, %r52, 15;", check("every output written")},
     {"attention: output row by lane % 16, two lanes to a place",
      "shr.u32 %r51, %r52, 2;  // row of the output", "and.b32 %r51, %r52, 15;",
      finding(race, "st.global.f32")},
@@ -89,7 +89,7 @@ constexpr Fault faults[] = {
     {"attention: V without its tile offset", "%r117, %r150;  // the token in V", "%r117, 0;",
      check("FP64 attention")},
     {"attention: two scalar accumulators for a whole head", "mov.u32 %r53, 8;", "mov.u32 %r53, 1;",
-     check("every output is written")},
+     check("every output written")},
     {"attention: four blocks on one output", "mul.lo.u32 %r45, %r3, 2048;",
      "mul.lo.u32 %r45, %r3, 0;", finding(race, "st.global.f32"), "block"},
     {"attention: A fragment of two registers", "{%r95, %r96, %r97, %r98},", "{%r95, %r96},",

@@ -24,7 +24,7 @@ Trial run_transpose(const std::string& text, const LaunchOptions& options) {
   bool equal = true;
   for (std::size_t i = 0; i < rows * columns; ++i)
     equal &= result[i % columns * rows + i / columns] == input[i];
-  note(trial, equal, "equals the transpose");
+  note(trial, equal, "the transpose");
   return trial;
 }
 
@@ -42,7 +42,7 @@ Trial run_chunks(const char* kernel, std::size_t chunk, float factor, const std:
   bool equal = true;
   for (std::size_t i = 0; i < input.size(); ++i)
     equal &= result[i] == factor * input[i / chunk * chunk + chunk - 1 - i % chunk];
-  note(trial, equal, "equals the reversed chunks");
+  note(trial, equal, "the reversed chunks");
   return trial;
 }
 
@@ -67,7 +67,7 @@ constexpr Fault transpose_faults[] = {
     {"transpose: half of the tile is not loaded", "add.s32 \t%r53, %r53, 8;",
      "add.s32 \t%r53, %r53, 24;", finding(uninitialised_memory, "ld.shared.f32")},
     {"transpose: the tile is read row by row", "mad.lo.s32 \t%r43, %r41, 132, %r42;",
-     "mad.lo.s32 \t%r43, %r41, 128, %r42;", check("equals the transpose")},
+     "mad.lo.s32 \t%r43, %r41, 128, %r42;", check("the transpose")},
 };
 
 constexpr Fault copy_faults[] = {
@@ -82,7 +82,7 @@ constexpr Fault copy_faults[] = {
     {"cp.async: a vector load 4 bytes off", "{%f1, %f2, %f3, %f4}, [%r26]",
      "{%f1, %f2, %f3, %f4}, [%r26+4]", finding(misaligned, "ld.shared.v4.f32")},
     {"cp.async: the stages are one", "and.b32  \t%r16, %r15, 1024;", "and.b32  \t%r16, %r15, 0;",
-     check("equals the reversed chunks")},
+     check("the reversed chunks")},
 };
 
 constexpr Fault bulk_faults[] = {

@@ -92,12 +92,16 @@ inline std::string line_of(const std::string& text, std::uint32_t number) {
   return line;
 }
 
-/// The opcode that a line of PTX names, behind its guard.
+/// The opcode that a line of PTX names, behind its guard; of a long one, the beginning.
 inline std::string opcode_of(const std::string& line) {
+  constexpr std::size_t most = 44;
   std::istringstream words(line);
   std::string word;
-  while (words >> word)
-    if (word[0] >= 'a' && word[0] <= 'z') return word.substr(0, word.find(';'));
+  while (words >> word) {
+    if (word[0] < 'a' || word[0] > 'z') continue;
+    word = word.substr(0, word.find(';'));
+    return word.size() > most ? word.substr(0, word.rfind('.', most)) : word;
+  }
   return line;
 }
 
@@ -179,6 +183,7 @@ inline std::string how_caught(const Trial& trial, const Fault& fault, const std:
       continue;
     if (line_of(text, each.ptx_line).find(fault.caught.where) == std::string::npos) continue;
     const std::string line = line_of(text, each.ptx_line);
+    if (each.kind == FindingKind::endless) return name_of(each.kind);  // caught wherever it was by then
     return std::string(name_of(each.kind)) + " at `" + opcode_of(line) + "` (" + each.source + ")";
   }
   return "";

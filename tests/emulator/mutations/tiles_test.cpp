@@ -115,7 +115,7 @@ constexpr Fault mx_faults[] = {
     {"MXFP4 tile: a third of the blocks is not quantized", "setp.lt.u32 \t%p4, %r77, 64;",
      "setp.lt.u32 \t%p4, %r77, 32;", finding(uninitialised_memory, "ld.shared.u32")},
     {"MXFP4 tile: mma without lane 31", "mma.sync.aligned.m16n8k32",
-     "setp.ne.u32 %p4, %r1, 31; @%p4 mma.sync.aligned.m16n8k32",
+     "setp.ne.u32 %p4, %r1, 31;\n@%p4 mma.sync.aligned.m16n8k32",
      finding(divergent_aligned, "mma.sync"), "lane 31"},
 };
 

@@ -16,7 +16,7 @@ Trial run_sum(const std::string& text, const LaunchOptions& options) {
   const std::uint64_t out = upload(memory, std::vector<float>{-1});
   Trial trial = run_text(memory, text, request_for("sum", {blocks, 1, 1}, {128, 1, 1}), options,
                          [&] { return arguments(in, partial, ticket, out, n); });
-  note(trial, download<float>(memory, out, 1)[0] == static_cast<float>(expected), "equals the sum");
+  note(trial, download<float>(memory, out, 1)[0] == static_cast<float>(expected), "the sum");
   return trial;
 }
 
@@ -30,7 +30,7 @@ Trial run_exchange(const std::string& text, const LaunchOptions& options) {
                       out = upload(memory, std::vector<std::uint32_t>(32));
   Trial trial = run_text(memory, text, request_for("exchange", {1, 1, 1}, {64, 1, 1}), options,
                          [&] { return arguments(in, out); });
-  note(trial, download<std::uint32_t>(memory, out, 32) == expected, "equals the running sums");
+  note(trial, download<std::uint32_t>(memory, out, 32) == expected, "the running sums");
   return trial;
 }
 
@@ -78,10 +78,10 @@ constexpr Fault exchange_faults[] = {
     {"exchange: hands over before it writes", "st.shared.u32 \t[%r3], %r2;",
      "bar.arrive 1, 64; st.shared.u32 \t[%r3], %r2;", finding(race, "ld.shared.u32 \t%r22")},
     {"exchange: a shuffle for the first half of the warp only", "shfl.sync.up.b32 \t%r25|%p2,",
-     "setp.lt.u32 %p3, %r1, 16; @%p3 shfl.sync.up.b32 \t%r25|%p2,",
+     "setp.lt.u32 %p3, %r1, 16;\n@%p3 shfl.sync.up.b32 \t%r25|%p2,",
      finding(divergent_aligned, "shfl.sync.up"), "lanes 16-31"},
     {"exchange: shuffle down for up", "shfl.sync.up.b32 \t%r25|%p2, %r28, %r27, %r23,",
-     "shfl.sync.down.b32 \t%r25|%p2, %r28, %r27, 31,", check("equals the running sums")},
+     "shfl.sync.down.b32 \t%r25|%p2, %r28, %r27, 31,", check("the running sums")},
 };
 
 TEST(Mutations, sum_is_clean) { expect_clean(sum); }
