@@ -164,6 +164,14 @@ void Block::arrive(Warp& warp, const Op& op, std::uint32_t lanes, const Arrival&
   if (complete(barrier)) open(arrival.barrier);
 }
 
+std::string Block::describe(std::uint8_t barrier) const {
+  if (barrier == cluster_barrier) return "the cluster's barrier";
+  const Barrier& its = barriers_[barrier];
+  return fmt::format("barrier {}, where {} of {} threads have come", barrier,
+                     its.threads ? its.slots : its.lanes,
+                     its.threads ? its.threads : live_threads());
+}
+
 void Block::on_exit() {
   for (std::uint8_t i = 0; i < barriers_.size(); ++i)
     if (barriers_[i].threads == 0 && complete(barriers_[i])) open(i);

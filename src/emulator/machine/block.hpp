@@ -45,14 +45,16 @@ class Block {
   void arrive(Warp& warp, const Op& op, std::uint32_t lanes, const Arrival& arrival);
   void arrive_at_cluster(Warp& warp, std::uint32_t lanes);
   std::uint64_t cluster_phase() const;  // how often barrier.cluster has opened
+  /// "barrier 1, where 32 of 64 threads have come".
+  std::string describe(std::uint8_t barrier) const;
   /// Some lanes have exited: barriers of all threads may be complete now.
   void on_exit();
 
  private:
   struct Barrier {
-    std::uint32_t threads = 0;           // as its first arrival said
-    std::uint32_t slots = 0, lanes = 0;  // that have come; a whole warp counts as 32 slots
-    std::uint32_t count = 0;             // of true predicates
+    std::uint32_t threads = 0;               // as its first arrival said
+    std::uint32_t slots = 0, lanes = 0;      // that have come; a whole warp counts as 32 slots
+    std::uint32_t count = 0;                 // of true predicates
     std::uint64_t waiting = 0, arrived = 0;  // warps
   };
   bool complete(const Barrier& barrier) const;

@@ -356,7 +356,14 @@ std::string Warp::waiting() const {
     text +=
         fmt::format("{}warp {}: {} at {} ({})", text.empty() ? "" : "; ", index_,
                     lane_list(group.lanes), block_->places().name(pc), program_->info[pc].opcode);
-    if (behind) text += fmt::format(" waits for barrier {}", group.barrier);
+    if (behind) {
+      text += fmt::format(" waits for {}", block_->describe(group.barrier));
+    } else if (const Op& op = program_->code[pc];
+               program_->info[pc].opcode.starts_with("mbarrier")) {
+      const int lane = std::countr_zero(group.lanes);
+      text += " waits for " +
+              block_->memory().describe_mbarrier(agent(op), mbarrier_address(op, *this, lane));
+    }
   };
   describe(active_);
   for (const Group& group : others_) describe(group);

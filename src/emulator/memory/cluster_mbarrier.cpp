@@ -155,4 +155,13 @@ bool ClusterMemory::mbarrier_test_parity(const Agent& agent, int lane, std::uint
   return observe(agent, lane, *barrier, barrier->state.test_parity(parity));
 }
 
+std::string ClusterMemory::describe_mbarrier(const Agent& agent, std::uint64_t address) const {
+  const std::uint64_t key = barrier_key(agent, address);
+  for (const Barrier& each : barriers_)
+    if (each.key == key && each.live)
+      return fmt::format("the mbarrier at {:#x}: {} arrivals and {} bytes to come", address,
+                         each.state.pending(), each.state.transaction_bytes());
+  return fmt::format("an mbarrier at {:#x} that is none", address);
+}
+
 }  // namespace microscale::emulator

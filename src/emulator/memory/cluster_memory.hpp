@@ -6,6 +6,7 @@
 #include <cstdint>
 #include <memory>
 #include <optional>
+#include <string>
 #include <vector>
 
 #include "emulator/memory/async.hpp"
@@ -78,6 +79,9 @@ class ClusterMemory {
   bool mbarrier_test(const Agent& agent, int lane, std::uint64_t address, std::uint64_t state);
   bool mbarrier_test_parity(const Agent& agent, int lane, std::uint64_t address,
                             std::uint32_t parity);
+
+  /// "the mbarrier at 0x..: 1 arrivals and 0 bytes to come", for a report.
+  std::string describe_mbarrier(const Agent& agent, std::uint64_t address) const;
 
   // Asynchronous copies.
   /// cp.async: `destination` in shared memory, 4, 8 or 16 bytes a lane; `source_bytes` (32 of them,

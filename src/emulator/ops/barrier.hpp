@@ -14,6 +14,9 @@ std::uint32_t warp_barrier_mask(const Warp& warp, const Op& op, std::uint32_t la
 /// The lanes of such a mask have met.
 void on_warp_barrier(Warp& warp, const Op& op);
 
+/// The generic address of the object that an mbarrier instruction names in a lane.
+std::uint64_t mbarrier_address(const Op& op, const Warp& warp, int lane);
+
 /// The result of bar.red for lanes that waited; nothing for other instructions.
 void deliver_reduction(Warp& warp, const Op& op, std::uint32_t lanes, std::uint32_t count, bool all,
                        bool any);

@@ -1,18 +1,21 @@
 // mbarrier objects, bulk copies and tensor copies, lane by lane.
 #include "emulator/ops/address.hpp"
+#include "emulator/ops/barrier.hpp"
 #include "emulator/ops/families.hpp"
 #include "emulator/ops/target.hpp"
 
 namespace microscale::emulator {
+
+std::uint64_t mbarrier_address(const Op& op, const Warp& warp, int lane) {
+  return generic_address(warp, op.a, op.mode & 1,
+                         (op.mode & 2) ? ptx::Space::shared : ptx::Space::generic, op.value, lane);
+}
+
 namespace {
 
 using u32 = std::uint32_t;
 using u64 = std::uint64_t;
 
-u64 object(const Op& op, const Warp& warp, int lane) {
-  return generic_address(warp, op.a, op.mode & 1,
-                         (op.mode & 2) ? ptx::Space::shared : ptx::Space::generic, op.value, lane);
-}
 /// The k-th address of op.list, five words each.
 u64 listed(const Op& op, const Warp& warp, int k, int lane) {
   const u32* at = op.list + 5 * k;
@@ -28,7 +31,7 @@ Step manage(const Op& op, Warp& warp, u32 lanes) {
   const Agent agent = warp.agent(op);
   for (u32 rest = lanes; rest; rest &= rest - 1) {
     const int i = std::countr_zero(rest);
-    const u64 address = object(op, warp, i);
+    const u64 address = mbarrier_address(op, warp, i);
     if (W == What::invalidate)
       memory.mbarrier_invalidate(agent, i, address);
     else if (W == What::init)
@@ -46,8 +49,9 @@ Step arrive(const Op& op, Warp& warp, u32 lanes) {
   for (u32 rest = lanes; rest; rest &= rest - 1) {
     const int i = std::countr_zero(rest);
     const u32 number = warp.row32(op.b)[i];
-    warp.row64(op.d)[i] = warp.block().memory().mbarrier_arrive(
-        warp.agent(op), i, object(op, warp, i), Expects ? 1 : number, Expects ? number : 0);
+    warp.row64(op.d)[i] =
+        warp.block().memory().mbarrier_arrive(warp.agent(op), i, mbarrier_address(op, warp, i),
+                                              Expects ? 1 : number, Expects ? number : 0);
   }
   return Step::next;
 }
@@ -59,7 +63,7 @@ Step wait(const Op& op, Warp& warp, u32 lanes) {
   u32 over = 0;
   for (u32 rest = lanes; rest; rest &= rest - 1) {
     const int i = std::countr_zero(rest);
-    const u64 address = object(op, warp, i);
+    const u64 address = mbarrier_address(op, warp, i);
     const bool done =
         Parity ? memory.mbarrier_test_parity(warp.agent(op), i, address, warp.row32(op.b)[i])
                : memory.mbarrier_test(warp.agent(op), i, address, warp.row64(op.b)[i]);
@@ -73,7 +77,7 @@ Step wait(const Op& op, Warp& warp, u32 lanes) {
 Step copy_arrive(const Op& op, Warp& warp, u32 lanes) {
   for (u32 rest = lanes; rest; rest &= rest - 1) {
     const int i = std::countr_zero(rest);
-    warp.block().memory().cp_async_mbarrier_arrive(warp.agent(op), i, object(op, warp, i),
+    warp.block().memory().cp_async_mbarrier_arrive(warp.agent(op), i, mbarrier_address(op, warp, i),
                                                    op.extra & 1);
   }
   return Step::next;

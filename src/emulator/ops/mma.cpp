@@ -33,28 +33,30 @@ Step report_padding(const Op& op, Warp& warp, char operand, u32 lanes) {
   return warp.report(
       op, FindingKind::padding, std::countr_zero(lanes),
       fmt::format(
-          "{} of {} has bits set beside its codes: an e2m1 code stands in bits 5-2 of a byte, "
+          "{} in {} has bits set beside its codes: an e2m1 code stands in bits 5-2 of a byte, "
           "a 6-bit code in bits 5-0",
-          lane_list(lanes), operand == 'a' ? "A" : "B"));
+          operand == 'a' ? "A" : "B", lane_list(lanes)));
 }
 
 Step report_sign(const Op& op, Warp& warp, char operand, u32 lanes) {
   if (!lanes) return Step::next;
   return warp.report(op, FindingKind::misuse, std::countr_zero(lanes),
-                     fmt::format("{} gives a ue4m3 scale of {} with bit 7 set", lane_list(lanes),
-                                 operand == 'a' ? "A" : "B"));
+                     fmt::format("the ue4m3 scales of {} in {} have bit 7 set",
+                                 operand == 'a' ? "A" : "B", lane_list(lanes)));
 }
 
 Step report_selector(const Op& op, Warp& warp, char operand, tensor::ScaleSelector select,
                      int scales) {
-  return warp.report(
-      op, FindingKind::bad_selector, 0,
-      fmt::format(
-          "the scale selector of {} is byte-id {}, thread-id {}; with {} scales a byte-id is a "
-          "multiple of {} up to {}, a thread-id 0 to {}",
-          operand == 'a' ? "A" : "B", select.byte, select.thread, scales, scales, 4 - scales,
-          operand == 'a' ? 1 : 3),
-      true);
+  return warp.report(op, FindingKind::bad_selector, 0,
+                     fmt::format("the scale selector of {} is byte-id {}, thread-id {}; for "
+                                 "scale_vec::{}X a byte-id is {}, "
+                                 "a thread-id 0 to {}",
+                                 operand == 'a' ? "A" : "B", select.byte, select.thread, scales,
+                                 scales == 1   ? "0 to 3"
+                                 : scales == 2 ? "0 or 2"
+                                               : "0",
+                                 operand == 'a' ? 1 : 3),
+                     true);
 }
 
 /// op.list: D, A, B, C, then scale-a, byte, thread, scale-b, byte, thread. op.value: the shape,

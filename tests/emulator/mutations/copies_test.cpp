@@ -108,9 +108,10 @@ constexpr Fault bulk_faults[] = {
      "cp.async.bulk.wait_group.read 0;  // the result may change", "",
      finding(missing_wait, "st.shared.f32")},
     {"bulk copy: the mbarrier awaits two arrivals", "[%r9], 1;  // first", "[%r9], 2;",
-     finding(deadlock, "mbarrier.try_wait"), "warp 0: lanes 0-31"},
+     finding(deadlock, "mbarrier.try_wait"), "1 arrivals and 0 bytes to come"},
     {"bulk copy: 520 bytes expected", "arrive.expect_tx.shared::cta.b64 _, [%r1], 512;",
-     "arrive.expect_tx.shared::cta.b64 _, [%r1], 520;", finding(deadlock, "mbarrier.try_wait")},
+     "arrive.expect_tx.shared::cta.b64 _, [%r1], 520;", finding(deadlock, "mbarrier.try_wait"),
+     "0 arrivals and 8 bytes to come"},
     {"bulk copy: a size that is no multiple of 16", "[%rd1], 512, [%r1];", "[%rd1], 508, [%r1];",
      finding(misuse, "cp.async.bulk.shared::cta.global")},
 };

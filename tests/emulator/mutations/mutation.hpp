@@ -183,7 +183,8 @@ inline std::string how_caught(const Trial& trial, const Fault& fault, const std:
       continue;
     if (line_of(text, each.ptx_line).find(fault.caught.where) == std::string::npos) continue;
     const std::string line = line_of(text, each.ptx_line);
-    if (each.kind == FindingKind::endless) return name_of(each.kind);  // caught wherever it was by then
+    if (each.kind == FindingKind::endless)
+      return name_of(each.kind);  // caught wherever it was by then
     return std::string(name_of(each.kind)) + " at `" + opcode_of(line) + "` (" + each.source + ")";
   }
   return "";

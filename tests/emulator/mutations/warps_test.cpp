@@ -63,7 +63,8 @@ constexpr Fault sum_faults[] = {
     {"sum: half of the last warp has left before the shuffle", "setp.gt.u32 \t%p6, %r2, 31;",
      "setp.gt.u32 \t%p6, %r2, 15;", finding(misuse, "shfl.sync.down"), "lanes 0-15 of shfl"},
     {"sum: a barrier for more threads than the block has", "bar.sync 0;  // the ticket",
-     "bar.sync 0, 160;", finding(deadlock, "bar.sync 0, 160"), "waits for barrier 0"},
+     "bar.sync 0, 160;", finding(deadlock, "bar.sync 0, 160"),
+     "waits for barrier 0, where 128 of 160 threads have come"},
 };
 
 constexpr Fault exchange_faults[] = {
@@ -72,7 +73,8 @@ constexpr Fault exchange_faults[] = {
     {"exchange: __syncwarp of half the warp", "bar.warp.sync 0xffffffff;  // the words of the warp",
      "bar.warp.sync 0x0000ffff;", finding(misuse, "bar.warp.sync"), "lanes 16-31"},
     {"exchange: arrives at another barrier", "bar.arrive 1, 64;  // handed over",
-     "bar.arrive 2, 64;", finding(deadlock, "bar.sync 1, 64"), "warp 0: lanes 0-31"},
+     "bar.arrive 2, 64;", finding(deadlock, "bar.sync 1, 64"),
+     "waits for barrier 1, where 32 of 64 threads have come"},
     {"exchange: barrier counts that differ", "bar.arrive 1, 64;  // handed over",
      "bar.arrive 1, 96;", finding(misuse, "bar.arrive 1, 96"), "64"},
     {"exchange: hands over before it writes", "st.shared.u32 \t[%r3], %r2;",
