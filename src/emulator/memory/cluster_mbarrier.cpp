@@ -79,12 +79,12 @@ void ClusterMemory::mbarrier_init(const Agent& agent, int lane, std::uint64_t ad
   const MbarrierError error = found->state.init(count);
   found->live = error == MbarrierError::none;
   report_misuse(agent, lane, error, address);
-  // The write is noted, so that a use that no barrier separates from it is a race; its bytes are
-  // opaque.
+  // Its bytes are opaque. barrier_at finds uses that no barrier separates from this; here the write
+  // is noted for accesses of other kinds.
   const std::uint64_t opaque = 0x6d62'6172'0000'0000u | count;
   std::uint8_t bytes[8];
   std::memcpy(bytes, &opaque, 8);
-  move_row(toucher(agent), lane, address, 8, Mode::write, nullptr, bytes);
+  move_row(toucher(agent, Order::relaxed), lane, address, 8, Mode::write, nullptr, bytes);
 }
 
 void ClusterMemory::mbarrier_invalidate(const Agent& agent, int lane, std::uint64_t address) {

@@ -48,6 +48,31 @@ TEST(CpAsync, lands_by_its_wait_under_every_policy) {
   }
 }
 
+TEST(CpAsync, of_another_lane_needs_a_warp_barrier_after_the_wait) {
+  for (const bool synchronised : {true, false}) {
+    SmallMachine machine;
+    auto memory = machine.cluster();
+    copied(machine, *memory, true);
+    if (synchronised) memory->on_warp_sync({0, 0, 4, 0});
+    load(*memory, {0, 0, 5, 0}, strided(shared_window + 496, -16), 16);  // backwards
+    EXPECT_EQ(machine.count(FindingKind::missing_wait), synchronised ? 0 : 32);
+  }
+}
+
+TEST(CpAsync, that_was_waited_for_long_ago_needs_no_second_barrier) {
+  SmallMachine machine;
+  auto memory = machine.cluster();
+  copied(machine, *memory, true);
+  memory->on_warp_sync({0, 0, 4, 0});
+  const std::uint64_t a = machine.filled(512, 6);
+  const Addresses from = strided(a, 16), to = strided(shared_window + 512, 16);
+  memory->cp_async({0, 0, 5, 0}, {all_lanes, 16, to.data()}, from.data(), nullptr);
+  memory->commit({0, 0, 6, 0}, AsyncKind::cp_async);
+  memory->wait({0, 0, 7, 0}, AsyncKind::cp_async, 0);
+  load(*memory, {0, 0, 8, 0}, strided(shared_window + 496, -16), 16);  // of the first copy
+  EXPECT_EQ(machine.all(), 0u) << machine.first();
+}
+
 TEST(CpAsync, without_a_wait_is_a_finding_and_gives_poison_when_late) {
   for (const AsyncPolicy policy : policies) {
     SmallMachine machine({.policy = policy});
@@ -251,6 +276,7 @@ TEST(Tensor, loads_a_swizzled_box_with_zeros_outside_and_stores_it_back) {
     machine.launch.params.assign(descriptor.begin(), descriptor.end());
 
     memory->mbarrier_init({0, 0, 1, 0}, 0, place, 1);
+    memory->on_proxy_fence({0, 0, 1, 0});
     memory->on_barrier(0, 0xf);
     memory->mbarrier_arrive({0, 0, 2, 0}, 0, place, 1, map.box_bytes());
     const std::int32_t at[] = {32, 10};  // 8 columns and 10 rows inside
@@ -273,6 +299,20 @@ TEST(Tensor, loads_a_swizzled_box_with_zeros_outside_and_stores_it_back) {
                         2);  // row 2, column 2: of the box column 6
     EXPECT_EQ(cell, 12 * 48 + 38 + 1);
     EXPECT_EQ(machine.all(), 0u) << machine.first();
+  }
+}
+
+TEST(BulkCopy, needs_a_fence_after_its_mbarrier_is_made) {
+  for (const int fence : {0, 1, 2}) {
+    SmallMachine machine;
+    auto memory = machine.cluster();
+    memory->mbarrier_init({0, 0, 1, 0}, 0, place, 1);
+    if (fence == 1) memory->on_proxy_fence({0, 0, 2, 0});
+    if (fence == 2) memory->on_fence({0, 0, 2, 0}, MemoryScope::cluster);  // fence.mbarrier_init
+    memory->mbarrier_arrive({0, 0, 3, 0}, 0, place, 1, 64);
+    memory->bulk_copy({0, 0, 4, 0}, 0, shared_window, machine.filled(64), 64, place);
+    wait_for(*memory, {0, 0, 5, 0}, 0);
+    EXPECT_EQ(machine.count(FindingKind::missing_fence), fence == 0 ? 1 : 0);
   }
 }
 

@@ -82,6 +82,26 @@ TEST(ClusterMbarrier, use_without_a_barrier_after_init_is_a_race) {
   EXPECT_EQ(machine.count(FindingKind::race), 1);
 }
 
+TEST(ClusterMbarrier, an_arrival_of_the_maker_does_not_hide_that_race) {
+  SmallMachine machine;
+  auto memory = machine.cluster();
+  memory->mbarrier_init({0, 0, 1, 0}, 0, place, 1);
+  memory->mbarrier_arrive({0, 0, 2, 0}, 0, place, 1);
+  EXPECT_TRUE(memory->mbarrier_test_parity({0, 1, 3, 0}, 0, place, 0));
+  EXPECT_EQ(machine.count(FindingKind::race), 1);
+  EXPECT_NE(machine.first().find("warp 0 initialised at PTX line 1"), std::string::npos);
+}
+
+TEST(ClusterMbarrier, says_what_its_phase_waits_for) {
+  SmallMachine machine;
+  auto memory = machine.cluster();
+  memory->mbarrier_init({0, 0, 1, 0}, 0, place, 3);
+  memory->mbarrier_arrive({0, 0, 2, 0}, 0, place, 1, 64);
+  const std::string text = memory->describe_mbarrier({0, 1, 3, 0}, place);
+  EXPECT_NE(text.find("2 arrivals and 64 bytes to come"), std::string::npos) << text;
+  EXPECT_NE(memory->describe_mbarrier({0, 1, 3, 0}, place + 8).find("none"), std::string::npos);
+}
+
 TEST(ClusterMbarrier, of_a_peer_is_reached_through_the_cluster_window) {
   SmallMachine machine;
   auto memory = machine.cluster(0, {2, 1, 16384, 0});

@@ -39,6 +39,23 @@ TEST(BarrierInstructions, a_warp_barrier_may_be_reached_at_two_places) {
   EXPECT_EQ(ran.words[5], 1u);
 }
 
+TEST(BarrierInstructions, a_lane_outside_the_mask_it_names_is_told) {
+  const Ran ran = launch_words(entry("bar.warp.sync 0xffff;"), {0}, shaped(1, 32));
+  EXPECT_EQ(ran.count(FindingKind::misuse), 1) << ran.findings();
+  EXPECT_NE(ran.findings().find("lanes 16-31 executes with the mask 0x0000ffff"),
+            std::string::npos);
+  const Ran halves = launch_words(entry("mov.u32 %r1, %tid.x; setp.lt.u32 %p1, %r1, 16; selp.b32 "
+                                        "%r2, 0xffff, 0xffff0000, %p1; bar.warp.sync %r2;"),
+                                  {0}, shaped(1, 32));
+  EXPECT_EQ(halves.findings(), "");
+}
+
+TEST(BarrierInstructions, a_deadlock_says_how_many_have_come) {
+  const Ran ran = launch_words(entry("bar.sync 2, 96;"), {0}, shaped(1, 64));
+  EXPECT_EQ(ran.count(FindingKind::deadlock), 1);
+  EXPECT_NE(ran.findings().find("barrier 2, where 64 of 96 threads have come"), std::string::npos);
+}
+
 TEST(BarrierInstructions, an_aligned_barrier_in_half_a_warp_names_the_rest) {
   const Ran ran = launch_words(entry("mov.u32 %r1, %tid.x; setp.lt.u32 %p1, %r1, 16; @%p1 bra A; "
                                      "bar.sync 0; bra E;\nA: bar.sync 0;\nE:"),
