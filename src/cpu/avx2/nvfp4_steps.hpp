@@ -11,24 +11,18 @@ class BySteps {
     for (int s = 0; s < 128; s += lanes) make_steps(s, call);
   }
   void start() {}
-  void add_scales(int i, Int code, Float) { store(codes_ + i, code); }
+  void add_scales(int i, Int code, Float) { store(rows_ + i, shl32<2>(code)); }
   /// Steps among subnormal BF16 do not come in rows.
   bool covers_call() const { return covers_call_; }
 
   template <bool>
   void encode(const std::uint8_t* x, int count, std::uint8_t* codes, bool past_cache) const {
-    for (int i = 0; i < count; i += 4) {
-      const std::uint8_t* input = x + i * 32;
-      prefetch(input + dense_ahead + 64, 128, 2);
-      Int pair[2];
+    for (int i = 0; i < count; i += lanes) {
+      prefetch(x + i * 32 + dense_ahead + 64, lanes * 32, 2);
       MICROSCALE_UNROLL
-      for (int j = 0; j < 2; ++j) {
-        const Int x0 = load(input + 64 * j), x1 = load(input + 64 * j + 32);
-        const Int code = pack16(count_steps(x0, codes_[i + 2 * j]),
-                                count_steps(x1, codes_[i + 2 * j + 1]));
-        pair[j] = or_(min8(code, set8(7)), sign_nibbles(x0, x1));  // 7 * scale is no code 8
-      }
-      put(codes + i * 8, merge_nibbles(pair[0], pair[1]), past_cache);
+      for (int k = i; k < i + lanes; k += 4)
+        put(codes + k * 8, merge_nibbles(two_blocks(x + k * 32, rows_ + k),
+                                         two_blocks(x + k * 32 + 64, rows_ + k + 2)), past_cache);
     }
   }
 
@@ -56,19 +50,25 @@ class BySteps {
       if (i >= 2) last = sub16(last, set16(127));  // what is left of a pattern there is 128
       alignas(32) std::uint32_t lane[lanes];
       store(lane, last);
-      for (int k = 0; k < lanes; ++k) steps_[s + k][i] = lane[k];
+      for (int k = 0; k < lanes; ++k) steps_[(s + k) * 4 + i] = lane[k];
     }
   }
 
   /// Codes of 16 elements of one block in 16-bit lanes, without sign or upper limit.
-  Int count_steps(Int x, std::uint32_t scale) const {
-    const std::uint32_t* step = steps_[scale];
+  static Int count_steps(Int x, const std::uint32_t* step) {
     const Int m = and_(x, set16(0x7FFF));
     const Int rows = add16(shr16<7>(subs16(m, set32(step[2]))), shr16<7>(subs16(m, set32(step[3]))));
     return sub16(rows, add16(greater16(m, set32(step[0])), greater16(m, set32(step[1]))));
   }
 
+  /// Two blocks' codes, packed as pack16 packs.
+  Int two_blocks(const std::uint8_t* x, const std::uint32_t* rows) const {
+    const Int x0 = load(x), x1 = load(x + 32);
+    const Int codes = pack16(count_steps(x0, steps_ + rows[0]), count_steps(x1, steps_ + rows[1]));
+    return or_(min8(codes, set8(7)), sign_nibbles(x0, x1));  // 7 and more times the scale
+  }
+
   bool covers_call_;
-  alignas(64) std::uint32_t codes_[nvfp4_chunk];
-  alignas(64) std::uint32_t steps_[128][4];
+  alignas(64) std::uint32_t rows_[nvfp4_chunk];
+  alignas(64) std::uint32_t steps_[128 * 4];
 };
