@@ -1,8 +1,8 @@
-// BF16 to NVFP4 without leaving 16-bit integers. Under one scale an element's code is a step function
-// of its bit pattern, and a doubled magnitude is a pattern 128 larger: codes 3, 5 and 7 (from 1.25,
-// 2.5 and 5 on) begin 128 apart, so do 4 and 6 (1.75 and 3.5), and a shift counts each such row of
-// steps. Four numbers per scale code, made from the reference's own arithmetic at the start of a
-// call, say where the rows and codes 1 and 2 begin. Included inside a target region.
+// BF16 to NVFP4 without leaving 16-bit integers. Under one scale an element's code is a step
+// function of its bit pattern, and a doubled magnitude is a pattern 128 larger: codes 3, 5 and 7
+// (from 1.25, 2.5 and 5 on) begin 128 apart, so do 4 and 6 (1.75 and 3.5), and a shift counts each
+// such row of steps. Four numbers per scale code, made from the reference's own arithmetic at the
+// start of a call, say where the rows and codes 1 and 2 begin. Included inside a target region.
 
 /// Encodes blocks by the patterns at which their codes change. As ByMultiplier.
 class BySteps {
@@ -21,8 +21,10 @@ class BySteps {
       prefetch(x + i * 32 + dense_ahead + 64, lanes * 32, 2);
       MICROSCALE_UNROLL
       for (int k = i; k < i + lanes; k += 4)
-        put(codes + k * 8, merge_nibbles(two_blocks(x + k * 32, rows_ + k),
-                                         two_blocks(x + k * 32 + 64, rows_ + k + 2)), past_cache);
+        put(codes + k * 8,
+            merge_nibbles(two_blocks(x + k * 32, rows_ + k),
+                          two_blocks(x + k * 32 + 64, rows_ + k + 2)),
+            past_cache);
     }
   }
 
@@ -40,7 +42,8 @@ class BySteps {
   }
 
   void make_steps(int s, const Nvfp4Call& call) {
-    const Int code = add32(set32(static_cast<std::uint32_t>(s)), _mm256_setr_epi32(0, 1, 2, 3, 4, 5, 6, 7));
+    const Int code =
+        add32(set32(static_cast<std::uint32_t>(s)), _mm256_setr_epi32(0, 1, 2, 3, 4, 5, 6, 7));
     const Float scale = decode_ue4m3(code), multiplier = nvfp4_multipliers(scale, call);
     const Float step = mul(scale, set_float(call.global_scale));
     const float midpoints[4] = {0.25f, 0.75f, 1.25f, 1.75f};
@@ -57,7 +60,8 @@ class BySteps {
   /// Codes of 16 elements of one block in 16-bit lanes, without sign or upper limit.
   static Int count_steps(Int x, const std::uint32_t* step) {
     const Int m = and_(x, set16(0x7FFF));
-    const Int rows = add16(shr16<7>(subs16(m, set32(step[2]))), shr16<7>(subs16(m, set32(step[3]))));
+    const Int rows =
+        add16(shr16<7>(subs16(m, set32(step[2]))), shr16<7>(subs16(m, set32(step[3]))));
     return sub16(rows, add16(greater16(m, set32(step[0])), greater16(m, set32(step[1]))));
   }
 

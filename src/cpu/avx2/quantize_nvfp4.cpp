@@ -13,5 +13,7 @@ MICROSCALE_AVX2_BEGIN
 #include "cpu/generic/quantize_nvfp4.hpp"
 #include "cpu/avx2/nvfp4_steps.hpp"
 
-cpu::QuantizeKernel quantize_nvfp4(const QuantizeLines& call) { return nvfp4_kernel<BySteps>(call); }
+cpu::QuantizeKernel quantize_nvfp4(const QuantizeLines& call) {
+  return nvfp4_kernel<BySteps>(call);
+}
 MICROSCALE_AVX2_END

@@ -94,9 +94,10 @@ inline Float block_amax(const std::uint8_t* input) {
 }
 
 /// As mx_chunk.
-inline constexpr int nvfp4_chunk = 64;
+inline constexpr int nvfp4_chunk = 4 * lanes;
 
-/// Encodes a chunk of blocks whose scales are known: elements times the block's multiplier, in FP32.
+/// Encodes a chunk of blocks whose scales are known: elements times the block's multiplier, in
+/// FP32.
 template <DType Type>
 class ByMultiplier {
  public:
