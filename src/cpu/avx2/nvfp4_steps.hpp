@@ -29,9 +29,12 @@ class BySteps {
   }
 
  private:
-  /// The largest pattern below `midpoint` * scale, of codes s ... s + 7: in two 16-bit lanes each.
+  /// The last pattern that rounds down at `midpoint`, for each lane's step = scale * global scale
+  /// and multiplier; twice, in 16 bits. Products and quotients err by far less than one pattern, so
+  /// it is one of three.
   static Int last_below(float midpoint, bool tie_is_below, Float step, Float multiplier) {
-    Int pattern = shr32<16>(as_int(mul(step, set_float(midpoint))));  // this or the next one
+    Int pattern =
+        shr32<16>(as_int(mul(step, set_float(midpoint))));  // or the next, or the one before
     const Float y = mul(as_float(shl32<16>(pattern)), multiplier);
     const Float z = mul(as_float(shl32<16>(add32(pattern, set32(1)))), multiplier);
     const Float limit = set_float(midpoint);
@@ -41,6 +44,7 @@ class BySteps {
     return or_(pattern, shl32<16>(pattern));
   }
 
+  /// For scale codes s ... s + 7. Tied elements go to even codes.
   void make_steps(int s, const Nvfp4Call& call) {
     const Int code =
         add32(set32(static_cast<std::uint32_t>(s)), _mm256_setr_epi32(0, 1, 2, 3, 4, 5, 6, 7));
@@ -49,8 +53,8 @@ class BySteps {
     const float midpoints[4] = {0.25f, 0.75f, 1.25f, 1.75f};
     for (int i = 0; i < 4; ++i) {
       Int last = last_below(midpoints[i], i % 2 == 0, step, multiplier);
-      last = choose32(equal32(code, zero()), set16(0x7FFF), last);
-      if (i >= 2) last = sub16(last, set16(127));  // what is left of a pattern there is 128
+      last = choose32(equal32(code, zero()), set16(0x7FFF), last);  // scale 0: code 0
+      if (i >= 2) last = sub16(last, set16(127));  // the next pattern is 128 above it
       alignas(32) std::uint32_t lane[lanes];
       store(lane, last);
       for (int k = 0; k < lanes; ++k) steps_[(s + k) * 4 + i] = lane[k];
@@ -69,10 +73,11 @@ class BySteps {
   Int two_blocks(const std::uint8_t* x, const std::uint32_t* rows) const {
     const Int x0 = load(x), x1 = load(x + 32);
     const Int codes = pack16(count_steps(x0, steps_ + rows[0]), count_steps(x1, steps_ + rows[1]));
-    return or_(min8(codes, set8(7)), sign_nibbles(x0, x1));  // 7 and more times the scale
+    return or_(min8(codes, set8(7)),
+               sign_nibbles(x0, x1));  // a small scale may lie far below the largest element
   }
 
   bool covers_call_;
-  alignas(64) std::uint32_t rows_[nvfp4_chunk];
-  alignas(64) std::uint32_t steps_[128 * 4];
+  alignas(64) std::uint32_t rows_[nvfp4_chunk];  // where a block's four numbers begin
+  alignas(64) std::uint32_t steps_[128 * 4];  // last patterns of codes 0 and 1, starts of two rows
 };

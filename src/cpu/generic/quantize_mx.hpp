@@ -119,7 +119,7 @@ inline void convert8(const std::uint8_t* input, std::uint16_t* output) {
 /// Blocks whose scales are found before the first of them is encoded: chains of dependent
 /// instructions from elements to scale overlap, and the elements are still in the first-level
 /// cache. No more than that takes: memory idles where reads and writes come in turns.
-inline constexpr int mx_chunk = 4 * lanes;
+inline constexpr int mx_chunk = 2 * lanes;
 
 template <class Element, DType Type, bool Weighted>
 void quantize_mx_run(const cpu::QuantizeRun& run) {
