@@ -13,7 +13,7 @@
 #include "microscale/cuda.hpp"
 #include "microscale/error.hpp"
 #include "races.hpp"
-#include "timing.hpp"
+#include "gpu_timing.hpp"
 
 namespace {
 
@@ -84,11 +84,8 @@ int main(int argc, char** argv) {
     if (wanted("fused")) cuda::check_fused(device, quick, totals);
     if (!json) print_equality(totals);
     cuda::Timings timings;
-    if (timing) timings = cuda::measure(device, parts);
-    if (timing && wanted("grouped")) cuda::measure_grouped(device, timings);
-    if (timing && wanted("fused"))
-      for (cuda::Timing& row : cuda::measure_fused(device, timings.copy_bytes_per_second))
-        timings.rows.push_back(std::move(row));
+    cuda::Selection selection{parts.rows, parts.columns, wanted("grouped"), wanted("fused")};
+    if (timing) timings = cuda::measure(device, selection);
 
     if (json)
       fmt::print("{}\n", to_json(totals, timings).dump(1));

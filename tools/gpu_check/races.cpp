@@ -6,7 +6,7 @@
 #include "microscale/fused.hpp"
 #include "microscale/grouped.hpp"
 #include "microscale/quantize.hpp"
-#include "timing.hpp"
+#include "gpu_timing.hpp"
 
 namespace microscale::cuda {
 namespace {
