@@ -26,8 +26,8 @@ struct Timing {
 };
 
 struct Timings {
-  double copy_bytes_per_second = 0;  // read and written, 512 MiB to 512 MiB
-  double empty_microseconds = 0;     // the smallest call there is, in a graph
+  double copy_bytes_per_second = 0;    // read and written, 512 MiB to 512 MiB
+  double empty_node_microseconds = 0;  // a node of a graph that does next to nothing
   std::vector<Timing> rows;
 };
 

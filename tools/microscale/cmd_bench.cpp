@@ -57,6 +57,8 @@ class InstructionCounts {
 };
 
 int bench_cpu(const BenchCommand& command, Console& console) {
+  if (command.bytes < (1 << 20))
+    throw Error(ErrorCode::invalid_argument, "--size is below 1MiB: too little to time");
   const std::string backend(to_string(available_backends().front()));
   console.note(fmt::format("{} kernels; each case takes some seconds", backend));
   Table table({{"case", Align::left, true},
@@ -162,13 +164,14 @@ int bench_gpu(const BenchCommand& command, Console& console) {
     console.print_json({{"operation", "quantize"},
                         {"device", device},
                         {"copy_bytes_per_second", timings.copy_bytes_per_second},
-                        {"smallest_call_microseconds", timings.empty_microseconds},
+                        {"empty_node_microseconds", timings.empty_node_microseconds},
                         {"cases", cases}});
   else
-    console.print(fmt::format(
-        "{}; a copy moves {:.0f} GB/s, read and written; the smallest call takes {:.1f} us\n{}",
-        device, timings.copy_bytes_per_second / 1e9, timings.empty_microseconds,
-        table.text(console.out)));
+    console.print(
+        fmt::format("{}; a copy moves {:.0f} GB/s, read and written; an empty node of a graph "
+                    "takes {:.1f} us\n{}",
+                    device, timings.copy_bytes_per_second / 1e9, timings.empty_node_microseconds,
+                    table.text(console.out)));
   return exit_success;
 }
 
