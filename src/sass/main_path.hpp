@@ -9,7 +9,9 @@
 // The shortest way is not always the usual one: a block of zeros may spare a few instructions. So
 // where a branch parts ways that meet again within `short_detour` instructions, the longest counts.
 // Longer alternatives (blocks with NaN, edges of the matrix, slow-path calls) are left to the
-// shortest. Checked against counters on an H200: docs/performance.md.
+// shortest. Against the counters of an H200: from 4 % too few to 1 % too many along rows, along
+// both axes, for dequantize and SiLU*up; 3 to 17 % too few for grouped, where experts are looked
+// for and their padding is written (docs/performance.md).
 #pragma once
 
 #include <cstdint>
