@@ -73,6 +73,21 @@ struct PtxExplainCommand {
   std::filesystem::path path;
 };
 
+/// sass FILE [--kernel TEXT]
+struct SassCommand {
+  std::filesystem::path file;  ///< a cubin, the text of a disassembly, or "sm_90a": what is carried
+  std::string kernel;          ///< only kernels with this in their name
+};
+
+/// bench quantize [--device cuda] ...
+struct BenchCommand {
+  std::string operation;         ///< "quantize"
+  std::vector<int> gpus;         ///< empty: the CPU
+  std::string filter;            ///< only cases with this in their name
+  std::int64_t bytes = 1 << 30;  ///< CPU: of the dense data
+  int threads = 0;               ///< CPU; 0: all cores
+};
+
 int run(const QuantizeCommand& command, Console& console);
 int run(const DequantizeCommand& command, Console& console);
 int run(const InspectCommand& command, Console& console);
@@ -80,5 +95,7 @@ int run(const VerifyCommand& command, Console& console);
 int run(const CompareCommand& command, Console& console);
 int run(const ExplainCommand& command, Console& console);
 int run(const PtxExplainCommand& command, Console& console);
+int run(const SassCommand& command, Console& console);
+int run(const BenchCommand& command, Console& console);
 
 }  // namespace microscale
