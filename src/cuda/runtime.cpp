@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "cuda/device.hpp"
+#include "emulator/device.hpp"
 #include "microscale/error.hpp"
 
 namespace microscale::cuda {
@@ -241,10 +242,11 @@ void require_ordinal(int ordinal) {
 
 }  // namespace
 
-int runtime_device_count() { return all_devices().count; }
-std::string no_device_reason() { return all_devices().reason; }
+int runtime_device_count() { return emulator::device_of_environment() ? 1 : all_devices().count; }
+std::string no_device_reason() { return emulator::device_of_environment() ? "" : all_devices().reason; }
 
 Device& runtime_device() {
+  if (Device* emulated = emulator::device_of_environment()) return *emulated;
   require_device();
   int ordinal = 0;
   check(cudaGetDevice(&ordinal), "asking for the current device");
@@ -252,6 +254,7 @@ Device& runtime_device() {
 }
 
 Device& runtime_device(int ordinal) {
+  if (Device* emulated = emulator::device_of_environment(); emulated && ordinal == 0) return *emulated;
   require_ordinal(ordinal);
   Devices& all = all_devices();
   std::lock_guard lock(all.mutex);
@@ -261,6 +264,7 @@ Device& runtime_device(int ordinal) {
 }
 
 void select_runtime_device(int ordinal) {
+  if (emulator::device_of_environment() && ordinal == 0) return;
   require_ordinal(ordinal);
   check(cudaSetDevice(ordinal), fmt::format("selecting GPU {}", ordinal));
 }

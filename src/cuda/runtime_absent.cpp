@@ -2,6 +2,7 @@
 #if !defined(MICROSCALE_HAS_CUDA)
 
 #include "cuda/device.hpp"
+#include "emulator/device.hpp"
 #include "microscale/error.hpp"
 
 namespace microscale::cuda {
@@ -15,11 +16,19 @@ namespace {
 
 }  // namespace
 
-int runtime_device_count() { return 0; }
-std::string no_device_reason() { return "this build has no CUDA support"; }
-Device& runtime_device() { refuse(); }
-Device& runtime_device(int) { refuse(); }
-void select_runtime_device(int) { refuse(); }
+int runtime_device_count() { return emulator::device_of_environment() ? 1 : 0; }
+std::string no_device_reason() {
+  return emulator::device_of_environment() ? "" : "this build has no CUDA support";
+}
+Device& runtime_device() {
+  if (Device* emulated = emulator::device_of_environment()) return *emulated;
+  refuse();
+}
+Device& runtime_device(int ordinal) {
+  if (ordinal != 0) refuse();
+  return runtime_device();
+}
+void select_runtime_device(int ordinal) { runtime_device(ordinal); }
 
 }  // namespace microscale::cuda
 

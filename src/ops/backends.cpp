@@ -65,6 +65,8 @@ std::string_view to_string(Backend backend) {
 
 std::vector<Backend> available_backends() {
   const char* wanted = std::getenv("MICROSCALE_BACKEND");
+  // An emulated GPU stands behind backend cuda (src/emulator/device.hpp), and leaves the CPU's as they are.
+  if (wanted && std::string_view(wanted).starts_with("emulator-")) wanted = nullptr;
   std::vector<Backend> backends;
   for (const KernelTable* table : tables)
     if (table->available() && (!wanted || !*wanted || to_string(table->backend) == wanted))

@@ -1,0 +1,139 @@
+#include "emulator/machine/cluster.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <new>
+
+namespace microscale::emulator {
+namespace {
+
+constexpr std::align_val_t row_alignment{64};
+
+// Instructions a warp runs before others get their turn, by schedule.
+constexpr std::int64_t long_turn = 20000;
+
+void release(std::uint8_t* memory) { ::operator delete[](memory, row_alignment); }
+
+/// The next of a sequence of well-mixed numbers (splitmix64).
+std::uint64_t mixed(std::uint64_t& state) {
+  std::uint64_t z = state += 0x9e3779b97f4a7c15u;
+  z = (z ^ (z >> 30)) * 0xbf58476d1ce4e5b9u;
+  z = (z ^ (z >> 27)) * 0x94d049bb133111ebu;
+  return z ^ (z >> 31);
+}
+
+ClusterShape shape_of(const LaunchState& launch) {
+  ClusterShape shape;
+  shape.blocks = launch.shape.cluster_blocks();
+  shape.warps = (launch.shape.threads() + warp_lanes - 1) / warp_lanes;
+  shape.shared_bytes = static_cast<std::uint64_t>(launch.program.shared_bytes) + launch.shape.dynamic_shared_bytes;
+  shape.local_bytes = static_cast<std::uint64_t>(launch.program.local_bytes);
+  return shape;
+}
+
+}  // namespace
+
+Cluster::Cluster(LaunchState& launch, std::uint64_t* counts)
+    : launch_(launch), memory_(launch.memory, shape_of(launch)), counts_(counts), registers_(nullptr, release) {
+  const ClusterShape shape = shape_of(launch);
+  const std::size_t bytes = Warp::memory_bytes(launch.program) * shape.warps * shape.blocks;
+  registers_.reset(static_cast<std::uint8_t*>(::operator new[](std::max<std::size_t>(bytes, 64), row_alignment)));
+  std::fill(registers_.get(), registers_.get() + bytes, std::uint8_t{0});
+  for (std::uint32_t rank = 0; rank < shape.blocks; ++rank) blocks_.push_back(std::make_unique<Block>(*this, rank));
+}
+
+void Cluster::run(std::uint64_t number) {
+  const LaunchShape& shape = launch_.shape;
+  memory_.begin(static_cast<std::uint32_t>(number));
+  const std::uint64_t across = shape.grid[0] / shape.cluster[0], down = shape.grid[1] / shape.cluster[1];
+  const std::uint32_t origin[3] = {static_cast<std::uint32_t>(number % across) * shape.cluster[0],
+                                   static_cast<std::uint32_t>(number / across % down) * shape.cluster[1],
+                                   static_cast<std::uint32_t>(number / across / down) * shape.cluster[2]};
+  warps_.clear();
+  barrier_lanes_ = 0;
+  std::uint8_t* registers = registers_.get();
+  for (std::uint32_t rank = 0; rank < blocks_.size(); ++rank) {
+    const std::uint32_t place[3] = {origin[0] + rank % shape.cluster[0],
+                                    origin[1] + rank / shape.cluster[0] % shape.cluster[1],
+                                    origin[2] + rank / (shape.cluster[0] * shape.cluster[1])};
+    blocks_[rank]->start(place, registers);
+    registers += Warp::memory_bytes(launch_.program) * blocks_[rank]->warps().size();
+    for (Warp& warp : blocks_[rank]->warps()) warps_.push_back(&warp);
+  }
+  if (launch_.schedule == Schedule::reverse) std::reverse(warps_.begin(), warps_.end());
+  std::uint64_t random = launch_.seed + number * 0x5851f42d4c957f2du;
+
+  while (!warps_.empty()) {
+    std::uint64_t progress = 0;
+    bool finished = false;
+    for (std::size_t i = 0; i < warps_.size(); ++i) {
+      std::int64_t turn = long_turn;
+      if (launch_.schedule == Schedule::random) {
+        std::swap(warps_[i], warps_[i + mixed(random) % (warps_.size() - i)]);
+        turn = static_cast<std::int64_t>(1 + mixed(random) % 200);
+      }
+      Warp& warp = *warps_[i];
+      const std::uint64_t before = warp.executed();
+      const Warp::Outcome outcome = warp.run(turn);
+      progress += warp.executed() - before;
+      finished |= outcome == Warp::Outcome::finished;
+      if (outcome == Warp::Outcome::stopped) launch_.stopped = true;
+      if (!spend(warp.executed() - before)) {
+        warp.report(launch_.program.code[warp.place()], FindingKind::endless, 0,
+                    fmt::format("the launch has executed {} warp-instructions, its budget, and has not ended",
+                                launch_.budget), true);
+        launch_.stopped = true;
+      }
+      if (launch_.stopped) return;
+    }
+    if (finished) std::erase_if(warps_, [](const Warp* warp) { return warp->live() == 0; });
+    if (progress == 0 && !finished && !mend_standstill()) {
+      report_deadlock();
+      launch_.stopped = true;
+      return;
+    }
+  }
+  memory_.end();
+}
+
+bool Cluster::spend(std::uint64_t instructions) {
+  return (launch_.executed += instructions) <= launch_.budget || launch_.budget == 0;
+}
+
+/// Nobody could go on: asynchronous copies may still land, and instructions that wait for lanes which
+/// will not come are reported and let go.
+bool Cluster::mend_standstill() {
+  if (memory_.in_flight() && memory_.land_all()) return true;
+  return std::any_of(warps_.begin(), warps_.end(), [](Warp* warp) { return warp->force(); });
+}
+
+void Cluster::report_deadlock() {
+  std::string who;
+  constexpr std::size_t most = 8;
+  for (std::size_t i = 0; i < std::min(most, warps_.size()); ++i)
+    who += fmt::format("{}{}", i ? "; " : "", warps_[i]->waiting());
+  if (warps_.size() > most) who += fmt::format("; and {} more warps", warps_.size() - most);
+  Warp& first = *warps_.front();
+  first.report(launch_.program.code[first.place()], FindingKind::deadlock, 0, "no warp can go on: " + who, true);
+}
+
+void Cluster::arrive(Warp&, std::uint32_t lanes) {
+  barrier_lanes_ += lanes;
+  open_if_complete();
+}
+
+void Cluster::on_exit() { open_if_complete(); }
+
+void Cluster::open_if_complete() {
+  std::uint32_t live = 0;
+  for (const auto& block : blocks_) live += block->live_threads();
+  if (barrier_lanes_ == 0 || barrier_lanes_ < live) return;
+  barrier_lanes_ = 0;
+  ++barrier_phase_;
+  memory_.on_cluster_barrier();
+  for (const auto& block : blocks_)
+    for (Warp& warp : block->warps()) warp.open(Block::cluster_barrier);
+}
+
+}  // namespace microscale::emulator

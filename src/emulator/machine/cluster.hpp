@@ -1,0 +1,46 @@
+// The blocks of one cluster (usually a single one), run by one host thread: which warp goes next, and
+// what it means when none can.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <vector>
+
+#include "emulator/machine/block.hpp"
+
+namespace microscale::emulator {
+
+class Cluster {
+ public:
+  /// `counts`: two numbers for each operation, executions by warps and by lanes; may be null.
+  Cluster(LaunchState& launch, std::uint64_t* counts);
+
+  /// Runs cluster `number` of the grid to its end, or to the launch's.
+  void run(std::uint64_t number);
+
+  LaunchState& launch() const { return launch_; }
+  ClusterMemory& memory() { return memory_; }
+  std::uint64_t* counts() const { return counts_; }
+
+  // barrier.cluster: arrive counts lanes, and whoever waits is opened with the last of them.
+  void arrive(Warp& warp, std::uint32_t lanes);
+  std::uint64_t barrier_phase() const { return barrier_phase_; }
+  void on_exit();
+
+ private:
+  bool spend(std::uint64_t instructions);
+  bool mend_standstill();
+  void report_deadlock();
+  void open_if_complete();
+
+  LaunchState& launch_;
+  ClusterMemory memory_;
+  std::uint64_t* counts_;
+  std::vector<std::unique_ptr<Block>> blocks_;
+  std::vector<Warp*> warps_;
+  std::unique_ptr<std::uint8_t[], void (*)(std::uint8_t*)> registers_;
+  std::uint32_t barrier_lanes_ = 0;
+  std::uint64_t barrier_phase_ = 0;
+};
+
+}  // namespace microscale::emulator

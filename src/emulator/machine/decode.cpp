@@ -1,0 +1,224 @@
+#include "emulator/machine/decode.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <utility>
+
+#include "emulator/machine/assignment.hpp"
+#include "emulator/machine/binder.hpp"
+
+namespace microscale::emulator {
+namespace {
+
+using ptx::Operand;
+using ptx::Space;
+
+Failure failure(const std::string& message) { return {ErrorCode::unsupported, message}; }
+
+class Decoder {
+ public:
+  Decoder(const ptx::Module& module, std::size_t entry, const VariableAddresses& addresses)
+      : module_(module), entry_(entry), addresses_(addresses), rows_(program_) {}
+
+  Result<Program> run() {
+    Result<ptx::SharedLayout> shared = ptx::shared_layout(module_, entry_);
+    if (!shared) return shared.failure();
+    shared_ = std::move(shared.value());
+    if (Status status = add_function(entry_); !status) return status.failure();
+    for (std::size_t i = 0; i < functions_.size(); ++i) {  // grows while bodies are looked through
+      for (const ptx::Instruction& in : functions_[i].text->code)
+        if (in.opcode == "call")
+          if (Status status = add_callee(in); !status) return status.failure();
+    }
+    if (Status status = refuse_recursion(); !status) return status.failure();
+    for (FunctionState& function : functions_)
+      if (Status status = decode_body(function); !status) return status.failure();
+    finish();
+    return std::move(program_);
+  }
+
+ private:
+  // Rows for its registers, places for its variables.
+  Status add_function(std::size_t index) {
+    Result<const ptx::Function*> body = module_.body(index);
+    if (!body) return body.failure();
+    const ptx::Function& text = *body.value();
+    if (!text.has_body) return failure(fmt::format("function {} has no body in this module", text.name));
+    FunctionState state;
+    state.text = &text;
+    state.index = index;
+    state.number = static_cast<std::uint32_t>(functions_.size());
+    state.entry = functions_.empty();
+    state.shared_base = std::max<std::int64_t>(0, shared_.function_offset[index]);
+    state.local_base = (program_.local_bytes + 15) / 16 * 16;
+    program_.local_bytes = state.local_base + text.local_bytes;
+    ProgramFunction function;
+    function.name = std::string(text.name);
+    function.first_register = program_.register_count;
+    for (const ptx::Register& reg : text.registers) {
+      if (reg.type == ptx::Type::b128)
+        return failure(fmt::format("function {}: register {} has 128 bits, which this machine has not", text.name, reg.name));
+      function.registers.emplace_back(reg.name);
+      state.registers.push_back(reg.type == ptx::Type::pred ? rows_.predicate() : rows_.own(ptx::bits_of(reg.type)));
+    }
+    program_.register_count += static_cast<std::uint32_t>(text.registers.size());
+    for (std::size_t i = 0; i < text.variables.size(); ++i) {
+      const ptx::Variable& variable = text.variables[i];
+      std::int64_t offset = -1;
+      if (variable.space == Space::param && !(state.entry && i < text.params.size())) {
+        program_.call_bytes = (program_.call_bytes + 15) / 16 * 16;
+        offset = program_.call_bytes;
+        program_.call_bytes += variable.bytes;
+      }
+      state.call_offset.push_back(offset);
+    }
+    program_.functions.push_back(std::move(function));
+    functions_.push_back(std::move(state));
+    return success();
+  }
+
+  Status add_callee(const ptx::Instruction& in) {
+    const Operand& callee = in.operands.size() == 3 ? in.operands[1] : Operand{};
+    if (callee.kind != Operand::Kind::function)
+      return failure(fmt::format("line {}: call of no function by name; indirect calls are not known", in.line));
+    for (const FunctionState& each : functions_)
+      if (each.index == callee.index) return success();
+    return add_function(callee.index);
+  }
+
+  const FunctionState& function_of(std::size_t index) const {
+    return *std::find_if(functions_.begin(), functions_.end(), [&](const FunctionState& f) { return f.index == index; });
+  }
+
+  // Registers are not stacked, so nobody may call itself.
+  Status refuse_recursion() {
+    std::vector<int> state(functions_.size(), 0);  // 1 on the way, 2 done
+    std::vector<std::pair<std::uint32_t, std::size_t>> stack{{0, 0}};
+    state[0] = 1;
+    while (!stack.empty()) {
+      auto& [number, next] = stack.back();
+      const std::vector<ptx::Instruction>& code = functions_[number].text->code;
+      while (next < code.size() && code[next].opcode != "call") ++next;
+      if (next == code.size()) {
+        state[number] = 2;
+        stack.pop_back();
+        continue;
+      }
+      const ptx::Instruction& in = code[next++];
+      const std::uint32_t callee = function_of(in.operands[1].index).number;
+      if (state[callee] == 1)
+        return failure(fmt::format("line {}: {} calls itself, which this machine does not do", in.line,
+                                   functions_[callee].text->name));
+      if (state[callee] == 0) {
+        state[callee] = 1;
+        stack.emplace_back(callee, 0);
+      }
+    }
+    return success();
+  }
+
+  std::int64_t call_offset(const FunctionState& function, const Operand& operand) const {
+    return operand.kind == Operand::Kind::variable && operand.scope == ptx::Scope::function
+               ? function.call_offset[operand.index]
+               : -1;
+  }
+
+  void bind_call(Binder& binder, const FunctionState& function) {
+    binder.take("uni");
+    const ptx::Instruction& in = binder.in;
+    const FunctionState& callee = function_of(in.operands[1].index);
+    const std::size_t params = callee.text->params.size();
+    CallSite site;
+    for (std::size_t i = 0; i < in.operands[2].parts.size() && i < params; ++i)
+      site.arguments.push_back({static_cast<std::uint32_t>(call_offset(function, in.operands[2].parts[i])),
+                                static_cast<std::uint32_t>(callee.call_offset[i]),
+                                static_cast<std::uint32_t>(callee.text->params[i].bytes)});
+    for (std::size_t i = 0; i < in.operands[0].parts.size() && i < callee.text->results.size(); ++i)
+      site.results.push_back({static_cast<std::uint32_t>(callee.call_offset[params + i]),
+                              static_cast<std::uint32_t>(call_offset(function, in.operands[0].parts[i])),
+                              static_cast<std::uint32_t>(callee.text->results[i].bytes)});
+    if (site.arguments.size() != params || site.results.size() != callee.text->results.size())
+      return binder.refuse("has other arguments or results than the function");
+    for (const std::vector<CallCopy>* copies : {&site.arguments, &site.results})
+      for (const CallCopy& copy : *copies)
+        if (copy.from >= program_.call_bytes || copy.to >= program_.call_bytes)
+          return binder.refuse("has an argument or result that is no .param variable");
+    site.target = callee.number;  // a function still
+    site.back = static_cast<std::uint32_t>(program_.code.size() + 1);
+    binder.op.extra = static_cast<std::uint32_t>(program_.calls.size());
+    program_.calls.push_back(std::move(site));
+    binder.use("call");
+  }
+
+  Status decode_body(const FunctionState& function) {
+    const std::uint32_t begin = static_cast<std::uint32_t>(program_.code.size());
+    program_.functions[function.number].begin = begin;
+    const std::size_t first_table = program_.branch_tables.size();
+    if (function.entry) program_.param_bytes = param_bytes(*function.text);
+    for (const ptx::Instruction& in : function.text->code) {
+      Binder binder(module_, shared_, addresses_, program_, rows_, function, in);
+      if (in.opcode == "call") bind_call(binder, function);
+      else if (!bind(binder)) binder.refuse("is not known to this machine");
+      if (std::string problem = binder.finish(); !problem.empty())
+        return failure(fmt::format("{} {}: {}", function.entry ? "kernel" : "function", function.text->name, problem));
+      if (in.opcode == "bra") binder.op.extra += begin;
+      program_.code.push_back(binder.op);
+      program_.info.push_back(std::move(binder.info));
+    }
+    Op end;  // behind the last instruction
+    end.run = find_handler("ret");
+    OpInfo info;
+    info.opcode = "ret";
+    info.line = function.text->code.empty() ? function.text->line : function.text->code.back().line;
+    info.function = function.number;
+    program_.code.push_back(end);
+    program_.info.push_back(info);
+    for (std::size_t i = first_table; i < program_.branch_tables.size(); ++i)
+      for (std::uint32_t& target : program_.branch_tables[i]) target += begin;
+    program_.functions[function.number].end = static_cast<std::uint32_t>(program_.code.size());
+    return success();
+  }
+
+  static std::int64_t param_bytes(const ptx::Function& text) {
+    std::int64_t bytes = 0;
+    for (const ptx::Variable& each : text.params) bytes = std::max(bytes, each.offset + each.bytes);
+    return bytes;
+  }
+
+  static bool bind(Binder& b) {
+    return decode_integer(b) || decode_float(b) || decode_bits(b) || decode_compare(b) || decode_convert(b) ||
+           decode_move(b) || decode_memory(b) || decode_atomic(b) || decode_async(b) || decode_control(b) ||
+           decode_warp(b) || decode_matrix(b);
+  }
+
+  void finish() {
+    const ptx::Function& text = *functions_.front().text;
+    program_.name = std::string(text.name);
+    for (CallSite& site : program_.calls) site.target = program_.functions[site.target].begin;
+    program_.call_bytes = (program_.call_bytes + 15) / 16 * 16;
+    program_.shared_bytes = shared_.static_bytes;
+    program_.max_threads = text.max_threads;
+    program_.required_threads = text.required_threads;
+    program_.required_cluster = text.required_cluster;
+    program_.explicit_cluster = text.explicit_cluster;
+    if (program_.constants.empty()) program_.constants.resize(256);
+    mark_unproven(program_);
+  }
+
+  const ptx::Module& module_;
+  const std::size_t entry_;
+  const VariableAddresses& addresses_;
+  ptx::SharedLayout shared_;
+  Program program_;
+  Rows rows_;
+  std::vector<FunctionState> functions_;
+};
+
+}  // namespace
+
+Result<Program> decode(const ptx::Module& module, std::size_t entry, const VariableAddresses& addresses) {
+  return Decoder(module, entry, addresses).run();
+}
+
+}  // namespace microscale::emulator

@@ -1,0 +1,37 @@
+// What all blocks of one launch share.
+#pragma once
+
+#include <atomic>
+#include <cstdint>
+
+#include "emulator/machine/program.hpp"
+#include "emulator/memory/launch_memory.hpp"
+#include "microscale/emulator.hpp"
+
+namespace microscale::emulator {
+
+struct LaunchShape {
+  std::uint32_t grid[3] = {1, 1, 1};     // blocks
+  std::uint32_t block[3] = {1, 1, 1};    // threads
+  std::uint32_t cluster[3] = {1, 1, 1};  // blocks
+  bool explicit_cluster = false;
+  std::uint64_t dynamic_shared_bytes = 0;
+
+  std::uint32_t threads() const { return block[0] * block[1] * block[2]; }
+  std::uint32_t cluster_blocks() const { return cluster[0] * cluster[1] * cluster[2]; }
+  std::uint64_t blocks() const { return std::uint64_t{grid[0]} * grid[1] * grid[2]; }
+};
+
+struct LaunchState {
+  const Program& program;
+  const LaunchShape shape;
+  LaunchMemory& memory;
+  Schedule schedule = Schedule::round_robin;
+  std::uint64_t seed = 0;
+  std::uint64_t budget = 0;  // warp-instructions of the whole launch
+
+  std::atomic<std::uint64_t> executed{0};  // warp-instructions
+  std::atomic<bool> stopped{false};        // after a fatal finding
+};
+
+}  // namespace microscale::emulator

@@ -1,0 +1,82 @@
+#include "emulator/machine/loaded_module.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cstring>
+#include <utility>
+
+namespace microscale::emulator {
+
+using ptx::Space;
+
+Result<std::unique_ptr<LoadedModule>> LoadedModule::load(GlobalMemory& memory, std::string text,
+                                                         std::string_view target) {
+  Result<ptx::Module> parsed = ptx::Module::parse(std::move(text));
+  if (!parsed) return parsed.failure();
+  const std::string wanted(target.empty() ? parsed.value().target() : target);
+  const auto found = ptx::target_of(wanted);
+  if (!found)
+    return Failure{ErrorCode::unsupported, fmt::format("the target {} is not one that this machine knows", wanted)};
+  return std::unique_ptr<LoadedModule>(new LoadedModule(memory, std::move(parsed.value()), *found));
+}
+
+LoadedModule::LoadedModule(GlobalMemory& memory, ptx::Module text, ptx::Target target)
+    : memory_(memory), text_(std::move(text)), target_(target) {
+  place_variables();
+}
+
+LoadedModule::~LoadedModule() {
+  for (std::size_t i = 0; i < addresses_.size(); ++i)
+    if (text_.variables()[i].space == Space::global && addresses_[i]) memory_.release(addresses_[i]);
+}
+
+// Global and constant variables begin as their initial values, and zeros behind them.
+void LoadedModule::place_variables() {
+  for (const ptx::Variable& variable : text_.variables()) {
+    std::uint64_t address = 0;
+    const auto bytes = static_cast<std::uint64_t>(variable.bytes);
+    if (variable.space == Space::global) {
+      address = memory_.allocate(bytes);
+      if (bytes) memory_.fill(address, 0, bytes);
+      if (!variable.initial.empty()) memory_.write(address, variable.initial.data(), variable.initial.size());
+    } else if (variable.space == Space::constant) {
+      const auto align = static_cast<std::size_t>(std::max<std::int64_t>(1, variable.align));
+      address = (constants_.size() + align - 1) / align * align;
+      constants_.resize(address + bytes);
+      std::copy(variable.initial.begin(), variable.initial.end(),
+                constants_.begin() + static_cast<std::ptrdiff_t>(address));
+    }
+    addresses_.push_back(address);
+  }
+}
+
+Result<std::shared_ptr<const Program>> LoadedModule::program(const std::string& entry) const {
+  std::lock_guard lock(mutex_);
+  if (const auto found = programs_.find(entry); found != programs_.end()) return found->second;
+  const auto index = text_.find(entry);
+  if (!index || !text_.functions()[*index].entry)
+    return Failure{ErrorCode::invalid_argument, fmt::format("the module has no kernel {}", entry)};
+  Result<Program> program = decode(text_, *index, addresses_);
+  if (!program) return program.failure();
+  for (const ProgramFunction& each : program.value().functions) {
+    const Result<const ptx::Function*> body = text_.body(*text_.find(each.name));
+    if (!body) return body.failure();
+    if (const Status status = ptx::check_all(*body.value(), target_, text_.version()); !status) return status.failure();
+  }
+  return programs_[entry] = std::make_shared<const Program>(std::move(program.value()));
+}
+
+std::uint64_t LoadedModule::address(std::string_view variable) const {
+  const auto index = text_.find_variable(variable);
+  return index && text_.variables()[*index].space == Space::global ? addresses_[*index] : 0;
+}
+
+std::string LoadedModule::source(const ptx::SourceLine& line) const {
+  if (line.file == 0 || line.file > text_.files().size()) return {};
+  std::string_view file = text_.files()[line.file - 1];
+  if (const std::size_t slash = file.rfind('/'); slash != std::string_view::npos) file.remove_prefix(slash + 1);
+  return fmt::format("{}:{}", file, line.line);
+}
+
+}  // namespace microscale::emulator

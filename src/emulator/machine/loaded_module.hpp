@@ -1,0 +1,51 @@
+// A parsed module whose variables have storage, and the programs decoded from it so far.
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <memory>
+#include <mutex>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "emulator/machine/decode.hpp"
+#include "emulator/machine/program.hpp"
+#include "emulator/memory/global_memory.hpp"
+#include "emulator/ptx/module.hpp"
+#include "emulator/ptx/targets.hpp"
+
+namespace microscale::emulator {
+
+class LoadedModule {
+ public:
+  /// `target`: whose instructions may be used; empty for the module's own.
+  static Result<std::unique_ptr<LoadedModule>> load(GlobalMemory& memory, std::string text, std::string_view target);
+  ~LoadedModule();
+  LoadedModule(const LoadedModule&) = delete;
+  LoadedModule& operator=(const LoadedModule&) = delete;
+
+  const ptx::Module& text() const { return text_; }
+  /// The entry of that name, decoded at the first call. Safe to call from several threads.
+  Result<std::shared_ptr<const Program>> program(const std::string& entry) const;
+  /// What is at constant_window.
+  const std::vector<std::uint8_t>& constants() const { return constants_; }
+  /// Of a .global variable; 0 if there is none.
+  std::uint64_t address(std::string_view variable) const;
+  /// "file.cu:120", empty where the text does not say.
+  std::string source(const ptx::SourceLine& line) const;
+
+ private:
+  LoadedModule(GlobalMemory& memory, ptx::Module text, ptx::Target target);
+  void place_variables();
+
+  GlobalMemory& memory_;
+  ptx::Module text_;
+  ptx::Target target_;
+  VariableAddresses addresses_;
+  std::vector<std::uint8_t> constants_;
+  mutable std::mutex mutex_;
+  mutable std::map<std::string, std::shared_ptr<const Program>> programs_;
+};
+
+}  // namespace microscale::emulator

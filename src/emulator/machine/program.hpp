@@ -1,0 +1,76 @@
+// An entry and every function it calls, decoded: one array of operations, and what a warp needs to run
+// them. Read-only once made; shared by all host threads.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "core/result.hpp"
+#include "emulator/ops/handler.hpp"
+#include "emulator/ptx/ast.hpp"
+
+namespace microscale::emulator {
+
+/// What is asked of an operation when it has something to report, and before it runs when a register
+/// may be unwritten.
+struct OpInfo {
+  std::string_view opcode;  // of the text, which outlives the program
+  std::uint32_t line = 0;   // of the PTX
+  ptx::SourceLine source;
+  std::uint32_t function = 0;                  // index in Program::functions
+  std::vector<std::uint32_t> reads, writes;    // registers, as indexes of the warp's written masks
+  std::uint32_t guard_reads = 0;               // how many of `reads` are the guard: read by all lanes
+};
+
+/// A special register's row, filled when a warp starts.
+struct SpecialRow {
+  ptx::SpecialRegister special;
+  std::uint8_t component;
+  Slot slot;
+};
+
+struct ProgramFunction {
+  std::string name;
+  std::uint32_t begin = 0, end = 0;         // of its operations
+  std::uint32_t params = 0;                 // of its .param bytes in a lane's call memory
+  std::uint32_t first_register = 0;         // of its written masks
+  std::vector<std::string> registers;       // names
+};
+
+/// The arguments and results of one call: bytes to copy between places of the call memory.
+struct CallCopy {
+  std::uint32_t from = 0, to = 0, bytes = 0;
+};
+struct CallSite {
+  std::uint32_t target = 0, back = 0;  // operations
+  std::vector<CallCopy> arguments, results;
+};
+
+/// Where a module's variable ends up; the launch fills in the addresses of global ones.
+struct Program {
+  std::string name;
+  std::vector<Op> code;
+  std::vector<OpInfo> info;  // as many
+  std::vector<std::unique_ptr<std::uint32_t[]>> lists;
+  std::vector<ProgramFunction> functions;  // the entry first
+  std::vector<CallSite> calls;
+  std::vector<std::vector<std::uint32_t>> branch_tables;
+
+  std::vector<std::uint8_t> constants;  // rows, 64-byte multiples
+  std::uint32_t row_bytes = 0;          // of a warp's own rows
+  std::uint32_t predicate_count = 3, register_count = 0;
+  std::uint32_t carry_predicate = 2;    // of add.cc and its like
+  std::vector<SpecialRow> specials;
+
+  std::int64_t param_bytes = 0;   // of the entry
+  std::int64_t call_bytes = 0;    // of a lane: params of functions and of calls
+  std::int64_t shared_bytes = 0;  // static
+  std::int64_t local_bytes = 0;   // of a thread, functions included
+  ptx::Extent max_threads, required_threads, required_cluster;
+  bool explicit_cluster = false;
+};
+
+}  // namespace microscale::emulator

@@ -1,0 +1,347 @@
+#include "emulator/machine/warp.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <bit>
+#include <cstring>
+#include <utility>
+
+#include "emulator/machine/block.hpp"
+#include "emulator/ops/barrier.hpp"
+
+namespace microscale::emulator {
+namespace {
+
+std::size_t aligned(std::size_t bytes) { return (bytes + 63) & ~std::size_t{63}; }
+
+bool mergeable(const Group& group) { return group.state != Group::State::blocked; }
+
+}  // namespace
+
+std::string lane_list(std::uint32_t lanes) {
+  std::string text = std::popcount(lanes) == 1 ? "lane " : "lanes ";
+  bool first = true;
+  for (int i = 0; i < warp_lanes; ++i) {
+    if (!(lanes >> i & 1)) continue;
+    int last = i;
+    while (last + 1 < warp_lanes && (lanes >> (last + 1) & 1)) ++last;
+    text += fmt::format("{}{}", first ? "" : ", ", i);
+    if (last > i) text += fmt::format("-{}", last);
+    first = false;
+    i = last;
+  }
+  return text;
+}
+
+std::size_t Warp::memory_bytes(const Program& program) {
+  return aligned(program.row_bytes) +
+         aligned(4 * std::size_t{program.predicate_count + program.register_count}) +
+         aligned(warp_lanes * static_cast<std::size_t>(program.call_bytes));
+}
+
+void Warp::start(const Program& program, Block& block, std::uint32_t index, std::uint32_t lanes,
+                 std::uint8_t* memory) {
+  program_ = &program;
+  block_ = &block;
+  index_ = index;
+  live_ = lanes;
+  active_ = {.pc = 0, .lanes = lanes, .state = Group::State::ready, .barrier = 0, .pending = nullptr, .calls = {}};
+  others_.clear();
+  merge_pc_ = ~0u;
+  executed_ = 0;
+  forced_ = false;
+  base[0] = memory;
+  base[1] = const_cast<std::uint8_t*>(program.constants.data());
+  predicates = reinterpret_cast<std::uint32_t*>(memory + aligned(program.row_bytes));
+  written_ = predicates + program.predicate_count;
+  std::memset(predicates, 0, 4 * std::size_t{program.predicate_count + program.register_count});
+  predicates[always] = ~0u;
+  call_memory_ = memory + aligned(program.row_bytes) +
+                 aligned(4 * std::size_t{program.predicate_count + program.register_count});
+  fill_specials();
+}
+
+void Warp::fill_specials() {
+  for (const SpecialRow& special : program_->specials) {
+    std::uint32_t values[warp_lanes];
+    block_->special(special, index_, values);
+    std::memcpy(row(special.slot), values, sizeof values);
+  }
+}
+
+Agent Warp::agent(const Op& op) const {
+  return {.block = block_->linear(), .warp = index_, .instruction = index_of(op), .rank = block_->rank()};
+}
+
+Warp::Outcome Warp::run(std::int64_t quantum) {
+  for (Group& group : others_)
+    if (group.state == Group::State::retry) group.state = Group::State::ready;
+  if (active_.state == Group::State::retry) active_.state = Group::State::ready;
+  if (!pick()) return live_ ? Outcome::blocked : Outcome::finished;
+  const Op* code = program_->code.data();
+  std::uint64_t* counts = block_->counts();
+  for (;;) {
+    const Op& op = code[active_.pc];
+    const std::uint32_t lanes = active_.lanes & (predicates[op.guard] ^ (0u - (op.negate & 1u)));
+    if (op.flags & checks_reads) check_reads(op, lanes);
+    if (counts) {
+      ++counts[2 * active_.pc];
+      counts[2 * active_.pc + 1] += static_cast<std::uint64_t>(std::popcount(lanes));
+    }
+    if (lanes) {
+      const Step step = op.run(op, *this, lanes);
+      if ((op.flags & tracks_writes) && step != Step::wait)
+        for (const std::uint32_t reg : program_->info[index_of(op)].writes) written_[reg] |= lanes;
+      if (step != Step::next) {
+        if (step == Step::stop) return Outcome::stopped;
+        if (step == Step::wait) {
+          active_.state = Group::State::retry;
+        } else {
+          ++executed_;
+          if (--quantum < 0 && active_.state == Group::State::ready) active_.state = Group::State::yields;
+        }
+        if (active_.state == Group::State::ready && others_.empty() && active_.lanes) continue;
+        if (quantum < 0) return live_ ? Outcome::quantum : Outcome::finished;
+        if (!pick()) return live_ ? Outcome::blocked : Outcome::finished;
+        continue;
+      }
+    }
+    ++executed_;
+    --quantum;
+    if (++active_.pc == merge_pc_) merge();
+  }
+}
+
+/// Puts the running group aside and takes the one to run next: the deepest in calls, then the lowest
+/// pc; those that have run for long only when there is no other. False if none can run.
+bool Warp::pick() {
+  if (active_.lanes) others_.push_back(std::move(active_));
+  active_ = {};
+  for (int pass = 0; pass < 2; ++pass) {
+    const Group::State wanted = pass ? Group::State::yields : Group::State::ready;
+    std::size_t best = others_.size();
+    for (std::size_t i = 0; i < others_.size(); ++i) {
+      if (others_[i].state != wanted) continue;
+      if (best == others_.size() || others_[i].calls.size() > others_[best].calls.size() ||
+          (others_[i].calls.size() == others_[best].calls.size() && others_[i].pc < others_[best].pc))
+        best = i;
+    }
+    if (best == others_.size()) {
+      if (pass == 0 && release_warp_barrier()) pass = -1;
+      continue;
+    }
+    active_ = std::move(others_[best]);
+    others_.erase(others_.begin() + static_cast<std::ptrdiff_t>(best));
+    active_.state = Group::State::ready;
+    merge_pc_ = active_.pc;
+    merge();
+    return true;
+  }
+  merge_pc_ = ~0u;
+  return false;
+}
+
+void Warp::absorb(Group& other) {
+  active_.lanes |= other.lanes;
+  other.lanes = 0;
+}
+
+void Warp::merge() {
+  for (Group& other : others_)
+    if (mergeable(other) && other.pc == active_.pc && other.calls == active_.calls) absorb(other);
+  std::erase_if(others_, [](const Group& group) { return group.lanes == 0; });
+  find_merge_point();
+}
+
+void Warp::find_merge_point() {
+  merge_pc_ = ~0u;
+  for (const Group& other : others_)
+    if (mergeable(other) && other.pc > active_.pc && other.calls == active_.calls)
+      merge_pc_ = std::min(merge_pc_, other.pc);
+}
+
+Step Warp::branch(std::uint32_t target, std::uint32_t taken) {
+  const std::uint32_t rest = active_.lanes & ~taken;
+  if (rest) {
+    Group stays = active_;
+    stays.lanes = rest;
+    ++stays.pc;
+    others_.push_back(std::move(stays));
+    active_.lanes = taken;
+  }
+  active_.pc = target;
+  return Step::jump;
+}
+
+Step Warp::scatter(const std::uint32_t* targets, std::uint32_t lanes) {
+  if (const std::uint32_t rest = active_.lanes & ~lanes) {
+    Group stays = active_;
+    stays.lanes = rest;
+    ++stays.pc;
+    others_.push_back(std::move(stays));
+  }
+  for (std::uint32_t left = lanes; left;) {
+    const std::uint32_t target = targets[std::countr_zero(left)];
+    std::uint32_t same = 0;
+    for (std::uint32_t each = left; each; each &= each - 1)
+      if (targets[std::countr_zero(each)] == target) same |= each & (0u - each);
+    Group part = active_;
+    part.lanes = same;
+    part.pc = target;
+    others_.push_back(std::move(part));
+    left &= ~same;
+  }
+  active_.lanes = 0;
+  return Step::jump;
+}
+
+Step Warp::call(std::uint32_t site, std::uint32_t lanes) {
+  const CallSite& place = program_->calls[site];
+  for (std::uint32_t rest = lanes; rest; rest &= rest - 1) {
+    std::uint8_t* memory = call_memory(std::countr_zero(rest));
+    for (const CallCopy& copy : place.arguments) std::memcpy(memory + copy.to, memory + copy.from, copy.bytes);
+  }
+  branch(place.target, lanes);
+  active_.calls.push_back(site);
+  return Step::jump;
+}
+
+Step Warp::leave(std::uint32_t lanes) {
+  if (active_.calls.empty()) return exit(lanes);
+  const std::uint32_t site = active_.calls.back();
+  const CallSite& place = program_->calls[site];
+  for (std::uint32_t rest = lanes; rest; rest &= rest - 1) {
+    std::uint8_t* memory = call_memory(std::countr_zero(rest));
+    for (const CallCopy& copy : place.results) std::memcpy(memory + copy.to, memory + copy.from, copy.bytes);
+  }
+  branch(place.back, lanes);
+  active_.calls.pop_back();
+  return Step::jump;
+}
+
+Step Warp::exit(std::uint32_t lanes) {
+  live_ &= ~lanes;
+  active_.lanes &= ~lanes;
+  ++active_.pc;
+  for (Group& group : others_)
+    if (group.state == Group::State::retry) group.state = Group::State::ready;
+  block_->on_exit();
+  return Step::jump;
+}
+
+Step Warp::block_at(std::uint8_t barrier, const Op& op, std::uint32_t lanes) {
+  branch(active_.pc + 1, lanes);
+  active_.state = Group::State::blocked;
+  active_.barrier = barrier;
+  active_.pending = &op;
+  return Step::jump;
+}
+
+int Warp::open(std::uint8_t barrier, std::uint32_t count, bool all, bool any) {
+  int opened = 0;
+  const auto release = [&](Group& group) {
+    if (group.state != Group::State::blocked || group.barrier != barrier || !group.lanes) return;
+    if (group.pending) deliver_reduction(*this, *group.pending, group.lanes, count, all, any);
+    group.state = Group::State::ready;
+    group.pending = nullptr;
+    opened += std::popcount(group.lanes);
+  };
+  release(active_);
+  for (Group& group : others_) release(group);
+  if (active_.lanes && merge_pc_ != ~0u) find_merge_point();
+  return opened;
+}
+
+Step Warp::gather(const Op& op, std::uint32_t mask, std::uint32_t lanes) {
+  const std::uint32_t missing = mask & live_ & ~lanes;
+  if (!missing) return Step::next;
+  if (!forced_) return Step::wait;
+  forced_ = false;
+  return report(op, FindingKind::divergent_aligned, std::countr_zero(lanes),
+                fmt::format("{} executes without {} of its mask 0x{:08x}, which never come here",
+                            program_->info[index_of(op)].opcode, lane_list(missing), mask));
+}
+
+bool Warp::force() {
+  for (Group& group : others_)
+    if (group.state == Group::State::retry) {
+      forced_ = true;
+      return true;
+    }
+  return forced_ = active_.lanes != 0 && active_.state == Group::State::retry;
+}
+
+/// bar.warp.sync instructions at different places are one barrier when they name the same lanes.
+bool Warp::release_warp_barrier() {
+  for (Group& group : others_) {
+    const Op& op = program_->code[group.pc];
+    if (group.state != Group::State::retry || op.run != warp_barrier) continue;
+    const std::uint32_t mask = warp_barrier_mask(*this, op, group.lanes);
+    std::uint32_t here = 0;
+    for (const Group& other : others_) {
+      const Op& its = program_->code[other.pc];
+      if (other.state == Group::State::retry && its.run == warp_barrier &&
+          warp_barrier_mask(*this, its, other.lanes) == mask)
+        here |= other.lanes;
+    }
+    if (mask & live_ & ~here) continue;
+    for (Group& other : others_) {
+      const Op& its = program_->code[other.pc];
+      if (other.state != Group::State::retry || its.run != warp_barrier ||
+          warp_barrier_mask(*this, its, other.lanes) != mask)
+        continue;
+      other.state = Group::State::ready;
+      ++other.pc;
+      ++executed_;
+    }
+    on_warp_barrier(*this, op);
+    return true;
+  }
+  return false;
+}
+
+void Warp::check_reads(const Op& op, std::uint32_t lanes) {
+  const OpInfo& info = program_->info[active_.pc];
+  for (std::size_t i = 0; i < info.reads.size(); ++i) {
+    const std::uint32_t reg = info.reads[i];
+    const std::uint32_t missing = (i < info.guard_reads ? active_.lanes : lanes) & ~written_[reg];
+    if (!missing) continue;
+    written_[reg] |= missing;
+    const ProgramFunction& function = program_->functions[info.function];
+    report(op, FindingKind::uninitialised_register, std::countr_zero(missing),
+           fmt::format("{} reads register {}, which {} never wrote", info.opcode,
+                       function.registers[reg - function.first_register], lane_list(missing)));
+  }
+}
+
+Step Warp::report(const Op& op, FindingKind kind, int lane, std::string message, bool fatal) {
+  Finding finding = block_->places().at(agent(op), lane);
+  finding.kind = kind;
+  finding.message = std::move(message);
+  block_->sink().add(std::move(finding), fatal);
+  return fatal ? Step::stop : Step::next;
+}
+
+std::uint32_t Warp::place() const {
+  const Group* group = active_.lanes || others_.empty() ? &active_ : &others_.front();
+  if (group->state == Group::State::blocked && group->pending) return index_of(*group->pending);
+  return std::min(group->pc, static_cast<std::uint32_t>(program_->code.size() - 1));
+}
+
+std::string Warp::waiting() const {
+  std::string text;
+  const auto describe = [&](const Group& group) {
+    if (!group.lanes) return;
+    const bool behind = group.state == Group::State::blocked;
+    const std::uint32_t pc = behind ? static_cast<std::uint32_t>(group.pending - program_->code.data()) : group.pc;
+    text += fmt::format("{}warp {}: {} at {} ({})", text.empty() ? "" : "; ", index_, lane_list(group.lanes),
+                        block_->places().name(pc), program_->info[pc].opcode);
+    if (behind) text += fmt::format(" waits for barrier {}", group.barrier);
+  };
+  describe(active_);
+  for (const Group& group : others_) describe(group);
+  return text;
+}
+
+}  // namespace microscale::emulator

@@ -1,0 +1,107 @@
+// A warp: rows of registers, the groups of lanes that go together, and the loop that runs them.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "emulator/finding.hpp"
+#include "emulator/machine/program.hpp"
+#include "emulator/ops/handler.hpp"
+
+namespace microscale::emulator {
+
+class Block;
+
+/// Lanes that agree on where they are.
+struct Group {
+  enum class State : std::uint8_t {
+    ready,
+    retry,    // its instruction answered Step::wait: merges with whoever arrives there, or runs again
+    blocked,  // at a barrier that somebody else will open; pc is already behind it
+    yields,   // has run for long: others first
+  };
+  std::uint32_t pc = 0, lanes = 0;
+  State state = State::ready;
+  std::uint8_t barrier = 0;           // where it is blocked
+  const Op* pending = nullptr;        // the barrier instruction, which may have a result to deliver
+  std::vector<std::uint32_t> calls;   // call sites, the innermost last
+};
+
+class Warp : public WarpRows {
+ public:
+  enum class Outcome : std::uint8_t { finished, blocked, quantum, stopped };
+
+  /// `memory` points to row_bytes + masks + call memory (memory_bytes(program)), 64-byte aligned.
+  void start(const Program& program, Block& block, std::uint32_t index, std::uint32_t lanes,
+             std::uint8_t* memory);
+  static std::size_t memory_bytes(const Program& program);
+
+  /// Runs until nothing here can go on, or for about `quantum` instructions.
+  Outcome run(std::int64_t quantum);
+
+  Block& block() const { return *block_; }
+  const Program& program() const { return *program_; }
+  std::uint32_t index() const { return index_; }
+  std::uint32_t live() const { return live_; }  // lanes that have not exited
+  std::uint32_t active_lanes() const { return active_.lanes; }
+  std::uint64_t executed() const { return executed_; }
+  /// An operation at which some lanes stand.
+  std::uint32_t place() const;
+  std::uint32_t index_of(const Op& op) const {
+    return static_cast<std::uint32_t>(&op - program_->code.data());
+  }
+  Agent agent(const Op& op) const;
+  std::uint8_t* call_memory(int lane) const { return call_memory_ + lane * program_->call_bytes; }
+
+  // What control-flow handlers do to the running group; each returns what the handler returns.
+  Step branch(std::uint32_t target, std::uint32_t taken);
+  Step scatter(const std::uint32_t* targets, std::uint32_t lanes);  // a target for each lane
+  Step call(std::uint32_t site, std::uint32_t lanes);
+  Step leave(std::uint32_t lanes);  // ret: from a function, or the kernel
+  Step exit(std::uint32_t lanes);
+  /// The lanes have arrived at a barrier and go on behind it once it opens. `op` gets the result, if any.
+  Step block_at(std::uint8_t barrier, const Op& op, std::uint32_t lanes);
+
+  /// Opens `barrier` for all groups that wait there; the rest is what bar.red answers. How many lanes went.
+  int open(std::uint8_t barrier, std::uint32_t count = 0, bool all = false, bool any = false);
+
+  /// For instructions that need all living lanes of `mask` together: next when they are here, else wait.
+  Step gather(const Op& op, std::uint32_t mask, std::uint32_t lanes);
+  /// When nothing in the block can go on: lets one group that waits in `gather` go without the others,
+  /// after reporting them. False if none waits so.
+  bool force();
+
+  /// Reports at `op`, in the name of a lane. Answers Step::stop if fatal, else next.
+  Step report(const Op& op, FindingKind kind, int lane, std::string message, bool fatal = false);
+
+  /// "warp 2: lanes 3-31 at PTX line 40 (bar.sync)", for every group that waits.
+  std::string waiting() const;
+
+  std::uint64_t cluster_phase = 0;  // of barrier.cluster, when this warp arrived last
+
+ private:
+  bool pick();
+  void absorb(Group& other);
+  void merge();
+  void find_merge_point();
+  bool release_warp_barrier();
+  void check_reads(const Op& op, std::uint32_t lanes);
+  void fill_specials();
+
+  const Program* program_ = nullptr;
+  Block* block_ = nullptr;
+  std::uint32_t index_ = 0, live_ = 0;
+  Group active_;
+  std::vector<Group> others_;
+  std::uint32_t merge_pc_ = ~0u;  // the next place ahead where another group stands
+  std::uint64_t executed_ = 0;
+  std::uint32_t* written_ = nullptr;
+  std::uint8_t* call_memory_ = nullptr;
+  bool forced_ = false;            // the next gather lets everybody pass
+};
+
+/// "lane 3", "lanes 0-3, 7".
+std::string lane_list(std::uint32_t lanes);
+
+}  // namespace microscale::emulator

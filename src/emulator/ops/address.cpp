@@ -1,0 +1,25 @@
+#include "emulator/ops/address.hpp"
+
+namespace microscale::emulator {
+
+void generic_addresses(const Warp& warp, Slot slot, bool wide, ptx::Space space, std::int64_t offset,
+                       std::uint64_t* out) {
+  if (space == ptx::Space::shared) {
+    for (int i = 0; i < warp_lanes; ++i) out[i] = generic_address(warp, slot, wide, space, offset, i);
+    return;
+  }
+  const std::uint64_t window = space == ptx::Space::local      ? local_window
+                               : space == ptx::Space::constant ? constant_window
+                               : space == ptx::Space::param    ? param_window
+                                                               : 0;
+  const auto by = static_cast<std::uint64_t>(offset);
+  if (wide) {
+    const std::uint64_t* base = warp.row64(slot);
+    for (int i = 0; i < warp_lanes; ++i) out[i] = (base[i] + by) | window;
+  } else {
+    const std::uint32_t* base = warp.row32(slot);
+    for (int i = 0; i < warp_lanes; ++i) out[i] = (base[i] + by) | window;
+  }
+}
+
+}  // namespace microscale::emulator

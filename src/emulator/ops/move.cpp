@@ -1,0 +1,102 @@
+// mov of vectors and of counters that run, cvta, mapa, isspacep.
+#include "emulator/ops/address.hpp"
+#include "emulator/ops/families.hpp"
+#include "emulator/ops/target.hpp"
+
+namespace microscale::emulator {
+namespace {
+
+using u32 = std::uint32_t;
+using u64 = std::uint64_t;
+
+/// op.mode: bits of a part.
+template <class D>
+Step pack(const Op& op, Warp& warp, u32 lanes) {
+  alignas(64) D r[32] = {};
+  for (int k = 0; k < op.count; ++k) {
+    const u32* part = warp.row32(op.list[k]);
+    const u32 mask = op.mode == 32 ? ~0u : (1u << op.mode) - 1;
+    const int shift = k * op.mode;
+    MICROSCALE_LANES for (int i = 0; i < 32; ++i) r[i] |= static_cast<D>(part[i] & mask) << shift;
+  }
+  D* d = reinterpret_cast<D*>(warp.row(op.d));
+  MICROSCALE_LANES for (int i = 0; i < 32; ++i) d[i] = (lanes & lane_bit[i]) ? r[i] : d[i];
+  return Step::next;
+}
+
+template <class A>
+Step unpack(const Op& op, Warp& warp, u32 lanes) {
+  alignas(64) A a[32];
+  std::memcpy(a, warp.row(op.a), sizeof a);
+  for (int k = 0; k < op.count; ++k) {
+    u32* part = warp.row32(op.list[k]);
+    const u32 mask = op.mode == 32 ? ~0u : (1u << op.mode) - 1;
+    const int shift = k * op.mode;
+    MICROSCALE_LANES for (int i = 0; i < 32; ++i)
+      part[i] = (lanes & lane_bit[i]) ? static_cast<u32>(a[i] >> shift) & mask : part[i];
+  }
+  return Step::next;
+}
+
+/// A 64-bit register from a 32-bit row.
+Step widen(const Op& op, Warp& warp, u32 lanes) {
+  const u32* a = warp.row32(op.a);
+  u64* d = warp.row64(op.d);
+  for (int i = 0; i < 32; ++i) d[i] = (lanes & lane_bit[i]) ? a[i] : d[i];
+  return Step::next;
+}
+
+/// Clocks and timers count the warp's instructions. op.value: bits to shift right.
+template <class D>
+Step clock(const Op& op, Warp& warp, u32 lanes) {
+  const D now = static_cast<D>(warp.executed() >> op.value);
+  D* d = reinterpret_cast<D*>(warp.row(op.d));
+  for (int i = 0; i < 32; ++i) d[i] = (lanes & lane_bit[i]) ? now : d[i];
+  return Step::next;
+}
+
+Step cvta_shared(const Op& op, Warp& warp, u32 lanes) {
+  for (u32 rest = lanes; rest; rest &= rest - 1) {
+    const int i = std::countr_zero(rest);
+    warp.row64(op.d)[i] = generic_shared(static_cast<u32>(warp.row64(op.a)[i]));
+  }
+  return Step::next;
+}
+
+/// op.value: the window, 0 for global.
+Step isspacep(const Op& op, Warp& warp, u32 lanes) {
+  u32 mask = 0;
+  for (int i = 0; i < 32; ++i)
+    if ((warp.row64(op.a)[i] & window_mask) == static_cast<u64>(op.value)) mask |= lane_bit[i];
+  warp.set_predicate(op.d, lanes, mask);
+  return Step::next;
+}
+
+template <class T, bool Generic>
+Step mapa(const Op& op, Warp& warp, u32 lanes) {
+  const u32 blocks = warp.block().launch().shape.cluster_blocks();
+  for (u32 rest = lanes; rest; rest &= rest - 1) {
+    const int i = std::countr_zero(rest);
+    const u32 rank = warp.row32(op.b)[i];
+    if (rank >= blocks)
+      return warp.report(op, FindingKind::misuse, i, "mapa names a block that the cluster has not", true);
+    const T address = reinterpret_cast<const T*>(warp.row(op.a))[i];
+    const u64 there = Generic ? cluster_shared(rank, address & 0xffffffu) : (u64{rank} + 1) << 24 | (address & 0xffffffu);
+    reinterpret_cast<T*>(warp.row(op.d))[i] = static_cast<T>(there);
+  }
+  return Step::next;
+}
+
+}  // namespace
+
+Family move_family() {
+  static constexpr HandlerEntry entries[] = {
+      {"pack.32", pack<u32>}, {"pack.64", pack<u64>}, {"unpack.32", unpack<u32>}, {"unpack.64", unpack<u64>},
+      {"widen.32", widen}, {"clock.32", clock<u32>}, {"clock.64", clock<u64>}, {"cvta.shared", cvta_shared},
+      {"isspacep", isspacep}, {"mapa.shared.32", mapa<u32, false>}, {"mapa.shared.64", mapa<u64, false>},
+      {"mapa.generic.64", mapa<u64, true>},
+  };
+  return entries;
+}
+
+}  // namespace microscale::emulator
