@@ -67,6 +67,11 @@ void launch_fused(Device& device, const char* producer, const char* operation,
   args.column_pieces = shape.column_pieces;
   args.row_step = shape.row_step;
   args.turns = shape.turns;
+  args.whole = shape.whole;
+  args.input_step = shape.row_step * args.quantize.row_stride * size_of(dtype);
+  args.second_step = shape.row_step * args.second_stride * size_of(dtype);
+  args.code_step = shape.row_step * args.quantize.code_stride;
+  args.scale_step = shape.row_step * (args.quantize.cols / info(o.format).block);
   launch(device, fused_kernel(producer, o.format, dtype, kernel_mode(o.format, o.numerics)),
          operation, shape.launch, args, stream, shared_bytes);
 }
@@ -118,12 +123,11 @@ void rms_norm_quantize(Device& device, const RmsNormOptions& o, Stream stream) {
   const bool residual = o.residual.data != nullptr;
   const FusedLaunch shape =
       row_launch(o.input.rows, o.input.cols, info(o.output.format).block, args.tiled != 0,
-                 static_cast<int>(element), residual, device.info().multiprocessors);
+                 static_cast<int>(element), residual, device.info().multiprocessors,
+                 kernel_mode(o.output.format, o.output.numerics) == KernelMode::search);
   launch_fused(device, residual ? "add_rms_norm" : "rms_norm", operation, o.output, o.input.dtype,
                shape,
-               static_cast<int>(shape.launch.threads) / 32 *
-                   row_stage_bytes(static_cast<int>(element), residual),
-               args, stream);
+               row_shared_bytes(shape, static_cast<int>(element), residual), args, stream);
 }
 
 void hadamard_quantize(Device& device, const HadamardOptions& o, Stream stream) {

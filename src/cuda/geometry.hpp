@@ -1,10 +1,10 @@
 // How many thread blocks a kernel is launched with: a function of the shape alone, the same for the
 // host that launches and for the tests.
 //
-// A thread owns `rows_per_thread` chunks of 8 neighbouring elements, one below the other. The
-// threads of a block form a rectangle of 2^column_shift chunks along a row; a narrow matrix gets a
-// narrow rectangle. Where row-major scales leave beside the codes, long runs along a row (4 KiB of
-// BF16) are kindest to DRAM; into 128x4 scale tiles, short ones.
+// A thread owns `rows_per_thread` chunks of 8 neighbouring elements. Where rows are long they lie in
+// one row: each of a block's eight warps takes a run of 1024 elements, one run in each of eight
+// rows. In narrower matrices they lie one below the other: the threads of a block form a rectangle
+// of 2^column_shift chunks along a row; a narrow matrix gets a narrow rectangle.
 #pragma once
 
 #include <cstdint>
@@ -18,6 +18,9 @@ namespace microscale::cuda {
 inline constexpr int threads_per_block = 256;
 inline constexpr int chunk_elements = 8;
 inline constexpr int rows_per_thread = 4;
+inline constexpr int run_shift = 5;                       // column_shift where a warp takes a run
+inline constexpr int run_apart = 32 * chunk_elements;     // elements from a lane's chunk to its next
+inline constexpr int run_elements = 4 * run_apart;        // of a warp
 struct Launch {
   unsigned grid_x, grid_y, grid_z;  // y and z together count the tiles of rows
   unsigned threads;
@@ -55,6 +58,11 @@ MICROSCALE_HD constexpr int resident_blocks(bool searches, int element_bytes) {
   return searches || element_bytes == 4 ? 4 : 5;
 }
 
+/// Whether a row is cut into runs: few of the threads lie beyond its end.
+constexpr bool has_runs(std::int64_t cols) {
+  return ceil_div(cols, run_elements) * run_elements <= cols + cols / 8;
+}
+
 /// Whether row-major scale bytes can leave four at a time: four neighbouring blocks lie on one
 /// row's lanes, and rows begin at words.
 constexpr bool rows_have_scale_words(std::int64_t cols, int block, int column_shift,
@@ -76,11 +84,15 @@ constexpr TiledLaunch quantize_launch(std::int64_t rows, std::int64_t cols, int 
                                       bool scales_aligned, int each, int resident) {
   const std::int64_t padded_cols = tiled ? ceil_div(cols, 4 * block) * 4 * block : cols;
   const std::int64_t padded_rows = tiled ? ceil_div(rows, 128) * 128 : rows;
-  Launch grid = tile_launch(padded_rows, padded_cols, tiled ? 4 : 2, tiled ? 5 : 8);
+  const bool runs = has_runs(padded_cols);
+  Launch grid = tile_launch(padded_rows, padded_cols, tiled ? 4 : 2, tiled ? 4 : 8);
+  if (runs) grid.column_shift = run_shift;
   const int shift = grid.column_shift;
-  const std::int64_t tile_rows = (threads_per_block >> shift) * rows_per_thread;
+  const std::int64_t width = runs ? run_elements : std::int64_t{chunk_elements} << shift;
+  const std::int64_t tile_rows = (threads_per_block >> shift) * (runs ? 1 : rows_per_thread);
   const std::int64_t count = ceil_div(padded_rows, tile_rows);
-  const std::int64_t unit = tiled ? std::int64_t{1} << (shift - 3) : 1;  // row tiles in 128 rows
+  const std::int64_t unit = tiled ? 128 / tile_rows : 1;  // row tiles in 128 rows
+  grid.grid_x = static_cast<unsigned>(ceil_div(padded_cols, width));
   std::int64_t abreast = resident / static_cast<std::int64_t>(grid.grid_x) / unit * unit;
   if (abreast < unit) abreast = unit;
   if (abreast > 32768) abreast = 32768;
@@ -88,13 +100,13 @@ constexpr TiledLaunch quantize_launch(std::int64_t rows, std::int64_t cols, int 
   if (each == 1 || abreast > count) abreast = count < 32768 ? count : 32768;
   grid.grid_y = static_cast<unsigned>(abreast);
   grid.grid_z = static_cast<unsigned>(ceil_div(count, abreast * each));
-  const std::int64_t chunks_wide = std::int64_t{1} << shift;
   return {grid,
           {.column_shift = shift,
+           .runs = runs,
            .count = static_cast<std::int32_t>(count),
            .each = each,
            .whole_rows = static_cast<std::int32_t>(tiled ? rows / 128 * unit : rows / tile_rows),
-           .whole_columns = static_cast<std::int32_t>(cols / (chunks_wide * chunk_elements)),
+           .whole_columns = static_cast<std::int32_t>(cols / width),
            .scale_words = tiled || rows_have_scale_words(cols, block, shift, scales_aligned)}};
 }
 
@@ -150,6 +162,7 @@ struct FusedLaunch {
   int column_pieces;      // pieces of a row
   std::int64_t turns;     // rows that a thread visits,
   std::int64_t row_step;  // and from one to the next: what all visit at once
+  bool whole;             // every warp: 1024 elements that exist of each row, and no row is padding
 };
 
 /// Groups of 32 elements in a row, the padding of tiled scales included.
@@ -162,6 +175,10 @@ constexpr std::int64_t narrow_row_threads(std::int64_t groups) {
   std::int64_t threads = 4;
   while (threads < 32 && threads < groups) threads *= 2;
   return threads;
+}
+
+constexpr bool whole_warps(std::int64_t rows, std::int64_t cols, bool tiled) {
+  return cols % (32 * lane_elements) == 0 && (!tiled || rows % 128 == 0);
 }
 
 /// Blocks of 256 threads of a SiLU or Hadamard kernel that a multiprocessor holds.
@@ -186,7 +203,8 @@ constexpr FusedLaunch lane_launch(std::int64_t rows, std::int64_t cols, int bloc
           static_cast<int>(row_threads),
           static_cast<int>(columns),
           turns,
-          slots * rows_here};
+          slots * rows_here,
+          whole_warps(rows, cols, tiled)};
 }
 
 /// Registers of a thread of an RMSNorm kernel: with 72, four blocks of 224 threads (rows of 7168)
@@ -195,10 +213,38 @@ MICROSCALE_HD constexpr int row_registers(int element_bytes, bool residual) {
   return element_bytes == 2 ? (residual ? 80 : 72) : 128;
 }
 
-/// Dynamic shared memory of a warp of an RMSNorm kernel, of 16-bit types: 64 bytes a lane for the
-/// input and the residual, and 128 for the weights as FP32.
+/// Shared memory that a warp of a fused kernel copies 1024 elements of a 16-bit type into.
+inline constexpr int lane_stage_bytes = 2048;
+
+/// Of its weights, as they are or as FP32.
+MICROSCALE_HD constexpr int row_weight_bytes(bool packed) {
+  return packed ? lane_stage_bytes : 4096;
+}
+
+/// Whether whole rows' weights stay as they are: widened, those of long rows would leave room for
+/// one thread block.
+MICROSCALE_HD constexpr bool packs_weights(int row_threads, bool residual) {
+  return residual || row_threads > 256;
+}
+
+/// Rows that whole rows' loads are ahead.
+MICROSCALE_HD constexpr int row_depth(int element_bytes, bool residual) {
+  return element_bytes == 2 && !residual ? 2 : 1;
+}
+
+/// Dynamic shared memory of a warp of an RMSNorm kernel, of 16-bit types: for the input and the
+/// residual, and for the weights, as they are beside a residual, otherwise as FP32.
 MICROSCALE_HD constexpr int row_stage_bytes(int element_bytes, bool residual) {
-  return element_bytes == 2 ? (residual ? 2 : 1) * 2048 + 4096 : 64;
+  if (element_bytes != 2) return 64;
+  return (residual ? 2 : 1) * lane_stage_bytes + row_weight_bytes(residual);
+}
+
+/// Dynamic shared memory of a thread block of an RMSNorm kernel.
+constexpr int row_shared_bytes(const FusedLaunch& shape, int element_bytes, bool residual) {
+  const int warps = static_cast<int>(shape.launch.threads) / 32;
+  if (!shape.whole || element_bytes != 2) return warps * row_stage_bytes(element_bytes, residual);
+  return warps * row_depth(element_bytes, residual) * (residual ? 2 : 1) * lane_stage_bytes +
+         shape.row_threads / 32 * row_weight_bytes(packs_weights(shape.row_threads, residual));
 }
 
 /// RMSNorm: a thread block holds a row (up to 16384 elements in registers), or several of a narrow
@@ -206,12 +252,16 @@ MICROSCALE_HD constexpr int row_stage_bytes(int element_bytes, bool residual) {
 /// waiting at barriers in step, all would load or all compute (measured: a fifth slower with a
 /// residual).
 constexpr FusedLaunch row_launch(std::int64_t rows, std::int64_t cols, int block, bool tiled,
-                                 int element_bytes, bool residual, int multiprocessors) {
+                                 int element_bytes, bool residual, int multiprocessors,
+                                 bool searches = false) {
   constexpr std::int64_t most = 512;
   const std::int64_t groups = lane_groups(cols, block, tiled);
   std::int64_t row_threads = narrow_row_threads(groups);
   if (groups > 32) row_threads = groups < most ? ceil_div(groups, 32) * 32 : most;
-  const std::int64_t threads = row_threads <= 32 ? 128 : row_threads;
+  const bool whole =
+      !searches && groups > 32 && groups <= most && whole_warps(rows, cols, tiled);
+  const bool two = whole && element_bytes == 2 && !residual && row_threads <= 256;
+  const std::int64_t threads = row_threads <= 32 ? 128 : two ? 2 * row_threads : row_threads;
   const std::int64_t rows_here = threads / row_threads;
   const std::int64_t lines = tiled ? ceil_div(rows, 128) * 128 : rows;
   const std::int64_t resident =
@@ -224,7 +274,8 @@ constexpr FusedLaunch row_launch(std::int64_t rows, std::int64_t cols, int block
           static_cast<int>(row_threads),
           static_cast<int>(ceil_div(groups, row_threads)),
           turns,
-          blocks * rows_here};
+          blocks * rows_here,
+          whole};
 }
 
 /// abs_max: a grid that fills the machine and strides over the rows.

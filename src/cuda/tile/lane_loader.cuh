@@ -1,7 +1,8 @@
 // Brings a lane its 32 elements of the next row while it works on this one. 16-bit types: a warp
 // copies 2 KiB of a row into shared memory without gaps and each lane reads its own 64 bytes back,
 // so nothing waits in registers; the places are permuted so that neither side meets a bank
-// conflict. FP32: read where needed.
+// conflict. The 16-byte halves of a sector stay side by side in an aligned 32 bytes: parted (with
+// padding between lanes, say), the sector is fetched twice. FP32: read where needed.
 #pragma once
 
 #include <cstdint>
@@ -21,15 +22,16 @@ struct LanePlace {
   bool wide;
 };
 
-/// A matrix to be read, stride in elements.
+/// A matrix to be read, stride in elements; `step` bytes from a lane's row to its next.
 struct DenseMatrix {
   const void* data;
   std::int64_t stride;
+  std::int64_t step;
 };
 
 /// Shared memory of a warp for one matrix.
 template <class Input>
-inline constexpr int loader_bytes = Input::element_bytes == 2 ? 2048 : 16;
+inline constexpr int loader_bytes = Input::element_bytes == 2 ? lane_stage_bytes : 16;
 
 /// `Count` matrices of one shape.
 template <class Input, int Count>
@@ -38,10 +40,9 @@ class LaneLoader {
   static constexpr int unit = 16;  // bytes of a copy; four to a lane
 
  public:
-  /// `cols` of the matrices; `step`: rows from one load to the next; `shared`: Count * loader_bytes
-  /// of this warp's own.
+  /// `cols` of the matrices; `shared`: Count * loader_bytes of this warp's own.
   __device__ LaneLoader(const DenseMatrix (&matrices)[Count], std::int64_t cols,
-                        const LanePlace& place, std::int64_t step, char* shared)
+                        const LanePlace& place, char* shared)
       : valid_(place.valid), wide_(place.wide) {
     const unsigned lane = threadIdx.x & 31u;
     first_ = static_cast<std::int64_t>(place.group) * lane_elements;
@@ -63,7 +64,7 @@ class LaneLoader {
     for (int i = 0; i < Count; ++i) {
       source_[i] = static_cast<const char*>(matrices[i].data) +
                    (place.row * matrices[i].stride + first_) * Input::element_bytes;
-      step_[i] = step * matrices[i].stride * Input::element_bytes;
+      step_[i] = matrices[i].step;
       if constexpr (!staged) somewhere_[i] = static_cast<const char*>(matrices[i].data);
     }
   }
@@ -73,7 +74,7 @@ class LaneLoader {
     if constexpr (staged) {
       if (exists) {
         if (whole_)
-          copy_whole();
+          copy_whole(0);
         else
           copy_part();
       }
@@ -88,6 +89,18 @@ class LaneLoader {
     }
   }
 
+  /// The same where FusedArgs::whole, `offset` bytes further in shared memory: begins a group.
+  __device__ void start_whole(bool exists, std::uint32_t offset = 0) {
+    if constexpr (staged) {
+      if (exists) copy_whole(offset);
+      ptx::cp_async_commit_group();
+#pragma unroll
+      for (int i = 0; i < Count; ++i) source_[i] += step_[i];
+    } else {
+      start(exists);
+    }
+  }
+
   /// Waits for what start() began; then read(). All lanes of a warp call it, and __syncwarp()
   /// between the last read() and the next start().
   __device__ void wait() const {
@@ -97,12 +110,21 @@ class LaneLoader {
     }
   }
 
+  /// The same for the oldest of `Depth` groups.
+  template <int Depth>
+  __device__ void wait_group() const {
+    if constexpr (staged) {
+      ptx::cp_async_wait_group<Depth - 1>();
+      __syncwarp();
+    }
+  }
+
   /// Of a row or column that does not exist: anything.
-  __device__ void read(int matrix, LaneRaw<Input>& raw) const {
+  __device__ void read(int matrix, LaneRaw<Input>& raw, std::uint32_t offset = 0) const {
     if constexpr (staged) {
 #pragma unroll
       for (int k = 0; k < 4; ++k) {
-        const uint4 v = ptx::ld_shared_v4((own_ ^ k * unit) + matrix * loader_bytes<Input>);
+        const uint4 v = ptx::ld_shared_v4((own_ ^ k * unit) + matrix * loader_bytes<Input> + offset);
         raw.w[k][0] = v.x, raw.w[k][1] = v.y, raw.w[k][2] = v.z, raw.w[k][3] = v.w;
       }
     } else {
@@ -140,12 +162,12 @@ class LaneLoader {
   }
 
  private:
-  __device__ void copy_whole() const {
+  __device__ void copy_whole(std::uint32_t offset) const {
 #pragma unroll
     for (int i = 0; i < Count; ++i)
 #pragma unroll
       for (int j = 0; j < 4; ++j)
-        ptx::cp_async_cg_shared_global_16(to_ + i * loader_bytes<Input> + j * (32 * unit),
+        ptx::cp_async_cg_shared_global_16(to_ + i * loader_bytes<Input> + j * (32 * unit) + offset,
                                           source_[i] + j * (32 * unit));
   }
 

@@ -109,6 +109,7 @@ struct LaneTile {
   static constexpr int block_chunks = Format::block / chunk_elements;
   static constexpr int words_here = lane_elements * Format::code_bits / 32;
   static constexpr unsigned scale_lanes = 4 / blocks_here;  // that hold four blocks
+  using Shared = typename Format::Shared;
 
   const FusedArgs& args;
   typename Format::Shared shared;
@@ -168,18 +169,84 @@ struct LaneTile {
                       std::uint8_t* scales) const {
     std::uint32_t bytes = 0;  // a scale byte a block
     std::uint32_t words[words_here];
-    encode(v, words, bytes);
-    if (!exists) bytes = 0;
+    encode(args.quantize, shared, v, words, bytes);
+    bytes = exists ? bytes & scale_mask : 0;
     store_codes(words, exists, codes);
     store_scales(bytes, exists, padding, scales);
   }
 
+  /// The same where FusedArgs::whole.
+  __device__ void run_whole(const LaneValues& v, std::uint8_t* codes, std::uint8_t* scales) const {
+    std::uint32_t bytes, words[words_here];
+    if (!encode_finite(v, words, bytes)) {
+      LaneValues copy;
+      std::uint32_t out[words_here];
+#pragma unroll
+      for (int i = 0; i < lane_elements; ++i) copy[i / 8][i % 8] = v[i / 8][i % 8];
+      bytes = encode_rare(args.quantize, shared, copy, out);
+#pragma unroll
+      for (int i = 0; i < words_here; ++i) words[i] = out[i];
+    }
+    if constexpr (Format::code_bits == 8)
+      store_codes(words, true, codes);
+    else
+      ptx::st_global_v4(codes, make_uint4(words[0], words[1], words[2], words[3]));
+    const std::uint32_t word = gather_word(bytes);
+    if ((threadIdx.x & (scale_lanes - 1)) == 0) ptx::st_global_b32(scales, word);
+  }
+
  private:
+  /// Blocks of finite values under a scale that the fast encoder takes; false: none of it done.
+  __device__ bool encode_finite(const LaneValues& v, std::uint32_t (&words)[words_here],
+                                std::uint32_t& bytes) const {
+    if constexpr (Format::searches) return false;
+    std::uint32_t told[blocks_here], amax[blocks_here], largest = 0;
+#pragma unroll
+    for (int b = 0; b < blocks_here; ++b) {
+      amax[b] = detail::lane_amax<block_chunks>(v, b * block_chunks);
+      largest = max(largest, amax[b]);
+    }
+    if constexpr (blocks_here == 2) {
+      if (largest >= infinity_bits || !shared.ordinary) return false;
+      bytes = ptx::cvt_rn_satfinite_e4m3x2_f32(
+          __fmul_rn(__uint_as_float(amax[0]), shared.scale_factor),
+          __fmul_rn(__uint_as_float(amax[1]), shared.scale_factor));
+      told[0] = __float_as_uint(shared.multipliers[bytes & 0xFFu]);
+      told[1] = __float_as_uint(shared.multipliers[bytes >> 8]);
+    } else {
+      if (largest >= infinity_bits) return false;
+      bytes = e8m0_byte(args.quantize, largest);
+      told[0] = largest == 0 ? 127 : bytes;
+    }
+#pragma unroll
+    for (int k = 0; k < lane_chunks; ++k)
+      put_codes(args.quantize, words, k,
+                Format::template encode<InputF32>(v[k], told[k / block_chunks]));
+    return true;
+  }
+
+  __device__ static void put_codes(const QuantizeArgs& args, std::uint32_t (&words)[words_here],
+                                   int chunk, typename Format::Codes codes) {
+    if (args.zero_is_positive) codes = Format::positive_zeros(codes);
+    if constexpr (Format::code_bits == 8)
+      words[2 * chunk] = codes.x, words[2 * chunk + 1] = codes.y;
+    else
+      words[chunk] = codes;
+  }
+
+  /// Four scale bytes, in the first lane of each four blocks.
+  __device__ static std::uint32_t gather_word(std::uint32_t bytes) {
+    bytes |= __shfl_down_sync(0xFFFFFFFFu, bytes, 1) << (32 / scale_lanes);
+    if constexpr (scale_lanes == 4) bytes |= __shfl_down_sync(0xFFFFFFFFu, bytes, 2) << 16;
+    return bytes;
+  }
+
   /// The scale byte of a block and what its elements are multiplied by.
-  __device__ std::uint32_t find_scale(const LaneValues& v, int first, std::uint32_t amax,
-                                      std::uint32_t& told, bool& special) const {
+  __device__ static std::uint32_t find_scale(const QuantizeArgs& args, const Shared& shared,
+                                             const LaneValues& v, int first, std::uint32_t amax,
+                                             std::uint32_t& told, bool& special) {
     if constexpr (Format::block == 16 && !Format::searches) {
-      if (!shared.ordinary) return find_scale_any(v, first, amax, told, special);
+      if (!shared.ordinary) return find_scale_any(args, shared, v, first, amax, told, special);
       // Infinity converts to the largest scale and NaN to the NaN scale.
       const std::uint32_t code = ptx::cvt_rn_satfinite_e4m3x2_f32(
                                      __fmul_rn(__uint_as_float(amax), shared.scale_factor), 0.0f) &
@@ -187,13 +254,15 @@ struct LaneTile {
       told = __float_as_uint(shared.multipliers[code]);
       return code;
     } else {
-      return find_scale_any(v, first, amax, told, special);
+      return find_scale_any(args, shared, v, first, amax, told, special);
     }
   }
 
-  __device__ std::uint32_t find_scale_any(const LaneValues& v, int first, std::uint32_t amax,
-                                          std::uint32_t& told, bool& special) const {
-    const uint2 plan = Format::plan_any(args.quantize, shared, amax);
+  __device__ static std::uint32_t find_scale_any(const QuantizeArgs& args, const Shared& shared,
+                                                 const LaneValues& v, int first,
+                                                 std::uint32_t amax, std::uint32_t& told,
+                                                 bool& special) {
+    const uint2 plan = Format::plan_any(args, shared, amax);
     told = plan.x;
     std::uint32_t scale = plan.y;
     if constexpr (Format::searches) detail::lane_search(Format{}, shared, v, first, told, scale);
@@ -201,8 +270,9 @@ struct LaneTile {
     return scale & 0xFFu;
   }
 
-  __device__ void encode(const LaneValues& v, std::uint32_t (&words)[words_here],
-                         std::uint32_t& bytes) const {
+  /// Any values at all: codes and scale bytes.
+  __device__ static void encode(const QuantizeArgs& args, const Shared& shared, const LaneValues& v,
+                                std::uint32_t (&words)[words_here], std::uint32_t& bytes) {
     std::uint32_t told[blocks_here], amax[blocks_here], largest = 0;
     bool special = false;
 #pragma unroll
@@ -213,12 +283,12 @@ struct LaneTile {
     if (largest >= infinity_bits) {  // infinities alone take the ordinary way
 #pragma unroll
       for (int b = 0; b < blocks_here; ++b) {
-        if (amax[b] > infinity_bits && !args.quantize.nan_propagates) {
+        if (amax[b] > infinity_bits && !args.nan_propagates) {
           special = true;
           amax[b] = detail::lane_amax_without_nan<block_chunks>(v, b * block_chunks);
         }
         if (Format::block == 16 && !Format::searches && amax[b] >= infinity_bits &&
-            is_nan_block(args.quantize, amax[b])) {
+            is_nan_block(args, amax[b])) {
           special = true;
           amax[b] = 0x7FFFFFFFu;
         }
@@ -226,8 +296,7 @@ struct LaneTile {
     }
 #pragma unroll
     for (int b = 0; b < blocks_here; ++b)
-      bytes |= find_scale(v, b * block_chunks, amax[b], told[b], special) << (8 * b);
-    bytes &= scale_mask;
+      bytes |= find_scale(args, shared, v, b * block_chunks, amax[b], told[b], special) << (8 * b);
     typename Format::Codes codes[lane_chunks];
     if (!special) {
 #pragma unroll
@@ -238,17 +307,17 @@ struct LaneTile {
       for (int k = 0; k < lane_chunks; ++k)
         codes[k] = Format::template encode_any<InputF32>(v[k], told[k / block_chunks]);
     }
-    if (args.quantize.zero_is_positive) {
 #pragma unroll
-      for (int k = 0; k < lane_chunks; ++k) codes[k] = Format::positive_zeros(codes[k]);
-    }
-#pragma unroll
-    for (int k = 0; k < lane_chunks; ++k) {
-      if constexpr (Format::code_bits == 8)
-        words[2 * k] = codes[k].x, words[2 * k + 1] = codes[k].y;
-      else
-        words[k] = codes[k];
-    }
+    for (int k = 0; k < lane_chunks; ++k) put_codes(args, words, k, codes[k]);
+  }
+
+  /// The same as a function of its own: whoever calls it seldom keeps no registers for it.
+  __device__ __noinline__ static std::uint32_t encode_rare(const QuantizeArgs& args, Shared shared,
+                                                           const LaneValues& v,
+                                                           std::uint32_t (&words)[words_here]) {
+    std::uint32_t bytes = 0;
+    encode(args, shared, v, words, bytes);
+    return bytes;
   }
 
   __device__ void store_codes(const std::uint32_t (&words)[words_here], bool exists,
@@ -282,9 +351,7 @@ struct LaneTile {
   __device__ void store_scales(std::uint32_t bytes, bool exists, bool padding,
                                std::uint8_t* target) const {
     if (words_of_scales) {
-      std::uint32_t word = bytes;
-      word |= __shfl_down_sync(0xFFFFFFFFu, word, 1) << (32 / scale_lanes);
-      if constexpr (scale_lanes == 4) word |= __shfl_down_sync(0xFFFFFFFFu, word, 2) << 16;
+      const std::uint32_t word = gather_word(bytes);
       if (stores_scales && (exists || padding)) ptx::st_global_b32(target, word);
     } else if (exists && stores_scales) {
       target[0] = static_cast<std::uint8_t>(bytes);

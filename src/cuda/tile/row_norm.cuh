@@ -6,6 +6,7 @@
 
 #include <cstdint>
 
+#include "cuda/ptx/barrier.cuh"
 #include "cuda/tile/lane_loader.cuh"
 #include "cuda/tile/lane_tile.cuh"
 #include "formats/producers.hpp"
@@ -40,21 +41,25 @@ __device__ void add_residual(LaneRaw<Input>& x, const LaneRaw<Input>& residual) 
       x.w[k][i] = add_residual<Input>(x.w[k][i], residual.w[k][i]);
 }
 
-/// The weights of a lane's columns: FP32 in shared memory, where the rows of 16-bit types find them
-/// widened; of FP32 rows, read again each time.
+/// The weights of a lane's columns, in shared memory for rows of 16-bit types: widened to FP32, which
+/// saves instructions, or packed as they are, which lets more blocks run at once. Of FP32 rows, read
+/// again each time.
 template <class Input>
 class NormWeights {
   static constexpr bool staged = Input::element_bytes == 2;
 
  public:
-  /// `shared`: 4096 bytes of this warp's own.
-  __device__ NormWeights(const void* data, std::int64_t cols, const LanePlace& place, char* shared)
-      : loader_({{data, 0}}, cols, {0, place.group, place.valid, place.wide}, 0, shared),
-        data_(static_cast<const char*>(data)) {
+  /// `shared`: row_weight_bytes of this warp's own, or shared with a warp of another row, of which
+  /// one `loads`.
+  __device__ NormWeights(const void* data, std::int64_t cols, const LanePlace& place, bool packed,
+                         bool loads, char* shared)
+      : loader_({{data, 0, 0}}, cols, {0, place.group, place.valid, place.wide}, shared),
+        data_(static_cast<const char*>(data)),
+        packed_(packed) {
     if (data_ == nullptr) return;
     if constexpr (staged) {
       at_ = static_cast<std::uint32_t>(__cvta_generic_to_shared(shared)) + (threadIdx.x & 31u) * 16;
-      loader_.start(true);
+      if (loads) loader_.start(true);
     } else {
       valid_ = place.valid;
       if (valid_ != 0) data_ += static_cast<std::int64_t>(place.group) * (lane_elements * 4);
@@ -65,7 +70,7 @@ class NormWeights {
 
   /// Once, when copies have arrived: makes them FP32. All lanes of a warp call it.
   __device__ void widen() const {
-    if constexpr (staged) {
+    if (staged && !packed_) {
       LaneRaw<Input> raw;
       loader_.read(0, raw);
       __syncwarp();
@@ -79,21 +84,26 @@ class NormWeights {
 
   /// The normed values of a row.
   __device__ void apply(const float (&x)[lane_elements], float multiplier, LaneValues& v) const {
-    LaneRaw<InputF32> w;
-    if constexpr (!staged) w.load(data_, valid_);
+    if (staged && !packed_) {
 #pragma unroll
-    for (int q = 0; q < lane_elements / 4; ++q) {
-      uint4 four;
+      for (int q = 0; q < lane_elements / 4; ++q) {
+        const uint4 four = ptx::ld_shared_v4(at_ + q * 512);
+        const std::uint32_t weight[4] = {four.x, four.y, four.z, four.w};
+#pragma unroll
+        for (int i = 0; i < 4; ++i)
+          v[q / 2][q % 2 * 4 + i] =
+              __float_as_uint(rms_value(x[4 * q + i], multiplier, __uint_as_float(weight[i])));
+      }
+    } else {
+      LaneRaw<Input> w;
       if constexpr (staged)
-        four = ptx::ld_shared_v4(at_ + q * 512);
+        loader_.read(0, w);
       else
-        four = make_uint4(w.w[q / 2][q % 2 * 4], w.w[q / 2][q % 2 * 4 + 1],
-                          w.w[q / 2][q % 2 * 4 + 2], w.w[q / 2][q % 2 * 4 + 3]);
-      const std::uint32_t weight[4] = {four.x, four.y, four.z, four.w};
+        w.load(data_, valid_);
 #pragma unroll
-      for (int i = 0; i < 4; ++i)
-        v[q / 2][q % 2 * 4 + i] =
-            __float_as_uint(rms_value(x[4 * q + i], multiplier, __uint_as_float(weight[i])));
+      for (int i = 0; i < lane_elements; ++i)
+        v[i / 8][i % 8] =
+            __float_as_uint(rms_value(x[i], multiplier, Input::value(w.w[i / 8], i % 8)));
     }
   }
 
@@ -105,6 +115,7 @@ class NormWeights {
   const char* data_;
   std::uint32_t at_ = 0;
   int valid_ = 0;
+  bool packed_;
 };
 
 __device__ inline void apply_without_weight(const float (&x)[lane_elements], float multiplier,
@@ -138,17 +149,20 @@ __device__ inline float segment_sum(float sum, int row_threads, float* sums) {
   return sum;
 }
 
-template <class Input>
-__device__ float group_sum(const float (&x)[lane_elements]) {
-  return rms_group_sum([&](int i) { return x[i]; });
+/// Eight neighbours of the tree.
+__device__ inline float eight_sums(const float* sums) {
+  const float4 a = reinterpret_cast<const float4*>(sums)[0];
+  const float4 b = reinterpret_cast<const float4*>(sums)[1];
+  return __fadd_rn(__fadd_rn(__fadd_rn(a.x, a.y), __fadd_rn(a.z, a.w)),
+                   __fadd_rn(__fadd_rn(b.x, b.y), __fadd_rn(b.z, b.w)));
 }
 
 template <bool Residual>
 struct NormMatrices {
   DenseMatrix in[Residual ? 2 : 1];
   __device__ explicit NormMatrices(const FusedArgs& args) {
-    in[0] = {args.quantize.input, args.quantize.row_stride};
-    if constexpr (Residual) in[1] = {args.second, args.second_stride};
+    in[0] = {args.quantize.input, args.quantize.row_stride, args.input_step};
+    if constexpr (Residual) in[1] = {args.second, args.second_stride, args.second_step};
   }
 };
 
@@ -172,12 +186,11 @@ __device__ void fused_rms_norm_held(const FusedArgs& args, char* stage) {
   const bool wide = row_threads >= 32;
   constexpr int operands = Residual ? 2 : 1;
   const NormMatrices<Residual> matrices(args);
-  LaneLoader<Input, operands> inputs(matrices.in, cols, {row, group, valid, wide}, step, stage);
-  const NormWeights<Input> weights(args.weight, cols, {0, group, valid, wide},
+  LaneLoader<Input, operands> inputs(matrices.in, cols, {row, group, valid, wide}, stage);
+  const NormWeights<Input> weights(args.weight, cols, {0, group, valid, wide}, Residual, true,
                                    stage + operands * loader_bytes<Input>);
   std::uint8_t* codes = tile.codes_of(row);
   std::uint8_t* scales = tile.scales_of(row);
-  const std::int64_t code_step = step * args.quantize.code_stride, scale_step = step * tile.blocks;
   const float inverse_count = rms_inverse_count(cols);
   bool exists = row < rows;
   inputs.start(exists);
@@ -210,9 +223,79 @@ __device__ void fused_rms_norm_held(const FusedArgs& args, char* stage) {
     else
       apply_without_weight(x, multiplier, v);
     tile.run(v, exists, padding, codes, scales);
-    codes += code_step;
-    scales += scale_step;  // row-major ones
+    codes += args.code_step;
+    scales += args.scale_step;  // row-major ones
     exists = next;
+  }
+}
+
+/// The same where FusedArgs::whole: one or two rows to a thread block at a time, which share the
+/// weights. Without a residual, two rows to come are on their way.
+template <class Input, class Format, bool Residual>
+__device__ void fused_rms_norm_whole(const FusedArgs& args, char* stages) {
+  constexpr int most = rms_segment_groups / 32, operands = Residual ? 2 : 1;
+  constexpr int depth = row_depth(Input::element_bytes, Residual);
+  constexpr std::uint32_t slot_bytes = operands * loader_bytes<Input>;
+  __shared__ __align__(16) float sums[2][2][most];  // of rows by turns; of a thread block's rows
+  if (threadIdx.x < 4 * most) sums[0][0][threadIdx.x] = 0.0f;  // of warps that there are not
+  const int row_threads = args.row_threads;
+  const int here = static_cast<int>(threadIdx.x) >= row_threads;  // which row
+  const int group = static_cast<int>(threadIdx.x) - here * row_threads;
+  const LaneTile<Format> tile(args, Format::prepare(args.quantize), group);
+  const std::int64_t rows = args.quantize.rows, step = args.row_step, cols = args.quantize.cols;
+  const bool two = static_cast<int>(blockDim.x) > row_threads;
+  std::int64_t row = two ? static_cast<std::int64_t>(blockIdx.x) * 2 + here : blockIdx.x;
+  const LanePlace place{row, group, lane_elements, true};
+  const bool packed = packs_weights(row_threads, Residual);
+  const NormMatrices<Residual> matrices(args);
+  LaneLoader<Input, operands> inputs(matrices.in, cols, place,
+                                     stages + threadIdx.x / 32 * (depth * slot_bytes));
+  const NormWeights<Input> weights(args.weight, cols, place, packed, here == 0,
+                                   stages + blockDim.x / 32 * (depth * slot_bytes) +
+                                       group / 32 * row_weight_bytes(packed));
+  inputs.start_whole(row < rows);
+  if constexpr (depth == 2) inputs.start_whole(row + step < rows, slot_bytes);
+  inputs.wait();
+  if (weights.any() && here == 0) weights.widen();
+  __syncthreads();
+  std::uint8_t* codes = tile.codes_of(row);
+  std::uint8_t* scales = tile.scales_of(row);
+  const float inverse_count = rms_inverse_count(cols);
+  for (std::uint32_t turn = 0; row < rows; ++turn) {
+    const std::uint32_t offset = depth == 2 ? (turn & 1) * slot_bytes : 0;
+    LaneRaw<Input> raw;
+    inputs.template wait_group<depth>();
+    inputs.read(0, raw, offset);
+    if constexpr (Residual) {
+      LaneRaw<Input> other;
+      inputs.read(1, other, offset);
+      add_residual(raw, other);
+      inputs.store(1, raw, args.sum, row * args.sum_stride, true);
+    }
+    float x[lane_elements];
+    widen(raw, x);
+    if (args.tiled) scales = tile.scales_of(row);
+    __syncwarp();
+    inputs.start_whole(row + depth * step < rows, offset);
+    row += step;
+    float sum = rms_group_sum([&](int i) { return x[i]; });
+#pragma unroll
+    for (int distance = 1; distance < 32; distance *= 2)
+      sum = __fadd_rn(sum, __shfl_xor_sync(0xFFFFFFFFu, sum, distance));
+    float* const mine = sums[turn & 1][here];
+    if ((threadIdx.x & 31u) == 0) mine[group / 32] = sum;
+    ptx::barrier_sync(1 + here, row_threads);
+    sum = eight_sums(mine);
+    if (row_threads > 256) sum = __fadd_rn(sum, eight_sums(mine + 8));
+    const float multiplier = rms_multiplier(sum, inverse_count, args.epsilon);
+    LaneValues v;
+    if (weights.any())
+      weights.apply(x, multiplier, v);
+    else
+      apply_without_weight(x, multiplier, v);
+    tile.run_whole(v, codes, scales);
+    codes += args.code_step;
+    scales += args.scale_step;  // row-major ones
   }
 }
 
@@ -282,9 +365,11 @@ __device__ void fused_rms_norm_long(const FusedArgs& args) {
 
 template <class Input, class Format, bool Residual>
 __device__ void fused_rms_norm(const FusedArgs& args) {
-  extern __shared__ __align__(64) char stages[];  // row_stage_bytes of geometry.hpp for every warp
+  extern __shared__ __align__(64) char stages[];  // row_shared_bytes of geometry.hpp
   if (args.column_pieces > 1)
     fused_rms_norm_long<Input, Format, Residual>(args);
+  else if (!Format::searches && args.whole)
+    fused_rms_norm_whole<Input, Format, Residual>(args, stages);
   else
     fused_rms_norm_held<Input, Format, Residual>(
         args, stages + threadIdx.x / 32 * row_stage_bytes(Input::element_bytes, Residual));
