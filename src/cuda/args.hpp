@@ -63,7 +63,7 @@ struct FusedArgs {
   float scale;                 // hadamard_scale(order)
   std::int32_t order;          // of the Hadamard matrix
   std::uint32_t negated[4];    // bit i: element i of each of its blocks changes sign first
-  std::int32_t row_threads;    // lane_launch, row_launch of geometry.hpp
+  std::int32_t row_threads;    // lane_launch, row_launch of fused_geometry.hpp
   std::int32_t column_pieces;
   std::int64_t turns;          // rows that a thread visits,
   std::int64_t row_step;       // and from one to the next

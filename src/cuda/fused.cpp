@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "cuda/args.hpp"
+#include "cuda/fused_geometry.hpp"
 #include "cuda/kernel_choice.hpp"
 #include "cuda/launch.hpp"
 #include "cuda/operands.hpp"
@@ -121,13 +122,15 @@ void rms_norm_quantize(Device& device, const RmsNormOptions& o, Stream stream) {
   args.weight = o.weight;
   args.epsilon = o.epsilon;
   const bool residual = o.residual.data != nullptr;
+  const FormatInfo& format = info(o.output.format);
   const FusedLaunch shape =
-      row_launch(o.input.rows, o.input.cols, info(o.output.format).block, args.tiled != 0,
-                 static_cast<int>(element), residual, device.info().multiprocessors,
-                 kernel_mode(o.output.format, o.output.numerics) == KernelMode::search);
+      row_launch(o.input.rows, o.input.cols, format.block, args.tiled != 0, format.code_bits,
+                 static_cast<int>(element), residual, device.info().multiprocessors);
   launch_fused(device, residual ? "add_rms_norm" : "rms_norm", operation, o.output, o.input.dtype,
                shape,
-               row_shared_bytes(shape, static_cast<int>(element), residual), args, stream);
+               static_cast<int>(shape.launch.threads) / 32 *
+                   row_stage_bytes(static_cast<int>(element), residual, format.code_bits),
+               args, stream);
 }
 
 void hadamard_quantize(Device& device, const HadamardOptions& o, Stream stream) {

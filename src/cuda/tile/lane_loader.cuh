@@ -9,7 +9,7 @@
 
 #include "cuda/ptx/async_copy.cuh"
 #include "cuda/tile/input.cuh"
-#include "cuda/tile/lane_tile.cuh"
+#include "cuda/tile/lane_raw.cuh"
 
 namespace microscale::cuda {
 
@@ -74,7 +74,7 @@ class LaneLoader {
     if constexpr (staged) {
       if (exists) {
         if (whole_)
-          copy_whole(0);
+          copy_whole();
         else
           copy_part();
       }
@@ -89,11 +89,10 @@ class LaneLoader {
     }
   }
 
-  /// The same where FusedArgs::whole, `offset` bytes further in shared memory: begins a group.
-  __device__ void start_whole(bool exists, std::uint32_t offset = 0) {
+  /// The same where FusedArgs::whole.
+  __device__ void start_whole(bool exists) {
     if constexpr (staged) {
-      if (exists) copy_whole(offset);
-      ptx::cp_async_commit_group();
+      if (exists) copy_whole();
 #pragma unroll
       for (int i = 0; i < Count; ++i) source_[i] += step_[i];
     } else {
@@ -110,21 +109,12 @@ class LaneLoader {
     }
   }
 
-  /// The same for the oldest of `Depth` groups.
-  template <int Depth>
-  __device__ void wait_group() const {
-    if constexpr (staged) {
-      ptx::cp_async_wait_group<Depth - 1>();
-      __syncwarp();
-    }
-  }
-
   /// Of a row or column that does not exist: anything.
-  __device__ void read(int matrix, LaneRaw<Input>& raw, std::uint32_t offset = 0) const {
+  __device__ void read(int matrix, LaneRaw<Input>& raw) const {
     if constexpr (staged) {
 #pragma unroll
       for (int k = 0; k < 4; ++k) {
-        const uint4 v = ptx::ld_shared_v4((own_ ^ k * unit) + matrix * loader_bytes<Input> + offset);
+        const uint4 v = ptx::ld_shared_v4((own_ ^ k * unit) + matrix * loader_bytes<Input>);
         raw.w[k][0] = v.x, raw.w[k][1] = v.y, raw.w[k][2] = v.z, raw.w[k][3] = v.w;
       }
     } else {
@@ -162,12 +152,12 @@ class LaneLoader {
   }
 
  private:
-  __device__ void copy_whole(std::uint32_t offset) const {
+  __device__ void copy_whole() const {
 #pragma unroll
     for (int i = 0; i < Count; ++i)
 #pragma unroll
       for (int j = 0; j < 4; ++j)
-        ptx::cp_async_cg_shared_global_16(to_ + i * loader_bytes<Input> + j * (32 * unit) + offset,
+        ptx::cp_async_cg_shared_global_16(to_ + i * loader_bytes<Input> + j * (32 * unit),
                                           source_[i] + j * (32 * unit));
   }
 

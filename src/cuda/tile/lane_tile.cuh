@@ -6,18 +6,17 @@
 #include <cstdint>
 
 #include "cuda/args.hpp"
-#include "cuda/geometry.hpp"
+#include "cuda/fused_geometry.hpp"
 #include "cuda/tile/block_scale.cuh"
 #include "cuda/tile/encode.cuh"
 #include "cuda/tile/errors.cuh"
 #include "cuda/tile/input.cuh"
+#include "cuda/tile/lane_raw.cuh"
 #include "cuda/tile/mx_format.cuh"
 #include "cuda/tile/nvfp4_format.cuh"
 #include "layouts/tiled_128x4.hpp"
 
 namespace microscale::cuda {
-
-inline constexpr int lane_chunks = lane_elements / chunk_elements;
 
 /// The values, chunk by chunk, as FP32 bits.
 using LaneValues = std::uint32_t[lane_chunks][InputF32::words];
@@ -25,7 +24,7 @@ using LaneValues = std::uint32_t[lane_chunks][InputF32::words];
 namespace detail {
 
 template <int Chunks>
-__device__ std::uint32_t lane_amax(const LaneValues& v, int first) {
+__device__ __forceinline__ std::uint32_t lane_amax(const LaneValues& v, int first) {
   float largest = 0.0f;
 #pragma unroll
   for (int k = 0; k < Chunks; ++k)
@@ -36,7 +35,7 @@ __device__ std::uint32_t lane_amax(const LaneValues& v, int first) {
 }
 
 template <int Chunks>
-__device__ std::uint32_t lane_amax_without_nan(const LaneValues& v, int first) {
+__device__ __forceinline__ std::uint32_t lane_amax_without_nan(const LaneValues& v, int first) {
   std::uint32_t largest = 0;
 #pragma unroll
   for (int k = 0; k < Chunks; ++k)
@@ -50,7 +49,7 @@ __device__ std::uint32_t lane_amax_without_nan(const LaneValues& v, int first) {
 
 /// Squared error of a block, summed as block_sum does.
 template <class Codec, int Chunks>
-__device__ float lane_error(const LaneValues& v, int first, float multiplier) {
+__device__ __forceinline__ float lane_error(const LaneValues& v, int first, float multiplier) {
   float sum[Chunks];
 #pragma unroll
   for (int k = 0; k < Chunks; ++k) sum[k] = chunk_error<Codec, InputF32>(v[first + k], multiplier);
@@ -63,8 +62,10 @@ __device__ float lane_error(const LaneValues& v, int first, float multiplier) {
 
 /// ScaleRule::search: as MxFormat::search and Nvfp4Format::search, with the block in one lane.
 template <class Codec>
-__device__ void lane_search(MxFormat<Codec, true>, typename MxFormat<Codec, true>::Shared,
-                            const LaneValues& v, int, std::uint32_t& told, std::uint32_t& scale) {
+__device__ __forceinline__ void lane_search(MxFormat<Codec, true>,
+                                            typename MxFormat<Codec, true>::Shared,
+                                            const LaneValues& v, int, std::uint32_t& told,
+                                            std::uint32_t& scale) {
   using Format = MxFormat<Codec, true>;
   const std::uint32_t byte = scale & 0xFFu;
   if ((scale & keep_scale) || byte == e8m0_max) return;
@@ -73,9 +74,9 @@ __device__ void lane_search(MxFormat<Codec, true>, typename MxFormat<Codec, true
   if (__fmul_rn(upper, 4.0f) < lower) told = scale = byte + 1;
 }
 
-__device__ inline void lane_search(Nvfp4Format<true>, Nvfp4Format<true>::Shared shared,
-                                   const LaneValues& v, int first, std::uint32_t& told,
-                                   std::uint32_t& scale) {
+__device__ __forceinline__ void lane_search(Nvfp4Format<true>, Nvfp4Format<true>::Shared shared,
+                                            const LaneValues& v, int first, std::uint32_t& told,
+                                            std::uint32_t& scale) {
   if (scale & keep_scale) return;
   const int nearest = static_cast<int>(scale & 0xFFu);
   const int lowest = max(nearest - nvfp4_window_below, 1);
@@ -102,7 +103,8 @@ struct LaneColumn {
   std::int64_t block;          // the first of its blocks
 };
 
-/// The quantizer of a lane, what it knows once for all its rows.
+/// The quantizer of a lane, what it knows once for all its rows. What takes values is inlined by
+/// force: a call would put them into local memory.
 template <class Format>
 struct LaneTile {
   static constexpr int blocks_here = lane_elements / Format::block;
@@ -165,8 +167,8 @@ struct LaneTile {
 
   /// Codes and scales of a row at their places; `exists`: the row does (if not, it may be padding:
   /// zero scales where they are tiled). All lanes of a warp call it.
-  __device__ void run(const LaneValues& v, bool exists, bool padding, std::uint8_t* codes,
-                      std::uint8_t* scales) const {
+  __device__ __forceinline__ void run(const LaneValues& v, bool exists, bool padding,
+                                      std::uint8_t* codes, std::uint8_t* scales) const {
     std::uint32_t bytes = 0;  // a scale byte a block
     std::uint32_t words[words_here];
     encode(args.quantize, shared, v, words, bytes);
@@ -176,16 +178,20 @@ struct LaneTile {
   }
 
   /// The same where FusedArgs::whole.
-  __device__ void run_whole(const LaneValues& v, std::uint8_t* codes, std::uint8_t* scales) const {
+  __device__ __forceinline__ void run_whole(const LaneValues& v, std::uint8_t* codes,
+                                            std::uint8_t* scales) const {
     std::uint32_t bytes, words[words_here];
     if (!encode_finite(v, words, bytes)) {
-      LaneValues copy;
-      std::uint32_t out[words_here];
+      RareValues values;
 #pragma unroll
-      for (int i = 0; i < lane_elements; ++i) copy[i / 8][i % 8] = v[i / 8][i % 8];
-      bytes = encode_rare(args.quantize, shared, copy, out);
+      for (int k = 0; k < lane_chunks; ++k) {
+        values.low[k] = make_uint4(v[k][0], v[k][1], v[k][2], v[k][3]);
+        values.high[k] = make_uint4(v[k][4], v[k][5], v[k][6], v[k][7]);
+      }
+      const RareCodes codes_of_rare = encode_rare(args.quantize, shared, values);
 #pragma unroll
-      for (int i = 0; i < words_here; ++i) words[i] = out[i];
+      for (int i = 0; i < words_here; ++i) words[i] = codes_of_rare.words[i];
+      bytes = codes_of_rare.bytes;
     }
     if constexpr (Format::code_bits == 8)
       store_codes(words, true, codes);
@@ -197,8 +203,9 @@ struct LaneTile {
 
  private:
   /// Blocks of finite values under a scale that the fast encoder takes; false: none of it done.
-  __device__ bool encode_finite(const LaneValues& v, std::uint32_t (&words)[words_here],
-                                std::uint32_t& bytes) const {
+  __device__ __forceinline__ bool encode_finite(const LaneValues& v,
+                                                std::uint32_t (&words)[words_here],
+                                                std::uint32_t& bytes) const {
     if constexpr (Format::searches) return false;
     std::uint32_t told[blocks_here], amax[blocks_here], largest = 0;
 #pragma unroll
@@ -242,9 +249,11 @@ struct LaneTile {
   }
 
   /// The scale byte of a block and what its elements are multiplied by.
-  __device__ static std::uint32_t find_scale(const QuantizeArgs& args, const Shared& shared,
-                                             const LaneValues& v, int first, std::uint32_t amax,
-                                             std::uint32_t& told, bool& special) {
+  __device__ __forceinline__ static std::uint32_t find_scale(const QuantizeArgs& args,
+                                                             const Shared& shared,
+                                                             const LaneValues& v, int first,
+                                                             std::uint32_t amax,
+                                                             std::uint32_t& told, bool& special) {
     if constexpr (Format::block == 16 && !Format::searches) {
       if (!shared.ordinary) return find_scale_any(args, shared, v, first, amax, told, special);
       // Infinity converts to the largest scale and NaN to the NaN scale.
@@ -258,10 +267,9 @@ struct LaneTile {
     }
   }
 
-  __device__ static std::uint32_t find_scale_any(const QuantizeArgs& args, const Shared& shared,
-                                                 const LaneValues& v, int first,
-                                                 std::uint32_t amax, std::uint32_t& told,
-                                                 bool& special) {
+  __device__ __forceinline__ static std::uint32_t find_scale_any(
+      const QuantizeArgs& args, const Shared& shared, const LaneValues& v, int first,
+      std::uint32_t amax, std::uint32_t& told, bool& special) {
     const uint2 plan = Format::plan_any(args, shared, amax);
     told = plan.x;
     std::uint32_t scale = plan.y;
@@ -271,8 +279,10 @@ struct LaneTile {
   }
 
   /// Any values at all: codes and scale bytes.
-  __device__ static void encode(const QuantizeArgs& args, const Shared& shared, const LaneValues& v,
-                                std::uint32_t (&words)[words_here], std::uint32_t& bytes) {
+  __device__ __forceinline__ static void encode(const QuantizeArgs& args, const Shared& shared,
+                                                const LaneValues& v,
+                                                std::uint32_t (&words)[words_here],
+                                                std::uint32_t& bytes) {
     std::uint32_t told[blocks_here], amax[blocks_here], largest = 0;
     bool special = false;
 #pragma unroll
@@ -311,13 +321,32 @@ struct LaneTile {
     for (int k = 0; k < lane_chunks; ++k) put_codes(args, words, k, codes[k]);
   }
 
+  // Not arrays of the types used elsewhere: the compiler would let them share memory with those,
+  // which could then live in registers no longer.
+  struct RareValues {
+    uint4 low[lane_chunks], high[lane_chunks];
+  };
+  struct RareCodes {
+    std::uint32_t words[words_here], bytes;
+  };
+
   /// The same as a function of its own: whoever calls it seldom keeps no registers for it.
-  __device__ __noinline__ static std::uint32_t encode_rare(const QuantizeArgs& args, Shared shared,
-                                                           const LaneValues& v,
-                                                           std::uint32_t (&words)[words_here]) {
-    std::uint32_t bytes = 0;
+  __device__ __noinline__ static RareCodes encode_rare(const QuantizeArgs& args, Shared shared,
+                                                       const RareValues& values) {
+    LaneValues v;
+#pragma unroll
+    for (int k = 0; k < lane_chunks; ++k) {
+      const uint4 low = values.low[k], high = values.high[k];
+      v[k][0] = low.x, v[k][1] = low.y, v[k][2] = low.z, v[k][3] = low.w;
+      v[k][4] = high.x, v[k][5] = high.y, v[k][6] = high.z, v[k][7] = high.w;
+    }
+    std::uint32_t words[words_here], bytes = 0;
     encode(args, shared, v, words, bytes);
-    return bytes;
+    RareCodes codes;
+#pragma unroll
+    for (int i = 0; i < words_here; ++i) codes.words[i] = words[i];
+    codes.bytes = bytes;
+    return codes;
   }
 
   __device__ void store_codes(const std::uint32_t (&words)[words_here], bool exists,
@@ -358,51 +387,6 @@ struct LaneTile {
       if (blocks_here == 2 && column.valid == lane_elements)
         target[1] = static_cast<std::uint8_t>(bytes >> 8);
     }
-  }
-};
-
-/// A thread's 32 elements in memory's type.
-template <class Input>
-struct LaneRaw {
-  static constexpr int chunk_bytes = chunk_elements * Input::element_bytes;
-  std::uint32_t w[lane_chunks][Input::words];
-
-  /// `valid` elements exist at `source`; the rest of a short group repeats what exists.
-  __device__ void load(const char* source, int valid) {
-    const int half = valid == lane_elements ? 2 * chunk_bytes : 0;
-    Input::load(source, w[0]);
-    Input::load(source + chunk_bytes, w[1]);
-    Input::load(source + half, w[2]);
-    Input::load(source + half + chunk_bytes, w[3]);
-  }
-
-  __device__ void store(char* target, int valid) const {
-#pragma unroll
-    for (int k = 0; k < lane_chunks; ++k)
-#pragma unroll
-      for (int i = 0; i < Input::words; i += 4)
-        if (k * chunk_elements < valid)
-          ptx::st_global_v4(target + k * chunk_bytes + i * 4,
-                            make_uint4(w[k][i], w[k][i + 1], w[k][i + 2], w[k][i + 3]));
-  }
-
-  /// The same through the coherent cache, from memory that this kernel has written.
-  __device__ void load_written(const char* source, int valid) {
-#pragma unroll
-    for (int k = 0; k < lane_chunks; ++k)
-#pragma unroll
-      for (int i = 0; i < Input::words; ++i)
-        w[k][i] = k * chunk_elements < valid
-                      ? reinterpret_cast<const std::uint32_t*>(source + k * chunk_bytes)[i]
-                      : 0u;
-  }
-
-  __device__ void clear_from(int valid) {
-#pragma unroll
-    for (int k = 0; k < lane_chunks; ++k)
-#pragma unroll
-      for (int i = 0; i < Input::words; ++i)
-        if (k * chunk_elements >= valid) w[k][i] = 0;
   }
 };
 

@@ -1,11 +1,11 @@
 // Dense to block-scaled, the part that all formats share. Geometry: geometry.hpp.
 //
 // A lane loads four chunks of eight elements before it uses any; finds the scales together with its
-// neighbours (row_exchange.cuh); encodes; stores. The chunks lie one below the other, or, where rows
-// are long, 256 elements apart in one row: a warp then reads 2 KiB of BF16 in one piece, and its
-// scale bytes, row-major, are a whole sector. Into 128x4 scale tiles such a thread block takes eight
-// rows whose scale words are neighbours there, and gathers them in shared memory. Tiles that lie
-// wholly inside the matrix, nearly all, look at no bounds.
+// neighbours (row_exchange.cuh); encodes; stores. The chunks lie one below the other, or, where
+// rows are long, 256 elements apart in one row: a warp then reads 2 KiB of BF16 in one piece, and
+// its scale bytes, row-major, are a whole sector. Into 128x4 scale tiles such a thread block takes
+// eight rows whose scale words are neighbours there, and gathers them in shared memory. Tiles that
+// lie wholly inside the matrix, nearly all, look at no bounds.
 #pragma once
 
 #include <cstdint>
@@ -228,8 +228,8 @@ __device__ void quantize_tiles_of(const QuantizeArgs& args, int column_tile, int
                 (inside_row * blocks + (words ? Exchange::word_row() * tile.scale_step() : 0) +
                  (words ? block & ~3 : block));
   }
-  const bool stores_gathered =
-      Tiled && Runs && threadIdx.x < Tile::gathered_words && first_block + threadIdx.x / 8 * 4 < row_scales;
+  const bool stores_gathered = Tiled && Runs && threadIdx.x < Tile::gathered_words &&
+                               first_block + threadIdx.x / 8 * 4 < row_scales;
 
   for (int i = 0; i < count && (Whole || index < args.tiles.count); ++i) {
     typename Tile::Chunk w[4];
@@ -264,21 +264,23 @@ __device__ void quantize_tiles(const QuantizeArgs& args, int column_tile, int in
                                int count) {
   const bool whole = index + (count - 1) * stride < args.tiles.whole_rows &&
                      column_tile < args.tiles.whole_columns;
-  if (args.tiles.runs) {
-    if (whole)
-      quantize_tiles_of<Format, Input, Tiled, Consecutive, true, true>(args, column_tile, index,
-                                                                       stride, count);
-    else
-      quantize_tiles_of<Format, Input, Tiled, Consecutive, true, false>(args, column_tile, index,
-                                                                        stride, count);
-  } else {
-    if (whole)
-      quantize_tiles_of<Format, Input, Tiled, Consecutive, false, true>(args, column_tile, index,
-                                                                        stride, count);
-    else
-      quantize_tiles_of<Format, Input, Tiled, Consecutive, false, false>(args, column_tile, index,
-                                                                         stride, count);
+  if constexpr (!Consecutive && !Format::searches) {  // a search is bound by its arithmetic
+    if (args.tiles.runs) {
+      if (whole)
+        quantize_tiles_of<Format, Input, Tiled, false, true, true>(args, column_tile, index, stride,
+                                                                   count);
+      else
+        quantize_tiles_of<Format, Input, Tiled, false, true, false>(args, column_tile, index,
+                                                                    stride, count);
+      return;
+    }
   }
+  if (whole)
+    quantize_tiles_of<Format, Input, Tiled, Consecutive, false, true>(args, column_tile, index,
+                                                                      stride, count);
+  else
+    quantize_tiles_of<Format, Input, Tiled, Consecutive, false, false>(args, column_tile, index,
+                                                                       stride, count);
 }
 
 /// A matrix shared out among the grid: the thread blocks side by side in y go down it together.

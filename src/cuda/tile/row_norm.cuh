@@ -6,7 +6,6 @@
 
 #include <cstdint>
 
-#include "cuda/ptx/barrier.cuh"
 #include "cuda/tile/lane_loader.cuh"
 #include "cuda/tile/lane_tile.cuh"
 #include "formats/producers.hpp"
@@ -41,25 +40,21 @@ __device__ void add_residual(LaneRaw<Input>& x, const LaneRaw<Input>& residual) 
       x.w[k][i] = add_residual<Input>(x.w[k][i], residual.w[k][i]);
 }
 
-/// The weights of a lane's columns, in shared memory for rows of 16-bit types: widened to FP32, which
-/// saves instructions, or packed as they are, which lets more blocks run at once. Of FP32 rows, read
-/// again each time.
-template <class Input>
+/// The weights of a lane's columns, in shared memory for rows of 16-bit types: widened to FP32, or
+/// (Packed) as they are. Of FP32 rows, read again each time.
+template <class Input, bool Packed>
 class NormWeights {
   static constexpr bool staged = Input::element_bytes == 2;
 
  public:
-  /// `shared`: row_weight_bytes of this warp's own, or shared with a warp of another row, of which
-  /// one `loads`.
-  __device__ NormWeights(const void* data, std::int64_t cols, const LanePlace& place, bool packed,
-                         bool loads, char* shared)
+  /// `shared`: 4096 bytes of this warp's own; Packed: loader_bytes.
+  __device__ NormWeights(const void* data, std::int64_t cols, const LanePlace& place, char* shared)
       : loader_({{data, 0, 0}}, cols, {0, place.group, place.valid, place.wide}, shared),
-        data_(static_cast<const char*>(data)),
-        packed_(packed) {
+        data_(static_cast<const char*>(data)) {
     if (data_ == nullptr) return;
     if constexpr (staged) {
       at_ = static_cast<std::uint32_t>(__cvta_generic_to_shared(shared)) + (threadIdx.x & 31u) * 16;
-      if (loads) loader_.start(true);
+      loader_.start(true);
     } else {
       valid_ = place.valid;
       if (valid_ != 0) data_ += static_cast<std::int64_t>(place.group) * (lane_elements * 4);
@@ -70,7 +65,7 @@ class NormWeights {
 
   /// Once, when copies have arrived: makes them FP32. All lanes of a warp call it.
   __device__ void widen() const {
-    if (staged && !packed_) {
+    if constexpr (staged && !Packed) {
       LaneRaw<Input> raw;
       loader_.read(0, raw);
       __syncwarp();
@@ -83,8 +78,9 @@ class NormWeights {
   }
 
   /// The normed values of a row.
-  __device__ void apply(const float (&x)[lane_elements], float multiplier, LaneValues& v) const {
-    if (staged && !packed_) {
+  __device__ __forceinline__ void apply(const float (&x)[lane_elements], float multiplier,
+                                        LaneValues& v) const {
+    if constexpr (staged && !Packed) {
 #pragma unroll
       for (int q = 0; q < lane_elements / 4; ++q) {
         const uint4 four = ptx::ld_shared_v4(at_ + q * 512);
@@ -115,7 +111,6 @@ class NormWeights {
   const char* data_;
   std::uint32_t at_ = 0;
   int valid_ = 0;
-  bool packed_;
 };
 
 __device__ inline void apply_without_weight(const float (&x)[lane_elements], float multiplier,
@@ -187,8 +182,8 @@ __device__ void fused_rms_norm_held(const FusedArgs& args, char* stage) {
   constexpr int operands = Residual ? 2 : 1;
   const NormMatrices<Residual> matrices(args);
   LaneLoader<Input, operands> inputs(matrices.in, cols, {row, group, valid, wide}, stage);
-  const NormWeights<Input> weights(args.weight, cols, {0, group, valid, wide}, Residual, true,
-                                   stage + operands * loader_bytes<Input>);
+  const NormWeights<Input, packs_weights(Format::code_bits)> weights(
+      args.weight, cols, {0, group, valid, wide}, stage + operands * loader_bytes<Input>);
   std::uint8_t* codes = tile.codes_of(row);
   std::uint8_t* scales = tile.scales_of(row);
   const float inverse_count = rms_inverse_count(cols);
@@ -229,64 +224,53 @@ __device__ void fused_rms_norm_held(const FusedArgs& args, char* stage) {
   }
 }
 
-/// The same where FusedArgs::whole: one or two rows to a thread block at a time, which share the
-/// weights. Without a residual, two rows to come are on their way.
+/// The same where FusedArgs::whole: a row to a thread block, nothing to be left out.
 template <class Input, class Format, bool Residual>
-__device__ void fused_rms_norm_whole(const FusedArgs& args, char* stages) {
+__device__ void fused_rms_norm_whole(const FusedArgs& args, char* stage) {
   constexpr int most = rms_segment_groups / 32, operands = Residual ? 2 : 1;
-  constexpr int depth = row_depth(Input::element_bytes, Residual);
-  constexpr std::uint32_t slot_bytes = operands * loader_bytes<Input>;
-  __shared__ __align__(16) float sums[2][2][most];  // of rows by turns; of a thread block's rows
-  if (threadIdx.x < 4 * most) sums[0][0][threadIdx.x] = 0.0f;  // of warps that there are not
-  const int row_threads = args.row_threads;
-  const int here = static_cast<int>(threadIdx.x) >= row_threads;  // which row
-  const int group = static_cast<int>(threadIdx.x) - here * row_threads;
+  __shared__ __align__(16) float sums[2][most];             // of rows by turns
+  if (threadIdx.x < 2 * most) sums[0][threadIdx.x] = 0.0f;  // of warps that there are not
+  const int group = static_cast<int>(threadIdx.x);
   const LaneTile<Format> tile(args, Format::prepare(args.quantize), group);
   const std::int64_t rows = args.quantize.rows, step = args.row_step, cols = args.quantize.cols;
-  const bool two = static_cast<int>(blockDim.x) > row_threads;
-  std::int64_t row = two ? static_cast<std::int64_t>(blockIdx.x) * 2 + here : blockIdx.x;
+  std::int64_t row = blockIdx.x;
   const LanePlace place{row, group, lane_elements, true};
-  const bool packed = packs_weights(row_threads, Residual);
   const NormMatrices<Residual> matrices(args);
-  LaneLoader<Input, operands> inputs(matrices.in, cols, place,
-                                     stages + threadIdx.x / 32 * (depth * slot_bytes));
-  const NormWeights<Input> weights(args.weight, cols, place, packed, here == 0,
-                                   stages + blockDim.x / 32 * (depth * slot_bytes) +
-                                       group / 32 * row_weight_bytes(packed));
+  LaneLoader<Input, operands> inputs(matrices.in, cols, place, stage);
+  const NormWeights<Input, packs_weights(Format::code_bits)> weights(
+      args.weight, cols, place, stage + operands * loader_bytes<Input>);
   inputs.start_whole(row < rows);
-  if constexpr (depth == 2) inputs.start_whole(row + step < rows, slot_bytes);
   inputs.wait();
-  if (weights.any() && here == 0) weights.widen();
+  if (weights.any()) weights.widen();
   __syncthreads();
   std::uint8_t* codes = tile.codes_of(row);
   std::uint8_t* scales = tile.scales_of(row);
   const float inverse_count = rms_inverse_count(cols);
   for (std::uint32_t turn = 0; row < rows; ++turn) {
-    const std::uint32_t offset = depth == 2 ? (turn & 1) * slot_bytes : 0;
     LaneRaw<Input> raw;
-    inputs.template wait_group<depth>();
-    inputs.read(0, raw, offset);
+    inputs.wait();
+    inputs.read(0, raw);
     if constexpr (Residual) {
       LaneRaw<Input> other;
-      inputs.read(1, other, offset);
+      inputs.read(1, other);
       add_residual(raw, other);
       inputs.store(1, raw, args.sum, row * args.sum_stride, true);
     }
     float x[lane_elements];
     widen(raw, x);
     if (args.tiled) scales = tile.scales_of(row);
-    __syncwarp();
-    inputs.start_whole(row + depth * step < rows, offset);
     row += step;
+    __syncwarp();
+    inputs.start_whole(row < rows);
     float sum = rms_group_sum([&](int i) { return x[i]; });
 #pragma unroll
     for (int distance = 1; distance < 32; distance *= 2)
       sum = __fadd_rn(sum, __shfl_xor_sync(0xFFFFFFFFu, sum, distance));
-    float* const mine = sums[turn & 1][here];
-    if ((threadIdx.x & 31u) == 0) mine[group / 32] = sum;
-    ptx::barrier_sync(1 + here, row_threads);
+    float* const mine = sums[turn & 1];
+    if ((threadIdx.x & 31u) == 0) mine[threadIdx.x / 32] = sum;
+    __syncthreads();
     sum = eight_sums(mine);
-    if (row_threads > 256) sum = __fadd_rn(sum, eight_sums(mine + 8));
+    if (blockDim.x > 256) sum = __fadd_rn(sum, eight_sums(mine + 8));
     const float multiplier = rms_multiplier(sum, inverse_count, args.epsilon);
     LaneValues v;
     if (weights.any())
@@ -365,14 +349,18 @@ __device__ void fused_rms_norm_long(const FusedArgs& args) {
 
 template <class Input, class Format, bool Residual>
 __device__ void fused_rms_norm(const FusedArgs& args) {
-  extern __shared__ __align__(64) char stages[];  // row_shared_bytes of geometry.hpp
+  extern __shared__ __align__(64) char stages[];  // row_stage_bytes of fused_geometry.hpp, a warp
+  // With a residual and codes of 4 bits the other one was faster (measured: 0.93 to 0.88).
+  constexpr bool goes_whole = !Format::searches && (!Residual || Format::code_bits == 8);
+  char* const stage =
+      stages +
+      threadIdx.x / 32 * row_stage_bytes(Input::element_bytes, Residual, Format::code_bits);
   if (args.column_pieces > 1)
     fused_rms_norm_long<Input, Format, Residual>(args);
-  else if (!Format::searches && args.whole)
-    fused_rms_norm_whole<Input, Format, Residual>(args, stages);
+  else if (goes_whole && args.whole)
+    fused_rms_norm_whole<Input, Format, Residual>(args, stage);
   else
-    fused_rms_norm_held<Input, Format, Residual>(
-        args, stages + threadIdx.x / 32 * row_stage_bytes(Input::element_bytes, Residual));
+    fused_rms_norm_held<Input, Format, Residual>(args, stage);
 }
 
 }  // namespace microscale::cuda

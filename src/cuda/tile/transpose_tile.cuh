@@ -11,8 +11,8 @@
 // side by side: a copy that parts them fetches the sector twice.
 //
 // Scale bytes are gathered in shared memory and leave as words, zeros where the layout pads. A word
-// of row-major scales is a part of a 32-byte sector that eight thread blocks fill: the L2 is told to
-// keep it, since a sector that leaves half full has to be read again.
+// of row-major scales is a part of a 32-byte sector that eight thread blocks fill: the L2 is told
+// to keep it, since a sector that leaves half full has to be read again.
 #pragma once
 
 #include <cstdint>
