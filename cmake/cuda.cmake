@@ -3,7 +3,7 @@
 # index is empty and the runtime is left out; everything else builds.
 set(MICROSCALE_CUDA AUTO CACHE STRING "CUDA kernels: AUTO (if nvcc 12.9 or later is found), ON or OFF")
 set_property(CACHE MICROSCALE_CUDA PROPERTY STRINGS AUTO ON OFF)
-set(cuda_architectures 90a)  # Hopper; Blackwell data centre and RTX, whole families
+set(cuda_architectures 90a 100f 120f)  # Hopper; Blackwell data centre and RTX, whole families
 
 set(MICROSCALE_HAS_CUDA OFF)
 if(NOT MICROSCALE_CUDA STREQUAL "OFF")

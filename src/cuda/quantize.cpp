@@ -97,7 +97,7 @@ QuantizeArgs arguments(const QuantizeOptions& o, const AxisOutput& rows, const f
 
 bool is_small(const QuantizeOptions& o, KernelMode mode) {
   return mode == KernelMode::plain && o.layout == Layout::row_major &&
-         o.input.rows * o.input.cols <= small_elements;
+         o.input.rows * o.input.cols <= small_elements(info(o.format).block);
 }
 
 void launch_rows(Device& device, const QuantizeOptions& o, KernelMode mode, QuantizeArgs args,

@@ -32,5 +32,19 @@ TEST(FusedGeometry, a_row_of_a_fused_kernel_has_a_lane_for_every_group_of_32) {
   }
 }
 
+TEST(FusedGeometry, whole_rows_are_those_without_a_lane_or_a_row_beyond_the_matrix) {
+  const auto row_is_whole = [](std::int64_t rows, std::int64_t cols, bool tiled) {
+    return row_launch(rows, cols, 16, tiled, 4, 2, false, 132).whole;
+  };
+  EXPECT_TRUE(row_is_whole(5, 7168, false));
+  EXPECT_FALSE(row_is_whole(5, 7168, true));  // padding rows
+  EXPECT_TRUE(row_is_whole(128, 7168, true));
+  EXPECT_FALSE(row_is_whole(128, 7200, false));
+  EXPECT_FALSE(row_is_whole(128, 1024, false));   // four rows to a thread block
+  EXPECT_FALSE(row_is_whole(128, 32768, false));  // read twice
+  EXPECT_TRUE(lane_launch(5, 1024, 16, false, 2, 132).whole);
+  EXPECT_FALSE(lane_launch(5, 512, 16, false, 2, 132).whole);
+}
+
 }  // namespace
 }  // namespace microscale::cuda

@@ -8,6 +8,9 @@
 #include <functional>
 #include <random>
 
+#include "cuda/args.hpp"
+#include "cuda/geometry.hpp"
+#include "cuda/kernels.hpp"
 #include "device_bytes.hpp"
 #include "formats/half.hpp"
 #include "microscale/error.hpp"
@@ -245,14 +248,42 @@ double copy_bytes_per_second(Device& device) {
   return 2.0 * static_cast<double>(bytes) / copy_seconds(device, to, from);
 }
 
+namespace {
+
+// Seconds of a graph's node whose kernel returns at once.
+double empty_node_seconds(Device& device) {
+  const Kernel kernel = load_kernel(device, "containers_from_codes", "gpu_check");
+  const ContainerArgs nothing{};
+  return median_seconds(device, 64, [&](int, Stream stream) {
+    LaunchCall call;
+    call.kernel = kernel;
+    call.threads = threads_per_block;
+    call.stream = stream;
+    call.args = &nothing;
+    call.args_bytes = sizeof nothing;
+    device.launch(call);
+  });
+}
+
+}  // namespace
+
 Timings measure(Device& device, Parts parts) {
   Timings timings;
   timings.copy_bytes_per_second = copy_bytes_per_second(device);
   std::vector<Case> all = parts.rows ? cases() : std::vector<Case>{};
   if (parts.columns)
     for (const Case& c : column_cases()) all.push_back(c);
-  for (const Case& c : all)
-    timings.rows.push_back(measure_case(device, c, timings.copy_bytes_per_second));
+  const double empty = empty_node_seconds(device);
+  timings.rows.push_back(
+      {.what = "a kernel that returns at once", .microseconds = empty * 1e6, .problem = {}});
+  for (const Case& c : all) {
+    Timing row = measure_case(device, c, timings.copy_bytes_per_second);
+    if (c.rows * c.cols <= std::int64_t{2048} * 2048)  // what it may take: a node, its bytes, 2 us
+      row.what += fmt::format(
+          ", limit {:.2f} us",
+          (empty + static_cast<double>(row.bytes) / timings.copy_bytes_per_second) * 1e6 + 2);
+    timings.rows.push_back(std::move(row));
+  }
   return timings;
 }
 

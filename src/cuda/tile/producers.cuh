@@ -22,6 +22,7 @@ __device__ std::uint32_t clamp_gates(std::uint32_t w) {
 template <class Input>
 struct SiluMul {
   static constexpr int stage_bytes = 2 * loader_bytes<Input>;  // of a warp
+  static constexpr int element_bytes = Input::element_bytes;
   LaneLoader<Input, 2> inputs;
 
   __device__ SiluMul(const FusedArgs& args, const LanePlace& place, char* stage)
@@ -53,6 +54,7 @@ struct SiluMul {
 template <class Input, int Order>
 struct Hadamard {
   static constexpr int stage_bytes = loader_bytes<Input>;
+  static constexpr int element_bytes = Input::element_bytes;
   const FusedArgs& args;
   int group;
   LaneLoader<Input, 1> inputs;
@@ -166,10 +168,13 @@ template <class Producer, class WholeProducer, class Format>
 __device__ void fused_lanes(const FusedArgs& args, bool special) {
   __shared__ __align__(64) char stages[threads_per_block / 32][Producer::stage_bytes];
   char* const stage = stages[threadIdx.x / 32];
-  if (!Format::searches && args.whole && special)
-    fused_lanes_of<WholeProducer, Format, true>(args, stage);
-  else
-    fused_lanes_of<Producer, Format, false>(args, stage);
+  if constexpr (!Format::searches && Producer::element_bytes == 2) {
+    if (args.whole && special) {
+      fused_lanes_of<WholeProducer, Format, true>(args, stage);
+      return;
+    }
+  }
+  fused_lanes_of<Producer, Format, false>(args, stage);
 }
 
 template <class Input, class Format>

@@ -350,8 +350,9 @@ __device__ void fused_rms_norm_long(const FusedArgs& args) {
 template <class Input, class Format, bool Residual>
 __device__ void fused_rms_norm(const FusedArgs& args) {
   extern __shared__ __align__(64) char stages[];  // row_stage_bytes of fused_geometry.hpp, a warp
-  // With a residual and codes of 4 bits the other one was faster (measured: 0.93 to 0.88).
-  constexpr bool goes_whole = !Format::searches && (!Residual || Format::code_bits == 8);
+  // Where it was faster: with a residual, two ways in one kernel spill 4-bit codes.
+  constexpr bool goes_whole =
+      !Format::searches && Input::element_bytes == 2 && (Format::code_bits == 8 || !Residual);
   char* const stage =
       stages +
       threadIdx.x / 32 * row_stage_bytes(Input::element_bytes, Residual, Format::code_bits);
