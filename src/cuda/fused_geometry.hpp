@@ -99,7 +99,9 @@ constexpr FusedLaunch row_launch(std::int64_t rows, std::int64_t cols, int block
   const std::int64_t lines = tiled ? ceil_div(rows, 128) * 128 : rows;
   const std::int64_t resident =
       multiprocessors * (65536 / (threads * row_registers(element_bytes, residual)));
-  const std::int64_t most_turns = residual || code_bits == 8 ? 4 : 8;
+  // One block alone on its multiprocessor (long rows with a residual) begins less often: 0.86 to
+  // 0.88.
+  const std::int64_t most_turns = code_bits == 8 || (residual && row_threads <= 256) ? 4 : 8;
   std::int64_t turns = ceil_div(lines, resident * rows_here);
   if (turns > most_turns) turns = most_turns;
   const std::int64_t blocks = ceil_div(lines, turns * rows_here);
