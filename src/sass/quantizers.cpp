@@ -4,6 +4,7 @@
 #include <array>
 #include <cstddef>
 
+#include "cuda/fused_geometry.hpp"
 #include "cuda/geometry.hpp"
 #include "cuda/kernel_names.hpp"
 #include "microscale/format.hpp"
