@@ -8,11 +8,16 @@ using namespace testing;
 
 TEST(EmulatorApi, the_example_of_its_header_works) {
   Memory memory;
-  const Module module(memory, ".version 9.0\n.target sm_90a\n.address_size 64\n.visible .entry scale(.param .u64 x, .param .f32 by)\n"
-                              "{ .reg .b64 %rd<5>; .reg .b32 %r<5>; .reg .f32 %f<5>; ld.param.u64 %rd1, [x]; ld.param.f32 %f1, [by];\n"
-                              "mov.u32 %r1, %ctaid.x; mov.u32 %r2, %ntid.x; mov.u32 %r3, %tid.x; mad.lo.u32 %r4, %r1, %r2, %r3;\n"
-                              "mul.wide.u32 %rd2, %r4, 4; add.s64 %rd3, %rd1, %rd2; ld.global.f32 %f2, [%rd3]; mul.rn.f32 %f3, %f2, %f1;\n"
-                              "st.global.f32 [%rd3], %f3; ret; }");
+  const Module module(memory,
+                      ".version 9.0\n.target sm_90a\n.address_size 64\n.visible .entry "
+                      "scale(.param .u64 x, .param .f32 by)\n"
+                      "{ .reg .b64 %rd<5>; .reg .b32 %r<5>; .reg .f32 %f<5>; ld.param.u64 %rd1, "
+                      "[x]; ld.param.f32 %f1, [by];\n"
+                      "mov.u32 %r1, %ctaid.x; mov.u32 %r2, %ntid.x; mov.u32 %r3, %tid.x; "
+                      "mad.lo.u32 %r4, %r1, %r2, %r3;\n"
+                      "mul.wide.u32 %rd2, %r4, 4; add.s64 %rd3, %rd1, %rd2; ld.global.f32 %f2, "
+                      "[%rd3]; mul.rn.f32 %f3, %f2, %f1;\n"
+                      "st.global.f32 [%rd3], %f3; ret; }");
   std::vector<float> values(512);
   for (std::size_t i = 0; i < values.size(); ++i) values[i] = static_cast<float>(i);
   const std::uint64_t x = memory.allocate(2048);
@@ -27,7 +32,8 @@ TEST(EmulatorApi, the_example_of_its_header_works) {
   EXPECT_TRUE(report.findings.empty());
   EXPECT_GT(report.warp_instructions, 16u * 10);
   memory.read(values.data(), x, 2048);
-  for (std::size_t i = 0; i < values.size(); ++i) EXPECT_EQ(values[i], 2.0f * static_cast<float>(i));
+  for (std::size_t i = 0; i < values.size(); ++i)
+    EXPECT_EQ(values[i], 2.0f * static_cast<float>(i));
   memory.release(x);
 }
 

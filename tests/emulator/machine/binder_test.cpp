@@ -19,10 +19,12 @@ std::string refusal(const std::string& code) {
 }
 
 TEST(Binder, refuses_what_does_not_fit_and_names_the_line) {
-  EXPECT_NE(refusal("add.u32 %r1, %rd1, 3;").find("line 7: add.u32 takes register %rd1 of 64 bits as .u32"), std::string::npos)
+  EXPECT_NE(refusal("add.u32 %r1, %rd1, 3;")
+                .find("line 8: add.u32 takes register %rd1 of 64 bits as .u32"),
+            std::string::npos)
       << refusal("add.u32 %r1, %rd1, 3;");
   EXPECT_NE(refusal("add.ftz.u32 %r1, %r1, 3;"), "accepted");
-  EXPECT_NE(refusal("frobnicate.u32 %r1, %r1;").find("line 7"), std::string::npos);
+  EXPECT_NE(refusal("frobnicate.u32 %r1, %r1;").find("line 8"), std::string::npos);
   EXPECT_NE(refusal("add.u32 %r1, %r1;"), "accepted");
   EXPECT_EQ(refusal("add.u32 %r1, %r1, 3;"), "accepted");
 }

@@ -18,7 +18,8 @@ std::string problem(const std::string& text) {
 }
 
 TEST(Decode, a_function_that_calls_itself_is_refused) {
-  EXPECT_NE(problem(entry("call.uni f;", ".func f { call.uni f; ret; }\n")).find("f calls itself"), std::string::npos);
+  EXPECT_NE(problem(entry("call.uni f;", ".func f { call.uni f; ret; }\n")).find("f calls itself"),
+            std::string::npos);
 }
 
 TEST(Decode, what_the_target_lacks_is_refused) {
@@ -28,7 +29,8 @@ TEST(Decode, what_the_target_lacks_is_refused) {
 }
 
 TEST(Decode, a_parameter_access_outside_the_parameters_is_refused) {
-  EXPECT_NE(problem(entry("ld.param.u64 %rd1, [p+4];")).find("outside the parameters"), std::string::npos);
+  EXPECT_NE(problem(entry("ld.param.u64 %rd1, [p+4];")).find("outside the parameters"),
+            std::string::npos);
   EXPECT_NE(problem(entry("st.param.u64 [p], %rd1;")), "");
 }
 

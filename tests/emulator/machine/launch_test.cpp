@@ -25,7 +25,8 @@ TEST(Launch, shapes_that_no_gpu_takes_are_refused) {
   EXPECT_NE(refusal(shaped(1, 1025)), "");
   EXPECT_NE(refusal(shaped(0, 32)), "");
   EXPECT_NE(refusal(shaped(1, 0)), "");
-  EXPECT_NE(refusal(shaped(1, 32), 4).find("4 bytes of arguments; the kernel's parameters take 8"), std::string::npos);
+  EXPECT_NE(refusal(shaped(1, 32), 4).find("4 bytes of arguments; the kernel's parameters take 8"),
+            std::string::npos);
   LaunchRequest much = shaped(1, 32);
   much.dynamic_shared_bytes = 1 << 20;
   EXPECT_NE(refusal(much), "");
@@ -35,8 +36,8 @@ TEST(Launch, shapes_that_no_gpu_takes_are_refused) {
 }
 
 TEST(Launch, statistics_count_executions_lanes_and_sectors) {
-  const Ran ran = launch_words(entry(own_word + "st.global.u32 [%rd32], %r50;"), std::vector<std::uint32_t>(64),
-                               shaped(1, 48, {.statistics = true}));
+  const Ran ran = launch_words(entry(own_word + "st.global.u32 [%rd32], %r50;"),
+                               std::vector<std::uint32_t>(64), shaped(1, 48, {.statistics = true}));
   EXPECT_EQ(ran.findings(), "");
   bool found = false;
   for (const InstructionCount& each : ran.report.instructions)
@@ -51,8 +52,8 @@ TEST(Launch, statistics_count_executions_lanes_and_sectors) {
 }
 
 TEST(Launch, blocks_share_host_threads) {
-  const Ran ran = launch_words(entry("ld.param.u64 %rd1, [p]; atom.global.add.u32 %r1, [%rd1], 1;"), {0},
-                               shaped(50, 40, {.threads = 3}));
+  const Ran ran = launch_words(entry("ld.param.u64 %rd1, [p]; atom.global.add.u32 %r1, [%rd1], 1;"),
+                               {0}, shaped(50, 40, {.threads = 3}));
   EXPECT_EQ(ran.findings(), "");
   EXPECT_EQ(ran.words[0], 2000u);
 }

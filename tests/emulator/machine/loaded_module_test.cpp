@@ -7,10 +7,14 @@ namespace {
 using namespace testing;
 
 TEST(LoadedModule, variables_begin_as_the_text_says) {
-  const std::string before = ".global .align 4 .u32 g[3] = {5, 6};\n.const .align 4 .u32 c[2] = {70, 80};\n";
-  const Ran ran = launch_words(entry("ld.param.u64 %rd1, [p]; ld.global.u32 %r1, [g+4]; ld.const.u32 %r2, [c+4]; ld.global.u32 %r3, [g+8];\n"
-                                     "st.global.v2.u32 [%rd1], {%r1, %r2}; st.global.u32 [%rd1+8], %r3;", before),
-                               std::vector<std::uint32_t>(4, 9), shaped(1, 1));
+  const std::string before =
+      ".global .align 4 .u32 g[3] = {5, 6};\n.const .align 4 .u32 c[2] = {70, 80};\n";
+  const Ran ran =
+      launch_words(entry("ld.param.u64 %rd1, [p]; ld.global.u32 %r1, [g+4]; ld.const.u32 %r2, "
+                         "[c+4]; ld.global.u32 %r3, [g+8];\n"
+                         "st.global.v2.u32 [%rd1], {%r1, %r2}; st.global.u32 [%rd1+8], %r3;",
+                         before),
+                   std::vector<std::uint32_t>(4, 9), shaped(1, 1));
   EXPECT_EQ(ran.findings(), "");
   EXPECT_EQ(ran.words, (std::vector<std::uint32_t>{6, 80, 0, 9}));
 }

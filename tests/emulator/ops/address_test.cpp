@@ -21,7 +21,8 @@ TEST(Addresses, a_row_an_offset_and_a_space_make_a_generic_address) {
 }
 
 TEST(Addresses, an_access_survives_its_packing) {
-  const AccessBits access = AccessBits::make(ptx::Space::shared, true, 3, true, 2, Order::acquire, MemoryScope::gpu, 5);
+  const AccessBits access =
+      AccessBits::make(ptx::Space::shared, true, 3, true, 2, Order::acquire, MemoryScope::gpu, 5);
   EXPECT_EQ(access.space(), ptx::Space::shared);
   EXPECT_TRUE(access.wide_address());
   EXPECT_EQ(access.element_log2(), 3);
