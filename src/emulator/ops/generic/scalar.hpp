@@ -37,17 +37,21 @@ template <bool Ftz, bool Sat> inline u32 output(float value) {
 }
 template <bool Ftz, bool Sat> inline u64 output(double value) { return bits_of(value); }
 
-// Of several FP64 NaN operands the last goes on, made quiet; FP32 has one NaN, see output.
+// Of several FP64 NaN operands one goes on, made quiet: the second, then of three the third, then the
+// first; of a quotient the first. So an H200 has it. FP32 has one NaN, see output.
 inline u64 quiet(u64 nan) { return nan | (u64{1} << 51); }
 inline bool is_nan(u64 a) { return (a << 1) > 0xffe0000000000000u; }
 inline u64 last_nan(u64 result, u64 a) { return is_nan(a) ? quiet(a) : result; }
 inline u64 last_nan(u64 result, u64 a, u64 b) { return is_nan(b) ? quiet(b) : last_nan(result, a); }
 inline u64 last_nan(u64 result, u64 a, u64 b, u64 c) {
-  return is_nan(c) ? quiet(c) : last_nan(result, a, b);
+  return is_nan(b) ? quiet(b) : last_nan(result, a, c);
 }
 inline u32 last_nan(u32 result, u32) { return result; }
 inline u32 last_nan(u32 result, u32, u32) { return result; }
 inline u32 last_nan(u32 result, u32, u32, u32) { return result; }
+
+template <class F> struct NanFirst : std::false_type {};
+template <> struct NanFirst<FDiv> : std::true_type {};
 
 template <class F, bool Ftz, bool Sat>
 struct Float {
@@ -55,7 +59,8 @@ struct Float {
     return last_nan(output<Ftz, Sat>(F::of(input<Ftz>(a))), a);
   }
   template <class U> static U of(U a, U b) {
-    return last_nan(output<Ftz, Sat>(F::of(input<Ftz>(a), input<Ftz>(b))), a, b);
+    const U r = output<Ftz, Sat>(F::of(input<Ftz>(a), input<Ftz>(b)));
+    return NanFirst<F>::value ? last_nan(r, b, a) : last_nan(r, a, b);
   }
   template <class U> static U of(U a, U b, U c) {
     return last_nan(output<Ftz, Sat>(F::of(input<Ftz>(a), input<Ftz>(b), input<Ftz>(c))), a, b, c);
