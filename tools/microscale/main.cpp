@@ -154,6 +154,25 @@ void add_others(CLI::App& app, Words& words) {
   add(ptx, "ACTION", words.action, "ACTION", "explain")->required();
   add(ptx, "FILE", words.input, "FILE", "PTX text, as nvcc -ptx writes it")->required();
 
+  CLI::App& bench =
+      add_command(app, words, "bench", "Time an operation beside the limit of the machine",
+                  "microscale bench quantize --device cuda");
+  add(bench, "OPERATION", words.input, "OPERATION", "What to time: quantize (and dequantize)")
+      ->required();
+  add(bench, "--device", words.device, "DEVICE", "Time on cpu, cuda or cuda:N [cpu]");
+  add(bench, "--filter", words.tensor, "TEXT", "Only cases with this in their name");
+  add(bench, "--size", words.max_memory, "SIZE", "On the CPU: dense data of a case [1GiB]");
+  add_threads(bench, words);
+
+  CLI::App& sass =
+      add_command(app, words, "sass", "Count the instructions of assembled GPU kernels",
+                  "microscale sass sm_100f --kernel quantize_mxfp4_bf16");
+  add(sass, "FILE", words.input, "FILE",
+      "A .cubin, its disassembly, or sm_90a, sm_100f or sm_120f: what "
+      "this program carries for it")
+      ->required();
+  add(sass, "--kernel", words.tensor, "TEXT", "Only kernels with this in their name");
+
   CLI::App& completion = add_command(app, words, "completion", "Print a shell's completion script",
                                      "source <(microscale completion bash)");
   add(completion, "SHELL", words.shell, "SHELL", "bash, zsh or fish")->required();
@@ -267,6 +286,11 @@ int run_command(const CLI::App& app, const std::string& name, Words& words, Cons
                               did_you_mean(words.action, actions)));
     return run(PtxExplainCommand{words.input}, console);
   }
+  if (name == "sass") return run(SassCommand{words.input, words.tensor}, console);
+  if (name == "bench")
+    return run(BenchCommand{words.input, gpus_from(words.device), words.tensor,
+                            bytes_from("--size", words.max_memory), threads},
+               console);
   return name == "completion" ? run_completion(app, words, console) : run_version(console);
 }
 
