@@ -11,6 +11,7 @@
 
 #include "microscale/checkpoint.hpp"
 #include "microscale/numerics.hpp"
+#include "ptx_launch.hpp"
 
 namespace microscale {
 
@@ -73,6 +74,22 @@ struct PtxExplainCommand {
   std::filesystem::path path;
 };
 
+/// ptx run FILE --kernel K --grid X --block X --arg ...
+struct PtxRunCommand {
+  PtxLaunch launch;
+};
+
+/// ptx profile FILE ...
+struct PtxProfileCommand {
+  PtxLaunch launch;
+  std::filesystem::path html;    ///< page to write; empty: none
+  std::filesystem::path source;  ///< folder to look for the .cu files in, too
+};
+
+/// Of `ptx ACTION`: explain, run or profile. Throws Error{invalid_argument} for words that are wrong.
+int run_ptx(const std::string& action, const std::string& file, const LaunchWords& words, int threads,
+            Console& console);
+
 int run(const QuantizeCommand& command, Console& console);
 int run(const DequantizeCommand& command, Console& console);
 int run(const InspectCommand& command, Console& console);
@@ -80,5 +97,7 @@ int run(const VerifyCommand& command, Console& console);
 int run(const CompareCommand& command, Console& console);
 int run(const ExplainCommand& command, Console& console);
 int run(const PtxExplainCommand& command, Console& console);
+int run(const PtxRunCommand& command, Console& console);
+int run(const PtxProfileCommand& command, Console& console);
 
 }  // namespace microscale

@@ -29,6 +29,7 @@ struct Words {
   std::string threads = "0", max_memory = "1GiB", dtype = "bf16", device = "cpu", max_mse,
               global_scale;
   std::vector<std::string> include, ignore, values;
+  LaunchWords launch;
   bool resume = false, dry_run = false, compare = false, json = false;
 };
 
@@ -137,17 +138,40 @@ void add_others(CLI::App& app, Words& words) {
   add_numerics(explain, words);
   add(explain, "--global-scale", words.global_scale, "G", "NVFP4: the tensor's, as a multiplier");
   explain.add_flag("--compare", words.compare, "The block under every rule and rounding");
+}
 
-  CLI::App& ptx = add_command(app, words, "ptx", "Explain a PTX listing without running it",
-                              "microscale ptx explain kernel.ptx");
-  add(ptx, "ACTION", words.action, "ACTION", "explain")->required();
-  add(ptx, "FILE", words.input, "FILE", "PTX text, as nvcc -ptx writes it")->required();
-
+void add_last(CLI::App& app, Words& words) {
   CLI::App& completion = add_command(app, words, "completion", "Print a shell's completion script",
                                      "source <(microscale completion bash)");
   add(completion, "SHELL", words.shell, "SHELL", "bash, zsh or fish")->required();
 
   add_command(app, words, "version", "Print version and backends", "microscale version --json");
+}
+
+void add_ptx(CLI::App& app, Words& words) {
+  CLI::App& ptx = add_command(app, words, "ptx", "Explain, run or profile a PTX kernel without a GPU",
+                              "microscale ptx run kernel.ptx --kernel scale --grid 4 --block 256 \\\n"
+                              "    --arg x=in.npy --arg f32:1.5 --out x=out.npy");
+  ptx.footer(fmt::format("{}\n\n{}", ptx.get_footer(), kernel_argument_help()));
+  LaunchWords& launch = words.launch;
+  add(ptx, "ACTION", words.action, "ACTION", "explain, run or profile")->required();
+  add(ptx, "FILE", words.input, "FILE", "PTX text, as nvcc -ptx writes it")->required();
+  add(ptx, "--kernel", launch.kernel, "NAME", "Kernel, or a part of its name");
+  add(ptx, "--grid", launch.grid, "X,Y,Z", "Blocks of the grid [1]");
+  add(ptx, "--block", launch.block, "X,Y,Z", "Threads of a block [1]");
+  add(ptx, "--cluster", launch.cluster, "X,Y,Z", "Blocks of a cluster [1]");
+  add(ptx, "--shared", launch.shared, "BYTES", "Dynamic shared memory [0]");
+  add_patterns(ptx, "--arg", launch.arguments, "The next argument; see ARG below")->type_name("ARG");
+  add_patterns(ptx, "--out", launch.outputs, "Write an argument's buffer")->type_name("NAME=FILE");
+  add(ptx, "--target", launch.target, "SM", "Run as sm_90a, sm_100f, ... [the file's]");
+  add(ptx, "--schedule", launch.schedule, "SCHEDULE", "Which warp goes next [round_robin]");
+  add(ptx, "--completion", launch.completion, "COMPLETION", "When copies land [latest]");
+  add(ptx, "--seed", launch.seed, "N", "Of whatever is random [0]");
+  add(ptx, "--budget", launch.budget, "N", "Warp-instructions before it is called endless");
+  add(ptx, "--html", launch.html, "FILE", "profile: write a page");
+  add(ptx, "--source", launch.source, "DIR", "profile: look for the .cu files here, too");
+  add(ptx, "--watch", launch.watch, "B:W", "profile: block and warp to step through [0:0]");
+  add_threads(ptx, words);
 }
 
 ArgumentShape shape_of(const CLI::Option& option) {
@@ -245,12 +269,7 @@ int run_command(const CLI::App& app, const std::string& name, Words& words, Cons
     return run(command, console);
   }
   if (name == "ptx") {
-    const std::vector<std::string> actions = {"explain"};
-    if (words.action != actions[0])
-      throw Error(ErrorCode::invalid_argument,
-                  fmt::format("no action '{}' of ptx{}; choose explain", words.action,
-                              did_you_mean(words.action, actions)));
-    return run(PtxExplainCommand{words.input}, console);
+    return run_ptx(words.action, words.input, words.launch, threads, console);
   }
   return name == "completion" ? run_completion(app, words, console) : run_version(console);
 }
@@ -309,6 +328,8 @@ int run_arguments(Console& console, std::vector<std::string> arguments, std::str
   app.get_formatter()->column_width(help_column);
   add_quantize(app, words);
   add_others(app, words);
+  add_ptx(app, words);
+  add_last(app, words);
 
   std::vector<std::string> commands;
   for (const CLI::App* command : app.get_subcommands([](const CLI::App*) { return true; }))

@@ -38,6 +38,8 @@ struct ProgramFunction {
   std::uint32_t params = 0;                 // of its .param bytes in a lane's call memory
   std::uint32_t first_register = 0;         // of its written masks
   std::vector<std::string> registers;       // names
+  std::vector<std::uint32_t> slots;         // of each: a row, or a predicate's index
+  std::vector<int> bits;                    // of each: 1 for a predicate
 };
 
 /// The arguments and results of one call: bytes to copy between places of the call memory.

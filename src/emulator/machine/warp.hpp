@@ -12,6 +12,7 @@
 namespace microscale::emulator {
 
 class Block;
+class Recorder;
 
 /// Lanes that agree on where they are.
 struct Group {
@@ -81,6 +82,8 @@ class Warp : public WarpRows {
   std::uint64_t cluster_phase = 0;  // of barrier.cluster, when this warp arrived last
 
  private:
+  template <bool recorded>
+  Outcome run_groups(std::int64_t quantum);
   bool pick();
   void absorb(Group& other);
   void merge();
@@ -91,6 +94,7 @@ class Warp : public WarpRows {
 
   const Program* program_ = nullptr;
   Block* block_ = nullptr;
+  Recorder* recorder_ = nullptr;  // of this warp's steps, if somebody watches it
   std::uint32_t index_ = 0, live_ = 0;
   Group active_;
   std::vector<Group> others_;

@@ -135,7 +135,12 @@ void ClusterMemory::cp_async(const Agent& agent, const WarpAccess& destination,
                              const std::uint64_t* source, const std::uint32_t* source_bytes) {
   WarpMemory& warp = warp_of(agent);
   const auto bytes = static_cast<std::uint64_t>(destination.bytes);
-  if (launch_.options.count) count(agent, destination);
+  if (launch_.options.count) {
+    WarpAccess reading = destination;
+    reading.address = source;
+    count(agent, reading);
+    count(agent, destination);
+  }
   AsyncCopy copy;
   copy.kind = AsyncKind::cp_async;
   copy.warp = warp.slot;
