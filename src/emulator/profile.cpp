@@ -100,6 +100,8 @@ KernelProfile profile_of(const std::string& ptx, const std::string& kernel, Laun
       const Instruction& in = function->code[at];
       each.which = class_of(in);
       each.stores = each.which == Class::store_global || each.which == Class::atomic;
+      for (const auto& [label, target] : function->labels)
+        if (target == at) each.label = std::string(label);
       for (const Operand& operand : in.operands) add_specials(operand, each.specials);
       each.file = std::min<std::size_t>(in.source.file, profile.files.size());
       each.line = in.source.line;

@@ -24,6 +24,7 @@ struct ProfiledInstruction {
   bool stores = false;                ///< its requests are stores (atomics too), not loads
   bool implied = false;               ///< not in the text: the return behind a body
   std::string text;                   ///< of the PTX line, without blanks around
+  std::string label;                  ///< that stands before it
   std::size_t file = 0;               ///< 1 + index in KernelProfile::files, 0: no .loc
   std::uint32_t line = 0;             ///< in that file
   std::vector<std::string> specials;  ///< "%tid.x"

@@ -1,0 +1,225 @@
+#include "report/kernel_page.hpp"
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <algorithm>
+
+#include "report/access_picture.hpp"
+#include "report/html_parts.hpp"
+#include "report/kernel_page_parts.hpp"
+#include "report/svg.hpp"
+#include "report/units.hpp"
+
+namespace microscale {
+namespace {
+
+constexpr std::uint32_t context_lines = 3;
+
+std::string card(std::string_view figure, std::string_view what) {
+  return fmt::format("<div class=\"card\"><b>{}</b><span>{}</span></div>\n", escape_markup(figure), escape_markup(what));
+}
+
+std::string cards(const KernelProfile& profile) {
+  const LineSum all = total(profile);
+  std::string out = "<div class=\"cards\">\n" + card(format_count(all.warps), "instructions executed, by warps");
+  out += card(fmt::format("{} of 32", mean_text(all.lanes, all.warps)), "lanes active, on average");
+  if (all.loads) out += card(sector_text(all.load_sectors, all.load_ideal, all.loads), "sectors a global load, and the least that would do");
+  if (all.stores) out += card(sector_text(all.store_sectors, all.store_ideal, all.stores), "sectors a global store, and the least that would do");
+  if (all.shared) out += card(mean_text(all.conflicts, all.shared), "bank conflicts a shared access");
+  out += card(fmt::format("{}", profile.report.findings.size()), profile.report.findings.empty() ? "findings: nothing is wrong" : "findings, listed below");
+  return out + "</div>\n";
+}
+
+std::string findings(const KernelProfile& profile) {
+  std::string out;
+  for (const emulator::Finding& each : profile.report.findings) out += "<li>" + escape_markup(to_sentence(each)) + "</li>\n";
+  return out.empty() ? out : "<ul class=\"findings\">\n" + out + "</ul>";
+}
+
+std::string number_cell(std::string_view text, bool bad = false) {
+  return fmt::format("<td class=\"n{}\">{}</td>", bad ? " bad" : "", escape_markup(text));
+}
+
+/// The five cells of figures that stand before each line's text.
+std::string figure_cells(const LineSum& sum, std::uint64_t most) {
+  const double share = most ? static_cast<double>(sum.warps) / static_cast<double>(most) : 0;
+  std::string out = fmt::format("<td class=\"n bar\" style=\"--w:{:.0f}%\">{}</td>", 100 * share, format_count(sum.warps));
+  out += number_cell(mean_text(sum.lanes, sum.warps));
+  out += number_cell(sector_text(sum.load_sectors, sum.load_ideal, sum.loads), 2 * sum.load_sectors > 3 * sum.load_ideal);
+  out += number_cell(sector_text(sum.store_sectors, sum.store_ideal, sum.stores), 2 * sum.store_sectors > 3 * sum.store_ideal);
+  return out + number_cell(mean_text(sum.conflicts, sum.shared), sum.conflicts > 0);
+}
+
+constexpr std::string_view empty_cells = "<td></td><td></td><td></td><td></td><td></td>";
+
+std::string head(std::string_view last) {
+  std::string out = "<table><thead><tr><th class=\"n\">line</th>";
+  const std::pair<std::string_view, std::string_view> columns[] = {
+      {"executed", "Executions, by warps"}, {"lanes", "Active lanes, of 32"},
+      {"load", "32-byte sectors a request to global memory / the least that would do"},
+      {"store", "32-byte sectors a request to global memory / the least that would do"},
+      {"conflicts", "Extra turns a request to shared memory"}};
+  for (const auto& [title, tooltip] : columns)
+    out += fmt::format("<th scope=\"col\" class=\"n\" title=\"{}\">{}</th>", tooltip, title);
+  return out + fmt::format("<th scope=\"col\">{}</th></tr></thead>\n<tbody>\n", last);
+}
+
+std::string text_cell(std::string_view text) {
+  std::string wide;
+  for (const char c : text) c == '\t' ? wide += "    " : wide += c;
+  return "<td class=\"t\">" + escape_markup(wide) + "</td>";
+}
+
+std::string source_table(const KernelProfile& profile, const std::vector<LineSum>& sums) {
+  std::uint64_t most = 0;
+  for (const LineSum& sum : sums) most = std::max(most, sum.warps);
+  std::string out = head("source");
+  std::size_t file = 0;
+  std::uint32_t next = 0;  // the line after the last one shown
+  const auto context = [&](std::uint32_t from, std::uint32_t to) {
+    for (std::uint32_t line = std::max(from, 1u); line < to; ++line)
+      out += fmt::format("<tr class=\"cold\"><td class=\"n\">{}</td>{}{}</tr>\n", line, empty_cells,
+                         text_cell(profile.files[file - 1].lines[line - 1]));
+  };
+  const auto end_of_file = [&] {
+    if (file && !profile.files[file - 1].lines.empty())
+      context(next, std::min(next + context_lines, static_cast<std::uint32_t>(profile.files[file - 1].lines.size()) + 1));
+  };
+  for (const LineSum& sum : sums) {
+    if (sum.file != file) {
+      end_of_file();
+      file = sum.file;
+      next = 0;
+      out += fmt::format("<tr class=\"file\"><td colspan=\"7\">{}</td></tr>\n",
+                         escape_markup(file ? profile.files[file - 1].name : std::string("instructions without a source line")));
+    }
+    if (file && sum.line <= profile.files[file - 1].lines.size() && sum.line > 0) {
+      if (next == 0 || sum.line > next + 2 * context_lines) {
+        if (next) {
+          context(next, next + context_lines);
+          out += "<tr class=\"gap\"><td colspan=\"7\">...</td></tr>\n";
+        }
+        context(sum.line > context_lines ? sum.line - context_lines : 1, sum.line);
+      } else {
+        context(next, sum.line);
+      }
+      next = sum.line + 1;
+    }
+    out += fmt::format("<tr data-s=\"{}:{}\"><td class=\"n\">{}</td>{}{}</tr>\n", sum.file, sum.line,
+                       sum.line ? fmt::format("{}", sum.line) : std::string("-"), figure_cells(sum, most), text_cell(sum.text));
+  }
+  end_of_file();
+  return out + "</tbody></table>";
+}
+
+/// The sums of a single instruction.
+LineSum sum_of(const ProfiledInstruction& each) {
+  KernelProfile one;
+  one.instructions.push_back(each);
+  return total(one);
+}
+
+std::string ptx_table(const KernelProfile& profile) {
+  std::uint64_t most = 0;
+  for (const ProfiledInstruction& each : profile.instructions) most = std::max(most, each.count.warps);
+  std::string out = head("PTX"), function;
+  for (const ProfiledInstruction& each : profile.instructions) {
+    if (each.implied && each.count.warps == 0) continue;
+    if (each.count.function != function) {
+      function = each.count.function;
+      if (function != profile.kernel || !out.ends_with("<tbody>\n"))
+        out += fmt::format("<tr class=\"file\"><td colspan=\"7\">{}</td></tr>\n", escape_markup(function));
+    }
+    if (!each.label.empty())
+      out += fmt::format("<tr class=\"label\"><td></td>{}{}</tr>\n", empty_cells, text_cell(each.label + ":"));
+    out += fmt::format("<tr data-s=\"{}:{}\" data-p=\"{}\"{}><td class=\"n\">{}</td>{}{}</tr>\n", each.file, each.line,
+                       each.count.ptx_line, each.count.warps ? "" : " class=\"cold\"", each.count.ptx_line,
+                       figure_cells(sum_of(each), most), text_cell(each.text));
+  }
+  return out + "</tbody></table>";
+}
+
+std::string lines(const KernelProfile& profile) {
+  const std::vector<LineSum> sums = by_line(profile);
+  const bool source = std::any_of(sums.begin(), sums.end(), [](const LineSum& sum) { return sum.file != 0; });
+  const auto pane = [](std::string_view label, const std::string& table) {
+    return fmt::format("<div><h3>{0}</h3><div class=\"pane\" tabindex=\"0\" role=\"region\" aria-label=\"{0}\">{1}</div></div>\n",
+                       label, table);
+  };
+  if (!source) return pane("PTX", ptx_table(profile));
+  return "<div class=\"panes\">" + pane("Source", source_table(profile, sums)) + pane("PTX", ptx_table(profile)) + "</div>";
+}
+
+std::string mix(const KernelProfile& profile) {
+  const LineSum all = total(profile);
+  std::string out = "<div class=\"scroll\"><table><thead><tr><th scope=\"col\">class</th><th scope=\"col\" class=\"n\">in the text</th>"
+                    "<th scope=\"col\" class=\"n\">executed</th><th scope=\"col\" class=\"n\">share</th></tr></thead><tbody>\n";
+  for (const ClassSum& sum : by_class(profile)) {
+    const double share = all.warps ? static_cast<double>(sum.warps) / static_cast<double>(all.warps) : 0;
+    out += fmt::format("<tr><td>{}</td><td class=\"n\">{}</td><td class=\"n\">{}</td><td class=\"n bar\" style=\"--w:{:.0f}%\">{}</td></tr>\n",
+                       name_of(sum.which), sum.instructions, format_count(sum.warps), 100 * share, format_percent(share, 1));
+  }
+  out += "</tbody></table></div>\n";
+  const std::vector<std::string> specials = specials_of(profile);
+  if (!specials.empty()) out += fmt::format("<p class=\"note\">Special registers in use: {}.</p>", escape_markup(fmt::format("{}", fmt::join(specials, ", "))));
+  return out;
+}
+
+std::string accesses(const KernelProfile& profile) {
+  const ProfiledInstruction* worst = nullptr;
+  const auto waste = [](const ProfiledInstruction& each) {
+    return each.count.sectors - std::min(each.count.sectors, each.count.ideal_sectors) + each.count.bank_conflicts;
+  };
+  for (const ProfiledInstruction& each : profile.instructions)
+    if (each.count.sample.lanes && (!worst || waste(each) > waste(*worst))) worst = &each;
+  std::string out;
+  for (const ProfiledInstruction& each : profile.instructions) {
+    const emulator::AccessSample& sample = each.count.sample;
+    const std::string picture = access_picture(sample, profile.buffers);
+    if (picture.empty()) continue;
+    const std::string place = place_of(profile, each.file, each.file ? each.line : each.count.ptx_line);
+    const std::string name = fmt::format("{}: {}", place, each.text);
+    out += fmt::format("<figure class=\"access\" data-s=\"{}:{}\" data-p=\"{}\" data-worst=\"{}\" data-name=\"{}\"><figcaption>"
+                       "<code>{}</code><br />{}, PTX line {}; block {}, warp {}, its first time: {}.</figcaption><div class=\"scroll\" tabindex=\"0\">{}</div></figure>\n",
+                       each.file, each.line, each.count.ptx_line, &each == worst ? 1 : 0, escape_markup(name), escape_markup(each.text),
+                       escape_markup(place), each.count.ptx_line, sample.block, sample.warp, access_words(sample), picture);
+  }
+  if (out.empty()) return out;
+  return "<p class=\"note\"><span class=\"key used\"></span>used by a lane, with its number<span class=\"key fetched\"></span>"
+         "transferred, not used<span class=\"key untouched\"></span>not touched<span class=\"key clash\"></span>another turn of the same bank</p>"
+         "<div class=\"body\">" + out + "</div>";
+}
+
+}  // namespace
+
+std::string kernel_page(const KernelProfile& profile) {
+  const std::string title = escape_markup(profile.title);
+  std::string out = "<!DOCTYPE html>\n<html lang=\"en\">\n<head>\n<meta charset=\"utf-8\" />\n";
+  out += "<meta name=\"viewport\" content=\"width=device-width, initial-scale=1\" />\n";
+  out += fmt::format("<title>{}</title>\n<style>\n{}\n{}\n{}\n</style>\n</head>\n<body>\n<main>\n", title, svg_style(), page_style(),
+                     kernel_page_style());
+  out += fmt::format("<header><h1>{}</h1><p class=\"sub\">{} &#183; {} &#183; {}</p></header>\n", title,
+                     escape_markup(profile.ptx_name), escape_markup(profile.target), escape_markup(profile.launch));
+  out += cards(profile);
+  out += section("findings", "Findings", "", findings(profile));
+  out += section("lines", "Line by line",
+                 "Executions by warps; active lanes of 32; sectors of 32 bytes a request to global memory and the least "
+                 "that would do; extra turns a request to shared memory. Choose a line to see what belongs to it.",
+                 lines(profile));
+  out += section("access", "Where the lanes go", "The first access of the lowest warp at each instruction.", accesses(profile));
+  const emulator::LaunchReport& report = profile.report;
+  if (!report.trace.empty())
+    out += section("steps", "One warp, step by step",
+                   fmt::format("Block {}, warp {}: {} of its {} steps are kept. Keys n and p step on and back; choose a register to draw it.",
+                               profile.watched_block, profile.watched_warp, format_count(report.trace.size()),
+                               format_count(report.trace_steps)),
+                   "<div id=\"stepper\"><noscript><p class=\"note\">Stepping needs scripts.</p></noscript></div>");
+  out += section("mix", "Instruction mix", "", mix(profile));
+  if (!profile.tool.empty()) out += fmt::format("<footer>{}; executed by its PTX machine, not measured on a GPU</footer>\n", escape_markup(profile.tool));
+  out += fmt::format("</main>\n<script type=\"application/json\" id=\"trace-data\">{}</script>\n<script>{}</script>\n</body>\n</html>\n",
+                     trace_json(profile), kernel_page_script());
+  return out;
+}
+
+}  // namespace microscale
