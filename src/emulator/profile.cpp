@@ -69,6 +69,18 @@ std::string_view trimmed(std::string_view line) {
   return line.substr(begin, line.find_last_not_of(" \t\r") - begin + 1);
 }
 
+/// The line with single blanks, and parameters without the long name of their function before them.
+std::string tidied(std::string_view line, const std::string& function) {
+  std::string text;
+  for (const char c : line) {
+    const char blank = c == '\t' ? ' ' : c;
+    if (blank != ' ' || !text.ends_with(' ')) text += blank;
+  }
+  const std::string prefix = function + "_param_";
+  for (std::size_t at; (at = text.find(prefix)) != text.npos;) text.erase(at, function.size() + 1);
+  return text;
+}
+
 std::vector<std::string_view> lines_of(std::string_view text) {
   std::vector<std::string_view> lines;
   while (!text.empty()) {
@@ -105,7 +117,7 @@ KernelProfile profile_of(const std::string& ptx, const std::string& kernel, Laun
       for (const Operand& operand : in.operands) add_specials(operand, each.specials);
       each.file = std::min<std::size_t>(in.source.file, profile.files.size());
       each.line = in.source.line;
-      if (in.line >= 1 && in.line <= lines.size()) each.text = std::string(lines[in.line - 1]);
+      if (in.line >= 1 && in.line <= lines.size()) each.text = tidied(lines[in.line - 1], each.count.function);
     } else {  // the return that stands behind a body's last instruction
       each.which = Class::control;
       each.text = "(end)";

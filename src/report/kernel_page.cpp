@@ -41,29 +41,50 @@ std::string number_cell(std::string_view text, bool bad = false) {
   return fmt::format("<td class=\"n{}\">{}</td>", bad ? " bad" : "", escape_markup(text));
 }
 
-/// The five cells of figures that stand before each line's text.
-std::string figure_cells(const LineSum& sum, std::uint64_t most) {
+/// Which columns of figures this kernel needs: without shared memory there are no conflicts to show.
+struct Figures {
+  bool loads, stores, shared;
+  std::uint64_t most = 0;  ///< executions of one line, the width of a whole bar
+
+  explicit Figures(const LineSum& all) : loads(all.loads > 0), stores(all.stores > 0), shared(all.shared > 0) {}
+  int columns() const { return 2 + loads + stores + shared; }
+  std::string empty() const { return fmt::format("<td colspan=\"{}\"></td>", columns()); }
+  std::string across(std::string_view kind, std::string_view text) const {
+    return fmt::format("<tr class=\"{}\"><td colspan=\"{}\">{}</td></tr>\n", kind, columns() + 2, escape_markup(text));
+  }
+  std::string cells(const LineSum& sum) const;
+  std::string head(std::string_view last) const;
+};
+
+/// The cells of figures that stand before each line's text.
+std::string Figures::cells(const LineSum& sum) const {
   const double share = most ? static_cast<double>(sum.warps) / static_cast<double>(most) : 0;
   std::string out = fmt::format("<td class=\"n bar\" style=\"--w:{:.0f}%\">{}</td>", 100 * share, format_count(sum.warps));
   out += number_cell(mean_text(sum.lanes, sum.warps));
-  out += number_cell(sector_text(sum.load_sectors, sum.load_ideal, sum.loads), 2 * sum.load_sectors > 3 * sum.load_ideal);
-  out += number_cell(sector_text(sum.store_sectors, sum.store_ideal, sum.stores), 2 * sum.store_sectors > 3 * sum.store_ideal);
-  return out + number_cell(mean_text(sum.conflicts, sum.shared), sum.conflicts > 0);
+  const auto wasted = [](std::uint64_t sectors, std::uint64_t ideal) { return 2 * sectors > 3 * ideal; };
+  if (loads)
+    out += number_cell(sector_text(sum.load_sectors, sum.load_ideal, sum.loads), wasted(sum.load_sectors, sum.load_ideal));
+  if (stores)
+    out += number_cell(sector_text(sum.store_sectors, sum.store_ideal, sum.stores), wasted(sum.store_sectors, sum.store_ideal));
+  if (shared) out += number_cell(mean_text(sum.conflicts, sum.shared), sum.conflicts > 0);
+  return out;
 }
 
-constexpr std::string_view empty_cells = "<td></td><td></td><td></td><td></td><td></td>";
-
-std::string head(std::string_view last) {
+std::string Figures::head(std::string_view last) const {
   std::string out = "<table><thead><tr><th class=\"n\">line</th>";
-  const std::pair<std::string_view, std::string_view> columns[] = {
-      {"executed", "Executions, by warps"}, {"lanes", "Active lanes, of 32"},
-      {"load", "32-byte sectors a request to global memory / the least that would do"},
-      {"store", "32-byte sectors a request to global memory / the least that would do"},
-      {"conflicts", "Extra turns a request to shared memory"}};
-  for (const auto& [title, tooltip] : columns)
+  const auto column = [&out](std::string_view title, std::string_view tooltip) {
     out += fmt::format("<th scope=\"col\" class=\"n\" title=\"{}\">{}</th>", tooltip, title);
-  return out + fmt::format("<th scope=\"col\">{}</th></tr></thead>\n<tbody>\n", last);
+  };
+  column("executed", "Executions, by warps");
+  column("lanes", "Lanes that took part, of 32");
+  constexpr std::string_view sectors = "32-byte sectors a request to global memory / the least that would do";
+  if (loads) column("load", sectors);
+  if (stores) column("store", sectors);
+  if (shared) column("conflicts", "Extra turns a request to shared memory");
+  return out + fmt::format("<th scope=\"col\" class=\"t\">{}</th></tr></thead>\n<tbody>\n", last);
 }
+
+std::string_view short_name(std::string_view path) { return path.substr(path.find_last_of('/') + 1); }
 
 std::string text_cell(std::string_view text) {
   std::string wide;
@@ -72,14 +93,14 @@ std::string text_cell(std::string_view text) {
 }
 
 std::string source_table(const KernelProfile& profile, const std::vector<LineSum>& sums) {
-  std::uint64_t most = 0;
-  for (const LineSum& sum : sums) most = std::max(most, sum.warps);
-  std::string out = head("source");
+  Figures figures(total(profile));
+  for (const LineSum& sum : sums) figures.most = std::max(figures.most, sum.warps);
+  std::string out = figures.head("source");
   std::size_t file = 0;
   std::uint32_t next = 0;  // the line after the last one shown
   const auto context = [&](std::uint32_t from, std::uint32_t to) {
     for (std::uint32_t line = std::max(from, 1u); line < to; ++line)
-      out += fmt::format("<tr class=\"cold\"><td class=\"n\">{}</td>{}{}</tr>\n", line, empty_cells,
+      out += fmt::format("<tr class=\"cold\"><td class=\"n\">{}</td>{}{}</tr>\n", line, figures.empty(),
                          text_cell(profile.files[file - 1].lines[line - 1]));
   };
   const auto end_of_file = [&] {
@@ -91,14 +112,13 @@ std::string source_table(const KernelProfile& profile, const std::vector<LineSum
       end_of_file();
       file = sum.file;
       next = 0;
-      out += fmt::format("<tr class=\"file\"><td colspan=\"7\">{}</td></tr>\n",
-                         escape_markup(file ? profile.files[file - 1].name : std::string("instructions without a source line")));
+      out += figures.across("file", file ? short_name(profile.files[file - 1].name) : "instructions without a source line");
     }
     if (file && sum.line <= profile.files[file - 1].lines.size() && sum.line > 0) {
       if (next == 0 || sum.line > next + 2 * context_lines) {
         if (next) {
           context(next, next + context_lines);
-          out += "<tr class=\"gap\"><td colspan=\"7\">...</td></tr>\n";
+          out += figures.across("gap", "...");
         }
         context(sum.line > context_lines ? sum.line - context_lines : 1, sum.line);
       } else {
@@ -107,7 +127,7 @@ std::string source_table(const KernelProfile& profile, const std::vector<LineSum
       next = sum.line + 1;
     }
     out += fmt::format("<tr data-s=\"{}:{}\"><td class=\"n\">{}</td>{}{}</tr>\n", sum.file, sum.line,
-                       sum.line ? fmt::format("{}", sum.line) : std::string("-"), figure_cells(sum, most), text_cell(sum.text));
+                       sum.line ? fmt::format("{}", sum.line) : std::string("-"), figures.cells(sum), text_cell(sum.text));
   }
   end_of_file();
   return out + "</tbody></table>";
@@ -121,21 +141,21 @@ LineSum sum_of(const ProfiledInstruction& each) {
 }
 
 std::string ptx_table(const KernelProfile& profile) {
-  std::uint64_t most = 0;
-  for (const ProfiledInstruction& each : profile.instructions) most = std::max(most, each.count.warps);
-  std::string out = head("PTX"), function;
+  Figures figures(total(profile));
+  for (const ProfiledInstruction& each : profile.instructions) figures.most = std::max(figures.most, each.count.warps);
+  std::string out = figures.head("PTX"), function;
   for (const ProfiledInstruction& each : profile.instructions) {
     if (each.implied && each.count.warps == 0) continue;
     if (each.count.function != function) {
       function = each.count.function;
       if (function != profile.kernel || !out.ends_with("<tbody>\n"))
-        out += fmt::format("<tr class=\"file\"><td colspan=\"7\">{}</td></tr>\n", escape_markup(function));
+        out += figures.across("file", function);
     }
     if (!each.label.empty())
-      out += fmt::format("<tr class=\"label\"><td></td>{}{}</tr>\n", empty_cells, text_cell(each.label + ":"));
+      out += fmt::format("<tr class=\"label\"><td></td>{}{}</tr>\n", figures.empty(), text_cell(each.label + ":"));
     out += fmt::format("<tr data-s=\"{}:{}\" data-p=\"{}\"{}><td class=\"n\">{}</td>{}{}</tr>\n", each.file, each.line,
                        each.count.ptx_line, each.count.warps ? "" : " class=\"cold\"", each.count.ptx_line,
-                       figure_cells(sum_of(each), most), text_cell(each.text));
+                       figures.cells(sum_of(each)), text_cell(each.text));
   }
   return out + "</tbody></table>";
 }
@@ -204,7 +224,7 @@ std::string kernel_page(const KernelProfile& profile) {
   out += cards(profile);
   out += section("findings", "Findings", "", findings(profile));
   out += section("lines", "Line by line",
-                 "Executions by warps; active lanes of 32; sectors of 32 bytes a request to global memory and the least "
+                 "Executions by warps; lanes that took part, of 32; sectors of 32 bytes a request to global memory and the least "
                  "that would do; extra turns a request to shared memory. Choose a line to see what belongs to it.",
                  lines(profile));
   out += section("access", "Where the lanes go", "The first access of the lowest warp at each instruction.", accesses(profile));

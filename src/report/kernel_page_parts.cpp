@@ -21,10 +21,10 @@ std::string row_text(const std::uint64_t* values, std::size_t count) {
 }  // namespace
 
 std::string_view kernel_page_style() {
-  return R"(main{max-width:1480px}
+  return R"(main{max-width:1480px}.cards{grid-template-columns:repeat(auto-fit,minmax(170px,1fr))}
 .panes{display:grid;grid-template-columns:repeat(2,minmax(0,1fr));gap:16px 20px;align-items:start}
 .panes h3{font-size:13px;margin:0 0 6px;color:var(--ms-muted);font-weight:600}
-.pane{max-height:620px;overflow:auto;border:1px solid var(--ms-line);border-radius:6px;-webkit-overflow-scrolling:touch}
+.pane{position:relative;max-height:620px;overflow:auto;border:1px solid var(--ms-line);border-radius:6px;-webkit-overflow-scrolling:touch}
 .pane table{font-size:12px}.pane td,.pane th{padding:2px 7px;border-bottom:0;line-height:1.5}
 .pane td.t{white-space:pre;font:12px/1.5 ui-monospace,SFMono-Regular,Menlo,Consolas,monospace;width:100%}
 .pane th{z-index:1}.pane tr.gap td{color:var(--ms-muted);text-align:center;line-height:1}
@@ -52,7 +52,7 @@ svg.ms text.lane{font-size:9.5px;fill:#fff;pointer-events:none}
 .now{font-size:13px;margin:0 0 10px;overflow-wrap:anywhere}
 .now code{font-size:12.5px}
 .lanes{display:grid;grid-template-columns:repeat(8,minmax(0,1fr));gap:4px}
-.lanes div{border:1px solid var(--ms-line);border-radius:4px;padding:2px 4px 3px;min-width:0;min-height:38px;
+.lanes div{border:1px solid var(--ms-line);border-radius:4px;padding:2px 4px 3px;min-width:0;min-height:42px;
 font:11px/1.3 ui-monospace,SFMono-Regular,Menlo,Consolas,monospace;overflow-wrap:anywhere}
 .lanes div b{display:block;font-weight:400;color:var(--ms-muted);font-size:9.5px}
 .lanes div.on{background:var(--ms-c1);border-color:var(--ms-c3)}.lanes div.away{opacity:.35}
@@ -65,8 +65,12 @@ font:11px/1.3 ui-monospace,SFMono-Regular,Menlo,Consolas,monospace;overflow-wrap
 border:1px solid var(--ms-line)}.frag td.q1{background:var(--ms-c1)}.frag caption{text-align:left;font-size:12px;padding:4px 0}
 @media (prefers-color-scheme:dark){td.bad{color:#ff9d8f}svg.ms .clash+text.lane{fill:#10161d}}
 @media (max-width:900px){.panes{grid-template-columns:minmax(0,1fr)}.pane{max-height:430px}}
-@media (max-width:760px){.lanes{grid-template-columns:repeat(4,minmax(0,1fr))}.pane td,.pane th{padding:2px 5px}
-.pane td.t{font-size:11px}}
+@media (max-width:760px){.lanes{grid-template-columns:repeat(4,minmax(0,1fr))}.pane table,.pane tbody,.pane thead{display:block}
+.pane thead{position:sticky;top:0;z-index:1}.pane tr{display:flex;flex-wrap:wrap}.pane td,.pane th{padding:1px 5px;min-width:0}
+.pane tr.file td,.pane tr.gap td{flex:1}.pane td:first-child,.pane th:first-child{order:-2;flex:0 0 42px}
+.pane td.t,.pane th.t{order:-1;flex:1 0 calc(100% - 42px);max-width:calc(100% - 42px);white-space:pre-wrap;overflow-wrap:anywhere}
+.pane td.t{font-size:11px}.pane .n+.n{flex:1 1 0}.pane tbody .n+.n{padding-bottom:4px}
+.pane td[colspan]+td.t{padding-bottom:4px}.pane tr.cold td[colspan],.pane tr.label td[colspan]{display:none}}
 @media print{.pane,.regs{max-height:none}.controls{display:none}})";
 }
 
@@ -147,14 +151,15 @@ function shown(v,bits,type){
  if(/^b/.test(how))return below(v,BigInt(65536))?v.toString():'0x'+v.toString(16);
  return v.toString();
 }
-function typeOf(text){var t=text.replace(/\/\/.*/,'').replace(/[\[{%].*/,'').match(/\.(f16x2|bf16x2|f16|bf16|f32|f64|s8|s16|s32|s64|u8|u16|u32|u64|b8|b16|b32|b64)/g);
+function typeOf(text,name){if(/^%f\d/.test(name))return 'f32';if(/^%fd\d/.test(name))return 'f64';
+ var t=text.replace(/\/\/.*/,'').replace(/[\[{%].*/,'').match(/\.(f16x2|bf16x2|f16|bf16|f32|f64|s8|s16|s32|s64|u8|u16|u32|u64|b8|b16|b32|b64)/g);
  return t?t[/^(@!?%p\d+ )?\s*cvt/.test(text)?0:t.length-1].slice(1):'b32'}
 function summary(e){var v=e.v,f=function(x){return shown(x,e.bits,e.type)};
  if(v.every(function(x){return x===v[0]}))return f(v[0])+' in every lane';
  return v.slice(0,6).map(f).join(', ')+', ...'}
 function go(to){now=Math.min(steps.length-1,Math.max(0,to));state={};
  for(var s=0;s!==now+1;s++){steps[s][3].forEach(function(w){var r=data.regs[w[0]];
-  state[w[0]]={name:r[0],bits:r[1],type:typeOf(data.code[steps[s][0]][1]),v:values(w[1]),at:s}})}
+  state[w[0]]={name:r[0],bits:r[1],type:typeOf(data.code[steps[s][0]][1],r[0]),v:values(w[1]),at:s}})}
  var made=steps[now][3];if(made.length)chosen=String(made[0][0]);else if(steps[now][4])chosen='address';
  draw()}
 function matrix(title,list,rowsOf,columns,find){
@@ -190,7 +195,7 @@ function draw(){
 }
 document.addEventListener('keydown',function(e){if(/INPUT|SELECT/.test(e.target.tagName))return;
  if(e.key==='n')go(now+1);if(e.key==='p')go(now-1)});
-go(0);
+var asked=/^#step-(\d+)$/.exec(location.hash);go(asked?parseInt(asked[1],10)-1:0);
 })();)";
 }
 

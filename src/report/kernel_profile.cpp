@@ -62,7 +62,8 @@ std::string place_of(const KernelProfile& profile, std::size_t file, std::uint32
   if (file == 0) return fmt::format("PTX {}", line);
   const std::string& name = profile.files[file - 1].name;
   const std::size_t slash = name.find_last_of('/');
-  return fmt::format("{}:{}", slash == name.npos ? name : name.substr(slash + 1), line);
+  const std::string file_name = slash == name.npos ? name : name.substr(slash + 1);
+  return line ? fmt::format("{}:{}", file_name, line) : file_name;  // nvcc's line 0: of no line
 }
 
 std::vector<LineSum> by_line(const KernelProfile& profile) {

@@ -180,7 +180,11 @@ std::string shape_words(const emulator::LaunchRequest& request) {
     if (extent.z > 1) text += fmt::format(" x {}", extent.z);
     return text;
   };
-  std::string text = fmt::format("{} blocks of {} threads", triple(request.grid), triple(request.block));
+  const auto counted = [&triple](const Extent& extent, const char* what) {
+    const bool one = std::uint64_t{extent.x} * extent.y * extent.z == 1;
+    return fmt::format("{} {}{}", triple(extent), what, one ? "" : "s");
+  };
+  std::string text = fmt::format("{} of {}", counted(request.grid, "block"), counted(request.block, "thread"));
   const Extent& cluster = request.cluster;
   if (cluster.x * cluster.y * cluster.z > 1) text += fmt::format(", clusters of {}", triple(cluster));
   if (request.dynamic_shared_bytes) text += fmt::format(", {} bytes of dynamic shared memory", request.dynamic_shared_bytes);
