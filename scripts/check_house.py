@@ -29,6 +29,8 @@ WITHOUT_TEST = {
     "tools/microscale/command_progress.hpp": "tests/tools/cmd_quantize_test.cpp reads what it shows",
     "src/emulator/ptx/ast.hpp": "tests/emulator/ptx/parser_test.cpp reads what it holds",
     "src/cpu/": "tests/cpu runs every kernel of every table against the reference",
+    "src/emulator/ops/generic/": "tests/emulator/ops runs the .cpp files made of them; handler_test.cpp both sets",
+    "src/emulator/ops/target.hpp": "tests/emulator/ops/handler_test.cpp compares the sets of handlers it makes",
     "src/report/utf8.hpp": "tests/report/terminal_test.cpp and svg_test.cpp run it on broken and wide text",
     "src/formats/minifloat.hpp": "tests/formats/elements_test.cpp runs every type made from the template",
 }

@@ -9,6 +9,9 @@
 #include <string_view>
 #include <vector>
 
+#include "emulator/occupancy.hpp"
+#include "emulator/tensor/mma_shape.hpp"
+#include "emulator/tensor/scale_lanes.hpp"
 #include "microscale/checkpoint.hpp"
 #include "microscale/numerics.hpp"
 #include "ptx_launch.hpp"
@@ -90,6 +93,32 @@ struct PtxProfileCommand {
 int run_ptx(const std::string& action, const std::string& file, const LaunchWords& words, int threads,
             Console& console);
 
+/// What explain mma and explain occupancy were given, as written; empty: not given.
+struct MmaWords {
+  std::string elements, select_a, select_b, svg;
+  bool probe = false;
+};
+struct OccupancyWords {
+  std::string registers, shared = "0", threads, gpu = "h200";
+};
+
+/// explain mma KIND SHAPE
+struct ExplainMmaCommand {
+  emulator::tensor::MmaShape shape;
+  emulator::tensor::ScaleSelector select_a, select_b;
+  bool probe = false;
+  std::filesystem::path svg;  ///< file to write; empty: none
+};
+ExplainMmaCommand explain_mma_from(const std::vector<std::string>& words, const MmaWords& options);
+
+/// explain occupancy --regs R --shared S --threads T --gpu G
+struct ExplainOccupancyCommand {
+  emulator::KernelUse use;
+  std::string gpu;
+};
+ExplainOccupancyCommand explain_occupancy_from(const std::vector<std::string>& words,
+                                               const OccupancyWords& options);
+
 int run(const QuantizeCommand& command, Console& console);
 int run(const DequantizeCommand& command, Console& console);
 int run(const InspectCommand& command, Console& console);
@@ -99,5 +128,7 @@ int run(const ExplainCommand& command, Console& console);
 int run(const PtxExplainCommand& command, Console& console);
 int run(const PtxRunCommand& command, Console& console);
 int run(const PtxProfileCommand& command, Console& console);
+int run(const ExplainMmaCommand& command, Console& console);
+int run(const ExplainOccupancyCommand& command, Console& console);
 
 }  // namespace microscale

@@ -31,6 +31,8 @@ struct Words {
   std::vector<std::string> include, ignore, values;
   LaunchWords launch;
   bool resume = false, dry_run = false, compare = false, json = false;
+  MmaWords mma;
+  OccupancyWords occupancy;
 };
 
 /// An option or argument that takes one value; `placeholder` says what of (see choices_of). PATH,
@@ -131,13 +133,22 @@ void add_others(CLI::App& app, Words& words) {
   explain
       .add_option("VALUES", words.values,
                   "Numbers of one block, with or without the word 'block' before them; - reads "
-                  "standard input")
+                  "standard input. Or: mma KIND SHAPE, or: occupancy")
       ->type_name("V")
       ->required();
   add(explain, "--format", words.numeric.format, "FORMAT", "Block format to show [mxfp4]");
   add_numerics(explain, words);
   add(explain, "--global-scale", words.global_scale, "G", "NVFP4: the tensor's, as a multiplier");
   explain.add_flag("--compare", words.compare, "The block under every rule and rounding");
+  explain.add_flag("--probe", words.mma.probe, "mma: derive the maps by running the instruction");
+  add(explain, "--svg", words.mma.svg, "FILE", "mma: draw the maps");
+  add(explain, "--elements", words.mma.elements, "A,B", "mma: element types, as in e4m3,e2m1");
+  add(explain, "--select-a", words.mma.select_a, "BYTE,THREAD", "mma: selector of A's scales [0,0]");
+  add(explain, "--select-b", words.mma.select_b, "BYTE,THREAD", "mma: selector of B's scales [0,0]");
+  add(explain, "--regs", words.occupancy.registers, "R", "occupancy: registers of a thread");
+  add(explain, "--shared", words.occupancy.shared, "SIZE", "occupancy: shared memory of a block [0]");
+  add(explain, "--threads", words.occupancy.threads, "T", "occupancy: threads of a block");
+  add(explain, "--gpu", words.occupancy.gpu, "GPU", "occupancy: a100, h200, b200, rtx5090, ... [h200]");
 }
 
 void add_last(CLI::App& app, Words& words) {
@@ -153,24 +164,14 @@ void add_ptx(CLI::App& app, Words& words) {
                               "microscale ptx run kernel.ptx --kernel scale --grid 4 --block 256 \\\n"
                               "    --arg x=in.npy --arg f32:1.5 --out x=out.npy");
   ptx.footer(fmt::format("{}\n\n{}", ptx.get_footer(), kernel_argument_help()));
-  LaunchWords& launch = words.launch;
   add(ptx, "ACTION", words.action, "ACTION", "explain, run or profile")->required();
   add(ptx, "FILE", words.input, "FILE", "PTX text, as nvcc -ptx writes it")->required();
-  add(ptx, "--kernel", launch.kernel, "NAME", "Kernel, or a part of its name");
-  add(ptx, "--grid", launch.grid, "X,Y,Z", "Blocks of the grid [1]");
-  add(ptx, "--block", launch.block, "X,Y,Z", "Threads of a block [1]");
-  add(ptx, "--cluster", launch.cluster, "X,Y,Z", "Blocks of a cluster [1]");
-  add(ptx, "--shared", launch.shared, "BYTES", "Dynamic shared memory [0]");
-  add_patterns(ptx, "--arg", launch.arguments, "The next argument; see ARG below")->type_name("ARG");
-  add_patterns(ptx, "--out", launch.outputs, "Write an argument's buffer")->type_name("NAME=FILE");
-  add(ptx, "--target", launch.target, "SM", "Run as sm_90a, sm_100f, ... [the file's]");
-  add(ptx, "--schedule", launch.schedule, "SCHEDULE", "Which warp goes next [round_robin]");
-  add(ptx, "--completion", launch.completion, "COMPLETION", "When copies land [latest]");
-  add(ptx, "--seed", launch.seed, "N", "Of whatever is random [0]");
-  add(ptx, "--budget", launch.budget, "N", "Warp-instructions before it is called endless");
-  add(ptx, "--html", launch.html, "FILE", "profile: write a page");
-  add(ptx, "--source", launch.source, "DIR", "profile: look for the .cu files here, too");
-  add(ptx, "--watch", launch.watch, "B:W", "profile: block and warp to step through [0:0]");
+  for (const LaunchOption& option : launch_options(words.launch)) {
+    if (option.words)
+      add_patterns(ptx, option.name, *option.words, option.description)->type_name(option.placeholder);
+    else
+      add(ptx, option.name, *option.word, option.placeholder, option.description);
+  }
   add_threads(ptx, words);
 }
 
@@ -257,6 +258,10 @@ int run_command(const CLI::App& app, const std::string& name, Words& words, Cons
     return run(command, console);
   }
   if (name == "explain") {
+    const std::vector<std::string> rest(words.values.begin() + 1, words.values.end());
+    if (words.values.front() == "mma") return run(explain_mma_from(rest, words.mma), console);
+    if (words.values.front() == "occupancy")
+      return run(explain_occupancy_from(rest, words.occupancy), console);
     ExplainCommand command;
     if (!words.numeric.format.empty()) command.format = format_from(words.numeric.format);
     command.numerics = numerics_from(words.numeric, command.format);

@@ -20,6 +20,16 @@ struct LaunchWords {
   std::vector<std::string> arguments, outputs;
 };
 
+/// An option of the command line: where its word goes, or its words if it may be repeated.
+struct LaunchOption {
+  const char* name;
+  std::string* word;
+  std::vector<std::string>* words;
+  const char* placeholder;  ///< see choices_of
+  const char* description;
+};
+std::vector<LaunchOption> launch_options(LaunchWords& words);
+
 struct PtxLaunch {
   std::filesystem::path path;
   std::string kernel, target;

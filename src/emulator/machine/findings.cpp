@@ -37,7 +37,8 @@ Finding LaunchPlaces::at(const Agent& agent, int lane) const {
 std::string LaunchPlaces::name(std::uint32_t instruction) const {
   const OpInfo& info = program_.info[instruction];
   const std::string source = module_.source(info.source);
-  return source.empty() ? fmt::format("PTX line {}", info.line) : fmt::format("PTX line {} ({})", info.line, source);
+  return source.empty() ? fmt::format("PTX line {}", info.line)
+                        : fmt::format("PTX line {} ({})", info.line, source);
 }
 
 }  // namespace microscale::emulator
