@@ -60,9 +60,9 @@ font:11px/1.3 ui-monospace,SFMono-Regular,Menlo,Consolas,monospace;overflow-wrap
 .regs td{font:12px/1.4 ui-monospace,SFMono-Regular,Menlo,Consolas,monospace;padding:2px 8px;border-bottom:0}
 .regs tr{cursor:pointer}.regs tr.new td{font-weight:700}.regs tr.sel td{background:var(--ms-c1)}
 .regs td:last-child{width:100%;white-space:normal;overflow-wrap:anywhere}
-.frag{margin-top:12px;overflow-x:auto}.frag table{width:auto;font-size:11px}
+.frag{margin-top:12px;overflow-x:auto}.frag summary{cursor:pointer;font-size:13px;padding:3px 0}.frag table{width:auto;font-size:11px}
 .frag td,.frag th{padding:1px 5px;font:11px/1.4 ui-monospace,SFMono-Regular,Menlo,Consolas,monospace;text-align:right;
-border:1px solid var(--ms-line)}.frag td.q1{background:var(--ms-c1)}.frag caption{text-align:left;font-size:12px;padding:4px 0}
+border:1px solid var(--ms-line)}.frag td.q1{background:var(--ms-c1)}
 @media (prefers-color-scheme:dark){td.bad{color:#ff9d8f}svg.ms .clash+text.lane{fill:#10161d}}
 @media (max-width:900px){.panes{grid-template-columns:minmax(0,1fr)}.pane{max-height:430px}}
 @media (max-width:760px){.lanes{grid-template-columns:repeat(4,minmax(0,1fr))}.pane table,.pane tbody,.pane thead{display:block}
@@ -162,12 +162,41 @@ function go(to){now=Math.min(steps.length-1,Math.max(0,to));state={};
   state[w[0]]={name:r[0],bits:r[1],type:typeOf(data.code[steps[s][0]][1],r[0]),v:values(w[1]),at:s}})}
  var made=steps[now][3];if(made.length)chosen=String(made[0][0]);else if(steps[now][4])chosen='address';
  draw()}
-function matrix(title,list,rowsOf,columns,find){
- var t=el('table'),cap=el('caption','',title);t.appendChild(cap);
- for(var r=0;r!==rowsOf;r++){var tr=el('tr');for(var c=0;c!==columns;c++){var at=find(r,c),e=state[list[at[1]]];
-  var td=el('td',at[0]%2?'q1':'',e?shown(e.v[at[0]],e.bits,'f32'):'?');td.title='lane '+at[0]+', register '+at[1];tr.appendChild(td)}
-  t.appendChild(tr)}
- frag.appendChild(t)}
+function mini(code,exponent,mantissa){var bias=Math.pow(2,exponent-1)-1,m=code%Math.pow(2,mantissa);
+ var e=Math.floor(code/Math.pow(2,mantissa))%Math.pow(2,exponent),s=Math.floor(code/Math.pow(2,mantissa+exponent))%2?-1:1;
+ if(exponent===5){if(mantissa===2){if(e===31)return m?NaN:s*Infinity}}
+ if(exponent===4){if(mantissa===3){if(e===15){if(m===7)return NaN}}}
+ return s*(e?Math.pow(2,e-bias)*(1+m/Math.pow(2,mantissa)):Math.pow(2,1-bias-mantissa)*m)}
+var elements={f32:32,s32:32,tf32:32,f16:16,bf16:16,s8:8,u8:8,e4m3:8,e5m2:8,e3m2:8,e2m3:8,e2m1:8};
+function element(code,type,bits){
+ if(type==='f32'||type==='tf32')return real(BigInt(code),32);
+ if(type==='bf16')return real(BigInt(code*65536),32);
+ if(type==='f16')return short(half(code));
+ if(/^s/.test(type))return BigInt.asIntN(bits,BigInt(code)).toString();
+ if(type==='u8')return String(code);
+ if(type==='e2m1')return short(mini(bits===8?Math.floor(code/4)%16:code,2,1));
+ return short(mini(code,parseInt(type[1],10),parseInt(type[3],10)))}
+function fragment(title,names,count,width,type,bits,at,open){
+ var box=el('details'),t=el('table'),byName={};box.open=open;box.appendChild(el('summary','',title));
+ Object.keys(state).forEach(function(k){byName[state[k].name]=state[k]});
+ for(var r=0;r!==count;r++){var tr=el('tr');for(var c=0;c!==width;c++){
+  var p=at(r,c),e=byName[names[p[1]]],text='?';
+  if(e)text=element(Math.floor(Number(e.v[p[0]])/Math.pow(2,bits*p[2]))%Math.pow(2,bits),type,bits);
+  var td=el('td',Math.floor(p[0]/4)%2?'q1':'',text);td.title='row '+r+', column '+c+': lane '+p[0]+', '+names[p[1]]+', item '+p[2];
+  tr.appendChild(td)}t.appendChild(tr)}
+ box.appendChild(t);frag.appendChild(box)}
+function fragments(text){
+ var shape=/\bmma\.sync.*\.m16n8k(\d+)/.exec(text);if(!shape)return;
+ var k=parseInt(shape[1],10),types=text.match(/\.(f32|s32|tf32|f16|bf16|s8|u8|e4m3|e5m2|e3m2|e2m3|e2m1)(?=[. ])/g).map(function(x){return x.slice(1)});
+ var lists=text.match(/\{[^}]*\}/g).map(function(x){return x.slice(1,-1).split(',').map(function(n){return n.trim()})});
+ function width(type){return type==='e2m1'?(/kind::mxf4/.test(text)?4:8):elements[type]}
+ var d=width(types[0]),a=width(types[1]),b=width(types[2]),ai=32/a,bi=32/b,di=32/d;
+ fragment('D, 16 x 8, '+types[0]+' (shades: groups of four lanes)',lists[0],16,8,types[0],d,function(r,c){
+  var e=2*Math.floor(r/8)+c%2;return [4*(r%8)+Math.floor(c/2),Math.floor(e/di),e%di]},true);
+ fragment('A, 16 x '+k+', '+types[1],lists[1],16,k,types[1],a,function(r,c){
+  return [4*(r%8)+Math.floor(c/ai)%4,Math.floor(r/8)+2*Math.floor(c/(4*ai)),c%ai]},false);
+ fragment('B, '+k+' x 8, '+types[2],lists[2],k,8,types[2],b,function(r,c){
+  return [4*c+Math.floor(r/bi)%4,Math.floor(r/(4*bi)),r%bi]},false)}
 function draw(){
  var step=steps[now],code=data.code[step[0]],here=step[1],took=step[2];
  range.value=String(now);label.textContent='step '+(now+1)+' of '+steps.length;
@@ -182,9 +211,7 @@ function draw(){
   if(e)cell.appendChild(document.createTextNode(shown(e.v[i],e.bits,e.type)));
   cell.title='lane '+i+(on?'':bit?': its guard is false':': elsewhere or ended')});
  frag.textContent='';
- var m=code[4];
- if(m)matrix('D of the mma, 16 x 8: who holds what (pointer: lane and register)',m,16,8,function(r,c){
-  return [4*(r%8)+Math.floor(c/2),2*Math.floor(r/8)+c%2]});
+ fragments(code[1]);
  regs.textContent='';var t=el('table'),b=el('tbody');
  function line(key,x){var r=el('tr',(x.at===now?'new':'')+(key===chosen?' sel':''));
   r.appendChild(el('td','',x.name));r.appendChild(el('td','',summary(x)));

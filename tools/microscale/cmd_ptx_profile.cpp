@@ -55,13 +55,15 @@ std::string class_table(const KernelProfile& profile, const Console& console) {
 }
 
 void print(const KernelProfile& profile, Console& console) {
-  console.print(fmt::format("{}\n{} {}, {}\n\n", console.bold(profile.title), profile.ptx_name, profile.target, profile.launch));
+  const int width = console.out.width;
+  console.print(paragraph(profile.title, width) +
+                paragraph(fmt::format("{} {}, {}", profile.ptx_name, profile.target, profile.launch), width) + "\n");
   console.print(line_table(profile, console));
-  console.print(paragraph("executed: by warps. lanes: active, of 32. load, store: 32-byte sectors a request to global memory "
-                          "/ the least that would do. conflicts: extra turns a request to shared memory.", console.out.width));
+  console.print(paragraph("executed: by warps. lanes: that took part, of 32. load, store: 32-byte sectors a request to global memory "
+                          "/ the least that would do. conflicts: extra turns a request to shared memory.", width));
   console.print("\n" + class_table(profile, console) + "\n");
   const std::vector<std::string> specials = specials_of(profile);
-  if (!specials.empty()) console.print(fmt::format("special registers: {}\n", fmt::join(specials, ", ")));
+  if (!specials.empty()) console.print(paragraph(fmt::format("special registers: {}", fmt::join(specials, ", ")), width));
   for (const emulator::Finding& each : profile.report.findings)
     console.print(printable(to_sentence(each), console.out.utf8) + "\n");
 }

@@ -166,12 +166,10 @@ void add_ptx(CLI::App& app, Words& words) {
   ptx.footer(fmt::format("{}\n\n{}", ptx.get_footer(), kernel_argument_help()));
   add(ptx, "ACTION", words.action, "ACTION", "explain, run or profile")->required();
   add(ptx, "FILE", words.input, "FILE", "PTX text, as nvcc -ptx writes it")->required();
-  for (const LaunchOption& option : launch_options(words.launch)) {
-    if (option.words)
-      add_patterns(ptx, option.name, *option.words, option.description)->type_name(option.placeholder);
-    else
-      add(ptx, option.name, *option.word, option.placeholder, option.description);
-  }
+  for (const LaunchOption& each : launch_options(words.launch))
+    (each.words ? add_patterns(ptx, each.name, *each.words, each.description)
+                : add(ptx, each.name, *each.word, each.placeholder, each.description))
+        ->type_name(each.placeholder);
   add_threads(ptx, words);
 }
 
