@@ -3,6 +3,8 @@
 #include <gtest/gtest.h>
 
 #include <cmath>
+#include <map>
+#include <memory>
 #include <random>
 #include <vector>
 
@@ -58,7 +60,12 @@ void expect_equal_to_reference(const Gpu& gpu, Format format, std::int64_t rows,
   Bytes scales(static_cast<std::size_t>(count / (format == Format::nvfp4 ? 16 : 32)));
   quantize_into(options, codes, scales, {.backend = Backend::reference});
 
-  EmulatorDevice device(gpu.major, 0, launch);
+  // One device for all tests of an architecture: reading its kernels takes longer than running them.
+  static std::map<int, std::unique_ptr<EmulatorDevice>> devices;
+  auto& made = devices[gpu.major];
+  if (!made) made = std::make_unique<EmulatorDevice>(gpu.major, 0);
+  EmulatorDevice& device = *made;
+  device.options = launch;
   void* input = device.allocate(4 * count);
   device.copy_to_device(input, values.data(), 4 * count, nullptr);
   auto* made_codes =

@@ -173,6 +173,7 @@ Slot Binder::source(const Operand& operand, Type type, bool wider) {
     case Kind::reg:
       return bind_register(operand, type, wider, false);
     case Kind::special:
+      if (bits != 32) refuse("takes a special register as other than 32 bits; move it first");
       return rows_.special(operand.special, operand.component);
     case Kind::variable: {
       std::int64_t address = 0;

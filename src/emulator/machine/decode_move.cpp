@@ -76,7 +76,7 @@ void move(Binder& b) {
       b.op.value = from.special == S::clock_hi || from.special == S::globaltimer_hi ? 32 : 0;
       return b.use(wide ? "clock.64" : "clock.32");
     }
-    b.op.a = b.source(from, type);
+    b.op.a = b.source(from, Type::u32);
     return b.use(wide ? "widen.32" : "mov.32");
   }
   b.op.a = b.source(from, type);

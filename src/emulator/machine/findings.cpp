@@ -8,7 +8,9 @@ void Findings::add(Finding finding, bool fatal) {
   std::lock_guard lock(mutex_);
   const auto [place, made] = findings_.try_emplace({finding.ptx_line, finding.kind}, finding);
   if (!made) place->second.count += finding.count;
-  if (fatal) fatal_ = true;
+  if (!fatal) return;
+  fatal_ = true;
+  if (stop_) *stop_ = true;
 }
 
 std::vector<Finding> Findings::all() const {

@@ -143,6 +143,8 @@ Result<LaunchReport> run_launch(GlobalMemory& memory, const LoadedModule& module
   std::optional<Recorder> recorder;
   if (request.options.trace.wanted) state.recorder = &recorder.emplace(program, request.options.trace, launch_memory.counters);
 
+  findings.stop(state.stopped);
+
   const auto clusters =
       static_cast<std::int64_t>(state.shape.blocks() / state.shape.cluster_blocks());
   const int threads = request.options.threads > 0 ? request.options.threads : available_cores();
