@@ -160,7 +160,7 @@ struct InstructionCount {
   std::uint32_t ptx_line = 0;
   std::string source;  ///< "file.cu:120"
   std::string opcode;
-  std::string function;  ///< the kernel, or a function it calls
+  std::string function;                               ///< the kernel, or a function it calls
   std::uint64_t warps = 0, lanes = 0;                 ///< executions; lanes that took part, summed
   std::uint64_t sectors = 0, ideal_sectors = 0;       ///< of 32 bytes, to global memory
   std::uint64_t bank_phases = 0, bank_conflicts = 0;  ///< extra passes through shared memory
@@ -192,8 +192,9 @@ struct LaunchReport {
   bool completed = true;          ///< false after a fatal finding: the launch ended there
   std::vector<Finding> findings;  ///< by PTX line
   std::uint64_t warp_instructions = 0;
-  std::vector<InstructionCount> instructions;  ///< with options.statistics: all, in the text's order
-  std::vector<RegisterName> registers;         ///< with options.trace
+  std::vector<InstructionCount>
+      instructions;                     ///< with options.statistics: all, in the text's order
+  std::vector<RegisterName> registers;  ///< with options.trace
   std::vector<TraceStep> trace;
   std::uint64_t trace_steps = 0;  ///< executed by that warp; trace holds the first of them
 };

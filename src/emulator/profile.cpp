@@ -22,12 +22,14 @@ bool any_of(std::string_view word, std::initializer_list<std::string_view> words
 }
 
 bool has_space(const Instruction& in, std::string_view space) {
-  return std::any_of(in.modifiers.begin(), in.modifiers.end(),
-                     [&](std::string_view each) { return each.substr(0, each.find(':')) == space; });
+  return std::any_of(in.modifiers.begin(), in.modifiers.end(), [&](std::string_view each) {
+    return each.substr(0, each.find(':')) == space;
+  });
 }
 
 bool is_real(const Instruction& in) {
-  return !in.modifiers.empty() && any_of(in.modifiers.back(), {"f32", "f64", "f16", "f16x2", "bf16", "bf16x2", "f32x2"});
+  return !in.modifiers.empty() &&
+         any_of(in.modifiers.back(), {"f32", "f64", "f16", "f16x2", "bf16", "bf16x2", "f32x2"});
 }
 
 Class class_of(const Instruction& in) {
@@ -35,17 +37,20 @@ Class class_of(const Instruction& in) {
   if (op == "ld" || op == "st") {
     const bool load = op == "ld";
     if (has_space(in, "shared")) return load ? Class::load_shared : Class::store_shared;
-    if (has_space(in, "param") || has_space(in, "const") || has_space(in, "local")) return Class::other_memory;
+    if (has_space(in, "param") || has_space(in, "const") || has_space(in, "local"))
+      return Class::other_memory;
     return load ? Class::load_global : Class::store_global;
   }
-  if (any_of(op, {"ldu", "prefetch", "prefetchu", "applypriority", "discard"})) return Class::other_memory;
+  if (any_of(op, {"ldu", "prefetch", "prefetchu", "applypriority", "discard"}))
+    return Class::other_memory;
   if (op == "ldmatrix") return Class::load_shared;
   if (op == "stmatrix") return Class::store_shared;
   if (any_of(op, {"atom", "red", "multimem"})) return Class::atomic;
   if (op == "cp") return Class::copy;
   if (any_of(op, {"mma", "wgmma", "wmma", "tcgen05"})) return Class::matrix;
   if (any_of(op, {"shfl", "vote", "match", "redux", "activemask", "elect"})) return Class::exchange;
-  if (any_of(op, {"bar", "barrier", "mbarrier", "fence", "membar", "griddepcontrol", "setmaxnreg"})) return Class::barrier;
+  if (any_of(op, {"bar", "barrier", "mbarrier", "fence", "membar", "griddepcontrol", "setmaxnreg"}))
+    return Class::barrier;
   if (any_of(op, {"bra", "brx", "call", "ret", "exit", "trap", "nanosleep"})) return Class::control;
   if (op == "cvt") return Class::convert;
   if (any_of(op, {"setp", "set", "selp", "slct", "min", "max"})) return Class::compare;
@@ -98,7 +103,8 @@ KernelProfile profile_of(const std::string& ptx, const std::string& kernel, Laun
   KernelProfile profile;
   profile.kernel = profile.title = kernel;
   profile.target = std::string(module.target());
-  for (const std::string_view file : module.files()) profile.files.push_back({std::string(file), {}});
+  for (const std::string_view file : module.files())
+    profile.files.push_back({std::string(file), {}});
   const std::vector<std::string_view> lines = lines_of(ptx);
 
   std::map<std::string, std::size_t> taken;  // instructions of each function so far
@@ -117,7 +123,8 @@ KernelProfile profile_of(const std::string& ptx, const std::string& kernel, Laun
       for (const Operand& operand : in.operands) add_specials(operand, each.specials);
       each.file = std::min<std::size_t>(in.source.file, profile.files.size());
       each.line = in.source.line;
-      if (in.line >= 1 && in.line <= lines.size()) each.text = tidied(lines[in.line - 1], each.count.function);
+      if (in.line >= 1 && in.line <= lines.size())
+        each.text = tidied(lines[in.line - 1], each.count.function);
     } else {  // the return that stands behind a body's last instruction
       each.which = Class::control;
       each.text = "(end)";

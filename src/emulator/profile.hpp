@@ -8,8 +8,8 @@
 
 namespace microscale::emulator {
 
-/// `report` must have statistics and come from `kernel` of `ptx`. Files have names and no lines yet.
-/// Throws Error as Module does.
+/// `report` must have statistics and come from `kernel` of `ptx`. Files have names and no lines
+/// yet. Throws Error as Module does.
 KernelProfile profile_of(const std::string& ptx, const std::string& kernel, LaunchReport report);
 
 }  // namespace microscale::emulator

@@ -1,5 +1,5 @@
-// A kernel's profile as one HTML page that needs nothing else: source and PTX beside their figures, the
-// pattern of each access drawn, one warp to step through.
+// A kernel's profile as one HTML page that needs nothing else: source and PTX beside their figures,
+// the pattern of each access drawn, one warp to step through.
 #pragma once
 
 #include <string>
@@ -8,8 +8,8 @@
 
 namespace microscale {
 
-/// For desktop and phone, light and dark. ASCII only. Without scripts everything but the stepping is
-/// there.
+/// For desktop and phone, light and dark. ASCII only. Without scripts everything but the stepping
+/// is there.
 std::string kernel_page(const KernelProfile& profile);
 
 }  // namespace microscale

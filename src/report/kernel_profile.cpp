@@ -14,8 +14,9 @@ namespace {
 using Json = nlohmann::ordered_json;
 
 constexpr std::array<std::string_view, 16> class_names = {
-    "integer",      "floating point", "convert",      "compare",      "move",   "load global", "store global", "load shared",
-    "store shared", "other memory",   "atomic",       "copy",         "matrix", "exchange",    "barrier",      "control"};
+    "integer",      "floating point", "convert",      "compare",      "move",   "load global",
+    "store global", "load shared",    "store shared", "other memory", "atomic", "copy",
+    "matrix",       "exchange",       "barrier",      "control"};
 
 bool has_source(const KernelProfile& profile) {
   return std::any_of(profile.instructions.begin(), profile.instructions.end(),
@@ -46,9 +47,16 @@ void add(LineSum& sum, const ProfiledInstruction& each) {
 }
 
 Json figures(const LineSum& sum) {
-  Json json{{"instructions", sum.instructions}, {"warp_executions", sum.warps}, {"lane_executions", sum.lanes}};
-  if (sum.loads) json["global_loads"] = {{"requests", sum.loads}, {"sectors", sum.load_sectors}, {"ideal_sectors", sum.load_ideal}};
-  if (sum.stores) json["global_stores"] = {{"requests", sum.stores}, {"sectors", sum.store_sectors}, {"ideal_sectors", sum.store_ideal}};
+  Json json{{"instructions", sum.instructions},
+            {"warp_executions", sum.warps},
+            {"lane_executions", sum.lanes}};
+  if (sum.loads)
+    json["global_loads"] = {
+        {"requests", sum.loads}, {"sectors", sum.load_sectors}, {"ideal_sectors", sum.load_ideal}};
+  if (sum.stores)
+    json["global_stores"] = {{"requests", sum.stores},
+                             {"sectors", sum.store_sectors},
+                             {"ideal_sectors", sum.store_ideal}};
   if (sum.shared) json["shared"] = {{"requests", sum.shared}, {"bank_conflicts", sum.conflicts}};
   if (!sum.specials.empty()) json["special_registers"] = sum.specials;
   return json;
@@ -56,7 +64,9 @@ Json figures(const LineSum& sum) {
 
 }  // namespace
 
-std::string_view name_of(InstructionClass which) { return class_names[static_cast<std::size_t>(which)]; }
+std::string_view name_of(InstructionClass which) {
+  return class_names[static_cast<std::size_t>(which)];
+}
 
 std::string place_of(const KernelProfile& profile, std::size_t file, std::uint32_t line) {
   if (file == 0) return fmt::format("PTX {}", line);
@@ -79,7 +89,8 @@ std::vector<LineSum> by_line(const KernelProfile& profile) {
     sum.line = line;
     if (file == 0) {
       sum.text = each.text;
-    } else if (const SourceFile& text = profile.files[file - 1]; line >= 1 && line <= text.lines.size()) {
+    } else if (const SourceFile& text = profile.files[file - 1];
+               line >= 1 && line <= text.lines.size()) {
       sum.text = text.lines[line - 1];
     }
     add(sum, each);
@@ -98,7 +109,8 @@ LineSum total(const KernelProfile& profile) {
 
 std::vector<ClassSum> by_class(const KernelProfile& profile) {
   std::vector<ClassSum> list;
-  for (std::size_t i = 0; i < class_names.size(); ++i) list.push_back({static_cast<InstructionClass>(i), 0, 0});
+  for (std::size_t i = 0; i < class_names.size(); ++i)
+    list.push_back({static_cast<InstructionClass>(i), 0, 0});
   for (const ProfiledInstruction& each : profile.instructions) {
     if (skipped(each)) continue;
     ClassSum& sum = list[static_cast<std::size_t>(each.which)];
@@ -106,48 +118,65 @@ std::vector<ClassSum> by_class(const KernelProfile& profile) {
     sum.warps += each.count.warps;
   }
   std::erase_if(list, [](const ClassSum& each) { return each.instructions == 0; });
-  std::stable_sort(list.begin(), list.end(), [](const ClassSum& a, const ClassSum& b) { return a.warps > b.warps; });
+  std::stable_sort(list.begin(), list.end(),
+                   [](const ClassSum& a, const ClassSum& b) { return a.warps > b.warps; });
   return list;
 }
 
 std::vector<std::string> specials_of(const KernelProfile& profile) {
   std::set<std::string> names;
-  for (const ProfiledInstruction& each : profile.instructions) names.insert(each.specials.begin(), each.specials.end());
+  for (const ProfiledInstruction& each : profile.instructions)
+    names.insert(each.specials.begin(), each.specials.end());
   return {names.begin(), names.end()};
 }
 
 std::string mean_text(std::uint64_t sum, std::uint64_t count) {
-  return count ? fmt::format("{:.1f}", static_cast<double>(sum) / static_cast<double>(count)) : std::string();
+  return count ? fmt::format("{:.1f}", static_cast<double>(sum) / static_cast<double>(count))
+               : std::string();
 }
 
 std::string sector_text(std::uint64_t sectors, std::uint64_t ideal, std::uint64_t requests) {
-  return requests ? mean_text(sectors, requests) + " / " + mean_text(ideal, requests) : std::string();
+  return requests ? mean_text(sectors, requests) + " / " + mean_text(ideal, requests)
+                  : std::string();
 }
 
 std::string to_json(const KernelProfile& profile, int indent) {
-  Json json{{"kernel", profile.kernel}, {"name", profile.title}, {"ptx", profile.ptx_name}, {"target", profile.target},
-            {"launch", profile.launch}, {"completed", profile.report.completed},
-            {"warp_instructions", profile.report.warp_instructions}, {"special_registers", specials_of(profile)},
-            {"total", figures(total(profile))}, {"lines", Json::array()}, {"classes", Json::array()},
-            {"instructions", Json::array()}, {"findings", Json::array()}};
+  Json json{{"kernel", profile.kernel},
+            {"name", profile.title},
+            {"ptx", profile.ptx_name},
+            {"target", profile.target},
+            {"launch", profile.launch},
+            {"completed", profile.report.completed},
+            {"warp_instructions", profile.report.warp_instructions},
+            {"special_registers", specials_of(profile)},
+            {"total", figures(total(profile))},
+            {"lines", Json::array()},
+            {"classes", Json::array()},
+            {"instructions", Json::array()},
+            {"findings", Json::array()}};
   for (const LineSum& sum : by_line(profile)) {
     Json line{{"place", place_of(profile, sum.file, sum.line)}, {"text", sum.text}};
     line.update(figures(sum));
     json["lines"].push_back(std::move(line));
   }
   for (const ClassSum& sum : by_class(profile))
-    json["classes"].push_back({{"class", name_of(sum.which)}, {"instructions", sum.instructions}, {"warp_executions", sum.warps}});
+    json["classes"].push_back({{"class", name_of(sum.which)},
+                               {"instructions", sum.instructions},
+                               {"warp_executions", sum.warps}});
   for (const ProfiledInstruction& each : profile.instructions) {
     if (skipped(each)) continue;
-    Json row{{"ptx_line", each.count.ptx_line}, {"place", place_of(profile, each.file, each.file ? each.line : each.count.ptx_line)},
-             {"text", each.text}, {"class", name_of(each.which)}};
+    Json row{{"ptx_line", each.count.ptx_line},
+             {"place", place_of(profile, each.file, each.file ? each.line : each.count.ptx_line)},
+             {"text", each.text},
+             {"class", name_of(each.which)}};
     LineSum sum;
     add(sum, each);
     row.update(figures(sum));
     row.erase("instructions");
     json["instructions"].push_back(std::move(row));
   }
-  for (const emulator::Finding& each : profile.report.findings) json["findings"].push_back(to_sentence(each));
+  for (const emulator::Finding& each : profile.report.findings)
+    json["findings"].push_back(to_sentence(each));
   return json.dump(indent, ' ', false, Json::error_handler_t::replace);
 }
 

@@ -1,5 +1,5 @@
-// What one launch of a kernel did, line by line: the figures behind a terminal table, a JSON document
-// and a page. emulator/profile.hpp fills it.
+// What one launch of a kernel did, line by line: the figures behind a terminal table, a JSON
+// document and a page. emulator/profile.hpp fills it.
 #pragma once
 
 #include <cstdint>
@@ -13,8 +13,22 @@ namespace microscale {
 
 /// What an instruction is for; names of the mix.
 enum class InstructionClass : std::uint8_t {
-  integer, floating, convert, compare, move, load_global, store_global, load_shared, store_shared,
-  other_memory, atomic, copy, matrix, exchange, barrier, control
+  integer,
+  floating,
+  convert,
+  compare,
+  move,
+  load_global,
+  store_global,
+  load_shared,
+  store_shared,
+  other_memory,
+  atomic,
+  copy,
+  matrix,
+  exchange,
+  barrier,
+  control
 };
 std::string_view name_of(InstructionClass which);  ///< "integer", "load global"
 
@@ -42,9 +56,9 @@ struct NamedBuffer {
 };
 
 struct KernelProfile {
-  std::string kernel, title;  ///< mangled and readable name
-  std::string ptx_name;       ///< of the file
-  std::string target, launch; ///< "sm_90a", "16 x 16 blocks of 1024 threads"
+  std::string kernel, title;   ///< mangled and readable name
+  std::string ptx_name;        ///< of the file
+  std::string target, launch;  ///< "sm_90a", "16 x 16 blocks of 1024 threads"
   std::string tool;
   std::vector<SourceFile> files;
   std::vector<ProfiledInstruction> instructions;  ///< in the text's order
@@ -74,7 +88,8 @@ struct ClassSum {
   InstructionClass which;
   std::uint64_t instructions = 0, warps = 0;
 };
-std::vector<ClassSum> by_class(const KernelProfile& profile);  ///< of those there are, most executed first
+std::vector<ClassSum> by_class(
+    const KernelProfile& profile);  ///< of those there are, most executed first
 
 /// Special registers in use, sorted.
 std::vector<std::string> specials_of(const KernelProfile& profile);

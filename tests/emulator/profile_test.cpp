@@ -10,10 +10,13 @@ namespace {
 TEST(Profile, joins_counts_with_the_text_of_their_instructions) {
   const std::string text =
       ".version 9.0\n.target sm_90a\n.address_size 64\n.file 1 \"k.cu\"\n"
-      ".visible .entry k(.param .u64 k_param_0)\n{\n.reg .pred %p<2>;\n.reg .b32 %r<4>;\n.reg .f32 %f<4>;\n.reg .b64 %rd<4>;\n"
+      ".visible .entry k(.param .u64 k_param_0)\n{\n.reg .pred %p<2>;\n.reg .b32 %r<4>;\n.reg .f32 "
+      "%f<4>;\n.reg .b64 %rd<4>;\n"
       ".loc 1 3 0\nld.param.u64 \t%rd1, [k_param_0];\nmov.u32 %r1, %tid.x;\n"
-      ".loc 1 4 0\ncvt.rn.f32.u32 %f1, %r1;\nadd.f32 %f2, %f1, %f1;\nsetp.gt.u32 %p1, %r1, 99;\n@%p1 bra $L1;\n"
-      "mul.wide.u32 %rd2, %r1, 4;\nadd.s64 %rd3, %rd1, %rd2;\nst.global.f32 [%rd3], %f2;\n$L1:\nret;\n}\n";
+      ".loc 1 4 0\ncvt.rn.f32.u32 %f1, %r1;\nadd.f32 %f2, %f1, %f1;\nsetp.gt.u32 %p1, %r1, "
+      "99;\n@%p1 bra $L1;\n"
+      "mul.wide.u32 %rd2, %r1, 4;\nadd.s64 %rd3, %rd1, %rd2;\nst.global.f32 [%rd3], "
+      "%f2;\n$L1:\nret;\n}\n";
   LaunchRequest request;
   request.block = {64};
   request.options.statistics = true;

@@ -26,7 +26,8 @@ TEST(AccessPicture, draws_each_sector_that_is_transferred) {
 }
 
 TEST(AccessPicture, draws_four_full_sectors_for_neighbours) {
-  emulator::AccessSample sample{.block = 0, .warp = 0, .lanes = ~0u, .bytes = 4, .shared = false, .address = {}};
+  emulator::AccessSample sample{
+      .block = 0, .warp = 0, .lanes = ~0u, .bytes = 4, .shared = false, .address = {}};
   for (std::uint64_t i = 0; i < 32; ++i) sample.address[i] = 0x2000 + 4 * i;
   const std::string picture = access_picture(sample, {});
   EXPECT_EQ(count(picture, "class=\"fetched\""), 4);

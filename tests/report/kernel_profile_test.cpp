@@ -18,7 +18,8 @@ TEST(KernelProfile, sums_lines_and_leaves_out_what_is_not_in_the_text) {
   EXPECT_EQ(lines[0].specials, std::vector<std::string>{"%tid.x"});
   EXPECT_EQ(lines[1].instructions, 2u);
   EXPECT_EQ(lines[1].warps, 8u);
-  EXPECT_EQ(sector_text(lines[1].store_sectors, lines[1].store_ideal, lines[1].stores), "32.0 / 4.0");
+  EXPECT_EQ(sector_text(lines[1].store_sectors, lines[1].store_ideal, lines[1].stores),
+            "32.0 / 4.0");
   EXPECT_EQ(sector_text(lines[1].load_sectors, lines[1].load_ideal, lines[1].loads), "");
   EXPECT_EQ(mean_text(lines[1].conflicts, lines[1].shared), "1.0");
   EXPECT_EQ(total(sample_profile()).warps, 12u);

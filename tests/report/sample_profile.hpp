@@ -5,8 +5,9 @@
 
 namespace microscale::testing {
 
-inline ProfiledInstruction sample_instruction(std::uint32_t ptx_line, const std::string& text, InstructionClass which,
-                                              std::uint32_t line, std::uint64_t warps) {
+inline ProfiledInstruction sample_instruction(std::uint32_t ptx_line, const std::string& text,
+                                              InstructionClass which, std::uint32_t line,
+                                              std::uint64_t warps) {
   ProfiledInstruction each;
   each.count.ptx_line = ptx_line;
   each.count.function = "k";
@@ -31,17 +32,21 @@ inline KernelProfile sample_profile() {
   profile.buffers = {{"out", 0x10000, 0x8000}};
   auto move = sample_instruction(10, "mov.u32 %r1, %tid.x;", InstructionClass::move, 1, 4);
   move.specials = {"%tid.x"};
-  auto store = sample_instruction(11, "st.global.u32 [%rd1], %r1;", InstructionClass::store_global, 2, 4);
+  auto store =
+      sample_instruction(11, "st.global.u32 [%rd1], %r1;", InstructionClass::store_global, 2, 4);
   store.count.global_requests = 4;
   store.count.sectors = 128;
   store.count.ideal_sectors = 16;
-  store.count.sample = {.block = 0, .warp = 1, .lanes = ~0u, .bytes = 4, .shared = false, .address = {}};
+  store.count.sample = {
+      .block = 0, .warp = 1, .lanes = ~0u, .bytes = 4, .shared = false, .address = {}};
   for (std::uint64_t i = 0; i < 32; ++i) store.count.sample.address[i] = 0x10000 + 1024 * i;
-  auto load = sample_instruction(12, "ld.shared.u32 %r2, [%r3];", InstructionClass::load_shared, 2, 4);
+  auto load =
+      sample_instruction(12, "ld.shared.u32 %r2, [%r3];", InstructionClass::load_shared, 2, 4);
   load.count.shared_requests = 4;
   load.count.bank_phases = 4;
   load.count.bank_conflicts = 4;
-  load.count.sample = {.block = 0, .warp = 0, .lanes = ~0u, .bytes = 4, .shared = true, .address = {}};
+  load.count.sample = {
+      .block = 0, .warp = 0, .lanes = ~0u, .bytes = 4, .shared = true, .address = {}};
   for (std::uint64_t i = 0; i < 32; ++i) load.count.sample.address[i] = 8 * i;
   auto end = sample_instruction(13, "(end)", InstructionClass::control, 0, 0);
   end.implied = true;

@@ -56,7 +56,8 @@ TEST(PtxProfile, counts_lines_classes_and_special_registers) {
 
 TEST(PtxProfile, fits_a_narrow_terminal) {
   for (const unsigned short columns : {40, 80, 120}) {
-    const Outcome outcome = microscale_on_terminal(transpose_words("profile", "tiled<33"), columns, {{"NO_COLOR", "1"}});
+    const Outcome outcome = microscale_on_terminal(transpose_words("profile", "tiled<33"), columns,
+                                                   {{"NO_COLOR", "1"}});
     EXPECT_EQ(outcome.code, 0);
     for (const std::string& line : lines_of(outcome.out))
       EXPECT_LE(line.size(), std::size_t{columns}) << line;
@@ -72,7 +73,8 @@ TEST(PtxProfile, writes_a_page_that_is_whole) {
   std::ifstream file(scratch.file("page.html"));
   const std::string page{std::istreambuf_iterator<char>(file), {}};
   EXPECT_EQ(markup_error(page), "");
-  EXPECT_EQ(page.find("http"), page.find("http://www.w3.org/2000/svg")) << "the page asks for something";
+  EXPECT_EQ(page.find("http"), page.find("http://www.w3.org/2000/svg"))
+      << "the page asks for something";
   EXPECT_NE(page.find("32 sectors of 32 bytes, where 4 would do"), page.npos);
   EXPECT_NE(page.find("output_of(args)[col * args.rows + row]"), page.npos);
   EXPECT_NE(page.find("Block 2, warp 5: 32 of its 32 steps are kept"), page.npos);

@@ -13,9 +13,9 @@ namespace {
 /// y of affine with x made by `x`, a as given.
 std::vector<float> computed(const std::string& x, const std::string& a) {
   const Scratch scratch;
-  const Outcome outcome =
-      microscale({"ptx", "run", scratch.write("k.ptx", affine_ptx), "--grid", "8", "--block", "128", "--arg", x, "--arg", a,
-                  "--arg", "y=f32[1024]", "--out", "2=" + scratch.file("y.npy")});
+  const Outcome outcome = microscale({"ptx", "run", scratch.write("k.ptx", affine_ptx), "--grid",
+                                      "8", "--block", "128", "--arg", x, "--arg", a, "--arg",
+                                      "y=f32[1024]", "--out", "2=" + scratch.file("y.npy")});
   EXPECT_EQ(outcome.code, 0) << outcome.err << outcome.out;
   std::ifstream file(scratch.file("y.npy"), std::ios::binary);
   const std::string text{std::istreambuf_iterator<char>(file), {}};
@@ -43,11 +43,13 @@ TEST(KernelArguments, generate_what_they_say) {
 TEST(KernelArguments, that_are_wrong_are_told_what_there_is) {
   const Scratch scratch;
   const std::string path = scratch.write("k.ptx", affine_ptx);
-  const std::pair<std::string, std::string> words[] = {
-      {"f33:1", "neither a type"},           {"f32:1.5x", "'1.5x' is no number"},
-      {"u32:1.5", "is no whole number"},     {"f32[12", "no ] behind the shape"},
-      {"f32[a]", "is no shape"},             {"f32[4]:nromal", "did you mean normal?"},
-      {"f32[999999999999]", "more elements"}};
+  const std::pair<std::string, std::string> words[] = {{"f33:1", "neither a type"},
+                                                       {"f32:1.5x", "'1.5x' is no number"},
+                                                       {"u32:1.5", "is no whole number"},
+                                                       {"f32[12", "no ] behind the shape"},
+                                                       {"f32[a]", "is no shape"},
+                                                       {"f32[4]:nromal", "did you mean normal?"},
+                                                       {"f32[999999999999]", "more elements"}};
   for (const auto& [word, says] : words) {
     const Outcome outcome = microscale({"ptx", "run", path, "--arg", word});
     EXPECT_EQ(outcome.code, 2) << word;

@@ -13,7 +13,9 @@ namespace microscale::testing {
 /// A folder that is gone with the object.
 class Scratch {
  public:
-  Scratch() : path_(std::filesystem::temp_directory_path() / ("microscale_ptx" + std::to_string(::getpid()))) {
+  Scratch()
+      : path_(std::filesystem::temp_directory_path() /
+              ("microscale_ptx" + std::to_string(::getpid()))) {
     std::filesystem::create_directories(path_);
   }
   ~Scratch() {
@@ -58,10 +60,29 @@ inline const std::string affine_ptx = R"(.version 8.0
 )";
 
 /// The naive and the tiled transposes of a 64 x 96 matrix.
-inline std::vector<std::string> transpose_words(const std::string& action, const std::string& kernel) {
-  return {"ptx", action, std::string(MICROSCALE_TEST_DATA) + "/tools/transpose.ptx", "--kernel", kernel,
-          "--grid", "3,2", "--block", "1024", "--arg", "in=f32[64,96]:iota", "--arg", "u64:64", "--arg", "u64:96",
-          "--arg", "out=f32[96,64]", "--arg", "null", "--arg", "f32:1"};
+inline std::vector<std::string> transpose_words(const std::string& action,
+                                                const std::string& kernel) {
+  return {"ptx",
+          action,
+          std::string(MICROSCALE_TEST_DATA) + "/tools/transpose.ptx",
+          "--kernel",
+          kernel,
+          "--grid",
+          "3,2",
+          "--block",
+          "1024",
+          "--arg",
+          "in=f32[64,96]:iota",
+          "--arg",
+          "u64:64",
+          "--arg",
+          "u64:96",
+          "--arg",
+          "out=f32[96,64]",
+          "--arg",
+          "null",
+          "--arg",
+          "f32:1"};
 }
 
 }  // namespace microscale::testing

@@ -8,17 +8,21 @@ namespace microscale::testing {
 namespace {
 
 Outcome launched(const std::vector<std::string>& more) {
-  std::vector<std::string> words = {"ptx", "run", std::string(MICROSCALE_TEST_DATA) + "/tools/transpose.ptx"};
+  std::vector<std::string> words = {"ptx", "run",
+                                    std::string(MICROSCALE_TEST_DATA) + "/tools/transpose.ptx"};
   words.insert(words.end(), more.begin(), more.end());
   return microscale(words);
 }
 
 TEST(PtxLaunch, finds_a_kernel_by_a_part_of_its_name) {
-  EXPECT_NE(launched({"--kernel", "tiled"}).err.find("several kernels are called; choose one of levels::tiled<32, 1024>"),
+  EXPECT_NE(launched({"--kernel", "tiled"})
+                .err.find("several kernels are called; choose one of levels::tiled<32, 1024>"),
             std::string::npos);
-  EXPECT_NE(launched({"--kernel", "absent"}).err.find("no kernel here is called; choose one of levels::naive(levels::Args)"),
+  EXPECT_NE(launched({"--kernel", "absent"})
+                .err.find("no kernel here is called; choose one of levels::naive(levels::Args)"),
             std::string::npos);
-  EXPECT_NE(launched({"--kernel", "naive"}).err.find("0 bytes of arguments; the kernel's parameters take 48"),
+  EXPECT_NE(launched({"--kernel", "naive"})
+                .err.find("0 bytes of arguments; the kernel's parameters take 48"),
             std::string::npos);
   EXPECT_EQ(microscale(transpose_words("run", "tiled<33")).code, 0);
 }

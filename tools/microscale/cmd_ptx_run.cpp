@@ -20,18 +20,21 @@ int run(const PtxRunCommand& command, Console& console) {
                                 {"findings", nlohmann::ordered_json::array()},
                                 {"written", nlohmann::ordered_json::array()}};
     for (const emulator::Finding& each : report.findings) json["findings"].push_back(to_json(each));
-    for (const PtxLaunch::Output& each : command.launch.outputs) json["written"].push_back(each.path.string());
+    for (const PtxLaunch::Output& each : command.launch.outputs)
+      json["written"].push_back(each.path.string());
     console.print_json(json);
     return code;
   }
   for (const emulator::Finding& each : report.findings)
     console.print(printable(to_sentence(each), console.out.utf8) + "\n");
-  console.note(fmt::format("{}: {}, {} warp-instructions, {}", readable(done.kernel), shape_words(command.launch.request),
-                           format_count(report.warp_instructions),
-                           report.findings.empty() ? std::string("no findings")
-                           : report.completed ? fmt::format("{} findings", report.findings.size())
-                                              : fmt::format("{} findings, ended early", report.findings.size())));
-  for (const PtxLaunch::Output& each : command.launch.outputs) console.note(fmt::format("wrote {}", each.path.string()));
+  console.note(fmt::format(
+      "{}: {}, {} warp-instructions, {}", readable(done.kernel),
+      shape_words(command.launch.request), format_count(report.warp_instructions),
+      report.findings.empty() ? std::string("no findings")
+      : report.completed      ? fmt::format("{} findings", report.findings.size())
+                              : fmt::format("{} findings, ended early", report.findings.size())));
+  for (const PtxLaunch::Output& each : command.launch.outputs)
+    console.note(fmt::format("wrote {}", each.path.string()));
   return code;
 }
 

@@ -89,9 +89,10 @@ struct PtxProfileCommand {
   std::filesystem::path source;  ///< folder to look for the .cu files in, too
 };
 
-/// Of `ptx ACTION`: explain, run or profile. Throws Error{invalid_argument} for words that are wrong.
-int run_ptx(const std::string& action, const std::string& file, const LaunchWords& words, int threads,
-            Console& console);
+/// Of `ptx ACTION`: explain, run or profile. Throws Error{invalid_argument} for words that are
+/// wrong.
+int run_ptx(const std::string& action, const std::string& file, const LaunchWords& words,
+            int threads, Console& console);
 
 /// What explain mma and explain occupancy were given, as written; empty: not given.
 struct MmaWords {

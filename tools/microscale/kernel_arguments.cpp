@@ -18,8 +18,10 @@ namespace {
 const std::vector<std::string> generators = {"zeros", "ones", "iota", "normal", "uniform", "empty"};
 
 [[noreturn]] void wrong(const std::string& word, const std::string& what) {
-  throw Error(ErrorCode::invalid_argument,
-              fmt::format("--arg got '{}': {}; write TYPE:VALUE, TYPE[SHAPE]:GENERATOR or a .npy file", word, what));
+  throw Error(
+      ErrorCode::invalid_argument,
+      fmt::format("--arg got '{}': {}; write TYPE:VALUE, TYPE[SHAPE]:GENERATOR or a .npy file",
+                  word, what));
 }
 
 std::uint64_t mixed(std::uint64_t& state) {  // splitmix64
@@ -28,7 +30,9 @@ std::uint64_t mixed(std::uint64_t& state) {  // splitmix64
   z = (z ^ (z >> 27)) * 0x94d049bb133111ebu;
   return z ^ (z >> 31);
 }
-double uniform(std::uint64_t& state) { return (static_cast<double>(mixed(state) >> 11) + 0.5) * 0x1p-53; }
+double uniform(std::uint64_t& state) {
+  return (static_cast<double>(mixed(state) >> 11) + 0.5) * 0x1p-53;
+}
 
 void put(Array& array, std::size_t element, std::uint64_t bits) {
   const std::size_t bytes = bytes_of(array.type);
@@ -51,13 +55,15 @@ void generate(Array& array, const std::string& generator, std::uint64_t seed) {
 
 /// A whole number as such, so that 64 bits of it are kept; anything else as a double.
 std::uint64_t value_bits(const std::string& word, ArrayType type, std::string_view text) {
-  const bool real = type == ArrayType::f16 || type == ArrayType::bf16 || type == ArrayType::f32 || type == ArrayType::f64;
+  const bool real = type == ArrayType::f16 || type == ArrayType::bf16 || type == ArrayType::f32 ||
+                    type == ArrayType::f64;
   const bool negative = text.starts_with('-');
   std::string_view digits = text.substr(negative);
   const bool hex = digits.starts_with("0x");
   if (hex) digits.remove_prefix(2);
   std::uint64_t whole = 0;
-  const auto read = std::from_chars(digits.data(), digits.data() + digits.size(), whole, hex ? 16 : 10);
+  const auto read =
+      std::from_chars(digits.data(), digits.data() + digits.size(), whole, hex ? 16 : 10);
   const bool complete = read.ec == std::errc{} && read.ptr == digits.data() + digits.size();
   if (complete && (hex || !real)) return negative ? 0 - whole : whole;
   if (!real) wrong(word, fmt::format("'{}' is no whole number of 64 bits", text));
@@ -71,12 +77,13 @@ std::uint64_t value_bits(const std::string& word, ArrayType type, std::string_vi
 std::vector<std::int64_t> shape_in(const std::string& word, std::string_view text) {
   std::vector<std::int64_t> shape;
   std::int64_t elements = 1;
-  for (const char* at = text.data(), *end = at + text.size(); at <= end;) {
+  for (const char *at = text.data(), *end = at + text.size(); at <= end;) {
     std::int64_t extent = 0;
     const auto read = std::from_chars(at, end, extent);
     if (read.ec != std::errc{} || extent < 0 || (read.ptr != end && *read.ptr != ','))
       wrong(word, fmt::format("'{}' is no shape such as 64,64", text));
-    if (extent > (std::int64_t{1} << 36) || elements > (std::int64_t{1} << 36) / std::max<std::int64_t>(1, extent))
+    if (extent > (std::int64_t{1} << 36) ||
+        elements > (std::int64_t{1} << 36) / std::max<std::int64_t>(1, extent))
       wrong(word, "more elements than memory holds");
     elements *= extent;
     shape.push_back(extent);
@@ -100,7 +107,8 @@ KernelArgument kernel_argument(const std::string& word) {
     return argument;
   }
   const std::size_t end = text.find_first_of("[:");
-  const std::optional<ArrayType> type = end == text.npos ? std::nullopt : array_type(text.substr(0, end));
+  const std::optional<ArrayType> type =
+      end == text.npos ? std::nullopt : array_type(text.substr(0, end));
   if (!type) {
     if (!text.ends_with(".npy")) wrong(word, "neither a type (u32, f32, ...) nor a .npy file");
     argument.buffer = true;
@@ -126,9 +134,10 @@ KernelArgument kernel_argument(const std::string& word) {
     generator.resize(comma);
   }
   if (std::find(generators.begin(), generators.end(), generator) == generators.end())
-    wrong(word, fmt::format("no generator '{}'{}, there are {}", generator, did_you_mean(generator, generators),
-                            fmt::join(generators, ", ")));
-  argument.array.bytes.resize(static_cast<std::size_t>(argument.array.elements()) * bytes_of(*type));
+    wrong(word, fmt::format("no generator '{}'{}, there are {}", generator,
+                            did_you_mean(generator, generators), fmt::join(generators, ", ")));
+  argument.array.bytes.resize(static_cast<std::size_t>(argument.array.elements()) *
+                              bytes_of(*type));
   argument.written = generator != "empty";
   if (argument.written) generate(argument.array, generator, seed);
   return argument;

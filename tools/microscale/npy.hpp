@@ -28,8 +28,8 @@ struct Array {
   std::int64_t elements() const;
 };
 
-/// Throws Error{io} or Error{bad_input}. Two bytes without a type (what NumPy makes of bfloat16) are
-/// bf16.
+/// Throws Error{io} or Error{bad_input}. Two bytes without a type (what NumPy makes of bfloat16)
+/// are bf16.
 Array read_npy(const std::filesystem::path& path);
 /// Throws Error{io}.
 void write_npy(const std::filesystem::path& path, const Array& array);

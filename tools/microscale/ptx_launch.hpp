@@ -15,8 +15,9 @@ namespace microscale {
 
 /// As written; empty: not given.
 struct LaunchWords {
-  std::string kernel, target, grid = "1", block = "1", cluster = "1", shared = "0", schedule = "round_robin",
-              completion = "latest", seed = "0", budget, watch = "0:0", html, source;
+  std::string kernel, target, grid = "1", block = "1", cluster = "1", shared = "0",
+                              schedule = "round_robin", completion = "latest", seed = "0", budget,
+                              watch = "0:0", html, source;
   std::vector<std::string> arguments, outputs;
 };
 
@@ -60,7 +61,8 @@ struct PtxLaunched {
   std::vector<PlacedBuffer> buffers;
 };
 
-/// Runs it and writes the outputs. `launch.kernel` may be a part of a name that only one kernel has.
+/// Runs it and writes the outputs. `launch.kernel` may be a part of a name that only one kernel
+/// has.
 PtxLaunched perform(const PtxLaunch& launch);
 
 /// "naive(Args)" of a mangled name, without namespaces that have no name.

@@ -136,12 +136,19 @@ Result<LaunchReport> run_launch(GlobalMemory& memory, const LoadedModule& module
   LaunchMemory launch_memory(memory, places, findings, memory_options(request.options));
   launch_memory.constants = module.constants();
   launch_memory.params = request.arguments;
-  LaunchState state{.program = program, .shape = shape.value(), .memory = launch_memory,
-                    .schedule = request.options.schedule, .seed = request.options.seed,
-                    .budget = request.options.instruction_budget, .recorder = nullptr, .executed = 0, .stopped = false};
+  LaunchState state{.program = program,
+                    .shape = shape.value(),
+                    .memory = launch_memory,
+                    .schedule = request.options.schedule,
+                    .seed = request.options.seed,
+                    .budget = request.options.instruction_budget,
+                    .recorder = nullptr,
+                    .executed = 0,
+                    .stopped = false};
   const bool counted = request.options.statistics || request.options.trace.wanted;
   std::optional<Recorder> recorder;
-  if (request.options.trace.wanted) state.recorder = &recorder.emplace(program, request.options.trace, launch_memory.counters);
+  if (request.options.trace.wanted)
+    state.recorder = &recorder.emplace(program, request.options.trace, launch_memory.counters);
 
   findings.stop(state.stopped);
 

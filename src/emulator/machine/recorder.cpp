@@ -14,9 +14,13 @@ Recorder::Recorder(const Program& program, const TraceRequest& request, Counters
     }
 }
 
-void Recorder::add(const WarpRows& warp, std::uint32_t instruction, std::uint32_t here, std::uint32_t lanes) {
+void Recorder::add(const WarpRows& warp, std::uint32_t instruction, std::uint32_t here,
+                   std::uint32_t lanes) {
   if (++count_ > request_.most_steps) return;
-  TraceStep step{.instruction = instruction, .here = here, .lanes = lanes, .written = {},
+  TraceStep step{.instruction = instruction,
+                 .here = here,
+                 .lanes = lanes,
+                 .written = {},
                  .access = counters_.take_watched()};
   if (lanes)
     for (const std::uint32_t reg : program_.info[instruction].writes) {

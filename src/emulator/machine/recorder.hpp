@@ -1,5 +1,5 @@
-// Keeps what one warp of a launch does, step by step, for whoever wants to look at it: off the path of
-// all other warps.
+// Keeps what one warp of a launch does, step by step, for whoever wants to look at it: off the path
+// of all other warps.
 #pragma once
 
 #include <cstdint>
@@ -21,9 +21,10 @@ class Recorder {
   bool watches(std::uint32_t block, std::uint32_t warp) const {
     return block == request_.block && warp == request_.warp;
   }
-  /// The operation `instruction` has been performed by `lanes` of those `here`. Called by the one thread
-  /// that runs the warp.
-  void add(const WarpRows& warp, std::uint32_t instruction, std::uint32_t here, std::uint32_t lanes);
+  /// The operation `instruction` has been performed by `lanes` of those `here`. Called by the one
+  /// thread that runs the warp.
+  void add(const WarpRows& warp, std::uint32_t instruction, std::uint32_t here,
+           std::uint32_t lanes);
   /// Hands over what was kept.
   void finish(LaunchReport& report);
 

@@ -29,8 +29,12 @@ std::vector<std::uint64_t> units_of(const WarpAccess& access, std::uint64_t size
 int lanes_of_phase(int bytes) { return bytes <= 4 ? 32 : bytes == 8 ? 16 : bytes == 16 ? 8 : 4; }
 
 AccessSample sample_of(const Agent& agent, const WarpAccess& access, bool shared) {
-  AccessSample sample{.block = agent.block, .warp = agent.warp, .lanes = access.lanes,
-                      .bytes = access.bytes, .shared = shared, .address = {}};
+  AccessSample sample{.block = agent.block,
+                      .warp = agent.warp,
+                      .lanes = access.lanes,
+                      .bytes = access.bytes,
+                      .shared = shared,
+                      .address = {}};
   for (int lane = 0; lane < warp_lanes; ++lane)
     if (access.lanes >> lane & 1)
       sample.address[lane] = shared ? access.address[lane] & 0xffff'ffff : access.address[lane];

@@ -34,7 +34,8 @@ class Counters {
   void add(const Agent& agent, const WarpAccess& access, bool shared);
   /// From here on the latest access of this warp is kept for take_watched().
   void watch(std::uint32_t block, std::uint32_t warp);
-  /// The watched warp's latest access, of which it is asked once; its lanes are 0 if there was none.
+  /// The watched warp's latest access, of which it is asked once; its lanes are 0 if there was
+  /// none.
   AccessSample take_watched();
   std::map<std::uint32_t, AccessCount> all() const;
 

@@ -23,7 +23,8 @@ const std::string body =
     "@%p1 st.global.u32 [%rd3], %r3;\n";
 
 TEST(Recorder, keeps_what_one_warp_wrote_and_where_its_lanes_went) {
-  const testing::Ran ran = testing::launch_words(testing::entry(body), std::vector<std::uint32_t>(192), traced(2, 1, 100));
+  const testing::Ran ran = testing::launch_words(
+      testing::entry(body), std::vector<std::uint32_t>(192), traced(2, 1, 100));
   const LaunchReport& report = ran.report;
   ASSERT_EQ(report.trace.size(), 9u);  // and the return
   EXPECT_EQ(report.trace_steps, 9u);
@@ -46,7 +47,8 @@ TEST(Recorder, keeps_what_one_warp_wrote_and_where_its_lanes_went) {
 }
 
 TEST(Recorder, keeps_the_first_steps_and_counts_all) {
-  const testing::Ran ran = testing::launch_words(testing::entry(body), std::vector<std::uint32_t>(192), traced(0, 0, 4));
+  const testing::Ran ran =
+      testing::launch_words(testing::entry(body), std::vector<std::uint32_t>(192), traced(0, 0, 4));
   EXPECT_EQ(ran.report.trace.size(), 4u);
   EXPECT_EQ(ran.report.trace_steps, 9u);
 }
@@ -54,8 +56,10 @@ TEST(Recorder, keeps_the_first_steps_and_counts_all) {
 TEST(Recorder, changes_nothing_and_is_off_unless_asked_for) {
   LaunchRequest plain = traced(0, 0, 4);
   plain.options.trace.wanted = false;
-  const testing::Ran without = testing::launch_words(testing::entry(body), std::vector<std::uint32_t>(192), plain);
-  const testing::Ran with = testing::launch_words(testing::entry(body), std::vector<std::uint32_t>(192), traced(0, 0, 4));
+  const testing::Ran without =
+      testing::launch_words(testing::entry(body), std::vector<std::uint32_t>(192), plain);
+  const testing::Ran with =
+      testing::launch_words(testing::entry(body), std::vector<std::uint32_t>(192), traced(0, 0, 4));
   EXPECT_EQ(without.report.trace_steps, 0u);
   EXPECT_TRUE(without.report.instructions.empty());
   EXPECT_EQ(without.words, with.words);
