@@ -170,9 +170,9 @@ function shown(v,bits,type){
  return v.toString();
 }
 function typeOf(text,name){if(/^%f\d/.test(name))return 'f32';if(/^%fd\d/.test(name))return 'f64';
- var t=text.replace(/\/\/.*/,'').replace(/[\[{%].*/,
-  '').match(/\.(f16x2|bf16x2|f16|bf16|f32|f64|s8|s16|s32|s64|u8|u16|u32|u64|b8|b16|b32|b64)/g);
- return t?t[/^(@!?%p\d+ )?\s*cvt/.test(text)?0:t.length-1].slice(1):'b32'}
+ var plain=text.replace(/^@!?%p\d+ /,'').replace(/\/\/.*/,'').replace(/[\[{%].*/,'');
+ var t=plain.match(/\.(f16x2|bf16x2|f16|bf16|f32|f64|s8|s16|s32|s64|u8|u16|u32|u64|b8|b16|b32|b64)/g);
+ return t?t[/^cvt/.test(plain)?0:t.length-1].slice(1):'b32'}
 function summary(e){var v=e.v,f=function(x){return shown(x,e.bits,e.type)};
  if(v.every(function(x){return x===v[0]}))return f(v[0])+' in every lane';
  return v.slice(0,6).map(f).join(', ')+', ...'}
