@@ -198,7 +198,7 @@ std::string lines(const KernelProfile& profile) {
         label, table);
   };
   if (!source) return pane("PTX", ptx_table(profile));
-  return "<div class=\"panes\">" + pane("Source", source_table(profile, sums)) +
+  return "<div class=\"panes wide\">" + pane("Source", source_table(profile, sums)) +
          pane("PTX", ptx_table(profile)) + "</div>";
 }
 

@@ -69,6 +69,7 @@ font:11px/1.3 ui-monospace,SFMono-Regular,Menlo,Consolas,monospace;overflow-wrap
   text-align:right;
 border:1px solid var(--ms-line)}.frag td.q1{background:var(--ms-c1)}
 @media (prefers-color-scheme:dark){td.bad{color:#ff9d8f}svg.ms .clash+text.lane{fill:#10161d}}
+@media (max-width:1250px){.panes.wide{grid-template-columns:minmax(0,1fr)}}
 @media (max-width:900px){.panes{grid-template-columns:minmax(0,1fr)}.pane{max-height:430px}}
 @media (max-width:760px){.lanes{grid-template-columns:repeat(4,minmax(0,1fr))}.pane table,.pane tbody,
   .pane thead{display:block}
