@@ -36,7 +36,9 @@ TEST(PtxProfile, shows_no_conflict_at_a_row_pitch_of_132_bytes_and_31_at_128) {
   const auto json = profiled("tiled<32");
   EXPECT_EQ(json["total"]["shared"]["bank_conflicts"], 192 * 31);
   for (const auto& line : json["lines"])
-    if (line["place"] == "transpose.cu:56") EXPECT_EQ(line["shared"]["bank_conflicts"], 192 * 31);
+    if (line["place"] == "transpose.cu:56") {
+      EXPECT_EQ(line["shared"]["bank_conflicts"], 192 * 31);
+    }
 }
 
 TEST(PtxProfile, counts_lines_classes_and_special_registers) {
@@ -46,7 +48,9 @@ TEST(PtxProfile, counts_lines_classes_and_special_registers) {
   for (const auto& each : json["classes"]) {
     executed += each["warp_executions"].get<std::uint64_t>();
     instructions += each["instructions"].get<std::uint64_t>();
-    if (each["class"] == "store global") EXPECT_EQ(each["warp_executions"], 192);
+    if (each["class"] == "store global") {
+      EXPECT_EQ(each["warp_executions"], 192);
+    }
   }
   EXPECT_EQ(executed, json["warp_instructions"]);
   EXPECT_EQ(instructions, json["instructions"].size());
