@@ -71,6 +71,7 @@ border:1px solid var(--ms-line)}.frag td.q1{background:var(--ms-c1)}
 @media (prefers-color-scheme:dark){td.bad{color:#ff9d8f}svg.ms .clash+text.lane{fill:#10161d}}
 @media (max-width:1250px){.panes.wide{grid-template-columns:minmax(0,1fr)}}
 @media (max-width:900px){.panes{grid-template-columns:minmax(0,1fr)}.pane{max-height:430px}}
+.pane tr[hidden]{display:none!important}
 @media (max-width:760px){.lanes{grid-template-columns:repeat(4,minmax(0,1fr))}.pane table,.pane tbody,
   .pane thead{display:block}
 .pane thead{position:sticky;top:0;z-index:1}.pane tr{display:flex;flex-wrap:wrap}.pane td,.pane th{
