@@ -19,6 +19,7 @@ SKIP_FOLDERS = re.compile(r"(^|/)(\.git|build[^/]*|demo|\.venv|__pycache__)(/|$)
 # Sources, or folders of them, that no test mirrors, each with the reason.
 WITHOUT_TEST = {
     "tools/microscale/main.cpp": "the tests in tests/tools run the program itself",
+    "tools/microscale/options.cpp": "the tests in tests/tools run the program itself",
     "tools/gpu_check/equality.cpp": "a check itself; runs on a machine with a GPU (scripts/gpu_check)",
     "tools/gpu_check/fused.cpp": "a check itself; runs on a machine with a GPU (scripts/gpu_check)",
     "tools/gpu_check/grouped.cpp": "a check itself; runs on a machine with a GPU (scripts/gpu_check)",

@@ -118,6 +118,13 @@ enum class Schedule : std::uint8_t { round_robin, reverse, random };
 /// When asynchronous copies land: at once, when something waits for them, or at random before that.
 enum class Completion : std::uint8_t { eager, latest, random };
 
+/// One warp whose every step is kept: what it executed, changed and touched.
+struct TraceRequest {
+  bool wanted = false;
+  std::uint32_t block = 0, warp = 0;  ///< linear number in the grid, x fastest; number in the block
+  std::uint32_t most_steps = 1000;    ///< later ones are executed and not kept
+};
+
 struct LaunchOptions {
   Schedule schedule = Schedule::round_robin;
   Completion completion = Completion::latest;
@@ -127,6 +134,7 @@ struct LaunchOptions {
   int threads = 0;          ///< of the host; 0: all cores
   bool races = true;        ///< look for races, missing waits and fences
   bool statistics = false;  ///< count executions, sectors and bank conflicts of each instruction
+  TraceRequest trace;       ///< counts as well, as statistics does
 };
 
 struct LaunchRequest {
@@ -138,21 +146,57 @@ struct LaunchRequest {
   LaunchOptions options;
 };
 
+/// Where the lanes of one warp went, in one execution.
+struct AccessSample {
+  std::uint32_t block = 0, warp = 0;
+  std::uint32_t lanes = 0;  ///< bit i: lane i took part; 0: there is no sample
+  int bytes = 0;            ///< of each lane
+  bool shared = false;
+  std::uint64_t address[32] = {};  ///< of shared memory: offsets in the block's
+};
+
 /// One instruction's executions.
 struct InstructionCount {
   std::uint32_t ptx_line = 0;
   std::string source;  ///< "file.cu:120"
   std::string opcode;
+  std::string function;                               ///< the kernel, or a function it calls
   std::uint64_t warps = 0, lanes = 0;                 ///< executions; lanes that took part, summed
   std::uint64_t sectors = 0, ideal_sectors = 0;       ///< of 32 bytes, to global memory
   std::uint64_t bank_phases = 0, bank_conflicts = 0;  ///< extra passes through shared memory
+  std::uint64_t global_requests = 0, shared_requests = 0;  ///< by warps
+  AccessSample sample;  ///< by the lowest warp of the lowest block that came, its first
+};
+
+/// A register whose name stands in the text.
+struct RegisterName {
+  std::string name;
+  int bits = 32;  ///< 1: a predicate
+};
+
+/// What a step wrote: all 32 lanes after it.
+struct RegisterValues {
+  std::uint32_t index = 0;  ///< in LaunchReport::registers
+  std::vector<std::uint64_t> lanes;
+};
+
+struct TraceStep {
+  std::uint32_t instruction = 0;  ///< index in LaunchReport::instructions
+  std::uint32_t here = 0;         ///< lanes that came
+  std::uint32_t lanes = 0;        ///< those of them whose guard was true
+  std::vector<RegisterValues> written;
+  AccessSample access;
 };
 
 struct LaunchReport {
   bool completed = true;          ///< false after a fatal finding: the launch ended there
   std::vector<Finding> findings;  ///< by PTX line
   std::uint64_t warp_instructions = 0;
-  std::vector<InstructionCount> instructions;  ///< of those executed, with options.statistics
+  std::vector<InstructionCount>
+      instructions;                     ///< with options.statistics: all, in the text's order
+  std::vector<RegisterName> registers;  ///< with options.trace
+  std::vector<TraceStep> trace;
+  std::uint64_t trace_steps = 0;  ///< executed by that warp; trace holds the first of them
 };
 
 /// Runs the kernel to its end. Throws Error{invalid_argument} for a launch that no GPU would take.

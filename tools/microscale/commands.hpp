@@ -14,6 +14,7 @@
 #include "emulator/tensor/scale_lanes.hpp"
 #include "microscale/checkpoint.hpp"
 #include "microscale/numerics.hpp"
+#include "ptx_launch.hpp"
 
 namespace microscale {
 
@@ -91,6 +92,23 @@ struct BenchCommand {
   int threads = 0;               ///< CPU; 0: all cores
 };
 
+/// ptx run FILE --kernel K --grid X --block X --arg ...
+struct PtxRunCommand {
+  PtxLaunch launch;
+};
+
+/// ptx profile FILE ...
+struct PtxProfileCommand {
+  PtxLaunch launch;
+  std::filesystem::path html;    ///< page to write; empty: none
+  std::filesystem::path source;  ///< folder to look for the .cu files in, too
+};
+
+/// Of `ptx ACTION`: explain, run or profile. Throws Error{invalid_argument} for words that are
+/// wrong.
+int run_ptx(const std::string& action, const std::string& file, const LaunchWords& words,
+            int threads, Console& console);
+
 /// What explain mma and explain occupancy were given, as written; empty: not given.
 struct MmaWords {
   std::string elements, select_a, select_b, svg;
@@ -127,6 +145,8 @@ int run(const PtxExplainCommand& command, Console& console);
 int run(const SassCommand& command, Console& console);
 int run(const BenchCommand& command, Console& console);
 
+int run(const PtxRunCommand& command, Console& console);
+int run(const PtxProfileCommand& command, Console& console);
 int run(const ExplainMmaCommand& command, Console& console);
 int run(const ExplainOccupancyCommand& command, Console& console);
 

@@ -65,7 +65,9 @@ class Decoder {
       function.registers.emplace_back(reg.name);
       state.registers.push_back(reg.type == ptx::Type::pred ? rows_.predicate()
                                                             : rows_.own(ptx::bits_of(reg.type)));
+      function.bits.push_back(ptx::bits_of(reg.type));
     }
+    function.slots = state.registers;
     program_.register_count += static_cast<std::uint32_t>(text.registers.size());
     for (std::size_t i = 0; i < text.variables.size(); ++i) {
       const ptx::Variable& variable = text.variables[i];

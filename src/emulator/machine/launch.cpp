@@ -4,11 +4,13 @@
 
 #include <algorithm>
 #include <memory>
+#include <optional>
 #include <vector>
 
 #include "core/threads.hpp"
 #include "emulator/machine/cluster.hpp"
 #include "emulator/machine/findings.hpp"
+#include "emulator/machine/recorder.hpp"
 
 namespace microscale::emulator {
 namespace {
@@ -84,7 +86,7 @@ Result<LaunchShape> shape_of(const LaunchRequest& request, const Program& progra
 MemoryOptions memory_options(const LaunchOptions& options) {
   MemoryOptions made;
   made.races = options.races;
-  made.count = options.statistics;
+  made.count = options.statistics || options.trace.wanted;
   made.policy = options.completion == Completion::eager    ? AsyncPolicy::eager
                 : options.completion == Completion::latest ? AsyncPolicy::latest
                                                            : AsyncPolicy::random;
@@ -101,15 +103,18 @@ std::vector<InstructionCount> instruction_counts(
     InstructionCount count;
     for (const auto& worker : counts)
       if (!worker.empty()) count.warps += worker[2 * pc], count.lanes += worker[2 * pc + 1];
-    if (count.warps == 0) continue;
     count.ptx_line = program.info[pc].line;
     count.source = module.source(program.info[pc].source);
     count.opcode = std::string(program.info[pc].opcode);
+    count.function = program.functions[program.info[pc].function].name;
     if (const auto found = accesses.find(pc); found != accesses.end()) {
       count.sectors = found->second.sectors;
       count.ideal_sectors = found->second.ideal_sectors;
       count.bank_phases = found->second.phases;
       count.bank_conflicts = found->second.conflicts;
+      count.global_requests = found->second.global_requests;
+      count.shared_requests = found->second.shared_requests;
+      count.sample = found->second.sample;
     }
     list.push_back(std::move(count));
   }
@@ -137,8 +142,13 @@ Result<LaunchReport> run_launch(GlobalMemory& memory, const LoadedModule& module
                     .schedule = request.options.schedule,
                     .seed = request.options.seed,
                     .budget = request.options.instruction_budget,
+                    .recorder = nullptr,
                     .executed = 0,
                     .stopped = false};
+  const bool counted = request.options.statistics || request.options.trace.wanted;
+  std::optional<Recorder> recorder;
+  if (request.options.trace.wanted)
+    state.recorder = &recorder.emplace(program, request.options.trace, launch_memory.counters);
 
   findings.stop(state.stopped);
 
@@ -151,9 +161,8 @@ Result<LaunchReport> run_launch(GlobalMemory& memory, const LoadedModule& module
     if (state.stopped || findings.fatal()) return;
     const auto at = static_cast<std::size_t>(worker);
     if (!workers[at]) {
-      if (request.options.statistics) counts[at].assign(2 * program.code.size(), 0);
-      workers[at] = std::make_unique<Cluster>(
-          state, request.options.statistics ? counts[at].data() : nullptr);
+      if (counted) counts[at].assign(2 * program.code.size(), 0);
+      workers[at] = std::make_unique<Cluster>(state, counted ? counts[at].data() : nullptr);
     }
     workers[at]->run(static_cast<std::uint64_t>(number));
   });
@@ -162,8 +171,8 @@ Result<LaunchReport> run_launch(GlobalMemory& memory, const LoadedModule& module
   report.completed = !findings.fatal();
   report.findings = findings.all();
   report.warp_instructions = state.executed;
-  if (request.options.statistics)
-    report.instructions = instruction_counts(program, module, launch_memory, counts);
+  if (recorder) recorder->finish(report);
+  if (counted) report.instructions = instruction_counts(program, module, launch_memory, counts);
   return report;
 }
 

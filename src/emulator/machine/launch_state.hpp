@@ -10,6 +10,8 @@
 
 namespace microscale::emulator {
 
+class Recorder;
+
 struct LaunchShape {
   std::uint32_t grid[3] = {1, 1, 1};     // blocks
   std::uint32_t block[3] = {1, 1, 1};    // threads
@@ -28,7 +30,8 @@ struct LaunchState {
   LaunchMemory& memory;
   Schedule schedule = Schedule::round_robin;
   std::uint64_t seed = 0;
-  std::uint64_t budget = 0;  // warp-instructions of the whole launch
+  std::uint64_t budget = 0;      // warp-instructions of the whole launch
+  Recorder* recorder = nullptr;  // of one warp's steps; null: nobody asked
 
   std::atomic<std::uint64_t> executed{0};  // warp-instructions
   std::atomic<bool> stopped{false};        // after a fatal finding

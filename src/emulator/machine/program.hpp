@@ -1,5 +1,5 @@
-// An entry and every function it calls, decoded: one array of operations, and what a warp needs to run
-// them. Read-only once made; shared by all host threads.
+// An entry and every function it calls, decoded: one array of operations, and what a warp needs to
+// run them. Read-only once made; shared by all host threads.
 #pragma once
 
 #include <cstdint>
@@ -14,15 +14,15 @@
 
 namespace microscale::emulator {
 
-/// What is asked of an operation when it has something to report, and before it runs when a register
-/// may be unwritten.
+/// What is asked of an operation when it has something to report, and before it runs when a
+/// register may be unwritten.
 struct OpInfo {
   std::string_view opcode;  // of the text, which outlives the program
   std::uint32_t line = 0;   // of the PTX
   ptx::SourceLine source;
-  std::uint32_t function = 0;                  // index in Program::functions
-  std::vector<std::uint32_t> reads, writes;    // registers, as indexes of the warp's written masks
-  std::uint32_t guard_reads = 0;               // how many of `reads` are the guard: read by all lanes
+  std::uint32_t function = 0;                // index in Program::functions
+  std::vector<std::uint32_t> reads, writes;  // registers, as indexes of the warp's written masks
+  std::uint32_t guard_reads = 0;             // how many of `reads` are the guard: read by all lanes
 };
 
 /// A special register's row, filled when a warp starts.
@@ -34,10 +34,12 @@ struct SpecialRow {
 
 struct ProgramFunction {
   std::string name;
-  std::uint32_t begin = 0, end = 0;         // of its operations
-  std::uint32_t params = 0;                 // of its .param bytes in a lane's call memory
-  std::uint32_t first_register = 0;         // of its written masks
-  std::vector<std::string> registers;       // names
+  std::uint32_t begin = 0, end = 0;    // of its operations
+  std::uint32_t params = 0;            // of its .param bytes in a lane's call memory
+  std::uint32_t first_register = 0;    // of its written masks
+  std::vector<std::string> registers;  // names
+  std::vector<std::uint32_t> slots;    // of each: a row, or a predicate's index
+  std::vector<int> bits;               // of each: 1 for a predicate
 };
 
 /// The arguments and results of one call: bytes to copy between places of the call memory.
@@ -62,7 +64,7 @@ struct Program {
   std::vector<std::uint8_t> constants;  // rows, 64-byte multiples
   std::uint32_t row_bytes = 0;          // of a warp's own rows
   std::uint32_t predicate_count = 3, register_count = 0;
-  std::uint32_t carry_predicate = 2;    // of add.cc and its like
+  std::uint32_t carry_predicate = 2;  // of add.cc and its like
   std::vector<SpecialRow> specials;
 
   std::int64_t param_bytes = 0;   // of the entry

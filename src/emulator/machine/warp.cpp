@@ -8,6 +8,7 @@
 #include <utility>
 
 #include "emulator/machine/block.hpp"
+#include "emulator/machine/recorder.hpp"
 #include "emulator/ops/barrier.hpp"
 
 namespace microscale::emulator {
@@ -45,6 +46,8 @@ void Warp::start(const Program& program, Block& block, std::uint32_t index, std:
   program_ = &program;
   block_ = &block;
   index_ = index;
+  Recorder* recorder = block.launch().recorder;
+  recorder_ = recorder && recorder->watches(block.linear(), index) ? recorder : nullptr;
   live_ = lanes;
   active_ = {.pc = 0,
              .lanes = lanes,
@@ -84,6 +87,11 @@ Agent Warp::agent(const Op& op) const {
 }
 
 Warp::Outcome Warp::run(std::int64_t quantum) {
+  return recorder_ ? run_groups<true>(quantum) : run_groups<false>(quantum);
+}
+
+template <bool recorded>
+Warp::Outcome Warp::run_groups(std::int64_t quantum) {
   for (Group& group : others_)
     if (group.state == Group::State::retry) group.state = Group::State::ready;
   if (active_.state == Group::State::retry) active_.state = Group::State::ready;
@@ -93,6 +101,7 @@ Warp::Outcome Warp::run(std::int64_t quantum) {
   for (;;) {
     const Op& op = code[active_.pc];
     const std::uint32_t lanes = active_.lanes & (predicates[op.guard] ^ (0u - (op.negate & 1u)));
+    [[maybe_unused]] const std::uint32_t here = active_.lanes;
     if (op.flags & checks_reads) check_reads(op, lanes);
     if (counts) {
       ++counts[2 * active_.pc];
@@ -102,6 +111,8 @@ Warp::Outcome Warp::run(std::int64_t quantum) {
       const Step step = op.run(op, *this, lanes);
       if ((op.flags & tracks_writes) && step != Step::wait)
         for (const std::uint32_t reg : program_->info[index_of(op)].writes) written_[reg] |= lanes;
+      if constexpr (recorded)
+        if (step != Step::wait) recorder_->add(*this, index_of(op), here, lanes);
       if (step != Step::next) {
         if (step == Step::stop) return Outcome::stopped;
         if (step == Step::wait) {
@@ -116,6 +127,8 @@ Warp::Outcome Warp::run(std::int64_t quantum) {
         if (!pick()) return live_ ? Outcome::blocked : Outcome::finished;
         continue;
       }
+    } else if constexpr (recorded) {
+      recorder_->add(*this, index_of(op), here, 0);
     }
     ++executed_;
     --quantum;

@@ -12,21 +12,22 @@
 namespace microscale::emulator {
 
 class Block;
+class Recorder;
 
 /// Lanes that agree on where they are.
 struct Group {
   enum class State : std::uint8_t {
     ready,
-    retry,    // its instruction answered Step::wait: merges with whoever arrives there, or runs again
+    retry,  // its instruction answered Step::wait: merges with whoever arrives there, or runs again
     blocked,  // at a barrier that somebody else will open; pc is already behind it
     yields,   // has run for long: others first
   };
   std::uint32_t pc = 0, lanes = 0;
   State state = State::ready;
-  std::uint8_t barrier = 0;           // where it is blocked
-  bool gathers = false;               // in retry: for lanes that are not here yet
-  const Op* pending = nullptr;        // the barrier instruction, which may have a result to deliver
-  std::vector<std::uint32_t> calls;   // call sites, the innermost last
+  std::uint8_t barrier = 0;          // where it is blocked
+  bool gathers = false;              // in retry: for lanes that are not here yet
+  const Op* pending = nullptr;       // the barrier instruction, which may have a result to deliver
+  std::vector<std::uint32_t> calls;  // call sites, the innermost last
 };
 
 class Warp : public WarpRows {
@@ -61,16 +62,19 @@ class Warp : public WarpRows {
   Step call(std::uint32_t site, std::uint32_t lanes);
   Step leave(std::uint32_t lanes);  // ret: from a function, or the kernel
   Step exit(std::uint32_t lanes);
-  /// The lanes have arrived at a barrier and go on behind it once it opens. `op` gets the result, if any.
+  /// The lanes have arrived at a barrier and go on behind it once it opens. `op` gets the result,
+  /// if any.
   Step block_at(std::uint8_t barrier, const Op& op, std::uint32_t lanes);
 
-  /// Opens `barrier` for all groups that wait there; the rest is what bar.red answers. How many lanes went.
+  /// Opens `barrier` for all groups that wait there; the rest is what bar.red answers. How many
+  /// lanes went.
   int open(std::uint8_t barrier, std::uint32_t count = 0, bool all = false, bool any = false);
 
-  /// For instructions that need all living lanes of `mask` together: next when they are here, else wait.
+  /// For instructions that need all living lanes of `mask` together: next when they are here, else
+  /// wait.
   Step gather(const Op& op, std::uint32_t mask, std::uint32_t lanes);
-  /// When nothing in the block can go on: lets one group that waits in `gather` go without the others,
-  /// after reporting them. False if none waits so.
+  /// When nothing in the block can go on: lets one group that waits in `gather` go without the
+  /// others, after reporting them. False if none waits so.
   bool force();
 
   /// Reports at `op`, in the name of a lane. Answers Step::stop if fatal, else next.
@@ -82,6 +86,8 @@ class Warp : public WarpRows {
   std::uint64_t cluster_phase = 0;  // of barrier.cluster, when this warp arrived last
 
  private:
+  template <bool recorded>
+  Outcome run_groups(std::int64_t quantum);
   bool pick();
   void absorb(Group& other);
   void merge();
@@ -92,6 +98,7 @@ class Warp : public WarpRows {
 
   const Program* program_ = nullptr;
   Block* block_ = nullptr;
+  Recorder* recorder_ = nullptr;  // of this warp's steps, if somebody watches it
   std::uint32_t index_ = 0, live_ = 0;
   Group active_;
   std::vector<Group> others_;
@@ -99,7 +106,7 @@ class Warp : public WarpRows {
   std::uint64_t executed_ = 0;
   std::uint32_t* written_ = nullptr;
   std::uint8_t* call_memory_ = nullptr;
-  bool forced_ = false;            // the next gather lets everybody pass
+  bool forced_ = false;  // the next gather lets everybody pass
 };
 
 /// "lane 3", "lanes 0-3, 7".

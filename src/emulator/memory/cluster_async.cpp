@@ -140,7 +140,14 @@ void ClusterMemory::cp_async(const Agent& agent, const WarpAccess& destination,
                              const std::uint64_t* source, const std::uint32_t* source_bytes) {
   WarpMemory& warp = warp_of(agent);
   const auto bytes = static_cast<std::uint64_t>(destination.bytes);
-  if (launch_.options.count) count(agent, destination);
+  if (launch_.options.count) {
+    WarpAccess reading = destination;
+    reading.address = source;
+    for (int lane = 0; source_bytes && lane < warp_lanes; ++lane)
+      if (source_bytes[lane] == 0) reading.lanes &= ~(1u << lane);  // zeros, which nobody reads
+    count(agent, reading);
+    count(agent, destination);
+  }
   AsyncCopy copy;
   copy.kind = AsyncKind::cp_async;
   copy.warp = warp.slot;

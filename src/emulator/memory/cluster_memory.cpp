@@ -217,7 +217,7 @@ void ClusterMemory::count(const Agent& agent, const WarpAccess& access) {
   if (access.lanes == 0) return;
   const std::uint64_t window = access.address[std::countr_zero(access.lanes)] & window_mask;
   if (window == 0 || window == shared_window)
-    launch_.counters.add(agent.instruction, access, window == shared_window);
+    launch_.counters.add(agent, access, window == shared_window);
 }
 
 }  // namespace microscale::emulator

@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <array>
 #include <bit>
+#include <tuple>
+#include <utility>
 #include <vector>
 
 namespace microscale::emulator {
@@ -25,6 +27,19 @@ std::vector<std::uint64_t> units_of(const WarpAccess& access, std::uint64_t size
 }
 
 int lanes_of_phase(int bytes) { return bytes <= 4 ? 32 : bytes == 8 ? 16 : bytes == 16 ? 8 : 4; }
+
+AccessSample sample_of(const Agent& agent, const WarpAccess& access, bool shared) {
+  AccessSample sample{.block = agent.block,
+                      .warp = agent.warp,
+                      .lanes = access.lanes,
+                      .bytes = access.bytes,
+                      .shared = shared,
+                      .address = {}};
+  for (int lane = 0; lane < warp_lanes; ++lane)
+    if (access.lanes >> lane & 1)
+      sample.address[lane] = shared ? access.address[lane] & 0xffff'ffff : access.address[lane];
+  return sample;
+}
 
 }  // namespace
 
@@ -49,7 +64,19 @@ int bank_conflicts_of(const WarpAccess& access) {
   return conflicts;
 }
 
-void Counters::add(std::uint32_t instruction, const WarpAccess& access, bool shared) {
+void Counters::watch(std::uint32_t block, std::uint32_t warp) {
+  const std::lock_guard guard(mutex_);
+  watching_ = true;
+  block_ = block;
+  warp_ = warp;
+}
+
+AccessSample Counters::take_watched() {
+  const std::lock_guard guard(mutex_);
+  return std::exchange(watched_, {});
+}
+
+void Counters::add(const Agent& agent, const WarpAccess& access, bool shared) {
   const int sectors = shared ? 0 : sectors_of(access),
             ideal = shared ? 0 : ideal_sectors_of(access);
   const int conflicts = shared ? bank_conflicts_of(access) : 0;
@@ -59,7 +86,7 @@ void Counters::add(std::uint32_t instruction, const WarpAccess& access, bool sha
       phases += (access.lanes >> first & (lanes == 32 ? all_lanes : (1u << lanes) - 1)) != 0;
   const auto active = static_cast<std::uint64_t>(std::popcount(access.lanes));
   const std::lock_guard guard(mutex_);
-  AccessCount& count = counts_[instruction];
+  AccessCount& count = counts_[agent.instruction];
   ++count.requests;
   count.lanes += active;
   count.bytes += active * static_cast<std::uint64_t>(access.bytes);
@@ -67,7 +94,12 @@ void Counters::add(std::uint32_t instruction, const WarpAccess& access, bool sha
   count.ideal_sectors += static_cast<std::uint64_t>(ideal);
   count.phases += static_cast<std::uint64_t>(phases);
   count.conflicts += static_cast<std::uint64_t>(conflicts);
-  (shared ? count.shared : count.global) = true;
+  ++(shared ? count.shared_requests : count.global_requests);
+  const AccessSample& kept = count.sample;
+  if (kept.lanes == 0 || std::tie(agent.block, agent.warp) < std::tie(kept.block, kept.warp))
+    count.sample = sample_of(agent, access, shared);
+  if (watching_ && agent.block == block_ && agent.warp == warp_)
+    watched_ = sample_of(agent, access, shared);
 }
 
 std::map<std::uint32_t, AccessCount> Counters::all() const {

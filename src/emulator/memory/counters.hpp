@@ -6,6 +6,7 @@
 #include <mutex>
 
 #include "emulator/memory/access.hpp"
+#include "microscale/emulator.hpp"
 
 namespace microscale::emulator {
 
@@ -23,18 +24,27 @@ struct AccessCount {
   std::uint64_t requests = 0, lanes = 0, bytes = 0;
   std::uint64_t sectors = 0, ideal_sectors = 0;  // global
   std::uint64_t phases = 0, conflicts = 0;       // shared
-  bool global = false, shared = false;
+  std::uint64_t global_requests = 0, shared_requests = 0;
+  AccessSample sample;  // the first of the lowest block's lowest warp
 };
 
 /// By instruction index; safe to call from several threads.
 class Counters {
  public:
-  void add(std::uint32_t instruction, const WarpAccess& access, bool shared);
+  void add(const Agent& agent, const WarpAccess& access, bool shared);
+  /// From here on the latest access of this warp is kept for take_watched().
+  void watch(std::uint32_t block, std::uint32_t warp);
+  /// The watched warp's latest access, of which it is asked once; its lanes are 0 if there was
+  /// none.
+  AccessSample take_watched();
   std::map<std::uint32_t, AccessCount> all() const;
 
  private:
   mutable std::mutex mutex_;
   std::map<std::uint32_t, AccessCount> counts_;
+  bool watching_ = false;
+  std::uint32_t block_ = 0, warp_ = 0;
+  AccessSample watched_;
 };
 
 }  // namespace microscale::emulator

@@ -59,7 +59,26 @@ TEST(Counters, sum_by_instruction_when_asked) {
   EXPECT_EQ(counts.at(10).sectors, 36u);
   EXPECT_EQ(counts.at(10).ideal_sectors, 8u);
   EXPECT_EQ(counts.at(20).conflicts, 31u);
-  EXPECT_TRUE(counts.at(20).shared);
+  EXPECT_GT(counts.at(20).shared_requests, 0u);
+}
+
+TEST(Counters, keep_a_sample_of_the_lowest_warp_and_the_latest_access_of_the_watched_one) {
+  Counters counters;
+  counters.watch(1, 2);
+  const Addresses first = strided(0x1000, 4), second = strided(shared_window + 64, 4);
+  counters.add({.block = 1, .warp = 2, .instruction = 7}, {all_lanes, 4, first.data()}, false);
+  counters.add({.block = 0, .warp = 3, .instruction = 7}, {0xf, 4, second.data()}, true);
+  counters.add({.block = 2, .warp = 0, .instruction = 7}, {all_lanes, 4, first.data()}, false);
+  const AccessCount count = counters.all().at(7);
+  EXPECT_EQ(count.global_requests, 2u);
+  EXPECT_EQ(count.shared_requests, 1u);
+  EXPECT_EQ(count.sample.block, 0u);
+  EXPECT_EQ(count.sample.lanes, 0xfu);
+  EXPECT_EQ(count.sample.address[1], 68u);  // in the block's shared memory
+  const AccessSample watched = counters.take_watched();
+  EXPECT_EQ(watched.block, 1u);
+  EXPECT_EQ(watched.address[31], 0x1000u + 124);
+  EXPECT_EQ(counters.take_watched().lanes, 0u);
 }
 
 }  // namespace microscale::emulator

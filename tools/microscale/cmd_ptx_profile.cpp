@@ -1,0 +1,153 @@
+// ptx profile: where a kernel's instructions go, line by line, as a table, as JSON or as a page.
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <algorithm>
+#include <fstream>
+#include <nlohmann/json.hpp>
+
+#include "arguments.hpp"
+#include "commands.hpp"
+#include "console.hpp"
+#include "emulator/profile.hpp"
+#include "report/kernel_page.hpp"
+#include "report/table.hpp"
+
+namespace microscale {
+namespace {
+
+/// Where the PTX says, from the PTX's folder, beside the PTX, and in `folder`.
+void read_sources(KernelProfile& profile, const std::filesystem::path& ptx,
+                  const std::filesystem::path& folder) {
+  for (SourceFile& file : profile.files) {
+    const std::filesystem::path name(file.name), beside = ptx.parent_path();
+    for (const std::filesystem::path& path :
+         {folder / name.filename(), name, beside / name, beside / name.filename()}) {
+      std::error_code error;
+      if (!std::filesystem::is_regular_file(path, error)) continue;
+      std::ifstream text(path);
+      for (std::string line; std::getline(text, line);) file.lines.push_back(line);
+      if (!file.lines.empty()) break;
+    }
+  }
+}
+
+std::string line_table(const KernelProfile& profile, const Console& console) {
+  Table table({{"line"},
+               {"executed", Align::right},
+               {"lanes", Align::right},
+               {"load", Align::right},
+               {"store", Align::right},
+               {"conflicts", Align::right},
+               {"source", Align::left, true}});
+  const auto row = [&](const std::string& place, const LineSum& sum, const std::string& text) {
+    table.add_row({place, fmt::format("{}", sum.warps), mean_text(sum.lanes, sum.warps),
+                   sector_text(sum.load_sectors, sum.load_ideal, sum.loads),
+                   sector_text(sum.store_sectors, sum.store_ideal, sum.stores),
+                   mean_text(sum.conflicts, sum.shared),
+                   text.substr(std::min(text.size(), text.find_first_not_of(" \t")))});
+  };
+  for (const LineSum& sum : by_line(profile))
+    row(place_of(profile, sum.file, sum.line), sum, sum.text);
+  table.add_rule();
+  row("all", total(profile), "");
+  return table.text(console.out);
+}
+
+std::string class_table(const KernelProfile& profile, const Console& console) {
+  Table table({{"class"},
+               {"in the text", Align::right},
+               {"executed", Align::right},
+               {"share", Align::right}});
+  const LineSum all = total(profile);
+  for (const ClassSum& sum : by_class(profile))
+    table.add_row(
+        {std::string(name_of(sum.which)), fmt::format("{}", sum.instructions),
+         fmt::format("{}", sum.warps),
+         all.warps
+             ? format_percent(static_cast<double>(sum.warps) / static_cast<double>(all.warps), 1)
+             : ""});
+  return table.text(console.out);
+}
+
+void print(const KernelProfile& profile, Console& console) {
+  const int width = console.out.width;
+  console.print(
+      paragraph(profile.title, width) +
+      paragraph(fmt::format("{} {}, {}", profile.ptx_name, profile.target, profile.launch), width) +
+      "\n");
+  console.print(line_table(profile, console));
+  console.print(
+      paragraph("executed: by warps. lanes: that took part, of 32. load, store: 32-byte sectors a "
+                "request to global memory "
+                "/ the least that would do. conflicts: extra turns a request to shared memory.",
+                width));
+  console.print("\n" + class_table(profile, console) + "\n");
+  const std::vector<std::string> specials = specials_of(profile);
+  if (!specials.empty())
+    console.print(
+        paragraph(fmt::format("special registers: {}", fmt::join(specials, ", ")), width));
+  for (const emulator::Finding& each : profile.report.findings)
+    console.print(printable(to_sentence(each), console.out.utf8) + "\n");
+}
+
+void watch(const std::string& text, emulator::TraceRequest& trace) {
+  const std::size_t colon = text.find(':');
+  if (colon == text.npos)
+    throw Error(ErrorCode::invalid_argument,
+                fmt::format("--watch got '{}'; it takes BLOCK:WARP, numbers from 0", text));
+  trace.wanted = true;
+  trace.block = static_cast<std::uint32_t>(
+      integer_from("--watch BLOCK", text.substr(0, colon), 0, UINT32_MAX));
+  trace.warp =
+      static_cast<std::uint32_t>(integer_from("--watch WARP", text.substr(colon + 1), 0, 31));
+}
+
+}  // namespace
+
+int run(const PtxProfileCommand& command, Console& console) {
+  PtxLaunched done = perform(command.launch);
+  KernelProfile profile = emulator::profile_of(done.text, done.kernel, std::move(done.report));
+  profile.title = readable(done.kernel);
+  profile.ptx_name = command.launch.path.filename().string();
+  if (!done.target.empty()) profile.target = done.target;
+  profile.launch = shape_words(command.launch.request);
+  profile.tool = std::string(tool_version);
+  profile.watched_block = command.launch.request.options.trace.block;
+  profile.watched_warp = command.launch.request.options.trace.warp;
+  for (const PlacedBuffer& each : done.buffers)
+    profile.buffers.push_back({each.name, each.address, each.bytes});
+  read_sources(profile, command.launch.path, command.source);
+  if (!command.html.empty()) {
+    std::ofstream page(command.html, std::ios::binary | std::ios::trunc);
+    page << kernel_page(profile);
+    page.close();
+    if (!page)
+      throw Error(ErrorCode::io,
+                  fmt::format("cannot write {}; check the folder, its rights and the disk",
+                              command.html.string()));
+    console.note(fmt::format("wrote {}", command.html.string()));
+  }
+  if (console.json)
+    console.print_json(nlohmann::ordered_json::parse(to_json(profile, -1)));
+  else
+    print(profile, console);
+  return profile.report.findings.empty() ? exit_success : exit_check_failed;
+}
+
+int run_ptx(const std::string& action, const std::string& file, const LaunchWords& words,
+            int threads, Console& console) {
+  const std::vector<std::string> actions = choices_of("ACTION");
+  if (std::find(actions.begin(), actions.end(), action) == actions.end())
+    throw Error(ErrorCode::invalid_argument,
+                fmt::format("no action '{}' of ptx{}; choose {}", action,
+                            did_you_mean(action, actions), fmt::join(actions, ", ")));
+  if (action == "explain") return run(PtxExplainCommand{file}, console);
+  PtxLaunch launch = ptx_launch(file, words, threads);
+  if (action == "run") return run(PtxRunCommand{std::move(launch)}, console);
+  launch.request.options.statistics = true;
+  watch(words.watch, launch.request.options.trace);
+  return run(PtxProfileCommand{std::move(launch), words.html, words.source}, console);
+}
+
+}  // namespace microscale

@@ -1,0 +1,41 @@
+// ptx run: a kernel on the emulator, its findings one a line, its buffers into files.
+#include <fmt/format.h>
+
+#include <nlohmann/json.hpp>
+
+#include "commands.hpp"
+#include "console.hpp"
+#include "report/units.hpp"
+
+namespace microscale {
+
+int run(const PtxRunCommand& command, Console& console) {
+  const PtxLaunched done = perform(command.launch);
+  const emulator::LaunchReport& report = done.report;
+  const int code = report.findings.empty() ? exit_success : exit_check_failed;
+  if (console.json) {
+    nlohmann::ordered_json json{{"kernel", done.kernel},
+                                {"completed", report.completed},
+                                {"warp_instructions", report.warp_instructions},
+                                {"findings", nlohmann::ordered_json::array()},
+                                {"written", nlohmann::ordered_json::array()}};
+    for (const emulator::Finding& each : report.findings) json["findings"].push_back(to_json(each));
+    for (const PtxLaunch::Output& each : command.launch.outputs)
+      json["written"].push_back(each.path.string());
+    console.print_json(json);
+    return code;
+  }
+  for (const emulator::Finding& each : report.findings)
+    console.print(printable(to_sentence(each), console.out.utf8) + "\n");
+  console.note(fmt::format(
+      "{}: {}, {} warp-instructions, {}", readable(done.kernel),
+      shape_words(command.launch.request), format_count(report.warp_instructions),
+      report.findings.empty() ? std::string("no findings")
+      : report.completed      ? fmt::format("{} findings", report.findings.size())
+                              : fmt::format("{} findings, ended early", report.findings.size())));
+  for (const PtxLaunch::Output& each : command.launch.outputs)
+    console.note(fmt::format("wrote {}", each.path.string()));
+  return code;
+}
+
+}  // namespace microscale

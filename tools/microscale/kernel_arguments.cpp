@@ -1,0 +1,154 @@
+#include "kernel_arguments.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <charconv>
+#include <cmath>
+#include <cstdlib>
+#include <cstring>
+#include <numbers>
+
+#include "arguments.hpp"
+#include "microscale/error.hpp"
+
+namespace microscale {
+namespace {
+
+const std::vector<std::string> generators = {"zeros", "ones", "iota", "normal", "uniform", "empty"};
+
+[[noreturn]] void wrong(const std::string& word, const std::string& what) {
+  throw Error(
+      ErrorCode::invalid_argument,
+      fmt::format("--arg got '{}': {}; write TYPE:VALUE, TYPE[SHAPE]:GENERATOR or a .npy file",
+                  word, what));
+}
+
+std::uint64_t mixed(std::uint64_t& state) {  // splitmix64
+  std::uint64_t z = state += 0x9e3779b97f4a7c15u;
+  z = (z ^ (z >> 30)) * 0xbf58476d1ce4e5b9u;
+  z = (z ^ (z >> 27)) * 0x94d049bb133111ebu;
+  return z ^ (z >> 31);
+}
+double uniform(std::uint64_t& state) {
+  return (static_cast<double>(mixed(state) >> 11) + 0.5) * 0x1p-53;
+}
+
+void put(Array& array, std::size_t element, std::uint64_t bits) {
+  const std::size_t bytes = bytes_of(array.type);
+  std::memcpy(array.bytes.data() + element * bytes, &bits, bytes);
+}
+
+void generate(Array& array, const std::string& generator, std::uint64_t seed) {
+  for (std::size_t i = 0; i < static_cast<std::size_t>(array.elements()); ++i) {
+    double value = 0;
+    if (generator == "ones") value = 1;
+    if (generator == "iota") value = static_cast<double>(i);
+    if (generator == "uniform") value = uniform(seed);
+    if (generator == "normal") {
+      const double radius = std::sqrt(-2 * std::log(uniform(seed)));
+      value = radius * std::cos(2 * std::numbers::pi * uniform(seed));
+    }
+    put(array, i, bits_of(array.type, value));
+  }
+}
+
+/// A whole number as such, so that 64 bits of it are kept; anything else as a double.
+std::uint64_t value_bits(const std::string& word, ArrayType type, std::string_view text) {
+  const bool real = type == ArrayType::f16 || type == ArrayType::bf16 || type == ArrayType::f32 ||
+                    type == ArrayType::f64;
+  const bool negative = text.starts_with('-');
+  std::string_view digits = text.substr(negative);
+  const bool hex = digits.starts_with("0x");
+  if (hex) digits.remove_prefix(2);
+  std::uint64_t whole = 0;
+  const auto read =
+      std::from_chars(digits.data(), digits.data() + digits.size(), whole, hex ? 16 : 10);
+  const bool complete = read.ec == std::errc{} && read.ptr == digits.data() + digits.size();
+  if (complete && (hex || !real)) return negative ? 0 - whole : whole;
+  if (!real) wrong(word, fmt::format("'{}' is no whole number of 64 bits", text));
+  char* end = nullptr;
+  const std::string copy(text);
+  const double value = std::strtod(copy.c_str(), &end);
+  if (copy.empty() || *end) wrong(word, fmt::format("'{}' is no number", text));
+  return bits_of(type, value);
+}
+
+std::vector<std::int64_t> shape_in(const std::string& word, std::string_view text) {
+  std::vector<std::int64_t> shape;
+  std::int64_t elements = 1;
+  for (const char *at = text.data(), *end = at + text.size(); at <= end;) {
+    std::int64_t extent = 0;
+    const auto read = std::from_chars(at, end, extent);
+    if (read.ec != std::errc{} || extent < 0 || (read.ptr != end && *read.ptr != ','))
+      wrong(word, fmt::format("'{}' is no shape such as 64,64", text));
+    if (extent > (std::int64_t{1} << 36) ||
+        elements > (std::int64_t{1} << 36) / std::max<std::int64_t>(1, extent))
+      wrong(word, "more elements than memory holds");
+    elements *= extent;
+    shape.push_back(extent);
+    at = read.ptr + 1;
+  }
+  return shape;
+}
+
+}  // namespace
+
+KernelArgument kernel_argument(const std::string& word) {
+  KernelArgument argument;
+  std::string_view text = word;
+  const std::size_t equals = text.find('=');
+  if (equals != text.npos && equals > 0 && text.find_first_of("[:/.") > equals) {
+    argument.name = std::string(text.substr(0, equals));
+    text.remove_prefix(equals + 1);
+  }
+  if (text == "null") {
+    argument.array = {.type = ArrayType::u64, .shape = {}, .bytes = std::vector<std::uint8_t>(8)};
+    return argument;
+  }
+  const std::size_t end = text.find_first_of("[:");
+  const std::optional<ArrayType> type =
+      end == text.npos ? std::nullopt : array_type(text.substr(0, end));
+  if (!type) {
+    if (!text.ends_with(".npy")) wrong(word, "neither a type (u32, f32, ...) nor a .npy file");
+    argument.buffer = true;
+    argument.array = read_npy(std::string(text));
+    return argument;
+  }
+  argument.array.type = *type;
+  if (text[end] == ':') {
+    argument.array.bytes.resize(bytes_of(*type));
+    put(argument.array, 0, value_bits(word, *type, text.substr(end + 1)));
+    return argument;
+  }
+  const std::size_t close = text.find(']', end);
+  if (close == text.npos) wrong(word, "no ] behind the shape");
+  argument.buffer = true;
+  argument.array.shape = shape_in(word, text.substr(end + 1, close - end - 1));
+  text.remove_prefix(close + 1);
+  if (!text.empty() && text[0] != ':') wrong(word, fmt::format("'{}' behind the shape", text));
+  std::string generator = text.empty() ? "empty" : std::string(text.substr(1));
+  std::uint64_t seed = 0;
+  if (const std::size_t comma = generator.find(','); comma != generator.npos) {
+    seed = value_bits(word, ArrayType::u64, std::string_view(generator).substr(comma + 1));
+    generator.resize(comma);
+  }
+  if (std::find(generators.begin(), generators.end(), generator) == generators.end())
+    wrong(word, fmt::format("no generator '{}'{}, there are {}", generator,
+                            did_you_mean(generator, generators), fmt::join(generators, ", ")));
+  argument.array.bytes.resize(static_cast<std::size_t>(argument.array.elements()) *
+                              bytes_of(*type));
+  argument.written = generator != "empty";
+  if (argument.written) generate(argument.array, generator, seed);
+  return argument;
+}
+
+std::string kernel_argument_help() {
+  return fmt::format(
+      "ARG: [NAME=]TYPE:VALUE, [NAME=]TYPE[SHAPE]:GENERATOR[,SEED], [NAME=]FILE.npy or null.\n"
+      "TYPE: u8, s8, u16, s16, f16, bf16, u32, s32, f32, u64, s64, f64.\n"
+      "GENERATOR: {}; without one, bytes nobody has written.",
+      fmt::join(generators, ", "));
+}
+
+}  // namespace microscale

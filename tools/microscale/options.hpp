@@ -1,0 +1,32 @@
+// Every subcommand's options, and where their words go.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "arguments.hpp"
+#include "commands.hpp"
+
+namespace CLI {
+class App;
+}
+
+namespace microscale {
+
+/// What was written for the options, of whichever subcommand it was.
+struct Words {
+  NumericWords numeric;
+  std::string input, output, other, tensor, importance, report, shell, action;
+  std::string threads = "0", max_memory = "1GiB", dtype = "bf16", device = "cpu", max_mse,
+              global_scale;
+  std::vector<std::string> include, ignore, values;
+  LaunchWords launch;
+  bool resume = false, dry_run = false, compare = false, json = false;
+  MmaWords mma;
+  OccupancyWords occupancy;
+};
+
+/// Adds all subcommands; parsing then fills `words`, which must outlive `app`.
+void add_commands(CLI::App& app, Words& words);
+
+}  // namespace microscale

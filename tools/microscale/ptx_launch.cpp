@@ -1,0 +1,243 @@
+#include "ptx_launch.hpp"
+
+#include <cxxabi.h>
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <algorithm>
+#include <charconv>
+#include <cstdlib>
+#include <fstream>
+#include <iterator>
+#include <memory>
+#include <nlohmann/json.hpp>
+
+#include "arguments.hpp"
+#include "microscale/error.hpp"
+
+namespace microscale {
+namespace {
+
+using emulator::Extent;
+
+[[noreturn]] void wrong(const std::string& message) {
+  throw Error(ErrorCode::invalid_argument, message);
+}
+
+Extent extent_from(const std::string& option, const std::string& text) {
+  std::vector<std::uint32_t> parts;
+  for (const char *at = text.data(), *end = at + text.size(); at <= end;) {
+    std::uint32_t part = 0;
+    const auto read = std::from_chars(at, end, part);
+    if (read.ec != std::errc{} || (read.ptr != end && *read.ptr != ',') || parts.size() == 3)
+      wrong(fmt::format("{} got '{}'; it takes X, X,Y or X,Y,Z", option, text));
+    parts.push_back(part);
+    at = read.ptr + 1;
+  }
+  parts.resize(3, 1);
+  return {parts[0], parts[1], parts[2]};
+}
+
+template <class Enum>
+Enum choice(const std::string& option, const std::string& text,
+            const std::vector<std::string>& names) {
+  const auto found = std::find(names.begin(), names.end(), text);
+  if (found == names.end())
+    wrong(fmt::format("{} got '{}'{}; choose one of {}", option, text, did_you_mean(text, names),
+                      fmt::join(names, ", ")));
+  return static_cast<Enum>(found - names.begin());
+}
+
+std::string contents(const std::filesystem::path& path) {
+  std::ifstream file(path, std::ios::binary);
+  std::string text{std::istreambuf_iterator<char>(file), std::istreambuf_iterator<char>()};
+  if (!file)
+    throw Error(ErrorCode::io, fmt::format("cannot read {}; name a PTX file", path.string()));
+  return text;
+}
+
+std::size_t argument_of(const PtxLaunch& launch, const std::string& name) {
+  for (std::size_t i = 0; i < launch.arguments.size(); ++i)
+    if (launch.arguments[i].name == name || fmt::format("{}", i) == name) {
+      if (!launch.arguments[i].buffer)
+        wrong(fmt::format("--out {}: that argument is a value, not a buffer", name));
+      return i;
+    }
+  wrong(fmt::format(
+      "--out names '{}'; name an --arg by the word before its = or by its number from 0", name));
+}
+
+std::string whole_name(const emulator::Module& module, const std::string& word) {
+  const std::vector<std::string> kernels = module.kernels();
+  if (word.empty() && kernels.size() == 1) return kernels[0];
+  std::vector<std::string> fitting;
+  for (const std::string& each : kernels) {
+    if (each == word) return each;
+    if (!word.empty() &&
+        (each.find(word) != each.npos || readable(each).find(word) != std::string::npos))
+      fitting.push_back(each);
+  }
+  if (fitting.size() == 1) return fitting[0];
+  std::vector<std::string> names;
+  for (const std::string& each : fitting.empty() ? kernels : fitting)
+    names.push_back(readable(each));
+  wrong(fmt::format("--kernel got '{}', which {}; choose one of {}", word,
+                    fitting.empty() ? "no kernel here is called" : "several kernels are called",
+                    fmt::join(names, ", ")));
+}
+
+/// Values one after the other, each aligned to its size: as PTX lays scalars out, and C a struct.
+std::vector<std::uint8_t> packed(const std::vector<KernelArgument>& arguments,
+                                 const std::vector<PlacedBuffer>& buffers, std::int64_t wanted) {
+  std::vector<std::uint8_t> bytes;
+  std::size_t next_buffer = 0, widest = 1;
+  for (const KernelArgument& each : arguments) {
+    const std::size_t size = each.buffer ? 8 : each.array.bytes.size();
+    bytes.resize((bytes.size() + size - 1) / size * size);
+    widest = std::max(widest, size);
+    if (each.buffer) {
+      const std::uint64_t address = buffers[next_buffer++].address;
+      const auto* from = reinterpret_cast<const std::uint8_t*>(&address);
+      bytes.insert(bytes.end(), from, from + 8);
+    } else {
+      bytes.insert(bytes.end(), each.array.bytes.begin(), each.array.bytes.end());
+    }
+  }
+  const std::size_t padded = (bytes.size() + widest - 1) / widest * widest;
+  if (static_cast<std::int64_t>(padded) == wanted) bytes.resize(padded);  // the end of a struct
+  return bytes;
+}
+
+}  // namespace
+
+std::vector<LaunchOption> launch_options(LaunchWords& words) {
+  const auto one = [](const char* name, std::string& word, const char* placeholder,
+                      const char* description) {
+    return LaunchOption{name, &word, nullptr, placeholder, description};
+  };
+  return {one("--kernel", words.kernel, "NAME", "Kernel, or a part of its name"),
+          one("--grid", words.grid, "X,Y,Z", "Blocks of the grid [1]"),
+          one("--block", words.block, "X,Y,Z", "Threads of a block [1]"),
+          one("--cluster", words.cluster, "X,Y,Z", "Blocks of a cluster [1]"),
+          one("--shared", words.shared, "BYTES", "Dynamic shared memory [0]"),
+          {"--arg", nullptr, &words.arguments, "ARG", "The next argument; see ARG below"},
+          {"--out", nullptr, &words.outputs, "NAME=FILE", "Write an argument's buffer as .npy"},
+          one("--target", words.target, "SM", "Run as sm_90a, sm_100f, ... [the file's]"),
+          one("--schedule", words.schedule, "SCHEDULE", "Which warp goes next [round_robin]"),
+          one("--completion", words.completion, "COMPLETION", "When copies land [latest]"),
+          one("--seed", words.seed, "N", "Of whatever is random [0]"),
+          one("--budget", words.budget, "N", "Warp-instructions before it is called endless"),
+          one("--html", words.html, "FILE", "profile: write a page"),
+          one("--source", words.source, "DIR", "profile: look for the .cu files here, too"),
+          one("--watch", words.watch, "B:W", "profile: block and warp to step through [0:0]")};
+}
+
+PtxLaunch ptx_launch(const std::string& file, const LaunchWords& words, int threads) {
+  PtxLaunch launch;
+  launch.path = file;
+  launch.kernel = words.kernel;
+  launch.target = words.target;
+  emulator::LaunchRequest& request = launch.request;
+  request.grid = extent_from("--grid", words.grid);
+  request.block = extent_from("--block", words.block);
+  request.cluster = extent_from("--cluster", words.cluster);
+  request.dynamic_shared_bytes = integer_from("--shared", words.shared, 0, 1 << 20);
+  request.options.schedule =
+      choice<emulator::Schedule>("--schedule", words.schedule, choices_of("SCHEDULE"));
+  request.options.completion =
+      choice<emulator::Completion>("--completion", words.completion, choices_of("COMPLETION"));
+  request.options.seed =
+      static_cast<std::uint64_t>(integer_from("--seed", words.seed, 0, INT64_MAX));
+  request.options.threads = threads;
+  if (!words.budget.empty())
+    request.options.instruction_budget = static_cast<std::uint64_t>(
+        integer_from("--budget", words.budget, 1, std::int64_t{1} << 62));
+  for (const std::string& word : words.arguments) launch.arguments.push_back(kernel_argument(word));
+  for (const std::string& word : words.outputs) {
+    const std::size_t equals = word.find('=');
+    if (equals == word.npos) wrong(fmt::format("--out got '{}'; it takes NAME=FILE.npy", word));
+    launch.outputs.push_back(
+        {argument_of(launch, word.substr(0, equals)), word.substr(equals + 1)});
+  }
+  return launch;
+}
+
+PtxLaunched perform(const PtxLaunch& launch) {
+  PtxLaunched done;
+  done.text = contents(launch.path);
+  emulator::Memory memory;
+  const emulator::Module module(memory, done.text, launch.target);
+  done.kernel = whole_name(module, launch.kernel);
+  done.target = launch.target;
+  for (std::size_t i = 0; i < launch.arguments.size(); ++i) {
+    const KernelArgument& each = launch.arguments[i];
+    if (!each.buffer) continue;
+    const auto bytes = static_cast<std::int64_t>(each.array.bytes.size());
+    const std::uint64_t address = memory.allocate(bytes);
+    if (each.written) memory.write(address, each.array.bytes.data(), bytes);
+    done.buffers.push_back(
+        {each.name.empty() ? fmt::format("arg{}", i) : each.name, address, bytes});
+  }
+  emulator::LaunchRequest request = launch.request;
+  request.kernel = done.kernel;
+  request.arguments =
+      packed(launch.arguments, done.buffers, module.info(done.kernel).argument_bytes);
+  done.report = emulator::launch(memory, module, request);
+  for (const PtxLaunch::Output& output : launch.outputs) {
+    const auto skipped =
+        std::count_if(launch.arguments.begin(),
+                      launch.arguments.begin() + static_cast<std::ptrdiff_t>(output.argument),
+                      [](const KernelArgument& each) { return each.buffer; });
+    const PlacedBuffer& buffer = done.buffers[static_cast<std::size_t>(skipped)];
+    Array array = launch.arguments[output.argument].array;
+    memory.read(array.bytes.data(), buffer.address, buffer.bytes);
+    write_npy(output.path, array);
+  }
+  return done;
+}
+
+std::string readable(const std::string& kernel) {
+  int status = 0;
+  const std::unique_ptr<char, void (*)(void*)> name(
+      abi::__cxa_demangle(kernel.c_str(), nullptr, nullptr, &status), std::free);
+  if (status != 0) return kernel;
+  std::string text = name.get();
+  if (text.starts_with("void ")) text.erase(0, 5);
+  // nvcc gives a namespace without a name a number of its own.
+  for (const std::string_view nameless : {"(anonymous namespace)::", "_GLOBAL__N__"})
+    for (std::size_t at; (at = text.find(nameless)) != text.npos;) {
+      const std::size_t end = text.find("::", at);
+      text.erase(at, end == text.npos ? text.npos : end + 2 - at);
+    }
+  return text;
+}
+
+std::string shape_words(const emulator::LaunchRequest& request) {
+  const auto triple = [](const Extent& extent) {
+    std::string text = fmt::format("{}", extent.x);
+    if (extent.y > 1 || extent.z > 1) text += fmt::format(" x {}", extent.y);
+    if (extent.z > 1) text += fmt::format(" x {}", extent.z);
+    return text;
+  };
+  const auto counted = [&triple](const Extent& extent, const char* what) {
+    const bool one = std::uint64_t{extent.x} * extent.y * extent.z == 1;
+    return fmt::format("{} {}{}", triple(extent), what, one ? "" : "s");
+  };
+  std::string text =
+      fmt::format("{} of {}", counted(request.grid, "block"), counted(request.block, "thread"));
+  const Extent& cluster = request.cluster;
+  if (cluster.x * cluster.y * cluster.z > 1)
+    text += fmt::format(", clusters of {}", triple(cluster));
+  if (request.dynamic_shared_bytes)
+    text += fmt::format(", {} bytes of dynamic shared memory", request.dynamic_shared_bytes);
+  return text;
+}
+
+nlohmann::ordered_json to_json(const emulator::Finding& finding) {
+  return {{"kind", name_of(finding.kind)}, {"kernel", finding.kernel},
+          {"block", finding.block},        {"thread", finding.thread},
+          {"ptx_line", finding.ptx_line},  {"source", finding.source},
+          {"message", finding.message},    {"count", finding.count}};
+}
+
+}  // namespace microscale
