@@ -54,6 +54,7 @@ void ClusterMemory::begin(std::uint32_t number) {
     warp.know.clock.set(i, 1);
     warp.global_records.clear();
     warp.shared_records.clear();
+    warp.global_order = warp.shared_order = {};
     std::fill(std::begin(warp.committed), std::end(warp.committed), 0);
   }
 }

@@ -1,0 +1,154 @@
+#include "emulator/memory/lane_loops.hpp"
+
+#include "cpu/target_region.hpp"
+#include "emulator/memory/access.hpp"
+
+namespace microscale::emulator {
+
+namespace {
+
+constexpr Cell lane_mask = (1u << cell_lane_bits) - 1;
+
+Survey survey(const std::uint64_t* address, std::uint64_t begin, std::uint64_t last,
+              std::uint64_t bytes, std::uint64_t* offset) {
+  Survey found;
+  const std::uint64_t first = address[0] - begin;
+  std::uint64_t wanted = first;
+  for (int lane = 0; lane < warp_lanes; ++lane, wanted += bytes) {
+    const std::uint64_t at = offset[lane] = address[lane] - begin;
+    found.bits |= at;
+    found.beyond |= at | (last - at);
+    found.differ |= at ^ first;
+    found.step |= at ^ wanted;
+  }
+  return found;
+}
+
+std::uint32_t run_end(const Cell* cells, std::uint32_t from, std::uint32_t count,
+                      std::uint32_t id) {
+  const Cell wanted = id << cell_lane_bits;
+  std::uint32_t at = from;
+  for (; at + 8 <= count; at += 8) {
+    Cell any = 0;
+    for (std::uint32_t i = 0; i < 8; ++i) any |= cells[at + i] ^ wanted;
+    if (any > lane_mask) break;
+  }
+  while (at < count && cells[at] >> cell_lane_bits == id) ++at;
+  return at;
+}
+
+void fill(Cell* cells, const Cell* lanes, std::uint32_t count, std::uint32_t id) {
+  for (std::uint32_t i = 0; i < count; ++i) cells[i] = id << cell_lane_bits | lanes[i];
+}
+
+bool same_lanes(const Cell* cells, const Cell* lanes, std::uint32_t count) {
+  Cell any = 0;
+  for (std::uint32_t i = 0; i < count; ++i) any |= cells[i] ^ lanes[i];
+  return (any & lane_mask) == 0;
+}
+
+}  // namespace
+
+const LaneLoops& portable_lane_loops() {
+  static constexpr LaneLoops loops{survey, run_end, fill, same_lanes};
+  return loops;
+}
+
+}  // namespace microscale::emulator
+
+#if defined(__x86_64__)
+MICROSCALE_AVX2_BEGIN
+
+static inline __m256i eight(const void* from) {
+  return _mm256_loadu_si256(static_cast<const __m256i*>(from));
+}
+static inline void put(void* to, __m256i value) {
+  _mm256_storeu_si256(static_cast<__m256i*>(to), value);
+}
+static inline std::uint64_t any_of(__m256i value) {
+  const __m128i half =
+      _mm_or_si128(_mm256_castsi256_si128(value), _mm256_extracti128_si256(value, 1));
+  return static_cast<std::uint64_t>(_mm_cvtsi128_si64(_mm_or_si128(half, _mm_unpackhi_epi64(half, half))));
+}
+
+static emulator::Survey survey(const std::uint64_t* address, std::uint64_t begin,
+                               std::uint64_t last, std::uint64_t bytes, std::uint64_t* offset) {
+  const __m256i start = _mm256_set1_epi64x(static_cast<long long>(begin));
+  const __m256i most = _mm256_set1_epi64x(static_cast<long long>(last));
+  const auto by = static_cast<long long>(bytes);
+  const __m256i next = _mm256_set1_epi64x(4 * by);
+  const __m256i first = _mm256_set1_epi64x(static_cast<long long>(address[0] - begin));
+  __m256i wanted = _mm256_add_epi64(first, _mm256_setr_epi64x(0, by, 2 * by, 3 * by));
+  __m256i bits = _mm256_setzero_si256(), beyond = bits, differ = bits, step = bits;
+  MICROSCALE_UNROLL
+  for (int lane = 0; lane < emulator::warp_lanes; lane += 4) {
+    const __m256i at = _mm256_sub_epi64(eight(address + lane), start);
+    put(offset + lane, at);
+    bits = _mm256_or_si256(bits, at);
+    beyond = _mm256_or_si256(beyond, _mm256_sub_epi64(most, at));
+    differ = _mm256_or_si256(differ, _mm256_xor_si256(at, first));
+    step = _mm256_or_si256(step, _mm256_xor_si256(at, wanted));
+    wanted = _mm256_add_epi64(wanted, next);
+  }
+  return {any_of(bits), any_of(_mm256_or_si256(beyond, bits)), any_of(differ), any_of(step)};
+}
+
+static std::uint32_t run_end(const emulator::Cell* cells, std::uint32_t from, std::uint32_t count,
+                             std::uint32_t id) {
+  const emulator::Cell name = id << emulator::cell_lane_bits;
+  const __m256i wanted = _mm256_set1_epi32(static_cast<int>(name));
+  const __m256i upper = _mm256_set1_epi32(-(1 << emulator::cell_lane_bits));
+  std::uint32_t at = from;
+  for (; at + 32 <= count; at += 32) {
+    __m256i any = _mm256_setzero_si256();
+    MICROSCALE_UNROLL
+    for (std::uint32_t i = 0; i < 32; i += 8)
+      any = _mm256_or_si256(any, _mm256_xor_si256(eight(cells + at + i), wanted));
+    if (!_mm256_testz_si256(any, upper)) break;
+  }
+  for (; at + 8 <= count; at += 8)
+    if (!_mm256_testz_si256(_mm256_xor_si256(eight(cells + at), wanted), upper)) break;
+  while (at < count && cells[at] >> emulator::cell_lane_bits == id) ++at;
+  return at;
+}
+
+static void fill(emulator::Cell* cells, const emulator::Cell* lanes, std::uint32_t count,
+                 std::uint32_t id) {
+  const emulator::Cell name = id << emulator::cell_lane_bits;
+  const __m256i wanted = _mm256_set1_epi32(static_cast<int>(name));
+  std::uint32_t at = 0;
+  for (; at + 8 <= count; at += 8) put(cells + at, _mm256_or_si256(eight(lanes + at), wanted));
+  for (; at < count; ++at) cells[at] = name | lanes[at];
+}
+
+static bool same_lanes(const emulator::Cell* cells, const emulator::Cell* lanes,
+                       std::uint32_t count) {
+  constexpr int mask = (1 << emulator::cell_lane_bits) - 1;
+  __m256i any = _mm256_setzero_si256();
+  emulator::Cell rest = 0;
+  std::uint32_t at = 0;
+  for (; at + 8 <= count; at += 8)
+    any = _mm256_or_si256(any, _mm256_xor_si256(eight(cells + at), eight(lanes + at)));
+  for (; at < count; ++at) rest |= cells[at] ^ lanes[at];
+  return _mm256_testz_si256(any, _mm256_set1_epi32(mask)) && (rest & mask) == 0;
+}
+
+static constexpr emulator::LaneLoops lane_loops{survey, run_end, fill, same_lanes};
+
+MICROSCALE_AVX2_END
+#endif
+
+namespace microscale::emulator {
+
+const LaneLoops& lane_loops() {
+#if defined(__x86_64__)
+  static const LaneLoops& chosen =
+      __builtin_cpu_supports("avx2") && __builtin_cpu_supports("bmi2") ? avx2::lane_loops
+                                                                       : portable_lane_loops();
+  return chosen;
+#else
+  return portable_lane_loops();
+#endif
+}
+
+}  // namespace microscale::emulator

@@ -1,0 +1,272 @@
+#include "emulator/memory/touch_lanes.hpp"
+
+#include <cstring>
+
+#include "emulator/memory/lane_loops.hpp"
+
+namespace microscale::emulator {
+
+namespace {
+
+constexpr std::uint32_t most_cells = 4;  // of a lane, in a batch
+
+struct LaneTables {
+  Cell lane[3][warp_lanes * most_cells];  // [log2 of the cells of a lane][cell]
+  std::uint32_t bit[warp_lanes];
+};
+constexpr LaneTables make_tables() {
+  LaneTables tables{};
+  for (std::uint32_t log2 = 0; log2 < 3; ++log2)
+    for (std::uint32_t i = 0; i < warp_lanes * most_cells; ++i)
+      tables.lane[log2][i] = i >> log2 & (warp_lanes - 1);
+  for (std::uint32_t i = 0; i < warp_lanes; ++i) tables.bit[i] = 1u << i;
+  return tables;
+}
+alignas(64) constexpr LaneTables tables = make_tables();
+
+/// Calls each(lane, place in the list) for the lanes of a mask.
+template <class Each>
+void for_lanes(std::uint32_t lanes, const Each& each) {
+  if (lanes == all_lanes) {
+    for (std::uint32_t lane = 0; lane < warp_lanes; ++lane) each(lane, lane);
+    return;
+  }
+  for (std::uint32_t left = lanes, i = 0; left; left &= left - 1, ++i)
+    each(static_cast<std::uint32_t>(std::countr_zero(left)), i);
+}
+
+template <std::size_t bytes>
+void move_each(std::uint8_t* data, const std::uint64_t* offset, std::uint32_t lanes, Mode mode,
+               std::uint8_t* stage) {
+  if (mode == Mode::read)
+    for_lanes(lanes, [&](std::uint32_t lane, std::uint32_t) {
+      std::memcpy(stage + lane * bytes, data + offset[lane], bytes);
+    });
+  else
+    for_lanes(lanes, [&](std::uint32_t lane, std::uint32_t) {
+      std::memcpy(data + offset[lane], stage + lane * bytes, bytes);
+    });
+}
+
+/// Between the memory and the stage.
+void move(const Region& region, const LaneBatch& batch, std::uint32_t lanes, Mode mode,
+          std::uint8_t* stage) {
+  if (batch.consecutive) {
+    const auto first = static_cast<std::uint32_t>(std::countr_zero(lanes));
+    const std::size_t bytes = std::size_t{batch.bytes} * static_cast<unsigned>(std::popcount(lanes));
+    std::uint8_t *data = region.data + batch.offset[first], *own = stage + first * batch.bytes;
+    return void(mode == Mode::read ? std::memcpy(own, data, bytes) : std::memcpy(data, own, bytes));
+  }
+  switch (batch.bytes) {
+    case 1: return move_each<1>(region.data, batch.offset, lanes, mode, stage);
+    case 2: return move_each<2>(region.data, batch.offset, lanes, mode, stage);
+    case 4: return move_each<4>(region.data, batch.offset, lanes, mode, stage);
+    case 8: return move_each<8>(region.data, batch.offset, lanes, mode, stage);
+    case 16: return move_each<16>(region.data, batch.offset, lanes, mode, stage);
+    default: return move_each<32>(region.data, batch.offset, lanes, mode, stage);
+  }
+}
+
+bool all_written(const ShadowPage& page, const LaneBatch& batch, std::uint32_t lanes) {
+  if (page.whole) return true;
+  if (batch.consecutive)
+    return page.all_written(
+        static_cast<std::uint32_t>(batch.offset[std::countr_zero(lanes)] % ShadowPage::bytes),
+        batch.bytes * static_cast<std::uint32_t>(std::popcount(lanes)));
+  bool written = true;
+  for_lanes(lanes, [&](std::uint32_t lane, std::uint32_t) {
+    written &= page.is_written(static_cast<std::uint32_t>(batch.offset[lane] % ShadowPage::bytes),
+                               batch.bytes);
+  });
+  return written;
+}
+
+void mark_written(ShadowPage& page, const LaneBatch& batch, std::uint32_t lanes) {
+  if (page.whole) return;
+  if (batch.consecutive)
+    return page.mark_written(
+        static_cast<std::uint32_t>(batch.offset[std::countr_zero(lanes)] % ShadowPage::bytes),
+        batch.bytes * static_cast<std::uint32_t>(std::popcount(lanes)));
+  const std::uint64_t mask = (std::uint64_t{1} << batch.bytes) - 1;
+  for_lanes(lanes, [&](std::uint32_t lane, std::uint32_t) {
+    const std::uint64_t at = batch.offset[lane] % ShadowPage::bytes;
+    page.written[at / 64] |= mask << at % 64;
+  });
+}
+
+/// Everything but moving the bytes, for the lanes of one page. False: nothing has happened.
+bool accept(const Toucher& who, ShadowPage& page, const Region& region, const LaneBatch& batch,
+            std::uint32_t lanes, Mode mode) {
+  if (mode == Mode::read && !all_written(page, batch, lanes)) return false;
+  if (region.log && who.launch.options.races) {
+    const auto width = static_cast<std::uint32_t>(std::countr_zero(batch.bytes));
+    if (page.launch != region.tag || page.writer.empty()) page.begin(region.tag, width);
+    if (width < page.shift) page.refine(width);
+    const std::uint32_t log2 = width - page.shift, shift = page.shift;
+    if (log2 > 2) return false;
+    const auto of_page = [&](std::uint32_t lane) {
+      return static_cast<std::uint32_t>(batch.offset[lane] % ShadowPage::bytes) >> shift;
+    };
+    const auto first = static_cast<std::uint32_t>(std::countr_zero(lanes));
+    LaneCells cells;
+    cells.count = static_cast<std::uint32_t>(std::popcount(lanes)) << log2;
+    cells.writers = page.writer.data();
+    cells.readers = page.reader.data();
+    std::uint32_t index[warp_lanes * most_cells];
+    Cell of_lane[warp_lanes * most_cells];
+    if (batch.consecutive) {
+      cells.writers += of_page(first);
+      cells.readers += of_page(first);
+      cells.lanes = tables.lane[log2] + (first << log2);
+    } else {
+      cells.index = index;
+      cells.lanes = lanes == all_lanes ? tables.lane[log2] : of_lane;
+      for_lanes(lanes, [&](std::uint32_t lane, std::uint32_t i) {
+        const std::uint32_t cell = of_page(lane);
+        for (std::uint32_t k = 0; k < 1u << log2; ++k) index[(i << log2) + k] = cell + k;
+      });
+      if (lanes != all_lanes)
+        for_lanes(lanes, [&](std::uint32_t lane, std::uint32_t i) {
+          for (std::uint32_t k = 0; k < 1u << log2; ++k) of_lane[(i << log2) + k] = lane;
+        });
+    }
+    if (!(mode == Mode::read ? who.accept_read(region, cells) : who.accept_write(region, cells)))
+      return false;
+  }
+  if (mode == Mode::write) mark_written(page, batch, lanes);
+  return true;
+}
+
+/// The cells that `index` names, or where they are.
+const Cell* gathered(const Cell* cells, const LaneCells& which, Cell* into) {
+  if (!which.index) return cells;
+  for (std::uint32_t i = 0; i < which.count; ++i) into[i] = cells[which.index[i]];
+  return into;
+}
+
+}  // namespace
+
+std::uint32_t touch_lanes(const Toucher& who, const Region& region, const LaneBatch& batch,
+                          Mode mode, std::uint8_t* stage) {
+  if (!region.shadow) {
+    move(region, batch, batch.lanes, mode, stage);
+    return 0;
+  }
+  const bool threads = region.kind == SpaceKind::global;
+  std::uint32_t number[warp_lanes];
+  if (!batch.one_page)
+    for (int i = 0; i < warp_lanes; ++i)
+      number[i] = static_cast<std::uint32_t>(batch.offset[i] / ShadowPage::bytes);
+  std::uint32_t refused = 0;
+  for (std::uint32_t left = batch.lanes; left;) {
+    const int first = std::countr_zero(left);
+    std::uint32_t here = left;
+    if (!batch.one_page) {
+      std::uint32_t same = 0;
+      for (int i = 0; i < warp_lanes; ++i) same |= number[i] == number[first] ? tables.bit[i] : 0;
+      here &= same;
+    }
+    left &= ~here;
+    ShadowPage& page = region.shadow->page(batch.offset[first]);
+    if (threads) page.lock();
+    if (accept(who, page, region, batch, here, mode))
+      move(region, batch, here, mode, stage);
+    else
+      refused |= here;
+    if (threads) page.unlock();
+  }
+  return refused;
+}
+
+bool Toucher::clean(const Region& region, const Cell* cells, const Cell* lanes,
+                    std::uint32_t count, bool readers) const {
+  const LaneLoops& loops = lane_loops();
+  KnownOrder& known = region.kind == SpaceKind::global ? warp.global_order : warp.shared_order;
+  for (std::uint32_t from = 0, to; from < count; from = to) {
+    const std::uint32_t id = id_of(cells[from]);
+    to = loops.run_end(cells, from, count, id);
+    if (id == 0 || known.has(id, readers)) continue;
+    const Record* record = &(*region.log)[id];
+    const bool own =
+        record->slot == warp.slot && record->domain == domain && record->epoch == warp.epoch;
+    if (own && !loops.same_lanes(cells + from, lanes + from, to - from)) return false;
+    for (;; record = &(*region.log)[record->previous]) {
+      const bool before = record->domain == domain
+                              ? record->time <= warp.know.clock[record->slot]
+                              : !warp.know.acquired.empty() &&
+                                    launch.variables.known(warp.know.acquired, record->domain,
+                                                           record->slot, record->time);
+      if (!before) return false;
+      if (!readers || record->previous == 0) break;
+    }
+    if (!own) known.add(id, readers);
+  }
+  return true;
+}
+
+bool Toucher::accept_read(const Region& region, const LaneCells& cells) const {
+  Cell own[warp_lanes * most_cells];
+  if (!clean(region, gathered(cells.writers, cells, own), cells.lanes, cells.count, false))
+    return false;
+  Cell* readers = cells.readers;
+  if (cells.index) {
+    gathered(readers, cells, own);
+    readers = own;
+  }
+  const LaneLoops& loops = lane_loops();
+  for (std::uint32_t from = 0, to; from < cells.count; from = to) {
+    const std::uint32_t before = id_of(readers[from]);
+    to = loops.run_end(readers, from, cells.count, before);
+    const std::uint32_t number = reader_number(region, before);
+    bool mine = false;  // they are this warp's, since it synchronised last
+    if (before) {
+      const Record& other = (*region.log)[before];
+      if (number == before && other.slot != slot) continue;  // it is further down the list
+      mine = other.slot == warp.slot && other.domain == domain && other.epoch == warp.epoch;
+    }
+    if (!mine || loops.same_lanes(readers + from, cells.lanes + from, to - from)) {
+      if (!mine || number != before)
+        loops.fill(readers + from, cells.lanes + from, to - from, number);
+      continue;
+    }
+    for (std::uint32_t at = from; at < to; ++at)
+      readers[at] = cell_of(
+          number, lane_of(readers[at]) == cells.lanes[at] ? cells.lanes[at] : several_lanes);
+  }
+  if (!cells.index) return true;
+  for (std::uint32_t i = 0; i < cells.count; ++i) cells.readers[cells.index[i]] = own[i];
+  Cell difference = 0;
+  for (std::uint32_t i = 0; i < cells.count; ++i)
+    difference |= cells.readers[cells.index[i]] ^ own[i];
+  if (difference)  // lanes that read the same place
+    for (std::uint32_t i = 0; i < cells.count; ++i)
+      if (Cell& cell = cells.readers[cells.index[i]]; cell != own[i])
+        cell = cell_of(id_of(own[i]), several_lanes);
+  return true;
+}
+
+bool Toucher::accept_write(const Region& region, const LaneCells& cells) const {
+  Cell before[warp_lanes * most_cells], other[warp_lanes * most_cells];
+  if (!clean(region, gathered(cells.writers, cells, before), cells.lanes, cells.count, false) ||
+      !clean(region, gathered(cells.readers, cells, other), cells.lanes, cells.count, true))
+    return false;
+  const std::uint32_t number = own_number(region, Mode::write, 0, 0);
+  if (!cells.index) {
+    lane_loops().fill(cells.writers, cells.lanes, cells.count, number);
+    std::memset(cells.readers, 0, cells.count * sizeof(Cell));
+    return true;
+  }
+  for (std::uint32_t i = 0; i < cells.count; ++i)
+    cells.writers[cells.index[i]] = cell_of(number, cells.lanes[i]);
+  Cell difference = 0;
+  for (std::uint32_t i = 0; i < cells.count; ++i)
+    difference |= cells.writers[cells.index[i]] ^ cell_of(number, cells.lanes[i]);
+  if (difference) {  // lanes that write the same place
+    for (std::uint32_t i = 0; i < cells.count; ++i) cells.writers[cells.index[i]] = before[i];
+    return false;
+  }
+  for (std::uint32_t i = 0; i < cells.count; ++i) cells.readers[cells.index[i]] = 0;
+  return true;
+}
+
+}  // namespace microscale::emulator

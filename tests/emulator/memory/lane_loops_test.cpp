@@ -1,0 +1,74 @@
+#include "emulator/memory/lane_loops.hpp"
+
+#include <gtest/gtest.h>
+
+#include <array>
+#include <cstdint>
+#include <random>
+
+#include "emulator/memory/access.hpp"
+
+namespace microscale::emulator {
+
+class LaneLoopsOf : public ::testing::TestWithParam<const LaneLoops* (*)()> {
+ protected:
+  const LaneLoops& loops = *GetParam()();
+  std::array<Cell, 100> cells{}, lanes{};
+};
+
+TEST_P(LaneLoopsOf, survey_says_what_addresses_share) {
+  std::array<std::uint64_t, 32> address{}, offset{};
+  for (std::size_t i = 0; i < 32; ++i) address[i] = 10000 + 8 * i;
+  Survey found = loops.survey(address.data(), 9000, 1248, 8, offset.data());
+  EXPECT_EQ(found.step, 0u);
+  EXPECT_EQ(found.beyond >> 63, 0u);
+  EXPECT_EQ(found.bits % 8, 0u);
+  EXPECT_EQ(offset[3], 1024u);
+  EXPECT_EQ(loops.survey(address.data(), 9000, 1247, 8, offset.data()).beyond >> 63, 1u);
+  EXPECT_NE(loops.survey(address.data(), 9000, 1248, 4, offset.data()).step, 0u);
+  for (const std::size_t lane : {0u, 13u, 31u}) {
+    auto other = address;
+    other[lane] = 8992;
+    found = loops.survey(other.data(), 9000, 1248, 8, offset.data());
+    EXPECT_EQ(found.beyond >> 63, 1u) << lane;  // before the beginning
+    EXPECT_NE(found.step, 0u) << lane;
+    other[lane] = address[lane] + 2;
+    found = loops.survey(other.data(), 9000, 4096, 8, offset.data());
+    EXPECT_EQ(found.bits % 8, 2u) << lane;
+    other[lane] += 4096;
+    EXPECT_GE(loops.survey(other.data(), 9000, 9999, 8, offset.data()).differ, 4096u) << lane;
+  }
+}
+
+TEST_P(LaneLoopsOf, run_ends_where_another_record_begins) {
+  for (const std::uint32_t end : {0u, 1u, 7u, 8u, 31u, 32u, 33u, 64u, 99u, 100u}) {
+    for (std::uint32_t i = 0; i < 100; ++i) cells[i] = cell_of(i < end ? 5 : 4, i % 33);
+    EXPECT_EQ(loops.run_end(cells.data(), 0, 100, 5), end);
+    if (end > 3) {
+      EXPECT_EQ(loops.run_end(cells.data(), 3, 100, 5), end);
+    }
+  }
+}
+
+TEST_P(LaneLoopsOf, fill_writes_as_many_cells_and_their_lanes_are_found_again) {
+  for (const std::uint32_t count : {1u, 8u, 9u, 32u, 99u}) {
+    cells.fill(77);
+    for (std::uint32_t i = 0; i < 100; ++i) lanes[i] = i * 7 % 32;
+    loops.fill(cells.data(), lanes.data(), count, 123);
+    for (std::uint32_t i = 0; i < count; ++i) EXPECT_EQ(cells[i], cell_of(123, lanes[i]));
+    EXPECT_EQ(cells[count], 77u);
+    EXPECT_TRUE(loops.same_lanes(cells.data(), lanes.data(), count));
+    for (const std::uint32_t at : {0u, count / 2, count - 1}) {
+      const Cell before = cells[at];
+      cells[at] = cell_of(123, several_lanes);
+      EXPECT_FALSE(loops.same_lanes(cells.data(), lanes.data(), count)) << at;
+      cells[at] = before;
+    }
+  }
+}
+
+INSTANTIATE_TEST_SUITE_P(All, LaneLoopsOf,
+                         ::testing::Values(+[] { return &lane_loops(); },
+                                           +[] { return &portable_lane_loops(); }));
+
+}  // namespace microscale::emulator
