@@ -14,6 +14,8 @@ namespace microscale::emulator {
 
 namespace {
 
+const LaneLoops& loops = lane_loops();
+
 __m128 four(const void* from) { return _mm_loadu_ps(static_cast<const float*>(from)); }
 void put(void* to, __m128 value) { _mm_storeu_ps(static_cast<float*>(to), value); }
 
@@ -145,15 +147,20 @@ std::uint32_t ClusterMemory::touch_together(const Toucher& who, const WarpAccess
   const auto bytes = static_cast<std::uint32_t>(access.bytes);
   if (access.order != Order::weak || access.lanes == 0 || !launch_.options.together)
     return access.lanes;
-  const int first = std::countr_zero(access.lanes);
   const std::uint64_t* address = access.address;
+  Region region;
+  const bool consecutive = access.lanes == all_lanes && loops.consecutive(address, bytes);
+  if (consecutive && quick_resolve(who.agent, address[0], warp_lanes * std::uint64_t{bytes}, region) &&
+      (mode == Mode::read || region.shadow) &&
+      touch_row(who, region, address[0] - region.begin, bytes, mode, stage))
+    return 0;
+  const int first = std::countr_zero(access.lanes);
   alignas(64) std::uint64_t offset[warp_lanes], taking_part[warp_lanes];
   if (access.lanes != all_lanes) {
     for (int i = 0; i < warp_lanes; ++i)
       taking_part[i] = address[access.lanes >> i & 1 ? i : first];
     address = taking_part;
   }
-  Region region;
   std::uint64_t size = shape_.local_bytes;
   const bool local = (address[first] & window_mask) == local_window;
   if (local) {
@@ -163,11 +170,10 @@ std::uint32_t ClusterMemory::touch_together(const Toucher& who, const WarpAccess
     size = region.bytes;
   }
   if (bytes > size || (mode == Mode::write && !region.shadow)) return access.lanes;
-  const Survey found = lane_loops().survey(address, local ? local_window : region.begin,
-                                           size - bytes, bytes, offset);
-  if (found.beyond >> 63 || found.bits % bytes != 0) return access.lanes;
-  LaneBatch batch{offset, access.lanes, bytes, found.differ < ShadowPage::bytes,
-                  found.step == 0 && access.lanes == all_lanes};
+  const Survey found =
+      loops.survey(address, local ? local_window : region.begin, size - bytes, bytes, offset);
+  if (!found.fits) return access.lanes;
+  LaneBatch batch{offset, access.lanes, bytes, found.one_page, consecutive};
   if (local) {  // thread by thread
     std::uint64_t thread = std::uint64_t{who.warp.slot} * warp_lanes * local_stride_;
     for (int i = 0; i < warp_lanes; ++i, thread += local_stride_) offset[i] += thread;

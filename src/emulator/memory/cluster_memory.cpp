@@ -108,7 +108,10 @@ bool ClusterMemory::quick_resolve(const Agent& agent, std::uint64_t address, std
     WarpMemory& warp = warp_of(agent);
     Allocation* at = nullptr;
     for (Allocation* each : warp.last)
-      if (each && address >= each->begin && address < each->end) at = each;
+      if (each && address >= each->begin && address < each->end) {
+        at = each;
+        break;
+      }
     if (!at) {
       at = launch_.global.find(address);
       if (!at) return false;

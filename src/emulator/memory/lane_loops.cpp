@@ -9,19 +9,24 @@ namespace {
 
 constexpr Cell lane_mask = (1u << cell_lane_bits) - 1;
 
+bool consecutive(const std::uint64_t* address, std::uint64_t bytes) {
+  std::uint64_t difference = 0, wanted = address[0];
+  for (int lane = 0; lane < warp_lanes; ++lane, wanted += bytes)
+    difference |= address[lane] ^ wanted;
+  return difference == 0;
+}
+
 Survey survey(const std::uint64_t* address, std::uint64_t begin, std::uint64_t last,
               std::uint64_t bytes, std::uint64_t* offset) {
-  Survey found;
+  std::uint64_t bits = 0, beyond = 0, differ = 0;
   const std::uint64_t first = address[0] - begin;
-  std::uint64_t wanted = first;
-  for (int lane = 0; lane < warp_lanes; ++lane, wanted += bytes) {
+  for (int lane = 0; lane < warp_lanes; ++lane) {
     const std::uint64_t at = offset[lane] = address[lane] - begin;
-    found.bits |= at;
-    found.beyond |= at | (last - at);
-    found.differ |= at ^ first;
-    found.step |= at ^ wanted;
+    bits |= at;
+    beyond |= at | (last - at);
+    differ |= at ^ first;
   }
-  return found;
+  return {beyond >> 63 == 0 && bits % bytes == 0, differ < ShadowPage::bytes};
 }
 
 std::uint32_t run_end(const Cell* cells, std::uint32_t from, std::uint32_t count,
@@ -37,6 +42,13 @@ std::uint32_t run_end(const Cell* cells, std::uint32_t from, std::uint32_t count
   return at;
 }
 
+bool uniform(const Cell* one, const Cell* other) {
+  Cell any = 0;
+  for (std::uint32_t i = 0; i < warp_lanes; ++i) any |= one[i] ^ one[0];
+  for (std::uint32_t i = 0; i < warp_lanes; ++i) any |= other[i] ^ other[0];
+  return any <= lane_mask;
+}
+
 void fill(Cell* cells, const Cell* lanes, std::uint32_t count, std::uint32_t id) {
   for (std::uint32_t i = 0; i < count; ++i) cells[i] = id << cell_lane_bits | lanes[i];
 }
@@ -50,7 +62,7 @@ bool same_lanes(const Cell* cells, const Cell* lanes, std::uint32_t count) {
 }  // namespace
 
 const LaneLoops& portable_lane_loops() {
-  static constexpr LaneLoops loops{survey, run_end, fill, same_lanes};
+  static constexpr LaneLoops loops{consecutive, survey, run_end, uniform, fill, same_lanes};
   return loops;
 }
 
@@ -65,32 +77,37 @@ static inline __m256i eight(const void* from) {
 static inline void put(void* to, __m256i value) {
   _mm256_storeu_si256(static_cast<__m256i*>(to), value);
 }
-static inline std::uint64_t any_of(__m256i value) {
-  const __m128i half =
-      _mm_or_si128(_mm256_castsi256_si128(value), _mm256_extracti128_si256(value, 1));
-  return static_cast<std::uint64_t>(_mm_cvtsi128_si64(_mm_or_si128(half, _mm_unpackhi_epi64(half, half))));
+static bool consecutive(const std::uint64_t* address, std::uint64_t bytes) {
+  const auto by = static_cast<long long>(bytes);
+  const __m256i next = _mm256_set1_epi64x(4 * by);
+  __m256i wanted = _mm256_add_epi64(_mm256_set1_epi64x(static_cast<long long>(address[0])),
+                                    _mm256_setr_epi64x(0, by, 2 * by, 3 * by));
+  __m256i difference = _mm256_setzero_si256();
+  MICROSCALE_UNROLL
+  for (int lane = 0; lane < emulator::warp_lanes; lane += 4) {
+    difference = _mm256_or_si256(difference, _mm256_xor_si256(eight(address + lane), wanted));
+    wanted = _mm256_add_epi64(wanted, next);
+  }
+  return _mm256_testz_si256(difference, difference);
 }
 
 static emulator::Survey survey(const std::uint64_t* address, std::uint64_t begin,
                                std::uint64_t last, std::uint64_t bytes, std::uint64_t* offset) {
   const __m256i start = _mm256_set1_epi64x(static_cast<long long>(begin));
   const __m256i most = _mm256_set1_epi64x(static_cast<long long>(last));
-  const auto by = static_cast<long long>(bytes);
-  const __m256i next = _mm256_set1_epi64x(4 * by);
   const __m256i first = _mm256_set1_epi64x(static_cast<long long>(address[0] - begin));
-  __m256i wanted = _mm256_add_epi64(first, _mm256_setr_epi64x(0, by, 2 * by, 3 * by));
-  __m256i bits = _mm256_setzero_si256(), beyond = bits, differ = bits, step = bits;
-  MICROSCALE_UNROLL
+  __m256i bits = _mm256_setzero_si256(), beyond = bits, differ = bits;
   for (int lane = 0; lane < emulator::warp_lanes; lane += 4) {
     const __m256i at = _mm256_sub_epi64(eight(address + lane), start);
     put(offset + lane, at);
     bits = _mm256_or_si256(bits, at);
     beyond = _mm256_or_si256(beyond, _mm256_sub_epi64(most, at));
     differ = _mm256_or_si256(differ, _mm256_xor_si256(at, first));
-    step = _mm256_or_si256(step, _mm256_xor_si256(at, wanted));
-    wanted = _mm256_add_epi64(wanted, next);
   }
-  return {any_of(bits), any_of(_mm256_or_si256(beyond, bits)), any_of(differ), any_of(step)};
+  const __m256i low = _mm256_set1_epi64x(static_cast<long long>(bytes) - 1);
+  const __m256i page = _mm256_set1_epi64x(-static_cast<long long>(emulator::ShadowPage::bytes));
+  const int outside = _mm256_movemask_pd(_mm256_castsi256_pd(_mm256_or_si256(beyond, bits)));
+  return {outside == 0 && _mm256_testz_si256(bits, low), _mm256_testz_si256(differ, page) != 0};
 }
 
 static std::uint32_t run_end(const emulator::Cell* cells, std::uint32_t from, std::uint32_t count,
@@ -110,6 +127,20 @@ static std::uint32_t run_end(const emulator::Cell* cells, std::uint32_t from, st
     if (!_mm256_testz_si256(_mm256_xor_si256(eight(cells + at), wanted), upper)) break;
   while (at < count && cells[at] >> emulator::cell_lane_bits == id) ++at;
   return at;
+}
+
+static inline __m256i unlike_first(const emulator::Cell* cells) {
+  const __m256i first = _mm256_set1_epi32(static_cast<int>(cells[0]));
+  __m256i any = _mm256_xor_si256(eight(cells), first);
+  MICROSCALE_UNROLL
+  for (int i = 8; i < emulator::warp_lanes; i += 8)
+    any = _mm256_or_si256(any, _mm256_xor_si256(eight(cells + i), first));
+  return any;
+}
+
+static bool uniform(const emulator::Cell* one, const emulator::Cell* other) {
+  return _mm256_testz_si256(_mm256_or_si256(unlike_first(one), unlike_first(other)),
+                            _mm256_set1_epi32(-(1 << emulator::cell_lane_bits)));
 }
 
 static void fill(emulator::Cell* cells, const emulator::Cell* lanes, std::uint32_t count,
@@ -133,7 +164,7 @@ static bool same_lanes(const emulator::Cell* cells, const emulator::Cell* lanes,
   return _mm256_testz_si256(any, _mm256_set1_epi32(mask)) && (rest & mask) == 0;
 }
 
-static constexpr emulator::LaneLoops lane_loops{survey, run_end, fill, same_lanes};
+static constexpr emulator::LaneLoops lane_loops{consecutive, survey, run_end, uniform, fill, same_lanes};
 
 MICROSCALE_AVX2_END
 #endif

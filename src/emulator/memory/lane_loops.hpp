@@ -9,19 +9,21 @@ namespace microscale::emulator {
 
 /// What the addresses of 32 lanes have in common.
 struct Survey {
-  std::uint64_t bits = 0;    // all offsets, or-ed: which are multiples of what
-  std::uint64_t beyond = 0;  // top bit: some offset is larger than `last`
-  std::uint64_t differ = 0;  // bits in which some offset is not like the first
-  std::uint64_t step = 0;    // 0: lane i is at the first offset + i * bytes
+  bool fits = false;      // every offset is at most `last` and a multiple of `bytes`
+  bool one_page = false;  // all offsets are in the page of shadow that the first is in
 };
 
 struct LaneLoops {
-  /// Writes offset[i] = address[i] - begin; `last` < 2^63.
+  /// Whether lane i is at address[0] + i * bytes, for all 32.
+  bool (*consecutive)(const std::uint64_t* address, std::uint64_t bytes);
+  /// Writes offset[i] = address[i] - begin. `last` < 2^63; `bytes`: a power of two.
   Survey (*survey)(const std::uint64_t* address, std::uint64_t begin, std::uint64_t last,
                    std::uint64_t bytes, std::uint64_t* offset);
   /// The end of the run of cells, from `from`, that name record `id`.
   std::uint32_t (*run_end)(const Cell* cells, std::uint32_t from, std::uint32_t count,
                            std::uint32_t id);
+  /// Whether each of two rows of 32 cells names one record in all its cells.
+  bool (*uniform)(const Cell* one, const Cell* other);
   /// cells[i] = cell_of(id, lanes[i]).
   void (*fill)(Cell* cells, const Cell* lanes, std::uint32_t count, std::uint32_t id);
   /// Whether cells[i] names lane lanes[i], for all.

@@ -83,6 +83,9 @@ struct Toucher {
   /// proxy generic. False, and nothing has happened, where it takes a closer look.
   bool accept_read(const Region& region, const LaneCells& cells) const;
   bool accept_write(const Region& region, const LaneCells& cells) const;
+  /// The same for 32 lanes, each of which has one of 32 neighbouring cells, where those name one
+  /// writer and one reader.
+  bool accept_row(const Region& region, Cell* writers, Cell* readers, Mode mode) const;
 
  private:
   struct Piece {

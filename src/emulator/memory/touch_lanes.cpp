@@ -8,6 +8,8 @@ namespace microscale::emulator {
 
 namespace {
 
+const LaneLoops& loops = lane_loops();
+
 constexpr std::uint32_t most_cells = 4;  // of a lane, in a batch
 
 struct LaneTables {
@@ -23,6 +25,10 @@ constexpr LaneTables make_tables() {
   return tables;
 }
 alignas(64) constexpr LaneTables tables = make_tables();
+
+std::uint32_t count_of(std::uint32_t lanes) {
+  return lanes == all_lanes ? warp_lanes : static_cast<std::uint32_t>(std::popcount(lanes));
+}
 
 /// Calls each(lane, place in the list) for the lanes of a mask.
 template <class Each>
@@ -53,7 +59,7 @@ void move(const Region& region, const LaneBatch& batch, std::uint32_t lanes, Mod
           std::uint8_t* stage) {
   if (batch.consecutive) {
     const auto first = static_cast<std::uint32_t>(std::countr_zero(lanes));
-    const std::size_t bytes = std::size_t{batch.bytes} * static_cast<unsigned>(std::popcount(lanes));
+    const std::size_t bytes = std::size_t{batch.bytes} * count_of(lanes);
     std::uint8_t *data = region.data + batch.offset[first], *own = stage + first * batch.bytes;
     return void(mode == Mode::read ? std::memcpy(own, data, bytes) : std::memcpy(data, own, bytes));
   }
@@ -72,7 +78,7 @@ bool all_written(const ShadowPage& page, const LaneBatch& batch, std::uint32_t l
   if (batch.consecutive)
     return page.all_written(
         static_cast<std::uint32_t>(batch.offset[std::countr_zero(lanes)] % ShadowPage::bytes),
-        batch.bytes * static_cast<std::uint32_t>(std::popcount(lanes)));
+        batch.bytes * count_of(lanes));
   bool written = true;
   for_lanes(lanes, [&](std::uint32_t lane, std::uint32_t) {
     written &= page.is_written(static_cast<std::uint32_t>(batch.offset[lane] % ShadowPage::bytes),
@@ -86,7 +92,7 @@ void mark_written(ShadowPage& page, const LaneBatch& batch, std::uint32_t lanes)
   if (batch.consecutive)
     return page.mark_written(
         static_cast<std::uint32_t>(batch.offset[std::countr_zero(lanes)] % ShadowPage::bytes),
-        batch.bytes * static_cast<std::uint32_t>(std::popcount(lanes)));
+        batch.bytes * count_of(lanes));
   const std::uint64_t mask = (std::uint64_t{1} << batch.bytes) - 1;
   for_lanes(lanes, [&](std::uint32_t lane, std::uint32_t) {
     const std::uint64_t at = batch.offset[lane] % ShadowPage::bytes;
@@ -98,8 +104,9 @@ void mark_written(ShadowPage& page, const LaneBatch& batch, std::uint32_t lanes)
 bool accept(const Toucher& who, ShadowPage& page, const Region& region, const LaneBatch& batch,
             std::uint32_t lanes, Mode mode) {
   if (mode == Mode::read && !all_written(page, batch, lanes)) return false;
-  if (region.log && who.launch.options.races) {
-    const auto width = static_cast<std::uint32_t>(std::countr_zero(batch.bytes));
+  const auto width = static_cast<std::uint32_t>(std::countr_zero(batch.bytes));
+  const bool races = region.log && who.launch.options.races;
+  if (races) {
     if (page.launch != region.tag || page.writer.empty()) page.begin(region.tag, width);
     if (width < page.shift) page.refine(width);
     const std::uint32_t log2 = width - page.shift, shift = page.shift;
@@ -109,7 +116,7 @@ bool accept(const Toucher& who, ShadowPage& page, const Region& region, const La
     };
     const auto first = static_cast<std::uint32_t>(std::countr_zero(lanes));
     LaneCells cells;
-    cells.count = static_cast<std::uint32_t>(std::popcount(lanes)) << log2;
+    cells.count = count_of(lanes) << log2;
     cells.writers = page.writer.data();
     cells.readers = page.reader.data();
     std::uint32_t index[warp_lanes * most_cells];
@@ -146,6 +153,63 @@ const Cell* gathered(const Cell* cells, const LaneCells& which, Cell* into) {
 
 }  // namespace
 
+inline bool Toucher::accept_row(const Region& region, Cell* writers, Cell* readers,
+                                Mode mode) const {
+  if (!loops.uniform(writers, readers)) return false;
+  const KnownOrder& known = region.kind == SpaceKind::global ? warp.global_order : warp.shared_order;
+  const std::uint32_t writer = id_of(*writers), reader = id_of(*readers);
+  if (writer && !known.has(writer, false)) return false;
+  const Cell* lanes = tables.lane[0];
+  if (mode == Mode::write) {
+    if (reader && !known.has(reader, true)) return false;
+    loops.fill(writers, lanes, warp_lanes, own_number(region, mode, 0, 0));
+    if (reader) std::memset(readers, 0, warp_lanes * sizeof(Cell));
+    return true;
+  }
+  const std::uint32_t number = reader_number(region, reader);
+  if (reader) {
+    const Record& other = (*region.log)[reader];
+    const bool mine =
+        other.slot == warp.slot && other.domain == domain && other.epoch == warp.epoch;
+    if (mine && !loops.same_lanes(readers, lanes, warp_lanes)) return false;
+    if (number == reader) return true;  // this one, or one further down the list
+  }
+  loops.fill(readers, lanes, warp_lanes, number);
+  return true;
+}
+
+bool touch_row(const Toucher& who, const Region& region, std::uint64_t offset, std::uint32_t bytes,
+               Mode mode, std::uint8_t* stage) {
+  const std::uint32_t count = warp_lanes * bytes;
+  std::uint8_t* data = region.data + offset;
+  if (!region.shadow) {
+    std::memcpy(stage, data, count);
+    return true;
+  }
+  const auto start = static_cast<std::uint32_t>(offset % ShadowPage::bytes);
+  if (offset % bytes != 0 || start + count > ShadowPage::bytes) return false;
+  const auto width = static_cast<std::uint32_t>(std::countr_zero(bytes));
+  const bool races = region.log && who.launch.options.races;
+  ShadowPage& page = region.shadow->page(offset);
+  const bool threads = region.kind == SpaceKind::global;
+  if (threads) page.lock();
+  bool accepted = mode == Mode::write || page.all_written(start, count);
+  if (accepted && races) {
+    if (page.launch != region.tag || page.writer.empty()) page.begin(region.tag, width);
+    accepted = page.shift == width &&
+               who.accept_row(region, page.writer.data() + (start >> width),
+                              page.reader.data() + (start >> width), mode);
+  }
+  if (accepted && mode == Mode::write) {
+    page.mark_written(start, count);
+    std::memcpy(data, stage, count);
+  } else if (accepted) {
+    std::memcpy(stage, data, count);
+  }
+  if (threads) page.unlock();
+  return accepted;
+}
+
 std::uint32_t touch_lanes(const Toucher& who, const Region& region, const LaneBatch& batch,
                           Mode mode, std::uint8_t* stage) {
   if (!region.shadow) {
@@ -153,19 +217,23 @@ std::uint32_t touch_lanes(const Toucher& who, const Region& region, const LaneBa
     return 0;
   }
   const bool threads = region.kind == SpaceKind::global;
+  if (batch.one_page) {
+    ShadowPage& page = region.shadow->page(batch.offset[std::countr_zero(batch.lanes)]);
+    if (threads) page.lock();
+    const bool accepted = accept(who, page, region, batch, batch.lanes, mode);
+    if (accepted) move(region, batch, batch.lanes, mode, stage);
+    if (threads) page.unlock();
+    return accepted ? 0 : batch.lanes;
+  }
   std::uint32_t number[warp_lanes];
-  if (!batch.one_page)
-    for (int i = 0; i < warp_lanes; ++i)
-      number[i] = static_cast<std::uint32_t>(batch.offset[i] / ShadowPage::bytes);
+  for (int i = 0; i < warp_lanes; ++i)
+    number[i] = static_cast<std::uint32_t>(batch.offset[i] / ShadowPage::bytes);
   std::uint32_t refused = 0;
   for (std::uint32_t left = batch.lanes; left;) {
     const int first = std::countr_zero(left);
-    std::uint32_t here = left;
-    if (!batch.one_page) {
-      std::uint32_t same = 0;
-      for (int i = 0; i < warp_lanes; ++i) same |= number[i] == number[first] ? tables.bit[i] : 0;
-      here &= same;
-    }
+    std::uint32_t here = 0;
+    for (int i = 0; i < warp_lanes; ++i) here |= number[i] == number[first] ? tables.bit[i] : 0;
+    here &= left;
     left &= ~here;
     ShadowPage& page = region.shadow->page(batch.offset[first]);
     if (threads) page.lock();
@@ -180,7 +248,6 @@ std::uint32_t touch_lanes(const Toucher& who, const Region& region, const LaneBa
 
 bool Toucher::clean(const Region& region, const Cell* cells, const Cell* lanes,
                     std::uint32_t count, bool readers) const {
-  const LaneLoops& loops = lane_loops();
   KnownOrder& known = region.kind == SpaceKind::global ? warp.global_order : warp.shared_order;
   for (std::uint32_t from = 0, to; from < count; from = to) {
     const std::uint32_t id = id_of(cells[from]);
@@ -213,7 +280,6 @@ bool Toucher::accept_read(const Region& region, const LaneCells& cells) const {
     gathered(readers, cells, own);
     readers = own;
   }
-  const LaneLoops& loops = lane_loops();
   for (std::uint32_t from = 0, to; from < cells.count; from = to) {
     const std::uint32_t before = id_of(readers[from]);
     to = loops.run_end(readers, from, cells.count, before);
@@ -252,7 +318,7 @@ bool Toucher::accept_write(const Region& region, const LaneCells& cells) const {
     return false;
   const std::uint32_t number = own_number(region, Mode::write, 0, 0);
   if (!cells.index) {
-    lane_loops().fill(cells.writers, cells.lanes, cells.count, number);
+    loops.fill(cells.writers, cells.lanes, cells.count, number);
     std::memset(cells.readers, 0, cells.count * sizeof(Cell));
     return true;
   }

@@ -31,4 +31,9 @@ struct LaneBatch {
 std::uint32_t touch_lanes(const Toucher& who, const Region& region, const LaneBatch& batch,
                           Mode mode, std::uint8_t* stage);
 
+/// The same for 32 lanes one after the other, the first of them at `offset` of `region`. False:
+/// nothing has happened.
+bool touch_row(const Toucher& who, const Region& region, std::uint64_t offset, std::uint32_t bytes,
+               Mode mode, std::uint8_t* stage);
+
 }  // namespace microscale::emulator

@@ -20,23 +20,36 @@ TEST_P(LaneLoopsOf, survey_says_what_addresses_share) {
   std::array<std::uint64_t, 32> address{}, offset{};
   for (std::size_t i = 0; i < 32; ++i) address[i] = 10000 + 8 * i;
   Survey found = loops.survey(address.data(), 9000, 1248, 8, offset.data());
-  EXPECT_EQ(found.step, 0u);
-  EXPECT_EQ(found.beyond >> 63, 0u);
-  EXPECT_EQ(found.bits % 8, 0u);
+  EXPECT_TRUE(found.fits && found.one_page);
   EXPECT_EQ(offset[3], 1024u);
-  EXPECT_EQ(loops.survey(address.data(), 9000, 1247, 8, offset.data()).beyond >> 63, 1u);
-  EXPECT_NE(loops.survey(address.data(), 9000, 1248, 4, offset.data()).step, 0u);
+  EXPECT_FALSE(loops.survey(address.data(), 9000, 1247, 8, offset.data()).fits);
+  EXPECT_TRUE(loops.consecutive(address.data(), 8));
+  EXPECT_FALSE(loops.consecutive(address.data(), 4));
   for (const std::size_t lane : {0u, 13u, 31u}) {
     auto other = address;
-    other[lane] = 8992;
+    other[lane] = 8992;  // before the beginning
     found = loops.survey(other.data(), 9000, 1248, 8, offset.data());
-    EXPECT_EQ(found.beyond >> 63, 1u) << lane;  // before the beginning
-    EXPECT_NE(found.step, 0u) << lane;
+    EXPECT_FALSE(found.fits || loops.consecutive(other.data(), 8)) << lane;
     other[lane] = address[lane] + 2;
     found = loops.survey(other.data(), 9000, 4096, 8, offset.data());
-    EXPECT_EQ(found.bits % 8, 2u) << lane;
-    other[lane] += 4096;
-    EXPECT_GE(loops.survey(other.data(), 9000, 9999, 8, offset.data()).differ, 4096u) << lane;
+    EXPECT_FALSE(found.fits) << lane;
+    EXPECT_TRUE(found.one_page) << lane;
+    other[lane] += 4094;
+    found = loops.survey(other.data(), 9000, 9999, 8, offset.data());
+    EXPECT_TRUE(found.fits) << lane;
+    EXPECT_FALSE(found.one_page || loops.consecutive(other.data(), 8)) << lane;
+  }
+}
+
+TEST_P(LaneLoopsOf, uniform_rows_name_one_record_each) {
+  std::array<Cell, 32> one{}, other{};
+  for (std::uint32_t i = 0; i < 32; ++i) one[i] = cell_of(7, i), other[i] = cell_of(9, i);
+  EXPECT_TRUE(loops.uniform(one.data(), other.data()));
+  for (const std::size_t at : {0u, 9u, 31u}) {
+    auto broken = one;
+    broken[at] = cell_of(6, 3);
+    EXPECT_FALSE(loops.uniform(broken.data(), other.data())) << at;
+    EXPECT_FALSE(loops.uniform(other.data(), broken.data())) << at;
   }
 }
 
