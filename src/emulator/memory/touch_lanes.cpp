@@ -57,6 +57,7 @@ void move_each(std::uint8_t* data, const std::uint64_t* offset, std::uint32_t la
 /// Between the memory and the stage.
 void move(const Region& region, const LaneBatch& batch, std::uint32_t lanes, Mode mode,
           std::uint8_t* stage) {
+  if (!stage) return;
   if (batch.consecutive) {
     const auto first = static_cast<std::uint32_t>(std::countr_zero(lanes));
     const std::size_t bytes = std::size_t{batch.bytes} * count_of(lanes);
@@ -202,7 +203,7 @@ bool touch_row(const Toucher& who, const Region& region, std::uint64_t offset, s
   }
   if (accepted && mode == Mode::write) {
     page.mark_written(start, count);
-    std::memcpy(data, stage, count);
+    if (stage) std::memcpy(data, stage, count);
   } else if (accepted) {
     std::memcpy(stage, data, count);
   }

@@ -25,9 +25,9 @@ struct LaneBatch {
   bool consecutive = false;               // all 32, each behind the one before
 };
 
-/// Checks, notes and moves `batch`, between the memory and `stage` (32 x bytes, lane by lane). Answers
-/// the lanes that were not: nothing has happened to them. `who` is weak and of the generic proxy,
-/// `mode` read or write.
+/// Checks, notes and moves `batch`, between the memory and `stage` (32 x bytes, lane by lane; null:
+/// nothing moves). Answers the lanes that were not: nothing has happened to them. `who` is weak and of
+/// the generic proxy, `mode` read or write.
 std::uint32_t touch_lanes(const Toucher& who, const Region& region, const LaneBatch& batch,
                           Mode mode, std::uint8_t* stage);
 
