@@ -29,6 +29,22 @@ Survey survey(const std::uint64_t* address, std::uint64_t begin, std::uint64_t l
   return {beyond >> 63 == 0 && bits % bytes == 0, differ < ShadowPage::bytes};
 }
 
+void cells_at(const std::uint64_t* offset, std::uint32_t shift, std::uint32_t* index) {
+  for (int i = 0; i < warp_lanes; ++i)
+    index[i] = static_cast<std::uint32_t>(offset[i] % ShadowPage::bytes) >> shift;
+}
+
+void gather(const Cell* cells, const std::uint32_t* index, std::uint32_t count, Cell* into) {
+  for (std::uint32_t i = 0; i < count; ++i) into[i] = cells[index[i]];
+}
+
+bool scatter(Cell* cells, const std::uint32_t* index, std::uint32_t count, const Cell* from) {
+  for (std::uint32_t i = 0; i < count; ++i) cells[index[i]] = from[i];
+  Cell difference = 0;
+  for (std::uint32_t i = 0; i < count; ++i) difference |= cells[index[i]] ^ from[i];
+  return difference == 0;
+}
+
 std::uint32_t run_end(const Cell* cells, std::uint32_t from, std::uint32_t count,
                       std::uint32_t id) {
   const Cell wanted = id << cell_lane_bits;
@@ -62,7 +78,8 @@ bool same_lanes(const Cell* cells, const Cell* lanes, std::uint32_t count) {
 }  // namespace
 
 const LaneLoops& portable_lane_loops() {
-  static constexpr LaneLoops loops{consecutive, survey, run_end, uniform, fill, same_lanes};
+  static constexpr LaneLoops loops{consecutive, survey,  cells_at, gather,    scatter,
+                                  run_end,     uniform, fill,     same_lanes};
   return loops;
 }
 
@@ -108,6 +125,44 @@ static emulator::Survey survey(const std::uint64_t* address, std::uint64_t begin
   const __m256i page = _mm256_set1_epi64x(-static_cast<long long>(emulator::ShadowPage::bytes));
   const int outside = _mm256_movemask_pd(_mm256_castsi256_pd(_mm256_or_si256(beyond, bits)));
   return {outside == 0 && _mm256_testz_si256(bits, low), _mm256_testz_si256(differ, page) != 0};
+}
+
+static void cells_at(const std::uint64_t* offset, std::uint32_t shift, std::uint32_t* index) {
+  const __m256i low = _mm256_set1_epi64x(emulator::ShadowPage::bytes - 1);
+  const __m256i even = _mm256_setr_epi32(0, 2, 4, 6, 0, 2, 4, 6);
+  const __m128i by = _mm_cvtsi32_si128(static_cast<int>(shift));
+  for (int i = 0; i < emulator::warp_lanes; i += 4) {
+    const __m256i cell = _mm256_srl_epi64(_mm256_and_si256(eight(offset + i), low), by);
+    _mm_storeu_si128(reinterpret_cast<__m128i*>(index + i),
+                     _mm256_castsi256_si128(_mm256_permutevar8x32_epi32(cell, even)));
+  }
+}
+
+static inline __m256i eight_at(const emulator::Cell* cells, const std::uint32_t* index) {
+  return _mm256_i32gather_epi32(reinterpret_cast<const int*>(cells), eight(index), 4);
+}
+
+static void gather(const emulator::Cell* cells, const std::uint32_t* index, std::uint32_t count,
+                   emulator::Cell* into) {
+  std::uint32_t at = 0;
+  for (; at + 8 <= count; at += 8) put(into + at, eight_at(cells, index + at));
+  for (; at < count; ++at) into[at] = cells[index[at]];
+}
+
+static bool scatter(emulator::Cell* cells, const std::uint32_t* index, std::uint32_t count,
+                    const emulator::Cell* from) {
+  std::uint32_t at = 0;
+  for (; at + 8 <= count; at += 8) {
+    MICROSCALE_UNROLL
+    for (std::uint32_t i = 0; i < 8; ++i) cells[index[at + i]] = from[at + i];
+  }
+  for (; at < count; ++at) cells[index[at]] = from[at];
+  __m256i any = _mm256_setzero_si256();
+  emulator::Cell rest = 0;
+  for (at = 0; at + 8 <= count; at += 8)
+    any = _mm256_or_si256(any, _mm256_xor_si256(eight_at(cells, index + at), eight(from + at)));
+  for (; at < count; ++at) rest |= cells[index[at]] ^ from[at];
+  return _mm256_testz_si256(any, any) && rest == 0;
 }
 
 static std::uint32_t run_end(const emulator::Cell* cells, std::uint32_t from, std::uint32_t count,
@@ -164,7 +219,8 @@ static bool same_lanes(const emulator::Cell* cells, const emulator::Cell* lanes,
   return _mm256_testz_si256(any, _mm256_set1_epi32(mask)) && (rest & mask) == 0;
 }
 
-static constexpr emulator::LaneLoops lane_loops{consecutive, survey, run_end, uniform, fill, same_lanes};
+static constexpr emulator::LaneLoops lane_loops{consecutive, survey,  cells_at, gather,    scatter,
+                                  run_end,     uniform, fill,     same_lanes};
 
 MICROSCALE_AVX2_END
 #endif

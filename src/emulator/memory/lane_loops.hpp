@@ -19,6 +19,12 @@ struct LaneLoops {
   /// Writes offset[i] = address[i] - begin. `last` < 2^63; `bytes`: a power of two.
   Survey (*survey)(const std::uint64_t* address, std::uint64_t begin, std::uint64_t last,
                    std::uint64_t bytes, std::uint64_t* offset);
+  /// index[i] = the cell of 1 << shift bytes, in its page, that offset[i] is in; of 32 lanes.
+  void (*cells_at)(const std::uint64_t* offset, std::uint32_t shift, std::uint32_t* index);
+  /// into[i] = cells[index[i]].
+  void (*gather)(const Cell* cells, const std::uint32_t* index, std::uint32_t count, Cell* into);
+  /// cells[index[i]] = from[i]. False if that put different things into one cell.
+  bool (*scatter)(Cell* cells, const std::uint32_t* index, std::uint32_t count, const Cell* from);
   /// The end of the run of cells, from `from`, that name record `id`.
   std::uint32_t (*run_end)(const Cell* cells, std::uint32_t from, std::uint32_t count,
                            std::uint32_t id);

@@ -10,16 +10,17 @@ namespace {
 
 const LaneLoops& loops = lane_loops();
 
-constexpr std::uint32_t most_cells = 4;  // of a lane, in a batch
+constexpr std::uint32_t most_log2 = 4;   // cells of a lane, in a row of lanes
+constexpr std::uint32_t most_cells = 4;  // ... and where lanes are anywhere
 
 struct LaneTables {
-  Cell lane[3][warp_lanes * most_cells];  // [log2 of the cells of a lane][cell]
+  Cell lane[most_log2 + 1][warp_lanes << most_log2];  // [log2 of the cells of a lane][cell]
   std::uint32_t bit[warp_lanes];
 };
 constexpr LaneTables make_tables() {
   LaneTables tables{};
-  for (std::uint32_t log2 = 0; log2 < 3; ++log2)
-    for (std::uint32_t i = 0; i < warp_lanes * most_cells; ++i)
+  for (std::uint32_t log2 = 0; log2 <= most_log2; ++log2)
+    for (std::uint32_t i = 0; i < warp_lanes << most_log2; ++i)
       tables.lane[log2][i] = i >> log2 & (warp_lanes - 1);
   for (std::uint32_t i = 0; i < warp_lanes; ++i) tables.bit[i] = 1u << i;
   return tables;
@@ -110,32 +111,31 @@ bool accept(const Toucher& who, ShadowPage& page, const Region& region, const La
   if (races) {
     if (page.launch != region.tag || page.writer.empty()) page.begin(region.tag, width);
     if (width < page.shift) page.refine(width);
-    const std::uint32_t log2 = width - page.shift, shift = page.shift;
-    if (log2 > 2) return false;
-    const auto of_page = [&](std::uint32_t lane) {
-      return static_cast<std::uint32_t>(batch.offset[lane] % ShadowPage::bytes) >> shift;
-    };
+    const std::uint32_t log2 = width - page.shift;
     const auto first = static_cast<std::uint32_t>(std::countr_zero(lanes));
     LaneCells cells;
     cells.count = count_of(lanes) << log2;
     cells.writers = page.writer.data();
     cells.readers = page.reader.data();
-    std::uint32_t index[warp_lanes * most_cells];
+    std::uint32_t index[warp_lanes * most_cells], of_all[warp_lanes];
     Cell of_lane[warp_lanes * most_cells];
     if (batch.consecutive) {
-      cells.writers += of_page(first);
-      cells.readers += of_page(first);
+      if (log2 > most_log2) return false;
+      const std::uint64_t cell = batch.offset[first] % ShadowPage::bytes >> page.shift;
+      cells.writers += cell;
+      cells.readers += cell;
       cells.lanes = tables.lane[log2] + (first << log2);
     } else {
-      cells.index = index;
+      if (1u << log2 > most_cells) return false;
+      loops.cells_at(batch.offset, page.shift, of_all);
+      cells.index = lanes == all_lanes && log2 == 0 ? of_all : index;
       cells.lanes = lanes == all_lanes ? tables.lane[log2] : of_lane;
-      for_lanes(lanes, [&](std::uint32_t lane, std::uint32_t i) {
-        const std::uint32_t cell = of_page(lane);
-        for (std::uint32_t k = 0; k < 1u << log2; ++k) index[(i << log2) + k] = cell + k;
-      });
-      if (lanes != all_lanes)
+      if (cells.index == index)
         for_lanes(lanes, [&](std::uint32_t lane, std::uint32_t i) {
-          for (std::uint32_t k = 0; k < 1u << log2; ++k) of_lane[(i << log2) + k] = lane;
+          for (std::uint32_t k = 0; k < 1u << log2; ++k) {
+            index[(i << log2) + k] = of_all[lane] + k;
+            of_lane[(i << log2) + k] = lane;
+          }
         });
     }
     if (!(mode == Mode::read ? who.accept_read(region, cells) : who.accept_write(region, cells)))
@@ -148,7 +148,7 @@ bool accept(const Toucher& who, ShadowPage& page, const Region& region, const La
 /// The cells that `index` names, or where they are.
 const Cell* gathered(const Cell* cells, const LaneCells& which, Cell* into) {
   if (!which.index) return cells;
-  for (std::uint32_t i = 0; i < which.count; ++i) into[i] = cells[which.index[i]];
+  loops.gather(cells, which.index, which.count, into);
   return into;
 }
 
@@ -176,6 +176,16 @@ inline bool Toucher::accept_row(const Region& region, Cell* writers, Cell* reade
     if (number == reader) return true;  // this one, or one further down the list
   }
   loops.fill(readers, lanes, warp_lanes, number);
+  return true;
+}
+
+inline bool Toucher::accept_cell(const Region& region, Cell& writer, Cell& reader,
+                                 std::uint32_t lane, Mode mode, std::uint32_t& number) const {
+  const KnownOrder& known =
+      region.kind == SpaceKind::global ? warp.global_order : warp.shared_order;
+  if (reader || (writer && !known.has(id_of(writer), false))) return false;
+  if (number == 0) number = own_number(region, mode, 0, 0);
+  (mode == Mode::read ? reader : writer) = cell_of(number, lane);
   return true;
 }
 
@@ -229,7 +239,9 @@ std::uint32_t touch_lanes(const Toucher& who, const Region& region, const LaneBa
   std::uint32_t number[warp_lanes];
   for (int i = 0; i < warp_lanes; ++i)
     number[i] = static_cast<std::uint32_t>(batch.offset[i] / ShadowPage::bytes);
-  std::uint32_t refused = 0;
+  const auto width = static_cast<std::uint32_t>(std::countr_zero(batch.bytes));
+  const bool races = region.log && who.launch.options.races;
+  std::uint32_t refused = 0, record = 0;
   for (std::uint32_t left = batch.lanes; left;) {
     const int first = std::countr_zero(left);
     std::uint32_t here = 0;
@@ -238,7 +250,15 @@ std::uint32_t touch_lanes(const Toucher& who, const Region& region, const LaneBa
     left &= ~here;
     ShadowPage& page = region.shadow->page(batch.offset[first]);
     if (threads) page.lock();
-    if (accept(who, page, region, batch, here, mode))
+    const auto start = static_cast<std::uint32_t>(batch.offset[first] % ShadowPage::bytes);
+    const bool alone = races && std::has_single_bit(here) && page.launch == region.tag &&
+                       page.shift == width && !page.writer.empty() &&
+                       (mode == Mode::write || page.whole || page.is_written(start, batch.bytes)) &&
+                       who.accept_cell(region, page.writer[start >> width],
+                                       page.reader[start >> width],
+                                       static_cast<std::uint32_t>(first), mode, record);
+    if (alone && mode == Mode::write) mark_written(page, batch, here);
+    if (alone || accept(who, page, region, batch, here, mode))
       move(region, batch, here, mode, stage);
     else
       refused |= here;
@@ -301,12 +321,8 @@ bool Toucher::accept_read(const Region& region, const LaneCells& cells) const {
           number, lane_of(readers[at]) == cells.lanes[at] ? cells.lanes[at] : several_lanes);
   }
   if (!cells.index) return true;
-  for (std::uint32_t i = 0; i < cells.count; ++i) cells.readers[cells.index[i]] = own[i];
-  Cell difference = 0;
-  for (std::uint32_t i = 0; i < cells.count; ++i)
-    difference |= cells.readers[cells.index[i]] ^ own[i];
-  if (difference)  // lanes that read the same place
-    for (std::uint32_t i = 0; i < cells.count; ++i)
+  if (!loops.scatter(cells.readers, cells.index, cells.count, own))
+    for (std::uint32_t i = 0; i < cells.count; ++i)  // lanes that read the same place
       if (Cell& cell = cells.readers[cells.index[i]]; cell != own[i])
         cell = cell_of(id_of(own[i]), several_lanes);
   return true;
@@ -323,12 +339,9 @@ bool Toucher::accept_write(const Region& region, const LaneCells& cells) const {
     std::memset(cells.readers, 0, cells.count * sizeof(Cell));
     return true;
   }
-  for (std::uint32_t i = 0; i < cells.count; ++i)
-    cells.writers[cells.index[i]] = cell_of(number, cells.lanes[i]);
-  Cell difference = 0;
-  for (std::uint32_t i = 0; i < cells.count; ++i)
-    difference |= cells.writers[cells.index[i]] ^ cell_of(number, cells.lanes[i]);
-  if (difference) {  // lanes that write the same place
+  loops.fill(other, cells.lanes, cells.count, number);
+  if (!loops.scatter(cells.writers, cells.index, cells.count, other)) {
+    // Lanes that write the same place.
     for (std::uint32_t i = 0; i < cells.count; ++i) cells.writers[cells.index[i]] = before[i];
     return false;
   }

@@ -53,6 +53,31 @@ TEST_P(LaneLoopsOf, uniform_rows_name_one_record_each) {
   }
 }
 
+TEST_P(LaneLoopsOf, cells_are_gathered_and_scattered_by_offset) {
+  std::array<std::uint64_t, 32> offset{};
+  std::array<std::uint32_t, 32> index{};
+  for (std::size_t i = 0; i < 32; ++i) offset[i] = 5 * 4096 + 12 * i;
+  loops.cells_at(offset.data(), 2, index.data());
+  for (std::uint32_t i = 0; i < 32; ++i) EXPECT_EQ(index[i], 3 * i);
+  for (std::uint32_t i = 0; i < 100; ++i) cells[i] = 1000 + i;
+  for (const std::uint32_t count : {1u, 7u, 8u, 19u, 32u}) {
+    lanes.fill(77);
+    loops.gather(cells.data(), index.data(), count, lanes.data());
+    for (std::uint32_t i = 0; i < count; ++i) EXPECT_EQ(lanes[i], 1000 + 3 * i);
+    EXPECT_EQ(lanes[count], 77u);
+    for (std::uint32_t i = 0; i < count; ++i) lanes[i] = 500 + i;
+    EXPECT_TRUE(loops.scatter(cells.data(), index.data(), count, lanes.data()));
+    for (std::uint32_t i = 0; i < 100; ++i)
+      EXPECT_EQ(cells[i], i % 3 == 0 && i / 3 < count ? 500 + i / 3 : 1000 + i);
+    for (std::uint32_t i = 0; i < 100; ++i) cells[i] = 1000 + i;
+    const std::uint32_t before = index[count - 1];
+    index[count - 1] = index[0];
+    EXPECT_EQ(loops.scatter(cells.data(), index.data(), count, lanes.data()), count == 1) << count;
+    index[count - 1] = before;
+    for (std::uint32_t i = 0; i < 100; ++i) cells[i] = 1000 + i;
+  }
+}
+
 TEST_P(LaneLoopsOf, run_ends_where_another_record_begins) {
   for (const std::uint32_t end : {0u, 1u, 7u, 8u, 31u, 32u, 33u, 64u, 99u, 100u}) {
     for (std::uint32_t i = 0; i < 100; ++i) cells[i] = cell_of(i < end ? 5 : 4, i % 33);
