@@ -150,7 +150,8 @@ std::uint32_t ClusterMemory::touch_together(const Toucher& who, const WarpAccess
   const std::uint64_t* address = access.address;
   Region region;
   const bool consecutive = access.lanes == all_lanes && loops.consecutive(address, bytes);
-  if (consecutive && quick_resolve(who.agent, address[0], warp_lanes * std::uint64_t{bytes}, region) &&
+  if (consecutive &&
+      quick_resolve(who.agent, address[0], warp_lanes * std::uint64_t{bytes}, region) &&
       (mode == Mode::read || region.shadow) &&
       touch_row(who, region, address[0] - region.begin, bytes, mode, stage))
     return 0;

@@ -150,7 +150,8 @@ void ClusterMemory::cp_async(const Agent& agent, const WarpAccess& destination,
   // amiss; the rest lane by lane.
   std::uint32_t given[warp_lanes], whole = 0, none = 0;
   for (std::uint32_t lane = 0; lane < warp_lanes; ++lane) {
-    given[lane] = std::min(source_bytes ? source_bytes[lane] : ~0u, static_cast<std::uint32_t>(bytes));
+    given[lane] =
+        std::min(source_bytes ? source_bytes[lane] : ~0u, static_cast<std::uint32_t>(bytes));
     whole |= static_cast<std::uint32_t>(given[lane] == bytes) << lane;
     none |= static_cast<std::uint32_t>(given[lane] == 0) << lane;
   }
@@ -158,9 +159,11 @@ void ClusterMemory::cp_async(const Agent& agent, const WarpAccess& destination,
   WarpAccess from_source = destination;
   from_source.address = source;
   from_source.lanes &= whole;
-  const std::uint32_t read = from_source.lanes & ~touch_together(reads, from_source, Mode::read, stage);
+  const std::uint32_t read =
+      from_source.lanes & ~touch_together(reads, from_source, Mode::read, stage);
   WarpAccess to_shared = destination;
-  if (to_shared.lanes & ~(read | none)) to_shared.lanes = 0;  // lanes find each other in their order
+  if (to_shared.lanes & ~(read | none))
+    to_shared.lanes = 0;  // lanes find each other in their order
   const std::uint32_t noted =
       to_shared.lanes & ~touch_together(writes, to_shared, Mode::write, nullptr);
   copy.data.reserve(warp_lanes * bytes);
@@ -175,7 +178,8 @@ void ClusterMemory::cp_async(const Agent& agent, const WarpAccess& destination,
     const auto start = static_cast<std::uint32_t>(copy.data.size());
     copy.data.resize(start + bytes);
     if (read >> lane & 1) {
-      std::memcpy(copy.data.data() + start, stage + static_cast<std::uint64_t>(lane) * bytes, bytes);
+      std::memcpy(copy.data.data() + start, stage + static_cast<std::uint64_t>(lane) * bytes,
+                  bytes);
     } else if (given[lane] && !move_row(reads, lane, from, given[lane], Mode::read,
                                         copy.data.data() + start, nullptr)) {
       copy.data.resize(start);

@@ -79,7 +79,7 @@ bool same_lanes(const Cell* cells, const Cell* lanes, std::uint32_t count) {
 
 const LaneLoops& portable_lane_loops() {
   static constexpr LaneLoops loops{consecutive, survey,  cells_at, gather,    scatter,
-                                  run_end,     uniform, fill,     same_lanes};
+                                   run_end,     uniform, fill,     same_lanes};
   return loops;
 }
 
@@ -220,7 +220,7 @@ static bool same_lanes(const emulator::Cell* cells, const emulator::Cell* lanes,
 }
 
 static constexpr emulator::LaneLoops lane_loops{consecutive, survey,  cells_at, gather,    scatter,
-                                  run_end,     uniform, fill,     same_lanes};
+                                                run_end,     uniform, fill,     same_lanes};
 
 MICROSCALE_AVX2_END
 #endif
@@ -229,9 +229,9 @@ namespace microscale::emulator {
 
 const LaneLoops& lane_loops() {
 #if defined(__x86_64__)
-  static const LaneLoops& chosen =
-      __builtin_cpu_supports("avx2") && __builtin_cpu_supports("bmi2") ? avx2::lane_loops
-                                                                       : portable_lane_loops();
+  static const LaneLoops& chosen = __builtin_cpu_supports("avx2") && __builtin_cpu_supports("bmi2")
+                                       ? avx2::lane_loops
+                                       : portable_lane_loops();
   return chosen;
 #else
   return portable_lane_loops();

@@ -76,13 +76,13 @@ std::uint32_t Toucher::own_number(const Region& region, Mode mode, std::uint32_t
                                   std::uint32_t depth) const {
   const std::uint32_t kind = (order != Order::weak) | (mode != Mode::read) << 1 |
                              asynchronous << 2 | static_cast<std::uint32_t>(scope) << 3;
-  return records(region).number({agent.instruction, time, warp.epoch, previous, slot, kind}, *region.log,
-                      [&] {
-                        Record record = own_record(mode);
-                        record.previous = previous;
-                        record.depth = static_cast<std::uint8_t>(depth);
-                        return record;
-                      });
+  return records(region).number({agent.instruction, time, warp.epoch, previous, slot, kind},
+                                *region.log, [&] {
+                                  Record record = own_record(mode);
+                                  record.previous = previous;
+                                  record.depth = static_cast<std::uint8_t>(depth);
+                                  return record;
+                                });
 }
 
 void Toucher::check(ShadowPage& page, const Region& region, std::uint64_t address,

@@ -86,8 +86,8 @@ struct Toucher {
   /// The same for 32 lanes, each of which has one of 32 neighbouring cells, where those name one
   /// writer and one reader.
   bool accept_row(const Region& region, Cell* writers, Cell* readers, Mode mode) const;
-  /// The same for one lane's one cell, which nobody has read. `number`: that of the record, or 0 as
-  /// long as no other lane of this access has needed it.
+  /// The same for one lane's one cell. `number`: that of a record without a list of readers, or 0
+  /// as long as no other lane of this access has needed one.
   bool accept_cell(const Region& region, Cell& writer, Cell& reader, std::uint32_t lane, Mode mode,
                    std::uint32_t& number) const;
 

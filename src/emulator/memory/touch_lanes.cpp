@@ -66,12 +66,18 @@ void move(const Region& region, const LaneBatch& batch, std::uint32_t lanes, Mod
     return void(mode == Mode::read ? std::memcpy(own, data, bytes) : std::memcpy(data, own, bytes));
   }
   switch (batch.bytes) {
-    case 1: return move_each<1>(region.data, batch.offset, lanes, mode, stage);
-    case 2: return move_each<2>(region.data, batch.offset, lanes, mode, stage);
-    case 4: return move_each<4>(region.data, batch.offset, lanes, mode, stage);
-    case 8: return move_each<8>(region.data, batch.offset, lanes, mode, stage);
-    case 16: return move_each<16>(region.data, batch.offset, lanes, mode, stage);
-    default: return move_each<32>(region.data, batch.offset, lanes, mode, stage);
+    case 1:
+      return move_each<1>(region.data, batch.offset, lanes, mode, stage);
+    case 2:
+      return move_each<2>(region.data, batch.offset, lanes, mode, stage);
+    case 4:
+      return move_each<4>(region.data, batch.offset, lanes, mode, stage);
+    case 8:
+      return move_each<8>(region.data, batch.offset, lanes, mode, stage);
+    case 16:
+      return move_each<16>(region.data, batch.offset, lanes, mode, stage);
+    default:
+      return move_each<32>(region.data, batch.offset, lanes, mode, stage);
   }
 }
 
@@ -157,7 +163,8 @@ const Cell* gathered(const Cell* cells, const LaneCells& which, Cell* into) {
 inline bool Toucher::accept_row(const Region& region, Cell* writers, Cell* readers,
                                 Mode mode) const {
   if (!loops.uniform(writers, readers)) return false;
-  const KnownOrder& known = region.kind == SpaceKind::global ? warp.global_order : warp.shared_order;
+  const KnownOrder& known =
+      region.kind == SpaceKind::global ? warp.global_order : warp.shared_order;
   const std::uint32_t writer = id_of(*writers), reader = id_of(*readers);
   if (writer && !known.has(writer, false)) return false;
   const Cell* lanes = tables.lane[0];
@@ -183,9 +190,24 @@ inline bool Toucher::accept_cell(const Region& region, Cell& writer, Cell& reade
                                  std::uint32_t lane, Mode mode, std::uint32_t& number) const {
   const KnownOrder& known =
       region.kind == SpaceKind::global ? warp.global_order : warp.shared_order;
-  if (reader || (writer && !known.has(id_of(writer), false))) return false;
-  if (number == 0) number = own_number(region, mode, 0, 0);
-  (mode == Mode::read ? reader : writer) = cell_of(number, lane);
+  const std::uint32_t before = id_of(reader);
+  if (writer && !known.has(id_of(writer), false)) return false;
+  if (mode == Mode::write && before && !known.has(before, true)) return false;
+  if (number == 0 && (before == 0 || mode == Mode::write)) number = own_number(region, mode, 0, 0);
+  if (mode == Mode::write) {
+    writer = cell_of(number, lane);
+    reader = 0;
+    return true;
+  }
+  if (before == 0) {
+    reader = cell_of(number, lane);
+    return true;
+  }
+  const std::uint32_t listed = reader_number(region, before);
+  const Record& other = (*region.log)[before];
+  if (listed == before && other.slot != slot) return true;  // it is further down the list
+  const bool mine = other.slot == warp.slot && other.domain == domain && other.epoch == warp.epoch;
+  reader = cell_of(listed, mine && lane_of(reader) != lane ? several_lanes : lane);
   return true;
 }
 
@@ -207,9 +229,8 @@ bool touch_row(const Toucher& who, const Region& region, std::uint64_t offset, s
   bool accepted = mode == Mode::write || page.all_written(start, count);
   if (accepted && races) {
     if (page.launch != region.tag || page.writer.empty()) page.begin(region.tag, width);
-    accepted = page.shift == width &&
-               who.accept_row(region, page.writer.data() + (start >> width),
-                              page.reader.data() + (start >> width), mode);
+    accepted = page.shift == width && who.accept_row(region, page.writer.data() + (start >> width),
+                                                     page.reader.data() + (start >> width), mode);
   }
   if (accepted && mode == Mode::write) {
     page.mark_written(start, count);
@@ -251,12 +272,12 @@ std::uint32_t touch_lanes(const Toucher& who, const Region& region, const LaneBa
     ShadowPage& page = region.shadow->page(batch.offset[first]);
     if (threads) page.lock();
     const auto start = static_cast<std::uint32_t>(batch.offset[first] % ShadowPage::bytes);
-    const bool alone = races && std::has_single_bit(here) && page.launch == region.tag &&
-                       page.shift == width && !page.writer.empty() &&
-                       (mode == Mode::write || page.whole || page.is_written(start, batch.bytes)) &&
-                       who.accept_cell(region, page.writer[start >> width],
-                                       page.reader[start >> width],
-                                       static_cast<std::uint32_t>(first), mode, record);
+    const bool alone =
+        races && std::has_single_bit(here) && page.launch == region.tag && page.shift == width &&
+        !page.writer.empty() &&
+        (mode == Mode::write || page.whole || page.is_written(start, batch.bytes)) &&
+        who.accept_cell(region, page.writer[start >> width], page.reader[start >> width],
+                        static_cast<std::uint32_t>(first), mode, record);
     if (alone && mode == Mode::write) mark_written(page, batch, here);
     if (alone || accept(who, page, region, batch, here, mode))
       move(region, batch, here, mode, stage);
@@ -267,8 +288,8 @@ std::uint32_t touch_lanes(const Toucher& who, const Region& region, const LaneBa
   return refused;
 }
 
-bool Toucher::clean(const Region& region, const Cell* cells, const Cell* lanes,
-                    std::uint32_t count, bool readers) const {
+bool Toucher::clean(const Region& region, const Cell* cells, const Cell* lanes, std::uint32_t count,
+                    bool readers) const {
   KnownOrder& known = region.kind == SpaceKind::global ? warp.global_order : warp.shared_order;
   for (std::uint32_t from = 0, to; from < count; from = to) {
     const std::uint32_t id = id_of(cells[from]);

@@ -26,8 +26,8 @@ struct LaneBatch {
 };
 
 /// Checks, notes and moves `batch`, between the memory and `stage` (32 x bytes, lane by lane; null:
-/// nothing moves). Answers the lanes that were not: nothing has happened to them. `who` is weak and of
-/// the generic proxy, `mode` read or write.
+/// nothing moves). Answers the lanes that were not: nothing has happened to them. `who` is weak and
+/// of the generic proxy, `mode` read or write.
 std::uint32_t touch_lanes(const Toucher& who, const Region& region, const LaneBatch& batch,
                           Mode mode, std::uint8_t* stage);
 

@@ -106,7 +106,8 @@ TEST_P(LaneLoopsOf, fill_writes_as_many_cells_and_their_lanes_are_found_again) {
 }
 
 INSTANTIATE_TEST_SUITE_P(All, LaneLoopsOf,
-                         ::testing::Values(+[] { return &lane_loops(); },
-                                           +[] { return &portable_lane_loops(); }));
+                         ::testing::Values(
+                             +[] { return &lane_loops(); },
+                             +[] { return &portable_lane_loops(); }));
 
 }  // namespace microscale::emulator

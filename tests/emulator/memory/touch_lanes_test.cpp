@@ -42,8 +42,7 @@ std::string said(const Finding& finding) {
 void expect_same_findings(const Twins& twins, std::size_t& seen) {
   const auto &quick = twins.quick.findings.list, &slow = twins.slow.findings.list;
   ASSERT_EQ(quick.size(), slow.size());
-  for (; seen < quick.size(); ++seen)
-    ASSERT_EQ(said(quick[seen]), said(slow[seen])) << seen;
+  for (; seen < quick.size(); ++seen) ASSERT_EQ(said(quick[seen]), said(slow[seen])) << seen;
 }
 
 }  // namespace
@@ -57,7 +56,8 @@ TEST(TouchLanes, finds_what_runs_of_lanes_find_in_random_accesses) {
     const auto below = [&](std::uint32_t most) {
       return static_cast<std::uint32_t>(random()) % most;
     };
-    // Few of the seeds are wild; the rest keep to their own parts, where most accesses are in order.
+    // Few of the seeds are wild; the rest keep to their own parts, where most accesses are in
+    // order.
     const bool wild = seed % 3 == 0;
     for (std::uint32_t turn = 0; turn < 400; ++turn) {
       const std::uint32_t cluster = below(8) == 0, warp = below(4);
@@ -100,7 +100,8 @@ TEST(TouchLanes, finds_what_runs_of_lanes_find_in_random_accesses) {
                                    : place == 2 ? shared_window
                                                 : local_window;
         Addresses at;
-        for (std::size_t i = 0; i < 32; ++i) at[i] = base + (place == 3 ? offsets[i] % 256 : offsets[i]);
+        for (std::size_t i = 0; i < 32; ++i)
+          at[i] = base + (place == 3 ? offsets[i] % 256 : offsets[i]);
         ClusterMemory& memory = *twins.clusters[2 * twin + cluster];
         const Order order = strong ? Order::relaxed : Order::weak;
         if (asynchronous) {
@@ -111,7 +112,8 @@ TEST(TouchLanes, finds_what_runs_of_lanes_find_in_random_accesses) {
         else
           read[twin] = load(memory, agent, at, bytes, lanes, order);
       }
-      for (std::size_t word = 0; word < 8; ++word) ASSERT_EQ(read[0].word[word], read[1].word[word]);
+      for (std::size_t word = 0; word < 8; ++word)
+        ASSERT_EQ(read[0].word[word], read[1].word[word]);
       expect_same_findings(twins, seen);
       if (HasFatalFailure()) return;
     }
