@@ -1,12 +1,14 @@
-// A machine that runs PTX on the CPU, with every check on: load a module, launch a kernel, read what it
-// noticed and where its instructions went. docs/emulator.md says what it models.
+// A machine that runs PTX on the CPU, with every check on: load a module, launch a kernel, read
+// what it noticed and where its instructions went. docs/emulator.md says what it models.
 //
 //   emulator::Memory memory;
 //   emulator::Module module(memory, ptx_text);
 //   const std::uint64_t x = memory.allocate(4 * n);
 //   memory.write(x, host, 4 * n);
-//   const auto report = emulator::launch(memory, module, {.kernel = "scale", .grid = {n / 256}, .block = {256},
-//                                                         .arguments = emulator::arguments(x, 2.0f)});
+//   const auto report = emulator::launch(memory, module, {.kernel = "scale", .grid = {n / 256},
+//   .block = {256},
+//                                                         .arguments =
+//                                                         emulator::arguments(x, 2.0f)});
 //   memory.read(host, x, 4 * n);
 #pragma once
 
@@ -19,8 +21,19 @@
 namespace microscale::emulator {
 
 enum class FindingKind : std::uint8_t {
-  uninitialised_register, uninitialised_memory, out_of_bounds, misaligned, race, missing_wait,
-  missing_fence, divergent_aligned, bad_selector, padding, deadlock, endless, misuse
+  uninitialised_register,
+  uninitialised_memory,
+  out_of_bounds,
+  misaligned,
+  race,
+  missing_wait,
+  missing_fence,
+  divergent_aligned,
+  bad_selector,
+  padding,
+  deadlock,
+  endless,
+  misuse
 };
 const char* name_of(FindingKind kind);  ///< "uninitialised-register"
 
@@ -35,10 +48,12 @@ struct Finding {
   std::uint64_t count = 1;
 };
 
-/// "uninitialised-register: kernel k, block (0,0,0), thread (5,0,0), PTX line 120 (file.cu:14): reads ..."
+/// "uninitialised-register: kernel k, block (0,0,0), thread (5,0,0), PTX line 120 (file.cu:14):
+/// reads ..."
 std::string to_sentence(const Finding& finding);
 
-/// Global memory: allocations with red zones around, at addresses that kernels are given as pointers.
+/// Global memory: allocations with red zones around, at addresses that kernels are given as
+/// pointers.
 class Memory {
  public:
   Memory();
@@ -72,15 +87,16 @@ struct KernelInfo {
 /// A PTX text. Its .global variables live in `memory` as long as the module does.
 class Module {
  public:
-  /// Throws Error{bad_input} with line and column where the text is not PTX, Error{unsupported} where it
-  /// is a PTX this machine does not run. `target`: other than the text's own, "sm_90a".
+  /// Throws Error{bad_input} with line and column where the text is not PTX, Error{unsupported}
+  /// where it is a PTX this machine does not run. `target`: other than the text's own, "sm_90a".
   Module(Memory& memory, std::string text, std::string target = "");
   ~Module();
   Module(Module&&) noexcept;
   Module& operator=(Module&&) noexcept;
 
   std::vector<std::string> kernels() const;
-  /// Decodes it; throws Error{unsupported}, naming the line, for what the machine or the target has not.
+  /// Decodes it; throws Error{unsupported}, naming the line, for what the machine or the target has
+  /// not.
   KernelInfo info(const std::string& kernel) const;
   /// The address of a .global variable; 0 if there is none of that name.
   std::uint64_t variable(const std::string& name) const;
@@ -108,15 +124,15 @@ struct LaunchOptions {
   std::uint64_t seed = 0;  ///< of whatever is random
   /// Warp-instructions after which the launch is called endless; 0: never.
   std::uint64_t instruction_budget = 100'000'000'000;
-  int threads = 0;              ///< of the host; 0: all cores
-  bool races = true;            ///< look for races, missing waits and fences
-  bool statistics = false;      ///< count executions, sectors and bank conflicts of each instruction
+  int threads = 0;          ///< of the host; 0: all cores
+  bool races = true;        ///< look for races, missing waits and fences
+  bool statistics = false;  ///< count executions, sectors and bank conflicts of each instruction
 };
 
 struct LaunchRequest {
   std::string kernel;
-  Extent grid, block;      ///< in blocks, in threads
-  Extent cluster;          ///< in blocks; what the kernel requires, if it does, goes first
+  Extent grid, block;  ///< in blocks, in threads
+  Extent cluster;      ///< in blocks; what the kernel requires, if it does, goes first
   std::int64_t dynamic_shared_bytes = 0;
   std::vector<std::uint8_t> arguments;  ///< laid out as the kernel's parameters; see arguments()
   LaunchOptions options;
@@ -127,13 +143,13 @@ struct InstructionCount {
   std::uint32_t ptx_line = 0;
   std::string source;  ///< "file.cu:120"
   std::string opcode;
-  std::uint64_t warps = 0, lanes = 0;  ///< executions; lanes that took part, summed
-  std::uint64_t sectors = 0, ideal_sectors = 0;  ///< of 32 bytes, to global memory
+  std::uint64_t warps = 0, lanes = 0;                 ///< executions; lanes that took part, summed
+  std::uint64_t sectors = 0, ideal_sectors = 0;       ///< of 32 bytes, to global memory
   std::uint64_t bank_phases = 0, bank_conflicts = 0;  ///< extra passes through shared memory
 };
 
 struct LaunchReport {
-  bool completed = true;  ///< false after a fatal finding: the launch ended there
+  bool completed = true;          ///< false after a fatal finding: the launch ended there
   std::vector<Finding> findings;  ///< by PTX line
   std::uint64_t warp_instructions = 0;
   std::vector<InstructionCount> instructions;  ///< of those executed, with options.statistics
@@ -147,7 +163,8 @@ template <class... Types>
 std::vector<std::uint8_t> arguments(const Types&... values) {
   std::vector<std::uint8_t> bytes;
   const auto append = [&bytes](const auto& value) {
-    const std::size_t begin = (bytes.size() + alignof(decltype(value)) - 1) / alignof(decltype(value)) * alignof(decltype(value));
+    const std::size_t begin = (bytes.size() + alignof(decltype(value)) - 1) /
+                              alignof(decltype(value)) * alignof(decltype(value));
     bytes.resize(begin + sizeof value);
     std::memcpy(bytes.data() + begin, &value, sizeof value);
   };

@@ -84,4 +84,9 @@ void load_all_kernels(Device& device) {
   load_images(device, devices[&device]);
 }
 
+void forget_kernels(const Device& device) noexcept {
+  std::lock_guard lock(mutex);
+  devices.erase(&device);
+}
+
 }  // namespace microscale::cuda

@@ -22,4 +22,7 @@ Kernel load_kernel(Device& device, const std::string& name, const char* operatio
 /// Loads every image of the device's architecture.
 void load_all_kernels(Device& device);
 
+/// For a device that ends before the process does: another may be at its address.
+void forget_kernels(const Device& device) noexcept;
+
 }  // namespace microscale::cuda

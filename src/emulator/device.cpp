@@ -11,6 +11,7 @@
 
 #include "core/threads.hpp"
 #include "cuda/kernel_images.hpp"
+#include "cuda/kernels.hpp"
 #include "emulator/public_state.hpp"
 #include "microscale/error.hpp"
 
@@ -19,9 +20,11 @@ namespace {
 
 using Clock = std::chrono::steady_clock;
 
+// Without the NUL that the CUDA runtime wants behind PTX.
 std::string_view text_of(std::span<const std::uint8_t> image) {
   for (const cuda::KernelImage& each : cuda::kernel_images())
     if (each.cubin.data() == image.data()) image = each.ptx;
+  if (!image.empty() && image.back() == 0) image = image.first(image.size() - 1);
   return {reinterpret_cast<const char*>(image.data()), image.size()};
 }
 
@@ -54,21 +57,25 @@ EmulatorDevice::EmulatorDevice(int major, int minor, LaunchOptions launch_option
   info_.l2_bytes = 1 << 20;
   info_.memory_bytes = std::int64_t{1} << 33;
 }
-EmulatorDevice::~EmulatorDevice() = default;
+EmulatorDevice::~EmulatorDevice() { cuda::forget_kernels(*this); }
 
 void* EmulatorDevice::allocate(std::int64_t bytes) {
   return reinterpret_cast<void*>(state_->memory.allocate(bytes));
 }
 void EmulatorDevice::release(void* memory) noexcept {
-  if (memory && state_->memory.state().global.find(address_of(memory))) state_->memory.release(address_of(memory));
+  if (memory && state_->memory.state().global.find(address_of(memory)))
+    state_->memory.release(address_of(memory));
 }
 cuda::Memory EmulatorDevice::memory_of(const void* pointer) {
-  return state_->memory.state().global.find(address_of(pointer)) ? cuda::Memory::device : cuda::Memory::host;
+  return state_->memory.state().global.find(address_of(pointer)) ? cuda::Memory::device
+                                                                 : cuda::Memory::host;
 }
 void* EmulatorDevice::allocate_host(std::int64_t bytes) {
-  return ::operator new(static_cast<std::size_t>(bytes), std::align_val_t{256});
+  return ::operator new (static_cast<std::size_t>(bytes), std::align_val_t{256});
 }
-void EmulatorDevice::release_host(void* memory) noexcept { ::operator delete(memory, std::align_val_t{256}); }
+void EmulatorDevice::release_host(void* memory) noexcept {
+  ::operator delete (memory, std::align_val_t{256});
+}
 void EmulatorDevice::copy_to_device(void* to, const void* from, std::int64_t bytes, cuda::Stream) {
   state_->memory.write(address_of(to), from, bytes);
 }
@@ -85,7 +92,8 @@ void EmulatorDevice::set_bytes(void* to, int byte, std::int64_t bytes, cuda::Str
 }
 
 cuda::Module EmulatorDevice::load_module(std::span<const std::uint8_t> image) {
-  auto loaded = std::make_unique<LoadedImage>(LoadedImage{Module(state_->memory, std::string(text_of(image))), {}});
+  auto loaded = std::make_unique<LoadedImage>(
+      LoadedImage{Module(state_->memory, std::string(text_of(image))), {}});
   std::lock_guard lock(state_->mutex);
   return state_->images.emplace_back(std::move(loaded)).get();
 }
@@ -95,7 +103,8 @@ cuda::Kernel EmulatorDevice::find_kernel(cuda::Module module, const char* name) 
   std::lock_guard lock(state_->mutex);
   for (const std::string& each : image.module.kernels())
     if (each == name)
-      return image.kernels.emplace_back(std::make_unique<KernelHandle>(KernelHandle{&image, each})).get();
+      return image.kernels.emplace_back(std::make_unique<KernelHandle>(KernelHandle{&image, each}))
+          .get();
   return nullptr;
 }
 
@@ -114,12 +123,15 @@ void EmulatorDevice::launch(const cuda::LaunchCall& call) {
   last_report = std::move(report);
   if (last_report.findings.empty()) return;
   std::string text = to_sentence(last_report.findings.front());
-  if (last_report.findings.size() > 1) text += fmt::format("; and {} more findings", last_report.findings.size() - 1);
+  if (last_report.findings.size() > 1)
+    text += fmt::format("; and {} more findings", last_report.findings.size() - 1);
   throw Error(ErrorCode::check_failed, "emulator: " + text);
 }
 
 cuda::Event EmulatorDevice::make_event() { return new Clock::time_point(Clock::now()); }
-void EmulatorDevice::release_event(cuda::Event event) noexcept { delete static_cast<Clock::time_point*>(event); }
+void EmulatorDevice::release_event(cuda::Event event) noexcept {
+  delete static_cast<Clock::time_point*>(event);
+}
 void EmulatorDevice::record(cuda::Event event, cuda::Stream) {
   *static_cast<Clock::time_point*>(event) = Clock::now();
 }
@@ -130,9 +142,13 @@ double EmulatorDevice::milliseconds_between(cuda::Event begin, cuda::Event end) 
 }
 
 void EmulatorDevice::begin_capture(cuda::Stream) {
-  throw Error(ErrorCode::unsupported, "emulator: a launch cannot be captured; call the operation itself");
+  throw Error(ErrorCode::unsupported,
+              "emulator: a launch cannot be captured; call the operation itself");
 }
-cuda::Graph EmulatorDevice::end_capture(cuda::Stream) { begin_capture(nullptr); return nullptr; }
+cuda::Graph EmulatorDevice::end_capture(cuda::Stream) {
+  begin_capture(nullptr);
+  return nullptr;
+}
 void EmulatorDevice::launch_graph(cuda::Graph, cuda::Stream) { begin_capture(nullptr); }
 
 cuda::Device* device_of_environment() {

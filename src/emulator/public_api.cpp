@@ -19,7 +19,8 @@ Memory::~Memory() = default;
 
 std::uint64_t Memory::allocate(std::int64_t bytes) {
   if (bytes < 0)
-    throw Error(ErrorCode::invalid_argument, fmt::format("emulator memory: {} bytes asked for; ask for 0 or more", bytes));
+    throw Error(ErrorCode::invalid_argument,
+                fmt::format("emulator memory: {} bytes asked for; ask for 0 or more", bytes));
   return state_->global.allocate(static_cast<std::uint64_t>(bytes));
 }
 void Memory::release(std::uint64_t address) { state_->global.release(address); }
@@ -30,10 +31,12 @@ void Memory::read(void* to, std::uint64_t from, std::int64_t bytes) const {
   if (bytes > 0) state_->global.read(from, to, static_cast<std::uint64_t>(bytes));
 }
 void Memory::fill(std::uint64_t to, int byte, std::int64_t bytes) {
-  if (bytes > 0) state_->global.fill(to, static_cast<std::uint8_t>(byte), static_cast<std::uint64_t>(bytes));
+  if (bytes > 0)
+    state_->global.fill(to, static_cast<std::uint8_t>(byte), static_cast<std::uint64_t>(bytes));
 }
 
-Module::Module(Memory& memory, std::string text, std::string target) : state_(std::make_unique<State>()) {
+Module::Module(Memory& memory, std::string text, std::string target)
+    : state_(std::make_unique<State>()) {
   state_->module = take(LoadedModule::load(memory.state().global, std::move(text), target));
 }
 Module::~Module() = default;
@@ -49,11 +52,15 @@ std::vector<std::string> Module::kernels() const {
 
 KernelInfo Module::info(const std::string& kernel) const {
   const auto program = take(state_->module->program(kernel));
-  return {.name = kernel, .argument_bytes = program->param_bytes, .shared_bytes = program->shared_bytes,
+  return {.name = kernel,
+          .argument_bytes = program->param_bytes,
+          .shared_bytes = program->shared_bytes,
           .max_threads = static_cast<std::uint32_t>(program->max_threads.x)};
 }
 
-std::uint64_t Module::variable(const std::string& name) const { return state_->module->address(name); }
+std::uint64_t Module::variable(const std::string& name) const {
+  return state_->module->address(name);
+}
 
 LaunchReport launch(Memory& memory, const Module& module, const LaunchRequest& request) {
   return take(run_launch(memory.state().global, *module.state().module, request));

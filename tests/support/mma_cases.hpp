@@ -1,5 +1,5 @@
-// Operands for matrix instructions, the same on every machine: what the checker gives a GPU and what
-// the test that replays its results gives the model.
+// Operands for matrix instructions, the same on every machine: what the checker gives a GPU and
+// what the test that replays its results gives the model.
 #pragma once
 
 #include <array>
@@ -52,14 +52,22 @@ struct Fields {
 inline Fields fields_of(tensor::Operand type) {
   using tensor::Operand;
   switch (type) {
-    case Operand::f16: return {5, 10, 2};
-    case Operand::bf16: return {8, 7, 2};
-    case Operand::tf32: return {8, 23, 2};  // as FP32, whose low bits are dropped
-    case Operand::e4m3: return {4, 3, 1};
-    case Operand::e5m2: return {5, 2, 2};
-    case Operand::e3m2: return {3, 2, 0};
-    case Operand::e2m3: return {2, 3, 0};
-    default: return {2, 1, 0};
+    case Operand::f16:
+      return {5, 10, 2};
+    case Operand::bf16:
+      return {8, 7, 2};
+    case Operand::tf32:
+      return {8, 23, 2};  // as FP32, whose low bits are dropped
+    case Operand::e4m3:
+      return {4, 3, 1};
+    case Operand::e5m2:
+      return {5, 2, 2};
+    case Operand::e3m2:
+      return {3, 2, 0};
+    case Operand::e2m3:
+      return {2, 3, 0};
+    default:
+      return {2, 1, 0};
   }
 }
 
@@ -77,7 +85,8 @@ inline std::uint32_t random_float(Bits& bits, Fields f, Spread spread) {
     case Spread::sparse:
       if (bits.below(2)) return sign;
       [[fallthrough]];
-    case Spread::finite: return make(bits.below(top + 1), fraction);
+    case Spread::finite:
+      return make(bits.below(top + 1), fraction);
     case Spread::specials:
       if (bits.below(48) == 0) {
         const std::uint32_t kinds[3] = {all, 0, 1};
@@ -98,7 +107,8 @@ inline std::uint32_t random_float(Bits& bits, Fields f, Spread spread) {
       const std::uint32_t reach = bias < 14 ? bias : 14;
       return make(bias - reach + bits.below(2 * reach + 1), 0);
     }
-    case Spread::raw: break;
+    case Spread::raw:
+      break;
   }
   return bits.next() & ((2u << (f.exponent_bits + f.fraction_bits)) - 1);
 }
@@ -125,7 +135,8 @@ inline std::uint32_t random_accumulator(Bits& bits, tensor::Result result, tenso
   if (bits.below(8) == 0) return bits.below(2) << 31;
   const Fields f = fields_of(type);
   const int reach = (1 << f.exponent_bits) + 2 * f.fraction_bits;
-  int exponent = 127 - reach - 24 + static_cast<int>(bits.below(static_cast<std::uint32_t>(2 * reach + 24)));
+  int exponent =
+      127 - reach - 24 + static_cast<int>(bits.below(static_cast<std::uint32_t>(2 * reach + 24)));
   exponent = exponent < 0 ? 0 : exponent > 254 ? 254 : exponent;
   const std::uint32_t fraction = spread == Spread::powers ? 0 : bits.next() & 0x7FFFFF;
   return bits.below(2) << 31 | static_cast<std::uint32_t>(exponent) << 23 | fraction;
@@ -156,6 +167,13 @@ inline std::vector<std::uint32_t> mma_case(const tensor::MmaShape& shape, Spread
       word |= random_accumulator(bits, shape.c, shape.a, spread) << 16;
     words.push_back(word);
   }
+  const bool exponents = shape.scale == tensor::ScaleType::ue8m0;
+  for (int i = 0; i < 64 && shape.scale != tensor::ScaleType::none; ++i) {
+    std::uint32_t word = 0;
+    for (int byte = 0; byte < 4; ++byte)
+      word = word << 8 | (exponents ? 117 + bits.below(20) : bits.below(127));
+    words.push_back(spread == Spread::specials && bits.below(16) == 0 ? word | 0x7F : word);
+  }
   return words;
 }
 
@@ -174,8 +192,14 @@ inline constexpr std::uint64_t mma_golden_cases = 48, wgmma_golden_cases = 4;
 /// "mma_m16n8k16_f32_f16_f16_f32": what the checker's kernel of a shape is called.
 inline std::string kernel_name(const tensor::MmaShape& shape) {
   const auto part = [](std::string_view name) { return "_" + std::string(name); };
-  return "mma_m16n8k" + std::to_string(shape.k) + part(name_of(shape.d)) + part(name_of(shape.a)) +
-         part(name_of(shape.b)) + part(name_of(shape.c)) + (shape.saturate ? "_satfinite" : "");
+  const std::string kind =
+      shape.kind == tensor::Kind::plain ? "mma" : std::string(name_of(shape.kind));
+  const std::string scales = shape.scale_vector ? part(name_of(shape.scale)) + "_" +
+                                                      std::to_string(shape.scale_vector) + "X"
+                                                : "";
+  return kind + "_m16n8k" + std::to_string(shape.k) + part(name_of(shape.d)) +
+         part(name_of(shape.a)) + part(name_of(shape.b)) + part(name_of(shape.c)) + scales +
+         (shape.saturate ? "_satfinite" : "");
 }
 
 /// The mma.sync spellings that a Hopper GPU has.
@@ -206,6 +230,28 @@ inline std::vector<tensor::MmaShape> hopper_mma_shapes() {
         add(k, a, b, Result::f16);
       }
   }
+  return shapes;
+}
+
+/// The block-scaled and f8f6f4 spellings of an RTX Blackwell GPU: a choice of elements.
+inline std::vector<tensor::MmaShape> blackwell_mma_shapes() {
+  using tensor::Kind, tensor::MmaShape, tensor::Operand, tensor::ScaleType;
+  std::vector<MmaShape> shapes;
+  const auto add = [&](Kind kind, Operand a, Operand b, ScaleType scale, int vector) {
+    MmaShape shape;
+    shape.kind = kind, shape.k = vector > 1 ? 64 : 32, shape.a = a, shape.b = b;
+    shape.scale = scale, shape.scale_vector = vector;
+    shapes.push_back(shape);
+  };
+  const Operand types[5] = {Operand::e4m3, Operand::e5m2, Operand::e3m2, Operand::e2m3,
+                            Operand::e2m1};
+  for (int i = 0; i < 5; ++i) {
+    add(Kind::f8f6f4, types[i], types[(i + 4) % 5], ScaleType::none, 0);
+    add(Kind::mxf8f6f4, types[i], types[(i * 2) % 5], ScaleType::ue8m0, 1);
+  }
+  add(Kind::mxf4, Operand::e2m1, Operand::e2m1, ScaleType::ue8m0, 2);
+  add(Kind::mxf4nvf4, Operand::e2m1, Operand::e2m1, ScaleType::ue8m0, 2);
+  add(Kind::mxf4nvf4, Operand::e2m1, Operand::e2m1, ScaleType::ue4m3, 4);
   return shapes;
 }
 

@@ -19,6 +19,7 @@ inline std::vector<std::uint32_t> model_mma(const tensor::MmaShape& shape,
   for (int i = 0; i < b_registers(shape); ++i, at += 32) in.b[static_cast<std::size_t>(i)] = at;
   const int results = result_registers(shape, shape.d);
   for (int i = 0; i < results; ++i, at += 32) in.c[static_cast<std::size_t>(i)] = at;
+  if (shape.scale != tensor::ScaleType::none) in.scale_a = at, in.scale_b = at + 32;
   std::vector<std::uint32_t> out(static_cast<std::size_t>(32 * results));
   std::array<std::uint32_t*, 4> d{};
   for (int i = 0; i < results; ++i) d[static_cast<std::size_t>(i)] = out.data() + 32 * i;
@@ -33,8 +34,9 @@ inline std::vector<std::uint32_t> model_wgmma(const WgmmaVariant& v,
   const std::uint32_t* c = registers + wgmma_a_words;
   const std::uint32_t* image = c + 128 * v.shape.d_registers();
   const auto descriptor = [&](int at) {
-    return tensor::wgmma_descriptor(words[static_cast<std::size_t>(at)] |
-                                    static_cast<std::uint64_t>(words[static_cast<std::size_t>(at + 1)]) << 32);
+    return tensor::wgmma_descriptor(
+        words[static_cast<std::size_t>(at)] |
+        static_cast<std::uint64_t>(words[static_cast<std::size_t>(at + 1)]) << 32);
   };
   const tensor::ReadChunk read = [image](std::uint32_t address, std::uint8_t* bytes) {
     std::memcpy(bytes, reinterpret_cast<const std::uint8_t*>(image) + address % image_bytes, 16);

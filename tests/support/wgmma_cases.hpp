@@ -19,7 +19,8 @@ struct WgmmaVariant {
 };
 
 inline constexpr int image_bytes = 32768;  // A in the first half, B in the second
-inline constexpr int wgmma_header_words = 8;  // descriptor A, descriptor B (low word first), accumulate
+inline constexpr int wgmma_header_words =
+    8;  // descriptor A, descriptor B (low word first), accumulate
 inline constexpr int wgmma_a_words = 4 * 128, wgmma_image_words = image_bytes / 4;
 
 /// Words of a case: header, A registers [reg][thread], C registers [reg][thread], image.
@@ -30,8 +31,8 @@ inline int wgmma_case_words(const WgmmaVariant& v) {
 inline std::vector<WgmmaVariant> hopper_wgmma_variants() {
   using tensor::Operand, tensor::Result;
   std::vector<WgmmaVariant> variants;
-  const auto add = [&](Operand a, Operand b, Result d, bool in_registers, tensor::WgmmaOptions options,
-                       const std::string& suffix) {
+  const auto add = [&](Operand a, Operand b, Result d, bool in_registers,
+                       tensor::WgmmaOptions options, const std::string& suffix) {
     WgmmaVariant v;
     v.shape.n = 64, v.shape.a = a, v.shape.b = b, v.shape.d = d;
     v.options = options, v.a_in_registers = in_registers;
@@ -94,13 +95,15 @@ inline std::vector<std::uint32_t> wgmma_case(const WgmmaVariant& v, Spread sprea
                                              std::uint64_t seed) {
   Bits bits(seed * 7919 + static_cast<std::uint64_t>(spread));
   const auto swizzle = static_cast<tensor::Swizzle>(seed % 4);
-  const std::uint64_t a = wgmma_descriptor_bits(random_descriptor(bits, 0, v.options.mn_major_a, swizzle));
+  const std::uint64_t a =
+      wgmma_descriptor_bits(random_descriptor(bits, 0, v.options.mn_major_a, swizzle));
   const auto other = static_cast<tensor::Swizzle>(bits.below(4));
   const std::uint64_t b =
       wgmma_descriptor_bits(random_descriptor(bits, image_bytes / 2, v.options.mn_major_b, other));
-  std::vector<std::uint32_t> words = {static_cast<std::uint32_t>(a), static_cast<std::uint32_t>(a >> 32),
-                                      static_cast<std::uint32_t>(b), static_cast<std::uint32_t>(b >> 32),
-                                      bits.below(8) != 0 ? 1u : 0u};
+  std::vector<std::uint32_t> words = {
+      static_cast<std::uint32_t>(a), static_cast<std::uint32_t>(a >> 32),
+      static_cast<std::uint32_t>(b), static_cast<std::uint32_t>(b >> 32),
+      bits.below(8) != 0 ? 1u : 0u};
   words.resize(wgmma_header_words);
   const auto add = [&](int count, auto&& make) {
     for (int i = 0; i < count; ++i) words.push_back(make());
@@ -112,8 +115,10 @@ inline std::vector<std::uint32_t> wgmma_case(const WgmmaVariant& v, Spread sprea
       word |= random_accumulator(bits, v.shape.d, v.shape.a, spread) << 16;
     return word;
   });
-  add(wgmma_image_words / 2, [&] { return random_register(bits, tensor::Kind::plain, v.shape.a, spread); });
-  add(wgmma_image_words / 2, [&] { return random_register(bits, tensor::Kind::plain, v.shape.b, spread); });
+  add(wgmma_image_words / 2,
+      [&] { return random_register(bits, tensor::Kind::plain, v.shape.a, spread); });
+  add(wgmma_image_words / 2,
+      [&] { return random_register(bits, tensor::Kind::plain, v.shape.b, spread); });
   return words;
 }
 

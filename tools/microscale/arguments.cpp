@@ -105,6 +105,7 @@ std::vector<std::string> choices_of(std::string_view placeholder) {
   if (placeholder == "TOOL") return split(compat_names(), ", ");
   if (placeholder == "DTYPE") return {"bf16", "f16", "f32"};
   if (placeholder == "DEVICE") return {"cpu", "cuda", "cuda:0", "cuda:all"};
+  if (placeholder == "OPERATION") return {"quantize"};
   if (placeholder == "SHELL") return {"bash", "zsh", "fish"};
   return {};
 }

@@ -30,6 +30,8 @@ struct Words {
               global_scale;
   std::vector<std::string> include, ignore, values;
   bool resume = false, dry_run = false, compare = false, json = false;
+  MmaWords mma;
+  OccupancyWords occupancy;
 };
 
 /// An option or argument that takes one value; `placeholder` says what of (see choices_of). PATH,
@@ -130,18 +132,46 @@ void add_others(CLI::App& app, Words& words) {
   explain
       .add_option("VALUES", words.values,
                   "Numbers of one block, with or without the word 'block' before them; - reads "
-                  "standard input")
+                  "standard input. Or: mma KIND SHAPE, or: occupancy")
       ->type_name("V")
       ->required();
   add(explain, "--format", words.numeric.format, "FORMAT", "Block format to show [mxfp4]");
   add_numerics(explain, words);
   add(explain, "--global-scale", words.global_scale, "G", "NVFP4: the tensor's, as a multiplier");
   explain.add_flag("--compare", words.compare, "The block under every rule and rounding");
+  explain.add_flag("--probe", words.mma.probe, "mma: derive the maps by running the instruction");
+  add(explain, "--svg", words.mma.svg, "FILE", "mma: draw the maps");
+  add(explain, "--elements", words.mma.elements, "A,B", "mma: element types, as in e4m3,e2m1");
+  add(explain, "--select-a", words.mma.select_a, "BYTE,THREAD", "mma: selector of A's scales [0,0]");
+  add(explain, "--select-b", words.mma.select_b, "BYTE,THREAD", "mma: selector of B's scales [0,0]");
+  add(explain, "--regs", words.occupancy.registers, "R", "occupancy: registers of a thread");
+  add(explain, "--shared", words.occupancy.shared, "SIZE", "occupancy: shared memory of a block [0]");
+  add(explain, "--threads", words.occupancy.threads, "T", "occupancy: threads of a block");
+  add(explain, "--gpu", words.occupancy.gpu, "GPU", "occupancy: a100, h200, b200, rtx5090, ... [h200]");
 
   CLI::App& ptx = add_command(app, words, "ptx", "Explain a PTX listing without running it",
                               "microscale ptx explain kernel.ptx");
   add(ptx, "ACTION", words.action, "ACTION", "explain")->required();
   add(ptx, "FILE", words.input, "FILE", "PTX text, as nvcc -ptx writes it")->required();
+
+  CLI::App& bench =
+      add_command(app, words, "bench", "Time an operation beside the limit of the machine",
+                  "microscale bench quantize --device cuda");
+  add(bench, "OPERATION", words.input, "OPERATION", "What to time: quantize (and dequantize)")
+      ->required();
+  add(bench, "--device", words.device, "DEVICE", "Time on cpu, cuda or cuda:N [cpu]");
+  add(bench, "--filter", words.tensor, "TEXT", "Only cases with this in their name");
+  add(bench, "--size", words.max_memory, "SIZE", "On the CPU: dense data of a case [1GiB]");
+  add_threads(bench, words);
+
+  CLI::App& sass =
+      add_command(app, words, "sass", "Count the instructions of assembled GPU kernels",
+                  "microscale sass sm_100f --kernel quantize_mxfp4_bf16");
+  add(sass, "FILE", words.input, "FILE",
+      "A .cubin, its disassembly, or sm_90a, sm_100f or sm_120f: what "
+      "this program carries for it")
+      ->required();
+  add(sass, "--kernel", words.tensor, "TEXT", "Only kernels with this in their name");
 
   CLI::App& completion = add_command(app, words, "completion", "Print a shell's completion script",
                                      "source <(microscale completion bash)");
@@ -233,6 +263,10 @@ int run_command(const CLI::App& app, const std::string& name, Words& words, Cons
     return run(command, console);
   }
   if (name == "explain") {
+    const std::vector<std::string> rest(words.values.begin() + 1, words.values.end());
+    if (words.values.front() == "mma") return run(explain_mma_from(rest, words.mma), console);
+    if (words.values.front() == "occupancy")
+      return run(explain_occupancy_from(rest, words.occupancy), console);
     ExplainCommand command;
     if (!words.numeric.format.empty()) command.format = format_from(words.numeric.format);
     command.numerics = numerics_from(words.numeric, command.format);
@@ -252,6 +286,11 @@ int run_command(const CLI::App& app, const std::string& name, Words& words, Cons
                               did_you_mean(words.action, actions)));
     return run(PtxExplainCommand{words.input}, console);
   }
+  if (name == "sass") return run(SassCommand{words.input, words.tensor}, console);
+  if (name == "bench")
+    return run(BenchCommand{words.input, gpus_from(words.device), words.tensor,
+                            bytes_from("--size", words.max_memory), threads},
+               console);
   return name == "completion" ? run_completion(app, words, console) : run_version(console);
 }
 

@@ -2,7 +2,8 @@
 // mma_check CUBIN [--raw FILE] [--golden FILE] [--rounds N]
 // Runs every matrix instruction of a Hopper GPU on made-up operands and compares it with the
 // emulator's arithmetic, bit for bit. --raw keeps what the GPU gave, --golden its digests (what
-// tests/emulator/tensor replays). Exit code 0: all equal; 1: something differs; 4: no GPU, or an error.
+// tests/emulator/tensor replays). Exit code 0: all equal; 1: something differs; 4: no GPU, or an
+// error.
 #include <fmt/format.h>
 
 #include <atomic>
@@ -14,7 +15,7 @@
 #include <thread>
 
 #include "cuda/device.hpp"
-#include "ptx_text.hpp"
+#include "support/mma_kernels.hpp"
 #include "support/mma_replay.hpp"
 
 namespace microscale::mma_check {
@@ -40,15 +41,17 @@ std::vector<Subject> subjects() {
   std::vector<Subject> all;
   for (const tensor::MmaShape& shape : testing::hopper_mma_shapes()) {
     const int results = result_registers(shape, shape.d);
-    all.push_back({testing::kernel_name(shape), 32, 32 * (a_registers(shape) + b_registers(shape) + results),
-                   32 * results, testing::mma_golden_cases,
-                   [shape](testing::Spread s, std::uint64_t seed) { return mma_case(shape, s, seed); },
-                   [shape](const Words& w) {
-                     return testing::model_mma(shape, tensor::Generation::hopper, w);
-                   }});
+    all.push_back(
+        {testing::kernel_name(shape), 32, 32 * (a_registers(shape) + b_registers(shape) + results),
+         32 * results, testing::mma_golden_cases,
+         [shape](testing::Spread s, std::uint64_t seed) { return mma_case(shape, s, seed); },
+         [shape](const Words& w) {
+           return testing::model_mma(shape, tensor::Generation::hopper, w);
+         }});
   }
   for (const testing::WgmmaVariant& v : testing::hopper_wgmma_variants())
-    all.push_back({v.name, 128, wgmma_case_words(v), 128 * v.shape.d_registers(), testing::wgmma_golden_cases,
+    all.push_back({v.name, 128, wgmma_case_words(v), 128 * v.shape.d_registers(),
+                   testing::wgmma_golden_cases,
                    [v](testing::Spread s, std::uint64_t seed) { return wgmma_case(v, s, seed); },
                    [v](const Words& w) { return testing::model_wgmma(v, w); }});
   return all;
@@ -60,7 +63,8 @@ class Checker {
     std::ifstream file(options.cubin, std::ios::binary);
     const std::vector<char> image{std::istreambuf_iterator<char>(file), {}};
     if (image.empty()) throw std::runtime_error("cannot read " + options.cubin);
-    module_ = device_.load_module({reinterpret_cast<const std::uint8_t*>(image.data()), image.size()});
+    module_ =
+        device_.load_module({reinterpret_cast<const std::uint8_t*>(image.data()), image.size()});
   }
 
   /// Words that differ.
@@ -75,8 +79,8 @@ class Checker {
         wrong += compare(subject, got);
       }
       if (wrong > 0)
-        fmt::print("  {} {}: {} words differ\n{}", subject.name, testing::spread_names[spread], wrong,
-                   example_);
+        fmt::print("  {} {}: {} words differ\n{}", subject.name, testing::spread_names[spread],
+                   wrong, example_);
       different += wrong;
     }
     fmt::print("{:<52}{:>12}{:>10}\n", subject.name, compared, different);
@@ -104,8 +108,13 @@ class Checker {
     const void* args[2] = {from, to};
     const cuda::Kernel kernel = device_.find_kernel(module_, subject.name.c_str());
     if (kernel == nullptr) throw std::runtime_error("no kernel " + subject.name);
-    device_.launch({kernel, {static_cast<unsigned>(subject.cases), 1, 1}, subject.threads, 0, nullptr,
-                    args, sizeof args});
+    device_.launch({kernel,
+                    {static_cast<unsigned>(subject.cases), 1, 1},
+                    subject.threads,
+                    0,
+                    nullptr,
+                    args,
+                    sizeof args});
     device_.copy_to_host(out.data(), to, out_bytes, nullptr);
     device_.synchronize(nullptr);
     device_.release(from);
@@ -122,12 +131,14 @@ class Checker {
       for (int i = next++; i < subject.cases; i = next++) {
         const auto index = static_cast<std::size_t>(i);
         const Words wanted = subject.model(cases_[index]);
-        const std::uint32_t* mine = got.data() + static_cast<std::size_t>(subject.result_words) * index;
+        const std::uint32_t* mine =
+            got.data() + static_cast<std::size_t>(subject.result_words) * index;
         for (std::size_t w = 0; w < wanted.size(); ++w)
           if (mine[w] != wanted[w] && wrong++ < 3)
-            examples[index] += fmt::format("    case {} register {} thread {}: GPU {:08x} model {:08x}\n",
-                                           i, w / static_cast<std::size_t>(subject.threads),
-                                           w % static_cast<std::size_t>(subject.threads), mine[w], wanted[w]);
+            examples[index] +=
+                fmt::format("    case {} register {} thread {}: GPU {:08x} model {:08x}\n", i,
+                            w / static_cast<std::size_t>(subject.threads),
+                            w % static_cast<std::size_t>(subject.threads), mine[w], wanted[w]);
       }
     };
     std::vector<std::thread> threads;
@@ -142,8 +153,10 @@ class Checker {
     digests_ += fmt::format("{} {} {:016x}\n", subject.name, testing::spread_names[spread],
                             testing::digest(got.data(), got.size()));
     if (options_.raw.empty()) return;
-    std::ofstream file(options_.raw + (subject.threads == 32 ? ".mma" : ".wgmma"), std::ios::binary | std::ios::app);
-    file.write(reinterpret_cast<const char*>(got.data()), static_cast<std::streamsize>(4 * got.size()));
+    std::ofstream file(options_.raw + (subject.threads == 32 ? ".mma" : ".wgmma"),
+                       std::ios::binary | std::ios::app);
+    file.write(reinterpret_cast<const char*>(got.data()),
+               static_cast<std::streamsize>(4 * got.size()));
   }
 
   const Options& options_;
@@ -159,7 +172,7 @@ int run(int argc, char** argv) {
     const std::string_view word = argv[i];
     const char* value = i + 1 < argc ? argv[i + 1] : "";
     if (word == "--ptx") {
-      fmt::print("{}", hopper_module());
+      fmt::print("{}", testing::hopper_module());
       return 0;
     }
     if (word == "--raw") {

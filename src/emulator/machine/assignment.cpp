@@ -52,7 +52,8 @@ class Paths {
  private:
   void write(Bits& bits, std::uint32_t pc) const {
     if (program_.code[pc].guard != always) return;  // some lanes may not
-    for (const std::uint32_t reg : program_.info[pc].writes) add(bits, reg - function_.first_register);
+    for (const std::uint32_t reg : program_.info[pc].writes)
+      add(bits, reg - function_.first_register);
   }
 
   static bool meet(Run& run, const Bits& from) {
@@ -73,12 +74,16 @@ class Paths {
   // Where an operation may send a thread, beside the next one; whether the next one is possible.
   bool targets(std::uint32_t pc, std::vector<std::uint32_t>& to) const {
     static const Handler branch = find_handler("bra"), indexed = find_handler("brx");
-    static const Handler leaves[] = {find_handler("ret"), find_handler("exit"), find_handler("trap")};
+    static const Handler leaves[] = {find_handler("ret"), find_handler("exit"),
+                                     find_handler("trap")};
     const Op& op = program_.code[pc];
     const bool guarded = op.guard != always;
-    if (op.run == branch) to.push_back(op.extra);
-    else if (op.run == indexed) to = program_.branch_tables[op.extra];
-    else if (std::find(std::begin(leaves), std::end(leaves), op.run) == std::end(leaves)) return true;
+    if (op.run == branch)
+      to.push_back(op.extra);
+    else if (op.run == indexed)
+      to = program_.branch_tables[op.extra];
+    else if (std::find(std::begin(leaves), std::end(leaves), op.run) == std::end(leaves))
+      return true;
     return guarded;
   }
 
@@ -94,7 +99,9 @@ class Paths {
       if (!to.empty() || !falls) starts[pc + 1 - function_.begin] = true;
     }
     for (std::uint32_t i = 0; i < count; ++i) {
-      if (starts[i]) runs_.push_back({.begin = function_.begin + i, .end = 0, .next = {}, .before = {}, .reached = false});
+      if (starts[i])
+        runs_.push_back(
+            {.begin = function_.begin + i, .end = 0, .next = {}, .before = {}, .reached = false});
       run_of[i] = static_cast<std::uint32_t>(runs_.size() - 1);
       runs_.back().end = function_.begin + i + 1;
     }
@@ -134,7 +141,8 @@ void mark_unproven(Program& program) {
   }
   for (std::size_t pc = 0; pc < program.code.size(); ++pc) {
     OpInfo& info = program.info[pc];
-    if (std::any_of(info.writes.begin(), info.writes.end(), [&](std::uint32_t reg) { return has(looked, reg); }))
+    if (std::any_of(info.writes.begin(), info.writes.end(),
+                    [&](std::uint32_t reg) { return has(looked, reg); }))
       program.code[pc].flags |= tracks_writes;
   }
 }

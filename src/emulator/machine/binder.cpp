@@ -19,7 +19,8 @@ bool is_float(Type type) {
          type == Type::f32 || type == Type::f64 || type == Type::tf32;
 }
 bool is_signed(Type type) {
-  return type == Type::s8 || type == Type::s16 || type == Type::s32 || type == Type::s64 || type == Type::s16x2;
+  return type == Type::s8 || type == Type::s16 || type == Type::s32 || type == Type::s64 ||
+         type == Type::s16x2;
 }
 bool is_pair(Type type) {
   return type == Type::u16x2 || type == Type::s16x2 || type == Type::f16x2 || type == Type::bf16x2;
@@ -74,9 +75,15 @@ const std::uint32_t* Rows::list(const std::vector<std::uint32_t>& slots) {
   return program_.lists.back().get();
 }
 
-Binder::Binder(const ptx::Module& module, const ptx::SharedLayout& shared, const VariableAddresses& addresses,
-               Program& program, Rows& rows, const FunctionState& function, const ptx::Instruction& in)
-    : in(in), module_(module), shared_(shared), addresses_(addresses), program_(program), rows_(rows),
+Binder::Binder(const ptx::Module& module, const ptx::SharedLayout& shared,
+               const VariableAddresses& addresses, Program& program, Rows& rows,
+               const FunctionState& function, const ptx::Instruction& in)
+    : in(in),
+      module_(module),
+      shared_(shared),
+      addresses_(addresses),
+      program_(program),
+      rows_(rows),
       function_(function) {
   info.opcode = in.opcode;
   info.line = in.line;
@@ -149,20 +156,25 @@ bool Binder::is_predicate(const Operand& operand) const {
 }
 
 int Binder::row_bits(const Operand& operand, Type type) const {
-  if (operand.kind == Kind::reg) return ptx::bits_of(function_.text->registers[operand.index].type) == 64 ? 64 : 32;
+  if (operand.kind == Kind::reg)
+    return ptx::bits_of(function_.text->registers[operand.index].type) == 64 ? 64 : 32;
   return ptx::bits_of(type) == 64 ? 64 : 32;
 }
 
 bool Binder::immediate(const Operand& operand, std::int64_t& value) const {
   value = operand.value;
-  return operand.kind == Kind::integer || operand.kind == Kind::real32 || operand.kind == Kind::real64;
+  return operand.kind == Kind::integer || operand.kind == Kind::real32 ||
+         operand.kind == Kind::real64;
 }
 
 Slot Binder::source(const Operand& operand, Type type, bool wider) {
   const int bits = ptx::bits_of(type);
   switch (operand.kind) {
-    case Kind::reg: return bind_register(operand, type, wider, false);
-    case Kind::special: return rows_.special(operand.special, operand.component);
+    case Kind::reg:
+      return bind_register(operand, type, wider, false);
+    case Kind::special:
+      if (bits != 32) refuse("takes a special register as other than 32 bits; move it first");
+      return rows_.special(operand.special, operand.component);
     case Kind::variable: {
       std::int64_t address = 0;
       Space space;
@@ -175,25 +187,32 @@ Slot Binder::source(const Operand& operand, Type type, bool wider) {
     case Kind::real64: {
       auto value = static_cast<std::uint64_t>(operand.value);
       if (operand.kind == Kind::real64 && bits == 32)
-        value = std::bit_cast<std::uint32_t>(static_cast<float>(std::bit_cast<double>(operand.value)));
+        value =
+            std::bit_cast<std::uint32_t>(static_cast<float>(std::bit_cast<double>(operand.value)));
       if (operand.kind == Kind::real32 && bits == 64 && type == Type::f64)
-        value = std::bit_cast<std::uint64_t>(static_cast<double>(std::bit_cast<float>(static_cast<std::uint32_t>(value))));
+        value = std::bit_cast<std::uint64_t>(
+            static_cast<double>(std::bit_cast<float>(static_cast<std::uint32_t>(value))));
       if (bits == 64) return rows_.constant64(value);
-      return rows_.constant32(static_cast<std::uint32_t>(value) & (bits < 32 ? (1u << bits) - 1 : ~0u));
+      return rows_.constant32(static_cast<std::uint32_t>(value) &
+                              (bits < 32 ? (1u << bits) - 1 : ~0u));
     }
-    default: refuse("has an operand that is no value"); return 0;
+    default:
+      refuse("has an operand that is no value");
+      return 0;
   }
 }
 
 Slot Binder::destination(const Operand& operand, Type type, bool wider) {
   if (operand.kind == Kind::sink) return rows_.scratch();
-  if (operand.kind == Kind::reg && !is_predicate(operand)) return bind_register(operand, type, wider, true);
+  if (operand.kind == Kind::reg && !is_predicate(operand))
+    return bind_register(operand, type, wider, true);
   refuse("has a destination that is no register of values");
   return 0;
 }
 
 std::uint32_t Binder::predicate(const Operand& operand, int position) {
-  if (operand.kind == Kind::integer) return (operand.value != 0) != operand.negated ? always : never;
+  if (operand.kind == Kind::integer)
+    return (operand.value != 0) != operand.negated ? always : never;
   if (!is_predicate(operand)) {
     refuse("has an operand that should be a predicate");
     return 0;
@@ -229,17 +248,23 @@ bool Binder::variable_address(const Operand& operand, std::int64_t& address, Spa
       address += static_cast<std::int64_t>(addresses_[operand.index]);
       return true;
     case Space::shared:
-      if (its.external && its.bytes == 0) address += shared_.static_bytes;
-      else if (module_wide) address += shared_.module_offset[operand.index];
-      else address += its.offset + function_.shared_base;
+      if (its.external && its.bytes == 0)
+        address += shared_.static_bytes;
+      else if (module_wide)
+        address += shared_.module_offset[operand.index];
+      else
+        address += its.offset + function_.shared_base;
       return true;
-    case Space::local: address += its.offset + function_.local_base; return true;
+    case Space::local:
+      address += its.offset + function_.local_base;
+      return true;
     case Space::param: {
       const std::int64_t offset = function_.call_offset[operand.index];
       address += offset < 0 ? its.offset : offset;
       return true;
     }
-    case Space::generic: break;
+    case Space::generic:
+      break;
   }
   refuse(fmt::format("names {}, which has no address", its.name));
   return false;

@@ -119,8 +119,10 @@ bool decode_move(Binder& binder);
 bool decode_memory(Binder& binder);
 bool decode_atomic(Binder& binder);
 bool decode_async(Binder& binder);
+bool decode_mbarrier(Binder& binder);
 bool decode_control(Binder& binder);
 bool decode_warp(Binder& binder);
+bool decode_matrix(Binder& binder);
 
 // Words the decoders share.
 bool is_float(ptx::Type type);

@@ -26,7 +26,8 @@ void Block::start(const std::uint32_t (&place)[3], std::uint8_t* registers) {
   const std::size_t bytes = Warp::memory_bytes(launch().program);
   for (std::uint32_t i = 0; i < count; ++i) {
     const std::uint32_t lanes = std::min<std::uint32_t>(warp_lanes, threads - i * warp_lanes);
-    warps_[i].start(launch().program, *this, i, lanes == warp_lanes ? ~0u : (1u << lanes) - 1, registers + i * bytes);
+    warps_[i].start(launch().program, *this, i, lanes == warp_lanes ? ~0u : (1u << lanes) - 1,
+                    registers + i * bytes);
   }
 }
 
@@ -39,7 +40,9 @@ std::uint32_t Block::live_threads() const {
 void Block::special(const SpecialRow& which, std::uint32_t warp, std::uint32_t* values) const {
   const LaunchShape& shape = launch().shape;
   const int axis = which.component;
-  const auto all = [values](std::uint64_t value) { std::fill(values, values + warp_lanes, static_cast<std::uint32_t>(value)); };
+  const auto all = [values](std::uint64_t value) {
+    std::fill(values, values + warp_lanes, static_cast<std::uint32_t>(value));
+  };
   const std::uint32_t shared = static_cast<std::uint32_t>(shape.dynamic_shared_bytes);
   for (int lane = 0; lane < warp_lanes; ++lane) {
     const std::uint32_t thread = warp * warp_lanes + static_cast<std::uint32_t>(lane);
@@ -50,28 +53,72 @@ void Block::special(const SpecialRow& which, std::uint32_t warp, std::uint32_t* 
                        : axis == 1 ? thread / shape.block[0] % shape.block[1]
                                    : thread / (shape.block[0] * shape.block[1]);
         break;
-      case SpecialRegister::laneid: values[lane] = static_cast<std::uint32_t>(lane); break;
-      case SpecialRegister::lanemask_eq: values[lane] = bit; break;
-      case SpecialRegister::lanemask_lt: values[lane] = bit - 1; break;
-      case SpecialRegister::lanemask_le: values[lane] = bit | (bit - 1); break;
-      case SpecialRegister::lanemask_gt: values[lane] = ~(bit | (bit - 1)); break;
-      case SpecialRegister::lanemask_ge: values[lane] = ~(bit - 1); break;
-      case SpecialRegister::ntid: all(shape.block[axis]); return;
-      case SpecialRegister::ctaid: all(place_[axis]); return;
-      case SpecialRegister::nctaid: all(shape.grid[axis]); return;
-      case SpecialRegister::clusterid: all(place_[axis] / shape.cluster[axis]); return;
-      case SpecialRegister::nclusterid: all(shape.grid[axis] / shape.cluster[axis]); return;
-      case SpecialRegister::cluster_ctaid: all(place_[axis] % shape.cluster[axis]); return;
-      case SpecialRegister::cluster_nctaid: all(shape.cluster[axis]); return;
-      case SpecialRegister::cluster_ctarank: all(rank_); return;
-      case SpecialRegister::cluster_nctarank: all(shape.cluster_blocks()); return;
-      case SpecialRegister::is_explicit_cluster: all(shape.explicit_cluster); return;
-      case SpecialRegister::warpid: all(warp); return;
-      case SpecialRegister::nwarpid: all(64); return;
-      case SpecialRegister::smid: all(linear_ % 132); return;
-      case SpecialRegister::nsmid: all(132); return;
-      case SpecialRegister::gridid: all(launch().memory.number); return;
-      case SpecialRegister::dynamic_smem_size: all(shared); return;
+      case SpecialRegister::laneid:
+        values[lane] = static_cast<std::uint32_t>(lane);
+        break;
+      case SpecialRegister::lanemask_eq:
+        values[lane] = bit;
+        break;
+      case SpecialRegister::lanemask_lt:
+        values[lane] = bit - 1;
+        break;
+      case SpecialRegister::lanemask_le:
+        values[lane] = bit | (bit - 1);
+        break;
+      case SpecialRegister::lanemask_gt:
+        values[lane] = ~(bit | (bit - 1));
+        break;
+      case SpecialRegister::lanemask_ge:
+        values[lane] = ~(bit - 1);
+        break;
+      case SpecialRegister::ntid:
+        all(shape.block[axis]);
+        return;
+      case SpecialRegister::ctaid:
+        all(place_[axis]);
+        return;
+      case SpecialRegister::nctaid:
+        all(shape.grid[axis]);
+        return;
+      case SpecialRegister::clusterid:
+        all(place_[axis] / shape.cluster[axis]);
+        return;
+      case SpecialRegister::nclusterid:
+        all(shape.grid[axis] / shape.cluster[axis]);
+        return;
+      case SpecialRegister::cluster_ctaid:
+        all(place_[axis] % shape.cluster[axis]);
+        return;
+      case SpecialRegister::cluster_nctaid:
+        all(shape.cluster[axis]);
+        return;
+      case SpecialRegister::cluster_ctarank:
+        all(rank_);
+        return;
+      case SpecialRegister::cluster_nctarank:
+        all(shape.cluster_blocks());
+        return;
+      case SpecialRegister::is_explicit_cluster:
+        all(shape.explicit_cluster);
+        return;
+      case SpecialRegister::warpid:
+        all(warp);
+        return;
+      case SpecialRegister::nwarpid:
+        all(64);
+        return;
+      case SpecialRegister::smid:
+        all(linear_ % 132);
+        return;
+      case SpecialRegister::nsmid:
+        all(132);
+        return;
+      case SpecialRegister::gridid:
+        all(launch().memory.number);
+        return;
+      case SpecialRegister::dynamic_smem_size:
+        all(shared);
+        return;
       case SpecialRegister::total_smem_size:
         all(shared + static_cast<std::uint32_t>(launch().program.shared_bytes));
         return;
@@ -80,7 +127,9 @@ void Block::special(const SpecialRow& which, std::uint32_t warp, std::uint32_t* 
       case SpecialRegister::clock64:
       case SpecialRegister::globaltimer:
       case SpecialRegister::globaltimer_lo:
-      case SpecialRegister::globaltimer_hi: all(0); return;  // read by an instruction of their own
+      case SpecialRegister::globaltimer_hi:
+        all(0);
+        return;  // read by an instruction of their own
     }
   }
 }
@@ -94,7 +143,8 @@ void Block::open(std::uint8_t number) {
   const Barrier done = std::exchange(barriers_[number], {});
   memory().on_barrier(rank_, done.waiting, done.arrived & ~done.waiting);
   for (Warp& warp : warps_)
-    if (done.waiting >> warp.index() & 1) warp.open(number, done.count, done.count == done.lanes, done.count > 0);
+    if (done.waiting >> warp.index() & 1)
+      warp.open(number, done.count, done.count == done.lanes, done.count > 0);
 }
 
 void Block::arrive(Warp& warp, const Op& op, std::uint32_t lanes, const Arrival& arrival) {
@@ -104,8 +154,8 @@ void Block::arrive(Warp& warp, const Op& op, std::uint32_t lanes, const Arrival&
     barrier.threads = arrival.threads;
   } else if (barrier.threads != arrival.threads) {
     warp.report(op, FindingKind::misuse, std::countr_zero(lanes),
-                fmt::format("barrier {} is for {} threads here and for {} where others wait", arrival.barrier,
-                            arrival.threads, barrier.threads));
+                fmt::format("barrier {} is for {} threads here and for {} where others wait",
+                            arrival.barrier, arrival.threads, barrier.threads));
   }
   barrier.slots += lanes == warp.live() ? warp_lanes : count;
   barrier.lanes += count;

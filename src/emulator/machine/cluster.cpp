@@ -27,7 +27,8 @@ ClusterShape shape_of(const LaunchState& launch) {
   ClusterShape shape;
   shape.blocks = launch.shape.cluster_blocks();
   shape.warps = (launch.shape.threads() + warp_lanes - 1) / warp_lanes;
-  shape.shared_bytes = static_cast<std::uint64_t>(launch.program.shared_bytes) + launch.shape.dynamic_shared_bytes;
+  shape.shared_bytes =
+      static_cast<std::uint64_t>(launch.program.shared_bytes) + launch.shape.dynamic_shared_bytes;
   shape.local_bytes = static_cast<std::uint64_t>(launch.program.local_bytes);
   return shape;
 }
@@ -35,21 +36,28 @@ ClusterShape shape_of(const LaunchState& launch) {
 }  // namespace
 
 Cluster::Cluster(LaunchState& launch, std::uint64_t* counts)
-    : launch_(launch), memory_(launch.memory, shape_of(launch)), counts_(counts), registers_(nullptr, release) {
+    : launch_(launch),
+      memory_(launch.memory, shape_of(launch)),
+      counts_(counts),
+      registers_(nullptr, release) {
   const ClusterShape shape = shape_of(launch);
   const std::size_t bytes = Warp::memory_bytes(launch.program) * shape.warps * shape.blocks;
-  registers_.reset(static_cast<std::uint8_t*>(::operator new[](std::max<std::size_t>(bytes, 64), row_alignment)));
+  registers_.reset(static_cast<std::uint8_t*>(
+      ::operator new[](std::max<std::size_t>(bytes, 64), row_alignment)));
   std::fill(registers_.get(), registers_.get() + bytes, std::uint8_t{0});
-  for (std::uint32_t rank = 0; rank < shape.blocks; ++rank) blocks_.push_back(std::make_unique<Block>(*this, rank));
+  for (std::uint32_t rank = 0; rank < shape.blocks; ++rank)
+    blocks_.push_back(std::make_unique<Block>(*this, rank));
 }
 
 void Cluster::run(std::uint64_t number) {
   const LaunchShape& shape = launch_.shape;
   memory_.begin(static_cast<std::uint32_t>(number));
-  const std::uint64_t across = shape.grid[0] / shape.cluster[0], down = shape.grid[1] / shape.cluster[1];
-  const std::uint32_t origin[3] = {static_cast<std::uint32_t>(number % across) * shape.cluster[0],
-                                   static_cast<std::uint32_t>(number / across % down) * shape.cluster[1],
-                                   static_cast<std::uint32_t>(number / across / down) * shape.cluster[2]};
+  const std::uint64_t across = shape.grid[0] / shape.cluster[0],
+                      down = shape.grid[1] / shape.cluster[1];
+  const std::uint32_t origin[3] = {
+      static_cast<std::uint32_t>(number % across) * shape.cluster[0],
+      static_cast<std::uint32_t>(number / across % down) * shape.cluster[1],
+      static_cast<std::uint32_t>(number / across / down) * shape.cluster[2]};
   warps_.clear();
   barrier_lanes_ = 0;
   std::uint8_t* registers = registers_.get();
@@ -80,9 +88,12 @@ void Cluster::run(std::uint64_t number) {
       finished |= outcome == Warp::Outcome::finished;
       if (outcome == Warp::Outcome::stopped) launch_.stopped = true;
       if (!spend(warp.executed() - before)) {
-        warp.report(launch_.program.code[warp.place()], FindingKind::endless, 0,
-                    fmt::format("the launch has executed {} warp-instructions, its budget, and has not ended",
-                                launch_.budget), true);
+        warp.report(
+            launch_.program.code[warp.place()], FindingKind::endless, 0,
+            fmt::format(
+                "the launch has executed {} warp-instructions, its budget, and has not ended",
+                launch_.budget),
+            true);
         launch_.stopped = true;
       }
       if (launch_.stopped) return;
@@ -101,8 +112,8 @@ bool Cluster::spend(std::uint64_t instructions) {
   return (launch_.executed += instructions) <= launch_.budget || launch_.budget == 0;
 }
 
-/// Nobody could go on: asynchronous copies may still land, and instructions that wait for lanes which
-/// will not come are reported and let go.
+/// Nobody could go on: asynchronous copies may still land, and instructions that wait for lanes
+/// which will not come are reported and let go.
 bool Cluster::mend_standstill() {
   if (memory_.in_flight() && memory_.land_all()) return true;
   return std::any_of(warps_.begin(), warps_.end(), [](Warp* warp) { return warp->force(); });
@@ -115,7 +126,8 @@ void Cluster::report_deadlock() {
     who += fmt::format("{}{}", i ? "; " : "", warps_[i]->waiting());
   if (warps_.size() > most) who += fmt::format("; and {} more warps", warps_.size() - most);
   Warp& first = *warps_.front();
-  first.report(launch_.program.code[first.place()], FindingKind::deadlock, 0, "no warp can go on: " + who, true);
+  first.report(launch_.program.code[first.place()], FindingKind::deadlock, 0,
+               "no warp can go on: " + who, true);
 }
 
 void Cluster::arrive(Warp&, std::uint32_t lanes) {

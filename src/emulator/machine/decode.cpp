@@ -44,7 +44,8 @@ class Decoder {
     Result<const ptx::Function*> body = module_.body(index);
     if (!body) return body.failure();
     const ptx::Function& text = *body.value();
-    if (!text.has_body) return failure(fmt::format("function {} has no body in this module", text.name));
+    if (!text.has_body)
+      return failure(fmt::format("function {} has no body in this module", text.name));
     FunctionState state;
     state.text = &text;
     state.index = index;
@@ -58,9 +59,12 @@ class Decoder {
     function.first_register = program_.register_count;
     for (const ptx::Register& reg : text.registers) {
       if (reg.type == ptx::Type::b128)
-        return failure(fmt::format("function {}: register {} has 128 bits, which this machine has not", text.name, reg.name));
+        return failure(
+            fmt::format("function {}: register {} has 128 bits, which this machine has not",
+                        text.name, reg.name));
       function.registers.emplace_back(reg.name);
-      state.registers.push_back(reg.type == ptx::Type::pred ? rows_.predicate() : rows_.own(ptx::bits_of(reg.type)));
+      state.registers.push_back(reg.type == ptx::Type::pred ? rows_.predicate()
+                                                            : rows_.own(ptx::bits_of(reg.type)));
     }
     program_.register_count += static_cast<std::uint32_t>(text.registers.size());
     for (std::size_t i = 0; i < text.variables.size(); ++i) {
@@ -81,14 +85,16 @@ class Decoder {
   Status add_callee(const ptx::Instruction& in) {
     const Operand& callee = in.operands.size() == 3 ? in.operands[1] : Operand{};
     if (callee.kind != Operand::Kind::function)
-      return failure(fmt::format("line {}: call of no function by name; indirect calls are not known", in.line));
+      return failure(fmt::format(
+          "line {}: call of no function by name; indirect calls are not known", in.line));
     for (const FunctionState& each : functions_)
       if (each.index == callee.index) return success();
     return add_function(callee.index);
   }
 
   const FunctionState& function_of(std::size_t index) const {
-    return *std::find_if(functions_.begin(), functions_.end(), [&](const FunctionState& f) { return f.index == index; });
+    return *std::find_if(functions_.begin(), functions_.end(),
+                         [&](const FunctionState& f) { return f.index == index; });
   }
 
   // Registers are not stacked, so nobody may call itself.
@@ -108,8 +114,8 @@ class Decoder {
       const ptx::Instruction& in = code[next++];
       const std::uint32_t callee = function_of(in.operands[1].index).number;
       if (state[callee] == 1)
-        return failure(fmt::format("line {}: {} calls itself, which this machine does not do", in.line,
-                                   functions_[callee].text->name));
+        return failure(fmt::format("line {}: {} calls itself, which this machine does not do",
+                                   in.line, functions_[callee].text->name));
       if (state[callee] == 0) {
         state[callee] = 1;
         stack.emplace_back(callee, 0);
@@ -131,13 +137,15 @@ class Decoder {
     const std::size_t params = callee.text->params.size();
     CallSite site;
     for (std::size_t i = 0; i < in.operands[2].parts.size() && i < params; ++i)
-      site.arguments.push_back({static_cast<std::uint32_t>(call_offset(function, in.operands[2].parts[i])),
-                                static_cast<std::uint32_t>(callee.call_offset[i]),
-                                static_cast<std::uint32_t>(callee.text->params[i].bytes)});
+      site.arguments.push_back(
+          {static_cast<std::uint32_t>(call_offset(function, in.operands[2].parts[i])),
+           static_cast<std::uint32_t>(callee.call_offset[i]),
+           static_cast<std::uint32_t>(callee.text->params[i].bytes)});
     for (std::size_t i = 0; i < in.operands[0].parts.size() && i < callee.text->results.size(); ++i)
-      site.results.push_back({static_cast<std::uint32_t>(callee.call_offset[params + i]),
-                              static_cast<std::uint32_t>(call_offset(function, in.operands[0].parts[i])),
-                              static_cast<std::uint32_t>(callee.text->results[i].bytes)});
+      site.results.push_back(
+          {static_cast<std::uint32_t>(callee.call_offset[params + i]),
+           static_cast<std::uint32_t>(call_offset(function, in.operands[0].parts[i])),
+           static_cast<std::uint32_t>(callee.text->results[i].bytes)});
     if (site.arguments.size() != params || site.results.size() != callee.text->results.size())
       return binder.refuse("has other arguments or results than the function");
     for (const std::vector<CallCopy>* copies : {&site.arguments, &site.results})
@@ -158,10 +166,13 @@ class Decoder {
     if (function.entry) program_.param_bytes = param_bytes(*function.text);
     for (const ptx::Instruction& in : function.text->code) {
       Binder binder(module_, shared_, addresses_, program_, rows_, function, in);
-      if (in.opcode == "call") bind_call(binder, function);
-      else if (!bind(binder)) binder.refuse("is not known to this machine");
+      if (in.opcode == "call")
+        bind_call(binder, function);
+      else if (!bind(binder))
+        binder.refuse("is not known to this machine");
       if (std::string problem = binder.finish(); !problem.empty())
-        return failure(fmt::format("{} {}: {}", function.entry ? "kernel" : "function", function.text->name, problem));
+        return failure(fmt::format("{} {}: {}", function.entry ? "kernel" : "function",
+                                   function.text->name, problem));
       if (in.opcode == "bra") binder.op.extra += begin;
       program_.code.push_back(binder.op);
       program_.info.push_back(std::move(binder.info));
@@ -187,9 +198,10 @@ class Decoder {
   }
 
   static bool bind(Binder& b) {
-    return decode_integer(b) || decode_float(b) || decode_bits(b) || decode_compare(b) || decode_convert(b) ||
-           decode_move(b) || decode_memory(b) || decode_atomic(b) || decode_async(b) || decode_control(b) ||
-           decode_warp(b);
+    return decode_integer(b) || decode_float(b) || decode_bits(b) || decode_compare(b) ||
+           decode_convert(b) || decode_move(b) || decode_memory(b) || decode_atomic(b) ||
+           decode_async(b) || decode_mbarrier(b) || decode_control(b) || decode_warp(b) ||
+           decode_matrix(b);
   }
 
   void finish() {
@@ -217,7 +229,8 @@ class Decoder {
 
 }  // namespace
 
-Result<Program> decode(const ptx::Module& module, std::size_t entry, const VariableAddresses& addresses) {
+Result<Program> decode(const ptx::Module& module, std::size_t entry,
+                       const VariableAddresses& addresses) {
   return Decoder(module, entry, addresses).run();
 }
 

@@ -20,7 +20,8 @@ void groups(Binder& b, AsyncKind kind) {
   }
   b.take("wait_group");
   b.op.extra = b.take("read") ? 2 : 0;
-  if (!b.immediate(b.operand(0), b.op.value) || b.op.value < 0) b.refuse("needs a number of groups");
+  if (!b.immediate(b.operand(0), b.op.value) || b.op.value < 0)
+    b.refuse("needs a number of groups");
   b.use("async.wait");
 }
 
@@ -32,7 +33,8 @@ void copy(Binder& b) {
   const BoundAddress to = bind_address(b, b.operand(0), Space::shared);
   const BoundAddress from = bind_address(b, b.operand(1), Space::global);
   std::int64_t bytes = 0;
-  if (!b.immediate(b.operand(2), bytes) || !(bytes == 16 || (cache == "ca" && (bytes == 4 || bytes == 8))))
+  if (!b.immediate(b.operand(2), bytes) ||
+      !(bytes == 16 || (cache == "ca" && (bytes == 4 || bytes == 8))))
     return b.refuse("copies 16 bytes, or with .ca also 4 or 8");
   const std::size_t left = b.count() - 3 - (policy ? 1 : 0);
   b.op.mode = static_cast<std::uint8_t>(bytes);
@@ -41,7 +43,8 @@ void copy(Binder& b) {
   b.op.value = to.offset;
   b.op.extra = static_cast<std::uint32_t>((to.wide ? 1 : 0) | (from.wide ? 2 : 0));
   const auto offset = static_cast<std::uint64_t>(from.offset);
-  std::vector<std::uint32_t> list = {static_cast<std::uint32_t>(offset), static_cast<std::uint32_t>(offset >> 32)};
+  std::vector<std::uint32_t> list = {static_cast<std::uint32_t>(offset),
+                                     static_cast<std::uint32_t>(offset >> 32)};
   if (left > 0 && b.is_predicate(b.operand(3))) {
     b.op.c = b.predicate(b.operand(3), 1);
     b.op.extra |= 4;  // whoever it is true for copies zeros
@@ -58,8 +61,10 @@ void copy(Binder& b) {
 bool decode_async(Binder& b) {
   if (b.in.opcode != "cp" || !b.take("async")) return false;
   if (b.in.has("bulk") || b.in.has("mbarrier")) return false;
-  if (b.in.has("commit_group") || b.in.has("wait_group") || b.in.has("wait_all")) groups(b, AsyncKind::cp_async);
-  else copy(b);
+  if (b.in.has("commit_group") || b.in.has("wait_group") || b.in.has("wait_all"))
+    groups(b, AsyncKind::cp_async);
+  else
+    copy(b);
   return true;
 }
 

@@ -12,19 +12,44 @@ namespace {
 
 bool atomic_type(Type type, AtomicType& out) {
   switch (type) {
-    case Type::b32: out = AtomicType::b32; return true;
-    case Type::b64: out = AtomicType::b64; return true;
-    case Type::u32: out = AtomicType::u32; return true;
-    case Type::s32: out = AtomicType::s32; return true;
-    case Type::u64: out = AtomicType::u64; return true;
-    case Type::s64: out = AtomicType::s64; return true;
-    case Type::f32: out = AtomicType::f32; return true;
-    case Type::f64: out = AtomicType::f64; return true;
-    case Type::f16: out = AtomicType::f16; return true;
-    case Type::bf16: out = AtomicType::bf16; return true;
-    case Type::f16x2: out = AtomicType::f16x2; return true;
-    case Type::bf16x2: out = AtomicType::bf16x2; return true;
-    default: return false;
+    case Type::b32:
+      out = AtomicType::b32;
+      return true;
+    case Type::b64:
+      out = AtomicType::b64;
+      return true;
+    case Type::u32:
+      out = AtomicType::u32;
+      return true;
+    case Type::s32:
+      out = AtomicType::s32;
+      return true;
+    case Type::u64:
+      out = AtomicType::u64;
+      return true;
+    case Type::s64:
+      out = AtomicType::s64;
+      return true;
+    case Type::f32:
+      out = AtomicType::f32;
+      return true;
+    case Type::f64:
+      out = AtomicType::f64;
+      return true;
+    case Type::f16:
+      out = AtomicType::f16;
+      return true;
+    case Type::bf16:
+      out = AtomicType::bf16;
+      return true;
+    case Type::f16x2:
+      out = AtomicType::f16x2;
+      return true;
+    case Type::bf16x2:
+      out = AtomicType::bf16x2;
+      return true;
+    default:
+      return false;
   }
 }
 
@@ -39,7 +64,8 @@ bool decode_atomic(Binder& b) {
   const MemoryScope scope = take_scope(b, MemoryScope::gpu);
   take_cache_hints(b);
   b.take("noftz");
-  const std::string_view word = b.take_one_of({"exch", "cas", "add", "inc", "dec", "min", "max", "and", "or", "xor"});
+  const std::string_view word =
+      b.take_one_of({"exch", "cas", "add", "inc", "dec", "min", "max", "and", "or", "xor"});
   Type type = Type::u32;
   AtomicType its = AtomicType::u32;
   if (word.empty() || !b.take_type(type) || !atomic_type(type, its))

@@ -25,7 +25,8 @@ void lop3(Binder& b) {
   b.take("b32");
   if (b.count() == 6) return b.refuse("with a predicate is not known");
   std::int64_t table = 0;
-  if (!b.immediate(b.operand(4), table) || table < 0 || table > 255) b.refuse("needs a truth table of 0 to 255");
+  if (!b.immediate(b.operand(4), table) || table < 0 || table > 255)
+    b.refuse("needs a truth table of 0 to 255");
   b.op.d = b.destination(0, Type::b32);
   b.op.a = b.source(1, Type::b32);
   b.op.b = b.source(2, Type::b32);
@@ -59,7 +60,9 @@ bool decode_bits(Binder& b) {
     b.op.a = b.source(1, type);
     const bool one = opcode == "not" || opcode == "cnot";
     if (!one) b.op.b = b.source(2, type);
-    const std::string width = opcode == "not" ? width_of(type) : ptx::bits_of(type) == 64 ? "64" : "32";
+    const std::string width = opcode == "not"            ? width_of(type)
+                              : ptx::bits_of(type) == 64 ? "64"
+                                                         : "32";
     b.use(std::string(opcode) + "." + width);
   } else if (opcode == "shl" || opcode == "shr") {
     if (!b.take_type(type)) return b.refuse("has no type"), true;
@@ -101,7 +104,8 @@ bool decode_bits(Binder& b) {
     if (!b.take_type(type)) return b.refuse("has no type"), true;
     b.op.d = b.destination(0, Type::u32);
     b.op.a = b.source(1, type);
-    b.use(std::string("bfind.") + (shift ? "shiftamt." : "") + (is_signed(type) ? "s" : "u") + width_of(type));
+    b.use(std::string("bfind.") + (shift ? "shiftamt." : "") + (is_signed(type) ? "s" : "u") +
+          width_of(type));
   } else if (opcode == "fns") {
     b.take("b32");
     b.op.d = b.destination(0, Type::b32);

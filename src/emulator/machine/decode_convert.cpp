@@ -11,7 +11,8 @@ using ptx::Type;
 
 namespace {
 
-constexpr std::string_view small_formats[] = {"e2m1x2", "e4m3x2", "e5m2x2", "e2m3x2", "e3m2x2", "ue8m0x2"};
+constexpr std::string_view small_formats[] = {"e2m1x2", "e4m3x2", "e5m2x2",
+                                              "e2m3x2", "e3m2x2", "ue8m0x2"};
 
 bool is_small(std::string_view word) {
   for (const std::string_view each : small_formats)
@@ -23,7 +24,8 @@ bool is_small(std::string_view word) {
 void small(Binder& b) {
   std::vector<std::string_view> types;
   for (const std::string_view word : b.in.modifiers)
-    if (is_small(word) || word == "f32" || word == "f16x2" || word == "bf16x2") types.push_back(word);
+    if (is_small(word) || word == "f32" || word == "f16x2" || word == "bf16x2")
+      types.push_back(word);
   if (types.size() != 2) return b.refuse("does not name two formats that this machine knows");
   const std::string_view to = types[0], from = types[1];
   b.take(to);
@@ -44,13 +46,18 @@ void small(Binder& b) {
     b.op.a = b.source(1, Type::f32);
     b.op.b = b.source(2, Type::f32);
   } else {
-    b.op.a = b.source(b.operand(1), from == "e2m1x2" ? Type::b8 : is_small(from) ? Type::b16 : Type::b32, true);
+    b.op.a = b.source(b.operand(1),
+                      from == "e2m1x2" ? Type::b8
+                      : is_small(from) ? Type::b16
+                                       : Type::b32,
+                      true);
   }
   b.use(key);
 }
 
 std::string rows_key(Binder& b, Type to, Type from) {
-  return std::to_string(b.row_bits(b.operand(0), to)) + "." + std::to_string(b.row_bits(b.operand(1), from));
+  return std::to_string(b.row_bits(b.operand(0), to)) + "." +
+         std::to_string(b.row_bits(b.operand(1), from));
 }
 
 void between_integers(Binder& b, Type to, Type from) {
@@ -75,12 +82,15 @@ bool decode_convert(Binder& b) {
   for (const std::string_view word : b.in.modifiers)
     if (is_small(word)) return small(b), true;
   Type to = Type::u32, from = Type::u32;
-  if (!b.take_type(to) || !b.take_type(from)) return b.refuse("does not name two types that this machine knows"), true;
+  if (!b.take_type(to) || !b.take_type(from))
+    return b.refuse("does not name two types that this machine knows"), true;
   const std::string to_name(ptx::name_of(to)), from_name(ptx::name_of(from));
   if (!is_float(to) && !is_float(from)) return between_integers(b, to, from), true;
-  const std::string_view rounding = b.take_one_of({"rn", "rz", "rm", "rp", "rna", "rni", "rzi", "rmi", "rpi"});
+  const std::string_view rounding =
+      b.take_one_of({"rn", "rz", "rm", "rp", "rna", "rni", "rzi", "rmi", "rpi"});
   const bool integral = rounding.size() == 3 && rounding != "rna";
-  const bool ftz = b.take("ftz"), sat = b.take("sat"), relu = b.take("relu"), satfinite = b.take("satfinite");
+  const bool ftz = b.take("ftz"), sat = b.take("sat"), relu = b.take("relu"),
+             satfinite = b.take("satfinite");
   std::string key;
   if (!is_float(to)) {
     if (!integral) return b.refuse("needs .rni, .rzi, .rmi or .rpi"), true;
@@ -102,7 +112,8 @@ bool decode_convert(Binder& b) {
     key = to_name + "." + from_name;
     const bool narrows = ptx::bits_of(to) < ptx::bits_of(from) || is_pair(to) || to == Type::tf32;
     if (narrows && rounding.empty()) return b.refuse("needs a rounding"), true;
-    if (ftz && (from == Type::f32 || to == Type::f32) && (from == Type::f64 || to == Type::f64 || to == from))
+    if (ftz && (from == Type::f32 || to == Type::f32) &&
+        (from == Type::f64 || to == Type::f64 || to == from))
       key += ".ftz";
     if (sat) key += ".sat";
     if (relu) key += ".relu";

@@ -10,7 +10,8 @@ using ptx::Type;
 
 namespace {
 
-constexpr std::string_view one_source[] = {"abs", "neg", "rcp", "sqrt", "rsqrt", "ex2", "lg2", "sin", "cos", "tanh"};
+constexpr std::string_view one_source[] = {"abs", "neg", "rcp", "sqrt", "rsqrt",
+                                           "ex2", "lg2", "sin", "cos",  "tanh"};
 
 bool has_one_source(std::string_view opcode) {
   for (const std::string_view each : one_source)
@@ -44,26 +45,27 @@ void extreme(Binder& b, Type type) {
 
 bool decode_float(Binder& b) {
   const std::string_view opcode = b.in.opcode;
-  const bool known = opcode == "add" || opcode == "sub" || opcode == "mul" || opcode == "fma" || opcode == "mad" ||
-                     opcode == "div" || opcode == "min" || opcode == "max" || opcode == "copysign" ||
-                     has_one_source(opcode);
+  const bool known = opcode == "add" || opcode == "sub" || opcode == "mul" || opcode == "fma" ||
+                     opcode == "mad" || opcode == "div" || opcode == "min" || opcode == "max" ||
+                     opcode == "copysign" || has_one_source(opcode);
   if (!known) return false;
   Type type = Type::f32;
   const bool approx = b.take_one_of({"approx", "full"}) != "";
-  if (!b.take_type(type) || !is_float(type)) return b.refuse("has no type that this machine knows"), true;
+  if (!b.take_type(type) || !is_float(type))
+    return b.refuse("has no type that this machine knows"), true;
   const std::string name(ptx::name_of(type));
   if (opcode == "min" || opcode == "max") return extreme(b, type), true;
   std::string key = opcode == "mad" ? "fma" : std::string(opcode);
   const std::string_view rounding = b.take_one_of({"rn", "rz", "rm", "rp"});
-  if (approx || opcode == "rsqrt" || opcode == "tanh" || opcode == "ex2" || opcode == "lg2" || opcode == "sin" ||
-      opcode == "cos") {
+  if (approx || opcode == "rsqrt" || opcode == "tanh" || opcode == "ex2" || opcode == "lg2" ||
+      opcode == "sin" || opcode == "cos") {
     key = std::string("approx.").append(key);
   } else if (!rounding.empty() && rounding != "rn") {
     if (is_half(type)) return b.refuse("rounds values of 16 bits otherwise than to nearest"), true;
-    key += ".directed";
+    key = std::string("directed.").append(key);
     b.op.mode = rounding == "rz" ? 1 : rounding == "rm" ? 2 : 3;
-  } else if (rounding.empty() && (opcode == "fma" || opcode == "mad" || opcode == "div" || opcode == "rcp" ||
-                                  opcode == "sqrt")) {
+  } else if (rounding.empty() && (opcode == "fma" || opcode == "mad" || opcode == "div" ||
+                                  opcode == "rcp" || opcode == "sqrt")) {
     return b.refuse("needs .rn, .rz, .rm, .rp or .approx"), true;
   }
   key += "." + name;

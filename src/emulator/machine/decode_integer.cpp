@@ -31,10 +31,14 @@ void carried(Binder& b, bool takes, bool subtracts) {
 
 Type doubled(Type type) {
   switch (type) {
-    case Type::u16: return Type::u32;
-    case Type::s16: return Type::s32;
-    case Type::u32: return Type::u64;
-    default: return Type::s64;
+    case Type::u16:
+      return Type::u32;
+    case Type::s16:
+      return Type::s32;
+    case Type::u32:
+      return Type::u64;
+    default:
+      return Type::s64;
   }
 }
 
@@ -64,9 +68,12 @@ bool decode_integer(Binder& b) {
     const auto type = ptx::type_of(b.in.modifiers.back());
     if (type && is_float(*type)) return false;
   }
-  if (opcode == "mul" || opcode == "mul24" || opcode == "mad") return multiply(b, opcode == "mad"), true;
-  if ((opcode == "add" || opcode == "sub") && b.in.has("cc")) return carried(b, false, opcode == "sub"), true;
-  const bool plain = opcode == "add" || opcode == "sub", by_sign = opcode == "div" || opcode == "rem";
+  if (opcode == "mul" || opcode == "mul24" || opcode == "mad")
+    return multiply(b, opcode == "mad"), true;
+  if ((opcode == "add" || opcode == "sub") && b.in.has("cc"))
+    return carried(b, false, opcode == "sub"), true;
+  const bool plain = opcode == "add" || opcode == "sub",
+             by_sign = opcode == "div" || opcode == "rem";
   const bool extreme = opcode == "min" || opcode == "max";
   const bool one = opcode == "abs" || opcode == "neg";
   if (!plain && !by_sign && !extreme && !one && opcode != "sad") return false;

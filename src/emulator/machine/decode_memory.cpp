@@ -16,13 +16,16 @@ using Kind = Operand::Kind;
 namespace {
 
 int register_bits(const Binder& b, const Operand& operand, Type type) {
-  if (operand.kind == Kind::reg) return ptx::bits_of(b.function().text->registers[operand.index].type);
+  if (operand.kind == Kind::reg)
+    return ptx::bits_of(b.function().text->registers[operand.index].type);
   return std::max(16, ptx::bits_of(type));
 }
 
 // The value operands of a load or store, one or a vector, bound in op.list. False when refused.
-bool bind_values(Binder& b, const Operand& operand, Type type, std::size_t count, bool loads, int& container) {
-  std::vector<Operand> parts = operand.kind == Kind::vector ? operand.parts : std::vector<Operand>{operand};
+bool bind_values(Binder& b, const Operand& operand, Type type, std::size_t count, bool loads,
+                 int& container) {
+  std::vector<Operand> parts =
+      operand.kind == Kind::vector ? operand.parts : std::vector<Operand>{operand};
   if (parts.size() != count) {
     b.refuse("has a vector of another length than its name says");
     return false;
@@ -64,14 +67,17 @@ void load_or_store(Binder& b, bool loads) {
   const Operand& address = b.operand(loads ? 1 : 0);
   const BoundAddress bound = bind_address(b, address, space);
   int container = 0;
-  if (b.refused() || !bind_values(b, b.operand(loads ? 0 : 1), type, count, loads, container)) return;
+  if (b.refused() || !bind_values(b, b.operand(loads ? 0 : 1), type, count, loads, container))
+    return;
   const std::int64_t bytes = ptx::bits_of(type) / 8 * static_cast<std::int64_t>(count);
   if (bytes > 32) return b.refuse("moves more than 32 bytes");
   b.op.a = bound.slot;
   b.op.value = bound.offset;
-  b.op.extra = AccessBits::make(space, bound.wide, std::countr_zero(static_cast<unsigned>(ptx::bits_of(type) / 8)),
-                                is_signed(type), std::countr_zero(static_cast<unsigned>(container) / 16), order, scope)
-                   .bits;
+  b.op.extra =
+      AccessBits::make(
+          space, bound.wide, std::countr_zero(static_cast<unsigned>(ptx::bits_of(type) / 8)),
+          is_signed(type), std::countr_zero(static_cast<unsigned>(container) / 16), order, scope)
+          .bits;
   if (space != Space::param) return b.use(loads ? "ld" : "st");
   const bool call = in_call_memory(b, address);
   if (!call && !loads) return b.refuse("writes to the kernel's parameters");
@@ -84,11 +90,14 @@ void load_or_store(Binder& b, bool loads) {
 void fence(Binder& b) {
   if (b.in.opcode == "membar") {
     const std::string_view level = b.take_one_of({"cta", "gl", "sys"});
-    b.op.mode = static_cast<std::uint8_t>(level == "cta" ? MemoryScope::cta : level == "gl" ? MemoryScope::gpu : MemoryScope::sys);
+    b.op.mode = static_cast<std::uint8_t>(level == "cta"  ? MemoryScope::cta
+                                          : level == "gl" ? MemoryScope::gpu
+                                                          : MemoryScope::sys);
     return b.use("fence");
   }
   if (b.take("proxy")) {
-    const std::string_view proxy = b.take_one_of({"async", "async.global", "async::generic", "alias", "tensormap::generic"});
+    const std::string_view proxy =
+        b.take_one_of({"async", "async.global", "async::generic", "alias", "tensormap::generic"});
     b.take_one_of({"global", "shared::cta", "shared::cluster", "shared::{cta, cluster}"});
     if (take_order(b, Order::weak) != Order::weak) take_scope(b, MemoryScope::sys);
     b.take_one_of({"sync_restrict::shared::cta", "sync_restrict::shared::cluster"});
@@ -113,7 +122,8 @@ bool decode_memory(Binder& b) {
   const std::string_view opcode = b.in.opcode;
   if (opcode == "ld" || opcode == "ldu" || opcode == "st") {
     load_or_store(b, opcode != "st");
-  } else if (opcode == "prefetch" || opcode == "prefetchu" || opcode == "discard" || opcode == "applypriority") {
+  } else if (opcode == "prefetch" || opcode == "prefetchu" || opcode == "discard" ||
+             opcode == "applypriority") {
     while (!b.take_next().empty()) {
     }
     b.use("nothing");

@@ -1,4 +1,5 @@
-// mov in all its forms, cvta, mapa, isspacep, and the special registers that change while a warp runs.
+// mov in all its forms, cvta, mapa, isspacep, and the special registers that change while a warp
+// runs.
 #include <string>
 #include <vector>
 
@@ -16,10 +17,14 @@ namespace {
 
 Type part_type(Type whole, std::size_t parts) {
   switch (static_cast<std::size_t>(ptx::bits_of(whole)) / parts) {
-    case 8: return Type::b8;
-    case 16: return Type::b16;
-    case 32: return Type::b32;
-    default: return Type::b64;
+    case 8:
+      return Type::b8;
+    case 16:
+      return Type::b16;
+    case 32:
+      return Type::b32;
+    default:
+      return Type::b64;
   }
 }
 
@@ -28,7 +33,8 @@ void pack_or_unpack(Binder& b, Type type, bool packs) {
   const Operand& vector = b.operand(packs ? 1 : 0);
   const std::size_t parts = vector.parts.size();
   const auto whole = static_cast<std::size_t>(ptx::bits_of(type));
-  if (parts == 0 || whole % parts || whole / parts < 8 || whole > 64) return b.refuse("has a vector that does not fit");
+  if (parts == 0 || whole % parts || whole / parts < 8 || whole > 64)
+    return b.refuse("has a vector that does not fit");
   const Type part = part_type(type, parts);
   std::vector<std::uint32_t> slots;
   for (const Operand& each : vector.parts)
@@ -36,15 +42,17 @@ void pack_or_unpack(Binder& b, Type type, bool packs) {
   b.lists(slots);
   b.op.mode = static_cast<std::uint8_t>(ptx::bits_of(part));
   const std::string rows = whole == 64 ? "64" : "32";
-  if (packs) b.op.d = b.destination(0, type);
-  else b.op.a = b.source(1, type);
+  if (packs)
+    b.op.d = b.destination(0, type);
+  else
+    b.op.a = b.source(1, type);
   b.use((packs ? "pack." : "unpack.") + rows);
 }
 
 bool changes(ptx::SpecialRegister special) {
   using S = ptx::SpecialRegister;
-  return special == S::clock || special == S::clock_hi || special == S::clock64 || special == S::globaltimer ||
-         special == S::globaltimer_lo || special == S::globaltimer_hi;
+  return special == S::clock || special == S::clock_hi || special == S::clock64 ||
+         special == S::globaltimer || special == S::globaltimer_lo || special == S::globaltimer_hi;
 }
 
 void move(Binder& b) {
@@ -68,7 +76,7 @@ void move(Binder& b) {
       b.op.value = from.special == S::clock_hi || from.special == S::globaltimer_hi ? 32 : 0;
       return b.use(wide ? "clock.64" : "clock.32");
     }
-    b.op.a = b.source(from, type);
+    b.op.a = b.source(from, Type::u32);
     return b.use(wide ? "widen.32" : "mov.32");
   }
   b.op.a = b.source(from, type);
@@ -76,9 +84,13 @@ void move(Binder& b) {
 }
 
 bool window_of(Binder& b, std::uint64_t& window) {
-  for (const auto& [word, value] : {std::pair<std::string_view, std::uint64_t>{"global", 0}, {"shared", shared_window},
-                                    {"shared::cta", shared_window}, {"shared::cluster", shared_window},
-                                    {"local", local_window}, {"const", constant_window}, {"param", param_window},
+  for (const auto& [word, value] : {std::pair<std::string_view, std::uint64_t>{"global", 0},
+                                    {"shared", shared_window},
+                                    {"shared::cta", shared_window},
+                                    {"shared::cluster", shared_window},
+                                    {"local", local_window},
+                                    {"const", constant_window},
+                                    {"param", param_window},
                                     {"param::entry", param_window}})
     if (b.take(word)) {
       window = value;
@@ -91,7 +103,8 @@ void convert_address(Binder& b) {
   const bool to = b.take("to");
   std::uint64_t window = 0;
   Type type = Type::u64;
-  if (!window_of(b, window) || !b.take_type(type) || type != Type::u64) return b.refuse("is not known in this form");
+  if (!window_of(b, window) || !b.take_type(type) || type != Type::u64)
+    return b.refuse("is not known in this form");
   b.op.d = b.destination(0, type);
   b.op.a = b.source(1, type);
   b.op.b = b.rows().constant64(to ? ~window_mask : window);

@@ -31,8 +31,10 @@ void vote(Binder& b) {
   b.take("sync");
   const std::string_view what = b.take_one_of({"all", "any", "uni", "ballot"});
   b.take_one_of({"pred", "b32"});
-  if (what == "ballot") b.op.d = b.destination(0, Type::b32);
-  else b.op.d = b.predicate_destination(b.operand(0));
+  if (what == "ballot")
+    b.op.d = b.destination(0, Type::b32);
+  else
+    b.op.d = b.predicate_destination(b.operand(0));
   b.op.a = b.predicate(b.operand(1), 1);
   b.op.c = b.source(2, Type::b32);
   b.use("vote." + std::string(what));
@@ -56,7 +58,8 @@ void reduce(Binder& b) {
   const std::string_view what = b.take_one_of({"add", "min", "max", "and", "or", "xor"});
   const bool abs = b.take("abs"), nan = b.take("NaN");
   Type type = Type::u32;
-  if (!b.take_type(type) || what.empty()) return b.refuse("has no operation or type that this machine knows");
+  if (!b.take_type(type) || what.empty())
+    return b.refuse("has no operation or type that this machine knows");
   b.op.d = b.destination(0, type);
   b.op.a = b.source(1, type);
   b.op.c = b.source(2, Type::b32);
@@ -79,13 +82,18 @@ bool decode_warp(Binder& b) {
     b.op.d = b.destination(0, Type::b32);
     return b.use("activemask"), true;
   }
-  const bool known = opcode == "shfl" || opcode == "vote" || opcode == "match" || opcode == "redux" || opcode == "elect";
+  const bool known = opcode == "shfl" || opcode == "vote" || opcode == "match" ||
+                     opcode == "redux" || opcode == "elect";
   if (!known) return false;
   if (!b.in.has("sync")) return b.refuse("needs .sync"), true;
-  if (opcode == "shfl") shuffle(b);
-  else if (opcode == "vote") vote(b);
-  else if (opcode == "match") match(b);
-  else if (opcode == "redux") reduce(b);
+  if (opcode == "shfl")
+    shuffle(b);
+  else if (opcode == "vote")
+    vote(b);
+  else if (opcode == "match")
+    match(b);
+  else if (opcode == "redux")
+    reduce(b);
   else {
     b.take("sync");
     b.op.d = b.destination(0, Type::b32);

@@ -8,7 +8,9 @@ void Findings::add(Finding finding, bool fatal) {
   std::lock_guard lock(mutex_);
   const auto [place, made] = findings_.try_emplace({finding.ptx_line, finding.kind}, finding);
   if (!made) place->second.count += finding.count;
-  if (fatal) fatal_ = true;
+  if (!fatal) return;
+  fatal_ = true;
+  if (stop_) *stop_ = true;
 }
 
 std::vector<Finding> Findings::all() const {
@@ -37,7 +39,8 @@ Finding LaunchPlaces::at(const Agent& agent, int lane) const {
 std::string LaunchPlaces::name(std::uint32_t instruction) const {
   const OpInfo& info = program_.info[instruction];
   const std::string source = module_.source(info.source);
-  return source.empty() ? fmt::format("PTX line {}", info.line) : fmt::format("PTX line {} ({})", info.line, source);
+  return source.empty() ? fmt::format("PTX line {}", info.line)
+                        : fmt::format("PTX line {} ({})", info.line, source);
 }
 
 }  // namespace microscale::emulator

@@ -18,6 +18,8 @@ class Findings : public FindingSink {
  public:
   void add(Finding finding, bool fatal) override;
   bool fatal() const { return fatal_; }
+  /// `flag` is set with the first fatal one.
+  void stop(std::atomic<bool>& flag) { stop_ = &flag; }
   /// By PTX line, then kind.
   std::vector<Finding> all() const;
 
@@ -25,6 +27,7 @@ class Findings : public FindingSink {
   mutable std::mutex mutex_;
   std::map<std::pair<std::uint32_t, FindingKind>, Finding> findings_;
   std::atomic<bool> fatal_{false};
+  std::atomic<bool>* stop_ = nullptr;
 };
 
 /// Names from a program and the shape of its launch.

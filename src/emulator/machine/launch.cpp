@@ -16,43 +16,63 @@ namespace {
 constexpr std::int64_t most_shared_bytes = 227 * 1024;  // of a block, on all three architectures
 
 Failure refusal(const LaunchRequest& request, const std::string& what) {
-  return {ErrorCode::invalid_argument, fmt::format("emulator launch of {}: {}", request.kernel, what)};
+  return {ErrorCode::invalid_argument,
+          fmt::format("emulator launch of {}: {}", request.kernel, what)};
 }
 
-std::string triple(const Extent& extent) { return fmt::format("{} x {} x {}", extent.x, extent.y, extent.z); }
+std::string triple(const Extent& extent) {
+  return fmt::format("{} x {} x {}", extent.x, extent.y, extent.z);
+}
 
 // The launch's shape, or why no GPU would take it.
 Result<LaunchShape> shape_of(const LaunchRequest& request, const Program& program) {
   LaunchShape shape;
   const Extent &grid = request.grid, &block = request.block;
   if (!grid.x || !grid.y || !grid.z || grid.x > 0x7fffffffu || grid.y > 65535 || grid.z > 65535)
-    return refusal(request, fmt::format("a grid of {} blocks; x may be 1 to 2147483647, y and z 1 to 65535", triple(grid)));
+    return refusal(request,
+                   fmt::format("a grid of {} blocks; x may be 1 to 2147483647, y and z 1 to 65535",
+                               triple(grid)));
   const std::uint64_t threads = std::uint64_t{block.x} * block.y * block.z;
   if (block.x > 1024 || block.y > 1024 || block.z > 64 || threads < 1 || threads > 1024)
-    return refusal(request, fmt::format("a block of {} threads; at most 1024 in all, and 64 in z", triple(block)));
+    return refusal(request, fmt::format("a block of {} threads; at most 1024 in all, and 64 in z",
+                                        triple(block)));
   const ptx::Extent &most = program.max_threads, &wanted = program.required_threads;
-  if (most.x && static_cast<std::int64_t>(threads) > most.x * std::max<std::int64_t>(1, most.y) * std::max<std::int64_t>(1, most.z))
-    return refusal(request, fmt::format("{} threads in a block; the kernel is made for at most {}", threads, most.x));
-  if (wanted.x && static_cast<std::int64_t>(threads) != wanted.x * std::max<std::int64_t>(1, wanted.y) * std::max<std::int64_t>(1, wanted.z))
-    return refusal(request, fmt::format("{} threads in a block; the kernel requires {}", threads, wanted.x));
+  if (most.x && static_cast<std::int64_t>(threads) >
+                    most.x * std::max<std::int64_t>(1, most.y) * std::max<std::int64_t>(1, most.z))
+    return refusal(request, fmt::format("{} threads in a block; the kernel is made for at most {}",
+                                        threads, most.x));
+  if (wanted.x && static_cast<std::int64_t>(threads) != wanted.x *
+                                                            std::max<std::int64_t>(1, wanted.y) *
+                                                            std::max<std::int64_t>(1, wanted.z))
+    return refusal(request,
+                   fmt::format("{} threads in a block; the kernel requires {}", threads, wanted.x));
   const std::int64_t shared = program.shared_bytes + request.dynamic_shared_bytes;
   if (request.dynamic_shared_bytes < 0 || shared > most_shared_bytes)
-    return refusal(request, fmt::format("{} bytes of shared memory for a block, of which there are {}", shared, most_shared_bytes));
+    return refusal(
+        request, fmt::format("{} bytes of shared memory for a block, of which there are {}", shared,
+                             most_shared_bytes));
   if (static_cast<std::int64_t>(request.arguments.size()) != program.param_bytes)
     return refusal(request, fmt::format("{} bytes of arguments; the kernel's parameters take {}",
                                         request.arguments.size(), program.param_bytes));
   Extent cluster = request.cluster;
   const ptx::Extent& required = program.required_cluster;
   if (required.x)
-    cluster = {static_cast<std::uint32_t>(required.x), static_cast<std::uint32_t>(std::max<std::int64_t>(1, required.y)),
+    cluster = {static_cast<std::uint32_t>(required.x),
+               static_cast<std::uint32_t>(std::max<std::int64_t>(1, required.y)),
                static_cast<std::uint32_t>(std::max<std::int64_t>(1, required.z))};
-  if (!cluster.x || !cluster.y || !cluster.z || std::uint64_t{cluster.x} * cluster.y * cluster.z > 16 ||
-      grid.x % cluster.x || grid.y % cluster.y || grid.z % cluster.z)
-    return refusal(request, fmt::format("clusters of {} blocks in a grid of {}; they hold at most 16 and must divide it",
-                                        triple(cluster), triple(grid)));
+  if (!cluster.x || !cluster.y || !cluster.z ||
+      std::uint64_t{cluster.x} * cluster.y * cluster.z > 16 || grid.x % cluster.x ||
+      grid.y % cluster.y || grid.z % cluster.z)
+    return refusal(
+        request,
+        fmt::format(
+            "clusters of {} blocks in a grid of {}; they hold at most 16 and must divide it",
+            triple(cluster), triple(grid)));
   if (std::uint64_t{grid.x} * grid.y * grid.z > 0xffffffffu)
     return refusal(request, fmt::format("a grid of {} blocks, more than 2^32", triple(grid)));
-  const auto copy = [](std::uint32_t (&to)[3], const Extent& from) { to[0] = from.x, to[1] = from.y, to[2] = from.z; };
+  const auto copy = [](std::uint32_t(&to)[3], const Extent& from) {
+    to[0] = from.x, to[1] = from.y, to[2] = from.z;
+  };
   copy(shape.grid, grid);
   copy(shape.block, block);
   copy(shape.cluster, cluster);
@@ -72,9 +92,9 @@ MemoryOptions memory_options(const LaunchOptions& options) {
   return made;
 }
 
-std::vector<InstructionCount> instruction_counts(const Program& program, const LoadedModule& module,
-                                                 const LaunchMemory& memory,
-                                                 const std::vector<std::vector<std::uint64_t>>& counts) {
+std::vector<InstructionCount> instruction_counts(
+    const Program& program, const LoadedModule& module, const LaunchMemory& memory,
+    const std::vector<std::vector<std::uint64_t>>& counts) {
   std::vector<InstructionCount> list;
   const auto accesses = memory.counters.all();
   for (std::uint32_t pc = 0; pc < program.code.size(); ++pc) {
@@ -98,7 +118,8 @@ std::vector<InstructionCount> instruction_counts(const Program& program, const L
 
 }  // namespace
 
-Result<LaunchReport> run_launch(GlobalMemory& memory, const LoadedModule& module, const LaunchRequest& request) {
+Result<LaunchReport> run_launch(GlobalMemory& memory, const LoadedModule& module,
+                                const LaunchRequest& request) {
   Result<std::shared_ptr<const Program>> decoded = module.program(request.kernel);
   if (!decoded) return decoded.failure();
   const Program& program = *decoded.value();
@@ -110,11 +131,19 @@ Result<LaunchReport> run_launch(GlobalMemory& memory, const LoadedModule& module
   LaunchMemory launch_memory(memory, places, findings, memory_options(request.options));
   launch_memory.constants = module.constants();
   launch_memory.params = request.arguments;
-  LaunchState state{.program = program, .shape = shape.value(), .memory = launch_memory,
-                    .schedule = request.options.schedule, .seed = request.options.seed,
-                    .budget = request.options.instruction_budget, .executed = 0, .stopped = false};
+  LaunchState state{.program = program,
+                    .shape = shape.value(),
+                    .memory = launch_memory,
+                    .schedule = request.options.schedule,
+                    .seed = request.options.seed,
+                    .budget = request.options.instruction_budget,
+                    .executed = 0,
+                    .stopped = false};
 
-  const auto clusters = static_cast<std::int64_t>(state.shape.blocks() / state.shape.cluster_blocks());
+  findings.stop(state.stopped);
+
+  const auto clusters =
+      static_cast<std::int64_t>(state.shape.blocks() / state.shape.cluster_blocks());
   const int threads = request.options.threads > 0 ? request.options.threads : available_cores();
   std::vector<std::unique_ptr<Cluster>> workers(static_cast<std::size_t>(threads));
   std::vector<std::vector<std::uint64_t>> counts(workers.size());
@@ -123,7 +152,8 @@ Result<LaunchReport> run_launch(GlobalMemory& memory, const LoadedModule& module
     const auto at = static_cast<std::size_t>(worker);
     if (!workers[at]) {
       if (request.options.statistics) counts[at].assign(2 * program.code.size(), 0);
-      workers[at] = std::make_unique<Cluster>(state, request.options.statistics ? counts[at].data() : nullptr);
+      workers[at] = std::make_unique<Cluster>(
+          state, request.options.statistics ? counts[at].data() : nullptr);
     }
     workers[at]->run(static_cast<std::uint64_t>(number));
   });
@@ -132,7 +162,8 @@ Result<LaunchReport> run_launch(GlobalMemory& memory, const LoadedModule& module
   report.completed = !findings.fatal();
   report.findings = findings.all();
   report.warp_instructions = state.executed;
-  if (request.options.statistics) report.instructions = instruction_counts(program, module, launch_memory, counts);
+  if (request.options.statistics)
+    report.instructions = instruction_counts(program, module, launch_memory, counts);
   return report;
 }
 

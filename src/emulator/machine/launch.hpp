@@ -7,8 +7,10 @@
 
 namespace microscale::emulator {
 
-/// Runs request.kernel of `module` on `memory` to its end or to a fatal finding. Fails for what is not a
-/// launch: shapes beyond a GPU's limits, arguments of the wrong size, a kernel that cannot be decoded.
-Result<LaunchReport> run_launch(GlobalMemory& memory, const LoadedModule& module, const LaunchRequest& request);
+/// Runs request.kernel of `module` on `memory` to its end or to a fatal finding. Fails for what is
+/// not a launch: shapes beyond a GPU's limits, arguments of the wrong size, a kernel that cannot be
+/// decoded.
+Result<LaunchReport> run_launch(GlobalMemory& memory, const LoadedModule& module,
+                                const LaunchRequest& request);
 
 }  // namespace microscale::emulator

@@ -17,7 +17,8 @@ Result<std::unique_ptr<LoadedModule>> LoadedModule::load(GlobalMemory& memory, s
   const std::string wanted(target.empty() ? parsed.value().target() : target);
   const auto found = ptx::target_of(wanted);
   if (!found)
-    return Failure{ErrorCode::unsupported, fmt::format("the target {} is not one that this machine knows", wanted)};
+    return Failure{ErrorCode::unsupported,
+                   fmt::format("the target {} is not one that this machine knows", wanted)};
   return std::unique_ptr<LoadedModule>(new LoadedModule(memory, std::move(parsed.value()), *found));
 }
 
@@ -28,7 +29,8 @@ LoadedModule::LoadedModule(GlobalMemory& memory, ptx::Module text, ptx::Target t
 
 LoadedModule::~LoadedModule() {
   for (std::size_t i = 0; i < addresses_.size(); ++i)
-    if (text_.variables()[i].space == Space::global && addresses_[i]) memory_.release(addresses_[i]);
+    if (text_.variables()[i].space == Space::global && addresses_[i])
+      memory_.release(addresses_[i]);
 }
 
 // Global and constant variables begin as their initial values, and zeros behind them.
@@ -39,7 +41,8 @@ void LoadedModule::place_variables() {
     if (variable.space == Space::global) {
       address = memory_.allocate(bytes);
       if (bytes) memory_.fill(address, 0, bytes);
-      if (!variable.initial.empty()) memory_.write(address, variable.initial.data(), variable.initial.size());
+      if (!variable.initial.empty())
+        memory_.write(address, variable.initial.data(), variable.initial.size());
     } else if (variable.space == Space::constant) {
       const auto align = static_cast<std::size_t>(std::max<std::int64_t>(1, variable.align));
       address = (constants_.size() + align - 1) / align * align;
@@ -62,7 +65,8 @@ Result<std::shared_ptr<const Program>> LoadedModule::program(const std::string& 
   for (const ProgramFunction& each : program.value().functions) {
     const Result<const ptx::Function*> body = text_.body(*text_.find(each.name));
     if (!body) return body.failure();
-    if (const Status status = ptx::check_all(*body.value(), target_, text_.version()); !status) return status.failure();
+    if (const Status status = ptx::check_all(*body.value(), target_, text_.version()); !status)
+      return status.failure();
   }
   return programs_[entry] = std::make_shared<const Program>(std::move(program.value()));
 }
@@ -75,7 +79,8 @@ std::uint64_t LoadedModule::address(std::string_view variable) const {
 std::string LoadedModule::source(const ptx::SourceLine& line) const {
   if (line.file == 0 || line.file > text_.files().size()) return {};
   std::string_view file = text_.files()[line.file - 1];
-  if (const std::size_t slash = file.rfind('/'); slash != std::string_view::npos) file.remove_prefix(slash + 1);
+  if (const std::size_t slash = file.rfind('/'); slash != std::string_view::npos)
+    file.remove_prefix(slash + 1);
   return fmt::format("{}:{}", file, line.line);
 }
 

@@ -20,7 +20,8 @@ namespace microscale::emulator {
 class LoadedModule {
  public:
   /// `target`: whose instructions may be used; empty for the module's own.
-  static Result<std::unique_ptr<LoadedModule>> load(GlobalMemory& memory, std::string text, std::string_view target);
+  static Result<std::unique_ptr<LoadedModule>> load(GlobalMemory& memory, std::string text,
+                                                    std::string_view target);
   ~LoadedModule();
   LoadedModule(const LoadedModule&) = delete;
   LoadedModule& operator=(const LoadedModule&) = delete;

@@ -10,8 +10,9 @@ using ptx::Type;
 using Kind = Operand::Kind;
 
 Space take_space(Binder& b) {
-  const std::string_view word = b.take_one_of({"global", "shared", "shared::cta", "shared::cluster", "local", "const",
-                                               "param", "param::entry", "param::func"});
+  const std::string_view word =
+      b.take_one_of({"global", "shared", "shared::cta", "shared::cluster", "local", "const",
+                     "param", "param::entry", "param::func"});
   if (word == "global") return Space::global;
   if (word.starts_with("shared")) return Space::shared;
   if (word == "local") return Space::local;
@@ -21,7 +22,8 @@ Space take_space(Binder& b) {
 }
 
 Order take_order(Binder& b, Order none) {
-  const std::string_view word = b.take_one_of({"weak", "relaxed", "volatile", "acquire", "release", "acq_rel", "sc"});
+  const std::string_view word =
+      b.take_one_of({"weak", "relaxed", "volatile", "acquire", "release", "acq_rel", "sc"});
   if (word == "weak") return Order::weak;
   if (word == "relaxed" || word == "volatile") return Order::relaxed;
   if (word == "acquire") return Order::acquire;
@@ -43,8 +45,9 @@ bool take_cache_hints(Binder& b) {
   bool policy = false;
   for (const std::string_view word : b.in.modifiers) {
     if (word == "L2::cache_hint") policy = true;
-    const bool hint = word.starts_with("L1::") || word.starts_with("L2::") || word == "nc" || word == "ca" ||
-                      word == "cg" || word == "cs" || word == "lu" || word == "cv" || word == "wb" || word == "wt";
+    const bool hint = word.starts_with("L1::") || word.starts_with("L2::") || word == "nc" ||
+                      word == "ca" || word == "cg" || word == "cs" || word == "lu" ||
+                      word == "cv" || word == "wb" || word == "wt";
     if (hint) b.take(word);
   }
   return policy;
@@ -58,7 +61,9 @@ BoundAddress bind_address(Binder& b, const Operand& operand, Space space) {
   }
   bound.offset = operand.value;
   if (operand.base == Kind::reg) {
-    const Type type = ptx::bits_of(b.function().text->registers[operand.index].type) == 64 ? Type::b64 : Type::b32;
+    const Type type = ptx::bits_of(b.function().text->registers[operand.index].type) == 64
+                          ? Type::b64
+                          : Type::b32;
     Operand base = operand;
     base.kind = Kind::reg;
     bound.slot = b.source(base, type);

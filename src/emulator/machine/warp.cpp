@@ -46,7 +46,13 @@ void Warp::start(const Program& program, Block& block, std::uint32_t index, std:
   block_ = &block;
   index_ = index;
   live_ = lanes;
-  active_ = {.pc = 0, .lanes = lanes, .state = Group::State::ready, .barrier = 0, .pending = nullptr, .calls = {}};
+  active_ = {.pc = 0,
+             .lanes = lanes,
+             .state = Group::State::ready,
+             .barrier = 0,
+             .gathers = false,
+             .pending = nullptr,
+             .calls = {}};
   others_.clear();
   merge_pc_ = ~0u;
   executed_ = 0;
@@ -71,7 +77,10 @@ void Warp::fill_specials() {
 }
 
 Agent Warp::agent(const Op& op) const {
-  return {.block = block_->linear(), .warp = index_, .instruction = index_of(op), .rank = block_->rank()};
+  return {.block = block_->linear(),
+          .warp = index_,
+          .instruction = index_of(op),
+          .rank = block_->rank()};
 }
 
 Warp::Outcome Warp::run(std::int64_t quantum) {
@@ -99,7 +108,8 @@ Warp::Outcome Warp::run(std::int64_t quantum) {
           active_.state = Group::State::retry;
         } else {
           ++executed_;
-          if (--quantum < 0 && active_.state == Group::State::ready) active_.state = Group::State::yields;
+          if (--quantum < 0 && active_.state == Group::State::ready)
+            active_.state = Group::State::yields;
         }
         if (active_.state == Group::State::ready && others_.empty() && active_.lanes) continue;
         if (quantum < 0) return live_ ? Outcome::quantum : Outcome::finished;
@@ -113,8 +123,8 @@ Warp::Outcome Warp::run(std::int64_t quantum) {
   }
 }
 
-/// Puts the running group aside and takes the one to run next: the deepest in calls, then the lowest
-/// pc; those that have run for long only when there is no other. False if none can run.
+/// Puts the running group aside and takes the one to run next: the deepest in calls, then the
+/// lowest pc; those that have run for long only when there is no other. False if none can run.
 bool Warp::pick() {
   if (active_.lanes) others_.push_back(std::move(active_));
   active_ = {};
@@ -124,7 +134,8 @@ bool Warp::pick() {
     for (std::size_t i = 0; i < others_.size(); ++i) {
       if (others_[i].state != wanted) continue;
       if (best == others_.size() || others_[i].calls.size() > others_[best].calls.size() ||
-          (others_[i].calls.size() == others_[best].calls.size() && others_[i].pc < others_[best].pc))
+          (others_[i].calls.size() == others_[best].calls.size() &&
+           others_[i].pc < others_[best].pc))
         best = i;
     }
     if (best == others_.size()) {
@@ -134,6 +145,7 @@ bool Warp::pick() {
     active_ = std::move(others_[best]);
     others_.erase(others_.begin() + static_cast<std::ptrdiff_t>(best));
     active_.state = Group::State::ready;
+    active_.gathers = false;
     merge_pc_ = active_.pc;
     merge();
     return true;
@@ -200,7 +212,8 @@ Step Warp::call(std::uint32_t site, std::uint32_t lanes) {
   const CallSite& place = program_->calls[site];
   for (std::uint32_t rest = lanes; rest; rest &= rest - 1) {
     std::uint8_t* memory = call_memory(std::countr_zero(rest));
-    for (const CallCopy& copy : place.arguments) std::memcpy(memory + copy.to, memory + copy.from, copy.bytes);
+    for (const CallCopy& copy : place.arguments)
+      std::memcpy(memory + copy.to, memory + copy.from, copy.bytes);
   }
   branch(place.target, lanes);
   active_.calls.push_back(site);
@@ -213,7 +226,8 @@ Step Warp::leave(std::uint32_t lanes) {
   const CallSite& place = program_->calls[site];
   for (std::uint32_t rest = lanes; rest; rest &= rest - 1) {
     std::uint8_t* memory = call_memory(std::countr_zero(rest));
-    for (const CallCopy& copy : place.results) std::memcpy(memory + copy.to, memory + copy.from, copy.bytes);
+    for (const CallCopy& copy : place.results)
+      std::memcpy(memory + copy.to, memory + copy.from, copy.bytes);
   }
   branch(place.back, lanes);
   active_.calls.pop_back();
@@ -256,7 +270,10 @@ int Warp::open(std::uint8_t barrier, std::uint32_t count, bool all, bool any) {
 Step Warp::gather(const Op& op, std::uint32_t mask, std::uint32_t lanes) {
   const std::uint32_t missing = mask & live_ & ~lanes;
   if (!missing) return Step::next;
-  if (!forced_) return Step::wait;
+  if (!forced_) {
+    active_.gathers = true;
+    return Step::wait;
+  }
   forced_ = false;
   return report(op, FindingKind::divergent_aligned, std::countr_zero(lanes),
                 fmt::format("{} executes without {} of its mask 0x{:08x}, which never come here",
@@ -265,11 +282,11 @@ Step Warp::gather(const Op& op, std::uint32_t mask, std::uint32_t lanes) {
 
 bool Warp::force() {
   for (Group& group : others_)
-    if (group.state == Group::State::retry) {
+    if (group.state == Group::State::retry && group.gathers) {
       forced_ = true;
       return true;
     }
-  return forced_ = active_.lanes != 0 && active_.state == Group::State::retry;
+  return forced_ = active_.lanes != 0 && active_.state == Group::State::retry && active_.gathers;
 }
 
 /// bar.warp.sync instructions at different places are one barrier when they name the same lanes.
@@ -334,9 +351,11 @@ std::string Warp::waiting() const {
   const auto describe = [&](const Group& group) {
     if (!group.lanes) return;
     const bool behind = group.state == Group::State::blocked;
-    const std::uint32_t pc = behind ? static_cast<std::uint32_t>(group.pending - program_->code.data()) : group.pc;
-    text += fmt::format("{}warp {}: {} at {} ({})", text.empty() ? "" : "; ", index_, lane_list(group.lanes),
-                        block_->places().name(pc), program_->info[pc].opcode);
+    const std::uint32_t pc =
+        behind ? static_cast<std::uint32_t>(group.pending - program_->code.data()) : group.pc;
+    text +=
+        fmt::format("{}warp {}: {} at {} ({})", text.empty() ? "" : "; ", index_,
+                    lane_list(group.lanes), block_->places().name(pc), program_->info[pc].opcode);
     if (behind) text += fmt::format(" waits for barrier {}", group.barrier);
   };
   describe(active_);

@@ -24,6 +24,7 @@ struct Group {
   std::uint32_t pc = 0, lanes = 0;
   State state = State::ready;
   std::uint8_t barrier = 0;           // where it is blocked
+  bool gathers = false;               // in retry: for lanes that are not here yet
   const Op* pending = nullptr;        // the barrier instruction, which may have a result to deliver
   std::vector<std::uint32_t> calls;   // call sites, the innermost last
 };

@@ -28,15 +28,22 @@ Step atomic(const Op& op, Warp& warp, u32 lanes) {
   collect(warp, op.b, bytes == 8, operand);
   if (operation == AtomicOp::cas) collect(warp, op.c, bytes == 8, compare);
   const bool returns = access.rest() & 1;
-  warp.block().memory().atomic(
-      warp.agent(op),
-      {.lanes = lanes, .bytes = bytes, .address = address, .order = access.order(), .scope = access.scope()}, operation,
-      type, operand, operation == AtomicOp::cas ? &compare : nullptr, returns ? &old : nullptr);
+  warp.block().memory().atomic(warp.agent(op),
+                               {.lanes = lanes,
+                                .bytes = bytes,
+                                .address = address,
+                                .order = access.order(),
+                                .scope = access.scope()},
+                               operation, type, operand,
+                               operation == AtomicOp::cas ? &compare : nullptr,
+                               returns ? &old : nullptr);
   if (!returns) return Step::next;
   for (u32 rest = lanes; rest; rest &= rest - 1) {
     const auto i = static_cast<std::size_t>(std::countr_zero(rest));
-    if (bytes == 8) warp.row64(op.d)[i] = u64{old.word[1][i]} << 32 | old.word[0][i];
-    else warp.row32(op.d)[i] = old.word[0][i] & (bytes == 2 ? 0xffffu : ~0u);
+    if (bytes == 8)
+      warp.row64(op.d)[i] = u64{old.word[1][i]} << 32 | old.word[0][i];
+    else
+      warp.row32(op.d)[i] = old.word[0][i] & (bytes == 2 ? 0xffffu : ~0u);
   }
   return Step::next;
 }

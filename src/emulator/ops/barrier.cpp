@@ -13,7 +13,8 @@ using u32 = std::uint32_t;
 
 enum class What { sync, arrive, red_count, red_all, red_any };
 
-/// op.a: the barrier, op.b: threads if mode bit 1, op.c: the predicate of red. mode bit 0: .aligned.
+/// op.a: the barrier, op.b: threads if mode bit 1, op.c: the predicate of red. mode bit 0:
+/// .aligned.
 template <What W>
 Step barrier(const Op& op, Warp& warp, u32 lanes) {
   if (op.mode & 1)
@@ -22,14 +23,18 @@ Step barrier(const Op& op, Warp& warp, u32 lanes) {
   const u32 number = warp.row32(op.a)[first];
   const u32 threads = (op.mode & 2) ? warp.row32(op.b)[first] : 0;
   if (number > 15 || threads % warp_lanes)
-    return warp.report(op, FindingKind::misuse, first,
-                       fmt::format("names barrier {} for {} threads; there are 16, for multiples of 32", number, threads),
-                       true);
+    return warp.report(
+        op, FindingKind::misuse, first,
+        fmt::format("names barrier {} for {} threads; there are 16, for multiples of 32", number,
+                    threads),
+        true);
   const auto id = static_cast<std::uint8_t>(number);
   const bool reduces = W != What::sync && W != What::arrive;
   if (W != What::arrive) warp.block_at(id, op, lanes);
   warp.block().arrive(warp, op, lanes,
-                      {.barrier = id, .threads = threads, .waits = W != What::arrive,
+                      {.barrier = id,
+                       .threads = threads,
+                       .waits = W != What::arrive,
                        .predicate = reduces ? warp.predicate(op, op.c, 1) : 0});
   return W == What::arrive ? Step::next : Step::jump;
 }
@@ -51,12 +56,18 @@ Step cluster_wait(const Op& op, Warp& warp, u32 lanes) {
 
 }  // namespace
 
-u32 warp_barrier_mask(const Warp& warp, const Op& op, u32 lanes) { return warp.row32(op.a)[std::countr_zero(lanes)]; }
+u32 warp_barrier_mask(const Warp& warp, const Op& op, u32 lanes) {
+  return warp.row32(op.a)[std::countr_zero(lanes)];
+}
 
-void on_warp_barrier(Warp& warp, const Op& op) { warp.block().memory().on_warp_sync(warp.agent(op)); }
+void on_warp_barrier(Warp& warp, const Op& op) {
+  warp.block().memory().on_warp_sync(warp.agent(op));
+}
 
 Step warp_barrier(const Op& op, Warp& warp, u32 lanes) {
-  if (const Step step = warp.gather(op, warp_barrier_mask(warp, op, lanes), lanes); step != Step::next) return step;
+  if (const Step step = warp.gather(op, warp_barrier_mask(warp, op, lanes), lanes);
+      step != Step::next)
+    return step;
   on_warp_barrier(warp, op);
   return Step::next;
 }
@@ -73,9 +84,9 @@ void deliver_reduction(Warp& warp, const Op& op, u32 lanes, u32 count, bool all,
 
 Family barrier_family() {
   static constexpr HandlerEntry entries[] = {
-      {"bar.sync", barrier<What::sync>}, {"bar.arrive", barrier<What::arrive>},
+      {"bar.sync", barrier<What::sync>},          {"bar.arrive", barrier<What::arrive>},
       {"bar.red.popc", barrier<What::red_count>}, {"bar.red.and", barrier<What::red_all>},
-      {"bar.red.or", barrier<What::red_any>}, {"bar.warp", warp_barrier},
+      {"bar.red.or", barrier<What::red_any>},     {"bar.warp", warp_barrier},
       {"barrier.cluster.arrive", cluster_arrive}, {"barrier.cluster.wait", cluster_wait},
   };
   return entries;

@@ -31,14 +31,16 @@ Step ret(const Op&, Warp& warp, u32 lanes) { return warp.leave(lanes); }
 Step leave_kernel(const Op&, Warp& warp, u32 lanes) { return warp.exit(lanes); }
 
 Step trap(const Op& op, Warp& warp, u32 lanes) {
-  return warp.report(op, FindingKind::misuse, std::countr_zero(lanes), "the kernel stopped itself (trap)", true);
+  return warp.report(op, FindingKind::misuse, std::countr_zero(lanes),
+                     "the kernel stopped itself (trap)", true);
 }
 
 }  // namespace
 
 Family control_family() {
   static constexpr HandlerEntry entries[] = {
-      {"bra", bra}, {"brx", brx}, {"call", call}, {"ret", ret}, {"exit", leave_kernel}, {"trap", trap},
+      {"bra", bra}, {"brx", brx},           {"call", call},
+      {"ret", ret}, {"exit", leave_kernel}, {"trap", trap},
   };
   return entries;
 }

@@ -1,9 +1,8 @@
-// cvt to and from the formats of 8 bits and less, two values at a time, by the codecs of src/formats.
-// The first source goes to the high part. op.mode: bit 0 .satfinite, bit 1 .relu.
+// cvt of pairs of block scales, E8M0: rounded toward zero or up, and back. The element formats are
+// in cvt_lanes.cpp. The first source goes to the high part. op.mode: bit 0 .satfinite.
 #include "emulator/ops/families.hpp"
 #include "emulator/ops/target.hpp"
 #include "formats/e8m0.hpp"
-#include "formats/elements.hpp"
 #include "formats/half.hpp"
 
 namespace microscale::emulator {
@@ -19,47 +18,13 @@ struct FromF32 {
     return {std::bit_cast<float>(warp.row32(op.a)[i]), std::bit_cast<float>(warp.row32(op.b)[i])};
   }
 };
-struct FromF16x2 {
-  static Floats load(const Op& op, const Warp& warp, int i) {
-    const u32 a = warp.row32(op.a)[i];
-    return {f16_to_float(static_cast<std::uint16_t>(a >> 16)), f16_to_float(static_cast<std::uint16_t>(a))};
-  }
-};
 struct FromBf16x2 {
   static Floats load(const Op& op, const Warp& warp, int i) {
     const u32 a = warp.row32(op.a)[i];
-    return {bf16_to_float(static_cast<std::uint16_t>(a >> 16)), bf16_to_float(static_cast<std::uint16_t>(a))};
+    return {bf16_to_float(static_cast<std::uint16_t>(a >> 16)),
+            bf16_to_float(static_cast<std::uint16_t>(a))};
   }
 };
-
-/// .relu takes negative values and minus zero to plus zero, and leaves NaN.
-float relu(float value) { return value <= 0.0f ? 0.0f : value; }
-
-/// A code is `Bits` apart from its neighbour: 4 for E2M1, 8 for all others.
-template <class Codec, class From, int Bits>
-Step narrow(const Op& op, Warp& warp, u32 lanes) {
-  for (u32 rest = lanes; rest; rest &= rest - 1) {
-    const int i = std::countr_zero(rest);
-    Floats from = From::load(op, warp, i);
-    if (op.mode & 2) from = {relu(from.high), relu(from.low)};
-    warp.row32(op.d)[i] = static_cast<u32>(Codec::encode(from.high, Rounding::nearest_even)) << Bits |
-                          Codec::encode(from.low, Rounding::nearest_even);
-  }
-  return Step::next;
-}
-
-template <class Codec, int Bits>
-Step widen(const Op& op, Warp& warp, u32 lanes) {
-  for (u32 rest = lanes; rest; rest &= rest - 1) {
-    const int i = std::countr_zero(rest);
-    const u32 a = warp.row32(op.a)[i], mask = (1u << Bits) - 1;
-    float high = Codec::decode(static_cast<std::uint8_t>(a >> Bits & mask));
-    float low = Codec::decode(static_cast<std::uint8_t>(a & mask));
-    if (op.mode & 2) high = relu(high), low = relu(low);
-    warp.row32(op.d)[i] = static_cast<u32>(float_to_f16(high)) << 16 | float_to_f16(low);
-  }
-  return Step::next;
-}
 
 /// The exponent of a magnitude as an E8M0 byte, rounded toward zero or up; the sign is ignored.
 u32 scale_byte(float value, bool up, bool satfinite) {
@@ -78,7 +43,8 @@ Step to_scale(const Op& op, Warp& warp, u32 lanes) {
   for (u32 rest = lanes; rest; rest &= rest - 1) {
     const int i = std::countr_zero(rest);
     const Floats from = From::load(op, warp, i);
-    warp.row32(op.d)[i] = scale_byte(from.high, Up, op.mode & 1) << 8 | scale_byte(from.low, Up, op.mode & 1);
+    warp.row32(op.d)[i] =
+        scale_byte(from.high, Up, op.mode & 1) << 8 | scale_byte(from.low, Up, op.mode & 1);
   }
   return Step::next;
 }
@@ -86,24 +52,19 @@ Step from_scale(const Op& op, Warp& warp, u32 lanes) {
   for (u32 rest = lanes; rest; rest &= rest - 1) {
     const int i = std::countr_zero(rest);
     const u32 a = warp.row32(op.a)[i];
-    warp.row32(op.d)[i] = static_cast<u32>(float_to_bf16(decode_e8m0(static_cast<std::uint8_t>(a >> 8)))) << 16 |
-                          float_to_bf16(decode_e8m0(static_cast<std::uint8_t>(a)));
+    warp.row32(op.d)[i] =
+        static_cast<u32>(float_to_bf16(decode_e8m0(static_cast<std::uint8_t>(a >> 8)))) << 16 |
+        float_to_bf16(decode_e8m0(static_cast<std::uint8_t>(a)));
   }
   return Step::next;
 }
-
-#define MICROSCALE_SMALL(name, Codec, bits)                                     \
-  {"small." name ".f32", narrow<Codec, FromF32, bits>},                         \
-      {"small." name ".f16x2", narrow<Codec, FromF16x2, bits>}, {"small.f16x2." name, widen<Codec, bits>}
 
 }  // namespace
 
 Family cvt_small_family() {
   static constexpr HandlerEntry entries[] = {
-      MICROSCALE_SMALL("e2m1x2", E2M1, 4), MICROSCALE_SMALL("e4m3x2", E4M3, 8),
-      MICROSCALE_SMALL("e5m2x2", E5M2, 8), MICROSCALE_SMALL("e2m3x2", E2M3, 8),
-      MICROSCALE_SMALL("e3m2x2", E3M2, 8),
-      {"small.ue8m0x2.f32.rz", to_scale<FromF32, false>}, {"small.ue8m0x2.f32.rp", to_scale<FromF32, true>},
+      {"small.ue8m0x2.f32.rz", to_scale<FromF32, false>},
+      {"small.ue8m0x2.f32.rp", to_scale<FromF32, true>},
       {"small.ue8m0x2.bf16x2.rz", to_scale<FromBf16x2, false>},
       {"small.ue8m0x2.bf16x2.rp", to_scale<FromBf16x2, true>},
       {"small.bf16x2.ue8m0x2", from_scale},

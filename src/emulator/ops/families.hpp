@@ -16,6 +16,7 @@ Family compare_family();
 Family scalar_family();   // f32 and f64
 Family packed_family();   // f16, bf16 and their pairs
 Family convert_family();  // between integers and floats
+Family cvt_lanes_family();  // to and from the element formats
 }  // namespace portable
 namespace avx2 {
 Family integer_family();
@@ -24,11 +25,12 @@ Family compare_family();
 Family scalar_family();
 Family packed_family();
 Family convert_family();
+Family cvt_lanes_family();
 }  // namespace avx2
 
 // One set only: not loops that an instruction set would speed up.
 Family approx_family();
-Family cvt_small_family();
+Family cvt_small_family();  // block scales
 Family move_family();
 Family control_family();
 Family memory_family();
@@ -36,5 +38,8 @@ Family atomic_family();
 Family warp_family();     // shfl, vote, match, redux, activemask, elect
 Family barrier_family();
 Family async_family();
+Family mbarrier_family();  // and bulk copies
+Family mma_family();
+Family ldmatrix_family();  // and stmatrix
 
 }  // namespace microscale::emulator

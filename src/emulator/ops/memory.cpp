@@ -25,8 +25,8 @@ void deliver(const Op& op, Warp& warp, u32 lanes, AccessBits access, const LaneW
       u64* d = warp.row64(op.list[k]);
       const u32* low = words.word[static_cast<std::size_t>(2 * k)].data();
       const u32* high = words.word[static_cast<std::size_t>(2 * k + 1)].data();
-      MICROSCALE_LANES for (int i = 0; i < 32; ++i)
-        d[i] = (lanes & lane_bit[i]) ? (u64{high[i]} << 32 | low[i]) : d[i];
+      MICROSCALE_LANES for (int i = 0; i < 32; ++i) d[i] =
+          (lanes & lane_bit[i]) ? (u64{high[i]} << 32 | low[i]) : d[i];
       continue;
     }
     if (log2 == 2 && container <= 32) {
@@ -40,8 +40,10 @@ void deliver(const Op& op, Warp& warp, u32 lanes, AccessBits access, const LaneW
     for (int i = 0; i < 32; ++i) {
       if (!(lanes & lane_bit[i])) continue;
       const u64 value = (element_bits(words, log2, k, i) ^ sign) - sign;
-      if (container == 64) warp.row64(op.list[k])[i] = value;
-      else warp.row32(op.list[k])[i] = static_cast<u32>(value) & (container == 16 ? 0xffffu : ~0u);
+      if (container == 64)
+        warp.row64(op.list[k])[i] = value;
+      else
+        warp.row32(op.list[k])[i] = static_cast<u32>(value) & (container == 16 ? 0xffffu : ~0u);
     }
   }
 }
@@ -60,7 +62,8 @@ void collect(const Op& op, const Warp& warp, AccessBits access, LaneWords& words
     if (log2 == 3) {
       u32* low = words.word[static_cast<std::size_t>(2 * k)].data();
       u32* high = words.word[static_cast<std::size_t>(2 * k + 1)].data();
-      for (int i = 0; i < 32; ++i) low[i] = static_cast<u32>(both[i]), high[i] = static_cast<u32>(both[i] >> 32);
+      for (int i = 0; i < 32; ++i)
+        low[i] = static_cast<u32>(both[i]), high[i] = static_cast<u32>(both[i] >> 32);
     } else if (log2 == 2) {
       u32* to = words.word[static_cast<std::size_t>(k)].data();
       for (int i = 0; i < 32; ++i) to[i] = wide ? static_cast<u32>(both[i]) : narrow[i];
@@ -68,13 +71,17 @@ void collect(const Op& op, const Warp& warp, AccessBits access, LaneWords& words
       const int bit = (k << log2) * 8;
       u32* to = words.word[static_cast<std::size_t>(bit / 32)].data();
       const u32 mask = log2 == 0 ? 0xffu : 0xffffu;
-      for (int i = 0; i < 32; ++i) to[i] |= ((wide ? static_cast<u32>(both[i]) : narrow[i]) & mask) << (bit % 32);
+      for (int i = 0; i < 32; ++i)
+        to[i] |= ((wide ? static_cast<u32>(both[i]) : narrow[i]) & mask) << (bit % 32);
     }
   }
 }
 
 WarpAccess access_of(const Op& op, u32 lanes, AccessBits access, const u64* address) {
-  return {.lanes = lanes, .bytes = op.count << access.element_log2(), .address = address, .order = access.order(),
+  return {.lanes = lanes,
+          .bytes = op.count << access.element_log2(),
+          .address = address,
+          .order = access.order(),
           .scope = access.scope()};
 }
 
@@ -116,8 +123,10 @@ std::uint8_t* call_place(const Op& op, Warp& warp, AccessBits access, int lane) 
   const u64 base = access.wide_address() ? warp.row64(op.a)[lane] : warp.row32(op.a)[lane];
   const u64 offset = base + static_cast<u64>(op.value);
   const auto size = static_cast<u64>(warp.program().call_bytes);
-  if (offset < size && (u64{op.count} << access.element_log2()) <= size - offset) return warp.call_memory(lane) + offset;
-  warp.report(op, FindingKind::out_of_bounds, lane, "reaches outside the parameters of calls", true);
+  if (offset < size && (u64{op.count} << access.element_log2()) <= size - offset)
+    return warp.call_memory(lane) + offset;
+  warp.report(op, FindingKind::out_of_bounds, lane, "reaches outside the parameters of calls",
+              true);
   return nullptr;
 }
 
@@ -167,8 +176,14 @@ Step nothing(const Op&, Warp&, u32) { return Step::next; }
 
 Family memory_family() {
   static constexpr HandlerEntry entries[] = {
-      {"ld", load}, {"st", store}, {"ld.param", load_parameter}, {"ld.param.call", load_call},
-      {"st.param.call", store_call}, {"fence", fence}, {"fence.proxy.async", proxy_fence}, {"nothing", nothing},
+      {"ld", load},
+      {"st", store},
+      {"ld.param", load_parameter},
+      {"ld.param.call", load_call},
+      {"st.param.call", store_call},
+      {"fence", fence},
+      {"fence.proxy.async", proxy_fence},
+      {"nothing", nothing},
   };
   return entries;
 }

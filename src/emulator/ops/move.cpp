@@ -32,8 +32,8 @@ Step unpack(const Op& op, Warp& warp, u32 lanes) {
     u32* part = warp.row32(op.list[k]);
     const u32 mask = op.mode == 32 ? ~0u : (1u << op.mode) - 1;
     const int shift = k * op.mode;
-    MICROSCALE_LANES for (int i = 0; i < 32; ++i)
-      part[i] = (lanes & lane_bit[i]) ? static_cast<u32>(a[i] >> shift) & mask : part[i];
+    MICROSCALE_LANES for (int i = 0; i < 32; ++i) part[i] =
+        (lanes & lane_bit[i]) ? static_cast<u32>(a[i] >> shift) & mask : part[i];
   }
   return Step::next;
 }
@@ -79,9 +79,11 @@ Step mapa(const Op& op, Warp& warp, u32 lanes) {
     const int i = std::countr_zero(rest);
     const u32 rank = warp.row32(op.b)[i];
     if (rank >= blocks)
-      return warp.report(op, FindingKind::misuse, i, "mapa names a block that the cluster has not", true);
+      return warp.report(op, FindingKind::misuse, i, "mapa names a block that the cluster has not",
+                         true);
     const T address = reinterpret_cast<const T*>(warp.row(op.a))[i];
-    const u64 there = Generic ? cluster_shared(rank, address & 0xffffffu) : (u64{rank} + 1) << 24 | (address & 0xffffffu);
+    const u64 there = Generic ? cluster_shared(rank, address & 0xffffffu)
+                              : (u64{rank} + 1) << 24 | (address & 0xffffffu);
     reinterpret_cast<T*>(warp.row(op.d))[i] = static_cast<T>(there);
   }
   return Step::next;
@@ -91,9 +93,17 @@ Step mapa(const Op& op, Warp& warp, u32 lanes) {
 
 Family move_family() {
   static constexpr HandlerEntry entries[] = {
-      {"pack.32", pack<u32>}, {"pack.64", pack<u64>}, {"unpack.32", unpack<u32>}, {"unpack.64", unpack<u64>},
-      {"widen.32", widen}, {"clock.32", clock<u32>}, {"clock.64", clock<u64>}, {"cvta.shared", cvta_shared},
-      {"isspacep", isspacep}, {"mapa.shared.32", mapa<u32, false>}, {"mapa.shared.64", mapa<u64, false>},
+      {"pack.32", pack<u32>},
+      {"pack.64", pack<u64>},
+      {"unpack.32", unpack<u32>},
+      {"unpack.64", unpack<u64>},
+      {"widen.32", widen},
+      {"clock.32", clock<u32>},
+      {"clock.64", clock<u64>},
+      {"cvta.shared", cvta_shared},
+      {"isspacep", isspacep},
+      {"mapa.shared.32", mapa<u32, false>},
+      {"mapa.shared.64", mapa<u64, false>},
       {"mapa.generic.64", mapa<u64, true>},
   };
   return entries;

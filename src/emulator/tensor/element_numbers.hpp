@@ -38,10 +38,17 @@ class ElementNumbers {
         table_ = through_f16 ? number_table<Operand::e5m2, true>.data()
                              : number_table<Operand::e5m2, false>.data();
         break;
-      case Operand::e3m2: table_ = number_table<Operand::e3m2, false>.data(); break;
-      case Operand::e2m3: table_ = number_table<Operand::e2m3, false>.data(); break;
-      case Operand::e2m1: table_ = number_table<Operand::e2m1, false>.data(); break;
-      default: break;
+      case Operand::e3m2:
+        table_ = number_table<Operand::e3m2, false>.data();
+        break;
+      case Operand::e2m3:
+        table_ = number_table<Operand::e2m3, false>.data();
+        break;
+      case Operand::e2m1:
+        table_ = number_table<Operand::e2m1, false>.data();
+        break;
+      default:
+        break;
     }
   }
   /// `code` without its padding.

@@ -1,4 +1,5 @@
-// A sum of products without any rounding: the oracle that the matrix units' arithmetic is held against.
+// A sum of products without any rounding: the oracle that the matrix units' arithmetic is held
+// against.
 #pragma once
 
 #include <array>

@@ -23,7 +23,8 @@ template <int Count>
   return largest;
 }
 
-/// Sum of the products, each shifted up by `up` and cut to a multiple of 2^(`largest` - its exponent).
+/// Sum of the products, each shifted up by `up` and cut to a multiple of 2^(`largest` - its
+/// exponent).
 template <int Count>
 [[gnu::always_inline]] inline std::int64_t aligned_sum(const Line& a, const Line& b, int largest,
                                                        int up) {
@@ -57,10 +58,14 @@ template <int Count>
 [[gnu::always_inline]] inline Aligned sum_of(const Arithmetic& how, const Line& a, const Line& b,
                                              int count, int at_least) {
   switch (count) {
-    case 4: return sum_products<4>(how, a, b, at_least);
-    case 8: return sum_products<8>(how, a, b, at_least);
-    case 16: return sum_products<16>(how, a, b, at_least);
-    default: return sum_products<32>(how, a, b, at_least);
+    case 4:
+      return sum_products<4>(how, a, b, at_least);
+    case 8:
+      return sum_products<8>(how, a, b, at_least);
+    case 16:
+      return sum_products<16>(how, a, b, at_least);
+    default:
+      return sum_products<32>(how, a, b, at_least);
   }
 }
 
@@ -127,7 +132,8 @@ std::uint32_t round_sum(Output output, std::int64_t value, int exponent) {
   const int base = std::max(leading, smallest);
   const auto rounded =
       static_cast<std::uint32_t>(shifted(magnitude, exponent - base + fraction, half));
-  // A significand without its leading one leaves the field at 0; one that rounds up carries into it.
+  // A significand without its leading one leaves the field at 0; one that rounds up carries into
+  // it.
   std::uint32_t bits = (static_cast<std::uint32_t>(base - smallest) << fraction) + rounded;
   if (output == Output::f32_e8m13) bits &= ~0x3FFu;
   if (bits == 0) return 0;
@@ -138,19 +144,18 @@ std::uint32_t fused_dot(const Arithmetic& how, const Line& a, const Line& b, int
                         const Number& c) {
   if (a.special || b.special || c.kind != Class::finite) {
     bool any = c.kind != Class::finite;
-    for (int i = 0; i < count; ++i)
-      any |= a.kind[i] != Class::finite || b.kind[i] != Class::finite;
+    for (int i = 0; i < count; ++i) any |= a.kind[i] != Class::finite || b.kind[i] != Class::finite;
     if (any) return special_dot(how.output, a, b, count, c);
   }
-  const int at_least = c.exponent - scale;
+  const int at_least = std::max(c.exponent, smallest_alignment) - scale;
 #ifdef MICROSCALE_AVX2
-  const Aligned products = has_avx2 ? sum_avx2(how, a, b, count, at_least)
-                                    : sum_portable(how, a, b, count, at_least);
+  const Aligned products =
+      has_avx2 ? sum_avx2(how, a, b, count, at_least) : sum_portable(how, a, b, count, at_least);
 #else
   const Aligned products = sum_portable(how, a, b, count, at_least);
 #endif
   const int c_fraction = how.output == Output::f16 ? 10 : 23;
-  const int up = how.fraction_bits - c_fraction - (products.largest - at_least);
+  const int up = how.fraction_bits - c_fraction + c.exponent - scale - products.largest;
   const auto c_magnitude = static_cast<std::uint64_t>(std::abs(c.significand));
   const auto c_term = static_cast<std::int64_t>(shifted(c_magnitude, up, false));
   const std::int64_t sum = products.sum + (c.significand < 0 ? -c_term : c_term);

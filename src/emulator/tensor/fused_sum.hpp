@@ -1,5 +1,5 @@
-// The fused dot product of the matrix units: every term aligned to the largest exponent and cut to F
-// fraction bits, summed exactly, rounded once.
+// The fused dot product of the matrix units: every term aligned to the largest exponent and cut to
+// F fraction bits, summed exactly, rounded once.
 #pragma once
 
 #include <cstdint>
@@ -23,8 +23,8 @@ struct Arithmetic {
   Output output = Output::f32;
 };
 
-/// `value` * 2^`exponent` rounded as `output` says; f16 in the low half. Beyond the largest: infinity.
-/// A result of zero is +0.
+/// `value` * 2^`exponent` rounded as `output` says; f16 in the low half. Beyond the largest:
+/// infinity. A result of zero is +0.
 std::uint32_t round_sum(Output output, std::int64_t value, int exponent);
 std::uint32_t nan_of(Output output);
 std::uint32_t infinity_of(Output output, bool negative);
@@ -37,8 +37,8 @@ struct Line {
   bool special = false;
 };
 
-/// c + sum of a * b * 2^scale in one fused sum; c has 23 (f32) or 10 (f16) fraction bits. `count`: 4,
-/// 8, 16 or 32 terms.
+/// c + sum of a * b * 2^scale in one fused sum; c has 23 (f32) or 10 (f16) fraction bits. `count`:
+/// 4, 8, 16 or 32 terms.
 std::uint32_t fused_dot(const Arithmetic& how, const Line& a, const Line& b, int count, int scale,
                         const Number& c);
 

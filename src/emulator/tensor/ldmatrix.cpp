@@ -45,8 +45,7 @@ MatrixMove move_of(std::string_view opcode, std::span<const std::string_view> mo
   if (!shaped || !counted || !typed)
     refuse(opcode, modifiers, "a shape (.m8n8, ...), a count (.x1, ...) and a type are needed");
   const bool packed = move.format == RowFormat::b4x16_p64 || move.format == RowFormat::b6x16_p32;
-  if (packed != widened)
-    refuse(opcode, modifiers, ".b8x16 goes with .b4x16_p64 and .b6x16_p32");
+  if (packed != widened) refuse(opcode, modifiers, ".b8x16 goes with .b4x16_p64 and .b6x16_p32");
   return move;
 }
 
@@ -54,14 +53,14 @@ MatrixMove move_of(std::string_view opcode, std::span<const std::string_view> mo
 
 MatrixMove ldmatrix_move(std::span<const std::string_view> modifiers) {
   const MatrixMove move = move_of("ldmatrix", modifiers);
-  const bool fits = move.shape == MatrixShape::m8n8    ? move.format == RowFormat::b16
-                    : move.shape == MatrixShape::m8n16 ? move.format >= RowFormat::b4x16_p64 &&
-                                                             !move.transposed
-                                                       : move.format != RowFormat::b16 &&
-                                                             move.transposed && move.count <= 2;
+  const bool fits = move.shape == MatrixShape::m8n8 ? move.format == RowFormat::b16
+                    : move.shape == MatrixShape::m8n16
+                        ? move.format >= RowFormat::b4x16_p64 && !move.transposed
+                        : move.format != RowFormat::b16 && move.transposed && move.count <= 2;
   if (!fits)
-    refuse("ldmatrix", modifiers,
-           "it is .m8n8 {.trans} .b16, .m8n16 with a packed format, or .m16n16 .trans of .x1 or .x2");
+    refuse(
+        "ldmatrix", modifiers,
+        "it is .m8n8 {.trans} .b16, .m8n16 with a packed format, or .m16n16 .trans of .x1 or .x2");
   return move;
 }
 

@@ -13,8 +13,8 @@ namespace microscale::emulator::tensor {
 /// Row i: the 16 bytes at the address of lane i.
 using MatrixRows = std::array<std::array<std::uint8_t, 16>, 32>;
 
-/// The move that the modifiers of an ldmatrix or stmatrix spell ("m8n8", "x4", "trans", "b16", ...).
-/// Throws Error{unsupported} for one that PTX does not have.
+/// The move that the modifiers of an ldmatrix or stmatrix spell ("m8n8", "x4", "trans", "b16",
+/// ...). Throws Error{unsupported} for one that PTX does not have.
 MatrixMove ldmatrix_move(std::span<const std::string_view> modifiers);
 MatrixMove stmatrix_move(std::span<const std::string_view> modifiers);
 

@@ -6,8 +6,8 @@
 
 namespace microscale::emulator::tensor {
 
-/// Bytes of the swizzle's row; the value is log2(bytes / 16): address bits 4.. are XORed with as many
-/// bits from 7 on.
+/// Bytes of the swizzle's row; the value is log2(bytes / 16): address bits 4.. are XORed with as
+/// many bits from 7 on.
 enum class Swizzle : std::uint8_t { none = 0, bytes32 = 1, bytes64 = 2, bytes128 = 3 };
 
 struct MatrixDescriptor {
@@ -20,7 +20,9 @@ struct MatrixDescriptor {
 };
 
 constexpr MatrixDescriptor wgmma_descriptor(std::uint64_t bits) {
-  const auto field = [bits](int first) { return static_cast<std::uint32_t>(bits >> first & 0x3FFF) << 4; };
+  const auto field = [bits](int first) {
+    return static_cast<std::uint32_t>(bits >> first & 0x3FFF) << 4;
+  };
   constexpr Swizzle modes[4] = {Swizzle::none, Swizzle::bytes128, Swizzle::bytes64,
                                 Swizzle::bytes32};
   return {field(0), field(16), field(32), static_cast<std::uint32_t>(bits >> 49 & 7),

@@ -2,6 +2,7 @@
 #include "emulator/tensor/mma.hpp"
 
 #include <bit>
+#include <cstring>
 
 #include "emulator/tensor/block_scaled_sum.hpp"
 #include "emulator/tensor/element_numbers.hpp"
@@ -21,6 +22,14 @@ std::uint32_t add_f16(std::uint32_t a, std::uint32_t b) {  // FP32 has bits enou
   return float_to_f16(f16_to_float(static_cast<std::uint16_t>(a)) +
                       f16_to_float(static_cast<std::uint16_t>(b)));
 }
+
+/// Both doubled values of a byte of two codes.
+constexpr auto fp4_pairs = [] {
+  std::array<std::array<std::int16_t, 2>, 256> pairs{};
+  for (std::size_t byte = 0; byte < 256; ++byte)
+    pairs[byte] = {doubled_e2m1[byte & 15], doubled_e2m1[byte >> 4]};
+  return pairs;
+}();
 
 /// Calls take(row, k, code) for every element of A; returns the lanes with padding.
 template <int Bits, class Take>
@@ -60,25 +69,25 @@ std::uint32_t gather_b(const MmaShape& shape, const MmaOperands& in, Take&& take
   return padded;
 }
 
-void gather_c(const MmaShape& shape, const MmaOperands& in, Tile& c) {
-  const int bits = shape.c == Result::f16 ? 16 : 32;
-  for (int reg = 0; reg < result_registers(shape, shape.c); ++reg)
+template <int Bits>
+void gather_c(const MmaOperands& in, Tile& c) {
+  for (int reg = 0; reg < Bits / 8; ++reg)
     for (int lane = 0; lane < 32; ++lane)
-      for (int item = 0; item < 32 / bits; ++item) {
-        const Coordinate at = d_coordinate(bits, {lane, reg, item});
+      for (int item = 0; item < 32 / Bits; ++item) {
+        const Coordinate at = d_coordinate(Bits, {lane, reg, item});
         const std::uint32_t word = in.c[static_cast<std::size_t>(reg)][lane];
-        c[at.row][at.column] = bits == 16 ? word >> (16 * item) & 0xFFFF : word;
+        c[at.row][at.column] = Bits == 16 ? word >> (16 * item) & 0xFFFF : word;
       }
 }
 
-void scatter_d(const MmaShape& shape, const Tile& values, const std::array<std::uint32_t*, 4>& d) {
-  const int bits = shape.d == Result::f16 ? 16 : 32;
-  for (int reg = 0; reg < result_registers(shape, shape.d); ++reg)
+template <int Bits>
+void scatter_d(const Tile& values, const std::array<std::uint32_t*, 4>& d) {
+  for (int reg = 0; reg < Bits / 8; ++reg)
     for (int lane = 0; lane < 32; ++lane) {
       std::uint32_t word = 0;
-      for (int item = 0; item < 32 / bits; ++item) {
-        const Coordinate at = d_coordinate(bits, {lane, reg, item});
-        word |= values[at.row][at.column] << (bits == 16 ? 16 * item : 0);
+      for (int item = 0; item < 32 / Bits; ++item) {
+        const Coordinate at = d_coordinate(Bits, {lane, reg, item});
+        word |= values[at.row][at.column] << (Bits == 16 ? 16 * item : 0);
       }
       d[static_cast<std::size_t>(reg)][lane] = word;
     }
@@ -86,7 +95,8 @@ void scatter_d(const MmaShape& shape, const Tile& values, const std::array<std::
 
 /// The scale bytes of the rows of A and the columns of B, and what is wrong with them.
 template <class Take>
-void gather_scales(const MmaShape& shape, const MmaOperands& in, MmaFindings& findings, Take&& take) {
+void gather_scales(const MmaShape& shape, const MmaOperands& in, MmaFindings& findings,
+                   Take&& take) {
   const bool unsigned_type = shape.scale == ScaleType::ue4m3;
   for (int chunk = 0; chunk < shape.scale_vector; ++chunk) {
     for (int row = 0; row < 16; ++row) {
@@ -105,17 +115,21 @@ void gather_scales(const MmaShape& shape, const MmaOperands& in, MmaFindings& fi
 }
 
 void multiply_integers(const MmaShape& shape, const MmaOperands& in, const Tile& c, Tile& d) {
-  std::int16_t a[16][32], b[8][32];
+  std::int16_t a[16][32] = {}, b[8][32] = {};  // zero beyond a K of 16
   const auto value = [](Operand type, std::uint32_t code) {
     return static_cast<std::int16_t>(type == Operand::s8 ? static_cast<std::int8_t>(code)
                                                          : static_cast<int>(code));
   };
-  gather_a<8>(shape, in, [&](int row, int k, std::uint32_t code) { a[row][k] = value(shape.a, code); });
-  gather_b<8>(shape, in, [&](int k, int col, std::uint32_t code) { b[col][k] = value(shape.b, code); });
+  gather_a<8>(shape, in,
+              [&](int row, int k, std::uint32_t code) { a[row][k] = value(shape.a, code); });
+  gather_b<8>(shape, in,
+              [&](int k, int col, std::uint32_t code) { b[col][k] = value(shape.b, code); });
   for (int row = 0; row < 16; ++row)
     for (int column = 0; column < 8; ++column) {
-      std::int64_t sum = static_cast<std::int32_t>(c[row][column]);
-      for (int k = 0; k < shape.k; ++k) sum += a[row][k] * b[column][k];
+      std::int32_t products = 0;
+      for (int k = 0; k < 32; ++k) products += a[row][k] * b[column][k];
+      std::int64_t sum =
+          static_cast<std::int64_t>(static_cast<std::int32_t>(c[row][column])) + products;
       if (shape.saturate) {
         sum = sum < INT32_MIN ? INT32_MIN : sum > INT32_MAX ? INT32_MAX : sum;
       }
@@ -125,9 +139,25 @@ void multiply_integers(const MmaShape& shape, const MmaOperands& in, const Tile&
 
 void multiply_fp4(const MmaShape& shape, const MmaOperands& in, const Tile& c, Tile& d,
                   MmaFindings& findings) {
-  Fp4Tile tile{};
-  gather_a<4>(shape, in, [&](int row, int k, std::uint32_t code) { tile.a[row][k] = doubled_e2m1[code]; });
-  gather_b<4>(shape, in, [&](int k, int col, std::uint32_t code) { tile.b[k][col] = doubled_e2m1[code]; });
+  Fp4Tile tile;
+  for (int reg = 0; reg < 4; ++reg)
+    for (int lane = 0; lane < 32; ++lane) {  // a register is 8 neighbours along K
+      const Coordinate at = a_coordinate(4, {lane, reg, 0});
+      const std::uint32_t word = in.a[static_cast<std::size_t>(reg)][lane];
+      for (int byte = 0; byte < 4; ++byte)
+        std::memcpy(&tile.a[at.row][at.column + 2 * byte], &fp4_pairs[word >> (8 * byte) & 0xFF],
+                    4);
+    }
+  for (int reg = 0; reg < 2; ++reg)
+    for (int lane = 0; lane < 32; ++lane) {
+      const Coordinate at = b_coordinate(4, {lane, reg, 0});
+      const std::uint32_t word = in.b[static_cast<std::size_t>(reg)][lane];
+      for (int byte = 0; byte < 4; ++byte) {
+        const auto& pair = fp4_pairs[word >> (8 * byte) & 0xFF];
+        tile.b[at.row + 2 * byte][at.column] = pair[0];
+        tile.b[at.row + 2 * byte + 1][at.column] = pair[1];
+      }
+    }
   gather_scales(shape, in, findings, [&](bool of_a, int line, int chunk, std::uint8_t code) {
     (of_a ? tile.scale_a[line] : tile.scale_b[line])[chunk] = code;
   });
@@ -144,20 +174,18 @@ void gather_lines(const MmaShape& shape, const MmaOperands& in, Lines<16>& a, Li
       shape, in, [&](int k, int col, std::uint32_t code) { b.set(col, k, b_numbers(code)); });
 }
 
-/// Hopper's FP8 mma.sync: elements converted to FP16; one FP16 product of the low two bytes of every
-/// register, one of the high two on top of it, C added last, to nearest even.
+/// Hopper's FP8 mma.sync: elements converted to FP16; one FP16 product of the low two bytes of
+/// every register, one of the high two on top of it, C added last, to nearest even.
 void multiply_fp8_as_f16(const MmaShape& shape, const MmaOperands& in, const Tile& c, Tile& d) {
   Lines<16> a;
   Lines<8> b;
   const ElementNumbers a_numbers(shape.a, true), b_numbers(shape.b, true);
   const int half = shape.k / 2;
   const auto place = [half](int k) { return (k & 2) / 2 * half + k / 4 * 2 + (k & 1); };
-  gather_a<8>(shape, in, [&](int row, int k, std::uint32_t code) {
-    a.set(row, place(k), a_numbers(code));
-  });
-  gather_b<8>(shape, in, [&](int k, int col, std::uint32_t code) {
-    b.set(col, place(k), b_numbers(code));
-  });
+  gather_a<8>(shape, in,
+              [&](int row, int k, std::uint32_t code) { a.set(row, place(k), a_numbers(code)); });
+  gather_b<8>(shape, in,
+              [&](int k, int col, std::uint32_t code) { b.set(col, place(k), b_numbers(code)); });
   const bool to_f16 = shape.d == Result::f16;
   const Arithmetic how{25, 2 * fraction_bits(Operand::f16), to_f16 ? Output::f16 : Output::f32};
   for (int row = 0; row < 16; ++row)
@@ -180,9 +208,14 @@ void multiply_floats(const MmaShape& shape, Generation generation, const MmaOper
   Lines<16> a;
   Lines<8> b;
   switch (container_bits(shape.kind, shape.a)) {
-    case 8: gather_lines<8>(shape, in, a, b, findings); break;
-    case 16: gather_lines<16>(shape, in, a, b, findings); break;
-    default: gather_lines<32>(shape, in, a, b, findings);
+    case 8:
+      gather_lines<8>(shape, in, a, b, findings);
+      break;
+    case 16:
+      gather_lines<16>(shape, in, a, b, findings);
+      break;
+    default:
+      gather_lines<32>(shape, in, a, b, findings);
   }
   Number scale_a[16], scale_b[8];
   if (shape.scale != ScaleType::none) {
@@ -215,14 +248,14 @@ MmaFindings mma(const MmaShape& shape, Generation generation, const MmaOperands&
     if (findings.bad_selector_a || findings.bad_selector_b) return findings;
   }
   Tile c, results;
-  gather_c(shape, operands, c);
+  shape.c == Result::f16 ? gather_c<16>(operands, c) : gather_c<32>(operands, c);
   if (shape.d == Result::s32)
     multiply_integers(shape, operands, c, results);
   else if (container_bits(shape.kind, shape.a) == 4)
     multiply_fp4(shape, operands, c, results, findings);
   else
     multiply_floats(shape, generation, operands, c, results, findings);
-  scatter_d(shape, results, d);
+  shape.d == Result::f16 ? scatter_d<16>(results, d) : scatter_d<32>(results, d);
   return findings;
 }
 

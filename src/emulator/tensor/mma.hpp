@@ -9,7 +9,8 @@
 
 namespace microscale::emulator::tensor {
 
-/// Registers as rows of 32 lanes; as many as a_registers(), b_registers() and result_registers() say.
+/// Registers as rows of 32 lanes; as many as a_registers(), b_registers() and result_registers()
+/// say.
 struct MmaOperands {
   std::array<const std::uint32_t*, 4> a{};
   std::array<const std::uint32_t*, 4> b{};
@@ -21,8 +22,8 @@ struct MmaOperands {
 
 /// What hardware leaves undefined or would not say. Masks have bit i for lane i.
 struct MmaFindings {
-  std::uint32_t padding_a = 0, padding_b = 0;        // non-zero bits beside an FP4 or FP6 code
-  std::uint32_t scale_sign_a = 0, scale_sign_b = 0;  // bit 7 of a ue4m3 scale that is used
+  std::uint32_t padding_a = 0, padding_b = 0;           // non-zero bits beside an FP4 or FP6 code
+  std::uint32_t scale_sign_a = 0, scale_sign_b = 0;     // bit 7 of a ue4m3 scale that is used
   bool bad_selector_a = false, bad_selector_b = false;  // nothing was computed
 
   bool any() const {

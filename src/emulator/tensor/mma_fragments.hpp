@@ -1,5 +1,5 @@
-// Which lane, register and item of mma.sync m16n8 holds which element. Lanes work in groups of four:
-// the group chooses a row of A or a column of B, the place in the group a run of K.
+// Which lane, register and item of mma.sync m16n8 holds which element. Lanes work in groups of
+// four: the group chooses a row of A or a column of B, the place in the group a run of K.
 //   item: the element in its 32-bit register, lowest bits first; `bits`: of an item (4, 8, 16, 32)
 #pragma once
 

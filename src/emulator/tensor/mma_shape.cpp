@@ -28,8 +28,7 @@ std::optional<Type> find(const std::array<std::string_view, N>& names, std::stri
 }
 
 [[noreturn]] void refuse(std::span<const std::string_view> modifiers, std::string_view why) {
-  throw Error(ErrorCode::unsupported,
-              fmt::format("mma.{}: {}", fmt::join(modifiers, "."), why));
+  throw Error(ErrorCode::unsupported, fmt::format("mma.{}: {}", fmt::join(modifiers, "."), why));
 }
 
 bool is_fp8(Operand type) { return type == Operand::e4m3 || type == Operand::e5m2; }
@@ -59,8 +58,9 @@ std::string_view fault_of(const MmaShape& s, bool block_scale) {
     const bool mx4 = s.scale_vector == 2 && s.scale == ScaleType::ue8m0;
     const bool nv4 = s.scale_vector == 4 && s.scale == ScaleType::ue4m3;
     if (s.kind == Kind::mxf4 ? mx4 : mx4 || nv4) return {};
-    return s.kind == Kind::mxf4 ? "kind::mxf4 takes .scale_vec::2X and .ue8m0"
-                                : "kind::mxf4nvf4 takes .scale_vec::2X with .ue8m0 or 4X with .ue4m3";
+    return s.kind == Kind::mxf4
+               ? "kind::mxf4 takes .scale_vec::2X and .ue8m0"
+               : "kind::mxf4nvf4 takes .scale_vec::2X with .ue8m0 or 4X with .ue4m3";
   }
   if (s.scale != ScaleType::none || s.scale_vector != 0) return "a scale without .block_scale";
   if (s.saturate && !is_integer(s.a)) return ".satfinite is for integers";

@@ -33,11 +33,15 @@ struct MmaShape {
 /// Bits that an element takes in a register: 4, 8, 16 or 32.
 constexpr int container_bits(Kind kind, Operand type) {
   switch (type) {
-    case Operand::tf32: return 32;
+    case Operand::tf32:
+      return 32;
     case Operand::f16:
-    case Operand::bf16: return 16;
-    case Operand::e2m1: return kind == Kind::mxf4 || kind == Kind::mxf4nvf4 ? 4 : 8;
-    default: return 8;
+    case Operand::bf16:
+      return 16;
+    case Operand::e2m1:
+      return kind == Kind::mxf4 || kind == Kind::mxf4nvf4 ? 4 : 8;
+    default:
+      return 8;
   }
 }
 

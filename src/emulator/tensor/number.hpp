@@ -21,25 +21,33 @@ struct Number {
 /// Of a zero: below every other, so that a product of zero never aligns the others (measured on an
 /// H200; the published models say -126, which a BF16 zero times 2^127 contradicts).
 inline constexpr int zero_exponent = -1000;
+/// What terms are aligned to at least, however small they are (measured on an H200).
+inline constexpr int smallest_alignment = -133;
 
 constexpr int fraction_bits(Operand type) {
   switch (type) {
     case Operand::f16:
-    case Operand::tf32: return 10;
-    case Operand::bf16: return 7;
+    case Operand::tf32:
+      return 10;
+    case Operand::bf16:
+      return 7;
     case Operand::e4m3:
-    case Operand::e2m3: return 3;
+    case Operand::e2m3:
+      return 3;
     case Operand::e5m2:
-    case Operand::e3m2: return 2;
-    case Operand::e2m1: return 1;
+    case Operand::e3m2:
+      return 2;
+    case Operand::e2m1:
+      return 1;
     case Operand::s8:
-    case Operand::u8: break;
+    case Operand::u8:
+      break;
   }
   return 0;
 }
 
-/// A sign, exponent and fraction field as a number. `specials`: 2 the top exponent holds infinity and
-/// NaNs, 1 only all ones is NaN, 0 all codes are finite.
+/// A sign, exponent and fraction field as a number. `specials`: 2 the top exponent holds infinity
+/// and NaNs, 1 only all ones is NaN, 0 all codes are finite.
 constexpr Number number_of(std::uint32_t code, int exponent_bits, int fraction, int specials) {
   const int bias = (1 << (exponent_bits - 1)) - 1;
   const auto mask = (1u << fraction) - 1;
@@ -56,25 +64,36 @@ constexpr Number number_of(std::uint32_t code, int exponent_bits, int fraction, 
     number.kind = Class::nan;
     return number;
   }
-  const auto magnitude = static_cast<std::int32_t>(field != 0 ? mantissa | 1u << fraction : mantissa);
+  const auto magnitude =
+      static_cast<std::int32_t>(field != 0 ? mantissa | 1u << fraction : mantissa);
   number.significand = negative ? -magnitude : magnitude;
-  number.exponent = magnitude == 0 ? zero_exponent : static_cast<int>(field != 0 ? field : 1) - bias;
+  number.exponent =
+      magnitude == 0 ? zero_exponent : static_cast<int>(field != 0 ? field : 1) - bias;
   return number;
 }
 
 /// `code`: the element alone, without the padding of its container. Not for integers.
 constexpr Number number_of(Operand type, std::uint32_t code) {
   switch (type) {
-    case Operand::f16: return number_of(code, 5, 10, 2);
-    case Operand::bf16: return number_of(code, 8, 7, 2);
-    case Operand::tf32: return number_of(code >> 13, 8, 10, 2);  // the low 13 bits are dropped
-    case Operand::e4m3: return number_of(code, 4, 3, 1);
-    case Operand::e5m2: return number_of(code, 5, 2, 2);
-    case Operand::e3m2: return number_of(code, 3, 2, 0);
-    case Operand::e2m3: return number_of(code, 2, 3, 0);
-    case Operand::e2m1: return number_of(code, 2, 1, 0);
+    case Operand::f16:
+      return number_of(code, 5, 10, 2);
+    case Operand::bf16:
+      return number_of(code, 8, 7, 2);
+    case Operand::tf32:
+      return number_of(code >> 13, 8, 10, 2);  // the low 13 bits are dropped
+    case Operand::e4m3:
+      return number_of(code, 4, 3, 1);
+    case Operand::e5m2:
+      return number_of(code, 5, 2, 2);
+    case Operand::e3m2:
+      return number_of(code, 3, 2, 0);
+    case Operand::e2m3:
+      return number_of(code, 2, 3, 0);
+    case Operand::e2m1:
+      return number_of(code, 2, 1, 0);
     case Operand::s8:
-    case Operand::u8: break;
+    case Operand::u8:
+      break;
   }
   return {};
 }

@@ -43,7 +43,8 @@ class Bench {
   std::uint32_t result(int row, int column) const {
     const int bits = shape_.d == Result::f16 ? 16 : 32;
     const Slot slot = d_slot(bits, {row, column});
-    return bits == 16 ? d[slot.reg][slot.lane] >> (16 * slot.item) & 0xFFFF : d[slot.reg][slot.lane];
+    return bits == 16 ? d[slot.reg][slot.lane] >> (16 * slot.item) & 0xFFFF
+                      : d[slot.reg][slot.lane];
   }
 
   std::uint32_t a[4][32] = {}, b[4][32] = {}, d[4][32] = {}, scale_a[32] = {}, scale_b[32] = {};
@@ -96,16 +97,25 @@ std::vector<Probed> probe_scales(const MmaShape& shape, bool of_a, ScaleSelector
 
 std::uint32_t one_in_container(Kind kind, Operand type) {
   switch (type) {
-    case Operand::f16: return 0x3C00;
-    case Operand::bf16: return 0x3F80;
-    case Operand::tf32: return 0x3F800000;
+    case Operand::f16:
+      return 0x3C00;
+    case Operand::bf16:
+      return 0x3F80;
+    case Operand::tf32:
+      return 0x3F800000;
     case Operand::s8:
-    case Operand::u8: return 1;
-    case Operand::e4m3: return 0x38;
-    case Operand::e5m2: return 0x3C;
-    case Operand::e3m2: return 0x0C;
-    case Operand::e2m3: return 0x08;
-    case Operand::e2m1: return 0x2u << container_shift(kind, type);
+    case Operand::u8:
+      return 1;
+    case Operand::e4m3:
+      return 0x38;
+    case Operand::e5m2:
+      return 0x3C;
+    case Operand::e3m2:
+      return 0x0C;
+    case Operand::e2m3:
+      return 0x08;
+    case Operand::e2m1:
+      return 0x2u << container_shift(kind, type);
   }
   return 0;
 }
@@ -166,8 +176,8 @@ std::vector<Probed> probe_d(const MmaShape& shape, Generation generation) {
       bench.run();
       for (Probed& probed : found) {
         const std::uint32_t word = bench.d[probed.slot.reg][probed.slot.lane];
-        const bool here = result_items(shape) == 2 ? (word >> (16 * probed.slot.item) & 0xFFFF) != 0
-                                                   : word != 0;
+        const bool here =
+            result_items(shape) == 2 ? (word >> (16 * probed.slot.item) & 0xFFFF) != 0 : word != 0;
         if (here) probed.at = {row, column};
       }
     }
@@ -185,24 +195,27 @@ std::vector<Probed> probe_b_scales(const MmaShape& shape, ScaleSelector select) 
 std::vector<Probed> map_a(const MmaShape& shape) {
   std::vector<Probed> map;
   const int bits = container_bits(shape.kind, shape.a);
-  for_each_slot(a_registers(shape), 32 / bits,
-                [&](Slot slot) { map.push_back({slot, a_coordinate(bits, slot)}); });
+  for_each_slot(a_registers(shape), 32 / bits, [&](Slot slot) {
+    map.push_back({slot, a_coordinate(bits, slot)});
+  });
   return map;
 }
 
 std::vector<Probed> map_b(const MmaShape& shape) {
   std::vector<Probed> map;
   const int bits = container_bits(shape.kind, shape.b);
-  for_each_slot(b_registers(shape), 32 / bits,
-                [&](Slot slot) { map.push_back({slot, b_coordinate(bits, slot)}); });
+  for_each_slot(b_registers(shape), 32 / bits, [&](Slot slot) {
+    map.push_back({slot, b_coordinate(bits, slot)});
+  });
   return map;
 }
 
 std::vector<Probed> map_d(const MmaShape& shape) {
   std::vector<Probed> map;
   const int items = result_items(shape);
-  for_each_slot(result_registers(shape, shape.d), items,
-                [&](Slot slot) { map.push_back({slot, d_coordinate(32 / items, slot)}); });
+  for_each_slot(result_registers(shape, shape.d), items, [&](Slot slot) {
+    map.push_back({slot, d_coordinate(32 / items, slot)});
+  });
   return map;
 }
 

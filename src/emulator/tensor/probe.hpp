@@ -1,6 +1,6 @@
-// The maps found by experiment: mma.sync is run on operands that are zero but for one element, and on
-// scales that are 1 but for one byte, as one would on a GPU. K is summed away, so of A and B only the
-// agreement of their K can be seen: the K of one is named by the map of the other.
+// The maps found by experiment: mma.sync is run on operands that are zero but for one element, and
+// on scales that are 1 but for one byte, as one would on a GPU. K is summed away, so of A and B
+// only the agreement of their K can be seen: the K of one is named by the map of the other.
 #pragma once
 
 #include <vector>

@@ -1,5 +1,5 @@
-// Which lane and byte supplies which scale of a block-scaled mma.sync. A scale covers 64 / size or 32
-// elements along K: `chunk` counts them.
+// Which lane and byte supplies which scale of a block-scaled mma.sync. A scale covers 64 / size or
+// 32 elements along K: `chunk` counts them.
 #pragma once
 
 #include "emulator/tensor/mma_fragments.hpp"
@@ -32,12 +32,12 @@ constexpr int b_scale_column(ScaleSelector select, int lane) {
 /// Whether PTX defines the selector: `scales` (1, 2, 4) must fit aligned into the four bytes, A's
 /// thread-id is 0 or 1, B's 0 to 3.
 constexpr bool valid_a_selector(ScaleSelector select, int scales) {
-  return select.thread >= 0 && select.thread <= 1 && select.byte >= 0 && select.byte <= 4 - scales &&
-         select.byte % scales == 0;
+  return select.thread >= 0 && select.thread <= 1 && select.byte >= 0 &&
+         select.byte <= 4 - scales && select.byte % scales == 0;
 }
 constexpr bool valid_b_selector(ScaleSelector select, int scales) {
-  return select.thread >= 0 && select.thread <= 3 && select.byte >= 0 && select.byte <= 4 - scales &&
-         select.byte % scales == 0;
+  return select.thread >= 0 && select.thread <= 3 && select.byte >= 0 &&
+         select.byte <= 4 - scales && select.byte % scales == 0;
 }
 
 }  // namespace microscale::emulator::tensor

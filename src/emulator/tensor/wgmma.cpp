@@ -108,20 +108,24 @@ WgmmaShape wgmma_shape(std::span<const std::string_view> modifiers) {
       types.push_back(word);
     }
   }
-  if (shape.n < 8 || shape.n > 256 || shape.n % 8 != 0) throw refuse("N must be 8 to 256 in eights");
+  if (shape.n < 8 || shape.n > 256 || shape.n % 8 != 0)
+    throw refuse("N must be 8 to 256 in eights");
   if (types.size() != 3) throw refuse("three types (D, A, B) are needed");
   bool known[3] = {};
   for (int i = 0; i <= static_cast<int>(Result::s32); ++i)
-    if (name_of(static_cast<Result>(i)) == types[0]) shape.d = static_cast<Result>(i), known[0] = true;
+    if (name_of(static_cast<Result>(i)) == types[0])
+      shape.d = static_cast<Result>(i), known[0] = true;
   for (int i = 0; i <= static_cast<int>(Operand::e5m2); ++i) {
     const auto type = static_cast<Operand>(i);
     if (name_of(type) == types[1]) shape.a = type, known[1] = true;
     if (name_of(type) == types[2]) shape.b = type, known[2] = true;
   }
   if (!known[0] || !known[1] || !known[2]) throw refuse("unknown type");
-  const bool mixed = (is_integer(shape.a) && is_integer(shape.b)) || (is_fp8(shape.a) && is_fp8(shape.b));
+  const bool mixed =
+      (is_integer(shape.a) && is_integer(shape.b)) || (is_fp8(shape.a) && is_fp8(shape.b));
   if (shape.a != shape.b && !mixed) throw refuse("A and B do not go together");
-  if (is_integer(shape.a) != (shape.d == Result::s32)) throw refuse("integers, and only they, give s32");
+  if (is_integer(shape.a) != (shape.d == Result::s32))
+    throw refuse("integers, and only they, give s32");
   if (shape.d == Result::f16 && (shape.a == Operand::bf16 || shape.a == Operand::tf32))
     throw refuse("the results of bf16 and tf32 are .f32");
   if (k != shape.k()) throw refuse(fmt::format("K must be {}", shape.k()));

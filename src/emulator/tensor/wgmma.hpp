@@ -30,8 +30,8 @@ WgmmaShape wgmma_shape(std::span<const std::string_view> modifiers);
 
 /// The immediate operands after D's predicate.
 struct WgmmaOptions {
-  bool accumulate = true;                    // scale-d: false takes C as zero
-  bool negate_a = false, negate_b = false;   // imm-scale -1; floating point only
+  bool accumulate = true;                       // scale-d: false takes C as zero
+  bool negate_a = false, negate_b = false;      // imm-scale -1; floating point only
   bool mn_major_a = false, mn_major_b = false;  // imm-trans; f16 and bf16 only
 };
 

@@ -62,21 +62,27 @@ TEST(BitInstructions, prmt_takes_bytes_of_both_words_and_their_signs) {
 
 TEST(BitInstructions, lop3_follows_its_truth_table) {
   const std::uint64_t a = 0xf0f0f0f0, b = 0xcccccccc, c = 0xaaaaaaaa;
-  EXPECT_EQ(word("lop3.b32 %r0, %r1, %r2, %r3, 0x80;", a, b, c), static_cast<std::uint32_t>(a & b & c));
-  EXPECT_EQ(word("lop3.b32 %r0, %r1, %r2, %r3, 0x96;", a, b, c), static_cast<std::uint32_t>(a ^ b ^ c));
-  EXPECT_EQ(word("lop3.b32 %r0, %r1, %r2, %r3, 0xea;", a, b, c), static_cast<std::uint32_t>((a & b) | c));
+  EXPECT_EQ(word("lop3.b32 %r0, %r1, %r2, %r3, 0x80;", a, b, c),
+            static_cast<std::uint32_t>(a & b & c));
+  EXPECT_EQ(word("lop3.b32 %r0, %r1, %r2, %r3, 0x96;", a, b, c),
+            static_cast<std::uint32_t>(a ^ b ^ c));
+  EXPECT_EQ(word("lop3.b32 %r0, %r1, %r2, %r3, 0xea;", a, b, c),
+            static_cast<std::uint32_t>((a & b) | c));
 }
 
 TEST(BitInstructions, selp_takes_the_second_where_a_negated_predicate_holds) {
   EXPECT_EQ(word("setp.eq.u32 %p1, %r1, 3; selp.b32 %r0, 7, 9, %p1;", 3), 7u);
   EXPECT_EQ(word("setp.eq.u32 %p1, %r1, 3; not.pred %p2, %p1; selp.b32 %r0, 7, 9, %p2;", 3), 9u);
   EXPECT_EQ(word("setp.eq.u32 %p1, %r1, 3; selp.b32 %r0, 7, 9, !%p1;", 3), 9u);
-  EXPECT_EQ(word64("setp.eq.u32 %p1, %r1, 3; selp.b64 %rd0, %rd2, 9, %p1;", 3, 1ull << 40), 1ull << 40);
+  EXPECT_EQ(word64("setp.eq.u32 %p1, %r1, 3; selp.b64 %rd0, %rd2, 9, %p1;", 3, 1ull << 40),
+            1ull << 40);
 }
 
 TEST(BitInstructions, logic_works_on_16_32_and_64_bits) {
   EXPECT_EQ(word("not.b16 %rs4, %rs1; cvt.u32.u16 %r0, %rs4;", 0x00ff), 0xff00u);
-  EXPECT_EQ(word64("not.b64 %rd4, %rd1; xor.b64 %rd5, %rd4, %rd2; and.b64 %rd0, %rd5, %rd3;", 0xff, 0xf0, 0xffff), 0xfff0u);
+  EXPECT_EQ(word64("not.b64 %rd4, %rd1; xor.b64 %rd5, %rd4, %rd2; and.b64 %rd0, %rd5, %rd3;", 0xff,
+                   0xf0, 0xffff),
+            0xfff0u);
   EXPECT_EQ(word("or.b32 %r0, %r1, 0x80000000;", 1), 0x80000001u);
 }
 

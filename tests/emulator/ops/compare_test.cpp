@@ -5,11 +5,14 @@ namespace {
 
 using namespace testing;
 
-constexpr std::uint32_t nan = 0x7fc00000, one = 0x3f800000, two = 0x40000000, minus_zero = 0x80000000;
+constexpr std::uint32_t nan = 0x7fc00000, one = 0x3f800000, two = 0x40000000,
+                        minus_zero = 0x80000000;
 
 bool holds(const std::string& compare, std::uint64_t a, std::uint64_t b) {
-  return word("setp." + compare + " %p1, " + (compare.find("f32") != compare.npos ? "%f1, %f2" : "%r1, %r2") +
-                  "; selp.b32 %r0, 1, 0, %p1;", a, b) == 1;
+  return word("setp." + compare + " %p1, " +
+                  (compare.find("f32") != compare.npos ? "%f1, %f2" : "%r1, %r2") +
+                  "; selp.b32 %r0, 1, 0, %p1;",
+              a, b) == 1;
 }
 
 TEST(CompareInstructions, integers_compare_by_their_sign) {
@@ -20,7 +23,8 @@ TEST(CompareInstructions, integers_compare_by_their_sign) {
   EXPECT_TRUE(holds("ge.u32", 5, 5));
   EXPECT_TRUE(holds("ne.b32", 5, 6));
   EXPECT_EQ(word("setp.lt.s16 %p1, %rs1, %rs2; selp.b32 %r0, 1, 0, %p1;", 0xffff, 1), 1u);
-  EXPECT_EQ(word("setp.gt.s64 %p1, %rd1, %rd2; selp.b32 %r0, 1, 0, %p1;", 1, ~std::uint64_t{0}), 1u);
+  EXPECT_EQ(word("setp.gt.s64 %p1, %rd1, %rd2; selp.b32 %r0, 1, 0, %p1;", 1, ~std::uint64_t{0}),
+            1u);
 }
 
 TEST(CompareInstructions, unordered_ones_hold_for_nan_and_ordered_ones_do_not) {
@@ -39,12 +43,21 @@ TEST(CompareInstructions, unordered_ones_hold_for_nan_and_ordered_ones_do_not) {
 }
 
 TEST(CompareInstructions, a_pair_of_predicates_is_the_result_and_its_opposite_combined) {
-  EXPECT_EQ(word("setp.eq.u32 %p3, %r1, %r1; setp.lt.and.u32 %p1|%p2, %r1, %r2, %p3; selp.b32 %r4, 1, 0, %p1;"
-                 "selp.b32 %r5, 2, 0, %p2; or.b32 %r0, %r4, %r5;", 1, 2), 1u);
-  EXPECT_EQ(word("setp.ne.u32 %p3, %r1, %r1; setp.lt.and.u32 %p1|%p2, %r1, %r2, %p3; selp.b32 %r4, 1, 0, %p1;"
-                 "selp.b32 %r5, 2, 0, %p2; or.b32 %r0, %r4, %r5;", 1, 2), 0u);
-  EXPECT_EQ(word("setp.ne.u32 %p3, %r1, %r1; setp.gt.xor.u32 %p1|%p2, %r1, %r2, !%p3; selp.b32 %r4, 1, 0, %p1;"
-                 "selp.b32 %r5, 2, 0, %p2; or.b32 %r0, %r4, %r5;", 1, 2), 1u);
+  EXPECT_EQ(word("setp.eq.u32 %p3, %r1, %r1; setp.lt.and.u32 %p1|%p2, %r1, %r2, %p3; selp.b32 %r4, "
+                 "1, 0, %p1;"
+                 "selp.b32 %r5, 2, 0, %p2; or.b32 %r0, %r4, %r5;",
+                 1, 2),
+            1u);
+  EXPECT_EQ(word("setp.ne.u32 %p3, %r1, %r1; setp.lt.and.u32 %p1|%p2, %r1, %r2, %p3; selp.b32 %r4, "
+                 "1, 0, %p1;"
+                 "selp.b32 %r5, 2, 0, %p2; or.b32 %r0, %r4, %r5;",
+                 1, 2),
+            0u);
+  EXPECT_EQ(word("setp.ne.u32 %p3, %r1, %r1; setp.gt.xor.u32 %p1|%p2, %r1, %r2, !%p3; selp.b32 "
+                 "%r4, 1, 0, %p1;"
+                 "selp.b32 %r5, 2, 0, %p2; or.b32 %r0, %r4, %r5;",
+                 1, 2),
+            1u);
 }
 
 TEST(CompareInstructions, set_and_slct_make_values) {
@@ -68,14 +81,20 @@ TEST(CompareInstructions, testp_sorts_floats) {
 }
 
 TEST(CompareInstructions, halves_compare_one_by_one) {
-  EXPECT_EQ(word("setp.lt.f16x2 %p1|%p2, %r1, %r2; selp.b32 %r4, 1, 0, %p1; selp.b32 %r5, 2, 0, %p2; or.b32 %r0, %r4, %r5;",
-                 0x40003c00, 0x3c004000), 1u);
+  EXPECT_EQ(word("setp.lt.f16x2 %p1|%p2, %r1, %r2; selp.b32 %r4, 1, 0, %p1; selp.b32 %r5, 2, 0, "
+                 "%p2; or.b32 %r0, %r4, %r5;",
+                 0x40003c00, 0x3c004000),
+            1u);
   EXPECT_EQ(word("setp.gt.bf16 %p1, %rs1, %rs2; selp.b32 %r0, 1, 0, %p1;", 0x4000, 0x3f80), 1u);
 }
 
 TEST(CompareInstructions, predicates_have_their_own_logic) {
-  EXPECT_EQ(word("setp.eq.u32 %p1, %r1, 1; setp.eq.u32 %p2, %r2, 1; and.pred %p3, %p1, !%p2; xor.pred %p4, %p3, %p1;"
-                 "mov.pred %p5, %p3; selp.b32 %r4, 1, 0, %p5; selp.b32 %r5, 2, 0, %p4; or.b32 %r0, %r4, %r5;", 1, 0), 1u);
+  EXPECT_EQ(word("setp.eq.u32 %p1, %r1, 1; setp.eq.u32 %p2, %r2, 1; and.pred %p3, %p1, !%p2; "
+                 "xor.pred %p4, %p3, %p1;"
+                 "mov.pred %p5, %p3; selp.b32 %r4, 1, 0, %p5; selp.b32 %r5, 2, 0, %p4; or.b32 %r0, "
+                 "%r4, %r5;",
+                 1, 0),
+            1u);
 }
 
 }  // namespace

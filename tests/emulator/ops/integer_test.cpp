@@ -14,7 +14,8 @@ void each(const std::string& code, Expected expected) {
     const Lanes64 a = edges(seed), b = edges(seed + 100), c = edges(seed + 200);
     const Computed got = compute(code, a, b, c);
     for (std::size_t i = 0; i < 32; ++i)
-      ASSERT_EQ(got.r[i], static_cast<std::uint32_t>(expected(a[i], b[i], c[i]))) << code << " of " << a[i] << ", " << b[i];
+      ASSERT_EQ(got.r[i], static_cast<std::uint32_t>(expected(a[i], b[i], c[i])))
+          << code << " of " << a[i] << ", " << b[i];
   }
 }
 template <class Expected>
@@ -23,7 +24,8 @@ void each64(const std::string& code, Expected expected) {
     const Lanes64 a = edges(seed), b = edges(seed + 100), c = edges(seed + 200);
     const Computed got = compute(code, a, b, c);
     for (std::size_t i = 0; i < 32; ++i)
-      ASSERT_EQ(got.rd[i], static_cast<std::uint64_t>(expected(a[i], b[i], c[i]))) << code << " of " << a[i] << ", " << b[i];
+      ASSERT_EQ(got.rd[i], static_cast<std::uint64_t>(expected(a[i], b[i], c[i])))
+          << code << " of " << a[i] << ", " << b[i];
   }
 }
 
@@ -38,7 +40,8 @@ TEST(IntegerInstructions, wrap_around_at_their_width) {
   each("mul.lo.s32 %r0, %r1, %r2;", [](u64 a, u64 b, u64) { return a * b; });
   each("mad.lo.u32 %r0, %r1, %r2, %r3;", [](u64 a, u64 b, u64 c) { return a * b + c; });
   each("neg.s32 %r0, %r1;", [](u64 a, u64, u64) { return 0 - a; });
-  each("add.s16 %rs4, %rs1, %rs2; cvt.u32.u16 %r0, %rs4;", [](u64 a, u64 b, u64) { return (a + b) & 0xffff; });
+  each("add.s16 %rs4, %rs1, %rs2; cvt.u32.u16 %r0, %rs4;",
+       [](u64 a, u64 b, u64) { return (a + b) & 0xffff; });
   each64("mul.lo.s64 %rd0, %rd1, %rd2;", [](u64 a, u64 b, u64) { return a * b; });
 }
 
@@ -52,20 +55,24 @@ TEST(IntegerInstructions, a_64_bit_sum_carries_into_the_high_half) {
 
 TEST(IntegerInstructions, high_and_wide_products_keep_all_bits) {
   each("mul.hi.u32 %r0, %r1, %r2;", [](u64 a, u64 b, u64) { return (u64{u32(a)} * u32(b)) >> 32; });
-  each("mul.hi.s32 %r0, %r1, %r2;", [](u64 a, u64 b, u64) { return static_cast<u64>(s64{s32(a)} * s32(b)) >> 32; });
+  each("mul.hi.s32 %r0, %r1, %r2;",
+       [](u64 a, u64 b, u64) { return static_cast<u64>(s64{s32(a)} * s32(b)) >> 32; });
   each64("mul.wide.s32 %rd0, %r1, %r2;", [](u64 a, u64 b, u64) { return s64{s32(a)} * s32(b); });
   each64("mul.wide.u32 %rd0, %r1, %r2;", [](u64 a, u64 b, u64) { return u64{u32(a)} * u32(b); });
-  each64("mad.wide.s32 %rd0, %r1, %r2, %rd3;", [](u64 a, u64 b, u64 c) { return u64(s64{s32(a)} * s32(b)) + c; });
-  each64("mul.hi.u64 %rd0, %rd1, %rd2;", [](u64 a, u64 b, u64) { return u64((static_cast<unsigned __int128>(a) * b) >> 64); });
+  each64("mad.wide.s32 %rd0, %r1, %r2, %rd3;",
+         [](u64 a, u64 b, u64 c) { return u64(s64{s32(a)} * s32(b)) + c; });
+  each64("mul.hi.u64 %rd0, %rd1, %rd2;",
+         [](u64 a, u64 b, u64) { return u64((static_cast<unsigned __int128>(a) * b) >> 64); });
 }
 
 TEST(IntegerInstructions, division_truncates_and_survives_zero) {
   each("div.u32 %r0, %r1, %r2;", [](u64 a, u64 b, u64) { return u32(b) ? u32(a) / u32(b) : ~0u; });
-  each("rem.u32 %r0, %r1, %r2;", [](u64 a, u64 b, u64) { return u32(b) ? u32(a) % u32(b) : u32(a); });
-  each("div.s32 %r0, %r1, %r2;", [](u64 a, u64 b, u64) {
-    return u32(b) == 0 ? ~0u : u32(s64{s32(a)} / s64{s32(b)});
-  });
-  each("rem.s32 %r0, %r1, %r2;", [](u64 a, u64 b, u64) { return u32(b) ? u32(s64{s32(a)} % s64{s32(b)}) : u32(a); });
+  each("rem.u32 %r0, %r1, %r2;",
+       [](u64 a, u64 b, u64) { return u32(b) ? u32(a) % u32(b) : u32(a); });
+  each("div.s32 %r0, %r1, %r2;",
+       [](u64 a, u64 b, u64) { return u32(b) == 0 ? ~0u : u32(s64{s32(a)} / s64{s32(b)}); });
+  each("rem.s32 %r0, %r1, %r2;",
+       [](u64 a, u64 b, u64) { return u32(b) ? u32(s64{s32(a)} % s64{s32(b)}) : u32(a); });
   EXPECT_EQ(word("div.s32 %r0, %r1, %r2;", 0x80000000u, 0xffffffffu), 0x80000000u);
   EXPECT_EQ(word64("div.s64 %rd0, %rd1, %rd2;", u64(-7), 2), u64(-3));
 }
@@ -87,7 +94,8 @@ TEST(IntegerInstructions, minimum_maximum_and_magnitude_know_their_sign) {
 TEST(IntegerInstructions, only_lanes_that_take_part_are_written) {
   Lanes64 a;
   for (std::size_t i = 0; i < 32; ++i) a[i] = i;
-  const Computed got = compute("setp.lt.u32 %p1, %r1, 5; @%p1 add.u32 %r0, %r1, 100; @!%p1 sub.u32 %r0, %r1, 1;", a);
+  const Computed got =
+      compute("setp.lt.u32 %p1, %r1, 5; @%p1 add.u32 %r0, %r1, 100; @!%p1 sub.u32 %r0, %r1, 1;", a);
   for (std::size_t i = 0; i < 32; ++i) EXPECT_EQ(got.r[i], i < 5 ? i + 100 : i - 1);
 }
 

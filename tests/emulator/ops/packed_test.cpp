@@ -12,9 +12,11 @@ using namespace testing;
 // What a double, rounded once to 11 (8) bits by trying the neighbours, gives.
 std::uint32_t nearest(double value, bool brain) {
   const auto back = [brain](std::uint32_t h) {
-    return static_cast<double>(brain ? bf16_to_float(static_cast<std::uint16_t>(h)) : f16_to_float(static_cast<std::uint16_t>(h)));
+    return static_cast<double>(brain ? bf16_to_float(static_cast<std::uint16_t>(h))
+                                     : f16_to_float(static_cast<std::uint16_t>(h)));
   };
-  const std::uint32_t first = brain ? float_to_bf16(static_cast<float>(value)) : float_to_f16(static_cast<float>(value));
+  const std::uint32_t first =
+      brain ? float_to_bf16(static_cast<float>(value)) : float_to_f16(static_cast<float>(value));
   std::uint32_t best = first;
   for (const std::uint32_t h : {first - 1, first + 1}) {
     const double now = std::fabs(back(best) - value), then = std::fabs(back(h) - value);
@@ -28,16 +30,20 @@ void fused_is_rounded_once(bool brain) {
     Lanes64 a, b, c;
     for (std::size_t i = 0; i < 32; ++i) {
       const std::uint64_t mixed = (seed * 32 + i) * 0x9e3779b97f4a7c15u;
-      const std::uint32_t mask = brain ? 0x83ff : 0x8fff, base = brain ? 0x3c00 : 0x3000;  // of middling size
+      const std::uint32_t mask = brain ? 0x83ff : 0x8fff,
+                          base = brain ? 0x3c00 : 0x3000;  // of middling size
       a[i] = ((mixed >> 10) & mask) + base;
       b[i] = ((mixed >> 24) & mask) + base;
       c[i] = ((mixed >> 38) & mask) + base;
     }
-    const Computed got = compute(brain ? "fma.rn.bf16 %rs4, %rs1, %rs2, %rs3; cvt.u32.u16 %r0, %rs4;"
-                                       : "fma.rn.f16 %rs4, %rs1, %rs2, %rs3; cvt.u32.u16 %r0, %rs4;", a, b, c);
+    const Computed got =
+        compute(brain ? "fma.rn.bf16 %rs4, %rs1, %rs2, %rs3; cvt.u32.u16 %r0, %rs4;"
+                      : "fma.rn.f16 %rs4, %rs1, %rs2, %rs3; cvt.u32.u16 %r0, %rs4;",
+                a, b, c);
     for (std::size_t i = 0; i < 32; ++i) {
       const auto value = [brain](std::uint64_t h) {
-        return static_cast<double>(brain ? bf16_to_float(static_cast<std::uint16_t>(h)) : f16_to_float(static_cast<std::uint16_t>(h)));
+        return static_cast<double>(brain ? bf16_to_float(static_cast<std::uint16_t>(h))
+                                         : f16_to_float(static_cast<std::uint16_t>(h)));
       };
       const double exact = value(a[i]) * value(b[i]) + value(c[i]);  // fits 53 bits for these
       ASSERT_EQ(got.r[i], nearest(exact, brain)) << std::hex << a[i] << " " << b[i] << " " << c[i];
@@ -52,8 +58,10 @@ TEST(PackedInstructions, halves_work_side_by_side) {
   EXPECT_EQ(word("add.rn.f16x2 %r0, %r1, %r2;", 0x3c004000, 0x3c003c00), 0x40004200u);
   EXPECT_EQ(word("mul.rn.f16x2 %r0, %r1, %r2;", 0x40004000, 0x42003800), 0x46003c00u);
   EXPECT_EQ(word("sub.rn.f16x2 %r0, %r1, %r2;", 0x3c003c00, 0x3c004000), 0x0000bc00u);
-  EXPECT_EQ(word("fma.rn.bf16x2 %r0, %r1, %r2, %r3;", 0x3f804000, 0x40403f80, 0x3f803f80), 0x40804040u);
-  EXPECT_EQ(word("fma.rn.relu.bf16x2 %r0, %r1, %r2, %r3;", 0xbf804000, 0x40403f80, 0x3f803f80), 0x00004040u);
+  EXPECT_EQ(word("fma.rn.bf16x2 %r0, %r1, %r2, %r3;", 0x3f804000, 0x40403f80, 0x3f803f80),
+            0x40804040u);
+  EXPECT_EQ(word("fma.rn.relu.bf16x2 %r0, %r1, %r2, %r3;", 0xbf804000, 0x40403f80, 0x3f803f80),
+            0x00004040u);
   EXPECT_EQ(word("abs.bf16x2 %r0, %r1;", 0xbf80c000), 0x3f804000u);
   EXPECT_EQ(word("neg.f16x2 %r0, %r1;", 0x3c008000), 0xbc000000u);
 }

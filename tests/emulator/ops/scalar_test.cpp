@@ -19,7 +19,8 @@ TEST(FloatInstructions, round_once_to_nearest_even) {
   EXPECT_EQ(real("add.f32 %f0, %f1, %f2;", 0x1.000002p0f, 0x1p-24f), 0x1.000004p0f);
   EXPECT_EQ(real("sub.f32 %f0, %f1, %f2;", 3.0f, 5.0f), -2.0f);
   EXPECT_EQ(real("mul.rn.f32 %f0, %f1, %f2;", 1.1f, 1.3f), 1.1f * 1.3f);
-  EXPECT_EQ(real("fma.rn.f32 %f0, %f1, %f2, %f3;", 0x1.000002p0f, 0x1.000002p0f, -0x1.000004p0f), 0x1p-46f);
+  EXPECT_EQ(real("fma.rn.f32 %f0, %f1, %f2, %f3;", 0x1.000002p0f, 0x1.000002p0f, -0x1.000004p0f),
+            0x1p-46f);
   EXPECT_EQ(real("div.rn.f32 %f0, %f1, %f2;", 1.0f, 3.0f), 1.0f / 3.0f);
   EXPECT_EQ(real("rcp.rn.f32 %f0, %f1;", 3.0f), 1.0f / 3.0f);
   EXPECT_EQ(real("sqrt.rn.f32 %f0, %f1;", 2.0f), std::sqrt(2.0f));
@@ -38,7 +39,8 @@ TEST(FloatInstructions, round_as_told) {
 TEST(FloatInstructions, flush_and_saturate_when_told) {
   EXPECT_EQ(real("add.f32 %f0, %f1, %f2;", 0x1p-140f, 0.0f), 0x1p-140f);
   EXPECT_EQ(real("add.ftz.f32 %f0, %f1, %f2;", 0x1p-140f, 0.0f), 0.0f);
-  EXPECT_EQ(word("mul.ftz.f32 %f0, %f1, %f2; mov.b32 %r0, %f0;", bits(-0x1p-100f), bits(0x1p-40f)), 0x80000000u);
+  EXPECT_EQ(word("mul.ftz.f32 %f0, %f1, %f2; mov.b32 %r0, %f0;", bits(-0x1p-100f), bits(0x1p-40f)),
+            0x80000000u);
   EXPECT_EQ(real("add.sat.f32 %f0, %f1, %f2;", 3.0f, 0.0f), 1.0f);
   EXPECT_EQ(real("mul.rn.sat.f32 %f0, %f1, %f2;", -3.0f, 1.0f), 0.0f);
   EXPECT_EQ(word("add.sat.f32 %f0, %f1, %f2; mov.b32 %r0, %f0;", 0x7fc00000, 0), 0u);
@@ -54,7 +56,8 @@ TEST(FloatInstructions, minimum_prefers_numbers_and_knows_the_zeros) {
   EXPECT_EQ(word("max.f32 %f0, %f1, %f2; mov.b32 %r0, %f0;", 0x80000000, 0), 0u);
   EXPECT_EQ(real("min.f32 %f0, %f1, %f2;", -1.0f, 2.0f), -1.0f);
   EXPECT_EQ(word("max.f32 %f0, %f1, %f2; mov.b32 %r0, %f0;", 0x7fc00000, bits(-1.0f)), bits(-1.0f));
-  EXPECT_EQ(word("max.NaN.f32 %f0, %f1, %f2; mov.b32 %r0, %f0;", 0x7fc00000, bits(-1.0f)), 0x7fffffffu);
+  EXPECT_EQ(word("max.NaN.f32 %f0, %f1, %f2; mov.b32 %r0, %f0;", 0x7fc00000, bits(-1.0f)),
+            0x7fffffffu);
   EXPECT_EQ(word("min.f32 %f0, %f1, %f2; mov.b32 %r0, %f0;", 0x7fc00000, 0xffffffff), 0x7fffffffu);
   EXPECT_EQ(real("max.xorsign.abs.f32 %f0, %f1, %f2;", -3.0f, 2.0f), -3.0f);
   EXPECT_EQ(real("max.f32 %f0, %f1, %f2, %f3;", 1.0f, 5.0f, 3.0f), 5.0f);
@@ -63,11 +66,15 @@ TEST(FloatInstructions, minimum_prefers_numbers_and_knows_the_zeros) {
 }
 
 TEST(FloatInstructions, doubles_are_the_hosts) {
-  EXPECT_EQ(word64("fma.rn.f64 %fd0, %fd1, %fd2, %fd3; mov.b64 %rd0, %fd0;", bits(1.1), bits(1.3), bits(-1.43)),
+  EXPECT_EQ(word64("fma.rn.f64 %fd0, %fd1, %fd2, %fd3; mov.b64 %rd0, %fd0;", bits(1.1), bits(1.3),
+                   bits(-1.43)),
             bits(std::fma(1.1, 1.3, -1.43)));
-  EXPECT_EQ(word64("div.rn.f64 %fd0, %fd1, %fd2; mov.b64 %rd0, %fd0;", bits(1.0), bits(3.0)), bits(1.0 / 3.0));
-  EXPECT_EQ(word64("add.rp.f64 %fd0, %fd1, %fd2; mov.b64 %rd0, %fd0;", bits(1.0), bits(0x1p-80)), bits(0x1.0000000000001p0));
-  EXPECT_EQ(word64("max.f64 %fd0, %fd1, %fd2; mov.b64 %rd0, %fd0;", bits(-0.0), bits(0.0)), bits(0.0));
+  EXPECT_EQ(word64("div.rn.f64 %fd0, %fd1, %fd2; mov.b64 %rd0, %fd0;", bits(1.0), bits(3.0)),
+            bits(1.0 / 3.0));
+  EXPECT_EQ(word64("add.rp.f64 %fd0, %fd1, %fd2; mov.b64 %rd0, %fd0;", bits(1.0), bits(0x1p-80)),
+            bits(0x1.0000000000001p0));
+  EXPECT_EQ(word64("max.f64 %fd0, %fd1, %fd2; mov.b64 %rd0, %fd0;", bits(-0.0), bits(0.0)),
+            bits(0.0));
 }
 
 }  // namespace

@@ -24,7 +24,9 @@ struct Registers {
   std::uint32_t* rows[4] = {word[0], word[1], word[2], word[3]};
 };
 
-MatrixMove load(std::vector<std::string_view> modifiers) { return tensor::ldmatrix_move(modifiers); }
+MatrixMove load(std::vector<std::string_view> modifiers) {
+  return tensor::ldmatrix_move(modifiers);
+}
 
 // Bits of the 32 rows of 16 bytes, laid end to end, as they reach lane and bit of its registers.
 void expect_bits(const MatrixMove& move, const char* layout_text) {
@@ -36,8 +38,12 @@ void expect_bits(const MatrixMove& move, const char* layout_text) {
   for (int lane = 0; lane < 32; ++lane)
     for (int bit = 0; bit < layout.size(1); ++bit) {
       const int from = layout({lane, bit});
-      const int wanted = rows[static_cast<std::size_t>(from / 128)][static_cast<std::size_t>(from / 8 % 16)] >> (from % 8) & 1;
-      ASSERT_EQ(static_cast<int>(d.word[bit / 32][lane] >> (bit % 32) & 1), wanted) << lane << " " << bit;
+      const int wanted =
+          rows[static_cast<std::size_t>(from / 128)][static_cast<std::size_t>(from / 8 % 16)] >>
+              (from % 8) &
+          1;
+      ASSERT_EQ(static_cast<int>(d.word[bit / 32][lane] >> (bit % 32) & 1), wanted)
+          << lane << " " << bit;
     }
 }
 
@@ -63,7 +69,8 @@ TEST(Ldmatrix, packed_formats_widen_every_element_to_the_low_bits_of_a_byte) {
     for (int reg = 0; reg < 2; ++reg)
       for (int item = 0; item < 4; ++item) {
         const int element = 4 * (lane % 4) + item;
-        const int byte = rows[static_cast<std::size_t>(8 * reg + lane / 4)][static_cast<std::size_t>(element / 2)];
+        const int byte = rows[static_cast<std::size_t>(8 * reg + lane / 4)]
+                             [static_cast<std::size_t>(element / 2)];
         EXPECT_EQ(d.word[reg][lane] >> (8 * item) & 0xFF,
                   static_cast<std::uint32_t>(element % 2 ? byte >> 4 : byte & 15));
       }
@@ -74,7 +81,10 @@ TEST(Ldmatrix, packed_formats_widen_every_element_to_the_low_bits_of_a_byte) {
       for (int bit = 0; bit < 6; ++bit) {
         const int at = 6 * (4 * (lane % 4) + item) + bit;
         wanted |= static_cast<std::uint32_t>(
-            (rows[static_cast<std::size_t>(24 + lane / 4)][static_cast<std::size_t>(at / 8)] >> (at % 8) & 1) << bit);
+            (rows[static_cast<std::size_t>(24 + lane / 4)][static_cast<std::size_t>(at / 8)] >>
+                 (at % 8) &
+             1)
+            << bit);
       }
       EXPECT_EQ(d.word[3][lane] >> (8 * item) & 0xFF, wanted);
     }
@@ -105,10 +115,11 @@ TEST(Ldmatrix, counts_registers_and_lanes) {
 
 TEST(Ldmatrix, refuses_forms_that_do_not_exist) {
   using Words = std::vector<std::string_view>;
-  for (const Words& words : {Words{"m8n8", "x4"}, Words{"m8n8", "x3", "b16"}, Words{"m8n8", "x1", "b8"},
-                             Words{"m16n16", "x1", "b8"}, Words{"m16n16", "x4", "trans", "b8"},
-                             Words{"m8n16", "x1", "trans", "b8x16", "b4x16_p64"}, Words{"m8n16", "x1", "b4x16_p64"},
-                             Words{"m8n8", "x1", "b16", "row"}})
+  for (const Words& words :
+       {Words{"m8n8", "x4"}, Words{"m8n8", "x3", "b16"}, Words{"m8n8", "x1", "b8"},
+        Words{"m16n16", "x1", "b8"}, Words{"m16n16", "x4", "trans", "b8"},
+        Words{"m8n16", "x1", "trans", "b8x16", "b4x16_p64"}, Words{"m8n16", "x1", "b4x16_p64"},
+        Words{"m8n8", "x1", "b16", "row"}})
     EXPECT_THROW(tensor::ldmatrix_move(words), Error);
   EXPECT_THROW(tensor::stmatrix_move(Words{"m16n8", "x1", "trans", "b8"}), Error);
 }

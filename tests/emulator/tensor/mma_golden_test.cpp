@@ -1,5 +1,5 @@
-// The arithmetic against an independent one (scripts/golden/tensor.py), and against what an H200 gave
-// (tools/mma_check).
+// The arithmetic against an independent one (scripts/golden/tensor.py), and against what an H200
+// gave (tools/mma_check).
 #include <gtest/gtest.h>
 
 #include <fstream>
@@ -32,13 +32,16 @@ tensor::Operand operand_of(const std::string& name) {
 
 /// One row of A times one column of B, placed at (row, column) of an otherwise empty product.
 std::uint32_t product(const tensor::MmaShape& shape, const std::vector<std::uint32_t>& a,
-                      const std::vector<std::uint32_t>& b, const std::vector<std::uint32_t>& scale_a,
-                      const std::vector<std::uint32_t>& scale_b, std::uint32_t c, int row, int column) {
+                      const std::vector<std::uint32_t>& b,
+                      const std::vector<std::uint32_t>& scale_a,
+                      const std::vector<std::uint32_t>& scale_b, std::uint32_t c, int row,
+                      int column) {
   std::uint32_t registers[10][32] = {}, scales[2][32] = {}, d[4][32];
   const auto put = [&](int first, int bits, int shift, tensor::Slot slot, std::uint32_t code) {
     registers[first + slot.reg][slot.lane] |= code << (bits * slot.item + shift);
   };
-  const int a_bits = container_bits(shape.kind, shape.a), b_bits = container_bits(shape.kind, shape.b);
+  const int a_bits = container_bits(shape.kind, shape.a),
+            b_bits = container_bits(shape.kind, shape.b);
   for (int k = 0; k < shape.k; ++k) {
     put(0, a_bits, container_shift(shape.kind, shape.a), tensor::a_slot(a_bits, {row, k}),
         a[static_cast<std::size_t>(k)]);
@@ -55,7 +58,8 @@ std::uint32_t product(const tensor::MmaShape& shape, const std::vector<std::uint
   }
   in.select_a = {0, row % 2}, in.select_b = {0, column % 4};
   for (int chunk = 0; chunk < shape.scale_vector; ++chunk) {
-    const tensor::Slot sa = a_scale_slot(in.select_a, row, chunk), sb = b_scale_slot(in.select_b, column, chunk);
+    const tensor::Slot sa = a_scale_slot(in.select_a, row, chunk),
+                       sb = b_scale_slot(in.select_b, column, chunk);
     scales[0][sa.lane] |= scale_a[static_cast<std::size_t>(chunk)] << (8 * sa.item);
     scales[1][sb.lane] |= scale_b[static_cast<std::size_t>(chunk)] << (8 * sb.item);
   }
@@ -86,8 +90,8 @@ TEST(MmaGolden, block_scaled_products_equal_the_transcription_in_fractions) {
       shape.kind = tensor::Kind::mxf8f6f4;
       shape.scale = tensor::ScaleType::ue8m0, shape.scale_vector = 1;
     }
-    const std::uint32_t got = product(shape, codes(a, digits), codes(b, digits), codes(sa, 2), codes(sb, 2),
-                                      codes(c, 8)[0], cases % 16, cases / 16 % 8);
+    const std::uint32_t got = product(shape, codes(a, digits), codes(b, digits), codes(sa, 2),
+                                      codes(sb, 2), codes(c, 8)[0], cases % 16, cases / 16 % 8);
     ASSERT_EQ(got, codes(d, 8)[0]) << line;
     ++cases;
   }

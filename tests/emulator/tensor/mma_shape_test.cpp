@@ -39,12 +39,16 @@ TEST(MmaShape, every_spelling_is_read_back) {
 }
 
 TEST(MmaShape, block_scaled_kinds_and_their_defaults) {
-  const char* nv = "sync.aligned.kind::mxf4nvf4.block_scale.scale_vec::4X.m16n8k64.row.col.f32.e2m1.e2m1.f32.ue4m3";
+  const char* nv =
+      "sync.aligned.kind::mxf4nvf4.block_scale.scale_vec::4X.m16n8k64.row.col.f32.e2m1.e2m1.f32."
+      "ue4m3";
   EXPECT_EQ(parse(nv).scale_vector, 4);
   EXPECT_EQ(a_registers(parse(nv)), 4);
   EXPECT_EQ(b_registers(parse(nv)), 2);
-  EXPECT_EQ(parse("m16n8k64.row.col.kind::mxf4.block_scale.f32.e2m1.e2m1.f32.ue8m0").scale_vector, 2);
-  EXPECT_EQ(parse("m16n8k32.row.col.kind::mxf8f6f4.block_scale.f32.e3m2.e2m1.f32.ue8m0").scale_vector, 1);
+  EXPECT_EQ(parse("m16n8k64.row.col.kind::mxf4.block_scale.f32.e2m1.e2m1.f32.ue8m0").scale_vector,
+            2);
+  EXPECT_EQ(
+      parse("m16n8k32.row.col.kind::mxf8f6f4.block_scale.f32.e3m2.e2m1.f32.ue8m0").scale_vector, 1);
 }
 
 TEST(MmaShape, refuses_what_the_assembler_refuses) {
@@ -77,9 +81,10 @@ TEST(WgmmaShape, reads_and_refuses) {
   EXPECT_EQ(shape.k(), 32);
   EXPECT_EQ(shape.d_registers(), 96);
   EXPECT_EQ(wgmma("m64n8k16.f16.f16.f16").d_registers(), 2);
-  for (const char* text : {"m64n12k16.f32.f16.f16", "m64n8k32.f32.f16.f16", "m64n264k16.f32.f16.f16",
-                           "m64n8k16.f32.f16.bf16", "m64n8k16.f16.bf16.bf16", "m64n8k32.f32.s8.s8",
-                           "m64n8k32.f32.e2m1.e2m1", "m64n8k16.f32.f16"})
+  for (const char* text :
+       {"m64n12k16.f32.f16.f16", "m64n8k32.f32.f16.f16", "m64n264k16.f32.f16.f16",
+        "m64n8k16.f32.f16.bf16", "m64n8k16.f16.bf16.bf16", "m64n8k32.f32.s8.s8",
+        "m64n8k32.f32.e2m1.e2m1", "m64n8k16.f32.f16"})
     EXPECT_THROW(wgmma(text), Error) << text;
 }
 

@@ -1,4 +1,5 @@
-// mma.sync on known operands: the probes of an article about sm_120, what is reported, what is refused.
+// mma.sync on known operands: the probes of an article about sm_120, what is reported, what is
+// refused.
 #include <gtest/gtest.h>
 
 #include <bit>
@@ -15,10 +16,12 @@ using tensor::Kind, tensor::MmaFindings, tensor::MmaShape, tensor::Operand, tens
 
 /// Registers filled with one word each.
 struct Warp {
-  std::uint32_t a[4][32] = {}, b[4][32] = {}, c[4][32] = {}, d[4][32] = {}, sa[32] = {}, sb[32] = {};
+  std::uint32_t a[4][32] = {}, b[4][32] = {}, c[4][32] = {}, d[4][32] = {}, sa[32] = {},
+                sb[32] = {};
   ScaleSelector select_a, select_b;
 
-  void fill(std::uint32_t a_word, std::uint32_t b_word, std::uint32_t scale_a, std::uint32_t scale_b) {
+  void fill(std::uint32_t a_word, std::uint32_t b_word, std::uint32_t scale_a,
+            std::uint32_t scale_b) {
     for (int lane = 0; lane < 32; ++lane) {
       for (int reg = 0; reg < 4; ++reg) a[reg][lane] = a_word, b[reg][lane] = b_word;
       sa[lane] = scale_a, sb[lane] = scale_b;
@@ -27,7 +30,8 @@ struct Warp {
   MmaFindings run(const MmaShape& shape) {
     tensor::MmaOperands in;
     std::array<std::uint32_t*, 4> out{};
-    for (std::size_t i = 0; i < 4; ++i) in.a[i] = a[i], in.b[i] = b[i], in.c[i] = c[i], out[i] = d[i];
+    for (std::size_t i = 0; i < 4; ++i)
+      in.a[i] = a[i], in.b[i] = b[i], in.c[i] = c[i], out[i] = d[i];
     in.scale_a = sa, in.scale_b = sb, in.select_a = select_a, in.select_b = select_b;
     return mma(shape, tensor::Generation::blackwell, in, out);
   }
@@ -164,7 +168,9 @@ TEST(Mma, results_may_overwrite_the_accumulators) {
     for (int i = 0; i < result_registers(shape, shape.d); ++i, at += 32)
       in.c[static_cast<std::size_t>(i)] = out[static_cast<std::size_t>(i)] = at;
     mma(shape, tensor::Generation::hopper, in, out);
-    EXPECT_EQ(std::vector<std::uint32_t>(words.end() - static_cast<long>(wanted.size()), words.end()), wanted);
+    EXPECT_EQ(
+        std::vector<std::uint32_t>(words.end() - static_cast<long>(wanted.size()), words.end()),
+        wanted);
   }
 }
 
@@ -189,7 +195,8 @@ TEST(Mma, a_block_scaled_product_takes_microseconds) {
   warp.fill(0x12345678, 0x9ABCDEF1, 0x38393A3B, 0x3C3D3E3F);
   const auto begin = std::chrono::steady_clock::now();
   for (int i = 0; i < 20000; ++i) warp.run(nvfp4());
-  const double seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
+  const double seconds =
+      std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
   RecordProperty("nanoseconds", static_cast<int>(seconds / 20000 * 1e9));
   EXPECT_LT(seconds / 20000, 100e-6);  // generous: sanitizers, shared machines
 }

@@ -16,8 +16,8 @@ namespace tensor = emulator::tensor;
 using tensor::MatrixDescriptor, tensor::Operand, tensor::Result, tensor::Swizzle;
 
 TEST(WgmmaFragments, follow_their_layouts) {
-  const CuteLayout d("((4,8,4),(2,2,32)):((128,1,16),(64,8,512))");          // row + 64 column
-  const CuteLayout a16("((4,8,4),(2,2,2)):((128,1,16),(64,8,512))");         // row + 64 k
+  const CuteLayout d("((4,8,4),(2,2,32)):((128,1,16),(64,8,512))");   // row + 64 column
+  const CuteLayout a16("((4,8,4),(2,2,2)):((128,1,16),(64,8,512))");  // row + 64 k
   const CuteLayout a8("((4,8,4),(4,2,2)):((256,1,16),(64,8,1024))");
   const CuteLayout a32("((4,8,4),(1,2,2)):((64,1,16),(0,8,256))");
   for (int warp = 0; warp < 4; ++warp)
@@ -32,49 +32,18 @@ TEST(WgmmaFragments, follow_their_layouts) {
       for (int bits : {8, 16, 32}) {
         const CuteLayout& layout = bits == 8 ? a8 : bits == 16 ? a16 : a32;
         for (int value = 0; value < 128 / bits; ++value) {
-          const auto at = tensor::wgmma_a_coordinate(bits, warp, {lane, value * bits / 32, value % (32 / bits)});
+          const auto at = tensor::wgmma_a_coordinate(
+              bits, warp, {lane, value * bits / 32, value % (32 / bits)});
           EXPECT_EQ(at.row + 64 * at.column, layout({thread, value}));
         }
       }
     }
 }
 
-TEST(MatrixDescriptor, is_packed_and_unpacked) {
-  for (const Swizzle swizzle : {Swizzle::none, Swizzle::bytes32, Swizzle::bytes64, Swizzle::bytes128}) {
-    const MatrixDescriptor d{0x3450, 0x10, 0x400, 5, swizzle};
-    EXPECT_EQ(tensor::wgmma_descriptor(tensor::wgmma_descriptor_bits(d)), d);
-  }
-  EXPECT_EQ(tensor::wgmma_descriptor(1ull << 62).swizzle, Swizzle::bytes128);
-  EXPECT_EQ(tensor::wgmma_descriptor_bits({0x40, 0, 1024, 0, Swizzle::none}), 0x40ull << 32 | 4);
-}
-
-// Every chunk of a 64 x 32-byte tile lies somewhere else, and eight rows of a chunk column spread over
-// all banks (128-byte swizzle), over half of them (64), a quarter (32).
-TEST(MatrixDescriptor, swizzles_permute_chunks) {
-  for (const Swizzle swizzle : {Swizzle::none, Swizzle::bytes32, Swizzle::bytes64, Swizzle::bytes128}) {
-    const std::uint32_t row_bytes = 16u << static_cast<int>(swizzle);
-    const MatrixDescriptor d{2048, 128, swizzle == Swizzle::none ? 256u : 8 * row_bytes, 0, swizzle};
-    std::set<std::uint32_t> addresses, banks;
-    for (std::uint32_t row = 0; row < 64; ++row)
-      for (std::uint32_t chunk = 0; chunk < 2; ++chunk)
-        addresses.insert(k_major_chunk(d, row, chunk));
-    EXPECT_EQ(addresses.size(), 128u);
-    for (std::uint32_t row = 0; row < 8; ++row) banks.insert(k_major_chunk(d, row, 1) / 16 % 8);
-    EXPECT_EQ(banks.size(), 8u);  // without a swizzle rows are 16 bytes apart
-  }
-  const MatrixDescriptor wide{1024, 16, 1024, 0, Swizzle::bytes128};
-  EXPECT_EQ(k_major_chunk(wide, 0, 1), 1024u + 16);
-  EXPECT_EQ(k_major_chunk(wide, 3, 1), 1024u + 3 * 128 + ((1 ^ 3) << 4));
-  EXPECT_EQ(k_major_chunk(wide, 11, 0), 2048u + 3 * 128 + (3 << 4));
-  MatrixDescriptor shifted = wide;  // a pattern that begins at its row 2
-  shifted.start = 1024 + 256, shifted.base_offset = 2;
-  EXPECT_EQ(k_major_chunk(shifted, 0, 1), 1024u + 256 + 16);
-  EXPECT_EQ(mn_major_chunk(wide, 5, 3), 1024u + 3 * 128 + ((5 ^ 3) << 4));
-}
-
 TEST(Wgmma, identity_and_one_hots_through_every_path) {
   for (const bool in_registers : {false, true})
-    for (const Operand type : {Operand::f16, Operand::bf16, Operand::e4m3, Operand::s8, Operand::tf32}) {
+    for (const Operand type :
+         {Operand::f16, Operand::bf16, Operand::e4m3, Operand::s8, Operand::tf32}) {
       tensor::WgmmaShape shape;
       shape.n = 16, shape.a = shape.b = type;
       shape.d = type == Operand::s8 ? Result::s32 : Result::f32;
@@ -94,7 +63,8 @@ TEST(Wgmma, identity_and_one_hots_through_every_path) {
             for (int value = 0; value < 128 / bits; ++value) {
               const tensor::Slot slot{lane, value * bits / 32, value % (32 / bits)};
               const auto at = tensor::wgmma_a_coordinate(bits, warp, slot);
-              if (at.column == at.row % k) words[4 * warp + slot.reg][lane] |= one << (bits * slot.item);
+              if (at.column == at.row % k)
+                words[4 * warp + slot.reg][lane] |= one << (bits * slot.item);
             }
         read_register_tile(shape, rows, a);
       } else {
@@ -104,11 +74,15 @@ TEST(Wgmma, identity_and_one_hots_through_every_path) {
           const int byte = static_cast<int>(row) % k * bits / 8;
           auto& chunk = shared[k_major_chunk(d, row, static_cast<std::uint32_t>(byte / 16))];
           for (int i = 0; i < bits / 8; ++i)
-            chunk[static_cast<std::size_t>(byte % 16 + i)] = static_cast<std::uint8_t>(one >> (8 * i));
+            chunk[static_cast<std::size_t>(byte % 16 + i)] =
+                static_cast<std::uint8_t>(one >> (8 * i));
         }
-        read_shared_tile(type, 64, k, d, false, [&](std::uint32_t address, std::uint8_t* bytes) {
-          std::copy_n(shared[address].data(), 16, bytes);
-        }, a);
+        read_shared_tile(
+            type, 64, k, d, false,
+            [&](std::uint32_t address, std::uint8_t* bytes) {
+              std::copy_n(shared[address].data(), 16, bytes);
+            },
+            a);
       }
       for (int column = 0; column < 16; ++column)
         for (int at = 0; at < k; ++at)

@@ -1,17 +1,54 @@
 // Integer arithmetic. Functors take lanes as they are in rows: 8- and 16-bit values zero-extended.
 
-struct Add { template <class T> static T of(T a, T b) { return a + b; } };
-struct Sub { template <class T> static T of(T a, T b) { return a - b; } };
-struct MulLo { template <class T> static T of(T a, T b) { return a * b; } };
-struct MadLo { template <class T> static T of(T a, T b, T c) { return a * b + c; } };
-struct Neg { template <class T> static T of(T a) { return 0 - a; } };
-struct Add16 { static u32 of(u32 a, u32 b) { return (a + b) & 0xffffu; } };
-struct Sub16 { static u32 of(u32 a, u32 b) { return (a - b) & 0xffffu; } };
-struct MulLo16 { static u32 of(u32 a, u32 b) { return (a * b) & 0xffffu; } };
-struct MadLo16 { static u32 of(u32 a, u32 b, u32 c) { return (a * b + c) & 0xffffu; } };
-struct Neg16 { static u32 of(u32 a) { return (0 - a) & 0xffffu; } };
+struct Add {
+  template <class T>
+  static T of(T a, T b) {
+    return a + b;
+  }
+};
+struct Sub {
+  template <class T>
+  static T of(T a, T b) {
+    return a - b;
+  }
+};
+struct MulLo {
+  template <class T>
+  static T of(T a, T b) {
+    return a * b;
+  }
+};
+struct MadLo {
+  template <class T>
+  static T of(T a, T b, T c) {
+    return a * b + c;
+  }
+};
+struct Neg {
+  template <class T>
+  static T of(T a) {
+    return 0 - a;
+  }
+};
+struct Add16 {
+  static u32 of(u32 a, u32 b) { return (a + b) & 0xffffu; }
+};
+struct Sub16 {
+  static u32 of(u32 a, u32 b) { return (a - b) & 0xffffu; }
+};
+struct MulLo16 {
+  static u32 of(u32 a, u32 b) { return (a * b) & 0xffffu; }
+};
+struct MadLo16 {
+  static u32 of(u32 a, u32 b, u32 c) { return (a * b + c) & 0xffffu; }
+};
+struct Neg16 {
+  static u32 of(u32 a) { return (0 - a) & 0xffffu; }
+};
 struct Add16x2 {
-  static u32 of(u32 a, u32 b) { return ((a + b) & 0xffffu) | ((a & 0xffff0000u) + (b & 0xffff0000u)); }
+  static u32 of(u32 a, u32 b) {
+    return ((a + b) & 0xffffu) | ((a & 0xffff0000u) + (b & 0xffff0000u));
+  }
 };
 
 struct AddSat {
@@ -35,42 +72,65 @@ struct MulHiU32 {
 struct MulHiS32 {
   static u32 of(u32 a, u32 b) {
     return static_cast<u32>(static_cast<u64>(static_cast<s64>(static_cast<s32>(a)) *
-                                             static_cast<s64>(static_cast<s32>(b))) >> 32);
+                                             static_cast<s64>(static_cast<s32>(b))) >>
+                            32);
   }
 };
 struct MulHiU64 {
-  static u64 of(u64 a, u64 b) { return static_cast<u64>((static_cast<unsigned __int128>(a) * b) >> 64); }
+  static u64 of(u64 a, u64 b) {
+    return static_cast<u64>((static_cast<unsigned __int128>(a) * b) >> 64);
+  }
 };
 struct MulHiS64 {
   static u64 of(u64 a, u64 b) {
-    return static_cast<u64>((static_cast<__int128>(static_cast<s64>(a)) * static_cast<s64>(b)) >> 64);
+    return static_cast<u64>((static_cast<__int128>(static_cast<s64>(a)) * static_cast<s64>(b)) >>
+                            64);
   }
 };
-struct MulHiU16 { static u32 of(u32 a, u32 b) { return (a * b) >> 16; } };
+struct MulHiU16 {
+  static u32 of(u32 a, u32 b) { return (a * b) >> 16; }
+};
 struct MulHiS16 {
   static u32 of(u32 a, u32 b) { return (static_cast<u32>(s16_of(a) * s16_of(b)) >> 16) & 0xffffu; }
 };
-struct MulWideU16 { static u32 of(u32 a, u32 b) { return a * b; } };
-struct MulWideS16 { static u32 of(u32 a, u32 b) { return static_cast<u32>(s16_of(a) * s16_of(b)); } };
-struct MulWideU32 { static u64 of(u32 a, u32 b) { return static_cast<u64>(a) * b; } };
+struct MulWideU16 {
+  static u32 of(u32 a, u32 b) { return a * b; }
+};
+struct MulWideS16 {
+  static u32 of(u32 a, u32 b) { return static_cast<u32>(s16_of(a) * s16_of(b)); }
+};
+struct MulWideU32 {
+  static u64 of(u32 a, u32 b) { return static_cast<u64>(a) * b; }
+};
 struct MulWideS32 {
   static u64 of(u32 a, u32 b) {
-    return static_cast<u64>(static_cast<s64>(static_cast<s32>(a)) * static_cast<s64>(static_cast<s32>(b)));
+    return static_cast<u64>(static_cast<s64>(static_cast<s32>(a)) *
+                            static_cast<s64>(static_cast<s32>(b)));
   }
 };
 template <class Product>
 struct ThenAdd {
-  template <class A, class C> static C of(A a, A b, C c) { return Product::of(a, b) + c; }
+  template <class A, class C>
+  static C of(A a, A b, C c) {
+    return Product::of(a, b) + c;
+  }
 };
-struct MadHi16U { static u32 of(u32 a, u32 b, u32 c) { return (MulHiU16::of(a, b) + c) & 0xffffu; } };
-struct MadHi16S { static u32 of(u32 a, u32 b, u32 c) { return (MulHiS16::of(a, b) + c) & 0xffffu; } };
+struct MadHi16U {
+  static u32 of(u32 a, u32 b, u32 c) { return (MulHiU16::of(a, b) + c) & 0xffffu; }
+};
+struct MadHi16S {
+  static u32 of(u32 a, u32 b, u32 c) { return (MulHiS16::of(a, b) + c) & 0xffffu; }
+};
 struct MadHiSat {
   static u32 of(u32 a, u32 b, u32 c) { return AddSat::of(MulHiS32::of(a, b), c); }
 };
-struct Mul24U { static u32 of(u32 a, u32 b) { return (a & 0xffffffu) * (b & 0xffffffu); } };
+struct Mul24U {
+  static u32 of(u32 a, u32 b) { return (a & 0xffffffu) * (b & 0xffffffu); }
+};
 struct Mul24S {
   static u32 of(u32 a, u32 b) {
-    return static_cast<u32>(static_cast<s32>(a << 8) >> 8) * static_cast<u32>(static_cast<s32>(b << 8) >> 8);
+    return static_cast<u32>(static_cast<s32>(a << 8) >> 8) *
+           static_cast<u32>(static_cast<s32>(b << 8) >> 8);
   }
 };
 
@@ -105,20 +165,34 @@ struct DivS16 {
   }
 };
 struct RemS16 {
-  static u32 of(u32 a, u32 b) { return b == 0 ? a : static_cast<u32>(s16_of(a) % s16_of(b)) & 0xffffu; }
+  static u32 of(u32 a, u32 b) {
+    return b == 0 ? a : static_cast<u32>(s16_of(a) % s16_of(b)) & 0xffffu;
+  }
 };
-struct DivU16 { static u32 of(u32 a, u32 b) { return b == 0 ? 0xffffu : a / b; } };
+struct DivU16 {
+  static u32 of(u32 a, u32 b) { return b == 0 ? 0xffffu : a / b; }
+};
 
 template <class S>
 struct MinS {
-  template <class U> static U of(U a, U b) { return static_cast<S>(a) < static_cast<S>(b) ? a : b; }
+  template <class U>
+  static U of(U a, U b) {
+    return static_cast<S>(a) < static_cast<S>(b) ? a : b;
+  }
 };
 template <class S>
 struct MaxS {
-  template <class U> static U of(U a, U b) { return static_cast<S>(a) > static_cast<S>(b) ? a : b; }
+  template <class U>
+  static U of(U a, U b) {
+    return static_cast<S>(a) > static_cast<S>(b) ? a : b;
+  }
 };
-struct MinS16 { static u32 of(u32 a, u32 b) { return s16_of(a) < s16_of(b) ? a : b; } };
-struct MaxS16 { static u32 of(u32 a, u32 b) { return s16_of(a) > s16_of(b) ? a : b; } };
+struct MinS16 {
+  static u32 of(u32 a, u32 b) { return s16_of(a) < s16_of(b) ? a : b; }
+};
+struct MaxS16 {
+  static u32 of(u32 a, u32 b) { return s16_of(a) > s16_of(b) ? a : b; }
+};
 template <class Low>
 struct Pair {  // a 16-bit operation on both halves
   static u32 of(u32 a, u32 b) {
@@ -135,9 +209,14 @@ struct Relu16 {
 };
 template <class S>
 struct Abs {
-  template <class U> static U of(U a) { return static_cast<S>(a) < 0 ? U{0} - a : a; }
+  template <class U>
+  static U of(U a) {
+    return static_cast<S>(a) < 0 ? U{0} - a : a;
+  }
 };
-struct Abs16 { static u32 of(u32 a) { return (a & 0x8000u) ? (0 - a) & 0xffffu : a; } };
+struct Abs16 {
+  static u32 of(u32 a) { return (a & 0x8000u) ? (0 - a) & 0xffffu : a; }
+};
 template <class S>
 struct Sad {
   static u32 of(u32 a, u32 b, u32 c) {
@@ -158,8 +237,8 @@ Step scalar_binary(const Op& op, Warp& warp, u32 lanes) {
   return Step::next;
 }
 
-/// add.cc, addc, sub.cc, subc and mad's: the carry is predicate op.extra. mode: bit 0 takes a carry in,
-/// bit 1 gives one out, bit 2 subtracts.
+/// add.cc, addc, sub.cc, subc and mad's: the carry is predicate op.extra. mode: bit 0 takes a carry
+/// in, bit 1 gives one out, bit 2 subtracts.
 template <class T>
 Step carried(const Op& op, Warp& warp, u32 lanes) {
   T* d = lanes_of<T>(warp, op.d);
@@ -170,7 +249,8 @@ Step carried(const Op& op, Warp& warp, u32 lanes) {
   for (u32 rest = lanes; rest; rest &= rest - 1) {
     const int i = std::countr_zero(rest);
     const unsigned __int128 in = (op.mode & 1) ? (warp.predicates[op.extra] >> i & 1) : subtracts;
-    const unsigned __int128 sum = static_cast<unsigned __int128>(a[i]) + (subtracts ? static_cast<T>(~b[i]) : b[i]) + in;
+    const unsigned __int128 sum =
+        static_cast<unsigned __int128>(a[i]) + (subtracts ? static_cast<T>(~b[i]) : b[i]) + in;
     d[i] = static_cast<T>(sum);
     carries |= static_cast<u32>((sum >> (8 * sizeof(T))) & 1) << i;
   }
@@ -180,22 +260,32 @@ Step carried(const Op& op, Warp& warp, u32 lanes) {
 
 Family integer_family() {
   static constexpr HandlerEntry entries[] = {
-      {"add.16", binary<u32, u32, u32, Add16>}, {"add.32", binary<u32, u32, u32, Add>},
-      {"add.64", binary<u64, u64, u64, Add>}, {"add.16x2", binary<u32, u32, u32, Add16x2>},
+      {"add.16", binary<u32, u32, u32, Add16>},
+      {"add.32", binary<u32, u32, u32, Add>},
+      {"add.64", binary<u64, u64, u64, Add>},
+      {"add.16x2", binary<u32, u32, u32, Add16x2>},
       {"add.sat.s32", binary<u32, u32, u32, AddSat>},
-      {"sub.16", binary<u32, u32, u32, Sub16>}, {"sub.32", binary<u32, u32, u32, Sub>},
-      {"sub.64", binary<u64, u64, u64, Sub>}, {"sub.sat.s32", binary<u32, u32, u32, SubSat>},
-      {"carried.32", carried<u32>}, {"carried.64", carried<u64>},
-      {"mul.lo.16", binary<u32, u32, u32, MulLo16>}, {"mul.lo.32", binary<u32, u32, u32, MulLo>},
+      {"sub.16", binary<u32, u32, u32, Sub16>},
+      {"sub.32", binary<u32, u32, u32, Sub>},
+      {"sub.64", binary<u64, u64, u64, Sub>},
+      {"sub.sat.s32", binary<u32, u32, u32, SubSat>},
+      {"carried.32", carried<u32>},
+      {"carried.64", carried<u64>},
+      {"mul.lo.16", binary<u32, u32, u32, MulLo16>},
+      {"mul.lo.32", binary<u32, u32, u32, MulLo>},
       {"mul.lo.64", binary<u64, u64, u64, MulLo>},
-      {"mul.hi.u16", binary<u32, u32, u32, MulHiU16>}, {"mul.hi.s16", binary<u32, u32, u32, MulHiS16>},
-      {"mul.hi.u32", binary<u32, u32, u32, MulHiU32>}, {"mul.hi.s32", binary<u32, u32, u32, MulHiS32>},
-      {"mul.hi.u64", binary<u64, u64, u64, MulHiU64>}, {"mul.hi.s64", binary<u64, u64, u64, MulHiS64>},
+      {"mul.hi.u16", binary<u32, u32, u32, MulHiU16>},
+      {"mul.hi.s16", binary<u32, u32, u32, MulHiS16>},
+      {"mul.hi.u32", binary<u32, u32, u32, MulHiU32>},
+      {"mul.hi.s32", binary<u32, u32, u32, MulHiS32>},
+      {"mul.hi.u64", binary<u64, u64, u64, MulHiU64>},
+      {"mul.hi.s64", binary<u64, u64, u64, MulHiS64>},
       {"mul.wide.u16", binary<u32, u32, u32, MulWideU16>},
       {"mul.wide.s16", binary<u32, u32, u32, MulWideS16>},
       {"mul.wide.u32", binary<u64, u32, u32, MulWideU32>},
       {"mul.wide.s32", binary<u64, u32, u32, MulWideS32>},
-      {"mul24.lo.u32", binary<u32, u32, u32, Mul24U>}, {"mul24.lo.s32", binary<u32, u32, u32, Mul24S>},
+      {"mul24.lo.u32", binary<u32, u32, u32, Mul24U>},
+      {"mul24.lo.s32", binary<u32, u32, u32, Mul24S>},
       {"mad.lo.16", ternary<u32, u32, u32, u32, MadLo16>},
       {"mad.lo.32", ternary<u32, u32, u32, u32, MadLo>},
       {"mad.lo.64", ternary<u64, u64, u64, u64, MadLo>},
@@ -210,29 +300,43 @@ Family integer_family() {
       {"mad.wide.s16", ternary<u32, u32, u32, u32, ThenAdd<MulWideS16>>},
       {"mad.wide.u32", ternary<u64, u32, u32, u64, ThenAdd<MulWideU32>>},
       {"mad.wide.s32", ternary<u64, u32, u32, u64, ThenAdd<MulWideS32>>},
-      {"div.u16", scalar_binary<u32, DivU16>}, {"div.s16", scalar_binary<u32, DivS16>},
-      {"div.u32", scalar_binary<u32, DivU<u32>>}, {"div.s32", scalar_binary<u32, DivS<u32, s32>>},
-      {"div.u64", scalar_binary<u64, DivU<u64>>}, {"div.s64", scalar_binary<u64, DivS<u64, s64>>},
-      {"rem.u16", scalar_binary<u32, RemU<u32>>}, {"rem.s16", scalar_binary<u32, RemS16>},
-      {"rem.u32", scalar_binary<u32, RemU<u32>>}, {"rem.s32", scalar_binary<u32, RemS<u32, s32>>},
-      {"rem.u64", scalar_binary<u64, RemU<u64>>}, {"rem.s64", scalar_binary<u64, RemS<u64, s64>>},
-      {"min.u16", binary<u32, u32, u32, MinS<u32>>}, {"min.s16", binary<u32, u32, u32, MinS16>},
-      {"min.u32", binary<u32, u32, u32, MinS<u32>>}, {"min.s32", binary<u32, u32, u32, MinS<s32>>},
-      {"min.u64", binary<u64, u64, u64, MinS<u64>>}, {"min.s64", binary<u64, u64, u64, MinS<s64>>},
+      {"div.u16", scalar_binary<u32, DivU16>},
+      {"div.s16", scalar_binary<u32, DivS16>},
+      {"div.u32", scalar_binary<u32, DivU<u32>>},
+      {"div.s32", scalar_binary<u32, DivS<u32, s32>>},
+      {"div.u64", scalar_binary<u64, DivU<u64>>},
+      {"div.s64", scalar_binary<u64, DivS<u64, s64>>},
+      {"rem.u16", scalar_binary<u32, RemU<u32>>},
+      {"rem.s16", scalar_binary<u32, RemS16>},
+      {"rem.u32", scalar_binary<u32, RemU<u32>>},
+      {"rem.s32", scalar_binary<u32, RemS<u32, s32>>},
+      {"rem.u64", scalar_binary<u64, RemU<u64>>},
+      {"rem.s64", scalar_binary<u64, RemS<u64, s64>>},
+      {"min.u16", binary<u32, u32, u32, MinS<u32>>},
+      {"min.s16", binary<u32, u32, u32, MinS16>},
+      {"min.u32", binary<u32, u32, u32, MinS<u32>>},
+      {"min.s32", binary<u32, u32, u32, MinS<s32>>},
+      {"min.u64", binary<u64, u64, u64, MinS<u64>>},
+      {"min.s64", binary<u64, u64, u64, MinS<s64>>},
       {"min.u16x2", binary<u32, u32, u32, Pair<MinS<u32>>>},
       {"min.s16x2", binary<u32, u32, u32, Pair<MinS16>>},
       {"min.relu.s32", binary<u32, u32, u32, Relu32<MinS<s32>>>},
       {"min.relu.s16x2", binary<u32, u32, u32, Pair<Relu16<MinS16>>>},
-      {"max.u16", binary<u32, u32, u32, MaxS<u32>>}, {"max.s16", binary<u32, u32, u32, MaxS16>},
-      {"max.u32", binary<u32, u32, u32, MaxS<u32>>}, {"max.s32", binary<u32, u32, u32, MaxS<s32>>},
-      {"max.u64", binary<u64, u64, u64, MaxS<u64>>}, {"max.s64", binary<u64, u64, u64, MaxS<s64>>},
+      {"max.u16", binary<u32, u32, u32, MaxS<u32>>},
+      {"max.s16", binary<u32, u32, u32, MaxS16>},
+      {"max.u32", binary<u32, u32, u32, MaxS<u32>>},
+      {"max.s32", binary<u32, u32, u32, MaxS<s32>>},
+      {"max.u64", binary<u64, u64, u64, MaxS<u64>>},
+      {"max.s64", binary<u64, u64, u64, MaxS<s64>>},
       {"max.u16x2", binary<u32, u32, u32, Pair<MaxS<u32>>>},
       {"max.s16x2", binary<u32, u32, u32, Pair<MaxS16>>},
       {"max.relu.s32", binary<u32, u32, u32, Relu32<MaxS<s32>>>},
       {"max.relu.s16x2", binary<u32, u32, u32, Pair<Relu16<MaxS16>>>},
-      {"abs.s16", unary<u32, u32, Abs16>}, {"abs.s32", unary<u32, u32, Abs<s32>>},
+      {"abs.s16", unary<u32, u32, Abs16>},
+      {"abs.s32", unary<u32, u32, Abs<s32>>},
       {"abs.s64", unary<u64, u64, Abs<s64>>},
-      {"neg.16", unary<u32, u32, Neg16>}, {"neg.32", unary<u32, u32, Neg>},
+      {"neg.16", unary<u32, u32, Neg16>},
+      {"neg.32", unary<u32, u32, Neg>},
       {"neg.64", unary<u64, u64, Neg>},
       {"sad.u32", ternary<u32, u32, u32, u32, Sad<u32>>},
       {"sad.s32", ternary<u32, u32, u32, u32, Sad<s32>>},

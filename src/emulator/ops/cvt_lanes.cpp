@@ -1,0 +1,16 @@
+#include "emulator/ops/families.hpp"
+#include "emulator/ops/target.hpp"
+#include "formats/elements.hpp"
+#include "formats/half.hpp"
+
+MICROSCALE_PORTABLE_BEGIN
+#include "emulator/ops/generic/lanes.hpp"
+#include "emulator/ops/generic/half_lanes.hpp"
+#include "emulator/ops/generic/cvt_lanes.hpp"
+MICROSCALE_PORTABLE_END
+
+MICROSCALE_EMULATOR_AVX2_BEGIN
+#include "emulator/ops/generic/lanes.hpp"
+#include "emulator/ops/generic/half_lanes.hpp"
+#include "emulator/ops/generic/cvt_lanes.hpp"
+MICROSCALE_EMULATOR_AVX2_END

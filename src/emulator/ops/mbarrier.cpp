@@ -1,0 +1,130 @@
+// mbarrier objects, bulk copies and tensor copies, lane by lane.
+#include "emulator/ops/address.hpp"
+#include "emulator/ops/families.hpp"
+#include "emulator/ops/target.hpp"
+
+namespace microscale::emulator {
+namespace {
+
+using u32 = std::uint32_t;
+using u64 = std::uint64_t;
+
+u64 object(const Op& op, const Warp& warp, int lane) {
+  return generic_address(warp, op.a, op.mode & 1,
+                         (op.mode & 2) ? ptx::Space::shared : ptx::Space::generic, op.value, lane);
+}
+/// The k-th address of op.list, five words each.
+u64 listed(const Op& op, const Warp& warp, int k, int lane) {
+  const u32* at = op.list + 5 * k;
+  const u64 offset = u64{at[3]} << 32 | at[2];
+  return generic_address(warp, at[0], at[1], static_cast<ptx::Space>(at[4]),
+                         static_cast<std::int64_t>(offset), lane);
+}
+
+enum class What { init, invalidate, expect, complete };
+template <What W>
+Step manage(const Op& op, Warp& warp, u32 lanes) {
+  ClusterMemory& memory = warp.block().memory();
+  const Agent agent = warp.agent(op);
+  for (u32 rest = lanes; rest; rest &= rest - 1) {
+    const int i = std::countr_zero(rest);
+    const u64 address = object(op, warp, i);
+    if (W == What::invalidate)
+      memory.mbarrier_invalidate(agent, i, address);
+    else if (W == What::init)
+      memory.mbarrier_init(agent, i, address, warp.row32(op.b)[i]);
+    else if (W == What::expect)
+      memory.mbarrier_arrive(agent, i, address, 0, warp.row32(op.b)[i]);
+    else
+      memory.mbarrier_complete(agent, i, address, warp.row32(op.b)[i]);
+  }
+  return Step::next;
+}
+
+template <bool Expects>
+Step arrive(const Op& op, Warp& warp, u32 lanes) {
+  for (u32 rest = lanes; rest; rest &= rest - 1) {
+    const int i = std::countr_zero(rest);
+    const u32 number = warp.row32(op.b)[i];
+    warp.row64(op.d)[i] = warp.block().memory().mbarrier_arrive(
+        warp.agent(op), i, object(op, warp, i), Expects ? 1 : number, Expects ? number : 0);
+  }
+  return Step::next;
+}
+
+/// A try_wait (mode bit 2) whose phase is not over waits; a test_wait says so.
+template <bool Parity>
+Step wait(const Op& op, Warp& warp, u32 lanes) {
+  ClusterMemory& memory = warp.block().memory();
+  u32 over = 0;
+  for (u32 rest = lanes; rest; rest &= rest - 1) {
+    const int i = std::countr_zero(rest);
+    const u64 address = object(op, warp, i);
+    const bool done =
+        Parity ? memory.mbarrier_test_parity(warp.agent(op), i, address, warp.row32(op.b)[i])
+               : memory.mbarrier_test(warp.agent(op), i, address, warp.row64(op.b)[i]);
+    if (done) over |= 1u << i;
+  }
+  if (over != lanes && (op.mode & 4)) return Step::wait;
+  warp.set_predicate(op.d, lanes, over);
+  return Step::next;
+}
+
+Step copy_arrive(const Op& op, Warp& warp, u32 lanes) {
+  for (u32 rest = lanes; rest; rest &= rest - 1) {
+    const int i = std::countr_zero(rest);
+    warp.block().memory().cp_async_mbarrier_arrive(warp.agent(op), i, object(op, warp, i),
+                                                   op.extra & 1);
+  }
+  return Step::next;
+}
+
+Step bulk(const Op& op, Warp& warp, u32 lanes) {
+  for (u32 rest = lanes; rest; rest &= rest - 1) {
+    const int i = std::countr_zero(rest);
+    warp.block().memory().bulk_copy(warp.agent(op), i, listed(op, warp, 0, i),
+                                    listed(op, warp, 1, i), warp.row32(op.a)[i],
+                                    op.mode ? listed(op, warp, 2, i) : 0);
+  }
+  return Step::next;
+}
+
+template <bool Loads>
+Step tensor(const Op& op, Warp& warp, u32 lanes) {
+  const u32* coordinate = op.list + (Loads ? 15 : 10);
+  for (u32 rest = lanes; rest; rest &= rest - 1) {
+    const int i = std::countr_zero(rest);
+    std::int32_t at[5] = {};
+    for (int k = 0; k < op.mode; ++k)
+      at[k] = static_cast<std::int32_t>(warp.row32(coordinate[k])[i]);
+    ClusterMemory& memory = warp.block().memory();
+    if (Loads)
+      memory.tensor_load(warp.agent(op), i, listed(op, warp, 0, i), listed(op, warp, 1, i), at,
+                         listed(op, warp, 2, i));
+    else
+      memory.tensor_store(warp.agent(op), i, listed(op, warp, 1, i), at, listed(op, warp, 0, i));
+  }
+  return Step::next;
+}
+
+}  // namespace
+
+Family mbarrier_family() {
+  static constexpr HandlerEntry entries[] = {
+      {"mbarrier.init", manage<What::init>},
+      {"mbarrier.inval", manage<What::invalidate>},
+      {"mbarrier.expect_tx", manage<What::expect>},
+      {"mbarrier.complete_tx", manage<What::complete>},
+      {"mbarrier.arrive", arrive<false>},
+      {"mbarrier.arrive.expect_tx", arrive<true>},
+      {"mbarrier.wait.parity", wait<true>},
+      {"mbarrier.wait.state", wait<false>},
+      {"cp.async.mbarrier", copy_arrive},
+      {"cp.bulk", bulk},
+      {"cp.tensor.load", tensor<true>},
+      {"cp.tensor.store", tensor<false>},
+  };
+  return entries;
+}
+
+}  // namespace microscale::emulator

@@ -1,0 +1,50 @@
+#include "emulator/run_ptx.hpp"
+
+namespace microscale::emulator {
+namespace {
+
+using namespace testing;
+
+std::string bulk(const std::string& wait) {
+  return ".shared .align 16 .b8 tile[128];\n.shared .align 8 .b8 bar[8];\n" + own_word +
+         "mov.u32 %r1, tile; mov.u32 %r2, bar; setp.ne.u32 %p1, %r50, 0; @%p1 bra READY;\n"
+         "mbarrier.init.shared::cta.b64 [%r2], 1; fence.proxy.async;\n"
+         "mbarrier.arrive.expect_tx.shared::cta.b64 %rd4, [%r2], 128;\n"
+         "cp.async.bulk.shared::cluster.global.mbarrier::complete_tx::bytes [%r1], [%rd30], 128, "
+         "[%r2];\n"
+         "READY: bar.sync 0;\n" +
+         wait +
+         "mul.lo.u32 %r3, %r50, 4; add.u32 %r4, %r1, %r3; ld.shared.u32 %r5, [%r4]; add.u32 %r6, "
+         "%r5, 1; st.global.u32 [%rd32], %r6;";
+}
+
+TEST(Mbarriers, a_bulk_copy_completes_the_phase_that_is_waited_for) {
+  for (const Completion completion : {Completion::eager, Completion::latest, Completion::random}) {
+    const Ran ran = launch_words(
+        entry(
+            bulk("WAIT: mbarrier.try_wait.parity.shared::cta.b64 %p2, [%r2], 0; @!%p2 bra WAIT;\n"),
+            "", "sm_90a"),
+        std::vector<std::uint32_t>(32, 41), shaped(1, 32, {.completion = completion}));
+    EXPECT_EQ(ran.findings(), "");
+    for (const std::uint32_t word : ran.words) EXPECT_EQ(word, 42u);
+  }
+}
+
+TEST(Mbarriers, reading_without_waiting_is_found) {
+  const Ran ran = launch_words(entry(bulk(""), "", "sm_90a"), std::vector<std::uint32_t>(32, 41),
+                               shaped(1, 32));
+  EXPECT_FALSE(ran.report.findings.empty());
+}
+
+TEST(Mbarriers, a_phase_that_nobody_ends_is_a_deadlock) {
+  const Ran ran = launch_words(
+      entry(".shared .align 8 .b8 bar[8];\n mbarrier.init.shared::cta.b64 [bar], 2;\n"
+            "mbarrier.arrive.shared::cta.b64 %rd1, [bar];\n"
+            "WAIT: mbarrier.try_wait.shared::cta.b64 %p1, [bar], %rd1; @!%p1 bra WAIT;",
+            "", "sm_90a"),
+      {0}, shaped(1, 1));
+  EXPECT_EQ(ran.count(FindingKind::deadlock), 1) << ran.findings();
+}
+
+}  // namespace
+}  // namespace microscale::emulator

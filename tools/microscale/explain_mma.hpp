@@ -1,0 +1,31 @@
+// explain mma: who holds what of a matrix instruction, as data, text, JSON and a picture.
+#pragma once
+
+#include <nlohmann/json_fwd.hpp>
+#include <string>
+#include <vector>
+
+#include "commands.hpp"
+#include "emulator/tensor/probe.hpp"
+
+namespace microscale {
+
+/// The maps of one instruction, of formulas or probed.
+struct MmaMaps {
+  emulator::tensor::MmaShape shape;
+  emulator::tensor::ScaleSelector select_a, select_b;
+  bool probed = false;
+  int disagreements = 0;  ///< probed slots that the formulas put elsewhere
+  std::vector<emulator::tensor::Probed> a, b, d, scales_a, scales_b;
+};
+
+MmaMaps mma_maps(const ExplainMmaCommand& command);
+
+/// Elements of an operand in a 32-bit register.
+int items_of(const MmaMaps& maps, char operand);
+
+nlohmann::ordered_json to_json(const MmaMaps& maps);
+/// A picture that stands alone: its style is in it.
+std::string mma_svg(const MmaMaps& maps);
+
+}  // namespace microscale
