@@ -6,11 +6,15 @@
 #include <emmintrin.h>
 
 #include "emulator/memory/cluster_memory.hpp"
+#include "emulator/memory/lane_loops.hpp"
 #include "emulator/memory/runs.hpp"
+#include "emulator/memory/touch_lanes.hpp"
 
 namespace microscale::emulator {
 
 namespace {
+
+const LaneLoops& loops = lane_loops();
 
 __m128 four(const void* from) { return _mm_loadu_ps(static_cast<const float*>(from)); }
 void put(void* to, __m128 value) { _mm_storeu_ps(static_cast<float*>(to), value); }
@@ -83,6 +87,7 @@ void words_to_lanes(const LaneWords& in, int bytes, std::uint8_t* stage) {
     return;
   }
   if (bytes == 8 || bytes == 16) return bytes == 8 ? join_pairs(in, stage) : join_quads(in, stage);
+  if (bytes == 4) return void(std::memcpy(stage, in.word[0].data(), sizeof in.word[0]));
   for (int lane = 0; lane < warp_lanes; ++lane)
     for (int word = 0; word < bytes / 4; ++word)
       std::memcpy(stage + lane * bytes + word * 4,
@@ -136,6 +141,48 @@ void ClusterMemory::each_run(const Agent& agent, const WarpAccess& access, Mode 
   }
 }
 
+/// Those of the access's lanes that cannot be done at once; the others are.
+std::uint32_t ClusterMemory::touch_together(const Toucher& who, const WarpAccess& access, Mode mode,
+                                            std::uint8_t* stage) {
+  const auto bytes = static_cast<std::uint32_t>(access.bytes);
+  if (access.order != Order::weak || access.lanes == 0 || !launch_.options.together)
+    return access.lanes;
+  const std::uint64_t* address = access.address;
+  Region region;
+  const bool consecutive = access.lanes == all_lanes && loops.consecutive(address, bytes);
+  if (consecutive &&
+      quick_resolve(who.agent, address[0], warp_lanes * std::uint64_t{bytes}, region) &&
+      (mode == Mode::read || region.shadow) &&
+      touch_row(who, region, address[0] - region.begin, bytes, mode, stage))
+    return 0;
+  const int first = std::countr_zero(access.lanes);
+  alignas(64) std::uint64_t offset[warp_lanes], taking_part[warp_lanes];
+  if (access.lanes != all_lanes) {
+    for (int i = 0; i < warp_lanes; ++i)
+      taking_part[i] = address[access.lanes >> i & 1 ? i : first];
+    address = taking_part;
+  }
+  std::uint64_t size = shape_.local_bytes;
+  const bool local = (address[first] & window_mask) == local_window;
+  if (local) {
+    local_region(who.agent, 0, local_window, region);
+  } else {
+    if (!quick_resolve(who.agent, address[first], bytes, region)) return access.lanes;
+    size = region.bytes;
+  }
+  if (bytes > size || (mode == Mode::write && !region.shadow)) return access.lanes;
+  const Survey found =
+      loops.survey(address, local ? local_window : region.begin, size - bytes, bytes, offset);
+  if (!found.fits) return access.lanes;
+  LaneBatch batch{offset, access.lanes, bytes, found.one_page, consecutive};
+  if (local) {  // thread by thread
+    std::uint64_t thread = std::uint64_t{who.warp.slot} * warp_lanes * local_stride_;
+    for (int i = 0; i < warp_lanes; ++i, thread += local_stride_) offset[i] += thread;
+    batch.one_page = batch.consecutive = false;
+  }
+  return touch_lanes(who, region, batch, mode, stage);
+}
+
 void ClusterMemory::load(const Agent& agent, const WarpAccess& access, LaneWords& out) {
   if (launch_.options.count) count(agent, access);
   alignas(64) std::uint8_t stage[warp_lanes * 32];
@@ -143,35 +190,28 @@ void ClusterMemory::load(const Agent& agent, const WarpAccess& access, LaneWords
   const bool direct = access.bytes == 4;  // word[0] is what the lanes' bytes look like
   auto* to = direct ? reinterpret_cast<std::uint8_t*>(out.word[0].data()) : stage;
   const Toucher who = toucher(agent, access.order, access.scope);
-  Region whole;
-  if (access.lanes == all_lanes && access.address[0] % bytes == 0 &&
-      consecutive(access.address, access.bytes) &&
-      quick_resolve(agent, access.address[0], warp_lanes * bytes, whole)) {
-    touch(who, whole, access.address[0] - whole.begin, warp_lanes * bytes,
-          {0, static_cast<std::uint32_t>(bytes)}, Mode::read, nullptr,
-          [&](const std::uint8_t* from, std::uint64_t done, std::uint64_t part) {
-            std::memcpy(to + done, from, part);
-          });
-    if (!direct) lanes_to_words(stage, access.bytes, out);
-    if (access.order != Order::weak) after_strong(agent, access);
-    return;
+  if (access.lanes != all_lanes) std::memset(to, 0, warp_lanes * bytes);
+  WarpAccess rest = access;
+  rest.lanes = touch_together(who, access, Mode::read, to);
+  if (rest.lanes) {
+    for (std::uint32_t left = rest.lanes; left; left &= left - 1)
+      std::memset(to + static_cast<std::size_t>(std::countr_zero(left)) * bytes, 0, bytes);
+    each_run(agent, rest, Mode::read,
+             [&](const Region& region, std::uint64_t offset, int first, int lanes, bool same) {
+               std::uint8_t* begin = to + static_cast<std::size_t>(first) * bytes;
+               const Lanes touching = same ? Lanes{std::uint32_t{warp_lanes}, 0}
+                                           : Lanes{static_cast<std::uint32_t>(first),
+                                                   static_cast<std::uint32_t>(bytes)};
+               touch(who, region, offset, same ? bytes : bytes * static_cast<std::size_t>(lanes),
+                     touching, Mode::read, nullptr,
+                     [&](const std::uint8_t* from, std::uint64_t done, std::uint64_t part) {
+                       std::memcpy(begin + done, from, part);
+                     });
+               if (same)
+                 for (int lane = 1; lane < lanes; ++lane)
+                   std::memcpy(begin + static_cast<std::size_t>(lane) * bytes, begin, bytes);
+             });
   }
-  std::memset(to, 0, warp_lanes * bytes);
-  each_run(agent, access, Mode::read,
-           [&](const Region& region, std::uint64_t offset, int first, int lanes, bool same) {
-             std::uint8_t* begin = to + static_cast<std::size_t>(first) * bytes;
-             const Lanes touching =
-                 same ? Lanes{std::uint32_t{warp_lanes}, 0}
-                      : Lanes{static_cast<std::uint32_t>(first), static_cast<std::uint32_t>(bytes)};
-             touch(who, region, offset, same ? bytes : bytes * static_cast<std::size_t>(lanes),
-                   touching, Mode::read, nullptr,
-                   [&](const std::uint8_t* from, std::uint64_t done, std::uint64_t part) {
-                     std::memcpy(begin + done, from, part);
-                   });
-             if (same)
-               for (int lane = 1; lane < lanes; ++lane)
-                 std::memcpy(begin + static_cast<std::size_t>(lane) * bytes, begin, bytes);
-           });
   if (!direct) lanes_to_words(stage, access.bytes, out);
   if (access.order != Order::weak) after_strong(agent, access);
 }
@@ -181,15 +221,14 @@ void ClusterMemory::store(const Agent& agent, const WarpAccess& access, const La
   if (access.order != Order::weak) before_strong(agent, access);
   alignas(64) std::uint8_t stage[warp_lanes * 32];
   const auto bytes = static_cast<std::size_t>(access.bytes);
-  const auto* data = reinterpret_cast<const std::uint8_t*>(in.word[0].data());
-  if (access.bytes != 4) {
-    words_to_lanes(in, access.bytes, stage);
-    data = stage;
-  }
+  words_to_lanes(in, access.bytes, stage);
   const Toucher who = toucher(agent, access.order, access.scope);
-  each_run(agent, access, Mode::write,
+  WarpAccess rest = access;
+  rest.lanes = touch_together(who, access, Mode::write, stage);
+  if (rest.lanes == 0) return;
+  each_run(agent, rest, Mode::write,
            [&](const Region& region, std::uint64_t offset, int first, int lanes, bool) {
-             const std::uint8_t* begin = data + static_cast<std::size_t>(first) * bytes;
+             const std::uint8_t* begin = stage + static_cast<std::size_t>(first) * bytes;
              touch(who, region, offset, bytes * static_cast<std::size_t>(lanes),
                    {static_cast<std::uint32_t>(first), static_cast<std::uint32_t>(bytes)},
                    Mode::write, begin,

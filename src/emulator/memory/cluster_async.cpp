@@ -158,12 +158,30 @@ void ClusterMemory::cp_async(const Agent& agent, const WarpAccess& destination,
   Toucher reads = toucher(agent), writes = toucher(agent);
   reads.slot = writes.slot = slot_of(warp, AsyncKind::cp_async);
   reads.time = writes.time = copy.group;
+  // Whole pieces are read together, and what is to be written is noted together, where nothing is
+  // amiss; the rest lane by lane.
+  std::uint32_t given[warp_lanes], whole = 0, none = 0;
+  for (std::uint32_t lane = 0; lane < warp_lanes; ++lane) {
+    given[lane] =
+        std::min(source_bytes ? source_bytes[lane] : ~0u, static_cast<std::uint32_t>(bytes));
+    whole |= static_cast<std::uint32_t>(given[lane] == bytes) << lane;
+    none |= static_cast<std::uint32_t>(given[lane] == 0) << lane;
+  }
+  alignas(64) std::uint8_t stage[warp_lanes * 32];
+  WarpAccess from_source = destination;
+  from_source.address = source;
+  from_source.lanes &= whole;
+  const std::uint32_t read =
+      from_source.lanes & ~touch_together(reads, from_source, Mode::read, stage);
+  WarpAccess to_shared = destination;
+  if (to_shared.lanes & ~(read | none))
+    to_shared.lanes = 0;  // lanes find each other in their order
+  const std::uint32_t noted =
+      to_shared.lanes & ~touch_together(writes, to_shared, Mode::write, nullptr);
   copy.data.reserve(warp_lanes * bytes);
   for (std::uint32_t left = destination.lanes; left; left &= left - 1) {
     const int lane = std::countr_zero(left);
     const std::uint64_t to = destination.address[lane], from = source[lane];
-    const std::uint64_t given =
-        source_bytes ? std::min<std::uint64_t>(source_bytes[lane], bytes) : bytes;
     Region region;
     if (!aligned(agent, lane, to, bytes, Mode::write) ||
         !aligned(agent, lane, from, bytes, Mode::read) ||
@@ -171,12 +189,15 @@ void ClusterMemory::cp_async(const Agent& agent, const WarpAccess& destination,
       continue;
     const auto start = static_cast<std::uint32_t>(copy.data.size());
     copy.data.resize(start + bytes);
-    if (given &&
-        !move_row(reads, lane, from, given, Mode::read, copy.data.data() + start, nullptr)) {
+    if (read >> lane & 1) {
+      std::memcpy(copy.data.data() + start, stage + static_cast<std::uint64_t>(lane) * bytes,
+                  bytes);
+    } else if (given[lane] && !move_row(reads, lane, from, given[lane], Mode::read,
+                                        copy.data.data() + start, nullptr)) {
       copy.data.resize(start);
       continue;
     }
-    move_row(writes, lane, to, bytes, Mode::write, nullptr, nullptr);
+    if (!(noted >> lane & 1)) move_row(writes, lane, to, bytes, Mode::write, nullptr, nullptr);
     copy.pieces.push_back(
         {region.data + (to - region.begin), start, static_cast<std::uint32_t>(bytes)});
   }

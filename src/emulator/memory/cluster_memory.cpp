@@ -54,6 +54,7 @@ void ClusterMemory::begin(std::uint32_t number) {
     warp.know.clock.set(i, 1);
     warp.global_records.clear();
     warp.shared_records.clear();
+    warp.global_order = warp.shared_order = {};
     std::fill(std::begin(warp.committed), std::end(warp.committed), 0);
   }
 }
@@ -107,7 +108,10 @@ bool ClusterMemory::quick_resolve(const Agent& agent, std::uint64_t address, std
     WarpMemory& warp = warp_of(agent);
     Allocation* at = nullptr;
     for (Allocation* each : warp.last)
-      if (each && address >= each->begin && address < each->end) at = each;
+      if (each && address >= each->begin && address < each->end) {
+        at = each;
+        break;
+      }
     if (!at) {
       at = launch_.global.find(address);
       if (!at) return false;

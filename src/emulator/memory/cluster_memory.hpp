@@ -139,6 +139,8 @@ class ClusterMemory {
   Region shared_region(std::uint32_t rank);
   bool local_region(const Agent& agent, int lane, std::uint64_t address, Region& region);
 
+  std::uint32_t touch_together(const Toucher& who, const WarpAccess& access, Mode mode,
+                               std::uint8_t* stage);
   template <class Each>
   void each_run(const Agent& agent, const WarpAccess& access, Mode mode, const Each& each);
   void before_strong(const Agent& agent, const WarpAccess& access);

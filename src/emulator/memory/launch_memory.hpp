@@ -20,6 +20,7 @@ struct MemoryOptions {
   bool count = false;  // sectors and bank conflicts, per instruction
   AsyncPolicy policy = AsyncPolicy::latest;
   std::uint64_t seed = 0;  // of AsyncPolicy::random
+  bool together = true;    // lanes at once where nothing is amiss; off: each run of them by itself
 };
 
 class LaunchMemory {

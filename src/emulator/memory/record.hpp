@@ -3,6 +3,7 @@
 
 #include <array>
 #include <atomic>
+#include <bit>
 #include <cstdint>
 #include <memory>
 #include <vector>
@@ -58,7 +59,10 @@ class RecordCache {
   /// number.
   struct Key {
     std::uint32_t instruction = 0, time = 0, epoch = 0, previous = 0, slot = 0, mode = 0;
-    bool operator==(const Key&) const = default;
+    bool operator==(const Key& other) const {
+      using Words = std::array<std::uint64_t, 3>;
+      return std::bit_cast<Words>(*this) == std::bit_cast<Words>(other);
+    }
   };
   /// The number of the record of `key`; `make()` gives it when there is none.
   template <class Make>

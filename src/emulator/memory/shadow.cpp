@@ -24,15 +24,12 @@ void for_words(std::uint32_t offset, std::uint32_t count, const Each& each) {
 
 }  // namespace
 
-void ShadowPage::begin(std::uint32_t launch_number) {
+void ShadowPage::begin(std::uint32_t launch_number, std::uint32_t fit) {
   launch = launch_number;
-  if (writer.empty()) {
-    writer.resize(bytes >> shift);
-    reader.resize(bytes >> shift);
-    return;
-  }
-  std::fill(writer.begin(), writer.end(), 0);
-  std::fill(reader.begin(), reader.end(), 0);
+  whole = whole || first_unwritten(0, bytes) == bytes;
+  shift = std::min(fit, widest);
+  writer.assign(bytes >> shift, 0);
+  reader.assign(bytes >> shift, 0);
 }
 
 void ShadowPage::refine(std::uint32_t to) {
@@ -58,6 +55,8 @@ std::uint32_t ShadowPage::first_unwritten(std::uint32_t offset, std::uint32_t co
 }
 
 void ShadowPage::mark_written(std::uint32_t offset, std::uint32_t count) {
+  if (whole) return;
+  whole = count == bytes;
   for_words(offset, count, [&](std::uint32_t word, std::uint64_t mask) {
     written[word] |= mask;
     return true;
@@ -72,8 +71,10 @@ Shadow::~Shadow() {
 
 void Shadow::forget() {
   for (std::atomic<ShadowPage*>& page : pages_)
-    if (ShadowPage* have = page.load(std::memory_order_relaxed))
+    if (ShadowPage* have = page.load(std::memory_order_relaxed)) {
       std::memset(have->written, 0, sizeof have->written);
+      have->whole = false;
+    }
 }
 
 ShadowPage& Shadow::create(std::uint64_t index) {

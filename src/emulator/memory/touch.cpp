@@ -3,38 +3,15 @@
 #include <emmintrin.h>
 #include <fmt/format.h>
 
+#include "emulator/memory/lane_loops.hpp"
+
 namespace microscale::emulator {
 
 namespace {
 
-constexpr std::uint32_t id_of(Cell cell) { return cell >> cell_lane_bits; }
-constexpr std::uint32_t lane_of(Cell cell) { return cell & ((1u << cell_lane_bits) - 1); }
-constexpr Cell cell_of(std::uint32_t id, std::uint32_t lane) { return id << cell_lane_bits | lane; }
-
-/// The end of the run of cells, from `from`, that name record `id`.
 std::uint32_t run_end(const Cell* cells, std::uint32_t from, std::uint32_t count,
                       std::uint32_t id) {
-  const __m128i wanted = _mm_set1_epi32(static_cast<int>(id));
-  std::uint32_t at = from;
-  for (; at + 16 <= count; at += 16) {
-    const auto* cell = reinterpret_cast<const __m128i*>(cells + at);
-    const __m128i shifted = _mm_slli_epi32(wanted, cell_lane_bits);
-    const auto difference = [&](int i) {
-      return _mm_xor_si128(_mm_loadu_si128(cell + i), shifted);
-    };
-    const __m128i any = _mm_or_si128(_mm_or_si128(difference(0), difference(1)),
-                                     _mm_or_si128(difference(2), difference(3)));
-    if (_mm_movemask_epi8(
-            _mm_cmpeq_epi32(_mm_srli_epi32(any, cell_lane_bits), _mm_setzero_si128())) != 0xffff)
-      break;
-  }
-  for (; at + 4 <= count; at += 4) {
-    const __m128i four = _mm_loadu_si128(reinterpret_cast<const __m128i*>(cells + at));
-    if (_mm_movemask_epi8(_mm_cmpeq_epi32(_mm_srli_epi32(four, cell_lane_bits), wanted)) != 0xffff)
-      break;
-  }
-  while (at < count && id_of(cells[at]) == id) ++at;
-  return at;
+  return lane_loops().run_end(cells, from, count, id);
 }
 
 /// cells[i] = id and lane + (i >> per_lane), for cells from..to.
@@ -97,16 +74,15 @@ Record Toucher::own_record(Mode mode) const {
 
 std::uint32_t Toucher::own_number(const Region& region, Mode mode, std::uint32_t previous,
                                   std::uint32_t depth) const {
-  RecordCache& cache = region.kind == SpaceKind::global ? warp.global_records : warp.shared_records;
   const std::uint32_t kind = (order != Order::weak) | (mode != Mode::read) << 1 |
                              asynchronous << 2 | static_cast<std::uint32_t>(scope) << 3;
-  return cache.number({agent.instruction, time, warp.epoch, previous, slot, kind}, *region.log,
-                      [&] {
-                        Record record = own_record(mode);
-                        record.previous = previous;
-                        record.depth = static_cast<std::uint8_t>(depth);
-                        return record;
-                      });
+  return records(region).number({agent.instruction, time, warp.epoch, previous, slot, kind},
+                                *region.log, [&] {
+                                  Record record = own_record(mode);
+                                  record.previous = previous;
+                                  record.depth = static_cast<std::uint8_t>(depth);
+                                  return record;
+                                });
 }
 
 void Toucher::check(ShadowPage& page, const Region& region, std::uint64_t address,
@@ -128,8 +104,8 @@ void Toucher::check(ShadowPage& page, const Region& region, std::uint64_t addres
   }
   if (!region.log || !launch.options.races) return;
 
-  if (page.launch != region.tag || page.writer.empty()) page.begin(region.tag);
   const auto fit = static_cast<std::uint32_t>(std::countr_zero(start | count | lanes.bytes));
+  if (page.launch != region.tag || page.writer.empty()) page.begin(region.tag, fit);
   if (fit < page.shift) page.refine(fit);
   Piece piece{
       region, address + start, page.shift, lanes.first, 31, lanes.bytes ? lanes.bytes : count, mode,
@@ -221,6 +197,7 @@ void Toucher::check_run(const Piece& piece, const Cell* cells, std::uint32_t fro
 }
 
 std::uint32_t Toucher::reader_number(const Region& region, std::uint32_t before) const {
+  if (before == 0) return own_number(region, Mode::read, 0, 0);
   // Of those who read before, the ones not ordered before this read must be kept; a warp that is
   // among them at this very time adds nothing. Whoever runs beside it is at the front, so a short
   // look will do.

@@ -25,12 +25,25 @@ struct Region {
   RecordLog* log = nullptr;  // null: local, where nobody races
 };
 
+/// Records of others that were found ordered before a warp, which they stay: as writers, and as
+/// readers with those their lists name.
+struct KnownOrder {
+  static constexpr std::uint32_t count = 16;
+  std::uint32_t id[2][count] = {};
+
+  bool has(std::uint32_t record, bool readers) const {
+    return id[readers][record % count] == record;
+  }
+  void add(std::uint32_t record, bool readers) { id[readers][record % count] = record; }
+};
+
 /// What the memory knows of a warp.
 struct WarpMemory {
   Knowledge know;
   std::uint32_t slot = 0;
   std::uint32_t epoch = 0;  // of warp-level synchronisation
   RecordCache global_records, shared_records;
+  KnownOrder global_order, shared_order;
   std::array<Allocation*, 4> last{};  // that it touched; a kernel has a few buffers in turn
   std::uint32_t last_next = 0;
   std::uint32_t committed[3] = {};  // groups, by AsyncKind
@@ -46,6 +59,8 @@ struct Lanes {
 };
 
 enum class Mode : std::uint8_t { read, write, update };
+
+struct LaneCells;
 
 /// Who touches, and in which way.
 struct Toucher {
@@ -66,6 +81,18 @@ struct Toucher {
              std::uint32_t count, Lanes lanes, Mode mode, const std::uint8_t* now,
              const std::uint8_t* incoming) const;
 
+  /// The same for cells of many lanes at once, where that is a matter of course: order is weak, the
+  /// proxy generic. False, and nothing has happened, where it takes a closer look.
+  bool accept_read(const Region& region, const LaneCells& cells) const;
+  bool accept_write(const Region& region, const LaneCells& cells) const;
+  /// The same for 32 lanes, each of which has one of 32 neighbouring cells, where those name one
+  /// writer and one reader.
+  bool accept_row(const Region& region, Cell* writers, Cell* readers, Mode mode) const;
+  /// The same for one lane's one cell. `number`: that of a record without a list of readers, or 0
+  /// as long as no other lane of this access has needed one.
+  bool accept_cell(const Region& region, Cell& writer, Cell& reader, std::uint32_t lane, Mode mode,
+                   std::uint32_t& number) const;
+
  private:
   struct Piece {
     const Region& region;
@@ -77,9 +104,14 @@ struct Toucher {
     const std::uint8_t *now, *incoming;
     std::uint32_t lane_of(std::uint32_t cell) const { return lane + (cell >> per_lane); }
   };
+  RecordCache& records(const Region& region) const {
+    return region.kind == SpaceKind::global ? warp.global_records : warp.shared_records;
+  }
   void check_cells(const Piece& piece, const Cell* cells, std::uint32_t count, bool readers) const;
   void check_run(const Piece& piece, const Cell* cells, std::uint32_t from, std::uint32_t to,
                  bool readers) const;
+  bool clean(const Region& region, const Cell* cells, const Cell* lanes, std::uint32_t count,
+             bool readers) const;
   void note_reads(const Piece& piece, Cell* cells, std::uint32_t count) const;
   Record own_record(Mode mode) const;
   std::uint32_t own_number(const Region& region, Mode mode, std::uint32_t previous,

@@ -31,6 +31,31 @@ TEST(ShadowPage, keeps_what_cells_said_when_they_become_finer) {
   EXPECT_EQ(page.writer[23], 0u);
 }
 
+TEST(ShadowPage, has_cells_as_wide_as_the_first_access_of_a_launch) {
+  ShadowPage page;
+  page.begin(1, 4);
+  EXPECT_EQ(page.writer.size(), 256u);
+  page.reader[255] = 9;
+  page.begin(2, 0);
+  EXPECT_EQ(page.reader.size(), 4096u);
+  EXPECT_EQ(page.reader[255], 0u);
+  page.begin(3, 12);  // a whole page by one lane
+  EXPECT_EQ(page.shift, ShadowPage::widest);
+}
+
+TEST(ShadowPage, is_whole_when_every_byte_was_written) {
+  ShadowPage page;
+  page.mark_written(0, 2048);
+  page.mark_written(2048, 2047);
+  page.begin(1);
+  EXPECT_FALSE(page.whole);
+  page.mark_written(4095, 1);
+  page.begin(2);
+  EXPECT_TRUE(page.whole);
+  EXPECT_TRUE(page.all_written(3, 4000));
+  EXPECT_TRUE(page.is_written(4064, 32));
+}
+
 TEST(Shadow, marks_across_pages_and_forgets) {
   Shadow shadow(3 * 4096);
   EXPECT_EQ(shadow.existing(0), nullptr);
