@@ -20,10 +20,9 @@ SKIP_FOLDERS = re.compile(r"(^|/)(\.git|build[^/]*|demo|\.venv|__pycache__)(/|$)
 WITHOUT_TEST = {
     "tools/microscale/main.cpp": "the tests in tests/tools run the program itself",
     "tools/gpu_check/equality.cpp": "a check itself; runs on a machine with a GPU (scripts/gpu_check)",
-    "tools/gpu_check/timing.cpp": "measures on a machine with a GPU (scripts/gpu_check)",
     "tools/gpu_check/fused.cpp": "a check itself; runs on a machine with a GPU (scripts/gpu_check)",
     "tools/gpu_check/grouped.cpp": "a check itself; runs on a machine with a GPU (scripts/gpu_check)",
-    "tools/gpu_check/device_bytes.hpp": "serves the others there",
+    "tools/gpu_check/races.cpp": "launches for compute-sanitizer, on a machine with a GPU (scripts/gpu_check)",
     "src/checkpoint/matrix_slice.hpp": "tests/checkpoint/tile_test.cpp and fused_experts_test.cpp cut with it",
     "src/checkpoint/unit_runner.cpp": "tests/checkpoint/convert_test.cpp runs it, whole conversions",
     "tools/microscale/command_progress.hpp": "tests/tools/cmd_quantize_test.cpp reads what it shows",

@@ -13,6 +13,10 @@ suite() {
   shift 2
   [ "$preset" = default ] || folder=build-$preset
   log=$folder/ctest.log
+  if compgen -G "$folder/cuda_images/*.cubin" >/dev/null; then # kernels to look at
+    MICROSCALE_NVDISASM=$(scripts/get_nvdisasm)
+    export MICROSCALE_NVDISASM
+  fi
   rm -f "$folder/junit.xml"
   ${run_with:-} ctest --preset "$preset" -j "$JOBS" --output-on-failure --output-junit junit.xml "$@" >"$log" 2>&1 ||
     status=$?

@@ -10,6 +10,7 @@ namespace microscale::cuda {
 // blockIdx.y + (blockIdx.z * each + i) * gridDim.y of column tile blockIdx.x.
 struct RowTiles {
   std::int32_t column_shift;   // log2 of the threads side by side in a row
+  std::int32_t runs;           // a thread's chunks lie in one row, not one below the other
   std::int32_t count;          // row tiles, those of the scales' padding included
   std::int32_t each;           // that a thread block goes through
   std::int32_t whole_rows;     // the first so many row tiles
@@ -62,10 +63,15 @@ struct FusedArgs {
   float scale;                 // hadamard_scale(order)
   std::int32_t order;          // of the Hadamard matrix
   std::uint32_t negated[4];    // bit i: element i of each of its blocks changes sign first
-  std::int32_t row_threads;    // lane_launch, row_launch of geometry.hpp
+  std::int32_t row_threads;    // lane_launch, row_launch of fused_geometry.hpp
   std::int32_t column_pieces;
   std::int64_t turns;          // rows that a thread visits,
   std::int64_t row_step;       // and from one to the next
+  std::int32_t whole;          // every warp: 1024 elements that exist of each row, and no row is padding
+  std::int64_t input_step;     // row_step in bytes, of the input, of the second input, of codes and
+  std::int64_t second_step;    // of row-major scales: constants cost a kernel no registers
+  std::int64_t code_step;
+  std::int64_t scale_step;
   std::int32_t tiled;          // scales go into 128x4 tiles
 };
 

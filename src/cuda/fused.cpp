@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "cuda/args.hpp"
+#include "cuda/fused_geometry.hpp"
 #include "cuda/kernel_choice.hpp"
 #include "cuda/launch.hpp"
 #include "cuda/operands.hpp"
@@ -67,6 +68,11 @@ void launch_fused(Device& device, const char* producer, const char* operation,
   args.column_pieces = shape.column_pieces;
   args.row_step = shape.row_step;
   args.turns = shape.turns;
+  args.whole = shape.whole;
+  args.input_step = shape.row_step * args.quantize.row_stride * size_of(dtype);
+  args.second_step = shape.row_step * args.second_stride * size_of(dtype);
+  args.code_step = shape.row_step * args.quantize.code_stride;
+  args.scale_step = shape.row_step * (args.quantize.cols / info(o.format).block);
   launch(device, fused_kernel(producer, o.format, dtype, kernel_mode(o.format, o.numerics)),
          operation, shape.launch, args, stream, shared_bytes);
 }
@@ -116,13 +122,14 @@ void rms_norm_quantize(Device& device, const RmsNormOptions& o, Stream stream) {
   args.weight = o.weight;
   args.epsilon = o.epsilon;
   const bool residual = o.residual.data != nullptr;
+  const FormatInfo& format = info(o.output.format);
   const FusedLaunch shape =
-      row_launch(o.input.rows, o.input.cols, info(o.output.format).block, args.tiled != 0,
+      row_launch(o.input.rows, o.input.cols, format.block, args.tiled != 0, format.code_bits,
                  static_cast<int>(element), residual, device.info().multiprocessors);
   launch_fused(device, residual ? "add_rms_norm" : "rms_norm", operation, o.output, o.input.dtype,
                shape,
                static_cast<int>(shape.launch.threads) / 32 *
-                   row_stage_bytes(static_cast<int>(element), residual),
+                   row_stage_bytes(static_cast<int>(element), residual, format.code_bits),
                args, stream);
 }
 

@@ -1,10 +1,10 @@
 // How many thread blocks a kernel is launched with: a function of the shape alone, the same for the
 // host that launches and for the tests.
 //
-// A thread owns `rows_per_thread` chunks of 8 neighbouring elements, one below the other. The
-// threads of a block form a rectangle of 2^column_shift chunks along a row; a narrow matrix gets a
-// narrow rectangle. Where row-major scales leave beside the codes, long runs along a row (4 KiB of
-// BF16) are kindest to DRAM; into 128x4 scale tiles, short ones.
+// A thread owns `rows_per_thread` chunks of 8 neighbouring elements. Where rows are long they lie
+// in one row: each of a block's eight warps takes a run of 1024 elements, one run in each of eight
+// rows. In narrower matrices they lie one below the other: the threads of a block form a rectangle
+// of 2^column_shift chunks along a row; a narrow matrix gets a narrow rectangle.
 #pragma once
 
 #include <cstdint>
@@ -18,6 +18,9 @@ namespace microscale::cuda {
 inline constexpr int threads_per_block = 256;
 inline constexpr int chunk_elements = 8;
 inline constexpr int rows_per_thread = 4;
+inline constexpr int run_shift = 5;                    // column_shift where a warp takes a run
+inline constexpr int run_apart = 32 * chunk_elements;  // elements from a lane's chunk to its next
+inline constexpr int run_elements = 4 * run_apart;     // of a warp
 struct Launch {
   unsigned grid_x, grid_y, grid_z;  // y and z together count the tiles of rows
   unsigned threads;
@@ -55,6 +58,11 @@ MICROSCALE_HD constexpr int resident_blocks(bool searches, int element_bytes) {
   return searches || element_bytes == 4 ? 4 : 5;
 }
 
+/// Whether a row is cut into runs: few of the threads lie beyond its end.
+constexpr bool has_runs(std::int64_t cols) {
+  return ceil_div(cols, run_elements) * run_elements <= cols + cols / 8;
+}
+
 /// Whether row-major scale bytes can leave four at a time: four neighbouring blocks lie on one
 /// row's lanes, and rows begin at words.
 constexpr bool rows_have_scale_words(std::int64_t cols, int block, int column_shift,
@@ -71,16 +79,21 @@ struct TiledLaunch {
 /// `block` is the format's 16 or 32; tiled: into 128x4 scale tiles, whose padding is written too;
 /// scales_aligned: the scales begin at a multiple of 4 bytes; `each`: row tiles that a thread block
 /// goes through where there are many; `resident`: thread blocks that the device holds at once,
-/// which work on neighbouring rows at any time.
+/// which work on neighbouring rows at any time; offers_runs: the kernel knows them.
 constexpr TiledLaunch quantize_launch(std::int64_t rows, std::int64_t cols, int block, bool tiled,
-                                      bool scales_aligned, int each, int resident) {
+                                      bool scales_aligned, int each, int resident,
+                                      bool offers_runs = true) {
   const std::int64_t padded_cols = tiled ? ceil_div(cols, 4 * block) * 4 * block : cols;
   const std::int64_t padded_rows = tiled ? ceil_div(rows, 128) * 128 : rows;
-  Launch grid = tile_launch(padded_rows, padded_cols, tiled ? 4 : 2, tiled ? 5 : 8);
+  const bool runs = offers_runs && has_runs(padded_cols);
+  Launch grid = tile_launch(padded_rows, padded_cols, tiled ? 4 : 2, tiled ? 4 : 8);
+  if (runs) grid.column_shift = run_shift;
   const int shift = grid.column_shift;
-  const std::int64_t tile_rows = (threads_per_block >> shift) * rows_per_thread;
+  const std::int64_t width = runs ? run_elements : std::int64_t{chunk_elements} << shift;
+  const std::int64_t tile_rows = (threads_per_block >> shift) * (runs ? 1 : rows_per_thread);
   const std::int64_t count = ceil_div(padded_rows, tile_rows);
-  const std::int64_t unit = tiled ? std::int64_t{1} << (shift - 3) : 1;  // row tiles in 128 rows
+  const std::int64_t unit = tiled ? 128 / tile_rows : 1;  // row tiles in 128 rows
+  grid.grid_x = static_cast<unsigned>(ceil_div(padded_cols, width));
   std::int64_t abreast = resident / static_cast<std::int64_t>(grid.grid_x) / unit * unit;
   if (abreast < unit) abreast = unit;
   if (abreast > 32768) abreast = 32768;
@@ -88,14 +101,33 @@ constexpr TiledLaunch quantize_launch(std::int64_t rows, std::int64_t cols, int 
   if (each == 1 || abreast > count) abreast = count < 32768 ? count : 32768;
   grid.grid_y = static_cast<unsigned>(abreast);
   grid.grid_z = static_cast<unsigned>(ceil_div(count, abreast * each));
-  const std::int64_t chunks_wide = std::int64_t{1} << shift;
   return {grid,
           {.column_shift = shift,
+           .runs = runs,
            .count = static_cast<std::int32_t>(count),
            .each = each,
            .whole_rows = static_cast<std::int32_t>(tiled ? rows / 128 * unit : rows / tile_rows),
-           .whole_columns = static_cast<std::int32_t>(cols / (chunks_wide * chunk_elements)),
+           .whole_columns = static_cast<std::int32_t>(cols / width),
            .scale_words = tiled || rows_have_scale_words(cols, block, shift, scales_aligned)}};
+}
+
+/// Elements up to which a matrix with row-major scales is small: one chunk a lane, since four would
+/// leave lanes without any. NVFP4's table of multipliers pays earlier.
+constexpr std::int64_t small_elements(int block) { return std::int64_t{block == 16 ? 2 : 8} << 20; }
+
+constexpr TiledLaunch small_launch(std::int64_t rows, std::int64_t cols, int block,
+                                   bool scales_aligned) {
+  const std::int64_t chunks = ceil_div(cols, chunk_elements);
+  const int shift = column_shift_for(chunks, 2, 8);
+  const std::int64_t row_tiles = ceil_div(rows, threads_per_block >> shift);
+  const std::int64_t z = ceil_div(row_tiles, 32768);
+  TiledLaunch launch{};
+  launch.grid = {static_cast<unsigned>(ceil_div(chunks, std::int64_t{1} << shift)),
+                 static_cast<unsigned>(ceil_div(row_tiles, z)), static_cast<unsigned>(z),
+                 static_cast<unsigned>(threads_per_block), shift};
+  launch.tiles.column_shift = shift;
+  launch.tiles.scale_words = rows_have_scale_words(cols, block, shift, scales_aligned);
+  return launch;
 }
 
 /// Along columns: tiles of 128 rows x 256 bytes. grid_x goes down groups of 2^column_shift tiles
@@ -139,92 +171,6 @@ constexpr Launch columns_block_launch(std::int64_t rows, std::int64_t cols, int 
       tiled ? ceil_div(cols, 128) * 128 * ceil_div(rows, 4 * block) * 4 : cols * (rows / block);
   return {static_cast<unsigned>(ceil_div(total, threads_per_block)), 1, 1,
           static_cast<unsigned>(threads_per_block), 0};
-}
-
-/// Elements of a row that one thread of a fused kernel takes: whole blocks of every format.
-inline constexpr int lane_elements = 32;
-
-struct FusedLaunch {
-  Launch launch;
-  int row_threads;        // neighbouring threads that share a row, or a piece of it
-  int column_pieces;      // pieces of a row
-  std::int64_t turns;     // rows that a thread visits,
-  std::int64_t row_step;  // and from one to the next: what all visit at once
-};
-
-/// Groups of 32 elements in a row, the padding of tiled scales included.
-constexpr std::int64_t lane_groups(std::int64_t cols, int block, bool tiled) {
-  const std::int64_t unit = tiled && 4 * block > lane_elements ? 4 * block : lane_elements;
-  return ceil_div(cols, unit) * (unit / lane_elements);
-}
-
-constexpr std::int64_t narrow_row_threads(std::int64_t groups) {
-  std::int64_t threads = 4;
-  while (threads < 32 && threads < groups) threads *= 2;
-  return threads;
-}
-
-/// Blocks of 256 threads of a SiLU or Hadamard kernel that a multiprocessor holds.
-MICROSCALE_HD constexpr int lane_blocks(int element_bytes) { return element_bytes == 2 ? 3 : 2; }
-
-/// SiLU and Hadamard: a warp takes 1024 elements of a row, or several rows of a narrow matrix, and
-/// goes down its columns; as many warps as run at once, so that addresses and tables are made once.
-constexpr FusedLaunch lane_launch(std::int64_t rows, std::int64_t cols, int block, bool tiled,
-                                  int element_bytes, int multiprocessors) {
-  constexpr std::int64_t warps = threads_per_block / 32;
-  const std::int64_t groups = lane_groups(cols, block, tiled);
-  const std::int64_t row_threads = narrow_row_threads(groups), rows_here = 32 / row_threads;
-  const std::int64_t columns = ceil_div(groups, row_threads);
-  const std::int64_t lines = tiled ? ceil_div(rows, 128) * 128 : rows;
-  const std::int64_t resident = multiprocessors * lane_blocks(element_bytes) * warps / columns;
-  std::int64_t slots = ceil_div(lines, rows_here);
-  if (slots > resident) slots = resident > 0 ? resident : 1;
-  const std::int64_t turns = ceil_div(lines, slots * rows_here);
-  slots = ceil_div(lines, turns * rows_here);  // no more than these turns need
-  return {{static_cast<unsigned>(ceil_div(slots * columns, warps)), 1, 1,
-           static_cast<unsigned>(threads_per_block), 0},
-          static_cast<int>(row_threads),
-          static_cast<int>(columns),
-          turns,
-          slots * rows_here};
-}
-
-/// Registers of a thread of an RMSNorm kernel: with 72, four blocks of 224 threads (rows of 7168)
-/// fit.
-MICROSCALE_HD constexpr int row_registers(int element_bytes, bool residual) {
-  return element_bytes == 2 ? (residual ? 80 : 72) : 128;
-}
-
-/// Dynamic shared memory of a warp of an RMSNorm kernel, of 16-bit types: 64 bytes a lane for the
-/// input and the residual, and 128 for the weights as FP32.
-MICROSCALE_HD constexpr int row_stage_bytes(int element_bytes, bool residual) {
-  return element_bytes == 2 ? (residual ? 2 : 1) * 2048 + 4096 : 64;
-}
-
-/// RMSNorm: a thread block holds a row (up to 16384 elements in registers), or several of a narrow
-/// matrix, and takes a few of them where there are many: with as many blocks as run at once,
-/// waiting at barriers in step, all would load or all compute (measured: a fifth slower with a
-/// residual).
-constexpr FusedLaunch row_launch(std::int64_t rows, std::int64_t cols, int block, bool tiled,
-                                 int element_bytes, bool residual, int multiprocessors) {
-  constexpr std::int64_t most = 512;
-  const std::int64_t groups = lane_groups(cols, block, tiled);
-  std::int64_t row_threads = narrow_row_threads(groups);
-  if (groups > 32) row_threads = groups < most ? ceil_div(groups, 32) * 32 : most;
-  const std::int64_t threads = row_threads <= 32 ? 128 : row_threads;
-  const std::int64_t rows_here = threads / row_threads;
-  const std::int64_t lines = tiled ? ceil_div(rows, 128) * 128 : rows;
-  const std::int64_t resident =
-      multiprocessors * (65536 / (threads * row_registers(element_bytes, residual)));
-  const std::int64_t most_turns = residual ? 4 : 8;
-  std::int64_t turns = ceil_div(lines, resident * rows_here);
-  if (turns > most_turns) turns = most_turns;
-  const std::int64_t blocks = ceil_div(lines, turns * rows_here);
-  return {{static_cast<unsigned>(blocks), 1, 1, static_cast<unsigned>(threads), 0},
-          static_cast<int>(row_threads),
-          static_cast<int>(ceil_div(groups, row_threads)),
-          turns,
-          blocks * rows_here};
 }
 
 /// abs_max: a grid that fills the machine and strides over the rows.

@@ -36,6 +36,10 @@ std::string quantize_kernel(Format format, DType input, KernelMode mode, Layout 
                      kernel_layouts[layout == Layout::tiled_128x4]);
 }
 
+std::string small_kernel(Format format, DType input) {
+  return fmt::format("quantize_small_{}_{}", info(format).name, to_string(input));
+}
+
 std::string columns_kernel(Format format, DType input, KernelMode mode, bool both) {
   return fmt::format("quantize_{}_{}_{}_{}", both ? "both" : "columns", info(format).name,
                      to_string(input), kernel_modes[static_cast<std::size_t>(mode)]);

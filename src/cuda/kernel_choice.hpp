@@ -18,6 +18,8 @@ KernelMode kernel_mode(Format format, const Numerics& numerics);
 /// The fields of `args` that follow from the numerics alone.
 void set_numerics(QuantizeArgs& args, Format format, const Numerics& numerics);
 
+/// Mode plain, row-major scales, at most small_elements of geometry.hpp.
+std::string small_kernel(Format format, DType input);
 std::string quantize_kernel(Format format, DType input, KernelMode mode, Layout layout);
 /// Along columns alone or along both axes; mode general has no kernel for both.
 std::string columns_kernel(Format format, DType input, KernelMode mode, bool both);

@@ -1,6 +1,7 @@
 // The names under which kernels are found in a cubin, and the pieces they are made of.
 //
 //   quantize_<format>_<dtype>_<mode>_<layout>   QuantizeArgs, quantize_launch (mode general: block_launch)
+//   quantize_small_<format>_<dtype>             QuantizeArgs, small_launch
 //   quantize_columns_<format>_<dtype>_<mode>    ColumnsArgs, columns_launch (general: columns_block_launch)
 //   quantize_both_<format>_<dtype>_<mode>       ColumnsArgs, columns_launch (not general)
 //   grouped_quantize_<format>_<dtype>_<mode>_<layout>   GroupedQuantizeArgs, grouped_launch; no general

@@ -95,6 +95,11 @@ QuantizeArgs arguments(const QuantizeOptions& o, const AxisOutput& rows, const f
   return args;
 }
 
+bool is_small(const QuantizeOptions& o, KernelMode mode) {
+  return mode == KernelMode::plain && o.layout == Layout::row_major &&
+         o.input.rows * o.input.cols <= small_elements(info(o.format).block);
+}
+
 void launch_rows(Device& device, const QuantizeOptions& o, KernelMode mode, QuantizeArgs args,
                  Stream stream) {
   const bool tiled = o.layout == Layout::tiled_128x4;
@@ -105,12 +110,19 @@ void launch_rows(Device& device, const QuantizeOptions& o, KernelMode mode, Quan
            stream);
     return;
   }
+  const bool aligned = reinterpret_cast<std::uintptr_t>(args.scales) % 4 == 0;
+  if (is_small(o, mode)) {
+    const TiledLaunch shape = small_launch(args.rows, args.cols, block, aligned);
+    args.tiles = shape.tiles;
+    launch(device, small_kernel(o.format, o.input.dtype), "quantize", shape.grid, args, stream);
+    return;
+  }
   const int resident =
       device.info().multiprocessors *
       resident_blocks(mode == KernelMode::search, static_cast<int>(size_of(o.input.dtype)));
-  const TiledLaunch shape = quantize_launch(args.rows, args.cols, block, tiled,
-                                            reinterpret_cast<std::uintptr_t>(args.scales) % 4 == 0,
-                                            row_tiles_each(o.format, mode), resident);
+  const TiledLaunch shape =
+      quantize_launch(args.rows, args.cols, block, tiled, aligned, row_tiles_each(o.format, mode),
+                      resident, mode != KernelMode::search);
   args.tiles = shape.tiles;
   launch(device, kernel, "quantize", shape.grid, args, stream);
 }
@@ -155,7 +167,10 @@ void quantize_axes(Device& device, const QuantizeOptions& o, const AxisOutput& r
   const bool separate_rows = rows.wanted && !one_read;
   if (elements > 0) {  // refuses before anything runs
     if (separate_rows)
-      load_kernel(device, quantize_kernel(o.format, in.dtype, mode, o.layout), "quantize");
+      load_kernel(device,
+                  is_small(o, mode) ? small_kernel(o.format, in.dtype)
+                                    : quantize_kernel(o.format, in.dtype, mode, o.layout),
+                  "quantize");
     if (columns.wanted)
       load_kernel(device, columns_kernel(o.format, in.dtype, mode, one_read), "quantize");
   }

@@ -20,9 +20,11 @@ namespace {
 
 using Clock = std::chrono::steady_clock;
 
+// Without the NUL that the CUDA runtime wants behind PTX.
 std::string_view text_of(std::span<const std::uint8_t> image) {
   for (const cuda::KernelImage& each : cuda::kernel_images())
     if (each.cubin.data() == image.data()) image = each.ptx;
+  if (!image.empty() && image.back() == 0) image = image.first(image.size() - 1);
   return {reinterpret_cast<const char*>(image.data()), image.size()};
 }
 

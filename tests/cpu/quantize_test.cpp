@@ -1,11 +1,13 @@
 // Every vector table gives the reference's codes and scales, byte for byte.
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <bit>
 #include <cmath>
 
 #include "cpu/compare.hpp"
 #include "cpu/inputs.hpp"
+#include "formats/nvfp4.hpp"
 
 namespace microscale {
 namespace {
@@ -86,6 +88,26 @@ TEST_F(CpuQuantize, nvfp4_equals_the_reference_under_extreme_global_scales) {
           if (input.bits.size() < 60000 || rule == ScaleRule::nearest)
             check(input, call_of(Format::nvfp4, rule, g));
       }
+    }
+  }
+}
+
+// Under every scale code, all numbers from below the first step between two codes to the largest.
+TEST_F(CpuQuantize, nvfp4_changes_codes_where_the_reference_does_under_every_scale) {
+  for (DType type : {DType::bf16, DType::f16}) {
+    for (float g : {1.0f, 1.0f / 168, 0x1.234p-9f, 0x1p-99f, 0x1.fcp99f}) {
+      if (type == DType::f16 && (g > 100 || g < 0.001f)) continue;
+      Input input{"steps under every scale", type, {}};
+      for (int code = 1; code <= nvfp4_max_scale; ++code) {
+        const float step = nvfp4_step(static_cast<std::uint8_t>(code), g);
+        const std::uint32_t largest = test::to_bits(6.0f * step, type);
+        for (std::uint32_t bits = test::to_bits(0.2f * step, type); bits < largest;) {
+          input.bits.push_back(largest);  // gives the block this scale
+          for (int i = 1; i < 16; ++i, ++bits)
+            input.bits.push_back(std::min(bits, largest) | (i % 3 == 0 ? 0x8000u : 0));
+        }
+      }
+      check(input, call_of(Format::nvfp4, ScaleRule::nearest, g));
     }
   }
 }

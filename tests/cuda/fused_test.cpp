@@ -52,6 +52,11 @@ TEST_F(CudaFused, silu_mul_launches_one_kernel_with_both_operands) {
   EXPECT_EQ(args.second_stride, 72);
   EXPECT_EQ(args.quantize.scale_addend, 1 << 21);
   EXPECT_EQ(args.quantize.code_stride, 32);
+  EXPECT_EQ(args.input_step, args.row_step * 72 * 2);
+  EXPECT_EQ(args.second_step, args.row_step * 72 * 2);
+  EXPECT_EQ(args.code_step, args.row_step * 32);
+  EXPECT_EQ(args.scale_step, args.row_step * 2);
+  EXPECT_EQ(args.whole, 0);
   EXPECT_EQ(args.tiled, 1);
   EXPECT_EQ(device.waits, 0);
 }

@@ -14,7 +14,11 @@ TiledLaunch launch_of(std::int64_t rows, std::int64_t cols, int block, bool tile
 }
 
 std::int64_t rows_of_tile(const RowTiles& tiles) {
-  return (threads_per_block >> tiles.column_shift) * rows_per_thread;
+  return (threads_per_block >> tiles.column_shift) * (tiles.runs ? 1 : rows_per_thread);
+}
+
+std::int64_t columns_of_tile(const RowTiles& tiles) {
+  return tiles.runs ? run_elements : std::int64_t{chunk_elements} << tiles.column_shift;
 }
 
 TEST(Geometry, covers_all_rows_and_columns_with_less_than_a_tile_beyond) {
@@ -22,7 +26,7 @@ TEST(Geometry, covers_all_rows_and_columns_with_less_than_a_tile_beyond) {
     for (std::int64_t cols : {16, 32, 48, 96, 160, 2080, 16384}) {
       for (int each : {1, 4}) {
         const auto [grid, tiles] = launch_of(rows, cols, 16, false, each);
-        const std::int64_t wide = std::int64_t{8} << tiles.column_shift;
+        const std::int64_t wide = columns_of_tile(tiles);
         EXPECT_GE(grid.grid_x * wide, cols);
         EXPECT_LT(grid.grid_x * wide - cols, wide);
         EXPECT_EQ(tiles.count, ceil_div(rows, rows_of_tile(tiles)));
@@ -35,18 +39,44 @@ TEST(Geometry, covers_all_rows_and_columns_with_less_than_a_tile_beyond) {
 }
 
 TEST(Geometry, whole_tiles_are_those_inside_the_matrix) {
-  const RowTiles tiles = launch_of(130, 4064, 32, false, 1).tiles;  // 4 rows x 2048 columns
-  EXPECT_EQ(tiles.whole_rows, 32);
-  EXPECT_EQ(tiles.whole_columns, 1);
-  const RowTiles padded = launch_of(130, 4064, 32, true, 1).tiles;  // 32 rows x 256 columns
-  EXPECT_EQ(padded.count, 8);
-  EXPECT_EQ(padded.whole_rows, 4);
+  const RowTiles tiles = launch_of(130, 4064, 32, false, 1).tiles;  // 8 rows x 1024 columns
+  EXPECT_TRUE(tiles.runs);
+  EXPECT_EQ(tiles.whole_rows, 16);
+  EXPECT_EQ(tiles.whole_columns, 3);
+  const RowTiles padded = launch_of(130, 4064, 32, true, 1).tiles;  // the same, of 128 rows
+  EXPECT_TRUE(padded.runs);
+  EXPECT_EQ(padded.count, 32);
+  EXPECT_EQ(padded.whole_rows, 16);
+  const RowTiles narrow = launch_of(130, 512, 32, false, 1).tiles;  // 16 rows x 512 columns
+  EXPECT_FALSE(narrow.runs);
+  EXPECT_EQ(narrow.whole_rows, 8);
+  EXPECT_EQ(narrow.whole_columns, 1);
+  const RowTiles narrow_padded = launch_of(130, 512, 32, true, 1).tiles;  // 64 rows x 128 columns
+  EXPECT_EQ(narrow_padded.count, 4);
+  EXPECT_EQ(narrow_padded.whole_rows, 2);
+  EXPECT_EQ(narrow_padded.whole_columns, 4);
+}
+
+TEST(Geometry, rows_are_cut_into_runs_where_few_lanes_lie_beyond_their_end) {
+  for (std::int64_t cols : {1024, 2880, 4096, 7168, 16384}) EXPECT_TRUE(has_runs(cols)) << cols;
+  for (std::int64_t cols : {16, 512, 896, 1056, 2080}) EXPECT_FALSE(has_runs(cols)) << cols;
+}
+
+TEST(Geometry, a_small_matrix_has_a_lane_for_every_chunk) {
+  for (std::int64_t rows : {1, 7, 1024}) {
+    for (std::int64_t cols : {16, 96, 1024, 2080}) {
+      const auto [grid, tiles] = small_launch(rows, cols, 32, true);
+      EXPECT_GE(std::int64_t{grid.grid_x} << tiles.column_shift, ceil_div(cols, chunk_elements));
+      EXPECT_GE(std::int64_t{grid.grid_y} * grid.grid_z * (threads_per_block >> tiles.column_shift),
+                rows);
+    }
+  }
 }
 
 TEST(Geometry, few_threads_lie_beyond_the_columns) {
   for (std::int64_t cols : {1024, 2880, 4096, 5120, 7168, 16384}) {
     const auto [grid, tiles] = launch_of(1 << 14, cols, 32, false, 1);
-    const std::int64_t covered = grid.grid_x * (std::int64_t{8} << tiles.column_shift);
+    const std::int64_t covered = grid.grid_x * columns_of_tile(tiles);
     EXPECT_LE(covered - cols, cols / 8) << cols;
   }
 }
@@ -54,7 +84,7 @@ TEST(Geometry, few_threads_lie_beyond_the_columns) {
 TEST(Geometry, steps_between_row_tiles_are_whole_scale_tiles) {
   for (std::int64_t cols : {128, 256, 1024, 16384}) {
     const auto [grid, tiles] = launch_of(1 << 20, cols, 32, true, 4);
-    EXPECT_EQ(grid.grid_y % (1u << (tiles.column_shift - 3)), 0u) << cols;
+    EXPECT_EQ(grid.grid_y % static_cast<unsigned>(128 / rows_of_tile(tiles)), 0u) << cols;
   }
 }
 
@@ -84,32 +114,6 @@ TEST(Geometry, tiles_along_columns_cover_the_matrix_and_the_padding_of_its_scale
   EXPECT_LE(widest.grid_y, 65535u);
   EXPECT_GE((static_cast<std::int64_t>(widest.grid_y) << widest.column_shift) * 128,
             std::int64_t{1} << 34);
-}
-
-TEST(Geometry, a_row_of_a_fused_kernel_has_a_lane_for_every_group_of_32) {
-  for (std::int64_t cols : {16, 32, 48, 128, 1024, 7168, 14336, 16384, 16416, 100000}) {
-    for (bool tiled : {false, true}) {
-      const FusedLaunch lanes = lane_launch(1000, cols, 16, tiled, 2, 132);
-      const std::int64_t padded = tiled ? ceil_div(cols, 64) * 64 : cols;
-      EXPECT_GE(std::int64_t{lanes.row_threads} * lanes.column_pieces * 32, padded) << cols;
-      EXPECT_EQ(32 % lanes.row_threads, 0);  // rows of a narrow matrix share a warp
-      EXPECT_GE(lanes.row_threads, 4);       // four scale bytes leave at once
-      const FusedLaunch row = row_launch(1000, cols, 16, tiled, 2, false, 132);
-      if (cols <= 16384) {
-        EXPECT_GE(std::int64_t{row.row_threads} * 32, padded) << cols;
-      }
-      EXPECT_LE(row.launch.threads, 512u);
-      EXPECT_EQ(row.launch.threads % static_cast<unsigned>(row.row_threads), 0u);
-      EXPECT_TRUE(row.row_threads > 32 ? row.row_threads % 32 == 0 : 32 % row.row_threads == 0);
-      const std::int64_t rows_here = row.launch.threads / static_cast<unsigned>(row.row_threads);
-      EXPECT_EQ(row.launch.grid_x * rows_here, row.row_step);
-      EXPECT_GE(row.turns * row.row_step, tiled ? 1024 : 1000);
-      EXPECT_LT((row.turns - 1) * row.row_step, tiled ? 1024 : 1000);
-      EXPECT_GE(lanes.turns * lanes.row_step, tiled ? 1024 : 1000);
-      EXPECT_GE(std::int64_t{lanes.launch.grid_x} * 8 * (32 / lanes.row_threads),
-                lanes.row_step * lanes.column_pieces);
-    }
-  }
 }
 
 TEST(Geometry, general_kernels_have_a_thread_for_every_block) {

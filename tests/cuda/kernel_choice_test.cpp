@@ -26,6 +26,7 @@ TEST(KernelChoice, names_say_format_type_mode_and_layout) {
             "quantize_both_mxfp4_f32_plain");
   EXPECT_EQ(columns_kernel(Format::nvfp4, DType::f16, KernelMode::general, false),
             "quantize_columns_nvfp4_f16_general");
+  EXPECT_EQ(small_kernel(Format::mxfp8_e4m3, DType::f32), "quantize_small_mxfp8_e4m3_f32");
   EXPECT_EQ(dequantize_kernel(Format::mxfp4, DType::f32), "dequantize_mxfp4_f32");
   EXPECT_EQ(abs_max_kernel(DType::f32), "abs_max_f32");
   EXPECT_EQ(fused_kernel("rms_norm", Format::nvfp4, DType::bf16, KernelMode::search),

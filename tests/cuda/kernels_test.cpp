@@ -63,6 +63,7 @@ TEST_F(Kernels, every_name_exists_on_every_architecture) {
                                                      std::string(mode)))
                 << architecture << ' ' << producer << ' ' << pair << ' ' << mode;
         EXPECT_TRUE(has_kernel(architecture, "dequantize_" + pair)) << architecture << ' ' << pair;
+        EXPECT_TRUE(has_kernel(architecture, "quantize_small_" + pair)) << architecture << ' ' << pair;
         EXPECT_TRUE(has_kernel(architecture, "abs_max_" + std::string(dtype))) << architecture;
       }
     }

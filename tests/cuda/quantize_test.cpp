@@ -79,11 +79,22 @@ TEST_F(CudaQuantize, computes_the_global_scale_in_front_when_asked_to) {
   ASSERT_EQ(device.launches.size(), 3u);
   EXPECT_EQ(device.launches[0].name, "abs_max_bf16");
   EXPECT_EQ(device.launches[1].name, "global_scale");
-  EXPECT_EQ(device.launches[2].name, "quantize_nvfp4_bf16_plain_rows");
+  EXPECT_EQ(device.launches[2].name, "quantize_small_nvfp4_bf16");
   ASSERT_EQ(device.zeroed.size(), 1u);
   EXPECT_EQ(device.zeroed[0].first, global);
   EXPECT_EQ(device.launches[1].as<AbsMaxArgs>().global_scale, global);
   EXPECT_EQ(device.launches[2].as<QuantizeArgs>().global_scale, global);
+}
+
+TEST_F(CudaQuantize, only_small_tensors_with_row_major_scales_have_kernels_of_their_own) {
+  if (kernel_images().empty()) GTEST_SKIP() << "built without nvcc";
+  call();
+  options.numerics.scale_rule = ScaleRule::search;
+  call();
+  ASSERT_EQ(device.launches.size(), 2u);
+  EXPECT_EQ(device.launches[0].name, "quantize_small_mxfp4_bf16");
+  EXPECT_EQ(device.launches[0].as<QuantizeArgs>().tiles.scale_words, 0);  // two scales a row
+  EXPECT_EQ(device.launches[1].name, "quantize_mxfp4_bf16_search_rows");
 }
 
 TEST_F(CudaQuantize, refuses_memory_that_is_not_the_devices) {

@@ -1,8 +1,12 @@
 // The element codecs against the host paths of CUDA's own headers, where the toolkit is installed.
+// With MICROSCALE_DEEP=1 (make check-deep) on every FP32 bit pattern.
 #include <gtest/gtest.h>
 
+#include <atomic>
 #include <cmath>
+#include <cstdlib>
 
+#include "core/threads.hpp"
 #include "formats/e8m0.hpp"
 #include "formats/elements.hpp"
 
@@ -34,6 +38,17 @@ void expect_same(Convert&& convert) {
     ASSERT_EQ(int{Codec::encode(value, Rounding::nearest_even)}, int{convert(value)})
         << std::hexfloat << value;
   });
+  if (!std::getenv("MICROSCALE_DEEP")) return;
+  std::atomic<std::int64_t> differing = 0;
+  parallel_for(65536, 0, [&](std::int64_t high) {
+    std::int64_t count = 0;
+    for (std::int64_t bits = high << 16; bits < (high + 1) << 16; ++bits) {
+      const auto value = std::bit_cast<float>(static_cast<std::uint32_t>(bits));
+      count += Codec::encode(value, Rounding::nearest_even) != convert(value);
+    }
+    differing += count;
+  });
+  EXPECT_EQ(differing, 0);
 }
 
 TEST(CudaHeaders, encode_e2m1_alike) {

@@ -18,7 +18,7 @@ std::string offered(const std::string& words, const std::string& folder = "/") {
 
 TEST(BashCompletion, offers_commands_first) {
   EXPECT_EQ(offered("microscale ''"),
-            "quantize dequantize inspect verify compare explain ptx completion version");
+            "quantize dequantize inspect verify compare explain ptx bench sass completion version");
   EXPECT_EQ(offered("microscale qu"), "quantize");
   EXPECT_EQ(offered("microscale --"), "--help --version");
 }
@@ -39,6 +39,7 @@ TEST(BashCompletion, offers_the_choices_of_an_option) {
   EXPECT_EQ(offered("microscale explain --compat llama"), "llama.cpp");
   EXPECT_EQ(offered("microscale dequantize m --dtype f"), "f16 f32");
   EXPECT_EQ(offered("microscale quantize m --device c"), "cpu cuda cuda:0 cuda:all");
+  EXPECT_EQ(offered("microscale bench ''"), "quantize");
   EXPECT_EQ(offered("microscale completion ''"), "bash zsh fish");
   EXPECT_EQ(offered("microscale quantize --threads ''"), "");
 }
@@ -60,7 +61,7 @@ TEST(Completion, scripts_name_every_command) {
     const Outcome outcome = microscale({"completion", shell});
     EXPECT_EQ(outcome.code, 0);
     for (const char* word : {"quantize", "dequantize", "inspect", "verify", "compare", "explain",
-                             "max-memory", "four_over_six", "transformer-engine"})
+                             "bench", "sass", "max-memory", "four_over_six", "transformer-engine"})
       EXPECT_NE(outcome.out.find(word), std::string::npos) << shell << " lacks " << word;
   }
   EXPECT_EQ(microscale({"completion", "zsh"}).out.rfind("#compdef microscale\n", 0), 0u);

@@ -144,53 +144,6 @@ void check_case(Device& device, const Case& c, const std::vector<Numerics>& choi
     }
 }
 
-struct TimedCase {
-  Case c;
-  Format format;
-  ScaleRule rule;
-  Layout layout;
-};
-
-Timing measure_case(Device& device, const TimedCase& t, double copy_rate) {
-  const Case& c = t.c;
-  const BlockShape shape{c.rows, c.cols, t.format, BlockAxis::cols, t.layout};
-  const std::int64_t dense = c.rows * c.cols * size_of(c.dtype),
-                     packed = shape.code_bytes() + shape.scale_bytes();
-  Timing row{.what = fmt::format("{} {} {} x {} to {} {} {}", name_of(c), to_string(c.dtype),
-                                 c.rows, c.cols, info(t.format).name, to_string(t.rule),
-                                 t.layout == Layout::row_major ? "rows" : "128x4"),
-             .problem = {}};
-  row.bytes = dense * (c.producer == 0 ? 2 : c.producer == 2 ? 3 : 1) + packed;
-  constexpr std::size_t sets = 2;  // each several times the cache
-  std::vector<DeviceBytes> first, second, codes, scales;
-  const DeviceBytes weight = random_matrix(device, c.dtype, c.cols), global(device, 4);
-  device.copy_to_device(global.data(), &global_scale, 4, nullptr);
-  for (std::size_t i = 0; i < sets; ++i) {
-    first.push_back(random_matrix(device, c.dtype, c.rows * c.cols, 2.0f));
-    second.push_back(random_matrix(device, c.dtype, c.rows * c.cols));
-    codes.emplace_back(device, shape.code_bytes());
-    scales.emplace_back(device, shape.scale_bytes());
-  }
-  try {
-    row.microseconds =
-        1e6 * median_seconds(device, 4, [&](int i, Stream stream) {
-          const std::size_t s = static_cast<std::size_t>(i) % sets;
-          QuantizedOutput output{
-              .format = t.format, .numerics = {.scale_rule = t.rule}, .layout = t.layout};
-          if (t.format == Format::nvfp4)
-            output.device_global_scale = reinterpret_cast<const float*>(global.data());
-          output.codes = {codes[s].data(), static_cast<std::size_t>(codes[s].size())};
-          output.scales = {scales[s].data(), static_cast<std::size_t>(scales[s].size())};
-          Call{first[s].data(), second[s].data(), second[s].data(), weight.data()}.run(
-              c, output, {.backend = Backend::cuda, .stream = stream});
-        });
-    row.share = static_cast<double>(row.bytes) / (row.microseconds * 1e-6) / copy_rate;
-  } catch (const Error& error) {
-    row.problem = error.what();
-  }
-  return row;
-}
-
 }  // namespace
 
 void check_fused(Device& device, bool quick, EqualityTotals& totals) {
@@ -228,38 +181,6 @@ void check_fused(Device& device, bool quick, EqualityTotals& totals) {
                  {65, 128, 0}, {129, 384, 64}, {9, 2048, 8}, {3, order, 8}, {21, 3 * order, 0}})
           check_case(device, {3, order, dtype, rows, cols, gap}, choices, format, totals);
     }
-}
-
-std::vector<Timing> measure_fused(Device& device, double copy_rate) {
-  using enum Format;
-  std::vector<TimedCase> cases;
-  const auto add = [&](int producer, int order, std::int64_t rows, std::int64_t cols, Format format,
-                       Layout layout, DType dtype = DType::bf16, bool search = false) {
-    const ScaleRule rule = search            ? ScaleRule::search
-                           : format == nvfp4 ? ScaleRule::nearest
-                                             : ScaleRule::floor;
-    cases.push_back({{producer, order, dtype, rows, cols, 0}, format, rule, layout});
-  };
-  for (int producer : {0, 1, 2})
-    for (Format format : {nvfp4, mxfp8_e4m3, mxfp4}) {
-      add(producer, 1, 16384, 7168, format, Layout::row_major);
-      if (format != mxfp4) add(producer, 1, 8192, 14336, format, Layout::row_major);
-      add(producer, 1, 16384, 7168, format, Layout::tiled_128x4);
-    }
-  for (Format format : {nvfp4, mxfp8_e4m3, mxfp4}) {
-    add(3, 32, 16384, 7168, format, Layout::row_major);
-    add(3, 32, 16384, 7168, format, Layout::tiled_128x4);
-  }
-  for (int order : {16, 64, 128}) add(3, order, 16384, 7168, nvfp4, Layout::row_major);
-  add(0, 1, 16384, 7168, nvfp4, Layout::row_major, DType::f16);
-  add(1, 1, 16384, 7168, nvfp4, Layout::row_major, DType::f16);
-  add(0, 1, 16384, 7168, nvfp4, Layout::row_major, DType::f32);
-  add(1, 1, 16384, 7168, nvfp4, Layout::row_major, DType::f32);
-  add(0, 1, 16384, 7168, mxfp8_e4m3, Layout::row_major, DType::bf16, true);
-  add(1, 1, 16384, 7168, nvfp4, Layout::row_major, DType::bf16, true);
-  std::vector<Timing> rows;
-  for (const TimedCase& t : cases) rows.push_back(measure_case(device, t, copy_rate));
-  return rows;
 }
 
 }  // namespace microscale::cuda

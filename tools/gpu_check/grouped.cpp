@@ -146,72 +146,6 @@ void check_containers(Device& device, std::int64_t count, EqualityTotals& totals
   compare(fmt::format("{} packed bytes from containers", count), back, codes, totals);
 }
 
-// `rows` rows shared out so that expert e gets about 1 / (e + 10) of them, in a scattered order.
-std::vector<std::int32_t> uneven_offsets(std::int64_t rows, std::int64_t experts) {
-  std::vector<double> shares;
-  double all = 0;
-  for (std::int64_t e = 0; e < experts; ++e) {
-    shares.push_back(1.0 / static_cast<double>(e * 37 % experts + 10));
-    all += shares.back();
-  }
-  std::vector<std::int32_t> offsets{0};
-  double sum = 0;
-  for (const double share : shares) {
-    sum += share / all;
-    offsets.push_back(static_cast<std::int32_t>(std::lround(sum * static_cast<double>(rows))));
-  }
-  return offsets;
-}
-
-void measure_format(Device& device, Format format, Layout layout, const DeviceBytes (&inputs)[2],
-                    Timings& timings) {
-  constexpr std::int64_t rows = 65536, cols = 7168, experts = 128;
-  const std::vector<std::int32_t> offsets = uneven_offsets(rows, experts);
-  const std::vector<float> globals(experts, 2e-3f);
-  const DeviceBytes there(device, bytes_of(offsets.data(), offsets.size() * 4));
-  const auto add = [&](std::string what, double seconds) {
-    const std::int64_t bytes = rows * cols * 2 + BlockShape{rows, cols, format}.code_bytes() +
-                               rows * BlockShape{rows, cols, format}.blocks_per_line();
-    timings.rows.push_back(
-        {.what = fmt::format("{}, bf16 65536 x 7168 {} {}", what, info(format).name,
-                             layout == Layout::row_major ? "rows" : "128x4"),
-         .bytes = bytes,
-         .microseconds = seconds * 1e6,
-         .share = static_cast<double>(bytes) / seconds / timings.copy_bytes_per_second,
-         .problem = {}});
-  };
-  const DeviceBytes scale_numbers(device, bytes_of(globals.data(), globals.size() * 4));
-  const BlockShape shape{rows, cols, format};
-  const DeviceBytes codes(device, shape.code_bytes());
-  const DeviceBytes scales(device, grouped_scale_bytes(rows, cols, experts, format, layout));
-  const ScaleRule rule = format == Format::nvfp4 ? ScaleRule::nearest : ScaleRule::floor;
-  const double grouped = median_seconds(device, 4, [&](int i, Stream stream) {
-    GroupedQuantizeOptions o;
-    o.input = {inputs[i % 2].data(), DType::bf16, rows, cols, cols};
-    o.groups = {there.data(), OffsetType::i32, experts};
-    o.format = format;
-    o.numerics.scale_rule = rule;
-    o.layout = layout;
-    o.global_scales = reinterpret_cast<const float*>(scale_numbers.data());
-    grouped_quantize_into(o, span_of(codes), span_of(scales),
-                          {.backend = Backend::cuda, .stream = stream});
-  });
-  add("grouped, 128 experts", grouped);
-  const double whole = median_seconds(device, 4, [&](int i, Stream stream) {
-    QuantizeOptions o;
-    o.input = {inputs[i % 2].data(), DType::bf16, rows, cols, cols};
-    o.format = format;
-    o.numerics.scale_rule = rule;
-    o.layout = layout;
-    if (format == Format::nvfp4)
-      o.device_global_scale = reinterpret_cast<const float*>(scale_numbers.data());
-    const auto bytes = static_cast<std::size_t>(rows * shape.blocks_per_line());
-    quantize_into(o, span_of(codes), span_of(scales).first(bytes),
-                  {.backend = Backend::cuda, .stream = stream});
-  });
-  add("one matrix beside it", whole);
-}
-
 }  // namespace
 
 void check_grouped(Device& device, bool quick, EqualityTotals& totals) {
@@ -230,42 +164,6 @@ void check_grouped(Device& device, bool quick, EqualityTotals& totals) {
   }
   for (const std::int64_t count : {1, 7, 8, 4096, 8191, 8193, 1000003})
     check_containers(device, count, totals);
-}
-
-void measure_grouped(Device& device, Timings& timings) {
-  constexpr std::int64_t bytes = std::int64_t{65536} * 7168 * 2;
-  std::vector<std::uint8_t> seed(1 << 20);
-  std::mt19937 generator(1);
-  for (std::size_t i = 0; i < seed.size(); i += 2) {  // magnitudes 2^-12 to 2^-4
-    seed[i] = static_cast<std::uint8_t>(generator());
-    seed[i + 1] = static_cast<std::uint8_t>((generator() & 0x80) | (0x3A + (generator() & 3)));
-  }
-  const DeviceBytes inputs[2] = {{device, bytes}, {device, bytes}};
-  for (const DeviceBytes& input : inputs)
-    for (std::int64_t at = 0; at < bytes; at += 1 << 20)
-      device.copy_to_device(input.data() + at, seed.data(),
-                            std::min<std::int64_t>(1 << 20, bytes - at), nullptr);
-  device.synchronize(nullptr);
-  for (const Layout layout : {Layout::tiled_128x4, Layout::row_major})
-    for (const Format format : {Format::nvfp4, Format::mxfp4, Format::mxfp8_e4m3})
-      measure_format(device, format, layout, inputs, timings);
-  const DeviceBytes wide(device, bytes);
-  for (const bool back : {false, true}) {
-    Timing row{.what = back ? "repack from containers, 448 MiB packed"
-                            : "repack to containers, 448 MiB packed",
-               .problem = {}};
-    const std::int64_t packed = bytes / 2;
-    row.bytes = 3 * packed;
-    const double seconds = median_seconds(device, 4, [&](int i, Stream stream) {
-      const std::span<std::uint8_t> codes(inputs[i % 2].data(), static_cast<std::size_t>(packed));
-      const Context context{.backend = Backend::cuda, .stream = stream};
-      back ? repack_from_containers(span_of(wide), codes, context)
-           : repack_to_containers(codes, span_of(wide), context);
-    });
-    row.microseconds = seconds * 1e6;
-    row.share = static_cast<double>(row.bytes) / seconds / timings.copy_bytes_per_second;
-    timings.rows.push_back(row);
-  }
 }
 
 }  // namespace microscale::cuda

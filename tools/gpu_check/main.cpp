@@ -1,6 +1,7 @@
 // gpu_check [--quick] [--no-timing] [--only rows|columns|grouped|fused] [--json]: backend cuda
 // against the CPU, byte for byte, then the table of times. Exit code 0: all equal; 1: something
-// differs; 4: no GPU, or an error.
+// differs; 4: no GPU, or an error. --races: every kernel once instead, nothing compared, for
+// compute-sanitizer's racecheck and synccheck.
 #include <fmt/format.h>
 
 #include <nlohmann/json.hpp>
@@ -11,7 +12,8 @@
 #include "grouped.hpp"
 #include "microscale/cuda.hpp"
 #include "microscale/error.hpp"
-#include "timing.hpp"
+#include "races.hpp"
+#include "gpu_timing.hpp"
 
 namespace {
 
@@ -58,18 +60,23 @@ void print_timings(const cuda::Timings& timings) {
 }  // namespace
 
 int main(int argc, char** argv) {
-  bool quick = false, timing = true, json = false;
+  bool quick = false, timing = true, json = false, races = false;
   std::string_view only;
   for (int i = 1; i < argc; ++i) {
     const std::string_view argument = argv[i];
     quick |= argument == "--quick";
     json |= argument == "--json";
+    races |= argument == "--races";
     timing &= argument != "--no-timing";
     if (argument == "--only" && i + 1 < argc) only = argv[++i];
   }
   try {
     cuda::Device& device = cuda::runtime_device();
     if (!json) fmt::print("{}\n", cuda::device_name());
+    if (races) {
+      fmt::print("{} calls, nothing compared\n", cuda::launch_each_kernel(device));
+      return 0;
+    }
     const auto wanted = [only](std::string_view part) { return only.empty() || only == part; };
     const cuda::Parts parts{wanted("rows"), wanted("columns")};
     cuda::EqualityTotals totals = cuda::check_equality(device, quick, parts);
@@ -77,11 +84,8 @@ int main(int argc, char** argv) {
     if (wanted("fused")) cuda::check_fused(device, quick, totals);
     if (!json) print_equality(totals);
     cuda::Timings timings;
-    if (timing) timings = cuda::measure(device, parts);
-    if (timing && wanted("grouped")) cuda::measure_grouped(device, timings);
-    if (timing && wanted("fused"))
-      for (cuda::Timing& row : cuda::measure_fused(device, timings.copy_bytes_per_second))
-        timings.rows.push_back(std::move(row));
+    cuda::Selection selection{parts.rows, parts.columns, wanted("grouped"), wanted("fused")};
+    if (timing) timings = cuda::measure(device, selection);
 
     if (json)
       fmt::print("{}\n", to_json(totals, timings).dump(1));

@@ -108,6 +108,7 @@ std::vector<std::string> choices_of(std::string_view placeholder) {
   if (placeholder == "ACTION") return {"explain", "run", "profile"};
   if (placeholder == "SCHEDULE") return {"round_robin", "reverse", "random"};
   if (placeholder == "COMPLETION") return {"eager", "latest", "random"};
+  if (placeholder == "OPERATION") return {"quantize"};
   if (placeholder == "SHELL") return {"bash", "zsh", "fish"};
   return {};
 }

@@ -94,6 +94,21 @@ struct PtxProfileCommand {
 int run_ptx(const std::string& action, const std::string& file, const LaunchWords& words,
             int threads, Console& console);
 
+/// sass FILE [--kernel TEXT]
+struct SassCommand {
+  std::filesystem::path file;  ///< a cubin, the text of a disassembly, or "sm_90a": what is carried
+  std::string kernel;          ///< only kernels with this in their name
+};
+
+/// bench quantize [--device cuda] ...
+struct BenchCommand {
+  std::string operation;         ///< "quantize"
+  std::vector<int> gpus;         ///< empty: the CPU
+  std::string filter;            ///< only cases with this in their name
+  std::int64_t bytes = 1 << 30;  ///< CPU: of the dense data
+  int threads = 0;               ///< CPU; 0: all cores
+};
+
 /// What explain mma and explain occupancy were given, as written; empty: not given.
 struct MmaWords {
   std::string elements, select_a, select_b, svg;
@@ -120,6 +135,7 @@ struct ExplainOccupancyCommand {
 ExplainOccupancyCommand explain_occupancy_from(const std::vector<std::string>& words,
                                                const OccupancyWords& options);
 
+int run_version(Console& console);
 int run(const QuantizeCommand& command, Console& console);
 int run(const DequantizeCommand& command, Console& console);
 int run(const InspectCommand& command, Console& console);
@@ -129,6 +145,9 @@ int run(const ExplainCommand& command, Console& console);
 int run(const PtxExplainCommand& command, Console& console);
 int run(const PtxRunCommand& command, Console& console);
 int run(const PtxProfileCommand& command, Console& console);
+int run(const SassCommand& command, Console& console);
+int run(const BenchCommand& command, Console& console);
+
 int run(const ExplainMmaCommand& command, Console& console);
 int run(const ExplainOccupancyCommand& command, Console& console);
 

@@ -152,6 +152,25 @@ void add_others(CLI::App& app, Words& words) {
 }
 
 void add_last(CLI::App& app, Words& words) {
+  CLI::App& bench =
+      add_command(app, words, "bench", "Time an operation beside the limit of the machine",
+                  "microscale bench quantize --device cuda");
+  add(bench, "OPERATION", words.input, "OPERATION", "What to time: quantize (and dequantize)")
+      ->required();
+  add(bench, "--device", words.device, "DEVICE", "Time on cpu, cuda or cuda:N [cpu]");
+  add(bench, "--filter", words.tensor, "TEXT", "Only cases with this in their name");
+  add(bench, "--size", words.max_memory, "SIZE", "On the CPU: dense data of a case [1GiB]");
+  add_threads(bench, words);
+
+  CLI::App& sass =
+      add_command(app, words, "sass", "Count the instructions of assembled GPU kernels",
+                  "microscale sass sm_100f --kernel quantize_mxfp4_bf16");
+  add(sass, "FILE", words.input, "FILE",
+      "A .cubin, its disassembly, or sm_90a, sm_100f or sm_120f: what "
+      "this program carries for it")
+      ->required();
+  add(sass, "--kernel", words.tensor, "TEXT", "Only kernels with this in their name");
+
   CLI::App& completion = add_command(app, words, "completion", "Print a shell's completion script",
                                      "source <(microscale completion bash)");
   add(completion, "SHELL", words.shell, "SHELL", "bash, zsh or fish")->required();
@@ -214,19 +233,6 @@ int run_completion(const CLI::App& app, const Words& words, Console& console) {
   return exit_success;
 }
 
-int run_version(Console& console) {
-  std::vector<std::string> backends;
-  for (const Backend backend : available_backends()) backends.emplace_back(to_string(backend));
-  if (console.json) {
-    console.print_json(
-        {{"version", MICROSCALE_VERSION}, {"backends", backends}, {"cores", available_cores()}});
-  } else {
-    console.print(fmt::format("{}\nbackends: {}\ncores: {}\n", tool_version,
-                              fmt::join(backends, ", "), available_cores()));
-  }
-  return exit_success;
-}
-
 int run_command(const CLI::App& app, const std::string& name, Words& words, Console& console) {
   const int threads = static_cast<int>(integer_from("--threads", words.threads, 0, 4096));
   if (name == "quantize") {
@@ -274,6 +280,11 @@ int run_command(const CLI::App& app, const std::string& name, Words& words, Cons
   if (name == "ptx") {
     return run_ptx(words.action, words.input, words.launch, threads, console);
   }
+  if (name == "sass") return run(SassCommand{words.input, words.tensor}, console);
+  if (name == "bench")
+    return run(BenchCommand{words.input, gpus_from(words.device), words.tensor,
+                            bytes_from("--size", words.max_memory), threads},
+               console);
   return name == "completion" ? run_completion(app, words, console) : run_version(console);
 }
 
@@ -295,27 +306,6 @@ std::string usage_message(const CLI::ParseError& error, const CLI::App& app) {
   }
   const std::string name = app.get_parent() ? app.get_name() + " " : "";
   return fmt::format("{}; see microscale {}--help", what, name);
-}
-
-int report_error(Console& console, const std::string& command, const char* kind, int code,
-                 const std::string& message) {
-  const std::string who = command.empty() ? "microscale" : "microscale " + command;
-  // The library says which operation failed; the command has just said it.
-  const bool said = !command.empty() && message.rfind(command + ": ", 0) == 0;
-  const std::string text = said ? message.substr(command.size() + 2) : message;
-  const std::string line = printable(who + ": " + text, true) + "\n";
-  try {
-    if (console.json) {
-      console.print_json(
-          {{"error",
-            {{"command", command}, {"code", kind}, {"exit_code", code}, {"message", text}}}});
-    }
-    console.flush();
-  } catch (const std::exception&) {
-    // What is wrong is said on standard error all the same.
-  }
-  std::fwrite(line.data(), 1, line.size(), stderr);
-  return code;
 }
 
 int run_arguments(Console& console, std::vector<std::string> arguments, std::string& name) {
@@ -373,7 +363,7 @@ int guarded_main(std::vector<std::string> arguments) {
   for (const std::string& word : arguments) console.json = console.json || word == "--json";
   std::string name;
   const auto failed = [&](ErrorCode code, const std::string& message) {
-    return report_error(console, name, to_string(code), exit_code(code), message);
+    return console.report_error(name, to_string(code), exit_code(code), message);
   };
   try {
     const int code = run_arguments(console, std::move(arguments), name);
@@ -387,7 +377,7 @@ int guarded_main(std::vector<std::string> arguments) {
   } catch (const std::system_error& error) {  // std::filesystem's and std::thread's
     return failed(ErrorCode::io, error.what());
   } catch (const std::exception& error) {
-    return report_error(console, name, "internal", 4,
+    return console.report_error(name, "internal", 4,
                         fmt::format("internal error, please report: {}", error.what()));
   }
 }

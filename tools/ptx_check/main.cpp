@@ -6,12 +6,14 @@
 // something differs; 4: no GPU, or an error.
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <cstring>
 #include <fstream>
 #include <nlohmann/json.hpp>
 #include <string_view>
 
 #include "core/threads.hpp"
+#include "emulator/device.hpp"
 #include "formats/elements.hpp"
 #include "microscale/cuda.hpp"
 #include "microscale/error.hpp"
@@ -24,29 +26,47 @@ using Json = nlohmann::ordered_json;
 
 constexpr const char* target = "sm_90a";
 
-Json measure(cuda::Device& device) {
-  Json golden;
-  golden["device"] = device.info().name;
-  for (const auto& family : opcode_cases::families()) {
-    const auto results = opcode_cases::run(device, family, target);
-    for (std::size_t i = 0; i < results.size(); ++i)
-      golden["families"][family.name][family.cases[i].name] = opcode_cases::digest(results[i]);
-    fmt::print("{:<24}{:>6} opcodes{:>10} cases\n", family.name, results.size(),
-               results.size() * opcode_cases::cases_per_opcode);
-  }
-  return golden;
+using Results = std::vector<std::uint64_t>;
+
+// One line about the first thread that differs.
+void show_difference(const opcode_cases::Case& one, const Results& gpu, const Results& machine) {
+  const auto operands = opcode_cases::operands_of(one, opcode_cases::cases_per_opcode);
+  std::int64_t count = 0;
+  std::size_t first = gpu.size();
+  for (std::size_t i = 0; i < gpu.size(); ++i)
+    if (gpu[i] != machine[i]) {
+      first = std::min(first, i);
+      ++count;
+    }
+  std::uint64_t abc[3];
+  std::memcpy(abc, &operands[first * opcode_cases::operand_bytes], sizeof abc);
+  fmt::print("  {}: {} differ; of {:#x}, {:#x}, {:#x} the GPU makes {:#x}, the emulator {:#x}\n",
+             one.name, count, abc[0], abc[1], abc[2], gpu[first], machine[first]);
 }
 
-int differing(const Json& here, const Json& golden) {
-  int count = 0;
-  for (const auto& [family, opcodes] : here["families"].items())
-    for (const auto& [opcode, digest] : opcodes.items())
-      if (golden.at("families").at(family).value(opcode, std::string()) !=
-          digest.get<std::string>()) {
-        fmt::print("differs: {}\n", opcode);
-        ++count;
-      }
-  return count;
+// Opcodes that differ and should not; adds the digests of `device` to `golden`.
+int compare(cuda::Device& device, const opcode_cases::Family& family, Json& golden) {
+  emulator::EmulatorDevice machine(device.info().major, device.info().minor);
+  const auto gpu = opcode_cases::run(device, family, target);
+  std::vector<Results> emulated(gpu.size());
+  int differing = 0, refused = 0;
+  for (std::size_t i = 0; i < gpu.size(); ++i) {
+    const opcode_cases::Case& one = family.cases[i];
+    golden["families"][family.name][one.name] = opcode_cases::digest(gpu[i]);
+    try {
+      emulated[i] = opcode_cases::run(machine, {family.name, {one}}, target)[0];
+    } catch (const Error& error) {
+      fmt::print("  {}: {}\n", one.name, error.what());
+      ++refused;
+      continue;
+    }
+    if (gpu[i] == emulated[i]) continue;
+    differing += !one.approximate;
+    show_difference(one, gpu[i], emulated[i]);
+  }
+  fmt::print("{:<24}{:>6} opcodes{:>10} cases{:>6} opcodes differ{:>6} refused\n", family.name,
+             gpu.size(), gpu.size() * opcode_cases::cases_per_opcode, differing, refused);
+  return differing + refused;
 }
 
 constexpr std::int64_t sweep_step = std::int64_t{1} << 26;
@@ -106,22 +126,22 @@ std::int64_t sweep(cuda::Device& device, const char* opcode) {
 }  // namespace
 
 int main(int argc, char** argv) {
-  std::string_view write, compare;
-  for (int i = 1; i + 1 < argc; ++i) {
-    if (std::string_view(argv[i]) == "--write-golden") write = argv[i + 1];
-    if (std::string_view(argv[i]) == "--golden") compare = argv[i + 1];
+  const std::string write =
+      argc == 3 && std::string_view(argv[1]) == "--write-golden" ? argv[2] : "";
+  if (argc > 1 && write.empty()) {
+    fmt::print(stderr, "usage: ptx_check [--write-golden FILE]\n");
+    return 2;
   }
   try {
     cuda::Device& device = cuda::runtime_device();
     fmt::print("{}\n", cuda::device_name());
-    const Json here = measure(device);
-    std::int64_t wrong = sweep<E4M3>(device, "cvt.rn.satfinite.e4m3x2.f32");
+    Json golden;
+    golden["device"] = device.info().name;
+    std::int64_t wrong = 0;
+    for (const auto& family : opcode_cases::families()) wrong += compare(device, family, golden);
+    wrong += sweep<E4M3>(device, "cvt.rn.satfinite.e4m3x2.f32");
     wrong += sweep<E5M2>(device, "cvt.rn.satfinite.e5m2x2.f32");
-    if (!write.empty()) std::ofstream(std::string(write)) << here.dump(1) << "\n";
-    if (!compare.empty()) {
-      std::ifstream file{std::string(compare)};
-      wrong += differing(here, Json::parse(file));
-    }
+    if (!write.empty()) std::ofstream(write) << golden.dump(1) << "\n";
     return wrong > 0 ? 1 : 0;
   } catch (const std::exception& error) {
     fmt::print(stderr, "ptx_check: {}\n", error.what());

@@ -11,6 +11,9 @@ MICROSCALE_AVX2_BEGIN
 #include "cpu/generic/round_element.hpp"
 #include "cpu/generic/scale_nvfp4.hpp"
 #include "cpu/generic/quantize_nvfp4.hpp"
+#include "cpu/avx2/nvfp4_steps.hpp"
 
-cpu::QuantizeKernel quantize_nvfp4(const QuantizeLines& call) { return nvfp4_kernel(call); }
+cpu::QuantizeKernel quantize_nvfp4(const QuantizeLines& call) {
+  return nvfp4_kernel<BySteps>(call);
+}
 MICROSCALE_AVX2_END

@@ -55,6 +55,7 @@ inline Int add16(Int a, Int b) { return _mm256_add_epi16(a, b); }
 inline Int sub16(Int a, Int b) { return _mm256_sub_epi16(a, b); }
 inline Int subs16(Int a, Int b) { return _mm256_subs_epu16(a, b); }
 inline Int max16(Int a, Int b) { return _mm256_max_epu16(a, b); }
+inline Int greater16(Int a, Int b) { return _mm256_cmpgt_epi16(a, b); }  // -1 or 0; signed
 template <int N>
 inline Int shr16(Int a) {
   return _mm256_srli_epi16(a, N);
@@ -126,6 +127,7 @@ inline Float and_float(Float a, Float b) { return _mm256_and_ps(a, b); }
 
 // Choices, per 32-bit lane.
 inline Mask less(Float a, Float b) { return _mm256_cmp_ps(a, b, _CMP_LT_OQ); }
+inline Mask not_less(Float a, Float b) { return _mm256_cmp_ps(a, b, _CMP_GE_OQ); }
 inline Mask unordered(Float a) { return _mm256_cmp_ps(a, a, _CMP_UNORD_Q); }
 inline Mask equal32(Int a, Int b) { return as_float(_mm256_cmpeq_epi32(a, b)); }
 inline Mask greater32(Int a, Int b) { return as_float(_mm256_cmpgt_epi32(a, b)); }  // signed

@@ -12,5 +12,7 @@ MICROSCALE_AVX512_BEGIN
 #include "cpu/generic/scale_nvfp4.hpp"
 #include "cpu/generic/quantize_nvfp4.hpp"
 
-cpu::QuantizeKernel quantize_nvfp4(const QuantizeLines& call) { return nvfp4_kernel(call); }
+cpu::QuantizeKernel quantize_nvfp4(const QuantizeLines& call) {
+  return nvfp4_kernel<ByMultiplier<DType::bf16>>(call);
+}
 MICROSCALE_AVX512_END

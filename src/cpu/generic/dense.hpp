@@ -83,6 +83,7 @@ inline void put_pair(void* p, Float a, Float b, bool past_cache) {
 /// next beside each piece of work, so that memory and arithmetic overlap. Beyond the end of a
 /// buffer it does nothing.
 inline void prefetch(const std::uint8_t* p, int bytes, int stride = 1) {
+  MICROSCALE_UNROLL
   for (int i = 0; i < bytes; i += 64 * stride)
     _mm_prefetch(reinterpret_cast<const char*>(p + i), _MM_HINT_T1);
 }

@@ -81,13 +81,19 @@ void dequantize_mxfp8_run(const cpu::DequantizeRun& run) {
   auto* output = static_cast<std::uint8_t*>(run.output);
   for (std::int64_t first = 0; first < run.blocks; first += together) {
     prefetch(run.codes + first * 32 + codes_ahead, together * 32);
-    const bool normal = Type == DType::bf16 &&
-                        all_normal<Code, together>(run.codes + first * 32, run.scales + first);
+    if (Type == DType::bf16 &&
+        all_normal<Code, together>(run.codes + first * 32, run.scales + first)) {
+      MICROSCALE_UNROLL
+      for (std::int64_t block = first; block < first + together; ++block)
+        normal_to_bf16<Code>(run.codes + block * 32, run.scales[block],
+                             output + block * output_bytes, past_cache);
+      continue;
+    }
     for (std::int64_t block = first; block < first + together; ++block) {
       const std::uint8_t* codes = run.codes + block * 32;
       const int scale = run.scales[block];
       std::uint8_t* out = output + block * output_bytes;
-      if (Type == DType::bf16 && (normal || all_normal<Code, 1>(codes, run.scales + block)))
+      if (Type == DType::bf16 && all_normal<Code, 1>(codes, run.scales + block))
         normal_to_bf16<Code>(codes, scale, out, past_cache);
       else
         decode_block<Code, Type>(codes, run.steps[scale], out, past_cache);

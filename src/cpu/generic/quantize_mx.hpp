@@ -52,6 +52,7 @@ template <class Element>
 inline void encode_fp8(const std::uint16_t* x, const std::uint16_t* offsets,
                        const std::uint16_t* bytes, std::uint8_t* codes, bool past_cache) {
   constexpr int per_vector = 2 * lanes, vectors = 8 * 32 / per_vector;
+  MICROSCALE_UNROLL
   for (int i = 0; i < vectors; i += 2) {
     const std::uint16_t* pair = x + i * per_vector;
     const Int x0 = load(pair), x1 = load(pair + per_vector);
@@ -117,8 +118,8 @@ inline void convert8(const std::uint8_t* input, std::uint16_t* output) {
 
 /// Blocks whose scales are found before the first of them is encoded: chains of dependent
 /// instructions from elements to scale overlap, and the elements are still in the first-level
-/// cache.
-inline constexpr int mx_chunk = 64;
+/// cache. No more than that takes: memory idles where reads and writes come in turns.
+inline constexpr int mx_chunk = 2 * lanes;
 
 template <class Element, DType Type, bool Weighted>
 void quantize_mx_run(const cpu::QuantizeRun& run) {

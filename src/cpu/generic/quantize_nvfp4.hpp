@@ -78,17 +78,6 @@ inline Int nvfp4_codes(const std::uint8_t* x, const float* multipliers) {
     return merge_nibbles(pair[0], pair[1]);
 }
 
-/// Encodes `count` blocks, a multiple of `lanes`.
-template <DType Type, bool Clamp>
-inline void encode_nvfp4(const std::uint8_t* x, int count, const float* multipliers,
-                         std::uint8_t* codes, bool past_cache) {
-  constexpr int block_bytes = 16 * (Type == DType::f32 ? 4 : 2), step = lanes / 2;  // blocks
-  for (int i = 0; i < count; i += step) {
-    prefetch(x + dense_ahead + i * block_bytes + 64, step * block_bytes, 2);
-    put(codes + i * 8, nvfp4_codes<Type, Clamp>(x + i * block_bytes, multipliers + i), past_cache);
-  }
-}
-
 /// The largest magnitude of each of `lanes` blocks.
 template <DType Type>
 inline Float block_amax(const std::uint8_t* input) {
@@ -105,15 +94,59 @@ inline Float block_amax(const std::uint8_t* input) {
 }
 
 /// As mx_chunk.
-inline constexpr int nvfp4_chunk = 64;
+inline constexpr int nvfp4_chunk = 4 * lanes;
 
-template <DType Type, bool Search, bool Weighted>
+/// Encodes a chunk of blocks whose scales are known: elements times the block's multiplier, in
+/// FP32.
+template <DType Type>
+class ByMultiplier {
+ public:
+  explicit ByMultiplier(const Nvfp4Call& call) : call_(call) {}
+  /// Forgets the last chunk.
+  void start() { largest_scaled_ = set_float(0.0f); }
+  /// Blocks i ... i + lanes - 1 of the chunk have these scales and largest magnitudes.
+  void add_scales(int i, Int code, Float largest) {
+    const Float multiplier = nvfp4_multipliers(decode_ue4m3(code), call_);
+    store_float(multipliers_ + i, multiplier);
+    // In this order: where an instruction set's maximum has a NaN (a block that is redone anyway),
+    // it gives its second operand.
+    largest_scaled_ = max_magnitude(mul(largest, multiplier), largest_scaled_);
+  }
+  /// Whether it gives the reference's codes for every block of finite numbers.
+  static constexpr bool covers_call() { return true; }
+  /// Encodes `count` blocks, a multiple of `lanes`.
+  template <bool Search>
+  void encode(const std::uint8_t* x, int count, std::uint8_t* codes, bool past_cache) const {
+    if (!Search && bits_of(less(largest_scaled_, set_float(7.0f))) == (1u << lanes) - 1)
+      encode_all<false>(x, count, codes, past_cache);
+    else
+      encode_all<true>(x, count, codes, past_cache);
+  }
+
+ private:
+  template <bool Clamp>
+  void encode_all(const std::uint8_t* x, int count, std::uint8_t* codes, bool past_cache) const {
+    constexpr int block_bytes = 16 * (Type == DType::f32 ? 4 : 2), step = lanes / 2;  // blocks
+    for (int i = 0; i < count; i += step) {
+      prefetch(x + dense_ahead + i * block_bytes + 64, step * block_bytes, 2);
+      put(codes + i * 8, nvfp4_codes<Type, Clamp>(x + i * block_bytes, multipliers_ + i),
+          past_cache);
+    }
+  }
+
+  const Nvfp4Call& call_;
+  alignas(64) float multipliers_[nvfp4_chunk];
+  Float largest_scaled_;
+};
+
+template <DType Type, class Encoder, bool Search, bool Weighted>
 void quantize_nvfp4_run(const cpu::QuantizeRun& run) {
   constexpr int block_bytes = 16 * (Type == DType::f32 ? 4 : 2);
   const float g = run.call->global_scale;
   const Nvfp4Call call{g, cpu::nvfp4_factor(g), run.call->numerics.scale_rule};
   const bool past_cache = run.stream && is_aligned(run.codes);
-  alignas(64) float amax[nvfp4_chunk], multipliers[nvfp4_chunk];
+  alignas(64) float amax[nvfp4_chunk];
+  Encoder encoder(call);
   for (std::int64_t first = 0; first < run.blocks; first += nvfp4_chunk) {
     const int count =
         run.blocks - first < nvfp4_chunk ? static_cast<int>(run.blocks - first) : nvfp4_chunk;
@@ -123,7 +156,7 @@ void quantize_nvfp4_run(const cpu::QuantizeRun& run) {
       store_float(amax + i, block_amax<Type>(input + i * block_bytes));
     }
     std::uint64_t redo = 0;
-    Float largest_scaled = set_float(0.0f);
+    encoder.start();
     for (int i = 0; i < count; i += lanes) {
       const Float largest = load_float(amax + i);
       const Float target = mul(largest, set_float(call.scale_factor));
@@ -133,41 +166,37 @@ void quantize_nvfp4_run(const cpu::QuantizeRun& run) {
                                             Weighted ? run.weights + (first + i) * 16 : nullptr,
                                             target, code, call);
       code = choose32(equal32(as_int(largest), zero()), zero(), code);
-      const Float multiplier = nvfp4_multipliers(decode_ue4m3(code), call);
-      store_float(multipliers + i, multiplier);
+      encoder.add_scales(i, code, largest);
       store_low_bytes(run.scales + first + i, code);
-      // In this order: where an instruction set's maximum has a NaN (a block that is redone anyway),
-      // it gives its second operand.
-      largest_scaled = max_magnitude(mul(largest, multiplier), largest_scaled);
       const Mask finite = less(largest, as_float(set32(0x7F800000u)));  // else the reference's
-      redo |= std::uint64_t{~bits_of(finite) & ((1u << lanes) - 1)} << i;
+      const std::uint32_t done = encoder.covers_call() ? bits_of(finite) : 0;
+      redo |= std::uint64_t{~done & ((1u << lanes) - 1)} << i;
     }
-    std::uint8_t* codes = run.codes + first * 8;
-    if (!Search && bits_of(less(largest_scaled, set_float(7.0f))) == (1u << lanes) - 1)
-      encode_nvfp4<Type, false>(input, count, multipliers, codes, past_cache);
-    else
-      encode_nvfp4<Type, true>(input, count, multipliers, codes, past_cache);
+    encoder.template encode<Search>(input, count, run.codes + first * 8, past_cache);
     if (__builtin_expect(redo != 0, false)) cpu::requantize(run, first, redo);
   }
   if (past_cache) _mm_sfence();
 }
 
-template <DType Type>
+template <DType Type, class Encoder>
 inline cpu::QuantizeKernel nvfp4_kernel_of(bool search, bool weighted) {
-  if (!search) return quantize_nvfp4_run<Type, false, false>;
-  return weighted ? quantize_nvfp4_run<Type, true, true> : quantize_nvfp4_run<Type, true, false>;
+  if (!search) return quantize_nvfp4_run<Type, Encoder, false, false>;
+  return weighted ? quantize_nvfp4_run<Type, Encoder, true, true>
+                  : quantize_nvfp4_run<Type, Encoder, true, false>;
 }
 
+/// `Bf16Encoder`: ByMultiplier or something as good.
+template <class Bf16Encoder>
 inline cpu::QuantizeKernel nvfp4_kernel(const QuantizeLines& call) {
   const bool search = call.numerics.scale_rule != ScaleRule::nearest,
              weighted = call.weights != nullptr;
   switch (call.input_type) {
     case DType::f16:
-      return nvfp4_kernel_of<DType::f16>(search, weighted);
+      return nvfp4_kernel_of<DType::f16, ByMultiplier<DType::f16>>(search, weighted);
     case DType::bf16:
-      return nvfp4_kernel_of<DType::bf16>(search, weighted);
+      return nvfp4_kernel_of<DType::bf16, Bf16Encoder>(search, weighted);
     case DType::f32:
       break;
   }
-  return nvfp4_kernel_of<DType::f32>(search, weighted);
+  return nvfp4_kernel_of<DType::f32, ByMultiplier<DType::f32>>(search, weighted);
 }

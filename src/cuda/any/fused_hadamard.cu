@@ -9,7 +9,7 @@
       fused_hadamard_##format##_##dtype##_##mode(                            \
           const __grid_constant__ microscale::cuda::FusedArgs args) {        \
     using namespace microscale::cuda;                                        \
-    fused_lanes<Hadamard<Input>, Format>(args);                              \
+    fused_hadamard<Input, Format>(args);                              \
   }
 
 MICROSCALE_FUSED_ENTRIES

@@ -9,7 +9,7 @@
       fused_silu_mul_##format##_##dtype##_##mode(                            \
           const __grid_constant__ microscale::cuda::FusedArgs args) {        \
     using namespace microscale::cuda;                                        \
-    fused_lanes<SiluMul<Input>, Format>(args);                               \
+    fused_silu_mul<Input, Format>(args);                               \
   }
 
 MICROSCALE_FUSED_ENTRIES

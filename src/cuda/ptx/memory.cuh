@@ -58,4 +58,29 @@ __device__ inline void st_global_b32(void* address, std::uint32_t x) {
   asm volatile("st.global.b32 [%0], %1;" ::"l"(address), "r"(x) : "memory");
 }
 
+/// "createpolicy.fractional": for lines that shall stay in the L2 when others must leave.
+__device__ inline std::uint64_t createpolicy_fractional_l2_evict_last() {
+  std::uint64_t policy;
+  asm("createpolicy.fractional.L2::evict_last.b64 %0, 1.0;" : "=l"(policy));
+  return policy;
+}
+
+/// "st.global.L2::cache_hint": 2, 4 or 8 bytes, aligned, under a policy.
+__device__ inline void st_global_l2_cache_hint_b16(void* address, std::uint16_t x,
+                                                   std::uint64_t policy) {
+  asm volatile("st.global.L2::cache_hint.b16 [%0], %1, %2;" ::"l"(address), "h"(x), "l"(policy)
+               : "memory");
+}
+__device__ inline void st_global_l2_cache_hint_b32(void* address, std::uint32_t x,
+                                                   std::uint64_t policy) {
+  asm volatile("st.global.L2::cache_hint.b32 [%0], %1, %2;" ::"l"(address), "r"(x), "l"(policy)
+               : "memory");
+}
+__device__ inline void st_global_l2_cache_hint_v2(void* address, std::uint32_t x, std::uint32_t y,
+                                                  std::uint64_t policy) {
+  asm volatile("st.global.L2::cache_hint.v2.b32 [%0], {%1, %2}, %3;" ::"l"(address), "r"(x), "r"(y),
+               "l"(policy)
+               : "memory");
+}
+
 }  // namespace microscale::ptx

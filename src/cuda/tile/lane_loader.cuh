@@ -1,14 +1,15 @@
 // Brings a lane its 32 elements of the next row while it works on this one. 16-bit types: a warp
 // copies 2 KiB of a row into shared memory without gaps and each lane reads its own 64 bytes back,
 // so nothing waits in registers; the places are permuted so that neither side meets a bank
-// conflict. FP32: read where needed.
+// conflict. The 16-byte halves of a sector stay side by side in an aligned 32 bytes: parted (with
+// padding between lanes, say), the sector is fetched twice. FP32: read where needed.
 #pragma once
 
 #include <cstdint>
 
 #include "cuda/ptx/async_copy.cuh"
 #include "cuda/tile/input.cuh"
-#include "cuda/tile/lane_tile.cuh"
+#include "cuda/tile/lane_raw.cuh"
 
 namespace microscale::cuda {
 
@@ -21,15 +22,16 @@ struct LanePlace {
   bool wide;
 };
 
-/// A matrix to be read, stride in elements.
+/// A matrix to be read, stride in elements; `step` bytes from a lane's row to its next.
 struct DenseMatrix {
   const void* data;
   std::int64_t stride;
+  std::int64_t step;
 };
 
 /// Shared memory of a warp for one matrix.
 template <class Input>
-inline constexpr int loader_bytes = Input::element_bytes == 2 ? 2048 : 16;
+inline constexpr int loader_bytes = Input::element_bytes == 2 ? lane_stage_bytes : 16;
 
 /// `Count` matrices of one shape.
 template <class Input, int Count>
@@ -38,10 +40,9 @@ class LaneLoader {
   static constexpr int unit = 16;  // bytes of a copy; four to a lane
 
  public:
-  /// `cols` of the matrices; `step`: rows from one load to the next; `shared`: Count * loader_bytes
-  /// of this warp's own.
+  /// `cols` of the matrices; `shared`: Count * loader_bytes of this warp's own.
   __device__ LaneLoader(const DenseMatrix (&matrices)[Count], std::int64_t cols,
-                        const LanePlace& place, std::int64_t step, char* shared)
+                        const LanePlace& place, char* shared)
       : valid_(place.valid), wide_(place.wide) {
     const unsigned lane = threadIdx.x & 31u;
     first_ = static_cast<std::int64_t>(place.group) * lane_elements;
@@ -63,7 +64,7 @@ class LaneLoader {
     for (int i = 0; i < Count; ++i) {
       source_[i] = static_cast<const char*>(matrices[i].data) +
                    (place.row * matrices[i].stride + first_) * Input::element_bytes;
-      step_[i] = step * matrices[i].stride * Input::element_bytes;
+      step_[i] = matrices[i].step;
       if constexpr (!staged) somewhere_[i] = static_cast<const char*>(matrices[i].data);
     }
   }
@@ -85,6 +86,17 @@ class LaneLoader {
         at_[i] = exists && valid_ != 0 ? source_[i] : somewhere_[i];
         source_[i] += step_[i];
       }
+    }
+  }
+
+  /// The same where FusedArgs::whole.
+  __device__ void start_whole(bool exists) {
+    if constexpr (staged) {
+      if (exists) copy_whole();
+#pragma unroll
+      for (int i = 0; i < Count; ++i) source_[i] += step_[i];
+    } else {
+      start(exists);
     }
   }
 

@@ -6,18 +6,17 @@
 #include <cstdint>
 
 #include "cuda/args.hpp"
-#include "cuda/geometry.hpp"
+#include "cuda/fused_geometry.hpp"
 #include "cuda/tile/block_scale.cuh"
 #include "cuda/tile/encode.cuh"
 #include "cuda/tile/errors.cuh"
 #include "cuda/tile/input.cuh"
+#include "cuda/tile/lane_raw.cuh"
 #include "cuda/tile/mx_format.cuh"
 #include "cuda/tile/nvfp4_format.cuh"
 #include "layouts/tiled_128x4.hpp"
 
 namespace microscale::cuda {
-
-inline constexpr int lane_chunks = lane_elements / chunk_elements;
 
 /// The values, chunk by chunk, as FP32 bits.
 using LaneValues = std::uint32_t[lane_chunks][InputF32::words];
@@ -25,7 +24,7 @@ using LaneValues = std::uint32_t[lane_chunks][InputF32::words];
 namespace detail {
 
 template <int Chunks>
-__device__ std::uint32_t lane_amax(const LaneValues& v, int first) {
+__device__ __forceinline__ std::uint32_t lane_amax(const LaneValues& v, int first) {
   float largest = 0.0f;
 #pragma unroll
   for (int k = 0; k < Chunks; ++k)
@@ -36,7 +35,7 @@ __device__ std::uint32_t lane_amax(const LaneValues& v, int first) {
 }
 
 template <int Chunks>
-__device__ std::uint32_t lane_amax_without_nan(const LaneValues& v, int first) {
+__device__ __forceinline__ std::uint32_t lane_amax_without_nan(const LaneValues& v, int first) {
   std::uint32_t largest = 0;
 #pragma unroll
   for (int k = 0; k < Chunks; ++k)
@@ -50,7 +49,7 @@ __device__ std::uint32_t lane_amax_without_nan(const LaneValues& v, int first) {
 
 /// Squared error of a block, summed as block_sum does.
 template <class Codec, int Chunks>
-__device__ float lane_error(const LaneValues& v, int first, float multiplier) {
+__device__ __forceinline__ float lane_error(const LaneValues& v, int first, float multiplier) {
   float sum[Chunks];
 #pragma unroll
   for (int k = 0; k < Chunks; ++k) sum[k] = chunk_error<Codec, InputF32>(v[first + k], multiplier);
@@ -63,8 +62,10 @@ __device__ float lane_error(const LaneValues& v, int first, float multiplier) {
 
 /// ScaleRule::search: as MxFormat::search and Nvfp4Format::search, with the block in one lane.
 template <class Codec>
-__device__ void lane_search(MxFormat<Codec, true>, typename MxFormat<Codec, true>::Shared,
-                            const LaneValues& v, int, std::uint32_t& told, std::uint32_t& scale) {
+__device__ __forceinline__ void lane_search(MxFormat<Codec, true>,
+                                            typename MxFormat<Codec, true>::Shared,
+                                            const LaneValues& v, int, std::uint32_t& told,
+                                            std::uint32_t& scale) {
   using Format = MxFormat<Codec, true>;
   const std::uint32_t byte = scale & 0xFFu;
   if ((scale & keep_scale) || byte == e8m0_max) return;
@@ -73,9 +74,9 @@ __device__ void lane_search(MxFormat<Codec, true>, typename MxFormat<Codec, true
   if (__fmul_rn(upper, 4.0f) < lower) told = scale = byte + 1;
 }
 
-__device__ inline void lane_search(Nvfp4Format<true>, Nvfp4Format<true>::Shared shared,
-                                   const LaneValues& v, int first, std::uint32_t& told,
-                                   std::uint32_t& scale) {
+__device__ __forceinline__ void lane_search(Nvfp4Format<true>, Nvfp4Format<true>::Shared shared,
+                                            const LaneValues& v, int first, std::uint32_t& told,
+                                            std::uint32_t& scale) {
   if (scale & keep_scale) return;
   const int nearest = static_cast<int>(scale & 0xFFu);
   const int lowest = max(nearest - nvfp4_window_below, 1);
@@ -102,13 +103,15 @@ struct LaneColumn {
   std::int64_t block;          // the first of its blocks
 };
 
-/// The quantizer of a lane, what it knows once for all its rows.
+/// The quantizer of a lane, what it knows once for all its rows. What takes values is inlined by
+/// force: a call would put them into local memory.
 template <class Format>
 struct LaneTile {
   static constexpr int blocks_here = lane_elements / Format::block;
   static constexpr int block_chunks = Format::block / chunk_elements;
   static constexpr int words_here = lane_elements * Format::code_bits / 32;
   static constexpr unsigned scale_lanes = 4 / blocks_here;  // that hold four blocks
+  using Shared = typename Format::Shared;
 
   const FusedArgs& args;
   typename Format::Shared shared;
@@ -164,22 +167,95 @@ struct LaneTile {
 
   /// Codes and scales of a row at their places; `exists`: the row does (if not, it may be padding:
   /// zero scales where they are tiled). All lanes of a warp call it.
-  __device__ void run(const LaneValues& v, bool exists, bool padding, std::uint8_t* codes,
-                      std::uint8_t* scales) const {
+  __device__ __forceinline__ void run(const LaneValues& v, bool exists, bool padding,
+                                      std::uint8_t* codes, std::uint8_t* scales) const {
     std::uint32_t bytes = 0;  // a scale byte a block
     std::uint32_t words[words_here];
-    encode(v, words, bytes);
-    if (!exists) bytes = 0;
+    encode(args.quantize, shared, v, words, bytes);
+    bytes = exists ? bytes & scale_mask : 0;
     store_codes(words, exists, codes);
     store_scales(bytes, exists, padding, scales);
   }
 
+  /// The same where FusedArgs::whole.
+  __device__ __forceinline__ void run_whole(const LaneValues& v, std::uint8_t* codes,
+                                            std::uint8_t* scales) const {
+    std::uint32_t bytes, words[words_here];
+    if (!encode_finite(v, words, bytes)) {
+      RareValues values;
+#pragma unroll
+      for (int k = 0; k < lane_chunks; ++k) {
+        values.low[k] = make_uint4(v[k][0], v[k][1], v[k][2], v[k][3]);
+        values.high[k] = make_uint4(v[k][4], v[k][5], v[k][6], v[k][7]);
+      }
+      const RareCodes codes_of_rare = encode_rare(args.quantize, shared, values);
+#pragma unroll
+      for (int i = 0; i < words_here; ++i) words[i] = codes_of_rare.words[i];
+      bytes = codes_of_rare.bytes;
+    }
+    if constexpr (Format::code_bits == 8)
+      store_codes(words, true, codes);
+    else
+      ptx::st_global_v4(codes, make_uint4(words[0], words[1], words[2], words[3]));
+    const std::uint32_t word = gather_word(bytes);
+    if ((threadIdx.x & (scale_lanes - 1)) == 0) ptx::st_global_b32(scales, word);
+  }
+
  private:
+  /// Blocks of finite values under a scale that the fast encoder takes; false: none of it done.
+  __device__ __forceinline__ bool encode_finite(const LaneValues& v,
+                                                std::uint32_t (&words)[words_here],
+                                                std::uint32_t& bytes) const {
+    if constexpr (Format::searches) return false;
+    std::uint32_t told[blocks_here], amax[blocks_here], largest = 0;
+#pragma unroll
+    for (int b = 0; b < blocks_here; ++b) {
+      amax[b] = detail::lane_amax<block_chunks>(v, b * block_chunks);
+      largest = max(largest, amax[b]);
+    }
+    if constexpr (blocks_here == 2) {
+      if (largest >= infinity_bits || !shared.ordinary) return false;
+      bytes = ptx::cvt_rn_satfinite_e4m3x2_f32(
+          __fmul_rn(__uint_as_float(amax[0]), shared.scale_factor),
+          __fmul_rn(__uint_as_float(amax[1]), shared.scale_factor));
+      told[0] = __float_as_uint(shared.multipliers[bytes & 0xFFu]);
+      told[1] = __float_as_uint(shared.multipliers[bytes >> 8]);
+    } else {
+      if (largest >= infinity_bits) return false;
+      bytes = e8m0_byte(args.quantize, largest);
+      told[0] = largest == 0 ? 127 : bytes;
+    }
+#pragma unroll
+    for (int k = 0; k < lane_chunks; ++k)
+      put_codes(args.quantize, words, k,
+                Format::template encode<InputF32>(v[k], told[k / block_chunks]));
+    return true;
+  }
+
+  __device__ static void put_codes(const QuantizeArgs& args, std::uint32_t (&words)[words_here],
+                                   int chunk, typename Format::Codes codes) {
+    if (args.zero_is_positive) codes = Format::positive_zeros(codes);
+    if constexpr (Format::code_bits == 8)
+      words[2 * chunk] = codes.x, words[2 * chunk + 1] = codes.y;
+    else
+      words[chunk] = codes;
+  }
+
+  /// Four scale bytes, in the first lane of each four blocks.
+  __device__ static std::uint32_t gather_word(std::uint32_t bytes) {
+    bytes |= __shfl_down_sync(0xFFFFFFFFu, bytes, 1) << (32 / scale_lanes);
+    if constexpr (scale_lanes == 4) bytes |= __shfl_down_sync(0xFFFFFFFFu, bytes, 2) << 16;
+    return bytes;
+  }
+
   /// The scale byte of a block and what its elements are multiplied by.
-  __device__ std::uint32_t find_scale(const LaneValues& v, int first, std::uint32_t amax,
-                                      std::uint32_t& told, bool& special) const {
+  __device__ __forceinline__ static std::uint32_t find_scale(const QuantizeArgs& args,
+                                                             const Shared& shared,
+                                                             const LaneValues& v, int first,
+                                                             std::uint32_t amax,
+                                                             std::uint32_t& told, bool& special) {
     if constexpr (Format::block == 16 && !Format::searches) {
-      if (!shared.ordinary) return find_scale_any(v, first, amax, told, special);
+      if (!shared.ordinary) return find_scale_any(args, shared, v, first, amax, told, special);
       // Infinity converts to the largest scale and NaN to the NaN scale.
       const std::uint32_t code = ptx::cvt_rn_satfinite_e4m3x2_f32(
                                      __fmul_rn(__uint_as_float(amax), shared.scale_factor), 0.0f) &
@@ -187,13 +263,14 @@ struct LaneTile {
       told = __float_as_uint(shared.multipliers[code]);
       return code;
     } else {
-      return find_scale_any(v, first, amax, told, special);
+      return find_scale_any(args, shared, v, first, amax, told, special);
     }
   }
 
-  __device__ std::uint32_t find_scale_any(const LaneValues& v, int first, std::uint32_t amax,
-                                          std::uint32_t& told, bool& special) const {
-    const uint2 plan = Format::plan_any(args.quantize, shared, amax);
+  __device__ __forceinline__ static std::uint32_t find_scale_any(
+      const QuantizeArgs& args, const Shared& shared, const LaneValues& v, int first,
+      std::uint32_t amax, std::uint32_t& told, bool& special) {
+    const uint2 plan = Format::plan_any(args, shared, amax);
     told = plan.x;
     std::uint32_t scale = plan.y;
     if constexpr (Format::searches) detail::lane_search(Format{}, shared, v, first, told, scale);
@@ -201,8 +278,11 @@ struct LaneTile {
     return scale & 0xFFu;
   }
 
-  __device__ void encode(const LaneValues& v, std::uint32_t (&words)[words_here],
-                         std::uint32_t& bytes) const {
+  /// Any values at all: codes and scale bytes.
+  __device__ __forceinline__ static void encode(const QuantizeArgs& args, const Shared& shared,
+                                                const LaneValues& v,
+                                                std::uint32_t (&words)[words_here],
+                                                std::uint32_t& bytes) {
     std::uint32_t told[blocks_here], amax[blocks_here], largest = 0;
     bool special = false;
 #pragma unroll
@@ -213,12 +293,12 @@ struct LaneTile {
     if (largest >= infinity_bits) {  // infinities alone take the ordinary way
 #pragma unroll
       for (int b = 0; b < blocks_here; ++b) {
-        if (amax[b] > infinity_bits && !args.quantize.nan_propagates) {
+        if (amax[b] > infinity_bits && !args.nan_propagates) {
           special = true;
           amax[b] = detail::lane_amax_without_nan<block_chunks>(v, b * block_chunks);
         }
         if (Format::block == 16 && !Format::searches && amax[b] >= infinity_bits &&
-            is_nan_block(args.quantize, amax[b])) {
+            is_nan_block(args, amax[b])) {
           special = true;
           amax[b] = 0x7FFFFFFFu;
         }
@@ -226,8 +306,7 @@ struct LaneTile {
     }
 #pragma unroll
     for (int b = 0; b < blocks_here; ++b)
-      bytes |= find_scale(v, b * block_chunks, amax[b], told[b], special) << (8 * b);
-    bytes &= scale_mask;
+      bytes |= find_scale(args, shared, v, b * block_chunks, amax[b], told[b], special) << (8 * b);
     typename Format::Codes codes[lane_chunks];
     if (!special) {
 #pragma unroll
@@ -238,17 +317,36 @@ struct LaneTile {
       for (int k = 0; k < lane_chunks; ++k)
         codes[k] = Format::template encode_any<InputF32>(v[k], told[k / block_chunks]);
     }
-    if (args.quantize.zero_is_positive) {
 #pragma unroll
-      for (int k = 0; k < lane_chunks; ++k) codes[k] = Format::positive_zeros(codes[k]);
-    }
+    for (int k = 0; k < lane_chunks; ++k) put_codes(args, words, k, codes[k]);
+  }
+
+  // Not arrays of the types used elsewhere: the compiler would let them share memory with those,
+  // which could then live in registers no longer.
+  struct RareValues {
+    uint4 low[lane_chunks], high[lane_chunks];
+  };
+  struct RareCodes {
+    std::uint32_t words[words_here], bytes;
+  };
+
+  /// The same as a function of its own: whoever calls it seldom keeps no registers for it.
+  __device__ __noinline__ static RareCodes encode_rare(const QuantizeArgs& args, Shared shared,
+                                                       const RareValues& values) {
+    LaneValues v;
 #pragma unroll
     for (int k = 0; k < lane_chunks; ++k) {
-      if constexpr (Format::code_bits == 8)
-        words[2 * k] = codes[k].x, words[2 * k + 1] = codes[k].y;
-      else
-        words[k] = codes[k];
+      const uint4 low = values.low[k], high = values.high[k];
+      v[k][0] = low.x, v[k][1] = low.y, v[k][2] = low.z, v[k][3] = low.w;
+      v[k][4] = high.x, v[k][5] = high.y, v[k][6] = high.z, v[k][7] = high.w;
     }
+    std::uint32_t words[words_here], bytes = 0;
+    encode(args, shared, v, words, bytes);
+    RareCodes codes;
+#pragma unroll
+    for (int i = 0; i < words_here; ++i) codes.words[i] = words[i];
+    codes.bytes = bytes;
+    return codes;
   }
 
   __device__ void store_codes(const std::uint32_t (&words)[words_here], bool exists,
@@ -282,60 +380,13 @@ struct LaneTile {
   __device__ void store_scales(std::uint32_t bytes, bool exists, bool padding,
                                std::uint8_t* target) const {
     if (words_of_scales) {
-      std::uint32_t word = bytes;
-      word |= __shfl_down_sync(0xFFFFFFFFu, word, 1) << (32 / scale_lanes);
-      if constexpr (scale_lanes == 4) word |= __shfl_down_sync(0xFFFFFFFFu, word, 2) << 16;
+      const std::uint32_t word = gather_word(bytes);
       if (stores_scales && (exists || padding)) ptx::st_global_b32(target, word);
     } else if (exists && stores_scales) {
       target[0] = static_cast<std::uint8_t>(bytes);
       if (blocks_here == 2 && column.valid == lane_elements)
         target[1] = static_cast<std::uint8_t>(bytes >> 8);
     }
-  }
-};
-
-/// A thread's 32 elements in memory's type.
-template <class Input>
-struct LaneRaw {
-  static constexpr int chunk_bytes = chunk_elements * Input::element_bytes;
-  std::uint32_t w[lane_chunks][Input::words];
-
-  /// `valid` elements exist at `source`; the rest of a short group repeats what exists.
-  __device__ void load(const char* source, int valid) {
-    const int half = valid == lane_elements ? 2 * chunk_bytes : 0;
-    Input::load(source, w[0]);
-    Input::load(source + chunk_bytes, w[1]);
-    Input::load(source + half, w[2]);
-    Input::load(source + half + chunk_bytes, w[3]);
-  }
-
-  __device__ void store(char* target, int valid) const {
-#pragma unroll
-    for (int k = 0; k < lane_chunks; ++k)
-#pragma unroll
-      for (int i = 0; i < Input::words; i += 4)
-        if (k * chunk_elements < valid)
-          ptx::st_global_v4(target + k * chunk_bytes + i * 4,
-                            make_uint4(w[k][i], w[k][i + 1], w[k][i + 2], w[k][i + 3]));
-  }
-
-  /// The same through the coherent cache, from memory that this kernel has written.
-  __device__ void load_written(const char* source, int valid) {
-#pragma unroll
-    for (int k = 0; k < lane_chunks; ++k)
-#pragma unroll
-      for (int i = 0; i < Input::words; ++i)
-        w[k][i] = k * chunk_elements < valid
-                      ? reinterpret_cast<const std::uint32_t*>(source + k * chunk_bytes)[i]
-                      : 0u;
-  }
-
-  __device__ void clear_from(int valid) {
-#pragma unroll
-    for (int k = 0; k < lane_chunks; ++k)
-#pragma unroll
-      for (int i = 0; i < Input::words; ++i)
-        if (k * chunk_elements >= valid) w[k][i] = 0;
   }
 };
 

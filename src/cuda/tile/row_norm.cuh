@@ -40,16 +40,16 @@ __device__ void add_residual(LaneRaw<Input>& x, const LaneRaw<Input>& residual) 
       x.w[k][i] = add_residual<Input>(x.w[k][i], residual.w[k][i]);
 }
 
-/// The weights of a lane's columns: FP32 in shared memory, where the rows of 16-bit types find them
-/// widened; of FP32 rows, read again each time.
-template <class Input>
+/// The weights of a lane's columns, in shared memory for rows of 16-bit types: widened to FP32, or
+/// (Packed) as they are. Of FP32 rows, read again each time.
+template <class Input, bool Packed>
 class NormWeights {
   static constexpr bool staged = Input::element_bytes == 2;
 
  public:
-  /// `shared`: 4096 bytes of this warp's own.
+  /// `shared`: 4096 bytes of this warp's own; Packed: loader_bytes.
   __device__ NormWeights(const void* data, std::int64_t cols, const LanePlace& place, char* shared)
-      : loader_({{data, 0}}, cols, {0, place.group, place.valid, place.wide}, 0, shared),
+      : loader_({{data, 0, 0}}, cols, {0, place.group, place.valid, place.wide}, shared),
         data_(static_cast<const char*>(data)) {
     if (data_ == nullptr) return;
     if constexpr (staged) {
@@ -65,7 +65,7 @@ class NormWeights {
 
   /// Once, when copies have arrived: makes them FP32. All lanes of a warp call it.
   __device__ void widen() const {
-    if constexpr (staged) {
+    if constexpr (staged && !Packed) {
       LaneRaw<Input> raw;
       loader_.read(0, raw);
       __syncwarp();
@@ -78,22 +78,28 @@ class NormWeights {
   }
 
   /// The normed values of a row.
-  __device__ void apply(const float (&x)[lane_elements], float multiplier, LaneValues& v) const {
-    LaneRaw<InputF32> w;
-    if constexpr (!staged) w.load(data_, valid_);
+  __device__ __forceinline__ void apply(const float (&x)[lane_elements], float multiplier,
+                                        LaneValues& v) const {
+    if constexpr (staged && !Packed) {
 #pragma unroll
-    for (int q = 0; q < lane_elements / 4; ++q) {
-      uint4 four;
+      for (int q = 0; q < lane_elements / 4; ++q) {
+        const uint4 four = ptx::ld_shared_v4(at_ + q * 512);
+        const std::uint32_t weight[4] = {four.x, four.y, four.z, four.w};
+#pragma unroll
+        for (int i = 0; i < 4; ++i)
+          v[q / 2][q % 2 * 4 + i] =
+              __float_as_uint(rms_value(x[4 * q + i], multiplier, __uint_as_float(weight[i])));
+      }
+    } else {
+      LaneRaw<Input> w;
       if constexpr (staged)
-        four = ptx::ld_shared_v4(at_ + q * 512);
+        loader_.read(0, w);
       else
-        four = make_uint4(w.w[q / 2][q % 2 * 4], w.w[q / 2][q % 2 * 4 + 1],
-                          w.w[q / 2][q % 2 * 4 + 2], w.w[q / 2][q % 2 * 4 + 3]);
-      const std::uint32_t weight[4] = {four.x, four.y, four.z, four.w};
+        w.load(data_, valid_);
 #pragma unroll
-      for (int i = 0; i < 4; ++i)
-        v[q / 2][q % 2 * 4 + i] =
-            __float_as_uint(rms_value(x[4 * q + i], multiplier, __uint_as_float(weight[i])));
+      for (int i = 0; i < lane_elements; ++i)
+        v[i / 8][i % 8] =
+            __float_as_uint(rms_value(x[i], multiplier, Input::value(w.w[i / 8], i % 8)));
     }
   }
 
@@ -138,17 +144,20 @@ __device__ inline float segment_sum(float sum, int row_threads, float* sums) {
   return sum;
 }
 
-template <class Input>
-__device__ float group_sum(const float (&x)[lane_elements]) {
-  return rms_group_sum([&](int i) { return x[i]; });
+/// Eight neighbours of the tree.
+__device__ inline float eight_sums(const float* sums) {
+  const float4 a = reinterpret_cast<const float4*>(sums)[0];
+  const float4 b = reinterpret_cast<const float4*>(sums)[1];
+  return __fadd_rn(__fadd_rn(__fadd_rn(a.x, a.y), __fadd_rn(a.z, a.w)),
+                   __fadd_rn(__fadd_rn(b.x, b.y), __fadd_rn(b.z, b.w)));
 }
 
 template <bool Residual>
 struct NormMatrices {
   DenseMatrix in[Residual ? 2 : 1];
   __device__ explicit NormMatrices(const FusedArgs& args) {
-    in[0] = {args.quantize.input, args.quantize.row_stride};
-    if constexpr (Residual) in[1] = {args.second, args.second_stride};
+    in[0] = {args.quantize.input, args.quantize.row_stride, args.input_step};
+    if constexpr (Residual) in[1] = {args.second, args.second_stride, args.second_step};
   }
 };
 
@@ -172,12 +181,11 @@ __device__ void fused_rms_norm_held(const FusedArgs& args, char* stage) {
   const bool wide = row_threads >= 32;
   constexpr int operands = Residual ? 2 : 1;
   const NormMatrices<Residual> matrices(args);
-  LaneLoader<Input, operands> inputs(matrices.in, cols, {row, group, valid, wide}, step, stage);
-  const NormWeights<Input> weights(args.weight, cols, {0, group, valid, wide},
-                                   stage + operands * loader_bytes<Input>);
+  LaneLoader<Input, operands> inputs(matrices.in, cols, {row, group, valid, wide}, stage);
+  const NormWeights<Input, packs_weights(Format::code_bits)> weights(
+      args.weight, cols, {0, group, valid, wide}, stage + operands * loader_bytes<Input>);
   std::uint8_t* codes = tile.codes_of(row);
   std::uint8_t* scales = tile.scales_of(row);
-  const std::int64_t code_step = step * args.quantize.code_stride, scale_step = step * tile.blocks;
   const float inverse_count = rms_inverse_count(cols);
   bool exists = row < rows;
   inputs.start(exists);
@@ -210,9 +218,68 @@ __device__ void fused_rms_norm_held(const FusedArgs& args, char* stage) {
     else
       apply_without_weight(x, multiplier, v);
     tile.run(v, exists, padding, codes, scales);
-    codes += code_step;
-    scales += scale_step;  // row-major ones
+    codes += args.code_step;
+    scales += args.scale_step;  // row-major ones
     exists = next;
+  }
+}
+
+/// The same where FusedArgs::whole: a row to a thread block, nothing to be left out.
+template <class Input, class Format, bool Residual>
+__device__ void fused_rms_norm_whole(const FusedArgs& args, char* stage) {
+  constexpr int most = rms_segment_groups / 32, operands = Residual ? 2 : 1;
+  __shared__ __align__(16) float sums[2][most];             // of rows by turns
+  if (threadIdx.x < 2 * most) sums[0][threadIdx.x] = 0.0f;  // of warps that there are not
+  const int group = static_cast<int>(threadIdx.x);
+  const LaneTile<Format> tile(args, Format::prepare(args.quantize), group);
+  const std::int64_t rows = args.quantize.rows, step = args.row_step, cols = args.quantize.cols;
+  std::int64_t row = blockIdx.x;
+  const LanePlace place{row, group, lane_elements, true};
+  const NormMatrices<Residual> matrices(args);
+  LaneLoader<Input, operands> inputs(matrices.in, cols, place, stage);
+  const NormWeights<Input, packs_weights(Format::code_bits)> weights(
+      args.weight, cols, place, stage + operands * loader_bytes<Input>);
+  inputs.start_whole(row < rows);
+  inputs.wait();
+  if (weights.any()) weights.widen();
+  __syncthreads();
+  std::uint8_t* codes = tile.codes_of(row);
+  std::uint8_t* scales = tile.scales_of(row);
+  const float inverse_count = rms_inverse_count(cols);
+  for (std::uint32_t turn = 0; row < rows; ++turn) {
+    LaneRaw<Input> raw;
+    inputs.wait();
+    inputs.read(0, raw);
+    if constexpr (Residual) {
+      LaneRaw<Input> other;
+      inputs.read(1, other);
+      add_residual(raw, other);
+      inputs.store(1, raw, args.sum, row * args.sum_stride, true);
+    }
+    float x[lane_elements];
+    widen(raw, x);
+    if (args.tiled) scales = tile.scales_of(row);
+    row += step;
+    __syncwarp();
+    inputs.start_whole(row < rows);
+    float sum = rms_group_sum([&](int i) { return x[i]; });
+#pragma unroll
+    for (int distance = 1; distance < 32; distance *= 2)
+      sum = __fadd_rn(sum, __shfl_xor_sync(0xFFFFFFFFu, sum, distance));
+    float* const mine = sums[turn & 1];
+    if ((threadIdx.x & 31u) == 0) mine[threadIdx.x / 32] = sum;
+    __syncthreads();
+    sum = eight_sums(mine);
+    if (blockDim.x > 256) sum = __fadd_rn(sum, eight_sums(mine + 8));
+    const float multiplier = rms_multiplier(sum, inverse_count, args.epsilon);
+    LaneValues v;
+    if (weights.any())
+      weights.apply(x, multiplier, v);
+    else
+      apply_without_weight(x, multiplier, v);
+    tile.run_whole(v, codes, scales);
+    codes += args.code_step;
+    scales += args.scale_step;  // row-major ones
   }
 }
 
@@ -282,12 +349,19 @@ __device__ void fused_rms_norm_long(const FusedArgs& args) {
 
 template <class Input, class Format, bool Residual>
 __device__ void fused_rms_norm(const FusedArgs& args) {
-  extern __shared__ __align__(64) char stages[];  // row_stage_bytes of geometry.hpp for every warp
+  extern __shared__ __align__(64) char stages[];  // row_stage_bytes of fused_geometry.hpp, a warp
+  // Where it was faster: with a residual, two ways in one kernel spill 4-bit codes.
+  constexpr bool goes_whole =
+      !Format::searches && Input::element_bytes == 2 && (Format::code_bits == 8 || !Residual);
+  char* const stage =
+      stages +
+      threadIdx.x / 32 * row_stage_bytes(Input::element_bytes, Residual, Format::code_bits);
   if (args.column_pieces > 1)
     fused_rms_norm_long<Input, Format, Residual>(args);
+  else if (goes_whole && args.whole)
+    fused_rms_norm_whole<Input, Format, Residual>(args, stage);
   else
-    fused_rms_norm_held<Input, Format, Residual>(
-        args, stages + threadIdx.x / 32 * row_stage_bytes(Input::element_bytes, Residual));
+    fused_rms_norm_held<Input, Format, Residual>(args, stage);
 }
 
 }  // namespace microscale::cuda

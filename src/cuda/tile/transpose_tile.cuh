@@ -10,7 +10,9 @@
 // types) or of eight (FP32), neither with bank conflicts. The two halves of a 32-byte sector stay
 // side by side: a copy that parts them fetches the sector twice.
 //
-// Scale bytes are gathered in shared memory and leave as words, zeros where the layout pads.
+// Scale bytes are gathered in shared memory and leave as words, zeros where the layout pads. A word
+// of row-major scales is a part of a 32-byte sector that eight thread blocks fill: the L2 is told
+// to keep it, since a sector that leaves half full has to be read again.
 #pragma once
 
 #include <cstdint>
@@ -182,6 +184,13 @@ struct TransposeTile {
     quantize_strip<Format, Input, partner>(args.rows, shared, strip(), group % 2 == 0, target);
   }
 
+  __device__ static void store(std::uint8_t* target, std::uint16_t word, std::uint64_t policy) {
+    ptx::st_global_l2_cache_hint_b16(target, word, policy);
+  }
+  __device__ static void store(std::uint8_t* target, std::uint32_t word, std::uint64_t policy) {
+    ptx::st_global_l2_cache_hint_b32(target, word, policy);
+  }
+
   // Scale bytes of Lines lines, Bytes of each, gathered in shared memory; that many threads store
   // them. lines_left and blocks are the tensor's, counted from first_line and from a line's start.
   // Unsigned where that makes divisions shifts.
@@ -191,6 +200,7 @@ struct TransposeTile {
                                std::int64_t blocks, std::uint8_t* scales) const {
     using Word = std::conditional_t<Bytes == 2, std::uint16_t, std::uint32_t>;
     constexpr int size = sizeof(Word);
+    const std::uint64_t policy = ptx::createpolicy_fractional_l2_evict_last();
     const auto left = static_cast<int>(
         min(blocks - static_cast<std::int64_t>(first_block), static_cast<std::int64_t>(Bytes)));
     if (args.tiled) {
@@ -209,7 +219,7 @@ struct TransposeTile {
         if (static_cast<int>(line) >= lines_left) word = 0;
         // A tile exists if its first block does.
         if (here + static_cast<int>(first_block % 4) > 0)
-          *reinterpret_cast<Word*>(target + i * tiled_128x4::tile_bytes) = static_cast<Word>(word);
+          store(target + i * tiled_128x4::tile_bytes, static_cast<Word>(word), policy);
       }
       return;
     }
@@ -218,12 +228,12 @@ struct TransposeTile {
     std::uint8_t* const target = scales + (first_line + thread) * blocks + first_block;
     if (Bytes == 8 && blocks % 8 == 0) {
       const uint2 words = *reinterpret_cast<const uint2*>(source);
-      ptx::st_global_v2(target, words.x, words.y);
+      ptx::st_global_l2_cache_hint_v2(target, words.x, words.y, policy);
     } else if (blocks % size == 0) {
 #pragma unroll
       for (int i = 0; i < Bytes / size; ++i)
         if (i * size < left)
-          reinterpret_cast<Word*>(target)[i] = reinterpret_cast<const Word*>(source)[i];
+          store(target + i * size, reinterpret_cast<const Word*>(source)[i], policy);
     } else {
       for (int i = 0; i < left; ++i) target[i] = source[i];
     }

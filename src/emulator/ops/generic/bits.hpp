@@ -44,12 +44,17 @@ struct ShfR {
   }
 };
 
-// bfe and bfi use the low 8 bits of position and length; a field may reach beyond the value.
+// bfe and bfi of 32 bits use the low 8 bits of position and length, those of 64 bits all of them (an
+// H200 computes them in several instructions); a field may reach beyond the value.
+template <class U>
+inline u32 field_number(u32 a) {
+  return sizeof(U) == 4 ? a & 255 : a < 255 ? a : 255;
+}
 template <class U>
 struct BfeU {
   static U of(U a, u32 b, u32 c) {
     constexpr u32 width = 8 * sizeof(U);
-    const u32 position = b & 255, length = c & 255;
+    const u32 position = field_number<U>(b), length = field_number<U>(c);
     const U low = position >= width ? U{0} : a >> (position & (width - 1));
     return length >= width ? low : low & ((U{1} << (length & (width - 1))) - 1);
   }
@@ -58,7 +63,7 @@ template <class U>
 struct BfeS {
   static U of(U a, u32 b, u32 c) {
     constexpr u32 width = 8 * sizeof(U);
-    const u32 position = b & 255, length = c & 255;
+    const u32 position = field_number<U>(b), length = field_number<U>(c);
     if (length == 0) return 0;
     const u32 last = position + length - 1;
     const U sign = (a >> (last < width ? last : width - 1)) & 1;
@@ -74,7 +79,7 @@ template <class U>
 struct Bfi {  // a into b
   static U of(U a, U b, u32 c, u32 d) {
     constexpr u32 width = 8 * sizeof(U);
-    const u32 position = c & 255, length = d & 255;
+    const u32 position = field_number<U>(c), length = field_number<U>(d);
     const U field = length >= width ? ~U{0} : (U{1} << (length & (width - 1))) - 1;
     const U mask = position >= width ? U{0} : field << (position & (width - 1));
     const U moved = position >= width ? U{0} : a << (position & (width - 1));

@@ -195,7 +195,8 @@ struct SlctF32Ftz {
   }
 };
 
-/// testp: op.mode 0 finite, 1 infinite, 2 number, 3 notanumber, 4 normal, 5 subnormal.
+/// testp: op.mode 0 finite, 1 infinite, 2 number, 3 notanumber, 4 normal, 5 subnormal. Zero is
+/// normal, as an H200 has it.
 template <class T>
 Step testp(const Op& op, Warp& warp, u32 lanes) {
   constexpr T infinity =
@@ -207,7 +208,7 @@ Step testp(const Op& op, Warp& warp, u32 lanes) {
   for (int i = 0; i < 32; ++i) {
     const T m = a[i] & (~T{0} >> 1);
     const bool holds[6] = {m<infinity, m == infinity, m <= infinity, m> infinity,
-                           m >= smallest && m < infinity, m != 0 && m < smallest};
+                           m < infinity && (m >= smallest || m == 0), m != 0 && m < smallest};
     if (holds[op.mode]) mask |= lane_bit[i];
   }
   warp.set_predicate(op.d, lanes, mask);

@@ -135,8 +135,8 @@ struct FromBrain {
   }
 };
 
-/// Floats to integers of op.value & 255 bits, signed if bit 8: always saturating; NaN to 0, to 64
-/// bits to the lowest value (all ones of the sign).
+/// Floats to integers of op.value & 255 bits, signed if bit 8: always saturating; NaN to 0, from FP64
+/// or to 64 bits to the sign bit alone.
 template <class V, int Mode, bool Ftz>
 Step float_to_integer(const Op& op, Warp& warp, u32 lanes) {
   const int bits = static_cast<int>(op.value & 255);
@@ -151,7 +151,7 @@ Step float_to_integer(const Op& op, Warp& warp, u32 lanes) {
     const double whole = to_integral<Mode>(value);
     u64 r = 0;
     if (value != value)
-      r = bits == 64 ? u64{1} << 63 : 0;
+      r = bits == 64 || sizeof(typename V::Row) == 8 ? u64{1} << (bits - 1) : 0;
     else if (whole >= limit)
       r = top;
     else if (whole >= 0)
@@ -175,9 +175,11 @@ inline float clamp01(float value) {
   return low < 1.0f ? low : 1.0f;
 }
 
-template <class H>
-struct HalfToF32 {
-  static u32 of(u32 a) { return bits_of(canonical(H::load(a & 0xffffu))); }
+struct F16ToF32 {
+  static u32 of(u32 a) { return bits_of(canonical(Half::load(a & 0xffffu))); }
+};
+struct Bf16ToF32 {
+  static u32 of(u32 a) { return a << 16; }  // a NaN as well
 };
 template <class H>
 struct HalfToF64 {
@@ -189,8 +191,12 @@ struct F32ToF64 {
 struct F32ToF64Ftz {
   static u64 of(u32 a) { return bits_of(static_cast<double>(f32_of(flush_bits(a)))); }
 };
+// A NaN keeps its sign and the top of its payload, and becomes quiet.
 struct F64ToF32 {
-  static u32 of(u64 a) { return bits_of(canonical(static_cast<float>(f64_of(a)))); }
+  static u32 of(u64 a) {
+    const u32 nan = static_cast<u32>(a >> 63) << 31 | 0x7fc00000u | (static_cast<u32>(a >> 29) & 0x3fffffu);
+    return (a << 1) > 0xffe0000000000000u ? nan : bits_of(static_cast<float>(f64_of(a)));
+  }
 };
 struct F64ToF32Ftz {
   static u32 of(u64 a) { return flush_bits(F64ToF32::of(a)); }
@@ -240,7 +246,7 @@ struct HalfToHalf {
 template <int Mode, bool Relu>
 struct ToTf32 {
   static u32 of(u32 a) {
-    if ((a & 0x7fffffffu) > 0x7f800000u) return 0x7fffffffu;
+    if ((a & 0x7fffffffu) > 0x7f800000u) return Mode == 2 ? a & 0xffffe000u : 0x7fffffffu;
     u32 r = a;
     if ((a & 0x7fffffffu) < 0x7f800000u)
       r = a + (Mode == 0 ? 0xfffu + ((a >> 13) & 1) : Mode == 2 ? 0x1000u : 0u);
@@ -329,8 +335,8 @@ Family convert_family() {
       MICROSCALE_TO_INTEGER("f64", FromF64),
       MICROSCALE_TO_INTEGER("f16", FromHalf),
       MICROSCALE_TO_INTEGER("bf16", FromBrain),
-      {"f32.f16", unary32<HalfToF32<Half>>},
-      {"f32.bf16", unary32<HalfToF32<Brain>>},
+      {"f32.f16", unary32<F16ToF32>},
+      {"f32.bf16", unary32<Bf16ToF32>},
       {"f64.f16", unary<u64, u32, HalfToF64<Half>>},
       {"f64.bf16", unary<u64, u32, HalfToF64<Brain>>},
       {"f64.f32", unary<u64, u32, F32ToF64>},

@@ -67,8 +67,12 @@ struct HalfMinMax {
     return nan ? 0x7fffu : r;
   }
 };
-struct HalfAbs { static u32 of(u32 a) { return a & 0x7fffu; } };
-struct HalfNeg { static u32 of(u32 a) { return (a & 0xffffu) ^ 0x8000u; } };
+template <class H>
+struct HalfAbs { static u32 of(u32 a) { return (a & 0x7fffu) > H::infinity ? 0x7fffu : a & 0x7fffu; } };
+template <class H>
+struct HalfNeg {
+  static u32 of(u32 a) { return (a & 0x7fffu) > H::infinity ? 0x7fffu : (a & 0xffffu) ^ 0x8000u; }
+};
 
 template <class F> inline constexpr Handler pair1 = unary<u32, u32, BothHalves<F>>;
 template <class F> inline constexpr Handler pair2 = binary<u32, u32, u32, BothHalves<F>>;
@@ -91,8 +95,8 @@ template <class F> inline constexpr Handler pair3 = ternary<u32, u32, u32, u32, 
       MICROSCALE_VARIANTS("mul." type "x2", pair2, HalfOf, H, PMul),                     \
       MICROSCALE_VARIANTS("fma." type "x2", pair3, HalfFma, H),                          \
       MICROSCALE_MINMAX("min." type, H, true), MICROSCALE_MINMAX("max." type, H, false), \
-      {"abs." type, unary32<HalfAbs>}, {"abs." type "x2", pair1<HalfAbs>},               \
-      {"neg." type, unary32<HalfNeg>}, {"neg." type "x2", pair1<HalfNeg>}
+      {"abs." type, unary32<HalfAbs<H>>}, {"abs." type "x2", pair1<HalfAbs<H>>},               \
+      {"neg." type, unary32<HalfNeg<H>>}, {"neg." type "x2", pair1<HalfNeg<H>>}
 #define MICROSCALE_MINMAX(key, H, less)                                     \
   {key, binary32<HalfMinMax<H, less, false, false, false>>},                \
       {key ".ftz", binary32<HalfMinMax<H, less, true, false, false>>},      \

@@ -5,7 +5,6 @@
 inline float nan_to_canonical(float value) {
   return value != value ? f32_of(0x7fffffffu) : value;
 }
-inline double nan_to_canonical(double value) { return value; }
 inline float flushed(float value) {
   const u32 bits = bits_of(value);
   return f32_of((bits & 0x7f800000u) ? bits : bits & 0x80000000u);
@@ -38,14 +37,33 @@ template <bool Ftz, bool Sat> inline u32 output(float value) {
 }
 template <bool Ftz, bool Sat> inline u64 output(double value) { return bits_of(value); }
 
+// Of several FP64 NaN operands one goes on, made quiet: the second, then of three the third, then the
+// first; of a quotient the first. So an H200 has it. FP32 has one NaN, see output.
+inline u64 quiet(u64 nan) { return nan | (u64{1} << 51); }
+inline bool is_nan(u64 a) { return (a << 1) > 0xffe0000000000000u; }
+inline u64 last_nan(u64 result, u64 a) { return is_nan(a) ? quiet(a) : result; }
+inline u64 last_nan(u64 result, u64 a, u64 b) { return is_nan(b) ? quiet(b) : last_nan(result, a); }
+inline u64 last_nan(u64 result, u64 a, u64 b, u64 c) {
+  return is_nan(b) ? quiet(b) : last_nan(result, a, c);
+}
+inline u32 last_nan(u32 result, u32) { return result; }
+inline u32 last_nan(u32 result, u32, u32) { return result; }
+inline u32 last_nan(u32 result, u32, u32, u32) { return result; }
+
+template <class F> struct NanFirst : std::false_type {};
+template <> struct NanFirst<FDiv> : std::true_type {};
+
 template <class F, bool Ftz, bool Sat>
 struct Float {
-  template <class U> static U of(U a) { return output<Ftz, Sat>(F::of(input<Ftz>(a))); }
+  template <class U> static U of(U a) {
+    return last_nan(output<Ftz, Sat>(F::of(input<Ftz>(a))), a);
+  }
   template <class U> static U of(U a, U b) {
-    return output<Ftz, Sat>(F::of(input<Ftz>(a), input<Ftz>(b)));
+    const U r = output<Ftz, Sat>(F::of(input<Ftz>(a), input<Ftz>(b)));
+    return NanFirst<F>::value ? last_nan(r, b, a) : last_nan(r, a, b);
   }
   template <class U> static U of(U a, U b, U c) {
-    return output<Ftz, Sat>(F::of(input<Ftz>(a), input<Ftz>(b), input<Ftz>(c)));
+    return last_nan(output<Ftz, Sat>(F::of(input<Ftz>(a), input<Ftz>(b), input<Ftz>(c))), a, b, c);
   }
 };
 
@@ -73,18 +91,26 @@ template <bool Less>
 struct MinMax64 {
   static u64 of(u64 a, u64 b) {
     const double x = f64_of(a), y = f64_of(b);
-    if (x != x) return b;
+    if (x != x) return y != y ? quiet(b) : b;
     if (y != y) return a;
     if (x == y) return Less ? a | b : a & b;  // the two zeros
     return (Less ? x < y : x > y) ? a : b;
   }
 };
-struct FAbs32 { static u32 of(u32 a) { return a & 0x7fffffffu; } };
-struct FAbs32Ftz { static u32 of(u32 a) { return bits_of(input<true>(a)) & 0x7fffffffu; } };
-struct FNeg32 { static u32 of(u32 a) { return a ^ 0x80000000u; } };
-struct FNeg32Ftz { static u32 of(u32 a) { return bits_of(input<true>(a)) ^ 0x80000000u; } };
-struct FAbs64 { static u64 of(u64 a) { return a & (~u64{0} >> 1); } };
-struct FNeg64 { static u64 of(u64 a) { return a ^ (u64{1} << 63); } };
+// The hardware adds minus zero: an FP32 NaN becomes the canonical one, an FP64 NaN keeps its sign.
+inline u32 with_canonical_nan(u32 bits) {
+  return (bits & 0x7fffffffu) > 0x7f800000u ? 0x7fffffffu : bits;
+}
+template <bool Ftz>
+struct FAbs32 {
+  static u32 of(u32 a) { return with_canonical_nan(bits_of(input<Ftz>(a)) & 0x7fffffffu); }
+};
+template <bool Ftz>
+struct FNeg32 {
+  static u32 of(u32 a) { return with_canonical_nan(bits_of(input<Ftz>(a)) ^ 0x80000000u); }
+};
+struct FAbs64 { static u64 of(u64 a) { return is_nan(a) ? quiet(a) : a & (~u64{0} >> 1); } };
+struct FNeg64 { static u64 of(u64 a) { return is_nan(a) ? quiet(a) : a ^ (u64{1} << 63); } };
 struct Copysign32 { static u32 of(u32 a, u32 b) { return (a & 0x80000000u) | (b & 0x7fffffffu); } };
 struct Copysign64 {
   static u64 of(u64 a, u64 b) { return (a & (u64{1} << 63)) | (b & (~u64{0} >> 1)); }
@@ -121,8 +147,8 @@ Family scalar_family() {
       MICROSCALE_FLOAT("rcp", FRcp, unary32, unary64),
       MICROSCALE_FLOAT("sqrt", FSqrt, unary32, unary64),
       MICROSCALE_MINMAX("min", true) MICROSCALE_MINMAX("max", false)
-      {"abs.f32", unary<u32, u32, FAbs32>}, {"abs.f32.ftz", unary<u32, u32, FAbs32Ftz>},
-      {"neg.f32", unary<u32, u32, FNeg32>}, {"neg.f32.ftz", unary<u32, u32, FNeg32Ftz>},
+      {"abs.f32", unary<u32, u32, FAbs32<false>>}, {"abs.f32.ftz", unary<u32, u32, FAbs32<true>>},
+      {"neg.f32", unary<u32, u32, FNeg32<false>>}, {"neg.f32.ftz", unary<u32, u32, FNeg32<true>>},
       {"abs.f64", unary<u64, u64, FAbs64>}, {"neg.f64", unary<u64, u64, FNeg64>},
       {"copysign.f32", binary<u32, u32, u32, Copysign32>},
       {"copysign.f64", binary<u64, u64, u64, Copysign64>},

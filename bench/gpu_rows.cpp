@@ -1,15 +1,10 @@
-#include "timing.hpp"
-
+// The cases of quantize and dequantize: along rows, along columns, along both.
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <bit>
-#include <cstring>
-#include <functional>
-#include <random>
 
-#include "device_bytes.hpp"
-#include "formats/half.hpp"
+#include "cuda/kernel_choice.hpp"
+#include "gpu_timing.hpp"
 #include "microscale/error.hpp"
 #include "microscale/quantize.hpp"
 
@@ -17,26 +12,6 @@ namespace microscale::cuda {
 namespace {
 
 constexpr std::int64_t past_the_cache = std::int64_t{256} << 20;  // bytes to rotate through
-
-// Median seconds of one copy, straight into a stream: a copy in a graph may be given to a copy
-// engine, which is slower than the memory.
-double copy_seconds(Device& device, const DeviceBytes& to, const DeviceBytes& from) {
-  Stream stream = device.make_stream();
-  Event begin = device.make_event(), end = device.make_event();
-  std::vector<double> samples;
-  for (int sample = 0; sample < 12; ++sample) {
-    device.record(begin, stream);
-    for (int i = 0; i < 8; ++i) device.copy_on_device(to.data(), from.data(), from.size(), stream);
-    device.record(end, stream);
-    const double seconds = device.milliseconds_between(begin, end) / 8e3;
-    if (sample >= 2) samples.push_back(seconds);
-  }
-  device.release_event(begin);
-  device.release_event(end);
-  device.release_stream(stream);
-  std::nth_element(samples.begin(), samples.begin() + 5, samples.end());
-  return samples[5];
-}
 
 enum class Axes : std::uint8_t { rows, columns, both };
 
@@ -48,7 +23,46 @@ struct Case {
   Layout layout;
   bool own_global = false, decode = false, repack = false;
   Axes axes = Axes::rows;
+
+  bool is_small() const { return rows * cols < (1 << 23); }
+  bool is_search() const { return rule == ScaleRule::search; }
 };
+
+std::string kernel_of(const Case& c) {
+  const KernelMode mode = c.is_search() ? KernelMode::search : KernelMode::plain;
+  if (c.decode) return dequantize_kernel(c.format, c.dtype);
+  if (c.axes != Axes::rows) return columns_kernel(c.format, c.dtype, mode, c.axes == Axes::both);
+  return quantize_kernel(c.format, c.dtype, mode, c.repack ? Layout::row_major : c.layout);
+}
+
+std::int64_t bytes_of(const Case& c) {
+  const BlockAxis axis = c.axes == Axes::columns ? BlockAxis::rows : BlockAxis::cols;
+  const auto packed = [&](BlockAxis along) {
+    const BlockShape shape{c.rows, c.cols, c.format, along, c.layout};
+    return shape.code_bytes() + shape.scale_bytes();
+  };
+  return c.rows * c.cols * size_of(c.dtype) * (c.own_global ? 2 : 1) + packed(axis) +
+         (c.axes == Axes::both ? packed(BlockAxis::rows) : 0);
+}
+
+/// The shares of the copy bandwidth that this project set out for; 0: none.
+double share_to_reach(const Case& c) {
+  const bool nvfp4 = c.format == Format::nvfp4, mxfp4 = c.format == Format::mxfp4;
+  if (c.repack || c.is_small() || c.axes == Axes::columns) return 0;
+  if (c.axes == Axes::both)
+    return c.is_search() || c.own_global ? 0 : nvfp4 ? 0.65 : mxfp4 ? 0.75 : 0.85;
+  if (c.is_search()) return nvfp4 ? 0.15 : 0.6;
+  if (c.own_global) return c.rows < 16384 ? 0 : 0.90;  // smaller ones fit in the L2
+  return nvfp4 || c.decode ? 0.92 : 0.95;
+}
+
+double share_to_stretch_to(const Case& c) {
+  const double must = share_to_reach(c);
+  if (must == 0 || c.is_search() || c.own_global || c.decode) return 0;
+  const bool nvfp4 = c.format == Format::nvfp4, mxfp4 = c.format == Format::mxfp4;
+  if (c.axes == Axes::both) return nvfp4 ? 0.75 : mxfp4 ? 0.85 : 0.95;
+  return nvfp4 ? 0.95 : 0.98;
+}
 
 std::string name_of(const Case& c) {
   return fmt::format(
@@ -61,18 +75,13 @@ std::string name_of(const Case& c) {
       c.own_global ? ", own amax (two reads)" : "", c.repack ? ", by rows and repack" : "");
 }
 
-Timing measure_case(Device& device, const Case& c, double copy_rate) {
-  Timing row{.what = name_of(c), .problem = {}};
+void measure_case(Device& device, const Case& c, Timing& row, double copy_rate) {
   const BlockShape shape{c.rows, c.cols, c.format,
                          c.axes == Axes::columns ? BlockAxis::rows : BlockAxis::cols, c.layout};
   const BlockShape other{c.rows, c.cols, c.format, BlockAxis::rows, c.layout};  // of both axes
   const bool both = c.axes == Axes::both;
-  const std::int64_t dense = c.rows * c.cols * size_of(c.dtype),
-                     packed = shape.code_bytes() + shape.scale_bytes() +
-                              (both ? other.code_bytes() + other.scale_bytes() : 0);
-  row.bytes = dense * (c.own_global ? 2 : 1) + packed;
   const int sets =
-      static_cast<int>(std::clamp<std::int64_t>(past_the_cache / (dense + packed) + 1, 2, 64));
+      static_cast<int>(std::clamp<std::int64_t>(past_the_cache / row.bytes + 1, 2, 64));
   std::vector<DeviceBytes> inputs, codes, scales, column_codes, column_scales;
   DeviceBytes rows(device, shape.lines() * shape.blocks_per_line()), global(device, 4);
   const float one = 2e-5f;
@@ -123,15 +132,13 @@ Timing measure_case(Device& device, const Case& c, double copy_rate) {
     if (c.decode) {
       for (int i = 0; i < sets; ++i) quantize_call(i, nullptr);
       device.synchronize(nullptr);
-      row.microseconds = median_seconds(device, std::max(sets, 4), dequantize_call) * 1e6;
+      set_time(row, median_seconds(device, std::max(sets, 4), dequantize_call), copy_rate);
     } else {
-      row.microseconds = median_seconds(device, std::max(sets, 4), quantize_call) * 1e6;
+      set_time(row, median_seconds(device, std::max(sets, 4), quantize_call), copy_rate);
     }
-    row.share = static_cast<double>(row.bytes) / (row.microseconds * 1e-6) / copy_rate;
   } catch (const Error& error) {
     row.problem = error.what();
   }
-  return row;
 }
 
 std::vector<Case> cases() {
@@ -191,69 +198,24 @@ std::vector<Case> column_cases() {
 
 }  // namespace
 
-double median_seconds(Device& device, int calls, const std::function<void(int, Stream)>& call) {
-  Stream stream = device.make_stream();
-  call(0, stream);
-  device.synchronize(stream);
-  device.begin_capture(stream);
-  for (int i = 0; i < calls; ++i) call(i, stream);
-  Graph graph = device.end_capture(stream);
-  Event begin = device.make_event(), end = device.make_event();
-  std::vector<double> samples;
-  for (int sample = 0; sample < 13; ++sample) {
-    device.record(begin, stream);
-    device.launch_graph(graph, stream);
-    device.record(end, stream);
-    const double seconds = device.milliseconds_between(begin, end) / 1e3 / calls;
-    if (sample >= 2) samples.push_back(seconds);
-  }
-  device.release_event(begin);
-  device.release_event(end);
-  device.release_graph(graph);
-  device.release_stream(stream);
-  std::nth_element(samples.begin(),
-                   samples.begin() + static_cast<std::ptrdiff_t>(samples.size() / 2),
-                   samples.end());
-  return samples[samples.size() / 2];
-}
-
-DeviceBytes random_matrix(Device& device, DType dtype, std::int64_t elements, float spread) {
-  const std::int64_t bytes = elements * size_of(dtype), seed_elements = 1 << 19;
-  std::vector<std::uint8_t> seed(static_cast<std::size_t>(seed_elements * size_of(dtype)));
-  std::mt19937 generator(1);
-  std::normal_distribution<float> normal(0.0f, spread);
-  for (std::int64_t i = 0; i < seed_elements; ++i) {
-    const float value = normal(generator);
-    std::uint32_t stored = std::bit_cast<std::uint32_t>(value);
-    if (dtype == DType::f16) stored = float_to_f16(value);
-    if (dtype == DType::bf16) stored = float_to_bf16(value);
-    std::memcpy(seed.data() + i * size_of(dtype), &stored,
-                static_cast<std::size_t>(size_of(dtype)));
-  }
-  DeviceBytes memory(device, bytes);
-  const auto seed_bytes = static_cast<std::int64_t>(seed.size());
-  for (std::int64_t at = 0; at < bytes; at += seed_bytes)
-    device.copy_to_device(memory.data() + at, seed.data(), std::min(seed_bytes, bytes - at),
-                          nullptr);
-  device.synchronize(nullptr);
-  return memory;
-}
-
-double copy_bytes_per_second(Device& device) {
-  const std::int64_t bytes = std::int64_t{512} << 20;
-  const DeviceBytes from(device, bytes), to(device, bytes);
-  return 2.0 * static_cast<double>(bytes) / copy_seconds(device, to, from);
-}
-
-Timings measure(Device& device, Parts parts) {
-  Timings timings;
-  timings.copy_bytes_per_second = copy_bytes_per_second(device);
-  std::vector<Case> all = parts.rows ? cases() : std::vector<Case>{};
-  if (parts.columns)
+void measure_rows(Device& device, const Selection& selection, Timings& timings,
+                  const TimingCallback& callback) {
+  std::vector<Case> all = selection.rows ? cases() : std::vector<Case>{};
+  if (selection.columns)
     for (const Case& c : column_cases()) all.push_back(c);
-  for (const Case& c : all)
-    timings.rows.push_back(measure_case(device, c, timings.copy_bytes_per_second));
-  return timings;
+  for (const Case& c : all) {
+    Timing row{.what = name_of(c), .kernel = kernel_of(c), .bytes = bytes_of(c)};
+    row.must = share_to_reach(c);
+    row.stretch = share_to_stretch_to(c);
+    if (c.is_small() && c.axes == Axes::rows && !c.own_global && c.format == Format::mxfp4)
+      row.must_microseconds = timings.empty_node_microseconds + 2 +
+                              1e6 * static_cast<double>(row.bytes) / timings.copy_bytes_per_second;
+    const bool wanted = row.must > 0 || row.must_microseconds > 0 || c.repack;
+    if (!selection.takes(row) || (selection.wanted_only && !wanted)) continue;
+    measure_case(device, c, row, timings.copy_bytes_per_second);
+    timings.rows.push_back(std::move(row));
+    if (callback) callback(timings);
+  }
 }
 
 }  // namespace microscale::cuda

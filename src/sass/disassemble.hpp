@@ -1,0 +1,28 @@
+// From a cubin to a listing, by NVIDIA's nvdisasm. The one place of the library that runs a
+// program.
+#pragma once
+
+#include <cstdint>
+#include <filesystem>
+#include <span>
+#include <string>
+
+#include "sass/listing.hpp"
+
+namespace microscale::sass {
+
+/// nvdisasm: what MICROSCALE_NVDISASM names, else the one on the PATH, in CUDA_HOME or CUDA_PATH,
+/// or in /usr/local/cuda. Empty where there is none.
+std::filesystem::path find_nvdisasm();
+
+/// What to do where find_nvdisasm() is empty, in words.
+std::string_view nvdisasm_advice();
+
+/// Throws Error{unsupported} without nvdisasm, Error{bad_input} where it refuses the cubin,
+/// Error{io}.
+Listing disassemble(std::span<const std::uint8_t> cubin);
+
+/// A cubin, or the text of a disassembly.
+Listing listing_of_file(const std::filesystem::path& path);
+
+}  // namespace microscale::sass
