@@ -13,7 +13,8 @@ TEST(Version, names_the_backends_and_the_cores) {
   EXPECT_FALSE(json["backends"].empty());
   const Outcome text = microscale({"version"});
   EXPECT_EQ(text.code, 0);
-  EXPECT_EQ(text.out.find("microscale " + json["version"].get<std::string>() + "\nbackends: "), 0u) << text.out;
+  EXPECT_EQ(text.out.find("microscale " + json["version"].get<std::string>() + "\nbackends: "), 0u)
+      << text.out;
 }
 
 }  // namespace
