@@ -135,6 +135,7 @@ struct ExplainOccupancyCommand {
 ExplainOccupancyCommand explain_occupancy_from(const std::vector<std::string>& words,
                                                const OccupancyWords& options);
 
+int run_version(Console& console);
 int run(const QuantizeCommand& command, Console& console);
 int run(const DequantizeCommand& command, Console& console);
 int run(const InspectCommand& command, Console& console);

@@ -146,6 +146,27 @@ void Console::catch_interrupts() {
   }
 }
 
+int Console::report_error(const std::string& command, const char* kind, int code,
+                          const std::string& message) {
+  const std::string who = command.empty() ? "microscale" : "microscale " + command;
+  // The library says which operation failed; the command has just said it.
+  const bool said = !command.empty() && message.rfind(command + ": ", 0) == 0;
+  const std::string text = said ? message.substr(command.size() + 2) : message;
+  const std::string line = printable(who + ": " + text, true) + "\n";
+  try {
+    if (json) {
+      print_json(
+          {{"error",
+            {{"command", command}, {"code", kind}, {"exit_code", code}, {"message", text}}}});
+    }
+    flush();
+  } catch (const std::exception&) {
+    // What is wrong is said on standard error all the same.
+  }
+  std::fwrite(line.data(), 1, line.size(), stderr);
+  return code;
+}
+
 bool Console::interrupted() const { return interrupts > 0; }
 
 }  // namespace microscale

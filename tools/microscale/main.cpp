@@ -64,19 +64,6 @@ int run_completion(const CLI::App& app, const Words& words, Console& console) {
   return exit_success;
 }
 
-int run_version(Console& console) {
-  std::vector<std::string> backends;
-  for (const Backend backend : available_backends()) backends.emplace_back(to_string(backend));
-  if (console.json) {
-    console.print_json(
-        {{"version", MICROSCALE_VERSION}, {"backends", backends}, {"cores", available_cores()}});
-  } else {
-    console.print(fmt::format("{}\nbackends: {}\ncores: {}\n", tool_version,
-                              fmt::join(backends, ", "), available_cores()));
-  }
-  return exit_success;
-}
-
 int run_command(const CLI::App& app, const std::string& name, Words& words, Console& console) {
   const int threads = static_cast<int>(integer_from("--threads", words.threads, 0, 4096));
   if (name == "quantize") {
@@ -152,27 +139,6 @@ std::string usage_message(const CLI::ParseError& error, const CLI::App& app) {
   return fmt::format("{}; see microscale {}--help", what, name);
 }
 
-int report_error(Console& console, const std::string& command, const char* kind, int code,
-                 const std::string& message) {
-  const std::string who = command.empty() ? "microscale" : "microscale " + command;
-  // The library says which operation failed; the command has just said it.
-  const bool said = !command.empty() && message.rfind(command + ": ", 0) == 0;
-  const std::string text = said ? message.substr(command.size() + 2) : message;
-  const std::string line = printable(who + ": " + text, true) + "\n";
-  try {
-    if (console.json) {
-      console.print_json(
-          {{"error",
-            {{"command", command}, {"code", kind}, {"exit_code", code}, {"message", text}}}});
-    }
-    console.flush();
-  } catch (const std::exception&) {
-    // What is wrong is said on standard error all the same.
-  }
-  std::fwrite(line.data(), 1, line.size(), stderr);
-  return code;
-}
-
 int run_arguments(Console& console, std::vector<std::string> arguments, std::string& name) {
   Words words;
   CLI::App app("Block-scaled numbers (MXFP4, NVFP4, MXFP8) for model checkpoints.", "microscale");
@@ -225,7 +191,7 @@ int guarded_main(std::vector<std::string> arguments) {
   for (const std::string& word : arguments) console.json = console.json || word == "--json";
   std::string name;
   const auto failed = [&](ErrorCode code, const std::string& message) {
-    return report_error(console, name, to_string(code), exit_code(code), message);
+    return console.report_error(name, to_string(code), exit_code(code), message);
   };
   try {
     const int code = run_arguments(console, std::move(arguments), name);
@@ -239,8 +205,8 @@ int guarded_main(std::vector<std::string> arguments) {
   } catch (const std::system_error& error) {  // std::filesystem's and std::thread's
     return failed(ErrorCode::io, error.what());
   } catch (const std::exception& error) {
-    return report_error(console, name, "internal", 4,
-                        fmt::format("internal error, please report: {}", error.what()));
+    return console.report_error(name, "internal", 4,
+                                fmt::format("internal error, please report: {}", error.what()));
   }
 }
 
