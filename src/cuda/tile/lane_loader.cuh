@@ -65,8 +65,8 @@ class LaneLoader {
       source_[i] = static_cast<const char*>(matrices[i].data) +
                    (place.row * matrices[i].stride + first_) * Input::element_bytes;
       step_[i] = matrices[i].step;
-      if constexpr (!staged) somewhere_[i] = static_cast<const char*>(matrices[i].data);
     }
+    if constexpr (!staged) somewhere_ = static_cast<const char*>(matrices[0].data);
   }
 
   /// Begins to load the row at hand, if it exists, and goes on to the next.
@@ -83,7 +83,7 @@ class LaneLoader {
     } else {
 #pragma unroll
       for (int i = 0; i < Count; ++i) {
-        at_[i] = exists && valid_ != 0 ? source_[i] : somewhere_[i];
+        at_[i] = exists && valid_ != 0 ? source_[i] : somewhere_;
         source_[i] += step_[i];
       }
     }
@@ -178,8 +178,9 @@ class LaneLoader {
   std::uint32_t units_ = 0;  // bit j: copy j is inside the matrix
   int valid_;
   bool wide_, whole_ = false;
-  const char* somewhere_[Count] = {};  // FP32: what is read for a row that does not exist,
-  const char* at_[Count] = {};         // and the row that start() meant
+  // FP32: what is read for a row that does not exist (of the first matrix: others may be written),
+  const char* somewhere_ = nullptr;
+  const char* at_[Count] = {};  // and the row that start() meant
 };
 
 }  // namespace microscale::cuda
