@@ -72,12 +72,10 @@ class LaneLoader {
   /// Begins to load the row at hand, if it exists, and goes on to the next.
   __device__ void start(bool exists) {
     if constexpr (staged) {
-      if (exists) {
-        if (whole_)
-          copy_whole();
-        else
-          copy_part();
-      }
+      if (exists && whole_)
+        copy_whole();
+      else
+        copy_part(exists);
 #pragma unroll
       for (int i = 0; i < Count; ++i) source_[i] += step_[i];
     } else {
@@ -109,7 +107,7 @@ class LaneLoader {
     }
   }
 
-  /// Of a row or column that does not exist: anything.
+  /// Of a row or column that does not exist: zeros, of FP32 anything.
   __device__ void read(int matrix, LaneRaw<Input>& raw) const {
     if constexpr (staged) {
 #pragma unroll
@@ -161,13 +159,17 @@ class LaneLoader {
                                           source_[i] + j * (32 * unit));
   }
 
-  __device__ void copy_part() const {
+  // What is outside becomes zeros: every lane reads, and what it reads has been written.
+  __device__ void copy_part(bool exists) const {
     for (int i = 0; i < Count; ++i)
-      for (int j = 0; j < 4; ++j)
-        if (units_ >> j & 1u)
-          ptx::cp_async_cg_shared_global_16(
-              (wide_ ? to_ + j * (32 * unit) : to_ ^ j * unit) + i * loader_bytes<Input>,
-              source_[i] + j * (wide_ ? 32 * unit : unit));
+      for (int j = 0; j < 4; ++j) {
+        const std::uint32_t to =
+            (wide_ ? to_ + j * (32 * unit) : to_ ^ j * unit) + i * loader_bytes<Input>;
+        if (exists && (units_ >> j & 1u))
+          ptx::cp_async_cg_shared_global_16(to, source_[i] + j * (wide_ ? 32 * unit : unit));
+        else
+          ptx::st_shared_v4(to, make_uint4(0, 0, 0, 0));
+      }
   }
 
   const char* source_[Count];
