@@ -1,5 +1,5 @@
-// Device memory that frees itself, with a margin on both sides that must keep its pattern. None where
-// the device itself notices what leaves an allocation: it would be room for that.
+// Device memory that frees itself, with a margin on both sides that must keep its pattern. None
+// where the device itself notices what leaves an allocation: it would be room for that.
 #pragma once
 
 #include <cstdint>

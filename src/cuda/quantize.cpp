@@ -170,7 +170,7 @@ void quantize_axes(Device& device, const QuantizeOptions& o, const AxisOutput& r
     if (separate_rows)
       load_kernel(device,
                   is_small(device, o, mode) ? small_kernel(o.format, in.dtype)
-                                    : quantize_kernel(o.format, in.dtype, mode, o.layout),
+                                            : quantize_kernel(o.format, in.dtype, mode, o.layout),
                   "quantize");
     if (columns.wanted)
       load_kernel(device, columns_kernel(o.format, in.dtype, mode, one_read), "quantize");

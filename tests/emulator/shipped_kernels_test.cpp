@@ -1,5 +1,5 @@
-// Every kernel that the library carries, executed by the emulator on small and odd shapes: the bytes
-// of the CPU, and nothing to be found fault with. What is compared is gpu_check's.
+// Every kernel that the library carries, executed by the emulator on small and odd shapes: the
+// bytes of the CPU, and nothing to be found fault with. What is compared is gpu_check's.
 #include <gtest/gtest.h>
 
 #include <map>
@@ -103,8 +103,8 @@ class ShippedKernels : public ::testing::TestWithParam<Share> {
   }
 };
 std::string name_of(const Share& share) {
-  std::string name = std::string(share.gpu.architecture) + "_" +
-                     part_names[static_cast<std::size_t>(share.part)];
+  std::string name =
+      std::string(share.gpu.architecture) + "_" + part_names[static_cast<std::size_t>(share.part)];
   if (share.part != Part::containers) name += "_" + std::string(info(share.format).name);
   return name;
 }
