@@ -172,6 +172,11 @@ cuda::Device* device_of_environment() {
     if (name == "emulator-sm90") return std::make_unique<EmulatorDevice>(9, 0);
     if (name == "emulator-sm100") return std::make_unique<EmulatorDevice>(10, 0);
     if (name == "emulator-sm120") return std::make_unique<EmulatorDevice>(12, 0);
+    if (name.starts_with("emulator-"))
+      throw Error(ErrorCode::invalid_argument,
+                  fmt::format("cuda: MICROSCALE_BACKEND is '{}'; the emulated GPUs are "
+                              "emulator-sm90, emulator-sm100 and emulator-sm120",
+                              name));
     return nullptr;
   }();
   return device.get();

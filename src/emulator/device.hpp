@@ -69,7 +69,8 @@ class DeviceInForce {
 };
 
 /// The device in force; else the one that MICROSCALE_BACKEND names ("emulator-sm90", "emulator-sm100",
-/// "emulator-sm120"), one for the process; null when there is neither.
+/// "emulator-sm120"), one for the process; null when there is neither. Throws
+/// Error{invalid_argument} for an emulator that there is not.
 cuda::Device* device_of_environment();
 
 }  // namespace microscale::emulator
