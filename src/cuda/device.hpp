@@ -23,6 +23,7 @@ struct DeviceInfo {
   int multiprocessors = 0;
   std::int64_t l2_bytes = 0;
   std::int64_t memory_bytes = 0;
+  bool reports_stray_accesses = false;  // a launch that leaves its allocations fails
 };
 
 enum class Memory : std::uint8_t { host, device };  // device: a kernel on this device may touch it

@@ -112,8 +112,11 @@ constexpr TiledLaunch quantize_launch(std::int64_t rows, std::int64_t cols, int 
 }
 
 /// Elements up to which a matrix with row-major scales is small: one chunk a lane, since four would
-/// leave lanes without any. NVFP4's table of multipliers pays earlier.
-constexpr std::int64_t small_elements(int block) { return std::int64_t{block == 16 ? 2 : 8} << 20; }
+/// leave lanes without any. NVFP4's table of multipliers pays earlier. Measured with 132
+/// multiprocessors; fewer have fewer lanes to fill.
+constexpr std::int64_t small_elements(int block, int multiprocessors) {
+  return (std::int64_t{block == 16 ? 2 : 8} << 20) * multiprocessors / 132;
+}
 
 constexpr TiledLaunch small_launch(std::int64_t rows, std::int64_t cols, int block,
                                    bool scales_aligned) {

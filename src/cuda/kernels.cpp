@@ -4,7 +4,7 @@
 
 #include <map>
 #include <mutex>
-#include <utility>
+#include <string_view>
 #include <vector>
 
 #include "cuda/kernel_images.hpp"
@@ -16,23 +16,42 @@ namespace {
 // What one device has loaded. Modules stay loaded until the process ends.
 struct Loaded {
   bool complete = false;
-  std::vector<std::pair<const KernelImage*, Module>> modules;
+  std::map<const KernelImage*, Module> modules;
   std::map<std::string, Kernel> kernels;
 };
 
-std::string_view text_of(const KernelImage& image) {
-  return {reinterpret_cast<const char*>(image.ptx.data()), image.ptx.size()};
+// The entry points of one image.
+std::vector<std::string_view> names_in(const KernelImage& image) {
+  constexpr std::string_view directive = ".entry ";
+  const std::string_view text(reinterpret_cast<const char*>(image.ptx.data()), image.ptx.size());
+  std::vector<std::string_view> names;
+  for (std::size_t at = text.find(directive); at != text.npos; at = text.find(directive, at)) {
+    at += directive.size();
+    names.push_back(text.substr(at, text.find('(', at) - at));
+  }
+  return names;
 }
 
-bool defines(const KernelImage& image, std::string_view name) {
-  return text_of(image).find(fmt::format(".entry {}(", name)) != std::string_view::npos;
+using Index = std::map<std::string_view, const KernelImage*>;  // by entry point
+
+// Of one architecture; made once, because the texts are long.
+const Index& index_of(std::string_view architecture) {
+  static std::mutex making;
+  static std::map<std::string_view, Index> indexes;
+  std::lock_guard lock(making);
+  const auto [found, is_new] = indexes.try_emplace(architecture);
+  if (is_new)
+    for (const KernelImage& image : kernel_images())
+      if (image.architecture == architecture)
+        for (std::string_view name : names_in(image)) found->second.emplace(name, &image);
+  return found->second;
 }
 
 void load_images(Device& device, Loaded& loaded) {
   if (loaded.complete) return;
   for (const KernelImage& image : kernel_images())
     if (image.architecture == architecture_of(device.info()))
-      loaded.modules.emplace_back(&image, device.load_module(image.cubin));
+      loaded.modules.emplace(&image, device.load_module(image.cubin));
   loaded.complete = true;
 }
 
@@ -49,9 +68,13 @@ std::string_view architecture_of(const DeviceInfo& device) {
 }
 
 bool has_kernel(std::string_view architecture, std::string_view name) {
-  for (const KernelImage& image : kernel_images())
-    if (image.architecture == architecture && defines(image, name)) return true;
-  return false;
+  return index_of(architecture).contains(name);
+}
+
+std::vector<std::string> kernel_names(std::string_view architecture) {
+  std::vector<std::string> names;
+  for (const auto& [name, image] : index_of(architecture)) names.emplace_back(name);
+  return names;
 }
 
 Kernel load_kernel(Device& device, const std::string& name, const char* operation) {
@@ -68,10 +91,10 @@ Kernel load_kernel(Device& device, const std::string& name, const char* operatio
   if (const auto found = loaded.kernels.find(name); found != loaded.kernels.end())
     return found->second;
   load_images(device, loaded);
-  for (const auto& [image, module] : loaded.modules)
-    if (defines(*image, name))
-      if (Kernel kernel = device.find_kernel(module, name.c_str()))
-        return loaded.kernels[name] = kernel;
+  const Index& index = index_of(architecture);
+  if (const auto at = index.find(name); at != index.end())
+    if (Kernel kernel = device.find_kernel(loaded.modules.at(at->second), name.c_str()))
+      return loaded.kernels[name] = kernel;
   throw Error(
       ErrorCode::unsupported,
       fmt::format("{}: backend cuda has no kernel for this combination of format, type, rule, "

@@ -3,6 +3,7 @@
 
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include "cuda/device.hpp"
 
@@ -14,6 +15,9 @@ std::string_view architecture_of(const DeviceInfo& device);
 
 /// Whether an image for `architecture` defines `name` (an entry of its PTX).
 bool has_kernel(std::string_view architecture, std::string_view name);
+
+/// Every entry point of the images for `architecture`, in alphabetical order.
+std::vector<std::string> kernel_names(std::string_view architecture);
 
 /// Throws Error{unsupported}, naming `operation`, when the GPU's architecture has no kernels or
 /// none called `name`.

@@ -95,9 +95,10 @@ QuantizeArgs arguments(const QuantizeOptions& o, const AxisOutput& rows, const f
   return args;
 }
 
-bool is_small(const QuantizeOptions& o, KernelMode mode) {
+bool is_small(const Device& device, const QuantizeOptions& o, KernelMode mode) {
   return mode == KernelMode::plain && o.layout == Layout::row_major &&
-         o.input.rows * o.input.cols <= small_elements(info(o.format).block);
+         o.input.rows * o.input.cols <=
+             small_elements(info(o.format).block, device.info().multiprocessors);
 }
 
 void launch_rows(Device& device, const QuantizeOptions& o, KernelMode mode, QuantizeArgs args,
@@ -111,7 +112,7 @@ void launch_rows(Device& device, const QuantizeOptions& o, KernelMode mode, Quan
     return;
   }
   const bool aligned = reinterpret_cast<std::uintptr_t>(args.scales) % 4 == 0;
-  if (is_small(o, mode)) {
+  if (is_small(device, o, mode)) {
     const TiledLaunch shape = small_launch(args.rows, args.cols, block, aligned);
     args.tiles = shape.tiles;
     launch(device, small_kernel(o.format, o.input.dtype), "quantize", shape.grid, args, stream);
@@ -168,8 +169,8 @@ void quantize_axes(Device& device, const QuantizeOptions& o, const AxisOutput& r
   if (elements > 0) {  // refuses before anything runs
     if (separate_rows)
       load_kernel(device,
-                  is_small(o, mode) ? small_kernel(o.format, in.dtype)
-                                    : quantize_kernel(o.format, in.dtype, mode, o.layout),
+                  is_small(device, o, mode) ? small_kernel(o.format, in.dtype)
+                                            : quantize_kernel(o.format, in.dtype, mode, o.layout),
                   "quantize");
     if (columns.wanted)
       load_kernel(device, columns_kernel(o.format, in.dtype, mode, one_read), "quantize");

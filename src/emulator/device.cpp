@@ -6,6 +6,7 @@
 #include <cstdlib>
 #include <mutex>
 #include <new>
+#include <optional>
 #include <utility>
 #include <vector>
 
@@ -36,7 +37,8 @@ struct KernelHandle {
   std::string name;
 };
 struct LoadedImage {
-  Module module;
+  std::string_view text;
+  std::optional<Module> module;  // of the library's own images: read when a kernel is looked for
   std::vector<std::unique_ptr<KernelHandle>> kernels;
 };
 
@@ -48,14 +50,16 @@ struct EmulatorDevice::State {
   std::vector<std::unique_ptr<LoadedImage>> images;  // guarded by mutex
 };
 
-EmulatorDevice::EmulatorDevice(int major, int minor, LaunchOptions launch_options)
+EmulatorDevice::EmulatorDevice(int major, int minor, LaunchOptions launch_options,
+                               int multiprocessors)
     : options(launch_options), state_(std::make_unique<State>()) {
   info_.name = fmt::format("emulated GPU of compute capability {}.{}", major, minor);
   info_.major = major;
   info_.minor = minor;
-  info_.multiprocessors = available_cores();
+  info_.multiprocessors = multiprocessors > 0 ? multiprocessors : available_cores();
   info_.l2_bytes = 1 << 20;
   info_.memory_bytes = std::int64_t{1} << 33;
+  info_.reports_stray_accesses = true;
 }
 EmulatorDevice::~EmulatorDevice() { cuda::forget_kernels(*this); }
 
@@ -92,8 +96,9 @@ void EmulatorDevice::set_bytes(void* to, int byte, std::int64_t bytes, cuda::Str
 }
 
 cuda::Module EmulatorDevice::load_module(std::span<const std::uint8_t> image) {
-  auto loaded = std::make_unique<LoadedImage>(
-      LoadedImage{Module(state_->memory, std::string(text_of(image))), {}});
+  auto loaded = std::make_unique<LoadedImage>(LoadedImage{text_of(image), {}, {}});
+  const bool ours = loaded->text.data() != reinterpret_cast<const char*>(image.data());
+  if (!ours) loaded->module.emplace(state_->memory, std::string(loaded->text));
   std::lock_guard lock(state_->mutex);
   return state_->images.emplace_back(std::move(loaded)).get();
 }
@@ -101,7 +106,8 @@ cuda::Module EmulatorDevice::load_module(std::span<const std::uint8_t> image) {
 cuda::Kernel EmulatorDevice::find_kernel(cuda::Module module, const char* name) {
   auto& image = *static_cast<LoadedImage*>(module);
   std::lock_guard lock(state_->mutex);
-  for (const std::string& each : image.module.kernels())
+  if (!image.module) image.module.emplace(state_->memory, std::string(image.text));
+  for (const std::string& each : image.module->kernels())
     if (each == name)
       return image.kernels.emplace_back(std::make_unique<KernelHandle>(KernelHandle{&image, each}))
           .get();
@@ -118,7 +124,7 @@ void EmulatorDevice::launch(const cuda::LaunchCall& call) {
   const auto* bytes = static_cast<const std::uint8_t*>(call.args);
   request.arguments.assign(bytes, bytes + call.args_bytes);
   request.options = options;
-  LaunchReport report = emulator::launch(state_->memory, kernel.image->module, request);
+  LaunchReport report = emulator::launch(state_->memory, *kernel.image->module, request);
   std::lock_guard lock(state_->mutex);
   last_report = std::move(report);
   if (last_report.findings.empty()) return;
@@ -151,13 +157,26 @@ cuda::Graph EmulatorDevice::end_capture(cuda::Stream) {
 }
 void EmulatorDevice::launch_graph(cuda::Graph, cuda::Stream) { begin_capture(nullptr); }
 
+namespace {
+thread_local cuda::Device* in_force = nullptr;
+}  // namespace
+
+DeviceInForce::DeviceInForce(cuda::Device& device) : before_(in_force) { in_force = &device; }
+DeviceInForce::~DeviceInForce() { in_force = before_; }
+
 cuda::Device* device_of_environment() {
+  if (in_force) return in_force;
   static const std::unique_ptr<EmulatorDevice> device = []() -> std::unique_ptr<EmulatorDevice> {
     const char* wanted = std::getenv("MICROSCALE_BACKEND");
     const std::string_view name = wanted ? wanted : "";
     if (name == "emulator-sm90") return std::make_unique<EmulatorDevice>(9, 0);
     if (name == "emulator-sm100") return std::make_unique<EmulatorDevice>(10, 0);
     if (name == "emulator-sm120") return std::make_unique<EmulatorDevice>(12, 0);
+    if (name.starts_with("emulator-"))
+      throw Error(ErrorCode::invalid_argument,
+                  fmt::format("cuda: MICROSCALE_BACKEND is '{}'; the emulated GPUs are "
+                              "emulator-sm90, emulator-sm100 and emulator-sm120",
+                              name));
     return nullptr;
   }();
   return device.get();

@@ -9,10 +9,11 @@
 
 namespace microscale::emulator {
 
-class EmulatorDevice final : public cuda::Device {
+class EmulatorDevice : public cuda::Device {
  public:
-  /// `major`.`minor` is the compute capability to be: 9.0, 10.x or 12.x.
-  EmulatorDevice(int major, int minor, LaunchOptions options = {});
+  /// `major`.`minor` is the compute capability to be: 9.0, 10.x or 12.x. `multiprocessors`: what
+  /// grids are sized for; 0: as many as the host has cores.
+  EmulatorDevice(int major, int minor, LaunchOptions options = {}, int multiprocessors = 0);
   ~EmulatorDevice() override;
 
   const cuda::DeviceInfo& info() const override { return info_; }
@@ -55,8 +56,21 @@ class EmulatorDevice final : public cuda::Device {
   std::unique_ptr<State> state_;
 };
 
-/// The device that MICROSCALE_BACKEND names ("emulator-sm90", "emulator-sm100", "emulator-sm120"), one for
-/// the process; null when it names none.
+/// While it lives, the public operations of this thread run on `device` where they are told Backend::cuda.
+class DeviceInForce {
+ public:
+  explicit DeviceInForce(cuda::Device& device);
+  ~DeviceInForce();
+  DeviceInForce(const DeviceInForce&) = delete;
+  DeviceInForce& operator=(const DeviceInForce&) = delete;
+
+ private:
+  cuda::Device* before_;
+};
+
+/// The device in force; else the one that MICROSCALE_BACKEND names ("emulator-sm90", "emulator-sm100",
+/// "emulator-sm120"), one for the process; null when there is neither. Throws
+/// Error{invalid_argument} for an emulator that there is not.
 cuda::Device* device_of_environment();
 
 }  // namespace microscale::emulator

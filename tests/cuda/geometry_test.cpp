@@ -62,6 +62,13 @@ TEST(Geometry, rows_are_cut_into_runs_where_few_lanes_lie_beyond_their_end) {
   for (std::int64_t cols : {16, 512, 896, 1056, 2080}) EXPECT_FALSE(has_runs(cols)) << cols;
 }
 
+TEST(Geometry, what_is_small_grows_with_the_gpu) {
+  EXPECT_EQ(small_elements(32, 132), 8 << 20);
+  EXPECT_EQ(small_elements(16, 132), 2 << 20);
+  EXPECT_EQ(small_elements(32, 66), 4 << 20);
+  EXPECT_EQ(small_elements(16, 1), 15887);
+}
+
 TEST(Geometry, a_small_matrix_has_a_lane_for_every_chunk) {
   for (std::int64_t rows : {1, 7, 1024}) {
     for (std::int64_t cols : {16, 96, 1024, 2080}) {

@@ -4,6 +4,7 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <regex>
 #include <set>
 #include <string>
@@ -71,6 +72,16 @@ TEST_F(Kernels, every_name_exists_on_every_architecture) {
       EXPECT_TRUE(has_kernel(architecture, name)) << architecture << ' ' << name;
   }
   EXPECT_FALSE(has_kernel("sm_90a", "quantize"));
+  EXPECT_FALSE(has_kernel("sm_80", "global_scale"));
+}
+
+TEST_F(Kernels, names_are_listed_once_and_the_same_for_every_architecture) {
+  const std::vector<std::string> names = kernel_names("sm_90a");
+  EXPECT_TRUE(std::is_sorted(names.begin(), names.end()));
+  EXPECT_EQ(std::set<std::string>(names.begin(), names.end()).size(), names.size());
+  for (std::string_view architecture : architectures)
+    EXPECT_EQ(kernel_names(architecture), names) << architecture;
+  EXPECT_TRUE(kernel_names("sm_80").empty());
 }
 
 TEST_F(Kernels, images_are_elf_and_ptx_of_their_architecture) {

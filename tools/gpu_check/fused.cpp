@@ -18,8 +18,6 @@
 namespace microscale::cuda {
 namespace {
 
-constexpr Format formats[] = {Format::mxfp4, Format::nvfp4, Format::mxfp8_e4m3, Format::mxfp8_e5m2};
-constexpr DType dtypes[] = {DType::f32, DType::f16, DType::bf16};
 constexpr Layout layouts[] = {Layout::row_major, Layout::tiled_128x4};
 constexpr float global_scale = 0.0137f;
 
@@ -144,11 +142,33 @@ void check_case(Device& device, const Case& c, const std::vector<Numerics>& choi
     }
 }
 
+// Both ways of sharing rows out, narrow and long rows, whole warps and their lack.
+void check_least(Device& device, DType dtype, Format format, const std::vector<Numerics>& policies,
+                 EqualityTotals& totals) {
+  const std::vector<Numerics> search{{.scale_rule = ScaleRule::search}},
+      plain{{.scale_rule = format == Format::nvfp4 ? ScaleRule::nearest : ScaleRule::rceil}};
+  for (int producer : {0, 1, 2}) {
+    for (const auto& [rows, cols, gap] :
+         {std::array<std::int64_t, 3>{1, 32, 0}, {3, 48, 8}, {7, 96, 32}, {5, 1056, 0}})
+      for (const auto& choice : {search, plain})
+        check_case(device, {producer, gap == 0 || producer == 2, dtype, rows, cols, gap}, choice,
+                   format, totals);
+    check_case(device, {producer, 1, dtype, 4, 96, 0}, policies, format, totals);
+    check_case(device, {producer, 1, dtype, 2, 2048, 0}, plain, format, totals);
+    if (producer > 0) check_case(device, {producer, 1, dtype, 1, 16416, 0}, plain, format, totals);
+  }
+  for (int order : {16, 32, 64, 128})
+    for (const auto& choice : {search, plain})
+      check_case(device, {3, order, dtype, 5, 3 * order, 8}, choice, format, totals);
+  check_case(device, {3, 64, dtype, 3, 2048, 0}, plain, format, totals);
+}
+
 }  // namespace
 
-void check_fused(Device& device, bool quick, EqualityTotals& totals) {
-  for (DType dtype : dtypes)
-    for (Format format : formats) {
+void check_fused(Device& device, const Scope& scope, EqualityTotals& totals) {
+  const bool quick = scope.amount == Amount::quick;
+  for (DType dtype : scope.dtypes)
+    for (Format format : scope.formats) {
       std::vector<Numerics> choices{{.scale_rule = ScaleRule::search}};
       if (format == Format::nvfp4) {
         choices.push_back({.scale_rule = ScaleRule::nearest});
@@ -163,6 +183,10 @@ void check_fused(Device& device, bool quick, EqualityTotals& totals) {
         policies.back().zero_code = ZeroCode::positive;
         policies.push_back(n);
         policies.back().inf = InfPolicy::nan_block;
+      }
+      if (scope.amount == Amount::least) {
+        check_least(device, dtype, format, policies, totals);
+        continue;
       }
       const std::int64_t shapes[][3] = {{1, 32, 0},    {5, 16, 0},    {3, 48, 8},    {7, 96, 32},
                                         {33, 160, 0},  {129, 64, 64}, {13, 1056, 0}, {9, 2080, 0},

@@ -5,7 +5,7 @@
 
 namespace microscale::cuda {
 
-/// Adds to `totals`. `quick` as in check_equality.
-void check_fused(Device& device, bool quick, EqualityTotals& totals);
+/// Adds to `totals`.
+void check_fused(Device& device, const Scope& scope, EqualityTotals& totals);
 
 }  // namespace microscale::cuda

@@ -51,7 +51,9 @@ struct Distribution {
   std::int64_t rows;  // of the input
 };
 
-std::vector<Distribution> distributions(bool quick) {
+std::vector<Distribution> distributions(Amount amount) {
+  if (amount == Amount::least)
+    return {{"uneven", {3, 3, 4, 20, 20, 148, 149}, 151}, {"none has any", {5, 5, 5}, 9}};
   std::vector<Distribution> all{
       {"uneven", {3, 3, 4, 20, 20, 148, 277, 277, 290}, 300},
       {"one has all", {0, 0, 0, 257, 257}, 257},
@@ -64,7 +66,7 @@ std::vector<Distribution> distributions(bool quick) {
     many.offsets.push_back(many.offsets.back() +
                            (generator() % 3 ? 0 : static_cast<std::int64_t>(generator() % 40)));
   many.rows = many.offsets.back() + 2;
-  if (!quick) all.push_back(std::move(many));
+  if (amount == Amount::full) all.push_back(std::move(many));
   return all;
 }
 
@@ -131,7 +133,7 @@ void check_distribution(Device& device, const Distribution& d, const test::Input
       }
 }
 
-void check_containers(Device& device, std::int64_t count, EqualityTotals& totals) {
+void check_count(Device& device, std::int64_t count, EqualityTotals& totals) {
   std::vector<std::uint8_t> codes(static_cast<std::size_t>(count)),
       containers(static_cast<std::size_t>(2 * count));
   std::mt19937 generator(3);
@@ -148,22 +150,26 @@ void check_containers(Device& device, std::int64_t count, EqualityTotals& totals
 
 }  // namespace
 
-void check_grouped(Device& device, bool quick, EqualityTotals& totals) {
-  for (const DType dtype : {DType::f32, DType::f16, DType::bf16}) {
+void check_grouped(Device& device, const Scope& scope, EqualityTotals& totals) {
+  const bool full = scope.amount == Amount::full;
+  for (const DType dtype : scope.dtypes) {
     const std::vector<test::Input> inputs = test::inputs(dtype, 4096);
-    for (const Format format :
-         {Format::mxfp4, Format::nvfp4, Format::mxfp8_e4m3, Format::mxfp8_e5m2}) {
-      for (const Distribution& d : distributions(quick))
+    for (const Format format : scope.formats) {
+      for (const Distribution& d : distributions(scope.amount))
         for (const std::int64_t cols : {32, 96, 2080})
-          if (!quick || cols < 2080) check_distribution(device, d, inputs[2], cols, format, totals);
-      if (quick) continue;
+          if (full || cols < 2080) check_distribution(device, d, inputs[2], cols, format, totals);
+      if (!full) continue;
+      const Distribution uneven = distributions(Amount::quick)[0];
       for (const test::Input& values : inputs)
-        check_distribution(device, distributions(true)[0], values, 1024, format, totals);
-      check_distribution(device, distributions(true)[0], inputs[2], 7168, format, totals);
+        check_distribution(device, uneven, values, 1024, format, totals);
+      check_distribution(device, uneven, inputs[2], 7168, format, totals);
     }
   }
+}
+
+void check_containers(Device& device, EqualityTotals& totals) {
   for (const std::int64_t count : {1, 7, 8, 4096, 8191, 8193, 1000003})
-    check_containers(device, count, totals);
+    check_count(device, count, totals);
 }
 
 }  // namespace microscale::cuda

@@ -6,7 +6,8 @@
 
 namespace microscale::cuda {
 
-/// Adds its calls and differences to `totals`.
-void check_grouped(Device& device, bool quick, EqualityTotals& totals);
+/// Add their calls and differences to `totals`.
+void check_grouped(Device& device, const Scope& scope, EqualityTotals& totals);
+void check_containers(Device& device, EqualityTotals& totals);
 
 }  // namespace microscale::cuda

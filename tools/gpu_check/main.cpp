@@ -79,9 +79,12 @@ int main(int argc, char** argv) {
     }
     const auto wanted = [only](std::string_view part) { return only.empty() || only == part; };
     const cuda::Parts parts{wanted("rows"), wanted("columns")};
-    cuda::EqualityTotals totals = cuda::check_equality(device, quick, parts);
-    if (wanted("grouped")) cuda::check_grouped(device, quick, totals);
-    if (wanted("fused")) cuda::check_fused(device, quick, totals);
+    cuda::Scope scope;
+    if (quick) scope.amount = cuda::Amount::quick;
+    cuda::EqualityTotals totals = cuda::check_equality(device, scope, parts);
+    if (wanted("grouped")) cuda::check_grouped(device, scope, totals);
+    if (wanted("grouped")) cuda::check_containers(device, totals);
+    if (wanted("fused")) cuda::check_fused(device, scope, totals);
     if (!json) print_equality(totals);
     cuda::Timings timings;
     cuda::Selection selection{parts.rows, parts.columns, wanted("grouped"), wanted("fused")};

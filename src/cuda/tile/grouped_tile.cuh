@@ -33,8 +33,8 @@ __device__ ExpertUnit find_expert(const GroupedQuantizeArgs& args, std::int64_t 
   __shared__ ExpertUnit result;
   const int lane = static_cast<int>(threadIdx.x & 31), warp = static_cast<int>(threadIdx.x >> 5);
   const int padding = Tiled ? 128 : args.rows_per_unit;
-  if (threadIdx.x == 0) result.found = false;
-  std::int64_t before = 0;  // units of the experts of former rounds
+  if (threadIdx.x == 0) result = {};  // all of it: it is returned whole
+  std::int64_t before = 0;            // units of the experts of former rounds
   for (std::int64_t first = 0; first < args.experts; first += threads_per_block) {
     const std::int64_t expert = first + threadIdx.x;
     std::int64_t begin = 0, rows = 0;

@@ -65,25 +65,23 @@ class LaneLoader {
       source_[i] = static_cast<const char*>(matrices[i].data) +
                    (place.row * matrices[i].stride + first_) * Input::element_bytes;
       step_[i] = matrices[i].step;
-      if constexpr (!staged) somewhere_[i] = static_cast<const char*>(matrices[i].data);
     }
+    if constexpr (!staged) somewhere_ = static_cast<const char*>(matrices[0].data);
   }
 
   /// Begins to load the row at hand, if it exists, and goes on to the next.
   __device__ void start(bool exists) {
     if constexpr (staged) {
-      if (exists) {
-        if (whole_)
-          copy_whole();
-        else
-          copy_part();
-      }
+      if (exists && whole_)
+        copy_whole();
+      else
+        copy_part(exists);
 #pragma unroll
       for (int i = 0; i < Count; ++i) source_[i] += step_[i];
     } else {
 #pragma unroll
       for (int i = 0; i < Count; ++i) {
-        at_[i] = exists && valid_ != 0 ? source_[i] : somewhere_[i];
+        at_[i] = exists && valid_ != 0 ? source_[i] : somewhere_;
         source_[i] += step_[i];
       }
     }
@@ -109,7 +107,7 @@ class LaneLoader {
     }
   }
 
-  /// Of a row or column that does not exist: anything.
+  /// Of a row or column that does not exist: zeros, of FP32 anything.
   __device__ void read(int matrix, LaneRaw<Input>& raw) const {
     if constexpr (staged) {
 #pragma unroll
@@ -161,13 +159,17 @@ class LaneLoader {
                                           source_[i] + j * (32 * unit));
   }
 
-  __device__ void copy_part() const {
+  // What is outside becomes zeros: every lane reads, and what it reads has been written.
+  __device__ void copy_part(bool exists) const {
     for (int i = 0; i < Count; ++i)
-      for (int j = 0; j < 4; ++j)
-        if (units_ >> j & 1u)
-          ptx::cp_async_cg_shared_global_16(
-              (wide_ ? to_ + j * (32 * unit) : to_ ^ j * unit) + i * loader_bytes<Input>,
-              source_[i] + j * (wide_ ? 32 * unit : unit));
+      for (int j = 0; j < 4; ++j) {
+        const std::uint32_t to =
+            (wide_ ? to_ + j * (32 * unit) : to_ ^ j * unit) + i * loader_bytes<Input>;
+        if (exists && (units_ >> j & 1u))
+          ptx::cp_async_cg_shared_global_16(to, source_[i] + j * (wide_ ? 32 * unit : unit));
+        else
+          ptx::st_shared_v4(to, make_uint4(0, 0, 0, 0));
+      }
   }
 
   const char* source_[Count];
@@ -178,8 +180,9 @@ class LaneLoader {
   std::uint32_t units_ = 0;  // bit j: copy j is inside the matrix
   int valid_;
   bool wide_, whole_ = false;
-  const char* somewhere_[Count] = {};  // FP32: what is read for a row that does not exist,
-  const char* at_[Count] = {};         // and the row that start() meant
+  // FP32: what is read for a row that does not exist (of the first matrix: others may be written),
+  const char* somewhere_ = nullptr;
+  const char* at_[Count] = {};  // and the row that start() meant
 };
 
 }  // namespace microscale::cuda

@@ -311,8 +311,10 @@ __device__ void fused_rms_norm_long(const FusedArgs& args) {
         if constexpr (Residual) {
           char* sum = static_cast<char*>(args.sum) + (line * args.sum_stride + first) * element;
           if (pass == 0) {
-            other.load(static_cast<const char*>(args.second) +
-                           (line * args.second_stride + first) * element,
+            // Where nothing exists, the input again: another thread may write the sum there.
+            other.load(valid == 0 ? static_cast<const char*>(args.quantize.input)
+                                  : static_cast<const char*>(args.second) +
+                                        (line * args.second_stride + first) * element,
                        valid);
             add_residual(raw, other);
             raw.store(sum, valid);

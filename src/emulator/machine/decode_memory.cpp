@@ -116,6 +116,21 @@ void fence(Binder& b) {
   b.use("fence");
 }
 
+// A policy is opaque and advises caches, of which this machine has none: any value will do.
+void create_policy(Binder& b) {
+  constexpr std::uint64_t opaque = 0x14f0000000000000;
+  if (!b.take("fractional") && !b.take("range") && !b.take("cvt"))
+    return b.refuse("is not known in this form");
+  take_cache_hints(b);
+  b.take("global");
+  b.take("L2");
+  b.take("b64");
+  for (std::size_t i = 1; i < b.count(); ++i) (void)b.operand(i);
+  b.op.d = b.destination(0, Type::b64);
+  b.op.a = b.rows().constant64(opaque);
+  b.use("mov.64");
+}
+
 }  // namespace
 
 bool decode_memory(Binder& b) {
@@ -127,6 +142,8 @@ bool decode_memory(Binder& b) {
     while (!b.take_next().empty()) {
     }
     b.use("nothing");
+  } else if (opcode == "createpolicy") {
+    create_policy(b);
   } else if (opcode == "membar" || opcode == "fence") {
     fence(b);
   } else {

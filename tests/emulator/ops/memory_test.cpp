@@ -38,6 +38,17 @@ TEST(MemoryInstructions, local_memory_is_each_threads_own) {
   for (std::uint32_t i = 0; i < 64; ++i) EXPECT_EQ(ran.words[i], i);
 }
 
+TEST(MemoryInstructions, cache_policies_change_nothing) {
+  const Ran ran = launch_words(
+      entry("ld.param.u64 %rd1, [p]; createpolicy.fractional.L2::evict_last.b64 %rd2, 1.0;\n"
+            "createpolicy.range.global.L2::evict_last.L2::evict_first.b64 %rd3, [%rd1], 4, 8;\n"
+            "ld.global.L2::cache_hint.u32 %r1, [%rd1], %rd3; add.u32 %r1, %r1, 1;\n"
+            "st.global.L2::cache_hint.u32 [%rd1+4], %r1, %rd2;"),
+      {6, 0}, shaped(1, 1));
+  EXPECT_EQ(ran.findings(), "");
+  EXPECT_EQ(ran.words, (std::vector<std::uint32_t>{6, 7}));
+}
+
 TEST(MemoryInstructions, accesses_out_of_bounds_and_misaligned_end_the_launch) {
   const Ran beyond = launch_words(entry("ld.param.u64 %rd1, [p]; ld.global.u32 %r1, [%rd1+4];"),
                                   {0}, shaped(1, 1));
