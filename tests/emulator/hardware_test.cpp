@@ -19,6 +19,15 @@ nlohmann::json golden() {
   return nlohmann::json::parse(file);
 }
 
+// What the machine refuses, by name; whatever else it must compute as the GPU does.
+bool is_refused(const std::string& name) {
+  if (name == "cvt.rz.f16.f32") return false;
+  for (const char* family : {"sad.u16", "sad.s16", "sad.u64", "sad.s64", "dp4a.", "bmsk.", "szext.",
+                             "cvt.rz.f16.", "cvt.rm.f16.", "cvt.rp.f16."})
+    if (name.starts_with(family)) return true;
+  return false;
+}
+
 class Hardware : public testing::TestWithParam<int> {};
 
 TEST_P(Hardware, computes_the_same_bits) {
@@ -30,9 +39,12 @@ TEST_P(Hardware, computes_the_same_bits) {
     if (one.approximate) continue;
     try {
       const auto results = opcode_cases::run(device, {family.name, {one}}, "sm_90a");
-      EXPECT_EQ(opcode_cases::digest(results[0]), expected.at(one.name)) << one.name;
+      EXPECT_EQ(opcode_cases::digest(results[0]), expected.at(one.name).get<std::string>())
+          << one.name;
+      EXPECT_FALSE(is_refused(one.name)) << one.name;
     } catch (const Error& error) {
-      ADD_FAILURE() << one.name << ": " << error.what();
+      EXPECT_EQ(error.code(), ErrorCode::unsupported) << error.what();
+      EXPECT_TRUE(is_refused(one.name)) << one.name << ": " << error.what();
     }
   }
 }
