@@ -118,8 +118,9 @@ std::vector<ClassSum> by_class(const KernelProfile& profile) {
     sum.warps += each.count.warps;
   }
   std::erase_if(list, [](const ClassSum& each) { return each.instructions == 0; });
-  std::stable_sort(list.begin(), list.end(),
-                   [](const ClassSum& a, const ClassSum& b) { return a.warps > b.warps; });
+  std::sort(list.begin(), list.end(), [](const ClassSum& a, const ClassSum& b) {
+    return a.warps != b.warps ? a.warps > b.warps : a.which < b.which;
+  });
   return list;
 }
 

@@ -82,7 +82,7 @@ template <class V>
 struct FNe {
   template <class U>
   static bool of(U a, U b) {
-    return (V::value(a) < V::value(b)) | (V::value(a) > V::value(b));
+    return int{V::value(a) < V::value(b)} | int{V::value(a) > V::value(b)};  // no branch
   }
 };
 template <class V>
