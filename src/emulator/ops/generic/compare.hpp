@@ -124,7 +124,7 @@ template <class V>
 struct Num {
   template <class U>
   static bool of(U a, U b) {
-    return (V::value(a) == V::value(a)) & (V::value(b) == V::value(b));
+    return int{V::value(a) == V::value(a)} & int{V::value(b) == V::value(b)};
   }
 };
 
