@@ -299,6 +299,7 @@ bool Toucher::clean(const Region& region, const Cell* cells, const Cell* lanes, 
     const bool own =
         record->slot == warp.slot && record->domain == domain && record->epoch == warp.epoch;
     if (own && !loops.same_lanes(cells + from, lanes + from, to - from)) return false;
+    if (waited_alone(*record)) return false;  // in order for some lanes only
     for (;; record = &(*region.log)[record->previous]) {
       const bool before = record->domain == domain
                               ? record->time <= warp.know.clock[record->slot]
