@@ -61,14 +61,8 @@ TEST(Warp, functions_take_arguments_and_give_results_lane_by_lane) {
       "{ .param .b32 p0; st.param.b32 [p0], %r1; .param .b32 r0; call.uni (r0), twice, (p0); "
       "ld.param.b32 %r2, [r0]; }\n"
       "st.global.u32 [%rd3], %r2;";
-  const Ran ran = launch_words(entry(body, function), std::vector<std::uint32_t>(32),
-                               {.kernel = "",
-                                .grid = {},
-                                .block = {32},
-                                .cluster = {},
-                                .dynamic_shared_bytes = 0,
-                                .arguments = {},
-                                .options = {}});
+  const Ran ran =
+      launch_words(entry(body, function), std::vector<std::uint32_t>(32), shaped(1, 32));
   EXPECT_EQ(ran.findings(), "");
   for (std::uint32_t i = 0; i < 32; ++i) EXPECT_EQ(ran.words[i], i > 15 ? 7 : 2 * i);
 }
@@ -77,14 +71,7 @@ TEST(Warp, reading_what_was_never_written_is_a_finding) {
   const Ran ran =
       launch_words(entry("ld.param.u64 %rd1, [p]; mov.u32 %r1, %tid.x; setp.lt.u32 %p1, %r1, 3;\n"
                          "@%p1 mov.u32 %r2, 5; add.u32 %r3, %r2, 1;"),
-                   {0},
-                   {.kernel = "",
-                    .grid = {},
-                    .block = {32},
-                    .cluster = {},
-                    .dynamic_shared_bytes = 0,
-                    .arguments = {},
-                    .options = {}});
+                   {0}, shaped(1, 32));
   ASSERT_EQ(ran.report.findings.size(), 1u) << ran.findings();
   EXPECT_EQ(ran.report.findings[0].kind, FindingKind::uninitialised_register);
   EXPECT_EQ(ran.report.findings[0].thread[0], 3u);
@@ -103,14 +90,7 @@ TEST(Warp, a_shuffle_in_half_a_warp_names_the_missing_lanes) {
   const Ran ran =
       launch_words(entry("mov.u32 %r1, %tid.x; setp.lt.u32 %p1, %r1, 4; @%p1 bra A; bra.uni B;\n"
                          "A: shfl.sync.idx.b32 %r2, %r1, 0, 31, -1;\n ret;\nB: bar.warp.sync -1;"),
-                   {0},
-                   {.kernel = "",
-                    .grid = {},
-                    .block = {32},
-                    .cluster = {},
-                    .dynamic_shared_bytes = 0,
-                    .arguments = {},
-                    .options = {}});
+                   {0}, shaped(1, 32));
   EXPECT_GE(ran.count(FindingKind::divergent_aligned), 1) << ran.findings();
   EXPECT_NE(ran.findings().find("lanes 4-31"), std::string::npos) << ran.findings();
 }

@@ -128,46 +128,37 @@ struct Num {
   }
 };
 
-/// p in op.d, q in op.extra (0: none), combined with predicate op.c by op.mode: 0 not, 1 and, 2 or,
-/// 3 xor.
-inline Step store_comparison(const Op& op, Warp& warp, u32 lanes, u32 holds) {
-  u32 p = holds, q = ~holds;
-  if (op.mode) {
-    const u32 c = warp.predicate(op, op.c, 1);
-    p = op.mode == 1 ? p & c : op.mode == 2 ? p | c : p ^ c;
-    q = op.mode == 1 ? q & c : op.mode == 2 ? q | c : q ^ c;
-  }
+/// `holds` with predicate op.c, by op.mode: 0 alone, 1 and, 2 or, 3 xor.
+inline u32 combined(const Op& op, Warp& warp, u32 holds) {
+  if (!op.mode) return holds;
+  const u32 c = warp.predicate(op, op.c, 1);
+  return op.mode == 1 ? holds & c : op.mode == 2 ? holds | c : holds ^ c;
+}
+/// p, combined, into op.d; q, combined, into op.extra; 0 there: into none.
+inline Step store_comparison(const Op& op, Warp& warp, u32 lanes, u32 p, u32 q) {
+  p = combined(op, warp, p);
+  q = combined(op, warp, q);
   if (op.d) warp.set_predicate(op.d, lanes, p);
   if (op.extra) warp.set_predicate(op.extra, lanes, q);
   return Step::next;
 }
 template <class T, class F>
 Step setp(const Op& op, Warp& warp, u32 lanes) {
-  return store_comparison(op, warp, lanes,
-                          compare<T, F>(lanes_of<T>(warp, op.a), lanes_of<T>(warp, op.b)));
+  const u32 holds = compare<T, F>(lanes_of<T>(warp, op.a), lanes_of<T>(warp, op.b));
+  return store_comparison(op, warp, lanes, holds, ~holds);
 }
 /// Of pairs: p is of the low halves, q of the high ones.
 template <class Low, class High>
 Step setp_pair(const Op& op, Warp& warp, u32 lanes) {
-  u32 p = compare<u32, Low>(lanes_of<u32>(warp, op.a), lanes_of<u32>(warp, op.b));
-  u32 q = compare<u32, High>(lanes_of<u32>(warp, op.a), lanes_of<u32>(warp, op.b));
-  if (op.mode) {
-    const u32 c = warp.predicate(op, op.c, 1);
-    p = op.mode == 1 ? p & c : op.mode == 2 ? p | c : p ^ c;
-    q = op.mode == 1 ? q & c : op.mode == 2 ? q | c : q ^ c;
-  }
-  if (op.d) warp.set_predicate(op.d, lanes, p);
-  if (op.extra) warp.set_predicate(op.extra, lanes, q);
-  return Step::next;
+  const u32* a = lanes_of<u32>(warp, op.a);
+  const u32* b = lanes_of<u32>(warp, op.b);
+  return store_comparison(op, warp, lanes, compare<u32, Low>(a, b), compare<u32, High>(a, b));
 }
 /// d = op.value where it holds, else 0; combined with a predicate as setp is.
 template <class T, class F>
 Step set(const Op& op, Warp& warp, u32 lanes) {
-  u32 holds = compare<T, F>(lanes_of<T>(warp, op.a), lanes_of<T>(warp, op.b));
-  if (op.mode) {
-    const u32 c = warp.predicate(op, op.c, 1);
-    holds = op.mode == 1 ? holds & c : op.mode == 2 ? holds | c : holds ^ c;
-  }
+  const u32 holds =
+      combined(op, warp, compare<T, F>(lanes_of<T>(warp, op.a), lanes_of<T>(warp, op.b)));
   u32* d = lanes_of<u32>(warp, op.d);
   alignas(64) u32 r[32];
   const u32 value = static_cast<u32>(op.value);
