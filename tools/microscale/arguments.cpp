@@ -106,6 +106,7 @@ std::vector<std::string> choices_of(std::string_view placeholder) {
   if (placeholder == "DTYPE") return {"bf16", "f16", "f32"};
   if (placeholder == "DEVICE") return {"cpu", "cuda", "cuda:0", "cuda:all"};
   if (placeholder == "OPERATION") return {"quantize"};
+  if (placeholder == "GENERATOR") return {"zeros", "ones", "iota", "normal", "uniform", "empty"};
   if (placeholder == "ACTION") return {"explain", "run", "profile"};
   if (placeholder == "SCHEDULE") return {"round_robin", "reverse", "random"};
   if (placeholder == "COMPLETION") return {"eager", "latest", "random"};

@@ -41,7 +41,8 @@ class Console {
   void print_json(const nlohmann::ordered_json& document);
   /// A line on standard error; nothing under --json. Control characters are made harmless.
   void note(std::string_view line);
-  /// Says on standard error, and under --json as a document too, why a command failed; gives `code`.
+  /// Says on standard error, and under --json as a document too, why a command failed; gives
+  /// `code`.
   int report_error(const std::string& command, const char* kind, int code,
                    const std::string& message);
   /// Writes what print holds back; throws as it does. main() calls it at the end.

@@ -94,9 +94,9 @@ int run_command(const CLI::App& app, const std::string& name, Words& words, Cons
   }
   if (name == "explain") {
     const std::vector<std::string> rest(words.values.begin() + 1, words.values.end());
-    if (words.values.front() == "mma") return run(explain_mma_from(rest, words.mma), console);
+    if (words.values.front() == "mma") return run_explain_mma(rest, words.mma, console);
     if (words.values.front() == "occupancy")
-      return run(explain_occupancy_from(rest, words.occupancy), console);
+      return run_explain_occupancy(rest, words.occupancy, console);
     ExplainCommand command;
     if (!words.numeric.format.empty()) command.format = format_from(words.numeric.format);
     command.numerics = numerics_from(words.numeric, command.format);

@@ -5,7 +5,7 @@
 #include <vector>
 
 #include "arguments.hpp"
-#include "commands.hpp"
+#include "kernel_commands.hpp"
 
 namespace CLI {
 class App;

@@ -10,6 +10,7 @@
 #include "commands.hpp"
 #include "console.hpp"
 #include "emulator/profile.hpp"
+#include "ptx_launch.hpp"
 #include "report/kernel_page.hpp"
 #include "report/table.hpp"
 
@@ -105,28 +106,29 @@ void watch(const std::string& text, emulator::TraceRequest& trace) {
 
 }  // namespace
 
-int run(const PtxProfileCommand& command, Console& console) {
-  PtxLaunched done = perform(command.launch);
+int run_ptx_profile(const PtxLaunch& launch, const std::filesystem::path& html,
+                    const std::filesystem::path& source, Console& console) {
+  PtxLaunched done = perform(launch);
   KernelProfile profile = emulator::profile_of(done.text, done.kernel, std::move(done.report));
   profile.title = readable(done.kernel);
-  profile.ptx_name = command.launch.path.filename().string();
+  profile.ptx_name = launch.path.filename().string();
   if (!done.target.empty()) profile.target = done.target;
-  profile.launch = shape_words(command.launch.request);
+  profile.launch = shape_words(launch.request);
   profile.tool = std::string(tool_version);
-  profile.watched_block = command.launch.request.options.trace.block;
-  profile.watched_warp = command.launch.request.options.trace.warp;
+  profile.watched_block = launch.request.options.trace.block;
+  profile.watched_warp = launch.request.options.trace.warp;
   for (const PlacedBuffer& each : done.buffers)
     profile.buffers.push_back({each.name, each.address, each.bytes});
-  read_sources(profile, command.launch.path, command.source);
-  if (!command.html.empty()) {
-    std::ofstream page(command.html, std::ios::binary | std::ios::trunc);
+  read_sources(profile, launch.path, source);
+  if (!html.empty()) {
+    std::ofstream page(html, std::ios::binary | std::ios::trunc);
     page << kernel_page(profile);
     page.close();
     if (!page)
-      throw Error(ErrorCode::io,
-                  fmt::format("cannot write {}; check the folder, its rights and the disk",
-                              command.html.string()));
-    console.note(fmt::format("wrote {}", command.html.string()));
+      throw Error(
+          ErrorCode::io,
+          fmt::format("cannot write {}; check the folder, its rights and the disk", html.string()));
+    console.note(fmt::format("wrote {}", html.string()));
   }
   if (console.json)
     console.print_json(nlohmann::ordered_json::parse(to_json(profile, -1)));
@@ -142,12 +144,12 @@ int run_ptx(const std::string& action, const std::string& file, const LaunchWord
     throw Error(ErrorCode::invalid_argument,
                 fmt::format("no action '{}' of ptx{}; choose {}", action,
                             did_you_mean(action, actions), fmt::join(actions, ", ")));
-  if (action == "explain") return run(PtxExplainCommand{file}, console);
+  if (action == "explain") return run_ptx_explain(file, console);
   PtxLaunch launch = ptx_launch(file, words, threads);
-  if (action == "run") return run(PtxRunCommand{std::move(launch)}, console);
+  if (action == "run") return run_ptx_run(launch, console);
   launch.request.options.statistics = true;
   watch(words.watch, launch.request.options.trace);
-  return run(PtxProfileCommand{std::move(launch), words.html, words.source}, console);
+  return run_ptx_profile(launch, words.html, words.source, console);
 }
 
 }  // namespace microscale

@@ -8,6 +8,7 @@
 
 #include "commands.hpp"
 #include "console.hpp"
+#include "kernel_commands.hpp"
 #include "cpu_quantize.hpp"
 #include "cuda/kernel_images.hpp"
 #include "gpu_timing.hpp"

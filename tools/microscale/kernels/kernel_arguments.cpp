@@ -15,8 +15,6 @@
 namespace microscale {
 namespace {
 
-const std::vector<std::string> generators = {"zeros", "ones", "iota", "normal", "uniform", "empty"};
-
 [[noreturn]] void wrong(const std::string& word, const std::string& what) {
   throw Error(
       ErrorCode::invalid_argument,
@@ -133,6 +131,7 @@ KernelArgument kernel_argument(const std::string& word) {
     seed = value_bits(word, ArrayType::u64, std::string_view(generator).substr(comma + 1));
     generator.resize(comma);
   }
+  const std::vector<std::string> generators = choices_of("GENERATOR");
   if (std::find(generators.begin(), generators.end(), generator) == generators.end())
     wrong(word, fmt::format("no generator '{}'{}, there are {}", generator,
                             did_you_mean(generator, generators), fmt::join(generators, ", ")));
@@ -141,14 +140,6 @@ KernelArgument kernel_argument(const std::string& word) {
   argument.written = generator != "empty";
   if (argument.written) generate(argument.array, generator, seed);
   return argument;
-}
-
-std::string kernel_argument_help() {
-  return fmt::format(
-      "ARG: [NAME=]TYPE:VALUE, [NAME=]TYPE[SHAPE]:GENERATOR[,SEED], [NAME=]FILE.npy or null.\n"
-      "TYPE: u8, s8, u16, s16, f16, bf16, u32, s32, f32, u64, s64, f64.\n"
-      "GENERATOR: {}; without one, bytes nobody has written.",
-      fmt::join(generators, ", "));
 }
 
 }  // namespace microscale

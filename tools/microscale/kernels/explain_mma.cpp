@@ -10,7 +10,9 @@
 #include <nlohmann/json.hpp>
 
 #include "arguments.hpp"
+#include "commands.hpp"
 #include "console.hpp"
+#include "kernel_commands.hpp"
 #include "report/table.hpp"
 
 namespace microscale {
@@ -151,15 +153,7 @@ MmaShape shape_from(const std::string& kind, const std::string& size, const std:
   return tensor::mma_shape(words);
 }
 
-}  // namespace
-
-int items_of(const MmaMaps& maps, char operand) {
-  const MmaShape& s = maps.shape;
-  if (operand == 'd') return s.d == tensor::Result::f16 ? 2 : 1;
-  return 32 / container_bits(s.kind, operand == 'a' ? s.a : s.b);
-}
-
-ExplainMmaCommand explain_mma_from(const std::vector<std::string>& words, const MmaWords& options) {
+ExplainMmaCommand command_from(const std::vector<std::string>& words, const MmaWords& options) {
   if (words.size() != 2)
     throw Error(ErrorCode::invalid_argument,
                 "explain mma takes a kind and a shape, as in: explain mma mxf4nvf4 m16n8k64");
@@ -179,6 +173,14 @@ ExplainMmaCommand explain_mma_from(const std::vector<std::string>& words, const 
   command.probe = options.probe;
   command.svg = options.svg;
   return command;
+}
+
+}  // namespace
+
+int items_of(const MmaMaps& maps, char operand) {
+  const MmaShape& s = maps.shape;
+  if (operand == 'd') return s.d == tensor::Result::f16 ? 2 : 1;
+  return 32 / container_bits(s.kind, operand == 'a' ? s.a : s.b);
 }
 
 MmaMaps mma_maps(const ExplainMmaCommand& command) {
@@ -250,7 +252,9 @@ nlohmann::ordered_json to_json(const MmaMaps& maps) {
   return json;
 }
 
-int run(const ExplainMmaCommand& command, Console& console) {
+int run_explain_mma(const std::vector<std::string>& words, const MmaWords& options,
+                    Console& console) {
+  const ExplainMmaCommand command = command_from(words, options);
   const MmaMaps maps = mma_maps(command);
   if (!command.svg.empty()) {
     std::ofstream file(command.svg, std::ios::binary);

@@ -8,6 +8,7 @@
 
 #include "commands.hpp"
 #include "console.hpp"
+#include "ptx_launch.hpp"
 #include "emulator/ptx/listing.hpp"
 #include "emulator/ptx/module.hpp"
 
@@ -69,8 +70,8 @@ Json to_json(const Function& function, const std::vector<Note>& notes) {
 
 }  // namespace
 
-int run(const PtxExplainCommand& command, Console& console) {
-  const Module module = take(Module::parse(contents(command.path)));
+int run_ptx_explain(const std::filesystem::path& file, Console& console) {
+  const Module module = take(Module::parse(contents(file)));
   Json functions = Json::array();
   for (std::size_t i = 0; i < module.functions().size(); ++i) {
     if (!module.functions()[i].has_body) continue;

@@ -7,6 +7,7 @@
 
 #include "commands.hpp"
 #include "console.hpp"
+#include "kernel_commands.hpp"
 #include "cuda/kernel_images.hpp"
 #include "report/table.hpp"
 #include "sass/counts.hpp"

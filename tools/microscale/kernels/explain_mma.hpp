@@ -1,14 +1,24 @@
 // explain mma: who holds what of a matrix instruction, as data, text, JSON and a picture.
 #pragma once
 
+#include <filesystem>
 #include <nlohmann/json_fwd.hpp>
 #include <string>
 #include <vector>
 
-#include "commands.hpp"
+#include "emulator/tensor/mma_shape.hpp"
 #include "emulator/tensor/probe.hpp"
+#include "emulator/tensor/scale_lanes.hpp"
 
 namespace microscale {
+
+/// explain mma KIND SHAPE
+struct ExplainMmaCommand {
+  emulator::tensor::MmaShape shape;
+  emulator::tensor::ScaleSelector select_a, select_b;
+  bool probe = false;
+  std::filesystem::path svg;  ///< file to write; empty: none
+};
 
 /// The maps of one instruction, of formulas or probed.
 struct MmaMaps {

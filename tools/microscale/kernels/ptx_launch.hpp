@@ -9,27 +9,10 @@
 #include <vector>
 
 #include "kernel_arguments.hpp"
+#include "kernel_commands.hpp"
 #include "microscale/emulator.hpp"
 
 namespace microscale {
-
-/// As written; empty: not given.
-struct LaunchWords {
-  std::string kernel, target, grid = "1", block = "1", cluster = "1", shared = "0",
-                              schedule = "round_robin", completion = "latest", seed = "0", budget,
-                              watch = "0:0", html, source;
-  std::vector<std::string> arguments, outputs;
-};
-
-/// An option of the command line: where its word goes, or its words if it may be repeated.
-struct LaunchOption {
-  const char* name;
-  std::string* word;
-  std::vector<std::string>* words;
-  const char* placeholder;  ///< see choices_of
-  const char* description;
-};
-std::vector<LaunchOption> launch_options(LaunchWords& words);
 
 struct PtxLaunch {
   std::filesystem::path path;
@@ -64,6 +47,12 @@ struct PtxLaunched {
 /// Runs it and writes the outputs. `launch.kernel` may be a part of a name that only one kernel
 /// has.
 PtxLaunched perform(const PtxLaunch& launch);
+
+int run_ptx_explain(const std::filesystem::path& file, Console& console);
+int run_ptx_run(const PtxLaunch& launch, Console& console);
+/// `html`: page to write, empty: none. `source`: folder to look for the .cu files in, too.
+int run_ptx_profile(const PtxLaunch& launch, const std::filesystem::path& html,
+                    const std::filesystem::path& source, Console& console);
 
 /// "naive(Args)" of a mangled name, without namespaces that have no name.
 std::string readable(const std::string& kernel);

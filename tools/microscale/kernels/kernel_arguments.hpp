@@ -22,7 +22,4 @@ struct KernelArgument {
 /// gives the same numbers for the same seed.
 KernelArgument kernel_argument(const std::string& word);
 
-/// The types and generators there are, for a help text.
-std::string kernel_argument_help();
-
 }  // namespace microscale

@@ -6,6 +6,8 @@
 #include "arguments.hpp"
 #include "commands.hpp"
 #include "console.hpp"
+#include "emulator/occupancy.hpp"
+#include "kernel_commands.hpp"
 #include "report/table.hpp"
 
 namespace microscale {
@@ -13,8 +15,15 @@ namespace microscale {
 using emulator::KernelUse, emulator::MultiprocessorLimits, emulator::Occupancy,
     emulator::OccupancyLimit;
 
-ExplainOccupancyCommand explain_occupancy_from(const std::vector<std::string>& words,
-                                               const OccupancyWords& options) {
+namespace {
+
+struct ExplainOccupancyCommand {
+  emulator::KernelUse use;
+  std::string gpu;
+};
+
+ExplainOccupancyCommand command_from(const std::vector<std::string>& words,
+                                     const OccupancyWords& options) {
   if (!words.empty())
     throw Error(ErrorCode::invalid_argument,
                 fmt::format("explain occupancy takes options only, not '{}'", words.front()));
@@ -30,7 +39,11 @@ ExplainOccupancyCommand explain_occupancy_from(const std::vector<std::string>& w
   return command;
 }
 
-int run(const ExplainOccupancyCommand& command, Console& console) {
+}  // namespace
+
+int run_explain_occupancy(const std::vector<std::string>& words, const OccupancyWords& options,
+                          Console& console) {
+  const ExplainOccupancyCommand command = command_from(words, options);
   const MultiprocessorLimits& limits = emulator::limits_of(command.gpu);
   const KernelUse& use = command.use;
   const Occupancy o = occupancy(limits, use);

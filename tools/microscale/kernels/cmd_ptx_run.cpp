@@ -5,12 +5,13 @@
 
 #include "commands.hpp"
 #include "console.hpp"
+#include "ptx_launch.hpp"
 #include "report/units.hpp"
 
 namespace microscale {
 
-int run(const PtxRunCommand& command, Console& console) {
-  const PtxLaunched done = perform(command.launch);
+int run_ptx_run(const PtxLaunch& launch, Console& console) {
+  const PtxLaunched done = perform(launch);
   const emulator::LaunchReport& report = done.report;
   const int code = report.findings.empty() ? exit_success : exit_check_failed;
   if (console.json) {
@@ -20,20 +21,20 @@ int run(const PtxRunCommand& command, Console& console) {
                                 {"findings", nlohmann::ordered_json::array()},
                                 {"written", nlohmann::ordered_json::array()}};
     for (const emulator::Finding& each : report.findings) json["findings"].push_back(to_json(each));
-    for (const PtxLaunch::Output& each : command.launch.outputs)
+    for (const PtxLaunch::Output& each : launch.outputs)
       json["written"].push_back(each.path.string());
     console.print_json(json);
     return code;
   }
   for (const emulator::Finding& each : report.findings)
     console.print(printable(to_sentence(each), console.out.utf8) + "\n");
-  console.note(fmt::format(
-      "{}: {}, {} warp-instructions, {}", readable(done.kernel),
-      shape_words(command.launch.request), format_count(report.warp_instructions),
-      report.findings.empty() ? std::string("no findings")
-      : report.completed      ? fmt::format("{} findings", report.findings.size())
-                              : fmt::format("{} findings, ended early", report.findings.size())));
-  for (const PtxLaunch::Output& each : command.launch.outputs)
+  console.note(fmt::format("{}: {}, {} warp-instructions, {}", readable(done.kernel),
+                           shape_words(launch.request), format_count(report.warp_instructions),
+                           report.findings.empty() ? std::string("no findings")
+                           : report.completed
+                               ? fmt::format("{} findings", report.findings.size())
+                               : fmt::format("{} findings, ended early", report.findings.size())));
+  for (const PtxLaunch::Output& each : launch.outputs)
     console.note(fmt::format("wrote {}", each.path.string()));
   return code;
 }
