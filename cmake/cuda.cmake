@@ -8,7 +8,12 @@ set(cuda_architectures 90a 100f 120f)  # Hopper; Blackwell data centre and RTX, 
 
 set(MICROSCALE_HAS_CUDA OFF)
 if(NOT MICROSCALE_CUDA STREQUAL "OFF")
+  # Debian 12's FindCUDAToolkit (3.25.1) deprecates a target that CUDA 13 no longer has, for projects that require
+  # 3.25 or later, and fails there.
+  set(required ${CMAKE_MINIMUM_REQUIRED_VERSION})
+  set(CMAKE_MINIMUM_REQUIRED_VERSION 3.24)
   find_package(CUDAToolkit 12.9 QUIET)
+  set(CMAKE_MINIMUM_REQUIRED_VERSION ${required})
   if(CUDAToolkit_FOUND AND CUDAToolkit_NVCC_EXECUTABLE AND TARGET CUDA::cudart_static)
     set(MICROSCALE_HAS_CUDA ON)
     message(STATUS "CUDA kernels: nvcc ${CUDAToolkit_VERSION}, ${CUDAToolkit_NVCC_EXECUTABLE}")
