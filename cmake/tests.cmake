@@ -3,17 +3,27 @@ find_package(GTest REQUIRED)
 include(GoogleTest)
 find_package(nlohmann_json REQUIRED)
 
+# What a test program is compiled with: the same for all, so that all can share precompiled headers.
+function(microscale_test_settings target)
+  # -O1: a third less to compile than -O2. -fpch-preprocess: for ccache.
+  target_compile_options(${target} PRIVATE -O1 $<$<CXX_COMPILER_ID:GNU>:-fpch-preprocess>)
+  target_include_directories(${target} PRIVATE ${CMAKE_SOURCE_DIR}/src ${CMAKE_SOURCE_DIR}/tests)
+  target_compile_definitions(${target} PRIVATE
+    MICROSCALE_TEST_DATA="${CMAKE_SOURCE_DIR}/tests" MICROSCALE_BINARY="${CMAKE_BINARY_DIR}/microscale")
+  target_link_libraries(${target} PRIVATE microscale microscale_options fmt::fmt
+                        nlohmann_json::nlohmann_json GTest::gtest_main)
+endfunction()
+
 function(microscale_test_folder name)
   file(GLOB_RECURSE sources CONFIGURE_DEPENDS ${CMAKE_CURRENT_SOURCE_DIR}/${name}/*_test.cpp)
   if(NOT sources)
     return()
   endif()
   add_executable(test_${name} ${sources})
-  target_include_directories(test_${name} PRIVATE ${CMAKE_SOURCE_DIR}/src ${CMAKE_SOURCE_DIR}/tests)
-  target_compile_definitions(test_${name} PRIVATE
-    MICROSCALE_TEST_DATA="${CMAKE_SOURCE_DIR}/tests" MICROSCALE_BINARY="${CMAKE_BINARY_DIR}/microscale")
-  target_link_libraries(test_${name} PRIVATE microscale microscale_options fmt::fmt
-                        nlohmann_json::nlohmann_json GTest::gtest_main)
+  microscale_test_settings(test_${name})
+  if(CMAKE_CXX_COMPILER_ID STREQUAL "GNU")
+    target_precompile_headers(test_${name} REUSE_FROM microscale_test_headers)
+  endif()
   if(name STREQUAL "tools" AND TARGET microscale_cli)
     add_dependencies(test_tools microscale_cli)  # its tests run the program
   endif()
