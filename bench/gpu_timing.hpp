@@ -56,7 +56,7 @@ void measure_fused(Device& device, const Selection& selection, Timings& timings,
 /// Copy bandwidth alone.
 double copy_bytes_per_second(Device& device);
 
-/// Median seconds of one call: graphs of `calls` calls each, timed by events.
+/// Median seconds of one call: graphs of `calls` calls each, or a multiple, 16 at least, timed by events.
 double median_seconds(Device& device, int calls, const std::function<void(int, Stream)>& call);
 
 /// A bell curve in any type: 1 or 2 MiB made on the host, repeated on the device.

@@ -129,6 +129,11 @@ class RuntimeDevice final : public Device {
     config.blockDim = {static_cast<unsigned>(call.threads), 1, 1};
     config.dynamicSmemBytes = size(call.shared_bytes);
     config.stream = native(call.stream);
+    cudaLaunchAttribute overlap{};  // every kernel waits by itself: cuda/tile/grid_order.cuh
+    overlap.id = cudaLaunchAttributeProgrammaticStreamSerialization;
+    overlap.val.programmaticStreamSerializationAllowed = 1;
+    config.attrs = &overlap;
+    config.numAttrs = 1;
     void* parameters[] = {const_cast<void*>(call.args)};
     if (call.shared_bytes > (48 << 10))  // only on request
       check(cudaFuncSetAttribute(call.kernel, cudaFuncAttributeMaxDynamicSharedMemorySize,

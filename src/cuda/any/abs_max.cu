@@ -5,6 +5,7 @@
 #include "cuda/args.hpp"
 #include "cuda/geometry.hpp"
 #include "cuda/tile/block_scale.cuh"
+#include "cuda/tile/grid_order.cuh"
 #include "cuda/tile/input.cuh"
 
 namespace microscale::cuda {
@@ -88,6 +89,7 @@ __device__ float global_scale_of(float amax) {
 #define MICROSCALE_ABS_MAX_ENTRY(dtype, Input)                                      \
   extern "C" __global__ void __launch_bounds__(microscale::cuda::threads_per_block) \
       abs_max_##dtype(const __grid_constant__ microscale::cuda::AbsMaxArgs args) {  \
+    microscale::cuda::follow_previous_grid();                                       \
     microscale::cuda::abs_max<microscale::cuda::Input>(args);                       \
   }
 
@@ -97,6 +99,7 @@ MICROSCALE_ABS_MAX_ENTRY(bf16, InputBf16)
 
 /// One thread. amax_bits and global_scale may be the same four bytes.
 extern "C" __global__ void global_scale(const __grid_constant__ microscale::cuda::AbsMaxArgs args) {
+  microscale::cuda::follow_previous_grid();
   if (blockIdx.x == 0 && threadIdx.x == 0)
     *args.global_scale = microscale::cuda::global_scale_of(__uint_as_float(*args.amax_bits));
 }

@@ -5,6 +5,7 @@
 #include "cuda/args.hpp"
 #include "cuda/geometry.hpp"
 #include "cuda/ptx/memory.cuh"
+#include "cuda/tile/grid_order.cuh"
 #include "layouts/container.hpp"
 
 namespace microscale::cuda {
@@ -27,6 +28,7 @@ __device__ int bytes_of(const ContainerArgs& args, std::int64_t at) {
 
 extern "C" __global__ void __launch_bounds__(microscale::cuda::threads_per_block)
     containers_from_codes(const __grid_constant__ microscale::cuda::ContainerArgs args) {
+  microscale::cuda::follow_previous_grid();
   using namespace microscale;
   using namespace microscale::cuda;
   uint2 codes[container_pieces];
@@ -53,6 +55,7 @@ extern "C" __global__ void __launch_bounds__(microscale::cuda::threads_per_block
 
 extern "C" __global__ void __launch_bounds__(microscale::cuda::threads_per_block)
     codes_from_containers(const __grid_constant__ microscale::cuda::ContainerArgs args) {
+  microscale::cuda::follow_previous_grid();
   using namespace microscale;
   using namespace microscale::cuda;
   uint4 containers[container_pieces];

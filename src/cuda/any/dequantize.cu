@@ -1,10 +1,12 @@
 // Block-scaled to dense, every format and dense type.
 #include "cuda/tile/dequantize_tile.cuh"
+#include "cuda/tile/grid_order.cuh"
 
 #define MICROSCALE_DEQUANTIZE_ENTRY(format, dtype, Codec, E8M0, Output)                         \
   extern "C" __global__ void __launch_bounds__(microscale::cuda::threads_per_block)             \
       dequantize_##format##_##dtype(                                                            \
           const __grid_constant__ microscale::cuda::DequantizeArgs args) {                      \
+    microscale::cuda::follow_previous_grid();                                                   \
     microscale::cuda::dequantize_tile<microscale::Codec, E8M0, microscale::cuda::Output>(args); \
   }
 

@@ -1,5 +1,6 @@
 // RMSNorm, quantized without going through memory.
 #include "cuda/any/fused_entries.cuh"
+#include "cuda/tile/grid_order.cuh"
 #include "cuda/tile/row_norm.cuh"
 
 #define MICROSCALE_FUSED_ENTRY(format, dtype, mode, Format, Input)                    \
@@ -7,6 +8,7 @@
       microscale::cuda::row_registers(microscale::cuda::Input::element_bytes, false)) \
       fused_rms_norm_##format##_##dtype##_##mode(                                     \
           const __grid_constant__ microscale::cuda::FusedArgs args) {                 \
+    microscale::cuda::follow_previous_grid();                                         \
     using namespace microscale::cuda;                                                 \
     fused_rms_norm<Input, Format, false>(args);                                       \
   }

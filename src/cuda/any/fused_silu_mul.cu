@@ -1,5 +1,6 @@
 // SiLU(gate) * up, quantized without going through memory.
 #include "cuda/any/fused_entries.cuh"
+#include "cuda/tile/grid_order.cuh"
 #include "cuda/tile/producers.cuh"
 
 #define MICROSCALE_FUSED_ENTRY(format, dtype, mode, Format, Input)           \
@@ -8,6 +9,7 @@
       microscale::cuda::lane_blocks(microscale::cuda::Input::element_bytes)) \
       fused_silu_mul_##format##_##dtype##_##mode(                            \
           const __grid_constant__ microscale::cuda::FusedArgs args) {        \
+    microscale::cuda::follow_previous_grid();                                \
     using namespace microscale::cuda;                                        \
     fused_silu_mul<Input, Format>(args);                               \
   }

@@ -2,6 +2,7 @@
 // layout.
 #pragma once
 
+#include "cuda/tile/grid_order.cuh"
 #include "cuda/tile/grouped_tile.cuh"
 
 #define MICROSCALE_GROUPED_ENTRY(format, dtype, mode, layout, Format, Input, Tiled)         \
@@ -11,6 +12,7 @@
                                         microscale::cuda::Input::element_bytes))            \
       grouped_quantize_##format##_##dtype##_##mode##_##layout(                              \
           const __grid_constant__ microscale::cuda::GroupedQuantizeArgs args) {             \
+    microscale::cuda::follow_previous_grid();                                               \
     microscale::cuda::grouped_tile<Format, microscale::cuda::Input, Tiled>(args);           \
   }
 

@@ -2,6 +2,7 @@
 // type.
 #pragma once
 
+#include "cuda/tile/grid_order.cuh"
 #include "cuda/tile/transpose_tile.cuh"
 
 #define MICROSCALE_COLUMNS_ENTRY(axes, format, dtype, mode, Format, Input, Rows)              \
@@ -10,6 +11,7 @@
       microscale::cuda::resident_transpose_blocks<Format, microscale::cuda::Input>)                   \
       quantize_##axes##_##format##_##dtype##_##mode(                                          \
           const __grid_constant__ microscale::cuda::ColumnsArgs args) {                       \
+    microscale::cuda::follow_previous_grid();                                                 \
     microscale::cuda::transpose_tile<Format, microscale::cuda::Input, Rows>(args);            \
   }
 

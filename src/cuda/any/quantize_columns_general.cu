@@ -5,6 +5,7 @@
 #include "cuda/args.hpp"
 #include "cuda/geometry.hpp"
 #include "cuda/tile/general_context.cuh"
+#include "cuda/tile/grid_order.cuh"
 #include "cuda/tile/input.cuh"
 #include "layouts/tiled_128x4.hpp"
 
@@ -60,6 +61,7 @@ __device__ void quantize_columns_general(const ColumnsArgs& args) {
   extern "C" __global__ void __launch_bounds__(microscale::cuda::threads_per_block) \
       quantize_columns_##format##_##dtype##_general(                                \
           const __grid_constant__ microscale::cuda::ColumnsArgs args) {             \
+    microscale::cuda::follow_previous_grid();                                       \
     microscale::cuda::quantize_columns_general<microscale::Codec, Count, E8M0,      \
                                                microscale::cuda::Input>(args);      \
   }

@@ -1,6 +1,7 @@
 // Names the entry points of one format and mode: every dense type and scale layout.
 #pragma once
 
+#include "cuda/tile/grid_order.cuh"
 #include "cuda/tile/quantize_tile.cuh"
 
 #define MICROSCALE_QUANTIZE_ENTRY(format, dtype, mode, layout, Format, Input, Tiled)                  \
@@ -10,6 +11,7 @@
                                         microscale::cuda::Input::element_bytes))                      \
       quantize_##format##_##dtype##_##mode##_##layout(                                                \
           const __grid_constant__ microscale::cuda::QuantizeArgs args) {                              \
+    microscale::cuda::follow_previous_grid();                                                         \
     microscale::cuda::quantize_tile<Format, microscale::cuda::Input, Tiled>(args);                   \
   }
 

@@ -6,6 +6,7 @@
 #include "cuda/args.hpp"
 #include "cuda/geometry.hpp"
 #include "cuda/tile/general_context.cuh"
+#include "cuda/tile/grid_order.cuh"
 #include "cuda/tile/input.cuh"
 #include "layouts/tiled_128x4.hpp"
 
@@ -55,6 +56,7 @@ __device__ void quantize_general(const QuantizeArgs& args) {
   extern "C" __global__ void __launch_bounds__(microscale::cuda::threads_per_block)             \
       quantize_##format##_##dtype##_general_##layout(                                           \
           const __grid_constant__ microscale::cuda::QuantizeArgs args) {                        \
+    microscale::cuda::follow_previous_grid();                                                   \
     microscale::cuda::quantize_general<microscale::Codec, Count, E8M0, microscale::cuda::Input, \
                                        Tiled>(args);                                            \
   }

@@ -4,6 +4,7 @@
 
 #include "cuda/args.hpp"
 #include "cuda/geometry.hpp"
+#include "cuda/tile/grid_order.cuh"
 #include "layouts/tiled_128x4.hpp"
 
 namespace microscale::cuda {
@@ -27,6 +28,7 @@ __device__ Place place_of(std::int64_t word, std::int64_t blocks) {
 
 extern "C" __global__ void __launch_bounds__(microscale::cuda::threads_per_block)
     repack_to_tiled(const __grid_constant__ microscale::cuda::RepackArgs args) {
+  microscale::cuda::follow_previous_grid();
   using namespace microscale;
   const std::int64_t word = static_cast<std::int64_t>(blockIdx.x) * blockDim.x + threadIdx.x;
   if (word * 4 >= tiled_128x4::bytes(args.lines, args.blocks)) return;
@@ -42,6 +44,7 @@ extern "C" __global__ void __launch_bounds__(microscale::cuda::threads_per_block
 
 extern "C" __global__ void __launch_bounds__(microscale::cuda::threads_per_block)
     repack_to_rows(const __grid_constant__ microscale::cuda::RepackArgs args) {
+  microscale::cuda::follow_previous_grid();
   using namespace microscale;
   const std::int64_t word = static_cast<std::int64_t>(blockIdx.x) * blockDim.x + threadIdx.x;
   if (word * 4 >= tiled_128x4::bytes(args.lines, args.blocks)) return;
