@@ -111,6 +111,20 @@ TEST_F(Kernels, no_instruction_is_approximate_or_may_be_fused) {
   }
 }
 
+TEST_F(Kernels, each_waits_for_the_grid_before_it) {
+  for (const KernelImage& image : kernel_images()) {
+    const std::string text = text_of(image);
+    std::size_t entry = text.find(".entry ");
+    ASSERT_NE(entry, text.npos) << image.file;
+    for (std::size_t next; entry != text.npos; entry = next) {
+      next = text.find(".entry ", entry + 1);
+      const std::string body = text.substr(entry, next - entry);
+      EXPECT_LT(body.find("griddepcontrol.wait;"), body.find(".global."))
+          << image.file << ' ' << image.architecture << ": " << body.substr(7, body.find('(') - 7);
+    }
+  }
+}
+
 TEST_F(Kernels, blackwell_converts_to_fp4_in_hardware_and_hopper_has_no_such_instruction) {
   const std::string instruction = "cvt.rn.satfinite.e2m1x2";
   int found = 0;

@@ -5,8 +5,9 @@
 
 namespace microscale::cuda {
 
-/// Kernels are launched so that they overlap the end of the grid before them (Device::launch): the next one's
-/// blocks take the places that this one's leave, about a microsecond sooner. No memory is touched before this.
+/// Kernels are launched so that they overlap the end of the grid before them (Device::launch): the
+/// next one's blocks take the places that this one's leave, about a microsecond sooner. No memory is
+/// touched before this.
 __device__ inline void follow_previous_grid() {
   ptx::griddepcontrol_launch_dependents();
   ptx::griddepcontrol_wait();
