@@ -106,6 +106,11 @@ void multiply(Binder& b) {
 
 bool decode_wgmma(Binder& b) {
   if (b.in.opcode != "wgmma") return false;
+  if (!b.in.modifiers.empty()) {  // "wgmma.mma_async", as it stands in the text
+    const std::string_view first = b.in.modifiers.front();
+    b.info.opcode = {b.in.opcode.data(),
+                     static_cast<std::size_t>(first.data() + first.size() - b.in.opcode.data())};
+  }
   if (!b.in.has("sync") || !b.in.has("aligned")) return b.refuse("needs .sync.aligned"), true;
   if (b.in.has("mma_async")) return multiply(b), true;
   b.take("sync");

@@ -35,7 +35,8 @@ std::optional<RegisterHazard> RegisterFlight::touch(std::uint32_t pc, const OpIn
 }
 
 std::optional<RegisterHazard> RegisterFlight::issue(std::uint32_t pc, const OpInfo& info,
-                                                    std::uint32_t shape) {
+                                                    std::uint32_t shape,
+                                                    const WarpRows& rows) {
   std::optional<RegisterHazard> found;
   const auto report = [&](FindingKind kind, const MatrixUse& use, std::uint32_t by, What what) {
     if (!found) found = {kind, use.index, by, what};
@@ -62,34 +63,34 @@ std::optional<RegisterHazard> RegisterFlight::issue(std::uint32_t pc, const OpIn
     state.touched = use.write ? State::accumulated : State::nothing;
     state.fences = fences_;
     state.shape = shape;
+    if (use.write) keep(use.index, rows);
   }
   return found;
 }
 
-void RegisterFlight::accumulators(const OpInfo& info, const WarpRows& rows,
-                                  std::vector<std::uint32_t*>& to) {
-  for (const MatrixUse& use : info.matrix) {
-    if (!use.write) continue;
-    std::uint32_t* row = result(use.index);
-    if (!states_[use.index].pending)
-      std::copy_n(rows.row32(program_->matrix_registers[use.index].slot), warp_lanes, row);
-    to.push_back(row);
+void RegisterFlight::keep(std::uint32_t index, const WarpRows& rows) {
+  State& state = states_[index];
+  if (state.result == State::at_rest) {
+    std::uint32_t* reg = rows.row32(program_->matrix_registers[index].slot);
+    std::copy_n(reg, warp_lanes, row_of(index));
+    std::fill_n(reg, warp_lanes, poison);
   }
+  state.result = State::awaited;
 }
 
-void RegisterFlight::computed(const OpInfo& info, const WarpRows& rows) {
+void RegisterFlight::compute(const OpInfo& info, std::vector<std::uint32_t*>& rows) {
   for (const MatrixUse& use : info.matrix) {
     if (!use.write) continue;
-    states_[use.index].pending = true;
-    std::fill_n(rows.row32(program_->matrix_registers[use.index].slot), warp_lanes, poison);
+    states_[use.index].result = State::computed;
+    rows.push_back(row_of(use.index));
   }
 }
 
 void RegisterFlight::deliver_to(std::uint32_t group, const WarpRows& rows) {
   for (std::uint32_t i = 0; i < states_.size(); ++i) {
-    if (!states_[i].pending || states_[i].group > group) continue;
-    states_[i].pending = false;
-    std::copy_n(result(i), warp_lanes, rows.row32(program_->matrix_registers[i].slot));
+    if (states_[i].result != State::computed || states_[i].group > group) continue;
+    states_[i].result = State::at_rest;
+    std::copy_n(row_of(i), warp_lanes, rows.row32(program_->matrix_registers[i].slot));
   }
 }
 

@@ -38,7 +38,9 @@ class RegisterFlight {
   /// An operation of the warp's own touches registers.
   std::optional<RegisterHazard> touch(std::uint32_t pc, const OpInfo& info);
   /// A wgmma.mma_async takes its registers; `shape` tells accumulators of different kinds apart.
-  std::optional<RegisterHazard> issue(std::uint32_t pc, const OpInfo& info, std::uint32_t shape);
+  /// What they held is kept for it, and they hold `poison` until the results are delivered.
+  std::optional<RegisterHazard> issue(std::uint32_t pc, const OpInfo& info, std::uint32_t shape,
+                                      const WarpRows& rows);
   void fence() { ++fences_; }
   void commit() { ++committed_; }
   /// wgmma.wait_group with at most `pending` groups left: delivers the others' results.
@@ -50,11 +52,9 @@ class RegisterFlight {
     return committed_ > pending ? committed_ - pending : 0;
   }
 
-  /// Where the accumulators of the mma_async at `info` are updated: C before, D after; one row per
-  /// register, in order.
-  void accumulators(const OpInfo& info, const WarpRows& rows, std::vector<std::uint32_t*>& to);
-  /// The results stand there; until they are delivered the registers hold `poison`.
-  void computed(const OpInfo& info, const WarpRows& rows);
+  /// Appends where the accumulators of the mma_async at `info` are updated: a row per register, in
+  /// order; C before. Results count as computed from now on.
+  void compute(const OpInfo& info, std::vector<std::uint32_t*>& rows);
   /// Delivers whatever is computed.
   void deliver(const WarpRows& rows) { deliver_to(~0u, rows); }
   /// A register whose results nobody has waited for.
@@ -70,12 +70,13 @@ class RegisterFlight {
     std::uint32_t fences = 0;  // before `touched`
     std::uint32_t toucher = 0;
     bool fragment = false;  // has it as a part of A
-    bool pending = false;   // results are computed and not delivered
+    enum Result : std::uint8_t { at_rest, awaited, computed } result = at_rest;
     enum Touched : std::uint8_t { nothing, read, written, accumulated } touched = nothing;
   };
   bool flies(const State& state) const { return state.group > done_; }
+  void keep(std::uint32_t index, const WarpRows& rows);
   void deliver_to(std::uint32_t group, const WarpRows& rows);
-  std::uint32_t* result(std::uint32_t index) { return results_.data() + 32 * std::size_t{index}; }
+  std::uint32_t* row_of(std::uint32_t index) { return results_.data() + 32 * std::size_t{index}; }
 
   const Program* program_ = nullptr;
   std::vector<State> states_;  // by the index in Program::matrix_registers

@@ -127,15 +127,13 @@ Step execute(const Op& op, Warpgroup& group, const WgmmaIssue& issue,
   if (!inside) return Step::stop;
   std::vector<u32*> d;
   for (u32 member = 0; member < Warpgroup::warps; ++member)
-    group.warp(member).flight().accumulators(info, group.warp(member), d);
+    group.warp(member).flight().compute(info, d);
   tensor::WgmmaOptions options = what.options;
   options.accumulate = issue.accumulate;
   wgmma(shape, options, a, b, d.data());
-  for (u32 member = 0; member < Warpgroup::warps; ++member) {
-    Warp& warp = group.warp(member);
-    warp.flight().computed(info, warp);
-    if (policy_of(warp) == AsyncPolicy::eager) warp.flight().deliver(warp);
-  }
+  if (policy_of(leader) == AsyncPolicy::eager)
+    for (u32 member = 0; member < Warpgroup::warps; ++member)
+      group.warp(member).flight().deliver(group.warp(member));
   return Step::next;
 }
 
@@ -176,7 +174,7 @@ Step multiply(const Op& op, Warp& warp, u32 lanes) {
   }
   const OpInfo& info = warp.program().info[warp.index_of(op)];
   const auto hazard =
-      warp.flight().issue(warp.index_of(op), info, what.accumulator_shape());
+      warp.flight().issue(warp.index_of(op), info, what.accumulator_shape(), warp);
   if (hazard && warp.block().checks_races()) warp.report_hazard(op, *hazard);
   if (issue->arrived != (1u << Warpgroup::warps) - 1) return Step::next;
   const Step step = execute(op, group, *issue, what);

@@ -86,7 +86,7 @@ TEST(WgmmaHandler, every_n_equals_the_model) {
     Words words = wgmma_case(v, Spread::moderate, static_cast<std::uint64_t>(n));
     // B behind A, in atoms of eight rows of 32 or 64 bytes, one after the other.
     const std::uint32_t row = n % 32 ? 32 : 64;
-    const std::uint64_t b = wgmma_descriptor_bits(
+    const std::uint64_t b = tensor::wgmma_descriptor_bits(
         {image_bytes / 2, 16, 8 * row, 0, row == 32 ? Swizzle::bytes32 : Swizzle::bytes64});
     words[2] = static_cast<std::uint32_t>(b), words[3] = static_cast<std::uint32_t>(b >> 32);
     EXPECT_EQ(run(v, {words}, {}), model_wgmma(v, words)) << n;
