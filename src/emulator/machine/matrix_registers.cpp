@@ -8,19 +8,22 @@ void mark_matrix_registers(Program& program) {
   static const Handler multiply = find_handler("wgmma.mma");
   constexpr std::uint32_t none = ~0u;
   std::vector<std::uint32_t> index_of(program.register_count, none);
-  const auto take = [&](const ProgramFunction& function, std::uint32_t reg) {
+  const auto take = [&](const ProgramFunction& function, std::uint32_t reg, bool accumulates) {
     const std::uint32_t slot = function.slots[reg - function.first_register];
-    if (function.bits[reg - function.first_register] != 32 || index_of[reg] != none) return;
-    index_of[reg] = static_cast<std::uint32_t>(program.matrix_registers.size());
-    program.matrix_registers.push_back({reg, slot});
+    if (function.bits[reg - function.first_register] != 32) return;
+    if (index_of[reg] == none) {
+      index_of[reg] = static_cast<std::uint32_t>(program.matrix_registers.size());
+      program.matrix_registers.push_back({reg, slot, accumulates});
+    }
+    program.matrix_registers[index_of[reg]].accumulates |= accumulates;
   };
   for (std::size_t pc = 0; pc < program.code.size(); ++pc) {
     if (program.code[pc].run != multiply) continue;
     OpInfo& info = program.info[pc];
     info.own_matrix = true;
     const ProgramFunction& function = program.functions[info.function];
-    for (const std::uint32_t reg : info.writes) take(function, reg);
-    for (const std::uint32_t reg : info.reads) take(function, reg);
+    for (const std::uint32_t reg : info.writes) take(function, reg, true);
+    for (const std::uint32_t reg : info.reads) take(function, reg, false);
   }
   if (program.matrix_registers.empty()) return;
   for (std::size_t pc = 0; pc < program.code.size(); ++pc) {

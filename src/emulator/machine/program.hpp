@@ -18,6 +18,7 @@ namespace microscale::emulator {
 struct MatrixRegister {
   std::uint32_t reg = 0;  // index of the warp's written masks
   Slot slot = 0;
+  bool accumulates = false;
 };
 struct MatrixUse {
   std::uint32_t index = 0;  // in Program::matrix_registers

@@ -35,8 +35,7 @@ std::optional<RegisterHazard> RegisterFlight::touch(std::uint32_t pc, const OpIn
 }
 
 std::optional<RegisterHazard> RegisterFlight::issue(std::uint32_t pc, const OpInfo& info,
-                                                    std::uint32_t shape,
-                                                    const WarpRows& rows) {
+                                                    std::uint32_t shape, const WarpRows& rows) {
   std::optional<RegisterHazard> found;
   const auto report = [&](FindingKind kind, const MatrixUse& use, std::uint32_t by, What what) {
     if (!found) found = {kind, use.index, by, what};
@@ -131,13 +130,15 @@ std::string sentence(const RegisterHazard& hazard, const std::string& reg, const
     case What::no_fence:
       return "is the warp's first, and no wgmma.fence stands before it";
     case What::touched_since_fence:
-      return fmt::format("takes register {}, which the warp touched at {}: no wgmma.fence stands "
-                         "between",
-                         reg, by);
+      return fmt::format(
+          "takes register {}, which the warp touched at {}: no wgmma.fence stands "
+          "between",
+          reg, by);
     case What::other_shape_since_fence:
-      return fmt::format("takes register {}, in which the wgmma.mma_async at {} accumulated in "
-                         "another shape: no wgmma.fence stands between",
-                         reg, by);
+      return fmt::format(
+          "takes register {}, in which the wgmma.mma_async at {} accumulated in "
+          "another shape: no wgmma.fence stands between",
+          reg, by);
   }
   return {};
 }

@@ -64,9 +64,9 @@ class RegisterFlight {
 
  private:
   struct State {
-    std::uint32_t group = 0;  // of the latest wgmma that has it; done, or 0: none
-    std::uint32_t by = 0;     // that wgmma
-    std::uint32_t shape = 0;  // of its accumulators
+    std::uint32_t group = 0;   // of the latest wgmma that has it; done, or 0: none
+    std::uint32_t by = 0;      // that wgmma
+    std::uint32_t shape = 0;   // of its accumulators
     std::uint32_t fences = 0;  // before `touched`
     std::uint32_t toucher = 0;
     bool fragment = false;  // has it as a part of A

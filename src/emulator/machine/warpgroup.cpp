@@ -30,9 +30,7 @@ void Warpgroup::start(Block& block, std::uint32_t first, std::uint64_t seed) {
   random_ = ((seed + 1) * 0x9e37'79b9'7f4a'7c15u ^ first) | 1;
 }
 
-bool Warpgroup::has(std::uint32_t member) const {
-  return first_ + member < block_->warps().size();
-}
+bool Warpgroup::has(std::uint32_t member) const { return first_ + member < block_->warps().size(); }
 
 Warp& Warpgroup::warp(std::uint32_t member) const { return block_->warps()[first_ + member]; }
 
@@ -52,7 +50,9 @@ Step Warpgroup::arrive(Warp& warp, const Op& op, WgmmaIssue*& issue) {
   }
   issue = &issues_[at];
   if (issue->op != &op) {
-    const auto name = [&](const Op& each) { return warp.program().info[warp.index_of(each)].opcode; };
+    const auto name = [&](const Op& each) {
+      return warp.program().info[warp.index_of(each)].opcode;
+    };
     return warp.report(op, FindingKind::divergent_aligned, 0,
                        fmt::format("{} of warp {} meets the {} at {} of {} of its warpgroup: all "
                                    "four warps must execute the same ones",
@@ -96,14 +96,13 @@ Step Warpgroup::report_missing(Warp& warp, const WgmmaIssue& issue) {
   std::uint32_t never = 0, gone = 0, elsewhere = 0;
   for (std::uint32_t other = 0; other < warps; ++other) {
     if (issue.arrived >> other & 1) continue;
-    (!has(other)                        ? never
-     : this->warp(other).live() == 0 ? gone
-                                        : elsewhere) |= 1u << other;
+    (!has(other) ? never : this->warp(other).live() == 0 ? gone : elsewhere) |= 1u << other;
   }
   std::string missing;
   const auto add = [&](std::uint32_t members, const char* why) {
     if (members)
-      missing += fmt::format("{}{} {}", missing.empty() ? "" : "; ", warp_list(members, first_), why);
+      missing +=
+          fmt::format("{}{} {}", missing.empty() ? "" : "; ", warp_list(members, first_), why);
   };
   const bool one = std::popcount(never) == 1;
   add(never, one ? "is not in the block" : "are not in the block");

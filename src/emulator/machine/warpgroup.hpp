@@ -1,5 +1,6 @@
 // Four warps that wgmma is for: every one of them must come to each wgmma instruction, in the same
-// order. None waits for the others before wait_group; a mma_async is executed with the last of them.
+// order. None waits for the others before wait_group; a mma_async is executed with the last of
+// them.
 #pragma once
 
 #include <array>
@@ -16,10 +17,10 @@ struct WgmmaIssue {
   const Op* op = nullptr;
   std::uint32_t arrived = 0;  // bits of the warps
   // Of a mma_async, as all warps must have it:
-  std::uint32_t group = 0;             // of commit_group, from 1; 0: no mma_async
-  std::uint64_t a = 0, b = 0;          // descriptors
+  std::uint32_t group = 0;     // of commit_group, from 1; 0: no mma_async
+  std::uint64_t a = 0, b = 0;  // descriptors
   bool accumulate = false;
-  Knowledge know;                      // of every warp that has come
+  Knowledge know;  // of every warp that has come
 };
 
 class Warpgroup {
@@ -52,10 +53,10 @@ class Warpgroup {
  private:
   Block* block_ = nullptr;
   std::uint32_t first_ = 0;
-  std::deque<WgmmaIssue> issues_;             // oldest first
-  std::uint64_t retired_ = 0;                 // before those
-  std::array<std::uint64_t, warps> came_{};   // how many instructions each warp has come to
-  std::uint32_t waiting_ = 0;  // bits of warps at a wait_group
+  std::deque<WgmmaIssue> issues_;            // oldest first
+  std::uint64_t retired_ = 0;                // before those
+  std::array<std::uint64_t, warps> came_{};  // how many instructions each warp has come to
+  std::uint32_t waiting_ = 0;                // bits of warps at a wait_group
   std::uint64_t random_ = 0;
 };
 

@@ -105,12 +105,13 @@ Step execute(const Op& op, Warpgroup& group, const WgmmaIssue& issue,
   const auto read_tile = [&](char matrix, tensor::Operand type, int lines, u64 bits, bool mn_major,
                              tensor::WgmmaTile& tile) {
     check_descriptor(op, leader, matrix, bits, lines, mn_major);
-    tensor::read_shared_tile(type, lines, shape.k(), tensor::wgmma_descriptor(bits), mn_major,
-                             [&](u32 address, std::uint8_t* bytes) {
-                               if (inside) inside = memory.read_matrix(agent, address, bytes);
-                               if (!inside) std::memset(bytes, 0, 16);
-                             },
-                             tile);
+    tensor::read_shared_tile(
+        type, lines, shape.k(), tensor::wgmma_descriptor(bits), mn_major,
+        [&](u32 address, std::uint8_t* bytes) {
+          if (inside) inside = memory.read_matrix(agent, address, bytes);
+          if (!inside) std::memset(bytes, 0, 16);
+        },
+        tile);
   };
   tensor::WgmmaTile a, b;
   if (what.a_in_registers) {
@@ -163,18 +164,17 @@ Step multiply(const Op& op, Warp& warp, u32 lanes) {
     issue->know = know;
   } else {
     if (issue->a != a || issue->b != b || issue->accumulate != (scale != 0))
-      return warp.report(op, FindingKind::misuse, std::countr_zero(lanes),
-                         fmt::format("warp {} has another descriptor or scale-d than the warps of "
-                                     "its warpgroup before it: {:#x}, {:#x}, {}, not {:#x}, {:#x}, "
-                                     "{}",
-                                     warp.index(), a, b, scale != 0, issue->a, issue->b,
-                                     issue->accumulate),
-                         true);
+      return warp.report(
+          op, FindingKind::misuse, std::countr_zero(lanes),
+          fmt::format("warp {} has another descriptor or scale-d than the warps of "
+                      "its warpgroup before it: {:#x}, {:#x}, {}, not {:#x}, {:#x}, "
+                      "{}",
+                      warp.index(), a, b, scale != 0, issue->a, issue->b, issue->accumulate),
+          true);
     issue->know.meet(know);
   }
   const OpInfo& info = warp.program().info[warp.index_of(op)];
-  const auto hazard =
-      warp.flight().issue(warp.index_of(op), info, what.accumulator_shape(), warp);
+  const auto hazard = warp.flight().issue(warp.index_of(op), info, what.accumulator_shape(), warp);
   if (hazard && warp.block().checks_races()) warp.report_hazard(op, *hazard);
   if (issue->arrived != (1u << Warpgroup::warps) - 1) return Step::next;
   const Step step = execute(op, group, *issue, what);

@@ -22,9 +22,10 @@ DescriptorProblem descriptor_problem(std::uint64_t bits, int lines, bool mn_majo
   const std::uint32_t row = 16u << mode, phases = (1u << mode) - 1;
   const std::uint32_t phase = d.start >> 7 & phases, wanted = d.base_offset & phases;
   if (phase != wanted || d.start % 128 >= row)
-    return {true, fmt::format("begins at {:#x}, {} bytes into the pattern of a {}-byte swizzle, and "
-                              "its base offset says {}",
-                              d.start, d.start % (8 * row) / row * row, row, 128 * wanted)};
+    return {true,
+            fmt::format("begins at {:#x}, {} bytes into the pattern of a {}-byte swizzle, and "
+                        "its base offset says {}",
+                        d.start, d.start % (8 * row) / row * row, row, 128 * wanted)};
   // What one row of the pattern holds of the matrix must not run over its end.
   const std::uint32_t along = mn_major ? 2 * static_cast<std::uint32_t>(lines) : 32;
   const std::uint32_t offset = d.start % row;

@@ -57,11 +57,11 @@ TEST(DecodeWgmma, takes_what_exists) {
     }
   }
   EXPECT_EQ(refusal(multiply("m64n8k32.s32.u8.s8.satfinite", registers("r", 4, 4) + both)), "");
-  EXPECT_EQ(refusal(multiply("m64n8k32.f32.e4m3.e4m3", registers("f", 0, 4) +
-                                                           ", %rd0, %rd0, 1, 1, 1")),
-            "");
-  EXPECT_EQ(refusal(multiply("m64n8k32.f32.e4m3.e4m3", registers("f", 0, 4) +
-                                                           ", %rd0, %rd0, !%p0, 1, 1")),
+  EXPECT_EQ(
+      refusal(multiply("m64n8k32.f32.e4m3.e4m3", registers("f", 0, 4) + ", %rd0, %rd0, 1, 1, 1")),
+      "");
+  EXPECT_EQ(refusal(multiply("m64n8k32.f32.e4m3.e4m3",
+                             registers("f", 0, 4) + ", %rd0, %rd0, !%p0, 1, 1")),
             "");
 }
 

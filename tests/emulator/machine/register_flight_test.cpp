@@ -19,7 +19,7 @@ struct Small {
 
   Small() {
     for (std::uint32_t i = 0; i < 4; ++i) {
-      program.matrix_registers.push_back({i, static_cast<Slot>(i * sizeof rows[0])});
+      program.matrix_registers.push_back({i, static_cast<Slot>(i * sizeof rows[0]), i < 2});
       std::fill_n(rows[i], warp_lanes, i);
     }
     warp.base[0] = reinterpret_cast<std::uint8_t*>(rows);

@@ -12,11 +12,13 @@ using namespace testing;
 // Warp 3 comes to the product only after warp 0 has told it, by an mbarrier, that it is behind it.
 TEST(Warpgroup, nobody_waits_for_the_others_before_the_wait) {
   WgmmaText kernel;
-  kernel.before = ".shared .align 8 .b64 word; mov.u32 %r20, word; setp.eq.u32 %p6, %r50, 0; "
-                  "@%p6 mbarrier.init.shared::cta.b64 [%r20], 1;\n";
-  kernel.fence += "setp.ne.u32 %p7, %r51, 3; @%p7 bra GO;\n"
-                  "WAIT: mbarrier.test_wait.parity.shared::cta.b64 %p8, [%r20], 0; @!%p8 bra WAIT;\n"
-                  "GO:\n";
+  kernel.before =
+      ".shared .align 8 .b64 word; mov.u32 %r20, word; setp.eq.u32 %p6, %r50, 0; "
+      "@%p6 mbarrier.init.shared::cta.b64 [%r20], 1;\n";
+  kernel.fence +=
+      "setp.ne.u32 %p7, %r51, 3; @%p7 bra GO;\n"
+      "WAIT: mbarrier.test_wait.parity.shared::cta.b64 %p8, [%r20], 0; @!%p8 bra WAIT;\n"
+      "GO:\n";
   kernel.commit += "@%p6 mbarrier.arrive.shared::cta.b64 _, [%r20];\n";
   for (const Schedule schedule : {Schedule::round_robin, Schedule::reverse, Schedule::random}) {
     const Ran ran = kernel.run({.schedule = schedule, .instruction_budget = 1'000'000});

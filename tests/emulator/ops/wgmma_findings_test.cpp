@@ -32,7 +32,8 @@ TEST(Wgmma, needs_a_proxy_fence_and_a_barrier_after_the_stores) {
   kernel.barrier = "";
   EXPECT_EQ(kernel.run().count(race), 1) << kernel.run().findings();
   kernel = {};
-  kernel.proxy = "setp.eq.u32 %p3, %r51, 0; @%p3 fence.proxy.async.shared::cta;\n";  // one warp only
+  kernel.proxy =
+      "setp.eq.u32 %p3, %r51, 0; @%p3 fence.proxy.async.shared::cta;\n";  // one warp only
   EXPECT_EQ(kernel.run().count(missing_fence), 1);
   kernel = {};
   std::swap(kernel.proxy, kernel.barrier);  // by those who read
@@ -72,7 +73,8 @@ TEST(Wgmma, accumulators_follow_each_other_only_in_one_shape) {
   EXPECT_EQ(kernel.run().words[5], 0x42400000u);  // 48
   kernel = {};
   const std::string half =
-      "wgmma.mma_async.sync.aligned.m64n8k16.f16.f16.f16 {%f0, %f1}, %rd1, %rd2, %p1, 1, 1, 0, 0;\n";
+      "wgmma.mma_async.sync.aligned.m64n8k16.f16.f16.f16 {%f0, %f1}, %rd1, %rd2, %p1, 1, 1, 0, "
+      "0;\n";
   kernel.commit = half + kernel.commit;
   EXPECT_TRUE(says(kernel.run(), missing_fence, "another shape"));
   kernel.commit = kernel.fence + kernel.commit;
@@ -102,7 +104,8 @@ TEST(Wgmma, registers_are_not_touched_before_the_wait) {
 
 TEST(Wgmma, fragments_and_accumulators_of_others_are_waited_for) {
   WgmmaText kernel;
-  kernel.before = "mov.f32 %f4, 0f00000000; mov.f32 %f5, %f4; mov.f32 %f6, %f4; mov.f32 %f7, %f4;\n";
+  kernel.before =
+      "mov.f32 %f4, 0f00000000; mov.f32 %f5, %f4; mov.f32 %f6, %f4; mov.f32 %f7, %f4;\n";
   const std::string second =
       "wgmma.mma_async.sync.aligned.m64n8k16.f32.f16.f16 {%f4, %f5, %f6, %f7}, {%f0, %f1, %f2, "
       "%f3}, %rd2, %p1, 1, 1, 0; wgmma.commit_group.sync.aligned;\n";
@@ -114,8 +117,10 @@ TEST(Wgmma, fragments_and_accumulators_of_others_are_waited_for) {
   EXPECT_EQ(kernel.run().findings(), "");
   kernel = {};
   kernel.multiply = multiply_fragments;
-  kernel.between = "wgmma.fence.sync.aligned; wgmma.mma_async.sync.aligned.m64n8k16.f32.f16.f16 "
-                   "{%r4, %r5, %r6, %r7}, %rd1, %rd2, 0, 1, 1, 0, 0;\n" + kernel.commit;
+  kernel.between =
+      "wgmma.fence.sync.aligned; wgmma.mma_async.sync.aligned.m64n8k16.f32.f16.f16 "
+      "{%r4, %r5, %r6, %r7}, %rd1, %rd2, 0, 1, 1, 0, 0;\n" +
+      kernel.commit;
   EXPECT_TRUE(says(kernel.run(), missing_wait, "accumulates in register %r4, part of A of"));
 }
 
@@ -134,7 +139,8 @@ TEST(Wgmma, results_wait_for_their_own_group) {
   kernel.wait = kernel.after = "";
   EXPECT_TRUE(says(kernel.run(), missing_wait, "ends before the results"));
   kernel = {};  // an older group is done
-  kernel.before = "mov.f32 %f4, 0f00000000; mov.f32 %f5, %f4; mov.f32 %f6, %f4; mov.f32 %f7, %f4;\n";
+  kernel.before =
+      "mov.f32 %f4, 0f00000000; mov.f32 %f5, %f4; mov.f32 %f6, %f4; mov.f32 %f7, %f4;\n";
   kernel.between =
       "wgmma.mma_async.sync.aligned.m64n8k16.f32.f16.f16 {%f4, %f5, %f6, %f7}, %rd1, %rd2, %p1, 1, "
       "1, 0, 0; wgmma.commit_group.sync.aligned; wgmma.wait_group.sync.aligned 1;\n"
@@ -158,8 +164,9 @@ TEST(Wgmma, shared_memory_is_kept_until_the_wait) {
   kernel = {};
   kernel.before = "setp.ge.u32 %p4, %r50, 128; @%p4 bra OTHER;\n";
   kernel.barrier = "bar.sync 1, 128;\n";
-  kernel.after = "bar.arrive 0, 160; bra END;\nOTHER: bar.sync 0, 160;\n"
-                 "st.shared.b32 [%r1+64], %r4;\nEND: ";
+  kernel.after =
+      "bar.arrive 0, 160; bra END;\nOTHER: bar.sync 0, 160;\n"
+      "st.shared.b32 [%r1+64], %r4;\nEND: ";
   EXPECT_EQ(kernel.run({}, 160).findings(), "");
   kernel.after = "bar.arrive 0, 160;\n" + kernel.wait +
                  "bra END;\nOTHER: bar.sync 0, 160;\nst.shared.b32 [%r1+64], %r4;\nEND: ";
@@ -179,7 +186,8 @@ TEST(Wgmma, warps_that_stay_away_are_named) {
   kernel = {};
   kernel.fence += "setp.eq.u32 %p5, %r51, 2; @%p5 ret;\n";
   for (const Schedule schedule : {Schedule::round_robin, Schedule::reverse})
-    EXPECT_TRUE(says(kernel.run({.schedule = schedule}), divergent_aligned, "warp 2 ended without"));
+    EXPECT_TRUE(
+        says(kernel.run({.schedule = schedule}), divergent_aligned, "warp 2 ended without"));
   kernel = {};
   kernel.fence += "setp.eq.u32 %p5, %r51, 1; @%p5 bar.sync 3, 64;\n";  // alone, for ever
   EXPECT_TRUE(says(kernel.run(), divergent_aligned, "warp 1 never came"))

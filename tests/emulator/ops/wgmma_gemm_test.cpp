@@ -34,7 +34,8 @@ const std::string by_bulk_copies =
     "mbarrier.arrive.expect_tx.shared::cta.b64 _, [%r10], 16384;\n"
     "cp.async.bulk.shared::cluster.global.mbarrier::complete_tx::bytes [%r1], [%rd30], 16384, "
     "[%r10];\n"
-    "READY: bar.sync 0;\nLANDED: mbarrier.try_wait.parity.shared::cta.b64 %p3, [%r10], 0; @!%p3 bra "
+    "READY: bar.sync 0;\nLANDED: mbarrier.try_wait.parity.shared::cta.b64 %p3, [%r10], 0; @!%p3 "
+    "bra "
     "LANDED;\n";
 
 /// `step`: of the descriptors, along K.
@@ -42,9 +43,10 @@ std::string kernel(const std::string& bring, std::uint64_t descriptor, int step)
   std::string text =
       ".shared .align 1024 .b8 tile[16384]; .shared .align 8 .b64 full; .reg .f32 %d<32>;\n" +
       testing::own_word + "mov.u32 %r1, tile;\n" + bring +
-      fmt::format("shr.u32 %r2, %r1, 4; cvt.u64.u32 %rd1, %r2; or.b64 %rd1, %rd1, {:#x}; "
-                  "add.s64 %rd2, %rd1, 512;\n",
-                  descriptor) +
+      fmt::format(
+          "shr.u32 %r2, %r1, 4; cvt.u64.u32 %rd1, %r2; or.b64 %rd1, %rd1, {:#x}; "
+          "add.s64 %rd2, %rd1, 512;\n",
+          descriptor) +
       "wgmma.fence.sync.aligned;\n";
   for (int k = 0; k < 4; ++k)
     text += fmt::format(
@@ -102,9 +104,8 @@ struct Product {
     }
     for (std::size_t row = 0; row < 64; ++row)
       for (std::size_t column = 0; column < 64; ++column)
-        d[64 * row + column] =
-            rows[row / 16 * 32 + column / 8 * 4 + row % 16 / 8 * 2 + column % 2]
-                [row % 8 * 4 + column % 8 / 2];
+        d[64 * row + column] = rows[row / 16 * 32 + column / 8 * 4 + row % 16 / 8 * 2 + column % 2]
+                                   [row % 8 * 4 + column % 8 / 2];
     return d;
   }
   double exact(std::size_t row, std::size_t column) const {
@@ -126,9 +127,9 @@ void expect_product(const std::string& text, bool tiled) {
     words.resize(4096 + 4096);
     const Ran ran = testing::launch_words(
         text, words,
-        testing::shaped(1, 128, {.schedule = static_cast<Schedule>(turn % 3),
-                                 .completion = completion,
-                                 .seed = 5}));
+        testing::shaped(
+            1, 128,
+            {.schedule = static_cast<Schedule>(turn % 3), .completion = completion, .seed = 5}));
     EXPECT_EQ(ran.findings(), "");
     const Words expected = product.expected();
     for (std::size_t i = 0; i < 4096; ++i) {

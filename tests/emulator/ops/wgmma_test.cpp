@@ -19,9 +19,10 @@ using Words = std::vector<std::uint32_t>;
 using tensor::Operand, tensor::Result, tensor::Swizzle;
 
 std::string module_of(const WgmmaVariant& v) {
-  return fmt::format(".version 8.7\n.target sm_90a\n.address_size 64\n.shared .align 1024 .b8 "
-                     "image[{}];\n",
-                     image_bytes) +
+  return fmt::format(
+             ".version 8.7\n.target sm_90a\n.address_size 64\n.shared .align 1024 .b8 "
+             "image[{}];\n",
+             image_bytes) +
          wgmma_kernel(v);
 }
 
@@ -126,8 +127,8 @@ std::uint32_t number(Result type, int value) {  // 0 to 2
 tensor::MatrixDescriptor place(const Matrix& m, Operand type, Swizzle swizzle, bool mn_major,
                                std::uint32_t start, std::uint8_t* image) {
   const std::uint32_t mode = static_cast<std::uint32_t>(swizzle), row = 16u << mode;
-  const std::uint32_t bytes = static_cast<std::uint32_t>(
-      container_bits(tensor::Kind::plain, type) / 8);
+  const std::uint32_t bytes =
+      static_cast<std::uint32_t>(container_bits(tensor::Kind::plain, type) / 8);
   tensor::MatrixDescriptor d{start, 0, 0, 0, swizzle};
   // Atoms of eight rows; K-major they follow each other along the lines, MN-major along K.
   if (mode == 0)
@@ -185,7 +186,8 @@ Words case_of(const WgmmaVariant& v, const Matrix& a, const Matrix& b, Layout la
   return words;
 }
 
-std::uint32_t result(const WgmmaVariant& v, const Words& d, std::uint32_t row, std::uint32_t column) {
+std::uint32_t result(const WgmmaVariant& v, const Words& d, std::uint32_t row,
+                     std::uint32_t column) {
   const std::uint32_t lane = row % 8 * 4 + column % 8 / 2, thread = row / 16 * 32 + lane;
   const std::uint32_t place = column / 8 * 4 + row % 16 / 8 * 2 + column % 2;
   if (v.shape.d != Result::f16) return d[128 * place + thread];

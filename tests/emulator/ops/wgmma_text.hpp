@@ -20,11 +20,13 @@ struct WgmmaText {
       "setp.lt.u32 %p2, %r50, 16; @%p2 st.shared.v4.b32 [%r12+2048], {%r10, %r10, %r10, %r10};\n";
   std::string proxy = "fence.proxy.async.shared::cta;\n";
   std::string barrier = "bar.sync 0;\n";
-  std::string accumulators = "mov.f32 %f0, 0f00000000; mov.f32 %f1, %f0; mov.f32 %f2, %f0; "
-                             "mov.f32 %f3, %f0;\n";
+  std::string accumulators =
+      "mov.f32 %f0, 0f00000000; mov.f32 %f1, %f0; mov.f32 %f2, %f0; "
+      "mov.f32 %f3, %f0;\n";
   std::string fence = "wgmma.fence.sync.aligned;\n";
-  std::string multiply = "wgmma.mma_async.sync.aligned.m64n8k16.f32.f16.f16 {%f0, %f1, %f2, %f3}, "
-                         "%rd1, %rd2, %p1, 1, 1, 0, 0;\n";
+  std::string multiply =
+      "wgmma.mma_async.sync.aligned.m64n8k16.f32.f16.f16 {%f0, %f1, %f2, %f3}, "
+      "%rd1, %rd2, %p1, 1, 1, 0, 0;\n";
   std::string commit = "wgmma.commit_group.sync.aligned;\n";
   std::string between;  // not waited for
   std::string wait = "wgmma.wait_group.sync.aligned 0;\n";

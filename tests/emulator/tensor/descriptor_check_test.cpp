@@ -35,8 +35,7 @@ TEST(DescriptorCheck, starts_where_the_pattern_does_or_the_base_offset_says) {
     const std::uint32_t row = 16u << mode;
     for (std::uint32_t start = 0; start < 2048; start += row)
       for (std::uint32_t base = 0; base < 8; ++base) {
-        const bool good =
-            start % 128 == 0 && (start / 128) % (row / 16) == base % (row / 16);
+        const bool good = start % 128 == 0 && (start / 128) % (row / 16) == base % (row / 16);
         EXPECT_EQ(problem({start, 16, 8 * row, base, static_cast<Swizzle>(mode)}).empty(), good)
             << mode << " " << start << " " << base;
       }
