@@ -127,15 +127,18 @@ void mark_unproven(Program& program) {
     Paths(program, function).walk([&](std::uint32_t pc, const Bits& written) {
       OpInfo& info = program.info[pc];
       std::vector<std::uint32_t> left;
-      std::uint32_t guards = 0;
+      std::uint32_t guards = 0, late = 0;
+      const std::size_t first_late = info.reads.size() - info.late_reads;
       for (std::size_t i = 0; i < info.reads.size(); ++i) {
         if (has(written, info.reads[i] - function.first_register)) continue;
         left.push_back(info.reads[i]);
         guards += i < info.guard_reads;
+        late += i >= first_late;
         add(looked, info.reads[i]);
       }
       info.reads = std::move(left);
       info.guard_reads = guards;
+      info.late_reads = late;
       if (!info.reads.empty()) program.code[pc].flags |= checks_reads;
     });
   }

@@ -123,6 +123,7 @@ bool decode_mbarrier(Binder& binder);
 bool decode_control(Binder& binder);
 bool decode_warp(Binder& binder);
 bool decode_matrix(Binder& binder);
+bool decode_wgmma(Binder& binder);
 
 // Words the decoders share.
 bool is_float(ptx::Type type);

@@ -29,6 +29,9 @@ void Block::start(const std::uint32_t (&place)[3], std::uint8_t* registers) {
     warps_[i].start(launch().program, *this, i, lanes == warp_lanes ? ~0u : (1u << lanes) - 1,
                     registers + i * bytes);
   }
+  warpgroups_.resize((count + Warpgroup::warps - 1) / Warpgroup::warps);
+  for (std::uint32_t i = 0; i < warpgroups_.size(); ++i)
+    warpgroups_[i].start(*this, i * Warpgroup::warps, launch().memory.options.seed + linear_);
 }
 
 std::uint32_t Block::live_threads() const {
@@ -172,7 +175,8 @@ std::string Block::describe(std::uint8_t barrier) const {
                      its.threads ? its.threads : live_threads());
 }
 
-void Block::on_exit() {
+void Block::on_exit(Warp& warp) {
+  warpgroup(warp).on_exit(warp);
   for (std::uint8_t i = 0; i < barriers_.size(); ++i)
     if (barriers_[i].threads == 0 && complete(barriers_[i])) open(i);
   cluster_.on_exit();

@@ -7,6 +7,7 @@
 
 #include "emulator/machine/launch_state.hpp"
 #include "emulator/machine/warp.hpp"
+#include "emulator/machine/warpgroup.hpp"
 #include "emulator/memory/cluster_memory.hpp"
 
 namespace microscale::emulator {
@@ -28,6 +29,7 @@ class Block {
   LaunchState& launch() const;
   ClusterMemory& memory() const;
   const Places& places() const { return launch().memory.places; }
+  bool checks_races() const { return launch().memory.options.races; }
   FindingSink& sink() const { return launch().memory.sink; }
   std::uint64_t* counts() const;  // warps and lanes of each operation, or null
 
@@ -47,8 +49,9 @@ class Block {
   std::uint64_t cluster_phase() const;  // how often barrier.cluster has opened
   /// "barrier 1, where 32 of 64 threads have come".
   std::string describe(std::uint8_t barrier) const;
-  /// Some lanes have exited: barriers of all threads may be complete now.
-  void on_exit();
+  /// Some of its lanes have exited: barriers of all threads may be complete now.
+  void on_exit(Warp& warp);
+  Warpgroup& warpgroup(const Warp& warp) { return warpgroups_[warp.index() / Warpgroup::warps]; }
 
  private:
   struct Barrier {
@@ -64,6 +67,7 @@ class Block {
   const std::uint32_t rank_;
   std::uint32_t linear_ = 0, place_[3] = {};
   std::vector<Warp> warps_;
+  std::vector<Warpgroup> warpgroups_;
   std::array<Barrier, 16> barriers_;
 };
 

@@ -7,6 +7,7 @@
 
 #include "emulator/machine/assignment.hpp"
 #include "emulator/machine/binder.hpp"
+#include "emulator/machine/matrix_registers.hpp"
 
 namespace microscale::emulator {
 namespace {
@@ -203,7 +204,7 @@ class Decoder {
     return decode_integer(b) || decode_float(b) || decode_bits(b) || decode_compare(b) ||
            decode_convert(b) || decode_move(b) || decode_memory(b) || decode_atomic(b) ||
            decode_async(b) || decode_mbarrier(b) || decode_control(b) || decode_warp(b) ||
-           decode_matrix(b);
+           decode_matrix(b) || decode_wgmma(b);
   }
 
   void finish() {
@@ -217,6 +218,7 @@ class Decoder {
     program_.required_cluster = text.required_cluster;
     program_.explicit_cluster = text.explicit_cluster;
     if (program_.constants.empty()) program_.constants.resize(256);
+    mark_matrix_registers(program_);
     mark_unproven(program_);
   }
 

@@ -14,6 +14,17 @@
 
 namespace microscale::emulator {
 
+/// A register that some wgmma accumulates in or takes A from.
+struct MatrixRegister {
+  std::uint32_t reg = 0;  // index of the warp's written masks
+  Slot slot = 0;
+  bool accumulates = false;
+};
+struct MatrixUse {
+  std::uint32_t index = 0;  // in Program::matrix_registers
+  bool write = false;       // or read and write
+};
+
 /// What is asked of an operation when it has something to report, and before it runs when a
 /// register may be unwritten.
 struct OpInfo {
@@ -23,6 +34,9 @@ struct OpInfo {
   std::uint32_t function = 0;                // index in Program::functions
   std::vector<std::uint32_t> reads, writes;  // registers, as indexes of the warp's written masks
   std::uint32_t guard_reads = 0;             // how many of `reads` are the guard: read by all lanes
+  std::uint32_t late_reads = 0;   // how many, the last ones, only the handler knows to be reads
+  std::vector<MatrixUse> matrix;  // of `reads` and `writes`; those that are written first
+  bool own_matrix = false;        // a wgmma.mma_async: `matrix` is what it takes
 };
 
 /// A special register's row, filled when a warp starts.
@@ -66,6 +80,7 @@ struct Program {
   std::uint32_t predicate_count = 3, register_count = 0;
   std::uint32_t carry_predicate = 2;  // of add.cc and its like
   std::vector<SpecialRow> specials;
+  std::vector<MatrixRegister> matrix_registers;
 
   std::int64_t param_bytes = 0;   // of the entry
   std::int64_t call_bytes = 0;    // of a lane: params of functions and of calls

@@ -22,17 +22,23 @@ void Recorder::add(const WarpRows& warp, std::uint32_t instruction, std::uint32_
                  .lanes = lanes,
                  .written = {},
                  .access = counters_.take_watched()};
-  if (lanes)
-    for (const std::uint32_t reg : program_.info[instruction].writes) {
-      RegisterValues values{.index = reg, .lanes = std::vector<std::uint64_t>(warp_lanes)};
-      for (std::size_t i = 0; i < warp_lanes; ++i) {
-        const int bits = names_[reg].bits;
-        values.lanes[i] = bits == 1    ? warp.predicates[slots_[reg]] >> i & 1
-                          : bits == 64 ? warp.row64(slots_[reg])[i]
-                                       : warp.row32(slots_[reg])[i];
-      }
-      step.written.push_back(std::move(values));
+  const auto keep = [&](std::uint32_t reg) {
+    RegisterValues values{.index = reg, .lanes = std::vector<std::uint64_t>(warp_lanes)};
+    for (std::size_t i = 0; i < warp_lanes; ++i) {
+      const int bits = names_[reg].bits;
+      values.lanes[i] = bits == 1    ? warp.predicates[slots_[reg]] >> i & 1
+                        : bits == 64 ? warp.row64(slots_[reg])[i]
+                                     : warp.row32(slots_[reg])[i];
     }
+    step.written.push_back(std::move(values));
+  };
+  const OpInfo& info = program_.info[instruction];
+  if (lanes) {
+    for (const std::uint32_t reg : info.writes) keep(reg);
+    if (info.opcode == "wgmma.wait_group")  // which delivers
+      for (const MatrixRegister& each : program_.matrix_registers)
+        if (each.accumulates) keep(each.reg);
+  }
   steps_.push_back(std::move(step));
 }
 

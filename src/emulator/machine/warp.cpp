@@ -60,6 +60,7 @@ void Warp::start(const Program& program, Block& block, std::uint32_t index, std:
   merge_pc_ = ~0u;
   executed_ = 0;
   forced_ = false;
+  flight_.start(program);
   base[0] = memory;
   base[1] = const_cast<std::uint8_t*>(program.constants.data());
   predicates = reinterpret_cast<std::uint32_t*>(memory + aligned(program.row_bytes));
@@ -102,7 +103,7 @@ Warp::Outcome Warp::run_groups(std::int64_t quantum) {
     const Op& op = code[active_.pc];
     const std::uint32_t lanes = active_.lanes & (predicates[op.guard] ^ (0u - (op.negate & 1u)));
     [[maybe_unused]] const std::uint32_t here = active_.lanes;
-    if (op.flags & checks_reads) check_reads(op, lanes);
+    if (op.flags & (checks_reads | touches_matrix)) check_registers(op, lanes);
     if (counts) {
       ++counts[2 * active_.pc];
       counts[2 * active_.pc + 1] += static_cast<std::uint64_t>(std::popcount(lanes));
@@ -253,7 +254,7 @@ Step Warp::exit(std::uint32_t lanes) {
   ++active_.pc;
   for (Group& group : others_)
     if (group.state == Group::State::retry) group.state = Group::State::ready;
-  block_->on_exit();
+  block_->on_exit(*this);
   return Step::jump;
 }
 
@@ -283,14 +284,15 @@ int Warp::open(std::uint8_t barrier, std::uint32_t count, bool all, bool any) {
 Step Warp::gather(const Op& op, std::uint32_t mask, std::uint32_t lanes) {
   const std::uint32_t missing = mask & live_ & ~lanes;
   if (!missing) return Step::next;
-  if (!forced_) {
-    active_.gathers = true;
-    return Step::wait;
-  }
-  forced_ = false;
+  if (!given_up()) return Step::wait;
   return report(op, FindingKind::divergent_aligned, std::countr_zero(lanes),
                 fmt::format("{} executes without {} of its mask 0x{:08x}, which never come here",
                             program_->info[index_of(op)].opcode, lane_list(missing), mask));
+}
+
+bool Warp::given_up() {
+  if (!forced_) active_.gathers = true;
+  return std::exchange(forced_, false);
 }
 
 bool Warp::force() {
@@ -329,20 +331,6 @@ bool Warp::release_warp_barrier() {
     return true;
   }
   return false;
-}
-
-void Warp::check_reads(const Op& op, std::uint32_t lanes) {
-  const OpInfo& info = program_->info[active_.pc];
-  for (std::size_t i = 0; i < info.reads.size(); ++i) {
-    const std::uint32_t reg = info.reads[i];
-    const std::uint32_t missing = (i < info.guard_reads ? active_.lanes : lanes) & ~written_[reg];
-    if (!missing) continue;
-    written_[reg] |= missing;
-    const ProgramFunction& function = program_->functions[info.function];
-    report(op, FindingKind::uninitialised_register, std::countr_zero(missing),
-           fmt::format("{} reads register {}, which {} never wrote", info.opcode,
-                       function.registers[reg - function.first_register], lane_list(missing)));
-  }
 }
 
 Step Warp::report(const Op& op, FindingKind kind, int lane, std::string message, bool fatal) {

@@ -7,6 +7,7 @@
 
 #include "emulator/finding.hpp"
 #include "emulator/machine/program.hpp"
+#include "emulator/machine/register_flight.hpp"
 #include "emulator/ops/handler.hpp"
 
 namespace microscale::emulator {
@@ -73,15 +74,24 @@ class Warp : public WarpRows {
   /// For instructions that need all living lanes of `mask` together: next when they are here, else
   /// wait.
   Step gather(const Op& op, std::uint32_t mask, std::uint32_t lanes);
+  /// For an instruction that waits for what other warps do: false as long as somebody else can go
+  /// on, and then it must wait; once true when nobody can.
+  bool given_up();
   /// When nothing in the block can go on: lets one group that waits in `gather` go without the
   /// others, after reporting them. False if none waits so.
   bool force();
 
+  /// Reports those of the last OpInfo::late_reads that the lanes never wrote.
+  void check_late_reads(const Op& op, std::uint32_t lanes);
+  /// Reports an access to a register that wgmma has, or had without a fence.
+  void report_hazard(const Op& op, const RegisterHazard& hazard);
   /// Reports at `op`, in the name of a lane. Answers Step::stop if fatal, else next.
   Step report(const Op& op, FindingKind kind, int lane, std::string message, bool fatal = false);
 
   /// "warp 2: lanes 3-31 at PTX line 40 (bar.sync)", for every group that waits.
   std::string waiting() const;
+
+  RegisterFlight& flight() { return flight_; }
 
   std::uint64_t cluster_phase = 0;  // of barrier.cluster, when this warp arrived last
 
@@ -93,7 +103,8 @@ class Warp : public WarpRows {
   void merge();
   void find_merge_point();
   bool release_warp_barrier();
-  void check_reads(const Op& op, std::uint32_t lanes);
+  void check_registers(const Op& op, std::uint32_t lanes);
+  void check_reads(const Op& op, std::uint32_t lanes, std::size_t from, std::size_t to);
   void fill_specials();
 
   const Program* program_ = nullptr;
@@ -104,6 +115,7 @@ class Warp : public WarpRows {
   std::vector<Group> others_;
   std::uint32_t merge_pc_ = ~0u;  // the next place ahead where another group stands
   std::uint64_t executed_ = 0;
+  RegisterFlight flight_;
   std::uint32_t* written_ = nullptr;
   std::uint8_t* call_memory_ = nullptr;
   bool forced_ = false;  // the next gather lets everybody pass

@@ -365,19 +365,4 @@ void ClusterMemory::tensor_store(const Agent& agent, int lane, std::uint64_t map
   launch_copy(agent, std::move(copy));
 }
 
-bool ClusterMemory::read_async(const Agent& agent, int lane, AsyncKind kind, std::uint64_t address,
-                               int bytes, void* to) {
-  WarpMemory& warp = warp_of(agent);
-  Toucher reads = toucher(agent);
-  reads.asynchronous = true;
-  reads.slot = slot_of(warp, kind, kind == AsyncKind::bulk);
-  reads.time = warp.committed[index_of(kind)] + 1;
-  if (!aligned(agent, lane, address, static_cast<std::uint64_t>(bytes), Mode::read)) {
-    std::memset(to, 0, static_cast<std::size_t>(bytes));
-    return false;
-  }
-  return move_row(reads, lane, address, static_cast<std::uint64_t>(bytes), Mode::read,
-                  static_cast<std::uint8_t*>(to), nullptr);
-}
-
 }  // namespace microscale::emulator

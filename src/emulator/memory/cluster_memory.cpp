@@ -65,7 +65,9 @@ std::uint32_t ClusterMemory::slot_of(const WarpMemory& warp, AsyncKind kind, boo
                             : kind == AsyncKind::wgmma  ? 4
                             : reads                     ? 3
                                                         : 2;
-  return row * warp_count() + warp.slot;
+  // A wgmma's is its warpgroup's leader's.
+  const std::uint32_t place = warp.slot % shape_.warps;
+  return row * warp_count() + warp.slot - (kind == AsyncKind::wgmma ? place % 4 : 0);
 }
 
 Toucher ClusterMemory::toucher(const Agent& agent, Order order, MemoryScope scope) {

@@ -44,15 +44,21 @@ class ClusterMemory {
   void atomic(const Agent& agent, const WarpAccess& access, AtomicOp op, AtomicType type,
               const LaneWords& operand, const LaneWords* compare, LaneWords* old);
 
-  /// Copies bytes a lane names itself (ldmatrix rows, wgmma operands): one row of `bytes` (a power
+  /// Copies bytes a lane names itself (ldmatrix rows): one row of `bytes` (a power
   /// of two up to 32) by lane `lane`. False after a fatal finding; `to` is zeros then.
   bool read_row(const Agent& agent, int lane, std::uint64_t address, int bytes, void* to);
   bool write_row(const Agent& agent, int lane, std::uint64_t address, int bytes, const void* from);
-  /// The same through the async proxy, as part of this warp's group of `kind` (wgmma): a later
-  /// write before the group was waited for is a finding, and so is a generic write without
-  /// fence.proxy.async.
-  bool read_async(const Agent& agent, int lane, AsyncKind kind, std::uint64_t address, int bytes,
-                  void* to);
+
+  // wgmma reads by a warpgroup: four warps of a block, whose first, its leader, is a multiple of 4.
+  /// What this warp knows, for the reads of a wgmma that it has come to.
+  const Knowledge& knowledge(const Agent& agent) { return warp_of(agent).know; }
+  /// The reads that follow are of a wgmma of group `group` of this leader's warpgroup, whose warps
+  /// all know `know`.
+  void begin_matrix(const Agent& leader, const Knowledge& know, std::uint32_t group);
+  /// 16 bytes of the block's shared memory, through the async proxy: a generic write that was not
+  /// fenced by fence.proxy.async is a finding, and a later write by whoever has not waited for the
+  /// group. False after a fatal finding; `to` is zeros then.
+  bool read_matrix(const Agent& leader, std::uint32_t address, std::uint8_t* to);
 
   // Edges. `warps` are bits of warps of the block `rank`.
   /// bar.sync and the like, when complete. `arrived` came by bar.arrive and learn nothing.
@@ -63,7 +69,7 @@ class ClusterMemory {
   void on_warp_sync(const Agent& agent);
   /// fence / membar of any order that is at least acq_rel.
   void on_fence(const Agent& agent, MemoryScope scope);
-  /// fence.proxy.async (and the proxy side of wgmma.fence).
+  /// fence.proxy.async.
   void on_proxy_fence(const Agent& agent);
 
   // mbarrier objects; per lane. `state` is what arrive returned.
@@ -182,6 +188,8 @@ class ClusterMemory {
   std::unique_ptr<Shadow> local_shadow_;
   std::uint64_t local_stride_ = 0;
   std::vector<WarpMemory> warps_;  // rank by rank
+  WarpMemory warpgroup_;           // who reads the matrices of a wgmma
+  std::uint32_t matrix_group_ = 0;
   RecordLog log_;                  // of accesses to shared memory
   Reporter reporter_;
   std::vector<Barrier> barriers_;

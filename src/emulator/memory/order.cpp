@@ -16,6 +16,11 @@ void Clock::join(const Clock& other) {
     time_[i] = time_[i] < other.time_[i] ? other.time_[i] : time_[i];
 }
 
+void Clock::meet(const Clock& other) {
+  if (time_.size() > other.time_.size()) time_.resize(other.time_.size());
+  for (std::size_t i = 0; i < time_.size(); ++i) time_[i] = std::min(time_[i], other.time_[i]);
+}
+
 void join(AcquiredList& into, const AcquiredList& from) {
   for (const Acquired& each : from) {
     auto same = std::find_if(into.begin(), into.end(),
@@ -27,6 +32,17 @@ void join(AcquiredList& into, const AcquiredList& from) {
   }
 }
 
+void meet(AcquiredList& into, const AcquiredList& from) {
+  std::erase_if(into, [&](Acquired& each) {
+    const auto same = std::find_if(from.begin(), from.end(), [&](const Acquired& other) {
+      return other.variable == each.variable;
+    });
+    if (same == from.end()) return true;
+    each.version = std::min(each.version, same->version);
+    return false;
+  });
+}
+
 void Knowledge::join(const Knowledge& other) {
   clock.join(other.clock);
   proxy.join(other.proxy);
@@ -35,6 +51,16 @@ void Knowledge::join(const Knowledge& other) {
   emulator::join(acquired, other.acquired);
   emulator::join(seen, other.seen);
   emulator::join(fenced_acquired, other.fenced_acquired);
+}
+
+void Knowledge::meet(const Knowledge& other) {
+  clock.meet(other.clock);
+  proxy.meet(other.proxy);
+  fenced.meet(other.fenced);
+  near_fenced.meet(other.near_fenced);
+  emulator::meet(acquired, other.acquired);
+  emulator::meet(seen, other.seen);
+  emulator::meet(fenced_acquired, other.fenced_acquired);
 }
 
 void SyncVariables::publish(std::uint64_t address, std::uint32_t domain, const Clock& clock,

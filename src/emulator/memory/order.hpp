@@ -22,6 +22,7 @@ class Clock {
   void set(std::uint32_t slot, std::uint32_t time);  // only forward
   void tick(std::uint32_t slot) { set(slot, (*this)[slot] + 1); }
   void join(const Clock& other);
+  void meet(const Clock& other);
   bool empty() const { return time_.empty(); }
   void clear() { time_.clear(); }
   bool operator==(const Clock&) const = default;
@@ -39,6 +40,7 @@ struct Acquired {
 };
 using AcquiredList = std::vector<Acquired>;
 void join(AcquiredList& into, const AcquiredList& from);
+void meet(AcquiredList& into, const AcquiredList& from);
 
 /// What a warp, or a phase of an mbarrier, knows.
 struct Knowledge {
@@ -51,6 +53,8 @@ struct Knowledge {
   AcquiredList fenced_acquired;
 
   void join(const Knowledge& other);
+  /// What both know.
+  void meet(const Knowledge& other);
   void clear() { *this = {}; }
 };
 

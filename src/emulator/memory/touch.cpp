@@ -69,6 +69,7 @@ Record Toucher::own_record(Mode mode) const {
   record.strong = order != Order::weak;
   record.asynchronous = asynchronous || slot != warp.slot;
   record.write = mode != Mode::read;
+  record.matrix = matrix;
   return record;
 }
 
@@ -254,6 +255,12 @@ void Toucher::report(const Piece& piece, const Record& other, Cell cell, std::ui
     const std::string where =
         other.block == agent.block ? "" : fmt::format(" of block {}", other.block);
     const char* did = other.write ? (other.strong ? "wrote atomically" : "wrote") : "read";
+    if (other.matrix)
+      return fmt::format(
+          "warp {} lane {} {} {} bytes at {:#x}, which the wgmma of the warpgroup of warp {}{}, "
+          "started at {}, reads: nothing waited for it",
+          agent.warp, lane, verb(piece.mode), piece.bytes, address, other.warp, where,
+          reporter.name(other.instruction));
     if (other.asynchronous)
       return fmt::format(
           "warp {} lane {} {} {} bytes at {:#x}, which an asynchronous copy of warp {}{}, started "

@@ -73,6 +73,7 @@ struct Toucher {
   MemoryScope scope = MemoryScope::sys;
   bool asynchronous = false;         // through the async proxy
   std::uint32_t slot = 0, time = 0;  // of the record: the warp's own, or an asynchronous copy's
+  bool matrix = false;               // as operands of a wgmma
 
   /// Checks and notes bytes [start, start + count) of `page`; `address` is that of the page's
   /// first. `now` and `incoming`: what a write finds there and brings, to forgive lanes that store

@@ -41,5 +41,6 @@ Family async_family();
 Family mbarrier_family();  // and bulk copies
 Family mma_family();
 Family ldmatrix_family();  // and stmatrix
+Family wgmma_family();
 
 }  // namespace microscale::emulator

@@ -222,6 +222,8 @@ constexpr Rule rules[] = {
     {"mma", "sp", sm80, 7, 1},
     {"mma", "sp::ordered_metadata", sm80, 8, 5},
     {"wgmma", "", hopper_specific, 8, 0},
+    {"wgmma", "u8 s8", hopper_specific, 8, 4},
+    {"wgmma", "s8 u8", hopper_specific, 8, 4},
     {"tcgen05", "", datacenter, 8, 6},
     {"tcgen05", "kind::i8", sm100a_sm110a, 8, 6},
     {"tcgen05", "block16", datacenter, 8, 8},

@@ -130,6 +130,8 @@ WgmmaShape wgmma_shape(std::span<const std::string_view> modifiers) {
     throw refuse("the results of bf16 and tf32 are .f32");
   if (k != shape.k()) throw refuse(fmt::format("K must be {}", shape.k()));
   if (shape.saturate && !is_integer(shape.a)) throw refuse(".satfinite is for integers");
+  if (is_integer(shape.a) && shape.n > 32 && shape.n % 16 != 0)
+    throw refuse("N of integers beyond 32 must be a multiple of 16");
   return shape;
 }
 

@@ -325,21 +325,4 @@ TEST(Tensor, map_that_is_none_is_a_finding) {
   EXPECT_EQ(machine.count(FindingKind::misuse), 1);
 }
 
-TEST(ReadAsync, of_a_group_keeps_its_bytes_until_the_wait) {
-  SmallMachine machine;
-  auto memory = machine.cluster();
-  store(*memory, {0, 0, 1, 0}, strided(shared_window, 4));
-  memory->on_proxy_fence({0, 0, 2, 0});
-  memory->on_barrier(0, 0xf);
-  std::uint32_t row[4];
-  EXPECT_TRUE(memory->read_async({0, 0, 3, 0}, 0, AsyncKind::wgmma, shared_window, 16, row));
-  EXPECT_EQ(row[2], 2u);
-  memory->commit({0, 0, 4, 0}, AsyncKind::wgmma);
-  store(*memory, {0, 0, 5, 0}, strided(shared_window, 4), 4, 1);
-  EXPECT_EQ(machine.count(FindingKind::missing_wait), 1);
-  memory->wait({0, 0, 6, 0}, AsyncKind::wgmma, 0);
-  store(*memory, {0, 0, 7, 0}, strided(shared_window + 4, 4), 4, 1);
-  EXPECT_EQ(machine.all(), 1u);
-}
-
 }  // namespace microscale::emulator

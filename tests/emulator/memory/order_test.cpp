@@ -17,6 +17,29 @@ TEST(Clock, only_goes_forward_and_joins_by_maximum) {
   EXPECT_EQ(a[2], 4u);
 }
 
+TEST(Knowledge, meets_in_what_both_know) {
+  SyncVariables variables;
+  variables.publish(100, 7, {}, {}, {});
+  const Acquired early = *variables.look(100);
+  Clock clock;
+  clock.set(0, 1);
+  variables.publish(100, 7, clock, clock, {});
+  variables.publish(200, 7, clock, clock, {});
+  const Acquired late = *variables.look(100), other = *variables.look(200);
+  Knowledge a, b;
+  a.clock.set(0, 5), a.clock.set(2, 7), a.proxy.set(1, 4);
+  b.clock.set(0, 3), b.clock.set(1, 9);
+  a.acquired = {late, other};
+  b.acquired = {early};
+  a.meet(b);
+  EXPECT_EQ(a.clock[0], 3u);
+  EXPECT_EQ(a.clock[1], 0u);
+  EXPECT_EQ(a.clock[2], 0u);
+  EXPECT_EQ(a.proxy[1], 0u);
+  ASSERT_EQ(a.acquired.size(), 1u);
+  EXPECT_EQ(a.acquired[0].version, early.version);
+}
+
 TEST(SyncVariables, carry_what_was_published_before_the_look) {
   SyncVariables variables;
   EXPECT_FALSE(variables.any());
