@@ -49,7 +49,7 @@ Step widen(const Op& op, Warp& warp, u32 lanes) {
 /// Clocks and timers count the warp's instructions. op.value: bits to shift right.
 template <class D>
 Step clock(const Op& op, Warp& warp, u32 lanes) {
-  const D now = static_cast<D>(warp.executed() >> op.value);
+  const D now = static_cast<D>(warp.now() >> op.value);
   D* d = reinterpret_cast<D*>(warp.row(op.d));
   for (int i = 0; i < 32; ++i) d[i] = (lanes & lane_bit[i]) ? now : d[i];
   return Step::next;

@@ -9,13 +9,13 @@ struct Cnot { template <class T> static T of(T a) { return a == 0 ? 1 : 0; } };
 struct Same { template <class T> static T of(T a) { return a; } };
 
 // Shift amounts are unsigned; at the width and beyond, everything is shifted out.
-struct Shl32 { static u32 of(u32 a, u32 b) { return b > 31 ? 0 : a << (b & 31); } };
-struct Shr32 { static u32 of(u32 a, u32 b) { return b > 31 ? 0 : a >> (b & 31); } };
+struct Shl32 { static u32 of(u32 a, u32 b) { return b > 31 ? 0 : a << b; } };
+struct Shr32 { static u32 of(u32 a, u32 b) { return b > 31 ? 0 : a >> b; } };
 struct Sar32 {
   static u32 of(u32 a, u32 b) { return static_cast<u32>(static_cast<s32>(a) >> (b > 31 ? 31 : b)); }
 };
-struct Shl64 { static u64 of(u64 a, u32 b) { return b > 63 ? 0 : a << (b & 63); } };
-struct Shr64 { static u64 of(u64 a, u32 b) { return b > 63 ? 0 : a >> (b & 63); } };
+struct Shl64 { static u64 of(u64 a, u32 b) { return b > 63 ? 0 : a << b; } };
+struct Shr64 { static u64 of(u64 a, u32 b) { return b > 63 ? 0 : a >> b; } };
 struct Sar64 {
   static u64 of(u64 a, u32 b) {
     const u64 sign = 0 - (a >> 63);
@@ -159,7 +159,7 @@ struct PrmtMode {
 
 /// With a selector that is an immediate: one byte move for all lanes. op.value is the selector.
 Step prmt_constant(const Op& op, Warp& warp, u32 lanes) {
-  u32* d = lanes_of<u32>(warp, op.d);
+  u32* d = result_of<u32>(warp, op.d);
   const u32* a = lanes_of<u32>(warp, op.a);
   const u32* b = lanes_of<u32>(warp, op.b);
   u32 shift[4], from_b[4], spread[4];
@@ -184,21 +184,24 @@ Step prmt_constant(const Op& op, Warp& warp, u32 lanes) {
   return Step::next;
 }
 
-/// op.value is the truth table.
+/// op.value is the truth table, made here into the polynomial over the three bits that has it.
 template <class T>
 Step lop3(const Op& op, Warp& warp, u32 lanes) {
-  T* d = lanes_of<T>(warp, op.d);
+  T* d = result_of<T>(warp, op.d);
   const T* a = lanes_of<T>(warp, op.a);
   const T* b = lanes_of<T>(warp, op.b);
   const T* c = lanes_of<T>(warp, op.c);
-  T table[8];
-  for (int k = 0; k < 8; ++k) table[k] = (op.value >> k & 1) ? ~T{0} : T{0};
+  u32 terms = static_cast<u32>(op.value);
+  terms ^= (terms & 0x55u) << 1;
+  terms ^= (terms & 0x33u) << 2;
+  terms ^= (terms & 0x0fu) << 4;
+  T term[8];
+  for (int k = 0; k < 8; ++k) term[k] = (terms >> k & 1) ? ~T{0} : T{0};
   alignas(64) T r[32];
   MICROSCALE_LANES for (int i = 0; i < 32; ++i) {
     const T x = a[i], y = b[i], z = c[i];
-    r[i] = (table[0] & ~x & ~y & ~z) | (table[1] & ~x & ~y & z) | (table[2] & ~x & y & ~z) |
-           (table[3] & ~x & y & z) | (table[4] & x & ~y & ~z) | (table[5] & x & ~y & z) |
-           (table[6] & x & y & ~z) | (table[7] & x & y & z);
+    r[i] = term[0] ^ (term[1] & z) ^ (y & (term[2] ^ (term[3] & z))) ^
+           (x & (term[4] ^ (term[5] & z) ^ (y & (term[6] ^ (term[7] & z)))));
   }
   keep(d, r, lanes);
   return Step::next;
@@ -207,17 +210,15 @@ Step lop3(const Op& op, Warp& warp, u32 lanes) {
 /// d = p ? a : b, the predicate in op.c.
 template <class T>
 Step selp(const Op& op, Warp& warp, u32 lanes) {
-  T* d = lanes_of<T>(warp, op.d);
+  T* d = result_of<T>(warp, op.d);
   const T* a = lanes_of<T>(warp, op.a);
   const T* b = lanes_of<T>(warp, op.b);
   const u32 p = warp.predicate(op, op.c, 1);
-  if (lanes == ~0u) {
-    MICROSCALE_LANES for (int i = 0; i < 32; ++i) d[i] = (p & lane_bit[i]) ? a[i] : b[i];
+  if (lanes == ~0u) [[likely]] {
+    MICROSCALE_LANES for (int i = 0; i < 32; ++i) d[i] = chosen(p, i, a[i], b[i]);
     return Step::next;
   }
-  alignas(64) T r[32];
-  MICROSCALE_LANES for (int i = 0; i < 32; ++i) r[i] = (p & lane_bit[i]) ? a[i] : b[i];
-  keep(d, r, lanes);
+  MICROSCALE_LANES for (int i = 0; i < 32; ++i) d[i] = chosen(lanes, i, chosen(p, i, a[i], b[i]), d[i]);
   return Step::next;
 }
 
