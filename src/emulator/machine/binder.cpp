@@ -46,7 +46,8 @@ Slot Rows::constant(T value) {
   for (std::size_t i = 0; i < sizeof part; i += sizeof value)
     std::memcpy(part.bytes + i, &value, sizeof value);
   const std::size_t at = sizeof part * program_.constants.size();
-  program_.constants.insert(program_.constants.end(), warp_lanes * sizeof value / sizeof part, part);
+  program_.constants.insert(program_.constants.end(), warp_lanes * sizeof value / sizeof part,
+                            part);
   return static_cast<Slot>(at) - constants_bias;
 }
 

@@ -136,9 +136,9 @@ Warp::Outcome Warp::run_groups(std::int64_t quantum) {
       return true;
     };
     // Several calls, so that the processor tells one instruction's successor from another's.
-    for (const Op* op = code + pc; perform(op[0]) && perform(op[1]) && perform(op[2]) &&
-                                   perform(op[3]) && perform(op[4]) && perform(op[5]) &&
-                                   perform(op[6]) && perform(op[7]);
+    for (const Op* op = code + pc;
+         perform(op[0]) && perform(op[1]) && perform(op[2]) && perform(op[3]) && perform(op[4]) &&
+         perform(op[5]) && perform(op[6]) && perform(op[7]);
          op += 8) {
     }
     executed_ += pc - straight_from_;

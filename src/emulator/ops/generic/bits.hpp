@@ -33,14 +33,14 @@ template <bool Clamp>
 struct ShfL {
   static u32 of(u32 a, u32 b, u32 c) {
     const u32 n = Clamp ? (c > 32 ? 32 : c) : (c & 31);
-    return static_cast<u32>((((static_cast<u64>(b) << 32) | a) << n) >> 32);
+    return Shl32::of(b, n) | Shr32::of(a, 32 - n);
   }
 };
 template <bool Clamp>
 struct ShfR {
   static u32 of(u32 a, u32 b, u32 c) {
     const u32 n = Clamp ? (c > 32 ? 32 : c) : (c & 31);
-    return static_cast<u32>(((static_cast<u64>(b) << 32) | a) >> n);
+    return Shr32::of(a, n) | Shl32::of(b, 32 - n);
   }
 };
 
@@ -100,15 +100,36 @@ struct Brev64 {
     return (static_cast<u64>(Brev32::of(static_cast<u32>(a))) << 32) | Brev32::of(static_cast<u32>(a >> 32));
   }
 };
-struct Popc { template <class T> static u32 of(T a) { return static_cast<u32>(std::popcount(a)); } };
-struct Clz { template <class T> static u32 of(T a) { return static_cast<u32>(std::countl_zero(a)); } };
+// Counting by shifts and masks, which become vectors where the host's own instructions do not.
+struct Popc {
+  template <class T> static u32 of(T a) {
+    a -= (a >> 1) & static_cast<T>(0x5555555555555555u);
+    a = (a & static_cast<T>(0x3333333333333333u)) + ((a >> 2) & static_cast<T>(0x3333333333333333u));
+    a = (a + (a >> 4)) & static_cast<T>(0x0f0f0f0f0f0f0f0fu);
+    a += a >> 8;
+    a += a >> 16;
+    if (sizeof(T) == 8) a += a >> (sizeof(T) * 4);
+    return static_cast<u32>(a) & 127;
+  }
+};
+struct Clz {
+  template <class T> static u32 of(T a) {
+    a |= a >> 1;
+    a |= a >> 2;
+    a |= a >> 4;
+    a |= a >> 8;
+    a |= a >> 16;
+    if (sizeof(T) == 8) a |= a >> (sizeof(T) * 4);
+    return Popc::of(static_cast<T>(~a));
+  }
+};
 // bfind: the highest bit that is not the sign, or all ones; .shiftamt counts from the top.
 template <bool Shift>
 struct BfindU {
   template <class T> static u32 of(T a) {
-    if (a == 0) return ~0u;
-    const int leading = std::countl_zero(a);
-    return static_cast<u32>(Shift ? leading : static_cast<int>(8 * sizeof(T)) - 1 - leading);
+    const u32 leading = Clz::of(a);
+    if (Shift) return a == 0 ? ~0u : leading;
+    return static_cast<u32>(8 * sizeof(T)) - 1 - leading;
   }
 };
 template <bool Shift>
@@ -162,14 +183,27 @@ Step prmt_constant(const Op& op, Warp& warp, u32 lanes) {
   u32* d = result_of<u32>(warp, op.d);
   const u32* a = lanes_of<u32>(warp, op.a);
   const u32* b = lanes_of<u32>(warp, op.b);
-  u32 shift[4], from_b[4], spread[4];
-  for (int k = 0; k < 4; ++k) {
+  u32 shift[4], from_b[4], spread[4], left[4], right[4];
+  const u32* from[4];
+  for (u32 k = 0; k < 4; ++k) {
     const u32 selector = static_cast<u32>(op.value >> (4 * k)) & 15;
     shift[k] = (selector & 3) * 8;
     from_b[k] = (selector & 4) ? ~0u : 0;
     spread[k] = (selector & 8) ? ~0u : 0;
+    from[k] = (selector & 4) ? b : a;
+    left[k] = 8 * k > shift[k] ? 8 * k - shift[k] : 0;
+    right[k] = 8 * k > shift[k] ? 0 : shift[k] - 8 * k;
   }
   alignas(64) u32 r[32];
+  if ((op.value & 0x8888) == 0) {  // the usual: no byte is a sign
+    MICROSCALE_LANES for (int i = 0; i < 32; ++i) r[i] =
+        (((from[0][i] << left[0]) >> right[0]) & 0xffu) |
+        (((from[1][i] << left[1]) >> right[1]) & 0xff00u) |
+        (((from[2][i] << left[2]) >> right[2]) & 0xff0000u) |
+        (((from[3][i] << left[3]) >> right[3]) & 0xff000000u);
+    keep(d, r, lanes);
+    return Step::next;
+  }
   MICROSCALE_LANES for (int i = 0; i < 32; ++i) {
     u32 result = 0;
     for (int k = 0; k < 4; ++k) {
@@ -227,6 +261,8 @@ struct PopcWide { static u32 of(u64 a) { return Popc::of(a); } };
 Family bits_family() {
   static constexpr HandlerEntry entries[] = {
       {"mov.32", unary<u32, u32, Same>}, {"mov.64", unary<u64, u64, Same>},
+      {"pack.32", pack<u32>}, {"pack.64", pack<u64>},
+      {"unpack.32", unpack<u32>}, {"unpack.64", unpack<u64>},
       {"and.32", binary<u32, u32, u32, And>}, {"and.64", binary<u64, u64, u64, And>},
       {"or.32", binary<u32, u32, u32, Or>}, {"or.64", binary<u64, u64, u64, Or>},
       {"xor.32", binary<u32, u32, u32, Xor>}, {"xor.64", binary<u64, u64, u64, Xor>},
