@@ -63,7 +63,8 @@ Step binary(const Op& op, Warp& warp, u32 lanes) {
     MICROSCALE_LANES for (int i = 0; i < 32; ++i) d[i] = static_cast<D>(F::of(a[i], b[i]));
     return Step::next;
   }
-  MICROSCALE_LANES for (int i = 0; i < 32; ++i) d[i] = chosen(lanes, i, static_cast<D>(F::of(a[i], b[i])), d[i]);
+  MICROSCALE_LANES for (int i = 0; i < 32; ++i) d[i] =
+      chosen(lanes, i, static_cast<D>(F::of(a[i], b[i])), d[i]);
   return Step::next;
 }
 
@@ -77,7 +78,8 @@ Step ternary(const Op& op, Warp& warp, u32 lanes) {
     MICROSCALE_LANES for (int i = 0; i < 32; ++i) d[i] = static_cast<D>(F::of(a[i], b[i], c[i]));
     return Step::next;
   }
-  MICROSCALE_LANES for (int i = 0; i < 32; ++i) d[i] = chosen(lanes, i, static_cast<D>(F::of(a[i], b[i], c[i])), d[i]);
+  MICROSCALE_LANES for (int i = 0; i < 32; ++i) d[i] =
+      chosen(lanes, i, static_cast<D>(F::of(a[i], b[i], c[i])), d[i]);
   return Step::next;
 }
 

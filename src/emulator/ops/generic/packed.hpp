@@ -71,7 +71,9 @@ template <class H>
 struct HalfAbs { static u32 of(u32 a) { return (a & 0x7fffu) > H::infinity ? 0x7fffu : a & 0x7fffu; } };
 template <class H>
 struct HalfNeg {
-  [[gnu::always_inline]] static u32 of(u32 a) { return (a & 0x7fffu) > H::infinity ? 0x7fffu : (a & 0xffffu) ^ 0x8000u; }
+  [[gnu::always_inline]] static u32 of(u32 a) {
+    return (a & 0x7fffu) > H::infinity ? 0x7fffu : (a & 0xffffu) ^ 0x8000u;
+  }
 };
 
 template <class F> inline constexpr Handler pair1 = unary<u32, u32, BothHalves<F>>;
