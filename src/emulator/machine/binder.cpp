@@ -29,7 +29,10 @@ std::string width_of(Type type) {
   return type == Type::u16x2 || type == Type::s16x2 ? "16x2" : std::to_string(ptx::bits_of(type));
 }
 
-Rows::Rows(Program& program) : program_(program) { scratch_ = own(64); }
+Rows::Rows(Program& program) : program_(program) {
+  scratch_ = own(64);
+  program_.constants.resize(1);
+}
 
 Slot Rows::own(int bits) {
   const Slot slot = program_.row_bytes;
@@ -37,25 +40,26 @@ Slot Rows::own(int bits) {
   return slot;
 }
 
+template <class T>
+Slot Rows::constant(T value) {
+  ConstantBytes part;
+  for (std::size_t i = 0; i < sizeof part; i += sizeof value)
+    std::memcpy(part.bytes + i, &value, sizeof value);
+  const std::size_t at = sizeof part * program_.constants.size();
+  program_.constants.insert(program_.constants.end(), warp_lanes * sizeof value / sizeof part,
+                            part);
+  return static_cast<Slot>(at) - constants_bias;
+}
+
 Slot Rows::constant32(std::uint32_t value) {
   const auto [place, made] = constants32_.try_emplace(value, 0);
-  if (made) {
-    place->second = static_cast<Slot>(program_.constants.size()) | constant_slot;
-    program_.constants.resize(program_.constants.size() + 128);
-    for (int i = 0; i < warp_lanes; ++i)
-      std::memcpy(program_.constants.data() + (place->second & ~constant_slot) + 4 * i, &value, 4);
-  }
+  if (made) place->second = constant(value);
   return place->second;
 }
 
 Slot Rows::constant64(std::uint64_t value) {
   const auto [place, made] = constants64_.try_emplace(value, 0);
-  if (made) {
-    place->second = static_cast<Slot>(program_.constants.size()) | constant_slot;
-    program_.constants.resize(program_.constants.size() + 256);
-    for (int i = 0; i < warp_lanes; ++i)
-      std::memcpy(program_.constants.data() + (place->second & ~constant_slot) + 8 * i, &value, 8);
-  }
+  if (made) place->second = constant(value);
   return place->second;
 }
 
@@ -91,7 +95,7 @@ Binder::Binder(const ptx::Module& module, const ptx::SharedLayout& shared,
   info.function = function.number;
   if (in.guard.present) {
     op.guard = function.registers[in.guard.reg];
-    op.negate = in.guard.negated;
+    op.guard_flip = in.guard.negated ? ~0u : 0;
     info.reads.push_back(program.functions[function.number].first_register + in.guard.reg);
     info.guard_reads = 1;
   }

@@ -39,6 +39,9 @@ class Rows {
   const std::uint32_t* list(const std::vector<std::uint32_t>& slots);
 
  private:
+  template <class T>
+  Slot constant(T value);
+
   Program& program_;
   Slot scratch_;
   std::map<std::uint32_t, Slot> constants32_;

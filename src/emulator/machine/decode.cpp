@@ -217,7 +217,6 @@ class Decoder {
     program_.required_threads = text.required_threads;
     program_.required_cluster = text.required_cluster;
     program_.explicit_cluster = text.explicit_cluster;
-    if (program_.constants.empty()) program_.constants.resize(256);
     mark_matrix_registers(program_);
     mark_unproven(program_);
   }

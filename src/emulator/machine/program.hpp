@@ -46,6 +46,11 @@ struct SpecialRow {
   Slot slot;
 };
 
+/// Part of a row of constants.
+struct alignas(64) ConstantBytes {
+  std::uint8_t bytes[64] = {};
+};
+
 struct ProgramFunction {
   std::string name;
   std::uint32_t begin = 0, end = 0;    // of its operations
@@ -75,7 +80,7 @@ struct Program {
   std::vector<CallSite> calls;
   std::vector<std::vector<std::uint32_t>> branch_tables;
 
-  std::vector<std::uint8_t> constants;  // rows, 64-byte multiples
+  std::vector<ConstantBytes> constants;  // rows; the first element is none (Slot says why)
   std::uint32_t row_bytes = 0;          // of a warp's own rows
   std::uint32_t predicate_count = 3, register_count = 0;
   std::uint32_t carry_predicate = 2;  // of add.cc and its like

@@ -62,7 +62,7 @@ void Warp::start(const Program& program, Block& block, std::uint32_t index, std:
   forced_ = false;
   flight_.start(program);
   base[0] = memory;
-  base[1] = const_cast<std::uint8_t*>(program.constants.data());
+  base[1] = const_cast<std::uint8_t*>(program.constants.data()->bytes) + constants_bias;
   predicates = reinterpret_cast<std::uint32_t*>(memory + aligned(program.row_bytes));
   written_ = predicates + program.predicate_count;
   std::memset(predicates, 0, 4 * std::size_t{program.predicate_count + program.register_count});
@@ -88,52 +88,73 @@ Agent Warp::agent(const Op& op) const {
 }
 
 Warp::Outcome Warp::run(std::int64_t quantum) {
-  return recorder_ ? run_groups<true>(quantum) : run_groups<false>(quantum);
+  return recorder_ || block_->counts() ? run_groups<true>(quantum) : run_groups<false>(quantum);
 }
 
-template <bool recorded>
+/// `op` when a flag of it is set.
+Step Warp::run_checked(const Op& op, std::uint32_t lanes) {
+  if (op.flags & (checks_reads | touches_matrix)) check_registers(op, lanes);
+  if (!lanes) return Step::next;
+  const Step step = op.run(op, *this, lanes);
+  if ((op.flags & tracks_writes) && step != Step::wait)
+    for (const std::uint32_t reg : program_->info[index_of(op)].writes) written_[reg] |= lanes;
+  return step;
+}
+
+/// `watched`: somebody counts or records.
+template <bool watched>
 Warp::Outcome Warp::run_groups(std::int64_t quantum) {
   for (Group& group : others_)
     if (group.state == Group::State::retry) group.state = Group::State::ready;
   if (active_.state == Group::State::retry) active_.state = Group::State::ready;
   if (!pick()) return live_ ? Outcome::blocked : Outcome::finished;
-  const Op* code = program_->code.data();
-  std::uint64_t* counts = block_->counts();
+  const Op* const code = program_->code.data();
+  [[maybe_unused]] std::uint64_t* const counts = block_->counts();
   for (;;) {
-    const Op& op = code[active_.pc];
-    const std::uint32_t lanes = active_.lanes & (predicates[op.guard] ^ (0u - (op.negate & 1u)));
-    [[maybe_unused]] const std::uint32_t here = active_.lanes;
-    if (op.flags & (checks_reads | touches_matrix)) check_registers(op, lanes);
-    if (counts) {
-      ++counts[2 * active_.pc];
-      counts[2 * active_.pc + 1] += static_cast<std::uint64_t>(std::popcount(lanes));
-    }
-    if (lanes) {
-      const Step step = op.run(op, *this, lanes);
-      if ((op.flags & tracks_writes) && step != Step::wait)
-        for (const std::uint32_t reg : program_->info[index_of(op)].writes) written_[reg] |= lanes;
-      if constexpr (recorded)
-        if (step != Step::wait) recorder_->add(*this, index_of(op), here, lanes);
-      if (step != Step::next) {
-        if (step == Step::stop) return Outcome::stopped;
-        if (step == Step::wait) {
-          active_.state = Group::State::retry;
-        } else {
-          ++executed_;
-          if (--quantum < 0 && active_.state == Group::State::ready)
-            active_.state = Group::State::yields;
+    std::uint32_t pc = active_.pc;
+    straight_from_ = pc;
+    Step step = Step::next;
+    // One instruction: whether to go straight on. Each costs what stands here.
+    const auto perform = [&](const Op& op) __attribute__((always_inline)) {
+      const std::uint32_t lanes = active_.lanes & (predicates[op.guard] ^ op.guard_flip);
+      [[maybe_unused]] const std::uint32_t here = active_.lanes;
+      if constexpr (watched)
+        if (counts) {
+          ++counts[2 * pc];
+          counts[2 * pc + 1] += static_cast<std::uint64_t>(std::popcount(lanes));
         }
-        if (active_.state == Group::State::ready && others_.empty() && active_.lanes) continue;
-        if (quantum < 0) return live_ ? Outcome::quantum : Outcome::finished;
-        if (!pick()) return live_ ? Outcome::blocked : Outcome::finished;
-        continue;
-      }
-    } else if constexpr (recorded) {
-      recorder_->add(*this, index_of(op), here, 0);
+      if (op.flags) [[unlikely]]
+        step = run_checked(op, lanes);
+      else if (lanes) [[likely]]
+        step = op.run(op, *this, lanes);
+      if constexpr (watched)
+        if (recorder_ && step != Step::wait) recorder_->add(*this, pc, here, lanes);
+      if (step != Step::next) [[unlikely]]
+        return false;
+      active_.pc = ++pc;
+      if (pc == merge_pc_) [[unlikely]]
+        merge();
+      return true;
+    };
+    // Several calls, so that the processor tells one instruction's successor from another's.
+    for (const Op* op = code + pc;
+         perform(op[0]) && perform(op[1]) && perform(op[2]) && perform(op[3]) && perform(op[4]) &&
+         perform(op[5]) && perform(op[6]) && perform(op[7]);
+         op += 8) {
     }
-    ++executed_;
-    --quantum;
-    if (++active_.pc == merge_pc_) merge();
+    executed_ += pc - straight_from_;
+    quantum -= pc - straight_from_;
+    if (step == Step::stop) return Outcome::stopped;
+    if (step == Step::wait) {
+      active_.state = Group::State::retry;
+    } else {
+      ++executed_;
+      if (--quantum < 0 && active_.state == Group::State::ready)
+        active_.state = Group::State::yields;
+    }
+    if (active_.state == Group::State::ready && others_.empty() && active_.lanes) continue;
+    if (quantum < 0) return live_ ? Outcome::quantum : Outcome::finished;
+    if (!pick()) return live_ ? Outcome::blocked : Outcome::finished;
   }
 }
 
@@ -187,26 +208,17 @@ void Warp::find_merge_point() {
       merge_pc_ = std::min(merge_pc_, other.pc);
 }
 
-Step Warp::branch(std::uint32_t target, std::uint32_t taken) {
-  const std::uint32_t rest = active_.lanes & ~taken;
-  if (rest) {
-    Group stays = active_;
-    stays.lanes = rest;
-    ++stays.pc;
-    others_.push_back(std::move(stays));
-    active_.lanes = taken;
-  }
-  active_.pc = target;
-  return Step::jump;
+/// `lanes` of the running group go on behind its instruction, without the others.
+void Warp::leave_behind(std::uint32_t lanes) {
+  Group stays = active_;
+  stays.lanes = lanes;
+  ++stays.pc;
+  others_.push_back(std::move(stays));
+  active_.lanes &= ~lanes;
 }
 
 Step Warp::scatter(const std::uint32_t* targets, std::uint32_t lanes) {
-  if (const std::uint32_t rest = active_.lanes & ~lanes) {
-    Group stays = active_;
-    stays.lanes = rest;
-    ++stays.pc;
-    others_.push_back(std::move(stays));
-  }
+  if (const std::uint32_t rest = active_.lanes & ~lanes) leave_behind(rest);
   for (std::uint32_t left = lanes; left;) {
     const std::uint32_t target = targets[std::countr_zero(left)];
     std::uint32_t same = 0;

@@ -48,7 +48,9 @@ class Warp : public WarpRows {
   std::uint32_t index() const { return index_; }
   std::uint32_t live() const { return live_; }  // lanes that have not exited
   std::uint32_t active_lanes() const { return active_.lanes; }
+  /// Instructions, up to the last call of run; `now` is for a handler: up to its own.
   std::uint64_t executed() const { return executed_; }
+  std::uint64_t now() const { return executed_ + (active_.pc - straight_from_); }
   /// An operation at which some lanes stand.
   std::uint32_t place() const;
   std::uint32_t index_of(const Op& op) const {
@@ -58,7 +60,11 @@ class Warp : public WarpRows {
   std::uint8_t* call_memory(int lane) const { return call_memory_ + lane * program_->call_bytes; }
 
   // What control-flow handlers do to the running group; each returns what the handler returns.
-  Step branch(std::uint32_t target, std::uint32_t taken);
+  Step branch(std::uint32_t target, std::uint32_t taken) {
+    if (const std::uint32_t rest = active_.lanes & ~taken) leave_behind(rest);
+    active_.pc = target;
+    return Step::jump;
+  }
   Step scatter(const std::uint32_t* targets, std::uint32_t lanes);  // a target for each lane
   Step call(std::uint32_t site, std::uint32_t lanes);
   Step leave(std::uint32_t lanes);  // ret: from a function, or the kernel
@@ -96,8 +102,10 @@ class Warp : public WarpRows {
   std::uint64_t cluster_phase = 0;  // of barrier.cluster, when this warp arrived last
 
  private:
-  template <bool recorded>
+  template <bool watched>
   Outcome run_groups(std::int64_t quantum);
+  Step run_checked(const Op& op, std::uint32_t lanes);
+  void leave_behind(std::uint32_t lanes);
   bool pick();
   void absorb(Group& other);
   void merge();
@@ -116,6 +124,7 @@ class Warp : public WarpRows {
   std::uint32_t merge_pc_ = ~0u;  // the next place ahead where another group stands
   std::uint64_t executed_ = 0;
   RegisterFlight flight_;
+  std::uint32_t straight_from_ = 0;  // pc; what was executed from there on is not in executed_ yet
   std::uint32_t* written_ = nullptr;
   std::uint8_t* call_memory_ = nullptr;
   bool forced_ = false;  // the next gather lets everybody pass

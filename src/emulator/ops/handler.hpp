@@ -30,28 +30,31 @@ enum class Step : std::uint8_t {
 /// `lanes` is never 0 and already includes the guard.
 using Handler = Step (*)(const Op& op, Warp& warp, std::uint32_t lanes);
 
-/// A slot's top bit says which rows it is in: 0 the warp's own, 1 the program's constants. The rest is
-/// an offset in bytes.
+/// Where a row is. Of the warp's own rows: the offset in bytes. Of the program's constants: the
+/// offset less constants_bias, which makes it odd (constant_slot), so that one addition finds
+/// either.
 using Slot = std::uint32_t;
-inline constexpr Slot constant_slot = 0x8000'0000u;
+inline constexpr Slot constant_slot = 1;
+inline constexpr Slot constants_bias = 63;
 inline constexpr std::uint32_t always = 0, never = 1;  // predicate indexes
 
 enum OpFlags : std::uint8_t {
-  checks_reads = 1,   // some source may be unwritten: look at the written masks
-  tracks_writes = 2,  // some later read of the destination needs its written mask
+  checks_reads = 1,    // some source may be unwritten: look at the written masks
+  tracks_writes = 2,   // some later read of the destination needs its written mask
   touches_matrix = 4,  // a register that some wgmma accumulates in or takes A from
 };
 
-struct Op {
+struct alignas(64) Op {
   Handler run = nullptr;
   const std::uint32_t* list = nullptr;  // `count` slots: vectors, and whatever does not fit below
   std::int64_t value = 0;               // an immediate whose meaning is the handler's
   Slot d = 0, a = 0, b = 0, c = 0;      // predicates: indexes
   std::uint32_t extra = 0;              // a second destination, a branch target
   std::uint32_t guard = always;         // predicate index
+  std::uint32_t guard_flip = 0;         // all ones: performed where the guard does not hold
   std::uint8_t flags = 0;
-  std::uint8_t negate = 0;              // bit 0: guard; bits 1, 2, ..: predicate operands, in order
-  std::uint8_t mode = 0;                // a small selector, the handler's
+  std::uint8_t negate = 0;  // bits 1, 2, ..: predicate operands, in order
+  std::uint8_t mode = 0;    // a small selector, the handler's
   std::uint8_t count = 0;
 };
 
@@ -67,10 +70,10 @@ Handler find_handler(std::string_view key, bool avx2);  // of that set, which th
 
 /// The rows and masks that handlers work on; Warp adds the rest (machine/warp.hpp).
 struct WarpRows {
-  std::uint8_t* base[2] = {};            // own rows, constants
-  std::uint32_t* predicates = nullptr;   // masks
+  std::uint8_t* base[2] = {};           // own rows, constants + constants_bias
+  std::uint32_t* predicates = nullptr;  // masks
 
-  std::uint8_t* row(Slot slot) const { return base[slot >> 31] + (slot & ~constant_slot); }
+  std::uint8_t* row(Slot slot) const { return base[slot & constant_slot] + slot; }
   std::uint32_t* row32(Slot slot) const { return reinterpret_cast<std::uint32_t*>(row(slot)); }
   std::uint64_t* row64(Slot slot) const { return reinterpret_cast<std::uint64_t*>(row(slot)); }
   /// A predicate operand, `position` as in Op::negate.

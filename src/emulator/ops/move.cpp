@@ -1,4 +1,4 @@
-// mov of vectors and of counters that run, cvta, mapa, isspacep.
+// mov of counters that run, cvta, mapa, isspacep.
 #include "emulator/ops/address.hpp"
 #include "emulator/ops/families.hpp"
 #include "emulator/ops/target.hpp"
@@ -8,35 +8,6 @@ namespace {
 
 using u32 = std::uint32_t;
 using u64 = std::uint64_t;
-
-/// op.mode: bits of a part.
-template <class D>
-Step pack(const Op& op, Warp& warp, u32 lanes) {
-  alignas(64) D r[32] = {};
-  for (int k = 0; k < op.count; ++k) {
-    const u32* part = warp.row32(op.list[k]);
-    const u32 mask = op.mode == 32 ? ~0u : (1u << op.mode) - 1;
-    const int shift = k * op.mode;
-    MICROSCALE_LANES for (int i = 0; i < 32; ++i) r[i] |= static_cast<D>(part[i] & mask) << shift;
-  }
-  D* d = reinterpret_cast<D*>(warp.row(op.d));
-  MICROSCALE_LANES for (int i = 0; i < 32; ++i) d[i] = (lanes & lane_bit[i]) ? r[i] : d[i];
-  return Step::next;
-}
-
-template <class A>
-Step unpack(const Op& op, Warp& warp, u32 lanes) {
-  alignas(64) A a[32];
-  std::memcpy(a, warp.row(op.a), sizeof a);
-  for (int k = 0; k < op.count; ++k) {
-    u32* part = warp.row32(op.list[k]);
-    const u32 mask = op.mode == 32 ? ~0u : (1u << op.mode) - 1;
-    const int shift = k * op.mode;
-    MICROSCALE_LANES for (int i = 0; i < 32; ++i) part[i] =
-        (lanes & lane_bit[i]) ? static_cast<u32>(a[i] >> shift) & mask : part[i];
-  }
-  return Step::next;
-}
 
 /// A 64-bit register from a 32-bit row.
 Step widen(const Op& op, Warp& warp, u32 lanes) {
@@ -49,7 +20,7 @@ Step widen(const Op& op, Warp& warp, u32 lanes) {
 /// Clocks and timers count the warp's instructions. op.value: bits to shift right.
 template <class D>
 Step clock(const Op& op, Warp& warp, u32 lanes) {
-  const D now = static_cast<D>(warp.executed() >> op.value);
+  const D now = static_cast<D>(warp.now() >> op.value);
   D* d = reinterpret_cast<D*>(warp.row(op.d));
   for (int i = 0; i < 32; ++i) d[i] = (lanes & lane_bit[i]) ? now : d[i];
   return Step::next;
@@ -93,10 +64,6 @@ Step mapa(const Op& op, Warp& warp, u32 lanes) {
 
 Family move_family() {
   static constexpr HandlerEntry entries[] = {
-      {"pack.32", pack<u32>},
-      {"pack.64", pack<u64>},
-      {"unpack.32", unpack<u32>},
-      {"unpack.64", unpack<u64>},
       {"widen.32", widen},
       {"clock.32", clock<u32>},
       {"clock.64", clock<u64>},

@@ -31,6 +31,31 @@ TEST(Warp, lanes_that_part_meet_again) {
   }
 }
 
+TEST(Warp, lanes_meet_again_after_any_distance) {
+  for (int distance = 1; distance < 20; ++distance) {
+    std::string code =
+        "mov.u32 %r5, 0; and.b32 %r4, %r1, 1; setp.eq.u32 %p1, %r4, 0; @%p1 bra L;\n";
+    for (int i = 0; i < distance; ++i) code += "add.u32 %r5, %r5, 1; ";
+    const Computed got =
+        compute(code + "\nL: activemask.b32 %r0; cvt.u64.u32 %rd0, %r5;", counting());
+    for (std::size_t i = 0; i < 32; ++i) {
+      EXPECT_EQ(got.rd[i], i % 2 ? static_cast<std::uint64_t>(distance) : 0u);
+      EXPECT_EQ(got.r[i], 0xffffffffu);
+    }
+  }
+}
+
+TEST(Warp, a_clock_counts_the_instructions_before_it) {
+  for (int distance = 0; distance < 20; ++distance) {
+    std::string code = "mov.u32 %r4, %clock;\n";
+    for (int i = 0; i < distance; ++i) code += "add.u32 %r5, %r1, 1; @%p1 add.u32 %r6, %r1, 1; ";
+    const Computed got = compute("setp.ne.u32 %p1, %r1, %r1; " + code +
+                                     "bra.uni L;\nL: mov.u32 %r7, %clock; sub.u32 %r0, %r7, %r4;",
+                                 counting());
+    EXPECT_EQ(got.r[0], static_cast<std::uint32_t>(2 * distance + 2));
+  }
+}
+
 TEST(Warp, loops_run_as_often_as_each_lane_wants) {
   const Computed got = compute(
       "mov.u32 %r4, 0; mov.u32 %r5, 0;\nL: setp.ge.u32 %p1, %r4, %r1; @%p1 bra E;\n"

@@ -16,6 +16,9 @@ TEST(BitInstructions, shifts_by_the_width_and_more_shift_everything_out) {
   EXPECT_EQ(word("shl.b16 %rs4, %rs1, %r2; cvt.u32.u16 %r0, %rs4;", 0xffff, 4), 0xfff0u);
   EXPECT_EQ(word("shf.l.wrap.b32 %r0, %r1, %r2, 36;", 0x12345678, 0x9abcdef0), 0xabcdef01u);
   EXPECT_EQ(word("shf.r.clamp.b32 %r0, %r1, %r2, 99;", 0x12345678, 0x9abcdef0), 0x9abcdef0u);
+  EXPECT_EQ(word("shf.l.wrap.b32 %r0, %r1, %r2, 32;", 0x12345678, 0x9abcdef0), 0x9abcdef0u);
+  EXPECT_EQ(word("shf.l.clamp.b32 %r0, %r1, %r2, 32;", 0x12345678, 0x9abcdef0), 0x12345678u);
+  EXPECT_EQ(word("shf.r.wrap.b32 %r0, %r1, %r2, 8;", 0x12345678, 0x9abcdef0), 0xf0123456u);
 }
 
 TEST(BitInstructions, fields_may_lie_beyond_the_value) {
@@ -44,6 +47,15 @@ TEST(BitInstructions, count_and_find) {
   EXPECT_EQ(word("brev.b32 %r0, %r1;", 0x00000001), 0x80000000u);
   EXPECT_EQ(word("brev.b32 %r0, %r1;", 0x12345678), 0x1e6a2c48u);
   EXPECT_EQ(word("cnot.b32 %r0, %r1;", 0), 1u);
+  for (int bit = 0; bit < 64; ++bit) {
+    const std::uint64_t a = ~std::uint64_t{0} >> bit;
+    EXPECT_EQ(word("popc.b64 %r0, %rd1;", a), 64u - static_cast<std::uint32_t>(bit));
+    EXPECT_EQ(word("clz.b64 %r0, %rd1;", a), static_cast<std::uint32_t>(bit));
+    EXPECT_EQ(word("bfind.u64 %r0, %rd1;", a), 63u - static_cast<std::uint32_t>(bit));
+    if (bit < 32) continue;
+    EXPECT_EQ(word("popc.b32 %r0, %r1;", a), 64u - static_cast<std::uint32_t>(bit));
+    EXPECT_EQ(word("clz.b32 %r0, %r1;", a), static_cast<std::uint32_t>(bit - 32));
+  }
 }
 
 TEST(BitInstructions, prmt_takes_bytes_of_both_words_and_their_signs) {
@@ -68,6 +80,10 @@ TEST(BitInstructions, lop3_follows_its_truth_table) {
             static_cast<std::uint32_t>(a ^ b ^ c));
   EXPECT_EQ(word("lop3.b32 %r0, %r1, %r2, %r3, 0xea;", a, b, c),
             static_cast<std::uint32_t>((a & b) | c));
+  for (std::uint32_t table = 0; table < 256; ++table) {
+    const std::string code = "lop3.b32 %r0, %r1, %r2, %r3, " + std::to_string(table) + ";";
+    EXPECT_EQ(word(code, a, b, c), table * 0x01010101u);
+  }
 }
 
 TEST(BitInstructions, selp_takes_the_second_where_a_negated_predicate_holds) {

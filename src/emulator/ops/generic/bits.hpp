@@ -9,13 +9,13 @@ struct Cnot { template <class T> static T of(T a) { return a == 0 ? 1 : 0; } };
 struct Same { template <class T> static T of(T a) { return a; } };
 
 // Shift amounts are unsigned; at the width and beyond, everything is shifted out.
-struct Shl32 { static u32 of(u32 a, u32 b) { return b > 31 ? 0 : a << (b & 31); } };
-struct Shr32 { static u32 of(u32 a, u32 b) { return b > 31 ? 0 : a >> (b & 31); } };
+struct Shl32 { static u32 of(u32 a, u32 b) { return b > 31 ? 0 : a << b; } };
+struct Shr32 { static u32 of(u32 a, u32 b) { return b > 31 ? 0 : a >> b; } };
 struct Sar32 {
   static u32 of(u32 a, u32 b) { return static_cast<u32>(static_cast<s32>(a) >> (b > 31 ? 31 : b)); }
 };
-struct Shl64 { static u64 of(u64 a, u32 b) { return b > 63 ? 0 : a << (b & 63); } };
-struct Shr64 { static u64 of(u64 a, u32 b) { return b > 63 ? 0 : a >> (b & 63); } };
+struct Shl64 { static u64 of(u64 a, u32 b) { return b > 63 ? 0 : a << b; } };
+struct Shr64 { static u64 of(u64 a, u32 b) { return b > 63 ? 0 : a >> b; } };
 struct Sar64 {
   static u64 of(u64 a, u32 b) {
     const u64 sign = 0 - (a >> 63);
@@ -33,14 +33,14 @@ template <bool Clamp>
 struct ShfL {
   static u32 of(u32 a, u32 b, u32 c) {
     const u32 n = Clamp ? (c > 32 ? 32 : c) : (c & 31);
-    return static_cast<u32>((((static_cast<u64>(b) << 32) | a) << n) >> 32);
+    return Shl32::of(b, n) | Shr32::of(a, 32 - n);
   }
 };
 template <bool Clamp>
 struct ShfR {
   static u32 of(u32 a, u32 b, u32 c) {
     const u32 n = Clamp ? (c > 32 ? 32 : c) : (c & 31);
-    return static_cast<u32>(((static_cast<u64>(b) << 32) | a) >> n);
+    return Shr32::of(a, n) | Shl32::of(b, 32 - n);
   }
 };
 
@@ -100,15 +100,36 @@ struct Brev64 {
     return (static_cast<u64>(Brev32::of(static_cast<u32>(a))) << 32) | Brev32::of(static_cast<u32>(a >> 32));
   }
 };
-struct Popc { template <class T> static u32 of(T a) { return static_cast<u32>(std::popcount(a)); } };
-struct Clz { template <class T> static u32 of(T a) { return static_cast<u32>(std::countl_zero(a)); } };
+// Counting by shifts and masks, which become vectors where the host's own instructions do not.
+struct Popc {
+  template <class T> static u32 of(T a) {
+    a -= (a >> 1) & static_cast<T>(0x5555555555555555u);
+    a = (a & static_cast<T>(0x3333333333333333u)) + ((a >> 2) & static_cast<T>(0x3333333333333333u));
+    a = (a + (a >> 4)) & static_cast<T>(0x0f0f0f0f0f0f0f0fu);
+    a += a >> 8;
+    a += a >> 16;
+    if (sizeof(T) == 8) a += a >> (sizeof(T) * 4);
+    return static_cast<u32>(a) & 127;
+  }
+};
+struct Clz {
+  template <class T> static u32 of(T a) {
+    a |= a >> 1;
+    a |= a >> 2;
+    a |= a >> 4;
+    a |= a >> 8;
+    a |= a >> 16;
+    if (sizeof(T) == 8) a |= a >> (sizeof(T) * 4);
+    return Popc::of(static_cast<T>(~a));
+  }
+};
 // bfind: the highest bit that is not the sign, or all ones; .shiftamt counts from the top.
 template <bool Shift>
 struct BfindU {
   template <class T> static u32 of(T a) {
-    if (a == 0) return ~0u;
-    const int leading = std::countl_zero(a);
-    return static_cast<u32>(Shift ? leading : static_cast<int>(8 * sizeof(T)) - 1 - leading);
+    const u32 leading = Clz::of(a);
+    if (Shift) return a == 0 ? ~0u : leading;
+    return static_cast<u32>(8 * sizeof(T)) - 1 - leading;
   }
 };
 template <bool Shift>
@@ -159,17 +180,30 @@ struct PrmtMode {
 
 /// With a selector that is an immediate: one byte move for all lanes. op.value is the selector.
 Step prmt_constant(const Op& op, Warp& warp, u32 lanes) {
-  u32* d = lanes_of<u32>(warp, op.d);
+  u32* d = result_of<u32>(warp, op.d);
   const u32* a = lanes_of<u32>(warp, op.a);
   const u32* b = lanes_of<u32>(warp, op.b);
-  u32 shift[4], from_b[4], spread[4];
-  for (int k = 0; k < 4; ++k) {
+  u32 shift[4], from_b[4], spread[4], left[4], right[4];
+  const u32* from[4];
+  for (u32 k = 0; k < 4; ++k) {
     const u32 selector = static_cast<u32>(op.value >> (4 * k)) & 15;
     shift[k] = (selector & 3) * 8;
     from_b[k] = (selector & 4) ? ~0u : 0;
     spread[k] = (selector & 8) ? ~0u : 0;
+    from[k] = (selector & 4) ? b : a;
+    left[k] = 8 * k > shift[k] ? 8 * k - shift[k] : 0;
+    right[k] = 8 * k > shift[k] ? 0 : shift[k] - 8 * k;
   }
   alignas(64) u32 r[32];
+  if ((op.value & 0x8888) == 0) {  // the usual: no byte is a sign
+    MICROSCALE_LANES for (int i = 0; i < 32; ++i) r[i] =
+        (((from[0][i] << left[0]) >> right[0]) & 0xffu) |
+        (((from[1][i] << left[1]) >> right[1]) & 0xff00u) |
+        (((from[2][i] << left[2]) >> right[2]) & 0xff0000u) |
+        (((from[3][i] << left[3]) >> right[3]) & 0xff000000u);
+    keep(d, r, lanes);
+    return Step::next;
+  }
   MICROSCALE_LANES for (int i = 0; i < 32; ++i) {
     u32 result = 0;
     for (int k = 0; k < 4; ++k) {
@@ -184,21 +218,24 @@ Step prmt_constant(const Op& op, Warp& warp, u32 lanes) {
   return Step::next;
 }
 
-/// op.value is the truth table.
+/// op.value is the truth table, made here into the polynomial over the three bits that has it.
 template <class T>
 Step lop3(const Op& op, Warp& warp, u32 lanes) {
-  T* d = lanes_of<T>(warp, op.d);
+  T* d = result_of<T>(warp, op.d);
   const T* a = lanes_of<T>(warp, op.a);
   const T* b = lanes_of<T>(warp, op.b);
   const T* c = lanes_of<T>(warp, op.c);
-  T table[8];
-  for (int k = 0; k < 8; ++k) table[k] = (op.value >> k & 1) ? ~T{0} : T{0};
+  u32 terms = static_cast<u32>(op.value);
+  terms ^= (terms & 0x55u) << 1;
+  terms ^= (terms & 0x33u) << 2;
+  terms ^= (terms & 0x0fu) << 4;
+  T term[8];
+  for (int k = 0; k < 8; ++k) term[k] = (terms >> k & 1) ? ~T{0} : T{0};
   alignas(64) T r[32];
   MICROSCALE_LANES for (int i = 0; i < 32; ++i) {
     const T x = a[i], y = b[i], z = c[i];
-    r[i] = (table[0] & ~x & ~y & ~z) | (table[1] & ~x & ~y & z) | (table[2] & ~x & y & ~z) |
-           (table[3] & ~x & y & z) | (table[4] & x & ~y & ~z) | (table[5] & x & ~y & z) |
-           (table[6] & x & y & ~z) | (table[7] & x & y & z);
+    r[i] = term[0] ^ (term[1] & z) ^ (y & (term[2] ^ (term[3] & z))) ^
+           (x & (term[4] ^ (term[5] & z) ^ (y & (term[6] ^ (term[7] & z)))));
   }
   keep(d, r, lanes);
   return Step::next;
@@ -207,17 +244,15 @@ Step lop3(const Op& op, Warp& warp, u32 lanes) {
 /// d = p ? a : b, the predicate in op.c.
 template <class T>
 Step selp(const Op& op, Warp& warp, u32 lanes) {
-  T* d = lanes_of<T>(warp, op.d);
+  T* d = result_of<T>(warp, op.d);
   const T* a = lanes_of<T>(warp, op.a);
   const T* b = lanes_of<T>(warp, op.b);
   const u32 p = warp.predicate(op, op.c, 1);
-  if (lanes == ~0u) {
-    MICROSCALE_LANES for (int i = 0; i < 32; ++i) d[i] = (p & lane_bit[i]) ? a[i] : b[i];
+  if (lanes == ~0u) [[likely]] {
+    MICROSCALE_LANES for (int i = 0; i < 32; ++i) d[i] = chosen(p, i, a[i], b[i]);
     return Step::next;
   }
-  alignas(64) T r[32];
-  MICROSCALE_LANES for (int i = 0; i < 32; ++i) r[i] = (p & lane_bit[i]) ? a[i] : b[i];
-  keep(d, r, lanes);
+  MICROSCALE_LANES for (int i = 0; i < 32; ++i) d[i] = chosen(lanes, i, chosen(p, i, a[i], b[i]), d[i]);
   return Step::next;
 }
 
@@ -226,6 +261,8 @@ struct PopcWide { static u32 of(u64 a) { return Popc::of(a); } };
 Family bits_family() {
   static constexpr HandlerEntry entries[] = {
       {"mov.32", unary<u32, u32, Same>}, {"mov.64", unary<u64, u64, Same>},
+      {"pack.32", pack<u32>}, {"pack.64", pack<u64>},
+      {"unpack.32", unpack<u32>}, {"unpack.64", unpack<u64>},
       {"and.32", binary<u32, u32, u32, And>}, {"and.64", binary<u64, u64, u64, And>},
       {"or.32", binary<u32, u32, u32, Or>}, {"or.64", binary<u64, u64, u64, Or>},
       {"xor.32", binary<u32, u32, u32, Xor>}, {"xor.64", binary<u64, u64, u64, Xor>},

@@ -9,11 +9,16 @@ Step convert_integer(const Op& op, Warp& warp, u32 lanes) {
   const int from = static_cast<int>(op.value & 255), to = static_cast<int>(op.value >> 8 & 255);
   const bool from_signed = op.value >> 16 & 1, to_signed = op.value >> 16 & 2,
              saturate = op.value >> 16 & 4;
-  D* d = lanes_of<D>(warp, op.d);
+  D* d = result_of<D>(warp, op.d);
   const A* a = lanes_of<A>(warp, op.a);
   const A from_mask = from >= static_cast<int>(8 * sizeof(A)) ? ~A{0} : (A{1} << from) - 1;
   const A from_sign = from_signed ? A{1} << (from - 1) : 0;
   const D to_mask = to >= static_cast<int>(8 * sizeof(D)) ? ~D{0} : (D{1} << to) - 1;
+  if (!saturate && !(op.mode && to_signed) && (!from_signed || to <= from) && lanes == ~0u) {
+    const D mask = to_mask & static_cast<D>(from_mask);  // the usual: bits that stay, zeros above
+    MICROSCALE_LANES for (int i = 0; i < 32; ++i) d[i] = static_cast<D>(a[i]) & mask;
+    return Step::next;
+  }
   alignas(64) D r[32];
   if (saturate) {
     const __int128 top = (__int128{1} << (to - (to_signed ? 1 : 0))) - 1;
@@ -145,6 +150,21 @@ Step float_to_integer(const Op& op, Warp& warp, u32 lanes) {
   const u64 top = is_signed ? (u64{1} << (bits - 1)) - 1 : ~u64{0} >> (64 - bits);
   const u64 mask = ~u64{0} >> (64 - bits);
   const typename V::Row* a = lanes_of<typename V::Row>(warp, op.a);
+  if (bits <= 32 && !op.mode && sizeof(typename V::Row) == 4) {  // the usual, without branches
+    const double most = limit - 1, least = is_signed ? -limit : 0.0;
+    constexpr double magic = 0x1.8p52;  // added to an integer, shows it in the low bits
+    alignas(64) u32 r[32];
+    MICROSCALE_LANES for (int i = 0; i < 32; ++i) {
+      const double value = V::template value<Ftz>(a[i]);
+      double whole = to_integral<Mode>(value);
+      whole = whole > most ? most : whole;
+      whole = whole < least ? least : whole;
+      const u64 low = bits_of(whole + magic);
+      r[i] = static_cast<u32>(value != value ? 0 : low) & static_cast<u32>(mask);
+    }
+    keep(result_of<u32>(warp, op.d), r, lanes);
+    return Step::next;
+  }
   for (u32 rest = lanes; rest; rest &= rest - 1) {
     const int i = std::countr_zero(rest);
     const double value = V::template value<Ftz>(a[i]);

@@ -24,13 +24,18 @@ inline u32 to_bf16(float value) {
   return (bits & 0x7fffffffu) > 0x7f800000u ? 0x7fffu : r;
 }
 
+/// 1 if a result has a rounding error, 0 if it is exact, infinite or NaN. Numbers as wide as the
+/// doubles, so that loops become vectors.
+inline u64 is_error(double error) {
+  return (error < 0 ? u64{1} : u64{0}) | (error > 0 ? u64{1} : u64{0});
+}
 /// `sum`, whose rounding error has the sign of `error`, as the neighbour with an odd last bit unless it
 /// is exact: rounding that again to fewer than 51 bits gives the same as rounding once.
 inline double make_odd(double sum, double error) {
   const u64 bits = bits_of(sum);
-  const u64 same_sign = ((bits_of(error) ^ bits) >> 63) == 0 ? u64{1} : ~u64{0};
-  const bool exact = error == 0 || (bits & 1) || !(std::fabs(sum) < HUGE_VAL) || error != error;
-  return f64_of(exact ? bits : bits + same_sign);
+  const u64 step = 1 - ((bits_of(error) ^ bits) >> 63) * 2;  // away from zero if the signs agree
+  const u64 finite = std::fabs(sum) < HUGE_VAL ? u64{1} : u64{0};
+  return f64_of(bits + (step & (0 - (is_error(error) & finite & ~bits))));
 }
 /// a * b + c for values of at most 24 bits, odd in its last bit unless exact.
 inline double fma_odd(double a, double b, double c) {
@@ -40,15 +45,13 @@ inline double fma_odd(double a, double b, double c) {
   const double error = (product - (sum - part)) + (c - part);
   return make_odd(sum, error);
 }
+/// The same for a double that becomes a float; one beyond the largest becomes the largest, which is odd.
 inline float float_odd(double value) {
   const float nearest = static_cast<float>(value);
   const double error = value - static_cast<double>(nearest);
   const u32 bits = bits_of(nearest);
-  const u32 step = ((bits_of(error) >> 63) == (bits >> 31)) ? 1u : ~0u;
-  const bool overflowed = (bits & 0x7fffffffu) == 0x7f800000u && std::fabs(value) < HUGE_VAL;
-  const bool exact = error == 0 || (bits & 1) || nearest != nearest ||
-                     ((bits & 0x7fffffffu) == 0x7f800000u && !overflowed);
-  return f32_of(exact ? bits : overflowed ? bits - 1 : bits + step);
+  const u32 step = 1 - (static_cast<u32>(bits_of(error) >> 63) ^ (bits >> 31)) * 2;
+  return f32_of(bits + (step & (0 - (static_cast<u32>(is_error(error)) & ~bits))));
 }
 
 struct Half {

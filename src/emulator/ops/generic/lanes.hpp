@@ -16,55 +16,70 @@ inline T* lanes_of(const Warp& warp, Slot slot) {
   return reinterpret_cast<T*>(warp.row(slot));
 }
 
+/// The row of a destination: never a constant.
+template <class T>
+inline T* result_of(const Warp& warp, Slot slot) {
+  return reinterpret_cast<T*>(warp.base[0] + slot);
+}
+
+/// a where the mask has a bit, else b. Of bits, not of conditions: the compiler would load a and b
+/// under masks of their own.
+template <class T>
+inline T chosen(u32 mask, int lane, T a, T b) {
+  const s32 all = (mask & lane_bit[lane]) == lane_bit[lane] ? -1 : 0;
+  const T m = static_cast<T>(static_cast<s64>(all));
+  return (a & m) | (b & ~m);
+}
+
 /// d = r where the mask has a bit.
 template <class T>
 inline void keep(T* d, const T* r, u32 lanes) {
-  MICROSCALE_LANES for (int i = 0; i < 32; ++i) d[i] = (lanes & lane_bit[i]) ? r[i] : d[i];
+  if (lanes == ~0u) [[likely]] {
+    MICROSCALE_LANES for (int i = 0; i < 32; ++i) d[i] = r[i];
+    return;
+  }
+  MICROSCALE_LANES for (int i = 0; i < 32; ++i) d[i] = chosen(lanes, i, r[i], d[i]);
 }
 
 /// D, A: what a lane of the row is, u32 or u64.
 template <class D, class A, class F>
 Step unary(const Op& op, Warp& warp, u32 lanes) {
-  D* d = lanes_of<D>(warp, op.d);
+  D* d = result_of<D>(warp, op.d);
   const A* a = lanes_of<A>(warp, op.a);
-  if (lanes == ~0u) {
+  if (lanes == ~0u) [[likely]] {
     MICROSCALE_LANES for (int i = 0; i < 32; ++i) d[i] = static_cast<D>(F::of(a[i]));
     return Step::next;
   }
-  alignas(64) D r[32];
-  MICROSCALE_LANES for (int i = 0; i < 32; ++i) r[i] = static_cast<D>(F::of(a[i]));
-  keep(d, r, lanes);
+  MICROSCALE_LANES for (int i = 0; i < 32; ++i) d[i] = chosen(lanes, i, static_cast<D>(F::of(a[i])), d[i]);
   return Step::next;
 }
 
 template <class D, class A, class B, class F>
 Step binary(const Op& op, Warp& warp, u32 lanes) {
-  D* d = lanes_of<D>(warp, op.d);
+  D* d = result_of<D>(warp, op.d);
   const A* a = lanes_of<A>(warp, op.a);
   const B* b = lanes_of<B>(warp, op.b);
-  if (lanes == ~0u) {
+  if (lanes == ~0u) [[likely]] {
     MICROSCALE_LANES for (int i = 0; i < 32; ++i) d[i] = static_cast<D>(F::of(a[i], b[i]));
     return Step::next;
   }
-  alignas(64) D r[32];
-  MICROSCALE_LANES for (int i = 0; i < 32; ++i) r[i] = static_cast<D>(F::of(a[i], b[i]));
-  keep(d, r, lanes);
+  MICROSCALE_LANES for (int i = 0; i < 32; ++i) d[i] =
+      chosen(lanes, i, static_cast<D>(F::of(a[i], b[i])), d[i]);
   return Step::next;
 }
 
 template <class D, class A, class B, class C, class F>
 Step ternary(const Op& op, Warp& warp, u32 lanes) {
-  D* d = lanes_of<D>(warp, op.d);
+  D* d = result_of<D>(warp, op.d);
   const A* a = lanes_of<A>(warp, op.a);
   const B* b = lanes_of<B>(warp, op.b);
   const C* c = lanes_of<C>(warp, op.c);
-  if (lanes == ~0u) {
+  if (lanes == ~0u) [[likely]] {
     MICROSCALE_LANES for (int i = 0; i < 32; ++i) d[i] = static_cast<D>(F::of(a[i], b[i], c[i]));
     return Step::next;
   }
-  alignas(64) D r[32];
-  MICROSCALE_LANES for (int i = 0; i < 32; ++i) r[i] = static_cast<D>(F::of(a[i], b[i], c[i]));
-  keep(d, r, lanes);
+  MICROSCALE_LANES for (int i = 0; i < 32; ++i) d[i] =
+      chosen(lanes, i, static_cast<D>(F::of(a[i], b[i], c[i])), d[i]);
   return Step::next;
 }
 
@@ -79,7 +94,7 @@ template <class F> inline constexpr Handler ternary64 = ternary<u64, u64, u64, u
 /// Four sources: the fourth is op.list[0].
 template <class D, class F>
 Step quaternary(const Op& op, Warp& warp, u32 lanes) {
-  D* d = lanes_of<D>(warp, op.d);
+  D* d = result_of<D>(warp, op.d);
   const D* a = lanes_of<D>(warp, op.a);
   const D* b = lanes_of<D>(warp, op.b);
   const u32* c = lanes_of<u32>(warp, op.c);

@@ -1,6 +1,6 @@
 // FP16 and BF16 arithmetic, single and in pairs, each operation rounded once. Sums and products of two
 // are computed in FP32, whose 24 bits are enough to round again safely; fused ones through a double
-// and a float whose last bit is odd unless exact.
+// and a float whose last bit is odd unless exact. Inlined by force: a call is not a vector.
 
 struct PAdd { static float of(float a, float b) { return a + b; } };
 struct PSub { static float of(float a, float b) { return a - b; } };
@@ -26,13 +26,13 @@ inline u32 store_half(float value) {
 
 template <class H, class F, bool Ftz, Finish Last>
 struct HalfOf {
-  static u32 of(u32 a, u32 b) {
+  [[gnu::always_inline]] static u32 of(u32 a, u32 b) {
     return store_half<H, Ftz, Last>(F::of(load_half<H, Ftz>(a & 0xffffu), load_half<H, Ftz>(b & 0xffffu)));
   }
 };
 template <class H, bool Ftz, Finish Last>
 struct HalfFma {
-  static u32 of(u32 a, u32 b, u32 c) {
+  [[gnu::always_inline]] static u32 of(u32 a, u32 b, u32 c) {
     const double x = load_half<H, Ftz>(a & 0xffffu), y = load_half<H, Ftz>(b & 0xffffu);
     const double z = load_half<H, Ftz>(c & 0xffffu);
     return store_half<H, Ftz, Last>(float_odd(fma_odd(x, y, z)));
@@ -40,18 +40,18 @@ struct HalfFma {
 };
 template <class F>
 struct BothHalves {
-  static u32 of(u32 a) { return F::of(a & 0xffffu) | (F::of(a >> 16) << 16); }
-  static u32 of(u32 a, u32 b) {
+  [[gnu::always_inline]] static u32 of(u32 a) { return F::of(a & 0xffffu) | (F::of(a >> 16) << 16); }
+  [[gnu::always_inline]] static u32 of(u32 a, u32 b) {
     return F::of(a & 0xffffu, b & 0xffffu) | (F::of(a >> 16, b >> 16) << 16);
   }
-  static u32 of(u32 a, u32 b, u32 c) {
+  [[gnu::always_inline]] static u32 of(u32 a, u32 b, u32 c) {
     return F::of(a & 0xffffu, b & 0xffffu, c & 0xffffu) | (F::of(a >> 16, b >> 16, c >> 16) << 16);
   }
 };
 
 template <class H, bool Less, bool Ftz, bool Nan, bool Xor>
 struct HalfMinMax {
-  static u32 of(u32 x, u32 y) {
+  [[gnu::always_inline]] static u32 of(u32 x, u32 y) {
     u32 a = !Ftz || (x & H::infinity) ? x : x & 0x8000u;
     u32 b = !Ftz || (y & H::infinity) ? y : y & 0x8000u;
     const u32 sign = (a ^ b) & 0x8000u;
@@ -71,7 +71,9 @@ template <class H>
 struct HalfAbs { static u32 of(u32 a) { return (a & 0x7fffu) > H::infinity ? 0x7fffu : a & 0x7fffu; } };
 template <class H>
 struct HalfNeg {
-  static u32 of(u32 a) { return (a & 0x7fffu) > H::infinity ? 0x7fffu : (a & 0xffffu) ^ 0x8000u; }
+  [[gnu::always_inline]] static u32 of(u32 a) {
+    return (a & 0x7fffu) > H::infinity ? 0x7fffu : (a & 0xffffu) ^ 0x8000u;
+  }
 };
 
 template <class F> inline constexpr Handler pair1 = unary<u32, u32, BothHalves<F>>;

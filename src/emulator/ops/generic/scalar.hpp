@@ -75,15 +75,13 @@ struct MinMax32 {
     u32 a = bits_of(input<Ftz>(x)), b = bits_of(input<Ftz>(y));
     const u32 sign = (a ^ b) & 0x80000000u;
     if (Xor) a &= 0x7fffffffu, b &= 0x7fffffffu;
-    const bool nan_a = (a & 0x7fffffffu) > 0x7f800000u, nan_b = (b & 0x7fffffffu) > 0x7f800000u;
-    const s32 order_a = static_cast<s32>(a ^ ((0 - (a >> 31)) >> 1));
-    const s32 order_b = static_cast<s32>(b ^ ((0 - (b >> 31)) >> 1));
-    u32 r = (Less ? order_a < order_b : order_a > order_b) ? a : b;
-    r = nan_a ? b : r;
-    r = nan_b ? a : r;
+    const float p = f32_of(a), q = f32_of(b);
+    u32 r = (Less ? p < q : p > q) ? a : b;  // b as well if a is NaN
+    r = p == q ? (Less ? a | b : a & b) : r;  // the two zeros
+    r = q != q ? (Nan ? b : a) : r;
+    if (Nan) r = p != p ? a : r;
     if (Xor) r |= sign;
-    const bool nan = Nan ? nan_a | nan_b : nan_a & nan_b;
-    return nan ? 0x7fffffffu : r;
+    return bits_of(nan_to_canonical(f32_of(r)));
   }
   static u32 of(u32 a, u32 b, u32 c) { return of(of(a, b), c); }
 };
