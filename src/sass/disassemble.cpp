@@ -5,6 +5,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <array>
 #include <cerrno>
 #include <cstdio>
@@ -136,6 +137,14 @@ Listing disassemble(std::span<const std::uint8_t> cubin) {
                                                   program.string(), code, reason));
   }
   return parse_listing(text_of(out.path()));
+}
+
+std::string assembler_of(std::span<const std::uint8_t> cubin) {
+  constexpr std::string_view before = "Cuda compilation tools, release ";
+  const auto at = std::search(cubin.begin(), cubin.end(), before.begin(), before.end());
+  if (at == cubin.end()) return {};
+  const auto first = at + static_cast<std::ptrdiff_t>(before.size());
+  return {first, std::find(first, cubin.end(), 0)};
 }
 
 Listing listing_of_file(const fs::path& path) {

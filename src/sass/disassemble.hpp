@@ -22,6 +22,9 @@ std::string_view nvdisasm_advice();
 /// Error{io}.
 Listing disassemble(std::span<const std::uint8_t> cubin);
 
+/// What assembled a cubin: "13.0, V13.0.88", as ptxas says of itself there; empty if it does not.
+std::string assembler_of(std::span<const std::uint8_t> cubin);
+
 /// A cubin, or the text of a disassembly.
 Listing listing_of_file(const std::filesystem::path& path);
 

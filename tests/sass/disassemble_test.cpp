@@ -99,6 +99,18 @@ TEST_F(Disassemble, says_what_is_wrong) {
   EXPECT_EQ(code_of([&] { sass::listing_of_file(folder_); }).first, ErrorCode::io);
 }
 
+TEST(Cubin, names_its_assembler) {
+  const auto named = [](const std::string& text) {
+    return sass::assembler_of({reinterpret_cast<const std::uint8_t*>(text.data()), text.size()});
+  };
+  const std::string zero(1, '\0'), line = "Cuda compilation tools, release ";
+  EXPECT_EQ(named("ELF" + zero + line + "13.0, V13.0.88" + zero + "more"), "13.0, V13.0.88");
+  EXPECT_EQ(named(line + "1"), "1");
+  EXPECT_EQ(named("ELF" + zero), "");
+  for (const cuda::KernelImage& image : cuda::kernel_images())
+    EXPECT_NE(sass::assembler_of(image.cubin), "") << image.file << " " << image.architecture;
+}
+
 TEST_F(Disassemble, reads_a_real_cubin) {
   if (cuda::kernel_images().empty()) GTEST_SKIP() << "built without nvcc: no kernels to look at";
   ASSERT_FALSE(sass::find_nvdisasm().empty()) << sass::nvdisasm_advice();

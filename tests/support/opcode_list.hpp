@@ -310,9 +310,54 @@ inline Family approximations() {
   return f;
 }
 
+inline Family dot_products() {
+  Family f{"dot products", {}};
+  for (const char* op : {"dp2a.lo.", "dp2a.hi."})
+    for (const char* t : {"u32.u32", "s32.s32", "u32.s32", "s32.u32"})
+      f.cases.push_back(ternary(std::string(op) + t, Kind::i32, Kind::i32, Kind::i32, Kind::i32));
+  return f;
+}
+
+/// What conversions() leaves out: 8-bit sources, FP64 and 16-bit floats, saturation and flushing.
+inline Family directed_conversions() {
+  Family f{"directed conversion", {}};
+  auto& all = f.cases;
+  for (const char* rounding : {"rn", "rz", "rm", "rp"}) {
+    const std::string r = std::string("cvt.") + rounding;
+    for (const char* from : {"u8", "s8"})
+      all.push_back(unary(fmt::format("{}.f16.{}", r, from), Kind::f16, Kind::i8));
+    for (const auto& from : integer_types) {
+      all.push_back(unary(fmt::format("{}.bf16.{}", r, from.name), Kind::bf16, from.kind));
+      for (const auto& [to, kind] :
+           {std::pair{"f16", Kind::f16}, {"f32", Kind::f32}, {"f64", Kind::f64}})
+        all.push_back(unary(fmt::format("{}.sat.{}.{}", r, to, from.name), kind, from.kind));
+    }
+    for (const char* rest : {"", ".sat"})
+      all.push_back(unary(fmt::format("{}{}.f16.f64", r, rest), Kind::f16, Kind::f64));
+    for (const char* rest : {".ftz", ".sat", ".ftz.sat"}) {
+      all.push_back(unary(fmt::format("{}{}.f16.f32", r, rest), Kind::f16, Kind::f32));
+      all.push_back(unary(fmt::format("{}{}.f32.f64", r, rest), Kind::f32, Kind::f64));
+    }
+    all.push_back(unary(r + ".bf16.f64", Kind::bf16, Kind::f64));
+    all.push_back(unary(r + ".ftz.bf16.f32", Kind::bf16, Kind::f32));
+    if (rounding[1] == 'm' || rounding[1] == 'p')
+      all.push_back(unary(r + ".bf16.f32", Kind::bf16, Kind::f32));
+    all.push_back(unary(r + ".f16.bf16", Kind::f16, Kind::bf16));
+    all.push_back(unary(r + ".bf16.f16", Kind::bf16, Kind::f16));
+    all.push_back(unary(r + ".f32.bf16", Kind::f32, Kind::bf16));
+    all.push_back(unary(r + ".ftz.f32.bf16", Kind::f32, Kind::bf16));
+    all.push_back(unary(r + ".f64.bf16", Kind::f64, Kind::bf16));
+  }
+  for (const char* to : {"f16", "bf16"})
+    for (const char* how : {"rz.relu", "rn.satfinite", "rz.satfinite", "rn.relu.satfinite"})
+      all.push_back(unary(fmt::format("cvt.{}.{}.f32", how, to), Kind::f16, Kind::f32));
+  all.push_back(unary("cvt.sat.f32.f16", Kind::f32, Kind::f16));
+  return f;
+}
+
 inline std::vector<Family> families() {
-  return {integers(),    bits(),        comparisons(), floats(),
-          half_floats(), conversions(), warps(),       approximations()};
+  return {integers(),    bits(),  comparisons(),    floats(),       half_floats(),
+          conversions(), warps(), approximations(), dot_products(), directed_conversions()};
 }
 
 }  // namespace microscale::opcode_cases

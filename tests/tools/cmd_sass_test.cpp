@@ -80,6 +80,7 @@ TEST_F(Sass, counts_what_the_program_carries) {
   ASSERT_EQ(outcome.code, 0) << outcome.err;
   const Json json = Json::parse(outcome.out);
   ASSERT_EQ(json["kernels"].size(), 1u);
+  EXPECT_NE(std::string(json["kernels"][0]["assembler"]).find(", V1"), std::string::npos);
   const double each = json["kernels"][0]["instructions_an_element"];
   EXPECT_GT(each, 3);
   EXPECT_LT(each, 40);

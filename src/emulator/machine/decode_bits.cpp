@@ -94,6 +94,14 @@ bool decode_bits(Binder& b) {
     b.op.c = b.source(3, Type::u32);
     b.lists({b.source(4, Type::u32)});
     b.use("bfi." + width_of(type));
+  } else if (opcode == "bmsk" || opcode == "szext") {
+    const std::string mode(b.take_one_of({"clamp", "wrap"}));
+    if (!b.take_type(type)) return b.refuse("has no type"), true;
+    b.op.d = b.destination(0, type);
+    b.op.a = b.source(1, type);
+    b.op.b = b.source(2, Type::u32);
+    b.use(opcode == "bmsk" ? "bmsk." + mode
+                           : "szext." + mode + "." + std::string(ptx::name_of(type)));
   } else if (opcode == "brev" || opcode == "popc" || opcode == "clz") {
     if (!b.take_type(type)) return b.refuse("has no type"), true;
     b.op.d = b.destination(0, opcode == "brev" ? type : Type::u32);

@@ -75,6 +75,24 @@ void between_integers(Binder& b, Type to, Type from) {
   b.use(key);
 }
 
+std::int64_t integer_flags(Type type) {
+  return ptx::bits_of(type) << 8 | (is_signed(type) ? 1 << 16 : 0);
+}
+
+// To FP16 or BF16 in ways that kernels seldom ask for: every rounding and modifier.
+void narrow(Binder& b, Type to, Type from, std::string_view rounding, int flags) {
+  b.op.mode = static_cast<std::uint8_t>((rounding == "rz"   ? 1
+                                         : rounding == "rm" ? 2
+                                         : rounding == "rp" ? 3
+                                                            : 0) |
+                                        (to == Type::bf16 ? 4 : 0));
+  b.op.value = flags | (is_float(from) ? 0 : integer_flags(from));
+  b.op.d = b.destination(0, to);
+  b.op.a = b.source(b.operand(1), from, !is_float(from));
+  b.use("narrow." + (is_float(from) ? std::string(ptx::name_of(from))
+                                    : "integer." + std::to_string(b.row_bits(b.operand(1), from))));
+}
+
 }  // namespace
 
 bool decode_convert(Binder& b) {
@@ -91,6 +109,9 @@ bool decode_convert(Binder& b) {
   const bool integral = rounding.size() == 3 && rounding != "rna";
   const bool ftz = b.take("ftz"), sat = b.take("sat"), relu = b.take("relu"),
              satfinite = b.take("satfinite");
+  const bool half = to == Type::f16 || to == Type::bf16;
+  const bool directed = rounding == "rz" || rounding == "rm" || rounding == "rp";
+  const std::uint8_t host_rounding = rounding == "rz" ? 1 : rounding == "rm" ? 2 : 3;
   std::string key;
   if (!is_float(to)) {
     if (!integral) return b.refuse("needs .rni, .rzi, .rmi or .rpi"), true;
@@ -99,11 +120,14 @@ bool decode_convert(Binder& b) {
     b.op.mode = b.row_bits(b.operand(0), to) == 64;
   } else if (!is_float(from)) {
     if (rounding.empty() || integral) return b.refuse("needs .rn, .rz, .rm or .rp"), true;
+    if (half && (directed || sat)) return narrow(b, to, from, rounding, sat), true;
     key = to_name + "." + from_name;
-    if (sat) return b.refuse("with .sat is not known from integers"), true;
-    if (rounding != "rn") {
+    if (sat) {
+      key = "sat." + to_name + "." + std::to_string(b.row_bits(b.operand(1), from));
+      b.op.value = integer_flags(from);
+    } else if (directed) {
       key = "directed." + key;
-      b.op.mode = rounding == "rz" ? 1 : rounding == "rm" ? 2 : 3;
+      b.op.mode = host_rounding;
     }
   } else if (integral) {
     key = std::string(rounding) + "." + to_name + "." + from_name;
@@ -112,18 +136,23 @@ bool decode_convert(Binder& b) {
     key = to_name + "." + from_name;
     const bool narrows = ptx::bits_of(to) < ptx::bits_of(from) || is_pair(to) || to == Type::tf32;
     if (narrows && rounding.empty()) return b.refuse("needs a rounding"), true;
+    const bool loop = from == Type::f32 && !ftz && (rounding == "rn" || rounding == "rz");
+    const int flags = (sat ? 1 : 0) | (relu ? 2 : 0) | (satfinite ? 4 : 0) | (ftz ? 8 : 0);
+    if (half && to != from && !loop && (directed || flags != 0))
+      return narrow(b, to, from, rounding, flags), true;
+    const bool exact = !narrows && !half && to != from;  // whatever rounding is spelled
     if (ftz && (from == Type::f32 || to == Type::f32) &&
-        (from == Type::f64 || to == Type::f64 || to == from))
+        (from == Type::f64 || to == Type::f64 || to == from || from == Type::bf16))
       key += ".ftz";
     if (sat) key += ".sat";
     if (relu) key += ".relu";
     if (satfinite && to != Type::tf32) key += ".satfinite";
-    if (to == Type::f32 && from == Type::f64 && rounding != "rn") {
+    if (to == Type::f32 && from == Type::f64 && directed) {
       key = "directed." + key;
-      b.op.mode = rounding == "rz" ? 1 : rounding == "rm" ? 2 : 3;
-    } else if (rounding == "rz" || rounding == "rna") {
+      b.op.mode = host_rounding;
+    } else if (!exact && (rounding == "rz" || rounding == "rna")) {
       key = std::string(rounding) + "." + key;
-    } else if (rounding == "rm" || rounding == "rp") {
+    } else if (!exact && directed) {
       return b.refuse("cannot round so"), true;
     }
   }

@@ -1,4 +1,4 @@
-// add sub mul mad div rem min max abs neg sad mul24 and the carried forms, of integers.
+// add sub mul mad div rem min max abs neg sad mul24 dp4a dp2a and the carried forms, of integers.
 #include <string>
 
 #include "emulator/machine/binder.hpp"
@@ -59,11 +59,26 @@ void multiply(Binder& b, bool adds) {
   b.use(key);
 }
 
+// dp4a, dp2a: sums of products of the parts of two words; each word has its own sign.
+void dot_product(Binder& b) {
+  const std::string_view half = b.in.opcode == "dp2a" ? b.take_one_of({"lo", "hi"}) : "";
+  Type left = Type::u32, right = Type::u32;
+  if (!b.take_type(left) || !b.take_type(right)) return b.refuse("needs the types of both words");
+  std::string key(b.in.opcode);
+  if (!half.empty()) key += "." + std::string(half);
+  b.op.d = b.destination(0, Type::b32);
+  b.op.a = b.source(1, left);
+  b.op.b = b.source(2, right);
+  b.op.c = b.source(3, Type::b32);
+  b.use(key + "." + sign_and_width(left) + "." + sign_and_width(right));
+}
+
 }  // namespace
 
 bool decode_integer(Binder& b) {
   const std::string_view opcode = b.in.opcode;
   if (opcode == "addc" || opcode == "subc") return carried(b, true, opcode == "subc"), true;
+  if (opcode == "dp4a" || opcode == "dp2a") return dot_product(b), true;
   if (!b.in.modifiers.empty()) {
     const auto type = ptx::type_of(b.in.modifiers.back());
     if (type && is_float(*type)) return false;

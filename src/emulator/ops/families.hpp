@@ -31,6 +31,7 @@ Family cvt_lanes_family();
 // One set only: not loops that an instruction set would speed up.
 Family approx_family();
 Family cvt_small_family();  // block scales
+Family cvt_directed_family();  // to FP16 and BF16, every rounding
 Family move_family();
 Family control_family();
 Family memory_family();

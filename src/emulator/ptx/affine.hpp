@@ -21,6 +21,7 @@ class Form {
   explicit Form(std::int64_t constant) { add(Product(), constant); }
   explicit Form(const std::string& symbol) { add(Product{symbol}, 1); }
 
+  void add(const Product& product, std::int64_t coefficient);
   Form plus(const Form& other, std::int64_t factor = 1) const;
   /// Nothing when it would have more than max_terms.
   std::optional<Form> times(const Form& other) const;
@@ -35,7 +36,6 @@ class Form {
   std::string text() const;  // "0" when empty; the constant last
 
  private:
-  void add(const Product& product, std::int64_t coefficient);
   std::map<Product, std::int64_t> terms_;  // no zeros
 };
 

@@ -35,6 +35,36 @@ TEST(BitInstructions, fields_may_lie_beyond_the_value) {
   EXPECT_EQ(word64("bfi.b64 %rd0, %rd1, %rd2, 60, 8;", 0xff, 0), 0xf000000000000000u);
 }
 
+TEST(BitInstructions, masks_wrap_or_clamp_their_position_and_length) {
+  EXPECT_EQ(word("bmsk.clamp.b32 %r0, %r1, %r2;", 4, 8), 0xff0u);
+  EXPECT_EQ(word("bmsk.clamp.b32 %r0, %r1, %r2;", 28, 8), 0xf0000000u);
+  EXPECT_EQ(word("bmsk.clamp.b32 %r0, %r1, %r2;", 0, 32), 0xffffffffu);
+  EXPECT_EQ(word("bmsk.clamp.b32 %r0, %r1, %r2;", 32, 8), 0u);
+  EXPECT_EQ(word("bmsk.clamp.b32 %r0, %r1, %r2;", 3, 0), 0u);
+  EXPECT_EQ(word("bmsk.clamp.b32 %r0, %r1, %r2;", 8, 0xffffffff), 0xffffff00u);
+  EXPECT_EQ(word("bmsk.wrap.b32 %r0, %r1, %r2;", 36, 40), 0xff0u);
+  EXPECT_EQ(word("bmsk.wrap.b32 %r0, %r1, %r2;", 0, 32), 0u);
+  EXPECT_EQ(word("bmsk.wrap.b32 %r0, %r1, %r2;", 31, 31), 0x80000000u);
+  for (std::uint32_t from = 0; from < 32; ++from)
+    for (std::uint32_t length = 0; length < 32; length += 5) {
+      std::uint32_t expected = 0;
+      for (std::uint32_t i = from; i < from + length && i < 32; ++i) expected |= 1u << i;
+      EXPECT_EQ(word("bmsk.wrap.b32 %r0, %r1, %r2;", from, length), expected);
+    }
+}
+
+TEST(BitInstructions, szext_extends_the_low_bits_by_sign_or_zero) {
+  EXPECT_EQ(word("szext.clamp.s32 %r0, %r1, %r2;", 0xabc, 12), 0xfffffabcu);
+  EXPECT_EQ(word("szext.clamp.u32 %r0, %r1, %r2;", 0xfffffabc, 12), 0xabcu);
+  EXPECT_EQ(word("szext.clamp.s32 %r0, %r1, %r2;", 0x7bc, 12), 0x7bcu);
+  EXPECT_EQ(word("szext.clamp.s32 %r0, %r1, %r2;", 0x87654321, 32), 0x87654321u);
+  EXPECT_EQ(word("szext.clamp.u32 %r0, %r1, %r2;", 0x87654321, 99), 0x87654321u);
+  EXPECT_EQ(word("szext.clamp.s32 %r0, %r1, %r2;", 0xffffffff, 0), 0u);
+  EXPECT_EQ(word("szext.wrap.s32 %r0, %r1, %r2;", 0xffffffff, 32), 0u);
+  EXPECT_EQ(word("szext.wrap.s32 %r0, %r1, %r2;", 0x3, 33), 0xffffffffu);
+  EXPECT_EQ(word("szext.wrap.u32 %r0, %r1, %r2;", 0xffff, 40), 0xffu);
+}
+
 TEST(BitInstructions, count_and_find) {
   EXPECT_EQ(word("popc.b32 %r0, %r1;", 0xf0f0), 8u);
   EXPECT_EQ(word("popc.b64 %r0, %rd1;", ~std::uint64_t{0}), 64u);

@@ -91,6 +91,55 @@ TEST(IntegerInstructions, minimum_maximum_and_magnitude_know_their_sign) {
   EXPECT_EQ(word("add.u16x2 %r0, %r1, %r2;", 0xffff0001, 0x0001ffff), 0u);
 }
 
+TEST(IntegerInstructions, sad_adds_the_distance_of_two_numbers_of_its_width) {
+  using s16 = std::int16_t;
+  const auto distance = [](auto a, auto b) {
+    return a < b ? static_cast<u64>(b) - static_cast<u64>(a)
+                 : static_cast<u64>(a) - static_cast<u64>(b);
+  };
+  const std::string narrow = " %rs4, %rs1, %rs2, %rs3; cvt.u32.u16 %r0, %rs4;";
+  each("sad.u16" + narrow,
+       [&](u64 a, u64 b, u64 c) { return (c + distance(a & 0xffff, b & 0xffff)) & 0xffff; });
+  each("sad.s16" + narrow, [&](u64 a, u64 b, u64 c) {
+    return (c + distance(static_cast<s16>(a), static_cast<s16>(b))) & 0xffff;
+  });
+  each("sad.u32 %r0, %r1, %r2, %r3;",
+       [&](u64 a, u64 b, u64 c) { return c + distance(u32(a), u32(b)); });
+  each("sad.s32 %r0, %r1, %r2, %r3;",
+       [&](u64 a, u64 b, u64 c) { return c + distance(s32(a), s32(b)); });
+  each64("sad.u64 %rd0, %rd1, %rd2, %rd3;",
+         [&](u64 a, u64 b, u64 c) { return c + distance(a, b); });
+  each64("sad.s64 %rd0, %rd1, %rd2, %rd3;",
+         [&](u64 a, u64 b, u64 c) { return c + distance(s64(a), s64(b)); });
+  EXPECT_EQ(word("sad.s16" + narrow, 0x8000, 0x7fff, 2), 1u);  // 65535 + 2, of 16 bits
+}
+
+TEST(IntegerInstructions, dot_products_give_each_word_its_own_sign) {
+  const auto part = [](u64 word, int k, int bits, bool is_signed) {
+    const u64 low = (u32(word) >> (bits * k)) & ((u64{1} << bits) - 1);
+    return is_signed && low >> (bits - 1) ? s64(low) - (s64{1} << bits) : s64(low);
+  };
+  for (const bool left : {false, true})
+    for (const bool right : {false, true}) {
+      const std::string types = std::string(left ? ".s32" : ".u32") + (right ? ".s32" : ".u32");
+      each("dp4a" + types + " %r0, %r1, %r2, %r3;", [&](u64 a, u64 b, u64 c) {
+        s64 sum = s64(c);
+        for (int k = 0; k < 4; ++k) sum += part(a, k, 8, left) * part(b, k, 8, right);
+        return sum;
+      });
+      for (const int first : {0, 2})
+        each((first ? "dp2a.hi" : "dp2a.lo") + types + " %r0, %r1, %r2, %r3;",
+             [&](u64 a, u64 b, u64 c) {
+               s64 sum = s64(c);
+               for (int k = 0; k < 2; ++k)
+                 sum += part(a, k, 16, left) * part(b, first + k, 8, right);
+               return sum;
+             });
+    }
+  EXPECT_EQ(word("dp4a.s32.u32 %r0, %r1, %r2, %r3;", 0x000000ff, 0x00000080, 0), u32(-128));
+  EXPECT_EQ(word("dp2a.hi.u32.u32 %r0, %r1, %r2, %r3;", 0x00020001, 0x04030000, 5), 16u);
+}
+
 TEST(IntegerInstructions, only_lanes_that_take_part_are_written) {
   Lanes64 a;
   for (std::size_t i = 0; i < 32; ++i) a[i] = i;

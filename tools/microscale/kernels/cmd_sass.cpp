@@ -20,17 +20,19 @@ namespace {
 using Json = nlohmann::ordered_json;
 
 struct Row {
-  std::string architecture, name;
+  std::string architecture, name, assembler;
   int registers, shared_bytes;
   sass::Counts counts;
   std::optional<sass::ThreadCost> cost;
 };
 
-void add_rows(const sass::Listing& listing, const std::string& wanted, std::vector<Row>& rows) {
+void add_rows(const sass::Listing& listing, const std::string& assembler, const std::string& wanted,
+              std::vector<Row>& rows) {
   for (const sass::Function& kernel : listing.functions)
     if (kernel.name.find(wanted) != std::string::npos)
-      rows.push_back({listing.architecture, kernel.name, kernel.registers, kernel.shared_bytes,
-                      sass::count(kernel), sass::thread_cost(kernel, listing.architecture)});
+      rows.push_back({listing.architecture, kernel.name, assembler, kernel.registers,
+                      kernel.shared_bytes, sass::count(kernel),
+                      sass::thread_cost(kernel, listing.architecture)});
 }
 
 /// Of a file, or of the kernels that this program carries for an architecture.
@@ -43,7 +45,7 @@ std::vector<Row> rows_of(const SassCommand& command) {
     const std::string& name = command.kernel;  // stands in the cubin's table of names
     if (std::search(image.cubin.begin(), image.cubin.end(), name.begin(), name.end()) !=
         image.cubin.end())
-      add_rows(sass::disassemble(image.cubin), name, rows);
+      add_rows(sass::disassemble(image.cubin), sass::assembler_of(image.cubin), name, rows);
   }
   if (!carried && command.file.string().rfind("sm_", 0) == 0 &&
       !std::filesystem::exists(command.file))
@@ -51,7 +53,7 @@ std::vector<Row> rows_of(const SassCommand& command) {
                 fmt::format("this program carries no kernels for {}: give sm_90a, sm_100f or "
                             "sm_120f, which it carries where nvcc built it, or a .cubin file",
                             command.file.string()));
-  if (!carried) add_rows(sass::listing_of_file(command.file), command.kernel, rows);
+  if (!carried) add_rows(sass::listing_of_file(command.file), "", command.kernel, rows);
   if (rows.empty())
     throw Error(ErrorCode::invalid_argument, fmt::format("no kernel of {} has '{}' in its name",
                                                          command.file.string(), command.kernel));
@@ -62,6 +64,7 @@ Json to_json(const Row& row) {
   Json json;
   json["name"] = row.name;
   json["architecture"] = row.architecture;
+  json["assembler"] = row.assembler.empty() ? Json() : Json(row.assembler);
   json["instructions"] = row.counts.instructions;
   json["instructions_an_element"] = row.cost ? Json(row.cost->an_element) : Json();
   json["instructions_a_code"] = row.cost ? Json(row.cost->a_code) : Json();

@@ -86,6 +86,26 @@ struct Bfi {  // a into b
     return (b & ~mask) | (moved & mask);
   }
 };
+// bmsk: b ones from bit a on; szext: the low b bits of a, zero- or sign-extended. Position and count
+// are the low five bits of the operand, except that .clamp keeps 32 and more as 32.
+template <bool Clamp>
+struct Bmsk {
+  static u32 of(u32 a, u32 b) {
+    const u32 position = a & 31, length = b & 31;
+    const u32 from = Clamp && a > 31 ? 0u : ~0u << position;
+    const bool to_the_top = (Clamp && b > 31) || position + length > 31;
+    return from & (to_the_top ? ~0u : (u32{1} << ((position + length) & 31)) - 1);
+  }
+};
+template <bool Clamp, bool Signed>
+struct Szext {
+  static u32 of(u32 a, u32 b) {
+    const u32 length = b & 31;
+    const u32 low = a & ((u32{1} << length) - 1), sign = u32{1} << ((length - 1) & 31);
+    const u32 extended = Signed && length > 0 ? (low ^ sign) - sign : low;
+    return Clamp && b > 31 ? a : extended;
+  }
+};
 struct Brev32 {
   static u32 of(u32 a) {
     a = ((a >> 1) & 0x55555555u) | ((a & 0x55555555u) << 1);
@@ -283,6 +303,11 @@ Family bits_family() {
       {"bfe.u64", ternary<u64, u64, u32, u32, BfeU<u64>>},
       {"bfe.s64", ternary<u64, u64, u32, u32, BfeS<u64>>},
       {"bfi.32", quaternary<u32, Bfi<u32>>}, {"bfi.64", quaternary<u64, Bfi<u64>>},
+      {"bmsk.clamp", binary32<Bmsk<true>>}, {"bmsk.wrap", binary32<Bmsk<false>>},
+      {"szext.clamp.u32", binary32<Szext<true, false>>},
+      {"szext.wrap.u32", binary32<Szext<false, false>>},
+      {"szext.clamp.s32", binary32<Szext<true, true>>},
+      {"szext.wrap.s32", binary32<Szext<false, true>>},
       {"brev.32", unary<u32, u32, Brev32>}, {"brev.64", unary<u64, u64, Brev64>},
       {"popc.32", unary<u32, u32, Popc>}, {"popc.64", unary<u32, u64, PopcWide>},
       {"clz.32", unary<u32, u32, Clz>}, {"clz.64", unary<u32, u64, Clz>},

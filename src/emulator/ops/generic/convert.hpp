@@ -201,6 +201,9 @@ struct F16ToF32 {
 struct Bf16ToF32 {
   static u32 of(u32 a) { return a << 16; }  // a NaN as well
 };
+struct Bf16ToF32Ftz {
+  static u32 of(u32 a) { return flush_bits(a << 16); }
+};
 template <class H>
 struct HalfToF64 {
   static u64 of(u32 a) { return bits_of(static_cast<double>(canonical(H::load(a & 0xffffu)))); }
@@ -223,6 +226,12 @@ struct F64ToF32Ftz {
 };
 struct F64ToF32Sat {
   static u32 of(u64 a) { return bits_of(clamp01(static_cast<float>(f64_of(a)))); }
+};
+struct F64ToF32FtzSat {
+  static u32 of(u64 a) { return flush_bits(F64ToF32Sat::of(a)); }
+};
+struct F16ToF32Sat {
+  static u32 of(u32 a) { return bits_of(clamp01(Half::load(a & 0xffffu))); }
 };
 template <class H>
 struct F64ToHalf {
@@ -356,7 +365,9 @@ Family convert_family() {
       MICROSCALE_TO_INTEGER("f16", FromHalf),
       MICROSCALE_TO_INTEGER("bf16", FromBrain),
       {"f32.f16", unary32<F16ToF32>},
+      {"f32.f16.sat", unary32<F16ToF32Sat>},
       {"f32.bf16", unary32<Bf16ToF32>},
+      {"f32.bf16.ftz", unary32<Bf16ToF32Ftz>},
       {"f64.f16", unary<u64, u32, HalfToF64<Half>>},
       {"f64.bf16", unary<u64, u32, HalfToF64<Brain>>},
       {"f64.f32", unary<u64, u32, F32ToF64>},
@@ -364,7 +375,11 @@ Family convert_family() {
       {"f32.f64", unary<u32, u64, F64ToF32>},
       {"f32.f64.ftz", unary<u32, u64, F64ToF32Ftz>},
       {"f32.f64.sat", unary<u32, u64, F64ToF32Sat>},
+      {"f32.f64.ftz.sat", unary<u32, u64, F64ToF32FtzSat>},
       {"directed.f32.f64", rounded<unary<u32, u64, F64ToF32>>},
+      {"directed.f32.f64.ftz", rounded<unary<u32, u64, F64ToF32Ftz>>},
+      {"directed.f32.f64.sat", rounded<unary<u32, u64, F64ToF32Sat>>},
+      {"directed.f32.f64.ftz.sat", rounded<unary<u32, u64, F64ToF32FtzSat>>},
       {"f16.f64", unary<u32, u64, F64ToHalf<Half>>},
       {"bf16.f64", unary<u32, u64, F64ToHalf<Brain>>},
       {"bf16.f16", unary32<HalfToHalf<Half, Brain>>},

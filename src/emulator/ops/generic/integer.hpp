@@ -218,9 +218,46 @@ struct Abs16 {
   static u32 of(u32 a) { return (a & 0x8000u) ? (0 - a) & 0xffffu : a; }
 };
 template <class S>
-struct Sad {
-  static u32 of(u32 a, u32 b, u32 c) {
+struct Sad {  // c + |a - b|
+  template <class U>
+  static U of(U a, U b, U c) {
     return c + (static_cast<S>(a) < static_cast<S>(b) ? b - a : a - b);
+  }
+};
+struct SadU16 {
+  static u32 of(u32 a, u32 b, u32 c) { return Sad<u32>::of(a, b, c) & 0xffffu; }
+};
+struct SadS16 {
+  static u32 of(u32 a, u32 b, u32 c) {
+    return (c + (s16_of(a) < s16_of(b) ? b - a : a - b)) & 0xffffu;
+  }
+};
+
+// Byte k and half k of a word, as 32-bit numbers.
+template <bool Signed>
+inline u32 byte_number(u32 word, int k) {
+  const u32 byte = word >> (8 * k) & 255;
+  return Signed ? (byte ^ 128) - 128 : byte;
+}
+template <bool Signed>
+inline u32 half_number(u32 word, int k) {
+  const u32 half = word >> (16 * k) & 0xffffu;
+  return Signed ? (half ^ 0x8000u) - 0x8000u : half;
+}
+template <bool SignedA, bool SignedB>
+struct Dot4 {  // four bytes of a by four of b
+  static u32 of(u32 a, u32 b, u32 c) {
+    return c + byte_number<SignedA>(a, 0) * byte_number<SignedB>(b, 0) +
+           byte_number<SignedA>(a, 1) * byte_number<SignedB>(b, 1) +
+           byte_number<SignedA>(a, 2) * byte_number<SignedB>(b, 2) +
+           byte_number<SignedA>(a, 3) * byte_number<SignedB>(b, 3);
+  }
+};
+template <int First, bool SignedA, bool SignedB>
+struct Dot2 {  // two halves of a by bytes First and First + 1 of b
+  static u32 of(u32 a, u32 b, u32 c) {
+    return c + half_number<SignedA>(a, 0) * byte_number<SignedB>(b, First) +
+           half_number<SignedA>(a, 1) * byte_number<SignedB>(b, First + 1);
   }
 };
 
@@ -338,8 +375,24 @@ Family integer_family() {
       {"neg.16", unary<u32, u32, Neg16>},
       {"neg.32", unary<u32, u32, Neg>},
       {"neg.64", unary<u64, u64, Neg>},
-      {"sad.u32", ternary<u32, u32, u32, u32, Sad<u32>>},
-      {"sad.s32", ternary<u32, u32, u32, u32, Sad<s32>>},
+      {"sad.u16", ternary32<SadU16>},
+      {"sad.s16", ternary32<SadS16>},
+      {"sad.u32", ternary32<Sad<u32>>},
+      {"sad.s32", ternary32<Sad<s32>>},
+      {"sad.u64", ternary64<Sad<u64>>},
+      {"sad.s64", ternary64<Sad<s64>>},
+      {"dp4a.u32.u32", ternary32<Dot4<false, false>>},
+      {"dp4a.u32.s32", ternary32<Dot4<false, true>>},
+      {"dp4a.s32.u32", ternary32<Dot4<true, false>>},
+      {"dp4a.s32.s32", ternary32<Dot4<true, true>>},
+      {"dp2a.lo.u32.u32", ternary32<Dot2<0, false, false>>},
+      {"dp2a.lo.u32.s32", ternary32<Dot2<0, false, true>>},
+      {"dp2a.lo.s32.u32", ternary32<Dot2<0, true, false>>},
+      {"dp2a.lo.s32.s32", ternary32<Dot2<0, true, true>>},
+      {"dp2a.hi.u32.u32", ternary32<Dot2<2, false, false>>},
+      {"dp2a.hi.u32.s32", ternary32<Dot2<2, false, true>>},
+      {"dp2a.hi.s32.u32", ternary32<Dot2<2, true, false>>},
+      {"dp2a.hi.s32.s32", ternary32<Dot2<2, true, true>>},
   };
   return entries;
 }
