@@ -56,16 +56,10 @@ u32 sqrt(u32 x) {
   return bits_of(unit<special_sqrt>(real(x) * 0x1p24f) * 0x1p-12f);
 }
 
-/// Radians in revolutions: a product by FP32's 1 / (2 pi), rounded toward zero.
-u32 revolutions(u32 x) {
-  const double exact = static_cast<double>(real(x)) * static_cast<double>(0x1.45f306p-3f);
-  u32 bits = bits_of(static_cast<float>(exact));
-  if (std::fabs(static_cast<double>(real(bits))) > std::fabs(exact)) --bits;
-  return bits;
-}
+// There is no other sin and cos: radians become revolutions with one multiplication.
 
-u32 sin(u32 x) { return special_sin(revolutions(x)); }
-u32 cos(u32 x) { return special_cos(revolutions(x)); }
+u32 sin(u32 x) { return special_sin(special_revolutions(x)); }
+u32 cos(u32 x) { return special_cos(special_revolutions(x)); }
 
 /// FP32 bits as FP16, cut; subnormal results are kept.
 u32 cut_to_f16(u32 bits) {

@@ -2,6 +2,7 @@
 #include "emulator/ops/special_functions.hpp"
 
 #include <bit>
+#include <cmath>
 
 #include "emulator/ops/approx_tables.hpp"
 #include "formats/half.hpp"
@@ -158,6 +159,14 @@ u32 special_sqrt(u32 bits) {
 
 u32 special_sin(u32 x) { return sine(split(x), false); }
 u32 special_cos(u32 x) { return sine(split(x), true); }
+
+u32 special_revolutions(u32 x) {
+  const double radians = std::bit_cast<float>(x);
+  const double exact = radians * static_cast<double>(0x1.45f306p-3f);  // 48 bits
+  const auto nearest = static_cast<float>(exact);
+  if (nearest != nearest) return canonical_nan_f32;
+  return std::bit_cast<u32>(nearest) - (std::fabs(static_cast<double>(nearest)) > std::fabs(exact));
+}
 
 u32 special_tanh(u32 bits) {
   const Float x = split(bits);

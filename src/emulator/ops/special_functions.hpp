@@ -19,4 +19,7 @@ std::uint32_t special_sin(std::uint32_t x);
 std::uint32_t special_cos(std::uint32_t x);
 std::uint32_t special_tanh(std::uint32_t x);
 
+/// Radians in revolutions: a product by FP32's 1 / (2 pi), rounded toward zero.
+std::uint32_t special_revolutions(std::uint32_t x);
+
 }  // namespace microscale::emulator
