@@ -39,7 +39,6 @@ struct Case {
   std::string name;  // as PTX spells it
   std::string body;  // $d, $a, $b, $c: registers of the kinds below; $p, $q: predicates
   Kind d = Kind::none, a = Kind::none, b = Kind::none, c = Kind::none;
-  bool approximate = false;  // the PTX ISA leaves its bits open
 };
 
 inline int bits_of(Kind kind) {

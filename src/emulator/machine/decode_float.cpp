@@ -50,16 +50,16 @@ bool decode_float(Binder& b) {
                      opcode == "copysign" || has_one_source(opcode);
   if (!known) return false;
   Type type = Type::f32;
-  const bool approx = b.take_one_of({"approx", "full"}) != "";
+  const std::string_view approx = b.take_one_of({"approx", "full"});
   if (!b.take_type(type) || !is_float(type))
     return b.refuse("has no type that this machine knows"), true;
   const std::string name(ptx::name_of(type));
   if (opcode == "min" || opcode == "max") return extreme(b, type), true;
   std::string key = opcode == "mad" ? "fma" : std::string(opcode);
   const std::string_view rounding = b.take_one_of({"rn", "rz", "rm", "rp"});
-  if (approx || opcode == "rsqrt" || opcode == "tanh" || opcode == "ex2" || opcode == "lg2" ||
-      opcode == "sin" || opcode == "cos") {
-    key = std::string("approx.").append(key);
+  if (!approx.empty() || opcode == "rsqrt" || opcode == "tanh" || opcode == "ex2" ||
+      opcode == "lg2" || opcode == "sin" || opcode == "cos") {
+    key = std::string(approx.empty() ? "approx" : approx).append(".").append(key);
   } else if (!rounding.empty() && rounding != "rn") {
     if (is_half(type)) return b.refuse("rounds values of 16 bits otherwise than to nearest"), true;
     key = std::string("directed.").append(key);
