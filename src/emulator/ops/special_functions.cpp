@@ -27,12 +27,13 @@ Float split(u32 x) { return {x & sign_mask, static_cast<int>(x >> 23 & 255), x &
 
 bool is_nan(Float x) { return x.exponent == 255 && x.fraction != 0; }
 
-/// x^2 / 2^19 of 17 bits, as the unit squares: a row of the partial products for each bit of x,
-/// each cut at the same column before they are added.
+/// x^2 / 2^19 of 17 bits as the unit squares: without the products of two bits that weigh less than
+/// 2^18 together. Those of bits 9 and up are all there; a low bit's count twice where they count.
 u32 square(u32 x) {
-  u32 sum = 0;
-  for (int bit = 0; bit < 17; ++bit) sum += (x >> bit & 1) * (x >> (18 - bit));
-  return sum >> 1;
+  const u32 high = x >> 9, low = x & 511;
+  u32 sum = high * high >> 1;
+  for (u32 bit = 1; bit < 8; ++bit) sum += low >> (9 - bit) & (0u - (high >> bit & 1));
+  return sum;
 }
 
 struct Terms {
