@@ -80,6 +80,8 @@ struct Octave {
 constexpr Octave tanh_octaves[11] = {{0, 0},  {1, 0},  {2, 0},  {3, 1},  {5, 1}, {7, 2},
                                      {11, 2}, {15, 2}, {19, 3}, {27, 4}, {43, 3}};
 
+// In quarter turns: the quadrant says which way the table is read, and the sign. A cosine is the
+// sine a quarter further.
 u32 sine(Float x, bool cosine) {
   if (x.exponent == 255) return canonical_nan_f32;
   const std::uint64_t quarters = fixed(x, 2);
@@ -95,6 +97,8 @@ u32 sine(Float x, bool cosine) {
 
 }  // namespace
 
+// The whole part of the operand becomes the exponent. Below zero the fraction that counts up from
+// the whole number below is the ones' complement, 2^-23 short of it.
 u32 special_ex2(u32 bits) {
   const Float x = split(bits);
   if (is_nan(x)) return canonical_nan_f32;
@@ -109,6 +113,8 @@ u32 special_ex2(u32 bits) {
   return join(0, bias + whole, parabola(ex2_rows, fraction, {13, 0, 0x77e2}) >> 15);
 }
 
+// The exponent is added in front of the parabola's 36 bits; a negative sum is complemented, not
+// negated.
 u32 special_lg2(u32 bits) {
   const Float x = split(bits);
   if (is_nan(x)) return canonical_nan_f32;
@@ -133,6 +139,8 @@ u32 special_rcp(u32 bits) {
   return join(x.sign, 2 * bias - 1 - x.exponent, sum >> 16);
 }
 
+// The exponent's lowest bit stands above the fraction and so chooses the half of the rows: x is in
+// [1, 4) and the exponent even. The same for sqrt.
 u32 special_rsqrt(u32 bits) {
   const Float x = split(bits);
   if (is_nan(x)) return canonical_nan_f32;
