@@ -27,12 +27,13 @@ Float split(u32 x) { return {x & sign_mask, static_cast<int>(x >> 23 & 255), x &
 
 bool is_nan(Float x) { return x.exponent == 255 && x.fraction != 0; }
 
-/// x^2 / 2^19 of 17 bits, as the unit squares: a row of the partial products for each bit of x,
-/// each cut at the same column before they are added.
+/// x^2 / 2^19 of 17 bits as the unit squares: without the products of two bits that weigh less than
+/// 2^18 together. Those of bits 9 and up are all there; a low bit's count twice where they count.
 u32 square(u32 x) {
-  u32 sum = 0;
-  for (int bit = 0; bit < 17; ++bit) sum += (x >> bit & 1) * (x >> (18 - bit));
-  return sum >> 1;
+  const u32 high = x >> 9, low = x & 511;
+  u32 sum = high * high >> 1;
+  for (u32 bit = 1; bit < 8; ++bit) sum += low >> (9 - bit) & (0u - (high >> bit & 1));
+  return sum;
 }
 
 struct Terms {
@@ -79,6 +80,8 @@ struct Octave {
 constexpr Octave tanh_octaves[11] = {{0, 0},  {1, 0},  {2, 0},  {3, 1},  {5, 1}, {7, 2},
                                      {11, 2}, {15, 2}, {19, 3}, {27, 4}, {43, 3}};
 
+// In quarter turns: the quadrant says which way the table is read, and the sign. A cosine is the
+// sine a quarter further.
 u32 sine(Float x, bool cosine) {
   if (x.exponent == 255) return canonical_nan_f32;
   const std::uint64_t quarters = fixed(x, 2);
@@ -94,6 +97,8 @@ u32 sine(Float x, bool cosine) {
 
 }  // namespace
 
+// The whole part of the operand becomes the exponent. Below zero the fraction that counts up from
+// the whole number below is the ones' complement, 2^-23 short of it.
 u32 special_ex2(u32 bits) {
   const Float x = split(bits);
   if (is_nan(x)) return canonical_nan_f32;
@@ -108,6 +113,8 @@ u32 special_ex2(u32 bits) {
   return join(0, bias + whole, parabola(ex2_rows, fraction, {13, 0, 0x77e2}) >> 15);
 }
 
+// The exponent is added in front of the parabola's 36 bits; a negative sum is complemented, not
+// negated.
 u32 special_lg2(u32 bits) {
   const Float x = split(bits);
   if (is_nan(x)) return canonical_nan_f32;
@@ -132,6 +139,8 @@ u32 special_rcp(u32 bits) {
   return join(x.sign, 2 * bias - 1 - x.exponent, sum >> 16);
 }
 
+// The exponent's lowest bit stands above the fraction and so chooses the half of the rows: x is in
+// [1, 4) and the exponent even. The same for sqrt.
 u32 special_rsqrt(u32 bits) {
   const Float x = split(bits);
   if (is_nan(x)) return canonical_nan_f32;

@@ -9,7 +9,7 @@ namespace microscale::emulator {
 
 // FP32 bits to FP32 bits. Subnormal operands count as zeros of their sign and subnormal results
 // become zeros, but for tanh, which returns small operands as they are. Every NaN is the canonical
-// one. sin and cos take revolutions: their operand times 2 pi.
+// one. sin and cos take revolutions: 1.0 is a full turn.
 std::uint32_t special_ex2(std::uint32_t x);
 std::uint32_t special_lg2(std::uint32_t x);
 std::uint32_t special_rcp(std::uint32_t x);
