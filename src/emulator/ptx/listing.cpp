@@ -215,7 +215,8 @@ std::vector<Note> explain(const Module& module, const Function& body) {
     const Operand* address = nullptr;
     for (const Operand& each : in.operands)
       if (each.kind == Kind::address && (address == nullptr || in.opcode == "cp")) address = &each;
-    if (address != nullptr) judge(in, forms, forms.address(*address), note);
+    if (address != nullptr)
+      judge(in, forms, forms.address(*address, static_cast<std::uint32_t>(notes.size() - 1)), note);
   }
   return notes;
 }

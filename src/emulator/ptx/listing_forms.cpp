@@ -30,17 +30,24 @@ bool is_real(const Instruction& instruction) {
 }
 
 Forms::Forms(const Module& module, const Function& body)
-    : module_(module), body_(body), regions_(body), places_(places_of(body)) {
+    : module_(module),
+      body_(body),
+      regions_(body),
+      places_(places_of(body)),
+      reaching_(body, places_) {
   definitions_.resize(body.registers.size());
-  std::map<std::uint32_t, Form> before;
-  for (int pass = 0; pass == 0 || before != values_ || symbols_.changed(); ++pass) {
+  auto before = values_;
+  auto written_before = written_;
+  for (int pass = 0;
+       pass == 0 || before != values_ || written_before != written_ || symbols_.changed(); ++pass) {
     if (pass == most_passes) {
       give_up();
       break;
     }
     before = values_;
+    written_before = written_;
     for (auto& each : definitions_) each.clear();
-    for (const Instruction& each : body.code) read(each);
+    for (at_ = 0; at_ < body.code.size(); ++at_) read(body.code[at_]);
     settle(pass);
     if (pass < patience) continue;
     for (auto& [reg, form] : values_) {  // what still changes is given up, so this ends
@@ -53,15 +60,16 @@ Forms::Forms(const Module& module, const Function& body)
 
 void Forms::give_up() {
   for (auto& [reg, form] : values_) form = opaque(reg, true);
+  written_.clear();
 }
 
-Form Forms::address(const Operand& operand) const {
+Form Forms::address(const Operand& operand, std::uint32_t at) const {
   Form base;
   if (operand.base != Kind::sink) {
     Operand named = operand;
     named.kind = operand.base;
     named.value = 0;
-    base = value(named);
+    base = value(named, at);
   }
   return base.plus(Form(operand.value));
 }
@@ -84,12 +92,21 @@ const Variable& Forms::variable(const Operand& operand) const {
                                         : body_.variables[operand.index];
 }
 
-Form Forms::value(const Operand& operand) const {
+// What only one instruction can have written, else what the register holds anywhere.
+Form Forms::held(std::uint32_t reg, std::uint32_t at) const {
+  const auto write = reaching_.only_write(reg, at);
+  if (write && !given_up_.contains(reg)) {
+    const auto form = written_.find({*write, reg});
+    if (form != written_.end() && lanes_agree(*write, at)) return form->second;
+  }
+  const auto known = values_.find(reg);
+  return known == values_.end() ? self(reg) : known->second;
+}
+
+Form Forms::value(const Operand& operand, std::uint32_t at) const {
   switch (operand.kind) {
-    case Kind::reg: {
-      const auto known = values_.find(operand.index);
-      return known == values_.end() ? self(operand.index) : known->second;
-    }
+    case Kind::reg:
+      return held(operand.index, at);
     case Kind::integer:
       return Form(operand.value);
     case Kind::variable:
@@ -114,7 +131,7 @@ Form Forms::opaque(std::uint32_t reg, bool differs) const {
 // or through a register; results of calls and a function's own parameters may differ.
 std::optional<Form> Forms::kernel_param(const Instruction& in) const {
   if (!body_.entry || !in.has("param") || in.operands.size() != 2) return std::nullopt;
-  const Form from = address(in.operands[1]);
+  const Form from = address(in.operands[1], at_);
   for (const Variable& each : body_.params) {
     const auto offset = from.plus(Form("&" + std::string(each.name)), -1).constant();
     if (!offset) continue;
@@ -144,7 +161,7 @@ std::optional<Form> Forms::bits(const Instruction& in) {
   const Form left = value(given[1]);
   if (unknown(left)) return std::nullopt;
   // Unique to this instruction: two of them may write one register.
-  const std::string own = fmt::format("{}@{}", name(given[0].index), &in - body_.code.data());
+  const std::string own = fmt::format("{}@{}", name(given[0].index), at_);
   LaneForm x = symbols_.lanes(left);
   const auto number = [&](std::size_t i) -> std::optional<std::int64_t> {
     return i < given.size() ? value(given[i]).constant() : std::nullopt;
@@ -173,6 +190,17 @@ std::optional<Form> Forms::bits(const Instruction& in) {
     return piece(fmt::format("({} >> {} & {})", text, *by,
                              (1ull << std::min<std::int64_t>(*number(3), 63)) - 1),
                  own, symbols_.low_bits(*moved, static_cast<int>(*number(3)), own), left);
+  }
+  if (in.opcode == "bfi" && given.size() == 5 && small(number(3)) && small(number(4))) {
+    const Form base = value(given[2]);
+    const int position = static_cast<int>(*number(3)), count = static_cast<int>(*number(4));
+    if (unknown(base) || position + count > width) return std::nullopt;
+    const LaneForm into = symbols_.lanes(base);
+    const std::uint64_t field = (count < 64 ? 1ull << count : 0) - 1;
+    const auto old = symbols_.masked(into, field << position, width, own);
+    const auto low = symbols_.low_bits(x, count, own);
+    if (!old || !low) return std::nullopt;
+    return piece(own, own, into.plus(*old, -1).plus(*low, std::int64_t{1} << position), left);
   }
   const bool power = by && *by > 0 && std::has_single_bit(static_cast<std::uint64_t>(*by));
   if (power && is_unsigned(*type) && is_one_of(in.opcode, {"div", "rem"})) {
@@ -239,15 +267,15 @@ void Forms::read(const Instruction& in) {
   if (in.operands.empty() || is_one_of(in.opcode, {"st", "red", "bra", "call", "cp", "bar"}))
     return;
   const bool guarded =
-      in.guard.present && (!values_.contains(in.guard.reg) || varies(values_[in.guard.reg]));
+      in.guard.present && (!values_.contains(in.guard.reg) || varies(held(in.guard.reg, at_)));
   bool differs =
       guarded || is_one_of(in.opcode, {"ld", "atom", "shfl", "ldmatrix", "mma", "wgmma"});
   const std::size_t results = in.two_predicates ? 2 : 1;
   for (std::size_t i = results; i < in.operands.size(); ++i) {
     const Operand& each = in.operands[i];
     if (each.kind == Kind::address)
-      differs =
-          guarded || (differs && (varies(address(each)) || (in.has("param") && !kernel_param(in))));
+      differs = guarded ||
+                (differs && (varies(address(each, at_)) || (in.has("param") && !kernel_param(in))));
     if (each.kind == Kind::reg || each.kind == Kind::special)
       differs = differs || varies(value(each));
     if (each.kind == Kind::vector) differs = true;
@@ -258,6 +286,8 @@ void Forms::read(const Instruction& in) {
     const bool small = form && form->terms().size() <= Form::max_terms;
     Form known = small ? *form : opaque(result.index, differs);
     definitions_[result.index].push_back(known);
+    if (places_[result.index].writes.size() > 1)
+      written_.insert_or_assign({at_, result.index}, known);
     if (definitions_[result.index].size() == 1 && !settled_many_.contains(result.index)) {
       values_[result.index] = std::move(known);
     }
@@ -290,12 +320,21 @@ void Forms::settle(int pass) {
   }
 }
 
+bool Forms::parts_lanes(const Regions::Branch& branch) const {
+  const auto guard = values_.find(branch.guard);
+  return guard != values_.end() && varies(guard->second);
+}
+
 bool Forms::lanes_agree(std::uint32_t reg) const {
   if (regions_.has_table()) return false;
   return std::ranges::all_of(regions_.branches(), [&](const Regions::Branch& each) {
-    const auto guard = values_.find(each.guard);
-    const bool parts = guard != values_.end() && varies(guard->second);
-    return !parts || Regions::keeps_apart(each, places_[reg]);
+    return Regions::keeps_apart(each, places_[reg]) || !parts_lanes(each);
+  });
+}
+
+bool Forms::lanes_agree(std::uint32_t write, std::uint32_t read) const {
+  return std::ranges::all_of(regions_.branches(), [&](const Regions::Branch& each) {
+    return Regions::keeps_apart(each, write, read) || !parts_lanes(each);
   });
 }
 
