@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <bit>
+#include <set>
 #include <utility>
 
 namespace microscale::emulator::ptx {
@@ -13,6 +14,7 @@ using Lanes = LaneForm::Lanes;
 
 constexpr int all_bits = 64;
 constexpr std::size_t longest_name = 40;
+constexpr std::string_view choice_prefix = "either(";
 
 std::int64_t product_of(std::int64_t a, std::int64_t b) {
   return static_cast<std::int64_t>(static_cast<std::uint64_t>(a) * static_cast<std::uint64_t>(b));
@@ -174,6 +176,29 @@ Form LaneSymbols::define(const std::string& name, LaneForm value) {
   changed_ = changed_ || at == pieces_.end() || at->second != value;
   pieces_.insert_or_assign(name, std::move(value));
   return Form(name);
+}
+
+Form LaneSymbols::choice(const std::string& name) {
+  const std::string symbol = fmt::format("{}{})", choice_prefix, name);
+  known_[symbol] = {0, 1};
+  return Form(symbol);
+}
+
+std::vector<std::string> choices_in(const LaneForm& form) {
+  std::set<std::string> found;
+  for (const auto& [product, coefficients] : form.terms())
+    for (const std::string& symbol : product)
+      if (symbol.starts_with(choice_prefix)) found.insert(symbol);
+  return {found.begin(), found.end()};
+}
+
+LaneForm chosen(const LaneForm& form, const std::string& choice, int value) {
+  LaneForm result;
+  for (const auto& [product, coefficients] : form.terms()) {
+    LaneForm::Product rest = product;
+    if (std::erase(rest, choice) == 0 || value != 0) result.add(rest, coefficients);
+  }
+  return result;
 }
 
 bool LaneSymbols::has_lanes(const Form& form) const {

@@ -134,23 +134,47 @@ std::string verdict_of(const Instruction& in, const LaneForm& address, const std
                              apart, found.least());
 }
 
-void judge(const Instruction& in, const Forms& forms, const Form& address, Note& note) {
-  note.address = address.text();
-  const LaneForm lanes = forms.lanes(address);
+struct Judgement {
+  std::string stride, verdict;
+};
+
+Judgement judged(const Instruction& in, const LaneForm& lanes) {
   // Known for one warp only: products of %tid.x, which differ from warp to warp.
   const bool by_warp = std::ranges::any_of(lanes.terms(), [](const auto& term) {
     return std::ranges::find(term.first, "%warp") != term.first.end() &&
            std::ranges::adjacent_find(term.second, std::not_equal_to()) != term.second.end();
   });
+  if (by_warp) return {"?", "cannot tell: not the same in every warp"};
+  const std::string stride = stride_of(lanes);
+  return {stride, verdict_of(in, lanes, stride)};
+}
+
+// Appends `text` as a further alternative, if it is a new one.
+void add_case(std::string& cases, const std::string& text) {
+  if (("; or " + cases + "; or ").find("; or " + text + "; or ") != std::string::npos) return;
+  cases += (cases.empty() ? "" : "; or ") + text;
+}
+
+void judge(const Instruction& in, const Forms& forms, const Form& address, Note& note) {
+  constexpr std::size_t most_choices = 4;
+  note.address = address.text();
+  const LaneForm lanes = forms.lanes(address);
   note.stride = "?";
-  if (Forms::unknown(address) || lanes.unknown()) {
-    note.verdict = "cannot tell: the lanes differ by data, or by a number of the launch";
-  } else if (by_warp) {
-    note.verdict = "cannot tell: not the same in every warp";
-  } else {
-    note.stride = stride_of(lanes);
-    note.verdict = verdict_of(in, lanes, note.stride);
+  note.verdict = "cannot tell: the lanes differ by data, or by a number of the launch";
+  if (Forms::unknown(address) || lanes.unknown()) return;
+  const std::vector<std::string> choices = choices_in(lanes);
+  if (choices.size() > most_choices) return;
+  Judgement all;
+  for (unsigned picked = 0; picked < 1u << choices.size(); ++picked) {
+    LaneForm one = lanes;
+    for (std::size_t i = 0; i < choices.size(); ++i)
+      one = chosen(one, choices[i], static_cast<int>(picked >> i & 1));
+    const Judgement now = judged(in, one);
+    add_case(all.stride, now.stride);
+    add_case(all.verdict, now.verdict);
   }
+  note.stride = all.stride;
+  note.verdict = all.verdict;
 }
 
 Role role_of(const Instruction& in) {

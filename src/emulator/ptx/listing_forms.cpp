@@ -122,6 +122,11 @@ Form Forms::value(const Operand& operand, std::uint32_t at) const {
   }
 }
 
+// Unique to the instruction: two of them may write one register.
+std::string Forms::own_name(std::uint32_t reg) const {
+  return fmt::format("{}@{}", name(reg), at_);
+}
+
 // A result that is no form: one symbol, that says whether lanes may differ.
 Form Forms::opaque(std::uint32_t reg, bool differs) const {
   return Form((differs ? "?" : "") + name(reg));
@@ -160,8 +165,7 @@ std::optional<Form> Forms::bits(const Instruction& in) {
   const int width = bits_of(*type);
   const Form left = value(given[1]);
   if (unknown(left)) return std::nullopt;
-  // Unique to this instruction: two of them may write one register.
-  const std::string own = fmt::format("{}@{}", name(given[0].index), at_);
+  const std::string own = own_name(given[0].index);
   LaneForm x = symbols_.lanes(left);
   const auto number = [&](std::size_t i) -> std::optional<std::int64_t> {
     return i < given.size() ? value(given[i]).constant() : std::nullopt;
@@ -223,14 +227,21 @@ std::optional<Form> Forms::bits(const Instruction& in) {
   return piece(fmt::format("({} {} {})", text, op, right.text()), own, met, sum);
 }
 
-// selp: what it chooses between, where all lanes choose alike and the two differ by what they
-// share.
-std::optional<Form> Forms::chosen(const Instruction& in) const {
-  if (in.opcode != "selp" || in.operands.size() != 4) return std::nullopt;
+// One of two forms, the same one for all lanes: exactly, but for what all lanes share.
+// `name` tells this choice from others.
+std::optional<Form> Forms::either(const Form& one, const Form& other, const std::string& name) {
+  if (one == other) return one;
+  const Form more = other.plus(one, -1);
+  if (!varies(more)) return one.plus(Form("~" + name));
+  const auto product = more.times(symbols_.choice(name));
+  return product ? std::optional(one.plus(*product)) : std::nullopt;
+}
+
+std::optional<Form> Forms::chosen(const Instruction& in) {
+  if (in.operands.size() != 4 || in.operands[0].kind != Kind::reg) return std::nullopt;
   const Form one = value(in.operands[1]), other = value(in.operands[2]);
-  if (unknown(one) || varies(value(in.operands[3])) || varies(one.plus(other, -1)))
-    return std::nullopt;
-  return one == other ? one : one.plus(Form("~" + name(in.operands[0].index)));
+  if (unknown(one) || unknown(other) || varies(value(in.operands[3]))) return std::nullopt;
+  return either(one, other, own_name(in.operands[0].index));
 }
 
 std::optional<Form> Forms::computed(const Instruction& in) {
@@ -298,24 +309,39 @@ void Forms::read(const Instruction& in) {
   define(first, guarded ? std::nullopt : computed(in));
 }
 
-// Registers written in several places: the first value plus something that all lanes share, if
-// each further one adds only that to it or to the register, and if no branch that parts the lanes
-// lets them meet with different ones; else unknown.
+// Registers written in several places: the first value, or one other, plus something that all lanes
+// share, if each further one adds only that to one of the two or to the register, and if no branch
+// that parts the lanes lets them meet with different ones; else unknown.
+std::optional<Form> Forms::merged(std::uint32_t reg, int pass) {
+  const auto& all = definitions_[reg];
+  const std::string loop = "~" + name(reg), choice = symbols_.choice(name(reg)).text();
+  const Form old = values_[reg];
+  if (unknown(all[0]) || all[0].has(loop) || all[0].has(choice)) return std::nullopt;
+  const Form* other = nullptr;
+  bool same = true;
+  for (const Form& each : all) {
+    const Form added = each.plus(old, -1);
+    if (each == all[0] || (other != nullptr && each == *other)) continue;
+    const bool further = !varies(each.plus(all[0], -1)) ||
+                         (other != nullptr && !varies(each.plus(*other, -1))) ||
+                         (!varies(added) && (pass == 0 || !added.has(loop)));
+    same = same && !further;
+    if (further) continue;
+    if (other != nullptr || unknown(each) || each.has(loop) || each.has(choice))
+      return std::nullopt;
+    other = &each;
+  }
+  if (!lanes_agree(reg)) return std::nullopt;
+  const auto base = other == nullptr ? std::optional(all[0]) : either(all[0], *other, name(reg));
+  return !base || same ? base : base->plus(Form(loop));
+}
+
 void Forms::settle(int pass) {
   for (std::uint32_t reg = 0; reg < definitions_.size(); ++reg) {
     const auto& all = definitions_[reg];
     if (all.size() < 2) continue;
-    const std::string loop = "~" + name(reg);
-    const Form old = values_[reg];
-    bool good = !unknown(all[0]) && !all[0].has(loop), same = true;
-    for (const Form& each : all) {
-      const Form added = each.plus(old, -1);
-      same = same && each == all[0];
-      good = good && (!varies(each.plus(all[0], -1)) ||
-                      (!varies(added) && (pass == 0 || !added.has(loop))));
-    }
-    if (!same)
-      values_[reg] = good && lanes_agree(reg) ? all[0].plus(Form(loop)) : opaque(reg, true);
+    const bool one = std::ranges::all_of(all, [&](const Form& each) { return each == all[0]; });
+    if (!one) values_[reg] = merged(reg, pass).value_or(opaque(reg, true));
     settled_many_.insert(reg);
   }
 }

@@ -45,7 +45,10 @@ class Forms {
   std::optional<Form> kernel_param(const Instruction& in) const;
   std::optional<Form> computed(const Instruction& in);
   std::optional<Form> bits(const Instruction& in);
-  std::optional<Form> chosen(const Instruction& in) const;
+  std::optional<Form> chosen(const Instruction& in);
+  std::optional<Form> either(const Form& one, const Form& other, const std::string& name);
+  std::string own_name(std::uint32_t reg) const;
+  std::optional<Form> merged(std::uint32_t reg, int pass);
   std::optional<Form> piece(const std::string& text, const std::string& name,
                             const std::optional<LaneForm>& value, const Form& same);
   void read(const Instruction& in);

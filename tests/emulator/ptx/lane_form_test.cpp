@@ -115,6 +115,16 @@ TEST(LaneForm, bits_are_joined_where_they_do_not_meet_symbols) {
   EXPECT_FALSE(symbols.joined('^', both, LaneForm(LaneForm::all(64))));
 }
 
+TEST(LaneForm, a_choice_is_0_or_1) {
+  LaneSymbols symbols;
+  const Form choice = symbols.choice("%r1");
+  const LaneForm both = symbols.lanes(*tid.times(choice)->times(choice)).plus(symbols.lanes(block));
+  ASSERT_EQ(choices_in(both), std::vector<std::string>{choice.text()});
+  EXPECT_EQ(chosen(both, choice.text(), 0), symbols.lanes(block));
+  EXPECT_EQ(chosen(both, choice.text(), 1), symbols.lanes(tid.plus(block)));
+  EXPECT_TRUE(choices_in(symbols.lanes(tid)).empty());
+}
+
 TEST(LaneForm, a_defined_symbol_stands_for_its_lanes) {
   LaneSymbols symbols;
   const auto low = symbols.low_bits(symbols.lanes(tid), 2, "a");

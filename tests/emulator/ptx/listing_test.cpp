@@ -197,6 +197,35 @@ TEST(PtxListing, disjoint_bits_are_joined_and_swizzles_are_known) {
   EXPECT_EQ(inserted.verdict, "no bank conflict");
 }
 
+TEST(PtxListing, a_choice_that_all_lanes_share_gives_both_verdicts) {
+  const std::string two =
+      "mul.wide.u32 %rd1, %r1, 4; mul.wide.u32 %rd2, %r1, 8;"
+      "ld.param.u32 %r2, [q]; setp.eq.s32 %p1, %r2, 0;";
+  const Note picked = access(two + "selp.b64 %rd3, %rd1, %rd2, %p1; ld.global.b32 %r3, [%rd3];");
+  EXPECT_EQ(picked.stride, "4; or 8");
+  EXPECT_EQ(
+      picked.verdict,
+      "coalesced: 4 sectors of 32 bytes, the least; or not coalesced: 8 sectors of 32 bytes, 4 "
+      "would do");
+  // By a branch, and both of them moved on by a loop.
+  const Note branched =
+      access(two +
+             "@%p1 bra A; mov.b64 %rd3, %rd1; bra L; A: mov.b64 %rd3, %rd2; L: ld.global.b32 %r3, "
+             "[%rd3]; add.s64 %rd3, %rd3, 4096; setp.lt.u32 %p2, %r2, 9; @%p2 bra L;");
+  EXPECT_EQ(branched.stride, "4; or 8");
+  EXPECT_EQ(branched.verdict, picked.verdict);
+  // Two choices, of which one does not change the verdict.
+  EXPECT_EQ(access(two + "selp.b64 %rd3, %rd1, %rd2, %p1; selp.b32 %r4, %r1, 0, %p1;"
+                         "shr.u32 %r4, %r4, 5; ld.global.b64 %rd4, [%rd3];")
+                .stride,
+            "4; or 8");
+  // Lanes that choose each for itself are unknown still.
+  EXPECT_EQ(verdict("mul.wide.u32 %rd1, %r1, 4; mul.wide.u32 %rd2, %r1, 8; setp.lt.u32 %p1, %r1, 5;"
+                    "selp.b64 %rd3, %rd1, %rd2, %p1; ld.global.b32 %r3, [%rd3];")
+                .substr(0, 11),
+            "cannot tell");
+}
+
 TEST(PtxListing, a_read_sees_the_only_write_that_reaches_it) {
   // %rd1 is used for two addresses, one after the other; either alone is known.
   const auto found = accesses(
