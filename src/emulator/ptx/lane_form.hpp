@@ -70,8 +70,11 @@ class LaneSymbols {
   std::optional<LaneForm> shifted_right(const LaneForm& x, int count, const std::string& name);
   std::optional<LaneForm> masked(const LaneForm& x, std::uint64_t mask, int width,
                                  const std::string& name);
-  /// op: '&', '|', '^'.
-  std::optional<LaneForm> joined(char op, const LaneForm& a, const LaneForm& b) const;
+  /// op: '&', '|', '^'. Bits of a number that all lanes share may meet up to most_bits of the
+  /// lanes': each is a choice.
+  std::optional<LaneForm> joined(char op, const LaneForm& a, const LaneForm& b,
+                                 const std::string& name);
+  static constexpr int most_bits = 4;
 
  private:
   int aligned(const LaneForm::Product& product, const LaneForm::Lanes& coefficients) const;

@@ -149,10 +149,15 @@ Judgement judged(const Instruction& in, const LaneForm& lanes) {
   return {stride, verdict_of(in, lanes, stride)};
 }
 
-// Appends `text` as a further alternative, if it is a new one.
-void add_case(std::string& cases, const std::string& text) {
-  if (("; or " + cases + "; or ").find("; or " + text + "; or ") != std::string::npos) return;
-  cases += (cases.empty() ? "" : "; or ") + text;
+// The different ones, "A; or B"; of more than a few the rest is dots.
+std::string alternatives(const std::vector<std::string>& texts) {
+  constexpr std::size_t most = 3;
+  std::vector<std::string> different;
+  for (const std::string& each : texts)
+    if (std::ranges::find(different, each) == different.end()) different.push_back(each);
+  const bool more = different.size() > most;
+  if (more) different.resize(most);
+  return fmt::format("{}{}", fmt::join(different, "; or "), more ? "; or .." : "");
 }
 
 void judge(const Instruction& in, const Forms& forms, const Form& address, Note& note) {
@@ -164,17 +169,17 @@ void judge(const Instruction& in, const Forms& forms, const Form& address, Note&
   if (Forms::unknown(address) || lanes.unknown()) return;
   const std::vector<std::string> choices = choices_in(lanes);
   if (choices.size() > most_choices) return;
-  Judgement all;
+  std::vector<std::string> strides, verdicts;
   for (unsigned picked = 0; picked < 1u << choices.size(); ++picked) {
     LaneForm one = lanes;
     for (std::size_t i = 0; i < choices.size(); ++i)
       one = chosen(one, choices[i], static_cast<int>(picked >> i & 1));
-    const Judgement now = judged(in, one);
-    add_case(all.stride, now.stride);
-    add_case(all.verdict, now.verdict);
+    Judgement now = judged(in, one);
+    strides.push_back(std::move(now.stride));
+    verdicts.push_back(std::move(now.verdict));
   }
-  note.stride = all.stride;
-  note.verdict = all.verdict;
+  note.stride = alternatives(strides);
+  note.verdict = alternatives(verdicts);
 }
 
 Role role_of(const Instruction& in) {

@@ -222,7 +222,7 @@ std::optional<Form> Forms::bits(const Instruction& in) {
     return piece(fmt::format("({} & {})", text, *by), own,
                  symbols_.masked(x, static_cast<std::uint64_t>(*by), width, own), left);
   const LaneForm y = symbols_.lanes(right);
-  const auto met = symbols_.joined(op, x, y);
+  const auto met = symbols_.joined(op, x, y, own);
   const Form sum = left.plus(right);
   return piece(fmt::format("({} {} {})", text, op, right.text()), own, met, sum);
 }

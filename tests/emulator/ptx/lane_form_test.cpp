@@ -96,7 +96,7 @@ TEST(LaneForm, says_nothing_where_a_carry_depends_on_a_symbol) {
   const LaneForm sum = symbols.lanes(tid.plus(Form("[width]")));
   EXPECT_FALSE(symbols.low_bits(sum, 5, "a"));
   EXPECT_FALSE(symbols.shifted_right(sum, 5, "b"));
-  EXPECT_FALSE(symbols.joined('|', sum, LaneForm(LaneForm::all(1))));
+  EXPECT_FALSE(symbols.joined('|', sum, LaneForm(LaneForm::all(1)), "j"));
   const LaneForm eights = symbols.lanes(tid.plus(Form("[width]"), 1).plus(Form("[width]"), 7));
   EXPECT_TRUE(symbols.low_bits(eights, 3, "c"));   // below the symbol's lowest bit
   EXPECT_FALSE(symbols.low_bits(eights, 4, "d"));  // the lane's 8 carries into it
@@ -105,14 +105,38 @@ TEST(LaneForm, says_nothing_where_a_carry_depends_on_a_symbol) {
 TEST(LaneForm, bits_are_joined_where_they_do_not_meet_symbols) {
   LaneSymbols symbols;
   const LaneForm lane(LaneForm::own_number()), base = symbols.lanes(Form().plus(block, 64));
-  EXPECT_EQ(symbols.joined('|', base, lane), base.plus(lane));
-  EXPECT_EQ(symbols.joined('^', lane, base), base.plus(lane));
-  EXPECT_EQ(symbols.joined('&', base, lane), LaneForm());
+  EXPECT_EQ(symbols.joined('|', base, lane, "j"), base.plus(lane));
+  EXPECT_EQ(symbols.joined('^', lane, base, "j"), base.plus(lane));
+  EXPECT_EQ(symbols.joined('&', base, lane, "j"), LaneForm());
   const LaneForm both = base.plus(lane);
-  const auto swizzled = symbols.joined('^', both, LaneForm(LaneForm::all(21)));
+  const auto swizzled = symbols.joined('^', both, LaneForm(LaneForm::all(21)), "j");
   ASSERT_TRUE(swizzled);
   expect_same(both, *swizzled, [](std::uint64_t v) { return v ^ 21; });
-  EXPECT_FALSE(symbols.joined('^', both, LaneForm(LaneForm::all(64))));
+  EXPECT_FALSE(symbols.joined('^', both, LaneForm(LaneForm::all(64)), "j"));
+}
+
+TEST(LaneForm, bits_that_all_lanes_share_are_choices_where_they_meet_the_lanes) {
+  LaneSymbols symbols;
+  Lanes low{};
+  for (std::size_t i = 0; i < 32; ++i) low[i] = static_cast<std::int64_t>(i & 6);
+  const LaneForm block_number = symbols.lanes(block), lanes(low);
+  for (const char op : {'&', '|', '^'}) {
+    const auto made = symbols.joined(op, block_number, lanes, "j");
+    ASSERT_TRUE(made);
+    const std::vector<std::string> bits = choices_in(*made);
+    ASSERT_EQ(bits.size(), 2u);  // bits 1 and 2
+    for (const std::int64_t number : {0, 1, 2, 5, 6, 7, 100, 1023}) {
+      const LaneForm now =
+          chosen(chosen(*made, bits[0], number >> 1 & 1), bits[1], number >> 2 & 1);
+      const Lanes got = values(now, 0, number);
+      for (std::size_t i = 0; i < 32; ++i)
+        ASSERT_EQ(got[i], op == '&'   ? number & low[i]
+                          : op == '|' ? number | low[i]
+                                      : number ^ low[i])
+            << op << " of " << number;
+    }
+  }
+  EXPECT_FALSE(symbols.joined('^', block_number, LaneForm(LaneForm::own_number()), "j"));  // 5 bits
 }
 
 TEST(LaneForm, a_choice_is_0_or_1) {
