@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <bit>
+#include <set>
 #include <utility>
 
 namespace microscale::emulator::ptx {
@@ -13,6 +14,7 @@ using Lanes = LaneForm::Lanes;
 
 constexpr int all_bits = 64;
 constexpr std::size_t longest_name = 40;
+constexpr std::string_view choice_prefix = "either(";
 
 std::int64_t product_of(std::int64_t a, std::int64_t b) {
   return static_cast<std::int64_t>(static_cast<std::uint64_t>(a) * static_cast<std::uint64_t>(b));
@@ -176,6 +178,29 @@ Form LaneSymbols::define(const std::string& name, LaneForm value) {
   return Form(name);
 }
 
+Form LaneSymbols::choice(const std::string& name) {
+  const std::string symbol = fmt::format("{}{})", choice_prefix, name);
+  known_[symbol] = {0, 1};
+  return Form(symbol);
+}
+
+std::vector<std::string> choices_in(const LaneForm& form) {
+  std::set<std::string> found;
+  for (const auto& [product, coefficients] : form.terms())
+    for (const std::string& symbol : product)
+      if (symbol.starts_with(choice_prefix)) found.insert(symbol);
+  return {found.begin(), found.end()};
+}
+
+LaneForm chosen(const LaneForm& form, const std::string& choice, int value) {
+  LaneForm result;
+  for (const auto& [product, coefficients] : form.terms()) {
+    LaneForm::Product rest = product;
+    if (std::erase(rest, choice) == 0 || value != 0) result.add(rest, coefficients);
+  }
+  return result;
+}
+
 bool LaneSymbols::has_lanes(const Form& form) const {
   return std::ranges::any_of(form.terms(), [&](const auto& term) {
     return std::ranges::any_of(term.first, [&](const std::string& each) {
@@ -303,26 +328,41 @@ std::optional<LaneForm> LaneSymbols::masked(const LaneForm& x, std::uint64_t mas
   return result;
 }
 
-std::optional<LaneForm> LaneSymbols::joined(char op, const LaneForm& a, const LaneForm& b) const {
+std::optional<LaneForm> LaneSymbols::joined(char op, const LaneForm& a, const LaneForm& b,
+                                            const std::string& name) {
   for (const auto& [upper, lower] : {std::pair(a, b), std::pair(b, a)}) {
     const auto most = limit(lower);
     if (most && *most <= ones(aligned(upper))) return op == '&' ? LaneForm() : a.plus(b);
   }
   const auto right = b.constants();
-  if (!right) return a.constants() ? joined(op, b, a) : std::nullopt;
+  if (!right) return a.constants() ? joined(op, b, a, name) : std::nullopt;
+  std::uint64_t all_of_right = 0;
+  for (const std::int64_t each : *right) all_of_right |= static_cast<std::uint64_t>(each);
   // a = 2^zeros * something + low, and b < 2^zeros: only the low bits meet.
-  const LaneForm high = a.without_constants();
-  const int zeros = aligned(high);
-  for (const std::int64_t each : *right)
-    if (static_cast<std::uint64_t>(each) & ~ones(zeros)) return std::nullopt;
-  const Lanes low = remainders(a.constant_part(), zeros);
-  Lanes met;
-  for (std::size_t i = 0; i < met.size(); ++i)
-    met[i] = op == '&'   ? low[i] & (*right)[i]
-             : op == '|' ? low[i] | (*right)[i]
-                         : low[i] ^ (*right)[i];
-  if (op == '&') return LaneForm(met);
-  return a.plus(LaneForm(low), -1).plus(LaneForm(met));
+  const int zeros = aligned(a.without_constants());
+  if ((all_of_right & ~ones(zeros)) == 0) {
+    const Lanes low = remainders(a.constant_part(), zeros);
+    Lanes met;
+    for (std::size_t i = 0; i < met.size(); ++i)
+      met[i] = op == '&'   ? low[i] & (*right)[i]
+               : op == '|' ? low[i] | (*right)[i]
+                           : low[i] ^ (*right)[i];
+    if (op == '&') return LaneForm(met);
+    return a.plus(LaneForm(low), -1).plus(LaneForm(met));
+  }
+  // Of a number that all lanes share the bits are choices: a | b = a + b - (a & b), and a ^ b
+  // likewise.
+  if (a.varies() || all_of_right >> most_bits != 0) return std::nullopt;
+  LaneForm common;  // a & b
+  for (int bit = aligned(a); bit < most_bits; ++bit) {
+    if (!(all_of_right >> bit & 1)) continue;
+    Lanes own = *right;
+    for (std::int64_t& each : own) each &= std::int64_t{1} << bit;
+    common =
+        common.plus(*lanes(choice(fmt::format("bit {} of {}", bit, name))).times(LaneForm(own)));
+  }
+  if (op == '&') return common;
+  return a.plus(b).plus(common, op == '|' ? -1 : -2);
 }
 
 }  // namespace microscale::emulator::ptx

@@ -8,6 +8,7 @@
 #include <optional>
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include "emulator/ptx/affine.hpp"
 
@@ -42,6 +43,10 @@ class LaneForm {
   std::map<Product, Lanes> terms_;  // none whose coefficients are all 0
 };
 
+/// Symbols in it that LaneSymbols::choice() made, and the form when one of them is 0 or 1.
+std::vector<std::string> choices_in(const LaneForm& form);
+LaneForm chosen(const LaneForm& form, const std::string& choice, int value);
+
 /// What is known of symbols: the lanes of those that stand for a shift or a mask, and of those that
 /// all lanes share how many low bits are 0 and how large they get. That a value leaves its
 /// register's width is not seen, as in Form.
@@ -53,6 +58,8 @@ class LaneSymbols {
   LaneForm lanes(const Form& form) const;
   /// A symbol that stands for `value`; `name` as it should be read.
   Form define(const std::string& name, LaneForm value);
+  /// A symbol that is 0 or 1, the same for all lanes.
+  Form choice(const std::string& name);
   bool has_lanes(const Form& form) const;  // whether a symbol in it may differ from lane to lane
   /// Whether a symbol's meaning has changed since this was asked last.
   bool changed();
@@ -63,8 +70,11 @@ class LaneSymbols {
   std::optional<LaneForm> shifted_right(const LaneForm& x, int count, const std::string& name);
   std::optional<LaneForm> masked(const LaneForm& x, std::uint64_t mask, int width,
                                  const std::string& name);
-  /// op: '&', '|', '^'.
-  std::optional<LaneForm> joined(char op, const LaneForm& a, const LaneForm& b) const;
+  /// op: '&', '|', '^'. Bits of a number that all lanes share may meet up to most_bits of the
+  /// lanes': each is a choice.
+  std::optional<LaneForm> joined(char op, const LaneForm& a, const LaneForm& b,
+                                 const std::string& name);
+  static constexpr int most_bits = 4;
 
  private:
   int aligned(const LaneForm::Product& product, const LaneForm::Lanes& coefficients) const;

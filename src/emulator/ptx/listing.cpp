@@ -134,23 +134,52 @@ std::string verdict_of(const Instruction& in, const LaneForm& address, const std
                              apart, found.least());
 }
 
-void judge(const Instruction& in, const Forms& forms, const Form& address, Note& note) {
-  note.address = address.text();
-  const LaneForm lanes = forms.lanes(address);
+struct Judgement {
+  std::string stride, verdict;
+};
+
+Judgement judged(const Instruction& in, const LaneForm& lanes) {
   // Known for one warp only: products of %tid.x, which differ from warp to warp.
   const bool by_warp = std::ranges::any_of(lanes.terms(), [](const auto& term) {
     return std::ranges::find(term.first, "%warp") != term.first.end() &&
            std::ranges::adjacent_find(term.second, std::not_equal_to()) != term.second.end();
   });
+  if (by_warp) return {"?", "cannot tell: not the same in every warp"};
+  const std::string stride = stride_of(lanes);
+  return {stride, verdict_of(in, lanes, stride)};
+}
+
+// The different ones, "A; or B"; of more than a few the rest is dots.
+std::string alternatives(const std::vector<std::string>& texts) {
+  constexpr std::size_t most = 3;
+  std::vector<std::string> different;
+  for (const std::string& each : texts)
+    if (std::ranges::find(different, each) == different.end()) different.push_back(each);
+  const bool more = different.size() > most;
+  if (more) different.resize(most);
+  return fmt::format("{}{}", fmt::join(different, "; or "), more ? "; or .." : "");
+}
+
+void judge(const Instruction& in, const Forms& forms, const Form& address, Note& note) {
+  constexpr std::size_t most_choices = 4;
+  note.address = address.text();
+  const LaneForm lanes = forms.lanes(address);
   note.stride = "?";
-  if (Forms::unknown(address) || lanes.unknown()) {
-    note.verdict = "cannot tell: the lanes differ by data, or by a number of the launch";
-  } else if (by_warp) {
-    note.verdict = "cannot tell: not the same in every warp";
-  } else {
-    note.stride = stride_of(lanes);
-    note.verdict = verdict_of(in, lanes, note.stride);
+  note.verdict = "cannot tell: the lanes differ by data, or by a number of the launch";
+  if (Forms::unknown(address) || lanes.unknown()) return;
+  const std::vector<std::string> choices = choices_in(lanes);
+  if (choices.size() > most_choices) return;
+  std::vector<std::string> strides, verdicts;
+  for (unsigned picked = 0; picked < 1u << choices.size(); ++picked) {
+    LaneForm one = lanes;
+    for (std::size_t i = 0; i < choices.size(); ++i)
+      one = chosen(one, choices[i], static_cast<int>(picked >> i & 1));
+    Judgement now = judged(in, one);
+    strides.push_back(std::move(now.stride));
+    verdicts.push_back(std::move(now.verdict));
   }
+  note.stride = alternatives(strides);
+  note.verdict = alternatives(verdicts);
 }
 
 Role role_of(const Instruction& in) {
@@ -215,7 +244,8 @@ std::vector<Note> explain(const Module& module, const Function& body) {
     const Operand* address = nullptr;
     for (const Operand& each : in.operands)
       if (each.kind == Kind::address && (address == nullptr || in.opcode == "cp")) address = &each;
-    if (address != nullptr) judge(in, forms, forms.address(*address), note);
+    if (address != nullptr)
+      judge(in, forms, forms.address(*address, static_cast<std::uint32_t>(notes.size() - 1)), note);
   }
   return notes;
 }

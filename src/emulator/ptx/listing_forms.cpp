@@ -30,17 +30,24 @@ bool is_real(const Instruction& instruction) {
 }
 
 Forms::Forms(const Module& module, const Function& body)
-    : module_(module), body_(body), regions_(body), places_(places_of(body)) {
+    : module_(module),
+      body_(body),
+      regions_(body),
+      places_(places_of(body)),
+      reaching_(body, places_) {
   definitions_.resize(body.registers.size());
-  std::map<std::uint32_t, Form> before;
-  for (int pass = 0; pass == 0 || before != values_ || symbols_.changed(); ++pass) {
+  auto before = values_;
+  auto written_before = written_;
+  for (int pass = 0;
+       pass == 0 || before != values_ || written_before != written_ || symbols_.changed(); ++pass) {
     if (pass == most_passes) {
       give_up();
       break;
     }
     before = values_;
+    written_before = written_;
     for (auto& each : definitions_) each.clear();
-    for (const Instruction& each : body.code) read(each);
+    for (at_ = 0; at_ < body.code.size(); ++at_) read(body.code[at_]);
     settle(pass);
     if (pass < patience) continue;
     for (auto& [reg, form] : values_) {  // what still changes is given up, so this ends
@@ -53,15 +60,16 @@ Forms::Forms(const Module& module, const Function& body)
 
 void Forms::give_up() {
   for (auto& [reg, form] : values_) form = opaque(reg, true);
+  written_.clear();
 }
 
-Form Forms::address(const Operand& operand) const {
+Form Forms::address(const Operand& operand, std::uint32_t at) const {
   Form base;
   if (operand.base != Kind::sink) {
     Operand named = operand;
     named.kind = operand.base;
     named.value = 0;
-    base = value(named);
+    base = value(named, at);
   }
   return base.plus(Form(operand.value));
 }
@@ -84,12 +92,21 @@ const Variable& Forms::variable(const Operand& operand) const {
                                         : body_.variables[operand.index];
 }
 
-Form Forms::value(const Operand& operand) const {
+// What only one instruction can have written, else what the register holds anywhere.
+Form Forms::held(std::uint32_t reg, std::uint32_t at) const {
+  const auto write = reaching_.only_write(reg, at);
+  if (write && !given_up_.contains(reg)) {
+    const auto form = written_.find({*write, reg});
+    if (form != written_.end() && lanes_agree(*write, at)) return form->second;
+  }
+  const auto known = values_.find(reg);
+  return known == values_.end() ? self(reg) : known->second;
+}
+
+Form Forms::value(const Operand& operand, std::uint32_t at) const {
   switch (operand.kind) {
-    case Kind::reg: {
-      const auto known = values_.find(operand.index);
-      return known == values_.end() ? self(operand.index) : known->second;
-    }
+    case Kind::reg:
+      return held(operand.index, at);
     case Kind::integer:
       return Form(operand.value);
     case Kind::variable:
@@ -105,6 +122,11 @@ Form Forms::value(const Operand& operand) const {
   }
 }
 
+// Unique to the instruction: two of them may write one register.
+std::string Forms::own_name(std::uint32_t reg) const {
+  return fmt::format("{}@{}", name(reg), at_);
+}
+
 // A result that is no form: one symbol, that says whether lanes may differ.
 Form Forms::opaque(std::uint32_t reg, bool differs) const {
   return Form((differs ? "?" : "") + name(reg));
@@ -114,7 +136,7 @@ Form Forms::opaque(std::uint32_t reg, bool differs) const {
 // or through a register; results of calls and a function's own parameters may differ.
 std::optional<Form> Forms::kernel_param(const Instruction& in) const {
   if (!body_.entry || !in.has("param") || in.operands.size() != 2) return std::nullopt;
-  const Form from = address(in.operands[1]);
+  const Form from = address(in.operands[1], at_);
   for (const Variable& each : body_.params) {
     const auto offset = from.plus(Form("&" + std::string(each.name)), -1).constant();
     if (!offset) continue;
@@ -143,8 +165,7 @@ std::optional<Form> Forms::bits(const Instruction& in) {
   const int width = bits_of(*type);
   const Form left = value(given[1]);
   if (unknown(left)) return std::nullopt;
-  // Unique to this instruction: two of them may write one register.
-  const std::string own = fmt::format("{}@{}", name(given[0].index), &in - body_.code.data());
+  const std::string own = own_name(given[0].index);
   LaneForm x = symbols_.lanes(left);
   const auto number = [&](std::size_t i) -> std::optional<std::int64_t> {
     return i < given.size() ? value(given[i]).constant() : std::nullopt;
@@ -174,6 +195,17 @@ std::optional<Form> Forms::bits(const Instruction& in) {
                              (1ull << std::min<std::int64_t>(*number(3), 63)) - 1),
                  own, symbols_.low_bits(*moved, static_cast<int>(*number(3)), own), left);
   }
+  if (in.opcode == "bfi" && given.size() == 5 && small(number(3)) && small(number(4))) {
+    const Form base = value(given[2]);
+    const int position = static_cast<int>(*number(3)), count = static_cast<int>(*number(4));
+    if (unknown(base) || position + count > width) return std::nullopt;
+    const LaneForm into = symbols_.lanes(base);
+    const std::uint64_t field = (count < 64 ? 1ull << count : 0) - 1;
+    const auto old = symbols_.masked(into, field << position, width, own);
+    const auto low = symbols_.low_bits(x, count, own);
+    if (!old || !low) return std::nullopt;
+    return piece(own, own, into.plus(*old, -1).plus(*low, std::int64_t{1} << position), left);
+  }
   const bool power = by && *by > 0 && std::has_single_bit(static_cast<std::uint64_t>(*by));
   if (power && is_unsigned(*type) && is_one_of(in.opcode, {"div", "rem"})) {
     const int count = std::countr_zero(static_cast<std::uint64_t>(*by));
@@ -190,19 +222,26 @@ std::optional<Form> Forms::bits(const Instruction& in) {
     return piece(fmt::format("({} & {})", text, *by), own,
                  symbols_.masked(x, static_cast<std::uint64_t>(*by), width, own), left);
   const LaneForm y = symbols_.lanes(right);
-  const auto met = symbols_.joined(op, x, y);
+  const auto met = symbols_.joined(op, x, y, own);
   const Form sum = left.plus(right);
   return piece(fmt::format("({} {} {})", text, op, right.text()), own, met, sum);
 }
 
-// selp: what it chooses between, where all lanes choose alike and the two differ by what they
-// share.
-std::optional<Form> Forms::chosen(const Instruction& in) const {
-  if (in.opcode != "selp" || in.operands.size() != 4) return std::nullopt;
+// One of two forms, the same one for all lanes: exactly, but for what all lanes share.
+// `name` tells this choice from others.
+std::optional<Form> Forms::either(const Form& one, const Form& other, const std::string& name) {
+  if (one == other) return one;
+  const Form more = other.plus(one, -1);
+  if (!varies(more)) return one.plus(Form("~" + name));
+  const auto product = more.times(symbols_.choice(name));
+  return product ? std::optional(one.plus(*product)) : std::nullopt;
+}
+
+std::optional<Form> Forms::chosen(const Instruction& in) {
+  if (in.operands.size() != 4 || in.operands[0].kind != Kind::reg) return std::nullopt;
   const Form one = value(in.operands[1]), other = value(in.operands[2]);
-  if (unknown(one) || varies(value(in.operands[3])) || varies(one.plus(other, -1)))
-    return std::nullopt;
-  return one == other ? one : one.plus(Form("~" + name(in.operands[0].index)));
+  if (unknown(one) || unknown(other) || varies(value(in.operands[3]))) return std::nullopt;
+  return either(one, other, own_name(in.operands[0].index));
 }
 
 std::optional<Form> Forms::computed(const Instruction& in) {
@@ -239,15 +278,15 @@ void Forms::read(const Instruction& in) {
   if (in.operands.empty() || is_one_of(in.opcode, {"st", "red", "bra", "call", "cp", "bar"}))
     return;
   const bool guarded =
-      in.guard.present && (!values_.contains(in.guard.reg) || varies(values_[in.guard.reg]));
+      in.guard.present && (!values_.contains(in.guard.reg) || varies(held(in.guard.reg, at_)));
   bool differs =
       guarded || is_one_of(in.opcode, {"ld", "atom", "shfl", "ldmatrix", "mma", "wgmma"});
   const std::size_t results = in.two_predicates ? 2 : 1;
   for (std::size_t i = results; i < in.operands.size(); ++i) {
     const Operand& each = in.operands[i];
     if (each.kind == Kind::address)
-      differs =
-          guarded || (differs && (varies(address(each)) || (in.has("param") && !kernel_param(in))));
+      differs = guarded ||
+                (differs && (varies(address(each, at_)) || (in.has("param") && !kernel_param(in))));
     if (each.kind == Kind::reg || each.kind == Kind::special)
       differs = differs || varies(value(each));
     if (each.kind == Kind::vector) differs = true;
@@ -258,6 +297,8 @@ void Forms::read(const Instruction& in) {
     const bool small = form && form->terms().size() <= Form::max_terms;
     Form known = small ? *form : opaque(result.index, differs);
     definitions_[result.index].push_back(known);
+    if (places_[result.index].writes.size() > 1)
+      written_.insert_or_assign({at_, result.index}, known);
     if (definitions_[result.index].size() == 1 && !settled_many_.contains(result.index)) {
       values_[result.index] = std::move(known);
     }
@@ -268,34 +309,58 @@ void Forms::read(const Instruction& in) {
   define(first, guarded ? std::nullopt : computed(in));
 }
 
-// Registers written in several places: the first value plus something that all lanes share, if
-// each further one adds only that to it or to the register, and if no branch that parts the lanes
-// lets them meet with different ones; else unknown.
+// Registers written in several places: the first value, or one other, plus something that all lanes
+// share, if each further one adds only that to one of the two or to the register, and if no branch
+// that parts the lanes lets them meet with different ones; else unknown.
+std::optional<Form> Forms::merged(std::uint32_t reg, int pass) {
+  const auto& all = definitions_[reg];
+  const std::string loop = "~" + name(reg), choice = symbols_.choice(name(reg)).text();
+  const Form old = values_[reg];
+  if (unknown(all[0]) || all[0].has(loop) || all[0].has(choice)) return std::nullopt;
+  const Form* other = nullptr;
+  bool same = true;
+  for (const Form& each : all) {
+    const Form added = each.plus(old, -1);
+    if (each == all[0] || (other != nullptr && each == *other)) continue;
+    const bool further = !varies(each.plus(all[0], -1)) ||
+                         (other != nullptr && !varies(each.plus(*other, -1))) ||
+                         (!varies(added) && (pass == 0 || !added.has(loop)));
+    same = same && !further;
+    if (further) continue;
+    if (other != nullptr || unknown(each) || each.has(loop) || each.has(choice))
+      return std::nullopt;
+    other = &each;
+  }
+  if (!lanes_agree(reg)) return std::nullopt;
+  const auto base = other == nullptr ? std::optional(all[0]) : either(all[0], *other, name(reg));
+  return !base || same ? base : base->plus(Form(loop));
+}
+
 void Forms::settle(int pass) {
   for (std::uint32_t reg = 0; reg < definitions_.size(); ++reg) {
     const auto& all = definitions_[reg];
     if (all.size() < 2) continue;
-    const std::string loop = "~" + name(reg);
-    const Form old = values_[reg];
-    bool good = !unknown(all[0]) && !all[0].has(loop), same = true;
-    for (const Form& each : all) {
-      const Form added = each.plus(old, -1);
-      same = same && each == all[0];
-      good = good && (!varies(each.plus(all[0], -1)) ||
-                      (!varies(added) && (pass == 0 || !added.has(loop))));
-    }
-    if (!same)
-      values_[reg] = good && lanes_agree(reg) ? all[0].plus(Form(loop)) : opaque(reg, true);
+    const bool one = std::ranges::all_of(all, [&](const Form& each) { return each == all[0]; });
+    if (!one) values_[reg] = merged(reg, pass).value_or(opaque(reg, true));
     settled_many_.insert(reg);
   }
+}
+
+bool Forms::parts_lanes(const Regions::Branch& branch) const {
+  const auto guard = values_.find(branch.guard);
+  return guard != values_.end() && varies(guard->second);
 }
 
 bool Forms::lanes_agree(std::uint32_t reg) const {
   if (regions_.has_table()) return false;
   return std::ranges::all_of(regions_.branches(), [&](const Regions::Branch& each) {
-    const auto guard = values_.find(each.guard);
-    const bool parts = guard != values_.end() && varies(guard->second);
-    return !parts || Regions::keeps_apart(each, places_[reg]);
+    return Regions::keeps_apart(each, places_[reg]) || !parts_lanes(each);
+  });
+}
+
+bool Forms::lanes_agree(std::uint32_t write, std::uint32_t read) const {
+  return std::ranges::all_of(regions_.branches(), [&](const Regions::Branch& each) {
+    return Regions::keeps_apart(each, write, read) || !parts_lanes(each);
   });
 }
 

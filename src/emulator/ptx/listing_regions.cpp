@@ -55,18 +55,19 @@ Regions::Regions(const Function& body) {
   }
 }
 
-bool Regions::keeps_apart(const Branch& branch, const Places& places) {
+bool Regions::keeps_apart(const Branch& branch, std::uint32_t write, std::uint32_t read) {
   const auto side = [&](std::uint32_t at) {
     if (at < branch.from || at >= branch.to) return 0;
     return at < branch.middle ? 1 : 2;
   };
-  for (const std::uint32_t write : places.writes) {
-    const int here = side(write);
-    if (here == 0) continue;
-    for (const std::uint32_t read : places.reads)
-      if (side(read) != here) return false;
-  }
-  return true;
+  return side(write) == 0 || side(write) == side(read);
+}
+
+bool Regions::keeps_apart(const Branch& branch, const Places& places) {
+  return std::ranges::all_of(places.writes, [&](std::uint32_t write) {
+    return std::ranges::all_of(
+        places.reads, [&](std::uint32_t read) { return keeps_apart(branch, write, read); });
+  });
 }
 
 }  // namespace microscale::emulator::ptx

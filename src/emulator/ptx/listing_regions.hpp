@@ -30,6 +30,7 @@ class Regions {
   /// Whether what is written on a side of the branch is read on that side only, so that lanes that
   /// took different sides never meet with different values.
   static bool keeps_apart(const Branch& branch, const Places& places);
+  static bool keeps_apart(const Branch& branch, std::uint32_t write, std::uint32_t read);
 
  private:
   std::vector<Branch> branches_;

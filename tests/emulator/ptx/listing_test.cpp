@@ -100,9 +100,12 @@ L: ld.global.f32 %f1, [%rd1]; mul.wide.s32 %rd2, %r9, 4; add.s64 %rd1, %rd1, %rd
 }
 
 TEST(PtxListing, does_not_guess) {
-  const std::string unknown = "cannot tell: not affine in the lane";
-  EXPECT_EQ(verdict("shr.u32 %r2, %r1, 3; mul.wide.u32 %rd1, %r2, 4; ld.global.f32 %f1, [%rd1];"),
-            unknown);
+  const std::string unknown = "cannot tell: the lanes differ by data, or by a number of the launch";
+  // How many low bits of the lane count is a parameter.
+  EXPECT_EQ(
+      verdict("ld.param.u32 %r9, [q]; mov.b32 %r3, -1; shl.b32 %r4, %r3, %r9; not.b32 %r5, %r4;"
+              "and.b32 %r6, %r1, %r5; mul.wide.u32 %rd1, %r6, 4; ld.global.f32 %f1, [%rd1];"),
+      unknown);
   EXPECT_EQ(
       verdict("mul.wide.u32 %rd1, %r1, 4; ld.global.b64 %rd2, [%rd1]; ld.global.f32 %f1, [%rd2];")
           .substr(0, 9),
@@ -117,11 +120,140 @@ TEST(PtxListing, does_not_guess) {
             unknown);
   EXPECT_EQ(verdict("selp.b64 %rd1, 0, 4, %p1; ld.global.f32 %f1, [%rd1];"),
             "one address for all lanes");
-  EXPECT_EQ(verdict("mul.lo.s32 %r2, %r1, %r1; ld.shared.f32 %f1, [%r2];"), unknown);
+  EXPECT_EQ(verdict("mul.lo.s32 %r2, %r1, %r1; ld.shared.f32 %f1, [%r2];"),
+            "cannot tell: not the same in every warp");
+  // Whether a lane is beyond the end is not known, though both addresses are.
+  EXPECT_EQ(
+      verdict("setp.lt.u32 %p1, %r1, 7; mul.wide.u32 %rd1, %r1, 4; selp.b64 %rd2, %rd1, 0, %p1;"
+              "ld.global.f32 %f1, [%rd2];"),
+      unknown);
+  // The low bits of a sum with an unknown number are not those of the lane.
+  EXPECT_EQ(verdict("ld.param.u32 %r9, [q]; add.s32 %r2, %r1, %r9; and.b32 %r3, %r2, 31;"
+                    "mul.wide.u32 %rd1, %r3, 4; ld.global.f32 %f1, [%rd1];"),
+            unknown);
+  EXPECT_EQ(verdict("ld.param.u32 %r9, [q]; xor.b32 %r2, %r1, %r9; mul.wide.u32 %rd1, %r2, 4;"
+                    "ld.global.f32 %f1, [%rd1];"),
+            unknown);
+}
+
+Note access(const std::string& body, const std::string& before = "") {
+  return accesses("mov.u32 %r1, %tid.x;" + body, before).at(0);
+}
+
+TEST(PtxListing, shifts_and_masks_of_the_lane_are_known_lane_by_lane) {
+  // Four rows of eight lanes, 16 bytes each: whole sectors, wherever the rows lie.
+  const Note rows = access(
+      "ld.param.u64 %rd9, [q]; shr.u32 %r2, %r1, 3; and.b32 %r3, %r1, 7; cvt.u64.u32 %rd1, %r2;"
+      "mul.lo.s64 %rd2, %rd1, %rd9; mul.wide.u32 %rd3, %r3, 16; add.s64 %rd4, %rd2, %rd3;"
+      "ld.global.v4.b32 {%r4, %r5, %r6, %r7}, [%rd4];");
+  EXPECT_EQ(rows.address, "16*(%tid.x & 7) + (%tid.x >> 3)*[q]");
+  EXPECT_EQ(rows.stride, "16 (28 of 31), [q] - 112 (3 of 31)");
+  EXPECT_EQ(rows.verdict, "coalesced: 16 sectors of 32 bytes in 4 runs, the least");
+  // The same with 4 bytes a lane and two lanes a row: 16 runs of 8 bytes.
+  EXPECT_EQ(access("ld.param.u64 %rd9, [q]; shr.u32 %r2, %r1, 1; and.b32 %r3, %r1, 1;"
+                   "cvt.u64.u32 %rd1, %r2; mul.lo.s64 %rd2, %rd1, %rd9; mul.wide.u32 %rd3, %r3, 4;"
+                   "add.s64 %rd4, %rd2, %rd3; ld.global.b32 %r4, [%rd4];")
+                .verdict,
+            "not coalesced: 16 sectors of 32 bytes in 16 runs, 4 would do");
+  // A warp's number is the same for its lanes.
+  EXPECT_EQ(verdict("shr.u32 %r2, %r1, 5; mul.wide.u32 %rd1, %r2, 4; ld.global.f32 %f1, [%rd1];"),
+            "one address for all lanes");
+  // Groups of eight lanes read one word.
+  const Note shared =
+      access("shr.u32 %r2, %r1, 3; mul.wide.u32 %rd1, %r2, 4; ld.global.f32 %f1, [%rd1];");
+  EXPECT_EQ(shared.stride, "0 (28 of 31), 4 (3 of 31)");
+  EXPECT_EQ(shared.verdict, "coalesced: 1 sectors of 32 bytes, the least");
+  // bfe, and a remainder and quotient by a power of two.
+  const std::string same =
+      "mul.wide.u32 %rd1, %r2, 128; mul.wide.u32 %rd2, %r3, 4; add.s64 %rd3, %rd1, %rd2;"
+      "st.global.b32 [%rd3], %r9;";
+  const std::string verdict_of_columns = "not coalesced: 32 sectors of 32 bytes, 4 would do";
+  EXPECT_EQ(verdict("bfe.u32 %r2, %r1, 0, 5; mov.b32 %r3, 0;" + same), verdict_of_columns);
+  EXPECT_EQ(verdict("and.b32 %r2, %r1, 3; bfe.u32 %r3, %r1, 2, 3;" + same),
+            "coalesced: 4 sectors of 32 bytes, the least");
+  EXPECT_EQ(verdict("rem.u32 %r2, %r1, 4; div.u32 %r3, %r1, 4;" + same),
+            "coalesced: 4 sectors of 32 bytes, the least");
+}
+
+TEST(PtxListing, disjoint_bits_are_joined_and_swizzles_are_known) {
+  // (block << 7) | (lane << 2): the same as the sum.
+  const Note joined = access(
+      "mov.u32 %r2, %ctaid.x; shl.b32 %r3, %r2, 7; shl.b32 %r4, %r1, 2; and.b32 %r5, %r4, 124;"
+      "or.b32 %r6, %r3, %r5; cvt.u64.u32 %rd1, %r6; ld.global.b32 %r7, [%rd1];");
+  EXPECT_EQ(joined.address, "128*%ctaid.x + (4*%tid.x & 124)");
+  EXPECT_EQ(joined.verdict, "coalesced: 4 sectors of 32 bytes, the least");
+  // A column of 16-byte pieces of rows of 128 bytes: 8-way, unless the rows are swizzled.
+  const std::string row = "and.b32 %r2, %r1, 7; shl.b32 %r3, %r1, 7; and.b32 %r4, %r3, 3968;",
+                    load = "ld.shared.v4.b32 {%r6, %r7, %r8, %r9}, [%r5];";
+  EXPECT_EQ(verdict(row + "add.s32 %r5, %r4, 16;" + load), "8-way bank conflict");
+  EXPECT_EQ(
+      verdict(row + "xor.b32 %r10, %r2, 1; shl.b32 %r11, %r10, 4; or.b32 %r5, %r4, %r11;" + load),
+      "no bank conflict");
+  // A swizzle by a number that all lanes share: whatever it is, no two lanes meet.
+  EXPECT_EQ(verdict(row + "ld.param.u32 %r12, [q]; xor.b32 %r10, %r2, %r12; and.b32 %r10, %r10, 7;"
+                          "shl.b32 %r11, %r10, 4; ld.shared.b32 %r5, [%r11];")
+                .substr(0, 11),
+            "cannot tell");  // yet a mask of that is not followed
+  EXPECT_EQ(
+      verdict("ld.param.u32 %r12, [q]; and.b32 %r2, %r1, 7; xor.b32 %r10, %r2, %r12; shl.b32 %r11, "
+              "%r10, 2; ld.shared.b32 %r5, [%r11];"),
+      "no bank conflict");
+  // bfi puts the lane's row above its column.
+  const Note inserted = access(
+      "and.b32 %r2, %r1, 3; shr.u32 %r3, %r1, 2; and.b32 %r4, %r3, 7; shl.b32 %r5, %r2, 2;"
+      "bfi.b32 %r6, %r4, %r5, 4, 3; st.shared.b32 [%r6], %r9;");
+  EXPECT_EQ(inserted.stride, "4");
+  EXPECT_EQ(inserted.verdict, "no bank conflict");
+}
+
+TEST(PtxListing, a_choice_that_all_lanes_share_gives_both_verdicts) {
+  const std::string two =
+      "mul.wide.u32 %rd1, %r1, 4; mul.wide.u32 %rd2, %r1, 8;"
+      "ld.param.u32 %r2, [q]; setp.eq.s32 %p1, %r2, 0;";
+  const Note picked = access(two + "selp.b64 %rd3, %rd1, %rd2, %p1; ld.global.b32 %r3, [%rd3];");
+  EXPECT_EQ(picked.stride, "4; or 8");
+  EXPECT_EQ(
+      picked.verdict,
+      "coalesced: 4 sectors of 32 bytes, the least; or not coalesced: 8 sectors of 32 bytes, 4 "
+      "would do");
+  // By a branch, and both of them moved on by a loop.
+  const Note branched =
+      access(two +
+             "@%p1 bra A; mov.b64 %rd3, %rd1; bra L; A: mov.b64 %rd3, %rd2; L: ld.global.b32 %r3, "
+             "[%rd3]; add.s64 %rd3, %rd3, 4096; setp.lt.u32 %p2, %r2, 9; @%p2 bra L;");
+  EXPECT_EQ(branched.stride, "4; or 8");
+  EXPECT_EQ(branched.verdict, picked.verdict);
+  // Two choices, of which one does not change the verdict.
+  EXPECT_EQ(access(two + "selp.b64 %rd3, %rd1, %rd2, %p1; selp.b32 %r4, %r1, 0, %p1;"
+                         "shr.u32 %r4, %r4, 5; ld.global.b64 %rd4, [%rd3];")
+                .stride,
+            "4; or 8");
+  // Lanes that choose each for itself are unknown still.
+  EXPECT_EQ(verdict("mul.wide.u32 %rd1, %r1, 4; mul.wide.u32 %rd2, %r1, 8; setp.lt.u32 %p1, %r1, 5;"
+                    "selp.b64 %rd3, %rd1, %rd2, %p1; ld.global.b32 %r3, [%rd3];")
+                .substr(0, 11),
+            "cannot tell");
+}
+
+TEST(PtxListing, a_read_sees_the_only_write_that_reaches_it) {
+  // %rd1 is used for two addresses, one after the other; either alone is known.
+  const auto found = accesses(
+      "mov.u32 %r1, %tid.x; mul.wide.u32 %rd1, %r1, 4; ld.global.f32 %f1, [%rd1];"
+      "mul.wide.u32 %rd1, %r1, 8; ld.global.f32 %f2, [%rd1];");
+  EXPECT_EQ(found.at(0).stride, "4");
+  EXPECT_EQ(found.at(1).stride, "8");
+  // Behind a loop that lanes leave at different times, the last write is the only one, but its
+  // value is not that of the other lanes.
+  const auto loop = accesses(
+      "mov.u32 %r1, %tid.x; mov.b32 %r2, 0; L: add.s32 %r2, %r2, 1; mul.wide.u32 %rd1, %r2, 4;"
+      "setp.lt.u32 %p1, %r2, %r1; @%p1 bra L; ld.global.f32 %f1, [%rd1]; mov.b64 %rd1, 0;"
+      "ld.global.f32 %f2, [%rd1];");
+  EXPECT_EQ(loop.at(0).stride, "?");
+  EXPECT_EQ(loop.at(1).verdict, "one address for all lanes");
 }
 
 TEST(PtxListing, lanes_that_a_branch_parted_do_not_share_what_they_wrote) {
-  const std::string unknown = "cannot tell: not affine in the lane",
+  const std::string unknown = "cannot tell: the lanes differ by data, or by a number of the launch",
                     one = "one address for all lanes";
   const std::string by_lane = "setp.lt.u32 %p1, %r1, 7; ",
                     by_block = "mov.u32 %r2, %ctaid.x; setp.lt.u32 %p1, %r2, 7; ";
