@@ -12,13 +12,14 @@ using u32 = std::uint32_t;
 using u64 = std::uint64_t;
 
 enum Rounding { nearest_even, toward_zero, down, up };
-enum Flag { saturate = 1, relu = 2, finite = 4, flush = 8 };
+enum Flag { saturate = 1, relu = 2, finite = 4 };
 
 /// magnitude * 2^exponent, exactly.
 struct Exact {
   bool negative = false, infinite = false, nan = false;
   u64 magnitude = 0;
   int exponent = 0;
+  u64 payload = 0;  // of a NaN, its highest bit the highest of 64
 };
 
 /// The low `width` bits as a number.
@@ -31,15 +32,17 @@ Exact exact_integer(u64 bits, int width, bool is_signed) {
   return value;
 }
 
-/// A number of a format with so many bits of exponent and mantissa.
-Exact exact_float(u64 bits, int exponent_bits, int mantissa_bits, bool flushed) {
+/// A number of a format with so many bits of exponent and mantissa. With .ftz, too: an H200 flushes
+/// no operand of these.
+Exact exact_float(u64 bits, int exponent_bits, int mantissa_bits) {
   const u64 ones = (u64{1} << exponent_bits) - 1, hidden = u64{1} << mantissa_bits;
   const u64 mantissa = bits & (hidden - 1), biased = bits >> mantissa_bits & ones;
   Exact value;
   value.negative = bits >> (exponent_bits + mantissa_bits) & 1;
   value.nan = biased == ones && mantissa != 0;
   value.infinite = biased == ones && mantissa == 0;
-  value.magnitude = biased != 0 ? mantissa | hidden : flushed ? 0 : mantissa;
+  value.payload = mantissa << (64 - mantissa_bits);
+  value.magnitude = biased != 0 ? mantissa | hidden : mantissa;
   value.exponent =
       static_cast<int>(biased != 0 ? biased : 1) - static_cast<int>(ones >> 1) - mantissa_bits;
   return value;
@@ -89,6 +92,13 @@ u32 narrowed(const Exact& value, const Op& op) {
   return sign | ((away || nearest) && !(op.value & finite) ? infinity : largest);
 }
 
+/// Of an FP64 NaN, without modifiers: its sign and the top of its payload, quiet.
+u32 nan_of(const Exact& value, bool brain) {
+  const u32 quiet = brain ? 0x7fc0 : 0x7e00;
+  return (value.negative ? 0x8000u : 0u) | quiet |
+         static_cast<u32>(value.payload >> (brain ? 57 : 54));
+}
+
 u64 source(const Warp& warp, const Op& op, int lane, bool wide) {
   return wide ? warp.row64(op.a)[lane] : warp.row32(op.a)[lane];
 }
@@ -132,9 +142,9 @@ Step from_float(const Op& op, Warp& warp, u32 lanes) {
   constexpr bool wide = ExponentBits + MantissaBits > 31;
   for (; lanes; lanes &= lanes - 1) {
     const int i = std::countr_zero(lanes);
-    const Exact value =
-        exact_float(source(warp, op, i, wide), ExponentBits, MantissaBits, op.value & flush);
-    warp.row32(op.d)[i] = narrowed(value, op);
+    const Exact value = exact_float(source(warp, op, i, wide), ExponentBits, MantissaBits);
+    warp.row32(op.d)[i] =
+        wide && value.nan && op.value == 0 ? nan_of(value, op.mode & 4) : narrowed(value, op);
   }
   return Step::next;
 }

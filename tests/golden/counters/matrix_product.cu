@@ -1,6 +1,6 @@
 // A matrix product whose traffic the profiler and the emulator are compared on: a block makes 64 x 64 of
 // D = A B^T (FP16 in, FP32 out) with four warps; tiles of 64 x 32 go through shared memory, rows 80 bytes
-// apart, and ldmatrix. matrix_product.ptx is this file through nvcc -ptx -arch=sm_90a.
+// apart, and ldmatrix. matrix_product.ptx is what nvcc makes of it.
 #include <cuda_fp16.h>
 
 #include <cstdint>

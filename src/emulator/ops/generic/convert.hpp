@@ -140,8 +140,8 @@ struct FromBrain {
   }
 };
 
-/// Floats to integers of op.value & 255 bits, signed if bit 8: always saturating; NaN to 0, from FP64
-/// or to 64 bits to the sign bit alone.
+/// Floats to integers of op.value & 255 bits, signed if bit 8: always saturating; NaN to 0, from
+/// FP64 or to 64 bits to the sign bit alone.
 template <class V, int Mode, bool Ftz>
 Step float_to_integer(const Op& op, Warp& warp, u32 lanes) {
   const int bits = static_cast<int>(op.value & 255);
@@ -202,11 +202,18 @@ struct Bf16ToF32 {
   static u32 of(u32 a) { return a << 16; }  // a NaN as well
 };
 struct Bf16ToF32Ftz {
-  static u32 of(u32 a) { return flush_bits(a << 16); }
+  static u32 of(u32 a) { return (a & 0x7fffu) > 0x7f80u ? 0x7fffffffu : flush_bits(a << 16); }
 };
 template <class H>
 struct HalfToF64 {
   static u64 of(u32 a) { return bits_of(static_cast<double>(canonical(H::load(a & 0xffffu)))); }
+};
+// A NaN keeps its sign and payload, and becomes quiet.
+struct Bf16ToF64 {
+  static u64 of(u32 a) {
+    const u64 nan = u64{a & 0x8000u} << 48 | u64{0x7ff8} << 48 | u64{a & 0x7fu} << 45;
+    return (a & 0x7fffu) > 0x7f80u ? nan : bits_of(static_cast<double>(f32_of(a << 16)));
+  }
 };
 struct F32ToF64 {
   static u64 of(u32 a) { return bits_of(static_cast<double>(f32_of(a))); }
@@ -217,7 +224,8 @@ struct F32ToF64Ftz {
 // A NaN keeps its sign and the top of its payload, and becomes quiet.
 struct F64ToF32 {
   static u32 of(u64 a) {
-    const u32 nan = static_cast<u32>(a >> 63) << 31 | 0x7fc00000u | (static_cast<u32>(a >> 29) & 0x3fffffu);
+    const u32 nan =
+        static_cast<u32>(a >> 63) << 31 | 0x7fc00000u | (static_cast<u32>(a >> 29) & 0x3fffffu);
     return (a << 1) > 0xffe0000000000000u ? nan : bits_of(static_cast<float>(f64_of(a)));
   }
 };
@@ -235,7 +243,12 @@ struct F16ToF32Sat {
 };
 template <class H>
 struct F64ToHalf {
-  static u32 of(u64 a) { return H::store(float_odd(f64_of(a))); }
+  static u32 of(u64 a) {
+    constexpr bool brain = std::is_same_v<H, Brain>;
+    const u32 nan = static_cast<u32>(a >> 63) << 15 | (brain ? 0x7fc0u : 0x7e00u) |
+                    (static_cast<u32>(a >> (brain ? 45 : 42)) & (brain ? 0x3fu : 0x1ffu));
+    return (a << 1) > 0xffe0000000000000u ? nan : H::store(float_odd(f64_of(a)));
+  }
 };
 
 enum class Last { plain, sat, relu, satfinite, relu_satfinite };
@@ -247,6 +260,7 @@ inline u32 narrowed(u32 bits) {
     h = H::store(L == Last::sat ? clamp01(f32_of(bits)) : f32_of(bits));
   } else {
     // Rounded to nearest, then one step back where that went beyond the value.
+    if (L == Last::sat) bits = bits_of(clamp01(f32_of(bits)));
     h = H::store(f32_of(bits));
     const u32 back = bits_of(H::load(h)) & 0x7fffffffu, magnitude = bits & 0x7fffffffu;
     h = back > magnitude && magnitude < 0x7f800000u ? h - 1 : h;
@@ -369,7 +383,7 @@ Family convert_family() {
       {"f32.bf16", unary32<Bf16ToF32>},
       {"f32.bf16.ftz", unary32<Bf16ToF32Ftz>},
       {"f64.f16", unary<u64, u32, HalfToF64<Half>>},
-      {"f64.bf16", unary<u64, u32, HalfToF64<Brain>>},
+      {"f64.bf16", unary<u64, u32, Bf16ToF64>},
       {"f64.f32", unary<u64, u32, F32ToF64>},
       {"f64.f32.ftz", unary<u64, u32, F32ToF64Ftz>},
       {"f32.f64", unary<u32, u64, F64ToF32>},
