@@ -56,7 +56,7 @@ Step wait(const Op& op, Warp& warp, u32 lanes) {
   if (const Step step = gather_whole_warp(op, warp, lanes); step != Step::next) return step;
   Warpgroup& group = warp.block().warpgroup(warp);
   if (const Step step = group.arrive_to_wait(warp, op); step != Step::next) return step;
-  const auto pending = static_cast<u32>(op.value);
+  const auto pending = static_cast<u32>(std::min<std::int64_t>(op.value, ~0u));
   if (const WgmmaIssue* left = group.incomplete(warp.flight().done_after(pending)))
     return warp.given_up() ? group.report_missing(warp, *left) : Step::wait;
   group.leave_wait(warp);

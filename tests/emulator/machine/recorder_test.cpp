@@ -3,6 +3,7 @@
 
 #include <gtest/gtest.h>
 
+#include "emulator/ops/wgmma_text.hpp"
 #include "emulator/run_ptx.hpp"
 
 namespace microscale::emulator {
@@ -64,6 +65,23 @@ TEST(Recorder, changes_nothing_and_is_off_unless_asked_for) {
   EXPECT_TRUE(without.report.instructions.empty());
   EXPECT_EQ(without.words, with.words);
   EXPECT_EQ(without.report.warp_instructions, with.report.warp_instructions);
+}
+
+TEST(Recorder, shows_the_results_of_a_wgmma_with_the_wait_that_brings_them) {
+  const testing::WgmmaText kernel;
+  LaunchRequest request = traced(0, 1, 100);
+  request.grid.x = 1, request.block.x = 128;
+  const testing::Ran ran =
+      testing::launch_words(kernel.text(), std::vector<std::uint32_t>(128), request);
+  const auto value = [&](const std::string& opcode) -> std::uint64_t {
+    for (const TraceStep& step : ran.report.trace)
+      if (ran.report.instructions[step.instruction].opcode == opcode)
+        for (const RegisterValues& each : step.written)
+          if (ran.report.registers[each.index].name == "%f2") return each.lanes[5];
+    return 0;
+  };
+  EXPECT_EQ(value("wgmma.mma_async"), 0xcbcbcbcbu);
+  EXPECT_EQ(value("wgmma.wait_group"), 0x41800000u);
 }
 
 }  // namespace

@@ -132,6 +132,8 @@ TEST(Wgmma, results_wait_for_their_own_group) {
   EXPECT_EQ(ran.words[0], 0xcbcbcbcbu);  // as late as may be
   EXPECT_EQ(ran.words[127], 0xcbcbcbcbu);
   EXPECT_EQ(kernel.run({.completion = Completion::eager}).words[64], sixteen);
+  kernel.wait = "wgmma.wait_group.sync.aligned 4294967296;\n";
+  EXPECT_TRUE(says(kernel.run(), missing_wait, "reads register %f3"));
   kernel = {};
   kernel.commit = "";  // in no group
   EXPECT_TRUE(says(kernel.run(), missing_wait, "reads register %f3"));
@@ -229,6 +231,7 @@ TEST(Wgmma, descriptors_are_checked) {
   EXPECT_EQ(with("or.b64 %rd2, %rd2, 0x0;").findings(), "");
   EXPECT_TRUE(says(with("or.b64 %rd2, %rd2, 0x3fff;"), out_of_bounds, "past the end of the 4096"));
   EXPECT_TRUE(says(with("or.b64 %rd2, %rd2, 0x4000;"), misuse, "reserved bits set: 0x4000"));
+  EXPECT_EQ(with("or.b64 %rd2, %rd2, 0x3fff3fff0000;").count(out_of_bounds), 1);
   // A 128-byte swizzle that begins inside its pattern, unless the base offset says so.
   const std::string swizzled = "or.b64 %rd1, %rd1, 0x4000000000000008;";
   EXPECT_TRUE(says(with(swizzled), misaligned, "begins at 0x80, 128 bytes into the pattern"))
