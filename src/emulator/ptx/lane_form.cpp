@@ -274,7 +274,8 @@ std::optional<LaneForm> LaneSymbols::low_bits(const LaneForm& x, int count,
   if (rest.varies() || !is_same(quotient)) return std::nullopt;
   const LaneForm whole =
       rest.plus(LaneForm(LaneForm::all(product_of(quotient[0], std::int64_t{1} << zeros))));
-  return shared(whole, "&", ones(count), name + "&" + std::to_string(count), zeros, ones(count))
+  return shared(whole, "&", ones(count), fmt::format("({} & {})", name, ones(count)), zeros,
+                ones(count))
       .plus(LaneForm(remainders(constants, zeros)));
 }
 
@@ -297,7 +298,7 @@ std::optional<LaneForm> LaneSymbols::shifted_right(const LaneForm& x, int count,
   if (rest.varies()) return std::nullopt;
   const int zeros = std::min(aligned(rest), count);
   const Lanes quotient = quotients(constants, zeros);
-  const std::string own = name + ">>" + std::to_string(count);
+  const std::string own = fmt::format("({} >> {})", name, count);
   if (zeros == count)
     return result
         .plus(shared(rest, ">>", static_cast<std::uint64_t>(count), own, aligned(rest) - count,

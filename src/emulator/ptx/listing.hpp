@@ -26,14 +26,17 @@ enum class Role : std::uint8_t {
 const char* name_of(Role role);  // "index arithmetic"
 
 /// One instruction. Lanes are neighbours in %tid.x: the block's x extent is taken as a multiple
-/// of 32.
+/// of 32, and %warp is %tid.x / 32. A name with a number, `%r5@17`, is what instruction 17 makes in
+/// %r5; `~%r5` what a loop or a choice adds to it for all lanes alike; `either(..)` is 0 or 1.
 struct Note {
   std::uint32_t line = 0;  // of the PTX
   Role role = Role::arithmetic;
   // Of accesses to global, shared, local or generic memory; empty otherwise.
   std::string address;  // "4*%tid.x + 4*%ntid.x*%ctaid.x + [k_param_0]"
-  std::string stride;   // bytes from one lane to the next: "4", "4*[k_param_3]", "?"
-  std::string verdict;  // "coalesced: 4 sectors of 32 bytes, the least", ...
+  // Bytes from one lane to the next: "4", "4*[k_param_3]", "16 (28 of 31), [q] - 112 (3 of 31)",
+  // "?"; where the launch chooses between several, "4; or 8".
+  std::string stride;
+  std::string verdict;  // "coalesced: 4 sectors of 32 bytes, the least", "..; or ..", ...
 };
 
 /// One note for each instruction of the body, in order.
