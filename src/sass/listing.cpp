@@ -37,7 +37,7 @@ class Parser {
  public:
   void line(std::string_view line) {
     const std::string_view text = trimmed(line);
-    if (starts(text, ".section")) return section(text);
+    if (starts(text, ".section\t") || starts(text, ".section ")) return section(text);
     if (starts(text, "Function : ")) return open(std::string(text.substr(11)));
     if (listing_.architecture.empty() && starts(text, ".target"))
       listing_.architecture = trimmed(text.substr(7));

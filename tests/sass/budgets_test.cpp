@@ -13,7 +13,7 @@
 #include <sstream>
 
 #include "cuda/kernel_images.hpp"
-#include "sass/counts.hpp"
+#include "sass/cubin.hpp"
 #include "sass/disassemble.hpp"
 
 namespace microscale::testing {
@@ -78,71 +78,32 @@ bool is_loose(const Taken& taken, const Taken& budget) {
   return 10 * taken.instructions < 9 * budget.instructions;
 }
 
-/// Names of the kernels of a cubin: its sections ".text.NAME".
-std::set<std::string> kernel_names(std::span<const std::uint8_t> cubin) {
-  constexpr std::string_view section = ".text.";
-  std::set<std::string> names;
-  for (auto at = cubin.begin();;) {
-    at = std::search(at, cubin.end(), section.begin(), section.end());
-    if (at == cubin.end()) return names;
-    const auto end = std::find(at, cubin.end(), 0);
-    if (at != cubin.begin() && *(at - 1) == 0)
-      names.emplace(at + static_cast<std::ptrdiff_t>(section.size()), end);
-    at = end;
-  }
+Taken taken_by(const sass::CubinKernel& kernel) {
+  return {kernel.instructions, kernel.registers, kernel.shared_bytes, kernel.local, kernel.calls};
 }
 
-/// One cubin: a test of its own, so that they are disassembled side by side.
-class SassBudget : public ::testing::TestWithParam<std::size_t> {};
-
-TEST_P(SassBudget, is_kept_by_every_kernel) {
-  const cuda::KernelImage& image = cuda::kernel_images()[GetParam()];
-  ASSERT_FALSE(sass::find_nvdisasm().empty())
-      << sass::nvdisasm_advice() << "; scripts/get_nvdisasm prints one, installed if need be";
-  const bool same = sass::assembler_of(image.cubin) == budgets().assembler;
-  const sass::Listing listing = sass::disassemble(image.cubin);
-  EXPECT_EQ(listing.functions.size(), kernel_names(image.cubin).size());
-  for (const sass::Function& kernel : listing.functions) {
-    const std::string name = fmt::format("{} {}", image.architecture, kernel.name);
-    const auto budget = budgets().of.find({std::string(image.architecture), kernel.name});
-    if (budget == budgets().of.end()) {
-      ADD_FAILURE() << name << " has no budget; " << renewal;
-      continue;
-    }
-    const sass::Counts c = sass::count(kernel);
-    const Taken taken{c.instructions, kernel.registers, kernel.shared_bytes,
-                      c.local_loads + c.local_stores, c.calls};
-    EXPECT_EQ(over(taken, budget->second, same), "")
-        << name << " takes more than its budget; if it must, " << renewal;
-    EXPECT_FALSE(same && is_loose(taken, budget->second))
-        << name << ": instructions " << taken.instructions << ", budget "
-        << budget->second.instructions << ": hold on to what was won; " << renewal;
-  }
-}
-
-std::vector<std::size_t> all_images() {
-  std::vector<std::size_t> all(cuda::kernel_images().size());
-  for (std::size_t i = 0; i < all.size(); ++i) all[i] = i;
-  return all;
-}
-
-GTEST_ALLOW_UNINSTANTIATED_PARAMETERIZED_TEST(SassBudget);
-INSTANTIATE_TEST_SUITE_P(Kernels, SassBudget, ::testing::ValuesIn(all_images()),
-                         [](const auto& info) {
-                           const auto& image = cuda::kernel_images()[info.param];
-                           return fmt::format("{}_{}", image.file, image.architecture);
-                         });
-
-TEST(SassBudgets, are_those_of_the_kernels_that_the_library_carries) {
+TEST(SassBudgets, are_kept_by_every_kernel) {
   if (cuda::kernel_images().empty()) GTEST_SKIP() << "built without nvcc: no kernels to look at";
   std::set<std::pair<std::string, std::string>> carried;
-  for (const cuda::KernelImage& image : cuda::kernel_images())
-    for (const std::string& name : kernel_names(image.cubin))
-      carried.emplace(image.architecture, name);
+  for (const cuda::KernelImage& image : cuda::kernel_images()) {
+    const bool same = sass::assembler_of(image.cubin) == budgets().assembler;
+    for (const sass::CubinKernel& kernel : sass::kernels_of(image.cubin)) {
+      const std::string name = fmt::format("{} {}", image.architecture, kernel.name);
+      carried.emplace(image.architecture, kernel.name);
+      const auto budget = budgets().of.find({std::string(image.architecture), kernel.name});
+      if (budget == budgets().of.end()) {
+        ADD_FAILURE() << name << " has no budget; " << renewal;
+        continue;
+      }
+      const Taken taken = taken_by(kernel);
+      EXPECT_EQ(over(taken, budget->second, same), "")
+          << name << " takes more than its budget; if it must, " << renewal;
+      EXPECT_FALSE(same && is_loose(taken, budget->second))
+          << name << ": instructions " << taken.instructions << ", budget "
+          << budget->second.instructions << ": hold on to what was won; " << renewal;
+    }
+  }
   EXPECT_GT(carried.size(), 900u);
-  for (const auto& [architecture, name] : carried)
-    EXPECT_TRUE(budgets().of.contains({architecture, name}))
-        << architecture << " " << name << " has no budget; " << renewal;
   for (const auto& [key, budget] : budgets().of)
     EXPECT_TRUE(carried.contains(key))
         << "budgets.txt: no kernel is called " << key.first << " " << key.second << "; " << renewal;

@@ -36,6 +36,8 @@ inline std::string nvdisasm_text(const std::string& name, const std::string& cod
          "\t.section\t.nv.shared." +
          name +
          ",\"aw\",@nobits\n"
+         "\t.sectionflags\t@\"\"\n"
+         "\t.align\t16\n"
          ".nv.shared." +
          name +
          ":\n"

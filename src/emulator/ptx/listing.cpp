@@ -94,21 +94,27 @@ std::size_t bank_ways(const Offsets& offsets, std::int64_t bytes) {
 // first.
 std::string stride_of(const LaneForm& address) {
   constexpr std::size_t most = 4;
-  std::vector<std::pair<int, Form>> steps;
+  struct Step {
+    Form bytes;
+    int first, count;
+  };
+  std::vector<Step> steps;
   for (int lane = 0; lane < 31; ++lane) {
     const Form step = address.of_lane(lane + 1).plus(address.of_lane(lane), -1);
-    const auto known = std::ranges::find(steps, step, [](const auto& each) { return each.second; });
+    const auto known = std::ranges::find(steps, step, &Step::bytes);
     if (known == steps.end())
-      steps.emplace_back(1, step);
+      steps.push_back({step, lane, 1});
     else
-      ++known->first;
+      ++known->count;
   }
-  if (steps.size() == 1) return steps[0].second.text();
-  std::ranges::stable_sort(steps, std::greater(), [](const auto& each) { return each.first; });
+  if (steps.size() == 1) return steps[0].bytes.text();
+  std::ranges::sort(steps, [](const Step& a, const Step& b) {
+    return a.count != b.count ? a.count > b.count : a.first < b.first;
+  });
   std::string text;
   for (std::size_t i = 0; i < std::min(most, steps.size()); ++i)
     text +=
-        fmt::format("{}{} ({} of 31)", i == 0 ? "" : ", ", steps[i].second.text(), steps[i].first);
+        fmt::format("{}{} ({} of 31)", i == 0 ? "" : ", ", steps[i].bytes.text(), steps[i].count);
   return steps.size() > most ? text + ", .." : text;
 }
 

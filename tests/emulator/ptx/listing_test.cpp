@@ -2,6 +2,7 @@
 
 #include <gtest/gtest.h>
 
+#include "cuda/kernel_images.hpp"
 #include "emulator/ptx/parse_text.hpp"
 
 namespace microscale::emulator::ptx {
@@ -272,6 +273,27 @@ TEST(PtxListing, lanes_that_a_branch_parted_do_not_share_what_they_wrote) {
   EXPECT_EQ(verdict(loop), one);
   EXPECT_EQ(accesses("mov.u32 %r1, %tid.x;" + loop + "ld.global.f32 %f2, [%rd1];").at(1).verdict,
             unknown);
+}
+
+// The transposing quantizer keeps its tile's rows apart by a swizzle; what it loads comes in whole
+// sectors. Edges and data are what is left.
+TEST(PtxListing, most_accesses_of_a_transposing_kernel_are_told) {
+  int told = 0, free_of_conflicts = 0, all = 0;
+  for (const cuda::KernelImage& image : cuda::kernel_images()) {
+    if (image.file != "quantize_columns_mxfp8_e4m3" || image.architecture != "sm_90a") continue;
+    const Module module = take(Module::parse(std::string(image.ptx.begin(), image.ptx.end())));
+    for (std::size_t i = 0; i < module.functions().size(); ++i) {
+      if (!module.functions()[i].has_body) continue;
+      for (const Note& each : explain(module, *take(module.body(i)))) {
+        all += !each.verdict.empty();
+        told += !each.verdict.empty() && each.verdict.substr(0, 11) != "cannot tell";
+        free_of_conflicts += each.verdict == "no bank conflict";
+      }
+    }
+  }
+  if (all == 0) GTEST_SKIP() << "built without nvcc: no kernels to look at";
+  EXPECT_GT(10 * told, 7 * all);
+  EXPECT_GT(free_of_conflicts, 250);
 }
 
 TEST(PtxListing, results_of_calls_may_differ) {
