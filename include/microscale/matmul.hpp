@@ -1,8 +1,8 @@
 // Matrix products on block-scaled operands: d[m,n] = alpha * a[m,k] @ b[n,k]^T + bias.
 //
 // b are the weights: block-scaled, one line of k elements per column of d. a are the activations:
-// dense (FP32, BF16, FP16) or block-scaled; blocks of both lie along k (BlockAxis::cols), and k is a
-// multiple of them. m and n are any number. NVFP4's global scales of both sides are part of the
+// dense (FP32, BF16, FP16) or block-scaled; blocks of both lie along k (BlockAxis::cols), and k is
+// a multiple of them. m and n are any number. NVFP4's global scales of both sides are part of the
 // product. docs/matmul.md has the table of formats and backends, and the error bound.
 //
 // The sums are FP32 (the reference backend: FP64), in an order that depends on the shapes and the
@@ -57,7 +57,8 @@ void matmul(const MatmulOptions& options, const Context& context = {});
 /// What a gate goes through before it multiplies.
 enum class Activation : std::uint8_t {
   silu,       ///< x / (1 + e^-x)
-  gelu_tanh,  ///< x / (1 + e^-2z), z = sqrt(2 / pi) * (x + 0.044715 x^3): GELU as most models have it
+  gelu_tanh,  ///< x / (1 + e^-2z), z = sqrt(2 / pi) * (x + 0.044715 x^3): GELU as most models have
+              ///< it
 };
 
 /// d = activation(alpha * a @ gate^T + gate_bias) * (alpha * a @ up^T + up_bias). gate and up agree
@@ -85,7 +86,7 @@ struct GroupedMatmulOptions {
   MatmulInput a;
   MatmulWeights b;
   MatmulOutput d;
-  ExpertRows groups;
+  ExpertRows groups{};
   float alpha = 1.0f;
   const float* row_weights = nullptr;  ///< one per row of a; null: 1
   TensorView bias{};                   ///< experts x n; data null: none

@@ -15,7 +15,7 @@ struct MatmulRows {
   std::int64_t stride = 0;               // in bytes
   const std::uint8_t* scales = nullptr;  // row r at scales + r * scale_stride; null: dense
   std::int64_t scale_stride = 0;
-  DType dtype = DType::f32;         // dense
+  DType dtype = DType::f32;       // dense
   Format format = Format::mxfp4;  // not dense
 
   bool dense() const { return scales == nullptr; }
@@ -34,14 +34,14 @@ struct MatmulProduct {
   Format b_format = Format::mxfp4;
   std::int64_t m = 0, n = 0, k = 0;
   double factor = 1;
-  const float* bias = nullptr;    // n values, or null
+  const float* bias = nullptr;     // n values, or null
   const void* prepared = nullptr;  // what prepare() made of all rows of a
 };
 
 /// Rows [row, row + rows) and columns [col, col + cols) of the result, in FP32.
 struct MatmulTile {
   std::int64_t row = 0, rows = 0, col = 0, cols = 0;
-  MatmulRows b;            // row 0 is column `col`
+  MatmulRows b;             // row 0 is column `col`
   float* output = nullptr;  // (i, j) of the tile at output + i * output_stride + j
   std::int64_t output_stride = 0;
   void* workspace = nullptr;  // workspace_bytes(product), at a multiple of 64; this call's alone

@@ -1,4 +1,5 @@
-// matmul, gated_matmul, grouped_matmul: one call each for the check and the runner. No arithmetic here.
+// matmul, gated_matmul, grouped_matmul: one call each for the check and the runner. No arithmetic
+// here.
 #include "microscale/matmul.hpp"
 
 #include <fmt/format.h>

@@ -11,11 +11,11 @@ namespace microscale {
 struct MatmulCall {
   const char* operation = "matmul";
   const MatmulInput& a;
-  const MatmulWeights& b;                 // the gate, where gated
-  const BlockTensorView* up = nullptr;    // plain weights of a gated product, else null
+  const MatmulWeights& b;               // the gate, where gated
+  const BlockTensorView* up = nullptr;  // plain weights of a gated product, else null
   const MatmulOutput& d;
-  std::int64_t matrices = 1;              // of a batch, or experts
-  const ExpertRows* groups = nullptr;     // null: a batch
+  std::int64_t matrices = 1;           // of a batch, or experts
+  const ExpertRows* groups = nullptr;  // null: a batch
   bool gated = false;
   Activation activation = Activation::silu;
   float alpha = 1.0f;
@@ -36,9 +36,8 @@ struct MatmulCall {
   std::int64_t n() const { return b_shape().rows; }
   /// First row of expert e in a and d; e = experts: behind the last.
   std::int64_t offset(std::int64_t e) const {
-    return groups->type == OffsetType::i32
-               ? static_cast<const std::int32_t*>(groups->offsets)[e]
-               : static_cast<const std::int64_t*>(groups->offsets)[e];
+    return groups->type == OffsetType::i32 ? static_cast<const std::int32_t*>(groups->offsets)[e]
+                                           : static_cast<const std::int64_t*>(groups->offsets)[e];
   }
 };
 

@@ -27,7 +27,8 @@ struct Range {
   bool overlaps(const Range& other) const {
     const auto first = reinterpret_cast<std::uintptr_t>(begin),
                second = reinterpret_cast<std::uintptr_t>(other.begin);
-    return bytes > 0 && other.bytes > 0 && first < second + static_cast<std::uintptr_t>(other.bytes) &&
+    return bytes > 0 && other.bytes > 0 &&
+           first < second + static_cast<std::uintptr_t>(other.bytes) &&
            second < first + static_cast<std::uintptr_t>(bytes);
   }
 };
@@ -51,12 +52,13 @@ Range check_dense(const char* operation, const char* name, const void* data, DTy
     refuse(fmt::format("{}: {} is {} at an address that is no multiple of {}; align it", operation,
                        name, to_string(dtype), element));
   if (matrices > 1 && row_stride < cols)
-    refuse(fmt::format("{}: {} has a row_stride of {} elements for rows of {}, and matrices of a "
-                       "batch are rows * row_stride apart; set it to at least the columns",
-                       operation, name, row_stride, cols));
+    refuse(
+        fmt::format("{}: {} has a row_stride of {} elements for rows of {}, and matrices of a "
+                    "batch are rows * row_stride apart; set it to at least the columns",
+                    operation, name, row_stride, cols));
   if (rows == 0 || cols == 0 || matrices == 0) return {name, data, 0};
-  const std::int64_t last = matrices > 1 ? ((matrices - 1) * rows + rows - 1) * row_stride
-                                         : (rows - 1) * row_stride;
+  const std::int64_t last =
+      matrices > 1 ? ((matrices - 1) * rows + rows - 1) * row_stride : (rows - 1) * row_stride;
   return {name, data, (last + cols) * element};
 }
 
@@ -68,13 +70,15 @@ void check_blocks(const char* operation, const char* name, const BlockTensorView
     refuse(fmt::format("{}: {} is {} x {}; rows and cols must not be negative", operation, name,
                        shape.rows, shape.cols));
   if (shape.axis != BlockAxis::cols)
-    refuse(fmt::format("{}: the blocks of {} lie down its columns; a product sums along them, so "
-                       "quantize it with BlockAxis::cols",
-                       operation, name));
+    refuse(
+        fmt::format("{}: the blocks of {} lie down its columns; a product sums along them, so "
+                    "quantize it with BlockAxis::cols",
+                    operation, name));
   if (shape.cols % format.block != 0)
-    refuse(fmt::format("{}: {} has rows of k = {} elements, no multiple of {}'s block of {}; pad k "
-                       "of both operands with zeros",
-                       operation, name, shape.cols, format.name, format.block));
+    refuse(
+        fmt::format("{}: {} has rows of k = {} elements, no multiple of {}'s block of {}; pad k "
+                    "of both operands with zeros",
+                    operation, name, shape.cols, format.name, format.block));
   check_bytes(operation, fmt::format("{} codes", name).c_str(),
               static_cast<std::int64_t>(b.codes.size()), code_bytes);
   check_bytes(operation, fmt::format("{} scales", name).c_str(),
@@ -87,9 +91,10 @@ void check_blocks(const char* operation, const char* name, const BlockTensorView
 void check_packed(const char* operation, const PackedWeights& p, std::int64_t matrices,
                   bool gated) {
   if (!p.on_cpu)
-    refuse(fmt::format("{}: these weights are packed for a GPU; pack them for this backend, or pass "
-                       "the plain ones",
-                       operation));
+    refuse(
+        fmt::format("{}: these weights are packed for a GPU; pack them for this backend, or pass "
+                    "the plain ones",
+                    operation));
   if (p.gated != gated)
     refuse(fmt::format("{}: these packed weights hold {}", operation,
                        p.gated ? "a gate and an up matrix; call gated_matmul"
@@ -107,9 +112,10 @@ void check_packed(const char* operation, const PackedWeights& p, std::int64_t ma
                                        .cols = p.shape.cols,
                                        .matrices = p.matrices,
                                        .gated = p.gated})
-    refuse(fmt::format("{}: the packed weights are not those that pack_weights made for {} x {} {}; "
-                       "pass what it returned",
-                       operation, p.shape.rows, p.shape.cols, info(p.shape.format).name));
+    refuse(
+        fmt::format("{}: the packed weights are not those that pack_weights made for {} x {} {}; "
+                    "pass what it returned",
+                    operation, p.shape.rows, p.shape.cols, info(p.shape.format).name));
 }
 
 void check_bias(const MatmulCall& call, const char* name, const TensorView& bias,
@@ -119,8 +125,8 @@ void check_bias(const MatmulCall& call, const char* name, const TensorView& bias
   if (bias.rows != rows || bias.cols != call.n())
     refuse(fmt::format("{}: {} is {} x {}; it must be {} x {}", call.operation, name, bias.rows,
                        bias.cols, rows, call.n()));
-  ranges.push_back(check_dense(call.operation, name, bias.data, bias.dtype, rows, call.n(),
-                               bias.row_stride, 1));
+  ranges.push_back(
+      check_dense(call.operation, name, bias.data, bias.dtype, rows, call.n(), bias.row_stride, 1));
 }
 
 void check_groups(const MatmulCall& call) {
@@ -132,9 +138,10 @@ void check_groups(const MatmulCall& call) {
   for (std::int64_t e = 0; groups.experts > 0 && e <= groups.experts; ++e) {
     const std::int64_t offset = call.offset(e);
     if (offset < former || offset > call.rows())
-      refuse(fmt::format("{}: offset {} is {} after {} for {} rows; offsets must not decrease or "
-                         "leave the rows of a",
-                         call.operation, e, offset, former, call.rows()));
+      refuse(
+          fmt::format("{}: offset {} is {} after {} for {} rows; offsets must not decrease or "
+                      "leave the rows of a",
+                      call.operation, e, offset, former, call.rows()));
     former = offset;
   }
 }
@@ -151,9 +158,10 @@ void check_quantized(const MatmulCall& call, std::vector<Range>& ranges) {
   const QuantizedOutput& o = *call.quantized();
   const FormatInfo& format = info(o.format);
   if (call.n() % format.block != 0)
-    refuse(fmt::format("{}: d has {} columns, no multiple of {}'s block of {}; pad n, or take d "
-                       "dense",
-                       call.operation, call.n(), format.name, format.block));
+    refuse(
+        fmt::format("{}: d has {} columns, no multiple of {}'s block of {}; pad n, or take d "
+                    "dense",
+                    call.operation, call.n(), format.name, format.block));
   const auto rules = scale_rules(o.format);
   if (std::find(rules.begin(), rules.end(), o.numerics.scale_rule) == rules.end())
     refuse(fmt::format("{}: {} has no scale rule {}; it has {}", call.operation, format.name,
@@ -173,9 +181,10 @@ void check_quantized(const MatmulCall& call, std::vector<Range>& ranges) {
                scale_bytes);
   if (!format.e8m0_scale) {
     if (!o.global_scale && !call.d_global_scales)
-      refuse(fmt::format("{}: a quantized d in NVFP4 wants its global scale beforehand; pass "
-                         "global_scale",
-                         call.operation));
+      refuse(
+          fmt::format("{}: a quantized d in NVFP4 wants its global scale beforehand; pass "
+                      "global_scale",
+                      call.operation));
     check_globals(call, "d", o.format, o.global_scale.value_or(1.0f), call.d_global_scales);
   }
   ranges.push_back({"d's codes", o.codes.data(), static_cast<std::int64_t>(o.codes.size())});
@@ -185,8 +194,8 @@ void check_quantized(const MatmulCall& call, std::vector<Range>& ranges) {
 void check_input(const MatmulCall& call, std::vector<Range>& ranges) {
   const std::int64_t matrices = call.groups ? 1 : call.matrices;
   if (const TensorView* a = call.a_dense()) {
-    ranges.push_back(
-        check_dense(call.operation, "a", a->data, a->dtype, a->rows, a->cols, a->row_stride, matrices));
+    ranges.push_back(check_dense(call.operation, "a", a->data, a->dtype, a->rows, a->cols,
+                                 a->row_stride, matrices));
     return;
   }
   const BlockTensorView& a = *call.a_blocks();
@@ -204,7 +213,8 @@ void check_plain_weights(const MatmulCall& call, const char* name, const BlockTe
                          std::vector<Range>& ranges) {
   check_weights(call.operation, name, b, call.matrices);
   check_globals(call, name, b.shape.format, b.global_scale, call.b_global_scales);
-  ranges.push_back({"the weights' codes", b.codes.data(), static_cast<std::int64_t>(b.codes.size())});
+  ranges.push_back(
+      {"the weights' codes", b.codes.data(), static_cast<std::int64_t>(b.codes.size())});
   ranges.push_back(
       {"the weights' scales", b.scales.data(), static_cast<std::int64_t>(b.scales.size())});
 }
@@ -214,7 +224,8 @@ void check_all_weights(const MatmulCall& call, std::vector<Range>& ranges) {
     check_packed(call.operation, *p, call.matrices, call.gated);
     check_globals(call, "the packed weights", p->shape.format, p->global_scale,
                   call.b_global_scales);
-    if (call.gated) check_globals(call, "the packed up", p->shape.format, p->up_global_scale, nullptr);
+    if (call.gated)
+      check_globals(call, "the packed up", p->shape.format, p->up_global_scale, nullptr);
     if (call.up && call.up->shape.rows != 0)
       refuse(fmt::format("{}: packed weights hold gate and up; leave `up` empty", call.operation));
     ranges.push_back(
@@ -241,14 +252,16 @@ void check_weights(const char* operation, const char* name, const BlockTensorVie
 
 void check_matmul(const MatmulCall& call) {
   if (call.matrices < 0)
-    refuse(fmt::format("{}: a batch of {}; it must not be negative", call.operation, call.matrices));
+    refuse(
+        fmt::format("{}: a batch of {}; it must not be negative", call.operation, call.matrices));
   if (!std::isfinite(call.alpha))
     refuse(fmt::format("{}: alpha is {}; it must be finite", call.operation, call.alpha));
   std::vector<Range> inputs, outputs;
   if (call.b_shape().cols != call.k())
-    refuse(fmt::format("{}: a has k = {}, the weights have k = {}; they must agree (the weights are "
-                       "n x k)",
-                       call.operation, call.k(), call.b_shape().cols));
+    refuse(
+        fmt::format("{}: a has k = {}, the weights have k = {}; they must agree (the weights are "
+                    "n x k)",
+                    call.operation, call.k(), call.b_shape().cols));
   check_sizes(call.operation, std::max<std::int64_t>(call.matrices, 1), call.rows(), call.n(),
               call.k());
   if (call.groups) check_groups(call);
@@ -256,12 +269,11 @@ void check_matmul(const MatmulCall& call) {
   check_all_weights(call, inputs);
   check_bias(call, "the bias", call.bias, inputs);
   check_bias(call, "up's bias", call.up_bias, inputs);
-  if (call.row_weights)
-    inputs.push_back({"row_weights", call.row_weights, call.rows() * 4});
+  if (call.row_weights) inputs.push_back({"row_weights", call.row_weights, call.rows() * 4});
   if (const MutableTensorView* d = call.d_dense()) {
     if (d->rows != call.rows() || d->cols != call.n())
-      refuse(fmt::format("{}: d is {} x {}; a and the weights make {} x {}", call.operation, d->rows,
-                         d->cols, call.rows(), call.n()));
+      refuse(fmt::format("{}: d is {} x {}; a and the weights make {} x {}", call.operation,
+                         d->rows, d->cols, call.rows(), call.n()));
     outputs.push_back(check_dense(call.operation, "d", d->data, d->dtype, d->rows, d->cols,
                                   d->row_stride, call.groups ? 1 : call.matrices));
   } else {
@@ -270,9 +282,10 @@ void check_matmul(const MatmulCall& call) {
   for (const Range& out : outputs)
     for (const Range& in : inputs)
       if (out.overlaps(in))
-        refuse(fmt::format("{}: {} overlaps {}; a product reads its operands while it writes, so "
-                           "give d memory of its own",
-                           call.operation, out.name, in.name));
+        refuse(
+            fmt::format("{}: {} overlaps {}; a product reads its operands while it writes, so "
+                        "give d memory of its own",
+                        call.operation, out.name, in.name));
   if (outputs.size() == 2 && outputs[0].overlaps(outputs[1]))
     refuse(fmt::format("{}: the codes and the scales of d overlap", call.operation));
 }

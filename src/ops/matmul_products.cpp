@@ -130,14 +130,14 @@ MatmulProducts resolve_products(const MatmulCall& call) {
     if (call.gated) {
       run.up = p;
       const float up_own = plain ? call.up->global_scale : call.packed()->up_global_scale;
-      run.up.factor = static_cast<double>(call.alpha) * a_global *
-                      global_of(format, up_own, nullptr, e);
+      run.up.factor =
+          static_cast<double>(call.alpha) * a_global * global_of(format, up_own, nullptr, e);
       run.up.bias = all.up_bias.empty() ? nullptr : all.up_bias.data();
       run.up_b = plain ? plain_weights(*call.up, e) : packed(*call.packed(), e, true);
     }
     if (quantized)
-      run.d_global_scale = call.d_global_scales ? call.d_global_scales[e]
-                                                : quantized->global_scale.value_or(1.0f);
+      run.d_global_scale =
+          call.d_global_scales ? call.d_global_scales[e] : quantized->global_scale.value_or(1.0f);
     if (quantized && info(quantized->format).e8m0_scale) run.d_global_scale = 1.0f;
     all.runs.push_back(run);
   }

@@ -12,9 +12,9 @@ namespace microscale {
 
 /// The weights of one product, in either layout of scales.
 struct WeightRows {
-  MatmulRows rows;                       // row-major scales; none where `tiled` is set
-  const std::uint8_t* tiled = nullptr;   // scales in 128x4 tiles
-  std::int64_t blocks = 0;               // per row
+  MatmulRows rows;                      // row-major scales; none where `tiled` is set
+  const std::uint8_t* tiled = nullptr;  // scales in 128x4 tiles
+  std::int64_t blocks = 0;              // per row
 
   /// Bytes of scratch that tile() wants for `cols` rows.
   std::int64_t scratch_bytes(std::int64_t cols) const { return tiled ? cols * blocks : 0; }
@@ -35,8 +35,8 @@ struct ProductRun {
 
 struct MatmulProducts {
   std::vector<ProductRun> runs;
-  MatmulRows a;                         // of all runs
-  std::vector<std::uint8_t> a_scales;   // in rows, where the caller's are tiled
+  MatmulRows a;                        // of all runs
+  std::vector<std::uint8_t> a_scales;  // in rows, where the caller's are tiled
   std::vector<float> bias, up_bias;
 };
 

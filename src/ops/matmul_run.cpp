@@ -30,8 +30,9 @@ class Scratch {
                     alignment, static_cast<std::size_t>(round_up(bytes + 1, alignment)))),
                 &std::free) {
     if (!memory_)
-      throw Error(ErrorCode::out_of_memory, "matmul: no memory for " + std::to_string(bytes) +
-                                                " bytes of work space; multiply fewer rows at once");
+      throw Error(ErrorCode::out_of_memory,
+                  "matmul: no memory for " + std::to_string(bytes) +
+                      " bytes of work space; multiply fewer rows at once");
   }
   std::uint8_t* data() const { return memory_.get(); }
 
@@ -134,7 +135,8 @@ class Runner {
     d.lines.code_stride = shape.code_bytes_per_line();
     d.lines.scale_stride = shape.blocks_per_line();
     Context context = context_;  // the product's backend need not have a quantizer of this kind
-    context.backend = context.backend == Backend::reference ? Backend::reference : Backend::automatic;
+    context.backend =
+        context.backend == Backend::reference ? Backend::reference : Backend::automatic;
     d.quantizer = &choose_backend(d.lines, context);
   }
 
@@ -157,9 +159,9 @@ class Runner {
     scales_bytes_ = round_up(weights.scratch_bytes(cols), alignment);
     const std::int64_t worker_bytes =
         values_bytes_ * (call_.gated ? 2 : 1) + work_bytes_ + scales_bytes_;
-    const int threads = static_cast<int>(std::min<std::int64_t>(
-        context_.threads > 0 ? context_.threads : available_cores(),
-        static_cast<std::int64_t>(pieces.size())));
+    const int threads = static_cast<int>(
+        std::min<std::int64_t>(context_.threads > 0 ? context_.threads : available_cores(),
+                               static_cast<std::int64_t>(pieces.size())));
     const Scratch scratch(threads * worker_bytes);
     parallel_for_worker(static_cast<std::int64_t>(pieces.size()), threads,
                         [&](std::int64_t index, int worker) {
@@ -203,7 +205,8 @@ class Runner {
   }
 
   // The kernel's tile; rows outside its exact range by the reference.
-  void product_tile(const ProductRun& run, const MatmulProduct& product, const MatmulTile& t) const {
+  void product_tile(const ProductRun& run, const MatmulProduct& product,
+                    const MatmulTile& t) const {
     kernels_->multiply(product, t);
     if (odd_.empty()) return;
     for (std::int64_t r = 0; r < t.rows; ++r) {
@@ -256,8 +259,7 @@ class Runner {
     part.blocks = t.cols / format.block;
     part.global_scale = run.d_global_scale;
     part.first_index = static_cast<std::uint64_t>(row * call_.n() + t.col);
-    part.codes =
-        d.quantized->codes.data() + row * part.code_stride + code_bytes(format, t.col);
+    part.codes = d.quantized->codes.data() + row * part.code_stride + code_bytes(format, t.col);
     part.scales = d.scales + row * part.scale_stride + t.col / format.block;
     d.quantizer->quantize(part);
   }
@@ -272,14 +274,13 @@ class Runner {
       const BlockShape rows{count, call_.n(), o.format};
       BlockShape target = rows;
       target.layout = o.layout;
-      repack_scale_bytes(
-          rows,
-          std::span(row_scales_)
-              .subspan(static_cast<std::size_t>(first * rows.blocks_per_line()),
-                       static_cast<std::size_t>(rows.scale_bytes())),
-          o.layout,
-          o.scales.subspan(static_cast<std::size_t>(at),
-                           static_cast<std::size_t>(target.scale_bytes())));
+      repack_scale_bytes(rows,
+                         std::span(row_scales_)
+                             .subspan(static_cast<std::size_t>(first * rows.blocks_per_line()),
+                                      static_cast<std::size_t>(rows.scale_bytes())),
+                         o.layout,
+                         o.scales.subspan(static_cast<std::size_t>(at),
+                                          static_cast<std::size_t>(target.scale_bytes())));
       at += target.scale_bytes();
     }
   }

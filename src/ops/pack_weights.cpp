@@ -30,9 +30,9 @@ void pack_row(const BlockTensorView& b, std::int64_t matrix, std::int64_t row, R
   std::copy_n(b.codes.data() + matrix * b.shape.code_bytes() + row * stride, stride, target.codes);
   const std::uint8_t* scales = b.scales.data() + matrix * b.shape.scale_bytes();
   for (std::int64_t i = 0; i < blocks; ++i)
-    target.scales[i] = scales[b.shape.layout == Layout::row_major
-                                  ? row_major::offset(row, i, blocks)
-                                  : tiled_128x4::offset(row, i, blocks)];
+    target.scales[i] =
+        scales[b.shape.layout == Layout::row_major ? row_major::offset(row, i, blocks)
+                                                   : tiled_128x4::offset(row, i, blocks)];
 }
 
 PackedWeights pack(const BlockTensorView& b, const BlockTensorView* up,
@@ -59,9 +59,10 @@ PackedWeights pack(const BlockTensorView& b, const BlockTensorView* up,
                             "packed_weights_bytes)",
                             bytes.size(), parts.total(matrices)));
   if (reinterpret_cast<std::uintptr_t>(bytes.data()) % packed_weights::alignment != 0)
-    throw Error(ErrorCode::invalid_argument,
-                fmt::format("pack_weights: the output must start at a multiple of {} bytes; align it",
-                            packed_weights::alignment));
+    throw Error(
+        ErrorCode::invalid_argument,
+        fmt::format("pack_weights: the output must start at a multiple of {} bytes; align it",
+                    packed_weights::alignment));
   PackedWeights packed;
   packed.shape = b.shape;
   packed.shape.layout = Layout::row_major;
@@ -80,8 +81,9 @@ PackedWeights pack(const BlockTensorView& b, const BlockTensorView* up,
                                       .gated = up != nullptr};
   std::memcpy(bytes.data(), &header, sizeof header);
   for (std::int64_t m = 0; m < matrices; ++m) {
-    std::uint8_t *const codes = bytes.data() + parts.codes_at(m),
-                        *const scales = bytes.data() + parts.scales_at(m);
+    std::uint8_t *const codes = bytes.data() + parts.codes_at(m), *const scales =
+                                                                      bytes.data() +
+                                                                      parts.scales_at(m);
     std::fill(codes + rows * every * parts.code_stride, codes + parts.code_bytes, std::uint8_t{0});
     std::fill(scales + rows * every * parts.scale_stride, scales + parts.scale_bytes,
               std::uint8_t{0});

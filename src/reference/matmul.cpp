@@ -55,7 +55,10 @@ const MatmulKernels reference_matmul{
     .prepared_row_bytes = [](const MatmulProduct&) { return std::int64_t{0}; },
     .prepared_rows = 1,
     .prepare = nullptr,
-    .tile_shape = [](const MatmulProduct&) { return MatmulTileShape{tile_rows, tile_cols}; },
+    .tile_shape =
+        [](const MatmulProduct&) {
+          return MatmulTileShape{tile_rows, tile_cols};
+        },
     .workspace_bytes =
         [](const MatmulProduct& product) {
           return (tile_rows + tile_cols) * product.k * static_cast<std::int64_t>(sizeof(double));

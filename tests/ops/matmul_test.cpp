@@ -89,7 +89,8 @@ TEST(Matmul, long_sums_of_one_sign_and_of_wide_spread_stay_within_the_bound) {
 
       Matrix spread(DType::f32, 2, k);
       for (std::int64_t i = 0; i < 2 * k; ++i)
-        spread.set(i / k, i % k, std::ldexp(i % 3 ? 1.1f : -1.3f, static_cast<int>(i * 7 % 80) - 40));
+        spread.set(i / k, i % k,
+                   std::ldexp(i % 3 ? 1.1f : -1.3f, static_cast<int>(i * 7 % 80) - 40));
       const Side wide(spread), b2(test::random_blocks(format, 3, k, Layout::row_major, 4));
       EXPECT_TRUE(test::near_exact(
           test::product(wide.input(), b2.blocks->view(), 2, 3, {.backend = backend}), wide, b2,
@@ -114,8 +115,9 @@ TEST(Matmul, scales_at_both_ends_give_exact_values) {
         std::fill(unit.scales().begin(), unit.scales().end(), std::uint8_t{127});
         Matrix unit_dense(DType::f32, 3, 96);
         for (std::int64_t i = 0; i < 3 * 96; ++i)
-          unit_dense.set(i / 96, i % 96,
-                         static_cast<float>(std::ldexp(double{dense.at(i / 96, i % 96)}, low - 127)));
+          unit_dense.set(
+              i / 96, i % 96,
+              static_cast<float>(std::ldexp(double{dense.at(i / 96, i % 96)}, low - 127)));
         EXPECT_TRUE(test::near_exact(test::product(dense.view(), weights.view(), 3, 9, context),
                                      Side(unit_dense), Side(unit), backend))
             << info(b_format).name << " scale " << low;
@@ -123,7 +125,8 @@ TEST(Matmul, scales_at_both_ends_give_exact_values) {
       // Both sides block-scaled, the scales far apart.
       for (int low : {0, 3, 254}) {
         const int other = 254 - low;
-        BlockTensor a = test::random_blocks(Format::mxfp4, 3, 96, Layout::row_major, 5, other, other);
+        BlockTensor a =
+            test::random_blocks(Format::mxfp4, 3, 96, Layout::row_major, 5, other, other);
         BlockTensor b = test::random_blocks(b_format, 9, 96, Layout::row_major, 6, low, low);
         const Matrix d = test::product(a.view(), b.view(), 3, 9, context);
         std::fill(a.scales().begin(), a.scales().end(), std::uint8_t{127});
@@ -135,8 +138,8 @@ TEST(Matmul, scales_at_both_ends_give_exact_values) {
     for (int scale : {1, 7, 8, 0x7E}) {  // E4M3: subnormal, the smallest normal, 448
       const Side a(test::random_blocks(Format::nvfp4, 4, 80, Layout::row_major, 5, scale, scale));
       const Side b(test::random_blocks(Format::nvfp4, 5, 80, Layout::row_major, 6, scale, scale));
-      EXPECT_TRUE(test::near_exact(
-          test::product(a.blocks->view(), b.blocks->view(), 4, 5, context), a, b, backend));
+      EXPECT_TRUE(test::near_exact(test::product(a.blocks->view(), b.blocks->view(), 4, 5, context),
+                                   a, b, backend));
     }
   }
 }
@@ -184,7 +187,8 @@ TEST(Matmul, nan_and_infinity_reach_their_row_and_column_and_no_other) {
     EXPECT_TRUE(std::isfinite(d.at(0, 1)));
     for (Format format : {Format::nvfp4, Format::mxfp4, Format::mxfp8_e4m3}) {
       BlockTensor a = test::random_blocks(format, 3, 64, Layout::row_major, 8);
-      a.scales()[static_cast<std::size_t>(64 / info(format).block)] = a.shape().format == Format::nvfp4 ? 0x7F : 255;
+      a.scales()[static_cast<std::size_t>(64 / info(format).block)] =
+          a.shape().format == Format::nvfp4 ? 0x7F : 255;
       d = test::product(a.view(), c.view(), 3, 2, {.backend = backend});
       EXPECT_TRUE(std::isfinite(d.at(0, 1)) && std::isnan(d.at(1, 1)) && std::isfinite(d.at(2, 1)));
     }
@@ -207,12 +211,12 @@ TEST(Matmul, dense_outputs_are_the_rounded_fp32_result) {
   const Matrix bias = test::gaussian(DType::f16, 1, 77, 3, 4.0f);
   for (Backend backend : test::product_backends()) {
     const Context context{.backend = backend};
-    const Matrix f32 = test::product(a.input(), b.blocks->view(), 19, 77, context, DType::f32, -1.5f,
-                                     bias.view());
+    const Matrix f32 =
+        test::product(a.input(), b.blocks->view(), 19, 77, context, DType::f32, -1.5f, bias.view());
     EXPECT_TRUE(test::near_exact(f32, a, b, backend, -1.5, &bias));
     for (DType type : {DType::f16, DType::bf16}) {
-      const Matrix d = test::product(a.input(), b.blocks->view(), 19, 77, context, type, -1.5f,
-                                     bias.view());
+      const Matrix d =
+          test::product(a.input(), b.blocks->view(), 19, 77, context, type, -1.5f, bias.view());
       for (std::int64_t i = 0; i < 19; ++i)
         for (std::int64_t j = 0; j < 77; ++j) {
           Matrix one(type, 1, 1);
@@ -255,7 +259,8 @@ TEST(Matmul, quantized_outputs_are_the_quantized_fp32_result) {
 struct Packed {
   explicit Packed(std::int64_t bytes)
       : size(static_cast<std::size_t>(bytes)),
-        memory(static_cast<std::uint8_t*>(std::aligned_alloc(64, (size + 63) / 64 * 64)), &std::free) {}
+        memory(static_cast<std::uint8_t*>(std::aligned_alloc(64, (size + 63) / 64 * 64)),
+               &std::free) {}
   std::span<std::uint8_t> span() { return {memory.get(), size}; }
   std::size_t size;
   std::unique_ptr<std::uint8_t, void (*)(void*)> memory;
@@ -269,14 +274,17 @@ TEST(Matmul, layouts_packing_and_threads_change_no_byte) {
       const BlockTensor a_tiled = test::random_blocks(format, m, k, Layout::tiled_128x4, 1);
       const BlockTensor b = test::random_blocks(format, n, k, Layout::row_major, 2);
       const BlockTensor b_tiled = test::random_blocks(format, n, k, Layout::tiled_128x4, 2);
-      const Matrix first = test::product(a.view(), b.view(), m, n, {.backend = backend, .threads = 1});
+      const Matrix first =
+          test::product(a.view(), b.view(), m, n, {.backend = backend, .threads = 1});
       for (int threads : {2, 3, 5}) {
         const Context context{.backend = backend, .threads = threads};
         EXPECT_TRUE(same_bytes(first, test::product(a.view(), b.view(), m, n, context)));
-        EXPECT_TRUE(same_bytes(first, test::product(a_tiled.view(), b_tiled.view(), m, n, context)));
+        EXPECT_TRUE(
+            same_bytes(first, test::product(a_tiled.view(), b_tiled.view(), m, n, context)));
         Packed memory(packed_weights_bytes(b.shape()));
         EXPECT_TRUE(same_bytes(
-            first, test::product(a.view(), pack_weights(b_tiled.view(), memory.span()), m, n, context)));
+            first,
+            test::product(a.view(), pack_weights(b_tiled.view(), memory.span()), m, n, context)));
       }
     }
   }
@@ -302,15 +310,13 @@ TEST(Matmul, a_batch_is_its_products_one_after_another) {
       }
       const BlockTensorView a_view{a_shape, a_codes, a_scales, a[0].global_scale},
           b_view{b_shape, b_codes, b_scales, b[0].global_scale};
-      const Matrix all =
-          test::product(a_view, b_view, m, n, context, DType::f16, 1.0f, {}, batch);
+      const Matrix all = test::product(a_view, b_view, m, n, context, DType::f16, 1.0f, {}, batch);
       Packed memory(packed_weights_bytes(b_shape, batch));
       const PackedWeights packed = pack_weights(b_view, memory.span(), batch);
       EXPECT_TRUE(same_bytes(
           all, test::product(a_view, packed, m, n, context, DType::f16, 1.0f, {}, batch)));
       for (std::size_t l = 0; l < batch; ++l) {
-        const Matrix one =
-            test::product(a[l].view(), b[l].view(), m, n, context, DType::f16);
+        const Matrix one = test::product(a[l].view(), b[l].view(), m, n, context, DType::f16);
         for (std::int64_t i = 0; i < m; ++i)
           for (std::int64_t j = 0; j < n; ++j)
             ASSERT_EQ(all.at(static_cast<std::int64_t>(l) * m + i, j), one.at(i, j));
@@ -339,7 +345,8 @@ TEST(Matmul, nothing_outside_d_is_written) {
 }
 
 TEST(Matmul, empty_products) {
-  const BlockTensor b = test::random_blocks(Format::mxfp4, 8, 64), none(BlockShape{8, 0, Format::mxfp4}),
+  const BlockTensor b = test::random_blocks(Format::mxfp4, 8, 64),
+                    none(BlockShape{8, 0, Format::mxfp4}),
                     no_columns(BlockShape{0, 64, Format::mxfp4});
   const Matrix a = test::gaussian(DType::f32, 3, 64), nothing(DType::f32, 3, 0);
   const Matrix bias = test::gaussian(DType::f32, 1, 8);

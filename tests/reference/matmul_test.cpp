@@ -54,8 +54,8 @@ std::vector<float> multiply(const std::vector<float>& a, const std::vector<std::
   product.factor = factor;
   product.bias = bias;
   std::vector<float> output(static_cast<std::size_t>(product.n), -1.0f);
-  std::vector<double> work(
-      static_cast<std::size_t>(reference_matmul.workspace_bytes(product)) / sizeof(double));
+  std::vector<double> work(static_cast<std::size_t>(reference_matmul.workspace_bytes(product)) /
+                           sizeof(double));
   MatmulTile tile;
   tile.rows = 1;
   tile.cols = product.n;
