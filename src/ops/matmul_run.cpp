@@ -154,7 +154,9 @@ class Runner {
     const std::int64_t rows = std::min(shape_.rows, largest_run()),
                        cols = std::min(shape_.cols, round_up(first.n, alignment));
     values_bytes_ = round_up(rows * cols * 4, alignment);
-    work_bytes_ = round_up(kernels_->workspace_bytes(first), alignment);
+    for (const ProductRun& run : products_.runs)
+      work_bytes_ =
+          std::max(work_bytes_, round_up(kernels_->workspace_bytes(run.product), alignment));
     const WeightRows& weights = products_.runs.front().b;
     scales_bytes_ = round_up(weights.scratch_bytes(cols), alignment);
     const std::int64_t worker_bytes =
