@@ -20,11 +20,13 @@ inline int load_word(const std::uint8_t* p) {
   return word;
 }
 
+#include "cpu/generic/matmul_dot.hpp"
+
 /// 64 E2M1 codes. Each nibble looks up the two bytes of its BF16 value, which is the upper half of
 /// the FP32 one; unpacking them leaves this order:
 ///   vector 4 * half + 2 * nibble + parity, lane 4 * q + d:
 ///   element 32 * q + 16 * half + 4 * d + 2 * parity + nibble
-struct Fp4Codes {
+struct Fp4Codes : Fp32Products {
   static constexpr int elements = 64, vectors = 8, code_bytes = 32;
   static constexpr int element(int vector, int lane) {
     return 32 * (lane / 4) + 16 * (vector / 4) + 4 * (lane % 4) + 2 * (vector % 2) + vector / 2 % 2;
@@ -88,7 +90,7 @@ struct Mxfp4 : Fp4Codes {
 
 /// 64 E4M3 or E5M2 codes in order, through FP16.
 template <bool FiveExponentBits>
-struct Mxfp8 {
+struct Mxfp8 : Fp32Products {
   static constexpr int elements = 64, vectors = 8, code_bytes = 64, groups = 2, scale_bytes = 2;
   static constexpr double factor = FiveExponentBits ? 1.0 : 256.0;
   static constexpr int element(int vector, int lane) { return vector * lanes + lane; }
@@ -109,7 +111,6 @@ struct Mxfp8 {
   static Float scale(Scales p, int group) { return from_e8m0(set32(p[group])); }
 };
 
-#include "cpu/generic/matmul_dot.hpp"
 #include "cpu/generic/matmul_table.hpp"
 MICROSCALE_AVX2_END
 

@@ -5,15 +5,30 @@
 //
 // A decoder B turns `elements` elements of a row, a step, into `vectors` vectors:
 //   load(codes), load_scales(scales)     one step of a row
-//   vector(codes, i)                     the i-th vector; its lane l is element B::element(i, l)
+//   vector(codes, i)                     the i-th vector; its place l is element B::element(i, l)
+//   start(v, x), add(v, x, sum)          its product with `width` elements X of a, and a sum's next
 //   scale(scales, g)                     lanewise, of the g-th group of vectors / groups vectors
 //   factor                               by which all results must be multiplied yet
 // Each sum is taken in an order that depends on k alone: a row of d has the same bytes whatever the
 // number of rows and columns.
 
+/// start and add for decoders into FP32.
+struct Fp32Products {
+  using X = float;
+  static constexpr int width = lanes;
+  static Float start(Float v, const X* x) { return mul(v, load_float(x)); }
+  static Float add(Float v, const X* x, Float sum) { return fma(v, load_float(x), sum); }
+  /// The elements of one row in the order of the vectors; false where X cannot hold one.
+  static bool convert(const float* values, X* output) {
+    *output = *values;
+    return true;
+  }
+};
+
 /// One or more rows of prepared a and of b, from one step on.
+template <class X>
 struct DotRows {
-  const float* x;  // row r at x + r * x_stride
+  const X* x;  // row r at x + r * x_stride
   std::int64_t x_stride;
   const std::uint8_t* codes;  // row c at codes + c * code_stride
   std::int64_t code_stride;
@@ -26,12 +41,12 @@ inline constexpr int weights_ahead = 1024;
 
 /// Adds `steps` steps of Rows x Cols dot products to sums[r * sum_stride + c].
 template <class B, int Rows, int Cols>
-inline void dot_steps(const DotRows& at, std::int64_t steps, Float* sums, std::int64_t sum_stride) {
+inline void dot_steps(const DotRows<typename B::X>& at, std::int64_t steps, Float* sums, std::int64_t sum_stride) {
   constexpr int together = B::vectors / B::groups;
   Float total[Rows * Cols];
   MICROSCALE_UNROLL
   for (int i = 0; i < Rows * Cols; ++i) total[i] = sums[i / Cols * sum_stride + i % Cols];
-  const float* x = at.x;
+  const typename B::X* x = at.x;
   const std::uint8_t *codes = at.codes, *scales = at.scales;
   for (std::int64_t s = 0; s < steps; ++s) {
     MICROSCALE_UNROLL
@@ -45,11 +60,11 @@ inline void dot_steps(const DotRows& at, std::int64_t steps, Float* sums, std::i
         Float partial[Rows];
         MICROSCALE_UNROLL
         for (int i = 0; i < together; ++i) {
-          const Float v = B::vector(w, g * together + i);
+          const auto v = B::vector(w, g * together + i);
           MICROSCALE_UNROLL
           for (int r = 0; r < Rows; ++r) {
-            const Float e = load_float(x + r * at.x_stride + (g * together + i) * lanes);
-            partial[r] = i == 0 ? mul(v, e) : fma(v, e, partial[r]);
+            const typename B::X* e = x + r * at.x_stride + (g * together + i) * B::width;
+            partial[r] = i == 0 ? B::start(v, e) : B::add(v, e, partial[r]);
           }
         }
         const Float scale = B::scale(q, g);
@@ -68,7 +83,7 @@ inline void dot_steps(const DotRows& at, std::int64_t steps, Float* sums, std::i
 
 /// All columns of a tile for Rows rows.
 template <class B, int Rows, int Cols>
-inline void dot_columns(DotRows at, std::int64_t steps, std::int64_t cols, Float* sums,
+inline void dot_columns(DotRows<typename B::X> at, std::int64_t steps, std::int64_t cols, Float* sums,
                         std::int64_t sum_stride) {
   std::int64_t c = 0;
   for (; c + Cols <= cols; c += Cols) {
@@ -84,7 +99,7 @@ inline void dot_columns(DotRows at, std::int64_t steps, std::int64_t cols, Float
 }
 
 template <class B>
-inline void dot_tile(DotRows at, std::int64_t steps, std::int64_t rows, std::int64_t cols,
+inline void dot_tile(DotRows<typename B::X> at, std::int64_t steps, std::int64_t rows, std::int64_t cols,
                      Float* sums) {
   std::int64_t r = 0;
   for (; r + most_rows <= rows; r += most_rows, at.x += most_rows * at.x_stride)
@@ -121,7 +136,8 @@ void multiply_dot(const MatmulProduct& product, const MatmulTile& tile) {
                      x_stride = steps_of<B>(k) * B::elements;
   Float* sums = static_cast<Float*>(tile.workspace);
   for (std::int64_t i = 0; i < tile.rows * tile.cols; ++i) sums[i] = as_float(zero());
-  const float* x = static_cast<const float*>(product.prepared) + tile.row * x_stride;
+  using X = typename B::X;
+  const X* x = static_cast<const X*>(product.prepared) + tile.row * x_stride;
   const std::int64_t chunk = tile.rows > most_rows ? steps_at_once : whole;
   for (std::int64_t s = 0; s < whole; s += chunk) {
     const std::int64_t count = whole - s < chunk ? whole - s : chunk;
@@ -160,7 +176,7 @@ void prepare_dot(const MatmulProduct& product, std::int64_t first, std::int64_t 
                  void* prepared, std::uint8_t* odd) {
   const std::int64_t k = product.k, steps = steps_of<B>(k), x_stride = steps * B::elements;
   for (std::int64_t r = first; r < first + count; ++r) {
-    float* output = static_cast<float*>(prepared) + r * x_stride;
+    auto* output = static_cast<typename B::X*>(prepared) + r * x_stride;
     bool inside = true;
     for (std::int64_t s = 0; s < steps; ++s, output += B::elements) {
       alignas(64) float values[B::elements];
@@ -168,7 +184,8 @@ void prepare_dot(const MatmulProduct& product, std::int64_t first, std::int64_t 
       inside &= cpu::row_to_floats(product.a, r, at, valid, values);
       for (std::int64_t i = valid; i < B::elements; ++i) values[i] = 0.0f;
       for (int i = 0; i < B::vectors; ++i)
-        for (int l = 0; l < lanes; ++l) output[i * lanes + l] = values[B::element(i, l)];
+        for (int l = 0; l < B::width; ++l)
+          inside &= B::convert(values + B::element(i, l), output + i * B::width + l);
     }
     odd[r] = inside ? 0 : 1;
   }

@@ -6,7 +6,7 @@ inline bool dot_supports(const MatmulProduct& product) { return cpu::covers_matm
 inline bool dot_accepts(const MatmulRows&, std::int64_t, std::int64_t) { return true; }
 
 inline std::int64_t dot_row_bytes(const MatmulProduct& product) {
-  return steps_of<Nvfp4>(product.k) * Nvfp4::elements * static_cast<std::int64_t>(sizeof(float));
+  return steps_of<Nvfp4>(product.k) * Nvfp4::elements * static_cast<std::int64_t>(sizeof(Nvfp4::X));
 }
 
 inline void dot_prepare(const MatmulProduct& product, std::int64_t first, std::int64_t count,
