@@ -69,5 +69,6 @@ struct KernelTable {
 extern const KernelTable reference_kernels;
 extern const KernelTable avx2_kernels;
 extern const KernelTable avx512_kernels;
+extern const KernelTable amx_kernels;
 
 }  // namespace microscale

@@ -54,8 +54,8 @@ struct MatmulTileShape {
 
 struct MatmulKernels {
   bool (*supports)(const MatmulProduct&);
-  /// Whether the values of these weights are inside the range this kernel computes exactly in.
-  bool (*accepts_weights)(const MatmulRows& b, std::int64_t n, std::int64_t k);
+  /// Whether b's n rows are inside the range this kernel computes exactly in.
+  bool (*accepts_weights)(const MatmulProduct&, const MatmulRows& b);
   /// What one prepared row of a takes; 0: a is read as it is. Rows come in groups of
   /// `prepared_rows`, the last one filled up.
   std::int64_t (*prepared_row_bytes)(const MatmulProduct&);

@@ -82,9 +82,9 @@ class Runner {
   }
 
   static bool accepts(const MatmulKernels& kernels, const WeightRows& b, const MatmulProduct& p) {
-    if (b.tiled == nullptr) return kernels.accepts_weights(b.rows, p.n, p.k);
+    if (b.tiled == nullptr) return kernels.accepts_weights(p, b.rows);
     std::vector<std::uint8_t> scratch(static_cast<std::size_t>(b.scratch_bytes(p.n)));
-    return kernels.accepts_weights(b.tile(0, p.n, scratch.data()), p.n, p.k);
+    return kernels.accepts_weights(p, b.tile(0, p.n, scratch.data()));
   }
 
   // a in the kernel's own order, the rows of each product padded to the kernel's groups.

@@ -3,7 +3,7 @@
 
 inline bool dot_supports(const MatmulProduct& product) { return cpu::covers_matmul(product); }
 
-inline bool dot_accepts(const MatmulRows&, std::int64_t, std::int64_t) { return true; }
+inline bool dot_accepts(const MatmulProduct&, const MatmulRows&) { return true; }
 
 inline std::int64_t dot_row_bytes(const MatmulProduct& product) {
   return steps_of<Nvfp4>(product.k) * Nvfp4::elements * static_cast<std::int64_t>(sizeof(Nvfp4::X));
