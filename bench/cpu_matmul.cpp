@@ -83,8 +83,8 @@ class Measurement {
   Measurement(const Case& c, const MatmulBenchOptions& options) : c_(c), options_(options) {
     const std::int64_t sides = c.kind == Kind::gated ? 2 : 1;
     shape_ = {c.n, c.k, c.weights};
-    bytes_ = static_cast<std::size_t>((shape_.code_bytes() + shape_.scale_bytes()) * sides *
-                                      c.experts);
+    bytes_ =
+        static_cast<std::size_t>((shape_.code_bytes() + shape_.scale_bytes()) * sides * c.experts);
     copies_ = std::max<std::size_t>(1, (options.rotate + bytes_ - 1) / bytes_);
     for (std::size_t i = 0; i < copies_; ++i) pack();
     make_input();
@@ -95,7 +95,8 @@ class Measurement {
   MatmulTiming run() {
     MatmulTiming t{.name = c_.name};
     t.threads = options_.context.threads > 0 ? options_.context.threads : available_cores();
-    t.operations = 2.0 * static_cast<double>(rows() * c_.n * c_.k) * (c_.kind == Kind::gated ? 2 : 1);
+    t.operations =
+        2.0 * static_cast<double>(rows() * c_.n * c_.k) * (c_.kind == Kind::gated ? 2 : 1);
     t.bytes = static_cast<double>(bytes_);
     multiply(0);
     if (c_.kind == Kind::plain) t.worst_error = worst_error();
@@ -207,17 +208,17 @@ std::vector<Case> all_cases() {
   for (Format w : {nvfp4, mxfp4, mxfp8_e4m3}) {
     const std::string name(info(w).name);
     for (std::int64_t m : {1, 4, 16})
-      cases.push_back({fmt::format("{} weights, m {}, 4096 x 14336", name, m), Kind::plain, m, 4096,
-                       14336, w});
+      cases.push_back(
+          {fmt::format("{} weights, m {}, 4096 x 14336", name, m), Kind::plain, m, 4096, 14336, w});
     cases.push_back({name + " weights, m 512, 4096 x 14336", Kind::plain, 512, 4096, 14336, w});
     cases.push_back({name + " gated, m 1, 2048 x 14336 twice", Kind::gated, 1, 2048, 14336, w});
     cases.push_back({name + " gated, m 512, 2048 x 14336 twice", Kind::gated, 512, 2048, 14336, w});
     cases.push_back(
         {name + " grouped, 8 x m 64, 512 x 14336", Kind::grouped, 64, 512, 14336, w, {}, 8});
-    cases.push_back({fmt::format("{0} x {0}, m 1, 4096 x 14336", name), Kind::plain, 1, 4096, 14336,
-                     w, w});
-    cases.push_back({fmt::format("{0} x {0}, m 512, 4096 x 14336", name), Kind::plain, 512, 4096,
-                     14336, w, w});
+    cases.push_back(
+        {fmt::format("{0} x {0}, m 1, 4096 x 14336", name), Kind::plain, 1, 4096, 14336, w, w});
+    cases.push_back(
+        {fmt::format("{0} x {0}, m 512, 4096 x 14336", name), Kind::plain, 512, 4096, 14336, w, w});
   }
   return cases;
 }

@@ -1,5 +1,6 @@
 // Matrix products on the CPU: time, rate and share of the limits of the same run (cpu_matmul.hpp).
-// Sampled results are compared with FP64 sums; a value beyond the bound is an error and exit code 1.
+// Sampled results are compared with FP64 sums; a value beyond the bound is an error and exit
+// code 1.
 #include <fmt/format.h>
 
 #include <cstdio>
@@ -16,10 +17,14 @@ namespace {
 constexpr const char* usage =
     "matmul_bench [--backend NAME] [--filter TEXT] [--rotate-mib 256] [--runs 7] [--threads N] "
     "[--json]\n"
-    "GB/s are of weights and scales; '% read' is the time of a loop that reads the same bytes on the\n"
-    "same threads over the product's; '% amx' the share of BF16 tile products from registers; 'error'\n"
-    "the worst sampled element in units of its bound (over 1: wrong). --rotate-mib: bytes of weights\n"
-    "that a case goes through before one comes round again; more than the last cache to see memory.\n";
+    "GB/s are of weights and scales; '% read' is the time of a loop that reads the same bytes on "
+    "the\n"
+    "same threads over the product's; '% amx' the share of BF16 tile products from registers; "
+    "'error'\n"
+    "the worst sampled element in units of its bound (over 1: wrong). --rotate-mib: bytes of "
+    "weights\n"
+    "that a case goes through before one comes round again; more than the last cache to see "
+    "memory.\n";
 
 Backend backend_named(const std::string& name) {
   for (Backend backend : available_backends())
@@ -31,7 +36,8 @@ void print(const MatmulTiming& t, double peak, bool json, bool first) {
   const double rate = t.operations / t.seconds;
   if (json)
     fmt::print(
-        "{}{{\"case\":\"{}\",\"threads\":{},\"seconds\":{:.9f},\"gflops\":{:.2f},\"gb_per_s\":{:.3f},"
+        "{}{{\"case\":\"{}\",\"threads\":{},\"seconds\":{:.9f},\"gflops\":{:.2f},\"gb_per_s\":{:."
+        "3f},"
         "\"share_of_read\":{:.4f},\"share_of_amx\":{:.4f},\"worst_error\":{:.4f}}}",
         first ? "" : ",\n", t.name, t.threads, t.seconds, rate / 1e9, t.bytes / t.seconds / 1e9,
         t.read_seconds / t.seconds, peak > 0 ? rate / peak : 0, t.worst_error);
@@ -71,17 +77,18 @@ int main_checked(int argc, char** argv) {
     }
   }
   if (!json)
-    fmt::print("backend {}\n{:<42} {:>3} {:>10} {:>9} {:>7} {:>7} {:>7} {:>7}\n",
-               to_string(options.context.backend == Backend::automatic
-                             ? available_backends().front()
-                             : options.context.backend),
-               "case", "thr", "ms", "GFLOP/s", "GB/s", "% read", "% amx", "error");
+    fmt::print(
+        "backend {}\n{:<42} {:>3} {:>10} {:>9} {:>7} {:>7} {:>7} {:>7}\n",
+        to_string(options.context.backend == Backend::automatic ? available_backends().front()
+                                                                : options.context.backend),
+        "case", "thr", "ms", "GFLOP/s", "GB/s", "% read", "% amx", "error");
   if (json) fmt::print("[");
   bool first = true, right = true;
   for (const int threads : thread_counts) {
     options.context.threads = threads;
     const double peak = amx_peak(threads > 0 ? threads : available_cores());
-    if (!json && peak > 0) fmt::print("AMX peak on {} threads: {:.0f} GFLOP/s\n", threads, peak / 1e9);
+    if (!json && peak > 0)
+      fmt::print("AMX peak on {} threads: {:.0f} GFLOP/s\n", threads, peak / 1e9);
     measure_matmul(options, [&](const MatmulTiming& timing) {
       print(timing, peak, json, first);
       first = false;

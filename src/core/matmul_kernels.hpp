@@ -35,6 +35,7 @@ struct MatmulProduct {
   std::int64_t m = 0, n = 0, k = 0;
   double factor = 1;
   const float* bias = nullptr;     // n values, or null
+  bool weights_in_range = true;    // as MatmulKernels::weights_in_range says
   const void* prepared = nullptr;  // what prepare() made of all rows of a
 };
 
@@ -54,8 +55,9 @@ struct MatmulTileShape {
 
 struct MatmulKernels {
   bool (*supports)(const MatmulProduct&);
-  /// Whether b's n rows are inside the range this kernel computes exactly in.
-  bool (*accepts_weights)(const MatmulProduct&, const MatmulRows& b);
+  /// Whether b's n rows are inside the range of this backend's fastest kernel; the answer comes
+  /// back as MatmulProduct::weights_in_range of all products of a call.
+  bool (*weights_in_range)(const MatmulProduct&, const MatmulRows& b);
   /// What one prepared row of a takes; 0: a is read as it is. Rows come in groups of
   /// `prepared_rows`, the last one filled up.
   std::int64_t (*prepared_row_bytes)(const MatmulProduct&);

@@ -30,7 +30,8 @@ constexpr Values values_of() {
 }
 
 const Values& values_of(Element element) {
-  static constexpr Values e2m1 = values_of<E2M1>(), e4m3 = values_of<E4M3>(), e5m2 = values_of<E5M2>();
+  static constexpr Values e2m1 = values_of<E2M1>(), e4m3 = values_of<E4M3>(),
+                          e5m2 = values_of<E5M2>();
   return element == Element::e4m3 ? e4m3 : element == Element::e5m2 ? e5m2 : e2m1;
 }
 

@@ -92,12 +92,9 @@ const KernelTable& choose_backend(const DequantizeLines& call, const Context& co
                 [&](const KernelTable& t) { return t.supports_dequantize(call); });
 }
 
-const KernelTable& choose_matmul_backend(
-    const MatmulProduct& product, const std::function<bool(const MatmulKernels&)>& accepts_weights,
-    const Context& context) {
-  return choose(context, "matmul", [&](const KernelTable& t) {
-    return t.matmul && t.matmul->supports(product) && accepts_weights(*t.matmul);
-  });
+const KernelTable& choose_backend(const MatmulProduct& call, const Context& context) {
+  return choose(context, "matmul",
+                [&](const KernelTable& t) { return t.matmul && t.matmul->supports(call); });
 }
 
 const KernelTable& choose_backend(const Context& context) {

@@ -1,8 +1,6 @@
 // Which kernel table runs a call.
 #pragma once
 
-#include <functional>
-
 #include "core/result.hpp"
 #include "core/kernel_table.hpp"
 
@@ -12,11 +10,7 @@ namespace microscale {
 /// call. Throws Error{unsupported} when the backend asked for is absent or does not support it.
 const KernelTable& choose_backend(const QuantizeLines& call, const Context& context);
 const KernelTable& choose_backend(const DequantizeLines& call, const Context& context);
-/// The table for one of the products of a call; `accepts_weights` says whether kernels compute exactly
-/// with all of the call's weights.
-const KernelTable& choose_matmul_backend(
-    const MatmulProduct& product, const std::function<bool(const MatmulKernels&)>& accepts_weights,
-    const Context& context);
+const KernelTable& choose_backend(const MatmulProduct& call, const Context& context);
 /// For calls that every backend supports.
 const KernelTable& choose_backend(const Context& context);
 

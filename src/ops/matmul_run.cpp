@@ -68,23 +68,20 @@ class Runner {
 
  private:
   void choose() {
-    table_ = &choose_matmul_backend(
-        products_.runs.front().product,
-        [&](const MatmulKernels& kernels) {
-          return std::all_of(products_.runs.begin(), products_.runs.end(), [&](const auto& run) {
-            return accepts(kernels, run.b, run.product) &&
-                   (!call_.gated || accepts(kernels, run.up_b, run.product));
-          });
-        },
-        context_);
-    kernels_ = table_->matmul;
+    kernels_ = choose_backend(products_.runs.front().product, context_).matmul;
+    const bool inside =
+        std::all_of(products_.runs.begin(), products_.runs.end(), [&](const ProductRun& run) {
+          return in_range(run.b, run.product) && (!call_.gated || in_range(run.up_b, run.product));
+        });
+    for (ProductRun& run : products_.runs)
+      run.product.weights_in_range = run.up.weights_in_range = inside;
     shape_ = kernels_->tile_shape(products_.runs.front().product);
   }
 
-  static bool accepts(const MatmulKernels& kernels, const WeightRows& b, const MatmulProduct& p) {
-    if (b.tiled == nullptr) return kernels.accepts_weights(p, b.rows);
+  bool in_range(const WeightRows& b, const MatmulProduct& p) const {
+    if (b.tiled == nullptr) return kernels_->weights_in_range(p, b.rows);
     std::vector<std::uint8_t> scratch(static_cast<std::size_t>(b.scratch_bytes(p.n)));
-    return kernels.accepts_weights(p, b.tile(0, p.n, scratch.data()));
+    return kernels_->weights_in_range(p, b.tile(0, p.n, scratch.data()));
   }
 
   // a in the kernel's own order, the rows of each product padded to the kernel's groups.
@@ -290,7 +287,6 @@ class Runner {
   const MatmulCall& call_;
   const Context& context_;
   MatmulProducts products_;
-  const KernelTable* table_ = nullptr;
   const MatmulKernels* kernels_ = nullptr;
   MatmulTileShape shape_{};
   Destination destination_;

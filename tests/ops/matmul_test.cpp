@@ -1,5 +1,5 @@
 // matmul on every backend of this machine against exact sums, and the things that must not change
-// a byte: layouts, packing, batches, threads.
+// a byte: layouts, packing, batches, threads. matmul_range_test.cpp has the ends of the range.
 #include "microscale/matmul.hpp"
 
 #include <gtest/gtest.h>
@@ -10,7 +10,6 @@
 #include <string>
 #include <vector>
 
-#include "microscale/error.hpp"
 #include "support/products.hpp"
 
 namespace microscale {
@@ -72,136 +71,6 @@ TEST(Matmul, every_shape_is_within_the_bound) {
                 << info(format).name << ' ' << m << " x " << n << " x " << blocks * step;
           }
     }
-  }
-}
-
-TEST(Matmul, long_sums_of_one_sign_and_of_wide_spread_stay_within_the_bound) {
-  for (Backend backend : test::product_backends()) {
-    for (Format format : {Format::nvfp4, Format::mxfp4}) {
-      const std::int64_t k = 8192;
-      BlockTensor positive = test::random_blocks(format, 3, k, Layout::row_major, 2);
-      for (std::uint8_t& code : positive.codes()) code &= 0x77;
-      Matrix ones(DType::bf16, 2, k);
-      for (std::int64_t i = 0; i < 2 * k; ++i) ones.set(i / k, i % k, 1.0f + 0.0078125f * (i % 5));
-      const Side a(ones), b(positive);
-      EXPECT_TRUE(test::near_exact(
-          test::product(a.input(), b.blocks->view(), 2, 3, {.backend = backend}), a, b, backend));
-
-      Matrix spread(DType::f32, 2, k);
-      for (std::int64_t i = 0; i < 2 * k; ++i)
-        spread.set(i / k, i % k,
-                   std::ldexp(i % 3 ? 1.1f : -1.3f, static_cast<int>(i * 7 % 80) - 40));
-      const Side wide(spread), b2(test::random_blocks(format, 3, k, Layout::row_major, 4));
-      EXPECT_TRUE(test::near_exact(
-          test::product(wide.input(), b2.blocks->view(), 2, 3, {.backend = backend}), wide, b2,
-          backend));
-    }
-  }
-}
-
-TEST(Matmul, scales_at_both_ends_give_exact_values) {
-  for (Backend backend : test::product_backends()) {
-    const Context context{.backend = backend};
-    for (Format b_format : {Format::mxfp4, Format::mxfp8_e4m3, Format::mxfp8_e5m2}) {
-      for (int low : {0, 1, 2, 125, 250, 254}) {
-        BlockTensor weights = test::random_blocks(b_format, 9, 96, Layout::row_major, 3, low, low);
-        // a brings the sums back into FP32's range.
-        Matrix dense(DType::f32, 3, 96);
-        for (std::int64_t i = 0; i < 3 * 96; ++i)
-          dense.set(i / 96, i % 96,
-                    std::ldexp(1.0f + 0.01f * static_cast<float>(i % 17), 100 * (127 - low) / 127));
-        // Exact sums need doubles: 6 * 2^127 is beyond FP32, so scale by hand.
-        BlockTensor unit = weights;
-        std::fill(unit.scales().begin(), unit.scales().end(), std::uint8_t{127});
-        Matrix unit_dense(DType::f32, 3, 96);
-        for (std::int64_t i = 0; i < 3 * 96; ++i)
-          unit_dense.set(
-              i / 96, i % 96,
-              static_cast<float>(std::ldexp(double{dense.at(i / 96, i % 96)}, low - 127)));
-        EXPECT_TRUE(test::near_exact(test::product(dense.view(), weights.view(), 3, 9, context),
-                                     Side(unit_dense), Side(unit), backend))
-            << info(b_format).name << " scale " << low;
-      }
-      // Both sides block-scaled, the scales far apart.
-      for (int low : {0, 3, 254}) {
-        const int other = 254 - low;
-        BlockTensor a =
-            test::random_blocks(Format::mxfp4, 3, 96, Layout::row_major, 5, other, other);
-        BlockTensor b = test::random_blocks(b_format, 9, 96, Layout::row_major, 6, low, low);
-        const Matrix d = test::product(a.view(), b.view(), 3, 9, context);
-        std::fill(a.scales().begin(), a.scales().end(), std::uint8_t{127});
-        std::fill(b.scales().begin(), b.scales().end(), std::uint8_t{127});
-        EXPECT_TRUE(test::near_exact(d, Side(a), Side(b), backend))
-            << info(b_format).name << " scales " << other << " and " << low;
-      }
-    }
-    for (int scale : {1, 7, 8, 0x7E}) {  // E4M3: subnormal, the smallest normal, 448
-      const Side a(test::random_blocks(Format::nvfp4, 4, 80, Layout::row_major, 5, scale, scale));
-      const Side b(test::random_blocks(Format::nvfp4, 5, 80, Layout::row_major, 6, scale, scale));
-      EXPECT_TRUE(test::near_exact(test::product(a.blocks->view(), b.blocks->view(), 4, 5, context),
-                                   a, b, backend));
-    }
-  }
-}
-
-TEST(Matmul, nan_and_infinity_reach_their_row_and_column_and_no_other) {
-  for (Backend backend : test::product_backends()) {
-    for (Format format : {Format::nvfp4, Format::mxfp4, Format::mxfp8_e4m3, Format::mxfp8_e5m2}) {
-      Matrix a = test::gaussian(DType::bf16, 6, 160, 3, 1.0f);
-      BlockTensor b = test::random_blocks(format, 70, 160, Layout::row_major, 4);
-      const Context context{.backend = backend};
-      const Matrix clean = test::product(a.view(), b.view(), 6, 70, context);
-      a.set(1, 77, NAN);
-      a.set(2, 3, INFINITY);
-      b.scales()[static_cast<std::size_t>(5 * (160 / info(format).block) + 2)] =
-          info(format).e8m0_scale ? 255 : 0x7F;
-      const Matrix d = test::product(a.view(), b.view(), 6, 70, context);
-      const Matrix b_values = test::decoded(b.view());
-      for (std::int64_t i = 0; i < 6; ++i)
-        for (std::int64_t j = 0; j < 70; ++j) {
-          const float got = d.at(i, j), w = b_values.at(j, 3);
-          if (i == 1 || j == 5)
-            EXPECT_TRUE(std::isnan(got)) << i << ' ' << j;
-          else if (i == 2 && w == 0)
-            EXPECT_TRUE(std::isnan(got)) << "infinity times zero " << j;
-          else if (i == 2)
-            EXPECT_EQ(got, w > 0 ? INFINITY : -INFINITY) << j;
-          else
-            EXPECT_EQ(got, clean.at(i, j)) << i << ' ' << j;
-        }
-    }
-    // Special codes of E5M2 and E4M3 in the weights, and NaN blocks in a.
-    BlockTensor b = test::random_blocks(Format::mxfp8_e5m2, 3, 64, Layout::row_major, 4);
-    Matrix ones(DType::f16, 1, 64);
-    for (std::int64_t i = 0; i < 64; ++i) ones.set(0, i, 1.0f);
-    b.codes()[40] = 0x7C;
-    b.codes()[64 + 40] = 0x7F;
-    Matrix d = test::product(ones.view(), b.view(), 1, 3, {.backend = backend});
-    EXPECT_EQ(d.at(0, 0), INFINITY);
-    EXPECT_TRUE(std::isnan(d.at(0, 1)));
-    EXPECT_TRUE(std::isfinite(d.at(0, 2)));
-    BlockTensor c = test::random_blocks(Format::mxfp8_e4m3, 2, 64, Layout::row_major, 4);
-    c.codes()[3] = 0xFF;
-    d = test::product(ones.view(), c.view(), 1, 2, {.backend = backend});
-    EXPECT_TRUE(std::isnan(d.at(0, 0)));
-    EXPECT_TRUE(std::isfinite(d.at(0, 1)));
-    for (Format format : {Format::nvfp4, Format::mxfp4, Format::mxfp8_e4m3}) {
-      BlockTensor a = test::random_blocks(format, 3, 64, Layout::row_major, 8);
-      a.scales()[static_cast<std::size_t>(64 / info(format).block)] =
-          a.shape().format == Format::nvfp4 ? 0x7F : 255;
-      d = test::product(a.view(), c.view(), 3, 2, {.backend = backend});
-      EXPECT_TRUE(std::isfinite(d.at(0, 1)) && std::isnan(d.at(1, 1)) && std::isfinite(d.at(2, 1)));
-    }
-  }
-}
-
-TEST(Matmul, dense_values_beyond_the_kernels_range_are_exact) {
-  for (Backend backend : test::product_backends()) {
-    Matrix a = test::gaussian(DType::f32, 9, 64, 3, 1.0f);
-    for (std::int64_t k = 0; k < 64; ++k) a.set(4, k, 3e38f);
-    const BlockTensor b = test::random_blocks(Format::mxfp4, 33, 64, Layout::row_major, 3, 80, 90);
-    EXPECT_TRUE(test::near_exact(test::product(a.view(), b.view(), 9, 33, {.backend = backend}),
-                                 Side(a), Side(b), backend));
   }
 }
 

@@ -19,7 +19,8 @@ namespace microscale::test {
 /// Tables with matrix products that this machine can run, the reference last.
 inline std::vector<const KernelTable*> product_tables() {
   std::vector<const KernelTable*> tables;
-  for (const KernelTable* table : {&amx_kernels, &avx512_kernels, &avx2_kernels, &reference_kernels})
+  for (const KernelTable* table :
+       {&amx_kernels, &avx512_kernels, &avx2_kernels, &reference_kernels})
     if (table->matmul && table->available()) tables.push_back(table);
   return tables;
 }

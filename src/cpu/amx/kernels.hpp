@@ -14,16 +14,21 @@ namespace microscale::amx {
 /// Up to so many rows of a FP4 weights go through vectors, beyond it through tiles.
 inline constexpr std::int64_t most_vector_rows = 4;
 
+/// The largest tile of d that is computed at once.
+inline constexpr std::int64_t most_tile_rows = 512, most_tile_columns = 256;
+
 /// What a row of prepared a holds: k filled up with zeros to a multiple of this, in BF16.
 inline constexpr std::int64_t row_elements = 128;
 
-inline std::int64_t padded(std::int64_t k) { return (k + row_elements - 1) / row_elements * row_elements; }
+inline std::int64_t padded(std::int64_t k) {
+  return (k + row_elements - 1) / row_elements * row_elements;
+}
 
 // Vectors: m <= most_vector_rows, b in FP4.
 void prepare_vectors(const MatmulProduct& product, std::int64_t first, std::int64_t count,
                      void* prepared, std::uint8_t* odd);
 void multiply_vectors(const MatmulProduct& product, const MatmulTile& tile);
-std::int64_t vector_workspace(const MatmulProduct& product);
+std::int64_t vector_workspace();
 
 // Tiles: any m, b in FP4 or FP8.
 void prepare_tiles(const MatmulProduct& product, std::int64_t first, std::int64_t count,

@@ -1,9 +1,10 @@
-// Matrix products on AMX tiles. Weights, expanded to BF16 with their scales, are the left operand: a
-// row of a tile is 32 elements of one row, as they decode. Rows of a are the right operand, prepared
-// once per call: pairs of elements of 16 rows beside each other. So results come transposed, 16
-// columns of d down a tile, and are turned on the way out.
+// Matrix products on AMX tiles. Weights, expanded to BF16 with their scales, are the left operand:
+// a row of a tile is 32 elements of one row, as they decode. Rows of a are the right operand,
+// prepared once per call: pairs of elements of 16 rows beside each other. So results come
+// transposed, 16 columns of d down a tile, and are turned on the way out.
 //
-//   for each chunk of k:          its part of a, for up to 512 rows, stays in the second-level cache
+//   for each chunk of k:          its part of a, for up to 512 rows, stays in the second-level
+//   cache
 //     for each 32 columns of d:   their weights are expanded once, for all rows, into the first
 //       for each 32 rows of a:    2 x 2 tiles of sums, loaded, a chunk longer, and stored
 #include "cpu/amx/kernels.hpp"
@@ -35,8 +36,8 @@ inline constexpr TileConfig tile_config{};
 /// The compiler must have stored what tiles load: the intrinsics do not tell it.
 inline void finish_stores() { __atomic_signal_fence(__ATOMIC_SEQ_CST); }
 
-/// Two tiles of columns times one or two of rows. c: tile (column i, row j) at c + (i * c_columns + j)
-/// tiles; x: of row j at x + j * x_stride bytes.
+/// Two tiles of columns times one or two of rows. c: tile (column i, row j) at c + (i * c_columns +
+/// j) tiles; x: of row j at x + j * x_stride bytes.
 inline void multiply_pair(const std::uint8_t* panel, const std::uint8_t* x, std::int64_t x_stride,
                           std::uint8_t* c, std::int64_t c_columns, std::int64_t steps) {
   std::uint8_t* const second = c + c_columns * tile_bytes;
@@ -119,7 +120,8 @@ void multiply_tiles(const MatmulProduct& product, const MatmulTile& tile) {
   const std::int64_t k = product.k, row_tiles = (tile.rows + tile_side - 1) / tile_side,
                      panels = (tile.cols + panel_columns - 1) / panel_columns,
                      group_bytes = padded(k) * 2 * tile_side;
-  const auto* x = static_cast<const std::uint8_t*>(product.prepared) + tile.row / tile_side * group_bytes;
+  const auto* x =
+      static_cast<const std::uint8_t*>(product.prepared) + tile.row / tile_side * group_bytes;
   auto* panel = static_cast<std::uint8_t*>(tile.workspace);
   auto* tables = reinterpret_cast<Fp4Tables*>(panel + panel_bytes);
   std::uint8_t* c = panel + panel_bytes + sizeof(Fp4Tables);
@@ -153,9 +155,8 @@ void multiply_tiles(const MatmulProduct& product, const MatmulTile& tile) {
 }
 
 std::int64_t tile_workspace(const MatmulProduct& product) {
-  const std::int64_t most_rows = product.m < 512 ? product.m : 512, most_cols = 256;
-  const std::int64_t tiles =
-      (most_rows + tile_side - 1) / tile_side * (most_cols / tile_side);
+  const std::int64_t rows = product.m < most_tile_rows ? product.m : most_tile_rows;
+  const std::int64_t tiles = (rows + tile_side - 1) / tile_side * (most_tile_columns / tile_side);
   return panel_bytes + static_cast<std::int64_t>(sizeof(Fp4Tables)) + tiles * tile_bytes;
 }
 
@@ -210,9 +211,9 @@ struct ScaleRange {
   int first, last;
 };
 inline ScaleRange exact_scales(Format format) {
-  if (format == Format::mxfp4) return {2, 252};            // 0.5 to 6
-  if (format == Format::mxfp8_e4m3) return {10, 246};      // 2^-9 to 448
-  return {17, 239};                                        // E5M2: 2^-16 to 57344
+  if (format == Format::mxfp4) return {2, 252};        // 0.5 to 6
+  if (format == Format::mxfp8_e4m3) return {10, 246};  // 2^-9 to 448
+  return {17, 239};                                    // E5M2: 2^-16 to 57344
 }
 
 inline bool all_zero(const std::uint8_t* codes, Format format) {

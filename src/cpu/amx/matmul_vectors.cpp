@@ -40,9 +40,9 @@ struct Fp4Codes : Bf16Products {
   using Scales = Float;
   static Codes load(const std::uint8_t* p) { return microscale::avx512::load(p); }
   static Int vector(Codes w, int i) {
-    const Int sixteen = _mm512_broadcast_i64x4(_mm256_setr_epi16(
-        0x0000, 0x3F00, 0x3F80, 0x3FC0, 0x4000, 0x4040, 0x4080, 0x40C0, -0x8000, -0x4100, -0x4080,
-        -0x4040, -0x4000, -0x3FC0, -0x3F80, -0x3F40));
+    const Int sixteen = _mm512_broadcast_i64x4(
+        _mm256_setr_epi16(0x0000, 0x3F00, 0x3F80, 0x3FC0, 0x4000, 0x4040, 0x4080, 0x40C0, -0x8000,
+                          -0x4100, -0x4080, -0x4040, -0x4000, -0x3FC0, -0x3F80, -0x3F40));
     return _mm512_permutexvar_epi16(_mm512_srli_epi16(w, static_cast<unsigned>(4 * i)), sixteen);
   }
   static Float scale(Scales q, int) { return q; }
@@ -53,9 +53,8 @@ struct Nvfp4 : Fp4Codes {
   static constexpr int scale_bytes = 8;
   static constexpr double factor = 256.0;
   static Scales load_scales(const std::uint8_t* p) {
-    return _mm512_permutexvar_ps(
-        _mm512_setr_epi32(0, 0, 1, 1, 2, 2, 3, 3, 4, 4, 5, 5, 6, 6, 7, 7),
-        _mm512_castps256_ps512(eight_from_e4m3(p)));
+    return _mm512_permutexvar_ps(_mm512_setr_epi32(0, 0, 1, 1, 2, 2, 3, 3, 4, 4, 5, 5, 6, 6, 7, 7),
+                                 _mm512_castps256_ps512(eight_from_e4m3(p)));
   }
 };
 
@@ -78,7 +77,7 @@ void multiply_vectors(const MatmulProduct& product, const MatmulTile& tile) {
   multiply_dot<Mxfp4>(product, tile);
 }
 
-std::int64_t vector_workspace(const MatmulProduct& product) { return dot_workspace(product); }
+std::int64_t vector_workspace() { return most_vector_rows * most_tile_columns * vector_bytes; }
 
 void store_rounded(const float* values, std::int64_t count, DType type, void* output) {
   store_values(values, count, type, output);

@@ -35,9 +35,9 @@ struct Fp4Codes : Fp32Products {
     Int words[4];  // of half 0 and 1, low nibbles and high nibbles
   };
   static Codes load(const std::uint8_t* p) {
-    const Int low_bytes = _mm256_setr_epi8(0, 0, -128, -64, 0, 64, -128, -64, 0, 0, -128, -64, 0, 64,
-                                           -128, -64, 0, 0, -128, -64, 0, 64, -128, -64, 0, 0, -128,
-                                           -64, 0, 64, -128, -64);
+    const Int low_bytes =
+        _mm256_setr_epi8(0, 0, -128, -64, 0, 64, -128, -64, 0, 0, -128, -64, 0, 64, -128, -64, 0, 0,
+                         -128, -64, 0, 64, -128, -64, 0, 0, -128, -64, 0, 64, -128, -64);
     const Int high_bytes = _mm256_setr_epi8(
         0, 0x3F, 0x3F, 0x3F, 0x40, 0x40, 0x40, 0x40, -128, -65, -65, -65, -64, -64, -64, -64,  //
         0, 0x3F, 0x3F, 0x3F, 0x40, 0x40, 0x40, 0x40, -128, -65, -65, -65, -64, -64, -64, -64);
@@ -62,8 +62,8 @@ struct Nvfp4 : Fp4Codes {
   static Scales load_scales(const std::uint8_t* p) {
     const __m128i bytes = _mm_and_si128(_mm_cvtsi32_si128(load_word(p)), _mm_set1_epi8(0x7F));
     const __m128i words = _mm_cvtepu8_epi16(bytes);
-    const __m128i nan = _mm_and_si128(_mm_cmpeq_epi16(words, _mm_set1_epi16(0x7F)),
-                                      _mm_set1_epi16(0x7FFF));
+    const __m128i nan =
+        _mm_and_si128(_mm_cmpeq_epi16(words, _mm_set1_epi16(0x7F)), _mm_set1_epi16(0x7FFF));
     return _mm256_castps128_ps256(_mm_cvtph_ps(_mm_or_si128(_mm_slli_epi16(words, 7), nan)));
   }
   static Float scale(Scales q, int group) {  // lanes 0 to 3: block `group`, 4 to 7: block 2 + group
@@ -104,8 +104,8 @@ struct Mxfp8 : Fp32Products {
     if constexpr (FiveExponentBits) return _mm256_cvtph_ps(_mm_slli_epi16(wide, 8));
     const __m128i magnitude = _mm_and_si128(wide, _mm_set1_epi16(0x7F));
     const __m128i sign = _mm_slli_epi16(_mm_sub_epi16(wide, magnitude), 8);
-    const __m128i nan = _mm_and_si128(_mm_cmpeq_epi16(magnitude, _mm_set1_epi16(0x7F)),
-                                      _mm_set1_epi16(0x7FFF));
+    const __m128i nan =
+        _mm_and_si128(_mm_cmpeq_epi16(magnitude, _mm_set1_epi16(0x7F)), _mm_set1_epi16(0x7FFF));
     return _mm256_cvtph_ps(_mm_or_si128(_mm_or_si128(_mm_slli_epi16(magnitude, 7), nan), sign));
   }
   static Float scale(Scales p, int group) { return from_e8m0(set32(p[group])); }

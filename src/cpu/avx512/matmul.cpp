@@ -19,8 +19,8 @@ struct Fp4Codes : Fp32Products {
   using Codes = Int;
   static Codes load(const std::uint8_t* p) { return microscale::avx512::load(p); }
   static Float vector(Codes w, int i) {
-    const Float values = _mm512_setr_ps(0.0f, 0.5f, 1.0f, 1.5f, 2.0f, 3.0f, 4.0f, 6.0f, -0.0f, -0.5f,
-                                        -1.0f, -1.5f, -2.0f, -3.0f, -4.0f, -6.0f);
+    const Float values = _mm512_setr_ps(0.0f, 0.5f, 1.0f, 1.5f, 2.0f, 3.0f, 4.0f, 6.0f, -0.0f,
+                                        -0.5f, -1.0f, -1.5f, -2.0f, -3.0f, -4.0f, -6.0f);
     return _mm512_permutexvar_ps(_mm512_srli_epi32(w, static_cast<unsigned>(4 * i)), values);
   }
 };
@@ -31,9 +31,8 @@ struct Nvfp4 : Fp4Codes {
   static constexpr double factor = 256.0;
   using Scales = Float;
   static Scales load_scales(const std::uint8_t* p) {
-    return _mm512_permutexvar_ps(
-        _mm512_setr_epi32(0, 0, 1, 1, 2, 2, 3, 3, 4, 4, 5, 5, 6, 6, 7, 7),
-        _mm512_castps256_ps512(eight_from_e4m3(p)));
+    return _mm512_permutexvar_ps(_mm512_setr_epi32(0, 0, 1, 1, 2, 2, 3, 3, 4, 4, 5, 5, 6, 6, 7, 7),
+                                 _mm512_castps256_ps512(eight_from_e4m3(p)));
   }
   static Float scale(Scales q, int) { return q; }
 };

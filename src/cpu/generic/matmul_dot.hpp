@@ -41,7 +41,8 @@ inline constexpr int weights_ahead = 1024;
 
 /// Adds `steps` steps of Rows x Cols dot products to sums[r * sum_stride + c].
 template <class B, int Rows, int Cols>
-inline void dot_steps(const DotRows<typename B::X>& at, std::int64_t steps, Float* sums, std::int64_t sum_stride) {
+inline void dot_steps(const DotRows<typename B::X>& at, std::int64_t steps, Float* sums,
+                      std::int64_t sum_stride) {
   constexpr int together = B::vectors / B::groups;
   Float total[Rows * Cols];
   MICROSCALE_UNROLL
@@ -83,8 +84,8 @@ inline void dot_steps(const DotRows<typename B::X>& at, std::int64_t steps, Floa
 
 /// All columns of a tile for Rows rows.
 template <class B, int Rows, int Cols>
-inline void dot_columns(DotRows<typename B::X> at, std::int64_t steps, std::int64_t cols, Float* sums,
-                        std::int64_t sum_stride) {
+inline void dot_columns(DotRows<typename B::X> at, std::int64_t steps, std::int64_t cols,
+                        Float* sums, std::int64_t sum_stride) {
   std::int64_t c = 0;
   for (; c + Cols <= cols; c += Cols) {
     dot_steps<B, Rows, Cols>(at, steps, sums + c, sum_stride);
@@ -99,8 +100,8 @@ inline void dot_columns(DotRows<typename B::X> at, std::int64_t steps, std::int6
 }
 
 template <class B>
-inline void dot_tile(DotRows<typename B::X> at, std::int64_t steps, std::int64_t rows, std::int64_t cols,
-                     Float* sums) {
+inline void dot_tile(DotRows<typename B::X> at, std::int64_t steps, std::int64_t rows,
+                     std::int64_t cols, Float* sums) {
   std::int64_t r = 0;
   for (; r + most_rows <= rows; r += most_rows, at.x += most_rows * at.x_stride)
     dot_columns<B, most_rows, 1>(at, steps, cols, sums + r * cols, cols);
@@ -155,9 +156,8 @@ void multiply_dot(const MatmulProduct& product, const MatmulTile& tile) {
       __builtin_memcpy(scales, tile.b.scales + c * tile.b.scale_stride + whole * B::scale_bytes,
                        static_cast<std::size_t>(rest * B::scale_bytes / B::elements));
       for (std::int64_t r = 0; r < tile.rows; ++r)
-        dot_steps<B, 1, 1>(
-            {x + r * x_stride + whole * B::elements, x_stride, codes, 0, scales, 0}, 1,
-            sums + r * tile.cols + c, tile.cols);
+        dot_steps<B, 1, 1>({x + r * x_stride + whole * B::elements, x_stride, codes, 0, scales, 0},
+                           1, sums + r * tile.cols + c, tile.cols);
     }
   }
   const double factor = product.factor * B::factor;
@@ -202,7 +202,8 @@ inline void store_floats(const float* values, std::int64_t count, std::uint8_t* 
   constexpr std::int64_t pair = 2 * lanes, bytes = Type == DType::f32 ? 4 : 2;
   std::int64_t i = 0;
   for (; i + pair <= count; i += pair)
-    put_pair<Type>(output + i * bytes, load_float(values + i), load_float(values + i + lanes), false);
+    put_pair<Type>(output + i * bytes, load_float(values + i), load_float(values + i + lanes),
+                   false);
   if (i == count) return;
   alignas(64) float last[pair] = {};
   alignas(64) std::uint8_t converted[pair * 4];

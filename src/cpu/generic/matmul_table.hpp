@@ -3,7 +3,7 @@
 
 inline bool dot_supports(const MatmulProduct& product) { return cpu::covers_matmul(product); }
 
-inline bool dot_accepts(const MatmulProduct&, const MatmulRows&) { return true; }
+inline bool dot_in_range(const MatmulProduct&, const MatmulRows&) { return true; }
 
 inline std::int64_t dot_row_bytes(const MatmulProduct& product) {
   return steps_of<Nvfp4>(product.k) * Nvfp4::elements * static_cast<std::int64_t>(sizeof(Nvfp4::X));
@@ -39,7 +39,7 @@ inline std::int64_t dot_most_roundings(std::int64_t k) {
 
 inline constexpr MatmulKernels dot_kernels() {
   return {.supports = dot_supports,
-          .accepts_weights = dot_accepts,
+          .weights_in_range = dot_in_range,
           .prepared_row_bytes = dot_row_bytes,
           .prepared_rows = 1,
           .prepare = dot_prepare,
