@@ -85,8 +85,10 @@ class Measurement {
     shape_ = {c.n, c.k, c.weights};
     bytes_ =
         static_cast<std::size_t>((shape_.code_bytes() + shape_.scale_bytes()) * sides * c.experts);
-    copies_ = std::max<std::size_t>(1, (options.rotate + bytes_ - 1) / bytes_);
-    for (std::size_t i = 0; i < copies_; ++i) pack();
+    const bool small = c.m <= 16 && c.kind != Kind::grouped;  // bound by reading the weights
+    if (small) copies_ = std::max<std::size_t>(1, (options.rotate + bytes_ - 1) / bytes_);
+    pack();
+    for (std::size_t i = 1; i < copies_; ++i) copy_first();
     make_input();
     output_.resize(static_cast<std::size_t>(rows() * c.n));
     for (std::int64_t e = 0; e <= c.experts; ++e) offsets_.push_back(static_cast<int>(e * c.m));
@@ -102,7 +104,8 @@ class Measurement {
     if (c_.kind == Kind::plain) t.worst_error = worst_error();
     std::vector<double> times, reads;
     std::size_t copy = 0;
-    for (int r = 0; r < options_.runs; ++r) {
+    const int rounds = c_.m <= 16 ? 4 * options_.runs : options_.runs;
+    for (int r = 0; r < rounds; ++r) {
       times.push_back(seconds([&] { multiply(copy++ % copies_); }));
       reads.push_back(seconds([&] {
         const Memory& weights = packed_memory_[copy++ % copies_];
@@ -127,8 +130,7 @@ class Measurement {
     for (unsigned side = 0; side < (gated ? 2u : 1u); ++side) {
       plain.emplace_back(codes + scales);
       const std::span<std::uint8_t> all = plain.back().span();
-      fill_blocks(c_.weights, all.first(codes), all.subspan(codes),
-                  static_cast<std::uint32_t>(packed_.size()) * 2 + side);
+      fill_blocks(c_.weights, all.first(codes), all.subspan(codes), side);
       views.push_back({shape_, all.first(codes), all.subspan(codes), 0.01f});
     }
     packed_memory_.emplace_back(
@@ -136,6 +138,14 @@ class Measurement {
     const std::span<std::uint8_t> bytes = packed_memory_.back().span();
     packed_.push_back(gated ? pack_gated_weights(views[0], views[1], bytes, matrices)
                             : pack_weights(views[0], bytes, matrices));
+  }
+
+  void copy_first() {
+    packed_memory_.emplace_back(packed_memory_[0].size);
+    const Memory& copy = packed_memory_.back();
+    copy_bytes(packed_memory_[0].data.get(), copy.data.get(), copy.size, 0);
+    packed_.push_back(packed_[0]);
+    packed_.back().bytes = copy.span();
   }
 
   void make_input() {

@@ -38,33 +38,40 @@ inline void make_fp4_tables(Format format, Fp4Tables& tables) {
 }
 
 /// Elements [at, at + 32) of one row to 64 bytes; `valid` of them exist (16 or 32), the rest are 0.
+template <Format From>
 inline void expand32(const MatmulRows& rows, std::int64_t row, std::int64_t at, std::int64_t valid,
                      const Fp4Tables& tables, std::uint8_t* output) {
   const std::uint8_t* data = rows.data + row * rows.stride;
   const std::uint8_t* scales = rows.scales + row * rows.scale_stride;
-  if (rows.format == Format::mxfp8_e4m3 || rows.format == Format::mxfp8_e5m2) {
+  if constexpr (From == Format::mxfp8_e4m3 || From == Format::mxfp8_e5m2) {
+    using Code = std::conditional_t<From == Format::mxfp8_e4m3, E4M3Code, E5M2Code>;
     const std::uint8_t* scale = scales + at / 32;
-    if (rows.format == Format::mxfp8_e4m3) {
-      if (all_normal<E4M3Code, 1>(data + at, scale))
-        return normal_to_bf16<E4M3Code>(data + at, *scale, output, false);
-      return decode_block<E4M3Code, DType::bf16>(data + at, e8m0_to_float(*scale), output, false);
-    }
-    if (all_normal<E5M2Code, 1>(data + at, scale))
-      return normal_to_bf16<E5M2Code>(data + at, *scale, output, false);
-    return decode_block<E5M2Code, DType::bf16>(data + at, e8m0_to_float(*scale), output, false);
-  }
-  const std::uint8_t* codes = data + at / 2;
-  if (rows.format == Format::mxfp4) {
+    if (all_normal<Code, 1>(data + at, scale))
+      normal_to_bf16<Code>(data + at, *scale, output, false);
+    else
+      decode_block<Code, DType::bf16>(data + at, e8m0_to_float(*scale), output, false);
+  } else if constexpr (From == Format::mxfp4) {
     const std::uint8_t* table = tables.entries[scales[at / 32]];
-    return decode_fp4<DType::bf16>(codes, table, table, output, false);
+    decode_fp4<DType::bf16>(data + at / 2, table, table, output, false);
+  } else if (valid == 32) {
+    decode_fp4<DType::bf16>(data + at / 2, tables.entries[scales[at / 16]],
+                            tables.entries[scales[at / 16 + 1]], output, false);
+  } else {
+    alignas(16) std::uint8_t last[16] = {};
+    __builtin_memcpy(last, data + at / 2, 8);
+    decode_fp4<DType::bf16>(last, tables.entries[scales[at / 16]], tables.entries[0], output,
+                            false);
   }
-  const std::uint8_t* pair = scales + at / 16;
-  if (valid == 32)
-    return decode_fp4<DType::bf16>(codes, tables.entries[pair[0]], tables.entries[pair[1]], output,
-                                   false);
-  alignas(16) std::uint8_t last[16] = {};
-  __builtin_memcpy(last, codes, 8);
-  decode_fp4<DType::bf16>(last, tables.entries[pair[0]], tables.entries[0], output, false);
+}
+
+using Expand32 = void (*)(const MatmulRows&, std::int64_t, std::int64_t, std::int64_t,
+                          const Fp4Tables&, std::uint8_t*);
+
+/// expand32 by a format known at run time.
+inline Expand32 expander(Format format) {
+  if (format == Format::nvfp4) return expand32<Format::nvfp4>;
+  if (format == Format::mxfp4) return expand32<Format::mxfp4>;
+  return format == Format::mxfp8_e4m3 ? expand32<Format::mxfp8_e4m3> : expand32<Format::mxfp8_e5m2>;
 }
 
 /// Transposes 16 x 16 lanes of 32 bits: lane j of v[i] and lane i of v[j] change places.

@@ -12,6 +12,8 @@
 #include "cpu/matmul_rows.hpp"
 #include "cpu/runs.hpp"
 
+#include <type_traits>
+
 MICROSCALE_AMX_BEGIN
 using namespace microscale::avx512;
 #include "cpu/generic/dense.hpp"
@@ -78,8 +80,9 @@ inline void multiply_single(const std::uint8_t* panel, const std::uint8_t* x, st
 }
 
 /// Columns [col, col + 32) of the tile, elements [at, at + steps * 32), into two rows of tiles.
-inline void expand_panel(const MatmulTile& tile, std::int64_t k, std::int64_t col, std::int64_t at,
-                         std::int64_t steps, const Fp4Tables& tables, std::uint8_t* panel) {
+template <Format From>
+void expand_panel(const MatmulTile& tile, std::int64_t k, std::int64_t col, std::int64_t at,
+                  std::int64_t steps, const Fp4Tables& tables, std::uint8_t* panel) {
   for (std::int64_t c = 0; c < panel_columns; ++c) {
     std::uint8_t* output = panel + c / tile_side * (chunk_steps * tile_bytes) + c % tile_side * 64;
     for (std::int64_t s = 0; s < steps; ++s, output += tile_bytes) {
@@ -87,8 +90,32 @@ inline void expand_panel(const MatmulTile& tile, std::int64_t k, std::int64_t co
       if (col + c >= tile.cols)
         _mm512_store_si512(output, zero());
       else
-        expand32(tile.b, col + c, from, k - from < step ? k - from : step, tables, output);
+        expand32<From>(tile.b, col + c, from, k - from < step ? k - from : step, tables, output);
     }
+  }
+}
+
+using ExpandPanel = void (*)(const MatmulTile&, std::int64_t, std::int64_t, std::int64_t,
+                             std::int64_t, const Fp4Tables&, std::uint8_t*);
+
+inline ExpandPanel panel_expander(Format format) {
+  if (format == Format::nvfp4) return expand_panel<Format::nvfp4>;
+  if (format == Format::mxfp4) return expand_panel<Format::mxfp4>;
+  return format == Format::mxfp8_e4m3 ? expand_panel<Format::mxfp8_e4m3>
+                                      : expand_panel<Format::mxfp8_e5m2>;
+}
+
+/// Asks for the weights of the panel that comes next, so that they arrive while tiles multiply.
+inline void prefetch_panel(const MatmulTile& tile, std::int64_t col, std::int64_t at, int code_bits,
+                           int block) {
+  const std::int64_t bytes = chunk_steps * step * code_bits / 8;
+  for (std::int64_t c = col; c < col + panel_columns && c < tile.cols; ++c) {
+    const std::uint8_t* codes = tile.b.data + c * tile.b.stride + at * code_bits / 8;
+    for (std::int64_t i = 0; i < bytes; i += 64)
+      _mm_prefetch(reinterpret_cast<const char*>(codes + i), _MM_HINT_T1);
+    _mm_prefetch(
+        reinterpret_cast<const char*>(tile.b.scales + c * tile.b.scale_stride + at / block),
+        _MM_HINT_T1);
   }
 }
 
@@ -128,13 +155,20 @@ void multiply_tiles(const MatmulProduct& product, const MatmulTile& tile) {
   if (product.b_format == Format::nvfp4 || product.b_format == Format::mxfp4)
     make_fp4_tables(product.b_format, *tables);
   __builtin_memset(c, 0, static_cast<std::size_t>(2 * panels * row_tiles * tile_bytes));
+  const ExpandPanel expand = panel_expander(product.b_format);
+  const int code_bits =
+      product.b_format == Format::nvfp4 || product.b_format == Format::mxfp4 ? 4 : 8;
+  const int block = product.b_format == Format::nvfp4 ? 16 : 32;
   _tile_loadconfig(&tile_config);
   for (std::int64_t at = 0; at < k; at += chunk_steps * step) {
     const std::int64_t left = (k - at + step - 1) / step;
     const std::int64_t steps = left < chunk_steps ? left : chunk_steps;
     for (std::int64_t p = 0; p < panels; ++p) {
-      expand_panel(tile, k, p * panel_columns, at, steps, *tables, panel);
+      expand(tile, k, p * panel_columns, at, steps, *tables, panel);
       finish_stores();
+      const bool last = p + 1 == panels;
+      prefetch_panel(tile, last ? 0 : (p + 1) * panel_columns, last ? at + chunk_steps * step : at,
+                     code_bits, block);
       const std::uint8_t* rows = x + at / step * tile_bytes;
       std::uint8_t* sums = c + 2 * p * row_tiles * tile_bytes;
       std::int64_t t = 0;
@@ -177,6 +211,7 @@ void prepare_tiles(const MatmulProduct& product, std::int64_t first, std::int64_
   if (!a.dense() && (a.format == Format::nvfp4 || a.format == Format::mxfp4))
     make_fp4_tables(a.format, tables);
   for (std::int64_t r = 0; r < count; ++r) odd[first + r] = 0;
+  const Expand32 expand = expander(a.format);
   const bool mx = !a.dense() && a.format != Format::nvfp4;
   constexpr std::uint8_t too_large_scale = 211, nan = 255;  // as in matmul_rows.cpp
   for (std::int64_t at = 0; at < padded(k); at += step, output += tile_bytes) {
@@ -195,7 +230,7 @@ void prepare_tiles(const MatmulProduct& product, std::int64_t first, std::int64_
         continue;
       }
       alignas(64) std::uint8_t elements[64];
-      expand32(a, row, at, valid, tables, elements);
+      expand(a, row, at, valid, tables, elements);
       v[r] = load(elements);
       if (!mx) continue;
       const std::uint8_t scale = a.scales[row * a.scale_stride + at / 32];

@@ -36,8 +36,13 @@ struct DotRows {
   std::int64_t scale_stride;
 };
 
-/// How far ahead of its reads the kernel asks for codes, in bytes of a row.
-inline constexpr int weights_ahead = 1024;
+/// How far ahead of its reads the kernel asks for codes and scales, in bytes of a row; at the end
+/// of a row, of the row that comes after those now read.
+inline constexpr int weights_ahead = 1024, scales_ahead = 192;
+
+inline void prefetch_line(const std::uint8_t* p) {
+  _mm_prefetch(reinterpret_cast<const char*>(p), _MM_HINT_T0);
+}
 
 /// Adds `steps` steps of Rows x Cols dot products to sums[r * sum_stride + c].
 template <class B, int Rows, int Cols>
@@ -49,11 +54,15 @@ inline void dot_steps(const DotRows<typename B::X>& at, std::int64_t steps, Floa
   for (int i = 0; i < Rows * Cols; ++i) total[i] = sums[i / Cols * sum_stride + i % Cols];
   const typename B::X* x = at.x;
   const std::uint8_t *codes = at.codes, *scales = at.scales;
+  constexpr std::int64_t steps_ahead = weights_ahead / B::code_bytes;
+  const std::int64_t next_rows = Cols * at.code_stride - steps * B::code_bytes;
   for (std::int64_t s = 0; s < steps; ++s) {
+    const std::int64_t ahead = weights_ahead + (s + steps_ahead >= steps ? next_rows : 0);
     MICROSCALE_UNROLL
     for (int c = 0; c < Cols; ++c) {
       const std::uint8_t* row = codes + c * at.code_stride;
-      _mm_prefetch(reinterpret_cast<const char*>(row + weights_ahead), _MM_HINT_T0);
+      prefetch_line(row + ahead);
+      prefetch_line(scales + c * at.scale_stride + scales_ahead);
       const typename B::Codes w = B::load(row);
       const typename B::Scales q = B::load_scales(scales + c * at.scale_stride);
       MICROSCALE_UNROLL
@@ -147,7 +156,7 @@ void multiply_dot(const MatmulProduct& product, const MatmulTile& tile) {
                 count, tile.rows, tile.cols, sums);
   }
   if (rest > 0) {  // an incomplete step, filled up with zeros
-    alignas(64) std::uint8_t codes[B::code_bytes + weights_ahead], scales[B::scale_bytes];
+    alignas(64) std::uint8_t codes[B::code_bytes], scales[B::scale_bytes];
     for (std::int64_t c = 0; c < tile.cols; ++c) {
       __builtin_memset(codes, 0, B::code_bytes);
       __builtin_memset(scales, 0, B::scale_bytes);
