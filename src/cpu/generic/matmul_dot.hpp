@@ -40,8 +40,10 @@ struct DotRows {
 /// of a row, of the row that comes after those now read.
 inline constexpr int weights_ahead = 1024, scales_ahead = 192;
 
-inline void prefetch_line(const std::uint8_t* p) {
-  _mm_prefetch(reinterpret_cast<const char*>(p), _MM_HINT_T0);
+/// Asks for the line `ahead` bytes behind p, wherever that is.
+inline void prefetch_line(const std::uint8_t* p, std::int64_t ahead) {
+  const auto address = reinterpret_cast<std::uintptr_t>(p) + static_cast<std::uintptr_t>(ahead);
+  _mm_prefetch(reinterpret_cast<const char*>(address), _MM_HINT_T0);
 }
 
 /// Adds `steps` steps of Rows x Cols dot products to sums[r * sum_stride + c].
@@ -61,8 +63,8 @@ inline void dot_steps(const DotRows<typename B::X>& at, std::int64_t steps, Floa
     MICROSCALE_UNROLL
     for (int c = 0; c < Cols; ++c) {
       const std::uint8_t* row = codes + c * at.code_stride;
-      prefetch_line(row + ahead);
-      prefetch_line(scales + c * at.scale_stride + scales_ahead);
+      prefetch_line(row, ahead);
+      prefetch_line(scales + c * at.scale_stride, scales_ahead);
       const typename B::Codes w = B::load(row);
       const typename B::Scales q = B::load_scales(scales + c * at.scale_stride);
       MICROSCALE_UNROLL
