@@ -35,11 +35,12 @@ const Values& values_of(Element element) {
   return element == Element::e4m3 ? e4m3 : element == Element::e5m2 ? e5m2 : e2m1;
 }
 
-bool dense_to_floats(const MatmulRows& rows, const std::uint8_t* data, std::int64_t first,
-                     std::int64_t count, float* output) {
+template <DType Type>
+bool dense_to_floats(const std::uint8_t* data, std::int64_t first, std::int64_t count,
+                     float* output) {
   std::uint32_t beyond = 0;
   for (std::int64_t i = 0; i < count; ++i) {
-    output[i] = load_dense(data, rows.dtype, first + i);
+    output[i] = load_dense(data, Type, first + i);
     const std::uint32_t magnitude = std::bit_cast<std::uint32_t>(output[i]) & 0x7FFFFFFFu;
     beyond |= static_cast<std::uint32_t>(magnitude >= too_large) &
               static_cast<std::uint32_t>(magnitude < 0x7F800000u);
@@ -56,7 +57,10 @@ bool covers_matmul(const MatmulProduct& product) {
 bool row_to_floats(const MatmulRows& rows, std::int64_t row, std::int64_t first, std::int64_t count,
                    float* output) {
   const std::uint8_t* data = rows.data + row * rows.stride;
-  if (rows.dense()) return dense_to_floats(rows, data, first, count, output);
+  if (rows.dense())
+    return (rows.dtype == DType::bf16  ? dense_to_floats<DType::bf16>
+            : rows.dtype == DType::f16 ? dense_to_floats<DType::f16>
+                                       : dense_to_floats<DType::f32>)(data, first, count, output);
   const FormatInfo& format = info(rows.format);
   const Values& values = values_of(format.element);
   const std::uint8_t* scales = rows.scales + row * rows.scale_stride;
