@@ -3,6 +3,9 @@
 // prepared once per call: pairs of elements of 16 rows beside each other. So results come
 // transposed, 16 columns of d down a tile, and are turned on the way out.
 //
+// FP4 decodes 128 elements at a time into an order of its own; the elements of a follow the same
+// order.
+//
 //   for each chunk of k:          its part of a, for up to 512 rows, stays in the second-level
 //   cache
 //     for each 32 columns of d:   their weights are expanded once, for all rows, into the first
@@ -19,6 +22,7 @@ using namespace microscale::avx512;
 #include "cpu/generic/dense.hpp"
 #include "cpu/avx512/lookup.hpp"
 #include "cpu/generic/dequantize_mxfp8.hpp"
+#include "cpu/avx512/matmul_scales.hpp"
 #include "cpu/amx/expand.hpp"
 
 inline constexpr std::int64_t tile_bytes = 1024, tile_side = 16, step = 32;  // elements of k
@@ -82,21 +86,40 @@ inline void multiply_single(const std::uint8_t* panel, const std::uint8_t* x, st
 /// Columns [col, col + 32) of the tile, elements [at, at + steps * 32), into two rows of tiles.
 template <Format From>
 void expand_panel(const MatmulTile& tile, std::int64_t k, std::int64_t col, std::int64_t at,
-                  std::int64_t steps, const Fp4Tables& tables, std::uint8_t* panel) {
+                  std::int64_t steps, std::uint8_t* panel) {
+  const MatmulRows& b = tile.b;
   for (std::int64_t c = 0; c < panel_columns; ++c) {
     std::uint8_t* output = panel + c / tile_side * (chunk_steps * tile_bytes) + c % tile_side * 64;
-    for (std::int64_t s = 0; s < steps; ++s, output += tile_bytes) {
-      const std::int64_t from = at + s * step;
-      if (col + c >= tile.cols)
-        _mm512_store_si512(output, zero());
-      else
-        expand32<From>(tile.b, col + c, from, k - from < step ? k - from : step, tables, output);
+    if (col + c >= tile.cols) {
+      for (std::int64_t s = 0; s < steps; ++s) store(output + s * tile_bytes, zero());
+      continue;
+    }
+    const std::uint8_t *codes = b.data + (col + c) * b.stride,
+                       *scales = b.scales + (col + c) * b.scale_stride;
+    if constexpr (From == Format::mxfp8_e4m3 || From == Format::mxfp8_e5m2) {
+      for (std::int64_t s = 0; s < steps; ++s, output += tile_bytes)
+        expand_mxfp8<From>(codes + at + s * step, scales + at / 32 + s, output);
+    } else {
+      constexpr std::int64_t block = From == Format::nvfp4 ? 16 : 32;
+      for (std::int64_t from = at; from < at + steps * step; from += group_elements) {
+        alignas(64) std::uint8_t last[64] = {}, last_scales[8] = {};
+        const std::uint8_t *group = codes + from / 2, *group_scales = scales + from / block;
+        if (k - from < group_elements) {  // filled up with zeros
+          __builtin_memcpy(last, group, static_cast<std::size_t>((k - from) / 2));
+          __builtin_memcpy(last_scales, group_scales, static_cast<std::size_t>((k - from) / block));
+          group = last;
+          group_scales = last_scales;
+        }
+        (From == Format::nvfp4 ? expand_nvfp4 : expand_mxfp4)(load(group), group_scales, output,
+                                                              tile_bytes);
+        output += group_vectors * tile_bytes;
+      }
     }
   }
 }
 
 using ExpandPanel = void (*)(const MatmulTile&, std::int64_t, std::int64_t, std::int64_t,
-                             std::int64_t, const Fp4Tables&, std::uint8_t*);
+                             std::int64_t, std::uint8_t*);
 
 inline ExpandPanel panel_expander(Format format) {
   if (format == Format::nvfp4) return expand_panel<Format::nvfp4>;
@@ -150,21 +173,19 @@ void multiply_tiles(const MatmulProduct& product, const MatmulTile& tile) {
   const auto* x =
       static_cast<const std::uint8_t*>(product.prepared) + tile.row / tile_side * group_bytes;
   auto* panel = static_cast<std::uint8_t*>(tile.workspace);
-  auto* tables = reinterpret_cast<Fp4Tables*>(panel + panel_bytes);
-  std::uint8_t* c = panel + panel_bytes + sizeof(Fp4Tables);
-  if (product.b_format == Format::nvfp4 || product.b_format == Format::mxfp4)
-    make_fp4_tables(product.b_format, *tables);
+  std::uint8_t* c = panel + panel_bytes;
   __builtin_memset(c, 0, static_cast<std::size_t>(2 * panels * row_tiles * tile_bytes));
   const ExpandPanel expand = panel_expander(product.b_format);
   const int code_bits =
       product.b_format == Format::nvfp4 || product.b_format == Format::mxfp4 ? 4 : 8;
   const int block = product.b_format == Format::nvfp4 ? 16 : 32;
   _tile_loadconfig(&tile_config);
-  for (std::int64_t at = 0; at < k; at += chunk_steps * step) {
-    const std::int64_t left = (k - at + step - 1) / step;
+  const std::int64_t depth = code_bits == 4 ? padded(k) : k;  // groups of FP4 are whole
+  for (std::int64_t at = 0; at < depth; at += chunk_steps * step) {
+    const std::int64_t left = (depth - at) / step;
     const std::int64_t steps = left < chunk_steps ? left : chunk_steps;
     for (std::int64_t p = 0; p < panels; ++p) {
-      expand(tile, k, p * panel_columns, at, steps, *tables, panel);
+      expand(tile, k, p * panel_columns, at, steps, panel);
       finish_stores();
       const bool last = p + 1 == panels;
       prefetch_panel(tile, last ? 0 : (p + 1) * panel_columns, last ? at + chunk_steps * step : at,
@@ -191,7 +212,7 @@ void multiply_tiles(const MatmulProduct& product, const MatmulTile& tile) {
 std::int64_t tile_workspace(const MatmulProduct& product) {
   const std::int64_t rows = product.m < most_tile_rows ? product.m : most_tile_rows;
   const std::int64_t tiles = (rows + tile_side - 1) / tile_side * (most_tile_columns / tile_side);
-  return panel_bytes + static_cast<std::int64_t>(sizeof(Fp4Tables)) + tiles * tile_bytes;
+  return panel_bytes + tiles * tile_bytes;
 }
 
 /// BF16 elements of which one is finite and not below 2^100.
@@ -202,42 +223,53 @@ inline bool beyond_range(Int elements) {
   return (large & finite) != 0;
 }
 
+/// Elements [at, at + 32) of a row in BF16, zeros behind k. Sets `odd` where one is beyond the
+/// range.
+inline Int load_row(const MatmulRows& a, std::int64_t row, std::int64_t at, std::int64_t k,
+                    Expand32 expand, const Fp4Tables& tables, std::uint8_t& odd) {
+  constexpr std::uint8_t too_large_scale = 211, nan = 255;  // as in matmul_rows.cpp
+  const std::int64_t valid = k - at < step ? k - at : step;
+  if (valid <= 0) return zero();
+  if (a.dense()) {
+    const auto mask = static_cast<__mmask32>(valid == step ? ~0u : (1u << valid) - 1);
+    const Int elements = _mm512_maskz_loadu_epi16(mask, a.data + row * a.stride + at * 2);
+    if (beyond_range(elements)) odd = 1;
+    return elements;
+  }
+  if (a.format != Format::nvfp4) {
+    const std::uint8_t scale = a.scales[row * a.scale_stride + at / 32];
+    if (scale >= too_large_scale && scale != nan) odd = 1;
+  }
+  alignas(64) std::uint8_t elements[64];
+  expand(a, row, at, valid, tables, elements);
+  return load(elements);
+}
+
 void prepare_tiles(const MatmulProduct& product, std::int64_t first, std::int64_t count,
                    void* prepared, std::uint8_t* odd) {
   const MatmulRows& a = product.a;
   const std::int64_t k = product.k;
+  const bool grouped = product.b_format == Format::nvfp4 || product.b_format == Format::mxfp4;
   auto* output = static_cast<std::uint8_t*>(prepared) + first * padded(k) * 2;
   Fp4Tables tables;
   if (!a.dense() && (a.format == Format::nvfp4 || a.format == Format::mxfp4))
     make_fp4_tables(a.format, tables);
-  for (std::int64_t r = 0; r < count; ++r) odd[first + r] = 0;
   const Expand32 expand = expander(a.format);
-  const bool mx = !a.dense() && a.format != Format::nvfp4;
-  constexpr std::uint8_t too_large_scale = 211, nan = 255;  // as in matmul_rows.cpp
-  for (std::int64_t at = 0; at < padded(k); at += step, output += tile_bytes) {
-    const std::int64_t valid = k - at < step ? k - at : step;
-    Int v[16];
+  for (std::int64_t r = 0; r < count; ++r) odd[first + r] = 0;
+  for (std::int64_t at = 0; at < padded(k); at += group_elements) {
+    Int steps[group_vectors][tile_side];
     for (std::int64_t r = 0; r < tile_side; ++r) {
-      if (r >= count || valid <= 0) {
-        v[r] = zero();
-        continue;
-      }
-      const std::int64_t row = first + r;
-      if (a.dense()) {
-        const auto mask = static_cast<__mmask32>(valid == 32 ? ~0u : (1u << valid) - 1);
-        v[r] = _mm512_maskz_loadu_epi16(mask, a.data + row * a.stride + at * 2);
-        if (beyond_range(v[r])) odd[row] = 1;
-        continue;
-      }
-      alignas(64) std::uint8_t elements[64];
-      expand(a, row, at, valid, tables, elements);
-      v[r] = load(elements);
-      if (!mx) continue;
-      const std::uint8_t scale = a.scales[row * a.scale_stride + at / 32];
-      if (scale >= too_large_scale && scale != nan) odd[row] = 1;
+      Int v[group_vectors];
+      for (int i = 0; i < group_vectors; ++i)
+        v[i] = r < count ? load_row(a, first + r, at + i * step, k, expand, tables, odd[first + r])
+                         : zero();
+      if (grouped) to_group_order(v);
+      for (int i = 0; i < group_vectors; ++i) steps[i][r] = v[i];
     }
-    transpose16(v);
-    for (int i = 0; i < 16; ++i) store(output + i * 64, v[i]);
+    for (int i = 0; i < group_vectors; ++i) {
+      transpose16(steps[i]);
+      for (int j = 0; j < tile_side; ++j, output += 64) store(output, steps[i][j]);
+    }
   }
 }
 
