@@ -1,6 +1,5 @@
 // What a backend offers for matrix products: the seam between ops/matmul and its kernels. The
-// operation cuts d into tiles that depend on the shapes alone and calls these; kernels never
-// allocate, log or throw.
+// operation cuts d into tiles and calls these; kernels never allocate, log or throw.
 #pragma once
 
 #include <cstdint>
@@ -48,7 +47,7 @@ struct MatmulTile {
   void* workspace = nullptr;  // workspace_bytes(product), at a multiple of 64; this call's alone
 };
 
-/// The largest tile a kernel wants, whatever the number of threads; cols is a multiple of 64.
+/// The largest tile a kernel wants; cols is 64 times a power of two. No sum may depend on the tile.
 struct MatmulTileShape {
   std::int64_t rows, cols;
 };

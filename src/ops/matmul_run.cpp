@@ -1,5 +1,6 @@
 // Runs the products of a call: prepares the rows of a, then tile by tile multiplies, applies the
-// epilogue and stores. The tiles depend on shapes and backend alone, never on the threads.
+// epilogue and stores. No sum depends on how d is cut, so neither does a byte on the number of
+// threads.
 #include <algorithm>
 #include <cstdlib>
 #include <memory>
@@ -75,7 +76,10 @@ class Runner {
         });
     for (ProductRun& run : products_.runs)
       run.product.weights_in_range = run.up.weights_in_range = inside;
-    shape_ = kernels_->tile_shape(products_.runs.front().product);
+    shape_ = kernels_->tile_shape(largest_run().product);
+    const int threads = context_.threads > 0 ? context_.threads : available_cores();
+    constexpr std::int64_t pieces_per_thread = 4, least_cols = 64;
+    while (shape_.cols > least_cols && pieces() < pieces_per_thread * threads) shape_.cols /= 2;
   }
 
   bool in_range(const WeightRows& b, const MatmulProduct& p) const {
@@ -148,7 +152,7 @@ class Runner {
         for (std::int64_t col = 0; col < run.product.n; col += shape_.cols)
           pieces.push_back({&run, row, col});
     const MatmulProduct& first = products_.runs.front().product;
-    const std::int64_t rows = std::min(shape_.rows, largest_run()),
+    const std::int64_t rows = std::min(shape_.rows, largest_run().product.m),
                        cols = std::min(shape_.cols, round_up(first.n, alignment));
     values_bytes_ = round_up(rows * cols * 4, alignment);
     for (const ProductRun& run : products_.runs)
@@ -169,10 +173,19 @@ class Runner {
                         });
   }
 
-  std::int64_t largest_run() const {
-    std::int64_t rows = 0;
-    for (const ProductRun& run : products_.runs) rows = std::max(rows, run.product.m);
-    return rows;
+  const ProductRun& largest_run() const {
+    return *std::max_element(
+        products_.runs.begin(), products_.runs.end(),
+        [](const ProductRun& a, const ProductRun& b) { return a.product.m < b.product.m; });
+  }
+
+  // Tiles of shape_ in all products.
+  std::int64_t pieces() const {
+    std::int64_t count = 0;
+    for (const ProductRun& run : products_.runs)
+      count += round_up(run.product.m, shape_.rows) / shape_.rows *
+               (round_up(run.product.n, shape_.cols) / shape_.cols);
+    return count;
   }
 
   void tile(const ProductRun& run, std::int64_t row, std::int64_t col, std::uint8_t* memory) const {

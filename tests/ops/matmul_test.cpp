@@ -74,6 +74,20 @@ TEST(Matmul, every_shape_is_within_the_bound) {
   }
 }
 
+TEST(Matmul, more_rows_and_columns_than_a_tile_has) {
+  for (Backend backend : test::product_backends()) {
+    for (Format format : {Format::nvfp4, Format::mxfp8_e5m2}) {
+      const Side a(test::gaussian(DType::bf16, 531, 32, 5, 1.0f));
+      const Side b(test::random_blocks(format, 333, 32, Layout::tiled_128x4, 6));
+      for (int threads : {1, 3}) {
+        const Matrix d = test::product(a.input(), b.blocks->view(), 531, 333,
+                                       {.backend = backend, .threads = threads});
+        EXPECT_TRUE(test::near_exact(d, a, b, backend)) << info(format).name;
+      }
+    }
+  }
+}
+
 TEST(Matmul, dense_outputs_are_the_rounded_fp32_result) {
   const Side a(test::gaussian(DType::bf16, 19, 128, 1, 1.0f));
   const Side b(test::random_blocks(Format::nvfp4, 77, 128));
