@@ -13,6 +13,7 @@ enum class Backend : std::uint8_t {
   reference,  ///< slow and obviously right: the oracle
   avx2,
   avx512,
+  amx,   ///< avx512 and, for matrix products, AMX tiles of BF16
   cuda,  ///< on request only: operations then take device memory (microscale/cuda.hpp)
 };
 

@@ -5,6 +5,7 @@
 
 #include <cstdint>
 
+#include "core/matmul_kernels.hpp"
 #include "microscale/context.hpp"
 #include "microscale/format.hpp"
 #include "microscale/numerics.hpp"
@@ -62,10 +63,12 @@ struct KernelTable {
   bool (*supports_dequantize)(const DequantizeLines&);
   void (*dequantize)(const DequantizeLines&);
   AbsMaxRun (*abs_max)(const void* input, DType type, std::int64_t count);
+  const MatmulKernels* matmul = nullptr;  // null: none
 };
 
 extern const KernelTable reference_kernels;
 extern const KernelTable avx2_kernels;
 extern const KernelTable avx512_kernels;
+extern const KernelTable amx_kernels;
 
 }  // namespace microscale

@@ -7,6 +7,8 @@
 //   MICROSCALE_AVX2_BEGIN     opens the region and namespace microscale::avx2
 //   MICROSCALE_AVX2_END
 //
+// and likewise for AVX512 and AMX.
+//
 // src/cpu/generic/*.hpp are included inside a region, once per instruction set: the same text over
 // the vector types of avx2/vector.hpp or avx512/vector.hpp. No lambdas there: g++ would not give
 // them the region's instructions.
@@ -51,3 +53,8 @@
   MICROSCALE_TARGET_BEGIN("avx2,fma,f16c,bmi2,avx512f,avx512bw,avx512vl,avx512dq") \
   namespace microscale::avx512 {
 #define MICROSCALE_AVX512_END MICROSCALE_AVX2_END
+#define MICROSCALE_AMX_BEGIN                                                                        \
+  MICROSCALE_TARGET_BEGIN(                                                                          \
+      "avx2,fma,f16c,bmi2,avx512f,avx512bw,avx512vl,avx512dq,avx512bf16,amx-tile,amx-bf16") \
+  namespace microscale::amx {
+#define MICROSCALE_AMX_END MICROSCALE_AVX2_END

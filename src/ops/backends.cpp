@@ -11,7 +11,7 @@ namespace microscale {
 namespace {
 
 // Fastest first. The reference supports everything and ends the list.
-constexpr std::array tables{&avx512_kernels, &avx2_kernels, &reference_kernels};
+constexpr std::array tables{&amx_kernels, &avx512_kernels, &avx2_kernels, &reference_kernels};
 
 std::string available_names() {
   std::string names;
@@ -57,6 +57,8 @@ std::string_view to_string(Backend backend) {
       return "avx2";
     case Backend::avx512:
       return "avx512";
+    case Backend::amx:
+      return "amx";
     case Backend::cuda:
       return "cuda";
   }
@@ -74,7 +76,7 @@ std::vector<Backend> available_backends() {
   if (backends.empty())
     throw Error(ErrorCode::unsupported, "MICROSCALE_BACKEND=" + std::string(wanted ? wanted : "") +
                                             " names no backend of this machine; unset it, or use "
-                                            "reference, avx2 or avx512 where the processor has it");
+                                            "reference, avx2, avx512 or amx where the processor has it");
   return backends;
 }
 
@@ -88,6 +90,11 @@ const KernelTable& choose_backend(const QuantizeLines& call, const Context& cont
 const KernelTable& choose_backend(const DequantizeLines& call, const Context& context) {
   return choose(context, "dequantize",
                 [&](const KernelTable& t) { return t.supports_dequantize(call); });
+}
+
+const KernelTable& choose_backend(const MatmulProduct& call, const Context& context) {
+  return choose(context, "matmul",
+                [&](const KernelTable& t) { return t.matmul && t.matmul->supports(call); });
 }
 
 const KernelTable& choose_backend(const Context& context) {

@@ -10,6 +10,7 @@ namespace microscale {
 /// call. Throws Error{unsupported} when the backend asked for is absent or does not support it.
 const KernelTable& choose_backend(const QuantizeLines& call, const Context& context);
 const KernelTable& choose_backend(const DequantizeLines& call, const Context& context);
+const KernelTable& choose_backend(const MatmulProduct& call, const Context& context);
 /// For calls that every backend supports.
 const KernelTable& choose_backend(const Context& context);
 

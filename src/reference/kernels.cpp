@@ -9,6 +9,7 @@
 #include "formats/compat.hpp"
 #include "core/kernel_table.hpp"
 #include "reference/dense.hpp"
+#include "reference/matmul.hpp"
 
 namespace microscale {
 namespace {
@@ -114,6 +115,7 @@ const KernelTable reference_kernels{
     .supports_dequantize = [](const DequantizeLines&) { return true; },
     .dequantize = dequantize,
     .abs_max = abs_max,
+    .matmul = &reference_matmul,
 };
 
 }  // namespace microscale

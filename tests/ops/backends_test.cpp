@@ -35,6 +35,21 @@ TEST_F(BackendsTest, environment_narrows_the_choice) {
   EXPECT_EQ(choose_backend(Context{}).backend, Backend::reference);
 }
 
+TEST_F(BackendsTest, every_backend_has_a_name_and_a_table_for_products) {
+  EXPECT_EQ(to_string(Backend::amx), "amx");
+  for (Backend backend : available_backends()) {
+    EXPECT_NE(to_string(backend), "unknown");
+    MatmulProduct call;  // dense FP32 times MXFP4
+    EXPECT_EQ(choose_backend(call, {.backend = backend}).backend, backend);
+  }
+}
+
+TEST_F(BackendsTest, a_product_without_a_kernel_goes_to_the_reference) {
+  MatmulProduct call;
+  call.b_format = Format::mxint8;
+  EXPECT_EQ(choose_backend(call, {}).backend, Backend::reference);
+}
+
 TEST_F(BackendsTest, unknown_names_are_refused_with_the_choices) {
   setenv("MICROSCALE_BACKEND", "avx1024", 1);
   try {

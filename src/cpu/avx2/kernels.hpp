@@ -16,3 +16,7 @@ cpu::DequantizeKernel dequantize_mxfp8(const DequantizeLines& call);
 AbsMaxRun abs_max(const void* input, DType type, std::int64_t count);
 
 }  // namespace microscale::avx2
+
+namespace microscale {
+extern const MatmulKernels avx2_matmul;
+}

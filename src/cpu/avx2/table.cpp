@@ -34,6 +34,7 @@ const KernelTable avx2_kernels{
     .supports_dequantize = [](const DequantizeLines& call) { return cpu::covers(call); },
     .dequantize = dequantize,
     .abs_max = avx2::abs_max,
+    .matmul = &avx2_matmul,
 };
 
 }  // namespace microscale

@@ -1,0 +1,43 @@
+// Matrix products with AMX, by what they do; matmul.cpp chooses among them.
+#pragma once
+
+#include <cstdint>
+
+#include "core/matmul_kernels.hpp"
+
+namespace microscale {
+extern const MatmulKernels amx_matmul;
+}
+
+namespace microscale::amx {
+
+/// Up to so many rows of a FP4 weights go through vectors, beyond it through tiles.
+inline constexpr std::int64_t most_vector_rows = 4;
+
+/// The largest tile of d that is computed at once.
+inline constexpr std::int64_t most_tile_rows = 512, most_tile_columns = 256;
+
+/// What a row of prepared a holds: k filled up with zeros to a multiple of this, in BF16.
+inline constexpr std::int64_t row_elements = 128;
+
+inline std::int64_t padded(std::int64_t k) {
+  return (k + row_elements - 1) / row_elements * row_elements;
+}
+
+// Vectors: m <= most_vector_rows, b in FP4.
+void prepare_vectors(const MatmulProduct& product, std::int64_t first, std::int64_t count,
+                     void* prepared, std::uint8_t* odd);
+void multiply_vectors(const MatmulProduct& product, const MatmulTile& tile);
+std::int64_t vector_workspace();
+
+// Tiles: any m, b in FP4 or FP8.
+void prepare_tiles(const MatmulProduct& product, std::int64_t first, std::int64_t count,
+                   void* prepared, std::uint8_t* odd);
+void multiply_tiles(const MatmulProduct& product, const MatmulTile& tile);
+std::int64_t tile_workspace(const MatmulProduct& product);
+/// No value of b with its scale is outside the normal numbers of BF16, but for zeros and NaN.
+bool fits_bf16(const MatmulRows& b, std::int64_t n, std::int64_t k);
+
+void store_rounded(const float* values, std::int64_t count, DType type, void* output);
+
+}  // namespace microscale::amx

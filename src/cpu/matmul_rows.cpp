@@ -1,0 +1,85 @@
+#include "cpu/matmul_rows.hpp"
+
+#include <array>
+#include <bit>
+
+#include "formats/e8m0.hpp"
+#include "formats/elements.hpp"
+#include "formats/nvfp4.hpp"
+#include "reference/dense.hpp"
+
+namespace microscale::cpu {
+namespace {
+
+constexpr std::uint32_t too_large = 0x71800000u;  // 2^100
+constexpr int too_large_scale = 211;              // 2^84, times an element below 2^16
+
+bool has_kernel(Format format) {
+  return format == Format::mxfp4 || format == Format::nvfp4 || format == Format::mxfp8_e4m3 ||
+         format == Format::mxfp8_e5m2;
+}
+
+using Values = std::array<float, 256>;
+
+template <class Codec>
+constexpr Values values_of() {
+  Values values{};
+  for (std::size_t c = 0; c < values.size(); ++c)
+    values[c] = Codec::decode(static_cast<std::uint8_t>(c % Codec::code_count));
+  return values;
+}
+
+const Values& values_of(Element element) {
+  static constexpr Values e2m1 = values_of<E2M1>(), e4m3 = values_of<E4M3>(),
+                          e5m2 = values_of<E5M2>();
+  return element == Element::e4m3 ? e4m3 : element == Element::e5m2 ? e5m2 : e2m1;
+}
+
+template <DType Type>
+bool dense_to_floats(const std::uint8_t* data, std::int64_t first, std::int64_t count,
+                     float* output) {
+  std::uint32_t beyond = 0;
+  for (std::int64_t i = 0; i < count; ++i) {
+    output[i] = load_dense(data, Type, first + i);
+    const std::uint32_t magnitude = std::bit_cast<std::uint32_t>(output[i]) & 0x7FFFFFFFu;
+    beyond |= static_cast<std::uint32_t>(magnitude >= too_large) &
+              static_cast<std::uint32_t>(magnitude < 0x7F800000u);
+  }
+  return beyond == 0;
+}
+
+}  // namespace
+
+bool covers_matmul(const MatmulProduct& product) {
+  return has_kernel(product.b_format) && (product.a.dense() || has_kernel(product.a.format));
+}
+
+bool row_to_floats(const MatmulRows& rows, std::int64_t row, std::int64_t first, std::int64_t count,
+                   float* output) {
+  const std::uint8_t* data = rows.data + row * rows.stride;
+  if (rows.dense())
+    return (rows.dtype == DType::bf16  ? dense_to_floats<DType::bf16>
+            : rows.dtype == DType::f16 ? dense_to_floats<DType::f16>
+                                       : dense_to_floats<DType::f32>)(data, first, count, output);
+  const FormatInfo& format = info(rows.format);
+  const Values& values = values_of(format.element);
+  const std::uint8_t* scales = rows.scales + row * rows.scale_stride;
+  bool inside = true;
+  for (std::int64_t i = first; i < first + count; i += format.block) {
+    const std::uint8_t scale = scales[i / format.block];
+    if (format.e8m0_scale && scale >= too_large_scale && scale != e8m0_nan) inside = false;
+    const float step = format.e8m0_scale ? decode_e8m0(scale) : UE4M3::decode(scale);
+    if (format.code_bits == 8) {
+      for (int e = 0; e < format.block; ++e) *output++ = values[data[i + e]] * step;
+      continue;
+    }
+    for (int e = 0; e < format.block; e += 2) {
+      const std::uint8_t pair = data[(i + e) / 2];
+      *output++ = values[pair & 15] * step;
+      *output++ = values[pair >> 4] * step;
+    }
+  }
+  return inside;
+}
+
+}  // namespace microscale::cpu

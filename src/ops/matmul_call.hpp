@@ -1,0 +1,54 @@
+// The three public matrix products as one call: what the check, the resolving and the running of
+// it share.
+#pragma once
+
+#include <cstdint>
+
+#include "microscale/matmul.hpp"
+
+namespace microscale {
+
+struct MatmulCall {
+  const char* operation = "matmul";
+  const MatmulInput& a;
+  const MatmulWeights& b;               // the gate, where gated
+  const BlockTensorView* up = nullptr;  // plain weights of a gated product, else null
+  const MatmulOutput& d;
+  std::int64_t matrices = 1;           // of a batch, or experts
+  const ExpertRows* groups = nullptr;  // null: a batch
+  bool gated = false;
+  Activation activation = Activation::silu;
+  float alpha = 1.0f;
+  TensorView bias{}, up_bias{};
+  const float* row_weights = nullptr;
+  const float *a_global_scales = nullptr, *b_global_scales = nullptr, *d_global_scales = nullptr;
+
+  const BlockTensorView* a_blocks() const { return std::get_if<BlockTensorView>(&a); }
+  const TensorView* a_dense() const { return std::get_if<TensorView>(&a); }
+  const QuantizedOutput* quantized() const { return std::get_if<QuantizedOutput>(&d); }
+  const MutableTensorView* d_dense() const { return std::get_if<MutableTensorView>(&d); }
+  const PackedWeights* packed() const { return std::get_if<PackedWeights>(&b); }
+  const BlockShape& b_shape() const {
+    return packed() ? packed()->shape : std::get<BlockTensorView>(b).shape;
+  }
+  std::int64_t rows() const { return a_dense() ? a_dense()->rows : a_blocks()->shape.rows; }
+  std::int64_t k() const { return a_dense() ? a_dense()->cols : a_blocks()->shape.cols; }
+  std::int64_t n() const { return b_shape().rows; }
+  /// First row of expert e in a and d; e = experts: behind the last.
+  std::int64_t offset(std::int64_t e) const {
+    return groups->type == OffsetType::i32 ? static_cast<const std::int32_t*>(groups->offsets)[e]
+                                           : static_cast<const std::int64_t*>(groups->offsets)[e];
+  }
+};
+
+/// Everything that can be wrong with a call, before anything runs. Throws Error.
+void check_matmul(const MatmulCall& call);
+
+/// Plain weights, `matrices` of them, as pack_weights and the products take them. Throws Error.
+void check_weights(const char* operation, const char* name, const BlockTensorView& b,
+                   std::int64_t matrices);
+
+/// Runs a checked call on the host. Throws Error where no backend does.
+void run_matmul(const MatmulCall& call, const Context& context);
+
+}  // namespace microscale

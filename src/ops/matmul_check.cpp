@@ -1,0 +1,293 @@
+// What a matrix product refuses, each with one sentence.
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+#include <cstring>
+#include <vector>
+
+#include "formats/compat.hpp"
+#include "layouts/packed_weights.hpp"
+#include "microscale/error.hpp"
+#include "ops/check.hpp"
+#include "ops/matmul_call.hpp"
+
+namespace microscale {
+namespace {
+
+[[noreturn]] void refuse(const std::string& sentence) {
+  throw Error(ErrorCode::invalid_argument, sentence);
+}
+
+// Memory of one operand, to find overlaps with d.
+struct Range {
+  const char* name;
+  const void* begin;
+  std::int64_t bytes;
+  bool overlaps(const Range& other) const {
+    const auto first = reinterpret_cast<std::uintptr_t>(begin),
+               second = reinterpret_cast<std::uintptr_t>(other.begin);
+    return bytes > 0 && other.bytes > 0 &&
+           first < second + static_cast<std::uintptr_t>(other.bytes) &&
+           second < first + static_cast<std::uintptr_t>(bytes);
+  }
+};
+
+void check_sizes(const char* operation, std::int64_t matrices, std::int64_t rows, std::int64_t n,
+                 std::int64_t k) {
+  constexpr double addressable = 0x1p47;  // bytes, of a process on x86-64
+  const auto count = static_cast<double>(matrices), m = static_cast<double>(rows),
+             columns = static_cast<double>(n), depth = static_cast<double>(k);
+  if (std::max({count * m * depth, count * columns * depth, count * m * columns}) > addressable)
+    refuse(fmt::format("{}: {} products of {} x {} x {} are more than fits in memory", operation,
+                       matrices, rows, n, k));
+}
+
+Range check_dense(const char* operation, const char* name, const void* data, DType dtype,
+                  std::int64_t rows, std::int64_t cols, std::int64_t row_stride,
+                  std::int64_t matrices) {
+  check_view(fmt::format("{}: {}", operation, name).c_str(), data, rows, cols, row_stride);
+  const std::int64_t element = size_of(dtype);
+  if (reinterpret_cast<std::uintptr_t>(data) % static_cast<std::uintptr_t>(element) != 0)
+    refuse(fmt::format("{}: {} is {} at an address that is no multiple of {}; align it", operation,
+                       name, to_string(dtype), element));
+  if (matrices > 1 && row_stride < cols)
+    refuse(
+        fmt::format("{}: {} has a row_stride of {} elements for rows of {}, and matrices of a "
+                    "batch are rows * row_stride apart; set it to at least the columns",
+                    operation, name, row_stride, cols));
+  if (rows == 0 || cols == 0 || matrices == 0) return {name, data, 0};
+  const std::int64_t last =
+      matrices > 1 ? ((matrices - 1) * rows + rows - 1) * row_stride : (rows - 1) * row_stride;
+  return {name, data, (last + cols) * element};
+}
+
+void check_blocks(const char* operation, const char* name, const BlockTensorView& b,
+                  std::int64_t code_bytes, std::int64_t scale_bytes) {
+  const BlockShape& shape = b.shape;
+  const FormatInfo& format = info(shape.format);
+  if (shape.rows < 0 || shape.cols < 0)
+    refuse(fmt::format("{}: {} is {} x {}; rows and cols must not be negative", operation, name,
+                       shape.rows, shape.cols));
+  if (shape.axis != BlockAxis::cols)
+    refuse(
+        fmt::format("{}: the blocks of {} lie down its columns; a product sums along them, so "
+                    "quantize it with BlockAxis::cols",
+                    operation, name));
+  if (shape.cols % format.block != 0)
+    refuse(
+        fmt::format("{}: {} has rows of k = {} elements, no multiple of {}'s block of {}; pad k "
+                    "of both operands with zeros",
+                    operation, name, shape.cols, format.name, format.block));
+  check_bytes(operation, fmt::format("{} codes", name).c_str(),
+              static_cast<std::int64_t>(b.codes.size()), code_bytes);
+  check_bytes(operation, fmt::format("{} scales", name).c_str(),
+              static_cast<std::int64_t>(b.scales.size()), scale_bytes);
+  if ((b.codes.data() == nullptr && code_bytes > 0) ||
+      (b.scales.data() == nullptr && scale_bytes > 0))
+    refuse(fmt::format("{}: the codes or the scales of {} are null", operation, name));
+}
+
+void check_packed(const char* operation, const PackedWeights& p, std::int64_t matrices,
+                  bool gated) {
+  if (!p.on_cpu)
+    refuse(
+        fmt::format("{}: these weights are packed for a GPU; pack them for this backend, or pass "
+                    "the plain ones",
+                    operation));
+  if (p.gated != gated)
+    refuse(fmt::format("{}: these packed weights hold {}", operation,
+                       p.gated ? "a gate and an up matrix; call gated_matmul"
+                               : "one matrix; pack gate and up with pack_gated_weights"));
+  if (p.matrices != matrices)
+    refuse(fmt::format("{}: packed weights of {} matrices for {} products", operation, p.matrices,
+                       matrices));
+  const packed_weights::Parts parts(p.shape, p.gated);
+  check_bytes(operation, "packed weights", static_cast<std::int64_t>(p.bytes.size()),
+              parts.total(p.matrices));
+  packed_weights::Header header;
+  std::memcpy(&header, p.bytes.data(), sizeof header);
+  if (header != packed_weights::Header{.format = static_cast<std::uint32_t>(p.shape.format),
+                                       .rows = p.shape.rows,
+                                       .cols = p.shape.cols,
+                                       .matrices = p.matrices,
+                                       .gated = p.gated})
+    refuse(
+        fmt::format("{}: the packed weights are not those that pack_weights made for {} x {} {}; "
+                    "pass what it returned",
+                    operation, p.shape.rows, p.shape.cols, info(p.shape.format).name));
+}
+
+void check_bias(const MatmulCall& call, const char* name, const TensorView& bias,
+                std::vector<Range>& ranges) {
+  if (bias.data == nullptr) return;
+  const std::int64_t rows = call.groups ? call.matrices : 1;
+  if (bias.rows != rows || bias.cols != call.n())
+    refuse(fmt::format("{}: {} is {} x {}; it must be {} x {}", call.operation, name, bias.rows,
+                       bias.cols, rows, call.n()));
+  ranges.push_back(
+      check_dense(call.operation, name, bias.data, bias.dtype, rows, call.n(), bias.row_stride, 1));
+}
+
+void check_groups(const MatmulCall& call) {
+  const ExpertRows& groups = *call.groups;
+  if (groups.experts < 0 || (groups.experts > 0 && groups.offsets == nullptr))
+    refuse(fmt::format("{}: {} experts with {} offsets; pass the address of experts + 1 integers",
+                       call.operation, groups.experts, groups.offsets ? "some" : "no"));
+  std::int64_t former = 0;
+  for (std::int64_t e = 0; groups.experts > 0 && e <= groups.experts; ++e) {
+    const std::int64_t offset = call.offset(e);
+    if (offset < former || offset > call.rows())
+      refuse(
+          fmt::format("{}: offset {} is {} after {} for {} rows; offsets must not decrease or "
+                      "leave the rows of a",
+                      call.operation, e, offset, former, call.rows()));
+    former = offset;
+  }
+}
+
+void check_globals(const MatmulCall& call, const char* name, Format format, float one,
+                   const float* each) {
+  if (format != Format::nvfp4) return;
+  const std::string place = fmt::format("{}: {}", call.operation, name);
+  if (each == nullptr) return check_global_scale(place.c_str(), one);
+  for (std::int64_t e = 0; e < call.matrices; ++e) check_global_scale(place.c_str(), each[e]);
+}
+
+void check_quantized(const MatmulCall& call, std::vector<Range>& ranges) {
+  const QuantizedOutput& o = *call.quantized();
+  const FormatInfo& format = info(o.format);
+  if (call.n() % format.block != 0)
+    refuse(
+        fmt::format("{}: d has {} columns, no multiple of {}'s block of {}; pad n, or take d "
+                    "dense",
+                    call.operation, call.n(), format.name, format.block));
+  const auto rules = scale_rules(o.format);
+  if (std::find(rules.begin(), rules.end(), o.numerics.scale_rule) == rules.end())
+    refuse(fmt::format("{}: {} has no scale rule {}; it has {}", call.operation, format.name,
+                       to_string(o.numerics.scale_rule), scale_rule_names(o.format)));
+  if (follows_tool(o.numerics, o.format))
+    throw Error(ErrorCode::unsupported,
+                fmt::format("{}: the profile of another tool ({}) is for matrices from memory; "
+                            "leave compat at none, or take d dense and call quantize_into",
+                            call.operation, to_string(o.numerics.compat)));
+  const BlockShape shape{call.rows(), call.n(), o.format, BlockAxis::cols, o.layout};
+  const std::int64_t matrices = call.groups ? 1 : call.matrices;
+  const std::int64_t scale_bytes =
+      call.groups
+          ? grouped_scale_bytes(call.rows(), call.n(), call.groups->experts, o.format, o.layout)
+          : matrices * shape.scale_bytes();
+  check_blocks(call.operation, "d", {shape, o.codes, o.scales}, matrices * shape.code_bytes(),
+               scale_bytes);
+  if (!format.e8m0_scale) {
+    if (!o.global_scale && !call.d_global_scales)
+      refuse(
+          fmt::format("{}: a quantized d in NVFP4 wants its global scale beforehand; pass "
+                      "global_scale",
+                      call.operation));
+    check_globals(call, "d", o.format, o.global_scale.value_or(1.0f), call.d_global_scales);
+  }
+  ranges.push_back({"d's codes", o.codes.data(), static_cast<std::int64_t>(o.codes.size())});
+  ranges.push_back({"d's scales", o.scales.data(), static_cast<std::int64_t>(o.scales.size())});
+}
+
+void check_input(const MatmulCall& call, std::vector<Range>& ranges) {
+  const std::int64_t matrices = call.groups ? 1 : call.matrices;
+  if (const TensorView* a = call.a_dense()) {
+    ranges.push_back(check_dense(call.operation, "a", a->data, a->dtype, a->rows, a->cols,
+                                 a->row_stride, matrices));
+    return;
+  }
+  const BlockTensorView& a = *call.a_blocks();
+  const std::int64_t scale_bytes =
+      call.groups ? grouped_scale_bytes(a.shape.rows, a.shape.cols, call.groups->experts,
+                                        a.shape.format, a.shape.layout)
+                  : matrices * a.shape.scale_bytes();
+  check_blocks(call.operation, "a", a, matrices * a.shape.code_bytes(), scale_bytes);
+  check_globals(call, "a", a.shape.format, a.global_scale, call.a_global_scales);
+  ranges.push_back({"a's codes", a.codes.data(), static_cast<std::int64_t>(a.codes.size())});
+  ranges.push_back({"a's scales", a.scales.data(), static_cast<std::int64_t>(a.scales.size())});
+}
+
+void check_plain_weights(const MatmulCall& call, const char* name, const BlockTensorView& b,
+                         std::vector<Range>& ranges) {
+  check_weights(call.operation, name, b, call.matrices);
+  check_globals(call, name, b.shape.format, b.global_scale, call.b_global_scales);
+  ranges.push_back(
+      {"the weights' codes", b.codes.data(), static_cast<std::int64_t>(b.codes.size())});
+  ranges.push_back(
+      {"the weights' scales", b.scales.data(), static_cast<std::int64_t>(b.scales.size())});
+}
+
+void check_all_weights(const MatmulCall& call, std::vector<Range>& ranges) {
+  if (const PackedWeights* p = call.packed()) {
+    check_packed(call.operation, *p, call.matrices, call.gated);
+    check_globals(call, "the packed weights", p->shape.format, p->global_scale,
+                  call.b_global_scales);
+    if (call.gated)
+      check_globals(call, "the packed up", p->shape.format, p->up_global_scale, nullptr);
+    if (call.up && call.up->shape.rows != 0)
+      refuse(fmt::format("{}: packed weights hold gate and up; leave `up` empty", call.operation));
+    ranges.push_back(
+        {"the packed weights", p->bytes.data(), static_cast<std::int64_t>(p->bytes.size())});
+    return;
+  }
+  check_plain_weights(call, call.gated ? "gate" : "b", std::get<BlockTensorView>(call.b), ranges);
+  if (!call.gated) return;
+  check_plain_weights(call, "up", *call.up, ranges);
+  const BlockShape &gate = call.b_shape(), &up = call.up->shape;
+  if (gate.rows != up.rows || gate.cols != up.cols || gate.format != up.format)
+    refuse(fmt::format("{}: the gate is {} x {} {}, up is {} x {} {}; they must agree",
+                       call.operation, gate.rows, gate.cols, info(gate.format).name, up.rows,
+                       up.cols, info(up.format).name));
+}
+
+}  // namespace
+
+void check_weights(const char* operation, const char* name, const BlockTensorView& b,
+                   std::int64_t matrices) {
+  check_blocks(operation, name, b, matrices * b.shape.code_bytes(),
+               matrices * b.shape.scale_bytes());
+}
+
+void check_matmul(const MatmulCall& call) {
+  if (call.matrices < 0)
+    refuse(
+        fmt::format("{}: a batch of {}; it must not be negative", call.operation, call.matrices));
+  if (!std::isfinite(call.alpha))
+    refuse(fmt::format("{}: alpha is {}; it must be finite", call.operation, call.alpha));
+  std::vector<Range> inputs, outputs;
+  if (call.b_shape().cols != call.k())
+    refuse(
+        fmt::format("{}: a has k = {}, the weights have k = {}; they must agree (the weights are "
+                    "n x k)",
+                    call.operation, call.k(), call.b_shape().cols));
+  check_sizes(call.operation, std::max<std::int64_t>(call.matrices, 1), call.rows(), call.n(),
+              call.k());
+  if (call.groups) check_groups(call);
+  check_input(call, inputs);
+  check_all_weights(call, inputs);
+  check_bias(call, "the bias", call.bias, inputs);
+  check_bias(call, "up's bias", call.up_bias, inputs);
+  if (call.row_weights) inputs.push_back({"row_weights", call.row_weights, call.rows() * 4});
+  if (const MutableTensorView* d = call.d_dense()) {
+    if (d->rows != call.rows() || d->cols != call.n())
+      refuse(fmt::format("{}: d is {} x {}; a and the weights make {} x {}", call.operation,
+                         d->rows, d->cols, call.rows(), call.n()));
+    outputs.push_back(check_dense(call.operation, "d", d->data, d->dtype, d->rows, d->cols,
+                                  d->row_stride, call.groups ? 1 : call.matrices));
+  } else {
+    check_quantized(call, outputs);
+  }
+  for (const Range& out : outputs)
+    for (const Range& in : inputs)
+      if (out.overlaps(in))
+        refuse(
+            fmt::format("{}: {} overlaps {}; a product reads its operands while it writes, so "
+                        "give d memory of its own",
+                        call.operation, out.name, in.name));
+  if (outputs.size() == 2 && outputs[0].overlaps(outputs[1]))
+    refuse(fmt::format("{}: the codes and the scales of d overlap", call.operation));
+}
+
+}  // namespace microscale

@@ -1,0 +1,315 @@
+// Runs the products of a call: prepares the rows of a, then tile by tile multiplies, applies the
+// epilogue and stores. No sum depends on how d is cut, so neither does a byte on the number of
+// threads.
+#include <algorithm>
+#include <cstdlib>
+#include <memory>
+#include <vector>
+
+#include "core/kernel_table.hpp"
+#include "core/threads.hpp"
+#include "formats/activations.hpp"
+#include "formats/producers.hpp"
+#include "layouts/repack.hpp"
+#include "microscale/error.hpp"
+#include "ops/backends.hpp"
+#include "ops/matmul_products.hpp"
+#include "reference/matmul.hpp"
+
+namespace microscale {
+namespace {
+
+constexpr std::int64_t alignment = 64;
+
+std::int64_t round_up(std::int64_t value, std::int64_t to) { return (value + to - 1) / to * to; }
+
+// Memory at a multiple of 64 bytes, not initialized.
+class Scratch {
+ public:
+  explicit Scratch(std::int64_t bytes)
+      : memory_(static_cast<std::uint8_t*>(std::aligned_alloc(
+                    alignment, static_cast<std::size_t>(round_up(bytes + 1, alignment)))),
+                &std::free) {
+    if (!memory_)
+      throw Error(ErrorCode::out_of_memory,
+                  "matmul: no memory for " + std::to_string(bytes) +
+                      " bytes of work space; multiply fewer rows at once");
+  }
+  std::uint8_t* data() const { return memory_.get(); }
+
+ private:
+  std::unique_ptr<std::uint8_t, void (*)(void*)> memory_;
+};
+
+// Where in d the tiles of a call go.
+struct Destination {
+  std::uint8_t* data = nullptr;  // dense
+  std::int64_t stride = 0;       // in bytes
+  DType dtype = DType::f32;
+  const QuantizedOutput* quantized = nullptr;
+  std::uint8_t* scales = nullptr;  // row-major, of all rows
+  QuantizeLines lines;             // what is the same for every tile
+  const KernelTable* quantizer = nullptr;
+};
+
+class Runner {
+ public:
+  Runner(const MatmulCall& call, const Context& context)
+      : call_(call), context_(context), products_(resolve_products(call)) {}
+
+  void run() {
+    prepare_destination();
+    if (!products_.runs.empty()) {
+      choose();
+      prepare_rows();
+      multiply();
+    }
+    if (!row_scales_.empty()) repack_output();
+  }
+
+ private:
+  void choose() {
+    kernels_ = choose_backend(products_.runs.front().product, context_).matmul;
+    const bool inside =
+        std::all_of(products_.runs.begin(), products_.runs.end(), [&](const ProductRun& run) {
+          return in_range(run.b, run.product) && (!call_.gated || in_range(run.up_b, run.product));
+        });
+    for (ProductRun& run : products_.runs)
+      run.product.weights_in_range = run.up.weights_in_range = inside;
+    shape_ = kernels_->tile_shape(largest_run().product);
+    const int threads = context_.threads > 0 ? context_.threads : available_cores();
+    constexpr std::int64_t pieces_per_thread = 4, least_cols = 64;
+    while (shape_.cols > least_cols && pieces() < pieces_per_thread * threads) shape_.cols /= 2;
+  }
+
+  bool in_range(const WeightRows& b, const MatmulProduct& p) const {
+    if (b.tiled == nullptr) return kernels_->weights_in_range(p, b.rows);
+    std::vector<std::uint8_t> scratch(static_cast<std::size_t>(b.scratch_bytes(p.n)));
+    return kernels_->weights_in_range(p, b.tile(0, p.n, scratch.data()));
+  }
+
+  // a in the kernel's own order, the rows of each product padded to the kernel's groups.
+  void prepare_rows() {
+    MatmulProduct& first = products_.runs.front().product;
+    const std::int64_t row_bytes = kernels_->prepared_row_bytes(first);
+    if (row_bytes == 0) return;
+    const std::int64_t group = kernels_->prepared_rows;
+    std::int64_t rows = 0;
+    std::vector<std::pair<ProductRun*, std::int64_t>> pieces;
+    for (ProductRun& run : products_.runs) {
+      run.prepared_row = rows;
+      for (std::int64_t r = 0; r < run.product.m; r += group) pieces.emplace_back(&run, r);
+      rows += round_up(run.product.m, group);
+    }
+    prepared_ = std::make_unique<Scratch>(rows * row_bytes);
+    odd_.resize(static_cast<std::size_t>(rows));
+    for (ProductRun& run : products_.runs)
+      run.product.prepared = run.up.prepared = prepared_->data() + run.prepared_row * row_bytes;
+    parallel_for(static_cast<std::int64_t>(pieces.size()), context_.threads, [&](std::int64_t i) {
+      const auto [run, row] = pieces[static_cast<std::size_t>(i)];
+      kernels_->prepare(run->product, row, std::min(group, run->product.m - row),
+                        prepared_->data() + run->prepared_row * row_bytes,
+                        odd_.data() + run->prepared_row);
+    });
+  }
+
+  void prepare_destination() {
+    Destination& d = destination_;
+    if (const MutableTensorView* dense = call_.d_dense()) {
+      d.data = static_cast<std::uint8_t*>(dense->data);
+      d.stride = dense->row_stride * size_of(dense->dtype);
+      d.dtype = dense->dtype;
+      return;
+    }
+    d.quantized = call_.quantized();
+    const BlockShape shape{call_.rows(), call_.n(), d.quantized->format};
+    d.scales = d.quantized->scales.data();
+    if (d.quantized->layout != Layout::row_major) {
+      const std::int64_t matrices = call_.groups ? 1 : call_.matrices;
+      row_scales_.resize(static_cast<std::size_t>(matrices * shape.scale_bytes()));
+      d.scales = row_scales_.data();
+    }
+    d.lines.input_type = DType::f32;
+    d.lines.format = d.quantized->format;
+    d.lines.numerics = d.quantized->numerics;
+    d.lines.index_line_stride = static_cast<std::uint64_t>(call_.n());
+    d.lines.code_stride = shape.code_bytes_per_line();
+    d.lines.scale_stride = shape.blocks_per_line();
+    Context context = context_;  // the product's backend need not have a quantizer of this kind
+    context.backend =
+        context.backend == Backend::reference ? Backend::reference : Backend::automatic;
+    d.quantizer = &choose_backend(d.lines, context);
+  }
+
+  void multiply() {
+    struct Piece {
+      const ProductRun* run;
+      std::int64_t row, col;
+    };
+    std::vector<Piece> pieces;
+    for (const ProductRun& run : products_.runs)
+      for (std::int64_t row = 0; row < run.product.m; row += shape_.rows)
+        for (std::int64_t col = 0; col < run.product.n; col += shape_.cols)
+          pieces.push_back({&run, row, col});
+    const MatmulProduct& first = products_.runs.front().product;
+    const std::int64_t rows = std::min(shape_.rows, largest_run().product.m),
+                       cols = std::min(shape_.cols, round_up(first.n, alignment));
+    values_bytes_ = round_up(rows * cols * 4, alignment);
+    for (const ProductRun& run : products_.runs)
+      work_bytes_ =
+          std::max(work_bytes_, round_up(kernels_->workspace_bytes(run.product), alignment));
+    const WeightRows& weights = products_.runs.front().b;
+    scales_bytes_ = round_up(weights.scratch_bytes(cols), alignment);
+    const std::int64_t worker_bytes =
+        values_bytes_ * (call_.gated ? 2 : 1) + work_bytes_ + scales_bytes_;
+    const int threads = static_cast<int>(
+        std::min<std::int64_t>(context_.threads > 0 ? context_.threads : available_cores(),
+                               static_cast<std::int64_t>(pieces.size())));
+    const Scratch scratch(threads * worker_bytes);
+    parallel_for_worker(static_cast<std::int64_t>(pieces.size()), threads,
+                        [&](std::int64_t index, int worker) {
+                          const Piece& p = pieces[static_cast<std::size_t>(index)];
+                          tile(*p.run, p.row, p.col, scratch.data() + worker * worker_bytes);
+                        });
+  }
+
+  const ProductRun& largest_run() const {
+    return *std::max_element(
+        products_.runs.begin(), products_.runs.end(),
+        [](const ProductRun& a, const ProductRun& b) { return a.product.m < b.product.m; });
+  }
+
+  // Tiles of shape_ in all products.
+  std::int64_t pieces() const {
+    std::int64_t count = 0;
+    for (const ProductRun& run : products_.runs)
+      count += round_up(run.product.m, shape_.rows) / shape_.rows *
+               (round_up(run.product.n, shape_.cols) / shape_.cols);
+    return count;
+  }
+
+  void tile(const ProductRun& run, std::int64_t row, std::int64_t col, std::uint8_t* memory) const {
+    MatmulTile t;
+    t.row = row;
+    t.rows = std::min(shape_.rows, run.product.m - row);
+    t.col = col;
+    t.cols = std::min(shape_.cols, run.product.n - col);
+    t.output = reinterpret_cast<float*>(memory);
+    t.output_stride = round_up(t.cols, 16);
+    std::uint8_t* const scales = memory + values_bytes_ * (call_.gated ? 2 : 1);
+    t.workspace = scales + scales_bytes_;
+    t.b = run.b.tile(col, t.cols, scales);
+    product_tile(run, run.product, t);
+    if (call_.gated) {
+      MatmulTile u = t;
+      u.output = reinterpret_cast<float*>(memory + values_bytes_);
+      u.b = run.up_b.tile(col, t.cols, scales);
+      product_tile(run, run.up, u);
+      for (std::int64_t r = 0; r < t.rows; ++r)
+        activate(t.output + r * t.output_stride, u.output + r * t.output_stride, t.cols);
+    }
+    if (call_.row_weights)
+      for (std::int64_t r = 0; r < t.rows; ++r) {
+        const float weight = call_.row_weights[run.first_row + row + r];
+        for (std::int64_t c = 0; c < t.cols; ++c) t.output[r * t.output_stride + c] *= weight;
+      }
+    write(run, t);
+  }
+
+  // The kernel's tile; rows outside its exact range by the reference.
+  void product_tile(const ProductRun& run, const MatmulProduct& product,
+                    const MatmulTile& t) const {
+    kernels_->multiply(product, t);
+    if (odd_.empty()) return;
+    for (std::int64_t r = 0; r < t.rows; ++r) {
+      if (!odd_[static_cast<std::size_t>(run.prepared_row + t.row + r)]) continue;
+      const Scratch scratch(reference_matmul.workspace_bytes(product));
+      const std::int64_t most = reference_matmul.tile_shape(product).cols;
+      for (std::int64_t c = 0; c < t.cols; c += most) {
+        MatmulTile one = t;
+        one.row = t.row + r;
+        one.rows = 1;
+        one.col = t.col + c;
+        one.cols = std::min(most, t.cols - c);
+        one.b = t.b.from(c);
+        one.output = t.output + r * t.output_stride + c;
+        one.workspace = scratch.data();
+        reference_matmul.multiply(product, one);
+      }
+    }
+  }
+
+  void activate(float* gate, const float* up, std::int64_t count) const {
+    if (call_.activation == Activation::gelu_tanh) {
+      for (std::int64_t i = 0; i < count; ++i) gate[i] = gelu_tanh_mul(gate[i], up[i]);
+      return;
+    }
+    std::int64_t i = 0;
+    for (; i + 1 < count; i += 2) {
+      const SiluPair pair =
+          silu_mul(clamp_gate(gate[i]), clamp_gate(gate[i + 1]), up[i], up[i + 1]);
+      gate[i] = pair.first;
+      gate[i + 1] = pair.second;
+    }
+    if (i < count) gate[i] = silu_mul(clamp_gate(gate[i]), 0.0f, up[i], 0.0f).first;
+  }
+
+  void write(const ProductRun& run, const MatmulTile& t) const {
+    const Destination& d = destination_;
+    const std::int64_t row = run.first_row + t.row;
+    if (d.quantized == nullptr) {
+      for (std::int64_t r = 0; r < t.rows; ++r)
+        kernels_->store(t.output + r * t.output_stride, t.cols, d.dtype,
+                        d.data + (row + r) * d.stride + t.col * size_of(d.dtype));
+      return;
+    }
+    const FormatInfo& format = info(d.quantized->format);
+    QuantizeLines part = d.lines;
+    part.input = t.output;
+    part.input_stride = t.output_stride;
+    part.lines = t.rows;
+    part.blocks = t.cols / format.block;
+    part.global_scale = run.d_global_scale;
+    part.first_index = static_cast<std::uint64_t>(row * call_.n() + t.col);
+    part.codes = d.quantized->codes.data() + row * part.code_stride + code_bytes(format, t.col);
+    part.scales = d.scales + row * part.scale_stride + t.col / format.block;
+    d.quantizer->quantize(part);
+  }
+
+  // Row-major scales to the layout asked for, matrix by matrix or expert by expert.
+  void repack_output() {
+    const QuantizedOutput& o = *destination_.quantized;
+    std::int64_t at = 0;
+    for (std::int64_t e = 0; e < call_.matrices; ++e) {
+      const std::int64_t first = call_.groups ? call_.offset(e) : e * call_.rows();
+      const std::int64_t count = call_.groups ? call_.offset(e + 1) - first : call_.rows();
+      const BlockShape rows{count, call_.n(), o.format};
+      BlockShape target = rows;
+      target.layout = o.layout;
+      repack_scale_bytes(rows,
+                         std::span(row_scales_)
+                             .subspan(static_cast<std::size_t>(first * rows.blocks_per_line()),
+                                      static_cast<std::size_t>(rows.scale_bytes())),
+                         o.layout,
+                         o.scales.subspan(static_cast<std::size_t>(at),
+                                          static_cast<std::size_t>(target.scale_bytes())));
+      at += target.scale_bytes();
+    }
+  }
+
+  const MatmulCall& call_;
+  const Context& context_;
+  MatmulProducts products_;
+  const MatmulKernels* kernels_ = nullptr;
+  MatmulTileShape shape_{};
+  Destination destination_;
+  std::unique_ptr<Scratch> prepared_;
+  std::vector<std::uint8_t> odd_, row_scales_;
+  std::int64_t values_bytes_ = 0, work_bytes_ = 0, scales_bytes_ = 0;
+};
+
+}  // namespace
+
+void run_matmul(const MatmulCall& call, const Context& context) { Runner(call, context).run(); }
+
+}  // namespace microscale

@@ -1,0 +1,128 @@
+// pack_weights: checks, then copies rows into the form of layouts/packed_weights.hpp.
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cstring>
+
+#include "core/threads.hpp"
+#include "layouts/packed_weights.hpp"
+#include "layouts/row_major.hpp"
+#include "layouts/tiled_128x4.hpp"
+#include "microscale/error.hpp"
+#include "ops/matmul_call.hpp"
+
+namespace microscale {
+namespace {
+
+void check_cpu(const Context& context) {
+  if (context.backend == Backend::cuda)
+    throw Error(ErrorCode::unsupported,
+                "pack_weights: there is no packed form for backend cuda in this version; pack for "
+                "the CPU");
+}
+
+struct RowTarget {
+  std::uint8_t *codes, *scales;
+};
+
+void pack_row(const BlockTensorView& b, std::int64_t matrix, std::int64_t row, RowTarget target) {
+  const std::int64_t blocks = b.shape.blocks_per_line(), stride = b.shape.code_bytes_per_line();
+  std::copy_n(b.codes.data() + matrix * b.shape.code_bytes() + row * stride, stride, target.codes);
+  const std::uint8_t* scales = b.scales.data() + matrix * b.shape.scale_bytes();
+  for (std::int64_t i = 0; i < blocks; ++i)
+    target.scales[i] =
+        scales[b.shape.layout == Layout::row_major ? row_major::offset(row, i, blocks)
+                                                   : tiled_128x4::offset(row, i, blocks)];
+}
+
+PackedWeights pack(const BlockTensorView& b, const BlockTensorView* up,
+                   std::span<std::uint8_t> bytes, std::int64_t matrices, const Context& context) {
+  check_cpu(context);
+  if (matrices < 0)
+    throw Error(ErrorCode::invalid_argument,
+                fmt::format("pack_weights: {} matrices; it must not be negative", matrices));
+  check_weights("pack_weights", up ? "gate" : "b", b, matrices);
+  if (up) {
+    check_weights("pack_weights", "up", *up, matrices);
+    if (b.shape.rows != up->shape.rows || b.shape.cols != up->shape.cols ||
+        b.shape.format != up->shape.format)
+      throw Error(ErrorCode::invalid_argument,
+                  fmt::format("pack_weights: the gate is {} x {} {}, up is {} x {} {}; they must "
+                              "agree",
+                              b.shape.rows, b.shape.cols, info(b.shape.format).name, up->shape.rows,
+                              up->shape.cols, info(up->shape.format).name));
+  }
+  const packed_weights::Parts parts(b.shape, up != nullptr);
+  if (static_cast<std::int64_t>(bytes.size()) != parts.total(matrices))
+    throw Error(ErrorCode::invalid_argument,
+                fmt::format("pack_weights: the output has {} bytes, {} are needed (see "
+                            "packed_weights_bytes)",
+                            bytes.size(), parts.total(matrices)));
+  if (reinterpret_cast<std::uintptr_t>(bytes.data()) % packed_weights::alignment != 0)
+    throw Error(
+        ErrorCode::invalid_argument,
+        fmt::format("pack_weights: the output must start at a multiple of {} bytes; align it",
+                    packed_weights::alignment));
+  PackedWeights packed;
+  packed.shape = b.shape;
+  packed.shape.layout = Layout::row_major;
+  packed.matrices = matrices;
+  packed.gated = up != nullptr;
+  packed.bytes = bytes;
+  packed.global_scale = b.global_scale;
+  packed.up_global_scale = up ? up->global_scale : 1.0f;
+
+  const std::int64_t rows = b.shape.rows, every = up ? 2 : 1;
+  std::fill_n(bytes.data(), packed_weights::alignment, std::uint8_t{0});
+  const packed_weights::Header header{.format = static_cast<std::uint32_t>(b.shape.format),
+                                      .rows = rows,
+                                      .cols = b.shape.cols,
+                                      .matrices = matrices,
+                                      .gated = up != nullptr};
+  std::memcpy(bytes.data(), &header, sizeof header);
+  for (std::int64_t m = 0; m < matrices; ++m) {
+    std::uint8_t *const codes = bytes.data() + parts.codes_at(m), *const scales =
+                                                                      bytes.data() +
+                                                                      parts.scales_at(m);
+    std::fill(codes + rows * every * parts.code_stride, codes + parts.code_bytes, std::uint8_t{0});
+    std::fill(scales + rows * every * parts.scale_stride, scales + parts.scale_bytes,
+              std::uint8_t{0});
+    constexpr std::int64_t together = 64;  // rows
+    parallel_for((rows + together - 1) / together, context.threads, [&](std::int64_t piece) {
+      for (std::int64_t r = piece * together; r < std::min(rows, (piece + 1) * together); ++r) {
+        const std::int64_t at = r * every;
+        pack_row(b, m, r, {codes + at * parts.code_stride, scales + at * parts.scale_stride});
+        if (up)
+          pack_row(*up, m, r,
+                   {codes + (at + 1) * parts.code_stride, scales + (at + 1) * parts.scale_stride});
+      }
+    });
+  }
+  return packed;
+}
+
+}  // namespace
+
+std::int64_t packed_weights_bytes(const BlockShape& shape, std::int64_t matrices, bool gated,
+                                  const Context& context) {
+  check_cpu(context);
+  if (shape.rows < 0 || shape.cols < 0 || matrices < 0 || shape.axis != BlockAxis::cols)
+    throw Error(ErrorCode::invalid_argument,
+                fmt::format("packed_weights_bytes: {} matrices of {} x {}; sizes must not be "
+                            "negative, and blocks lie along the rows (BlockAxis::cols)",
+                            matrices, shape.rows, shape.cols));
+  return packed_weights::Parts(shape, gated).total(matrices);
+}
+
+PackedWeights pack_weights(const BlockTensorView& b, std::span<std::uint8_t> bytes,
+                           std::int64_t matrices, const Context& context) {
+  return pack(b, nullptr, bytes, matrices, context);
+}
+
+PackedWeights pack_gated_weights(const BlockTensorView& gate, const BlockTensorView& up,
+                                 std::span<std::uint8_t> bytes, std::int64_t matrices,
+                                 const Context& context) {
+  return pack(gate, &up, bytes, matrices, context);
+}
+
+}  // namespace microscale

@@ -1,0 +1,201 @@
+// What the matrix products refuse, and that the sentence names what to mend.
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <functional>
+#include <string>
+#include <vector>
+
+#include "microscale/error.hpp"
+#include "microscale/matmul.hpp"
+#include "support/products.hpp"
+
+namespace microscale {
+namespace {
+
+using test::Matrix;
+
+void expect_refused(const std::function<void()>& call, const std::string& words,
+                    ErrorCode code = ErrorCode::invalid_argument) {
+  try {
+    call();
+    ADD_FAILURE() << "accepted; expected: " << words;
+  } catch (const Error& error) {
+    EXPECT_EQ(error.code(), code) << error.what();
+    EXPECT_NE(std::string(error.what()).find(words), std::string::npos) << error.what();
+  }
+}
+
+class MatmulRefusals : public ::testing::Test {
+ protected:
+  static constexpr std::int64_t m = 4, n = 8, k = 64;
+  Matrix a = test::gaussian(DType::bf16, m, k);
+  BlockTensor b = test::random_blocks(Format::nvfp4, n, k);
+  Matrix d{DType::f32, m, n};
+  MatmulOptions options() { return {.a = a.view(), .b = b.view(), .d = d.mutable_view()}; }
+  void refuse(const std::function<void(MatmulOptions&)>& spoil, const std::string& words,
+              ErrorCode code = ErrorCode::invalid_argument, const Context& context = {}) {
+    const std::vector<std::uint8_t> before = d.bytes;
+    expect_refused(
+        [&] {
+          MatmulOptions o = options();
+          spoil(o);
+          matmul(o, context);
+        },
+        words, code);
+    EXPECT_EQ(d.bytes, before) << "d was written";
+  }
+};
+
+TEST_F(MatmulRefusals, shapes_that_do_not_agree) {
+  refuse([&](auto& o) { o.a = TensorView{a.bytes.data(), DType::bf16, m, 48, k}; }, "must agree");
+  refuse(
+      [&](auto& o) {
+        o.d = MutableTensorView{d.bytes.data(), DType::f32, m, n - 1, n};
+      },
+      "d is 4 x 7");
+  refuse([&](auto& o) { o.batch = -1; }, "batch of -1");
+  refuse([&](auto& o) { o.batch = 2; }, "b codes buffer");
+  refuse([&](auto& o) { o.alpha = NAN; }, "alpha");
+  refuse([&](auto& o) { o.a = TensorView{a.bytes.data(), DType::bf16, -1, k, k}; }, "negative");
+  refuse(
+      [&](auto& o) {
+        o.a = TensorView{a.bytes.data(), DType::bf16, m, k, k - 1};
+      },
+      "row_stride");
+  refuse(
+      [&](auto& o) {
+        o.bias = {a.bytes.data(), DType::bf16, 1, n + 1, n + 1};
+      },
+      "the bias is 1 x 9");
+}
+
+TEST_F(MatmulRefusals, k_that_is_no_multiple_of_the_block) {
+  const Matrix short_a = test::gaussian(DType::bf16, m, 40);
+  const BlockShape shape{n, 40, Format::nvfp4};
+  const BlockTensor padded(shape);  // 48 elements a row
+  refuse([&](auto& o) { o.a = short_a.view(), o.b = padded.view(); },
+         "no multiple of nvfp4's block of 16");
+  const BlockTensor odd_a(BlockShape{m, 48, Format::mxfp4}),
+      b48 = test::random_blocks(Format::nvfp4, n, 48);
+  refuse([&](auto& o) { o.a = odd_a.view(), o.b = b48.view(); },
+         "no multiple of mxfp4's block of 32");
+}
+
+TEST_F(MatmulRefusals, blocks_down_the_columns) {
+  QuantizeOptions q{.input = a.view(),
+                    .format = Format::mxfp4,
+                    .axis = BlockAxis::rows,
+                    .padding = Padding::zero};
+  const BlockTensor down = quantize(q);
+  refuse([&](auto& o) { o.b = down.view(); }, "BlockAxis::cols");
+}
+
+TEST_F(MatmulRefusals, null_misaligned_and_overlapping_memory) {
+  refuse([&](auto& o) { o.a = TensorView{nullptr, DType::bf16, m, k, k}; }, "data is null");
+  refuse([&](auto& o) { o.d = MutableTensorView{nullptr, DType::f32, m, n, n}; }, "data is null");
+  refuse(
+      [&](auto& o) {
+        o.a = TensorView{a.bytes.data() + 1, DType::bf16, m, k - 2, k};
+      },
+      "must agree");
+  refuse([&](auto& o) { o.a = TensorView{a.bytes.data() + 1, DType::bf16, m - 1, k, k}; }, "align");
+  refuse(
+      [&](auto& o) {
+        o.d = MutableTensorView{d.bytes.data() + 2, DType::f32, m, n, n};
+      },
+      "align");
+  refuse(
+      [&](auto& o) {
+        o.d = MutableTensorView{a.bytes.data() + 64, DType::f32, m, n, n};
+      },
+      "d overlaps a");
+  refuse(
+      [&](auto& o) {
+        o.d = MutableTensorView{b.codes().data(), DType::bf16, m, n, n};
+      },
+      "d overlaps the weights' codes");
+  refuse([&](auto& o) { o.bias = {d.bytes.data(), DType::f32, 1, n, n}; }, "d overlaps the bias");
+  BlockTensorView null = b.view();
+  null.codes = {static_cast<const std::uint8_t*>(nullptr), null.codes.size()};
+  refuse([&](auto& o) { o.b = null; }, "null");
+  null = b.view();
+  null.scales = null.scales.first(3);
+  refuse([&](auto& o) { o.b = null; }, "b scales buffer has 3 bytes");
+  null = b.view();
+  null.global_scale = 0;
+  refuse([&](auto& o) { o.b = null; }, "global scale");
+}
+
+TEST_F(MatmulRefusals, quantized_outputs_that_cannot_be) {
+  BlockTensor q(BlockShape{m, 32, Format::nvfp4});
+  QuantizedOutput out{.format = Format::nvfp4, .codes = q.codes(), .scales = q.scales()};
+  refuse([&](auto& o) { o.d = out; }, "d has 8 columns, no multiple");
+  const BlockTensor wide = test::random_blocks(Format::mxfp4, 32, k);
+  const auto to_wide = [&](auto& o) { o.b = wide.view(), o.d = out; };
+  refuse(to_wide, "global scale beforehand");
+  out.global_scale = 1.0f;
+  out.numerics.scale_rule = ScaleRule::rceil;
+  refuse(to_wide, "no scale rule rceil");
+  out.numerics.scale_rule = ScaleRule::nearest;
+  out.scales = q.codes();
+  refuse(to_wide, "d scales buffer");
+  out.scales = q.codes().first(q.scales().size());
+  refuse(to_wide, "overlap");
+}
+
+TEST_F(MatmulRefusals, backends_that_are_not_there) {
+  refuse([](auto&) {}, "backend cuda has no matrix products", ErrorCode::unsupported,
+         {.backend = Backend::cuda});
+}
+
+TEST_F(MatmulRefusals, packed_weights_of_another_call) {
+  std::vector<std::uint8_t> memory(static_cast<std::size_t>(packed_weights_bytes(b.shape())) + 64);
+  const std::size_t shift = (64 - reinterpret_cast<std::uintptr_t>(memory.data()) % 64) % 64;
+  const std::span<std::uint8_t> bytes(memory.data() + shift, memory.size() - 64);
+  expect_refused([&] { pack_weights(b.view(), bytes.subspan(1)); }, "bytes, ");
+  expect_refused(
+      [&] {
+        pack_weights(b.view(), {memory.data() + shift + 1, bytes.size()});
+      },
+      "align");
+  const PackedWeights good = pack_weights(b.view(), bytes);
+  PackedWeights bad = good;
+  bad.gated = true;
+  refuse([&](auto& o) { o.b = bad; }, "call gated_matmul");
+  bad = good;
+  bad.matrices = 2;
+  refuse([&](auto& o) { o.b = bad; }, "2 matrices for 1 products");
+  bad = good;
+  bad.shape.format = Format::mxfp4;
+  refuse([&](auto& o) { o.b = bad; }, "packed weights");
+  bad = good;
+  bad.on_cpu = false;
+  refuse([&](auto& o) { o.b = bad; }, "for a GPU");
+  bytes[0] ^= 1;
+  refuse([&](auto& o) { o.b = good; }, "not those that pack_weights made");
+  bytes[0] ^= 1;
+  expect_refused([&] { gated_matmul({.a = a.view(), .gate = good, .d = d.mutable_view()}); },
+                 "pack_gated_weights");
+  const BlockTensor other = test::random_blocks(Format::nvfp4, n + 1, k);
+  expect_refused(
+      [&] {
+        gated_matmul({.a = a.view(), .gate = b.view(), .up = other.view(), .d = d.mutable_view()});
+      },
+      "must agree");
+}
+
+TEST_F(MatmulRefusals, offsets_that_leave_the_rows) {
+  const std::vector<std::int32_t> offsets{0, 3, 2};
+  const BlockTensor two = test::random_blocks(Format::mxfp4, 2 * n, k);
+  GroupedMatmulOptions o{.a = a.view(),
+                         .b = BlockTensorView{{n, k, Format::mxfp4}, two.codes(), two.scales()},
+                         .d = d.mutable_view()};
+  o.groups = {offsets.data(), OffsetType::i32, 2};
+  expect_refused([&] { grouped_matmul(o); }, "offset 2 is 2 after 3");
+  o.groups.offsets = nullptr;
+  expect_refused([&] { grouped_matmul(o); }, "2 experts with no offsets");
+}
+
+}  // namespace
+}  // namespace microscale
