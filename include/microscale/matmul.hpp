@@ -11,7 +11,7 @@
 // as IEEE has it.
 //
 // The caller owns all memory. d must not overlap an operand; dense data are aligned to their
-// element. Every function throws Error and then has written nothing of d.
+// element. Functions throw Error; a call that is refused has written nothing of d.
 #pragma once
 
 #include <cstdint>
@@ -98,7 +98,7 @@ struct GroupedMatmulOptions {
 void grouped_matmul(const GroupedMatmulOptions& options, const Context& context = {});
 
 /// Bytes that pack_weights writes for `matrices` matrices of `shape` (n x k); gated: for two each.
-/// At most 0.6 per 4-bit element, for k from 128 on. Throws Error.
+/// At most 0.6 per 4-bit element, for matrices of 8192 elements or more. Throws Error.
 std::int64_t packed_weights_bytes(const BlockShape& shape, std::int64_t matrices = 1,
                                   bool gated = false, const Context& context = {});
 
