@@ -78,7 +78,8 @@ TEST(ApproximateInstructions, make_what_an_h200_makes_of_half_a_million_operands
   const std::vector<u32> words = samples();
   const nlohmann::json expected = golden().at("samples");
   EXPECT_EQ(expected.size(), 15u);
-  for (const auto& [op, value] : expected.items()) EXPECT_EQ(digest(each(op, words)), value) << op;
+  for (const auto& [op, value] : expected.items())
+    EXPECT_EQ(digest(each(op, words)), value.get<std::string>()) << op;
 }
 
 TEST(ApproximateInstructions, make_what_an_h200_makes_of_all_pairs_of_16_bits) {
@@ -86,7 +87,8 @@ TEST(ApproximateInstructions, make_what_an_h200_makes_of_all_pairs_of_16_bits) {
   for (u32 i = 0; i < 65536; ++i) words[i] = i | (i ^ 0x5555) << 16;
   const nlohmann::json expected = golden().at("all");
   EXPECT_EQ(expected.size(), 4u);
-  for (const auto& [op, value] : expected.items()) EXPECT_EQ(digest(each(op, words)), value) << op;
+  for (const auto& [op, value] : expected.items())
+    EXPECT_EQ(digest(each(op, words)), value.get<std::string>()) << op;
 }
 
 TEST(ApproximateInstructions, of_one_16_bit_operand_are_those_of_pairs) {

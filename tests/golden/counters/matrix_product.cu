@@ -57,7 +57,8 @@ extern "C" __global__ void matrix_product(Args args) {
   }
   for (int n = 0; n < 8; ++n)
     for (int half = 0; half < 2; ++half) {
-      float* target = args.d + (row + warp * 16 + half * 8 + lane / 4) * args.rows + column + n * 8 + lane % 4 * 2;
+      const std::int64_t line = row + warp * 16 + half * 8 + lane / 4;
+      float* target = args.d + line * args.rows + column + n * 8 + lane % 4 * 2;
       *reinterpret_cast<float2*>(target) = make_float2(d[n][2 * half], d[n][2 * half + 1]);
     }
 }
