@@ -1,0 +1,80 @@
+// What the kernels of a matrix product are given. d[m,n] = f * a[m,k] @ b[n,k]^T + bias, for each
+// of `matrices` of a batch or experts of a group.
+#pragma once
+
+#include <cstdint>
+
+namespace microscale::cuda {
+
+/// Whose rows of a and d a matrix has: m each, one matrix after the other; or, with offsets, expert
+/// e's [offsets[e], offsets[e + 1]) of the m there are.
+struct ProductRows {
+  std::int64_t m;
+  std::int64_t matrices;
+  const void* offsets;        // matrices + 1 row numbers in device memory; null: a batch
+  std::int32_t wide_offsets;  // of 8 bytes each, else of 4
+};
+
+/// What becomes of a sum, in this order: times the factor, plus the bias; gated: activation, times
+/// the other sum; times the row's weight; to d's type.
+struct ProductOutput {
+  void* d;
+  std::int64_t d_stride;     // elements from row to row
+  std::int64_t d_matrix;     // elements from matrix to matrix of a batch; 0 where grouped
+  std::int32_t d_type;       // DType
+  std::int32_t bias_type;    // DType, as is up_bias_type
+  const void* bias;          // n elements a matrix; null: none
+  const void* up_bias;       // gated
+  std::int64_t bias_matrix;  // elements from matrix to matrix
+  const float* a_global;     // NVFP4 decode multipliers in device memory; null: 1
+  const float* b_global;     // gated: of the gate
+  const float* up_global;
+  std::int32_t a_global_step;  // from matrix to matrix: 0 or 1
+  std::int32_t b_global_step;
+  const float* row_weights;  // one a row of d; null: 1
+  float alpha;
+  std::int32_t up_bias_type;
+  std::int32_t gated;
+  std::int32_t gelu;  // the activation is GELU's tanh form, else SiLU
+};
+
+/// The kernels that make a ready for a product (matmul_prepare_rows_<kind>): FP16 units, whose
+/// scales, if they have any, go with the sums. Row r of a, all matrices counted, is at r *
+/// units_stride.
+struct PrepareRowsArgs {
+  const void* a;          // elements, or codes
+  std::int64_t a_stride;  // bytes from row to row
+  const std::uint8_t* scales;
+  ProductRows rows;
+  std::int64_t k;
+  std::int32_t tiled;         // scales are in 128x4 tiles, those of each matrix by themselves
+  std::int32_t order;         // FragmentOrder
+  void* units;                // FP16, 64 elements at a time in that order, filled up with zeros
+  std::int64_t units_stride;  // bytes: k rounded up to 64, times 2
+  float* block_scales;        // MX: [row][k / 32]
+  float* row_factors;         // BF16: the power of two that a row's sums are multiplied by
+};
+
+/// matmul_rows_<b>_<packed or plain>_<unit or scaled>_<8 or 16>: few rows of a. 256 threads; thread
+/// block (x, y) makes 16 columns of d (gated: 8) from row tile x of b, of matrices y, y +
+/// gridDim.y, ...
+struct MatmulRowsArgs {
+  const void* units;  // of PrepareRowsArgs
+  std::int64_t units_stride;
+  const float* block_scales;
+  const float* row_factors;      // null: 1
+  const std::uint8_t* b;         // packed tiles (layouts/fragment_tiles.hpp), or codes
+  const std::uint8_t* b_scales;  // plain
+  const std::uint8_t* up;        // plain and gated
+  const std::uint8_t* up_scales;
+  std::int64_t b_matrix;  // bytes from matrix to matrix
+  std::int64_t b_scale_matrix;
+  std::int32_t tiled;  // plain: scales are in 128x4 tiles
+  std::int32_t wide;   // plain: rows of codes begin at multiples of 16 bytes, of scales at 4
+  std::int64_t n;
+  std::int64_t k;
+  ProductRows rows;
+  ProductOutput output;
+};
+
+}  // namespace microscale::cuda
