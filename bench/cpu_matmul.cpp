@@ -16,7 +16,7 @@
 #include "memory_limits.hpp"
 #include "microscale/error.hpp"
 #include "microscale/matmul.hpp"
-#include "ops/matmul_call.hpp"
+#include "core/matmul_call.hpp"
 #include "ops/matmul_products.hpp"
 #include "reference/matmul.hpp"
 
