@@ -121,22 +121,18 @@ TEST_P(NvFp4GemvLevels, eight_takes_scales_in_tiles_as_well) {
   }
 }
 
-TEST_P(NvFp4GemvLevels, by_atomics_depend_on_who_comes_first_and_leave_zeros_behind) {
-  const GemvInput input = gemv_input(GemvData::half, {131, 1024, 2});
+TEST_P(NvFp4GemvLevels, by_atomics_leave_zeros_for_the_next_run) {
+  const GemvInput input = gemv_input(GemvData::half, small_shapes[1]);
   const GemvLevel& split = level_of("gemv_2_split_k");
-  std::vector<std::vector<float>> sums;
-  for (const Schedule schedule : {Schedule::round_robin, Schedule::random}) {
-    EmulatorDevice device(GetParam().major, 0, {.schedule = schedule, .seed = 3, .threads = 1});
-    const GemvLauncher launch = launcher_on(device, image);
-    const GemvBuffers buffers(device, input);
-    run_level(split, input.shape, [&](const GemvLaunch& each) {
-      if (each.entry == std::string(split.second)) sums.push_back(buffers.sums());
-      launch(each, buffers.args());
-    });
-    EXPECT_EQ(buffers.sums(), std::vector<float>(sums[0].size()));
-  }
-  ASSERT_EQ(sums.size(), 2u);
-  EXPECT_NE(sums[0], sums[1]);
+  EmulatorDevice device(GetParam().major, 0);
+  const GemvLauncher launch = launcher_on(device, image);
+  const GemvBuffers buffers(device, input);
+  run_level(split, input.shape, [&](const GemvLaunch& each) {
+    const bool second = each.entry == std::string(split.second);
+    EXPECT_EQ(buffers.sums() != std::vector<float>(buffers.sums().size()), second);
+    launch(each, buffers.args());
+  });
+  EXPECT_EQ(buffers.sums(), std::vector<float>(buffers.sums().size()));
 }
 
 TEST_P(NvFp4GemvLevels, but_for_atomics_give_the_same_bits_in_any_order) {

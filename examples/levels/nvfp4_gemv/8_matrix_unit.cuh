@@ -38,14 +38,14 @@ __device__ inline void e2m1_to_small_pairs(std::uint32_t (&pairs)[4], std::uint3
 }
 
 /// The whole vector times its scales into shared memory, in the order of the pairs above; a quarter
-/// of a kilobyte a step, then 32 zero bytes.
+/// of a kilobyte a step, then 64 zero bytes.
 __device__ inline void decode_vector(const GemvArgs& args, const GemvRow& row, uint4* to) {
   using namespace microscale;
   const std::int64_t words = args.k / 8, filled = (args.k + step_elements - 1) / step_elements * 16;
   const auto* scales = args.tiled ? args.b_scales + blockIdx.y * tiled_128x4::bytes(
                                                         gemv_vector_rows, row.blocks)
                                   : row.b_scales;
-  for (std::int64_t word = threadIdx.x; word < filled + 2; word += blockDim.x) {
+  for (std::int64_t word = threadIdx.x; word < filled + 4; word += blockDim.x) {
     std::uint32_t pairs[4] = {};
     if (word < words) {
       const std::int64_t block = word / 2;
@@ -125,7 +125,8 @@ extern "C" __global__ void __launch_bounds__(32 * matrix_warps, 4) gemv_8_matrix
     float d[4] = {};
 #pragma unroll
     for (int word = 0; word < 4; ++word) {  // two words a block
-      const uint4 b = vector[(own[word / 2] ? step * 16 + 2 * g : steps * 16) + word % 2];
+      // The zeros are read two places on, from other banks than the numbers.
+      const uint4 b = vector[own[word / 2] ? step * 16 + 2 * g + word % 2 : steps * 16 + (word ^ 2)];
       std::uint32_t upper[4], lower[4];
       e2m1_to_small_pairs(upper, words[0][word]);
       e2m1_to_small_pairs(lower, words[1][word]);

@@ -13,7 +13,7 @@
 namespace levels {
 
 /// Both scales multiplied, twice in a register.
-__device__ inline std::uint32_t scale_pair(std::uint8_t a, std::uint8_t b) {
+__device__ inline std::uint32_t scale_pair(std::uint32_t a, std::uint32_t b) {
   const float scale = __fmul_rn(e4m3_to_float(a), e4m3_to_float(b));
   return microscale::ptx::cvt_rn_f16x2_f32(scale, scale);
 }

@@ -11,7 +11,7 @@ unsigned blocks(std::int64_t rows, int of) { return static_cast<unsigned>((rows 
 
 int shared_bytes(const GemvLevel& level, std::int64_t k) {
   if (std::string_view(level.entry) != "gemv_8_matrix_unit") return 0;
-  return static_cast<int>((k + 127) / 128 * 256 + 32);
+  return static_cast<int>((k + 127) / 128 * 256 + 64);
 }
 
 void run_level(const GemvLevel& level, const GemvShape& shape,

@@ -49,9 +49,9 @@ void check_all(cuda::Device& device, const GemvLauncher& launch) {
   std::printf("%zu levels agree with FP64\n", std::size(gemv_levels));
 }
 
-/// What the emulator counts of one launch of each level, for 128 rows of 2048.
+/// What the emulator counts of one launch of each level, for 128 rows of 7168.
 void model() {
-  constexpr GemvShape shape{128, 2048, 1};
+  constexpr GemvShape shape{128, 7168, 1};
   const GemvInput input = gemv_input(GemvData::half, shape);
   const auto ptx = image("90a", "ptx");
   std::printf(
