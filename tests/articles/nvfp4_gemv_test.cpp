@@ -1,5 +1,5 @@
-// The levels of examples/levels/nvfp4_gemv, executed by the emulator: what each computes of the data
-// the contest used, and of data that uses the whole range of the format.
+// The levels of examples/levels/nvfp4_gemv, executed by the emulator: what each computes of the
+// data the contest used, and of data that uses the whole range of the format.
 #include <gtest/gtest.h>
 
 #include <cmath>
@@ -28,7 +28,8 @@ class NvFp4GemvLevels : public ::testing::TestWithParam<Gpu> {
   void SetUp() override {
     image = bytes_of_file(std::string(MICROSCALE_LEVELS) + "/nvfp4_gemv.sm_" +
                           GetParam().architecture + ".ptx");
-    if (image.empty()) GTEST_SKIP() << "this build has no compiled levels: it was made without nvcc";
+    if (image.empty())
+      GTEST_SKIP() << "this build has no compiled levels: it was made without nvcc";
   }
   std::vector<double> run(const GemvLevel& level, const GemvInput& input, bool tiled = false,
                           const LaunchOptions& options = {}) const {
@@ -104,12 +105,21 @@ TEST_P(NvFp4GemvLevels, that_multiply_scales_in_halves_lose_a_product_that_fits)
     }
 }
 
+TEST_P(NvFp4GemvLevels, make_nan_of_the_row_whose_scale_is_nan_and_of_no_other) {
+  GemvInput input = gemv_input(GemvData::half, small_shapes[1]);
+  input.a_scales[7 * 320 / 16 + 5] = 0x7F;
+  for (const GemvLevel& level : gemv_levels) {
+    const auto got = run(level, input);
+    for (std::size_t i = 0; i < got.size(); ++i)
+      EXPECT_EQ(std::isnan(got[i]), i == 7) << level.name << ", row " << i;
+  }
+}
+
 TEST_P(NvFp4GemvLevels, three_four_six_and_seven_differ_in_loads_only) {
   const GemvInput input = gemv_input(GemvData::half, small_shapes[1]);
   const auto want = run(level_of("gemv_3_warp_per_row"), input);
-  for (const char* entry :
-       {"gemv_4_wide_loads", "gemv_6_unroll_8", "gemv_6_block_256", "gemv_6_registers_64",
-        "gemv_6_registers_24", "gemv_7_prefetch"})
+  for (const char* entry : {"gemv_4_wide_loads", "gemv_6_unroll_8", "gemv_6_block_256",
+                            "gemv_6_registers_64", "gemv_6_registers_24", "gemv_7_prefetch"})
     EXPECT_EQ(run(level_of(entry), input), want) << entry;
 }
 

@@ -1,8 +1,8 @@
 // Level 1: one thread a row, one byte at a time, all in FP32. The article's attempts 1 to 4.
 //
 // Every product is exact (12 significant bits); the additions round, one after the other along k.
-// Bytes: 0.5625 an element. Lanes read addresses k / 2 bytes apart: 32 sectors a load, one byte used
-// of each. Limit: waiting. 7168 rows are 224 warps, not two for each of 132 multiprocessors.
+// Bytes: 0.5625 an element. Lanes read addresses k / 2 bytes apart: 32 sectors a load, one byte
+// used of each. Limit: waiting. 7168 rows are 224 warps, not two for each of 132 multiprocessors.
 #pragma once
 
 #include "decode.cuh"

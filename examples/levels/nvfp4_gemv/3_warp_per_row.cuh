@@ -1,9 +1,9 @@
-// Level 3: one warp a row, a lane takes every 32nd block of 16, pairs of FP16. The article's attempt
-// 7, 2.6 to 3.8 times what its B200 could do at best.
+// Level 3: one warp a row, a lane takes every 32nd block of 16, pairs of FP16. The article's
+// attempt 7, 2.6 to 3.8 times what its B200 could do at best.
 //
 // Loads: four of 4 bytes a block, two of them b's; lanes are 8 bytes apart, so a load touches 8
-// sectors and uses half of each, the next load the other half. Every row decodes b again. FP16 loses
-// bits and overflows: half_dot.cuh.
+// sectors and uses half of each, the next load the other half. Every row decodes b again. FP16
+// loses bits and overflows: half_dot.cuh.
 #pragma once
 
 #include "half_dot.cuh"

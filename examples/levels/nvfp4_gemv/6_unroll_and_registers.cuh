@@ -1,10 +1,10 @@
 // Level 6: level 3 with other numbers: unrolled 8 times, 256 threads a block, 64 registers a thread
 // allowed, 24 at most. The article's attempt 11: nothing, or 5 to 87 % slower when unrolled.
 //
-// The same loads and bits. What changes is how many warps fit (a multiprocessor has 65,536 registers,
-// and 64 places: 32 registers a thread are enough for all of them) and how many loads a warp has
-// under way. nvcc 13.0 gives level 3 just 32 on sm_90a, the winners' budget; there is nothing to gain
-// from fewer, and 24 spill.
+// The same loads and bits. What changes is how many warps fit (a multiprocessor has 65,536
+// registers, and 64 places: 32 registers a thread are enough for all of them) and how many loads a
+// warp has under way. nvcc 13.0 gives level 3 just 32 on sm_90a, the winners' budget; there is
+// nothing to gain from fewer, and 24 spill.
 #pragma once
 
 #include "3_warp_per_row.cuh"

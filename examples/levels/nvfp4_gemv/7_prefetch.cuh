@@ -1,8 +1,8 @@
-// Level 7: the next block is loaded into registers before this one is computed. The article's attempt
-// 12: no gain there.
+// Level 7: the next block is loaded into registers before this one is computed. The article's
+// attempt 12: no gain there.
 //
-// Instructions an element as level 4 and a few moves; loads and bits the same. One block ahead is 18
-// bytes a lane under way; unrolling four times (level 4) lets the compiler have 72.
+// Instructions an element as level 4 and a few moves; loads and bits the same. One block ahead is
+// 18 bytes a lane under way; unrolling four times (level 4) lets the compiler have 72.
 #pragma once
 
 #include "half_dot.cuh"

@@ -6,8 +6,9 @@
 
 namespace levels {
 
-inline constexpr std::int64_t gemv_block = 16;        // elements of a scale
-inline constexpr std::int64_t gemv_vector_rows = 128;  // b is a matrix of 128 rows, the first counts
+inline constexpr std::int64_t gemv_block = 16;  // elements of a scale
+inline constexpr std::int64_t gemv_vector_rows =
+    128;  // b is a matrix of 128 rows, the first counts
 
 /// All device memory. k is a multiple of 64.
 struct GemvArgs {

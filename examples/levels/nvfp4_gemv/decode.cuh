@@ -22,7 +22,8 @@ __device__ inline float e4m3_to_float(std::uint32_t scale) {
   return microscale::ptx::cvt_f32_f16(microscale::ptx::cvt_rn_f16x2_e4m3x2(scale));
 }
 
-/// Eight codes as four pairs of FP16, byte by byte: one instruction a byte on Blackwell, seven here.
+/// Eight codes as four pairs of FP16, byte by byte: one instruction a byte on Blackwell, seven
+/// here.
 __device__ inline void e2m1_to_pairs(std::uint32_t (&pairs)[4], std::uint32_t codes) {
 #if MICROSCALE_HAS_FP4_CVT
   microscale::ptx::cvt_rn_f16x2_e2m1x2_x4(pairs, codes);
@@ -31,7 +32,8 @@ __device__ inline void e2m1_to_pairs(std::uint32_t (&pairs)[4], std::uint32_t co
 #pragma unroll
   for (int i = 0; i < 4; ++i) {
     const std::uint32_t byte = codes >> 8 * i & 0xFFu;
-    const std::uint32_t both = byte | byte << 12;  // one code at bit 0, one at bit 16, and leftovers
+    const std::uint32_t both = byte | byte
+                                          << 12;  // one code at bit 0, one at bit 16, and leftovers
     const std::uint32_t bits = (both & 0x0008'0008u) << 12 | (both & 0x0007'0007u) << 9;
     pairs[i] = microscale::ptx::mul_rn_f16x2(bits, two_to_14);
   }

@@ -1,6 +1,6 @@
-// The NVFP4 matrix-vector product from a thread a row to the matrix unit: checks every level against
-// FP64, then times it at the contest's three shapes. With --model nothing is timed and no GPU is
-// needed: the emulator counts.
+// The NVFP4 matrix-vector product from a thread a row to the matrix unit: checks every level
+// against FP64, then times it at the contest's three shapes. With --model nothing is timed and no
+// GPU is needed: the emulator counts.
 #include <cstdio>
 #include <exception>
 #include <filesystem>
@@ -62,24 +62,27 @@ void model() {
     device.options.statistics = true;
     const GemvLauncher on_emulator = launcher_on(device, ptx);
     std::uint64_t instructions = 0, sectors = 0, requests = 0, conflicts = 0, accesses = 0;
-    run_gemv(device,
-             [&](const GemvLaunch& launch, const GemvArgs& args) {
-               on_emulator(launch, args);
-               instructions += device.last_report.warp_instructions;
-               for (const auto& each : device.last_report.instructions) {
-                 conflicts += each.bank_conflicts;
-                 accesses += each.shared_requests;
-                 if (!each.opcode.starts_with("ld")) continue;
-                 sectors += each.sectors;
-                 requests += each.global_requests;
-               }
-             },
-             level, input);
-    const auto per = [](std::uint64_t a, double b) { return b > 0 ? static_cast<double>(a) / b : 0; };
+    run_gemv(
+        device,
+        [&](const GemvLaunch& launch, const GemvArgs& args) {
+          on_emulator(launch, args);
+          instructions += device.last_report.warp_instructions;
+          for (const auto& each : device.last_report.instructions) {
+            conflicts += each.bank_conflicts;
+            accesses += each.shared_requests;
+            if (!each.opcode.starts_with("ld")) continue;
+            sectors += each.sectors;
+            requests += each.global_requests;
+          }
+        },
+        level, input);
+    const auto per = [](std::uint64_t a, double b) {
+      return b > 0 ? static_cast<double>(a) / b : 0;
+    };
     const auto elements = static_cast<double>(shape.elements());
-    std::printf("| %s | %.1f | %.1f | %.2f | %.2f |\n", level.name, per(32 * instructions, elements),
-                per(sectors, static_cast<double>(requests)), per(32 * sectors, elements),
-                per(conflicts, static_cast<double>(accesses)));
+    std::printf("| %s | %.1f | %.1f | %.2f | %.2f |\n", level.name,
+                per(32 * instructions, elements), per(sectors, static_cast<double>(requests)),
+                per(32 * sectors, elements), per(conflicts, static_cast<double>(accesses)));
   }
 }
 
@@ -109,7 +112,8 @@ class Kernels {
   std::map<std::string_view, const void*> kernels_;
 };
 
-void time_shape(const Bench& bench, cuda::Device& device, Kernels& kernels, const GemvShape& shape) {
+void time_shape(const Bench& bench, cuda::Device& device, Kernels& kernels,
+                const GemvShape& shape) {
   const GemvInput input = gemv_input(GemvData::half, shape);
   std::vector<std::unique_ptr<GemvBuffers>> sets;
   for (int i = sets_past_cache(shape.bytes()); i > 0; --i)
@@ -121,20 +125,19 @@ void time_shape(const Bench& bench, cuda::Device& device, Kernels& kernels, cons
                 static_cast<double>(shape.bytes()) / read_bytes_per_second * 1e6);
   bench.table(title);
   for (const GemvLevel& level : gemv_levels)
-    bench.row({.name = level.name,
-               .bytes = shape.bytes(),
-               .elements = shape.elements(),
-               .occupancy = occupancy(kernels[level.entry], level.threads,
-                                      shared_bytes(level, shape.k)),
-               .sets = static_cast<int>(sets.size()),
-               .run =
-                   [&](int set, cudaStream_t stream) {
-                     const GemvArgs args = sets[static_cast<std::size_t>(set)]->args();
-                     run_level(level, shape, [&](const GemvLaunch& launch) {
-                       kernels.launch(launch, args, stream);
-                     });
-                   },
-               .launches = level.second ? 2 : 1});
+    bench.row(
+        {.name = level.name,
+         .bytes = shape.bytes(),
+         .elements = shape.elements(),
+         .occupancy = occupancy(kernels[level.entry], level.threads, shared_bytes(level, shape.k)),
+         .sets = static_cast<int>(sets.size()),
+         .run =
+             [&](int set, cudaStream_t stream) {
+               const GemvArgs args = sets[static_cast<std::size_t>(set)]->args();
+               run_level(level, shape,
+                         [&](const GemvLaunch& launch) { kernels.launch(launch, args, stream); });
+             },
+         .launches = level.second ? 2 : 1});
 }
 
 }  // namespace
@@ -146,7 +149,8 @@ int main(int argc, char** argv) try {
   }
   const Bench bench(argc, argv);
   cuda::Device& device = cuda::runtime_device();
-  Kernels kernels(device, image(std::string(cuda::architecture_of(device.info())).substr(3), "cubin"));
+  Kernels kernels(device,
+                  image(std::string(cuda::architecture_of(device.info())).substr(3), "cubin"));
   if (!bench.profiling())
     check_all(device, [&](const GemvLaunch& launch, const GemvArgs& args) {
       kernels.launch(launch, args, nullptr);

@@ -42,8 +42,8 @@ std::vector<std::uint8_t> scales_of(const std::vector<std::uint8_t>& rows, bool 
   return tiled ? in_tiles(rows, matrices, lines, k / gemv_block) : rows;
 }
 
-// The FP16 number that a product is rounded to; infinite from 65520 on. By FP32, which decides a tie of
-// FP16 wrongly only where the product is within half a unit of FP32 of it.
+// The FP16 number that a product is rounded to; infinite from 65520 on. By FP32, which decides a
+// tie of FP16 wrongly only where the product is within half a unit of FP32 of it.
 double rounded_to_half(double value) {
   return f16_to_float(float_to_f16(static_cast<float>(value)));
 }
@@ -72,9 +72,8 @@ GemvInput gemv_input(GemvData data, const GemvShape& s) {
     case GemvData::full:
       for (auto* codes : {&input.a, &input.b}) fill(*codes, [](std::uint32_t r) { return r; });
       fill(input.a_scales, [](std::uint32_t r) { return r % finite; });
-      fill(input.b_scales, [&](std::uint32_t r) {
-        return r % (data == GemvData::full ? finite : to_an_eighth);
-      });
+      fill(input.b_scales,
+           [&](std::uint32_t r) { return r % (data == GemvData::full ? finite : to_an_eighth); });
       break;
     case GemvData::corner:
       for (std::int64_t row = 0; row < s.l * s.m; ++row) {
@@ -155,10 +154,10 @@ std::vector<float> GemvBuffers::sums() const {
 GemvErrors compare(const GemvLevel& level, const GemvInput& in, const GemvTruth& truth,
                    const std::vector<double>& got) {
   GemvErrors errors;
-  // Of each product's magnitude. FP32: half a unit an addition, which add up like a random walk; four
-  // times that. FP16: a product is rounded once and takes part in four additions at most.
+  // Of each product's magnitude. FP32: half a unit an addition, which add up like a random walk;
+  // four times that. FP16: a unit of the last place a product, most of which cancel.
   const double root = std::sqrt(static_cast<double>(in.shape.k));
-  const double share = level.kept == Kept::products ? 0x1p-22 * root : 0x1p-9;
+  const double share = level.kept == Kept::products ? 0x1p-22 * root : 0x1p-11;
   for (std::size_t i = 0; i < got.size(); ++i) {
     const double want = truth.value[i], off = truth.magnitude[i] * share;
     const double half = rounded_to_half(want);

@@ -1,4 +1,5 @@
-// What the levels compute on, and what comes out of it: in FP64, with how far each level may be off.
+// What the levels compute on, and what comes out of it: in FP64, with how far each level may be
+// off.
 #pragma once
 
 #include <functional>
@@ -13,7 +14,8 @@ namespace levels {
 
 enum class GemvData : std::uint8_t {
   task,   // as the contest made it: codes 0 to 3 in the even places, scales 0, 1 and 2
-  half,   // every code and every scale of a; b's scales at most 1/8: no FP16 sum of a block overflows
+  half,   // every code and every scale of a; b's scales at most 1/8: no FP16 sum of a block
+          // overflows
   full,   // every code and every scale
   corner  // zeros, but for one element a row: 0.5 * 0.5 under the scales 448 and 448
 };
