@@ -2,7 +2,7 @@
 //
 // Exact: a code, a scale, and a code of b times both scales (at most 10 significant bits), as long
 // as it is below 65504. Rounded to 11 bits: that times a code of a (12 bits), and every sum of FP16
-// numbers. Lost: what passes 65504. The product of the scales alone does from 256 x 288 on, up to
+// numbers. Lost: what passes 65504. The product of the scales alone does from 256 x 256 on, up to
 // 448 x 448 = 200,704: then it is infinite, and times a code of 0 it is NaN.
 #pragma once
 
