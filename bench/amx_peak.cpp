@@ -1,12 +1,12 @@
 // The most BF16 tile products there are: four accumulators in turn, all operands in tiles.
 #include <algorithm>
-#include <chrono>
 #include <cstdint>
 
 #include "core/threads.hpp"
 #include "cpu/amx/permission.hpp"
 #include "cpu/target_region.hpp"
-#include "cpu_matmul.hpp"
+#include "clock.hpp"
+#include "cpu_limits.hpp"
 
 MICROSCALE_AMX_BEGIN
 
@@ -46,10 +46,8 @@ double amx_peak(int threads) {
   constexpr double operations = 2.0 * 16 * 16 * 32;
   double best = 0;
   for (int run = 0; run < 3; ++run) {
-    const auto start = std::chrono::steady_clock::now();
-    parallel_for(threads, threads, [](std::int64_t) { amx::peak_loop(products); });
-    const double seconds =
-        std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
+    const double seconds = seconds_of(
+        [&] { parallel_for(threads, threads, [](std::int64_t) { amx::peak_loop(products); }); });
     best = std::max(best, operations * products * threads / seconds);
   }
   return best;
