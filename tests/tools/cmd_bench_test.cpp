@@ -36,11 +36,16 @@ TEST(Bench, refuses_what_it_cannot_time) {
 }
 
 TEST(Bench, keeps_what_is_finished_when_interrupted) {
-  const Outcome outcome = bash(
-      "\"$microscale\" bench matmul --quick --backend cpu --runs 20000 --json & "
-      "sleep 0.5; kill -INT $!; wait $!");
-  EXPECT_EQ(outcome.code, 130);
-  EXPECT_NE(outcome.err.find("interrupted"), std::string::npos) << outcome.err;
+  const std::string start = "\"$microscale\" bench matmul --quick --backend cpu --runs 300 ";
+  const Outcome json = bash(start + "--json & sleep 0.2; kill -TERM $!; wait $!");
+  EXPECT_EQ(json.code, 130);
+  const Json document = Json::parse(json.out);
+  EXPECT_EQ(document["interrupted"], true);
+  for (const Json& table : document["tables"])
+    for (const Json& row : table["cases"]) EXPECT_GT(row["seconds"], 0) << row;
+  const Outcome text = bash(start + "& sleep 0.2; kill -TERM $!; wait $!");
+  EXPECT_EQ(text.code, 130);
+  EXPECT_NE(text.err.find("finished before"), std::string::npos) << text.err;
 }
 
 TEST(Bench, says_that_there_is_no_gpu) {

@@ -186,9 +186,11 @@ int run_bench(const BenchWords& words, int threads, Console& console) {
     if (!no_gpu.empty())
       console.print(paragraph("No GPU is timed: " + no_gpu + ".", console.out.width));
   }
-  if (console.interrupted())
-    throw Error(ErrorCode::interrupted, "interrupted; what is printed was finished before");
-  if (!right) console.note("bench: a sampled element is beyond its bound");
+  if (console.interrupted()) {
+    console.note("microscale bench: interrupted; what is printed was finished before");
+    return exit_code(ErrorCode::interrupted);
+  }
+  if (!right) console.note("microscale bench: a sampled element is beyond its bound");
   return right ? exit_success : exit_check_failed;
 }
 
