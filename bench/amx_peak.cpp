@@ -1,5 +1,4 @@
 // The most BF16 tile products there are: four accumulators in turn, all operands in tiles.
-#include <algorithm>
 #include <cstdint>
 
 #include "core/threads.hpp"
@@ -44,13 +43,9 @@ double amx_peak(int threads) {
   if (!amx::permitted()) return 0;
   constexpr std::int64_t products = 1 << 21;
   constexpr double operations = 2.0 * 16 * 16 * 32;
-  double best = 0;
-  for (int run = 0; run < 3; ++run) {
-    const double seconds = seconds_of(
-        [&] { parallel_for(threads, threads, [](std::int64_t) { amx::peak_loop(products); }); });
-    best = std::max(best, operations * products * threads / seconds);
-  }
-  return best;
+  const double seconds = seconds_of(
+      [&] { parallel_for(threads, threads, [](std::int64_t) { amx::peak_loop(products); }); });
+  return operations * products * threads / seconds;
 }
 
 }  // namespace microscale::bench

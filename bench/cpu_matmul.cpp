@@ -37,7 +37,7 @@ class Measurement {
     row.error = worst_sampled_error(case_, operands_, roundings * 0x1p-24, [&](std::int64_t index) {
       return output_[static_cast<std::size_t>(index)];
     });
-    std::vector<double> times, reads;
+    std::vector<double> times, reads, peaks;
     std::size_t copy = 0;
     const int rounds = few_rows() ? 4 * options_.runs : options_.runs;
     for (int r = 0; r < rounds && !watcher.stopped(); ++r) {
@@ -46,12 +46,12 @@ class Measurement {
         const HostMemory& weights = memory_[copy++ % copies_];
         move_bytes(weights.data(), weights.size(), nullptr, 0, limits.threads);
       }));
+      peaks.push_back(arithmetic_peak(options_.context.backend, limits.threads).operations);
     }
     if (times.empty()) return row;
     row.seconds = median(times);
     const double read = median(reads) * row.bytes / case_.weight_bytes();
-    const double multiply =
-        limits.peak.operations > 0 ? row.operations / limits.peak.operations : 0;
+    const double peak = median(peaks), multiply = peak > 0 ? row.operations / peak : 0;
     row.arithmetic = multiply > read;
     row.limit = row.arithmetic ? limits.peak.name : "read";
     row.limit_seconds = std::max(read, multiply);
@@ -123,14 +123,17 @@ double share_to_reach(const MatmulCase& c, const Result& row) {
 
 CpuMatmulLimits cpu_matmul_limits(const CpuMatmulOptions& options) {
   const int threads = threads_of(options);
-  CpuMatmulLimits limits{.threads = threads,
-                         .peak = arithmetic_peak(options.context.backend, threads)};
   const HostMemory memory(std::max<std::size_t>(options.rotate, 1 << 20), option);
-  std::vector<double> times;
-  for (int run = 0; run < std::max(options.runs, 3); ++run)
-    times.push_back(
-        seconds_of([&] { move_bytes(memory.data(), memory.size(), nullptr, 0, limits.threads); }));
-  limits.read = static_cast<double>(memory.size()) / median(times);
+  std::vector<double> reads, peaks;
+  CpuMatmulLimits limits{.threads = threads, .peak = {}};
+  for (int run = 0; run < std::max(options.runs, 3); ++run) {
+    reads.push_back(
+        seconds_of([&] { move_bytes(memory.data(), memory.size(), nullptr, 0, threads); }));
+    limits.peak = arithmetic_peak(options.context.backend, threads);
+    peaks.push_back(limits.peak.operations);
+  }
+  limits.read = static_cast<double>(memory.size()) / median(reads);
+  limits.peak.operations = median(peaks);
   return limits;
 }
 

@@ -25,11 +25,13 @@ struct CpuMatmulLimits {
   double read = 0;  // bytes a second, of `rotate` bytes
   Peak peak;
 };
+/// Medians, for the heading of a table.
 CpuMatmulLimits cpu_matmul_limits(const CpuMatmulOptions& options);
 
-/// Few rows: the weights are rotated past the caches, and a loop that reads the same bytes on the
-/// same threads runs in turn with the product. Many rows: the peak of `limits` counts, where it is
-/// more. Sampled elements are compared with FP64 sums. Throws Error.
+/// In turn with the product run a loop that reads the same weights on the same threads, and one of
+/// arithmetic alone: the limit is the longer of the two, so what else the machine does hits all
+/// three. With few rows the weights are rotated past the caches. Sampled elements are compared with
+/// FP64 sums. Throws Error.
 void measure_matmul(const std::vector<MatmulCase>& cases, const CpuMatmulOptions& options,
                     const CpuMatmulLimits& limits, const Watcher& watcher);
 

@@ -5,6 +5,7 @@
 #include "cuda/args.hpp"
 #include "cuda/kernel_choice.hpp"
 #include "cuda/launch.hpp"
+#include "cuda/matmul_peak.hpp"
 #include "gpu_timing.hpp"
 #include "matmul_operands.hpp"
 #include "microscale/error.hpp"
@@ -192,10 +193,29 @@ double read_bytes_per_second(Device& device) {
   return static_cast<double>(matrix.size()) / seconds;
 }
 
+double peak_operations(Device& device, const char* kernel, int depth) {
+  if (!has_kernel(architecture_of(device.info()), kernel)) return 0;
+  constexpr int rounds = 4096;
+  const int blocks = device.info().multiprocessors;
+  const DeviceBytes sums(device, std::int64_t{4} * blocks * matmul_peak_threads);
+  const MatmulPeakArgs args{reinterpret_cast<float*>(sums.data()), rounds};
+  const Launch shape{static_cast<unsigned>(blocks), 1, 1, matmul_peak_threads, 0};
+  const double seconds = median_seconds(
+      device, 4, [&](int, Stream stream) { launch(device, kernel, "bench", shape, args, stream); });
+  return matmul_peak_operations(rounds, depth) * blocks / seconds;
+}
+
+/// MXFP4 by MXFP4 is exact in FP8; what else there is goes through 16 bits.
+bool fits_fp8(const MatmulCase& c) {
+  return c.weights == Format::mxfp4 && c.input == Format::mxfp4;
+}
+
 }  // namespace
 
 MatmulLimits matmul_limits(Device& device) {
   MatmulLimits limits{.copy = copy_bytes_per_second(device)};
+  limits.f16 = peak_operations(device, "matmul_peak_f16", 16);
+  limits.fp8 = peak_operations(device, "matmul_peak_e4m3", 32);
   limits.read = std::max(read_bytes_per_second(device), limits.copy);
   limits.empty_node_seconds = empty_node_seconds(device);
   return limits;
@@ -205,13 +225,14 @@ void measure_matmul(Device& device, const std::vector<MatmulCase>& cases, const 
                     const MatmulLimits& limits, const bench::Watcher& watcher) {
   bench::measure_each(cases, filter, watcher, [&](const MatmulCase& c) {
     Result row{.name = c.name, .bytes = c.bytes(), .operations = c.operations()};
-    const double read = row.bytes / limits.read;
-    const double multiply = limits.operations > 0 ? row.operations / limits.operations : 0;
-    row.arithmetic = multiply > read || (limits.operations == 0 && c.rows() > 64);
-    if (!row.arithmetic || multiply > read) {
-      row.limit = row.arithmetic ? "MMA" : "read";
-      row.limit_seconds = std::max(read, multiply);
-    }
+    const double peak = fits_fp8(c) ? limits.fp8 : limits.f16;
+    const double read = row.bytes / limits.read, multiply = peak > 0 ? row.operations / peak : 0;
+    row.arithmetic = multiply > read || (peak == 0 && c.rows() > 64);
+    if (multiply > read)
+      row.limit = fits_fp8(c) ? "FP8" : "FP16";
+    else if (!row.arithmetic)
+      row.limit = "read";
+    if (!row.limit.empty()) row.limit_seconds = std::max(read, multiply);
     try {
       Measurement(device, c).run(row);
     } catch (const Error& error) {

@@ -12,9 +12,10 @@
 namespace microscale::cuda {
 
 struct MatmulLimits {
-  double copy = 0;        // bytes a second, read and written
-  double read = 0;        // bytes a second of a kernel that only reads, or the copy if that is more
-  double operations = 0;  // a second, of the matrix units; 0: not measured
+  double copy = 0;  // bytes a second, read and written
+  double read = 0;  // bytes a second of a kernel that only reads, or the copy if that is more
+  // Operations a second of the matrix units alone; 0: there is no kernel that measures it here.
+  double f16 = 0, fp8 = 0;
   double empty_node_seconds = 0;  // of a graph
 };
 MatmulLimits matmul_limits(Device& device);

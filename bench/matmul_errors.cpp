@@ -5,7 +5,6 @@
 #include "formats/half.hpp"
 #include "formats/random.hpp"
 #include "matmul_operands.hpp"
-#include "ops/matmul_call.hpp"
 #include "ops/matmul_products.hpp"
 #include "reference/matmul.hpp"
 

@@ -91,11 +91,15 @@ BenchTable bench_matmul_gpu(const BenchOptions& options, const bench::Watcher& w
   cuda::Device& device = cuda::runtime_device();
   BenchTable table{.device = cuda::device_name(), .backend = "cuda"};
   const cuda::MatmulLimits limits = cuda::matmul_limits(device);
-  table.limits = {
-      {fmt::format("reading {:.0f} GB/s", limits.read / 1e9), "read_bytes_per_second", limits.read},
-      {fmt::format("copying {:.0f} GB/s", limits.copy / 1e9), "copy_bytes_per_second", limits.copy},
-      {fmt::format("an empty node of a graph {}", time_text(limits.empty_node_seconds)),
-       "empty_node_seconds", limits.empty_node_seconds}};
+  const auto add = [&](const char* text, double value, double unit, const char* key) {
+    if (value > 0)
+      table.limits.push_back({fmt::format(fmt::runtime(text), value / unit), key, value});
+  };
+  add("reading {:.0f} GB/s", limits.read, 1e9, "read_bytes_per_second");
+  add("copying {:.0f} GB/s", limits.copy, 1e9, "copy_bytes_per_second");
+  add("FP16 products {:.0f} TFLOP/s", limits.f16, 1e12, "f16_operations_per_second");
+  add("FP8 products {:.0f} TFLOP/s", limits.fp8, 1e12, "fp8_operations_per_second");
+  add("an empty node of a graph {:.1f} us", limits.empty_node_seconds, 1e-6, "empty_node_seconds");
   Rows rows(options, true);
   cuda::measure_matmul(device, rows.cases, options.filter, limits, rows.watcher(watcher));
   rows.finish(table);

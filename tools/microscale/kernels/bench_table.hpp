@@ -22,7 +22,7 @@ struct BenchTable {
   int threads = 0;      ///< 0: a GPU
   std::vector<BenchLimit> limits{};
   std::vector<bench::Result> rows{};
-  bool floors = false;             ///< a column of the limits' times, instead of rates
+  bool floors = false;               ///< a column of the limits' times, instead of rates
   std::vector<std::string> notes{};  ///< how to read it; sentences
 };
 
