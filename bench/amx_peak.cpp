@@ -39,13 +39,13 @@ MICROSCALE_AMX_END
 
 namespace microscale::bench {
 
-double amx_peak(int threads) {
+double amx_peak(int threads, bool brief) {
   if (!amx::permitted()) return 0;
-  constexpr std::int64_t products = 1 << 21;
+  const std::int64_t products = brief ? 1 << 14 : 1 << 21;
   constexpr double operations = 2.0 * 16 * 16 * 32;
   const double seconds = seconds_of(
-      [&] { parallel_for(threads, threads, [](std::int64_t) { amx::peak_loop(products); }); });
-  return operations * products * threads / seconds;
+      [&] { parallel_for(threads, threads, [&](std::int64_t) { amx::peak_loop(products); }); });
+  return operations * static_cast<double>(products) * threads / seconds;
 }
 
 }  // namespace microscale::bench

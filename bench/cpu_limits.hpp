@@ -13,13 +13,14 @@ struct Peak {
   double operations = 0;  // a second, two for a multiply-add; 0: nothing measures it
 };
 
-/// The kind of arithmetic that `backend` multiplies with (automatic: the fastest here), on
-/// `threads` threads, operands and sums in registers; the best of three runs.
-Peak arithmetic_peak(Backend backend, int threads);
+/// The kind of arithmetic that `backend` multiplies with (automatic: the fastest here), on `threads`
+/// threads, operands and sums in registers: a loop of some milliseconds. `brief`: a hundredth, to
+/// see that it works.
+Peak arithmetic_peak(Backend backend, int threads, bool brief = false);
 
 /// The parts of it, in operations a second. Each only where the processor has the instructions.
-double amx_peak(int threads);
-double avx512_peak(int threads);
-double avx2_peak(int threads);
+double amx_peak(int threads, bool brief);
+double avx512_peak(int threads, bool brief);
+double avx2_peak(int threads, bool brief);
 
 }  // namespace microscale::bench

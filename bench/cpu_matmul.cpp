@@ -46,7 +46,8 @@ class Measurement {
         const HostMemory& weights = memory_[copy++ % copies_];
         move_bytes(weights.data(), weights.size(), nullptr, 0, limits.threads);
       }));
-      peaks.push_back(arithmetic_peak(options_.context.backend, limits.threads).operations);
+      peaks.push_back(
+          arithmetic_peak(options_.context.backend, limits.threads, options_.brief).operations);
     }
     if (times.empty()) return row;
     row.seconds = median(times);
@@ -129,7 +130,7 @@ CpuMatmulLimits cpu_matmul_limits(const CpuMatmulOptions& options) {
   for (int run = 0; run < std::max(options.runs, 3); ++run) {
     reads.push_back(
         seconds_of([&] { move_bytes(memory.data(), memory.size(), nullptr, 0, threads); }));
-    limits.peak = arithmetic_peak(options.context.backend, threads);
+    limits.peak = arithmetic_peak(options.context.backend, threads, options.brief);
     peaks.push_back(limits.peak.operations);
   }
   limits.read = static_cast<double>(memory.size()) / median(reads);

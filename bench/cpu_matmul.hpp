@@ -18,6 +18,7 @@ struct CpuMatmulOptions {
   std::size_t rotate = std::size_t{256} << 20;  // bytes of weights before one comes round again
   int runs = 7;  // the median counts; four times as many for few rows
   std::string filter;
+  bool brief = false;  // the loop of arithmetic, too short to mean anything
 };
 
 struct CpuMatmulLimits {

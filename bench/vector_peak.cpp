@@ -46,27 +46,31 @@ namespace microscale::bench {
 namespace {
 
 template <class Loop>
-double peak_of(Loop loop, int lanes, int threads) {
-  constexpr std::int64_t rounds = 1 << 20;
+double peak_of(Loop loop, int lanes, int threads, bool brief) {
+  const std::int64_t rounds = brief ? 10000 : 1 << 20;
   const double seconds = seconds_of([&] {
     parallel_for(threads, threads, [&](std::int64_t i) {
       volatile float kept = loop(rounds, 0.25f + static_cast<float>(i) * 0.001f);
       static_cast<void>(kept);
     });
   });
-  return 2.0 * 12 * lanes * rounds * threads / seconds;
+  return 2.0 * 12 * lanes * static_cast<double>(rounds) * threads / seconds;
 }
 
 }  // namespace
 
-double avx2_peak(int threads) { return peak_of(avx2::multiply_add_loop, 8, threads); }
-double avx512_peak(int threads) { return peak_of(avx512::multiply_add_loop, 16, threads); }
+double avx2_peak(int threads, bool brief) {
+  return peak_of(avx2::multiply_add_loop, 8, threads, brief);
+}
+double avx512_peak(int threads, bool brief) {
+  return peak_of(avx512::multiply_add_loop, 16, threads, brief);
+}
 
-Peak arithmetic_peak(Backend backend, int threads) {
+Peak arithmetic_peak(Backend backend, int threads, bool brief) {
   if (backend == Backend::automatic) backend = available_backends().front();
-  if (backend == Backend::amx) return {"AMX", amx_peak(threads)};
-  if (backend == Backend::avx512) return {"FMA", avx512_peak(threads)};
-  if (backend == Backend::avx2) return {"FMA", avx2_peak(threads)};
+  if (backend == Backend::amx) return {"AMX", amx_peak(threads, brief)};
+  if (backend == Backend::avx512) return {"FMA", avx512_peak(threads, brief)};
+  if (backend == Backend::avx2) return {"FMA", avx2_peak(threads, brief)};
   return {};
 }
 

@@ -68,7 +68,8 @@ BenchTable bench_matmul_cpu(const BenchOptions& options, const bench::Watcher& w
   bench::CpuMatmulOptions measured{.context = options.context,
                                    .rotate = static_cast<std::size_t>(options.rotate),
                                    .runs = options.runs,
-                                   .filter = options.filter};
+                                   .filter = options.filter,
+                                   .brief = options.quick};
   const Backend backend = options.context.backend == Backend::automatic
                               ? available_backends().front()
                               : options.context.backend;
