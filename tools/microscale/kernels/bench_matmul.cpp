@@ -70,10 +70,7 @@ BenchTable bench_matmul_cpu(const BenchOptions& options, const bench::Watcher& w
                                    .runs = options.runs,
                                    .filter = options.filter,
                                    .brief = options.quick};
-  const Backend backend = options.context.backend == Backend::automatic
-                              ? available_backends().front()
-                              : options.context.backend;
-  BenchTable table{.device = "cpu", .backend = std::string(to_string(backend))};
+  BenchTable table = cpu_table(options.context);
   const bench::CpuMatmulLimits limits = bench::cpu_matmul_limits(measured);
   table.threads = limits.threads;
   table.limits.push_back({fmt::format("reading {:.1f} GB/s", limits.read / 1e9),

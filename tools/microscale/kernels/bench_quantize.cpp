@@ -69,10 +69,7 @@ BenchTable bench_quantize_cpu(const BenchOptions& options, const bench::Watcher&
                              .runs = options.runs,
                              .context = options.context,
                              .filter = options.filter};
-  const Backend backend = options.context.backend == Backend::automatic
-                              ? available_backends().front()
-                              : options.context.backend;
-  BenchTable table{.device = "cpu", .backend = std::string(to_string(backend))};
+  BenchTable table = cpu_table(options.context);
   bench::Watcher inner = watcher;
   inner.take = [&](const bench::Result& row) {
     table.rows.push_back(row);

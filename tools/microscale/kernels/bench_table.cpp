@@ -97,6 +97,12 @@ std::string heading(const BenchTable& table, const TextStyle& style) {
 
 }  // namespace
 
+BenchTable cpu_table(const Context& context) {
+  const bool automatic = context.backend == Backend::automatic;
+  const Backend backend = automatic ? available_backends().front() : context.backend;
+  return {.device = "cpu", .backend = std::string(to_string(backend))};
+}
+
 std::string time_text(double seconds) {
   if (!(seconds > 0)) return "";
   if (seconds < 1e-3) return three_digits(seconds * 1e6) + " us";

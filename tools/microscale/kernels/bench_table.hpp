@@ -5,6 +5,7 @@
 #include <string>
 #include <vector>
 
+#include "microscale/context.hpp"
 #include "report/terminal.hpp"
 #include "result.hpp"
 
@@ -25,6 +26,9 @@ struct BenchTable {
   bool floors = false;               ///< a column of the limits' times, instead of rates
   std::vector<std::string> notes{};  ///< how to read it; sentences
 };
+
+/// An empty table of the CPU, with the backend that `context` gets.
+BenchTable cpu_table(const Context& context);
 
 /// "1.63 ms": three digits.
 std::string time_text(double seconds);
