@@ -19,6 +19,7 @@ enum class FragmentOrder : std::int32_t {
   fp4_blocks,  // 4-bit: a lane has 8 neighbours of 32, as shifted nibbles of four bytes
   fp4_lines,   // 4-bit: a lane has 32 neighbours of 128, so that instructions mix blocks
   fp8_blocks,  // 8-bit: a lane has 8 neighbours of 32, in order
+  fp8_lines,   // 8-bit: a lane has 16 neighbours of 64, in order
 };
 
 /// Units of a row are filled up to a multiple of this.

@@ -72,9 +72,9 @@ struct PrepareRowsArgs {
   float* row_factors;         // BF16: the power of two that a row's sums are multiplied by
 };
 
-/// matmul_rows_<b>_<packed or plain>_<unit or scaled>_<8 or 16>: few rows of a. 256 threads; thread
-/// block (x, y) makes 16 columns of d (gated: 8) from row tile x of b, of matrices y, y +
-/// gridDim.y, ...
+/// matmul_rows_<b>_<packed or plain>_<unit or scaled>_<1, 8 or 16>: few rows of a (so many at a
+/// time). 256 threads; thread block (x, y) makes 16 columns of d (gated: 8) from row tile x of b,
+/// of matrices y, y + gridDim.y, ...
 struct MatmulRowsArgs {
   const void* units;  // of PrepareRowsArgs
   std::int64_t units_stride;
@@ -89,7 +89,7 @@ struct MatmulRowsArgs {
   std::int64_t up_scale_matrix;
   std::int32_t tiled;  // plain: scales are in 128x4 tiles
   std::int32_t up_tiled;
-  std::int32_t wide;   // plain: rows of codes begin at multiples of 16 bytes, of scales at 4
+  std::int32_t wide;  // plain: rows of codes begin at multiples of 16 bytes, of scales at 4
   std::int64_t n;
   std::int64_t k;
   ProductRows rows;

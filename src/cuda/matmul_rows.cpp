@@ -27,9 +27,22 @@ struct Parts {
   }
 };
 
-FragmentOrder order_of(const FormatInfo& b, bool packed, bool scaled) {
+// Rows of a that a kernel takes at a time: 1, 8 or 16. One at a time reads weights again for the
+// next, so it is for one only, and k a multiple of 128; E5M2 has no such kernel (its weights may be
+// infinite).
+int rows_at_a_time(const MatmulCall& call, const ProductRows& rows) {
+  const std::int64_t each =
+      rows.offsets ? ceil_div(rows.m, std::max<std::int64_t>(rows.matrices, 1)) : rows.m;
+  if (each == 1 && !call.packed() && call.k() % unit_columns == 0 &&
+      call.b_shape().format != Format::mxfp8_e5m2)
+    return 1;
+  return each <= 8 ? 8 : 16;
+}
+
+FragmentOrder order_of(const FormatInfo& b, bool packed, bool scaled, bool one) {
   if (packed) return FragmentOrder::packed;
-  if (b.code_bits == 8) return FragmentOrder::fp8_blocks;
+  if (b.code_bits == 8) return one ? FragmentOrder::fp8_lines : FragmentOrder::fp8_blocks;
+  if (one) return FragmentOrder::fp4_lines;
   return b.e8m0_scale || scaled ? FragmentOrder::fp4_blocks : FragmentOrder::fp4_lines;
 }
 
@@ -62,11 +75,12 @@ void matmul_rows(Device& device, const MatmulCall& call, const ProductRows& rows
   const FormatInfo& format = info(call.b_shape().format);
   const BlockTensorView* a = call.a_blocks();
   const bool scaled = a && info(a->shape.format).e8m0_scale, packed = call.packed() != nullptr;
+  const int at_a_time = rows_at_a_time(call, rows);
 
   PrepareRowsArgs prepare{};
   prepare.rows = rows;
   prepare.k = call.k();
-  prepare.order = static_cast<std::int32_t>(order_of(format, packed, scaled));
+  prepare.order = static_cast<std::int32_t>(order_of(format, packed, scaled, at_a_time == 1));
   prepare.units = workspace;
   prepare.units_stride = parts.units_stride;
   if (scaled) prepare.block_scales = reinterpret_cast<float*>(workspace + parts.scales_at);
@@ -107,12 +121,11 @@ void matmul_rows(Device& device, const MatmulCall& call, const ProductRows& rows
   }
   constexpr std::int64_t most_grid_y = 65535;
   constexpr unsigned threads = 256;
-  const std::int64_t rows_each = rows.offsets ? ceil_div(rows.m, rows.matrices) : rows.m;
   const Launch grid{static_cast<unsigned>(fragment_tiles::row_tiles(args.n, call.gated)),
                     static_cast<unsigned>(std::min(rows.matrices, most_grid_y)), 1, threads, 0};
   launch(device,
          fmt::format("matmul_rows_{}_{}_{}_{}", format.name, packed ? "packed" : "plain",
-                     scaled ? "scaled" : "unit", rows_each <= 8 ? 8 : 16),
+                     scaled ? "scaled" : "unit", at_a_time),
          call.operation, grid, args, stream);
 }
 

@@ -75,8 +75,9 @@ TEST_F(CudaMatmul, packed_weights_and_a_quantized_result_are_three_kernels) {
                               1, nullptr);
   EXPECT_EQ(device.launches[0].name, "pack_weights_nvfp4");
   EXPECT_FALSE(packed->on_cpu);
-  const BlockShape shape{5, 48, Format::mxfp8_e4m3, BlockAxis::cols, Layout::tiled_128x4};
-  quantized = QuantizedOutput{.format = Format::mxfp8_e4m3, .layout = Layout::tiled_128x4};
+  const BlockShape shape{5, 48, Format::nvfp4, BlockAxis::cols, Layout::tiled_128x4};
+  quantized = QuantizedOutput{.format = Format::nvfp4, .layout = Layout::tiled_128x4};
+  quantized->device_global_scale = weights.device_global_scale;
   expect_error(ErrorCode::invalid_argument, "overlap", [&] {
     quantized->codes = {d->bytes, static_cast<std::size_t>(shape.code_bytes())};
     quantized->scales = {d->bytes + 32768, static_cast<std::size_t>(shape.scale_bytes())};

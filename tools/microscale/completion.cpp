@@ -15,7 +15,7 @@ std::string joined(const std::vector<std::string>& words, std::string_view betwe
 }
 
 // In single quotes: bash and zsh end the quotes for an apostrophe, fish escapes it.
-std::string quoted(std::string_view text, bool fish = false) {
+std::string in_quotes(std::string_view text, bool fish = false) {
   std::string out = "'";
   for (const char c : text) {
     if (c == '\'')
@@ -46,12 +46,12 @@ std::string bash_script(std::string_view program, const Commands& commands,
       for (const std::string& name : option.names) patterns.push_back(command.name + "\\ " + name);
       values += fmt::format("    {}) ", joined(patterns, "|"));
       if (!option.choices.empty())
-        values += fmt::format("choices={} ;;\n", quoted(joined(option.choices, " ")));
+        values += fmt::format("choices={} ;;\n", in_quotes(joined(option.choices, " ")));
       else
         values += option.is_path ? "kind=path ;;\n" : "kind=anything ;;\n";
     }
     words += fmt::format("      {}) choices={} ;;\n", command.name,
-                         quoted(option_names(command.options)));
+                         in_quotes(option_names(command.options)));
     std::vector<std::string> choices;
     bool path = false;
     for (const ArgumentShape& positional : command.positionals) {
@@ -60,7 +60,7 @@ std::string bash_script(std::string_view program, const Commands& commands,
     }
     if (!choices.empty() || path)
       positionals += fmt::format("      {}) choices={} {};;\n", command.name,
-                                 quoted(joined(choices, " ")), path ? "kind=path " : "");
+                                 in_quotes(joined(choices, " ")), path ? "kind=path " : "");
   }
   // bash takes --option=value apart at the '='.
   return fmt::format(R"(# bash completion for {0}; load it with: source <({0} completion bash)
@@ -97,8 +97,8 @@ _{0}() {{
 }}
 complete -F _{0} {0}
 )",
-                     program, quoted(names.substr(0, names.size() - 1)),
-                     quoted(option_names(global)), values, words, positionals);
+                     program, in_quotes(names.substr(0, names.size() - 1)),
+                     in_quotes(option_names(global)), values, words, positionals);
 }
 
 // A description inside _arguments: brackets and colons mean something there.
@@ -121,7 +121,7 @@ std::string zsh_options(const Arguments& options, std::string_view indent) {
   for (const ArgumentShape& option : options)
     for (const std::string& name : option.names)
       text += fmt::format(" \\\n{}{}", indent,
-                          quoted(fmt::format("*{}[{}]{}", name, zsh_text(option.description),
+                          in_quotes(fmt::format("*{}[{}]{}", name, zsh_text(option.description),
                                              option.takes_value ? zsh_action(option) : "")));
   return text;
 }
@@ -130,10 +130,10 @@ std::string zsh_script(std::string_view program, const Commands& commands,
                        const Arguments& global) {
   std::string names, cases;
   for (const CommandShape& command : commands) {
-    names += fmt::format("      {}\n", quoted(command.name + ":" + zsh_text(command.description)));
+    names += fmt::format("      {}\n", in_quotes(command.name + ":" + zsh_text(command.description)));
     std::string arguments = zsh_options(command.options, "        ");
     for (const ArgumentShape& positional : command.positionals)
-      arguments += fmt::format(" \\\n        {}", quoted("*" + zsh_action(positional)));
+      arguments += fmt::format(" \\\n        {}", in_quotes("*" + zsh_action(positional)));
     cases += fmt::format("    {}) _arguments{} ;;\n", command.name, arguments);
   }
   return fmt::format(R"(#compdef {0}
@@ -166,12 +166,12 @@ fi
 
 std::string fish_option(std::string_view program, const std::string& condition,
                         const ArgumentShape& option) {
-  std::string line = fmt::format("complete -c {} -n {}", program, quoted(condition, true));
+  std::string line = fmt::format("complete -c {} -n {}", program, in_quotes(condition, true));
   for (const std::string& name : option.names)
     line += name.rfind("--", 0) == 0 ? " -l " + name.substr(2) : " -s " + name.substr(1);
   if (option.takes_value) line += option.is_path ? " -r -F" : " -x";
-  if (!option.choices.empty()) line += " -a " + quoted(joined(option.choices, " "), true);
-  return line + " -d " + quoted(option.description, true) + "\n";
+  if (!option.choices.empty()) line += " -a " + in_quotes(joined(option.choices, " "), true);
+  return line + " -d " + in_quotes(option.description, true) + "\n";
 }
 
 std::string fish_script(std::string_view program, const Commands& commands,
@@ -184,16 +184,16 @@ std::string fish_script(std::string_view program, const Commands& commands,
     text += fish_option(program, "__fish_use_subcommand", option);
   for (const CommandShape& command : commands) {
     text += fmt::format("complete -c {} -n __fish_use_subcommand -a {} -d {}\n", program,
-                        command.name, quoted(command.description, true));
+                        command.name, in_quotes(command.description, true));
     const std::string condition = "__fish_seen_subcommand_from " + command.name;
     for (const ArgumentShape& option : command.options)
       text += fish_option(program, condition, option);
     for (const ArgumentShape& positional : command.positionals) {
       if (positional.is_path)
-        text += fmt::format("complete -c {} -n {} -F\n", program, quoted(condition, true));
+        text += fmt::format("complete -c {} -n {} -F\n", program, in_quotes(condition, true));
       if (!positional.choices.empty())
-        text += fmt::format("complete -c {} -n {} -a {}\n", program, quoted(condition, true),
-                            quoted(joined(positional.choices, " "), true));
+        text += fmt::format("complete -c {} -n {} -a {}\n", program, in_quotes(condition, true),
+                            in_quotes(joined(positional.choices, " "), true));
     }
   }
   return text;

@@ -2,7 +2,9 @@
 #pragma once
 
 #include "cuda/tile/grid_order.cuh"
+#include "cuda/tile/matmul_line.cuh"
 #include "cuda/tile/matmul_rows.cuh"
+#include "cuda/tile/weights_line.cuh"
 #include "cuda/tile/weights_packed.cuh"
 #include "cuda/tile/weights_plain.cuh"
 
@@ -17,3 +19,11 @@
 #define MICROSCALE_MATMUL_ROWS_ENTRIES(name, scaled, ...)        \
   MICROSCALE_MATMUL_ROWS_ENTRY(name##_8, 1, scaled, __VA_ARGS__) \
   MICROSCALE_MATMUL_ROWS_ENTRY(name##_16, 2, scaled, __VA_ARGS__)
+
+// One row of a at a time, plain weights.
+#define MICROSCALE_MATMUL_LINE_ENTRY(name, scaled, ...)                               \
+  extern "C" __global__ void __launch_bounds__(microscale::cuda::matmul_rows_threads) \
+      name(const __grid_constant__ microscale::cuda::MatmulRowsArgs args) {           \
+    microscale::cuda::follow_previous_grid();                                         \
+    microscale::cuda::matmul_line<microscale::cuda::__VA_ARGS__, scaled>(args);       \
+  }

@@ -26,9 +26,17 @@ __device__ inline void e2m1_of_packed(std::uint32_t word, std::uint32_t (&a)[4])
   a[3] = ptx::prmt_b32(second, 0, 0x3424);
 }
 
-/// The nibbles 3 and 7 of a word (FragmentOrder::fp4_blocks, fp4_lines).
-__device__ inline std::uint32_t e2m1_of_top_nibbles(std::uint32_t word) {
-  return (word & 0x80008000u) | (word >> 3 & 0x0E000E00u);
+/// The first and the second register that an instruction takes of a word of plain codes, 11
+/// instructions for the two of a word: nibbles 3 and 7, 2 and 6; `second_half`: 1 and 5, 0 and 4
+/// (FragmentOrder::fp4_blocks, fp4_lines). All nibbles become E5M2 bytes on the way.
+struct NibblePairs {
+  std::uint32_t first, second;
+};
+__device__ inline NibblePairs e2m1_of_word(std::uint32_t word, bool second_half) {
+  const std::uint32_t odd = (word & 0x80808080u) | (word >> 3 & 0x0E0E0E0Eu);
+  const std::uint32_t even = (word << 4 & 0x80808080u) | (word << 1 & 0x0E0E0E0Eu);
+  const int shift = second_half ? 8 : 0;
+  return {odd << shift & 0xFF00FF00u, even << shift & 0xFF00FF00u};
 }
 
 /// Two E4M3 scales as FP16, neighbours in a word from byte `at`, their sign left out: 2^7 times

@@ -62,6 +62,19 @@ struct PlainSource {
       if (block + b < blocks) bytes |= static_cast<std::uint32_t>(__ldg(at + b)) << 8 * b;
     return bytes;
   }
+
+  __device__ std::uint32_t scale_byte(int i, std::int64_t block) const {
+    return __ldg(scales[i] + (tiled[i] ? tiled_128x4::offset(row[i], block, blocks) : block));
+  }
+
+  /// 16 bytes of codes of row i; where rows are not aligned, the second eight only if `all`.
+  __device__ uint4 sixteen(int i, std::int64_t byte, bool all) const {
+    const std::uint8_t* at = codes[i] + byte;
+    if (wide) return ptx::ld_global_nc_no_allocate_v4(at);
+    const uint2 first = ptx::ld_global_nc_v2(at);
+    const uint2 second = all ? ptx::ld_global_nc_v2(at + 8) : uint2{0, 0};
+    return make_uint4(first.x, first.y, second.x, second.y);
+  }
 };
 
 /// 128 columns at a time: a lane has 32 neighbours, two blocks of its own.
@@ -83,14 +96,7 @@ struct PlainNvfp4Lines {
     if (column >= s.k) return w;
 #pragma unroll
     for (int i = 0; i < 2; ++i) {
-      const std::uint8_t* at = s.codes[i] + column / 2;
-      if (s.wide) {
-        w.codes[i] = ptx::ld_global_nc_no_allocate_v4(at);
-      } else {
-        const uint2 first = ptx::ld_global_nc_v2(at);
-        const uint2 second = column + 16 < s.k ? ptx::ld_global_nc_v2(at + 8) : uint2{0, 0};
-        w.codes[i] = make_uint4(first.x, first.y, second.x, second.y);
-      }
+      w.codes[i] = s.sixteen(i, column / 2, column + 16 < s.k);
       w.scales[i] = s.scale_bytes<2>(i, column / 16);
     }
     return w;
@@ -100,11 +106,11 @@ struct PlainNvfp4Lines {
 #pragma unroll
     for (int i = 0; i < 2; ++i) {
       const std::uint32_t words[4] = {codes[i].x, codes[i].y, codes[i].z, codes[i].w};
-      const std::uint32_t word = words[step / 2] << (step % 2 ? 8 : 0);
+      const NibblePairs pairs = e2m1_of_word(words[step / 2], step % 2 != 0);
       const std::uint32_t pair = ue4m3_pair(scales[i]);
       const std::uint32_t scale = ptx::prmt_b32(pair, 0, step < 4 ? 0x1010 : 0x3232);
-      a[i] = ptx::mul_rn_f16x2(e2m1_of_top_nibbles(word), scale);
-      a[2 + i] = ptx::mul_rn_f16x2(e2m1_of_top_nibbles(word << 4), scale);
+      a[i] = ptx::mul_rn_f16x2(pairs.first, scale);
+      a[2 + i] = ptx::mul_rn_f16x2(pairs.second, scale);
     }
   }
 };
@@ -139,11 +145,11 @@ struct PlainNvfp4Blocks {
   __device__ void fragment(int step, std::uint32_t (&a)[4]) const {
 #pragma unroll
     for (int i = 0; i < 2; ++i) {
-      const std::uint32_t word = codes[i][step / 2] << (step % 2 ? 8 : 0);
+      const NibblePairs pairs = e2m1_of_word(codes[i][step / 2], step % 2 != 0);
       const std::uint32_t pair = ue4m3_pair(scales[i]);
       const std::uint32_t scale = ptx::prmt_b32(pair, 0, step < 2 ? 0x1010 : 0x3232);
-      a[i] = ptx::mul_rn_f16x2(e2m1_of_top_nibbles(word), scale);
-      a[2 + i] = ptx::mul_rn_f16x2(e2m1_of_top_nibbles(word << 4), scale);
+      a[i] = ptx::mul_rn_f16x2(pairs.first, scale);
+      a[2 + i] = ptx::mul_rn_f16x2(pairs.second, scale);
     }
   }
 };
@@ -176,9 +182,9 @@ struct PlainMxfp4 {
   __device__ void fragment(int step, std::uint32_t (&a)[4]) const {
 #pragma unroll
     for (int i = 0; i < 2; ++i) {
-      const std::uint32_t word = codes[i][step / 2] << (step % 2 ? 8 : 0);
-      a[i] = e2m1_of_top_nibbles(word);
-      a[2 + i] = e2m1_of_top_nibbles(word << 4);
+      const NibblePairs pairs = e2m1_of_word(codes[i][step / 2], step % 2 != 0);
+      a[i] = pairs.first;
+      a[2 + i] = pairs.second;
     }
   }
   __device__ RowScales row_scales(int block) const {
