@@ -1,0 +1,49 @@
+// What the kernels of block-scaled by block-scaled products on sm_120f are given, and how a product
+// is cut among their thread blocks.
+#pragma once
+
+#include <cstdint>
+
+#include "cuda/matmul_args.hpp"
+
+namespace microscale::cuda::block_scaled {
+
+/// A thread block makes `tile_rows` x `tile_columns` of d; gated: half as many columns, from as
+/// many rows of the gate and of up.
+inline constexpr int tile_rows = 128;
+inline constexpr int tile_columns = 128;
+inline constexpr int threads = 128;
+/// Bytes of a row of a that are in shared memory at a time; `stages` times that are on their way.
+inline constexpr int stage_row_bytes = 64;
+inline constexpr int stages = 3;
+inline constexpr int resident_blocks = 2;  // of a multiprocessor: what bounds registers
+/// Thread block i makes tile (i / h, i % h) of a band of h row tiles, bands being so high: what
+/// runs at a time shares rows of both operands in the L2.
+inline constexpr int band_row_tiles = 8;
+
+/// matmul_block_scaled_<a>_<b>: `threads` threads, row_tiles * column_tiles thread blocks.
+struct MatmulBlockScaledArgs {
+  const std::uint8_t* a;  // codes of all rows, those of a row side by side, row after row
+  const std::uint8_t* a_scales;
+  const std::uint8_t* b;
+  const std::uint8_t* b_scales;
+  const std::uint8_t* up;  // gated; laid out as b is
+  const std::uint8_t* up_scales;
+  std::int64_t b_matrix;  // bytes from matrix to matrix
+  std::int64_t b_scale_matrix;
+  std::int32_t a_tiled;  // scales are in 128x4 tiles, those of each matrix by themselves; else in
+  std::int32_t b_tiled;  // rows
+  std::int32_t a_words;  // scales in rows: those of each row begin at a multiple of four bytes
+  std::int32_t b_words;
+  std::int32_t wide;     // rows of codes begin at multiples of 16 bytes, else of 8
+  std::int32_t vectors;  // columns 4 i to 4 i + 3 of a row of d may be stored at once
+  std::int64_t n;
+  std::int64_t k;
+  std::int32_t row_tiles;  // a batch: of all matrices; grouped: as many as there can be
+  std::int32_t column_tiles;
+  std::int32_t matrix_row_tiles;  // a batch: of one matrix
+  ProductRows rows;
+  ProductOutput output;
+};
+
+}  // namespace microscale::cuda::block_scaled

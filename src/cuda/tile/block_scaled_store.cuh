@@ -1,0 +1,98 @@
+// A block-scaled product's sums, from a warp's registers to d: 32 rows at a time through shared
+// memory, so that neighbouring lanes finish and store neighbouring columns, four each.
+#pragma once
+
+#include <cstdint>
+#include <type_traits>
+
+#include "cuda/ptx/memory.cuh"
+#include "cuda/tile/block_scaled_place.cuh"
+#include "cuda/tile/row_tiles.cuh"
+
+namespace microscale::cuda::block_scaled {
+
+/// FP32 numbers from row to row: lanes 4 g + t store two at 8 g + 2 t of the 32 banks.
+inline constexpr int staged_stride = 72;
+inline constexpr int staged_bytes = 32 * staged_stride * 4;  // of a warp
+static_assert(4 * staged_bytes <= shared_bytes, "the stages' memory holds it");
+
+/// Finished sums as elements of d, at `at` of its elements.
+__device__ inline void store_four(const ProductOutput& out, std::int64_t at, const float (&x)[4]) {
+  if (static_cast<DType>(out.d_type) == DType::f32) {
+    const auto bits = [](float v) { return __float_as_uint(v == v ? v : canonical_nan()); };
+    ptx::st_global_v4(static_cast<float*>(out.d) + at,
+                      make_uint4(bits(x[0]), bits(x[1]), bits(x[2]), bits(x[3])));
+  } else if (static_cast<DType>(out.d_type) == DType::f16) {
+    ptx::st_global_v2(static_cast<std::uint16_t*>(out.d) + at, ptx::cvt_rn_f16x2_f32(x[0], x[1]),
+                      ptx::cvt_rn_f16x2_f32(x[2], x[3]));
+  } else {
+    ptx::st_global_v2(static_cast<std::uint16_t*>(out.d) + at, ptx::cvt_rn_bf16x2_f32(x[0], x[1]),
+                      ptx::cvt_rn_bf16x2_f32(x[2], x[3]));
+  }
+}
+
+/// A warp's sums, [piece of rows][piece of columns][half of its columns][register]. `shared` is
+/// staged_bytes of this warp's own.
+__device__ inline void store_sums(const MatmulBlockScaledArgs& args, const ProductTile& tile,
+                                  int first_column, const Place& place, float* shared,
+                                  const float (&sum)[pieces][pieces][2][4]) {
+  const ProductOutput& out = args.output;
+  const ProductFactors factors = product_factors(out, tile.matrix);
+  const bool gated = out.gated != 0;
+  // Gated: the gate's 32 columns, then up's; else a piece's 16 in order.
+  const int piece_step = gated ? 8 : 16, half_step = gated ? 32 : 8;
+  const int lanes_of_row = gated ? 8 : 16;
+  const int staged = 4 * (place.lane % lanes_of_row);
+  const int column = first_column +
+                     (gated ? gated_column(32 * (staged / 8) + 16 * place.column_warp) + staged % 8
+                            : 32 * (staged / 16) + 16 * place.column_warp + staged % 16);
+  float* to = shared + place.group * staged_stride + 2 * place.in_group;
+#pragma unroll 1
+  for (int pair = 0; pair < 2; ++pair) {
+    const auto stage_pieces = [&](auto first) {
+#pragma unroll
+      for (int i = 0; i < 2; ++i)
+#pragma unroll
+        for (int j = 0; j < pieces; ++j)
+#pragma unroll
+          for (int half = 0; half < 2; ++half) {
+            const float(&x)[4] = sum[first.value + i][j][half];
+            float* at = to + 16 * i * staged_stride + j * piece_step + half * half_step;
+            *reinterpret_cast<float2*>(at) = make_float2(x[0], x[1]);
+            *reinterpret_cast<float2*>(at + 8 * staged_stride) = make_float2(x[2], x[3]);
+          }
+    };
+    if (pair == 0)
+      stage_pieces(std::integral_constant<int, 0>{});
+    else
+      stage_pieces(std::integral_constant<int, 2>{});
+    __syncwarp();
+#pragma unroll 1
+    for (int i = place.lane / lanes_of_row; i < 32; i += 32 / lanes_of_row) {
+      const int row = 64 * pair + 32 * (i / 16) + 16 * place.row_warp + i % 16;
+      if (row >= tile.rows || column >= args.n) continue;
+      const float* at = shared + i * staged_stride + staged;
+      const float4 sums = *reinterpret_cast<const float4*>(at);
+      const float4 ups = gated ? *reinterpret_cast<const float4*>(at + 32) : sums;
+      const std::int64_t stored = tile.stored + row;
+      const auto value = [&](int i4, float s, float up) {
+        return column + i4 < args.n
+                   ? finished(out, factors, tile.matrix, stored, column + i4, s, up)
+                   : 0.0f;
+      };
+      const float x[4] = {value(0, sums.x, ups.x), value(1, sums.y, ups.y),
+                          value(2, sums.z, ups.z), value(3, sums.w, ups.w)};
+      const std::int64_t first = tile.matrix * out.d_matrix + stored * out.d_stride + column;
+      if (args.vectors && column + 4 <= args.n) {
+        store_four(out, first, x);
+      } else {
+#pragma unroll
+        for (int j = 0; j < 4; ++j)
+          if (column + j < args.n) store_element(out.d, out.d_type, first + j, x[j]);
+      }
+    }
+    __syncwarp();
+  }
+}
+
+}  // namespace microscale::cuda::block_scaled
