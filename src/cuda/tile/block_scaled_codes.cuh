@@ -21,38 +21,36 @@ class CodeLoader {
   __device__ CodeLoader(const std::uint8_t* first, std::int64_t row_bytes, bool wide, int thread,
                         RowOf&& row_of)
       : row_bytes_(static_cast<int>(row_bytes)),
-        from_(first),
         chunk_(thread % 4 * piece),
         to_(chunk_at(thread / 4, thread % 4)),
         wide_(wide) {
 #pragma unroll
     for (int i = 0; i < 4; ++i)
-      offset_[i] = static_cast<std::uint32_t>(row_of(thread / 4 + 32 * i)) *
-                       static_cast<std::uint32_t>(row_bytes) +
-                   static_cast<std::uint32_t>(chunk_);
+      row_[i] = first + row_of(thread / 4 + 32 * i) * row_bytes + chunk_;
   }
 
-  /// Stage `stage` of the rows, to the operand's part of a stage at shared address `to`.
+  /// Stage `stage` of the rows, to the operand's part of a stage at shared address `to`. Whole: rows
+  /// are `wide` and do not end before the stage does.
+  template <bool Whole>
   __device__ void copy(int stage, std::uint32_t to) const {
     const int at = stage * (4 * piece);
-    const int left = row_bytes_ - at - chunk_;
-    const std::uint8_t* from = from_ + at;
+    const int left = Whole ? piece : row_bytes_ - at - chunk_;
     const std::uint32_t target = to + static_cast<std::uint32_t>(to_);
-    if (Spread || !wide_) {
+    if (Spread || (!Whole && !wide_)) {
       const auto bytes = static_cast<std::uint32_t>(left < 0 ? 0 : left < 8 ? left : 8);
       const auto more = static_cast<std::uint32_t>(left < 8 ? 0 : left < 16 ? left - 8 : 8);
 #pragma unroll
       for (int i = 0; i < 4; ++i) {
         const std::uint32_t row = target + static_cast<std::uint32_t>(i * 32 * stage_row_bytes);
-        ptx::cp_async_ca_shared_global_8(row, from + offset_[i], bytes);
-        if (!Spread) ptx::cp_async_ca_shared_global_8(row + 8, from + offset_[i] + 8, more);
+        ptx::cp_async_ca_shared_global_8(row, row_[i] + at, bytes);
+        if (!Spread) ptx::cp_async_ca_shared_global_8(row + 8, row_[i] + at + 8, more);
       }
     } else {
       const std::uint32_t bytes = left < 16 ? 0 : 16;  // a wide row is whole chunks
 #pragma unroll
       for (int i = 0; i < 4; ++i)
         ptx::cp_async_cg_shared_global_16(
-            target + static_cast<std::uint32_t>(i * 32 * stage_row_bytes), from + offset_[i],
+            target + static_cast<std::uint32_t>(i * 32 * stage_row_bytes), row_[i] + at,
             bytes);
     }
   }
@@ -60,8 +58,7 @@ class CodeLoader {
  private:
   static constexpr int piece = Spread ? 8 : 16;
   int row_bytes_;
-  const std::uint8_t* from_;
-  std::uint32_t offset_[4];
+  const std::uint8_t* row_[4];
   int chunk_;  // byte of a stage's part of a row
   int to_;
   bool wide_;

@@ -6,6 +6,7 @@
 #pragma once
 
 #include <cstdint>
+#include <type_traits>
 
 #include "cuda/ptx/ldmatrix.cuh"
 #include "cuda/ptx/mma_block_scaled.cuh"
@@ -64,12 +65,13 @@ template <class Pair>
 struct StageScales {
   std::uint32_t a[scale_words<Pair>][pieces], b[scale_words<Pair>][pieces];
 
+  template <bool Whole>
   __device__ void load(int stage, const ScaleLoader& from_a, const ScaleLoader& from_b) {
 #pragma unroll
     for (int i = 0; i < scale_words<Pair>; ++i) {
       const int column = half_word<Pair> ? stage / 2 : stage * scale_words<Pair> + i;
-      from_a.load(column, a[i]);
-      from_b.load(column, b[i]);
+      from_a.load<Whole>(column, a[i]);
+      from_b.load<Whole>(column, b[i]);
     }
   }
   /// The stage's own half of a word in its lower half.
@@ -192,34 +194,43 @@ __device__ void multiply_tile(const MatmulBlockScaledArgs& args) {
 
   const auto base = static_cast<std::uint32_t>(__cvta_generic_to_shared(shared));
   const int count = static_cast<int>((a_bytes + stage_row_bytes - 1) / stage_row_bytes);
-  const auto copy = [&](int stage, std::uint32_t to) {
-    if (stage < count) {
-      a_codes.copy(stage, base + to);
-      b_codes.copy(stage, base + to + operand_stage_bytes);
+  const auto copy = [&](auto whole, int stage, std::uint32_t to) {
+    if (whole.value || stage < count) {
+      a_codes.template copy<whole.value>(stage, base + to);
+      b_codes.template copy<whole.value>(stage, base + to + operand_stage_bytes);
     }
     ptx::cp_async_commit_group();
   };
+  constexpr std::false_type part;
 #pragma unroll
-  for (int i = 0; i < stages - 1; ++i) copy(i, static_cast<std::uint32_t>(i * stage_bytes));
+  for (int i = 0; i < stages - 1; ++i) copy(part, i, static_cast<std::uint32_t>(i * stage_bytes));
 
   const FragmentPlace fragments(place);
   Sums sum = {};
   StageScales<Pair> scales, next;
-  scales.load(0, a_scales, b_scales);
+  scales.template load<false>(0, a_scales, b_scales);
   std::uint32_t from = 0, to = (stages - 1) * stage_bytes;
-#pragma unroll 1
-  for (int stage = 0; stage < count; ++stage) {
+  const auto step = [&](auto whole, int stage) {
     ptx::cp_async_wait_group<stages - 2>();
     __syncthreads();  // the stage is there, and the one before it has been read
-    copy(stage + stages - 1, to);
-    next.load(stage + 1, a_scales, b_scales);
+    copy(whole, stage + stages - 1, to);
+    next.template load<whole.value>(stage + 1, a_scales, b_scales);
     scales.align(stage);
     multiply_step<Pair, 0>(sum, base + from, fragments, scales);
     multiply_step<Pair, 1>(sum, base + from, fragments, scales);
     scales = next;
     to = from;
     from = from == (stages - 1) * stage_bytes ? 0 : from + stage_bytes;
+  };
+  // Most stages of most shapes: what is loaded while they are computed is whole.
+  int stage = 0;
+  if (args.wide && args.a_tiled && args.b_tiled) {
+    const int whole = static_cast<int>(a_bytes / stage_row_bytes) - (stages - 1);
+#pragma unroll 1
+    for (; stage < whole; ++stage) step(std::true_type{}, stage);
   }
+#pragma unroll 1
+  for (; stage < count; ++stage) step(part, stage);
   ptx::cp_async_wait_all();
   __syncthreads();
   store_sums(args, tile, first_column, place,

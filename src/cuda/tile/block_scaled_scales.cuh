@@ -21,7 +21,7 @@ class ScaleLoader {
                          TileOffset&& tile_offset, RowOf&& row_of)
       : from_(first),
         blocks_(blocks),
-        step_(tiled ? static_cast<int>(tiled_128x4::tile_bytes) : 4),
+        step_(tiled ? tile_step : 4),
         words_(words) {
 #pragma unroll
     for (int j = 0; j < pieces; ++j)
@@ -29,11 +29,13 @@ class ScaleLoader {
   }
 
   /// Blocks 4 column to 4 column + 3 of the four rows; those beyond the row's end are 0. What is
-  /// loaded whole is not waited for.
+  /// loaded whole is not waited for. Whole: in tiles, and the row has those blocks.
+  template <bool Whole>
   __device__ void load(int column, std::uint32_t (&word)[pieces]) const {
-    const int left = blocks_ - 4 * column;
-    const std::uint8_t* from = from_ + static_cast<std::int64_t>(column) * step_;
-    if (left >= 4 && step_ != 4) {
+    const int left = Whole ? 4 : blocks_ - 4 * column;
+    const std::uint8_t* from =
+        from_ + static_cast<std::int64_t>(column) * (Whole ? tile_step : step_);
+    if (Whole || (left >= 4 && step_ == tile_step)) {
       const uint2 v0 = ptx::ld_global_nc_v2(from + offset_[0]);
       const uint2 v1 = ptx::ld_global_nc_v2(from + offset_[2]);
       word[0] = v0.x;
@@ -56,6 +58,7 @@ class ScaleLoader {
   }
 
  private:
+  static constexpr int tile_step = static_cast<int>(tiled_128x4::tile_bytes);
   const std::uint8_t* from_;
   std::uint32_t offset_[pieces];
   int blocks_;  // of a row
