@@ -1,0 +1,91 @@
+#include "cuda/matmul_block_scaled.hpp"
+
+#include <fmt/format.h>
+
+#include <limits>
+
+#include "cuda/launch.hpp"
+#include "cuda/matmul_block_scaled_args.hpp"
+#include "layouts/grouped.hpp"
+#include "microscale/error.hpp"
+
+namespace microscale::cuda {
+namespace {
+
+bool is_mxfp8(Format format) {
+  return format == Format::mxfp8_e4m3 || format == Format::mxfp8_e5m2;
+}
+
+BlockShape shape_of(const BlockScaledOperand& operand, std::int64_t rows, std::int64_t k) {
+  return {rows, k, operand.format, BlockAxis::cols, operand.layout};
+}
+
+/// Whether four neighbours of a row of d lie at a multiple of their size.
+bool has_vectors(const ProductOutput& out) {
+  const std::int64_t bytes = 4 * size_of(static_cast<DType>(out.d_type));
+  return reinterpret_cast<std::uintptr_t>(out.d) % static_cast<std::uintptr_t>(bytes) == 0 &&
+         out.d_stride % 4 == 0 && out.d_matrix % 4 == 0;
+}
+
+}  // namespace
+
+bool block_scaled_pair_offered(Format a, Format b) {
+  if (a == Format::nvfp4 || a == Format::mxfp4) return b == a;
+  return is_mxfp8(a) && (is_mxfp8(b) || (a == Format::mxfp8_e4m3 && b == Format::mxfp4));
+}
+
+std::string block_scaled_kernel(Format a, Format b) {
+  return fmt::format("matmul_block_scaled_{}_{}", info(a).name, info(b).name);
+}
+
+void block_scaled_product(Device& device, const BlockScaledProduct& product, const char* operation,
+                          Stream stream) {
+  using namespace block_scaled;
+  const ProductRows& rows = product.rows;
+  if (rows.m == 0 || rows.matrices == 0 || product.n == 0) return;
+  const BlockShape a = shape_of(product.a, rows.m, product.k);
+  const BlockShape b = shape_of(product.b, product.n, product.k);
+
+  const std::int64_t of_matrix = grouped::tile_rows(rows.m, tile_rows);
+  const std::int64_t row_tiles = rows.offsets == nullptr
+                                     ? of_matrix * rows.matrices
+                                     : grouped::most_tile_rows(rows.m, rows.matrices, tile_rows);
+  const std::int64_t column_tiles =
+      ceil_div(product.n, product.output.gated ? tile_columns / 2 : tile_columns);
+  constexpr std::int64_t most = std::numeric_limits<std::int32_t>::max();
+  constexpr std::int64_t most_k = std::int64_t{1} << 28;
+  if (row_tiles > most / column_tiles || product.k > most_k)
+    throw Error(ErrorCode::unsupported,
+                fmt::format("{}: {} x {} x {} are more than {} tiles of {} x {}, or k is more than "
+                            "{}; make it several products",
+                            operation, rows.m * rows.matrices, product.n, product.k, most,
+                            tile_rows, tile_columns, most_k));
+
+  MatmulBlockScaledArgs args{};
+  args.a = product.a.codes;
+  args.a_scales = product.a.scales;
+  args.b = product.b.codes;
+  args.b_scales = product.b.scales;
+  args.up = product.up_codes;
+  args.up_scales = product.up_scales;
+  args.b_matrix = b.code_bytes();
+  args.b_scale_matrix = b.scale_bytes();
+  args.a_tiled = a.layout == Layout::tiled_128x4;
+  args.b_tiled = b.layout == Layout::tiled_128x4;
+  args.a_words = a.blocks_per_line() % 4 == 0;
+  args.b_words = b.blocks_per_line() % 4 == 0;
+  args.wide = a.code_bytes_per_line() % 16 == 0 && b.code_bytes_per_line() % 16 == 0;
+  args.vectors = has_vectors(product.output);
+  args.n = product.n;
+  args.k = product.k;
+  args.row_tiles = static_cast<std::int32_t>(row_tiles);
+  args.column_tiles = static_cast<std::int32_t>(column_tiles);
+  args.matrix_row_tiles = static_cast<std::int32_t>(of_matrix);
+  args.rows = rows;
+  args.output = product.output;
+  const Launch shape{static_cast<unsigned>(row_tiles * column_tiles), 1, 1, threads, 0};
+  launch(device, block_scaled_kernel(product.a.format, product.b.format), operation, shape, args,
+         stream);
+}
+
+}  // namespace microscale::cuda
