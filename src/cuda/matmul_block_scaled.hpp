@@ -28,8 +28,8 @@ struct BlockScaledProduct {
   const std::uint8_t* up_codes = nullptr;   // gated: of b's format, layout and shape
   const std::uint8_t* up_scales = nullptr;
   std::int64_t n = 0, k = 0;  // k: a multiple of both blocks
-  ProductRows rows;
-  ProductOutput output;  // gated says whether up takes part
+  ProductRows rows{};
+  ProductOutput output{};  // gated says whether up takes part
 };
 
 /// Whether there is a kernel for these formats: NVFP4 x NVFP4, MXFP4 x MXFP4, MXFP8 x MXFP8 (any
