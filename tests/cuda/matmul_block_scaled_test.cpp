@@ -102,7 +102,8 @@ TEST_F(BlockScaledProductCalls, say_what_is_aligned) {
 
 TEST_F(BlockScaledProductCalls, launch_nothing_for_an_empty_d) {
   for (const auto& [m, n] : {std::pair{0, 5}, {5, 0}})
-    block_scaled_product(device_, product(Format::nvfp4, Format::nvfp4, m, n, 64), "matmul", nullptr);
+    block_scaled_product(device_, product(Format::nvfp4, Format::nvfp4, m, n, 64), "matmul",
+                         nullptr);
   BlockScaledProduct p = product(Format::nvfp4, Format::nvfp4, 5, 5, 64);
   p.rows.matrices = 0;
   block_scaled_product(device_, p, "matmul", nullptr);

@@ -69,7 +69,8 @@ TEST(BlockScaledProductSass, spills_nothing_and_leaves_room_for_a_second_block) 
         if (gpu.major != 12) continue;
         const emulator::Occupancy held = emulator::occupancy(
             gpu, {kernel.registers, kernel.shared_bytes, cuda::block_scaled::threads});
-        EXPECT_EQ(held.blocks, cuda::block_scaled::resident_blocks) << kernel.name << " on " << gpu.name;
+        EXPECT_EQ(held.blocks, cuda::block_scaled::resident_blocks)
+            << kernel.name << " on " << gpu.name;
       }
     }
   }

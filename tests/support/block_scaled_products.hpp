@@ -41,18 +41,18 @@ inline std::vector<std::uint8_t> laid_out(const BlockTensor& tensor, Layout layo
 
 /// A product as tests state it: tensors of all matrices' rows, scales in rows.
 struct ProductCase {
-  BlockTensor a, b, up{};                    // up: gated
-  std::int64_t n = 0;                        // rows of b a matrix
+  BlockTensor a, b, up{};  // up: gated
+  std::int64_t n = 0;      // rows of b a matrix
   Layout a_layout = Layout::row_major, b_layout = Layout::row_major;
-  std::int64_t matrices = 1;                 // of a batch
-  std::vector<std::int32_t> offsets{};       // grouped: matrices + 1 of them
+  std::int64_t matrices = 1;            // of a batch
+  std::vector<std::int32_t> offsets{};  // grouped: matrices + 1 of them
   DType d_type = DType::f32;
   float alpha = 1.0f;
-  std::vector<float> bias{}, up_bias{};      // matrices x n
+  std::vector<float> bias{}, up_bias{};  // matrices x n
   std::vector<float> row_weights{};
   bool gelu = false;
-  std::uint8_t padding = 0;                  // of tiled scales
-  std::int64_t d_stride = 0;                 // 0: n
+  std::uint8_t padding = 0;   // of tiled scales
+  std::int64_t d_stride = 0;  // 0: n
 
   bool gated() const { return up.shape().rows != 0; }
   bool grouped() const { return !offsets.empty(); }
@@ -108,15 +108,13 @@ inline Matrix run_block_scaled(cuda::Device& device, const ProductCase& c) {
   Matrix wide(c.d_type, c.rows(), stride);
   std::fill(wide.bytes.begin(), wide.bytes.end(), untouched);
   const DeviceBytes a(device, c.a.codes()), b(device, c.b.codes()), up(device, c.up.codes()),
-      a_scales(device, laid_out(c.a, c.a_layout, a_parts, c.grouped() ? c.offsets[0] : 0,
-                                c.padding)),
+      a_scales(device,
+               laid_out(c.a, c.a_layout, a_parts, c.grouped() ? c.offsets[0] : 0, c.padding)),
       b_scales(device, laid_out(c.b, c.b_layout, b_parts, 0, c.padding)),
-      up_scales(device, laid_out(c.up, c.b_layout, c.gated() ? b_parts : Parts{}, 0,
-                                 c.padding)),
+      up_scales(device, laid_out(c.up, c.b_layout, c.gated() ? b_parts : Parts{}, 0, c.padding)),
       offsets(device, c.offsets), bias(device, c.bias), up_bias(device, c.up_bias),
       weights(device, c.row_weights), d(device, wide.bytes),
-      globals(device,
-              std::vector<float>{c.a.global_scale, c.b.global_scale, c.up.global_scale});
+      globals(device, std::vector<float>{c.a.global_scale, c.b.global_scale, c.up.global_scale});
 
   cuda::BlockScaledProduct product;
   product.a = {c.a.shape().format, c.a_layout, a.as(), a_scales.as()};
@@ -168,8 +166,8 @@ inline emulator::tensor::MmaShape block_scaled_shape(Format a, Format b) {
                                           : Operand::e2m1;
   };
   const bool fp4 = operand(a) == Operand::e2m1;
-  MmaShape shape =
-      testing::shape_of(fp4 ? Kind::mxf4nvf4 : Kind::mxf8f6f4, fp4 ? 64 : 32, operand(a), operand(b));
+  MmaShape shape = testing::shape_of(fp4 ? Kind::mxf4nvf4 : Kind::mxf8f6f4, fp4 ? 64 : 32,
+                                     operand(a), operand(b));
   if (a == Format::mxfp4) shape.scale = ScaleType::ue8m0, shape.scale_vector = 2;
   return shape;
 }
@@ -216,8 +214,7 @@ inline std::vector<float> model_sums(const BlockTensor& a, const BlockTensor& b)
         const std::int64_t block = first * shape.scale_vector / shape.k;
         for (int chunk = 0; chunk < shape.scale_vector; ++chunk) {
           for (int r = 0; r < 16; ++r)
-            sa[a_scale_slot({}, r, chunk).lane] |= scale_at(a, row + r, block + chunk)
-                                                   << 8 * chunk;
+            sa[a_scale_slot({}, r, chunk).lane] |= scale_at(a, row + r, block + chunk) << 8 * chunk;
           for (int c = 0; c < 8; ++c)
             sb[b_scale_slot({}, c, chunk).lane] |= scale_at(b, column + c, block + chunk)
                                                    << 8 * chunk;

@@ -48,15 +48,15 @@ __device__ inline void mma_m16n8k64_mxf4nvf4_2x_ue8m0(float (&d)[4], const std::
 }
 
 // MXFP8 and mixed: K is 32, one ue8m0 scale. Named after a's element, then b's.
-#define MICROSCALE_MMA_MXF8F6F4(a_type, b_type)                                             \
-  template <int Byte, int Lane>                                                             \
-  __device__ inline void mma_m16n8k32_mxf8f6f4_##a_type##_##b_type(                         \
-      float (&d)[4], const std::uint32_t (&a)[4], std::uint32_t b0, std::uint32_t b1,       \
-      std::uint32_t scale_a, std::uint32_t scale_b) {                                       \
-    static_assert(Byte < 4 && Lane < 4, "one byte is used");                                \
-    MICROSCALE_MMA_BLOCK_SCALED(                                                            \
+#define MICROSCALE_MMA_MXF8F6F4(a_type, b_type)                                                   \
+  template <int Byte, int Lane>                                                                   \
+  __device__ inline void mma_m16n8k32_mxf8f6f4_##a_type##_##b_type(                               \
+      float(&d)[4], const std::uint32_t(&a)[4], std::uint32_t b0, std::uint32_t b1,               \
+      std::uint32_t scale_a, std::uint32_t scale_b) {                                             \
+    static_assert(Byte < 4 && Lane < 4, "one byte is used");                                      \
+    MICROSCALE_MMA_BLOCK_SCALED(                                                                  \
         "mma.sync.aligned.m16n8k32.row.col.kind::mxf8f6f4.block_scale.scale_vec::1X.f32." #a_type \
-        "." #b_type ".f32.ue8m0");                                                          \
+        "." #b_type ".f32.ue8m0");                                                                \
   }
 
 MICROSCALE_MMA_MXF8F6F4(e4m3, e4m3)

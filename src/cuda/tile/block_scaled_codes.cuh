@@ -15,8 +15,8 @@ namespace microscale::cuda::block_scaled {
 template <bool Spread>
 class CodeLoader {
  public:
-  /// `first`: the tile's first row in memory; thread t copies from rows row_of(t / 4 + 32 i), counted
-  /// from there.
+  /// `first`: the tile's first row in memory; thread t copies from rows row_of(t / 4 + 32 i),
+  /// counted from there.
   template <class RowOf>
   __device__ CodeLoader(const std::uint8_t* first, std::int64_t row_bytes, bool wide, int thread,
                         RowOf&& row_of)
@@ -25,12 +25,11 @@ class CodeLoader {
         to_(chunk_at(thread / 4, thread % 4)),
         wide_(wide) {
 #pragma unroll
-    for (int i = 0; i < 4; ++i)
-      row_[i] = first + row_of(thread / 4 + 32 * i) * row_bytes + chunk_;
+    for (int i = 0; i < 4; ++i) row_[i] = first + row_of(thread / 4 + 32 * i) * row_bytes + chunk_;
   }
 
-  /// Stage `stage` of the rows, to the operand's part of a stage at shared address `to`. Whole: rows
-  /// are `wide` and do not end before the stage does.
+  /// Stage `stage` of the rows, to the operand's part of a stage at shared address `to`. Whole:
+  /// rows are `wide` and do not end before the stage does.
   template <bool Whole>
   __device__ void copy(int stage, std::uint32_t to) const {
     const int at = stage * (4 * piece);
@@ -50,8 +49,7 @@ class CodeLoader {
 #pragma unroll
       for (int i = 0; i < 4; ++i)
         ptx::cp_async_cg_shared_global_16(
-            target + static_cast<std::uint32_t>(i * 32 * stage_row_bytes), row_[i] + at,
-            bytes);
+            target + static_cast<std::uint32_t>(i * 32 * stage_row_bytes), row_[i] + at, bytes);
     }
   }
 

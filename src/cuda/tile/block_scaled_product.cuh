@@ -1,7 +1,7 @@
-// The matrix product of two block-scaled operands on sm_120f. A thread block of four warps makes 128
-// x 128 sums, a warp 64 x 64 in its registers: ldmatrix brings fragments from shared memory, which
-// three stages of cp.async fill, and the matrix instruction takes codes and scales as they are.
-// Sums begin at zero and take the instruction's parts of K (64 elements of FP4, 32 of FP8) in
+// The matrix product of two block-scaled operands on sm_120f. A thread block of four warps makes
+// 128 x 128 sums, a warp 64 x 64 in its registers: ldmatrix brings fragments from shared memory,
+// which three stages of cp.async fill, and the matrix instruction takes codes and scales as they
+// are. Sums begin at zero and take the instruction's parts of K (64 elements of FP4, 32 of FP8) in
 // order, whatever the shape, batch or group: a row of d is the same bytes in any of them.
 #pragma once
 
@@ -97,8 +97,8 @@ struct FragmentPlace {
       a[step] = static_cast<std::uint32_t>(
           chunk_at(16 * place.row_warp + 8 * (matrix % 2) + row, 2 * step + matrix / 2));
       b[step] = static_cast<std::uint32_t>(operand_stage_bytes) +
-                static_cast<std::uint32_t>(
-                    chunk_at(16 * place.column_warp + 8 * (matrix / 2) + row, 2 * step + matrix % 2));
+                static_cast<std::uint32_t>(chunk_at(16 * place.column_warp + 8 * (matrix / 2) + row,
+                                                    2 * step + matrix % 2));
     }
   }
 };
@@ -112,7 +112,8 @@ __device__ inline void multiply_step(Sums& sum, std::uint32_t stage, const Fragm
   std::uint32_t a[pieces][4];
 #pragma unroll
   for (int i = 0; i < pieces; ++i)
-    ptx::ldmatrix_m8n8_x4_b16(a[i], stage + at.a[Step] + static_cast<std::uint32_t>(i) * piece_bytes);
+    ptx::ldmatrix_m8n8_x4_b16(a[i],
+                              stage + at.a[Step] + static_cast<std::uint32_t>(i) * piece_bytes);
 #pragma unroll
   for (int j = 0; j < pieces; ++j) {
     std::uint32_t b[4];
@@ -164,7 +165,8 @@ __device__ void multiply_tile(const MatmulBlockScaledArgs& args) {
 
   const std::int64_t a_bytes = args.k * Pair::a_bits / 8, b_bytes = args.k * Pair::b_bits / 8;
   const bool copies_up = gated && is_up(thread / 4);
-  const CodeLoader<false> a_codes(args.a + tile.first * a_bytes, a_bytes, args.wide, thread, row_of);
+  const CodeLoader<false> a_codes(args.a + tile.first * a_bytes, a_bytes, args.wide, thread,
+                                  row_of);
   const CodeLoader<spread> b_codes(
       (copies_up ? args.up : args.b) + tile.matrix * args.b_matrix + first_column * b_bytes,
       b_bytes, args.wide, thread, column_of);
@@ -186,8 +188,8 @@ __device__ void multiply_tile(const MatmulBlockScaledArgs& args) {
                         : static_cast<std::int64_t>(first_column) * blocks),
       blocks, args.b_tiled, args.b_words,
       [&](int j) {
-        const int column = gated ? first_column % tile_columns + gated_column(32 * j + b_row)
-                                 : 32 * j + b_row;
+        const int column =
+            gated ? first_column % tile_columns + gated_column(32 * j + b_row) : 32 * j + b_row;
         return static_cast<int>(tiled_128x4::offset(column, 0, 4));
       },
       [&](int j) { return column_of(32 * j + b_row); });

@@ -1,5 +1,5 @@
-// Scales of one operand, from memory to the registers that supply them to the matrix instructions: a
-// word of four blocks of each of four rows a lane, one stage ahead. They do not go through shared
+// Scales of one operand, from memory to the registers that supply them to the matrix instructions:
+// a word of four blocks of each of four rows a lane, one stage ahead. They do not go through shared
 // memory: a tile of the 128x4 layout has a lane's words side by side.
 #pragma once
 
@@ -19,10 +19,7 @@ class ScaleLoader {
   template <class TileOffset, class RowOf>
   __device__ ScaleLoader(const std::uint8_t* first, int blocks, bool tiled, bool words,
                          TileOffset&& tile_offset, RowOf&& row_of)
-      : from_(first),
-        blocks_(blocks),
-        step_(tiled ? tile_step : 4),
-        words_(words) {
+      : from_(first), blocks_(blocks), step_(tiled ? tile_step : 4), words_(words) {
 #pragma unroll
     for (int j = 0; j < pieces; ++j)
       offset_[j] = static_cast<std::uint32_t>(tiled ? tile_offset(j) : row_of(j) * blocks);

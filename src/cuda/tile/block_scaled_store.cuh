@@ -31,6 +31,40 @@ __device__ inline void store_four(const ProductOutput& out, std::int64_t at, con
   }
 }
 
+/// 32 rows from `shared` to d: the tile's rows first_row to first_row + 15, and 32 to 47 behind it.
+template <bool Gated>
+__device__ inline void store_rows(const MatmulBlockScaledArgs& args, const ProductTile& tile,
+                                  const ProductFactors& factors, const ProductBias (&bias)[4],
+                                  int first_row, int column, int lane, const float* shared) {
+  constexpr int lanes_of_row = Gated ? 8 : 16;
+  const ProductOutput& out = args.output;
+  const bool whole = args.vectors && column + 4 <= args.n;
+  const float* from = shared + lane / lanes_of_row * staged_stride + 4 * (lane % lanes_of_row);
+  if (column >= args.n) return;
+#pragma unroll 1
+  for (int i = lane / lanes_of_row; i < 32; i += 32 / lanes_of_row) {
+    const float4 sums = *reinterpret_cast<const float4*>(from);
+    const float4 ups = Gated ? *reinterpret_cast<const float4*>(from + 32) : sums;
+    from += 32 / lanes_of_row * staged_stride;
+    const int row = first_row + i + i / 16 * 16;
+    if (row >= tile.rows) return;
+    const std::int64_t stored = tile.stored + row;
+    const float weight = out.row_weights == nullptr ? 1.0f : out.row_weights[stored];
+    const float x[4] = {finished<Gated>(out, factors, bias[0], weight, sums.x, ups.x),
+                        finished<Gated>(out, factors, bias[1], weight, sums.y, ups.y),
+                        finished<Gated>(out, factors, bias[2], weight, sums.z, ups.z),
+                        finished<Gated>(out, factors, bias[3], weight, sums.w, ups.w)};
+    const std::int64_t first = tile.matrix * out.d_matrix + stored * out.d_stride + column;
+    if (whole) {
+      store_four(out, first, x);
+    } else {
+#pragma unroll
+      for (int j = 0; j < 4; ++j)
+        if (column + j < args.n) store_element(out.d, out.d_type, first + j, x[j]);
+    }
+  }
+}
+
 /// A warp's sums, [piece of rows][piece of columns][half of its columns][register]. `shared` is
 /// staged_bytes of this warp's own.
 __device__ inline void store_sums(const MatmulBlockScaledArgs& args, const ProductTile& tile,
@@ -41,11 +75,17 @@ __device__ inline void store_sums(const MatmulBlockScaledArgs& args, const Produ
   const bool gated = out.gated != 0;
   // Gated: the gate's 32 columns, then up's; else a piece's 16 in order.
   const int piece_step = gated ? 8 : 16, half_step = gated ? 32 : 8;
-  const int lanes_of_row = gated ? 8 : 16;
-  const int staged = 4 * (place.lane % lanes_of_row);
-  const int column = first_column +
-                     (gated ? gated_column(32 * (staged / 8) + 16 * place.column_warp) + staged % 8
+  const int staged = 4 * (place.lane % (gated ? 8 : 16));
+  const int column =
+      first_column + (gated ? gated_column(32 * (staged / 8) + 16 * place.column_warp) + staged % 8
                             : 32 * (staged / 16) + 16 * place.column_warp + staged % 16);
+  ProductBias bias[4];
+#pragma unroll
+  for (int j = 0; j < 4; ++j)
+    if (column + j < args.n)
+      bias[j] = product_bias(out, tile.matrix, column + j);
+    else
+      bias[j] = {};
   float* to = shared + place.group * staged_stride + 2 * place.in_group;
 #pragma unroll 1
   for (int pair = 0; pair < 2; ++pair) {
@@ -67,30 +107,11 @@ __device__ inline void store_sums(const MatmulBlockScaledArgs& args, const Produ
     else
       stage_pieces(std::integral_constant<int, 2>{});
     __syncwarp();
-#pragma unroll 1
-    for (int i = place.lane / lanes_of_row; i < 32; i += 32 / lanes_of_row) {
-      const int row = 64 * pair + 32 * (i / 16) + 16 * place.row_warp + i % 16;
-      if (row >= tile.rows || column >= args.n) continue;
-      const float* at = shared + i * staged_stride + staged;
-      const float4 sums = *reinterpret_cast<const float4*>(at);
-      const float4 ups = gated ? *reinterpret_cast<const float4*>(at + 32) : sums;
-      const std::int64_t stored = tile.stored + row;
-      const auto value = [&](int i4, float s, float up) {
-        return column + i4 < args.n
-                   ? finished(out, factors, tile.matrix, stored, column + i4, s, up)
-                   : 0.0f;
-      };
-      const float x[4] = {value(0, sums.x, ups.x), value(1, sums.y, ups.y),
-                          value(2, sums.z, ups.z), value(3, sums.w, ups.w)};
-      const std::int64_t first = tile.matrix * out.d_matrix + stored * out.d_stride + column;
-      if (args.vectors && column + 4 <= args.n) {
-        store_four(out, first, x);
-      } else {
-#pragma unroll
-        for (int j = 0; j < 4; ++j)
-          if (column + j < args.n) store_element(out.d, out.d_type, first + j, x[j]);
-      }
-    }
+    const int first_row = 64 * pair + 16 * place.row_warp;
+    if (gated)
+      store_rows<true>(args, tile, factors, bias, first_row, column, place.lane, shared);
+    else
+      store_rows<false>(args, tile, factors, bias, first_row, column, place.lane, shared);
     __syncwarp();
   }
 }

@@ -34,8 +34,7 @@ __device__ inline ProductTile product_tile(const ProductRows& rows, int index, i
   std::int64_t before = 0;  // tiles of the experts looked at
   for (std::int64_t first = 0; first < rows.matrices; first += 32) {
     const std::int64_t expert = first + lane;
-    const MatrixRows of =
-        expert < rows.matrices ? rows_of_matrix(rows, expert) : MatrixRows{0, 0};
+    const MatrixRows of = expert < rows.matrices ? rows_of_matrix(rows, expert) : MatrixRows{0, 0};
     const int tiles = static_cast<int>((of.count + height - 1) / height);
     int sum = tiles;
 #pragma unroll
