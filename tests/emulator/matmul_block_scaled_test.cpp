@@ -337,7 +337,7 @@ TEST_P(BlockScaledProducts, with_a_gate_cost_no_more_than_the_gate_itself) {
   }
   EXPECT_EQ(more[0], more[1]);
   const std::int64_t elements_a_lane = 128 * 128 / 32;
-  EXPECT_LE(more[0], 27 * elements_a_lane);  // SiLU alone takes 22
+  EXPECT_LE(more[0], 27 * elements_a_lane);  // SiLU's own
   EXPECT_GT(more[0], 0);
 }
 
