@@ -1,7 +1,6 @@
-# CUDA kernels as data. Each .cu file is compiled by nvcc to PTX and that to a cubin, those of src/cuda/any once per
-# architecture, those of src/cuda/sm90 (sm120) for sm_90a (sm_120f) alone, and both are put into the library with an
-# index (src/cuda/kernel_images.hpp). Without nvcc the index is empty and the runtime is left out; everything else
-# builds.
+# CUDA kernels as data. Each src/cuda/any/*.cu is compiled by nvcc to PTX and that to a cubin, once per
+# architecture, and both are put into the library with an index (src/cuda/kernel_images.hpp). Without nvcc the
+# index is empty and the runtime is left out; everything else builds.
 set(MICROSCALE_CUDA AUTO CACHE STRING "CUDA kernels: AUTO (if nvcc 12.9 or later is found), ON or OFF")
 set_property(CACHE MICROSCALE_CUDA PROPERTY STRINGS AUTO ON OFF)
 set(MICROSCALE_CUDA_IMAGES "" CACHE PATH "Another build's cuda_images to embed, instead of compiling them again")
@@ -42,14 +41,10 @@ function(microscale_add_cuda_images target)
   set(entries "")
   set(images "")
   if(MICROSCALE_HAS_CUDA)
-    file(GLOB sources CONFIGURE_DEPENDS ${CMAKE_SOURCE_DIR}/src/cuda/any/*.cu ${CMAKE_SOURCE_DIR}/src/cuda/sm*/*.cu)
+    file(GLOB sources CONFIGURE_DEPENDS ${CMAKE_SOURCE_DIR}/src/cuda/any/*.cu)
     foreach(source ${sources})
       get_filename_component(name ${source} NAME_WE)
-      set(architectures ${cuda_architectures})
-      if(source MATCHES "/cuda/sm([0-9]+)/")
-        list(FILTER architectures INCLUDE REGEX "^${CMAKE_MATCH_1}[af]$")
-      endif()
-      foreach(architecture ${architectures})
+      foreach(architecture ${cuda_architectures})
         set(image ${image_folder}/${name}.sm_${architecture})
         set(symbol microscale_image_${name}_${architecture})
         if(NOT MICROSCALE_CUDA_IMAGES)

@@ -9,7 +9,7 @@
 namespace microscale::cuda {
 
 struct KernelImage {
-  std::string_view file;                // of src/cuda, without folder and .cu
+  std::string_view file;                // of src/cuda/any, without .cu
   std::string_view architecture;        // "sm_90a", "sm_100f", "sm_120f"
   std::span<const std::uint8_t> cubin;  // ELF, what a GPU runs
   std::span<const std::uint8_t>
