@@ -96,8 +96,12 @@ class DeviceBytes {
   void* at_;
 };
 
+using BlockScaledOperation = void(cuda::Device&, const cuda::BlockScaledProduct&, const char*,
+                                  cuda::Stream);
+
 /// d, rows of a x n, as the device makes it.
-inline Matrix run_block_scaled(cuda::Device& device, const ProductCase& c) {
+inline Matrix run_block_scaled(cuda::Device& device, const ProductCase& c,
+                               BlockScaledOperation operation = cuda::block_scaled_product) {
   Parts a_parts;
   for (std::int64_t i = 0; i < c.count(); ++i)
     a_parts.push_back(c.grouped() ? c.offsets[static_cast<std::size_t>(i + 1)] -
@@ -139,7 +143,7 @@ inline Matrix run_block_scaled(cuda::Device& device, const ProductCase& c) {
   product.output.alpha = c.alpha;
   product.output.gated = c.gated();
   product.output.gelu = c.gelu;
-  cuda::block_scaled_product(device, product, "matmul", nullptr);
+  operation(device, product, "matmul", nullptr);
   device.copy_to_host(wide.bytes.data(), d.as(), static_cast<std::int64_t>(wide.bytes.size()),
                       nullptr);
   if (stride == c.n) return wide;
