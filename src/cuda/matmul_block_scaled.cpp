@@ -27,6 +27,13 @@ bool has_vectors(const ProductOutput& out) {
          out.d_stride % 4 == 0 && out.d_matrix % 4 == 0;
 }
 
+/// A function of the shape alone: the order of sums is, too. Groups are never split, so that an
+/// expert's rows are the same bytes whatever the others have.
+bool splits(const ProductRows& rows, std::int64_t tiles, std::int64_t all_stages) {
+  return rows.offsets == nullptr && tiles <= block_scaled::split_most_tiles &&
+         all_stages >= block_scaled::split_least_stages;
+}
+
 }  // namespace
 
 bool block_scaled_pair_offered(Format a, Format b) {
@@ -34,8 +41,9 @@ bool block_scaled_pair_offered(Format a, Format b) {
   return is_mxfp8(a) && (is_mxfp8(b) || (a == Format::mxfp8_e4m3 && b == Format::mxfp4));
 }
 
-std::string block_scaled_kernel(Format a, Format b) {
-  return fmt::format("matmul_block_scaled_{}_{}", info(a).name, info(b).name);
+std::string block_scaled_kernel(Format a, Format b, bool split) {
+  return fmt::format("matmul_block_scaled_{}{}_{}", split ? "split_" : "", info(a).name,
+                     info(b).name);
 }
 
 void block_scaled_product(Device& device, const BlockScaledProduct& product, const char* operation,
@@ -83,9 +91,11 @@ void block_scaled_product(Device& device, const BlockScaledProduct& product, con
   args.matrix_row_tiles = static_cast<std::int32_t>(of_matrix);
   args.rows = rows;
   args.output = product.output;
-  const Launch shape{static_cast<unsigned>(row_tiles * column_tiles), 1, 1, threads, 0};
-  launch(device, block_scaled_kernel(product.a.format, product.b.format), operation, shape, args,
-         stream);
+  const std::int64_t tiles = row_tiles * column_tiles;
+  const bool split = splits(rows, tiles, ceil_div(a.code_bytes_per_line(), stage_row_bytes));
+  const Launch shape{static_cast<unsigned>(tiles * (split ? split_parts : 1)), 1, 1, threads, 0};
+  launch(device, block_scaled_kernel(product.a.format, product.b.format, split), operation, shape,
+         args, stream);
 }
 
 }  // namespace microscale::cuda

@@ -36,8 +36,9 @@ struct BlockScaledProduct {
 /// of E4M3 and E5M2), MXFP8 E4M3 x MXFP4.
 bool block_scaled_pair_offered(Format a, Format b);
 
-/// "matmul_block_scaled_nvfp4_nvfp4"
-std::string block_scaled_kernel(Format a, Format b);
+/// "matmul_block_scaled_nvfp4_nvfp4", or "matmul_block_scaled_split_nvfp4_nvfp4", which shares K
+/// out where tiles are few.
+std::string block_scaled_kernel(Format a, Format b, bool split = false);
 
 /// One launch, no workspace, nothing waited for; nothing where d is empty. Operands are the
 /// caller's to check. Throws Error{unsupported}, naming `operation`, where the device has no such

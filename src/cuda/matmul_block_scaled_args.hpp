@@ -4,6 +4,7 @@
 
 #include <cstdint>
 
+#include "core/host_device.hpp"
 #include "cuda/matmul_args.hpp"
 
 namespace microscale::cuda::block_scaled {
@@ -21,7 +22,19 @@ inline constexpr int resident_blocks = 2;  // of a multiprocessor: what bounds r
 /// runs at a time shares rows of both operands in the L2.
 inline constexpr int band_row_tiles = 8;
 
-/// matmul_block_scaled_<a>_<b>: `threads` threads, row_tiles * column_tiles thread blocks.
+/// Where tiles are too few to fill a GPU, a cluster of `split_parts` thread blocks shares a tile's
+/// stages out, in order, and adds its sums up in order.
+inline constexpr int split_parts = 4;
+inline constexpr std::int64_t split_most_tiles = 84;  // four each, two a multiprocessor of 170
+inline constexpr std::int64_t split_least_stages = 32;
+
+/// The first stage of `all` that falls to part `part` of `parts`.
+MICROSCALE_HD constexpr int first_stage(int all, int part, int parts) {
+  return all / parts * part + all % parts * part / parts;
+}
+
+/// matmul_block_scaled_<a>_<b>, or _split_<a>_<b> with clusters: `threads` threads, row_tiles *
+/// column_tiles thread blocks, times the parts.
 struct MatmulBlockScaledArgs {
   const std::uint8_t* a;  // codes of all rows, those of a row side by side, row after row
   const std::uint8_t* a_scales;

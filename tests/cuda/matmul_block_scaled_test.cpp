@@ -100,6 +100,38 @@ TEST_F(BlockScaledProductCalls, say_what_is_aligned) {
   EXPECT_EQ(launched(p).as<MatmulBlockScaledArgs>().vectors, 1);
 }
 
+TEST_F(BlockScaledProductCalls, share_k_out_where_tiles_are_few_and_k_is_long) {
+  // FP4 has 128 elements a stage, FP8 64.
+  const auto& seen = launched(product(Format::nvfp4, Format::nvfp4, 129, 300, 4096));
+  EXPECT_EQ(seen.name, "matmul_block_scaled_split_nvfp4_nvfp4");
+  EXPECT_EQ(seen.call.grid.x, 4u * 2 * 3);
+  const auto name = [&](Format format, std::int64_t m, std::int64_t n, std::int64_t k) {
+    return launched(product(format, format, m, n, k)).name;
+  };
+  EXPECT_EQ(name(Format::nvfp4, 1, 1, 31 * 128), "matmul_block_scaled_nvfp4_nvfp4");
+  EXPECT_EQ(name(Format::mxfp8_e4m3, 1, 1, 2048),
+            "matmul_block_scaled_split_mxfp8_e4m3_mxfp8_e4m3");
+  EXPECT_EQ(name(Format::mxfp4, 128, 84 * 128, 8192), "matmul_block_scaled_split_mxfp4_mxfp4");
+  EXPECT_EQ(name(Format::mxfp4, 128, 85 * 128, 8192), "matmul_block_scaled_mxfp4_mxfp4");
+  BlockScaledProduct p = product(Format::mxfp4, Format::mxfp4, 5, 5, 8192);
+  const std::int32_t offsets[2] = {};
+  p.rows.offsets = offsets;
+  EXPECT_EQ(launched(p).name, "matmul_block_scaled_mxfp4_mxfp4");
+}
+
+TEST_F(BlockScaledProductCalls, give_each_part_of_k_whole_stages) {
+  for (const int all : {1, 3, 4, 33, 63, 1 << 26}) {
+    EXPECT_EQ(block_scaled::first_stage(all, 0, 4), 0);
+    EXPECT_EQ(block_scaled::first_stage(all, 4, 4), all);
+    for (int part = 0; part < 4; ++part) {
+      const int stages =
+          block_scaled::first_stage(all, part + 1, 4) - block_scaled::first_stage(all, part, 4);
+      EXPECT_GE(stages, all / 4) << all;
+      EXPECT_LE(stages, (all + 3) / 4) << all;
+    }
+  }
+}
+
 TEST_F(BlockScaledProductCalls, launch_nothing_for_an_empty_d) {
   for (const auto& [m, n] : {std::pair{0, 5}, {5, 0}})
     block_scaled_product(device_, product(Format::nvfp4, Format::nvfp4, m, n, 64), "matmul",
@@ -133,6 +165,7 @@ TEST_F(BlockScaledProductCalls, are_offered_for_what_has_a_kernel) {
     for (const FormatInfo& b : all_formats()) {
       const bool has = has_kernel("sm_120f", block_scaled_kernel(a.format, b.format));
       EXPECT_EQ(block_scaled_pair_offered(a.format, b.format), has) << a.name << " x " << b.name;
+      EXPECT_EQ(has_kernel("sm_120f", block_scaled_kernel(a.format, b.format, true)), has);
       offered += has;
     }
   EXPECT_EQ(offered, 7);

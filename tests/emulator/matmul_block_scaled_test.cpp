@@ -319,7 +319,7 @@ TEST_P(BlockScaledProducts, with_a_gate_cost_no_more_than_the_gate_itself) {
   // each element of d, whatever k is.
   std::int64_t more[2] = {};
   for (const int i : {0, 1}) {
-    const std::int64_t k = i == 0 ? 512 : 2048;
+    const std::int64_t k = i == 0 ? 512 : 1024;
     ProductCase gated = random_case(128, 128, k, 25);
     gated.a_layout = gated.b_layout = Layout::tiled_128x4;
     gated.d_type = DType::bf16;

@@ -135,16 +135,18 @@ __device__ inline void multiply_step(Sums& sum, std::uint32_t stage, const Fragm
   }
 }
 
-/// A tile of the product, whole.
-template <class Pair>
+/// A tile of the product, whole. Parts: thread blocks of a cluster that share its K out.
+template <class Pair, int Parts>
 __device__ void multiply_tile(const MatmulBlockScaledArgs& args) {
   constexpr bool spread = Pair::a_bits == 8 && Pair::b_bits == 4;
   __shared__ alignas(128) std::uint8_t shared[shared_bytes];
 
   // Which tile: bands of row tiles, column by column.
   const int band_blocks = band_row_tiles * args.column_tiles;
-  const int band = static_cast<int>(blockIdx.x) / band_blocks;
-  const int in_band = static_cast<int>(blockIdx.x) - band * band_blocks;
+  const int part = static_cast<int>(blockIdx.x) % Parts,
+            number = static_cast<int>(blockIdx.x) / Parts;
+  const int band = number / band_blocks;
+  const int in_band = number - band * band_blocks;
   const int below = args.row_tiles - band * band_row_tiles;
   const int height = below < band_row_tiles ? below : band_row_tiles;
   const int row_tile = band * band_row_tiles + in_band % height;
@@ -195,22 +197,24 @@ __device__ void multiply_tile(const MatmulBlockScaledArgs& args) {
       [&](int j) { return column_of(32 * j + b_row); });
 
   const auto base = static_cast<std::uint32_t>(__cvta_generic_to_shared(shared));
-  const int count = static_cast<int>((a_bytes + stage_row_bytes - 1) / stage_row_bytes);
+  const int all = static_cast<int>((a_bytes + stage_row_bytes - 1) / stage_row_bytes);
+  const int first = first_stage(all, part, Parts), end = first_stage(all, part + 1, Parts);
   const auto copy = [&](auto whole, int stage, std::uint32_t to) {
-    if (whole.value || stage < count) {
+    if (whole.value || stage < end) {
       a_codes.template copy<whole.value>(stage, base + to);
       b_codes.template copy<whole.value>(stage, base + to + operand_stage_bytes);
     }
     ptx::cp_async_commit_group();
   };
-  constexpr std::false_type part;
+  constexpr std::false_type any;
 #pragma unroll
-  for (int i = 0; i < stages - 1; ++i) copy(part, i, static_cast<std::uint32_t>(i * stage_bytes));
+  for (int i = 0; i < stages - 1; ++i)
+    copy(any, first + i, static_cast<std::uint32_t>(i * stage_bytes));
 
   const FragmentPlace fragments(place);
   Sums sum = {};
   StageScales<Pair> scales, next;
-  scales.template load<false>(0, a_scales, b_scales);
+  scales.template load<false>(first, a_scales, b_scales);
   std::uint32_t from = 0, to = (stages - 1) * stage_bytes;
   const auto step = [&](auto whole, int stage) {
     ptx::cp_async_wait_group<stages - 2>();
@@ -225,28 +229,40 @@ __device__ void multiply_tile(const MatmulBlockScaledArgs& args) {
     from = from == (stages - 1) * stage_bytes ? 0 : from + stage_bytes;
   };
   // Most stages of most shapes: what is loaded while they are computed is whole.
-  int stage = 0;
+  int stage = first;
   if (args.wide && args.a_tiled && args.b_tiled) {
-    const int whole = static_cast<int>(a_bytes / stage_row_bytes) - (stages - 1);
+    const int all_whole = static_cast<int>(a_bytes / stage_row_bytes);
+    const int whole = (all_whole < end ? all_whole : end) - (stages - 1);
 #pragma unroll 1
     for (; stage < whole; ++stage) step(std::true_type{}, stage);
   }
 #pragma unroll 1
-  for (; stage < count; ++stage) step(part, stage);
+  for (; stage < end; ++stage) step(any, stage);
   ptx::cp_async_wait_all();
   __syncthreads();
-  store_sums(args, tile, first_column, place,
-             reinterpret_cast<float*>(shared + thread / 32 * staged_bytes), sum);
+  store_sums<Parts>(args, tile, part, first_column, place,
+                    reinterpret_cast<float*>(shared + thread / 32 * staged_bytes), sum);
 }
 
 }  // namespace microscale::cuda::block_scaled
 
-/// An entry point.
+/// Entry points: a tile by one thread block, and by a cluster of `split_parts`.
 #define MICROSCALE_BLOCK_SCALED_ENTRY(name, Pair)                                               \
   extern "C" __global__ void __launch_bounds__(microscale::cuda::block_scaled::threads,         \
                                                microscale::cuda::block_scaled::resident_blocks) \
       matmul_block_scaled_##name(                                                               \
           const __grid_constant__ microscale::cuda::block_scaled::MatmulBlockScaledArgs args) { \
     microscale::cuda::follow_previous_grid();                                                   \
-    microscale::cuda::block_scaled::multiply_tile<microscale::cuda::block_scaled::Pair>(args);  \
+    using namespace microscale::cuda::block_scaled;                                             \
+    multiply_tile<Pair, 1>(args);                                                               \
+  }                                                                                             \
+  extern "C" __global__ void __cluster_dims__(                                                  \
+      microscale::cuda::block_scaled::split_parts, 1,                                           \
+      1) __launch_bounds__(microscale::cuda::block_scaled::threads,                             \
+                           microscale::cuda::block_scaled::resident_blocks)                     \
+      matmul_block_scaled_split_##name(                                                         \
+          const __grid_constant__ microscale::cuda::block_scaled::MatmulBlockScaledArgs args) { \
+    microscale::cuda::follow_previous_grid();                                                   \
+    using namespace microscale::cuda::block_scaled;                                             \
+    multiply_tile<Pair, split_parts>(args);                                                     \
   }

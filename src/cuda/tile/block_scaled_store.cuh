@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <type_traits>
 
+#include "cuda/ptx/cluster.cuh"
 #include "cuda/ptx/memory.cuh"
 #include "cuda/tile/block_scaled_place.cuh"
 #include "cuda/tile/row_tiles.cuh"
@@ -31,21 +32,46 @@ __device__ inline void store_four(const ProductOutput& out, std::int64_t at, con
   }
 }
 
-/// 32 rows from `shared` to d: the tile's rows first_row to first_row + 15, and 32 to 47 behind it.
-template <bool Gated>
+/// Four sums at shared address `at` of this block, or those of all `Parts` blocks of the cluster
+/// added up in order.
+template <int Parts>
+__device__ inline float4 load_sums(std::uint32_t at) {
+  if constexpr (Parts == 1) {
+    const uint4 v = ptx::ld_shared_v4(at);
+    return make_float4(__uint_as_float(v.x), __uint_as_float(v.y), __uint_as_float(v.z),
+                       __uint_as_float(v.w));
+  } else {
+    float4 sum = ptx::ld_shared_cluster_v4(ptx::mapa_shared_cluster(at, 0));
+#pragma unroll
+    for (int part = 1; part < Parts; ++part) {
+      const float4 v =
+          ptx::ld_shared_cluster_v4(ptx::mapa_shared_cluster(at, static_cast<std::uint32_t>(part)));
+      sum.x = __fadd_rn(sum.x, v.x);
+      sum.y = __fadd_rn(sum.y, v.y);
+      sum.z = __fadd_rn(sum.z, v.z);
+      sum.w = __fadd_rn(sum.w, v.w);
+    }
+    return sum;
+  }
+}
+
+/// Of 32 rows at shared address `shared`, this part's to d: the tile's rows first_row to first_row
+/// + 15, and 32 to 47 behind it.
+template <bool Gated, int Parts>
 __device__ inline void store_rows(const MatmulBlockScaledArgs& args, const ProductTile& tile,
                                   const ProductFactors& factors, const ProductBias (&bias)[4],
-                                  int first_row, int column, int lane, const float* shared) {
-  constexpr int lanes_of_row = Gated ? 8 : 16;
+                                  int first_row, int column, int lane, int part,
+                                  std::uint32_t shared) {
+  constexpr int lanes_of_row = Gated ? 8 : 16, count = 32 / Parts;
   const ProductOutput& out = args.output;
   const bool whole = args.vectors && column + 4 <= args.n;
-  const float* from = shared + lane / lanes_of_row * staged_stride + 4 * (lane % lanes_of_row);
   if (column >= args.n) return;
 #pragma unroll 1
-  for (int i = lane / lanes_of_row; i < 32; i += 32 / lanes_of_row) {
-    const float4 sums = *reinterpret_cast<const float4*>(from);
-    const float4 ups = Gated ? *reinterpret_cast<const float4*>(from + 32) : sums;
-    from += 32 / lanes_of_row * staged_stride;
+  for (int i = count * part + lane / lanes_of_row; i < count * (part + 1); i += 32 / lanes_of_row) {
+    const std::uint32_t from =
+        shared + 4 * static_cast<std::uint32_t>(i * staged_stride + 4 * (lane % lanes_of_row));
+    const float4 sums = load_sums<Parts>(from);
+    const float4 ups = Gated ? load_sums<Parts>(from + 4 * 32) : sums;
     const int row = first_row + i + i / 16 * 16;
     if (row >= tile.rows) return;
     const std::int64_t stored = tile.stored + row;
@@ -66,9 +92,11 @@ __device__ inline void store_rows(const MatmulBlockScaledArgs& args, const Produ
 }
 
 /// A warp's sums, [piece of rows][piece of columns][half of its columns][register]. `shared` is
-/// staged_bytes of this warp's own.
+/// staged_bytes of this warp's own. Parts: blocks of a cluster that have summed parts of K; `part`
+/// is this one's.
+template <int Parts>
 __device__ inline void store_sums(const MatmulBlockScaledArgs& args, const ProductTile& tile,
-                                  int first_column, const Place& place, float* shared,
+                                  int part, int first_column, const Place& place, float* shared,
                                   const float (&sum)[pieces][pieces][2][4]) {
   const ProductOutput& out = args.output;
   const ProductFactors factors = product_factors(out, tile.matrix);
@@ -106,13 +134,22 @@ __device__ inline void store_sums(const MatmulBlockScaledArgs& args, const Produ
       stage_pieces(std::integral_constant<int, 0>{});
     else
       stage_pieces(std::integral_constant<int, 2>{});
-    __syncwarp();
+    const auto meet = [] {
+      __syncwarp();
+      if constexpr (Parts > 1) {
+        ptx::barrier_cluster_arrive_release();
+        ptx::barrier_cluster_wait_acquire();
+      }
+    };
+    meet();
     const int first_row = 64 * pair + 16 * place.row_warp;
+    const auto from = static_cast<std::uint32_t>(__cvta_generic_to_shared(shared));
     if (gated)
-      store_rows<true>(args, tile, factors, bias, first_row, column, place.lane, shared);
+      store_rows<true, Parts>(args, tile, factors, bias, first_row, column, place.lane, part, from);
     else
-      store_rows<false>(args, tile, factors, bias, first_row, column, place.lane, shared);
-    __syncwarp();
+      store_rows<false, Parts>(args, tile, factors, bias, first_row, column, place.lane, part,
+                               from);
+    meet();
   }
 }
 
