@@ -1,8 +1,8 @@
-// The matrix product of two block-scaled operands on sm_120f. A thread block of four warps makes
-// 128 x 128 sums, a warp 64 x 64 in its registers: ldmatrix brings fragments from shared memory,
-// which three stages of cp.async fill, and the matrix instruction takes codes and scales as they
-// are. Sums begin at zero and take the instruction's parts of K (64 elements of FP4, 32 of FP8) in
-// order, whatever the shape, batch or group: a row of d is the same bytes in any of them.
+// The matrix product of two block-scaled operands on sm_120f. A thread block of four warps makes 128
+// x 128 sums, a warp 64 x 64 in its registers: ldmatrix brings fragments from shared memory, which
+// three stages of cp.async fill, and the matrix instruction takes codes and scales as they are.
+// Sums begin at zero and take the instruction's parts of K (64 elements of FP4, 32 of FP8) in
+// order; split, four of them do so with a quarter of the stages each and are added in order.
 #pragma once
 
 #include <cstdint>
