@@ -20,6 +20,11 @@ BlockShape shape_of(const BlockScaledOperand& operand, std::int64_t rows, std::i
   return {rows, k, operand.format, BlockAxis::cols, operand.layout};
 }
 
+/// What rows of so many bytes, the first at a multiple of 16, are aligned to; at most 4.
+std::int32_t alignment_of(std::int64_t row_bytes) {
+  return row_bytes % 4 == 0 ? 4 : row_bytes % 2 == 0 ? 2 : 1;
+}
+
 /// Whether four neighbours of a row of d lie at a multiple of their size.
 bool has_vectors(const ProductOutput& out) {
   const std::int64_t bytes = 4 * size_of(static_cast<DType>(out.d_type));
@@ -80,8 +85,8 @@ void block_scaled_product(Device& device, const BlockScaledProduct& product, con
   args.b_scale_matrix = b.scale_bytes();
   args.a_tiled = a.layout == Layout::tiled_128x4;
   args.b_tiled = b.layout == Layout::tiled_128x4;
-  args.a_words = a.blocks_per_line() % 4 == 0;
-  args.b_words = b.blocks_per_line() % 4 == 0;
+  args.a_align = alignment_of(a.blocks_per_line());
+  args.b_align = alignment_of(b.blocks_per_line());
   args.wide = a.code_bytes_per_line() % 16 == 0 && b.code_bytes_per_line() % 16 == 0;
   args.vectors = has_vectors(product.output);
   args.n = product.n;

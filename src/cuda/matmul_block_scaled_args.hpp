@@ -46,8 +46,8 @@ struct MatmulBlockScaledArgs {
   std::int64_t b_scale_matrix;
   std::int32_t a_tiled;  // scales are in 128x4 tiles, those of each matrix by themselves; else in
   std::int32_t b_tiled;  // rows
-  std::int32_t a_words;  // scales in rows: those of each row begin at a multiple of four bytes
-  std::int32_t b_words;
+  std::int32_t a_align;  // scales in rows: those of each begin at a multiple of 4, 2 or 1 bytes
+  std::int32_t b_align;
   std::int32_t wide;     // rows of codes begin at multiples of 16 bytes, else of 8
   std::int32_t vectors;  // columns 4 i to 4 i + 3 of a row of d may be stored at once
   std::int64_t n;

@@ -83,15 +83,16 @@ TEST_F(BlockScaledProductCalls, say_what_is_aligned) {
   };
   const auto whole = args_of(Format::nvfp4, 64, 8);
   EXPECT_EQ(whole.wide, 1);
-  EXPECT_EQ(whole.a_words, 1);
+  EXPECT_EQ(whole.a_align, 4);
   EXPECT_EQ(whole.vectors, 1);
   const auto odd = args_of(Format::nvfp4, 48, 9);
   EXPECT_EQ(odd.wide, 0);
-  EXPECT_EQ(odd.b_words, 0);
+  EXPECT_EQ(odd.b_align, 1);
   EXPECT_EQ(odd.vectors, 0);
   const auto mx = args_of(Format::mxfp8_e5m2, 96, 12);
   EXPECT_EQ(mx.wide, 1);
-  EXPECT_EQ(mx.a_words, 0);
+  EXPECT_EQ(mx.a_align, 1);
+  EXPECT_EQ(args_of(Format::mxfp4, 192, 12).a_align, 2);
   EXPECT_EQ(mx.vectors, 1);
   BlockScaledProduct p = product(Format::mxfp4, Format::mxfp4, 3, 8, 64);
   p.output.d = memory_->bytes + 2056;  // FP32: four are 16 bytes

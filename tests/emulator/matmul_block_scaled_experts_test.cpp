@@ -97,6 +97,7 @@ TEST_P(BlockScaledExperts, with_gates_biases_and_weights_are_each_as_if_alone) {
   all.offsets = {0, 17, 17, 149, 150};
   all.d_type = DType::f16;
   all.a_layout = Layout::tiled_128x4;
+  all.wide_offsets = true;
   for (int i = 0; i < 4 * 70; ++i) {
     all.bias.push_back(0.125f * static_cast<float>(i % 17));
     all.up_bias.push_back(0.25f * static_cast<float>(i % 13) - 1.0f);

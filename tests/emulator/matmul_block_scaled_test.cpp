@@ -146,7 +146,8 @@ TEST_P(BlockScaledProducts, are_near_the_exact_ones_in_every_layout_of_scales) {
 
 TEST_P(BlockScaledProducts, are_those_of_the_instructions_model_bit_by_bit) {
   // More stages than are on their way, so that the loop of whole stages has its turn.
-  for (const std::int64_t k : {std::int64_t{1024}, odd_k()})
+  const std::int64_t pairs_k = 6 * 5 * info(pair().a).block;  // an even number of blocks
+  for (const std::int64_t k : {std::int64_t{1024}, pairs_k, odd_k()})
     for (const Layout layout : {Layout::tiled_128x4, Layout::row_major}) {
       ProductCase c = random_case(131, 34, k, 3);
       c.a.global_scale = c.b.global_scale = 1.0f;

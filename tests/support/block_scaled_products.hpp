@@ -45,6 +45,7 @@ struct ProductCase {
   std::int64_t n = 0;      // rows of b a matrix
   Layout a_layout = Layout::row_major, b_layout = Layout::row_major;
   std::int64_t matrices = 1;            // of a batch
+  bool wide_offsets = false;            // of 8 bytes on the device
   std::vector<std::int32_t> offsets{};  // grouped: matrices + 1 of them
   DType d_type = DType::f32;
   float alpha = 1.0f;
@@ -116,8 +117,10 @@ inline Matrix run_block_scaled(cuda::Device& device, const ProductCase& c,
                laid_out(c.a, c.a_layout, a_parts, c.grouped() ? c.offsets[0] : 0, c.padding)),
       b_scales(device, laid_out(c.b, c.b_layout, b_parts, 0, c.padding)),
       up_scales(device, laid_out(c.up, c.b_layout, c.gated() ? b_parts : Parts{}, 0, c.padding)),
-      offsets(device, c.offsets), bias(device, c.bias), up_bias(device, c.up_bias),
-      weights(device, c.row_weights), d(device, wide.bytes),
+      offsets(device, c.offsets),
+      offsets_64(device, std::vector<std::int64_t>(c.offsets.begin(), c.offsets.end())),
+      bias(device, c.bias), up_bias(device, c.up_bias), weights(device, c.row_weights),
+      d(device, wide.bytes),
       globals(device, std::vector<float>{c.a.global_scale, c.b.global_scale, c.up.global_scale});
 
   cuda::BlockScaledProduct product;
@@ -128,7 +131,10 @@ inline Matrix run_block_scaled(cuda::Device& device, const ProductCase& c,
   product.n = c.n;
   product.k = c.k();
   product.rows = {c.grouped() ? c.rows() : c.rows() / c.matrices, c.count(),
-                  c.grouped() ? offsets.as() : nullptr, 0};
+                  !c.grouped()     ? nullptr
+                  : c.wide_offsets ? offsets_64.as()
+                                   : offsets.as(),
+                  c.wide_offsets};
   product.output.d = d.as();
   product.output.d_stride = stride;
   product.output.d_matrix = c.grouped() ? 0 : c.rows() / c.matrices * stride;

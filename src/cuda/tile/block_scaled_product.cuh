@@ -1,7 +1,7 @@
-// The matrix product of two block-scaled operands on sm_120f. A thread block of four warps makes 128
-// x 128 sums, a warp 64 x 64 in its registers: ldmatrix brings fragments from shared memory, which
-// three stages of cp.async fill, and the matrix instruction takes codes and scales as they are.
-// Sums begin at zero and take the instruction's parts of K (64 elements of FP4, 32 of FP8) in
+// The matrix product of two block-scaled operands on sm_120f. A thread block of four warps makes
+// 128 x 128 sums, a warp 64 x 64 in its registers: ldmatrix brings fragments from shared memory,
+// which three stages of cp.async fill, and the matrix instruction takes codes and scales as they
+// are. Sums begin at zero and take the instruction's parts of K (64 elements of FP4, 32 of FP8) in
 // order; split, four of them do so with a quarter of the stages each and are added in order.
 #pragma once
 
@@ -182,13 +182,13 @@ __device__ void multiply_tile(const MatmulBlockScaledArgs& args) {
   const bool scales_up = gated && half != 0;
   const ScaleLoader a_scales(
       args.a_scales + (args.a_tiled ? row_tile * tile_bytes : tile.first * blocks), blocks,
-      args.a_tiled, args.a_words, [&](int j) { return 16 * a_row + 4 * j; },
+      args.a_tiled, args.a_align, [&](int j) { return 16 * a_row + 4 * j; },
       [&](int j) { return row_of(32 * j + a_row); });
   const ScaleLoader b_scales(
       (scales_up ? args.up_scales : args.b_scales) + tile.matrix * args.b_scale_matrix +
           (args.b_tiled ? first_column / tile_columns * tile_bytes
                         : static_cast<std::int64_t>(first_column) * blocks),
-      blocks, args.b_tiled, args.b_words,
+      blocks, args.b_tiled, args.b_align,
       [&](int j) {
         const int column =
             gated ? first_column % tile_columns + gated_column(32 * j + b_row) : 32 * j + b_row;

@@ -17,16 +17,16 @@ class ScaleLoader {
   /// tile_offset(j), 0 and 1 side by side, as are 2 and 3. In rows: word j is of row row_of(j),
   /// whose scales begin that many times `blocks` behind `first`.
   template <class TileOffset, class RowOf>
-  __device__ ScaleLoader(const std::uint8_t* first, int blocks, bool tiled, bool words,
+  __device__ ScaleLoader(const std::uint8_t* first, int blocks, bool tiled, int align,
                          TileOffset&& tile_offset, RowOf&& row_of)
-      : from_(first), blocks_(blocks), step_(tiled ? tile_step : 4), words_(words) {
+      : from_(first), blocks_(blocks), step_(tiled ? tile_step : 4), align_(align) {
 #pragma unroll
     for (int j = 0; j < pieces; ++j)
       offset_[j] = static_cast<std::uint32_t>(tiled ? tile_offset(j) : row_of(j) * blocks);
   }
 
   /// Blocks 4 column to 4 column + 3 of the four rows; those beyond the row's end are 0. What is
-  /// loaded whole is not waited for. Whole: in tiles, and the row has those blocks.
+  /// loaded in words is not waited for. Whole: in tiles, and the row has those blocks.
   template <bool Whole>
   __device__ void load(int column, std::uint32_t (&word)[pieces]) const {
     const int left = Whole ? 4 : blocks_ - 4 * column;
@@ -39,9 +39,15 @@ class ScaleLoader {
       word[1] = v0.y;
       word[2] = v1.x;
       word[3] = v1.y;
-    } else if (left >= 4 && words_) {
+    } else if (left >= 4 && align_ == 4) {
 #pragma unroll
       for (int j = 0; j < pieces; ++j) word[j] = ptx::ld_global_nc_b32(from + offset_[j]);
+    } else if (left >= 4 && align_ == 2) {
+#pragma unroll
+      for (int j = 0; j < pieces; ++j) {
+        const auto* halves = reinterpret_cast<const std::uint16_t*>(from + offset_[j]);
+        word[j] = halves[0] | static_cast<std::uint32_t>(halves[1]) << 16;
+      }
     } else {
 #pragma unroll
       for (std::uint32_t& each : word) each = 0;
@@ -60,7 +66,7 @@ class ScaleLoader {
   std::uint32_t offset_[pieces];
   int blocks_;  // of a row
   int step_;    // bytes to the next four blocks
-  bool words_;  // words in rows are aligned
+  int align_;   // of scales in rows: 4, 2 or 1
 };
 
 }  // namespace microscale::cuda::block_scaled
