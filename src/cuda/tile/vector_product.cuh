@@ -71,15 +71,15 @@ __device__ inline void multiply(const Slice& s, float (&sum)[rows]) {
 #pragma unroll
   for (int block = 0; block < 4; ++block) {
     std::uint32_t a[2][4];
-    ptx::cvt_rn_f16x2_e2m1x2_x4(s.a[2 * block], a[0]);
-    ptx::cvt_rn_f16x2_e2m1x2_x4(s.a[2 * block + 1], a[1]);
+    ptx::cvt_rn_f16x2_e2m1x2_x4(a[0], s.a[2 * block]);
+    ptx::cvt_rn_f16x2_e2m1x2_x4(a[1], s.a[2 * block + 1]);
 #pragma unroll
     for (int j = 0; j < rows; ++j) {
       std::uint32_t pair = 0;
 #pragma unroll
       for (int half = 0; half < 2; ++half) {
         std::uint32_t b[4];
-        ptx::cvt_rn_f16x2_e2m1x2_x4(s.b[j][2 * block + half], b);
+        ptx::cvt_rn_f16x2_e2m1x2_x4(b, s.b[j][2 * block + half]);
 #pragma unroll
         for (int i = 0; i < 4; ++i)
           pair = half + i == 0 ? ptx::mul_rn_f16x2(a[half][i], b[i])
