@@ -79,12 +79,14 @@ void block_scaled_product(Device& device, const BlockScaledProduct& product, con
   args.a_scales = product.a.scales;
   args.b = product.b.codes;
   args.b_scales = product.b.scales;
-  args.up = product.up_codes;
-  args.up_scales = product.up_scales;
+  args.up = product.up.codes;
+  args.up_scales = product.up.scales;
   args.b_matrix = b.code_bytes();
   args.b_scale_matrix = b.scale_bytes();
+  args.up_scale_matrix = shape_of(product.up, product.n, product.k).scale_bytes();
   args.a_tiled = a.layout == Layout::tiled_128x4;
   args.b_tiled = b.layout == Layout::tiled_128x4;
+  args.up_tiled = product.output.gated && product.up.layout == Layout::tiled_128x4;
   args.a_align = alignment_of(a.blocks_per_line());
   args.b_align = alignment_of(b.blocks_per_line());
   args.wide = a.code_bytes_per_line() % 16 == 0 && b.code_bytes_per_line() % 16 == 0;

@@ -24,9 +24,8 @@ struct BlockScaledOperand {
 
 struct BlockScaledProduct {
   BlockScaledOperand a;
-  BlockScaledOperand b;                    // gated: the gate
-  const std::uint8_t* up_codes = nullptr;  // gated: of b's format, layout and shape
-  const std::uint8_t* up_scales = nullptr;
+  BlockScaledOperand b;       // gated: the gate
+  BlockScaledOperand up;      // gated: of b's format and shape, in a layout of its own
   std::int64_t n = 0, k = 0;  // k: a multiple of both blocks
   ProductRows rows{};
   ProductOutput output{};  // gated says whether up takes part

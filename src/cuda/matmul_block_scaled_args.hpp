@@ -40,12 +40,14 @@ struct MatmulBlockScaledArgs {
   const std::uint8_t* a_scales;
   const std::uint8_t* b;
   const std::uint8_t* b_scales;
-  const std::uint8_t* up;  // gated; laid out as b is
+  const std::uint8_t* up;  // gated
   const std::uint8_t* up_scales;
   std::int64_t b_matrix;  // bytes from matrix to matrix
   std::int64_t b_scale_matrix;
+  std::int64_t up_scale_matrix;
   std::int32_t a_tiled;  // scales are in 128x4 tiles, those of each matrix by themselves; else in
   std::int32_t b_tiled;  // rows
+  std::int32_t up_tiled;
   std::int32_t a_align;  // scales in rows: those of each begin at a multiple of 4, 2 or 1 bytes
   std::int32_t b_align;
   std::int32_t wide;     // rows of codes begin at multiples of 16 bytes, else of 8

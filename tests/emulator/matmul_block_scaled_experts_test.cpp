@@ -55,7 +55,7 @@ void expect_each_alone(const ProductCase& all) {
     if (all.gated()) one.up = rows_of(all.up, e * all.n, all.n);
     one.n = all.n;
     one.a_layout = all.a_layout;
-    one.b_layout = all.b_layout;
+    one.b_layout = all.b_layout;  // and up's
     one.d_type = all.d_type;
     const auto part = [&](const std::vector<float>& of_all, std::int64_t at, std::int64_t length) {
       return of_all.empty() ? of_all
@@ -105,6 +105,7 @@ TEST_P(BlockScaledExperts, with_gates_biases_and_weights_are_each_as_if_alone) {
   for (int i = 0; i < 150; ++i) all.row_weights.push_back(1.0f / static_cast<float>(i + 1));
   for (const Layout layout : {Layout::row_major, Layout::tiled_128x4}) {
     all.b_layout = layout;
+    all.up_layout = Layout::tiled_128x4;
     expect_each_alone(all);
   }
 }

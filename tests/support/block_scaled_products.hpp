@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <bit>
 #include <cmath>
+#include <optional>
 #include <span>
 #include <vector>
 
@@ -44,6 +45,7 @@ struct ProductCase {
   BlockTensor a, b, up{};  // up: gated
   std::int64_t n = 0;      // rows of b a matrix
   Layout a_layout = Layout::row_major, b_layout = Layout::row_major;
+  std::optional<Layout> up_layout{};    // b's, if none
   std::int64_t matrices = 1;            // of a batch
   bool wide_offsets = false;            // of 8 bytes on the device
   std::vector<std::int32_t> offsets{};  // grouped: matrices + 1 of them
@@ -116,7 +118,8 @@ inline Matrix run_block_scaled(cuda::Device& device, const ProductCase& c,
       a_scales(device,
                laid_out(c.a, c.a_layout, a_parts, c.grouped() ? c.offsets[0] : 0, c.padding)),
       b_scales(device, laid_out(c.b, c.b_layout, b_parts, 0, c.padding)),
-      up_scales(device, laid_out(c.up, c.b_layout, c.gated() ? b_parts : Parts{}, 0, c.padding)),
+      up_scales(device, laid_out(c.up, c.up_layout.value_or(c.b_layout),
+                                 c.gated() ? b_parts : Parts{}, 0, c.padding)),
       offsets(device, c.offsets),
       offsets_64(device, std::vector<std::int64_t>(c.offsets.begin(), c.offsets.end())),
       bias(device, c.bias), up_bias(device, c.up_bias), weights(device, c.row_weights),
@@ -126,8 +129,7 @@ inline Matrix run_block_scaled(cuda::Device& device, const ProductCase& c,
   cuda::BlockScaledProduct product;
   product.a = {c.a.shape().format, c.a_layout, a.as(), a_scales.as()};
   product.b = {c.b.shape().format, c.b_layout, b.as(), b_scales.as()};
-  product.up_codes = up.as();
-  product.up_scales = up_scales.as();
+  product.up = {c.b.shape().format, c.up_layout.value_or(c.b_layout), up.as(), up_scales.as()};
   product.n = c.n;
   product.k = c.k();
   product.rows = {c.grouped() ? c.rows() : c.rows() / c.matrices, c.count(),

@@ -184,17 +184,19 @@ __device__ void multiply_tile(const MatmulBlockScaledArgs& args) {
       args.a_scales + (args.a_tiled ? row_tile * tile_bytes : tile.first * blocks), blocks,
       args.a_tiled, args.a_align, [&](int j) { return 16 * a_row + 4 * j; },
       [&](int j) { return row_of(32 * j + a_row); });
-  const ScaleLoader b_scales(
-      (scales_up ? args.up_scales : args.b_scales) + tile.matrix * args.b_scale_matrix +
-          (args.b_tiled ? first_column / tile_columns * tile_bytes
-                        : static_cast<std::int64_t>(first_column) * blocks),
-      blocks, args.b_tiled, args.b_align,
-      [&](int j) {
-        const int column =
-            gated ? first_column % tile_columns + gated_column(32 * j + b_row) : 32 * j + b_row;
-        return static_cast<int>(tiled_128x4::offset(column, 0, 4));
-      },
-      [&](int j) { return column_of(32 * j + b_row); });
+  const bool b_tiled = scales_up ? args.up_tiled : args.b_tiled;
+  const ScaleLoader b_scales((scales_up ? args.up_scales + tile.matrix * args.up_scale_matrix
+                                        : args.b_scales + tile.matrix * args.b_scale_matrix) +
+                                 (b_tiled ? first_column / tile_columns * tile_bytes
+                                          : static_cast<std::int64_t>(first_column) * blocks),
+                             blocks, b_tiled, args.b_align,
+                             [&](int j) {
+                               const int column = gated ? first_column % tile_columns +
+                                                              gated_column(32 * j + b_row)
+                                                        : 32 * j + b_row;
+                               return static_cast<int>(tiled_128x4::offset(column, 0, 4));
+                             },
+                             [&](int j) { return column_of(32 * j + b_row); });
 
   const auto base = static_cast<std::uint32_t>(__cvta_generic_to_shared(shared));
   const int all = static_cast<int>((a_bytes + stage_row_bytes - 1) / stage_row_bytes);
@@ -230,7 +232,7 @@ __device__ void multiply_tile(const MatmulBlockScaledArgs& args) {
   };
   // Most stages of most shapes: what is loaded while they are computed is whole.
   int stage = first;
-  if (args.wide && args.a_tiled && args.b_tiled) {
+  if (args.wide && args.a_tiled && args.b_tiled && (!gated || args.up_tiled)) {
     const int all_whole = static_cast<int>(a_bytes / stage_row_bytes);
     const int whole = (all_whole < end ? all_whole : end) - (stages - 1);
 #pragma unroll 1
