@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "cuda/launch.hpp"
+#include "cuda/matmul_blackwell.hpp"
 #include "cuda/matmul_rows.hpp"
 #include "cuda/operands.hpp"
 #include "cuda/operations.hpp"
@@ -169,8 +170,10 @@ void quantize_sums(Device& device, const MatmulCall& call, const float* sums, St
 
 }  // namespace
 
-std::int64_t matmul_workspace_bytes(Device&, const MatmulCall& call) {
+std::int64_t matmul_workspace_bytes(Device& device, const MatmulCall& call) {
   check_formats(call);
+  // One row's kernel wants codes at multiples of 32 bytes, which they may not be yet.
+  if (call.rows() > 1 && is_blackwell_product(device.info(), call)) return sums_bytes(call);
   return sums_bytes(call) + matmul_rows_workspace(call, all_rows(call));
 }
 
@@ -186,8 +189,12 @@ void matmul(Device& device, const MatmulCall& call, std::span<std::uint8_t> work
                             call.operation));
   check_memory(device, call, workspace);
   auto* const sums = reinterpret_cast<float*>(workspace.data());
-  matmul_rows(device, call, rows_of(call), output_of(call, sums),
-              workspace.data() + sums_bytes(call), stream);
+  const ProductRows rows = rows_of(call);
+  const ProductOutput output = output_of(call, sums);
+  if (is_blackwell_product(device.info(), call))
+    blackwell_product(device, call, rows, output, stream);
+  else
+    matmul_rows(device, call, rows, output, workspace.data() + sums_bytes(call), stream);
   if (call.quantized()) quantize_sums(device, call, sums, stream);
 }
 

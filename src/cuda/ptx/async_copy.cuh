@@ -19,6 +19,13 @@ __device__ inline void cp_async_cg_shared_global_16(std::uint32_t to, const void
                : "memory");
 }
 
+/// "cp.async": 8 bytes, both sides aligned to 8. The last 8 - `bytes` of them are not read: zeros.
+__device__ inline void cp_async_ca_shared_global_8(std::uint32_t to, const void* from,
+                                                   std::uint32_t bytes) {
+  asm volatile("cp.async.ca.shared.global [%0], [%1], 8, %2;" ::"r"(to), "l"(from), "r"(bytes)
+               : "memory");
+}
+
 /// "cp.async.commit_group": the copies of this thread since the last one become a group.
 __device__ inline void cp_async_commit_group() {
   asm volatile("cp.async.commit_group;" ::: "memory");

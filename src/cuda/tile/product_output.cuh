@@ -61,21 +61,39 @@ __device__ inline ProductFactors product_factors(const ProductOutput& out, std::
   return {__fmul_rn(__fmul_rn(a, b), out.alpha), __fmul_rn(__fmul_rn(a, up), out.alpha)};
 }
 
-/// One element of d before its rounding: column `col` of matrix `matrix`, row `row` of all rows.
-/// `up_sum` counts where gated.
+/// What is added to a column's products; -0, which changes nothing, where there is no bias.
+struct ProductBias {
+  float sum, up;
+};
+__device__ inline ProductBias product_bias(const ProductOutput& out, std::int64_t matrix,
+                                           std::int64_t col) {
+  const auto at = [&](const void* bias, std::int32_t type) {
+    return bias == nullptr ? -0.0f : load_element(bias, type, matrix * out.bias_matrix + col);
+  };
+  return {at(out.bias, out.bias_type), out.gated ? at(out.up_bias, out.up_bias_type) : -0.0f};
+}
+
+/// One element of d before its rounding. `up_sum` counts where Gated; `weight` is the row's, 1
+/// where there is none.
+template <bool Gated>
+__device__ inline float finished(const ProductOutput& out, const ProductFactors& factors,
+                                 const ProductBias& bias, float weight, float sum, float up_sum) {
+  float value = __fmaf_rn(sum, factors.sum, bias.sum);
+  if constexpr (Gated) {
+    const float up = __fmaf_rn(up_sum, factors.up, bias.up);
+    value = out.gelu ? gelu_tanh_mul(value, up) : silu_mul(clamp_gate(value), 0.0f, up, 0.0f).first;
+  }
+  return __fmul_rn(value, weight);
+}
+
+/// The same in column `col` of matrix `matrix`, row `row` of all rows.
 __device__ inline float finished(const ProductOutput& out, const ProductFactors& factors,
                                  std::int64_t matrix, std::int64_t row, std::int64_t col, float sum,
                                  float up_sum) {
-  const auto biased = [&](float factor, float value, const void* bias, std::int32_t type) {
-    if (bias == nullptr) return __fmul_rn(value, factor);
-    return __fmaf_rn(value, factor, load_element(bias, type, matrix * out.bias_matrix + col));
-  };
-  float value = biased(factors.sum, sum, out.bias, out.bias_type);
-  if (out.gated) {
-    const float up = biased(factors.up, up_sum, out.up_bias, out.up_bias_type);
-    value = out.gelu ? gelu_tanh_mul(value, up) : silu_mul(clamp_gate(value), 0.0f, up, 0.0f).first;
-  }
-  return out.row_weights == nullptr ? value : __fmul_rn(value, out.row_weights[row]);
+  const ProductBias bias = product_bias(out, matrix, col);
+  const float weight = out.row_weights == nullptr ? 1.0f : out.row_weights[row];
+  return out.gated ? finished<true>(out, factors, bias, weight, sum, up_sum)
+                   : finished<false>(out, factors, bias, weight, sum, up_sum);
 }
 
 /// Finishes and stores it. `row` counts all matrices' rows where grouped, else the matrix's own.

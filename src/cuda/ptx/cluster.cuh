@@ -1,0 +1,36 @@
+// Thread blocks of a cluster together (PTX ISA, "barrier.cluster", "mapa", "ld" with
+// .shared::cluster). sm_90 and later.
+#pragma once
+
+#include <cstdint>
+
+namespace microscale::ptx {
+
+/// "barrier.cluster": all threads of the cluster; what each wrote before it, the others read behind
+/// it.
+__device__ inline void barrier_cluster_arrive_release() {
+  asm volatile("barrier.cluster.arrive.release.aligned;" ::: "memory");
+}
+__device__ inline void barrier_cluster_wait_acquire() {
+  asm volatile("barrier.cluster.wait.acquire.aligned;" ::: "memory");
+}
+
+/// "mapa": where block `rank` of the cluster has what is at `address` of this block's shared
+/// memory.
+__device__ inline std::uint32_t mapa_shared_cluster(std::uint32_t address, std::uint32_t rank) {
+  std::uint32_t mapped;
+  asm("mapa.shared::cluster.u32 %0, %1, %2;" : "=r"(mapped) : "r"(address), "r"(rank));
+  return mapped;
+}
+
+/// 16 bytes of the shared memory of any block of the cluster, aligned.
+__device__ inline float4 ld_shared_cluster_v4(std::uint32_t address) {
+  float4 v;
+  asm volatile("ld.shared::cluster.v4.f32 {%0, %1, %2, %3}, [%4];"
+               : "=f"(v.x), "=f"(v.y), "=f"(v.z), "=f"(v.w)
+               : "r"(address)
+               : "memory");
+  return v;
+}
+
+}  // namespace microscale::ptx

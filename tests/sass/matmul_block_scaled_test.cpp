@@ -1,0 +1,80 @@
+// The products of block-scaled operands as assembled for sm_120f: nothing spilled, two thread
+// blocks a multiprocessor, and a main loop of which at least a quarter multiplies.
+#include <gtest/gtest.h>
+
+#include <optional>
+
+#include "cuda/kernel_images.hpp"
+#include "cuda/matmul_block_scaled_args.hpp"
+#include "emulator/occupancy.hpp"
+#include "sass/counts.hpp"
+#include "sass/cubin.hpp"
+#include "sass/disassemble.hpp"
+
+namespace microscale::testing {
+namespace {
+
+std::vector<const cuda::KernelImage*> images() {
+  std::vector<const cuda::KernelImage*> found;
+  for (const cuda::KernelImage& image : cuda::kernel_images())
+    if (image.file.starts_with("matmul_block_scaled_")) found.push_back(&image);
+  return found;
+}
+
+struct Loop {
+  int instructions = 0, products = 0;
+};
+
+/// The shortest run of code from a backward branch's target to it that has matrix instructions.
+std::optional<Loop> main_loop(const sass::Function& kernel) {
+  std::optional<Loop> best;
+  for (std::size_t i = 0; i < kernel.code.size(); ++i) {
+    const int target = kernel.code[i].target;
+    if (target < 0 || target > static_cast<int>(i)) continue;
+    Loop loop;
+    for (std::size_t at = static_cast<std::size_t>(target); at <= i; ++at) {
+      ++loop.instructions;
+      loop.products += sass::class_of(kernel.code[at].opcode) == sass::Class::matrix;
+    }
+    if (loop.products > 0 && (!best || loop.instructions < best->instructions)) best = loop;
+  }
+  return best;
+}
+
+TEST(BlockScaledProductSass, multiplies_in_a_quarter_of_the_main_loop_or_more) {
+  if (images().empty()) GTEST_SKIP() << "built without nvcc: no kernels to look at";
+  ASSERT_FALSE(sass::find_nvdisasm().empty())
+      << sass::nvdisasm_advice() << "; scripts/get_nvdisasm prints one, installed if need be";
+  int kernels = 0;
+  for (const cuda::KernelImage* image : images())
+    for (const sass::Function& kernel : sass::disassemble(image->cubin).functions) {
+      const auto loop = main_loop(kernel);
+      ASSERT_TRUE(loop) << kernel.name;
+      EXPECT_EQ(loop->products, 64) << kernel.name;
+      EXPECT_LE(loop->instructions, 4 * loop->products) << kernel.name;
+      EXPECT_GT(loop->instructions, loop->products + 16) << kernel.name << ": too few to be true";
+      RecordProperty(kernel.name, loop->instructions);
+      ++kernels;
+    }
+  EXPECT_EQ(kernels, 14);  // seven pairs, each whole and split
+}
+
+TEST(BlockScaledProductSass, spills_nothing_and_leaves_room_for_a_second_block) {
+  if (images().empty()) GTEST_SKIP() << "built without nvcc: no kernels to look at";
+  for (const cuda::KernelImage* image : images()) {
+    EXPECT_EQ(image->architecture, "sm_120f");
+    for (const sass::CubinKernel& kernel : sass::kernels_of(image->cubin)) {
+      EXPECT_EQ(kernel.local, 0) << kernel.name;
+      for (const emulator::MultiprocessorLimits& gpu : emulator::known_gpus()) {
+        if (gpu.major != 12) continue;
+        const emulator::Occupancy held = emulator::occupancy(
+            gpu, {kernel.registers, kernel.shared_bytes, cuda::block_scaled::threads});
+        EXPECT_EQ(held.blocks, cuda::block_scaled::resident_blocks)
+            << kernel.name << " on " << gpu.name;
+      }
+    }
+  }
+}
+
+}  // namespace
+}  // namespace microscale::testing

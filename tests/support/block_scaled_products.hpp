@@ -1,0 +1,261 @@
+// Products of two block-scaled operands on a device: data, the call, the model of the matrix
+// instruction in the kernel's order, and the bound.
+#pragma once
+
+#include <algorithm>
+#include <bit>
+#include <cmath>
+#include <optional>
+#include <span>
+#include <vector>
+
+#include "cuda/matmul_block_scaled.hpp"
+#include "emulator/tensor/mma.hpp"
+#include "layouts/tiled_128x4.hpp"
+#include "support/mma_layouts.hpp"
+#include "support/products.hpp"
+
+namespace microscale::test {
+
+/// Rows of a matrix each, in a tensor of all of them.
+using Parts = std::vector<std::int64_t>;
+
+/// Scales of a row-major tensor in `layout`, each part by itself; `padding`: what tiles hold beside
+/// them.
+inline std::vector<std::uint8_t> laid_out(const BlockTensor& tensor, Layout layout,
+                                          const Parts& parts, std::int64_t first = 0,
+                                          std::uint8_t padding = 0) {
+  const std::int64_t blocks = tensor.shape().blocks_per_line();
+  if (layout == Layout::row_major) return {tensor.scales().begin(), tensor.scales().end()};
+  std::vector<std::uint8_t> out;
+  for (const std::int64_t rows : parts) {
+    const auto at = static_cast<std::int64_t>(out.size());
+    out.resize(out.size() + static_cast<std::size_t>(tiled_128x4::bytes(rows, blocks)), padding);
+    for (std::int64_t r = 0; r < rows; ++r)
+      for (std::int64_t c = 0; c < blocks; ++c)
+        out[static_cast<std::size_t>(at + tiled_128x4::offset(r, c, blocks))] =
+            tensor.scales()[static_cast<std::size_t>((first + r) * blocks + c)];
+    first += rows;
+  }
+  return out;
+}
+
+/// A product as tests state it: tensors of all matrices' rows, scales in rows.
+struct ProductCase {
+  BlockTensor a, b, up{};  // up: gated
+  std::int64_t n = 0;      // rows of b a matrix
+  Layout a_layout = Layout::row_major, b_layout = Layout::row_major;
+  std::optional<Layout> up_layout{};    // b's, if none
+  std::int64_t matrices = 1;            // of a batch
+  bool wide_offsets = false;            // of 8 bytes on the device
+  std::vector<std::int32_t> offsets{};  // grouped: matrices + 1 of them
+  DType d_type = DType::f32;
+  float alpha = 1.0f;
+  std::vector<float> bias{}, up_bias{};  // matrices x n
+  std::vector<float> row_weights{};
+  bool gelu = false;
+  std::uint8_t padding = 0;   // of tiled scales
+  std::int64_t d_stride = 0;  // 0: n
+
+  bool gated() const { return up.shape().rows != 0; }
+  bool grouped() const { return !offsets.empty(); }
+  std::int64_t rows() const { return a.shape().rows; }
+  std::int64_t k() const { return a.shape().cols; }
+  std::int64_t count() const {
+    return grouped() ? static_cast<std::int64_t>(offsets.size()) - 1 : matrices;
+  }
+  /// The matrix of a row of a; -1: nobody's.
+  std::int64_t matrix_of(std::int64_t row) const {
+    if (!grouped()) return row / (rows() / matrices);
+    for (std::size_t e = 0; e + 1 < offsets.size(); ++e)
+      if (row >= offsets[e] && row < offsets[e + 1]) return static_cast<std::int64_t>(e);
+    return -1;
+  }
+};
+
+/// What is put where nothing was stored.
+inline constexpr std::uint8_t untouched = 0xA5;
+
+class DeviceBytes {
+ public:
+  DeviceBytes(cuda::Device& device, std::span<const std::uint8_t> bytes)
+      : device_(device), at_(device.allocate(static_cast<std::int64_t>(bytes.size()) + 16)) {
+    device.copy_to_device(at_, bytes.data(), static_cast<std::int64_t>(bytes.size()), nullptr);
+  }
+  template <class Number>
+  DeviceBytes(cuda::Device& device, const std::vector<Number>& numbers)
+      : DeviceBytes(device, {reinterpret_cast<const std::uint8_t*>(numbers.data()),
+                             numbers.size() * sizeof(Number)}) {}
+  DeviceBytes(const DeviceBytes&) = delete;
+  DeviceBytes& operator=(const DeviceBytes&) = delete;
+  ~DeviceBytes() { device_.release(at_); }
+  template <class Type = std::uint8_t>
+  Type* as() const {
+    return static_cast<Type*>(at_);
+  }
+
+ private:
+  cuda::Device& device_;
+  void* at_;
+};
+
+using BlockScaledOperation = void(cuda::Device&, const cuda::BlockScaledProduct&, const char*,
+                                  cuda::Stream);
+
+/// d, rows of a x n, as the device makes it.
+inline Matrix run_block_scaled(cuda::Device& device, const ProductCase& c,
+                               BlockScaledOperation operation = cuda::block_scaled_product) {
+  Parts a_parts;
+  for (std::int64_t i = 0; i < c.count(); ++i)
+    a_parts.push_back(c.grouped() ? c.offsets[static_cast<std::size_t>(i + 1)] -
+                                        c.offsets[static_cast<std::size_t>(i)]
+                                  : c.rows() / c.matrices);
+  const Parts b_parts(static_cast<std::size_t>(c.count()), c.n);
+  const std::int64_t stride = c.d_stride ? c.d_stride : c.n;
+  Matrix wide(c.d_type, c.rows(), stride);
+  std::fill(wide.bytes.begin(), wide.bytes.end(), untouched);
+  const DeviceBytes a(device, c.a.codes()), b(device, c.b.codes()), up(device, c.up.codes()),
+      a_scales(device,
+               laid_out(c.a, c.a_layout, a_parts, c.grouped() ? c.offsets[0] : 0, c.padding)),
+      b_scales(device, laid_out(c.b, c.b_layout, b_parts, 0, c.padding)),
+      up_scales(device, laid_out(c.up, c.up_layout.value_or(c.b_layout),
+                                 c.gated() ? b_parts : Parts{}, 0, c.padding)),
+      offsets(device, c.offsets),
+      offsets_64(device, std::vector<std::int64_t>(c.offsets.begin(), c.offsets.end())),
+      bias(device, c.bias), up_bias(device, c.up_bias), weights(device, c.row_weights),
+      d(device, wide.bytes),
+      globals(device, std::vector<float>{c.a.global_scale, c.b.global_scale, c.up.global_scale});
+
+  cuda::BlockScaledProduct product;
+  product.a = {c.a.shape().format, c.a_layout, a.as(), a_scales.as()};
+  product.b = {c.b.shape().format, c.b_layout, b.as(), b_scales.as()};
+  product.up = {c.b.shape().format, c.up_layout.value_or(c.b_layout), up.as(), up_scales.as()};
+  product.n = c.n;
+  product.k = c.k();
+  product.rows = {c.grouped() ? c.rows() : c.rows() / c.matrices, c.count(),
+                  !c.grouped()     ? nullptr
+                  : c.wide_offsets ? offsets_64.as()
+                                   : offsets.as(),
+                  c.wide_offsets};
+  product.output.d = d.as();
+  product.output.d_stride = stride;
+  product.output.d_matrix = c.grouped() ? 0 : c.rows() / c.matrices * stride;
+  product.output.d_type = static_cast<std::int32_t>(c.d_type);
+  product.output.bias = c.bias.empty() ? nullptr : bias.as();
+  product.output.up_bias = c.up_bias.empty() ? nullptr : up_bias.as();
+  product.output.bias_matrix = c.n;
+  product.output.a_global = globals.as<float>();
+  product.output.b_global = globals.as<float>() + 1;
+  product.output.up_global = globals.as<float>() + 2;
+  product.output.row_weights = c.row_weights.empty() ? nullptr : weights.as<float>();
+  product.output.alpha = c.alpha;
+  product.output.gated = c.gated();
+  product.output.gelu = c.gelu;
+  operation(device, product, "matmul", nullptr);
+  device.copy_to_host(wide.bytes.data(), d.as(), static_cast<std::int64_t>(wide.bytes.size()),
+                      nullptr);
+  if (stride == c.n) return wide;
+  Matrix narrow(c.d_type, c.rows(), c.n);
+  const auto element = static_cast<std::size_t>(size_of(c.d_type));
+  for (std::int64_t r = 0; r < c.rows(); ++r) {
+    const std::uint8_t* row = wide.bytes.data() + static_cast<std::size_t>(r * stride) * element;
+    std::copy_n(row, static_cast<std::size_t>(c.n) * element,
+                narrow.bytes.begin() + r * c.n * static_cast<std::int64_t>(element));
+    EXPECT_TRUE(std::all_of(row + static_cast<std::size_t>(c.n) * element,
+                            row + static_cast<std::size_t>(stride) * element,
+                            [](std::uint8_t byte) { return byte == untouched; }))
+        << "row " << r << " was written beyond column " << c.n;
+  }
+  return narrow;
+}
+
+/// The instruction that multiplies these formats.
+inline emulator::tensor::MmaShape block_scaled_shape(Format a, Format b) {
+  using namespace emulator::tensor;
+  const auto operand = [](Format format) {
+    return format == Format::mxfp8_e4m3   ? Operand::e4m3
+           : format == Format::mxfp8_e5m2 ? Operand::e5m2
+                                          : Operand::e2m1;
+  };
+  const bool fp4 = operand(a) == Operand::e2m1;
+  MmaShape shape = testing::shape_of(fp4 ? Kind::mxf4nvf4 : Kind::mxf8f6f4, fp4 ? 64 : 32,
+                                     operand(a), operand(b));
+  if (a == Format::mxfp4) shape.scale = ScaleType::ue8m0, shape.scale_vector = 2;
+  return shape;
+}
+
+/// A code of a row-major tensor; 0 beyond its end.
+inline std::uint32_t code_at(const BlockTensor& t, std::int64_t row, std::int64_t col) {
+  if (row >= t.shape().rows || col >= t.shape().cols) return 0;
+  const std::uint8_t* line = t.codes().data() + row * t.shape().code_bytes_per_line();
+  if (info(t.shape().format).code_bits == 8) return line[col];
+  return line[col / 2] >> (col % 2 * 4) & 15u;
+}
+inline std::uint32_t scale_at(const BlockTensor& t, std::int64_t row, std::int64_t block) {
+  const std::int64_t blocks = t.shape().blocks_per_line();
+  return row < t.shape().rows && block < blocks
+             ? t.scales()[static_cast<std::size_t>(row * blocks + block)]
+             : 0;
+}
+
+/// a @ b^T by the model of the instruction, from zero, K in order: FP32 bits of the sums.
+inline std::vector<float> model_sums(const BlockTensor& a, const BlockTensor& b) {
+  using namespace emulator::tensor;
+  const MmaShape shape = block_scaled_shape(a.shape().format, b.shape().format);
+  const std::int64_t m = a.shape().rows, n = b.shape().rows, k = a.shape().cols;
+  std::vector<float> sums(static_cast<std::size_t>(m * n));
+  for (std::int64_t row = 0; row < m; row += 16)
+    for (std::int64_t column = 0; column < n; column += 8) {
+      std::uint32_t d[4][32] = {};
+      for (std::int64_t first = 0; first < k; first += shape.k) {
+        std::uint32_t registers_a[4][32] = {}, registers_b[4][32] = {}, sa[32] = {}, sb[32] = {};
+        const auto put = [&](const BlockTensor& t, Operand type, auto& registers, Slot slot,
+                             std::int64_t line, std::int64_t col) {
+          const int bits = container_bits(shape.kind, type);
+          registers[slot.reg][slot.lane] |=
+              code_at(t, line, col) << (bits * slot.item + container_shift(shape.kind, type));
+        };
+        for (int i = 0; i < shape.k; ++i) {
+          for (int r = 0; r < 16; ++r)
+            put(a, shape.a, registers_a, a_slot(container_bits(shape.kind, shape.a), {r, i}),
+                row + r, first + i);
+          for (int c = 0; c < 8; ++c)
+            put(b, shape.b, registers_b, b_slot(container_bits(shape.kind, shape.b), {i, c}),
+                column + c, first + i);
+        }
+        const std::int64_t block = first * shape.scale_vector / shape.k;
+        for (int chunk = 0; chunk < shape.scale_vector; ++chunk) {
+          for (int r = 0; r < 16; ++r)
+            sa[a_scale_slot({}, r, chunk).lane] |= scale_at(a, row + r, block + chunk) << 8 * chunk;
+          for (int c = 0; c < 8; ++c)
+            sb[b_scale_slot({}, c, chunk).lane] |= scale_at(b, column + c, block + chunk)
+                                                   << 8 * chunk;
+        }
+        MmaOperands in;
+        std::array<std::uint32_t*, 4> out{};
+        for (std::size_t i = 0; i < 4; ++i)
+          in.a[i] = registers_a[i], in.b[i] = registers_b[i], in.c[i] = out[i] = d[i];
+        in.scale_a = sa, in.scale_b = sb;
+        mma(shape, Generation::blackwell, in, out);
+      }
+      for (int r = 0; r < 16; ++r)
+        for (int c = 0; c < 8; ++c) {
+          const Slot slot = d_slot(32, {r, c});
+          if (row + r < m && column + c < n)
+            sums[static_cast<std::size_t>((row + r) * n + column + c)] =
+                std::bit_cast<float>(d[slot.reg][slot.lane]);
+        }
+    }
+  return sums;
+}
+
+/// Largest distance of a sum over k from the exact one (docs/matmul_blackwell.md), without factors:
+/// `magnitude`: sum of |a * b|; `largest`: of the products of what the instruction aligns, block
+/// scales for FP4 by FP4, scaled elements not below their smallest normal ones else.
+inline double block_scaled_bound(bool fp4, std::int64_t k, double magnitude, double largest) {
+  const double steps = static_cast<double>((k + (fp4 ? 63 : 31)) / (fp4 ? 64 : 32));
+  const double cut = fp4 ? 5 * 0x1p-35 : 33 * 0x1p-25;
+  return 1.01 * steps * (0x1p-23 * magnitude + cut * (magnitude + largest)) + steps * 0x1p-149;
+}
+
+}  // namespace microscale::test
