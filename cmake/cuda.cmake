@@ -1,10 +1,15 @@
-# CUDA kernels as data. Each src/cuda/any/*.cu is compiled by nvcc to PTX and that to a cubin, once per
-# architecture, and both are put into the library with an index (src/cuda/kernel_images.hpp). Without nvcc the
-# index is empty and the runtime is left out; everything else builds.
+# CUDA kernels as data. Each .cu is compiled by nvcc to PTX and that to a cubin, those of src/cuda/any once per
+# architecture, those of src/cuda/sm90, sm100 and sm120 for that one alone, and both are put into the library with
+# an index (src/cuda/kernel_images.hpp). Without nvcc the index is empty and the runtime is left out; everything
+# else builds.
 set(MICROSCALE_CUDA AUTO CACHE STRING "CUDA kernels: AUTO (if nvcc 12.9 or later is found), ON or OFF")
 set_property(CACHE MICROSCALE_CUDA PROPERTY STRINGS AUTO ON OFF)
 set(MICROSCALE_CUDA_IMAGES "" CACHE PATH "Another build's cuda_images to embed, instead of compiling them again")
 set(cuda_architectures 90a 100f 120f)  # Hopper; Blackwell data centre and RTX, whole families
+set(cuda_folder_any ${cuda_architectures})
+set(cuda_folder_sm90 90a)
+set(cuda_folder_sm100 100f)
+set(cuda_folder_sm120 120f)
 
 set(MICROSCALE_HAS_CUDA OFF)
 if(NOT MICROSCALE_CUDA STREQUAL "OFF")
@@ -41,10 +46,12 @@ function(microscale_add_cuda_images target)
   set(entries "")
   set(images "")
   if(MICROSCALE_HAS_CUDA)
-    file(GLOB sources CONFIGURE_DEPENDS ${CMAKE_SOURCE_DIR}/src/cuda/any/*.cu)
+    file(GLOB sources CONFIGURE_DEPENDS ${CMAKE_SOURCE_DIR}/src/cuda/any/*.cu ${CMAKE_SOURCE_DIR}/src/cuda/sm*/*.cu)
     foreach(source ${sources})
       get_filename_component(name ${source} NAME_WE)
-      foreach(architecture ${cuda_architectures})
+      get_filename_component(source_folder ${source} DIRECTORY)
+      get_filename_component(source_folder ${source_folder} NAME)
+      foreach(architecture ${cuda_folder_${source_folder}})
         set(image ${image_folder}/${name}.sm_${architecture})
         set(symbol microscale_image_${name}_${architecture})
         if(NOT MICROSCALE_CUDA_IMAGES)
