@@ -77,4 +77,32 @@ struct MatmulRowsArgs {
   ProductOutput output;
 };
 
+/// matmul_prepare_tiles_<kind>: a as 16-bit elements with their block scales inside, in the tiles
+/// that matmul_wide_... copies (layouts/token_tiles.hpp). 256 threads; thread block (x, y) takes
+/// eight rows, groups y, y + gridDim.y, ... of them, and four chunks of 64 elements of k.
+struct PrepareTilesArgs {
+  const void* a;          // elements, or codes
+  std::int64_t a_stride;  // bytes from row to row
+  const std::uint8_t* scales;
+  ProductRows rows;
+  std::int64_t k;
+  std::int32_t tiled;  // scales are in 128x4 tiles, those of each matrix by themselves
+  std::int32_t f16;    // the tiles are FP16, else BF16
+  void* tiles;
+};
+
+/// matmul_wide_<b>_<bf16 or f16>_<rows>x<tokens>: sm_90a, many rows of a. wide_threads threads; as
+/// many thread blocks as the device has multiprocessors, which share the tiles of d among them.
+struct MatmulWideArgs {
+  const void* tiles;      // of PrepareTilesArgs
+  const std::uint8_t* b;  // packed tiles (layouts/fragment_tiles.hpp), at a multiple of 16
+  std::int64_t b_matrix;  // bytes from matrix to matrix
+  std::int64_t n;
+  std::int64_t k;
+  std::int32_t vectors;  // pieces of d's rows of 16 bytes begin at multiples of 16
+  std::int32_t partial;  // some tile of d may have fewer rows than `tokens`
+  ProductRows rows;
+  ProductOutput output;
+};
+
 }  // namespace microscale::cuda

@@ -17,6 +17,23 @@ __device__ inline void fence_mbarrier_init() {
   asm volatile("fence.mbarrier_init.release.cluster;" ::: "memory");
 }
 
+/// "mbarrier.arrive": one arrival; what this thread did before, those see who wait for the phase.
+__device__ inline void mbarrier_arrive(std::uint32_t mbarrier) {
+  asm volatile("mbarrier.arrive.shared::cta.b64 _, [%0];" ::"r"(mbarrier) : "memory");
+}
+
+/// The same where `guard` is set, without a branch.
+__device__ inline void mbarrier_arrive(std::uint32_t mbarrier, bool guard) {
+  asm volatile(
+      "{\n"
+      ".reg .pred p;\n"
+      "setp.ne.b32 p, %1, 0;\n"
+      "@p mbarrier.arrive.shared::cta.b64 _, [%0];\n"
+      "}" ::"r"(mbarrier),
+      "r"(static_cast<int>(guard))
+      : "memory");
+}
+
 /// "mbarrier.arrive.expect_tx": one arrival, and `bytes` more that copies will bring.
 __device__ inline void mbarrier_arrive_expect_tx(std::uint32_t mbarrier, std::uint32_t bytes) {
   asm volatile("mbarrier.arrive.expect_tx.shared::cta.b64 _, [%0], %1;" ::"r"(mbarrier), "r"(bytes)

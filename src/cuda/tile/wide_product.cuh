@@ -1,0 +1,254 @@
+// Products of packed weights and many rows of a on Hopper: the transposed product, so that the
+// weights are the operand that wgmma takes from registers, where they are decoded, and a, 16 bits
+// an element, is read from shared memory as it is.
+//
+// A block stays on its multiprocessor and takes tile after tile of d (wide_walk.cuh). One warp copies
+// chunks of 64 elements of k, of both operands, into a ring of stages: linear bulk copies that end
+// in a stage's `full` barrier. Two warpgroups, each with Rows / 2 rows of the weights and all Tokens
+// rows of a, decode a step of 16 elements into four registers while the tensor cores multiply the
+// step before, and free a stage through its `empty` barrier. The copying warp runs ahead into the
+// next tile while this one's sums are stored (wide_store.cuh).
+//
+// The order of a sum is k's, whatever the tile: a row of d is the same bytes with whatever other
+// rows it is computed.
+#pragma once
+
+#include <cstdint>
+
+#include "cuda/ptx/async_copy.cuh"
+#include "cuda/ptx/barrier.cuh"
+#include "cuda/ptx/matrix_descriptor.cuh"
+#include "cuda/ptx/mbarrier.cuh"
+#include "cuda/ptx/memory.cuh"
+#include "cuda/ptx/setmaxnreg.cuh"
+#include "cuda/ptx/wgmma.cuh"
+#include "cuda/tile/grid_order.cuh"
+#include "cuda/tile/wide_store.cuh"
+#include "cuda/tile/wide_walk.cuh"
+#include "cuda/tile/wide_weights.cuh"
+
+namespace microscale::cuda {
+
+template <class Weights, int Rows, int Tokens>
+class WideProduct {
+ public:
+  static constexpr WideShape shape{Rows, Tokens};
+  static constexpr WideShared shared = wide_shared(shape, Weights::tile_bytes);
+  static constexpr int parts = Rows / 128;        // 64 rows of the weights each, of a warpgroup
+  static constexpr int weight_tiles = Rows / 16;  // of a stage
+  static constexpr int a_bytes = Tokens * 128;
+  static_assert((parts == 1 || parts == 2) && weight_tiles < 32, "the copying warp has a lane for each tile");
+  static_assert(shared.stages >= 3 && shared.bytes <= wide_shared_bytes, "shared memory is short");
+
+  __device__ static void run(const MatmulWideArgs& args) {
+    extern __shared__ __align__(1024) unsigned char memory[];
+    const auto base = static_cast<std::uint32_t>(__cvta_generic_to_shared(memory));
+    if (args.partial) clear_stages(base);
+    if (threadIdx.x == 0) {
+#pragma unroll 1
+      for (int i = 0; i < shared.stages; ++i) {
+        ptx::mbarrier_init_shared(full(base, i), 1);
+        ptx::mbarrier_init_shared(empty(base, i), 8);
+      }
+      ptx::fence_mbarrier_init();
+    }
+    __syncthreads();
+    follow_previous_grid();
+    if (threadIdx.x >= 256) {
+      ptx::setmaxnreg_dec<56>();
+      if (threadIdx.x < 288) copy(args, base);
+    } else {
+      ptx::setmaxnreg_inc<224>();
+      multiply(args, base);
+    }
+  }
+
+ private:
+  /// A place in the ring: the stage, and how often the ring went round.
+  struct Turn {
+    int stage = 0;
+    std::uint32_t parity = 0;
+    __device__ void next() {
+      if (++stage == shared.stages) stage = 0, parity ^= 1;
+    }
+  };
+  __device__ static std::uint32_t full(std::uint32_t base, int stage) {
+    return base + shared.barriers + 8 * stage;
+  }
+  __device__ static std::uint32_t empty(std::uint32_t base, int stage) {
+    return base + shared.barriers + 8 * (shared.stages + stage);
+  }
+  __device__ static std::uint32_t place(std::uint32_t base, int stage) {
+    return base + shared.places + 32 * stage;
+  }
+  __device__ static void wait(std::uint32_t barrier, std::uint32_t parity) {
+    while (!ptx::mbarrier_try_wait_parity(barrier, parity)) {
+    }
+  }
+
+  /// Where a tile of d has fewer rows than the stage, what is left is multiplied, too, and dropped:
+  /// whatever it is, it has been written.
+  __device__ static void clear_stages(std::uint32_t base) {
+#pragma unroll 1
+    for (int stage = 0; stage < shared.stages; ++stage)
+#pragma unroll 1
+      for (int at = static_cast<int>(threadIdx.x) * 16; at < a_bytes; at += wide_threads * 16)
+        ptx::st_shared_v4(base + stage * shared.stage_bytes + at, make_uint4(0, 0, 0, 0));
+    ptx::fence_proxy_async_shared();
+  }
+
+  __device__ static void copy(const MatmulWideArgs& args, std::uint32_t base) {
+    const int lane = static_cast<int>(threadIdx.x & 31);
+    const bool gated = args.output.gated != 0;
+    const std::int64_t chunks = token_tiles::chunks(args.k);
+    const std::int64_t row_tiles = fragment_tiles::row_tiles(args.n, gated);
+    WideWalk<Rows, Tokens> walk(args.rows, args.n, gated);
+    WidePlace at;
+    Turn turn;
+#pragma unroll 1
+    for (std::int64_t tile = blockIdx.x; walk.find(tile, at); tile += gridDim.x) {
+      const std::int64_t groups = token_tiles::groups(at.rows.count);
+      const std::int64_t group = at.row_tile * (Tokens / 8);
+      const std::int64_t own = groups - group < Tokens / 8 ? groups - group : Tokens / 8;
+      const std::int64_t first_group =
+          args.rows.offsets == nullptr ? token_tiles::first_group(at.matrix, args.rows.m)
+                                       : token_tiles::first_group_of_expert(at.matrix, at.rows.first);
+      // Lanes of the weights: a tile each, the last one again beyond the end; the next lane: a.
+      const char* from;
+      std::int64_t step;
+      std::uint32_t bytes, to;
+      if (lane < weight_tiles) {
+        const std::int64_t wanted = at.column_tile * weight_tiles + lane;
+        const std::int64_t row_tile = wanted < row_tiles ? wanted : row_tiles - 1;
+        from = reinterpret_cast<const char*>(args.b) + at.matrix * args.b_matrix +
+               row_tile * chunks * Weights::tile_bytes;
+        step = bytes = Weights::tile_bytes;
+        to = base + a_bytes + lane * Weights::tile_bytes;
+      } else {
+        from = static_cast<const char*>(args.tiles) +
+               (first_group * chunks + group) * token_tiles::group_bytes;
+        step = groups * token_tiles::group_bytes;
+        bytes = static_cast<std::uint32_t>(own * token_tiles::group_bytes);
+        to = base;
+      }
+      const std::int64_t rows_left = at.rows.count - at.row_tile * Tokens;
+#pragma unroll 1
+      for (std::int64_t chunk = 0; chunk < chunks; ++chunk, turn.next(), from += step) {
+        wait(empty(base, turn.stage), turn.parity ^ 1);
+        const std::uint32_t barrier = full(base, turn.stage);
+        if (lane == weight_tiles) {
+          if (chunk == 0) {
+            const std::int64_t row = (args.rows.offsets == nullptr ? 0 : at.rows.first) +
+                                     at.row_tile * Tokens;
+            const std::uint32_t to_place = place(base, turn.stage);
+            ptx::st_shared_v4(
+                to_place,
+                make_uint4(static_cast<std::uint32_t>(at.matrix),
+                           static_cast<std::uint32_t>(at.column_tile),
+                           static_cast<std::uint32_t>(rows_left < Tokens ? rows_left : Tokens), 0));
+            ptx::st_shared_v4(to_place + 16, make_uint4(static_cast<std::uint32_t>(row),
+                                                        static_cast<std::uint32_t>(row >> 32), 0, 0));
+          }
+          ptx::mbarrier_arrive_expect_tx(barrier, bytes + weight_tiles * Weights::tile_bytes);
+        }
+        __syncwarp();
+        if (lane <= weight_tiles)
+          ptx::cp_async_bulk_shared_cluster_global_mbarrier(to + turn.stage * shared.stage_bytes,
+                                                            from, bytes, barrier);
+      }
+    }
+    wait(empty(base, turn.stage), turn.parity ^ 1);
+    if (lane == 0) {  // no rows: the end
+      ptx::st_shared_v4(place(base, turn.stage), make_uint4(0, 0, 0, 0));
+      ptx::mbarrier_arrive(full(base, turn.stage));
+    }
+  }
+
+  __device__ static void multiply(const MatmulWideArgs& args, std::uint32_t base) {
+    const std::uint32_t lane = threadIdx.x & 31, warp = threadIdx.x / 32 % 4;
+    const std::uint32_t warpgroup = threadIdx.x / 128;
+    const std::int64_t chunks = token_tiles::chunks(args.k);
+    const std::uint32_t sums = base + shared.sums + warpgroup * shared.sum_bytes;
+    const std::uint32_t weights =
+        base + a_bytes + (warpgroup * parts * 4 + warp) * Weights::tile_bytes;
+    float d[Tokens / 2], d64[parts == 2 ? Tokens / 2 : 1];  // of the first 64 rows, of the others
+    Turn turn;
+#pragma unroll 1
+    for (;;) {
+      wait(full(base, turn.stage), turn.parity);
+      const uint4 where = ptx::ld_shared_v4(place(base, turn.stage));
+      if (where.z == 0) return;
+      const uint4 row = ptx::ld_shared_v4(place(base, turn.stage) + 16);
+      int before = 0;  // the stage of the chunk before
+#pragma unroll 1
+      for (std::int64_t chunk = 0; chunk < chunks; ++chunk) {
+        if (chunk > 0) wait(full(base, turn.stage), turn.parity);
+        const std::uint32_t stage = turn.stage * shared.stage_bytes;
+        typename Weights::Tile tiles[parts];
+#pragma unroll
+        for (int part = 0; part < parts; ++part)
+          tiles[part] = Weights::read(weights + stage + part * 4 * Weights::tile_bytes, lane);
+        const std::uint64_t tokens = ptx::matrix_descriptor_rows128(base + stage);
+#pragma unroll
+        for (int step = 0; step < 4; ++step) {
+          std::uint32_t a[parts][4];
+#pragma unroll
+          for (int part = 0; part < parts; ++part) {
+            Weights::fragment(tiles[part], step, a[part]);
+            ptx::keep_in_place(a[part]);  // whole before the fence
+          }
+          ptx::wgmma_fence();
+          const std::uint64_t at = ptx::advance(tokens, 32 * step);
+          Weights::multiply(d, a[0], at, chunk > 0 || step > 0);
+          if constexpr (parts == 2) Weights::multiply(d64, a[1], at, chunk > 0 || step > 0);
+          ptx::wgmma_commit_group();
+          ptx::wgmma_wait_group<1>();  // the step before has its registers no more
+          if (step == 0) release(base, before, chunk > 0);
+        }
+        before = turn.stage;
+        turn.next();
+      }
+      ptx::wgmma_wait_group<0>();
+      release(base, before, true);
+      const ProductFactors factors = product_factors(args.output, where.x);
+      WideTileOutput tile{.matrix = where.x,
+                          .row = static_cast<std::int64_t>(row.y) << 32 | row.x,
+                          .column = 0,
+                          .tokens = static_cast<int>(where.z),
+                          .vectors = args.vectors != 0};
+      const std::int64_t unit = std::int64_t{where.y} * (Rows / 64) + warpgroup * parts;
+      const int columns = args.output.gated ? 32 : 64;
+      const auto store = [&](auto& own, int part) {
+        ptx::keep_in_place(own);
+        stage_sums(own, Weights::sum_factor, sums);
+        ptx::bar_sync(1 + warpgroup, 128);
+        tile.column = (unit + part) * columns;
+        store_staged(args.output, factors, tile, args.n, sums);
+        ptx::bar_sync(1 + warpgroup, 128);
+      };
+      store(d, 0);
+      if constexpr (parts == 2) store(d64, 1);
+    }
+  }
+
+  /// This warp needs the stage no more, where `guard` is set. No branch: the assembler would wait
+  /// for all products in front of one.
+  __device__ static void release(std::uint32_t base, int stage, bool guard) {
+    __syncwarp();
+    ptx::mbarrier_arrive(empty(base, stage), guard && threadIdx.x % 32 == 0);
+  }
+};
+
+}  // namespace microscale::cuda
+
+/// The entry points of one format, one for each of wide_shapes.
+#define MICROSCALE_WIDE_ENTRY(name, weights, rows, tokens)                                     \
+  extern "C" __global__ void __launch_bounds__(microscale::cuda::wide_threads, 1)             \
+      matmul_wide_##name##_##rows##x##tokens(                                                 \
+          const __grid_constant__ microscale::cuda::MatmulWideArgs args) {                    \
+    microscale::cuda::WideProduct<microscale::cuda::weights, rows, tokens>::run(args);        \
+  }
+#define MICROSCALE_WIDE_ENTRIES(name, weights)      \
+  MICROSCALE_WIDE_ENTRY(name, weights, 256, 128)    \
+  MICROSCALE_WIDE_ENTRY(name, weights, 128, 128)    \
+  MICROSCALE_WIDE_ENTRY(name, weights, 128, 64)
