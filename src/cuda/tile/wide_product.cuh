@@ -37,7 +37,8 @@ class WideProduct {
   static constexpr int parts = Rows / 128;        // 64 rows of the weights each, of a warpgroup
   static constexpr int weight_tiles = Rows / 16;  // of a stage
   static constexpr int a_bytes = Tokens * 128;
-  static_assert((parts == 1 || parts == 2) && weight_tiles < 32, "the copying warp has a lane for each tile");
+  static_assert((parts == 1 || parts == 2) && weight_tiles < 32,
+                "a warpgroup has one or two accumulators, the copying warp a lane for each tile");
   static_assert(shared.stages >= 3 && shared.bytes <= wide_shared_bytes, "shared memory is short");
 
   __device__ static void run(const MatmulWideArgs& args) {

@@ -21,8 +21,8 @@ __device__ void stage_sums(const float (&d)[Count], float factor, std::uint32_t 
   const std::uint32_t first = to + 4 * (token * wide_pitch + row);
 #pragma unroll
   for (int i = 0; i < Count; ++i)
-    ptx::st_shared_b32(first + 4 * ((i / 4 * 8 + i % 2) * wide_pitch + i / 2 % 2 * 8),
-                       __float_as_uint(factor == 1.0f ? d[i] : __fmul_rn(d[i], factor)));
+    ptx::st_shared_f32(first + 4 * ((i / 4 * 8 + i % 2) * wide_pitch + i / 2 % 2 * 8),
+                       factor == 1.0f ? d[i] : __fmul_rn(d[i], factor));
 }
 
 /// What is done with staged sums.

@@ -1,0 +1,55 @@
+// Matrix products of packed weights and many rows of a, on Hopper: prepares a in a workspace, then
+// multiplies. No arithmetic here, nothing allocated, nothing waited for.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+
+#include "cuda/device.hpp"
+#include "cuda/matmul_args.hpp"
+#include "microscale/format.hpp"
+#include "microscale/tensor.hpp"
+
+namespace microscale::cuda {
+
+/// a: dense rows, or codes with block scales. Rows of all matrices lie in one buffer, row r at r *
+/// stride.
+struct WideInput {
+  std::optional<Format> format;   ///< none: dense, of `type`
+  DType type = DType::bf16;       ///< dense: bf16 or f16
+  const void* data = nullptr;     ///< dense: aligned to 2 bytes, best to 16; codes: to 16
+  std::int64_t stride = 0;        ///< bytes from row to row; codes: a row's bytes
+  const std::uint8_t* scales = nullptr;
+  Layout layout = Layout::row_major;  ///< tiled: of each matrix by itself, expert by expert
+};
+
+struct WideCall {
+  WideInput a;
+  Format b_format = Format::mxfp4;
+  const std::uint8_t* b = nullptr;  ///< packed (layouts/fragment_tiles.hpp), aligned to 16 bytes
+  std::int64_t n = 0;               ///< columns of d
+  std::int64_t k = 0;               ///< a multiple of both blocks
+  ProductRows rows{};
+  ProductOutput output{};
+  void* workspace = nullptr;  ///< wide_workspace_bytes of them, aligned to 128 bytes
+};
+
+/// Whether there are kernels for these operands on this device: sm_90a; b MXFP4, NVFP4 or MXFP8; a
+/// BF16 or one of these formats, or FP16 where b is NVFP4 (FP16 cannot hold a weight of MX with its
+/// scale, nor BF16 an element of FP16).
+bool wide_takes(const DeviceInfo& device, const WideInput& a, Format b_format);
+
+/// Of a in tiles: 2 bytes an element, rows filled up to 8 a matrix, k to 64.
+std::int64_t wide_workspace_bytes(const ProductRows& rows, std::int64_t k);
+
+/// Operands as checked by the caller, and taken (wide_takes). Two launches; none where d has no
+/// element. Sums are FP32 in the order of k, 16 elements an instruction, which aligns its products
+/// and the sum so far to the largest of them and truncates: an element of d is within
+/// wide_roundings(k) * 2^-24 * (sum of |a_i b_i|) of the exact sum before the epilogue.
+void matmul_wide(Device& device, const char* operation, const WideCall& call, Stream stream);
+
+/// Of 17 terms an instruction drops less than 2^-25 of the largest each, and rounding the result
+/// toward zero less than 2 * 2^-24 of it: 10.5 for 16 elements.
+constexpr std::int64_t wide_roundings(std::int64_t k) { return 11 * ((k + 63) / 64 * 4) + 1; }
+
+}  // namespace microscale::cuda

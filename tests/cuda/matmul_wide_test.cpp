@@ -1,0 +1,151 @@
+// What a product of many rows tells the device, without one.
+#include "cuda/matmul_wide.hpp"
+
+#include <gtest/gtest.h>
+
+#include <memory>
+
+#include "cuda/wide_geometry.hpp"
+#include "fake_device.hpp"
+
+namespace microscale::cuda {
+namespace {
+
+ProductRows rows(std::int64_t m, std::int64_t matrices, const void* offsets = nullptr) {
+  return {m, matrices, offsets, 0};
+}
+
+class CudaMatmulWide : public ::testing::Test {
+ protected:
+  CudaMatmulWide() {
+    call.a = {.format = {}, .type = DType::bf16, .data = memory->bytes, .stride = 2 * 320};
+    call.b_format = Format::mxfp4;
+    call.b = memory->bytes + 4096;
+    call.n = 600;
+    call.k = 320;
+    call.rows = rows(100, 2);
+    call.output.d = memory->bytes + 8192;
+    call.output.d_stride = 600;
+    call.output.d_matrix = 60000;
+    call.output.d_type = static_cast<std::int32_t>(DType::bf16);
+    call.workspace = memory->bytes + 16384;
+  }
+  void SetUp() override {
+    if (kernel_images().empty()) GTEST_SKIP() << "built without nvcc";
+  }
+  MatmulWideArgs product() {
+    matmul_wide(device, "matmul", call, stream);
+    EXPECT_EQ(device.launches.size(), 2u);
+    return device.launches.back().as<MatmulWideArgs>();
+  }
+  test::FakeDevice device{9, 0};
+  std::unique_ptr<test::Aligned> memory = std::make_unique<test::Aligned>();
+  WideCall call;
+  Stream stream = &call;
+};
+
+TEST_F(CudaMatmulWide, prepares_a_and_multiplies) {
+  const MatmulWideArgs args = product();
+  const auto& prepare = device.launches[0];
+  EXPECT_EQ(prepare.name, "matmul_prepare_tiles_dense");
+  EXPECT_EQ(prepare.call.threads, 256);
+  EXPECT_EQ(prepare.call.grid.x, 2u);   // 5 chunks, four a block
+  EXPECT_EQ(prepare.call.grid.y, 26u);  // 13 groups of eight rows, twice
+  EXPECT_EQ(prepare.call.stream, stream);
+  const auto prepared = prepare.as<PrepareTilesArgs>();
+  EXPECT_EQ(prepared.a, call.a.data);
+  EXPECT_EQ(prepared.a_stride, 640);
+  EXPECT_EQ(prepared.tiles, call.workspace);
+  EXPECT_FALSE(prepared.f16);
+
+  const LaunchCall& launched = device.launches[1].call;
+  EXPECT_EQ(device.launches[1].name, "matmul_wide_mxfp4_bf16_128x64");
+  EXPECT_EQ(launched.threads, wide_threads);
+  EXPECT_EQ(launched.grid.x, 20u);  // 5 x 2 tiles, twice: fewer than there are multiprocessors
+  EXPECT_EQ(launched.shared_bytes, wide_shared({128, 64}, 544).bytes);
+  EXPECT_LE(launched.shared_bytes, wide_shared_bytes);
+  EXPECT_EQ(args.tiles, call.workspace);
+  EXPECT_EQ(args.b_matrix, 38 * 5 * 544);  // tiles of 16 x 64, rows and k filled up
+  EXPECT_TRUE(args.vectors);
+  EXPECT_TRUE(args.partial);
+  EXPECT_EQ(args.rows.m, 100);
+}
+
+TEST_F(CudaMatmulWide, stays_on_all_multiprocessors_where_there_are_tiles_enough) {
+  call.n = 8192, call.rows = rows(4096, 1);
+  const MatmulWideArgs args = product();
+  EXPECT_EQ(device.launches[1].name, "matmul_wide_mxfp4_bf16_256x128");
+  EXPECT_EQ(device.launches[1].call.grid.x, 132u);
+  EXPECT_FALSE(args.partial);
+}
+
+TEST_F(CudaMatmulWide, names_the_kernel_of_each_pair) {
+  struct Pair {
+    WideInput a;
+    Format b;
+    const char *prepare, *product;
+  };
+  const auto of = [](Format format) { return WideInput{.format = format}; };
+  for (const Pair& pair :
+       {Pair{of(Format::nvfp4), Format::nvfp4, "nvfp4", "nvfp4_f16"},
+        {of(Format::mxfp4), Format::nvfp4, "mxfp4", "nvfp4_bf16"},
+        {of(Format::nvfp4), Format::mxfp8_e4m3, "nvfp4", "mxfp8_e4m3_bf16"},
+        {of(Format::mxfp8_e5m2), Format::mxfp8_e5m2, "mxfp8_e5m2", "mxfp8_e5m2_bf16"},
+        {{.format = {}, .type = DType::f16}, Format::nvfp4, "dense", "nvfp4_f16"}}) {
+    device.launches.clear();
+    call.a.format = pair.a.format, call.a.type = pair.a.type, call.b_format = pair.b;
+    product();
+    EXPECT_EQ(device.launches[0].name, std::string("matmul_prepare_tiles_") + pair.prepare);
+    EXPECT_EQ(device.launches[1].name,
+              "matmul_wide_" + std::string(pair.product) + "_128x64");
+    EXPECT_EQ(device.launches[0].as<PrepareTilesArgs>().f16,
+              device.launches[1].name.find("_f16_") != std::string::npos);
+  }
+}
+
+TEST_F(CudaMatmulWide, knows_experts_by_their_offsets_alone) {
+  call.rows = rows(300, 9, memory->bytes + 32768);
+  call.a.format = Format::mxfp4, call.a.layout = Layout::tiled_128x4;
+  const MatmulWideArgs args = product();
+  EXPECT_TRUE(args.partial);
+  EXPECT_TRUE(device.launches[0].as<PrepareTilesArgs>().tiled);
+  EXPECT_EQ(device.launches[0].call.grid.y, 47u);  // 38 groups of eight rows, one more an expert
+  EXPECT_EQ(device.launches[1].call.grid.x, 65u);  // at most 4 + 9 tiles of 64 rows, 5 of n
+}
+
+TEST_F(CudaMatmulWide, stores_element_by_element_where_rows_are_not_aligned) {
+  call.output.d_stride = 601;
+  EXPECT_FALSE(product().vectors);
+}
+
+TEST_F(CudaMatmulWide, does_nothing_for_an_empty_result) {
+  call.rows.m = 0;
+  matmul_wide(device, "matmul", call, stream);
+  call.rows.m = 8, call.n = 0;
+  matmul_wide(device, "matmul", call, stream);
+  EXPECT_TRUE(device.launches.empty());
+}
+
+TEST(WideTakes, what_16_bits_hold) {
+  DeviceInfo hopper;
+  hopper.major = 9;
+  const WideInput bf16{}, f16{.format = {}, .type = DType::f16},
+      f32{.format = {}, .type = DType::f32};
+  EXPECT_TRUE(wide_takes(hopper, bf16, Format::mxfp8_e5m2));
+  EXPECT_TRUE(wide_takes(hopper, f16, Format::nvfp4));
+  EXPECT_FALSE(wide_takes(hopper, f16, Format::mxfp4));
+  EXPECT_FALSE(wide_takes(hopper, f32, Format::nvfp4));
+  EXPECT_FALSE(wide_takes(hopper, bf16, Format::mxint8));
+  EXPECT_FALSE(wide_takes(hopper, WideInput{.format = Format::mxfp6_e2m3}, Format::mxfp4));
+  hopper.major = 10;
+  EXPECT_FALSE(wide_takes(hopper, bf16, Format::mxfp4));
+}
+
+TEST(WideWorkspace, is_enough_for_any_share_of_the_rows) {
+  EXPECT_EQ(wide_workspace_bytes(rows(9, 3), 65), 3 * 2 * 2 * 1024);
+  int one = 0;
+  EXPECT_EQ(wide_workspace_bytes(rows(9, 3, &one), 64), (2 + 3) * 1024);
+}
+
+}  // namespace
+}  // namespace microscale::cuda
