@@ -89,6 +89,8 @@ struct PrepareTilesArgs {
   std::int32_t tiled;  // scales are in 128x4 tiles, those of each matrix by themselves
   std::int32_t f16;    // the tiles are FP16, else BF16
   void* tiles;
+  std::uint32_t* counters;  // of MatmulWideArgs, set to 0
+  std::int64_t counter_count;
 };
 
 /// matmul_wide_<b>_<bf16 or f16>_<rows>x<tokens>: sm_90a, many rows of a. wide_threads threads; as
@@ -99,7 +101,10 @@ struct MatmulWideArgs {
   std::int64_t b_matrix;  // bytes from matrix to matrix
   std::int64_t n;
   std::int64_t k;
-  std::int32_t vectors;  // pieces of d's rows of 16 bytes begin at multiples of 16
+  std::int32_t splits;  // ranges of k that a tile of d is cut into
+  float* sums;          // where there are several: of each range of each tile, rows x tokens
+  std::uint32_t* counters;  // and how many of a half tile's are there; 0 at first
+  std::int32_t vectors;     // pieces of d's rows of 16 bytes begin at multiples of 16
   std::int32_t partial;  // some tile of d may have fewer rows than `tokens`
   ProductRows rows;
   ProductOutput output;

@@ -25,6 +25,16 @@ int tile_bytes_of(Format format) {
   return static_cast<int>(fragment_tiles::tile_bytes(facts.code_bits, facts.block));
 }
 
+WidePlan plan_of(const DeviceInfo& device, const WideCall& call) {
+  return wide_plan(call.n, call.k, call.output.gated != 0, call.rows.m, call.rows.matrices,
+                   call.rows.offsets != nullptr, tile_bytes_of(call.b_format),
+                   device.multiprocessors);
+}
+
+std::int64_t token_bytes(const WideCall& call) {
+  return token_tiles::bytes(call.rows.m, call.rows.matrices, call.rows.offsets != nullptr, call.k);
+}
+
 PrepareTilesArgs prepare_args(const WideCall& call, bool f16) {
   PrepareTilesArgs args{};
   args.a = call.a.data;
@@ -53,8 +63,10 @@ bool wide_takes(const DeviceInfo& device, const WideInput& a, Format b_format) {
   return a.type == DType::bf16 || (a.type == DType::f16 && b_format == Format::nvfp4);
 }
 
-std::int64_t wide_workspace_bytes(const ProductRows& rows, std::int64_t k) {
-  return token_tiles::bytes(rows.m, rows.matrices, rows.offsets != nullptr, k);
+std::int64_t wide_workspace_bytes(const DeviceInfo& device, const WideCall& call) {
+  if (call.rows.m == 0 || call.rows.matrices == 0 || call.n == 0) return 0;
+  const WidePlan plan = plan_of(device, call);
+  return token_bytes(call) + plan.sums_bytes() + 4 * plan.counters();
 }
 
 void matmul_wide(Device& device, const char* operation, const WideCall& call, Stream stream) {
@@ -62,7 +74,10 @@ void matmul_wide(Device& device, const char* operation, const WideCall& call, St
   const bool experts = rows.offsets != nullptr, gated = call.output.gated != 0;
   if (rows.m == 0 || rows.matrices == 0 || call.n == 0) return;
   const bool f16 = multiplies_f16(call.a, call.b_format);
-  const std::string_view b_name = info(call.b_format).name;
+  const FormatInfo& format = info(call.b_format);
+  const WidePlan plan = plan_of(device.info(), call);
+  char* sums = static_cast<char*>(call.workspace) + token_bytes(call);
+  auto* counters = reinterpret_cast<std::uint32_t*>(sums + plan.sums_bytes());
 
   const std::int64_t groups = token_tiles::all_groups(rows.m, rows.matrices, experts);
   const std::int64_t chunks = token_tiles::chunks(call.k);
@@ -72,16 +87,12 @@ void matmul_wide(Device& device, const char* operation, const WideCall& call, St
                        .grid_z = 1,
                        .threads = threads_per_block,
                        .column_shift = 0};
-  launch(device, "matmul_prepare_tiles_" + kind, operation, prepare, prepare_args(call, f16),
-         stream);
+  PrepareTilesArgs tiles = prepare_args(call, f16);
+  tiles.counters = counters;
+  tiles.counter_count = plan.counters();
+  launch(device, "matmul_prepare_tiles_" + kind, operation, prepare, tiles, stream);
 
-  const FormatInfo& format = info(call.b_format);
-  const int tile_bytes = tile_bytes_of(call.b_format);
-  const int multiprocessors = device.info().multiprocessors;
-  const WideShape shape =
-      wide_shape(call.n, gated, rows.m, rows.matrices, experts, tile_bytes, multiprocessors);
-  const std::int64_t tiles =
-      wide_most_tiles(shape, call.n, gated, rows.m, rows.matrices, experts);
+  const std::int64_t multiprocessors = device.info().multiprocessors;
   MatmulWideArgs args{};
   args.tiles = call.workspace;
   args.b = call.b;
@@ -89,20 +100,24 @@ void matmul_wide(Device& device, const char* operation, const WideCall& call, St
       fragment_tiles::matrix_bytes(call.n, call.k, gated, format.code_bits, format.block);
   args.n = call.n;
   args.k = call.k;
+  args.splits = plan.splits;
+  args.sums = reinterpret_cast<float*>(sums);
+  args.counters = counters;
   args.vectors = has_vectors(call.output);
-  args.partial = experts || rows.m % shape.tokens != 0;
+  args.partial = experts || rows.m % plan.shape.tokens != 0;
   args.rows = rows;
   args.output = call.output;
-  const Launch product{
-      .grid_x = static_cast<unsigned>(tiles < multiprocessors ? tiles : multiprocessors),
-      .grid_y = 1,
-      .grid_z = 1,
-      .threads = wide_threads,
-      .column_shift = 0};
+  const Launch product{.grid_x = static_cast<unsigned>(
+                           plan.units() < multiprocessors ? plan.units() : multiprocessors),
+                       .grid_y = 1,
+                       .grid_z = 1,
+                       .threads = wide_threads,
+                       .column_shift = 0};
   launch(device,
-         "matmul_wide_" + std::string(b_name) + (f16 ? "_f16_" : "_bf16_") +
-             std::to_string(shape.rows) + "x" + std::to_string(shape.tokens),
-         operation, product, args, stream, wide_shared(shape, tile_bytes).bytes);
+         "matmul_wide_" + std::string(format.name) + (f16 ? "_f16_" : "_bf16_") +
+             std::to_string(plan.shape.rows) + "x" + std::to_string(plan.shape.tokens),
+         operation, product, args, stream,
+         wide_shared(plan.shape, tile_bytes_of(call.b_format)).bytes);
 }
 
 }  // namespace microscale::cuda

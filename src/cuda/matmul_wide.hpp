@@ -31,7 +31,7 @@ struct WideCall {
   std::int64_t k = 0;               ///< a multiple of both blocks
   ProductRows rows{};
   ProductOutput output{};
-  void* workspace = nullptr;  ///< wide_workspace_bytes of them, aligned to 128 bytes
+  void* workspace = nullptr;  ///< wide_workspace_bytes of them, aligned to 256 bytes
 };
 
 /// Whether there are kernels for these operands on this device: sm_90a; b MXFP4, NVFP4 or MXFP8; a
@@ -39,17 +39,21 @@ struct WideCall {
 /// scale, nor BF16 an element of FP16).
 bool wide_takes(const DeviceInfo& device, const WideInput& a, Format b_format);
 
-/// Of a in tiles: 2 bytes an element, rows filled up to 8 a matrix, k to 64.
-std::int64_t wide_workspace_bytes(const ProductRows& rows, std::int64_t k);
+/// What a call needs, whatever its pointers hold: a in tiles, 2 bytes an element, rows filled up to
+/// 8 a matrix, k to 64; where d has few tiles, sums of parts of k. Looks at b_format, n, k, rows and
+/// output.gated.
+std::int64_t wide_workspace_bytes(const DeviceInfo& device, const WideCall& call);
 
 /// Operands as checked by the caller, and taken (wide_takes). Two launches; none where d has no
 /// element. Sums are FP32 in the order of k, 16 elements an instruction, which aligns its products
-/// and the sum so far to the largest of them and truncates: an element of d is within
-/// wide_roundings(k) * 2^-24 * (sum of |a_i b_i|) of the exact sum before the epilogue.
+/// and the sum so far to the largest of them and truncates; where d has few tiles up to eight such
+/// sums of parts of k are added, in order. An element of d is within wide_roundings(k) * 2^-24 *
+/// (sum of |a_i b_i|) of the exact sum before the epilogue. The order depends on shapes, format and
+/// the device's number of multiprocessors alone.
 void matmul_wide(Device& device, const char* operation, const WideCall& call, Stream stream);
 
 /// Of 17 terms an instruction drops less than 2^-25 of the largest each, and rounding the result
 /// toward zero less than 2 * 2^-24 of it: 10.5 for 16 elements.
-constexpr std::int64_t wide_roundings(std::int64_t k) { return 11 * ((k + 63) / 64 * 4) + 1; }
+constexpr std::int64_t wide_roundings(std::int64_t k) { return 11 * ((k + 63) / 64 * 4) + 8; }
 
 }  // namespace microscale::cuda

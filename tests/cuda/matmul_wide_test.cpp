@@ -66,9 +66,27 @@ TEST_F(CudaMatmulWide, prepares_a_and_multiplies) {
   EXPECT_LE(launched.shared_bytes, wide_shared_bytes);
   EXPECT_EQ(args.tiles, call.workspace);
   EXPECT_EQ(args.b_matrix, 38 * 5 * 544);  // tiles of 16 x 64, rows and k filled up
+  EXPECT_EQ(args.splits, 1);
+  EXPECT_EQ(prepared.counter_count, 0);
   EXPECT_TRUE(args.vectors);
   EXPECT_TRUE(args.partial);
   EXPECT_EQ(args.rows.m, 100);
+}
+
+TEST_F(CudaMatmulWide, keeps_sums_of_parts_of_k_behind_a) {
+  call.k = 16384, call.rows = rows(40, 1);
+  const MatmulWideArgs args = product();
+  ASSERT_GT(args.splits, 1);
+  const WidePlan plan = wide_plan(600, 16384, false, 40, 1, false, 544, 132);
+  EXPECT_EQ(args.splits, plan.splits);
+  EXPECT_EQ(device.launches[1].call.grid.x, static_cast<unsigned>(plan.units()));
+  const auto prepared = device.launches[0].as<PrepareTilesArgs>();
+  EXPECT_EQ(prepared.counters, args.counters);
+  EXPECT_EQ(prepared.counter_count, 2 * plan.most_tiles);
+  const auto* begin = static_cast<const std::uint8_t*>(call.workspace);
+  EXPECT_EQ(reinterpret_cast<const std::uint8_t*>(args.sums) - begin, 40 * 16384 * 2);
+  EXPECT_EQ(reinterpret_cast<const std::uint8_t*>(args.counters + prepared.counter_count) - begin,
+            wide_workspace_bytes(device.info(), call));
 }
 
 TEST_F(CudaMatmulWide, stays_on_all_multiprocessors_where_there_are_tiles_enough) {
@@ -141,10 +159,12 @@ TEST(WideTakes, what_16_bits_hold) {
   EXPECT_FALSE(wide_takes(hopper, bf16, Format::mxfp4));
 }
 
-TEST(WideWorkspace, is_enough_for_any_share_of_the_rows) {
-  EXPECT_EQ(wide_workspace_bytes(rows(9, 3), 65), 3 * 2 * 2 * 1024);
-  int one = 0;
-  EXPECT_EQ(wide_workspace_bytes(rows(9, 3, &one), 64), (2 + 3) * 1024);
+TEST_F(CudaMatmulWide, needs_a_in_16_bits_however_rows_are_shared_out) {
+  call.n = 16, call.k = 65 * 32, call.rows = rows(9, 3);
+  const std::int64_t sums = wide_plan(16, 65 * 32, false, 9, 3, false, 544, 132).sums_bytes();
+  EXPECT_EQ(wide_workspace_bytes(device.info(), call), 3 * 2 * 33 * 1024 + sums + 4 * 6);
+  call.k = 64, call.rows = rows(9, 3, memory->bytes);
+  EXPECT_EQ(wide_workspace_bytes(device.info(), call), (2 + 3) * 1024);
 }
 
 }  // namespace

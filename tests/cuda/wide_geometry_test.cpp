@@ -38,14 +38,26 @@ TEST(WideGeometry, most_tiles_are_enough) {
                 wide_most_tiles(shape, 1, false, 200, 3, true));
 }
 
-TEST(WideGeometry, takes_small_tiles_where_large_ones_leave_multiprocessors_idle) {
-  const auto tokens = [](std::int64_t n, std::int64_t m) {
-    const WideShape shape = wide_shape(n, false, m, 1, false, 544, 132);
-    return std::pair(shape.rows, shape.tokens);
+TEST(WideGeometry, fills_the_multiprocessors) {
+  struct Cut {
+    int rows, tokens, splits;
+    bool operator==(const Cut&) const = default;
   };
-  EXPECT_EQ(tokens(4096, 32), std::pair(128, 64));
-  EXPECT_EQ(tokens(4096, 512), std::pair(128, 128));
-  EXPECT_EQ(tokens(8192, 8192), std::pair(256, 128));
+  const auto cut = [](std::int64_t m, std::int64_t n, std::int64_t k) {
+    const WidePlan plan = wide_plan(n, k, false, m, 1, false, 544, 132);
+    EXPECT_EQ(plan.most_tiles, wide_column_tiles(plan.shape, n, false) *
+                                   wide_row_tiles(plan.shape, m));
+    return Cut{plan.shape.rows, plan.shape.tokens, plan.splits};
+  };
+  EXPECT_EQ(cut(8192, 8192, 8192), (Cut{256, 128, 1}));
+  EXPECT_EQ(cut(512, 4096, 4096), (Cut{128, 128, 1}));
+  EXPECT_EQ(cut(64, 8192, 8192), (Cut{128, 64, 2}));
+  EXPECT_EQ(cut(64, 4096, 14336), (Cut{128, 64, 4}));
+  EXPECT_EQ(cut(64, 4096, 192), (Cut{128, 64, 1}));  // nothing to cut
+  const WidePlan plan = wide_plan(100, 8192, false, 20, 3, true, 576, 132);
+  EXPECT_EQ(plan.sums_bytes(), plan.units() * wide_sum_bytes(plan.shape));
+  EXPECT_EQ(plan.counters(), 2 * plan.most_tiles);
+  EXPECT_GE(plan.splits, 4);
 }
 
 }  // namespace

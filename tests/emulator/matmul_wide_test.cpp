@@ -57,9 +57,11 @@ TEST_F(MatmulWide, goes_from_tile_to_tile) {
   };
   for (const Shape s : {Shape{129, 1030, 448, 1, 256, 128}, {120, 123, 320, 5, 128, 128},
                         {60, 126, 1088, 5, 128, 64}}) {
-    const cuda::WideShape shape = cuda::wide_shape(s.n, false, s.m, s.matrices, false, 544, 2);
-    EXPECT_EQ(shape.rows, s.rows) << s.m;
-    EXPECT_EQ(shape.tokens, s.tokens) << s.m;
+    const cuda::WidePlan plan =
+        cuda::wide_plan(s.n, s.k, false, s.m, s.matrices, false, 544, 2);
+    EXPECT_EQ(plan.shape.rows, s.rows) << s.m;
+    EXPECT_EQ(plan.shape.tokens, s.tokens) << s.m;
+    EXPECT_EQ(plan.splits, 1) << s.m;
     EXPECT_TRUE(is_right({.a = dense(DType::bf16, s.m * s.matrices, s.k),
                           .b = blocks(Format::mxfp4, s.n * s.matrices, s.k),
                           .m = s.m,
@@ -201,7 +203,43 @@ TEST_F(MatmulWide, gives_the_same_bytes_in_any_order_of_warps_and_copies) {
   device().options = before;
 }
 
-// A row is the same bytes whatever tile it is in.
+// Few tiles: ranges of k go to blocks of their own, whoever adds them up.
+TEST_F(MatmulWide, cuts_k_where_tiles_are_few) {
+  struct Shape {
+    std::int64_t m, n, k;
+    int multiprocessors, rows, tokens, splits;
+  };
+  for (const Shape s : {Shape{20, 100, 3232, 6, 128, 64, 6}, {65, 130, 3072, 6, 128, 128, 3},
+                        {65, 130, 2560, 3, 256, 128, 3}}) {
+    device().set(s.multiprocessors);
+    const cuda::WidePlan plan =
+        cuda::wide_plan(s.n, s.k, false, s.m, 1, false, 544, s.multiprocessors);
+    EXPECT_EQ(plan.shape.rows, s.rows) << s.m;
+    EXPECT_EQ(plan.shape.tokens, s.tokens) << s.m;
+    EXPECT_EQ(plan.splits, s.splits) << s.m;
+    const Product p{.a = dense(DType::bf16, s.m, s.k),
+                    .b = blocks(Format::mxfp4, s.n, s.k),
+                    .m = s.m,
+                    .bias = test::gaussian(DType::f32, 1, s.n, 7, 1.0f)};
+    const Matrix d = computed(p);
+    EXPECT_TRUE(near_exact(p, d)) << s.m << " x " << s.n << " x " << s.k;
+    device().options.schedule = Schedule::random;
+    EXPECT_EQ(computed(p).bytes, d.bytes) << "in another order";
+    device().options.schedule = LaunchOptions{}.schedule;
+  }
+  device().set(8);
+  EXPECT_TRUE(is_right({.a = blocks(Format::nvfp4, 60, 1024, 3),
+                        .b = blocks(Format::nvfp4, 3 * 40, 1024),
+                        .m = 60,
+                        .matrices = 3,
+                        .offsets = {0, 33, 33, 58},
+                        .up = blocks(Format::nvfp4, 3 * 40, 1024, 8),
+                        .d_type = DType::bf16,
+                        .alpha = 0.001f}));
+  device().set(2);
+}
+
+// A row is the same bytes in a tile of 128 rows of a and in one of 64.
 TEST_F(MatmulWide, gives_a_row_the_same_bytes_in_any_tile) {
   Product p{.a = dense(DType::bf16, 300, 192), .b = blocks(Format::mxfp4, 530, 192), .m = 300};
   const Matrix all = computed(p);

@@ -22,9 +22,24 @@ namespace microscale::emulator {
 using test::Matrix;
 using test::Side;
 
-/// Two multiprocessors, so that a block has several tiles and there is more than one block.
-inline EmulatorDevice& device() {
-  static EmulatorDevice made(9, 0, {.instruction_budget = 2'000'000'000}, 2);
+/// Says that it has a few multiprocessors, so that a block has several tiles and there is more than
+/// one block.
+class HopperDevice final : public EmulatorDevice {
+ public:
+  HopperDevice() : EmulatorDevice(9, 0, {.instruction_budget = 2'000'000'000}) { set(2); }
+  const cuda::DeviceInfo& info() const override { return info_; }
+  void set(int multiprocessors) {
+    info_ = EmulatorDevice::info();
+    info_.multiprocessors = multiprocessors;
+  }
+
+ private:
+  cuda::DeviceInfo info_;
+};
+
+/// One for all tests: reading its kernels takes longer than running them.
+inline HopperDevice& device() {
+  static HopperDevice made;
   return made;
 }
 
@@ -149,7 +164,7 @@ inline Matrix computed(const Product& p) {
   out.gated = p.up.has_value();
   out.gelu = p.gelu;
   call.workspace =
-      memory.raw(static_cast<std::size_t>(cuda::wide_workspace_bytes(call.rows, call.k)));
+      memory.raw(static_cast<std::size_t>(cuda::wide_workspace_bytes(device().info(), call)));
   EXPECT_TRUE(cuda::wide_takes(device().info(), call.a, call.b_format));
   cuda::matmul_wide(device(), "matmul", call, nullptr);
   device().copy_to_host(d.bytes.data(), out.d, static_cast<std::int64_t>(d.bytes.size()), nullptr);

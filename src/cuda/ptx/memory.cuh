@@ -52,6 +52,10 @@ __device__ inline std::uint32_t ld_shared_b32(std::uint32_t address) {
   return v;
 }
 
+__device__ inline void st_shared_b32(std::uint32_t address, std::uint32_t v) {
+  asm volatile("st.shared.b32 [%0], %1;" ::"r"(address), "r"(v) : "memory");
+}
+
 __device__ inline void st_shared_f32(std::uint32_t address, float v) {
   asm volatile("st.shared.f32 [%0], %1;" ::"r"(address), "f"(v) : "memory");
 }

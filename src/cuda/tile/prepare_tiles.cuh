@@ -116,6 +116,10 @@ __device__ void prepare_tiles(const PrepareTilesArgs& args) {
   const std::int64_t column = (std::int64_t{blockIdx.x} * 32 + lane) * 8;
   const std::int64_t chunks = token_tiles::chunks(args.k), chunk = column / token_tiles::chunk;
   const std::int64_t blocks = args.k / Tokens::block;
+  if (blockIdx.x == 0)
+    for (std::int64_t i = blockIdx.y * std::int64_t{threads_per_block} + threadIdx.x;
+         i < args.counter_count; i += std::int64_t{gridDim.y} * threads_per_block)
+      args.counters[i] = 0;
 #pragma unroll 1
   for (std::int64_t group = blockIdx.y; group < all; group += gridDim.y) {
     const TokenGroup at = find_token_group(args.rows, group, args.tiled != 0);

@@ -9,8 +9,9 @@
 // step before, and free a stage through its `empty` barrier. The copying warp runs ahead into the
 // next tile while this one's sums are stored (wide_store.cuh).
 //
-// The order of a sum is k's, whatever the tile: a row of d is the same bytes with whatever other
-// rows it is computed.
+// Where tiles are few, each is cut into ranges of k, and a block takes one of them (a unit). The
+// sums go to memory; the warpgroup that finds, by a counter, that it is the last of its half of the
+// tile adds them in the order of k, whoever it is.
 #pragma once
 
 #include <cstdint>
@@ -107,7 +108,12 @@ class WideProduct {
     WidePlace at;
     Turn turn;
 #pragma unroll 1
-    for (std::int64_t tile = blockIdx.x; walk.find(tile, at); tile += gridDim.x) {
+    for (std::int64_t unit = blockIdx.x;; unit += gridDim.x) {
+      const std::int64_t tile = args.splits == 1 ? unit : unit / args.splits;
+      if (!walk.find(tile, at)) break;
+      const std::int64_t split = unit - tile * args.splits;
+      const std::int64_t first = split * chunks / args.splits;
+      const std::int64_t end = (split + 1) * chunks / args.splits;
       const std::int64_t groups = token_tiles::groups(at.rows.count);
       const std::int64_t group = at.row_tile * (Tokens / 8);
       const std::int64_t own = groups - group < Tokens / 8 ? groups - group : Tokens / 8;
@@ -132,13 +138,14 @@ class WideProduct {
         bytes = static_cast<std::uint32_t>(own * token_tiles::group_bytes);
         to = base;
       }
+      from += first * step;
       const std::int64_t rows_left = at.rows.count - at.row_tile * Tokens;
 #pragma unroll 1
-      for (std::int64_t chunk = 0; chunk < chunks; ++chunk, turn.next(), from += step) {
+      for (std::int64_t chunk = first; chunk < end; ++chunk, turn.next(), from += step) {
         wait(empty(base, turn.stage), turn.parity ^ 1);
         const std::uint32_t barrier = full(base, turn.stage);
         if (lane == weight_tiles) {
-          if (chunk == 0) {
+          if (chunk == first) {
             const std::int64_t row = (args.rows.offsets == nullptr ? 0 : at.rows.first) +
                                      at.row_tile * Tokens;
             const std::uint32_t to_place = place(base, turn.stage);
@@ -146,9 +153,12 @@ class WideProduct {
                 to_place,
                 make_uint4(static_cast<std::uint32_t>(at.matrix),
                            static_cast<std::uint32_t>(at.column_tile),
-                           static_cast<std::uint32_t>(rows_left < Tokens ? rows_left : Tokens), 0));
+                           static_cast<std::uint32_t>(rows_left < Tokens ? rows_left : Tokens),
+                           static_cast<std::uint32_t>(end - first)));
             ptx::st_shared_v4(to_place + 16, make_uint4(static_cast<std::uint32_t>(row),
-                                                        static_cast<std::uint32_t>(row >> 32), 0, 0));
+                                                        static_cast<std::uint32_t>(row >> 32),
+                                                        static_cast<std::uint32_t>(tile),
+                                                        static_cast<std::uint32_t>(split)));
           }
           ptx::mbarrier_arrive_expect_tx(barrier, bytes + weight_tiles * Weights::tile_bytes);
         }
@@ -168,7 +178,6 @@ class WideProduct {
   __device__ static void multiply(const MatmulWideArgs& args, std::uint32_t base) {
     const std::uint32_t lane = threadIdx.x & 31, warp = threadIdx.x / 32 % 4;
     const std::uint32_t warpgroup = threadIdx.x / 128;
-    const std::int64_t chunks = token_tiles::chunks(args.k);
     const std::uint32_t sums = base + shared.sums + warpgroup * shared.sum_bytes;
     const std::uint32_t weights =
         base + a_bytes + (warpgroup * parts * 4 + warp) * Weights::tile_bytes;
@@ -182,7 +191,7 @@ class WideProduct {
       const uint4 row = ptx::ld_shared_v4(place(base, turn.stage) + 16);
       int before = 0;  // the stage of the chunk before
 #pragma unroll 1
-      for (std::int64_t chunk = 0; chunk < chunks; ++chunk) {
+      for (std::uint32_t chunk = 0; chunk < where.w; ++chunk) {
         if (chunk > 0) wait(full(base, turn.stage), turn.parity);
         const std::uint32_t stage = turn.stage * shared.stage_bytes;
         typename Weights::Tile tiles[parts];
@@ -212,6 +221,18 @@ class WideProduct {
       ptx::wgmma_wait_group<0>();
       release(base, before, true);
       const ProductFactors factors = product_factors(args.output, where.x);
+      ptx::keep_in_place(d);
+      if constexpr (parts == 2) ptx::keep_in_place(d64);
+      if (args.splits > 1) {
+        float* own = args.sums + (std::int64_t{row.z} * args.splits + row.w) * (Rows * Tokens) +
+                     warpgroup * (Rows * Tokens / 2);
+        put_sums(d, own);
+        if constexpr (parts == 2) put_sums(d64, own + 64 * Tokens);
+        if (!is_last(args, base, 2 * row.z + warpgroup)) continue;
+        own -= std::int64_t{row.w} * (Rows * Tokens);
+        add_sums(d, own, args.splits);
+        if constexpr (parts == 2) add_sums(d64, own + 64 * Tokens, args.splits);
+      }
       WideTileOutput tile{.matrix = where.x,
                           .row = static_cast<std::int64_t>(row.y) << 32 | row.x,
                           .column = 0,
@@ -220,7 +241,6 @@ class WideProduct {
       const std::int64_t unit = std::int64_t{where.y} * (Rows / 64) + warpgroup * parts;
       const int columns = args.output.gated ? 32 : 64;
       const auto store = [&](auto& own, int part) {
-        ptx::keep_in_place(own);
         stage_sums(own, Weights::sum_factor, sums);
         ptx::bar_sync(1 + warpgroup, 128);
         tile.column = (unit + part) * columns;
@@ -230,6 +250,45 @@ class WideProduct {
       store(d, 0);
       if constexpr (parts == 2) store(d64, 1);
     }
+  }
+
+  /// The accumulators of a warpgroup in memory: register by register, side by side.
+  template <int Count>
+  __device__ static void put_sums(const float (&d)[Count], float* to) {
+#pragma unroll
+    for (int i = 0; i < Count; ++i) to[i * 128 + threadIdx.x % 128] = d[i];
+  }
+  /// Of all ranges of k, in their order.
+  template <int Count>
+  __device__ static void add_sums(float (&d)[Count], const float* from, int splits) {
+    from += threadIdx.x % 128;
+#pragma unroll
+    for (int i = 0; i < Count; ++i) d[i] = __ldcg(from + i * 128);
+#pragma unroll 1
+    for (int split = 1; split < splits; ++split) {
+      from += Rows * Tokens;
+#pragma unroll
+      for (int i = 0; i < Count; ++i) d[i] = __fadd_rn(d[i], __ldcg(from + i * 128));
+    }
+  }
+
+  /// Whether all other ranges of this half of a tile have put their sums. The 128 threads of a
+  /// warpgroup call it when they have put theirs.
+  __device__ static bool is_last(const MatmulWideArgs& args, std::uint32_t base,
+                                 std::uint32_t half) {
+    const std::uint32_t warpgroup = threadIdx.x / 128;
+    const std::uint32_t word = base + shared.words + 4 * warpgroup;
+    __threadfence();
+    ptx::bar_sync(1 + warpgroup, 128);
+    if (threadIdx.x % 128 == 0) {
+      const std::uint32_t before = atomicAdd(args.counters + half, 1u);
+      ptx::st_shared_b32(word, before);
+    }
+    ptx::bar_sync(1 + warpgroup, 128);
+    const bool last = ptx::ld_shared_b32(word) + 1 == static_cast<std::uint32_t>(args.splits);
+    ptx::bar_sync(1 + warpgroup, 128);  // the word is free again
+    __threadfence();
+    return last;
   }
 
   /// This warp needs the stage no more, where `guard` is set. No branch: the assembler would wait
