@@ -69,10 +69,12 @@ __device__ inline void e2m1_bits_bf16(std::uint32_t codes, std::uint32_t (&a)[4]
   a[3] = ptx::prmt_b32(high, 0, 0x4342) * 0x8004u & kept;
 }
 
-/// Twice 2^(byte - 127) as BF16.
-__device__ inline std::uint32_t e8m0_pair_bf16(std::uint32_t byte) {
-  const std::uint32_t special = byte == 0 || byte == 255 ? 0x40u : 0u;  // 2^-127; NaN
-  return (byte << 7 | special) * 0x10001u;
+/// Byte `i` of four as an E8M0 scale, twice, in BF16. In its exponent's place it is the power of
+/// two, but for byte 0, which becomes the subnormal 2^-127, and byte 255, infinity, which times 0 is
+/// NaN.
+__device__ inline std::uint32_t e8m0_pair_bf16(std::uint32_t bytes, int i) {
+  const std::uint32_t power = ptx::prmt_b32(bytes, 0, 0x4040u + 0x101u * i) << 7;
+  return ptx::fma_rn_bf16x2(power, 0, ptx::max_nan_bf16x2(power, 0x00400040u));
 }
 
 __device__ inline void scale_fragment(std::uint32_t (&a)[4], std::uint32_t row,
@@ -93,7 +95,7 @@ struct WideMxfp4 : WideBf16 {
     t.codes = ptx::ld_shared_v4(tile + 16 * lane);
     const std::uint32_t bytes = ptx::ld_shared_b32(tile + 512 + lane / 4 * 4);
 #pragma unroll
-    for (int i = 0; i < 4; ++i) t.scales[i] = e8m0_pair_bf16(bytes >> (8 * i) & 0xFFu);
+    for (int i = 0; i < 4; ++i) t.scales[i] = e8m0_pair_bf16(bytes, i);
     return t;
   }
   __device__ static void fragment(const Tile& t, int step, std::uint32_t (&a)[4]) {
@@ -164,7 +166,7 @@ struct WideMxfp8 : WideBf16 {
     t.codes[1] = ptx::ld_shared_v4(tile + 512 + 16 * lane);
     const std::uint32_t bytes = ptx::ld_shared_b32(tile + 1024 + lane / 4 * 4);
 #pragma unroll
-    for (int i = 0; i < 4; ++i) t.scales[i] = e8m0_pair_bf16(bytes >> (8 * i) & 0xFFu);
+    for (int i = 0; i < 4; ++i) t.scales[i] = e8m0_pair_bf16(bytes, i);
     return t;
   }
   __device__ static void fragment(const Tile& t, int step, std::uint32_t (&a)[4]) {
