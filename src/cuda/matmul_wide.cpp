@@ -4,6 +4,7 @@
 
 #include "cuda/kernels.hpp"
 #include "cuda/launch.hpp"
+#include "cuda/matmul_wide_fp8.hpp"
 #include "cuda/wide_geometry.hpp"
 
 namespace microscale::cuda {
@@ -33,6 +34,11 @@ WidePlan plan_of(const DeviceInfo& device, const WideCall& call) {
 
 std::int64_t token_bytes(const WideCall& call) {
   return token_tiles::bytes(call.rows.m, call.rows.matrices, call.rows.offsets != nullptr, call.k);
+}
+
+// Of the workspace, without what FP8 needs behind it.
+std::int64_t bf16_bytes(const WidePlan& plan, const WideCall& call) {
+  return (token_bytes(call) + plan.sums_bytes() + 4 * plan.counters() + 255) / 256 * 256;
 }
 
 PrepareTilesArgs prepare_args(const WideCall& call, bool f16) {
@@ -65,8 +71,8 @@ bool wide_takes(const DeviceInfo& device, const WideInput& a, Format b_format) {
 
 std::int64_t wide_workspace_bytes(const DeviceInfo& device, const WideCall& call) {
   if (call.rows.m == 0 || call.rows.matrices == 0 || call.n == 0) return 0;
-  const WidePlan plan = plan_of(device, call);
-  return token_bytes(call) + plan.sums_bytes() + 4 * plan.counters();
+  const std::int64_t bytes = bf16_bytes(plan_of(device, call), call);
+  return multiplies_fp8(call) ? bytes + fp8_workspace_bytes(call) : bytes;
 }
 
 void matmul_wide(Device& device, const char* operation, const WideCall& call, Stream stream) {
@@ -90,9 +96,6 @@ void matmul_wide(Device& device, const char* operation, const WideCall& call, St
   PrepareTilesArgs tiles = prepare_args(call, f16);
   tiles.counters = counters;
   tiles.counter_count = plan.counters();
-  launch(device, "matmul_prepare_tiles_" + kind, operation, prepare, tiles, stream);
-
-  const std::int64_t multiprocessors = device.info().multiprocessors;
   MatmulWideArgs args{};
   args.tiles = call.workspace;
   args.b = call.b;
@@ -107,6 +110,13 @@ void matmul_wide(Device& device, const char* operation, const WideCall& call, St
   args.partial = experts || rows.m % plan.shape.tokens != 0;
   args.rows = rows;
   args.output = call.output;
+  if (multiplies_fp8(call))
+    args.only_if = tiles.only_if =
+        multiply_fp8(device, operation, call, tiles, args,
+                     static_cast<char*>(call.workspace) + bf16_bytes(plan, call), stream);
+  launch(device, "matmul_prepare_tiles_" + kind, operation, prepare, tiles, stream);
+
+  const std::int64_t multiprocessors = device.info().multiprocessors;
   const Launch product{.grid_x = static_cast<unsigned>(
                            plan.units() < multiprocessors ? plan.units() : multiprocessors),
                        .grid_y = 1,

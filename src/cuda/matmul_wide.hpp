@@ -31,6 +31,10 @@ struct WideCall {
   std::int64_t k = 0;               ///< a multiple of both blocks
   ProductRows rows{};
   ProductOutput output{};
+  /// MXFP4 by MXFP4 on FP8's tensor cores, at twice the rate: products are exact as ever, sums of 128
+  /// elements keep 13 bits behind their leading one before FP32 takes them. Operands whose scales
+  /// FP8 has no room for (tile/fp8_window.cuh) are found on the device, and computed without.
+  bool fp8 = false;
   void* workspace = nullptr;  ///< wide_workspace_bytes of them, aligned to 256 bytes
 };
 
@@ -40,8 +44,8 @@ struct WideCall {
 bool wide_takes(const DeviceInfo& device, const WideInput& a, Format b_format);
 
 /// What a call needs, whatever its pointers hold: a in tiles, 2 bytes an element, rows filled up to
-/// 8 a matrix, k to 64; where d has few tiles, sums of parts of k. Looks at b_format, n, k, rows and
-/// output.gated.
+/// 8 a matrix, k to 64; where d has few tiles, sums of parts of k; with fp8 a as bytes, too. Looks at
+/// a.format, b_format, n, k, rows, output.gated and fp8.
 std::int64_t wide_workspace_bytes(const DeviceInfo& device, const WideCall& call);
 
 /// Operands as checked by the caller, and taken (wide_takes). Two launches; none where d has no
@@ -51,6 +55,12 @@ std::int64_t wide_workspace_bytes(const DeviceInfo& device, const WideCall& call
 /// (sum of |a_i b_i|) of the exact sum before the epilogue. The order depends on shapes, format and
 /// the device's number of multiprocessors alone.
 void matmul_wide(Device& device, const char* operation, const WideCall& call, Stream stream);
+
+/// With fp8: of 33 terms an instruction drops less than 2^-13 of the largest each, and as much of the
+/// result twice; four instructions a sum of 128, which are then added in FP32.
+constexpr std::int64_t fp8_roundings(std::int64_t k) {
+  return (std::int64_t{4 * 35} << 11) + (k + 127) / 128 + 2;
+}
 
 /// Of 17 terms an instruction drops less than 2^-25 of the largest each, and rounding the result
 /// toward zero less than 2 * 2^-24 of it: 10.5 for 16 elements.

@@ -85,8 +85,8 @@ TEST_F(CudaMatmulWide, keeps_sums_of_parts_of_k_behind_a) {
   EXPECT_EQ(prepared.counter_count, 2 * plan.most_tiles);
   const auto* begin = static_cast<const std::uint8_t*>(call.workspace);
   EXPECT_EQ(reinterpret_cast<const std::uint8_t*>(args.sums) - begin, 40 * 16384 * 2);
-  EXPECT_EQ(reinterpret_cast<const std::uint8_t*>(args.counters + prepared.counter_count) - begin,
-            wide_workspace_bytes(device.info(), call));
+  const auto* end = reinterpret_cast<const std::uint8_t*>(args.counters + prepared.counter_count);
+  EXPECT_EQ((end - begin + 255) / 256 * 256, wide_workspace_bytes(device.info(), call));
 }
 
 TEST_F(CudaMatmulWide, stays_on_all_multiprocessors_where_there_are_tiles_enough) {
@@ -131,6 +131,41 @@ TEST_F(CudaMatmulWide, knows_experts_by_their_offsets_alone) {
   EXPECT_EQ(device.launches[1].call.grid.x, 65u);  // at most 4 + 9 tiles of 64 rows, 5 of n
 }
 
+TEST_F(CudaMatmulWide, multiplies_in_fp8_where_told_and_in_bf16_where_that_did_not_fit) {
+  call.a.format = Format::mxfp4;
+  const std::int64_t without = wide_workspace_bytes(device.info(), call);
+  call.fp8 = true;
+  matmul_wide(device, "matmul", call, stream);
+  ASSERT_EQ(device.launches.size(), 5u);
+  const char* names[] = {"matmul_fp8_windows", "matmul_prepare_fp8", "matmul_wide_fp8",
+                         "matmul_prepare_tiles_mxfp4", "matmul_wide_mxfp4_bf16_128x64"};
+  for (std::size_t i = 0; i < 5; ++i) EXPECT_EQ(device.launches[i].name, names[i]);
+  const auto windows = device.launches[0].as<Fp8WindowArgs>();
+  const auto prepare = device.launches[1].as<PrepareFp8Args>();
+  const auto product = device.launches[2].as<MatmulFp8Args>();
+  EXPECT_EQ(device.launches[0].call.grid.x, 38u);  // tiles of 16 rows
+  EXPECT_EQ(device.launches[0].call.grid.y, 2u);
+  EXPECT_EQ(device.launches[1].call.grid.x, 1u);
+  EXPECT_EQ(device.launches[2].call.grid.x, 10u);  // 5 of 128 columns, one of 192 rows, twice
+  EXPECT_EQ(device.launches[2].call.shared_bytes, fp8_shared().bytes);
+  ASSERT_EQ(device.zeroed.size(), 1u);
+  EXPECT_EQ(device.zeroed[0].first, windows.misfits);
+  EXPECT_EQ(prepare.misfits, windows.misfits);
+  EXPECT_EQ(product.misfits, windows.misfits);
+  EXPECT_EQ(product.references, windows.references);
+  EXPECT_EQ(product.product.tiles, prepare.a.tiles);
+  EXPECT_EQ(device.launches[3].as<PrepareTilesArgs>().only_if, windows.misfits);
+  EXPECT_EQ(device.launches[4].as<MatmulWideArgs>().only_if, windows.misfits);
+  const auto* begin = static_cast<const std::uint8_t*>(call.workspace);
+  EXPECT_EQ(static_cast<const std::uint8_t*>(prepare.a.tiles) - begin, without);
+  EXPECT_EQ(reinterpret_cast<const std::uint8_t*>(windows.misfits) + 16 - begin,
+            wide_workspace_bytes(device.info(), call));
+  device.launches.clear();
+  call.a.format = Format::nvfp4;  // has no FP8
+  matmul_wide(device, "matmul", call, stream);
+  EXPECT_EQ(device.launches.size(), 2u);
+}
+
 TEST_F(CudaMatmulWide, stores_element_by_element_where_rows_are_not_aligned) {
   call.output.d_stride = 601;
   EXPECT_FALSE(product().vectors);
@@ -162,7 +197,7 @@ TEST(WideTakes, what_16_bits_hold) {
 TEST_F(CudaMatmulWide, needs_a_in_16_bits_however_rows_are_shared_out) {
   call.n = 16, call.k = 65 * 32, call.rows = rows(9, 3);
   const std::int64_t sums = wide_plan(16, 65 * 32, false, 9, 3, false, 544, 132).sums_bytes();
-  EXPECT_EQ(wide_workspace_bytes(device.info(), call), 3 * 2 * 33 * 1024 + sums + 4 * 6);
+  EXPECT_EQ(wide_workspace_bytes(device.info(), call), (3 * 2 * 33 * 1024 + sums + 4 * 6 + 255) / 256 * 256);
   call.k = 64, call.rows = rows(9, 3, memory->bytes);
   EXPECT_EQ(wide_workspace_bytes(device.info(), call), (2 + 3) * 1024);
 }

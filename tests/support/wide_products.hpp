@@ -48,7 +48,7 @@ struct Product {
   Side a, b;  // of all matrices, one below the other
   std::int64_t m, matrices = 1;
   std::vector<std::int64_t> offsets{};  // experts
-  bool wide_offsets = false, tiled = false;
+  bool wide_offsets = false, tiled = false, fp8 = false;
   std::optional<Side> up{};
   bool gelu = false;
   DType d_type = DType::f32;
@@ -130,6 +130,7 @@ inline Matrix computed(const Product& p) {
   call.b = memory.put(
       test::packed_tiles(*p.b.blocks, p.matrices, p.up ? &*p.up->blocks : nullptr));
   call.n = p.n(), call.k = p.k();
+  call.fp8 = p.fp8;
   call.rows.m = p.offsets.empty() ? p.m : p.rows();
   call.rows.matrices = p.matrices;
   if (!p.offsets.empty()) {
@@ -188,7 +189,8 @@ inline Sum sum_of(const Product& p, const Side& b, std::int64_t matrix, std::int
   }
   const double factor = p.alpha * global(p.a_globals) * global(b_globals);
   const double value = sum * factor + (bias ? bias->at(matrix, col) : 0);
-  const auto roundings = static_cast<double>(cuda::wide_roundings(p.k()));
+  const auto roundings =
+      static_cast<double>(p.fp8 ? cuda::fp8_roundings(p.k()) : cuda::wide_roundings(p.k()));
   return {value, roundings * 0x1p-24 * magnitude * std::fabs(factor) * 1.001 +
                      4 * 0x1p-24 * (std::fabs(sum * factor) + std::fabs(value)) + 0x1p-140};
 }

@@ -64,6 +64,24 @@ __device__ inline TokenGroup find_token_group(const ProductRows& rows, std::int6
   return found;
 }
 
+/// The scale of block `block` of `blocks` of row `row` of the group's matrix.
+__device__ inline const std::uint8_t* scale_of_token(const PrepareTilesArgs& args,
+                                                     const TokenGroup& group, std::int64_t row,
+                                                     std::int64_t block, std::int64_t blocks) {
+  if (!args.tiled) return args.scales + (group.rows.first + row) * blocks + block;
+  const std::int64_t matrix = args.rows.offsets == nullptr
+                                  ? group.matrix * tiled_128x4::bytes(args.rows.m, blocks)
+                                  : group.tile_rows * tiled_128x4::bytes(128, blocks);
+  return args.scales + matrix + tiled_128x4::offset(row, block, blocks);
+}
+
+/// The first group of the matrix that `group` is of.
+__device__ inline std::int64_t first_group_of(const ProductRows& rows, std::int64_t matrix,
+                                              const MatrixRows& own) {
+  return rows.offsets == nullptr ? token_tiles::first_group(matrix, rows.m)
+                                 : token_tiles::first_group_of_expert(matrix, own.first);
+}
+
 /// Eight neighbouring elements as 16 bytes of FP16 or BF16.
 struct DenseTokens {
   static constexpr int block = 8;
@@ -110,6 +128,7 @@ struct BlockTokens {
 template <class Tokens>
 __device__ void prepare_tiles(const PrepareTilesArgs& args) {
   follow_previous_grid();
+  if (args.only_if != nullptr && *args.only_if == 0) return;
   const std::int64_t all =
       token_tiles::all_groups(args.rows.m, args.rows.matrices, args.rows.offsets != nullptr);
   const std::int64_t lane = threadIdx.x & 31, row_in_group = threadIdx.x / 32;
@@ -128,23 +147,12 @@ __device__ void prepare_tiles(const PrepareTilesArgs& args) {
     uint4 piece = make_uint4(0, 0, 0, 0);
     if (row < at.rows.count && column < args.k) {
       const std::int64_t own = at.rows.first + row, block = column / Tokens::block;
-      const std::uint8_t* scale = args.scales;
-      if (!args.tiled)
-        scale += own * blocks + block;
-      else if (args.rows.offsets == nullptr)
-        scale += at.matrix * tiled_128x4::bytes(args.rows.m, blocks) +
-                 tiled_128x4::offset(row, block, blocks);
-      else
-        scale += at.tile_rows * tiled_128x4::bytes(128, blocks) +
-                 tiled_128x4::offset(row, block, blocks);
+      const std::uint8_t* scale = scale_of_token(args, at, row, block, blocks);
       piece = Tokens::load(
           args, static_cast<const std::uint8_t*>(args.a) + own * args.a_stride, column, scale);
     }
     const std::int64_t groups = token_tiles::groups(at.rows.count);
-    const std::int64_t first =
-        args.rows.offsets == nullptr
-            ? token_tiles::first_group(at.matrix, args.rows.m)
-            : token_tiles::first_group_of_expert(at.matrix, at.rows.first);
+    const std::int64_t first = first_group_of(args.rows, at.matrix, at.rows);
     const std::int64_t place = first * chunks + chunk * groups + at.row / token_tiles::group;
     ptx::st_global_v4(static_cast<char*>(args.tiles) + place * token_tiles::group_bytes +
                           token_tiles::piece_offset(row_in_group, lane % 8),

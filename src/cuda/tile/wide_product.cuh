@@ -19,11 +19,11 @@
 #include "cuda/ptx/async_copy.cuh"
 #include "cuda/ptx/barrier.cuh"
 #include "cuda/ptx/matrix_descriptor.cuh"
-#include "cuda/ptx/mbarrier.cuh"
 #include "cuda/ptx/memory.cuh"
 #include "cuda/ptx/setmaxnreg.cuh"
 #include "cuda/ptx/wgmma.cuh"
 #include "cuda/tile/grid_order.cuh"
+#include "cuda/tile/stage_ring.cuh"
 #include "cuda/tile/wide_store.cuh"
 #include "cuda/tile/wide_walk.cuh"
 #include "cuda/tile/wide_weights.cuh"
@@ -46,46 +46,25 @@ class WideProduct {
     extern __shared__ __align__(1024) unsigned char memory[];
     const auto base = static_cast<std::uint32_t>(__cvta_generic_to_shared(memory));
     if (args.partial) clear_stages(base);
-    if (threadIdx.x == 0) {
-#pragma unroll 1
-      for (int i = 0; i < shared.stages; ++i) {
-        ptx::mbarrier_init_shared(full(base, i), 1);
-        ptx::mbarrier_init_shared(empty(base, i), 8);
-      }
-      ptx::fence_mbarrier_init();
-    }
+    Ring ring(base + shared.barriers);
+    if (threadIdx.x == 0) ring.init(8);
     __syncthreads();
     follow_previous_grid();
+    if (args.only_if != nullptr && *args.only_if == 0) return;
     if (threadIdx.x >= 256) {
       ptx::setmaxnreg_dec<56>();
-      if (threadIdx.x < 288) copy(args, base);
+      if (threadIdx.x < 288) copy(args, base, ring);
     } else {
       ptx::setmaxnreg_inc<224>();
-      multiply(args, base);
+      multiply(args, base, ring);
     }
   }
 
  private:
-  /// A place in the ring: the stage, and how often the ring went round.
-  struct Turn {
-    int stage = 0;
-    std::uint32_t parity = 0;
-    __device__ void next() {
-      if (++stage == shared.stages) stage = 0, parity ^= 1;
-    }
-  };
-  __device__ static std::uint32_t full(std::uint32_t base, int stage) {
-    return base + shared.barriers + 8 * stage;
-  }
-  __device__ static std::uint32_t empty(std::uint32_t base, int stage) {
-    return base + shared.barriers + 8 * (shared.stages + stage);
-  }
+  using Ring = StageRing<shared.stages>;
+
   __device__ static std::uint32_t place(std::uint32_t base, int stage) {
     return base + shared.places + 32 * stage;
-  }
-  __device__ static void wait(std::uint32_t barrier, std::uint32_t parity) {
-    while (!ptx::mbarrier_try_wait_parity(barrier, parity)) {
-    }
   }
 
   /// Where a tile of d has fewer rows than the stage, what is left is multiplied, too, and dropped:
@@ -99,14 +78,13 @@ class WideProduct {
     ptx::fence_proxy_async_shared();
   }
 
-  __device__ static void copy(const MatmulWideArgs& args, std::uint32_t base) {
+  __device__ static void copy(const MatmulWideArgs& args, std::uint32_t base, Ring ring) {
     const int lane = static_cast<int>(threadIdx.x & 31);
     const bool gated = args.output.gated != 0;
     const std::int64_t chunks = token_tiles::chunks(args.k);
     const std::int64_t row_tiles = fragment_tiles::row_tiles(args.n, gated);
     WideWalk<Rows, Tokens> walk(args.rows, args.n, gated);
     WidePlace at;
-    Turn turn;
 #pragma unroll 1
     for (std::int64_t unit = blockIdx.x;; unit += gridDim.x) {
       const std::int64_t tile = args.splits == 1 ? unit : unit / args.splits;
@@ -141,14 +119,14 @@ class WideProduct {
       from += first * step;
       const std::int64_t rows_left = at.rows.count - at.row_tile * Tokens;
 #pragma unroll 1
-      for (std::int64_t chunk = first; chunk < end; ++chunk, turn.next(), from += step) {
-        wait(empty(base, turn.stage), turn.parity ^ 1);
-        const std::uint32_t barrier = full(base, turn.stage);
+      for (std::int64_t chunk = first; chunk < end; ++chunk, ring.next(), from += step) {
+        ring.wait_empty();
+        const std::uint32_t barrier = ring.full();
         if (lane == weight_tiles) {
           if (chunk == first) {
             const std::int64_t row = (args.rows.offsets == nullptr ? 0 : at.rows.first) +
                                      at.row_tile * Tokens;
-            const std::uint32_t to_place = place(base, turn.stage);
+            const std::uint32_t to_place = place(base, ring.stage());
             ptx::st_shared_v4(
                 to_place,
                 make_uint4(static_cast<std::uint32_t>(at.matrix),
@@ -164,36 +142,35 @@ class WideProduct {
         }
         __syncwarp();
         if (lane <= weight_tiles)
-          ptx::cp_async_bulk_shared_cluster_global_mbarrier(to + turn.stage * shared.stage_bytes,
+          ptx::cp_async_bulk_shared_cluster_global_mbarrier(to + ring.stage() * shared.stage_bytes,
                                                             from, bytes, barrier);
       }
     }
-    wait(empty(base, turn.stage), turn.parity ^ 1);
+    ring.wait_empty();
     if (lane == 0) {  // no rows: the end
-      ptx::st_shared_v4(place(base, turn.stage), make_uint4(0, 0, 0, 0));
-      ptx::mbarrier_arrive(full(base, turn.stage));
+      ptx::st_shared_v4(place(base, ring.stage()), make_uint4(0, 0, 0, 0));
+      ptx::mbarrier_arrive(ring.full());
     }
   }
 
-  __device__ static void multiply(const MatmulWideArgs& args, std::uint32_t base) {
+  __device__ static void multiply(const MatmulWideArgs& args, std::uint32_t base, Ring ring) {
     const std::uint32_t lane = threadIdx.x & 31, warp = threadIdx.x / 32 % 4;
     const std::uint32_t warpgroup = threadIdx.x / 128;
     const std::uint32_t sums = base + shared.sums + warpgroup * shared.sum_bytes;
     const std::uint32_t weights =
         base + a_bytes + (warpgroup * parts * 4 + warp) * Weights::tile_bytes;
     float d[Tokens / 2], d64[parts == 2 ? Tokens / 2 : 1];  // of the first 64 rows, of the others
-    Turn turn;
 #pragma unroll 1
     for (;;) {
-      wait(full(base, turn.stage), turn.parity);
-      const uint4 where = ptx::ld_shared_v4(place(base, turn.stage));
+      ring.wait_full();
+      const uint4 where = ptx::ld_shared_v4(place(base, ring.stage()));
       if (where.z == 0) return;
-      const uint4 row = ptx::ld_shared_v4(place(base, turn.stage) + 16);
+      const uint4 row = ptx::ld_shared_v4(place(base, ring.stage()) + 16);
       int before = 0;  // the stage of the chunk before
 #pragma unroll 1
       for (std::uint32_t chunk = 0; chunk < where.w; ++chunk) {
-        if (chunk > 0) wait(full(base, turn.stage), turn.parity);
-        const std::uint32_t stage = turn.stage * shared.stage_bytes;
+        if (chunk > 0) ring.wait_full();
+        const std::uint32_t stage = ring.stage() * shared.stage_bytes;
         typename Weights::Tile tiles[parts];
 #pragma unroll
         for (int part = 0; part < parts; ++part)
@@ -213,13 +190,13 @@ class WideProduct {
           if constexpr (parts == 2) Weights::multiply(d64, a[1], at, chunk > 0 || step > 0);
           ptx::wgmma_commit_group();
           ptx::wgmma_wait_group<1>();  // the step before has its registers no more
-          if (step == 0) release(base, before, chunk > 0);
+          if (step == 0) ring.release(before, chunk > 0);
         }
-        before = turn.stage;
-        turn.next();
+        before = ring.stage();
+        ring.next();
       }
       ptx::wgmma_wait_group<0>();
-      release(base, before, true);
+      ring.release(before, true);
       const ProductFactors factors = product_factors(args.output, where.x);
       ptx::keep_in_place(d);
       if constexpr (parts == 2) ptx::keep_in_place(d64);
@@ -241,7 +218,7 @@ class WideProduct {
       const std::int64_t unit = std::int64_t{where.y} * (Rows / 64) + warpgroup * parts;
       const int columns = args.output.gated ? 32 : 64;
       const auto store = [&](auto& own, int part) {
-        stage_sums(own, Weights::sum_factor, sums);
+        stage_sums<0, Tokens / 2>(own, Weights::sum_factor, Weights::sum_factor, sums);
         ptx::bar_sync(1 + warpgroup, 128);
         tile.column = (unit + part) * columns;
         store_staged(args.output, factors, tile, args.n, sums);
@@ -289,13 +266,6 @@ class WideProduct {
     ptx::bar_sync(1 + warpgroup, 128);  // the word is free again
     __threadfence();
     return last;
-  }
-
-  /// This warp needs the stage no more, where `guard` is set. No branch: the assembler would wait
-  /// for all products in front of one.
-  __device__ static void release(std::uint32_t base, int stage, bool guard) {
-    __syncwarp();
-    ptx::mbarrier_arrive(empty(base, stage), guard && threadIdx.x % 32 == 0);
   }
 };
 

@@ -12,17 +12,20 @@
 
 namespace microscale::cuda {
 
-/// Accumulators (wgmma_f16.cuh has their places) times `factor` to shared memory. Lanes of a store
-/// are four pairs of tokens apart and neighbours in rows: no bank twice.
-template <int Count>
-__device__ void stage_sums(const float (&d)[Count], float factor, std::uint32_t to) {
+/// Accumulators `First` to `First` + `Count` (wgmma_f16.cuh has their places), those of a thread's two
+/// rows times a factor each, to shared memory. Lanes of a store are pairs of tokens apart and
+/// neighbours in rows: no bank twice.
+template <int First, int Count, int All>
+__device__ void stage_sums(const float (&d)[All], float factor, float factor8, std::uint32_t to) {
   const std::uint32_t thread = threadIdx.x % 128, lane = thread % 32;
   const std::uint32_t row = thread / 32 * 16 + lane / 4, token = lane % 4 * 2;
   const std::uint32_t first = to + 4 * (token * wide_pitch + row);
 #pragma unroll
-  for (int i = 0; i < Count; ++i)
+  for (int i = 0; i < Count; ++i) {
+    const float own = i / 2 % 2 == 0 ? factor : factor8;
     ptx::st_shared_f32(first + 4 * ((i / 4 * 8 + i % 2) * wide_pitch + i / 2 % 2 * 8),
-                       factor == 1.0f ? d[i] : __fmul_rn(d[i], factor));
+                       own == 1.0f ? d[First + i] : __fmul_rn(d[First + i], own));
+  }
 }
 
 /// What is done with staged sums.
