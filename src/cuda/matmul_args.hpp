@@ -132,7 +132,8 @@ struct PrepareFp8Args {
   std::uint32_t* misfits;  // as in Fp8WindowArgs
 };
 
-/// matmul_wide_fp8: MXFP4 weights and rows of MXFP4, 128 x 192 of them a tile. As MatmulWideArgs.
+/// matmul_wide_fp8: MXFP4 weights and rows of MXFP4, 128 x 192 of them a tile. As MatmulWideArgs, in
+/// clusters of two blocks.
 struct MatmulFp8Args {
   MatmulWideArgs product;          // tiles of PrepareFp8Args; splits, sums, counters and only_if
                                    // do not count

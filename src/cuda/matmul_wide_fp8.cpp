@@ -1,5 +1,7 @@
 #include "cuda/matmul_wide_fp8.hpp"
 
+#include <algorithm>
+
 #include "cuda/launch.hpp"
 #include "cuda/wide_geometry.hpp"
 
@@ -78,10 +80,12 @@ const std::uint32_t* multiply_fp8(Device& device, const char* operation, const W
   multiply.product.tiles = tokens;
   const bool experts = call.rows.offsets != nullptr;
   multiply.product.partial = experts || call.rows.m % fp8_shape.tokens != 0;
-  const std::int64_t tiles = wide_most_tiles(fp8_shape, call.n, call.output.gated != 0, call.rows.m,
+  const std::int64_t clusters = std::max(device.info().multiprocessors / 2, 1);
+  constexpr WideShape pair{2 * fp8_shape.rows, fp8_shape.tokens};  // of a cluster of two blocks
+  const std::int64_t tiles = wide_most_tiles(pair, call.n, call.output.gated != 0, call.rows.m,
                                              call.rows.matrices, experts);
   launch(device, "matmul_wide_fp8", operation,
-         {.grid_x = at_most(tiles, device.info().multiprocessors),
+         {.grid_x = 2 * at_most(tiles, clusters),
           .grid_y = 1,
           .grid_z = 1,
           .threads = wide_threads,

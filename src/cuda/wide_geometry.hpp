@@ -51,7 +51,9 @@ MICROSCALE_HD constexpr WideShared wide_shared(WideShape shape, int tile_bytes) 
 /// factors, and the packed tiles; sums are staged half a tile at a time.
 inline constexpr WideShape fp8_shape{128, 192};
 struct Fp8Shared {
-  int stage_bytes, stages, sums, sum_bytes, places, barriers, bytes;
+  int stage_bytes, stages, sums, sum_bytes, places;
+  int kept;  // 32 bytes of each warp that multiplies: the place of its tile
+  int barriers, bytes;
 };
 MICROSCALE_HD constexpr Fp8Shared fp8_shared() {
   Fp8Shared s{};
@@ -61,7 +63,8 @@ MICROSCALE_HD constexpr Fp8Shared fp8_shared() {
   s.stages = (wide_shared_bytes - 2048 - 2 * s.sum_bytes) / s.stage_bytes;
   s.sums = s.stages * s.stage_bytes;
   s.places = s.sums + 2 * s.sum_bytes;
-  s.barriers = s.places + 32 * s.stages;
+  s.kept = s.places + 32 * s.stages;
+  s.barriers = s.kept + 8 * 32;
   s.bytes = s.barriers + 16 * s.stages;
   return s;
 }

@@ -56,4 +56,20 @@ __device__ inline bool mbarrier_try_wait_parity(std::uint32_t mbarrier, std::uin
   return done != 0;
 }
 
+/// "mapa", "mbarrier.arrive": one arrival, where `guard` is set, at the same barrier of block `rank`
+/// of the cluster. For memory that this thread has read; what it has written wants a fence.
+__device__ inline void mbarrier_arrive_cluster(std::uint32_t mbarrier, std::uint32_t rank,
+                                               bool guard) {
+  asm volatile(
+      "{\n"
+      ".reg .pred p;\n"
+      ".reg .b32 there;\n"
+      "mapa.shared::cluster.u32 there, %0, %1;\n"
+      "setp.ne.b32 p, %2, 0;\n"
+      "@p mbarrier.arrive.shared::cluster.b64 _, [there];\n"
+      "}" ::"r"(mbarrier),
+      "r"(rank), "r"(static_cast<int>(guard))
+      : "memory");
+}
+
 }  // namespace microscale::ptx

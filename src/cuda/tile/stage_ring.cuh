@@ -1,6 +1,7 @@
 // A ring of stages in shared memory between a warp that copies and warps that compute: the former
 // waits for a stage's `empty` barrier, starts copies that end in its `full` barrier, the latter the
-// other way round.
+// other way round. Blocks of a cluster that copy to each other share the stages' fate: a stage is
+// empty when the readers of all blocks are through with it.
 #pragma once
 
 #include <cstdint>
@@ -9,18 +10,19 @@
 
 namespace microscale::cuda {
 
-/// `barriers`: 16 bytes of shared memory for each of `Stages`, at a multiple of 8.
-template <int Stages>
+/// `barriers`: 16 bytes of shared memory for each of `Stages`, at a multiple of 8. `Blocks` of a
+/// cluster.
+template <int Stages, int Blocks = 1>
 class StageRing {
  public:
   __device__ explicit StageRing(std::uint32_t barriers) : barriers_(barriers) {}
 
-  /// One thread of the block; the others come after a barrier. `readers`: arrivals that free a stage.
+  /// One thread of the block; the others come after a barrier. `readers`: warps of a block.
   __device__ void init(std::uint32_t readers) const {
 #pragma unroll 1
     for (int i = 0; i < Stages; ++i) {
       ptx::mbarrier_init_shared(barriers_ + 8 * i, 1);
-      ptx::mbarrier_init_shared(barriers_ + 8 * (Stages + i), readers);
+      ptx::mbarrier_init_shared(barriers_ + 8 * (Stages + i), readers * Blocks);
     }
     ptx::fence_mbarrier_init();
   }
@@ -37,7 +39,14 @@ class StageRing {
   /// all products of wgmma in front of one.
   __device__ void release(int stage, bool guard) const {
     __syncwarp();
-    ptx::mbarrier_arrive(barriers_ + 8 * (Stages + stage), guard && threadIdx.x % 32 == 0);
+    const std::uint32_t barrier = barriers_ + 8 * (Stages + stage);
+    if constexpr (Blocks == 1) {
+      ptx::mbarrier_arrive(barrier, guard && threadIdx.x % 32 == 0);
+    } else {  // a lane each
+      static_assert(Blocks <= 32, "a warp has a lane for each block");
+      ptx::mbarrier_arrive_cluster(barrier, threadIdx.x % 32 % Blocks,
+                                   guard && threadIdx.x % 32 < Blocks);
+    }
   }
 
  private:

@@ -3,9 +3,13 @@
 // the leading one of a sum, so a warpgroup takes sums of 128 elements out, multiplies them by their
 // row of a's power of two and adds them to others in FP32, while the other warpgroup's products are
 // under way. The weights' powers of two go to the finished sums.
+//
+// Two blocks of a cluster take neighbouring tiles along n, so the same rows of a: each copies half of
+// them from the second-level cache, to both.
 #pragma once
 
 #include <cstdint>
+#include <type_traits>
 
 #include "cuda/ptx/wgmma_e5m2.cuh"
 #include "cuda/tile/fp8_window.cuh"
@@ -27,9 +31,9 @@ class WideFp8 {
     if (args.product.partial) clear_stages(base);
     Ring ring(base + shared.barriers);
     if (threadIdx.x == 0) ring.init(8);
-    __syncthreads();
+    ptx::barrier_cluster();
     follow_previous_grid();
-    if (*args.misfits != 0) return;
+    if (*args.misfits != 0) return;  // both blocks
     if (threadIdx.x >= 256) {
       ptx::setmaxnreg_dec<56>();
       if (threadIdx.x < 288) copy(args, base, ring);
@@ -37,10 +41,11 @@ class WideFp8 {
       ptx::setmaxnreg_inc<224>();
       multiply(args, base, ring);
     }
+    ptx::barrier_cluster();  // the other block still frees stages of both
   }
 
  private:
-  using Ring = StageRing<shared.stages>;
+  using Ring = StageRing<shared.stages, 2>;
   __device__ static std::uint32_t place(std::uint32_t base, int stage) {
     return base + shared.places + 32 * stage;
   }
@@ -61,24 +66,28 @@ class WideFp8 {
     const MatmulWideArgs& args = all.product;
     const int lane = static_cast<int>(threadIdx.x & 31);
     const bool gated = args.output.gated != 0;
-    const std::int64_t tile_chunks = token_tiles::chunks(args.k), chunks = (tile_chunks + 1) / 2;
+    const std::int64_t tile_chunks = token_tiles::chunks(args.k);
+    const auto chunks = static_cast<std::uint32_t>((tile_chunks + 1) / 2);
     const std::int64_t row_tiles = fragment_tiles::row_tiles(args.n, gated);
-    WideWalk<shape.rows, shape.tokens> walk(args.rows, args.n, gated);
+    WideWalk<2 * shape.rows, tokens> walk(args.rows, args.n, gated);
     WidePlace at;
+    const std::uint32_t rank = blockIdx.x % 2;
 #pragma unroll 1
-    for (std::int64_t tile = blockIdx.x; walk.find(tile, at); tile += gridDim.x) {
+    for (std::uint32_t tile = blockIdx.x / 2; walk.find(tile, at); tile += gridDim.x / 2) {
+      at.column_tile = 2 * at.column_tile + rank;
       const std::int64_t groups = token_tiles::groups(at.rows.count);
-      const std::int64_t group = at.row_tile * (tokens / 8);
+      const std::int64_t group = std::int64_t{at.row_tile} * (tokens / 8);
       const std::int64_t own = groups - group < tokens / 8 ? groups - group : tokens / 8;
       const std::int64_t first_group =
           args.rows.offsets == nullptr ? token_tiles::first_group(at.matrix, args.rows.m)
                                        : token_tiles::first_group_of_expert(at.matrix, at.rows.first);
       const std::int64_t first_place = first_group * chunks + group;
       const char* from;
-      std::int64_t step, last = 0;
+      std::int64_t step;
+      std::int32_t last = 0;
       std::uint32_t bytes, to;
       if (lane < 2 * weight_tiles) {
-        const std::int64_t wanted = at.column_tile * weight_tiles + lane / 2;
+        const std::int64_t wanted = std::int64_t{at.column_tile} * weight_tiles + lane / 2;
         const std::int64_t row_tile = wanted < row_tiles ? wanted : row_tiles - 1;
         from = reinterpret_cast<const char*>(args.b) + at.matrix * args.b_matrix +
                (row_tile * tile_chunks + lane % 2) * tile_bytes;
@@ -87,42 +96,48 @@ class WideFp8 {
         to = base + a_bytes + tokens * 4 + lane * tile_bytes;
         if (lane % 2 != 0 && tile_chunks % 2 != 0) last = -tile_bytes;
       } else if (lane == 2 * weight_tiles) {
-        from = static_cast<const char*>(args.tiles) + first_place * token_tiles::group_bytes;
+        constexpr std::int64_t half = tokens / 16;  // groups
+        const std::int64_t mine = rank == 0 ? (own < half ? own : half) : own - half;
+        from = static_cast<const char*>(args.tiles) +
+               (first_place + rank * half) * token_tiles::group_bytes;
         step = groups * token_tiles::group_bytes;
-        bytes = static_cast<std::uint32_t>(own * token_tiles::group_bytes);
-        to = base;
+        bytes = mine > 0 ? static_cast<std::uint32_t>(mine * token_tiles::group_bytes) : 0;
+        to = base + rank * static_cast<std::uint32_t>(half * token_tiles::group_bytes);
       } else {
         from = reinterpret_cast<const char*>(all.factors + first_place * 8);
         step = groups * 32;
         bytes = static_cast<std::uint32_t>(own * 32);
         to = base + a_bytes;
       }
-      const std::int64_t rows_left = at.rows.count - at.row_tile * tokens;
+      const std::uint32_t all_bytes =
+          static_cast<std::uint32_t>(own) * static_cast<std::uint32_t>(token_tiles::group_bytes + 32) +
+          2 * weight_tiles * tile_bytes;
+      ring.wait_empty();
+      if (lane == 0) {
+        const std::int64_t before = std::int64_t{at.row_tile} * tokens;
+        const std::int64_t rows_left = at.rows.count - before;
+        const std::int64_t row =
+            (args.rows.offsets == nullptr ? 0 : at.rows.first) + before;
+        const std::uint32_t where = place(base, ring.stage());
+        ptx::st_shared_v4(
+            where, make_uint4(at.matrix, at.column_tile,
+                              static_cast<std::uint32_t>(rows_left < tokens ? rows_left : tokens),
+                              chunks));
+        ptx::st_shared_v4(where + 16, make_uint4(static_cast<std::uint32_t>(row),
+                                                 static_cast<std::uint32_t>(row >> 32), 0, 0));
+      }
 #pragma unroll 1
-      for (std::int64_t chunk = 0; chunk < chunks; ++chunk, ring.next(), from += step) {
+      for (std::uint32_t left = chunks; left > 0; --left, ring.next(), from += step) {
         ring.wait_empty();
-        if (lane == 0) {
-          if (chunk == 0) {
-            const std::int64_t row =
-                (args.rows.offsets == nullptr ? 0 : at.rows.first) + at.row_tile * tokens;
-            const std::uint32_t where = place(base, ring.stage());
-            ptx::st_shared_v4(
-                where,
-                make_uint4(static_cast<std::uint32_t>(at.matrix),
-                           static_cast<std::uint32_t>(at.column_tile),
-                           static_cast<std::uint32_t>(rows_left < tokens ? rows_left : tokens),
-                           static_cast<std::uint32_t>(chunks)));
-            ptx::st_shared_v4(where + 16, make_uint4(static_cast<std::uint32_t>(row),
-                                                     static_cast<std::uint32_t>(row >> 32), 0, 0));
-          }
-          ptx::mbarrier_arrive_expect_tx(
-              ring.full(), static_cast<std::uint32_t>(own) * (token_tiles::group_bytes + 32) +
-                               2 * weight_tiles * tile_bytes);
-        }
+        if (lane == 0) ptx::mbarrier_arrive_expect_tx(ring.full(), all_bytes);
         __syncwarp();
-        if (lane <= 2 * weight_tiles + 1)
+        if (lane == 2 * weight_tiles) {
+          if (bytes > 0)
+            ptx::cp_async_bulk_shared_cluster_global_mbarrier_multicast(
+                to + ring.stage() * shared.stage_bytes, from, bytes, ring.full(), 3);
+        } else if (lane <= 2 * weight_tiles + 1)
           ptx::cp_async_bulk_shared_cluster_global_mbarrier(
-              to + ring.stage() * shared.stage_bytes, chunk + 1 == chunks ? from + last : from,
+              to + ring.stage() * shared.stage_bytes, left == 1 ? from + last : from,
               bytes, ring.full());
       }
     }
@@ -145,30 +160,21 @@ class WideFp8 {
   }
 
   __device__ static void multiply(const MatmulFp8Args& all, std::uint32_t base, Ring ring) {
-    const MatmulWideArgs& args = all.product;
-    const std::uint32_t lane = threadIdx.x & 31, warp = threadIdx.x / 32 % 4;
-    const std::uint32_t warpgroup = threadIdx.x / 128;
-    const std::uint32_t own_sums = base + shared.sums + warpgroup * shared.sum_bytes;
-    const std::uint32_t own_tile = warpgroup * 4 + warp;
-    const std::uint32_t weights = base + a_bytes + tokens * 4 + own_tile * 2 * tile_bytes;
-    const std::int64_t row_tiles = fragment_tiles::row_tiles(args.n, args.output.gated != 0);
+    const std::uint32_t lane = threadIdx.x & 31;
+    const std::uint32_t weights =
+        base + a_bytes + tokens * 4 + threadIdx.x / 32 * 2 * tile_bytes;
     float d[tokens / 2], sums[tokens / 2];
 #pragma unroll 1
     for (;;) {
       ring.wait_full();
-      const uint4 where = ptx::ld_shared_v4(place(base, ring.stage()));
-      if (where.z == 0) return;
-      const uint4 row = ptx::ld_shared_v4(place(base, ring.stage()) + 16);
-      std::int64_t row_tile = std::int64_t{where.y} * weight_tiles + own_tile;
-      if (row_tile >= row_tiles) row_tile = row_tiles - 1;  // as its codes
-      const std::uint8_t* references =
-          all.references + (where.x * row_tiles + row_tile) * 16 + lane / 4;
-      const std::uint32_t reference = references[0], reference8 = references[8];
-      const E5m2Table table = e5m2_table_base(reference), table8 = e5m2_table_base(reference8);
+      const std::uint32_t chunks = keep_place(base, ring.stage());
+      if (chunks == 0) return;
+      const Factors own = factors_of(all, base);
+      const E5m2Table table = e5m2_table_base(own.row), table8 = e5m2_table_base(own.row8);
 #pragma unroll
       for (float& x : d) x = 0.0f;
 #pragma unroll 1
-      for (std::uint32_t chunk = 0; chunk < where.w; ++chunk) {
+      for (std::uint32_t chunk = 0; chunk < chunks; ++chunk) {
         if (chunk > 0) ring.wait_full();
         const std::uint32_t stage = ring.stage() * shared.stage_bytes;
         const std::uint64_t descriptor = ptx::matrix_descriptor_rows128(base + stage);
@@ -179,11 +185,11 @@ class WideFp8 {
           const std::uint32_t scales = ptx::ld_shared_b32(tile + 512 + lane / 4 * 4);
 #pragma unroll
           for (int block = 0; block < 2; ++block) {
-            const E5m2Table own = e5m2_table(table, scales >> (16 * block) & 0xFFu);
-            const E5m2Table own8 = e5m2_table(table8, scales >> (16 * block + 8) & 0xFFu);
+            const E5m2Table row = e5m2_table(table, scales >> (16 * block) & 0xFFu);
+            const E5m2Table row8 = e5m2_table(table8, scales >> (16 * block + 8) & 0xFFu);
             std::uint32_t a[4];
-            decode(word_of(codes, 2 * block), own, own8, a[0], a[1]);
-            decode(word_of(codes, 2 * block + 1), own, own8, a[2], a[3]);
+            decode(word_of(codes, 2 * block), row, row8, a[0], a[1]);
+            decode(word_of(codes, 2 * block + 1), row, row8, a[2], a[3]);
             ptx::keep_in_place(a);
             ptx::wgmma_fence();
             ptx::wgmma_m64n192k32_f32_e5m2_e5m2(
@@ -206,25 +212,65 @@ class WideFp8 {
         ring.release(ring.stage(), true);
         ring.next();
       }
-      const ProductFactors factors = product_factors(args.output, where.x);
-      WideTileOutput tile{.matrix = where.x,
-                          .row = static_cast<std::int64_t>(row.y) << 32 | row.x,
-                          .column = (std::int64_t{where.y} * 2 + warpgroup) *
-                                    (args.output.gated ? 32 : 64),
-                          .tokens = 0,
-                          .vectors = args.vectors != 0};
-      const auto store = [&](auto first) {
-        const int left = static_cast<int>(where.z) - 2 * first;
-        stage_sums<first, tokens / 4>(d, fp8_factor(reference), fp8_factor(reference8), own_sums);
-        ptx::bar_sync(1 + warpgroup, 128);
-        tile.tokens = left < 0 ? 0 : left < tokens / 2 ? left : tokens / 2;
-        store_staged(args.output, factors, tile, args.n, own_sums);
-        ptx::bar_sync(1 + warpgroup, 128);
-        tile.row += tokens / 2;
-      };
-      store(std::integral_constant<int, 0>{});
-      store(std::integral_constant<int, tokens / 4>{});
+      finish(all, base, d);
     }
+  }
+
+  /// Puts the place of the tile that begins with this stage where the warp finds it again, when the
+  /// stage is somebody else's; returns the tile's chunks, 0 behind the last one.
+  __device__ static std::uint32_t keep_place(std::uint32_t base, int stage) {
+    const std::uint32_t kept = base + shared.kept + threadIdx.x / 32 * 32;
+    const uint4 where = ptx::ld_shared_v4(place(base, stage));
+    __syncwarp();  // all lanes are through with the last one
+    if (threadIdx.x % 32 == 0 && where.z != 0) {
+      ptx::st_shared_v4(kept, where);
+      ptx::st_shared_v4(kept + 16, ptx::ld_shared_v4(place(base, stage) + 16));
+    }
+    __syncwarp();
+    return where.z == 0 ? 0 : where.w;
+  }
+
+  /// The references of this thread's rows of the weights. Rows behind the last are the last.
+  struct Factors {
+    std::uint32_t row, row8;
+  };
+  __device__ static Factors factors_of(const MatmulFp8Args& all, std::uint32_t base) {
+    const uint4 where = ptx::ld_shared_v4(base + shared.kept + threadIdx.x / 32 * 32);
+    const std::int64_t row_tiles =
+        fragment_tiles::row_tiles(all.product.n, all.product.output.gated != 0);
+    std::int64_t row_tile = std::int64_t{where.y} * weight_tiles + threadIdx.x / 32;
+    if (row_tile >= row_tiles) row_tile = row_tiles - 1;
+    const std::uint8_t* references =
+        all.references + (where.x * row_tiles + row_tile) * 16 + threadIdx.x % 32 / 4;
+    return {references[0], references[8]};
+  }
+
+  __device__ static void finish(const MatmulFp8Args& all, std::uint32_t base,
+                                const float (&d)[tokens / 2]) {
+    const MatmulWideArgs& args = all.product;
+    const std::uint32_t kept = base + shared.kept + threadIdx.x / 32 * 32;
+    const uint4 where = ptx::ld_shared_v4(kept), row = ptx::ld_shared_v4(kept + 16);
+    const Factors own = factors_of(all, base);
+    const std::uint32_t warpgroup = threadIdx.x / 128;
+    const std::uint32_t own_sums = base + shared.sums + warpgroup * shared.sum_bytes;
+    const ProductFactors factors = product_factors(args.output, where.x);
+    WideTileOutput tile{
+        .matrix = where.x,
+        .row = static_cast<std::int64_t>(row.y) << 32 | row.x,
+        .column = (std::int64_t{where.y} * 2 + warpgroup) * (args.output.gated ? 32 : 64),
+        .tokens = 0,
+        .vectors = args.vectors != 0};
+    const auto store = [&](auto first) {
+      const int left = static_cast<int>(where.z) - 2 * first;
+      stage_sums<first, tokens / 4>(d, fp8_factor(own.row), fp8_factor(own.row8), own_sums);
+      ptx::bar_sync(1 + warpgroup, 128);
+      tile.tokens = left < 0 ? 0 : left < tokens / 2 ? left : tokens / 2;
+      store_staged(args.output, factors, tile, args.n, own_sums);
+      ptx::bar_sync(1 + warpgroup, 128);
+      tile.row += tokens / 2;
+    };
+    store(std::integral_constant<int, 0>{});
+    store(std::integral_constant<int, tokens / 4>{});
   }
 };
 

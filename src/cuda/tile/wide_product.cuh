@@ -81,19 +81,20 @@ class WideProduct {
   __device__ static void copy(const MatmulWideArgs& args, std::uint32_t base, Ring ring) {
     const int lane = static_cast<int>(threadIdx.x & 31);
     const bool gated = args.output.gated != 0;
-    const std::int64_t chunks = token_tiles::chunks(args.k);
+    const auto chunks = static_cast<std::uint32_t>(token_tiles::chunks(args.k));
     const std::int64_t row_tiles = fragment_tiles::row_tiles(args.n, gated);
     WideWalk<Rows, Tokens> walk(args.rows, args.n, gated);
     WidePlace at;
+    const auto splits = static_cast<std::uint32_t>(args.splits);
 #pragma unroll 1
-    for (std::int64_t unit = blockIdx.x;; unit += gridDim.x) {
-      const std::int64_t tile = args.splits == 1 ? unit : unit / args.splits;
+    for (std::uint32_t unit = blockIdx.x;; unit += gridDim.x) {
+      const std::uint32_t tile = splits == 1 ? unit : unit / splits;
       if (!walk.find(tile, at)) break;
-      const std::int64_t split = unit - tile * args.splits;
-      const std::int64_t first = split * chunks / args.splits;
-      const std::int64_t end = (split + 1) * chunks / args.splits;
+      const std::uint32_t split = unit - tile * splits;
+      const std::uint32_t first = split * chunks / splits;
+      const std::uint32_t end = (split + 1) * chunks / splits;
       const std::int64_t groups = token_tiles::groups(at.rows.count);
-      const std::int64_t group = at.row_tile * (Tokens / 8);
+      const std::int64_t group = std::int64_t{at.row_tile} * (Tokens / 8);
       const std::int64_t own = groups - group < Tokens / 8 ? groups - group : Tokens / 8;
       const std::int64_t first_group =
           args.rows.offsets == nullptr ? token_tiles::first_group(at.matrix, args.rows.m)
@@ -103,10 +104,10 @@ class WideProduct {
       std::int64_t step;
       std::uint32_t bytes, to;
       if (lane < weight_tiles) {
-        const std::int64_t wanted = at.column_tile * weight_tiles + lane;
+        const std::int64_t wanted = std::int64_t{at.column_tile} * weight_tiles + lane;
         const std::int64_t row_tile = wanted < row_tiles ? wanted : row_tiles - 1;
         from = reinterpret_cast<const char*>(args.b) + at.matrix * args.b_matrix +
-               row_tile * chunks * Weights::tile_bytes;
+               row_tile * (std::int64_t{chunks} * Weights::tile_bytes);
         step = bytes = Weights::tile_bytes;
         to = base + a_bytes + lane * Weights::tile_bytes;
       } else {
@@ -117,33 +118,32 @@ class WideProduct {
         to = base;
       }
       from += first * step;
-      const std::int64_t rows_left = at.rows.count - at.row_tile * Tokens;
+      const std::uint32_t all_bytes =
+          static_cast<std::uint32_t>(own) * static_cast<std::uint32_t>(token_tiles::group_bytes) +
+          weight_tiles * Weights::tile_bytes;
+      ring.wait_empty();
+      if (lane == 0) {
+        const std::int64_t before = std::int64_t{at.row_tile} * Tokens;
+        const std::int64_t rows_left = at.rows.count - before;
+        const std::int64_t row =
+            (args.rows.offsets == nullptr ? 0 : at.rows.first) + before;
+        const std::uint32_t where = place(base, ring.stage());
+        ptx::st_shared_v4(
+            where, make_uint4(at.matrix, at.column_tile,
+                              static_cast<std::uint32_t>(rows_left < Tokens ? rows_left : Tokens),
+                              end - first));
+        ptx::st_shared_v4(where + 16,
+                          make_uint4(static_cast<std::uint32_t>(row),
+                                     static_cast<std::uint32_t>(row >> 32), tile, split));
+      }
 #pragma unroll 1
-      for (std::int64_t chunk = first; chunk < end; ++chunk, ring.next(), from += step) {
+      for (std::uint32_t left = end - first; left > 0; --left, ring.next(), from += step) {
         ring.wait_empty();
-        const std::uint32_t barrier = ring.full();
-        if (lane == weight_tiles) {
-          if (chunk == first) {
-            const std::int64_t row = (args.rows.offsets == nullptr ? 0 : at.rows.first) +
-                                     at.row_tile * Tokens;
-            const std::uint32_t to_place = place(base, ring.stage());
-            ptx::st_shared_v4(
-                to_place,
-                make_uint4(static_cast<std::uint32_t>(at.matrix),
-                           static_cast<std::uint32_t>(at.column_tile),
-                           static_cast<std::uint32_t>(rows_left < Tokens ? rows_left : Tokens),
-                           static_cast<std::uint32_t>(end - first)));
-            ptx::st_shared_v4(to_place + 16, make_uint4(static_cast<std::uint32_t>(row),
-                                                        static_cast<std::uint32_t>(row >> 32),
-                                                        static_cast<std::uint32_t>(tile),
-                                                        static_cast<std::uint32_t>(split)));
-          }
-          ptx::mbarrier_arrive_expect_tx(barrier, bytes + weight_tiles * Weights::tile_bytes);
-        }
+        if (lane == 0) ptx::mbarrier_arrive_expect_tx(ring.full(), all_bytes);
         __syncwarp();
         if (lane <= weight_tiles)
           ptx::cp_async_bulk_shared_cluster_global_mbarrier(to + ring.stage() * shared.stage_bytes,
-                                                            from, bytes, barrier);
+                                                            from, bytes, ring.full());
       }
     }
     ring.wait_empty();
