@@ -9,11 +9,6 @@
 
 namespace microscale::ptx {
 
-__device__ inline void wgmma_m64n128k32_f32_e5m2_e5m2(float (&d)[64], const std::uint32_t (&a)[4],
-                                                      std::uint64_t b, bool accumulate) {
-  MICROSCALE_WGMMA_64_REGISTERS("m64n128k32.f32.e5m2.e5m2", "");
-}
-
 __device__ inline void wgmma_m64n192k32_f32_e5m2_e5m2(float (&d)[96], const std::uint32_t (&a)[4],
                                                       std::uint64_t b, bool accumulate) {
   MICROSCALE_WGMMA_96_REGISTERS("m64n192k32.f32.e5m2.e5m2", "");
