@@ -97,7 +97,9 @@ struct PrepareTilesArgs {
 /// matmul_wide_<b>_<bf16 or f16>_<rows>x<tokens>: sm_90a, many rows of a. wide_threads threads; as
 /// many thread blocks as the device has multiprocessors, which share the tiles of d among them.
 struct MatmulWideArgs {
-  const void* tiles;      // of PrepareTilesArgs
+  const void* tiles;      // of PrepareTilesArgs; null: a is read as it is
+  const void* a;          // rows of elements of 16 bits, at multiples of 16 bytes
+  std::int64_t a_stride;  // bytes from row to row
   const std::uint8_t* b;  // packed tiles (layouts/fragment_tiles.hpp), at a multiple of 16
   std::int64_t b_matrix;  // bytes from matrix to matrix
   std::int64_t n;

@@ -32,7 +32,14 @@ WidePlan plan_of(const DeviceInfo& device, const WideCall& call) {
                    device.multiprocessors);
 }
 
+// Whether the product's kernel reads a as it is.
+bool reads_rows(const WideInput& a) {
+  return !a.format && reinterpret_cast<std::uintptr_t>(a.data) % 16 == 0 && a.stride % 16 == 0;
+}
+
+// Of a in the workspace.
 std::int64_t token_bytes(const WideCall& call) {
+  if (reads_rows(call.a)) return 0;
   return token_tiles::bytes(call.rows.m, call.rows.matrices, call.rows.offsets != nullptr, call.k);
 }
 
@@ -52,6 +59,19 @@ PrepareTilesArgs prepare_args(const WideCall& call, bool f16) {
   args.f16 = f16;
   args.tiles = call.workspace;
   return args;
+}
+
+void prepare(Device& device, const char* operation, const WideCall& call,
+             const PrepareTilesArgs& args, Stream stream) {
+  const std::int64_t groups =
+      token_tiles::all_groups(call.rows.m, call.rows.matrices, call.rows.offsets != nullptr);
+  const std::string kind = call.a.format ? std::string(info(*call.a.format).name) : "dense";
+  const Launch shape{.grid_x = static_cast<unsigned>(ceil_div(token_tiles::chunks(call.k), 4)),
+                     .grid_y = static_cast<unsigned>(groups < 32768 ? groups : 32768),
+                     .grid_z = 1,
+                     .threads = threads_per_block,
+                     .column_shift = 0};
+  launch(device, "matmul_prepare_tiles_" + kind, operation, shape, args, stream);
 }
 
 // Whether every piece of eight columns of d begins at a multiple of 16 bytes.
@@ -85,19 +105,13 @@ void matmul_wide(Device& device, const char* operation, const WideCall& call, St
   char* sums = static_cast<char*>(call.workspace) + token_bytes(call);
   auto* counters = reinterpret_cast<std::uint32_t*>(sums + plan.sums_bytes());
 
-  const std::int64_t groups = token_tiles::all_groups(rows.m, rows.matrices, experts);
-  const std::int64_t chunks = token_tiles::chunks(call.k);
-  const std::string kind = call.a.format ? std::string(info(*call.a.format).name) : "dense";
-  const Launch prepare{.grid_x = static_cast<unsigned>(ceil_div(chunks, 4)),
-                       .grid_y = static_cast<unsigned>(groups < 32768 ? groups : 32768),
-                       .grid_z = 1,
-                       .threads = threads_per_block,
-                       .column_shift = 0};
-  PrepareTilesArgs tiles = prepare_args(call, f16);
-  tiles.counters = counters;
-  tiles.counter_count = plan.counters();
   MatmulWideArgs args{};
-  args.tiles = call.workspace;
+  if (reads_rows(call.a)) {
+    args.a = call.a.data;
+    args.a_stride = call.a.stride;
+  } else {
+    args.tiles = call.workspace;
+  }
   args.b = call.b;
   args.b_matrix =
       fragment_tiles::matrix_bytes(call.n, call.k, gated, format.code_bits, format.block);
@@ -107,14 +121,21 @@ void matmul_wide(Device& device, const char* operation, const WideCall& call, St
   args.sums = reinterpret_cast<float*>(sums);
   args.counters = counters;
   args.vectors = has_vectors(call.output);
-  args.partial = experts || rows.m % plan.shape.tokens != 0;
+  args.partial = args.a == nullptr && (experts || rows.m % plan.shape.tokens != 0);
   args.rows = rows;
   args.output = call.output;
-  if (multiplies_fp8(call))
-    args.only_if = tiles.only_if =
-        multiply_fp8(device, operation, call, tiles, args,
-                     static_cast<char*>(call.workspace) + bf16_bytes(plan, call), stream);
-  launch(device, "matmul_prepare_tiles_" + kind, operation, prepare, tiles, stream);
+  if (args.a == nullptr) {
+    PrepareTilesArgs tiles = prepare_args(call, f16);
+    tiles.counters = counters;
+    tiles.counter_count = plan.counters();
+    if (multiplies_fp8(call))
+      args.only_if = tiles.only_if =
+          multiply_fp8(device, operation, call, tiles, args,
+                       static_cast<char*>(call.workspace) + bf16_bytes(plan, call), stream);
+    prepare(device, operation, call, tiles, stream);
+  } else if (plan.splits > 1) {
+    device.set_bytes(counters, 0, 4 * plan.counters(), stream);
+  }
 
   const std::int64_t multiprocessors = device.info().multiprocessors;
   const Launch product{.grid_x = static_cast<unsigned>(

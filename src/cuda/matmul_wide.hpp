@@ -1,5 +1,5 @@
-// Matrix products of packed weights and many rows of a, on Hopper: prepares a in a workspace, then
-// multiplies. No arithmetic here, nothing allocated, nothing waited for.
+// Matrix products of packed weights and many rows of a, on Hopper: prepares a in a workspace, if it
+// is not dense, then multiplies. No arithmetic here, nothing allocated, nothing waited for.
 #pragma once
 
 #include <cstdint>
@@ -17,8 +17,9 @@ namespace microscale::cuda {
 struct WideInput {
   std::optional<Format> format;   ///< none: dense, of `type`
   DType type = DType::bf16;       ///< dense: bf16 or f16
-  const void* data = nullptr;     ///< dense: aligned to 2 bytes, best to 16; codes: to 16
-  std::int64_t stride = 0;        ///< bytes from row to row; codes: a row's bytes
+  const void* data = nullptr;     ///< dense: aligned to 2 bytes; codes: to 16
+  std::int64_t stride = 0;        ///< bytes from row to row; codes: a row's bytes. Dense rows at
+                                  ///< multiples of 16 bytes are read as they are
   const std::uint8_t* scales = nullptr;
   Layout layout = Layout::row_major;  ///< tiled: of each matrix by itself, expert by expert
 };
@@ -43,13 +44,13 @@ struct WideCall {
 /// scale, nor BF16 an element of FP16).
 bool wide_takes(const DeviceInfo& device, const WideInput& a, Format b_format);
 
-/// What a call needs, whatever its pointers hold: a in tiles, 2 bytes an element, rows filled up to
-/// 8 a matrix, k to 64; where d has few tiles, sums of parts of k; with fp8 a as bytes, too. Looks at
-/// a.format, b_format, n, k, rows, output.gated and fp8.
+/// What a call needs: a in tiles unless it is read as it is, 2 bytes an element, rows filled up to 8 a
+/// matrix, k to 64; where d has few tiles, sums of parts of k; with fp8 a as bytes, too. Looks at a
+/// (all but what data hold), b_format, n, k, rows, output.gated and fp8.
 std::int64_t wide_workspace_bytes(const DeviceInfo& device, const WideCall& call);
 
-/// Operands as checked by the caller, and taken (wide_takes). Two launches; none where d has no
-/// element. Sums are FP32 in the order of k, 16 elements an instruction, which aligns its products
+/// Operands as checked by the caller, and taken (wide_takes). One launch for dense rows of 16-byte
+/// pieces, else two, with fp8 five; none where d has no element. Sums are FP32 in the order of k, 16 elements an instruction, which aligns its products
 /// and the sum so far to the largest of them and truncates; where d has few tiles up to eight such
 /// sums of parts of k are added, in order. An element of d is within wide_roundings(k) * 2^-24 *
 /// (sum of |a_i b_i|) of the exact sum before the epilogue. The order depends on shapes, format and

@@ -18,7 +18,7 @@ ProductRows rows(std::int64_t m, std::int64_t matrices, const void* offsets = nu
 class CudaMatmulWide : public ::testing::Test {
  protected:
   CudaMatmulWide() {
-    call.a = {.format = {}, .type = DType::bf16, .data = memory->bytes, .stride = 2 * 320};
+    call.a = {.format = {}, .type = DType::bf16, .data = memory->bytes + 2, .stride = 2 * 320};
     call.b_format = Format::mxfp4;
     call.b = memory->bytes + 4096;
     call.n = 600;
@@ -87,6 +87,27 @@ TEST_F(CudaMatmulWide, keeps_sums_of_parts_of_k_behind_a) {
   EXPECT_EQ(reinterpret_cast<const std::uint8_t*>(args.sums) - begin, 40 * 16384 * 2);
   const auto* end = reinterpret_cast<const std::uint8_t*>(args.counters + prepared.counter_count);
   EXPECT_EQ((end - begin + 255) / 256 * 256, wide_workspace_bytes(device.info(), call));
+}
+
+TEST_F(CudaMatmulWide, reads_rows_of_16_byte_pieces_as_they_are) {
+  call.a.data = memory->bytes + 16;
+  matmul_wide(device, "matmul", call, stream);
+  ASSERT_EQ(device.launches.size(), 1u);
+  const auto args = device.launches[0].as<MatmulWideArgs>();
+  EXPECT_EQ(args.a, call.a.data);
+  EXPECT_EQ(args.a_stride, 640);
+  EXPECT_FALSE(args.partial);
+  EXPECT_EQ(wide_workspace_bytes(device.info(), call), 0);
+  call.k = 16384, call.a.stride = 32768, call.rows = rows(40, 1);
+  matmul_wide(device, "matmul", call, stream);
+  const auto split = device.launches[1].as<MatmulWideArgs>();
+  ASSERT_GT(split.splits, 1);
+  ASSERT_EQ(device.zeroed.size(), 1u);
+  EXPECT_EQ(device.zeroed[0].first, split.counters);
+  call.a.stride = 2 * 320 + 2;  // not all of them
+  device.launches.clear();
+  matmul_wide(device, "matmul", call, stream);
+  EXPECT_EQ(device.launches.size(), 2u);
 }
 
 TEST_F(CudaMatmulWide, stays_on_all_multiprocessors_where_there_are_tiles_enough) {

@@ -49,6 +49,24 @@ TEST_F(MatmulWide, takes_dense_rows) {
   EXPECT_TRUE(is_right(half));
 }
 
+// As they are, by 16-byte pieces, or in tiles first: the same bytes.
+TEST_F(MatmulWide, takes_dense_rows_that_begin_anywhere) {
+  Product p{.a = dense(DType::bf16, 3 * 70, 736),
+            .b = blocks(Format::mxfp8_e5m2, 3 * 140, 736),
+            .m = 70,
+            .matrices = 3,
+            .d_type = DType::bf16};
+  const Matrix d = computed(p);
+  EXPECT_TRUE(near_exact(p, d));
+  p.unaligned = true;
+  EXPECT_EQ(computed(p).bytes, d.bytes);
+  p.a = dense(DType::bf16, 200, 736), p.m = 200;
+  p.offsets = {7, 60, 60, 199};
+  EXPECT_TRUE(is_right(p));
+  p.unaligned = false;
+  EXPECT_TRUE(is_right(p));
+}
+
 // Every tile of wide_shapes, several of them to a block, several chunks to the ring.
 TEST_F(MatmulWide, goes_from_tile_to_tile) {
   struct Shape {

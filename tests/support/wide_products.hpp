@@ -49,6 +49,7 @@ struct Product {
   std::int64_t m, matrices = 1;
   std::vector<std::int64_t> offsets{};  // experts
   bool wide_offsets = false, tiled = false, fp8 = false;
+  bool unaligned = false;  // dense a begins 2 bytes behind a multiple of 16
   std::optional<Side> up{};
   bool gelu = false;
   DType d_type = DType::f32;
@@ -117,7 +118,11 @@ inline Matrix computed(const Product& p) {
   Buffers memory;
   cuda::WideCall call;
   if (p.a.dense) {
-    call.a = {.format = {}, .type = p.a.dense->dtype, .data = memory.put(p.a.dense->bytes)};
+    std::vector<std::uint8_t> bytes(p.unaligned ? 2 : 0);
+    bytes.insert(bytes.end(), p.a.dense->bytes.begin(), p.a.dense->bytes.end());
+    call.a = {.format = {},
+              .type = p.a.dense->dtype,
+              .data = memory.put(bytes) + (p.unaligned ? 2 : 0)};
     call.a.stride = 2 * p.k();
   } else {
     const BlockTensor& a = *p.a.blocks;

@@ -17,11 +17,12 @@ class StageRing {
  public:
   __device__ explicit StageRing(std::uint32_t barriers) : barriers_(barriers) {}
 
-  /// One thread of the block; the others come after a barrier. `readers`: warps of a block.
-  __device__ void init(std::uint32_t readers) const {
+  /// One thread of the block; the others come after a barrier. `readers`: warps of a block;
+  /// `writers`: arrivals that make a stage full, when the bytes expected are there, too.
+  __device__ void init(std::uint32_t readers, std::uint32_t writers = 1) const {
 #pragma unroll 1
     for (int i = 0; i < Stages; ++i) {
-      ptx::mbarrier_init_shared(barriers_ + 8 * i, 1);
+      ptx::mbarrier_init_shared(barriers_ + 8 * i, writers);
       ptx::mbarrier_init_shared(barriers_ + 8 * (Stages + i), readers * Blocks);
     }
     ptx::fence_mbarrier_init();

@@ -47,13 +47,16 @@ class WideProduct {
     const auto base = static_cast<std::uint32_t>(__cvta_generic_to_shared(memory));
     if (args.partial) clear_stages(base);
     Ring ring(base + shared.barriers);
-    if (threadIdx.x == 0) ring.init(8);
+    if (threadIdx.x == 0) ring.init(8, args.a == nullptr ? 1 : 1 + loading_warps);
     __syncthreads();
     follow_previous_grid();
     if (args.only_if != nullptr && *args.only_if == 0) return;
     if (threadIdx.x >= 256) {
       ptx::setmaxnreg_dec<56>();
-      if (threadIdx.x < 288) copy(args, base, ring);
+      if (threadIdx.x < 288)
+        copy(args, base, ring);
+      else if (args.a != nullptr)
+        load_rows(args, base, ring);
     } else {
       ptx::setmaxnreg_inc<224>();
       multiply(args, base, ring);
@@ -62,6 +65,7 @@ class WideProduct {
 
  private:
   using Ring = StageRing<shared.stages>;
+  static constexpr int loading_warps = 3, loading_threads = 32 * loading_warps;
 
   __device__ static std::uint32_t place(std::uint32_t base, int stage) {
     return base + shared.places + 32 * stage;
@@ -78,6 +82,12 @@ class WideProduct {
     ptx::fence_proxy_async_shared();
   }
 
+  /// The chunks of k of a unit: `split` of a tile.
+  __device__ static std::uint32_t first_chunk(const MatmulWideArgs& args, std::uint32_t split) {
+    return split * static_cast<std::uint32_t>(token_tiles::chunks(args.k)) /
+           static_cast<std::uint32_t>(args.splits);
+  }
+
   __device__ static void copy(const MatmulWideArgs& args, std::uint32_t base, Ring ring) {
     const int lane = static_cast<int>(threadIdx.x & 31);
     const bool gated = args.output.gated != 0;
@@ -91,8 +101,7 @@ class WideProduct {
       const std::uint32_t tile = splits == 1 ? unit : unit / splits;
       if (!walk.find(tile, at)) break;
       const std::uint32_t split = unit - tile * splits;
-      const std::uint32_t first = split * chunks / splits;
-      const std::uint32_t end = (split + 1) * chunks / splits;
+      const std::uint32_t first = first_chunk(args, split), end = first_chunk(args, split + 1);
       const std::int64_t groups = token_tiles::groups(at.rows.count);
       const std::int64_t group = std::int64_t{at.row_tile} * (Tokens / 8);
       const std::int64_t own = groups - group < Tokens / 8 ? groups - group : Tokens / 8;
@@ -118,9 +127,12 @@ class WideProduct {
         to = base;
       }
       from += first * step;
+      const int lanes = args.a == nullptr ? weight_tiles + 1 : weight_tiles;
       const std::uint32_t all_bytes =
-          static_cast<std::uint32_t>(own) * static_cast<std::uint32_t>(token_tiles::group_bytes) +
-          weight_tiles * Weights::tile_bytes;
+          weight_tiles * Weights::tile_bytes +
+          (args.a == nullptr
+               ? static_cast<std::uint32_t>(own) * static_cast<std::uint32_t>(token_tiles::group_bytes)
+               : 0);
       ring.wait_empty();
       if (lane == 0) {
         const std::int64_t before = std::int64_t{at.row_tile} * Tokens;
@@ -141,7 +153,7 @@ class WideProduct {
         ring.wait_empty();
         if (lane == 0) ptx::mbarrier_arrive_expect_tx(ring.full(), all_bytes);
         __syncwarp();
-        if (lane <= weight_tiles)
+        if (lane < lanes)
           ptx::cp_async_bulk_shared_cluster_global_mbarrier(to + ring.stage() * shared.stage_bytes,
                                                             from, bytes, ring.full());
       }
@@ -151,6 +163,62 @@ class WideProduct {
       ptx::st_shared_v4(place(base, ring.stage()), make_uint4(0, 0, 0, 0));
       ptx::mbarrier_arrive(ring.full());
     }
+  }
+
+  /// Three warps bring rows of a that nobody has prepared, 16 bytes a lane, each piece where the
+  /// swizzle has it; what is behind the rows and behind k becomes zeros. A chunk is called full when
+  /// a few more are under way.
+  __device__ static void load_rows(const MatmulWideArgs& args, std::uint32_t base, Ring ring) {
+    constexpr int under_way = shared.stages / 2, rows_at_once = loading_threads / 8;
+    const std::uint32_t thread = threadIdx.x - 288, piece = thread % 8;
+    WideWalk<Rows, Tokens> walk(args.rows, args.n, args.output.gated != 0);
+    WidePlace at;
+    Ring arriving = ring;
+    int unannounced = 0;
+    const auto arrive = [&] {
+      ptx::fence_proxy_async_shared();
+      __syncwarp();
+      ptx::mbarrier_arrive(arriving.full(), threadIdx.x % 32 == 0);
+      arriving.next();
+    };
+    const auto splits = static_cast<std::uint32_t>(args.splits);
+#pragma unroll 1
+    for (std::uint32_t unit = blockIdx.x;; unit += gridDim.x) {
+      const std::uint32_t tile = splits == 1 ? unit : unit / splits;
+      if (!walk.find(tile, at)) break;
+      const std::uint32_t first = first_chunk(args, unit - tile * splits),
+                          end = first_chunk(args, unit - tile * splits + 1);
+      const std::int64_t row = std::int64_t{at.row_tile} * Tokens + thread / 8;
+      const std::int64_t left = at.rows.count - row;
+      const char* from = static_cast<const char*>(args.a) +
+                         (at.rows.first + row) * args.a_stride + first * 128 + piece * 16;
+#pragma unroll 1
+      for (std::uint32_t chunk = first; chunk < end; ++chunk, ring.next(), from += 128) {
+        ring.wait_empty();
+        const std::uint32_t to = base + ring.stage() * shared.stage_bytes;
+        const bool inside = std::int64_t{chunk} * 64 + piece * 8 < args.k;
+        const char* source = from;
+#pragma unroll
+        for (int i = 0; i < Tokens; i += rows_at_once, source += rows_at_once * args.a_stride) {
+          const std::uint32_t own = thread / 8 + i;
+          if (i + rows_at_once > Tokens && own >= Tokens) break;
+          const bool there = inside && i < left;
+          ptx::cp_async_cg_shared_global_16(to + own * 128 + (piece ^ own % 8) * 16,
+                                            there ? source : args.a, there ? 16 : 0);
+        }
+        ptx::cp_async_commit_group();
+        if (unannounced < under_way) {
+          ++unannounced;
+        } else {
+          ptx::cp_async_wait_group<under_way>();
+          arrive();
+        }
+      }
+    }
+    ptx::cp_async_wait_group<0>();
+    for (; unannounced > 0; --unannounced) arrive();
+    ring.wait_empty();
+    arrive();  // the stage that says that this was the end
   }
 
   __device__ static void multiply(const MatmulWideArgs& args, std::uint32_t base, Ring ring) {
