@@ -15,11 +15,11 @@ namespace microscale::cuda {
 /// a: dense rows, or codes with block scales. Rows of all matrices lie in one buffer, row r at r *
 /// stride.
 struct WideInput {
-  std::optional<Format> format;   ///< none: dense, of `type`
-  DType type = DType::bf16;       ///< dense: bf16 or f16
-  const void* data = nullptr;     ///< dense: aligned to 2 bytes; codes: to 16
-  std::int64_t stride = 0;        ///< bytes from row to row; codes: a row's bytes. Dense rows at
-                                  ///< multiples of 16 bytes are read as they are
+  std::optional<Format> format;  ///< none: dense, of `type`
+  DType type = DType::bf16;      ///< dense: bf16 or f16
+  const void* data = nullptr;    ///< dense: aligned to 2 bytes; codes: to 16
+  std::int64_t stride = 0;       ///< bytes from row to row; codes: a row's bytes. Dense rows at
+                                 ///< multiples of 16 bytes are read as they are
   const std::uint8_t* scales = nullptr;
   Layout layout = Layout::row_major;  ///< tiled: of each matrix by itself, expert by expert
 };
@@ -32,9 +32,10 @@ struct WideCall {
   std::int64_t k = 0;               ///< a multiple of both blocks
   ProductRows rows{};
   ProductOutput output{};
-  /// MXFP4 by MXFP4 on FP8's tensor cores, at twice the rate: products are exact as ever, sums of 128
-  /// elements keep 13 bits behind their leading one before FP32 takes them. Operands whose scales
-  /// FP8 has no room for (tile/fp8_window.cuh) are found on the device, and computed without.
+  /// MXFP4 by MXFP4 on FP8's tensor cores, at twice the rate: products are exact as ever, sums of
+  /// 128 elements keep 13 bits behind their leading one before FP32 takes them. Operands whose
+  /// scales FP8 has no room for (tile/fp8_window.cuh) are found on the device, and computed
+  /// without.
   bool fp8 = false;
   void* workspace = nullptr;  ///< wide_workspace_bytes of them, aligned to 256 bytes
 };
@@ -44,21 +45,22 @@ struct WideCall {
 /// scale, nor BF16 an element of FP16).
 bool wide_takes(const DeviceInfo& device, const WideInput& a, Format b_format);
 
-/// What a call needs: a in tiles unless it is read as it is, 2 bytes an element, rows filled up to 8 a
-/// matrix, k to 64; where d has few tiles, sums of parts of k; with fp8 a as bytes, too. Looks at a
-/// (all but what data hold), b_format, n, k, rows, output.gated and fp8.
+/// What a call needs: a in tiles unless it is read as it is, 2 bytes an element, rows filled up to
+/// 8 a matrix, k to 64; where d has few tiles, sums of parts of k; with fp8 a as bytes, too. Looks
+/// at a (all but what data hold), b_format, n, k, rows, output.gated and fp8.
 std::int64_t wide_workspace_bytes(const DeviceInfo& device, const WideCall& call);
 
 /// Operands as checked by the caller, and taken (wide_takes). One launch for dense rows of 16-byte
-/// pieces, else two, with fp8 five; none where d has no element. Sums are FP32 in the order of k, 16 elements an instruction, which aligns its products
-/// and the sum so far to the largest of them and truncates; where d has few tiles up to eight such
-/// sums of parts of k are added, in order. An element of d is within wide_roundings(k) * 2^-24 *
-/// (sum of |a_i b_i|) of the exact sum before the epilogue. The order depends on shapes, format and
-/// the device's number of multiprocessors alone.
+/// pieces, else two, with fp8 five; none where d has no element. Sums are FP32 in the order of k,
+/// 16 elements an instruction, which aligns its products and the sum so far to the largest of them
+/// and truncates; where d has few tiles up to eight such sums of parts of k are added, in order. An
+/// element of d is within wide_roundings(k) * 2^-24 * (sum of |a_i b_i|) of the exact sum before
+/// the epilogue. The order depends on shapes, format and the device's number of multiprocessors
+/// alone.
 void matmul_wide(Device& device, const char* operation, const WideCall& call, Stream stream);
 
-/// With fp8: of 33 terms an instruction drops less than 2^-13 of the largest each, and as much of the
-/// result twice; four instructions a sum of 128, which are then added in FP32.
+/// With fp8: of 33 terms an instruction drops less than 2^-13 of the largest each, and as much of
+/// the result twice; four instructions a sum of 128, which are then added in FP32.
 constexpr std::int64_t fp8_roundings(std::int64_t k) {
   return (std::int64_t{4 * 35} << 11) + (k + 127) / 128 + 2;
 }

@@ -14,7 +14,7 @@ namespace microscale::cuda {
 inline constexpr int wide_threads = 384;  // two warpgroups that multiply, and one with a warp that
                                           // copies, which gives the other two its registers
 inline constexpr int wide_shared_bytes = 232448;  // that a block of sm_90 may have
-inline constexpr int wide_pitch = 68;          // floats from token to token of staged sums
+inline constexpr int wide_pitch = 68;             // floats from token to token of staged sums
 
 /// A tile of d: `rows` of the weights by `tokens` rows of a.
 struct WideShape {
@@ -26,7 +26,7 @@ inline constexpr WideShape wide_shapes[] = {{256, 128}, {128, 128}, {128, 64}};
 /// of 64 elements of a, then the packed tiles of the weights.
 struct WideShared {
   int stage_bytes, stages;
-  int sums;      // staged sums, one part for each of the two warpgroups
+  int sums;  // staged sums, one part for each of the two warpgroups
   int sum_bytes;
   int places;    // what a stage that begins a tile of d says of it: 32 bytes each
   int words;     // one for each warpgroup, 16 bytes
@@ -70,7 +70,8 @@ MICROSCALE_HD constexpr Fp8Shared fp8_shared() {
 }
 
 /// Tiles of d along n, and down `rows` rows of one matrix.
-MICROSCALE_HD constexpr std::int64_t wide_column_tiles(WideShape shape, std::int64_t n, bool gated) {
+MICROSCALE_HD constexpr std::int64_t wide_column_tiles(WideShape shape, std::int64_t n,
+                                                       bool gated) {
   const std::int64_t each = shape.rows / fragment_tiles::tile_rows;
   return (fragment_tiles::row_tiles(n, gated) + each - 1) / each;
 }
@@ -85,8 +86,8 @@ constexpr std::int64_t wide_most_tiles(WideShape shape, std::int64_t n, bool gat
          (experts ? rows / shape.tokens + matrices : matrices * wide_row_tiles(shape, rows));
 }
 
-/// Cycles of a multiprocessor for 64 elements of k of a tile, predicted: products at 4096 operations
-/// a cycle, or its two operands at 30 bytes a cycle from the second-level cache.
+/// Cycles of a multiprocessor for 64 elements of k of a tile, predicted: products at 4096
+/// operations a cycle, or its two operands at 30 bytes a cycle from the second-level cache.
 constexpr std::int64_t wide_cycles(WideShape shape, int tile_bytes) {
   const std::int64_t products = std::int64_t{shape.rows} * shape.tokens / 32;
   const std::int64_t bytes = (shape.tokens * 128 + shape.rows / 16 * tile_bytes) / 30;
@@ -129,8 +130,7 @@ constexpr WidePlan wide_plan(std::int64_t n, std::int64_t k, bool gated, std::in
       const std::int64_t rounds = (tiles * splits + multiprocessors - 1) / multiprocessors;
       const std::int64_t more = splits > 1 ? 4000 + 2 * wide_sum_bytes(shape) / 30 : 0;
       const std::int64_t cycles =
-          rounds *
-          ((chunks + splits - 1) / splits * wide_cycles(shape, tile_bytes) + 1500 + more);
+          rounds * ((chunks + splits - 1) / splits * wide_cycles(shape, tile_bytes) + 1500 + more);
       if (least >= 0 && cycles >= least) continue;
       least = cycles;
       best = {shape, splits, wide_most_tiles(shape, n, gated, rows, matrices, experts)};

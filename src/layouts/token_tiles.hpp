@@ -1,5 +1,5 @@
-// A matrix of 16-bit elements, rows of k, as wgmma reads it from shared memory, so that any multiple
-// of eight rows at one chunk of 64 elements of k is one linear copy:
+// A matrix of 16-bit elements, rows of k, as wgmma reads it from shared memory, so that any
+// multiple of eight rows at one chunk of 64 elements of k is one linear copy:
 //
 //   [matrix][chunk of 64 elements of k][group of 8 rows][8 rows x 128 bytes]
 //
@@ -15,12 +15,14 @@
 
 namespace microscale::token_tiles {
 
-inline constexpr std::int64_t chunk = 64;        // elements
-inline constexpr std::int64_t group = 8;         // rows
+inline constexpr std::int64_t chunk = 64;          // elements
+inline constexpr std::int64_t group = 8;           // rows
 inline constexpr std::int64_t group_bytes = 1024;  // of one chunk
 
 MICROSCALE_HD constexpr std::int64_t chunks(std::int64_t k) { return (k + chunk - 1) / chunk; }
-MICROSCALE_HD constexpr std::int64_t groups(std::int64_t rows) { return (rows + group - 1) / group; }
+MICROSCALE_HD constexpr std::int64_t groups(std::int64_t rows) {
+  return (rows + group - 1) / group;
+}
 
 /// The first group of matrix `matrix` of a batch of `rows` rows each.
 MICROSCALE_HD constexpr std::int64_t first_group(std::int64_t matrix, std::int64_t rows) {

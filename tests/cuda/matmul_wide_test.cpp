@@ -135,8 +135,7 @@ TEST_F(CudaMatmulWide, names_the_kernel_of_each_pair) {
     call.a.format = pair.a.format, call.a.type = pair.a.type, call.b_format = pair.b;
     product();
     EXPECT_EQ(device.launches[0].name, std::string("matmul_prepare_tiles_") + pair.prepare);
-    EXPECT_EQ(device.launches[1].name,
-              "matmul_wide_" + std::string(pair.product) + "_128x64");
+    EXPECT_EQ(device.launches[1].name, "matmul_wide_" + std::string(pair.product) + "_128x64");
     EXPECT_EQ(device.launches[0].as<PrepareTilesArgs>().f16,
               device.launches[1].name.find("_f16_") != std::string::npos);
   }
@@ -218,7 +217,8 @@ TEST(WideTakes, what_16_bits_hold) {
 TEST_F(CudaMatmulWide, needs_a_in_16_bits_however_rows_are_shared_out) {
   call.n = 16, call.k = 65 * 32, call.rows = rows(9, 3);
   const std::int64_t sums = wide_plan(16, 65 * 32, false, 9, 3, false, 544, 132).sums_bytes();
-  EXPECT_EQ(wide_workspace_bytes(device.info(), call), (3 * 2 * 33 * 1024 + sums + 4 * 6 + 255) / 256 * 256);
+  EXPECT_EQ(wide_workspace_bytes(device.info(), call),
+            (3 * 2 * 33 * 1024 + sums + 4 * 6 + 255) / 256 * 256);
   call.k = 64, call.rows = rows(9, 3, memory->bytes);
   EXPECT_EQ(wide_workspace_bytes(device.info(), call), (2 + 3) * 1024);
 }

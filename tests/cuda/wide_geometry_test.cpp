@@ -45,8 +45,8 @@ TEST(WideGeometry, fills_the_multiprocessors) {
   };
   const auto cut = [](std::int64_t m, std::int64_t n, std::int64_t k) {
     const WidePlan plan = wide_plan(n, k, false, m, 1, false, 544, 132);
-    EXPECT_EQ(plan.most_tiles, wide_column_tiles(plan.shape, n, false) *
-                                   wide_row_tiles(plan.shape, m));
+    EXPECT_EQ(plan.most_tiles,
+              wide_column_tiles(plan.shape, n, false) * wide_row_tiles(plan.shape, m));
     return Cut{plan.shape.rows, plan.shape.tokens, plan.splits};
   };
   EXPECT_EQ(cut(8192, 8192, 8192), (Cut{256, 128, 1}));

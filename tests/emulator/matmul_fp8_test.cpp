@@ -1,5 +1,5 @@
-// Products of MXFP4 in FP8 on the emulator: exact where sums fit 13 bits, within the bound where they
-// do not, and in BF16 where scales do not fit.
+// Products of MXFP4 in FP8 on the emulator: exact where sums fit 13 bits, within the bound where
+// they do not, and in BF16 where scales do not fit.
 #include <gtest/gtest.h>
 
 #include "cuda/kernel_images.hpp"
@@ -32,10 +32,8 @@ Matrix in_bf16(Product p) {
 // below 2^11; the random ones are.
 TEST_F(MatmulFp8, is_exact_where_sums_are_short) {
   for (const std::int64_t k : {128, 160, 224, 320, 1056}) {
-    const Product p{.a = blocks(70, k, 3, 127, 127),
-                    .b = blocks(150, k, 4, 120, 120),
-                    .m = 70,
-                    .fp8 = true};
+    const Product p{
+        .a = blocks(70, k, 3, 127, 127), .b = blocks(150, k, 4, 120, 120), .m = 70, .fp8 = true};
     const Matrix d = computed(p);
     for (std::int64_t row = 0; row < 70; ++row)
       for (std::int64_t col = 0; col < 150; ++col)
@@ -88,7 +86,8 @@ TEST_F(MatmulFp8, has_gates_experts_and_batches) {
                         .bias = test::gaussian(DType::f32, 2, 130, 7, 1.0f)}));
 }
 
-// Blocks of zeros fit whatever their scale; others that do not send the product to BF16, bit for bit.
+// Blocks of zeros fit whatever their scale; others that do not send the product to BF16, bit for
+// bit.
 TEST_F(MatmulFp8, leaves_what_does_not_fit_to_bf16) {
   const auto with = [](std::uint8_t a_scale, std::uint8_t b_scale, bool zeros) {
     BlockTensor a = test::random_blocks(Format::mxfp4, 20, 256, Layout::row_major, 3, 127, 127);
@@ -114,8 +113,10 @@ TEST_F(MatmulFp8, leaves_what_does_not_fit_to_bf16) {
 }
 
 TEST_F(MatmulFp8, gives_the_same_bytes_in_any_order_of_warps_and_copies) {
-  const Product p{
-      .a = blocks(210, 768, 3, 110, 131), .b = blocks(300, 768, 4, 110, 131), .m = 210, .fp8 = true};
+  const Product p{.a = blocks(210, 768, 3, 110, 131),
+                  .b = blocks(300, 768, 4, 110, 131),
+                  .m = 210,
+                  .fp8 = true};
   const Matrix d = computed(p);
   EXPECT_TRUE(near_exact(p, d));
   const LaunchOptions before = device().options;

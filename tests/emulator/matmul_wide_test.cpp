@@ -1,5 +1,5 @@
-// Products of many rows of a, as the kernels for Hopper compute them, on the emulator: every pair of
-// formats, odd shapes, gates, experts, batches, every type of d, against sums in FP64.
+// Products of many rows of a, as the kernels for Hopper compute them, on the emulator: every pair
+// of formats, odd shapes, gates, experts, batches, every type of d, against sums in FP64.
 #include "cuda/matmul_wide.hpp"
 
 #include <gtest/gtest.h>
@@ -73,10 +73,10 @@ TEST_F(MatmulWide, goes_from_tile_to_tile) {
     std::int64_t m, n, k, matrices;
     int rows, tokens;
   };
-  for (const Shape s : {Shape{129, 1030, 448, 1, 256, 128}, {120, 123, 320, 5, 128, 128},
+  for (const Shape s : {Shape{129, 1030, 448, 1, 256, 128},
+                        {120, 123, 320, 5, 128, 128},
                         {60, 126, 1088, 5, 128, 64}}) {
-    const cuda::WidePlan plan =
-        cuda::wide_plan(s.n, s.k, false, s.m, s.matrices, false, 544, 2);
+    const cuda::WidePlan plan = cuda::wide_plan(s.n, s.k, false, s.m, s.matrices, false, 544, 2);
     EXPECT_EQ(plan.shape.rows, s.rows) << s.m;
     EXPECT_EQ(plan.shape.tokens, s.tokens) << s.m;
     EXPECT_EQ(plan.splits, 1) << s.m;
@@ -172,18 +172,18 @@ TEST_F(MatmulWide, is_exact_at_the_ends_of_the_scales) {
       const int low = !e8m0 ? (high ? 0x78 : 0) : high ? 240 : 10;
       const int end = !e8m0 ? (high ? 0x7E : 8) : high ? 244 : 16;
       Matrix a = test::gaussian(DType::bf16, 17, 64, 2, e8m0 ? (high ? 0x1p-100f : 0x1p100f) : 1);
-      EXPECT_TRUE(is_right({.a = Side(std::move(a)),
-                            .b = Side(test::random_blocks(format, 20, 64, Layout::row_major, 9, low,
-                                                          end)),
-                            .m = 17}))
+      EXPECT_TRUE(
+          is_right({.a = Side(std::move(a)),
+                    .b = Side(test::random_blocks(format, 20, 64, Layout::row_major, 9, low, end)),
+                    .m = 17}))
           << info(format).name << high;
     }
   }
   // Byte 0 is 2^-127, whose products with E2M1 are subnormals of BF16.
-  EXPECT_TRUE(is_right(
-      {.a = Side(test::gaussian(DType::bf16, 17, 64, 2, 0x1p100f)),
-       .b = Side(test::random_blocks(Format::mxfp4, 20, 64, Layout::row_major, 9, 0, 2)),
-       .m = 17}));
+  EXPECT_TRUE(
+      is_right({.a = Side(test::gaussian(DType::bf16, 17, 64, 2, 0x1p100f)),
+                .b = Side(test::random_blocks(Format::mxfp4, 20, 64, Layout::row_major, 9, 0, 2)),
+                .m = 17}));
 }
 
 TEST_F(MatmulWide, passes_nan_and_infinity_on) {
@@ -227,7 +227,8 @@ TEST_F(MatmulWide, cuts_k_where_tiles_are_few) {
     std::int64_t m, n, k;
     int multiprocessors, rows, tokens, splits;
   };
-  for (const Shape s : {Shape{20, 100, 3232, 6, 128, 64, 6}, {65, 130, 3072, 6, 128, 128, 3},
+  for (const Shape s : {Shape{20, 100, 3232, 6, 128, 64, 6},
+                        {65, 130, 3072, 6, 128, 128, 3},
                         {65, 130, 2560, 3, 256, 128, 3}}) {
     device().set(s.multiprocessors);
     const cuda::WidePlan plan =

@@ -1,5 +1,5 @@
-// A product of many rows on the emulated Hopper GPU, whatever takes part in it, and its exact result
-// with the bound that a kernel must keep.
+// A product of many rows on the emulated Hopper GPU, whatever takes part in it, and its exact
+// result with the bound that a kernel must keep.
 //
 // The bound is cuda::wide_roundings(k) roundings of 2^-24 of the sum of magnitudes: an instruction
 // aligns 16 products and the sum so far to the largest of the 17 and cuts each below 2^-25 of it,
@@ -64,7 +64,8 @@ struct Product {
   /// The rows of a matrix, as numbers of all rows.
   std::pair<std::int64_t, std::int64_t> rows_of(std::int64_t matrix) const {
     if (offsets.empty()) return {matrix * m, (matrix + 1) * m};
-    return {offsets[static_cast<std::size_t>(matrix)], offsets[static_cast<std::size_t>(matrix) + 1]};
+    return {offsets[static_cast<std::size_t>(matrix)],
+            offsets[static_cast<std::size_t>(matrix) + 1]};
   }
 };
 
@@ -120,9 +121,8 @@ inline Matrix computed(const Product& p) {
   if (p.a.dense) {
     std::vector<std::uint8_t> bytes(p.unaligned ? 2 : 0);
     bytes.insert(bytes.end(), p.a.dense->bytes.begin(), p.a.dense->bytes.end());
-    call.a = {.format = {},
-              .type = p.a.dense->dtype,
-              .data = memory.put(bytes) + (p.unaligned ? 2 : 0)};
+    call.a = {
+        .format = {}, .type = p.a.dense->dtype, .data = memory.put(bytes) + (p.unaligned ? 2 : 0)};
     call.a.stride = 2 * p.k();
   } else {
     const BlockTensor& a = *p.a.blocks;
@@ -132,8 +132,7 @@ inline Matrix computed(const Product& p) {
     call.a.layout = p.tiled ? Layout::tiled_128x4 : Layout::row_major;
   }
   call.b_format = p.b.blocks->shape().format;
-  call.b = memory.put(
-      test::packed_tiles(*p.b.blocks, p.matrices, p.up ? &*p.up->blocks : nullptr));
+  call.b = memory.put(test::packed_tiles(*p.b.blocks, p.matrices, p.up ? &*p.up->blocks : nullptr));
   call.n = p.n(), call.k = p.k();
   call.fp8 = p.fp8;
   call.rows.m = p.offsets.empty() ? p.m : p.rows();
@@ -182,7 +181,8 @@ struct Sum {
   double value, off;
 };
 inline Sum sum_of(const Product& p, const Side& b, std::int64_t matrix, std::int64_t row,
-                  std::int64_t col, const std::vector<float>& b_globals, const std::optional<Matrix>& bias) {
+                  std::int64_t col, const std::vector<float>& b_globals,
+                  const std::optional<Matrix>& bias) {
   const auto global = [&](const std::vector<float>& all) {
     return all.empty() ? 1.0 : all[all.size() > 1 ? static_cast<std::size_t>(matrix) : 0];
   };

@@ -1,6 +1,6 @@
 // Barriers of some warps of a block (PTX ISA, "Parallel Synchronization and Communication
-// Instructions: bar"), and of all threads of a cluster ("barrier.cluster"; sm_90 and later). Number 0
-// of the former is __syncthreads().
+// Instructions: bar"), and of all threads of a cluster ("barrier.cluster"; sm_90 and later). Number
+// 0 of the former is __syncthreads().
 #pragma once
 
 #include <cstdint>

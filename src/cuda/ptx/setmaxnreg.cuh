@@ -1,5 +1,6 @@
-// How many registers a warp has (PTX ISA, "setmaxnreg"): warpgroups of one block trade them. sm_90a,
-// sm_100a and later families. All warps of a warpgroup execute it; the kernel has launch bounds.
+// How many registers a warp has (PTX ISA, "setmaxnreg"): warpgroups of one block trade them.
+// sm_90a, sm_100a and later families. All warps of a warpgroup execute it; the kernel has launch
+// bounds.
 #pragma once
 
 namespace microscale::ptx {

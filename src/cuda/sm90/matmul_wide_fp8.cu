@@ -13,6 +13,7 @@ extern "C" __global__ void __launch_bounds__(256)
 }
 
 extern "C" __global__ void __cluster_dims__(2, 1, 1)
-    __launch_bounds__(microscale::cuda::wide_threads, 1) matmul_wide_fp8(const __grid_constant__ microscale::cuda::MatmulFp8Args args) {
+    __launch_bounds__(microscale::cuda::wide_threads, 1)
+        matmul_wide_fp8(const __grid_constant__ microscale::cuda::MatmulFp8Args args) {
   microscale::cuda::WideFp8::run(args);
 }

@@ -1,8 +1,9 @@
-// MXFP4 as FP8: E2M1 x 2^s is exact in E5M2 while s is from -13 to 13, that is if block scales differ
-// by at most a factor of 2^26 from the largest of those that share a power of two: of a row of the
-// weights, of 128 elements of a row of a. E5M2 x 2^(largest - 140) is then the value. Blocks of zeros
-// fit with any scale. What does not fit, NaN scales, and scales outside 2^-67 to 2^73, whose sums
-// might leave FP32 on the way, are counted as misfits: the whole product is then computed in BF16.
+// MXFP4 as FP8: E2M1 x 2^s is exact in E5M2 while s is from -13 to 13, that is if block scales
+// differ by at most a factor of 2^26 from the largest of those that share a power of two: of a row
+// of the weights, of 128 elements of a row of a. E5M2 x 2^(largest - 140) is then the value. Blocks
+// of zeros fit with any scale. What does not fit, NaN scales, and scales outside 2^-67 to 2^73,
+// whose sums might leave FP32 on the way, are counted as misfits: the whole product is then
+// computed in BF16.
 #pragma once
 
 #include <cstdint>
@@ -39,8 +40,8 @@ __device__ inline float fp8_factor(std::uint32_t reference) {
   return __uint_as_float((reference - 13) << 23);
 }
 
-/// The E5M2 codes of the eight magnitudes of E2M1 times 2^e, e = byte - reference + 13, as prmt takes
-/// them: 0, 0.5, 1, 1.5, then 2, 3, 4, 6.
+/// The E5M2 codes of the eight magnitudes of E2M1 times 2^e, e = byte - reference + 13, as prmt
+/// takes them: 0, 0.5, 1, 1.5, then 2, 3, 4, 6.
 struct E5m2Table {
   std::uint32_t low, high;
 };

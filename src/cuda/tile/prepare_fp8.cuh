@@ -59,8 +59,8 @@ __device__ inline uint2 e5m2_of_e2m1(std::uint32_t codes, E5m2Table table) {
                     ptx::prmt_b32(table.low, table.high, index >> 16) | signs4);
 }
 
-/// A lane takes 16 elements, half a block; eight lanes a chunk. Of each 16, positions 4 t to 4 t + 3
-/// are elements 2 t, 2 t + 8, 2 t + 1, 2 t + 9: as the weights' fragments come out.
+/// A lane takes 16 elements, half a block; eight lanes a chunk. Of each 16, positions 4 t to 4 t +
+/// 3 are elements 2 t, 2 t + 8, 2 t + 1, 2 t + 9: as the weights' fragments come out.
 __device__ inline void prepare_fp8(const PrepareFp8Args& both) {
   follow_previous_grid();
   const PrepareTilesArgs& args = both.a;
@@ -97,8 +97,7 @@ __device__ inline void prepare_fp8(const PrepareFp8Args& both) {
             token_tiles::piece_offset(row_in_group, lane % 8),
         make_uint4(ptx::prmt_b32(low.x, high.x, 0x5140), ptx::prmt_b32(low.x, high.x, 0x7362),
                    ptx::prmt_b32(low.y, high.y, 0x5140), ptx::prmt_b32(low.y, high.y, 0x7362)));
-    if (lane % 8 == 0)
-      both.factors[place * 8 + row_in_group] = fp8_factor(span.reference());
+    if (lane % 8 == 0) both.factors[place * 8 + row_in_group] = fp8_factor(span.reference());
   }
 }
 

@@ -25,8 +25,8 @@ namespace microscale::cuda {
 struct TokenGroup {
   std::int64_t matrix;
   MatrixRows rows;
-  std::int64_t row;         // the group's first, in the matrix
-  std::int64_t tile_rows;   // 128x4 tiles down the rows of the experts before
+  std::int64_t row;        // the group's first, in the matrix
+  std::int64_t tile_rows;  // 128x4 tiles down the rows of the experts before
   bool found;
 };
 
@@ -95,7 +95,8 @@ struct DenseTokens {
 #pragma unroll
     for (int i = 0; i < 8; ++i)
       if (i < left)
-        w[i / 2] |= std::uint32_t{reinterpret_cast<const std::uint16_t*>(from)[i]} << (16 * (i % 2));
+        w[i / 2] |= std::uint32_t{reinterpret_cast<const std::uint16_t*>(from)[i]}
+                    << (16 * (i % 2));
     return make_uint4(w[0], w[1], w[2], w[3]);
   }
 };
@@ -112,8 +113,8 @@ struct BlockTokens {
     else
       decode_fp8<Codec>(ptx::ld_global_nc_v2(row + column), values);
     const std::uint32_t byte = __ldg(scale);
-    const float factor = E8M0 ? decode_e8m0(static_cast<std::uint8_t>(byte))
-                              : decode_e4m3(byte & 0x7Fu);
+    const float factor =
+        E8M0 ? decode_e8m0(static_cast<std::uint8_t>(byte)) : decode_e4m3(byte & 0x7Fu);
 #pragma unroll
     for (float& value : values) value = __fmul_rn(value, factor);
     std::uint32_t w[4];
@@ -148,8 +149,8 @@ __device__ void prepare_tiles(const PrepareTilesArgs& args) {
     if (row < at.rows.count && column < args.k) {
       const std::int64_t own = at.rows.first + row, block = column / Tokens::block;
       const std::uint8_t* scale = scale_of_token(args, at, row, block, blocks);
-      piece = Tokens::load(
-          args, static_cast<const std::uint8_t*>(args.a) + own * args.a_stride, column, scale);
+      piece = Tokens::load(args, static_cast<const std::uint8_t*>(args.a) + own * args.a_stride,
+                           column, scale);
     }
     const std::int64_t groups = token_tiles::groups(at.rows.count);
     const std::int64_t first = first_group_of(args.rows, at.matrix, at.rows);

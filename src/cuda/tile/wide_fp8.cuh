@@ -1,11 +1,11 @@
-// Products of MXFP4 weights and rows of MXFP4 on Hopper's FP8: as wide_product.cuh, but both operands
-// are E5M2, exactly (fp8_window.cuh), and a step is 32 elements. The tensor cores keep 13 bits behind
-// the leading one of a sum, so a warpgroup takes sums of 128 elements out, multiplies them by their
-// row of a's power of two and adds them to others in FP32, while the other warpgroup's products are
-// under way. The weights' powers of two go to the finished sums.
+// Products of MXFP4 weights and rows of MXFP4 on Hopper's FP8: as wide_product.cuh, but both
+// operands are E5M2, exactly (fp8_window.cuh), and a step is 32 elements. The tensor cores keep 13
+// bits behind the leading one of a sum, so a warpgroup takes sums of 128 elements out, multiplies
+// them by their row of a's power of two and adds them to others in FP32, while the other
+// warpgroup's products are under way. The weights' powers of two go to the finished sums.
 //
-// Two blocks of a cluster take neighbouring tiles along n, so the same rows of a: each copies half of
-// them from the second-level cache, to both.
+// Two blocks of a cluster take neighbouring tiles along n, so the same rows of a: each copies half
+// of them from the second-level cache, to both.
 #pragma once
 
 #include <cstdint>
@@ -79,8 +79,9 @@ class WideFp8 {
       const std::int64_t group = std::int64_t{at.row_tile} * (tokens / 8);
       const std::int64_t own = groups - group < tokens / 8 ? groups - group : tokens / 8;
       const std::int64_t first_group =
-          args.rows.offsets == nullptr ? token_tiles::first_group(at.matrix, args.rows.m)
-                                       : token_tiles::first_group_of_expert(at.matrix, at.rows.first);
+          args.rows.offsets == nullptr
+              ? token_tiles::first_group(at.matrix, args.rows.m)
+              : token_tiles::first_group_of_expert(at.matrix, at.rows.first);
       const std::int64_t first_place = first_group * chunks + group;
       const char* from;
       std::int64_t step;
@@ -110,14 +111,14 @@ class WideFp8 {
         to = base + a_bytes;
       }
       const std::uint32_t all_bytes =
-          static_cast<std::uint32_t>(own) * static_cast<std::uint32_t>(token_tiles::group_bytes + 32) +
+          static_cast<std::uint32_t>(own) *
+              static_cast<std::uint32_t>(token_tiles::group_bytes + 32) +
           2 * weight_tiles * tile_bytes;
       ring.wait_empty();
       if (lane == 0) {
         const std::int64_t before = std::int64_t{at.row_tile} * tokens;
         const std::int64_t rows_left = at.rows.count - before;
-        const std::int64_t row =
-            (args.rows.offsets == nullptr ? 0 : at.rows.first) + before;
+        const std::int64_t row = (args.rows.offsets == nullptr ? 0 : at.rows.first) + before;
         const std::uint32_t where = place(base, ring.stage());
         ptx::st_shared_v4(
             where, make_uint4(at.matrix, at.column_tile,
@@ -136,9 +137,9 @@ class WideFp8 {
             ptx::cp_async_bulk_shared_cluster_global_mbarrier_multicast(
                 to + ring.stage() * shared.stage_bytes, from, bytes, ring.full(), 3);
         } else if (lane <= 2 * weight_tiles + 1)
-          ptx::cp_async_bulk_shared_cluster_global_mbarrier(
-              to + ring.stage() * shared.stage_bytes, left == 1 ? from + last : from,
-              bytes, ring.full());
+          ptx::cp_async_bulk_shared_cluster_global_mbarrier(to + ring.stage() * shared.stage_bytes,
+                                                            left == 1 ? from + last : from, bytes,
+                                                            ring.full());
       }
     }
     ring.wait_empty();
@@ -161,8 +162,7 @@ class WideFp8 {
 
   __device__ static void multiply(const MatmulFp8Args& all, std::uint32_t base, Ring ring) {
     const std::uint32_t lane = threadIdx.x & 31;
-    const std::uint32_t weights =
-        base + a_bytes + tokens * 4 + threadIdx.x / 32 * 2 * tile_bytes;
+    const std::uint32_t weights = base + a_bytes + tokens * 4 + threadIdx.x / 32 * 2 * tile_bytes;
     float d[tokens / 2], sums[tokens / 2];
 #pragma unroll 1
     for (;;) {

@@ -2,12 +2,12 @@
 // weights are the operand that wgmma takes from registers, where they are decoded, and a, 16 bits
 // an element, is read from shared memory as it is.
 //
-// A block stays on its multiprocessor and takes tile after tile of d (wide_walk.cuh). One warp copies
-// chunks of 64 elements of k, of both operands, into a ring of stages: linear bulk copies that end
-// in a stage's `full` barrier. Two warpgroups, each with Rows / 2 rows of the weights and all Tokens
-// rows of a, decode a step of 16 elements into four registers while the tensor cores multiply the
-// step before, and free a stage through its `empty` barrier. The copying warp runs ahead into the
-// next tile while this one's sums are stored (wide_store.cuh).
+// A block stays on its multiprocessor and takes tile after tile of d (wide_walk.cuh). One warp
+// copies chunks of 64 elements of k, of both operands, into a ring of stages: linear bulk copies
+// that end in a stage's `full` barrier. Two warpgroups, each with Rows / 2 rows of the weights and
+// all Tokens rows of a, decode a step of 16 elements into four registers while the tensor cores
+// multiply the step before, and free a stage through its `empty` barrier. The copying warp runs
+// ahead into the next tile while this one's sums are stored (wide_store.cuh).
 //
 // Where tiles are few, each is cut into ranges of k, and a block takes one of them (a unit). The
 // sums go to memory; the warpgroup that finds, by a counter, that it is the last of its half of the
@@ -106,8 +106,9 @@ class WideProduct {
       const std::int64_t group = std::int64_t{at.row_tile} * (Tokens / 8);
       const std::int64_t own = groups - group < Tokens / 8 ? groups - group : Tokens / 8;
       const std::int64_t first_group =
-          args.rows.offsets == nullptr ? token_tiles::first_group(at.matrix, args.rows.m)
-                                       : token_tiles::first_group_of_expert(at.matrix, at.rows.first);
+          args.rows.offsets == nullptr
+              ? token_tiles::first_group(at.matrix, args.rows.m)
+              : token_tiles::first_group_of_expert(at.matrix, at.rows.first);
       // Lanes of the weights: a tile each, the last one again beyond the end; the next lane: a.
       const char* from;
       std::int64_t step;
@@ -130,15 +131,14 @@ class WideProduct {
       const int lanes = args.a == nullptr ? weight_tiles + 1 : weight_tiles;
       const std::uint32_t all_bytes =
           weight_tiles * Weights::tile_bytes +
-          (args.a == nullptr
-               ? static_cast<std::uint32_t>(own) * static_cast<std::uint32_t>(token_tiles::group_bytes)
-               : 0);
+          (args.a == nullptr ? static_cast<std::uint32_t>(own) *
+                                   static_cast<std::uint32_t>(token_tiles::group_bytes)
+                             : 0);
       ring.wait_empty();
       if (lane == 0) {
         const std::int64_t before = std::int64_t{at.row_tile} * Tokens;
         const std::int64_t rows_left = at.rows.count - before;
-        const std::int64_t row =
-            (args.rows.offsets == nullptr ? 0 : at.rows.first) + before;
+        const std::int64_t row = (args.rows.offsets == nullptr ? 0 : at.rows.first) + before;
         const std::uint32_t where = place(base, ring.stage());
         ptx::st_shared_v4(
             where, make_uint4(at.matrix, at.column_tile,
@@ -166,8 +166,8 @@ class WideProduct {
   }
 
   /// Three warps bring rows of a that nobody has prepared, 16 bytes a lane, each piece where the
-  /// swizzle has it; what is behind the rows and behind k becomes zeros. A chunk is called full when
-  /// a few more are under way.
+  /// swizzle has it; what is behind the rows and behind k becomes zeros. A chunk is called full
+  /// when a few more are under way.
   __device__ static void load_rows(const MatmulWideArgs& args, std::uint32_t base, Ring ring) {
     constexpr int under_way = shared.stages / 2, rows_at_once = loading_threads / 8;
     const std::uint32_t thread = threadIdx.x - 288, piece = thread % 8;
@@ -190,8 +190,8 @@ class WideProduct {
                           end = first_chunk(args, unit - tile * splits + 1);
       const std::int64_t row = std::int64_t{at.row_tile} * Tokens + thread / 8;
       const std::int64_t left = at.rows.count - row;
-      const char* from = static_cast<const char*>(args.a) +
-                         (at.rows.first + row) * args.a_stride + first * 128 + piece * 16;
+      const char* from = static_cast<const char*>(args.a) + (at.rows.first + row) * args.a_stride +
+                         first * 128 + piece * 16;
 #pragma unroll 1
       for (std::uint32_t chunk = first; chunk < end; ++chunk, ring.next(), from += 128) {
         ring.wait_empty();
@@ -340,13 +340,13 @@ class WideProduct {
 }  // namespace microscale::cuda
 
 /// The entry points of one format, one for each of wide_shapes.
-#define MICROSCALE_WIDE_ENTRY(name, weights, rows, tokens)                                     \
-  extern "C" __global__ void __launch_bounds__(microscale::cuda::wide_threads, 1)             \
-      matmul_wide_##name##_##rows##x##tokens(                                                 \
-          const __grid_constant__ microscale::cuda::MatmulWideArgs args) {                    \
-    microscale::cuda::WideProduct<microscale::cuda::weights, rows, tokens>::run(args);        \
+#define MICROSCALE_WIDE_ENTRY(name, weights, rows, tokens)                             \
+  extern "C" __global__ void __launch_bounds__(microscale::cuda::wide_threads, 1)      \
+      matmul_wide_##name##_##rows##x##tokens(                                          \
+          const __grid_constant__ microscale::cuda::MatmulWideArgs args) {             \
+    microscale::cuda::WideProduct<microscale::cuda::weights, rows, tokens>::run(args); \
   }
-#define MICROSCALE_WIDE_ENTRIES(name, weights)      \
-  MICROSCALE_WIDE_ENTRY(name, weights, 256, 128)    \
-  MICROSCALE_WIDE_ENTRY(name, weights, 128, 128)    \
+#define MICROSCALE_WIDE_ENTRIES(name, weights)   \
+  MICROSCALE_WIDE_ENTRY(name, weights, 256, 128) \
+  MICROSCALE_WIDE_ENTRY(name, weights, 128, 128) \
   MICROSCALE_WIDE_ENTRY(name, weights, 128, 64)

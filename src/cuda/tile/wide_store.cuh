@@ -12,8 +12,8 @@
 
 namespace microscale::cuda {
 
-/// Accumulators `First` to `First` + `Count` (wgmma_f16.cuh has their places), those of a thread's two
-/// rows times a factor each, to shared memory. Lanes of a store are pairs of tokens apart and
+/// Accumulators `First` to `First` + `Count` (wgmma_f16.cuh has their places), those of a thread's
+/// two rows times a factor each, to shared memory. Lanes of a store are pairs of tokens apart and
 /// neighbours in rows: no bank twice.
 template <int First, int Count, int All>
 __device__ void stage_sums(const float (&d)[All], float factor, float factor8, std::uint32_t to) {
@@ -69,7 +69,7 @@ __device__ inline void store_eight(const ProductOutput& out, std::int64_t index,
 __device__ inline void finish_eight(const ProductOutput& out, const ProductFactors& factors,
                                     std::int64_t matrix, std::int64_t row, std::int64_t column,
                                     float (&sums)[8], float (&ups)[8]) {
-  const auto biased = [&](float factor, float (&v)[8], const void* bias, std::int32_t type) {
+  const auto biased = [&](float factor, float(&v)[8], const void* bias, std::int32_t type) {
     if (bias == nullptr) {
 #pragma unroll
       for (float& x : v) x = __fmul_rn(x, factor);
@@ -87,8 +87,7 @@ __device__ inline void finish_eight(const ProductOutput& out, const ProductFacto
       for (int j = 0; j < 8; ++j) sums[j] = gelu_tanh_mul(sums[j], ups[j]);
     } else {
 #pragma unroll
-      for (int j = 0; j < 8; ++j)
-        sums[j] = silu_mul(clamp_gate(sums[j]), 0.0f, ups[j], 0.0f).first;
+      for (int j = 0; j < 8; ++j) sums[j] = silu_mul(clamp_gate(sums[j]), 0.0f, ups[j], 0.0f).first;
     }
   }
   if (out.row_weights == nullptr) return;

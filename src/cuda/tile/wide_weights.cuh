@@ -1,7 +1,8 @@
 // Packed weights (layouts/fragment_tiles.hpp) in shared memory to A fragments of 16-bit wgmma, the
 // block scale multiplied in. What a lane holds is exact:
 //
-//   MXFP4, E2M1 x 2^s       BF16: 2 significant bits. The smallest, 2^-128, is a subnormal of BF16; a
+//   MXFP4, E2M1 x 2^s       BF16: 2 significant bits. The smallest, 2^-128, is a subnormal of BF16;
+//   a
 //                           product of 2^128 or more is infinite, as it is in FP32
 //   NVFP4, E2M1 x UE4M3     at most 6 significant bits, 2^-10 to 2688: BF16 as it is; FP16 times
 //                           2^-7, since the scale itself times 2^7 must fit. 2^7 goes to the sums
@@ -63,15 +64,15 @@ __device__ inline std::uint32_t word_of(uint4 v, int i) {
 __device__ inline void e2m1_bits_bf16(std::uint32_t codes, std::uint32_t (&a)[4]) {
   constexpr std::uint32_t kept = 0x81C081C0u;
   const std::uint32_t low = codes & 0x8E8E8E8Eu, high = codes & 0x71717171u;
-  a[0] = ptx::prmt_b32(low, 0, 0x4140) * 0x120u & kept;   // << 8 and << 5
+  a[0] = ptx::prmt_b32(low, 0, 0x4140) * 0x120u & kept;  // << 8 and << 5
   a[1] = ptx::prmt_b32(low, 0, 0x4342) * 0x120u & kept;
   a[2] = ptx::prmt_b32(high, 0, 0x4140) * 0x8004u & kept;  // << 15 and << 2
   a[3] = ptx::prmt_b32(high, 0, 0x4342) * 0x8004u & kept;
 }
 
 /// Byte `i` of four as an E8M0 scale, twice, in BF16. In its exponent's place it is the power of
-/// two, but for byte 0, which becomes the subnormal 2^-127, and byte 255, infinity, which times 0 is
-/// NaN.
+/// two, but for byte 0, which becomes the subnormal 2^-127, and byte 255, infinity, which times 0
+/// is NaN.
 __device__ inline std::uint32_t e8m0_pair_bf16(std::uint32_t bytes, int i) {
   const std::uint32_t power = ptx::prmt_b32(bytes, 0, 0x4040u + 0x101u * i) << 7;
   return ptx::fma_rn_bf16x2(power, 0, ptx::max_nan_bf16x2(power, 0x00400040u));
