@@ -105,6 +105,7 @@ struct MatmulWideArgs {
   std::int64_t n;
   std::int64_t k;
   std::int32_t splits;  // ranges of k that a tile of d is cut into
+  std::uint32_t units;  // of all tiles at most: there is no room for sums of more
   float* sums;          // where there are several: of each range of each tile, rows x tokens
   std::uint32_t* counters;  // and how many of a half tile's are there; 0 at first
   std::int32_t vectors;     // pieces of d's rows of 16 bytes begin at multiples of 16

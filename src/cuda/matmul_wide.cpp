@@ -118,6 +118,7 @@ void matmul_wide(Device& device, const char* operation, const WideCall& call, St
   args.n = call.n;
   args.k = call.k;
   args.splits = plan.splits;
+  args.units = static_cast<std::uint32_t>(plan.units());
   args.sums = reinterpret_cast<float*>(sums);
   args.counters = counters;
   args.vectors = has_vectors(call.output);

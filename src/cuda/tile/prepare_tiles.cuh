@@ -59,7 +59,11 @@ __device__ inline TokenGroup find_token_group(const ProductRows& rows, std::int6
   }
   __syncthreads();
   TokenGroup found = result;
-  found.tile_rows = static_cast<std::int64_t>(before);
+  // Whatever memory holds for offsets, the scales lie within what there can be.
+  const std::int64_t most = grouped::most_tile_rows(rows.m, rows.matrices, 128) -
+                            grouped::tile_rows(found.rows.count, 128);
+  const auto sum = static_cast<std::int64_t>(before);
+  found.tile_rows = sum < most ? sum : most;
   __syncthreads();  // before the next one is looked for
   return found;
 }

@@ -97,7 +97,7 @@ class WideProduct {
     WidePlace at;
     const auto splits = static_cast<std::uint32_t>(args.splits);
 #pragma unroll 1
-    for (std::uint32_t unit = blockIdx.x;; unit += gridDim.x) {
+    for (std::uint32_t unit = blockIdx.x; unit < args.units; unit += gridDim.x) {
       const std::uint32_t tile = splits == 1 ? unit : unit / splits;
       if (!walk.find(tile, at)) break;
       const std::uint32_t split = unit - tile * splits;
@@ -183,7 +183,7 @@ class WideProduct {
     };
     const auto splits = static_cast<std::uint32_t>(args.splits);
 #pragma unroll 1
-    for (std::uint32_t unit = blockIdx.x;; unit += gridDim.x) {
+    for (std::uint32_t unit = blockIdx.x; unit < args.units; unit += gridDim.x) {
       const std::uint32_t tile = splits == 1 ? unit : unit / splits;
       if (!walk.find(tile, at)) break;
       const std::uint32_t first = first_chunk(args, unit - tile * splits),
