@@ -27,7 +27,9 @@ class WideFp8 {
 
   __device__ static void run(const MatmulFp8Args& args) {
     extern __shared__ __align__(1024) unsigned char memory[];
-    const auto base = static_cast<std::uint32_t>(__cvta_generic_to_shared(memory));
+    std::uint32_t address[1] = {static_cast<std::uint32_t>(__cvta_generic_to_shared(memory))};
+    ptx::keep_in_place(address);
+    const std::uint32_t base = address[0];
     if (args.product.partial) clear_stages(base);
     Ring ring(base + shared.barriers);
     if (threadIdx.x == 0) ring.init(8);
@@ -175,7 +177,7 @@ class WideFp8 {
       for (float& x : d) x = 0.0f;
 #pragma unroll 1
       for (std::uint32_t chunk = 0; chunk < chunks; ++chunk) {
-        if (chunk > 0) ring.wait_full();
+        ring.wait_full();
         const std::uint32_t stage = ring.stage() * shared.stage_bytes;
         const std::uint64_t descriptor = ptx::matrix_descriptor_rows128(base + stage);
 #pragma unroll

@@ -237,7 +237,7 @@ class WideProduct {
       int before = 0;  // the stage of the chunk before
 #pragma unroll 1
       for (std::uint32_t chunk = 0; chunk < where.w; ++chunk) {
-        if (chunk > 0) ring.wait_full();
+        ring.wait_full();
         const std::uint32_t stage = ring.stage() * shared.stage_bytes;
         typename Weights::Tile tiles[parts];
 #pragma unroll
