@@ -44,7 +44,7 @@ fuzz: ## fuzz the parsers with libFuzzer, FUZZ_SECONDS=60 in all
 	@scripts/bootstrap build fuzz
 	@JOBS=$(JOBS) scripts/run_fuzz $(FUZZ_SECONDS)
 
-bench: ## build the benchmarks and print their tables (1 GB buffers; a quiet machine)
+bench: ## build the benchmarks and print their tables (1 GB buffers; a quiet machine; minutes)
 	@scripts/bootstrap build bench
 	@JOBS=$(JOBS) scripts/run_bench
 

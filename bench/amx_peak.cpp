@@ -1,12 +1,11 @@
 // The most BF16 tile products there are: four accumulators in turn, all operands in tiles.
-#include <algorithm>
-#include <chrono>
 #include <cstdint>
 
 #include "core/threads.hpp"
 #include "cpu/amx/permission.hpp"
 #include "cpu/target_region.hpp"
-#include "cpu_matmul.hpp"
+#include "clock.hpp"
+#include "cpu_limits.hpp"
 
 MICROSCALE_AMX_BEGIN
 
@@ -40,19 +39,13 @@ MICROSCALE_AMX_END
 
 namespace microscale::bench {
 
-double amx_peak(int threads) {
+double amx_peak(int threads, bool brief) {
   if (!amx::permitted()) return 0;
-  constexpr std::int64_t products = 1 << 21;
+  const std::int64_t products = brief ? 1 << 14 : 1 << 21;
   constexpr double operations = 2.0 * 16 * 16 * 32;
-  double best = 0;
-  for (int run = 0; run < 3; ++run) {
-    const auto start = std::chrono::steady_clock::now();
-    parallel_for(threads, threads, [](std::int64_t) { amx::peak_loop(products); });
-    const double seconds =
-        std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
-    best = std::max(best, operations * products * threads / seconds);
-  }
-  return best;
+  const double seconds = seconds_of(
+      [&] { parallel_for(threads, threads, [&](std::int64_t) { amx::peak_loop(products); }); });
+  return operations * static_cast<double>(products) * threads / seconds;
 }
 
 }  // namespace microscale::bench

@@ -1,38 +1,39 @@
-// Matrix products on the CPU beside the limits of the same run: reading the same bytes, and, where
-// the processor has it, a loop of matrix instructions and nothing else.
+// Matrix products on the CPU beside the limits of the same run: reading the same bytes, and
+// multiplying out of registers.
 #pragma once
 
 #include <cstddef>
-#include <cstdint>
-#include <functional>
 #include <string>
+#include <vector>
 
+#include "cpu_limits.hpp"
+#include "matmul_cases.hpp"
 #include "microscale/context.hpp"
+#include "result.hpp"
 
 namespace microscale::bench {
 
-struct MatmulTiming {
-  std::string name;
-  int threads = 0;
-  double seconds = 0;       // median of the runs
-  double operations = 0;    // 2 m n k
-  double bytes = 0;         // weights and scales, each once
-  double read_seconds = 0;  // a loop that reads the same bytes on the same threads
-  double worst_error = 0;   // of sampled elements, in units of the documented bound
-};
-
-struct MatmulBenchOptions {
+struct CpuMatmulOptions {
   Context context;
   std::size_t rotate = std::size_t{256} << 20;  // bytes of weights before one comes round again
-  int runs = 7;
+  int runs = 7;  // the median counts; four times as many for few rows
   std::string filter;
+  bool brief = false;  // the loop of arithmetic, too short to mean anything
 };
 
-/// Every case whose name contains the filter; `take` gets each when it is done. Throws Error.
-void measure_matmul(const MatmulBenchOptions& options,
-                    const std::function<void(const MatmulTiming&)>& take);
+struct CpuMatmulLimits {
+  int threads = 0;
+  double read = 0;  // bytes a second, of `rotate` bytes
+  Peak peak;
+};
+/// Medians, for the heading of a table.
+CpuMatmulLimits cpu_matmul_limits(const CpuMatmulOptions& options);
 
-/// Operations per second of BF16 tile products from registers, on `threads` threads; 0 without AMX.
-double amx_peak(int threads);
+/// In turn with the product run a loop that reads the same weights on the same threads, and one of
+/// arithmetic alone: the limit is the longer of the two, so what else the machine does hits all
+/// three. With few rows the weights are rotated past the caches. Sampled elements are compared with
+/// FP64 sums. Throws Error.
+void measure_matmul(const std::vector<MatmulCase>& cases, const CpuMatmulOptions& options,
+                    const CpuMatmulLimits& limits, const Watcher& watcher);
 
 }  // namespace microscale::bench

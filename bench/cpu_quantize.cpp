@@ -1,38 +1,20 @@
 #include "cpu_quantize.hpp"
 
-#include <fmt/format.h>
-
 #include <algorithm>
 #include <bit>
-#include <chrono>
 #include <cstdint>
-#include <cstdlib>
-#include <cstring>
-#include <memory>
 #include <vector>
 
+#include "clock.hpp"
 #include "core/threads.hpp"
 #include "formats/random.hpp"
+#include "host_memory.hpp"
 #include "memory_limits.hpp"
 #include "microscale/error.hpp"
 #include "microscale/quantize.hpp"
 
 namespace microscale::bench {
 namespace {
-
-struct Free {
-  void operator()(void* p) const { std::free(p); }
-};
-using Buffer = std::unique_ptr<std::uint8_t, Free>;
-
-Buffer allocate(std::size_t bytes) {
-  auto* p = static_cast<std::uint8_t*>(std::aligned_alloc(4096, (bytes + 4095) / 4096 * 4096));
-  if (!p)
-    throw Error(ErrorCode::out_of_memory,
-                fmt::format("no memory for {} bytes; use a smaller --size", bytes));
-  std::memset(p, 1, bytes);
-  return Buffer(p);
-}
 
 // Values with Gaussian-like spread (a sum of four uniforms) times a power of two per 64 elements.
 void fill(void* data, DType type, std::int64_t count) {
@@ -54,18 +36,6 @@ void fill(void* data, DType type, std::int64_t count) {
   });
 }
 
-double seconds(const std::function<void()>& body) {
-  const auto start = std::chrono::steady_clock::now();
-  body();
-  return std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
-}
-
-double median(std::vector<double> times) {
-  std::nth_element(times.begin(), times.begin() + static_cast<std::ptrdiff_t>(times.size() / 2),
-                   times.end());
-  return times[times.size() / 2];
-}
-
 struct Case {
   std::string name;
   DType dtype;
@@ -76,60 +46,62 @@ struct Case {
 };
 
 // One case: kernel, loop and memcpy in turn, medians.
-CpuTiming measure_case(const Case& c, const CpuOptions& options) {
-  const int threads = options.threads;
+Result measure_case(const Case& c, const CpuOptions& options, const Watcher& watcher) {
+  const int threads = options.context.threads;
   constexpr std::int64_t cols = 8192;
   const std::int64_t rows = static_cast<std::int64_t>(options.size) / size_of(c.dtype) / cols;
   const auto dense_bytes = static_cast<std::size_t>(rows * cols * size_of(c.dtype));
   const BlockShape shape{.rows = rows, .cols = cols, .format = c.format};
   const auto code_bytes = static_cast<std::size_t>(shape.code_bytes());
   const auto scale_bytes = static_cast<std::size_t>(shape.scale_bytes());
-  const Buffer dense = allocate(dense_bytes), codes = allocate(code_bytes + scale_bytes);
-  const std::span<std::uint8_t> code_span{codes.get(), code_bytes},
-      scale_span{codes.get() + code_bytes, scale_bytes};
-  fill(dense.get(), c.dtype, rows * cols);
-  const Context context{.backend = Backend::automatic, .threads = threads};
+  const HostMemory dense(dense_bytes, "--size"), codes(code_bytes + scale_bytes, "--size");
+  const std::span<std::uint8_t> code_span = codes.span().first(code_bytes),
+                                scale_span = codes.span().subspan(code_bytes);
+  fill(dense.data(), c.dtype, rows * cols);
   QuantizeOptions q;
-  q.input = {dense.get(), c.dtype, rows, cols, cols};
+  q.input = {dense.data(), c.dtype, rows, cols, cols};
   q.format = c.format;
   q.numerics.scale_rule = c.rule;
   q.global_scale = nvfp4_global_scale(16.0f);
-  quantize_into(q, code_span, scale_span, context);
+  quantize_into(q, code_span, scale_span, options.context);
 
   const auto kernel = [&] {
     if (!c.dequantize) {
-      quantize_into(q, code_span, scale_span, context);
+      quantize_into(q, code_span, scale_span, options.context);
     } else {
       dequantize({shape, code_span, scale_span, *q.global_scale},
-                 {dense.get(), c.dtype, rows, cols, cols}, context);
+                 {dense.data(), c.dtype, rows, cols, cols}, options.context);
     }
   };
   const std::size_t packed = code_bytes + scale_bytes;
   const auto loop = [&] {
     if (c.dequantize)
-      move_bytes(codes.get(), packed, dense.get(), dense_bytes, threads);
+      move_bytes(codes.data(), packed, dense.data(), dense_bytes, threads);
     else
-      move_bytes(dense.get(), dense_bytes, codes.get(), packed, threads);
+      move_bytes(dense.data(), dense_bytes, codes.data(), packed, threads);
   };
   const auto copy = [&] {
-    copy_bytes(dense.get(), dense.get() + dense_bytes / 2, dense_bytes / 2, threads);
+    copy_bytes(dense.data(), dense.data() + dense_bytes / 2, dense_bytes / 2, threads);
   };
   std::vector<double> kernel_times, loop_times, copy_times;
-  for (int i = 0; i <= options.runs; ++i) {
-    const double k = seconds(kernel), l = seconds(loop);
+  for (int i = 0; i <= options.runs && !watcher.stopped(); ++i) {
+    const double k = seconds_of(kernel), l = seconds_of(loop);
     if (i == 0) continue;  // warm-up
     kernel_times.push_back(k);
     loop_times.push_back(l);
   }
-  for (int i = 0; i < 3; ++i) copy_times.push_back(seconds(copy));
-  CpuTiming timing{.name = c.name, .threads = threads == 0 ? available_cores() : threads};
-  timing.seconds = median(kernel_times);
-  timing.loop_seconds = median(loop_times);
-  timing.dense_bytes = static_cast<double>(dense_bytes);
-  timing.packed_bytes = static_cast<double>(packed);
-  timing.memcpy_bytes_per_second = static_cast<double>(dense_bytes) / median(copy_times);
-  timing.must = c.must;
-  return timing;
+  Result row{.name = c.name, .threads = threads == 0 ? available_cores() : threads};
+  if (kernel_times.empty()) return row;
+  for (int i = 0; i < 3; ++i) copy_times.push_back(seconds_of(copy));
+  row.seconds = median(kernel_times);
+  row.bytes = static_cast<double>(dense_bytes + packed);
+  row.limit = "loop";
+  row.limit_seconds = median(loop_times);
+  row.must = c.must;
+  const auto dense_size = static_cast<double>(dense_bytes);
+  row.extras = {{"memcpy GB/s", "memcpy_gb_per_s", dense_size / median(copy_times) / 1e9},
+                {"", "dense_gb_per_s", dense_size / row.seconds / 1e9}};
+  return row;
 }
 
 std::vector<Case> all_cases() {
@@ -155,9 +127,9 @@ std::vector<Case> all_cases() {
 
 }  // namespace
 
-void measure_cpu(const CpuOptions& options, const std::function<void(const CpuTiming&)>& take) {
-  for (const Case& c : all_cases())
-    if (c.name.find(options.filter) != std::string::npos) take(measure_case(c, options));
+void measure_quantize(const CpuOptions& options, const Watcher& watcher) {
+  measure_each(all_cases(), options.filter, watcher,
+               [&](const Case& c) { return measure_case(c, options, watcher); });
 }
 
 }  // namespace microscale::bench

@@ -3,33 +3,22 @@
 #pragma once
 
 #include <cstddef>
-#include <functional>
 #include <string>
+
+#include "microscale/context.hpp"
+#include "result.hpp"
 
 namespace microscale::bench {
 
 struct CpuOptions {
   std::size_t size = std::size_t{1} << 30;  // bytes of dense data: past every cache
   int runs = 7;                             // the median counts; one before them is not
-  int threads = 0;                          // 0: all cores
-  std::string filter;                       // only cases with this in their name
+  Context context;
+  std::string filter;  // only cases with this in their name
 };
 
-struct CpuTiming {
-  std::string name;  // "bf16 to mxfp4 rceil"
-  int threads = 0;
-  double seconds = 0;  // median
-  double dense_bytes = 0, packed_bytes = 0;
-  double loop_seconds = 0;             // the limit: the same bytes, nothing computed
-  double memcpy_bytes_per_second = 0;  // read and written
-  double must = 0;                     // share of the loop to reach, one thread; 0: none was set
-
-  double bytes_per_second() const { return (dense_bytes + packed_bytes) / seconds; }
-  double share_of_loop() const { return loop_seconds / seconds; }
-  double share_of_memcpy() const { return bytes_per_second() / memcpy_bytes_per_second; }
-};
-
-/// Times each case, and hands it over as soon as it is known. Throws Error{out_of_memory}.
-void measure_cpu(const CpuOptions& options, const std::function<void(const CpuTiming&)>& take);
+/// Times each case. The limit of a row is the loop; its extras are the rates of memcpy, read and
+/// written, and of the dense data alone, in GB/s. Throws Error{out_of_memory}.
+void measure_quantize(const CpuOptions& options, const Watcher& watcher);
 
 }  // namespace microscale::bench

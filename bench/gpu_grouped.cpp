@@ -138,7 +138,7 @@ void measure_grouped(Device& device, const Selection& selection, Timings& timing
     if (inputs.empty()) inputs = make_inputs(device);
     measure_it(row);
     timings.rows.push_back(std::move(row));
-    if (callback) callback(timings);
+    if (callback && !callback(timings)) return;
   };
   for (const Layout layout : {Layout::tiled_128x4, Layout::row_major})
     for (const Format format : {Format::nvfp4, Format::mxfp4, Format::mxfp8_e4m3})

@@ -214,7 +214,7 @@ void measure_rows(Device& device, const Selection& selection, Timings& timings,
     if (!selection.takes(row) || (selection.wanted_only && !wanted)) continue;
     measure_case(device, c, row, timings.copy_bytes_per_second);
     timings.rows.push_back(std::move(row));
-    if (callback) callback(timings);
+    if (callback && !callback(timings)) return;
   }
 }
 

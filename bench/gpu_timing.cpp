@@ -30,14 +30,6 @@ double copy_seconds(Device& device, const DeviceBytes& to, const DeviceBytes& fr
   return samples[5];
 }
 
-// Microseconds that a node of a graph takes which does next to nothing: sets four bytes.
-double empty_node(Device& device) {
-  const DeviceBytes memory(device, 4);
-  return 1e6 * median_seconds(device, 64, [&](int, Stream stream) {
-           device.set_bytes(memory.data(), 0, 4, stream);
-         });
-}
-
 }  // namespace
 
 double median_seconds(Device& device, int calls, const std::function<void(int, Stream)>& call) {
@@ -89,6 +81,12 @@ DeviceBytes random_matrix(Device& device, DType dtype, std::int64_t elements, fl
   return memory;
 }
 
+double empty_node_seconds(Device& device) {
+  const DeviceBytes memory(device, 4);
+  return median_seconds(device, 64,
+                        [&](int, Stream stream) { device.set_bytes(memory.data(), 0, 4, stream); });
+}
+
 double copy_bytes_per_second(Device& device) {
   const std::int64_t bytes = std::int64_t{512} << 20;
   const DeviceBytes from(device, bytes), to(device, bytes);
@@ -103,7 +101,7 @@ void set_time(Timing& row, double seconds, double copy_rate) {
 Timings measure(Device& device, const Selection& selection, const TimingCallback& callback) {
   Timings timings;
   timings.copy_bytes_per_second = copy_bytes_per_second(device);
-  timings.empty_node_microseconds = empty_node(device);
+  timings.empty_node_microseconds = 1e6 * empty_node_seconds(device);
   measure_rows(device, selection, timings, callback);
   if (selection.grouped) measure_grouped(device, selection, timings, callback);
   if (selection.fused) measure_fused(device, selection, timings, callback);

@@ -39,8 +39,8 @@ struct Selection {
   bool takes(const Timing& row) const { return row.what.find(filter) != std::string::npos; }
 };
 
-/// Called after each case, with all so far.
-using TimingCallback = std::function<void(const Timings&)>;
+/// Called after each case, with all so far; false: enough.
+using TimingCallback = std::function<bool(const Timings&)>;
 
 /// Times every selected case.
 Timings measure(Device& device, const Selection& selection, const TimingCallback& callback = {});
@@ -56,7 +56,11 @@ void measure_fused(Device& device, const Selection& selection, Timings& timings,
 /// Copy bandwidth alone.
 double copy_bytes_per_second(Device& device);
 
-/// Median seconds of one call: graphs of `calls` calls each, or a multiple, 16 at least, timed by events.
+/// Seconds that a node of a graph takes which does next to nothing: sets four bytes.
+double empty_node_seconds(Device& device);
+
+/// Median seconds of one call: graphs of `calls` calls each, or a multiple, 16 at least, timed by
+/// events.
 double median_seconds(Device& device, int calls, const std::function<void(int, Stream)>& call);
 
 /// A bell curve in any type: 1 or 2 MiB made on the host, repeated on the device.

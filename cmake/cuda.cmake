@@ -54,13 +54,21 @@ function(microscale_add_cuda_images target)
       foreach(architecture ${cuda_folder_${source_folder}})
         set(image ${image_folder}/${name}.sm_${architecture})
         set(symbol microscale_image_${name}_${architecture})
-        if(NOT MICROSCALE_CUDA_IMAGES)
+        if(NOT MICROSCALE_CUDA_IMAGES AND source_folder STREQUAL "any" AND architecture STREQUAL "120f")
+          # What serves every architecture asks for Blackwell, not for which: the same PTX, another target
+          # (scripts/deep/blackwell_ptx compiles both and compares).
+          set(twin ${image_folder}/${name}.sm_100f.ptx)
+          add_custom_command(OUTPUT ${image}.ptx COMMAND sed "s/^.target sm_100f/.target sm_120f/" ${twin} > ${image}.ptx
+                             DEPENDS ${twin} VERBATIM COMMENT "${name} for sm_${architecture}")
+        elseif(NOT MICROSCALE_CUDA_IMAGES)
           add_custom_command(
             OUTPUT ${image}.ptx
             COMMAND ${CUDAToolkit_NVCC_EXECUTABLE} ${nvcc_flags} -arch=compute_${architecture}
                     -MD -MF ${image}.d -MT ${image}.ptx -ptx -o ${image}.ptx ${source}
             DEPENDS ${source} DEPFILE ${image}.d VERBATIM
             COMMENT "nvcc ${name}.cu for sm_${architecture}")
+        endif()
+        if(NOT MICROSCALE_CUDA_IMAGES)
           add_custom_command(
             OUTPUT ${image}.cubin
             COMMAND ${CUDAToolkit_NVCC_EXECUTABLE} -Werror all-warnings -cubin

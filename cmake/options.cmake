@@ -33,3 +33,12 @@ find_program(MOLD_PROGRAM mold)
 if(MOLD_PROGRAM AND NOT CMAKE_CXX_COMPILER_ID STREQUAL "Clang")
   add_link_options(-fuse-ld=mold)
 endif()
+
+# microscale_precompile(target HEADER...): reads headers that most of its sources begin with once for all. g++ only:
+# clang's take longer than they save.
+function(microscale_precompile target)
+  if(CMAKE_CXX_COMPILER_ID STREQUAL "GNU")
+    target_precompile_headers(${target} PRIVATE ${ARGN})
+    target_compile_options(${target} PRIVATE -fpch-preprocess)  # for ccache
+  endif()
+endfunction()

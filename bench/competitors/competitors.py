@@ -1,6 +1,6 @@
 """Times ggml's and ml_dtypes' CPU quantizers beside ours, one thread each, on buffers past the caches.
 
-usage: competitors.py QUANTIZE_BENCH [--size-mib N] [--runs N]      (bench/competitors/run calls it)
+usage: competitors.py MICROSCALE [--size-mib N] [--runs N]      (bench/competitors/run calls it)
 
 GB/s are of FP32 data, read or written. ggml is the library inside the pywhispercpp wheel, called through ctypes:
 quantize_row_*_ref (which its CPU backend also calls) and dequantize_row_*. ml_dtypes only casts elements: it has
@@ -74,22 +74,23 @@ def ml_dtypes_rates(values, runs):
 
 
 def our_rates(program, size_mib, runs):
-    """{case: (GB/s of FP32, share of the loop that only moves the bytes)} from quantize_bench."""
-    command = [program, "--json", "--threads", "1", "--filter", "f32", "--size-mib", str(size_mib), "--runs", str(runs)]
-    rows = json.loads(subprocess.run(command, check=True, capture_output=True, text=True).stdout)
-    names = {row["case"].replace(" rceil", "").replace(" nearest", ""): row for row in rows}
-    return {case: (row["dense_gb_per_s"], row["share_of_loop"]) for case, row in names.items()}
+    """{case: (GB/s of FP32, share of the loop that only moves the bytes)} from microscale bench quantize."""
+    command = [program, "bench", "quantize", "--backend", "cpu", "--json", "--threads", "1", "--filter", "f32"]
+    command += ["--size", f"{size_mib}MiB", "--runs", str(runs)]
+    tables = json.loads(subprocess.run(command, check=True, capture_output=True, text=True).stdout)["tables"]
+    names = {row["case"].replace(" rceil", "").replace(" nearest", ""): row for row in tables[0]["cases"]}
+    return {case: (row["dense_gb_per_s"], row["share"]) for case, row in names.items()}
 
 
 def main():
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("quantize_bench")
+    parser.add_argument("microscale")
     parser.add_argument("--size-mib", type=int, default=1024)
     parser.add_argument("--runs", type=int, default=5)
     options = parser.parse_args()
     count = options.size_mib * 2**20 // 4 // 8192 * 8192
     values = numpy.random.default_rng(1).standard_normal(count, numpy.float32)
-    ours = our_rates(options.quantize_bench, options.size_mib, options.runs)
+    ours = our_rates(options.microscale, options.size_mib, options.runs)
     ggml = dict(ggml_rates(values, options.runs))
     casts = dict(ml_dtypes_rates(values[: count // 8], 1))
     print(f"{'case (1 thread, GB/s of FP32)':<32} {'microscale':>10} {'of loop':>8} {'ggml':>8} {'ml_dtypes cast':>15}")

@@ -152,9 +152,10 @@ int sets_past_cache(std::int64_t bytes) {
   return static_cast<int>(std::clamp<std::int64_t>(past_the_cache / bytes + 1, 2, 64));
 }
 
-double occupancy(const void* kernel, int threads) {
+double occupancy(const void* kernel, int threads, int shared_bytes) {
   int blocks = 0, ordinal = 0, most = 0;
-  check(cudaOccupancyMaxActiveBlocksPerMultiprocessor(&blocks, kernel, threads, 0),
+  check(cudaOccupancyMaxActiveBlocksPerMultiprocessor(&blocks, kernel, threads,
+                                                      static_cast<std::size_t>(shared_bytes)),
         "asking for occupancy");
   check(cudaGetDevice(&ordinal), "asking for the device");
   check(cudaDeviceGetAttribute(&most, cudaDevAttrMaxThreadsPerMultiProcessor, ordinal),

@@ -73,7 +73,7 @@ class Bench {
 
 /// Sets of `bytes` each that together are well past the L2.
 int sets_past_cache(std::int64_t bytes);
-double occupancy(const void* kernel, int threads);
+double occupancy(const void* kernel, int threads, int shared_bytes = 0);
 void launch(const Level& level, const Args& args, cudaStream_t stream);
 
 }  // namespace levels

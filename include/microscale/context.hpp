@@ -20,11 +20,15 @@ enum class Backend : std::uint8_t {
 struct Context {
   Backend backend = Backend::automatic;
   int threads = 0;  ///< 0: one per core this process may run on
-  void* stream = nullptr;  ///< cuda: the cudaStream_t that orders the work; null: the default stream
+  void* stream =
+      nullptr;  ///< cuda: the cudaStream_t that orders the work; null: the default stream
+  std::span<std::uint8_t> workspace{};  ///< cuda: device memory for operations that ask for some
+                                        ///< (..._workspace_bytes), at a multiple of 256; in use
+                                        ///< until the call's work is done
 };
 
-/// Backends this machine can run, fastest first; `reference` is always last. MICROSCALE_BACKEND=name in
-/// the environment narrows the list to that one.
+/// Backends this machine can run, fastest first; `reference` is always last.
+/// MICROSCALE_BACKEND=name in the environment narrows the list to that one.
 std::vector<Backend> available_backends();
 std::string_view to_string(Backend backend);
 

@@ -12,6 +12,11 @@
 //
 // The caller owns all memory. d must not overlap an operand; dense data are aligned to their
 // element. Functions throw Error; a call that is refused has written nothing of d.
+//
+// Backend::cuda: all memory is the device's, at multiples of 16 bytes, rows of dense operands at
+// any stride; NVFP4's global scales come as device_global_scale. The call allocates nothing, waits
+// for nothing and may be captured into a graph; it works in Context::workspace, as large as the
+// function of its options says. a is BF16, FP16 or block-scaled in MXFP4, NVFP4 or MXFP8.
 #pragma once
 
 #include <cstdint>
@@ -34,6 +39,8 @@ struct PackedWeights {
   std::span<const std::uint8_t> bytes;
   float global_scale = 1.0f;     ///< NVFP4 decode multiplier (of the gate, where gated)
   float up_global_scale = 1.0f;  ///< NVFP4, gated
+  const float* device_global_scale = nullptr;  ///< Backend::cuda, instead of these two
+  const float* device_up_global_scale = nullptr;
 };
 
 using MatmulInput = std::variant<TensorView, BlockTensorView>;
@@ -97,6 +104,12 @@ struct GroupedMatmulOptions {
 };
 void grouped_matmul(const GroupedMatmulOptions& options, const Context& context = {});
 
+/// Bytes of Context::workspace that a call with these options takes; 0 but on Backend::cuda. A
+/// function of shapes, formats and the backend, not of what memory holds. Throws Error.
+std::int64_t matmul_workspace_bytes(const MatmulOptions& options, const Context& context);
+std::int64_t matmul_workspace_bytes(const GatedMatmulOptions& options, const Context& context);
+std::int64_t matmul_workspace_bytes(const GroupedMatmulOptions& options, const Context& context);
+
 /// Bytes that pack_weights writes for `matrices` matrices of `shape` (n x k); gated: for two each.
 /// At most 0.6 per 4-bit element, for matrices of 8192 elements or more. Throws Error.
 std::int64_t packed_weights_bytes(const BlockShape& shape, std::int64_t matrices = 1,
@@ -104,8 +117,8 @@ std::int64_t packed_weights_bytes(const BlockShape& shape, std::int64_t matrices
 
 /// Rearranges weights once, into `bytes` (packed_weights_bytes of them, at a multiple of 64), which
 /// must outlive the result. b describes one of `matrices` matrices, as in MatmulOptions. For
-/// context.backend: the CPU's share one form. Products of packed and plain weights are the same
-/// bytes.
+/// context.backend: the CPU's share one form, and there products of packed and plain weights are
+/// the same bytes; on Backend::cuda they are within the same bound.
 PackedWeights pack_weights(const BlockTensorView& b, std::span<std::uint8_t> bytes,
                            std::int64_t matrices = 1, const Context& context = {});
 

@@ -38,6 +38,23 @@ struct ProductOutput {
   std::int32_t gelu;  // the activation is GELU's tanh form, else SiLU
 };
 
+/// pack_weights_<nvfp4, mxfp4 or mxfp8>: plain weights to layouts/fragment_tiles.hpp, a thread a
+/// lane's share of a tile. Matrices lie one after the other on both sides.
+struct PackWeightsArgs {
+  const std::uint8_t* codes;  // gated: of the gate
+  const std::uint8_t* scales;
+  const std::uint8_t* up_codes;  // null: not gated
+  const std::uint8_t* up_scales;
+  std::int64_t rows;  // of a matrix
+  std::int64_t cols;
+  std::int64_t matrices;
+  std::int64_t scale_matrix;  // bytes from matrix to matrix
+  std::int64_t up_scale_matrix;
+  std::int32_t tiled;  // scales are in 128x4 tiles
+  std::int32_t up_tiled;
+  std::uint8_t* packed;
+};
+
 /// The kernels that make a ready for a product (matmul_prepare_rows_<kind>): FP16 units, whose
 /// scales, if they have any, go with the sums. Row r of a, all matrices counted, is at r *
 /// units_stride.
@@ -49,8 +66,8 @@ struct PrepareRowsArgs {
   std::int64_t k;
   std::int32_t tiled;         // scales are in 128x4 tiles, those of each matrix by themselves
   std::int32_t order;         // FragmentOrder
-  void* units;                // FP16, 64 elements at a time in that order, filled up with zeros
-  std::int64_t units_stride;  // bytes: k rounded up to 64, times 2
+  void* units;                // FP16 in that order, filled up with zeros (fragment_order.hpp)
+  std::int64_t units_stride;  // bytes: k rounded up to unit_columns, times 2
   float* block_scales;        // MX: [row][k / 32]
   float* row_factors;         // BF16: the power of two that a row's sums are multiplied by
 };
@@ -69,7 +86,9 @@ struct MatmulRowsArgs {
   const std::uint8_t* up_scales;
   std::int64_t b_matrix;  // bytes from matrix to matrix
   std::int64_t b_scale_matrix;
+  std::int64_t up_scale_matrix;
   std::int32_t tiled;  // plain: scales are in 128x4 tiles
+  std::int32_t up_tiled;
   std::int32_t wide;   // plain: rows of codes begin at multiples of 16 bytes, of scales at 4
   std::int64_t n;
   std::int64_t k;

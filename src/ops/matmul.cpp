@@ -2,37 +2,25 @@
 // here.
 #include "microscale/matmul.hpp"
 
-#include <fmt/format.h>
-
+#include "cuda/matmul.hpp"
 #include "microscale/error.hpp"
-#include "ops/matmul_call.hpp"
+#include "ops/matmul_check.hpp"
 
 namespace microscale {
 namespace {
 
-void check_and_run(const MatmulCall& call, const Context& context) {
-  check_matmul(call);
-  if (context.backend == Backend::cuda)
-    throw Error(ErrorCode::unsupported,
-                fmt::format("{}: backend cuda has no matrix products in this version; use a CPU "
-                            "backend with host memory, or dequantize on the GPU to BF16 and "
-                            "multiply with the library of your choice",
-                            call.operation));
-  run_matmul(call, context);
-}
-
-}  // namespace
-
-void matmul(const MatmulOptions& o, const Context& context) {
+MatmulCall call_of(const MatmulOptions& o, const Context& context) {
   MatmulCall call{.operation = "matmul", .a = o.a, .b = o.b, .d = o.d};
+  call.on_device = context.backend == Backend::cuda;
   call.matrices = o.batch;
   call.alpha = o.alpha;
   call.bias = o.bias;
-  check_and_run(call, context);
+  return call;
 }
 
-void gated_matmul(const GatedMatmulOptions& o, const Context& context) {
+MatmulCall call_of(const GatedMatmulOptions& o, const Context& context) {
   MatmulCall call{.operation = "gated_matmul", .a = o.a, .b = o.gate, .d = o.d};
+  call.on_device = context.backend == Backend::cuda;
   call.gated = true;
   call.up = &o.up;
   call.matrices = o.batch;
@@ -40,11 +28,12 @@ void gated_matmul(const GatedMatmulOptions& o, const Context& context) {
   call.alpha = o.alpha;
   call.bias = o.gate_bias;
   call.up_bias = o.up_bias;
-  check_and_run(call, context);
+  return call;
 }
 
-void grouped_matmul(const GroupedMatmulOptions& o, const Context& context) {
+MatmulCall call_of(const GroupedMatmulOptions& o, const Context& context) {
   MatmulCall call{.operation = "grouped_matmul", .a = o.a, .b = o.b, .d = o.d};
+  call.on_device = context.backend == Backend::cuda;
   call.groups = &o.groups;
   call.matrices = o.groups.experts;
   call.alpha = o.alpha;
@@ -53,7 +42,43 @@ void grouped_matmul(const GroupedMatmulOptions& o, const Context& context) {
   call.a_global_scales = o.a_global_scales;
   call.b_global_scales = o.b_global_scales;
   call.d_global_scales = o.d_global_scales;
-  check_and_run(call, context);
+  return call;
+}
+
+template <class Options>
+void check_and_run(const Options& options, const Context& context) {
+  const MatmulCall call = call_of(options, context);
+  check_matmul(call);
+  if (call.on_device)
+    cuda::matmul(cuda::runtime_device(), call, context.workspace, context.stream);
+  else
+    run_matmul(call, context);
+}
+
+template <class Options>
+std::int64_t workspace(const Options& options, const Context& context) {
+  const MatmulCall call = call_of(options, context);
+  return call.on_device ? cuda::matmul_workspace_bytes(cuda::runtime_device(), call) : 0;
+}
+
+}  // namespace
+
+void matmul(const MatmulOptions& o, const Context& context) { check_and_run(o, context); }
+void gated_matmul(const GatedMatmulOptions& o, const Context& context) {
+  check_and_run(o, context);
+}
+void grouped_matmul(const GroupedMatmulOptions& o, const Context& context) {
+  check_and_run(o, context);
+}
+
+std::int64_t matmul_workspace_bytes(const MatmulOptions& o, const Context& context) {
+  return workspace(o, context);
+}
+std::int64_t matmul_workspace_bytes(const GatedMatmulOptions& o, const Context& context) {
+  return workspace(o, context);
+}
+std::int64_t matmul_workspace_bytes(const GroupedMatmulOptions& o, const Context& context) {
+  return workspace(o, context);
 }
 
 }  // namespace microscale

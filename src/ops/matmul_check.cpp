@@ -7,10 +7,11 @@
 #include <vector>
 
 #include "formats/compat.hpp"
+#include "layouts/fragment_tiles.hpp"
 #include "layouts/packed_weights.hpp"
 #include "microscale/error.hpp"
 #include "ops/check.hpp"
-#include "ops/matmul_call.hpp"
+#include "ops/matmul_check.hpp"
 
 namespace microscale {
 namespace {
@@ -88,13 +89,13 @@ void check_blocks(const char* operation, const char* name, const BlockTensorView
     refuse(fmt::format("{}: the codes or the scales of {} are null", operation, name));
 }
 
-void check_packed(const char* operation, const PackedWeights& p, std::int64_t matrices,
-                  bool gated) {
-  if (!p.on_cpu)
+void check_packed(const char* operation, const PackedWeights& p, std::int64_t matrices, bool gated,
+                  bool on_device) {
+  if (p.on_cpu == on_device)
     refuse(
-        fmt::format("{}: these weights are packed for a GPU; pack them for this backend, or pass "
+        fmt::format("{}: these weights are packed for a {}; pack them for this backend, or pass "
                     "the plain ones",
-                    operation));
+                    operation, p.on_cpu ? "CPU" : "GPU"));
   if (p.gated != gated)
     refuse(fmt::format("{}: these packed weights hold {}", operation,
                        p.gated ? "a gate and an up matrix; call gated_matmul"
@@ -102,6 +103,13 @@ void check_packed(const char* operation, const PackedWeights& p, std::int64_t ma
   if (p.matrices != matrices)
     refuse(fmt::format("{}: packed weights of {} matrices for {} products", operation, p.matrices,
                        matrices));
+  if (on_device) {
+    const FormatInfo& format = info(p.shape.format);
+    check_bytes(operation, "packed weights", static_cast<std::int64_t>(p.bytes.size()),
+                p.matrices * fragment_tiles::matrix_bytes(p.shape.rows, p.shape.cols, p.gated,
+                                                          format.code_bits, format.block));
+    return;  // device memory is not read here
+  }
   const packed_weights::Parts parts(p.shape, p.gated);
   check_bytes(operation, "packed weights", static_cast<std::int64_t>(p.bytes.size()),
               parts.total(p.matrices));
@@ -135,6 +143,7 @@ void check_groups(const MatmulCall& call) {
     refuse(fmt::format("{}: {} experts with {} offsets; pass the address of experts + 1 integers",
                        call.operation, groups.experts, groups.offsets ? "some" : "no"));
   std::int64_t former = 0;
+  if (call.on_device) return;
   for (std::int64_t e = 0; groups.experts > 0 && e <= groups.experts; ++e) {
     const std::int64_t offset = call.offset(e);
     if (offset < former || offset > call.rows())
@@ -147,9 +156,17 @@ void check_groups(const MatmulCall& call) {
 }
 
 void check_globals(const MatmulCall& call, const char* name, Format format, float one,
-                   const float* each) {
+                   const float* on_device, const float* each) {
   if (format != Format::nvfp4) return;
   const std::string place = fmt::format("{}: {}", call.operation, name);
+  if (call.on_device) {
+    if (on_device == nullptr && each == nullptr)
+      refuse(
+          fmt::format("{}: backend cuda takes NVFP4's global scale from device memory; set "
+                      "device_global_scale",
+                      place));
+    return;
+  }
   if (each == nullptr) return check_global_scale(place.c_str(), one);
   for (std::int64_t e = 0; e < call.matrices; ++e) check_global_scale(place.c_str(), each[e]);
 }
@@ -180,12 +197,13 @@ void check_quantized(const MatmulCall& call, std::vector<Range>& ranges) {
   check_blocks(call.operation, "d", {shape, o.codes, o.scales}, matrices * shape.code_bytes(),
                scale_bytes);
   if (!format.e8m0_scale) {
-    if (!o.global_scale && !call.d_global_scales)
+    if (!call.on_device && !o.global_scale && !call.d_global_scales)
       refuse(
           fmt::format("{}: a quantized d in NVFP4 wants its global scale beforehand; pass "
                       "global_scale",
                       call.operation));
-    check_globals(call, "d", o.format, o.global_scale.value_or(1.0f), call.d_global_scales);
+    check_globals(call, "d", o.format, o.global_scale.value_or(1.0f), o.device_global_scale,
+                  call.d_global_scales);
   }
   ranges.push_back({"d's codes", o.codes.data(), static_cast<std::int64_t>(o.codes.size())});
   ranges.push_back({"d's scales", o.scales.data(), static_cast<std::int64_t>(o.scales.size())});
@@ -204,7 +222,8 @@ void check_input(const MatmulCall& call, std::vector<Range>& ranges) {
                                         a.shape.format, a.shape.layout)
                   : matrices * a.shape.scale_bytes();
   check_blocks(call.operation, "a", a, matrices * a.shape.code_bytes(), scale_bytes);
-  check_globals(call, "a", a.shape.format, a.global_scale, call.a_global_scales);
+  check_globals(call, "a", a.shape.format, a.global_scale, a.device_global_scale,
+                call.a_global_scales);
   ranges.push_back({"a's codes", a.codes.data(), static_cast<std::int64_t>(a.codes.size())});
   ranges.push_back({"a's scales", a.scales.data(), static_cast<std::int64_t>(a.scales.size())});
 }
@@ -212,7 +231,8 @@ void check_input(const MatmulCall& call, std::vector<Range>& ranges) {
 void check_plain_weights(const MatmulCall& call, const char* name, const BlockTensorView& b,
                          std::vector<Range>& ranges) {
   check_weights(call.operation, name, b, call.matrices);
-  check_globals(call, name, b.shape.format, b.global_scale, call.b_global_scales);
+  check_globals(call, name, b.shape.format, b.global_scale, b.device_global_scale,
+                call.b_global_scales);
   ranges.push_back(
       {"the weights' codes", b.codes.data(), static_cast<std::int64_t>(b.codes.size())});
   ranges.push_back(
@@ -221,11 +241,12 @@ void check_plain_weights(const MatmulCall& call, const char* name, const BlockTe
 
 void check_all_weights(const MatmulCall& call, std::vector<Range>& ranges) {
   if (const PackedWeights* p = call.packed()) {
-    check_packed(call.operation, *p, call.matrices, call.gated);
+    check_packed(call.operation, *p, call.matrices, call.gated, call.on_device);
     check_globals(call, "the packed weights", p->shape.format, p->global_scale,
-                  call.b_global_scales);
+                  p->device_global_scale, call.b_global_scales);
     if (call.gated)
-      check_globals(call, "the packed up", p->shape.format, p->up_global_scale, nullptr);
+      check_globals(call, "the packed up", p->shape.format, p->up_global_scale,
+                    p->device_up_global_scale, nullptr);
     if (call.up && call.up->shape.rows != 0)
       refuse(fmt::format("{}: packed weights hold gate and up; leave `up` empty", call.operation));
     ranges.push_back(

@@ -6,7 +6,7 @@
 #include <vector>
 
 #include "core/matmul_kernels.hpp"
-#include "ops/matmul_call.hpp"
+#include "core/matmul_call.hpp"
 
 namespace microscale {
 

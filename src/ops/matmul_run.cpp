@@ -13,6 +13,7 @@
 #include "layouts/repack.hpp"
 #include "microscale/error.hpp"
 #include "ops/backends.hpp"
+#include "ops/matmul_check.hpp"
 #include "ops/matmul_products.hpp"
 #include "reference/matmul.hpp"
 
@@ -158,8 +159,9 @@ class Runner {
     for (const ProductRun& run : products_.runs)
       work_bytes_ =
           std::max(work_bytes_, round_up(kernels_->workspace_bytes(run.product), alignment));
-    const WeightRows& weights = products_.runs.front().b;
-    scales_bytes_ = round_up(weights.scratch_bytes(cols), alignment);
+    const ProductRun& front = products_.runs.front();
+    scales_bytes_ = round_up(std::max(front.b.scratch_bytes(cols), front.up_b.scratch_bytes(cols)),
+                             alignment);
     const std::int64_t worker_bytes =
         values_bytes_ * (call_.gated ? 2 : 1) + work_bytes_ + scales_bytes_;
     const int threads = static_cast<int>(

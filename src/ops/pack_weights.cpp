@@ -5,21 +5,15 @@
 #include <cstring>
 
 #include "core/threads.hpp"
+#include "cuda/matmul.hpp"
 #include "layouts/packed_weights.hpp"
 #include "layouts/row_major.hpp"
 #include "layouts/tiled_128x4.hpp"
 #include "microscale/error.hpp"
-#include "ops/matmul_call.hpp"
+#include "ops/matmul_check.hpp"
 
 namespace microscale {
 namespace {
-
-void check_cpu(const Context& context) {
-  if (context.backend == Backend::cuda)
-    throw Error(ErrorCode::unsupported,
-                "pack_weights: there is no packed form for backend cuda in this version; pack for "
-                "the CPU");
-}
 
 struct RowTarget {
   std::uint8_t *codes, *scales;
@@ -35,9 +29,7 @@ void pack_row(const BlockTensorView& b, std::int64_t matrix, std::int64_t row, R
                                                    : tiled_128x4::offset(row, i, blocks)];
 }
 
-PackedWeights pack(const BlockTensorView& b, const BlockTensorView* up,
-                   std::span<std::uint8_t> bytes, std::int64_t matrices, const Context& context) {
-  check_cpu(context);
+void check_packing(const BlockTensorView& b, const BlockTensorView* up, std::int64_t matrices) {
   if (matrices < 0)
     throw Error(ErrorCode::invalid_argument,
                 fmt::format("pack_weights: {} matrices; it must not be negative", matrices));
@@ -52,6 +44,13 @@ PackedWeights pack(const BlockTensorView& b, const BlockTensorView* up,
                               b.shape.rows, b.shape.cols, info(b.shape.format).name, up->shape.rows,
                               up->shape.cols, info(up->shape.format).name));
   }
+}
+
+PackedWeights pack(const BlockTensorView& b, const BlockTensorView* up,
+                   std::span<std::uint8_t> bytes, std::int64_t matrices, const Context& context) {
+  check_packing(b, up, matrices);
+  if (context.backend == Backend::cuda)
+    return cuda::pack_weights(cuda::runtime_device(), b, up, bytes, matrices, context.stream);
   const packed_weights::Parts parts(b.shape, up != nullptr);
   if (static_cast<std::int64_t>(bytes.size()) != parts.total(matrices))
     throw Error(ErrorCode::invalid_argument,
@@ -105,12 +104,12 @@ PackedWeights pack(const BlockTensorView& b, const BlockTensorView* up,
 
 std::int64_t packed_weights_bytes(const BlockShape& shape, std::int64_t matrices, bool gated,
                                   const Context& context) {
-  check_cpu(context);
   if (shape.rows < 0 || shape.cols < 0 || matrices < 0 || shape.axis != BlockAxis::cols)
     throw Error(ErrorCode::invalid_argument,
                 fmt::format("packed_weights_bytes: {} matrices of {} x {}; sizes must not be "
                             "negative, and blocks lie along the rows (BlockAxis::cols)",
                             matrices, shape.rows, shape.cols));
+  if (context.backend == Backend::cuda) return cuda::packed_weights_bytes(shape, matrices, gated);
   return packed_weights::Parts(shape, gated).total(matrices);
 }
 

@@ -14,6 +14,7 @@
 #include "equality.hpp"
 #include "fused.hpp"
 #include "grouped.hpp"
+#include "products.hpp"
 
 namespace microscale::emulator {
 namespace {
@@ -31,8 +32,9 @@ constexpr Gpu gpus[] = {
     {12, "sm_120f", Schedule::random, Completion::random},
 };
 
-enum class Part : std::uint8_t { rows, columns, grouped, fused, containers };
-constexpr const char* part_names[] = {"rows", "columns", "grouped", "fused", "containers"};
+enum class Part : std::uint8_t { rows, columns, grouped, fused, products, containers };
+constexpr const char* part_names[] = {"rows",  "columns",  "grouped",
+                                        "fused", "products", "containers"};
 
 // What one test executes; containers are of no format.
 struct Share {
@@ -44,7 +46,7 @@ struct Share {
 std::vector<Share> shares() {
   std::vector<Share> all;
   for (const Gpu& gpu : gpus) {
-    for (const Part part : {Part::rows, Part::columns, Part::grouped, Part::fused})
+    for (const Part part : {Part::rows, Part::columns, Part::grouped, Part::fused, Part::products})
       for (const Format format : cuda::Scope{}.formats) all.push_back({gpu, part, format});
     all.push_back({gpu, Part::containers, Format::mxfp4});
   }
@@ -59,6 +61,7 @@ Part part_of(std::string_view entry) {
   const auto begins = [entry](std::string_view with) { return entry.starts_with(with); };
   if (begins("grouped_")) return Part::grouped;
   if (begins("fused_")) return Part::fused;
+  if (begins("matmul_") || begins("pack_weights_")) return Part::products;
   if (begins("containers_") || begins("codes_")) return Part::containers;
   if (begins("quantize_columns_") || begins("quantize_both_")) return Part::columns;
   return Part::rows;
@@ -68,6 +71,7 @@ bool belongs_to(std::string_view entry, const Share& share) {
   if (is_of_a_product(entry) || part_of(entry) != share.part) return false;
   for (const Format format : cuda::Scope{}.formats)
     if (entry.find(info(format).name) != entry.npos) return format == share.format;
+  if (share.part == Part::products) return share.format == Format::mxfp8_e4m3;  // pack_weights_mxfp8, and
   // abs_max and global_scale are NVFP4's, repack anyone's.
   return share.part == Part::containers || share.format == Format::nvfp4;
 }
@@ -125,6 +129,7 @@ TEST_P(ShippedKernels, make_the_bytes_of_the_cpu_and_none_is_left_out) {
                                   {share.part == Part::rows, share.part == Part::columns});
   if (share.part == Part::grouped) cuda::check_grouped(device, scope, totals);
   if (share.part == Part::fused) cuda::check_fused(device, scope, totals);
+  if (share.part == Part::products) cuda::check_products(device, scope, totals);
   if (share.part == Part::containers) cuda::check_containers(device, totals);
   EXPECT_EQ(totals.failed, 0);
   for (const std::string& difference : totals.differences) ADD_FAILURE() << difference;

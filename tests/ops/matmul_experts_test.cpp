@@ -94,6 +94,26 @@ TEST(GatedMatmul, gates_at_both_ends) {
     }
 }
 
+TEST(GatedMatmul, the_layout_of_either_matrix_changes_no_byte) {
+  const std::int64_t m = 3, n = 300, k = 2048;  // tiled scales of up: more than any slack of memory
+  const BlockTensor a = test::random_blocks(Format::nvfp4, m, k);
+  for (Backend backend : test::product_backends()) {
+    std::vector<Matrix> results;
+    for (Layout gate_layout : {Layout::row_major, Layout::tiled_128x4})
+      for (Layout up_layout : {Layout::row_major, Layout::tiled_128x4}) {
+        const BlockTensor gate = test::random_blocks(Format::nvfp4, n, k, gate_layout, 2),
+                          up = test::random_blocks(Format::nvfp4, n, k, up_layout, 3);
+        results.emplace_back(DType::f32, m, n);
+        gated_matmul({.a = a.view(),
+                      .gate = gate.view(),
+                      .up = up.view(),
+                      .d = results.back().mutable_view()},
+                     {.backend = backend, .threads = 2});
+        EXPECT_EQ(results.back().bytes, results.front().bytes) << to_string(backend);
+      }
+  }
+}
+
 TEST(GatedMatmul, packed_pairs_threads_and_quantized_outputs_keep_the_bytes) {
   const std::int64_t m = 37, n = 192, k = 128;
   const BlockTensor a = test::random_blocks(Format::nvfp4, m, k, Layout::tiled_128x4, 1),

@@ -144,8 +144,8 @@ TEST_F(MatmulRefusals, quantized_outputs_that_cannot_be) {
   refuse(to_wide, "overlap");
 }
 
-TEST_F(MatmulRefusals, backends_that_are_not_there) {
-  refuse([](auto&) {}, "backend cuda has no matrix products", ErrorCode::unsupported,
+TEST_F(MatmulRefusals, what_a_gpu_would_have_to_read_itself) {
+  refuse([](auto&) {}, "set device_global_scale", ErrorCode::invalid_argument,
          {.backend = Backend::cuda});
 }
 

@@ -57,11 +57,11 @@ TEST(PackWeights, a_gate_and_an_up_row_lie_side_by_side) {
     }
 }
 
-TEST(PackWeights, refuses_columns_of_blocks_and_gpus) {
+TEST(PackWeights, refuses_columns_of_blocks_and_formats_without_kernels) {
   const BlockShape down{64, 64, Format::mxfp4, BlockAxis::rows};
   EXPECT_THROW(packed_weights_bytes(down), Error);
   EXPECT_THROW(packed_weights_bytes({64, 64, Format::mxfp4}, -1), Error);
-  EXPECT_THROW(packed_weights_bytes({64, 64, Format::mxfp4}, 1, false, {.backend = Backend::cuda}),
+  EXPECT_THROW(packed_weights_bytes({64, 64, Format::mxint8}, 1, false, {.backend = Backend::cuda}),
                Error);
 }
 

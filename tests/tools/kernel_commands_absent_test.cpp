@@ -27,7 +27,7 @@ TEST(KernelCommandsAbsent, EachIsRefusedByNameWithTheWayToGetIt) {
       {"explain mma", refusal([&] { run_explain_mma({}, {}, console); })},
       {"explain occupancy", refusal([&] { run_explain_occupancy({}, {}, console); })},
       {"sass", refusal([&] { run(SassCommand{}, console); })},
-      {"bench", refusal([&] { run(BenchCommand{}, console); })}};
+      {"bench", refusal([&] { run_bench({}, 0, console); })}};
   for (const auto& [name, text] : refusals) {
     EXPECT_TRUE(text.starts_with(name + ": ")) << text;
     EXPECT_NE(text.find("`make` builds them"), std::string::npos) << text;

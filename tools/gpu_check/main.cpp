@@ -10,6 +10,7 @@
 #include "equality.hpp"
 #include "fused.hpp"
 #include "grouped.hpp"
+#include "products.hpp"
 #include "microscale/cuda.hpp"
 #include "microscale/error.hpp"
 #include "races.hpp"
@@ -85,6 +86,7 @@ int main(int argc, char** argv) {
     if (wanted("grouped")) cuda::check_grouped(device, scope, totals);
     if (wanted("grouped")) cuda::check_containers(device, totals);
     if (wanted("fused")) cuda::check_fused(device, scope, totals);
+    if (wanted("products")) cuda::check_products(device, scope, totals);
     if (!json) print_equality(totals);
     cuda::Timings timings;
     cuda::Selection selection{parts.rows, parts.columns, wanted("grouped"), wanted("fused")};

@@ -18,13 +18,10 @@ struct SassCommand {
   std::string kernel;          ///< only kernels with this in their name
 };
 
-/// bench quantize [--device cuda] ...
-struct BenchCommand {
-  std::string operation;         ///< "quantize"
-  std::vector<int> gpus;         ///< empty: the CPU
-  std::string filter;            ///< only cases with this in their name
-  std::int64_t bytes = 1 << 30;  ///< CPU: of the dense data
-  int threads = 0;               ///< CPU; 0: all cores
+/// What bench was given, as written; empty: not given.
+struct BenchWords {
+  std::string operation, backend = "all", filter, size, rotate_mib, runs;
+  bool tasks = false, quick = false;
 };
 
 /// What ptx was given, as written; empty: not given.
@@ -66,6 +63,6 @@ int run_explain_mma(const std::vector<std::string>& words, const MmaWords& optio
 int run_explain_occupancy(const std::vector<std::string>& words, const OccupancyWords& options,
                           Console& console);
 int run(const SassCommand& command, Console& console);
-int run(const BenchCommand& command, Console& console);
+int run_bench(const BenchWords& words, int threads, Console& console);
 
 }  // namespace microscale

@@ -27,7 +27,7 @@ int run_explain_occupancy(const std::vector<std::string>&, const OccupancyWords&
   refuse("explain occupancy");
 }
 int run(const SassCommand&, Console&) { refuse("sass"); }
-int run(const BenchCommand&, Console&) { refuse("bench"); }
+int run_bench(const BenchWords&, int, Console&) { refuse("bench"); }
 
 }  // namespace microscale
 

@@ -112,10 +112,7 @@ int run_command(const CLI::App& app, const std::string& name, Words& words, Cons
     return run_ptx(words.action, words.input, words.launch, threads, console);
   }
   if (name == "sass") return run(SassCommand{words.input, words.tensor}, console);
-  if (name == "bench")
-    return run(BenchCommand{words.input, gpus_from(words.device), words.tensor,
-                            bytes_from("--size", words.max_memory), threads},
-               console);
+  if (name == "bench") return run_bench(words.bench, threads, console);
   return name == "completion" ? run_completion(app, words, console) : run_version(console);
 }
 

@@ -130,17 +130,28 @@ void add_others(CLI::App& app, Words& words) {
       "occupancy: a100, h200, b200, rtx5090, ... [h200]");
 }
 
-void add_bench_and_sass(CLI::App& app, Words& words) {
+void add_bench(CLI::App& app, Words& words) {
   CLI::App& bench =
       add_command(app, words, "bench", "Time an operation beside the limit of the machine",
-                  "microscale bench quantize --device cuda");
-  add(bench, "OPERATION", words.input, "OPERATION", "What to time: quantize (and dequantize)")
+                  "microscale bench matmul --tasks");
+  BenchWords& given = words.bench;
+  add(bench, "OPERATION", given.operation, "OPERATION",
+      "What to time: quantize (and dequantize) or matmul")
       ->required();
-  add(bench, "--device", words.device, "DEVICE", "Time on cpu, cuda or cuda:N [cpu]");
-  add(bench, "--filter", words.tensor, "TEXT", "Only cases with this in their name");
-  add(bench, "--size", words.max_memory, "SIZE", "On the CPU: dense data of a case [1GiB]");
+  add(bench, "--backend,--device", given.backend, "BACKEND",
+      "all, cpu (its fastest), amx, avx512, avx2, cuda or cuda:N [all]");
+  add(bench, "--filter", given.filter, "TEXT", "Only cases with this in their name");
+  bench.add_flag("--tasks", given.tasks, "matmul: article 002's four NVFP4 tasks, all shapes");
+  add(bench, "--runs", given.runs, "N", "On the CPU: runs of a case; the median counts [7]");
+  add(bench, "--size", given.size, "SIZE", "quantize, CPU: dense data of a case [1GiB]");
+  add(bench, "--rotate-mib", given.rotate_mib, "N",
+      "matmul, CPU: weights before one comes round again; more than the last cache, to see memory "
+      "[256]");
+  bench.add_flag("--quick", given.quick, "Small cases, to see that all of it works");
   add_threads(bench, words);
+}
 
+void add_sass(CLI::App& app, Words& words) {
   CLI::App& sass =
       add_command(app, words, "sass", "Count the instructions of assembled GPU kernels",
                   "microscale sass sm_100f --kernel quantize_mxfp4_bf16");
@@ -180,7 +191,8 @@ void add_commands(CLI::App& app, Words& words) {
   add_quantize(app, words);
   add_others(app, words);
   add_ptx(app, words);
-  add_bench_and_sass(app, words);
+  add_bench(app, words);
+  add_sass(app, words);
   add_last(app, words);
 }
 

@@ -24,6 +24,7 @@ struct Words {
   bool resume = false, dry_run = false, compare = false, json = false;
   MmaWords mma;
   OccupancyWords occupancy;
+  BenchWords bench;
 };
 
 /// Adds all subcommands; parsing then fills `words`, which must outlive `app`.

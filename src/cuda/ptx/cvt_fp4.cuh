@@ -45,6 +45,20 @@ __device__ inline std::uint32_t cvt_rn_satfinite_e2m1x2_f32_x4(float v0, float v
       : "f"(v0), "f"(v1), "f"(v2), "f"(v3), "f"(v4), "f"(v5), "f"(v6), "f"(v7));
   return codes;
 }
+
+/// Eight codes as packed FP16, exact: those of byte i in halves[i], its low four bits in the low half.
+__device__ inline void cvt_rn_f16x2_e2m1x2_x4(std::uint32_t (&halves)[4], std::uint32_t codes) {
+  asm("{\n"
+      ".reg .b8 b0, b1, b2, b3;\n"
+      "mov.b32 {b0, b1, b2, b3}, %4;\n"
+      "cvt.rn.f16x2.e2m1x2 %0, b0;\n"
+      "cvt.rn.f16x2.e2m1x2 %1, b1;\n"
+      "cvt.rn.f16x2.e2m1x2 %2, b2;\n"
+      "cvt.rn.f16x2.e2m1x2 %3, b3;\n"
+      "}"
+      : "=r"(halves[0]), "=r"(halves[1]), "=r"(halves[2]), "=r"(halves[3])
+      : "r"(codes));
+}
 #endif
 
 }  // namespace microscale::ptx

@@ -18,6 +18,12 @@ __device__ inline std::uint32_t fma_rn_f16x2(std::uint32_t a, std::uint32_t b, s
   return d;
 }
 
+__device__ inline std::uint32_t add_rn_f16x2(std::uint32_t a, std::uint32_t b) {
+  std::uint32_t d;
+  asm("add.rn.f16x2 %0, %1, %2;" : "=r"(d) : "r"(a), "r"(b));
+  return d;
+}
+
 /// a * b, nearest even.
 __device__ inline std::uint32_t mul_rn_f16x2(std::uint32_t a, std::uint32_t b) {
   std::uint32_t d;

@@ -1,188 +1,197 @@
-// bench: what an operation reaches of what the machine can move, measured in the same run.
+// bench: what an operation reaches of what the machine can move and compute, measured in the same
+// run.
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <algorithm>
-#include <map>
+#include <cstdio>
 #include <nlohmann/json.hpp>
-#include <optional>
 
+#include "arguments.hpp"
+#include "bench_operations.hpp"
 #include "commands.hpp"
 #include "console.hpp"
 #include "kernel_commands.hpp"
-#include "cpu_quantize.hpp"
-#include "cuda/kernel_images.hpp"
-#include "gpu_timing.hpp"
-#include "microscale/context.hpp"
 #include "microscale/cuda.hpp"
-#include "report/table.hpp"
-#include "sass/disassemble.hpp"
-#include "sass/quantizers.hpp"
 
 namespace microscale {
 namespace {
 
 using Json = nlohmann::ordered_json;
 
-std::string two_digits(double value) { return value > 0 ? fmt::format("{:.2f}", value) : ""; }
+[[noreturn]] void wrong(const std::string& message) {
+  throw Error(ErrorCode::invalid_argument, message);
+}
 
-/// Instructions an element of kernels on the current GPU's architecture, from this program's
-/// cubins.
-class InstructionCounts {
+/// An operation, its functions, and which options are its own.
+struct Operation {
+  const char* name;
+  BenchTable (*on_cpu)(const BenchOptions&, const bench::Watcher&);
+  BenchTable (*on_gpu)(const BenchOptions&, const bench::Watcher&);
+  bool takes_size, takes_rotation, takes_tasks;
+  const char* filters;  // words that leave some cases
+};
+
+constexpr Operation operations[] = {
+    {"quantize", bench_quantize_cpu, bench_quantize_gpu, true, false, false,
+     "mxfp4, nvfp4 or mxfp8"},
+    {"matmul", bench_matmul_cpu, bench_matmul_gpu, false, true, true,
+     "nvfp4, gated or experts; with --tasks gemv, gemm, dual or group"}};
+
+const Operation& operation_from(const std::string& name) {
+  std::vector<std::string> names;
+  for (const Operation& each : operations) {
+    if (name == each.name) return each;
+    names.emplace_back(each.name);
+  }
+  wrong(fmt::format("no benchmark of '{}'{}; choose one of {}", name, did_you_mean(name, names),
+                    fmt::join(names, ", ")));
+}
+
+/// Where to time: what --backend says.
+struct Devices {
+  bool cpu = false, gpu = false;
+  bool gpu_named = false;  // so that it is an error where there is none
+  int ordinal = 0;
+  Backend backend = Backend::automatic;
+};
+
+Devices devices_from(const std::string& name) {
+  if (name == "all") return {.cpu = true, .gpu = true};
+  if (name == "cpu") return {.cpu = true};
+  if (name == "cuda:all") wrong("--backend cuda:all: one GPU is timed at a time; use cuda:N");
+  if (name == "cuda" || name.rfind("cuda:", 0) == 0)
+    return {.gpu = true, .gpu_named = true, .ordinal = gpus_from(name).front()};
+  std::vector<std::string> here{"all", "cpu", "cuda", "cuda:N"};
+  for (const Backend backend : available_backends()) {
+    if (name == to_string(backend)) return {.cpu = true, .backend = backend};
+    here.emplace_back(to_string(backend));
+  }
+  wrong(fmt::format("--backend got '{}'{}; on this machine it takes one of {}", name,
+                    did_you_mean(name, here), fmt::join(here, ", ")));
+}
+
+void refuse_others_options(const Operation& operation, const BenchWords& words) {
+  const auto refuse = [&](bool given, bool takes, const char* option, const char* owner) {
+    if (given && !takes)
+      wrong(fmt::format("{} is of bench {}; leave it out of bench {}", option, owner,
+                        operation.name));
+  };
+  refuse(!words.size.empty(), operation.takes_size, "--size", "quantize");
+  refuse(!words.rotate_mib.empty(), operation.takes_rotation, "--rotate-mib", "matmul");
+  refuse(words.tasks, operation.takes_tasks, "--tasks", "matmul");
+}
+
+BenchOptions options_from(const BenchWords& words, const Devices& devices, int threads) {
+  BenchOptions options{.context = {.backend = devices.backend, .threads = threads},
+                       .filter = words.filter,
+                       .tasks = words.tasks,
+                       .quick = words.quick};
+  const auto or_else = [](const std::string& word, const char* otherwise) {
+    return word.empty() ? otherwise : word;
+  };
+  options.size = bytes_from("--size", or_else(words.size, words.quick ? "1MiB" : "1GiB"));
+  options.rotate =
+      integer_from("--rotate-mib", or_else(words.rotate_mib, words.quick ? "1" : "256"), 1, 1 << 20)
+      << 20;
+  options.runs = static_cast<int>(
+      integer_from("--runs", or_else(words.runs, words.quick ? "1" : "7"), 1, 100000));
+  if (options.size < (1 << 20)) wrong("--size is below 1MiB: too little to time");
+  return options;
+}
+
+/// Which case is being timed: one line that is redrawn on a terminal, else a line a finished case.
+class CaseProgress {
  public:
-  InstructionCounts() {
-    const std::string name = cuda::device_name();  // "NVIDIA H200 (sm_90a)"
-    const auto open = name.rfind('(');
-    architecture_ = name.substr(open + 1, name.rfind(')') - open - 1);
+  explicit CaseProgress(Console& console)
+      : console_(console), moving_(console.err.width > 0 && !plain_text_wanted() && !console.json) {
+    console_.catch_interrupts();
+  }
+  ~CaseProgress() { clear(); }
+
+  bench::Watcher watcher() {
+    return {.begins =
+                [this](const std::string& name, std::size_t number, std::size_t count) {
+                  if (moving_) draw(fmt::format("{} of {}: {}", number, count, name));
+                },
+            .take =
+                [this](const bench::Result& row) {
+                  if (!moving_ && row.problem.empty())
+                    console_.note(fmt::format("{}: {}", row.name, time_text(row.seconds)));
+                },
+            .stop = [this] { return console_.interrupted(); }};
   }
 
-  std::optional<double> of(const std::string& kernel) {
-    if (sass::find_nvdisasm().empty() || !sass::thread_work(kernel, architecture_))
-      return std::nullopt;
-    for (const cuda::KernelImage& image : cuda::kernel_images()) {
-      if (image.architecture != architecture_) continue;
-      if (std::search(image.cubin.begin(), image.cubin.end(), kernel.begin(), kernel.end()) ==
-          image.cubin.end())
-        continue;
-      auto [it, fresh] = listings_.try_emplace(std::string(image.file));
-      if (fresh) it->second = sass::disassemble(image.cubin);
-      for (const sass::Function& function : it->second.functions)
-        if (function.name == kernel)
-          if (const auto cost = sass::thread_cost(function, architecture_)) return cost->an_element;
-    }
-    return std::nullopt;
+  void clear() {
+    if (drawn_) draw("");
+    drawn_ = false;
   }
 
  private:
-  std::string architecture_;
-  std::map<std::string, sass::Listing> listings_;  // by file
-};
-
-int bench_cpu(const BenchCommand& command, Console& console) {
-  if (command.bytes < (1 << 20))
-    throw Error(ErrorCode::invalid_argument, "--size is below 1MiB: too little to time");
-  const std::string backend(to_string(available_backends().front()));
-  console.note(fmt::format("{} kernels; each case takes some seconds", backend));
-  Table table({{"case", Align::left, true},
-               {"threads", Align::right},
-               {"GB/s", Align::right},
-               {"loop GB/s", Align::right},
-               {"memcpy GB/s", Align::right},
-               {"of the loop", Align::right},
-               {"must", Align::right}});
-  Json cases = Json::array();
-  bench::CpuOptions options{.size = static_cast<std::size_t>(command.bytes),
-                            .filter = command.filter};
-  options.threads = command.threads;
-  bench::measure_cpu(options, [&](const bench::CpuTiming& t) {
-    const double bytes = t.dense_bytes + t.packed_bytes;
-    cases.push_back({{"case", t.name},
-                     {"threads", t.threads},
-                     {"seconds", t.seconds},
-                     {"bytes", bytes},
-                     {"bytes_per_second", t.bytes_per_second()},
-                     {"loop_bytes_per_second", bytes / t.loop_seconds},
-                     {"memcpy_bytes_per_second", t.memcpy_bytes_per_second},
-                     {"share_of_loop", t.share_of_loop()},
-                     {"must", t.must > 0 ? Json(t.must) : Json()}});
-    table.add_row({t.name, fmt::to_string(t.threads),
-                   fmt::format("{:.2f}", t.bytes_per_second() / 1e9),
-                   fmt::format("{:.2f}", bytes / t.loop_seconds / 1e9),
-                   fmt::format("{:.2f}", t.memcpy_bytes_per_second / 1e9),
-                   two_digits(t.share_of_loop()), two_digits(t.must)});
-    console.note(fmt::format("{}: {:.2f} GB/s", t.name, t.bytes_per_second() / 1e9));
-  });
-  if (cases.empty())
-    throw Error(
-        ErrorCode::invalid_argument,
-        fmt::format("--filter {} leaves no case; try mxfp4, nvfp4 or mxfp8", command.filter));
-  if (console.json)
-    console.print_json(
-        {{"operation", "quantize"}, {"device", "cpu"}, {"backend", backend}, {"cases", cases}});
-  else
-    console.print(table.text(console.out));
-  return exit_success;
-}
-
-Json to_json(const cuda::Timing& row, const std::optional<double>& instructions) {
-  const auto or_null = [](double value) { return value > 0 ? Json(value) : Json(); };
-  Json json{{"case", row.what}, {"kernel", row.kernel}, {"bytes", row.bytes}};
-  json["microseconds"] = or_null(row.microseconds);
-  json["share_of_copy"] = or_null(row.share);
-  json["must"] = or_null(row.must);
-  json["stretch"] = or_null(row.stretch);
-  json["must_microseconds"] = or_null(row.must_microseconds);
-  json["instructions_an_element"] = instructions ? Json(*instructions) : Json();
-  if (!row.problem.empty()) json["problem"] = row.problem;
-  return json;
-}
-
-int bench_gpu(const BenchCommand& command, Console& console) {
-  if (cuda::device_count() == 0)
-    throw Error(ErrorCode::unsupported,
-                fmt::format("--device cuda: {}; use --device cpu", cuda::unavailable_reason()));
-  if (command.gpus.size() != 1)
-    throw Error(ErrorCode::invalid_argument,
-                "--device cuda:all: one GPU is timed at a time; use cuda:N");
-  cuda::select_device(command.gpus.front());
-  InstructionCounts counts;
-  if (sass::find_nvdisasm().empty())
-    console.note(fmt::format("instructions an element are left out: {}", sass::nvdisasm_advice()));
-  cuda::Selection selection{.wanted_only = true, .filter = command.filter};
-  const cuda::Timings timings =
-      cuda::measure(cuda::runtime_device(), selection, [&](const cuda::Timings& so_far) {
-        const cuda::Timing& row = so_far.rows.back();
-        console.note(fmt::format("{}: {:.3f} of the copy", row.what, row.share));
-      });
-  if (timings.rows.empty())
-    throw Error(
-        ErrorCode::invalid_argument,
-        fmt::format("--filter {} leaves no case; try mxfp4, nvfp4, mxfp8 or SiLU", command.filter));
-  Table table({{"case", Align::left, true},
-               {"us", Align::right},
-               {"GB/s", Align::right},
-               {"of the copy", Align::right},
-               {"must", Align::right},
-               {"stretch", Align::right},
-               {"instr/element", Align::right}});
-  Json cases = Json::array();
-  for (const cuda::Timing& row : timings.rows) {
-    const std::optional<double> instructions = counts.of(row.kernel);
-    cases.push_back(to_json(row, instructions));
-    if (!row.problem.empty()) {
-      table.add_row({row.what, "not measured: " + row.problem});
-      continue;
-    }
-    const std::string must = row.must_microseconds > 0
-                                 ? fmt::format("{:.1f} us", row.must_microseconds)
-                                 : two_digits(row.must);
-    table.add_row({row.what, fmt::format("{:.1f}", row.microseconds),
-                   fmt::format("{:.0f}", static_cast<double>(row.bytes) / row.microseconds / 1e3),
-                   fmt::format("{:.3f}", row.share), must, two_digits(row.stretch),
-                   instructions ? fmt::format("{:.1f}", *instructions) : ""});
+  void draw(const std::string& line) {
+    const std::string text = "\r\x1b[K" + shorten_middle(line, console_.err.width - 1);
+    std::fwrite(text.data(), 1, text.size(), stderr);
+    std::fflush(stderr);
+    drawn_ = true;
   }
-  const std::string device = cuda::device_name();
-  if (console.json)
-    console.print_json({{"operation", "quantize"},
-                        {"device", device},
-                        {"copy_bytes_per_second", timings.copy_bytes_per_second},
-                        {"empty_node_microseconds", timings.empty_node_microseconds},
-                        {"cases", cases}});
-  else
-    console.print(
-        fmt::format("{}; a copy moves {:.0f} GB/s, read and written; an empty node of a graph "
-                    "takes {:.1f} us\n{}",
-                    device, timings.copy_bytes_per_second / 1e9, timings.empty_node_microseconds,
-                    table.text(console.out)));
-  return exit_success;
-}
+
+  Console& console_;
+  bool moving_, drawn_ = false;
+};
 
 }  // namespace
 
-int run(const BenchCommand& command, Console& console) {
-  if (command.operation != "quantize")
-    throw Error(ErrorCode::invalid_argument,
-                fmt::format("no benchmark of '{}'; there is: quantize", command.operation));
-  return command.gpus.empty() ? bench_cpu(command, console) : bench_gpu(command, console);
+int run_bench(const BenchWords& words, int threads, Console& console) {
+  const Operation& operation = operation_from(words.operation);
+  const Devices devices = devices_from(words.backend);
+  refuse_others_options(operation, words);
+  const BenchOptions options = options_from(words, devices, threads);
+  std::vector<BenchTable> tables;
+  std::string no_gpu;
+  if (devices.gpu && cuda::device_count() == 0) {
+    no_gpu = cuda::unavailable_reason();
+    if (devices.gpu_named)
+      throw Error(ErrorCode::unsupported,
+                  fmt::format("--backend cuda: {}; use --backend cpu", no_gpu));
+  }
+  {
+    CaseProgress progress(console);
+    const bench::Watcher watcher = progress.watcher();
+    if (devices.cpu) tables.push_back(operation.on_cpu(options, watcher));
+    if (devices.gpu && no_gpu.empty() && !console.interrupted()) {
+      cuda::select_device(devices.ordinal);
+      tables.push_back(operation.on_gpu(options, watcher));
+    }
+  }
+  std::erase_if(tables, [](const BenchTable& table) { return table.rows.empty(); });
+  if (tables.empty() && !console.interrupted())
+    wrong(fmt::format("--filter {} leaves no case; try {}", words.filter, operation.filters));
+  bool right = true;
+  Json documents = Json::array();
+  for (const BenchTable& table : tables) {
+    for (const bench::Result& row : table.rows) right = right && !row.wrong();
+    if (console.json)
+      documents.push_back(bench_json(table));
+    else
+      console.print(bench_text(table, console.out) + (&table == &tables.back() ? "" : "\n"));
+  }
+  if (console.json) {
+    Json document{{"operation", operation.name}, {"tables", documents}};
+    if (options.quick) document["quick"] = true;
+    if (!no_gpu.empty()) document["no_gpu"] = no_gpu;
+    if (console.interrupted()) document["interrupted"] = true;
+    console.print_json(document);
+  } else {
+    if (options.quick) console.print("Quick: cases too small for the times to mean anything.\n");
+    if (!no_gpu.empty())
+      console.print(paragraph("No GPU is timed: " + no_gpu + ".", console.out.width));
+  }
+  if (console.interrupted()) {
+    console.note("microscale bench: interrupted; what is printed was finished before");
+    return exit_code(ErrorCode::interrupted);
+  }
+  if (!right) console.note("microscale bench: a sampled element is beyond its bound");
+  return right ? exit_success : exit_check_failed;
 }
 
 }  // namespace microscale

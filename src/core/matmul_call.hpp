@@ -1,5 +1,5 @@
 // The three public matrix products as one call: what the check, the resolving and the running of
-// it share.
+// it share, on a host and on a GPU.
 #pragma once
 
 #include <cstdint>
@@ -14,6 +14,7 @@ struct MatmulCall {
   const MatmulWeights& b;               // the gate, where gated
   const BlockTensorView* up = nullptr;  // plain weights of a gated product, else null
   const MatmulOutput& d;
+  bool on_device = false;              // all memory is a GPU's
   std::int64_t matrices = 1;           // of a batch, or experts
   const ExpertRows* groups = nullptr;  // null: a batch
   bool gated = false;
@@ -40,15 +41,5 @@ struct MatmulCall {
                                            : static_cast<const std::int64_t*>(groups->offsets)[e];
   }
 };
-
-/// Everything that can be wrong with a call, before anything runs. Throws Error.
-void check_matmul(const MatmulCall& call);
-
-/// Plain weights, `matrices` of them, as pack_weights and the products take them. Throws Error.
-void check_weights(const char* operation, const char* name, const BlockTensorView& b,
-                   std::int64_t matrices);
-
-/// Runs a checked call on the host. Throws Error where no backend does.
-void run_matmul(const MatmulCall& call, const Context& context);
 
 }  // namespace microscale

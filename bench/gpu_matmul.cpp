@@ -1,0 +1,245 @@
+#include "gpu_matmul.hpp"
+
+#include <algorithm>
+
+#include "cuda/args.hpp"
+#include "cuda/kernel_choice.hpp"
+#include "cuda/launch.hpp"
+#include "cuda/matmul_peak.hpp"
+#include "gpu_timing.hpp"
+#include "matmul_operands.hpp"
+#include "microscale/error.hpp"
+
+namespace microscale::cuda {
+namespace {
+
+using bench::MatmulCase;
+using bench::MatmulOperandsView;
+using bench::ProductKind;
+using bench::Result;
+
+constexpr std::int64_t past_the_cache = std::int64_t{256} << 20;  // bytes to rotate through
+
+// What a product wants besides its operands, and where it is told: in the interface that has it.
+template <class Options, class AnyContext>
+std::int64_t workspace_bytes(const Options& options, const AnyContext& context) {
+  if constexpr (requires { matmul_workspace_bytes(options, context); })
+    return static_cast<std::int64_t>(matmul_workspace_bytes(options, context));
+  else
+    return 0;
+}
+template <class AnyContext>
+void set_workspace(AnyContext& context, const DeviceBytes& memory) {
+  if constexpr (requires { context.workspace; })
+    context.workspace = {memory.data(), static_cast<std::size_t>(memory.size())};
+}
+
+std::span<std::uint8_t> span_of(const DeviceBytes& bytes) {
+  return {bytes.data(), static_cast<std::size_t>(bytes.size())};
+}
+
+DeviceBytes uploaded(Device& device, const bench::HostMemory& host) {
+  DeviceBytes memory(device, static_cast<std::int64_t>(host.size()));
+  device.copy_to_device(memory.data(), host.data(), memory.size(), nullptr);
+  return memory;
+}
+
+class Measurement {
+ public:
+  Measurement(Device& device, const MatmulCase& c)
+      : device_(device),
+        case_(c),
+        operands_(c),
+        input_(uploaded(device, operands_.input())),
+        offsets_(device, static_cast<std::int64_t>(operands_.offsets().size()) * 4),
+        global_(device, 4),
+        output_(device, std::max<std::int64_t>(output_code_bytes(), 16)),
+        output_scales_(device, c.quantized ? output_shape().scale_bytes() : 16),
+        workspace_(device, 0) {
+    device.copy_to_device(offsets_.data(), operands_.offsets().data(), offsets_.size(), nullptr);
+    const float global_scale = 0.01f;
+    device.copy_to_device(global_.data(), &global_scale, 4, nullptr);
+    make_weights();
+    device.synchronize(nullptr);
+    const std::int64_t bytes = with_options(
+        c, view(0), [&](const auto& o) { return workspace_bytes(o, context(nullptr)); });
+    if (bytes > 0) workspace_ = DeviceMemory(device, bytes);
+  }
+
+  void run(Result& row) {
+    multiply(case_, view(0), context(nullptr));
+    device_.synchronize(nullptr);
+    if (!case_.quantized) row.error = error();
+    const auto sets = static_cast<int>(weights_.size());
+    row.seconds = median_seconds(device_, std::max(sets, 4), [&](int i, Stream stream) {
+      multiply(case_, view(static_cast<std::size_t>(i % sets)), context(stream));
+    });
+  }
+
+ private:
+  // DeviceBytes, replaceable.
+  class DeviceMemory {
+   public:
+    DeviceMemory(Device& device, std::int64_t bytes) { bytes_.emplace_back(device, bytes); }
+    const DeviceBytes& bytes() const { return bytes_.front(); }
+
+   private:
+    std::vector<DeviceBytes> bytes_;
+  };
+
+  BlockShape output_shape() const { return {case_.rows(), case_.n, *case_.quantized}; }
+  std::int64_t output_code_bytes() const {
+    return case_.quantized ? output_shape().code_bytes()
+                           : case_.rows() * case_.n * size_of(case_.output);
+  }
+
+  Context context(Stream stream) const {
+    Context context{.backend = Backend::cuda, .stream = stream};
+    set_workspace(context, workspace_.bytes());
+    return context;
+  }
+
+  BlockTensorView weights_at(const DeviceBytes& memory, std::int64_t side) const {
+    BlockTensorView view = operands_.weights_in(memory.data(), side);
+    view.device_global_scale = reinterpret_cast<const float*>(global_.data());
+    return view;
+  }
+
+  void make_weights() {
+    const auto bytes = static_cast<std::int64_t>(case_.weight_bytes());
+    const std::int64_t sets =
+        bytes > past_the_cache ? 1 : std::clamp<std::int64_t>(past_the_cache / bytes + 1, 2, 64);
+    const bool gated = case_.kind == ProductKind::gated;
+    const DeviceBytes plain = uploaded(device_, operands_.weights());
+    const BlockTensorView gate = weights_at(plain, 0);
+    for (std::int64_t i = 0; i < sets; ++i) {
+      if (!case_.packed) {
+        weights_.emplace_back(device_, plain.size());
+        device_.copy_on_device(weights_.back().data(), plain.data(), plain.size(), nullptr);
+        continue;
+      }
+      const Context here = context(nullptr);
+      weights_.emplace_back(device_,
+                            packed_weights_bytes(gate.shape, case_.matrices(), gated, here));
+      const std::span<std::uint8_t> to = span_of(weights_.back());
+      packed_.push_back(
+          gated ? pack_gated_weights(gate, weights_at(plain, 1), to, case_.matrices(), here)
+                : pack_weights(gate, to, case_.matrices(), here));
+    }
+    device_.synchronize(nullptr);  // `plain` goes
+  }
+
+  MatmulOperandsView view(std::size_t set) const {
+    const std::int64_t rows = case_.kind == ProductKind::grouped ? case_.rows() : case_.m;
+    MatmulOperandsView view{
+        .a = operands_.input_in(input_.data()),
+        .b = PackedWeights{},
+        .d = MutableTensorView{output_.data(), case_.output, rows, case_.n, case_.n},
+        .offsets = reinterpret_cast<const std::int32_t*>(offsets_.data())};
+    const auto* global = reinterpret_cast<const float*>(global_.data());
+    if (auto* blocks = std::get_if<BlockTensorView>(&view.a)) blocks->device_global_scale = global;
+    if (case_.quantized)
+      view.d = QuantizedOutput{
+          .format = *case_.quantized,
+          .numerics = {.scale_rule = info(*case_.quantized).e8m0_scale ? ScaleRule::floor
+                                                                       : ScaleRule::nearest},
+          .device_global_scale = global,
+          .codes = span_of(output_),
+          .scales = span_of(output_scales_)};
+    if (case_.packed) {
+      view.b = packed_[set];
+    } else {
+      view.b = weights_at(weights_[set], 0);
+      if (case_.kind == ProductKind::gated) view.up = weights_at(weights_[set], 1);
+    }
+    return view;
+  }
+
+  // Matrix units may cut a sum's low bits off: for the random signs of these operands that stays
+  // below 2^-13 of the sum of magnitudes, where one wrong element of a sum shows.
+  double error() const {
+    const double accumulation = (static_cast<double>(case_.k) + 8) * 0x1p-24 + 0x1p-13;
+    return worst_sampled_error(case_, operands_, accumulation, [&](std::int64_t index) {
+      std::uint16_t bits = 0;
+      device_.copy_to_host(&bits, output_.data() + index * 2, 2, nullptr);
+      device_.synchronize(nullptr);
+      return bits;
+    });
+  }
+
+  Device& device_;
+  const MatmulCase& case_;
+  bench::MatmulOperands operands_;
+  DeviceBytes input_, offsets_, global_, output_, output_scales_;
+  DeviceMemory workspace_;
+  std::vector<DeviceBytes> weights_;
+  std::vector<PackedWeights> packed_;
+};
+
+// A kernel that reads and keeps a maximum: bytes a second of 1 GiB.
+double read_bytes_per_second(Device& device) {
+  const std::int64_t rows = 32768, cols = 16384;
+  const DeviceBytes matrix = random_matrix(device, DType::bf16, rows * cols), result(device, 16);
+  device.set_bytes(result.data(), 0, 16, nullptr);
+  AbsMaxArgs args{};
+  args.input = matrix.data();
+  args.rows = rows;
+  args.cols = args.row_stride = cols;
+  args.amax_bits = reinterpret_cast<std::uint32_t*>(result.data());
+  const double seconds = median_seconds(device, 4, [&](int, Stream stream) {
+    launch(device, abs_max_kernel(DType::bf16), "bench",
+           abs_max_launch(rows, cols, device.info().multiprocessors), args, stream);
+  });
+  return static_cast<double>(matrix.size()) / seconds;
+}
+
+double peak_operations(Device& device, const char* kernel, int depth) {
+  if (!has_kernel(architecture_of(device.info()), kernel)) return 0;
+  constexpr int rounds = 4096;
+  const int blocks = device.info().multiprocessors;
+  const DeviceBytes sums(device, std::int64_t{4} * blocks * matmul_peak_threads);
+  const MatmulPeakArgs args{reinterpret_cast<float*>(sums.data()), rounds};
+  const Launch shape{static_cast<unsigned>(blocks), 1, 1, matmul_peak_threads, 0};
+  const double seconds = median_seconds(
+      device, 4, [&](int, Stream stream) { launch(device, kernel, "bench", shape, args, stream); });
+  return matmul_peak_operations(rounds, depth) * blocks / seconds;
+}
+
+/// MXFP4 by MXFP4 is exact in FP8; what else there is goes through 16 bits.
+bool fits_fp8(const MatmulCase& c) {
+  return c.weights == Format::mxfp4 && c.input == Format::mxfp4;
+}
+
+}  // namespace
+
+MatmulLimits matmul_limits(Device& device) {
+  MatmulLimits limits{.copy = copy_bytes_per_second(device)};
+  limits.f16 = peak_operations(device, "matmul_peak_f16", 16);
+  limits.fp8 = peak_operations(device, "matmul_peak_e4m3", 32);
+  limits.read = std::max(read_bytes_per_second(device), limits.copy);
+  limits.empty_node_seconds = empty_node_seconds(device);
+  return limits;
+}
+
+void measure_matmul(Device& device, const std::vector<MatmulCase>& cases, const std::string& filter,
+                    const MatmulLimits& limits, const bench::Watcher& watcher) {
+  bench::measure_each(cases, filter, watcher, [&](const MatmulCase& c) {
+    Result row{.name = c.name, .bytes = c.bytes(), .operations = c.operations()};
+    const double peak = fits_fp8(c) ? limits.fp8 : limits.f16;
+    const double read = row.bytes / limits.read, multiply = peak > 0 ? row.operations / peak : 0;
+    row.arithmetic = multiply > read || (peak == 0 && c.rows() > 64);
+    if (multiply > read)
+      row.limit = fits_fp8(c) ? "FP8" : "FP16";
+    else if (!row.arithmetic)
+      row.limit = "read";
+    if (!row.limit.empty()) row.limit_seconds = std::max(read, multiply);
+    try {
+      Measurement(device, c).run(row);
+    } catch (const Error& error) {
+      row.problem = error.what();
+    }
+    return row;
+  });
+}
+
+}  // namespace microscale::cuda

@@ -1,0 +1,19 @@
+// The entry points of the products of few rows for one format of weights.
+#pragma once
+
+#include "cuda/tile/grid_order.cuh"
+#include "cuda/tile/matmul_rows.cuh"
+#include "cuda/tile/weights_packed.cuh"
+#include "cuda/tile/weights_plain.cuh"
+
+#define MICROSCALE_MATMUL_ROWS_ENTRY(name, tiles, scaled, ...)                         \
+  extern "C" __global__ void __launch_bounds__(microscale::cuda::matmul_rows_threads)  \
+      name(const __grid_constant__ microscale::cuda::MatmulRowsArgs args) {            \
+    microscale::cuda::follow_previous_grid();                                          \
+    microscale::cuda::matmul_rows<microscale::cuda::__VA_ARGS__, scaled, tiles>(args); \
+  }
+
+// a of 8 or 16 rows at a time; `unit`: without block scales, `scaled`: MX.
+#define MICROSCALE_MATMUL_ROWS_ENTRIES(name, scaled, ...)        \
+  MICROSCALE_MATMUL_ROWS_ENTRY(name##_8, 1, scaled, __VA_ARGS__) \
+  MICROSCALE_MATMUL_ROWS_ENTRY(name##_16, 2, scaled, __VA_ARGS__)

@@ -1,0 +1,7 @@
+// Products of few rows with weights in MXFP4.
+#include "cuda/any/matmul_rows_entries.cuh"
+
+MICROSCALE_MATMUL_ROWS_ENTRIES(matmul_rows_mxfp4_packed_unit, false, PackedMxfp4)
+MICROSCALE_MATMUL_ROWS_ENTRIES(matmul_rows_mxfp4_packed_scaled, true, PackedMxfp4)
+MICROSCALE_MATMUL_ROWS_ENTRIES(matmul_rows_mxfp4_plain_unit, false, PlainMxfp4)
+MICROSCALE_MATMUL_ROWS_ENTRIES(matmul_rows_mxfp4_plain_scaled, true, PlainMxfp4)

@@ -1,0 +1,7 @@
+// Products of few rows with weights in NVFP4.
+#include "cuda/any/matmul_rows_entries.cuh"
+
+MICROSCALE_MATMUL_ROWS_ENTRIES(matmul_rows_nvfp4_packed_unit, false, PackedNvfp4)
+MICROSCALE_MATMUL_ROWS_ENTRIES(matmul_rows_nvfp4_packed_scaled, true, PackedNvfp4)
+MICROSCALE_MATMUL_ROWS_ENTRIES(matmul_rows_nvfp4_plain_unit, false, PlainNvfp4Lines)
+MICROSCALE_MATMUL_ROWS_ENTRIES(matmul_rows_nvfp4_plain_scaled, true, PlainNvfp4Blocks)

@@ -1,0 +1,194 @@
+#include "cuda/matmul.hpp"
+
+#include <fmt/format.h>
+
+#include <vector>
+
+#include "cuda/launch.hpp"
+#include "cuda/matmul_rows.hpp"
+#include "cuda/operands.hpp"
+#include "cuda/operations.hpp"
+#include "layouts/fragment_tiles.hpp"
+#include "microscale/error.hpp"
+
+namespace microscale::cuda {
+namespace {
+
+bool has_kernels(Format format) {
+  return format == Format::mxfp4 || format == Format::nvfp4 || format == Format::mxfp8_e4m3 ||
+         format == Format::mxfp8_e5m2;
+}
+
+void check_formats(const MatmulCall& call) {
+  const auto check = [&](const char* name, Format format) {
+    if (!has_kernels(format))
+      throw Error(ErrorCode::unsupported,
+                  fmt::format("{}: backend cuda multiplies MXFP4, NVFP4 and MXFP8, {} is {}; use "
+                              "one of these, or a CPU backend",
+                              call.operation, name, info(format).name));
+  };
+  check("b", call.b_shape().format);
+  if (const BlockTensorView* a = call.a_blocks())
+    check("a", a->shape.format);
+  else if (call.a_dense()->dtype == DType::f32)
+    throw Error(ErrorCode::unsupported,
+                fmt::format("{}: backend cuda multiplies a of BF16 and FP16, this one is FP32; "
+                            "round it to BF16, or quantize it",
+                            call.operation));
+}
+
+// Rows of a and d of all matrices.
+std::int64_t all_rows(const MatmulCall& call) {
+  return call.groups ? call.rows() : call.rows() * call.matrices;
+}
+
+std::int64_t padded(std::int64_t bytes) { return ceil_div(bytes, 256) * 256; }
+
+// A quantized d is made in FP32 first.
+std::int64_t sums_bytes(const MatmulCall& call) {
+  return call.quantized() ? padded(all_rows(call) * call.n() * 4) : 0;
+}
+
+void check_memory(Device& device, const MatmulCall& call, std::span<std::uint8_t> workspace) {
+  std::vector<Operand> operands;
+  const auto add = [&](const char* what, const void* data, std::int64_t bytes, bool written) {
+    if (bytes > 0) operands.push_back({what, data, bytes, written});
+  };
+  const auto add_blocks = [&](const char* codes, const char* scales, const BlockTensorView& b) {
+    add(codes, b.codes.data(), static_cast<std::int64_t>(b.codes.size()), false);
+    add(scales, b.scales.data(), static_cast<std::int64_t>(b.scales.size()), false);
+  };
+  const std::int64_t rows = all_rows(call);
+  if (const TensorView* a = call.a_dense())
+    add("a", a->data, extent_bytes(rows, a->cols, a->row_stride, size_of(a->dtype)), false);
+  else
+    add_blocks("the codes of a", "the scales of a", *call.a_blocks());
+  if (const PackedWeights* packed = call.packed()) {
+    add("the packed weights", packed->bytes.data(), static_cast<std::int64_t>(packed->bytes.size()),
+        false);
+  } else {
+    add_blocks("the weights' codes", "the weights' scales", std::get<BlockTensorView>(call.b));
+    if (call.gated) add_blocks("the codes of up", "the scales of up", *call.up);
+  }
+  if (const MutableTensorView* d = call.d_dense()) {
+    add("d", d->data, extent_bytes(rows, d->cols, d->row_stride, size_of(d->dtype)), true);
+  } else {
+    const QuantizedOutput& out = *call.quantized();
+    add("the codes of d", out.codes.data(), static_cast<std::int64_t>(out.codes.size()), true);
+    add("the scales of d", out.scales.data(), static_cast<std::int64_t>(out.scales.size()), true);
+  }
+  if (call.groups)
+    add("offsets", call.groups->offsets,
+        (call.groups->experts + 1) * (call.groups->type == OffsetType::i64 ? 8 : 4), false);
+  const std::int64_t needed = matmul_workspace_bytes(device, call);
+  if (static_cast<std::int64_t>(workspace.size()) < needed)
+    throw Error(ErrorCode::invalid_argument,
+                fmt::format("{}: the workspace has {} bytes, {} are needed; allocate "
+                            "matmul_workspace_bytes of device memory and pass it in the context",
+                            call.operation, workspace.size(), needed));
+  add("the workspace", workspace.data(), needed, true);
+  check_operands(device, call.operation, operands);
+}
+
+ProductRows rows_of(const MatmulCall& call) {
+  ProductRows rows{call.rows(), call.matrices, nullptr, 0};
+  if (call.groups) {
+    rows.offsets = call.groups->offsets;
+    rows.wide_offsets = call.groups->type == OffsetType::i64;
+  }
+  return rows;
+}
+
+// `sums`: where a quantized d is made.
+ProductOutput output_of(const MatmulCall& call, float* sums) {
+  ProductOutput out{};
+  if (const MutableTensorView* d = call.d_dense()) {
+    out.d = d->data;
+    out.d_stride = d->row_stride;
+    out.d_type = static_cast<std::int32_t>(d->dtype);
+  } else {
+    out.d = sums;
+    out.d_stride = call.n();
+    out.d_type = static_cast<std::int32_t>(DType::f32);
+  }
+  out.d_matrix = call.groups ? 0 : call.rows() * out.d_stride;
+  out.bias = call.bias.data;
+  out.bias_type = static_cast<std::int32_t>(call.bias.dtype);
+  out.bias_matrix = call.groups ? call.bias.row_stride : 0;
+  out.up_bias = call.up_bias.data;
+  out.up_bias_type = static_cast<std::int32_t>(call.up_bias.dtype);
+  if (const BlockTensorView* a = call.a_blocks(); a && a->shape.format == Format::nvfp4) {
+    out.a_global = call.a_global_scales ? call.a_global_scales : a->device_global_scale;
+    out.a_global_step = call.a_global_scales != nullptr;
+  }
+  if (call.b_shape().format == Format::nvfp4) {
+    const PackedWeights* packed = call.packed();
+    const float* one = packed ? packed->device_global_scale
+                              : std::get<BlockTensorView>(call.b).device_global_scale;
+    out.b_global = call.b_global_scales ? call.b_global_scales : one;
+    out.b_global_step = call.b_global_scales != nullptr;
+    if (call.gated)
+      out.up_global = packed ? packed->device_up_global_scale : call.up->device_global_scale;
+  }
+  out.row_weights = call.row_weights;
+  out.alpha = call.alpha;
+  out.gated = call.gated;
+  out.gelu = call.activation == Activation::gelu_tanh;
+  return out;
+}
+
+void quantize_sums(Device& device, const MatmulCall& call, const float* sums, Stream stream) {
+  const QuantizedOutput& d = *call.quantized();
+  if (call.groups) {
+    GroupedQuantizeOptions options;
+    options.input = {sums, DType::f32, call.rows(), call.n(), call.n()};
+    options.groups = *call.groups;
+    options.format = d.format;
+    options.numerics = d.numerics;
+    options.layout = d.layout;
+    options.global_scales = call.d_global_scales;
+    return grouped_quantize(device, options, d.codes, d.scales, stream);
+  }
+  const BlockShape shape{call.rows(), call.n(), d.format, BlockAxis::cols, d.layout};
+  const auto codes = static_cast<std::size_t>(shape.code_bytes()),
+             scales = static_cast<std::size_t>(shape.scale_bytes());
+  for (std::int64_t i = 0; i < call.matrices; ++i) {
+    QuantizeOptions options;
+    options.input = {sums + i * call.rows() * call.n(), DType::f32, call.rows(), call.n(),
+                     call.n()};
+    options.format = d.format;
+    options.numerics = d.numerics;
+    options.layout = d.layout;
+    options.device_global_scale = d.device_global_scale;
+    options.first_index = static_cast<std::uint64_t>(i * call.rows() * call.n());
+    const auto at = static_cast<std::size_t>(i);
+    quantize(device, options, d.codes.subspan(at * codes, codes),
+             d.scales.subspan(at * scales, scales), stream);
+  }
+}
+
+}  // namespace
+
+std::int64_t matmul_workspace_bytes(Device&, const MatmulCall& call) {
+  check_formats(call);
+  return sums_bytes(call) + matmul_rows_workspace(call, all_rows(call));
+}
+
+void matmul(Device& device, const MatmulCall& call, std::span<std::uint8_t> workspace,
+            Stream stream) {
+  check_formats(call);
+  if (all_rows(call) == 0 || call.n() == 0 || call.matrices == 0) return;
+  if (call.groups && call.quantized() && call.quantized()->format == Format::nvfp4 &&
+      call.d_global_scales == nullptr)
+    throw Error(ErrorCode::invalid_argument,
+                fmt::format("{}: backend cuda wants a global scale for each expert's NVFP4 d; set "
+                            "d_global_scales",
+                            call.operation));
+  check_memory(device, call, workspace);
+  auto* const sums = reinterpret_cast<float*>(workspace.data());
+  matmul_rows(device, call, rows_of(call), output_of(call, sums),
+              workspace.data() + sums_bytes(call), stream);
+  if (call.quantized()) quantize_sums(device, call, sums, stream);
+}
+
+}  // namespace microscale::cuda

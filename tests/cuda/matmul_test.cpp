@@ -1,0 +1,125 @@
+// What matrix products tell the device, and what they refuse, without a GPU.
+#include "cuda/matmul.hpp"
+
+#include <gtest/gtest.h>
+
+#include <memory>
+
+#include "cuda/args.hpp"
+#include "cuda/matmul_args.hpp"
+#include "fake_device.hpp"
+#include "operations_support.hpp"
+
+namespace microscale::cuda {
+namespace {
+
+using test::expect_error;
+
+// m = 5, n = 48, k = 192.
+class CudaMatmul : public ::testing::Test {
+ protected:
+  CudaMatmul() {
+    a_view = {a->bytes, DType::bf16, 5, 192, 192};
+    const BlockShape shape{48, 192, Format::nvfp4};
+    weights.shape = shape;
+    weights.codes = {b->bytes, static_cast<std::size_t>(shape.code_bytes())};
+    weights.scales = {b->bytes + 32768, static_cast<std::size_t>(shape.scale_bytes())};
+    weights.device_global_scale = reinterpret_cast<const float*>(b->bytes + 49152);
+    d_view = {d->bytes, DType::f16, 5, 48, 48};
+  }
+  void call() {
+    const MatmulInput input = a_view;
+    const MatmulWeights b_weights = packed ? MatmulWeights(*packed) : MatmulWeights(weights);
+    const MatmulOutput output = quantized ? MatmulOutput(*quantized) : MatmulOutput(d_view);
+    MatmulCall matmul_call{.a = input, .b = b_weights, .d = output};
+    matmul_call.on_device = true;
+    const std::int64_t bytes = matmul_workspace_bytes(device, matmul_call);
+    EXPECT_LE(bytes, 65536);
+    matmul(device, matmul_call, {work->bytes, static_cast<std::size_t>(bytes - less)}, nullptr);
+  }
+  test::FakeDevice device{9, 0};
+  std::unique_ptr<test::Aligned> a = std::make_unique<test::Aligned>(),
+                                 b = std::make_unique<test::Aligned>(),
+                                 d = std::make_unique<test::Aligned>(),
+                                 work = std::make_unique<test::Aligned>();
+  TensorView a_view;
+  BlockTensorView weights;
+  std::optional<PackedWeights> packed;
+  std::optional<QuantizedOutput> quantized;
+  MutableTensorView d_view;
+  std::int64_t less = 0;
+};
+
+TEST_F(CudaMatmul, launches_two_kernels_and_waits_for_nothing) {
+  if (kernel_images().empty()) GTEST_SKIP() << "built without nvcc";
+  call();
+  ASSERT_EQ(device.launches.size(), 2u);
+  EXPECT_EQ(device.launches[0].name, "matmul_prepare_rows_bf16");
+  EXPECT_EQ(device.launches[1].name, "matmul_rows_nvfp4_plain_unit_8");
+  const auto args = device.launches[1].as<MatmulRowsArgs>();
+  EXPECT_EQ(args.n, 48);
+  EXPECT_EQ(args.k, 192);
+  EXPECT_EQ(args.wide, 1);
+  EXPECT_EQ(args.output.b_global, weights.device_global_scale);
+  EXPECT_EQ(args.output.a_global, nullptr);
+  EXPECT_EQ(device.launches[1].call.grid.x, 3u);
+  EXPECT_EQ(device.waits, 0);
+  EXPECT_TRUE(device.zeroed.empty());
+}
+
+TEST_F(CudaMatmul, packed_weights_and_a_quantized_result_are_three_kernels) {
+  if (kernel_images().empty()) GTEST_SKIP() << "built without nvcc";
+  const std::int64_t bytes = cuda::packed_weights_bytes(weights.shape, 1, false);
+  EXPECT_EQ(bytes, 3 * 3 * 576);
+  packed = cuda::pack_weights(device, weights, nullptr, {d->bytes, static_cast<std::size_t>(bytes)},
+                              1, nullptr);
+  EXPECT_EQ(device.launches[0].name, "pack_weights_nvfp4");
+  EXPECT_FALSE(packed->on_cpu);
+  const BlockShape shape{5, 48, Format::mxfp8_e4m3, BlockAxis::cols, Layout::tiled_128x4};
+  quantized = QuantizedOutput{.format = Format::mxfp8_e4m3, .layout = Layout::tiled_128x4};
+  expect_error(ErrorCode::invalid_argument, "overlap", [&] {
+    quantized->codes = {d->bytes, static_cast<std::size_t>(shape.code_bytes())};
+    quantized->scales = {d->bytes + 32768, static_cast<std::size_t>(shape.scale_bytes())};
+    call();
+  });
+  quantized->codes = {a->bytes + 32768, static_cast<std::size_t>(shape.code_bytes())};
+  device.launches.clear();
+  call();
+  ASSERT_EQ(device.launches.size(), 3u);
+  EXPECT_EQ(device.launches[1].name, "matmul_rows_nvfp4_packed_unit_8");
+  EXPECT_TRUE(device.launches[2].name.starts_with("quantize_")) << device.launches[2].name;
+  EXPECT_EQ(device.launches[2].as<QuantizeArgs>().input, work->bytes);
+}
+
+TEST_F(CudaMatmul, more_rows_take_them_sixteen_at_a_time) {
+  if (kernel_images().empty()) GTEST_SKIP() << "built without nvcc";
+  a_view.rows = d_view.rows = 9;
+  call();
+  EXPECT_EQ(device.launches.back().name, "matmul_rows_nvfp4_plain_unit_16");
+}
+
+TEST_F(CudaMatmul, nothing_to_do_launches_nothing) {
+  a_view.rows = d_view.rows = 0;
+  call();
+  EXPECT_TRUE(device.launches.empty());
+}
+
+TEST_F(CudaMatmul, refuses_what_it_does_not_offer) {
+  a_view.dtype = DType::f32;
+  expect_error(ErrorCode::unsupported, "round it to BF16", [&] { call(); });
+  a_view.dtype = DType::bf16;
+  weights.shape.format = Format::mxint8;
+  expect_error(ErrorCode::unsupported, "MXFP4, NVFP4 and MXFP8", [&] { call(); });
+  weights.shape.format = Format::nvfp4;
+  less = 1;
+  expect_error(ErrorCode::invalid_argument, "the workspace has", [&] { call(); });
+  less = 0;
+  device.host_only = a->bytes;
+  expect_error(ErrorCode::invalid_argument, "a is not memory of GPU 0", [&] { call(); });
+  device.host_only = nullptr;
+  d_view.data = b->bytes;
+  expect_error(ErrorCode::invalid_argument, "overlap", [&] { call(); });
+}
+
+}  // namespace
+}  // namespace microscale::cuda

@@ -1,0 +1,308 @@
+#include "products.hpp"
+
+#include <fmt/format.h>
+
+#include <cmath>
+#include <cstring>
+#include <memory>
+#include <optional>
+#include <utility>
+
+#include "device_bytes.hpp"
+#include "microscale/error.hpp"
+#include "microscale/matmul.hpp"
+#include "support/matrices.hpp"
+#include "support/random_blocks.hpp"
+
+namespace microscale::cuda {
+namespace {
+
+using test::Matrix;
+
+// Roundings of 2^-24 that a term goes through at most: an instruction aligns its 16 products and
+// the sum so far to the largest and cuts off, a warp has every eighth 16 columns; then eight warps.
+double roundings(std::int64_t k) { return 17.0 * std::ceil(static_cast<double>(k) / 128) + 64; }
+
+std::vector<std::uint8_t> bytes_of(std::span<const std::uint8_t> bytes) {
+  return {bytes.begin(), bytes.end()};
+}
+
+std::span<std::uint8_t> span_of(const DeviceBytes& bytes) {
+  return {bytes.data(), static_cast<std::size_t>(bytes.size())};
+}
+
+// Magnitudes of all elements.
+BlockTensor absolute(BlockTensor tensor) {
+  const bool wide = info(tensor.shape().format).code_bits == 8;
+  for (std::uint8_t& code : tensor.codes()) code &= wide ? 0x7F : 0x77;
+  return tensor;
+}
+Matrix absolute(Matrix m) {
+  for (std::int64_t i = 0; i < m.rows * m.cols; ++i)
+    m.bytes[static_cast<std::size_t>((i + 1) * size_of(m.dtype) - 1)] &= 0x7F;
+  return m;
+}
+
+// One operand on the host and on the device.
+struct Operand {
+  std::optional<Matrix> dense, dense_magnitude;
+  std::optional<BlockTensor> blocks, magnitude;
+  std::unique_ptr<DeviceBytes> data, scales, global;
+
+  Operand(Device& device, Matrix m) : dense(std::move(m)) {
+    dense_magnitude = absolute(*dense);
+    data = std::make_unique<DeviceBytes>(device, dense->bytes);
+  }
+  Operand(Device& device, BlockTensor t) : blocks(std::move(t)) {
+    magnitude = absolute(*blocks);
+    data = std::make_unique<DeviceBytes>(device, bytes_of(std::as_const(*blocks).codes()));
+    scales = std::make_unique<DeviceBytes>(device, bytes_of(std::as_const(*blocks).scales()));
+    std::vector<std::uint8_t> one(4);
+    std::memcpy(one.data(), &blocks->global_scale, 4);
+    global = std::make_unique<DeviceBytes>(device, one);
+  }
+  MatmulInput host() const {
+    if (dense) return dense->view();
+    return blocks->view();
+  }
+  MatmulInput host_magnitude() const {
+    if (dense) return dense_magnitude->view();
+    return magnitude->view();
+  }
+  BlockTensorView device_blocks() const {
+    BlockTensorView view = blocks->view();
+    view.codes = span_of(*data);
+    view.scales = span_of(*scales);
+    view.device_global_scale = reinterpret_cast<const float*>(global->data());
+    return view;
+  }
+  MatmulInput on_device() const {
+    if (!dense) return device_blocks();
+    TensorView view = dense->view();
+    view.data = data->data();
+    return view;
+  }
+  std::string name() const {
+    return std::string(dense ? to_string(dense->dtype) : info(blocks->shape().format).name);
+  }
+};
+
+class Checker {
+ public:
+  Checker(Device& device, EqualityTotals& totals) : device_(device), totals_(totals) {}
+
+  void product(const Operand& a, const Operand& b, std::int64_t m, std::int64_t n, bool packed,
+               DType type) {
+    const std::string what =
+        fmt::format("{} x {} {}, {} x {}", a.name(), b.name(), packed ? "packed" : "plain", m, n);
+    const DeviceBytes d(device_, m * n * size_of(type));
+    const BlockTensorView weights = b.device_blocks();
+    std::unique_ptr<DeviceBytes> memory;
+    MatmulOptions options{.a = a.on_device(), .b = weights, .d = {}};
+    options.d = MutableTensorView{d.data(), type, m, n, n};
+    if (packed) options.b = pack(memory, weights, nullptr);
+    run(options);
+
+    Matrix wanted(DType::f32, m, n), magnitude(DType::f32, m, n);
+    matmul({.a = a.host(), .b = b.blocks->view(), .d = wanted.mutable_view()}, reference);
+    matmul({.a = a.host_magnitude(), .b = b.magnitude->view(), .d = magnitude.mutable_view()},
+           reference);
+    const std::int64_t k = b.blocks->shape().cols;
+    compare(what, d, type, wanted,
+            [&](std::int64_t i, std::int64_t j) { return bound(magnitude.at(i, j), k); });
+  }
+
+  void gated(const Operand& a, const Operand& gate, const Operand& up, std::int64_t m,
+             std::int64_t n, bool packed) {
+    const std::string what = fmt::format("gated {} x {} {}, {} x {}", a.name(), gate.name(),
+                                         packed ? "packed" : "plain", m, n);
+    const DeviceBytes d(device_, m * n * 4);
+    std::unique_ptr<DeviceBytes> memory;
+    const BlockTensorView gate_view = gate.device_blocks(), up_view = up.device_blocks();
+    GatedMatmulOptions options{.a = a.on_device(), .gate = gate_view, .up = up_view, .d = {}};
+    options.d = MutableTensorView{d.data(), DType::f32, m, n, n};
+    if (packed) {
+      options.gate = pack(memory, gate_view, &up_view);
+      options.up = {};
+    }
+    run(options);
+
+    const auto plain = [&](const MatmulInput& input, const BlockTensor& weights) {
+      Matrix result(DType::f32, m, n);
+      matmul({.a = input, .b = weights.view(), .d = result.mutable_view()}, reference);
+      return result;
+    };
+    const Matrix g = plain(a.host(), *gate.blocks), u = plain(a.host(), *up.blocks),
+                 g_size = plain(a.host_magnitude(), *gate.magnitude),
+                 u_size = plain(a.host_magnitude(), *up.magnitude);
+    Matrix wanted(DType::f32, m, n);
+    gated_matmul({.a = a.host(),
+                  .gate = gate.blocks->view(),
+                  .up = up.blocks->view(),
+                  .d = wanted.mutable_view()},
+                 reference);
+    const std::int64_t k = gate.blocks->shape().cols;
+    constexpr double steepest = 1.2;  // slope of SiLU, a little above
+    compare(what, d, DType::f32, wanted, [&](std::int64_t i, std::int64_t j) {
+      const double eg = bound(g_size.at(i, j), k), eu = bound(u_size.at(i, j), k),
+                   up_value = std::fabs(u.at(i, j));
+      return steepest * eg * (up_value + eu) + std::fabs(g.at(i, j)) * eu +
+             std::fabs(wanted.at(i, j)) * 0x1p-16;
+    });
+  }
+
+  // Rows of experts, some of them empty, against products one by one.
+  void grouped(Format input, const Operand& b, std::int64_t experts, std::int64_t n, bool packed) {
+    const std::vector<std::int64_t> offsets{2, 2, 9, 30, 31};
+    const std::int64_t rows = 33, k = b.blocks->shape().cols;
+    BlockTensor part = test::random_blocks(input, rows, k, Layout::row_major, 5);
+    const Operand a(device_, part);
+    const std::string what =
+        fmt::format("grouped {} x {} {}", a.name(), b.name(), packed ? "packed" : "plain");
+    BlockTensorView one = b.device_blocks();
+    one.shape.rows = n;
+    const DeviceBytes d(device_, rows * n * 4);
+    const DeviceBytes places(device_, raw(offsets.data(), offsets.size() * 8));
+    std::vector<float> a_globals, b_globals, weights;
+    for (std::int64_t e = 0; e < experts; ++e) {
+      a_globals.push_back(0.5f + static_cast<float>(e));
+      b_globals.push_back(2.0f - 0.25f * static_cast<float>(e));
+    }
+    for (std::int64_t r = 0; r < rows; ++r) weights.push_back(0.125f * static_cast<float>(r + 1));
+    const DeviceBytes a_scales(device_, raw(a_globals.data(), a_globals.size() * 4)),
+        b_scales(device_, raw(b_globals.data(), b_globals.size() * 4)),
+        row_weights(device_, raw(weights.data(), weights.size() * 4));
+    std::unique_ptr<DeviceBytes> memory;
+    GroupedMatmulOptions options{.a = a.on_device(), .b = one, .d = {}};
+    if (packed) options.b = pack(memory, one, nullptr, experts);
+    options.d = MutableTensorView{d.data(), DType::f32, rows, n, n};
+    options.groups = {places.data(), OffsetType::i64, experts};
+    options.row_weights = reinterpret_cast<const float*>(row_weights.data());
+    options.a_global_scales = reinterpret_cast<const float*>(a_scales.data());
+    options.b_global_scales = reinterpret_cast<const float*>(b_scales.data());
+    run(options);
+
+    Matrix wanted(DType::f32, rows, n), magnitude(DType::f32, rows, n);
+    for (std::int64_t i = 0; i < rows * n; ++i)  // nobody's rows stay as they were
+      std::memset(wanted.bytes.data() + 4 * i, 0xA5, 4);
+    GroupedMatmulOptions host{.a = a.host(), .b = b.blocks->view(), .d = wanted.mutable_view()};
+    std::get<BlockTensorView>(host.b).shape.rows = n;
+    host.groups = {offsets.data(), OffsetType::i64, experts};
+    host.row_weights = weights.data();
+    host.a_global_scales = a_globals.data();
+    host.b_global_scales = b_globals.data();
+    grouped_matmul(host, reference);
+    host.a = a.host_magnitude();
+    BlockTensorView sizes = b.magnitude->view();
+    sizes.shape.rows = n;
+    host.b = sizes;
+    host.d = magnitude.mutable_view();
+    grouped_matmul(host, reference);
+    compare(what, d, DType::f32, wanted, [&](std::int64_t i, std::int64_t j) {
+      const bool owned = i >= offsets.front() && i < offsets.back();
+      return owned ? bound(magnitude.at(i, j), k) : 0.0;
+    });
+  }
+
+ private:
+  static constexpr Context reference{.backend = Backend::reference};
+
+  static std::vector<std::uint8_t> raw(const void* data, std::size_t bytes) {
+    const auto* first = static_cast<const std::uint8_t*>(data);
+    return {first, first + bytes};
+  }
+  static double bound(double magnitude, std::int64_t k) {
+    return roundings(k) * 0x1p-24 * magnitude + 0x1p-140;
+  }
+
+  PackedWeights pack(std::unique_ptr<DeviceBytes>& memory, const BlockTensorView& b,
+                     const BlockTensorView* up, std::int64_t matrices = 1) {
+    const Context context{.backend = Backend::cuda};
+    memory = std::make_unique<DeviceBytes>(
+        device_, microscale::packed_weights_bytes(b.shape, matrices, up != nullptr, context));
+    return up ? pack_gated_weights(b, *up, span_of(*memory), matrices, context)
+              : microscale::pack_weights(b, span_of(*memory), matrices, context);
+  }
+
+  template <class Options>
+  void run(const Options& options) {
+    Context context{.backend = Backend::cuda};
+    const DeviceBytes workspace(device_, microscale::matmul_workspace_bytes(options, context));
+    context.workspace = span_of(workspace);
+    if constexpr (std::is_same_v<Options, MatmulOptions>)
+      microscale::matmul(options, context);
+    else if constexpr (std::is_same_v<Options, GatedMatmulOptions>)
+      gated_matmul(options, context);
+    else
+      grouped_matmul(options, context);
+    if (!workspace.margins_untouched()) fail("wrote outside the workspace");
+  }
+
+  template <class Bound>
+  void compare(const std::string& what, const DeviceBytes& got, DType type, const Matrix& wanted,
+               Bound&& allowed) {
+    ++totals_.calls;
+    totals_.elements += wanted.rows * wanted.cols;
+    Matrix result(type, wanted.rows, wanted.cols);
+    result.bytes = got.to_host();
+    if (!got.margins_untouched()) return fail(what + ": wrote outside its output");
+    for (std::int64_t i = 0; i < wanted.rows; ++i)
+      for (std::int64_t j = 0; j < wanted.cols; ++j) {
+        const double exact = wanted.at(i, j), value = result.at(i, j);
+        const double unit = type == DType::f32 ? 0x1p-22 : type == DType::f16 ? 0x1p-11 : 0x1p-8;
+        if (type == DType::f16 && std::fabs(exact) + allowed(i, j) >= 65504 && value * exact > 0) continue;
+        const double limit = allowed(i, j) +
+                             (limit_is_zero(exact, value) ? 0 : unit * std::fabs(exact)) +
+                             (type == DType::f16 ? 0x1p-24 : 0);
+        if (exact != exact ? value == value : !(std::fabs(value - exact) <= limit))
+          return fail(fmt::format("{}: d[{}, {}] is {}, exactly {}; allowed {}", what, i, j, value,
+                                  exact, limit));
+      }
+  }
+  static bool limit_is_zero(double exact, double value) { return exact == value; }
+
+  void fail(const std::string& what) {
+    ++totals_.failed;
+    if (totals_.differences.size() < 20) totals_.differences.push_back(what);
+  }
+
+  Device& device_;
+  EqualityTotals& totals_;
+};
+
+}  // namespace
+
+void check_products(Device& device, const Scope& scope, EqualityTotals& totals) {
+  Checker checker(device, totals);
+  const bool least = scope.amount == Amount::least;
+  const std::int64_t n = 37;
+  const std::vector<std::int64_t> depths =
+      least ? std::vector<std::int64_t>{672} : std::vector<std::int64_t>{32, 672, 4096};
+  constexpr Format formats[] = {Format::mxfp4, Format::nvfp4, Format::mxfp8_e4m3,
+                                Format::mxfp8_e5m2};
+  for (const Format format : scope.formats)
+    for (const std::int64_t k : depths) {
+      const Operand b(device, test::random_blocks(format, n, k, Layout::row_major, 7)),
+          b_tiled(device, test::random_blocks(format, n, k, Layout::tiled_128x4, 8));
+      for (const std::int64_t m : {5, 19}) {
+        std::vector<Operand> inputs;
+        for (const DType type : {DType::f16, DType::bf16})
+          inputs.emplace_back(device, test::gaussian(type, m, k, 3, 2.0f));
+        for (const Format a : formats)
+          inputs.emplace_back(
+              device,
+              test::random_blocks(a, m, k, m == 5 ? Layout::row_major : Layout::tiled_128x4, 9));
+        for (const Operand& a : inputs)
+          for (const bool packed : {false, true})
+            checker.product(a, m == 5 ? b : b_tiled, m, n, packed,
+                            packed   ? DType::f32
+                            : m == 5 ? DType::bf16
+                                     : DType::f16);
+        for (const bool packed : {false, true}) checker.gated(inputs[1], b, b_tiled, m, n, packed);
+      }
+      const Operand experts(device, test::random_blocks(format, 4 * n, k, Layout::row_major, 11));
+      for (const bool packed : {false, true}) checker.grouped(Format::nvfp4, experts, 4, n, packed);
+    }
+}
+
+}  // namespace microscale::cuda

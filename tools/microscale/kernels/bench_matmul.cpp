@@ -1,0 +1,107 @@
+// bench matmul: which cases, beside which limits, on the CPU and on the current GPU.
+#include <fmt/format.h>
+
+#include "bench_operations.hpp"
+#include "cpu_matmul.hpp"
+#include "gpu_matmul.hpp"
+#include "matmul_tasks.hpp"
+#include "microscale/cuda.hpp"
+
+namespace microscale {
+namespace {
+
+const char* const names_note =
+    "A case is formats and m x n x k; one format alone: of the weights, activations BF16. Weights "
+    "are "
+    "packed beforehand.";
+const char* const tasks_note =
+    "A task is M x N x K as article 002 has it, G: groups, L: products at once; operands unpacked, "
+    "random over all codes. Floor: the bytes at the read bandwidth or the operations at the peak "
+    "of "
+    "this run, whichever is more. B200: the best known entry, and the speed of light that the task "
+    "states.";
+
+/// The rows of a measurement, with what stands beside them.
+struct Rows {
+  std::vector<bench::MatmulCase> cases;
+  std::vector<bench::MatmulTask> tasks;
+  std::vector<bench::Result> rows;
+
+  explicit Rows(const BenchOptions& options, bool gpu) : gpu_(gpu) {
+    if (options.tasks) tasks = bench::matmul_tasks(options.quick);
+    cases = options.tasks ? bench::cases_of(tasks)
+            : gpu         ? bench::gpu_matmul_cases(options.quick)
+                          : bench::cpu_matmul_cases(options.quick);
+  }
+
+  bench::Watcher watcher(const bench::Watcher& outer) {
+    bench::Watcher inner = outer;
+    inner.take = [this, outer](const bench::Result& row) {
+      rows.push_back(row);
+      bench::add_task_figures(tasks, rows.back(), gpu_);
+      if (outer.take) outer.take(row);
+    };
+    return inner;
+  }
+
+  void finish(BenchTable& table) {
+    bench::add_equal_products(cases, rows);
+    table.rows = tasks.empty() ? rows : bench::with_task_means(tasks, rows);
+    table.floors = !tasks.empty();
+    table.notes.push_back(tasks.empty() ? names_note : tasks_note);
+    bool plain = false;
+    for (const bench::Result& row : table.rows)
+      for (const bench::Beside& other : row.beside) plain |= other.title == "of plain";
+    if (plain)
+      table.notes.push_back(
+          "Of plain: the rate, in units of that of a plain product of the same bytes and "
+          "operations.");
+  }
+
+ private:
+  bool gpu_;
+};
+
+}  // namespace
+
+BenchTable bench_matmul_cpu(const BenchOptions& options, const bench::Watcher& watcher) {
+  bench::CpuMatmulOptions measured{.context = options.context,
+                                   .rotate = static_cast<std::size_t>(options.rotate),
+                                   .runs = options.runs,
+                                   .filter = options.filter,
+                                   .brief = options.quick};
+  BenchTable table = cpu_table(options.context);
+  const bench::CpuMatmulLimits limits = bench::cpu_matmul_limits(measured);
+  table.threads = limits.threads;
+  table.limits.push_back({fmt::format("reading {:.1f} GB/s", limits.read / 1e9),
+                          "read_bytes_per_second", limits.read});
+  if (limits.peak.operations > 0)
+    table.limits.push_back({fmt::format("{} out of registers {:.0f} GFLOP/s", limits.peak.name,
+                                        limits.peak.operations / 1e9),
+                            "peak_operations_per_second", limits.peak.operations});
+  Rows rows(options, false);
+  bench::measure_matmul(rows.cases, measured, limits, rows.watcher(watcher));
+  rows.finish(table);
+  return table;
+}
+
+BenchTable bench_matmul_gpu(const BenchOptions& options, const bench::Watcher& watcher) {
+  cuda::Device& device = cuda::runtime_device();
+  BenchTable table{.device = cuda::device_name(), .backend = "cuda"};
+  const cuda::MatmulLimits limits = cuda::matmul_limits(device);
+  const auto add = [&](const char* text, double value, double unit, const char* key) {
+    if (value > 0)
+      table.limits.push_back({fmt::format(fmt::runtime(text), value / unit), key, value});
+  };
+  add("reading {:.0f} GB/s", limits.read, 1e9, "read_bytes_per_second");
+  add("copying {:.0f} GB/s", limits.copy, 1e9, "copy_bytes_per_second");
+  add("FP16 products {:.0f} TFLOP/s", limits.f16, 1e12, "f16_operations_per_second");
+  add("FP8 products {:.0f} TFLOP/s", limits.fp8, 1e12, "fp8_operations_per_second");
+  add("an empty node of a graph {:.1f} us", limits.empty_node_seconds, 1e-6, "empty_node_seconds");
+  Rows rows(options, true);
+  cuda::measure_matmul(device, rows.cases, options.filter, limits, rows.watcher(watcher));
+  rows.finish(table);
+  return table;
+}
+
+}  // namespace microscale

@@ -1,0 +1,31 @@
+// What `microscale bench` can time: one function per operation and kind of device. A new operation
+// is a file with its two functions, and a row in cmd_bench.cpp.
+#pragma once
+
+#include <cstdint>
+#include <string>
+
+#include "bench_table.hpp"
+#include "microscale/context.hpp"
+
+namespace microscale {
+
+/// The options of bench, as numbers.
+struct BenchOptions {
+  Context context;          ///< CPU: backend (automatic: the fastest) and threads
+  std::string filter;       ///< only cases with this in their name
+  std::int64_t size = 0;    ///< quantize, CPU: bytes of dense data of a case
+  std::int64_t rotate = 0;  ///< matmul, CPU: bytes of weights before one comes round again
+  int runs = 0;             ///< CPU
+  bool tasks = false;       ///< matmul: article 002's four tasks instead
+  bool quick = false;       ///< small cases
+};
+
+/// Times the cases that the filter leaves and the watcher's stop does not cut off. The GPU is the
+/// current one. Throws Error.
+BenchTable bench_quantize_cpu(const BenchOptions& options, const bench::Watcher& watcher);
+BenchTable bench_quantize_gpu(const BenchOptions& options, const bench::Watcher& watcher);
+BenchTable bench_matmul_cpu(const BenchOptions& options, const bench::Watcher& watcher);
+BenchTable bench_matmul_gpu(const BenchOptions& options, const bench::Watcher& watcher);
+
+}  // namespace microscale
