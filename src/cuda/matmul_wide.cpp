@@ -89,6 +89,34 @@ bool wide_takes(const DeviceInfo& device, const WideInput& a, Format b_format) {
   return a.type == DType::bf16 || (a.type == DType::f16 && b_format == Format::nvfp4);
 }
 
+std::optional<WideCall> wide_call(const DeviceInfo& device, const MatmulCall& call,
+                                  const ProductRows& rows, const ProductOutput& output) {
+  if (!call.packed() || rows.matrices == 0) return {};
+  const std::int64_t each = rows.offsets ? ceil_div(rows.m, rows.matrices) : rows.m;
+  if (each < wide_least_rows) return {};
+  WideCall wide;
+  if (const BlockTensorView* a = call.a_blocks()) {
+    wide.a.format = a->shape.format;
+    wide.a.data = a->codes.data();
+    wide.a.stride = a->shape.code_bytes_per_line();
+    wide.a.scales = a->scales.data();
+    wide.a.layout = a->shape.layout;
+  } else {
+    const TensorView& dense = *call.a_dense();
+    wide.a.type = dense.dtype;
+    wide.a.data = dense.data;
+    wide.a.stride = dense.row_stride * size_of(dense.dtype);
+  }
+  wide.b_format = call.b_shape().format;
+  if (!wide_takes(device, wide.a, wide.b_format)) return {};
+  wide.b = call.packed()->bytes.data();
+  wide.n = call.n();
+  wide.k = call.k();
+  wide.rows = rows;
+  wide.output = output;
+  return wide;
+}
+
 std::int64_t wide_workspace_bytes(const DeviceInfo& device, const WideCall& call) {
   if (call.rows.m == 0 || call.rows.matrices == 0 || call.n == 0) return 0;
   const std::int64_t bytes = bf16_bytes(plan_of(device, call), call);

@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <optional>
 
+#include "core/matmul_call.hpp"
 #include "cuda/device.hpp"
 #include "cuda/matmul_args.hpp"
 #include "microscale/format.hpp"
@@ -44,6 +45,14 @@ struct WideCall {
 /// BF16 or one of these formats, or FP16 where b is NVFP4 (FP16 cannot hold a weight of MX with its
 /// scale, nor BF16 an element of FP16).
 bool wide_takes(const DeviceInfo& device, const WideInput& a, Format b_format);
+
+/// Rows of a matrix, or of an expert if all have equally many, from which on these kernels serve.
+inline constexpr std::int64_t wide_least_rows = 17;
+
+/// The call as these kernels take it, all but the workspace; none where weights are not packed, rows
+/// are few, or there are no kernels. `rows`, `output`: of the call.
+std::optional<WideCall> wide_call(const DeviceInfo& device, const MatmulCall& call,
+                                  const ProductRows& rows, const ProductOutput& output);
 
 /// What a call needs: a in tiles unless it is read as it is, 2 bytes an element, rows filled up to
 /// 8 a matrix, k to 64; where d has few tiles, sums of parts of k; with fp8 a as bytes, too. Looks

@@ -199,6 +199,49 @@ TEST_F(CudaMatmulWide, does_nothing_for_an_empty_result) {
   EXPECT_TRUE(device.launches.empty());
 }
 
+TEST(WideCallOf, a_call_of_many_rows_and_packed_weights) {
+  DeviceInfo hopper;
+  hopper.major = 9;
+  std::uint8_t byte = 0;
+  const MatmulInput dense = TensorView{&byte, DType::bf16, 40, 64, 80};
+  BlockTensorView view;
+  view.shape = {40, 64, Format::nvfp4, BlockAxis::cols, Layout::tiled_128x4};
+  view.codes = view.scales = {&byte, 1};
+  const MatmulInput blocks = view;
+  PackedWeights packed;
+  packed.shape = {96, 64, Format::nvfp4};
+  packed.bytes = {&byte, 1};
+  const MatmulWeights weights = packed;
+  const MatmulOutput d = MutableTensorView{};
+  ProductOutput output{};
+  output.alpha = 3;
+
+  const MatmulCall of_dense{.a = dense, .b = weights, .d = d};
+  const auto wide = wide_call(hopper, of_dense, rows(40, 1), output);
+  ASSERT_TRUE(wide);
+  EXPECT_FALSE(wide->a.format);
+  EXPECT_EQ(wide->a.stride, 160);
+  EXPECT_EQ(wide->b, &byte);
+  EXPECT_EQ(wide->n, 96);
+  EXPECT_EQ(wide->k, 64);
+  EXPECT_EQ(wide->output.alpha, 3);
+  EXPECT_FALSE(wide_call(hopper, of_dense, rows(16, 4), output)) << "few rows";
+  EXPECT_FALSE(wide_call(hopper, of_dense, rows(64, 4, &byte), output)) << "few rows an expert";
+  EXPECT_TRUE(wide_call(hopper, of_dense, rows(65, 4, &byte), output));
+
+  const MatmulCall of_blocks{.a = blocks, .b = weights, .d = d};
+  const auto scaled = wide_call(hopper, of_blocks, rows(40, 1), output);
+  ASSERT_TRUE(scaled);
+  EXPECT_EQ(scaled->a.format, Format::nvfp4);
+  EXPECT_EQ(scaled->a.stride, 32);
+  EXPECT_EQ(scaled->a.layout, Layout::tiled_128x4);
+  const MatmulWeights plain = view;
+  const MatmulCall of_plain{.a = blocks, .b = plain, .d = d};
+  EXPECT_FALSE(wide_call(hopper, of_plain, rows(40, 1), output)) << "not packed";
+  hopper.major = 12;
+  EXPECT_FALSE(wide_call(hopper, of_dense, rows(40, 1), output));
+}
+
 TEST(WideTakes, what_16_bits_hold) {
   DeviceInfo hopper;
   hopper.major = 9;
