@@ -96,4 +96,72 @@ struct MatmulRowsArgs {
   ProductOutput output;
 };
 
+/// matmul_prepare_tiles_<kind>: a as 16-bit elements with their block scales inside, in the tiles
+/// that matmul_wide_... copies (layouts/token_tiles.hpp). 256 threads; thread block (x, y) takes
+/// eight rows, groups y, y + gridDim.y, ... of them, and four chunks of 64 elements of k.
+struct PrepareTilesArgs {
+  const void* a;          // elements, or codes
+  std::int64_t a_stride;  // bytes from row to row
+  const std::uint8_t* scales;
+  ProductRows rows;
+  std::int64_t k;
+  std::int32_t tiled;  // scales are in 128x4 tiles, those of each matrix by themselves
+  std::int32_t f16;    // the tiles are FP16, else BF16
+  void* tiles;
+  std::uint32_t* counters;  // of MatmulWideArgs, set to 0
+  std::int64_t counter_count;
+  const std::uint32_t* only_if;  // null, or a word: where it is 0, nothing is done
+};
+
+/// matmul_wide_<b>_<bf16 or f16>_<rows>x<tokens>: sm_90a, many rows of a. wide_threads threads; as
+/// many thread blocks as the device has multiprocessors, which share the tiles of d among them.
+struct MatmulWideArgs {
+  const void* tiles;      // of PrepareTilesArgs; null: a is read as it is
+  const void* a;          // rows of elements of 16 bits, at multiples of 16 bytes
+  std::int64_t a_stride;  // bytes from row to row
+  const std::uint8_t* b;  // packed tiles (layouts/fragment_tiles.hpp), at a multiple of 16
+  std::int64_t b_matrix;  // bytes from matrix to matrix
+  std::int64_t n;
+  std::int64_t k;
+  std::int32_t splits;  // ranges of k that a tile of d is cut into
+  std::uint32_t units;  // of all tiles at most: there is no room for sums of more
+  float* sums;          // where there are several: of each range of each tile, rows x tokens
+  std::uint32_t* counters;  // and how many of a half tile's are there; 0 at first
+  std::int32_t vectors;     // pieces of d's rows of 16 bytes begin at multiples of 16
+  std::int32_t partial;  // some tile of d may have fewer rows than `tokens`
+  const std::uint32_t* only_if;  // as in PrepareTilesArgs
+  ProductRows rows;
+  ProductOutput output;
+};
+
+/// matmul_fp8_windows: whether MXFP4 weights fit E5M2, each row relative to one power of two. 256
+/// threads; thread block (x, y) looks at row tile x of the matrices y, y + gridDim.y, ...
+struct Fp8WindowArgs {
+  const std::uint8_t* b;  // as MatmulWideArgs has it, with b_matrix
+  std::int64_t b_matrix;
+  std::int64_t chunks;       // of 64 elements
+  std::int64_t matrices;
+  std::uint8_t* references;  // of each matrix 16 bytes a row tile: the row's largest scale
+  std::uint32_t* misfits;    // set to 1 where a row does not fit; 0 before
+};
+
+/// matmul_prepare_fp8: MXFP4 rows of a as E5M2, each 128 elements relative to a power of two of
+/// their own, in tiles (layouts/token_tiles.hpp) whose chunks are 128 elements. Threads as of
+/// PrepareTilesArgs, with 512 elements of k a block.
+struct PrepareFp8Args {
+  PrepareTilesArgs a;      // f16, counters and only_if do not count
+  float* factors;          // of each chunk of each group of rows: eight
+  std::uint32_t* misfits;  // as in Fp8WindowArgs
+};
+
+/// matmul_wide_fp8: MXFP4 weights and rows of MXFP4, 128 x 192 of them a tile. As MatmulWideArgs, in
+/// clusters of two blocks.
+struct MatmulFp8Args {
+  MatmulWideArgs product;          // tiles of PrepareFp8Args; splits, sums, counters and only_if
+                                   // do not count
+  const float* factors;            // of PrepareFp8Args
+  const std::uint8_t* references;  // of Fp8WindowArgs
+  const std::uint32_t* misfits;    // where it is not 0, nothing is done
+};
+
 }  // namespace microscale::cuda

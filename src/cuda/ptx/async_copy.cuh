@@ -50,6 +50,18 @@ __device__ inline void cp_async_bulk_shared_cluster_global_mbarrier(std::uint32_
       : "memory");
 }
 
+/// The same to the blocks of the cluster that `blocks` names, bit i block i: each at the same places
+/// of its shared memory. sm_90a and later families.
+__device__ inline void cp_async_bulk_shared_cluster_global_mbarrier_multicast(
+    std::uint32_t to, const void* from, std::uint32_t bytes, std::uint32_t mbarrier,
+    std::uint16_t blocks) {
+  asm volatile(
+      "cp.async.bulk.shared::cluster.global.mbarrier::complete_tx::bytes.multicast::cluster "
+      "[%0], [%1], %2, [%3], %4;" ::"r"(to),
+      "l"(from), "r"(bytes), "r"(mbarrier), "h"(blocks)
+      : "memory");
+}
+
 /// "cp.async.wait_all": until all copies of this thread have arrived; a barrier then shows them to
 /// the other threads.
 __device__ inline void cp_async_wait_all() { asm volatile("cp.async.wait_all;" ::: "memory"); }

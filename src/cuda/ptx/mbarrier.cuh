@@ -17,6 +17,23 @@ __device__ inline void fence_mbarrier_init() {
   asm volatile("fence.mbarrier_init.release.cluster;" ::: "memory");
 }
 
+/// "mbarrier.arrive": one arrival; what this thread did before, those see who wait for the phase.
+__device__ inline void mbarrier_arrive(std::uint32_t mbarrier) {
+  asm volatile("mbarrier.arrive.shared::cta.b64 _, [%0];" ::"r"(mbarrier) : "memory");
+}
+
+/// The same where `guard` is set, without a branch.
+__device__ inline void mbarrier_arrive(std::uint32_t mbarrier, bool guard) {
+  asm volatile(
+      "{\n"
+      ".reg .pred p;\n"
+      "setp.ne.b32 p, %1, 0;\n"
+      "@p mbarrier.arrive.shared::cta.b64 _, [%0];\n"
+      "}" ::"r"(mbarrier),
+      "r"(static_cast<int>(guard))
+      : "memory");
+}
+
 /// "mbarrier.arrive.expect_tx": one arrival, and `bytes` more that copies will bring.
 __device__ inline void mbarrier_arrive_expect_tx(std::uint32_t mbarrier, std::uint32_t bytes) {
   asm volatile("mbarrier.arrive.expect_tx.shared::cta.b64 _, [%0], %1;" ::"r"(mbarrier), "r"(bytes)
@@ -37,6 +54,22 @@ __device__ inline bool mbarrier_try_wait_parity(std::uint32_t mbarrier, std::uin
       : "r"(mbarrier), "r"(parity)
       : "memory");
   return done != 0;
+}
+
+/// "mapa", "mbarrier.arrive": one arrival, where `guard` is set, at the same barrier of block `rank`
+/// of the cluster. For memory that this thread has read; what it has written wants a fence.
+__device__ inline void mbarrier_arrive_cluster(std::uint32_t mbarrier, std::uint32_t rank,
+                                               bool guard) {
+  asm volatile(
+      "{\n"
+      ".reg .pred p;\n"
+      ".reg .b32 there;\n"
+      "mapa.shared::cluster.u32 there, %0, %1;\n"
+      "setp.ne.b32 p, %2, 0;\n"
+      "@p mbarrier.arrive.shared::cluster.b64 _, [there];\n"
+      "}" ::"r"(mbarrier),
+      "r"(rank), "r"(static_cast<int>(guard))
+      : "memory");
 }
 
 }  // namespace microscale::ptx

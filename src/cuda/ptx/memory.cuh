@@ -38,6 +38,28 @@ __device__ inline uint4 ld_shared_v4(std::uint32_t address) {
   return v;
 }
 
+/// 8 bytes, likewise.
+__device__ inline uint2 ld_shared_v2(std::uint32_t address) {
+  uint2 v;
+  asm volatile("ld.shared.v2.b32 {%0, %1}, [%2];" : "=r"(v.x), "=r"(v.y) : "r"(address));
+  return v;
+}
+
+/// 4 bytes, likewise.
+__device__ inline std::uint32_t ld_shared_b32(std::uint32_t address) {
+  std::uint32_t v;
+  asm volatile("ld.shared.b32 %0, [%1];" : "=r"(v) : "r"(address));
+  return v;
+}
+
+__device__ inline void st_shared_b32(std::uint32_t address, std::uint32_t v) {
+  asm volatile("st.shared.b32 [%0], %1;" ::"r"(address), "r"(v) : "memory");
+}
+
+__device__ inline void st_shared_f32(std::uint32_t address, float v) {
+  asm volatile("st.shared.f32 [%0], %1;" ::"r"(address), "f"(v) : "memory");
+}
+
 __device__ inline void st_shared_v4(std::uint32_t address, uint4 v) {
   asm volatile("st.shared.v4.b32 [%0], {%1, %2, %3, %4};" ::"r"(address), "r"(v.x), "r"(v.y), "r"(v.z),
                "r"(v.w)

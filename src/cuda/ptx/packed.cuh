@@ -31,6 +31,13 @@ __device__ inline std::uint32_t mul_rn_f16x2(std::uint32_t a, std::uint32_t b) {
   return d;
 }
 
+/// a * b, nearest even. sm_90 and later.
+__device__ inline std::uint32_t mul_rn_bf16x2(std::uint32_t a, std::uint32_t b) {
+  std::uint32_t d;
+  asm("mul.rn.bf16x2 %0, %1, %2;" : "=r"(d) : "r"(a), "r"(b));
+  return d;
+}
+
 __device__ inline std::uint32_t min_bf16x2(std::uint32_t a, std::uint32_t b) {
   std::uint32_t d;
   asm("min.bf16x2 %0, %1, %2;" : "=r"(d) : "r"(a), "r"(b));

@@ -37,4 +37,10 @@ __device__ inline void keep_in_place(float (&registers)[Count]) {
   for (int i = 0; i < Count; ++i) asm volatile("" : "+f"(registers[i])::"memory");
 }
 
+template <int Count>
+__device__ inline void keep_in_place(std::uint32_t (&registers)[Count]) {
+#pragma unroll
+  for (int i = 0; i < Count; ++i) asm volatile("" : "+r"(registers[i])::"memory");
+}
+
 }  // namespace microscale::ptx

@@ -76,7 +76,6 @@ bool take_spaces(Binder& b, Space& to, Space& from) {
 }
 
 void bulk(Binder& b) {
-  if (b.in.has("multicast::cluster")) return b.refuse("is not known in this form");
   // The first space named is where the bytes go.
   bool to_global = false;
   for (const std::string_view word : b.in.modifiers) {
@@ -94,12 +93,16 @@ void bulk(Binder& b) {
   take_cache_hints(b);
   const bool completes = b.take(word_of_completion);
   if (!completes && !b.take("bulk_group")) return b.refuse("says not how it completes");
+  const bool multicast = b.take("multicast::cluster");
+  if (multicast && (!completes || to_global || from != Space::global))
+    return b.refuse("is for copies from global memory that end in an mbarrier");
   std::vector<std::uint32_t> list;
   push(b, list, 0, to);
   push(b, list, 1, from);
   if (completes) push(b, list, 3, Space::shared);
   b.op.a = b.source(2, Type::u32);
-  b.op.mode = completes;
+  if (multicast) b.op.b = b.source(4, Type::u16);
+  b.op.mode = static_cast<std::uint8_t>(completes | multicast << 1);
   b.lists(list);
   b.use("cp.bulk");
 }

@@ -83,12 +83,24 @@ Step copy_arrive(const Op& op, Warp& warp, u32 lanes) {
   return Step::next;
 }
 
+/// Mode bit 0: with an mbarrier; bit 1: to the blocks of the cluster that a mask in op.b names, each
+/// at the same place, with an mbarrier at the same place.
 Step bulk(const Op& op, Warp& warp, u32 lanes) {
   for (u32 rest = lanes; rest; rest &= rest - 1) {
     const int i = std::countr_zero(rest);
+    if (op.mode & 2) {
+      for (u32 blocks = warp.row32(op.b)[i] & 0xFFFFu; blocks; blocks &= blocks - 1) {
+        const auto rank = static_cast<u32>(std::countr_zero(blocks));
+        warp.block().memory().bulk_copy(
+            warp.agent(op), i, cluster_shared(rank, listed(op, warp, 0, i)),
+            listed(op, warp, 1, i), warp.row32(op.a)[i],
+            cluster_shared(rank, listed(op, warp, 2, i)));
+      }
+      continue;
+    }
     warp.block().memory().bulk_copy(warp.agent(op), i, listed(op, warp, 0, i),
                                     listed(op, warp, 1, i), warp.row32(op.a)[i],
-                                    op.mode ? listed(op, warp, 2, i) : 0);
+                                    (op.mode & 1) ? listed(op, warp, 2, i) : 0);
   }
   return Step::next;
 }

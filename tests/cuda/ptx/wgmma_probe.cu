@@ -5,6 +5,7 @@
 #include "cuda/ptx/matrix_descriptor.cuh"
 #include "cuda/ptx/wgmma.cuh"
 #include "cuda/ptx/wgmma_e4m3.cuh"
+#include "cuda/ptx/wgmma_e5m2.cuh"
 #include "cuda/ptx/wgmma_f16.cuh"
 
 namespace wgmma_probe {
@@ -54,6 +55,8 @@ __device__ void probe(const uint4* image, const std::uint32_t* fragments, float*
       microscale::ptx::wgmma_##shape(operands...);                                        \
     });                                                                                   \
   }                                                                                       \
+  PROBE_REGISTERS(shape, count)
+#define PROBE_REGISTERS(shape, count)                                                     \
   extern "C" __global__ void __launch_bounds__(128)                                       \
       shape##_registers(const uint4* image, const std::uint32_t* fragments, float* out) { \
     wgmma_probe::probe<count, true>(image, fragments, out, [](auto&&... operands) {       \
@@ -67,3 +70,6 @@ PROBE(m64n128k16_f32_bf16_bf16, 64)
 PROBE(m64n256k16_f32_bf16_bf16, 128)
 PROBE(m64n128k32_f32_e4m3_e4m3, 64)
 PROBE(m64n256k32_f32_e4m3_e4m3, 128)
+PROBE_REGISTERS(m64n64k16_f32_f16_f16, 32)
+PROBE_REGISTERS(m64n64k16_f32_bf16_bf16, 32)
+PROBE_REGISTERS(m64n192k32_f32_e5m2_e5m2, 96)

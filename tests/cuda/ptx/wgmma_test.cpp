@@ -25,7 +25,7 @@ struct Form {
   int n;
   bool registers;
 
-  std::uint32_t bytes() const { return type == Operand::e4m3 ? 1 : 2; }
+  std::uint32_t bytes() const { return type == Operand::e4m3 || type == Operand::e5m2 ? 1 : 2; }
   std::uint32_t k() const { return 64 / bytes(); }  // of both steps
   std::string name() const {
     const std::string word(name_of(type));
@@ -33,7 +33,10 @@ struct Form {
            word + (registers ? "_registers" : "_shared");
   }
   std::uint32_t one() const {
-    return type == Operand::f16 ? 0x3C00 : type == Operand::bf16 ? 0x3F80 : 0x38;
+    return type == Operand::f16    ? 0x3C00
+           : type == Operand::bf16 ? 0x3F80
+           : type == Operand::e5m2 ? 0x3C
+                                   : 0x38;
   }
 };
 
@@ -42,6 +45,8 @@ std::vector<Form> forms() {
   for (const Operand type : {Operand::f16, Operand::bf16, Operand::e4m3})
     for (const int n : {128, 256})
       for (const bool registers : {false, true}) all.push_back({type, n, registers});
+  for (const Operand type : {Operand::f16, Operand::bf16}) all.push_back({type, 64, true});
+  all.push_back({Operand::e5m2, 192, true});
   return all;
 }
 

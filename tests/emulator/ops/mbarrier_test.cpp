@@ -30,6 +30,44 @@ TEST(Mbarriers, a_bulk_copy_completes_the_phase_that_is_waited_for) {
   }
 }
 
+// Block 1 of two copies to both, or to itself alone; each waits at its own barrier.
+TEST(Mbarriers, a_bulk_copy_goes_to_the_blocks_of_a_mask) {
+  const auto text = [](int mask) {
+    return entry(
+        ".shared .align 16 .b8 tile[128];\n.shared .align 8 .b8 bar[8];\n"
+        "mov.u32 %r1, tile; mov.u32 %r2, bar; mov.u32 %r7, %ctaid.x; mov.u32 %r8, %tid.x;\n"
+        "setp.ne.u32 %p1, %r8, 0; @%p1 bra READY;\n"
+        "mbarrier.init.shared::cta.b64 [%r2], 1; fence.mbarrier_init.release.cluster;\n"
+        "mbarrier.arrive.expect_tx.shared::cta.b64 %rd4, [%r2], 128;\n"
+        "READY: barrier.cluster.arrive.release; barrier.cluster.wait.acquire;\n"
+        "ld.param.u64 %rd1, [p];\n"
+        "setp.ne.u32 %p1, %r7, 1; @%p1 bra WAIT; setp.ne.u32 %p1, %r8, 5; @%p1 bra WAIT;\n"
+        "mov.u16 %rs1, " +
+            std::to_string(mask) +
+            ";\n"
+            "cp.async.bulk.shared::cluster.global.mbarrier::complete_tx::bytes.multicast::cluster "
+            "[%r1], [%rd1], 128, [%r2], %rs1;\n"
+            "WAIT: mbarrier.try_wait.parity.shared::cta.b64 %p2, [%r2], 0; @!%p2 bra WAIT;\n"
+            "shl.b32 %r3, %r8, 2; add.u32 %r4, %r1, %r3; ld.shared.u32 %r5, [%r4];\n"
+            "shl.b32 %r6, %r7, 7; add.u32 %r6, %r6, %r3; cvt.u64.u32 %rd2, %r6;\n"
+            "add.u64 %rd2, %rd1, %rd2; st.global.u32 [%rd2+128], %r5;",
+        "", "sm_90a");
+  };
+  std::vector<std::uint32_t> words(96);
+  for (std::uint32_t i = 0; i < 32; ++i) words[i] = 1000 + i;
+  for (const Completion completion : {Completion::eager, Completion::latest, Completion::random}) {
+    LaunchRequest request = shaped(2, 32, {.completion = completion});
+    request.cluster = {2};
+    const Ran ran = launch_words(text(3), words, request);
+    EXPECT_EQ(ran.findings(), "");
+    for (std::uint32_t i = 0; i < 64; ++i) EXPECT_EQ(ran.words[32 + i], 1000 + i % 32);
+  }
+  LaunchRequest request = shaped(2, 32);
+  request.cluster = {2};
+  const Ran ran = launch_words(text(2), words, request);
+  EXPECT_EQ(ran.count(FindingKind::deadlock), 1) << "block 0 waits for bytes of nobody";
+}
+
 TEST(Mbarriers, reading_without_waiting_is_found) {
   const Ran ran = launch_words(entry(bulk(""), "", "sm_90a"), std::vector<std::uint32_t>(32, 41),
                                shaped(1, 32));

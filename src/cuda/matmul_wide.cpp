@@ -1,0 +1,183 @@
+#include "cuda/matmul_wide.hpp"
+
+#include <string>
+
+#include "cuda/kernels.hpp"
+#include "cuda/launch.hpp"
+#include "cuda/matmul_wide_fp8.hpp"
+#include "cuda/wide_geometry.hpp"
+
+namespace microscale::cuda {
+namespace {
+
+bool has_kernels(Format format) {
+  return format == Format::mxfp4 || format == Format::nvfp4 || format == Format::mxfp8_e4m3 ||
+         format == Format::mxfp8_e5m2;
+}
+
+// NVFP4 elements fit FP16 with their scale, and are decoded faster to it.
+bool multiplies_f16(const WideInput& a, Format b_format) {
+  if (b_format != Format::nvfp4) return false;
+  return a.format ? *a.format == Format::nvfp4 : a.type == DType::f16;
+}
+
+int tile_bytes_of(Format format) {
+  const FormatInfo& facts = info(format);
+  return static_cast<int>(fragment_tiles::tile_bytes(facts.code_bits, facts.block));
+}
+
+WidePlan plan_of(const DeviceInfo& device, const WideCall& call) {
+  return wide_plan(call.n, call.k, call.output.gated != 0, call.rows.m, call.rows.matrices,
+                   call.rows.offsets != nullptr, tile_bytes_of(call.b_format),
+                   device.multiprocessors);
+}
+
+// Whether the product's kernel reads a as it is.
+bool reads_rows(const WideInput& a) {
+  return !a.format && reinterpret_cast<std::uintptr_t>(a.data) % 16 == 0 && a.stride % 16 == 0;
+}
+
+// Of a in the workspace.
+std::int64_t token_bytes(const WideCall& call) {
+  if (reads_rows(call.a)) return 0;
+  return token_tiles::bytes(call.rows.m, call.rows.matrices, call.rows.offsets != nullptr, call.k);
+}
+
+// Of the workspace, without what FP8 needs behind it.
+std::int64_t bf16_bytes(const WidePlan& plan, const WideCall& call) {
+  return (token_bytes(call) + plan.sums_bytes() + 4 * plan.counters() + 255) / 256 * 256;
+}
+
+PrepareTilesArgs prepare_args(const WideCall& call, bool f16) {
+  PrepareTilesArgs args{};
+  args.a = call.a.data;
+  args.a_stride = call.a.stride;
+  args.scales = call.a.scales;
+  args.rows = call.rows;
+  args.k = call.k;
+  args.tiled = call.a.format && call.a.layout == Layout::tiled_128x4;
+  args.f16 = f16;
+  args.tiles = call.workspace;
+  return args;
+}
+
+void prepare(Device& device, const char* operation, const WideCall& call,
+             const PrepareTilesArgs& args, Stream stream) {
+  const std::int64_t groups =
+      token_tiles::all_groups(call.rows.m, call.rows.matrices, call.rows.offsets != nullptr);
+  const std::string kind = call.a.format ? std::string(info(*call.a.format).name) : "dense";
+  const Launch shape{.grid_x = static_cast<unsigned>(ceil_div(token_tiles::chunks(call.k), 4)),
+                     .grid_y = static_cast<unsigned>(groups < 32768 ? groups : 32768),
+                     .grid_z = 1,
+                     .threads = threads_per_block,
+                     .column_shift = 0};
+  launch(device, "matmul_prepare_tiles_" + kind, operation, shape, args, stream);
+}
+
+// Whether every piece of eight columns of d begins at a multiple of 16 bytes.
+bool has_vectors(const ProductOutput& out) {
+  const std::int64_t element = size_of(static_cast<DType>(out.d_type));
+  return reinterpret_cast<std::uintptr_t>(out.d) % 16 == 0 && out.d_stride * element % 16 == 0 &&
+         out.d_matrix * element % 16 == 0;
+}
+
+}  // namespace
+
+bool wide_takes(const DeviceInfo& device, const WideInput& a, Format b_format) {
+  if (architecture_of(device) != "sm_90a" || !has_kernels(b_format)) return false;
+  if (a.format) return has_kernels(*a.format);
+  return a.type == DType::bf16 || (a.type == DType::f16 && b_format == Format::nvfp4);
+}
+
+std::optional<WideCall> wide_call(const DeviceInfo& device, const MatmulCall& call,
+                                  const ProductRows& rows, const ProductOutput& output) {
+  if (!call.packed() || rows.matrices == 0) return {};
+  const std::int64_t each = rows.offsets ? ceil_div(rows.m, rows.matrices) : rows.m;
+  if (each < wide_least_rows) return {};
+  WideCall wide;
+  if (const BlockTensorView* a = call.a_blocks()) {
+    wide.a.format = a->shape.format;
+    wide.a.data = a->codes.data();
+    wide.a.stride = a->shape.code_bytes_per_line();
+    wide.a.scales = a->scales.data();
+    wide.a.layout = a->shape.layout;
+  } else {
+    const TensorView& dense = *call.a_dense();
+    wide.a.type = dense.dtype;
+    wide.a.data = dense.data;
+    wide.a.stride = dense.row_stride * size_of(dense.dtype);
+  }
+  wide.b_format = call.b_shape().format;
+  if (!wide_takes(device, wide.a, wide.b_format)) return {};
+  wide.b = call.packed()->bytes.data();
+  wide.n = call.n();
+  wide.k = call.k();
+  wide.rows = rows;
+  wide.output = output;
+  return wide;
+}
+
+std::int64_t wide_workspace_bytes(const DeviceInfo& device, const WideCall& call) {
+  if (call.rows.m == 0 || call.rows.matrices == 0 || call.n == 0) return 0;
+  const std::int64_t bytes = bf16_bytes(plan_of(device, call), call);
+  return multiplies_fp8(call) ? bytes + fp8_workspace_bytes(call) : bytes;
+}
+
+void matmul_wide(Device& device, const char* operation, const WideCall& call, Stream stream) {
+  const ProductRows& rows = call.rows;
+  const bool experts = rows.offsets != nullptr, gated = call.output.gated != 0;
+  if (rows.m == 0 || rows.matrices == 0 || call.n == 0) return;
+  const bool f16 = multiplies_f16(call.a, call.b_format);
+  const FormatInfo& format = info(call.b_format);
+  const WidePlan plan = plan_of(device.info(), call);
+  char* sums = static_cast<char*>(call.workspace) + token_bytes(call);
+  auto* counters = reinterpret_cast<std::uint32_t*>(sums + plan.sums_bytes());
+
+  MatmulWideArgs args{};
+  if (reads_rows(call.a)) {
+    args.a = call.a.data;
+    args.a_stride = call.a.stride;
+  } else {
+    args.tiles = call.workspace;
+  }
+  args.b = call.b;
+  args.b_matrix =
+      fragment_tiles::matrix_bytes(call.n, call.k, gated, format.code_bits, format.block);
+  args.n = call.n;
+  args.k = call.k;
+  args.splits = plan.splits;
+  args.units = static_cast<std::uint32_t>(plan.units());
+  args.sums = reinterpret_cast<float*>(sums);
+  args.counters = counters;
+  args.vectors = has_vectors(call.output);
+  args.partial = args.a == nullptr && (experts || rows.m % plan.shape.tokens != 0);
+  args.rows = rows;
+  args.output = call.output;
+  if (args.a == nullptr) {
+    PrepareTilesArgs tiles = prepare_args(call, f16);
+    tiles.counters = counters;
+    tiles.counter_count = plan.counters();
+    if (multiplies_fp8(call))
+      args.only_if = tiles.only_if =
+          multiply_fp8(device, operation, call, tiles, args,
+                       static_cast<char*>(call.workspace) + bf16_bytes(plan, call), stream);
+    prepare(device, operation, call, tiles, stream);
+  } else if (plan.splits > 1) {
+    device.set_bytes(counters, 0, 4 * plan.counters(), stream);
+  }
+
+  const std::int64_t multiprocessors = device.info().multiprocessors;
+  const Launch product{.grid_x = static_cast<unsigned>(
+                           plan.units() < multiprocessors ? plan.units() : multiprocessors),
+                       .grid_y = 1,
+                       .grid_z = 1,
+                       .threads = wide_threads,
+                       .column_shift = 0};
+  launch(device,
+         "matmul_wide_" + std::string(format.name) + (f16 ? "_f16_" : "_bf16_") +
+             std::to_string(plan.shape.rows) + "x" + std::to_string(plan.shape.tokens),
+         operation, product, args, stream,
+         wide_shared(plan.shape, tile_bytes_of(call.b_format)).bytes);
+}
+
+}  // namespace microscale::cuda

@@ -1,0 +1,81 @@
+// Matrix products of packed weights and many rows of a, on Hopper: prepares a in a workspace, if it
+// is not dense, then multiplies. No arithmetic here, nothing allocated, nothing waited for.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+
+#include "core/matmul_call.hpp"
+#include "cuda/device.hpp"
+#include "cuda/matmul_args.hpp"
+#include "microscale/format.hpp"
+#include "microscale/tensor.hpp"
+
+namespace microscale::cuda {
+
+/// a: dense rows, or codes with block scales. Rows of all matrices lie in one buffer, row r at r *
+/// stride.
+struct WideInput {
+  std::optional<Format> format;  ///< none: dense, of `type`
+  DType type = DType::bf16;      ///< dense: bf16 or f16
+  const void* data = nullptr;    ///< dense: aligned to 2 bytes; codes: to 16
+  std::int64_t stride = 0;       ///< bytes from row to row; codes: a row's bytes. Dense rows at
+                                 ///< multiples of 16 bytes are read as they are
+  const std::uint8_t* scales = nullptr;
+  Layout layout = Layout::row_major;  ///< tiled: of each matrix by itself, expert by expert
+};
+
+struct WideCall {
+  WideInput a;
+  Format b_format = Format::mxfp4;
+  const std::uint8_t* b = nullptr;  ///< packed (layouts/fragment_tiles.hpp), aligned to 16 bytes
+  std::int64_t n = 0;               ///< columns of d
+  std::int64_t k = 0;               ///< a multiple of both blocks
+  ProductRows rows{};
+  ProductOutput output{};
+  /// MXFP4 by MXFP4 on FP8's tensor cores, at twice the rate: products are exact as ever, sums of
+  /// 128 elements keep 13 bits behind their leading one before FP32 takes them. Operands whose
+  /// scales FP8 has no room for (tile/fp8_window.cuh) are found on the device, and computed
+  /// without.
+  bool fp8 = false;
+  void* workspace = nullptr;  ///< wide_workspace_bytes of them, aligned to 256 bytes
+};
+
+/// Whether there are kernels for these operands on this device: sm_90a; b MXFP4, NVFP4 or MXFP8; a
+/// BF16 or one of these formats, or FP16 where b is NVFP4 (FP16 cannot hold a weight of MX with its
+/// scale, nor BF16 an element of FP16).
+bool wide_takes(const DeviceInfo& device, const WideInput& a, Format b_format);
+
+/// Rows of a matrix, or of an expert if all have equally many, from which on these kernels serve.
+inline constexpr std::int64_t wide_least_rows = 17;
+
+/// The call as these kernels take it, all but the workspace; none where weights are not packed, rows
+/// are few, or there are no kernels. `rows`, `output`: of the call.
+std::optional<WideCall> wide_call(const DeviceInfo& device, const MatmulCall& call,
+                                  const ProductRows& rows, const ProductOutput& output);
+
+/// What a call needs: a in tiles unless it is read as it is, 2 bytes an element, rows filled up to
+/// 8 a matrix, k to 64; where d has few tiles, sums of parts of k; with fp8 a as bytes, too. Looks
+/// at a (all but what data hold), b_format, n, k, rows, output.gated and fp8.
+std::int64_t wide_workspace_bytes(const DeviceInfo& device, const WideCall& call);
+
+/// Operands as checked by the caller, and taken (wide_takes). One launch for dense rows of 16-byte
+/// pieces, else two, with fp8 five; none where d has no element. Sums are FP32 in the order of k,
+/// 16 elements an instruction, which aligns its products and the sum so far to the largest of them
+/// and truncates; where d has few tiles up to eight such sums of parts of k are added, in order. An
+/// element of d is within wide_roundings(k) * 2^-24 * (sum of |a_i b_i|) of the exact sum before
+/// the epilogue. The order depends on shapes, format and the device's number of multiprocessors
+/// alone.
+void matmul_wide(Device& device, const char* operation, const WideCall& call, Stream stream);
+
+/// With fp8: of 33 terms an instruction drops less than 2^-13 of the largest each, and as much of
+/// the result twice; four instructions a sum of 128, which are then added in FP32.
+constexpr std::int64_t fp8_roundings(std::int64_t k) {
+  return (std::int64_t{4 * 35} << 11) + (k + 127) / 128 + 2;
+}
+
+/// Of 17 terms an instruction drops less than 2^-25 of the largest each, and rounding the result
+/// toward zero less than 2 * 2^-24 of it: 10.5 for 16 elements.
+constexpr std::int64_t wide_roundings(std::int64_t k) { return 11 * ((k + 63) / 64 * 4) + 8; }
+
+}  // namespace microscale::cuda

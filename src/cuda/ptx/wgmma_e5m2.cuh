@@ -1,0 +1,17 @@
+// Products of E5M2 into f32 (PTX ISA, "wgmma.mma_async"): d += A B^T, or d = A B^T unless
+// `accumulate`. A is 64 x 32 from registers, B N x 32 by descriptor, K-major. sm_90a. Places and
+// precision are those of wgmma_e4m3.cuh.
+#pragma once
+
+#include <cstdint>
+
+#include "cuda/ptx/wgmma_operands.cuh"
+
+namespace microscale::ptx {
+
+__device__ inline void wgmma_m64n192k32_f32_e5m2_e5m2(float (&d)[96], const std::uint32_t (&a)[4],
+                                                      std::uint64_t b, bool accumulate) {
+  MICROSCALE_WGMMA_96_REGISTERS("m64n192k32.f32.e5m2.e5m2", "");
+}
+
+}  // namespace microscale::ptx

@@ -1,0 +1,15 @@
+// a of a matrix product of many rows, made ready: one entry point for each kind of a.
+#include "cuda/tile/prepare_tiles.cuh"
+
+#define MICROSCALE_PREPARE_TILES(kind, ...)                                      \
+  extern "C" __global__ void __launch_bounds__(256) matmul_prepare_tiles_##kind( \
+      const __grid_constant__ microscale::cuda::PrepareTilesArgs args) {         \
+    using namespace microscale;                                                  \
+    cuda::prepare_tiles<cuda::__VA_ARGS__>(args);                                \
+  }
+
+MICROSCALE_PREPARE_TILES(dense, DenseTokens)
+MICROSCALE_PREPARE_TILES(nvfp4, BlockTokens<E2M1, false>)
+MICROSCALE_PREPARE_TILES(mxfp4, BlockTokens<E2M1, true>)
+MICROSCALE_PREPARE_TILES(mxfp8_e4m3, BlockTokens<E4M3, true>)
+MICROSCALE_PREPARE_TILES(mxfp8_e5m2, BlockTokens<E5M2, true>)

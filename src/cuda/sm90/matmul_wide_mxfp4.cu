@@ -1,0 +1,4 @@
+// Products of MXFP4 weights and many rows of a.
+#include "cuda/tile/wide_product.cuh"
+
+MICROSCALE_WIDE_ENTRIES(mxfp4_bf16, WideMxfp4)

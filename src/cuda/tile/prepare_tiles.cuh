@@ -1,0 +1,168 @@
+// Makes a of a matrix product ready for the kernels of many rows: 16-bit elements with their block
+// scales inside, in the tiles of layouts/token_tiles.hpp. Dense elements are copied as they are.
+// What block-scaled ones become is exact:
+//
+//   NVFP4   E2M1 x UE4M3, without the global scale: at most 6 significant bits, 2^-10 to 2688
+//   MXFP4   E2M1 x 2^s in BF16: 2 significant bits; from 2^128 on infinite, as in FP32
+//   MXFP8   E4M3 or E5M2 x 2^s in BF16: at most 4; below 2^-126 multiples of 2^-133, nearest even;
+//           infinite from 2^128 on
+//
+// A thread block takes groups of eight rows, warp w row w, and 256 elements of k.
+#pragma once
+
+#include <cstdint>
+
+#include "cuda/geometry.hpp"
+#include "cuda/tile/dequantize_tile.cuh"
+#include "cuda/tile/grid_order.cuh"
+#include "cuda/tile/product_output.cuh"
+#include "layouts/grouped.hpp"
+#include "layouts/token_tiles.hpp"
+
+namespace microscale::cuda {
+
+/// A group of eight rows: whose, and which of that matrix's.
+struct TokenGroup {
+  std::int64_t matrix;
+  MatrixRows rows;
+  std::int64_t row;        // the group's first, in the matrix
+  std::int64_t tile_rows;  // 128x4 tiles down the rows of the experts before
+  bool found;
+};
+
+/// All threads call it. Experts are asked 256 at a time: each whether the group is its own, and, if
+/// `tiled`, how many tiles its scales have.
+__device__ inline TokenGroup find_token_group(const ProductRows& rows, std::int64_t group,
+                                              bool tiled) {
+  if (rows.offsets == nullptr) {
+    const std::int64_t each = token_tiles::groups(rows.m);
+    const std::int64_t matrix = group / each;
+    return {matrix, rows_of_matrix(rows, matrix), (group - matrix * each) * token_tiles::group, 0,
+            matrix < rows.matrices};
+  }
+  __shared__ TokenGroup result;
+  __shared__ unsigned long long before;
+  if (threadIdx.x == 0) result = {}, before = 0;
+  __syncthreads();
+  for (std::int64_t first = 0; first < rows.matrices; first += threads_per_block) {
+    const std::int64_t expert = first + threadIdx.x;
+    MatrixRows own{0, 0};
+    if (expert < rows.matrices) own = rows_of_matrix(rows, expert);
+    const std::int64_t at = token_tiles::first_group_of_expert(expert, own.first);
+    if (own.count > 0 && group >= at && group < at + token_tiles::groups(own.count))
+      result = {expert, own, (group - at) * token_tiles::group, 0, true};
+    __syncthreads();
+    const TokenGroup seen = result;
+    if (tiled && own.count > 0 && (!seen.found || expert < seen.matrix))
+      atomicAdd(&before, static_cast<unsigned long long>(grouped::tile_rows(own.count, 128)));
+    if (seen.found) break;
+  }
+  __syncthreads();
+  TokenGroup found = result;
+  // Whatever memory holds for offsets, the scales lie within what there can be.
+  const std::int64_t most = grouped::most_tile_rows(rows.m, rows.matrices, 128) -
+                            grouped::tile_rows(found.rows.count, 128);
+  const auto sum = static_cast<std::int64_t>(before);
+  found.tile_rows = sum < most ? sum : most;
+  __syncthreads();  // before the next one is looked for
+  return found;
+}
+
+/// The scale of block `block` of `blocks` of row `row` of the group's matrix.
+__device__ inline const std::uint8_t* scale_of_token(const PrepareTilesArgs& args,
+                                                     const TokenGroup& group, std::int64_t row,
+                                                     std::int64_t block, std::int64_t blocks) {
+  if (!args.tiled) return args.scales + (group.rows.first + row) * blocks + block;
+  const std::int64_t matrix = args.rows.offsets == nullptr
+                                  ? group.matrix * tiled_128x4::bytes(args.rows.m, blocks)
+                                  : group.tile_rows * tiled_128x4::bytes(128, blocks);
+  return args.scales + matrix + tiled_128x4::offset(row, block, blocks);
+}
+
+/// The first group of the matrix that `group` is of.
+__device__ inline std::int64_t first_group_of(const ProductRows& rows, std::int64_t matrix,
+                                              const MatrixRows& own) {
+  return rows.offsets == nullptr ? token_tiles::first_group(matrix, rows.m)
+                                 : token_tiles::first_group_of_expert(matrix, own.first);
+}
+
+/// Eight neighbouring elements as 16 bytes of FP16 or BF16.
+struct DenseTokens {
+  static constexpr int block = 8;
+  __device__ static uint4 load(const PrepareTilesArgs& args, const std::uint8_t* row,
+                               std::int64_t column, const std::uint8_t*) {
+    const std::uint8_t* from = row + 2 * column;
+    const std::int64_t left = args.k - column;
+    if (left >= 8 && reinterpret_cast<std::uintptr_t>(from) % 16 == 0)
+      return ptx::ld_global_nc_no_allocate_v4(from);
+    std::uint32_t w[4] = {};
+#pragma unroll
+    for (int i = 0; i < 8; ++i)
+      if (i < left)
+        w[i / 2] |= std::uint32_t{reinterpret_cast<const std::uint16_t*>(from)[i]}
+                    << (16 * (i % 2));
+    return make_uint4(w[0], w[1], w[2], w[3]);
+  }
+};
+
+/// Codec: the element's; E8M0: the scale is a power of two, else UE4M3.
+template <class Codec, bool E8M0>
+struct BlockTokens {
+  static constexpr int block = E8M0 ? 32 : 16;
+  __device__ static uint4 load(const PrepareTilesArgs& args, const std::uint8_t* row,
+                               std::int64_t column, const std::uint8_t* scale) {
+    float values[8];
+    if constexpr (Codec::mantissa_bits == 1)
+      decode_e2m1(ptx::ld_global_nc_b32(row + column / 2), values);
+    else
+      decode_fp8<Codec>(ptx::ld_global_nc_v2(row + column), values);
+    const std::uint32_t byte = __ldg(scale);
+    const float factor =
+        E8M0 ? decode_e8m0(static_cast<std::uint8_t>(byte)) : decode_e4m3(byte & 0x7Fu);
+#pragma unroll
+    for (float& value : values) value = __fmul_rn(value, factor);
+    std::uint32_t w[4];
+#pragma unroll
+    for (int i = 0; i < 4; ++i)
+      w[i] = args.f16 ? ptx::cvt_rn_f16x2_f32(values[2 * i], values[2 * i + 1])
+                      : ptx::cvt_rn_bf16x2_f32(values[2 * i], values[2 * i + 1]);
+    return make_uint4(w[0], w[1], w[2], w[3]);
+  }
+};
+
+template <class Tokens>
+__device__ void prepare_tiles(const PrepareTilesArgs& args) {
+  follow_previous_grid();
+  if (args.only_if != nullptr && *args.only_if == 0) return;
+  const std::int64_t all =
+      token_tiles::all_groups(args.rows.m, args.rows.matrices, args.rows.offsets != nullptr);
+  const std::int64_t lane = threadIdx.x & 31, row_in_group = threadIdx.x / 32;
+  const std::int64_t column = (std::int64_t{blockIdx.x} * 32 + lane) * 8;
+  const std::int64_t chunks = token_tiles::chunks(args.k), chunk = column / token_tiles::chunk;
+  const std::int64_t blocks = args.k / Tokens::block;
+  if (blockIdx.x == 0)
+    for (std::int64_t i = blockIdx.y * std::int64_t{threads_per_block} + threadIdx.x;
+         i < args.counter_count; i += std::int64_t{gridDim.y} * threads_per_block)
+      args.counters[i] = 0;
+#pragma unroll 1
+  for (std::int64_t group = blockIdx.y; group < all; group += gridDim.y) {
+    const TokenGroup at = find_token_group(args.rows, group, args.tiled != 0);
+    if (!at.found || chunk >= chunks) continue;
+    const std::int64_t row = at.row + row_in_group;
+    uint4 piece = make_uint4(0, 0, 0, 0);
+    if (row < at.rows.count && column < args.k) {
+      const std::int64_t own = at.rows.first + row, block = column / Tokens::block;
+      const std::uint8_t* scale = scale_of_token(args, at, row, block, blocks);
+      piece = Tokens::load(args, static_cast<const std::uint8_t*>(args.a) + own * args.a_stride,
+                           column, scale);
+    }
+    const std::int64_t groups = token_tiles::groups(at.rows.count);
+    const std::int64_t first = first_group_of(args.rows, at.matrix, at.rows);
+    const std::int64_t place = first * chunks + chunk * groups + at.row / token_tiles::group;
+    ptx::st_global_v4(static_cast<char*>(args.tiles) + place * token_tiles::group_bytes +
+                          token_tiles::piece_offset(row_in_group, lane % 8),
+                      piece);
+  }
+}
+
+}  // namespace microscale::cuda

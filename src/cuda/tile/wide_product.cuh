@@ -1,0 +1,352 @@
+// Products of packed weights and many rows of a on Hopper: the transposed product, so that the
+// weights are the operand that wgmma takes from registers, where they are decoded, and a, 16 bits
+// an element, is read from shared memory as it is.
+//
+// A block stays on its multiprocessor and takes tile after tile of d (wide_walk.cuh). One warp
+// copies chunks of 64 elements of k, of both operands, into a ring of stages: linear bulk copies
+// that end in a stage's `full` barrier. Two warpgroups, each with Rows / 2 rows of the weights and
+// all Tokens rows of a, decode a step of 16 elements into four registers while the tensor cores
+// multiply the step before, and free a stage through its `empty` barrier. The copying warp runs
+// ahead into the next tile while this one's sums are stored (wide_store.cuh).
+//
+// Where tiles are few, each is cut into ranges of k, and a block takes one of them (a unit). The
+// sums go to memory; the warpgroup that finds, by a counter, that it is the last of its half of the
+// tile adds them in the order of k, whoever it is.
+#pragma once
+
+#include <cstdint>
+
+#include "cuda/ptx/async_copy.cuh"
+#include "cuda/ptx/barrier.cuh"
+#include "cuda/ptx/matrix_descriptor.cuh"
+#include "cuda/ptx/memory.cuh"
+#include "cuda/ptx/setmaxnreg.cuh"
+#include "cuda/ptx/wgmma.cuh"
+#include "cuda/tile/grid_order.cuh"
+#include "cuda/tile/stage_ring.cuh"
+#include "cuda/tile/wide_store.cuh"
+#include "cuda/tile/wide_walk.cuh"
+#include "cuda/tile/wide_weights.cuh"
+
+namespace microscale::cuda {
+
+template <class Weights, int Rows, int Tokens>
+class WideProduct {
+ public:
+  static constexpr WideShape shape{Rows, Tokens};
+  static constexpr WideShared shared = wide_shared(shape, Weights::tile_bytes);
+  static constexpr int parts = Rows / 128;        // 64 rows of the weights each, of a warpgroup
+  static constexpr int weight_tiles = Rows / 16;  // of a stage
+  static constexpr int a_bytes = Tokens * 128;
+  static_assert((parts == 1 || parts == 2) && weight_tiles < 32,
+                "a warpgroup has one or two accumulators, the copying warp a lane for each tile");
+  static_assert(shared.stages >= 3 && shared.bytes <= wide_shared_bytes, "shared memory is short");
+
+  __device__ static void run(const MatmulWideArgs& args) {
+    extern __shared__ __align__(1024) unsigned char memory[];
+    const auto base = static_cast<std::uint32_t>(__cvta_generic_to_shared(memory));
+    if (args.partial) clear_stages(base);
+    Ring ring(base + shared.barriers);
+    if (threadIdx.x == 0) ring.init(8, args.a == nullptr ? 1 : 1 + loading_warps);
+    __syncthreads();
+    follow_previous_grid();
+    if (args.only_if != nullptr && *args.only_if == 0) return;
+    if (threadIdx.x >= 256) {
+      ptx::setmaxnreg_dec<56>();
+      if (threadIdx.x < 288)
+        copy(args, base, ring);
+      else if (args.a != nullptr)
+        load_rows(args, base, ring);
+    } else {
+      ptx::setmaxnreg_inc<224>();
+      multiply(args, base, ring);
+    }
+  }
+
+ private:
+  using Ring = StageRing<shared.stages>;
+  static constexpr int loading_warps = 3, loading_threads = 32 * loading_warps;
+
+  __device__ static std::uint32_t place(std::uint32_t base, int stage) {
+    return base + shared.places + 32 * stage;
+  }
+
+  /// Where a tile of d has fewer rows than the stage, what is left is multiplied, too, and dropped:
+  /// whatever it is, it has been written.
+  __device__ static void clear_stages(std::uint32_t base) {
+#pragma unroll 1
+    for (int stage = 0; stage < shared.stages; ++stage)
+#pragma unroll 1
+      for (int at = static_cast<int>(threadIdx.x) * 16; at < a_bytes; at += wide_threads * 16)
+        ptx::st_shared_v4(base + stage * shared.stage_bytes + at, make_uint4(0, 0, 0, 0));
+    ptx::fence_proxy_async_shared();
+  }
+
+  /// The chunks of k of a unit: `split` of a tile.
+  __device__ static std::uint32_t first_chunk(const MatmulWideArgs& args, std::uint32_t split) {
+    return split * static_cast<std::uint32_t>(token_tiles::chunks(args.k)) /
+           static_cast<std::uint32_t>(args.splits);
+  }
+
+  __device__ static void copy(const MatmulWideArgs& args, std::uint32_t base, Ring ring) {
+    const int lane = static_cast<int>(threadIdx.x & 31);
+    const bool gated = args.output.gated != 0;
+    const auto chunks = static_cast<std::uint32_t>(token_tiles::chunks(args.k));
+    const std::int64_t row_tiles = fragment_tiles::row_tiles(args.n, gated);
+    WideWalk<Rows, Tokens> walk(args.rows, args.n, gated);
+    WidePlace at;
+    const auto splits = static_cast<std::uint32_t>(args.splits);
+#pragma unroll 1
+    for (std::uint32_t unit = blockIdx.x; unit < args.units; unit += gridDim.x) {
+      const std::uint32_t tile = splits == 1 ? unit : unit / splits;
+      if (!walk.find(tile, at)) break;
+      const std::uint32_t split = unit - tile * splits;
+      const std::uint32_t first = first_chunk(args, split), end = first_chunk(args, split + 1);
+      const std::int64_t groups = token_tiles::groups(at.rows.count);
+      const std::int64_t group = std::int64_t{at.row_tile} * (Tokens / 8);
+      const std::int64_t own = groups - group < Tokens / 8 ? groups - group : Tokens / 8;
+      const std::int64_t first_group =
+          args.rows.offsets == nullptr
+              ? token_tiles::first_group(at.matrix, args.rows.m)
+              : token_tiles::first_group_of_expert(at.matrix, at.rows.first);
+      // Lanes of the weights: a tile each, the last one again beyond the end; the next lane: a.
+      const char* from;
+      std::int64_t step;
+      std::uint32_t bytes, to;
+      if (lane < weight_tiles) {
+        const std::int64_t wanted = std::int64_t{at.column_tile} * weight_tiles + lane;
+        const std::int64_t row_tile = wanted < row_tiles ? wanted : row_tiles - 1;
+        from = reinterpret_cast<const char*>(args.b) + at.matrix * args.b_matrix +
+               row_tile * (std::int64_t{chunks} * Weights::tile_bytes);
+        step = bytes = Weights::tile_bytes;
+        to = base + a_bytes + lane * Weights::tile_bytes;
+      } else {
+        from = static_cast<const char*>(args.tiles) +
+               (first_group * chunks + group) * token_tiles::group_bytes;
+        step = groups * token_tiles::group_bytes;
+        bytes = static_cast<std::uint32_t>(own * token_tiles::group_bytes);
+        to = base;
+      }
+      from += first * step;
+      const int lanes = args.a == nullptr ? weight_tiles + 1 : weight_tiles;
+      const std::uint32_t all_bytes =
+          weight_tiles * Weights::tile_bytes +
+          (args.a == nullptr ? static_cast<std::uint32_t>(own) *
+                                   static_cast<std::uint32_t>(token_tiles::group_bytes)
+                             : 0);
+      ring.wait_empty();
+      if (lane == 0) {
+        const std::int64_t before = std::int64_t{at.row_tile} * Tokens;
+        const std::int64_t rows_left = at.rows.count - before;
+        const std::int64_t row = (args.rows.offsets == nullptr ? 0 : at.rows.first) + before;
+        const std::uint32_t where = place(base, ring.stage());
+        ptx::st_shared_v4(
+            where, make_uint4(at.matrix, at.column_tile,
+                              static_cast<std::uint32_t>(rows_left < Tokens ? rows_left : Tokens),
+                              end - first));
+        ptx::st_shared_v4(where + 16,
+                          make_uint4(static_cast<std::uint32_t>(row),
+                                     static_cast<std::uint32_t>(row >> 32), tile, split));
+      }
+#pragma unroll 1
+      for (std::uint32_t left = end - first; left > 0; --left, ring.next(), from += step) {
+        ring.wait_empty();
+        if (lane == 0) ptx::mbarrier_arrive_expect_tx(ring.full(), all_bytes);
+        __syncwarp();
+        if (lane < lanes)
+          ptx::cp_async_bulk_shared_cluster_global_mbarrier(to + ring.stage() * shared.stage_bytes,
+                                                            from, bytes, ring.full());
+      }
+    }
+    ring.wait_empty();
+    if (lane == 0) {  // no rows: the end
+      ptx::st_shared_v4(place(base, ring.stage()), make_uint4(0, 0, 0, 0));
+      ptx::mbarrier_arrive(ring.full());
+    }
+  }
+
+  /// Three warps bring rows of a that nobody has prepared, 16 bytes a lane, each piece where the
+  /// swizzle has it; what is behind the rows and behind k becomes zeros. A chunk is called full
+  /// when a few more are under way.
+  __device__ static void load_rows(const MatmulWideArgs& args, std::uint32_t base, Ring ring) {
+    constexpr int under_way = shared.stages / 2, rows_at_once = loading_threads / 8;
+    const std::uint32_t thread = threadIdx.x - 288, piece = thread % 8;
+    WideWalk<Rows, Tokens> walk(args.rows, args.n, args.output.gated != 0);
+    WidePlace at;
+    Ring arriving = ring;
+    int unannounced = 0;
+    const auto arrive = [&] {
+      ptx::fence_proxy_async_shared();
+      __syncwarp();
+      ptx::mbarrier_arrive(arriving.full(), threadIdx.x % 32 == 0);
+      arriving.next();
+    };
+    const auto splits = static_cast<std::uint32_t>(args.splits);
+#pragma unroll 1
+    for (std::uint32_t unit = blockIdx.x; unit < args.units; unit += gridDim.x) {
+      const std::uint32_t tile = splits == 1 ? unit : unit / splits;
+      if (!walk.find(tile, at)) break;
+      const std::uint32_t first = first_chunk(args, unit - tile * splits),
+                          end = first_chunk(args, unit - tile * splits + 1);
+      const std::int64_t row = std::int64_t{at.row_tile} * Tokens + thread / 8;
+      const std::int64_t left = at.rows.count - row;
+      const char* from = static_cast<const char*>(args.a) + (at.rows.first + row) * args.a_stride +
+                         first * 128 + piece * 16;
+#pragma unroll 1
+      for (std::uint32_t chunk = first; chunk < end; ++chunk, ring.next(), from += 128) {
+        ring.wait_empty();
+        const std::uint32_t to = base + ring.stage() * shared.stage_bytes;
+        const bool inside = std::int64_t{chunk} * 64 + piece * 8 < args.k;
+        const char* source = from;
+#pragma unroll
+        for (int i = 0; i < Tokens; i += rows_at_once, source += rows_at_once * args.a_stride) {
+          const std::uint32_t own = thread / 8 + i;
+          if (i + rows_at_once > Tokens && own >= Tokens) break;
+          const bool there = inside && i < left;
+          ptx::cp_async_cg_shared_global_16(to + own * 128 + (piece ^ own % 8) * 16,
+                                            there ? source : args.a, there ? 16 : 0);
+        }
+        ptx::cp_async_commit_group();
+        if (unannounced < under_way) {
+          ++unannounced;
+        } else {
+          ptx::cp_async_wait_group<under_way>();
+          arrive();
+        }
+      }
+    }
+    ptx::cp_async_wait_group<0>();
+    for (; unannounced > 0; --unannounced) arrive();
+    ring.wait_empty();
+    arrive();  // the stage that says that this was the end
+  }
+
+  __device__ static void multiply(const MatmulWideArgs& args, std::uint32_t base, Ring ring) {
+    const std::uint32_t lane = threadIdx.x & 31, warp = threadIdx.x / 32 % 4;
+    const std::uint32_t warpgroup = threadIdx.x / 128;
+    const std::uint32_t sums = base + shared.sums + warpgroup * shared.sum_bytes;
+    const std::uint32_t weights =
+        base + a_bytes + (warpgroup * parts * 4 + warp) * Weights::tile_bytes;
+    float d[Tokens / 2], d64[parts == 2 ? Tokens / 2 : 1];  // of the first 64 rows, of the others
+#pragma unroll 1
+    for (;;) {
+      ring.wait_full();
+      const uint4 where = ptx::ld_shared_v4(place(base, ring.stage()));
+      if (where.z == 0) return;
+      const uint4 row = ptx::ld_shared_v4(place(base, ring.stage()) + 16);
+      int before = 0;  // the stage of the chunk before
+#pragma unroll 1
+      for (std::uint32_t chunk = 0; chunk < where.w; ++chunk) {
+        ring.wait_full();
+        const std::uint32_t stage = ring.stage() * shared.stage_bytes;
+        typename Weights::Tile tiles[parts];
+#pragma unroll
+        for (int part = 0; part < parts; ++part)
+          tiles[part] = Weights::read(weights + stage + part * 4 * Weights::tile_bytes, lane);
+        const std::uint64_t tokens = ptx::matrix_descriptor_rows128(base + stage);
+#pragma unroll
+        for (int step = 0; step < 4; ++step) {
+          std::uint32_t a[parts][4];
+#pragma unroll
+          for (int part = 0; part < parts; ++part) {
+            Weights::fragment(tiles[part], step, a[part]);
+            ptx::keep_in_place(a[part]);  // whole before the fence
+          }
+          ptx::wgmma_fence();
+          const std::uint64_t at = ptx::advance(tokens, 32 * step);
+          Weights::multiply(d, a[0], at, chunk > 0 || step > 0);
+          if constexpr (parts == 2) Weights::multiply(d64, a[1], at, chunk > 0 || step > 0);
+          ptx::wgmma_commit_group();
+          ptx::wgmma_wait_group<1>();  // the step before has its registers no more
+          if (step == 0) ring.release(before, chunk > 0);
+        }
+        before = ring.stage();
+        ring.next();
+      }
+      ptx::wgmma_wait_group<0>();
+      ring.release(before, true);
+      const ProductFactors factors = product_factors(args.output, where.x);
+      ptx::keep_in_place(d);
+      if constexpr (parts == 2) ptx::keep_in_place(d64);
+      if (args.splits > 1) {
+        float* own = args.sums + (std::int64_t{row.z} * args.splits + row.w) * (Rows * Tokens) +
+                     warpgroup * (Rows * Tokens / 2);
+        put_sums(d, own);
+        if constexpr (parts == 2) put_sums(d64, own + 64 * Tokens);
+        if (!is_last(args, base, 2 * row.z + warpgroup)) continue;
+        own -= std::int64_t{row.w} * (Rows * Tokens);
+        add_sums(d, own, args.splits);
+        if constexpr (parts == 2) add_sums(d64, own + 64 * Tokens, args.splits);
+      }
+      WideTileOutput tile{.matrix = where.x,
+                          .row = static_cast<std::int64_t>(row.y) << 32 | row.x,
+                          .column = 0,
+                          .tokens = static_cast<int>(where.z),
+                          .vectors = args.vectors != 0};
+      const std::int64_t unit = std::int64_t{where.y} * (Rows / 64) + warpgroup * parts;
+      const int columns = args.output.gated ? 32 : 64;
+      const auto store = [&](auto& own, int part) {
+        stage_sums<0, Tokens / 2>(own, Weights::sum_factor, Weights::sum_factor, sums);
+        ptx::bar_sync(1 + warpgroup, 128);
+        tile.column = (unit + part) * columns;
+        store_staged(args.output, factors, tile, args.n, sums);
+        ptx::bar_sync(1 + warpgroup, 128);
+      };
+      store(d, 0);
+      if constexpr (parts == 2) store(d64, 1);
+    }
+  }
+
+  /// The accumulators of a warpgroup in memory: register by register, side by side.
+  template <int Count>
+  __device__ static void put_sums(const float (&d)[Count], float* to) {
+#pragma unroll
+    for (int i = 0; i < Count; ++i) to[i * 128 + threadIdx.x % 128] = d[i];
+  }
+  /// Of all ranges of k, in their order.
+  template <int Count>
+  __device__ static void add_sums(float (&d)[Count], const float* from, int splits) {
+    from += threadIdx.x % 128;
+#pragma unroll
+    for (int i = 0; i < Count; ++i) d[i] = __ldcg(from + i * 128);
+#pragma unroll 1
+    for (int split = 1; split < splits; ++split) {
+      from += Rows * Tokens;
+#pragma unroll
+      for (int i = 0; i < Count; ++i) d[i] = __fadd_rn(d[i], __ldcg(from + i * 128));
+    }
+  }
+
+  /// Whether all other ranges of this half of a tile have put their sums. The 128 threads of a
+  /// warpgroup call it when they have put theirs.
+  __device__ static bool is_last(const MatmulWideArgs& args, std::uint32_t base,
+                                 std::uint32_t half) {
+    const std::uint32_t warpgroup = threadIdx.x / 128;
+    const std::uint32_t word = base + shared.words + 4 * warpgroup;
+    __threadfence();
+    ptx::bar_sync(1 + warpgroup, 128);
+    if (threadIdx.x % 128 == 0) {
+      const std::uint32_t before = atomicAdd(args.counters + half, 1u);
+      ptx::st_shared_b32(word, before);
+    }
+    ptx::bar_sync(1 + warpgroup, 128);
+    const bool last = ptx::ld_shared_b32(word) + 1 == static_cast<std::uint32_t>(args.splits);
+    ptx::bar_sync(1 + warpgroup, 128);  // the word is free again
+    __threadfence();
+    return last;
+  }
+};
+
+}  // namespace microscale::cuda
+
+/// The entry points of one format, one for each of wide_shapes.
+#define MICROSCALE_WIDE_ENTRY(name, weights, rows, tokens)                             \
+  extern "C" __global__ void __launch_bounds__(microscale::cuda::wide_threads, 1)      \
+      matmul_wide_##name##_##rows##x##tokens(                                          \
+          const __grid_constant__ microscale::cuda::MatmulWideArgs args) {             \
+    microscale::cuda::WideProduct<microscale::cuda::weights, rows, tokens>::run(args); \
+  }
+#define MICROSCALE_WIDE_ENTRIES(name, weights)   \
+  MICROSCALE_WIDE_ENTRY(name, weights, 256, 128) \
+  MICROSCALE_WIDE_ENTRY(name, weights, 128, 128) \
+  MICROSCALE_WIDE_ENTRY(name, weights, 128, 64)

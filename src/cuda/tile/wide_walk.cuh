@@ -1,0 +1,82 @@
+// Which tile of d is next, for kernels whose blocks stay until all tiles are done: tile numbers run
+// over the matrices, in one of them over bands of `band_rows` rows of a, in a band along n and,
+// fastest, down the rows, so that blocks at work together share tiles of weights and few rows of a.
+#pragma once
+
+#include <cstdint>
+
+#include "cuda/tile/product_output.cuh"
+#include "cuda/wide_geometry.hpp"
+
+namespace microscale::cuda {
+
+/// A tile of d, and what it is made from. There are fewer than 2^31 tiles and matrices.
+struct WidePlace {
+  std::uint32_t matrix;
+  std::uint32_t row_tile, column_tile;  // in the matrix
+  MatrixRows rows;                      // of the matrix
+};
+
+template <int Rows, int Tokens>
+class WideWalk {
+ public:
+  static constexpr WideShape shape{Rows, Tokens};
+  static constexpr std::uint32_t band = 2048 / Tokens;
+
+  __device__ WideWalk(const ProductRows& rows, std::int64_t n, bool gated)
+      : rows_(rows), columns_(static_cast<std::uint32_t>(wide_column_tiles(shape, n, gated))) {}
+
+  /// False behind the last tile. All lanes of a warp ask for the same, never smaller, number.
+  __device__ bool find(std::uint32_t tile, WidePlace& place) {
+    if (rows_.offsets == nullptr) {
+      const std::uint32_t each = row_tiles(rows_.m) * columns_;
+      if (each == 0) return false;
+      place.matrix = tile / each;
+      if (place.matrix >= rows_.matrices) return false;
+      place.rows = rows_of_matrix(rows_, place.matrix);
+      split(tile - place.matrix * each, place);
+      return true;
+    }
+    const int lane = static_cast<int>(threadIdx.x & 31);
+    for (; first_ < rows_.matrices; first_ += 32) {  // 32 experts, one a lane
+      MatrixRows own{0, 0};
+      if (first_ + lane < rows_.matrices) own = rows_of_matrix(rows_, first_ + lane);
+      const std::uint32_t tiles = row_tiles(own.count) * columns_;
+      std::uint32_t sum = tiles;
+#pragma unroll
+      for (int step = 1; step < 32; step *= 2) {
+        const std::uint32_t other = __shfl_up_sync(0xFFFFFFFFu, sum, step);
+        if (lane >= step) sum += other;
+      }
+      const unsigned behind = __ballot_sync(0xFFFFFFFFu, tile < before_ + sum);
+      if (behind != 0) {
+        const int owner = __ffs(static_cast<int>(behind)) - 1;
+        place.matrix = first_ + owner;
+        place.rows = rows_of_matrix(rows_, place.matrix);
+        split(tile - before_ - __shfl_sync(0xFFFFFFFFu, sum - tiles, owner), place);
+        return true;
+      }
+      before_ += __shfl_sync(0xFFFFFFFFu, sum, 31);
+    }
+    return false;
+  }
+
+ private:
+  __device__ static std::uint32_t row_tiles(std::int64_t rows) {
+    return static_cast<std::uint32_t>(wide_row_tiles(shape, rows));
+  }
+  __device__ void split(std::uint32_t tile, WidePlace& place) const {
+    const std::uint32_t height = row_tiles(place.rows.count);
+    const std::uint32_t first = tile / (band * columns_) * band;
+    const std::uint32_t own = height - first < band ? height - first : band;
+    const std::uint32_t rest = tile - first * columns_;
+    place.column_tile = rest / own;
+    place.row_tile = first + rest - place.column_tile * own;
+  }
+
+  const ProductRows& rows_;
+  std::uint32_t columns_;
+  std::uint32_t first_ = 0, before_ = 0;  // experts passed, and their tiles
+};
+
+}  // namespace microscale::cuda

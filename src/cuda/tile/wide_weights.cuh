@@ -1,0 +1,187 @@
+// Packed weights (layouts/fragment_tiles.hpp) in shared memory to A fragments of 16-bit wgmma, the
+// block scale multiplied in. What a lane holds is exact:
+//
+//   MXFP4, E2M1 x 2^s       BF16: 2 significant bits. The smallest, 2^-128, is a subnormal of BF16;
+//   a
+//                           product of 2^128 or more is infinite, as it is in FP32
+//   NVFP4, E2M1 x UE4M3     at most 6 significant bits, 2^-10 to 2688: BF16 as it is; FP16 times
+//                           2^-7, since the scale itself times 2^7 must fit. 2^7 goes to the sums
+//   MXFP8, E4M3/E5M2 x 2^s  BF16: at most 4 significant bits. Below 2^-126 subnormals of BF16:
+//                           products are rounded to multiples of 2^-133, nearest even; infinite
+//                           from 2^128 on
+//
+// NaN: scale byte 255 (E8M0) or 127 (UE4M3, bit 7 ignored), and FP8's own codes. Byte 0 of E8M0 is
+// 2^-127. Packed multiplications do not flush subnormals.
+//
+// A format has: tile_bytes of 16 rows x 64; `Tile`, what a lane keeps of a tile; read(); fragment()
+// of one step of 16 elements; sum_factor, what the sums are multiplied by.
+#pragma once
+
+#include <cstdint>
+
+#include "cuda/ptx/cvt_fp8.cuh"
+#include "cuda/ptx/memory.cuh"
+#include "cuda/ptx/packed.cuh"
+#include "cuda/ptx/permute.cuh"
+#include "cuda/ptx/scalar.cuh"
+#include "cuda/ptx/wgmma_f16.cuh"
+#include "layouts/fragment_tiles.hpp"
+
+namespace microscale::cuda {
+
+struct WideBf16 {
+  template <int Count>
+  __device__ static void multiply(float (&d)[Count], const std::uint32_t (&a)[4], std::uint64_t b,
+                                  bool accumulate) {
+    if constexpr (Count == 32)
+      ptx::wgmma_m64n64k16_f32_bf16_bf16(d, a, b, accumulate);
+    else if constexpr (Count == 64)
+      ptx::wgmma_m64n128k16_f32_bf16_bf16(d, a, b, accumulate);
+    else
+      ptx::wgmma_m64n256k16_f32_bf16_bf16(d, a, b, accumulate);
+  }
+};
+struct WideF16 {
+  template <int Count>
+  __device__ static void multiply(float (&d)[Count], const std::uint32_t (&a)[4], std::uint64_t b,
+                                  bool accumulate) {
+    if constexpr (Count == 32)
+      ptx::wgmma_m64n64k16_f32_f16_f16(d, a, b, accumulate);
+    else if constexpr (Count == 64)
+      ptx::wgmma_m64n128k16_f32_f16_f16(d, a, b, accumulate);
+    else
+      ptx::wgmma_m64n256k16_f32_f16_f16(d, a, b, accumulate);
+  }
+};
+
+/// Word `i` of a vector, i known when compiled.
+__device__ inline std::uint32_t word_of(uint4 v, int i) {
+  return i == 0 ? v.x : i == 1 ? v.y : i == 2 ? v.z : v.w;
+}
+
+/// Eight E2M1 codes of a lane as BF16, 2^-126 times their value: sign and magnitude of four at a
+/// time come to their places by one multiplication, whose other bits are masked.
+__device__ inline void e2m1_bits_bf16(std::uint32_t codes, std::uint32_t (&a)[4]) {
+  constexpr std::uint32_t kept = 0x81C081C0u;
+  const std::uint32_t low = codes & 0x8E8E8E8Eu, high = codes & 0x71717171u;
+  a[0] = ptx::prmt_b32(low, 0, 0x4140) * 0x120u & kept;  // << 8 and << 5
+  a[1] = ptx::prmt_b32(low, 0, 0x4342) * 0x120u & kept;
+  a[2] = ptx::prmt_b32(high, 0, 0x4140) * 0x8004u & kept;  // << 15 and << 2
+  a[3] = ptx::prmt_b32(high, 0, 0x4342) * 0x8004u & kept;
+}
+
+/// Byte `i` of four as an E8M0 scale, twice, in BF16. In its exponent's place it is the power of
+/// two, but for byte 0, which becomes the subnormal 2^-127, and byte 255, infinity, which times 0
+/// is NaN.
+__device__ inline std::uint32_t e8m0_pair_bf16(std::uint32_t bytes, int i) {
+  const std::uint32_t power = ptx::prmt_b32(bytes, 0, 0x4040u + 0x101u * i) << 7;
+  return ptx::fma_rn_bf16x2(power, 0, ptx::max_nan_bf16x2(power, 0x00400040u));
+}
+
+__device__ inline void scale_fragment(std::uint32_t (&a)[4], std::uint32_t row,
+                                      std::uint32_t row8) {
+#pragma unroll
+  for (int i = 0; i < 4; ++i) a[i] = ptx::mul_rn_bf16x2(a[i], i % 2 == 0 ? row : row8);
+}
+
+struct WideMxfp4 : WideBf16 {
+  static constexpr int tile_bytes = fragment_tiles::tile_bytes(4, 32);
+  static constexpr float sum_factor = 1.0f;
+  struct Tile {
+    uint4 codes;
+    std::uint32_t scales[4];  // pairs: block 0 of rows g and g + 8, then block 1
+  };
+  __device__ static Tile read(std::uint32_t tile, std::uint32_t lane) {
+    Tile t;
+    t.codes = ptx::ld_shared_v4(tile + 16 * lane);
+    const std::uint32_t bytes = ptx::ld_shared_b32(tile + 512 + lane / 4 * 4);
+#pragma unroll
+    for (int i = 0; i < 4; ++i) t.scales[i] = e8m0_pair_bf16(bytes, i);
+    return t;
+  }
+  __device__ static void fragment(const Tile& t, int step, std::uint32_t (&a)[4]) {
+    e2m1_bits_bf16(word_of(t.codes, step), a);
+    scale_fragment(a, 0x7E807E80u, 0x7E807E80u);  // 2^126
+    scale_fragment(a, t.scales[step / 2 * 2], t.scales[step / 2 * 2 + 1]);
+  }
+};
+
+struct WideNvfp4 : WideBf16 {
+  static constexpr int tile_bytes = fragment_tiles::tile_bytes(4, 16);
+  static constexpr float sum_factor = 1.0f;
+  struct Tile {
+    uint4 codes;
+    uint2 scales;  // of a step 16 bits: rows g and g + 8
+  };
+  __device__ static Tile read(std::uint32_t tile, std::uint32_t lane) {
+    return {ptx::ld_shared_v4(tile + 16 * lane), ptx::ld_shared_v2(tile + 512 + lane / 4 * 8)};
+  }
+  /// FP16 scales of rows g and g + 8.
+  __device__ static std::uint32_t scale_pair(const Tile& t, int step) {
+    const std::uint32_t word = step < 2 ? t.scales.x : t.scales.y;
+    return ptx::cvt_rn_f16x2_e4m3x2((step % 2 == 0 ? word : word >> 16) & 0x7F7Fu);
+  }
+  __device__ static void fragment(const Tile& t, int step, std::uint32_t (&a)[4]) {
+    const std::uint32_t scales = scale_pair(t, step);
+    const float row = ptx::cvt_f32_f16(scales & 0xFFFFu), row8 = ptx::cvt_f32_f16(scales >> 16);
+    e2m1_bits_bf16(word_of(t.codes, step), a);
+    scale_fragment(a, 0x7E807E80u, 0x7E807E80u);
+    scale_fragment(a, ptx::cvt_rn_bf16x2_f32(row, row), ptx::cvt_rn_bf16x2_f32(row8, row8));
+  }
+};
+
+struct WideNvfp4F16 : WideF16 {
+  static constexpr int tile_bytes = WideNvfp4::tile_bytes;
+  static constexpr float sum_factor = 128.0f;
+  using Tile = WideNvfp4::Tile;
+  __device__ static Tile read(std::uint32_t tile, std::uint32_t lane) {
+    return WideNvfp4::read(tile, lane);
+  }
+  /// Codes are upper bytes of FP16, 2^-14 times their value.
+  __device__ static void fragment(const Tile& t, int step, std::uint32_t (&a)[4]) {
+    const std::uint32_t scales =
+        ptx::mul_rn_f16x2(WideNvfp4::scale_pair(t, step), 0x58005800u);  // 2^7
+    const std::uint32_t row = ptx::prmt_b32(scales, 0, 0x1010),
+                        row8 = ptx::prmt_b32(scales, 0, 0x3232);
+    const std::uint32_t codes = word_of(t.codes, step);
+    const std::uint32_t low = codes & 0x8E8E8E8Eu,
+                        high = (codes >> 3 & 0x0E0E0E0Eu) | (codes << 7 & 0x80808080u);
+    a[0] = ptx::mul_rn_f16x2(ptx::prmt_b32(low, 0, 0x1404), row);
+    a[1] = ptx::mul_rn_f16x2(ptx::prmt_b32(low, 0, 0x3424), row8);
+    a[2] = ptx::mul_rn_f16x2(ptx::prmt_b32(high, 0, 0x1404), row);
+    a[3] = ptx::mul_rn_f16x2(ptx::prmt_b32(high, 0, 0x3424), row8);
+  }
+};
+
+template <bool E5M2>
+struct WideMxfp8 : WideBf16 {
+  static constexpr int tile_bytes = fragment_tiles::tile_bytes(8, 32);
+  static constexpr float sum_factor = 1.0f;
+  struct Tile {
+    uint4 codes[2];           // two steps each
+    std::uint32_t scales[4];  // as WideMxfp4's
+  };
+  __device__ static Tile read(std::uint32_t tile, std::uint32_t lane) {
+    Tile t;
+    t.codes[0] = ptx::ld_shared_v4(tile + 16 * lane);
+    t.codes[1] = ptx::ld_shared_v4(tile + 512 + 16 * lane);
+    const std::uint32_t bytes = ptx::ld_shared_b32(tile + 1024 + lane / 4 * 4);
+#pragma unroll
+    for (int i = 0; i < 4; ++i) t.scales[i] = e8m0_pair_bf16(bytes, i);
+    return t;
+  }
+  __device__ static void fragment(const Tile& t, int step, std::uint32_t (&a)[4]) {
+#pragma unroll
+    for (int i = 0; i < 4; ++i) {
+      const std::uint32_t word = word_of(t.codes[step / 2], step % 2 * 2 + i / 2);
+      const std::uint32_t codes = i % 2 == 0 ? word & 0xFFFFu : word >> 16;
+      const std::uint32_t halves =
+          E5M2 ? ptx::cvt_rn_f16x2_e5m2x2(codes) : ptx::cvt_rn_f16x2_e4m3x2(codes);
+      a[i] = ptx::cvt_rn_bf16x2_f32(ptx::cvt_f32_f16(halves & 0xFFFFu),
+                                    ptx::cvt_f32_f16(halves >> 16));
+    }
+    scale_fragment(a, t.scales[step / 2 * 2], t.scales[step / 2 * 2 + 1]);
+  }
+};
+
+}  // namespace microscale::cuda

@@ -1,0 +1,270 @@
+// What a product of many rows tells the device, without one.
+#include "cuda/matmul_wide.hpp"
+
+#include <gtest/gtest.h>
+
+#include <memory>
+
+#include "cuda/wide_geometry.hpp"
+#include "fake_device.hpp"
+
+namespace microscale::cuda {
+namespace {
+
+ProductRows rows(std::int64_t m, std::int64_t matrices, const void* offsets = nullptr) {
+  return {m, matrices, offsets, 0};
+}
+
+class CudaMatmulWide : public ::testing::Test {
+ protected:
+  CudaMatmulWide() {
+    call.a = {.format = {}, .type = DType::bf16, .data = memory->bytes + 2, .stride = 2 * 320};
+    call.b_format = Format::mxfp4;
+    call.b = memory->bytes + 4096;
+    call.n = 600;
+    call.k = 320;
+    call.rows = rows(100, 2);
+    call.output.d = memory->bytes + 8192;
+    call.output.d_stride = 600;
+    call.output.d_matrix = 60000;
+    call.output.d_type = static_cast<std::int32_t>(DType::bf16);
+    call.workspace = memory->bytes + 16384;
+  }
+  void SetUp() override {
+    if (kernel_images().empty()) GTEST_SKIP() << "built without nvcc";
+  }
+  MatmulWideArgs product() {
+    matmul_wide(device, "matmul", call, stream);
+    EXPECT_EQ(device.launches.size(), 2u);
+    return device.launches.back().as<MatmulWideArgs>();
+  }
+  test::FakeDevice device{9, 0};
+  std::unique_ptr<test::Aligned> memory = std::make_unique<test::Aligned>();
+  WideCall call;
+  Stream stream = &call;
+};
+
+TEST_F(CudaMatmulWide, prepares_a_and_multiplies) {
+  const MatmulWideArgs args = product();
+  const auto& prepare = device.launches[0];
+  EXPECT_EQ(prepare.name, "matmul_prepare_tiles_dense");
+  EXPECT_EQ(prepare.call.threads, 256);
+  EXPECT_EQ(prepare.call.grid.x, 2u);   // 5 chunks, four a block
+  EXPECT_EQ(prepare.call.grid.y, 26u);  // 13 groups of eight rows, twice
+  EXPECT_EQ(prepare.call.stream, stream);
+  const auto prepared = prepare.as<PrepareTilesArgs>();
+  EXPECT_EQ(prepared.a, call.a.data);
+  EXPECT_EQ(prepared.a_stride, 640);
+  EXPECT_EQ(prepared.tiles, call.workspace);
+  EXPECT_FALSE(prepared.f16);
+
+  const LaunchCall& launched = device.launches[1].call;
+  EXPECT_EQ(device.launches[1].name, "matmul_wide_mxfp4_bf16_128x64");
+  EXPECT_EQ(launched.threads, wide_threads);
+  EXPECT_EQ(launched.grid.x, 20u);  // 5 x 2 tiles, twice: fewer than there are multiprocessors
+  EXPECT_EQ(launched.shared_bytes, wide_shared({128, 64}, 544).bytes);
+  EXPECT_LE(launched.shared_bytes, wide_shared_bytes);
+  EXPECT_EQ(args.tiles, call.workspace);
+  EXPECT_EQ(args.b_matrix, 38 * 5 * 544);  // tiles of 16 x 64, rows and k filled up
+  EXPECT_EQ(args.splits, 1);
+  EXPECT_EQ(prepared.counter_count, 0);
+  EXPECT_TRUE(args.vectors);
+  EXPECT_TRUE(args.partial);
+  EXPECT_EQ(args.rows.m, 100);
+}
+
+TEST_F(CudaMatmulWide, keeps_sums_of_parts_of_k_behind_a) {
+  call.k = 16384, call.rows = rows(40, 1);
+  const MatmulWideArgs args = product();
+  ASSERT_GT(args.splits, 1);
+  const WidePlan plan = wide_plan(600, 16384, false, 40, 1, false, 544, 132);
+  EXPECT_EQ(args.splits, plan.splits);
+  EXPECT_EQ(device.launches[1].call.grid.x, static_cast<unsigned>(plan.units()));
+  const auto prepared = device.launches[0].as<PrepareTilesArgs>();
+  EXPECT_EQ(prepared.counters, args.counters);
+  EXPECT_EQ(prepared.counter_count, 2 * plan.most_tiles);
+  const auto* begin = static_cast<const std::uint8_t*>(call.workspace);
+  EXPECT_EQ(reinterpret_cast<const std::uint8_t*>(args.sums) - begin, 40 * 16384 * 2);
+  const auto* end = reinterpret_cast<const std::uint8_t*>(args.counters + prepared.counter_count);
+  EXPECT_EQ((end - begin + 255) / 256 * 256, wide_workspace_bytes(device.info(), call));
+}
+
+TEST_F(CudaMatmulWide, reads_rows_of_16_byte_pieces_as_they_are) {
+  call.a.data = memory->bytes + 16;
+  matmul_wide(device, "matmul", call, stream);
+  ASSERT_EQ(device.launches.size(), 1u);
+  const auto args = device.launches[0].as<MatmulWideArgs>();
+  EXPECT_EQ(args.a, call.a.data);
+  EXPECT_EQ(args.a_stride, 640);
+  EXPECT_FALSE(args.partial);
+  EXPECT_EQ(wide_workspace_bytes(device.info(), call), 0);
+  call.k = 16384, call.a.stride = 32768, call.rows = rows(40, 1);
+  matmul_wide(device, "matmul", call, stream);
+  const auto split = device.launches[1].as<MatmulWideArgs>();
+  ASSERT_GT(split.splits, 1);
+  ASSERT_EQ(device.zeroed.size(), 1u);
+  EXPECT_EQ(device.zeroed[0].first, split.counters);
+  call.a.stride = 2 * 320 + 2;  // not all of them
+  device.launches.clear();
+  matmul_wide(device, "matmul", call, stream);
+  EXPECT_EQ(device.launches.size(), 2u);
+}
+
+TEST_F(CudaMatmulWide, stays_on_all_multiprocessors_where_there_are_tiles_enough) {
+  call.n = 8192, call.rows = rows(4096, 1);
+  const MatmulWideArgs args = product();
+  EXPECT_EQ(device.launches[1].name, "matmul_wide_mxfp4_bf16_256x128");
+  EXPECT_EQ(device.launches[1].call.grid.x, 132u);
+  EXPECT_FALSE(args.partial);
+}
+
+TEST_F(CudaMatmulWide, names_the_kernel_of_each_pair) {
+  struct Pair {
+    WideInput a;
+    Format b;
+    const char *prepare, *product;
+  };
+  const auto of = [](Format format) { return WideInput{.format = format}; };
+  for (const Pair& pair :
+       {Pair{of(Format::nvfp4), Format::nvfp4, "nvfp4", "nvfp4_f16"},
+        {of(Format::mxfp4), Format::nvfp4, "mxfp4", "nvfp4_bf16"},
+        {of(Format::nvfp4), Format::mxfp8_e4m3, "nvfp4", "mxfp8_e4m3_bf16"},
+        {of(Format::mxfp8_e5m2), Format::mxfp8_e5m2, "mxfp8_e5m2", "mxfp8_e5m2_bf16"},
+        {{.format = {}, .type = DType::f16}, Format::nvfp4, "dense", "nvfp4_f16"}}) {
+    device.launches.clear();
+    call.a.format = pair.a.format, call.a.type = pair.a.type, call.b_format = pair.b;
+    product();
+    EXPECT_EQ(device.launches[0].name, std::string("matmul_prepare_tiles_") + pair.prepare);
+    EXPECT_EQ(device.launches[1].name, "matmul_wide_" + std::string(pair.product) + "_128x64");
+    EXPECT_EQ(device.launches[0].as<PrepareTilesArgs>().f16,
+              device.launches[1].name.find("_f16_") != std::string::npos);
+  }
+}
+
+TEST_F(CudaMatmulWide, knows_experts_by_their_offsets_alone) {
+  call.rows = rows(300, 9, memory->bytes + 32768);
+  call.a.format = Format::mxfp4, call.a.layout = Layout::tiled_128x4;
+  const MatmulWideArgs args = product();
+  EXPECT_TRUE(args.partial);
+  EXPECT_TRUE(device.launches[0].as<PrepareTilesArgs>().tiled);
+  EXPECT_EQ(device.launches[0].call.grid.y, 47u);  // 38 groups of eight rows, one more an expert
+  EXPECT_EQ(device.launches[1].call.grid.x, 65u);  // at most 4 + 9 tiles of 64 rows, 5 of n
+}
+
+TEST_F(CudaMatmulWide, multiplies_in_fp8_where_told_and_in_bf16_where_that_did_not_fit) {
+  call.a.format = Format::mxfp4;
+  const std::int64_t without = wide_workspace_bytes(device.info(), call);
+  call.fp8 = true;
+  matmul_wide(device, "matmul", call, stream);
+  ASSERT_EQ(device.launches.size(), 5u);
+  const char* names[] = {"matmul_fp8_windows", "matmul_prepare_fp8", "matmul_wide_fp8",
+                         "matmul_prepare_tiles_mxfp4", "matmul_wide_mxfp4_bf16_128x64"};
+  for (std::size_t i = 0; i < 5; ++i) EXPECT_EQ(device.launches[i].name, names[i]);
+  const auto windows = device.launches[0].as<Fp8WindowArgs>();
+  const auto prepare = device.launches[1].as<PrepareFp8Args>();
+  const auto product = device.launches[2].as<MatmulFp8Args>();
+  EXPECT_EQ(device.launches[0].call.grid.x, 38u);  // tiles of 16 rows
+  EXPECT_EQ(device.launches[0].call.grid.y, 2u);
+  EXPECT_EQ(device.launches[1].call.grid.x, 1u);
+  EXPECT_EQ(device.launches[2].call.grid.x, 12u);  // 3 pairs of 128 columns, 192 rows, twice
+  EXPECT_EQ(device.launches[2].call.shared_bytes, fp8_shared().bytes);
+  ASSERT_EQ(device.zeroed.size(), 1u);
+  EXPECT_EQ(device.zeroed[0].first, windows.misfits);
+  EXPECT_EQ(prepare.misfits, windows.misfits);
+  EXPECT_EQ(product.misfits, windows.misfits);
+  EXPECT_EQ(product.references, windows.references);
+  EXPECT_EQ(product.product.tiles, prepare.a.tiles);
+  EXPECT_EQ(device.launches[3].as<PrepareTilesArgs>().only_if, windows.misfits);
+  EXPECT_EQ(device.launches[4].as<MatmulWideArgs>().only_if, windows.misfits);
+  const auto* begin = static_cast<const std::uint8_t*>(call.workspace);
+  EXPECT_EQ(static_cast<const std::uint8_t*>(prepare.a.tiles) - begin, without);
+  EXPECT_EQ(reinterpret_cast<const std::uint8_t*>(windows.misfits) + 16 - begin,
+            wide_workspace_bytes(device.info(), call));
+  device.launches.clear();
+  call.a.format = Format::nvfp4;  // has no FP8
+  matmul_wide(device, "matmul", call, stream);
+  EXPECT_EQ(device.launches.size(), 2u);
+}
+
+TEST_F(CudaMatmulWide, stores_element_by_element_where_rows_are_not_aligned) {
+  call.output.d_stride = 601;
+  EXPECT_FALSE(product().vectors);
+}
+
+TEST_F(CudaMatmulWide, does_nothing_for_an_empty_result) {
+  call.rows.m = 0;
+  matmul_wide(device, "matmul", call, stream);
+  call.rows.m = 8, call.n = 0;
+  matmul_wide(device, "matmul", call, stream);
+  EXPECT_TRUE(device.launches.empty());
+}
+
+TEST(WideCallOf, a_call_of_many_rows_and_packed_weights) {
+  DeviceInfo hopper;
+  hopper.major = 9;
+  std::uint8_t byte = 0;
+  const MatmulInput dense = TensorView{&byte, DType::bf16, 40, 64, 80};
+  BlockTensorView view;
+  view.shape = {40, 64, Format::nvfp4, BlockAxis::cols, Layout::tiled_128x4};
+  view.codes = view.scales = {&byte, 1};
+  const MatmulInput blocks = view;
+  PackedWeights packed;
+  packed.shape = {96, 64, Format::nvfp4};
+  packed.bytes = {&byte, 1};
+  const MatmulWeights weights = packed;
+  const MatmulOutput d = MutableTensorView{};
+  ProductOutput output{};
+  output.alpha = 3;
+
+  const MatmulCall of_dense{.a = dense, .b = weights, .d = d};
+  const auto wide = wide_call(hopper, of_dense, rows(40, 1), output);
+  ASSERT_TRUE(wide);
+  EXPECT_FALSE(wide->a.format);
+  EXPECT_EQ(wide->a.stride, 160);
+  EXPECT_EQ(wide->b, &byte);
+  EXPECT_EQ(wide->n, 96);
+  EXPECT_EQ(wide->k, 64);
+  EXPECT_EQ(wide->output.alpha, 3);
+  EXPECT_FALSE(wide_call(hopper, of_dense, rows(16, 4), output)) << "few rows";
+  EXPECT_FALSE(wide_call(hopper, of_dense, rows(64, 4, &byte), output)) << "few rows an expert";
+  EXPECT_TRUE(wide_call(hopper, of_dense, rows(65, 4, &byte), output));
+
+  const MatmulCall of_blocks{.a = blocks, .b = weights, .d = d};
+  const auto scaled = wide_call(hopper, of_blocks, rows(40, 1), output);
+  ASSERT_TRUE(scaled);
+  EXPECT_EQ(scaled->a.format, Format::nvfp4);
+  EXPECT_EQ(scaled->a.stride, 32);
+  EXPECT_EQ(scaled->a.layout, Layout::tiled_128x4);
+  const MatmulWeights plain = view;
+  const MatmulCall of_plain{.a = blocks, .b = plain, .d = d};
+  EXPECT_FALSE(wide_call(hopper, of_plain, rows(40, 1), output)) << "not packed";
+  hopper.major = 12;
+  EXPECT_FALSE(wide_call(hopper, of_dense, rows(40, 1), output));
+}
+
+TEST(WideTakes, what_16_bits_hold) {
+  DeviceInfo hopper;
+  hopper.major = 9;
+  const WideInput bf16{}, f16{.format = {}, .type = DType::f16},
+      f32{.format = {}, .type = DType::f32};
+  EXPECT_TRUE(wide_takes(hopper, bf16, Format::mxfp8_e5m2));
+  EXPECT_TRUE(wide_takes(hopper, f16, Format::nvfp4));
+  EXPECT_FALSE(wide_takes(hopper, f16, Format::mxfp4));
+  EXPECT_FALSE(wide_takes(hopper, f32, Format::nvfp4));
+  EXPECT_FALSE(wide_takes(hopper, bf16, Format::mxint8));
+  EXPECT_FALSE(wide_takes(hopper, WideInput{.format = Format::mxfp6_e2m3}, Format::mxfp4));
+  hopper.major = 10;
+  EXPECT_FALSE(wide_takes(hopper, bf16, Format::mxfp4));
+}
+
+TEST_F(CudaMatmulWide, needs_a_in_16_bits_however_rows_are_shared_out) {
+  call.n = 16, call.k = 65 * 32, call.rows = rows(9, 3);
+  const std::int64_t sums = wide_plan(16, 65 * 32, false, 9, 3, false, 544, 132).sums_bytes();
+  EXPECT_EQ(wide_workspace_bytes(device.info(), call),
+            (3 * 2 * 33 * 1024 + sums + 4 * 6 + 255) / 256 * 256);
+  call.k = 64, call.rows = rows(9, 3, memory->bytes);
+  EXPECT_EQ(wide_workspace_bytes(device.info(), call), (2 + 3) * 1024);
+}
+
+}  // namespace
+}  // namespace microscale::cuda

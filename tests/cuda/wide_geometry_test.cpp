@@ -1,0 +1,64 @@
+// Shapes of the kernels for many rows.
+#include "cuda/wide_geometry.hpp"
+
+#include <gtest/gtest.h>
+
+namespace microscale::cuda {
+namespace {
+
+TEST(WideGeometry, fits_shared_memory_with_stages_to_spare) {
+  for (const WideShape shape : wide_shapes)
+    for (const int tile_bytes : {544, 576, 1056}) {
+      const WideShared s = wide_shared(shape, tile_bytes);
+      EXPECT_LE(s.bytes, wide_shared_bytes);
+      EXPECT_GE(s.stages, 4) << shape.rows << "x" << shape.tokens << " " << tile_bytes;
+      EXPECT_GE(s.stage_bytes, shape.tokens * 128 + shape.rows / 16 * tile_bytes);
+      EXPECT_EQ(s.stage_bytes % 1024, 0);  // of the swizzle
+      EXPECT_EQ(s.places % 16, 0);
+      EXPECT_EQ(s.barriers % 8, 0);
+    }
+}
+
+TEST(WideGeometry, counts_tiles) {
+  constexpr WideShape shape{256, 128};
+  EXPECT_EQ(wide_column_tiles(shape, 257, false), 2);
+  EXPECT_EQ(wide_column_tiles(shape, 129, true), 2);  // twice the rows
+  EXPECT_EQ(wide_column_tiles(shape, 128, true), 1);
+  EXPECT_EQ(wide_most_tiles(shape, 256, false, 129, 3, false), 6);
+  EXPECT_EQ(wide_most_tiles(shape, 256, false, 129, 3, true), 4);
+}
+
+// However rows are shared out among experts, there are no more tiles than that.
+TEST(WideGeometry, most_tiles_are_enough) {
+  constexpr WideShape shape{128, 64};
+  for (std::int64_t first = 0; first <= 200; ++first)
+    for (std::int64_t second = first; second <= 200; ++second)
+      EXPECT_LE(wide_row_tiles(shape, first) + wide_row_tiles(shape, second - first) +
+                    wide_row_tiles(shape, 200 - second),
+                wide_most_tiles(shape, 1, false, 200, 3, true));
+}
+
+TEST(WideGeometry, fills_the_multiprocessors) {
+  struct Cut {
+    int rows, tokens, splits;
+    bool operator==(const Cut&) const = default;
+  };
+  const auto cut = [](std::int64_t m, std::int64_t n, std::int64_t k) {
+    const WidePlan plan = wide_plan(n, k, false, m, 1, false, 544, 132);
+    EXPECT_EQ(plan.most_tiles,
+              wide_column_tiles(plan.shape, n, false) * wide_row_tiles(plan.shape, m));
+    return Cut{plan.shape.rows, plan.shape.tokens, plan.splits};
+  };
+  EXPECT_EQ(cut(8192, 8192, 8192), (Cut{256, 128, 1}));
+  EXPECT_EQ(cut(512, 4096, 4096), (Cut{128, 128, 1}));
+  EXPECT_EQ(cut(64, 8192, 8192), (Cut{128, 64, 2}));
+  EXPECT_EQ(cut(64, 4096, 14336), (Cut{128, 64, 4}));
+  EXPECT_EQ(cut(64, 4096, 192), (Cut{128, 64, 1}));  // nothing to cut
+  const WidePlan plan = wide_plan(100, 8192, false, 20, 3, true, 576, 132);
+  EXPECT_EQ(plan.sums_bytes(), plan.units() * wide_sum_bytes(plan.shape));
+  EXPECT_EQ(plan.counters(), 2 * plan.most_tiles);
+  EXPECT_GE(plan.splits, 4);
+}
+
+}  // namespace
+}  // namespace microscale::cuda

@@ -1,0 +1,133 @@
+// Products of MXFP4 in FP8 on the emulator: exact where sums fit 13 bits, within the bound where
+// they do not, and in BF16 where scales do not fit.
+#include <gtest/gtest.h>
+
+#include "cuda/kernel_images.hpp"
+#include "cuda/wide_geometry.hpp"
+#include "support/wide_products.hpp"
+
+namespace microscale::emulator {
+namespace {
+
+class MatmulFp8 : public ::testing::Test {
+ protected:
+  void SetUp() override {
+    if (cuda::kernel_images().empty())
+      GTEST_SKIP() << "this build carries no kernels: it was made without nvcc";
+  }
+};
+
+/// Block scales of [low, high].
+Side blocks(std::int64_t rows, std::int64_t cols, unsigned seed, int low, int high) {
+  return Side(test::random_blocks(Format::mxfp4, rows, cols, Layout::row_major, seed, low, high));
+}
+
+/// d of the same product with BF16.
+Matrix in_bf16(Product p) {
+  p.fp8 = false;
+  return computed(p);
+}
+
+// One scale: multiples of 1/4 up to 128 * 36, which 13 bits behind the leading one hold... of sums
+// below 2^11; the random ones are.
+TEST_F(MatmulFp8, is_exact_where_sums_are_short) {
+  for (const std::int64_t k : {128, 160, 224, 320, 1056}) {
+    const Product p{
+        .a = blocks(70, k, 3, 127, 127), .b = blocks(150, k, 4, 120, 120), .m = 70, .fp8 = true};
+    const Matrix d = computed(p);
+    for (std::int64_t row = 0; row < 70; ++row)
+      for (std::int64_t col = 0; col < 150; ++col)
+        ASSERT_EQ(d.at(row, col), static_cast<float>(test::exact_at(p.a, p.b, row, col).value))
+            << k << ": " << row << ", " << col;
+  }
+}
+
+TEST_F(MatmulFp8, keeps_the_bound_where_scales_spread) {
+  EXPECT_TRUE(near_exact({.a = blocks(200, 416, 3, 117, 131),
+                          .b = blocks(300, 416, 4, 105, 131),
+                          .m = 200,
+                          .tiled = true,
+                          .fp8 = true,
+                          .d_type = DType::bf16},
+                         computed({.a = blocks(200, 416, 3, 117, 131),
+                                   .b = blocks(300, 416, 4, 105, 131),
+                                   .m = 200,
+                                   .tiled = true,
+                                   .fp8 = true,
+                                   .d_type = DType::bf16})));
+}
+
+// 128 elements of a share a power of two, a whole row of the weights does.
+TEST_F(MatmulFp8, follows_scales_along_k) {
+  BlockTensor a = test::random_blocks(Format::mxfp4, 20, 512, Layout::row_major, 3, 127, 127);
+  for (std::size_t i = 0; i < a.scales().size(); ++i)
+    a.scales()[i] = static_cast<std::uint8_t>(70 + i % 16 / 4 * 40);  // 70, 110, 150, 190
+  const Product p{.a = Side(std::move(a)), .b = blocks(40, 512, 4, 127, 127), .m = 20, .fp8 = true};
+  EXPECT_TRUE(is_right(p));
+  EXPECT_NE(computed(p).bytes, in_bf16(p).bytes) << "nothing was computed in FP8";
+}
+
+TEST_F(MatmulFp8, has_gates_experts_and_batches) {
+  EXPECT_TRUE(is_right({.a = blocks(60, 192, 3, 120, 128),
+                        .b = blocks(3 * 40, 192, 4, 115, 125),
+                        .m = 60,
+                        .matrices = 3,
+                        .offsets = {0, 33, 33, 58},
+                        .tiled = true,
+                        .fp8 = true,
+                        .up = blocks(3 * 40, 192, 5, 115, 125),
+                        .d_type = DType::bf16,
+                        .alpha = 0x1p-4f}));
+  EXPECT_TRUE(is_right({.a = blocks(2 * 197, 128, 3, 120, 128),
+                        .b = blocks(2 * 130, 128, 4, 115, 125),
+                        .m = 197,
+                        .matrices = 2,
+                        .fp8 = true,
+                        .bias = test::gaussian(DType::f32, 2, 130, 7, 1.0f)}));
+}
+
+// Blocks of zeros fit whatever their scale; others that do not send the product to BF16, bit for
+// bit.
+TEST_F(MatmulFp8, leaves_what_does_not_fit_to_bf16) {
+  const auto with = [](std::uint8_t a_scale, std::uint8_t b_scale, bool zeros) {
+    BlockTensor a = test::random_blocks(Format::mxfp4, 20, 256, Layout::row_major, 3, 127, 127);
+    BlockTensor b = test::random_blocks(Format::mxfp4, 40, 256, Layout::row_major, 4, 127, 127);
+    a.scales()[3 * 8 + 2] = a_scale;
+    b.scales()[39 * 8 + 7] = b_scale;
+    if (zeros) {
+      std::fill_n(a.codes().begin() + 3 * 128 + 32, 16, std::uint8_t{0x80});  // with a -0
+      std::fill_n(b.codes().begin() + 39 * 128 + 112, 16, std::uint8_t{0});
+    }
+    return Product{.a = Side(std::move(a)), .b = Side(std::move(b)), .m = 20, .fp8 = true};
+  };
+  EXPECT_TRUE(is_right(with(101, 153, false)));
+  EXPECT_TRUE(is_right(with(0, 254, true)));
+  for (const Product& p : {with(100, 127, false), with(127, 154, false), with(255, 127, false),
+                           with(127, 255, true), with(100, 154, false)}) {
+    Product exact = p;
+    exact.fp8 = false;
+    const Matrix d = computed(p);
+    EXPECT_TRUE(near_exact(exact, d));
+    EXPECT_EQ(d.bytes, computed(exact).bytes);
+  }
+}
+
+TEST_F(MatmulFp8, gives_the_same_bytes_in_any_order_of_warps_and_copies) {
+  const Product p{.a = blocks(210, 768, 3, 110, 131),
+                  .b = blocks(300, 768, 4, 110, 131),
+                  .m = 210,
+                  .fp8 = true};
+  const Matrix d = computed(p);
+  EXPECT_TRUE(near_exact(p, d));
+  const LaunchOptions before = device().options;
+  for (const auto& [schedule, completion] :
+       {std::pair{Schedule::reverse, Completion::eager}, {Schedule::random, Completion::random}}) {
+    device().options.schedule = schedule;
+    device().options.completion = completion;
+    EXPECT_EQ(computed(p).bytes, d.bytes);
+  }
+  device().options = before;
+}
+
+}  // namespace
+}  // namespace microscale::emulator

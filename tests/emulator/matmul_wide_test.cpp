@@ -1,0 +1,273 @@
+// Products of many rows of a, as the kernels for Hopper compute them, on the emulator: every pair
+// of formats, odd shapes, gates, experts, batches, every type of d, against sums in FP64.
+#include "cuda/matmul_wide.hpp"
+
+#include <gtest/gtest.h>
+
+#include <cstring>
+#include <limits>
+
+#include "cuda/kernel_images.hpp"
+#include "cuda/wide_geometry.hpp"
+#include "support/wide_products.hpp"
+
+namespace microscale::emulator {
+namespace {
+
+Side blocks(Format format, std::int64_t rows, std::int64_t cols, unsigned seed = 1) {
+  return Side(test::random_blocks(format, rows, cols, Layout::row_major, seed));
+}
+Side dense(DType type, std::int64_t rows, std::int64_t cols, unsigned seed = 1) {
+  return Side(test::gaussian(type, rows, cols, seed, 1.0f));
+}
+constexpr Format formats[] = {Format::mxfp4, Format::nvfp4, Format::mxfp8_e4m3, Format::mxfp8_e5m2};
+
+class MatmulWide : public ::testing::Test {
+ protected:
+  void SetUp() override {
+    if (cuda::kernel_images().empty())
+      GTEST_SKIP() << "this build carries no kernels: it was made without nvcc";
+  }
+};
+
+TEST_F(MatmulWide, takes_every_pair_of_block_formats_in_both_layouts_of_scales) {
+  bool tiled = false;
+  for (const Format a : formats)
+    for (const Format b : formats) {
+      SCOPED_TRACE(std::string(info(a).name) + " x " + std::string(info(b).name));
+      tiled = !tiled;  // k: the last chunk is half full
+      EXPECT_TRUE(
+          is_right({.a = blocks(a, 21, 160, 3), .b = blocks(b, 41, 160), .m = 21, .tiled = tiled}));
+    }
+}
+
+TEST_F(MatmulWide, takes_dense_rows) {
+  for (const Format b : formats)
+    EXPECT_TRUE(is_right({.a = dense(DType::bf16, 18, 96), .b = blocks(b, 24, 96), .m = 18}))
+        << info(b).name;
+  const Product half{.a = dense(DType::f16, 18, 80), .b = blocks(Format::nvfp4, 24, 80), .m = 18};
+  EXPECT_TRUE(is_right(half));
+}
+
+// As they are, by 16-byte pieces, or in tiles first: the same bytes.
+TEST_F(MatmulWide, takes_dense_rows_that_begin_anywhere) {
+  Product p{.a = dense(DType::bf16, 3 * 70, 736),
+            .b = blocks(Format::mxfp8_e5m2, 3 * 140, 736),
+            .m = 70,
+            .matrices = 3,
+            .d_type = DType::bf16};
+  const Matrix d = computed(p);
+  EXPECT_TRUE(near_exact(p, d));
+  p.unaligned = true;
+  EXPECT_EQ(computed(p).bytes, d.bytes);
+  p.a = dense(DType::bf16, 200, 736), p.m = 200;
+  p.offsets = {7, 60, 60, 199};
+  EXPECT_TRUE(is_right(p));
+  p.unaligned = false;
+  EXPECT_TRUE(is_right(p));
+}
+
+// Every tile of wide_shapes, several of them to a block, several chunks to the ring.
+TEST_F(MatmulWide, goes_from_tile_to_tile) {
+  struct Shape {
+    std::int64_t m, n, k, matrices;
+    int rows, tokens;
+  };
+  for (const Shape s : {Shape{129, 1030, 448, 1, 256, 128},
+                        {120, 123, 320, 5, 128, 128},
+                        {60, 126, 1088, 5, 128, 64}}) {
+    const cuda::WidePlan plan = cuda::wide_plan(s.n, s.k, false, s.m, s.matrices, false, 544, 2);
+    EXPECT_EQ(plan.shape.rows, s.rows) << s.m;
+    EXPECT_EQ(plan.shape.tokens, s.tokens) << s.m;
+    EXPECT_EQ(plan.splits, 1) << s.m;
+    EXPECT_TRUE(is_right({.a = dense(DType::bf16, s.m * s.matrices, s.k),
+                          .b = blocks(Format::mxfp4, s.n * s.matrices, s.k),
+                          .m = s.m,
+                          .matrices = s.matrices,
+                          .d_type = DType::bf16}))
+        << s.m << " x " << s.n << " x " << s.k;
+  }
+}
+
+TEST_F(MatmulWide, multiplies_by_a_gate) {
+  for (const bool gelu : {false, true})
+    EXPECT_TRUE(is_right({.a = dense(DType::bf16, 70, 128),
+                          .b = blocks(Format::mxfp8_e4m3, 77, 128, 5),
+                          .m = 70,
+                          .up = blocks(Format::mxfp8_e4m3, 77, 128, 6),
+                          .gelu = gelu,
+                          .d_type = gelu ? DType::bf16 : DType::f32,
+                          .alpha = 0.0625f,
+                          .bias = test::gaussian(DType::bf16, 1, 77, 7, 1.0f),
+                          .up_bias = test::gaussian(DType::f32, 1, 77, 8, 1.0f)}));
+  EXPECT_TRUE(is_right({.a = blocks(Format::nvfp4, 33, 64, 2),
+                        .b = blocks(Format::nvfp4, 136, 64, 5),
+                        .m = 33,
+                        .up = blocks(Format::nvfp4, 136, 64, 6),
+                        .d_type = DType::f16,
+                        .a_globals = {0x1p-4f},
+                        .b_globals = {0.001f},
+                        .up_globals = {0.003f}}));
+}
+
+TEST_F(MatmulWide, gives_each_expert_its_rows) {
+  const std::vector<std::int64_t> offsets{3, 3, 8, 8, 138, 139, 156, 156};
+  for (const bool wide : {false, true})
+    EXPECT_TRUE(is_right({.a = blocks(Format::nvfp4, 160, 96, 3),
+                          .b = blocks(Format::nvfp4, 7 * 50, 96),
+                          .m = 160,
+                          .matrices = 7,
+                          .offsets = offsets,
+                          .wide_offsets = wide,
+                          .tiled = !wide,
+                          .d_type = DType::bf16,
+                          .alpha = 0.5f,
+                          .bias = test::gaussian(DType::f16, 7, 50, 4, 1.0f),
+                          .row_weights = std::vector<float>(160, 0.75f),
+                          .a_globals = {1, 2, 3, 4, 5, 6, 7},
+                          .b_globals = {7, 6, 5, 4, 3, 2, 1}}));
+}
+
+TEST_F(MatmulWide, finds_its_experts_among_many) {
+  std::vector<std::int64_t> offsets{0};
+  for (int expert = 0; expert < 70; ++expert)
+    offsets.push_back(offsets.back() + (expert % 9 == 4 ? 3 : 0));
+  EXPECT_TRUE(is_right({.a = dense(DType::bf16, offsets.back(), 64),
+                        .b = blocks(Format::mxfp4, 70 * 16, 64),
+                        .m = offsets.back(),
+                        .matrices = 70,
+                        .offsets = offsets}));
+  EXPECT_TRUE(is_right({.a = dense(DType::bf16, 5, 64),
+                        .b = blocks(Format::mxfp4, 3 * 16, 64),
+                        .m = 5,
+                        .matrices = 3,
+                        .offsets = {2, 2, 2, 2}}));  // nobody has a row
+}
+
+TEST_F(MatmulWide, multiplies_batches) {
+  for (const bool tiled : {false, true})
+    EXPECT_TRUE(is_right({.a = blocks(Format::mxfp4, 3 * 19, 128, 3),
+                          .b = blocks(Format::mxfp4, 3 * 33, 128),
+                          .m = 19,
+                          .matrices = 3,
+                          .tiled = tiled,
+                          .d_type = DType::f16,
+                          .alpha = 0x1p-4f}));
+}
+
+TEST_F(MatmulWide, stores_rows_that_begin_anywhere) {
+  for (const DType type : {DType::f32, DType::f16, DType::bf16})
+    EXPECT_TRUE(is_right({.a = dense(DType::bf16, 20, 64),
+                          .b = blocks(Format::nvfp4, 56, 64),
+                          .m = 20,
+                          .d_type = type,
+                          .d_more = 1}));
+}
+
+// Block scales at the ends of their range; a's keep the products finite.
+TEST_F(MatmulWide, is_exact_at_the_ends_of_the_scales) {
+  for (const Format format : formats) {
+    const bool e8m0 = info(format).e8m0_scale;
+    for (const bool high : {false, true}) {
+      const int low = !e8m0 ? (high ? 0x78 : 0) : high ? 240 : 10;
+      const int end = !e8m0 ? (high ? 0x7E : 8) : high ? 244 : 16;
+      Matrix a = test::gaussian(DType::bf16, 17, 64, 2, e8m0 ? (high ? 0x1p-100f : 0x1p100f) : 1);
+      EXPECT_TRUE(
+          is_right({.a = Side(std::move(a)),
+                    .b = Side(test::random_blocks(format, 20, 64, Layout::row_major, 9, low, end)),
+                    .m = 17}))
+          << info(format).name << high;
+    }
+  }
+  // Byte 0 is 2^-127, whose products with E2M1 are subnormals of BF16.
+  EXPECT_TRUE(
+      is_right({.a = Side(test::gaussian(DType::bf16, 17, 64, 2, 0x1p100f)),
+                .b = Side(test::random_blocks(Format::mxfp4, 20, 64, Layout::row_major, 9, 0, 2)),
+                .m = 17}));
+}
+
+TEST_F(MatmulWide, passes_nan_and_infinity_on) {
+  for (const Format format : formats) {
+    BlockTensor b = test::random_blocks(format, 24, 64);
+    b.scales()[static_cast<std::size_t>(5 * b.shape().blocks_per_line() + 1)] =
+        info(format).e8m0_scale ? 255 : 127;
+    if (format == Format::mxfp8_e4m3) b.codes()[7 * 64 + 3] = 0xFF;
+    if (format == Format::mxfp8_e5m2) b.codes()[7 * 64 + 3] = 0xFC;  // -infinity
+    Matrix a = test::gaussian(DType::bf16, 20, 64, 2, 1.0f);
+    a.set(3, 9, std::numeric_limits<float>::infinity());
+    a.set(4, 9, std::numeric_limits<float>::quiet_NaN());
+    Product p{.a = Side(std::move(a)), .b = Side(std::move(b)), .m = 20};
+    EXPECT_TRUE(is_right(p)) << info(format).name;
+    BlockTensor scaled = test::random_blocks(format, 20, 64, Layout::row_major, 3);
+    scaled.scales()[0] = info(format).e8m0_scale ? 255 : 127;
+    p.a = Side(std::move(scaled));
+    EXPECT_TRUE(is_right(p)) << info(format).name;
+  }
+}
+
+TEST_F(MatmulWide, gives_the_same_bytes_in_any_order_of_warps_and_copies) {
+  const Product p{.a = dense(DType::bf16, 140, 320),
+                  .b = blocks(Format::nvfp4, 300, 320),
+                  .m = 140,
+                  .d_type = DType::bf16};
+  const Matrix d = computed(p);
+  const LaunchOptions before = device().options;
+  for (const auto& [schedule, completion] :
+       {std::pair{Schedule::reverse, Completion::eager}, {Schedule::random, Completion::random}}) {
+    device().options.schedule = schedule;
+    device().options.completion = completion;
+    EXPECT_EQ(computed(p).bytes, d.bytes);
+  }
+  device().options = before;
+}
+
+// Few tiles: ranges of k go to blocks of their own, whoever adds them up.
+TEST_F(MatmulWide, cuts_k_where_tiles_are_few) {
+  struct Shape {
+    std::int64_t m, n, k;
+    int multiprocessors, rows, tokens, splits;
+  };
+  for (const Shape s : {Shape{20, 100, 3232, 6, 128, 64, 6},
+                        {65, 130, 3072, 6, 128, 128, 3},
+                        {65, 130, 2560, 3, 256, 128, 3}}) {
+    device().set(s.multiprocessors);
+    const cuda::WidePlan plan =
+        cuda::wide_plan(s.n, s.k, false, s.m, 1, false, 544, s.multiprocessors);
+    EXPECT_EQ(plan.shape.rows, s.rows) << s.m;
+    EXPECT_EQ(plan.shape.tokens, s.tokens) << s.m;
+    EXPECT_EQ(plan.splits, s.splits) << s.m;
+    const Product p{.a = dense(DType::bf16, s.m, s.k),
+                    .b = blocks(Format::mxfp4, s.n, s.k),
+                    .m = s.m,
+                    .bias = test::gaussian(DType::f32, 1, s.n, 7, 1.0f)};
+    const Matrix d = computed(p);
+    EXPECT_TRUE(near_exact(p, d)) << s.m << " x " << s.n << " x " << s.k;
+    device().options.schedule = Schedule::random;
+    EXPECT_EQ(computed(p).bytes, d.bytes) << "in another order";
+    device().options.schedule = LaunchOptions{}.schedule;
+  }
+  device().set(8);
+  EXPECT_TRUE(is_right({.a = blocks(Format::nvfp4, 60, 1024, 3),
+                        .b = blocks(Format::nvfp4, 3 * 40, 1024),
+                        .m = 60,
+                        .matrices = 3,
+                        .offsets = {0, 33, 33, 58},
+                        .up = blocks(Format::nvfp4, 3 * 40, 1024, 8),
+                        .d_type = DType::bf16,
+                        .alpha = 0.001f}));
+  device().set(2);
+}
+
+// A row is the same bytes in a tile of 128 rows of a and in one of 64.
+TEST_F(MatmulWide, gives_a_row_the_same_bytes_in_any_tile) {
+  Product p{.a = dense(DType::bf16, 300, 192), .b = blocks(Format::mxfp4, 530, 192), .m = 300};
+  const Matrix all = computed(p);
+  Matrix first(DType::bf16, 17, 192);
+  std::memcpy(first.bytes.data(), p.a.dense->bytes.data(), first.bytes.size());
+  p.a = Side(std::move(first)), p.m = 17;
+  const Matrix few = computed(p);
+  EXPECT_EQ(std::memcmp(few.bytes.data(), all.bytes.data(), few.bytes.size()), 0);
+}
+
+}  // namespace
+}  // namespace microscale::emulator

@@ -1,0 +1,251 @@
+// A product of many rows on the emulated Hopper GPU, whatever takes part in it, and its exact
+// result with the bound that a kernel must keep.
+//
+// The bound is cuda::wide_roundings(k) roundings of 2^-24 of the sum of magnitudes: an instruction
+// aligns 16 products and the sum so far to the largest of the 17 and cuts each below 2^-25 of it,
+// then the result toward zero.
+#pragma once
+
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <vector>
+
+#include "cuda/matmul_wide.hpp"
+#include "emulator/device.hpp"
+#include "layouts/tiled_128x4.hpp"
+#include "support/packed_tiles.hpp"
+#include "support/products.hpp"
+
+namespace microscale::emulator {
+
+using test::Matrix;
+using test::Side;
+
+/// Says that it has a few multiprocessors, so that a block has several tiles and there is more than
+/// one block.
+class HopperDevice final : public EmulatorDevice {
+ public:
+  HopperDevice() : EmulatorDevice(9, 0, {.instruction_budget = 2'000'000'000}) { set(2); }
+  const cuda::DeviceInfo& info() const override { return info_; }
+  void set(int multiprocessors) {
+    info_ = EmulatorDevice::info();
+    info_.multiprocessors = multiprocessors;
+  }
+
+ private:
+  cuda::DeviceInfo info_;
+};
+
+/// One for all tests: reading its kernels takes longer than running them.
+inline HopperDevice& device() {
+  static HopperDevice made;
+  return made;
+}
+
+/// A product to be computed, on the host; what is not set does not take part.
+struct Product {
+  Side a, b;  // of all matrices, one below the other
+  std::int64_t m, matrices = 1;
+  std::vector<std::int64_t> offsets{};  // experts
+  bool wide_offsets = false, tiled = false, fp8 = false;
+  bool unaligned = false;  // dense a begins 2 bytes behind a multiple of 16
+  std::optional<Side> up{};
+  bool gelu = false;
+  DType d_type = DType::f32;
+  std::int64_t d_more = 0;  // elements between d's rows
+  float alpha = 1.0f;
+  std::optional<Matrix> bias{}, up_bias{};  // matrices x n
+  std::vector<float> row_weights{}, a_globals{}, b_globals{}, up_globals{};
+
+  std::int64_t n() const { return b.values.rows / matrices; }
+  std::int64_t k() const { return b.values.cols; }
+  std::int64_t rows() const { return a.values.rows; }
+  /// The rows of a matrix, as numbers of all rows.
+  std::pair<std::int64_t, std::int64_t> rows_of(std::int64_t matrix) const {
+    if (offsets.empty()) return {matrix * m, (matrix + 1) * m};
+    return {offsets[static_cast<std::size_t>(matrix)],
+            offsets[static_cast<std::size_t>(matrix) + 1]};
+  }
+};
+
+/// Device memory of one call.
+class Buffers {
+ public:
+  ~Buffers() {
+    for (void* memory : all_) device().release(memory);
+  }
+  void* raw(std::size_t bytes) {
+    all_.push_back(device().allocate(static_cast<std::int64_t>(bytes + 1)));
+    return all_.back();
+  }
+  template <class T>
+  T* put(const T* from, std::size_t count) {
+    void* to = raw(count * sizeof(T));
+    device().copy_to_device(to, from, static_cast<std::int64_t>(count * sizeof(T)), nullptr);
+    return static_cast<T*>(to);
+  }
+  template <class Range>
+  auto* put(const Range& from) {
+    return put(from.data(), from.size());
+  }
+  const float* floats(const std::vector<float>& from) { return from.empty() ? nullptr : put(from); }
+
+ private:
+  std::vector<void*> all_;
+};
+
+/// Scales in tiles, those of each matrix by themselves.
+inline std::vector<std::uint8_t> tiled_scales(const Product& p) {
+  const BlockTensor& a = *p.a.blocks;
+  const std::int64_t blocks = a.shape().blocks_per_line();
+  std::vector<std::uint8_t> tiled;
+  for (std::int64_t matrix = 0; matrix < p.matrices; ++matrix) {
+    const auto [first, end] = p.rows_of(matrix);
+    const std::size_t begin = tiled.size();
+    tiled.resize(begin + static_cast<std::size_t>(tiled_128x4::bytes(end - first, blocks)));
+    for (std::int64_t row = first; row < end; ++row)
+      for (std::int64_t block = 0; block < blocks; ++block)
+        tiled[begin + static_cast<std::size_t>(tiled_128x4::offset(row - first, block, blocks))] =
+            a.scales()[static_cast<std::size_t>(row * blocks + block)];
+  }
+  return tiled;
+}
+
+inline constexpr std::uint8_t untouched = 0x5A;
+
+/// d, all rows; what no kernel wrote is `untouched`.
+inline Matrix computed(const Product& p) {
+  Buffers memory;
+  cuda::WideCall call;
+  if (p.a.dense) {
+    std::vector<std::uint8_t> bytes(p.unaligned ? 2 : 0);
+    bytes.insert(bytes.end(), p.a.dense->bytes.begin(), p.a.dense->bytes.end());
+    call.a = {
+        .format = {}, .type = p.a.dense->dtype, .data = memory.put(bytes) + (p.unaligned ? 2 : 0)};
+    call.a.stride = 2 * p.k();
+  } else {
+    const BlockTensor& a = *p.a.blocks;
+    call.a = {.format = a.shape().format, .data = memory.put(a.codes())};
+    call.a.stride = a.shape().code_bytes_per_line();
+    call.a.scales = p.tiled ? memory.put(tiled_scales(p)) : memory.put(a.scales());
+    call.a.layout = p.tiled ? Layout::tiled_128x4 : Layout::row_major;
+  }
+  call.b_format = p.b.blocks->shape().format;
+  call.b = memory.put(test::packed_tiles(*p.b.blocks, p.matrices, p.up ? &*p.up->blocks : nullptr));
+  call.n = p.n(), call.k = p.k();
+  call.fp8 = p.fp8;
+  call.rows.m = p.offsets.empty() ? p.m : p.rows();
+  call.rows.matrices = p.matrices;
+  if (!p.offsets.empty()) {
+    const std::vector<std::int32_t> narrow(p.offsets.begin(), p.offsets.end());
+    call.rows.offsets = p.wide_offsets ? static_cast<const void*>(memory.put(p.offsets))
+                                       : static_cast<const void*>(memory.put(narrow));
+    call.rows.wide_offsets = p.wide_offsets;
+  }
+  cuda::ProductOutput& out = call.output;
+  Matrix d(p.d_type, p.rows(), p.n() + p.d_more);
+  std::fill(d.bytes.begin(), d.bytes.end(), untouched);
+  out.d = memory.put(d.bytes);
+  out.d_stride = d.cols;
+  out.d_matrix = p.offsets.empty() ? p.m * d.cols : 0;
+  out.d_type = static_cast<std::int32_t>(p.d_type);
+  if (p.bias) {
+    out.bias = memory.put(p.bias->bytes);
+    out.bias_type = static_cast<std::int32_t>(p.bias->dtype);
+  }
+  if (p.up_bias) {
+    out.up_bias = memory.put(p.up_bias->bytes);
+    out.up_bias_type = static_cast<std::int32_t>(p.up_bias->dtype);
+  }
+  out.bias_matrix = p.n();
+  out.a_global = memory.floats(p.a_globals);
+  out.b_global = memory.floats(p.b_globals);
+  out.up_global = memory.floats(p.up_globals);
+  out.a_global_step = p.a_globals.size() > 1;
+  out.b_global_step = p.b_globals.size() > 1;
+  out.row_weights = memory.floats(p.row_weights);
+  out.alpha = p.alpha;
+  out.gated = p.up.has_value();
+  out.gelu = p.gelu;
+  call.workspace =
+      memory.raw(static_cast<std::size_t>(cuda::wide_workspace_bytes(device().info(), call)));
+  EXPECT_TRUE(cuda::wide_takes(device().info(), call.a, call.b_format));
+  cuda::matmul_wide(device(), "matmul", call, nullptr);
+  device().copy_to_host(d.bytes.data(), out.d, static_cast<std::int64_t>(d.bytes.size()), nullptr);
+  return d;
+}
+
+/// A sum with its factor and bias, and how far from it a kernel's may be.
+struct Sum {
+  double value, off;
+};
+inline Sum sum_of(const Product& p, const Side& b, std::int64_t matrix, std::int64_t row,
+                  std::int64_t col, const std::vector<float>& b_globals,
+                  const std::optional<Matrix>& bias) {
+  const auto global = [&](const std::vector<float>& all) {
+    return all.empty() ? 1.0 : all[all.size() > 1 ? static_cast<std::size_t>(matrix) : 0];
+  };
+  double sum = 0, magnitude = 0;
+  for (std::int64_t i = 0; i < p.k(); ++i) {
+    const double product =
+        static_cast<double>(p.a.values.at(row, i)) * b.values.at(matrix * p.n() + col, i);
+    sum += product, magnitude += std::fabs(product);
+  }
+  const double factor = p.alpha * global(p.a_globals) * global(b_globals);
+  const double value = sum * factor + (bias ? bias->at(matrix, col) : 0);
+  const auto roundings =
+      static_cast<double>(p.fp8 ? cuda::fp8_roundings(p.k()) : cuda::wide_roundings(p.k()));
+  return {value, roundings * 0x1p-24 * magnitude * std::fabs(factor) * 1.001 +
+                     4 * 0x1p-24 * (std::fabs(sum * factor) + std::fabs(value)) + 0x1p-140};
+}
+
+/// Activation of the gate times up.
+inline Sum gated(const Product& p, Sum gate, Sum up) {
+  const double x = gate.value;
+  const double z = std::sqrt(2 / M_PI) * (x + 0.044715 * x * x * x);
+  const double active = x / (1 + std::exp(p.gelu ? -2 * z : -x));
+  const double value = active * up.value;
+  return {value, 1.2 * gate.off * (std::fabs(up.value) + up.off) + std::fabs(active) * up.off +
+                     0x1p-15 * std::fabs(value) + 1e-15 * std::fabs(up.value)};
+}
+
+inline ::testing::AssertionResult near_exact(const Product& p, const Matrix& d) {
+  std::vector<bool> owned(static_cast<std::size_t>(p.rows()));
+  for (std::int64_t matrix = 0; matrix < p.matrices; ++matrix) {
+    const auto [first, end] = p.rows_of(matrix);
+    for (std::int64_t row = first; row < end; ++row) {
+      owned[static_cast<std::size_t>(row)] = true;
+      for (std::int64_t col = 0; col < p.n(); ++col) {
+        Sum s = sum_of(p, p.b, matrix, row, col, p.b_globals, p.bias);
+        if (p.up) s = gated(p, s, sum_of(p, *p.up, matrix, row, col, p.up_globals, p.up_bias));
+        if (!p.row_weights.empty()) {
+          const double weight = p.row_weights[static_cast<std::size_t>(row)];
+          s.value *= weight;
+          s.off = s.off * std::fabs(weight) + 0x1p-23 * std::fabs(s.value);
+        }
+        const double limit = s.off + test::half_unit(std::fabs(s.value) + s.off, p.d_type);
+        const double got = d.at(row, col);
+        const bool same = std::isfinite(s.value) ? std::fabs(got - s.value) <= limit
+                          : std::isnan(s.value)  ? std::isnan(got)
+                                                 : got == s.value;
+        if (!same)
+          return ::testing::AssertionFailure()
+                 << "d[" << row << ", " << col << "] of matrix " << matrix << " is " << got
+                 << ", exactly " << s.value << ", allowed " << limit;
+      }
+    }
+  }
+  const std::int64_t element = size_of(p.d_type);
+  for (std::int64_t i = 0; i < d.rows * d.cols; ++i)
+    if (!owned[static_cast<std::size_t>(i / d.cols)] || i % d.cols >= p.n())
+      for (std::int64_t byte = 0; byte < element; ++byte)
+        if (d.bytes[static_cast<std::size_t>(i * element + byte)] != untouched)
+          return ::testing::AssertionFailure()
+                 << "d[" << i / d.cols << ", " << i % d.cols << "] is nobody's, and was written";
+  return ::testing::AssertionSuccess();
+}
+
+inline ::testing::AssertionResult is_right(const Product& p) { return near_exact(p, computed(p)); }
+
+}  // namespace microscale::emulator
