@@ -58,6 +58,10 @@ struct MatmulOptions {
   std::int64_t batch = 1;
   float alpha = 1.0f;
   TensorView bias{};  ///< 1 x n, added to every row; data null: none
+  /// MXFP4 by MXFP4 on Hopper: FP8 tensor cores, at twice the rate. Products stay exact; sums of
+  /// 128 of them keep 13 bits behind their leading one before FP32 takes them
+  /// (docs/matmul_hopper.md). Changes nothing elsewhere.
+  bool fast_accumulation = false;
 };
 void matmul(const MatmulOptions& options, const Context& context = {});
 
@@ -80,6 +84,7 @@ struct GatedMatmulOptions {
   Activation activation = Activation::silu;
   float alpha = 1.0f;
   TensorView gate_bias{}, up_bias{};  ///< 1 x n each; data null: none
+  bool fast_accumulation = false;     ///< as in MatmulOptions
 };
 void gated_matmul(const GatedMatmulOptions& options, const Context& context = {});
 
@@ -101,6 +106,7 @@ struct GroupedMatmulOptions {
   const float* a_global_scales = nullptr;
   const float* b_global_scales = nullptr;
   const float* d_global_scales = nullptr;
+  bool fast_accumulation = false;  ///< as in MatmulOptions
 };
 void grouped_matmul(const GroupedMatmulOptions& options, const Context& context = {});
 

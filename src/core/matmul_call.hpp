@@ -19,10 +19,30 @@ struct MatmulCall {
   const ExpertRows* groups = nullptr;  // null: a batch
   bool gated = false;
   Activation activation = Activation::silu;
+  bool fast_accumulation = false;
   float alpha = 1.0f;
   TensorView bias{}, up_bias{};
   const float* row_weights = nullptr;
   const float *a_global_scales = nullptr, *b_global_scales = nullptr, *d_global_scales = nullptr;
+
+  /// The same product with other weights in memory.
+  MatmulCall with(const MatmulWeights& weights, const BlockTensorView* plain_up) const {
+    MatmulCall other{.operation = operation, .a = a, .b = weights, .up = plain_up, .d = d};
+    other.on_device = on_device;
+    other.matrices = matrices;
+    other.groups = groups;
+    other.gated = gated;
+    other.activation = activation;
+    other.fast_accumulation = fast_accumulation;
+    other.alpha = alpha;
+    other.bias = bias;
+    other.up_bias = up_bias;
+    other.row_weights = row_weights;
+    other.a_global_scales = a_global_scales;
+    other.b_global_scales = b_global_scales;
+    other.d_global_scales = d_global_scales;
+    return other;
+  }
 
   const BlockTensorView* a_blocks() const { return std::get_if<BlockTensorView>(&a); }
   const TensorView* a_dense() const { return std::get_if<TensorView>(&a); }

@@ -2,11 +2,13 @@
 
 #include <fmt/format.h>
 
+#include <optional>
 #include <vector>
 
 #include "cuda/launch.hpp"
 #include "cuda/matmul_blackwell.hpp"
 #include "cuda/matmul_rows.hpp"
+#include "cuda/matmul_wide.hpp"
 #include "cuda/operands.hpp"
 #include "cuda/operations.hpp"
 #include "layouts/fragment_tiles.hpp"
@@ -138,6 +140,27 @@ ProductOutput output_of(const MatmulCall& call, float* sums) {
   return out;
 }
 
+// Hopper's kernels for many rows read packed weights only: plain ones are packed in the workspace
+// first, which costs one pass over them.
+std::int64_t wide_packing_bytes(const MatmulCall& call) {
+  if (call.packed()) return 0;
+  return cuda::packed_weights_bytes(call.b_shape(), call.matrices, call.gated);
+}
+
+// The weights as they would be, without memory; none where they are packed or stay as they are.
+std::optional<PackedWeights> packed_for_wide(const Device& device, const MatmulCall& call) {
+  if (call.packed()) return {};
+  PackedWeights packed;
+  packed.shape = call.b_shape();
+  packed.matrices = call.matrices;
+  packed.gated = call.gated;
+  packed.on_cpu = false;
+  const MatmulWeights weights = packed;
+  const MatmulCall other = call.with(weights, nullptr);
+  if (!wide_call(device.info(), other, rows_of(call), output_of(other, nullptr))) return {};
+  return packed;
+}
+
 void quantize_sums(Device& device, const MatmulCall& call, const float* sums, Stream stream) {
   const QuantizedOutput& d = *call.quantized();
   if (call.groups) {
@@ -172,6 +195,13 @@ void quantize_sums(Device& device, const MatmulCall& call, const float* sums, St
 
 std::int64_t matmul_workspace_bytes(Device& device, const MatmulCall& call) {
   check_formats(call);
+  if (const auto packed = packed_for_wide(device, call)) {
+    const MatmulWeights weights = *packed;
+    return padded(wide_packing_bytes(call)) +
+           matmul_workspace_bytes(device, call.with(weights, nullptr));
+  }
+  if (const auto wide = wide_call(device.info(), call, rows_of(call), output_of(call, nullptr)))
+    return sums_bytes(call) + wide_workspace_bytes(device.info(), *wide);
   // One row's kernel wants codes at multiples of 32 bytes, which they may not be yet.
   if (call.rows() > 1 && is_blackwell_product(device.info(), call)) return sums_bytes(call);
   return sums_bytes(call) + matmul_rows_workspace(call, all_rows(call));
@@ -188,13 +218,27 @@ void matmul(Device& device, const MatmulCall& call, std::span<std::uint8_t> work
                             "d_global_scales",
                             call.operation));
   check_memory(device, call, workspace);
+  if (packed_for_wide(device, call)) {
+    const std::int64_t packing = wide_packing_bytes(call);
+    const std::span<std::uint8_t> bytes = workspace.first(static_cast<std::size_t>(packing));
+    const MatmulWeights weights =
+        pack_weights(device, std::get<BlockTensorView>(call.b), call.gated ? call.up : nullptr,
+                     bytes, call.matrices, stream);
+    return matmul(device, call.with(weights, nullptr),
+                  workspace.subspan(static_cast<std::size_t>(padded(packing))), stream);
+  }
   auto* const sums = reinterpret_cast<float*>(workspace.data());
   const ProductRows rows = rows_of(call);
   const ProductOutput output = output_of(call, sums);
-  if (is_blackwell_product(device.info(), call))
+  std::uint8_t* const rest = workspace.data() + sums_bytes(call);
+  if (auto wide = wide_call(device.info(), call, rows, output)) {
+    wide->workspace = rest;
+    matmul_wide(device, call.operation, *wide, stream);
+  } else if (is_blackwell_product(device.info(), call)) {
     blackwell_product(device, call, rows, output, stream);
-  else
-    matmul_rows(device, call, rows, output, workspace.data() + sums_bytes(call), stream);
+  } else {
+    matmul_rows(device, call, rows, output, rest, stream);
+  }
   if (call.quantized()) quantize_sums(device, call, sums, stream);
 }
 

@@ -114,6 +114,7 @@ std::optional<WideCall> wide_call(const DeviceInfo& device, const MatmulCall& ca
   wide.k = call.k();
   wide.rows = rows;
   wide.output = output;
+  wide.fp8 = call.fast_accumulation;
   return wide;
 }
 

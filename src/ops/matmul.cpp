@@ -14,6 +14,7 @@ MatmulCall call_of(const MatmulOptions& o, const Context& context) {
   call.on_device = context.backend == Backend::cuda;
   call.matrices = o.batch;
   call.alpha = o.alpha;
+  call.fast_accumulation = o.fast_accumulation;
   call.bias = o.bias;
   return call;
 }
@@ -26,6 +27,7 @@ MatmulCall call_of(const GatedMatmulOptions& o, const Context& context) {
   call.matrices = o.batch;
   call.activation = o.activation;
   call.alpha = o.alpha;
+  call.fast_accumulation = o.fast_accumulation;
   call.bias = o.gate_bias;
   call.up_bias = o.up_bias;
   return call;
@@ -37,6 +39,7 @@ MatmulCall call_of(const GroupedMatmulOptions& o, const Context& context) {
   call.groups = &o.groups;
   call.matrices = o.groups.experts;
   call.alpha = o.alpha;
+  call.fast_accumulation = o.fast_accumulation;
   call.bias = o.bias;
   call.row_weights = o.row_weights;
   call.a_global_scales = o.a_global_scales;

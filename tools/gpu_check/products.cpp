@@ -19,9 +19,12 @@ namespace {
 
 using test::Matrix;
 
-// Roundings of 2^-24 that a term goes through at most: an instruction aligns its 16 products and
-// the sum so far to the largest and cuts off, a warp has every eighth 16 columns; then eight warps.
-double roundings(std::int64_t k) { return 17.0 * std::ceil(static_cast<double>(k) / 128) + 64; }
+// Roundings of 2^-24 that a term goes through at most (docs/matmul.md, docs/matmul_hopper.md).
+double roundings(std::int64_t m, std::int64_t k, bool fast = false) {
+  if (fast) return 140.0 * 0x1p11 + static_cast<double>(k);
+  if (m > 16) return 11.0 * std::ceil(static_cast<double>(k) / 16) + 64;
+  return 17.0 * std::ceil(static_cast<double>(k) / 128) + 64;
+}
 
 std::vector<std::uint8_t> bytes_of(std::span<const std::uint8_t> bytes) {
   return {bytes.begin(), bytes.end()};
@@ -92,7 +95,7 @@ class Checker {
   Checker(Device& device, EqualityTotals& totals) : device_(device), totals_(totals) {}
 
   void product(const Operand& a, const Operand& b, std::int64_t m, std::int64_t n, bool packed,
-               DType type) {
+               DType type, bool fast = false) {
     const std::string what =
         fmt::format("{} x {} {}, {} x {}", a.name(), b.name(), packed ? "packed" : "plain", m, n);
     const DeviceBytes d(device_, m * n * size_of(type));
@@ -100,6 +103,7 @@ class Checker {
     std::unique_ptr<DeviceBytes> memory;
     MatmulOptions options{.a = a.on_device(), .b = weights, .d = {}};
     options.d = MutableTensorView{d.data(), type, m, n, n};
+    options.fast_accumulation = fast;
     if (packed) options.b = pack(memory, weights, nullptr);
     run(options);
 
@@ -108,8 +112,9 @@ class Checker {
     matmul({.a = a.host_magnitude(), .b = b.magnitude->view(), .d = magnitude.mutable_view()},
            reference);
     const std::int64_t k = b.blocks->shape().cols;
-    compare(what, d, type, wanted,
-            [&](std::int64_t i, std::int64_t j) { return bound(magnitude.at(i, j), k); });
+    compare(what, d, type, wanted, [&](std::int64_t i, std::int64_t j) {
+      return bound(magnitude.at(i, j), roundings(m, k, fast));
+    });
   }
 
   void gated(const Operand& a, const Operand& gate, const Operand& up, std::int64_t m,
@@ -144,8 +149,8 @@ class Checker {
     const std::int64_t k = gate.blocks->shape().cols;
     constexpr double steepest = 1.2;  // slope of SiLU, a little above
     compare(what, d, DType::f32, wanted, [&](std::int64_t i, std::int64_t j) {
-      const double eg = bound(g_size.at(i, j), k), eu = bound(u_size.at(i, j), k),
-                   up_value = std::fabs(u.at(i, j));
+      const double eg = bound(g_size.at(i, j), roundings(m, k)),
+                   eu = bound(u_size.at(i, j), roundings(m, k)), up_value = std::fabs(u.at(i, j));
       return steepest * eg * (up_value + eu) + std::fabs(g.at(i, j)) * eu +
              std::fabs(wanted.at(i, j)) * 0x1p-16;
     });
@@ -200,7 +205,7 @@ class Checker {
     grouped_matmul(host, reference);
     compare(what, d, DType::f32, wanted, [&](std::int64_t i, std::int64_t j) {
       const bool owned = i >= offsets.front() && i < offsets.back();
-      return owned ? bound(magnitude.at(i, j), k) : 0.0;
+      return owned ? bound(magnitude.at(i, j), roundings(rows, k)) : 0.0;
     });
   }
 
@@ -211,8 +216,8 @@ class Checker {
     const auto* first = static_cast<const std::uint8_t*>(data);
     return {first, first + bytes};
   }
-  static double bound(double magnitude, std::int64_t k) {
-    return roundings(k) * 0x1p-24 * magnitude + 0x1p-140;
+  static double bound(double magnitude, double roundings) {
+    return roundings * 0x1p-24 * magnitude + 0x1p-140;
   }
 
   PackedWeights pack(std::unique_ptr<DeviceBytes>& memory, const BlockTensorView& b,
@@ -285,20 +290,22 @@ void check_products(Device& device, const Scope& scope, EqualityTotals& totals) 
     for (const std::int64_t k : depths) {
       const Operand b(device, test::random_blocks(format, n, k, Layout::row_major, 7)),
           b_tiled(device, test::random_blocks(format, n, k, Layout::tiled_128x4, 8));
-      for (const std::int64_t m : {1, 5, 19}) {
+      for (const std::int64_t m : {1, 5, 12, 19}) {
         std::vector<Operand> inputs;
         for (const DType type : {DType::f16, DType::bf16})
           inputs.emplace_back(device, test::gaussian(type, m, k, 3, 2.0f));
         for (const Format a : formats)
           inputs.emplace_back(
               device,
-              test::random_blocks(a, m, k, m != 19 ? Layout::row_major : Layout::tiled_128x4, 9));
+              test::random_blocks(a, m, k, m < 12 ? Layout::row_major : Layout::tiled_128x4, 9));
         for (const Operand& a : inputs)
           for (const bool packed : {false, true})
-            checker.product(a, m != 19 ? b : b_tiled, m, n, packed,
+            checker.product(a, m < 12 ? b : b_tiled, m, n, packed,
                             packed   ? DType::f32
                             : m == 5 ? DType::bf16
                                      : DType::f16);
+        if (format == Format::mxfp4 && m == 19)
+          checker.product(inputs[2], b, m, n, true, DType::f32, /*fast=*/true);
         for (const bool packed : {false, true}) checker.gated(inputs[1], b, b_tiled, m, n, packed);
       }
       const Operand experts(device, test::random_blocks(format, 4 * n, k, Layout::row_major, 11));
