@@ -37,6 +37,8 @@ MICROSCALE_HD constexpr int fragment_element(FragmentOrder order, int step, int 
       return 32 * t + 8 * (step / 2) + of_eight[within];
     case FragmentOrder::fp8_blocks:
       return 32 * (step / 2) + 8 * t + within;
+    case FragmentOrder::fp8_lines:
+      return 64 * (step / 4) + 16 * t + 4 * (step % 4) + i;
     default:
       return 16 * step + 2 * t + 8 * (i / 2) + i % 2;
   }
