@@ -20,20 +20,6 @@ using bench::Result;
 
 constexpr std::int64_t past_the_cache = std::int64_t{256} << 20;  // bytes to rotate through
 
-// What a product wants besides its operands, and where it is told: in the interface that has it.
-template <class Options, class AnyContext>
-std::int64_t workspace_bytes(const Options& options, const AnyContext& context) {
-  if constexpr (requires { matmul_workspace_bytes(options, context); })
-    return static_cast<std::int64_t>(matmul_workspace_bytes(options, context));
-  else
-    return 0;
-}
-template <class AnyContext>
-void set_workspace(AnyContext& context, const DeviceBytes& memory) {
-  if constexpr (requires { context.workspace; })
-    context.workspace = {memory.data(), static_cast<std::size_t>(memory.size())};
-}
-
 std::span<std::uint8_t> span_of(const DeviceBytes& bytes) {
   return {bytes.data(), static_cast<std::size_t>(bytes.size())};
 }
@@ -62,7 +48,7 @@ class Measurement {
     make_weights();
     device.synchronize(nullptr);
     const std::int64_t bytes = with_options(
-        c, view(0), [&](const auto& o) { return workspace_bytes(o, context(nullptr)); });
+        c, view(0), [&](const auto& o) { return matmul_workspace_bytes(o, context(nullptr)); });
     if (bytes > 0) workspace_ = DeviceMemory(device, bytes);
   }
 
@@ -94,9 +80,7 @@ class Measurement {
   }
 
   Context context(Stream stream) const {
-    Context context{.backend = Backend::cuda, .stream = stream};
-    set_workspace(context, workspace_.bytes());
-    return context;
+    return {.backend = Backend::cuda, .stream = stream, .workspace = span_of(workspace_.bytes())};
   }
 
   BlockTensorView weights_at(const DeviceBytes& memory, std::int64_t side) const {
@@ -205,11 +189,6 @@ double peak_operations(Device& device, const char* kernel, int depth) {
   return matmul_peak_operations(rounds, depth) * blocks / seconds;
 }
 
-/// MXFP4 by MXFP4 is exact in FP8; what else there is goes through 16 bits.
-bool fits_fp8(const MatmulCase& c) {
-  return c.weights == Format::mxfp4 && c.input == Format::mxfp4;
-}
-
 }  // namespace
 
 MatmulLimits matmul_limits(Device& device) {
@@ -225,11 +204,11 @@ void measure_matmul(Device& device, const std::vector<MatmulCase>& cases, const 
                     const MatmulLimits& limits, const bench::Watcher& watcher) {
   bench::measure_each(cases, filter, watcher, [&](const MatmulCase& c) {
     Result row{.name = c.name, .bytes = c.bytes(), .operations = c.operations()};
-    const double peak = fits_fp8(c) ? limits.fp8 : limits.f16;
+    const double peak = c.fast_accumulation ? limits.fp8 : limits.f16;
     const double read = row.bytes / limits.read, multiply = peak > 0 ? row.operations / peak : 0;
     row.arithmetic = multiply > read || (peak == 0 && c.rows() > 64);
     if (multiply > read)
-      row.limit = fits_fp8(c) ? "FP8" : "FP16";
+      row.limit = c.fast_accumulation ? "FP8" : "FP16";
     else if (!row.arithmetic)
       row.limit = "read";
     if (!row.limit.empty()) row.limit_seconds = std::max(read, multiply);

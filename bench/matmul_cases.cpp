@@ -25,6 +25,7 @@ std::string name_of(const MatmulCase& c) {
   }
   if (c.batch > 1) name = fmt::format("{} {} of", name, c.batch);
   if (c.quantized) return fmt::format("{} {} to {}", name, shape, short_name(*c.quantized));
+  if (c.fast_accumulation) return fmt::format("{} {} fast", name, shape);
   return fmt::format("{} {}", name, shape);
 }
 
@@ -147,6 +148,12 @@ std::vector<MatmulCase> gpu_matmul_cases(bool quick) {
     cases.push_back({.m = large, .n = large, .k = large, .weights = w, .input = w});
     cases.push_back({.m = large, .n = large, .k = large, .weights = w, .input = w, .quantized = w});
   }
+  cases.push_back({.m = large,
+                   .n = large,
+                   .k = large,
+                   .weights = mxfp4,
+                   .input = mxfp4,
+                   .fast_accumulation = true});
   for (std::int64_t m : {512, 8192}) {
     cases.push_back({.m = m, .n = large, .k = 7168, .weights = nvfp4, .input = nvfp4});
     cases.push_back({.kind = ProductKind::gated,

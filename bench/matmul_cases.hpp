@@ -26,6 +26,7 @@ struct MatmulCase {
   bool packed = true;                  // weights through pack_weights beforehand, outside the time
   DType output = DType::bf16;
   std::optional<Format> quantized{};  // d in this format instead
+  bool fast_accumulation = false;     // as in MatmulOptions; plain products
   std::string equal{};                // the plain case of the same bytes and operations
 
   std::int64_t matrices() const {

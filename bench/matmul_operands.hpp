@@ -50,7 +50,8 @@ auto with_options(const MatmulCase& c, const MatmulOperandsView& o, Take&& take)
   if (c.kind == ProductKind::gated)
     return take(GatedMatmulOptions{.a = o.a, .gate = o.b, .up = o.up, .d = o.d, .batch = c.batch});
   if (c.kind == ProductKind::plain)
-    return take(MatmulOptions{.a = o.a, .b = o.b, .d = o.d, .batch = c.batch});
+    return take(MatmulOptions{
+        .a = o.a, .b = o.b, .d = o.d, .batch = c.batch, .fast_accumulation = c.fast_accumulation});
   GroupedMatmulOptions options{.a = o.a, .b = o.b, .d = o.d};
   options.groups = {o.offsets, OffsetType::i32, c.matrices()};
   return take(options);

@@ -45,52 +45,15 @@ std::int64_t all_rows(const MatmulCall& call) {
   return call.groups ? call.rows() : call.rows() * call.matrices;
 }
 
-std::int64_t padded(std::int64_t bytes) { return ceil_div(bytes, 256) * 256; }
+constexpr std::int64_t workspace_alignment = 256;  // of it and of its parts
+
+std::int64_t padded(std::int64_t bytes) {
+  return ceil_div(bytes, workspace_alignment) * workspace_alignment;
+}
 
 // A quantized d is made in FP32 first.
 std::int64_t sums_bytes(const MatmulCall& call) {
   return call.quantized() ? padded(all_rows(call) * call.n() * 4) : 0;
-}
-
-void check_memory(Device& device, const MatmulCall& call, std::span<std::uint8_t> workspace) {
-  std::vector<Operand> operands;
-  const auto add = [&](const char* what, const void* data, std::int64_t bytes, bool written) {
-    if (bytes > 0) operands.push_back({what, data, bytes, written});
-  };
-  const auto add_blocks = [&](const char* codes, const char* scales, const BlockTensorView& b) {
-    add(codes, b.codes.data(), static_cast<std::int64_t>(b.codes.size()), false);
-    add(scales, b.scales.data(), static_cast<std::int64_t>(b.scales.size()), false);
-  };
-  const std::int64_t rows = all_rows(call);
-  if (const TensorView* a = call.a_dense())
-    add("a", a->data, extent_bytes(rows, a->cols, a->row_stride, size_of(a->dtype)), false);
-  else
-    add_blocks("the codes of a", "the scales of a", *call.a_blocks());
-  if (const PackedWeights* packed = call.packed()) {
-    add("the packed weights", packed->bytes.data(), static_cast<std::int64_t>(packed->bytes.size()),
-        false);
-  } else {
-    add_blocks("the weights' codes", "the weights' scales", std::get<BlockTensorView>(call.b));
-    if (call.gated) add_blocks("the codes of up", "the scales of up", *call.up);
-  }
-  if (const MutableTensorView* d = call.d_dense()) {
-    add("d", d->data, extent_bytes(rows, d->cols, d->row_stride, size_of(d->dtype)), true);
-  } else {
-    const QuantizedOutput& out = *call.quantized();
-    add("the codes of d", out.codes.data(), static_cast<std::int64_t>(out.codes.size()), true);
-    add("the scales of d", out.scales.data(), static_cast<std::int64_t>(out.scales.size()), true);
-  }
-  if (call.groups)
-    add("offsets", call.groups->offsets,
-        (call.groups->experts + 1) * (call.groups->type == OffsetType::i64 ? 8 : 4), false);
-  const std::int64_t needed = matmul_workspace_bytes(device, call);
-  if (static_cast<std::int64_t>(workspace.size()) < needed)
-    throw Error(ErrorCode::invalid_argument,
-                fmt::format("{}: the workspace has {} bytes, {} are needed; allocate "
-                            "matmul_workspace_bytes of device memory and pass it in the context",
-                            call.operation, workspace.size(), needed));
-  add("the workspace", workspace.data(), needed, true);
-  check_operands(device, call.operation, operands);
 }
 
 ProductRows rows_of(const MatmulCall& call) {
@@ -138,6 +101,75 @@ ProductOutput output_of(const MatmulCall& call, float* sums) {
   out.gated = call.gated;
   out.gelu = call.activation == Activation::gelu_tanh;
   return out;
+}
+
+// What the end of a product reads: add(what, data, bytes, written).
+template <class Add>
+void add_epilogue(const MatmulCall& call, Add&& add) {
+  const auto add_bias = [&](const char* what, const TensorView& bias) {
+    if (bias.data != nullptr)
+      add(what, bias.data, extent_bytes(bias.rows, bias.cols, bias.row_stride, size_of(bias.dtype)),
+          false);
+  };
+  const auto add_floats = [&](const char* what, const float* values, std::int64_t count) {
+    if (values != nullptr) add(what, values, count * 4, false);
+  };
+  add_bias("the bias", call.bias);
+  add_bias("up's bias", call.up_bias);
+  add_floats("row_weights", call.row_weights, all_rows(call));
+  const ProductOutput out = output_of(call, nullptr);
+  add_floats("the global scale of a", out.a_global, out.a_global_step ? call.matrices : 1);
+  add_floats("the global scale of the weights", out.b_global,
+             out.b_global_step ? call.matrices : 1);
+  add_floats("the global scale of up", out.up_global, 1);
+}
+
+void check_memory(Device& device, const MatmulCall& call, std::span<std::uint8_t> workspace) {
+  std::vector<Operand> operands;
+  const auto add = [&](const char* what, const void* data, std::int64_t bytes, bool written) {
+    if (bytes > 0) operands.push_back({what, data, bytes, written});
+  };
+  const auto add_blocks = [&](const char* codes, const char* scales, const BlockTensorView& b) {
+    add(codes, b.codes.data(), static_cast<std::int64_t>(b.codes.size()), false);
+    add(scales, b.scales.data(), static_cast<std::int64_t>(b.scales.size()), false);
+  };
+  const std::int64_t rows = all_rows(call);
+  if (const TensorView* a = call.a_dense())
+    add("a", a->data, extent_bytes(rows, a->cols, a->row_stride, size_of(a->dtype)), false);
+  else
+    add_blocks("the codes of a", "the scales of a", *call.a_blocks());
+  if (const PackedWeights* packed = call.packed()) {
+    add("the packed weights", packed->bytes.data(), static_cast<std::int64_t>(packed->bytes.size()),
+        false);
+  } else {
+    add_blocks("the weights' codes", "the weights' scales", std::get<BlockTensorView>(call.b));
+    if (call.gated) add_blocks("the codes of up", "the scales of up", *call.up);
+  }
+  if (const MutableTensorView* d = call.d_dense()) {
+    add("d", d->data, extent_bytes(rows, d->cols, d->row_stride, size_of(d->dtype)), true);
+  } else {
+    const QuantizedOutput& out = *call.quantized();
+    add("the codes of d", out.codes.data(), static_cast<std::int64_t>(out.codes.size()), true);
+    add("the scales of d", out.scales.data(), static_cast<std::int64_t>(out.scales.size()), true);
+  }
+  if (call.groups)
+    add("offsets", call.groups->offsets,
+        (call.groups->experts + 1) * (call.groups->type == OffsetType::i64 ? 8 : 4), false);
+  add_epilogue(call, add);
+  const std::int64_t needed = matmul_workspace_bytes(device, call);
+  if (static_cast<std::int64_t>(workspace.size()) < needed)
+    throw Error(ErrorCode::invalid_argument,
+                fmt::format("{}: the workspace has {} bytes, {} are needed; allocate "
+                            "matmul_workspace_bytes of device memory and pass it in the context",
+                            call.operation, workspace.size(), needed));
+  if (needed > 0 && reinterpret_cast<std::uintptr_t>(workspace.data()) % workspace_alignment != 0)
+    throw Error(
+        ErrorCode::invalid_argument,
+        fmt::format("{}: the workspace starts at an address that is no multiple of {}; align "
+                    "it",
+                    call.operation, workspace_alignment));
+  add("the workspace", workspace.data(), needed, true);
+  check_operands(device, call.operation, operands);
 }
 
 // Hopper's kernels for many rows read packed weights only: plain ones are packed in the workspace

@@ -35,7 +35,8 @@ class CudaMatmul : public ::testing::Test {
     matmul_call.on_device = true;
     const std::int64_t bytes = matmul_workspace_bytes(device, matmul_call);
     EXPECT_LE(bytes, 65536);
-    matmul(device, matmul_call, {work->bytes, static_cast<std::size_t>(bytes - less)}, nullptr);
+    matmul(device, matmul_call, {work->bytes + off, static_cast<std::size_t>(bytes - less)},
+           nullptr);
   }
   test::FakeDevice device{9, 0};
   std::unique_ptr<test::Aligned> a = std::make_unique<test::Aligned>(),
@@ -47,7 +48,7 @@ class CudaMatmul : public ::testing::Test {
   std::optional<PackedWeights> packed;
   std::optional<QuantizedOutput> quantized;
   MutableTensorView d_view;
-  std::int64_t less = 0;
+  std::int64_t less = 0, off = 0;
 };
 
 TEST_F(CudaMatmul, launches_two_kernels_and_waits_for_nothing) {
@@ -115,8 +116,14 @@ TEST_F(CudaMatmul, refuses_what_it_does_not_offer) {
   less = 1;
   expect_error(ErrorCode::invalid_argument, "the workspace has", [&] { call(); });
   less = 0;
+  off = 64;
+  expect_error(ErrorCode::invalid_argument, "no multiple of 256", [&] { call(); });
+  off = 0;
   device.host_only = a->bytes;
   expect_error(ErrorCode::invalid_argument, "a is not memory of GPU 0", [&] { call(); });
+  device.host_only = weights.device_global_scale;
+  expect_error(ErrorCode::invalid_argument, "the global scale of the weights is not memory of GPU",
+               [&] { call(); });
   device.host_only = nullptr;
   d_view.data = b->bytes;
   expect_error(ErrorCode::invalid_argument, "overlap", [&] { call(); });
