@@ -37,6 +37,7 @@ struct LaunchCall {
   Grid grid;             // in thread blocks
   int threads = 1;       // of a block
   int shared_bytes = 0;  // dynamic
+  int cluster = 1;       // blocks of a cluster, along x; of a kernel that does not say so itself
   Stream stream = nullptr;
   const void* args = nullptr;  // the kernel's one parameter, copied before the call returns
   std::int64_t args_bytes = 0;

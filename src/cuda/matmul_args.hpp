@@ -96,6 +96,16 @@ struct MatmulRowsArgs {
   ProductOutput output;
 };
 
+/// matmul_stream_<b>_<8 or 16>: sm_90a, few rows of a, packed weights through rings in shared memory
+/// (tile/matmul_stream.cuh). stream_threads threads; as many clusters as the device holds at once,
+/// which share the row tiles of all matrices.
+struct MatmulStreamArgs {
+  MatmulRowsArgs product;   // packed
+  std::int32_t k_warps;     // warps that share a row tile along k: 4, 8 or 16
+  std::int32_t depth;       // stages of a warp's ring
+  std::int32_t units_rows;  // rows of a in shared memory at a time, at most
+};
+
 /// matmul_prepare_tiles_<kind>: a as 16-bit elements with their block scales inside, in the tiles
 /// that matmul_wide_... copies (layouts/token_tiles.hpp). 256 threads; thread block (x, y) takes
 /// eight rows, groups y, y + gridDim.y, ... of them, and four chunks of 64 elements of k.

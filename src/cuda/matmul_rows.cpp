@@ -6,6 +6,7 @@
 
 #include "cuda/fragment_order.hpp"
 #include "cuda/launch.hpp"
+#include "cuda/matmul_stream.hpp"
 #include "layouts/fragment_tiles.hpp"
 
 namespace microscale::cuda {
@@ -27,12 +28,15 @@ struct Parts {
   }
 };
 
+std::int64_t rows_each(const ProductRows& rows) {
+  return rows.offsets ? ceil_div(rows.m, std::max<std::int64_t>(rows.matrices, 1)) : rows.m;
+}
+
 // Rows of a that a kernel takes at a time: 1, 8 or 16. One at a time reads weights again for the
 // next, so it is for one only, and k a multiple of 128; E5M2 has no such kernel (its weights may be
 // infinite).
 int rows_at_a_time(const MatmulCall& call, const ProductRows& rows) {
-  const std::int64_t each =
-      rows.offsets ? ceil_div(rows.m, std::max<std::int64_t>(rows.matrices, 1)) : rows.m;
+  const std::int64_t each = rows_each(rows);
   if (each == 1 && !call.packed() && call.k() % unit_columns == 0 &&
       call.b_shape().format != Format::mxfp8_e5m2)
     return 1;
@@ -101,7 +105,10 @@ void matmul_rows(Device& device, const MatmulCall& call, const ProductRows& rows
   }
   constexpr unsigned prepare_threads = 256;
   launch(device, "matmul_prepare_rows_" + kind, call.operation,
-         {static_cast<unsigned>(all), 1, 1, prepare_threads, 0}, prepare, stream);
+         {static_cast<unsigned>(all),
+          static_cast<unsigned>(ceil_div(parts.units_stride, 8 * prepare_threads)), 1,
+          prepare_threads, 0},
+         prepare, stream);
 
   MatmulRowsArgs args{};
   args.units = prepare.units;
@@ -119,6 +126,8 @@ void matmul_rows(Device& device, const MatmulCall& call, const ProductRows& rows
   } else {
     fill_plain(args, call, format);
   }
+  if (const auto plan = stream_plan(device.info(), call, rows, rows_each(rows)))
+    return matmul_stream(device, call, *plan, args, stream);
   constexpr std::int64_t most_grid_y = 65535;
   constexpr unsigned threads = 256;
   const Launch grid{static_cast<unsigned>(fragment_tiles::row_tiles(args.n, call.gated)),

@@ -129,11 +129,15 @@ class RuntimeDevice final : public Device {
     config.blockDim = {static_cast<unsigned>(call.threads), 1, 1};
     config.dynamicSmemBytes = size(call.shared_bytes);
     config.stream = native(call.stream);
-    cudaLaunchAttribute overlap{};  // every kernel waits by itself: cuda/tile/grid_order.cuh
-    overlap.id = cudaLaunchAttributeProgrammaticStreamSerialization;
-    overlap.val.programmaticStreamSerializationAllowed = 1;
-    config.attrs = &overlap;
-    config.numAttrs = 1;
+    cudaLaunchAttribute attributes[2]{};
+    // Every kernel waits by itself: cuda/tile/grid_order.cuh.
+    attributes[0].id = cudaLaunchAttributeProgrammaticStreamSerialization;
+    attributes[0].val.programmaticStreamSerializationAllowed = 1;
+    attributes[1].id = cudaLaunchAttributeClusterDimension;
+    attributes[1].val.clusterDim.x = static_cast<unsigned>(call.cluster);
+    attributes[1].val.clusterDim.y = attributes[1].val.clusterDim.z = 1;
+    config.attrs = attributes;
+    config.numAttrs = call.cluster > 1 ? 2 : 1;
     void* parameters[] = {const_cast<void*>(call.args)};
     if (call.shared_bytes > (48 << 10))  // only on request
       check(cudaFuncSetAttribute(call.kernel, cudaFuncAttributeMaxDynamicSharedMemorySize,

@@ -120,6 +120,7 @@ void EmulatorDevice::launch(const cuda::LaunchCall& call) {
   request.kernel = kernel.name;
   request.grid = {call.grid.x, call.grid.y, call.grid.z};
   request.block.x = static_cast<std::uint32_t>(call.threads);
+  request.cluster.x = static_cast<std::uint32_t>(call.cluster);
   request.dynamic_shared_bytes = call.shared_bytes;
   const auto* bytes = static_cast<const std::uint8_t*>(call.args);
   request.arguments.assign(bytes, bytes + call.args_bytes);

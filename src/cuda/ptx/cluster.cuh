@@ -23,6 +23,28 @@ __device__ inline std::uint32_t mapa_shared_cluster(std::uint32_t address, std::
   return mapped;
 }
 
+/// Blocks of this cluster, and the number of this one.
+__device__ inline std::uint32_t mov_cluster_nctarank() {
+  std::uint32_t v;
+  asm("mov.u32 %0, %%cluster_nctarank;" : "=r"(v));
+  return v;
+}
+__device__ inline std::uint32_t mov_cluster_ctarank() {
+  std::uint32_t v;
+  asm("mov.u32 %0, %%cluster_ctarank;" : "=r"(v));
+  return v;
+}
+
+/// Eight bytes of the shared memory of any block of the cluster, aligned.
+__device__ inline float2 ld_shared_cluster_v2(std::uint32_t address) {
+  float2 v;
+  asm volatile("ld.shared::cluster.v2.f32 {%0, %1}, [%2];"
+               : "=f"(v.x), "=f"(v.y)
+               : "r"(address)
+               : "memory");
+  return v;
+}
+
 /// 16 bytes of the shared memory of any block of the cluster, aligned.
 __device__ inline float4 ld_shared_cluster_v4(std::uint32_t address) {
   float4 v;

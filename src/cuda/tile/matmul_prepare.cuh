@@ -1,5 +1,5 @@
 // Makes a ready for the products of few rows: FP16 units that the lanes of a warp read as they are.
-// A thread block takes a row.
+// Thread blocks (x, 0), (x, 1), ... share row x: its pieces of four units, one a thread and turn.
 #pragma once
 
 #include <cstdint>
@@ -114,11 +114,23 @@ __device__ inline int largest_exponent(const std::uint16_t* elements, std::int64
   if (threadIdx.x == 0) largest = 0;
   __syncthreads();
   unsigned int mine = 0;
-  for (std::int64_t i = threadIdx.x; i < k; i += prepare_threads) {
-    const unsigned int magnitude = elements[i] & 0x7FFFu;
+  const auto take = [&](std::uint32_t element) {
+    const unsigned int magnitude = element & 0x7FFFu;
     if (magnitude < 0x7F80u) mine = max(mine, magnitude);
+  };
+  if (reinterpret_cast<std::uintptr_t>(elements) % 16 == 0 && k % 8 == 0) {
+    const auto* eights = reinterpret_cast<const uint4*>(elements);
+#pragma unroll 4
+    for (std::int64_t i = threadIdx.x; i < k / 8; i += prepare_threads) {
+      const uint4 eight = __ldg(eights + i);
+      for (const std::uint32_t pair : {eight.x, eight.y, eight.z, eight.w})
+        take(pair), take(pair >> 16);
+    }
+  } else {
+    for (std::int64_t i = threadIdx.x; i < k; i += prepare_threads) take(elements[i]);
   }
-  atomicMax(&largest, mine);
+  mine = __reduce_max_sync(0xFFFFFFFFu, mine);
+  if (threadIdx.x % 32 == 0) atomicMax(&largest, mine);
   __syncthreads();
   if (largest == 0) return 15;
   return split(__uint_as_float(largest << 16)).exponent;
@@ -129,7 +141,8 @@ __device__ void write_units(const PrepareRowsArgs& args, const Units& units, std
   auto* to = static_cast<unsigned char*>(args.units) + row * args.units_stride;
   const auto order = static_cast<FragmentOrder>(args.order);
   const std::int64_t pieces = args.units_stride / 8;  // of four units
-  for (std::int64_t piece = threadIdx.x; piece < pieces; piece += prepare_threads) {
+  for (std::int64_t piece = blockIdx.y * std::int64_t{prepare_threads} + threadIdx.x;
+       piece < pieces; piece += std::int64_t{gridDim.y} * prepare_threads) {
     const std::int64_t step = piece / 4;
     const int t = static_cast<int>(piece % 4), in_group = static_cast<int>(step % 8);
     std::uint32_t halves[4];
@@ -157,7 +170,7 @@ __device__ void prepare_row(const PrepareRowsArgs& args) {
       const int power = 15 - largest_exponent(units.elements, args.k);
       units.first = power_of_two(power / 2);
       units.second = power_of_two(power - power / 2);
-      if (threadIdx.x == 0)
+      if (threadIdx.x == 0 && blockIdx.y == 0)
         args.row_factors[row] =
             __fmul_rn(power_of_two(-(power / 2)), power_of_two(power / 2 - power));
     }
@@ -174,7 +187,8 @@ __device__ void prepare_row(const PrepareRowsArgs& args) {
                                    : row * units.blocks);
     write_units(args, units, row);
     if constexpr (Units::scaled)
-      for (std::int64_t b = threadIdx.x; b < units.blocks; b += prepare_threads)
+      for (std::int64_t b = blockIdx.y * std::int64_t{prepare_threads} + threadIdx.x;
+           b < units.blocks; b += std::int64_t{gridDim.y} * prepare_threads)
         args.block_scales[row * units.blocks + b] =
             decode_e8m0(static_cast<std::uint8_t>(units.scale(b)));
   }

@@ -38,6 +38,11 @@ struct PackedNvfp4 {
     return {ptx::ld_global_nc_no_allocate_v4(tile + 16 * source.lane),
             ptx::ld_global_nc_v2(tile + Source::codes + 8 * (source.lane / 4))};
   }
+  /// Of a tile in shared memory.
+  __device__ static PackedNvfp4 read(std::uint32_t tile, std::uint32_t lane) {
+    return {ptx::ld_shared_v4(tile + 16 * lane),
+            ptx::ld_shared_v2(tile + Source::codes + 8 * (lane / 4))};
+  }
   /// Instruction `step` of 4.
   __device__ void fragment(int step, std::uint32_t (&a)[4]) const {
     const std::uint32_t words[4] = {codes.x, codes.y, codes.z, codes.w};
@@ -64,6 +69,10 @@ struct PackedMxfp4 {
     return {ptx::ld_global_nc_no_allocate_v4(tile + 16 * source.lane),
             ptx::ld_global_nc_b32(tile + Source::codes + 4 * (source.lane / 4))};
   }
+  __device__ static PackedMxfp4 read(std::uint32_t tile, std::uint32_t lane) {
+    return {ptx::ld_shared_v4(tile + 16 * lane),
+            ptx::ld_shared_b32(tile + Source::codes + 4 * (lane / 4))};
+  }
   __device__ void fragment(int step, std::uint32_t (&a)[4]) const {
     const std::uint32_t words[4] = {codes.x, codes.y, codes.z, codes.w};
     e2m1_of_packed(words[step], a);
@@ -86,6 +95,10 @@ struct PackedMxfp8 {
     return {{ptx::ld_global_nc_no_allocate_v4(tile + 16 * source.lane),
              ptx::ld_global_nc_no_allocate_v4(tile + 512 + 16 * source.lane)},
             ptx::ld_global_nc_b32(tile + Source::codes + 4 * (source.lane / 4))};
+  }
+  __device__ static PackedMxfp8 read(std::uint32_t tile, std::uint32_t lane) {
+    return {{ptx::ld_shared_v4(tile + 16 * lane), ptx::ld_shared_v4(tile + 512 + 16 * lane)},
+            ptx::ld_shared_b32(tile + Source::codes + 4 * (lane / 4))};
   }
   __device__ void fragment(int step, std::uint32_t (&a)[4]) const {
     const uint4 both = codes[step / 2];
