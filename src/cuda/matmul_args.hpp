@@ -123,12 +123,12 @@ struct MatmulWideArgs {
   std::int64_t b_matrix;  // bytes from matrix to matrix
   std::int64_t n;
   std::int64_t k;
-  std::int32_t splits;  // ranges of k that a tile of d is cut into
-  std::uint32_t units;  // of all tiles at most: there is no room for sums of more
-  float* sums;          // where there are several: of each range of each tile, rows x tokens
+  std::int32_t splits;      // ranges of k that a tile of d is cut into
+  std::uint32_t units;      // of all tiles at most: there is no room for sums of more
+  float* sums;              // where there are several: of each range of each tile, rows x tokens
   std::uint32_t* counters;  // and how many of a half tile's are there; 0 at first
   std::int32_t vectors;     // pieces of d's rows of 16 bytes begin at multiples of 16
-  std::int32_t partial;  // some tile of d may have fewer rows than `tokens`
+  std::int32_t partial;     // some tile of d may have fewer rows than `tokens`
   const std::uint32_t* only_if;  // as in PrepareTilesArgs
   ProductRows rows;
   ProductOutput output;
@@ -139,7 +139,7 @@ struct MatmulWideArgs {
 struct Fp8WindowArgs {
   const std::uint8_t* b;  // as MatmulWideArgs has it, with b_matrix
   std::int64_t b_matrix;
-  std::int64_t chunks;       // of 64 elements
+  std::int64_t chunks;  // of 64 elements
   std::int64_t matrices;
   std::uint8_t* references;  // of each matrix 16 bytes a row tile: the row's largest scale
   std::uint32_t* misfits;    // set to 1 where a row does not fit; 0 before
@@ -154,14 +154,44 @@ struct PrepareFp8Args {
   std::uint32_t* misfits;  // as in Fp8WindowArgs
 };
 
-/// matmul_wide_fp8: MXFP4 weights and rows of MXFP4, 128 x 192 of them a tile. As MatmulWideArgs, in
-/// clusters of two blocks.
+/// matmul_wide_fp8: MXFP4 weights and rows of MXFP4, 128 x 192 of them a tile. As MatmulWideArgs,
+/// in clusters of two blocks.
 struct MatmulFp8Args {
   MatmulWideArgs product;          // tiles of PrepareFp8Args; splits, sums, counters and only_if
                                    // do not count
   const float* factors;            // of PrepareFp8Args
   const std::uint8_t* references;  // of Fp8WindowArgs
   const std::uint32_t* misfits;    // where it is not 0, nothing is done
+};
+
+/// matmul_expand_<b>_<bf16 or f16>: packed weights in 16 bits an element, in tiles
+/// (layouts/token_tiles.hpp). 256 threads; a warp takes expand_tiles tiles of 16 rows x 64, of
+/// 8-bit codes two.
+struct ExpandWeightsArgs {
+  const std::uint8_t* b;   // as MatmulWideArgs has it, matrix after matrix
+  std::int64_t tiles;      // of all matrices
+  std::int64_t row_tiles;  // of a matrix
+  std::int64_t chunks;     // of 64 elements of k
+  void* expanded;
+  const std::uint32_t* only_if;  // as in PrepareTilesArgs
+};
+inline constexpr int expand_tiles = 4;
+
+/// matmul_dense_<bf16, f16 or fp8>: sm_90a, very many rows of a, in clusters of dense_blocks blocks
+/// of wide_threads threads; as many blocks as the device has multiprocessors.
+struct MatmulDenseArgs {
+  const void* a;  // of PrepareTilesArgs or PrepareFp8Args
+  const void* b;  // of ExpandWeightsArgs
+  std::int64_t n;
+  std::int64_t k;
+  std::int32_t vectors;            // as in MatmulWideArgs
+  std::int32_t partial;            // some tile of d may be smaller than a block's
+  const std::uint32_t* only_if;    // as in PrepareTilesArgs
+  const std::uint32_t* unless;     // null, or a word: where it is not 0, nothing is done
+  const float* factors;            // fp8: of PrepareFp8Args
+  const std::uint8_t* references;  // fp8: of Fp8WindowArgs
+  ProductRows rows;
+  ProductOutput output;
 };
 
 }  // namespace microscale::cuda

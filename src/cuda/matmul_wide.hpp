@@ -49,8 +49,8 @@ bool wide_takes(const DeviceInfo& device, const WideInput& a, Format b_format);
 /// Rows of a matrix, or of an expert if all have equally many, from which on these kernels serve.
 inline constexpr std::int64_t wide_least_rows = 17;
 
-/// The call as these kernels take it, all but the workspace; none where weights are not packed, rows
-/// are few, or there are no kernels. `rows`, `output`: of the call.
+/// The call as these kernels take it, all but the workspace; none where weights are not packed,
+/// rows are few, or there are no kernels. `rows`, `output`: of the call.
 std::optional<WideCall> wide_call(const DeviceInfo& device, const MatmulCall& call,
                                   const ProductRows& rows, const ProductOutput& output);
 
@@ -67,6 +67,16 @@ std::int64_t wide_workspace_bytes(const DeviceInfo& device, const WideCall& call
 /// the epilogue. The order depends on shapes, format and the device's number of multiprocessors
 /// alone.
 void matmul_wide(Device& device, const char* operation, const WideCall& call, Stream stream);
+
+/// What matmul_dense shares: NVFP4 elements fit FP16 with their scale, and are decoded faster to
+/// it.
+bool multiplies_f16(const WideInput& a, Format b_format);
+/// a to the beginning of the workspace, in tiles of 16-bit elements.
+PrepareTilesArgs prepare_wide_args(const WideCall& call, bool f16);
+void prepare_wide(Device& device, const char* operation, const WideCall& call,
+                  const PrepareTilesArgs& args, Stream stream);
+/// Whether every piece of eight columns of d begins at a multiple of 16 bytes.
+bool has_vectors(const ProductOutput& out);
 
 /// With fp8: of 33 terms an instruction drops less than 2^-13 of the largest each, and as much of
 /// the result twice; four instructions a sum of 128, which are then added in FP32.
