@@ -5,7 +5,6 @@
 #include "cuda/kernels.hpp"
 #include "cuda/launch.hpp"
 #include "cuda/matmul_dense.hpp"
-#include "cuda/matmul_wide_fp8.hpp"
 #include "cuda/wide_geometry.hpp"
 
 namespace microscale::cuda {
@@ -38,8 +37,8 @@ std::int64_t token_bytes(const WideCall& call) {
   return token_tiles::bytes(call.rows.m, call.rows.matrices, call.rows.offsets != nullptr, call.k);
 }
 
-// Of the workspace, without what FP8 needs behind it.
-std::int64_t bf16_bytes(const WidePlan& plan, const WideCall& call) {
+// Of the workspace.
+std::int64_t all_bytes(const WidePlan& plan, const WideCall& call) {
   return (token_bytes(call) + plan.sums_bytes() + 4 * plan.counters() + 255) / 256 * 256;
 }
 
@@ -120,8 +119,7 @@ std::optional<WideCall> wide_call(const DeviceInfo& device, const MatmulCall& ca
 std::int64_t wide_workspace_bytes(const DeviceInfo& device, const WideCall& call) {
   if (call.rows.m == 0 || call.rows.matrices == 0 || call.n == 0) return 0;
   if (dense_serves(call)) return dense_workspace_bytes(call);
-  const std::int64_t bytes = bf16_bytes(plan_of(device, call), call);
-  return multiplies_fp8(call) ? bytes + fp8_workspace_bytes(call) : bytes;
+  return all_bytes(plan_of(device, call), call);
 }
 
 void matmul_wide(Device& device, const char* operation, const WideCall& call, Stream stream) {
@@ -159,10 +157,6 @@ void matmul_wide(Device& device, const char* operation, const WideCall& call, St
     PrepareTilesArgs tiles = prepare_wide_args(call, f16);
     tiles.counters = counters;
     tiles.counter_count = plan.counters();
-    if (multiplies_fp8(call))
-      args.only_if = tiles.only_if =
-          multiply_fp8(device, operation, call, tiles, args,
-                       static_cast<char*>(call.workspace) + bf16_bytes(plan, call), stream);
     prepare_wide(device, operation, call, tiles, stream);
   } else if (plan.splits > 1) {
     device.set_bytes(counters, 0, 4 * plan.counters(), stream);
