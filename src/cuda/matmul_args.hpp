@@ -133,24 +133,24 @@ struct MatmulWideArgs {
   std::int64_t b_matrix;  // bytes from matrix to matrix
   std::int64_t n;
   std::int64_t k;
-  std::int32_t splits;  // ranges of k that a tile of d is cut into
-  std::uint32_t units;  // of all tiles at most: there is no room for sums of more
-  float* sums;          // where there are several: of each range of each tile, rows x tokens
+  std::int32_t splits;      // ranges of k that a tile of d is cut into
+  std::uint32_t units;      // of all tiles at most: there is no room for sums of more
+  float* sums;              // where there are several: of each range of each tile, rows x tokens
   std::uint32_t* counters;  // and how many of a half tile's are there; 0 at first
   std::int32_t vectors;     // pieces of d's rows of 16 bytes begin at multiples of 16
-  std::int32_t partial;  // some tile of d may have fewer rows than `tokens`
-  const std::uint32_t* only_if;  // as in PrepareTilesArgs
+  std::int32_t partial;     // some tile of d may have fewer rows than `tokens`
   ProductRows rows;
   ProductOutput output;
 };
 
-/// matmul_fp8_windows: whether MXFP4 weights fit E5M2, each row relative to one power of two. 256
-/// threads; thread block (x, y) looks at row tile x of the matrices y, y + gridDim.y, ...
-struct Fp8WindowArgs {
-  const std::uint8_t* b;  // as MatmulWideArgs has it, with b_matrix
-  std::int64_t b_matrix;
-  std::int64_t chunks;       // of 64 elements
+/// matmul_expand_fp8: packed MXFP4 weights as E5M2, each row relative to one power of two, in tiles
+/// (layouts/token_tiles.hpp) whose chunks are 128 elements. 256 threads; thread block (x, y) takes
+/// row tile x of the matrices y, y + gridDim.y, ...
+struct ExpandFp8Args {
+  const std::uint8_t* b;  // as MatmulWideArgs has it, matrix after matrix
+  std::int64_t chunks;    // of 64 elements
   std::int64_t matrices;
+  void* expanded;
   std::uint8_t* references;  // of each matrix 16 bytes a row tile: the row's largest scale
   std::uint32_t* misfits;    // set to 1 where a row does not fit; 0 before
 };
@@ -161,17 +161,37 @@ struct Fp8WindowArgs {
 struct PrepareFp8Args {
   PrepareTilesArgs a;      // f16, counters and only_if do not count
   float* factors;          // of each chunk of each group of rows: eight
-  std::uint32_t* misfits;  // as in Fp8WindowArgs
+  std::uint32_t* misfits;  // as in ExpandFp8Args
 };
 
-/// matmul_wide_fp8: MXFP4 weights and rows of MXFP4, 128 x 192 of them a tile. As MatmulWideArgs, in
-/// clusters of two blocks.
-struct MatmulFp8Args {
-  MatmulWideArgs product;          // tiles of PrepareFp8Args; splits, sums, counters and only_if
-                                   // do not count
-  const float* factors;            // of PrepareFp8Args
-  const std::uint8_t* references;  // of Fp8WindowArgs
-  const std::uint32_t* misfits;    // where it is not 0, nothing is done
+/// matmul_expand_<b>_<bf16 or f16>: packed weights in 16 bits an element, in tiles
+/// (layouts/token_tiles.hpp). 256 threads; a warp takes expand_tiles tiles of 16 rows x 64, of
+/// 8-bit codes two.
+struct ExpandWeightsArgs {
+  const std::uint8_t* b;   // as MatmulWideArgs has it, matrix after matrix
+  std::int64_t tiles;      // of all matrices
+  std::int64_t row_tiles;  // of a matrix
+  std::int64_t chunks;     // of 64 elements of k
+  void* expanded;
+  const std::uint32_t* only_if;  // as in PrepareTilesArgs
+};
+inline constexpr int expand_tiles = 4;
+
+/// matmul_dense_<bf16, f16 or fp8>: sm_90a, very many rows of a, in clusters of dense_blocks blocks
+/// of wide_threads threads; as many blocks as the device has multiprocessors.
+struct MatmulDenseArgs {
+  const void* a;  // of PrepareTilesArgs or PrepareFp8Args
+  const void* b;  // of ExpandWeightsArgs
+  std::int64_t n;
+  std::int64_t k;
+  std::int32_t vectors;            // as in MatmulWideArgs
+  std::int32_t partial;            // some tile of d may be smaller than a block's
+  const std::uint32_t* only_if;    // as in PrepareTilesArgs
+  const std::uint32_t* unless;     // null, or a word: where it is not 0, nothing is done
+  const float* factors;            // fp8: of PrepareFp8Args
+  const std::uint8_t* references;  // fp8: of ExpandFp8Args
+  ProductRows rows;
+  ProductOutput output;
 };
 
 }  // namespace microscale::cuda

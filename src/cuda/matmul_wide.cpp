@@ -4,7 +4,7 @@
 
 #include "cuda/kernels.hpp"
 #include "cuda/launch.hpp"
-#include "cuda/matmul_wide_fp8.hpp"
+#include "cuda/matmul_dense.hpp"
 #include "cuda/wide_geometry.hpp"
 
 namespace microscale::cuda {
@@ -13,12 +13,6 @@ namespace {
 bool has_kernels(Format format) {
   return format == Format::mxfp4 || format == Format::nvfp4 || format == Format::mxfp8_e4m3 ||
          format == Format::mxfp8_e5m2;
-}
-
-// NVFP4 elements fit FP16 with their scale, and are decoded faster to it.
-bool multiplies_f16(const WideInput& a, Format b_format) {
-  if (b_format != Format::nvfp4) return false;
-  return a.format ? *a.format == Format::nvfp4 : a.type == DType::f16;
 }
 
 int tile_bytes_of(Format format) {
@@ -43,12 +37,19 @@ std::int64_t token_bytes(const WideCall& call) {
   return token_tiles::bytes(call.rows.m, call.rows.matrices, call.rows.offsets != nullptr, call.k);
 }
 
-// Of the workspace, without what FP8 needs behind it.
-std::int64_t bf16_bytes(const WidePlan& plan, const WideCall& call) {
+// Of the workspace.
+std::int64_t all_bytes(const WidePlan& plan, const WideCall& call) {
   return (token_bytes(call) + plan.sums_bytes() + 4 * plan.counters() + 255) / 256 * 256;
 }
 
-PrepareTilesArgs prepare_args(const WideCall& call, bool f16) {
+}  // namespace
+
+bool multiplies_f16(const WideInput& a, Format b_format) {
+  if (b_format != Format::nvfp4) return false;
+  return a.format ? *a.format == Format::nvfp4 : a.type == DType::f16;
+}
+
+PrepareTilesArgs prepare_wide_args(const WideCall& call, bool f16) {
   PrepareTilesArgs args{};
   args.a = call.a.data;
   args.a_stride = call.a.stride;
@@ -61,8 +62,8 @@ PrepareTilesArgs prepare_args(const WideCall& call, bool f16) {
   return args;
 }
 
-void prepare(Device& device, const char* operation, const WideCall& call,
-             const PrepareTilesArgs& args, Stream stream) {
+void prepare_wide(Device& device, const char* operation, const WideCall& call,
+                  const PrepareTilesArgs& args, Stream stream) {
   const std::int64_t groups =
       token_tiles::all_groups(call.rows.m, call.rows.matrices, call.rows.offsets != nullptr);
   const std::string kind = call.a.format ? std::string(info(*call.a.format).name) : "dense";
@@ -74,14 +75,11 @@ void prepare(Device& device, const char* operation, const WideCall& call,
   launch(device, "matmul_prepare_tiles_" + kind, operation, shape, args, stream);
 }
 
-// Whether every piece of eight columns of d begins at a multiple of 16 bytes.
 bool has_vectors(const ProductOutput& out) {
   const std::int64_t element = size_of(static_cast<DType>(out.d_type));
   return reinterpret_cast<std::uintptr_t>(out.d) % 16 == 0 && out.d_stride * element % 16 == 0 &&
          out.d_matrix * element % 16 == 0;
 }
-
-}  // namespace
 
 bool wide_takes(const DeviceInfo& device, const WideInput& a, Format b_format) {
   if (architecture_of(device) != "sm_90a" || !has_kernels(b_format)) return false;
@@ -120,14 +118,15 @@ std::optional<WideCall> wide_call(const DeviceInfo& device, const MatmulCall& ca
 
 std::int64_t wide_workspace_bytes(const DeviceInfo& device, const WideCall& call) {
   if (call.rows.m == 0 || call.rows.matrices == 0 || call.n == 0) return 0;
-  const std::int64_t bytes = bf16_bytes(plan_of(device, call), call);
-  return multiplies_fp8(call) ? bytes + fp8_workspace_bytes(call) : bytes;
+  if (dense_serves(call)) return dense_workspace_bytes(call);
+  return all_bytes(plan_of(device, call), call);
 }
 
 void matmul_wide(Device& device, const char* operation, const WideCall& call, Stream stream) {
   const ProductRows& rows = call.rows;
   const bool experts = rows.offsets != nullptr, gated = call.output.gated != 0;
   if (rows.m == 0 || rows.matrices == 0 || call.n == 0) return;
+  if (dense_serves(call)) return matmul_dense(device, operation, call, stream);
   const bool f16 = multiplies_f16(call.a, call.b_format);
   const FormatInfo& format = info(call.b_format);
   const WidePlan plan = plan_of(device.info(), call);
@@ -155,14 +154,10 @@ void matmul_wide(Device& device, const char* operation, const WideCall& call, St
   args.rows = rows;
   args.output = call.output;
   if (args.a == nullptr) {
-    PrepareTilesArgs tiles = prepare_args(call, f16);
+    PrepareTilesArgs tiles = prepare_wide_args(call, f16);
     tiles.counters = counters;
     tiles.counter_count = plan.counters();
-    if (multiplies_fp8(call))
-      args.only_if = tiles.only_if =
-          multiply_fp8(device, operation, call, tiles, args,
-                       static_cast<char*>(call.workspace) + bf16_bytes(plan, call), stream);
-    prepare(device, operation, call, tiles, stream);
+    prepare_wide(device, operation, call, tiles, stream);
   } else if (plan.splits > 1) {
     device.set_bytes(counters, 0, 4 * plan.counters(), stream);
   }

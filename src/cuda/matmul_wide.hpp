@@ -34,9 +34,9 @@ struct WideCall {
   ProductRows rows{};
   ProductOutput output{};
   /// MXFP4 by MXFP4 on FP8's tensor cores, at twice the rate: products are exact as ever, sums of
-  /// 128 elements keep 13 bits behind their leading one before FP32 takes them. Operands whose
-  /// scales FP8 has no room for (tile/fp8_window.cuh) are found on the device, and computed
-  /// without.
+  /// 128 elements keep 13 bits behind their leading one before FP32 takes them. Counts where there
+  /// are very many rows (matmul_dense.hpp). Operands whose scales FP8 has no room for
+  /// (tile/fp8_window.cuh) are found on the device, and computed without.
   bool fp8 = false;
   void* workspace = nullptr;  ///< wide_workspace_bytes of them, aligned to 256 bytes
 };
@@ -49,30 +49,34 @@ bool wide_takes(const DeviceInfo& device, const WideInput& a, Format b_format);
 /// Rows of a matrix, or of an expert if all have equally many, from which on these kernels serve.
 inline constexpr std::int64_t wide_least_rows = 17;
 
-/// The call as these kernels take it, all but the workspace; none where weights are not packed, rows
-/// are few, or there are no kernels. `rows`, `output`: of the call.
+/// The call as these kernels take it, all but the workspace; none where weights are not packed,
+/// rows are few, or there are no kernels. `rows`, `output`: of the call.
 std::optional<WideCall> wide_call(const DeviceInfo& device, const MatmulCall& call,
                                   const ProductRows& rows, const ProductOutput& output);
 
 /// What a call needs: a in tiles unless it is read as it is, 2 bytes an element, rows filled up to
-/// 8 a matrix, k to 64; where d has few tiles, sums of parts of k; with fp8 a as bytes, too. Looks
-/// at a (all but what data hold), b_format, n, k, rows, output.gated and fp8.
+/// 8 a matrix, k to 64; where d has few tiles, sums of parts of k. Looks at a (all but what data
+/// hold), b_format, n, k, rows, output.gated and fp8. Of very many rows what matmul_dense needs.
 std::int64_t wide_workspace_bytes(const DeviceInfo& device, const WideCall& call);
 
 /// Operands as checked by the caller, and taken (wide_takes). One launch for dense rows of 16-byte
-/// pieces, else two, with fp8 five; none where d has no element. Sums are FP32 in the order of k,
-/// 16 elements an instruction, which aligns its products and the sum so far to the largest of them
-/// and truncates; where d has few tiles up to eight such sums of parts of k are added, in order. An
-/// element of d is within wide_roundings(k) * 2^-24 * (sum of |a_i b_i|) of the exact sum before
-/// the epilogue. The order depends on shapes, format and the device's number of multiprocessors
-/// alone.
+/// pieces, else two; none where d has no element; very many rows are left to matmul_dense. Sums are
+/// FP32 in the order of k, 16 elements an instruction, which aligns its products and the sum so far
+/// to the largest of them and truncates; where d has few tiles up to eight such sums of parts of k
+/// are added, in order. An element of d is within wide_roundings(k) * 2^-24 * (sum of |a_i b_i|) of
+/// the exact sum before the epilogue. The order depends on shapes, format and the device's number
+/// of multiprocessors alone.
 void matmul_wide(Device& device, const char* operation, const WideCall& call, Stream stream);
 
-/// With fp8: of 33 terms an instruction drops less than 2^-13 of the largest each, and as much of
-/// the result twice; four instructions a sum of 128, which are then added in FP32.
-constexpr std::int64_t fp8_roundings(std::int64_t k) {
-  return (std::int64_t{4 * 35} << 11) + (k + 127) / 128 + 2;
-}
+/// What matmul_dense shares: NVFP4 elements fit FP16 with their scale, and are decoded faster to
+/// it.
+bool multiplies_f16(const WideInput& a, Format b_format);
+/// a to the beginning of the workspace, in tiles of 16-bit elements.
+PrepareTilesArgs prepare_wide_args(const WideCall& call, bool f16);
+void prepare_wide(Device& device, const char* operation, const WideCall& call,
+                  const PrepareTilesArgs& args, Stream stream);
+/// Whether every piece of eight columns of d begins at a multiple of 16 bytes.
+bool has_vectors(const ProductOutput& out);
 
 /// Of 17 terms an instruction drops less than 2^-25 of the largest each, and rounding the result
 /// toward zero less than 2 * 2^-24 of it: 10.5 for 16 elements.

@@ -47,28 +47,6 @@ MICROSCALE_HD constexpr WideShared wide_shared(WideShape shape, int tile_bytes) 
   return s;
 }
 
-/// The same of the kernel that multiplies in FP8: a stage holds 128 elements of k of a, their
-/// factors, and the packed tiles; sums are staged half a tile at a time.
-inline constexpr WideShape fp8_shape{128, 192};
-struct Fp8Shared {
-  int stage_bytes, stages, sums, sum_bytes, places;
-  int kept;  // 32 bytes of each warp that multiplies: the place of its tile
-  int barriers, bytes;
-};
-MICROSCALE_HD constexpr Fp8Shared fp8_shared() {
-  Fp8Shared s{};
-  const int tiles = fp8_shape.rows / 16 * 2 * static_cast<int>(fragment_tiles::tile_bytes(4, 32));
-  s.stage_bytes = (fp8_shape.tokens * 132 + tiles + 1023) / 1024 * 1024;
-  s.sum_bytes = fp8_shape.tokens / 2 * wide_pitch * 4;
-  s.stages = (wide_shared_bytes - 2048 - 2 * s.sum_bytes) / s.stage_bytes;
-  s.sums = s.stages * s.stage_bytes;
-  s.places = s.sums + 2 * s.sum_bytes;
-  s.kept = s.places + 32 * s.stages;
-  s.barriers = s.kept + 8 * 32;
-  s.bytes = s.barriers + 16 * s.stages;
-  return s;
-}
-
 /// Tiles of d along n, and down `rows` rows of one matrix.
 MICROSCALE_HD constexpr std::int64_t wide_column_tiles(WideShape shape, std::int64_t n,
                                                        bool gated) {

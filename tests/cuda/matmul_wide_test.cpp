@@ -5,6 +5,7 @@
 
 #include <memory>
 
+#include "cuda/matmul_dense.hpp"
 #include "cuda/wide_geometry.hpp"
 #include "fake_device.hpp"
 
@@ -111,7 +112,7 @@ TEST_F(CudaMatmulWide, reads_rows_of_16_byte_pieces_as_they_are) {
 }
 
 TEST_F(CudaMatmulWide, stays_on_all_multiprocessors_where_there_are_tiles_enough) {
-  call.n = 8192, call.rows = rows(4096, 1);
+  call.n = 8192, call.rows = rows(768, 1);
   const MatmulWideArgs args = product();
   EXPECT_EQ(device.launches[1].name, "matmul_wide_mxfp4_bf16_256x128");
   EXPECT_EQ(device.launches[1].call.grid.x, 132u);
@@ -151,39 +152,16 @@ TEST_F(CudaMatmulWide, knows_experts_by_their_offsets_alone) {
   EXPECT_EQ(device.launches[1].call.grid.x, 65u);  // at most 4 + 9 tiles of 64 rows, 5 of n
 }
 
-TEST_F(CudaMatmulWide, multiplies_in_fp8_where_told_and_in_bf16_where_that_did_not_fit) {
-  call.a.format = Format::mxfp4;
-  const std::int64_t without = wide_workspace_bytes(device.info(), call);
-  call.fp8 = true;
-  matmul_wide(device, "matmul", call, stream);
-  ASSERT_EQ(device.launches.size(), 5u);
-  const char* names[] = {"matmul_fp8_windows", "matmul_prepare_fp8", "matmul_wide_fp8",
-                         "matmul_prepare_tiles_mxfp4", "matmul_wide_mxfp4_bf16_128x64"};
-  for (std::size_t i = 0; i < 5; ++i) EXPECT_EQ(device.launches[i].name, names[i]);
-  const auto windows = device.launches[0].as<Fp8WindowArgs>();
-  const auto prepare = device.launches[1].as<PrepareFp8Args>();
-  const auto product = device.launches[2].as<MatmulFp8Args>();
-  EXPECT_EQ(device.launches[0].call.grid.x, 38u);  // tiles of 16 rows
-  EXPECT_EQ(device.launches[0].call.grid.y, 2u);
-  EXPECT_EQ(device.launches[1].call.grid.x, 1u);
-  EXPECT_EQ(device.launches[2].call.grid.x, 12u);  // 3 pairs of 128 columns, 192 rows, twice
-  EXPECT_EQ(device.launches[2].call.shared_bytes, fp8_shared().bytes);
-  ASSERT_EQ(device.zeroed.size(), 1u);
-  EXPECT_EQ(device.zeroed[0].first, windows.misfits);
-  EXPECT_EQ(prepare.misfits, windows.misfits);
-  EXPECT_EQ(product.misfits, windows.misfits);
-  EXPECT_EQ(product.references, windows.references);
-  EXPECT_EQ(product.product.tiles, prepare.a.tiles);
-  EXPECT_EQ(device.launches[3].as<PrepareTilesArgs>().only_if, windows.misfits);
-  EXPECT_EQ(device.launches[4].as<MatmulWideArgs>().only_if, windows.misfits);
-  const auto* begin = static_cast<const std::uint8_t*>(call.workspace);
-  EXPECT_EQ(static_cast<const std::uint8_t*>(prepare.a.tiles) - begin, without);
-  EXPECT_EQ(reinterpret_cast<const std::uint8_t*>(windows.misfits) + 16 - begin,
-            wide_workspace_bytes(device.info(), call));
+TEST_F(CudaMatmulWide, leaves_very_many_rows_to_the_kernels_of_expanded_weights) {
+  call.rows = rows(dense_least_rows - 1, 1);
+  product();
+  EXPECT_TRUE(device.launches[1].name.starts_with("matmul_wide_"));
   device.launches.clear();
-  call.a.format = Format::nvfp4;  // has no FP8
+  call.rows = rows(dense_least_rows, 1);
   matmul_wide(device, "matmul", call, stream);
-  EXPECT_EQ(device.launches.size(), 2u);
+  ASSERT_EQ(device.launches.size(), 3u);
+  EXPECT_EQ(device.launches[2].name, "matmul_dense_bf16");
+  EXPECT_EQ(wide_workspace_bytes(device.info(), call), dense_workspace_bytes(call));
 }
 
 TEST_F(CudaMatmulWide, stores_element_by_element_where_rows_are_not_aligned) {

@@ -32,8 +32,11 @@ Matrix in_bf16(Product p) {
 // below 2^11; the random ones are.
 TEST_F(MatmulFp8, is_exact_where_sums_are_short) {
   for (const std::int64_t k : {128, 160, 224, 320, 1056}) {
-    const Product p{
-        .a = blocks(70, k, 3, 127, 127), .b = blocks(150, k, 4, 120, 120), .m = 70, .fp8 = true};
+    const Product p{.a = blocks(70, k, 3, 127, 127),
+                    .b = blocks(150, k, 4, 120, 120),
+                    .m = 70,
+                    .fp8 = true,
+                    .dense = true};
     const Matrix d = computed(p);
     for (std::int64_t row = 0; row < 70; ++row)
       for (std::int64_t col = 0; col < 150; ++col)
@@ -48,12 +51,14 @@ TEST_F(MatmulFp8, keeps_the_bound_where_scales_spread) {
                           .m = 200,
                           .tiled = true,
                           .fp8 = true,
+                          .dense = true,
                           .d_type = DType::bf16},
                          computed({.a = blocks(200, 416, 3, 117, 131),
                                    .b = blocks(300, 416, 4, 105, 131),
                                    .m = 200,
                                    .tiled = true,
                                    .fp8 = true,
+                                   .dense = true,
                                    .d_type = DType::bf16})));
 }
 
@@ -62,7 +67,11 @@ TEST_F(MatmulFp8, follows_scales_along_k) {
   BlockTensor a = test::random_blocks(Format::mxfp4, 20, 512, Layout::row_major, 3, 127, 127);
   for (std::size_t i = 0; i < a.scales().size(); ++i)
     a.scales()[i] = static_cast<std::uint8_t>(70 + i % 16 / 4 * 40);  // 70, 110, 150, 190
-  const Product p{.a = Side(std::move(a)), .b = blocks(40, 512, 4, 127, 127), .m = 20, .fp8 = true};
+  const Product p{.a = Side(std::move(a)),
+                  .b = blocks(40, 512, 4, 127, 127),
+                  .m = 20,
+                  .fp8 = true,
+                  .dense = true};
   EXPECT_TRUE(is_right(p));
   EXPECT_NE(computed(p).bytes, in_bf16(p).bytes) << "nothing was computed in FP8";
 }
@@ -75,6 +84,7 @@ TEST_F(MatmulFp8, has_gates_experts_and_batches) {
                         .offsets = {0, 33, 33, 58},
                         .tiled = true,
                         .fp8 = true,
+                        .dense = true,
                         .up = blocks(3 * 40, 192, 5, 115, 125),
                         .d_type = DType::bf16,
                         .alpha = 0x1p-4f}));
@@ -83,6 +93,7 @@ TEST_F(MatmulFp8, has_gates_experts_and_batches) {
                         .m = 197,
                         .matrices = 2,
                         .fp8 = true,
+                        .dense = true,
                         .bias = test::gaussian(DType::f32, 2, 130, 7, 1.0f)}));
 }
 
@@ -98,7 +109,8 @@ TEST_F(MatmulFp8, leaves_what_does_not_fit_to_bf16) {
       std::fill_n(a.codes().begin() + 3 * 128 + 32, 16, std::uint8_t{0x80});  // with a -0
       std::fill_n(b.codes().begin() + 39 * 128 + 112, 16, std::uint8_t{0});
     }
-    return Product{.a = Side(std::move(a)), .b = Side(std::move(b)), .m = 20, .fp8 = true};
+    return Product{
+        .a = Side(std::move(a)), .b = Side(std::move(b)), .m = 20, .fp8 = true, .dense = true};
   };
   EXPECT_TRUE(is_right(with(101, 153, false)));
   EXPECT_TRUE(is_right(with(0, 254, true)));
@@ -116,7 +128,8 @@ TEST_F(MatmulFp8, gives_the_same_bytes_in_any_order_of_warps_and_copies) {
   const Product p{.a = blocks(210, 768, 3, 110, 131),
                   .b = blocks(300, 768, 4, 110, 131),
                   .m = 210,
-                  .fp8 = true};
+                  .fp8 = true,
+                  .dense = true};
   const Matrix d = computed(p);
   EXPECT_TRUE(near_exact(p, d));
   const LaunchOptions before = device().options;

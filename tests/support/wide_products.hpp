@@ -11,6 +11,7 @@
 #include <cmath>
 #include <vector>
 
+#include "cuda/matmul_dense.hpp"
 #include "cuda/matmul_wide.hpp"
 #include "emulator/device.hpp"
 #include "layouts/tiled_128x4.hpp"
@@ -49,6 +50,7 @@ struct Product {
   std::int64_t m, matrices = 1;
   std::vector<std::int64_t> offsets{};  // experts
   bool wide_offsets = false, tiled = false, fp8 = false;
+  bool dense = false;      // by matmul_dense
   bool unaligned = false;  // dense a begins 2 bytes behind a multiple of 16
   std::optional<Side> up{};
   bool gelu = false;
@@ -168,10 +170,14 @@ inline Matrix computed(const Product& p) {
   out.alpha = p.alpha;
   out.gated = p.up.has_value();
   out.gelu = p.gelu;
-  call.workspace =
-      memory.raw(static_cast<std::size_t>(cuda::wide_workspace_bytes(device().info(), call)));
+  call.workspace = memory.raw(
+      static_cast<std::size_t>(p.dense ? cuda::dense_workspace_bytes(call)
+                                       : cuda::wide_workspace_bytes(device().info(), call)));
   EXPECT_TRUE(cuda::wide_takes(device().info(), call.a, call.b_format));
-  cuda::matmul_wide(device(), "matmul", call, nullptr);
+  if (p.dense)
+    cuda::matmul_dense(device(), "matmul", call, nullptr);
+  else
+    cuda::matmul_wide(device(), "matmul", call, nullptr);
   device().copy_to_host(d.bytes.data(), out.d, static_cast<std::int64_t>(d.bytes.size()), nullptr);
   return d;
 }

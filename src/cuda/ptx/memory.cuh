@@ -1,5 +1,5 @@
-// Global and shared memory in wide pieces (PTX ISA, "ld", "st"). Inputs are read once: no L1 line is
-// kept for them.
+// Global and shared memory in wide pieces (PTX ISA, "ld", "st"). Inputs are read once: no L1 line
+// is kept for them.
 #pragma once
 
 #include <cstdint>
@@ -29,7 +29,8 @@ __device__ inline uint2 ld_global_nc_v2(const void* address) {
   return v;
 }
 
-/// 16 bytes at an address of the shared window, aligned. Ordered by barriers like any other `asm volatile`.
+/// 16 bytes at an address of the shared window, aligned. Ordered by barriers like any other `asm
+/// volatile`.
 __device__ inline uint4 ld_shared_v4(std::uint32_t address) {
   uint4 v;
   asm volatile("ld.shared.v4.b32 {%0, %1, %2, %3}, [%4];"
@@ -60,9 +61,14 @@ __device__ inline void st_shared_f32(std::uint32_t address, float v) {
   asm volatile("st.shared.f32 [%0], %1;" ::"r"(address), "f"(v) : "memory");
 }
 
+/// 8 bytes, aligned.
+__device__ inline void st_shared_v2(std::uint32_t address, std::uint32_t x, std::uint32_t y) {
+  asm volatile("st.shared.v2.b32 [%0], {%1, %2};" ::"r"(address), "r"(x), "r"(y) : "memory");
+}
+
 __device__ inline void st_shared_v4(std::uint32_t address, uint4 v) {
-  asm volatile("st.shared.v4.b32 [%0], {%1, %2, %3, %4};" ::"r"(address), "r"(v.x), "r"(v.y), "r"(v.z),
-               "r"(v.w)
+  asm volatile("st.shared.v4.b32 [%0], {%1, %2, %3, %4};" ::"r"(address), "r"(v.x), "r"(v.y),
+               "r"(v.z), "r"(v.w)
                : "memory");
 }
 

@@ -1,5 +1,6 @@
 // Products of E5M2 into f32 (PTX ISA, "wgmma.mma_async"): d += A B^T, or d = A B^T unless
-// `accumulate`. A is 64 x 32 from registers, B N x 32 by descriptor, K-major. sm_90a. Places and
+// `accumulate`. A is 64 x 32, from shared memory by
+// descriptor or from registers, B N x 32 by descriptor, K-major. sm_90a. Places and
 // precision are those of wgmma_e4m3.cuh.
 #pragma once
 
@@ -8,6 +9,11 @@
 #include "cuda/ptx/wgmma_operands.cuh"
 
 namespace microscale::ptx {
+
+__device__ inline void wgmma_m64n192k32_f32_e5m2_e5m2(float (&d)[96], std::uint64_t a,
+                                                      std::uint64_t b, bool accumulate) {
+  MICROSCALE_WGMMA_96_SHARED("m64n192k32.f32.e5m2.e5m2", "");
+}
 
 __device__ inline void wgmma_m64n192k32_f32_e5m2_e5m2(float (&d)[96], const std::uint32_t (&a)[4],
                                                       std::uint64_t b, bool accumulate) {

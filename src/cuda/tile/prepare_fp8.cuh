@@ -1,54 +1,12 @@
-// MXFP4 made ready for products in FP8: the weights' windows, and rows of a as E5M2
-// (fp8_window.cuh).
+// Rows of MXFP4 made ready for products in FP8, as E5M2 (fp8_window.cuh).
 #pragma once
 
 #include <cstdint>
 
 #include "cuda/tile/fp8_window.cuh"
 #include "cuda/tile/prepare_tiles.cuh"
-#include "layouts/fragment_tiles.hpp"
 
 namespace microscale::cuda {
-
-/// A thread block's warps share the chunks of a tile of 16 rows.
-__device__ inline void find_windows(const Fp8WindowArgs& args) {
-  __shared__ ScaleSpan spans[8][16];
-  follow_previous_grid();
-  constexpr int tile_bytes = fragment_tiles::tile_bytes(4, 32);
-  const std::uint32_t lane = threadIdx.x & 31, warp = threadIdx.x / 32;
-  for (std::int64_t matrix = blockIdx.y; matrix < args.matrices; matrix += gridDim.y) {
-    const std::uint8_t* tiles =
-        args.b + matrix * args.b_matrix + blockIdx.x * args.chunks * tile_bytes;
-    ScaleSpan row, row8;
-#pragma unroll 4
-    for (std::int64_t chunk = warp; chunk < args.chunks; chunk += 8) {
-      const std::uint8_t* tile = tiles + chunk * tile_bytes;
-      const uint4 codes = ptx::ld_global_nc_no_allocate_v4(tile + 16 * lane);
-      const std::uint32_t scales = ptx::ld_global_nc_b32(tile + 512 + lane / 4 * 4);
-      const std::uint32_t first = codes.x | codes.y, second = codes.z | codes.w;
-      row.add(scales & 0xFFu, first & 0x7E7Eu);
-      row8.add(scales >> 8 & 0xFFu, first & 0x7E7E0000u);
-      row.add(scales >> 16 & 0xFFu, second & 0x7E7Eu);
-      row8.add(scales >> 24, second & 0x7E7E0000u);
-    }
-#pragma unroll
-    for (int distance = 1; distance < 4; distance *= 2) row.join(distance), row8.join(distance);
-    if (lane % 4 == 0) spans[warp][lane / 4] = row, spans[warp][lane / 4 + 8] = row8;
-    __syncthreads();
-    if (threadIdx.x < 16) {
-      ScaleSpan all = spans[0][threadIdx.x];
-#pragma unroll
-      for (int i = 1; i < 8; ++i) {
-        all.largest = max(all.largest, spans[i][threadIdx.x].largest);
-        all.smallest = min(all.smallest, spans[i][threadIdx.x].smallest);
-      }
-      args.references[(matrix * gridDim.x + blockIdx.x) * 16 + threadIdx.x] =
-          static_cast<std::uint8_t>(all.reference());
-      if (!all.fits()) atomicOr(args.misfits, 1u);
-    }
-    __syncthreads();
-  }
-}
 
 /// Eight E2M1 codes, the first in the lowest bits, as E5M2: four, then four.
 __device__ inline uint2 e5m2_of_e2m1(std::uint32_t codes, E5m2Table table) {
@@ -60,7 +18,7 @@ __device__ inline uint2 e5m2_of_e2m1(std::uint32_t codes, E5m2Table table) {
 }
 
 /// A lane takes 16 elements, half a block; eight lanes a chunk. Of each 16, positions 4 t to 4 t +
-/// 3 are elements 2 t, 2 t + 8, 2 t + 1, 2 t + 9: as the weights' fragments come out.
+/// 3 are elements 2 t, 2 t + 8, 2 t + 1, 2 t + 9: as expand_fp8.cuh leaves the weights.
 __device__ inline void prepare_fp8(const PrepareFp8Args& both) {
   follow_previous_grid();
   const PrepareTilesArgs& args = both.a;

@@ -50,7 +50,6 @@ class WideProduct {
     if (threadIdx.x == 0) ring.init(8, args.a == nullptr ? 1 : 1 + loading_warps);
     __syncthreads();
     follow_previous_grid();
-    if (args.only_if != nullptr && *args.only_if == 0) return;
     if (threadIdx.x >= 256) {
       ptx::setmaxnreg_dec<56>();
       if (threadIdx.x < 288)

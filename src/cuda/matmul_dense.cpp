@@ -1,0 +1,179 @@
+#include "cuda/matmul_dense.hpp"
+
+#include <algorithm>
+#include <string>
+
+#include "cuda/dense_geometry.hpp"
+#include "cuda/launch.hpp"
+
+namespace microscale::cuda {
+namespace {
+
+std::int64_t padded(std::int64_t bytes) { return (bytes + 255) / 256 * 256; }
+
+std::int64_t row_tiles_of(const WideCall& call) {
+  return fragment_tiles::row_tiles(call.n, call.output.gated != 0);
+}
+
+bool multiplies_fp8(const WideCall& call) {
+  return call.fp8 && call.a.format == Format::mxfp4 && call.b_format == Format::mxfp4;
+}
+
+// Bytes of the workspace's parts, in their order: rows of a, the weights, with FP8 the factors of
+// a; what is 16 bits an element comes to the same place; then, with FP8, the weights' references
+// and a word.
+struct Parts {
+  std::int64_t a, weights;  // of 16 bits
+  std::int64_t a8 = 0, weights8 = 0, factors = 0;
+  std::int64_t references = 0, word = 0;
+
+  explicit Parts(const WideCall& call) {
+    const bool experts = call.rows.offsets != nullptr;
+    const std::int64_t groups = token_tiles::all_groups(call.rows.m, call.rows.matrices, experts);
+    const std::int64_t weight_groups =
+        call.rows.matrices * dense_weight_groups(call.n, call.output.gated != 0);
+    const std::int64_t chunks = token_tiles::chunks(call.k), chunks8 = (chunks + 1) / 2;
+    a = groups * chunks * token_tiles::group_bytes;
+    weights = weight_groups * chunks * token_tiles::group_bytes;
+    if (!multiplies_fp8(call)) return;
+    a8 = groups * chunks8 * token_tiles::group_bytes;
+    weights8 = weight_groups * chunks8 * token_tiles::group_bytes;
+    factors = groups * chunks8 * 32;
+    references = padded(weight_groups * 8);
+    word = 256;
+  }
+  std::int64_t elements() const { return padded(std::max(a + weights, a8 + weights8 + factors)); }
+  std::int64_t all() const { return elements() + references + word; }
+};
+
+void expand(Device& device, const char* operation, const WideCall& call, bool f16,
+            const std::uint32_t* only_if, void* expanded, Stream stream) {
+  const FormatInfo& format = info(call.b_format);
+  ExpandWeightsArgs args{};
+  args.b = call.b;
+  args.row_tiles = row_tiles_of(call);
+  args.chunks = token_tiles::chunks(call.k);
+  args.tiles = call.rows.matrices * args.row_tiles * args.chunks;
+  args.expanded = expanded;
+  args.only_if = only_if;
+  const std::int64_t of_block = 8 * (format.code_bits == 8 ? 2 : expand_tiles);
+  launch(device, "matmul_expand_" + std::string(format.name) + (f16 ? "_f16" : "_bf16"), operation,
+         {.grid_x = static_cast<unsigned>(ceil_div(args.tiles, of_block)),
+          .grid_y = 1,
+          .grid_z = 1,
+          .threads = threads_per_block,
+          .column_shift = 0},
+         args, stream);
+}
+
+// All that kernels of every element type are told, but for a and the weights.
+MatmulDenseArgs dense_args(const WideCall& call, DenseShape shape) {
+  MatmulDenseArgs args{};
+  args.n = call.n;
+  args.k = call.k;
+  args.vectors = has_vectors(call.output);
+  const std::int64_t columns = dense_weight_groups(call.n, call.output.gated != 0) * 8;
+  args.partial = call.rows.offsets != nullptr || call.rows.m % shape.cluster().tokens != 0 ||
+                 columns % shape.columns != 0;
+  args.rows = call.rows;
+  args.output = call.output;
+  return args;
+}
+
+void multiply(Device& device, const char* operation, const std::string& kind, DenseShape shape,
+              int shared_bytes, const MatmulDenseArgs& args, Stream stream) {
+  const std::int64_t tiles =
+      wide_most_tiles(shape.cluster(), args.n, args.output.gated != 0, args.rows.m,
+                      args.rows.matrices, args.rows.offsets != nullptr);
+  const std::int64_t clusters = std::max(device.info().multiprocessors / dense_blocks, 1);
+  launch(device, "matmul_dense_" + kind, operation,
+         {.grid_x = static_cast<unsigned>(dense_blocks * std::min(tiles, clusters)),
+          .grid_y = 1,
+          .grid_z = 1,
+          .threads = wide_threads,
+          .column_shift = 0},
+         args, stream, shared_bytes);
+}
+
+unsigned at_most(std::int64_t count, std::int64_t most) {
+  return static_cast<unsigned>(std::min(count, most));
+}
+
+// Returns a word of device memory that is not 0 where nothing has been multiplied.
+const std::uint32_t* multiply_fp8(Device& device, const char* operation, const WideCall& call,
+                                  const Parts& parts, Stream stream) {
+  auto* const a = static_cast<std::uint8_t*>(call.workspace);
+  std::uint8_t* const weights = a + parts.a8;
+  auto* const factors = reinterpret_cast<float*>(weights + parts.weights8);
+  std::uint8_t* const references = a + parts.elements();
+  auto* const misfits = reinterpret_cast<std::uint32_t*>(references + parts.references);
+  device.set_bytes(misfits, 0, 4, stream);
+
+  launch(device, "matmul_expand_fp8", operation,
+         {.grid_x = static_cast<unsigned>(row_tiles_of(call)),
+          .grid_y = at_most(call.rows.matrices, 32768),
+          .grid_z = 1,
+          .threads = threads_per_block,
+          .column_shift = 0},
+         ExpandFp8Args{.b = call.b,
+                       .chunks = token_tiles::chunks(call.k),
+                       .matrices = call.rows.matrices,
+                       .expanded = weights,
+                       .references = references,
+                       .misfits = misfits},
+         stream);
+
+  const PrepareFp8Args rows{
+      .a = prepare_wide_args(call, false), .factors = factors, .misfits = misfits};
+  const std::int64_t groups =
+      token_tiles::all_groups(call.rows.m, call.rows.matrices, call.rows.offsets != nullptr);
+  launch(device, "matmul_prepare_fp8", operation,
+         {.grid_x = static_cast<unsigned>(ceil_div(call.k, 512)),
+          .grid_y = at_most(groups, 32768),
+          .grid_z = 1,
+          .threads = threads_per_block,
+          .column_shift = 0},
+         rows, stream);
+
+  MatmulDenseArgs args = dense_args(call, dense_8_shape);
+  args.a = a;
+  args.b = weights;
+  args.unless = misfits;
+  args.factors = factors;
+  args.references = references;
+  multiply(device, operation, "fp8", dense_8_shape, dense_shared(dense_8_shape, true).bytes, args,
+           stream);
+  return misfits;
+}
+
+}  // namespace
+
+bool dense_serves(const WideCall& call) {
+  const ProductRows& rows = call.rows;
+  const std::int64_t each = rows.offsets ? ceil_div(rows.m, rows.matrices) : rows.m;
+  return each >= (multiplies_fp8(call) ? dense_least_rows_fp8 : dense_least_rows);
+}
+
+std::int64_t dense_workspace_bytes(const WideCall& call) {
+  if (call.rows.m == 0 || call.rows.matrices == 0 || call.n == 0) return 0;
+  return Parts(call).all();
+}
+
+void matmul_dense(Device& device, const char* operation, const WideCall& call, Stream stream) {
+  if (call.rows.m == 0 || call.rows.matrices == 0 || call.n == 0) return;
+  const bool f16 = multiplies_f16(call.a, call.b_format);
+  const Parts parts(call);
+  auto* const a = static_cast<char*>(call.workspace);
+  MatmulDenseArgs args = dense_args(call, dense_16_shape);
+  args.a = a;
+  args.b = a + parts.a;
+  PrepareTilesArgs rows = prepare_wide_args(call, f16);
+  if (multiplies_fp8(call))
+    args.only_if = rows.only_if = multiply_fp8(device, operation, call, parts, stream);
+  prepare_wide(device, operation, call, rows, stream);
+  expand(device, operation, call, f16, args.only_if, a + parts.a, stream);
+  multiply(device, operation, f16 ? "f16" : "bf16", dense_16_shape,
+           dense_shared(dense_16_shape, false).bytes, args, stream);
+}
+
+}  // namespace microscale::cuda

@@ -1,0 +1,38 @@
+// Matrix products of packed weights and very many rows of a, on Hopper: expands the weights once in
+// a workspace, to elements with their scales inside, makes a the same, and multiplies. No
+// arithmetic here, nothing allocated, nothing waited for.
+#pragma once
+
+#include <cstdint>
+
+#include "cuda/matmul_wide.hpp"
+
+namespace microscale::cuda {
+
+/// Rows of a matrix, or of an expert if all have equally many, from which on expanding pays.
+/// Writing a weight costs about 2.5 bytes of memory traffic, at 4.2 TB/s what a product spends on
+/// 600 rows by being a quarter slower; 128 rows of an expert's last tile are idle on average.
+inline constexpr std::int64_t dense_least_rows = 1024;
+
+/// The same of products in FP8, whose kernels are twice as fast as the others.
+inline constexpr std::int64_t dense_least_rows_fp8 = 256;
+
+/// Whether a call that matmul_wide takes is better off here.
+bool dense_serves(const WideCall& call);
+
+/// What matmul_dense needs: a and all weights, 2 bytes an element, rows filled up to 8 a matrix (of
+/// a) and to 16 (of the weights), k to 64; with fp8 a byte more for each row of the
+/// weights. As wide_workspace_bytes.
+std::int64_t dense_workspace_bytes(const WideCall& call);
+
+/// As matmul_wide, whatever the number of rows, within the same bounds; the workspace of
+/// dense_workspace_bytes. Three launches; with fp8 six.
+void matmul_dense(Device& device, const char* operation, const WideCall& call, Stream stream);
+
+/// With fp8: of 33 terms an instruction drops less than 2^-13 of the largest each, and as much of
+/// the result twice; four instructions a sum of 128, which are then added in FP32.
+constexpr std::int64_t fp8_roundings(std::int64_t k) {
+  return (std::int64_t{4 * 35} << 11) + (k + 127) / 128 + 2;
+}
+
+}  // namespace microscale::cuda

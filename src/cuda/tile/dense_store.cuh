@@ -1,0 +1,100 @@
+// The end of a tile of d in the kernels for very many rows: a warp has 16 rows of d in its
+// accumulators, pairs of neighbouring columns a lane. 64 columns at a time go through its own 4 KB
+// of shared memory and leave in pieces of eight columns, side by side: whole lines of d.
+#pragma once
+
+#include <cstdint>
+
+#include "cuda/tile/fp8_window.cuh"
+#include "cuda/tile/wide_store.cuh"
+
+namespace microscale::cuda {
+
+/// Where eight neighbouring sums lie: columns 8 * piece to 8 * piece + 7 of the 64, of one of 16
+/// rows. Pieces change places with the row, so that neither stores nor loads meet in a bank.
+__device__ inline std::uint32_t dense_piece(std::uint32_t row, std::uint32_t piece) {
+  return row * 256 + (piece ^ row % 8) * 32;
+}
+
+/// Accumulators `First` to `First` + 32 of a warp (wgmma_f16.cuh has their places).
+template <int First, int All>
+__device__ void stage_rows(const float (&d)[All], std::uint32_t to) {
+  const std::uint32_t lane = threadIdx.x % 32, row = lane / 4;
+#pragma unroll
+  for (int j = 0; j < 8; ++j) {
+    const std::uint32_t at = to + dense_piece(row, j) + lane % 4 * 8;
+    const float* own = d + First + 4 * j;
+    ptx::st_shared_v2(at, __float_as_uint(own[0]), __float_as_uint(own[1]));
+    ptx::st_shared_v2(at + 8 * 256, __float_as_uint(own[2]), __float_as_uint(own[3]));
+  }
+}
+
+/// What is done with a warp's staged sums.
+struct DenseRows {
+  std::int64_t matrix;
+  std::int64_t row;     // of d, of the warp's first
+  std::int64_t column;  // of the weights' rows (of a gate's and up's in turn), of the first
+  int rows;             // that there are, of 16; may be negative
+  bool vectors;
+  const std::uint8_t* references;  // FP8: of the weights' rows from `column` on; else null
+};
+
+/// Times the powers of two that eight rows of weights are relative to.
+__device__ inline void apply_references(const std::uint8_t* references, float (&v)[8]) {
+  const uint2 bytes = ptx::ld_global_nc_v2(references);
+#pragma unroll
+  for (int i = 0; i < 8; ++i)
+    v[i] = __fmul_rn(v[i], fp8_factor((i < 4 ? bytes.x : bytes.y) >> (8 * (i % 4)) & 0xFFu));
+}
+
+/// A warp stores what stage_rows left at `from`, of n columns of d.
+template <bool Fp8>
+__device__ inline void store_rows(const ProductOutput& out, const ProductFactors& factors,
+                                  const DenseRows& tile, std::int64_t n, std::uint32_t from) {
+  const std::uint32_t shift = out.gated ? 2 : 3;  // pieces of a row: 4 or 8
+#pragma unroll 1
+  for (std::uint32_t i = threadIdx.x % 32; i < 16u << shift; i += 32) {
+    const std::uint32_t own = i >> shift, piece = i & ((1u << shift) - 1);
+    const std::int64_t column = (out.gated ? tile.column / 2 : tile.column) + 8 * piece;
+    if (static_cast<int>(own) >= tile.rows || column >= n) continue;
+    // Gated: eight rows of the weights are the gate's, the next eight up's.
+    const std::uint32_t first = out.gated ? 2 * piece : piece;
+    const std::uint32_t at = from + dense_piece(own, first),
+                        up_at = from + dense_piece(own, first + 1);
+    const std::int64_t row = tile.row + own;
+    const std::int64_t index = tile.matrix * out.d_matrix + row * out.d_stride + column;
+    if (n - column >= 8) {
+      float sums[8], ups[8];
+      load_eight(at, sums);
+      if constexpr (Fp8) apply_references(tile.references + 8 * first, sums);
+      if (out.gated) {
+        load_eight(up_at, ups);
+        if constexpr (Fp8) apply_references(tile.references + 8 * first + 8, ups);
+      } else {
+#pragma unroll
+        for (float& up : ups) up = 0.0f;
+      }
+      finish_eight(out, factors, tile.matrix, row, column, sums, ups);
+      if (tile.vectors) {
+        store_eight(out, index, sums);
+      } else {
+#pragma unroll
+        for (int j = 0; j < 8; ++j) store_element(out.d, out.d_type, index + j, sums[j]);
+      }
+    } else {
+#pragma unroll 1
+      for (int j = 0; j < static_cast<int>(n - column); ++j) {
+        float sum = __uint_as_float(ptx::ld_shared_b32(at + 4 * j));
+        float up = out.gated ? __uint_as_float(ptx::ld_shared_b32(up_at + 4 * j)) : 0.0f;
+        if constexpr (Fp8) {
+          const std::uint8_t* reference = tile.references + 8 * first + j;
+          sum = __fmul_rn(sum, fp8_factor(*reference));
+          if (out.gated) up = __fmul_rn(up, fp8_factor(reference[8]));
+        }
+        store_product(out, factors, tile.matrix, row, column + j, sum, up);
+      }
+    }
+  }
+}
+
+}  // namespace microscale::cuda

@@ -1,0 +1,182 @@
+// What a product of very many rows tells the device, without one.
+#include "cuda/matmul_dense.hpp"
+
+#include <gtest/gtest.h>
+
+#include <memory>
+
+#include "cuda/dense_geometry.hpp"
+#include "fake_device.hpp"
+
+namespace microscale::cuda {
+namespace {
+
+ProductRows rows(std::int64_t m, std::int64_t matrices, const void* offsets = nullptr) {
+  return {m, matrices, offsets, 0};
+}
+
+class CudaMatmulDense : public ::testing::Test {
+ protected:
+  CudaMatmulDense() {
+    call.a = {.format = Format::mxfp4, .data = memory->bytes, .stride = 160};
+    call.a.scales = memory->bytes + 2048;
+    call.b_format = Format::mxfp4;
+    call.b = memory->bytes + 4096;
+    call.n = 600;
+    call.k = 320;
+    call.rows = rows(700, 2);
+    call.output.d = memory->bytes + 8192;
+    call.output.d_stride = 600;
+    call.output.d_matrix = 420000;
+    call.output.d_type = static_cast<std::int32_t>(DType::bf16);
+    call.workspace = memory->bytes + 16384;
+  }
+  void SetUp() override {
+    if (kernel_images().empty()) GTEST_SKIP() << "built without nvcc";
+  }
+  void multiply() { matmul_dense(device, "matmul", call, stream); }
+  std::int64_t offset(const void* place) const {
+    return static_cast<const std::uint8_t*>(place) -
+           static_cast<const std::uint8_t*>(call.workspace);
+  }
+  test::FakeDevice device{9, 0};
+  std::unique_ptr<test::Aligned> memory = std::make_unique<test::Aligned>();
+  WideCall call;
+  Stream stream = &call;
+};
+
+TEST_F(CudaMatmulDense, makes_both_operands_and_multiplies) {
+  multiply();
+  ASSERT_EQ(device.launches.size(), 3u);
+  const char* names[] = {"matmul_prepare_tiles_mxfp4", "matmul_expand_mxfp4_bf16",
+                         "matmul_dense_bf16"};
+  for (std::size_t i = 0; i < 3; ++i) {
+    EXPECT_EQ(device.launches[i].name, names[i]);
+    EXPECT_EQ(device.launches[i].call.stream, stream);
+  }
+  const auto expand = device.launches[1].as<ExpandWeightsArgs>();
+  const auto args = device.launches[2].as<MatmulDenseArgs>();
+  EXPECT_EQ(expand.b, call.b);
+  EXPECT_EQ(expand.row_tiles, 38);
+  EXPECT_EQ(expand.chunks, 5);
+  EXPECT_EQ(expand.tiles, 2 * 38 * 5);
+  EXPECT_EQ(device.launches[1].call.grid.x, 12u);  // 380 tiles, 32 a block
+  EXPECT_EQ(device.launches[0].as<PrepareTilesArgs>().tiles, args.a);
+  EXPECT_EQ(args.a, call.workspace);
+  EXPECT_EQ(args.b, expand.expanded);
+  EXPECT_EQ(offset(args.b), 2 * 88 * 5 * 1024);  // groups of eight rows, chunks
+  EXPECT_EQ(dense_workspace_bytes(call), (2 * 88 + 2 * 76) * 5 * 1024);
+  EXPECT_EQ(device.launches[2].call.grid.x, 36u);  // 3 x 3 pairs of tiles, twice
+  EXPECT_EQ(device.launches[2].call.threads, wide_threads);
+  EXPECT_EQ(device.launches[2].call.shared_bytes, dense_shared(dense_16_shape, false).bytes);
+  EXPECT_TRUE(args.vectors);
+  EXPECT_TRUE(args.partial);
+  EXPECT_EQ(args.only_if, nullptr);
+  EXPECT_EQ(args.unless, nullptr);
+}
+
+TEST_F(CudaMatmulDense, stays_on_all_multiprocessors_where_there_are_tiles_enough) {
+  call.n = 8192, call.rows = rows(4096, 1);
+  multiply();
+  EXPECT_EQ(device.launches[2].call.grid.x, 132u);
+  EXPECT_FALSE(device.launches[2].as<MatmulDenseArgs>().partial);
+  call.n = 8208;
+  multiply();
+  EXPECT_TRUE(device.launches[5].as<MatmulDenseArgs>().partial);
+}
+
+TEST_F(CudaMatmulDense, names_the_kernels_of_each_pair) {
+  struct Pair {
+    std::optional<Format> a;
+    DType type;
+    Format b;
+    const char *prepare, *expand;
+  };
+  for (const Pair& pair :
+       {Pair{Format::nvfp4, DType::bf16, Format::nvfp4, "nvfp4", "nvfp4_f16"},
+        {Format::mxfp4, DType::bf16, Format::nvfp4, "mxfp4", "nvfp4_bf16"},
+        {Format::nvfp4, DType::bf16, Format::mxfp8_e4m3, "nvfp4", "mxfp8_e4m3_bf16"},
+        {{}, DType::bf16, Format::mxfp8_e5m2, "dense", "mxfp8_e5m2_bf16"},
+        {{}, DType::f16, Format::nvfp4, "dense", "nvfp4_f16"}}) {
+    device.launches.clear();
+    call.a.format = pair.a, call.a.type = pair.type, call.b_format = pair.b;
+    multiply();
+    const std::string expand(pair.expand);
+    EXPECT_EQ(device.launches[0].name, std::string("matmul_prepare_tiles_") + pair.prepare);
+    EXPECT_EQ(device.launches[1].name, "matmul_expand_" + expand);
+    EXPECT_EQ(device.launches[2].name, "matmul_dense_" + expand.substr(expand.rfind('_') + 1));
+    EXPECT_EQ(device.launches[0].as<PrepareTilesArgs>().f16, expand.ends_with("_f16"));
+  }
+}
+
+TEST_F(CudaMatmulDense, knows_experts_by_their_offsets_alone) {
+  call.rows = rows(700, 9, memory->bytes + 32768);
+  multiply();
+  EXPECT_TRUE(device.launches[2].as<MatmulDenseArgs>().partial);
+  EXPECT_EQ(device.launches[2].call.grid.x, 66u);  // at most 2 + 9 pairs of tiles, 3 of n, twice
+}
+
+TEST_F(CudaMatmulDense, multiplies_in_fp8_where_told_and_in_bf16_where_that_did_not_fit) {
+  const std::int64_t without = dense_workspace_bytes(call);
+  call.fp8 = true;
+  multiply();
+  ASSERT_EQ(device.launches.size(), 6u);
+  const char* names[] = {"matmul_expand_fp8",        "matmul_prepare_fp8",
+                         "matmul_dense_fp8",         "matmul_prepare_tiles_mxfp4",
+                         "matmul_expand_mxfp4_bf16", "matmul_dense_bf16"};
+  for (std::size_t i = 0; i < 6; ++i) EXPECT_EQ(device.launches[i].name, names[i]);
+  const auto expand = device.launches[0].as<ExpandFp8Args>();
+  const auto prepare = device.launches[1].as<PrepareFp8Args>();
+  const auto product = device.launches[2].as<MatmulDenseArgs>();
+  EXPECT_EQ(device.launches[0].call.grid.x, 38u);  // tiles of 16 rows
+  EXPECT_EQ(device.launches[0].call.grid.y, 2u);
+  EXPECT_EQ(device.launches[1].call.grid.x, 1u);
+  EXPECT_EQ(device.launches[2].call.grid.x, 48u);  // 3 x 4 pairs of tiles, twice, twice
+  EXPECT_EQ(device.launches[2].call.shared_bytes, dense_shared(dense_8_shape, true).bytes);
+  ASSERT_EQ(device.zeroed.size(), 1u);
+  EXPECT_EQ(device.zeroed[0].first, expand.misfits);
+  EXPECT_EQ(prepare.misfits, expand.misfits);
+  EXPECT_EQ(product.unless, expand.misfits);
+  EXPECT_EQ(product.references, expand.references);
+  EXPECT_EQ(product.b, expand.expanded);
+  EXPECT_EQ(product.a, prepare.a.tiles);
+  EXPECT_EQ(product.factors, prepare.factors);
+  EXPECT_EQ(device.launches[3].as<PrepareTilesArgs>().only_if, expand.misfits);
+  EXPECT_EQ(device.launches[4].as<ExpandWeightsArgs>().only_if, expand.misfits);
+  EXPECT_EQ(device.launches[5].as<MatmulDenseArgs>().only_if, expand.misfits);
+  EXPECT_EQ(offset(product.b), 2 * 88 * 3 * 1024);  // chunks of 128
+  EXPECT_EQ(offset(product.factors), (2 * 88 + 2 * 76) * 3 * 1024);
+  EXPECT_EQ(offset(product.references), without);  // both element types in the same place
+  EXPECT_EQ(offset(expand.misfits) + 256, dense_workspace_bytes(call));
+  device.launches.clear();
+  call.a.format = Format::nvfp4;  // has no FP8
+  multiply();
+  EXPECT_EQ(device.launches.size(), 3u);
+}
+
+TEST_F(CudaMatmulDense, serves_from_some_number_of_rows_on) {
+  call.rows = rows(dense_least_rows, 2);
+  EXPECT_TRUE(dense_serves(call));
+  call.rows = rows(dense_least_rows - 1, 2);
+  EXPECT_FALSE(dense_serves(call));
+  call.rows = rows(2 * dense_least_rows - 2, 2, memory->bytes);  // on average
+  EXPECT_FALSE(dense_serves(call));
+  call.rows = rows(2 * dense_least_rows - 1, 2, memory->bytes);
+  EXPECT_TRUE(dense_serves(call));
+  call.fp8 = true, call.rows = rows(dense_least_rows_fp8, 1);
+  EXPECT_TRUE(dense_serves(call));
+  call.b_format = Format::nvfp4;
+  EXPECT_FALSE(dense_serves(call));
+}
+
+TEST_F(CudaMatmulDense, does_nothing_for_an_empty_result) {
+  call.rows.m = 0;
+  multiply();
+  call.rows.m = 8, call.n = 0;
+  multiply();
+  EXPECT_TRUE(device.launches.empty());
+  EXPECT_EQ(dense_workspace_bytes(call), 0);
+}
+
+}  // namespace
+}  // namespace microscale::cuda
