@@ -65,6 +65,8 @@ class Device {
 
   virtual Module load_module(std::span<const std::uint8_t> image) = 0;
   virtual Kernel find_kernel(Module module, const char* name) = 0;  // null if there is none
+  /// Clusters of so many blocks that the device holds at once; 0 if none fits.
+  virtual int most_clusters(Kernel kernel, int cluster, int threads, int shared_bytes) = 0;
   // The grid may be put onto the device before the last one of the stream is done: a kernel waits for
   // that one itself (tile/grid_order.cuh), before it touches memory.
   virtual void launch(const LaunchCall& call) = 0;

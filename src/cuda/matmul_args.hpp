@@ -4,6 +4,8 @@
 
 #include <cstdint>
 
+#include "cuda/stream_geometry.hpp"
+
 namespace microscale::cuda {
 
 /// Whose rows of a and d a matrix has: m each, one matrix after the other; or, with offsets, expert
@@ -96,14 +98,24 @@ struct MatmulRowsArgs {
   ProductOutput output;
 };
 
+enum class StreamInput : std::int32_t { f16, bf16, nvfp4 };
+
 /// matmul_stream_<b>_<8 or 16>: sm_90a, few rows of a, packed weights through rings in shared memory
 /// (tile/matmul_stream.cuh). stream_threads threads; as many clusters as the device holds at once,
 /// which share the row tiles of all matrices.
 struct MatmulStreamArgs {
-  MatmulRowsArgs product;   // packed
-  std::int32_t k_warps;     // warps that share a row tile along k: 4, 8 or 16
-  std::int32_t depth;       // stages of a warp's ring
-  std::int32_t units_rows;  // rows of a in shared memory at a time, at most
+  MatmulRowsArgs product;       // packed; a is not prepared
+  PrepareRowsArgs a;            // as for matmul_prepare_rows_<kind>, but for what that writes
+  std::int32_t a_kind;          // StreamInput
+  StreamShared shared;          // where a block has what
+  std::int32_t cluster_shift;   // blocks of a cluster, they share k: 1, 2, 4 or 8
+  std::int32_t k_shift;         // warps that share a row tile along k: 4, 8 or 16
+  std::int32_t depth;           // stages of a warp's ring
+  std::int32_t units_rows;      // rows of a in shared memory at a time, at most
+  std::int32_t chunks;          // tiles along k
+  std::uint32_t row_tiles;      // of a matrix
+  std::uint32_t batch_parts;    // matrices, each as often as it has units_rows rows of a; experts: 0
+  std::uint32_t parts_of_each;  // how often that is
 };
 
 /// matmul_prepare_tiles_<kind>: a as 16-bit elements with their block scales inside, in the tiles

@@ -103,12 +103,6 @@ void matmul_rows(Device& device, const MatmulCall& call, const ProductRows& rows
     if (dense.dtype == DType::bf16)
       prepare.row_factors = reinterpret_cast<float*>(workspace + parts.factors_at);
   }
-  constexpr unsigned prepare_threads = 256;
-  launch(device, "matmul_prepare_rows_" + kind, call.operation,
-         {static_cast<unsigned>(all),
-          static_cast<unsigned>(ceil_div(parts.units_stride, 8 * prepare_threads)), 1,
-          prepare_threads, 0},
-         prepare, stream);
 
   MatmulRowsArgs args{};
   args.units = prepare.units;
@@ -126,8 +120,16 @@ void matmul_rows(Device& device, const MatmulCall& call, const ProductRows& rows
   } else {
     fill_plain(args, call, format);
   }
-  if (const auto plan = stream_plan(device.info(), call, rows, rows_each(rows)))
-    return matmul_stream(device, call, *plan, args, stream);
+  if (const auto plan = stream_plan(device, call, rows, rows_each(rows))) {
+    args.row_factors = nullptr;
+    return matmul_stream(device, call, *plan, prepare, args, stream);
+  }
+  constexpr unsigned prepare_threads = 256;
+  launch(device, "matmul_prepare_rows_" + kind, call.operation,
+         {static_cast<unsigned>(all),
+          static_cast<unsigned>(ceil_div(parts.units_stride, 8 * prepare_threads)), 1,
+          prepare_threads, 0},
+         prepare, stream);
   constexpr std::int64_t most_grid_y = 65535;
   constexpr unsigned threads = 256;
   const Launch grid{static_cast<unsigned>(fragment_tiles::row_tiles(args.n, call.gated)),

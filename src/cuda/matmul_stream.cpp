@@ -11,18 +11,22 @@
 namespace microscale::cuda {
 namespace {
 
-// Clusters of so many blocks that a device holds at once: of four, a GPC may have blocks over.
-int clusters_of(const DeviceInfo& device, int cluster) {
-  const int whole = device.multiprocessors / cluster;
-  return std::max(cluster == 4 ? whole - whole / 16 : whole, 1);
+std::string kernel_name(const MatmulCall& call, int token_tiles) {
+  return fmt::format("matmul_stream_{}_{}", info(call.b_shape().format).name, 8 * token_tiles);
+}
+
+// Matrices, each as often as it has `at_once` rows of a; with experts at most.
+std::int64_t parts_of(const ProductRows& rows, std::int64_t at_once) {
+  if (rows.offsets) return std::min(rows.m, rows.matrices) + rows.m / at_once;
+  return rows.matrices * ceil_div(rows.m, at_once);
 }
 
 }  // namespace
 
-std::optional<StreamPlan> stream_plan(const DeviceInfo& device, const MatmulCall& call,
+std::optional<StreamPlan> stream_plan(Device& device, const MatmulCall& call,
                                       const ProductRows& rows, std::int64_t each) {
   const Format format = call.b_shape().format;
-  if (!call.packed() || architecture_of(device) != "sm_90a" ||
+  if (!call.packed() || architecture_of(device.info()) != "sm_90a" ||
       (format != Format::mxfp4 && format != Format::nvfp4))
     return {};
   if (const BlockTensorView* a = call.a_blocks(); a && a->shape.format != Format::nvfp4) return {};
@@ -33,61 +37,70 @@ std::optional<StreamPlan> stream_plan(const DeviceInfo& device, const MatmulCall
   plan.token_tiles = each <= 8 ? 1 : 2;
   const std::int64_t at_once = 8 * plan.token_tiles;
   plan.units_rows = static_cast<int>(std::min(rows.m, at_once));
-  plan.most_parts = rows.offsets ? rows.matrices + rows.m / at_once
-                                 : rows.matrices * ceil_div(rows.m, at_once);
-  if (rows.offsets && plan.most_parts > stream_most_parts) return {};
-  const std::int64_t row_tiles = fragment_tiles::row_tiles(call.n(), call.gated),
-                     chunks = fragment_tiles::col_tiles(call.k()),
-                     tiles = row_tiles * (rows.offsets ? std::min(rows.m, rows.matrices)
-                                                       : plan.most_parts);
-  if (tiles > (std::int64_t{1} << 31) || chunks > (std::int64_t{1} << 24)) return {};
+  const std::int64_t chunks = fragment_tiles::col_tiles(call.k()), parts = parts_of(rows, at_once),
+                     tiles = parts * fragment_tiles::row_tiles(call.n(), call.gated);
+  if (rows.offsets && parts > stream_most_parts) return {};
+  if (tiles >= std::int64_t{1} << 32 || chunks >= 1 << 20 || rows.m >= std::int64_t{1} << 31)
+    return {};
 
-  // Of what fits, the cluster size whose rounds lose least: the time of all tiles, in units of a
-  // row tile and multiprocessor.
+  // Of what fits, the cluster size with the fewest rounds of row tiles, each as long as its part of
+  // k; a larger one has more to add up.
+  const Kernel kernel = load_kernel(device, kernel_name(call, plan.token_tiles), call.operation);
   double best = 0;
-  for (const int cluster : {1, 2, 4}) {
-    const auto of_block = static_cast<int>(ceil_div(chunks, cluster));
-    int k_warps = stream_warps;
-    while (k_warps > 4 && of_block < k_warps * stream_stage_tiles(tile_bytes)) k_warps /= 2;
-    int depth = 8;
-    while (depth >= 3 && stream_shared(tile_bytes, plan.token_tiles, k_warps, plan.units_rows,
-                                       of_block, depth)
-                                 .bytes > stream_shared_bytes - 1024)
-      --depth;
-    if (depth < 3) continue;
-    const int clusters = clusters_of(device, cluster);
-    const double time = static_cast<double>(ceil_div(tiles, clusters)) / cluster +
-                        0.02 * cluster * static_cast<double>(tiles) / device.multiprocessors;
+  for (int shift = 0; shift <= 3; ++shift) {
+    const auto of_block = static_cast<int>(ceil_div(chunks, std::int64_t{1} << shift));
+    int k_shift = stream_warps_shift;
+    while (k_shift > 2 && of_block < stream_stage_tiles(tile_bytes) << k_shift) --k_shift;
+    StreamShared shared{};
+    int depth = 9;
+    do {
+      shared = stream_shared(tile_bytes, plan.token_tiles, 1 << k_shift, plan.units_rows, of_block,
+                             --depth, rows.offsets != nullptr);
+    } while (depth > 2 && shared.bytes > stream_shared_bytes - 1024);
+    if (depth == 2) continue;
+    const int clusters = device.most_clusters(kernel, 1 << shift, stream_threads, shared.bytes);
+    if (clusters == 0) continue;
+    const double time = static_cast<double>(ceil_div(tiles, clusters) * of_block) *
+                        (1 + 0.02 * static_cast<double>(1 << shift));
     if (best != 0 && time >= best) continue;
     best = time;
-    plan.cluster = cluster;
-    plan.k_warps = k_warps;
+    plan.cluster_shift = shift;
+    plan.k_shift = k_shift;
     plan.depth = depth;
     plan.clusters = static_cast<int>(std::min<std::int64_t>(clusters, tiles));
-    plan.shared_bytes =
-        stream_shared(tile_bytes, plan.token_tiles, k_warps, plan.units_rows, of_block, depth)
-            .bytes;
+    plan.shared = shared;
   }
   if (best == 0) return {};
   return plan;
 }
 
 void matmul_stream(Device& device, const MatmulCall& call, const StreamPlan& plan,
-                   const MatmulRowsArgs& args, Stream stream) {
+                   const PrepareRowsArgs& a, const MatmulRowsArgs& args, Stream stream) {
   MatmulStreamArgs all{};
   all.product = args;
-  all.k_warps = plan.k_warps;
+  all.a = a;
+  const bool bf16 = call.a_dense() && call.a_dense()->dtype == DType::bf16;
+  all.a_kind = static_cast<std::int32_t>(call.a_blocks() ? StreamInput::nvfp4
+                                         : bf16          ? StreamInput::bf16
+                                                         : StreamInput::f16);
+  all.shared = plan.shared;
+  all.cluster_shift = plan.cluster_shift;
+  all.k_shift = plan.k_shift;
   all.depth = plan.depth;
   all.units_rows = plan.units_rows;
-  launch(device,
-         fmt::format("matmul_stream_{}_{}", info(call.b_shape().format).name, 8 * plan.token_tiles),
-         call.operation,
-         {.grid_x = static_cast<unsigned>(plan.clusters * plan.cluster),
+  all.chunks = static_cast<std::int32_t>(fragment_tiles::col_tiles(args.k));
+  all.row_tiles = static_cast<std::uint32_t>(fragment_tiles::row_tiles(args.n, call.gated));
+  if (args.rows.offsets == nullptr) {
+    all.parts_of_each = static_cast<std::uint32_t>(ceil_div(args.rows.m, plan.units_rows));
+    all.batch_parts = static_cast<std::uint32_t>(args.rows.matrices) * all.parts_of_each;
+  }
+  launch(device, kernel_name(call, plan.token_tiles), call.operation,
+         {.grid_x = static_cast<unsigned>(plan.clusters << plan.cluster_shift),
           .grid_y = 1,
           .grid_z = 1,
           .threads = stream_threads,
           .column_shift = 0},
-         all, stream, plan.shared_bytes, plan.cluster);
+         all, stream, plan.shared.bytes, 1 << plan.cluster_shift);
 }
 
 }  // namespace microscale::cuda

@@ -9,26 +9,26 @@
 #include "core/matmul_call.hpp"
 #include "cuda/device.hpp"
 #include "cuda/matmul_args.hpp"
+#include "cuda/stream_geometry.hpp"
 
 namespace microscale::cuda {
 
 /// How many blocks share k (a cluster), how many warps of a block, and how deep rings are.
 struct StreamPlan {
-  int cluster, k_warps, depth;
+  int cluster_shift, k_shift, depth;
   int token_tiles;  // of eight rows of a at a time: 1 or 2
   int units_rows;   // rows of a in shared memory at a time
   int clusters;
-  std::int64_t most_parts;
-  int shared_bytes;
+  StreamShared shared;
 };
 
 /// None where these kernels do not serve: packed weights of MXFP4 or NVFP4, a without block scales
 /// (BF16, FP16, NVFP4), on sm_90a. `each`: rows of a matrix, on average.
-std::optional<StreamPlan> stream_plan(const DeviceInfo& device, const MatmulCall& call,
+std::optional<StreamPlan> stream_plan(Device& device, const MatmulCall& call,
                                       const ProductRows& rows, std::int64_t each);
 
-/// `args`: as for matmul_rows, packed.
+/// `a`, `args`: as for matmul_rows, packed; nothing is prepared.
 void matmul_stream(Device& device, const MatmulCall& call, const StreamPlan& plan,
-                   const MatmulRowsArgs& args, Stream stream);
+                   const PrepareRowsArgs& a, const MatmulRowsArgs& args, Stream stream);
 
 }  // namespace microscale::cuda

@@ -7,7 +7,9 @@
 
 #include <algorithm>
 #include <array>
+#include <map>
 #include <mutex>
+#include <utility>
 #include <vector>
 
 #include "cuda/device.hpp"
@@ -123,6 +125,34 @@ class RuntimeDevice final : public Device {
     check(status, fmt::format("looking for kernel {}", name));
     return kernel;
   }
+  int most_clusters(Kernel kernel, int cluster, int threads, int shared_bytes) override {
+    const std::array<std::int64_t, 3> shape{cluster, threads, shared_bytes};
+    std::lock_guard lock(clusters_mutex_);
+    const auto [at, added] = clusters_.try_emplace({kernel, shape}, 0);
+    if (added) {
+      allow_shared(kernel, shared_bytes);
+      if (cluster > 1) {
+        cudaLaunchAttribute attribute{};
+        attribute.id = cudaLaunchAttributeClusterDimension;
+        attribute.val.clusterDim.x = static_cast<unsigned>(cluster);
+        attribute.val.clusterDim.y = attribute.val.clusterDim.z = 1;
+        cudaLaunchConfig_t config{};
+        config.gridDim = {static_cast<unsigned>(cluster), 1, 1};
+        config.blockDim = {static_cast<unsigned>(threads), 1, 1};
+        config.dynamicSmemBytes = size(shared_bytes);
+        config.attrs = &attribute;
+        config.numAttrs = 1;
+        check(cudaOccupancyMaxActiveClusters(&at->second, kernel, &config),
+              "asking how many clusters fit");
+      } else {
+        check(cudaOccupancyMaxActiveBlocksPerMultiprocessor(&at->second, kernel, threads,
+                                                            size(shared_bytes)),
+              "asking how many blocks fit");
+        at->second *= info_.multiprocessors;
+      }
+    }
+    return at->second;
+  }
   void launch(const LaunchCall& call) override {
     cudaLaunchConfig_t config{};
     config.gridDim = {call.grid.x, call.grid.y, call.grid.z};
@@ -139,10 +169,7 @@ class RuntimeDevice final : public Device {
     config.attrs = attributes;
     config.numAttrs = call.cluster > 1 ? 2 : 1;
     void* parameters[] = {const_cast<void*>(call.args)};
-    if (call.shared_bytes > (48 << 10))  // only on request
-      check(cudaFuncSetAttribute(call.kernel, cudaFuncAttributeMaxDynamicSharedMemorySize,
-                                 call.shared_bytes),
-            fmt::format("asking for {} bytes of shared memory", call.shared_bytes));
+    allow_shared(call.kernel, call.shared_bytes);
     check(cudaLaunchKernelExC(&config, call.kernel, parameters), "launching a kernel");
   }
 
@@ -199,12 +226,19 @@ class RuntimeDevice final : public Device {
   static void forget(cudaError_t status) noexcept {
     if (status != cudaSuccess) cudaGetLastError();
   }
+  static void allow_shared(Kernel kernel, int bytes) {
+    if (bytes > (48 << 10))  // only on request
+      check(cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize, bytes),
+            fmt::format("asking for {} bytes of shared memory", bytes));
+  }
   static void copy(void* to, const void* from, std::int64_t bytes, cudaMemcpyKind kind,
                    Stream stream) {
     check(cudaMemcpyAsync(to, from, size(bytes), kind, native(stream)),
           fmt::format("copying {} bytes", bytes));
   }
   DeviceInfo info_;
+  std::mutex clusters_mutex_;
+  std::map<std::pair<Kernel, std::array<std::int64_t, 3>>, int> clusters_;
 };
 
 struct Devices {

@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <chrono>
 #include <cstdlib>
 #include <mutex>
@@ -114,6 +115,11 @@ cuda::Kernel EmulatorDevice::find_kernel(cuda::Module module, const char* name) 
   return nullptr;
 }
 
+int EmulatorDevice::most_clusters(cuda::Kernel, int cluster, int, int shared_bytes) {
+  constexpr int most_shared = 232448;
+  if (shared_bytes > most_shared || cluster > 8) return 0;
+  return std::max(info_.multiprocessors / cluster, 1);
+}
 void EmulatorDevice::launch(const cuda::LaunchCall& call) {
   const auto& kernel = *static_cast<const KernelHandle*>(call.kernel);
   LaunchRequest request;

@@ -31,6 +31,7 @@ class EmulatorDevice : public cuda::Device {
   cuda::Module load_module(std::span<const std::uint8_t> image) override;
   cuda::Kernel find_kernel(cuda::Module module, const char* name) override;
   /// Done when it returns. Throws Error{check_failed} for the first finding.
+  int most_clusters(cuda::Kernel kernel, int cluster, int threads, int shared_bytes) override;
   void launch(const cuda::LaunchCall& call) override;
 
   // There is one order of things: streams and events are names only. Graphs are refused.

@@ -65,6 +65,9 @@ class FakeDevice final : public Device {
     }
     return nullptr;
   }
+  int most_clusters(Kernel, int cluster, int, int) override {
+    return info().multiprocessors / cluster;
+  }
   void launch(const LaunchCall& call) override {
     const auto* bytes = static_cast<const std::uint8_t*>(call.args);
     launches.push_back(

@@ -76,6 +76,9 @@ class QueueingDevice final : public Device {
     std::lock_guard lock(mutex);
     return names.insert(name).first->c_str();
   }
+  int most_clusters(Kernel, int cluster, int, int) override {
+    return info().multiprocessors / cluster;
+  }
   void launch(const LaunchCall& call) override {
     QuantizeArgs args;
     ASSERT_EQ(call.args_bytes, static_cast<std::int64_t>(sizeof args));

@@ -5,7 +5,7 @@
 #define MICROSCALE_PREPARE_ENTRY(kind, ...)                                                        \
   extern "C" __global__ void __launch_bounds__(microscale::cuda::prepare_threads)                  \
       matmul_prepare_rows_##kind(const __grid_constant__ microscale::cuda::PrepareRowsArgs args) { \
-    microscale::cuda::follow_previous_grid_alone();                                                \
+    microscale::cuda::follow_previous_grid();                                                      \
     microscale::cuda::prepare_row<microscale::cuda::__VA_ARGS__>(args);                            \
   }
 

@@ -13,11 +13,4 @@ __device__ inline void follow_previous_grid() {
   ptx::griddepcontrol_wait();
 }
 
-/// The other way round: the next grid begins when the ones before this one are done, too. For
-/// kernels whose follower reads what it did not make (tile/matmul_stream.cuh) before it waits.
-__device__ inline void follow_previous_grid_alone() {
-  ptx::griddepcontrol_wait();
-  ptx::griddepcontrol_launch_dependents();
-}
-
 }  // namespace microscale::cuda

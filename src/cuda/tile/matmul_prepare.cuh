@@ -108,8 +108,14 @@ struct Bf16Units : DenseUnits {
   }
 };
 
-/// The exponent of the row's largest finite magnitude; 15 for a row of zeros. All threads call it.
-__device__ inline int largest_exponent(const std::uint16_t* elements, std::int64_t k) {
+/// The exponent of the power of two that brings a row of BF16 whose largest finite magnitude has
+/// these bits into FP16's range; 0 for a row of zeros.
+__device__ inline int power_to_f16(unsigned int largest) {
+  return largest == 0 ? 0 : 15 - split(__uint_as_float(largest << 16)).exponent;
+}
+
+/// The bits of the row's largest finite magnitude. All threads call it.
+__device__ inline unsigned int largest_magnitude(const std::uint16_t* elements, std::int64_t k) {
   __shared__ unsigned int largest;
   if (threadIdx.x == 0) largest = 0;
   __syncthreads();
@@ -132,8 +138,7 @@ __device__ inline int largest_exponent(const std::uint16_t* elements, std::int64
   mine = __reduce_max_sync(0xFFFFFFFFu, mine);
   if (threadIdx.x % 32 == 0) atomicMax(&largest, mine);
   __syncthreads();
-  if (largest == 0) return 15;
-  return split(__uint_as_float(largest << 16)).exponent;
+  return largest;
 }
 
 template <class Units>
@@ -167,7 +172,7 @@ __device__ void prepare_row(const PrepareRowsArgs& args) {
     Units units{};
     units.elements = reinterpret_cast<const std::uint16_t*>(source);
     if constexpr (requires { units.first; }) {
-      const int power = 15 - largest_exponent(units.elements, args.k);
+      const int power = power_to_f16(largest_magnitude(units.elements, args.k));
       units.first = power_of_two(power / 2);
       units.second = power_of_two(power - power / 2);
       if (threadIdx.x == 0 && blockIdx.y == 0)
