@@ -108,7 +108,9 @@ struct PrepareTilesArgs {
   std::int32_t tiled;  // scales are in 128x4 tiles, those of each matrix by themselves
   std::int32_t f16;    // the tiles are FP16, else BF16
   void* tiles;
-  std::uint32_t* counters;  // of MatmulWideArgs, set to 0
+  std::int32_t group_step;   // where groups lie side by side, every so many: 1, or 2 for a gate's
+  std::int32_t group_first;  // and up's in turn, the former's first
+  std::uint32_t* counters;   // of MatmulWideArgs, set to 0
   std::int64_t counter_count;
   const std::uint32_t* only_if;  // null, or a word: where it is 0, nothing is done
 };
@@ -170,8 +172,9 @@ inline constexpr int expand_tiles = 4;
 /// matmul_dense_<bf16, f16 or fp8>: sm_90a, very many rows of a, in clusters of dense_blocks blocks
 /// of wide_threads threads; as many blocks as the device has multiprocessors.
 struct MatmulDenseArgs {
-  const void* a;  // of PrepareTilesArgs or PrepareFp8Args
-  const void* b;  // of ExpandWeightsArgs
+  const void* a;               // of PrepareTilesArgs or PrepareFp8Args
+  const void* b;               // of ExpandWeightsArgs, or of PrepareTilesArgs
+  std::int64_t weight_groups;  // of eight rows of a matrix of them
   std::int64_t n;
   std::int64_t k;
   std::int32_t vectors;            // as in MatmulWideArgs

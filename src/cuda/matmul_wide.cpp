@@ -59,15 +59,16 @@ PrepareTilesArgs prepare_wide_args(const WideCall& call, bool f16) {
   args.tiled = call.a.format && call.a.layout == Layout::tiled_128x4;
   args.f16 = f16;
   args.tiles = call.workspace;
+  args.group_step = 1;
   return args;
 }
 
-void prepare_wide(Device& device, const char* operation, const WideCall& call,
+void prepare_wide(Device& device, const char* operation, const std::optional<Format>& format,
                   const PrepareTilesArgs& args, Stream stream) {
   const std::int64_t groups =
-      token_tiles::all_groups(call.rows.m, call.rows.matrices, call.rows.offsets != nullptr);
-  const std::string kind = call.a.format ? std::string(info(*call.a.format).name) : "dense";
-  const Launch shape{.grid_x = static_cast<unsigned>(ceil_div(token_tiles::chunks(call.k), 4)),
+      token_tiles::all_groups(args.rows.m, args.rows.matrices, args.rows.offsets != nullptr);
+  const std::string kind = format ? std::string(info(*format).name) : "dense";
+  const Launch shape{.grid_x = static_cast<unsigned>(ceil_div(token_tiles::chunks(args.k), 4)),
                      .grid_y = static_cast<unsigned>(groups < 32768 ? groups : 32768),
                      .grid_z = 1,
                      .threads = threads_per_block,
@@ -89,7 +90,7 @@ bool wide_takes(const DeviceInfo& device, const WideInput& a, Format b_format) {
 
 std::optional<WideCall> wide_call(const DeviceInfo& device, const MatmulCall& call,
                                   const ProductRows& rows, const ProductOutput& output) {
-  if (!call.packed() || rows.matrices == 0) return {};
+  if (rows.matrices == 0) return {};
   const std::int64_t each = rows.offsets ? ceil_div(rows.m, rows.matrices) : rows.m;
   if (each < wide_least_rows) return {};
   WideCall wide;
@@ -107,12 +108,21 @@ std::optional<WideCall> wide_call(const DeviceInfo& device, const MatmulCall& ca
   }
   wide.b_format = call.b_shape().format;
   if (!wide_takes(device, wide.a, wide.b_format)) return {};
-  wide.b = call.packed()->bytes.data();
+  if (call.packed()) {
+    wide.b = call.packed()->bytes.data();
+  } else {
+    const auto plain = [](const BlockTensorView& b) {
+      return PlainWeights{b.codes.data(), b.scales.data(), b.shape.layout};
+    };
+    wide.plain = plain(std::get<BlockTensorView>(call.b));
+    if (call.gated) wide.plain_up = plain(*call.up);
+  }
   wide.n = call.n();
   wide.k = call.k();
   wide.rows = rows;
   wide.output = output;
   wide.fp8 = call.fast_accumulation;
+  if (wide.b == nullptr && !dense_takes_plain(wide)) return {};
   return wide;
 }
 
@@ -157,7 +167,7 @@ void matmul_wide(Device& device, const char* operation, const WideCall& call, St
     PrepareTilesArgs tiles = prepare_wide_args(call, f16);
     tiles.counters = counters;
     tiles.counter_count = plan.counters();
-    prepare_wide(device, operation, call, tiles, stream);
+    prepare_wide(device, operation, call.a.format, tiles, stream);
   } else if (plan.splits > 1) {
     device.set_bytes(counters, 0, 4 * plan.counters(), stream);
   }

@@ -158,7 +158,9 @@ __device__ void prepare_tiles(const PrepareTilesArgs& args) {
     }
     const std::int64_t groups = token_tiles::groups(at.rows.count);
     const std::int64_t first = first_group_of(args.rows, at.matrix, at.rows);
-    const std::int64_t place = first * chunks + chunk * groups + at.row / token_tiles::group;
+    const std::int64_t place =
+        (first * chunks + chunk * groups + at.row / token_tiles::group) * args.group_step +
+        args.group_first;
     ptx::st_global_v4(static_cast<char*>(args.tiles) + place * token_tiles::group_bytes +
                           token_tiles::piece_offset(row_in_group, lane % 8),
                       piece);
