@@ -98,7 +98,8 @@ struct MatmulRowsArgs {
 
 /// matmul_prepare_tiles_<kind>: a as 16-bit elements with their block scales inside, in the tiles
 /// that matmul_wide_... copies (layouts/token_tiles.hpp). 256 threads; thread block (x, y) takes
-/// eight rows, groups y, y + gridDim.y, ... of them, and four chunks of 64 elements of k.
+/// eight rows, groups y, y + gridDim.y, ... of them, and of every 4
+/// gridDim.x chunks of 64 elements of k four.
 struct PrepareTilesArgs {
   const void* a;          // elements, or codes
   std::int64_t a_stride;  // bytes from row to row

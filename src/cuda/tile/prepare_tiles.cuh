@@ -7,7 +7,7 @@
 //   MXFP8   E4M3 or E5M2 x 2^s in BF16: at most 4; below 2^-126 multiples of 2^-133, nearest even;
 //           infinite from 2^128 on
 //
-// A thread block takes groups of eight rows, warp w row w, and 256 elements of k.
+// A thread block takes groups of eight rows, warp w row w, and 256 elements of k at a time.
 #pragma once
 
 #include <cstdint>
@@ -130,6 +130,8 @@ struct BlockTokens {
   }
 };
 
+inline constexpr int pieces_at_once = 4;  // that a thread loads before it stores one
+
 template <class Tokens>
 __device__ void prepare_tiles(const PrepareTilesArgs& args) {
   follow_previous_grid();
@@ -137,9 +139,9 @@ __device__ void prepare_tiles(const PrepareTilesArgs& args) {
   const std::int64_t all =
       token_tiles::all_groups(args.rows.m, args.rows.matrices, args.rows.offsets != nullptr);
   const std::int64_t lane = threadIdx.x & 31, row_in_group = threadIdx.x / 32;
-  const std::int64_t column = (std::int64_t{blockIdx.x} * 32 + lane) * 8;
-  const std::int64_t chunks = token_tiles::chunks(args.k), chunk = column / token_tiles::chunk;
+  const std::int64_t chunks = token_tiles::chunks(args.k), end = chunks * token_tiles::chunk;
   const std::int64_t blocks = args.k / Tokens::block;
+  const std::int64_t step = std::int64_t{gridDim.x} * 256;  // columns
   if (blockIdx.x == 0)
     for (std::int64_t i = blockIdx.y * std::int64_t{threads_per_block} + threadIdx.x;
          i < args.counter_count; i += std::int64_t{gridDim.y} * threads_per_block)
@@ -147,23 +149,39 @@ __device__ void prepare_tiles(const PrepareTilesArgs& args) {
 #pragma unroll 1
   for (std::int64_t group = blockIdx.y; group < all; group += gridDim.y) {
     const TokenGroup at = find_token_group(args.rows, group, args.tiled != 0);
-    if (!at.found || chunk >= chunks) continue;
+    if (!at.found) continue;
     const std::int64_t row = at.row + row_in_group;
-    uint4 piece = make_uint4(0, 0, 0, 0);
-    if (row < at.rows.count && column < args.k) {
-      const std::int64_t own = at.rows.first + row, block = column / Tokens::block;
-      const std::uint8_t* scale = scale_of_token(args, at, row, block, blocks);
-      piece = Tokens::load(args, static_cast<const std::uint8_t*>(args.a) + own * args.a_stride,
-                           column, scale);
-    }
+    const auto* from =
+        static_cast<const std::uint8_t*>(args.a) + (at.rows.first + row) * args.a_stride;
+    const std::int64_t width = row < at.rows.count ? args.k : 0;  // behind it are zeros
     const std::int64_t groups = token_tiles::groups(at.rows.count);
     const std::int64_t first = first_group_of(args.rows, at.matrix, at.rows);
-    const std::int64_t place =
-        (first * chunks + chunk * groups + at.row / token_tiles::group) * args.group_step +
-        args.group_first;
-    ptx::st_global_v4(static_cast<char*>(args.tiles) + place * token_tiles::group_bytes +
-                          token_tiles::piece_offset(row_in_group, lane % 8),
-                      piece);
+    char* const to =
+        static_cast<char*>(args.tiles) +
+        ((first * chunks + at.row / token_tiles::group) * args.group_step + args.group_first) *
+            token_tiles::group_bytes +
+        token_tiles::piece_offset(row_in_group, lane % 8);
+#pragma unroll 1
+    for (std::int64_t column = std::int64_t{blockIdx.x} * 256 + lane * 8; column < end;
+         column += pieces_at_once * step) {
+      uint4 pieces[pieces_at_once];
+#pragma unroll
+      for (int i = 0; i < pieces_at_once; ++i) {
+        const std::int64_t own = column + i * step;
+        pieces[i] = make_uint4(0, 0, 0, 0);
+        if (own < width)
+          pieces[i] = Tokens::load(args, from, own,
+                                   scale_of_token(args, at, row, own / Tokens::block, blocks));
+      }
+#pragma unroll
+      for (int i = 0; i < pieces_at_once; ++i) {
+        const std::int64_t own = column + i * step;
+        if (own < end)
+          ptx::st_global_v4(
+              to + own / token_tiles::chunk * groups * args.group_step * token_tiles::group_bytes,
+              pieces[i]);
+      }
+    }
   }
 }
 
