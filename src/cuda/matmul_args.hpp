@@ -98,8 +98,8 @@ struct MatmulRowsArgs {
 
 /// matmul_prepare_tiles_<kind>: a as 16-bit elements with their block scales inside, in the tiles
 /// that matmul_wide_... copies (layouts/token_tiles.hpp). 256 threads; thread block (x, y) takes
-/// eight rows, groups y, y + gridDim.y, ... of them, and of every 4
-/// gridDim.x chunks of 64 elements of k four.
+/// eight rows, groups y, y + gridDim.y, ... of them, and chunks 4 x to
+/// 4 x + 3, 4 (x + gridDim.x) ... of 64 elements of k.
 struct PrepareTilesArgs {
   const void* a;          // elements, or codes
   std::int64_t a_stride;  // bytes from row to row
@@ -150,7 +150,7 @@ struct ExpandFp8Args {
 
 /// matmul_prepare_fp8: MXFP4 rows of a as E5M2, each 128 elements relative to a power of two of
 /// their own, in tiles (layouts/token_tiles.hpp) whose chunks are 128 elements. Threads as of
-/// PrepareTilesArgs, with 512 elements of k a block.
+/// PrepareTilesArgs, with 512 elements of k in place of four chunks.
 struct PrepareFp8Args {
   PrepareTilesArgs a;      // f16, counters and only_if do not count
   float* factors;          // of each chunk of each group of rows: eight

@@ -158,7 +158,7 @@ const std::uint32_t* multiply_fp8(Device& device, const char* operation, const W
   const std::int64_t groups =
       token_tiles::all_groups(call.rows.m, call.rows.matrices, call.rows.offsets != nullptr);
   launch(device, "matmul_prepare_fp8", operation,
-         {.grid_x = static_cast<unsigned>(ceil_div(call.k, groups < 512 ? 512 : 2048)),
+         {.grid_x = static_cast<unsigned>(ceil_div(call.k, groups < 512 ? 512 : 4096)),
           .grid_y = at_most(groups, 32768),
           .grid_z = 1,
           .threads = threads_per_block,

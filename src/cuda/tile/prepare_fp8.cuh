@@ -40,9 +40,9 @@ __device__ inline void prepare_fp8(const PrepareFp8Args& both) {
   const PrepareTilesArgs& args = both.a;
   const std::int64_t all =
       token_tiles::all_groups(args.rows.m, args.rows.matrices, args.rows.offsets != nullptr);
-  const std::int64_t lane = threadIdx.x & 31, row_in_group = threadIdx.x / 32;
+  const std::uint32_t lane = threadIdx.x & 31, row_in_group = threadIdx.x / 32;
   const std::int64_t chunks = (args.k + 127) / 128, blocks = args.k / 32;
-  const std::int64_t step = std::int64_t{gridDim.x} * 512;  // columns
+  const std::uint32_t step = gridDim.x * 512;  // columns
 #pragma unroll 1
   for (std::int64_t group = blockIdx.y; group < all; group += gridDim.y) {
     const TokenGroup at = find_token_group(args.rows, group, args.tiled != 0);
@@ -50,27 +50,28 @@ __device__ inline void prepare_fp8(const PrepareFp8Args& both) {
     const std::int64_t row = at.row + row_in_group;
     const auto* from =
         static_cast<const std::uint8_t*>(args.a) + (at.rows.first + row) * args.a_stride;
-    const std::int64_t width = row < at.rows.count ? args.k : 0;  // behind it are zeros
+    const std::uint8_t* scales = scales_of_token(args, at, row, blocks);
+    const auto width = static_cast<std::uint32_t>(row < at.rows.count ? args.k : 0);
     const std::int64_t groups = token_tiles::groups(at.rows.count);
     const std::int64_t first_place =
         first_group_of(args.rows, at.matrix, at.rows) * chunks + at.row / token_tiles::group;
 #pragma unroll 1
-    for (std::int64_t first = std::int64_t{blockIdx.x} * 512; first < args.k;
+    for (std::uint32_t first = blockIdx.x * 512; first < args.k;
          first += fp8_pieces_at_once * step) {
       uint2 codes[fp8_pieces_at_once];
       std::uint32_t bytes[fp8_pieces_at_once];
 #pragma unroll
       for (int i = 0; i < fp8_pieces_at_once; ++i) {
-        const std::int64_t column = first + i * step + lane * 16;
+        const std::uint32_t column = first + i * step + lane * 16;
         codes[i] = make_uint2(0, 0), bytes[i] = 0;
         if (column < width) {
           codes[i] = ptx::ld_global_nc_v2(from + column / 2);
-          bytes[i] = __ldg(scale_of_token(args, at, row, column / 32, blocks));
+          bytes[i] = __ldg(scales + scale_step(args, column / 32));
         }
       }
 #pragma unroll
       for (int i = 0; i < fp8_pieces_at_once; ++i) {
-        const std::int64_t chunk = (first + i * step + lane * 16) / 128;
+        const std::uint32_t chunk = (first + i * step + lane * 16) / 128;
         ScaleSpan span;
         span.add(bytes[i], ((codes[i].x | codes[i].y) & 0x77777777u) != 0);
 #pragma unroll

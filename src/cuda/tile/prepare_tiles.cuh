@@ -68,15 +68,18 @@ __device__ inline TokenGroup find_token_group(const ProductRows& rows, std::int6
   return found;
 }
 
-/// The scale of block `block` of `blocks` of row `row` of the group's matrix.
-__device__ inline const std::uint8_t* scale_of_token(const PrepareTilesArgs& args,
-                                                     const TokenGroup& group, std::int64_t row,
-                                                     std::int64_t block, std::int64_t blocks) {
-  if (!args.tiled) return args.scales + (group.rows.first + row) * blocks + block;
+/// The first scale of row `row` of the group's matrix; block b's is scale_step(args, b) further on.
+__device__ inline const std::uint8_t* scales_of_token(const PrepareTilesArgs& args,
+                                                      const TokenGroup& group, std::int64_t row,
+                                                      std::int64_t blocks) {
+  if (!args.tiled) return args.scales + (group.rows.first + row) * blocks;
   const std::int64_t matrix = args.rows.offsets == nullptr
                                   ? group.matrix * tiled_128x4::bytes(args.rows.m, blocks)
                                   : group.tile_rows * tiled_128x4::bytes(128, blocks);
-  return args.scales + matrix + tiled_128x4::offset(row, block, blocks);
+  return args.scales + matrix + tiled_128x4::offset(row, 0, blocks);
+}
+__device__ inline std::uint32_t scale_step(const PrepareTilesArgs& args, std::uint32_t block) {
+  return args.tiled ? block / 4 * 512 + block % 4 : block;
 }
 
 /// The first group of the matrix that `group` is of.
@@ -90,8 +93,8 @@ __device__ inline std::int64_t first_group_of(const ProductRows& rows, std::int6
 struct DenseTokens {
   static constexpr int block = 8;
   __device__ static uint4 load(const PrepareTilesArgs& args, const std::uint8_t* row,
-                               std::int64_t column, const std::uint8_t*) {
-    const std::uint8_t* from = row + 2 * column;
+                               std::uint32_t column, const std::uint8_t*) {
+    const std::uint8_t* from = row + 2 * std::uint64_t{column};
     const std::int64_t left = args.k - column;
     if (left >= 8 && reinterpret_cast<std::uintptr_t>(from) % 16 == 0)
       return ptx::ld_global_nc_no_allocate_v4(from);
@@ -105,28 +108,54 @@ struct DenseTokens {
   }
 };
 
+/// Eight E2M1 codes, the first in the lowest bits, as 16-bit elements whose magnitudes have these
+/// lower and upper bytes.
+template <std::uint32_t Low, std::uint32_t Low4, std::uint32_t High, std::uint32_t High4>
+__device__ inline uint4 e2m1_as(std::uint32_t codes) {
+  std::uint32_t w[4];
+#pragma unroll
+  for (int half = 0; half < 2; ++half) {
+    const std::uint32_t c = codes >> (16 * half), index = c & 0x7777u;
+    const std::uint32_t low = Low4 == 0 ? 0 : ptx::prmt_b32(Low, Low4, index),
+                        high = ptx::prmt_b32(High, High4, index);
+    w[2 * half] = ptx::prmt_b32(low, high, 0x5140) | (c << 12 & 0x8000u) | (c << 24 & 0x80000000u);
+    w[2 * half + 1] =
+        ptx::prmt_b32(low, high, 0x7362) | (c << 4 & 0x8000u) | (c << 16 & 0x80000000u);
+  }
+  return make_uint4(w[0], w[1], w[2], w[3]);
+}
+
 /// Codec: the element's; E8M0: the scale is a power of two, else UE4M3.
 template <class Codec, bool E8M0>
 struct BlockTokens {
   static constexpr int block = E8M0 ? 32 : 16;
   __device__ static uint4 load(const PrepareTilesArgs& args, const std::uint8_t* row,
-                               std::int64_t column, const std::uint8_t* scale) {
-    float values[8];
-    if constexpr (Codec::mantissa_bits == 1)
-      decode_e2m1(ptx::ld_global_nc_b32(row + column / 2), values);
-    else
-      decode_fp8<Codec>(ptx::ld_global_nc_v2(row + column), values);
+                               std::uint32_t column, const std::uint8_t* scale) {
     const std::uint32_t byte = __ldg(scale);
     const float factor =
         E8M0 ? decode_e8m0(static_cast<std::uint8_t>(byte)) : decode_e4m3(byte & 0x7Fu);
+    if constexpr (Codec::mantissa_bits == 1) {
+      const std::uint32_t codes = ptx::ld_global_nc_b32(row + column / 2);
+      if (E8M0 || !args.f16) {
+        const std::uint32_t pair = ptx::cvt_rn_bf16x2_f32(factor, factor);
+        const uint4 w = e2m1_as<0xC0800000u, 0xC0804000u, 0x3F3F3F00u, 0x40404040u>(codes);
+        return make_uint4(ptx::mul_rn_bf16x2(w.x, pair), ptx::mul_rn_bf16x2(w.y, pair),
+                          ptx::mul_rn_bf16x2(w.z, pair), ptx::mul_rn_bf16x2(w.w, pair));
+      }
+      const std::uint32_t pair = ptx::cvt_rn_f16x2_f32(factor, factor);
+      const uint4 w = e2m1_as<0u, 0u, 0x3E3C3800u, 0x46444240u>(codes);
+      return make_uint4(ptx::mul_rn_f16x2(w.x, pair), ptx::mul_rn_f16x2(w.y, pair),
+                        ptx::mul_rn_f16x2(w.z, pair), ptx::mul_rn_f16x2(w.w, pair));
+    } else {
+      float values[8];
+      decode_fp8<Codec>(ptx::ld_global_nc_v2(row + column), values);
 #pragma unroll
-    for (float& value : values) value = __fmul_rn(value, factor);
-    std::uint32_t w[4];
-#pragma unroll
-    for (int i = 0; i < 4; ++i)
-      w[i] = args.f16 ? ptx::cvt_rn_f16x2_f32(values[2 * i], values[2 * i + 1])
-                      : ptx::cvt_rn_bf16x2_f32(values[2 * i], values[2 * i + 1]);
-    return make_uint4(w[0], w[1], w[2], w[3]);
+      for (float& value : values) value = __fmul_rn(value, factor);
+      return make_uint4(ptx::cvt_rn_bf16x2_f32(values[0], values[1]),
+                        ptx::cvt_rn_bf16x2_f32(values[2], values[3]),
+                        ptx::cvt_rn_bf16x2_f32(values[4], values[5]),
+                        ptx::cvt_rn_bf16x2_f32(values[6], values[7]));
+    }
   }
 };
 
@@ -138,10 +167,10 @@ __device__ void prepare_tiles(const PrepareTilesArgs& args) {
   if (args.only_if != nullptr && *args.only_if == 0) return;
   const std::int64_t all =
       token_tiles::all_groups(args.rows.m, args.rows.matrices, args.rows.offsets != nullptr);
-  const std::int64_t lane = threadIdx.x & 31, row_in_group = threadIdx.x / 32;
-  const std::int64_t chunks = token_tiles::chunks(args.k), end = chunks * token_tiles::chunk;
-  const std::int64_t blocks = args.k / Tokens::block;
-  const std::int64_t step = std::int64_t{gridDim.x} * 256;  // columns
+  const std::uint32_t lane = threadIdx.x & 31, row_in_group = threadIdx.x / 32;
+  const std::int64_t chunks = token_tiles::chunks(args.k), blocks = args.k / Tokens::block;
+  const auto end = static_cast<std::uint32_t>(chunks * token_tiles::chunk);
+  const std::uint32_t step = gridDim.x * 256;  // columns
   if (blockIdx.x == 0)
     for (std::int64_t i = blockIdx.y * std::int64_t{threads_per_block} + threadIdx.x;
          i < args.counter_count; i += std::int64_t{gridDim.y} * threads_per_block)
@@ -153,34 +182,32 @@ __device__ void prepare_tiles(const PrepareTilesArgs& args) {
     const std::int64_t row = at.row + row_in_group;
     const auto* from =
         static_cast<const std::uint8_t*>(args.a) + (at.rows.first + row) * args.a_stride;
-    const std::int64_t width = row < at.rows.count ? args.k : 0;  // behind it are zeros
-    const std::int64_t groups = token_tiles::groups(at.rows.count);
+    const std::uint8_t* scales = scales_of_token(args, at, row, blocks);
+    const auto width = static_cast<std::uint32_t>(row < at.rows.count ? args.k : 0);
+    const std::int64_t group_step = token_tiles::groups(at.rows.count) * args.group_step;
     const std::int64_t first = first_group_of(args.rows, at.matrix, at.rows);
-    char* const to =
+    const std::uint32_t start = blockIdx.x * 256 + lane * 8;
+    char* to =
         static_cast<char*>(args.tiles) +
-        ((first * chunks + at.row / token_tiles::group) * args.group_step + args.group_first) *
+        ((first * chunks + at.row / token_tiles::group) * args.group_step + args.group_first +
+         start / static_cast<std::uint32_t>(token_tiles::chunk) * group_step) *
             token_tiles::group_bytes +
         token_tiles::piece_offset(row_in_group, lane % 8);
+    const std::int64_t to_step = step / static_cast<std::uint32_t>(token_tiles::chunk) *
+                                 group_step * token_tiles::group_bytes;
 #pragma unroll 1
-    for (std::int64_t column = std::int64_t{blockIdx.x} * 256 + lane * 8; column < end;
-         column += pieces_at_once * step) {
+    for (std::uint32_t column = start; column < end; column += pieces_at_once * step) {
       uint4 pieces[pieces_at_once];
 #pragma unroll
       for (int i = 0; i < pieces_at_once; ++i) {
-        const std::int64_t own = column + i * step;
+        const std::uint32_t own = column + i * step;
         pieces[i] = make_uint4(0, 0, 0, 0);
         if (own < width)
-          pieces[i] = Tokens::load(args, from, own,
-                                   scale_of_token(args, at, row, own / Tokens::block, blocks));
+          pieces[i] = Tokens::load(args, from, own, scales + scale_step(args, own / Tokens::block));
       }
 #pragma unroll
-      for (int i = 0; i < pieces_at_once; ++i) {
-        const std::int64_t own = column + i * step;
-        if (own < end)
-          ptx::st_global_v4(
-              to + own / token_tiles::chunk * groups * args.group_step * token_tiles::group_bytes,
-              pieces[i]);
-      }
+      for (int i = 0; i < pieces_at_once; ++i, to += to_step)
+        if (column + i * step < end) ptx::st_global_v4(to, pieces[i]);
     }
   }
 }
