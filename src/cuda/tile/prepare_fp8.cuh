@@ -48,9 +48,11 @@ __device__ inline void prepare_fp8(const PrepareFp8Args& both) {
     const TokenGroup at = find_token_group(args.rows, group, args.tiled != 0);
     if (!at.found) continue;
     const std::int64_t row = at.row + row_in_group;
+    // As in prepare_tiles.cuh: reads have no condition.
+    const std::int64_t read_row = row < at.rows.count ? row : at.rows.count - 1;
     const auto* from =
-        static_cast<const std::uint8_t*>(args.a) + (at.rows.first + row) * args.a_stride;
-    const std::uint8_t* scales = scales_of_token(args, at, row, blocks);
+        static_cast<const std::uint8_t*>(args.a) + (at.rows.first + read_row) * args.a_stride;
+    const std::uint8_t* scales = scales_of_token(args, at, read_row, blocks);
     const auto width = static_cast<std::uint32_t>(row < at.rows.count ? args.k : 0);
     const std::int64_t groups = token_tiles::groups(at.rows.count);
     const std::int64_t first_place =
@@ -63,11 +65,10 @@ __device__ inline void prepare_fp8(const PrepareFp8Args& both) {
 #pragma unroll
       for (int i = 0; i < fp8_pieces_at_once; ++i) {
         const std::uint32_t column = first + i * step + lane * 16;
-        codes[i] = make_uint2(0, 0), bytes[i] = 0;
-        if (column < width) {
-          codes[i] = ptx::ld_global_nc_v2(from + column / 2);
-          bytes[i] = __ldg(scales + scale_step(args, column / 32));
-        }
+        const std::uint32_t read = column < width ? column : 0;
+        codes[i] = ptx::ld_global_nc_v2(from + read / 2);
+        bytes[i] = __ldg(scales + scale_step(args, read / 32));
+        if (column >= width) codes[i] = make_uint2(0, 0), bytes[i] = 0;
       }
 #pragma unroll
       for (int i = 0; i < fp8_pieces_at_once; ++i) {

@@ -11,6 +11,7 @@
 #pragma once
 
 #include <cstdint>
+#include <type_traits>
 
 #include "cuda/geometry.hpp"
 #include "cuda/tile/dequantize_tile.cuh"
@@ -89,21 +90,27 @@ __device__ inline std::int64_t first_group_of(const ProductRows& rows, std::int6
                                  : token_tiles::first_group_of_expert(matrix, own.first);
 }
 
-/// Eight neighbouring elements as 16 bytes of FP16 or BF16.
+/// Eight neighbouring elements, read without a condition so that many reads are under way, then
+/// made 16 bytes of FP16 or BF16. Rows at multiples of 16 bytes, and whole eights.
 struct DenseTokens {
   static constexpr int block = 8;
-  __device__ static uint4 load(const PrepareTilesArgs& args, const std::uint8_t* row,
-                               std::uint32_t column, const std::uint8_t*) {
-    const std::uint8_t* from = row + 2 * std::uint64_t{column};
-    const std::int64_t left = args.k - column;
-    if (left >= 8 && reinterpret_cast<std::uintptr_t>(from) % 16 == 0)
-      return ptx::ld_global_nc_no_allocate_v4(from);
+  using Raw = uint4;
+  __device__ static Raw read(const PrepareTilesArgs&, const std::uint8_t* row, std::uint32_t column,
+                             const std::uint8_t*) {
+    return ptx::ld_global_nc_no_allocate_v4(row + 2 * std::uint64_t{column});
+  }
+  __device__ static uint4 make(const PrepareTilesArgs&, const Raw& raw) { return raw; }
+};
+
+/// The same of rows that begin anywhere and end anywhere.
+struct LooseTokens : DenseTokens {
+  __device__ static Raw read(const PrepareTilesArgs& args, const std::uint8_t* row,
+                             std::uint32_t column, const std::uint8_t*) {
+    const auto* from = reinterpret_cast<const std::uint16_t*>(row) + column;
     std::uint32_t w[4] = {};
 #pragma unroll
     for (int i = 0; i < 8; ++i)
-      if (i < left)
-        w[i / 2] |= std::uint32_t{reinterpret_cast<const std::uint16_t*>(from)[i]}
-                    << (16 * (i % 2));
+      if (column + i < args.k) w[i / 2] |= std::uint32_t{from[i]} << (16 * (i % 2));
     return make_uint4(w[0], w[1], w[2], w[3]);
   }
 };
@@ -129,13 +136,22 @@ __device__ inline uint4 e2m1_as(std::uint32_t codes) {
 template <class Codec, bool E8M0>
 struct BlockTokens {
   static constexpr int block = E8M0 ? 32 : 16;
-  __device__ static uint4 load(const PrepareTilesArgs& args, const std::uint8_t* row,
-                               std::uint32_t column, const std::uint8_t* scale) {
-    const std::uint32_t byte = __ldg(scale);
+  struct Raw {
+    uint2 codes;
+    std::uint32_t scale;
+  };
+  __device__ static Raw read(const PrepareTilesArgs&, const std::uint8_t* row, std::uint32_t column,
+                             const std::uint8_t* scale) {
+    if constexpr (Codec::mantissa_bits == 1)
+      return {make_uint2(ptx::ld_global_nc_b32(row + column / 2), 0), __ldg(scale)};
+    else
+      return {ptx::ld_global_nc_v2(row + column), __ldg(scale)};
+  }
+  __device__ static uint4 make(const PrepareTilesArgs& args, const Raw& raw) {
     const float factor =
-        E8M0 ? decode_e8m0(static_cast<std::uint8_t>(byte)) : decode_e4m3(byte & 0x7Fu);
+        E8M0 ? decode_e8m0(static_cast<std::uint8_t>(raw.scale)) : decode_e4m3(raw.scale & 0x7Fu);
     if constexpr (Codec::mantissa_bits == 1) {
-      const std::uint32_t codes = ptx::ld_global_nc_b32(row + column / 2);
+      const std::uint32_t codes = raw.codes.x;
       if (E8M0 || !args.f16) {
         const std::uint32_t pair = ptx::cvt_rn_bf16x2_f32(factor, factor);
         const uint4 w = e2m1_as<0xC0800000u, 0xC0804000u, 0x3F3F3F00u, 0x40404040u>(codes);
@@ -148,7 +164,7 @@ struct BlockTokens {
                         ptx::mul_rn_f16x2(w.z, pair), ptx::mul_rn_f16x2(w.w, pair));
     } else {
       float values[8];
-      decode_fp8<Codec>(ptx::ld_global_nc_v2(row + column), values);
+      decode_fp8<Codec>(raw.codes, values);
 #pragma unroll
       for (float& value : values) value = __fmul_rn(value, factor);
       return make_uint4(ptx::cvt_rn_bf16x2_f32(values[0], values[1]),
@@ -162,9 +178,7 @@ struct BlockTokens {
 inline constexpr int pieces_at_once = 4;  // that a thread loads before it stores one
 
 template <class Tokens>
-__device__ void prepare_tiles(const PrepareTilesArgs& args) {
-  follow_previous_grid();
-  if (args.only_if != nullptr && *args.only_if == 0) return;
+__device__ void prepare_rows(const PrepareTilesArgs& args) {
   const std::int64_t all =
       token_tiles::all_groups(args.rows.m, args.rows.matrices, args.rows.offsets != nullptr);
   const std::uint32_t lane = threadIdx.x & 31, row_in_group = threadIdx.x / 32;
@@ -180,9 +194,11 @@ __device__ void prepare_tiles(const PrepareTilesArgs& args) {
     const TokenGroup at = find_token_group(args.rows, group, args.tiled != 0);
     if (!at.found) continue;
     const std::int64_t row = at.row + row_in_group;
+    // Where there is no row, or column, another is read in its stead, and zeros are written.
+    const std::int64_t read_row = row < at.rows.count ? row : at.rows.count - 1;
     const auto* from =
-        static_cast<const std::uint8_t*>(args.a) + (at.rows.first + row) * args.a_stride;
-    const std::uint8_t* scales = scales_of_token(args, at, row, blocks);
+        static_cast<const std::uint8_t*>(args.a) + (at.rows.first + read_row) * args.a_stride;
+    const std::uint8_t* scales = scales_of_token(args, at, read_row, blocks);
     const auto width = static_cast<std::uint32_t>(row < at.rows.count ? args.k : 0);
     const std::int64_t group_step = token_tiles::groups(at.rows.count) * args.group_step;
     const std::int64_t first = first_group_of(args.rows, at.matrix, at.rows);
@@ -197,19 +213,31 @@ __device__ void prepare_tiles(const PrepareTilesArgs& args) {
                                  group_step * token_tiles::group_bytes;
 #pragma unroll 1
     for (std::uint32_t column = start; column < end; column += pieces_at_once * step) {
-      uint4 pieces[pieces_at_once];
+      typename Tokens::Raw raw[pieces_at_once];
 #pragma unroll
       for (int i = 0; i < pieces_at_once; ++i) {
-        const std::uint32_t own = column + i * step;
-        pieces[i] = make_uint4(0, 0, 0, 0);
-        if (own < width)
-          pieces[i] = Tokens::load(args, from, own, scales + scale_step(args, own / Tokens::block));
+        const std::uint32_t own = column + i * step, read = own < width ? own : 0;
+        raw[i] = Tokens::read(args, from, read, scales + scale_step(args, read / Tokens::block));
       }
 #pragma unroll
-      for (int i = 0; i < pieces_at_once; ++i, to += to_step)
-        if (column + i * step < end) ptx::st_global_v4(to, pieces[i]);
+      for (int i = 0; i < pieces_at_once; ++i, to += to_step) {
+        const std::uint32_t own = column + i * step;
+        const uint4 piece = Tokens::make(args, raw[i]);
+        if (own < end) ptx::st_global_v4(to, own < width ? piece : make_uint4(0, 0, 0, 0));
+      }
     }
   }
+}
+
+template <class Tokens>
+__device__ void prepare_tiles(const PrepareTilesArgs& args) {
+  follow_previous_grid();
+  if (args.only_if != nullptr && *args.only_if == 0) return;
+  if constexpr (std::is_same_v<Tokens, DenseTokens>)
+    if (reinterpret_cast<std::uintptr_t>(args.a) % 16 != 0 || args.a_stride % 16 != 0 ||
+        args.k % 8 != 0)
+      return prepare_rows<LooseTokens>(args);
+  prepare_rows<Tokens>(args);
 }
 
 }  // namespace microscale::cuda
