@@ -109,6 +109,44 @@ TEST_F(CudaMatmulDense, names_the_kernels_of_each_pair) {
   }
 }
 
+// Rows like those of a; of a gate and up eight in turn.
+TEST_F(CudaMatmulDense, takes_plain_weights_as_they_are) {
+  call.b = nullptr, call.n = 601;
+  call.plain = {memory->bytes + 4096, memory->bytes + 6144, Layout::tiled_128x4};
+  EXPECT_FALSE(dense_takes_plain(call)) << "few rows";
+  multiply();
+  ASSERT_EQ(device.launches.size(), 3u);
+  EXPECT_EQ(device.launches[1].name, "matmul_prepare_tiles_mxfp4");
+  const auto weights = device.launches[1].as<PrepareTilesArgs>();
+  EXPECT_EQ(weights.a, call.plain.codes);
+  EXPECT_EQ(weights.a_stride, 160);
+  EXPECT_EQ(weights.scales, call.plain.scales);
+  EXPECT_TRUE(weights.tiled);
+  EXPECT_EQ(weights.rows.m, 601);
+  EXPECT_EQ(weights.rows.matrices, 2);
+  EXPECT_EQ(weights.group_step, 1);
+  const auto args = device.launches[2].as<MatmulDenseArgs>();
+  EXPECT_EQ(args.b, weights.tiles);
+  EXPECT_EQ(args.weight_groups, 76);
+  device.launches.clear();
+  call.output.gated = 1, call.plain_up.codes = memory->bytes + 5120;
+  call.rows = rows(2 * dense_least_rows, 2);
+  EXPECT_TRUE(dense_takes_plain(call));
+  multiply();
+  ASSERT_EQ(device.launches.size(), 4u);
+  const auto gate = device.launches[1].as<PrepareTilesArgs>(),
+             up = device.launches[2].as<PrepareTilesArgs>();
+  EXPECT_EQ(up.a, call.plain_up.codes);
+  EXPECT_FALSE(up.tiled);
+  EXPECT_EQ(gate.tiles, up.tiles);
+  EXPECT_EQ(gate.group_step, 2);
+  EXPECT_EQ(gate.group_first, 0);
+  EXPECT_EQ(up.group_first, 1);
+  EXPECT_EQ(device.launches[3].as<MatmulDenseArgs>().weight_groups, 152);
+  call.fp8 = true;
+  EXPECT_FALSE(dense_takes_plain(call)) << "FP8 wants packed ones";
+}
+
 TEST_F(CudaMatmulDense, knows_experts_by_their_offsets_alone) {
   call.rows = rows(700, 9, memory->bytes + 32768);
   multiply();

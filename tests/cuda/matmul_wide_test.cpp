@@ -216,6 +216,11 @@ TEST(WideCallOf, a_call_of_many_rows_and_packed_weights) {
   const MatmulWeights plain = view;
   const MatmulCall of_plain{.a = blocks, .b = plain, .d = d};
   EXPECT_FALSE(wide_call(hopper, of_plain, rows(40, 1), output)) << "not packed";
+  const auto expanded = wide_call(hopper, of_plain, rows(dense_least_rows, 1), output);
+  ASSERT_TRUE(expanded);
+  EXPECT_EQ(expanded->b, nullptr);
+  EXPECT_EQ(expanded->plain.codes, view.codes.data());
+  EXPECT_EQ(expanded->plain.layout, Layout::tiled_128x4);
   hopper.major = 12;
   EXPECT_FALSE(wide_call(hopper, of_dense, rows(40, 1), output));
 }
