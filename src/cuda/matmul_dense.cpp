@@ -178,13 +178,22 @@ const std::uint32_t* multiply_fp8(Device& device, const char* operation, const W
 
 }  // namespace
 
-bool dense_serves(const WideCall& call) {
+bool dense_serves(const DeviceInfo& device, const WideCall& call) {
   const ProductRows& rows = call.rows;
-  const std::int64_t each = rows.offsets ? ceil_div(rows.m, rows.matrices) : rows.m;
-  return each >= (multiplies_fp8(call) ? dense_least_rows_fp8 : dense_least_rows);
+  if (rows.m == 0 || rows.matrices == 0 || call.n == 0) return false;
+  const bool experts = rows.offsets != nullptr, fp8 = multiplies_fp8(call);
+  const std::int64_t each = experts ? ceil_div(rows.m, rows.matrices) : rows.m;
+  if (each < (fp8 ? dense_least_rows_fp8 : dense_least_rows)) return false;
+  const std::int64_t cycles =
+      dense_cycles(fp8 ? dense_8_shape : dense_16_shape, fp8 ? 128 : 64, call.n, call.k,
+                   call.output.gated != 0, rows.m, rows.matrices, experts, device.multiprocessors);
+  // Decoding in the loop costs half of the products' time more, as measured.
+  return 2 * cycles < 3 * wide_cycles_of(device, call);
 }
 
-bool dense_takes_plain(const WideCall& call) { return dense_serves(call) && !multiplies_fp8(call); }
+bool dense_takes_plain(const DeviceInfo& device, const WideCall& call) {
+  return dense_serves(device, call) && !multiplies_fp8(call);
+}
 
 std::int64_t dense_workspace_bytes(const WideCall& call) {
   if (call.rows.m == 0 || call.rows.matrices == 0 || call.n == 0) return 0;

@@ -14,14 +14,15 @@ namespace microscale::cuda {
 /// 600 rows by being a quarter slower; 128 rows of an expert's last tile are idle on average.
 inline constexpr std::int64_t dense_least_rows = 1024;
 
-/// The same of products in FP8, whose kernels are twice as fast as the others.
+/// The same of products in FP8, whose kernels are twice as fast as the others. Where tiles are few,
+/// more rows are needed.
 inline constexpr std::int64_t dense_least_rows_fp8 = 256;
 
 /// Whether a call that matmul_wide takes is better off here.
-bool dense_serves(const WideCall& call);
+bool dense_serves(const DeviceInfo& device, const WideCall& call);
 
 /// Whether its weights may be plain: such a call is served, and not in FP8.
-bool dense_takes_plain(const WideCall& call);
+bool dense_takes_plain(const DeviceInfo& device, const WideCall& call);
 
 /// What matmul_dense needs: a and all weights, 2 bytes an element, rows filled up to 8 a matrix (of
 /// a) and to 16 (of the weights), k to 64; with fp8 a byte more for each row of the

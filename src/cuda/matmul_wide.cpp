@@ -44,6 +44,10 @@ std::int64_t all_bytes(const WidePlan& plan, const WideCall& call) {
 
 }  // namespace
 
+std::int64_t wide_cycles_of(const DeviceInfo& device, const WideCall& call) {
+  return plan_of(device, call).cycles;
+}
+
 bool multiplies_f16(const WideInput& a, Format b_format) {
   if (b_format != Format::nvfp4) return false;
   return a.format ? *a.format == Format::nvfp4 : a.type == DType::f16;
@@ -124,13 +128,13 @@ std::optional<WideCall> wide_call(const DeviceInfo& device, const MatmulCall& ca
   wide.rows = rows;
   wide.output = output;
   wide.fp8 = call.fast_accumulation;
-  if (wide.b == nullptr && !dense_takes_plain(wide)) return {};
+  if (wide.b == nullptr && !dense_takes_plain(device, wide)) return {};
   return wide;
 }
 
 std::int64_t wide_workspace_bytes(const DeviceInfo& device, const WideCall& call) {
   if (call.rows.m == 0 || call.rows.matrices == 0 || call.n == 0) return 0;
-  if (dense_serves(call)) return dense_workspace_bytes(call);
+  if (dense_serves(device, call)) return dense_workspace_bytes(call);
   return all_bytes(plan_of(device, call), call);
 }
 
@@ -138,7 +142,7 @@ void matmul_wide(Device& device, const char* operation, const WideCall& call, St
   const ProductRows& rows = call.rows;
   const bool experts = rows.offsets != nullptr, gated = call.output.gated != 0;
   if (rows.m == 0 || rows.matrices == 0 || call.n == 0) return;
-  if (dense_serves(call)) return matmul_dense(device, operation, call, stream);
+  if (dense_serves(device.info(), call)) return matmul_dense(device, operation, call, stream);
   const bool f16 = multiplies_f16(call.a, call.b_format);
   const FormatInfo& format = info(call.b_format);
   const WidePlan plan = plan_of(device.info(), call);
