@@ -120,7 +120,8 @@ struct MatmulStreamArgs {
 
 /// matmul_prepare_tiles_<kind>: a as 16-bit elements with their block scales inside, in the tiles
 /// that matmul_wide_... copies (layouts/token_tiles.hpp). 256 threads; thread block (x, y) takes
-/// eight rows, groups y, y + gridDim.y, ... of them, and four chunks of 64 elements of k.
+/// eight rows, groups y, y + gridDim.y, ... of them, and chunks 4 x to
+/// 4 x + 3, 4 (x + gridDim.x) ... of 64 elements of k.
 struct PrepareTilesArgs {
   const void* a;          // elements, or codes
   std::int64_t a_stride;  // bytes from row to row
@@ -130,7 +131,9 @@ struct PrepareTilesArgs {
   std::int32_t tiled;  // scales are in 128x4 tiles, those of each matrix by themselves
   std::int32_t f16;    // the tiles are FP16, else BF16
   void* tiles;
-  std::uint32_t* counters;  // of MatmulWideArgs, set to 0
+  std::int32_t group_step;   // where groups lie side by side, every so many: 1, or 2 for a gate's
+  std::int32_t group_first;  // and up's in turn, the former's first
+  std::uint32_t* counters;   // of MatmulWideArgs, set to 0
   std::int64_t counter_count;
   const std::uint32_t* only_if;  // null, or a word: where it is 0, nothing is done
 };
@@ -169,7 +172,7 @@ struct ExpandFp8Args {
 
 /// matmul_prepare_fp8: MXFP4 rows of a as E5M2, each 128 elements relative to a power of two of
 /// their own, in tiles (layouts/token_tiles.hpp) whose chunks are 128 elements. Threads as of
-/// PrepareTilesArgs, with 512 elements of k a block.
+/// PrepareTilesArgs, with 512 elements of k in place of four chunks.
 struct PrepareFp8Args {
   PrepareTilesArgs a;      // f16, counters and only_if do not count
   float* factors;          // of each chunk of each group of rows: eight
@@ -192,8 +195,9 @@ inline constexpr int expand_tiles = 4;
 /// matmul_dense_<bf16, f16 or fp8>: sm_90a, very many rows of a, in clusters of dense_blocks blocks
 /// of wide_threads threads; as many blocks as the device has multiprocessors.
 struct MatmulDenseArgs {
-  const void* a;  // of PrepareTilesArgs or PrepareFp8Args
-  const void* b;  // of ExpandWeightsArgs
+  const void* a;               // of PrepareTilesArgs or PrepareFp8Args
+  const void* b;               // of ExpandWeightsArgs, or of PrepareTilesArgs
+  std::int64_t weight_groups;  // of eight rows of a matrix of them
   std::int64_t n;
   std::int64_t k;
   std::int32_t vectors;            // as in MatmulWideArgs
