@@ -20,7 +20,7 @@ nlohmann::json golden() {
   return nlohmann::json::parse(file);
 }
 
-class Hardware : public testing::TestWithParam<int> {};
+class Hardware : public ::testing::TestWithParam<int> {};
 
 TEST_P(Hardware, computes_the_same_bits) {
   const Family family = opcode_cases::families()[static_cast<std::size_t>(GetParam())];

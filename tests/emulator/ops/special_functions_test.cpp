@@ -47,7 +47,7 @@ const Function functions[] = {
     {"tanh.approx.f32", special_tanh, [](double x) { return std::tanh(x); }, -9, 9, true, 0x1p-16},
 };
 
-class SpecialFunction : public testing::TestWithParam<Function> {};
+class SpecialFunction : public ::testing::TestWithParam<Function> {};
 
 TEST_P(SpecialFunction, has_the_low_bits_of_an_h200_for_every_mantissa) {
   std::ifstream file(MICROSCALE_TEST_DATA "/golden/h200_approx.json");
