@@ -80,7 +80,7 @@ TEST_P(SpecialFunction, makes_one_nan_of_any) {
     EXPECT_EQ(GetParam().unit(nan), nan_bits);
 }
 
-INSTANTIATE_TEST_SUITE_P(H200, SpecialFunction, testing::ValuesIn(functions), [](const auto& info) {
+INSTANTIATE_TEST_SUITE_P(H200, SpecialFunction, ::testing::ValuesIn(functions), [](const auto& info) {
   const std::string name = info.param.name;
   return name.substr(0, name.find('.'));
 });
