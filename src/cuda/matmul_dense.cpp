@@ -18,7 +18,7 @@ std::int64_t row_tiles_of(const WideCall& call) {
 // Groups of eight rows of a matrix of weights. Plain rows are not filled up to tiles of 16.
 std::int64_t weight_groups_of(const WideCall& call) {
   const bool gated = call.output.gated != 0;
-  if (call.b == nullptr && !gated) return token_tiles::groups(call.n);
+  if (call.b_is_plain && !gated) return token_tiles::groups(call.n);
   return dense_weight_groups(call.n, gated);
 }
 
@@ -72,7 +72,7 @@ void expand_plain(Device& device, const char* operation, const WideCall& call,
 
 void expand(Device& device, const char* operation, const WideCall& call, bool f16,
             const std::uint32_t* only_if, void* expanded, Stream stream) {
-  if (call.b == nullptr) {
+  if (call.b_is_plain) {
     const bool gated = call.output.gated != 0;
     expand_plain(device, operation, call, call.plain, gated ? 2 : 1, 0, f16, expanded, stream);
     if (gated) expand_plain(device, operation, call, call.plain_up, 2, 1, f16, expanded, stream);

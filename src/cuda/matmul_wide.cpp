@@ -120,6 +120,7 @@ std::optional<WideCall> wide_call(const DeviceInfo& device, const MatmulCall& ca
     const auto plain = [](const BlockTensorView& b) {
       return PlainWeights{b.codes.data(), b.scales.data(), b.shape.layout};
     };
+    wide.b_is_plain = true;
     wide.plain = plain(std::get<BlockTensorView>(call.b));
     if (call.gated) wide.plain_up = plain(*call.up);
   }
@@ -128,7 +129,7 @@ std::optional<WideCall> wide_call(const DeviceInfo& device, const MatmulCall& ca
   wide.rows = rows;
   wide.output = output;
   wide.fp8 = call.fast_accumulation;
-  if (wide.b == nullptr && !dense_takes_plain(device, wide)) return {};
+  if (wide.b_is_plain && !dense_takes_plain(device, wide)) return {};
   return wide;
 }
 

@@ -36,7 +36,8 @@ struct WideCall {
   WideInput a;
   Format b_format = Format::mxfp4;
   const std::uint8_t* b = nullptr;   ///< packed (layouts/fragment_tiles.hpp), aligned to 16 bytes
-  PlainWeights plain{}, plain_up{};  ///< in its stead, where matmul_dense serves, without FP8
+  bool b_is_plain = false;           ///< not packed: where matmul_dense serves, without FP8
+  PlainWeights plain{}, plain_up{};  ///< then in its stead
   std::int64_t n = 0;                ///< columns of d
   std::int64_t k = 0;                ///< a multiple of both blocks
   ProductRows rows{};

@@ -9,7 +9,7 @@
 
 namespace microscale::cuda {
 
-inline constexpr int stream_warps_shift = 5, stream_warps = 1 << stream_warps_shift;
+inline constexpr int stream_warps_shift = 4, stream_warps = 1 << stream_warps_shift;
 inline constexpr int stream_threads = 32 * stream_warps;
 inline constexpr int stream_most_parts = 1024;      // matrices with rows of a, each as often
                                                     // as it has as many as are taken at a time

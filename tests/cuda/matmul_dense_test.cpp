@@ -112,6 +112,7 @@ TEST_F(CudaMatmulDense, names_the_kernels_of_each_pair) {
 // Rows like those of a; of a gate and up eight in turn.
 TEST_F(CudaMatmulDense, takes_plain_weights_as_they_are) {
   call.b = nullptr, call.n = 601;
+  call.b_is_plain = true;
   call.plain = {memory->bytes + 4096, memory->bytes + 6144, Layout::tiled_128x4};
   EXPECT_FALSE(dense_takes_plain(device.info(), call)) << "few rows";
   multiply();

@@ -139,6 +139,7 @@ inline Matrix computed(const Product& p) {
     const auto plain = [&](const BlockTensor& b) {
       return cuda::PlainWeights{memory.put(b.codes()), memory.put(b.scales()), Layout::row_major};
     };
+    call.b_is_plain = true;
     call.plain = plain(*p.b.blocks);
     if (p.up) call.plain_up = plain(*p.up->blocks);
   } else {

@@ -89,25 +89,16 @@ struct LineProduct {
   }
 
   __device__ void sum_up() {
-    int left = static_cast<int>(args.k / unit_columns) - warp;  // this warp's last is at or below 1
-    if (left <= 0) return;
+    const int chunks = static_cast<int>(args.k / unit_columns);
     Place at{source,
              static_cast<const unsigned char*>(args.units) + row * args.units_stride +
                  unit_byte(0, lane % 4),
              args.block_scales + row * (args.k / 32)};
     at.advance(warp);
-    Chunk even = load(at), odd = even;
-    while (true) {  // two in turn, so that none is copied
-      left -= matmul_rows_warps;
+#pragma unroll 1
+    for (int chunk = warp; chunk < chunks; chunk += matmul_rows_warps) {
+      multiply(load(at), sums);  // other warps' loads are under way meanwhile
       at.advance(matmul_rows_warps);
-      if (left > 0) odd = load(at);
-      multiply(even, sums);
-      if (left <= 0) return;
-      left -= matmul_rows_warps;
-      at.advance(matmul_rows_warps);
-      if (left > 0) even = load(at);
-      multiply(odd, sums);
-      if (left <= 0) return;
     }
   }
 

@@ -39,12 +39,6 @@ struct RowsProduct {
   MatrixRows rows;        // those of the matrix
   std::int64_t done = 0;  // the first of them in hand
   float sums[Tiles][4] = {};
-  float odd[Tiles][4] = {};  // of every other instruction, where sums of blocks do not part them
-
-  __device__ float sum(int tile, int i) const {
-    return by_block ? sums[tile][i] : __fadd_rn(sums[tile][i], odd[tile][i]);
-  }
-  __device__ void clear(int tile, int i) { sums[tile][i] = odd[tile][i] = 0.0f; }
 
   __device__ RowsProduct(const MatmulRowsArgs& a, MatrixRows r) : args(a), rows(r) {}
 
@@ -79,7 +73,7 @@ struct RowsProduct {
       const uint4 b = u[tile].halves[block];
       if constexpr (!by_block) {
         ptx::mma_m16n8k16_f32_f16(sums[tile], a[0], b.x, b.y);
-        ptx::mma_m16n8k16_f32_f16(odd[tile], a[1], b.z, b.w);
+        ptx::mma_m16n8k16_f32_f16(sums[tile], a[1], b.z, b.w);
       } else {
         float d[4] = {};
         ptx::mma_m16n8k16_f32_f16(d, a[0], b.x, b.y);
@@ -141,7 +135,7 @@ struct RowsProduct {
 #pragma unroll
     for (int tile = 0; tile < Tiles; ++tile)
 #pragma unroll
-      for (int i = 0; i < 4; ++i) all[warp][4 * tile + i][lane] = sum(tile, i);
+      for (int i = 0; i < 4; ++i) all[warp][4 * tile + i][lane] = sums[tile][i];
     __syncthreads();
     if (threadIdx.x < 64 * Tiles) {
       const int tile = warp / 2, i = warp % 2;
@@ -157,7 +151,7 @@ struct RowsProduct {
 #pragma unroll
     for (int tile = 0; tile < Tiles; ++tile)
 #pragma unroll
-      for (int i = 0; i < 4; ++i) clear(tile, i);
+      for (int i = 0; i < 4; ++i) sums[tile][i] = 0.0f;
   }
 
   /// Of weight rows g and g + 8 of a row tile.

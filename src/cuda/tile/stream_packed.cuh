@@ -75,8 +75,8 @@ class StreamPacked {
     for (int t = 0; t < Tiles; ++t)
 #pragma unroll
       for (int i = 0; i < 4; ++i) {
-        ptx::st_shared_f32(to + 128 * (4 * t + i) + 4 * lane_, product.sum(t, i));
-        product.clear(t, i);
+        ptx::st_shared_f32(to + 128 * (4 * t + i) + 4 * lane_, product.sums[t][i]);
+        product.sums[t][i] = 0.0f;
       }
   }
 

@@ -43,6 +43,10 @@ __device__ inline NibblePairs e2m1_of_word(std::uint32_t word, bool second_half)
 __device__ inline std::uint32_t ue4m3_pair(std::uint32_t scales) {
   return ptx::cvt_rn_f16x2_e4m3x2(scales & 0x7F7Fu);
 }
+/// The same of packed weights, whose scales have none.
+__device__ inline std::uint32_t packed_ue4m3_pair(std::uint32_t scales) {
+  return ptx::cvt_rn_f16x2_e4m3x2(scales);
+}
 /// Products with e2m1_of_... are multiples of 2^-24, FP16's smallest, with six significant bits:
 /// exact.
 inline constexpr int nvfp4_bias = e2m1_bits_bias;
@@ -51,9 +55,13 @@ inline constexpr int nvfp4_bias = e2m1_bits_bias;
 struct RowScales {
   float row, row_8;
 };
+/// As decode_e8m0, but for which NaN it is: 255 is infinite at first, and infinity less infinity NaN.
+__device__ inline float e8m0_scale(std::uint32_t byte) {
+  const float scale = __uint_as_float(max(byte << 23, 0x00400000u));  // 0 is 2^-127
+  return __fadd_rn(scale, __fsub_rn(scale, scale));
+}
 __device__ inline RowScales e8m0_scales(std::uint32_t bytes) {
-  return {decode_e8m0(static_cast<std::uint8_t>(bytes)),
-          decode_e8m0(static_cast<std::uint8_t>(bytes >> 8))};
+  return {e8m0_scale(bytes & 0xFFu), e8m0_scale(bytes >> 8 & 0xFFu)};
 }
 
 }  // namespace microscale::cuda

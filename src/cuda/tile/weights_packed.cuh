@@ -47,7 +47,7 @@ struct PackedNvfp4 {
   __device__ void fragment(int step, std::uint32_t (&a)[4]) const {
     const std::uint32_t words[4] = {codes.x, codes.y, codes.z, codes.w};
     e2m1_of_packed(words[step], a);
-    const std::uint32_t both = ue4m3_pair((step < 2 ? scales.x : scales.y) >> 16 * (step % 2));
+    const std::uint32_t both = packed_ue4m3_pair((step < 2 ? scales.x : scales.y) >> 16 * (step % 2));
     a[0] = ptx::mul_rn_f16x2_by_low(a[0], both);
     a[1] = ptx::mul_rn_f16x2_by_high(a[1], both);
     a[2] = ptx::mul_rn_f16x2_by_low(a[2], both);
