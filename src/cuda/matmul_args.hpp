@@ -105,10 +105,10 @@ struct MatmulRowsArgs {
 enum class StreamInput : std::int32_t { f16, bf16, nvfp4 };
 
 /// matmul_stream_<b>_<8 or 16>: sm_90a, few rows of a, packed weights through rings in shared memory
-/// (tile/matmul_stream.cuh); matmul_stream_nvfp4_1: one row, plain weights. stream_threads threads; as many clusters as the device holds at once,
+/// (tile/matmul_stream.cuh). stream_threads threads; as many clusters as the device holds at once,
 /// which share the row tiles of all matrices.
 struct MatmulStreamArgs {
-  MatmulRowsArgs product;       // a is not prepared
+  MatmulRowsArgs product;       // packed; a is not prepared
   PrepareRowsArgs a;            // as for matmul_prepare_rows_<kind>, but for what that writes
   std::int32_t a_kind;          // StreamInput
   StreamShared shared;          // where a block has what

@@ -11,7 +11,6 @@
 namespace microscale::cuda {
 namespace {
 
-// Plain weights, or packed ones by 8 or 16 rows of a.
 struct Choice {
   StreamKind kind;
   int rows_at_once;
@@ -32,12 +31,6 @@ std::optional<Choice> choose(const MatmulCall& call, std::int64_t each) {
     return Choice{stream_packed(bytes, tiles), 8 * tiles};
   }
   return {};
-  const auto& b = std::get<BlockTensorView>(call.b);
-  const StreamKind line = stream_line();
-  if (format != Format::nvfp4 || each != 1 || call.gated || call.k() % line.columns != 0 ||
-      !at_16_bytes(b.codes.data()) || !at_16_bytes(b.scales.data()))
-    return {};
-  return Choice{line, 1};
 }
 
 std::string kernel_name(const MatmulCall& call, int rows_at_once) {

@@ -31,9 +31,6 @@ MICROSCALE_HD constexpr StreamKind stream_packed(int tile_bytes, int token_tiles
   return {
       64, chunks * tile_bytes, chunks, 128, 512 * token_tiles, 64 * token_tiles, 4 / token_tiles};
 }
-/// Plain NVFP4, 256 columns at a time, and one row of a.
-MICROSCALE_HD constexpr StreamKind stream_line() { return {256, 2304, 1, 512, 64, 8, 4}; }
-
 /// How a block's shared memory is laid out; offsets and sizes in bytes. `rows` of a, `chunks` of k
 /// (of this block's part, at most), `depth` stages a warp.
 struct StreamShared {

@@ -22,7 +22,7 @@
 
 namespace microscale::cuda {
 
-/// Kind: tile/stream_packed.cuh, stream_line.cuh.
+/// Kind: tile/stream_packed.cuh.
 template <class Kind>
 class MatmulStream {
  public:
@@ -202,8 +202,7 @@ class MatmulStream {
                            .column = block_first_ * shape.columns,
                            .steps = block_chunks_ * (shape.columns / 16),
                            .base = base_ + all_.shared.units,
-                           .pitch = static_cast<std::uint32_t>(all_.shared.pitch),
-                           .order = Kind::order};
+                           .pitch = static_cast<std::uint32_t>(all_.shared.pitch)};
     switch (static_cast<StreamInput>(all_.a_kind)) {
       case StreamInput::f16:
         f16_units(all_.a, slice);

@@ -20,7 +20,6 @@ class StreamPacked {
   static constexpr StreamKind kind = stream_packed(Weights::Source::tile, Tiles);
   static constexpr int arrivals = 1;  // at a stage's barrier, beside bytes
   static constexpr int chunk_bytes = kind.stage_bytes / kind.stage_chunks;
-  static constexpr FragmentOrder order = FragmentOrder::packed;
 
   __device__ StreamPacked(const MatmulStreamArgs& args, std::uint32_t lane)
       : args_(args), lane_(lane) {}
