@@ -1,9 +1,9 @@
-// A product of many rows on the emulated Hopper GPU, whatever takes part in it, and its exact
-// result with the bound that a kernel must keep.
+// A product on the emulated Hopper GPU, whatever takes part in it, and its exact result with the
+// bound that a kernel must keep.
 //
-// The bound is cuda::wide_roundings(k) roundings of 2^-24 of the sum of magnitudes: an instruction
-// aligns 16 products and the sum so far to the largest of the 17 and cuts each below 2^-25 of it,
-// then the result toward zero.
+// Of kernels for many rows the bound is cuda::wide_roundings(k) roundings of 2^-24 of the sum of
+// magnitudes: an instruction aligns 16 products and the sum so far to the largest of the 17 and
+// cuts each below 2^-25 of it, then the result toward zero.
 #pragma once
 
 #include <gtest/gtest.h>
@@ -29,6 +29,10 @@ class HopperDevice final : public EmulatorDevice {
  public:
   HopperDevice() : EmulatorDevice(9, 0, {.instruction_budget = 2'000'000'000}) { set(2); }
   const cuda::DeviceInfo& info() const override { return info_; }
+  int most_clusters(cuda::Kernel kernel, int cluster, int threads, int shared_bytes) override {
+    const bool fits = EmulatorDevice::most_clusters(kernel, cluster, threads, shared_bytes) > 0;
+    return fits ? info_.multiprocessors / cluster : 0;
+  }
   void set(int multiprocessors) {
     info_ = EmulatorDevice::info();
     info_.multiprocessors = multiprocessors;
@@ -53,6 +57,7 @@ struct Product {
   bool dense = false;      // by matmul_dense
   bool plain = false;      // its weights are not packed
   bool unaligned = false;  // dense a begins 2 bytes behind a multiple of 16
+  double roundings = 0;    // of 2^-24 a term; 0: those of the kernels for many rows
   std::optional<Side> up{};
   bool gelu = false;
   DType d_type = DType::f32;
@@ -117,6 +122,50 @@ inline std::vector<std::uint8_t> tiled_scales(const Product& p) {
 
 inline constexpr std::uint8_t untouched = 0x5A;
 
+inline cuda::ProductRows rows_of(const Product& p, Buffers& memory) {
+  cuda::ProductRows rows{p.offsets.empty() ? p.m : p.rows(), p.matrices, nullptr, 0};
+  if (!p.offsets.empty()) {
+    const std::vector<std::int32_t> narrow(p.offsets.begin(), p.offsets.end());
+    rows.offsets = p.wide_offsets ? static_cast<const void*>(memory.put(p.offsets))
+                                  : static_cast<const void*>(memory.put(narrow));
+    rows.wide_offsets = p.wide_offsets;
+  }
+  return rows;
+}
+
+inline Matrix untouched_rows(const Product& p) {
+  Matrix d(p.d_type, p.rows(), p.n() + p.d_more);
+  std::fill(d.bytes.begin(), d.bytes.end(), untouched);
+  return d;
+}
+
+inline cuda::ProductOutput output_of(const Product& p, Buffers& memory, const Matrix& d) {
+  cuda::ProductOutput out{};
+  out.d = memory.put(d.bytes);
+  out.d_stride = d.cols;
+  out.d_matrix = p.offsets.empty() ? p.m * d.cols : 0;
+  out.d_type = static_cast<std::int32_t>(p.d_type);
+  if (p.bias) {
+    out.bias = memory.put(p.bias->bytes);
+    out.bias_type = static_cast<std::int32_t>(p.bias->dtype);
+  }
+  if (p.up_bias) {
+    out.up_bias = memory.put(p.up_bias->bytes);
+    out.up_bias_type = static_cast<std::int32_t>(p.up_bias->dtype);
+  }
+  out.bias_matrix = p.n();
+  out.a_global = memory.floats(p.a_globals);
+  out.b_global = memory.floats(p.b_globals);
+  out.up_global = memory.floats(p.up_globals);
+  out.a_global_step = p.a_globals.size() > 1;
+  out.b_global_step = p.b_globals.size() > 1;
+  out.row_weights = memory.floats(p.row_weights);
+  out.alpha = p.alpha;
+  out.gated = p.up.has_value();
+  out.gelu = p.gelu;
+  return out;
+}
+
 /// d, all rows; what no kernel wrote is `untouched`.
 inline Matrix computed(const Product& p) {
   Buffers memory;
@@ -148,39 +197,9 @@ inline Matrix computed(const Product& p) {
   }
   call.n = p.n(), call.k = p.k();
   call.fp8 = p.fp8;
-  call.rows.m = p.offsets.empty() ? p.m : p.rows();
-  call.rows.matrices = p.matrices;
-  if (!p.offsets.empty()) {
-    const std::vector<std::int32_t> narrow(p.offsets.begin(), p.offsets.end());
-    call.rows.offsets = p.wide_offsets ? static_cast<const void*>(memory.put(p.offsets))
-                                       : static_cast<const void*>(memory.put(narrow));
-    call.rows.wide_offsets = p.wide_offsets;
-  }
-  cuda::ProductOutput& out = call.output;
-  Matrix d(p.d_type, p.rows(), p.n() + p.d_more);
-  std::fill(d.bytes.begin(), d.bytes.end(), untouched);
-  out.d = memory.put(d.bytes);
-  out.d_stride = d.cols;
-  out.d_matrix = p.offsets.empty() ? p.m * d.cols : 0;
-  out.d_type = static_cast<std::int32_t>(p.d_type);
-  if (p.bias) {
-    out.bias = memory.put(p.bias->bytes);
-    out.bias_type = static_cast<std::int32_t>(p.bias->dtype);
-  }
-  if (p.up_bias) {
-    out.up_bias = memory.put(p.up_bias->bytes);
-    out.up_bias_type = static_cast<std::int32_t>(p.up_bias->dtype);
-  }
-  out.bias_matrix = p.n();
-  out.a_global = memory.floats(p.a_globals);
-  out.b_global = memory.floats(p.b_globals);
-  out.up_global = memory.floats(p.up_globals);
-  out.a_global_step = p.a_globals.size() > 1;
-  out.b_global_step = p.b_globals.size() > 1;
-  out.row_weights = memory.floats(p.row_weights);
-  out.alpha = p.alpha;
-  out.gated = p.up.has_value();
-  out.gelu = p.gelu;
+  call.rows = rows_of(p, memory);
+  Matrix d = untouched_rows(p);
+  call.output = output_of(p, memory, d);
   call.workspace = memory.raw(
       static_cast<std::size_t>(p.dense ? cuda::dense_workspace_bytes(call)
                                        : cuda::wide_workspace_bytes(device().info(), call)));
@@ -189,7 +208,8 @@ inline Matrix computed(const Product& p) {
     cuda::matmul_dense(device(), "matmul", call, nullptr);
   else
     cuda::matmul_wide(device(), "matmul", call, nullptr);
-  device().copy_to_host(d.bytes.data(), out.d, static_cast<std::int64_t>(d.bytes.size()), nullptr);
+  device().copy_to_host(d.bytes.data(), call.output.d, static_cast<std::int64_t>(d.bytes.size()),
+                        nullptr);
   return d;
 }
 
@@ -211,8 +231,10 @@ inline Sum sum_of(const Product& p, const Side& b, std::int64_t matrix, std::int
   }
   const double factor = p.alpha * global(p.a_globals) * global(b_globals);
   const double value = sum * factor + (bias ? bias->at(matrix, col) : 0);
-  const auto roundings =
-      static_cast<double>(p.fp8 ? cuda::fp8_roundings(p.k()) : cuda::wide_roundings(p.k()));
+  const double roundings =
+      p.roundings > 0
+          ? p.roundings
+          : static_cast<double>(p.fp8 ? cuda::fp8_roundings(p.k()) : cuda::wide_roundings(p.k()));
   return {value, roundings * 0x1p-24 * magnitude * std::fabs(factor) * 1.001 +
                      4 * 0x1p-24 * (std::fabs(sum * factor) + std::fabs(value)) + 0x1p-140};
 }

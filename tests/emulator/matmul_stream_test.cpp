@@ -1,0 +1,296 @@
+// Products of few rows of a with packed weights, as the kernels for Hopper stream them, on the
+// emulator: odd shapes, every size of a cluster, gates, experts, batches, against sums in FP64.
+#include "cuda/matmul_stream.hpp"
+
+#include <gtest/gtest.h>
+
+#include <limits>
+
+#include "cuda/kernel_images.hpp"
+#include "cuda/matmul_rows.hpp"
+#include "support/wide_products.hpp"
+
+namespace microscale::emulator {
+namespace {
+
+Side blocks(Format format, std::int64_t rows, std::int64_t cols, unsigned seed = 1) {
+  return Side(test::random_blocks(format, rows, cols, Layout::row_major, seed));
+}
+Side dense(DType type, std::int64_t rows, std::int64_t cols, unsigned seed = 1) {
+  return Side(test::gaussian(type, rows, cols, seed, 1.0f));
+}
+constexpr Format formats[] = {Format::mxfp4, Format::nvfp4};
+
+/// What was computed, and how it was cut.
+struct Streamed {
+  Matrix d;
+  cuda::StreamPlan plan;
+};
+
+/// By the library's own way from few rows to these kernels. There is no workspace: others need one.
+Streamed streamed(const Product& p) {
+  Buffers memory;
+  MatmulInput a;
+  if (p.a.dense) {
+    std::vector<std::uint8_t> bytes(p.unaligned ? 2 : 0);
+    bytes.insert(bytes.end(), p.a.dense->bytes.begin(), p.a.dense->bytes.end());
+    a = TensorView{memory.put(bytes) + bytes.size() - p.a.dense->bytes.size(), p.a.dense->dtype,
+                   p.m, p.k(), p.k()};
+  } else {
+    BlockTensorView view = p.a.blocks->view();
+    const std::vector<std::uint8_t> tiled = p.tiled ? tiled_scales(p) : std::vector<std::uint8_t>{};
+    if (p.tiled) view.shape.layout = Layout::tiled_128x4;
+    view.codes = {memory.put(view.codes), view.codes.size()};
+    view.scales = p.tiled
+                      ? std::span<const std::uint8_t>(memory.put(tiled), tiled.size())
+                      : std::span<const std::uint8_t>(memory.put(view.scales), view.scales.size());
+    a = view;
+  }
+  const std::vector<std::uint8_t> tiles =
+      test::packed_tiles(*p.b.blocks, p.matrices, p.up ? &*p.up->blocks : nullptr);
+  PackedWeights weights;
+  weights.shape = p.b.blocks->shape();
+  weights.shape.rows = p.n();
+  weights.bytes = {memory.put(tiles), tiles.size()};
+  const MatmulWeights b = weights;
+  Matrix d = untouched_rows(p);
+  const MatmulOutput unused = MutableTensorView{};
+  MatmulCall call{.a = a, .b = b, .d = unused};
+  call.gated = p.up.has_value();
+  const cuda::ProductRows rows = rows_of(p, memory);
+  const cuda::ProductOutput output = output_of(p, memory, d);
+  const std::int64_t each = p.offsets.empty() ? p.m : (p.rows() + p.matrices - 1) / p.matrices;
+  const auto plan = cuda::stream_plan(device(), call, rows, each);
+  if (!plan) throw std::runtime_error("not streamed");
+  cuda::matmul_rows(device(), call, rows, output, nullptr, nullptr);
+  device().copy_to_host(d.bytes.data(), output.d, static_cast<std::int64_t>(d.bytes.size()),
+                        nullptr);
+  return {std::move(d), *plan};
+}
+
+/// docs/matmul.md.
+Product bounded(Product p) {
+  p.roundings = 17 * std::ceil(static_cast<double>(p.k()) / 128) + 96;
+  return p;
+}
+::testing::AssertionResult is_near(const Product& p) {
+  return near_exact(bounded(p), streamed(p).d);
+}
+
+class MatmulStream : public ::testing::Test {
+ protected:
+  void SetUp() override {
+    if (cuda::kernel_images().empty())
+      GTEST_SKIP() << "this build carries no kernels: it was made without nvcc";
+  }
+  void TearDown() override { device().set(2); }
+};
+
+TEST_F(MatmulStream, takes_every_kind_of_rows) {
+  for (const Format b : formats)
+    for (const std::int64_t m : {1, 3, 8, 9, 16}) {
+      const std::int64_t k = 32 * (m + 4);  // for odd m, the last chunk is half full
+      SCOPED_TRACE(std::string(info(b).name) + ", " + std::to_string(m));
+      const Side weights = blocks(b, 37, k, 5);
+      EXPECT_TRUE(is_near({.a = dense(DType::bf16, m, k), .b = weights, .m = m}));
+      EXPECT_TRUE(is_near({.a = dense(DType::f16, m, k), .b = weights, .m = m}));
+      for (const bool tiled : {false, true})
+        EXPECT_TRUE(
+            is_near({.a = blocks(Format::nvfp4, m, k, 3), .b = weights, .m = m, .tiled = tiled}));
+    }
+  EXPECT_TRUE(
+      is_near({.a = blocks(Format::nvfp4, 5, 80, 3), .b = blocks(Format::nvfp4, 24, 80), .m = 5}));
+}
+
+// Blocks that share k, warps that share it, and stages that each warp fills: rings go around.
+TEST_F(MatmulStream, cuts_products_by_their_shape) {
+  struct Shape {
+    std::int64_t m, n, k;
+    int multiprocessors, cluster, warps;
+  };
+  for (const Shape s : {Shape{3, 640, 512, 1, 1, 4},  // more row tiles than stages
+                        {9, 60, 2112, 1, 1, 8},       //
+                        {3, 80, 4160, 1, 1, 16},      // two stages a row tile
+                        {2, 250, 8256, 1, 1, 16},     // three
+                        {16, 140, 1056, 2, 2, 4},     // half of the chunks and one
+                        {1, 48, 8224, 2, 2, 16},      //
+                        {5, 200, 992, 4, 4, 4},       //
+                        {12, 16, 8192, 4, 4, 8},      //
+                        {8, 136, 1024, 8, 8, 4}}) {
+    device().set(s.multiprocessors);
+    for (const Format b : formats) {
+      SCOPED_TRACE(std::string(info(b).name) + ", n " + std::to_string(s.n));
+      const Product p{.a = dense(DType::bf16, s.m, s.k), .b = blocks(b, s.n, s.k), .m = s.m};
+      const Streamed got = streamed(p);
+      EXPECT_EQ(1 << got.plan.cluster_shift, s.cluster);
+      EXPECT_EQ(1 << got.plan.k_shift, s.warps);
+      EXPECT_TRUE(near_exact(bounded(p), got.d));
+    }
+  }
+}
+
+// 3 chunks of k for 4 blocks: one has none, whichever way a comes.
+TEST_F(MatmulStream, has_blocks_without_a_part_of_k) {
+  device().set(4);
+  for (Side a :
+       {dense(DType::bf16, 3, 192), dense(DType::f16, 3, 192), blocks(Format::nvfp4, 3, 192)})
+    for (const Format b : formats) {
+      const Product p{.a = a, .b = blocks(b, 16, 192), .m = 3};
+      const Streamed got = streamed(p);
+      EXPECT_EQ(got.plan.cluster_shift, 2);
+      EXPECT_TRUE(near_exact(bounded(p), got.d));
+    }
+}
+
+TEST_F(MatmulStream, multiplies_batches) {
+  for (const bool tiled : {false, true})
+    for (const std::int64_t m : {5, 11, 35}) {  // the last in three turns
+      Product p{.a = blocks(Format::nvfp4, 3 * m, 224, 3),
+                .b = blocks(Format::mxfp4, 3 * 33, 224),
+                .m = m,
+                .matrices = 3,
+                .tiled = tiled,
+                .d_type = DType::f16,
+                .alpha = 0x1p-4f};
+      EXPECT_TRUE(is_near(p)) << m;
+      p.a = dense(DType::bf16, 3 * m, 224), p.tiled = false;
+      EXPECT_TRUE(is_near(p)) << m;
+    }
+}
+
+TEST_F(MatmulStream, gives_each_expert_its_rows) {
+  const std::vector<std::int64_t> offsets{3, 3, 8, 8, 29, 30, 37, 37};
+  for (const bool wide : {false, true})
+    for (const int multiprocessors : {2, 8}) {
+      device().set(multiprocessors);
+      Product p{.a = blocks(Format::nvfp4, 41, 96, 3),
+                .b = blocks(Format::nvfp4, 7 * 50, 96),
+                .m = 41,
+                .matrices = 7,
+                .offsets = offsets,
+                .wide_offsets = wide,
+                .tiled = !wide,
+                .d_type = DType::bf16,
+                .alpha = 0.5f,
+                .bias = test::gaussian(DType::f16, 7, 50, 4, 1.0f),
+                .row_weights = std::vector<float>(41, 0.75f),
+                .a_globals = {1, 2, 3, 4, 5, 6, 7},
+                .b_globals = {7, 6, 5, 4, 3, 2, 1}};
+      EXPECT_TRUE(is_near(p));
+      p.a = dense(DType::bf16, 41, 96), p.b = blocks(Format::mxfp4, 7 * 50, 96);
+      p.a_globals = p.b_globals = {}, p.tiled = false;
+      EXPECT_TRUE(is_near(p));
+    }
+}
+
+TEST_F(MatmulStream, finds_its_experts_among_many) {
+  std::vector<std::int64_t> offsets{0};
+  for (int expert = 0; expert < 70; ++expert)
+    offsets.push_back(offsets.back() + (expert % 9 == 4 ? 3 : 0));
+  EXPECT_TRUE(is_near({.a = dense(DType::bf16, offsets.back(), 64),
+                       .b = blocks(Format::mxfp4, 70 * 16, 64),
+                       .m = offsets.back(),
+                       .matrices = 70,
+                       .offsets = offsets}));
+  EXPECT_TRUE(is_near({.a = dense(DType::bf16, 5, 64),
+                       .b = blocks(Format::mxfp4, 3 * 16, 64),
+                       .m = 5,
+                       .matrices = 3,
+                       .offsets = {2, 2, 2, 2}}));  // nobody has a row
+}
+
+TEST_F(MatmulStream, multiplies_by_a_gate) {
+  for (const bool gelu : {false, true})
+    EXPECT_TRUE(is_near({.a = dense(DType::bf16, 7, 352),
+                         .b = blocks(Format::mxfp4, 77, 352, 5),
+                         .m = 7,
+                         .up = blocks(Format::mxfp4, 77, 352, 6),
+                         .gelu = gelu,
+                         .d_type = gelu ? DType::bf16 : DType::f32,
+                         .alpha = 0.0625f,
+                         .bias = test::gaussian(DType::bf16, 1, 77, 7, 1.0f),
+                         .up_bias = test::gaussian(DType::f32, 1, 77, 8, 1.0f)}));
+  EXPECT_TRUE(is_near({.a = blocks(Format::nvfp4, 2 * 13, 320, 2),
+                       .b = blocks(Format::nvfp4, 2 * 36, 320, 5),
+                       .m = 13,
+                       .matrices = 2,
+                       .up = blocks(Format::nvfp4, 2 * 36, 320, 6),
+                       .d_type = DType::f16,
+                       .a_globals = {0x1p-4f},
+                       .b_globals = {0.001f},
+                       .up_globals = {0.003f}}));
+}
+
+TEST_F(MatmulStream, reads_and_stores_rows_that_begin_anywhere) {
+  for (const DType type : {DType::f32, DType::f16, DType::bf16})
+    for (const DType a : {DType::f16, DType::bf16})
+      EXPECT_TRUE(is_near({.a = dense(a, 6, 160),
+                           .b = blocks(Format::nvfp4, 56, 160),
+                           .m = 6,
+                           .unaligned = true,
+                           .d_type = type,
+                           .d_more = 1}));
+}
+
+// Block scales at the ends of their range; a's keep the products finite. E8M0's 0 is 2^-127.
+TEST_F(MatmulStream, is_exact_at_the_ends_of_the_scales) {
+  struct Ends {
+    Format format;
+    int low, high;
+    float a;
+  };
+  for (const Ends e : {Ends{Format::nvfp4, 0, 8, 1},
+                       {Format::nvfp4, 0x78, 0x7E, 1},
+                       {Format::mxfp4, 0, 2, 0x1p100f},
+                       {Format::mxfp4, 250, 254, 0x1p-100f}})
+    for (const std::int64_t m : {2, 9})
+      EXPECT_TRUE(is_near(
+          {.a = Side(test::gaussian(DType::bf16, m, 192, 2, e.a)),
+           .b = Side(test::random_blocks(e.format, 20, 192, Layout::row_major, 9, e.low, e.high)),
+           .m = m}))
+          << info(e.format).name << e.low;
+  EXPECT_TRUE(is_near(
+      {.a = Side(test::random_blocks(Format::nvfp4, 3, 192, Layout::row_major, 4, 0x78, 0x7E)),
+       .b = Side(test::random_blocks(Format::nvfp4, 20, 192, Layout::row_major, 9, 0, 8)),
+       .m = 3}));
+}
+
+TEST_F(MatmulStream, passes_nan_and_infinity_on) {
+  for (const Format format : formats)
+    for (const std::int64_t m : {6, 12}) {
+      BlockTensor b = test::random_blocks(format, 24, 192);
+      b.scales()[static_cast<std::size_t>(5 * b.shape().blocks_per_line() + 1)] =
+          info(format).e8m0_scale ? 255 : 127;
+      Matrix a = test::gaussian(DType::bf16, m, 192, 2, 1.0f);
+      a.set(3, 9, std::numeric_limits<float>::infinity());
+      a.set(4, 9, std::numeric_limits<float>::quiet_NaN());
+      Product p{.a = Side(std::move(a)), .b = Side(std::move(b)), .m = m};
+      EXPECT_TRUE(is_near(p)) << info(format).name;
+      BlockTensor scaled = test::random_blocks(Format::nvfp4, m, 192, Layout::row_major, 3);
+      scaled.scales()[13] = 127;
+      p.a = Side(std::move(scaled));
+      EXPECT_TRUE(is_near(p)) << info(format).name;
+    }
+}
+
+TEST_F(MatmulStream, gives_the_same_bytes_in_any_order_of_warps_and_copies) {
+  for (const int multiprocessors : {1, 2, 4}) {
+    device().set(multiprocessors);
+    const Product p{.a = dense(DType::bf16, 7, 1056),
+                    .b = blocks(Format::nvfp4, 200, 1056),
+                    .m = 7,
+                    .d_type = DType::bf16};
+    const Streamed first = streamed(p);
+    const LaunchOptions before = device().options;
+    for (const auto& [schedule, completion] : {std::pair{Schedule::reverse, Completion::eager},
+                                               {Schedule::random, Completion::random}}) {
+      device().options.schedule = schedule;
+      device().options.completion = completion;
+      EXPECT_EQ(streamed(p).d.bytes, first.d.bytes) << multiprocessors;
+    }
+    device().options = before;
+  }
+}
+
+}  // namespace
+}  // namespace microscale::emulator
