@@ -28,7 +28,7 @@ struct StreamSum {
   std::uint32_t low, high, row, g;
 };
 
-/// A thread's 16 units, given in pairs. Packed: two of each eight to each lane of four; lines:
+/// A thread's 16 units, given in pairs: two of each eight go to each lane of four.
 __device__ inline void store_units(const UnitsSlice& slice, int row, int step,
                                    const std::uint32_t (&pairs)[8]) {
   const std::uint32_t line = slice.base + row * slice.pitch;
