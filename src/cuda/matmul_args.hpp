@@ -40,8 +40,12 @@ struct ProductOutput {
   std::int32_t gelu;  // the activation is GELU's tanh form, else SiLU
 };
 
-/// pack_weights_<nvfp4, mxfp4 or mxfp8>: plain weights to layouts/fragment_tiles.hpp, a thread a
-/// lane's share of a tile. Matrices lie one after the other on both sides.
+inline constexpr int pack_threads = 256;
+inline constexpr int pack_parts = 4;  // of 32 bytes of each of 16 rows, a warp
+
+/// pack_weights_<nvfp4, mxfp4 or mxfp8>: plain weights to layouts/fragment_tiles.hpp. A warp takes
+/// pack_parts neighbours along k; warps count along k, then the row tiles of all matrices. Matrices
+/// lie one after the other on both sides.
 struct PackWeightsArgs {
   const std::uint8_t* codes;  // gated: of the gate
   const std::uint8_t* scales;

@@ -82,12 +82,13 @@ PackedWeights pack_weights(Device& device, const BlockTensorView& b, const Block
     args.up_tiled = up->shape.layout == Layout::tiled_128x4;
   }
   check_operands(device, operation, operands);
-  constexpr unsigned threads = 256;
   const FormatInfo& format = info(b.shape.format);
-  const std::int64_t lanes =
-      32 * needed / fragment_tiles::tile_bytes(format.code_bits, format.block);
+  const std::int64_t warp_tiles = pack_parts * 4 / format.code_bits;
+  const std::int64_t warps = matrices * fragment_tiles::row_tiles(b.shape.rows, up != nullptr) *
+                             ceil_div(fragment_tiles::col_tiles(b.shape.cols), warp_tiles);
   launch(device, fmt::format("pack_weights_{}", kernel_kind(b.shape.format)), operation,
-         {static_cast<unsigned>(ceil_div(lanes, threads)), 1, 1, threads, 0}, args, stream);
+         {static_cast<unsigned>(ceil_div(warps * 32, pack_threads)), 1, 1, pack_threads, 0}, args,
+         stream);
   return packed;
 }
 

@@ -16,7 +16,7 @@
 //   element    first     second    first     second         of 0, 1   of 2, 3   of 0, 1     of 2, 3
 //
 // 8-bit codes: [step / 2][lane][step % 2][register][first, second].
-// Scales: [g][block of the tile][row g, row g + 8].
+// Scales: [g][block of the tile][row g, row g + 8]; UE4M3 without the sign bit, which means nothing.
 // A gate and an up matrix share tiles: rows 0 to 7 are eight of the gate, 8 to 15 the same of up.
 #pragma once
 

@@ -13,7 +13,7 @@ namespace {
 
 using test::expect_error;
 
-TEST(CudaPackWeights, gives_a_lane_to_every_share_of_a_tile) {
+TEST(CudaPackWeights, gives_a_warp_to_every_four_parts_along_k) {
   if (kernel_images().empty()) GTEST_SKIP() << "built without nvcc";
   test::FakeDevice device{12, 0};
   const auto memory = std::make_unique<test::Aligned>(), out = std::make_unique<test::Aligned>();
@@ -27,7 +27,7 @@ TEST(CudaPackWeights, gives_a_lane_to_every_share_of_a_tile) {
   EXPECT_EQ(packed.shape.layout, Layout::row_major);
   ASSERT_EQ(device.launches.size(), 1u);
   EXPECT_EQ(device.launches[0].name, "pack_weights_mxfp8");
-  EXPECT_EQ(device.launches[0].call.grid.x, 1u);
+  EXPECT_EQ(device.launches[0].call.grid.x, 1u);  // three rows of tiles, two tiles a warp
   const auto args = device.launches[0].as<PackWeightsArgs>();
   EXPECT_EQ(args.tiled, 1);
   EXPECT_EQ(args.up_codes, memory->bytes);

@@ -42,31 +42,6 @@ TEST_F(MatmulWide, takes_every_pair_of_block_formats_in_both_layouts_of_scales) 
     }
 }
 
-// What the other tests pack on the host is what the kernel packs.
-TEST_F(MatmulWide, reads_what_the_kernel_packs) {
-  for (const Format format : formats)
-    for (const bool gated : {false, true}) {
-      const BlockTensor b = test::random_blocks(format, 2 * 21, 160, Layout::row_major, 3),
-                        up = test::random_blocks(format, 2 * 21, 160, Layout::row_major, 4);
-      Buffers memory;
-      const auto on_device = [&](const BlockTensor& from) {
-        BlockTensorView view = from.view();
-        view.shape.rows = 21;
-        view.codes = {memory.put(from.codes()), from.codes().size()};
-        view.scales = {memory.put(from.scales()), from.scales().size()};
-        return view;
-      };
-      const BlockTensorView gate = on_device(b), other = on_device(up);
-      const std::vector<std::uint8_t> expected = test::packed_tiles(b, 2, gated ? &up : nullptr);
-      auto* to = static_cast<std::uint8_t*>(memory.raw(expected.size()));
-      cuda::pack_weights(device(), gate, gated ? &other : nullptr, {to, expected.size()}, 2,
-                         nullptr);
-      std::vector<std::uint8_t> bytes(expected.size());
-      device().copy_to_host(bytes.data(), to, static_cast<std::int64_t>(bytes.size()), nullptr);
-      EXPECT_EQ(bytes, expected) << info(format).name << gated;
-    }
-}
-
 TEST_F(MatmulWide, takes_dense_rows) {
   for (const Format b : formats)
     EXPECT_TRUE(is_right({.a = dense(DType::bf16, 18, 96), .b = blocks(b, 24, 96), .m = 18}))

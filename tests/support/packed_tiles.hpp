@@ -54,7 +54,8 @@ inline std::vector<std::uint8_t> packed_tiles(const BlockTensor& b, std::int64_t
             if (own < 0 || at >= cols / facts.block) continue;
             to[ft::code_bytes(facts.code_bits) +
                ft::scale_of(row, static_cast<int>(block), facts.block)] =
-                from.scales()[static_cast<std::size_t>(own * (cols / facts.block) + at)];
+                from.scales()[static_cast<std::size_t>(own * (cols / facts.block) + at)] &
+                (facts.e8m0_scale ? 0xFF : 0x7F);
           }
       }
   return bytes;

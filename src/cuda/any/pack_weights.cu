@@ -1,5 +1,13 @@
-// Plain weights to tiles in the order of a warp's lanes (layouts/fragment_tiles.hpp).
+// Plain weights to tiles in the order of a warp's lanes (layouts/fragment_tiles.hpp), at memory's
+// pace.
+//
+// A part is 512 bytes of packed codes: 32 bytes of each of 16 rows, so all codes of a 4-bit tile,
+// half of those of an 8-bit one. A warp takes `parts` of them, neighbours along k. Lane 4 g + 2 c +
+// h reads 16 bytes, half h of part c, of rows g and g + 8. They hold half of what four lanes of the
+// packed order have; shared memory puts the halves together, and a part leaves as 16 bytes a lane.
 #include "cuda/matmul_args.hpp"
+#include "cuda/ptx/memory.cuh"
+#include "cuda/ptx/permute.cuh"
 #include "cuda/tile/grid_order.cuh"
 #include "layouts/fragment_tiles.hpp"
 #include "layouts/tiled_128x4.hpp"
@@ -7,81 +15,185 @@
 namespace microscale::cuda {
 namespace {
 
-// A row of a tile in the matrix it comes from; rows beyond the last, and columns, are zeros.
-template <int CodeBits, int Block>
-struct TileRows {
-  const PackWeightsArgs& args;
-  std::int64_t matrix, row_tile, first_col;
+namespace tiles = fragment_tiles;
 
-  struct Place {
-    const std::uint8_t *codes, *scales;
-    std::int64_t row;
-    bool tiled;
-  };
-  __device__ Place place(int row) const {
-    const bool gated = args.up_codes != nullptr, up = gated && row >= 8;
-    const std::int64_t codes = args.rows * args.cols * CodeBits / 8;
-    return {(up ? args.up_codes : args.codes) + matrix * codes,
-            up ? args.up_scales + matrix * args.up_scale_matrix
-               : args.scales + matrix * args.scale_matrix,
-            gated ? row_tile * 8 + row % 8 : row_tile * 16 + row,
-            (up ? args.up_tiled : args.tiled) != 0};
-  }
-  __device__ std::uint8_t code(int row, int col) const {
-    const Place p = place(row);
-    const std::int64_t column = first_col + col;
-    if (p.row >= args.rows || column >= args.cols) return 0;
-    const std::int64_t element = p.row * args.cols + column;
-    if constexpr (CodeBits == 8) return p.codes[element];
-    return p.codes[element / 2] >> (element % 2 * 4) & 15;
-  }
-  __device__ std::uint8_t scale(int row, int b) const {
-    const Place p = place(row);
-    const std::int64_t blocks = args.cols / Block, at = first_col / Block + b;
-    if (p.row >= args.rows || at >= blocks) return 0;
-    return p.scales[p.tiled ? tiled_128x4::offset(p.row, at, blocks) : p.row * blocks + at];
-  }
+constexpr int parts = pack_parts, passes = parts / 2;
+constexpr int part_bytes = 512, warps = pack_threads / 32;
+
+/// Bit by bit: of a where the mask is set, else of b.
+__device__ std::uint32_t select(std::uint32_t mask, std::uint32_t a, std::uint32_t b) {
+  return (a & mask) | (b & ~mask);
+}
+
+/// Bytes of one row, two to each of four lanes: the first two are lane 0's, and so on.
+struct LaneBytes {
+  std::uint32_t low, high;  // of lanes 0 and 1, of lanes 2 and 3
 };
+
+/// 16 E2M1 codes of a row, as fragment_tiles::placed has them: those of `first` are bits 7 and 3 to
+/// 1 of a byte, those of `second` bits 6 to 4 and 0.
+__device__ LaneBytes e2m1_bytes(std::uint32_t first, std::uint32_t second) {
+  const std::uint32_t even = select(0xF0F0F0F0u, select(0x08080808u, first, second) << 4,
+                                    select(0x0E0E0E0Eu, first << 1, second >> 3));
+  const std::uint32_t odd = select(0xF0F0F0F0u, select(0x80808080u, first, second),
+                                   select(0x0E0E0E0Eu, first >> 3, second >> 7));
+  return {ptx::prmt_b32(even, odd, 0x5140), ptx::prmt_b32(even, odd, 0x7362)};
+}
+
+/// A row's 16 bytes and those eight rows below, to the 8 bytes of each of four lanes.
+template <int CodeBits>
+__device__ void to_lanes(uint4 row, uint4 row8, uint2 (&lanes)[4]) {
+  if constexpr (CodeBits == 4) {
+    const LaneBytes a = e2m1_bytes(row.x, row.y), a8 = e2m1_bytes(row8.x, row8.y),
+                    b = e2m1_bytes(row.z, row.w), b8 = e2m1_bytes(row8.z, row8.w);
+    lanes[0] = {ptx::prmt_b32(a.low, a8.low, 0x5410), ptx::prmt_b32(b.low, b8.low, 0x5410)};
+    lanes[1] = {ptx::prmt_b32(a.low, a8.low, 0x7632), ptx::prmt_b32(b.low, b8.low, 0x7632)};
+    lanes[2] = {ptx::prmt_b32(a.high, a8.high, 0x5410), ptx::prmt_b32(b.high, b8.high, 0x5410)};
+    lanes[3] = {ptx::prmt_b32(a.high, a8.high, 0x7632), ptx::prmt_b32(b.high, b8.high, 0x7632)};
+  } else {
+    lanes[0] = {ptx::prmt_b32(row.x, row8.x, 0x5410), ptx::prmt_b32(row.z, row8.z, 0x5410)};
+    lanes[1] = {ptx::prmt_b32(row.x, row8.x, 0x7632), ptx::prmt_b32(row.z, row8.z, 0x7632)};
+    lanes[2] = {ptx::prmt_b32(row.y, row8.y, 0x5410), ptx::prmt_b32(row.w, row8.w, 0x5410)};
+    lanes[3] = {ptx::prmt_b32(row.y, row8.y, 0x7632), ptx::prmt_b32(row.w, row8.w, 0x7632)};
+  }
+}
+
+/// Where lane 4 g + t's 16 bytes of part c of a pass lie in shared memory: no bank twice, neither
+/// where eight rows are written nor where lanes read side by side.
+__device__ std::uint32_t lane_offset(std::uint32_t g, std::uint32_t c, std::uint32_t t) {
+  const std::uint32_t column = ((2 * g + c) & 7) ^ ((t & 1) | (t & 2) << 1);
+  return 16 * (8 * (2 * t + g / 4) + column);
+}
+
+/// Row `row` (0 to 15) of a tile in the matrix it comes from.
+struct SourceRow {
+  const std::uint8_t *codes, *scales;  // of the matrix
+  std::uint32_t row;
+  bool found, tiled;
+};
+__device__ SourceRow source_row(const PackWeightsArgs& args, std::uint32_t row_tile,
+                                std::uint32_t matrix, std::uint32_t row, std::int64_t code_bytes) {
+  const bool gated = args.up_codes != nullptr, up = gated && row >= 8;
+  const std::uint32_t own = gated ? row_tile * 8 + row % 8 : row_tile * 16 + row;
+  return {(up ? args.up_codes : args.codes) + matrix * code_bytes,
+          up ? args.up_scales + matrix * args.up_scale_matrix
+             : args.scales + matrix * args.scale_matrix,
+          own, own < args.rows, (up ? args.up_tiled : args.tiled) != 0};
+}
+
+/// 16 bytes of a row from byte `at` on; zeros beyond its end. Rows of 4-bit codes may end, and
+/// begin, at multiples of 8.
+__device__ uint4 load_codes(const std::uint8_t* row, std::uint32_t at, std::uint32_t stride,
+                            bool wide) {
+  uint4 codes = make_uint4(0, 0, 0, 0);
+  if (wide) {
+    if (at < stride) codes = ptx::ld_global_nc_no_allocate_v4(row + at);
+  } else {
+    uint2 low = make_uint2(0, 0), high = low;
+    if (at < stride) low = ptx::ld_global_nc_v2(row + at);
+    if (at + 8 < stride) high = ptx::ld_global_nc_v2(row + at + 8);
+    codes = make_uint4(low.x, low.y, high.x, high.y);
+  }
+  return codes;
+}
+
+/// The scales that a row has in tile `chunk` along k, the first in the lowest byte.
+template <int Block>
+__device__ std::uint32_t load_scales(const SourceRow& from, std::uint32_t chunk,
+                                     std::uint32_t blocks) {
+  constexpr std::uint32_t count = tiles::tile_cols / Block;
+  const std::uint32_t first = chunk * count;
+  if (!from.found || first >= blocks) return 0;
+  const std::uint8_t* at = from.scales + (from.tiled ? tiled_128x4::offset(from.row, first, blocks)
+                                                     : std::int64_t{from.row} * blocks + first);
+  if (blocks % count == 0) {
+    if constexpr (count == 4)
+      return ptx::ld_global_nc_b32(at);
+    else
+      return __ldg(reinterpret_cast<const std::uint16_t*>(at));
+  }
+  std::uint32_t scales = 0;  // four of a line lie side by side in both layouts
+#pragma unroll
+  for (std::uint32_t i = 0; i < count; ++i)
+    if (first + i < blocks) scales |= std::uint32_t{__ldg(at + i)} << (8 * i);
+  return scales;
+}
+
+template <int CodeBits, int Block>
+__device__ void pack_scales(const PackWeightsArgs& args, std::uint32_t row_tile,
+                            std::uint32_t matrix, std::uint32_t chunk, std::uint8_t* tile) {
+  const std::uint32_t g = threadIdx.x % 8, blocks = static_cast<std::uint32_t>(args.cols / Block);
+  const std::uint32_t row = load_scales<Block>(source_row(args, row_tile, matrix, g, 0), chunk,
+                                               blocks),
+                      row8 = load_scales<Block>(source_row(args, row_tile, matrix, g + 8, 0), chunk,
+                                                blocks);
+  std::uint8_t* to = tile + tiles::code_bytes(CodeBits);
+  if constexpr (Block == 16)  // UE4M3: without the sign
+    ptx::st_global_v2(to + 8 * g, ptx::prmt_b32(row, row8, 0x5140) & 0x7F7F7F7Fu,
+                      ptx::prmt_b32(row, row8, 0x7362) & 0x7F7F7F7Fu);
+  else
+    ptx::st_global_b32(to + 4 * g, ptx::prmt_b32(row, row8, 0x5140));
+}
 
 template <int CodeBits, int Block>
 __device__ void pack(const PackWeightsArgs& args) {
-  namespace tiles = fragment_tiles;
-  const std::int64_t index = std::int64_t{blockIdx.x} * blockDim.x + threadIdx.x, tile = index / 32;
-  const int lane = static_cast<int>(index % 32);
-  const std::int64_t across = tiles::col_tiles(args.cols),
-                     down = tiles::row_tiles(args.rows, args.up_codes != nullptr);
-  if (tile >= across * down * args.matrices) return;
-  const TileRows<CodeBits, Block> rows{args, tile / (across * down), tile / across % down,
-                                       tile % across * tiles::tile_cols};
-  std::uint8_t* out = args.packed + tile * tiles::tile_bytes(CodeBits, Block);
-#pragma unroll 1
-  for (int step = 0; step < 4; ++step) {
-    std::uint8_t bytes[CodeBits] = {};
-    for (int v = 0; v < 4; ++v)
-      for (int half = 0; half < 2; ++half) {
-        const tiles::Element e = tiles::element(lane, step, v, half);
-        const std::uint8_t code = rows.code(e.row, e.col);
-        if constexpr (CodeBits == 8) {
-          bytes[2 * v + half] = code;
-        } else {
-          const tiles::Nibble to = tiles::nibble(lane, step, v, half);
-          bytes[to.byte % 4] |= tiles::placed(code, to.low);
-        }
-      }
-    const int first = CodeBits == 8 ? tiles::byte_of(lane, step, 0, 0) : 16 * lane + 4 * step;
-    for (int i = 0; i < CodeBits; ++i) out[first + i] = bytes[i];
+  constexpr std::uint32_t tile_parts = CodeBits / 4, warp_tiles = parts / tile_parts;
+  constexpr std::uint32_t tile_bytes = tiles::tile_bytes(CodeBits, Block);
+  __shared__ __align__(16) unsigned char memory[warps][parts * part_bytes];
+  const std::uint32_t lane = threadIdx.x % 32, warp = threadIdx.x / 32;
+  const auto shared = static_cast<std::uint32_t>(__cvta_generic_to_shared(memory[warp]));
+  const auto across = static_cast<std::uint32_t>(tiles::col_tiles(args.cols)),
+             down = static_cast<std::uint32_t>(tiles::row_tiles(args.rows, args.up_codes));
+  const std::uint32_t turns = (across + warp_tiles - 1) / warp_tiles;
+  const std::uint32_t index = blockIdx.x * warps + warp;  // fewer than 2^32: each makes 2 KB
+  const std::uint32_t all_rows = index / turns, chunk = (index - all_rows * turns) * warp_tiles;
+  const std::uint32_t matrix = all_rows / down, row_tile = all_rows - matrix * down;
+  if (matrix >= args.matrices) return;
+  std::uint8_t* out = args.packed + (std::int64_t{all_rows} * across + chunk) * tile_bytes;
+
+  const std::uint32_t g = lane / 4, c = lane / 2 % 2, h = lane % 2;
+  const std::int64_t stride = args.cols * CodeBits / 8;
+  const SourceRow row = source_row(args, row_tile, matrix, g, args.rows * stride),
+                  row8 = source_row(args, row_tile, matrix, g + 8, args.rows * stride);
+  const bool wide = stride % 16 == 0;
+  const auto row_end = static_cast<std::uint32_t>(stride);
+  const std::uint32_t first = chunk * (8 * CodeBits) + 32 * c + 16 * h;
+  uint4 codes[passes][2];
+#pragma unroll
+  for (int pass = 0; pass < passes; ++pass) {
+    codes[pass][0] =
+        load_codes(row.codes + row.row * stride, first + 64 * pass, row.found ? row_end : 0, wide);
+    codes[pass][1] = load_codes(row8.codes + row8.row * stride, first + 64 * pass,
+                                row8.found ? row_end : 0, wide);
   }
-  constexpr int blocks = static_cast<int>(tiles::tile_cols) / Block;
-  for (int i = lane; i < 16 * blocks; i += 32)
-    out[tiles::code_bytes(CodeBits) + tiles::scale_of(i % 16, i / 16, Block)] =
-        rows.scale(i % 16, i / 16);
+  const std::uint32_t tile = lane / 8;
+  if (tile < warp_tiles && chunk + tile < across)
+    pack_scales<CodeBits, Block>(args, row_tile, matrix, chunk + tile, out + tile * tile_bytes);
+#pragma unroll
+  for (int pass = 0; pass < passes; ++pass) {
+    uint2 lanes[4];
+    to_lanes<CodeBits>(codes[pass][0], codes[pass][1], lanes);
+#pragma unroll
+    for (int t = 0; t < 4; ++t)
+      ptx::st_shared_v2(shared + pass * 2 * part_bytes + lane_offset(g, c, t) + 8 * h, lanes[t].x,
+                        lanes[t].y);
+  }
+  __syncwarp();
+#pragma unroll
+  for (int part = 0; part < parts; ++part) {
+    if (chunk + part / tile_parts >= across) break;
+    const uint4 mine =
+        ptx::ld_shared_v4(shared + part / 2 * 2 * part_bytes + lane_offset(g, part % 2, lane % 4));
+    ptx::st_global_v4(
+        out + part / tile_parts * tile_bytes + part % tile_parts * part_bytes + 16 * lane, mine);
+  }
 }
 
 }  // namespace
 }  // namespace microscale::cuda
 
 #define MICROSCALE_PACK_ENTRY(name, bits, block)                                            \
-  extern "C" __global__ void __launch_bounds__(256)                                         \
+  extern "C" __global__ void __launch_bounds__(microscale::cuda::pack_threads)              \
       pack_weights_##name(const __grid_constant__ microscale::cuda::PackWeightsArgs args) { \
     microscale::cuda::follow_previous_grid();                                               \
     microscale::cuda::pack<bits, block>(args);                                              \
