@@ -104,27 +104,29 @@ struct MatmulRowsArgs {
 
 enum class StreamInput : std::int32_t { f16, bf16, nvfp4 };
 
-/// matmul_stream_<b>_<8 or 16>: sm_90a, few rows of a, packed weights through rings in shared memory
-/// (tile/matmul_stream.cuh). stream_threads threads; as many clusters as the device holds at once,
-/// which share the row tiles of all matrices.
+/// matmul_stream_<b>_<8 or 16>: sm_90a, few rows of a, packed weights through rings in shared
+/// memory (tile/matmul_stream.cuh). stream_threads threads; as many clusters as the device holds at
+/// once, which share the row tiles of all matrices.
 struct MatmulStreamArgs {
-  MatmulRowsArgs product;       // packed; a is not prepared
-  PrepareRowsArgs a;            // as for matmul_prepare_rows_<kind>, but for what that writes
-  std::int32_t a_kind;          // StreamInput
-  StreamShared shared;          // where a block has what
-  std::int32_t cluster_shift;   // blocks of a cluster, they share k: 1, 2, 4 or 8
-  std::int32_t k_shift;         // warps that share a row tile along k: 4, 8 or 16
-  std::int32_t depth;           // stages of a warp's ring
-  std::int32_t units_rows;      // rows of a in shared memory at a time, at most
-  std::int32_t chunks;          // tiles along k
-  std::uint32_t row_tiles;      // of a matrix
-  std::uint32_t batch_parts;    // matrices, each as often as it has units_rows rows of a; experts: 0
+  MatmulRowsArgs product;      // packed; a is not prepared
+  PrepareRowsArgs a;           // as for matmul_prepare_rows_<kind>, but for what that writes
+  std::int32_t a_kind;         // StreamInput
+  StreamShared shared;         // where a block has what
+  std::int32_t cluster_shift;  // blocks of a cluster, they share k: 1, 2, 4 or 8
+  std::int32_t k_shift;        // warps that share a row tile along k: 4, 8 or 16
+  std::int32_t depth;          // stages of a warp's ring
+  std::int32_t units_rows;     // rows of a in shared memory at a time, at most
+  std::int32_t chunks;         // tiles along k
+  std::uint32_t row_tiles;     // of a matrix
+  std::uint32_t batch_parts;   // matrices, each as often as it has units_rows rows of a; experts: 0
   std::uint32_t parts_of_each;  // how often that is
 };
 
+inline constexpr int prepare_pieces = 4;  // of eight elements, a thread and group
+
 /// matmul_prepare_tiles_<kind>: a as 16-bit elements with their block scales inside, in the tiles
 /// that matmul_wide_... copies (layouts/token_tiles.hpp). 256 threads; thread block (x, y) takes
-/// eight rows, groups y, y + gridDim.y, ... of them, and four chunks of 64 elements of k.
+/// eight rows, groups y, y + gridDim.y, ... of them, and prepare_pieces times 256 elements of k.
 struct PrepareTilesArgs {
   const void* a;          // elements, or codes
   std::int64_t a_stride;  // bytes from row to row
@@ -132,7 +134,7 @@ struct PrepareTilesArgs {
   ProductRows rows;
   std::int64_t k;
   std::int32_t tiled;  // scales are in 128x4 tiles, those of each matrix by themselves
-  std::int32_t f16;    // the tiles are FP16, else BF16
+  std::int32_t f16;    // the tiles are FP16, else BF16; only of NVFP4 and dense a
   void* tiles;
   std::uint32_t* counters;  // of MatmulWideArgs, set to 0
   std::int64_t counter_count;

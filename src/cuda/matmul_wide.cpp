@@ -67,7 +67,7 @@ void prepare_wide(Device& device, const char* operation, const WideCall& call,
   const std::int64_t groups =
       token_tiles::all_groups(call.rows.m, call.rows.matrices, call.rows.offsets != nullptr);
   const std::string kind = call.a.format ? std::string(info(*call.a.format).name) : "dense";
-  const Launch shape{.grid_x = static_cast<unsigned>(ceil_div(token_tiles::chunks(call.k), 4)),
+  const Launch shape{.grid_x = static_cast<unsigned>(ceil_div(call.k, 256 * prepare_pieces)),
                      .grid_y = static_cast<unsigned>(groups < 32768 ? groups : 32768),
                      .grid_z = 1,
                      .threads = threads_per_block,

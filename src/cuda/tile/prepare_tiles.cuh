@@ -7,16 +7,21 @@
 //   MXFP8   E4M3 or E5M2 x 2^s in BF16: at most 4; below 2^-126 multiples of 2^-133, nearest even;
 //           infinite from 2^128 on
 //
-// A thread block takes groups of eight rows, warp w row w, and 256 elements of k.
+// A thread block takes groups of eight rows, warp w row w, and prepare_pieces times 256 elements of
+// k: so many pieces of eight elements a lane, read at once.
 #pragma once
 
 #include <cstdint>
 
 #include "cuda/geometry.hpp"
-#include "cuda/tile/dequantize_tile.cuh"
+#include "cuda/ptx/memory.cuh"
+#include "cuda/tile/e2m1_pairs.cuh"
+#include "cuda/tile/encode.cuh"
 #include "cuda/tile/grid_order.cuh"
 #include "cuda/tile/product_output.cuh"
+#include "cuda/tile/wide_weights.cuh"
 #include "layouts/grouped.hpp"
+#include "layouts/tiled_128x4.hpp"
 #include "layouts/token_tiles.hpp"
 
 namespace microscale::cuda {
@@ -35,8 +40,10 @@ struct TokenGroup {
 __device__ inline TokenGroup find_token_group(const ProductRows& rows, std::int64_t group,
                                               bool tiled) {
   if (rows.offsets == nullptr) {
+    // Groups are 1 KB or more each: fewer than 2^32.
     const std::int64_t each = token_tiles::groups(rows.m);
-    const std::int64_t matrix = group / each;
+    const std::int64_t matrix =
+        static_cast<std::uint32_t>(group) / static_cast<std::uint32_t>(each);
     return {matrix, rows_of_matrix(rows, matrix), (group - matrix * each) * token_tiles::group, 0,
             matrix < rows.matrices};
   }
@@ -86,13 +93,15 @@ __device__ inline std::int64_t first_group_of(const ProductRows& rows, std::int6
                                  : token_tiles::first_group_of_expert(matrix, own.first);
 }
 
-/// Eight neighbouring elements as 16 bytes of FP16 or BF16.
+/// What a group of rows is made of: eight neighbouring elements, as they are read and with their
+/// block's scale, become 16 bytes. Scales of a piece and of the one 256 elements further lie
+/// `scale_step` bytes apart. Zeros become zeros.
 struct DenseTokens {
   static constexpr int block = 8;
-  __device__ static uint4 load(const PrepareTilesArgs& args, const std::uint8_t* row,
-                               std::int64_t column, const std::uint8_t*) {
+  using Codes = uint4;
+  __device__ static Codes load(const std::uint8_t* row, std::int64_t column, std::int64_t k) {
     const std::uint8_t* from = row + 2 * column;
-    const std::int64_t left = args.k - column;
+    const std::int64_t left = k - column;
     if (left >= 8 && reinterpret_cast<std::uintptr_t>(from) % 16 == 0)
       return ptx::ld_global_nc_no_allocate_v4(from);
     std::uint32_t w[4] = {};
@@ -103,32 +112,118 @@ struct DenseTokens {
                     << (16 * (i % 2));
     return make_uint4(w[0], w[1], w[2], w[3]);
   }
+  template <bool F16>
+  __device__ static uint4 elements(Codes codes, std::uint32_t) {
+    return codes;
+  }
 };
 
-/// Codec: the element's; E8M0: the scale is a power of two, else UE4M3.
-template <class Codec, bool E8M0>
-struct BlockTokens {
-  static constexpr int block = E8M0 ? 32 : 16;
-  __device__ static uint4 load(const PrepareTilesArgs& args, const std::uint8_t* row,
-                               std::int64_t column, const std::uint8_t* scale) {
-    float values[8];
-    if constexpr (Codec::mantissa_bits == 1)
-      decode_e2m1(ptx::ld_global_nc_b32(row + column / 2), values);
-    else
-      decode_fp8<Codec>(ptx::ld_global_nc_v2(row + column), values);
-    const std::uint32_t byte = __ldg(scale);
-    const float factor =
-        E8M0 ? decode_e8m0(static_cast<std::uint8_t>(byte)) : decode_e4m3(byte & 0x7Fu);
-#pragma unroll
-    for (float& value : values) value = __fmul_rn(value, factor);
+struct E2m1Tokens {
+  using Codes = std::uint32_t;
+  __device__ static Codes load(const std::uint8_t* row, std::int64_t column, std::int64_t) {
+    return ptx::ld_global_nc_b32(row + column / 2);
+  }
+};
+
+struct Nvfp4Tokens : E2m1Tokens {
+  static constexpr int block = 16;
+  template <bool F16>
+  __device__ static uint4 elements(Codes codes, std::uint32_t scale) {
+    const std::uint32_t factor = ptx::cvt_rn_f16x2_e4m3x2(scale * 0x101u & 0x7F7Fu);
     std::uint32_t w[4];
+    if constexpr (F16) {
+      e2m1_pairs_f16(codes, w);
 #pragma unroll
-    for (int i = 0; i < 4; ++i)
-      w[i] = args.f16 ? ptx::cvt_rn_f16x2_f32(values[2 * i], values[2 * i + 1])
-                      : ptx::cvt_rn_bf16x2_f32(values[2 * i], values[2 * i + 1]);
+      for (std::uint32_t& pair : w) pair = ptx::mul_rn_f16x2(pair, factor);
+    } else {
+      const float value = ptx::cvt_f32_f16(factor & 0xFFFFu);
+      const std::uint32_t wide = ptx::cvt_rn_bf16x2_f32(value, value);
+      e2m1_pairs_bf16(codes, w);
+#pragma unroll
+      for (std::uint32_t& pair : w) pair = ptx::mul_rn_bf16x2(pair, wide);
+    }
     return make_uint4(w[0], w[1], w[2], w[3]);
   }
 };
+
+// MX elements become BF16, whoever asks: multiplies_f16 (cuda/matmul_wide.cpp).
+struct Mxfp4Tokens : E2m1Tokens {
+  static constexpr int block = 32;
+  template <bool>
+  __device__ static uint4 elements(Codes codes, std::uint32_t scale) {
+    const std::uint32_t factor = e8m0_pair_bf16(scale, 0);
+    std::uint32_t w[4];
+    e2m1_pairs_bf16(codes, w);
+#pragma unroll
+    for (std::uint32_t& pair : w) pair = ptx::mul_rn_bf16x2(pair, factor);
+    return make_uint4(w[0], w[1], w[2], w[3]);
+  }
+};
+
+/// One rounding, that of the product: what FP32 holds in between is exact.
+template <class Codec>
+struct Mxfp8Tokens {
+  static constexpr int block = 32;
+  using Codes = uint2;
+  __device__ static Codes load(const std::uint8_t* row, std::int64_t column, std::int64_t) {
+    return ptx::ld_global_nc_v2(row + column);
+  }
+  template <bool>
+  __device__ static uint4 elements(Codes codes, std::uint32_t scale) {
+    const std::uint32_t factor = e8m0_pair_bf16(scale, 0);
+    std::uint32_t w[4] = {codes.x & 0xFFFFu, codes.x >> 16, codes.y & 0xFFFFu, codes.y >> 16};
+#pragma unroll
+    for (std::uint32_t& pair : w) {
+      const std::uint32_t halves = cvt_f16x2<Codec>(pair);
+      pair = ptx::mul_rn_bf16x2(ptx::cvt_rn_bf16x2_f32(ptx::cvt_f32_f16(halves & 0xFFFFu),
+                                                       ptx::cvt_f32_f16(halves >> 16)),
+                                factor);
+    }
+    return make_uint4(w[0], w[1], w[2], w[3]);
+  }
+};
+
+/// This lane's pieces of one group. Row and column are those of its first piece.
+template <class Tokens, bool F16>
+__device__ void prepare_group(const PrepareTilesArgs& args, const TokenGroup& at,
+                              std::uint32_t column) {
+  constexpr int block = Tokens::block;
+  constexpr std::uint32_t apart = 256;  // elements from piece to piece
+  const std::uint32_t row_in_group = threadIdx.x / 32, lane = threadIdx.x % 32;
+  const std::int64_t row = at.row + row_in_group;
+  const std::uint32_t end = row < at.rows.count ? static_cast<std::uint32_t>(args.k) : 0;
+  typename Tokens::Codes codes[prepare_pieces] = {};
+  std::uint32_t scales[prepare_pieces] = {};
+  if (column < end) {
+    const auto* from =
+        static_cast<const std::uint8_t*>(args.a) + (at.rows.first + row) * args.a_stride;
+    const std::uint8_t* scale = nullptr;
+    if constexpr (block > 8)
+      scale =
+          scale_of_token(args, at, row, column / block, static_cast<std::uint32_t>(args.k) / block);
+    const int scale_step = apart / block * (args.tiled ? tiled_128x4::tile_lines : 1);
+#pragma unroll
+    for (int j = 0; j < prepare_pieces; ++j) {
+      if (column + apart * j >= end) break;
+      codes[j] = Tokens::load(from, column + apart * j, args.k);
+      if constexpr (block > 8) scales[j] = __ldg(scale + j * scale_step);
+    }
+  }
+  const auto chunks = static_cast<std::uint32_t>(token_tiles::chunks(args.k)),
+             chunk = column / static_cast<std::uint32_t>(token_tiles::chunk);
+  const auto groups = static_cast<std::uint32_t>(token_tiles::groups(at.rows.count));
+  const std::int64_t place = first_group_of(args.rows, at.matrix, at.rows) * chunks +
+                             std::int64_t{chunk} * groups + at.row / token_tiles::group;
+  char* to = static_cast<char*>(args.tiles) + place * token_tiles::group_bytes +
+             token_tiles::piece_offset(row_in_group, lane % 8);
+  constexpr std::uint32_t chunks_apart = apart / token_tiles::chunk;
+#pragma unroll
+  for (int j = 0; j < prepare_pieces; ++j) {
+    if (chunk + chunks_apart * j >= chunks) break;
+    ptx::st_global_v4(to, Tokens::template elements<F16>(codes[j], scales[j]));
+    to += std::int64_t{groups} * (chunks_apart * token_tiles::group_bytes);
+  }
+}
 
 template <class Tokens>
 __device__ void prepare_tiles(const PrepareTilesArgs& args) {
@@ -136,32 +231,22 @@ __device__ void prepare_tiles(const PrepareTilesArgs& args) {
   if (args.only_if != nullptr && *args.only_if == 0) return;
   const std::int64_t all =
       token_tiles::all_groups(args.rows.m, args.rows.matrices, args.rows.offsets != nullptr);
-  const std::int64_t lane = threadIdx.x & 31, row_in_group = threadIdx.x / 32;
-  const std::int64_t column = (std::int64_t{blockIdx.x} * 32 + lane) * 8;
-  const std::int64_t chunks = token_tiles::chunks(args.k), chunk = column / token_tiles::chunk;
-  const std::int64_t blocks = args.k / Tokens::block;
   if (blockIdx.x == 0)
     for (std::int64_t i = blockIdx.y * std::int64_t{threads_per_block} + threadIdx.x;
          i < args.counter_count; i += std::int64_t{gridDim.y} * threads_per_block)
       args.counters[i] = 0;
+  const std::uint32_t column = blockIdx.x * (256 * prepare_pieces) + threadIdx.x % 32 * 8;
 #pragma unroll 1
   for (std::int64_t group = blockIdx.y; group < all; group += gridDim.y) {
     const TokenGroup at = find_token_group(args.rows, group, args.tiled != 0);
-    if (!at.found || chunk >= chunks) continue;
-    const std::int64_t row = at.row + row_in_group;
-    uint4 piece = make_uint4(0, 0, 0, 0);
-    if (row < at.rows.count && column < args.k) {
-      const std::int64_t own = at.rows.first + row, block = column / Tokens::block;
-      const std::uint8_t* scale = scale_of_token(args, at, row, block, blocks);
-      piece = Tokens::load(args, static_cast<const std::uint8_t*>(args.a) + own * args.a_stride,
-                           column, scale);
+    if (!at.found) continue;
+    if constexpr (Tokens::block == 16) {
+      if (args.f16) {
+        prepare_group<Tokens, true>(args, at, column);
+        continue;
+      }
     }
-    const std::int64_t groups = token_tiles::groups(at.rows.count);
-    const std::int64_t first = first_group_of(args.rows, at.matrix, at.rows);
-    const std::int64_t place = first * chunks + chunk * groups + at.row / token_tiles::group;
-    ptx::st_global_v4(static_cast<char*>(args.tiles) + place * token_tiles::group_bytes +
-                          token_tiles::piece_offset(row_in_group, lane % 8),
-                      piece);
+    prepare_group<Tokens, false>(args, at, column);
   }
 }
 
