@@ -98,16 +98,16 @@ __device__ inline std::int64_t first_group_of(const ProductRows& rows, std::int6
 /// `scale_step` bytes apart. Zeros become zeros.
 struct DenseTokens {
   static constexpr int block = 8;
+  static constexpr std::uint32_t bits = 16;
   using Codes = uint4;
-  __device__ static Codes load(const std::uint8_t* row, std::int64_t column, std::int64_t k) {
-    const std::uint8_t* from = row + 2 * column;
-    const std::int64_t left = k - column;
+  /// `left` elements at most.
+  __device__ static Codes load(const std::uint8_t* from, std::uint32_t left) {
     if (left >= 8 && reinterpret_cast<std::uintptr_t>(from) % 16 == 0)
       return ptx::ld_global_nc_no_allocate_v4(from);
     std::uint32_t w[4] = {};
 #pragma unroll
     for (int i = 0; i < 8; ++i)
-      if (i < left)
+      if (static_cast<std::uint32_t>(i) < left)
         w[i / 2] |= std::uint32_t{reinterpret_cast<const std::uint16_t*>(from)[i]}
                     << (16 * (i % 2));
     return make_uint4(w[0], w[1], w[2], w[3]);
@@ -119,9 +119,10 @@ struct DenseTokens {
 };
 
 struct E2m1Tokens {
+  static constexpr std::uint32_t bits = 4;
   using Codes = std::uint32_t;
-  __device__ static Codes load(const std::uint8_t* row, std::int64_t column, std::int64_t) {
-    return ptx::ld_global_nc_b32(row + column / 2);
+  __device__ static Codes load(const std::uint8_t* from, std::uint32_t) {
+    return ptx::ld_global_nc_b32(from);
   }
 };
 
@@ -164,9 +165,10 @@ struct Mxfp4Tokens : E2m1Tokens {
 template <class Codec>
 struct Mxfp8Tokens {
   static constexpr int block = 32;
+  static constexpr std::uint32_t bits = 8;
   using Codes = uint2;
-  __device__ static Codes load(const std::uint8_t* row, std::int64_t column, std::int64_t) {
-    return ptx::ld_global_nc_v2(row + column);
+  __device__ static Codes load(const std::uint8_t* from, std::uint32_t) {
+    return ptx::ld_global_nc_v2(from);
   }
   template <bool>
   __device__ static uint4 elements(Codes codes, std::uint32_t scale) {
@@ -183,45 +185,69 @@ struct Mxfp8Tokens {
   }
 };
 
-/// This lane's pieces of one group. Row and column are those of its first piece.
+/// A group in numbers of 32 bits: a row takes 128 bytes of tiles or more.
+struct GroupPlace {
+  std::uint32_t row, rows;     // the group's first, and how many there are, of its matrix
+  std::uint32_t first_row;     // of the matrix, in a
+  std::uint32_t first, count;  // groups in front of the matrix, and of it
+  std::uint32_t scale_rows;    // rows of 128x4 tiles in front of the matrix
+};
+__device__ inline GroupPlace batch_group(const ProductRows& rows, std::uint32_t group, bool tiled) {
+  const auto m = static_cast<std::uint32_t>(rows.m);
+  const std::uint32_t each = (m + 7) / 8, matrix = rows.matrices == 1 ? 0 : group / each;
+  return {(group - matrix * each) * 8,           m, matrix * m, matrix * each, each,
+          tiled ? matrix * ((m + 127) / 128) : 0};
+}
+__device__ inline GroupPlace expert_group(const TokenGroup& at) {
+  const auto rows = static_cast<std::uint32_t>(at.rows.count),
+             first = static_cast<std::uint32_t>(at.rows.first);
+  return {static_cast<std::uint32_t>(at.row),
+          rows,
+          first,
+          static_cast<std::uint32_t>(token_tiles::first_group_of_expert(at.matrix, first)),
+          (rows + 7) / 8,
+          static_cast<std::uint32_t>(at.tile_rows)};
+}
+
+/// This lane's pieces of one group, from `column` on.
 template <class Tokens, bool F16>
-__device__ void prepare_group(const PrepareTilesArgs& args, const TokenGroup& at,
+__device__ void prepare_group(const PrepareTilesArgs& args, const GroupPlace& at,
                               std::uint32_t column) {
-  constexpr int block = Tokens::block;
-  constexpr std::uint32_t apart = 256;  // elements from piece to piece
-  const std::uint32_t row_in_group = threadIdx.x / 32, lane = threadIdx.x % 32;
-  const std::int64_t row = at.row + row_in_group;
-  const std::uint32_t end = row < at.rows.count ? static_cast<std::uint32_t>(args.k) : 0;
+  constexpr std::uint32_t block = Tokens::block, apart = 256;  // elements from piece to piece
+  const std::uint32_t in_group = threadIdx.x / 32, row = at.row + in_group;
+  const auto k = static_cast<std::uint32_t>(args.k);
+  const std::uint32_t end = row < at.rows ? k : 0;
   typename Tokens::Codes codes[prepare_pieces] = {};
   std::uint32_t scales[prepare_pieces] = {};
   if (column < end) {
-    const auto* from =
-        static_cast<const std::uint8_t*>(args.a) + (at.rows.first + row) * args.a_stride;
-    const std::uint8_t* scale = nullptr;
+    const std::uint32_t own = at.first_row + row;
+    const std::uint8_t* from = static_cast<const std::uint8_t*>(args.a) + own * args.a_stride +
+                               std::uint64_t{column} * Tokens::bits / 8;
+    const std::uint8_t* scale = args.scales;
     if constexpr (block > 8)
-      scale =
-          scale_of_token(args, at, row, column / block, static_cast<std::uint32_t>(args.k) / block);
-    const int scale_step = apart / block * (args.tiled ? tiled_128x4::tile_lines : 1);
+      scale += args.tiled
+                   ? tiled_128x4::offset(at.scale_rows * 128 + row, column / block, k / block)
+                   : std::uint64_t{own} * (k / block) + column / block;
+    const std::uint32_t scale_step = apart / block * (args.tiled ? 128 : 1);
 #pragma unroll
     for (int j = 0; j < prepare_pieces; ++j) {
       if (column + apart * j >= end) break;
-      codes[j] = Tokens::load(from, column + apart * j, args.k);
+      codes[j] = Tokens::load(from + apart * Tokens::bits / 8 * j, end - (column + apart * j));
       if constexpr (block > 8) scales[j] = __ldg(scale + j * scale_step);
     }
   }
-  const auto chunks = static_cast<std::uint32_t>(token_tiles::chunks(args.k)),
-             chunk = column / static_cast<std::uint32_t>(token_tiles::chunk);
-  const auto groups = static_cast<std::uint32_t>(token_tiles::groups(at.rows.count));
-  const std::int64_t place = first_group_of(args.rows, at.matrix, at.rows) * chunks +
-                             std::int64_t{chunk} * groups + at.row / token_tiles::group;
-  char* to = static_cast<char*>(args.tiles) + place * token_tiles::group_bytes +
-             token_tiles::piece_offset(row_in_group, lane % 8);
-  constexpr std::uint32_t chunks_apart = apart / token_tiles::chunk;
+  constexpr auto chunk_elements = static_cast<std::uint32_t>(token_tiles::chunk),
+                 group_bytes = static_cast<std::uint32_t>(token_tiles::group_bytes);
+  const std::uint32_t chunks = (k + chunk_elements - 1) / chunk_elements,
+                      chunk = column / chunk_elements;
+  const std::uint32_t place = at.first * chunks + chunk * at.count + at.row / 8;
+  char* to = static_cast<char*>(args.tiles) + std::uint64_t{place} * group_bytes +
+             static_cast<std::uint32_t>(token_tiles::piece_offset(in_group, threadIdx.x % 8));
 #pragma unroll
   for (int j = 0; j < prepare_pieces; ++j) {
-    if (chunk + chunks_apart * j >= chunks) break;
+    if (chunk + apart / chunk_elements * j >= chunks) break;
     ptx::st_global_v4(to, Tokens::template elements<F16>(codes[j], scales[j]));
-    to += std::int64_t{groups} * (chunks_apart * token_tiles::group_bytes);
+    to += std::uint64_t{at.count} * (apart / chunk_elements * group_bytes);
   }
 }
 
@@ -229,17 +255,26 @@ template <class Tokens>
 __device__ void prepare_tiles(const PrepareTilesArgs& args) {
   follow_previous_grid();
   if (args.only_if != nullptr && *args.only_if == 0) return;
-  const std::int64_t all =
-      token_tiles::all_groups(args.rows.m, args.rows.matrices, args.rows.offsets != nullptr);
   if (blockIdx.x == 0)
+#pragma unroll 1
     for (std::int64_t i = blockIdx.y * std::int64_t{threads_per_block} + threadIdx.x;
-         i < args.counter_count; i += std::int64_t{gridDim.y} * threads_per_block)
+         i < args.counter_count; i += gridDim.y * threads_per_block)
       args.counters[i] = 0;
   const std::uint32_t column = blockIdx.x * (256 * prepare_pieces) + threadIdx.x % 32 * 8;
+  const bool tiled = Tokens::block > 8 && args.tiled, experts = args.rows.offsets != nullptr;
+  const auto m = static_cast<std::uint32_t>(args.rows.m),
+             matrices = static_cast<std::uint32_t>(args.rows.matrices);
+  const std::uint32_t each = (m + 7) / 8, all = experts ? each + matrices : each * matrices;
 #pragma unroll 1
-  for (std::int64_t group = blockIdx.y; group < all; group += gridDim.y) {
-    const TokenGroup at = find_token_group(args.rows, group, args.tiled != 0);
-    if (!at.found) continue;
+  for (std::uint32_t group = blockIdx.y; group < all; group += gridDim.y) {
+    GroupPlace at;
+    if (experts) {
+      const TokenGroup found = find_token_group(args.rows, group, tiled);
+      if (!found.found) continue;
+      at = expert_group(found);
+    } else {
+      at = batch_group(args.rows, group, tiled);
+    }
     if constexpr (Tokens::block == 16) {
       if (args.f16) {
         prepare_group<Tokens, true>(args, at, column);
