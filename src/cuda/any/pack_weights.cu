@@ -81,20 +81,23 @@ __device__ SourceRow source_row(const PackWeightsArgs& args, std::uint32_t row_t
           own, own < args.rows, (up ? args.up_tiled : args.tiled) != 0};
 }
 
-/// 16 bytes of a row from byte `at` on; zeros beyond its end. Rows of 4-bit codes may end, and
-/// begin, at multiples of 8.
-__device__ uint4 load_codes(const std::uint8_t* row, std::uint32_t at, std::uint32_t stride,
-                            bool wide) {
-  uint4 codes = make_uint4(0, 0, 0, 0);
-  if (wide) {
-    if (at < stride) codes = ptx::ld_global_nc_no_allocate_v4(row + at);
-  } else {
-    uint2 low = make_uint2(0, 0), high = low;
-    if (at < stride) low = ptx::ld_global_nc_v2(row + at);
-    if (at + 8 < stride) high = ptx::ld_global_nc_v2(row + at + 8);
-    codes = make_uint4(low.x, low.y, high.x, high.y);
+/// Of each pass 16 bytes of a row, `left` bytes before its end (none: 0 or less); zeros beyond.
+__device__ void load_codes(const std::uint8_t* from, std::int32_t left, uint4 (&codes)[passes]) {
+#pragma unroll
+  for (int pass = 0; pass < passes; ++pass) {
+    codes[pass] = make_uint4(0, 0, 0, 0);
+    if (left > 64 * pass) codes[pass] = ptx::ld_global_nc_no_allocate_v4(from + 64 * pass);
   }
-  return codes;
+}
+/// The same where rows begin and end at multiples of 8.
+__device__ void load_halves(const std::uint8_t* from, std::int32_t left, uint4 (&codes)[passes]) {
+#pragma unroll
+  for (int pass = 0; pass < passes; ++pass) {
+    uint2 low = make_uint2(0, 0), high = low;
+    if (left > 64 * pass) low = ptx::ld_global_nc_v2(from + 64 * pass);
+    if (left > 64 * pass + 8) high = ptx::ld_global_nc_v2(from + 64 * pass + 8);
+    codes[pass] = make_uint4(low.x, low.y, high.x, high.y);
+  }
 }
 
 /// The scales that a row has in tile `chunk` along k, the first in the lowest byte.
@@ -119,14 +122,12 @@ __device__ std::uint32_t load_scales(const SourceRow& from, std::uint32_t chunk,
   return scales;
 }
 
+/// Those of rows g and g + 8, behind the tile's codes.
 template <int CodeBits, int Block>
-__device__ void pack_scales(const PackWeightsArgs& args, std::uint32_t row_tile,
-                            std::uint32_t matrix, std::uint32_t chunk, std::uint8_t* tile) {
-  const std::uint32_t g = threadIdx.x % 8, blocks = static_cast<std::uint32_t>(args.cols / Block);
-  const std::uint32_t row = load_scales<Block>(source_row(args, row_tile, matrix, g, 0), chunk,
-                                               blocks),
-                      row8 = load_scales<Block>(source_row(args, row_tile, matrix, g + 8, 0), chunk,
-                                                blocks);
+__device__ void pack_scales(const SourceRow& first, const SourceRow& second, std::uint32_t chunk,
+                            std::uint32_t blocks, std::uint32_t g, std::uint8_t* tile) {
+  const std::uint32_t row = load_scales<Block>(first, chunk, blocks),
+                      row8 = load_scales<Block>(second, chunk, blocks);
   std::uint8_t* to = tile + tiles::code_bytes(CodeBits);
   if constexpr (Block == 16)  // UE4M3: without the sign
     ptx::st_global_v2(to + 8 * g, ptx::prmt_b32(row, row8, 0x5140) & 0x7F7F7F7Fu,
@@ -142,37 +143,43 @@ __device__ void pack(const PackWeightsArgs& args) {
   __shared__ __align__(16) unsigned char memory[warps][parts * part_bytes];
   const std::uint32_t lane = threadIdx.x % 32, warp = threadIdx.x / 32;
   const auto shared = static_cast<std::uint32_t>(__cvta_generic_to_shared(memory[warp]));
-  const auto across = static_cast<std::uint32_t>(tiles::col_tiles(args.cols)),
-             down = static_cast<std::uint32_t>(tiles::row_tiles(args.rows, args.up_codes));
+  // Tiles and rows have numbers of 32 bits; only bytes need more.
+  const auto cols = static_cast<std::uint32_t>(args.cols),
+             all_rows = static_cast<std::uint32_t>(args.rows);
+  const std::uint32_t across = (cols + 63) / 64,
+                      down = args.up_codes ? (all_rows + 7) / 8 : (all_rows + 15) / 16;
   const std::uint32_t turns = (across + warp_tiles - 1) / warp_tiles;
-  const std::uint32_t index = blockIdx.x * warps + warp;  // fewer than 2^32: each makes 2 KB
-  const std::uint32_t all_rows = index / turns, chunk = (index - all_rows * turns) * warp_tiles;
-  const std::uint32_t matrix = all_rows / down, row_tile = all_rows - matrix * down;
+  const std::uint32_t index = blockIdx.x * warps + warp, tile_row = index / turns,
+                      chunk = (index - tile_row * turns) * warp_tiles;
+  // One matrix needs no second division.
+  const std::uint32_t matrix = args.matrices == 1 && tile_row < down ? 0 : tile_row / down,
+                      row_tile = tile_row - matrix * down;
   if (matrix >= args.matrices) return;
-  std::uint8_t* out = args.packed + (std::int64_t{all_rows} * across + chunk) * tile_bytes;
+  std::uint8_t* out = args.packed + (std::int64_t{tile_row} * across + chunk) * tile_bytes;
 
   const std::uint32_t g = lane / 4, c = lane / 2 % 2, h = lane % 2;
-  const std::int64_t stride = args.cols * CodeBits / 8;
+  const std::uint32_t stride = cols / (8 / CodeBits);
   const SourceRow row = source_row(args, row_tile, matrix, g, args.rows * stride),
                   row8 = source_row(args, row_tile, matrix, g + 8, args.rows * stride);
-  const bool wide = stride % 16 == 0;
-  const auto row_end = static_cast<std::uint32_t>(stride);
   const std::uint32_t first = chunk * (8 * CodeBits) + 32 * c + 16 * h;
-  uint4 codes[passes][2];
-#pragma unroll
-  for (int pass = 0; pass < passes; ++pass) {
-    codes[pass][0] =
-        load_codes(row.codes + row.row * stride, first + 64 * pass, row.found ? row_end : 0, wide);
-    codes[pass][1] = load_codes(row8.codes + row8.row * stride, first + 64 * pass,
-                                row8.found ? row_end : 0, wide);
+  const std::uint8_t* from = row.codes + std::uint64_t{row.row} * stride + first;
+  const std::uint8_t* from8 = row8.codes + std::uint64_t{row8.row} * stride + first;
+  const auto left = static_cast<std::int32_t>(stride - first);
+  uint4 codes[passes], codes8[passes];
+  if (stride % 16 == 0) {
+    load_codes(from, row.found ? left : 0, codes);
+    load_codes(from8, row8.found ? left : 0, codes8);
+  } else {
+    load_halves(from, row.found ? left : 0, codes);
+    load_halves(from8, row8.found ? left : 0, codes8);
   }
-  const std::uint32_t tile = lane / 8;
+  const std::uint32_t tile = lane % 4;
   if (tile < warp_tiles && chunk + tile < across)
-    pack_scales<CodeBits, Block>(args, row_tile, matrix, chunk + tile, out + tile * tile_bytes);
+    pack_scales<CodeBits, Block>(row, row8, chunk + tile, cols / Block, g, out + tile * tile_bytes);
 #pragma unroll
   for (int pass = 0; pass < passes; ++pass) {
     uint2 lanes[4];
-    to_lanes<CodeBits>(codes[pass][0], codes[pass][1], lanes);
+    to_lanes<CodeBits>(codes[pass], codes8[pass], lanes);
 #pragma unroll
     for (int t = 0; t < 4; ++t)
       ptx::st_shared_v2(shared + pass * 2 * part_bytes + lane_offset(g, c, t) + 8 * h, lanes[t].x,

@@ -196,6 +196,7 @@ __device__ void prepare_row(const PrepareRowsArgs& args) {
                                    : row * units.blocks);
     write_units(args, units, row);
     if constexpr (Units::scaled)
+#pragma unroll 1
       for (std::int64_t b = blockIdx.y * std::int64_t{prepare_threads} + threadIdx.x;
            b < units.blocks; b += std::int64_t{gridDim.y} * prepare_threads)
         args.block_scales[row * units.blocks + b] =
