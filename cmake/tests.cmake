@@ -15,13 +15,37 @@ function(microscale_test_settings target)
                         nlohmann_json::nlohmann_json GTest::gtest_main)
 endfunction()
 
+# microscale_test_batches(name list): instead of the sources in that list, files that hold eight of them each. Their headers
+# and what they instantiate are compiled once a batch. What tests keep to themselves stays apart: each file's unnamed
+# namespace, which holds all of it, becomes one of its own name.
+string(CONCAT test_batch_awk [[FNR == 1 { ++file } FNR == 1 { print "#line 1 \"" FILENAME "\"" } ]]
+                             [[/^namespace {$/ { $0 = "namespace file_" file " {" } 1]])
+function(microscale_test_batches name list)
+  set(batches "")
+  list(LENGTH ${list} count)
+  math(EXPR last "(${count} - 1) / 8")
+  foreach(number RANGE ${last})
+    math(EXPR first "${number} * 8")
+    list(SUBLIST ${list} ${first} 8 files)
+    set(batch ${CMAKE_CURRENT_BINARY_DIR}/${name}_batch_${number}.cpp)
+    add_custom_command(OUTPUT ${batch} COMMAND awk "${test_batch_awk}" ${files} > ${batch} DEPENDS ${files} VERBATIM
+                       COMMENT "tests of ${name}, batch ${number}")
+    list(APPEND batches ${batch})
+  endforeach()
+  set(${list} ${batches} PARENT_SCOPE)
+endfunction()
+
 function(microscale_test_folder name)
   file(GLOB_RECURSE sources CONFIGURE_DEPENDS ${CMAKE_CURRENT_SOURCE_DIR}/${name}/*_test.cpp)
   if(NOT sources)
     return()
   endif()
+  if(MICROSCALE_TEST_BATCHES)
+    microscale_test_batches(${name} sources)
+  endif()
   add_executable(test_${name} ${sources})
   microscale_test_settings(test_${name})
+  target_include_directories(test_${name} PRIVATE ${CMAKE_CURRENT_SOURCE_DIR}/${name})
   if(CMAKE_CXX_COMPILER_ID STREQUAL "GNU")
     target_precompile_headers(test_${name} REUSE_FROM microscale_test_headers)
   endif()

@@ -58,9 +58,9 @@ struct MatmulOptions {
   std::int64_t batch = 1;
   float alpha = 1.0f;
   TensorView bias{};  ///< 1 x n, added to every row; data null: none
-  /// MXFP4 by MXFP4 on Hopper: FP8 tensor cores, at twice the rate. Products stay exact; sums of
-  /// 128 of them keep 13 bits behind their leading one before FP32 takes them
-  /// (docs/matmul_hopper.md). Changes nothing elsewhere.
+  /// MXFP4 by MXFP4 on Hopper, from some hundred rows on: FP8 tensor cores, at twice the rate.
+  /// Products stay exact; sums of 128 of them keep 13 bits behind their leading one before FP32 takes
+  /// them (docs/matmul_hopper.md). Changes nothing elsewhere.
   bool fast_accumulation = false;
 };
 void matmul(const MatmulOptions& options, const Context& context = {});

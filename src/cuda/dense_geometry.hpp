@@ -52,4 +52,20 @@ MICROSCALE_HD constexpr std::int64_t dense_weight_groups(std::int64_t n, bool ga
   return 2 * fragment_tiles::row_tiles(n, gated);
 }
 
+/// Cycles predicted, as wide_plan counts them: of a stage, an eighth (16 bits) or a half (FP8) more
+/// than its products; a tile costs 1500 more; expanding moves 2.5 bytes (1.5) a weight, 21 a cycle
+/// and multiprocessor. `chunk`: elements of k of a stage.
+constexpr std::int64_t dense_cycles(DenseShape shape, int chunk, std::int64_t n, std::int64_t k,
+                                    bool gated, std::int64_t rows, std::int64_t matrices,
+                                    bool experts, int multiprocessors) {
+  const std::int64_t own = experts ? (rows + matrices - 1) / matrices : rows;
+  const std::int64_t tiles = wide_column_tiles(shape.cluster(), n, gated) *
+                             wide_row_tiles(shape.cluster(), own) * matrices;
+  const std::int64_t clusters = multiprocessors < dense_blocks ? 1 : multiprocessors / dense_blocks;
+  const std::int64_t rounds = (tiles + clusters - 1) / clusters;
+  const std::int64_t weights = matrices * dense_weight_groups(n, gated) * 8 * k;
+  return rounds * ((k + chunk - 1) / chunk * 1152 + 1500) +
+         weights / (multiprocessors < 1 ? 1 : multiprocessors) * (chunk == 64 ? 5 : 3) / 42;
+}
+
 }  // namespace microscale::cuda

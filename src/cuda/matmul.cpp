@@ -172,8 +172,8 @@ void check_memory(Device& device, const MatmulCall& call, std::span<std::uint8_t
   check_operands(device, call.operation, operands);
 }
 
-// Hopper's kernels for many rows read packed weights only: plain ones are packed in the workspace
-// first, which costs one pass over them.
+// Hopper's kernels for many rows read packed weights, unless rows are very many: plain ones are
+// packed in the workspace first, which costs one pass over them.
 std::int64_t wide_packing_bytes(const MatmulCall& call) {
   if (call.packed()) return 0;
   return cuda::packed_weights_bytes(call.b_shape(), call.matrices, call.gated);
@@ -181,7 +181,8 @@ std::int64_t wide_packing_bytes(const MatmulCall& call) {
 
 // The weights as they would be, without memory; none where they are packed or stay as they are.
 std::optional<PackedWeights> packed_for_wide(const Device& device, const MatmulCall& call) {
-  if (call.packed()) return {};
+  if (call.packed() || wide_call(device.info(), call, rows_of(call), output_of(call, nullptr)))
+    return {};
   PackedWeights packed;
   packed.shape = call.b_shape();
   packed.matrices = call.matrices;

@@ -104,21 +104,21 @@ struct MatmulRowsArgs {
 
 enum class StreamInput : std::int32_t { f16, bf16, nvfp4 };
 
-/// matmul_stream_<b>_<8 or 16>: sm_90a, few rows of a, packed weights through rings in shared
-/// memory (tile/matmul_stream.cuh). stream_threads threads; as many clusters as the device holds at
-/// once, which share the row tiles of all matrices.
+/// matmul_stream_<b>_<8 or 16>: sm_90a, few rows of a, packed weights through rings in shared memory
+/// (tile/matmul_stream.cuh); matmul_stream_nvfp4_1: one row, plain weights. stream_threads threads; as many clusters as the device holds at once,
+/// which share the row tiles of all matrices.
 struct MatmulStreamArgs {
-  MatmulRowsArgs product;      // packed; a is not prepared
-  PrepareRowsArgs a;           // as for matmul_prepare_rows_<kind>, but for what that writes
-  std::int32_t a_kind;         // StreamInput
-  StreamShared shared;         // where a block has what
-  std::int32_t cluster_shift;  // blocks of a cluster, they share k: 1, 2, 4 or 8
-  std::int32_t k_shift;        // warps that share a row tile along k: 4, 8 or 16
-  std::int32_t depth;          // stages of a warp's ring
-  std::int32_t units_rows;     // rows of a in shared memory at a time, at most
-  std::int32_t chunks;         // tiles along k
-  std::uint32_t row_tiles;     // of a matrix
-  std::uint32_t batch_parts;   // matrices, each as often as it has units_rows rows of a; experts: 0
+  MatmulRowsArgs product;       // a is not prepared
+  PrepareRowsArgs a;            // as for matmul_prepare_rows_<kind>, but for what that writes
+  std::int32_t a_kind;          // StreamInput
+  StreamShared shared;          // where a block has what
+  std::int32_t cluster_shift;   // blocks of a cluster, they share k: 1, 2, 4 or 8
+  std::int32_t k_shift;         // warps that share a row tile along k: 4, 8 or 16
+  std::int32_t depth;           // stages of a warp's ring
+  std::int32_t units_rows;      // rows of a in shared memory at a time, at most
+  std::int32_t chunks;          // of k
+  std::uint32_t row_tiles;      // of a matrix
+  std::uint32_t batch_parts;    // matrices, each as often as it has units_rows rows of a; experts: 0
   std::uint32_t parts_of_each;  // how often that is
 };
 
@@ -134,9 +134,11 @@ struct PrepareTilesArgs {
   ProductRows rows;
   std::int64_t k;
   std::int32_t tiled;  // scales are in 128x4 tiles, those of each matrix by themselves
-  std::int32_t f16;    // the tiles are FP16, else BF16; only of NVFP4 and dense a
+  std::int32_t f16;    // the tiles are FP16, else BF16; of NVFP4 and dense a alone
   void* tiles;
-  std::uint32_t* counters;  // of MatmulWideArgs, set to 0
+  std::int32_t group_step;   // where groups lie side by side, every so many: 1, or 2 for a gate's
+  std::int32_t group_first;  // and up's in turn, the former's first
+  std::uint32_t* counters;   // of MatmulWideArgs, set to 0
   std::int64_t counter_count;
   const std::uint32_t* only_if;  // null, or a word: where it is 0, nothing is done
 };
@@ -175,7 +177,7 @@ struct ExpandFp8Args {
 
 /// matmul_prepare_fp8: MXFP4 rows of a as E5M2, each 128 elements relative to a power of two of
 /// their own, in tiles (layouts/token_tiles.hpp) whose chunks are 128 elements. Threads as of
-/// PrepareTilesArgs, with 512 elements of k a block.
+/// PrepareTilesArgs, with 512 elements of k in place of four chunks.
 struct PrepareFp8Args {
   PrepareTilesArgs a;      // f16, counters and only_if do not count
   float* factors;          // of each chunk of each group of rows: eight
@@ -198,8 +200,9 @@ inline constexpr int expand_tiles = 4;
 /// matmul_dense_<bf16, f16 or fp8>: sm_90a, very many rows of a, in clusters of dense_blocks blocks
 /// of wide_threads threads; as many blocks as the device has multiprocessors.
 struct MatmulDenseArgs {
-  const void* a;  // of PrepareTilesArgs or PrepareFp8Args
-  const void* b;  // of ExpandWeightsArgs
+  const void* a;               // of PrepareTilesArgs or PrepareFp8Args
+  const void* b;               // of ExpandWeightsArgs, or of PrepareTilesArgs
+  std::int64_t weight_groups;  // of eight rows of a matrix of them
   std::int64_t n;
   std::int64_t k;
   std::int32_t vectors;            // as in MatmulWideArgs

@@ -15,6 +15,13 @@ std::int64_t row_tiles_of(const WideCall& call) {
   return fragment_tiles::row_tiles(call.n, call.output.gated != 0);
 }
 
+// Groups of eight rows of a matrix of weights. Plain rows are not filled up to tiles of 16.
+std::int64_t weight_groups_of(const WideCall& call) {
+  const bool gated = call.output.gated != 0;
+  if (call.b == nullptr && !gated) return token_tiles::groups(call.n);
+  return dense_weight_groups(call.n, gated);
+}
+
 bool multiplies_fp8(const WideCall& call) {
   return call.fp8 && call.a.format == Format::mxfp4 && call.b_format == Format::mxfp4;
 }
@@ -30,8 +37,7 @@ struct Parts {
   explicit Parts(const WideCall& call) {
     const bool experts = call.rows.offsets != nullptr;
     const std::int64_t groups = token_tiles::all_groups(call.rows.m, call.rows.matrices, experts);
-    const std::int64_t weight_groups =
-        call.rows.matrices * dense_weight_groups(call.n, call.output.gated != 0);
+    const std::int64_t weight_groups = call.rows.matrices * weight_groups_of(call);
     const std::int64_t chunks = token_tiles::chunks(call.k), chunks8 = (chunks + 1) / 2;
     a = groups * chunks * token_tiles::group_bytes;
     weights = weight_groups * chunks * token_tiles::group_bytes;
@@ -46,8 +52,32 @@ struct Parts {
   std::int64_t all() const { return elements() + references + word; }
 };
 
+// Rows of weights are rows like those of a.
+void expand_plain(Device& device, const char* operation, const WideCall& call,
+                  const PlainWeights& plain, int step, int first, bool f16, void* expanded,
+                  Stream stream) {
+  PrepareTilesArgs args{};
+  args.a = plain.codes;
+  args.a_stride = call.k * info(call.b_format).code_bits / 8;
+  args.scales = plain.scales;
+  args.rows = {call.n, call.rows.matrices, nullptr, 0};
+  args.k = call.k;
+  args.tiled = plain.layout == Layout::tiled_128x4;
+  args.f16 = f16;
+  args.tiles = expanded;
+  args.group_step = step;
+  args.group_first = first;
+  prepare_wide(device, operation, call.b_format, args, stream);
+}
+
 void expand(Device& device, const char* operation, const WideCall& call, bool f16,
             const std::uint32_t* only_if, void* expanded, Stream stream) {
+  if (call.b == nullptr) {
+    const bool gated = call.output.gated != 0;
+    expand_plain(device, operation, call, call.plain, gated ? 2 : 1, 0, f16, expanded, stream);
+    if (gated) expand_plain(device, operation, call, call.plain_up, 2, 1, f16, expanded, stream);
+    return;
+  }
   const FormatInfo& format = info(call.b_format);
   ExpandWeightsArgs args{};
   args.b = call.b;
@@ -72,9 +102,9 @@ MatmulDenseArgs dense_args(const WideCall& call, DenseShape shape) {
   args.n = call.n;
   args.k = call.k;
   args.vectors = has_vectors(call.output);
-  const std::int64_t columns = dense_weight_groups(call.n, call.output.gated != 0) * 8;
+  args.weight_groups = weight_groups_of(call);
   args.partial = call.rows.offsets != nullptr || call.rows.m % shape.cluster().tokens != 0 ||
-                 columns % shape.columns != 0;
+                 args.weight_groups * 8 % shape.columns != 0;
   args.rows = call.rows;
   args.output = call.output;
   return args;
@@ -128,7 +158,7 @@ const std::uint32_t* multiply_fp8(Device& device, const char* operation, const W
   const std::int64_t groups =
       token_tiles::all_groups(call.rows.m, call.rows.matrices, call.rows.offsets != nullptr);
   launch(device, "matmul_prepare_fp8", operation,
-         {.grid_x = static_cast<unsigned>(ceil_div(call.k, 512)),
+         {.grid_x = static_cast<unsigned>(ceil_div(call.k, groups < 512 ? 512 : 4096)),
           .grid_y = at_most(groups, 32768),
           .grid_z = 1,
           .threads = threads_per_block,
@@ -148,10 +178,21 @@ const std::uint32_t* multiply_fp8(Device& device, const char* operation, const W
 
 }  // namespace
 
-bool dense_serves(const WideCall& call) {
+bool dense_serves(const DeviceInfo& device, const WideCall& call) {
   const ProductRows& rows = call.rows;
-  const std::int64_t each = rows.offsets ? ceil_div(rows.m, rows.matrices) : rows.m;
-  return each >= (multiplies_fp8(call) ? dense_least_rows_fp8 : dense_least_rows);
+  if (rows.m == 0 || rows.matrices == 0 || call.n == 0) return false;
+  const bool experts = rows.offsets != nullptr, fp8 = multiplies_fp8(call);
+  const std::int64_t each = experts ? ceil_div(rows.m, rows.matrices) : rows.m;
+  if (each < (fp8 ? dense_least_rows_fp8 : dense_least_rows)) return false;
+  const std::int64_t cycles =
+      dense_cycles(fp8 ? dense_8_shape : dense_16_shape, fp8 ? 128 : 64, call.n, call.k,
+                   call.output.gated != 0, rows.m, rows.matrices, experts, device.multiprocessors);
+  // Decoding in the loop costs half of the products' time more, as measured.
+  return 2 * cycles < 3 * wide_cycles_of(device, call);
+}
+
+bool dense_takes_plain(const DeviceInfo& device, const WideCall& call) {
+  return dense_serves(device, call) && !multiplies_fp8(call);
 }
 
 std::int64_t dense_workspace_bytes(const WideCall& call) {
@@ -170,7 +211,7 @@ void matmul_dense(Device& device, const char* operation, const WideCall& call, S
   PrepareTilesArgs rows = prepare_wide_args(call, f16);
   if (multiplies_fp8(call))
     args.only_if = rows.only_if = multiply_fp8(device, operation, call, parts, stream);
-  prepare_wide(device, operation, call, rows, stream);
+  prepare_wide(device, operation, call.a.format, rows, stream);
   expand(device, operation, call, f16, args.only_if, a + parts.a, stream);
   multiply(device, operation, f16 ? "f16" : "bf16", dense_16_shape,
            dense_shared(dense_16_shape, false).bytes, args, stream);

@@ -1,4 +1,4 @@
-// Matrix products of packed weights and very many rows of a, on Hopper: expands the weights once in
+// Matrix products of weights and very many rows of a, on Hopper: expands the weights once in
 // a workspace, to elements with their scales inside, makes a the same, and multiplies. No
 // arithmetic here, nothing allocated, nothing waited for.
 #pragma once
@@ -14,11 +14,15 @@ namespace microscale::cuda {
 /// 600 rows by being a quarter slower; 128 rows of an expert's last tile are idle on average.
 inline constexpr std::int64_t dense_least_rows = 1024;
 
-/// The same of products in FP8, whose kernels are twice as fast as the others.
+/// The same of products in FP8, whose kernels are twice as fast as the others. Where tiles are few,
+/// more rows are needed.
 inline constexpr std::int64_t dense_least_rows_fp8 = 256;
 
 /// Whether a call that matmul_wide takes is better off here.
-bool dense_serves(const WideCall& call);
+bool dense_serves(const DeviceInfo& device, const WideCall& call);
+
+/// Whether its weights may be plain: such a call is served, and not in FP8.
+bool dense_takes_plain(const DeviceInfo& device, const WideCall& call);
 
 /// What matmul_dense needs: a and all weights, 2 bytes an element, rows filled up to 8 a matrix (of
 /// a) and to 16 (of the weights), k to 64; with fp8 a byte more for each row of the
@@ -26,7 +30,8 @@ bool dense_serves(const WideCall& call);
 std::int64_t dense_workspace_bytes(const WideCall& call);
 
 /// As matmul_wide, whatever the number of rows, within the same bounds; the workspace of
-/// dense_workspace_bytes. Three launches; with fp8 six.
+/// dense_workspace_bytes. Three launches, for a plain gate four; with fp8
+/// six.
 void matmul_dense(Device& device, const char* operation, const WideCall& call, Stream stream);
 
 /// With fp8: of 33 terms an instruction drops less than 2^-13 of the largest each, and as much of

@@ -11,8 +11,37 @@
 namespace microscale::cuda {
 namespace {
 
-std::string kernel_name(const MatmulCall& call, int token_tiles) {
-  return fmt::format("matmul_stream_{}_{}", info(call.b_shape().format).name, 8 * token_tiles);
+// Plain weights, or packed ones by 8 or 16 rows of a.
+struct Choice {
+  StreamKind kind;
+  int rows_at_once;
+};
+
+bool at_16_bytes(const void* address) {
+  return reinterpret_cast<std::uintptr_t>(address) % 16 == 0;
+}
+
+std::optional<Choice> choose(const MatmulCall& call, std::int64_t each) {
+  const Format format = call.b_shape().format;
+  if (const BlockTensorView* a = call.a_blocks(); a && a->shape.format != Format::nvfp4) return {};
+  if (call.packed()) {
+    if (format != Format::mxfp4 && format != Format::nvfp4) return {};
+    const FormatInfo& facts = info(format);
+    const auto bytes = static_cast<int>(fragment_tiles::tile_bytes(facts.code_bits, facts.block));
+    const int tiles = each <= 8 ? 1 : 2;
+    return Choice{stream_packed(bytes, tiles), 8 * tiles};
+  }
+  return {};
+  const auto& b = std::get<BlockTensorView>(call.b);
+  const StreamKind line = stream_line();
+  if (format != Format::nvfp4 || each != 1 || call.gated || call.k() % line.columns != 0 ||
+      !at_16_bytes(b.codes.data()) || !at_16_bytes(b.scales.data()))
+    return {};
+  return Choice{line, 1};
+}
+
+std::string kernel_name(const MatmulCall& call, int rows_at_once) {
+  return fmt::format("matmul_stream_{}_{}", info(call.b_shape().format).name, rows_at_once);
 }
 
 // Matrices, each as often as it has `at_once` rows of a; with experts at most.
@@ -25,39 +54,35 @@ std::int64_t parts_of(const ProductRows& rows, std::int64_t at_once) {
 
 std::optional<StreamPlan> stream_plan(Device& device, const MatmulCall& call,
                                       const ProductRows& rows, std::int64_t each) {
-  const Format format = call.b_shape().format;
-  if (!call.packed() || architecture_of(device.info()) != "sm_90a" ||
-      (format != Format::mxfp4 && format != Format::nvfp4))
-    return {};
-  if (const BlockTensorView* a = call.a_blocks(); a && a->shape.format != Format::nvfp4) return {};
-  const FormatInfo& facts = info(format);
-  const auto tile_bytes =
-      static_cast<int>(fragment_tiles::tile_bytes(facts.code_bits, facts.block));
+  if (architecture_of(device.info()) != "sm_90a") return {};
+  const std::optional<Choice> choice = choose(call, each);
+  if (!choice) return {};
+  const StreamKind& kind = choice->kind;
   StreamPlan plan{};
-  plan.token_tiles = each <= 8 ? 1 : 2;
-  const std::int64_t at_once = 8 * plan.token_tiles;
-  plan.units_rows = static_cast<int>(std::min(rows.m, at_once));
-  const std::int64_t chunks = fragment_tiles::col_tiles(call.k()), parts = parts_of(rows, at_once),
+  plan.rows_at_once = choice->rows_at_once;
+  plan.units_rows = static_cast<int>(std::min<std::int64_t>(rows.m, choice->rows_at_once));
+  const std::int64_t chunks = ceil_div(call.k(), kind.columns),
+                     parts = parts_of(rows, choice->rows_at_once),
                      tiles = parts * fragment_tiles::row_tiles(call.n(), call.gated);
-  if (rows.offsets && parts > stream_most_parts) return {};
+  if (rows.offsets && (parts > stream_most_parts || rows.matrices >= 1 << 16)) return {};
   if (tiles >= std::int64_t{1} << 32 || chunks >= 1 << 20 || rows.m >= std::int64_t{1} << 31)
     return {};
 
   // Of what fits, the cluster size with the fewest rounds of row tiles, each as long as its part of
   // k; a larger one has more to add up.
-  const Kernel kernel = load_kernel(device, kernel_name(call, plan.token_tiles), call.operation);
+  const Kernel kernel = load_kernel(device, kernel_name(call, plan.rows_at_once), call.operation);
   double best = 0;
   for (int shift = 0; shift <= 3; ++shift) {
     const auto of_block = static_cast<int>(ceil_div(chunks, std::int64_t{1} << shift));
     int k_shift = stream_warps_shift;
-    while (k_shift > 2 && of_block < stream_stage_tiles(tile_bytes) << k_shift) --k_shift;
+    while (k_shift > 2 && of_block < kind.stage_chunks << k_shift) --k_shift;
     StreamShared shared{};
     int depth = 9;
     do {
-      shared = stream_shared(tile_bytes, plan.token_tiles, 1 << k_shift, plan.units_rows, of_block,
-                             --depth, rows.offsets != nullptr);
-    } while (depth > 2 && shared.bytes > stream_shared_bytes - 1024);
-    if (depth == 2) continue;
+      shared =
+          stream_shared(kind, k_shift, plan.units_rows, of_block, --depth, rows.offsets != nullptr);
+    } while (depth > 1 && shared.bytes > stream_shared_bytes - 1024);
+    if (depth == 1) continue;
     const int clusters = device.most_clusters(kernel, 1 << shift, stream_threads, shared.bytes);
     if (clusters == 0) continue;
     const double time = static_cast<double>(ceil_div(tiles, clusters) * of_block) *
@@ -69,6 +94,7 @@ std::optional<StreamPlan> stream_plan(Device& device, const MatmulCall& call,
     plan.depth = depth;
     plan.clusters = static_cast<int>(std::min<std::int64_t>(clusters, tiles));
     plan.shared = shared;
+    plan.chunks = static_cast<int>(chunks);
   }
   if (best == 0) return {};
   return plan;
@@ -88,13 +114,13 @@ void matmul_stream(Device& device, const MatmulCall& call, const StreamPlan& pla
   all.k_shift = plan.k_shift;
   all.depth = plan.depth;
   all.units_rows = plan.units_rows;
-  all.chunks = static_cast<std::int32_t>(fragment_tiles::col_tiles(args.k));
+  all.chunks = plan.chunks;
   all.row_tiles = static_cast<std::uint32_t>(fragment_tiles::row_tiles(args.n, call.gated));
   if (args.rows.offsets == nullptr) {
     all.parts_of_each = static_cast<std::uint32_t>(ceil_div(args.rows.m, plan.units_rows));
     all.batch_parts = static_cast<std::uint32_t>(args.rows.matrices) * all.parts_of_each;
   }
-  launch(device, kernel_name(call, plan.token_tiles), call.operation,
+  launch(device, kernel_name(call, plan.rows_at_once), call.operation,
          {.grid_x = static_cast<unsigned>(plan.clusters << plan.cluster_shift),
           .grid_y = 1,
           .grid_z = 1,

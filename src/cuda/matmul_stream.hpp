@@ -16,18 +16,20 @@ namespace microscale::cuda {
 /// How many blocks share k (a cluster), how many warps of a block, and how deep rings are.
 struct StreamPlan {
   int cluster_shift, k_shift, depth;
-  int token_tiles;  // of eight rows of a at a time: 1 or 2
-  int units_rows;   // rows of a in shared memory at a time
+  int rows_at_once;  // of a that the kernel takes: 1, 8 or 16
+  int units_rows;    // and keeps in shared memory: these, or all there are
+  int chunks;        // of k
   int clusters;
   StreamShared shared;
 };
 
-/// None where these kernels do not serve: packed weights of MXFP4 or NVFP4, a without block scales
-/// (BF16, FP16, NVFP4), on sm_90a. `each`: rows of a matrix, on average.
+/// None where these kernels do not serve: weights of MXFP4 or NVFP4, packed, or of NVFP4, plain, k
+/// a multiple of 256, for one row of a; a without block scales (BF16, FP16, NVFP4); on sm_90a.
+/// `each`: rows of a matrix, on average.
 std::optional<StreamPlan> stream_plan(Device& device, const MatmulCall& call,
                                       const ProductRows& rows, std::int64_t each);
 
-/// `a`, `args`: as for matmul_rows, packed; nothing is prepared.
+/// `a`, `args`: as for matmul_rows; nothing is prepared.
 void matmul_stream(Device& device, const MatmulCall& call, const StreamPlan& plan,
                    const PrepareRowsArgs& a, const MatmulRowsArgs& args, Stream stream);
 

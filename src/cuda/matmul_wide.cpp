@@ -44,6 +44,10 @@ std::int64_t all_bytes(const WidePlan& plan, const WideCall& call) {
 
 }  // namespace
 
+std::int64_t wide_cycles_of(const DeviceInfo& device, const WideCall& call) {
+  return plan_of(device, call).cycles;
+}
+
 bool multiplies_f16(const WideInput& a, Format b_format) {
   if (b_format != Format::nvfp4) return false;
   return a.format ? *a.format == Format::nvfp4 : a.type == DType::f16;
@@ -59,15 +63,16 @@ PrepareTilesArgs prepare_wide_args(const WideCall& call, bool f16) {
   args.tiled = call.a.format && call.a.layout == Layout::tiled_128x4;
   args.f16 = f16;
   args.tiles = call.workspace;
+  args.group_step = 1;
   return args;
 }
 
-void prepare_wide(Device& device, const char* operation, const WideCall& call,
+void prepare_wide(Device& device, const char* operation, const std::optional<Format>& format,
                   const PrepareTilesArgs& args, Stream stream) {
   const std::int64_t groups =
-      token_tiles::all_groups(call.rows.m, call.rows.matrices, call.rows.offsets != nullptr);
-  const std::string kind = call.a.format ? std::string(info(*call.a.format).name) : "dense";
-  const Launch shape{.grid_x = static_cast<unsigned>(ceil_div(call.k, 256 * prepare_pieces)),
+      token_tiles::all_groups(args.rows.m, args.rows.matrices, args.rows.offsets != nullptr);
+  const std::string kind = format ? std::string(info(*format).name) : "dense";
+  const Launch shape{.grid_x = static_cast<unsigned>(ceil_div(args.k, 256 * prepare_pieces)),
                      .grid_y = static_cast<unsigned>(groups < 32768 ? groups : 32768),
                      .grid_z = 1,
                      .threads = threads_per_block,
@@ -89,7 +94,7 @@ bool wide_takes(const DeviceInfo& device, const WideInput& a, Format b_format) {
 
 std::optional<WideCall> wide_call(const DeviceInfo& device, const MatmulCall& call,
                                   const ProductRows& rows, const ProductOutput& output) {
-  if (!call.packed() || rows.matrices == 0) return {};
+  if (rows.matrices == 0) return {};
   const std::int64_t each = rows.offsets ? ceil_div(rows.m, rows.matrices) : rows.m;
   if (each < wide_least_rows) return {};
   WideCall wide;
@@ -107,18 +112,27 @@ std::optional<WideCall> wide_call(const DeviceInfo& device, const MatmulCall& ca
   }
   wide.b_format = call.b_shape().format;
   if (!wide_takes(device, wide.a, wide.b_format)) return {};
-  wide.b = call.packed()->bytes.data();
+  if (call.packed()) {
+    wide.b = call.packed()->bytes.data();
+  } else {
+    const auto plain = [](const BlockTensorView& b) {
+      return PlainWeights{b.codes.data(), b.scales.data(), b.shape.layout};
+    };
+    wide.plain = plain(std::get<BlockTensorView>(call.b));
+    if (call.gated) wide.plain_up = plain(*call.up);
+  }
   wide.n = call.n();
   wide.k = call.k();
   wide.rows = rows;
   wide.output = output;
   wide.fp8 = call.fast_accumulation;
+  if (wide.b == nullptr && !dense_takes_plain(device, wide)) return {};
   return wide;
 }
 
 std::int64_t wide_workspace_bytes(const DeviceInfo& device, const WideCall& call) {
   if (call.rows.m == 0 || call.rows.matrices == 0 || call.n == 0) return 0;
-  if (dense_serves(call)) return dense_workspace_bytes(call);
+  if (dense_serves(device, call)) return dense_workspace_bytes(call);
   return all_bytes(plan_of(device, call), call);
 }
 
@@ -126,7 +140,7 @@ void matmul_wide(Device& device, const char* operation, const WideCall& call, St
   const ProductRows& rows = call.rows;
   const bool experts = rows.offsets != nullptr, gated = call.output.gated != 0;
   if (rows.m == 0 || rows.matrices == 0 || call.n == 0) return;
-  if (dense_serves(call)) return matmul_dense(device, operation, call, stream);
+  if (dense_serves(device.info(), call)) return matmul_dense(device, operation, call, stream);
   const bool f16 = multiplies_f16(call.a, call.b_format);
   const FormatInfo& format = info(call.b_format);
   const WidePlan plan = plan_of(device.info(), call);
@@ -157,7 +171,7 @@ void matmul_wide(Device& device, const char* operation, const WideCall& call, St
     PrepareTilesArgs tiles = prepare_wide_args(call, f16);
     tiles.counters = counters;
     tiles.counter_count = plan.counters();
-    prepare_wide(device, operation, call, tiles, stream);
+    prepare_wide(device, operation, call.a.format, tiles, stream);
   } else if (plan.splits > 1) {
     device.set_bytes(counters, 0, 4 * plan.counters(), stream);
   }

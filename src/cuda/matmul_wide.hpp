@@ -25,12 +25,20 @@ struct WideInput {
   Layout layout = Layout::row_major;  ///< tiled: of each matrix by itself, expert by expert
 };
 
+/// Weights that are not packed: rows of codes, and block scales, matrix after matrix.
+struct PlainWeights {
+  const std::uint8_t* codes = nullptr;  ///< aligned to 16 bytes
+  const std::uint8_t* scales = nullptr;
+  Layout layout = Layout::row_major;  ///< of the scales
+};
+
 struct WideCall {
   WideInput a;
   Format b_format = Format::mxfp4;
-  const std::uint8_t* b = nullptr;  ///< packed (layouts/fragment_tiles.hpp), aligned to 16 bytes
-  std::int64_t n = 0;               ///< columns of d
-  std::int64_t k = 0;               ///< a multiple of both blocks
+  const std::uint8_t* b = nullptr;   ///< packed (layouts/fragment_tiles.hpp), aligned to 16 bytes
+  PlainWeights plain{}, plain_up{};  ///< in its stead, where matmul_dense serves, without FP8
+  std::int64_t n = 0;                ///< columns of d
+  std::int64_t k = 0;                ///< a multiple of both blocks
   ProductRows rows{};
   ProductOutput output{};
   /// MXFP4 by MXFP4 on FP8's tensor cores, at twice the rate: products are exact as ever, sums of
@@ -49,8 +57,8 @@ bool wide_takes(const DeviceInfo& device, const WideInput& a, Format b_format);
 /// Rows of a matrix, or of an expert if all have equally many, from which on these kernels serve.
 inline constexpr std::int64_t wide_least_rows = 17;
 
-/// The call as these kernels take it, all but the workspace; none where weights are not packed,
-/// rows are few, or there are no kernels. `rows`, `output`: of the call.
+/// The call as these kernels take it, all but the workspace; none where rows are few, there are no
+/// kernels, or weights are not packed and have to be. `rows`, `output`: of the call.
 std::optional<WideCall> wide_call(const DeviceInfo& device, const MatmulCall& call,
                                   const ProductRows& rows, const ProductOutput& output);
 
@@ -68,12 +76,15 @@ std::int64_t wide_workspace_bytes(const DeviceInfo& device, const WideCall& call
 /// of multiprocessors alone.
 void matmul_wide(Device& device, const char* operation, const WideCall& call, Stream stream);
 
+/// Cycles of its own kernels, predicted (wide_geometry.hpp), as if decoding were for nothing.
+std::int64_t wide_cycles_of(const DeviceInfo& device, const WideCall& call);
+
 /// What matmul_dense shares: NVFP4 elements fit FP16 with their scale, and are decoded faster to
 /// it.
 bool multiplies_f16(const WideInput& a, Format b_format);
-/// a to the beginning of the workspace, in tiles of 16-bit elements.
+/// a to the beginning of the workspace, in tiles of 16-bit elements; and rows of any operand.
 PrepareTilesArgs prepare_wide_args(const WideCall& call, bool f16);
-void prepare_wide(Device& device, const char* operation, const WideCall& call,
+void prepare_wide(Device& device, const char* operation, const std::optional<Format>& format,
                   const PrepareTilesArgs& args, Stream stream);
 /// Whether every piece of eight columns of d begins at a multiple of 16 bytes.
 bool has_vectors(const ProductOutput& out);

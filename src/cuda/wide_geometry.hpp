@@ -83,6 +83,7 @@ struct WidePlan {
   WideShape shape;
   int splits;
   std::int64_t most_tiles;  // of d
+  std::int64_t cycles;      // predicted
 
   std::int64_t units() const { return most_tiles * splits; }
   /// Of the workspace behind a: the sums of all units, then a counter for each half of a tile.
@@ -111,7 +112,7 @@ constexpr WidePlan wide_plan(std::int64_t n, std::int64_t k, bool gated, std::in
           rounds * ((chunks + splits - 1) / splits * wide_cycles(shape, tile_bytes) + 1500 + more);
       if (least >= 0 && cycles >= least) continue;
       least = cycles;
-      best = {shape, splits, wide_most_tiles(shape, n, gated, rows, matrices, experts)};
+      best = {shape, splits, wide_most_tiles(shape, n, gated, rows, matrices, experts), cycles};
     }
   }
   return best;

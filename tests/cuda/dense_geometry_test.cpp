@@ -34,5 +34,15 @@ TEST(DenseGeometry, a_cluster_has_neighbours_down_the_rows) {
   EXPECT_EQ(dense_16_shape.cluster().tokens, 256);
 }
 
+TEST(DenseGeometry, predicts_rounds_of_clusters_and_expanding) {
+  const auto cycles = [](std::int64_t m, std::int64_t matrices, bool experts) {
+    return dense_cycles(dense_16_shape, 64, 256, 640, false, m, matrices, experts, 132);
+  };
+  constexpr std::int64_t round = 10 * 1152 + 1500, expanding = 256 * 640 / 132 * 5 / 42;
+  EXPECT_EQ(cycles(66 * 256, 1, false), round + expanding);
+  EXPECT_EQ(cycles(66 * 256 + 1, 1, false), 2 * round + expanding);
+  EXPECT_EQ(cycles(257, 2, true), round + 2 * 256 * 640 / 132 * 5 / 42);
+}
+
 }  // namespace
 }  // namespace microscale::cuda

@@ -109,6 +109,44 @@ TEST_F(CudaMatmulDense, names_the_kernels_of_each_pair) {
   }
 }
 
+// Rows like those of a; of a gate and up eight in turn.
+TEST_F(CudaMatmulDense, takes_plain_weights_as_they_are) {
+  call.b = nullptr, call.n = 601;
+  call.plain = {memory->bytes + 4096, memory->bytes + 6144, Layout::tiled_128x4};
+  EXPECT_FALSE(dense_takes_plain(device.info(), call)) << "few rows";
+  multiply();
+  ASSERT_EQ(device.launches.size(), 3u);
+  EXPECT_EQ(device.launches[1].name, "matmul_prepare_tiles_mxfp4");
+  const auto weights = device.launches[1].as<PrepareTilesArgs>();
+  EXPECT_EQ(weights.a, call.plain.codes);
+  EXPECT_EQ(weights.a_stride, 160);
+  EXPECT_EQ(weights.scales, call.plain.scales);
+  EXPECT_TRUE(weights.tiled);
+  EXPECT_EQ(weights.rows.m, 601);
+  EXPECT_EQ(weights.rows.matrices, 2);
+  EXPECT_EQ(weights.group_step, 1);
+  const auto args = device.launches[2].as<MatmulDenseArgs>();
+  EXPECT_EQ(args.b, weights.tiles);
+  EXPECT_EQ(args.weight_groups, 76);
+  device.launches.clear();
+  call.output.gated = 1, call.plain_up.codes = memory->bytes + 5120;
+  call.rows = rows(2 * dense_least_rows, 2);
+  EXPECT_TRUE(dense_takes_plain(device.info(), call));
+  multiply();
+  ASSERT_EQ(device.launches.size(), 4u);
+  const auto gate = device.launches[1].as<PrepareTilesArgs>(),
+             up = device.launches[2].as<PrepareTilesArgs>();
+  EXPECT_EQ(up.a, call.plain_up.codes);
+  EXPECT_FALSE(up.tiled);
+  EXPECT_EQ(gate.tiles, up.tiles);
+  EXPECT_EQ(gate.group_step, 2);
+  EXPECT_EQ(gate.group_first, 0);
+  EXPECT_EQ(up.group_first, 1);
+  EXPECT_EQ(device.launches[3].as<MatmulDenseArgs>().weight_groups, 152);
+  call.fp8 = true;
+  EXPECT_FALSE(dense_takes_plain(device.info(), call)) << "FP8 wants packed ones";
+}
+
 TEST_F(CudaMatmulDense, knows_experts_by_their_offsets_alone) {
   call.rows = rows(700, 9, memory->bytes + 32768);
   multiply();
@@ -155,18 +193,22 @@ TEST_F(CudaMatmulDense, multiplies_in_fp8_where_told_and_in_bf16_where_that_did_
 }
 
 TEST_F(CudaMatmulDense, serves_from_some_number_of_rows_on) {
-  call.rows = rows(dense_least_rows, 2);
-  EXPECT_TRUE(dense_serves(call));
-  call.rows = rows(dense_least_rows - 1, 2);
-  EXPECT_FALSE(dense_serves(call));
-  call.rows = rows(2 * dense_least_rows - 2, 2, memory->bytes);  // on average
-  EXPECT_FALSE(dense_serves(call));
-  call.rows = rows(2 * dense_least_rows - 1, 2, memory->bytes);
-  EXPECT_TRUE(dense_serves(call));
-  call.fp8 = true, call.rows = rows(dense_least_rows_fp8, 1);
-  EXPECT_TRUE(dense_serves(call));
+  const auto serves = [&](std::int64_t m, std::int64_t matrices, bool experts = false) {
+    call.rows = rows(m, matrices, experts ? memory->bytes : nullptr);
+    return dense_serves(device.info(), call);
+  };
+  call.n = call.k = 8192;
+  EXPECT_TRUE(serves(dense_least_rows, 2));
+  EXPECT_FALSE(serves(dense_least_rows - 1, 2));
+  EXPECT_FALSE(serves(2 * dense_least_rows - 2, 2, true)) << "on average";
+  EXPECT_TRUE(serves(2 * dense_least_rows - 1, 2, true));
+  call.fp8 = true;
+  EXPECT_TRUE(serves(512, 1));
+  EXPECT_FALSE(serves(dense_least_rows_fp8 - 1, 1));
   call.b_format = Format::nvfp4;
-  EXPECT_FALSE(dense_serves(call));
+  EXPECT_FALSE(serves(512, 1));
+  call.n = 512;
+  EXPECT_FALSE(serves(dense_least_rows, 1)) << "few tiles";
 }
 
 TEST_F(CudaMatmulDense, does_nothing_for_an_empty_result) {

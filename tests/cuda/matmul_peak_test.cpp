@@ -56,8 +56,8 @@ double wanted_sum(int t, bool f16) {
 TEST(MatmulPeak, multiplies_all_of_its_matrices_in_every_round) {
   const std::string text = peak_ptx();
   if (text.empty()) GTEST_SKIP() << "this build carries no kernels for sm_90a alone";
-  Memory memory;
-  const Module module(memory, text);
+  emulator::Memory memory;
+  const emulator::Module module(memory, text);
   for (const bool f16 : {true, false}) {
     struct Parameter {
       std::uint64_t output;

@@ -157,7 +157,7 @@ TEST_F(CudaMatmulWide, leaves_very_many_rows_to_the_kernels_of_expanded_weights)
   product();
   EXPECT_TRUE(device.launches[1].name.starts_with("matmul_wide_"));
   device.launches.clear();
-  call.rows = rows(dense_least_rows, 1);
+  call.n = 8192, call.rows = rows(dense_least_rows, 1);
   matmul_wide(device, "matmul", call, stream);
   ASSERT_EQ(device.launches.size(), 3u);
   EXPECT_EQ(device.launches[2].name, "matmul_dense_bf16");
@@ -180,6 +180,7 @@ TEST_F(CudaMatmulWide, does_nothing_for_an_empty_result) {
 TEST(WideCallOf, a_call_of_many_rows_and_packed_weights) {
   DeviceInfo hopper;
   hopper.major = 9;
+  hopper.multiprocessors = 132;
   std::uint8_t byte = 0;
   const MatmulInput dense = TensorView{&byte, DType::bf16, 40, 64, 80};
   BlockTensorView view;
@@ -216,6 +217,11 @@ TEST(WideCallOf, a_call_of_many_rows_and_packed_weights) {
   const MatmulWeights plain = view;
   const MatmulCall of_plain{.a = blocks, .b = plain, .d = d};
   EXPECT_FALSE(wide_call(hopper, of_plain, rows(40, 1), output)) << "not packed";
+  const auto expanded = wide_call(hopper, of_plain, rows(100 * dense_least_rows, 1), output);
+  ASSERT_TRUE(expanded);
+  EXPECT_EQ(expanded->b, nullptr);
+  EXPECT_EQ(expanded->plain.codes, view.codes.data());
+  EXPECT_EQ(expanded->plain.layout, Layout::tiled_128x4);
   hopper.major = 12;
   EXPECT_FALSE(wide_call(hopper, of_dense, rows(40, 1), output));
 }

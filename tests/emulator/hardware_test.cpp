@@ -20,7 +20,7 @@ nlohmann::json golden() {
   return nlohmann::json::parse(file);
 }
 
-class Hardware : public testing::TestWithParam<int> {};
+class Hardware : public ::testing::TestWithParam<int> {};
 
 TEST_P(Hardware, computes_the_same_bits) {
   const Family family = opcode_cases::families()[static_cast<std::size_t>(GetParam())];
@@ -54,7 +54,7 @@ TEST(H200, was_asked_about_these_families) {
 }
 
 INSTANTIATE_TEST_SUITE_P(H200, Hardware,
-                         testing::Range(0, static_cast<int>(opcode_cases::families().size())),
+                         ::testing::Range(0, static_cast<int>(opcode_cases::families().size())),
                          [](const auto& info) {
                            std::string name =
                                opcode_cases::families()[static_cast<std::size_t>(info.param)].name;

@@ -93,6 +93,25 @@ TEST_F(MatmulDense, multiplies_by_a_gate) {
                         .up_globals = {0.003f}}));
 }
 
+// Plain weights are made ready as rows of a are: the same bytes.
+TEST_F(MatmulDense, takes_weights_that_are_not_packed) {
+  for (const Format b : formats)
+    for (const bool gated : {false, true}) {
+      Product p{.a = blocks(Format::nvfp4, 2 * 21, 160, 3),
+                .b = blocks(b, 2 * 37, 160),  // the last group of eight has no neighbour
+                .m = 21,
+                .matrices = 2,
+                .dense = true,
+                .alpha = 0.125f};
+      if (gated) p.up = blocks(b, 2 * 37, 160, 9);
+      const Matrix packed = computed(p);
+      p.plain = true;
+      const Matrix plain = computed(p);
+      EXPECT_TRUE(near_exact(p, plain)) << info(b).name << gated;
+      EXPECT_EQ(plain.bytes, packed.bytes) << info(b).name << gated;
+    }
+}
+
 TEST_F(MatmulDense, gives_each_expert_its_rows) {
   const std::vector<std::int64_t> offsets{3, 3, 8, 8, 138, 139, 156, 156};
   for (const bool wide : {false, true})
@@ -127,6 +146,27 @@ TEST_F(MatmulDense, multiplies_batches) {
                         .dense = true,
                         .d_type = DType::f16,
                         .alpha = 0x1p-4f}));
+}
+
+// Whole tiles of 16-bit elements leave in another way: the same bits.
+TEST_F(MatmulDense, stores_whole_tiles_as_it_does_parts_of_them) {
+  for (const bool fp8 : {false, true})
+    for (const DType type : {DType::f16, DType::bf16}) {
+      Product p{.a = blocks(Format::mxfp4, 140, 128, 3),
+                .b = blocks(Format::mxfp4, 528, 128),
+                .m = 140,
+                .fp8 = fp8,
+                .dense = true,
+                .d_type = type,
+                .alpha = 0x1p-9f};
+      const Matrix whole = computed(p);
+      EXPECT_TRUE(near_exact(p, whole));
+      p.d_more = 1;
+      const Matrix parts = computed(p);
+      for (std::int64_t row = 0; row < 140; ++row)
+        for (std::int64_t col = 0; col < 528; ++col)
+          ASSERT_EQ(whole.at(row, col), parts.at(row, col)) << row << ", " << col;
+    }
 }
 
 TEST_F(MatmulDense, stores_rows_that_begin_anywhere) {

@@ -72,7 +72,8 @@ class PrepareTiles : public ::testing::Test {
     std::vector<std::uint16_t> tiles(
         static_cast<std::size_t>(token_tiles::bytes(w.m, w.matrices, false, w.k) / 2), 0xABCD);
     call.workspace = memory.put(tiles);
-    cuda::prepare_wide(device(), "prepare", call, cuda::prepare_wide_args(call, w.f16), nullptr);
+    cuda::prepare_wide(device(), "prepare", w.format, cuda::prepare_wide_args(call, w.f16),
+                       nullptr);
     device().copy_to_host(tiles.data(), call.workspace, static_cast<std::int64_t>(2 * tiles.size()),
                           nullptr);
 

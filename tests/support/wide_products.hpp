@@ -51,6 +51,7 @@ struct Product {
   std::vector<std::int64_t> offsets{};  // experts
   bool wide_offsets = false, tiled = false, fp8 = false;
   bool dense = false;      // by matmul_dense
+  bool plain = false;      // its weights are not packed
   bool unaligned = false;  // dense a begins 2 bytes behind a multiple of 16
   std::optional<Side> up{};
   bool gelu = false;
@@ -134,7 +135,16 @@ inline Matrix computed(const Product& p) {
     call.a.layout = p.tiled ? Layout::tiled_128x4 : Layout::row_major;
   }
   call.b_format = p.b.blocks->shape().format;
-  call.b = memory.put(test::packed_tiles(*p.b.blocks, p.matrices, p.up ? &*p.up->blocks : nullptr));
+  if (p.plain) {
+    const auto plain = [&](const BlockTensor& b) {
+      return cuda::PlainWeights{memory.put(b.codes()), memory.put(b.scales()), Layout::row_major};
+    };
+    call.plain = plain(*p.b.blocks);
+    if (p.up) call.plain_up = plain(*p.up->blocks);
+  } else {
+    call.b =
+        memory.put(test::packed_tiles(*p.b.blocks, p.matrices, p.up ? &*p.up->blocks : nullptr));
+  }
   call.n = p.n(), call.k = p.k();
   call.fp8 = p.fp8;
   call.rows.m = p.offsets.empty() ? p.m : p.rows();

@@ -306,15 +306,17 @@ void check_products(Device& device, const Scope& scope, EqualityTotals& totals) 
                                      : DType::f16);
         for (const bool packed : {false, true}) checker.gated(inputs[1], b, b_tiled, m, n, packed);
       }
-      if (k == depths.front()) {  // very many rows: weights are expanded first
-        const Operand a(device, test::random_blocks(format, 1030, k, Layout::tiled_128x4, 9));
-        checker.product(a, b, 1030, n, true, DType::bf16);
-        if (format == Format::mxfp4)
-          checker.product(a, b, 1030, n, true, DType::f32, /*fast=*/true);
-      }
       const Operand experts(device, test::random_blocks(format, 4 * n, k, Layout::row_major, 11));
       for (const bool packed : {false, true}) checker.grouped(Format::nvfp4, experts, 4, n, packed);
     }
+  if (least) return;
+  for (const Format format : scope.formats) {  // so many rows that weights are expanded first
+    const std::int64_t m = 9000, columns = 256, k = 224;
+    const Operand a(device, test::random_blocks(format, m, k, Layout::tiled_128x4, 9)),
+        b(device, test::random_blocks(format, columns, k, Layout::row_major, 7));
+    for (const bool packed : {false, true}) checker.product(a, b, m, columns, packed, DType::bf16);
+    if (format == Format::mxfp4) checker.product(a, b, m, columns, true, DType::f32, /*fast=*/true);
+  }
 }
 
 }  // namespace microscale::cuda

@@ -19,6 +19,17 @@ __device__ inline void cp_async_cg_shared_global_16(std::uint32_t to, const void
                : "memory");
 }
 
+/// "cp.async": 4 bytes, both sides aligned to 4.
+__device__ inline void cp_async_ca_shared_global_4(std::uint32_t to, const void* from) {
+  asm volatile("cp.async.ca.shared.global [%0], [%1], 4;" ::"r"(to), "l"(from) : "memory");
+}
+
+/// "cp.async.mbarrier.arrive": one of the arrivals that the barrier was initialised for, when all
+/// copies of this thread so far have arrived. sm_80 and later.
+__device__ inline void cp_async_mbarrier_arrive_noinc(std::uint32_t mbarrier) {
+  asm volatile("cp.async.mbarrier.arrive.noinc.shared::cta.b64 [%0];" ::"r"(mbarrier) : "memory");
+}
+
 /// "cp.async": 8 bytes, both sides aligned to 8. The last 8 - `bytes` of them are not read: zeros.
 __device__ inline void cp_async_ca_shared_global_8(std::uint32_t to, const void* from,
                                                    std::uint32_t bytes) {

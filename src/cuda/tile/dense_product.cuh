@@ -114,7 +114,7 @@ class DenseProduct {
     const int lane = static_cast<int>(threadIdx.x & 31);
     const bool gated = args.output.gated != 0;
     const std::int64_t chunks = (args.k + chunk - 1) / chunk;
-    const std::int64_t weight_groups = dense_weight_groups(args.n, gated);
+    const std::int64_t weight_groups = args.weight_groups;
     const std::uint32_t rank = blockIdx.x % dense_blocks;
     Walk walk(args.rows, args.n, gated);
     WidePlace at;
@@ -276,8 +276,14 @@ class DenseProduct {
                    .vectors = args.vectors != 0,
                    .references = nullptr};
     if constexpr (Element::fp8)
-      tile.references = args.references + tile.column +
-                        where.x * dense_weight_groups(args.n, args.output.gated != 0) * 8;
+      tile.references = args.references + tile.column + where.x * args.weight_groups * 8;
+    if (is_plain<shape.columns>(args.output, tile, args.n)) {
+      if (static_cast<DType>(args.output.d_type) == DType::f16)
+        store_plain<Element::fp8, true>(args.output, factors.sum, tile, d, sums);
+      else
+        store_plain<Element::fp8, false>(args.output, factors.sum, tile, d, sums);
+      return;
+    }
 #pragma unroll 1
     for (int part = 0; part < shape.columns / 64; ++part) {
       __syncwarp();  // the last part has been read

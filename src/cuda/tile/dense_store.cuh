@@ -97,4 +97,55 @@ __device__ inline void store_rows(const ProductOutput& out, const ProductFactors
   }
 }
 
+/// Whether a tile may go the short way: nothing but factors, all `Columns` to 16-bit elements.
+template <int Columns>
+__device__ inline bool is_plain(const ProductOutput& out, const DenseRows& tile, std::int64_t n) {
+  return out.gated == 0 && out.bias == nullptr && out.row_weights == nullptr && tile.vectors &&
+         static_cast<DType>(out.d_type) != DType::f32 && tile.column + Columns <= n;
+}
+
+/// The short way of all columns of a warp: sums are rounded where they are, so that half as many
+/// bytes pass through shared memory at `to`, two halves of it in turn. The other way's bits.
+template <bool Fp8, bool F16, int Count>
+__device__ void store_plain(const ProductOutput& out, float factor, const DenseRows& tile,
+                            const float (&d)[Count], std::uint32_t to) {
+  const std::uint32_t lane = threadIdx.x % 32, row = lane / 4;
+  const std::uint32_t first_row = lane / 8, piece = lane % 8;
+  const auto rounded = [](float x, float y) {
+    return F16 ? ptx::cvt_rn_f16x2_f32(x, y) : ptx::cvt_rn_bf16x2_f32(x, y);
+  };
+  auto* at = static_cast<std::uint16_t*>(out.d) + tile.matrix * out.d_matrix +
+             (tile.row + first_row) * out.d_stride + tile.column + 8 * piece;
+#pragma unroll
+  for (int first = 0; first < Count; first += 32, at += 64) {  // 64 columns
+    const std::uint32_t half = to + first / 32 % 2 * 2048;
+#pragma unroll
+    for (int j = 0; j < 8; ++j) {
+      const float* own = d + first + 4 * j;
+      float v[4] = {own[0], own[1], own[2], own[3]};
+      if constexpr (Fp8) {
+        const std::uint32_t pair =
+            reinterpret_cast<const std::uint16_t*>(tile.references)[first + 4 * j + lane % 4];
+        const float even = fp8_factor(pair & 0xFFu), odd = fp8_factor(pair >> 8);
+        v[0] = __fmul_rn(v[0], even), v[1] = __fmul_rn(v[1], odd);
+        v[2] = __fmul_rn(v[2], even), v[3] = __fmul_rn(v[3], odd);
+      }
+#pragma unroll
+      for (float& x : v) x = __fmul_rn(x, factor);
+      const std::uint32_t place = half + row * 128 + (j ^ row) * 16 + lane % 4 * 4;
+      ptx::st_shared_b32(place, rounded(v[0], v[1]));
+      ptx::st_shared_b32(place + 8 * 128, rounded(v[2], v[3]));
+    }
+    __syncwarp();  // and the half before the next one has been read
+#pragma unroll
+    for (int i = 0; i < 16; i += 4) {
+      const std::uint32_t own = first_row + i;
+      if (static_cast<int>(own) < tile.rows)
+        ptx::st_global_v4(at + i * out.d_stride,
+                          ptx::ld_shared_v4(half + own * 128 + (piece ^ own % 8) * 16));
+    }
+  }
+  __syncwarp();
+}
+
 }  // namespace microscale::cuda

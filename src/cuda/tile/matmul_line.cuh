@@ -18,6 +18,12 @@
 
 namespace microscale::cuda {
 
+/// Of the lanes that share a row.
+__device__ inline float sum_of_four(float sum) {
+  sum = __fadd_rn(sum, __shfl_xor_sync(0xFFFFFFFFu, sum, 1));
+  return __fadd_rn(sum, __shfl_xor_sync(0xFFFFFFFFu, sum, 2));
+}
+
 template <class Line, bool Scaled>
 struct LineProduct {
   struct Chunk {
@@ -61,7 +67,7 @@ struct LineProduct {
     return c;
   }
 
-  __device__ void multiply(const Chunk& c) {
+  __device__ static void multiply(const Chunk& c, float (&sums)[2]) {
     float d[2][4] = {};
 #pragma unroll
     for (int step = 0; step < 8; ++step) {
@@ -95,12 +101,12 @@ struct LineProduct {
       left -= matmul_rows_warps;
       at.advance(matmul_rows_warps);
       if (left > 0) odd = load(at);
-      multiply(even);
+      multiply(even, sums);
       if (left <= 0) return;
       left -= matmul_rows_warps;
       at.advance(matmul_rows_warps);
       if (left > 0) even = load(at);
-      multiply(odd);
+      multiply(odd, sums);
       if (left <= 0) return;
     }
   }
@@ -111,9 +117,7 @@ struct LineProduct {
     __shared__ float all[matmul_rows_warps][16];
 #pragma unroll
     for (int i = 0; i < 2; ++i) {
-      float sum = sums[i];
-      sum = __fadd_rn(sum, __shfl_xor_sync(0xFFFFFFFFu, sum, 1));
-      sum = __fadd_rn(sum, __shfl_xor_sync(0xFFFFFFFFu, sum, 2));
+      const float sum = sum_of_four(sums[i]);
       if (lane % 4 == 0) all[warp][8 * i + lane / 4] = sum;
       sums[i] = 0.0f;
     }
@@ -125,7 +129,7 @@ struct LineProduct {
         low = __fadd_rn(low, all[w][lane / 4]);
         high = __fadd_rn(high, all[w][8 + lane / 4]);
       }
-      store.store(matrix, row_tile, row_of_matrix, low, high);
+      store.store(matrix, row_tile, row_of_matrix, lane / 4, low, high);
     }
     __syncthreads();
   }

@@ -39,6 +39,12 @@ struct RowsProduct {
   MatrixRows rows;        // those of the matrix
   std::int64_t done = 0;  // the first of them in hand
   float sums[Tiles][4] = {};
+  float odd[Tiles][4] = {};  // of every other instruction, where sums of blocks do not part them
+
+  __device__ float sum(int tile, int i) const {
+    return by_block ? sums[tile][i] : __fadd_rn(sums[tile][i], odd[tile][i]);
+  }
+  __device__ void clear(int tile, int i) { sums[tile][i] = odd[tile][i] = 0.0f; }
 
   __device__ RowsProduct(const MatmulRowsArgs& a, MatrixRows r) : args(a), rows(r) {}
 
@@ -73,7 +79,7 @@ struct RowsProduct {
       const uint4 b = u[tile].halves[block];
       if constexpr (!by_block) {
         ptx::mma_m16n8k16_f32_f16(sums[tile], a[0], b.x, b.y);
-        ptx::mma_m16n8k16_f32_f16(sums[tile], a[1], b.z, b.w);
+        ptx::mma_m16n8k16_f32_f16(odd[tile], a[1], b.z, b.w);
       } else {
         float d[4] = {};
         ptx::mma_m16n8k16_f32_f16(d, a[0], b.x, b.y);
@@ -135,7 +141,7 @@ struct RowsProduct {
 #pragma unroll
     for (int tile = 0; tile < Tiles; ++tile)
 #pragma unroll
-      for (int i = 0; i < 4; ++i) all[warp][4 * tile + i][lane] = sums[tile][i];
+      for (int i = 0; i < 4; ++i) all[warp][4 * tile + i][lane] = sum(tile, i);
     __syncthreads();
     if (threadIdx.x < 64 * Tiles) {
       const int tile = warp / 2, i = warp % 2;
@@ -145,17 +151,18 @@ struct RowsProduct {
         low = __fadd_rn(low, all[w][4 * tile + i][lane]);
         high = __fadd_rn(high, all[w][4 * tile + i + 2][lane]);
       }
-      store(matrix, row_tile, done + 8 * tile + 2 * (lane % 4) + i, low, high);
+      store(matrix, row_tile, done + 8 * tile + 2 * (lane % 4) + i, lane / 4, low, high);
     }
     __syncthreads();
 #pragma unroll
     for (int tile = 0; tile < Tiles; ++tile)
 #pragma unroll
-      for (int i = 0; i < 4; ++i) sums[tile][i] = 0.0f;
+      for (int i = 0; i < 4; ++i) clear(tile, i);
   }
 
-  __device__ void store(std::int64_t matrix, std::int64_t row_tile, std::int64_t row, float low,
-                        float high) const {
+  /// Of weight rows g and g + 8 of a row tile.
+  __device__ void store(std::int64_t matrix, std::int64_t row_tile, std::int64_t row, int g,
+                        float low, float high) const {
     if (row >= rows.count) return;
     const ProductOutput& out = args.output;
     const bool grouped = args.rows.offsets != nullptr;
@@ -165,7 +172,7 @@ struct RowsProduct {
     high = __fmul_rn(high, factor);
     const ProductFactors factors = product_factors(out, matrix);
     const std::int64_t of = grouped ? rows.first + row : row;
-    const std::int64_t col = row_tile * (out.gated ? 8 : 16) + lane / 4;
+    const std::int64_t col = row_tile * (out.gated ? 8 : 16) + g;
     if (col >= args.n) return;
     store_product(out, factors, matrix, of, col, low, high);
     if (!out.gated && col + 8 < args.n)

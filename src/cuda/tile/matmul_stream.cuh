@@ -22,7 +22,8 @@
 
 namespace microscale::cuda {
 
-template <class Weights, int Tiles>
+/// Kind: tile/stream_packed.cuh, stream_line.cuh.
+template <class Kind>
 class MatmulStream {
  public:
   __device__ static void run(const MatmulStreamArgs& args) {
@@ -32,12 +33,8 @@ class MatmulStream {
   }
 
  private:
-  using Product = RowsProduct<Weights, false, Tiles>;
-  static constexpr int tile_bytes = Weights::Source::tile;
-  static constexpr int stage_tiles = stream_stage_tiles(tile_bytes);
-  static constexpr int stage_bytes = stage_tiles * tile_bytes;
-  static constexpr int rounds = stream_rounds(Tiles);
-  static constexpr std::uint32_t slot_bytes = Tiles * 512;
+  using Product = typename Kind::Product;
+  static constexpr StreamKind shape = Kind::kind;
 
   /// Row tiles [first, end) of one part, among those of all parts.
   struct Segment {
@@ -53,7 +50,8 @@ class MatmulStream {
         blocks_(1u << args.cluster_shift),
         rank_(ptx::mov_cluster_ctarank()),
         group_shift_(stream_warps_shift - args.k_shift),
-        group_(warp_ >> args.k_shift) {
+        group_(warp_ >> args.k_shift),
+        kind_(args, lane_) {
     const int rank = static_cast<int>(rank_);
     block_first_ = stream_share(args.chunks, rank, args.cluster_shift);
     block_chunks_ = stream_share(args.chunks, rank + 1, args.cluster_shift) - block_first_;
@@ -64,7 +62,7 @@ class MatmulStream {
 
   __device__ void run() {
     if (static_cast<int>(lane_) < all_.depth) {
-      ptx::mbarrier_init_shared(barrier(static_cast<int>(lane_)), 1);
+      ptx::mbarrier_init_shared(barrier(static_cast<int>(lane_)), Kind::arrivals);
       ptx::fence_mbarrier_init();
     }
     __syncwarp();  // a warp's barriers are its own
@@ -154,7 +152,7 @@ class MatmulStream {
     return base_ + all_.shared.barriers + 8 * (warp_ * all_.depth + stage);
   }
   __device__ std::uint32_t stage(int stage) const {
-    return base_ + (warp_ * all_.depth + stage) * stage_bytes;
+    return base_ + (warp_ * all_.depth + stage) * shape.stage_bytes;
   }
 
   __device__ void start_feed() {
@@ -173,22 +171,15 @@ class MatmulStream {
       feed_tile_ = feed_segment_.first + group_;
     }
     feed_left_ = chunks_;
-    const std::int64_t matrix = part(feed_tile_ / all_.row_tiles).matrix;
-    feed_from_ = args_.b + matrix * args_.b_matrix +
-                 std::int64_t{feed_tile_ % all_.row_tiles} * all_.chunks * tile_bytes +
-                 (block_first_ + first_) * tile_bytes;
+    kind_.aim(part(feed_tile_ / all_.row_tiles).matrix, feed_tile_ % all_.row_tiles,
+              block_first_ + first_);
   }
-  /// The next copy, if there is one left.
+  /// The next stage, if there is one left.
   __device__ void feed(int to) {
     if (feed_left_ == 0) return;
-    const int tiles = feed_left_ < stage_tiles ? feed_left_ : stage_tiles;
-    if (lane_ == 0) {
-      ptx::mbarrier_arrive_expect_tx(barrier(to), tiles * tile_bytes);
-      ptx::cp_async_bulk_shared_cluster_global_mbarrier(stage(to), feed_from_, tiles * tile_bytes,
-                                                        barrier(to));
-    }
-    feed_from_ += tiles * tile_bytes;
-    feed_left_ -= tiles;
+    const int chunks = feed_left_ < shape.stage_chunks ? feed_left_ : shape.stage_chunks;
+    kind_.copy(chunks, stage(to), barrier(to));
+    feed_left_ -= chunks;
     if (feed_left_ == 0) {
       feed_tile_ += 1u << group_shift_;
       find_feed();
@@ -208,10 +199,11 @@ class MatmulStream {
                            .row = of.done,
                            .scale_tiles_before = of.scale_tiles_before,
                            .count = count,
-                           .column = block_first_ * 64,
-                           .steps = block_chunks_ * 4,
+                           .column = block_first_ * shape.columns,
+                           .steps = block_chunks_ * (shape.columns / 16),
                            .base = base_ + all_.shared.units,
-                           .pitch = static_cast<std::uint32_t>(all_.shared.pitch)};
+                           .pitch = static_cast<std::uint32_t>(all_.shared.pitch),
+                           .order = Kind::order};
     switch (static_cast<StreamInput>(all_.a_kind)) {
       case StreamInput::f16:
         f16_units(all_.a, slice);
@@ -237,49 +229,37 @@ class MatmulStream {
     const int count = static_cast<int>(left < all_.units_rows ? left : all_.units_rows);
     make_units(rows, of, count);
     Product product(args_, rows);
-    std::uint32_t units[Tiles];  // this lane's, the last row's beyond the last
-#pragma unroll
-    for (int tile = 0; tile < Tiles; ++tile) {
-      const int row = 8 * tile + static_cast<int>(lane_) / 4;
-      units[tile] = base_ + all_.shared.units +
-                    (row < count ? row : count - 1) * all_.shared.pitch + 16 * (lane_ % 4) +
-                    first_ * 128;
-    }
-    const std::uint32_t at_once = rounds << group_shift_;
+    kind_.begin(base_ + all_.shared.units + first_ * shape.units_bytes, all_.shared.pitch, count);
+    const std::uint32_t at_once = shape.rounds << group_shift_;
     for (std::uint32_t tile = segment.first; tile < segment.end; tile += at_once) {
       std::uint32_t own = tile + group_;
 #pragma unroll 1
-      for (int round = 0; round < rounds && own < segment.end; ++round, own += 1u << group_shift_) {
-        row_tile(product, units);
-        const std::uint32_t to = partial(warp_, round) + 4 * lane_;
-#pragma unroll
-        for (int t = 0; t < Tiles; ++t)
-#pragma unroll
-          for (int i = 0; i < 4; ++i) {
-            ptx::st_shared_f32(to + 128 * (4 * t + i), product.sums[t][i]);
-            product.sums[t][i] = 0.0f;
-          }
+      for (int round = 0; round < shape.rounds && own < segment.end;
+           ++round, own += 1u << group_shift_) {
+        row_tile(product);
+        kind_.put_sums(product, partial(warp_, round));
       }
       const std::uint32_t end = tile + at_once < segment.end ? tile + at_once : segment.end;
       finish(product, of, tile, end);
     }
   }
 
-  __device__ void row_tile(Product& product, const std::uint32_t (&units)[Tiles]) {
+  __device__ void row_tile(Product& product) {
     int chunk = 0;
 #pragma unroll 1
     while (chunk < chunks_) {
       wait(barrier(stage_), parity_);
       const std::uint32_t from = stage(stage_);
-      if (chunks_ - chunk >= stage_tiles) {
+      if (chunks_ - chunk >= shape.stage_chunks) {
 #pragma unroll
-        for (int i = 0; i < stage_tiles; ++i) one(product, units, from + i * tile_bytes, chunk + i);
+        for (int i = 0; i < shape.stage_chunks; ++i)
+          kind_.multiply(product, kind_.read(from, i, chunk + i));
       } else {
 #pragma unroll 1
         for (int i = 0; i < chunks_ - chunk; ++i)
-          one(product, units, from + i * tile_bytes, chunk + i);
+          kind_.multiply(product, kind_.read(from, i, chunk + i));
       }
-      chunk += stage_tiles;
+      chunk += shape.stage_chunks;
       __syncwarp();
       feed(stage_);
       if (++stage_ == all_.depth) {
@@ -289,23 +269,10 @@ class MatmulStream {
     }
   }
 
-  __device__ void one(Product& product, const std::uint32_t (&units)[Tiles], std::uint32_t from,
-                      int chunk) const {
-    const Weights weights = Weights::read(from, lane_);
-    typename Product::Units u[Tiles];
-#pragma unroll
-    for (int tile = 0; tile < Tiles; ++tile) {
-      u[tile].halves[0] = ptx::ld_shared_v4(units[tile] + chunk * 128);
-      u[tile].halves[1] = ptx::ld_shared_v4(units[tile] + chunk * 128 + 64);
-    }
-    product.multiply(weights, u, 0, 0);
-    product.multiply(weights, u, 0, 1);
-  }
-
   // The end of row tiles.
 
   __device__ std::uint32_t partial(std::uint32_t warp, std::uint32_t round) const {
-    return base_ + all_.shared.partial + (warp * rounds + round) * slot_bytes;
+    return base_ + all_.shared.partial + (warp * shape.rounds + round) * shape.slot_bytes;
   }
 
   /// Row tiles [first, end), whose sums lie in shared memory. A thread adds those of one row of a,
@@ -313,25 +280,26 @@ class MatmulStream {
   __device__ void finish(Product& product, const Part& of, std::uint32_t first, std::uint32_t end) {
     if (cluster_pending_) ptx::barrier_cluster_wait_acquire();
     __syncthreads();
-    constexpr std::uint32_t each = Tiles * 64;
+    constexpr std::uint32_t each = shape.slot_sums;
     const std::uint32_t count = (end - first) * each;
     for (std::uint32_t i = threadIdx.x; i < count; i += stream_threads) {
-      const std::uint32_t slot = i / each, tile = i % each / 64, half = i / 32 % 2;
+      const std::uint32_t slot = i / each;
+      const StreamSum sum = Kind::sum(i % each);
       const std::uint32_t round = slot >> group_shift_, warp = (slot - (round << group_shift_))
                                                                << all_.k_shift;
       float low = 0.0f, high = 0.0f;
       for (int w = 0; w < 1 << all_.k_shift; ++w) {
-        const std::uint32_t from = partial(warp + w, round) + 128 * (4 * tile + half) + 4 * lane_;
-        low = __fadd_rn(low, __uint_as_float(ptx::ld_shared_b32(from)));
-        high = __fadd_rn(high, __uint_as_float(ptx::ld_shared_b32(from + 256)));
+        const std::uint32_t from = partial(warp + w, round);
+        low = __fadd_rn(low, __uint_as_float(ptx::ld_shared_b32(from + sum.low)));
+        high = __fadd_rn(high, __uint_as_float(ptx::ld_shared_b32(from + sum.high)));
       }
       if (static_cast<StreamInput>(all_.a_kind) == StreamInput::bf16) {
-        const float factor = factors()[8 * tile + 2 * (lane_ % 4) + half];
+        const float factor = factors()[sum.row];
         low = __fmul_rn(low, factor);
         high = __fmul_rn(high, factor);
       }
       if (blocks_ == 1) {
-        store(product, of, first + slot, tile, half, low, high);
+        store(product, of, first + slot, sum, low, high);
       } else {
         const std::uint32_t to = base_ + all_.shared.sums + 8 * i;
         ptx::st_shared_f32(to, low);
@@ -345,37 +313,38 @@ class MatmulStream {
     ptx::barrier_cluster_arrive_release();
     ptx::barrier_cluster_wait_acquire();
     for (std::uint32_t i = threadIdx.x; i < count; i += stream_threads) {
-      const std::uint32_t slot = i / each, tile = i % each / 64, half = i / 32 % 2;
+      const std::uint32_t slot = i / each;
+      const StreamSum sum = Kind::sum(i % each);
       if ((slot & (blocks_ - 1)) != rank_) continue;
       float low = 0.0f, high = 0.0f;
       for (std::uint32_t block = 0; block < blocks_; ++block) {
-        const float2 sum = ptx::ld_shared_cluster_v2(
+        const float2 other = ptx::ld_shared_cluster_v2(
             ptx::mapa_shared_cluster(base_ + all_.shared.sums + 8 * i, block));
-        low = __fadd_rn(low, sum.x);
-        high = __fadd_rn(high, sum.y);
+        low = __fadd_rn(low, other.x);
+        high = __fadd_rn(high, other.y);
       }
-      store(product, of, first + slot, tile, half, low, high);
+      store(product, of, first + slot, sum, low, high);
     }
     ptx::barrier_cluster_arrive_release();
     cluster_pending_ = true;
   }
 
   __device__ void store(const Product& product, const Part& of, std::uint32_t row_tile,
-                        std::uint32_t tile, std::uint32_t half, float low, float high) const {
-    product.store(of.matrix, row_tile % all_.row_tiles, of.done + 8 * tile + 2 * (lane_ % 4) + half,
+                        const StreamSum& sum, float low, float high) const {
+    product.store(of.matrix, row_tile % all_.row_tiles, of.done + sum.row, static_cast<int>(sum.g),
                   low, high);
   }
 
   const MatmulRowsArgs& args_;
   const MatmulStreamArgs& all_;
   const std::uint32_t base_, lane_, warp_, blocks_, rank_, group_shift_, group_;
-  int block_first_, block_chunks_;  // of k, in tiles of 64: of this block, from the first of all
+  Kind kind_;
+  int block_first_, block_chunks_;  // of k, in chunks: of this block, from the first of all
   int first_, chunks_;              // of this warp, from the first of the block
   std::uint32_t begin_ = 0, end_ = 0;
   Segment feed_segment_{};
   std::uint32_t feed_tile_ = 0;
-  int feed_left_ = 0;  // tiles of the row tile that is being copied
-  const std::uint8_t* feed_from_ = nullptr;
+  int feed_left_ = 0;  // chunks of the row tile that is being copied
   int stage_ = 0;
   std::uint32_t parity_ = 0;
   bool cluster_pending_ = false;
@@ -383,8 +352,8 @@ class MatmulStream {
 
 }  // namespace microscale::cuda
 
-#define MICROSCALE_MATMUL_STREAM_ENTRY(name, tiles, ...)                             \
-  extern "C" __global__ void __launch_bounds__(microscale::cuda::stream_threads, 1)  \
-      name(const __grid_constant__ microscale::cuda::MatmulStreamArgs args) {        \
-    microscale::cuda::MatmulStream<microscale::cuda::__VA_ARGS__, tiles>::run(args); \
+#define MICROSCALE_MATMUL_STREAM_ENTRY(name, ...)                                   \
+  extern "C" __global__ void __launch_bounds__(microscale::cuda::stream_threads, 1) \
+      name(const __grid_constant__ microscale::cuda::MatmulStreamArgs args) {       \
+    microscale::cuda::MatmulStream<microscale::cuda::__VA_ARGS__>::run(args);       \
   }

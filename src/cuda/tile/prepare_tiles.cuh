@@ -75,15 +75,18 @@ __device__ inline TokenGroup find_token_group(const ProductRows& rows, std::int6
   return found;
 }
 
-/// The scale of block `block` of `blocks` of row `row` of the group's matrix.
-__device__ inline const std::uint8_t* scale_of_token(const PrepareTilesArgs& args,
-                                                     const TokenGroup& group, std::int64_t row,
-                                                     std::int64_t block, std::int64_t blocks) {
-  if (!args.tiled) return args.scales + (group.rows.first + row) * blocks + block;
+/// The first scale of row `row` of the group's matrix; block b's is scale_step(args, b) further on.
+__device__ inline const std::uint8_t* scales_of_token(const PrepareTilesArgs& args,
+                                                      const TokenGroup& group, std::int64_t row,
+                                                      std::int64_t blocks) {
+  if (!args.tiled) return args.scales + (group.rows.first + row) * blocks;
   const std::int64_t matrix = args.rows.offsets == nullptr
                                   ? group.matrix * tiled_128x4::bytes(args.rows.m, blocks)
                                   : group.tile_rows * tiled_128x4::bytes(128, blocks);
-  return args.scales + matrix + tiled_128x4::offset(row, block, blocks);
+  return args.scales + matrix + tiled_128x4::offset(row, 0, blocks);
+}
+__device__ inline std::uint32_t scale_step(const PrepareTilesArgs& args, std::uint32_t block) {
+  return args.tiled ? block / 4 * 512 + block % 4 : block;
 }
 
 /// The first group of the matrix that `group` is of.
@@ -94,8 +97,7 @@ __device__ inline std::int64_t first_group_of(const ProductRows& rows, std::int6
 }
 
 /// What a group of rows is made of: eight neighbouring elements, as they are read and with their
-/// block's scale, become 16 bytes. Scales of a piece and of the one 256 elements further lie
-/// `scale_step` bytes apart. Zeros become zeros.
+/// block's scale, become 16 bytes. Zeros become zeros.
 struct DenseTokens {
   static constexpr int block = 8;
   static constexpr std::uint32_t bits = 16;
@@ -228,26 +230,28 @@ __device__ void prepare_group(const PrepareTilesArgs& args, const GroupPlace& at
       scale += args.tiled
                    ? tiled_128x4::offset(at.scale_rows * 128 + row, column / block, k / block)
                    : std::uint64_t{own} * (k / block) + column / block;
-    const std::uint32_t scale_step = apart / block * (args.tiled ? 128 : 1);
+    const std::uint32_t next_scale = apart / block * (args.tiled ? 128 : 1);
 #pragma unroll
     for (int j = 0; j < prepare_pieces; ++j) {
       if (column + apart * j >= end) break;
       codes[j] = Tokens::load(from + apart * Tokens::bits / 8 * j, end - (column + apart * j));
-      if constexpr (block > 8) scales[j] = __ldg(scale + j * scale_step);
+      if constexpr (block > 8) scales[j] = __ldg(scale + j * next_scale);
     }
   }
   constexpr auto chunk_elements = static_cast<std::uint32_t>(token_tiles::chunk),
                  group_bytes = static_cast<std::uint32_t>(token_tiles::group_bytes);
   const std::uint32_t chunks = (k + chunk_elements - 1) / chunk_elements,
                       chunk = column / chunk_elements;
-  const std::uint32_t place = at.first * chunks + chunk * at.count + at.row / 8;
+  const auto every = static_cast<std::uint32_t>(args.group_step);
+  const std::uint32_t place = (at.first * chunks + chunk * at.count + at.row / 8) * every +
+                              static_cast<std::uint32_t>(args.group_first);
   char* to = static_cast<char*>(args.tiles) + std::uint64_t{place} * group_bytes +
              static_cast<std::uint32_t>(token_tiles::piece_offset(in_group, threadIdx.x % 8));
 #pragma unroll
   for (int j = 0; j < prepare_pieces; ++j) {
     if (chunk + apart / chunk_elements * j >= chunks) break;
     ptx::st_global_v4(to, Tokens::template elements<F16>(codes[j], scales[j]));
-    to += std::uint64_t{at.count} * (apart / chunk_elements * group_bytes);
+    to += std::uint64_t{at.count * every} * (apart / chunk_elements * group_bytes);
   }
 }
 

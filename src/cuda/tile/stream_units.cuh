@@ -1,6 +1,6 @@
-// Rows of a as FP16 units in shared memory, in the order of packed weights (fragment_order.hpp):
-// what matmul_prepare.cuh makes in device memory, made by each block for its part of k. A thread
-// takes 16 neighbouring elements, one instruction's, at a time.
+// Rows of a as FP16 units in shared memory, in the order of fragment_order.hpp: what
+// matmul_prepare.cuh makes in device memory, made by each block for its part of k. A thread takes
+// 16 neighbouring elements, one instruction's, at a time.
 #pragma once
 
 #include <cstdint>
@@ -8,6 +8,7 @@
 #include "cuda/fragment_order.hpp"
 #include "cuda/matmul_args.hpp"
 #include "cuda/ptx/memory.cuh"
+#include "cuda/ptx/permute.cuh"
 #include "cuda/tile/dequantize_tile.cuh"
 #include "cuda/tile/matmul_prepare.cuh"
 
@@ -20,13 +21,33 @@ struct UnitsSlice {
   std::int64_t scale_tiles_before;  // rows of 128x4 tiles of the matrices in front
   int count, column, steps;
   std::uint32_t base, pitch;
+  FragmentOrder order;  // packed or fp4_lines
 };
 
-/// Where a thread's 16 units go: two of each eight elements to each lane of four.
+/// Where a slot of a warp's sums has the two that a thread adds to those of other warps: weight
+/// rows g and g + 8, of row `row` of a. Bytes.
+struct StreamSum {
+  std::uint32_t low, high, row, g;
+};
+
+/// A thread's 16 units, given in pairs. Packed: two of each eight to each lane of four; lines:
+/// eight and eight to one lane, in the order of nibbles.
 __device__ inline void store_units(const UnitsSlice& slice, int row, int step,
                                    const std::uint32_t (&pairs)[8]) {
-  const std::uint32_t to =
-      slice.base + row * slice.pitch + static_cast<std::uint32_t>(unit_byte(step, 0));
+  const std::uint32_t line = slice.base + row * slice.pitch;
+  if (slice.order == FragmentOrder::fp4_lines) {
+    const std::uint32_t to = line + step / 8 * 256 + step % 2 * 128 + step % 8 / 2 * 16;
+#pragma unroll
+    for (int eight = 0; eight < 2; ++eight) {
+      const std::uint32_t* p = pairs + 4 * eight;
+      ptx::st_shared_v4(
+          to + 64 * eight,
+          make_uint4(ptx::prmt_b32(p[1], p[3], 0x7632), ptx::prmt_b32(p[1], p[3], 0x5410),
+                     ptx::prmt_b32(p[0], p[2], 0x7632), ptx::prmt_b32(p[0], p[2], 0x5410)));
+    }
+    return;
+  }
+  const std::uint32_t to = line + static_cast<std::uint32_t>(unit_byte(step, 0));
 #pragma unroll
   for (int t = 0; t < 4; ++t) ptx::st_shared_v2(to + 16 * t, pairs[t], pairs[t + 4]);
 }

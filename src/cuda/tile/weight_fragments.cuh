@@ -39,14 +39,13 @@ __device__ inline NibblePairs e2m1_of_word(std::uint32_t word, bool second_half)
   return {odd << shift & 0xFF00FF00u, even << shift & 0xFF00FF00u};
 }
 
-/// Two E4M3 scales as FP16, neighbours in a word from byte `at`, their sign left out: 2^7 times
-/// their value, so that products with e2m1_of_... are whole numbers of FP16's smallest.
+/// Two E4M3 scales as FP16, the low half of `scales`, their sign left out.
 __device__ inline std::uint32_t ue4m3_pair(std::uint32_t scales) {
-  return ptx::mul_rn_f16x2(ptx::cvt_rn_f16x2_e4m3x2(scales & 0x7F7Fu), 0x58005800u);
+  return ptx::cvt_rn_f16x2_e4m3x2(scales & 0x7F7Fu);
 }
-/// Of E2M1 in these places times a scale of these: 2^-7 times the value. At most six significant
-/// bits, of 2^-17 to 21: exact.
-inline constexpr int nvfp4_bias = e2m1_bits_bias - 7;
+/// Products with e2m1_of_... are multiples of 2^-24, FP16's smallest, with six significant bits:
+/// exact.
+inline constexpr int nvfp4_bias = e2m1_bits_bias;
 
 /// The scales of rows g and g + 8 of 32 columns, for the sums.
 struct RowScales {

@@ -48,11 +48,10 @@ struct PackedNvfp4 {
     const std::uint32_t words[4] = {codes.x, codes.y, codes.z, codes.w};
     e2m1_of_packed(words[step], a);
     const std::uint32_t both = ue4m3_pair((step < 2 ? scales.x : scales.y) >> 16 * (step % 2));
-    const std::uint32_t low = ptx::prmt_b32(both, 0, 0x1010), high = ptx::prmt_b32(both, 0, 0x3232);
-    a[0] = ptx::mul_rn_f16x2(a[0], low);
-    a[1] = ptx::mul_rn_f16x2(a[1], high);
-    a[2] = ptx::mul_rn_f16x2(a[2], low);
-    a[3] = ptx::mul_rn_f16x2(a[3], high);
+    a[0] = ptx::mul_rn_f16x2_by_low(a[0], both);
+    a[1] = ptx::mul_rn_f16x2_by_high(a[1], both);
+    a[2] = ptx::mul_rn_f16x2_by_low(a[2], both);
+    a[3] = ptx::mul_rn_f16x2_by_high(a[3], both);
   }
 };
 

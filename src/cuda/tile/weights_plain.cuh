@@ -108,9 +108,13 @@ struct PlainNvfp4Lines {
       const std::uint32_t words[4] = {codes[i].x, codes[i].y, codes[i].z, codes[i].w};
       const NibblePairs pairs = e2m1_of_word(words[step / 2], step % 2 != 0);
       const std::uint32_t pair = ue4m3_pair(scales[i]);
-      const std::uint32_t scale = ptx::prmt_b32(pair, 0, step < 4 ? 0x1010 : 0x3232);
-      a[i] = ptx::mul_rn_f16x2(pairs.first, scale);
-      a[2 + i] = ptx::mul_rn_f16x2(pairs.second, scale);
+      if (step < 4) {
+        a[i] = ptx::mul_rn_f16x2_by_low(pairs.first, pair);
+        a[2 + i] = ptx::mul_rn_f16x2_by_low(pairs.second, pair);
+      } else {
+        a[i] = ptx::mul_rn_f16x2_by_high(pairs.first, pair);
+        a[2 + i] = ptx::mul_rn_f16x2_by_high(pairs.second, pair);
+      }
     }
   }
 };
@@ -147,9 +151,13 @@ struct PlainNvfp4Blocks {
     for (int i = 0; i < 2; ++i) {
       const NibblePairs pairs = e2m1_of_word(codes[i][step / 2], step % 2 != 0);
       const std::uint32_t pair = ue4m3_pair(scales[i]);
-      const std::uint32_t scale = ptx::prmt_b32(pair, 0, step < 2 ? 0x1010 : 0x3232);
-      a[i] = ptx::mul_rn_f16x2(pairs.first, scale);
-      a[2 + i] = ptx::mul_rn_f16x2(pairs.second, scale);
+      if (step < 2) {
+        a[i] = ptx::mul_rn_f16x2_by_low(pairs.first, pair);
+        a[2 + i] = ptx::mul_rn_f16x2_by_low(pairs.second, pair);
+      } else {
+        a[i] = ptx::mul_rn_f16x2_by_high(pairs.first, pair);
+        a[2 + i] = ptx::mul_rn_f16x2_by_high(pairs.second, pair);
+      }
     }
   }
 };

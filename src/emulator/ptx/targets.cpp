@@ -160,7 +160,8 @@ std::string_view text_of(Needs needs) {
 std::string spelled(const Instruction& instruction) {
   std::string text(instruction.opcode);
   for (const std::string_view each : instruction.modifiers) (text += '.') += each;
-  return text.size() <= 160 ? text : text.substr(0, 160) + "...";
+  if (text.size() > 160) (text.resize(160), text += "...");
+  return text;
 }
 
 Failure refuse(const Instruction& instruction, const std::string& why) {

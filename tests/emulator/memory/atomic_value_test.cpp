@@ -5,7 +5,6 @@
 #include <bit>
 
 namespace microscale::emulator {
-
 namespace {
 
 std::uint64_t made(AtomicOp op, AtomicType type, std::uint64_t old, std::uint64_t operand,
@@ -13,8 +12,6 @@ std::uint64_t made(AtomicOp op, AtomicType type, std::uint64_t old, std::uint64_
   return apply(op, type, {old, 0}, {operand, 0}, {compare, 0}, flush)[0];
 }
 std::uint64_t bits(float value) { return std::bit_cast<std::uint32_t>(value); }
-
-}  // namespace
 
 TEST(AtomicValue, integers_wrap_count_and_compare_by_their_type) {
   EXPECT_EQ(made(AtomicOp::add, AtomicType::u32, 0xffffffff, 2), 1u);
@@ -62,4 +59,5 @@ TEST(AtomicValue, halves_are_added_each_on_its_own) {
   EXPECT_EQ(made(AtomicOp::cas, AtomicType::f16, 5, 6, 5), 6u);
 }
 
+}  // namespace
 }  // namespace microscale::emulator

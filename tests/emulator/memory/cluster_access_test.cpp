@@ -7,10 +7,9 @@
 #include "emulator/memory/small_machine.hpp"
 
 namespace microscale::emulator {
-
 namespace {
+
 constexpr Agent first{0, 0, 10, 0};
-}
 
 TEST(ClusterAccess, moves_every_width_in_every_window) {
   for (int bytes : {1, 2, 4, 8, 16, 32}) {
@@ -190,4 +189,5 @@ TEST(Runs, recognise_consecutive_lanes_only) {
   EXPECT_FALSE(consecutive(at.data(), 8));
 }
 
+}  // namespace
 }  // namespace microscale::emulator

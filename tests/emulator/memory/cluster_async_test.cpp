@@ -3,7 +3,6 @@
 #include "emulator/memory/small_machine.hpp"
 
 namespace microscale::emulator {
-
 namespace {
 
 constexpr std::uint64_t place = shared_window + 8192;
@@ -36,8 +35,6 @@ std::uint64_t start_bulk(SmallMachine& machine, ClusterMemory& memory,
   memory.bulk_copy({0, 0, 4, 0}, 0, shared_window, a, 1024, place);
   return a;
 }
-
-}  // namespace
 
 TEST(CpAsync, lands_by_its_wait_under_every_policy) {
   for (const AsyncPolicy policy : policies) {
@@ -325,4 +322,5 @@ TEST(Tensor, map_that_is_none_is_a_finding) {
   EXPECT_EQ(machine.count(FindingKind::misuse), 1);
 }
 
+}  // namespace
 }  // namespace microscale::emulator

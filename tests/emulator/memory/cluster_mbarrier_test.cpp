@@ -3,10 +3,9 @@
 #include "emulator/memory/small_machine.hpp"
 
 namespace microscale::emulator {
-
 namespace {
+
 constexpr std::uint64_t place = shared_window + 8192;
-}
 
 TEST(ClusterMbarrier, orders_who_arrived_before_who_waited) {
   for (const bool waits : {true, false}) {
@@ -112,4 +111,5 @@ TEST(ClusterMbarrier, of_a_peer_is_reached_through_the_cluster_window) {
   EXPECT_EQ(machine.all(), 0u) << machine.first();
 }
 
+}  // namespace
 }  // namespace microscale::emulator

@@ -4,7 +4,6 @@
 #include "emulator/memory/small_machine.hpp"
 
 namespace microscale::emulator {
-
 namespace {
 
 enum class Fence { none, block, device };
@@ -36,8 +35,6 @@ int last_block_pattern(Fence fence, bool by_all_warps) {
   }
   return machine.count(FindingKind::race);
 }
-
-}  // namespace
 
 TEST(ClusterSync, last_block_pattern_with_a_fence_is_no_race) {
   EXPECT_EQ(last_block_pattern(Fence::device, false), 0);
@@ -155,4 +152,5 @@ TEST(ClusterSync, blocks_of_a_cluster_meet_at_its_barrier) {
   }
 }
 
+}  // namespace
 }  // namespace microscale::emulator

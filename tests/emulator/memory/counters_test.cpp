@@ -5,7 +5,6 @@
 #include "emulator/memory/small_machine.hpp"
 
 namespace microscale::emulator {
-
 namespace {
 
 int sectors(const Addresses& at, int bytes = 4) {
@@ -14,8 +13,6 @@ int sectors(const Addresses& at, int bytes = 4) {
 int conflicts(const Addresses& at, int bytes = 4, std::uint32_t lanes = all_lanes) {
   return bank_conflicts_of({lanes, bytes, at.data()});
 }
-
-}  // namespace
 
 TEST(Counters, see_32_store_sectors_in_the_naive_transpose_and_4_in_the_tiled_one) {
   const std::uint64_t matrix = 0x10000;
@@ -81,4 +78,5 @@ TEST(Counters, keep_a_sample_of_the_lowest_warp_and_the_latest_access_of_the_wat
   EXPECT_EQ(counters.take_watched().lanes, 0u);
 }
 
+}  // namespace
 }  // namespace microscale::emulator

@@ -7,7 +7,6 @@
 #include "microscale/error.hpp"
 
 namespace microscale::emulator {
-
 namespace {
 
 TensorMap matrix() {  // 10 rows of 100 two-byte elements, pitch 224 bytes; boxes of 4 rows of 16
@@ -20,8 +19,6 @@ TensorMap matrix() {  // 10 rows of 100 two-byte elements, pitch 224 bytes; boxe
   map.box = {16, 4};
   return map;
 }
-
-}  // namespace
 
 TEST(TensorMap, comes_back_from_its_descriptor) {
   TensorMap map = matrix();
@@ -115,4 +112,5 @@ TEST(TensorMap, steps_over_elements) {
   EXPECT_EQ(pieces[8].global, 0x1000u + 3 * 224);
 }
 
+}  // namespace
 }  // namespace microscale::emulator

@@ -45,8 +45,6 @@ void expect_same_findings(const Twins& twins, std::size_t& seen) {
   for (; seen < quick.size(); ++seen) ASSERT_EQ(said(quick[seen]), said(slow[seen])) << seen;
 }
 
-}  // namespace
-
 TEST(TouchLanes, finds_what_runs_of_lanes_find_in_random_accesses) {
   for (std::uint32_t seed = 0; seed < 90; ++seed) {
     SCOPED_TRACE(seed);
@@ -156,4 +154,5 @@ TEST(TouchLanes, knows_an_order_only_until_the_next_cluster) {
   }
 }
 
+}  // namespace
 }  // namespace microscale::emulator

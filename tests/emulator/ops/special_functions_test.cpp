@@ -47,7 +47,7 @@ const Function functions[] = {
     {"tanh.approx.f32", special_tanh, [](double x) { return std::tanh(x); }, -9, 9, true, 0x1p-16},
 };
 
-class SpecialFunction : public testing::TestWithParam<Function> {};
+class SpecialFunction : public ::testing::TestWithParam<Function> {};
 
 TEST_P(SpecialFunction, has_the_low_bits_of_an_h200_for_every_mantissa) {
   std::ifstream file(MICROSCALE_TEST_DATA "/golden/h200_approx.json");
@@ -80,7 +80,7 @@ TEST_P(SpecialFunction, makes_one_nan_of_any) {
     EXPECT_EQ(GetParam().unit(nan), nan_bits);
 }
 
-INSTANTIATE_TEST_SUITE_P(H200, SpecialFunction, testing::ValuesIn(functions), [](const auto& info) {
+INSTANTIATE_TEST_SUITE_P(H200, SpecialFunction, ::testing::ValuesIn(functions), [](const auto& info) {
   const std::string name = info.param.name;
   return name.substr(0, name.find('.'));
 });
