@@ -122,10 +122,11 @@ struct MatmulStreamArgs {
   std::uint32_t parts_of_each;  // how often that is
 };
 
+inline constexpr int prepare_pieces = 4;  // of eight elements, a thread and group
+
 /// matmul_prepare_tiles_<kind>: a as 16-bit elements with their block scales inside, in the tiles
 /// that matmul_wide_... copies (layouts/token_tiles.hpp). 256 threads; thread block (x, y) takes
-/// eight rows, groups y, y + gridDim.y, ... of them, and chunks 4 x to
-/// 4 x + 3, 4 (x + gridDim.x) ... of 64 elements of k.
+/// eight rows, groups y, y + gridDim.y, ... of them, and prepare_pieces times 256 elements of k.
 struct PrepareTilesArgs {
   const void* a;          // elements, or codes
   std::int64_t a_stride;  // bytes from row to row
@@ -133,7 +134,7 @@ struct PrepareTilesArgs {
   ProductRows rows;
   std::int64_t k;
   std::int32_t tiled;  // scales are in 128x4 tiles, those of each matrix by themselves
-  std::int32_t f16;    // the tiles are FP16, else BF16
+  std::int32_t f16;    // the tiles are FP16, else BF16; of NVFP4 and dense a alone
   void* tiles;
   std::int32_t group_step;   // where groups lie side by side, every so many: 1, or 2 for a gate's
   std::int32_t group_first;  // and up's in turn, the former's first

@@ -16,10 +16,6 @@ struct Choice {
   int rows_at_once;
 };
 
-bool at_16_bytes(const void* address) {
-  return reinterpret_cast<std::uintptr_t>(address) % 16 == 0;
-}
-
 std::optional<Choice> choose(const MatmulCall& call, std::int64_t each) {
   const Format format = call.b_shape().format;
   if (const BlockTensorView* a = call.a_blocks(); a && a->shape.format != Format::nvfp4) return {};

@@ -72,9 +72,7 @@ void prepare_wide(Device& device, const char* operation, const std::optional<For
   const std::int64_t groups =
       token_tiles::all_groups(args.rows.m, args.rows.matrices, args.rows.offsets != nullptr);
   const std::string kind = format ? std::string(info(*format).name) : "dense";
-  // A block takes four chunks, or, where there are blocks enough, more.
-  const std::int64_t chunks = groups < 256 ? 4 : groups < 1024 ? 16 : 64;
-  const Launch shape{.grid_x = static_cast<unsigned>(ceil_div(token_tiles::chunks(args.k), chunks)),
+  const Launch shape{.grid_x = static_cast<unsigned>(ceil_div(args.k, 256 * prepare_pieces)),
                      .grid_y = static_cast<unsigned>(groups < 32768 ? groups : 32768),
                      .grid_z = 1,
                      .threads = threads_per_block,

@@ -50,7 +50,7 @@ TEST_F(CudaMatmulWide, prepares_a_and_multiplies) {
   const auto& prepare = device.launches[0];
   EXPECT_EQ(prepare.name, "matmul_prepare_tiles_dense");
   EXPECT_EQ(prepare.call.threads, 256);
-  EXPECT_EQ(prepare.call.grid.x, 2u);   // 5 chunks, four a block
+  EXPECT_EQ(prepare.call.grid.x, 1u);   // 320 elements of k, 1024 a block
   EXPECT_EQ(prepare.call.grid.y, 26u);  // 13 groups of eight rows, twice
   EXPECT_EQ(prepare.call.stream, stream);
   const auto prepared = prepare.as<PrepareTilesArgs>();

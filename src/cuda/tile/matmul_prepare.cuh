@@ -25,8 +25,12 @@ struct RowPlace {
 
 /// All threads of the block call it.
 __device__ inline RowPlace place_of_row(const ProductRows& rows, std::int64_t row) {
-  if (rows.offsets == nullptr)
-    return {row % rows.m, row / rows.m * grouped::tile_rows(rows.m, tiled_128x4::tile_lines), true};
+  if (rows.offsets == nullptr) {  // a thread block a row: fewer than 2^31
+    const std::uint32_t each = static_cast<std::uint32_t>(rows.m),
+                        matrix = static_cast<std::uint32_t>(row) / each;
+    return {static_cast<std::uint32_t>(row) - matrix * each,
+            matrix * grouped::tile_rows(rows.m, tiled_128x4::tile_lines), true};
+  }
   __shared__ RowPlace place;
   __shared__ unsigned long long before;
   __shared__ std::int64_t expert;

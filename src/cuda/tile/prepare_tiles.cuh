@@ -7,17 +7,21 @@
 //   MXFP8   E4M3 or E5M2 x 2^s in BF16: at most 4; below 2^-126 multiples of 2^-133, nearest even;
 //           infinite from 2^128 on
 //
-// A thread block takes groups of eight rows, warp w row w, and 256 elements of k at a time.
+// A thread block takes groups of eight rows, warp w row w, and prepare_pieces times 256 elements of
+// k: so many pieces of eight elements a lane, read at once.
 #pragma once
 
 #include <cstdint>
-#include <type_traits>
 
 #include "cuda/geometry.hpp"
-#include "cuda/tile/dequantize_tile.cuh"
+#include "cuda/ptx/memory.cuh"
+#include "cuda/tile/e2m1_pairs.cuh"
+#include "cuda/tile/encode.cuh"
 #include "cuda/tile/grid_order.cuh"
 #include "cuda/tile/product_output.cuh"
+#include "cuda/tile/wide_weights.cuh"
 #include "layouts/grouped.hpp"
+#include "layouts/tiled_128x4.hpp"
 #include "layouts/token_tiles.hpp"
 
 namespace microscale::cuda {
@@ -36,8 +40,10 @@ struct TokenGroup {
 __device__ inline TokenGroup find_token_group(const ProductRows& rows, std::int64_t group,
                                               bool tiled) {
   if (rows.offsets == nullptr) {
+    // Groups are 1 KB or more each: fewer than 2^32.
     const std::int64_t each = token_tiles::groups(rows.m);
-    const std::int64_t matrix = group / each;
+    const std::int64_t matrix =
+        static_cast<std::uint32_t>(group) / static_cast<std::uint32_t>(each);
     return {matrix, rows_of_matrix(rows, matrix), (group - matrix * each) * token_tiles::group, 0,
             matrix < rows.matrices};
   }
@@ -90,142 +96,162 @@ __device__ inline std::int64_t first_group_of(const ProductRows& rows, std::int6
                                  : token_tiles::first_group_of_expert(matrix, own.first);
 }
 
-/// Eight neighbouring elements, read without a condition so that many reads are under way, then
-/// made 16 bytes of FP16 or BF16. Rows at multiples of 16 bytes, and whole eights.
+/// What a group of rows is made of: eight neighbouring elements, as they are read and with their
+/// block's scale, become 16 bytes. Zeros become zeros.
 struct DenseTokens {
   static constexpr int block = 8;
-  using Raw = uint4;
-  __device__ static Raw read(const PrepareTilesArgs&, const std::uint8_t* row, std::uint32_t column,
-                             const std::uint8_t*) {
-    return ptx::ld_global_nc_no_allocate_v4(row + 2 * std::uint64_t{column});
-  }
-  __device__ static uint4 make(const PrepareTilesArgs&, const Raw& raw) { return raw; }
-};
-
-/// The same of rows that begin anywhere and end anywhere.
-struct LooseTokens : DenseTokens {
-  __device__ static Raw read(const PrepareTilesArgs& args, const std::uint8_t* row,
-                             std::uint32_t column, const std::uint8_t*) {
-    const auto* from = reinterpret_cast<const std::uint16_t*>(row) + column;
+  static constexpr std::uint32_t bits = 16;
+  using Codes = uint4;
+  /// `left` elements at most.
+  __device__ static Codes load(const std::uint8_t* from, std::uint32_t left) {
+    if (left >= 8 && reinterpret_cast<std::uintptr_t>(from) % 16 == 0)
+      return ptx::ld_global_nc_no_allocate_v4(from);
     std::uint32_t w[4] = {};
 #pragma unroll
     for (int i = 0; i < 8; ++i)
-      if (column + i < args.k) w[i / 2] |= std::uint32_t{from[i]} << (16 * (i % 2));
+      if (static_cast<std::uint32_t>(i) < left)
+        w[i / 2] |= std::uint32_t{reinterpret_cast<const std::uint16_t*>(from)[i]}
+                    << (16 * (i % 2));
+    return make_uint4(w[0], w[1], w[2], w[3]);
+  }
+  template <bool F16>
+  __device__ static uint4 elements(Codes codes, std::uint32_t) {
+    return codes;
+  }
+};
+
+struct E2m1Tokens {
+  static constexpr std::uint32_t bits = 4;
+  using Codes = std::uint32_t;
+  __device__ static Codes load(const std::uint8_t* from, std::uint32_t) {
+    return ptx::ld_global_nc_b32(from);
+  }
+};
+
+struct Nvfp4Tokens : E2m1Tokens {
+  static constexpr int block = 16;
+  template <bool F16>
+  __device__ static uint4 elements(Codes codes, std::uint32_t scale) {
+    const std::uint32_t factor = ptx::cvt_rn_f16x2_e4m3x2(scale * 0x101u & 0x7F7Fu);
+    std::uint32_t w[4];
+    if constexpr (F16) {
+      e2m1_pairs_f16(codes, w);
+#pragma unroll
+      for (std::uint32_t& pair : w) pair = ptx::mul_rn_f16x2(pair, factor);
+    } else {
+      const float value = ptx::cvt_f32_f16(factor & 0xFFFFu);
+      const std::uint32_t wide = ptx::cvt_rn_bf16x2_f32(value, value);
+      e2m1_pairs_bf16(codes, w);
+#pragma unroll
+      for (std::uint32_t& pair : w) pair = ptx::mul_rn_bf16x2(pair, wide);
+    }
     return make_uint4(w[0], w[1], w[2], w[3]);
   }
 };
 
-/// Eight E2M1 codes, the first in the lowest bits, as 16-bit elements whose magnitudes have these
-/// lower and upper bytes.
-template <std::uint32_t Low, std::uint32_t Low4, std::uint32_t High, std::uint32_t High4>
-__device__ inline uint4 e2m1_as(std::uint32_t codes) {
-  std::uint32_t w[4];
+// MX elements become BF16, whoever asks: multiplies_f16 (cuda/matmul_wide.cpp).
+struct Mxfp4Tokens : E2m1Tokens {
+  static constexpr int block = 32;
+  template <bool>
+  __device__ static uint4 elements(Codes codes, std::uint32_t scale) {
+    const std::uint32_t factor = e8m0_pair_bf16(scale, 0);
+    std::uint32_t w[4];
+    e2m1_pairs_bf16(codes, w);
 #pragma unroll
-  for (int half = 0; half < 2; ++half) {
-    const std::uint32_t c = codes >> (16 * half), index = c & 0x7777u;
-    const std::uint32_t low = Low4 == 0 ? 0 : ptx::prmt_b32(Low, Low4, index),
-                        high = ptx::prmt_b32(High, High4, index);
-    w[2 * half] = ptx::prmt_b32(low, high, 0x5140) | (c << 12 & 0x8000u) | (c << 24 & 0x80000000u);
-    w[2 * half + 1] =
-        ptx::prmt_b32(low, high, 0x7362) | (c << 4 & 0x8000u) | (c << 16 & 0x80000000u);
-  }
-  return make_uint4(w[0], w[1], w[2], w[3]);
-}
-
-/// Codec: the element's; E8M0: the scale is a power of two, else UE4M3.
-template <class Codec, bool E8M0>
-struct BlockTokens {
-  static constexpr int block = E8M0 ? 32 : 16;
-  struct Raw {
-    uint2 codes;
-    std::uint32_t scale;
-  };
-  __device__ static Raw read(const PrepareTilesArgs&, const std::uint8_t* row, std::uint32_t column,
-                             const std::uint8_t* scale) {
-    if constexpr (Codec::mantissa_bits == 1)
-      return {make_uint2(ptx::ld_global_nc_b32(row + column / 2), 0), __ldg(scale)};
-    else
-      return {ptx::ld_global_nc_v2(row + column), __ldg(scale)};
-  }
-  __device__ static uint4 make(const PrepareTilesArgs& args, const Raw& raw) {
-    const float factor =
-        E8M0 ? decode_e8m0(static_cast<std::uint8_t>(raw.scale)) : decode_e4m3(raw.scale & 0x7Fu);
-    if constexpr (Codec::mantissa_bits == 1) {
-      const std::uint32_t codes = raw.codes.x;
-      if (E8M0 || !args.f16) {
-        const std::uint32_t pair = ptx::cvt_rn_bf16x2_f32(factor, factor);
-        const uint4 w = e2m1_as<0xC0800000u, 0xC0804000u, 0x3F3F3F00u, 0x40404040u>(codes);
-        return make_uint4(ptx::mul_rn_bf16x2(w.x, pair), ptx::mul_rn_bf16x2(w.y, pair),
-                          ptx::mul_rn_bf16x2(w.z, pair), ptx::mul_rn_bf16x2(w.w, pair));
-      }
-      const std::uint32_t pair = ptx::cvt_rn_f16x2_f32(factor, factor);
-      const uint4 w = e2m1_as<0u, 0u, 0x3E3C3800u, 0x46444240u>(codes);
-      return make_uint4(ptx::mul_rn_f16x2(w.x, pair), ptx::mul_rn_f16x2(w.y, pair),
-                        ptx::mul_rn_f16x2(w.z, pair), ptx::mul_rn_f16x2(w.w, pair));
-    } else {
-      float values[8];
-      decode_fp8<Codec>(raw.codes, values);
-#pragma unroll
-      for (float& value : values) value = __fmul_rn(value, factor);
-      return make_uint4(ptx::cvt_rn_bf16x2_f32(values[0], values[1]),
-                        ptx::cvt_rn_bf16x2_f32(values[2], values[3]),
-                        ptx::cvt_rn_bf16x2_f32(values[4], values[5]),
-                        ptx::cvt_rn_bf16x2_f32(values[6], values[7]));
-    }
+    for (std::uint32_t& pair : w) pair = ptx::mul_rn_bf16x2(pair, factor);
+    return make_uint4(w[0], w[1], w[2], w[3]);
   }
 };
 
-inline constexpr int pieces_at_once = 4;  // that a thread loads before it stores one
-
-template <class Tokens>
-__device__ void prepare_rows(const PrepareTilesArgs& args) {
-  const std::int64_t all =
-      token_tiles::all_groups(args.rows.m, args.rows.matrices, args.rows.offsets != nullptr);
-  const std::uint32_t lane = threadIdx.x & 31, row_in_group = threadIdx.x / 32;
-  const std::int64_t chunks = token_tiles::chunks(args.k), blocks = args.k / Tokens::block;
-  const auto end = static_cast<std::uint32_t>(chunks * token_tiles::chunk);
-  const std::uint32_t step = gridDim.x * 256;  // columns
-  if (blockIdx.x == 0)
-    for (std::int64_t i = blockIdx.y * std::int64_t{threads_per_block} + threadIdx.x;
-         i < args.counter_count; i += std::int64_t{gridDim.y} * threads_per_block)
-      args.counters[i] = 0;
-#pragma unroll 1
-  for (std::int64_t group = blockIdx.y; group < all; group += gridDim.y) {
-    const TokenGroup at = find_token_group(args.rows, group, args.tiled != 0);
-    if (!at.found) continue;
-    const std::int64_t row = at.row + row_in_group;
-    // Where there is no row, or column, another is read in its stead, and zeros are written.
-    const std::int64_t read_row = row < at.rows.count ? row : at.rows.count - 1;
-    const auto* from =
-        static_cast<const std::uint8_t*>(args.a) + (at.rows.first + read_row) * args.a_stride;
-    const std::uint8_t* scales = scales_of_token(args, at, read_row, blocks);
-    const auto width = static_cast<std::uint32_t>(row < at.rows.count ? args.k : 0);
-    const std::int64_t group_step = token_tiles::groups(at.rows.count) * args.group_step;
-    const std::int64_t first = first_group_of(args.rows, at.matrix, at.rows);
-    const std::uint32_t start = blockIdx.x * 256 + lane * 8;
-    char* to =
-        static_cast<char*>(args.tiles) +
-        ((first * chunks + at.row / token_tiles::group) * args.group_step + args.group_first +
-         start / static_cast<std::uint32_t>(token_tiles::chunk) * group_step) *
-            token_tiles::group_bytes +
-        token_tiles::piece_offset(row_in_group, lane % 8);
-    const std::int64_t to_step = step / static_cast<std::uint32_t>(token_tiles::chunk) *
-                                 group_step * token_tiles::group_bytes;
-#pragma unroll 1
-    for (std::uint32_t column = start; column < end; column += pieces_at_once * step) {
-      typename Tokens::Raw raw[pieces_at_once];
+/// One rounding, that of the product: what FP32 holds in between is exact.
+template <class Codec>
+struct Mxfp8Tokens {
+  static constexpr int block = 32;
+  static constexpr std::uint32_t bits = 8;
+  using Codes = uint2;
+  __device__ static Codes load(const std::uint8_t* from, std::uint32_t) {
+    return ptx::ld_global_nc_v2(from);
+  }
+  template <bool>
+  __device__ static uint4 elements(Codes codes, std::uint32_t scale) {
+    const std::uint32_t factor = e8m0_pair_bf16(scale, 0);
+    std::uint32_t w[4] = {codes.x & 0xFFFFu, codes.x >> 16, codes.y & 0xFFFFu, codes.y >> 16};
 #pragma unroll
-      for (int i = 0; i < pieces_at_once; ++i) {
-        const std::uint32_t own = column + i * step, read = own < width ? own : 0;
-        raw[i] = Tokens::read(args, from, read, scales + scale_step(args, read / Tokens::block));
-      }
-#pragma unroll
-      for (int i = 0; i < pieces_at_once; ++i, to += to_step) {
-        const std::uint32_t own = column + i * step;
-        const uint4 piece = Tokens::make(args, raw[i]);
-        if (own < end) ptx::st_global_v4(to, own < width ? piece : make_uint4(0, 0, 0, 0));
-      }
+    for (std::uint32_t& pair : w) {
+      const std::uint32_t halves = cvt_f16x2<Codec>(pair);
+      pair = ptx::mul_rn_bf16x2(ptx::cvt_rn_bf16x2_f32(ptx::cvt_f32_f16(halves & 0xFFFFu),
+                                                       ptx::cvt_f32_f16(halves >> 16)),
+                                factor);
     }
+    return make_uint4(w[0], w[1], w[2], w[3]);
+  }
+};
+
+/// A group in numbers of 32 bits: a row takes 128 bytes of tiles or more.
+struct GroupPlace {
+  std::uint32_t row, rows;     // the group's first, and how many there are, of its matrix
+  std::uint32_t first_row;     // of the matrix, in a
+  std::uint32_t first, count;  // groups in front of the matrix, and of it
+  std::uint32_t scale_rows;    // rows of 128x4 tiles in front of the matrix
+};
+__device__ inline GroupPlace batch_group(const ProductRows& rows, std::uint32_t group, bool tiled) {
+  const auto m = static_cast<std::uint32_t>(rows.m);
+  const std::uint32_t each = (m + 7) / 8, matrix = rows.matrices == 1 ? 0 : group / each;
+  return {(group - matrix * each) * 8,           m, matrix * m, matrix * each, each,
+          tiled ? matrix * ((m + 127) / 128) : 0};
+}
+__device__ inline GroupPlace expert_group(const TokenGroup& at) {
+  const auto rows = static_cast<std::uint32_t>(at.rows.count),
+             first = static_cast<std::uint32_t>(at.rows.first);
+  return {static_cast<std::uint32_t>(at.row),
+          rows,
+          first,
+          static_cast<std::uint32_t>(token_tiles::first_group_of_expert(at.matrix, first)),
+          (rows + 7) / 8,
+          static_cast<std::uint32_t>(at.tile_rows)};
+}
+
+/// This lane's pieces of one group, from `column` on.
+template <class Tokens, bool F16>
+__device__ void prepare_group(const PrepareTilesArgs& args, const GroupPlace& at,
+                              std::uint32_t column) {
+  constexpr std::uint32_t block = Tokens::block, apart = 256;  // elements from piece to piece
+  const std::uint32_t in_group = threadIdx.x / 32, row = at.row + in_group;
+  const auto k = static_cast<std::uint32_t>(args.k);
+  const std::uint32_t end = row < at.rows ? k : 0;
+  typename Tokens::Codes codes[prepare_pieces] = {};
+  std::uint32_t scales[prepare_pieces] = {};
+  if (column < end) {
+    const std::uint32_t own = at.first_row + row;
+    const std::uint8_t* from = static_cast<const std::uint8_t*>(args.a) + own * args.a_stride +
+                               std::uint64_t{column} * Tokens::bits / 8;
+    const std::uint8_t* scale = args.scales;
+    if constexpr (block > 8)
+      scale += args.tiled
+                   ? tiled_128x4::offset(at.scale_rows * 128 + row, column / block, k / block)
+                   : std::uint64_t{own} * (k / block) + column / block;
+    const std::uint32_t next_scale = apart / block * (args.tiled ? 128 : 1);
+#pragma unroll
+    for (int j = 0; j < prepare_pieces; ++j) {
+      if (column + apart * j >= end) break;
+      codes[j] = Tokens::load(from + apart * Tokens::bits / 8 * j, end - (column + apart * j));
+      if constexpr (block > 8) scales[j] = __ldg(scale + j * next_scale);
+    }
+  }
+  constexpr auto chunk_elements = static_cast<std::uint32_t>(token_tiles::chunk),
+                 group_bytes = static_cast<std::uint32_t>(token_tiles::group_bytes);
+  const std::uint32_t chunks = (k + chunk_elements - 1) / chunk_elements,
+                      chunk = column / chunk_elements;
+  const auto every = static_cast<std::uint32_t>(args.group_step);
+  const std::uint32_t place = (at.first * chunks + chunk * at.count + at.row / 8) * every +
+                              static_cast<std::uint32_t>(args.group_first);
+  char* to = static_cast<char*>(args.tiles) + std::uint64_t{place} * group_bytes +
+             static_cast<std::uint32_t>(token_tiles::piece_offset(in_group, threadIdx.x % 8));
+#pragma unroll
+  for (int j = 0; j < prepare_pieces; ++j) {
+    if (chunk + apart / chunk_elements * j >= chunks) break;
+    ptx::st_global_v4(to, Tokens::template elements<F16>(codes[j], scales[j]));
+    to += std::uint64_t{at.count * every} * (apart / chunk_elements * group_bytes);
   }
 }
 
@@ -233,11 +259,34 @@ template <class Tokens>
 __device__ void prepare_tiles(const PrepareTilesArgs& args) {
   follow_previous_grid();
   if (args.only_if != nullptr && *args.only_if == 0) return;
-  if constexpr (std::is_same_v<Tokens, DenseTokens>)
-    if (reinterpret_cast<std::uintptr_t>(args.a) % 16 != 0 || args.a_stride % 16 != 0 ||
-        args.k % 8 != 0)
-      return prepare_rows<LooseTokens>(args);
-  prepare_rows<Tokens>(args);
+  if (blockIdx.x == 0)
+#pragma unroll 1
+    for (std::int64_t i = blockIdx.y * std::int64_t{threads_per_block} + threadIdx.x;
+         i < args.counter_count; i += gridDim.y * threads_per_block)
+      args.counters[i] = 0;
+  const std::uint32_t column = blockIdx.x * (256 * prepare_pieces) + threadIdx.x % 32 * 8;
+  const bool tiled = Tokens::block > 8 && args.tiled, experts = args.rows.offsets != nullptr;
+  const auto m = static_cast<std::uint32_t>(args.rows.m),
+             matrices = static_cast<std::uint32_t>(args.rows.matrices);
+  const std::uint32_t each = (m + 7) / 8, all = experts ? each + matrices : each * matrices;
+#pragma unroll 1
+  for (std::uint32_t group = blockIdx.y; group < all; group += gridDim.y) {
+    GroupPlace at;
+    if (experts) {
+      const TokenGroup found = find_token_group(args.rows, group, tiled);
+      if (!found.found) continue;
+      at = expert_group(found);
+    } else {
+      at = batch_group(args.rows, group, tiled);
+    }
+    if constexpr (Tokens::block == 16) {
+      if (args.f16) {
+        prepare_group<Tokens, true>(args, at, column);
+        continue;
+      }
+    }
+    prepare_group<Tokens, false>(args, at, column);
+  }
 }
 
 }  // namespace microscale::cuda

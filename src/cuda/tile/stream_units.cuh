@@ -28,8 +28,7 @@ struct StreamSum {
   std::uint32_t low, high, row, g;
 };
 
-/// A thread's 16 units, given in pairs. Packed: two of each eight to each lane of four; lines:
-/// eight and eight to one lane, in the order of nibbles.
+/// A thread's 16 units, given in pairs: two of each eight go to each lane of four.
 __device__ inline void store_units(const UnitsSlice& slice, int row, int step,
                                    const std::uint32_t (&pairs)[8]) {
   const std::uint32_t line = slice.base + row * slice.pitch;
@@ -79,11 +78,14 @@ __device__ inline void f16_units(const PrepareRowsArgs& a, const UnitsSlice& sli
   });
 }
 
-/// `factors`: of each row the power of two that its sums are to be multiplied by; `largest`: memory
-/// for as many words. All threads of the block call it, and none reads factors before a barrier.
+inline constexpr unsigned most_stream_rows = 16;
+
+/// `factors`: of most_stream_rows rows, the power of two that its sums are to be multiplied by;
+/// `largest`: memory for as many words. All threads of the block call it, and none reads factors
+/// before a barrier.
 __device__ inline void bf16_units(const PrepareRowsArgs& a, const UnitsSlice& slice, float* factors,
                                   unsigned int* largest) {
-  if (threadIdx.x < static_cast<unsigned>(slice.count)) largest[threadIdx.x] = 0;
+  if (threadIdx.x < most_stream_rows) largest[threadIdx.x] = 0, factors[threadIdx.x] = 1.0f;
   __syncthreads();
   for_each_step(slice, [&](int row, int step) {
     std::uint32_t pairs[8];
