@@ -28,7 +28,7 @@ class CudaMatmul : public ::testing::Test {
     d_view = {d->bytes, DType::f16, 5, 48, 48};
   }
   void call() {
-    const MatmulInput input = a_view;
+    const MatmulInput input = blocks ? MatmulInput(*blocks) : MatmulInput(a_view);
     const MatmulWeights b_weights = packed ? MatmulWeights(*packed) : MatmulWeights(weights);
     const MatmulOutput output = quantized ? MatmulOutput(*quantized) : MatmulOutput(d_view);
     MatmulCall matmul_call{.a = input, .b = b_weights, .d = output};
@@ -45,6 +45,7 @@ class CudaMatmul : public ::testing::Test {
                                  work = std::make_unique<test::Aligned>();
   TensorView a_view;
   BlockTensorView weights;
+  std::optional<BlockTensorView> blocks;  // instead of a_view
   std::optional<PackedWeights> packed;
   std::optional<QuantizedOutput> quantized;
   MutableTensorView d_view;
@@ -68,7 +69,7 @@ TEST_F(CudaMatmul, launches_two_kernels_and_waits_for_nothing) {
   EXPECT_TRUE(device.zeroed.empty());
 }
 
-TEST_F(CudaMatmul, packed_weights_and_a_quantized_result_are_three_kernels) {
+TEST_F(CudaMatmul, packed_weights_and_a_quantized_result_are_two_kernels) {
   if (kernel_images().empty()) GTEST_SKIP() << "built without nvcc";
   const std::int64_t bytes = cuda::packed_weights_bytes(weights.shape, 1, false);
   EXPECT_EQ(bytes, 3 * 3 * 576);
@@ -87,10 +88,32 @@ TEST_F(CudaMatmul, packed_weights_and_a_quantized_result_are_three_kernels) {
   quantized->codes = {a->bytes + 32768, static_cast<std::size_t>(shape.code_bytes())};
   device.launches.clear();
   call();
-  ASSERT_EQ(device.launches.size(), 3u);
-  EXPECT_EQ(device.launches[1].name, "matmul_rows_nvfp4_packed_unit_8");
-  EXPECT_TRUE(device.launches[2].name.starts_with("quantize_")) << device.launches[2].name;
-  EXPECT_EQ(device.launches[2].as<QuantizeArgs>().input, work->bytes);
+  ASSERT_EQ(device.launches.size(), 2u);
+  EXPECT_EQ(device.launches[0].name, "matmul_stream_nvfp4_8");
+  EXPECT_EQ(device.launches[0].as<MatmulStreamArgs>().product.output.d, work->bytes);
+  EXPECT_TRUE(device.launches[1].name.starts_with("quantize_")) << device.launches[1].name;
+  EXPECT_EQ(device.launches[1].as<QuantizeArgs>().input, work->bytes);
+}
+
+// Where nothing is streamed: rows are prepared, a thread block for each and for its parts of 1024.
+TEST_F(CudaMatmul, packed_weights_with_scaled_rows_are_two_kernels) {
+  if (kernel_images().empty()) GTEST_SKIP() << "built without nvcc";
+  const BlockShape shape{48, 2112, Format::nvfp4}, rows{5, 2112, Format::mxfp8_e4m3};
+  packed.emplace();
+  packed->shape = shape;
+  packed->on_cpu = false;
+  packed->bytes = {b->bytes, static_cast<std::size_t>(cuda::packed_weights_bytes(shape, 1, false))};
+  blocks.emplace();
+  blocks->shape = rows;
+  blocks->codes = {a->bytes, static_cast<std::size_t>(rows.code_bytes())};
+  blocks->scales = {a->bytes + 32768, static_cast<std::size_t>(rows.scale_bytes())};
+  call();
+  ASSERT_EQ(device.launches.size(), 2u);
+  EXPECT_EQ(device.launches[0].name, "matmul_prepare_rows_mxfp8_e4m3");
+  EXPECT_EQ(device.launches[0].call.grid.x, 5u);
+  EXPECT_EQ(device.launches[0].call.grid.y, 3u);
+  EXPECT_EQ(device.launches[1].name, "matmul_rows_nvfp4_packed_scaled_8");
+  EXPECT_EQ(device.launches[1].call.cluster, 1);
 }
 
 TEST_F(CudaMatmul, more_rows_take_them_sixteen_at_a_time) {
