@@ -309,6 +309,14 @@ void check_products(Device& device, const Scope& scope, EqualityTotals& totals) 
       const Operand experts(device, test::random_blocks(format, 4 * n, k, Layout::row_major, 11));
       for (const bool packed : {false, true}) checker.grouped(Format::nvfp4, experts, 4, n, packed);
     }
+  for (const Format format : scope.formats) {  // rows so long that they are not streamed
+    if (info(format).code_bits != 4) continue;
+    const std::int64_t columns = 21, k = 49152;
+    const Operand b(device, test::random_blocks(format, columns, k, Layout::row_major, 7));
+    for (const std::int64_t m : {8, 16})
+      checker.product(Operand(device, test::gaussian(DType::bf16, m, k, 3, 2.0f)), b, m, columns,
+                      /*packed=*/true, DType::f32);
+  }
   if (least) return;
   for (const Format format : scope.formats) {  // so many rows that weights are expanded first
     const std::int64_t m = 9000, columns = 256, k = 224;
