@@ -109,13 +109,13 @@ TEST_F(MatmulStream, cuts_products_by_their_shape) {
     int multiprocessors, cluster, warps;
   };
   for (const Shape s : {Shape{3, 640, 512, 1, 1, 4},  // more row tiles than stages
-                        {9, 60, 2112, 1, 1, 8},       //
-                        {3, 80, 4160, 1, 1, 16},      // two stages a row tile
-                        {2, 250, 8256, 1, 1, 16},     // three
-                        {16, 140, 1056, 2, 2, 4},     // half of the chunks and one
-                        {1, 48, 8224, 2, 2, 16},      //
-                        {5, 200, 992, 4, 4, 4},       //
-                        {12, 16, 8192, 4, 4, 8},      //
+                        {9, 60, 2112, 1, 1, 8},
+                        {3, 80, 4160, 1, 1, 16},  // two stages a row tile
+                        {2, 250, 8256, 1, 1, 16},
+                        {16, 140, 1056, 2, 2, 4},
+                        {9, 112, 8224, 2, 2, 16},  // sums are added up four times
+                        {5, 270, 992, 4, 4, 4},
+                        {12, 16, 8192, 4, 4, 8},
                         {8, 136, 1024, 8, 8, 4}}) {
     device().set(s.multiprocessors);
     for (const Format b : formats) {
@@ -187,11 +187,12 @@ TEST_F(MatmulStream, finds_its_experts_among_many) {
   std::vector<std::int64_t> offsets{0};
   for (int expert = 0; expert < 70; ++expert)
     offsets.push_back(offsets.back() + (expert % 9 == 4 ? 3 : 0));
-  EXPECT_TRUE(is_near({.a = dense(DType::bf16, offsets.back(), 64),
+  EXPECT_TRUE(is_near({.a = blocks(Format::nvfp4, offsets.back(), 64, 3),
                        .b = blocks(Format::mxfp4, 70 * 16, 64),
                        .m = offsets.back(),
                        .matrices = 70,
-                       .offsets = offsets}));
+                       .offsets = offsets,
+                       .tiled = true}));
   EXPECT_TRUE(is_near({.a = dense(DType::bf16, 5, 64),
                        .b = blocks(Format::mxfp4, 3 * 16, 64),
                        .m = 5,
