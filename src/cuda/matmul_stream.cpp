@@ -70,8 +70,8 @@ std::optional<StreamPlan> stream_plan(Device& device, const MatmulCall& call,
     do {
       shared =
           stream_shared(kind, k_shift, plan.units_rows, of_block, --depth, rows.offsets != nullptr);
-    } while (depth > 2 && shared.bytes > stream_shared_bytes - 1024);
-    if (depth == 2) continue;
+    } while (depth > 1 && shared.bytes > stream_shared_bytes - 1024);
+    if (depth == 1) continue;
     const int clusters = device.most_clusters(kernel, 1 << shift, stream_threads, shared.bytes);
     if (clusters == 0) continue;
     const double time = static_cast<double>(ceil_div(tiles, clusters) * of_block) *

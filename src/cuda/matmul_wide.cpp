@@ -72,8 +72,10 @@ void prepare_wide(Device& device, const char* operation, const std::optional<For
   const std::int64_t groups =
       token_tiles::all_groups(args.rows.m, args.rows.matrices, args.rows.offsets != nullptr);
   const std::string kind = format ? std::string(info(*format).name) : "dense";
+  // Blocks that most likely find nothing to do are few.
+  const std::int64_t most = args.only_if != nullptr ? 64 : 32768;
   const Launch shape{.grid_x = static_cast<unsigned>(ceil_div(args.k, 256 * prepare_pieces)),
-                     .grid_y = static_cast<unsigned>(groups < 32768 ? groups : 32768),
+                     .grid_y = static_cast<unsigned>(groups < most ? groups : most),
                      .grid_z = 1,
                      .threads = threads_per_block,
                      .column_shift = 0};

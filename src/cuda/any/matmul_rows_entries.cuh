@@ -20,10 +20,10 @@
   MICROSCALE_MATMUL_ROWS_ENTRY(name##_8, 1, scaled, __VA_ARGS__) \
   MICROSCALE_MATMUL_ROWS_ENTRY(name##_16, 2, scaled, __VA_ARGS__)
 
-// One row of a at a time, plain weights: four blocks a multiprocessor, or too little is under way.
-#define MICROSCALE_MATMUL_LINE_ENTRY(name, scaled, ...)                                  \
-  extern "C" __global__ void __launch_bounds__(microscale::cuda::matmul_rows_threads, 4) \
-      name(const __grid_constant__ microscale::cuda::MatmulRowsArgs args) {              \
-    microscale::cuda::follow_previous_grid();                                            \
-    microscale::cuda::matmul_line<microscale::cuda::__VA_ARGS__, scaled>(args);          \
+// One row of a at a time, plain weights; `blocks` a multiprocessor, or too little is under way.
+#define MICROSCALE_MATMUL_LINE_ENTRY(name, blocks, scaled, ...)                               \
+  extern "C" __global__ void __launch_bounds__(microscale::cuda::matmul_rows_threads, blocks) \
+      name(const __grid_constant__ microscale::cuda::MatmulRowsArgs args) {                   \
+    microscale::cuda::follow_previous_grid();                                                 \
+    microscale::cuda::matmul_line<microscale::cuda::__VA_ARGS__, scaled>(args);               \
   }

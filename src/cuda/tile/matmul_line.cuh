@@ -51,9 +51,9 @@ struct LineProduct {
     }
   };
 
+  /// All but the weights.
   __device__ Chunk load(const Place& at) const {
     Chunk c{};
-    c.weights = Line::load(at.weights);
     const int t = lane % 4, column = lane / 4;
 #pragma unroll
     for (int part = 0; part < 2; ++part)
@@ -95,10 +95,17 @@ struct LineProduct {
                  unit_byte(0, lane % 4),
              args.block_scales + row * (args.k / 32)};
     at.advance(warp);
+    if (warp >= chunks) return;
+    Line next = Line::load(at.weights);
 #pragma unroll 1
-    for (int chunk = warp; chunk < chunks; chunk += matmul_rows_warps) {
-      multiply(load(at), sums);  // other warps' loads are under way meanwhile
+    for (int chunk = warp;;) {
+      Chunk now = load(at);
+      now.weights = next;
+      chunk += matmul_rows_warps;
       at.advance(matmul_rows_warps);
+      if (chunk < chunks) next = Line::load(at.weights);  // a chunk ahead
+      multiply(now, sums);
+      if (chunk >= chunks) return;
     }
   }
 

@@ -249,15 +249,16 @@ class MatmulStream {
     while (chunk < chunks_) {
       wait(barrier(stage_), parity_);
       const std::uint32_t from = stage(stage_);
-      if (chunks_ - chunk >= shape.stage_chunks) {
-#pragma unroll
-        for (int i = 0; i < shape.stage_chunks; ++i)
-          kind_.multiply(product, kind_.read(from, i, chunk + i));
-      } else {
+      const int left = chunks_ - chunk;
+      const int count = left < shape.stage_chunks ? left : shape.stage_chunks;
+      int i = 0;
 #pragma unroll 1
-        for (int i = 0; i < chunks_ - chunk; ++i)
-          kind_.multiply(product, kind_.read(from, i, chunk + i));
-      }
+      for (; i + 4 <= count; i += 4)
+#pragma unroll
+        for (int j = 0; j < 4; ++j)
+          kind_.multiply(product, kind_.read(from, i + j, chunk + i + j));
+#pragma unroll 1
+      for (; i < count; ++i) kind_.multiply(product, kind_.read(from, i, chunk + i));
       chunk += shape.stage_chunks;
       __syncwarp();
       feed(stage_);
