@@ -8,12 +8,12 @@ namespace {
 
 constexpr int tile_sizes[] = {544, 576};  // MXFP4, NVFP4
 
-TEST(StreamGeometry, copies_whole_tiles_of_about_2304_bytes) {
+TEST(StreamGeometry, copies_whole_tiles_of_about_4608_bytes) {
   for (const int bytes : tile_sizes)
     for (const int token_tiles : {1, 2}) {
       const StreamKind kind = stream_packed(bytes, token_tiles);
-      EXPECT_EQ(kind.stage_chunks, 4);
-      EXPECT_EQ(kind.stage_bytes, 4 * bytes);
+      EXPECT_EQ(kind.stage_chunks, 8);
+      EXPECT_EQ(kind.stage_bytes, 8 * bytes);
       EXPECT_EQ(kind.stage_bytes % 16, 0);                   // of a bulk copy
       EXPECT_EQ(kind.units_bytes, 2 * kind.columns);         // FP16
       EXPECT_EQ(kind.slot_bytes, 16 * 8 * token_tiles * 4);  // FP32 of each weight row and row of a
@@ -29,7 +29,7 @@ TEST(StreamGeometry, parts_of_shared_memory_keep_apart) {
       for (const int k_shift : {2, 3, 4})
         for (const int rows : {1, 5, 8 * token_tiles})
           for (const int chunks : {1, 3, 41})
-            for (const int depth : {3, 8})
+            for (const int depth : {2, 8})
               for (const bool experts : {false, true}) {
                 const StreamKind kind = stream_packed(bytes, token_tiles);
                 const StreamShared s = stream_shared(kind, k_shift, rows, chunks, depth, experts);
