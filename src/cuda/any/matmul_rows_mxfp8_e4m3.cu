@@ -10,4 +10,4 @@ MICROSCALE_MATMUL_ROWS_ENTRIES(matmul_rows_mxfp8_e4m3_plain_unit, false,
 MICROSCALE_MATMUL_ROWS_ENTRIES(matmul_rows_mxfp8_e4m3_plain_scaled, true,
                                PlainMxfp8<microscale::E4M3>)
 MICROSCALE_MATMUL_LINE_ENTRY(matmul_rows_mxfp8_e4m3_plain_unit_1, 3, false, LineFp8<microscale::E4M3>)
-MICROSCALE_MATMUL_LINE_ENTRY(matmul_rows_mxfp8_e4m3_plain_scaled_1, 3, true, LineFp8<microscale::E4M3>)
+MICROSCALE_MATMUL_LINE_ENTRY(matmul_rows_mxfp8_e4m3_plain_scaled_1, 2, true, LineFp8<microscale::E4M3>)
