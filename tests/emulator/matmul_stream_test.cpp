@@ -111,7 +111,8 @@ TEST_F(MatmulStream, cuts_products_by_their_shape) {
   for (const Shape s : {Shape{3, 640, 512, 1, 1, 4},  // more row tiles than stages
                         {3, 80, 4160, 1, 1, 8},
                         {1, 250, 8256, 1, 1, 16},  // a row tile is a stage and a part of one
-                        {16, 140, 1056, 2, 2, 4},  // here and below, sums are added up twice
+                        {9, 430, 512, 2, 2, 4},    // sums are added up four times
+                        {16, 140, 1056, 2, 2, 4},  // here and below, twice
                         {2, 144, 8224, 2, 2, 8},
                         {5, 270, 992, 4, 4, 4},
                         {12, 16, 4096, 4, 4, 4},
