@@ -24,10 +24,10 @@ struct StreamKind {
   int rounds;                     // row tiles whose sums a warp keeps before they are added up
 };
 
-/// Packed tiles of 64 columns, about 4608 bytes at a time, whatever the format, and `token_tiles`
-/// times eight rows of a.
+/// Packed tiles of 64 columns, about 4608 bytes at a time, half of that beside many rows of a, whatever
+/// the format; and `token_tiles` times eight rows.
 MICROSCALE_HD constexpr StreamKind stream_packed(int tile_bytes, int token_tiles) {
-  const int chunks = 4608 / tile_bytes;
+  const int chunks = (token_tiles == 1 ? 4608 : 2304) / tile_bytes;
   return {
       64, chunks * tile_bytes, chunks, 128, 512 * token_tiles, 64 * token_tiles, 4 / token_tiles};
 }
