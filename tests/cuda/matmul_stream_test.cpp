@@ -130,8 +130,8 @@ TEST_F(StreamedProducts, are_not_what_others_do) {
   EXPECT_FALSE(plan({.m = 6200, .matrices = 1000, .experts = true}));  // too many turns
   EXPECT_FALSE(plan({.m = 4, .matrices = 1 << 16, .experts = true}));
   // Sixteen rows of so many elements leave no room for rings, even among eight blocks.
-  EXPECT_TRUE(plan({.m = 16, .n = 4096, .k = 8192}));
-  EXPECT_FALSE(plan({.m = 16, .n = 4096, .k = 12288}));
+  EXPECT_TRUE(plan({.m = 16, .n = 4096, .k = 16384}));
+  EXPECT_FALSE(plan({.m = 16, .n = 4096, .k = 32768}));
   EXPECT_TRUE(plan({.m = 8, .n = 4096, .k = 12288}));
   for (const int major : {10, 12}) {
     test::FakeDevice blackwell(major, 0);

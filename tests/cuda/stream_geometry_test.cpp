@@ -8,12 +8,12 @@ namespace {
 
 constexpr int tile_sizes[] = {544, 576};  // MXFP4, NVFP4
 
-TEST(StreamGeometry, copies_whole_tiles_of_about_4608_bytes) {
+TEST(StreamGeometry, copies_four_or_eight_whole_tiles_at_a_time) {
   for (const int bytes : tile_sizes)
     for (const int token_tiles : {1, 2}) {
       const StreamKind kind = stream_packed(bytes, token_tiles);
-      EXPECT_EQ(kind.stage_chunks, 8);
-      EXPECT_EQ(kind.stage_bytes, 8 * bytes);
+      EXPECT_EQ(kind.stage_chunks, token_tiles == 1 ? 8 : 4);
+      EXPECT_EQ(kind.stage_bytes, kind.stage_chunks * bytes);
       EXPECT_EQ(kind.stage_bytes % 16, 0);                   // of a bulk copy
       EXPECT_EQ(kind.units_bytes, 2 * kind.columns);         // FP16
       EXPECT_EQ(kind.slot_bytes, 16 * 8 * token_tiles * 4);  // FP32 of each weight row and row of a
