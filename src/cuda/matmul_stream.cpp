@@ -11,6 +11,7 @@
 namespace microscale::cuda {
 namespace {
 
+// What flows, and how many rows of a at a time.
 struct Choice {
   StreamKind kind;
   int rows_at_once;
@@ -18,15 +19,14 @@ struct Choice {
 
 std::optional<Choice> choose(const MatmulCall& call, std::int64_t each) {
   const Format format = call.b_shape().format;
-  if (const BlockTensorView* a = call.a_blocks(); a && a->shape.format != Format::nvfp4) return {};
-  if (call.packed()) {
-    if (format != Format::mxfp4 && format != Format::nvfp4) return {};
-    const FormatInfo& facts = info(format);
-    const auto bytes = static_cast<int>(fragment_tiles::tile_bytes(facts.code_bits, facts.block));
-    const int tiles = each <= 8 ? 1 : 2;
-    return Choice{stream_packed(bytes, tiles), 8 * tiles};
-  }
-  return {};
+  const BlockTensorView* a = call.a_blocks();
+  if (!call.packed() || (format != Format::mxfp4 && format != Format::nvfp4) ||
+      (a && a->shape.format != Format::nvfp4))
+    return {};
+  const FormatInfo& facts = info(format);
+  const auto bytes = static_cast<int>(fragment_tiles::tile_bytes(facts.code_bits, facts.block));
+  const int tiles = each <= 8 ? 1 : 2;
+  return Choice{stream_packed(bytes, tiles), 8 * tiles};
 }
 
 std::string kernel_name(const MatmulCall& call, int rows_at_once) {

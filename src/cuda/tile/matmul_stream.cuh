@@ -1,6 +1,6 @@
 // Products of packed weights and few rows of a on Hopper, at the speed of memory: a block stays on
 // its multiprocessor, and each of its warps has a ring of stages of its own, filled by linear bulk
-// copies of up to four neighbouring tiles of the weights, a ring ahead of what it multiplies,
+// copies of up to eight neighbouring tiles of the weights, a ring ahead of what it multiplies,
 // across the ends of row tiles. Rows of a become FP16 units in shared memory while the first
 // weights arrive, and stay there.
 //
