@@ -39,7 +39,7 @@ struct StreamShared {
   int sums;          // those of a block, for the other blocks of the cluster
   int parts;         // which matrices have rows, 8 bytes each
   int factors;       // of rows of a, and words to find them by: 128 bytes
-  int barriers;      // of stages
+  int barriers;      // of stages, then one of the rows of a
   int bytes;
 };
 MICROSCALE_HD constexpr StreamShared stream_shared(StreamKind kind, int k_shift, int rows,
@@ -52,7 +52,7 @@ MICROSCALE_HD constexpr StreamShared stream_shared(StreamKind kind, int k_shift,
   s.parts = s.sums + kind.rounds * (stream_warps >> k_shift) * kind.slot_sums * 8;
   s.factors = s.parts + (experts ? stream_most_parts * 8 : 0);
   s.barriers = s.factors + 128;
-  s.bytes = s.barriers + stream_warps * depth * 8;
+  s.bytes = s.barriers + stream_warps * depth * 8 + 8;
   return s;
 }
 

@@ -15,6 +15,7 @@
 #include "cuda/ptx/cluster.cuh"
 #include "cuda/ptx/mbarrier.cuh"
 #include "cuda/ptx/memory.cuh"
+#include "cuda/ptx/wgmma.cuh"
 #include "cuda/stream_geometry.hpp"
 #include "cuda/tile/grid_order.cuh"
 #include "cuda/tile/matmul_rows.cuh"
@@ -61,11 +62,11 @@ class MatmulStream {
   }
 
   __device__ void run() {
-    if (static_cast<int>(lane_) < all_.depth) {
+    if (static_cast<int>(lane_) < all_.depth)
       ptx::mbarrier_init_shared(barrier(static_cast<int>(lane_)), Kind::arrivals);
-      ptx::fence_mbarrier_init();
-    }
-    __syncwarp();  // a warp's barriers are its own
+    if (threadIdx.x == 0) ptx::mbarrier_init_shared(units_barrier(), 1);
+    ptx::fence_mbarrier_init();
+    __syncthreads();
     follow_previous_grid();
     const bool grouped = args_.rows.offsets != nullptr;
     const std::uint32_t all = (grouped ? list_parts() : all_.batch_parts) * all_.row_tiles;
@@ -74,12 +75,16 @@ class MatmulStream {
     const std::uint32_t each = all / clusters, more = all - each * clusters;
     begin_ = each * cluster + (cluster < more ? cluster : more);
     end_ = begin_ + each + (cluster < more);
-    start_feed();
-    for (int i = 0; i < all_.depth; ++i) feed(i);
+    // Rows of a first: what is asked for behind a ring of weights comes behind them.
     Segment at = segment_at(begin_);
+    if (at.first < end_ && copies_rows()) start_rows(at);
+    start_feed();
+    fed_ = copies_rows() ? all_.depth : min(2, all_.depth);
+    for (int i = 0; i < fed_; ++i) feed(i);
     while (at.first < end_) {
       multiply(at);
       at = segment_at(at.end);
+      if (at.first < end_ && copies_rows()) start_rows(at);
     }
     if (cluster_pending_) ptx::barrier_cluster_wait_acquire();  // others may read this block's sums
   }
@@ -151,6 +156,9 @@ class MatmulStream {
   __device__ std::uint32_t barrier(int stage) const {
     return base_ + all_.shared.barriers + 8 * (warp_ * all_.depth + stage);
   }
+  __device__ std::uint32_t units_barrier() const {
+    return base_ + all_.shared.barriers + 8 * stream_warps * all_.depth;
+  }
   __device__ std::uint32_t stage(int stage) const {
     return base_ + (warp_ * all_.depth + stage) * shape.stage_bytes;
   }
@@ -180,10 +188,11 @@ class MatmulStream {
     const int chunks = feed_left_ < shape.stage_chunks ? feed_left_ : shape.stage_chunks;
     kind_.copy(chunks, stage(to), barrier(to));
     feed_left_ -= chunks;
-    if (feed_left_ == 0) {
-      feed_tile_ += 1u << group_shift_;
-      find_feed();
-    }
+    if (feed_left_ != 0) return;
+    feed_tile_ += 1u << group_shift_;
+    if (feed_tile_ >= feed_segment_.end) return find_feed();
+    kind_.advance(1u << group_shift_);
+    feed_left_ = chunks_;
   }
 
   // Products.
@@ -193,28 +202,49 @@ class MatmulStream {
     }
   }
 
-  /// Rows of a for this block's part of k. No thread reads what others wrote for the rows before.
-  __device__ void make_units(const MatrixRows& rows, const Part& of, int count) {
-    const UnitsSlice slice{.first = rows.first + of.done,
-                           .row = of.done,
-                           .scale_tiles_before = of.scale_tiles_before,
-                           .count = count,
-                           .column = block_first_ * shape.columns,
-                           .steps = block_chunks_ * (shape.columns / 16),
-                           .base = base_ + all_.shared.units,
-                           .pitch = static_cast<std::uint32_t>(all_.shared.pitch)};
-    switch (static_cast<StreamInput>(all_.a_kind)) {
-      case StreamInput::f16:
-        f16_units(all_.a, slice);
-        break;
-      case StreamInput::bf16:
-        bf16_units(all_.a, slice, factors(), reinterpret_cast<unsigned int*>(factors() + 16));
-        break;
-      case StreamInput::nvfp4:
-        nvfp4_units(all_.a, slice);
-        break;
+  // Rows of a.
+
+  __device__ bool copies_rows() const {
+    return static_cast<StreamInput>(all_.a_kind) != StreamInput::nvfp4 && CopiedRows::serve(all_.a);
+  }
+  /// Those of a segment, for this block's part of k.
+  __device__ UnitsSlice slice_of(const Part& of, const MatrixRows& rows) const {
+    const std::int64_t left = rows.count - of.done;
+    return {.first = rows.first + of.done,
+            .row = of.done,
+            .scale_tiles_before = of.scale_tiles_before,
+            .count = static_cast<int>(left < all_.units_rows ? left : all_.units_rows),
+            .column = block_first_ * shape.columns,
+            .steps = block_chunks_ * (shape.columns / 16),
+            .base = base_ + all_.shared.units,
+            .pitch = static_cast<std::uint32_t>(all_.shared.pitch)};
+  }
+  /// No thread reads what others wrote for the rows before.
+  __device__ void start_rows(const Segment& segment) const {
+    if (warp_ != 0) return;
+    const Part of = part(segment.first / all_.row_tiles);
+    ptx::fence_proxy_async_shared();
+    CopiedRows::start(all_.a, slice_of(of, rows_of_matrix(args_.rows, of.matrix)), units_barrier());
+  }
+  template <class Rows>
+  __device__ void make_dense_units(const Rows& rows, const UnitsSlice& slice) const {
+    if (static_cast<StreamInput>(all_.a_kind) == StreamInput::f16)
+      f16_units(rows, slice);
+    else
+      bf16_units(rows, slice, factors(), reinterpret_cast<unsigned int*>(factors() + 16));
+  }
+  __device__ void make_units(const UnitsSlice& slice) {
+    if (static_cast<StreamInput>(all_.a_kind) == StreamInput::nvfp4) {
+      nvfp4_units(all_.a, slice);
+    } else if (copies_rows()) {
+      wait(units_barrier(), units_parity_);
+      units_parity_ ^= 1;
+      make_dense_units(CopiedRows{slice, all_.a.k}, slice);
+    } else {
+      make_dense_units(ScatteredRows{all_.a, slice}, slice);
     }
     __syncthreads();
+    for (; fed_ < all_.depth; ++fed_) feed(fed_);
   }
   __device__ float* factors() const {
     extern __shared__ __align__(128) unsigned char memory[];
@@ -224,11 +254,11 @@ class MatmulStream {
   __device__ void multiply(const Segment& segment) {
     const Part of = part(segment.first / all_.row_tiles);
     const MatrixRows rows = rows_of_matrix(args_.rows, of.matrix);
-    const std::int64_t left = rows.count - of.done;
-    const int count = static_cast<int>(left < all_.units_rows ? left : all_.units_rows);
-    make_units(rows, of, count);
+    const ProductFactors factors = product_factors(args_.output, of.matrix);
+    const UnitsSlice slice = slice_of(of, rows);
+    make_units(slice);
     Product product(args_, rows);
-    kind_.begin(base_ + all_.shared.units + first_ * shape.units_bytes, all_.shared.pitch, count);
+    kind_.begin(slice.base + first_ * shape.units_bytes, slice.pitch, slice.count);
     const std::uint32_t at_once = shape.rounds << group_shift_;
     for (std::uint32_t tile = segment.first; tile < segment.end; tile += at_once) {
       std::uint32_t own = tile + group_;
@@ -239,7 +269,7 @@ class MatmulStream {
         kind_.put_sums(product, partial(warp_, round));
       }
       const std::uint32_t end = tile + at_once < segment.end ? tile + at_once : segment.end;
-      finish(product, of, tile, end);
+      finish(product, of, factors, tile, end);
     }
   }
 
@@ -277,7 +307,8 @@ class MatmulStream {
 
   /// Row tiles [first, end), whose sums lie in shared memory. A thread adds those of one row of a,
   /// weight rows g and g + 8.
-  __device__ void finish(Product& product, const Part& of, std::uint32_t first, std::uint32_t end) {
+  __device__ void finish(Product& product, const Part& of, const ProductFactors& global,
+                         std::uint32_t first, std::uint32_t end) {
     if (cluster_pending_) ptx::barrier_cluster_wait_acquire();
     __syncthreads();
     constexpr std::uint32_t each = shape.slot_sums;
@@ -288,10 +319,18 @@ class MatmulStream {
       const std::uint32_t round = slot >> group_shift_, warp = (slot - (round << group_shift_))
                                                                << all_.k_shift;
       float low = 0.0f, high = 0.0f;
-      for (int w = 0; w < 1 << all_.k_shift; ++w) {
-        const std::uint32_t from = partial(warp + w, round);
-        low = __fadd_rn(low, __uint_as_float(ptx::ld_shared_b32(from + sum.low)));
-        high = __fadd_rn(high, __uint_as_float(ptx::ld_shared_b32(from + sum.high)));
+#pragma unroll 1
+      for (int w = 0; w < 1 << all_.k_shift; w += 4) {
+        float lows[4], highs[4];
+#pragma unroll
+        for (int j = 0; j < 4; ++j) {
+          const std::uint32_t from = partial(warp + w + j, round);
+          lows[j] = __uint_as_float(ptx::ld_shared_b32(from + sum.low));
+          highs[j] = __uint_as_float(ptx::ld_shared_b32(from + sum.high));
+        }
+#pragma unroll
+        for (int j = 0; j < 4; ++j)
+          low = __fadd_rn(low, lows[j]), high = __fadd_rn(high, highs[j]);
       }
       if (static_cast<StreamInput>(all_.a_kind) == StreamInput::bf16) {
         const float factor = factors()[sum.row];
@@ -299,7 +338,7 @@ class MatmulStream {
         high = __fmul_rn(high, factor);
       }
       if (blocks_ == 1) {
-        store(product, of, first + slot, sum, low, high);
+        store(product, of, global, first + slot, sum, low, high);
       } else {
         const std::uint32_t to = base_ + all_.shared.sums + 8 * i;
         ptx::st_shared_f32(to, low);
@@ -323,16 +362,16 @@ class MatmulStream {
         low = __fadd_rn(low, other.x);
         high = __fadd_rn(high, other.y);
       }
-      store(product, of, first + slot, sum, low, high);
+      store(product, of, global, first + slot, sum, low, high);
     }
     ptx::barrier_cluster_arrive_release();
     cluster_pending_ = true;
   }
 
-  __device__ void store(const Product& product, const Part& of, std::uint32_t row_tile,
-                        const StreamSum& sum, float low, float high) const {
-    product.store(of.matrix, row_tile % all_.row_tiles, of.done + sum.row, static_cast<int>(sum.g),
-                  low, high);
+  __device__ void store(const Product& product, const Part& of, const ProductFactors& global,
+                        std::uint32_t row_tile, const StreamSum& sum, float low, float high) const {
+    product.store(global, of.matrix, row_tile % all_.row_tiles, of.done + sum.row,
+                  static_cast<int>(sum.g), low, high);
   }
 
   const MatmulRowsArgs& args_;
@@ -345,6 +384,8 @@ class MatmulStream {
   Segment feed_segment_{};
   std::uint32_t feed_tile_ = 0;
   int feed_left_ = 0;  // chunks of the row tile that is being copied
+  int fed_ = 0;        // stages that have been filled at the start
+  std::uint32_t units_parity_ = 0;
   int stage_ = 0;
   std::uint32_t parity_ = 0;
   bool cluster_pending_ = false;

@@ -26,8 +26,14 @@ class StreamPacked {
 
   /// The next copies begin with this chunk of a row tile.
   __device__ void aim(std::int64_t matrix, std::uint32_t row_tile, int chunk) {
-    from_ = args_.product.b + matrix * args_.product.b_matrix +
-            (std::int64_t{row_tile} * args_.chunks + chunk) * chunk_bytes;
+    first_ = args_.product.b + matrix * args_.product.b_matrix +
+             (std::int64_t{row_tile} * args_.chunks + chunk) * chunk_bytes;
+    from_ = first_;
+  }
+  /// The same chunk, `row_tiles` further.
+  __device__ void advance(std::uint32_t row_tiles) {
+    first_ += std::int64_t{row_tiles * static_cast<std::uint32_t>(args_.chunks)} * chunk_bytes;
+    from_ = first_;
   }
   /// All lanes: copies the next `chunks`, at most a stage of them.
   __device__ void copy(int chunks, std::uint32_t to, std::uint32_t barrier) {
@@ -89,7 +95,7 @@ class StreamPacked {
  private:
   const MatmulStreamArgs& args_;
   const std::uint32_t lane_;
-  const std::uint8_t* from_ = nullptr;
+  const std::uint8_t *first_ = nullptr, *from_ = nullptr;  // of the row tile; the next
   std::uint32_t units_[Tiles]{};
 };
 
