@@ -120,6 +120,7 @@ struct MatmulStreamArgs {
   std::uint32_t row_tiles;      // of a matrix
   std::uint32_t batch_parts;    // matrices, each as often as it has units_rows rows of a; experts: 0
   std::uint32_t parts_of_each;  // how often that is
+  std::uint32_t batch_each, batch_more;  // row tiles of a cluster, and how many have one more
 };
 
 inline constexpr int prepare_pieces = 4;  // of eight elements, a thread and group

@@ -108,6 +108,10 @@ void matmul_stream(Device& device, const MatmulCall& call, const StreamPlan& pla
   if (args.rows.offsets == nullptr) {
     all.parts_of_each = static_cast<std::uint32_t>(ceil_div(args.rows.m, plan.units_rows));
     all.batch_parts = static_cast<std::uint32_t>(args.rows.matrices) * all.parts_of_each;
+    const std::uint32_t tiles = all.batch_parts * all.row_tiles,
+                        clusters = static_cast<std::uint32_t>(plan.clusters);
+    all.batch_each = tiles / clusters;
+    all.batch_more = tiles % clusters;
   }
   launch(device, kernel_name(call, plan.rows_at_once), call.operation,
          {.grid_x = static_cast<unsigned>(plan.clusters << plan.cluster_shift),

@@ -48,10 +48,10 @@ class MatmulStream {
         base_(base),
         lane_(threadIdx.x & 31),
         warp_(threadIdx.x / 32),
-        blocks_(1u << args.cluster_shift),
-        rank_(ptx::mov_cluster_ctarank()),
         group_shift_(stream_warps_shift - args.k_shift),
         group_(warp_ >> args.k_shift),
+        blocks_(1u << args.cluster_shift),
+        rank_(ptx::mov_cluster_ctarank()),
         kind_(args, lane_) {
     const int rank = static_cast<int>(rank_);
     block_first_ = stream_share(args.chunks, rank, args.cluster_shift);
@@ -64,29 +64,39 @@ class MatmulStream {
   __device__ void run() {
     if (static_cast<int>(lane_) < all_.depth)
       ptx::mbarrier_init_shared(barrier(static_cast<int>(lane_)), Kind::arrivals);
-    if (threadIdx.x == 0) ptx::mbarrier_init_shared(units_barrier(), 1);
+    if (threadIdx.x == 0) ptx::mbarrier_init_shared(units_barrier(), stream_warps);
     ptx::fence_mbarrier_init();
     __syncthreads();
-    follow_previous_grid();
     const bool grouped = args_.rows.offsets != nullptr;
-    const std::uint32_t all = (grouped ? list_parts() : all_.batch_parts) * all_.row_tiles;
-    const std::uint32_t clusters = gridDim.x >> all_.cluster_shift,
-                        cluster = blockIdx.x >> all_.cluster_shift;
-    const std::uint32_t each = all / clusters, more = all - each * clusters;
-    begin_ = each * cluster + (cluster < more ? cluster : more);
-    end_ = begin_ + each + (cluster < more);
-    // Rows of a first: what is asked for behind a ring of weights comes behind them.
-    Segment at = segment_at(begin_);
-    if (at.first < end_ && copies_rows()) start_rows(at);
+    if (grouped) {
+      follow_previous_grid();
+      const std::uint32_t all = list_parts() * all_.row_tiles,
+                          clusters = gridDim.x >> all_.cluster_shift, each = all / clusters;
+      take_share(each, all - each * clusters);
+    } else {
+      take_share(all_.batch_each, all_.batch_more);
+    }
     start_feed();
-    fed_ = copies_rows() ? all_.depth : min(2, all_.depth);
+    Segment at = segment_at(begin_);
+    if (!grouped) follow_previous_grid();
+    // Rows of a first: what is asked for behind a ring of weights comes behind them.
+    if (at.first < end_) start_rows(at);
+    fed_ = copies_rows() ? all_.depth : 1;
+    __syncthreads();
     for (int i = 0; i < fed_; ++i) feed(i);
     while (at.first < end_) {
       multiply(at);
       at = segment_at(at.end);
-      if (at.first < end_ && copies_rows()) start_rows(at);
+      if (at.first < end_) start_rows(at);
     }
     if (cluster_pending_) ptx::barrier_cluster_wait_acquire();  // others may read this block's sums
+  }
+
+  /// Clusters take `each` row tiles, the first `more` of them one more.
+  __device__ void take_share(std::uint32_t each, std::uint32_t more) {
+    const std::uint32_t cluster = blockIdx.x >> all_.cluster_shift;
+    begin_ = each * cluster + (cluster < more ? cluster : more);
+    end_ = begin_ + each + (cluster < more);
   }
 
   // Which matrices, and which rows of theirs.
@@ -147,8 +157,12 @@ class MatmulStream {
   }
 
   __device__ Segment segment_at(std::uint32_t at) const {
-    const std::uint32_t end = (at / all_.row_tiles + 1) * all_.row_tiles;
+    const std::uint32_t end = (part_of(at) + 1) * all_.row_tiles;
     return {at, end < end_ ? end : end_};
+  }
+  /// Number of the part that has this row tile.
+  __device__ std::uint32_t part_of(std::uint32_t row_tile) const {
+    return all_.batch_parts == 1 ? 0 : row_tile / all_.row_tiles;
   }
 
   // The ring.
@@ -179,8 +193,8 @@ class MatmulStream {
       feed_tile_ = feed_segment_.first + group_;
     }
     feed_left_ = chunks_;
-    kind_.aim(part(feed_tile_ / all_.row_tiles).matrix, feed_tile_ % all_.row_tiles,
-              block_first_ + first_);
+    const std::uint32_t of = part_of(feed_tile_);
+    kind_.aim(part(of).matrix, feed_tile_ - of * all_.row_tiles, block_first_ + first_);
   }
   /// The next stage, if there is one left.
   __device__ void feed(int to) {
@@ -195,9 +209,7 @@ class MatmulStream {
     feed_left_ = chunks_;
   }
 
-  // Products.
-
-  __device__ static void wait(std::uint32_t barrier, std::uint32_t parity) {
+  __device__ static void wait_for(std::uint32_t barrier, std::uint32_t parity) {
     while (!ptx::mbarrier_try_wait_parity(barrier, parity)) {
     }
   }
@@ -213,16 +225,16 @@ class MatmulStream {
     return {.first = rows.first + of.done,
             .row = of.done,
             .scale_tiles_before = of.scale_tiles_before,
+            .k = all_.a.k,
             .count = static_cast<int>(left < all_.units_rows ? left : all_.units_rows),
             .column = block_first_ * shape.columns,
             .steps = block_chunks_ * (shape.columns / 16),
             .base = base_ + all_.shared.units,
             .pitch = static_cast<std::uint32_t>(all_.shared.pitch)};
   }
-  /// No thread reads what others wrote for the rows before.
   __device__ void start_rows(const Segment& segment) const {
-    if (warp_ != 0) return;
-    const Part of = part(segment.first / all_.row_tiles);
+    if (!copies_rows()) return;
+    const Part of = part(part_of(segment.first));
     ptx::fence_proxy_async_shared();
     CopiedRows::start(all_.a, slice_of(of, rows_of_matrix(args_.rows, of.matrix)), units_barrier());
   }
@@ -231,30 +243,32 @@ class MatmulStream {
     if (static_cast<StreamInput>(all_.a_kind) == StreamInput::f16)
       f16_units(rows, slice);
     else
-      bf16_units(rows, slice, factors(), reinterpret_cast<unsigned int*>(factors() + 16));
+      bf16_units(rows, slice, powers());
   }
   __device__ void make_units(const UnitsSlice& slice) {
     if (static_cast<StreamInput>(all_.a_kind) == StreamInput::nvfp4) {
       nvfp4_units(all_.a, slice);
     } else if (copies_rows()) {
-      wait(units_barrier(), units_parity_);
+      wait_for(units_barrier(), units_parity_);
       units_parity_ ^= 1;
-      make_dense_units(CopiedRows{slice, all_.a.k}, slice);
+      make_dense_units(CopiedRows{slice}, slice);
     } else {
       make_dense_units(ScatteredRows{all_.a, slice}, slice);
     }
     __syncthreads();
     for (; fed_ < all_.depth; ++fed_) feed(fed_);
   }
-  __device__ float* factors() const {
+  __device__ RowPowers& powers() const {
     extern __shared__ __align__(128) unsigned char memory[];
-    return reinterpret_cast<float*>(memory + all_.shared.factors);
+    return *reinterpret_cast<RowPowers*>(memory + all_.shared.powers);
   }
 
+  // Products.
+
   __device__ void multiply(const Segment& segment) {
-    const Part of = part(segment.first / all_.row_tiles);
+    const Part of = part(part_of(segment.first));
     const MatrixRows rows = rows_of_matrix(args_.rows, of.matrix);
-    const ProductFactors factors = product_factors(args_.output, of.matrix);
+    const ProductFactors global = product_factors(args_.output, of.matrix);
     const UnitsSlice slice = slice_of(of, rows);
     make_units(slice);
     Product product(args_, rows);
@@ -269,7 +283,7 @@ class MatmulStream {
         kind_.put_sums(product, partial(warp_, round));
       }
       const std::uint32_t end = tile + at_once < segment.end ? tile + at_once : segment.end;
-      finish(product, of, factors, tile, end);
+      finish(product, of, global, tile, end);
     }
   }
 
@@ -277,7 +291,7 @@ class MatmulStream {
     int chunk = 0;
 #pragma unroll 1
     while (chunk < chunks_) {
-      wait(barrier(stage_), parity_);
+      wait_for(barrier(stage_), parity_);
       const std::uint32_t from = stage(stage_);
       const int left = chunks_ - chunk;
       const int count = left < shape.stage_chunks ? left : shape.stage_chunks;
@@ -333,7 +347,7 @@ class MatmulStream {
           low = __fadd_rn(low, lows[j]), high = __fadd_rn(high, highs[j]);
       }
       if (static_cast<StreamInput>(all_.a_kind) == StreamInput::bf16) {
-        const float factor = factors()[sum.row];
+        const float factor = powers().of_sums[sum.row];
         low = __fmul_rn(low, factor);
         high = __fmul_rn(high, factor);
       }
@@ -370,13 +384,13 @@ class MatmulStream {
 
   __device__ void store(const Product& product, const Part& of, const ProductFactors& global,
                         std::uint32_t row_tile, const StreamSum& sum, float low, float high) const {
-    product.store(global, of.matrix, row_tile % all_.row_tiles, of.done + sum.row,
+    product.store(global, of.matrix, row_tile - part_of(row_tile) * all_.row_tiles, of.done + sum.row,
                   static_cast<int>(sum.g), low, high);
   }
 
   const MatmulRowsArgs& args_;
   const MatmulStreamArgs& all_;
-  const std::uint32_t base_, lane_, warp_, blocks_, rank_, group_shift_, group_;
+  const std::uint32_t base_, lane_, warp_, group_shift_, group_, blocks_, rank_;
   Kind kind_;
   int block_first_, block_chunks_;  // of k, in chunks: of this block, from the first of all
   int first_, chunks_;              // of this warp, from the first of the block
@@ -386,9 +400,9 @@ class MatmulStream {
   int feed_left_ = 0;  // chunks of the row tile that is being copied
   int fed_ = 0;        // stages that have been filled at the start
   std::uint32_t units_parity_ = 0;
+  bool cluster_pending_ = false;
   int stage_ = 0;
   std::uint32_t parity_ = 0;
-  bool cluster_pending_ = false;
 };
 
 }  // namespace microscale::cuda
