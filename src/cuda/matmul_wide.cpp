@@ -184,7 +184,7 @@ void matmul_wide(Device& device, const char* operation, const WideCall& call, St
                            plan.units() < multiprocessors ? plan.units() : multiprocessors),
                        .grid_y = 1,
                        .grid_z = 1,
-                       .threads = wide_threads,
+                       .threads = static_cast<unsigned>(plan.shape.threads()),
                        .column_shift = 0};
   launch(device,
          "matmul_wide_" + std::string(format.name) + (f16 ? "_f16_" : "_bf16_") +

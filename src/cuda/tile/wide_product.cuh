@@ -33,10 +33,13 @@ namespace microscale::cuda {
 template <class Weights, int Rows, int Tokens>
 class WideProduct {
  public:
-  static constexpr WideShape shape{Rows, Tokens};
+  static constexpr WideShape shape = wide_shape(Rows, Tokens);
   static constexpr WideShared shared = wide_shared(shape, Weights::tile_bytes);
-  static constexpr int parts = Rows / 128;        // 64 rows of the weights each, of a warpgroup
+  static constexpr int warpgroups = shape.warpgroups;  // that multiply
+  static constexpr int parts = shape.parts();     // 64 rows of the weights each, of a warpgroup
   static constexpr int weight_tiles = Rows / 16;  // of a stage
+  static constexpr int batch = 2;  // steps of 16 elements that are one group of products
+  static constexpr int multiplying_threads = 128 * warpgroups;
   static constexpr int a_bytes = Tokens * 128;
   static_assert((parts == 1 || parts == 2) && weight_tiles < 32,
                 "a warpgroup has one or two accumulators, the copying warp a lane for each tile");
@@ -44,20 +47,22 @@ class WideProduct {
 
   __device__ static void run(const MatmulWideArgs& args) {
     extern __shared__ __align__(1024) unsigned char memory[];
-    const auto base = static_cast<std::uint32_t>(__cvta_generic_to_shared(memory));
+    // By way of lane 0, or it would be made anew in every loop.
+    const auto base =
+        __shfl_sync(0xFFFFFFFFu, static_cast<std::uint32_t>(__cvta_generic_to_shared(memory)), 0);
     if (args.partial) clear_stages(base);
     Ring ring(base + shared.barriers);
-    if (threadIdx.x == 0) ring.init(8, args.a == nullptr ? 1 : 1 + loading_warps);
+    if (threadIdx.x == 0) ring.init(4 * warpgroups, args.a == nullptr ? 1 : 1 + loading_warps);
     __syncthreads();
     follow_previous_grid();
-    if (threadIdx.x >= 256) {
-      ptx::setmaxnreg_dec<56>();
-      if (threadIdx.x < 288)
+    if (threadIdx.x >= multiplying_threads) {
+      ptx::setmaxnreg_dec<shape.copying_registers()>();
+      if (threadIdx.x < multiplying_threads + 32)
         copy(args, base, ring);
       else if (args.a != nullptr)
         load_rows(args, base, ring);
     } else {
-      ptx::setmaxnreg_inc<224>();
+      ptx::setmaxnreg_inc<shape.multiplying_registers()>();
       multiply(args, base, ring);
     }
   }
@@ -76,7 +81,7 @@ class WideProduct {
 #pragma unroll 1
     for (int stage = 0; stage < shared.stages; ++stage)
 #pragma unroll 1
-      for (int at = static_cast<int>(threadIdx.x) * 16; at < a_bytes; at += wide_threads * 16)
+      for (int at = static_cast<int>(threadIdx.x) * 16; at < a_bytes; at += shape.threads() * 16)
         ptx::st_shared_v4(base + stage * shared.stage_bytes + at, make_uint4(0, 0, 0, 0));
     ptx::fence_proxy_async_shared();
   }
@@ -169,7 +174,7 @@ class WideProduct {
   /// when a few more are under way.
   __device__ static void load_rows(const MatmulWideArgs& args, std::uint32_t base, Ring ring) {
     constexpr int under_way = shared.stages / 2, rows_at_once = loading_threads / 8;
-    const std::uint32_t thread = threadIdx.x - 288, piece = thread % 8;
+    const std::uint32_t thread = threadIdx.x - multiplying_threads - 32, piece = thread % 8;
     WideWalk<Rows, Tokens> walk(args.rows, args.n, args.output.gated != 0);
     WidePlace at;
     Ring arriving = ring;
@@ -224,8 +229,12 @@ class WideProduct {
     const std::uint32_t lane = threadIdx.x & 31, warp = threadIdx.x / 32 % 4;
     const std::uint32_t warpgroup = threadIdx.x / 128;
     const std::uint32_t sums = base + shared.sums + warpgroup * shared.sum_bytes;
+    // Where this lane's codes and scales lie in the first stage. By way of its own lane: the
+    // assembler makes anew in the loop what it can.
     const std::uint32_t weights =
         base + a_bytes + (warpgroup * parts * 4 + warp) * Weights::tile_bytes;
+    const std::uint32_t codes = __shfl_sync(0xFFFFFFFFu, weights + 16 * lane, lane);
+    const std::uint32_t scales = __shfl_sync(0xFFFFFFFFu, weights + Weights::scales_of(lane), lane);
     float d[Tokens / 2], d64[parts == 2 ? Tokens / 2 : 1];  // of the first 64 rows, of the others
 #pragma unroll 1
     for (;;) {
@@ -233,31 +242,43 @@ class WideProduct {
       const uint4 where = ptx::ld_shared_v4(place(base, ring.stage()));
       if (where.z == 0) return;
       const uint4 row = ptx::ld_shared_v4(place(base, ring.stage()) + 16);
+      const std::uint32_t chunks = __shfl_sync(0xFFFFFFFFu, where.w, 0);
       int before = 0;  // the stage of the chunk before
 #pragma unroll 1
-      for (std::uint32_t chunk = 0; chunk < where.w; ++chunk) {
+      for (std::uint32_t chunk = 0; chunk < chunks; ++chunk) {
         ring.wait_full();
         const std::uint32_t stage = ring.stage() * shared.stage_bytes;
         typename Weights::Tile tiles[parts];
 #pragma unroll
-        for (int part = 0; part < parts; ++part)
-          tiles[part] = Weights::read(weights + stage + part * 4 * Weights::tile_bytes, lane);
+        for (int part = 0; part < parts; ++part) {
+          const std::uint32_t further = stage + part * 4 * Weights::tile_bytes;
+          tiles[part] = Weights::read(codes + further, scales + further);
+        }
         const std::uint64_t tokens = ptx::matrix_descriptor_rows128(base + stage);
 #pragma unroll
-        for (int step = 0; step < 4; ++step) {
-          std::uint32_t a[parts][4];
+        for (int first = 0; first < 4; first += batch) {
+          std::uint32_t a[batch][parts][4];
 #pragma unroll
-          for (int part = 0; part < parts; ++part) {
-            Weights::fragment(tiles[part], step, a[part]);
-            ptx::keep_in_place(a[part]);  // whole before the fence
-          }
+          for (int i = 0; i < batch; ++i)
+#pragma unroll
+            for (int part = 0; part < parts; ++part)
+              Weights::fragment(tiles[part], first + i, a[i][part]);
+#pragma unroll
+          for (int i = 0; i < batch; ++i)
+#pragma unroll
+            for (int part = 0; part < parts; ++part)
+              ptx::keep_in_place(a[i][part]);  // whole before the fence
           ptx::wgmma_fence();
-          const std::uint64_t at = ptx::advance(tokens, 32 * step);
-          Weights::multiply(d, a[0], at, chunk > 0 || step > 0);
-          if constexpr (parts == 2) Weights::multiply(d64, a[1], at, chunk > 0 || step > 0);
+#pragma unroll
+          for (int i = 0; i < batch; ++i) {
+            const std::uint64_t at = ptx::advance(tokens, 32 * (first + i));
+            Weights::multiply(d, a[i][0], at, chunk > 0 || first + i > 0);
+            if constexpr (parts == 2)
+              Weights::multiply(d64, a[i][1], at, chunk > 0 || first + i > 0);
+          }
           ptx::wgmma_commit_group();
-          ptx::wgmma_wait_group<1>();  // the step before has its registers no more
-          if (step == 0) ring.release(before, chunk > 0);
+          ptx::wgmma_wait_group<1>();  // the group before has its registers no more
+          if (first == 0) ring.release(before, chunk > 0);
         }
         before = ring.stage();
         ring.next();
@@ -269,10 +290,10 @@ class WideProduct {
       if constexpr (parts == 2) ptx::keep_in_place(d64);
       if (args.splits > 1) {
         float* own = args.sums + (std::int64_t{row.z} * args.splits + row.w) * (Rows * Tokens) +
-                     warpgroup * (Rows * Tokens / 2);
+                     warpgroup * (Rows * Tokens / warpgroups);
         put_sums(d, own);
         if constexpr (parts == 2) put_sums(d64, own + 64 * Tokens);
-        if (!is_last(args, base, 2 * row.z + warpgroup)) continue;
+        if (!is_last(args, base, warpgroups * row.z + warpgroup)) continue;
         own -= std::int64_t{row.w} * (Rows * Tokens);
         add_sums(d, own, args.splits);
         if constexpr (parts == 2) add_sums(d64, own + 64 * Tokens, args.splits);
@@ -285,14 +306,32 @@ class WideProduct {
       const std::int64_t unit = std::int64_t{where.y} * (Rows / 64) + warpgroup * parts;
       const int columns = args.output.gated ? 32 : 64;
       const auto store = [&](auto& own, int part) {
-        stage_sums<0, Tokens / 2>(own, Weights::sum_factor, Weights::sum_factor, sums);
-        ptx::bar_sync(1 + warpgroup, 128);
         tile.column = (unit + part) * columns;
-        store_staged(args.output, factors, tile, args.n, sums);
-        ptx::bar_sync(1 + warpgroup, 128);
+        store_part<0>(args, factors, tile, own, sums);
       };
       store(d, 0);
       if constexpr (parts == 2) store(d64, 1);
+    }
+  }
+
+  /// 64 rows of the weights: accumulators from `First` on, as many tokens at once as are staged.
+  template <int First>
+  __device__ static void store_part(const MatmulWideArgs& args, const ProductFactors& factors,
+                                    WideTileOutput tile, const float (&d)[Tokens / 2],
+                                    std::uint32_t sums) {
+    constexpr int staged = shape.staged_tokens();
+    const std::uint32_t barrier = 1 + threadIdx.x / 128;
+    stage_sums<First, staged / 2>(d, Weights::sum_factor, Weights::sum_factor, sums);
+    ptx::bar_sync(barrier, 128);
+    const int left = tile.tokens;
+    if (staged < Tokens && left > staged) tile.tokens = staged;
+    store_staged(args.output, factors, tile, args.n, sums);
+    ptx::bar_sync(barrier, 128);
+    if constexpr (First + staged / 2 < Tokens / 2) {
+      if (left <= staged) return;
+      tile.row += staged;
+      tile.tokens = left - staged;
+      store_part<First + staged / 2>(args, factors, tile, d, sums);
     }
   }
 
@@ -340,7 +379,8 @@ class WideProduct {
 
 /// The entry points of one format, one for each of wide_shapes.
 #define MICROSCALE_WIDE_ENTRY(name, weights, rows, tokens)                             \
-  extern "C" __global__ void __launch_bounds__(microscale::cuda::wide_threads, 1)      \
+  extern "C" __global__ void __launch_bounds__(                                        \
+      microscale::cuda::wide_shape(rows, tokens).threads(), 1)                         \
       matmul_wide_##name##_##rows##x##tokens(                                          \
           const __grid_constant__ microscale::cuda::MatmulWideArgs args) {             \
     microscale::cuda::WideProduct<microscale::cuda::weights, rows, tokens>::run(args); \
@@ -348,4 +388,5 @@ class WideProduct {
 #define MICROSCALE_WIDE_ENTRIES(name, weights)   \
   MICROSCALE_WIDE_ENTRY(name, weights, 256, 128) \
   MICROSCALE_WIDE_ENTRY(name, weights, 128, 128) \
+  MICROSCALE_WIDE_ENTRY(name, weights, 256, 64)  \
   MICROSCALE_WIDE_ENTRY(name, weights, 128, 64)
