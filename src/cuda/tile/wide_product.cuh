@@ -51,7 +51,7 @@ class WideProduct {
     const auto base =
         __shfl_sync(0xFFFFFFFFu, static_cast<std::uint32_t>(__cvta_generic_to_shared(memory)), 0);
     if (args.partial) clear_stages(base);
-    Ring ring(base + shared.barriers);
+    Ring ring(__shfl_sync(0xFFFFFFFFu, base + shared.barriers, 0));
     if (threadIdx.x == 0) ring.init(4 * warpgroups, args.a == nullptr ? 1 : 1 + loading_warps);
     __syncthreads();
     follow_previous_grid();
@@ -235,6 +235,7 @@ class WideProduct {
         base + a_bytes + (warpgroup * parts * 4 + warp) * Weights::tile_bytes;
     const std::uint32_t codes = __shfl_sync(0xFFFFFFFFu, weights + 16 * lane, lane);
     const std::uint32_t scales = __shfl_sync(0xFFFFFFFFu, weights + Weights::scales_of(lane), lane);
+    const std::uint64_t first_tokens = ptx::matrix_descriptor_rows128(base);
     float d[Tokens / 2], d64[parts == 2 ? Tokens / 2 : 1];  // of the first 64 rows, of the others
 #pragma unroll 1
     for (;;) {
@@ -243,6 +244,11 @@ class WideProduct {
       if (where.z == 0) return;
       const uint4 row = ptx::ld_shared_v4(place(base, ring.stage()) + 16);
       const std::uint32_t chunks = __shfl_sync(0xFFFFFFFFu, where.w, 0);
+      // Zeros, so that no tile's sums begin where another's have been moved to.
+#pragma unroll
+      for (float& sum : d) sum = 0.0f;
+#pragma unroll
+      for (float& sum : d64) sum = 0.0f;
       int before = 0;  // the stage of the chunk before
 #pragma unroll 1
       for (std::uint32_t chunk = 0; chunk < chunks; ++chunk) {
@@ -254,7 +260,7 @@ class WideProduct {
           const std::uint32_t further = stage + part * 4 * Weights::tile_bytes;
           tiles[part] = Weights::read(codes + further, scales + further);
         }
-        const std::uint64_t tokens = ptx::matrix_descriptor_rows128(base + stage);
+        const std::uint64_t tokens = ptx::advance(first_tokens, stage);
 #pragma unroll
         for (int first = 0; first < 4; first += batch) {
           std::uint32_t a[batch][parts][4];
@@ -272,9 +278,8 @@ class WideProduct {
 #pragma unroll
           for (int i = 0; i < batch; ++i) {
             const std::uint64_t at = ptx::advance(tokens, 32 * (first + i));
-            Weights::multiply(d, a[i][0], at, chunk > 0 || first + i > 0);
-            if constexpr (parts == 2)
-              Weights::multiply(d64, a[i][1], at, chunk > 0 || first + i > 0);
+            Weights::multiply(d, a[i][0], at, true);
+            if constexpr (parts == 2) Weights::multiply(d64, a[i][1], at, true);
           }
           ptx::wgmma_commit_group();
           ptx::wgmma_wait_group<1>();  // the group before has its registers no more
@@ -335,43 +340,55 @@ class WideProduct {
     }
   }
 
-  /// The accumulators of a warpgroup in memory: register by register, side by side.
+  /// The accumulators of a warpgroup in memory: four registers of a thread, side by side.
   template <int Count>
   __device__ static void put_sums(const float (&d)[Count], float* to) {
 #pragma unroll
-    for (int i = 0; i < Count; ++i) to[i * 128 + threadIdx.x % 128] = d[i];
+    for (int i = 0; i < Count; i += 4)
+      ptx::st_global_v4(to + i * 128 + threadIdx.x % 128 * 4,
+                        make_uint4(__float_as_uint(d[i]), __float_as_uint(d[i + 1]),
+                                   __float_as_uint(d[i + 2]), __float_as_uint(d[i + 3])));
+  }
+  template <int Count>
+  __device__ static void get_sums(float (&d)[Count], const float* from) {
+#pragma unroll
+    for (int i = 0; i < Count; i += 4) {
+      const float4 four =
+          __ldcg(reinterpret_cast<const float4*>(from + i * 128 + threadIdx.x % 128 * 4));
+      d[i] = four.x, d[i + 1] = four.y, d[i + 2] = four.z, d[i + 3] = four.w;
+    }
   }
   /// Of all ranges of k, in their order.
   template <int Count>
   __device__ static void add_sums(float (&d)[Count], const float* from, int splits) {
-    from += threadIdx.x % 128;
-#pragma unroll
-    for (int i = 0; i < Count; ++i) d[i] = __ldcg(from + i * 128);
-#pragma unroll 1
+    constexpr int at_once = Count <= 32 ? 2 : 1;
+    get_sums(d, from);
+#pragma unroll at_once
     for (int split = 1; split < splits; ++split) {
       from += Rows * Tokens;
+      float more[Count];
+      get_sums(more, from);
 #pragma unroll
-      for (int i = 0; i < Count; ++i) d[i] = __fadd_rn(d[i], __ldcg(from + i * 128));
+      for (int i = 0; i < Count; ++i) d[i] = __fadd_rn(d[i], more[i]);
     }
   }
 
-  /// Whether all other ranges of this half of a tile have put their sums. The 128 threads of a
-  /// warpgroup call it when they have put theirs.
+  /// Whether all other ranges of this warpgroup's part of a tile have put their sums. Its 128
+  /// threads call it when they have put theirs. One of them orders what all have written, and will
+  /// read, around the counter.
   __device__ static bool is_last(const MatmulWideArgs& args, std::uint32_t base,
-                                 std::uint32_t half) {
+                                 std::uint32_t part) {
     const std::uint32_t warpgroup = threadIdx.x / 128;
     const std::uint32_t word = base + shared.words + 4 * warpgroup;
-    __threadfence();
     ptx::bar_sync(1 + warpgroup, 128);
     if (threadIdx.x % 128 == 0) {
-      const std::uint32_t before = atomicAdd(args.counters + half, 1u);
+      __threadfence();
+      const std::uint32_t before = atomicAdd(args.counters + part, 1u);
+      __threadfence();
       ptx::st_shared_b32(word, before);
     }
     ptx::bar_sync(1 + warpgroup, 128);
-    const bool last = ptx::ld_shared_b32(word) + 1 == static_cast<std::uint32_t>(args.splits);
-    ptx::bar_sync(1 + warpgroup, 128);  // the word is free again
-    __threadfence();
-    return last;
+    return ptx::ld_shared_b32(word) + 1 == static_cast<std::uint32_t>(args.splits);
   }
 };
 
