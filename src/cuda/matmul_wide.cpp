@@ -26,9 +26,10 @@ WidePlan plan_of(const DeviceInfo& device, const WideCall& call) {
                    device.multiprocessors);
 }
 
-// Whether the product's kernel reads a as it is.
+// Whether the product's kernel reads a as it is: 128 rows are 32 bits of offset.
 bool reads_rows(const WideInput& a) {
-  return !a.format && reinterpret_cast<std::uintptr_t>(a.data) % 16 == 0 && a.stride % 16 == 0;
+  return !a.format && reinterpret_cast<std::uintptr_t>(a.data) % 16 == 0 && a.stride % 16 == 0 &&
+         a.stride < 1 << 24;
 }
 
 // Of a in the workspace.

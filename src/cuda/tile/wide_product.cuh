@@ -25,6 +25,7 @@
 #include "cuda/tile/grid_order.cuh"
 #include "cuda/tile/stage_ring.cuh"
 #include "cuda/tile/wide_store.cuh"
+#include "cuda/tile/wide_sums.cuh"
 #include "cuda/tile/wide_walk.cuh"
 #include "cuda/tile/wide_weights.cuh"
 
@@ -59,7 +60,7 @@ class WideProduct {
       ptx::setmaxnreg_dec<shape.copying_registers()>();
       if (threadIdx.x < multiplying_threads + 32)
         copy(args, base, ring);
-      else if (args.a != nullptr)
+      else if (args.a != nullptr && threadIdx.x < multiplying_threads + 32 + loading_threads)
         load_rows(args, base, ring);
     } else {
       ptx::setmaxnreg_inc<shape.multiplying_registers()>();
@@ -69,7 +70,7 @@ class WideProduct {
 
  private:
   using Ring = StageRing<shared.stages>;
-  static constexpr int loading_warps = 3, loading_threads = 32 * loading_warps;
+  static constexpr int loading_warps = 2, loading_threads = 32 * loading_warps;
 
   __device__ static std::uint32_t place(std::uint32_t base, int stage) {
     return base + shared.places + 32 * stage;
@@ -169,12 +170,18 @@ class WideProduct {
     }
   }
 
-  /// Three warps bring rows of a that nobody has prepared, 16 bytes a lane, each piece where the
-  /// swizzle has it; what is behind the rows and behind k becomes zeros. A chunk is called full
-  /// when a few more are under way.
+  /// Two warps bring rows of a that nobody has prepared, eight at once, 16 bytes a lane, each piece
+  /// where the swizzle has it. What is behind k becomes zeros; behind the rows the last one comes
+  /// again, since their sums are dropped. A chunk is called full when a few more are under way.
   __device__ static void load_rows(const MatmulWideArgs& args, std::uint32_t base, Ring ring) {
     constexpr int under_way = shared.stages / 2, rows_at_once = loading_threads / 8;
-    const std::uint32_t thread = threadIdx.x - multiplying_threads - 32, piece = thread % 8;
+    static_assert(rows_at_once == 8, "the swizzle's pattern");
+    const std::uint32_t thread = threadIdx.x - multiplying_threads - 32;
+    const std::uint32_t piece = thread % 8, own = thread / 8;
+    const std::uint32_t to = base + own * 128 + (piece ^ own) * 16;
+    // Chunks in which the piece lies inside k.
+    const auto inside = static_cast<std::uint32_t>((args.k + 63 - 8 * piece) / 64);
+    const auto stride = static_cast<std::uint32_t>(args.a_stride);
     WideWalk<Rows, Tokens> walk(args.rows, args.n, args.output.gated != 0);
     WidePlace at;
     Ring arriving = ring;
@@ -192,24 +199,23 @@ class WideProduct {
       if (!walk.find(tile, at)) break;
       const std::uint32_t first = first_chunk(args, unit - tile * splits),
                           end = first_chunk(args, unit - tile * splits + 1);
-      const std::int64_t row = std::int64_t{at.row_tile} * Tokens + thread / 8;
-      const std::int64_t left = at.rows.count - row;
+      const std::int64_t row = std::int64_t{at.row_tile} * Tokens, left = at.rows.count - row;
+      const std::uint32_t last = left < Tokens ? static_cast<std::uint32_t>(left) - 1 : Tokens - 1;
       const char* from = static_cast<const char*>(args.a) + (at.rows.first + row) * args.a_stride +
-                         first * 128 + piece * 16;
+                         std::uint64_t{first} * 128 + piece * 16;
+      std::uint32_t offsets[Tokens / rows_at_once];
+#pragma unroll
+      for (int i = 0; i < Tokens / rows_at_once; ++i)
+        offsets[i] = min(own + i * rows_at_once, last) * stride;
 #pragma unroll 1
       for (std::uint32_t chunk = first; chunk < end; ++chunk, ring.next(), from += 128) {
         ring.wait_empty();
-        const std::uint32_t to = base + ring.stage() * shared.stage_bytes;
-        const bool inside = std::int64_t{chunk} * 64 + piece * 8 < args.k;
-        const char* source = from;
+        const std::uint32_t stage = to + ring.stage() * shared.stage_bytes;
+        const int bytes = chunk < inside ? 16 : 0;
 #pragma unroll
-        for (int i = 0; i < Tokens; i += rows_at_once, source += rows_at_once * args.a_stride) {
-          const std::uint32_t own = thread / 8 + i;
-          if (i + rows_at_once > Tokens && own >= Tokens) break;
-          const bool there = inside && i < left;
-          ptx::cp_async_cg_shared_global_16(to + own * 128 + (piece ^ own % 8) * 16,
-                                            there ? source : args.a, there ? 16 : 0);
-        }
+        for (int i = 0; i < Tokens / rows_at_once; ++i)
+          ptx::cp_async_cg_shared_global_16(stage + i * rows_at_once * 128, from + offsets[i],
+                                            bytes);
         ptx::cp_async_commit_group();
         if (unannounced < under_way) {
           ++unannounced;
@@ -298,10 +304,12 @@ class WideProduct {
                      warpgroup * (Rows * Tokens / warpgroups);
         put_sums(d, own);
         if constexpr (parts == 2) put_sums(d64, own + 64 * Tokens);
-        if (!is_last(args, base, warpgroups * row.z + warpgroup)) continue;
+        if (!is_last_range(args.counters + warpgroups * row.z + warpgroup, args.splits,
+                           base + shared.words + 4 * warpgroup))
+          continue;
         own -= std::int64_t{row.w} * (Rows * Tokens);
-        add_sums(d, own, args.splits);
-        if constexpr (parts == 2) add_sums(d64, own + 64 * Tokens, args.splits);
+        add_sums(d, own, Rows * Tokens, args.splits);
+        if constexpr (parts == 2) add_sums(d64, own + 64 * Tokens, Rows * Tokens, args.splits);
       }
       WideTileOutput tile{.matrix = where.x,
                           .row = static_cast<std::int64_t>(row.y) << 32 | row.x,
@@ -338,57 +346,6 @@ class WideProduct {
       tile.tokens = left - staged;
       store_part<First + staged / 2>(args, factors, tile, d, sums);
     }
-  }
-
-  /// The accumulators of a warpgroup in memory: four registers of a thread, side by side.
-  template <int Count>
-  __device__ static void put_sums(const float (&d)[Count], float* to) {
-#pragma unroll
-    for (int i = 0; i < Count; i += 4)
-      ptx::st_global_v4(to + i * 128 + threadIdx.x % 128 * 4,
-                        make_uint4(__float_as_uint(d[i]), __float_as_uint(d[i + 1]),
-                                   __float_as_uint(d[i + 2]), __float_as_uint(d[i + 3])));
-  }
-  template <int Count>
-  __device__ static void get_sums(float (&d)[Count], const float* from) {
-#pragma unroll
-    for (int i = 0; i < Count; i += 4) {
-      const float4 four =
-          __ldcg(reinterpret_cast<const float4*>(from + i * 128 + threadIdx.x % 128 * 4));
-      d[i] = four.x, d[i + 1] = four.y, d[i + 2] = four.z, d[i + 3] = four.w;
-    }
-  }
-  /// Of all ranges of k, in their order.
-  template <int Count>
-  __device__ static void add_sums(float (&d)[Count], const float* from, int splits) {
-    constexpr int at_once = Count <= 32 ? 2 : 1;
-    get_sums(d, from);
-#pragma unroll at_once
-    for (int split = 1; split < splits; ++split) {
-      from += Rows * Tokens;
-      float more[Count];
-      get_sums(more, from);
-#pragma unroll
-      for (int i = 0; i < Count; ++i) d[i] = __fadd_rn(d[i], more[i]);
-    }
-  }
-
-  /// Whether all other ranges of this warpgroup's part of a tile have put their sums. Its 128
-  /// threads call it when they have put theirs. One of them orders what all have written, and will
-  /// read, around the counter.
-  __device__ static bool is_last(const MatmulWideArgs& args, std::uint32_t base,
-                                 std::uint32_t part) {
-    const std::uint32_t warpgroup = threadIdx.x / 128;
-    const std::uint32_t word = base + shared.words + 4 * warpgroup;
-    ptx::bar_sync(1 + warpgroup, 128);
-    if (threadIdx.x % 128 == 0) {
-      __threadfence();
-      const std::uint32_t before = atomicAdd(args.counters + part, 1u);
-      __threadfence();
-      ptx::st_shared_b32(word, before);
-    }
-    ptx::bar_sync(1 + warpgroup, 128);
-    return ptx::ld_shared_b32(word) + 1 == static_cast<std::uint32_t>(args.splits);
   }
 };
 
