@@ -26,9 +26,10 @@ WidePlan plan_of(const DeviceInfo& device, const WideCall& call) {
                    device.multiprocessors);
 }
 
-// Whether the product's kernel reads a as it is.
+// Whether the product's kernel reads a as it is: 128 rows are 32 bits of offset.
 bool reads_rows(const WideInput& a) {
-  return !a.format && reinterpret_cast<std::uintptr_t>(a.data) % 16 == 0 && a.stride % 16 == 0;
+  return !a.format && reinterpret_cast<std::uintptr_t>(a.data) % 16 == 0 && a.stride % 16 == 0 &&
+         a.stride < 1 << 24;
 }
 
 // Of a in the workspace.
@@ -184,7 +185,7 @@ void matmul_wide(Device& device, const char* operation, const WideCall& call, St
                            plan.units() < multiprocessors ? plan.units() : multiprocessors),
                        .grid_y = 1,
                        .grid_z = 1,
-                       .threads = wide_threads,
+                       .threads = static_cast<unsigned>(plan.shape.threads()),
                        .column_shift = 0};
   launch(device,
          "matmul_wide_" + std::string(format.name) + (f16 ? "_f16_" : "_bf16_") +

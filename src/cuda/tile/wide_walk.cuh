@@ -20,7 +20,7 @@ struct WidePlace {
 template <int Rows, int Tokens>
 class WideWalk {
  public:
-  static constexpr WideShape shape{Rows, Tokens};
+  static constexpr WideShape shape = wide_shape(Rows, Tokens);
   static constexpr std::uint32_t band = 2048 / Tokens;
 
   __device__ WideWalk(const ProductRows& rows, std::int64_t n, bool gated)
