@@ -53,6 +53,18 @@ __device__ inline std::uint32_t ld_shared_b32(std::uint32_t address) {
   return v;
 }
 
+/// 2 bytes and 1 byte, likewise; zeros above.
+__device__ inline std::uint32_t ld_shared_u16(std::uint32_t address) {
+  std::uint16_t v;
+  asm volatile("ld.shared.u16 %0, [%1];" : "=h"(v) : "r"(address));
+  return v;
+}
+__device__ inline std::uint32_t ld_shared_u8(std::uint32_t address) {
+  std::uint32_t v;
+  asm volatile("ld.shared.u8 %0, [%1];" : "=r"(v) : "r"(address));
+  return v;
+}
+
 __device__ inline void st_shared_b32(std::uint32_t address, std::uint32_t v) {
   asm volatile("st.shared.b32 [%0], %1;" ::"r"(address), "r"(v) : "memory");
 }

@@ -1,0 +1,107 @@
+#include "cuda/matmul_line.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "cuda/kernels.hpp"
+#include "cuda/launch.hpp"
+#include "cuda/matmul_line_args.hpp"
+#include "layouts/tiled_128x4.hpp"
+
+namespace microscale::cuda {
+namespace {
+
+constexpr int block_bytes = 232448;  // of shared memory that a block of sm_90 may have
+constexpr int least_depth = 4;       // stages; with fewer, too little is under way
+
+bool aligned(const void* address) { return reinterpret_cast<std::uintptr_t>(address) % 16 == 0; }
+
+bool is_fp4(Format format) { return format == Format::mxfp4 || format == Format::nvfp4; }
+
+bool takes_a(const MatmulCall& call) {
+  if (const BlockTensorView* a = call.a_blocks())
+    return is_fp4(a->shape.format) && aligned(a->codes.data()) &&
+           reinterpret_cast<std::uintptr_t>(a->scales.data()) % 2 == 0;
+  const TensorView& dense = *call.a_dense();
+  return dense.dtype != DType::f32 && aligned(dense.data) &&
+         (call.matrices == 1 || dense.row_stride % 8 == 0);
+}
+
+bool takes_b(const MatmulCall& call) {
+  if (call.packed() || call.gated) return false;
+  const auto& b = std::get<BlockTensorView>(call.b);
+  return is_fp4(b.shape.format) && b.shape.layout == Layout::row_major &&
+         call.k() % (16 * info(b.shape.format).block) == 0 && aligned(b.codes.data()) &&
+         aligned(b.scales.data());
+}
+
+}  // namespace
+
+std::optional<LinePlan> line_plan(const Device& device, const MatmulCall& call,
+                                  const ProductRows& rows) {
+  if (architecture_of(device.info()) != "sm_90a" || rows.offsets || rows.m != 1 || !takes_b(call) ||
+      !takes_a(call))
+    return {};
+  LinePlan plan{};
+  const std::int64_t row_tiles = ceil_div(call.n(), std::int64_t{line_rows}),
+                     stages = ceil_div(call.k(), std::int64_t{line_columns});
+  if (row_tiles * rows.matrices >= std::int64_t{1} << 31 || stages > 64) return {};
+  plan.row_tiles = static_cast<std::uint32_t>(row_tiles);
+  plan.tiles = static_cast<std::uint32_t>(row_tiles * rows.matrices);
+  plan.stages = static_cast<int>(stages);
+  plan.buffers = rows.matrices > 1 ? 2 : 1;
+  const auto block = static_cast<int>(info(call.b_shape().format).block);
+  const int fixed = line_shared(block, plan.stages, 0, plan.buffers).bytes;
+  plan.depth = (block_bytes - fixed) / (line_stage_bytes(block) + 16);
+  if (plan.depth < least_depth) return {};
+  plan.shared = line_shared(block, plan.stages, plan.depth, plan.buffers);
+  plan.blocks = static_cast<int>(
+      std::min<std::int64_t>(device.info().multiprocessors, std::int64_t{plan.tiles}));
+  return plan;
+}
+
+void matmul_line(Device& device, const MatmulCall& call, const LinePlan& plan,
+                 const ProductOutput& output, Stream stream) {
+  const auto& b = std::get<BlockTensorView>(call.b);
+  MatmulLineArgs args{};
+  args.b = b.codes.data();
+  args.b_scales = b.scales.data();
+  const BlockTensorView* a = call.a_blocks();
+  if (a) {
+    const std::int64_t blocks = a->shape.blocks_per_line();
+    args.a = a->codes.data();
+    args.a_scales = a->scales.data();
+    args.a_matrix = a->shape.code_bytes_per_line();
+    args.a_tiled = a->shape.layout == Layout::tiled_128x4;
+    args.a_scale_matrix =
+        args.a_tiled ? tiled_128x4::bytes(tiled_128x4::tile_lines, blocks) : blocks;
+    args.a_kind = static_cast<std::int32_t>(a->shape.format == Format::nvfp4 ? LineInput::nvfp4
+                                                                             : LineInput::mxfp4);
+  } else {
+    const TensorView& dense = *call.a_dense();
+    args.a = dense.data;
+    args.a_matrix = dense.row_stride * size_of(dense.dtype);
+    args.a_kind =
+        static_cast<std::int32_t>(dense.dtype == DType::bf16 ? LineInput::bf16 : LineInput::f16);
+  }
+  args.n = call.n();
+  args.k = call.k();
+  args.row_tiles = plan.row_tiles;
+  args.tiles = plan.tiles;
+  args.stages = plan.stages;
+  args.depth = plan.depth;
+  args.buffers = plan.buffers;
+  args.shared = plan.shared;
+  args.output = output;
+  launch(device, fmt::format("matmul_line_{}_{}", info(b.shape.format).name, a ? "codes" : "dense"),
+         call.operation,
+         {.grid_x = static_cast<unsigned>(plan.blocks),
+          .grid_y = 1,
+          .grid_z = 1,
+          .threads = line_threads,
+          .column_shift = 0},
+         args, stream, plan.shared.bytes);
+}
+
+}  // namespace microscale::cuda

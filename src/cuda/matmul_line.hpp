@@ -1,0 +1,34 @@
+// Which products of one row of a with plain 4-bit weights are streamed on Hopper
+// (tile/line_product.cuh), and how they are cut.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+
+#include "core/matmul_call.hpp"
+#include "cuda/device.hpp"
+#include "cuda/line_geometry.hpp"
+#include "cuda/matmul_args.hpp"
+
+namespace microscale::cuda {
+
+struct LinePlan {
+  std::uint32_t row_tiles, tiles;  // of a matrix, of all
+  int stages;                      // of a row tile
+  int depth;                       // of the ring
+  int buffers;                     // matrices whose row of a is in shared memory at once
+  int blocks;
+  LineShared shared;
+};
+
+/// None where these kernels do not serve: one row of a (BF16, FP16, NVFP4 or MXFP4) in each matrix
+/// of a batch, plain MXFP4 or NVFP4 weights, not gated, scales in rows of a multiple of 16 bytes,
+/// all rows at multiples of 16 bytes, k short enough for shared memory, on sm_90a.
+std::optional<LinePlan> line_plan(const Device& device, const MatmulCall& call,
+                                  const ProductRows& rows);
+
+/// One launch, no workspace.
+void matmul_line(Device& device, const MatmulCall& call, const LinePlan& plan,
+                 const ProductOutput& output, Stream stream);
+
+}  // namespace microscale::cuda
