@@ -1,5 +1,5 @@
-// Grouped quantize: the rows of many experts, one after another in one matrix, in one call, each
-// expert with a global scale and a region of block scales of its own.
+// Grouped quantize: the rows of many experts, all in one matrix, in one call, each expert with a
+// global scale and a region of block scales of its own.
 #pragma once
 
 #include <cstdint>
