@@ -19,20 +19,23 @@ Matrix by_rows(const Product& p) {
   BlockTensorView a = p.a.blocks->view(), b = p.b.blocks->view();
   const std::vector<std::uint8_t> tiled = p.tiled ? tiled_scales(p) : std::vector<std::uint8_t>{};
   if (p.tiled) a.shape.layout = Layout::tiled_128x4, a.scales = tiled;
-  for (BlockTensorView* view : {&a, &b}) {
-    view->codes = {memory.put(view->codes), view->codes.size()};
-    view->scales = {memory.put(view->scales), view->scales.size()};
-  }
   b.shape.rows = p.n();
-  const MatmulInput input = a;
-  const MatmulWeights weights = b;
+  MatmulInput input = a;
+  MatmulWeights weights = b;
   const MatmulOutput unused = MutableTensorView{};
   const MatmulCall call{.a = input, .b = weights, .d = unused};
   Matrix d = untouched_rows(p);
   const cuda::ProductOutput output = output_of(p, memory, d);
+  const cuda::ProductRows rows = rows_of(p, memory);
   auto* const workspace = static_cast<std::uint8_t*>(
       memory.raw(static_cast<std::size_t>(cuda::matmul_rows_workspace(call, p.rows()))));
-  cuda::matmul_rows(device(), call, rows_of(p, memory), output, workspace, nullptr);
+  for (BlockTensorView* view : {&b, &a}) {  // last the scales of a: nothing is behind them
+    view->codes = {memory.put(view->codes), view->codes.size()};
+    view->scales = {memory.put(view->scales), view->scales.size()};
+  }
+  input = a;
+  weights = b;
+  cuda::matmul_rows(device(), call, rows, output, workspace, nullptr);
   device().copy_to_host(d.bytes.data(), output.d, static_cast<std::int64_t>(d.bytes.size()),
                         nullptr);
   return d;
@@ -65,12 +68,12 @@ TEST_F(MatmulRows, gives_each_expert_as_many_rows_as_its_count) {
 }
 
 TEST_F(MatmulRows, stay_within_their_memory_when_offsets_decrease) {
-  Product p{.a = blocks(Format::nvfp4, 300, 64, 3),
+  Product p{.a = blocks(Format::nvfp4, 600, 64, 3),
             .b = blocks(Format::nvfp4, 40 * 16, 64),
-            .m = 300,
+            .m = 600,
             .matrices = 40,
-            .offsets = decreasing_offsets(300, 40),
-            .scales_of = most_tiles_offsets(300, 40),
+            .offsets = decreasing_offsets(600, 40),
+            .scales_of = most_tiles_offsets(600, 40),
             .tiled = true};
   expect_within_memory(p, by_rows);
 }

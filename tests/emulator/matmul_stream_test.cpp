@@ -223,12 +223,12 @@ TEST_F(MatmulStream, takes_counts_beyond_the_capacity_for_it) {
 }
 
 TEST_F(MatmulStream, stays_within_its_memory_when_offsets_decrease) {
-  Product p{.a = blocks(Format::nvfp4, 300, 64, 3),
+  Product p{.a = blocks(Format::nvfp4, 600, 64, 3),
             .b = blocks(Format::nvfp4, 40 * 16, 64),
-            .m = 300,
+            .m = 600,
             .matrices = 40,
-            .offsets = decreasing_offsets(300, 40),
-            .scales_of = most_tiles_offsets(300, 40),
+            .offsets = decreasing_offsets(600, 40),
+            .scales_of = most_tiles_offsets(600, 40),
             .tiled = true};
   expect_within_memory(p, streamed);
 }

@@ -152,12 +152,12 @@ TEST_F(MatmulWide, gives_each_expert_as_many_rows_as_its_count) {
 }
 
 TEST_F(MatmulWide, stays_within_its_memory_when_offsets_decrease) {
-  expect_within_memory({.a = blocks(Format::nvfp4, 300, 64, 3),
+  expect_within_memory({.a = blocks(Format::nvfp4, 600, 64, 3),
                         .b = blocks(Format::nvfp4, 10 * 16, 64),
-                        .m = 300,
+                        .m = 600,
                         .matrices = 10,
-                        .offsets = decreasing_offsets(300, 10),
-                        .scales_of = most_tiles_offsets(300, 10),
+                        .offsets = decreasing_offsets(600, 10),
+                        .scales_of = most_tiles_offsets(600, 10),
                         .tiled = true},
                        computed);
 }
