@@ -10,7 +10,7 @@
 #include "cuda/kernel_images.hpp"
 #include "cuda/matmul.hpp"
 #include "cuda/wide_geometry.hpp"
-#include "support/wide_products.hpp"
+#include "support/masked_products.hpp"
 
 namespace microscale::emulator {
 namespace {
@@ -153,6 +153,39 @@ TEST_F(MatmulWide, gives_experts_of_few_rows_to_four_warpgroups) {
       p.a = blocks(b, 127, k, 3);
       EXPECT_TRUE(is_right(p)) << info(b).name << gated;
     }
+}
+
+TEST_F(MatmulWide, gives_each_expert_as_many_rows_as_its_count) {
+  for (const bool wide : {false, true})
+    for (const std::vector<std::int64_t>& counts :
+         {std::vector<std::int64_t>{0, 45, 1, 0, 17}, {0, 0, 0, 0, 0}, {45, 45, 45, 45, 45}}) {
+      Product p{.a = blocks(Format::nvfp4, 5 * 45 + 2, 96, 3),
+                .b = blocks(Format::nvfp4, 5 * 50, 96),
+                .m = 5 * 45 + 2,
+                .matrices = 5,
+                .counts = counts,
+                .capacity = 45,
+                .wide_offsets = wide,
+                .tiled = !wide,
+                .d_type = DType::bf16,
+                .bias = test::gaussian(DType::f16, 5, 50, 4, 1.0f),
+                .a_globals = {1, 2, 3, 4, 5},
+                .b_globals = {7, 6, 5, 4, 3}};
+      EXPECT_TRUE(same_by_offsets(p, computed));
+      p.a = dense(DType::f16, 5 * 45 + 2, 96), p.tiled = false;  // read as it is
+      EXPECT_TRUE(same_by_offsets(p, computed));
+    }
+}
+
+TEST_F(MatmulWide, stays_within_its_memory_when_offsets_decrease) {
+  expect_within_memory({.a = blocks(Format::nvfp4, 600, 64, 3),
+                        .b = blocks(Format::nvfp4, 10 * 16, 64),
+                        .m = 600,
+                        .matrices = 10,
+                        .offsets = decreasing_offsets(600, 10),
+                        .scales_of = most_tiles_offsets(600, 10),
+                        .tiled = true},
+                       computed);
 }
 
 TEST_F(MatmulWide, finds_its_experts_among_many) {

@@ -160,7 +160,7 @@ struct RowsProduct {
                         std::int64_t row, int g, float low, float high) const {
     if (row >= rows.count) return;
     const ProductOutput& out = args.output;
-    const bool grouped = args.rows.offsets != nullptr;
+    const bool grouped = args.rows.expert_rows != nullptr;
     float factor = static_cast<float>(1 << Weights::exponent_bias);
     if (args.row_factors != nullptr) factor = __fmul_rn(factor, args.row_factors[rows.first + row]);
     low = __fmul_rn(low, factor);

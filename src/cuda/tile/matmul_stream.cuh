@@ -67,7 +67,7 @@ class MatmulStream {
     if (threadIdx.x == 0) ptx::mbarrier_init_shared(units_barrier(), stream_warps);
     ptx::fence_mbarrier_init();
     __syncthreads();
-    const bool grouped = args_.rows.offsets != nullptr;
+    const bool grouped = args_.rows.expert_rows != nullptr;
     if (grouped) {
       follow_previous_grid();
       const std::uint32_t all = list_parts() * all_.row_tiles,
@@ -114,11 +114,11 @@ class MatmulStream {
       std::uint32_t before = 0, tiles_before = 0;
       for (std::int64_t first = 0; first < args_.rows.matrices; first += 32) {
         const std::int64_t expert = first + lane_;
-        const std::int64_t rows =
-            expert < args_.rows.matrices ? rows_of_matrix(args_.rows, expert).count : 0;
-        const std::uint32_t own = passes(rows);
-        const auto tiles =
-            static_cast<std::uint32_t>(grouped::tile_rows(rows, tiled_128x4::tile_lines));
+        const bool exists = expert < args_.rows.matrices;
+        const MatrixRows rows = exists ? rows_of_matrix(args_.rows, expert) : MatrixRows{0, 0};
+        const std::uint32_t own = passes(rows.count);
+        const std::uint32_t tiles =
+            exists ? static_cast<std::uint32_t>(scale_tile_rows(args_.rows, rows)) : 0;
         std::uint32_t upto = own, tiles_upto = tiles;
 #pragma unroll
         for (int d = 1; d < 32; d *= 2) {
@@ -126,12 +126,13 @@ class MatmulStream {
                               others = __shfl_up_sync(0xFFFFFFFFu, tiles_upto, d);
           if (static_cast<int>(lane_) >= d) upto += other, tiles_upto += others;
         }
+        const auto in_front = static_cast<std::uint32_t>(
+            scale_tiles_before(args_.rows, rows, tiles_before + tiles_upto - tiles));
         for (std::uint32_t i = 0; i < own; ++i) {
           const std::uint32_t index = before + upto - own + i;
           if (index < stream_most_parts)
             ptx::st_shared_v2(base_ + all_.shared.parts + 8 * index,
-                              static_cast<std::uint32_t>(expert) | i << 16,
-                              tiles_before + tiles_upto - tiles);
+                              static_cast<std::uint32_t>(expert) | i << 16, in_front);
         }
         before += __shfl_sync(0xFFFFFFFFu, upto, 31);
         tiles_before += __shfl_sync(0xFFFFFFFFu, tiles_upto, 31);
@@ -147,7 +148,7 @@ class MatmulStream {
     std::int64_t scale_tiles_before;
   };
   __device__ Part part(std::uint32_t index) const {
-    if (args_.rows.offsets != nullptr) {
+    if (args_.rows.expert_rows != nullptr) {
       const uint2 found = ptx::ld_shared_v2(base_ + all_.shared.parts + 8 * index);
       return {found.x & 0xFFFFu, std::int64_t{found.x >> 16} * all_.units_rows, found.y};
     }

@@ -111,7 +111,7 @@ class WideProduct {
       const std::int64_t group = std::int64_t{at.row_tile} * (Tokens / 8);
       const std::int64_t own = groups - group < Tokens / 8 ? groups - group : Tokens / 8;
       const std::int64_t first_group =
-          args.rows.offsets == nullptr
+          args.rows.expert_rows == nullptr
               ? token_tiles::first_group(at.matrix, args.rows.m)
               : token_tiles::first_group_of_expert(at.matrix, at.rows.first);
       // Lanes of the weights: a tile each, the last one again beyond the end; the next lane: a.
@@ -143,7 +143,7 @@ class WideProduct {
       if (lane == 0) {
         const std::int64_t before = std::int64_t{at.row_tile} * Tokens;
         const std::int64_t rows_left = at.rows.count - before;
-        const std::int64_t row = (args.rows.offsets == nullptr ? 0 : at.rows.first) + before;
+        const std::int64_t row = (args.rows.expert_rows == nullptr ? 0 : at.rows.first) + before;
         const std::uint32_t where = place(base, ring.stage());
         ptx::st_shared_v4(
             where, make_uint4(at.matrix, at.column_tile,
