@@ -40,7 +40,7 @@ bool takes_b(const MatmulCall& call) {
 
 std::optional<LinePlan> line_plan(const Device& device, const MatmulCall& call,
                                   const ProductRows& rows) {
-  if (architecture_of(device.info()) != "sm_90a" || rows.offsets || rows.m != 1 || !takes_b(call) ||
+  if (architecture_of(device.info()) != "sm_90a" || rows.expert_rows || rows.m != 1 || !takes_b(call) ||
       !takes_a(call))
     return {};
   LinePlan plan{};
