@@ -172,7 +172,8 @@ class WideProduct {
 
   /// Two warps bring rows of a that nobody has prepared, eight at once, 16 bytes a lane, each piece
   /// where the swizzle has it. What is behind k becomes zeros; behind the rows the last one comes
-  /// again, since their sums are dropped. A chunk is called full when a few more are under way.
+  /// again, as far as its eight go, or nothing, since their sums are dropped. A chunk is called
+  /// full when a few more are under way.
   __device__ static void load_rows(const MatmulWideArgs& args, std::uint32_t base, Ring ring) {
     constexpr int under_way = shared.stages / 2, rows_at_once = loading_threads / 8;
     static_assert(rows_at_once == 8, "the swizzle's pattern");
@@ -214,8 +215,9 @@ class WideProduct {
         const int bytes = chunk < inside ? 16 : 0;
 #pragma unroll
         for (int i = 0; i < Tokens / rows_at_once; ++i)
-          ptx::cp_async_cg_shared_global_16(stage + i * rows_at_once * 128, from + offsets[i],
-                                            bytes);
+          if (static_cast<std::uint32_t>(i * rows_at_once) <= last)
+            ptx::cp_async_cg_shared_global_16(stage + i * rows_at_once * 128, from + offsets[i],
+                                              bytes);
         ptx::cp_async_commit_group();
         if (unannounced < under_way) {
           ++unannounced;
