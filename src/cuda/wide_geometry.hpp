@@ -84,9 +84,10 @@ constexpr std::int64_t wide_most_tiles(WideShape shape, std::int64_t n, bool gat
 
 /// Cycles of a multiprocessor for 64 elements of k of a tile, predicted, whichever is most:
 /// products at 4096 operations a cycle; its two operands at 30 bytes a cycle from the second-level
-/// cache; the weights at 20 from memory; or issuing instructions, 40 of a warp and 110 for each 64
-/// rows of the weights that it decodes, of one warp of each warpgroup. Four of them keep a
-/// scheduler at work for five sixths of the time, as predicted, two for half of it, as measured.
+/// cache; the weights at 20 from memory; or issuing instructions, 40 of a warp, its share of those
+/// that copy among them, and 110 for each 64 rows of the weights that it decodes, of one warp of
+/// each warpgroup. Four of them keep a scheduler at work for five sixths of the time, as predicted,
+/// two for half of it, as measured.
 constexpr std::int64_t wide_cycles(WideShape shape, int tile_bytes) {
   const std::int64_t weights = std::int64_t{shape.rows} / 16 * tile_bytes;
   const std::int64_t issued = shape.warpgroups * (40 + 110 * shape.parts());

@@ -4,14 +4,14 @@
 //
 // A block stays on its multiprocessor and takes tile after tile of d (wide_walk.cuh). One warp
 // copies chunks of 64 elements of k, of both operands, into a ring of stages: linear bulk copies
-// that end in a stage's `full` barrier. Two warpgroups, each with Rows / 2 rows of the weights and
-// all Tokens rows of a, decode a step of 16 elements into four registers while the tensor cores
-// multiply the step before, and free a stage through its `empty` barrier. The copying warp runs
-// ahead into the next tile while this one's sums are stored (wide_store.cuh).
+// that end in a stage's `full` barrier. Two or four warpgroups, each with its part of the rows of
+// the weights and all Tokens rows of a, decode two steps of 16 elements into four registers each
+// while the tensor cores multiply the two before, and free a stage through its `empty` barrier. The
+// copying warp runs ahead into the next tile while this one's sums are stored (wide_store.cuh).
 //
 // Where tiles are few, each is cut into ranges of k, and a block takes one of them (a unit). The
-// sums go to memory; the warpgroup that finds, by a counter, that it is the last of its half of the
-// tile adds them in the order of k, whoever it is.
+// sums go to memory; the warpgroup that finds, by a counter, that it is the last of its part of the
+// tile adds them in the order of k, whoever it is (wide_sums.cuh).
 #pragma once
 
 #include <cstdint>
