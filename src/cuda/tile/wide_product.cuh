@@ -18,6 +18,7 @@
 
 #include "cuda/ptx/async_copy.cuh"
 #include "cuda/ptx/barrier.cuh"
+#include "cuda/ptx/elect.cuh"
 #include "cuda/ptx/matrix_descriptor.cuh"
 #include "cuda/ptx/memory.cuh"
 #include "cuda/ptx/setmaxnreg.cuh"
@@ -53,16 +54,15 @@ class WideProduct {
         __shfl_sync(0xFFFFFFFFu, static_cast<std::uint32_t>(__cvta_generic_to_shared(memory)), 0);
     if (args.partial) clear_stages(base);
     Ring ring(__shfl_sync(0xFFFFFFFFu, base + shared.barriers, 0));
-    if (threadIdx.x == 0)
-      ring.init(4 * warpgroups, copying_warps + (args.a == nullptr ? 0 : loading_warps));
+    if (threadIdx.x == 0) ring.init(4 * warpgroups, args.a == nullptr ? 1 : 1 + loading_warps);
     __syncthreads();
     follow_previous_grid();
     if (threadIdx.x >= multiplying_threads) {
       ptx::setmaxnreg_dec<shape.copying_registers()>();
-      if (args.a != nullptr && threadIdx.x >= first_loading_thread)
-        load_rows(args, base, ring);
-      else
+      if (threadIdx.x < multiplying_threads + 32)
         copy(args, base, ring);
+      else if (args.a != nullptr && threadIdx.x < multiplying_threads + 32 + loading_threads)
+        load_rows(args, base, ring);
     } else {
       ptx::setmaxnreg_inc<shape.multiplying_registers()>();
       multiply(args, base, ring);
@@ -71,8 +71,7 @@ class WideProduct {
 
  private:
   using Ring = StageRing<shared.stages>;
-  static constexpr int copying_warps = 4, loading_warps = 2, loading_threads = 32 * loading_warps;
-  static constexpr int first_loading_thread = shape.threads() - loading_threads;
+  static constexpr int loading_warps = 2, loading_threads = 32 * loading_warps;
 
   __device__ static std::uint32_t place(std::uint32_t base, int stage) {
     return base + shared.places + 32 * stage;
@@ -95,78 +94,13 @@ class WideProduct {
            static_cast<std::uint32_t>(args.splits);
   }
 
-  /// What one of the copying warps copies of each chunk: its share of the weights' tiles, a lane
-  /// each; of WithTokens the first, where a is in tiles, too, has a lane for those. Lanes start
-  /// their copies one after the other, a hundred cycles each: one warp alone could not keep up with
-  /// memory.
-  template <bool WithTokens>
-  class Copies {
-   public:
-    __device__ explicit Copies(const MatmulWideArgs& args)
-        : args_(args), warp_(threadIdx.x / 32 - 4 * warpgroups), lane_(threadIdx.x & 31) {}
-
-    __device__ void aim(const WidePlace& at, std::uint32_t first, std::uint32_t base) {
-      const std::int64_t chunks = token_tiles::chunks(args_.k);
-      all_bytes_ = share * Weights::tile_bytes;
-      lanes_ = share;
-      if (lane_ < share) {  // the last tile again beyond the end
-        const std::int64_t row_tiles = fragment_tiles::row_tiles(args_.n, args_.output.gated != 0);
-        const std::uint32_t tile = warp_ * share + lane_;
-        const std::int64_t wanted = std::int64_t{at.column_tile} * weight_tiles + tile;
-        const std::int64_t row_tile = wanted < row_tiles ? wanted : row_tiles - 1;
-        if constexpr (WithTokens) step_ = bytes_ = Weights::tile_bytes;
-        from_ = reinterpret_cast<const char*>(args_.b) + at.matrix * args_.b_matrix +
-                (row_tile * chunks + first) * Weights::tile_bytes;
-        to_ = base + a_bytes + tile * Weights::tile_bytes;
-      }
-      if constexpr (WithTokens)
-        if (warp_ == 0 && args_.a == nullptr) aim_tokens(at, first, base);
-    }
-    /// Of the next chunk, to an empty stage.
-    __device__ void start(const Ring& ring) {
-      if (lane_ == 0) ptx::mbarrier_arrive_expect_tx(ring.full(), all_bytes_);
-      __syncwarp();
-      if (lane_ < lanes_)
-        ptx::cp_async_bulk_shared_cluster_global_mbarrier(to_ + ring.stage() * shared.stage_bytes,
-                                                          from_, bytes(), ring.full());
-      from_ += WithTokens ? step_ : Weights::tile_bytes;
-    }
-
-   private:
-    __device__ std::uint32_t bytes() const { return WithTokens ? bytes_ : Weights::tile_bytes; }
-    __device__ void aim_tokens(const WidePlace& at, std::uint32_t first, std::uint32_t base) {
-      const std::int64_t chunks = token_tiles::chunks(args_.k);
-      const std::int64_t groups = token_tiles::groups(at.rows.count);
-      const std::int64_t group = std::int64_t{at.row_tile} * (Tokens / 8);
-      const std::int64_t own = groups - group < Tokens / 8 ? groups - group : Tokens / 8;
-      const auto bytes = static_cast<std::uint32_t>(own * token_tiles::group_bytes);
-      all_bytes_ += bytes;
-      ++lanes_;
-      if (lane_ != share) return;
-      const std::int64_t first_group =
-          args_.rows.expert_rows == nullptr
-              ? token_tiles::first_group(at.matrix, args_.rows.m)
-              : token_tiles::first_group_of_expert(at.matrix, at.rows.first);
-      step_ = groups * token_tiles::group_bytes;
-      bytes_ = bytes;
-      from_ = static_cast<const char*>(args_.tiles) +
-              (first_group * chunks + group) * token_tiles::group_bytes + first * step_;
-      to_ = base;
-    }
-
-    static constexpr std::uint32_t share = weight_tiles / copying_warps;
-    const MatmulWideArgs& args_;
-    const std::uint32_t warp_, lane_;
-    const char* from_ = nullptr;
-    std::int64_t step_ = 0;  // bytes from chunk to chunk
-    std::uint32_t bytes_ = 0, to_ = 0, all_bytes_ = 0, lanes_ = 0;
-  };
-
   __device__ static void copy(const MatmulWideArgs& args, std::uint32_t base, Ring ring) {
-    const bool leads = threadIdx.x == multiplying_threads;  // and says which tile it is
-    WideWalk<Rows, Tokens> walk(args.rows, args.n, args.output.gated != 0);
+    const int lane = static_cast<int>(threadIdx.x & 31);
+    const bool gated = args.output.gated != 0;
+    const auto chunks = static_cast<std::uint32_t>(token_tiles::chunks(args.k));
+    const std::int64_t row_tiles = fragment_tiles::row_tiles(args.n, gated);
+    WideWalk<Rows, Tokens> walk(args.rows, args.n, gated);
     WidePlace at;
-    Copies<true> copies(args);
     const auto splits = static_cast<std::uint32_t>(args.splits);
 #pragma unroll 1
     for (std::uint32_t unit = blockIdx.x; unit < args.units; unit += gridDim.x) {
@@ -174,9 +108,30 @@ class WideProduct {
       if (!walk.find(tile, at)) break;
       const std::uint32_t split = unit - tile * splits;
       const std::uint32_t first = first_chunk(args, split), end = first_chunk(args, split + 1);
-      copies.aim(at, first, base);
+      const std::int64_t groups = token_tiles::groups(at.rows.count);
+      const std::int64_t group = std::int64_t{at.row_tile} * (Tokens / 8);
+      const std::int64_t own = groups - group < Tokens / 8 ? groups - group : Tokens / 8;
+      const std::int64_t first_group =
+          args.rows.expert_rows == nullptr
+              ? token_tiles::first_group(at.matrix, args.rows.m)
+              : token_tiles::first_group_of_expert(at.matrix, at.rows.first);
+      const std::int64_t row_bytes = std::int64_t{chunks} * Weights::tile_bytes,
+                         row_tile = std::int64_t{at.column_tile} * weight_tiles;
+      const std::int64_t last = row_tiles - 1 - row_tile;  // of the matrix, seen from this tile
+      const char* weights = reinterpret_cast<const char*>(args.b) + at.matrix * args.b_matrix +
+                            row_tile * row_bytes + std::int64_t{first} * Weights::tile_bytes;
+      std::uint32_t further[weight_tiles];  // the last tile again beyond the end
+#pragma unroll
+      for (int i = 0; i < weight_tiles; ++i)
+        further[i] =
+            static_cast<std::uint32_t>(i < last ? i : last) * static_cast<std::uint32_t>(row_bytes);
+      const std::int64_t step = groups * token_tiles::group_bytes;
+      const char* tokens = static_cast<const char*>(args.tiles) +
+                           (first_group * chunks + group) * token_tiles::group_bytes + first * step;
+      const auto token_bytes =
+          args.a == nullptr ? static_cast<std::uint32_t>(own * token_tiles::group_bytes) : 0;
       ring.wait_empty();
-      if (leads) {
+      if (lane == 0) {
         const std::int64_t before = std::int64_t{at.row_tile} * Tokens;
         const std::int64_t rows_left = at.rows.count - before;
         const std::int64_t row = (args.rows.expert_rows == nullptr ? 0 : at.rows.first) + before;
@@ -192,22 +147,39 @@ class WideProduct {
 #pragma unroll 1
       for (std::uint32_t left = end - first; left > 0; --left, ring.next()) {
         ring.wait_empty();
-        copies.start(ring);
+        if (ptx::elect_sync()) {
+          const std::uint32_t stage = base + ring.stage() * shared.stage_bytes;
+          ptx::mbarrier_arrive_expect_tx(ring.full(),
+                                         weight_tiles * Weights::tile_bytes + token_bytes);
+#pragma unroll
+          for (int i = 0; i < weight_tiles; ++i)
+            ptx::cp_async_bulk_shared_cluster_global_mbarrier(
+                stage + a_bytes + i * Weights::tile_bytes, weights + further[i],
+                Weights::tile_bytes, ring.full());
+          if (token_bytes > 0)
+            ptx::cp_async_bulk_shared_cluster_global_mbarrier(stage, tokens, token_bytes,
+                                                              ring.full());
+        }
+        __syncwarp();
+        weights += Weights::tile_bytes;
+        tokens += step;
       }
     }
     ring.wait_empty();
-    if (leads) ptx::st_shared_v4(place(base, ring.stage()), make_uint4(0, 0, 0, 0));  // the end
-    ptx::mbarrier_arrive(ring.full(), threadIdx.x % 32 == 0);
+    if (lane == 0) {  // no rows: the end
+      ptx::st_shared_v4(place(base, ring.stage()), make_uint4(0, 0, 0, 0));
+      ptx::mbarrier_arrive(ring.full());
+    }
   }
 
-  /// Two of these warps bring rows of a, too, that nobody has prepared, eight at once, 16 bytes a
-  /// lane, each piece where the swizzle has it. What is behind k becomes zeros; behind the rows the
-  /// last one comes again, as far as its eight go, or nothing, since their sums are dropped. A
-  /// chunk is called full when a few more are under way.
+  /// Two warps bring rows of a that nobody has prepared, eight at once, 16 bytes a lane, each piece
+  /// where the swizzle has it. What is behind k becomes zeros; behind the rows the last one comes
+  /// again, as far as its eight go, or nothing, since their sums are dropped. A chunk is called
+  /// full when a few more are under way.
   __device__ static void load_rows(const MatmulWideArgs& args, std::uint32_t base, Ring ring) {
     constexpr int under_way = shared.stages / 2, rows_at_once = loading_threads / 8;
     static_assert(rows_at_once == 8, "the swizzle's pattern");
-    const std::uint32_t thread = threadIdx.x - first_loading_thread;
+    const std::uint32_t thread = threadIdx.x - multiplying_threads - 32;
     const std::uint32_t piece = thread % 8, own = thread / 8;
     const std::uint32_t to = base + own * 128 + (piece ^ own) * 16;
     // Chunks in which the piece lies inside k.
@@ -215,7 +187,6 @@ class WideProduct {
     const auto stride = static_cast<std::uint32_t>(args.a_stride);
     WideWalk<Rows, Tokens> walk(args.rows, args.n, args.output.gated != 0);
     WidePlace at;
-    Copies<false> copies(args);
     Ring arriving = ring;
     int unannounced = 0;
     const auto arrive = [&] {
@@ -235,7 +206,6 @@ class WideProduct {
       const std::uint32_t last = left < Tokens ? static_cast<std::uint32_t>(left) - 1 : Tokens - 1;
       const char* from = static_cast<const char*>(args.a) + (at.rows.first + row) * args.a_stride +
                          std::uint64_t{first} * 128 + piece * 16;
-      copies.aim(at, first, base);
       std::uint32_t offsets[Tokens / rows_at_once];
 #pragma unroll
       for (int i = 0; i < Tokens / rows_at_once; ++i)
@@ -243,7 +213,6 @@ class WideProduct {
 #pragma unroll 1
       for (std::uint32_t chunk = first; chunk < end; ++chunk, ring.next(), from += 128) {
         ring.wait_empty();
-        copies.start(ring);
         const std::uint32_t stage = to + ring.stage() * shared.stage_bytes;
         const int bytes = chunk < inside ? 16 : 0;
 #pragma unroll
@@ -263,7 +232,6 @@ class WideProduct {
     ptx::cp_async_wait_group<0>();
     for (; unannounced > 0; --unannounced) arrive();
     ring.wait_empty();
-    ptx::mbarrier_arrive(ring.full(), threadIdx.x % 32 == 0);
     arrive();  // the stage that says that this was the end
   }
 
