@@ -33,6 +33,7 @@ inline constexpr int line_unit_scales_bytes = 32;          // and its scales
 struct LineShared {
   int units, unit_scales;  // of each matrix, warp and stage
   int slots;               // sums of the warps
+  int mailbox;             // those of a row tile that the other block of the cluster sends
   int barriers;            // of stages, full ones and empty ones, then of slots
   int bytes;
 };
@@ -41,7 +42,8 @@ MICROSCALE_HD constexpr LineShared line_shared(int block, int stages, int depth,
   s.units = depth * line_stage_bytes(block);
   s.unit_scales = s.units + matrices * line_warps * stages * line_units_bytes;
   s.slots = s.unit_scales + matrices * line_warps * stages * line_unit_scales_bytes;
-  s.barriers = s.slots + line_slots * line_slot_bytes;
+  s.mailbox = s.slots + line_slots * line_slot_bytes;
+  s.barriers = s.mailbox + line_rows * 4;
   s.bytes = s.barriers + 16 * (depth + line_slots);
   return s;
 }

@@ -1,6 +1,6 @@
 // Products of one row of a with plain 4-bit weights, as the kernels for Hopper stream them, on the
 // emulator: odd shapes, batches, every kind of a, against sums in FP64.
-#include "cuda/matmul_line.hpp"
+#include "cuda/line_stream.hpp"
 
 #include <gtest/gtest.h>
 
@@ -78,7 +78,7 @@ Product bounded(Product p) {
   return near_exact(bounded(p), got.d);
 }
 
-class MatmulLine : public ::testing::Test {
+class LineStream : public ::testing::Test {
  protected:
   void SetUp() override {
     if (cuda::kernel_images().empty())
@@ -87,7 +87,7 @@ class MatmulLine : public ::testing::Test {
   void TearDown() override { device().set(2); }
 };
 
-TEST_F(MatmulLine, takes_every_kind_of_row) {
+TEST_F(LineStream, takes_every_kind_of_row) {
   for (const Format b : formats)
     for (const std::int64_t k : {512, 2560, 4608}) {  // the last stage is a quarter full
       SCOPED_TRACE(std::string(info(b).name) + ", k " + std::to_string(k));
@@ -104,7 +104,7 @@ TEST_F(MatmulLine, takes_every_kind_of_row) {
 }
 
 // Rings go around, blocks have several row tiles and parts of several matrices.
-TEST_F(MatmulLine, multiplies_batches) {
+TEST_F(LineStream, multiplies_batches) {
   for (const int multiprocessors : {1, 3})
     for (const std::int64_t n : {7, 70}) {
       device().set(multiprocessors);
@@ -123,7 +123,7 @@ TEST_F(MatmulLine, multiplies_batches) {
     }
 }
 
-TEST_F(MatmulLine, adds_a_bias_and_stores_every_type) {
+TEST_F(LineStream, adds_a_bias_and_stores_every_type) {
   for (const DType type : {DType::f32, DType::f16, DType::bf16})
     EXPECT_TRUE(is_near({.a = blocks(Format::mxfp4, 2, 1024, 3),
                          .b = blocks(Format::mxfp4, 2 * 41, 1024),
@@ -135,8 +135,27 @@ TEST_F(MatmulLine, adds_a_bias_and_stores_every_type) {
                          .bias = test::gaussian(DType::bf16, 2, 41, 4, 1.0f)}));
 }
 
+// With two multiprocessors, the row tile in the middle is in two parts, where that saves a round.
+TEST_F(LineStream, halves_row_tiles_along_k) {
+  for (const std::int64_t n : {5, 33, 48, 64}) {
+    Product p{.a = blocks(Format::nvfp4, 1, 6400, 3), .b = blocks(Format::nvfp4, n, 6400), .m = 1};
+    const Computed got = computed_lines(p);
+    ASSERT_TRUE(got.plan);
+    EXPECT_EQ(got.plan->cluster, n == 64 ? 1 : 2) << n;
+    EXPECT_TRUE(near_exact(bounded(p), got.d)) << n;
+    p.a = dense(DType::bf16, 1, 6400);
+    EXPECT_TRUE(is_near(p)) << n;
+  }
+  device().set(4);
+  EXPECT_TRUE(is_near({.a = dense(DType::bf16, 7, 5120),
+                       .b = blocks(Format::mxfp4, 7 * 21, 5120),
+                       .m = 1,
+                       .matrices = 7,
+                       .d_type = DType::bf16}));
+}
+
 // More stages than a warp finds elements of a for at once.
-TEST_F(MatmulLine, takes_long_rows) {
+TEST_F(LineStream, takes_long_rows) {
   for (const bool codes : {false, true}) {
     const std::int64_t k = 18432;
     EXPECT_TRUE(is_near({.a = codes ? blocks(Format::nvfp4, 1, k, 3) : dense(DType::bf16, 1, k),
@@ -145,7 +164,7 @@ TEST_F(MatmulLine, takes_long_rows) {
   }
 }
 
-TEST_F(MatmulLine, leaves_other_products_to_others) {
+TEST_F(LineStream, leaves_other_products_to_others) {
   const auto streamed = [](const Product& p) { return computed_lines(p, false).plan.has_value(); };
   Product p{.a = dense(DType::bf16, 1, 512), .b = blocks(Format::mxfp4, 16, 512), .m = 1};
   EXPECT_TRUE(streamed(p));

@@ -4,110 +4,114 @@
 // long as they can be; 16 warps multiply 128 columns of each stage; one more warp adds up what they
 // find and stores it, so that none of them waits for the end of a row tile.
 //
-// The order of all additions depends on k alone: of a lane along k, of four lanes, of eight warps
-// in a row, of both halves.
+// Two blocks of a cluster may halve its row tiles, that in the middle along k: the second one,
+// which begins with it, sends its sums to the first one, which ends with it.
+//
+// Sums are added in an order that depends on shapes and the device alone: of a lane along k, of
+// four lanes, of eight warps in a row, of both halves, of both blocks.
 #pragma once
 
 #include <cstdint>
 
-#include "cuda/matmul_line_args.hpp"
+#include "cuda/line_stream_args.hpp"
 #include "cuda/ptx/async_copy.cuh"
+#include "cuda/ptx/cluster.cuh"
 #include "cuda/ptx/mbarrier.cuh"
 #include "cuda/ptx/memory.cuh"
 #include "cuda/tile/grid_order.cuh"
+#include "cuda/tile/line_ring.cuh"
 #include "cuda/tile/line_weights.cuh"
 #include "cuda/tile/product_output.cuh"
 
 namespace microscale::cuda {
 
-/// Stages or slots that some fill and others empty: barriers of the full ones, then of the empty
-/// ones.
-class LineRing {
- public:
-  __device__ LineRing(std::uint32_t barriers, int depth) : barriers_(barriers), depth_(depth) {}
-
-  /// One thread.
-  __device__ void init(std::uint32_t fillers, std::uint32_t readers) const {
-    for (int i = 0; i < depth_; ++i) {
-      ptx::mbarrier_init_shared(barriers_ + 8 * i, fillers);
-      ptx::mbarrier_init_shared(barriers_ + 8 * (depth_ + i), readers);
-    }
-  }
-  __device__ int at() const { return at_; }
-  __device__ std::uint32_t full() const { return barriers_ + 8 * at_; }
-  __device__ void wait_full() const { wait(full(), parity_); }
-  __device__ void wait_empty() const { wait(empty(), parity_ ^ 1); }
-  /// A whole warp is through with it, as it fills or as it reads.
-  __device__ void arrive_full(int lane) const { arrive(full(), lane); }
-  __device__ void arrive_empty(int lane) const { arrive(empty(), lane); }
-  __device__ void next() {
-    if (++at_ == depth_) at_ = 0, parity_ ^= 1;
-  }
-
- private:
-  __device__ std::uint32_t empty() const { return barriers_ + 8 * (depth_ + at_); }
-  __device__ static void wait(std::uint32_t barrier, std::uint32_t parity) {
-    while (!ptx::mbarrier_try_wait_parity(barrier, parity)) {
-    }
-  }
-  __device__ static void arrive(std::uint32_t barrier, int lane) {
-    __syncwarp();
-    ptx::mbarrier_arrive(barrier, lane == 0);
-  }
-  std::uint32_t barriers_;
-  int depth_, at_ = 0;
-  std::uint32_t parity_ = 0;
-};
-
 template <int Block, template <int> class By>
-class LineProduct {
+class LineStream {
   using Units = typename By<Block>::Units;
   using Weights = LineWeights<Block>;
 
  public:
-  __device__ static void run(const MatmulLineArgs& args) {
+  __device__ static void run(const LineStreamArgs& args) {
     extern __shared__ __align__(128) unsigned char memory[];
-    LineProduct product(args, static_cast<std::uint32_t>(__cvta_generic_to_shared(memory)));
+    LineStream product(args, static_cast<std::uint32_t>(__cvta_generic_to_shared(memory)));
     product.run();
   }
 
  private:
-  __device__ LineProduct(const MatmulLineArgs& args, std::uint32_t base)
+  /// Stages of row tiles: [stage, stages) of `tile`, all of those in between, and the first `last`
+  /// of the one before `end`. Tiles count through all matrices.
+  struct Share {
+    std::uint32_t begin, end;
+    int stage, last;
+  };
+
+  /// Two blocks of a cluster halve its row tiles; the one in the middle may be in two parts.
+  __device__ static Share share_of(const LineStreamArgs& args, std::uint32_t rank) {
+    const std::uint32_t clusters = gridDim.x / args.cluster, cluster = blockIdx.x / args.cluster,
+                        first = line_share(args.tiles, cluster, clusters),
+                        tiles = line_share(args.tiles, cluster + 1, clusters) - first;
+    const auto stages = static_cast<std::uint32_t>(args.stages);
+    if (args.cluster == 1) return {first, first + tiles, 0, args.stages};
+    const std::uint32_t all = tiles * stages, half = (all + 1) / 2, from = rank == 0 ? 0 : half,
+                        to = rank == 0 ? half : all, tile = from / stages,
+                        end = from == to ? tile : (to + stages - 1) / stages;
+    return {first + tile, first + end, static_cast<int>(from - tile * stages),
+            static_cast<int>(to - (end - 1) * stages)};
+  }
+
+  __device__ LineStream(const LineStreamArgs& args, std::uint32_t base)
       : args_(args),
         base_(base),
+        rank_(args.cluster == 1 ? 0 : ptx::mov_cluster_ctarank()),
         lane_(static_cast<int>(threadIdx.x & 31)),
         warp_(static_cast<int>(threadIdx.x >> 5)),
         ring_(base + args.shared.barriers, args.depth),
         slots_(base + args.shared.barriers + 16 * args.depth, line_slots),
-        begin_(line_share(args.tiles, blockIdx.x, gridDim.x)),
-        end_(line_share(args.tiles, blockIdx.x + 1, gridDim.x)),
-        first_matrix_(begin_ / args.row_tiles),
-        first_tile_(begin_ - first_matrix_ * args.row_tiles) {}
+        share_(share_of(args, rank_)),
+        first_matrix_(share_.begin / args.row_tiles),
+        first_tile_(share_.begin - first_matrix_ * args.row_tiles) {}
 
   __device__ void run() {
-    if (threadIdx.x == 0) {
-      ring_.init(line_copy_warps, line_warps);
-      slots_.init(line_warps, 1);
-      ptx::fence_mbarrier_init();
-    }
+    constexpr int stores = line_warps + line_copy_warps;
+    if (warp_ == line_warps) ring_.init(line_copy_warps, line_warps);
+    if (warp_ == stores) slots_.init(line_warps, 1);
     follow_previous_grid();
     // What is read of a waits behind nothing, if it is asked for before the first weights.
     if (warp_ < line_warps) {
-      const std::uint32_t last_matrix = (end_ - 1) / args_.row_tiles;
-      LineRaw first = load(first_matrix_, 0), second{};
+      const bool some = share_.begin < share_.end;
+      const std::uint32_t last_matrix = some ? (share_.end - 1) / args_.row_tiles : first_matrix_;
+      LineRaw first{}, second{};
+      if (some) first = load(first_matrix_, 0);
       const bool both = args_.buffers == 2 && last_matrix > first_matrix_;
       if (both) second = load(first_matrix_ + 1, 0);
-      __syncthreads();
+      together();
       const float factor = make_units(first_matrix_, first, 0);
       multiply(last_matrix, factor, both ? make_units(first_matrix_ + 1, second, 1) : factor);
-    } else if (warp_ < line_warps + line_copy_warps) {
-      __syncthreads();
+    } else if (warp_ < stores) {
+      together();
       copy(warp_ - line_warps);
     } else {
-      Globals globals = load_globals(first_matrix_);
-      __syncthreads();
-      finish(globals);
+      const Globals globals = share_.begin < share_.end ? load_globals(first_matrix_) : Globals{};
+      together();
+      if (finish(globals)) return;
     }
+    if (args_.cluster > 1) ptx::barrier_cluster_wait_acquire();
+  }
+
+  /// All threads, once. Who stores in the second block of a cluster says more to the first one
+  /// later.
+  __device__ void together() const {
+    if (args_.cluster == 1) return __syncthreads();
+    ptx::barrier_cluster_arrive_release();
+    ptx::barrier_cluster_wait_acquire();
+    if (rank_ == 0 || warp_ < line_warps + line_copy_warps) ptx::barrier_cluster_arrive_release();
+  }
+
+  __device__ int begin_stage(std::uint32_t tile) const {
+    return tile == share_.begin ? share_.stage : 0;
+  }
+  __device__ int end_stage(std::uint32_t tile) const {
+    return tile + 1 == share_.end ? share_.last : args_.stages;
   }
 
   // A row of a: the lane's 32 elements of stage lane / 4 + 8 round, where there are some.
@@ -152,30 +156,32 @@ class LineProduct {
   __device__ void multiply(std::uint32_t last_matrix, float factor, float next_factor) {
     const int g = lane_ / 4, t = lane_ % 4, column = warp_ * warp_columns;
     const int own_stages = static_cast<int>((args_.k - column + line_columns - 1) / line_columns);
+    const typename Weights::Place weights_at(base_, column, lane_);
     uint4 plus{}, minus{};  // of a; zeros stay where this lane's are not those of column g
     std::uint32_t matrix = first_matrix_, tile = first_tile_;
     int buffer = 0;
-    for (std::uint32_t i = begin_; i < end_; ++i) {
+    for (std::uint32_t i = share_.begin; i < share_.end; ++i) {
       float sums[2] = {};
-      LineUnitsPlace from = place(buffer, 0);
+      int stage = begin_stage(i);
+      const int end = end_stage(i);
+      LineUnitsPlace from = place(buffer, stage);
       from.units += 16 * g;
       from.scales += 8 * t;
 #pragma unroll 1
-      for (int stage = 0; stage < args_.stages; ++stage) {
+      for (; stage < end; ++stage) {
         ring_.wait_full();
         if (stage < own_stages) {
-          const Weights weights =
-              Weights::read(base_ + ring_.at() * line_stage_bytes(Block), column, lane_);
+          const Weights weights = Weights::read(weights_at, ring_.at());
           if (g / 2 == t) {
             plus = ptx::ld_shared_v4(from.units);
             minus = ptx::ld_shared_v4(from.units + 128);
           }
-          ring_.arrive_empty(lane_);
+          ring_.arrive_empty();
           By<Block>::multiply(weights, plus, minus, from.scales, sums);
           from.units += line_units_bytes;
           from.scales += line_unit_scales_bytes;
         } else {
-          ring_.arrive_empty(lane_);
+          ring_.arrive_empty();
         }
         ring_.next();
       }
@@ -183,9 +189,9 @@ class LineProduct {
       const std::uint32_t to = slot() + warp_ * (line_rows * 16) + 4 * lane_;
       ptx::st_shared_f32(to, __fmul_rn(sums[0], factor));
       ptx::st_shared_f32(to + 128, __fmul_rn(sums[1], factor));
-      slots_.arrive_full(lane_);
+      slots_.arrive_full();
       slots_.next();
-      if (++tile < args_.row_tiles || i + 1 == end_) continue;
+      if (++tile < args_.row_tiles || i + 1 == share_.end) continue;
       tile = 0;
       ++matrix;
       if (args_.buffers == 2) {
@@ -206,6 +212,7 @@ class LineProduct {
 
   __device__ void copy(int copier) {
     constexpr int lines = line_rows / line_copy_warps;
+    constexpr std::uint32_t all = lines * (line_code_bytes + line_columns / Block);
     const bool codes = lane_ < lines, copies = lane_ < 2 * lines;
     const int line = copier * lines + lane_ % lines;
     const std::uint8_t* const from = codes ? args_.b : args_.b_scales;
@@ -214,21 +221,22 @@ class LineProduct {
                         last_bytes = line_bytes - (args_.stages - 1) * bytes;
     const auto last_columns =
         static_cast<std::uint32_t>(args_.k - (args_.stages - 1) * std::int64_t{line_columns});
-    constexpr std::uint32_t all = lines * (line_code_bytes + line_columns / Block);
     const std::uint32_t last_all = lines * (last_columns / 2 + last_columns / Block);
     const std::uint32_t to =
         base_ + (codes ? line * line_code_pitch
                        : line_rows * line_code_pitch + line * line_scale_pitch(Block));
     std::uint32_t matrix = first_matrix_, tile = first_tile_;
-    const int stages = args_.stages;
-    for (std::uint32_t i = begin_; i < end_; ++i) {
+    for (std::uint32_t i = share_.begin; i < share_.end; ++i) {
+      int stage = begin_stage(i);
+      const int end = end_stage(i);
       // Rows beyond the last are the last: what becomes of them is not stored.
       const std::int64_t row = std::int64_t{tile} * line_rows + line;
       const std::uint8_t* at =
-          from + (matrix * args_.n + (row < args_.n ? row : args_.n - 1)) * line_bytes;
+          from + (matrix * args_.n + (row < args_.n ? row : args_.n - 1)) * line_bytes +
+          stage * bytes;
 #pragma unroll 1
-      for (int stage = 1; stage <= stages; ++stage) {
-        const bool last = stage == stages;
+      for (; stage < end; ++stage) {
+        const bool last = stage + 1 == args_.stages;
         ring_.wait_empty();
         if (lane_ == 0) ptx::mbarrier_arrive_expect_tx(ring_.full(), last ? last_all : all);
         __syncwarp();
@@ -256,52 +264,74 @@ class LineProduct {
             out.b_global == nullptr ? 1.0f : __ldg(out.b_global + matrix * out.b_global_step)};
   }
 
-  __device__ void finish(Globals globals) {
+  /// All warps' sums of a row, in lanes 0 to 15 and again in the others.
+  __device__ float add_up(int line) {
+    slots_.wait_full();
+    float sum = 0.0f;
+    const std::uint32_t from = slot() + lane_ / line_rows * (line_slot_bytes / 2) + line * 16;
+#pragma unroll
+    for (int w = 0; w < line_warps / 2; ++w) {
+      const uint4 four = ptx::ld_shared_v4(from + w * (line_rows * 16));
+      sum = __fadd_rn(sum, __fadd_rn(__fadd_rn(__uint_as_float(four.x), __uint_as_float(four.y)),
+                                     __fadd_rn(__uint_as_float(four.z), __uint_as_float(four.w))));
+    }
+    slots_.arrive_empty();
+    slots_.next();
+    return __fadd_rn(sum, __shfl_xor_sync(0xFFFFFFFFu, sum, line_rows));
+  }
+
+  /// Whether it has waited for the other block.
+  __device__ bool finish(Globals globals) {
     const ProductOutput& out = args_.output;
-    const int line = lane_ % line_rows, half = lane_ / line_rows;
-    std::uint32_t matrix = first_matrix_, tile = first_tile_;
+    const int line = lane_ % line_rows;
+    const std::uint32_t mailbox = base_ + args_.shared.mailbox + 4 * line;
+    std::uint32_t matrix = first_matrix_, tile = first_tile_, i = share_.begin;
+    const auto go_on = [&] {
+      ++i;
+      if (++tile < args_.row_tiles) return;
+      tile = 0;
+      ++matrix;
+      if (i < share_.end) globals = load_globals(matrix);
+    };
+    if (rank_ > 0) {  // the end of a row tile that the other block stores
+      if (share_.begin < share_.end && share_.stage > 0) {
+        const float sum = add_up(line);
+        if (lane_ < line_rows)
+          ptx::st_shared_cluster_f32(ptx::mapa_shared_cluster(mailbox, 0), sum);
+        go_on();
+      }
+      ptx::barrier_cluster_arrive_release();
+    }
     const float weight = out.row_weights == nullptr ? 1.0f : out.row_weights[0];
-    for (std::uint32_t i = begin_; i < end_; ++i) {
+    for (; i < share_.end; go_on()) {
       const ProductFactors factors{__fmul_rn(__fmul_rn(globals.a, globals.b), out.alpha), 0.0f};
       const std::int64_t col = std::int64_t{tile} * line_rows + line;
-      const bool stored = col < args_.n && half == 0;
+      const bool stored = col < args_.n && lane_ < line_rows;
       const ProductBias bias = stored ? product_bias(out, matrix, col) : ProductBias{-0.0f, -0.0f};
-      slots_.wait_full();
-      float sum = 0.0f;
-      const std::uint32_t from = slot() + half * (line_slot_bytes / 2) + line * 16;
-#pragma unroll
-      for (int w = 0; w < line_warps / 2; ++w) {
-        const uint4 four = ptx::ld_shared_v4(from + w * (line_rows * 16));
-        sum =
-            __fadd_rn(sum, __fadd_rn(__fadd_rn(__uint_as_float(four.x), __uint_as_float(four.y)),
-                                     __fadd_rn(__uint_as_float(four.z), __uint_as_float(four.w))));
+      float sum = add_up(line);
+      if (end_stage(i) < args_.stages) {
+        ptx::barrier_cluster_wait_acquire();
+        sum = __fadd_rn(sum, __uint_as_float(ptx::ld_shared_b32(mailbox)));
       }
-      slots_.arrive_empty(lane_);
-      slots_.next();
-      sum = __fadd_rn(sum, __shfl_xor_sync(0xFFFFFFFFu, sum, line_rows));
       if (stored)
         store_element(out.d, out.d_type, matrix * out.d_matrix + col,
                       finished<false>(out, factors, bias, weight, sum, 0.0f));
-      if (++tile == args_.row_tiles) {
-        tile = 0;
-        ++matrix;
-        if (i + 1 < end_) globals = load_globals(matrix);
-      }
     }
+    return rank_ == 0 && share_.begin < share_.end && share_.last < args_.stages;
   }
 
-  const MatmulLineArgs& args_;
-  const std::uint32_t base_;
+  const LineStreamArgs& args_;
+  const std::uint32_t base_, rank_;  // of the cluster
   const int lane_, warp_;
   LineRing ring_, slots_;
-  const std::uint32_t begin_, end_;  // row tiles of all matrices
+  const Share share_;
   const std::uint32_t first_matrix_, first_tile_;
 };
 
 }  // namespace microscale::cuda
 
-#define MICROSCALE_MATMUL_LINE_STREAM_ENTRY(name, block, by)                      \
+#define MICROSCALE_LINE_STREAM_ENTRY(name, block, by)                             \
   extern "C" __global__ void __launch_bounds__(microscale::cuda::line_threads, 1) \
-      name(const __grid_constant__ microscale::cuda::MatmulLineArgs args) {       \
-    microscale::cuda::LineProduct<block, microscale::cuda::by>::run(args);        \
+      name(const __grid_constant__ microscale::cuda::LineStreamArgs args) {       \
+    microscale::cuda::LineStream<block, microscale::cuda::by>::run(args);         \
   }
