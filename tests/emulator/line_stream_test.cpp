@@ -4,7 +4,9 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <limits>
+#include <tuple>
 
 #include "cuda/kernel_images.hpp"
 #include "cuda/matmul_rows.hpp"
@@ -21,21 +23,18 @@ Side dense(DType type, std::int64_t rows, std::int64_t cols, unsigned seed = 1) 
 }
 constexpr Format formats[] = {Format::mxfp4, Format::nvfp4};
 
-/// What was computed, and how it was cut; no plan: not by these kernels.
+/// What was computed, and how it was cut.
 struct Computed {
   Matrix d;
-  std::optional<cuda::LinePlan> plan;
+  cuda::LinePlan plan;
 };
 
-/// By the library's own way from few rows to these kernels, without a workspace; or just the plan.
-Computed computed_lines(const Product& p, bool run = true) {
+/// By the library's own way from few rows to these kernels. There is no workspace: others need one.
+Computed computed_lines(const Product& p) {
   Buffers memory;
   MatmulInput a;
   if (p.a.dense) {
-    std::vector<std::uint8_t> bytes(p.unaligned ? 2 : 0);
-    bytes.insert(bytes.end(), p.a.dense->bytes.begin(), p.a.dense->bytes.end());
-    a = TensorView{memory.put(bytes) + bytes.size() - p.a.dense->bytes.size(), p.a.dense->dtype,
-                   p.m, p.k(), p.k()};
+    a = TensorView{memory.put(p.a.dense->bytes), p.a.dense->dtype, p.m, p.k(), p.k()};
   } else {
     BlockTensorView view = p.a.blocks->view();
     view.shape.rows = p.m;
@@ -56,15 +55,14 @@ Computed computed_lines(const Product& p, bool run = true) {
   const MatmulOutput unused = MutableTensorView{};
   MatmulCall call{.a = a, .b = b, .d = unused};
   call.matrices = p.matrices;
-  call.gated = p.up.has_value();
   const cuda::ProductRows rows = rows_of(p, memory);
   const auto plan = cuda::line_plan(device(), call, rows);
-  if (!plan || !run) return {std::move(d), plan};
+  if (!plan) throw std::runtime_error("not streamed");
   const cuda::ProductOutput output = output_of(p, memory, d);
   cuda::matmul_rows(device(), call, rows, output, nullptr, nullptr);
   device().copy_to_host(d.bytes.data(), output.d, static_cast<std::int64_t>(d.bytes.size()),
                         nullptr);
-  return {std::move(d), plan};
+  return {std::move(d), *plan};
 }
 
 /// docs/matmul.md.
@@ -73,9 +71,7 @@ Product bounded(Product p) {
   return p;
 }
 ::testing::AssertionResult is_near(const Product& p) {
-  const Computed got = computed_lines(p);
-  if (!got.plan) return ::testing::AssertionFailure() << "not streamed";
-  return near_exact(bounded(p), got.d);
+  return near_exact(bounded(p), computed_lines(p).d);
 }
 
 class LineStream : public ::testing::Test {
@@ -140,8 +136,7 @@ TEST_F(LineStream, halves_row_tiles_along_k) {
   for (const std::int64_t n : {5, 33, 48, 64}) {
     Product p{.a = blocks(Format::nvfp4, 1, 6400, 3), .b = blocks(Format::nvfp4, n, 6400), .m = 1};
     const Computed got = computed_lines(p);
-    ASSERT_TRUE(got.plan);
-    EXPECT_EQ(got.plan->cluster, n == 64 ? 1 : 2) << n;
+    EXPECT_EQ(got.plan.cluster, n == 64 ? 1 : 2) << n;
     EXPECT_TRUE(near_exact(bounded(p), got.d)) << n;
     p.a = dense(DType::bf16, 1, 6400);
     EXPECT_TRUE(is_near(p)) << n;
@@ -164,24 +159,47 @@ TEST_F(LineStream, takes_long_rows) {
   }
 }
 
-TEST_F(LineStream, leaves_other_products_to_others) {
-  const auto streamed = [](const Product& p) { return computed_lines(p, false).plan.has_value(); };
-  Product p{.a = dense(DType::bf16, 1, 512), .b = blocks(Format::mxfp4, 16, 512), .m = 1};
-  EXPECT_TRUE(streamed(p));
-  p.unaligned = true;
-  EXPECT_FALSE(streamed(p));
-  p.unaligned = false, p.up = p.b;
-  EXPECT_FALSE(streamed(p));
-  EXPECT_FALSE(
-      streamed({.a = dense(DType::bf16, 1, 256), .b = blocks(Format::mxfp4, 16, 256), .m = 1}));
-  EXPECT_FALSE(
-      streamed({.a = dense(DType::bf16, 1, 272), .b = blocks(Format::nvfp4, 16, 272), .m = 1}));
-  EXPECT_FALSE(
-      streamed({.a = dense(DType::bf16, 2, 512), .b = blocks(Format::mxfp4, 16, 512), .m = 2}));
-  EXPECT_FALSE(streamed(
-      {.a = dense(DType::bf16, 1, 512), .b = blocks(Format::mxfp8_e4m3, 16, 512), .m = 1}));
-  EXPECT_FALSE(streamed(
-      {.a = blocks(Format::mxfp8_e4m3, 1, 512), .b = blocks(Format::mxfp4, 16, 512), .m = 1}));
+// 448 by 448 as scales of both sides, 6 by 6 as codes; the smallest scales; NaN as a scale of
+// either side, which reaches the elements that it is part of and no others.
+TEST_F(LineStream, takes_scales_at_both_ends_and_nan) {
+  const auto filled = [](Format format, std::int64_t rows, int code, int scale) {
+    BlockTensor b(BlockShape{rows, 2560, format});
+    std::fill(b.codes().begin(), b.codes().end(), static_cast<std::uint8_t>(code * 17));
+    std::fill(b.scales().begin(), b.scales().end(), static_cast<std::uint8_t>(scale));
+    return b;
+  };
+  for (const auto& [format, largest, smallest, nan] :
+       {std::tuple{Format::nvfp4, 0x7E, 1, 0x7F}, {Format::mxfp4, 180, 70, 0xFF}})
+    for (const int scale : {largest, smallest})
+      for (const int code : {7, 15, 1}) {
+        BlockTensor b = filled(format, 20, code, scale);
+        EXPECT_TRUE(is_near({.a = Side(filled(format, 1, 7, scale)), .b = Side(b), .m = 1}));
+        b.scales()[3 * static_cast<std::size_t>(b.shape().blocks_per_line()) + 77] =
+            static_cast<std::uint8_t>(nan);
+        BlockTensor a = filled(format, 1, 7, scale);
+        const Product p{.a = Side(a), .b = Side(b), .m = 1};
+        const Matrix d = computed_lines(p).d;
+        for (std::int64_t i = 0; i < 20; ++i) EXPECT_EQ(std::isnan(d.at(0, i)), i == 3) << i;
+        a.scales()[5] = static_cast<std::uint8_t>(nan);
+        EXPECT_TRUE(is_near({.a = Side(a), .b = Side(b), .m = 1}));
+      }
+  for (const DType type : {DType::bf16, DType::f16}) {
+    Product p{.a = dense(type, 1, 512), .b = blocks(Format::nvfp4, 20, 512), .m = 1};
+    Matrix a = *p.a.dense;
+    a.set(0, 300, std::numeric_limits<float>::quiet_NaN());
+    p.a = Side(a);
+    EXPECT_TRUE(is_near(p));
+  }
+}
+
+// BF16 further apart than FP16 reaches; a row of zeros.
+TEST_F(LineStream, takes_wide_ranges_of_bf16) {
+  for (const float scale : {0x1p-60f, 0x1p60f, 0.0f}) {
+    Matrix a = test::gaussian(DType::bf16, 1, 2560, 3, scale == 0 ? 1.0f : scale);
+    if (scale == 0)
+      for (std::int64_t i = 0; i < a.cols; ++i) a.set(0, i, 0.0f);
+    EXPECT_TRUE(is_near({.a = Side(a), .b = blocks(Format::mxfp4, 20, 2560), .m = 1})) << scale;
+  }
 }
 
 }  // namespace

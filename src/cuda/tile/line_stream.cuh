@@ -18,6 +18,7 @@
 #include "cuda/ptx/cluster.cuh"
 #include "cuda/ptx/mbarrier.cuh"
 #include "cuda/ptx/memory.cuh"
+#include "cuda/ptx/wgmma.cuh"
 #include "cuda/tile/grid_order.cuh"
 #include "cuda/tile/line_ring.cuh"
 #include "cuda/tile/line_weights.cuh"
@@ -156,33 +157,36 @@ class LineStream {
   __device__ void multiply(std::uint32_t last_matrix, float factor, float next_factor) {
     const int g = lane_ / 4, t = lane_ % 4, column = warp_ * warp_columns;
     const int own_stages = static_cast<int>((args_.k - column + line_columns - 1) / line_columns);
-    const typename Weights::Place weights_at(base_, column, lane_);
+    typename Weights::Place weights_at(base_, column, lane_);
+    ptx::keep_in_place(weights_at.addresses);  // or they are computed anew for each stage
+    const bool is_column = g / 2 == t;
     uint4 plus{}, minus{};  // of a; zeros stay where this lane's are not those of column g
     std::uint32_t matrix = first_matrix_, tile = first_tile_;
     int buffer = 0;
     for (std::uint32_t i = share_.begin; i < share_.end; ++i) {
       float sums[2] = {};
       int stage = begin_stage(i);
-      const int end = end_stage(i);
+      const int end = end_stage(i), own_end = end < own_stages ? end : own_stages;
       LineUnitsPlace from = place(buffer, stage);
       from.units += 16 * g;
       from.scales += 8 * t;
 #pragma unroll 1
-      for (; stage < end; ++stage) {
+      for (; stage < own_end; ++stage) {
         ring_.wait_full();
-        if (stage < own_stages) {
-          const Weights weights = Weights::read(weights_at, ring_.at());
-          if (g / 2 == t) {
-            plus = ptx::ld_shared_v4(from.units);
-            minus = ptx::ld_shared_v4(from.units + 128);
-          }
-          ring_.arrive_empty();
-          By<Block>::multiply(weights, plus, minus, from.scales, sums);
-          from.units += line_units_bytes;
-          from.scales += line_unit_scales_bytes;
-        } else {
-          ring_.arrive_empty();
+        const Weights weights = Weights::read(weights_at, ring_.at());
+        if (is_column) {
+          plus = ptx::ld_shared_v4(from.units);
+          minus = ptx::ld_shared_v4(from.units + 128);
         }
+        ring_.arrive_empty();
+        By<Block>::multiply(weights, plus, minus, from.scales, sums);
+        from.units += line_units_bytes;
+        from.scales += line_unit_scales_bytes;
+        ring_.next();
+      }
+      if (stage < end) {  // the last one, which does not reach this warp's columns
+        ring_.wait_full();
+        ring_.arrive_empty();
         ring_.next();
       }
       slots_.wait_empty();

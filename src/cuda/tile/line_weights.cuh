@@ -28,16 +28,16 @@ struct LineWeights {
 
   /// Where a lane's are in the first stage; the warp's columns begin at its `column`.
   struct Place {
-    std::uint32_t codes, scales;
+    std::uint32_t addresses[2];  // of codes and scales
     __device__ Place(std::uint32_t base, int column, int lane)
-        : codes(base + lane / 4 * line_code_pitch + column / 2 + 16 * (lane % 4)),
-          scales(base + line_rows * line_code_pitch + lane / 4 * line_scale_pitch(Block) +
-                 (column + 32 * (lane % 4)) / Block) {}
+        : addresses{base + lane / 4 * line_code_pitch + column / 2 + 16 * (lane % 4),
+                    base + line_rows * line_code_pitch + lane / 4 * line_scale_pitch(Block) +
+                        (column + 32 * (lane % 4)) / Block} {}
   };
   __device__ static LineWeights read(const Place& place, int stage) {
     LineWeights w;
-    const std::uint32_t codes = place.codes + stage * line_stage_bytes(Block),
-                        scales = place.scales + stage * line_stage_bytes(Block);
+    const std::uint32_t codes = place.addresses[0] + stage * line_stage_bytes(Block),
+                        scales = place.addresses[1] + stage * line_stage_bytes(Block);
 #pragma unroll
     for (int i = 0; i < 2; ++i) {
       constexpr int eight = 8 * line_scale_pitch(Block);
