@@ -4,6 +4,7 @@
 
 #include <cstdint>
 
+#include "core/expert_rows.hpp"
 #include "microscale/matmul.hpp"
 
 namespace microscale {
@@ -55,10 +56,14 @@ struct MatmulCall {
   std::int64_t rows() const { return a_dense() ? a_dense()->rows : a_blocks()->shape.rows; }
   std::int64_t k() const { return a_dense() ? a_dense()->cols : a_blocks()->shape.cols; }
   std::int64_t n() const { return b_shape().rows; }
-  /// First row of expert e in a and d; e = experts: behind the last.
-  std::int64_t offset(std::int64_t e) const {
-    return groups->type == OffsetType::i32 ? static_cast<const std::int32_t*>(groups->offsets)[e]
-                                           : static_cast<const std::int64_t*>(groups->offsets)[e];
+  /// Rows of a and d of matrix e of a batch, or of expert e, from host memory.
+  grouped::RowSpan rows_of(std::int64_t e) const {
+    return groups ? grouped::rows_of_expert(expert_table(*groups, rows()), e)
+                  : grouped::RowSpan{e * rows(), rows()};
+  }
+  /// The rows that its 128x4 scales are for.
+  std::int64_t region_rows(std::int64_t count) const {
+    return groups ? grouped::region_rows(expert_table(*groups).capacity, count) : count;
   }
 };
 

@@ -112,9 +112,10 @@ struct ContainerArgs {
 
 struct GroupedQuantizeArgs {
   QuantizeArgs all;            // the whole input; global_scale: one float per expert
-  const void* offsets;         // experts + 1 row numbers, 4 or 8 bytes each
+  const void* expert_rows;     // as grouped::ExpertTable has it: offsets or counts,
   std::int64_t experts;
-  std::int32_t wide_offsets;   // 8 bytes
+  std::int64_t capacity;       // grouped::no_capacity: offsets
+  std::int32_t wide_numbers;   // of 8 bytes each, else of 4
   std::int32_t rows_per_unit;  // from geometry.hpp
   std::int32_t tiles_per_unit;
 };

@@ -3,6 +3,7 @@
 
 #include <vector>
 
+#include "core/expert_rows.hpp"
 #include "cuda/args.hpp"
 #include "cuda/kernel_choice.hpp"
 #include "cuda/launch.hpp"
@@ -37,12 +38,13 @@ void grouped_quantize(Device& device, const GroupedQuantizeOptions& o,
   const TensorView& in = o.input;
   const std::int64_t element = size_of(in.dtype);
   if (in.rows * in.cols == 0 || o.groups.experts == 0) return;
-  const bool wide = o.groups.type == OffsetType::i64;
+  const grouped::ExpertTable table = expert_table(o.groups, in.rows);
+  const ExpertNumbers numbers = expert_numbers(o.groups);
   std::vector<Operand> operands{
       {"the input", in.data, extent_bytes(in.rows, in.cols, in.row_stride, element), false},
       {"codes", codes.data(), static_cast<std::int64_t>(codes.size()), true},
       {"scales", scales.data(), static_cast<std::int64_t>(scales.size()), true},
-      {"offsets", o.groups.offsets, (o.groups.experts + 1) * (wide ? 8 : 4), false}};
+      {numbers.name, numbers.data, numbers.bytes, false}};
   if (!format.e8m0_scale)
     operands.push_back({"global_scales", o.global_scales, o.groups.experts * 4, false});
   check_operands(device, operation, operands);
@@ -68,9 +70,10 @@ void grouped_quantize(Device& device, const GroupedQuantizeOptions& o,
       o.layout == Layout::tiled_128x4 ||
       rows_have_scale_words(in.cols, format.block, shift,
                             reinterpret_cast<std::uintptr_t>(scales.data()) % 4 == 0);
-  args.offsets = o.groups.offsets;
+  args.expert_rows = table.numbers;
   args.experts = o.groups.experts;
-  args.wide_offsets = wide;
+  args.capacity = table.capacity;
+  args.wide_numbers = table.wide;
   args.rows_per_unit = shape.rows_per_unit;
   args.tiles_per_unit = shape.tiles_per_unit;
   launch(device, "grouped_" + quantize_kernel(o.format, in.dtype, mode, o.layout), operation,

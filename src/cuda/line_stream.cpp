@@ -45,7 +45,7 @@ std::string kernel_name(const MatmulCall& call) {
 }  // namespace
 
 std::optional<LinePlan> line_plan(Device& device, const MatmulCall& call, const ProductRows& rows) {
-  if (architecture_of(device.info()) != "sm_90a" || rows.offsets || rows.m != 1 || !takes_b(call) ||
+  if (architecture_of(device.info()) != "sm_90a" || rows.expert_rows || rows.m != 1 || !takes_b(call) ||
       !takes_a(call))
     return {};
   LinePlan plan{};

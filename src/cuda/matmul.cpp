@@ -59,8 +59,10 @@ std::int64_t sums_bytes(const MatmulCall& call) {
 ProductRows rows_of(const MatmulCall& call) {
   ProductRows rows{call.rows(), call.matrices, nullptr, 0};
   if (call.groups) {
-    rows.offsets = call.groups->offsets;
-    rows.wide_offsets = call.groups->type == OffsetType::i64;
+    const grouped::ExpertTable table = expert_table(*call.groups, rows.m);
+    rows.expert_rows = table.numbers;
+    rows.wide_numbers = table.wide;
+    rows.capacity = table.capacity;
   }
   return rows;
 }
@@ -152,9 +154,10 @@ void check_memory(Device& device, const MatmulCall& call, std::span<std::uint8_t
     add("the codes of d", out.codes.data(), static_cast<std::int64_t>(out.codes.size()), true);
     add("the scales of d", out.scales.data(), static_cast<std::int64_t>(out.scales.size()), true);
   }
-  if (call.groups)
-    add("offsets", call.groups->offsets,
-        (call.groups->experts + 1) * (call.groups->type == OffsetType::i64 ? 8 : 4), false);
+  if (call.groups) {
+    const ExpertNumbers numbers = expert_numbers(*call.groups);
+    add(numbers.name, numbers.data, numbers.bytes, false);
+  }
   add_epilogue(call, add);
   const std::int64_t needed = matmul_workspace_bytes(device, call);
   if (static_cast<std::int64_t>(workspace.size()) < needed)

@@ -5,16 +5,18 @@
 #include <cstdint>
 
 #include "cuda/stream_geometry.hpp"
+#include "layouts/grouped.hpp"
 
 namespace microscale::cuda {
 
-/// Whose rows of a and d a matrix has: m each, one matrix after the other; or, with offsets, expert
-/// e's [offsets[e], offsets[e + 1]) of the m there are.
+/// Whose rows of a and d a matrix has: m each, one matrix after the other; or experts' of the m
+/// there are, as grouped::ExpertTable has it.
 struct ProductRows {
   std::int64_t m;
   std::int64_t matrices;
-  const void* offsets;        // matrices + 1 row numbers in device memory; null: a batch
-  std::int32_t wide_offsets;  // of 8 bytes each, else of 4
+  const void* expert_rows;    // offsets, or counts, in device memory; null: a batch
+  std::int32_t wide_numbers;  // they are of 8 bytes each, else of 4
+  std::int64_t capacity = grouped::no_capacity;  // with counts: rows from expert to expert
 };
 
 /// What becomes of a sum, in this order: times the factor, plus the bias; gated: activation, times
@@ -120,6 +122,7 @@ struct MatmulStreamArgs {
   std::uint32_t row_tiles;      // of a matrix
   std::uint32_t batch_parts;    // matrices, each as often as it has units_rows rows of a; experts: 0
   std::uint32_t parts_of_each;  // how often that is
+  std::uint32_t batch_each, batch_more;  // row tiles of a cluster, and how many have one more
 };
 
 inline constexpr int prepare_pieces = 4;  // of eight elements, a thread and group

@@ -35,7 +35,7 @@ bool has_vectors(const ProductOutput& out) {
 /// A function of the shape alone: the order of sums is, too. Groups are never split, so that an
 /// expert's rows are the same bytes whatever the others have.
 bool splits(const ProductRows& rows, std::int64_t tiles, std::int64_t all_stages) {
-  return rows.offsets == nullptr && tiles <= block_scaled::split_most_tiles &&
+  return rows.expert_rows == nullptr && tiles <= block_scaled::split_most_tiles &&
          all_stages >= block_scaled::split_least_stages;
 }
 
@@ -60,7 +60,7 @@ void block_scaled_product(Device& device, const BlockScaledProduct& product, con
   const BlockShape b = shape_of(product.b, product.n, product.k);
 
   const std::int64_t of_matrix = grouped::tile_rows(rows.m, tile_rows);
-  const std::int64_t row_tiles = rows.offsets == nullptr
+  const std::int64_t row_tiles = rows.expert_rows == nullptr
                                      ? of_matrix * rows.matrices
                                      : grouped::most_tile_rows(rows.m, rows.matrices, tile_rows);
   const std::int64_t column_tiles =

@@ -35,7 +35,7 @@ struct Parts {
   std::int64_t references = 0, word = 0;
 
   explicit Parts(const WideCall& call) {
-    const bool experts = call.rows.offsets != nullptr;
+    const bool experts = call.rows.expert_rows != nullptr;
     const std::int64_t groups = token_tiles::all_groups(call.rows.m, call.rows.matrices, experts);
     const std::int64_t weight_groups = call.rows.matrices * weight_groups_of(call);
     const std::int64_t chunks = token_tiles::chunks(call.k), chunks8 = (chunks + 1) / 2;
@@ -103,7 +103,7 @@ MatmulDenseArgs dense_args(const WideCall& call, DenseShape shape) {
   args.k = call.k;
   args.vectors = has_vectors(call.output);
   args.weight_groups = weight_groups_of(call);
-  args.partial = call.rows.offsets != nullptr || call.rows.m % shape.cluster().tokens != 0 ||
+  args.partial = call.rows.expert_rows != nullptr || call.rows.m % shape.cluster().tokens != 0 ||
                  args.weight_groups * 8 % shape.columns != 0;
   args.rows = call.rows;
   args.output = call.output;
@@ -114,7 +114,7 @@ void multiply(Device& device, const char* operation, const std::string& kind, De
               int shared_bytes, const MatmulDenseArgs& args, Stream stream) {
   const std::int64_t tiles =
       wide_most_tiles(shape.cluster(), args.n, args.output.gated != 0, args.rows.m,
-                      args.rows.matrices, args.rows.offsets != nullptr);
+                      args.rows.matrices, args.rows.expert_rows != nullptr);
   const std::int64_t clusters = std::max(device.info().multiprocessors / dense_blocks, 1);
   launch(device, "matmul_dense_" + kind, operation,
          {.grid_x = static_cast<unsigned>(dense_blocks * std::min(tiles, clusters)),
@@ -156,7 +156,7 @@ const std::uint32_t* multiply_fp8(Device& device, const char* operation, const W
   const PrepareFp8Args rows{
       .a = prepare_wide_args(call, false), .factors = factors, .misfits = misfits};
   const std::int64_t groups =
-      token_tiles::all_groups(call.rows.m, call.rows.matrices, call.rows.offsets != nullptr);
+      token_tiles::all_groups(call.rows.m, call.rows.matrices, call.rows.expert_rows != nullptr);
   launch(device, "matmul_prepare_fp8", operation,
          {.grid_x = static_cast<unsigned>(ceil_div(call.k, groups < 512 ? 512 : 4096)),
           .grid_y = at_most(groups, 32768),
@@ -181,7 +181,7 @@ const std::uint32_t* multiply_fp8(Device& device, const char* operation, const W
 bool dense_serves(const DeviceInfo& device, const WideCall& call) {
   const ProductRows& rows = call.rows;
   if (rows.m == 0 || rows.matrices == 0 || call.n == 0) return false;
-  const bool experts = rows.offsets != nullptr, fp8 = multiplies_fp8(call);
+  const bool experts = rows.expert_rows != nullptr, fp8 = multiplies_fp8(call);
   const std::int64_t each = experts ? ceil_div(rows.m, rows.matrices) : rows.m;
   if (each < (fp8 ? dense_least_rows_fp8 : dense_least_rows)) return false;
   const std::int64_t cycles =

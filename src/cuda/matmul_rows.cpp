@@ -30,7 +30,7 @@ struct Parts {
 };
 
 std::int64_t rows_each(const ProductRows& rows) {
-  return rows.offsets ? ceil_div(rows.m, std::max<std::int64_t>(rows.matrices, 1)) : rows.m;
+  return rows.expert_rows ? ceil_div(rows.m, std::max<std::int64_t>(rows.matrices, 1)) : rows.m;
 }
 
 // Rows of a that a kernel takes at a time: 1, 8 or 16. One at a time reads weights again for the
@@ -77,7 +77,7 @@ void matmul_rows(Device& device, const MatmulCall& call, const ProductRows& rows
                  const ProductOutput& output, std::uint8_t* workspace, Stream stream) {
   if (const auto plan = line_plan(device, call, rows))
     return line_stream(device, call, *plan, output, stream);
-  const std::int64_t all = rows.offsets ? rows.m : rows.m * rows.matrices;
+  const std::int64_t all = rows.expert_rows ? rows.m : rows.m * rows.matrices;
   const Parts parts(call, all);
   const FormatInfo& format = info(call.b_shape().format);
   const BlockTensorView* a = call.a_blocks();

@@ -35,7 +35,7 @@ std::string kernel_name(const MatmulCall& call, int rows_at_once) {
 
 // Matrices, each as often as it has `at_once` rows of a; with experts at most.
 std::int64_t parts_of(const ProductRows& rows, std::int64_t at_once) {
-  if (rows.offsets) return std::min(rows.m, rows.matrices) + rows.m / at_once;
+  if (rows.expert_rows) return std::min(rows.m, rows.matrices) + rows.m / at_once;
   return rows.matrices * ceil_div(rows.m, at_once);
 }
 
@@ -53,7 +53,7 @@ std::optional<StreamPlan> stream_plan(Device& device, const MatmulCall& call,
   const std::int64_t chunks = ceil_div(call.k(), kind.columns),
                      parts = parts_of(rows, choice->rows_at_once),
                      tiles = parts * fragment_tiles::row_tiles(call.n(), call.gated);
-  if (rows.offsets && (parts > stream_most_parts || rows.matrices >= 1 << 16)) return {};
+  if (rows.expert_rows && (parts > stream_most_parts || rows.matrices >= 1 << 16)) return {};
   if (tiles >= std::int64_t{1} << 32 || chunks >= 1 << 20 || rows.m >= std::int64_t{1} << 31)
     return {};
 
@@ -68,8 +68,8 @@ std::optional<StreamPlan> stream_plan(Device& device, const MatmulCall& call,
     StreamShared shared{};
     int depth = 9;
     do {
-      shared =
-          stream_shared(kind, k_shift, plan.units_rows, of_block, --depth, rows.offsets != nullptr);
+      shared = stream_shared(kind, k_shift, plan.units_rows, of_block, --depth,
+                             rows.expert_rows != nullptr);
     } while (depth > 1 && shared.bytes > stream_shared_bytes - 1024);
     if (depth == 1) continue;
     const int clusters = device.most_clusters(kernel, 1 << shift, stream_threads, shared.bytes);
@@ -105,9 +105,13 @@ void matmul_stream(Device& device, const MatmulCall& call, const StreamPlan& pla
   all.units_rows = plan.units_rows;
   all.chunks = plan.chunks;
   all.row_tiles = static_cast<std::uint32_t>(fragment_tiles::row_tiles(args.n, call.gated));
-  if (args.rows.offsets == nullptr) {
+  if (args.rows.expert_rows == nullptr) {
     all.parts_of_each = static_cast<std::uint32_t>(ceil_div(args.rows.m, plan.units_rows));
     all.batch_parts = static_cast<std::uint32_t>(args.rows.matrices) * all.parts_of_each;
+    const std::uint32_t tiles = all.batch_parts * all.row_tiles,
+                        clusters = static_cast<std::uint32_t>(plan.clusters);
+    all.batch_each = tiles / clusters;
+    all.batch_more = tiles % clusters;
   }
   launch(device, kernel_name(call, plan.rows_at_once), call.operation,
          {.grid_x = static_cast<unsigned>(plan.clusters << plan.cluster_shift),

@@ -20,7 +20,7 @@ std::int64_t scale_bytes(const BlockScaledOperand& operand, std::int64_t rows, s
 
 bool vector_product_offered(const BlockScaledProduct& p) {
   return p.a.format == Format::nvfp4 && p.b.format == Format::nvfp4 && p.rows.m == 1 &&
-         p.rows.offsets == nullptr && p.rows.matrices <= 65535 && !p.output.gated &&
+         p.rows.expert_rows == nullptr && p.rows.matrices <= 65535 && !p.output.gated &&
          p.k % vector_rows::slice == 0 && p.k <= (std::int64_t{1} << 28) &&
          p.n <= (std::int64_t{1} << 31) && at_32_bytes(p.a.codes) && at_32_bytes(p.b.codes);
 }

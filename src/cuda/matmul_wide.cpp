@@ -22,19 +22,21 @@ int tile_bytes_of(Format format) {
 
 WidePlan plan_of(const DeviceInfo& device, const WideCall& call) {
   return wide_plan(call.n, call.k, call.output.gated != 0, call.rows.m, call.rows.matrices,
-                   call.rows.offsets != nullptr, tile_bytes_of(call.b_format),
+                   call.rows.expert_rows != nullptr, tile_bytes_of(call.b_format),
                    device.multiprocessors);
 }
 
-// Whether the product's kernel reads a as it is.
+// Whether the product's kernel reads a as it is: 128 rows are 32 bits of offset.
 bool reads_rows(const WideInput& a) {
-  return !a.format && reinterpret_cast<std::uintptr_t>(a.data) % 16 == 0 && a.stride % 16 == 0;
+  return !a.format && reinterpret_cast<std::uintptr_t>(a.data) % 16 == 0 && a.stride % 16 == 0 &&
+         a.stride < 1 << 24;
 }
 
 // Of a in the workspace.
 std::int64_t token_bytes(const WideCall& call) {
   if (reads_rows(call.a)) return 0;
-  return token_tiles::bytes(call.rows.m, call.rows.matrices, call.rows.offsets != nullptr, call.k);
+  return token_tiles::bytes(call.rows.m, call.rows.matrices, call.rows.expert_rows != nullptr,
+                            call.k);
 }
 
 // Of the workspace.
@@ -70,7 +72,7 @@ PrepareTilesArgs prepare_wide_args(const WideCall& call, bool f16) {
 void prepare_wide(Device& device, const char* operation, const std::optional<Format>& format,
                   const PrepareTilesArgs& args, Stream stream) {
   const std::int64_t groups =
-      token_tiles::all_groups(args.rows.m, args.rows.matrices, args.rows.offsets != nullptr);
+      token_tiles::all_groups(args.rows.m, args.rows.matrices, args.rows.expert_rows != nullptr);
   const std::string kind = format ? std::string(info(*format).name) : "dense";
   // Blocks that most likely find nothing to do are few.
   const std::int64_t most = args.only_if != nullptr ? 64 : 32768;
@@ -97,7 +99,7 @@ bool wide_takes(const DeviceInfo& device, const WideInput& a, Format b_format) {
 std::optional<WideCall> wide_call(const DeviceInfo& device, const MatmulCall& call,
                                   const ProductRows& rows, const ProductOutput& output) {
   if (rows.matrices == 0) return {};
-  const std::int64_t each = rows.offsets ? ceil_div(rows.m, rows.matrices) : rows.m;
+  const std::int64_t each = rows.expert_rows ? ceil_div(rows.m, rows.matrices) : rows.m;
   if (each < wide_least_rows) return {};
   WideCall wide;
   if (const BlockTensorView* a = call.a_blocks()) {
@@ -141,7 +143,7 @@ std::int64_t wide_workspace_bytes(const DeviceInfo& device, const WideCall& call
 
 void matmul_wide(Device& device, const char* operation, const WideCall& call, Stream stream) {
   const ProductRows& rows = call.rows;
-  const bool experts = rows.offsets != nullptr, gated = call.output.gated != 0;
+  const bool experts = rows.expert_rows != nullptr, gated = call.output.gated != 0;
   if (rows.m == 0 || rows.matrices == 0 || call.n == 0) return;
   if (dense_serves(device.info(), call)) return matmul_dense(device, operation, call, stream);
   const bool f16 = multiplies_f16(call.a, call.b_format);
@@ -184,7 +186,7 @@ void matmul_wide(Device& device, const char* operation, const WideCall& call, St
                            plan.units() < multiprocessors ? plan.units() : multiprocessors),
                        .grid_y = 1,
                        .grid_z = 1,
-                       .threads = wide_threads,
+                       .threads = static_cast<unsigned>(plan.shape.threads()),
                        .column_shift = 0};
   launch(device,
          "matmul_wide_" + std::string(format.name) + (f16 ? "_f16_" : "_bf16_") +

@@ -11,22 +11,40 @@
 
 namespace microscale::cuda {
 
-inline constexpr int wide_threads = 384;  // two warpgroups that multiply, and one with a warp that
-                                          // copies, which gives the other two its registers
+inline constexpr int wide_threads = 384;          // of a block with two warpgroups that multiply
 inline constexpr int wide_shared_bytes = 232448;  // that a block of sm_90 may have
 inline constexpr int wide_pitch = 68;             // floats from token to token of staged sums
 
-/// A tile of d: `rows` of the weights by `tokens` rows of a.
+/// A tile of d, `rows` of the weights by `tokens` rows of a, and how many warpgroups multiply, each
+/// with its part of the rows. One more has a warp that copies, and gives the others registers.
+/// Four are for tiles of so few tokens that decoding, not products, takes the time: with two, a
+/// scheduler has two warps, and waits for both half of the time.
 struct WideShape {
-  int rows, tokens;
+  int rows, tokens, warpgroups = 2;
+
+  MICROSCALE_HD constexpr int threads() const { return 128 * (warpgroups + 1); }
+  /// Accumulators of a thread for 64 rows of the weights each.
+  MICROSCALE_HD constexpr int parts() const { return rows / 64 / warpgroups; }
+  /// Registers a thread, which add up to what a block of so many threads is started with.
+  MICROSCALE_HD constexpr int multiplying_registers() const { return warpgroups == 2 ? 224 : 104; }
+  MICROSCALE_HD constexpr int copying_registers() const { return warpgroups == 2 ? 56 : 64; }
+  /// Rows of a whose sums a warpgroup stages at once.
+  MICROSCALE_HD constexpr int staged_tokens() const {
+    return warpgroups == 2 || tokens < 64 ? tokens : 64;
+  }
 };
-inline constexpr WideShape wide_shapes[] = {{256, 128}, {128, 128}, {128, 64}};
+inline constexpr WideShape wide_shapes[] = {{256, 128}, {128, 128}, {256, 64, 4}, {128, 64}};
+
+/// Of one of wide_shapes.
+MICROSCALE_HD constexpr WideShape wide_shape(int rows, int tokens) {
+  return {rows, tokens, rows == 256 && tokens == 64 ? 4 : 2};
+}
 
 /// How a block's shared memory is laid out; offsets and sizes in bytes. A stage holds `tokens` rows
 /// of 64 elements of a, then the packed tiles of the weights.
 struct WideShared {
   int stage_bytes, stages;
-  int sums;  // staged sums, one part for each of the two warpgroups
+  int sums;  // staged sums, one part for each warpgroup that multiplies
   int sum_bytes;
   int places;    // what a stage that begins a tile of d says of it: 32 bytes each
   int words;     // one for each warpgroup, 16 bytes
@@ -36,11 +54,11 @@ struct WideShared {
 MICROSCALE_HD constexpr WideShared wide_shared(WideShape shape, int tile_bytes) {
   WideShared s{};
   s.stage_bytes = (shape.tokens * 128 + shape.rows / 16 * tile_bytes + 1023) / 1024 * 1024;
-  s.sum_bytes = shape.tokens * wide_pitch * 4;
-  s.stages = (wide_shared_bytes - 2048 - 2 * s.sum_bytes) / s.stage_bytes;
+  s.sum_bytes = shape.staged_tokens() * wide_pitch * 4;
+  s.stages = (wide_shared_bytes - 2048 - shape.warpgroups * s.sum_bytes) / s.stage_bytes;
   if (s.stages > 12) s.stages = 12;
   s.sums = s.stages * s.stage_bytes;
-  s.places = s.sums + 2 * s.sum_bytes;
+  s.places = s.sums + shape.warpgroups * s.sum_bytes;
   s.words = s.places + 32 * s.stages;
   s.barriers = s.words + 16;
   s.bytes = s.barriers + 16 * s.stages;
@@ -64,12 +82,19 @@ constexpr std::int64_t wide_most_tiles(WideShape shape, std::int64_t n, bool gat
          (experts ? rows / shape.tokens + matrices : matrices * wide_row_tiles(shape, rows));
 }
 
-/// Cycles of a multiprocessor for 64 elements of k of a tile, predicted: products at 4096
-/// operations a cycle, or its two operands at 30 bytes a cycle from the second-level cache.
+/// Cycles of a multiprocessor for 64 elements of k of a tile, predicted, whichever is most:
+/// products at 4096 operations a cycle; its two operands at 30 bytes a cycle from the second-level
+/// cache; the weights at 20 from memory; or issuing instructions, 40 of a warp and 110 for each 64
+/// rows of the weights that it decodes, of one warp of each warpgroup. Four of them keep a
+/// scheduler at work for five sixths of the time, as predicted, two for half of it, as measured.
 constexpr std::int64_t wide_cycles(WideShape shape, int tile_bytes) {
-  const std::int64_t products = std::int64_t{shape.rows} * shape.tokens / 32;
-  const std::int64_t bytes = (shape.tokens * 128 + shape.rows / 16 * tile_bytes) / 30;
-  return products > bytes ? products : bytes;
+  const std::int64_t weights = std::int64_t{shape.rows} / 16 * tile_bytes;
+  const std::int64_t issued = shape.warpgroups * (40 + 110 * shape.parts());
+  std::int64_t most = std::int64_t{shape.rows} * shape.tokens / 32;
+  for (const std::int64_t cycles : {(shape.tokens * 128 + weights) / 30, weights / 20,
+                                    shape.warpgroups == 2 ? 2 * issued : issued * 6 / 5})
+    if (cycles > most) most = cycles;
+  return most;
 }
 
 /// Bytes of one tile's sums.
@@ -86,9 +111,10 @@ struct WidePlan {
   std::int64_t cycles;      // predicted
 
   std::int64_t units() const { return most_tiles * splits; }
-  /// Of the workspace behind a: the sums of all units, then a counter for each half of a tile.
+  /// Of the workspace behind a: the sums of all units, then a counter for each warpgroup's part of
+  /// a tile.
   std::int64_t sums_bytes() const { return splits > 1 ? units() * wide_sum_bytes(shape) : 0; }
-  std::int64_t counters() const { return splits > 1 ? 2 * most_tiles : 0; }
+  std::int64_t counters() const { return splits > 1 ? shape.warpgroups * most_tiles : 0; }
 };
 
 /// The plan whose rounds over the multiprocessors take the fewest cycles, as predicted; experts are

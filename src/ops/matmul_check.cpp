@@ -6,6 +6,7 @@
 #include <cstring>
 #include <vector>
 
+#include "core/expert_rows.hpp"
 #include "formats/compat.hpp"
 #include "layouts/fragment_tiles.hpp"
 #include "layouts/packed_weights.hpp"
@@ -135,24 +136,6 @@ void check_bias(const MatmulCall& call, const char* name, const TensorView& bias
                        bias.cols, rows, call.n()));
   ranges.push_back(
       check_dense(call.operation, name, bias.data, bias.dtype, rows, call.n(), bias.row_stride, 1));
-}
-
-void check_groups(const MatmulCall& call) {
-  const ExpertRows& groups = *call.groups;
-  if (groups.experts < 0 || (groups.experts > 0 && groups.offsets == nullptr))
-    refuse(fmt::format("{}: {} experts with {} offsets; pass the address of experts + 1 integers",
-                       call.operation, groups.experts, groups.offsets ? "some" : "no"));
-  std::int64_t former = 0;
-  if (call.on_device) return;
-  for (std::int64_t e = 0; groups.experts > 0 && e <= groups.experts; ++e) {
-    const std::int64_t offset = call.offset(e);
-    if (offset < former || offset > call.rows())
-      refuse(
-          fmt::format("{}: offset {} is {} after {} for {} rows; offsets must not decrease or "
-                      "leave the rows of a",
-                      call.operation, e, offset, former, call.rows()));
-    former = offset;
-  }
 }
 
 void check_globals(const MatmulCall& call, const char* name, Format format, float one,
@@ -285,7 +268,7 @@ void check_matmul(const MatmulCall& call) {
                     call.operation, call.k(), call.b_shape().cols));
   check_sizes(call.operation, std::max<std::int64_t>(call.matrices, 1), call.rows(), call.n(),
               call.k());
-  if (call.groups) check_groups(call);
+  if (call.groups) check_expert_rows(call.operation, *call.groups, call.rows(), call.on_device);
   check_input(call, inputs);
   check_all_weights(call, inputs);
   check_bias(call, "the bias", call.bias, inputs);

@@ -32,13 +32,13 @@ MatmulRows input_rows(const MatmulCall& call, std::vector<std::uint8_t>& scales)
   scales.resize(static_cast<std::size_t>(all * blocks));
   std::int64_t at = 0;
   for (std::int64_t e = 0; e < call.matrices; ++e) {
-    const std::int64_t first = call.groups ? call.offset(e) : e * call.rows();
-    const std::int64_t count = call.groups ? call.offset(e + 1) - first : call.rows();
+    const auto [first, count] = call.rows_of(e);
     BlockShape region = a.shape;
     region.rows = count;
     repack_scale_bytes(region, a.scales.subspan(static_cast<std::size_t>(at)), Layout::row_major,
                        std::span(scales).subspan(static_cast<std::size_t>(first * blocks),
                                                  static_cast<std::size_t>(count * blocks)));
+    region.rows = call.region_rows(count);
     at += region.scale_bytes();
   }
   rows.scales = scales.data();
@@ -110,8 +110,8 @@ MatmulProducts resolve_products(const MatmulCall& call) {
   for (std::int64_t e = 0; e < call.matrices; ++e) {
     ProductRun run;
     run.expert = e;
-    run.first_row = call.groups ? call.offset(e) : e * call.rows();
-    const std::int64_t rows = call.groups ? call.offset(e + 1) - run.first_row : call.rows();
+    const auto [first_row, rows] = call.rows_of(e);
+    run.first_row = first_row;
     if (rows == 0 || call.n() == 0) continue;
     const BlockTensorView* a = call.a_blocks();
     const double a_global =

@@ -283,8 +283,7 @@ class Runner {
     const QuantizedOutput& o = *destination_.quantized;
     std::int64_t at = 0;
     for (std::int64_t e = 0; e < call_.matrices; ++e) {
-      const std::int64_t first = call_.groups ? call_.offset(e) : e * call_.rows();
-      const std::int64_t count = call_.groups ? call_.offset(e + 1) - first : call_.rows();
+      const auto [first, count] = call_.rows_of(e);
       const BlockShape rows{count, call_.n(), o.format};
       BlockShape target = rows;
       target.layout = o.layout;
@@ -295,6 +294,7 @@ class Runner {
                          o.layout,
                          o.scales.subspan(static_cast<std::size_t>(at),
                                           static_cast<std::size_t>(target.scale_bytes())));
+      target.rows = call_.region_rows(count);
       at += target.scale_bytes();
     }
   }

@@ -42,13 +42,27 @@ TEST_F(CudaGroupedQuantize, launches_one_kernel_and_waits_for_nothing) {
   EXPECT_EQ(device.launches[0].name, "grouped_quantize_nvfp4_bf16_plain_tiled");
   const auto args = device.launches[0].as<GroupedQuantizeArgs>();
   EXPECT_EQ(args.experts, 5);
-  EXPECT_EQ(args.wide_offsets, 1);
-  EXPECT_EQ(args.offsets, options.groups.offsets);
+  EXPECT_EQ(args.wide_numbers, 1);
+  EXPECT_EQ(args.expert_rows, options.groups.offsets);
+  EXPECT_EQ(args.capacity, grouped::no_capacity);
   EXPECT_EQ(args.all.global_scale, options.global_scales);
   EXPECT_EQ(args.all.code_stride, 64);
   EXPECT_EQ(args.rows_per_unit, args.tiles_per_unit * (256 >> args.all.tiles.column_shift) * 4);
   EXPECT_EQ(device.waits, 0);
   EXPECT_TRUE(device.zeroed.empty());
+}
+
+TEST_F(CudaGroupedQuantize, passes_counts_on_and_looks_where_they_are) {
+  if (kernel_images().empty()) GTEST_SKIP() << "built without nvcc";
+  std::swap(options.groups.counts, options.groups.offsets);
+  options.groups.capacity = 20;
+  call();
+  ASSERT_EQ(device.launches.size(), 1u);
+  const auto args = device.launches[0].as<GroupedQuantizeArgs>();
+  EXPECT_EQ(args.expert_rows, options.groups.counts);
+  EXPECT_EQ(args.capacity, 20);
+  device.host_only = options.groups.counts;
+  expect_error(ErrorCode::invalid_argument, "counts is not memory of GPU 0", [&] { call(); });
 }
 
 TEST_F(CudaGroupedQuantize, every_kernel_it_may_ask_for_exists) {

@@ -116,7 +116,7 @@ TEST_F(BlockScaledProductCalls, share_k_out_where_tiles_are_few_and_k_is_long) {
   EXPECT_EQ(name(Format::mxfp4, 128, 85 * 128, 8192), "matmul_block_scaled_mxfp4_mxfp4");
   BlockScaledProduct p = product(Format::mxfp4, Format::mxfp4, 5, 5, 8192);
   const std::int32_t offsets[2] = {};
-  p.rows.offsets = offsets;
+  p.rows.expert_rows = offsets;
   EXPECT_EQ(launched(p).name, "matmul_block_scaled_mxfp4_mxfp4");
 }
 

@@ -71,7 +71,7 @@ TEST_F(VectorProductCalls, are_offered_for_one_row_of_nvfp4) {
   const std::int32_t offsets[2] = {};
   EXPECT_TRUE(refused([](BlockScaledProduct& p) { p.rows.m = 2; }));
   EXPECT_TRUE(refused([](BlockScaledProduct& p) { p.rows.matrices = 65536; }));
-  EXPECT_TRUE(refused([&](BlockScaledProduct& p) { p.rows.offsets = offsets; }));
+  EXPECT_TRUE(refused([&](BlockScaledProduct& p) { p.rows.expert_rows = offsets; }));
   EXPECT_TRUE(refused([](BlockScaledProduct& p) { p.output.gated = 1; }));
   EXPECT_TRUE(refused([](BlockScaledProduct& p) { p.a.format = Format::mxfp4; }));
   EXPECT_TRUE(refused([](BlockScaledProduct& p) { p.b.format = Format::mxfp4; }));

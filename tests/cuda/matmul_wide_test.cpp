@@ -83,7 +83,7 @@ TEST_F(CudaMatmulWide, keeps_sums_of_parts_of_k_behind_a) {
   EXPECT_EQ(device.launches[1].call.grid.x, static_cast<unsigned>(plan.units()));
   const auto prepared = device.launches[0].as<PrepareTilesArgs>();
   EXPECT_EQ(prepared.counters, args.counters);
-  EXPECT_EQ(prepared.counter_count, 2 * plan.most_tiles);
+  EXPECT_EQ(prepared.counter_count, plan.counters());
   const auto* begin = static_cast<const std::uint8_t*>(call.workspace);
   EXPECT_EQ(reinterpret_cast<const std::uint8_t*>(args.sums) - begin, 40 * 16384 * 2);
   const auto* end = reinterpret_cast<const std::uint8_t*>(args.counters + prepared.counter_count);

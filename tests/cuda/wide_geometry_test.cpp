@@ -19,6 +19,19 @@ TEST(WideGeometry, fits_shared_memory_with_stages_to_spare) {
     }
 }
 
+// 64 rows of the weights have an accumulator each; registers of a block, as its warps take them.
+TEST(WideGeometry, shares_rows_and_registers_out) {
+  for (const WideShape shape : wide_shapes) {
+    const WideShape same = wide_shape(shape.rows, shape.tokens);
+    EXPECT_EQ(same.warpgroups, shape.warpgroups);
+    EXPECT_EQ(64 * shape.parts() * shape.warpgroups, shape.rows);
+    const int started = 65536 / shape.threads() / 8 * 8;
+    EXPECT_LE(shape.warpgroups * shape.multiplying_registers() + shape.copying_registers(),
+              started * (shape.warpgroups + 1));
+    EXPECT_EQ(shape.tokens % shape.staged_tokens(), 0);
+  }
+}
+
 TEST(WideGeometry, counts_tiles) {
   constexpr WideShape shape{256, 128};
   EXPECT_EQ(wide_column_tiles(shape, 257, false), 2);
@@ -51,12 +64,14 @@ TEST(WideGeometry, fills_the_multiprocessors) {
   };
   EXPECT_EQ(cut(8192, 8192, 8192), (Cut{256, 128, 1}));
   EXPECT_EQ(cut(512, 4096, 4096), (Cut{128, 128, 1}));
-  EXPECT_EQ(cut(64, 8192, 8192), (Cut{128, 64, 2}));
-  EXPECT_EQ(cut(64, 4096, 14336), (Cut{128, 64, 4}));
+  EXPECT_EQ(cut(64, 8192, 8192), (Cut{256, 64, 4}));
+  EXPECT_EQ(cut(64, 4096, 14336), (Cut{256, 64, 8}));
+  EXPECT_EQ(cut(64, 28672, 8192), (Cut{256, 64, 1}));
+  EXPECT_EQ(cut(64, 2048, 7168), (Cut{128, 64, 8}));
   EXPECT_EQ(cut(64, 4096, 192), (Cut{128, 64, 1}));  // nothing to cut
   const WidePlan plan = wide_plan(100, 8192, false, 20, 3, true, 576, 132);
   EXPECT_EQ(plan.sums_bytes(), plan.units() * wide_sum_bytes(plan.shape));
-  EXPECT_EQ(plan.counters(), 2 * plan.most_tiles);
+  EXPECT_EQ(plan.counters(), plan.shape.warpgroups * plan.most_tiles);
   EXPECT_GE(plan.splits, 4);
 }
 

@@ -48,8 +48,7 @@ void expect_each_alone(const ProductCase& all) {
   const Matrix d = test::run_block_scaled(device(), all);
   const auto size = static_cast<std::size_t>(size_of(all.d_type));
   for (std::int64_t e = 0; e < all.count(); ++e) {
-    const std::int64_t first = all.offsets[static_cast<std::size_t>(e)];
-    const std::int64_t count = all.offsets[static_cast<std::size_t>(e) + 1] - first;
+    const auto [first, count] = all.rows_of(e);
     if (count == 0) continue;
     ProductCase one{.a = rows_of(all.a, first, count), .b = rows_of(all.b, e * all.n, all.n)};
     if (all.gated()) one.up = rows_of(all.up, e * all.n, all.n);
@@ -87,6 +86,27 @@ TEST_P(BlockScaledExperts, are_each_as_if_alone) {
     all.a_layout = all.b_layout = layout;
     expect_each_alone(all);
   }
+}
+
+TEST_P(BlockScaledExperts, by_counts_are_each_as_if_alone_and_other_rows_untouched) {
+  constexpr std::int64_t capacity = 150, experts = 4, n = 24;
+  ProductCase all{.a = random_blocks(GetParam(), experts * capacity + 3, 128, Layout::row_major, 1),
+                  .b = random_blocks(GetParam(), experts * n, 128, Layout::row_major, 2)};
+  all.n = n;
+  all.capacity = capacity;
+  for (const Layout layout : {Layout::row_major, Layout::tiled_128x4})
+    for (const std::vector<std::int32_t>& counts :
+         {std::vector<std::int32_t>{0, 150, 1, 128}, {0, 0, 0, 0}, {150, 150, 150, 150}}) {
+      all.a_layout = layout;
+      all.wide_offsets = layout == Layout::tiled_128x4;
+      all.counts = counts;
+      expect_each_alone(all);
+      const Matrix d = test::run_block_scaled(device(), all);
+      for (std::size_t i = 0; i < d.bytes.size(); ++i)
+        if (const auto row = static_cast<std::int64_t>(i) / (n * 4); all.matrix_of(row) < 0) {
+          ASSERT_EQ(d.bytes[i], test::untouched) << "row " << row;
+        }
+    }
 }
 
 TEST_P(BlockScaledExperts, with_gates_biases_and_weights_are_each_as_if_alone) {

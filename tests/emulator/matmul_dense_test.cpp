@@ -8,7 +8,7 @@
 
 #include "cuda/dense_geometry.hpp"
 #include "cuda/kernel_images.hpp"
-#include "support/wide_products.hpp"
+#include "support/masked_products.hpp"
 
 namespace microscale::emulator {
 namespace {
@@ -135,6 +135,23 @@ TEST_F(MatmulDense, gives_each_expert_its_rows) {
                         .matrices = 3,
                         .offsets = {2, 2, 2, 2},
                         .dense = true}));  // nobody has a row
+}
+
+TEST_F(MatmulDense, gives_each_expert_as_many_rows_as_its_count) {
+  for (const std::vector<std::int64_t>& counts :
+       {std::vector<std::int64_t>{0, 145, 1}, {0, 0, 0}, {145, 145, 145}})
+    EXPECT_TRUE(same_by_offsets({.a = blocks(Format::nvfp4, 3 * 145 + 2, 96, 3),
+                                 .b = blocks(Format::nvfp4, 3 * 50, 96),
+                                 .m = 3 * 145 + 2,
+                                 .matrices = 3,
+                                 .counts = counts,
+                                 .capacity = 145,
+                                 .tiled = true,
+                                 .dense = true,
+                                 .d_type = DType::bf16,
+                                 .a_globals = {1, 2, 3},
+                                 .b_globals = {7, 6, 5}},
+                                computed));
 }
 
 TEST_F(MatmulDense, multiplies_batches) {

@@ -4,7 +4,7 @@
 
 #include "cuda/kernel_images.hpp"
 #include "cuda/wide_geometry.hpp"
-#include "support/wide_products.hpp"
+#include "support/masked_products.hpp"
 
 namespace microscale::emulator {
 namespace {
@@ -95,6 +95,19 @@ TEST_F(MatmulFp8, has_gates_experts_and_batches) {
                         .fp8 = true,
                         .dense = true,
                         .bias = test::gaussian(DType::f32, 2, 130, 7, 1.0f)}));
+}
+
+TEST_F(MatmulFp8, gives_each_expert_as_many_rows_as_its_count) {
+  EXPECT_TRUE(same_by_offsets({.a = blocks(3 * 35, 192, 3, 120, 128),
+                               .b = blocks(3 * 40, 192, 4, 115, 125),
+                               .m = 3 * 35,
+                               .matrices = 3,
+                               .counts = {33, 0, 35},
+                               .capacity = 35,
+                               .tiled = true,
+                               .fp8 = true,
+                               .dense = true},
+                              computed));
 }
 
 // Blocks of zeros fit whatever their scale; others that do not send the product to BF16, bit for

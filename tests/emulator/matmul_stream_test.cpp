@@ -8,7 +8,7 @@
 
 #include "cuda/kernel_images.hpp"
 #include "cuda/matmul_rows.hpp"
-#include "support/wide_products.hpp"
+#include "support/masked_products.hpp"
 
 namespace microscale::emulator {
 namespace {
@@ -59,7 +59,7 @@ Streamed streamed(const Product& p) {
   call.gated = p.up.has_value();
   const cuda::ProductRows rows = rows_of(p, memory);
   const cuda::ProductOutput output = output_of(p, memory, d);
-  const std::int64_t each = p.offsets.empty() ? p.m : (p.rows() + p.matrices - 1) / p.matrices;
+  const std::int64_t each = p.experts() ? (p.rows() + p.matrices - 1) / p.matrices : p.m;
   const auto plan = cuda::stream_plan(device(), call, rows, each);
   if (!plan) throw std::runtime_error("not streamed");
   cuda::matmul_rows(device(), call, rows, output, nullptr, nullptr);
@@ -181,6 +181,56 @@ TEST_F(MatmulStream, gives_each_expert_its_rows) {
       p.a_globals = p.b_globals = {}, p.tiled = false;
       EXPECT_TRUE(is_near(p));
     }
+}
+
+TEST_F(MatmulStream, gives_each_expert_as_many_rows_as_its_count) {
+  for (const bool wide : {false, true}) {
+    Product p{.a = blocks(Format::nvfp4, 5 * 13 + 2, 96, 3),
+              .b = blocks(Format::nvfp4, 5 * 50, 96),
+              .m = 5 * 13 + 2,
+              .matrices = 5,
+              .counts = {0, 13, 1, 0, 9},
+              .capacity = 13,
+              .wide_offsets = wide,
+              .tiled = !wide,
+              .d_type = DType::bf16,
+              .bias = test::gaussian(DType::f16, 5, 50, 4, 1.0f),
+              .a_globals = {1, 2, 3, 4, 5},
+              .b_globals = {7, 6, 5, 4, 3}};
+    for (int row = 0; row < 5 * 13 + 2; ++row)
+      p.row_weights.push_back(0.25f + static_cast<float>(row));
+    const auto compute = [](const Product& q) { return streamed(bounded(q)).d; };
+    EXPECT_TRUE(same_by_offsets(bounded(p), compute));
+    p.a = dense(DType::bf16, 5 * 13 + 2, 96), p.tiled = false;
+    for (const std::vector<std::int64_t>& counts :
+         {std::vector<std::int64_t>{0, 0, 0, 0, 0}, {13, 13, 13, 13, 13}}) {
+      p.counts = counts;
+      EXPECT_TRUE(same_by_offsets(bounded(p), compute));
+    }
+  }
+}
+
+TEST_F(MatmulStream, takes_counts_beyond_the_capacity_for_it) {
+  Product p{.a = blocks(Format::nvfp4, 3 * 7, 64, 3),
+            .b = blocks(Format::nvfp4, 3 * 16, 64),
+            .m = 3 * 7,
+            .matrices = 3,
+            .counts = {7, 0, 7},
+            .capacity = 7};
+  const Matrix wanted = streamed(p).d;
+  p.counts = {8, -1, 1 << 30};
+  EXPECT_EQ(streamed(p).d.bytes, wanted.bytes);
+}
+
+TEST_F(MatmulStream, stays_within_its_memory_when_offsets_decrease) {
+  Product p{.a = blocks(Format::nvfp4, 600, 64, 3),
+            .b = blocks(Format::nvfp4, 40 * 16, 64),
+            .m = 600,
+            .matrices = 40,
+            .offsets = decreasing_offsets(600, 40),
+            .scales_of = most_tiles_offsets(600, 40),
+            .tiled = true};
+  expect_within_memory(p, streamed);
 }
 
 TEST_F(MatmulStream, finds_its_experts_among_many) {

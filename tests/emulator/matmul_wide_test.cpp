@@ -10,7 +10,7 @@
 #include "cuda/kernel_images.hpp"
 #include "cuda/matmul.hpp"
 #include "cuda/wide_geometry.hpp"
-#include "support/wide_products.hpp"
+#include "support/masked_products.hpp"
 
 namespace microscale::emulator {
 namespace {
@@ -76,6 +76,7 @@ TEST_F(MatmulWide, goes_from_tile_to_tile) {
   };
   for (const Shape s : {Shape{129, 1030, 448, 1, 256, 128},
                         {120, 123, 320, 5, 128, 128},
+                        {60, 390, 1088, 3, 256, 64},
                         {60, 126, 1088, 5, 128, 64}}) {
     const cuda::WidePlan plan = cuda::wide_plan(s.n, s.k, false, s.m, s.matrices, false, 544, 2);
     EXPECT_EQ(plan.shape.rows, s.rows) << s.m;
@@ -127,6 +128,64 @@ TEST_F(MatmulWide, gives_each_expert_its_rows) {
                           .row_weights = std::vector<float>(160, 0.75f),
                           .a_globals = {1, 2, 3, 4, 5, 6, 7},
                           .b_globals = {7, 6, 5, 4, 3, 2, 1}}));
+}
+
+// Tiles of 256 x 64, whose four warpgroups have 64 rows of the weights each: the last tile has some
+// for two of them alone.
+TEST_F(MatmulWide, gives_experts_of_few_rows_to_four_warpgroups) {
+  const std::vector<std::int64_t> offsets{0, 33, 33, 38, 120, 127};
+  for (const Format b : formats)
+    for (const bool gated : {false, true}) {
+      const std::int64_t n = gated ? 171 : 342, k = 224;
+      const int tile_bytes = b == Format::nvfp4 ? 576 : b == Format::mxfp4 ? 544 : 1056;
+      const cuda::WidePlan plan = cuda::wide_plan(n, k, gated, 127, 5, true, tile_bytes, 2);
+      EXPECT_EQ(plan.shape.rows, 256);
+      EXPECT_EQ(plan.shape.tokens, 64);
+      Product p{.a = dense(DType::bf16, 127, k),
+                .b = blocks(b, 5 * n, k),
+                .m = 127,
+                .matrices = 5,
+                .offsets = offsets,
+                .d_type = DType::bf16,
+                .bias = test::gaussian(DType::f32, 5, n, 4, 1.0f)};
+      if (gated) p.up = blocks(b, 5 * n, k, 9);
+      EXPECT_TRUE(is_right(p)) << info(b).name << gated;
+      p.a = blocks(b, 127, k, 3);
+      EXPECT_TRUE(is_right(p)) << info(b).name << gated;
+    }
+}
+
+TEST_F(MatmulWide, gives_each_expert_as_many_rows_as_its_count) {
+  for (const bool wide : {false, true})
+    for (const std::vector<std::int64_t>& counts :
+         {std::vector<std::int64_t>{0, 45, 1, 0, 17}, {0, 0, 0, 0, 0}, {45, 45, 45, 45, 45}}) {
+      Product p{.a = blocks(Format::nvfp4, 5 * 45 + 2, 96, 3),
+                .b = blocks(Format::nvfp4, 5 * 50, 96),
+                .m = 5 * 45 + 2,
+                .matrices = 5,
+                .counts = counts,
+                .capacity = 45,
+                .wide_offsets = wide,
+                .tiled = !wide,
+                .d_type = DType::bf16,
+                .bias = test::gaussian(DType::f16, 5, 50, 4, 1.0f),
+                .a_globals = {1, 2, 3, 4, 5},
+                .b_globals = {7, 6, 5, 4, 3}};
+      EXPECT_TRUE(same_by_offsets(p, computed));
+      p.a = dense(DType::f16, 5 * 45 + 2, 96), p.tiled = false;  // read as it is
+      EXPECT_TRUE(same_by_offsets(p, computed));
+    }
+}
+
+TEST_F(MatmulWide, stays_within_its_memory_when_offsets_decrease) {
+  expect_within_memory({.a = blocks(Format::nvfp4, 600, 64, 3),
+                        .b = blocks(Format::nvfp4, 10 * 16, 64),
+                        .m = 600,
+                        .matrices = 10,
+                        .offsets = decreasing_offsets(600, 10),
+                        .scales_of = most_tiles_offsets(600, 10),
+                        .tiled = true},
+                       computed);
 }
 
 TEST_F(MatmulWide, finds_its_experts_among_many) {
@@ -230,6 +289,7 @@ TEST_F(MatmulWide, cuts_k_where_tiles_are_few) {
   };
   for (const Shape s : {Shape{20, 100, 3232, 6, 128, 64, 6},
                         {65, 130, 3072, 6, 128, 128, 3},
+                        {50, 515, 3072, 9, 256, 64, 3},
                         {65, 130, 2560, 3, 256, 128, 3}}) {
     device().set(s.multiprocessors);
     const cuda::WidePlan plan =

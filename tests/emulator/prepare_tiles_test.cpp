@@ -68,7 +68,7 @@ class PrepareTiles : public ::testing::Test {
               .scales = memory.put(scales),
               .layout = w.layout};
     call.k = w.k;
-    call.rows = {.m = w.m, .matrices = w.matrices, .offsets = nullptr, .wide_offsets = 0};
+    call.rows = {.m = w.m, .matrices = w.matrices, .expert_rows = nullptr, .wide_numbers = 0};
     std::vector<std::uint16_t> tiles(
         static_cast<std::size_t>(token_tiles::bytes(w.m, w.matrices, false, w.k) / 2), 0xABCD);
     call.workspace = memory.put(tiles);

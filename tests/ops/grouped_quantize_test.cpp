@@ -31,6 +31,11 @@ struct Call {
                   untouched);
   }
   void run() { grouped_quantize_into(options, codes, scales); }
+  std::pair<std::int64_t, std::int64_t> rows_of(std::size_t e) const {
+    if (options.groups.counts == nullptr) return {offsets[e], offsets[e + 1] - offsets[e]};
+    return {static_cast<std::int64_t>(e) * options.groups.capacity,
+            static_cast<const std::int32_t*>(options.groups.counts)[e]};
+  }
 };
 
 // Byte for byte, and every other byte untouched.
@@ -39,7 +44,7 @@ void expect_one_call_per_expert(const Call& call) {
   std::vector<std::uint8_t> codes(call.codes.size(), untouched),
       scales(call.scales.size(), untouched);
   for (std::size_t e = 0; e < 6; ++e) {
-    const std::int64_t begin = call.offsets[e], rows = call.offsets[e + 1] - begin;
+    const auto [begin, rows] = call.rows_of(e);
     QuantizeOptions part{
         .input = call.input.view(), .format = o.format, .numerics = o.numerics, .layout = o.layout};
     part.input.rows = rows;
@@ -77,6 +82,30 @@ TEST(GroupedQuantize, takes_wide_offsets) {
   call.options.groups = {wide.data(), OffsetType::i64, 6};
   call.run();
   expect_one_call_per_expert(call);
+}
+
+TEST(GroupedQuantize, takes_counts_of_rows_and_touches_no_other) {
+  const std::vector<std::vector<std::int32_t>> all{
+      {0, 66, 1, 17, 0, 65}, {0, 0, 0, 0, 0, 0}, {66, 66, 66, 66, 66, 66}};
+  for (const Format format : {Format::mxfp4, Format::nvfp4, Format::mxfp8_e4m3})
+    for (const Layout layout : {Layout::row_major, Layout::tiled_128x4})
+      for (const std::vector<std::int32_t>& counts : all) {
+        Call call(format, layout);
+        call.options.groups = {nullptr, OffsetType::i32, 6, counts.data(), 66};
+        call.run();
+        expect_one_call_per_expert(call);
+      }
+}
+
+TEST(GroupedQuantize, regions_of_counts_are_those_of_full_experts) {
+  const std::vector<std::int32_t> counts{0, 130, 7};
+  const ExpertRows groups{nullptr, OffsetType::i32, 3, counts.data(), 130};
+  const std::vector<std::int32_t> full{0, 130, 260, 390};
+  const ExpertRows offsets{full.data(), OffsetType::i32, 3};
+  for (const Layout layout : {Layout::row_major, Layout::tiled_128x4})
+    for (std::int64_t e = 0; e < 3; ++e)
+      EXPECT_EQ(grouped_scale_offset(groups, e, 96, Format::mxfp4, layout),
+                grouped_scale_offset(offsets, e, 96, Format::mxfp4, layout));
 }
 
 TEST(GroupedQuantize, regions_follow_each_other_in_whole_tiles) {
@@ -123,6 +152,10 @@ TEST(GroupedQuantize, says_what_is_wrong) {
   has(message([](Call& c) { c.offsets[2] = 2; }), "offset 2 is 2 after 3");
   has(message([](Call& c) { c.offsets[6] = 401; }), "offset 6 is 401");
   has(message([](Call& c) { c.options.groups.offsets = nullptr; }), "no offsets");
+  has(message([](Call& c) {
+        c.options.groups = {nullptr, OffsetType::i32, 6, c.offsets.data(), 66};
+      }),
+      "expert 3 has a count of 133 rows");
   has(message([](Call& c) { c.options.global_scales = nullptr; }), "global_scales");
   has(message([](Call& c) { c.global_scales[1] = 0; }), "global scale 0");
   has(message([](Call& c) { c.options.input.cols = 90; }), "block of 16");

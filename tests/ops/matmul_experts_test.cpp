@@ -3,6 +3,7 @@
 
 #include <cmath>
 #include <cstdlib>
+#include <cstring>
 #include <memory>
 #include <numeric>
 #include <vector>
@@ -290,6 +291,73 @@ TEST_F(GroupedMatmul, packed_experts_and_wide_offsets_change_no_byte) {
     o.groups = {wide.data(), OffsetType::i64, experts};
     grouped_matmul(o, {.backend = backend, .threads = 4});
     EXPECT_EQ(d.bytes, e.bytes);
+  }
+}
+
+// Each expert's rows moved to rows of its own, as many for all: the same bytes of every row, of
+// codes and of scales, and nobody's untouched.
+TEST_F(GroupedMatmul, counts_give_the_bytes_that_offsets_give) {
+  constexpr std::int64_t capacity = 131, all = experts * capacity + 1;
+  const std::vector<std::int64_t> counts{3, 0, 129, 7, 8};
+  const ExpertRows masked{nullptr, OffsetType::i64, experts, counts.data(), capacity};
+  // Copies what follows each other in `from`, `bytes` a row.
+  const auto spread = [&](const std::uint8_t* from, std::uint8_t* to, std::int64_t bytes) {
+    for (std::size_t e = 0; e < experts; ++e)
+      std::memcpy(to + static_cast<std::int64_t>(e) * capacity * bytes, from + offsets[e] * bytes,
+                  static_cast<std::size_t>(counts[e] * bytes));
+  };
+  const auto spread_scales = [&](const std::vector<std::uint8_t>& from,
+                                 std::vector<std::uint8_t>& to, std::int64_t cols, Layout layout) {
+    for (std::int64_t e = 0; e < experts; ++e)
+      std::memcpy(to.data() + grouped_scale_offset(masked, e, cols, Format::nvfp4, layout),
+                  from.data() + grouped_scale_offset(groups(), e, cols, Format::nvfp4, layout),
+                  static_cast<std::size_t>(BlockShape{counts[static_cast<std::size_t>(e)], cols,
+                                                      Format::nvfp4, BlockAxis::cols, layout}
+                                               .scale_bytes()));
+  };
+  std::vector<float> spread_weights(all);
+  spread(reinterpret_cast<const std::uint8_t*>(weights.data()),
+         reinterpret_cast<std::uint8_t*>(spread_weights.data()), 4);
+  for (const Layout layout : {Layout::row_major, Layout::tiled_128x4}) {
+    const auto scale_bytes = [&](std::int64_t of, std::int64_t cols) {
+      return static_cast<std::size_t>(
+          grouped_scale_bytes(of, cols, experts, Format::nvfp4, layout));
+    };
+    std::vector<std::uint8_t> a_codes(rows * k / 2), a_scales(scale_bytes(rows, k)),
+        m_codes(all * k / 2), m_scales(scale_bytes(all, k));
+    GroupedQuantizeOptions q{.input = dense.view(), .groups = groups(), .format = Format::nvfp4};
+    q.layout = layout;
+    q.global_scales = a_globals.data();
+    grouped_quantize_into(q, a_codes, a_scales);
+    spread(a_codes.data(), m_codes.data(), k / 2);
+    spread_scales(a_scales, m_scales, k, layout);
+    for (Backend backend : test::product_backends()) {
+      std::vector<std::uint8_t> codes_got(all * n / 2, 0xEE), scales_got(scale_bytes(all, n), 0xEE),
+          codes_wanted = codes_got, scales_wanted = scales_got, d_codes(rows * n / 2),
+          d_scales(scale_bytes(rows, n));
+      const auto run = [&](bool counted, std::span<std::uint8_t> to_codes,
+                           std::span<std::uint8_t> to_scales) {
+        GroupedMatmulOptions o = options();
+        const BlockShape shape{counted ? all : rows, k, Format::nvfp4, BlockAxis::cols, layout};
+        o.a = counted ? BlockTensorView{shape, m_codes, m_scales}
+                      : BlockTensorView{shape, a_codes, a_scales};
+        o.a_global_scales = a_globals.data();
+        o.groups = counted ? masked : groups();
+        if (counted) o.row_weights = spread_weights.data();
+        QuantizedOutput output{.format = Format::nvfp4, .layout = layout};
+        output.codes = to_codes;
+        output.scales = to_scales;
+        o.d = output;
+        o.d_global_scales = d_globals.data();
+        grouped_matmul(o, {.backend = backend, .threads = 2});
+      };
+      run(true, codes_got, scales_got);
+      run(false, d_codes, d_scales);
+      spread(d_codes.data(), codes_wanted.data(), n / 2);
+      spread_scales(d_scales, scales_wanted, n, layout);
+      EXPECT_EQ(codes_got, codes_wanted) << to_string(backend);
+      EXPECT_EQ(scales_got, scales_wanted) << to_string(backend);
+    }
   }
 }
 

@@ -195,6 +195,10 @@ TEST_F(MatmulRefusals, offsets_that_leave_the_rows) {
   expect_refused([&] { grouped_matmul(o); }, "offset 2 is 2 after 3");
   o.groups.offsets = nullptr;
   expect_refused([&] { grouped_matmul(o); }, "2 experts with no offsets");
+  const std::vector<std::int32_t> counts{1, 2};
+  o.groups.counts = counts.data();
+  o.groups.capacity = 1;
+  expect_refused([&] { grouped_matmul(o); }, "expert 1 has a count of 2 rows");
 }
 
 }  // namespace

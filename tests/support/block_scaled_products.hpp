@@ -48,7 +48,9 @@ struct ProductCase {
   std::optional<Layout> up_layout{};    // b's, if none
   std::int64_t matrices = 1;            // of a batch
   bool wide_offsets = false;            // of 8 bytes on the device
-  std::vector<std::int32_t> offsets{};  // grouped: matrices + 1 of them
+  std::vector<std::int32_t> offsets{};  // grouped: matrices + 1 of them, or
+  std::vector<std::int32_t> counts{};   // `matrices` of these, with
+  std::int64_t capacity = 0;            // rows from one matrix to the next
   DType d_type = DType::f32;
   float alpha = 1.0f;
   std::vector<float> bias{}, up_bias{};  // matrices x n
@@ -58,17 +60,24 @@ struct ProductCase {
   std::int64_t d_stride = 0;  // 0: n
 
   bool gated() const { return up.shape().rows != 0; }
-  bool grouped() const { return !offsets.empty(); }
+  bool grouped() const { return !offsets.empty() || !counts.empty(); }
   std::int64_t rows() const { return a.shape().rows; }
   std::int64_t k() const { return a.shape().cols; }
   std::int64_t count() const {
+    if (!counts.empty()) return static_cast<std::int64_t>(counts.size());
     return grouped() ? static_cast<std::int64_t>(offsets.size()) - 1 : matrices;
+  }
+  /// First row of a group, and how many.
+  std::pair<std::int64_t, std::int64_t> rows_of(std::int64_t e) const {
+    const auto at = static_cast<std::size_t>(e);
+    if (!counts.empty()) return {e * capacity, counts[at]};
+    return {offsets[at], offsets[at + 1] - offsets[at]};
   }
   /// The matrix of a row of a; -1: nobody's.
   std::int64_t matrix_of(std::int64_t row) const {
     if (!grouped()) return row / (rows() / matrices);
-    for (std::size_t e = 0; e + 1 < offsets.size(); ++e)
-      if (row >= offsets[e] && row < offsets[e + 1]) return static_cast<std::int64_t>(e);
+    for (std::int64_t e = 0; e < count(); ++e)
+      if (const auto [first, rows] = rows_of(e); row >= first && row < first + rows) return e;
     return -1;
   }
 };
@@ -107,21 +116,23 @@ inline Matrix run_block_scaled(cuda::Device& device, const ProductCase& c,
                                BlockScaledOperation operation = cuda::block_scaled_product) {
   Parts a_parts;
   for (std::int64_t i = 0; i < c.count(); ++i)
-    a_parts.push_back(c.grouped() ? c.offsets[static_cast<std::size_t>(i + 1)] -
-                                        c.offsets[static_cast<std::size_t>(i)]
-                                  : c.rows() / c.matrices);
+    a_parts.push_back(!c.counts.empty() ? c.capacity
+                      : c.grouped()     ? c.rows_of(i).second
+                                        : c.rows() / c.matrices);
   const Parts b_parts(static_cast<std::size_t>(c.count()), c.n);
   const std::int64_t stride = c.d_stride ? c.d_stride : c.n;
   Matrix wide(c.d_type, c.rows(), stride);
   std::fill(wide.bytes.begin(), wide.bytes.end(), untouched);
   const DeviceBytes a(device, c.a.codes()), b(device, c.b.codes()), up(device, c.up.codes()),
       a_scales(device,
-               laid_out(c.a, c.a_layout, a_parts, c.grouped() ? c.offsets[0] : 0, c.padding)),
+               laid_out(c.a, c.a_layout, a_parts, c.offsets.empty() ? 0 : c.offsets[0], c.padding)),
       b_scales(device, laid_out(c.b, c.b_layout, b_parts, 0, c.padding)),
       up_scales(device, laid_out(c.up, c.up_layout.value_or(c.b_layout),
                                  c.gated() ? b_parts : Parts{}, 0, c.padding)),
-      offsets(device, c.offsets),
-      offsets_64(device, std::vector<std::int64_t>(c.offsets.begin(), c.offsets.end())),
+      numbers(device, c.counts.empty() ? c.offsets : c.counts),
+      numbers_64(device,
+                 std::vector<std::int64_t>(c.counts.empty() ? c.offsets.begin() : c.counts.begin(),
+                                           c.counts.empty() ? c.offsets.end() : c.counts.end())),
       bias(device, c.bias), up_bias(device, c.up_bias), weights(device, c.row_weights),
       d(device, wide.bytes),
       globals(device, std::vector<float>{c.a.global_scale, c.b.global_scale, c.up.global_scale});
@@ -134,9 +145,10 @@ inline Matrix run_block_scaled(cuda::Device& device, const ProductCase& c,
   product.k = c.k();
   product.rows = {c.grouped() ? c.rows() : c.rows() / c.matrices, c.count(),
                   !c.grouped()     ? nullptr
-                  : c.wide_offsets ? offsets_64.as()
-                                   : offsets.as(),
+                  : c.wide_offsets ? numbers_64.as()
+                                   : numbers.as(),
                   c.wide_offsets};
+  if (!c.counts.empty()) product.rows.capacity = c.capacity;
   product.output.d = d.as();
   product.output.d_stride = stride;
   product.output.d_matrix = c.grouped() ? 0 : c.rows() / c.matrices * stride;

@@ -52,7 +52,10 @@ inline HopperDevice& device() {
 struct Product {
   Side a, b;  // of all matrices, one below the other
   std::int64_t m, matrices = 1;
-  std::vector<std::int64_t> offsets{};  // experts
+  std::vector<std::int64_t> offsets{};  // experts, or these
+  std::vector<std::int64_t> counts{};
+  std::int64_t capacity = 0;
+  std::vector<std::int64_t> scales_of{};  // instead of offsets that decrease: whose tiles there are
   bool wide_offsets = false, tiled = false, fp8 = false;
   bool dense = false;      // by matmul_dense
   bool plain = false;      // its weights are not packed
@@ -69,8 +72,11 @@ struct Product {
   std::int64_t n() const { return b.values.rows / matrices; }
   std::int64_t k() const { return b.values.cols; }
   std::int64_t rows() const { return a.values.rows; }
+  bool experts() const { return !offsets.empty() || !counts.empty(); }
   /// The rows of a matrix, as numbers of all rows.
   std::pair<std::int64_t, std::int64_t> rows_of(std::int64_t matrix) const {
+    if (!counts.empty())
+      return {matrix * capacity, matrix * capacity + counts[static_cast<std::size_t>(matrix)]};
     if (offsets.empty()) return {matrix * m, (matrix + 1) * m};
     return {offsets[static_cast<std::size_t>(matrix)],
             offsets[static_cast<std::size_t>(matrix) + 1]};
@@ -104,14 +110,17 @@ class Buffers {
 };
 
 /// Scales in tiles, those of each matrix by themselves.
-inline std::vector<std::uint8_t> tiled_scales(const Product& p) {
+inline std::vector<std::uint8_t> tiled_scales(const Product& product) {
+  Product p = product;
+  if (!p.scales_of.empty()) p.offsets = p.scales_of;
   const BlockTensor& a = *p.a.blocks;
   const std::int64_t blocks = a.shape().blocks_per_line();
   std::vector<std::uint8_t> tiled;
   for (std::int64_t matrix = 0; matrix < p.matrices; ++matrix) {
     const auto [first, end] = p.rows_of(matrix);
     const std::size_t begin = tiled.size();
-    tiled.resize(begin + static_cast<std::size_t>(tiled_128x4::bytes(end - first, blocks)));
+    const std::int64_t region = p.counts.empty() ? end - first : p.capacity;
+    tiled.resize(begin + static_cast<std::size_t>(tiled_128x4::bytes(region, blocks)));
     for (std::int64_t row = first; row < end; ++row)
       for (std::int64_t block = 0; block < blocks; ++block)
         tiled[begin + static_cast<std::size_t>(tiled_128x4::offset(row - first, block, blocks))] =
@@ -123,12 +132,14 @@ inline std::vector<std::uint8_t> tiled_scales(const Product& p) {
 inline constexpr std::uint8_t untouched = 0x5A;
 
 inline cuda::ProductRows rows_of(const Product& p, Buffers& memory) {
-  cuda::ProductRows rows{p.offsets.empty() ? p.m : p.rows(), p.matrices, nullptr, 0};
-  if (!p.offsets.empty()) {
-    const std::vector<std::int32_t> narrow(p.offsets.begin(), p.offsets.end());
-    rows.offsets = p.wide_offsets ? static_cast<const void*>(memory.put(p.offsets))
-                                  : static_cast<const void*>(memory.put(narrow));
-    rows.wide_offsets = p.wide_offsets;
+  cuda::ProductRows rows{p.experts() ? p.rows() : p.m, p.matrices, nullptr, 0};
+  if (p.experts()) {
+    const std::vector<std::int64_t>& numbers = p.counts.empty() ? p.offsets : p.counts;
+    const std::vector<std::int32_t> narrow(numbers.begin(), numbers.end());
+    rows.expert_rows = p.wide_offsets ? static_cast<const void*>(memory.put(numbers))
+                                      : static_cast<const void*>(memory.put(narrow));
+    rows.wide_numbers = p.wide_offsets;
+    if (!p.counts.empty()) rows.capacity = p.capacity;
   }
   return rows;
 }
@@ -143,7 +154,7 @@ inline cuda::ProductOutput output_of(const Product& p, Buffers& memory, const Ma
   cuda::ProductOutput out{};
   out.d = memory.put(d.bytes);
   out.d_stride = d.cols;
-  out.d_matrix = p.offsets.empty() ? p.m * d.cols : 0;
+  out.d_matrix = p.experts() ? 0 : p.m * d.cols;
   out.d_type = static_cast<std::int32_t>(p.d_type);
   if (p.bias) {
     out.bias = memory.put(p.bias->bytes);

@@ -8,6 +8,7 @@
 #include <functional>
 #include <random>
 
+#include "core/expert_rows.hpp"
 #include "cpu/inputs.hpp"
 #include "device_bytes.hpp"
 #include "microscale/container.hpp"
@@ -47,25 +48,37 @@ void compare(const std::string& what, const DeviceBytes& got,
 // Row counts: uneven, some experts empty, some rows nobody's.
 struct Distribution {
   const char* name;
-  std::vector<std::int64_t> offsets;
-  std::int64_t rows;  // of the input
+  std::vector<std::int64_t> numbers;  // offsets, or counts
+  std::int64_t rows;                  // of the input
+  std::int64_t capacity = 0;          // with counts
+
+  ExpertRows groups(const void* numbers_at, OffsetType type) const {
+    const auto count = static_cast<std::int64_t>(numbers.size());
+    if (capacity == 0) return {numbers_at, type, count - 1};
+    return {nullptr, type, count, numbers_at, capacity};
+  }
 };
 
 std::vector<Distribution> distributions(Amount amount) {
   if (amount == Amount::least)
-    return {{"uneven", {3, 3, 4, 20, 20, 148, 149}, 151}, {"none has any", {5, 5, 5}, 9}};
+    return {{"uneven", {3, 3, 4, 20, 20, 148, 149}, 151},
+            {"none has any", {5, 5, 5}, 9},
+            {"counts", {0, 130, 1, 17}, 4 * 130 + 1, 130}};
   std::vector<Distribution> all{
       {"uneven", {3, 3, 4, 20, 20, 148, 277, 277, 290}, 300},
       {"one has all", {0, 0, 0, 257, 257}, 257},
       {"none has any", {5, 5, 5, 5}, 9},
       {"one expert, one row", {0, 1}, 1},
+      {"counts", {0, 130, 1, 17, 128, 0, 129}, 7 * 130 + 1, 130},
+      {"full counts", {64, 64, 64}, 3 * 64, 64},
+      {"counts of 0", {0, 0, 0}, 3 * 64, 64},
   };
   Distribution many{"300 experts", {0}, 0};
   std::mt19937 generator(7);
   for (int e = 0; e < 300; ++e)
-    many.offsets.push_back(many.offsets.back() +
+    many.numbers.push_back(many.numbers.back() +
                            (generator() % 3 ? 0 : static_cast<std::int64_t>(generator() % 40)));
-  many.rows = many.offsets.back() + 2;
+  many.rows = many.numbers.back() + 2;
   if (amount == Amount::full) all.push_back(std::move(many));
   return all;
 }
@@ -82,14 +95,14 @@ void check_call(Device& device, const GroupedQuantizeOptions& host, const std::s
   grouped_quantize_into(host, codes, scales);
 
   const auto count = static_cast<std::size_t>(experts);
-  const std::size_t width = host.groups.type == OffsetType::i32 ? 4 : 8;
+  const ExpertNumbers numbers = expert_numbers(host.groups);
   const DeviceBytes input(device, bytes_of(host.input.data, static_cast<std::size_t>(input_bytes)));
-  const DeviceBytes offsets(device, bytes_of(host.groups.offsets, (count + 1) * width));
+  const DeviceBytes places(device, bytes_of(numbers.data, static_cast<std::size_t>(numbers.bytes)));
   const DeviceBytes globals(device, bytes_of(host.global_scales, count * 4));
   const DeviceBytes got_codes(device, code_bytes), got_scales(device, scale_bytes);
   GroupedQuantizeOptions there = host;
   there.input.data = input.data();
-  there.groups.offsets = offsets.data();
+  (host.groups.counts ? there.groups.counts : there.groups.offsets) = places.data();
   there.global_scales = reinterpret_cast<const float*>(globals.data());
   grouped_quantize_into(there, span_of(got_codes), span_of(got_scales), {.backend = Backend::cuda});
   ++totals.calls;
@@ -106,10 +119,9 @@ void check_distribution(Device& device, const Distribution& d, const test::Input
     std::memcpy(input.data() + i * element,
                 &values.bits[static_cast<std::size_t>(i) % values.bits.size()],
                 static_cast<std::size_t>(element));
-  const auto experts = static_cast<std::int64_t>(d.offsets.size()) - 1;
-  const std::vector<std::int32_t> narrow(d.offsets.begin(), d.offsets.end());
+  const std::vector<std::int32_t> narrow(d.numbers.begin(), d.numbers.end());
   std::vector<float> globals;
-  for (std::int64_t e = 0; e < experts; ++e)
+  for (std::size_t e = 0; e < d.numbers.size(); ++e)
     globals.push_back(1e-4f * static_cast<float>(1 + e % 17));
   for (const Layout layout : {Layout::row_major, Layout::tiled_128x4})
     for (const OffsetType type : {OffsetType::i32, OffsetType::i64})
@@ -118,8 +130,8 @@ void check_distribution(Device& device, const Distribution& d, const test::Input
         GroupedQuantizeOptions o;
         o.input = {input.data(), values.type, d.rows, cols, stride};
         const bool wide = type == OffsetType::i64;
-        o.groups = {wide ? static_cast<const void*>(d.offsets.data()) : narrow.data(), type,
-                    experts};
+        o.groups =
+            d.groups(wide ? static_cast<const void*>(d.numbers.data()) : narrow.data(), type);
         o.format = format;
         o.numerics.scale_rule = rule;
         o.layout = layout;

@@ -156,18 +156,33 @@ class Checker {
     });
   }
 
-  // Rows of experts, some of them empty, against products one by one.
-  void grouped(Format input, const Operand& b, std::int64_t experts, std::int64_t n, bool packed) {
-    const std::vector<std::int64_t> offsets{2, 2, 9, 30, 31};
-    const std::int64_t rows = 33, k = b.blocks->shape().cols;
+  // Rows of experts, some of them empty, against the reference: by offsets, or by counts of a
+  // capacity each.
+  void grouped(Format input, const Operand& b, std::int64_t experts, std::int64_t n, bool packed,
+               std::int64_t capacity = 0) {
+    const std::vector<std::int64_t> numbers = capacity == 0
+                                                  ? std::vector<std::int64_t>{2, 2, 9, 30, 31}
+                                                  : std::vector<std::int64_t>{0, 1, capacity, 3};
+    const auto groups = [&](const void* at) {
+      return capacity == 0 ? ExpertRows{at, OffsetType::i64, experts}
+                           : ExpertRows{nullptr, OffsetType::i64, experts, at, capacity};
+    };
+    const auto owned = [&](std::int64_t row) {
+      if (capacity == 0) return row >= numbers.front() && row < numbers.back();
+      const std::int64_t expert = row / capacity;
+      return expert < experts && row % capacity < numbers[static_cast<std::size_t>(expert)];
+    };
+    const std::int64_t rows = capacity == 0 ? 33 : experts * capacity + 2,
+                       k = b.blocks->shape().cols;
     BlockTensor part = test::random_blocks(input, rows, k, Layout::row_major, 5);
     const Operand a(device_, part);
     const std::string what =
-        fmt::format("grouped {} x {} {}", a.name(), b.name(), packed ? "packed" : "plain");
+        fmt::format("grouped by {} {} x {} {}", capacity == 0 ? "offsets" : "counts", a.name(),
+                    b.name(), packed ? "packed" : "plain");
     BlockTensorView one = b.device_blocks();
     one.shape.rows = n;
     const DeviceBytes d(device_, rows * n * 4);
-    const DeviceBytes places(device_, raw(offsets.data(), offsets.size() * 8));
+    const DeviceBytes places(device_, raw(numbers.data(), numbers.size() * 8));
     std::vector<float> a_globals, b_globals, weights;
     for (std::int64_t e = 0; e < experts; ++e) {
       a_globals.push_back(0.5f + static_cast<float>(e));
@@ -181,7 +196,7 @@ class Checker {
     GroupedMatmulOptions options{.a = a.on_device(), .b = one, .d = {}};
     if (packed) options.b = pack(memory, one, nullptr, experts);
     options.d = MutableTensorView{d.data(), DType::f32, rows, n, n};
-    options.groups = {places.data(), OffsetType::i64, experts};
+    options.groups = groups(places.data());
     options.row_weights = reinterpret_cast<const float*>(row_weights.data());
     options.a_global_scales = reinterpret_cast<const float*>(a_scales.data());
     options.b_global_scales = reinterpret_cast<const float*>(b_scales.data());
@@ -192,7 +207,7 @@ class Checker {
       std::memset(wanted.bytes.data() + 4 * i, 0xA5, 4);
     GroupedMatmulOptions host{.a = a.host(), .b = b.blocks->view(), .d = wanted.mutable_view()};
     std::get<BlockTensorView>(host.b).shape.rows = n;
-    host.groups = {offsets.data(), OffsetType::i64, experts};
+    host.groups = groups(numbers.data());
     host.row_weights = weights.data();
     host.a_global_scales = a_globals.data();
     host.b_global_scales = b_globals.data();
@@ -204,8 +219,7 @@ class Checker {
     host.d = magnitude.mutable_view();
     grouped_matmul(host, reference);
     compare(what, d, DType::f32, wanted, [&](std::int64_t i, std::int64_t j) {
-      const bool owned = i >= offsets.front() && i < offsets.back();
-      return owned ? bound(magnitude.at(i, j), roundings(rows, k)) : 0.0;
+      return owned(i) ? bound(magnitude.at(i, j), roundings(rows, k)) : 0.0;
     });
   }
 
@@ -307,7 +321,9 @@ void check_products(Device& device, const Scope& scope, EqualityTotals& totals) 
         for (const bool packed : {false, true}) checker.gated(inputs[1], b, b_tiled, m, n, packed);
       }
       const Operand experts(device, test::random_blocks(format, 4 * n, k, Layout::row_major, 11));
-      for (const bool packed : {false, true}) checker.grouped(Format::nvfp4, experts, 4, n, packed);
+      for (const bool packed : {false, true})
+        for (const std::int64_t capacity : {0, 13, 18})
+          checker.grouped(Format::nvfp4, experts, 4, n, packed, capacity);
     }
   for (const Format format : scope.formats) {  // rows so long that they are not streamed
     if (info(format).code_bits != 4) continue;

@@ -65,6 +65,32 @@ __device__ inline std::uint32_t mul_rn_bf16x2(std::uint32_t a, std::uint32_t b) 
   asm("mul.rn.bf16x2 %0, %1, %2;" : "=r"(d) : "r"(a), "r"(b));
   return d;
 }
+__device__ inline std::uint32_t mul_rn_bf16x2_by_low(std::uint32_t a, std::uint32_t b) {
+  std::uint32_t d;
+  asm("{\n"
+      ".reg .b16 low, high;\n"
+      ".reg .b32 both;\n"
+      "mov.b32 {low, high}, %2;\n"
+      "mov.b32 both, {low, low};\n"
+      "mul.rn.bf16x2 %0, %1, both;\n"
+      "}"
+      : "=r"(d)
+      : "r"(a), "r"(b));
+  return d;
+}
+__device__ inline std::uint32_t mul_rn_bf16x2_by_high(std::uint32_t a, std::uint32_t b) {
+  std::uint32_t d;
+  asm("{\n"
+      ".reg .b16 low, high;\n"
+      ".reg .b32 both;\n"
+      "mov.b32 {low, high}, %2;\n"
+      "mov.b32 both, {high, high};\n"
+      "mul.rn.bf16x2 %0, %1, both;\n"
+      "}"
+      : "=r"(d)
+      : "r"(a), "r"(b));
+  return d;
+}
 
 __device__ inline std::uint32_t min_bf16x2(std::uint32_t a, std::uint32_t b) {
   std::uint32_t d;

@@ -8,6 +8,7 @@
 #include "cuda/ptx/cluster.cuh"
 #include "cuda/ptx/memory.cuh"
 #include "cuda/tile/block_scaled_place.cuh"
+#include "cuda/tile/product_output.cuh"
 #include "cuda/tile/row_tiles.cuh"
 
 namespace microscale::cuda::block_scaled {

@@ -126,7 +126,7 @@ class DenseProduct {
       const std::int64_t group = row_tile * row_groups;
       const std::uint32_t rows = within(groups - group, row_groups);
       const std::int64_t first_group =
-          args.rows.offsets == nullptr
+          args.rows.expert_rows == nullptr
               ? token_tiles::first_group(at.matrix, args.rows.m)
               : token_tiles::first_group_of_expert(at.matrix, at.rows.first);
       const std::int64_t first_place = first_group * chunks + group;
@@ -161,7 +161,7 @@ class DenseProduct {
       ring.wait_empty();
       if (lane == 0) {
         const std::int64_t before = row_tile * shape.rows;
-        const std::int64_t row = (args.rows.offsets == nullptr ? 0 : at.rows.first) + before;
+        const std::int64_t row = (args.rows.expert_rows == nullptr ? 0 : at.rows.first) + before;
         const std::uint32_t where = place(base, ring.stage());
         ptx::st_shared_v4(
             where, make_uint4(at.matrix, at.column_tile, within(at.rows.count - before, shape.rows),

@@ -18,6 +18,14 @@
 
 namespace microscale::cuda {
 
+/// What WideNvfp4 leaves, times 2^8.
+struct ExpandedNvfp4 : WideNvfp4 {
+  static constexpr float sum_factor = 1.0f;
+  __device__ static void fragment(const Tile& t, int step, std::uint32_t (&a)[4]) {
+    WideNvfp4::fragment(t, step, a);
+    scale_fragment(a, 0x43804380u, 0x43804380u);
+  }
+};
 /// FP16 holds NVFP4 with its scale as it is: what WideNvfp4F16 leaves, times 2^7.
 struct ExpandedNvfp4F16 : WideNvfp4F16 {
   static constexpr float sum_factor = 1.0f;
@@ -70,7 +78,9 @@ __device__ void expand_weights(const ExpandWeightsArgs& args) {
   }
 #pragma unroll 1
   for (int i = 0; i < count; ++i) {
-    const typename Weights::Tile tile = Weights::read(packed + i * Weights::tile_bytes, lane);
+    const typename Weights::Tile tile =
+        Weights::read(packed + i * Weights::tile_bytes + 16 * lane,
+                      packed + i * Weights::tile_bytes + Weights::scales_of(lane));
 #pragma unroll
     for (int step = 0; step < 4; ++step) {
       std::uint32_t a[4];

@@ -17,15 +17,8 @@ struct ExpertUnit {
   bool found;
 };
 
-/// A row number, kept within [0, rows] whatever memory holds.
-__device__ inline std::int64_t group_offset(const GroupedQuantizeArgs& args, std::int64_t index) {
-  const std::int64_t offset = args.wide_offsets
-                                  ? static_cast<const std::int64_t*>(args.offsets)[index]
-                                  : static_cast<const std::int32_t*>(args.offsets)[index];
-  return offset < 0 ? 0 : offset < args.all.rows ? offset : args.all.rows;
-}
-
-/// The expert that `unit` falls to. All threads of the block call it.
+/// The expert that `unit` falls to. Tiled: units count through the experts' regions of scales. All
+/// threads of the block call it.
 template <bool Tiled>
 __device__ ExpertUnit find_expert(const GroupedQuantizeArgs& args, std::int64_t unit) {
   constexpr int warps = threads_per_block / 32;
@@ -37,14 +30,15 @@ __device__ ExpertUnit find_expert(const GroupedQuantizeArgs& args, std::int64_t 
   std::int64_t before = 0;            // units of the experts of former rounds
   for (std::int64_t first = 0; first < args.experts; first += threads_per_block) {
     const std::int64_t expert = first + threadIdx.x;
-    std::int64_t begin = 0, rows = 0;
+    grouped::RowSpan own{0, 0};
+    std::int64_t reserved = 0;  // rows that it has units for
     if (expert < args.experts) {
-      begin = group_offset(args, expert);
-      rows = group_offset(args, expert + 1) - begin;
-      if (rows < 0) rows = 0;
+      own = grouped::rows_of_expert(
+          {args.expert_rows, args.wide_numbers != 0, args.capacity, args.all.rows}, expert);
+      reserved = Tiled ? grouped::region_rows(args.capacity, own.count) : own.count;
     }
     const std::int64_t units =
-        grouped::tile_rows(rows, padding) * static_cast<unsigned>(padding / args.rows_per_unit);
+        grouped::tile_rows(reserved, padding) * static_cast<unsigned>(padding / args.rows_per_unit);
     std::int64_t sum = units;
 #pragma unroll
     for (int step = 1; step < 32; step *= 2) {
@@ -59,7 +53,8 @@ __device__ ExpertUnit find_expert(const GroupedQuantizeArgs& args, std::int64_t 
       if (i == warp) sum += total;
       total += warp_units[i];
     }
-    if (unit < sum && unit >= sum - units) result = {expert, begin, rows, sum - units, true};
+    if (unit < sum && unit >= sum - units)
+      result = {expert, own.first, own.count, sum - units, true};
     __syncthreads();
     if (unit < total) break;
     before = total;

@@ -25,36 +25,31 @@ struct RowPlace {
 
 /// All threads of the block call it.
 __device__ inline RowPlace place_of_row(const ProductRows& rows, std::int64_t row) {
-  if (rows.offsets == nullptr) {  // a thread block a row: fewer than 2^31
+  if (rows.expert_rows == nullptr) {  // a thread block a row: fewer than 2^31
     const std::uint32_t each = static_cast<std::uint32_t>(rows.m),
                         matrix = static_cast<std::uint32_t>(row) / each;
     return {static_cast<std::uint32_t>(row) - matrix * each,
             matrix * grouped::tile_rows(rows.m, tiled_128x4::tile_lines), true};
   }
-  __shared__ RowPlace place;
   __shared__ unsigned long long before;
-  __shared__ std::int64_t expert;
-  if (threadIdx.x == 0) {
-    place = {0, 0, false};
-    before = 0;
-    expert = 0;
-  }
+  __shared__ unsigned int owner;  // the first expert whose row it is
+  if (threadIdx.x == 0) before = 0, owner = 0xFFFFFFFFu;
   __syncthreads();
   for (std::int64_t e = threadIdx.x; e < rows.matrices; e += prepare_threads) {
     const MatrixRows own = rows_of_matrix(rows, e);
-    if (row < own.first || row >= own.first + own.count) continue;
-    place = {row - own.first, 0, true};
-    expert = e;
+    if (row >= own.first && row < own.first + own.count)
+      atomicMin(&owner, static_cast<unsigned int>(e));
   }
   __syncthreads();
+  const std::int64_t expert = owner;
+  if (expert >= rows.matrices) return {0, 0, false};
   std::int64_t tiles = 0;
   for (std::int64_t e = threadIdx.x; e < expert; e += prepare_threads)
-    tiles += grouped::tile_rows(rows_of_matrix(rows, e).count, tiled_128x4::tile_lines);
+    tiles += scale_tile_rows(rows, rows_of_matrix(rows, e));
   if (tiles > 0) atomicAdd(&before, static_cast<unsigned long long>(tiles));  // integers: any order
   __syncthreads();
-  RowPlace result = place;
-  result.scale_tiles_before = static_cast<std::int64_t>(before);
-  return result;
+  const MatrixRows own = rows_of_matrix(rows, expert);
+  return {row - own.first, scale_tiles_before(rows, own, static_cast<std::int64_t>(before)), true};
 }
 
 /// One row of a, block-scaled.

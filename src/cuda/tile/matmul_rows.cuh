@@ -145,7 +145,8 @@ struct RowsProduct {
         low = __fadd_rn(low, all[w][4 * tile + i][lane]);
         high = __fadd_rn(high, all[w][4 * tile + i + 2][lane]);
       }
-      store(matrix, row_tile, done + 8 * tile + 2 * (lane % 4) + i, lane / 4, low, high);
+      store(product_factors(args.output, matrix), matrix, row_tile,
+            done + 8 * tile + 2 * (lane % 4) + i, lane / 4, low, high);
     }
     __syncthreads();
 #pragma unroll
@@ -155,16 +156,15 @@ struct RowsProduct {
   }
 
   /// Of weight rows g and g + 8 of a row tile.
-  __device__ void store(std::int64_t matrix, std::int64_t row_tile, std::int64_t row, int g,
-                        float low, float high) const {
+  __device__ void store(const ProductFactors& factors, std::int64_t matrix, std::int64_t row_tile,
+                        std::int64_t row, int g, float low, float high) const {
     if (row >= rows.count) return;
     const ProductOutput& out = args.output;
-    const bool grouped = args.rows.offsets != nullptr;
+    const bool grouped = args.rows.expert_rows != nullptr;
     float factor = static_cast<float>(1 << Weights::exponent_bias);
     if (args.row_factors != nullptr) factor = __fmul_rn(factor, args.row_factors[rows.first + row]);
     low = __fmul_rn(low, factor);
     high = __fmul_rn(high, factor);
-    const ProductFactors factors = product_factors(out, matrix);
     const std::int64_t of = grouped ? rows.first + row : row;
     const std::int64_t col = row_tile * (out.gated ? 8 : 16) + g;
     if (col >= args.n) return;

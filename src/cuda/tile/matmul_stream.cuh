@@ -15,6 +15,7 @@
 #include "cuda/ptx/cluster.cuh"
 #include "cuda/ptx/mbarrier.cuh"
 #include "cuda/ptx/memory.cuh"
+#include "cuda/ptx/wgmma.cuh"
 #include "cuda/stream_geometry.hpp"
 #include "cuda/tile/grid_order.cuh"
 #include "cuda/tile/matmul_rows.cuh"
@@ -47,10 +48,10 @@ class MatmulStream {
         base_(base),
         lane_(threadIdx.x & 31),
         warp_(threadIdx.x / 32),
-        blocks_(1u << args.cluster_shift),
-        rank_(ptx::mov_cluster_ctarank()),
         group_shift_(stream_warps_shift - args.k_shift),
         group_(warp_ >> args.k_shift),
+        blocks_(1u << args.cluster_shift),
+        rank_(ptx::mov_cluster_ctarank()),
         kind_(args, lane_) {
     const int rank = static_cast<int>(rank_);
     block_first_ = stream_share(args.chunks, rank, args.cluster_shift);
@@ -61,27 +62,41 @@ class MatmulStream {
   }
 
   __device__ void run() {
-    if (static_cast<int>(lane_) < all_.depth) {
+    if (static_cast<int>(lane_) < all_.depth)
       ptx::mbarrier_init_shared(barrier(static_cast<int>(lane_)), Kind::arrivals);
-      ptx::fence_mbarrier_init();
+    if (threadIdx.x == 0) ptx::mbarrier_init_shared(units_barrier(), stream_warps);
+    ptx::fence_mbarrier_init();
+    __syncthreads();
+    const bool grouped = args_.rows.expert_rows != nullptr;
+    if (grouped) {
+      follow_previous_grid();
+      const std::uint32_t all = list_parts() * all_.row_tiles,
+                          clusters = gridDim.x >> all_.cluster_shift, each = all / clusters;
+      take_share(each, all - each * clusters);
+    } else {
+      take_share(all_.batch_each, all_.batch_more);
     }
-    __syncwarp();  // a warp's barriers are its own
-    follow_previous_grid();
-    const bool grouped = args_.rows.offsets != nullptr;
-    const std::uint32_t all = (grouped ? list_parts() : all_.batch_parts) * all_.row_tiles;
-    const std::uint32_t clusters = gridDim.x >> all_.cluster_shift,
-                        cluster = blockIdx.x >> all_.cluster_shift;
-    const std::uint32_t each = all / clusters, more = all - each * clusters;
-    begin_ = each * cluster + (cluster < more ? cluster : more);
-    end_ = begin_ + each + (cluster < more);
     start_feed();
-    for (int i = 0; i < all_.depth; ++i) feed(i);
     Segment at = segment_at(begin_);
+    if (!grouped) follow_previous_grid();
+    // Rows of a first: what is asked for behind a ring of weights comes behind them.
+    if (at.first < end_) start_rows(at);
+    fed_ = copies_rows() ? all_.depth : 1;
+    __syncthreads();
+    for (int i = 0; i < fed_; ++i) feed(i);
     while (at.first < end_) {
       multiply(at);
       at = segment_at(at.end);
+      if (at.first < end_) start_rows(at);
     }
     if (cluster_pending_) ptx::barrier_cluster_wait_acquire();  // others may read this block's sums
+  }
+
+  /// Clusters take `each` row tiles, the first `more` of them one more.
+  __device__ void take_share(std::uint32_t each, std::uint32_t more) {
+    const std::uint32_t cluster = blockIdx.x >> all_.cluster_shift;
+    begin_ = each * cluster + (cluster < more ? cluster : more);
+    end_ = begin_ + each + (cluster < more);
   }
 
   // Which matrices, and which rows of theirs.
@@ -99,11 +114,11 @@ class MatmulStream {
       std::uint32_t before = 0, tiles_before = 0;
       for (std::int64_t first = 0; first < args_.rows.matrices; first += 32) {
         const std::int64_t expert = first + lane_;
-        const std::int64_t rows =
-            expert < args_.rows.matrices ? rows_of_matrix(args_.rows, expert).count : 0;
-        const std::uint32_t own = passes(rows);
-        const auto tiles =
-            static_cast<std::uint32_t>(grouped::tile_rows(rows, tiled_128x4::tile_lines));
+        const bool exists = expert < args_.rows.matrices;
+        const MatrixRows rows = exists ? rows_of_matrix(args_.rows, expert) : MatrixRows{0, 0};
+        const std::uint32_t own = passes(rows.count);
+        const std::uint32_t tiles =
+            exists ? static_cast<std::uint32_t>(scale_tile_rows(args_.rows, rows)) : 0;
         std::uint32_t upto = own, tiles_upto = tiles;
 #pragma unroll
         for (int d = 1; d < 32; d *= 2) {
@@ -111,12 +126,13 @@ class MatmulStream {
                               others = __shfl_up_sync(0xFFFFFFFFu, tiles_upto, d);
           if (static_cast<int>(lane_) >= d) upto += other, tiles_upto += others;
         }
+        const auto in_front = static_cast<std::uint32_t>(
+            scale_tiles_before(args_.rows, rows, tiles_before + tiles_upto - tiles));
         for (std::uint32_t i = 0; i < own; ++i) {
           const std::uint32_t index = before + upto - own + i;
           if (index < stream_most_parts)
             ptx::st_shared_v2(base_ + all_.shared.parts + 8 * index,
-                              static_cast<std::uint32_t>(expert) | i << 16,
-                              tiles_before + tiles_upto - tiles);
+                              static_cast<std::uint32_t>(expert) | i << 16, in_front);
         }
         before += __shfl_sync(0xFFFFFFFFu, upto, 31);
         tiles_before += __shfl_sync(0xFFFFFFFFu, tiles_upto, 31);
@@ -132,7 +148,7 @@ class MatmulStream {
     std::int64_t scale_tiles_before;
   };
   __device__ Part part(std::uint32_t index) const {
-    if (args_.rows.offsets != nullptr) {
+    if (args_.rows.expert_rows != nullptr) {
       const uint2 found = ptx::ld_shared_v2(base_ + all_.shared.parts + 8 * index);
       return {found.x & 0xFFFFu, std::int64_t{found.x >> 16} * all_.units_rows, found.y};
     }
@@ -142,14 +158,21 @@ class MatmulStream {
   }
 
   __device__ Segment segment_at(std::uint32_t at) const {
-    const std::uint32_t end = (at / all_.row_tiles + 1) * all_.row_tiles;
+    const std::uint32_t end = (part_of(at) + 1) * all_.row_tiles;
     return {at, end < end_ ? end : end_};
+  }
+  /// Number of the part that has this row tile.
+  __device__ std::uint32_t part_of(std::uint32_t row_tile) const {
+    return all_.batch_parts == 1 ? 0 : row_tile / all_.row_tiles;
   }
 
   // The ring.
 
   __device__ std::uint32_t barrier(int stage) const {
     return base_ + all_.shared.barriers + 8 * (warp_ * all_.depth + stage);
+  }
+  __device__ std::uint32_t units_barrier() const {
+    return base_ + all_.shared.barriers + 8 * stream_warps * all_.depth;
   }
   __device__ std::uint32_t stage(int stage) const {
     return base_ + (warp_ * all_.depth + stage) * shape.stage_bytes;
@@ -171,8 +194,8 @@ class MatmulStream {
       feed_tile_ = feed_segment_.first + group_;
     }
     feed_left_ = chunks_;
-    kind_.aim(part(feed_tile_ / all_.row_tiles).matrix, feed_tile_ % all_.row_tiles,
-              block_first_ + first_);
+    const std::uint32_t of = part_of(feed_tile_);
+    kind_.aim(part(of).matrix, feed_tile_ - of * all_.row_tiles, block_first_ + first_);
   }
   /// The next stage, if there is one left.
   __device__ void feed(int to) {
@@ -180,55 +203,77 @@ class MatmulStream {
     const int chunks = feed_left_ < shape.stage_chunks ? feed_left_ : shape.stage_chunks;
     kind_.copy(chunks, stage(to), barrier(to));
     feed_left_ -= chunks;
-    if (feed_left_ == 0) {
-      feed_tile_ += 1u << group_shift_;
-      find_feed();
-    }
+    if (feed_left_ != 0) return;
+    feed_tile_ += 1u << group_shift_;
+    if (feed_tile_ >= feed_segment_.end) return find_feed();
+    kind_.advance(1u << group_shift_);
+    feed_left_ = chunks_;
   }
 
-  // Products.
-
-  __device__ static void wait(std::uint32_t barrier, std::uint32_t parity) {
+  __device__ static void wait_for(std::uint32_t barrier, std::uint32_t parity) {
     while (!ptx::mbarrier_try_wait_parity(barrier, parity)) {
     }
   }
 
-  /// Rows of a for this block's part of k. No thread reads what others wrote for the rows before.
-  __device__ void make_units(const MatrixRows& rows, const Part& of, int count) {
-    const UnitsSlice slice{.first = rows.first + of.done,
-                           .row = of.done,
-                           .scale_tiles_before = of.scale_tiles_before,
-                           .count = count,
-                           .column = block_first_ * shape.columns,
-                           .steps = block_chunks_ * (shape.columns / 16),
-                           .base = base_ + all_.shared.units,
-                           .pitch = static_cast<std::uint32_t>(all_.shared.pitch)};
-    switch (static_cast<StreamInput>(all_.a_kind)) {
-      case StreamInput::f16:
-        f16_units(all_.a, slice);
-        break;
-      case StreamInput::bf16:
-        bf16_units(all_.a, slice, factors(), reinterpret_cast<unsigned int*>(factors() + 16));
-        break;
-      case StreamInput::nvfp4:
-        nvfp4_units(all_.a, slice);
-        break;
+  // Rows of a.
+
+  __device__ bool copies_rows() const {
+    return static_cast<StreamInput>(all_.a_kind) != StreamInput::nvfp4 && CopiedRows::serve(all_.a);
+  }
+  /// Those of a segment, for this block's part of k.
+  __device__ UnitsSlice slice_of(const Part& of, const MatrixRows& rows) const {
+    const std::int64_t left = rows.count - of.done;
+    return {.first = rows.first + of.done,
+            .row = of.done,
+            .scale_tiles_before = of.scale_tiles_before,
+            .k = all_.a.k,
+            .count = static_cast<int>(left < all_.units_rows ? left : all_.units_rows),
+            .column = block_first_ * shape.columns,
+            .steps = block_chunks_ * (shape.columns / 16),
+            .base = base_ + all_.shared.units,
+            .pitch = static_cast<std::uint32_t>(all_.shared.pitch)};
+  }
+  __device__ void start_rows(const Segment& segment) const {
+    if (!copies_rows()) return;
+    const Part of = part(part_of(segment.first));
+    ptx::fence_proxy_async_shared();
+    CopiedRows::start(all_.a, slice_of(of, rows_of_matrix(args_.rows, of.matrix)), units_barrier());
+  }
+  template <class Rows>
+  __device__ void make_dense_units(const Rows& rows, const UnitsSlice& slice) const {
+    if (static_cast<StreamInput>(all_.a_kind) == StreamInput::f16)
+      f16_units(rows, slice);
+    else
+      bf16_units(rows, slice, powers());
+  }
+  __device__ void make_units(const UnitsSlice& slice) {
+    if (static_cast<StreamInput>(all_.a_kind) == StreamInput::nvfp4) {
+      nvfp4_units(all_.a, slice);
+    } else if (copies_rows()) {
+      wait_for(units_barrier(), units_parity_);
+      units_parity_ ^= 1;
+      make_dense_units(CopiedRows{slice}, slice);
+    } else {
+      make_dense_units(ScatteredRows{all_.a, slice}, slice);
     }
     __syncthreads();
+    for (; fed_ < all_.depth; ++fed_) feed(fed_);
   }
-  __device__ float* factors() const {
+  __device__ RowPowers& powers() const {
     extern __shared__ __align__(128) unsigned char memory[];
-    return reinterpret_cast<float*>(memory + all_.shared.factors);
+    return *reinterpret_cast<RowPowers*>(memory + all_.shared.powers);
   }
 
+  // Products.
+
   __device__ void multiply(const Segment& segment) {
-    const Part of = part(segment.first / all_.row_tiles);
+    const Part of = part(part_of(segment.first));
     const MatrixRows rows = rows_of_matrix(args_.rows, of.matrix);
-    const std::int64_t left = rows.count - of.done;
-    const int count = static_cast<int>(left < all_.units_rows ? left : all_.units_rows);
-    make_units(rows, of, count);
+    const ProductFactors global = product_factors(args_.output, of.matrix);
+    const UnitsSlice slice = slice_of(of, rows);
+    make_units(slice);
     Product product(args_, rows);
-    kind_.begin(base_ + all_.shared.units + first_ * shape.units_bytes, all_.shared.pitch, count);
+    kind_.begin(slice.base + first_ * shape.units_bytes, slice.pitch, slice.count);
     const std::uint32_t at_once = shape.rounds << group_shift_;
     for (std::uint32_t tile = segment.first; tile < segment.end; tile += at_once) {
       std::uint32_t own = tile + group_;
@@ -239,7 +284,7 @@ class MatmulStream {
         kind_.put_sums(product, partial(warp_, round));
       }
       const std::uint32_t end = tile + at_once < segment.end ? tile + at_once : segment.end;
-      finish(product, of, tile, end);
+      finish(product, of, global, tile, end);
     }
   }
 
@@ -247,7 +292,7 @@ class MatmulStream {
     int chunk = 0;
 #pragma unroll 1
     while (chunk < chunks_) {
-      wait(barrier(stage_), parity_);
+      wait_for(barrier(stage_), parity_);
       const std::uint32_t from = stage(stage_);
       const int left = chunks_ - chunk;
       const int count = left < shape.stage_chunks ? left : shape.stage_chunks;
@@ -277,7 +322,8 @@ class MatmulStream {
 
   /// Row tiles [first, end), whose sums lie in shared memory. A thread adds those of one row of a,
   /// weight rows g and g + 8.
-  __device__ void finish(Product& product, const Part& of, std::uint32_t first, std::uint32_t end) {
+  __device__ void finish(Product& product, const Part& of, const ProductFactors& global,
+                         std::uint32_t first, std::uint32_t end) {
     if (cluster_pending_) ptx::barrier_cluster_wait_acquire();
     __syncthreads();
     constexpr std::uint32_t each = shape.slot_sums;
@@ -288,18 +334,26 @@ class MatmulStream {
       const std::uint32_t round = slot >> group_shift_, warp = (slot - (round << group_shift_))
                                                                << all_.k_shift;
       float low = 0.0f, high = 0.0f;
-      for (int w = 0; w < 1 << all_.k_shift; ++w) {
-        const std::uint32_t from = partial(warp + w, round);
-        low = __fadd_rn(low, __uint_as_float(ptx::ld_shared_b32(from + sum.low)));
-        high = __fadd_rn(high, __uint_as_float(ptx::ld_shared_b32(from + sum.high)));
+#pragma unroll 1
+      for (int w = 0; w < 1 << all_.k_shift; w += 4) {
+        float lows[4], highs[4];
+#pragma unroll
+        for (int j = 0; j < 4; ++j) {
+          const std::uint32_t from = partial(warp + w + j, round);
+          lows[j] = __uint_as_float(ptx::ld_shared_b32(from + sum.low));
+          highs[j] = __uint_as_float(ptx::ld_shared_b32(from + sum.high));
+        }
+#pragma unroll
+        for (int j = 0; j < 4; ++j)
+          low = __fadd_rn(low, lows[j]), high = __fadd_rn(high, highs[j]);
       }
       if (static_cast<StreamInput>(all_.a_kind) == StreamInput::bf16) {
-        const float factor = factors()[sum.row];
+        const float factor = powers().of_sums[sum.row];
         low = __fmul_rn(low, factor);
         high = __fmul_rn(high, factor);
       }
       if (blocks_ == 1) {
-        store(product, of, first + slot, sum, low, high);
+        store(product, of, global, first + slot, sum, low, high);
       } else {
         const std::uint32_t to = base_ + all_.shared.sums + 8 * i;
         ptx::st_shared_f32(to, low);
@@ -323,21 +377,21 @@ class MatmulStream {
         low = __fadd_rn(low, other.x);
         high = __fadd_rn(high, other.y);
       }
-      store(product, of, first + slot, sum, low, high);
+      store(product, of, global, first + slot, sum, low, high);
     }
     ptx::barrier_cluster_arrive_release();
     cluster_pending_ = true;
   }
 
-  __device__ void store(const Product& product, const Part& of, std::uint32_t row_tile,
-                        const StreamSum& sum, float low, float high) const {
-    product.store(of.matrix, row_tile % all_.row_tiles, of.done + sum.row, static_cast<int>(sum.g),
-                  low, high);
+  __device__ void store(const Product& product, const Part& of, const ProductFactors& global,
+                        std::uint32_t row_tile, const StreamSum& sum, float low, float high) const {
+    product.store(global, of.matrix, row_tile - part_of(row_tile) * all_.row_tiles, of.done + sum.row,
+                  static_cast<int>(sum.g), low, high);
   }
 
   const MatmulRowsArgs& args_;
   const MatmulStreamArgs& all_;
-  const std::uint32_t base_, lane_, warp_, blocks_, rank_, group_shift_, group_;
+  const std::uint32_t base_, lane_, warp_, group_shift_, group_, blocks_, rank_;
   Kind kind_;
   int block_first_, block_chunks_;  // of k, in chunks: of this block, from the first of all
   int first_, chunks_;              // of this warp, from the first of the block
@@ -345,9 +399,11 @@ class MatmulStream {
   Segment feed_segment_{};
   std::uint32_t feed_tile_ = 0;
   int feed_left_ = 0;  // chunks of the row tile that is being copied
+  int fed_ = 0;        // stages that have been filled at the start
+  std::uint32_t units_parity_ = 0;
+  bool cluster_pending_ = false;
   int stage_ = 0;
   std::uint32_t parity_ = 0;
-  bool cluster_pending_ = false;
 };
 
 }  // namespace microscale::cuda

@@ -39,7 +39,7 @@ __device__ inline void prepare_fp8(const PrepareFp8Args& both) {
   follow_previous_grid();
   const PrepareTilesArgs& args = both.a;
   const std::int64_t all =
-      token_tiles::all_groups(args.rows.m, args.rows.matrices, args.rows.offsets != nullptr);
+      token_tiles::all_groups(args.rows.m, args.rows.matrices, args.rows.expert_rows != nullptr);
   const std::uint32_t lane = threadIdx.x & 31, row_in_group = threadIdx.x / 32;
   const std::int64_t chunks = (args.k + 127) / 128, blocks = args.k / 32;
   const std::uint32_t step = gridDim.x * 512;  // columns

@@ -18,9 +18,8 @@
 #include "cuda/tile/e2m1_pairs.cuh"
 #include "cuda/tile/encode.cuh"
 #include "cuda/tile/grid_order.cuh"
-#include "cuda/tile/product_output.cuh"
+#include "cuda/tile/matrix_rows.cuh"
 #include "cuda/tile/wide_weights.cuh"
-#include "layouts/grouped.hpp"
 #include "layouts/tiled_128x4.hpp"
 #include "layouts/token_tiles.hpp"
 
@@ -39,7 +38,7 @@ struct TokenGroup {
 /// `tiled`, how many tiles its scales have.
 __device__ inline TokenGroup find_token_group(const ProductRows& rows, std::int64_t group,
                                               bool tiled) {
-  if (rows.offsets == nullptr) {
+  if (rows.expert_rows == nullptr) {
     // Groups are 1 KB or more each: fewer than 2^32.
     const std::int64_t each = token_tiles::groups(rows.m);
     const std::int64_t matrix =
@@ -49,28 +48,27 @@ __device__ inline TokenGroup find_token_group(const ProductRows& rows, std::int6
   }
   __shared__ TokenGroup result;
   __shared__ unsigned long long before;
-  if (threadIdx.x == 0) result = {}, before = 0;
+  __shared__ unsigned int owners;  // experts may share a group where offsets decrease: one is taken
+  if (threadIdx.x == 0) result = {}, before = 0, owners = 0;
   __syncthreads();
   for (std::int64_t first = 0; first < rows.matrices; first += threads_per_block) {
     const std::int64_t expert = first + threadIdx.x;
-    MatrixRows own{0, 0};
-    if (expert < rows.matrices) own = rows_of_matrix(rows, expert);
+    const bool exists = expert < rows.matrices;
+    const MatrixRows own = exists ? rows_of_matrix(rows, expert) : MatrixRows{0, 0};
     const std::int64_t at = token_tiles::first_group_of_expert(expert, own.first);
-    if (own.count > 0 && group >= at && group < at + token_tiles::groups(own.count))
+    if (own.count > 0 && group >= at && group < at + token_tiles::groups(own.count) &&
+        atomicAdd(&owners, 1u) == 0)
       result = {expert, own, (group - at) * token_tiles::group, 0, true};
     __syncthreads();
     const TokenGroup seen = result;
-    if (tiled && own.count > 0 && (!seen.found || expert < seen.matrix))
-      atomicAdd(&before, static_cast<unsigned long long>(grouped::tile_rows(own.count, 128)));
+    const std::int64_t tiles = tiled && exists ? scale_tile_rows(rows, own) : 0;
+    if (tiles > 0 && (!seen.found || expert < seen.matrix))
+      atomicAdd(&before, static_cast<unsigned long long>(tiles));
     if (seen.found) break;
   }
   __syncthreads();
   TokenGroup found = result;
-  // Whatever memory holds for offsets, the scales lie within what there can be.
-  const std::int64_t most = grouped::most_tile_rows(rows.m, rows.matrices, 128) -
-                            grouped::tile_rows(found.rows.count, 128);
-  const auto sum = static_cast<std::int64_t>(before);
-  found.tile_rows = sum < most ? sum : most;
+  found.tile_rows = scale_tiles_before(rows, found.rows, static_cast<std::int64_t>(before));
   __syncthreads();  // before the next one is looked for
   return found;
 }
@@ -80,7 +78,7 @@ __device__ inline const std::uint8_t* scales_of_token(const PrepareTilesArgs& ar
                                                       const TokenGroup& group, std::int64_t row,
                                                       std::int64_t blocks) {
   if (!args.tiled) return args.scales + (group.rows.first + row) * blocks;
-  const std::int64_t matrix = args.rows.offsets == nullptr
+  const std::int64_t matrix = args.rows.expert_rows == nullptr
                                   ? group.matrix * tiled_128x4::bytes(args.rows.m, blocks)
                                   : group.tile_rows * tiled_128x4::bytes(128, blocks);
   return args.scales + matrix + tiled_128x4::offset(row, 0, blocks);
@@ -92,8 +90,8 @@ __device__ inline std::uint32_t scale_step(const PrepareTilesArgs& args, std::ui
 /// The first group of the matrix that `group` is of.
 __device__ inline std::int64_t first_group_of(const ProductRows& rows, std::int64_t matrix,
                                               const MatrixRows& own) {
-  return rows.offsets == nullptr ? token_tiles::first_group(matrix, rows.m)
-                                 : token_tiles::first_group_of_expert(matrix, own.first);
+  return rows.expert_rows == nullptr ? token_tiles::first_group(matrix, rows.m)
+                                     : token_tiles::first_group_of_expert(matrix, own.first);
 }
 
 /// What a group of rows is made of: eight neighbouring elements, as they are read and with their
@@ -265,7 +263,7 @@ __device__ void prepare_tiles(const PrepareTilesArgs& args) {
          i < args.counter_count; i += gridDim.y * threads_per_block)
       args.counters[i] = 0;
   const std::uint32_t column = blockIdx.x * (256 * prepare_pieces) + threadIdx.x % 32 * 8;
-  const bool tiled = Tokens::block > 8 && args.tiled, experts = args.rows.offsets != nullptr;
+  const bool tiled = Tokens::block > 8 && args.tiled, experts = args.rows.expert_rows != nullptr;
   const auto m = static_cast<std::uint32_t>(args.rows.m),
              matrices = static_cast<std::uint32_t>(args.rows.matrices);
   const std::uint32_t each = (m + 7) / 8, all = experts ? each + matrices : each * matrices;

@@ -6,30 +6,13 @@
 
 #include "cuda/matmul_args.hpp"
 #include "cuda/ptx/scalar.cuh"
+#include "cuda/tile/matrix_rows.cuh"
 #include "formats/activations.hpp"
 #include "formats/half.hpp"
 #include "formats/producers.hpp"
 #include "microscale/format.hpp"
 
 namespace microscale::cuda {
-
-/// Rows [first, first + count) of a and d, of one matrix.
-struct MatrixRows {
-  std::int64_t first, count;
-};
-
-/// Whatever memory holds for offsets, the rows lie within a.
-__device__ inline MatrixRows rows_of_matrix(const ProductRows& rows, std::int64_t matrix) {
-  if (rows.offsets == nullptr) return {matrix * rows.m, rows.m};
-  const auto at = [&](std::int64_t index) {
-    const std::int64_t offset = rows.wide_offsets
-                                    ? static_cast<const std::int64_t*>(rows.offsets)[index]
-                                    : static_cast<const std::int32_t*>(rows.offsets)[index];
-    return offset < 0 ? 0 : offset < rows.m ? offset : rows.m;
-  };
-  const std::int64_t first = at(matrix), end = at(matrix + 1);
-  return {first, end > first ? end - first : 0};
-}
 
 __device__ inline float load_element(const void* data, std::int32_t type, std::int64_t index) {
   if (static_cast<DType>(type) == DType::f32) return static_cast<const float*>(data)[index];

@@ -1,11 +1,11 @@
 // Which rows of which matrix a thread block's row tile is: row tiles of a batch are as many for
-// each matrix, those of a group are counted over its experts, whose rows are known on the device
-// only.
+// each matrix, those of a group are the experts' rows of 128x4 scale tiles, and which those are is
+// known on the device only.
 #pragma once
 
 #include <cstdint>
 
-#include "cuda/tile/product_output.cuh"
+#include "cuda/tile/matrix_rows.cuh"
 
 namespace microscale::cuda {
 
@@ -16,17 +16,17 @@ struct ProductTile {
   int rows;             // that there are of the tile; 0: none
 };
 
-/// Row tile `index` of `rows`; `height` rows each, `each` tiles a matrix of a batch. A whole warp
-/// calls it, with the same arguments.
+/// Row tile `index` of `rows`; `height` rows each (of a group: 128), `each` tiles a matrix of a
+/// batch. A whole warp calls it, with the same arguments.
 __device__ inline ProductTile product_tile(const ProductRows& rows, int index, int height,
                                            int each) {
   const auto part = [&](std::int64_t matrix, MatrixRows of, std::int64_t tile) -> ProductTile {
     const std::int64_t at = tile * height, left = of.count - at;
-    const bool grouped = rows.offsets != nullptr;
+    const bool grouped = rows.expert_rows != nullptr;
     return {matrix, of.first + at, grouped ? of.first + at : at,
             static_cast<int>(left < height ? left : height)};
   };
-  if (rows.offsets == nullptr) {
+  if (rows.expert_rows == nullptr) {
     const int matrix = index / each;
     return part(matrix, rows_of_matrix(rows, matrix), index - matrix * each);
   }
@@ -35,7 +35,7 @@ __device__ inline ProductTile product_tile(const ProductRows& rows, int index, i
   for (std::int64_t first = 0; first < rows.matrices; first += 32) {
     const std::int64_t expert = first + lane;
     const MatrixRows of = expert < rows.matrices ? rows_of_matrix(rows, expert) : MatrixRows{0, 0};
-    const int tiles = static_cast<int>((of.count + height - 1) / height);
+    const int tiles = expert < rows.matrices ? static_cast<int>(scale_tile_rows(rows, of)) : 0;
     int sum = tiles;
 #pragma unroll
     for (int step = 1; step < 32; step *= 2) {

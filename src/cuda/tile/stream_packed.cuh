@@ -5,6 +5,7 @@
 #include <cstdint>
 
 #include "cuda/ptx/async_copy.cuh"
+#include "cuda/ptx/ldmatrix.cuh"
 #include "cuda/ptx/mbarrier.cuh"
 #include "cuda/ptx/memory.cuh"
 #include "cuda/stream_geometry.hpp"
@@ -26,8 +27,14 @@ class StreamPacked {
 
   /// The next copies begin with this chunk of a row tile.
   __device__ void aim(std::int64_t matrix, std::uint32_t row_tile, int chunk) {
-    from_ = args_.product.b + matrix * args_.product.b_matrix +
-            (std::int64_t{row_tile} * args_.chunks + chunk) * chunk_bytes;
+    first_ = args_.product.b + matrix * args_.product.b_matrix +
+             (std::int64_t{row_tile} * args_.chunks + chunk) * chunk_bytes;
+    from_ = first_;
+  }
+  /// The same chunk, `row_tiles` further.
+  __device__ void advance(std::uint32_t row_tiles) {
+    first_ += std::int64_t{row_tiles * static_cast<std::uint32_t>(args_.chunks)} * chunk_bytes;
+    from_ = first_;
   }
   /// All lanes: copies the next `chunks`, at most a stage of them.
   __device__ void copy(int chunks, std::uint32_t to, std::uint32_t barrier) {
@@ -42,9 +49,9 @@ class StreamPacked {
   /// Units of `count` rows of a are at `units`, `pitch` bytes apart.
   __device__ void begin(std::uint32_t units, std::uint32_t pitch, int count) {
 #pragma unroll
-    for (int tile = 0; tile < Tiles; ++tile) {  // this lane's, the last row's beyond the last
-      const int row = 8 * tile + static_cast<int>(lane_) / 4;
-      units_[tile] = units + (row < count ? row : count - 1) * pitch + 16 * (lane_ % 4);
+    for (int tile = 0; tile < Tiles; ++tile) {  // ldmatrix: a row a lane, the last beyond the last
+      const int row = 8 * tile + static_cast<int>(lane_) % 8;
+      units_[tile] = units + (row < count ? row : count - 1) * pitch + lane_ / 8 * 16;
     }
   }
 
@@ -58,8 +65,12 @@ class StreamPacked {
     c.weights = Weights::read(stage + i * chunk_bytes, lane_);
 #pragma unroll
     for (int tile = 0; tile < Tiles; ++tile) {
-      c.units[tile].halves[0] = ptx::ld_shared_v4(units_[tile] + chunk * kind.units_bytes);
-      c.units[tile].halves[1] = ptx::ld_shared_v4(units_[tile] + chunk * kind.units_bytes + 64);
+#pragma unroll
+      for (int half = 0; half < 2; ++half) {
+        std::uint32_t d[4];
+        ptx::ldmatrix_m8n8_x4_b16(d, units_[tile] + chunk * kind.units_bytes + 64 * half);
+        c.units[tile].halves[half] = make_uint4(d[0], d[1], d[2], d[3]);
+      }
     }
     return c;
   }
@@ -69,12 +80,13 @@ class StreamPacked {
   }
 
   /// A warp's sums, to a slot and to zero.
-  __device__ void put_sums(Product& product, std::uint32_t to) const {
+  __device__ static void put_sums(Product& product, std::uint32_t to) {
+    to += threadIdx.x % 32 * 4;
 #pragma unroll
     for (int t = 0; t < Tiles; ++t)
 #pragma unroll
       for (int i = 0; i < 4; ++i) {
-        ptx::st_shared_f32(to + 128 * (4 * t + i) + 4 * lane_, product.sums[t][i]);
+        ptx::st_shared_f32(to + 128 * (4 * t + i), product.sums[t][i]);
         product.sums[t][i] = 0.0f;
       }
   }
@@ -89,7 +101,7 @@ class StreamPacked {
  private:
   const MatmulStreamArgs& args_;
   const std::uint32_t lane_;
-  const std::uint8_t* from_ = nullptr;
+  const std::uint8_t *first_ = nullptr, *from_ = nullptr;  // of the row tile; the next
   std::uint32_t units_[Tiles]{};
 };
 

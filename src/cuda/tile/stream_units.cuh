@@ -1,26 +1,22 @@
-// Rows of a as FP16 units in shared memory, in the order of packed weights (fragment_order.hpp):
-// what matmul_prepare.cuh makes in device memory, made by each block for its part of k. A thread
-// takes 16 neighbouring elements, one instruction's, at a time.
+// Rows of a as FP16 in shared memory, for the kernels that stream weights: made by each block for
+// its part of k, element after element as in memory; ldmatrix brings them into the order of
+// instructions. Rows lie `pitch` bytes apart.
+//
+// Dense rows that begin at multiples of 16 bytes come by bulk copies and are turned into FP16 in
+// their place; FP16 stays as it is. A thread takes pieces of 16 bytes, eight elements.
 #pragma once
 
 #include <cstdint>
 
-#include "cuda/fragment_order.hpp"
 #include "cuda/matmul_args.hpp"
+#include "cuda/ptx/async_copy.cuh"
+#include "cuda/ptx/mbarrier.cuh"
 #include "cuda/ptx/memory.cuh"
+#include "cuda/stream_geometry.hpp"
 #include "cuda/tile/dequantize_tile.cuh"
 #include "cuda/tile/matmul_prepare.cuh"
 
 namespace microscale::cuda {
-
-/// Rows [first, first + count) of a, `row` that number in its matrix, elements [column, column + 16
-/// steps) of each; row i at base + i * pitch.
-struct UnitsSlice {
-  std::int64_t first, row;
-  std::int64_t scale_tiles_before;  // rows of 128x4 tiles of the matrices in front
-  int count, column, steps;
-  std::uint32_t base, pitch;
-};
 
 /// Where a slot of a warp's sums has the two that a thread adds to those of other warps: weight
 /// rows g and g + 8, of row `row` of a. Bytes.
@@ -28,102 +24,162 @@ struct StreamSum {
   std::uint32_t low, high, row, g;
 };
 
-/// A thread's 16 units, given in pairs: two of each eight go to each lane of four.
-__device__ inline void store_units(const UnitsSlice& slice, int row, int step,
-                                   const std::uint32_t (&pairs)[8]) {
-  const std::uint32_t line = slice.base + row * slice.pitch;
-  const std::uint32_t to = line + static_cast<std::uint32_t>(unit_byte(step, 0));
-#pragma unroll
-  for (int t = 0; t < 4; ++t) ptx::st_shared_v2(to + 16 * t, pairs[t], pairs[t + 4]);
-}
+/// Rows [first, first + count) of a, `row` that number in its matrix, elements [column, column + 16
+/// steps) of each; row i at base + i * pitch. Elements behind k are zeros.
+struct UnitsSlice {
+  std::int64_t first, row;
+  std::int64_t scale_tiles_before;  // rows of 128x4 tiles of the matrices in front
+  std::int64_t k;
+  int count, column, steps;
+  std::uint32_t base, pitch;
 
-/// 16 elements of 16 bits; behind k: zeros.
-__device__ inline void load_dense(const std::uint16_t* row, std::int64_t column, std::int64_t k,
-                                  std::uint32_t (&pairs)[8]) {
-  const std::uint16_t* from = row + column;
-  if (reinterpret_cast<std::uintptr_t>(from) % 16 == 0 && k - column >= 16) {
-    const uint4 low = *reinterpret_cast<const uint4*>(from),
-                high = *reinterpret_cast<const uint4*>(from + 8);
-    pairs[0] = low.x, pairs[1] = low.y, pairs[2] = low.z, pairs[3] = low.w;
-    pairs[4] = high.x, pairs[5] = high.y, pairs[6] = high.z, pairs[7] = high.w;
-    return;
+  __device__ std::uint32_t at(int row_of_slice, int piece) const {
+    return base + row_of_slice * pitch + 16 * piece;
   }
-#pragma unroll
-  for (int i = 0; i < 8; ++i) {
-    const std::int64_t left = k - column - 2 * i;
-    pairs[i] = (left > 0 ? from[2 * i] : 0u) | (left > 1 ? from[2 * i + 1] : 0u) << 16;
+  /// Of k in this slice.
+  __device__ int own_steps() const {
+    const std::int64_t left = k - column;
+    return left >= 16 * std::int64_t{steps} ? steps : static_cast<int>(left / 16);
   }
-}
+};
 
 __device__ inline const std::uint16_t* dense_row(const PrepareRowsArgs& a, std::int64_t row) {
   return reinterpret_cast<const std::uint16_t*>(static_cast<const char*>(a.a) + row * a.a_stride);
 }
 
-/// Calls take(row, step) for all of the slice, shared out among the block's threads.
-template <class Take>
-__device__ void for_each_step(const UnitsSlice& slice, Take&& take) {
-  const auto steps = static_cast<std::uint32_t>(slice.steps), all = slice.count * steps;
-#pragma unroll 2
-  for (std::uint32_t i = threadIdx.x; i < all; i += blockDim.x) {
-    const std::uint32_t row = i / steps;
-    take(static_cast<int>(row), static_cast<int>(i - row * steps));
+/// Dense rows, read where they are, element by element: they may lie anywhere.
+struct ScatteredRows {
+  const PrepareRowsArgs& a;
+  const UnitsSlice& slice;
+
+  __device__ uint4 operator()(int row, int piece) const {
+    if (piece >= 2 * slice.own_steps()) return make_uint4(0, 0, 0, 0);
+    const std::uint16_t* from = dense_row(a, slice.first + row) + slice.column + 8 * piece;
+    std::uint32_t pairs[4];
+#pragma unroll
+    for (int i = 0; i < 4; ++i) pairs[i] = from[2 * i] | std::uint32_t{from[2 * i + 1]} << 16;
+    return make_uint4(pairs[0], pairs[1], pairs[2], pairs[3]);
   }
+};
+
+/// Dense rows that have been copied to their places.
+struct CopiedRows {
+  const UnitsSlice& slice;
+
+  __device__ static bool serve(const PrepareRowsArgs& a) {
+    return (reinterpret_cast<std::uintptr_t>(a.a) | static_cast<std::uint64_t>(a.a_stride)) % 16 ==
+           0;
+  }
+  /// Every warp copies its part of each row, so that no row waits behind another warp's weights.
+  /// `barrier` has an arrival for each warp.
+  __device__ static void start(const PrepareRowsArgs& a, const UnitsSlice& slice,
+                               std::uint32_t barrier) {
+    const int lane = static_cast<int>(threadIdx.x & 31), warp = static_cast<int>(threadIdx.x / 32);
+    const int steps = slice.own_steps(), first = stream_share(steps, warp, stream_warps_shift);
+    const std::uint32_t bytes = 32 * (stream_share(steps, warp + 1, stream_warps_shift) - first);
+    if (lane == 0) ptx::mbarrier_arrive_expect_tx(barrier, slice.count * bytes);
+    __syncwarp();
+    if (lane < slice.count && bytes > 0)
+      ptx::cp_async_bulk_shared_cluster_global_mbarrier(
+          slice.at(lane, 2 * first), dense_row(a, slice.first + lane) + slice.column + 16 * first,
+          bytes, barrier);
+  }
+  __device__ uint4 operator()(int row, int piece) const {
+    return piece < 2 * slice.own_steps() ? ptx::ld_shared_v4(slice.at(row, piece))
+                                         : make_uint4(0, 0, 0, 0);
+  }
+};
+
+/// Calls take(row, piece) for all of the slice, shared out among the block's threads.
+template <class Take>
+__device__ void for_each_piece(const UnitsSlice& slice, Take&& take) {
+  const int pieces = 2 * slice.steps;
+  int row = 0, piece = static_cast<int>(threadIdx.x);
+  const auto wrap = [&] {
+    for (; piece >= pieces && row < slice.count; piece -= pieces) ++row;
+  };
+  if (pieces == 0) return;
+  for (wrap(); row < slice.count; piece += stream_threads, wrap()) take(row, piece);
 }
 
-__device__ inline void f16_units(const PrepareRowsArgs& a, const UnitsSlice& slice) {
-  for_each_step(slice, [&](int row, int step) {
-    std::uint32_t pairs[8];
-    load_dense(dense_row(a, slice.first + row), slice.column + 16 * step, a.k, pairs);
-    store_units(slice, row, step, pairs);
+__device__ inline void f16_units(const ScatteredRows& rows, const UnitsSlice& slice) {
+  for_each_piece(slice, [&](int row, int piece) {
+    ptx::st_shared_v4(slice.at(row, piece), rows(row, piece));
   });
 }
+/// What has been copied is as it should be, but for what is behind k.
+__device__ inline void f16_units(const CopiedRows&, const UnitsSlice& slice) {
+  const int own = slice.own_steps(), behind = 2 * (slice.steps - own);
+  for (int i = static_cast<int>(threadIdx.x); i < slice.count * behind; i += stream_threads)
+    ptx::st_shared_v4(slice.at(i / behind, 2 * own + i % behind), make_uint4(0, 0, 0, 0));
+}
 
-inline constexpr unsigned most_stream_rows = 16;
+/// The largest magnitude of eight BF16 elements that is finite, as bits.
+__device__ inline unsigned int largest_finite(uint4 eight) {
+  const std::uint32_t pairs[4] = {eight.x, eight.y, eight.z, eight.w};
+  unsigned int largest = 0;
+#pragma unroll
+  for (const std::uint32_t pair : pairs)
+    largest = max(largest, max(pair & 0x7FFF0000u, pair << 16 & 0x7FFFFFFFu));
+  if (largest < 0x7F800000u) return largest >> 16;
+  largest = 0;
+#pragma unroll
+  for (int i = 0; i < 8; ++i) {
+    const unsigned int magnitude = pairs[i / 2] >> 16 * (i % 2) & 0x7FFFu;
+    if (magnitude < 0x7F80u) largest = max(largest, magnitude);
+  }
+  return largest;
+}
 
-/// `factors`: of most_stream_rows rows, the power of two that its sums are to be multiplied by;
-/// `largest`: memory for as many words. All threads of the block call it, and none reads factors
-/// before a barrier.
-__device__ inline void bf16_units(const PrepareRowsArgs& a, const UnitsSlice& slice, float* factors,
-                                  unsigned int* largest) {
-  if (threadIdx.x < most_stream_rows) largest[threadIdx.x] = 0, factors[threadIdx.x] = 1.0f;
+/// What rows of BF16 are multiplied by to become FP16, in two steps since both together may be more
+/// than FP32 has, and their sums at the end. In shared memory.
+struct RowPowers {
+  float of_sums[stream_most_rows];
+  unsigned int largest[stream_most_rows];
+  float first[stream_most_rows], second[stream_most_rows];
+};
+static_assert(sizeof(RowPowers) == stream_powers_bytes);
+
+/// All threads of the block call it, and none reads powers before a barrier.
+template <class Rows>
+__device__ void bf16_units(const Rows& rows, const UnitsSlice& slice, RowPowers& powers) {
+  if (threadIdx.x < stream_most_rows) powers.largest[threadIdx.x] = 0;
   __syncthreads();
-  for_each_step(slice, [&](int row, int step) {
-    std::uint32_t pairs[8];
-    load_dense(dense_row(a, slice.first + row), slice.column + 16 * step, a.k, pairs);
-    unsigned int mine = 0;
-#pragma unroll
-    for (const std::uint32_t pair : pairs)
-#pragma unroll
-      for (int half = 0; half < 2; ++half) {
-        const unsigned int magnitude = pair >> 16 * half & 0x7FFFu;
-        if (magnitude < 0x7F80u) mine = max(mine, magnitude);
-      }
-    atomicMax(&largest[row], mine);
+  const bool warp_in_row = slice.steps % 16 == 0;  // its 32 pieces are neighbours
+  for_each_piece(slice, [&](int row, int piece) {
+    unsigned int mine = largest_finite(rows(row, piece));
+    if (warp_in_row) mine = __reduce_max_sync(0xFFFFFFFFu, mine);
+    if (!warp_in_row || threadIdx.x % 32 == 0) atomicMax(&powers.largest[row], mine);
   });
   __syncthreads();
-  for_each_step(slice, [&](int row, int step) {
-    const int power = power_to_f16(largest[row]);
-    const float first = power_of_two(power / 2), second = power_of_two(power - power / 2);
-    if (step == 0)
-      factors[row] = __fmul_rn(power_of_two(-(power / 2)), power_of_two(power / 2 - power));
-    std::uint32_t pairs[8];
-    load_dense(dense_row(a, slice.first + row), slice.column + 16 * step, a.k, pairs);
+  if (threadIdx.x < stream_most_rows) {
+    const int power = power_to_f16(powers.largest[threadIdx.x]);
+    powers.first[threadIdx.x] = power_of_two(power / 2);
+    powers.second[threadIdx.x] = power_of_two(power - power / 2);
+    powers.of_sums[threadIdx.x] =
+        __fmul_rn(power_of_two(-(power / 2)), power_of_two(power / 2 - power));
+  }
+  __syncthreads();
+  for_each_piece(slice, [&](int row, int piece) {
+    const float first = powers.first[row], second = powers.second[row];
+    const uint4 own = rows(row, piece);
+    std::uint32_t pairs[4] = {own.x, own.y, own.z, own.w};
 #pragma unroll
     for (std::uint32_t& pair : pairs) {
       const float low = __uint_as_float(pair << 16), high = __uint_as_float(pair & 0xFFFF0000u);
       pair = ptx::cvt_rn_f16x2_f32(__fmul_rn(__fmul_rn(low, first), second),
                                    __fmul_rn(__fmul_rn(high, first), second));
     }
-    store_units(slice, row, step, pairs);
+    ptx::st_shared_v4(slice.at(row, piece), make_uint4(pairs[0], pairs[1], pairs[2], pairs[3]));
   });
 }
 
 __device__ inline void nvfp4_units(const PrepareRowsArgs& a, const UnitsSlice& slice) {
   const std::int64_t blocks = a.k / 16;
-  for_each_step(slice, [&](int row, int step) {
-    const std::int64_t column = slice.column + 16 * step, block = column / 16;
-    std::uint32_t pairs[8] = {};
-    if (column < a.k) {
+  for_each_piece(slice, [&](int row, int piece) {
+    std::uint32_t pairs[4] = {};
+    if (piece < 2 * slice.own_steps()) {
+      const std::int64_t column = slice.column + 8 * piece, block = column / 16;
       const auto* codes =
           static_cast<const std::uint8_t*>(a.a) + (slice.first + row) * a.a_stride + column / 2;
       const std::uint8_t* scale =
@@ -131,19 +187,15 @@ __device__ inline void nvfp4_units(const PrepareRowsArgs& a, const UnitsSlice& s
                                         tiled_128x4::bytes(tiled_128x4::tile_lines, blocks) +
                                     tiled_128x4::offset(slice.row + row, block, blocks)
                               : (slice.first + row) * blocks + block);
-      const uint2 words = *reinterpret_cast<const uint2*>(codes);
       const float factor = decode_e4m3(*scale & 0x7Fu);
+      float values[8];
+      decode_e2m1(*reinterpret_cast<const std::uint32_t*>(codes), values);
 #pragma unroll
-      for (int half = 0; half < 2; ++half) {
-        float values[8];
-        decode_e2m1(half == 0 ? words.x : words.y, values);
-#pragma unroll
-        for (int i = 0; i < 4; ++i)
-          pairs[4 * half + i] = ptx::cvt_rn_f16x2_f32(__fmul_rn(values[2 * i], factor),
-                                                      __fmul_rn(values[2 * i + 1], factor));
-      }
+      for (int i = 0; i < 4; ++i)
+        pairs[i] = ptx::cvt_rn_f16x2_f32(__fmul_rn(values[2 * i], factor),
+                                         __fmul_rn(values[2 * i + 1], factor));
     }
-    store_units(slice, row, step, pairs);
+    ptx::st_shared_v4(slice.at(row, piece), make_uint4(pairs[0], pairs[1], pairs[2], pairs[3]));
   });
 }
 

@@ -25,6 +25,7 @@
 #include "cuda/tile/grid_order.cuh"
 #include "cuda/tile/stage_ring.cuh"
 #include "cuda/tile/wide_store.cuh"
+#include "cuda/tile/wide_sums.cuh"
 #include "cuda/tile/wide_walk.cuh"
 #include "cuda/tile/wide_weights.cuh"
 
@@ -33,10 +34,13 @@ namespace microscale::cuda {
 template <class Weights, int Rows, int Tokens>
 class WideProduct {
  public:
-  static constexpr WideShape shape{Rows, Tokens};
+  static constexpr WideShape shape = wide_shape(Rows, Tokens);
   static constexpr WideShared shared = wide_shared(shape, Weights::tile_bytes);
-  static constexpr int parts = Rows / 128;        // 64 rows of the weights each, of a warpgroup
+  static constexpr int warpgroups = shape.warpgroups;  // that multiply
+  static constexpr int parts = shape.parts();     // 64 rows of the weights each, of a warpgroup
   static constexpr int weight_tiles = Rows / 16;  // of a stage
+  static constexpr int batch = 2;  // steps of 16 elements that are one group of products
+  static constexpr int multiplying_threads = 128 * warpgroups;
   static constexpr int a_bytes = Tokens * 128;
   static_assert((parts == 1 || parts == 2) && weight_tiles < 32,
                 "a warpgroup has one or two accumulators, the copying warp a lane for each tile");
@@ -44,27 +48,29 @@ class WideProduct {
 
   __device__ static void run(const MatmulWideArgs& args) {
     extern __shared__ __align__(1024) unsigned char memory[];
-    const auto base = static_cast<std::uint32_t>(__cvta_generic_to_shared(memory));
+    // By way of lane 0, or it would be made anew in every loop.
+    const auto base =
+        __shfl_sync(0xFFFFFFFFu, static_cast<std::uint32_t>(__cvta_generic_to_shared(memory)), 0);
     if (args.partial) clear_stages(base);
-    Ring ring(base + shared.barriers);
-    if (threadIdx.x == 0) ring.init(8, args.a == nullptr ? 1 : 1 + loading_warps);
+    Ring ring(__shfl_sync(0xFFFFFFFFu, base + shared.barriers, 0));
+    if (threadIdx.x == 0) ring.init(4 * warpgroups, args.a == nullptr ? 1 : 1 + loading_warps);
     __syncthreads();
     follow_previous_grid();
-    if (threadIdx.x >= 256) {
-      ptx::setmaxnreg_dec<56>();
-      if (threadIdx.x < 288)
+    if (threadIdx.x >= multiplying_threads) {
+      ptx::setmaxnreg_dec<shape.copying_registers()>();
+      if (threadIdx.x < multiplying_threads + 32)
         copy(args, base, ring);
-      else if (args.a != nullptr)
+      else if (args.a != nullptr && threadIdx.x < multiplying_threads + 32 + loading_threads)
         load_rows(args, base, ring);
     } else {
-      ptx::setmaxnreg_inc<224>();
+      ptx::setmaxnreg_inc<shape.multiplying_registers()>();
       multiply(args, base, ring);
     }
   }
 
  private:
   using Ring = StageRing<shared.stages>;
-  static constexpr int loading_warps = 3, loading_threads = 32 * loading_warps;
+  static constexpr int loading_warps = 2, loading_threads = 32 * loading_warps;
 
   __device__ static std::uint32_t place(std::uint32_t base, int stage) {
     return base + shared.places + 32 * stage;
@@ -76,7 +82,7 @@ class WideProduct {
 #pragma unroll 1
     for (int stage = 0; stage < shared.stages; ++stage)
 #pragma unroll 1
-      for (int at = static_cast<int>(threadIdx.x) * 16; at < a_bytes; at += wide_threads * 16)
+      for (int at = static_cast<int>(threadIdx.x) * 16; at < a_bytes; at += shape.threads() * 16)
         ptx::st_shared_v4(base + stage * shared.stage_bytes + at, make_uint4(0, 0, 0, 0));
     ptx::fence_proxy_async_shared();
   }
@@ -105,7 +111,7 @@ class WideProduct {
       const std::int64_t group = std::int64_t{at.row_tile} * (Tokens / 8);
       const std::int64_t own = groups - group < Tokens / 8 ? groups - group : Tokens / 8;
       const std::int64_t first_group =
-          args.rows.offsets == nullptr
+          args.rows.expert_rows == nullptr
               ? token_tiles::first_group(at.matrix, args.rows.m)
               : token_tiles::first_group_of_expert(at.matrix, at.rows.first);
       // Lanes of the weights: a tile each, the last one again beyond the end; the next lane: a.
@@ -137,7 +143,7 @@ class WideProduct {
       if (lane == 0) {
         const std::int64_t before = std::int64_t{at.row_tile} * Tokens;
         const std::int64_t rows_left = at.rows.count - before;
-        const std::int64_t row = (args.rows.offsets == nullptr ? 0 : at.rows.first) + before;
+        const std::int64_t row = (args.rows.expert_rows == nullptr ? 0 : at.rows.first) + before;
         const std::uint32_t where = place(base, ring.stage());
         ptx::st_shared_v4(
             where, make_uint4(at.matrix, at.column_tile,
@@ -164,12 +170,18 @@ class WideProduct {
     }
   }
 
-  /// Three warps bring rows of a that nobody has prepared, 16 bytes a lane, each piece where the
-  /// swizzle has it; what is behind the rows and behind k becomes zeros. A chunk is called full
-  /// when a few more are under way.
+  /// Two warps bring rows of a that nobody has prepared, eight at once, 16 bytes a lane, each piece
+  /// where the swizzle has it. What is behind k becomes zeros; behind the rows the last one comes
+  /// again, since their sums are dropped. A chunk is called full when a few more are under way.
   __device__ static void load_rows(const MatmulWideArgs& args, std::uint32_t base, Ring ring) {
     constexpr int under_way = shared.stages / 2, rows_at_once = loading_threads / 8;
-    const std::uint32_t thread = threadIdx.x - 288, piece = thread % 8;
+    static_assert(rows_at_once == 8, "the swizzle's pattern");
+    const std::uint32_t thread = threadIdx.x - multiplying_threads - 32;
+    const std::uint32_t piece = thread % 8, own = thread / 8;
+    const std::uint32_t to = base + own * 128 + (piece ^ own) * 16;
+    // Chunks in which the piece lies inside k.
+    const auto inside = static_cast<std::uint32_t>((args.k + 63 - 8 * piece) / 64);
+    const auto stride = static_cast<std::uint32_t>(args.a_stride);
     WideWalk<Rows, Tokens> walk(args.rows, args.n, args.output.gated != 0);
     WidePlace at;
     Ring arriving = ring;
@@ -187,24 +199,23 @@ class WideProduct {
       if (!walk.find(tile, at)) break;
       const std::uint32_t first = first_chunk(args, unit - tile * splits),
                           end = first_chunk(args, unit - tile * splits + 1);
-      const std::int64_t row = std::int64_t{at.row_tile} * Tokens + thread / 8;
-      const std::int64_t left = at.rows.count - row;
+      const std::int64_t row = std::int64_t{at.row_tile} * Tokens, left = at.rows.count - row;
+      const std::uint32_t last = left < Tokens ? static_cast<std::uint32_t>(left) - 1 : Tokens - 1;
       const char* from = static_cast<const char*>(args.a) + (at.rows.first + row) * args.a_stride +
-                         first * 128 + piece * 16;
+                         std::uint64_t{first} * 128 + piece * 16;
+      std::uint32_t offsets[Tokens / rows_at_once];
+#pragma unroll
+      for (int i = 0; i < Tokens / rows_at_once; ++i)
+        offsets[i] = min(own + i * rows_at_once, last) * stride;
 #pragma unroll 1
       for (std::uint32_t chunk = first; chunk < end; ++chunk, ring.next(), from += 128) {
         ring.wait_empty();
-        const std::uint32_t to = base + ring.stage() * shared.stage_bytes;
-        const bool inside = std::int64_t{chunk} * 64 + piece * 8 < args.k;
-        const char* source = from;
+        const std::uint32_t stage = to + ring.stage() * shared.stage_bytes;
+        const int bytes = chunk < inside ? 16 : 0;
 #pragma unroll
-        for (int i = 0; i < Tokens; i += rows_at_once, source += rows_at_once * args.a_stride) {
-          const std::uint32_t own = thread / 8 + i;
-          if (i + rows_at_once > Tokens && own >= Tokens) break;
-          const bool there = inside && i < left;
-          ptx::cp_async_cg_shared_global_16(to + own * 128 + (piece ^ own % 8) * 16,
-                                            there ? source : args.a, there ? 16 : 0);
-        }
+        for (int i = 0; i < Tokens / rows_at_once; ++i)
+          ptx::cp_async_cg_shared_global_16(stage + i * rows_at_once * 128, from + offsets[i],
+                                            bytes);
         ptx::cp_async_commit_group();
         if (unannounced < under_way) {
           ++unannounced;
@@ -224,8 +235,13 @@ class WideProduct {
     const std::uint32_t lane = threadIdx.x & 31, warp = threadIdx.x / 32 % 4;
     const std::uint32_t warpgroup = threadIdx.x / 128;
     const std::uint32_t sums = base + shared.sums + warpgroup * shared.sum_bytes;
+    // Where this lane's codes and scales lie in the first stage. By way of its own lane: the
+    // assembler makes anew in the loop what it can.
     const std::uint32_t weights =
         base + a_bytes + (warpgroup * parts * 4 + warp) * Weights::tile_bytes;
+    const std::uint32_t codes = __shfl_sync(0xFFFFFFFFu, weights + 16 * lane, lane);
+    const std::uint32_t scales = __shfl_sync(0xFFFFFFFFu, weights + Weights::scales_of(lane), lane);
+    const std::uint64_t first_tokens = ptx::matrix_descriptor_rows128(base);
     float d[Tokens / 2], d64[parts == 2 ? Tokens / 2 : 1];  // of the first 64 rows, of the others
 #pragma unroll 1
     for (;;) {
@@ -233,31 +249,47 @@ class WideProduct {
       const uint4 where = ptx::ld_shared_v4(place(base, ring.stage()));
       if (where.z == 0) return;
       const uint4 row = ptx::ld_shared_v4(place(base, ring.stage()) + 16);
+      const std::uint32_t chunks = __shfl_sync(0xFFFFFFFFu, where.w, 0);
+      // Zeros, so that no tile's sums begin where another's have been moved to.
+#pragma unroll
+      for (float& sum : d) sum = 0.0f;
+#pragma unroll
+      for (float& sum : d64) sum = 0.0f;
       int before = 0;  // the stage of the chunk before
 #pragma unroll 1
-      for (std::uint32_t chunk = 0; chunk < where.w; ++chunk) {
+      for (std::uint32_t chunk = 0; chunk < chunks; ++chunk) {
         ring.wait_full();
         const std::uint32_t stage = ring.stage() * shared.stage_bytes;
         typename Weights::Tile tiles[parts];
 #pragma unroll
-        for (int part = 0; part < parts; ++part)
-          tiles[part] = Weights::read(weights + stage + part * 4 * Weights::tile_bytes, lane);
-        const std::uint64_t tokens = ptx::matrix_descriptor_rows128(base + stage);
+        for (int part = 0; part < parts; ++part) {
+          const std::uint32_t further = stage + part * 4 * Weights::tile_bytes;
+          tiles[part] = Weights::read(codes + further, scales + further);
+        }
+        const std::uint64_t tokens = ptx::advance(first_tokens, stage);
 #pragma unroll
-        for (int step = 0; step < 4; ++step) {
-          std::uint32_t a[parts][4];
+        for (int first = 0; first < 4; first += batch) {
+          std::uint32_t a[batch][parts][4];
 #pragma unroll
-          for (int part = 0; part < parts; ++part) {
-            Weights::fragment(tiles[part], step, a[part]);
-            ptx::keep_in_place(a[part]);  // whole before the fence
-          }
+          for (int i = 0; i < batch; ++i)
+#pragma unroll
+            for (int part = 0; part < parts; ++part)
+              Weights::fragment(tiles[part], first + i, a[i][part]);
+#pragma unroll
+          for (int i = 0; i < batch; ++i)
+#pragma unroll
+            for (int part = 0; part < parts; ++part)
+              ptx::keep_in_place(a[i][part]);  // whole before the fence
           ptx::wgmma_fence();
-          const std::uint64_t at = ptx::advance(tokens, 32 * step);
-          Weights::multiply(d, a[0], at, chunk > 0 || step > 0);
-          if constexpr (parts == 2) Weights::multiply(d64, a[1], at, chunk > 0 || step > 0);
+#pragma unroll
+          for (int i = 0; i < batch; ++i) {
+            const std::uint64_t at = ptx::advance(tokens, 32 * (first + i));
+            Weights::multiply(d, a[i][0], at, true);
+            if constexpr (parts == 2) Weights::multiply(d64, a[i][1], at, true);
+          }
           ptx::wgmma_commit_group();
-          ptx::wgmma_wait_group<1>();  // the step before has its registers no more
-          if (step == 0) ring.release(before, chunk > 0);
+          ptx::wgmma_wait_group<1>();  // the group before has its registers no more
+          if (first == 0) ring.release(before, chunk > 0);
         }
         before = ring.stage();
         ring.next();
@@ -269,13 +301,15 @@ class WideProduct {
       if constexpr (parts == 2) ptx::keep_in_place(d64);
       if (args.splits > 1) {
         float* own = args.sums + (std::int64_t{row.z} * args.splits + row.w) * (Rows * Tokens) +
-                     warpgroup * (Rows * Tokens / 2);
+                     warpgroup * (Rows * Tokens / warpgroups);
         put_sums(d, own);
         if constexpr (parts == 2) put_sums(d64, own + 64 * Tokens);
-        if (!is_last(args, base, 2 * row.z + warpgroup)) continue;
+        if (!is_last_range(args.counters + warpgroups * row.z + warpgroup, args.splits,
+                           base + shared.words + 4 * warpgroup))
+          continue;
         own -= std::int64_t{row.w} * (Rows * Tokens);
-        add_sums(d, own, args.splits);
-        if constexpr (parts == 2) add_sums(d64, own + 64 * Tokens, args.splits);
+        add_sums(d, own, Rows * Tokens, args.splits);
+        if constexpr (parts == 2) add_sums(d64, own + 64 * Tokens, Rows * Tokens, args.splits);
       }
       WideTileOutput tile{.matrix = where.x,
                           .row = static_cast<std::int64_t>(row.y) << 32 | row.x,
@@ -285,54 +319,33 @@ class WideProduct {
       const std::int64_t unit = std::int64_t{where.y} * (Rows / 64) + warpgroup * parts;
       const int columns = args.output.gated ? 32 : 64;
       const auto store = [&](auto& own, int part) {
-        stage_sums<0, Tokens / 2>(own, Weights::sum_factor, Weights::sum_factor, sums);
-        ptx::bar_sync(1 + warpgroup, 128);
         tile.column = (unit + part) * columns;
-        store_staged(args.output, factors, tile, args.n, sums);
-        ptx::bar_sync(1 + warpgroup, 128);
+        store_part<0>(args, factors, tile, own, sums);
       };
       store(d, 0);
       if constexpr (parts == 2) store(d64, 1);
     }
   }
 
-  /// The accumulators of a warpgroup in memory: register by register, side by side.
-  template <int Count>
-  __device__ static void put_sums(const float (&d)[Count], float* to) {
-#pragma unroll
-    for (int i = 0; i < Count; ++i) to[i * 128 + threadIdx.x % 128] = d[i];
-  }
-  /// Of all ranges of k, in their order.
-  template <int Count>
-  __device__ static void add_sums(float (&d)[Count], const float* from, int splits) {
-    from += threadIdx.x % 128;
-#pragma unroll
-    for (int i = 0; i < Count; ++i) d[i] = __ldcg(from + i * 128);
-#pragma unroll 1
-    for (int split = 1; split < splits; ++split) {
-      from += Rows * Tokens;
-#pragma unroll
-      for (int i = 0; i < Count; ++i) d[i] = __fadd_rn(d[i], __ldcg(from + i * 128));
+  /// 64 rows of the weights: accumulators from `First` on, as many tokens at once as are staged.
+  template <int First>
+  __device__ static void store_part(const MatmulWideArgs& args, const ProductFactors& factors,
+                                    WideTileOutput tile, const float (&d)[Tokens / 2],
+                                    std::uint32_t sums) {
+    constexpr int staged = shape.staged_tokens();
+    const std::uint32_t barrier = 1 + threadIdx.x / 128;
+    stage_sums<First, staged / 2>(d, Weights::sum_factor, Weights::sum_factor, sums);
+    ptx::bar_sync(barrier, 128);
+    const int left = tile.tokens;
+    if (staged < Tokens && left > staged) tile.tokens = staged;
+    store_staged(args.output, factors, tile, args.n, sums);
+    ptx::bar_sync(barrier, 128);
+    if constexpr (First + staged / 2 < Tokens / 2) {
+      if (left <= staged) return;
+      tile.row += staged;
+      tile.tokens = left - staged;
+      store_part<First + staged / 2>(args, factors, tile, d, sums);
     }
-  }
-
-  /// Whether all other ranges of this half of a tile have put their sums. The 128 threads of a
-  /// warpgroup call it when they have put theirs.
-  __device__ static bool is_last(const MatmulWideArgs& args, std::uint32_t base,
-                                 std::uint32_t half) {
-    const std::uint32_t warpgroup = threadIdx.x / 128;
-    const std::uint32_t word = base + shared.words + 4 * warpgroup;
-    __threadfence();
-    ptx::bar_sync(1 + warpgroup, 128);
-    if (threadIdx.x % 128 == 0) {
-      const std::uint32_t before = atomicAdd(args.counters + half, 1u);
-      ptx::st_shared_b32(word, before);
-    }
-    ptx::bar_sync(1 + warpgroup, 128);
-    const bool last = ptx::ld_shared_b32(word) + 1 == static_cast<std::uint32_t>(args.splits);
-    ptx::bar_sync(1 + warpgroup, 128);  // the word is free again
-    __threadfence();
-    return last;
   }
 };
 
@@ -340,7 +353,8 @@ class WideProduct {
 
 /// The entry points of one format, one for each of wide_shapes.
 #define MICROSCALE_WIDE_ENTRY(name, weights, rows, tokens)                             \
-  extern "C" __global__ void __launch_bounds__(microscale::cuda::wide_threads, 1)      \
+  extern "C" __global__ void __launch_bounds__(                                        \
+      microscale::cuda::wide_shape(rows, tokens).threads(), 1)                         \
       matmul_wide_##name##_##rows##x##tokens(                                          \
           const __grid_constant__ microscale::cuda::MatmulWideArgs args) {             \
     microscale::cuda::WideProduct<microscale::cuda::weights, rows, tokens>::run(args); \
@@ -348,4 +362,5 @@ class WideProduct {
 #define MICROSCALE_WIDE_ENTRIES(name, weights)   \
   MICROSCALE_WIDE_ENTRY(name, weights, 256, 128) \
   MICROSCALE_WIDE_ENTRY(name, weights, 128, 128) \
+  MICROSCALE_WIDE_ENTRY(name, weights, 256, 64)  \
   MICROSCALE_WIDE_ENTRY(name, weights, 128, 64)

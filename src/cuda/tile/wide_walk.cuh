@@ -5,7 +5,7 @@
 
 #include <cstdint>
 
-#include "cuda/tile/product_output.cuh"
+#include "cuda/tile/matrix_rows.cuh"
 #include "cuda/wide_geometry.hpp"
 
 namespace microscale::cuda {
@@ -20,7 +20,7 @@ struct WidePlace {
 template <int Rows, int Tokens>
 class WideWalk {
  public:
-  static constexpr WideShape shape{Rows, Tokens};
+  static constexpr WideShape shape = wide_shape(Rows, Tokens);
   static constexpr std::uint32_t band = 2048 / Tokens;
 
   __device__ WideWalk(const ProductRows& rows, std::int64_t n, bool gated)
@@ -28,7 +28,7 @@ class WideWalk {
 
   /// False behind the last tile. All lanes of a warp ask for the same, never smaller, number.
   __device__ bool find(std::uint32_t tile, WidePlace& place) {
-    if (rows_.offsets == nullptr) {
+    if (rows_.expert_rows == nullptr) {
       const std::uint32_t each = row_tiles(rows_.m) * columns_;
       if (each == 0) return false;
       place.matrix = tile / each;

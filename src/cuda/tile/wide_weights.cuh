@@ -4,8 +4,9 @@
 //   MXFP4, E2M1 x 2^s       BF16: 2 significant bits. The smallest, 2^-128, is a subnormal of BF16;
 //   a
 //                           product of 2^128 or more is infinite, as it is in FP32
-//   NVFP4, E2M1 x UE4M3     at most 6 significant bits, 2^-10 to 2688: BF16 as it is; FP16 times
-//                           2^-7, since the scale itself times 2^7 must fit. 2^7 goes to the sums
+//   NVFP4, E2M1 x UE4M3     at most 6 significant bits, 2^-10 to 2688: BF16 times 2^-8, FP16
+//                           times 2^-7, since the scale's factor must fit. 2^8 and 2^7 go to the
+//                           sums
 //   MXFP8, E4M3/E5M2 x 2^s  BF16: at most 4 significant bits. Below 2^-126 subnormals of BF16:
 //                           products are rounded to multiples of 2^-133, nearest even; infinite
 //                           from 2^128 on
@@ -13,8 +14,10 @@
 // NaN: scale byte 255 (E8M0) or 127 (UE4M3, bit 7 ignored), and FP8's own codes. Byte 0 of E8M0 is
 // 2^-127. Packed multiplications do not flush subnormals.
 //
-// A format has: tile_bytes of 16 rows x 64; `Tile`, what a lane keeps of a tile; read(); fragment()
-// of one step of 16 elements; sum_factor, what the sums are multiplied by.
+// A format has: tile_bytes of 16 rows x 64; `Tile`, what a lane keeps of a tile; read() of where in
+// shared memory its codes begin, 16 bytes a lane, and its scales, scales_of a lane behind the
+// tile's beginning; fragment() of one step of 16 elements; sum_factor, what the sums are multiplied
+// by.
 #pragma once
 
 #include <cstdint>
@@ -91,10 +94,11 @@ struct WideMxfp4 : WideBf16 {
     uint4 codes;
     std::uint32_t scales[4];  // pairs: block 0 of rows g and g + 8, then block 1
   };
-  __device__ static Tile read(std::uint32_t tile, std::uint32_t lane) {
+  __device__ static std::uint32_t scales_of(std::uint32_t lane) { return 512 + lane / 4 * 4; }
+  __device__ static Tile read(std::uint32_t codes, std::uint32_t scales) {
     Tile t;
-    t.codes = ptx::ld_shared_v4(tile + 16 * lane);
-    const std::uint32_t bytes = ptx::ld_shared_b32(tile + 512 + lane / 4 * 4);
+    t.codes = ptx::ld_shared_v4(codes);
+    const std::uint32_t bytes = ptx::ld_shared_b32(scales);
 #pragma unroll
     for (int i = 0; i < 4; ++i) t.scales[i] = e8m0_pair_bf16(bytes, i);
     return t;
@@ -108,13 +112,14 @@ struct WideMxfp4 : WideBf16 {
 
 struct WideNvfp4 : WideBf16 {
   static constexpr int tile_bytes = fragment_tiles::tile_bytes(4, 16);
-  static constexpr float sum_factor = 1.0f;
+  static constexpr float sum_factor = 256.0f;
   struct Tile {
     uint4 codes;
     uint2 scales;  // of a step 16 bits: rows g and g + 8
   };
-  __device__ static Tile read(std::uint32_t tile, std::uint32_t lane) {
-    return {ptx::ld_shared_v4(tile + 16 * lane), ptx::ld_shared_v2(tile + 512 + lane / 4 * 8)};
+  __device__ static std::uint32_t scales_of(std::uint32_t lane) { return 512 + lane / 4 * 8; }
+  __device__ static Tile read(std::uint32_t codes, std::uint32_t scales) {
+    return {ptx::ld_shared_v4(codes), ptx::ld_shared_v2(scales)};
   }
   /// FP16 scales of rows g and g + 8.
   __device__ static std::uint32_t scale_pair(const Tile& t, int step) {
@@ -124,9 +129,13 @@ struct WideNvfp4 : WideBf16 {
   __device__ static void fragment(const Tile& t, int step, std::uint32_t (&a)[4]) {
     const std::uint32_t scales = scale_pair(t, step);
     const float row = ptx::cvt_f32_f16(scales & 0xFFFFu), row8 = ptx::cvt_f32_f16(scales >> 16);
+    const std::uint32_t both =
+        ptx::mul_rn_bf16x2(ptx::cvt_rn_bf16x2_f32(row, row8), 0x7A807A80u);  // 2^118
     e2m1_bits_bf16(word_of(t.codes, step), a);
-    scale_fragment(a, 0x7E807E80u, 0x7E807E80u);
-    scale_fragment(a, ptx::cvt_rn_bf16x2_f32(row, row), ptx::cvt_rn_bf16x2_f32(row8, row8));
+#pragma unroll
+    for (int i = 0; i < 4; ++i)
+      a[i] = i % 2 == 0 ? ptx::mul_rn_bf16x2_by_low(a[i], both)
+                        : ptx::mul_rn_bf16x2_by_high(a[i], both);
   }
 };
 
@@ -134,8 +143,11 @@ struct WideNvfp4F16 : WideF16 {
   static constexpr int tile_bytes = WideNvfp4::tile_bytes;
   static constexpr float sum_factor = 128.0f;
   using Tile = WideNvfp4::Tile;
-  __device__ static Tile read(std::uint32_t tile, std::uint32_t lane) {
-    return WideNvfp4::read(tile, lane);
+  __device__ static std::uint32_t scales_of(std::uint32_t lane) {
+    return WideNvfp4::scales_of(lane);
+  }
+  __device__ static Tile read(std::uint32_t codes, std::uint32_t scales) {
+    return WideNvfp4::read(codes, scales);
   }
   /// Codes are upper bytes of FP16, 2^-14 times their value.
   __device__ static void fragment(const Tile& t, int step, std::uint32_t (&a)[4]) {
@@ -161,11 +173,12 @@ struct WideMxfp8 : WideBf16 {
     uint4 codes[2];           // two steps each
     std::uint32_t scales[4];  // as WideMxfp4's
   };
-  __device__ static Tile read(std::uint32_t tile, std::uint32_t lane) {
+  __device__ static std::uint32_t scales_of(std::uint32_t lane) { return 1024 + lane / 4 * 4; }
+  __device__ static Tile read(std::uint32_t codes, std::uint32_t scales) {
     Tile t;
-    t.codes[0] = ptx::ld_shared_v4(tile + 16 * lane);
-    t.codes[1] = ptx::ld_shared_v4(tile + 512 + 16 * lane);
-    const std::uint32_t bytes = ptx::ld_shared_b32(tile + 1024 + lane / 4 * 4);
+    t.codes[0] = ptx::ld_shared_v4(codes);
+    t.codes[1] = ptx::ld_shared_v4(codes + 512);
+    const std::uint32_t bytes = ptx::ld_shared_b32(scales);
 #pragma unroll
     for (int i = 0; i < 4; ++i) t.scales[i] = e8m0_pair_bf16(bytes, i);
     return t;
