@@ -15,7 +15,8 @@ inline constexpr int line_threads = 32 * (line_warps + line_copy_warps + 1);  //
 inline constexpr int line_rows = 16;                            // of the weights: a row tile
 inline constexpr int warp_columns = 128;                        // of k, a warp and stage
 inline constexpr int line_columns = line_warps * warp_columns;  // of k, a stage
-inline constexpr int line_slots = 2;  // row tiles whose sums wait to be added up
+inline constexpr int line_tile_parts = 8;  // row tiles of the 128 rows of a tile of scales
+inline constexpr int line_slots = 2;       // row tiles whose sums wait to be added up
 
 // Bytes. Rows of a stage lie so far apart that no two lanes that read at once meet in a bank.
 inline constexpr int line_code_bytes = line_columns / 2, line_code_pitch = line_code_bytes + 64;

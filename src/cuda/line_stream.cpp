@@ -32,7 +32,8 @@ bool takes_a(const MatmulCall& call) {
 bool takes_b(const MatmulCall& call) {
   if (call.packed() || call.gated) return false;
   const auto& b = std::get<BlockTensorView>(call.b);
-  return is_fp4(b.shape.format) && b.shape.layout == Layout::row_major &&
+  return is_fp4(b.shape.format) &&
+         (b.shape.layout == Layout::row_major || call.n() % tiled_128x4::tile_lines == 0) &&
          call.k() % (16 * info(b.shape.format).block) == 0 && aligned(b.codes.data()) &&
          aligned(b.scales.data());
 }
@@ -45,8 +46,8 @@ std::string kernel_name(const MatmulCall& call) {
 }  // namespace
 
 std::optional<LinePlan> line_plan(Device& device, const MatmulCall& call, const ProductRows& rows) {
-  if (architecture_of(device.info()) != "sm_90a" || rows.expert_rows || rows.m != 1 || !takes_b(call) ||
-      !takes_a(call))
+  if (architecture_of(device.info()) != "sm_90a" || rows.expert_rows || rows.m != 1 ||
+      !takes_b(call) || !takes_a(call))
     return {};
   LinePlan plan{};
   const std::int64_t row_tiles = ceil_div(call.n(), std::int64_t{line_rows}),
@@ -83,6 +84,8 @@ void line_stream(Device& device, const MatmulCall& call, const LinePlan& plan,
   LineStreamArgs args{};
   args.b = b.codes.data();
   args.b_scales = b.scales.data();
+  args.b_scale_matrix = b.shape.scale_bytes();
+  args.b_tiled = b.shape.layout == Layout::tiled_128x4;
   const BlockTensorView* a = call.a_blocks();
   if (a) {
     const std::int64_t blocks = a->shape.blocks_per_line();

@@ -23,8 +23,9 @@ struct LinePlan {
 };
 
 /// None where these kernels do not serve: one row of a (BF16, FP16, NVFP4 or MXFP4) in each matrix
-/// of a batch, plain MXFP4 or NVFP4 weights, not gated, scales in rows of a multiple of 16 bytes,
-/// all rows at multiples of 16 bytes, k short enough for shared memory, on sm_90a.
+/// of a batch, plain MXFP4 or NVFP4 weights, not gated, a multiple of 16 scales a row, in 128x4
+/// tiles n a multiple of 128, all rows at multiples of 16 bytes, k short enough for shared memory,
+/// on sm_90a.
 std::optional<LinePlan> line_plan(Device& device, const MatmulCall& call, const ProductRows& rows);
 
 /// One launch, no workspace.

@@ -15,7 +15,9 @@ enum class LineInput : std::int32_t { f16, bf16, nvfp4, mxfp4 };
 struct LineStreamArgs {
   const std::uint8_t* b;  // rows of codes, matrix after matrix
   const std::uint8_t* b_scales;
-  const void* a;  // elements or codes, at multiples of 16 bytes
+  std::int64_t b_scale_matrix;  // bytes from matrix to matrix
+  std::int32_t b_tiled;         // scales are in 128x4 tiles; then n is a multiple of 128
+  const void* a;                // elements or codes, at multiples of 16 bytes
   const std::uint8_t* a_scales;
   std::int64_t a_matrix;  // bytes from matrix to matrix
   std::int64_t a_scale_matrix;

@@ -95,6 +95,7 @@ TEST_F(StreamedLines, serve_rows_that_bulk_copies_can_read) {
   EXPECT_FALSE(plan({.off = 2}));
   EXPECT_FALSE(plan({.blocks = Format::nvfp4, .off = 8}));
   EXPECT_FALSE(plan({.layout = Layout::tiled_128x4}));
+  EXPECT_TRUE(plan({.n = 256, .layout = Layout::tiled_128x4}));
   EXPECT_FALSE(plan({.k = 1 << 17}));  // a's row leaves no room for weights
 }
 

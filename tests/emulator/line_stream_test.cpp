@@ -29,8 +29,13 @@ struct Computed {
   cuda::LinePlan plan;
 };
 
+/// Of the weights, those of each matrix by themselves.
+std::vector<std::uint8_t> tiled_weight_scales(const Product& p) {
+  return tiled_scales({.a = p.b, .b = p.b, .m = p.n(), .matrices = p.matrices});
+}
+
 /// By the library's own way from few rows to these kernels. There is no workspace: others need one.
-Computed computed_lines(const Product& p) {
+Computed computed_lines(const Product& p, bool tiled_b = false) {
   Buffers memory;
   MatmulInput a;
   if (p.a.dense) {
@@ -49,7 +54,12 @@ Computed computed_lines(const Product& p) {
   BlockTensorView weights = p.b.blocks->view();
   weights.shape.rows = p.n();
   weights.codes = {memory.put(weights.codes), weights.codes.size()};
-  weights.scales = {memory.put(weights.scales), weights.scales.size()};
+  const std::vector<std::uint8_t> tiles =
+      tiled_b ? tiled_weight_scales(p) : std::vector<std::uint8_t>{};
+  weights.scales =
+      tiled_b ? std::span<const std::uint8_t>(memory.put(tiles), tiles.size())
+              : std::span<const std::uint8_t>(memory.put(weights.scales), weights.scales.size());
+  if (tiled_b) weights.shape.layout = Layout::tiled_128x4;
   const MatmulWeights b = weights;
   Matrix d = untouched_rows(p);
   const MatmulOutput unused = MutableTensorView{};
@@ -70,8 +80,8 @@ Product bounded(Product p) {
   p.roundings = 17 * std::ceil(static_cast<double>(p.k()) / 128) + 160;
   return p;
 }
-::testing::AssertionResult is_near(const Product& p) {
-  return near_exact(bounded(p), computed_lines(p).d);
+::testing::AssertionResult is_near(const Product& p, bool tiled_b = false) {
+  return near_exact(bounded(p), computed_lines(p, tiled_b).d);
 }
 
 class LineStream : public ::testing::Test {
@@ -116,6 +126,15 @@ TEST_F(LineStream, multiplies_batches) {
       EXPECT_TRUE(is_near(p)) << n;
       p.a = dense(DType::bf16, 5, 1280), p.tiled = false, p.a_globals = {};
       EXPECT_TRUE(is_near(p)) << n;
+    }
+}
+
+TEST_F(LineStream, takes_scales_in_tiles) {
+  for (const Format b : formats)
+    for (const std::int64_t k : {512, 2560}) {
+      Product p{.a = blocks(Format::nvfp4, 3, k, 3), .b = blocks(b, 3 * 128, k), .m = 1};
+      p.matrices = 3;
+      EXPECT_TRUE(is_near(p, true)) << info(b).name << ", " << k;
     }
 }
 

@@ -23,6 +23,7 @@
 #include "cuda/tile/line_ring.cuh"
 #include "cuda/tile/line_weights.cuh"
 #include "cuda/tile/product_output.cuh"
+#include "layouts/tiled_128x4.hpp"
 
 namespace microscale::cuda {
 
@@ -157,7 +158,7 @@ class LineStream {
   __device__ void multiply(std::uint32_t last_matrix, float factor, float next_factor) {
     const int g = lane_ / 4, t = lane_ % 4, column = warp_ * warp_columns;
     const int own_stages = static_cast<int>((args_.k - column + line_columns - 1) / line_columns);
-    typename Weights::Place weights_at(base_, column, lane_);
+    typename Weights::Place weights_at(base_, column, lane_, args_.b_tiled != 0);
     ptx::keep_in_place(weights_at.addresses);  // or they are computed anew for each stage
     const bool is_column = g / 2 == t;
     uint4 plus{}, minus{};  // of a; zeros stay where this lane's are not those of column g
@@ -212,48 +213,67 @@ class LineStream {
     return base_ + args_.shared.slots + slots_.at() * line_slot_bytes;
   }
 
-  // The warps that copy: of each, lanes 0 to 3 codes of a row each, lanes 4 to 7 scales.
+  // The warps that copy: of each, lanes 0 to 3 codes of a row each, the next four scales of a row
+  // each; in tiles, the next four or eight 64 bytes each, all rows' of four blocks.
 
   __device__ void copy(int copier) {
-    constexpr int lines = line_rows / line_copy_warps;
-    constexpr std::uint32_t all = lines * (line_code_bytes + line_columns / Block);
-    const bool codes = lane_ < lines, copies = lane_ < 2 * lines;
-    const int line = copier * lines + lane_ % lines;
-    const std::uint8_t* const from = codes ? args_.b : args_.b_scales;
-    const auto line_bytes = static_cast<std::uint32_t>(codes ? args_.k / 2 : args_.k / Block);
-    const std::uint32_t bytes = codes ? line_code_bytes : line_columns / Block,
-                        last_bytes = line_bytes - (args_.stages - 1) * bytes;
-    const auto last_columns =
-        static_cast<std::uint32_t>(args_.k - (args_.stages - 1) * std::int64_t{line_columns});
-    const std::uint32_t last_all = lines * (last_columns / 2 + last_columns / Block);
+    constexpr int lines = line_rows / line_copy_warps, groups = line_columns / (4 * Block);
+    const bool tiled = args_.b_tiled != 0, codes = lane_ < lines;
+    const int scales = tiled ? groups / line_copy_warps : lines;  // copies of them
+    const int index = codes ? copier * lines + lane_ : copier * scales + lane_ - lines;
+    const std::uint32_t scale_bytes = tiled ? line_rows * 4 : line_columns / Block,
+                        bytes = codes ? line_code_bytes : scale_bytes,
+                        step = tiled && !codes ? groups * tiled_128x4::tile_bytes : bytes;
+    const int all_groups = static_cast<int>(args_.k / (4 * Block)),
+              last_groups = all_groups - (args_.stages - 1) * groups;
+    const auto last_columns = static_cast<std::uint32_t>(last_groups * 4 * Block);
+    const std::uint32_t last_bytes =
+        codes ? last_columns / 2
+              : (tiled ? (index < last_groups ? scale_bytes : 0) : last_columns / Block);
+    const bool copies = lane_ < lines + scales;
+    const std::uint32_t all = lines * line_code_bytes + scales * scale_bytes,
+                        last_all = __reduce_add_sync(0xFFFFFFFFu, copies ? last_bytes : 0);
     const std::uint32_t to =
-        base_ + (codes ? line * line_code_pitch
-                       : line_rows * line_code_pitch + line * line_scale_pitch(Block));
+        base_ + (codes   ? index * line_code_pitch
+                 : tiled ? line_rows * line_code_pitch + index * scale_bytes
+                         : line_rows * line_code_pitch + index * line_scale_pitch(Block));
     std::uint32_t matrix = first_matrix_, tile = first_tile_;
     for (std::uint32_t i = share_.begin; i < share_.end; ++i) {
       int stage = begin_stage(i);
       const int end = end_stage(i);
       // Rows beyond the last are the last: what becomes of them is not stored.
-      const std::int64_t row = std::int64_t{tile} * line_rows + line;
+      const std::int64_t row = row_of(tile, index), n = args_.n,
+                         line = matrix * n + (row < n ? row : n - 1);
       const std::uint8_t* at =
-          from + (matrix * args_.n + (row < args_.n ? row : args_.n - 1)) * line_bytes +
-          stage * bytes;
+          codes    ? args_.b + line * (args_.k / 2)
+          : !tiled ? args_.b_scales + line * (args_.k / Block)
+                   : args_.b_scales + matrix * args_.b_scale_matrix +
+                         (std::int64_t{tile / line_tile_parts} * all_groups + index) *
+                             tiled_128x4::tile_bytes +
+                         tile % line_tile_parts * scale_bytes;
+      at += stage * step;
 #pragma unroll 1
       for (; stage < end; ++stage) {
         const bool last = stage + 1 == args_.stages;
+        const std::uint32_t own = last ? last_bytes : bytes;
         ring_.wait_empty();
         if (lane_ == 0) ptx::mbarrier_arrive_expect_tx(ring_.full(), last ? last_all : all);
         __syncwarp();
-        if (copies)
+        if (copies && own > 0)
           ptx::cp_async_bulk_shared_cluster_global_mbarrier(
-              to + ring_.at() * line_stage_bytes(Block), at, last ? last_bytes : bytes,
-              ring_.full());
+              to + ring_.at() * line_stage_bytes(Block), at, own, ring_.full());
         __syncwarp();
-        at += bytes;
+        at += step;
         ring_.next();
       }
       if (++tile == args_.row_tiles) tile = 0, ++matrix;
     }
+  }
+  /// Of a row tile; with scales in tiles, those that lie together there.
+  __device__ std::int64_t row_of(std::uint32_t tile, int line) const {
+    if (!args_.b_tiled) return std::int64_t{tile} * line_rows + line;
+    return std::int64_t{tile / line_tile_parts} * tiled_128x4::tile_lines +
+           tile % line_tile_parts * 4 + line / 4 + 32 * (line % 4);
   }
 
   // The warp that stores: lanes 0 to 15 a row each of the first eight warps' sums, the others of
@@ -309,7 +329,7 @@ class LineStream {
     const float weight = out.row_weights == nullptr ? 1.0f : out.row_weights[0];
     for (; i < share_.end; go_on()) {
       const ProductFactors factors{__fmul_rn(__fmul_rn(globals.a, globals.b), out.alpha), 0.0f};
-      const std::int64_t col = std::int64_t{tile} * line_rows + line;
+      const std::int64_t col = row_of(tile, line);
       const bool stored = col < args_.n && lane_ < line_rows;
       const ProductBias bias = stored ? product_bias(out, matrix, col) : ProductBias{-0.0f, -0.0f};
       float sum = add_up(line);

@@ -28,22 +28,24 @@ struct LineWeights {
 
   /// Where a lane's are in the first stage; the warp's columns begin at its `column`.
   struct Place {
-    std::uint32_t addresses[2];  // of codes and scales
-    __device__ Place(std::uint32_t base, int column, int lane)
-        : addresses{base + lane / 4 * line_code_pitch + column / 2 + 16 * (lane % 4),
-                    base + line_rows * line_code_pitch + lane / 4 * line_scale_pitch(Block) +
-                        (column + 32 * (lane % 4)) / Block} {}
+    std::uint32_t addresses[3];  // of codes, of scales, of those of the row eight below
+    __device__ Place(std::uint32_t base, int column, int lane, bool tiled) {
+      const int g = lane / 4, block = (column + 32 * (lane % 4)) / Block;
+      addresses[0] = base + g * line_code_pitch + column / 2 + 16 * (lane % 4);
+      addresses[1] = base + line_rows * line_code_pitch +
+                     (tiled ? block / 4 * (line_rows * 4) + 4 * g + block % 4
+                            : g * line_scale_pitch(Block) + block);
+      addresses[2] = addresses[1] + 8 * (tiled ? 4 : line_scale_pitch(Block));
+    }
   };
   __device__ static LineWeights read(const Place& place, int stage) {
     LineWeights w;
-    const std::uint32_t codes = place.addresses[0] + stage * line_stage_bytes(Block),
-                        scales = place.addresses[1] + stage * line_stage_bytes(Block);
+    const std::uint32_t from = stage * line_stage_bytes(Block);
 #pragma unroll
     for (int i = 0; i < 2; ++i) {
-      constexpr int eight = 8 * line_scale_pitch(Block);
-      w.codes[i] = ptx::ld_shared_v4(codes + 8 * i * line_code_pitch);
-      w.scales[i] = Block == 16 ? ptx::ld_shared_u16(scales + i * eight)
-                                : ptx::ld_shared_u8(scales + i * eight);
+      const std::uint32_t scales = place.addresses[1 + i] + from;
+      w.codes[i] = ptx::ld_shared_v4(place.addresses[0] + from + 8 * i * line_code_pitch);
+      w.scales[i] = Block == 16 ? ptx::ld_shared_u16(scales) : ptx::ld_shared_u8(scales);
     }
     return w;
   }
