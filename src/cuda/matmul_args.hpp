@@ -106,21 +106,21 @@ struct MatmulRowsArgs {
 
 enum class StreamInput : std::int32_t { f16, bf16, nvfp4 };
 
-/// matmul_stream_<b>_<8 or 16>: sm_90a, few rows of a, packed weights through rings in shared memory
-/// (tile/matmul_stream.cuh). stream_threads threads; as many clusters as the device holds at once,
-/// which share the row tiles of all matrices.
+/// matmul_stream_<b>_<8 or 16>: sm_90a, few rows of a, packed weights through rings in shared
+/// memory (tile/matmul_stream.cuh). stream_threads threads; as many clusters as the device holds at
+/// once, which share the row tiles of all matrices.
 struct MatmulStreamArgs {
-  MatmulRowsArgs product;       // packed; a is not prepared
-  PrepareRowsArgs a;            // as for matmul_prepare_rows_<kind>, but for what that writes
-  std::int32_t a_kind;          // StreamInput
-  StreamShared shared;          // where a block has what
-  std::int32_t cluster_shift;   // blocks of a cluster, they share k: 1, 2, 4 or 8
-  std::int32_t k_shift;         // warps that share a row tile along k: 4, 8 or 16
-  std::int32_t depth;           // stages of a warp's ring
-  std::int32_t units_rows;      // rows of a in shared memory at a time, at most
-  std::int32_t chunks;          // of k
-  std::uint32_t row_tiles;      // of a matrix
-  std::uint32_t batch_parts;    // matrices, each as often as it has units_rows rows of a; experts: 0
+  MatmulRowsArgs product;      // packed; a is not prepared
+  PrepareRowsArgs a;           // as for matmul_prepare_rows_<kind>, but for what that writes
+  std::int32_t a_kind;         // StreamInput
+  StreamShared shared;         // where a block has what
+  std::int32_t cluster_shift;  // blocks of a cluster, they share k: 1, 2, 4 or 8
+  std::int32_t k_shift;        // warps that share a row tile along k: 4, 8 or 16
+  std::int32_t depth;          // stages of a warp's ring
+  std::int32_t units_rows;     // rows of a in shared memory at a time, at most
+  std::int32_t chunks;         // of k
+  std::uint32_t row_tiles;     // of a matrix
+  std::uint32_t batch_parts;   // matrices, each as often as it has units_rows rows of a; experts: 0
   std::uint32_t parts_of_each;  // how often that is
   std::uint32_t batch_each, batch_more;  // row tiles of a cluster, and how many have one more
 };
@@ -146,12 +146,13 @@ struct PrepareTilesArgs {
   const std::uint32_t* only_if;  // null, or a word: where it is 0, nothing is done
 };
 
-/// matmul_wide_<b>_<bf16 or f16>_<rows>x<tokens>: sm_90a, many rows of a. wide_threads threads; as
-/// many thread blocks as the device has multiprocessors, which share the tiles of d among them.
+/// matmul_wide_<b>_<bf16 or f16>_<rows>x<tokens>: sm_90a, many rows of a. As many threads as
+/// the shape says (wide_geometry.hpp); as many thread blocks as the device has multiprocessors,
+/// which share the tiles of d among them.
 struct MatmulWideArgs {
   const void* tiles;      // of PrepareTilesArgs; null: a is read as it is
   const void* a;          // rows of elements of 16 bits, at multiples of 16 bytes
-  std::int64_t a_stride;  // bytes from row to row
+  std::int64_t a_stride;  // bytes from row to row, fewer than 2^24
   const std::uint8_t* b;  // packed tiles (layouts/fragment_tiles.hpp), at a multiple of 16
   std::int64_t b_matrix;  // bytes from matrix to matrix
   std::int64_t n;
@@ -159,7 +160,7 @@ struct MatmulWideArgs {
   std::int32_t splits;      // ranges of k that a tile of d is cut into
   std::uint32_t units;      // of all tiles at most: there is no room for sums of more
   float* sums;              // where there are several: of each range of each tile, rows x tokens
-  std::uint32_t* counters;  // and how many of a half tile's are there; 0 at first
+  std::uint32_t* counters;  // how many of a warpgroup's part of a tile are there; 0 at first
   std::int32_t vectors;     // pieces of d's rows of 16 bytes begin at multiples of 16
   std::int32_t partial;     // some tile of d may have fewer rows than `tokens`
   ProductRows rows;

@@ -20,7 +20,8 @@ struct WideInput {
   DType type = DType::bf16;      ///< dense: bf16 or f16
   const void* data = nullptr;    ///< dense: aligned to 2 bytes; codes: to 16
   std::int64_t stride = 0;       ///< bytes from row to row; codes: a row's bytes. Dense rows at
-                                 ///< multiples of 16 bytes are read as they are
+                                 ///< multiples of 16 bytes, fewer than 2^24 apart, are read as they
+                                 ///< are
   const std::uint8_t* scales = nullptr;
   Layout layout = Layout::row_major;  ///< tiled: of each matrix by itself, expert by expert
 };

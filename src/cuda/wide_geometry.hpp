@@ -84,9 +84,10 @@ constexpr std::int64_t wide_most_tiles(WideShape shape, std::int64_t n, bool gat
 
 /// Cycles of a multiprocessor for 64 elements of k of a tile, predicted, whichever is most:
 /// products at 4096 operations a cycle; its two operands at 30 bytes a cycle from the second-level
-/// cache; the weights at 20 from memory; or issuing instructions, 40 of a warp and 110 for each 64
-/// rows of the weights that it decodes, of one warp of each warpgroup. Four of them keep a
-/// scheduler at work for five sixths of the time, as predicted, two for half of it, as measured.
+/// cache; the weights at 20 from memory; or issuing instructions, 40 of a warp, its share of those
+/// that copy among them, and 110 for each 64 rows of the weights that it decodes, of one warp of
+/// each warpgroup. Four of them keep a scheduler at work for five sixths of the time, as predicted,
+/// two for half of it, as measured.
 constexpr std::int64_t wide_cycles(WideShape shape, int tile_bytes) {
   const std::int64_t weights = std::int64_t{shape.rows} / 16 * tile_bytes;
   const std::int64_t issued = shape.warpgroups * (40 + 110 * shape.parts());
@@ -119,7 +120,8 @@ struct WidePlan {
 
 /// The plan whose rounds over the multiprocessors take the fewest cycles, as predicted; experts are
 /// taken to have equally many rows. A tile costs 1500 cycles more than its products; a split one
-/// 4000, and the time its sums take there and back.
+/// 5000, and the time its sums take: put once, those of all ranges read by the last, 60 bytes a
+/// cycle.
 constexpr WidePlan wide_plan(std::int64_t n, std::int64_t k, bool gated, std::int64_t rows,
                              std::int64_t matrices, bool experts, int tile_bytes,
                              int multiprocessors) {
@@ -133,7 +135,7 @@ constexpr WidePlan wide_plan(std::int64_t n, std::int64_t k, bool gated, std::in
     for (const int splits : {1, 2, 3, 4, 5, 6, 8}) {
       if (splits > 1 && (splits > chunks / 4 || tiles > 4 * multiprocessors)) break;
       const std::int64_t rounds = (tiles * splits + multiprocessors - 1) / multiprocessors;
-      const std::int64_t more = splits > 1 ? 4000 + 2 * wide_sum_bytes(shape) / 30 : 0;
+      const std::int64_t more = splits > 1 ? 5000 + (1 + splits) * wide_sum_bytes(shape) / 60 : 0;
       const std::int64_t cycles =
           rounds * ((chunks + splits - 1) / splits * wide_cycles(shape, tile_bytes) + 1500 + more);
       if (least >= 0 && cycles >= least) continue;

@@ -4,14 +4,14 @@
 //
 // A block stays on its multiprocessor and takes tile after tile of d (wide_walk.cuh). One warp
 // copies chunks of 64 elements of k, of both operands, into a ring of stages: linear bulk copies
-// that end in a stage's `full` barrier. Two warpgroups, each with Rows / 2 rows of the weights and
-// all Tokens rows of a, decode a step of 16 elements into four registers while the tensor cores
-// multiply the step before, and free a stage through its `empty` barrier. The copying warp runs
-// ahead into the next tile while this one's sums are stored (wide_store.cuh).
+// that end in a stage's `full` barrier. Two or four warpgroups, each with its part of the rows of
+// the weights and all Tokens rows of a, decode two steps of 16 elements into four registers each
+// while the tensor cores multiply the two before, and free a stage through its `empty` barrier. The
+// copying warp runs ahead into the next tile while this one's sums are stored (wide_store.cuh).
 //
 // Where tiles are few, each is cut into ranges of k, and a block takes one of them (a unit). The
-// sums go to memory; the warpgroup that finds, by a counter, that it is the last of its half of the
-// tile adds them in the order of k, whoever it is.
+// sums go to memory; the warpgroup that finds, by a counter, that it is the last of its part of the
+// tile adds them in the order of k, whoever it is (wide_sums.cuh).
 #pragma once
 
 #include <cstdint>
@@ -172,7 +172,8 @@ class WideProduct {
 
   /// Two warps bring rows of a that nobody has prepared, eight at once, 16 bytes a lane, each piece
   /// where the swizzle has it. What is behind k becomes zeros; behind the rows the last one comes
-  /// again, since their sums are dropped. A chunk is called full when a few more are under way.
+  /// again, as far as its eight go, or nothing, since their sums are dropped. A chunk is called
+  /// full when a few more are under way.
   __device__ static void load_rows(const MatmulWideArgs& args, std::uint32_t base, Ring ring) {
     constexpr int under_way = shared.stages / 2, rows_at_once = loading_threads / 8;
     static_assert(rows_at_once == 8, "the swizzle's pattern");
@@ -214,8 +215,9 @@ class WideProduct {
         const int bytes = chunk < inside ? 16 : 0;
 #pragma unroll
         for (int i = 0; i < Tokens / rows_at_once; ++i)
-          ptx::cp_async_cg_shared_global_16(stage + i * rows_at_once * 128, from + offsets[i],
-                                            bytes);
+          if (static_cast<std::uint32_t>(i * rows_at_once) <= last)
+            ptx::cp_async_cg_shared_global_16(stage + i * rows_at_once * 128, from + offsets[i],
+                                              bytes);
         ptx::cp_async_commit_group();
         if (unannounced < under_way) {
           ++unannounced;
