@@ -150,6 +150,17 @@ TEST_F(LineStream, adds_a_bias_and_stores_every_type) {
                          .bias = test::gaussian(DType::bf16, 2, 41, 4, 1.0f)}));
 }
 
+// More row tiles than have their bias in shared memory at once, in two matrices.
+TEST_F(LineStream, adds_a_bias_to_many_row_tiles) {
+  device().set(1);
+  for (const DType type : {DType::f32, DType::f16})
+    EXPECT_TRUE(is_near({.a = blocks(Format::nvfp4, 2, 256, 3),
+                         .b = blocks(Format::nvfp4, 2 * 635, 256),
+                         .m = 1,
+                         .matrices = 2,
+                         .bias = test::gaussian(type, 2, 635, 4, 100.0f)}));
+}
+
 // With two multiprocessors, the row tile in the middle is in two parts, where that saves a round.
 TEST_F(LineStream, halves_row_tiles_along_k) {
   for (const std::int64_t n : {5, 33, 48, 64}) {

@@ -20,6 +20,7 @@
 #include "cuda/ptx/memory.cuh"
 #include "cuda/ptx/wgmma.cuh"
 #include "cuda/tile/grid_order.cuh"
+#include "cuda/tile/line_bias.cuh"
 #include "cuda/tile/line_ring.cuh"
 #include "cuda/tile/line_weights.cuh"
 #include "cuda/tile/product_output.cuh"
@@ -93,9 +94,10 @@ class LineStream {
       together();
       copy(warp_ - line_warps);
     } else {
-      const Globals globals = share_.begin < share_.end ? load_globals(first_matrix_) : Globals{};
+      const Globals globals = load_globals(first_matrix_), next = load_globals(first_matrix_ + 1);
+      LineBias bias(args_, base_ + args_.shared.bias, share_.begin, share_.end);
       together();
-      if (finish(globals)) return;
+      if (finish(globals, next, bias)) return;
     }
     if (args_.cluster > 1) ptx::barrier_cluster_wait_acquire();
   }
@@ -242,7 +244,7 @@ class LineStream {
       int stage = begin_stage(i);
       const int end = end_stage(i);
       // Rows beyond the last are the last: what becomes of them is not stored.
-      const std::int64_t row = row_of(tile, index), n = args_.n,
+      const std::int64_t row = line_row(args_, tile, index), n = args_.n,
                          line = matrix * n + (row < n ? row : n - 1);
       const std::uint8_t* at =
           codes    ? args_.b + line * (args_.k / 2)
@@ -269,12 +271,6 @@ class LineStream {
       if (++tile == args_.row_tiles) tile = 0, ++matrix;
     }
   }
-  /// Of a row tile; with scales in tiles, those that lie together there.
-  __device__ std::int64_t row_of(std::uint32_t tile, int line) const {
-    if (!args_.b_tiled) return std::int64_t{tile} * line_rows + line;
-    return std::int64_t{tile / line_tile_parts} * tiled_128x4::tile_lines +
-           tile % line_tile_parts * 4 + line / 4 + 32 * (line % 4);
-  }
 
   // The warp that stores: lanes 0 to 15 a row each of the first eight warps' sums, the others of
   // the last eight.
@@ -284,6 +280,7 @@ class LineStream {
   };
   __device__ Globals load_globals(std::uint32_t matrix) const {
     const ProductOutput& out = args_.output;
+    if (matrix * args_.row_tiles >= share_.end) return {1.0f, 1.0f};
     return {out.a_global == nullptr ? 1.0f : __ldg(out.a_global + matrix * out.a_global_step),
             out.b_global == nullptr ? 1.0f : __ldg(out.b_global + matrix * out.b_global_step)};
   }
@@ -305,7 +302,7 @@ class LineStream {
   }
 
   /// Whether it has waited for the other block.
-  __device__ bool finish(Globals globals) {
+  __device__ bool finish(Globals globals, Globals next, LineBias& biases) {
     const ProductOutput& out = args_.output;
     const int line = lane_ % line_rows;
     const std::uint32_t mailbox = base_ + args_.shared.mailbox + 4 * line;
@@ -315,10 +312,12 @@ class LineStream {
       if (++tile < args_.row_tiles) return;
       tile = 0;
       ++matrix;
-      if (i < share_.end) globals = load_globals(matrix);
+      globals = next;
+      next = load_globals(matrix + 1);
     };
     if (rank_ > 0) {  // the end of a row tile that the other block stores
       if (share_.begin < share_.end && share_.stage > 0) {
+        biases.at(i, line);
         const float sum = add_up(line);
         if (lane_ < line_rows)
           ptx::st_shared_cluster_f32(ptx::mapa_shared_cluster(mailbox, 0), sum);
@@ -329,15 +328,14 @@ class LineStream {
     const float weight = out.row_weights == nullptr ? 1.0f : out.row_weights[0];
     for (; i < share_.end; go_on()) {
       const ProductFactors factors{__fmul_rn(__fmul_rn(globals.a, globals.b), out.alpha), 0.0f};
-      const std::int64_t col = row_of(tile, line);
-      const bool stored = col < args_.n && lane_ < line_rows;
-      const ProductBias bias = stored ? product_bias(out, matrix, col) : ProductBias{-0.0f, -0.0f};
+      const std::int64_t col = line_row(args_, tile, line);
+      const ProductBias bias{biases.at(i, line), -0.0f};
       float sum = add_up(line);
       if (end_stage(i) < args_.stages) {
         ptx::barrier_cluster_wait_acquire();
         sum = __fadd_rn(sum, __uint_as_float(ptx::ld_shared_b32(mailbox)));
       }
-      if (stored)
+      if (col < args_.n && lane_ < line_rows)
         store_element(out.d, out.d_type, matrix * out.d_matrix + col,
                       finished<false>(out, factors, bias, weight, sum, 0.0f));
     }
