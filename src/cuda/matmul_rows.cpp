@@ -6,7 +6,7 @@
 
 #include "cuda/fragment_order.hpp"
 #include "cuda/launch.hpp"
-#include "cuda/matmul_line.hpp"
+#include "cuda/line_stream.hpp"
 #include "cuda/matmul_stream.hpp"
 #include "layouts/fragment_tiles.hpp"
 
@@ -76,7 +76,7 @@ std::int64_t matmul_rows_workspace(const MatmulCall& call, std::int64_t rows) {
 void matmul_rows(Device& device, const MatmulCall& call, const ProductRows& rows,
                  const ProductOutput& output, std::uint8_t* workspace, Stream stream) {
   if (const auto plan = line_plan(device, call, rows))
-    return matmul_line(device, call, *plan, output, stream);
+    return line_stream(device, call, *plan, output, stream);
   const std::int64_t all = rows.expert_rows ? rows.m : rows.m * rows.matrices;
   const Parts parts(call, all);
   const FormatInfo& format = info(call.b_shape().format);

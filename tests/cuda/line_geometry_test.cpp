@@ -26,10 +26,12 @@ TEST(LineGeometry, keeps_parts_of_shared_memory_apart_and_aligned) {
       EXPECT_EQ(s.units, 5 * line_stage_bytes(block));
       EXPECT_EQ(s.unit_scales - s.units, matrices * 8 * line_columns * 2);
       EXPECT_EQ(s.slots - s.unit_scales, matrices * 8 * line_columns / 16 * 4);
-      EXPECT_GE(s.barriers - s.slots, line_slots * line_warps * 32 * 2 * 4);
+      EXPECT_GE(s.mailbox - s.slots, line_slots * line_warps * 32 * 2 * 4);
+      EXPECT_GE(s.bias - s.mailbox, line_rows * 4);
+      EXPECT_GE(s.barriers - s.bias, line_bias_tiles * line_rows * 4);
       EXPECT_GE(s.bytes - s.barriers, 2 * 8 * (5 + line_slots));
       for (const int at : {line_code_pitch, line_scale_pitch(block), line_stage_bytes(block),
-                           s.units, s.unit_scales, s.slots, s.barriers})
+                           s.units, s.unit_scales, s.slots, s.bias, s.barriers})
         EXPECT_EQ(at % 16, 0);
     }
 }

@@ -297,7 +297,7 @@ void check_products(Device& device, const Scope& scope, EqualityTotals& totals) 
   const bool least = scope.amount == Amount::least;
   const std::int64_t n = 37;
   const std::vector<std::int64_t> depths =
-      least ? std::vector<std::int64_t>{224, 2304} : std::vector<std::int64_t>{32, 672, 4096};
+      least ? std::vector<std::int64_t>{224, 2176} : std::vector<std::int64_t>{32, 672, 1152, 4096};
   constexpr Format formats[] = {Format::mxfp4, Format::nvfp4, Format::mxfp8_e4m3,
                                 Format::mxfp8_e5m2};
   for (const Format format : scope.formats)

@@ -35,6 +35,11 @@ __device__ inline std::uint32_t mov_cluster_ctarank() {
   return v;
 }
 
+/// Four bytes to the shared memory of any block of the cluster.
+__device__ inline void st_shared_cluster_f32(std::uint32_t address, float v) {
+  asm volatile("st.shared::cluster.f32 [%0], %1;" ::"r"(address), "f"(v) : "memory");
+}
+
 /// Eight bytes of the shared memory of any block of the cluster, aligned.
 __device__ inline float2 ld_shared_cluster_v2(std::uint32_t address) {
   float2 v;

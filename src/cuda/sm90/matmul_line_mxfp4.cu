@@ -1,5 +1,5 @@
 // Products of one row with plain weights in MXFP4, streamed.
-#include "cuda/tile/line_product.cuh"
+#include "cuda/tile/line_stream.cuh"
 
-MICROSCALE_MATMUL_LINE_STREAM_ENTRY(matmul_line_mxfp4_codes, 32, LineByCodes)
-MICROSCALE_MATMUL_LINE_STREAM_ENTRY(matmul_line_mxfp4_dense, 32, LineByDense)
+MICROSCALE_LINE_STREAM_ENTRY(matmul_line_mxfp4_codes, 32, LineByCodes)
+MICROSCALE_LINE_STREAM_ENTRY(matmul_line_mxfp4_dense, 32, LineByDense)

@@ -1,5 +1,5 @@
 // Products of one row with plain weights in NVFP4, streamed.
-#include "cuda/tile/line_product.cuh"
+#include "cuda/tile/line_stream.cuh"
 
-MICROSCALE_MATMUL_LINE_STREAM_ENTRY(matmul_line_nvfp4_codes, 16, LineByCodes)
-MICROSCALE_MATMUL_LINE_STREAM_ENTRY(matmul_line_nvfp4_dense, 16, LineByDense)
+MICROSCALE_LINE_STREAM_ENTRY(matmul_line_nvfp4_codes, 16, LineByCodes)
+MICROSCALE_LINE_STREAM_ENTRY(matmul_line_nvfp4_dense, 16, LineByDense)

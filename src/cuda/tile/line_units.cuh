@@ -6,7 +6,7 @@
 
 #include <cstdint>
 
-#include "cuda/matmul_line_args.hpp"
+#include "cuda/line_stream_args.hpp"
 #include "cuda/ptx/memory.cuh"
 #include "cuda/ptx/permute.cuh"
 #include "cuda/tile/matmul_prepare.cuh"
@@ -49,7 +49,7 @@ __device__ inline SignedBytes signed_bytes(std::uint32_t codes) {
 struct LineCodes {
   static constexpr float factor = 0.25f;  // of the sums: both sides are doubled
 
-  __device__ static LineRaw load(const MatmulLineArgs& args, std::int64_t matrix, int column) {
+  __device__ static LineRaw load(const LineStreamArgs& args, std::int64_t matrix, int column) {
     LineRaw raw{};
     const auto* codes = static_cast<const std::uint8_t*>(args.a) + matrix * args.a_matrix;
     raw.words[0] = ptx::ld_global_nc_no_allocate_v4(codes + column / 2);
@@ -63,10 +63,10 @@ struct LineCodes {
     return raw;
   }
   /// What a warp multiplies its sums of this matrix by.
-  __device__ static float largest_to_factor(const MatmulLineArgs&, unsigned int) { return factor; }
-  __device__ static unsigned int largest(const MatmulLineArgs&, const LineRaw&) { return 0; }
+  __device__ static float largest_to_factor(const LineStreamArgs&, unsigned int) { return factor; }
+  __device__ static unsigned int largest(const LineStreamArgs&, const LineRaw&) { return 0; }
 
-  __device__ static void store(const MatmulLineArgs& args, const LineRaw& raw, unsigned int, int t,
+  __device__ static void store(const LineStreamArgs& args, const LineRaw& raw, unsigned int, int t,
                                const LineUnitsPlace& to) {
     const std::uint32_t words[4] = {raw.words[0].x, raw.words[0].y, raw.words[0].z, raw.words[0].w};
     const bool nv = static_cast<LineInput>(args.a_kind) == LineInput::nvfp4;
@@ -89,7 +89,7 @@ struct LineCodes {
 
 /// a in 16 bits; BF16 times a power of two for each warp's part of a row.
 struct LineDense {
-  __device__ static LineRaw load(const MatmulLineArgs& args, std::int64_t matrix, int column) {
+  __device__ static LineRaw load(const LineStreamArgs& args, std::int64_t matrix, int column) {
     LineRaw raw{};
     const auto* elements = static_cast<const std::uint8_t*>(args.a) + matrix * args.a_matrix;
 #pragma unroll
@@ -97,10 +97,10 @@ struct LineDense {
       raw.words[i] = ptx::ld_global_nc_no_allocate_v4(elements + 2 * column + 16 * i);
     return raw;
   }
-  __device__ static bool bf16(const MatmulLineArgs& args) {
+  __device__ static bool bf16(const LineStreamArgs& args) {
     return static_cast<LineInput>(args.a_kind) == LineInput::bf16;
   }
-  __device__ static unsigned int largest(const MatmulLineArgs& args, const LineRaw& raw) {
+  __device__ static unsigned int largest(const LineStreamArgs& args, const LineRaw& raw) {
     unsigned int found = 0;
     if (!bf16(args)) return found;
 #pragma unroll
@@ -113,7 +113,7 @@ struct LineDense {
         }
     return found;
   }
-  __device__ static float largest_to_factor(const MatmulLineArgs& args, unsigned int largest) {
+  __device__ static float largest_to_factor(const LineStreamArgs& args, unsigned int largest) {
     constexpr float of_codes = 1 << e2m1_bits_bias;
     if (!bf16(args)) return of_codes;
     const int power = power_to_f16(largest);
@@ -121,7 +121,7 @@ struct LineDense {
                      of_codes);
   }
 
-  __device__ static void store(const MatmulLineArgs& args, const LineRaw& raw, unsigned int largest,
+  __device__ static void store(const LineStreamArgs& args, const LineRaw& raw, unsigned int largest,
                                int t, const LineUnitsPlace& to) {
     const int power = bf16(args) ? power_to_f16(largest) : 0;
     const float first = power_of_two(power / 2), second = power_of_two(power - power / 2);

@@ -10,7 +10,7 @@
 
 #include <cstdint>
 
-#include "cuda/matmul_line_args.hpp"
+#include "cuda/line_stream_args.hpp"
 #include "cuda/ptx/cvt_fp8.cuh"
 #include "cuda/ptx/memory.cuh"
 #include "cuda/ptx/mma.cuh"
@@ -26,19 +26,26 @@ struct LineWeights {
   uint4 codes[2];           // of both rows
   std::uint32_t scales[2];  // bytes of the blocks
 
-  /// `stage`: where it begins; the warp's columns begin at its `column`.
-  __device__ static LineWeights read(std::uint32_t stage, int column, int lane) {
+  /// Where a lane's are in the first stage; the warp's columns begin at its `column`.
+  struct Place {
+    std::uint32_t addresses[3];  // of codes, of scales, of those of the row eight below
+    __device__ Place(std::uint32_t base, int column, int lane, bool tiled) {
+      const int g = lane / 4, block = (column + 32 * (lane % 4)) / Block;
+      addresses[0] = base + g * line_code_pitch + column / 2 + 16 * (lane % 4);
+      addresses[1] = base + line_rows * line_code_pitch +
+                     (tiled ? block / 4 * (line_rows * 4) + 4 * g + block % 4
+                            : g * line_scale_pitch(Block) + block);
+      addresses[2] = addresses[1] + 8 * (tiled ? 4 : line_scale_pitch(Block));
+    }
+  };
+  __device__ static LineWeights read(const Place& place, int stage) {
     LineWeights w;
-    const int g = lane / 4, t = lane % 4;
-    constexpr int pitch = line_scale_pitch(Block);
-    const std::uint32_t codes = stage + g * line_code_pitch + column / 2 + 16 * t,
-                        scales = stage + line_rows * line_code_pitch + g * pitch +
-                                 (column + 32 * t) / Block;
+    const std::uint32_t from = stage * line_stage_bytes(Block);
 #pragma unroll
     for (int i = 0; i < 2; ++i) {
-      w.codes[i] = ptx::ld_shared_v4(codes + 8 * i * line_code_pitch);
-      w.scales[i] = Block == 16 ? ptx::ld_shared_u16(scales + 8 * i * pitch)
-                                : ptx::ld_shared_u8(scales + 8 * i * pitch);
+      const std::uint32_t scales = place.addresses[1 + i] + from;
+      w.codes[i] = ptx::ld_shared_v4(place.addresses[0] + from + 8 * i * line_code_pitch);
+      w.scales[i] = Block == 16 ? ptx::ld_shared_u16(scales) : ptx::ld_shared_u8(scales);
     }
     return w;
   }
@@ -85,7 +92,7 @@ struct LineByCodes {
           for (int row = 0; row < 2; ++row) {
             const std::uint32_t word = w.word(row, 2 * part + i) ^ (sign == 0 ? 0u : 0x88888888u);
             a[row] = twice_unsigned(word);
-            a[2 + row] = twice_unsigned(word >> 16);
+            a[2 + row] = twice_unsigned(ptx::dp2a_lo_u32_u32(word, 0x100, 0));  // word >> 16
           }
           const auto& b = sign == 0 ? a_plus : a_minus;
           ptx::mma_m16n8k32_s32_s8(d[part], a, b[2 * i], b[2 * i + 1]);

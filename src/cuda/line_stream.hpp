@@ -1,5 +1,5 @@
 // Which products of one row of a with plain 4-bit weights are streamed on Hopper
-// (tile/line_product.cuh), and how they are cut.
+// (tile/line_stream.cuh), and how they are cut.
 #pragma once
 
 #include <cstdint>
@@ -17,18 +17,19 @@ struct LinePlan {
   int stages;                      // of a row tile
   int depth;                       // of the ring
   int buffers;                     // matrices whose row of a is in shared memory at once
+  int cluster;                     // blocks of one: 1 or 2
   int blocks;
   LineShared shared;
 };
 
 /// None where these kernels do not serve: one row of a (BF16, FP16, NVFP4 or MXFP4) in each matrix
-/// of a batch, plain MXFP4 or NVFP4 weights, not gated, scales in rows of a multiple of 16 bytes,
-/// all rows at multiples of 16 bytes, k short enough for shared memory, on sm_90a.
-std::optional<LinePlan> line_plan(const Device& device, const MatmulCall& call,
-                                  const ProductRows& rows);
+/// of a batch, plain MXFP4 or NVFP4 weights, not gated, a multiple of 16 scales a row, in 128x4
+/// tiles n a multiple of 128, all rows at multiples of 16 bytes, k short enough for shared memory,
+/// on sm_90a.
+std::optional<LinePlan> line_plan(Device& device, const MatmulCall& call, const ProductRows& rows);
 
 /// One launch, no workspace.
-void matmul_line(Device& device, const MatmulCall& call, const LinePlan& plan,
+void line_stream(Device& device, const MatmulCall& call, const LinePlan& plan,
                  const ProductOutput& output, Stream stream);
 
 }  // namespace microscale::cuda

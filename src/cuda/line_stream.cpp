@@ -1,12 +1,13 @@
-#include "cuda/matmul_line.hpp"
+#include "cuda/line_stream.hpp"
 
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <string>
 
 #include "cuda/kernels.hpp"
 #include "cuda/launch.hpp"
-#include "cuda/matmul_line_args.hpp"
+#include "cuda/line_stream_args.hpp"
 #include "layouts/tiled_128x4.hpp"
 
 namespace microscale::cuda {
@@ -31,22 +32,27 @@ bool takes_a(const MatmulCall& call) {
 bool takes_b(const MatmulCall& call) {
   if (call.packed() || call.gated) return false;
   const auto& b = std::get<BlockTensorView>(call.b);
-  return is_fp4(b.shape.format) && b.shape.layout == Layout::row_major &&
+  return is_fp4(b.shape.format) &&
+         (b.shape.layout == Layout::row_major || call.n() % tiled_128x4::tile_lines == 0) &&
          call.k() % (16 * info(b.shape.format).block) == 0 && aligned(b.codes.data()) &&
          aligned(b.scales.data());
 }
 
+std::string kernel_name(const MatmulCall& call) {
+  return fmt::format("matmul_line_{}_{}", info(call.b_shape().format).name,
+                     call.a_blocks() ? "codes" : "dense");
+}
+
 }  // namespace
 
-std::optional<LinePlan> line_plan(const Device& device, const MatmulCall& call,
-                                  const ProductRows& rows) {
-  if (architecture_of(device.info()) != "sm_90a" || rows.expert_rows || rows.m != 1 || !takes_b(call) ||
-      !takes_a(call))
+std::optional<LinePlan> line_plan(Device& device, const MatmulCall& call, const ProductRows& rows) {
+  if (architecture_of(device.info()) != "sm_90a" || rows.expert_rows || rows.m != 1 ||
+      !takes_b(call) || !takes_a(call))
     return {};
   LinePlan plan{};
   const std::int64_t row_tiles = ceil_div(call.n(), std::int64_t{line_rows}),
                      stages = ceil_div(call.k(), std::int64_t{line_columns});
-  if (row_tiles * rows.matrices >= std::int64_t{1} << 31 || stages > 64) return {};
+  if (stages > 64 || row_tiles * rows.matrices * stages >= std::int64_t{1} << 31) return {};
   plan.row_tiles = static_cast<std::uint32_t>(row_tiles);
   plan.tiles = static_cast<std::uint32_t>(row_tiles * rows.matrices);
   plan.stages = static_cast<int>(stages);
@@ -56,17 +62,30 @@ std::optional<LinePlan> line_plan(const Device& device, const MatmulCall& call,
   plan.depth = (block_bytes - fixed) / (line_stage_bytes(block) + 16);
   if (plan.depth < least_depth) return {};
   plan.shared = line_shared(block, plan.stages, plan.depth, plan.buffers);
-  plan.blocks = static_cast<int>(
-      std::min<std::int64_t>(device.info().multiprocessors, std::int64_t{plan.tiles}));
-  return plan;
+  const auto choose = [&](int cluster, std::int64_t clusters) {
+    clusters = std::min<std::int64_t>(clusters, plan.tiles);
+    plan.cluster = cluster;
+    plan.blocks = static_cast<int>(clusters * cluster);
+    if (clusters == 0) return INT64_MAX;
+    return ceil_div(ceil_div(std::int64_t{plan.tiles}, clusters) * stages, std::int64_t{cluster});
+  };
+  // Two blocks that halve row tiles along k wait for each other: a round in 32 must be saved.
+  const Kernel kernel = load_kernel(device, kernel_name(call), call.operation);
+  const std::int64_t halved =
+      choose(2, device.most_clusters(kernel, 2, line_threads, plan.shared.bytes));
+  const LinePlan pairs = plan;
+  const std::int64_t whole = choose(1, device.info().multiprocessors);
+  return halved < whole - whole / 32 ? pairs : plan;
 }
 
-void matmul_line(Device& device, const MatmulCall& call, const LinePlan& plan,
+void line_stream(Device& device, const MatmulCall& call, const LinePlan& plan,
                  const ProductOutput& output, Stream stream) {
   const auto& b = std::get<BlockTensorView>(call.b);
-  MatmulLineArgs args{};
+  LineStreamArgs args{};
   args.b = b.codes.data();
   args.b_scales = b.scales.data();
+  args.b_scale_matrix = b.shape.scale_bytes();
+  args.b_tiled = b.shape.layout == Layout::tiled_128x4;
   const BlockTensorView* a = call.a_blocks();
   if (a) {
     const std::int64_t blocks = a->shape.blocks_per_line();
@@ -90,18 +109,18 @@ void matmul_line(Device& device, const MatmulCall& call, const LinePlan& plan,
   args.row_tiles = plan.row_tiles;
   args.tiles = plan.tiles;
   args.stages = plan.stages;
+  args.cluster = static_cast<std::uint32_t>(plan.cluster);
   args.depth = plan.depth;
   args.buffers = plan.buffers;
   args.shared = plan.shared;
   args.output = output;
-  launch(device, fmt::format("matmul_line_{}_{}", info(b.shape.format).name, a ? "codes" : "dense"),
-         call.operation,
+  launch(device, kernel_name(call), call.operation,
          {.grid_x = static_cast<unsigned>(plan.blocks),
           .grid_y = 1,
           .grid_z = 1,
           .threads = line_threads,
           .column_shift = 0},
-         args, stream, plan.shared.bytes);
+         args, stream, plan.shared.bytes, plan.cluster);
 }
 
 }  // namespace microscale::cuda
