@@ -33,11 +33,12 @@ struct WideShape {
     return warpgroups == 2 || tokens < 64 ? tokens : 64;
   }
 };
-inline constexpr WideShape wide_shapes[] = {{256, 128}, {128, 128}, {256, 64, 4}, {128, 64}};
+inline constexpr WideShape wide_shapes[] = {
+    {256, 128}, {128, 128}, {256, 64, 4}, {256, 32, 4}, {128, 64}};
 
 /// Of one of wide_shapes.
 MICROSCALE_HD constexpr WideShape wide_shape(int rows, int tokens) {
-  return {rows, tokens, rows == 256 && tokens == 64 ? 4 : 2};
+  return {rows, tokens, rows == 256 && tokens <= 64 ? 4 : 2};
 }
 
 /// How a block's shared memory is laid out; offsets and sizes in bytes. A stage holds `tokens` rows

@@ -62,6 +62,12 @@ __device__ inline void cp_async_bulk_shared_cluster_global_mbarrier_multicast(
       : "memory");
 }
 
+/// "cp.async.bulk.prefetch": `bytes` (a multiple of 16, aligned to 16) of global memory into the
+/// second-level cache.
+__device__ inline void cp_async_bulk_prefetch_l2_global(const void* from, std::uint32_t bytes) {
+  asm volatile("cp.async.bulk.prefetch.L2.global [%0], %1;" ::"l"(from), "r"(bytes) : "memory");
+}
+
 /// "cp.async.wait_all": until all copies of this thread have arrived; a barrier then shows them to
 /// the other threads.
 __device__ inline void cp_async_wait_all() { asm volatile("cp.async.wait_all;" ::: "memory"); }

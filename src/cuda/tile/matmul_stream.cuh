@@ -62,23 +62,26 @@ class MatmulStream {
   }
 
   __device__ void run() {
+    const bool grouped = args_.rows.expert_rows != nullptr;
+    if (!grouped) {
+      take_share(all_.batch_each, all_.batch_more);
+      start_feed();
+      // While the grid in front ends. What it may still write to weights, copies see all the same.
+      if (feed_left_ > 0) kind_.prefetch(min(feed_left_, shape.stage_chunks));
+    }
     if (static_cast<int>(lane_) < all_.depth)
       ptx::mbarrier_init_shared(barrier(static_cast<int>(lane_)), Kind::arrivals);
     if (threadIdx.x == 0) ptx::mbarrier_init_shared(units_barrier(), stream_warps);
     ptx::fence_mbarrier_init();
     __syncthreads();
-    const bool grouped = args_.rows.expert_rows != nullptr;
+    follow_previous_grid();
     if (grouped) {
-      follow_previous_grid();
       const std::uint32_t all = list_parts() * all_.row_tiles,
                           clusters = gridDim.x >> all_.cluster_shift, each = all / clusters;
       take_share(each, all - each * clusters);
-    } else {
-      take_share(all_.batch_each, all_.batch_more);
+      start_feed();
     }
-    start_feed();
     Segment at = segment_at(begin_);
-    if (!grouped) follow_previous_grid();
     // Rows of a first: what is asked for behind a ring of weights comes behind them.
     if (at.first < end_) start_rows(at);
     fed_ = copies_rows() ? all_.depth : 1;
@@ -298,9 +301,9 @@ class MatmulStream {
       const int count = left < shape.stage_chunks ? left : shape.stage_chunks;
       int i = 0;
 #pragma unroll 1
-      for (; i + 4 <= count; i += 4)
+      for (; i + Kind::at_once <= count; i += Kind::at_once)
 #pragma unroll
-        for (int j = 0; j < 4; ++j)
+        for (int j = 0; j < Kind::at_once; ++j)
           kind_.multiply(product, kind_.read(from, i + j, chunk + i + j));
 #pragma unroll 1
       for (; i < count; ++i) kind_.multiply(product, kind_.read(from, i, chunk + i));

@@ -21,6 +21,8 @@ class StreamPacked {
   using Product = RowsProduct<Weights, false, Tiles>;
   static constexpr StreamKind kind = stream_packed(Weights::Source::tile, Tiles);
   static constexpr int arrivals = 1;  // at a stage's barrier, beside bytes
+  // Chunks whose operands are asked for together; more do not fit the registers.
+  static constexpr int at_once = Weights::scales_follow && Tiles == 2 ? 2 : 4;
   static constexpr int chunk_bytes = kind.stage_bytes / kind.stage_chunks;
 
   __device__ StreamPacked(const MatmulStreamArgs& args, std::uint32_t lane)
@@ -36,6 +38,10 @@ class StreamPacked {
   __device__ void advance(std::uint32_t row_tiles) {
     first_ += std::int64_t{row_tiles * static_cast<std::uint32_t>(args_.chunks)} * chunk_bytes;
     from_ = first_;
+  }
+  /// The next `chunks` come to the second-level cache.
+  __device__ void prefetch(int chunks) const {
+    if (ptx::elect_sync()) ptx::cp_async_bulk_prefetch_l2_global(from_, chunks * chunk_bytes);
   }
   /// All lanes: copies the next `chunks`, at most a stage of them.
   __device__ void copy(int chunks, std::uint32_t to, std::uint32_t barrier) {

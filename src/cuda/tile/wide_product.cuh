@@ -117,14 +117,10 @@ class WideProduct {
               : token_tiles::first_group_of_expert(at.matrix, at.rows.first);
       const std::int64_t row_bytes = std::int64_t{chunks} * Weights::tile_bytes,
                          row_tile = std::int64_t{at.column_tile} * weight_tiles;
-      const std::int64_t last = row_tiles - 1 - row_tile;  // of the matrix, seen from this tile
+      const std::int64_t left_below = row_tiles - 1 - row_tile;
+      const int last = left_below < weight_tiles ? static_cast<int>(left_below) : weight_tiles;
       const char* weights = reinterpret_cast<const char*>(args.b) + at.matrix * args.b_matrix +
                             row_tile * row_bytes + std::int64_t{first} * Weights::tile_bytes;
-      std::uint32_t further[weight_tiles];  // the last tile again beyond the end
-#pragma unroll
-      for (int i = 0; i < weight_tiles; ++i)
-        further[i] =
-            static_cast<std::uint32_t>(i < last ? i : last) * static_cast<std::uint32_t>(row_bytes);
       const std::int64_t step = groups * token_tiles::group_bytes;
       const char* tokens = static_cast<const char*>(args.tiles) +
                            (first_group * chunks + group) * token_tiles::group_bytes + first * step;
@@ -151,11 +147,13 @@ class WideProduct {
           const std::uint32_t stage = base + ring.stage() * shared.stage_bytes;
           ptx::mbarrier_arrive_expect_tx(ring.full(),
                                          weight_tiles * Weights::tile_bytes + token_bytes);
+          const char* from = weights;
 #pragma unroll
-          for (int i = 0; i < weight_tiles; ++i)
+          for (int i = 0; i < weight_tiles; ++i) {  // the last tile again beyond the end
             ptx::cp_async_bulk_shared_cluster_global_mbarrier(
-                stage + a_bytes + i * Weights::tile_bytes, weights + further[i],
-                Weights::tile_bytes, ring.full());
+                stage + a_bytes + i * Weights::tile_bytes, from, Weights::tile_bytes, ring.full());
+            if (i < last) from += row_bytes;
+          }
           if (token_bytes > 0)
             ptx::cp_async_bulk_shared_cluster_global_mbarrier(stage, tokens, token_bytes,
                                                               ring.full());
@@ -367,4 +365,5 @@ class WideProduct {
   MICROSCALE_WIDE_ENTRY(name, weights, 256, 128) \
   MICROSCALE_WIDE_ENTRY(name, weights, 128, 128) \
   MICROSCALE_WIDE_ENTRY(name, weights, 256, 64)  \
+  MICROSCALE_WIDE_ENTRY(name, weights, 256, 32)  \
   MICROSCALE_WIDE_ENTRY(name, weights, 128, 64)

@@ -76,6 +76,11 @@ bool take_spaces(Binder& b, Space& to, Space& from) {
 }
 
 void bulk(Binder& b) {
+  if (b.take("prefetch")) {  // into a cache, which this machine has none of
+    while (!b.take_next().empty()) {
+    }
+    return b.use("nothing");
+  }
   // The first space named is where the bytes go.
   bool to_global = false;
   for (const std::string_view word : b.in.modifiers) {
