@@ -76,11 +76,19 @@ class LineStream {
 
   __device__ void run() {
     constexpr int stores = line_warps + line_copy_warps;
-    if (warp_ == line_warps) ring_.init(line_copy_warps, line_warps);
-    if (warp_ == stores) slots_.init(line_warps, 1);
+    const int multiply_warps = static_cast<int>(args_.k < line_columns ? args_.k / warp_columns
+                                                                       : std::int64_t{line_warps});
+    if (warp_ == line_warps) ring_.init(line_copy_warps, multiply_warps);
+    if (warp_ == stores) slots_.init(multiply_warps, 1);
     follow_previous_grid();
     // What is read of a waits behind nothing, if it is asked for before the first weights.
-    if (warp_ < line_warps) {
+    if (warp_ >= multiply_warps && warp_ < line_warps) {  // k is too short for it
+      for (int i = lane_; i < line_slots * line_rows * 4; i += 32)
+        ptx::st_shared_f32(base_ + args_.shared.slots + i / (line_rows * 4) * line_slot_bytes +
+                               warp_ * (line_rows * 16) + i % (line_rows * 4) * 4,
+                           0.0f);
+      together();
+    } else if (warp_ < line_warps) {
       const bool some = share_.begin < share_.end;
       const std::uint32_t last_matrix = some ? (share_.end - 1) / args_.row_tiles : first_matrix_;
       LineRaw first{}, second{};
