@@ -5,6 +5,7 @@
 #include <cstdint>
 
 #include "cuda/ptx/async_copy.cuh"
+#include "cuda/ptx/elect.cuh"
 #include "cuda/ptx/ldmatrix.cuh"
 #include "cuda/ptx/mbarrier.cuh"
 #include "cuda/ptx/memory.cuh"
@@ -39,7 +40,7 @@ class StreamPacked {
   /// All lanes: copies the next `chunks`, at most a stage of them.
   __device__ void copy(int chunks, std::uint32_t to, std::uint32_t barrier) {
     const std::uint32_t bytes = chunks * chunk_bytes;
-    if (lane_ == 0) {
+    if (ptx::elect_sync()) {
       ptx::mbarrier_arrive_expect_tx(barrier, bytes);
       ptx::cp_async_bulk_shared_cluster_global_mbarrier(to, from_, bytes, barrier);
     }

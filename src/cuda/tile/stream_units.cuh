@@ -10,6 +10,7 @@
 
 #include "cuda/matmul_args.hpp"
 #include "cuda/ptx/async_copy.cuh"
+#include "cuda/ptx/elect.cuh"
 #include "cuda/ptx/mbarrier.cuh"
 #include "cuda/ptx/memory.cuh"
 #include "cuda/stream_geometry.hpp"
@@ -74,15 +75,20 @@ struct CopiedRows {
   /// `barrier` has an arrival for each warp.
   __device__ static void start(const PrepareRowsArgs& a, const UnitsSlice& slice,
                                std::uint32_t barrier) {
-    const int lane = static_cast<int>(threadIdx.x & 31), warp = static_cast<int>(threadIdx.x / 32);
+    const int warp = static_cast<int>(threadIdx.x / 32);
     const int steps = slice.own_steps(), first = stream_share(steps, warp, stream_warps_shift);
     const std::uint32_t bytes = 32 * (stream_share(steps, warp + 1, stream_warps_shift) - first);
-    if (lane == 0) ptx::mbarrier_arrive_expect_tx(barrier, slice.count * bytes);
+    if (ptx::elect_sync()) {
+      ptx::mbarrier_arrive_expect_tx(barrier, slice.count * bytes);
+      const std::uint16_t* from = dense_row(a, slice.first) + slice.column + 16 * first;
+      for (int row = 0; row < slice.count && bytes > 0; ++row) {
+        ptx::cp_async_bulk_shared_cluster_global_mbarrier(slice.at(row, 2 * first), from, bytes,
+                                                          barrier);
+        from = reinterpret_cast<const std::uint16_t*>(reinterpret_cast<const char*>(from) +
+                                                      a.a_stride);
+      }
+    }
     __syncwarp();
-    if (lane < slice.count && bytes > 0)
-      ptx::cp_async_bulk_shared_cluster_global_mbarrier(
-          slice.at(lane, 2 * first), dense_row(a, slice.first + lane) + slice.column + 16 * first,
-          bytes, barrier);
   }
   __device__ uint4 operator()(int row, int piece) const {
     return piece < 2 * slice.own_steps() ? ptx::ld_shared_v4(slice.at(row, piece))

@@ -18,6 +18,7 @@
 
 #include "cuda/ptx/async_copy.cuh"
 #include "cuda/ptx/barrier.cuh"
+#include "cuda/ptx/elect.cuh"
 #include "cuda/ptx/matrix_descriptor.cuh"
 #include "cuda/ptx/memory.cuh"
 #include "cuda/ptx/setmaxnreg.cuh"
@@ -114,31 +115,21 @@ class WideProduct {
           args.rows.expert_rows == nullptr
               ? token_tiles::first_group(at.matrix, args.rows.m)
               : token_tiles::first_group_of_expert(at.matrix, at.rows.first);
-      // Lanes of the weights: a tile each, the last one again beyond the end; the next lane: a.
-      const char* from;
-      std::int64_t step;
-      std::uint32_t bytes, to;
-      if (lane < weight_tiles) {
-        const std::int64_t wanted = std::int64_t{at.column_tile} * weight_tiles + lane;
-        const std::int64_t row_tile = wanted < row_tiles ? wanted : row_tiles - 1;
-        from = reinterpret_cast<const char*>(args.b) + at.matrix * args.b_matrix +
-               row_tile * (std::int64_t{chunks} * Weights::tile_bytes);
-        step = bytes = Weights::tile_bytes;
-        to = base + a_bytes + lane * Weights::tile_bytes;
-      } else {
-        from = static_cast<const char*>(args.tiles) +
-               (first_group * chunks + group) * token_tiles::group_bytes;
-        step = groups * token_tiles::group_bytes;
-        bytes = static_cast<std::uint32_t>(own * token_tiles::group_bytes);
-        to = base;
-      }
-      from += first * step;
-      const int lanes = args.a == nullptr ? weight_tiles + 1 : weight_tiles;
-      const std::uint32_t all_bytes =
-          weight_tiles * Weights::tile_bytes +
-          (args.a == nullptr ? static_cast<std::uint32_t>(own) *
-                                   static_cast<std::uint32_t>(token_tiles::group_bytes)
-                             : 0);
+      const std::int64_t row_bytes = std::int64_t{chunks} * Weights::tile_bytes,
+                         row_tile = std::int64_t{at.column_tile} * weight_tiles;
+      const std::int64_t last = row_tiles - 1 - row_tile;  // of the matrix, seen from this tile
+      const char* weights = reinterpret_cast<const char*>(args.b) + at.matrix * args.b_matrix +
+                            row_tile * row_bytes + std::int64_t{first} * Weights::tile_bytes;
+      std::uint32_t further[weight_tiles];  // the last tile again beyond the end
+#pragma unroll
+      for (int i = 0; i < weight_tiles; ++i)
+        further[i] =
+            static_cast<std::uint32_t>(i < last ? i : last) * static_cast<std::uint32_t>(row_bytes);
+      const std::int64_t step = groups * token_tiles::group_bytes;
+      const char* tokens = static_cast<const char*>(args.tiles) +
+                           (first_group * chunks + group) * token_tiles::group_bytes + first * step;
+      const auto token_bytes =
+          args.a == nullptr ? static_cast<std::uint32_t>(own * token_tiles::group_bytes) : 0;
       ring.wait_empty();
       if (lane == 0) {
         const std::int64_t before = std::int64_t{at.row_tile} * Tokens;
@@ -154,13 +145,24 @@ class WideProduct {
                                      static_cast<std::uint32_t>(row >> 32), tile, split));
       }
 #pragma unroll 1
-      for (std::uint32_t left = end - first; left > 0; --left, ring.next(), from += step) {
+      for (std::uint32_t left = end - first; left > 0; --left, ring.next()) {
         ring.wait_empty();
-        if (lane == 0) ptx::mbarrier_arrive_expect_tx(ring.full(), all_bytes);
+        if (ptx::elect_sync()) {
+          const std::uint32_t stage = base + ring.stage() * shared.stage_bytes;
+          ptx::mbarrier_arrive_expect_tx(ring.full(),
+                                         weight_tiles * Weights::tile_bytes + token_bytes);
+#pragma unroll
+          for (int i = 0; i < weight_tiles; ++i)
+            ptx::cp_async_bulk_shared_cluster_global_mbarrier(
+                stage + a_bytes + i * Weights::tile_bytes, weights + further[i],
+                Weights::tile_bytes, ring.full());
+          if (token_bytes > 0)
+            ptx::cp_async_bulk_shared_cluster_global_mbarrier(stage, tokens, token_bytes,
+                                                              ring.full());
+        }
         __syncwarp();
-        if (lane < lanes)
-          ptx::cp_async_bulk_shared_cluster_global_mbarrier(to + ring.stage() * shared.stage_bytes,
-                                                            from, bytes, ring.full());
+        weights += Weights::tile_bytes;
+        tokens += step;
       }
     }
     ring.wait_empty();

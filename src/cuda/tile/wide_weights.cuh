@@ -6,7 +6,7 @@
 //                           product of 2^128 or more is infinite, as it is in FP32
 //   NVFP4, E2M1 x UE4M3     at most 6 significant bits, 2^-10 to 2688: BF16 times 2^-8, FP16
 //                           times 2^-7, since the scale's factor must fit. 2^8 and 2^7 go to the
-//                           sums
+//                           sums, whose bits below 2^-141 are lost in BF16
 //   MXFP8, E4M3/E5M2 x 2^s  BF16: at most 4 significant bits. Below 2^-126 subnormals of BF16:
 //                           products are rounded to multiples of 2^-133, nearest even; infinite
 //                           from 2^128 on
