@@ -9,8 +9,7 @@
 namespace microscale::cuda {
 
 inline constexpr int line_warps = 16;      // that multiply
-inline constexpr int line_copy_warps = 4;  // each on another part of the multiprocessor: 8 copies a
-                                           // stage, which go one after the other
+inline constexpr int line_copy_warps = 2;  // each half the rows of a stage
 inline constexpr int line_threads = 32 * (line_warps + line_copy_warps + 1);  // the last stores
 inline constexpr int line_rows = 16;                            // of the weights: a row tile
 inline constexpr int warp_columns = 128;                        // of k, a warp and stage

@@ -16,6 +16,7 @@
 #include "cuda/line_stream_args.hpp"
 #include "cuda/ptx/async_copy.cuh"
 #include "cuda/ptx/cluster.cuh"
+#include "cuda/ptx/elect.cuh"
 #include "cuda/ptx/mbarrier.cuh"
 #include "cuda/ptx/memory.cuh"
 #include "cuda/ptx/wgmma.cuh"
@@ -76,11 +77,19 @@ class LineStream {
 
   __device__ void run() {
     constexpr int stores = line_warps + line_copy_warps;
-    if (warp_ == line_warps) ring_.init(line_copy_warps, line_warps);
-    if (warp_ == stores) slots_.init(line_warps, 1);
+    const int multiply_warps = static_cast<int>(args_.k < line_columns ? args_.k / warp_columns
+                                                                       : std::int64_t{line_warps});
+    if (warp_ == line_warps) ring_.init(line_copy_warps, multiply_warps);
+    if (warp_ == stores) slots_.init(multiply_warps, 1);
     follow_previous_grid();
     // What is read of a waits behind nothing, if it is asked for before the first weights.
-    if (warp_ < line_warps) {
+    if (warp_ >= multiply_warps && warp_ < line_warps) {  // k is too short for it
+      for (int i = lane_; i < line_slots * line_rows * 4; i += 32)
+        ptx::st_shared_f32(base_ + args_.shared.slots + i / (line_rows * 4) * line_slot_bytes +
+                               warp_ * (line_rows * 16) + i % (line_rows * 4) * 4,
+                           0.0f);
+      together();
+    } else if (warp_ < line_warps) {
       const bool some = share_.begin < share_.end;
       const std::uint32_t last_matrix = some ? (share_.end - 1) / args_.row_tiles : first_matrix_;
       LineRaw first{}, second{};
@@ -215,57 +224,77 @@ class LineStream {
     return base_ + args_.shared.slots + slots_.at() * line_slot_bytes;
   }
 
-  // The warps that copy: of each, lanes 0 to 3 codes of a row each, the next four scales of a row
-  // each; in tiles, the next four or eight 64 bytes each, all rows' of four blocks.
+  // The warps that copy eight rows each, whose scales are as many copies or, in tiles, 64 bytes of
+  // all rows' of four blocks a copy.
 
-  __device__ void copy(int copier) {
-    constexpr int lines = line_rows / line_copy_warps, groups = line_columns / (4 * Block);
-    const bool tiled = args_.b_tiled != 0, codes = lane_ < lines;
-    const int scales = tiled ? groups / line_copy_warps : lines;  // copies of them
-    const int index = codes ? copier * lines + lane_ : copier * scales + lane_ - lines;
-    const std::uint32_t scale_bytes = tiled ? line_rows * 4 : line_columns / Block,
-                        bytes = codes ? line_code_bytes : scale_bytes,
-                        step = tiled && !codes ? groups * tiled_128x4::tile_bytes : bytes;
-    const int all_groups = static_cast<int>(args_.k / (4 * Block)),
-              last_groups = all_groups - (args_.stages - 1) * groups;
-    const auto last_columns = static_cast<std::uint32_t>(last_groups * 4 * Block);
-    const std::uint32_t last_bytes =
-        codes ? last_columns / 2
-              : (tiled ? (index < last_groups ? scale_bytes : 0) : last_columns / Block);
-    const bool copies = lane_ < lines + scales;
-    const std::uint32_t all = lines * line_code_bytes + scales * scale_bytes,
-                        last_all = __reduce_add_sync(0xFFFFFFFFu, copies ? last_bytes : 0);
-    const std::uint32_t to =
-        base_ + (codes   ? index * line_code_pitch
-                 : tiled ? line_rows * line_code_pitch + index * scale_bytes
-                         : line_rows * line_code_pitch + index * line_scale_pitch(Block));
+  __device__ void copy(std::uint32_t copier) {
+    constexpr int lines = line_rows / line_copy_warps, groups = line_columns / (4 * Block),
+                  own_groups = groups / line_copy_warps;
+    constexpr std::uint32_t scale_bytes = line_columns / Block, group_bytes = 4 * line_rows;
+    const bool tiled = args_.b_tiled != 0;
+    const auto code_line = static_cast<std::uint32_t>(args_.k / 2),
+               scale_line = static_cast<std::uint32_t>(args_.k / Block),
+               all_groups = scale_line / 4;
+    const int last_groups = static_cast<int>(all_groups) - (args_.stages - 1) * groups,
+              left_groups = last_groups - static_cast<int>(copier) * own_groups;
+    const std::uint32_t codes_to = base_ + copier * lines * line_code_pitch,
+                        scales_to = base_ + line_rows * line_code_pitch +
+                                    copier * (tiled ? own_groups * group_bytes
+                                                    : lines * line_scale_pitch(Block)),
+                        step = tiled ? groups * tiled_128x4::tile_bytes : scale_bytes;
     std::uint32_t matrix = first_matrix_, tile = first_tile_;
     for (std::uint32_t i = share_.begin; i < share_.end; ++i) {
       int stage = begin_stage(i);
       const int end = end_stage(i);
-      // Rows beyond the last are the last: what becomes of them is not stored.
-      const std::int64_t row = line_row(args_, tile, index), n = args_.n,
-                         line = matrix * n + (row < n ? row : n - 1);
-      const std::uint8_t* at =
-          codes    ? args_.b + line * (args_.k / 2)
-          : !tiled ? args_.b_scales + line * (args_.k / Block)
-                   : args_.b_scales + matrix * args_.b_scale_matrix +
-                         (std::int64_t{tile / line_tile_parts} * all_groups + index) *
-                             tiled_128x4::tile_bytes +
-                         tile % line_tile_parts * scale_bytes;
-      at += stage * step;
+      std::uint32_t further[lines];        // rows, from the first
+      const auto row_at = [&](int line) {  // beyond the last the last one: it is not stored
+        const std::int64_t row = line_row(args_, tile, copier * lines + line);
+        return row < args_.n ? row : args_.n - 1;
+      };
+      const std::int64_t first = row_at(0), first_line = matrix * args_.n + first;
+#pragma unroll
+      for (int j = 0; j < lines; ++j) further[j] = static_cast<std::uint32_t>(row_at(j) - first);
+      const std::uint8_t* codes = args_.b + first_line * code_line + stage * line_code_bytes;
+      const std::uint8_t* scales =
+          args_.b_scales + stage * step +
+          (tiled ? matrix * args_.b_scale_matrix + tile % line_tile_parts * group_bytes +
+                       (std::int64_t{tile / line_tile_parts} * all_groups + copier * own_groups) *
+                           tiled_128x4::tile_bytes
+                 : first_line * scale_line);
 #pragma unroll 1
       for (; stage < end; ++stage) {
         const bool last = stage + 1 == args_.stages;
-        const std::uint32_t own = last ? last_bytes : bytes;
+        const std::uint32_t of_codes = last ? last_groups * 2 * Block : line_code_bytes,
+                            of_scales = last ? last_groups * 4 : scale_bytes;
+        const int own = !last || left_groups > own_groups ? own_groups
+                        : left_groups > 0                 ? left_groups
+                                                          : 0;
         ring_.wait_empty();
-        if (lane_ == 0) ptx::mbarrier_arrive_expect_tx(ring_.full(), last ? last_all : all);
+        if (ptx::elect_sync()) {
+          const std::uint32_t at = ring_.at() * line_stage_bytes(Block), full = ring_.full();
+          ptx::mbarrier_arrive_expect_tx(
+              full, lines * of_codes + (tiled ? own * group_bytes : lines * of_scales));
+#pragma unroll
+          for (int j = 0; j < lines; ++j)
+            ptx::cp_async_bulk_shared_cluster_global_mbarrier(codes_to + at + j * line_code_pitch,
+                                                              codes + further[j] * code_line,
+                                                              of_codes, full);
+          if (tiled) {
+            for (int j = 0; j < own; ++j)
+              ptx::cp_async_bulk_shared_cluster_global_mbarrier(
+                  scales_to + at + j * group_bytes, scales + j * tiled_128x4::tile_bytes,
+                  group_bytes, full);
+          } else {
+#pragma unroll
+            for (int j = 0; j < lines; ++j)
+              ptx::cp_async_bulk_shared_cluster_global_mbarrier(
+                  scales_to + at + j * line_scale_pitch(Block), scales + further[j] * scale_line,
+                  of_scales, full);
+          }
+        }
         __syncwarp();
-        if (copies && own > 0)
-          ptx::cp_async_bulk_shared_cluster_global_mbarrier(
-              to + ring_.at() * line_stage_bytes(Block), at, own, ring_.full());
-        __syncwarp();
-        at += step;
+        codes += line_code_bytes;
+        scales += step;
         ring_.next();
       }
       if (++tile == args_.row_tiles) tile = 0, ++matrix;

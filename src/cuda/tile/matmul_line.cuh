@@ -127,7 +127,8 @@ struct LineProduct {
         low = __fadd_rn(low, all[w][lane / 4]);
         high = __fadd_rn(high, all[w][8 + lane / 4]);
       }
-      store.store(product_factors(args.output, matrix), matrix, row_tile, row_of_matrix, lane / 4, low, high);
+      store.store(product_factors(args.output, matrix), matrix, row_tile, row_of_matrix, lane / 4, low,
+                  high);
     }
     __syncthreads();
   }
