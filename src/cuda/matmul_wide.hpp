@@ -57,7 +57,7 @@ struct WideCall {
 bool wide_takes(const DeviceInfo& device, const WideInput& a, Format b_format);
 
 /// Rows of a matrix, or of an expert if all have equally many, from which on these kernels serve.
-inline constexpr std::int64_t wide_least_rows = 9;
+inline constexpr std::int64_t wide_least_rows = 17;
 
 /// The call as these kernels take it, all but the workspace; none where rows are few, there are no
 /// kernels, or weights are not packed and have to be. `rows`, `output`: of the call.

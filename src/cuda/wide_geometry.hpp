@@ -34,7 +34,7 @@ struct WideShape {
   }
 };
 inline constexpr WideShape wide_shapes[] = {
-    {256, 128}, {128, 128}, {256, 64, 4}, {256, 32, 4}, {128, 64}};
+    {256, 128}, {128, 128}, {256, 32, 4}, {256, 64, 4}, {128, 64}};
 
 /// Of one of wide_shapes.
 MICROSCALE_HD constexpr WideShape wide_shape(int rows, int tokens) {
