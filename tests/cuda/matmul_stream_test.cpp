@@ -116,7 +116,7 @@ TEST_F(StreamedProducts, count_matrices_turns_and_gates) {
   args = launched({.m = 35, .matrices = 30, .experts = true}).as<MatmulStreamArgs>();
   EXPECT_EQ(args.units_rows, 8);
   EXPECT_EQ(args.batch_parts, 0u);  // the kernel lists them
-  EXPECT_GE(args.shared.factors - args.shared.parts, 8 * stream_most_parts);
+  EXPECT_GE(args.shared.powers - args.shared.parts, 8 * stream_most_parts);
 }
 
 TEST_F(StreamedProducts, are_not_what_others_do) {

@@ -35,16 +35,16 @@ TEST(StreamGeometry, parts_of_shared_memory_keep_apart) {
                 const StreamShared s = stream_shared(kind, k_shift, rows, chunks, depth, experts);
                 EXPECT_GE(s.units, stream_warps * depth * kind.stage_bytes);
                 EXPECT_GE(s.pitch, chunks * kind.units_bytes);
-                EXPECT_EQ(s.pitch % 128, 64);  // eight rows, each 16 bytes of four lanes
+                EXPECT_EQ(s.pitch % 128, 16);  // eight rows, 16 bytes of each
                 EXPECT_GE(s.partial, s.units + rows * s.pitch);
                 EXPECT_GE(s.sums, s.partial + stream_warps * kind.rounds * kind.slot_bytes);
                 const int groups = stream_warps >> k_shift;
                 EXPECT_GE(s.parts, s.sums + groups * kind.rounds * kind.slot_sums * 8);
-                EXPECT_GE(s.factors, s.parts + (experts ? stream_most_parts * 8 : 0));
-                EXPECT_GE(s.barriers, s.factors + 16 * 4 + 16 * 4);
-                EXPECT_GE(s.bytes, s.barriers + stream_warps * depth * 8);
+                EXPECT_GE(s.powers, s.parts + (experts ? stream_most_parts * 8 : 0));
+                EXPECT_GE(s.barriers, s.powers + stream_powers_bytes);
+                EXPECT_GE(s.bytes, s.barriers + (stream_warps * depth + 1) * 8);
                 for (const int part : {s.units, s.partial}) EXPECT_EQ(part % 16, 0);
-                for (const int part : {s.sums, s.parts, s.factors, s.barriers})
+                for (const int part : {s.sums, s.parts, s.powers, s.barriers})
                   EXPECT_EQ(part % 8, 0);
               }
 }

@@ -19,6 +19,7 @@
 #include "cuda/stream_geometry.hpp"
 #include "cuda/tile/grid_order.cuh"
 #include "cuda/tile/matmul_rows.cuh"
+#include "cuda/tile/stream_parts.cuh"
 #include "cuda/tile/stream_units.cuh"
 
 namespace microscale::cuda {
@@ -52,6 +53,7 @@ class MatmulStream {
         group_(warp_ >> args.k_shift),
         blocks_(1u << args.cluster_shift),
         rank_(ptx::mov_cluster_ctarank()),
+        parts_(args, base),
         kind_(args, lane_) {
     const int rank = static_cast<int>(rank_);
     block_first_ = stream_share(args.chunks, rank, args.cluster_shift);
@@ -76,7 +78,7 @@ class MatmulStream {
     __syncthreads();
     follow_previous_grid();
     if (grouped) {
-      const std::uint32_t all = list_parts() * all_.row_tiles,
+      const std::uint32_t all = parts_.list() * all_.row_tiles,
                           clusters = gridDim.x >> all_.cluster_shift, each = all / clusters;
       take_share(each, all - each * clusters);
       start_feed();
@@ -102,71 +104,9 @@ class MatmulStream {
     end_ = begin_ + each + (cluster < more);
   }
 
-  // Which matrices, and which rows of theirs.
-
-  __device__ std::uint32_t passes(std::int64_t rows) const {
-    const auto units_rows = static_cast<std::uint32_t>(all_.units_rows);
-    return (static_cast<std::uint32_t>(rows) + units_rows - 1) / units_rows;
-  }
-
-  /// Experts with rows, each as often as it has units_rows of them, in order: its number and which
-  /// of these it is, then the rows of 128x4 tiles that the scales of others take before.
-  __device__ std::uint32_t list_parts() {
-    __shared__ std::uint32_t count;
-    if (warp_ == 0) {
-      std::uint32_t before = 0, tiles_before = 0;
-      for (std::int64_t first = 0; first < args_.rows.matrices; first += 32) {
-        const std::int64_t expert = first + lane_;
-        const bool exists = expert < args_.rows.matrices;
-        const MatrixRows rows = exists ? rows_of_matrix(args_.rows, expert) : MatrixRows{0, 0};
-        const std::uint32_t own = passes(rows.count);
-        const std::uint32_t tiles =
-            exists ? static_cast<std::uint32_t>(scale_tile_rows(args_.rows, rows)) : 0;
-        std::uint32_t upto = own, tiles_upto = tiles;
-#pragma unroll
-        for (int d = 1; d < 32; d *= 2) {
-          const std::uint32_t other = __shfl_up_sync(0xFFFFFFFFu, upto, d),
-                              others = __shfl_up_sync(0xFFFFFFFFu, tiles_upto, d);
-          if (static_cast<int>(lane_) >= d) upto += other, tiles_upto += others;
-        }
-        const auto in_front = static_cast<std::uint32_t>(
-            scale_tiles_before(args_.rows, rows, tiles_before + tiles_upto - tiles));
-        for (std::uint32_t i = 0; i < own; ++i) {
-          const std::uint32_t index = before + upto - own + i;
-          if (index < stream_most_parts)
-            ptx::st_shared_v2(base_ + all_.shared.parts + 8 * index,
-                              static_cast<std::uint32_t>(expert) | i << 16, in_front);
-        }
-        before += __shfl_sync(0xFFFFFFFFu, upto, 31);
-        tiles_before += __shfl_sync(0xFFFFFFFFu, tiles_upto, 31);
-      }
-      if (lane_ == 0) count = before < stream_most_parts ? before : stream_most_parts;
-    }
-    __syncthreads();
-    return count;
-  }
-
-  struct Part {
-    std::int64_t matrix, done;  // done: rows of a before
-    std::int64_t scale_tiles_before;
-  };
-  __device__ Part part(std::uint32_t index) const {
-    if (args_.rows.expert_rows != nullptr) {
-      const uint2 found = ptx::ld_shared_v2(base_ + all_.shared.parts + 8 * index);
-      return {found.x & 0xFFFFu, std::int64_t{found.x >> 16} * all_.units_rows, found.y};
-    }
-    const std::uint32_t matrix = all_.parts_of_each == 1 ? index : index / all_.parts_of_each;
-    return {matrix, std::int64_t{index - matrix * all_.parts_of_each} * all_.units_rows,
-            matrix * grouped::tile_rows(args_.rows.m, tiled_128x4::tile_lines)};
-  }
-
   __device__ Segment segment_at(std::uint32_t at) const {
-    const std::uint32_t end = (part_of(at) + 1) * all_.row_tiles;
+    const std::uint32_t end = (parts_.index_of(at) + 1) * all_.row_tiles;
     return {at, end < end_ ? end : end_};
-  }
-  /// Number of the part that has this row tile.
-  __device__ std::uint32_t part_of(std::uint32_t row_tile) const {
-    return all_.batch_parts == 1 ? 0 : row_tile / all_.row_tiles;
   }
 
   // The ring.
@@ -197,8 +137,8 @@ class MatmulStream {
       feed_tile_ = feed_segment_.first + group_;
     }
     feed_left_ = chunks_;
-    const std::uint32_t of = part_of(feed_tile_);
-    kind_.aim(part(of).matrix, feed_tile_ - of * all_.row_tiles, block_first_ + first_);
+    const std::uint32_t of = parts_.index_of(feed_tile_);
+    kind_.aim(parts_.at(of).matrix, feed_tile_ - of * all_.row_tiles, block_first_ + first_);
   }
   /// The next stage, if there is one left.
   __device__ void feed(int to) {
@@ -224,7 +164,7 @@ class MatmulStream {
     return static_cast<StreamInput>(all_.a_kind) != StreamInput::nvfp4 && CopiedRows::serve(all_.a);
   }
   /// Those of a segment, for this block's part of k.
-  __device__ UnitsSlice slice_of(const Part& of, const MatrixRows& rows) const {
+  __device__ UnitsSlice slice_of(const StreamPart& of, const MatrixRows& rows) const {
     const std::int64_t left = rows.count - of.done;
     return {.first = rows.first + of.done,
             .row = of.done,
@@ -238,7 +178,7 @@ class MatmulStream {
   }
   __device__ void start_rows(const Segment& segment) const {
     if (!copies_rows()) return;
-    const Part of = part(part_of(segment.first));
+    const StreamPart of = parts_.at(parts_.index_of(segment.first));
     ptx::fence_proxy_async_shared();
     CopiedRows::start(all_.a, slice_of(of, rows_of_matrix(args_.rows, of.matrix)), units_barrier());
   }
@@ -270,7 +210,7 @@ class MatmulStream {
   // Products.
 
   __device__ void multiply(const Segment& segment) {
-    const Part of = part(part_of(segment.first));
+    const StreamPart of = parts_.at(parts_.index_of(segment.first));
     const MatrixRows rows = rows_of_matrix(args_.rows, of.matrix);
     const ProductFactors global = product_factors(args_.output, of.matrix);
     const UnitsSlice slice = slice_of(of, rows);
@@ -325,7 +265,7 @@ class MatmulStream {
 
   /// Row tiles [first, end), whose sums lie in shared memory. A thread adds those of one row of a,
   /// weight rows g and g + 8.
-  __device__ void finish(Product& product, const Part& of, const ProductFactors& global,
+  __device__ void finish(Product& product, const StreamPart& of, const ProductFactors& global,
                          std::uint32_t first, std::uint32_t end) {
     if (cluster_pending_) ptx::barrier_cluster_wait_acquire();
     __syncthreads();
@@ -347,8 +287,7 @@ class MatmulStream {
           highs[j] = __uint_as_float(ptx::ld_shared_b32(from + sum.high));
         }
 #pragma unroll
-        for (int j = 0; j < 4; ++j)
-          low = __fadd_rn(low, lows[j]), high = __fadd_rn(high, highs[j]);
+        for (int j = 0; j < 4; ++j) low = __fadd_rn(low, lows[j]), high = __fadd_rn(high, highs[j]);
       }
       if (static_cast<StreamInput>(all_.a_kind) == StreamInput::bf16) {
         const float factor = powers().of_sums[sum.row];
@@ -386,15 +325,16 @@ class MatmulStream {
     cluster_pending_ = true;
   }
 
-  __device__ void store(const Product& product, const Part& of, const ProductFactors& global,
+  __device__ void store(const Product& product, const StreamPart& of, const ProductFactors& global,
                         std::uint32_t row_tile, const StreamSum& sum, float low, float high) const {
-    product.store(global, of.matrix, row_tile - part_of(row_tile) * all_.row_tiles, of.done + sum.row,
-                  static_cast<int>(sum.g), low, high);
+    product.store(global, of.matrix, row_tile - parts_.index_of(row_tile) * all_.row_tiles,
+                  of.done + sum.row, static_cast<int>(sum.g), low, high);
   }
 
   const MatmulRowsArgs& args_;
   const MatmulStreamArgs& all_;
   const std::uint32_t base_, lane_, warp_, group_shift_, group_, blocks_, rank_;
+  StreamParts parts_;
   Kind kind_;
   int block_first_, block_chunks_;  // of k, in chunks: of this block, from the first of all
   int first_, chunks_;              // of this warp, from the first of the block
