@@ -12,11 +12,12 @@
 //   o = sum of e^(s_j - log_sum_exp) v_j
 //
 // Where nothing is seen and there is no sink, o is 0 and log_sum_exp -infinity; a score of
-// -infinity counts as not seen. Keys not seen have no influence, whatever their memory holds; NaN
-// and infinity in those seen pass through as IEEE has it.
+// -infinity weighs nothing. Keys not seen have no influence, whatever their memory holds; NaN and
+// infinity in those seen pass through as IEEE has it.
 //
-// The result is rounded to nearest even, once, to the output's type. It depends on the shapes,
-// `splits` and the backend alone: the same call gives the same bytes at any number of threads.
+// The result is FP32, rounded to nearest even to the output's type. How it is summed depends on the
+// shapes, `splits` and the backend alone: the same call gives the same bytes at any number of
+// threads, and paged and contiguous caches of the same codes do.
 // docs/attention.md has what each backend takes, how it sums, and its error bound.
 //
 // The caller owns all memory; nothing of it is changed but the output and log_sum_exp, which must
@@ -94,7 +95,7 @@ struct AttentionOptions {
   const std::int32_t* kv_offsets = nullptr;  ///< with k and v; a cache has its own lengths
   std::int64_t sequences = 0;                ///< with offsets
   /// Upper bounds of the lengths, for a GPU's launch; 0: of q's tokens, and of k's tokens or what a
-  /// row of the page table holds. Longer sequences are cut off there.
+  /// row of the page table holds. A longer sequence is an error on a host, cut off on a GPU.
   std::int64_t max_q_len = 0, max_kv_len = 0;
 
   AttentionNumerics numerics{};
