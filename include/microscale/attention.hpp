@@ -75,10 +75,10 @@ struct AttentionNumerics {
 };
 
 struct AttentionOptions {
-  AttentionInput q;
+  AttentionInput q{};
   AttentionInput k{}, v{};         ///< either both of these (formats may differ),
   std::optional<KvCache> cache{};  ///< or this: kv_len of sequence b is cache.lengths[b]
-  MutableHeadsView output;         ///< of q's shape; FP32, BF16, FP16
+  MutableHeadsView output{};       ///< of q's shape; FP32, BF16, FP16
   float* log_sum_exp = nullptr;    ///< [batch, q_len, q_heads] packed, natural logarithm; null: not
 
   std::optional<float> scale{};  ///< finite; absent: 1 / sqrt(d)

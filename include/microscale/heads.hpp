@@ -40,7 +40,7 @@ struct MutableHeadsView {
 /// Block-scaled along d: what quantize_into makes of the packed tensor as a matrix of batch *
 /// tokens * heads rows and d columns, with row-major scales.
 struct BlockHeadsView {
-  BlockTensorView rows;  ///< row (b * tokens + t) * heads + h
+  BlockTensorView rows{};  ///< row (b * tokens + t) * heads + h
   std::int64_t batch = 1;
   std::int64_t tokens = 0;
   std::int64_t heads = 0;

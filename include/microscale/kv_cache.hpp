@@ -54,7 +54,7 @@ struct KvCache {
   std::int64_t d = 0;          ///< a multiple of 32, up to 256
   std::int64_t page_size = 0;  ///< tokens: 16, 32 or 64; without a page table any multiple of 16
   std::int64_t pages = 0;      ///< in memory; without a page table `batch`
-  KvPart k_codes, k_scales, v_codes, v_scales;  ///< no scales for KvFormat::fp8
+  KvPart k_codes{}, k_scales{}, v_codes{}, v_scales{};  ///< no scales for KvFormat::fp8
 
   const std::int32_t* page_table = nullptr;  ///< [batch, max_pages]; null: sequence s has page s
   std::int64_t max_pages = 0;                ///< of one sequence: columns of the table
@@ -114,9 +114,9 @@ void fill_rope_tables(double theta, std::int64_t positions, std::int64_t width,
 /// quantize_into of these FP32 rows with the cache's global scale (FP8: E4M3 of value * (1 /
 /// scale), nearest even, saturating), on every backend. BF16 copies are rounded to nearest even.
 struct AppendKvOptions {
-  KvCache cache;
-  HeadsView k;  ///< [batch, new tokens, kv_heads, d]; with offsets [1, all new tokens, ...]
-  HeadsView v;  ///< of the same shape; dtypes may differ
+  KvCache cache{};
+  HeadsView k{};  ///< [batch, new tokens, kv_heads, d]; with offsets [1, all new tokens, ...]
+  HeadsView v{};  ///< of the same shape; dtypes may differ
   const std::int32_t* offsets = nullptr;  ///< batch + 1, first new token of each sequence; null:
                                           ///< as many for each sequence
   Rope rope{};
