@@ -36,15 +36,27 @@ inline void decode_step(const std::uint8_t* codes, const std::uint8_t* scales, f
   }
 }
 
+/// What is read next: the rows that follow a block's, `count` of them.
+struct RowsAhead {
+  const std::uint8_t *codes = nullptr, *scales = nullptr;
+  std::int64_t stride = 0, scale_stride = 0, count = 0;
+
+  void ask(std::int64_t row, std::int64_t bytes) const {
+    if (row >= count) return;
+    for (std::int64_t i = 0; i < bytes; i += 64) prefetch_line(codes + row * stride, i);
+    if (scales) prefetch_line(scales + row * scale_stride, 0);
+  }
+};
+
 template <class B>
 void decode_rows(const MatmulRows& rows, std::int64_t first, std::int64_t count, std::int64_t d,
-                 float* output) {
+                 const RowsAhead& ahead, float* output) {
   static_assert(B::elements == row_step, "a step is eight vectors");
   const std::int64_t stride = padded(d), whole = d / B::elements, rest = d % B::elements;
   for (std::int64_t j = 0; j < count; ++j, output += stride) {
     const std::uint8_t* codes = rows.data + (first + j) * rows.stride;
     const std::uint8_t* scales = rows.scales + (first + j) * rows.scale_stride;
-    prefetch_line(codes, attention_keys * rows.stride);
+    ahead.ask(j, d * B::code_bytes / B::elements);
     for (std::int64_t s = 0; s < whole; ++s)
       decode_step<B>(codes + s * B::code_bytes, scales + s * B::scale_bytes,
                      output + s * B::elements);
@@ -99,23 +111,23 @@ struct AttentionSide {
 
   /// Rows [first, first + count) to `output`; the factor by which they must be multiplied yet.
   double decode(const MatmulRows& rows, std::int64_t first, std::int64_t count,
-                float* output) const {
+                const RowsAhead& ahead, float* output) const {
     if (rows.dense()) {
       place_rows(rows, first, count, d, order, output);
       return 1;
     }
     switch (rows.format) {
       case Format::nvfp4:
-        decode_rows<Nvfp4>(rows, first, count, d, output);
+        decode_rows<Nvfp4>(rows, first, count, d, ahead, output);
         return Nvfp4::factor;
       case Format::mxfp4:
-        decode_rows<Mxfp4>(rows, first, count, d, output);
+        decode_rows<Mxfp4>(rows, first, count, d, ahead, output);
         return Mxfp4::factor;
       case Format::mxfp8_e4m3:
-        decode_rows<Mxfp8<false>>(rows, first, count, d, output);
+        decode_rows<Mxfp8<false>>(rows, first, count, d, ahead, output);
         return Mxfp8<false>::factor;
       default:
-        decode_rows<Mxfp8<true>>(rows, first, count, d, output);
+        decode_rows<Mxfp8<true>>(rows, first, count, d, ahead, output);
         return Mxfp8<true>::factor;
     }
   }
@@ -256,6 +268,7 @@ class KeyRuns {
   void decode(const AttentionSide& side, bool values, std::int64_t base, double scale,
               AttentionMemory& m, float* factor) {
     const std::int64_t stride = padded(side.d), end = base + attention_keys;
+    const RowsAhead ahead = ahead_of(values, end);
     for (std::size_t i = at_; i < tile_.keys.size(); ++i) {
       const AttentionKeys& keys = tile_.keys[i];
       const std::int64_t from = keys.begin > base ? keys.begin : base;
@@ -264,7 +277,7 @@ class KeyRuns {
       if (from >= to) continue;
       const double f = scale * (values ? keys.v_factor : keys.k_factor) *
                        side.decode(values ? keys.v : keys.k, from - keys.begin, to - from,
-                                   m.rows + (from - base) * stride);
+                                   from == base ? ahead : RowsAhead{}, m.rows + (from - base) * stride);
       for (std::int64_t p = from; p < to; ++p) factor[p - base] = static_cast<float>(f);
     }
   }
@@ -273,6 +286,18 @@ class KeyRuns {
   }
 
  private:
+  /// The run that holds `position`, from there on.
+  RowsAhead ahead_of(bool values, std::int64_t position) const {
+    for (std::size_t i = at_; i < tile_.keys.size(); ++i) {
+      const AttentionKeys& keys = tile_.keys[i];
+      if (position >= keys.begin + keys.count) continue;
+      const MatmulRows rows = (values ? keys.v : keys.k).from(position - keys.begin);
+      return {rows.data, rows.scales, rows.stride, rows.scale_stride,
+              keys.begin + keys.count - position};
+    }
+    return {};
+  }
+
   const AttentionTile& tile_;
   std::size_t at_ = 0;
 };
