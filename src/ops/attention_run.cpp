@@ -89,11 +89,14 @@ class Runner {
       });
       parallel_for(tiles, context_.threads, [&](std::int64_t i) {
         const Tile& tile = tiles_[static_cast<std::size_t>(first + i)];
-        for (std::int64_t r = 0; r < tile.count; ++r)
-          finish(tile, r, [&](std::int64_t split) {
+        std::vector<double> weights(static_cast<std::size_t>(splits_));
+        for (std::int64_t r = 0; r < tile.count; ++r) {
+          const auto row_part = [&](std::int64_t split) {
             const Part part = part_of(i, split);
             return Part{part.largest + r, part.sum + r, part.output + r * call_.d};
-          });
+          };
+          finish(tile, r, row_part, weights.data());
+        }
       });
     }
   }
@@ -181,50 +184,39 @@ class Runner {
                      .workspace = scratch});
   }
 
-  /// Merges the parts of row r in order, adds the sink, divides and stores.
+  /// Merges the parts of row r in order, adds the sink, divides and stores. `weights`: one per
+  /// part.
   template <class PartOf>
-  void finish(const Tile& tile, std::int64_t r, PartOf&& part_of) const {
-    const std::int64_t head = head_of(tile, r);
-    double largest = minus_infinity, sum = 0;
+  void finish(const Tile& tile, std::int64_t r, PartOf&& part_of, double* weights) const {
+    const std::int64_t head = head_of(tile, r),
+                       token = call_.q_first(tile.sequence) + (tile.first + r) / call_.group();
+    const double sink = call_.options.sinks ? call_.options.sinks[head] : minus_infinity;
+    double largest = sink;
     for (std::int64_t split = 0; split < splits_; ++split)
-      largest = std::max(largest, *part_of(split).largest);
-    double sink = minus_infinity;
-    if (call_.options.sinks) sink = call_.options.sinks[head];
-    largest = std::max(largest, sink);
+      largest = std::max(*part_of(split).largest, largest);  // a sink of NaN drops out here
     const auto weight = [&](double m) { return m == minus_infinity ? 0.0 : std::exp(m - largest); };
+    double sum = std::isnan(sink) ? sink : weight(sink);
     for (std::int64_t split = 0; split < splits_; ++split) {
       const Part part = part_of(split);
-      // Without a score above -infinity the sum is 0, or NaN.
-      sum +=
-          *part.sum == 0 ? 0.0 : *part.sum * (std::isnan(*part.sum) ? 1.0 : weight(*part.largest));
+      // A NaN among scores of -infinity has a weight: it is the sum.
+      weights[split] = *part.sum == 0 ? 0.0 : std::isnan(*part.sum) ? 1.0 : weight(*part.largest);
+      sum += *part.sum * weights[split];
     }
-    sum += std::isnan(sink) ? sink : weight(sink);
-    store_row(tile, r, head, sum, part_of, weight);
-    if (call_.options.log_sum_exp) {
-      const std::int64_t token = call_.q_first(tile.sequence) + (tile.first + r) / call_.group();
-      const double value = sum == 0 ? minus_infinity : largest + std::log(sum);
-      store_dense(static_cast<float>(value), call_.options.log_sum_exp, DType::f32,
-                  token * call_.q_heads + head);
-    }
-  }
-
-  template <class PartOf, class Weight>
-  void store_row(const Tile& tile, std::int64_t r, std::int64_t head, double sum, PartOf&& part_of,
-                 Weight&& weight) const {
-    const std::int64_t token = call_.q_first(tile.sequence) + (tile.first + r) / call_.group();
     const std::int64_t at = token / output_.tokens * output_.batch_stride +
                             token % output_.tokens * output_.token_stride +
                             head * output_.head_stride;
     for (std::int64_t i = 0; i < call_.d; ++i) {
       double value = 0;
-      for (std::int64_t split = 0; split < splits_; ++split) {
-        const Part part = part_of(split);
-        if (*part.sum != 0) value += part.output[i] * weight(*part.largest);
-      }
+      for (std::int64_t split = 0; split < splits_; ++split)
+        if (weights[split] != 0) value += part_of(split).output[i] * weights[split];
       if (std::isnan(sum)) value = sum;
       store_dense(static_cast<float>(sum == 0 ? 0.0 : value / sum), output_.data, output_.dtype,
                   at + i);
     }
+    if (call_.options.log_sum_exp == nullptr) return;
+    const double lse = sum == 0 ? minus_infinity : largest + std::log(sum);
+    store_dense(static_cast<float>(lse), call_.options.log_sum_exp, DType::f32,
+                token * call_.q_heads + head);
   }
 
   const AttentionCall& call_;

@@ -72,13 +72,15 @@ void decode_rows(const MatmulRows& rows, std::int64_t first, std::int64_t count,
 
 /// Dense rows, their elements in `order`.
 inline void place_rows(const MatmulRows& rows, std::int64_t first, std::int64_t count,
-                       std::int64_t d, const std::int16_t* order, float* output) {
+                       std::int64_t d, const std::int16_t* order, const RowsAhead& ahead,
+                       float* output) {
   alignas(64) float values[256 + row_step];
   const std::int64_t stride = padded(d);
   for (std::int64_t i = d; i < stride; ++i) values[i] = 0.0f;
   for (std::int64_t j = 0; j < count; ++j, output += stride) {
     const std::uint8_t* p = rows.data + (first + j) * rows.stride;
     const int n = static_cast<int>(d);
+    ahead.ask(j, d * (rows.dtype == DType::f32 ? 4 : 2));
     if (rows.dtype == DType::bf16)
       to_floats<DType::bf16>(p, n, values);
     else if (rows.dtype == DType::f16)
@@ -113,7 +115,7 @@ struct AttentionSide {
   double decode(const MatmulRows& rows, std::int64_t first, std::int64_t count,
                 const RowsAhead& ahead, float* output) const {
     if (rows.dense()) {
-      place_rows(rows, first, count, d, order, output);
+      place_rows(rows, first, count, d, order, ahead, output);
       return 1;
     }
     switch (rows.format) {
@@ -275,9 +277,10 @@ class KeyRuns {
       const std::int64_t last = keys.begin + keys.count, to = last < end ? last : end;
       if (from >= end) break;
       if (from >= to) continue;
-      const double f = scale * (values ? keys.v_factor : keys.k_factor) *
-                       side.decode(values ? keys.v : keys.k, from - keys.begin, to - from,
-                                   from == base ? ahead : RowsAhead{}, m.rows + (from - base) * stride);
+      const double f =
+          scale * (values ? keys.v_factor : keys.k_factor) *
+          side.decode(values ? keys.v : keys.k, from - keys.begin, to - from,
+                      from == base ? ahead : RowsAhead{}, m.rows + (from - base) * stride);
       for (std::int64_t p = from; p < to; ++p) factor[p - base] = static_cast<float>(f);
     }
   }
