@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <array>
+#include <cstring>
 #include <vector>
 
 #include "core/kernel_table.hpp"
@@ -142,33 +143,55 @@ class Appender {
         p += n;
       }
     }
+    const bool transformed = o_.rope.cos || cache_.k_mean || cache_.hadamard != 0;
     parallel_for(static_cast<std::int64_t>(runs.size()), context.threads, [&](std::int64_t i) {
       const Run& run = runs[static_cast<std::size_t>(i)];
       std::vector<float> rows(static_cast<std::size_t>(run.count * cache_.d));
-      load(k_, run, rows.data());
-      for (std::int64_t t = 0; t < run.count; ++t)
-        transform_key(o_, run.head, run.position + t, rows.data() + t * cache_.d);
-      quantize(run, rows.data(), cache_.k_codes, cache_.k_scales, cache_.k_global_scale);
-      copy(run, rows.data(), cache_.first.k, cache_.recent.k);
-      load(v_, run, rows.data());
-      quantize(run, rows.data(), cache_.v_codes, cache_.v_scales, cache_.v_global_scale);
-      copy(run, rows.data(), cache_.first.v, cache_.recent.v);
+      write(run, k_, transformed, {cache_.k_codes, cache_.k_scales, cache_.k_global_scale},
+            cache_.first.k, cache_.recent.k, rows.data());
+      write(run, v_, false, {cache_.v_codes, cache_.v_scales, cache_.v_global_scale},
+            cache_.first.v, cache_.recent.v, rows.data());
     });
   }
 
  private:
+  /// K or V of the cache.
+  struct Side {
+    const KvPart &codes, &scales;
+    float global;
+  };
+
+  /// By way of FP32 rows without gaps: the quantizers take several lines at once then.
+  void write(const Run& run, const HeadsView& view, bool transformed, const Side& side,
+             std::uint16_t* first, std::uint16_t* recent, float* rows) const {
+    load(view, run, rows);
+    for (std::int64_t t = 0; transformed && t < run.count; ++t)
+      transform_key(o_, run.head, run.position + t, rows + t * cache_.d);
+    quantize(run, rows, side);
+    copy(run, rows, first, recent);
+  }
+
+  const void* row_of(const HeadsView& view, std::int64_t token, std::int64_t head) const {
+    const std::int64_t at = token / view.tokens * view.batch_stride +
+                            token % view.tokens * view.token_stride + head * view.head_stride;
+    return static_cast<const std::uint8_t*>(view.data) + at * size_of(view.dtype);
+  }
+
   void load(const HeadsView& view, const Run& run, float* rows) const {
-    for (std::int64_t t = 0; t < run.count; ++t) {
-      const std::int64_t token = run.token + t;
-      const std::int64_t at = token / view.tokens * view.batch_stride +
-                              token % view.tokens * view.token_stride + run.head * view.head_stride;
-      for (std::int64_t i = 0; i < cache_.d; ++i)
-        rows[t * cache_.d + i] = load_dense(view.data, view.dtype, at + i);
+    const std::int64_t d = cache_.d;
+    for (std::int64_t t = 0; t < run.count; ++t, rows += d) {
+      const void* row = row_of(view, run.token + t, run.head);
+      const auto* bits = static_cast<const std::uint16_t*>(row);
+      if (view.dtype == DType::f32)
+        std::memcpy(rows, row, static_cast<std::size_t>(d) * sizeof(float));
+      else if (view.dtype == DType::bf16)
+        for (std::int64_t i = 0; i < d; ++i) rows[i] = bf16_to_float(bits[i]);
+      else
+        for (std::int64_t i = 0; i < d; ++i) rows[i] = f16_to_float(bits[i]);
     }
   }
 
-  void quantize(const Run& run, const float* rows, const KvPart& codes, const KvPart& scales,
-                float global) const {
+  void quantize(const Run& run, const float* rows, const Side& side) const {
     const kv_page::Place place = kv_page::place(run.position, cache_.page_size);
     const std::int64_t page = page_of(cache_, run.sequence, place.entry);
     const auto at = [&](const KvPart& part) {
@@ -177,19 +200,19 @@ class Appender {
     };
     if (cache_.format == KvFormat::fp8) {
       for (std::int64_t t = 0; t < run.count; ++t)
-        quantize_fp8(rows + t * cache_.d, cache_.d, divide(1.0f, global),
-                     at(codes) + t * codes.token_stride);
+        quantize_fp8(rows + t * cache_.d, cache_.d, divide(1.0f, side.global),
+                     at(side.codes) + t * side.codes.token_stride);
       return;
     }
-    QuantizeLines part = call_;
-    part.input = rows;
-    part.lines = run.count;
-    part.global_scale = cache_.format == KvFormat::nvfp4 ? global : 1.0f;
-    part.codes = at(codes);
-    part.code_stride = codes.token_stride;
-    part.scales = at(scales);
-    part.scale_stride = scales.token_stride;
-    quantizer_->quantize(part);
+    QuantizeLines lines = call_;
+    lines.input = rows;
+    lines.lines = run.count;
+    lines.global_scale = cache_.format == KvFormat::nvfp4 ? side.global : 1.0f;
+    lines.codes = at(side.codes);
+    lines.code_stride = side.codes.token_stride;
+    lines.scales = at(side.scales);
+    lines.scale_stride = side.scales.token_stride;
+    quantizer_->quantize(lines);
   }
 
   void copy(const Run& run, const float* rows, std::uint16_t* first, std::uint16_t* recent) const {
