@@ -42,7 +42,7 @@ struct KvPart {
 /// without the mean, transformed.
 struct KvCopies {
   std::int64_t count = 0;      ///< tokens per sequence; 0: none
-  std::uint16_t* k = nullptr;  ///< 16-byte aligned
+  std::uint16_t* k = nullptr;  ///< Backend::cuda: at a multiple of 16 bytes
   std::uint16_t* v = nullptr;
 };
 

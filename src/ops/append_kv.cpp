@@ -90,7 +90,8 @@ void check_positions(const AppendKvOptions& o) {
 void check(const AppendKvOptions& o, bool on_device) {
   const KvCache& cache = o.cache;
   check_cache(operation, cache, on_device);
-  const std::array inputs{check_heads(operation, "k", o.k), check_heads(operation, "v", o.v)};
+  const std::array inputs{check_heads(operation, "k", o.k, on_device),
+                          check_heads(operation, "v", o.v, on_device)};
   for (const HeadsView* v : {&o.k, &o.v})
     if (v->batch != o.k.batch || v->tokens != o.k.tokens || v->heads != cache.kv_heads ||
         v->d != cache.d)

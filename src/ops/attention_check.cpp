@@ -78,7 +78,7 @@ void check_blocks(const char* name, const BlockHeadsView& view, bool on_device,
 void check_input(const char* name, const AttentionInput& input, bool on_device,
                  std::vector<MemoryRange>& ranges) {
   if (const auto* dense = std::get_if<HeadsView>(&input))
-    ranges.push_back(check_heads(operation, name, *dense));
+    ranges.push_back(check_heads(operation, name, *dense, on_device));
   else
     check_blocks(name, std::get<BlockHeadsView>(input), on_device, ranges);
 }
@@ -114,11 +114,12 @@ void check_scalars(const AttentionOptions& o) {
 }
 
 // Rows of the output must not share elements: the strides, sorted, each reach past what is inside.
-MemoryRange check_output(const AttentionOptions& o, const Sizes& q) {
+MemoryRange check_output(const AttentionOptions& o, const Sizes& q, bool on_device) {
   const MutableHeadsView v = with_strides(o.output);
   const MemoryRange range = check_heads(operation, "the output",
                                         {v.data, v.dtype, v.batch, v.tokens, v.heads, v.d,
-                                         v.token_stride, v.head_stride, v.batch_stride});
+                                         v.token_stride, v.head_stride, v.batch_stride},
+                                        on_device);
   if (v.batch != q.batch || v.tokens != q.tokens || v.heads != q.heads || v.d != q.d)
     refuse(fmt::format("the output is [{}, {}, {}, {}], q [{}, {}, {}, {}]; they must agree",
                        v.batch, v.tokens, v.heads, v.d, q.batch, q.tokens, q.heads, q.d));
@@ -260,7 +261,7 @@ AttentionCall check_attention(const AttentionOptions& o, bool on_device) {
   resolve_numerics(call);
   if (!on_device) check_lengths(call);
 
-  const MemoryRange output = check_output(o, q);
+  const MemoryRange output = check_output(o, q, on_device);
   check_apart(operation, output, ranges);
   if (o.log_sum_exp) {
     const MemoryRange lse{"log_sum_exp", o.log_sum_exp,

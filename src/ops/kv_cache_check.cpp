@@ -41,16 +41,17 @@ void check_part(const char* operation, const char* name, const KvPart& part, std
                     operation, name, kv_page::alignment));
 }
 
-void check_copies(const char* operation, const char* name, const KvCopies& copies) {
+void check_copies(const char* operation, const char* name, const KvCopies& copies, bool on_device) {
   if (copies.count < 0)
     refuse(fmt::format("{}: the cache keeps {} {} tokens; pass 0 or more", operation, copies.count,
                        name));
   if (copies.count > 0 && (copies.k == nullptr || copies.v == nullptr))
     refuse(fmt::format("{}: the copies of {} {} tokens are null; pass their address, or count 0",
                        operation, copies.count, name));
-  if (copies.count > 0 && !(aligned(copies.k, 2) && aligned(copies.v, 2)))
-    refuse(fmt::format("{}: the copies of {} tokens are not aligned to their elements", operation,
-                       name));
+  const std::int64_t alignment = on_device ? kv_page::alignment : 2;
+  if (copies.count > 0 && !(aligned(copies.k, alignment) && aligned(copies.v, alignment)))
+    refuse(fmt::format("{}: the copies of {} tokens are not at multiples of {} bytes; align them",
+                       operation, name, alignment));
 }
 
 }  // namespace
@@ -68,7 +69,8 @@ void check_apart(const char* operation, const MemoryRange& output,
   }
 }
 
-MemoryRange check_heads(const char* operation, const char* name, const HeadsView& view) {
+MemoryRange check_heads(const char* operation, const char* name, const HeadsView& view,
+                        bool on_device) {
   if (view.batch < 0 || view.tokens < 0 || view.heads < 0 || view.d < 0)
     refuse(fmt::format("{}: {} is [{}, {}, {}, {}]; no size may be negative", operation, name,
                        view.batch, view.tokens, view.heads, view.d));
@@ -89,6 +91,14 @@ MemoryRange check_heads(const char* operation, const char* name, const HeadsView
   if (!aligned(v.data, size_of(v.dtype)))
     refuse(fmt::format("{}: {} is {} at an address that is no multiple of {}; align it", operation,
                        name, to_string(v.dtype), size_of(v.dtype)));
+  const std::int64_t element = size_of(v.dtype);
+  if (on_device &&
+      !(aligned(v.data, kv_page::alignment) && v.head_stride * element % kv_page::alignment == 0 &&
+        v.token_stride * element % kv_page::alignment == 0 &&
+        v.batch_stride * element % kv_page::alignment == 0))
+    refuse(fmt::format(
+        "{}: {} or its strides are no multiples of {} bytes; align them for backend cuda",
+        operation, name, kv_page::alignment));
   const std::int64_t last = (v.batch - 1) * v.batch_stride + (v.tokens - 1) * v.token_stride +
                             (v.heads - 1) * v.head_stride + v.d;
   return {name, v.data, last * size_of(v.dtype)};
@@ -144,8 +154,8 @@ void check_cache(const char* operation, const KvCache& cache, bool on_device) {
       check_global_scale(operation, cache.v_global_scale);
     }
   }
-  check_copies(operation, "first", cache.first);
-  check_copies(operation, "recent", cache.recent);
+  check_copies(operation, "first", cache.first, on_device);
+  check_copies(operation, "recent", cache.recent, on_device);
   if (cache.hadamard != 0 && cache.hadamard != 16)
     refuse(fmt::format("{}: a Hadamard transform of order {}; pass 16, or 0 for none", operation,
                        cache.hadamard));

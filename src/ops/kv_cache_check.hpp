@@ -30,7 +30,8 @@ void check_apart(const char* operation, const MemoryRange& output,
                  std::span<const MemoryRange> others);
 
 /// Checks the view of a dense tensor; returns its memory.
-MemoryRange check_heads(const char* operation, const char* name, const HeadsView& view);
+MemoryRange check_heads(const char* operation, const char* name, const HeadsView& view,
+                        bool on_device);
 
 /// Checks what does not depend on lengths: format, sizes, parts, copies.
 void check_cache(const char* operation, const KvCache& cache, bool on_device);

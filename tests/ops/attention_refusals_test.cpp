@@ -164,6 +164,36 @@ TEST_F(AttentionRefusals, modes_that_are_none) {
       "not mxint8");
 }
 
+TEST_F(AttentionRefusals, memory_that_a_gpu_cannot_read) {
+  const Context gpu{.backend = Backend::cuda};
+  const auto refused = [&](const std::function<void(AttentionOptions&)>& spoil,
+                           const std::string& words) {
+    refuse(spoil, words, ErrorCode::invalid_argument, gpu);
+  };
+  alignas(16) static std::uint8_t memory[2 * 20 * 2 * 64 * 2 + 16];
+  const auto aligned = [&](AttentionOptions& c) {  // never read: the call is refused
+    for (AttentionInput* input : {&c.q, &c.k, &c.v}) dense(*input).data = memory;
+  };
+  refused(
+      [&](auto& c) {
+        aligned(c);
+        dense(c.q).data = memory + 2;
+      },
+      "q or its strides are no multiples of 16");
+  refused(
+      [&](auto& c) {
+        aligned(c);
+        dense(c.k).token_stride = 129;
+      },
+      "k or its strides are no multiples of 16");
+  refused(
+      [&](auto& c) {
+        aligned(c);
+        c.k = BlockHeadsView{kb.view(), 2, 20, 2};
+      },
+      "set device_global_scale");
+}
+
 TEST_F(AttentionRefusals, backends_without_it) {
   refuse([&](auto&) {}, "backend cuda has no kernel", ErrorCode::unsupported,
          {.backend = Backend::cuda});
