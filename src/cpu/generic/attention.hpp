@@ -270,7 +270,6 @@ class KeyRuns {
   void decode(const AttentionSide& side, bool values, std::int64_t base, double scale,
               AttentionMemory& m, float* factor) {
     const std::int64_t stride = padded(side.d), end = base + attention_keys;
-    const RowsAhead ahead = ahead_of(values, end);
     for (std::size_t i = at_; i < tile_.keys.size(); ++i) {
       const AttentionKeys& keys = tile_.keys[i];
       const std::int64_t from = keys.begin > base ? keys.begin : base;
@@ -280,7 +279,7 @@ class KeyRuns {
       const double f =
           scale * (values ? keys.v_factor : keys.k_factor) *
           side.decode(values ? keys.v : keys.k, from - keys.begin, to - from,
-                      from == base ? ahead : RowsAhead{}, m.rows + (from - base) * stride);
+                      ahead_of(values, from + attention_keys), m.rows + (from - base) * stride);
       for (std::int64_t p = from; p < to; ++p) factor[p - base] = static_cast<float>(f);
     }
   }
