@@ -55,6 +55,8 @@ struct AbsMaxRun {
   bool non_finite = false;
 };
 
+struct AttentionKernels;  // core/attention_kernels.hpp
+
 struct KernelTable {
   Backend backend;
   bool (*available)();  // does this machine have the instructions
@@ -63,7 +65,8 @@ struct KernelTable {
   bool (*supports_dequantize)(const DequantizeLines&);
   void (*dequantize)(const DequantizeLines&);
   AbsMaxRun (*abs_max)(const void* input, DType type, std::int64_t count);
-  const MatmulKernels* matmul = nullptr;  // null: none
+  const MatmulKernels* matmul = nullptr;        // null: none
+  const AttentionKernels* attention = nullptr;  // null: none
 };
 
 extern const KernelTable reference_kernels;

@@ -97,6 +97,11 @@ const KernelTable& choose_backend(const MatmulProduct& call, const Context& cont
                 [&](const KernelTable& t) { return t.matmul && t.matmul->supports(call); });
 }
 
+const KernelTable& choose_backend(const AttentionNeeds& call, const Context& context) {
+  return choose(context, "attention",
+                [&](const KernelTable& t) { return t.attention && t.attention->supports(call); });
+}
+
 const KernelTable& choose_backend(const Context& context) {
   return choose(context, "abs_max", [](const KernelTable&) { return true; });
 }

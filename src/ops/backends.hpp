@@ -1,6 +1,7 @@
 // Which kernel table runs a call.
 #pragma once
 
+#include "core/attention_kernels.hpp"
 #include "core/result.hpp"
 #include "core/kernel_table.hpp"
 
@@ -11,6 +12,7 @@ namespace microscale {
 const KernelTable& choose_backend(const QuantizeLines& call, const Context& context);
 const KernelTable& choose_backend(const DequantizeLines& call, const Context& context);
 const KernelTable& choose_backend(const MatmulProduct& call, const Context& context);
+const KernelTable& choose_backend(const AttentionNeeds& call, const Context& context);
 /// For calls that every backend supports.
 const KernelTable& choose_backend(const Context& context);
 

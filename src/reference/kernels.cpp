@@ -8,6 +8,7 @@
 #include "formats/block_quantizer.hpp"
 #include "formats/compat.hpp"
 #include "core/kernel_table.hpp"
+#include "reference/attention.hpp"
 #include "reference/dense.hpp"
 #include "reference/matmul.hpp"
 
@@ -116,6 +117,7 @@ const KernelTable reference_kernels{
     .dequantize = dequantize,
     .abs_max = abs_max,
     .matmul = &reference_matmul,
+    .attention = &reference_attention,
 };
 
 }  // namespace microscale

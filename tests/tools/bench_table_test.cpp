@@ -7,7 +7,7 @@ namespace microscale::testing {
 namespace {
 
 TEST(BenchTable, has_a_rate_and_its_limit_for_every_case) {
-  for (const char* operation : {"quantize", "matmul"}) {
+  for (const char* operation : {"quantize", "matmul", "attention"}) {
     const Json table = table_of(quick(operation, {"--json"}));
     EXPECT_EQ(table["device"], "cpu");
     EXPECT_EQ(table["threads"], 1);

@@ -19,7 +19,7 @@ TEST(Bench, times_only_what_the_filter_leaves) {
 TEST(Bench, refuses_what_it_cannot_time) {
   EXPECT_EQ(microscale({"bench"}).code, 2);
   EXPECT_NE(microscale({"bench", "matmull"}).err.find("did you mean matmul?"), std::string::npos);
-  for (const Words& words : {Words{"bench", "attention"},
+  for (const Words& words : {Words{"bench", "attentions"},
                              {"bench", "quantize", "--size", "1000"},
                              {"bench", "quantize", "--backend", "gpu"},
                              {"bench", "quantize", "--tasks"},

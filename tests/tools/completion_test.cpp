@@ -39,7 +39,7 @@ TEST(BashCompletion, offers_the_choices_of_an_option) {
   EXPECT_EQ(offered("microscale explain --compat llama"), "llama.cpp");
   EXPECT_EQ(offered("microscale dequantize m --dtype f"), "f16 f32");
   EXPECT_EQ(offered("microscale quantize m --device c"), "cpu cuda cuda:0 cuda:all");
-  EXPECT_EQ(offered("microscale bench ''"), "quantize matmul");
+  EXPECT_EQ(offered("microscale bench ''"), "quantize matmul attention");
   EXPECT_EQ(offered("microscale bench matmul --backend a"), "all amx avx512 avx2");
   EXPECT_EQ(offered("microscale completion ''"), "bash zsh fish");
   EXPECT_EQ(offered("microscale quantize --threads ''"), "");

@@ -105,7 +105,7 @@ std::vector<std::string> choices_of(std::string_view placeholder) {
   if (placeholder == "TOOL") return split(compat_names(), ", ");
   if (placeholder == "DTYPE") return {"bf16", "f16", "f32"};
   if (placeholder == "DEVICE") return {"cpu", "cuda", "cuda:0", "cuda:all"};
-  if (placeholder == "OPERATION") return {"quantize", "matmul"};
+  if (placeholder == "OPERATION") return {"quantize", "matmul", "attention"};
   if (placeholder == "BACKEND") return {"all", "cpu", "amx", "avx512", "avx2", "cuda", "cuda:0"};
   if (placeholder == "GENERATOR") return {"zeros", "ones", "iota", "normal", "uniform", "empty"};
   if (placeholder == "ACTION") return {"explain", "run", "profile"};

@@ -136,7 +136,7 @@ void add_bench(CLI::App& app, Words& words) {
                   "microscale bench matmul --tasks");
   BenchWords& given = words.bench;
   add(bench, "OPERATION", given.operation, "OPERATION",
-      "What to time: quantize (and dequantize) or matmul")
+      "What to time: quantize (and dequantize), matmul or attention")
       ->required();
   add(bench, "--backend,--device", given.backend, "BACKEND",
       "all, cpu (its fastest), amx, avx512, avx2, cuda or cuda:N [all]");

@@ -1,6 +1,7 @@
-// The AMX backend: all that AVX-512 has, and matrix products on tiles.
+// The AMX backend: all that AVX-512 has, and matrix products on tiles; attention is AVX-512's.
 #include "cpu/amx/kernels.hpp"
 #include "cpu/amx/permission.hpp"
+#include "cpu/avx512/kernels.hpp"
 #include "core/kernel_table.hpp"
 
 namespace microscale {
@@ -25,6 +26,7 @@ const KernelTable amx_kernels{
     .abs_max = [](const void* input, DType type,
                   std::int64_t count) { return avx512_kernels.abs_max(input, type, count); },
     .matmul = &amx_matmul,
+    .attention = &avx512_attention,
 };
 
 }  // namespace microscale

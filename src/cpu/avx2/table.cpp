@@ -35,6 +35,7 @@ const KernelTable avx2_kernels{
     .dequantize = dequantize,
     .abs_max = avx2::abs_max,
     .matmul = &avx2_matmul,
+    .attention = &avx2_attention,
 };
 
 }  // namespace microscale

@@ -5,71 +5,7 @@
 
 MICROSCALE_AVX512_BEGIN
 #include "cpu/generic/dense.hpp"
-#include "cpu/avx512/matmul_scales.hpp"
-
-inline constexpr int most_rows = 8;
-
-#include "cpu/generic/matmul_dot.hpp"
-
-/// 128 E2M1 codes: lane l of vector i is nibble i of the l-th 32-bit word. The lookup of 16 FP32
-/// values takes the lowest four bits of a lane, whatever the others are.
-struct Fp4Codes : Fp32Products {
-  static constexpr int elements = 128, vectors = 8, code_bytes = 64;
-  static constexpr int element(int vector, int lane) { return 8 * lane + vector; }
-  using Codes = Int;
-  static Codes load(const std::uint8_t* p) { return microscale::avx512::load(p); }
-  static Float vector(Codes w, int i) {
-    const Float values = _mm512_setr_ps(0.0f, 0.5f, 1.0f, 1.5f, 2.0f, 3.0f, 4.0f, 6.0f, -0.0f,
-                                        -0.5f, -1.0f, -1.5f, -2.0f, -3.0f, -4.0f, -6.0f);
-    return _mm512_permutexvar_ps(_mm512_srli_epi32(w, static_cast<unsigned>(4 * i)), values);
-  }
-};
-
-/// Lane l of a vector belongs to block l / 2.
-struct Nvfp4 : Fp4Codes {
-  static constexpr int groups = 1, scale_bytes = 8;
-  static constexpr double factor = 256.0;
-  using Scales = Float;
-  static Scales load_scales(const std::uint8_t* p) {
-    return _mm512_permutexvar_ps(_mm512_setr_epi32(0, 0, 1, 1, 2, 2, 3, 3, 4, 4, 5, 5, 6, 6, 7, 7),
-                                 _mm512_castps256_ps512(eight_from_e4m3(p)));
-  }
-  static Float scale(Scales q, int) { return q; }
-};
-
-/// Lane l of a vector belongs to block l / 4.
-struct Mxfp4 : Fp4Codes {
-  static constexpr int groups = 1, scale_bytes = 4;
-  static constexpr double factor = 1.0;
-  using Scales = Float;
-  static Scales load_scales(const std::uint8_t* p) { return four_from_e8m0(p); }
-  static Float scale(Scales q, int) { return q; }
-};
-
-/// 128 E4M3 or E5M2 codes in order, through FP16.
-template <bool FiveExponentBits>
-struct Mxfp8 : Fp32Products {
-  static constexpr int elements = 128, vectors = 8, code_bytes = 128, groups = 4, scale_bytes = 4;
-  static constexpr double factor = FiveExponentBits ? 1.0 : 256.0;
-  static constexpr int element(int vector, int lane) { return vector * lanes + lane; }
-  using Codes = const std::uint8_t*;
-  using Scales = const std::uint8_t*;
-  static Codes load(const std::uint8_t* p) { return p; }
-  static Scales load_scales(const std::uint8_t* p) { return p; }
-  static Float vector(Codes p, int i) {
-    const __m256i wide =
-        _mm256_cvtepu8_epi16(_mm_loadu_si128(reinterpret_cast<const __m128i*>(p + 16 * i)));
-    if constexpr (FiveExponentBits) return _mm512_cvtph_ps(_mm256_slli_epi16(wide, 8));
-    const __m256i magnitude = _mm256_and_si256(wide, _mm256_set1_epi16(0x7F));
-    const __m256i sign = _mm256_slli_epi16(_mm256_sub_epi16(wide, magnitude), 8);
-    const __m256i nan = _mm256_and_si256(_mm256_cmpeq_epi16(magnitude, _mm256_set1_epi16(0x7F)),
-                                         _mm256_set1_epi16(0x7FFF));
-    return _mm512_cvtph_ps(
-        _mm256_or_si256(_mm256_or_si256(_mm256_slli_epi16(magnitude, 7), nan), sign));
-  }
-  static Float scale(Scales p, int group) { return from_e8m0(set32(p[group])); }
-};
-
+#include "cpu/avx512/decoders.hpp"
 #include "cpu/generic/matmul_table.hpp"
 MICROSCALE_AVX512_END
 

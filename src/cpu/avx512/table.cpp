@@ -38,6 +38,7 @@ const KernelTable avx512_kernels{
     .dequantize = dequantize,
     .abs_max = avx512::abs_max,
     .matmul = &avx512_matmul,
+    .attention = &avx512_attention,
 };
 
 }  // namespace microscale

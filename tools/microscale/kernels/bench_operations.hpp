@@ -15,7 +15,7 @@ struct BenchOptions {
   Context context;          ///< CPU: backend (automatic: the fastest) and threads
   std::string filter;       ///< only cases with this in their name
   std::int64_t size = 0;    ///< quantize, CPU: bytes of dense data of a case
-  std::int64_t rotate = 0;  ///< matmul, CPU: bytes of weights before one comes round again
+  std::int64_t rotate = 0;  ///< CPU: bytes of weights or of a cache before one comes round again
   int runs = 0;             ///< CPU
   bool tasks = false;       ///< matmul: article 002's four tasks instead
   bool quick = false;       ///< small cases
@@ -27,5 +27,6 @@ BenchTable bench_quantize_cpu(const BenchOptions& options, const bench::Watcher&
 BenchTable bench_quantize_gpu(const BenchOptions& options, const bench::Watcher& watcher);
 BenchTable bench_matmul_cpu(const BenchOptions& options, const bench::Watcher& watcher);
 BenchTable bench_matmul_gpu(const BenchOptions& options, const bench::Watcher& watcher);
+BenchTable bench_attention_cpu(const BenchOptions& options, const bench::Watcher& watcher);
 
 }  // namespace microscale

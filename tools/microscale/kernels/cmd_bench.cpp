@@ -27,7 +27,7 @@ using Json = nlohmann::ordered_json;
 struct Operation {
   const char* name;
   BenchTable (*on_cpu)(const BenchOptions&, const bench::Watcher&);
-  BenchTable (*on_gpu)(const BenchOptions&, const bench::Watcher&);
+  BenchTable (*on_gpu)(const BenchOptions&, const bench::Watcher&);  // null: nothing is timed there
   bool takes_size, takes_rotation, takes_tasks;
   const char* filters;  // words that leave some cases
 };
@@ -36,7 +36,8 @@ constexpr Operation operations[] = {
     {"quantize", bench_quantize_cpu, bench_quantize_gpu, true, false, false,
      "mxfp4, nvfp4 or mxfp8"},
     {"matmul", bench_matmul_cpu, bench_matmul_gpu, false, true, true,
-     "nvfp4, gated or experts; with --tasks gemv, gemm, dual or group"}};
+     "nvfp4, gated or experts; with --tasks gemv, gemm, dual or group"},
+    {"attention", bench_attention_cpu, nullptr, false, true, false, "decode, prefill or append"}};
 
 const Operation& operation_from(const std::string& name) {
   std::vector<std::string> names;
@@ -78,7 +79,8 @@ void refuse_others_options(const Operation& operation, const BenchWords& words) 
                         operation.name));
   };
   refuse(!words.size.empty(), operation.takes_size, "--size", "quantize");
-  refuse(!words.rotate_mib.empty(), operation.takes_rotation, "--rotate-mib", "matmul");
+  refuse(!words.rotate_mib.empty(), operation.takes_rotation, "--rotate-mib",
+         "matmul and attention");
   refuse(words.tasks, operation.takes_tasks, "--tasks", "matmul");
 }
 
@@ -148,7 +150,12 @@ int run_bench(const BenchWords& words, int threads, Console& console) {
   const BenchOptions options = options_from(words, devices, threads);
   std::vector<BenchTable> tables;
   std::string no_gpu;
-  if (devices.gpu && cuda::device_count() == 0) {
+  if (devices.gpu && !operation.on_gpu) {
+    no_gpu = fmt::format("bench {} has no cases for one", operation.name);
+    if (devices.gpu_named)
+      throw Error(ErrorCode::unsupported,
+                  fmt::format("--backend cuda: {}; use --backend cpu", no_gpu));
+  } else if (devices.gpu && cuda::device_count() == 0) {
     no_gpu = cuda::unavailable_reason();
     if (devices.gpu_named)
       throw Error(ErrorCode::unsupported,

@@ -1,0 +1,49 @@
+// Views of tensors [batch, tokens, heads, d]: rows of d elements, one per token and head, as
+// attention and its cache take them. Views own nothing.
+#pragma once
+
+#include <cstdint>
+
+#include "microscale/tensor.hpp"
+
+namespace microscale {
+
+/// Dense. Element (b, t, h, i) is at b * batch_stride + t * token_stride + h * head_stride + i, so
+/// that a part of a fused projection, or [batch, heads, tokens, d], is a view as well. Strides are
+/// in elements; 0 means packed: head_stride d, token_stride heads * head_stride, batch_stride
+/// tokens * token_stride.
+struct HeadsView {
+  const void* data = nullptr;  ///< aligned to the element (Backend::cuda: to 16 bytes, rows too)
+  DType dtype = DType::f32;
+  std::int64_t batch = 1;
+  std::int64_t tokens = 0;
+  std::int64_t heads = 0;
+  std::int64_t d = 0;
+  std::int64_t token_stride = 0;
+  std::int64_t head_stride = 0;
+  std::int64_t batch_stride = 0;
+};
+
+/// As HeadsView, to be written.
+struct MutableHeadsView {
+  void* data = nullptr;
+  DType dtype = DType::f32;
+  std::int64_t batch = 1;
+  std::int64_t tokens = 0;
+  std::int64_t heads = 0;
+  std::int64_t d = 0;
+  std::int64_t token_stride = 0;
+  std::int64_t head_stride = 0;
+  std::int64_t batch_stride = 0;
+};
+
+/// Block-scaled along d: what quantize_into makes of the packed tensor as a matrix of batch *
+/// tokens * heads rows and d columns, with row-major scales.
+struct BlockHeadsView {
+  BlockTensorView rows{};  ///< row (b * tokens + t) * heads + h
+  std::int64_t batch = 1;
+  std::int64_t tokens = 0;
+  std::int64_t heads = 0;
+};
+
+}  // namespace microscale

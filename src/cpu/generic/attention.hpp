@@ -1,0 +1,397 @@
+// Attention in FP32, 32 keys at a time: K is decoded into the cache, multiplied with all rows of a
+// tile, then V over it; the softmax is the online one. Included inside a target region
+// (cpu/target_region.hpp), after the decoders.
+//
+// A block is the keys at positions [32 b, 32 b + 32), whatever the tile, so a row's result does not
+// depend on the others. Codes come out in a decoder's own order of elements: q is put into that
+// order beforehand, and the result back afterwards.
+
+inline constexpr std::int64_t attention_keys = 32;
+inline constexpr std::int64_t attention_rows = 64;
+inline constexpr std::int64_t row_step = 8 * lanes;  // elements; of every decoder's step
+
+inline std::int64_t padded(std::int64_t d) { return (d + row_step - 1) / row_step * row_step; }
+
+/// Element of each place of a decoded row.
+template <class B>
+inline void fill_order(std::int64_t padded_d, std::int16_t* order) {
+  for (std::int64_t s = 0; s < padded_d; s += B::elements)
+    for (int i = 0; i < B::vectors; ++i)
+      for (int l = 0; l < lanes; ++l)
+        order[s + i * lanes + l] = static_cast<std::int16_t>(s + B::element(i, l));
+}
+
+/// One step of a row: values times B::factor^-1.
+template <class B>
+inline void decode_step(const std::uint8_t* codes, const std::uint8_t* scales, float* output) {
+  const typename B::Codes w = B::load(codes);
+  const typename B::Scales q = B::load_scales(scales);
+  constexpr int together = B::vectors / B::groups;
+  MICROSCALE_UNROLL
+  for (int g = 0; g < B::groups; ++g) {
+    const Float scale = B::scale(q, g);
+    MICROSCALE_UNROLL
+    for (int i = g * together; i < (g + 1) * together; ++i)
+      store_float(output + i * lanes, mul(B::vector(w, i), scale));
+  }
+}
+
+/// What is read next: the rows that follow a block's, `count` of them.
+struct RowsAhead {
+  const std::uint8_t *codes = nullptr, *scales = nullptr;
+  std::int64_t stride = 0, scale_stride = 0, count = 0;
+
+  void ask(std::int64_t row, std::int64_t bytes) const {
+    if (row >= count) return;
+    for (std::int64_t i = 0; i < bytes; i += 64) prefetch_line(codes + row * stride, i);
+    if (scales) prefetch_line(scales + row * scale_stride, 0);
+  }
+};
+
+template <class B>
+void decode_rows(const MatmulRows& rows, std::int64_t first, std::int64_t count, std::int64_t d,
+                 const RowsAhead& ahead, float* output) {
+  static_assert(B::elements == row_step, "a step is eight vectors");
+  const std::int64_t stride = padded(d), whole = d / B::elements, rest = d % B::elements;
+  for (std::int64_t j = 0; j < count; ++j, output += stride) {
+    const std::uint8_t* codes = rows.data + (first + j) * rows.stride;
+    const std::uint8_t* scales = rows.scales + (first + j) * rows.scale_stride;
+    ahead.ask(j, d * B::code_bytes / B::elements);
+    for (std::int64_t s = 0; s < whole; ++s)
+      decode_step<B>(codes + s * B::code_bytes, scales + s * B::scale_bytes,
+                     output + s * B::elements);
+    if (rest == 0) continue;
+    alignas(64) std::uint8_t last_codes[B::code_bytes] = {}, last_scales[B::scale_bytes] = {};
+    __builtin_memcpy(last_codes, codes + whole * B::code_bytes,
+                     static_cast<std::size_t>(rest * B::code_bytes / B::elements));
+    __builtin_memcpy(last_scales, scales + whole * B::scale_bytes,
+                     static_cast<std::size_t>(rest * B::scale_bytes / B::elements));
+    decode_step<B>(last_codes, last_scales, output + whole * B::elements);
+  }
+}
+
+/// Dense rows, their elements in `order`.
+inline void place_rows(const MatmulRows& rows, std::int64_t first, std::int64_t count,
+                       std::int64_t d, const std::int16_t* order, const RowsAhead& ahead,
+                       float* output) {
+  alignas(64) float values[256 + row_step];
+  const std::int64_t stride = padded(d);
+  for (std::int64_t i = d; i < stride; ++i) values[i] = 0.0f;
+  for (std::int64_t j = 0; j < count; ++j, output += stride) {
+    const std::uint8_t* p = rows.data + (first + j) * rows.stride;
+    const int n = static_cast<int>(d);
+    ahead.ask(j, d * (rows.dtype == DType::f32 ? 4 : 2));
+    if (rows.dtype == DType::bf16)
+      to_floats<DType::bf16>(p, n, values);
+    else if (rows.dtype == DType::f16)
+      to_floats<DType::f16>(p, n, values);
+    else
+      to_floats<DType::f32>(p, n, values);
+    if (order)
+      for (std::int64_t i = 0; i < stride; ++i) output[i] = values[order[i]];
+    else
+      for (std::int64_t i = 0; i < stride; i += lanes)
+        store_float(output + i, load_float(values + i));
+  }
+}
+
+/// K or V of a tile: its rows by position, and the order in which they decode.
+struct AttentionSide {
+  std::int64_t d = 0;
+  bool blocks = false;  // some rows are block-scaled; all of those in `format`
+  Format format = Format::nvfp4;
+  std::int16_t* order = nullptr;  // padded(d) places; null: elements are in place
+
+  void choose_order(std::int16_t* memory) {
+    if (!blocks) return;
+    order = memory;
+    if (format == Format::nvfp4 || format == Format::mxfp4)
+      fill_order<Nvfp4>(padded(d), order);
+    else
+      fill_order<Mxfp8<true>>(padded(d), order);
+  }
+
+  /// Rows [first, first + count) to `output`; the factor by which they must be multiplied yet.
+  double decode(const MatmulRows& rows, std::int64_t first, std::int64_t count,
+                const RowsAhead& ahead, float* output) const {
+    if (rows.dense()) {
+      place_rows(rows, first, count, d, order, ahead, output);
+      return 1;
+    }
+    switch (rows.format) {
+      case Format::nvfp4:
+        decode_rows<Nvfp4>(rows, first, count, d, ahead, output);
+        return Nvfp4::factor;
+      case Format::mxfp4:
+        decode_rows<Mxfp4>(rows, first, count, d, ahead, output);
+        return Mxfp4::factor;
+      case Format::mxfp8_e4m3:
+        decode_rows<Mxfp8<false>>(rows, first, count, d, ahead, output);
+        return Mxfp8<false>::factor;
+      default:
+        decode_rows<Mxfp8<true>>(rows, first, count, d, ahead, output);
+        return Mxfp8<true>::factor;
+    }
+  }
+};
+
+/// Scores of Rows rows with 8 / Rows keys at a time; scores[r * attention_keys + key].
+template <int Rows>
+inline void multiply_keys(const float* q, const float* k, std::int64_t stride, std::int64_t keys,
+                          float* scores) {
+  constexpr int cols = 8 / Rows;
+  for (std::int64_t c = 0; c < keys; c += cols) {
+    Float sum[8];
+    MICROSCALE_UNROLL
+    for (int i = 0; i < 8; ++i) sum[i] = as_float(zero());
+    const float* row = k + c * stride;
+    for (std::int64_t e = 0; e < stride; e += lanes) {
+      Float v[cols];
+      MICROSCALE_UNROLL
+      for (int j = 0; j < cols; ++j) v[j] = load_float(row + j * stride + e);
+      MICROSCALE_UNROLL
+      for (int r = 0; r < Rows; ++r) {
+        const Float x = load_float(q + r * stride + e);
+        MICROSCALE_UNROLL
+        for (int j = 0; j < cols; ++j) sum[r * cols + j] = fma(x, v[j], sum[r * cols + j]);
+      }
+    }
+    alignas(32) float sums[8];
+    sum_eight(sum, sums);
+    for (int r = 0; r < Rows; ++r)
+      for (int j = 0; j < cols; ++j) scores[r * attention_keys + c + j] = sums[r * cols + j];
+  }
+}
+
+/// o[r] = o[r] * alpha[r] + sum of p[r][j] * v[j], over `keys` rows of v.
+template <int Rows>
+inline void multiply_values(const float* p, const float* alpha, const float* v, std::int64_t stride,
+                            std::int64_t keys, float* o) {
+  constexpr int cols = 8 / Rows;
+  for (std::int64_t e = 0; e < stride; e += cols * lanes) {
+    Float sum[8];
+    MICROSCALE_UNROLL
+    for (int i = 0; i < 8; ++i) sum[i] = as_float(zero());
+    for (std::int64_t j = 0; j < keys; ++j) {
+      Float x[cols];
+      MICROSCALE_UNROLL
+      for (int c = 0; c < cols; ++c) x[c] = load_float(v + j * stride + e + c * lanes);
+      MICROSCALE_UNROLL
+      for (int r = 0; r < Rows; ++r) {
+        const Float weight = set_float(p[r * attention_keys + j]);
+        MICROSCALE_UNROLL
+        for (int c = 0; c < cols; ++c) sum[r * cols + c] = fma(weight, x[c], sum[r * cols + c]);
+      }
+    }
+    MICROSCALE_UNROLL
+    for (int r = 0; r < Rows; ++r) {
+      const Float factor = set_float(alpha[r]);
+      MICROSCALE_UNROLL
+      for (int c = 0; c < cols; ++c) {
+        float* at = o + r * stride + e + c * lanes;
+        store_float(at, fma(load_float(at), factor, sum[r * cols + c]));
+      }
+    }
+  }
+}
+
+/// The memory of one tile.
+struct AttentionMemory {
+  float *q, *output, *rows, *scores, *alpha;
+  AttentionState* state;
+  std::int16_t *k_order, *v_order;
+
+  AttentionMemory(void* workspace, std::int64_t count, std::int64_t d) {
+    const std::int64_t stride = padded(d);
+    q = static_cast<float*>(workspace);
+    output = q + count * stride;
+    rows = output + count * stride;
+    scores = rows + attention_keys * stride;
+    alpha = scores + count * attention_keys;
+    state = reinterpret_cast<AttentionState*>(alpha + (count + 15) / 16 * 16);
+    k_order = reinterpret_cast<std::int16_t*>(state + count);
+    v_order = k_order + stride;
+  }
+  static std::int64_t bytes(std::int64_t count, std::int64_t d) {
+    const std::int64_t stride = padded(d), floats = 2 * count * stride + attention_keys * stride +
+                                                    count * attention_keys + count + 16;
+    return floats * 4 + count * static_cast<std::int64_t>(sizeof(AttentionState)) + 2 * stride * 2;
+  }
+};
+
+inline std::int64_t attention_workspace(std::int64_t rows, std::int64_t, std::int64_t d) {
+  return AttentionMemory::bytes(rows, d);
+}
+
+/// Groups of 4, 2 and 1 rows.
+template <class Function>
+inline void for_row_groups(std::int64_t rows, Function function) {
+  std::int64_t r = 0;
+  for (; r + 4 <= rows; r += 4) function.template run<4>(r);
+  for (; r + 2 <= rows; r += 2) function.template run<2>(r);
+  for (; r < rows; ++r) function.template run<1>(r);
+}
+
+struct KeyProducts {
+  const AttentionMemory& m;
+  std::int64_t stride, keys;
+  template <int Rows>
+  void run(std::int64_t r) const {
+    multiply_keys<Rows>(m.q + r * stride, m.rows, stride, keys, m.scores + r * attention_keys);
+  }
+};
+struct ValueProducts {
+  const AttentionMemory& m;
+  std::int64_t stride, keys;
+  template <int Rows>
+  void run(std::int64_t r) const {
+    multiply_values<Rows>(m.scores + r * attention_keys, m.alpha + r, m.rows, stride, keys,
+                          m.output + r * stride);
+  }
+};
+
+/// The part of positions [base, base + 32) that a row sees, from base on.
+struct Seen {
+  int begin, end;
+};
+inline Seen seen_of(const AttentionRow& row, std::int64_t base) {
+  const std::int64_t begin = row.begin > base ? row.begin - base : 0,
+                     end = row.end - base < attention_keys ? row.end - base : attention_keys;
+  if (begin >= end) return {0, 0};
+  return {static_cast<int>(begin), static_cast<int>(end)};
+}
+
+/// Goes through the positions of a tile.
+class KeyRuns {
+ public:
+  explicit KeyRuns(const AttentionTile& tile) : tile_(tile) {}
+
+  /// Decodes K or V of positions [base, base + 32) that the tile has, at their places.
+  void decode(const AttentionSide& side, bool values, std::int64_t base, double scale,
+              AttentionMemory& m, float* factor) {
+    const std::int64_t stride = padded(side.d), end = base + attention_keys;
+    for (std::size_t i = at_; i < tile_.keys.size(); ++i) {
+      const AttentionKeys& keys = tile_.keys[i];
+      const std::int64_t from = keys.begin > base ? keys.begin : base;
+      const std::int64_t last = keys.begin + keys.count, to = last < end ? last : end;
+      if (from >= end) break;
+      if (from >= to) continue;
+      const double f =
+          scale * (values ? keys.v_factor : keys.k_factor) *
+          side.decode(values ? keys.v : keys.k, from - keys.begin, to - from,
+                      ahead_of(values, from + attention_keys), m.rows + (from - base) * stride);
+      for (std::int64_t p = from; p < to; ++p) factor[p - base] = static_cast<float>(f);
+    }
+  }
+  void pass(std::int64_t base) {  // what ends before `base` is not looked at again
+    while (at_ < tile_.keys.size() && tile_.keys[at_].begin + tile_.keys[at_].count <= base) ++at_;
+  }
+
+ private:
+  /// The run that holds `position`, from there on.
+  RowsAhead ahead_of(bool values, std::int64_t position) const {
+    for (std::size_t i = at_; i < tile_.keys.size(); ++i) {
+      const AttentionKeys& keys = tile_.keys[i];
+      if (position >= keys.begin + keys.count) continue;
+      const MatmulRows rows = (values ? keys.v : keys.k).from(position - keys.begin);
+      return {rows.data, rows.scales, rows.stride, rows.scale_stride,
+              keys.begin + keys.count - position};
+    }
+    return {};
+  }
+
+  const AttentionTile& tile_;
+  std::size_t at_ = 0;
+};
+
+inline void load_queries(const AttentionTile& tile, const AttentionSide& side, AttentionMemory& m) {
+  const std::int64_t stride = padded(tile.d);
+  for (std::int64_t r = 0; r < tile.rows; ++r) {
+    m.state[r] = {-__builtin_inff(), 0.0};
+    for (std::int64_t i = 0; i < stride; ++i) {
+      const std::int64_t e = side.order ? side.order[i] : i;
+      m.q[r * stride + i] = e < tile.d ? static_cast<float>(tile.q[r * tile.d + e]) : 0.0f;
+      m.output[r * stride + i] = 0.0f;
+    }
+  }
+}
+
+inline void store_results(const AttentionTile& tile, const AttentionSide& side,
+                          const AttentionMemory& m) {
+  const std::int64_t stride = padded(tile.d);
+  for (std::int64_t r = 0; r < tile.rows; ++r) {
+    tile.largest[r] = static_cast<double>(m.state[r].largest);
+    tile.sum[r] = m.state[r].sum;
+    for (std::int64_t i = 0; i < stride; ++i) {
+      const std::int64_t e = side.order ? side.order[i] : i;
+      if (e < tile.d) tile.output[r * tile.d + e] = static_cast<double>(m.output[r * stride + i]);
+    }
+  }
+}
+
+void attend_tile(const AttentionTile& tile) {
+  AttentionMemory m(tile.workspace, tile.rows, tile.d);
+  AttentionSide k{.d = tile.d}, v{.d = tile.d};
+  for (const AttentionKeys& keys : tile.keys) {
+    if (!keys.k.dense()) k.blocks = true, k.format = keys.k.format;
+    if (!keys.v.dense()) v.blocks = true, v.format = keys.v.format;
+  }
+  k.choose_order(m.k_order);
+  v.choose_order(m.v_order);
+  load_queries(tile, k, m);
+
+  const std::int64_t stride = padded(tile.d), first = tile.keys.front().begin,
+                     end = tile.keys.back().begin + tile.keys.back().count;
+  AttentionBlock block{.k_factor = {}, .v_factor = {}, .softcap = static_cast<float>(tile.softcap)};
+  KeyRuns runs(tile);
+  for (std::int64_t i = 0; i < attention_keys * stride; i += lanes)  // rows that no key fills
+    store_float(m.rows + i, as_float(zero()));
+  for (std::int64_t base = first / attention_keys * attention_keys; base < end;
+       base += attention_keys) {
+    const std::int64_t keys = end - base < attention_keys ? end - base : attention_keys;
+    runs.pass(base);
+    runs.decode(k, false, base, tile.scale, m, block.k_factor);
+    for_row_groups(tile.rows, KeyProducts{m, stride, keys});
+    bool all_seen = true;
+    for (std::int64_t r = 0; r < tile.rows; ++r) {
+      const Seen seen = seen_of(tile.row[r], base);
+      all_seen &= seen.begin == 0 && seen.end == attention_keys;
+    }
+    runs.decode(v, true, base, 1.0, m, block.v_factor);
+    for (std::int64_t r = 0; r < tile.rows; ++r) {
+      const Seen seen = seen_of(tile.row[r], base);
+      float* scores = m.scores + r * attention_keys;
+      m.alpha[r] = softmax_block(block, static_cast<float>(tile.row[r].shift), seen.begin, seen.end,
+                                 scores, m.state[r]);
+      if (!all_seen)  // whatever V holds where it is not seen
+        multiply_values<1>(scores + seen.begin, m.alpha + r, m.rows + seen.begin * stride, stride,
+                           seen.end - seen.begin, m.output + r * stride);
+    }
+    if (all_seen) for_row_groups(tile.rows, ValueProducts{m, stride, keys});
+  }
+  store_results(tile, v, m);
+}
+
+inline bool attention_takes(const MatmulRows& rows) {
+  return rows.dense() || rows.format == Format::nvfp4 || rows.format == Format::mxfp4 ||
+         rows.format == Format::mxfp8_e4m3 || rows.format == Format::mxfp8_e5m2;
+}
+
+inline bool attention_supports(const AttentionNeeds& needs) {
+  return attention_takes(needs.k) && attention_takes(needs.v) &&
+         needs.probabilities == ProbabilityRule::exact;
+}
+
+/// A score: its lane's products, the lanes, q to FP32, the factor and the shift. The result: the
+/// keys of a block, its lanes' place in the sum, then two roundings a block.
+inline AttentionRoundings attention_roundings(std::int64_t keys, std::int64_t d) {
+  return {padded(d) / lanes + 10, attention_keys + 8 + 2 * (keys / attention_keys + 2)};
+}
+
+inline constexpr AttentionKernels attention_kernels() {
+  return {.supports = attention_supports,
+          .tile_rows = attention_rows,
+          .workspace_bytes = attention_workspace,
+          .attend = attend_tile,
+          .roundings = attention_roundings};
+}

@@ -1,0 +1,254 @@
+// append_kv: checks, then rows of new tokens, a page at a time, through RoPE, mean and Hadamard
+// where asked for, into the quantizer and the BF16 copies.
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <array>
+#include <cstring>
+#include <vector>
+
+#include "core/kernel_table.hpp"
+#include "core/threads.hpp"
+#include "formats/arithmetic.hpp"
+#include "formats/compat.hpp"
+#include "layouts/kv_page.hpp"
+#include "microscale/error.hpp"
+#include "ops/backends.hpp"
+#include "ops/kv_cache_check.hpp"
+#include "reference/dense.hpp"
+#include "reference/kv_rows.hpp"
+
+namespace microscale {
+namespace {
+
+constexpr const char* operation = "append_kv";
+
+[[noreturn]] void refuse(const std::string& sentence) {
+  throw Error(ErrorCode::invalid_argument, fmt::format("{}: {}", operation, sentence));
+}
+
+std::int64_t new_tokens(const AppendKvOptions& o, std::int64_t sequence) {
+  return o.offsets ? o.offsets[sequence + 1] - o.offsets[sequence] : o.k.tokens;
+}
+std::int64_t first_token(const AppendKvOptions& o, std::int64_t sequence) {
+  return o.offsets ? o.offsets[sequence] : sequence * o.k.tokens;
+}
+
+void check_numerics(const AppendKvOptions& o) {
+  if (o.cache.format == KvFormat::fp8) {
+    if (o.numerics != Numerics{})
+      refuse("an FP8 cache has no scale rules; leave numerics at its default");
+    return;
+  }
+  const Format format = block_format(o.cache.format);
+  const auto rules = scale_rules(format);
+  if (std::find(rules.begin(), rules.end(), o.numerics.scale_rule) == rules.end())
+    refuse(fmt::format("{} has no scale rule {}; it has {}", info(format).name,
+                       to_string(o.numerics.scale_rule), scale_rule_names(format)));
+  if (follows_tool(o.numerics, format) || o.numerics.rounding == Rounding::stochastic)
+    throw Error(
+        ErrorCode::unsupported,
+        fmt::format("{}: a cache takes no profile of another tool ({}) and no stochastic rounding; "
+                    "leave compat at none",
+                    operation, to_string(o.numerics.compat)));
+}
+
+void check_rope(const AppendKvOptions& o) {
+  const Rope& rope = o.rope;
+  if ((rope.cos == nullptr) != (rope.sin == nullptr))
+    refuse("RoPE has one table; pass cos and sin, or neither");
+  if (rope.cos && (rope.width < 2 || rope.width % 2 != 0 || rope.width > o.cache.d))
+    refuse(fmt::format("RoPE of width {} for d = {}; pass an even number up to d", rope.width,
+                       o.cache.d));
+}
+
+// On a host: where the new tokens go.
+void check_positions(const AppendKvOptions& o) {
+  const KvCache& cache = o.cache;
+  std::int64_t former = 0;
+  for (std::int64_t s = 0; o.offsets && s <= cache.batch; ++s) {
+    if (o.offsets[s] < former || o.offsets[s] > o.k.tokens)
+      refuse(fmt::format(
+          "offset {} is {} after {} for {} tokens; offsets must not decrease or leave the "
+          "tensor",
+          s, o.offsets[s], former, o.k.tokens));
+    former = o.offsets[s];
+  }
+  for (std::int64_t s = 0; s < cache.batch; ++s) {
+    const std::int64_t length = cache.lengths[s], count = new_tokens(o, s);
+    if (count > length)
+      refuse(fmt::format(
+          "sequence {} has {} new tokens and a length of {}; lengths count the new ones", s, count,
+          length));
+    if (o.rope.cos && count > 0 && length > o.rope.positions)
+      refuse(fmt::format("sequence {} is {} tokens long, RoPE's tables {}; make them longer", s,
+                         length, o.rope.positions));
+    check_pages(operation, cache, s, length - count, length);
+  }
+}
+
+void check(const AppendKvOptions& o, bool on_device) {
+  const KvCache& cache = o.cache;
+  check_cache(operation, cache, on_device);
+  const std::array inputs{check_heads(operation, "k", o.k, on_device),
+                          check_heads(operation, "v", o.v, on_device)};
+  for (const HeadsView* v : {&o.k, &o.v})
+    if (v->batch != o.k.batch || v->tokens != o.k.tokens || v->heads != cache.kv_heads ||
+        v->d != cache.d)
+      refuse(fmt::format(
+          "k and v must both be [batch, tokens, {}, {}] as the cache is; one is [{}, {}, "
+          "{}, {}]",
+          cache.kv_heads, cache.d, v->batch, v->tokens, v->heads, v->d));
+  if (o.k.batch != (o.offsets ? 1 : cache.batch))
+    refuse(fmt::format("k has a batch of {} for {} sequences; {}", o.k.batch, cache.batch,
+                       o.offsets ? "with offsets pack them into a batch of 1" : "they must agree"));
+  check_numerics(o);
+  check_rope(o);
+  std::vector<MemoryRange> outputs;
+  cache_memory(cache, outputs);
+  for (const MemoryRange& output : outputs)
+    if (std::string_view(output.name) != "k_mean") check_apart(operation, output, inputs);
+  if (!on_device) check_positions(o);
+}
+
+/// The new tokens of one sequence and kv head that lie in one page.
+struct Run {
+  std::int64_t sequence, head, position, count,
+      token;  // token: in k and v, batch and tokens one axis
+};
+
+class Appender {
+ public:
+  Appender(const AppendKvOptions& o, const Context& context)
+      : o_(o), cache_(o.cache), k_(with_strides(o.k)), v_(with_strides(o.v)) {
+    call_.format = block_format(cache_.format);
+    call_.input_type = DType::f32;
+    call_.input_stride = cache_.d;
+    call_.numerics = o.numerics;
+    if (cache_.format == KvFormat::fp8) return;
+    call_.blocks = cache_.d / info(call_.format).block;
+    call_.global_scale = std::max(cache_.k_global_scale, cache_.v_global_scale);
+    quantizer_ = &choose_backend(call_, context);
+  }
+
+  void run(const Context& context) const {
+    std::vector<Run> runs;
+    for (std::int64_t s = 0; s < cache_.batch; ++s) {
+      const std::int64_t count = new_tokens(o_, s), begin = cache_.lengths[s] - count;
+      for (std::int64_t p = begin; p < cache_.lengths[s];) {
+        constexpr std::int64_t most = 64;  // tokens a run, in a contiguous cache
+        const std::int64_t in_page = cache_.page_size - kv_page::place(p, cache_.page_size).token;
+        const std::int64_t n = std::min({in_page, most, cache_.lengths[s] - p});
+        for (std::int64_t h = 0; h < cache_.kv_heads; ++h)
+          runs.push_back({s, h, p, n, first_token(o_, s) + p - begin});
+        p += n;
+      }
+    }
+    const bool transformed = o_.rope.cos || cache_.k_mean || cache_.hadamard != 0;
+    parallel_for(static_cast<std::int64_t>(runs.size()), context.threads, [&](std::int64_t i) {
+      const Run& run = runs[static_cast<std::size_t>(i)];
+      std::vector<float> rows(static_cast<std::size_t>(run.count * cache_.d));
+      write(run, k_, transformed, {cache_.k_codes, cache_.k_scales, cache_.k_global_scale},
+            cache_.first.k, cache_.recent.k, rows.data());
+      write(run, v_, false, {cache_.v_codes, cache_.v_scales, cache_.v_global_scale},
+            cache_.first.v, cache_.recent.v, rows.data());
+    });
+  }
+
+ private:
+  /// K or V of the cache.
+  struct Side {
+    const KvPart &codes, &scales;
+    float global;
+  };
+
+  /// By way of FP32 rows without gaps: the quantizers take several lines at once then.
+  void write(const Run& run, const HeadsView& view, bool transformed, const Side& side,
+             std::uint16_t* first, std::uint16_t* recent, float* rows) const {
+    load(view, run, rows);
+    for (std::int64_t t = 0; transformed && t < run.count; ++t)
+      transform_key(o_, run.head, run.position + t, rows + t * cache_.d);
+    quantize(run, rows, side);
+    copy(run, rows, first, recent);
+  }
+
+  const void* row_of(const HeadsView& view, std::int64_t token, std::int64_t head) const {
+    const std::int64_t at = token / view.tokens * view.batch_stride +
+                            token % view.tokens * view.token_stride + head * view.head_stride;
+    return static_cast<const std::uint8_t*>(view.data) + at * size_of(view.dtype);
+  }
+
+  void load(const HeadsView& view, const Run& run, float* rows) const {
+    const std::int64_t d = cache_.d;
+    for (std::int64_t t = 0; t < run.count; ++t, rows += d) {
+      const void* row = row_of(view, run.token + t, run.head);
+      const auto* bits = static_cast<const std::uint16_t*>(row);
+      if (view.dtype == DType::f32)
+        std::memcpy(rows, row, static_cast<std::size_t>(d) * sizeof(float));
+      else if (view.dtype == DType::bf16)
+        for (std::int64_t i = 0; i < d; ++i) rows[i] = bf16_to_float(bits[i]);
+      else
+        for (std::int64_t i = 0; i < d; ++i) rows[i] = f16_to_float(bits[i]);
+    }
+  }
+
+  void quantize(const Run& run, const float* rows, const Side& side) const {
+    const kv_page::Place place = kv_page::place(run.position, cache_.page_size);
+    const std::int64_t page = page_of(cache_, run.sequence, place.entry);
+    const auto at = [&](const KvPart& part) {
+      return part.data + page * part.page_stride + run.head * part.head_stride +
+             place.token * part.token_stride;
+    };
+    if (cache_.format == KvFormat::fp8) {
+      for (std::int64_t t = 0; t < run.count; ++t)
+        quantize_fp8(rows + t * cache_.d, cache_.d, divide(1.0f, side.global),
+                     at(side.codes) + t * side.codes.token_stride);
+      return;
+    }
+    QuantizeLines lines = call_;
+    lines.input = rows;
+    lines.lines = run.count;
+    lines.global_scale = cache_.format == KvFormat::nvfp4 ? side.global : 1.0f;
+    lines.codes = at(side.codes);
+    lines.code_stride = side.codes.token_stride;
+    lines.scales = at(side.scales);
+    lines.scale_stride = side.scales.token_stride;
+    quantizer_->quantize(lines);
+  }
+
+  void copy(const Run& run, const float* rows, std::uint16_t* first, std::uint16_t* recent) const {
+    const std::int64_t length = cache_.lengths[run.sequence], row = cache_.kv_heads * cache_.d;
+    for (std::int64_t t = 0; t < run.count; ++t) {
+      const std::int64_t p = run.position + t;
+      const auto write = [&](std::uint16_t* copies, std::int64_t count, std::int64_t index) {
+        std::uint16_t* at = copies + (run.sequence * count + index) * row + run.head * cache_.d;
+        for (std::int64_t i = 0; i < cache_.d; ++i)
+          store_dense(rows[t * cache_.d + i], at, DType::bf16, i);
+      };
+      const std::int64_t kept = cache_.recent.count;
+      if (p < cache_.first.count) write(first, cache_.first.count, p);
+      if (p >= length - kept) write(recent, kept, p % kept);
+    }
+  }
+
+  const AppendKvOptions& o_;
+  const KvCache& cache_;
+  HeadsView k_, v_;
+  QuantizeLines call_;  // what all runs share
+  const KernelTable* quantizer_ = nullptr;
+};
+
+}  // namespace
+
+void append_kv(const AppendKvOptions& options, const Context& context) {
+  const bool on_device = context.backend == Backend::cuda;
+  check(options, on_device);
+  if (on_device)
+    throw Error(
+        ErrorCode::unsupported,
+        "append_kv: backend cuda has no kernel for it in this version; append on the host and copy "
+        "the pages");
+  Appender(options, context).run(context);
+}
+
+}  // namespace microscale

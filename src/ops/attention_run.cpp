@@ -1,0 +1,239 @@
+// Cuts the queries of every sequence and kv head into tiles of rows, the keys into parts, runs the
+// kernel on each pair, and merges the parts in order. What is cut how depends on shapes alone, so
+// no byte depends on the number of threads.
+#include "ops/attention_run.hpp"
+
+#include <algorithm>
+#include <cmath>
+#include <cstdlib>
+#include <limits>
+#include <memory>
+#include <vector>
+
+#include "core/kernel_table.hpp"
+#include "core/threads.hpp"
+#include "microscale/error.hpp"
+#include "ops/attention_operands.hpp"
+#include "ops/backends.hpp"
+#include "ops/kv_cache_check.hpp"
+#include "reference/dense.hpp"
+
+namespace microscale {
+namespace {
+
+constexpr double minus_infinity = -std::numeric_limits<double>::infinity();
+constexpr std::int64_t key_step = 64;  // parts begin at multiples of this
+
+std::int64_t divide_up(std::int64_t a, std::int64_t b) { return (a + b - 1) / b; }
+
+/// Rows [first, first + count) of a sequence and kv head; row = query token * group + head in it.
+struct Tile {
+  std::int64_t sequence, kv_head, first, count;
+};
+
+/// What the kernel gives for one tile and one part of the keys.
+struct Part {
+  double *largest, *sum, *output;
+};
+
+class Memory {
+ public:
+  std::uint8_t* reserve(std::int64_t bytes) {
+    if (bytes <= bytes_) return data_.get();
+    const auto rounded = static_cast<std::size_t>(divide_up(bytes, 64) * 64);
+    data_.reset(static_cast<std::uint8_t*>(std::aligned_alloc(64, rounded)));
+    bytes_ = data_ ? bytes : 0;
+    if (!data_)
+      throw Error(ErrorCode::out_of_memory,
+                  "attention: no memory for " + std::to_string(bytes) +
+                      " bytes of work space; take fewer sequences a call");
+    return data_.get();
+  }
+
+ private:
+  struct Free {
+    void operator()(std::uint8_t* p) const { std::free(p); }
+  };
+  std::unique_ptr<std::uint8_t, Free> data_;
+  std::int64_t bytes_ = 0;
+};
+
+class Runner {
+ public:
+  Runner(const AttentionCall& call, const Context& context)
+      : call_(call),
+        context_(context),
+        operands_(call, context),
+        kernels_(*choose_backend(operands_.needs(), context).attention),
+        output_(with_strides(call.options.output)),
+        workers_(
+            static_cast<std::size_t>(context.threads > 0 ? context.threads : available_cores())) {}
+
+  void run() {
+    cut();
+    const std::int64_t part_doubles = kernels_.tile_rows * (call_.d + 2);
+    constexpr std::int64_t most_doubles = 8 << 20;  // of parts that wait to be merged
+    const auto wave = std::max<std::int64_t>(1, most_doubles / (part_doubles * splits_));
+    const auto count = static_cast<std::int64_t>(tiles_.size());
+    std::vector<double> parts(
+        static_cast<std::size_t>(std::min(wave, count) * splits_ * part_doubles));
+    const auto part_of = [&](std::int64_t tile, std::int64_t split) {
+      double* at = parts.data() + (tile * splits_ + split) * part_doubles;
+      return Part{at, at + kernels_.tile_rows, at + 2 * kernels_.tile_rows};
+    };
+    for (std::int64_t first = 0; first < count; first += wave) {
+      const std::int64_t tiles = std::min(wave, count - first);
+      parallel_for_worker(tiles * splits_, context_.threads, [&](std::int64_t i, int worker) {
+        attend(tiles_[static_cast<std::size_t>(first + i / splits_)], i % splits_,
+               part_of(i / splits_, i % splits_), workers_[static_cast<std::size_t>(worker)]);
+      });
+      parallel_for(tiles, context_.threads, [&](std::int64_t i) {
+        const Tile& tile = tiles_[static_cast<std::size_t>(first + i)];
+        std::vector<double> weights(static_cast<std::size_t>(splits_));
+        for (std::int64_t r = 0; r < tile.count; ++r) {
+          const auto row_part = [&](std::int64_t split) {
+            const Part part = part_of(i, split);
+            return Part{part.largest + r, part.sum + r, part.output + r * call_.d};
+          };
+          finish(tile, r, row_part, weights.data());
+        }
+      });
+    }
+  }
+
+ private:
+  void cut() {
+    std::int64_t longest = 0;
+    for (std::int64_t s = 0; s < call_.sequences; ++s) {
+      const std::int64_t rows = call_.q_length(s) * call_.group();
+      longest = std::max(longest, call_.kv_length(s));
+      for (std::int64_t g = 0; g < call_.kv_heads; ++g)
+        for (std::int64_t r = 0; r < rows; r += kernels_.tile_rows)
+          tiles_.push_back({s, g, r, std::min(kernels_.tile_rows, rows - r)});
+    }
+    constexpr std::int64_t wanted = 64, least_keys = 1024;
+    const auto count = std::max<std::int64_t>(1, static_cast<std::int64_t>(tiles_.size()));
+    splits_ = call_.options.splits;
+    if (splits_ == 0)
+      splits_ = std::max<std::int64_t>(1, std::min(divide_up(wanted, count), longest / least_keys));
+    // Codes of probabilities follow from the largest score of all keys.
+    if (call_.probabilities != ProbabilityRule::exact) splits_ = 1;
+  }
+
+  AttentionRow row_of(const Tile& tile, std::int64_t r) const {
+    const AttentionOptions& o = call_.options;
+    const std::int64_t length = call_.kv_length(tile.sequence);
+    const std::int64_t position =
+        length - call_.q_length(tile.sequence) + (tile.first + r) / call_.group();
+    AttentionRow row;
+    row.begin = o.window > 0 ? std::max<std::int64_t>(0, position - o.window + 1) : 0;
+    row.end = o.causal ? std::min(length, position + 1) : length;
+    if (row.begin >= row.end) row.begin = row.end = 0;
+    return row;
+  }
+
+  std::int64_t head_of(const Tile& tile, std::int64_t r) const {
+    return tile.kv_head * call_.group() + (tile.first + r) % call_.group();
+  }
+
+  void attend(const Tile& tile, std::int64_t split, const Part& part, Memory& memory) const {
+    const std::int64_t length = call_.kv_length(tile.sequence), d = call_.d;
+    const std::int64_t step = divide_up(divide_up(length, splits_), key_step) * key_step;
+    std::vector<AttentionRow> rows(static_cast<std::size_t>(tile.count));
+    std::int64_t begin = length, end = 0;
+    for (std::int64_t r = 0; r < tile.count; ++r) {
+      AttentionRow& row = rows[static_cast<std::size_t>(r)] = row_of(tile, r);
+      row.begin = std::max(row.begin, split * step);
+      row.end = std::min(row.end, (split + 1) * step);
+      if (row.begin >= row.end) {
+        row.begin = row.end = 0;
+        continue;
+      }
+      begin = std::min(begin, row.begin);
+      end = std::max(end, row.end);
+    }
+    if (begin >= end) {
+      std::fill(part.largest, part.largest + tile.count, minus_infinity);
+      std::fill(part.sum, part.sum + tile.count, 0.0);
+      std::fill(part.output, part.output + tile.count * d, 0.0);
+      return;
+    }
+    const std::int64_t work = kernels_.workspace_bytes(tile.count, end - begin, d);
+    const std::int64_t query_at = divide_up(work, 64) * 64;
+    std::uint8_t* scratch =
+        memory.reserve(query_at + tile.count * d * static_cast<std::int64_t>(sizeof(double)));
+    auto* q = reinterpret_cast<double*>(scratch + query_at);
+    for (std::int64_t r = 0; r < tile.count; ++r)
+      rows[static_cast<std::size_t>(r)].shift = operands_.query(
+          tile.sequence, (tile.first + r) / call_.group(), head_of(tile, r), q + r * d);
+    std::vector<AttentionKeys> keys;
+    operands_.keys(tile.sequence, tile.kv_head, begin, end, keys);
+    kernels_.attend({.q = q,
+                     .rows = tile.count,
+                     .d = d,
+                     .row = rows.data(),
+                     .keys = keys,
+                     .scale = call_.scale,
+                     .softcap = call_.options.softcap,
+                     .probabilities = call_.probabilities,
+                     .probability_format = call_.v_format,
+                     .two_term = call_.two_term,
+                     .largest = part.largest,
+                     .sum = part.sum,
+                     .output = part.output,
+                     .workspace = scratch});
+  }
+
+  /// Merges the parts of row r in order, adds the sink, divides and stores. `weights`: one per
+  /// part.
+  template <class PartOf>
+  void finish(const Tile& tile, std::int64_t r, PartOf&& part_of, double* weights) const {
+    const std::int64_t head = head_of(tile, r),
+                       token = call_.q_first(tile.sequence) + (tile.first + r) / call_.group();
+    const double sink = call_.options.sinks ? call_.options.sinks[head] : minus_infinity;
+    double largest = sink;
+    for (std::int64_t split = 0; split < splits_; ++split)
+      largest = std::max(*part_of(split).largest, largest);  // a sink of NaN drops out here
+    const auto weight = [&](double m) { return m == minus_infinity ? 0.0 : std::exp(m - largest); };
+    double sum = std::isnan(sink) ? sink : weight(sink);
+    for (std::int64_t split = 0; split < splits_; ++split) {
+      const Part part = part_of(split);
+      // A NaN among scores of -infinity has a weight: it is the sum.
+      weights[split] = *part.sum == 0 ? 0.0 : std::isnan(*part.sum) ? 1.0 : weight(*part.largest);
+      sum += *part.sum * weights[split];
+    }
+    const std::int64_t at = token / output_.tokens * output_.batch_stride +
+                            token % output_.tokens * output_.token_stride +
+                            head * output_.head_stride;
+    for (std::int64_t i = 0; i < call_.d; ++i) {
+      double value = 0;
+      for (std::int64_t split = 0; split < splits_; ++split)
+        if (weights[split] != 0) value += part_of(split).output[i] * weights[split];
+      if (std::isnan(sum)) value = sum;
+      store_dense(static_cast<float>(sum == 0 ? 0.0 : value / sum), output_.data, output_.dtype,
+                  at + i);
+    }
+    if (call_.options.log_sum_exp == nullptr) return;
+    const double lse = sum == 0 ? minus_infinity : largest + std::log(sum);
+    store_dense(static_cast<float>(lse), call_.options.log_sum_exp, DType::f32,
+                token * call_.q_heads + head);
+  }
+
+  const AttentionCall& call_;
+  const Context& context_;
+  AttentionOperands operands_;
+  const AttentionKernels& kernels_;
+  MutableHeadsView output_;
+  std::vector<Memory> workers_;
+  std::vector<Tile> tiles_;
+  std::int64_t splits_ = 1;
+};
+
+}  // namespace
+
+void run_attention(const AttentionCall& call, const Context& context) {
+  if (call.sequences == 0 || call.q_tokens == 0) return;
+  Runner(call, context).run();
+}
+
+}  // namespace microscale

@@ -1,0 +1,252 @@
+#include "ops/kv_cache_check.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <array>
+
+#include "layouts/kv_page.hpp"
+#include "microscale/error.hpp"
+#include "ops/check.hpp"
+
+namespace microscale {
+namespace {
+
+[[noreturn]] void refuse(const std::string& sentence) {
+  throw Error(ErrorCode::invalid_argument, sentence);
+}
+
+bool aligned(const void* data, std::int64_t to) {
+  return reinterpret_cast<std::uintptr_t>(data) % static_cast<std::uintptr_t>(to) == 0;
+}
+
+void check_part(const char* operation, const char* name, const KvPart& part, std::int64_t row_bytes,
+                bool on_device) {
+  if (part.data == nullptr)
+    refuse(
+        fmt::format("{}: the cache's {} are null; pass their address, or take kv_cache_of_records",
+                    operation, name));
+  if (part.page_stride < 0 || part.head_stride < 0 || part.token_stride < row_bytes)
+    refuse(fmt::format(
+        "{}: the cache's {} have strides of {}, {} and {} bytes (page, head, token) for "
+        "rows of {}; none may be negative, or the token's below the row",
+        operation, name, part.page_stride, part.head_stride, part.token_stride, row_bytes));
+  const bool codes = std::string_view(name).ends_with("codes");
+  if (on_device && codes &&
+      !(aligned(part.data, kv_page::alignment) && part.page_stride % kv_page::alignment == 0 &&
+        part.head_stride % kv_page::alignment == 0 && part.token_stride % kv_page::alignment == 0))
+    refuse(
+        fmt::format("{}: the cache's {} do not lie at multiples of {} bytes with their strides; "
+                    "align them for backend cuda",
+                    operation, name, kv_page::alignment));
+}
+
+void check_copies(const char* operation, const char* name, const KvCopies& copies, bool on_device) {
+  if (copies.count < 0)
+    refuse(fmt::format("{}: the cache keeps {} {} tokens; pass 0 or more", operation, copies.count,
+                       name));
+  if (copies.count > 0 && (copies.k == nullptr || copies.v == nullptr))
+    refuse(fmt::format("{}: the copies of {} {} tokens are null; pass their address, or count 0",
+                       operation, copies.count, name));
+  const std::int64_t alignment = on_device ? kv_page::alignment : 2;
+  if (copies.count > 0 && !(aligned(copies.k, alignment) && aligned(copies.v, alignment)))
+    refuse(fmt::format("{}: the copies of {} tokens are not at multiples of {} bytes; align them",
+                       operation, name, alignment));
+}
+
+}  // namespace
+
+void check_apart(const char* operation, const MemoryRange& output,
+                 std::span<const MemoryRange> others) {
+  const auto first = reinterpret_cast<std::uintptr_t>(output.begin);
+  for (const MemoryRange& other : others) {
+    const auto second = reinterpret_cast<std::uintptr_t>(other.begin);
+    if (output.bytes > 0 && other.bytes > 0 &&
+        first < second + static_cast<std::uintptr_t>(other.bytes) &&
+        second < first + static_cast<std::uintptr_t>(output.bytes))
+      refuse(fmt::format("{}: {} overlaps {}; give it memory of its own", operation, output.name,
+                         other.name));
+  }
+}
+
+MemoryRange check_heads(const char* operation, const char* name, const HeadsView& view,
+                        bool on_device) {
+  if (view.batch < 0 || view.tokens < 0 || view.heads < 0 || view.d < 0)
+    refuse(fmt::format("{}: {} is [{}, {}, {}, {}]; no size may be negative", operation, name,
+                       view.batch, view.tokens, view.heads, view.d));
+  constexpr double addressable = 0x1p47;  // bytes, of a process on x86-64
+  if (static_cast<double>(view.batch) * static_cast<double>(view.tokens) *
+          static_cast<double>(view.heads) * static_cast<double>(view.d) >
+      addressable)
+    refuse(fmt::format("{}: {} is [{}, {}, {}, {}], more than fits in memory", operation, name,
+                       view.batch, view.tokens, view.heads, view.d));
+  const HeadsView v = with_strides(view);
+  if (v.head_stride < 0 || v.token_stride < 0 || v.batch_stride < 0)
+    refuse(
+        fmt::format("{}: {} has strides of {}, {} and {} elements (batch, token, head); none may "
+                    "be negative",
+                    operation, name, v.batch_stride, v.token_stride, v.head_stride));
+  if (v.batch == 0 || v.tokens == 0 || v.heads == 0 || v.d == 0) return {name, view.data, 0};
+  if (v.data == nullptr) refuse(fmt::format("{}: {} is null", operation, name));
+  if (!aligned(v.data, size_of(v.dtype)))
+    refuse(fmt::format("{}: {} is {} at an address that is no multiple of {}; align it", operation,
+                       name, to_string(v.dtype), size_of(v.dtype)));
+  const std::int64_t element = size_of(v.dtype);
+  if (on_device &&
+      !(aligned(v.data, kv_page::alignment) && v.head_stride * element % kv_page::alignment == 0 &&
+        v.token_stride * element % kv_page::alignment == 0 &&
+        v.batch_stride * element % kv_page::alignment == 0))
+    refuse(fmt::format(
+        "{}: {} or its strides are no multiples of {} bytes; align them for backend cuda",
+        operation, name, kv_page::alignment));
+  const std::int64_t last = (v.batch - 1) * v.batch_stride + (v.tokens - 1) * v.token_stride +
+                            (v.heads - 1) * v.head_stride + v.d;
+  return {name, v.data, last * size_of(v.dtype)};
+}
+
+void check_cache(const char* operation, const KvCache& cache, bool on_device) {
+  if (cache.batch < 0 || cache.kv_heads < 1 || cache.d < kv_page::d_step ||
+      cache.d > kv_page::largest_d || cache.d % kv_page::d_step != 0)
+    refuse(fmt::format(
+        "{}: the cache has {} sequences of {} kv heads of d = {}; d must be a multiple of "
+        "{} up to {}",
+        operation, cache.batch, cache.kv_heads, cache.d, kv_page::d_step, kv_page::largest_d));
+  if (cache.page_table != nullptr) {
+    if (cache.page_size != 16 && cache.page_size != 32 && cache.page_size != 64)
+      refuse(fmt::format("{}: the cache has pages of {} tokens; pass 16, 32 or 64", operation,
+                         cache.page_size));
+    if (cache.max_pages < 0)
+      refuse(fmt::format("{}: the page table has {} columns; pass 0 or more", operation,
+                         cache.max_pages));
+  } else if (cache.page_size < kv_page::least_tokens ||
+             cache.page_size % kv_page::least_tokens != 0) {
+    refuse(fmt::format(
+        "{}: a contiguous cache of {} tokens a sequence; pass a multiple of {}, or a page "
+        "table",
+        operation, cache.page_size, kv_page::least_tokens));
+  } else if (cache.pages < cache.batch) {
+    refuse(
+        fmt::format("{}: a contiguous cache of {} pages for {} sequences; pass one each, or a page "
+                    "table",
+                    operation, cache.pages, cache.batch));
+  }
+  if (cache.lengths == nullptr && cache.batch > 0)
+    refuse(
+        fmt::format("{}: the cache's lengths are null; pass {} integers", operation, cache.batch));
+  const std::int64_t code_bytes = kv_page::token_code_bytes(cache.format, cache.d),
+                     scale_bytes = kv_page::token_scale_bytes(cache.format, cache.d);
+  if (cache.pages > 0) {
+    check_part(operation, "K codes", cache.k_codes, code_bytes, on_device);
+    check_part(operation, "V codes", cache.v_codes, code_bytes, on_device);
+    if (scale_bytes > 0) {
+      check_part(operation, "K scales", cache.k_scales, scale_bytes, on_device);
+      check_part(operation, "V scales", cache.v_scales, scale_bytes, on_device);
+    }
+  }
+  if (cache.format == KvFormat::nvfp4 || cache.format == KvFormat::fp8) {
+    if (on_device && cache.device_global_scales == nullptr)
+      refuse(
+          fmt::format("{}: backend cuda takes the cache's global scales from device memory; set "
+                      "device_global_scales",
+                      operation));
+    if (!on_device) {
+      check_global_scale(operation, cache.k_global_scale);
+      check_global_scale(operation, cache.v_global_scale);
+    }
+  }
+  check_copies(operation, "first", cache.first, on_device);
+  check_copies(operation, "recent", cache.recent, on_device);
+  if (cache.hadamard != 0 && cache.hadamard != 16)
+    refuse(fmt::format("{}: a Hadamard transform of order {}; pass 16, or 0 for none", operation,
+                       cache.hadamard));
+  if (on_device) return;
+  for (std::int64_t s = 0; s < cache.batch; ++s)
+    if (cache.lengths[s] < 0 || cache.lengths[s] > cache_capacity(cache))
+      refuse(fmt::format(
+          "{}: sequence {} has {} tokens in a cache with room for {}; lengths must not be "
+          "negative or beyond what the pages of a sequence hold",
+          operation, s, cache.lengths[s], cache_capacity(cache)));
+}
+
+void cache_memory(const KvCache& cache, std::vector<MemoryRange>& ranges) {
+  const auto add = [&](const char* name, const KvPart& part, std::int64_t row_bytes) {
+    if (part.data == nullptr || cache.pages == 0) return;
+    ranges.push_back({name, part.data,
+                      (cache.pages - 1) * part.page_stride +
+                          (cache.kv_heads - 1) * part.head_stride +
+                          (cache.page_size - 1) * part.token_stride + row_bytes});
+  };
+  const std::int64_t code_bytes = kv_page::token_code_bytes(cache.format, cache.d),
+                     scale_bytes = kv_page::token_scale_bytes(cache.format, cache.d);
+  add("the cache's K codes", cache.k_codes, code_bytes);
+  add("the cache's V codes", cache.v_codes, code_bytes);
+  if (scale_bytes > 0) {
+    add("the cache's K scales", cache.k_scales, scale_bytes);
+    add("the cache's V scales", cache.v_scales, scale_bytes);
+  }
+  for (const KvCopies& copies : {cache.first, cache.recent}) {
+    const std::int64_t bytes = cache.batch * copies.count * cache.kv_heads * cache.d * 2;
+    ranges.push_back({"the cache's BF16 copies of K", copies.k, bytes});
+    ranges.push_back({"the cache's BF16 copies of V", copies.v, bytes});
+  }
+  if (cache.k_mean)
+    ranges.push_back({"k_mean", cache.k_mean,
+                      cache.kv_heads * cache.d * static_cast<std::int64_t>(sizeof(float))});
+}
+
+std::int64_t cache_capacity(const KvCache& cache) {
+  return cache.page_table ? cache.max_pages * cache.page_size : cache.page_size;
+}
+
+std::int64_t page_of(const KvCache& cache, std::int64_t sequence, std::int64_t entry) {
+  return cache.page_table ? cache.page_table[sequence * cache.max_pages + entry] : sequence;
+}
+
+void check_pages(const char* operation, const KvCache& cache, std::int64_t sequence,
+                 std::int64_t begin, std::int64_t end) {
+  if (begin >= end) return;
+  const std::int64_t last = kv_page::place(end - 1, cache.page_size).entry;
+  for (std::int64_t e = kv_page::place(begin, cache.page_size).entry; e <= last; ++e) {
+    const std::int64_t page = page_of(cache, sequence, e);
+    if (page < 0 || page >= cache.pages)
+      refuse(fmt::format(
+          "{}: entry {} of sequence {} in the page table is {}; there are pages 0 to {}", operation,
+          e, sequence, page, cache.pages - 1));
+  }
+}
+
+Format block_format(KvFormat format) {
+  switch (format) {
+    case KvFormat::nvfp4:
+      return Format::nvfp4;
+    case KvFormat::mxfp4:
+      return Format::mxfp4;
+    case KvFormat::mxfp8:
+    case KvFormat::fp8:
+      break;
+  }
+  return Format::mxfp8_e4m3;
+}
+
+MatmulRows page_rows(const KvCache& cache, const KvPart& codes, const KvPart& scales,
+                     std::int64_t page, std::int64_t head, std::int64_t token) {
+  // E8M0 of 1 for every block of a row without block scales.
+  static constexpr std::array<std::uint8_t, kv_page::largest_d / 32> ones = [] {
+    std::array<std::uint8_t, kv_page::largest_d / 32> bytes{};
+    bytes.fill(127);
+    return bytes;
+  }();
+  const auto at = [&](const KvPart& part) {
+    return part.data + page * part.page_stride + head * part.head_stride +
+           token * part.token_stride;
+  };
+  MatmulRows rows;
+  rows.format = block_format(cache.format);
+  rows.data = at(codes);
+  rows.stride = codes.token_stride;
+  rows.scales = cache.format == KvFormat::fp8 ? ones.data() : at(scales);
+  rows.scale_stride = cache.format == KvFormat::fp8 ? 0 : scales.token_stride;
+  return rows;
+}
+
+}  // namespace microscale

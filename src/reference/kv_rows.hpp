@@ -1,0 +1,24 @@
+// Rows of K and V as append_kv quantizes them: what the host quantizes, and the oracle of the
+// kernels that append.
+#pragma once
+
+#include <cstdint>
+#include <span>
+
+#include "microscale/kv_cache.hpp"
+
+namespace microscale {
+
+/// The orthonormal Hadamard transform of each run of `order` along a row of d values, in the order
+/// of operations of formats/producers.hpp. append_kv does it to K, attention to q.
+void hadamard_runs(float* row, std::int64_t d, int order);
+
+/// A dense row in FP32 becomes the row of K at `position` of kv head `head` that is quantized.
+void transform_key(const AppendKvOptions& options, std::int64_t head, std::int64_t position,
+                   float* row);
+
+/// E4M3 codes of values * inverse_scale, nearest even, saturating.
+void quantize_fp8(const float* values, std::int64_t count, float inverse_scale,
+                  std::uint8_t* codes);
+
+}  // namespace microscale

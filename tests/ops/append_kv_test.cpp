@@ -1,0 +1,225 @@
+// append_kv: where tokens go, and that their bytes are the quantizers'.
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <cstring>
+#include <functional>
+#include <string>
+#include <vector>
+
+#include "formats/elements.hpp"
+#include "microscale/error.hpp"
+#include "microscale/quantize.hpp"
+#include "reference/kv_rows.hpp"
+#include "support/caches.hpp"
+
+namespace microscale {
+namespace {
+
+using test::CacheLayout;
+using test::Heads;
+using test::OwnedCache;
+
+Format format_of(KvFormat format) {
+  return format == KvFormat::nvfp4   ? Format::nvfp4
+         : format == KvFormat::mxfp4 ? Format::mxfp4
+                                     : Format::mxfp8_e4m3;
+}
+
+// Codes and scales of rows as quantize_into makes them.
+BlockTensor quantized(const Heads& h, KvFormat format, float global, const Numerics& numerics) {
+  QuantizeOptions o{.input = h.rows(), .format = format_of(format), .numerics = numerics};
+  if (format == KvFormat::nvfp4) o.global_scale = global;
+  return quantize(o);
+}
+
+void expect_rows(const OwnedCache& cache, const KvPart& codes, const KvPart& scales,
+                 const Heads& rows, float global, const Numerics& numerics, const char* name) {
+  const KvFormat format = cache.view.format;
+  const std::int64_t code_bytes = kv_page::token_code_bytes(format, rows.d),
+                     scale_bytes = kv_page::token_scale_bytes(format, rows.d);
+  const BlockTensor want = quantized(rows, format, global, numerics);
+  std::vector<std::uint8_t> fp8(static_cast<std::size_t>(rows.d));
+  for (std::int64_t b = 0; b < rows.batch; ++b)
+    for (std::int64_t t = 0; t < rows.tokens; ++t)
+      for (std::int64_t h = 0; h < rows.heads; ++h) {
+        const std::int64_t row = (b * rows.tokens + t) * rows.heads + h;
+        const std::uint8_t* expected = want.codes().data() + row * code_bytes;
+        if (format == KvFormat::fp8) {
+          for (std::int64_t i = 0; i < rows.d; ++i)
+            fp8[static_cast<std::size_t>(i)] =
+                E4M3::encode(rows.at(b, t, h, i) * (1.0f / global), Rounding::nearest_even);
+          expected = fp8.data();
+        }
+        ASSERT_EQ(
+            std::memcmp(cache.row(codes, b, h, t), expected, static_cast<std::size_t>(code_bytes)),
+            0)
+            << name << " codes of sequence " << b << " token " << t << " head " << h;
+        ASSERT_TRUE(scale_bytes == 0 || std::memcmp(cache.row(scales, b, h, t),
+                                                    want.scales().data() + row * scale_bytes,
+                                                    static_cast<std::size_t>(scale_bytes)) == 0)
+            << name << " scales of sequence " << b << " token " << t << " head " << h;
+      }
+}
+
+TEST(AppendKv, gives_the_bytes_of_the_quantizer_in_every_layout) {
+  for (const KvFormat format : test::kv_formats)
+    for (const CacheLayout layout : {CacheLayout::records, CacheLayout::contiguous,
+                                     CacheLayout::nhd, CacheLayout::hnd, CacheLayout::joined})
+      for (const std::int64_t d : {32, 96, 128}) {
+        OwnedCache cache(format, layout, 2, 3, d, 16, 50);
+        cache.view.k_global_scale = 0.01f;
+        cache.view.v_global_scale = 0.02f;
+        const Heads k = test::random_heads(DType::bf16, 2, 37, 3, d, 1),
+                    v = test::random_heads(DType::f16, 2, 37, 3, d, 2);
+        cache.append(k, v, 0, 37);
+        expect_rows(cache, cache.view.k_codes, cache.view.k_scales, k, 0.01f, {}, "K");
+        expect_rows(cache, cache.view.v_codes, cache.view.v_scales, v, 0.02f, {}, "V");
+      }
+}
+
+TEST(AppendKv, has_the_scale_rules) {
+  for (const ScaleRule rule : {ScaleRule::nearest, ScaleRule::four_over_six}) {
+    OwnedCache cache(KvFormat::nvfp4, CacheLayout::records, 1, 2, 64, 32, 64);
+    const Heads k = test::random_heads(DType::f32, 1, 60, 2, 64, 1);
+    AppendKvOptions o;
+    o.numerics.scale_rule = rule;
+    cache.append(k, k, 0, 60, o);
+    expect_rows(cache, cache.view.k_codes, cache.view.k_scales, k, 1.0f, o.numerics, "K");
+  }
+}
+
+TEST(AppendKv, in_steps_is_the_same_as_at_once_and_writes_nothing_else) {
+  const Heads k = test::random_heads(DType::bf16, 3, 100, 2, 64, 1),
+              v = test::random_heads(DType::bf16, 3, 100, 2, 64, 2);
+  OwnedCache once(KvFormat::nvfp4, CacheLayout::records, 3, 2, 64, 16, 128),
+      steps(KvFormat::nvfp4, CacheLayout::records, 3, 2, 64, 16, 128);
+  once.keep(5, 20);
+  steps.keep(5, 20);
+  once.append(k, v, 0, 100);
+  std::int64_t at = 0;
+  for (const std::int64_t n : {1, 1, 14, 3, 40, 0, 25, 16}) {
+    const std::vector<std::uint8_t> before = steps.memory;
+    steps.append(k, v, at, at + n);
+    std::size_t changed = 0;
+    for (std::size_t i = 0; i < before.size(); ++i) changed += before[i] != steps.memory[i];
+    EXPECT_LE(changed, static_cast<std::size_t>(3 * n * 2 * 2 * 36));
+    at += n;
+  }
+  ASSERT_EQ(at, 100);
+  EXPECT_EQ(steps.memory, once.memory);
+  EXPECT_EQ(steps.first_k, once.first_k);
+  EXPECT_EQ(steps.first_v, once.first_v);
+  EXPECT_EQ(steps.recent_k, once.recent_k);
+  EXPECT_EQ(steps.recent_v, once.recent_v);
+  for (std::int64_t p = 80; p < 100; ++p)  // the ring has the last 20
+    for (std::int64_t i = 0; i < 64; ++i)
+      ASSERT_EQ(bf16_to_float(
+                    once.recent_v[static_cast<std::size_t>(((1 * 20 + p % 20) * 2 + 1) * 64 + i)]),
+                v.at(1, p, 1, i));
+}
+
+TEST(AppendKv, transforms_keys_and_leaves_values) {
+  constexpr std::int64_t d = 64, n = 40;
+  std::vector<float> cos(64 * d / 2), sin(64 * d / 2), mean;
+  fill_rope_tables(10000.0, 64, d, cos, sin);
+  for (std::int64_t i = 0; i < 2 * d; ++i) mean.push_back(0.01f * static_cast<float>(i));
+  const Heads k = test::random_heads(DType::bf16, 2, n, 2, d, 1),
+              v = test::random_heads(DType::bf16, 2, n, 2, d, 2);
+  OwnedCache cache(KvFormat::nvfp4, CacheLayout::records, 2, 2, d, 16, 64);
+  cache.set_mean(mean);
+  cache.view.hadamard = 16;
+  cache.keep(3, 7);
+  AppendKvOptions o;
+  o.rope = {cos.data(), sin.data(), 64, d, true};
+  cache.append(k, v, 0, 25, o);
+  cache.append(k, v, 25, n, o);
+  o.cache = cache.view;
+  Heads transformed(DType::f32, 2, n, 2, d), values = transformed;
+  for (std::int64_t b = 0; b < 2; ++b)
+    for (std::int64_t t = 0; t < n; ++t)
+      for (std::int64_t h = 0; h < 2; ++h) {
+        std::vector<float> row;
+        for (std::int64_t i = 0; i < d; ++i) row.push_back(k.at(b, t, h, i));
+        transform_key(o, h, t, row.data());
+        for (std::int64_t i = 0; i < d; ++i) {
+          transformed.set(b, t, h, i, row[static_cast<std::size_t>(i)]);
+          values.set(b, t, h, i, v.at(b, t, h, i));
+        }
+        if (t < 3) {
+          EXPECT_EQ(cache.first_k[static_cast<std::size_t>(((b * 3 + t) * 2 + h) * d + 9)],
+                    float_to_bf16(row[9]));
+        }
+      }
+  expect_rows(cache, cache.view.k_codes, cache.view.k_scales, transformed, 1.0f, {}, "K");
+  expect_rows(cache, cache.view.v_codes, cache.view.v_scales, values, 1.0f, {}, "V");
+}
+
+TEST(AppendKv, takes_packed_sequences) {
+  const Heads k = test::random_heads(DType::bf16, 1, 30, 2, 32, 1);
+  OwnedCache packed(KvFormat::mxfp4, CacheLayout::records, 3, 2, 32, 16, 64),
+      single(KvFormat::mxfp4, CacheLayout::records, 3, 2, 32, 16, 64);
+  const std::vector<std::int32_t> offsets{1, 20, 20, 29};
+  packed.lengths = single.lengths = {19, 0, 9};
+  append_kv({.cache = packed.view, .k = k.view(), .v = k.view(), .offsets = offsets.data()});
+  for (std::size_t s = 0; s < 3; ++s) {  // the same, sequence by sequence
+    KvCache one = single.view;
+    one.batch = 1;
+    one.lengths += s;
+    one.page_table += static_cast<std::int64_t>(s) * one.max_pages;
+    HeadsView part = k.view();
+    part.data = k.bytes.data() + offsets[s] * 2 * 32 * 2;
+    part.tokens = offsets[s + 1] - offsets[s];
+    append_kv({.cache = one, .k = part, .v = part});
+  }
+  EXPECT_EQ(packed.memory, single.memory);
+}
+
+TEST(AppendKv, refuses_what_would_write_elsewhere) {
+  const Heads k = test::random_heads(DType::bf16, 2, 20, 2, 32, 1);
+  const auto refused = [&](const std::function<void(OwnedCache&, AppendKvOptions&)>& spoil,
+                           const std::string& words, ErrorCode code = ErrorCode::invalid_argument) {
+    OwnedCache cache(KvFormat::nvfp4, CacheLayout::records, 2, 2, 32, 16, 64);
+    cache.lengths = {20, 20};
+    AppendKvOptions o{.cache = cache.view, .k = k.view(), .v = k.view()};
+    spoil(cache, o);
+    const std::vector<std::uint8_t> before = cache.memory;
+    try {
+      append_kv(o);
+      ADD_FAILURE() << "accepted; expected: " << words;
+    } catch (const Error& error) {
+      EXPECT_EQ(error.code(), code);
+      EXPECT_NE(std::string(error.what()).find(words), std::string::npos) << error.what();
+    }
+    EXPECT_EQ(cache.memory, before);
+  };
+  refused([](auto& c, auto&) { c.table[1] = static_cast<std::int32_t>(c.view.pages); },
+          "entry 1 of sequence 0");
+  refused([](auto& c, auto&) { c.table[4] = -1; }, "entry 0 of sequence 1");
+  refused([](auto& c, auto&) { c.lengths[1] = 65; }, "room for 64");
+  refused([](auto& c, auto&) { c.lengths[0] = -1; }, "sequence 0 has -1 tokens");
+  refused([](auto& c, auto&) { c.lengths[0] = 19; }, "lengths count the new ones");
+  refused([](auto&, auto& o) { o.k.heads = 1; }, "[batch, tokens, 2, 32]");
+  refused([](auto&, auto& o) { o.v.tokens = 19; }, "both be");
+  refused([](auto&, auto& o) { o.cache.page_size = 48; }, "16, 32 or 64");
+  refused([](auto&, auto& o) { o.cache.hadamard = 32; }, "order 32");
+  refused([](auto&, auto& o) { o.cache.k_codes.data = nullptr; }, "K codes are null");
+  refused([](auto&, auto& o) { o.cache.k_global_scale = 0; }, "global scale 0");
+  refused([](auto&, auto& o) { o.numerics.scale_rule = ScaleRule::rceil; }, "no scale rule");
+  refused([](auto&, auto& o) { o.numerics.rounding = Rounding::stochastic; }, "stochastic",
+          ErrorCode::unsupported);
+  static const std::vector<float> table(10 * 16);
+  refused(
+      [](auto&, auto& o) {
+        o.rope = {table.data(), table.data(), 10, 32, false};
+      },
+      "tables 10");
+  refused([](auto&, auto& o) { o.rope = {table.data(), nullptr, 64, 32, false}; }, "one table");
+  refused([](auto&, auto& o) { o.rope = {table.data(), table.data(), 64, 34, false}; }, "width 34");
+  refused([](auto& c, auto& o) { o.k.data = c.memory.data(); }, "overlaps k");
+  static const std::vector<std::int32_t> offsets{0, 21, 20};
+  refused([](auto&, auto& o) { o.offsets = offsets.data(); }, "batch of 1");
+}
+
+}  // namespace
+}  // namespace microscale

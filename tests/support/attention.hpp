@@ -1,0 +1,174 @@
+// Attention written out once more, straight from the formulas, in FP64: what results must be, and
+// how far a backend may be off (docs/attention.md).
+#pragma once
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <cmath>
+#include <limits>
+#include <random>
+#include <string>
+#include <vector>
+
+#include "core/attention_kernels.hpp"
+#include "core/kernel_table.hpp"
+#include "microscale/attention.hpp"
+#include "support/matrices.hpp"
+
+namespace microscale::test {
+
+/// [batch, tokens, heads, d] in any dense type, packed.
+struct Heads {
+  DType dtype = DType::f32;
+  std::int64_t batch = 1, tokens = 0, heads = 0, d = 0;
+  std::vector<std::uint8_t> bytes;
+
+  Heads(DType type, std::int64_t b, std::int64_t t, std::int64_t h, std::int64_t width)
+      : dtype(type),
+        batch(b),
+        tokens(t),
+        heads(h),
+        d(width),
+        bytes(static_cast<std::size_t>(b * t * h * width * size_of(type))) {}
+  std::int64_t index(std::int64_t b, std::int64_t t, std::int64_t h, std::int64_t i) const {
+    return ((b * tokens + t) * heads + h) * d + i;
+  }
+  float at(std::int64_t b, std::int64_t t, std::int64_t h, std::int64_t i) const {
+    return load_dense(bytes.data(), dtype, index(b, t, h, i));
+  }
+  void set(std::int64_t b, std::int64_t t, std::int64_t h, std::int64_t i, float value) {
+    store_dense(value, bytes.data(), dtype, index(b, t, h, i));
+  }
+  HeadsView view() const { return {bytes.data(), dtype, batch, tokens, heads, d}; }
+  MutableHeadsView mutable_view() { return {bytes.data(), dtype, batch, tokens, heads, d}; }
+  TensorView rows() const { return {bytes.data(), dtype, batch * tokens * heads, d, d}; }
+};
+
+inline Heads random_heads(DType type, std::int64_t batch, std::int64_t tokens, std::int64_t heads,
+                          std::int64_t d, unsigned seed, float sigma = 1.0f) {
+  Heads h(type, batch, tokens, heads, d);
+  std::mt19937 generator(seed);
+  std::normal_distribution<float> normal(0.0f, sigma);
+  for (std::int64_t i = 0; i < batch * tokens * heads * d; ++i)
+    store_dense(normal(generator), h.bytes.data(), type, i);
+  return h;
+}
+
+/// One query against the keys of its sequence: rows of exact numbers.
+struct OracleRow {
+  std::vector<double> q;
+  std::vector<std::vector<double>> k, v;  // of its kv head, every position
+  std::int64_t position = 0;              // of the query
+  double scale = 1, softcap = 0, sink = -std::numeric_limits<double>::infinity();
+  bool causal = false;
+  std::int64_t window = 0;
+};
+
+struct OracleResult {
+  std::vector<double> o;
+  double lse = -std::numeric_limits<double>::infinity();
+  std::vector<double> weighted;  // sum of p |v|
+  double a = 0, s = 0, e = 0;    // largest A_j and |s_j| seen, sum of p (m - s)
+};
+
+inline OracleResult oracle(const OracleRow& row) {
+  const std::size_t d = row.q.size();
+  OracleResult result{.o = std::vector<double>(d), .weighted = std::vector<double>(d)};
+  std::vector<double> scores;
+  std::vector<std::size_t> seen;
+  for (std::size_t j = 0; j < row.k.size(); ++j) {
+    const auto position = static_cast<std::int64_t>(j);
+    if (row.causal && position > row.position) continue;
+    if (row.window > 0 && position <= row.position - row.window) continue;
+    double dot = 0, magnitude = 0;
+    for (std::size_t i = 0; i < d; ++i) {
+      dot += row.q[i] * row.k[j][i];
+      magnitude += std::fabs(row.q[i] * row.k[j][i]);
+    }
+    double s = row.scale * dot;
+    result.a = std::max(result.a, std::fabs(row.scale) * magnitude);
+    if (row.softcap > 0) s = row.softcap * std::tanh(s / row.softcap);
+    result.s = std::max(result.s, std::fabs(s));
+    scores.push_back(s);
+    seen.push_back(j);
+  }
+  double m = row.sink, sum = 0;
+  for (const double s : scores) m = std::max(m, s);
+  if (m == -std::numeric_limits<double>::infinity()) return result;
+  for (const double s : scores) sum += std::exp(s - m);
+  sum += std::exp(row.sink - m);
+  result.lse = m + std::log(sum);
+  for (std::size_t n = 0; n < seen.size(); ++n) {
+    const double p = std::exp(scores[n] - m) / sum;
+    if (p > 0) result.e += p * (m - scores[n]);
+    for (std::size_t i = 0; i < d; ++i) {
+      result.o[i] += p * row.v[seen[n]][i];
+      result.weighted[i] += p * std::fabs(row.v[seen[n]][i]);
+    }
+  }
+  return result;
+}
+
+inline const AttentionKernels& attention_kernels(Backend backend) {
+  for (const KernelTable* table : {&amx_kernels, &avx512_kernels, &avx2_kernels})
+    if (table->backend == backend) return *table->attention;
+  return *reference_kernels.attention;
+}
+
+/// Backends with attention that this machine can run, the reference last.
+inline std::vector<Backend> attention_backends() {
+  std::vector<Backend> backends;
+  for (const KernelTable* table :
+       {&amx_kernels, &avx512_kernels, &avx2_kernels, &reference_kernels})
+    if (table->attention && table->available()) backends.push_back(table->backend);
+  return backends;
+}
+
+/// What docs/attention.md allows for element i and for the log-sum-exp.
+struct AttentionBound {
+  double score = 0, common = 0;
+  AttentionBound(const OracleResult& r, std::int64_t keys, std::int64_t d, Backend backend) {
+    const AttentionRoundings n = attention_kernels(backend).roundings(keys, d);
+    constexpr double u = 0x1p-24;
+    score = static_cast<double>(n.score) * u * r.a + 4 * u * r.s;
+    common = static_cast<double>(n.output + 16) * u + 8 * u * r.e;
+    if (backend == Backend::reference) score = common = 1e-12;
+  }
+  double output(const OracleResult& r, std::size_t i, DType type) const {
+    const double unit = type == DType::f32 ? 0x1p-24 : type == DType::f16 ? 0x1p-11 : 0x1p-8;
+    return 1.02 * ((2 * score + common) * r.weighted[i] + unit * std::fabs(r.o[i])) + 0x1p-25;
+  }
+  double lse(const OracleResult& r) const {
+    return 1.02 * (score + common + 0x1p-24 * std::fabs(r.lse)) + 1e-12;
+  }
+};
+
+/// The rows of K or V of a head as exact numbers.
+inline std::vector<std::vector<double>> head_rows(const Heads& h, std::int64_t b, std::int64_t head,
+                                                  std::int64_t first, std::int64_t count,
+                                                  double factor = 1) {
+  std::vector<std::vector<double>> rows;
+  for (std::int64_t t = first; t < first + count; ++t) {
+    std::vector<double> row;
+    for (std::int64_t i = 0; i < h.d; ++i) row.push_back(factor * h.at(b, t, head, i));
+    rows.push_back(row);
+  }
+  return rows;
+}
+
+/// Compares token t of batch b, head h of an output with the oracle.
+inline void expect_row(const OracleResult& want, const Heads& got, std::int64_t b, std::int64_t t,
+                       std::int64_t h, const AttentionBound& bound, const std::string& where) {
+  for (std::int64_t i = 0; i < got.d; ++i) {
+    const auto at = static_cast<std::size_t>(i);
+    const double error = std::fabs(got.at(b, t, h, i) - want.o[at]);
+    if (error <= bound.output(want, at, got.dtype)) continue;
+    ADD_FAILURE() << where << ": batch " << b << " token " << t << " head " << h << " element " << i
+                  << " is " << got.at(b, t, h, i) << ", wanted " << want.o[at] << " within "
+                  << bound.output(want, at, got.dtype);
+    return;
+  }
+}
+
+}  // namespace microscale::test

@@ -1,0 +1,45 @@
+// bench attention: right results, and cases that say what they read.
+#include <gtest/gtest.h>
+
+#include "cpu_attention.hpp"
+#include "tools/bench_runs.hpp"
+
+namespace microscale::testing {
+namespace {
+
+TEST(BenchAttention, holds_decoding_to_its_sums) {
+  const Json table = table_of(quick("attention", {"--json", "--filter", "decode"}));
+  EXPECT_EQ(table["cases"].size(), 10u);
+  for (const Json& row : table["cases"]) {
+    if (row["case"].get<std::string>().find("bf16 1 x") != std::string::npos) continue;  // dense
+    EXPECT_GT(row["error_of_bound"].get<double>(), 1e-4) << row;  // rounding leaves something
+    EXPECT_LE(row["error_of_bound"].get<double>(), 1) << row;
+  }
+}
+
+TEST(BenchAttention, counts_the_bytes_that_a_case_reads) {
+  const std::vector<bench::AttentionCase> cases = bench::cpu_attention_cases(false);
+  EXPECT_EQ(cases[0].bytes(), 2.0 * 8 * 32768 * 72);
+  EXPECT_EQ(cases[0].operations(), 4.0 * 32 * 128 * 32768);
+  for (const bench::AttentionCase& c : cases) {
+    if (c.window > 0) {
+      EXPECT_EQ(c.bytes(), 2.0 * 8 * static_cast<double>(c.window) * 72) << c.name;
+    }
+    if (c.recent > 0) {
+      EXPECT_EQ(c.bytes(), cases[0].bytes() + 2.0 * 8 * 64 * (256 - 72)) << c.name;
+    }
+    if (c.dense) {
+      EXPECT_EQ(c.bytes(), 2.0 * 8 * static_cast<double>(c.length) * 256) << c.name;
+    }
+  }
+}
+
+TEST(BenchAttention, refuses_a_gpu_by_name) {
+  const Outcome outcome = microscale({"bench", "attention", "--quick", "--backend", "cuda"});
+  EXPECT_EQ(outcome.code, 2);
+  EXPECT_NE(outcome.err.find("bench attention has no cases for one"), std::string::npos)
+      << outcome.err;
+}
+
+}  // namespace
+}  // namespace microscale::testing
