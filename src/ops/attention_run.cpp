@@ -83,9 +83,11 @@ class Runner {
     };
     for (std::int64_t first = 0; first < count; first += wave) {
       const std::int64_t tiles = std::min(wave, count - first);
+      // The heads of one part of the keys after each other: where they lie side by side, what one
+      // brought into the caches serves the next.
       parallel_for_worker(tiles * splits_, context_.threads, [&](std::int64_t i, int worker) {
-        attend(tiles_[static_cast<std::size_t>(first + i / splits_)], i % splits_,
-               part_of(i / splits_, i % splits_), workers_[static_cast<std::size_t>(worker)]);
+        attend(tiles_[static_cast<std::size_t>(first + i % tiles)], i / tiles,
+               part_of(i % tiles, i / tiles), workers_[static_cast<std::size_t>(worker)]);
       });
       parallel_for(tiles, context_.threads, [&](std::int64_t i) {
         const Tile& tile = tiles_[static_cast<std::size_t>(first + i)];
@@ -112,7 +114,7 @@ class Runner {
         for (std::int64_t r = 0; r < rows; r += kernels_.tile_rows)
           tiles_.push_back({s, g, r, std::min(kernels_.tile_rows, rows - r)});
     }
-    constexpr std::int64_t wanted = 64, least_keys = 1024;
+    constexpr std::int64_t wanted = 256, least_keys = 512;
     const auto count = std::max<std::int64_t>(1, static_cast<std::int64_t>(tiles_.size()));
     splits_ = call_.options.splits;
     if (splits_ == 0)
