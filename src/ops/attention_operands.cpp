@@ -116,8 +116,7 @@ double AttentionOperands::query(std::int64_t sequence, std::int64_t token, std::
   const KvCache* cache = call_.cache();
   if (cache && cache->k_mean) {
     const float* mean = cache->k_mean + head / call_.group() * d;
-    for (std::int64_t i = 0; i < d; ++i) shift += row[i] * mean[i];
-    shift *= call_.scale * q_.factor;
+    shift = mean_score(row, mean, d, call_.scale * q_.factor);
   }
   if (cache && cache->hadamard != 0) {
     float values[kv_page::largest_d];

@@ -1,10 +1,9 @@
 // Cuts the queries of every sequence and kv head into tiles of rows, the keys into parts, runs the
-// kernel on each pair, and merges the parts in order. What is cut how depends on shapes alone, so
-// no byte depends on the number of threads.
+// kernel on each pair, and has the parts merged in order. What is cut how depends on shapes alone,
+// so no byte depends on the number of threads.
 #include "ops/attention_run.hpp"
 
 #include <algorithm>
-#include <cmath>
 #include <cstdlib>
 #include <limits>
 #include <memory>
@@ -16,6 +15,7 @@
 #include "ops/attention_operands.hpp"
 #include "ops/backends.hpp"
 #include "ops/kv_cache_check.hpp"
+#include "reference/attention_merge.hpp"
 #include "reference/dense.hpp"
 
 namespace microscale {
@@ -83,19 +83,22 @@ class Runner {
     };
     for (std::int64_t first = 0; first < count; first += wave) {
       const std::int64_t tiles = std::min(wave, count - first);
+      // The heads of one part of the keys after each other: where they lie side by side, what one
+      // brought into the caches serves the next.
       parallel_for_worker(tiles * splits_, context_.threads, [&](std::int64_t i, int worker) {
-        attend(tiles_[static_cast<std::size_t>(first + i / splits_)], i % splits_,
-               part_of(i / splits_, i % splits_), workers_[static_cast<std::size_t>(worker)]);
+        attend(tiles_[static_cast<std::size_t>(first + i % tiles)], i / tiles,
+               part_of(i % tiles, i / tiles), workers_[static_cast<std::size_t>(worker)]);
       });
       parallel_for(tiles, context_.threads, [&](std::int64_t i) {
         const Tile& tile = tiles_[static_cast<std::size_t>(first + i)];
-        std::vector<double> weights(static_cast<std::size_t>(splits_));
+        std::vector<AttentionPart> row(static_cast<std::size_t>(splits_));
         for (std::int64_t r = 0; r < tile.count; ++r) {
-          const auto row_part = [&](std::int64_t split) {
+          for (std::int64_t split = 0; split < splits_; ++split) {
             const Part part = part_of(i, split);
-            return Part{part.largest + r, part.sum + r, part.output + r * call_.d};
-          };
-          finish(tile, r, row_part, weights.data());
+            row[static_cast<std::size_t>(split)] = {part.largest + r, part.sum + r,
+                                                    part.output + r * call_.d};
+          }
+          finish(tile, r, row);
         }
       });
     }
@@ -111,7 +114,7 @@ class Runner {
         for (std::int64_t r = 0; r < rows; r += kernels_.tile_rows)
           tiles_.push_back({s, g, r, std::min(kernels_.tile_rows, rows - r)});
     }
-    constexpr std::int64_t wanted = 64, least_keys = 1024;
+    constexpr std::int64_t wanted = 256, least_keys = 512;
     const auto count = std::max<std::int64_t>(1, static_cast<std::int64_t>(tiles_.size()));
     splits_ = call_.options.splits;
     if (splits_ == 0)
@@ -184,39 +187,21 @@ class Runner {
                      .workspace = scratch});
   }
 
-  /// Merges the parts of row r in order, adds the sink, divides and stores. `weights`: one per
-  /// part.
-  template <class PartOf>
-  void finish(const Tile& tile, std::int64_t r, PartOf&& part_of, double* weights) const {
+  /// Row r from its parts, with its sink.
+  void finish(const Tile& tile, std::int64_t r, const std::vector<AttentionPart>& parts) const {
     const std::int64_t head = head_of(tile, r),
                        token = call_.q_first(tile.sequence) + (tile.first + r) / call_.group();
     const double sink = call_.options.sinks ? call_.options.sinks[head] : minus_infinity;
-    double largest = sink;
-    for (std::int64_t split = 0; split < splits_; ++split)
-      largest = std::max(*part_of(split).largest, largest);  // a sink of NaN drops out here
-    const auto weight = [&](double m) { return m == minus_infinity ? 0.0 : std::exp(m - largest); };
-    double sum = std::isnan(sink) ? sink : weight(sink);
-    for (std::int64_t split = 0; split < splits_; ++split) {
-      const Part part = part_of(split);
-      // A NaN among scores of -infinity has a weight: it is the sum.
-      weights[split] = *part.sum == 0 ? 0.0 : std::isnan(*part.sum) ? 1.0 : weight(*part.largest);
-      sum += *part.sum * weights[split];
-    }
+    std::vector<double> weights(parts.size());
+    const MergedSum merged = merge_sums(parts.data(), splits_, sink, weights.data());
     const std::int64_t at = token / output_.tokens * output_.batch_stride +
                             token % output_.tokens * output_.token_stride +
                             head * output_.head_stride;
-    for (std::int64_t i = 0; i < call_.d; ++i) {
-      double value = 0;
-      for (std::int64_t split = 0; split < splits_; ++split)
-        if (weights[split] != 0) value += part_of(split).output[i] * weights[split];
-      if (std::isnan(sum)) value = sum;
-      store_dense(static_cast<float>(sum == 0 ? 0.0 : value / sum), output_.data, output_.dtype,
-                  at + i);
-    }
-    if (call_.options.log_sum_exp == nullptr) return;
-    const double lse = sum == 0 ? minus_infinity : largest + std::log(sum);
-    store_dense(static_cast<float>(lse), call_.options.log_sum_exp, DType::f32,
-                token * call_.q_heads + head);
+    store_merged(parts.data(), splits_, weights.data(), merged, call_.d, output_.data,
+                 output_.dtype, at);
+    if (call_.options.log_sum_exp)
+      store_dense(static_cast<float>(log_sum_exp(merged)), call_.options.log_sum_exp, DType::f32,
+                  token * call_.q_heads + head);
   }
 
   const AttentionCall& call_;

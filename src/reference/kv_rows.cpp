@@ -37,6 +37,12 @@ void transform_key(const AppendKvOptions& o, std::int64_t head, std::int64_t pos
     if (row[i] != row[i]) row[i] = canonical_nan();
 }
 
+double mean_score(const double* row, const float* mean, std::int64_t d, double factor) {
+  double sum = 0;
+  for (std::int64_t i = 0; i < d; ++i) sum += row[i] * static_cast<double>(mean[i]);
+  return sum * factor;
+}
+
 void quantize_fp8(const float* values, std::int64_t count, float inverse_scale,
                   std::uint8_t* codes) {
   for (std::int64_t i = 0; i < count; ++i)

@@ -17,6 +17,10 @@ void hadamard_runs(float* row, std::int64_t d, int order);
 void transform_key(const AppendKvOptions& options, std::int64_t head, std::int64_t position,
                    float* row);
 
+/// factor * (row . mean): what the mean of K, taken out of it by append_kv, adds to a query's
+/// scores.
+double mean_score(const double* row, const float* mean, std::int64_t d, double factor);
+
 /// E4M3 codes of values * inverse_scale, nearest even, saturating.
 void quantize_fp8(const float* values, std::int64_t count, float inverse_scale,
                   std::uint8_t* codes);

@@ -52,6 +52,12 @@ TEST(KvRows, keys_are_turned_then_centred_then_transformed) {
     }
 }
 
+TEST(KvRows, the_mean_of_k_has_a_score_of_its_own) {
+  const double q[] = {1, -2, 3};
+  const float mean[] = {0.5f, 4, 2};
+  EXPECT_EQ(mean_score(q, mean, 3, 0.25), 0.25 * (0.5 - 8 + 6));
+}
+
 TEST(KvRows, fp8_codes_are_nearest_and_saturate) {
   const std::vector<float> values{0.0f, -1.0f, 447.0f, 1000.0f, -INFINITY, NAN, 0x1p-10f, 3.1f};
   std::vector<std::uint8_t> codes(values.size());
