@@ -64,6 +64,7 @@ TEST(WideGeometry, fills_the_multiprocessors) {
   };
   EXPECT_EQ(cut(8192, 8192, 8192), (Cut{256, 128, 1}));
   EXPECT_EQ(cut(512, 4096, 4096), (Cut{128, 128, 1}));
+  EXPECT_EQ(cut(32, 28672, 8192), (Cut{256, 32, 1}));
   EXPECT_EQ(cut(64, 8192, 8192), (Cut{256, 64, 4}));
   EXPECT_EQ(cut(64, 4096, 14336), (Cut{256, 64, 8}));
   EXPECT_EQ(cut(64, 28672, 8192), (Cut{256, 64, 1}));

@@ -130,21 +130,23 @@ TEST_F(MatmulWide, gives_each_expert_its_rows) {
                           .b_globals = {7, 6, 5, 4, 3, 2, 1}}));
 }
 
-// Tiles of 256 x 64, whose four warpgroups have 64 rows of the weights each: the last tile has some
-// for two of them alone.
+// Tiles of 256 x 32 and 256 x 64, whose four warpgroups have 64 rows of the weights each: the last
+// tile has some for two of them alone.
 TEST_F(MatmulWide, gives_experts_of_few_rows_to_four_warpgroups) {
-  const std::vector<std::int64_t> offsets{0, 33, 33, 38, 120, 127};
   for (const Format b : formats)
     for (const bool gated : {false, true}) {
+      const bool few = gated == (b == Format::mxfp4);
+      const std::vector<std::int64_t> offsets{0, 33, 33, 38, few ? 120 : 220, few ? 127 : 227};
+      const std::int64_t m = offsets.back();
       const std::int64_t n = gated ? 171 : 342, k = 96;
       const int tile_bytes = b == Format::nvfp4 ? 576 : b == Format::mxfp4 ? 544 : 1056;
-      const cuda::WidePlan plan = cuda::wide_plan(n, k, gated, 127, 5, true, tile_bytes, 2);
+      const cuda::WidePlan plan = cuda::wide_plan(n, k, gated, m, 5, true, tile_bytes, 2);
       EXPECT_EQ(plan.shape.rows, 256);
-      EXPECT_EQ(plan.shape.tokens, 64);
+      EXPECT_EQ(plan.shape.tokens, few ? 32 : 64);
       Product p{
-          .a = gated == (b == Format::nvfp4) ? blocks(b, 127, k, 3) : dense(DType::bf16, 127, k),
+          .a = gated == (b == Format::nvfp4) ? blocks(b, m, k, 3) : dense(DType::bf16, m, k),
           .b = blocks(b, 5 * n, k),
-          .m = 127,
+          .m = m,
           .matrices = 5,
           .offsets = offsets,
           .d_type = DType::bf16,
