@@ -194,10 +194,5 @@ TEST_F(AttentionRefusals, memory_that_a_gpu_cannot_read) {
       "set device_global_scale");
 }
 
-TEST_F(AttentionRefusals, backends_without_it) {
-  refuse([&](auto&) {}, "backend cuda has no kernel", ErrorCode::unsupported,
-         {.backend = Backend::cuda});
-}
-
 }  // namespace
 }  // namespace microscale

@@ -48,6 +48,13 @@ __device__ inline std::uint32_t cvt_rn_f16x2_f32(float low, float high) {
   return d;
 }
 
+/// 2^x to within two units in the last place; results below 2^-126 are 0, as of -infinity.
+__device__ inline float ex2_approx_ftz_f32(float x) {
+  float d;
+  asm("ex2.approx.ftz.f32 %0, %1;" : "=f"(d) : "f"(x));
+  return d;
+}
+
 /// The FP16 value in the low 16 bits, exact.
 __device__ inline float cvt_f32_f16(std::uint32_t half) {
   float d;

@@ -1,6 +1,10 @@
-// bench attention: which cases, beside which limits, on the CPU.
+// bench attention: which cases, beside which limits, on the CPU and on the current GPU.
+#include <fmt/format.h>
+
 #include "bench_operations.hpp"
 #include "cpu_attention.hpp"
+#include "gpu_attention.hpp"
+#include "microscale/cuda.hpp"
 
 namespace microscale {
 
@@ -23,6 +27,27 @@ BenchTable bench_attention_cpu(const BenchOptions& options, const bench::Watcher
       "32 query heads, 8 kv heads (prefill: 8 and 8), d = 128; decode: one query a sequence. Bytes "
       "are those of "
       "the keys and values that are read, of append those read and written."};
+  return table;
+}
+
+BenchTable bench_attention_gpu(const BenchOptions& options, const bench::Watcher& watcher) {
+  cuda::Device& device = cuda::runtime_device();
+  BenchTable table{.device = cuda::device_name(), .backend = "cuda"};
+  const cuda::MatmulLimits limits = cuda::matmul_limits(device);
+  table.limits = {
+      {fmt::format("reading {:.0f} GB/s", limits.read / 1e9), "read_bytes_per_second", limits.read},
+      {fmt::format("an empty node of a graph {:.1f} us", limits.empty_node_seconds * 1e6),
+       "empty_node_seconds", limits.empty_node_seconds}};
+  bench::Watcher inner = watcher;
+  inner.take = [&](const bench::Result& row) {
+    table.rows.push_back(row);
+    if (watcher.take) watcher.take(row);
+  };
+  cuda::measure_attention(device, cuda::gpu_attention_cases(options.quick), options.filter, limits,
+                          inner);
+  table.notes = {
+      "32 query heads, 8 kv heads, d = 128, one query a sequence. Bytes are those of the keys and "
+      "values that are read."};
   return table;
 }
 

@@ -28,5 +28,6 @@ BenchTable bench_quantize_gpu(const BenchOptions& options, const bench::Watcher&
 BenchTable bench_matmul_cpu(const BenchOptions& options, const bench::Watcher& watcher);
 BenchTable bench_matmul_gpu(const BenchOptions& options, const bench::Watcher& watcher);
 BenchTable bench_attention_cpu(const BenchOptions& options, const bench::Watcher& watcher);
+BenchTable bench_attention_gpu(const BenchOptions& options, const bench::Watcher& watcher);
 
 }  // namespace microscale

@@ -37,7 +37,8 @@ constexpr Operation operations[] = {
      "mxfp4, nvfp4 or mxfp8"},
     {"matmul", bench_matmul_cpu, bench_matmul_gpu, false, true, true,
      "nvfp4, gated or experts; with --tasks gemv, gemm, dual or group"},
-    {"attention", bench_attention_cpu, nullptr, false, true, false, "decode, prefill or append"}};
+    {"attention", bench_attention_cpu, bench_attention_gpu, false, true, false,
+     "decode, prefill or append"}};
 
 const Operation& operation_from(const std::string& name) {
   std::vector<std::string> names;

@@ -1,0 +1,24 @@
+// Attention on the GPU at hand through the public interface, in graphs (gpu_timing.hpp), beside
+// what its memory delivers in the same run.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "cpu_attention.hpp"
+#include "cuda/device.hpp"
+#include "gpu_matmul.hpp"
+
+namespace microscale::cuda {
+
+/// `quick`: so small that the times mean nothing.
+std::vector<bench::AttentionCase> gpu_attention_cases(bool quick);
+
+/// Caches, in device memory, are rotated past the L2. Of each case the query heads of one kv head
+/// are compared with a host's, in units of the bound of docs/attention.md. A case that cannot run
+/// says why in Result::problem.
+void measure_attention(Device& device, const std::vector<bench::AttentionCase>& cases,
+                       const std::string& filter, const MatmulLimits& limits,
+                       const bench::Watcher& watcher);
+
+}  // namespace microscale::cuda

@@ -1,0 +1,213 @@
+#include "cuda/attention.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <bit>
+
+#include "cuda/attention_decode_args.hpp"
+#include "cuda/launch.hpp"
+#include "layouts/kv_page.hpp"
+#include "microscale/error.hpp"
+#include "ops/kv_cache_check.hpp"
+
+namespace microscale::cuda {
+namespace {
+
+constexpr const char* operation = "attention";
+constexpr double per_ln2 = 1.4426950408889634;
+constexpr std::int64_t workspace_alignment = 256;
+
+[[noreturn]] void refuse(const std::string& sentence) {
+  throw Error(ErrorCode::unsupported, fmt::format("{}: backend cuda {}", operation, sentence));
+}
+
+void check_scales(const char* name, const KvPart& part, std::int64_t row) {
+  const auto address = reinterpret_cast<std::uintptr_t>(part.data);
+  if (address % 16 != 0 || part.page_stride % 16 != 0 || part.head_stride % 16 != 0 ||
+      part.token_stride != row)
+    refuse(fmt::format(
+        "reads scales of 16 tokens at a time; the cache's {} must be at multiples of 16 "
+        "bytes with their strides of pages and heads, tokens {} bytes apart; take "
+        "kv_cache_of_records or tensors [pages, heads, tokens, width]",
+        name, row));
+}
+
+// What there is a kernel for.
+void check_served(Device& device, const AttentionCall& call) {
+  const AttentionOptions& o = call.options;
+  if (architecture_of(device.info()) != "sm_90a")
+    refuse(
+        fmt::format("has kernels for attention on compute capability 9.0 in this version, and {} "
+                    "is {}.{}; copy the operands to host memory and leave the backend to "
+                    "`automatic`",
+                    device.info().name, device.info().major, device.info().minor));
+  if (o.numerics.accuracy != AttentionAccuracy::storage)
+    refuse("has accuracy `storage` alone; take that, or a host backend");
+  if (!call.q_dense())
+    refuse("takes q in FP32, BF16 or FP16; dequantize it, or take a host backend");
+  const KvCache* cache = call.cache();
+  if (!cache)
+    refuse(
+        "takes k and v from a cache; append them to one in NVFP4 or MXFP4, or take a host "
+        "backend");
+  if (cache->format != KvFormat::nvfp4 && cache->format != KvFormat::mxfp4)
+    refuse("reads caches in NVFP4 and MXFP4; take one of these, or a host backend");
+  if (call.d != 64 && call.d != 128 && call.d != 256)
+    refuse(
+        fmt::format("has kernels for d = 64, 128 and 256, not {}; pad d with zeros, or take a "
+                    "host backend",
+                    call.d));
+  if (cache->first.count > 0 || cache->recent.count > 0)
+    refuse("reads tokens from pages alone; keep no BF16 copies, or take a host backend");
+  if (cache->k_mean || cache->hadamard != 0)
+    refuse(
+        "takes K as it was, without a mean or a Hadamard transform; append it so, or take a "
+        "host backend");
+  if (cache->pages >= std::int64_t{1} << 31)
+    refuse(fmt::format("numbers up to 2^31 pages, not {}; take fewer", cache->pages));
+  const std::int64_t row = kv_page::token_scale_bytes(cache->format, cache->d);
+  if (cache->pages > 0) {
+    check_scales("K scales", cache->k_scales, row);
+    check_scales("V scales", cache->v_scales, row);
+  }
+}
+
+// How a call is cut: a function of its shapes and the device.
+struct Plan {
+  int rows = 8;  // of an item
+  std::int64_t most_q = 0, most_keys = 0, passes = 0, items = 0;
+  int splits = 1;
+  int block = 16;
+  int shared_bytes = 0;
+
+  std::int64_t workspace_bytes(std::int64_t d) const {
+    return splits == 1 ? 0
+                       : decode_partial_floats(items, splits, rows, static_cast<int>(d)) *
+                             static_cast<std::int64_t>(sizeof(float));
+  }
+};
+
+// One wave of blocks, or up to four where parts stay long enough.
+int splits_of(Device& device, const Plan& plan, std::int64_t d) {
+  const std::int64_t resident = d == 256                      ? 2
+                                : plan.rows == 16 && d == 128 ? 3
+                                                              : 4,
+                     slots = resident * device.info().multiprocessors;
+  constexpr std::int64_t least_keys = 128, long_keys = 2048;  // of a part
+  const std::int64_t wave = std::max<std::int64_t>(slots / plan.items, 1),
+                     more = std::min(4 * slots / plan.items, plan.most_keys / long_keys);
+  return static_cast<int>(std::clamp<std::int64_t>(
+      std::min(std::max(wave, more), plan.most_keys / least_keys), 1, decode_most_splits));
+}
+
+Plan plan_of(Device& device, const AttentionCall& call) {
+  check_served(device, call);
+  const AttentionOptions& o = call.options;
+  const KvCache& cache = *call.cache();
+  constexpr std::int64_t countable = (std::int64_t{1} << 30) - 64;
+  Plan plan;
+  plan.most_q = call.q_dense()->tokens;
+  if (o.max_q_len > 0) plan.most_q = std::min(plan.most_q, o.max_q_len);
+  plan.most_keys = std::min(cache.pages > 0 ? cache_capacity(cache) : 0, countable);
+  if (o.max_kv_len > 0) plan.most_keys = std::min(plan.most_keys, o.max_kv_len);
+  const std::int64_t rows = plan.most_q * call.group();
+  plan.rows = rows <= 8 ? 8 : 16;
+  plan.passes = ceil_div(rows, plan.rows);
+  plan.items = call.sequences * call.kv_heads * plan.passes;
+  if (plan.items == 0) return plan;
+  plan.splits = o.splits > 0 ? o.splits : splits_of(device, plan, call.d);
+  if (rows > countable || plan.items * plan.splits >= std::int64_t{1} << 31)
+    refuse(
+        fmt::format("takes up to 2^31 parts, not {} of {} sequences, heads and runs of queries; "
+                    "take fewer sequences a call",
+                    plan.splits, plan.items));
+  plan.block = kv_page::block(cache.format);
+  plan.shared_bytes = decode_shared_bytes(static_cast<int>(call.d), plan.block, plan.rows);
+  return plan;
+}
+
+DecodePart part_of(const KvPart& part) {
+  return {part.data, part.page_stride, part.head_stride, part.token_stride};
+}
+
+AttentionDecodeArgs args_of(const AttentionCall& call, const Plan& plan) {
+  const AttentionOptions& o = call.options;
+  const KvCache& cache = *call.cache();
+  const HeadsView q = with_strides(*call.q_dense());
+  AttentionDecodeArgs args{};
+  const MutableHeadsView output = with_strides(o.output);
+  args.q = {const_cast<void*>(q.data), q.batch_stride, q.token_stride, q.head_stride,
+            static_cast<std::int32_t>(q.dtype)};
+  args.output = {output.data, output.batch_stride, output.token_stride, output.head_stride,
+                 static_cast<std::int32_t>(output.dtype)};
+  args.log_sum_exp = o.log_sum_exp;
+  args.sinks = o.sinks;
+  args.q_offsets = o.q_offsets;
+  args.q_tokens = q.tokens;
+  args.most_q = plan.most_q;
+  args.k_codes = part_of(cache.k_codes);
+  args.k_scales = part_of(cache.k_scales);
+  args.v_codes = part_of(cache.v_codes);
+  args.v_scales = part_of(cache.v_scales);
+  args.page_table = cache.page_table;
+  args.max_pages = cache.max_pages;
+  args.pages = cache.pages;
+  args.page_shift =
+      cache.page_table ? std::countr_zero(static_cast<std::uint64_t>(cache.page_size)) : 30;
+  args.lengths = cache.lengths;
+  args.most_keys = plan.most_keys;
+  args.global_scales = cache.format == KvFormat::nvfp4 ? cache.device_global_scales : nullptr;
+  args.scale_log2 = static_cast<float>(call.scale * per_ln2);
+  args.softcap_log2 = static_cast<float>(o.softcap * per_ln2);
+  args.window = o.window;
+  args.causal = o.causal;
+  args.q_heads = static_cast<std::int32_t>(call.q_heads);
+  args.kv_heads = static_cast<std::int32_t>(call.kv_heads);
+  args.group = static_cast<std::int32_t>(call.group());
+  args.passes = static_cast<std::int32_t>(plan.passes);
+  args.splits = plan.splits;
+  return args;
+}
+
+}  // namespace
+
+std::int64_t attention_workspace_bytes(Device& device, const AttentionCall& call) {
+  return plan_of(device, call).workspace_bytes(call.d);
+}
+
+void attention(Device& device, const AttentionCall& call, std::span<std::uint8_t> workspace,
+               Stream stream) {
+  const Plan plan = plan_of(device, call);
+  if (plan.items == 0) return;
+  AttentionDecodeArgs args = args_of(call, plan);
+  const std::int64_t bytes = plan.workspace_bytes(call.d);
+  if (bytes > 0) {
+    if (static_cast<std::int64_t>(workspace.size()) < bytes ||
+        reinterpret_cast<std::uintptr_t>(workspace.data()) % workspace_alignment != 0)
+      throw Error(
+          ErrorCode::invalid_argument,
+          fmt::format("{}: a workspace of {} bytes; pass attention_workspace_bytes() of it, "
+                      "{}, at a multiple of {}",
+                      operation, workspace.size(), bytes, workspace_alignment));
+    args.partial = reinterpret_cast<float*>(workspace.data());
+  }
+  const char* const format = call.cache()->format == KvFormat::nvfp4 ? "nvfp4" : "mxfp4";
+  launch(device, fmt::format("attention_decode_{}_{}_{}", format, call.d, plan.rows), operation,
+         {.grid_x = static_cast<unsigned>(plan.items * plan.splits),
+          .grid_y = 1,
+          .grid_z = 1,
+          .threads = decode_threads,
+          .column_shift = 0},
+         args, stream, plan.shared_bytes);
+  if (plan.splits == 1) return;
+  launch(device, fmt::format("attention_decode_merge_{}_{}", call.d, plan.rows), operation,
+         {.grid_x = static_cast<unsigned>(plan.items),
+          .grid_y = 1,
+          .grid_z = 1,
+          .threads = 256,
+          .column_shift = 0},
+         args, stream);
+}
+
+}  // namespace microscale::cuda

@@ -1,0 +1,79 @@
+// Shapes and arguments of the kernels that attend over a cache with few queries
+// (attention_decode_...), for the kernels and for the host that launches them.
+//
+// A block takes the rows of one item (sequence, kv head, run of rows) over one part of its keys;
+// its warps take every fourth chunk of 16 tokens each. A row is a query of one query head, row =
+// query * group + head in the group.
+#pragma once
+
+#include <cstdint>
+
+#include "core/host_device.hpp"
+#include "microscale/kv_format.hpp"
+
+namespace microscale::cuda {
+
+inline constexpr int decode_warps = 4, decode_threads = 32 * decode_warps;
+inline constexpr int decode_chunk = 16;  // tokens
+inline constexpr int decode_stages = 4;  // chunks of a warp's ring
+inline constexpr int decode_most_splits = 256;
+
+/// Codes or scales of K or V (KvPart), strides in bytes.
+struct DecodePart {
+  const std::uint8_t* data;
+  std::int64_t page, head, token;
+};
+/// Rows of q or of the result (HeadsView), strides in elements.
+struct DecodeRows {
+  void* data;
+  std::int64_t batch, token, head;
+  std::int32_t type;  // DType
+};
+
+struct AttentionDecodeArgs {
+  DecodeRows q, output;
+  float* log_sum_exp;             // null: not
+  const float* sinks;             // null: none
+  const std::int32_t* q_offsets;  // null: q_tokens for each sequence
+  std::int64_t q_tokens;          // of each sequence, or of all
+  std::int64_t most_q;            // queries of a sequence that are taken
+  DecodePart k_codes, k_scales, v_codes, v_scales;
+  const std::int32_t* page_table;  // null: sequence s has page s
+  std::int64_t max_pages, pages;
+  std::int32_t page_shift;  // log2 of tokens of a page; 30 without a table
+  const std::int32_t* lengths;
+  std::int64_t most_keys;      // of a sequence that are taken
+  const float* global_scales;  // K's and V's, or null
+  float scale_log2;            // scale / ln 2
+  float softcap_log2;          // softcap / ln 2; 0: none
+  std::int64_t window;         // 0: all
+  std::int32_t causal;
+  std::int32_t q_heads, kv_heads, group;
+  std::int32_t passes, splits;  // items of a sequence and head; parts of their keys
+  float* partial;               // splits > 1: decode_partial_floats()
+};
+
+/// Bytes of one stage of a warp: K codes, V codes, K scales, V scales of a chunk.
+struct DecodeStage {
+  int v_codes, k_scales, v_scales, bytes;
+};
+MICROSCALE_HD constexpr DecodeStage decode_stage(int d, int block) {
+  const int codes = decode_chunk * d / 2, scales = decode_chunk * d / block;
+  return {codes, 2 * codes, 2 * codes + scales, 2 * (codes + scales)};
+}
+/// Shared memory of a block: the rings; later the warps' sums, then each row's reference and
+/// weight.
+MICROSCALE_HD constexpr int decode_shared_bytes(int d, int block, int rows) {
+  const int ring = decode_warps * decode_stages * decode_stage(d, block).bytes;
+  const int sums = decode_warps * rows * (d + 2) * 4;
+  return ring > sums ? ring : sums;
+}
+
+/// Parts: of each item and split rows * d sums, then for all of them rows pairs of reference and
+/// weight.
+MICROSCALE_HD constexpr std::int64_t decode_partial_floats(std::int64_t items, int splits, int rows,
+                                                           int d) {
+  return items * splits * rows * (d + 2);
+}
+
+}  // namespace microscale::cuda

@@ -1,0 +1,399 @@
+// Attention of few rows over a cache of 4-bit keys and values on Hopper, at the speed of memory.
+//
+// S^T = K Q^T: the first operand are 16 tokens, straight from their codes: lane t of a row of four
+// takes the t-th quarter of d, so the sum over d comes in an order of its own and q is put to
+// match. Row r of a half of the 16 is token r / 2 + 4 (r % 2) of it. O^T = V^T P^T: the lanes of
+// row g take the g-th eighth of d, of two tokens at a time; S^T becomes P^T by four exchanges.
+//
+// Probabilities are e^(s - reference), in FP16. A reference moves only when a score would not fit.
+#pragma once
+
+#include <cstdint>
+
+#include "cuda/ptx/mma.cuh"
+#include "cuda/tile/attention_codes.cuh"
+#include "cuda/tile/attention_ring.cuh"
+#include "cuda/tile/attention_rows.cuh"
+#include "cuda/tile/grid_order.cuh"
+
+namespace microscale::cuda {
+
+/// Tiles: eights of rows, 1 or 2.
+template <class Codes, int D, int Tiles>
+class AttentionDecode {
+ public:
+  static constexpr int rows = 8 * Tiles;
+
+  __device__ static void run(const AttentionDecodeArgs& args) {
+    follow_previous_grid();
+    const std::int64_t index = blockIdx.x / args.splits;
+    const DecodeItem item(args, index, rows);
+    if (item.count == 0) return;
+    AttentionDecode(args, item, static_cast<int>(blockIdx.x - index * args.splits)).run();
+  }
+
+ private:
+  using Ring = AttentionRing<D, Codes::block>;
+  static constexpr int k_words = D / 32, v_words = D / 64;  // of a lane, of a token
+  static constexpr int k_scales = D / 4 > Codes::block ? D / 4 / Codes::block : 1;
+  static constexpr int v_scales = D / 8 > Codes::block ? D / 8 / Codes::block : 1;
+  static constexpr int row_scales = D / Codes::block;
+  static constexpr int o_tiles = D / 16;
+  static constexpr int k_of_scale = k_words / k_scales, v_of_scale = v_words / v_scales;
+
+  __device__ AttentionDecode(const AttentionDecodeArgs& args, const DecodeItem& item, int split)
+      : args_(args),
+        item_(item),
+        split_(split),
+        warp_(threadIdx.x / 32),
+        lane_(threadIdx.x & 31),
+        g_(lane_ >> 2),
+        t_(lane_ & 3) {}
+
+  __device__ void run() {
+    extern __shared__ __align__(128) unsigned char memory[];
+    const auto base = static_cast<std::uint32_t>(__cvta_generic_to_shared(memory));
+    begin_ = item_.begin(args_, 0);
+    end_ = max(item_.end(args_, item_.count - 1), begin_);
+    inner_begin_ = item_.begin(args_, item_.count - 1);
+    inner_end_ = item_.end(args_, 0);
+    const int first = begin_ / decode_chunk,
+              chunks = end_ > begin_ ? (end_ + decode_chunk - 1) / decode_chunk - first : 0;
+    const int from = static_cast<int>(static_cast<std::int64_t>(chunks) * split_ / args_.splits),
+              to =
+                  static_cast<int>(static_cast<std::int64_t>(chunks) * (split_ + 1) / args_.splits);
+    const int own = to - from - warp_,
+              count = own > 0 ? (own + decode_warps - 1) / decode_warps : 0;
+    Ring ring(args_, item_.sequence, item_.kv_head, item_.length, first + from + warp_, count,
+              base + warp_ * (decode_stages * Ring::stage.bytes));
+    load_query();
+#pragma unroll 1
+    for (int i = 0; i < count; ++i) {
+      const std::uint32_t chunk = ring.next(i);
+      const int token = ring.token(i);
+      const bool whole =
+          ring.present(i) && token >= inner_begin_ && token + decode_chunk <= inner_end_;
+      attend(chunk, whole, ring.present(i) ? token : -1);
+    }
+    ptx::cp_async_wait_all();
+    merge(reinterpret_cast<float*>(memory));
+  }
+
+  /// Rows g of each tile, in the order of the codes' pairs, with a power of two that brings the
+  /// largest magnitude to [2^14, 2^15).
+  __device__ void load_query() {
+    const float global = args_.global_scales ? args_.global_scales[0] : 1.0f;
+#pragma unroll
+    for (int tile = 0; tile < Tiles; ++tile) {
+      const int row = 8 * tile + g_;
+      float v[8 * k_words];
+      float largest = 0.0f;
+#pragma unroll
+      for (int i = 0; i < 8 * k_words; ++i) v[i] = 0.0f;
+      if (row < item_.count) {
+        const std::int64_t at = item_.element(args_, args_.q, row) + t_ * (D / 4);
+#pragma unroll
+        for (int i = 0; i < 8 * k_words; i += 8) decode_load_eight(args_.q, at + i, v + i);
+      }
+#pragma unroll
+      for (int i = 0; i < 8 * k_words; ++i) largest = ptx::max_nan_abs_f32(largest, v[i]);
+      largest = ptx::max_nan_f32(largest, __shfl_xor_sync(~0u, largest, 1));
+      largest = ptx::max_nan_f32(largest, __shfl_xor_sync(~0u, largest, 2));
+      const int exponent = static_cast<int>(__float_as_uint(largest) >> 23) - 127;
+      const int shift = exponent == 128 ? -100 : min(14 - exponent, 127);
+      const float power = power_of_two(shift);
+#pragma unroll
+      for (int i = 0; i < k_words; ++i)
+#pragma unroll
+        for (int j = 0; j < 4; ++j) {
+          const int n = 3 - (j & 1) * 2 - (j >> 1);  // 3, 1; 2, 0
+          q_[tile][i][j] = ptx::cvt_rn_f16x2_f32(__fmul_rn(v[8 * i + n], power),
+                                                 __fmul_rn(v[8 * i + n + 4], power));
+        }
+      const float factor =
+          __fmul_rn(__fmul_rn(args_.scale_log2, power_of_two(max(-shift, -127))), global);
+#pragma unroll
+      for (int j = 0; j < 2; ++j) {
+        factor_[tile][j] = __shfl_sync(~0u, factor, 8 * t_ + 4 * j);
+        if (!Codes::relative) factor_[tile][j] = __fmul_rn(factor_[tile][j], 0x1p14f);
+        reference_[tile][j] = decode_no_reference;
+        weight_[tile][j] = 0.0f;
+      }
+#pragma unroll
+      for (int i = 0; i < o_tiles; ++i)
+#pragma unroll
+        for (int j = 0; j < 4; ++j) o_[tile][i][j] = 0.0f;
+    }
+  }
+
+  /// `first`: its first token, negative if it is not in the cache.
+  __device__ void attend(std::uint32_t chunk, bool whole, int first) {
+    float s[Tiles][4];
+    scores(chunk, whole, first, s);
+#pragma unroll
+    for (int tile = 0; tile < Tiles; ++tile) {
+      if (args_.softcap_log2 > 0.0f) decode_cap(args_.softcap_log2, s[tile]);
+      if (!whole) mask(tile, first, s[tile]);
+    }
+    std::uint32_t p[Tiles][2];
+    probabilities(s, p);
+    values(chunk, whole, first, p);
+  }
+
+  /// Token of row g of the first half of a chunk.
+  __device__ int own_token() const { return (g_ >> 1) + 4 * (g_ & 1); }
+  __device__ bool seen(int first, int token) const {
+    return first >= 0 && first + token >= begin_ && first + token < end_;
+  }
+
+  __device__ void scores(std::uint32_t chunk, bool whole, int first, float (&s)[Tiles][4]) {
+    const int token = own_token();
+    std::uint32_t bytes[2], scales[2][(k_scales + 1) / 2];
+#pragma unroll
+    for (int half = 0; half < 2; ++half) {
+      bytes[half] = shared_bytes<k_scales>(chunk + Ring::stage.k_scales +
+                                           (token + 8 * half) * row_scales + t_ * row_scales / 4);
+      if (!whole && !seen(first, token + 8 * half)) bytes[half] = 0;
+    }
+    int reference = 0;
+    if constexpr (Codes::relative)
+      reference = static_cast<int>(
+          __reduce_max_sync(~0u, max(Codes::template largest<k_scales>(bytes[0]),
+                                     Codes::template largest<k_scales>(bytes[1]))));
+#pragma unroll
+    for (int half = 0; half < 2; ++half)
+#pragma unroll
+      for (int i = 0; i < (k_scales + 1) / 2; ++i)
+        scales[half][i] = Codes::halves(bytes[half] >> (16 * i), reference);
+    float sums[Tiles][2][4];
+#pragma unroll
+    for (int tile = 0; tile < Tiles; ++tile)
+#pragma unroll
+      for (int i = 0; i < 4; ++i) sums[tile][0][i] = sums[tile][1][i] = 0.0f;
+    std::uint32_t w[2][k_words];
+#pragma unroll
+    for (int half = 0; half < 2; ++half)
+      shared_words<k_words>(chunk + (token + 8 * half) * (D / 2) + t_ * (D / 8), w[half]);
+#pragma unroll
+    for (int i = 0; i < k_words; ++i) {
+      NibbleHalves k[2];
+#pragma unroll
+      for (int half = 0; half < 2; ++half) {
+        k[half] = nibble_halves(w[half][i]);
+        const int scale = i / k_of_scale;
+#pragma unroll
+        for (int n = 0; n < 4; ++n)
+          k[half].n[n] = scale % 2 == 0
+                             ? ptx::mul_rn_f16x2_by_low(k[half].n[n], scales[half][scale / 2])
+                             : ptx::mul_rn_f16x2_by_high(k[half].n[n], scales[half][scale / 2]);
+      }
+#pragma unroll
+      for (int j = 0; j < 2; ++j) {
+        const std::uint32_t a[4] = {k[0].n[3 - j], k[1].n[3 - j], k[0].n[1 - j], k[1].n[1 - j]};
+#pragma unroll
+        for (int tile = 0; tile < Tiles; ++tile)
+          ptx::mma_m16n8k16_f32_f16(sums[tile][j], a, q_[tile][i][2 * j], q_[tile][i][2 * j + 1]);
+      }
+    }
+    const float power = Codes::relative ? power_of_two(max(reference - 128, -127)) : 1.0f;
+#pragma unroll
+    for (int tile = 0; tile < Tiles; ++tile)
+#pragma unroll
+      for (int i = 0; i < 4; ++i) {
+        const float factor =
+            Codes::relative ? __fmul_rn(factor_[tile][i & 1], power) : factor_[tile][i & 1];
+        s[tile][i] = __fmul_rn(__fadd_rn(sums[tile][0][i], sums[tile][1][i]), factor);
+      }
+  }
+
+  __device__ void mask(int tile, int first, float (&s)[4]) const {
+#pragma unroll
+    for (int i = 0; i < 4; ++i) {
+      const int row = min(8 * tile + 2 * t_ + (i & 1), item_.count - 1),
+                token = first + own_token() + 8 * (i >> 1);
+      if (first < 0 || token < item_.begin(args_, row) || token >= item_.end(args_, row))
+        s[i] = -INFINITY;
+    }
+  }
+
+  /// e^(s - reference), summed, and as the second operand of O^T.
+  __device__ void probabilities(float (&s)[Tiles][4], std::uint32_t (&p)[Tiles][2]) {
+    bool fits = true;
+#pragma unroll
+    for (int tile = 0; tile < Tiles; ++tile)
+#pragma unroll
+      for (int j = 0; j < 2; ++j)
+        fits = fits &&
+               !(__fsub_rn(fmaxf(s[tile][j], s[tile][j + 2]), reference_[tile][j]) > decode_most);
+    if (__any_sync(~0u, !fits)) raise(s);
+#pragma unroll
+    for (int tile = 0; tile < Tiles; ++tile) {
+      float e[4];
+#pragma unroll
+      for (int i = 0; i < 4; ++i)
+        e[i] = ptx::ex2_approx_ftz_f32(__fsub_rn(s[tile][i], reference_[tile][i & 1]));
+#pragma unroll
+      for (int i = 0; i < 4; ++i) weight_[tile][i & 1] = __fadd_rn(weight_[tile][i & 1], e[i]);
+#pragma unroll
+      for (int half = 0; half < 2; ++half) {
+        const std::uint32_t pair = ptx::cvt_rn_f16x2_f32(e[2 * half], e[2 * half + 1]);
+        const int from = 8 * t_ + (g_ >> 1);
+        const std::uint32_t even = __shfl_sync(~0u, pair, from),
+                            odd = __shfl_sync(~0u, pair, from + 4);
+        p[tile][half] = ptx::prmt_b32(even, odd, g_ & 1 ? 0x7632 : 0x5410);
+      }
+    }
+  }
+
+  /// References of rows whose scores are too high for theirs, and what has been summed.
+  __device__ void raise(const float (&s)[Tiles][4]) {
+#pragma unroll
+    for (int tile = 0; tile < Tiles; ++tile)
+#pragma unroll
+      for (int j = 0; j < 2; ++j) {
+        float factor;
+        decode_raise(fmaxf(s[tile][j], s[tile][j + 2]), reference_[tile][j], factor);
+        weight_[tile][j] = __fmul_rn(weight_[tile][j], factor);
+#pragma unroll
+        for (int i = 0; i < o_tiles; ++i) {
+          o_[tile][i][j] = __fmul_rn(o_[tile][i][j], factor);
+          o_[tile][i][j + 2] = __fmul_rn(o_[tile][i][j + 2], factor);
+        }
+      }
+  }
+
+  __device__ void values(std::uint32_t chunk, bool whole, int first,
+                         const std::uint32_t (&p)[Tiles][2]) {
+    std::uint32_t bytes[4], w[4][v_words], scales[2][v_scales];
+#pragma unroll
+    for (int i = 0; i < 4; ++i) {  // tokens t, t + 4, t + 8, t + 12
+      const int token = t_ + 4 * i;
+      bytes[i] = shared_bytes<v_scales>(chunk + Ring::stage.v_scales + token * row_scales +
+                                        g_ * row_scales / 8);
+      if (!whole && !seen(first, token)) bytes[i] = 0;
+      shared_words<v_words>(chunk + Ring::stage.v_codes + token * (D / 2) + g_ * (D / 16), w[i]);
+    }
+    if constexpr (Codes::relative) {
+      std::uint32_t largest = 0;
+#pragma unroll
+      for (int i = 0; i < 4; ++i)
+        largest = max(largest, Codes::template largest<v_scales>(bytes[i]));
+      if (__any_sync(~0u, static_cast<int>(largest) > v_reference_)) raise_values(largest);
+    }
+#pragma unroll
+    for (int i = 0; i < 2; ++i)
+#pragma unroll
+      for (int n = 0; n < v_scales; ++n)
+        scales[i][n] = Codes::halves(
+            ptx::prmt_b32(bytes[2 * i], bytes[2 * i + 1], n == 0 ? 0x7740 : 0x7751), v_reference_);
+#pragma unroll
+    for (int word = 0; word < v_words; ++word)
+#pragma unroll
+      for (int half = 0; half < 2; ++half) {
+        NibbleHalves v[2];
+#pragma unroll
+        for (int i = 0; i < 2; ++i) {
+          v[i] = nibble_halves(
+              ptx::prmt_b32(w[2 * i][word], w[2 * i + 1][word], half == 0 ? 0x5410 : 0x7632));
+#pragma unroll
+          for (int n = 0; n < 4; ++n)
+            v[i].n[n] = ptx::mul_rn_f16x2(v[i].n[n], scales[i][word / v_of_scale]);
+        }
+#pragma unroll
+        for (int j = 0; j < 2; ++j) {
+          const std::uint32_t a[4] = {v[0].n[3 - j], v[0].n[1 - j], v[1].n[3 - j], v[1].n[1 - j]};
+#pragma unroll
+          for (int tile = 0; tile < Tiles; ++tile)
+            ptx::mma_m16n8k16_f32_f16(o_[tile][(word * 2 + half) * 2 + j], a, p[tile][0],
+                                      p[tile][1]);
+        }
+      }
+  }
+
+  /// The reference of V's scales becomes the largest there is; what has been summed follows.
+  __device__ void raise_values(std::uint32_t largest) {
+    const int higher = static_cast<int>(__reduce_max_sync(~0u, largest));
+    const float factor = power_of_two(max(v_reference_ - higher, -127));
+    v_reference_ = higher;
+#pragma unroll
+    for (int tile = 0; tile < Tiles; ++tile)
+#pragma unroll
+      for (int i = 0; i < o_tiles; ++i)
+#pragma unroll
+        for (int j = 0; j < 4; ++j) o_[tile][i][j] = __fmul_rn(o_[tile][i][j], factor);
+  }
+
+  /// Warps in their order.
+  __device__ void merge(float* sums) {
+    __syncthreads();
+    float* const marks = sums + decode_warps * rows * D;  // reference and weight of warp and row
+    const float global = args_.global_scales ? args_.global_scales[1] : 1.0f;
+    const float factor =
+        __fmul_rn(global, Codes::relative ? power_of_two(max(v_reference_ - 128, -127)) : 0x1p14f);
+#pragma unroll
+    for (int tile = 0; tile < Tiles; ++tile)
+#pragma unroll
+      for (int j = 0; j < 2; ++j) {
+        const int row = 8 * tile + 2 * t_ + j;
+        float weight = weight_[tile][j];
+#pragma unroll
+        for (int lanes = 4; lanes < 32; lanes *= 2)
+          weight = __fadd_rn(weight, __shfl_xor_sync(~0u, weight, lanes));
+        if (g_ == 0) {
+          marks[(warp_ * rows + row) * 2] = reference_[tile][j];
+          marks[(warp_ * rows + row) * 2 + 1] = weight;
+        }
+        float* const to = sums + (warp_ * rows + row) * D + g_ * (D / 8);
+#pragma unroll
+        for (int i = 0; i < o_tiles; ++i) {
+          const int at = i / 2 * 4 + 3 - i % 2;
+          to[at] = __fmul_rn(o_[tile][i][j], factor);
+          to[at - 2] = __fmul_rn(o_[tile][i][j + 2], factor);
+        }
+      }
+    __syncthreads();
+    for (int i = threadIdx.x; i < item_.count * D; i += decode_threads) {
+      const int row = i / D, element = i % D;
+      float reference = decode_no_reference, weight = 0.0f, sum = 0.0f;
+#pragma unroll
+      for (int w = 0; w < decode_warps; ++w)
+        reference = fmaxf(reference, marks[(w * rows + row) * 2]);
+#pragma unroll
+      for (int w = 0; w < decode_warps; ++w) {
+        const float share =
+            ptx::ex2_approx_ftz_f32(__fsub_rn(marks[(w * rows + row) * 2], reference));
+        weight = __fadd_rn(weight, __fmul_rn(marks[(w * rows + row) * 2 + 1], share));
+        sum = __fadd_rn(sum, __fmul_rn(sums[(w * rows + row) * D + element], share));
+      }
+      if (args_.splits == 1) {
+        decode_store(args_, item_, row, element, reference, weight, sum);
+        continue;
+      }
+      const std::int64_t part = item_.index * args_.splits + split_;
+      args_.partial[(part * rows + row) * D + element] = sum;
+      if (element != 0) continue;
+      float* const mark =
+          args_.partial + static_cast<std::int64_t>(gridDim.x) * rows * D + (part * rows + row) * 2;
+      mark[0] = reference;
+      mark[1] = weight;
+    }
+  }
+
+  const AttentionDecodeArgs& args_;
+  const DecodeItem item_;
+  const int split_, warp_, lane_, g_, t_;
+  int begin_, end_, inner_begin_, inner_end_;  // keys that some row sees, that all do
+  int v_reference_ = 0;
+  std::uint32_t q_[Tiles][k_words][4];
+  float factor_[Tiles][2], reference_[Tiles][2], weight_[Tiles][2];  // of rows 2 t, 2 t + 1
+  float o_[Tiles][o_tiles][4];
+};
+
+}  // namespace microscale::cuda
+
+/// `blocks`: that a multiprocessor holds.
+#define MICROSCALE_ATTENTION_DECODE_ENTRY(name, codes, d, tiles, blocks)                 \
+  extern "C" __global__ void __launch_bounds__(microscale::cuda::decode_threads, blocks) \
+      name(const __grid_constant__ microscale::cuda::AttentionDecodeArgs args) {         \
+    microscale::cuda::AttentionDecode<microscale::cuda::codes, d, tiles>::run(args);     \
+  }

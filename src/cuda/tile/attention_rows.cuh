@@ -1,0 +1,134 @@
+// The rows of an item, and which keys they see; how results leave.
+#pragma once
+
+#include <cfloat>
+#include <cstdint>
+
+#include "cuda/attention_decode_args.hpp"
+#include "cuda/ptx/memory.cuh"
+#include "cuda/ptx/scalar.cuh"
+#include "cuda/tile/product_output.cuh"
+
+namespace microscale::cuda {
+
+/// References of sums are this much below the largest score, in powers of two: probabilities in
+/// FP16 are at most 2^15, and those of 2^-29 of the largest one still normal numbers.
+inline constexpr float decode_headroom = 12.0f, decode_most = 15.0f;
+/// The reference of no key.
+inline constexpr float decode_no_reference = -FLT_MAX;
+
+/// Rows [first, first + count) of one sequence and kv head.
+struct DecodeItem {
+  std::int64_t sequence, kv_head, index;
+  std::int64_t q_first;  // q's token of the sequence's first query, as batch * q_tokens + token
+  int length, q_length;  // of the sequence
+  int first, count;
+
+  __device__ DecodeItem(const AttentionDecodeArgs& args, std::int64_t item, int rows)
+      : index(item) {
+    const std::int64_t of_head = item / args.passes;
+    sequence = of_head / args.kv_heads;
+    kv_head = of_head % args.kv_heads;
+    std::int64_t begin = sequence * args.q_tokens, end = begin + args.q_tokens;
+    if (args.q_offsets) {
+      begin = clamp(args.q_offsets[sequence], 0, args.q_tokens);
+      end = clamp(args.q_offsets[sequence + 1], begin, args.q_tokens);
+    }
+    q_first = begin;
+    q_length = static_cast<int>(clamp(end - begin, 0, args.most_q));
+    length = static_cast<int>(clamp(args.lengths[sequence], 0, args.most_keys));
+    first = static_cast<int>(item % args.passes) * rows;
+    count =
+        static_cast<int>(clamp(static_cast<std::int64_t>(q_length) * args.group - first, 0, rows));
+  }
+  __device__ static std::int64_t clamp(std::int64_t x, std::int64_t low, std::int64_t high) {
+    return x < low ? low : x > high ? high : x;
+  }
+
+  __device__ std::int64_t token(const AttentionDecodeArgs& args, int row) const {
+    return q_first + (first + row) / args.group;
+  }
+  __device__ std::int64_t head(const AttentionDecodeArgs& args, int row) const {
+    return kv_head * args.group + (first + row) % args.group;
+  }
+  __device__ std::int64_t element(const AttentionDecodeArgs& args, const DecodeRows& rows,
+                                  int row) const {
+    const std::int64_t at = token(args, row);
+    // With offsets q is one batch.
+    const std::int64_t batch = args.q_offsets ? 0 : sequence;
+    return batch * rows.batch + (at - batch * args.q_tokens) * rows.token +
+           head(args, row) * rows.head;
+  }
+  /// Keys [begin, end) that a row sees; end may be below begin.
+  __device__ int begin(const AttentionDecodeArgs& args, int row) const {
+    const std::int64_t at = length - q_length + (first + row) / args.group;
+    return args.window > 0 && at - args.window + 1 > 0 ? static_cast<int>(at - args.window + 1) : 0;
+  }
+  __device__ int end(const AttentionDecodeArgs& args, int row) const {
+    const int at = length - q_length + (first + row) / args.group;
+    return args.causal ? min(length, at + 1) : length;
+  }
+};
+
+/// Eight elements, aligned to 16 bytes.
+__device__ inline void decode_load_eight(const DecodeRows& q, std::int64_t at, float* v) {
+  const bool wide = static_cast<DType>(q.type) == DType::f32;
+  const char* const from = static_cast<const char*>(q.data) + at * (wide ? 4 : 2);
+  const uint4 a = ptx::ld_global_nc_no_allocate_v4(from);
+  const std::uint32_t w[4] = {a.x, a.y, a.z, a.w};
+  if (wide) {
+    const uint4 b = ptx::ld_global_nc_no_allocate_v4(from + 16);
+    v[0] = __uint_as_float(a.x), v[1] = __uint_as_float(a.y), v[2] = __uint_as_float(a.z);
+    v[3] = __uint_as_float(a.w), v[4] = __uint_as_float(b.x), v[5] = __uint_as_float(b.y);
+    v[6] = __uint_as_float(b.z), v[7] = __uint_as_float(b.w);
+    return;
+  }
+  const bool f16 = static_cast<DType>(q.type) == DType::f16;
+#pragma unroll
+  for (int i = 0; i < 4; ++i) {
+    v[2 * i] = f16 ? ptx::cvt_f32_f16(w[i]) : __uint_as_float(w[i] << 16);
+    v[2 * i + 1] = f16 ? ptx::cvt_f32_f16(w[i] >> 16) : __uint_as_float(w[i] & 0xFFFF0000u);
+  }
+}
+
+/// A row's reference if its largest score is too high for it, and what its sums are multiplied by.
+__device__ inline void decode_raise(float largest, float& reference, float& factor) {
+#pragma unroll
+  for (int lanes = 4; lanes < 32; lanes *= 2)
+    largest = fmaxf(largest, __shfl_xor_sync(~0u, largest, lanes));
+  factor = 1.0f;
+  if (!(__fsub_rn(largest, reference) > decode_most)) return;
+  const float higher = __fsub_rn(largest, decode_headroom);
+  factor = ptx::ex2_approx_ftz_f32(__fsub_rn(reference, higher));
+  reference = higher;
+}
+
+__device__ inline void decode_cap(float cap, float (&s)[4]) {
+#pragma unroll
+  for (float& x : s) x = __fmul_rn(cap, tanhf(__fdiv_rn(x, cap)));
+}
+
+/// Sums of a row: those of e^(s - reference) with v, at one element, and their own.
+__device__ inline void decode_store(const AttentionDecodeArgs& args, const DecodeItem& item,
+                                    int row, int element, float reference, float weight,
+                                    float sum) {
+  const std::int64_t head = item.head(args, row);
+  if (args.sinks) {
+    const float sink = __fmul_rn(args.sinks[head], 1.4426950408889634f);
+    const float higher = fmaxf(reference, __fsub_rn(sink, decode_headroom));
+    const float factor = ptx::ex2_approx_ftz_f32(__fsub_rn(reference, higher));
+    weight = __fadd_rn(__fmul_rn(weight, factor), ptx::ex2_approx_ftz_f32(__fsub_rn(sink, higher)));
+    sum = __fmul_rn(sum, factor);
+    reference = higher;
+  }
+  store_element(args.output.data, args.output.type, item.element(args, args.output, row) + element,
+                weight == 0.0f ? 0.0f : __fdiv_rn(sum, weight));
+  if (element == 0 && args.log_sum_exp) {
+    const float lse = weight == 0.0f
+                          ? -INFINITY
+                          : __fadd_rn(__fmul_rn(reference, 0.6931471805599453f), logf(weight));
+    args.log_sum_exp[item.token(args, row) * args.q_heads + head] = lse;
+  }
+}
+
+}  // namespace microscale::cuda

@@ -1,0 +1,108 @@
+// Attention on the device: how calls are cut, and what is refused.
+#include "cuda/attention.hpp"
+
+#include <gtest/gtest.h>
+
+#include <functional>
+
+#include "cuda/attention_decode_args.hpp"
+#include "fake_device.hpp"
+#include "operations_support.hpp"
+
+namespace microscale::cuda {
+namespace {
+
+class AttentionCalls : public ::testing::Test {
+ protected:
+  AttentionOptions options(std::int64_t batch, std::int64_t tokens, std::int64_t q_heads = 32,
+                           std::int64_t d = 128) {
+    AttentionOptions o{.q = HeadsView{memory_, DType::bf16, batch, 1, q_heads, d}};
+    o.output = {
+        reinterpret_cast<void*>(std::uintptr_t{1} << 44), DType::bf16, batch, 1, q_heads, d};
+    // Addresses alone count: nothing is read.
+    const KvPageShape shape{KvFormat::nvfp4, 8, d, tokens};
+    KvCache cache =
+        kv_cache_of_records(shape, {reinterpret_cast<std::uint8_t*>(std::uintptr_t{1} << 40),
+                                    static_cast<std::size_t>(batch * shape.page_bytes())});
+    cache.batch = batch;
+    cache.lengths = reinterpret_cast<const std::int32_t*>(memory_);
+    cache.device_global_scales = reinterpret_cast<const float*>(memory_);
+    o.cache = cache;
+    return o;
+  }
+  AttentionDecodeArgs run(const AttentionOptions& o) {
+    const AttentionCall call = check_attention(o, true);
+    const std::int64_t bytes = attention_workspace_bytes(device_, call);
+    device_.launches.clear();
+    attention(device_, call, {memory_, static_cast<std::size_t>(bytes)}, nullptr);
+    return device_.launches.front().as<AttentionDecodeArgs>();
+  }
+  void refused(const std::function<void(AttentionOptions&)>& spoil, const std::string& words) {
+    AttentionOptions o = options(2, 64);
+    spoil(o);
+    test::expect_error(ErrorCode::unsupported, words,
+                       [&] { attention_workspace_bytes(device_, check_attention(o, true)); });
+  }
+  void SetUp() override {
+    if (kernel_names("sm_90a").empty()) GTEST_SKIP() << "built without nvcc";
+  }
+
+  alignas(256) static inline std::uint8_t memory_[1 << 16];
+  test::FakeDevice device_{9, 0};
+};
+
+TEST_F(AttentionCalls, fill_the_device_with_parts_of_enough_keys) {
+  EXPECT_EQ(run(options(64, 8192)).splits, 4);
+  EXPECT_EQ(device_.launches.front().call.grid.x, 64u * 8 * 4);
+  EXPECT_EQ(device_.launches.front().name, "attention_decode_nvfp4_128_8");
+  EXPECT_EQ(device_.launches.back().name, "attention_decode_merge_128_8");
+  EXPECT_EQ(run(options(1, 32768)).splits, 66);
+  EXPECT_EQ(run(options(1, 131072)).splits, 66);
+  EXPECT_EQ(run(options(1, 64)).splits, 1);
+  EXPECT_EQ(device_.launches.size(), 1u);
+}
+
+TEST_F(AttentionCalls, take_sixteen_rows_at_a_time) {
+  EXPECT_EQ(run(options(1, 64, 128)).passes, 1);
+  EXPECT_EQ(device_.launches.front().name, "attention_decode_nvfp4_128_16");
+  EXPECT_EQ(run(options(1, 64, 8 * 40)).passes, 3);
+}
+
+TEST_F(AttentionCalls, need_the_workspace_that_they_say) {
+  const AttentionOptions o = options(1, 4096);
+  const AttentionCall call = check_attention(o, true);
+  const std::int64_t bytes = attention_workspace_bytes(device_, call);
+  EXPECT_EQ(bytes, 8 * 32 * 8 * 130 * 4);
+  test::expect_error(ErrorCode::invalid_argument, "a workspace of", [&] {
+    attention(device_, call, {memory_, static_cast<std::size_t>(bytes - 1)}, nullptr);
+  });
+}
+
+TEST_F(AttentionCalls, refuse_what_has_no_kernel) {
+  refused([](auto& o) { o.numerics.accuracy = AttentionAccuracy::two_term; }, "`storage` alone");
+  refused(
+      [](auto& o) {
+        o.cache->format = KvFormat::mxfp8;
+        o.cache->k_codes.token_stride = o.cache->v_codes.token_stride = 128;
+      },
+      "NVFP4 and MXFP4");
+  refused([](auto& o) { o.cache->hadamard = 16; }, "Hadamard");
+  refused([](auto& o) { o.cache->k_scales.token_stride = 16; }, "8 bytes apart");
+  refused([](auto& o) { o.cache->v_scales.data += 1; }, "V scales must be at multiples of 16");
+  refused(
+      [](auto& o) {
+        o.cache->recent = {4, reinterpret_cast<std::uint16_t*>(memory_),
+                           reinterpret_cast<std::uint16_t*>(memory_)};
+      },
+      "keep no BF16 copies");
+  test::expect_error(ErrorCode::unsupported, "d = 64, 128 and 256, not 96", [&] {
+    attention_workspace_bytes(device_, check_attention(options(1, 64, 32, 96), true));
+  });
+  test::FakeDevice other(12, 0);
+  const AttentionOptions o = options(1, 64);
+  test::expect_error(ErrorCode::unsupported, "compute capability 9.0",
+                     [&] { attention_workspace_bytes(other, check_attention(o, true)); });
+}
+
+}  // namespace
+}  // namespace microscale::cuda

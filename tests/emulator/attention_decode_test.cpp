@@ -1,0 +1,277 @@
+// Attention of few rows over caches of 4-bit keys and values, as the kernels for Hopper compute it,
+// on the emulator: against the reference in FP64.
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <string>
+
+#include "cuda/attention.hpp"
+#include "cuda/kernel_images.hpp"
+#include "device_bytes.hpp"
+#include "microscale/error.hpp"
+#include "support/caches.hpp"
+#include "support/wide_products.hpp"
+
+namespace microscale::emulator {
+namespace {
+
+using cuda::DeviceBytes;
+using test::CacheLayout;
+using test::Heads;
+using test::OwnedCache;
+
+struct Case {
+  KvFormat format = KvFormat::nvfp4;
+  CacheLayout layout = CacheLayout::records;
+  std::int64_t page = 16, d = 128;
+  std::vector<std::int32_t> lengths{75, 40};
+  std::int64_t q_len = 1, q_heads = 8, kv_heads = 2;
+  DType q_type = DType::bf16, type = DType::f32;
+  bool causal = true, sinks = false, offsets = false, garbage = false;
+  std::int64_t window = 0;
+  float softcap = 0;
+  int splits = 1;
+};
+
+struct Result {
+  Heads o;
+  std::vector<float> lse;
+};
+
+/// A cache of random tokens, and one with magnitudes in place of its values.
+class Attention {
+ public:
+  explicit Attention(const Case& c)
+      : case_(c),
+        batch_(static_cast<std::int64_t>(c.lengths.size())),
+        most_(std::max(16, *std::max_element(c.lengths.begin(), c.lengths.end()))),
+        cache(c.format, c.layout, batch_, c.kv_heads, c.d, c.page, most_),
+        magnitudes(c.format, c.layout, batch_, c.kv_heads, c.d, c.page, most_),
+        q(test::random_heads(c.q_type, c.offsets ? 1 : batch_,
+                             c.offsets ? batch_ * c.q_len : c.q_len, c.q_heads, c.d, 1)) {
+    const Heads k = test::random_heads(DType::f32, batch_, most_, c.kv_heads, c.d, 2),
+                v = test::random_heads(DType::f32, batch_, most_, c.kv_heads, c.d, 3);
+    Heads positive = v;
+    for (std::int64_t i = 0; i < batch_ * most_ * c.kv_heads * c.d; ++i)
+      store_dense(std::fabs(load_dense(v.bytes.data(), DType::f32, i)), positive.bytes.data(),
+                  DType::f32, i);
+    fill(cache, k, v);
+    fill(magnitudes, k, positive);
+    for (std::int64_t b = 0; b <= batch_; ++b)
+      offsets_.push_back(static_cast<std::int32_t>(b * c.q_len));
+    for (std::int64_t h = 0; h < c.q_heads; ++h) sinks_.push_back(std::cos(static_cast<float>(h)));
+  }
+
+  Result reference(const OwnedCache& from) const {
+    Result r = untouched();
+    AttentionOptions o = options(from.view, r.o, r.lse.data());
+    o.q = q.view();
+    attention(o, {.backend = Backend::reference});
+    return r;
+  }
+
+  Result device_result() {
+    cuda::Device& gpu = device();
+    Result r = untouched();
+    std::vector<std::int32_t> table = cache.table;
+    if (case_.garbage)  // behind what the lengths reach
+      for (std::int64_t s = 0; s < batch_; ++s)
+        for (std::int64_t e =
+                 kv_page::entries(case_.lengths[static_cast<std::size_t>(s)], case_.page);
+             e < cache.view.max_pages; ++e)
+          table[static_cast<std::size_t>(s * cache.view.max_pages + e)] = e % 2 ? -7 : 1 << 30;
+    const DeviceBytes memory(gpu, cache.memory), k_codes(gpu, cache.k_codes),
+        k_scales(gpu, cache.k_scales), v_codes(gpu, cache.v_codes), v_scales(gpu, cache.v_scales),
+        tables(gpu, bytes_of(table)), lengths(gpu, bytes_of(cache.lengths)),
+        globals(gpu,
+                bytes_of(std::vector<float>{cache.view.k_global_scale, cache.view.v_global_scale})),
+        query(gpu, q.bytes), output(gpu, r.o.bytes), lse(gpu, bytes_of(r.lse)),
+        offsets(gpu, bytes_of(offsets_)), sinks(gpu, bytes_of(sinks_));
+    KvCache view = cache.view;
+    const auto move = [&](KvPart& part) {
+      const std::pair<const std::vector<std::uint8_t>*, const DeviceBytes*> homes[] = {
+          {&cache.memory, &memory},
+          {&cache.k_codes, &k_codes},
+          {&cache.k_scales, &k_scales},
+          {&cache.v_codes, &v_codes},
+          {&cache.v_scales, &v_scales}};
+      for (const auto& [host, there] : homes)
+        if (!host->empty() && part.data >= host->data() &&
+            part.data < host->data() + host->size()) {
+          part.data = there->data() + (part.data - host->data());
+          return;
+        }
+    };
+    move(view.k_codes), move(view.k_scales), move(view.v_codes), move(view.v_scales);
+    if (view.page_table) view.page_table = reinterpret_cast<const std::int32_t*>(tables.data());
+    view.lengths = reinterpret_cast<const std::int32_t*>(lengths.data());
+    view.device_global_scales = reinterpret_cast<const float*>(globals.data());
+    AttentionOptions o = options(view, r.o, reinterpret_cast<float*>(lse.data()));
+    HeadsView on_device = q.view();
+    on_device.data = query.data();
+    o.q = on_device;
+    o.output.data = output.data();
+    if (o.sinks) o.sinks = reinterpret_cast<const float*>(sinks.data());
+    if (o.q_offsets) o.q_offsets = reinterpret_cast<const std::int32_t*>(offsets.data());
+    const AttentionCall call = check_attention(o, true);
+    const std::int64_t bytes = cuda::attention_workspace_bytes(gpu, call);
+    const DeviceBytes workspace(gpu, std::max<std::int64_t>(bytes, 1));
+    cuda::attention(gpu, call, {workspace.data(), static_cast<std::size_t>(bytes)}, nullptr);
+    r.o.bytes = output.to_host();
+    gpu.copy_to_host(r.lse.data(), lse.data(), lse.size(), nullptr);
+    return r;
+  }
+
+ private:
+  template <class T>
+  static std::vector<std::uint8_t> bytes_of(const std::vector<T>& values) {
+    const auto* first = reinterpret_cast<const std::uint8_t*>(values.data());
+    std::vector<std::uint8_t> bytes(first, first + values.size() * sizeof(T));
+    if (bytes.empty()) bytes.resize(16);
+    return bytes;
+  }
+  void fill(OwnedCache& to, const Heads& k, const Heads& v) const {
+    to.view.k_global_scale = 0.2f;
+    to.view.v_global_scale = 0.3f;
+    if (case_.format == KvFormat::mxfp4) to.view.k_global_scale = to.view.v_global_scale = 1.0f;
+    const auto longest = *std::max_element(case_.lengths.begin(), case_.lengths.end());
+    if (longest > 0) to.append(k, v, 0, longest);
+    to.lengths.assign(case_.lengths.begin(), case_.lengths.end());
+  }
+  Result untouched() const {
+    return {Heads(case_.type, q.batch, q.tokens, q.heads, q.d),
+            std::vector<float>(static_cast<std::size_t>(q.batch * q.tokens * q.heads), 99.0f)};
+  }
+  AttentionOptions options(const KvCache& view, Heads& output, float* lse) const {
+    AttentionOptions o;
+    o.cache = view;
+    o.output = output.mutable_view();
+    o.log_sum_exp = lse;
+    o.causal = case_.causal;
+    o.window = case_.window;
+    o.softcap = case_.softcap;
+    o.splits = case_.splits;
+    if (case_.sinks) o.sinks = sinks_.data();
+    if (case_.offsets)
+      o.q_offsets = offsets_.data(), o.sequences = batch_, o.max_q_len = case_.q_len;
+    return o;
+  }
+
+  const Case case_;
+  const std::int64_t batch_, most_;
+  std::vector<std::int32_t> offsets_;
+  std::vector<float> sinks_;
+
+ public:
+  OwnedCache cache, magnitudes;
+  const Heads q;
+};
+
+::testing::AssertionResult near(const Case& c) {
+  Attention attention(c);
+  const Result want = attention.reference(attention.cache),
+               weighted = attention.reference(attention.magnitudes),
+               got = attention.device_result();
+  // Probabilities in FP16, sums of 16 products at a time; q in FP32 becomes FP16.
+  const double relative = c.q_type == DType::f32 ? 0x1p-6 : 0x1p-9;
+  const double unit = c.type == DType::f32 ? 0x1p-23 : c.type == DType::f16 ? 0x1p-10 : 0x1p-7;
+  for (std::size_t i = 0; i < want.lse.size(); ++i) {
+    const double error = std::fabs(want.lse[i] - got.lse[i]);
+    if (want.lse[i] != got.lse[i] && !(error < 4 * relative))
+      return ::testing::AssertionFailure()
+             << "log-sum-exp " << i << " is " << got.lse[i] << ", wanted " << want.lse[i];
+  }
+  const std::int64_t count = want.o.batch * want.o.tokens * want.o.heads * want.o.d;
+  for (std::int64_t i = 0; i < count; ++i) {
+    const double w = load_dense(want.o.bytes.data(), c.type, i),
+                 g = load_dense(got.o.bytes.data(), c.type, i),
+                 a = load_dense(weighted.o.bytes.data(), c.type, i);
+    if (!(std::fabs(w - g) <= relative * a + unit * std::fabs(w) + 1e-30))
+      return ::testing::AssertionFailure()
+             << "element " << i % c.d << " of row " << i / c.d << " is " << g << ", wanted " << w
+             << " within " << relative * a;
+  }
+  return ::testing::AssertionSuccess();
+}
+
+class AttentionDecode : public ::testing::Test {
+ protected:
+  void SetUp() override {
+    if (cuda::kernel_images().empty())
+      GTEST_SKIP() << "this build carries no kernels: it was made without nvcc";
+  }
+};
+
+constexpr KvFormat formats[] = {KvFormat::nvfp4, KvFormat::mxfp4};
+
+TEST_F(AttentionDecode, reads_each_format_layout_and_width) {
+  for (const KvFormat format : formats) {
+    for (const std::int64_t d : {64, 128, 256})
+      for (const std::int64_t q_heads : {8, 32})
+        EXPECT_TRUE(near({.format = format, .d = d, .q_heads = q_heads})) << d << " " << q_heads;
+    for (const std::int64_t page : {16, 32, 64})
+      for (const CacheLayout layout :
+           {CacheLayout::records, CacheLayout::contiguous, CacheLayout::hnd})
+        EXPECT_TRUE(near({.format = format, .layout = layout, .page = page})) << page;
+  }
+}
+
+TEST_F(AttentionDecode, takes_groups_of_any_size) {
+  for (const KvFormat format : formats)
+    for (const auto& [q_heads, kv_heads] :
+         {std::pair{2, 2}, {8, 2}, {8, 1}, {16, 1}, {20, 1}, {9, 3}})
+      EXPECT_TRUE(near({.format = format,
+                        .d = 64,
+                        .lengths = {33, 90},
+                        .q_heads = q_heads,
+                        .kv_heads = kv_heads}))
+          << q_heads << " " << kv_heads;
+}
+
+TEST_F(AttentionDecode, masks_caps_and_sinks) {
+  for (const KvFormat format : formats)
+    for (const std::int64_t q_len : {1, 3})
+      for (const bool causal : {false, true}) {
+        const Case plain{.format = format, .page = 32, .q_len = q_len, .causal = causal};
+        Case c = plain;
+        EXPECT_TRUE(near(c));
+        c.window = 21;
+        EXPECT_TRUE(near(c));
+        c.sinks = true;
+        EXPECT_TRUE(near(c));
+        c = plain, c.softcap = 2.5f, c.splits = 3;
+        EXPECT_TRUE(near(c));
+        c.offsets = true, c.q_type = DType::f16, c.type = DType::bf16;
+        EXPECT_TRUE(near(c));
+        c = plain, c.q_type = DType::f32, c.type = DType::f16;
+        EXPECT_TRUE(near(c));
+      }
+}
+
+TEST_F(AttentionDecode, reads_every_length) {
+  for (const KvFormat format : formats)
+    for (const int splits : {1, 2, 7})
+      EXPECT_TRUE(near({.format = format,
+                        .page = 32,
+                        .d = 64,
+                        .lengths = {0, 1, 2, 7, 8, 15, 16, 17, 31, 47, 64, 65, 97, 127, 130},
+                        .q_heads = 2,
+                        .kv_heads = 1,
+                        .garbage = true,
+                        .splits = splits}))
+          << splits;
+}
+
+TEST_F(AttentionDecode, gives_the_same_bytes_paged_and_contiguous) {
+  Case c{.lengths = {128, 101}, .splits = 2};
+  const Result first = Attention(c).device_result();
+  for (const std::int64_t page : {32, 64}) {
+    c.page = page;
+    EXPECT_EQ(Attention(c).device_result().o.bytes, first.o.bytes);
+  }
+  c.layout = CacheLayout::contiguous;
+  EXPECT_EQ(Attention(c).device_result().o.bytes, first.o.bytes);
+}
+
+}  // namespace
+}  // namespace microscale::emulator
