@@ -10,8 +10,8 @@ namespace microscale::cuda {
 template <int D, int Rows>
 __device__ void attention_decode_merge(const AttentionDecodeArgs& args) {
   follow_previous_grid();
-  const DecodeItem item(args, blockIdx.x, Rows);
-  const std::int64_t first = item.index * args.splits;
+  const DecodeItem item(args, static_cast<int>(blockIdx.x), Rows);
+  const std::int64_t first = static_cast<std::int64_t>(item.index) * args.splits;
   const float* const marks =
       args.partial + static_cast<std::int64_t>(gridDim.x) * args.splits * Rows * D;
   for (int i = threadIdx.x; i < item.count * D; i += blockDim.x) {
