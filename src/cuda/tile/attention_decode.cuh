@@ -12,6 +12,7 @@
 
 #include "cuda/ptx/mma.cuh"
 #include "cuda/tile/attention_codes.cuh"
+#include "cuda/tile/attention_merge.cuh"
 #include "cuda/tile/attention_ring.cuh"
 #include "cuda/tile/attention_rows.cuh"
 #include "cuda/tile/grid_order.cuh"
@@ -74,8 +75,8 @@ class AttentionDecode {
       const int token = ring.token(i);
       const std::uint32_t stage = i % decode_stages * Ring::stage.bytes;
       const bool whole =
-          ring.present(i) && token >= inner_begin_ && token + decode_chunk <= inner_end_;
-      attend(stage, whole, ring.present(i) ? token : -decode_chunk);
+          ring.present() && token >= inner_begin_ && token + decode_chunk <= inner_end_;
+      attend(stage, whole, ring.present() ? token : -decode_chunk);
     }
     ptx::cp_async_wait_all();
     merge(reinterpret_cast<float*>(memory));
@@ -367,31 +368,7 @@ class AttentionDecode {
         }
       }
     __syncthreads();
-    for (int i = threadIdx.x; i < item_.count * D; i += decode_threads) {
-      const int row = i / D, element = i % D;
-      float reference = decode_no_reference, weight = 0.0f, sum = 0.0f;
-#pragma unroll
-      for (int w = 0; w < decode_warps; ++w)
-        reference = fmaxf(reference, marks[(w * rows + row) * 2]);
-#pragma unroll
-      for (int w = 0; w < decode_warps; ++w) {
-        const float share =
-            ptx::ex2_approx_ftz_f32(__fsub_rn(marks[(w * rows + row) * 2], reference));
-        weight = __fadd_rn(weight, __fmul_rn(marks[(w * rows + row) * 2 + 1], share));
-        sum = __fadd_rn(sum, __fmul_rn(sums[(w * rows + row) * D + element], share));
-      }
-      if (args_.splits == 1) {
-        decode_store(args_, item_, row, element, reference, weight, sum);
-        continue;
-      }
-      const std::int64_t part = static_cast<std::int64_t>(item_.index) * args_.splits + split_;
-      args_.partial[(part * rows + row) * D + element] = sum;
-      if (element != 0) continue;
-      float* const mark =
-          args_.partial + static_cast<std::int64_t>(gridDim.x) * rows * D + (part * rows + row) * 2;
-      mark[0] = reference;
-      mark[1] = weight;
-    }
+    merge_warps<D, rows>(args_, item_, split_, sums);
   }
 
   const AttentionDecodeArgs& args_;

@@ -44,7 +44,7 @@ class AttentionRing {
     scales_page_ = kept(scales.page);
     codes_to_ = kept(shared + 16 * lane);
     scales_to_ = kept(shared + (v ? stage.v_scales : stage.k_scales) + 16 * piece);
-    has_scales_ = lane < 2 * pieces;
+    lane_ = kept(static_cast<std::uint32_t>(lane));
     mask_ = (1u << args.page_shift) - 1;
 #pragma unroll 1
     for (int i = 0; i < decode_stages - 1; ++i) fill(i);
@@ -58,7 +58,7 @@ class AttentionRing {
     fill(i + decode_stages - 1);
   }
   /// Whether the chunk that next() waited for is in the cache.
-  __device__ bool present(int i) const { return (absent_ >> i % decode_stages & 1) == 0; }
+  __device__ bool present() const { return (absent_ >> (decode_stages - 1) & 1) == 0; }
   __device__ int token(int i) const { return (first_ + i * decode_warps) * decode_chunk; }
 
  private:
@@ -67,19 +67,20 @@ class AttentionRing {
   static constexpr int pieces = decode_chunk * row / 16;
 
   __device__ void fill(int i) {
+    absent_ *= 2;
     if (i < count_) {
       if (i % 32 == 0) find_pages(i);
       const int page = __shfl_sync(~0u, pages_, i % 32);
-      const int slot = i % decode_stages;
-      absent_ = (absent_ & ~(1u << slot)) | static_cast<std::uint32_t>(page < 0) << slot;
-      copy(static_cast<std::uint32_t>(max(page, 0)), token(i) & mask_, slot * stage.bytes);
+      absent_ += static_cast<std::uint32_t>(page) >> 31;
+      copy(static_cast<std::uint32_t>(max(page, 0)), token(i) & mask_,
+           i % decode_stages * stage.bytes);
     }
     ptx::cp_async_commit_group();
   }
 
   /// Pages of chunks [i, i + 32), one a lane; -1 where there is none.
   __device__ void find_pages(int i) {
-    const int chunk = i + static_cast<int>(threadIdx.x & 31);
+    const int chunk = i + static_cast<int>(lane_);
     std::int64_t page = -1;
     if (chunk < count_) {
       const std::int64_t entry = token(chunk) >> args_.page_shift;
@@ -93,7 +94,7 @@ class AttentionRing {
   __device__ void copy(std::uint32_t page, std::uint32_t in, std::uint32_t to) const {
     copy_codes(k_codes_, args_.k_codes, page, in, to);
     copy_codes(v_codes_, args_.v_codes, page, in, to + stage.v_codes);
-    if (has_scales_)
+    if (lane_ < 2 * pieces)
       ptx::cp_async_cg_shared_global_16(
           to + scales_to_,
           at(scales_, static_cast<std::uint64_t>(page) * scales_page_ + in / decode_chunk * row));
@@ -115,10 +116,9 @@ class AttentionRing {
   const AttentionDecodeArgs& args_;
   const int sequence_, first_, count_;
   std::uint64_t k_codes_, v_codes_, scales_;  // of this lane
-  std::uint32_t scales_page_, codes_to_, scales_to_, mask_;
-  bool has_scales_;
+  std::uint32_t scales_page_, codes_to_, scales_to_, mask_, lane_;
   int pages_ = -1;
-  std::uint32_t absent_ = 0;
+  std::uint32_t absent_ = 0;  // bit n: of the chunk before the n last ones asked for
 };
 
 }  // namespace microscale::cuda
