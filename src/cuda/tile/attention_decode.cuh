@@ -185,7 +185,8 @@ class AttentionDecode {
     for (int half = 0; half < 2; ++half)
 #pragma unroll
       for (int i = 0; i < (k_scales + 1) / 2; ++i)
-        scales[half][i] = Codes::halves(bytes[half] >> (16 * i), reference);
+        scales[half][i] =
+            Codes::template halves<(k_scales > 1)>(bytes[half] >> (16 * i), reference);
     float sums[Tiles][2][4];
 #pragma unroll
     for (int tile = 0; tile < Tiles; ++tile)
@@ -300,7 +301,7 @@ class AttentionDecode {
     for (int i = 0; i < 2; ++i)
 #pragma unroll
       for (int n = 0; n < v_scales; ++n)
-        scales[i][n] = Codes::halves(
+        scales[i][n] = Codes::template halves<true>(
             ptx::prmt_b32(bytes[2 * i], bytes[2 * i + 1], n == 0 ? 0x7740 : 0x7751), v_reference_);
 #pragma unroll
     for (int word = 0; word < v_words; ++word)

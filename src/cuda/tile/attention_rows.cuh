@@ -12,7 +12,7 @@
 namespace microscale::cuda {
 
 /// References of sums are this much below the largest score, in powers of two: probabilities in
-/// FP16 are at most 2^15, and those of 2^-29 of the largest one still normal numbers.
+/// FP16 are at most 2^15, and those of 2^-26 of the largest one still normal numbers.
 inline constexpr float decode_headroom = 12.0f, decode_most = 15.0f;
 /// The reference of no key.
 inline constexpr float decode_no_reference = -FLT_MAX;
