@@ -57,10 +57,14 @@ class Measurement {
             attention_workspace_bytes(call(0, DType::bf16), {.backend = Backend::cuda}), 16));
   }
 
-  void run(Result& row) {
+  double checked() const {
     attention(call(0, DType::f32), context(nullptr));
     device_.synchronize(nullptr);
-    row.error = error();
+    return error();
+  }
+
+  void run(Result& row) {
+    row.error = checked();
     const auto sets = static_cast<int>(caches_.size());
     row.seconds = median_seconds(device_, std::max(sets, 4), [&](int i, Stream stream) {
       attention(call(static_cast<std::size_t>(i % sets), DType::bf16), context(stream));
@@ -204,6 +208,10 @@ class Measurement {
 };
 
 }  // namespace
+
+double attention_error(Device& device, const AttentionCase& c) {
+  return Measurement(device, c).checked();
+}
 
 std::vector<AttentionCase> gpu_attention_cases(bool quick) {
   const std::int64_t k = quick ? 16 : 1024;

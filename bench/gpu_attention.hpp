@@ -11,6 +11,9 @@
 
 namespace microscale::cuda {
 
+/// Of one call, as below.
+double attention_error(Device& device, const bench::AttentionCase& c);
+
 /// `quick`: so small that the times mean nothing.
 std::vector<bench::AttentionCase> gpu_attention_cases(bool quick);
 

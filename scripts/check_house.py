@@ -22,6 +22,7 @@ WITHOUT_TEST = {
     "tools/microscale/options.cpp": "the tests in tests/tools run the program itself",
     "tools/microscale/launch_words.cpp": "tests/tools/ptx_launch_test.cpp gives the program every option",
     "src/emulator/absent.cpp": "for builds without the emulator, and so without its tests; `make demo` is one",
+    "tools/gpu_check/attention.cpp": "a check itself; runs on a machine with a GPU (scripts/gpu_check)",
     "tools/gpu_check/equality.cpp": "a check itself; runs on a machine with a GPU (scripts/gpu_check)",
     "tools/gpu_check/fused.cpp": "a check itself; runs on a machine with a GPU (scripts/gpu_check)",
     "tools/gpu_check/grouped.cpp": "a check itself; runs on a machine with a GPU (scripts/gpu_check)",

@@ -17,6 +17,7 @@ namespace {
 constexpr const char* operation = "attention";
 constexpr double per_ln2 = 1.4426950408889634;
 constexpr std::int64_t workspace_alignment = 256;
+constexpr std::int64_t most_strides = std::int64_t{1} << 32;  // of 16 bytes, to a page or token
 
 [[noreturn]] void refuse(const std::string& sentence) {
   throw Error(ErrorCode::unsupported, fmt::format("{}: backend cuda {}", operation, sentence));
@@ -66,6 +67,11 @@ void check_served(Device& device, const AttentionCall& call) {
         "host backend");
   if (cache->pages >= std::int64_t{1} << 31)
     refuse(fmt::format("numbers up to 2^31 pages, not {}; take fewer", cache->pages));
+  for (const KvPart* part : {&cache->k_codes, &cache->k_scales, &cache->v_codes, &cache->v_scales})
+    if (part->page_stride / 16 >= most_strides ||
+        part->token_stride * cache->page_size / 16 >= most_strides)
+      refuse(fmt::format("takes pages up to 64 GiB apart, not {} bytes; take smaller ones",
+                         std::max(part->page_stride, part->token_stride * cache->page_size)));
   const std::int64_t row = kv_page::token_scale_bytes(cache->format, cache->d);
   if (cache->pages > 0) {
     check_scales("K scales", cache->k_scales, row);
@@ -112,7 +118,7 @@ Plan plan_of(Device& device, const AttentionCall& call) {
   plan.most_keys = std::min(cache.pages > 0 ? cache_capacity(cache) : 0, countable);
   if (o.max_kv_len > 0) plan.most_keys = std::min(plan.most_keys, o.max_kv_len);
   const std::int64_t rows = plan.most_q * call.group();
-  plan.rows = rows <= 8 ? 8 : 16;
+  plan.rows = rows <= 8 || call.d == 256 ? 8 : 16;  // what registers hold
   plan.passes = ceil_div(rows, plan.rows);
   plan.items = call.sequences * call.kv_heads * plan.passes;
   if (plan.items == 0) return plan;
@@ -127,8 +133,10 @@ Plan plan_of(Device& device, const AttentionCall& call) {
   return plan;
 }
 
-DecodePart part_of(const KvPart& part) {
-  return {part.data, part.page_stride, part.head_stride, part.token_stride};
+// `tokens` that lie one stride apart.
+DecodePart part_of(const KvPart& part, std::int64_t tokens) {
+  return {part.data, part.head_stride / 16, static_cast<std::uint32_t>(part.page_stride / 16),
+          static_cast<std::uint32_t>(part.token_stride * tokens / 16)};
 }
 
 AttentionDecodeArgs args_of(const AttentionCall& call, const Plan& plan) {
@@ -146,10 +154,10 @@ AttentionDecodeArgs args_of(const AttentionCall& call, const Plan& plan) {
   args.q_offsets = o.q_offsets;
   args.q_tokens = q.tokens;
   args.most_q = plan.most_q;
-  args.k_codes = part_of(cache.k_codes);
-  args.k_scales = part_of(cache.k_scales);
-  args.v_codes = part_of(cache.v_codes);
-  args.v_scales = part_of(cache.v_scales);
+  args.k_codes = part_of(cache.k_codes, 1);
+  args.k_scales = part_of(cache.k_scales, decode_chunk);
+  args.v_codes = part_of(cache.v_codes, 1);
+  args.v_scales = part_of(cache.v_scales, decode_chunk);
   args.page_table = cache.page_table;
   args.max_pages = cache.max_pages;
   args.pages = cache.pages;

@@ -18,10 +18,12 @@ inline constexpr int decode_chunk = 16;  // tokens
 inline constexpr int decode_stages = 4;  // chunks of a warp's ring
 inline constexpr int decode_most_splits = 256;
 
-/// Codes or scales of K or V (KvPart), strides in bytes.
+/// Codes or scales of K or V (KvPart), strides in units of 16 bytes: of scales' tokens, those
+/// of 16.
 struct DecodePart {
   const std::uint8_t* data;
-  std::int64_t page, head, token;
+  std::int64_t head;
+  std::uint32_t page, token;
 };
 /// Rows of q or of the result (HeadsView), strides in elements.
 struct DecodeRows {

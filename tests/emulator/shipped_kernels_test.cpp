@@ -53,8 +53,10 @@ std::vector<Share> shares() {
   return all;
 }
 
-// Matrix products of one architecture have tests of their own: tests/emulator/matmul_*_test.cpp.
+// Attention and matrix products of one architecture have tests of their own:
+// tests/emulator/attention_*_test.cpp, matmul_*_test.cpp.
 bool is_tested_elsewhere(std::string_view entry) {
+  if (entry.starts_with("attention_")) return true;
   return entry.starts_with("matmul_") && !entry.starts_with("matmul_rows_") &&
          !entry.starts_with("matmul_prepare_rows_");
 }

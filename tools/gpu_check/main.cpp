@@ -1,12 +1,13 @@
-// gpu_check [--quick] [--no-timing] [--only rows|columns|grouped|fused] [--json]: backend cuda
-// against the CPU, byte for byte, then the table of times. Exit code 0: all equal; 1: something
-// differs; 4: no GPU, or an error. --races: every kernel once instead, nothing compared, for
-// compute-sanitizer's racecheck and synccheck.
+// gpu_check [--quick] [--no-timing] [--only rows|columns|grouped|fused|products|attention] [--json]:
+// backend cuda against the CPU, byte for byte (products and attention: within their bounds), then the
+// table of times. Exit code 0: all equal; 1: something differs; 4: no GPU, or an error. --races:
+// every kernel once instead, nothing compared, for compute-sanitizer's racecheck and synccheck.
 #include <fmt/format.h>
 
 #include <nlohmann/json.hpp>
 #include <string_view>
 
+#include "attention.hpp"
 #include "equality.hpp"
 #include "fused.hpp"
 #include "grouped.hpp"
@@ -87,6 +88,7 @@ int main(int argc, char** argv) {
     if (wanted("grouped")) cuda::check_containers(device, totals);
     if (wanted("fused")) cuda::check_fused(device, scope, totals);
     if (wanted("products")) cuda::check_products(device, scope, totals);
+    if (wanted("attention")) cuda::check_attention_calls(device, scope, totals);
     if (!json) print_equality(totals);
     cuda::Timings timings;
     cuda::Selection selection{parts.rows, parts.columns, wanted("grouped"), wanted("fused")};

@@ -6,4 +6,3 @@ MICROSCALE_ATTENTION_DECODE_ENTRY(attention_decode_mxfp4_64_16, DecodeMxfp4, 64,
 MICROSCALE_ATTENTION_DECODE_ENTRY(attention_decode_mxfp4_128_8, DecodeMxfp4, 128, 1, 4)
 MICROSCALE_ATTENTION_DECODE_ENTRY(attention_decode_mxfp4_128_16, DecodeMxfp4, 128, 2, 3)
 MICROSCALE_ATTENTION_DECODE_ENTRY(attention_decode_mxfp4_256_8, DecodeMxfp4, 256, 1, 2)
-MICROSCALE_ATTENTION_DECODE_ENTRY(attention_decode_mxfp4_256_16, DecodeMxfp4, 256, 2, 2)

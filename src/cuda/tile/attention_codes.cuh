@@ -62,6 +62,7 @@ struct DecodeNvfp4 {
   static constexpr int block = 16;
   static constexpr bool relative = false;  // scales count relative to a reference
   static constexpr int exponent = 14;      // of what sums are multiplied by
+  template <bool Two>                      // else the low half alone
   __device__ static std::uint32_t halves(std::uint32_t two, int) {
     return ptx::cvt_rn_f16x2_e4m3x2(two & 0x7F7Fu);
   }
@@ -77,7 +78,9 @@ struct DecodeMxfp4 {
     const int biased = max(static_cast<int>(byte) - reference + 30, 0);
     return byte == 255 ? 0x7E00u : static_cast<std::uint32_t>(biased) << 10;
   }
+  template <bool Two>
   __device__ static std::uint32_t halves(std::uint32_t two, int reference) {
+    if constexpr (!Two) return half(two, reference);
     return half(two & 0xFF, reference) | half(two >> 8 & 0xFF, reference) << 16;
   }
   /// The largest of `Bytes` bytes but for NaN.

@@ -12,6 +12,7 @@
 
 #include "cuda/ptx/mma.cuh"
 #include "cuda/tile/attention_codes.cuh"
+#include "cuda/tile/attention_merge.cuh"
 #include "cuda/tile/attention_ring.cuh"
 #include "cuda/tile/attention_rows.cuh"
 #include "cuda/tile/grid_order.cuh"
@@ -26,7 +27,7 @@ class AttentionDecode {
 
   __device__ static void run(const AttentionDecodeArgs& args) {
     follow_previous_grid();
-    const std::int64_t index = blockIdx.x / args.splits;
+    const int index = static_cast<int>(blockIdx.x) / args.splits;
     const DecodeItem item(args, index, rows);
     if (item.count == 0) return;
     AttentionDecode(args, item, static_cast<int>(blockIdx.x - index * args.splits)).run();
@@ -62,18 +63,20 @@ class AttentionDecode {
     const int from = static_cast<int>(static_cast<std::int64_t>(chunks) * split_ / args_.splits),
               to =
                   static_cast<int>(static_cast<std::int64_t>(chunks) * (split_ + 1) / args_.splits);
-    const int own = to - from - warp_,
-              count = own > 0 ? (own + decode_warps - 1) / decode_warps : 0;
-    Ring ring(args_, item_.sequence, item_.kv_head, item_.length, first + from + warp_, count,
-              base + warp_ * (decode_stages * Ring::stage.bytes));
+    const int left = to - from - warp_,
+              count = left > 0 ? (left + decode_warps - 1) / decode_warps : 0;
+    const std::uint32_t own = base + warp_ * (decode_stages * Ring::stage.bytes);
+    Ring ring(args_, item_.sequence, item_.kv_head, first + from + warp_, count, own);
+    place(own);
     load_query();
 #pragma unroll 1
     for (int i = 0; i < count; ++i) {
-      const std::uint32_t chunk = ring.next(i);
+      ring.next(i);
       const int token = ring.token(i);
+      const std::uint32_t stage = i % decode_stages * Ring::stage.bytes;
       const bool whole =
-          ring.present(i) && token >= inner_begin_ && token + decode_chunk <= inner_end_;
-      attend(chunk, whole, ring.present(i) ? token : -1);
+          ring.present() && token >= inner_begin_ && token + decode_chunk <= inner_end_;
+      attend(stage, whole, ring.present() ? token : -decode_chunk);
     }
     ptx::cp_async_wait_all();
     merge(reinterpret_cast<float*>(memory));
@@ -126,10 +129,22 @@ class AttentionDecode {
     }
   }
 
-  /// `first`: its first token, negative if it is not in the cache.
-  __device__ void attend(std::uint32_t chunk, bool whole, int first) {
+  /// Where this lane reads of a stage.
+  __device__ void place(std::uint32_t own) {
+    k_at_ = kept(own + own_token() * (D / 2) + t_ * (D / 8));
+    k_scales_at_ =
+        kept(own + Ring::stage.k_scales + own_token() * row_scales + t_ * row_scales / 4);
+    v_at_ = kept(own + Ring::stage.v_codes + t_ * (D / 2) + g_ * (D / 16));
+    v_scales_at_ = kept(own + Ring::stage.v_scales + t_ * row_scales + g_ * row_scales / 8);
+    exchange_ = kept(8 * t_ + (g_ >> 1));
+    halves_ = kept(g_ & 1 ? 0x7632 : 0x5410);
+  }
+
+  /// A chunk; `first`: its first token, -16 if it is not in the cache.
+  __device__ void attend(std::uint32_t stage, bool whole, int first) {
+    if (!whole) clear(stage, first);
     float s[Tiles][4];
-    scores(chunk, whole, first, s);
+    scores(stage, s);
 #pragma unroll
     for (int tile = 0; tile < Tiles; ++tile) {
       if (args_.softcap_log2 > 0.0f) decode_cap(args_.softcap_log2, s[tile]);
@@ -137,24 +152,30 @@ class AttentionDecode {
     }
     std::uint32_t p[Tiles][2];
     probabilities(s, p);
-    values(chunk, whole, first, p);
+    values(stage, p);
   }
 
   /// Token of row g of the first half of a chunk.
   __device__ int own_token() const { return (g_ >> 1) + 4 * (g_ & 1); }
-  __device__ bool seen(int first, int token) const {
-    return first >= 0 && first + token >= begin_ && first + token < end_;
+
+  /// Scales of tokens that no row sees become 0: their codes, which are always finite, count for
+  /// nothing.
+  __device__ void clear(std::uint32_t stage, int first) const {
+    extern __shared__ __align__(128) unsigned char memory[];
+    unsigned char* const own =
+        memory + warp_ * (decode_stages * Ring::stage.bytes) + stage + lane_ * row_scales;
+    const int token = first + lane_;
+    if (lane_ < decode_chunk && (first < 0 || token < begin_ || token >= end_))
+      for (int i = 0; i < row_scales; ++i)
+        own[Ring::stage.k_scales + i] = own[Ring::stage.v_scales + i] = 0;
+    __syncwarp();
   }
 
-  __device__ void scores(std::uint32_t chunk, bool whole, int first, float (&s)[Tiles][4]) {
-    const int token = own_token();
+  __device__ void scores(std::uint32_t stage, float (&s)[Tiles][4]) {
     std::uint32_t bytes[2], scales[2][(k_scales + 1) / 2];
 #pragma unroll
-    for (int half = 0; half < 2; ++half) {
-      bytes[half] = shared_bytes<k_scales>(chunk + Ring::stage.k_scales +
-                                           (token + 8 * half) * row_scales + t_ * row_scales / 4);
-      if (!whole && !seen(first, token + 8 * half)) bytes[half] = 0;
-    }
+    for (int half = 0; half < 2; ++half)
+      bytes[half] = shared_bytes<k_scales>(k_scales_at_ + stage + 8 * half * row_scales);
     int reference = 0;
     if constexpr (Codes::relative)
       reference = static_cast<int>(
@@ -164,7 +185,8 @@ class AttentionDecode {
     for (int half = 0; half < 2; ++half)
 #pragma unroll
       for (int i = 0; i < (k_scales + 1) / 2; ++i)
-        scales[half][i] = Codes::halves(bytes[half] >> (16 * i), reference);
+        scales[half][i] =
+            Codes::template halves<(k_scales > 1)>(bytes[half] >> (16 * i), reference);
     float sums[Tiles][2][4];
 #pragma unroll
     for (int tile = 0; tile < Tiles; ++tile)
@@ -173,7 +195,7 @@ class AttentionDecode {
     std::uint32_t w[2][k_words];
 #pragma unroll
     for (int half = 0; half < 2; ++half)
-      shared_words<k_words>(chunk + (token + 8 * half) * (D / 2) + t_ * (D / 8), w[half]);
+      shared_words<k_words>(k_at_ + stage + 8 * half * (D / 2), w[half]);
 #pragma unroll
     for (int i = 0; i < k_words; ++i) {
       NibbleHalves k[2];
@@ -237,10 +259,9 @@ class AttentionDecode {
 #pragma unroll
       for (int half = 0; half < 2; ++half) {
         const std::uint32_t pair = ptx::cvt_rn_f16x2_f32(e[2 * half], e[2 * half + 1]);
-        const int from = 8 * t_ + (g_ >> 1);
-        const std::uint32_t even = __shfl_sync(~0u, pair, from),
-                            odd = __shfl_sync(~0u, pair, from + 4);
-        p[tile][half] = ptx::prmt_b32(even, odd, g_ & 1 ? 0x7632 : 0x5410);
+        const std::uint32_t even = __shfl_sync(~0u, pair, exchange_),
+                            odd = __shfl_sync(~0u, pair, exchange_ + 4);
+        p[tile][half] = ptx::prmt_b32(even, odd, halves_);
       }
     }
   }
@@ -262,16 +283,12 @@ class AttentionDecode {
       }
   }
 
-  __device__ void values(std::uint32_t chunk, bool whole, int first,
-                         const std::uint32_t (&p)[Tiles][2]) {
+  __device__ void values(std::uint32_t stage, const std::uint32_t (&p)[Tiles][2]) {
     std::uint32_t bytes[4], w[4][v_words], scales[2][v_scales];
 #pragma unroll
     for (int i = 0; i < 4; ++i) {  // tokens t, t + 4, t + 8, t + 12
-      const int token = t_ + 4 * i;
-      bytes[i] = shared_bytes<v_scales>(chunk + Ring::stage.v_scales + token * row_scales +
-                                        g_ * row_scales / 8);
-      if (!whole && !seen(first, token)) bytes[i] = 0;
-      shared_words<v_words>(chunk + Ring::stage.v_codes + token * (D / 2) + g_ * (D / 16), w[i]);
+      bytes[i] = shared_bytes<v_scales>(v_scales_at_ + stage + 4 * i * row_scales);
+      shared_words<v_words>(v_at_ + stage + 4 * i * (D / 2), w[i]);
     }
     if constexpr (Codes::relative) {
       std::uint32_t largest = 0;
@@ -284,7 +301,7 @@ class AttentionDecode {
     for (int i = 0; i < 2; ++i)
 #pragma unroll
       for (int n = 0; n < v_scales; ++n)
-        scales[i][n] = Codes::halves(
+        scales[i][n] = Codes::template halves<true>(
             ptx::prmt_b32(bytes[2 * i], bytes[2 * i + 1], n == 0 ? 0x7740 : 0x7751), v_reference_);
 #pragma unroll
     for (int word = 0; word < v_words; ++word)
@@ -352,37 +369,14 @@ class AttentionDecode {
         }
       }
     __syncthreads();
-    for (int i = threadIdx.x; i < item_.count * D; i += decode_threads) {
-      const int row = i / D, element = i % D;
-      float reference = decode_no_reference, weight = 0.0f, sum = 0.0f;
-#pragma unroll
-      for (int w = 0; w < decode_warps; ++w)
-        reference = fmaxf(reference, marks[(w * rows + row) * 2]);
-#pragma unroll
-      for (int w = 0; w < decode_warps; ++w) {
-        const float share =
-            ptx::ex2_approx_ftz_f32(__fsub_rn(marks[(w * rows + row) * 2], reference));
-        weight = __fadd_rn(weight, __fmul_rn(marks[(w * rows + row) * 2 + 1], share));
-        sum = __fadd_rn(sum, __fmul_rn(sums[(w * rows + row) * D + element], share));
-      }
-      if (args_.splits == 1) {
-        decode_store(args_, item_, row, element, reference, weight, sum);
-        continue;
-      }
-      const std::int64_t part = item_.index * args_.splits + split_;
-      args_.partial[(part * rows + row) * D + element] = sum;
-      if (element != 0) continue;
-      float* const mark =
-          args_.partial + static_cast<std::int64_t>(gridDim.x) * rows * D + (part * rows + row) * 2;
-      mark[0] = reference;
-      mark[1] = weight;
-    }
+    merge_warps<D, rows>(args_, item_, split_, sums);
   }
 
   const AttentionDecodeArgs& args_;
   const DecodeItem item_;
   const int split_, warp_, lane_, g_, t_;
   int begin_, end_, inner_begin_, inner_end_;  // keys that some row sees, that all do
+  std::uint32_t k_at_, k_scales_at_, v_at_, v_scales_at_, exchange_, halves_;
   int v_reference_ = 0;
   std::uint32_t q_[Tiles][k_words][4];
   float factor_[Tiles][2], reference_[Tiles][2], weight_[Tiles][2];  // of rows 2 t, 2 t + 1

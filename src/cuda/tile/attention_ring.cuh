@@ -9,49 +9,71 @@
 
 namespace microscale::cuda {
 
-/// Chunks first, first + step, ... of one sequence and head; zeros where the sequence or the cache
-/// has no token.
+/// The same value, which the compiler keeps instead of computing it again.
+__device__ inline std::uint32_t kept(std::uint32_t x) {
+  return __shfl_sync(~0u, x, static_cast<int>(threadIdx.x & 31));
+}
+__device__ inline std::uint64_t kept(const std::uint8_t* address) {
+  const auto x = reinterpret_cast<std::uint64_t>(address);
+  return static_cast<std::uint64_t>(kept(static_cast<std::uint32_t>(x >> 32))) << 32 |
+         kept(static_cast<std::uint32_t>(x));
+}
+
+/// Chunks first, first + 4, ... of one sequence and head, whole as they lie in their pages,
+/// whatever the sequence has of them. Of a page that there is not, page 0's, to be left out.
 template <int D, int Block>
 class AttentionRing {
  public:
   static constexpr DecodeStage stage = decode_stage(D, Block);
 
-  __device__ AttentionRing(const AttentionDecodeArgs& args, std::int64_t sequence,
-                           std::int64_t head, int length, int first, int count,
-                           std::uint32_t shared)
-      : args_(args),
-        sequence_(sequence),
-        k_codes_(args.k_codes.data + head * args.k_codes.head),
-        v_codes_(args.v_codes.data + head * args.v_codes.head),
-        k_scales_(args.k_scales.data + head * args.k_scales.head),
-        v_scales_(args.v_scales.data + head * args.v_scales.head),
-        length_(length),
-        first_(first),
-        count_(count),
-        shared_(shared),
-        lane_(threadIdx.x & 31) {
+  /// `shared`: this warp's stages.
+  __device__ AttentionRing(const AttentionDecodeArgs& args, int sequence, int head, int first,
+                           int count, std::uint32_t shared)
+      : args_(args), sequence_(sequence), first_(first), count_(count) {
+    const int lane = static_cast<int>(threadIdx.x & 31), own = lane % parts;
+    const auto codes = [&](const DecodePart& part) {
+      return kept(part.data + 16 * (head * part.head + own +
+                                    lane / parts * static_cast<std::int64_t>(part.token)));
+    };
+    k_codes_ = codes(args.k_codes);
+    v_codes_ = codes(args.v_codes);
+    const bool v = lane >= pieces;
+    const int piece = lane - (v ? pieces : 0);
+    const DecodePart& scales = v ? args.v_scales : args.k_scales;
+    scales_ = kept(scales.data + 16 * (head * scales.head + piece));
+    scales_page_ = kept(scales.page);
+    codes_to_ = kept(shared + 16 * lane);
+    scales_to_ = kept(shared + (v ? stage.v_scales : stage.k_scales) + 16 * piece);
+    lane_ = kept(static_cast<std::uint32_t>(lane));
+    mask_ = (1u << args.page_shift) - 1;
+#pragma unroll 1
     for (int i = 0; i < decode_stages - 1; ++i) fill(i);
   }
 
-  /// Where chunk `i` lies; asks for one more. The warp calls it for 0, 1, ... in turn.
-  __device__ std::uint32_t next(int i) {
+  /// Waits for chunk `i`, of stage i % decode_stages, and asks for one more. The warp calls it for
+  /// 0, 1, ... in turn.
+  __device__ void next(int i) {
     ptx::cp_async_wait_group<decode_stages - 2>();
     __syncwarp();
     fill(i + decode_stages - 1);
-    return shared_ + i % decode_stages * stage.bytes;
   }
-  /// Whether the chunk that next() gave is in the cache.
-  __device__ bool present(int i) const { return (absent_ >> i % decode_stages & 1) == 0; }
+  /// Whether the chunk that next() waited for is in the cache.
+  __device__ bool present() const { return (absent_ >> (decode_stages - 1) & 1) == 0; }
   __device__ int token(int i) const { return (first_ + i * decode_warps) * decode_chunk; }
 
  private:
+  static constexpr int parts = D / 32;   // of 16 bytes, of a token's codes
+  static constexpr int row = D / Block;  // bytes of a token's scales
+  static constexpr int pieces = decode_chunk * row / 16;
+
   __device__ void fill(int i) {
+    absent_ *= 2;
     if (i < count_) {
       if (i % 32 == 0) find_pages(i);
       const int page = __shfl_sync(~0u, pages_, i % 32);
-      const int slot = i % decode_stages;
-      absent_ = (absent_ & ~(1u << slot)) | (page < 0 ? 1u << slot : 0u);
-      copy(token(i), page, shared_ + slot * stage.bytes);
+      absent_ += static_cast<std::uint32_t>(page) >> 31;
+      copy(static_cast<std::uint32_t>(max(page, 0)), token(i) & mask_,
+           i % decode_stages * stage.bytes);
     }
     ptx::cp_async_commit_group();
   }
@@ -68,49 +90,35 @@ class AttentionRing {
     pages_ = page < 0 ? -1 : static_cast<int>(page);
   }
 
-  __device__ void copy(int token, int page, std::uint32_t to) const {
-    const int left = page < 0 ? 0 : length_ - token;
-    const std::int64_t within = token & ((1 << args_.page_shift) - 1);
-    const std::int64_t at = page < 0 ? 0 : page, in = page < 0 ? 0 : within;
-    copy_codes(k_codes_ + at * args_.k_codes.page + in * args_.k_codes.token, args_.k_codes.token,
-               to, left);
-    copy_codes(v_codes_ + at * args_.v_codes.page + in * args_.v_codes.token, args_.v_codes.token,
-               to + stage.v_codes, left);
-    constexpr int row = D / Block, pieces = decode_chunk * row / 16;
-    if (lane_ < 2 * pieces) {
-      const bool v = lane_ >= pieces;
-      const int piece = static_cast<int>(lane_) - (v ? pieces : 0);
-      const std::uint8_t* from = v ? v_scales_ + at * args_.v_scales.page + in * row
-                                   : k_scales_ + at * args_.k_scales.page + in * row;
-      copy_piece(to + (v ? stage.v_scales : stage.k_scales), from, piece,
-                 min(max(left * row - 16 * piece, 0), 16));
-    }
+  /// The chunk at token `in` of a page.
+  __device__ void copy(std::uint32_t page, std::uint32_t in, std::uint32_t to) const {
+    copy_codes(k_codes_, args_.k_codes, page, in, to);
+    copy_codes(v_codes_, args_.v_codes, page, in, to + stage.v_codes);
+    if (lane_ < 2 * pieces)
+      ptx::cp_async_cg_shared_global_16(
+          to + scales_to_,
+          at(scales_, static_cast<std::uint64_t>(page) * scales_page_ + in / decode_chunk * row));
   }
-  __device__ static void copy_piece(std::uint32_t to, const std::uint8_t* from, int piece,
-                                    int bytes) {
-    ptx::cp_async_cg_shared_global_16(to + 16 * piece, from + (bytes > 0 ? 16 * piece : 0),
-                                      static_cast<std::uint32_t>(bytes));
-  }
-  __device__ void copy_codes(const std::uint8_t* from, std::int64_t stride, std::uint32_t to,
-                             int left) const {
-    constexpr int parts = D / 32;  // of 16 bytes, of a token
+  __device__ void copy_codes(std::uint64_t base, const DecodePart& part, std::uint32_t page,
+                             std::uint32_t in, std::uint32_t to) const {
+    const std::uint64_t first = static_cast<std::uint64_t>(page) * part.page + in * part.token;
+    constexpr int apart = 32 / parts;  // tokens
 #pragma unroll
-    for (int i = 0; i < D / 64; ++i) {
-      const int piece = static_cast<int>(lane_) + 32 * i, token = piece / parts;
-      const bool there = token < left;
-      ptx::cp_async_cg_shared_global_16(to + 16 * piece,
-                                        there ? from + token * stride + piece % parts * 16 : from,
-                                        there ? 16u : 0u);
-    }
+    for (int i = 0; i < D / 64; ++i)
+      ptx::cp_async_cg_shared_global_16(
+          to + codes_to_ + 512 * i,
+          at(base, first) + 16 * apart * i * static_cast<std::uint64_t>(part.token));
+  }
+  __device__ static const std::uint8_t* at(std::uint64_t base, std::uint64_t sixteens) {
+    return reinterpret_cast<const std::uint8_t*>(base + 16 * sixteens);
   }
 
   const AttentionDecodeArgs& args_;
-  const std::int64_t sequence_;
-  const std::uint8_t *k_codes_, *v_codes_, *k_scales_, *v_scales_;
-  const int length_, first_, count_;
-  const std::uint32_t shared_, lane_;
+  const int sequence_, first_, count_;
+  std::uint64_t k_codes_, v_codes_, scales_;  // of this lane
+  std::uint32_t scales_page_, codes_to_, scales_to_, mask_, lane_;
   int pages_ = -1;
-  std::uint32_t absent_ = 0;
+  std::uint32_t absent_ = 0;  // bit n: of the chunk before the n last ones asked for
 };
 
 }  // namespace microscale::cuda

@@ -12,24 +12,24 @@
 namespace microscale::cuda {
 
 /// References of sums are this much below the largest score, in powers of two: probabilities in
-/// FP16 are at most 2^15, and those of 2^-29 of the largest one still normal numbers.
+/// FP16 are at most 2^15, and those of 2^-26 of the largest one still normal numbers.
 inline constexpr float decode_headroom = 12.0f, decode_most = 15.0f;
 /// The reference of no key.
 inline constexpr float decode_no_reference = -FLT_MAX;
 
 /// Rows [first, first + count) of one sequence and kv head.
 struct DecodeItem {
-  std::int64_t sequence, kv_head, index;
+  int index, sequence, kv_head;
   std::int64_t q_first;  // q's token of the sequence's first query, as batch * q_tokens + token
   int length, q_length;  // of the sequence
   int first, count;
 
-  __device__ DecodeItem(const AttentionDecodeArgs& args, std::int64_t item, int rows)
-      : index(item) {
-    const std::int64_t of_head = item / args.passes;
+  __device__ DecodeItem(const AttentionDecodeArgs& args, int item, int rows) : index(item) {
+    const int of_head = item / args.passes;
     sequence = of_head / args.kv_heads;
     kv_head = of_head % args.kv_heads;
-    std::int64_t begin = sequence * args.q_tokens, end = begin + args.q_tokens;
+    std::int64_t begin = static_cast<std::int64_t>(sequence) * args.q_tokens,
+                 end = begin + args.q_tokens;
     if (args.q_offsets) {
       begin = clamp(args.q_offsets[sequence], 0, args.q_tokens);
       end = clamp(args.q_offsets[sequence + 1], begin, args.q_tokens);
@@ -37,7 +37,7 @@ struct DecodeItem {
     q_first = begin;
     q_length = static_cast<int>(clamp(end - begin, 0, args.most_q));
     length = static_cast<int>(clamp(args.lengths[sequence], 0, args.most_keys));
-    first = static_cast<int>(item % args.passes) * rows;
+    first = item % args.passes * rows;
     count =
         static_cast<int>(clamp(static_cast<std::int64_t>(q_length) * args.group - first, 0, rows));
   }
@@ -49,7 +49,7 @@ struct DecodeItem {
     return q_first + (first + row) / args.group;
   }
   __device__ std::int64_t head(const AttentionDecodeArgs& args, int row) const {
-    return kv_head * args.group + (first + row) % args.group;
+    return static_cast<std::int64_t>(kv_head) * args.group + (first + row) % args.group;
   }
   __device__ std::int64_t element(const AttentionDecodeArgs& args, const DecodeRows& rows,
                                   int row) const {
