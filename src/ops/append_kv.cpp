@@ -90,6 +90,7 @@ void check_positions(const AppendKvOptions& o) {
 void check(const AppendKvOptions& o, bool on_device) {
   const KvCache& cache = o.cache;
   check_cache(operation, cache, on_device);
+  check_rows_apart(operation, cache);
   const std::array inputs{check_heads(operation, "k", o.k, on_device),
                           check_heads(operation, "v", o.v, on_device)};
   for (const HeadsView* v : {&o.k, &o.v})
