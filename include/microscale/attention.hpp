@@ -70,7 +70,8 @@ struct AttentionNumerics {
   /// takes k's format instead (KvFormat::fp8: mxfp8_e4m3). 8-bit codes have one term in every mode.
   Format format = Format::nvfp4;
   /// Blocks of a dense v: along d, or along the tokens, as block-scaled instructions want them: 16
-  /// or 32 keys from a multiple of that on, the last block filled up with zeros.
+  /// or 32 keys from a multiple of that on, the last block filled up with zeros. Keys that a query
+  /// does not see then take part in the scale of those it does.
   bool v_along_tokens = false;
 };
 

@@ -46,7 +46,8 @@ struct GroupedQuantizeOptions {
 std::int64_t grouped_scale_bytes(std::int64_t rows, std::int64_t cols, std::int64_t experts, Format format,
                                  Layout layout);
 
-/// First byte of expert `expert`'s region, from offsets in host memory; counts are not read.
+/// First byte of expert `expert`'s region, from offsets in host memory; counts are not read. `experts`:
+/// behind the last. Both throw Error.
 std::int64_t grouped_scale_offset(const ExpertRows& groups, std::int64_t expert, std::int64_t cols,
                                   Format format, Layout layout);
 

@@ -39,7 +39,8 @@ struct KvPart {
 };
 
 /// BF16 copies of tokens, [batch, count, kv_heads, d] packed, as the pages have them: after RoPE,
-/// without the mean, transformed.
+/// without the mean, transformed. `recent` is of the length at the last append: a sequence that is
+/// made shorter has lost the copies of its now most recent tokens; append those again.
 struct KvCopies {
   std::int64_t count = 0;      ///< tokens per sequence; 0: none
   std::uint16_t* k = nullptr;  ///< Backend::cuda: at a multiple of 16 bytes
@@ -104,10 +105,10 @@ struct Rope {
 void fill_rope_tables(double theta, std::int64_t positions, std::int64_t width,
                       std::span<float> cos, std::span<float> sin);
 
-/// Quantizes the rows of k and v into the pages, and copies them to `first` and `recent`.
-/// cache.lengths are those with the new tokens: of sequence s with n new ones they take positions
-/// [lengths[s] - n, lengths[s]), so one array serves this call and the attention after it. Nothing
-/// else is written.
+/// Quantizes the rows of k and v into the pages, and copies them to `first` and `recent`. Sequences
+/// may share pages, but not one that new tokens go to. cache.lengths are those with the new tokens:
+/// of sequence s with n new ones they take positions [lengths[s] - n, lengths[s]), so one array
+/// serves this call and the attention after it. Nothing else is written.
 ///
 /// A row of K goes through RoPE, minus the mean, and the Hadamard transform in FP32, in this order
 /// and each only if asked for; V as it is. Then both are quantized: the bytes are those of

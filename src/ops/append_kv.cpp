@@ -87,9 +87,31 @@ void check_positions(const AppendKvOptions& o) {
   }
 }
 
+// On a host, of entries that name pages: no page is written for two of them.
+void check_pages_apart(const AppendKvOptions& o) {
+  const KvCache& cache = o.cache;
+  if (!cache.page_table) return;
+  std::vector<std::int64_t> pages;
+  for (std::int64_t s = 0; s < cache.batch; ++s) {
+    const std::int64_t length = cache.lengths[s], count = new_tokens(o, s);
+    if (count == 0) continue;
+    const std::int64_t last = kv_page::place(length - 1, cache.page_size).entry;
+    for (std::int64_t e = kv_page::place(length - count, cache.page_size).entry; e <= last; ++e)
+      pages.push_back(page_of(cache, s, e));
+  }
+  std::sort(pages.begin(), pages.end());
+  const auto twice = std::adjacent_find(pages.begin(), pages.end());
+  if (twice != pages.end())
+    refuse(
+        fmt::format("two entries of the page table that new tokens go to are page {}; pages may "
+                    "be shared only where nothing is appended",
+                    *twice));
+}
+
 void check(const AppendKvOptions& o, bool on_device) {
   const KvCache& cache = o.cache;
   check_cache(operation, cache, on_device);
+  check_rows_apart(operation, cache);
   const std::array inputs{check_heads(operation, "k", o.k, on_device),
                           check_heads(operation, "v", o.v, on_device)};
   for (const HeadsView* v : {&o.k, &o.v})
@@ -108,7 +130,9 @@ void check(const AppendKvOptions& o, bool on_device) {
   cache_memory(cache, outputs);
   for (const MemoryRange& output : outputs)
     if (std::string_view(output.name) != "k_mean") check_apart(operation, output, inputs);
-  if (!on_device) check_positions(o);
+  if (on_device) return;
+  check_positions(o);
+  check_pages_apart(o);
 }
 
 /// The new tokens of one sequence and kv head that lie in one page.

@@ -43,8 +43,13 @@ void check_blocks(const char* name, const BlockHeadsView& view, bool on_device,
                   std::vector<MemoryRange>& ranges) {
   const BlockShape& shape = view.rows.shape;
   const FormatInfo& format = info(shape.format);
-  if (view.batch < 0 || view.tokens < 0 || view.heads < 0 || shape.cols < 0 ||
-      shape.rows != view.batch * view.tokens * view.heads)
+  if (view.batch < 0 || view.tokens < 0 || view.heads < 0 || shape.rows < 0 || shape.cols < 0)
+    refuse(fmt::format("{} is [{}, {}, {}, {}] of {} rows; no size may be negative", name,
+                       view.batch, view.tokens, view.heads, shape.cols, shape.rows));
+  check_fits(operation, name,
+             {view.batch, view.tokens, view.heads, std::max(shape.rows, shape.cols)});
+  check_fits(operation, name, {shape.rows, shape.cols});
+  if (shape.rows != view.batch * view.tokens * view.heads)
     refuse(fmt::format("{} is [{}, {}, {}, d] of {} rows; rows must be batch * tokens * heads",
                        name, view.batch, view.tokens, view.heads, shape.rows));
   if (shape.axis != BlockAxis::cols || shape.layout != Layout::row_major)
@@ -115,11 +120,13 @@ void check_scalars(const AttentionOptions& o) {
 
 // Rows of the output must not share elements: the strides, sorted, each reach past what is inside.
 MemoryRange check_output(const AttentionOptions& o, const Sizes& q, bool on_device) {
-  const MutableHeadsView v = with_strides(o.output);
-  const MemoryRange range = check_heads(operation, "the output",
-                                        {v.data, v.dtype, v.batch, v.tokens, v.heads, v.d,
-                                         v.token_stride, v.head_stride, v.batch_stride},
-                                        on_device);
+  const MutableHeadsView& given = o.output;
+  const MemoryRange range =
+      check_heads(operation, "the output",
+                  {given.data, given.dtype, given.batch, given.tokens, given.heads, given.d,
+                   given.token_stride, given.head_stride, given.batch_stride},
+                  on_device);
+  const MutableHeadsView v = with_strides(given);
   if (v.batch != q.batch || v.tokens != q.tokens || v.heads != q.heads || v.d != q.d)
     refuse(fmt::format("the output is [{}, {}, {}, {}], q [{}, {}, {}, {}]; they must agree",
                        v.batch, v.tokens, v.heads, v.d, q.batch, q.tokens, q.heads, q.d));
@@ -190,7 +197,8 @@ void check_lengths(const AttentionCall& call) {
     const KvCache& cache = *call.cache();
     const kv_page::Range paged =
         kv_page::paged_positions(kv_len, cache.first.count, cache.recent.count);
-    const std::int64_t seen = o.window > 0 ? kv_len - q_len - o.window + 1 : 0;
+    const std::int64_t seen =
+        o.window > 0 ? kv_len - q_len - std::min(o.window, kv_len + q_len) + 1 : 0;
     check_pages(operation, cache, s, std::max(paged.begin, seen), paged.end);
   }
 }
@@ -232,6 +240,7 @@ AttentionCall check_attention(const AttentionOptions& o, bool on_device) {
     kv = {o.cache->batch, 0, o.cache->kv_heads, o.cache->d};
     cache_memory(*o.cache, ranges);
   } else {
+    if (is_absent(o.k) || is_absent(o.v)) refuse("no keys or no values; pass k and v, or a cache");
     check_input("k", o.k, on_device, ranges);
     check_input("v", o.v, on_device, ranges);
     kv = sizes_of(o.k);
@@ -246,13 +255,18 @@ AttentionCall check_attention(const AttentionOptions& o, bool on_device) {
         fmt::format("{} query heads for {} kv heads; pass a multiple of them", q.heads, kv.heads));
   if ((o.q_offsets || o.kv_offsets) && o.sequences < 0)
     refuse(fmt::format("{} sequences; pass 0 or more", o.sequences));
+  if (!o.q_offsets && !o.kv_offsets && o.sequences != 0)
+    refuse(fmt::format("{} sequences without offsets; leave it 0, the batch says how many",
+                       o.sequences));
   if (o.q_offsets) check_offsets("q", o.q_offsets, o.sequences, q.batch, q.tokens, on_device);
   if (o.kv_offsets) check_offsets("k", o.kv_offsets, o.sequences, kv.batch, kv.tokens, on_device);
   call.sequences = o.q_offsets ? o.sequences : q.batch;
   const std::int64_t kv_sequences = o.kv_offsets ? o.sequences : kv.batch;
   if (call.sequences != kv_sequences)
-    refuse(fmt::format("{} sequences of queries and {} of keys; they must agree", call.sequences,
-                       kv_sequences));
+    refuse(
+        fmt::format("{} sequences of queries and {} of keys; they must agree (`sequences` with "
+                    "offsets, else the batch of q, of k or of the cache)",
+                    call.sequences, kv_sequences));
   call.q_heads = q.heads;
   call.kv_heads = kv.heads;
   call.d = q.d;

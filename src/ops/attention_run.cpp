@@ -126,10 +126,11 @@ class Runner {
   AttentionRow row_of(const Tile& tile, std::int64_t r) const {
     const AttentionOptions& o = call_.options;
     const std::int64_t length = call_.kv_length(tile.sequence);
-    const std::int64_t position =
-        length - call_.q_length(tile.sequence) + (tile.first + r) / call_.group();
+    const std::int64_t q_length = call_.q_length(tile.sequence),
+                       position = length - q_length + (tile.first + r) / call_.group();
+    const std::int64_t window = std::min(o.window, length + q_length);  // more sees no more
     AttentionRow row;
-    row.begin = o.window > 0 ? std::max<std::int64_t>(0, position - o.window + 1) : 0;
+    row.begin = window > 0 ? std::max<std::int64_t>(0, position - window + 1) : 0;
     row.end = o.causal ? std::min(length, position + 1) : length;
     if (row.begin >= row.end) row.begin = row.end = 0;
     return row;

@@ -40,6 +40,10 @@ const KernelTable& choose(const Context& context, const char* operation, Support
     throw Error(ErrorCode::unsupported,
                 std::string(operation) + ": backend " + std::string(to_string(context.backend)) +
                     " is not on this machine; available: " + available_names());
+  if (context.backend != Backend::automatic)
+    throw Error(ErrorCode::unsupported,
+                std::string(operation) + ": backend " + std::string(to_string(context.backend)) +
+                    " does not support these options; leave the backend to `automatic`");
   throw Error(ErrorCode::unsupported,
               std::string(operation) + ": no backend among " + available_names() +
                   " supports these options; leave the backend to `automatic`");

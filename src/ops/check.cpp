@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <cmath>
 
 #include "microscale/error.hpp"
@@ -19,6 +20,13 @@ void check_view(const char* operation, const void* data, std::int64_t rows, std:
                 fmt::format("{}: row_stride is {} elements for rows of {}; set it to at least the "
                             "number of columns",
                             operation, row_stride, cols));
+  constexpr double addressable = 0x1p47;  // bytes, of a process on x86-64
+  const double stride = rows > 1 ? static_cast<double>(row_stride) : static_cast<double>(cols);
+  if (static_cast<double>(std::max<std::int64_t>(rows, 1)) * stride > addressable)
+    throw Error(ErrorCode::invalid_argument,
+                fmt::format("{}: a matrix of {} x {} with a row_stride of {} elements is more than "
+                            "fits in memory; strides are in elements, not bytes",
+                            operation, rows, cols, row_stride));
   if (rows > 0 && cols > 0 && data == nullptr)
     throw Error(ErrorCode::invalid_argument,
                 fmt::format("{}: data is null for a matrix of {} x {}", operation, rows, cols));

@@ -36,12 +36,47 @@ void check_options(const GroupedQuantizeOptions& o, bool on_device) {
   if (o.format == Format::nvfp4 && o.groups.experts > 0 && o.global_scales == nullptr)
     throw Error(ErrorCode::invalid_argument,
                 "grouped_quantize: NVFP4 wants global_scales, one decode multiplier per expert");
+  for (std::int64_t e = 0; o.format == Format::nvfp4 && !on_device && e < o.groups.experts; ++e)
+    if (grouped::rows_of_expert(expert_table(o.groups, o.input.rows), e).count > 0)
+      check_global_scale("grouped_quantize", o.global_scales[e]);  // before anything is written
+}
+
+constexpr double addressable = 0x1p47;  // bytes, of a process on x86-64
+
+// Of grouped_scale_offset: the table is there and has the expert; with counts no sum overflows.
+void check_region(const ExpertRows& groups, std::int64_t expert, std::int64_t cols) {
+  if (expert < 0 || expert > groups.experts)
+    throw Error(ErrorCode::invalid_argument,
+                fmt::format("grouped_scale_offset: expert {} of {}; pass 0 to {}, the last being "
+                            "the end of all regions",
+                            expert, groups.experts, groups.experts));
+  if (groups.offsets == nullptr && groups.counts == nullptr)
+    throw Error(
+        ErrorCode::invalid_argument,
+        "grouped_scale_offset: no offsets and no counts; pass the address of one of them, in "
+        "host memory if it is offsets");
+  if (cols < 0 || groups.capacity < 0 ||
+      static_cast<double>(expert) * (static_cast<double>(groups.capacity) + 128) *
+              static_cast<double>(std::max<std::int64_t>(cols, 1)) >
+          addressable)
+    throw Error(ErrorCode::invalid_argument,
+                fmt::format("grouped_scale_offset: {} experts with a capacity of {} rows of {} are "
+                            "no matrix in memory; sizes are not negative",
+                            groups.experts, groups.capacity, cols));
 }
 
 }  // namespace
 
 std::int64_t grouped_scale_bytes(std::int64_t rows, std::int64_t cols, std::int64_t experts,
                                  Format format, Layout layout) {
+  if (rows < 0 || cols < 0 || experts < 0 ||
+      static_cast<double>(std::max<std::int64_t>(rows, 1)) *
+              static_cast<double>(std::max<std::int64_t>(cols, 1)) >
+          addressable)
+    throw Error(ErrorCode::invalid_argument,
+                fmt::format("grouped_scale_bytes: {} rows of {} for {} experts; sizes are not "
+                            "negative, and fit in memory",
+                            rows, cols, experts));
   if (layout == Layout::row_major) return BlockShape{rows, cols, format}.scale_bytes();
   const std::int64_t tiles = grouped::most_tile_rows(rows, experts, tiled_128x4::tile_lines);
   return tiled_128x4::bytes(tiles * tiled_128x4::tile_lines, blocks_of(cols, format));
@@ -51,6 +86,7 @@ std::int64_t grouped_scale_offset(const ExpertRows& groups, std::int64_t expert,
                                   Format format, Layout layout) {
   const grouped::ExpertTable table = expert_table(groups);
   const bool counted = table.capacity != grouped::no_capacity;
+  check_region(groups, expert, cols);
   if (layout == Layout::row_major)
     return (counted ? expert * table.capacity : grouped::number_at(table, expert)) *
            blocks_of(cols, format);

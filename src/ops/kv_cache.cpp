@@ -31,6 +31,10 @@ KvCache kv_cache_of_records(const KvPageShape& shape, std::span<std::uint8_t> me
   if (shape.page_size < kv_page::least_tokens || shape.page_size % kv_page::least_tokens != 0)
     refuse(fmt::format("{}: pages of {} tokens; pass a multiple of {}", operation, shape.page_size,
                        kv_page::least_tokens));
+  if (static_cast<double>(shape.kv_heads) * static_cast<double>(shape.page_size) >
+      static_cast<double>(memory.size()))
+    refuse(fmt::format("{}: {} bytes for pages of {} tokens and {} kv heads; pass whole pages",
+                       operation, memory.size(), shape.page_size, shape.kv_heads));
   const kv_page::Record record = kv_page::record(shape.format, shape.page_size, shape.d);
   const std::int64_t page_bytes = shape.page_bytes();
   if (memory.data() == nullptr || memory.empty() ||
@@ -67,6 +71,9 @@ void fill_rope_tables(double theta, std::int64_t positions, std::int64_t width,
         "fill_rope_tables: theta {}, {} positions, width {}; theta must be positive, the width "
         "even and at least 2",
         theta, positions, width));
+  if (static_cast<double>(positions) * static_cast<double>(width) > 0x1p47)
+    refuse(fmt::format("fill_rope_tables: {} positions of width {} are more than fits in memory",
+                       positions, width));
   const auto wanted = static_cast<std::size_t>(positions * (width / 2));
   if (cos.size() != wanted || sin.size() != wanted)
     refuse(fmt::format("fill_rope_tables: tables of {} and {} values; {} are needed", cos.size(),

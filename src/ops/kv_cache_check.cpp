@@ -1,13 +1,14 @@
 #include "ops/kv_cache_check.hpp"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <algorithm>
 #include <array>
+#include <cmath>
 
 #include "layouts/kv_page.hpp"
 #include "microscale/error.hpp"
-#include "ops/check.hpp"
 
 namespace microscale {
 namespace {
@@ -16,12 +17,49 @@ namespace {
   throw Error(ErrorCode::invalid_argument, sentence);
 }
 
+constexpr double addressable = 0x1p47;  // bytes, of a process on x86-64
+
+struct Axis {
+  double stride, count;  // of any size
+};
+
+/// The axes of a view, with the strides that with_strides would find.
+std::array<Axis, 3> axes_of(const HeadsView& view) {
+  const auto number = [](std::int64_t value) { return static_cast<double>(value); };
+  Axis head{number(view.head_stride), number(view.heads)},
+      token{number(view.token_stride), number(view.tokens)},
+      batch{number(view.batch_stride), number(view.batch)};
+  if (head.stride == 0) head.stride = number(view.d);
+  if (token.stride == 0) token.stride = head.count * head.stride;
+  if (batch.stride == 0) batch.stride = token.count * token.stride;
+  return {batch, token, head};
+}
+
+std::array<Axis, 3> axes_of(const KvPart& part, const KvCache& cache) {
+  const auto axis = [](std::int64_t stride, std::int64_t count) {
+    return Axis{static_cast<double>(stride), static_cast<double>(count)};
+  };
+  return {axis(part.page_stride, cache.pages), axis(part.head_stride, cache.kv_heads),
+          axis(part.token_stride, cache.page_size)};
+}
+
+/// Refuses strides, none negative, that lead beyond any memory.
+void check_reach(const char* operation, const char* name, std::span<const Axis> axes) {
+  double reach = 0;
+  for (const Axis& axis : axes) reach += axis.stride * std::max(axis.count, 1.0);
+  if (reach > addressable)
+    refuse(
+        fmt::format("{}: {} has strides that lead beyond any memory; pass them in elements, of "
+                    "a cache in bytes",
+                    operation, name));
+}
+
 bool aligned(const void* data, std::int64_t to) {
   return reinterpret_cast<std::uintptr_t>(data) % static_cast<std::uintptr_t>(to) == 0;
 }
 
 void check_part(const char* operation, const char* name, const KvPart& part, std::int64_t row_bytes,
-                bool on_device) {
+                const KvCache& cache, bool on_device) {
   if (part.data == nullptr)
     refuse(
         fmt::format("{}: the cache's {} are null; pass their address, or take kv_cache_of_records",
@@ -31,6 +69,7 @@ void check_part(const char* operation, const char* name, const KvPart& part, std
         "{}: the cache's {} have strides of {}, {} and {} bytes (page, head, token) for "
         "rows of {}; none may be negative, or the token's below the row",
         operation, name, part.page_stride, part.head_stride, part.token_stride, row_bytes));
+  check_reach(operation, name, axes_of(part, cache));
   const bool codes = std::string_view(name).ends_with("codes");
   if (on_device && codes &&
       !(aligned(part.data, kv_page::alignment) && part.page_stride % kv_page::alignment == 0 &&
@@ -56,6 +95,15 @@ void check_copies(const char* operation, const char* name, const KvCopies& copie
 
 }  // namespace
 
+void check_fits(const char* operation, const char* name, std::span<const std::int64_t> sizes) {
+  double product = 1;
+  for (const std::int64_t size : sizes)
+    product *= static_cast<double>(std::max<std::int64_t>(size, 1));
+  if (product > addressable)
+    refuse(fmt::format("{}: {} is {}, more than fits in memory", operation, name,
+                       fmt::join(sizes, " x ")));
+}
+
 void check_apart(const char* operation, const MemoryRange& output,
                  std::span<const MemoryRange> others) {
   const auto first = reinterpret_cast<std::uintptr_t>(output.begin);
@@ -74,18 +122,14 @@ MemoryRange check_heads(const char* operation, const char* name, const HeadsView
   if (view.batch < 0 || view.tokens < 0 || view.heads < 0 || view.d < 0)
     refuse(fmt::format("{}: {} is [{}, {}, {}, {}]; no size may be negative", operation, name,
                        view.batch, view.tokens, view.heads, view.d));
-  constexpr double addressable = 0x1p47;  // bytes, of a process on x86-64
-  if (static_cast<double>(view.batch) * static_cast<double>(view.tokens) *
-          static_cast<double>(view.heads) * static_cast<double>(view.d) >
-      addressable)
-    refuse(fmt::format("{}: {} is [{}, {}, {}, {}], more than fits in memory", operation, name,
-                       view.batch, view.tokens, view.heads, view.d));
-  const HeadsView v = with_strides(view);
-  if (v.head_stride < 0 || v.token_stride < 0 || v.batch_stride < 0)
+  check_fits(operation, name, {view.batch, view.tokens, view.heads, view.d});
+  if (view.head_stride < 0 || view.token_stride < 0 || view.batch_stride < 0)
     refuse(
         fmt::format("{}: {} has strides of {}, {} and {} elements (batch, token, head); none may "
                     "be negative",
-                    operation, name, v.batch_stride, v.token_stride, v.head_stride));
+                    operation, name, view.batch_stride, view.token_stride, view.head_stride));
+  check_reach(operation, name, axes_of(view));
+  const HeadsView v = with_strides(view);
   if (v.batch == 0 || v.tokens == 0 || v.heads == 0 || v.d == 0) return {name, view.data, 0};
   if (v.data == nullptr) refuse(fmt::format("{}: {} is null", operation, name));
   if (!aligned(v.data, size_of(v.dtype)))
@@ -105,12 +149,13 @@ MemoryRange check_heads(const char* operation, const char* name, const HeadsView
 }
 
 void check_cache(const char* operation, const KvCache& cache, bool on_device) {
-  if (cache.batch < 0 || cache.kv_heads < 1 || cache.d < kv_page::d_step ||
+  if (cache.batch < 0 || cache.pages < 0 || cache.kv_heads < 1 || cache.d < kv_page::d_step ||
       cache.d > kv_page::largest_d || cache.d % kv_page::d_step != 0)
     refuse(fmt::format(
-        "{}: the cache has {} sequences of {} kv heads of d = {}; d must be a multiple of "
-        "{} up to {}",
-        operation, cache.batch, cache.kv_heads, cache.d, kv_page::d_step, kv_page::largest_d));
+        "{}: the cache has {} pages for {} sequences of {} kv heads of d = {}; there must be 0 or "
+        "more pages and sequences, a kv head at least, and d a multiple of {} up to {}",
+        operation, cache.pages, cache.batch, cache.kv_heads, cache.d, kv_page::d_step,
+        kv_page::largest_d));
   if (cache.page_table != nullptr) {
     if (cache.page_size != 16 && cache.page_size != 32 && cache.page_size != 64)
       refuse(fmt::format("{}: the cache has pages of {} tokens; pass 16, 32 or 64", operation,
@@ -130,17 +175,20 @@ void check_cache(const char* operation, const KvCache& cache, bool on_device) {
                     "table",
                     operation, cache.pages, cache.batch));
   }
+  check_fits(operation, "the cache", {cache.pages, cache.page_size, cache.kv_heads, cache.d});
+  if (cache.page_table)
+    check_fits(operation, "the page table", {cache.batch, cache.max_pages, cache.page_size});
   if (cache.lengths == nullptr && cache.batch > 0)
     refuse(
         fmt::format("{}: the cache's lengths are null; pass {} integers", operation, cache.batch));
   const std::int64_t code_bytes = kv_page::token_code_bytes(cache.format, cache.d),
                      scale_bytes = kv_page::token_scale_bytes(cache.format, cache.d);
   if (cache.pages > 0) {
-    check_part(operation, "K codes", cache.k_codes, code_bytes, on_device);
-    check_part(operation, "V codes", cache.v_codes, code_bytes, on_device);
+    check_part(operation, "K codes", cache.k_codes, code_bytes, cache, on_device);
+    check_part(operation, "V codes", cache.v_codes, code_bytes, cache, on_device);
     if (scale_bytes > 0) {
-      check_part(operation, "K scales", cache.k_scales, scale_bytes, on_device);
-      check_part(operation, "V scales", cache.v_scales, scale_bytes, on_device);
+      check_part(operation, "K scales", cache.k_scales, scale_bytes, cache, on_device);
+      check_part(operation, "V scales", cache.v_scales, scale_bytes, cache, on_device);
     }
   }
   if (cache.format == KvFormat::nvfp4 || cache.format == KvFormat::fp8) {
@@ -149,13 +197,17 @@ void check_cache(const char* operation, const KvCache& cache, bool on_device) {
           fmt::format("{}: backend cuda takes the cache's global scales from device memory; set "
                       "device_global_scales",
                       operation));
-    if (!on_device) {
-      check_global_scale(operation, cache.k_global_scale);
-      check_global_scale(operation, cache.v_global_scale);
-    }
+    for (const float scale : {cache.k_global_scale, cache.v_global_scale})
+      if (!on_device && (!(scale > 0) || !std::isnormal(scale)))
+        refuse(fmt::format(
+            "{}: global scale {} of the cache is no positive normal number; pass the largest "
+            "magnitude of K, or of V, divided by {}",
+            operation, scale, cache.format == KvFormat::fp8 ? 448 : 2688));
   }
-  check_copies(operation, "first", cache.first, on_device);
-  check_copies(operation, "recent", cache.recent, on_device);
+  for (const KvCopies* copies : {&cache.first, &cache.recent}) {
+    check_copies(operation, copies == &cache.first ? "first" : "recent", *copies, on_device);
+    check_fits(operation, "the BF16 copies", {cache.batch, copies->count, cache.kv_heads, cache.d});
+  }
   if (cache.hadamard != 0 && cache.hadamard != 16)
     refuse(fmt::format("{}: a Hadamard transform of order {}; pass 16, or 0 for none", operation,
                        cache.hadamard));
@@ -166,6 +218,34 @@ void check_cache(const char* operation, const KvCache& cache, bool on_device) {
           "{}: sequence {} has {} tokens in a cache with room for {}; lengths must not be "
           "negative or beyond what the pages of a sequence hold",
           operation, s, cache.lengths[s], cache_capacity(cache)));
+}
+
+void check_rows_apart(const char* operation, const KvCache& cache) {
+  const auto check = [&](const char* name, const KvPart& part, std::int64_t row_bytes) {
+    std::array<Axis, 3> axes = axes_of(part, cache);
+    std::sort(axes.begin(), axes.end(),
+              [](const Axis& a, const Axis& b) { return a.stride < b.stride; });
+    auto extent = static_cast<double>(row_bytes);
+    for (const Axis& axis : axes) {
+      if (axis.count <= 1) continue;
+      if (axis.stride < extent)
+        refuse(fmt::format(
+            "{}: the cache's {} have strides of {}, {} and {} bytes (page, head, "
+            "token) that make rows of {} overlap",
+            operation, name, part.page_stride, part.head_stride, part.token_stride, row_bytes));
+      extent += (axis.count - 1) * axis.stride;
+    }
+  };
+  const std::int64_t code_bytes = kv_page::token_code_bytes(cache.format, cache.d),
+                     scale_bytes = kv_page::token_scale_bytes(cache.format, cache.d);
+  if (cache.pages == 0) return;
+  check("K codes", cache.k_codes, code_bytes);
+  check("V codes", cache.v_codes, code_bytes);
+  if (scale_bytes > 0) check("K scales", cache.k_scales, scale_bytes);
+  if (scale_bytes > 0) check("V scales", cache.v_scales, scale_bytes);
+  if (cache.k_codes.data == cache.v_codes.data)
+    refuse(
+        fmt::format("{}: K and V of the cache have the same codes; give each its own", operation));
 }
 
 void cache_memory(const KvCache& cache, std::vector<MemoryRange>& ranges) {

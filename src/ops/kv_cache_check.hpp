@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <initializer_list>
 #include <span>
 #include <vector>
 
@@ -25,6 +26,14 @@ struct MemoryRange {
   const void* begin;
   std::int64_t bytes;
 };
+/// Refuses sizes, none of them negative, whose product (a 0 counts as 1) no memory has: what is
+/// computed of them afterwards does not overflow.
+void check_fits(const char* operation, const char* name, std::span<const std::int64_t> sizes);
+inline void check_fits(const char* operation, const char* name,
+                       std::initializer_list<std::int64_t> sizes) {
+  check_fits(operation, name, std::span(sizes.begin(), sizes.size()));
+}
+
 /// Refuses an `output` that overlaps one of `others`.
 void check_apart(const char* operation, const MemoryRange& output,
                  std::span<const MemoryRange> others);
@@ -35,6 +44,9 @@ MemoryRange check_heads(const char* operation, const char* name, const HeadsView
 
 /// Checks what does not depend on lengths: format, sizes, parts, copies.
 void check_cache(const char* operation, const KvCache& cache, bool on_device);
+
+/// Refuses a cache to be written whose rows share bytes.
+void check_rows_apart(const char* operation, const KvCache& cache);
 
 /// The memory of the cache's parts and copies.
 void cache_memory(const KvCache& cache, std::vector<MemoryRange>& ranges);

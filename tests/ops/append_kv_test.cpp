@@ -196,9 +196,13 @@ TEST(AppendKv, refuses_what_would_write_elsewhere) {
   refused([](auto& c, auto&) { c.table[1] = static_cast<std::int32_t>(c.view.pages); },
           "entry 1 of sequence 0");
   refused([](auto& c, auto&) { c.table[4] = -1; }, "entry 0 of sequence 1");
+  refused([](auto& c, auto&) { c.table[5] = c.table[0]; }, "two entries of the page table");
   refused([](auto& c, auto&) { c.lengths[1] = 65; }, "room for 64");
   refused([](auto& c, auto&) { c.lengths[0] = -1; }, "sequence 0 has -1 tokens");
   refused([](auto& c, auto&) { c.lengths[0] = 19; }, "lengths count the new ones");
+  refused([](auto&, auto& o) { o.cache.k_codes.head_stride = 0; }, "make rows of 16 overlap");
+  refused([](auto&, auto& o) { o.cache.v_scales.page_stride = 1; }, "V scales have strides");
+  refused([](auto&, auto& o) { o.cache.v_codes = o.cache.k_codes; }, "the same codes");
   refused([](auto&, auto& o) { o.k.heads = 1; }, "[batch, tokens, 2, 32]");
   refused([](auto&, auto& o) { o.v.tokens = 19; }, "both be");
   refused([](auto&, auto& o) { o.cache.page_size = 48; }, "16, 32 or 64");

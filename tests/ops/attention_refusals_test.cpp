@@ -56,6 +56,49 @@ TEST_F(AttentionRefusals, shapes_that_do_not_agree) {
   refuse([&](auto& c) { dense(c.q).tokens = -1; }, "negative");
 }
 
+TEST_F(AttentionRefusals, keys_that_are_not_given) {
+  refuse([](auto& c) { c.k = c.v = HeadsView{}; }, "pass k and v, or a cache");
+  refuse([](auto& c) { c.v = HeadsView{}; }, "pass k and v, or a cache");
+  refuse([](auto& c) { c.sequences = 2; }, "2 sequences without offsets");
+}
+
+TEST_F(AttentionRefusals, sizes_beyond_any_memory) {
+  for (const std::int64_t huge : {std::int64_t{1} << 62, std::int64_t{INT64_MAX}}) {
+    const auto no_batch = [&](AttentionOptions& c) {
+      dense(c.q).batch = dense(c.k).batch = dense(c.v).batch = c.output.batch = 0;
+    };
+    refuse(
+        [&](auto& c) {
+          no_batch(c);
+          dense(c.q).tokens = c.output.tokens = huge;
+        },
+        "more than fits");
+    refuse([&](auto& c) { dense(c.q).token_stride = huge; }, "beyond any memory");
+    refuse([&](auto& c) { dense(c.k).head_stride = huge; }, "beyond any memory");
+    refuse([&](auto& c) { c.output.batch_stride = huge; }, "beyond any memory");
+    refuse([&](auto& c) { c.k = BlockHeadsView{kb.view(), huge, huge, 2}; }, "more than fits");
+  }
+}
+
+TEST_F(AttentionRefusals, caches_beyond_any_memory) {
+  OwnedCache cache(KvFormat::nvfp4, CacheLayout::records, 2, 2, 64, 16, 32);
+  const auto with = [&](AttentionOptions& c) -> KvCache& {
+    c.k = c.v = HeadsView{};
+    c.cache = cache.view;
+    return *c.cache;
+  };
+  for (const std::int64_t huge : {std::int64_t{1} << 62, std::int64_t{INT64_MAX}}) {
+    refuse([&](auto& c) { with(c).pages = huge; }, "the cache is");
+    refuse([&](auto& c) { with(c).kv_heads = huge; }, "the cache is");
+    refuse([&](auto& c) { with(c).max_pages = huge; }, "the page table is");
+    refuse([&](auto& c) { with(c).v_scales.page_stride = huge; }, "beyond any memory");
+    refuse([&](auto& c) { with(c).first = {huge, cache.first_k.data(), nullptr}; }, "are null");
+    std::uint16_t copies[1] = {};
+    refuse([&](auto& c) { with(c).recent = {huge, copies, copies}; }, "the BF16 copies");
+  }
+  refuse([&](auto& c) { with(c).pages = -1; }, "-1 pages");
+}
+
 TEST_F(AttentionRefusals, memory_that_cannot_be) {
   refuse([&](auto& c) { dense(c.q).data = nullptr; }, "q is null");
   refuse([&](auto& c) { c.output.data = nullptr; }, "output is null");

@@ -162,6 +162,18 @@ TEST(Attention, shares_keys_among_query_heads) {
   expect_case({.q_len = 1, .q_heads = 40, .kv_heads = 1, .d = 32});
 }
 
+TEST(Attention, sees_all_in_the_widest_window) {
+  const Heads q = test::random_heads(DType::f32, 1, 9, 2, 32, 1),
+              k = test::random_heads(DType::f32, 1, 2, 1, 32, 2);
+  Heads all(DType::f32, 1, 9, 2, 32), window = all;  // queries stand before the first key, too
+  AttentionOptions o{.q = q.view(), .k = k.view(), .v = k.view(), .output = all.mutable_view()};
+  attention(o);
+  o.output = window.mutable_view();
+  o.window = std::numeric_limits<std::int64_t>::max();
+  attention(o);
+  EXPECT_EQ(all.bytes, window.bytes);
+}
+
 TEST(Attention, sees_a_window) {
   for (const std::int64_t window : {1, 2, 31, 64, 65, 500})
     for (const bool causal : {false, true})

@@ -50,6 +50,22 @@ TEST_F(BackendsTest, a_product_without_a_kernel_goes_to_the_reference) {
   EXPECT_EQ(choose_backend(call, {}).backend, Backend::reference);
 }
 
+TEST_F(BackendsTest, one_asked_for_by_name_is_named_where_it_has_no_kernel) {
+  MatmulProduct call;
+  call.b_format = Format::mxint8;
+  for (const Backend backend : available_backends()) {
+    if (backend == Backend::reference) continue;
+    try {
+      choose_backend(call, {.backend = backend});
+      FAIL() << to_string(backend) << " has a kernel for it";
+    } catch (const Error& error) {
+      EXPECT_EQ(error.code(), ErrorCode::unsupported);
+      EXPECT_NE(std::string(error.what()).find(to_string(backend)), std::string::npos);
+      EXPECT_NE(std::string(error.what()).find("does not support"), std::string::npos);
+    }
+  }
+}
+
 TEST_F(BackendsTest, unknown_names_are_refused_with_the_choices) {
   setenv("MICROSCALE_BACKEND", "avx1024", 1);
   try {

@@ -2,6 +2,7 @@
 
 #include <gtest/gtest.h>
 
+#include <array>
 #include <cmath>
 #include <functional>
 #include <string>
@@ -32,6 +33,13 @@ TEST(Check, a_view_needs_sizes_a_stride_and_data) {
             std::string::npos);
   EXPECT_NE(message_of([] { check_view("op", nullptr, 2, 3, 3); }).find("data is null"),
             std::string::npos);
+  constexpr std::int64_t huge = std::int64_t{1} << 62;
+  for (const auto& [rows, cols, stride] :
+       {std::array{huge, huge, huge}, {2, 3, huge}, {1, huge, 0}, {0, huge, 0}, {huge, 3, 3}})
+    EXPECT_NE(
+        message_of([&] { check_view("op", &data, rows, cols, stride); }).find("more than fits"),
+        std::string::npos);
+  EXPECT_EQ(message_of([&] { check_view("op", &data, 1, 3, huge); }), "");
 }
 
 TEST(Check, buffers_have_exactly_their_size) {

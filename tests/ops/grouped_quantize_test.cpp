@@ -108,6 +108,24 @@ TEST(GroupedQuantize, regions_of_counts_are_those_of_full_experts) {
                 grouped_scale_offset(offsets, e, 96, Format::mxfp4, layout));
 }
 
+TEST(GroupedQuantize, regions_of_no_expert_are_refused) {
+  const std::vector<std::int32_t> offsets{0, 130, 137};
+  const ExpertRows two{offsets.data(), OffsetType::i32, 2};
+  const auto at = [](const ExpertRows& groups, std::int64_t expert, Layout layout) {
+    return grouped_scale_offset(groups, expert, 96, Format::mxfp4, layout);
+  };
+  for (const Layout layout : {Layout::row_major, Layout::tiled_128x4}) {
+    EXPECT_EQ(at(two, 2, layout), layout == Layout::row_major ? 137 * 3 : 3 * 512);
+    EXPECT_THROW(at(two, 3, layout), Error);
+    EXPECT_THROW(at(two, -1, layout), Error);
+    EXPECT_THROW(at({.experts = 2}, 1, layout), Error);
+    const ExpertRows huge{.experts = 2, .counts = offsets.data(), .capacity = INT64_MAX};
+    EXPECT_THROW(at(huge, 1, layout), Error);
+    EXPECT_THROW(grouped_scale_bytes(INT64_MAX, 96, 2, Format::mxfp4, layout), Error);
+    EXPECT_THROW(grouped_scale_bytes(3, 96, -1, Format::mxfp4, layout), Error);
+  }
+}
+
 TEST(GroupedQuantize, regions_follow_each_other_in_whole_tiles) {
   const Call call(Format::mxfp8_e4m3, Layout::tiled_128x4);
   const auto at = [&](std::int64_t e) {
@@ -157,6 +175,13 @@ TEST(GroupedQuantize, says_what_is_wrong) {
       }),
       "expert 3 has a count of 133 rows");
   has(message([](Call& c) { c.options.global_scales = nullptr; }), "global_scales");
+  has(message([](Call& c) {
+        c.global_scales[4] = -1;
+        const std::vector<std::uint8_t> before = c.codes;
+        EXPECT_THROW(c.run(), Error);
+        EXPECT_EQ(c.codes, before);  // of no expert
+      }),
+      "global scale -1");
   has(message([](Call& c) { c.global_scales[1] = 0; }), "global scale 0");
   has(message([](Call& c) { c.options.input.cols = 90; }), "block of 16");
   has(message([](Call& c) { c.scales.pop_back(); }), "scales buffer");

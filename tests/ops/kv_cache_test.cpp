@@ -39,6 +39,9 @@ TEST(KvCache, of_records_refuses_what_is_no_cache) {
   refused({KvFormat::nvfp4, 1, 288, 16}, bytes);
   refused({KvFormat::nvfp4, 0, 128, 16}, bytes);
   refused({KvFormat::nvfp4, 1, 128, 8}, bytes);
+  refused({KvFormat::nvfp4, 1, 32, std::int64_t{1} << 62},
+          bytes);  // bytes of a page: 0 modulo 2^64
+  refused({KvFormat::nvfp4, std::int64_t{1} << 62, 128, 16}, bytes);
 }
 
 TEST(KvCache, rope_tables_are_cosine_and_sine) {
@@ -53,6 +56,7 @@ TEST(KvCache, rope_tables_are_cosine_and_sine) {
   EXPECT_THROW(fill_rope_tables(10000.0, 10, 7, cos, sin), Error);
   EXPECT_THROW(fill_rope_tables(10000.0, 9, 8, cos, sin), Error);
   EXPECT_THROW(fill_rope_tables(0.0, 10, 8, cos, sin), Error);
+  EXPECT_THROW(fill_rope_tables(10000.0, (std::int64_t{1} << 62) + 10, 8, cos, sin), Error);
 }
 
 }  // namespace
