@@ -2,6 +2,8 @@
 #include <gtest/gtest.h>
 
 #include "cpu_attention.hpp"
+#include "gpu_attention.hpp"
+#include "microscale/cuda.hpp"
 #include "tools/bench_runs.hpp"
 
 namespace microscale::testing {
@@ -34,11 +36,18 @@ TEST(BenchAttention, counts_the_bytes_that_a_case_reads) {
   }
 }
 
-TEST(BenchAttention, refuses_a_gpu_by_name) {
+TEST(BenchAttention, counts_the_bytes_of_a_gpu_as_well) {
+  const std::vector<bench::AttentionCase> cases = cuda::gpu_attention_cases(false);
+  EXPECT_EQ(cases[0].name, "decode nvfp4 64 x 8k");
+  EXPECT_EQ(cases[0].bytes(), 2.0 * 64 * 8 * 8192 * 72);
+  EXPECT_EQ(cases[1].bytes(), cases[0].bytes());
+}
+
+TEST(BenchAttention, says_where_there_is_no_gpu) {
+  if (cuda::device_count() > 0) GTEST_SKIP() << "there is a GPU; scripts/gpu_check times it";
   const Outcome outcome = microscale({"bench", "attention", "--quick", "--backend", "cuda"});
   EXPECT_EQ(outcome.code, 2);
-  EXPECT_NE(outcome.err.find("bench attention has no cases for one"), std::string::npos)
-      << outcome.err;
+  EXPECT_NE(outcome.err.find("--backend cuda"), std::string::npos) << outcome.err;
 }
 
 }  // namespace
