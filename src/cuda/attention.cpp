@@ -6,6 +6,7 @@
 #include <bit>
 
 #include "cuda/attention_decode_args.hpp"
+#include "cuda/kernels.hpp"
 #include "cuda/launch.hpp"
 #include "layouts/kv_page.hpp"
 #include "microscale/error.hpp"
@@ -17,7 +18,8 @@ namespace {
 constexpr const char* operation = "attention";
 constexpr double per_ln2 = 1.4426950408889634;
 constexpr std::int64_t workspace_alignment = 256;
-constexpr std::int64_t most_strides = std::int64_t{1} << 32;  // of 16 bytes, to a page or token
+constexpr std::int64_t most_strides = std::int64_t{1}
+                                      << 32;  // of 16 bytes, to a page, head or token
 
 [[noreturn]] void refuse(const std::string& sentence) {
   throw Error(ErrorCode::unsupported, fmt::format("{}: backend cuda {}", operation, sentence));
@@ -68,10 +70,11 @@ void check_served(Device& device, const AttentionCall& call) {
   if (cache->pages >= std::int64_t{1} << 31)
     refuse(fmt::format("numbers up to 2^31 pages, not {}; take fewer", cache->pages));
   for (const KvPart* part : {&cache->k_codes, &cache->k_scales, &cache->v_codes, &cache->v_scales})
-    if (part->page_stride / 16 >= most_strides ||
-        part->token_stride * cache->page_size / 16 >= most_strides)
-      refuse(fmt::format("takes pages up to 64 GiB apart, not {} bytes; take smaller ones",
-                         std::max(part->page_stride, part->token_stride * cache->page_size)));
+    if (const std::int64_t apart =
+            std::max({part->page_stride, part->head_stride, part->token_stride * cache->page_size});
+        apart / 16 >= most_strides)
+      refuse(fmt::format(
+          "takes pages and heads up to 64 GiB apart, not {} bytes; take smaller ones", apart));
   const std::int64_t row = kv_page::token_scale_bytes(cache->format, cache->d);
   if (cache->pages > 0) {
     check_scales("K scales", cache->k_scales, row);
@@ -86,6 +89,7 @@ struct Plan {
   int splits = 1;
   int block = 16;
   int shared_bytes = 0;
+  std::string kernel;
 
   std::int64_t workspace_bytes(std::int64_t d) const {
     return splits == 1 ? 0
@@ -94,17 +98,25 @@ struct Plan {
   }
 };
 
-// One wave of blocks, or up to four where parts stay long enough.
-int splits_of(Device& device, const Plan& plan, std::int64_t d) {
-  const std::int64_t resident = d == 256                      ? 2
-                                : plan.rows == 16 && d == 128 ? 3
-                                                              : 4,
-                     slots = resident * device.info().multiprocessors;
-  constexpr std::int64_t least_keys = 128, long_keys = 2048;  // of a part
-  const std::int64_t wave = std::max<std::int64_t>(slots / plan.items, 1),
-                     more = std::min(4 * slots / plan.items, plan.most_keys / long_keys);
-  return static_cast<int>(std::clamp<std::int64_t>(
-      std::min(std::max(wave, more), plan.most_keys / least_keys), 1, decode_most_splits));
+// The number of parts with the least time, in rounds of a block's chunks: those of all waves of
+// blocks, and what a block, and merging, takes besides.
+int splits_of(Device& device, const Plan& plan, const std::string& kernel, std::int64_t d) {
+  const std::int64_t slots = std::max(device.most_clusters(load_kernel(device, kernel, operation),
+                                                           1, decode_threads, plan.shared_bytes),
+                                      1);
+  const std::int64_t of_round = std::int64_t{decode_warps} * decode_chunk(static_cast<int>(d)),
+                     rounds = std::max<std::int64_t>(ceil_div(plan.most_keys, of_round), 1);
+  constexpr double of_block = 1.5, of_merge = 2;
+  double least = 0;
+  std::int64_t best = 1;
+  for (std::int64_t splits = 1; splits <= std::min<std::int64_t>(rounds, decode_most_splits);
+       ++splits) {
+    const double waves = static_cast<double>(ceil_div(plan.items * splits, slots)),
+                 time = waves * (static_cast<double>(ceil_div(rounds, splits)) + of_block) +
+                        (splits > 1 ? of_merge : 0);
+    if (splits == 1 || time < least) least = time, best = splits;
+  }
+  return static_cast<int>(best);
 }
 
 Plan plan_of(Device& device, const AttentionCall& call) {
@@ -122,20 +134,23 @@ Plan plan_of(Device& device, const AttentionCall& call) {
   plan.passes = ceil_div(rows, plan.rows);
   plan.items = call.sequences * call.kv_heads * plan.passes;
   if (plan.items == 0) return plan;
-  plan.splits = o.splits > 0 ? o.splits : splits_of(device, plan, call.d);
+  plan.block = kv_page::block(cache.format);
+  plan.shared_bytes = decode_shared_bytes(static_cast<int>(call.d), plan.block, plan.rows);
+  plan.kernel = fmt::format("attention_decode_{}_{}_{}",
+                            cache.format == KvFormat::nvfp4 ? "nvfp4" : "mxfp4", call.d, plan.rows);
+  plan.splits = o.splits > 0 ? o.splits : splits_of(device, plan, plan.kernel, call.d);
   if (rows > countable || plan.items * plan.splits >= std::int64_t{1} << 31)
     refuse(
         fmt::format("takes up to 2^31 parts, not {} of {} sequences, heads and runs of queries; "
                     "take fewer sequences a call",
                     plan.splits, plan.items));
-  plan.block = kv_page::block(cache.format);
-  plan.shared_bytes = decode_shared_bytes(static_cast<int>(call.d), plan.block, plan.rows);
   return plan;
 }
 
 // `tokens` that lie one stride apart.
 DecodePart part_of(const KvPart& part, std::int64_t tokens) {
-  return {part.data, part.head_stride / 16, static_cast<std::uint32_t>(part.page_stride / 16),
+  return {part.data, static_cast<std::uint32_t>(part.page_stride / 16),
+          static_cast<std::uint32_t>(part.head_stride / 16),
           static_cast<std::uint32_t>(part.token_stride * tokens / 16)};
 }
 
@@ -155,9 +170,13 @@ AttentionDecodeArgs args_of(const AttentionCall& call, const Plan& plan) {
   args.q_tokens = q.tokens;
   args.most_q = plan.most_q;
   args.k_codes = part_of(cache.k_codes, 1);
-  args.k_scales = part_of(cache.k_scales, decode_chunk);
+  args.k_scales = part_of(cache.k_scales, decode_scale_tokens);
   args.v_codes = part_of(cache.v_codes, 1);
-  args.v_scales = part_of(cache.v_scales, decode_chunk);
+  args.v_scales = part_of(cache.v_scales, decode_scale_tokens);
+  const std::int64_t code_row = kv_page::token_code_bytes(cache.format, cache.d);
+  args.contiguous =
+      cache.k_codes.token_stride == code_row && cache.v_codes.token_stride == code_row;
+  args.run = 1 << std::min(std::countr_zero(static_cast<std::uint64_t>(cache.page_size)), 6);
   args.page_table = cache.page_table;
   args.max_pages = cache.max_pages;
   args.pages = cache.pages;
@@ -200,8 +219,7 @@ void attention(Device& device, const AttentionCall& call, std::span<std::uint8_t
                       operation, workspace.size(), bytes, workspace_alignment));
     args.partial = reinterpret_cast<float*>(workspace.data());
   }
-  const char* const format = call.cache()->format == KvFormat::nvfp4 ? "nvfp4" : "mxfp4";
-  launch(device, fmt::format("attention_decode_{}_{}_{}", format, call.d, plan.rows), operation,
+  launch(device, plan.kernel, operation,
          {.grid_x = static_cast<unsigned>(plan.items * plan.splits),
           .grid_y = 1,
           .grid_z = 1,
@@ -211,9 +229,9 @@ void attention(Device& device, const AttentionCall& call, std::span<std::uint8_t
   if (plan.splits == 1) return;
   launch(device, fmt::format("attention_decode_merge_{}_{}", call.d, plan.rows), operation,
          {.grid_x = static_cast<unsigned>(plan.items),
-          .grid_y = 1,
+          .grid_y = static_cast<unsigned>(plan.rows),
           .grid_z = 1,
-          .threads = 256,
+          .threads = decode_merge_threads,
           .column_shift = 0},
          args, stream);
 }

@@ -2,8 +2,8 @@
 // (attention_decode_...), for the kernels and for the host that launches them.
 //
 // A block takes the rows of one item (sequence, kv head, run of rows) over one part of its keys;
-// its warps take every fourth chunk of 16 tokens each. A row is a query of one query head, row =
-// query * group + head in the group.
+// its warps take every third chunk of decode_chunk() tokens each. A row is a query of one query
+// head, row = query * group + head in the group.
 #pragma once
 
 #include <cstdint>
@@ -13,17 +13,20 @@
 
 namespace microscale::cuda {
 
-inline constexpr int decode_warps = 4, decode_threads = 32 * decode_warps;
-inline constexpr int decode_chunk = 16;  // tokens
-inline constexpr int decode_stages = 4;  // chunks of a warp's ring
-inline constexpr int decode_most_splits = 256;
+inline constexpr int decode_warps = 3, decode_threads = 32 * decode_warps;
+inline constexpr int decode_piece = 32;         // tokens that are computed together
+inline constexpr int decode_scale_tokens = 16;  // whose scales lie in one piece
+/// Tokens of a stage of a warp's ring, and how many stages it has.
+MICROSCALE_HD constexpr int decode_chunk(int d) { return d == 256 ? 32 : 64; }
+MICROSCALE_HD constexpr int decode_stages(int d) { return d == 64 ? 3 : 2; }
+inline constexpr int decode_merge_threads = 256;
+inline constexpr int decode_most_splits = decode_merge_threads;
 
 /// Codes or scales of K or V (KvPart), strides in units of 16 bytes: of scales' tokens, those
 /// of 16.
 struct DecodePart {
   const std::uint8_t* data;
-  std::int64_t head;
-  std::uint32_t page, token;
+  std::uint32_t page, head, token;
 };
 /// Rows of q or of the result (HeadsView), strides in elements.
 struct DecodeRows {
@@ -42,6 +45,8 @@ struct AttentionDecodeArgs {
   DecodePart k_codes, k_scales, v_codes, v_scales;
   const std::int32_t* page_table;  // null: sequence s has page s
   std::int64_t max_pages, pages;
+  std::int32_t contiguous;  // the codes of a page's and head's tokens lie side by side
+  std::int32_t run;         // tokens that are in one page if one of them is: 16, 32 or 64
   std::int32_t page_shift;  // log2 of tokens of a page; 30 without a table
   const std::int32_t* lengths;
   std::int64_t most_keys;      // of a sequence that are taken
@@ -60,15 +65,18 @@ struct DecodeStage {
   int v_codes, k_scales, v_scales, bytes;
 };
 MICROSCALE_HD constexpr DecodeStage decode_stage(int d, int block) {
-  const int codes = decode_chunk * d / 2, scales = decode_chunk * d / block;
+  const int codes = decode_chunk(d) * d / 2, scales = decode_chunk(d) * d / block;
   return {codes, 2 * codes, 2 * codes + scales, 2 * (codes + scales)};
 }
-/// Shared memory of a block: the rings; later the warps' sums, then each row's reference and
-/// weight.
-MICROSCALE_HD constexpr int decode_shared_bytes(int d, int block, int rows) {
-  const int ring = decode_warps * decode_stages * decode_stage(d, block).bytes;
+/// Shared memory of a block: the rings, or, later, the warps' sums, then each row's reference and
+/// weight; behind them the rings' barriers.
+MICROSCALE_HD constexpr int decode_barriers(int d, int block, int rows) {
+  const int ring = decode_warps * decode_stages(d) * decode_stage(d, block).bytes;
   const int sums = decode_warps * rows * (d + 2) * 4;
   return ring > sums ? ring : sums;
+}
+MICROSCALE_HD constexpr int decode_shared_bytes(int d, int block, int rows) {
+  return decode_barriers(d, block, rows) + decode_warps * decode_stages(d) * 8;
 }
 
 /// Parts: of each item and split rows * d sums, then for all of them rows pairs of reference and

@@ -1,6 +1,7 @@
-// Matrices of eight 16-byte rows from shared memory to the fragments of matrix instructions (PTX
-// ISA, "ldmatrix"). Lane 8 q + r names row r of matrix q, which goes to register q: lane 4 g + t
-// gets of row g the bytes 4 t to 4 t + 3. Shared addresses are 32-bit, multiples of 16.
+// Matrices of eight 16-byte rows from shared memory to the fragments of matrix instructions, or
+// transposed in registers (PTX ISA, "ldmatrix", "movmatrix"). Lane 8 q + r names row r of matrix q,
+// which goes to register q: lane 4 g + t gets of row g the bytes 4 t to 4 t + 3. Shared addresses
+// are 32-bit, multiples of 16.
 #pragma once
 
 #include <cstdint>
@@ -23,6 +24,13 @@ __device__ inline void ldmatrix_m8n16_x4_b8x16_b4x16_p64(std::uint32_t (&d)[4],
                : "=r"(d[0]), "=r"(d[1]), "=r"(d[2]), "=r"(d[3])
                : "r"(address)
                : "memory");
+}
+
+/// Row g of eight 16-bit elements is in lanes 4 g to 4 g + 3; column g will be. sm_75 and later.
+__device__ inline std::uint32_t movmatrix_trans_m8n8_b16(std::uint32_t a) {
+  std::uint32_t d;
+  asm volatile("movmatrix.sync.aligned.m8n8.trans.b16 %0, %1;" : "=r"(d) : "r"(a));
+  return d;
 }
 
 }  // namespace microscale::ptx

@@ -3,14 +3,17 @@
 // S^T = K Q^T: the first operand are 16 tokens, straight from their codes: lane t of a row of four
 // takes the t-th quarter of d, so the sum over d comes in an order of its own and q is put to
 // match. Row r of a half of the 16 is token r / 2 + 4 (r % 2) of it. O^T = V^T P^T: the lanes of
-// row g take the g-th eighth of d, of two tokens at a time; S^T becomes P^T by four exchanges.
+// row g take the g-th eighth of d, of two tokens at a time; S^T becomes P^T by movmatrix. One
+// product more, by ones, adds the probabilities up.
 //
 // Probabilities are e^(s - reference), in FP16. A reference moves only when a score would not fit.
 #pragma once
 
 #include <cstdint>
 
+#include "cuda/ptx/ldmatrix.cuh"
 #include "cuda/ptx/mma.cuh"
+#include "cuda/ptx/wgmma.cuh"
 #include "cuda/tile/attention_codes.cuh"
 #include "cuda/tile/attention_merge.cuh"
 #include "cuda/tile/attention_ring.cuh"
@@ -58,27 +61,32 @@ class AttentionDecode {
     end_ = max(item_.end(args_, item_.count - 1), begin_);
     inner_begin_ = item_.begin(args_, item_.count - 1);
     inner_end_ = item_.end(args_, 0);
-    const int first = begin_ / decode_chunk,
-              chunks = end_ > begin_ ? (end_ + decode_chunk - 1) / decode_chunk - first : 0;
+    const int first = begin_ / Ring::tokens,
+              chunks = end_ > begin_ ? (end_ + Ring::tokens - 1) / Ring::tokens - first : 0;
     const int from = static_cast<int>(static_cast<std::int64_t>(chunks) * split_ / args_.splits),
               to =
                   static_cast<int>(static_cast<std::int64_t>(chunks) * (split_ + 1) / args_.splits);
     const int left = to - from - warp_,
               count = left > 0 ? (left + decode_warps - 1) / decode_warps : 0;
-    const std::uint32_t own = base + warp_ * (decode_stages * Ring::stage.bytes);
-    Ring ring(args_, item_.sequence, item_.kv_head, first + from + warp_, count, own);
+    const std::uint32_t own = base + warp_ * (Ring::stages * Ring::stage.bytes);
+    Ring ring(args_, item_.sequence, item_.kv_head, first + from + warp_, count, own,
+              base + decode_barriers(D, Codes::block, rows) + warp_ * (8 * Ring::stages));
     place(own);
     load_query();
 #pragma unroll 1
     for (int i = 0; i < count; ++i) {
+      ring.wait();
+#pragma unroll 1
+      for (int piece = 0; piece < Ring::tokens / decode_piece; ++piece) {
+        const int token = ring.token(i) + piece * decode_piece;
+        const std::uint32_t absent = ring.absent() >> (2 * piece) & 3;
+        const bool whole =
+            absent == 0 && token >= inner_begin_ && token + decode_piece <= inner_end_;
+        attend(ring.at() + piece * (decode_piece * D / 2),
+               ring.at() + piece * (decode_piece * row_scales), whole, token, absent);
+      }
       ring.next(i);
-      const int token = ring.token(i);
-      const std::uint32_t stage = i % decode_stages * Ring::stage.bytes;
-      const bool whole =
-          ring.present() && token >= inner_begin_ && token + decode_chunk <= inner_end_;
-      attend(stage, whole, ring.present() ? token : -decode_chunk);
     }
-    ptx::cp_async_wait_all();
     merge(reinterpret_cast<float*>(memory));
   }
 
@@ -104,7 +112,8 @@ class AttentionDecode {
       largest = ptx::max_nan_f32(largest, __shfl_xor_sync(~0u, largest, 2));
       const int exponent = static_cast<int>(__float_as_uint(largest) >> 23) - 127;
       const int shift = exponent == 128 ? -100 : min(14 - exponent, 127);
-      const float power = power_of_two(shift);
+      // The factor of a sum is positive, so that the largest sum is the largest score.
+      const float power = args_.scale_log2 < 0.0f ? -power_of_two(shift) : power_of_two(shift);
 #pragma unroll
       for (int i = 0; i < k_words; ++i)
 #pragma unroll
@@ -114,14 +123,15 @@ class AttentionDecode {
                                                  __fmul_rn(v[8 * i + n + 4], power));
         }
       const float factor =
-          __fmul_rn(__fmul_rn(args_.scale_log2, power_of_two(max(-shift, -127))), global);
+          __fmul_rn(__fmul_rn(fabsf(args_.scale_log2), power_of_two(max(-shift, -127))), global);
 #pragma unroll
       for (int j = 0; j < 2; ++j) {
         factor_[tile][j] = __shfl_sync(~0u, factor, 8 * t_ + 4 * j);
         if (!Codes::relative) factor_[tile][j] = __fmul_rn(factor_[tile][j], 0x1p14f);
         reference_[tile][j] = decode_no_reference;
-        weight_[tile][j] = 0.0f;
       }
+#pragma unroll
+      for (int j = 0; j < 4; ++j) weight_[tile][j] = 0.0f;
 #pragma unroll
       for (int i = 0; i < o_tiles; ++i)
 #pragma unroll
@@ -136,66 +146,84 @@ class AttentionDecode {
         kept(own + Ring::stage.k_scales + own_token() * row_scales + t_ * row_scales / 4);
     v_at_ = kept(own + Ring::stage.v_codes + t_ * (D / 2) + g_ * (D / 16));
     v_scales_at_ = kept(own + Ring::stage.v_scales + t_ * row_scales + g_ * row_scales / 8);
-    exchange_ = kept(8 * t_ + (g_ >> 1));
-    halves_ = kept(g_ & 1 ? 0x7632 : 0x5410);
   }
 
-  /// A chunk; `first`: its first token, -16 if it is not in the cache.
-  __device__ void attend(std::uint32_t stage, bool whole, int first) {
-    if (!whole) clear(stage, first);
-    float s[Tiles][4];
-    scores(stage, s);
+  /// 32 tokens from `first` on; `codes`, `scales_at`: where they begin, from the ring's first ones;
+  /// `absent`: bits 0 and 1, for 16 of them each.
+  __device__ void attend(std::uint32_t codes, std::uint32_t scales_at, bool whole, int first,
+                         std::uint32_t absent) {
+    if (!whole) clear(scales_at, first, absent);
+    float s[Tiles][8], factors[Tiles][2];
+    scores(codes, scales_at, s, factors);
+    if (!whole || args_.softcap_log2 > 0.0f) cap_and_mask(whole, first, absent, s, factors);
+    std::uint32_t p[Tiles][4];
+    probabilities(s, factors, p);
 #pragma unroll
-    for (int tile = 0; tile < Tiles; ++tile) {
-      if (args_.softcap_log2 > 0.0f) decode_cap(args_.softcap_log2, s[tile]);
-      if (!whole) mask(tile, first, s[tile]);
-    }
-    std::uint32_t p[Tiles][2];
-    probabilities(s, p);
-    values(stage, p);
+    for (int c = 0; c < 2; ++c) values(codes, scales_at, c, p);
   }
 
-  /// Token of row g of the first half of a chunk.
+  /// Token of row g of the first half of 16.
   __device__ int own_token() const { return (g_ >> 1) + 4 * (g_ & 1); }
 
   /// Scales of tokens that no row sees become 0: their codes, which are always finite, count for
   /// nothing.
-  __device__ void clear(std::uint32_t stage, int first) const {
+  __device__ void clear(std::uint32_t scales_at, int first, std::uint32_t absent) const {
     extern __shared__ __align__(128) unsigned char memory[];
     unsigned char* const own =
-        memory + warp_ * (decode_stages * Ring::stage.bytes) + stage + lane_ * row_scales;
+        memory + warp_ * (Ring::stages * Ring::stage.bytes) + scales_at + lane_ * row_scales;
     const int token = first + lane_;
-    if (lane_ < decode_chunk && (first < 0 || token < begin_ || token >= end_))
+    if ((absent >> (lane_ / 16) & 1) != 0 || token < begin_ || token >= end_)
       for (int i = 0; i < row_scales; ++i)
         own[Ring::stage.k_scales + i] = own[Ring::stage.v_scales + i] = 0;
+    ptx::fence_proxy_async_shared();  // copies will write there
     __syncwarp();
   }
 
-  __device__ void scores(std::uint32_t stage, float (&s)[Tiles][4]) {
-    std::uint32_t bytes[2], scales[2][(k_scales + 1) / 2];
+  /// Sums s[tile][4 c + i] of 16 tokens c, and what makes scores of them.
+  __device__ void scores(std::uint32_t codes, std::uint32_t scales_at, float (&s)[Tiles][8],
+                         float (&factors)[Tiles][2]) {
+    std::uint32_t bytes[4];
 #pragma unroll
-    for (int half = 0; half < 2; ++half)
-      bytes[half] = shared_bytes<k_scales>(k_scales_at_ + stage + 8 * half * row_scales);
+    for (int i = 0; i < 4; ++i)
+      bytes[i] = shared_bytes<k_scales>(k_scales_at_ + scales_at + 8 * i * row_scales);
     int reference = 0;
-    if constexpr (Codes::relative)
-      reference = static_cast<int>(
-          __reduce_max_sync(~0u, max(Codes::template largest<k_scales>(bytes[0]),
-                                     Codes::template largest<k_scales>(bytes[1]))));
+    if constexpr (Codes::relative) {
+      std::uint32_t largest = 0;
+#pragma unroll
+      for (int i = 0; i < 4; ++i)
+        largest = max(largest, Codes::template largest<k_scales>(bytes[i]));
+      reference = static_cast<int>(__reduce_max_sync(~0u, largest));
+    }
+#pragma unroll
+    for (int c = 0; c < 2; ++c) products(codes, c, bytes[2 * c], bytes[2 * c + 1], reference, s);
+    const float power = Codes::relative ? power_of_two(max(reference - 128, -127)) : 1.0f;
+#pragma unroll
+    for (int tile = 0; tile < Tiles; ++tile)
+#pragma unroll
+      for (int j = 0; j < 2; ++j)
+        factors[tile][j] = Codes::relative ? __fmul_rn(factor_[tile][j], power) : factor_[tile][j];
+  }
+
+  /// Of 16 tokens.
+  __device__ void products(std::uint32_t codes, int c, std::uint32_t first_bytes,
+                           std::uint32_t last_bytes, int reference, float (&s)[Tiles][8]) {
+    const std::uint32_t bytes[2] = {first_bytes, last_bytes};
+    std::uint32_t scales[2][(k_scales + 1) / 2];
 #pragma unroll
     for (int half = 0; half < 2; ++half)
 #pragma unroll
       for (int i = 0; i < (k_scales + 1) / 2; ++i)
         scales[half][i] =
             Codes::template halves<(k_scales > 1)>(bytes[half] >> (16 * i), reference);
-    float sums[Tiles][2][4];
+    float sums[Tiles][4];
 #pragma unroll
     for (int tile = 0; tile < Tiles; ++tile)
 #pragma unroll
-      for (int i = 0; i < 4; ++i) sums[tile][0][i] = sums[tile][1][i] = 0.0f;
+      for (int i = 0; i < 4; ++i) sums[tile][i] = 0.0f;
     std::uint32_t w[2][k_words];
 #pragma unroll
     for (int half = 0; half < 2; ++half)
-      shared_words<k_words>(k_at_ + stage + 8 * half * (D / 2), w[half]);
+      shared_words<k_words>(k_at_ + codes + (16 * c + 8 * half) * (D / 2), w[half]);
 #pragma unroll
     for (int i = 0; i < k_words; ++i) {
       NibbleHalves k[2];
@@ -214,66 +242,74 @@ class AttentionDecode {
         const std::uint32_t a[4] = {k[0].n[3 - j], k[1].n[3 - j], k[0].n[1 - j], k[1].n[1 - j]};
 #pragma unroll
         for (int tile = 0; tile < Tiles; ++tile)
-          ptx::mma_m16n8k16_f32_f16(sums[tile][j], a, q_[tile][i][2 * j], q_[tile][i][2 * j + 1]);
+          ptx::mma_m16n8k16_f32_f16(sums[tile], a, q_[tile][i][2 * j], q_[tile][i][2 * j + 1]);
       }
     }
-    const float power = Codes::relative ? power_of_two(max(reference - 128, -127)) : 1.0f;
 #pragma unroll
     for (int tile = 0; tile < Tiles; ++tile)
 #pragma unroll
-      for (int i = 0; i < 4; ++i) {
-        const float factor =
-            Codes::relative ? __fmul_rn(factor_[tile][i & 1], power) : factor_[tile][i & 1];
-        s[tile][i] = __fmul_rn(__fadd_rn(sums[tile][0][i], sums[tile][1][i]), factor);
-      }
+      for (int i = 0; i < 4; ++i) s[tile][4 * c + i] = sums[tile][i];
   }
 
-  __device__ void mask(int tile, int first, float (&s)[4]) const {
+  /// Sums become scores, whose factor is 1.
+  __device__ void cap_and_mask(bool whole, int first, std::uint32_t absent, float (&s)[Tiles][8],
+                               float (&factors)[Tiles][2]) const {
 #pragma unroll
-    for (int i = 0; i < 4; ++i) {
+    for (int tile = 0; tile < Tiles; ++tile) {
+#pragma unroll
+      for (int i = 0; i < 8; ++i) s[tile][i] = __fmul_rn(s[tile][i], factors[tile][i & 1]);
+      factors[tile][0] = factors[tile][1] = 1.0f;
+      if (args_.softcap_log2 > 0.0f) decode_cap(args_.softcap_log2, s[tile]);
+      if (!whole) mask(tile, first, absent, s[tile]);
+    }
+  }
+  __device__ void mask(int tile, int first, std::uint32_t absent, float (&s)[8]) const {
+#pragma unroll
+    for (int i = 0; i < 8; ++i) {
       const int row = min(8 * tile + 2 * t_ + (i & 1), item_.count - 1),
                 token = first + own_token() + 8 * (i >> 1);
-      if (first < 0 || token < item_.begin(args_, row) || token >= item_.end(args_, row))
+      if ((absent >> (i >> 2) & 1) != 0 || token < item_.begin(args_, row) ||
+          token >= item_.end(args_, row))
         s[i] = -INFINITY;
     }
   }
 
-  /// e^(s - reference), summed, and as the second operand of O^T.
-  __device__ void probabilities(float (&s)[Tiles][4], std::uint32_t (&p)[Tiles][2]) {
+  /// e^(s factor - reference), summed, and as the second operand of O^T.
+  __device__ void probabilities(const float (&s)[Tiles][8], const float (&factors)[Tiles][2],
+                                std::uint32_t (&p)[Tiles][4]) {
+    float largest[Tiles][2];
     bool fits = true;
 #pragma unroll
     for (int tile = 0; tile < Tiles; ++tile)
 #pragma unroll
-      for (int j = 0; j < 2; ++j)
-        fits = fits &&
-               !(__fsub_rn(fmaxf(s[tile][j], s[tile][j + 2]), reference_[tile][j]) > decode_most);
-    if (__any_sync(~0u, !fits)) raise(s);
-#pragma unroll
-    for (int tile = 0; tile < Tiles; ++tile) {
-      float e[4];
-#pragma unroll
-      for (int i = 0; i < 4; ++i)
-        e[i] = ptx::ex2_approx_ftz_f32(__fsub_rn(s[tile][i], reference_[tile][i & 1]));
-#pragma unroll
-      for (int i = 0; i < 4; ++i) weight_[tile][i & 1] = __fadd_rn(weight_[tile][i & 1], e[i]);
-#pragma unroll
-      for (int half = 0; half < 2; ++half) {
-        const std::uint32_t pair = ptx::cvt_rn_f16x2_f32(e[2 * half], e[2 * half + 1]);
-        const std::uint32_t even = __shfl_sync(~0u, pair, exchange_),
-                            odd = __shfl_sync(~0u, pair, exchange_ + 4);
-        p[tile][half] = ptx::prmt_b32(even, odd, halves_);
+      for (int j = 0; j < 2; ++j) {
+        const float* const x = s[tile];
+        largest[tile][j] =
+            __fmul_rn(fmaxf(fmaxf(x[j], x[j + 2]), fmaxf(x[j + 4], x[j + 6])), factors[tile][j]);
+        fits = fits && !(__fsub_rn(largest[tile][j], reference_[tile][j]) > decode_most);
       }
-    }
+    if (__any_sync(~0u, !fits)) raise(largest);
+#pragma unroll
+    for (int tile = 0; tile < Tiles; ++tile)
+#pragma unroll
+      for (int i = 0; i < 4; ++i) {
+        float e[2];
+#pragma unroll
+        for (int j = 0; j < 2; ++j)
+          e[j] = ptx::ex2_approx_ftz_f32(
+              __fmaf_rn(s[tile][2 * i + j], factors[tile][j], -reference_[tile][j]));
+        p[tile][i] = ptx::movmatrix_trans_m8n8_b16(ptx::cvt_rn_f16x2_f32(e[0], e[1]));
+      }
   }
 
-  /// References of rows whose scores are too high for theirs, and what has been summed.
-  __device__ void raise(const float (&s)[Tiles][4]) {
+  /// References of rows whose `largest` score is too high for theirs, and what has been summed.
+  __device__ void raise(const float (&largest)[Tiles][2]) {
 #pragma unroll
     for (int tile = 0; tile < Tiles; ++tile)
 #pragma unroll
       for (int j = 0; j < 2; ++j) {
         float factor;
-        decode_raise(fmaxf(s[tile][j], s[tile][j + 2]), reference_[tile][j], factor);
+        decode_raise(largest[tile][j], reference_[tile][j], factor);
         weight_[tile][j] = __fmul_rn(weight_[tile][j], factor);
 #pragma unroll
         for (int i = 0; i < o_tiles; ++i) {
@@ -283,12 +319,15 @@ class AttentionDecode {
       }
   }
 
-  __device__ void values(std::uint32_t stage, const std::uint32_t (&p)[Tiles][2]) {
+  /// Of 16 tokens c.
+  __device__ void values(std::uint32_t codes, std::uint32_t scales_at, int c,
+                         const std::uint32_t (&p)[Tiles][4]) {
     std::uint32_t bytes[4], w[4][v_words], scales[2][v_scales];
 #pragma unroll
     for (int i = 0; i < 4; ++i) {  // tokens t, t + 4, t + 8, t + 12
-      bytes[i] = shared_bytes<v_scales>(v_scales_at_ + stage + 4 * i * row_scales);
-      shared_words<v_words>(v_at_ + stage + 4 * i * (D / 2), w[i]);
+      const int token = 16 * c + 4 * i;
+      bytes[i] = shared_bytes<v_scales>(v_scales_at_ + scales_at + token * row_scales);
+      shared_words<v_words>(v_at_ + codes + token * (D / 2), w[i]);
     }
     if constexpr (Codes::relative) {
       std::uint32_t largest = 0;
@@ -321,10 +360,14 @@ class AttentionDecode {
           const std::uint32_t a[4] = {v[0].n[3 - j], v[0].n[1 - j], v[1].n[3 - j], v[1].n[1 - j]};
 #pragma unroll
           for (int tile = 0; tile < Tiles; ++tile)
-            ptx::mma_m16n8k16_f32_f16(o_[tile][(word * 2 + half) * 2 + j], a, p[tile][0],
-                                      p[tile][1]);
+            ptx::mma_m16n8k16_f32_f16(o_[tile][(word * 2 + half) * 2 + j], a, p[tile][2 * c],
+                                      p[tile][2 * c + 1]);
         }
       }
+    constexpr std::uint32_t one = 0x3C003C00u, ones[4] = {one, one, one, one};
+#pragma unroll
+    for (int tile = 0; tile < Tiles; ++tile)
+      ptx::mma_m16n8k16_f32_f16(weight_[tile], ones, p[tile][2 * c], p[tile][2 * c + 1]);
   }
 
   /// The reference of V's scales becomes the largest there is; what has been summed follows.
@@ -352,13 +395,9 @@ class AttentionDecode {
 #pragma unroll
       for (int j = 0; j < 2; ++j) {
         const int row = 8 * tile + 2 * t_ + j;
-        float weight = weight_[tile][j];
-#pragma unroll
-        for (int lanes = 4; lanes < 32; lanes *= 2)
-          weight = __fadd_rn(weight, __shfl_xor_sync(~0u, weight, lanes));
         if (g_ == 0) {
           marks[(warp_ * rows + row) * 2] = reference_[tile][j];
-          marks[(warp_ * rows + row) * 2 + 1] = weight;
+          marks[(warp_ * rows + row) * 2 + 1] = weight_[tile][j];
         }
         float* const to = sums + (warp_ * rows + row) * D + g_ * (D / 8);
 #pragma unroll
@@ -376,10 +415,11 @@ class AttentionDecode {
   const DecodeItem item_;
   const int split_, warp_, lane_, g_, t_;
   int begin_, end_, inner_begin_, inner_end_;  // keys that some row sees, that all do
-  std::uint32_t k_at_, k_scales_at_, v_at_, v_scales_at_, exchange_, halves_;
+  std::uint32_t k_at_, k_scales_at_, v_at_, v_scales_at_;
   int v_reference_ = 0;
   std::uint32_t q_[Tiles][k_words][4];
-  float factor_[Tiles][2], reference_[Tiles][2], weight_[Tiles][2];  // of rows 2 t, 2 t + 1
+  float factor_[Tiles][2], reference_[Tiles][2];  // of rows 2 t, 2 t + 1
+  float weight_[Tiles][4];                        // of the same, twice
   float o_[Tiles][o_tiles][4];
 };
 

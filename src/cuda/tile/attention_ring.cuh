@@ -1,11 +1,14 @@
-// A warp's ring of chunks of a cache: 16 tokens of K and V with their scales, brought to shared
-// memory without a register in between, some chunks ahead of what is computed.
+// A warp's ring of chunks of a cache: 64 tokens of K and V with their scales (32 where d is 256),
+// brought to shared memory without a register in between, ahead of what is computed. By bulk copies
+// that one lane starts where tokens lie side by side, else in pieces of 16 bytes.
 #pragma once
 
 #include <cstdint>
 
 #include "cuda/attention_decode_args.hpp"
 #include "cuda/ptx/async_copy.cuh"
+#include "cuda/ptx/elect.cuh"
+#include "cuda/ptx/mbarrier.cuh"
 
 namespace microscale::cuda {
 
@@ -13,112 +16,146 @@ namespace microscale::cuda {
 __device__ inline std::uint32_t kept(std::uint32_t x) {
   return __shfl_sync(~0u, x, static_cast<int>(threadIdx.x & 31));
 }
-__device__ inline std::uint64_t kept(const std::uint8_t* address) {
-  const auto x = reinterpret_cast<std::uint64_t>(address);
-  return static_cast<std::uint64_t>(kept(static_cast<std::uint32_t>(x >> 32))) << 32 |
-         kept(static_cast<std::uint32_t>(x));
-}
 
-/// Chunks first, first + 4, ... of one sequence and head, whole as they lie in their pages,
-/// whatever the sequence has of them. Of a page that there is not, page 0's, to be left out.
+/// Chunks first, first + decode_warps, ... of one sequence and head, as they lie in their pages,
+/// whatever the sequence has of them. Runs of a chunk's tokens may be absent, because there is no
+/// such page or the cache ends: then they are page 0's first, to be left out.
 template <int D, int Block>
 class AttentionRing {
  public:
   static constexpr DecodeStage stage = decode_stage(D, Block);
+  static constexpr int tokens = decode_chunk(D), stages = decode_stages(D);
 
-  /// `shared`: this warp's stages.
+  /// `shared`: this warp's stages; `barriers`: 8 bytes for each.
   __device__ AttentionRing(const AttentionDecodeArgs& args, int sequence, int head, int first,
-                           int count, std::uint32_t shared)
-      : args_(args), sequence_(sequence), first_(first), count_(count) {
-    const int lane = static_cast<int>(threadIdx.x & 31), own = lane % parts;
-    const auto codes = [&](const DecodePart& part) {
-      return kept(part.data + 16 * (head * part.head + own +
-                                    lane / parts * static_cast<std::int64_t>(part.token)));
-    };
-    k_codes_ = codes(args.k_codes);
-    v_codes_ = codes(args.v_codes);
-    const bool v = lane >= pieces;
-    const int piece = lane - (v ? pieces : 0);
-    const DecodePart& scales = v ? args.v_scales : args.k_scales;
-    scales_ = kept(scales.data + 16 * (head * scales.head + piece));
-    scales_page_ = kept(scales.page);
-    codes_to_ = kept(shared + 16 * lane);
-    scales_to_ = kept(shared + (v ? stage.v_scales : stage.k_scales) + 16 * piece);
-    lane_ = kept(static_cast<std::uint32_t>(lane));
-    mask_ = (1u << args.page_shift) - 1;
+                           int count, std::uint32_t shared, std::uint32_t barriers)
+      : args_(args),
+        sequence_(sequence),
+        head_(static_cast<std::uint32_t>(head)),
+        first_(first),
+        count_(count),
+        shared_(shared),
+        barriers_(barriers) {
+    if (lane() < stages) ptx::mbarrier_init_shared(barriers + 8 * lane(), 1);
+    ptx::fence_mbarrier_init();
+    __syncwarp();
 #pragma unroll 1
-    for (int i = 0; i < decode_stages - 1; ++i) fill(i);
+    for (int i = 0; i < stages; ++i) fill(i, i);
   }
 
-  /// Waits for chunk `i`, of stage i % decode_stages, and asks for one more. The warp calls it for
-  /// 0, 1, ... in turn.
-  __device__ void next(int i) {
-    ptx::cp_async_wait_group<decode_stages - 2>();
-    __syncwarp();
-    fill(i + decode_stages - 1);
+  /// Waits for chunk `i`. The warp calls it for 0, 1, ... in turn.
+  __device__ void wait() const {
+    if (args_.contiguous) {
+      while (!ptx::mbarrier_try_wait_parity(barriers_ + 8 * at_, parity_)) {
+      }
+    } else {
+      ptx::cp_async_wait_group<stages - 1>();
+      __syncwarp();
+    }
   }
-  /// Whether the chunk that next() waited for is in the cache.
-  __device__ bool present() const { return (absent_ >> (decode_stages - 1) & 1) == 0; }
-  __device__ int token(int i) const { return (first_ + i * decode_warps) * decode_chunk; }
+  /// Where its stage begins, from the ring's first one.
+  __device__ std::uint32_t at() const { return at_ * stage.bytes; }
+  /// Bit n: its tokens from 16 n on are absent.
+  __device__ std::uint32_t absent() const { return absent_ >> (sixteens * (stages - 1)) & all; }
+  __device__ int token(int i) const { return (first_ + i * decode_warps) * tokens; }
+  /// Chunk `i` has been read: its place is another one's.
+  __device__ void next(int i) {
+    __syncwarp();
+    fill(i + stages, at_);
+    if (++at_ == stages) at_ = 0, parity_ ^= 1;
+  }
 
  private:
-  static constexpr int parts = D / 32;   // of 16 bytes, of a token's codes
   static constexpr int row = D / Block;  // bytes of a token's scales
-  static constexpr int pieces = decode_chunk * row / 16;
+  static constexpr int code_row = D / 2;
+  static constexpr int sixteens = tokens / 16;
+  static constexpr std::uint32_t all = (1u << sixteens) - 1;
 
-  __device__ void fill(int i) {
-    absent_ *= 2;
+  __device__ static int lane() { return static_cast<int>(threadIdx.x & 31); }
+
+  __device__ void fill(int i, int to) {
+    absent_ <<= sixteens;
     if (i < count_) {
-      if (i % 32 == 0) find_pages(i);
-      const int page = __shfl_sync(~0u, pages_, i % 32);
-      absent_ += static_cast<std::uint32_t>(page) >> 31;
-      copy(static_cast<std::uint32_t>(max(page, 0)), token(i) & mask_,
-           i % decode_stages * stage.bytes);
+      constexpr int looked_up = 32 / sixteens;  // chunks
+      if (i % looked_up == 0) find_pages(i);
+      const std::uint32_t mask = (1u << args_.page_shift) - 1, barrier = barriers_ + 8 * to,
+                          shared = shared_ + to * stage.bytes;
+      if (args_.contiguous && ptx::elect_sync())
+        ptx::mbarrier_arrive_expect_tx(barrier, stage.bytes);
+      const int run = min(args_.run, tokens);
+#pragma unroll 1
+      for (int first = 0; first < tokens; first += run) {
+        const int page = __shfl_sync(~0u, pages_, i % looked_up * sixteens + first / 16);
+        const std::uint32_t in = page < 0 ? 0 : (token(i) + first) & mask;
+        if (page < 0) absent_ |= ((1u << run / 16) - 1) << first / 16;
+        if (!args_.contiguous)
+          copy_pieces(max(page, 0), in, shared, first, run);
+        else if (ptx::elect_sync())
+          copy(max(page, 0), in, shared, first, run, barrier);
+        __syncwarp();
+      }
     }
     ptx::cp_async_commit_group();
   }
 
-  /// Pages of chunks [i, i + 32), one a lane; -1 where there is none.
+  /// Pages of the next chunks from `i` on, of one's 16 tokens a lane; -1 where there is none.
   __device__ void find_pages(int i) {
-    const int chunk = i + static_cast<int>(lane_);
+    const int chunk = i + lane() / sixteens, first = token(chunk) + lane() % sixteens * 16;
     std::int64_t page = -1;
-    if (chunk < count_) {
-      const std::int64_t entry = token(chunk) >> args_.page_shift;
-      page = args_.page_table ? args_.page_table[sequence_ * args_.max_pages + entry] : sequence_;
+    if (chunk < count_ && first < args_.most_keys) {
+      page = args_.page_table
+                 ? args_.page_table[sequence_ * args_.max_pages + (first >> args_.page_shift)]
+                 : sequence_;
       if (page >= args_.pages) page = -1;
     }
     pages_ = page < 0 ? -1 : static_cast<int>(page);
   }
 
-  /// The chunk at token `in` of a page.
-  __device__ void copy(std::uint32_t page, std::uint32_t in, std::uint32_t to) const {
-    copy_codes(k_codes_, args_.k_codes, page, in, to);
-    copy_codes(v_codes_, args_.v_codes, page, in, to + stage.v_codes);
-    if (lane_ < 2 * pieces)
-      ptx::cp_async_cg_shared_global_16(
-          to + scales_to_,
-          at(scales_, static_cast<std::uint64_t>(page) * scales_page_ + in / decode_chunk * row));
+  /// Where 16 bytes of a page and this head begin, `further` than their first ones.
+  __device__ const std::uint8_t* address(const DecodePart& part, int page,
+                                         std::uint32_t further) const {
+    return part.data + 16 * (std::uint64_t{static_cast<std::uint32_t>(page)} * part.page +
+                             std::uint64_t{head_} * part.head + further);
   }
-  __device__ void copy_codes(std::uint64_t base, const DecodePart& part, std::uint32_t page,
-                             std::uint32_t in, std::uint32_t to) const {
-    const std::uint64_t first = static_cast<std::uint64_t>(page) * part.page + in * part.token;
-    constexpr int apart = 32 / parts;  // tokens
-#pragma unroll
-    for (int i = 0; i < D / 64; ++i)
-      ptx::cp_async_cg_shared_global_16(
-          to + codes_to_ + 512 * i,
-          at(base, first) + 16 * apart * i * static_cast<std::uint64_t>(part.token));
+  /// A run of `count` tokens from token `in` of a page on, to the stage at `shared` from `token`
+  /// on.
+  __device__ void copy(int page, std::uint32_t in, std::uint32_t shared, int token, int count,
+                       std::uint32_t barrier) const {
+    const auto take = [&](const DecodePart& part, std::uint32_t further, int to, int bytes) {
+      ptx::cp_async_bulk_shared_cluster_global_mbarrier(
+          shared + to + token * bytes, address(part, page, further), count * bytes, barrier);
+    };
+    take(args_.k_codes, in * (code_row / 16), 0, code_row);
+    take(args_.v_codes, in * (code_row / 16), stage.v_codes, code_row);
+    take(args_.k_scales, in / 16 * row, stage.k_scales, row);
+    take(args_.v_scales, in / 16 * row, stage.v_scales, row);
   }
-  __device__ static const std::uint8_t* at(std::uint64_t base, std::uint64_t sixteens) {
-    return reinterpret_cast<const std::uint8_t*>(base + 16 * sixteens);
+
+  /// The same of tokens that lie anywhere, by all lanes.
+  __device__ void copy_pieces(int page, std::uint32_t in, std::uint32_t shared, int token,
+                              int count) const {
+    const auto take = [&](const DecodePart& part, std::uint32_t first, int of_row, int rows,
+                          int to) {
+      for (int n = lane(); n < rows * of_row; n += 32)
+        ptx::cp_async_cg_shared_global_16(
+            shared + to + 16 * n,
+            address(part, page, (first + n / of_row) * part.token + n % of_row));
+    };
+    take(args_.k_codes, in, code_row / 16, count, token * code_row);
+    take(args_.v_codes, in, code_row / 16, count, stage.v_codes + token * code_row);
+    take(args_.k_scales, in / 16, row, count / 16, stage.k_scales + token * row);
+    take(args_.v_scales, in / 16, row, count / 16, stage.v_scales + token * row);
   }
 
   const AttentionDecodeArgs& args_;
-  const int sequence_, first_, count_;
-  std::uint64_t k_codes_, v_codes_, scales_;  // of this lane
-  std::uint32_t scales_page_, codes_to_, scales_to_, mask_, lane_;
+  const int sequence_;
+  const std::uint32_t head_;
+  const int first_, count_;
+  const std::uint32_t shared_, barriers_;
   int pages_ = -1;
-  std::uint32_t absent_ = 0;  // bit n: of the chunk before the n last ones asked for
+  std::uint32_t absent_ = 0;  // as many bits a chunk as it has sixteens, the last one's lowest
+  int at_ = 0;
+  std::uint32_t parity_ = 0;
 };
 
 }  // namespace microscale::cuda

@@ -103,7 +103,7 @@ __device__ inline void decode_raise(float largest, float& reference, float& fact
   reference = higher;
 }
 
-__device__ inline void decode_cap(float cap, float (&s)[4]) {
+__device__ inline void decode_cap(float cap, float (&s)[8]) {
 #pragma unroll
   for (float& x : s) x = __fmul_rn(cap, tanhf(__fdiv_rn(x, cap)));
 }

@@ -1,5 +1,5 @@
-// mma, ldmatrix, stmatrix: what their modifiers say is asked of tensor/, which knows the forms
-// there are.
+// mma, ldmatrix, stmatrix, movmatrix: what their modifiers say is asked of tensor/, which knows the
+// forms there are.
 #include <string>
 #include <vector>
 
@@ -100,6 +100,20 @@ void move_matrix(Binder& b, bool loads) {
   b.use(loads ? "ldmatrix" : "stmatrix");
 }
 
+void transpose_matrix(Binder& b) {
+  understood(b, [](const auto&) { return 0; });
+  if (b.refused()) return;
+  if (!b.in.has("m8n8") || !b.in.has("trans") || !b.in.has("b16"))
+    return b.refuse("needs .m8n8.trans.b16");
+  if (b.count() != 2) return b.refuse("needs D and A");
+  std::vector<std::uint32_t> slots;
+  bind_registers(b, b.operand(0), 1, true, slots);
+  bind_registers(b, b.operand(1), 1, false, slots);
+  if (b.refused()) return;
+  b.lists(slots);
+  b.use("movmatrix");
+}
+
 }  // namespace
 
 bool decode_matrix(Binder& b) {
@@ -108,6 +122,8 @@ bool decode_matrix(Binder& b) {
     multiply(b);
   else if (opcode == "ldmatrix" || opcode == "stmatrix")
     move_matrix(b, opcode == "ldmatrix");
+  else if (opcode == "movmatrix")
+    transpose_matrix(b);
   else
     return false;
   return true;

@@ -41,7 +41,7 @@ Family barrier_family();
 Family async_family();
 Family mbarrier_family();  // and bulk copies
 Family mma_family();
-Family ldmatrix_family();  // and stmatrix
+Family ldmatrix_family();  // and stmatrix, movmatrix
 Family wgmma_family();
 
 }  // namespace microscale::emulator

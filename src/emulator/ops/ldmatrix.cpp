@@ -1,6 +1,8 @@
 // ldmatrix and stmatrix: rows of 16 bytes at addresses that lanes supply, spread by
-// tensor/ldmatrix.
+// tensor/ldmatrix. movmatrix, which transposes in registers.
 #include "emulator/tensor/ldmatrix.hpp"
+
+#include <algorithm>
 
 #include "emulator/ops/address.hpp"
 #include "emulator/ops/families.hpp"
@@ -89,10 +91,26 @@ Step store_matrix(const Op& op, Warp& warp, u32 lanes) {
   return Step::next;
 }
 
+/// op.list: the destination, the source: eight rows of eight 16-bit elements, row r in lanes 4 r to
+/// 4 r + 3.
+Step transpose_matrix(const Op& op, Warp& warp, u32 lanes) {
+  if (const Step step = gather_whole_warp(op, warp, lanes); step != Step::next) return step;
+  const u32* const from = warp.row32(op.list[1]);
+  u32 moved[32];
+  for (int lane = 0; lane < 32; ++lane) {
+    const int column = lane / 4, row = 2 * (lane % 4), shift = 16 * (column % 2);
+    moved[lane] = (from[4 * row + column / 2] >> shift & 0xFFFF) |
+                  (from[4 * (row + 1) + column / 2] >> shift & 0xFFFF) << 16;
+  }
+  std::copy_n(moved, 32, warp.row32(op.list[0]));
+  return Step::next;
+}
+
 }  // namespace
 
 Family ldmatrix_family() {
-  static constexpr HandlerEntry entries[] = {{"ldmatrix", load_matrix}, {"stmatrix", store_matrix}};
+  static constexpr HandlerEntry entries[] = {
+      {"ldmatrix", load_matrix}, {"stmatrix", store_matrix}, {"movmatrix", transpose_matrix}};
   return entries;
 }
 

@@ -41,6 +41,7 @@ TEST(DecodeMatrix, takes_what_exists) {
             "");
   EXPECT_EQ(refusal("ldmatrix.sync.aligned.m8n8.x1.b16 {%r4}, [%rd0+16]"), "");
   EXPECT_EQ(refusal("stmatrix.sync.aligned.m8n8.x2.shared.b16 [%r0], {%r0, %r0}"), "");
+  EXPECT_EQ(refusal("movmatrix.sync.aligned.m8n8.trans.b16 %r4, %r0"), "");
 }
 
 TEST(DecodeMatrix, refuses_with_the_reason) {
@@ -54,6 +55,7 @@ TEST(DecodeMatrix, refuses_with_the_reason) {
   refused("mma.sync.aligned.m16n8k16.row.col.f32.f16.bf16.f32 " + d + a + b + c, "");
   refused("ldmatrix.sync.aligned.m8n8.x4.shared.b16 {%r4, %r5}, [%r0]", "");
   refused("stmatrix.sync.aligned.m8n8.x4.shared.b16 [%r0], {%r0, %r0}", "");
+  refused("movmatrix.sync.aligned.m8n8.b16 %r4, %r0", "");
 }
 
 TEST(DecodeMatrix, block_scales_are_for_their_targets) {

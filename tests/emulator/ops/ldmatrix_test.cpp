@@ -125,6 +125,19 @@ TEST(StmatrixHandler, what_it_stores_ldmatrix_loads) {
   }
 }
 
+TEST(MovmatrixHandler, transposes_what_ldmatrix_loads) {
+  const std::string load = "ldmatrix.sync.aligned.m8n8.x4";
+  std::string moves;
+  for (const std::string reg : {"%r4", "%r5", "%r6", "%r7"})
+    moves += "movmatrix.sync.aligned.m8n8.trans.b16 " + reg + ", " + reg + ";\n";
+  const std::string from = ".shared.b16 " + destinations(4) + ", [%r1];\n";
+  const Ran moved = run(kernel(load + from + moves)),
+            transposed = run(kernel(load + ".trans" + from));
+  EXPECT_EQ(sentences(moved), "");
+  EXPECT_EQ(moved.out, transposed.out);
+  EXPECT_NE(moved.out, run(kernel(load + from)).out);
+}
+
 TEST(LdmatrixHandler, reports_misaligned_rows_unwritten_bytes_and_missing_lanes) {
   const auto finding = [](const Ran& ran, FindingKind kind) {
     for (const emulator::Finding& each : ran.report.findings)
