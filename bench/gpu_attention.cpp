@@ -8,6 +8,7 @@
 #include "device_bytes.hpp"
 #include "formats/half.hpp"
 #include "formats/random.hpp"
+#include "gpu_append.hpp"
 #include "gpu_timing.hpp"
 #include "layouts/kv_page.hpp"
 #include "microscale/error.hpp"
@@ -235,6 +236,28 @@ std::vector<AttentionCase> gpu_attention_cases(bool quick) {
                      .length = 8 * k,
                      .window = 4 * k});
   }
+  const auto append = [&](const std::string& what, KvFormat format, ScaleRule rule) {
+    cases.push_back({.name = "append " + what + " 16 x 4k",
+                     .kind = bench::AttentionKind::append,
+                     .format = format,
+                     .batch = 16,
+                     .length = 4 * k,
+                     .page_size = 64,
+                     .rule = rule});
+  };
+  append("nvfp4 nearest", KvFormat::nvfp4, ScaleRule::nearest);
+  append("nvfp4 search", KvFormat::nvfp4, ScaleRule::search);
+  append("nvfp4 4 over 6", KvFormat::nvfp4, ScaleRule::four_over_six);
+  append("mxfp4 rceil", KvFormat::mxfp4, ScaleRule::rceil);
+  append("mxfp4 search", KvFormat::mxfp4, ScaleRule::search);
+  append("mxfp8 rceil", KvFormat::mxfp8, ScaleRule::rceil);
+  append("fp8", KvFormat::fp8, ScaleRule::search);
+  cases.push_back(cases[cases.size() - 7]);
+  cases.back().name = "append nvfp4 nearest 16 x 4k, keys transformed";
+  cases.back().transformed = true;
+  cases.push_back(cases[cases.size() - 8]);
+  cases.back().name = "append nvfp4 nearest 64 x 1";
+  cases.back().batch = 64, cases.back().length = 1;
   return cases;
 }
 
@@ -243,11 +266,17 @@ void measure_attention(Device& device, const std::vector<AttentionCase>& cases,
                        const bench::Watcher& watcher) {
   bench::measure_each(cases, filter, watcher, [&](const AttentionCase& c) {
     Result row{.name = c.name, .bytes = c.bytes(), .operations = c.operations()};
-    row.limit = "read";
-    row.limit_seconds = row.bytes / limits.read;
-    if (c.batch > 1 && c.window == 0 && c.page_size == 0) row.must = 0.8;
+    const bool append = c.kind == bench::AttentionKind::append;
+    row.limit = append ? "copy" : "read";
+    row.limit_seconds = row.bytes / (append ? limits.copy : limits.read);
+    if (append ? !c.transformed && c.rule != ScaleRule::search && c.length > 1
+               : c.batch > 1 && c.window == 0 && c.page_size == 0)
+      row.must = 0.8;
     try {
-      Measurement(device, c).run(row);
+      if (append)
+        measure_append(device, c, row);
+      else
+        Measurement(device, c).run(row);
     } catch (const Error& error) {
       row.problem = error.what();
     }
