@@ -1,5 +1,7 @@
 #include "gpu_attention.hpp"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <cmath>
 #include <numeric>
@@ -12,6 +14,7 @@
 #include "gpu_timing.hpp"
 #include "layouts/kv_page.hpp"
 #include "microscale/error.hpp"
+#include "ops/kv_cache_check.hpp"
 
 namespace microscale::cuda {
 namespace {
@@ -73,7 +76,9 @@ class Measurement {
   }
 
  private:
-  // Codes at random; scales around 1.
+  bool eight_bits() const { return kv_page::code_bits(shape_.format) == 8; }
+
+  // Codes at random, those of 8 bits below 2; scales around 1.
   std::vector<std::uint8_t> random_records() const {
     const kv_page::Record r = kv_page::record(shape_.format, page_, d);
     std::vector<std::uint8_t> bytes(static_cast<std::size_t>(distinct_ * r.bytes));
@@ -81,7 +86,7 @@ class Measurement {
       const auto at = static_cast<std::int64_t>(i) % r.bytes;
       const auto random = static_cast<std::uint8_t>(random16(5, i));
       const bool codes = at < r.k_scales || (at >= r.v_codes && at < r.v_scales);
-      bytes[i] = codes                              ? random
+      bytes[i] = codes ? static_cast<std::uint8_t>(random & (eight_bits() ? 0xBF : 0xFF))
                  : shape_.format == KvFormat::nvfp4 ? static_cast<std::uint8_t>(0x20 + random % 16)
                                                     : static_cast<std::uint8_t>(125 + random % 3);
     }
@@ -154,7 +159,7 @@ class Measurement {
     const kv_page::Record r = kv_page::record(shape_.format, page_, d);
     for (std::size_t i = 0; i < records.size(); ++i) {
       const auto at = static_cast<std::int64_t>(i) % r.bytes;
-      if (at >= r.v_codes && at < r.v_scales) records[i] &= 0x77;
+      if (at >= r.v_codes && at < r.v_scales) records[i] &= eight_bits() ? 0x7F : 0x77;
     }
     const std::vector<float> weighted = on_host(records, b, first, count);
     double worst = 0;
@@ -217,8 +222,11 @@ double attention_error(Device& device, const AttentionCase& c) {
 std::vector<AttentionCase> gpu_attention_cases(bool quick) {
   const std::int64_t k = quick ? 16 : 1024;
   std::vector<AttentionCase> cases;
-  for (const KvFormat format : {KvFormat::nvfp4, KvFormat::mxfp4}) {
-    const std::string name = format == KvFormat::nvfp4 ? "decode nvfp4 " : "decode mxfp4 ";
+  for (const KvFormat format : {KvFormat::nvfp4, KvFormat::mxfp4, KvFormat::mxfp8, KvFormat::fp8}) {
+    const std::string name =
+        fmt::format("decode {} ", format == KvFormat::fp8     ? "fp8"
+                                  : format == KvFormat::mxfp8 ? "mxfp8"
+                                                              : info(block_format(format)).name);
     cases.push_back({.name = name + "64 x 8k", .format = format, .batch = 64, .length = 8 * k});
     cases.push_back({.name = name + "16 x 32k", .format = format, .batch = 16, .length = 32 * k});
     cases.push_back({.name = name + "1 x 32k", .format = format, .length = 32 * k});

@@ -48,12 +48,7 @@ void check_served(Device& device, const AttentionCall& call) {
   if (!call.q_dense())
     refuse("takes q in FP32, BF16 or FP16; dequantize it, or take a host backend");
   const KvCache* cache = call.cache();
-  if (!cache)
-    refuse(
-        "takes k and v from a cache; append them to one in NVFP4 or MXFP4, or take a host "
-        "backend");
-  if (cache->format != KvFormat::nvfp4 && cache->format != KvFormat::mxfp4)
-    refuse("reads caches in NVFP4 and MXFP4; take one of these, or a host backend");
+  if (!cache) refuse("takes k and v from a cache; append them to one, or take a host backend");
   if (call.d != 64 && call.d != 128 && call.d != 256)
     refuse(
         fmt::format("has kernels for d = 64, 128 and 256, not {}; pad d with zeros, or take a "
@@ -61,10 +56,6 @@ void check_served(Device& device, const AttentionCall& call) {
                     call.d));
   if (cache->first.count > 0 || cache->recent.count > 0)
     refuse("reads tokens from pages alone; keep no BF16 copies, or take a host backend");
-  if (cache->k_mean || cache->hadamard != 0)
-    refuse(
-        "takes K as it was, without a mean or a Hadamard transform; append it so, or take a "
-        "host backend");
   if (cache->pages >= std::int64_t{1} << 31)
     refuse(fmt::format("numbers up to 2^31 pages, not {}; take fewer", cache->pages));
   for (const KvPart* part : {&cache->k_codes, &cache->k_scales, &cache->v_codes, &cache->v_scales})
@@ -73,7 +64,7 @@ void check_served(Device& device, const AttentionCall& call) {
       refuse(fmt::format("takes pages up to 64 GiB apart, not {} bytes; take smaller ones",
                          std::max(part->page_stride, part->token_stride * cache->page_size)));
   const std::int64_t row = kv_page::token_scale_bytes(cache->format, cache->d);
-  if (cache->pages > 0) {
+  if (cache->pages > 0 && row > 0) {
     check_scales("K scales", cache->k_scales, row);
     check_scales("V scales", cache->v_scales, row);
   }
@@ -84,7 +75,7 @@ struct Plan {
   int rows = 8;  // of an item
   std::int64_t most_q = 0, most_keys = 0, passes = 0, items = 0;
   int splits = 1;
-  int block = 16;
+  int code_bits = 4;
   int shared_bytes = 0;
 
   std::int64_t workspace_bytes(std::int64_t d) const {
@@ -96,9 +87,10 @@ struct Plan {
 
 // One wave of blocks, or up to four where parts stay long enough.
 int splits_of(Device& device, const Plan& plan, std::int64_t d) {
-  const std::int64_t resident = d == 256                      ? 2
-                                : plan.rows == 16 && d == 128 ? 3
-                                                              : 4,
+  const bool large = plan.code_bits == 8 || plan.rows == 16;
+  const std::int64_t resident = d == 256 || (plan.code_bits == 8 && plan.rows == 16 && d == 128) ? 2
+                                : large && d == 128                                              ? 3
+                                                    : 4,
                      slots = resident * device.info().multiprocessors;
   constexpr std::int64_t least_keys = 128, long_keys = 2048;  // of a part
   const std::int64_t wave = std::max<std::int64_t>(slots / plan.items, 1),
@@ -122,14 +114,14 @@ Plan plan_of(Device& device, const AttentionCall& call) {
   plan.passes = ceil_div(rows, plan.rows);
   plan.items = call.sequences * call.kv_heads * plan.passes;
   if (plan.items == 0) return plan;
+  plan.code_bits = kv_page::code_bits(cache.format);
   plan.splits = o.splits > 0 ? o.splits : splits_of(device, plan, call.d);
   if (rows > countable || plan.items * plan.splits >= std::int64_t{1} << 31)
     refuse(
         fmt::format("takes up to 2^31 parts, not {} of {} sequences, heads and runs of queries; "
                     "take fewer sequences a call",
                     plan.splits, plan.items));
-  plan.block = kv_page::block(cache.format);
-  plan.shared_bytes = decode_shared_bytes(static_cast<int>(call.d), plan.block, plan.rows);
+  plan.shared_bytes = decode_all_shared_bytes(cache.format, static_cast<int>(call.d), plan.rows);
   return plan;
 }
 
@@ -165,7 +157,10 @@ AttentionDecodeArgs args_of(const AttentionCall& call, const Plan& plan) {
       cache.page_table ? std::countr_zero(static_cast<std::uint64_t>(cache.page_size)) : 30;
   args.lengths = cache.lengths;
   args.most_keys = plan.most_keys;
-  args.global_scales = cache.format == KvFormat::nvfp4 ? cache.device_global_scales : nullptr;
+  const bool global = cache.format == KvFormat::nvfp4 || cache.format == KvFormat::fp8;
+  args.global_scales = global ? cache.device_global_scales : nullptr;
+  args.mean = cache.k_mean;
+  args.hadamard = cache.hadamard;
   args.scale_log2 = static_cast<float>(call.scale * per_ln2);
   args.softcap_log2 = static_cast<float>(o.softcap * per_ln2);
   args.window = o.window;
@@ -200,7 +195,8 @@ void attention(Device& device, const AttentionCall& call, std::span<std::uint8_t
                       operation, workspace.size(), bytes, workspace_alignment));
     args.partial = reinterpret_cast<float*>(workspace.data());
   }
-  const char* const format = call.cache()->format == KvFormat::nvfp4 ? "nvfp4" : "mxfp4";
+  static constexpr const char* formats[] = {"nvfp4", "mxfp4", "mxfp8", "fp8"};
+  const char* const format = formats[static_cast<std::size_t>(call.cache()->format)];
   launch(device, fmt::format("attention_decode_{}_{}_{}", format, call.d, plan.rows), operation,
          {.grid_x = static_cast<unsigned>(plan.items * plan.splits),
           .grid_y = 1,

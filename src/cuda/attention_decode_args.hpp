@@ -9,13 +9,13 @@
 #include <cstdint>
 
 #include "core/host_device.hpp"
+#include "layouts/kv_page.hpp"
 #include "microscale/kv_format.hpp"
 
 namespace microscale::cuda {
 
 inline constexpr int decode_warps = 4, decode_threads = 32 * decode_warps;
 inline constexpr int decode_chunk = 16;  // tokens
-inline constexpr int decode_stages = 4;  // chunks of a warp's ring
 inline constexpr int decode_most_splits = 256;
 
 /// Codes or scales of K or V (KvPart), strides in units of 16 bytes: of scales' tokens, those
@@ -46,6 +46,8 @@ struct AttentionDecodeArgs {
   const std::int32_t* lengths;
   std::int64_t most_keys;      // of a sequence that are taken
   const float* global_scales;  // K's and V's, or null
+  const float* mean;           // of K, [kv_heads, d]; null: none
+  std::int32_t hadamard;       // 16: runs of q are transformed; 0: not
   float scale_log2;            // scale / ln 2
   float softcap_log2;          // softcap / ln 2; 0: none
   std::int64_t window;         // 0: all
@@ -59,16 +61,24 @@ struct AttentionDecodeArgs {
 struct DecodeStage {
   int v_codes, k_scales, v_scales, bytes;
 };
-MICROSCALE_HD constexpr DecodeStage decode_stage(int d, int block) {
-  const int codes = decode_chunk * d / 2, scales = decode_chunk * d / block;
+MICROSCALE_HD constexpr DecodeStage decode_stage(KvFormat format, int d) {
+  const int codes = decode_chunk * static_cast<int>(kv_page::token_code_bytes(format, d)),
+            scales = decode_chunk * static_cast<int>(kv_page::token_scale_bytes(format, d));
   return {codes, 2 * codes, 2 * codes + scales, 2 * (codes + scales)};
 }
+/// Chunks of a warp's ring: as many as leave room for two blocks a multiprocessor.
+MICROSCALE_HD constexpr int decode_stages(KvFormat format, int d) {
+  return decode_stage(format, d).bytes > 7 * 1024 ? 3 : 4;
+}
 /// Shared memory of a block: the rings; later the warps' sums, then each row's reference and
-/// weight.
-MICROSCALE_HD constexpr int decode_shared_bytes(int d, int block, int rows) {
-  const int ring = decode_warps * decode_stages * decode_stage(d, block).bytes;
+/// weight. Behind both what the mean of K adds to each row's scores, for every warp.
+MICROSCALE_HD constexpr int decode_shared_bytes(KvFormat format, int d, int rows) {
+  const int ring = decode_warps * decode_stages(format, d) * decode_stage(format, d).bytes;
   const int sums = decode_warps * rows * (d + 2) * 4;
   return ring > sums ? ring : sums;
+}
+MICROSCALE_HD constexpr int decode_all_shared_bytes(KvFormat format, int d, int rows) {
+  return decode_shared_bytes(format, d, rows) + decode_warps * rows * 4;
 }
 
 /// Parts: of each item and split rows * d sums, then for all of them rows pairs of reference and

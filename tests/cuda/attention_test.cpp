@@ -80,13 +80,6 @@ TEST_F(AttentionCalls, need_the_workspace_that_they_say) {
 
 TEST_F(AttentionCalls, refuse_what_has_no_kernel) {
   refused([](auto& o) { o.numerics.accuracy = AttentionAccuracy::two_term; }, "`storage` alone");
-  refused(
-      [](auto& o) {
-        o.cache->format = KvFormat::mxfp8;
-        o.cache->k_codes.token_stride = o.cache->v_codes.token_stride = 128;
-      },
-      "NVFP4 and MXFP4");
-  refused([](auto& o) { o.cache->hadamard = 16; }, "Hadamard");
   refused([](auto& o) { o.cache->k_scales.token_stride = 16; }, "8 bytes apart");
   refused([](auto& o) { o.cache->v_scales.data += 1; }, "V scales must be at multiples of 16");
   refused(

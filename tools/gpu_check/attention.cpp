@@ -43,13 +43,14 @@ void check_append_calls(Device& device, const Scope& scope, EqualityTotals& tota
 void check_attention_calls(Device& device, const Scope& scope, EqualityTotals& totals) {
   std::vector<std::int64_t> lengths{1, 16, 130};
   if (scope.amount == Amount::full) lengths.insert(lengths.end(), {2047, 20000});
-  for (const KvFormat format : {KvFormat::nvfp4, KvFormat::mxfp4})
+  for (const KvFormat format : {KvFormat::nvfp4, KvFormat::mxfp4, KvFormat::mxfp8, KvFormat::fp8})
     for (const std::int64_t length : lengths)
       for (const std::int64_t page : {0, 16, 32, 64})
         for (const std::int64_t window : {0, 100}) {
           bench::AttentionCase c;
           c.name = fmt::format("attention {} 3 x {}, pages of {}, window {}",
-                               format == KvFormat::nvfp4 ? "nvfp4" : "mxfp4", length, page, window);
+                               format == KvFormat::fp8 ? "fp8" : info(block_format(format)).name,
+                               length, page, window);
           c.format = format;
           c.batch = 3;
           c.length = length;

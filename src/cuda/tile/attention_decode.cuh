@@ -1,4 +1,4 @@
-// Attention of few rows over a cache of 4-bit keys and values on Hopper, at the speed of memory.
+// Attention of few rows over a cache of keys and values on Hopper, at the speed of memory.
 //
 // S^T = K Q^T: the first operand are 16 tokens, straight from their codes: lane t of a row of four
 // takes the t-th quarter of d, so the sum over d comes in an order of its own and q is put to
@@ -34,13 +34,17 @@ class AttentionDecode {
   }
 
  private:
-  using Ring = AttentionRing<D, Codes::block>;
-  static constexpr int k_words = D / 32, v_words = D / 64;  // of a lane, of a token
-  static constexpr int k_scales = D / 4 > Codes::block ? D / 4 / Codes::block : 1;
-  static constexpr int v_scales = D / 8 > Codes::block ? D / 8 / Codes::block : 1;
-  static constexpr int row_scales = D / Codes::block;
+  using Ring = AttentionRing<Codes::format, D>;
+  static constexpr int k_eights = D / 32, v_eights = D / 64;  // elements of a lane, of a token
+  static constexpr int words = Codes::words;                  // of eight elements
+  static constexpr int row_bytes = D * words / 2;             // of a token's codes
+  static constexpr bool scaled = Codes::block > 0;
+  static constexpr int k_scales = scaled && D / 4 > Codes::block ? D / 4 / Codes::block : 1;
+  static constexpr int v_scales = scaled && D / 8 > Codes::block ? D / 8 / Codes::block : 1;
+  static constexpr int row_scales =
+      Ring::stage.v_scales / decode_chunk - Ring::stage.k_scales / decode_chunk;
   static constexpr int o_tiles = D / 16;
-  static constexpr int k_of_scale = k_words / k_scales, v_of_scale = v_words / v_scales;
+  static constexpr int k_of_scale = k_eights / k_scales, v_of_scale = v_eights / v_scales;
 
   __device__ AttentionDecode(const AttentionDecodeArgs& args, const DecodeItem& item, int split)
       : args_(args),
@@ -65,7 +69,7 @@ class AttentionDecode {
                   static_cast<int>(static_cast<std::int64_t>(chunks) * (split_ + 1) / args_.splits);
     const int left = to - from - warp_,
               count = left > 0 ? (left + decode_warps - 1) / decode_warps : 0;
-    const std::uint32_t own = base + warp_ * (decode_stages * Ring::stage.bytes);
+    const std::uint32_t own = base + warp_ * (Ring::stages * Ring::stage.bytes);
     Ring ring(args_, item_.sequence, item_.kv_head, first + from + warp_, count, own);
     place(own);
     load_query();
@@ -73,7 +77,7 @@ class AttentionDecode {
     for (int i = 0; i < count; ++i) {
       ring.next(i);
       const int token = ring.token(i);
-      const std::uint32_t stage = i % decode_stages * Ring::stage.bytes;
+      const std::uint32_t stage = i % Ring::stages * Ring::stage.bytes;
       const bool whole =
           ring.present() && token >= inner_begin_ && token + decode_chunk <= inner_end_;
       attend(stage, whole, ring.present() ? token : -decode_chunk);
@@ -89,24 +93,26 @@ class AttentionDecode {
 #pragma unroll
     for (int tile = 0; tile < Tiles; ++tile) {
       const int row = 8 * tile + g_;
-      float v[8 * k_words];
+      float v[8 * k_eights];
       float largest = 0.0f;
 #pragma unroll
-      for (int i = 0; i < 8 * k_words; ++i) v[i] = 0.0f;
+      for (int i = 0; i < 8 * k_eights; ++i) v[i] = 0.0f;
       if (row < item_.count) {
         const std::int64_t at = item_.element(args_, args_.q, row) + t_ * (D / 4);
 #pragma unroll
-        for (int i = 0; i < 8 * k_words; i += 8) decode_load_eight(args_.q, at + i, v + i);
+        for (int i = 0; i < 8 * k_eights; i += 8) decode_load_eight(args_.q, at + i, v + i);
       }
+      if (args_.mean) store_mean_score(row, v);
+      if (args_.hadamard != 0) decode_hadamard(v);
 #pragma unroll
-      for (int i = 0; i < 8 * k_words; ++i) largest = ptx::max_nan_abs_f32(largest, v[i]);
+      for (int i = 0; i < 8 * k_eights; ++i) largest = ptx::max_nan_abs_f32(largest, v[i]);
       largest = ptx::max_nan_f32(largest, __shfl_xor_sync(~0u, largest, 1));
       largest = ptx::max_nan_f32(largest, __shfl_xor_sync(~0u, largest, 2));
       const int exponent = static_cast<int>(__float_as_uint(largest) >> 23) - 127;
       const int shift = exponent == 128 ? -100 : min(14 - exponent, 127);
       const float power = power_of_two(shift);
 #pragma unroll
-      for (int i = 0; i < k_words; ++i)
+      for (int i = 0; i < k_eights; ++i)
 #pragma unroll
         for (int j = 0; j < 4; ++j) {
           const int n = 3 - (j & 1) * 2 - (j >> 1);  // 3, 1; 2, 0
@@ -118,7 +124,7 @@ class AttentionDecode {
 #pragma unroll
       for (int j = 0; j < 2; ++j) {
         factor_[tile][j] = __shfl_sync(~0u, factor, 8 * t_ + 4 * j);
-        if (!Codes::relative) factor_[tile][j] = __fmul_rn(factor_[tile][j], 0x1p14f);
+        if (!Codes::relative) factor_[tile][j] = __fmul_rn(factor_[tile][j], Codes::unit);
         reference_[tile][j] = decode_no_reference;
         weight_[tile][j] = 0.0f;
       }
@@ -129,12 +135,30 @@ class AttentionDecode {
     }
   }
 
+  /// Where a row's mean score of this warp is in shared memory.
+  __device__ float* mean_score(int row) const {
+    extern __shared__ __align__(128) unsigned char memory[];
+    return reinterpret_cast<float*>(memory + decode_shared_bytes(Codes::format, D, rows)) +
+           warp_ * rows + row;
+  }
+  /// q . mean times the scale: what the keys' mean adds to the row's scores; `v`: a quarter of q.
+  __device__ void store_mean_score(int row, const float (&v)[8 * k_eights]) const {
+    const float* const mean = args_.mean + item_.kv_head * D + t_ * (D / 4);
+    float sum = 0.0f;
+#pragma unroll
+    for (int i = 0; i < 8 * k_eights; ++i) sum = __fmaf_rn(v[i], mean[i], sum);
+    sum = __fadd_rn(sum, __shfl_xor_sync(~0u, sum, 1));
+    sum = __fadd_rn(sum, __shfl_xor_sync(~0u, sum, 2));
+    if (t_ == 0) *mean_score(row) = __fmul_rn(sum, args_.scale_log2);
+    __syncwarp();
+  }
+
   /// Where this lane reads of a stage.
   __device__ void place(std::uint32_t own) {
-    k_at_ = kept(own + own_token() * (D / 2) + t_ * (D / 8));
+    k_at_ = kept(own + own_token() * row_bytes + t_ * (row_bytes / 4));
     k_scales_at_ =
         kept(own + Ring::stage.k_scales + own_token() * row_scales + t_ * row_scales / 4);
-    v_at_ = kept(own + Ring::stage.v_codes + t_ * (D / 2) + g_ * (D / 16));
+    v_at_ = kept(own + Ring::stage.v_codes + t_ * row_bytes + g_ * (row_bytes / 8));
     v_scales_at_ = kept(own + Ring::stage.v_scales + t_ * row_scales + g_ * row_scales / 8);
     exchange_ = kept(8 * t_ + (g_ >> 1));
     halves_ = kept(g_ & 1 ? 0x7632 : 0x5410);
@@ -147,6 +171,11 @@ class AttentionDecode {
     scores(stage, s);
 #pragma unroll
     for (int tile = 0; tile < Tiles; ++tile) {
+      if (args_.mean) {
+#pragma unroll
+        for (int i = 0; i < 4; ++i)
+          s[tile][i] = __fadd_rn(s[tile][i], *mean_score(8 * tile + 2 * t_ + (i & 1)));
+      }
       if (args_.softcap_log2 > 0.0f) decode_cap(args_.softcap_log2, s[tile]);
       if (!whole) mask(tile, first, s[tile]);
     }
@@ -158,16 +187,21 @@ class AttentionDecode {
   /// Token of row g of the first half of a chunk.
   __device__ int own_token() const { return (g_ >> 1) + 4 * (g_ & 1); }
 
-  /// Scales of tokens that no row sees become 0: their codes, which are always finite, count for
-  /// nothing.
+  /// What tokens that no row sees have in shared memory becomes 0: their scales; codes of 4 bits,
+  /// which are always finite, then count for nothing.
   __device__ void clear(std::uint32_t stage, int first) const {
     extern __shared__ __align__(128) unsigned char memory[];
-    unsigned char* const own =
-        memory + warp_ * (decode_stages * Ring::stage.bytes) + stage + lane_ * row_scales;
-    const int token = first + lane_;
-    if (lane_ < decode_chunk && (first < 0 || token < begin_ || token >= end_))
-      for (int i = 0; i < row_scales; ++i)
+    unsigned char* const own = memory + warp_ * (Ring::stages * Ring::stage.bytes) + stage;
+    const auto unseen = [&](int n) { return first < 0 || first + n < begin_ || first + n >= end_; };
+    if (lane_ < decode_chunk && unseen(lane_))
+      for (int i = lane_ * row_scales; i < (lane_ + 1) * row_scales; ++i)
         own[Ring::stage.k_scales + i] = own[Ring::stage.v_scales + i] = 0;
+    if constexpr (words == 2)
+      for (int n = 0; n < decode_chunk; ++n)
+        if (unseen(n))
+          for (int i = n * row_bytes + 4 * lane_; i < (n + 1) * row_bytes; i += 128)
+            *reinterpret_cast<std::uint32_t*>(own + i) =
+                *reinterpret_cast<std::uint32_t*>(own + Ring::stage.v_codes + i) = 0;
     __syncwarp();
   }
 
@@ -175,7 +209,8 @@ class AttentionDecode {
     std::uint32_t bytes[2], scales[2][(k_scales + 1) / 2];
 #pragma unroll
     for (int half = 0; half < 2; ++half)
-      bytes[half] = shared_bytes<k_scales>(k_scales_at_ + stage + 8 * half * row_scales);
+      bytes[half] =
+          scaled ? shared_bytes<k_scales>(k_scales_at_ + stage + 8 * half * row_scales) : 0;
     int reference = 0;
     if constexpr (Codes::relative)
       reference = static_cast<int>(
@@ -192,19 +227,19 @@ class AttentionDecode {
     for (int tile = 0; tile < Tiles; ++tile)
 #pragma unroll
       for (int i = 0; i < 4; ++i) sums[tile][0][i] = sums[tile][1][i] = 0.0f;
-    std::uint32_t w[2][k_words];
+    std::uint32_t w[2][k_eights * words];
 #pragma unroll
     for (int half = 0; half < 2; ++half)
-      shared_words<k_words>(k_at_ + stage + 8 * half * (D / 2), w[half]);
+      shared_words<k_eights * words>(k_at_ + stage + 8 * half * row_bytes, w[half]);
 #pragma unroll
-    for (int i = 0; i < k_words; ++i) {
+    for (int i = 0; i < k_eights; ++i) {
       NibbleHalves k[2];
 #pragma unroll
       for (int half = 0; half < 2; ++half) {
-        k[half] = nibble_halves(w[half][i]);
+        k[half] = Codes::eight(w[half] + i * words);
         const int scale = i / k_of_scale;
 #pragma unroll
-        for (int n = 0; n < 4; ++n)
+        for (int n = 0; scaled && n < 4; ++n)
           k[half].n[n] = scale % 2 == 0
                              ? ptx::mul_rn_f16x2_by_low(k[half].n[n], scales[half][scale / 2])
                              : ptx::mul_rn_f16x2_by_high(k[half].n[n], scales[half][scale / 2]);
@@ -217,7 +252,8 @@ class AttentionDecode {
           ptx::mma_m16n8k16_f32_f16(sums[tile][j], a, q_[tile][i][2 * j], q_[tile][i][2 * j + 1]);
       }
     }
-    const float power = Codes::relative ? power_of_two(max(reference - 128, -127)) : 1.0f;
+    const float power =
+        Codes::relative ? power_of_two(max(reference - Codes::unit_byte, -127)) : 1.0f;
 #pragma unroll
     for (int tile = 0; tile < Tiles; ++tile)
 #pragma unroll
@@ -284,11 +320,11 @@ class AttentionDecode {
   }
 
   __device__ void values(std::uint32_t stage, const std::uint32_t (&p)[Tiles][2]) {
-    std::uint32_t bytes[4], w[4][v_words], scales[2][v_scales];
+    std::uint32_t bytes[4], w[4][v_eights * words], scales[2][v_scales];
 #pragma unroll
     for (int i = 0; i < 4; ++i) {  // tokens t, t + 4, t + 8, t + 12
-      bytes[i] = shared_bytes<v_scales>(v_scales_at_ + stage + 4 * i * row_scales);
-      shared_words<v_words>(v_at_ + stage + 4 * i * (D / 2), w[i]);
+      bytes[i] = scaled ? shared_bytes<v_scales>(v_scales_at_ + stage + 4 * i * row_scales) : 0;
+      shared_words<v_eights * words>(v_at_ + stage + 4 * i * row_bytes, w[i]);
     }
     if constexpr (Codes::relative) {
       std::uint32_t largest = 0;
@@ -304,16 +340,15 @@ class AttentionDecode {
         scales[i][n] = Codes::template halves<true>(
             ptx::prmt_b32(bytes[2 * i], bytes[2 * i + 1], n == 0 ? 0x7740 : 0x7751), v_reference_);
 #pragma unroll
-    for (int word = 0; word < v_words; ++word)
+    for (int word = 0; word < v_eights; ++word)
 #pragma unroll
       for (int half = 0; half < 2; ++half) {
         NibbleHalves v[2];
 #pragma unroll
         for (int i = 0; i < 2; ++i) {
-          v[i] = nibble_halves(
-              ptx::prmt_b32(w[2 * i][word], w[2 * i + 1][word], half == 0 ? 0x5410 : 0x7632));
+          v[i] = Codes::template of_two<v_eights * words>(w[2 * i], w[2 * i + 1], word, half);
 #pragma unroll
-          for (int n = 0; n < 4; ++n)
+          for (int n = 0; scaled && n < 4; ++n)
             v[i].n[n] = ptx::mul_rn_f16x2(v[i].n[n], scales[i][word / v_of_scale]);
         }
 #pragma unroll
@@ -346,7 +381,8 @@ class AttentionDecode {
     float* const marks = sums + decode_warps * rows * D;  // reference and weight of warp and row
     const float global = args_.global_scales ? args_.global_scales[1] : 1.0f;
     const float factor =
-        __fmul_rn(global, Codes::relative ? power_of_two(max(v_reference_ - 128, -127)) : 0x1p14f);
+        __fmul_rn(global, Codes::relative ? power_of_two(max(v_reference_ - Codes::unit_byte, -127))
+                                          : Codes::unit);
 #pragma unroll
     for (int tile = 0; tile < Tiles; ++tile)
 #pragma unroll
@@ -378,7 +414,7 @@ class AttentionDecode {
   int begin_, end_, inner_begin_, inner_end_;  // keys that some row sees, that all do
   std::uint32_t k_at_, k_scales_at_, v_at_, v_scales_at_, exchange_, halves_;
   int v_reference_ = 0;
-  std::uint32_t q_[Tiles][k_words][4];
+  std::uint32_t q_[Tiles][k_eights][4];
   float factor_[Tiles][2], reference_[Tiles][2], weight_[Tiles][2];  // of rows 2 t, 2 t + 1
   float o_[Tiles][o_tiles][4];
 };

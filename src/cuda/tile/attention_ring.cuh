@@ -21,10 +21,11 @@ __device__ inline std::uint64_t kept(const std::uint8_t* address) {
 
 /// Chunks first, first + 4, ... of one sequence and head, whole as they lie in their pages,
 /// whatever the sequence has of them. Of a page that there is not, page 0's, to be left out.
-template <int D, int Block>
+template <KvFormat Format, int D>
 class AttentionRing {
  public:
-  static constexpr DecodeStage stage = decode_stage(D, Block);
+  static constexpr DecodeStage stage = decode_stage(Format, D);
+  static constexpr int stages = decode_stages(Format, D);
 
   /// `shared`: this warp's stages.
   __device__ AttentionRing(const AttentionDecodeArgs& args, int sequence, int head, int first,
@@ -47,23 +48,23 @@ class AttentionRing {
     lane_ = kept(static_cast<std::uint32_t>(lane));
     mask_ = (1u << args.page_shift) - 1;
 #pragma unroll 1
-    for (int i = 0; i < decode_stages - 1; ++i) fill(i);
+    for (int i = 0; i < stages - 1; ++i) fill(i);
   }
 
-  /// Waits for chunk `i`, of stage i % decode_stages, and asks for one more. The warp calls it for
+  /// Waits for chunk `i`, of stage i % stages, and asks for one more. The warp calls it for
   /// 0, 1, ... in turn.
   __device__ void next(int i) {
-    ptx::cp_async_wait_group<decode_stages - 2>();
+    ptx::cp_async_wait_group<stages - 2>();
     __syncwarp();
-    fill(i + decode_stages - 1);
+    fill(i + stages - 1);
   }
   /// Whether the chunk that next() waited for is in the cache.
-  __device__ bool present() const { return (absent_ >> (decode_stages - 1) & 1) == 0; }
+  __device__ bool present() const { return (absent_ >> (stages - 1) & 1) == 0; }
   __device__ int token(int i) const { return (first_ + i * decode_warps) * decode_chunk; }
 
  private:
-  static constexpr int parts = D / 32;   // of 16 bytes, of a token's codes
-  static constexpr int row = D / Block;  // bytes of a token's scales
+  static constexpr int parts = kv_page::token_code_bytes(Format, D) / 16;  // of a token's codes
+  static constexpr int row = kv_page::token_scale_bytes(Format, D);  // bytes of a token's scales
   static constexpr int pieces = decode_chunk * row / 16;
 
   __device__ void fill(int i) {
@@ -72,8 +73,7 @@ class AttentionRing {
       if (i % 32 == 0) find_pages(i);
       const int page = __shfl_sync(~0u, pages_, i % 32);
       absent_ += static_cast<std::uint32_t>(page) >> 31;
-      copy(static_cast<std::uint32_t>(max(page, 0)), token(i) & mask_,
-           i % decode_stages * stage.bytes);
+      copy(static_cast<std::uint32_t>(max(page, 0)), token(i) & mask_, i % stages * stage.bytes);
     }
     ptx::cp_async_commit_group();
   }
@@ -94,7 +94,7 @@ class AttentionRing {
   __device__ void copy(std::uint32_t page, std::uint32_t in, std::uint32_t to) const {
     copy_codes(k_codes_, args_.k_codes, page, in, to);
     copy_codes(v_codes_, args_.v_codes, page, in, to + stage.v_codes);
-    if (lane_ < 2 * pieces)
+    if (pieces > 0 && lane_ < 2 * pieces)
       ptx::cp_async_cg_shared_global_16(
           to + scales_to_,
           at(scales_, static_cast<std::uint64_t>(page) * scales_page_ + in / decode_chunk * row));
@@ -104,7 +104,7 @@ class AttentionRing {
     const std::uint64_t first = static_cast<std::uint64_t>(page) * part.page + in * part.token;
     constexpr int apart = 32 / parts;  // tokens
 #pragma unroll
-    for (int i = 0; i < D / 64; ++i)
+    for (int i = 0; i < stage.v_codes / 512; ++i)
       ptx::cp_async_cg_shared_global_16(
           to + codes_to_ + 512 * i,
           at(base, first) + 16 * apart * i * static_cast<std::uint64_t>(part.token));

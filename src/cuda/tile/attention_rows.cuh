@@ -91,6 +91,18 @@ __device__ inline void decode_load_eight(const DecodeRows& q, std::int64_t at, f
   }
 }
 
+/// The orthonormal Hadamard transform of runs of 16.
+template <int Count>
+__device__ void decode_hadamard(float (&v)[Count]) {
+#pragma unroll
+  for (int i = 0; i < Count; i += 2) hadamard_first(v[i], v[i + 1], hadamard_scale(16));
+#pragma unroll
+  for (int distance = 2; distance < 16; distance *= 2)
+#pragma unroll
+    for (int i = 0; i < Count; ++i)
+      if ((i & distance) == 0) hadamard_step(v[i], v[i + distance]);
+}
+
 /// A row's reference if its largest score is too high for it, and what its sums are multiplied by.
 __device__ inline void decode_raise(float largest, float& reference, float& factor) {
 #pragma unroll
