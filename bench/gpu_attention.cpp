@@ -50,7 +50,9 @@ class Measurement {
         table_there_(device, bytes_of(table_)),
         lengths_(device, bytes_of(std::vector<std::int32_t>(static_cast<std::size_t>(c.batch),
                                                             static_cast<std::int32_t>(c.length)))),
-        globals_(device, bytes_of(std::vector<float>{1.0f, 1.0f})) {
+        globals_(device, bytes_of(std::vector<float>{1.0f, 1.0f})),
+        copies_(random_copies()),
+        copies_there_(device, bytes_of(copies_)) {
     const std::int64_t bytes = pages_ * shape_.page_bytes(),
                        sets = bytes > past_the_cache ? 1 : past_the_cache / bytes + 2;
     for (std::int64_t i = 0; i < sets; ++i) caches_.push_back(filled(bytes));
@@ -106,6 +108,16 @@ class Measurement {
     return q;
   }
 
+  // K's, then V's, between -2 and 2; never empty.
+  std::vector<std::uint16_t> random_copies() const {
+    std::vector<std::uint16_t> copies(
+        static_cast<std::size_t>(std::max<std::int64_t>(2 * copies_of_side(), 8)));
+    for (std::size_t i = 0; i < copies.size(); ++i)
+      copies[i] = float_to_bf16(static_cast<float>(random16(3, i)) / 16384.0f - 2.0f);
+    return copies;
+  }
+  std::int64_t copies_of_side() const { return case_.batch * case_.recent * kv_heads * d; }
+
   DeviceBytes filled(std::int64_t bytes) const {
     DeviceBytes memory(device_, bytes);
     const auto part = static_cast<std::int64_t>(records_.size());
@@ -137,6 +149,10 @@ class Measurement {
       cache.page_table = reinterpret_cast<const std::int32_t*>(table_there_.data());
       cache.max_pages = per_sequence_;
     }
+    if (case_.recent > 0) {
+      auto* const k = reinterpret_cast<std::uint16_t*>(copies_there_.data());
+      cache.recent = {case_.recent, k, k + copies_of_side()};
+    }
     o.cache = cache;
     o.causal = true;
     o.window = case_.window;
@@ -155,13 +171,15 @@ class Measurement {
                          static_cast<std::int64_t>(count) * 4, nullptr);
     device_.synchronize(nullptr);
     std::vector<std::uint8_t> records = records_;
-    const std::vector<float> want = on_host(records, b, first, count);
+    std::vector<std::uint16_t> copies = copies_of_head(b);
+    const std::vector<float> want = on_host(records, copies, b, first, count);
     const kv_page::Record r = kv_page::record(shape_.format, page_, d);
     for (std::size_t i = 0; i < records.size(); ++i) {
       const auto at = static_cast<std::int64_t>(i) % r.bytes;
       if (at >= r.v_codes && at < r.v_scales) records[i] &= eight_bits() ? 0x7F : 0x77;
     }
-    const std::vector<float> weighted = on_host(records, b, first, count);
+    for (std::size_t i = copies.size() / 2; i < copies.size(); ++i) copies[i] &= 0x7FFF;
+    const std::vector<float> weighted = on_host(records, copies, b, first, count);
     double worst = 0;
     for (std::size_t i = 0; i < count; ++i) {
       const double difference = std::fabs(got[i] - want[i]);
@@ -169,8 +187,19 @@ class Measurement {
     }
     return worst;
   }
-  std::vector<float> on_host(std::vector<std::uint8_t>& records, std::int64_t b, std::size_t first,
-                             std::size_t count) const {
+  // Of the last kv head of a sequence.
+  std::vector<std::uint16_t> copies_of_head(std::int64_t b) const {
+    std::vector<std::uint16_t> result;
+    for (int side = 0; side < 2; ++side)
+      for (std::int64_t t = 0; t < case_.recent; ++t) {
+        const auto row = copies_.begin() + side * copies_of_side() +
+                         ((b * case_.recent + t + 1) * kv_heads - 1) * d;
+        result.insert(result.end(), row, row + d);
+      }
+    return result;
+  }
+  std::vector<float> on_host(std::vector<std::uint8_t>& records, std::vector<std::uint16_t>& copies,
+                             std::int64_t b, std::size_t first, std::size_t count) const {
     const KvPageShape one{shape_.format, 1, d, page_};
     KvCache cache = kv_cache_of_records(one, records);
     std::vector<std::int32_t> table;
@@ -190,6 +219,8 @@ class Measurement {
         part->data += table.front() * one.record_bytes();
       cache.pages = 1;
     }
+    if (case_.recent > 0)
+      cache.recent = {case_.recent, copies.data(), copies.data() + case_.recent * d};
     std::vector<float> output(count);
     const std::int64_t heads = static_cast<std::int64_t>(count) / d;
     AttentionOptions o{.q = HeadsView{query_.data() + first, DType::bf16, 1, 1, heads, d}};
@@ -210,6 +241,8 @@ class Measurement {
   const std::vector<std::int32_t> table_;
   const std::vector<std::uint16_t> query_;
   const DeviceBytes query_there_, output_, table_there_, lengths_, globals_;
+  const std::vector<std::uint16_t> copies_;
+  const DeviceBytes copies_there_;
   std::vector<DeviceBytes> caches_, workspace_;
 };
 
@@ -243,6 +276,11 @@ std::vector<AttentionCase> gpu_attention_cases(bool quick) {
                      .batch = 64,
                      .length = 8 * k,
                      .window = 4 * k});
+    cases.push_back({.name = name + "64 x 8k, 64 tokens in bf16",
+                     .format = format,
+                     .batch = 64,
+                     .length = 8 * k,
+                     .recent = 64});
   }
   const auto append = [&](const std::string& what, KvFormat format, ScaleRule rule) {
     cases.push_back({.name = "append " + what + " 16 x 4k",
@@ -278,7 +316,7 @@ void measure_attention(Device& device, const std::vector<AttentionCase>& cases,
     row.limit = append ? "copy" : "read";
     row.limit_seconds = row.bytes / (append ? limits.copy : limits.read);
     if (append ? !c.transformed && c.rule != ScaleRule::search && c.length > 1
-               : c.batch > 1 && c.window == 0 && c.page_size == 0)
+               : c.batch > 1 && c.window == 0 && c.page_size == 0 && c.recent == 0)
       row.must = 0.8;
     try {
       if (append)

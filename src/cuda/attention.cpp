@@ -54,8 +54,6 @@ void check_served(Device& device, const AttentionCall& call) {
         fmt::format("has kernels for d = 64, 128 and 256, not {}; pad d with zeros, or take a "
                     "host backend",
                     call.d));
-  if (cache->first.count > 0 || cache->recent.count > 0)
-    refuse("reads tokens from pages alone; keep no BF16 copies, or take a host backend");
   if (cache->pages >= std::int64_t{1} << 31)
     refuse(fmt::format("numbers up to 2^31 pages, not {}; take fewer", cache->pages));
   for (const KvPart* part : {&cache->k_codes, &cache->k_scales, &cache->v_codes, &cache->v_scales})
@@ -75,13 +73,15 @@ struct Plan {
   int rows = 8;  // of an item
   std::int64_t most_q = 0, most_keys = 0, passes = 0, items = 0;
   int splits = 1;
+  bool copies = false;
   int code_bits = 4;
   int shared_bytes = 0;
 
+  int parts() const { return splits + copies; }
   std::int64_t workspace_bytes(std::int64_t d) const {
-    return splits == 1 ? 0
-                       : decode_partial_floats(items, splits, rows, static_cast<int>(d)) *
-                             static_cast<std::int64_t>(sizeof(float));
+    return parts() == 1 ? 0
+                        : decode_partial_floats(items, parts(), rows, static_cast<int>(d)) *
+                              static_cast<std::int64_t>(sizeof(float));
   }
 };
 
@@ -114,9 +114,10 @@ Plan plan_of(Device& device, const AttentionCall& call) {
   plan.passes = ceil_div(rows, plan.rows);
   plan.items = call.sequences * call.kv_heads * plan.passes;
   if (plan.items == 0) return plan;
+  plan.copies = cache.first.count + cache.recent.count > 0;
   plan.code_bits = kv_page::code_bits(cache.format);
   plan.splits = o.splits > 0 ? o.splits : splits_of(device, plan, call.d);
-  if (rows > countable || plan.items * plan.splits >= std::int64_t{1} << 31)
+  if (rows > countable || plan.items * plan.parts() >= std::int64_t{1} << 31)
     refuse(
         fmt::format("takes up to 2^31 parts, not {} of {} sequences, heads and runs of queries; "
                     "take fewer sequences a call",
@@ -168,8 +169,16 @@ AttentionDecodeArgs args_of(const AttentionCall& call, const Plan& plan) {
   args.q_heads = static_cast<std::int32_t>(call.q_heads);
   args.kv_heads = static_cast<std::int32_t>(call.kv_heads);
   args.group = static_cast<std::int32_t>(call.group());
+  args.first_k = cache.first.k;
+  args.first_v = cache.first.v;
+  args.recent_k = cache.recent.k;
+  args.recent_v = cache.recent.v;
+  args.first_count = cache.first.count;
+  args.recent_count = cache.recent.count;
+  args.items = static_cast<std::int32_t>(plan.items);
   args.passes = static_cast<std::int32_t>(plan.passes);
   args.splits = plan.splits;
+  args.parts = plan.parts();
   return args;
 }
 
@@ -198,13 +207,13 @@ void attention(Device& device, const AttentionCall& call, std::span<std::uint8_t
   static constexpr const char* formats[] = {"nvfp4", "mxfp4", "mxfp8", "fp8"};
   const char* const format = formats[static_cast<std::size_t>(call.cache()->format)];
   launch(device, fmt::format("attention_decode_{}_{}_{}", format, call.d, plan.rows), operation,
-         {.grid_x = static_cast<unsigned>(plan.items * plan.splits),
+         {.grid_x = static_cast<unsigned>(plan.items * plan.parts()),
           .grid_y = 1,
           .grid_z = 1,
           .threads = decode_threads,
           .column_shift = 0},
          args, stream, plan.shared_bytes);
-  if (plan.splits == 1) return;
+  if (plan.parts() == 1) return;
   launch(device, fmt::format("attention_decode_merge_{}_{}", call.d, plan.rows), operation,
          {.grid_x = static_cast<unsigned>(plan.items),
           .grid_y = 1,

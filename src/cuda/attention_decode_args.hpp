@@ -53,8 +53,14 @@ struct AttentionDecodeArgs {
   std::int64_t window;         // 0: all
   std::int32_t causal;
   std::int32_t q_heads, kv_heads, group;
-  std::int32_t passes, splits;  // items of a sequence and head; parts of their keys
-  float* partial;               // splits > 1: decode_partial_floats()
+  const std::uint16_t* first_k;  // BF16 copies of first tokens, then of recent ones (KvCopies)
+  const std::uint16_t* first_v;
+  const std::uint16_t* recent_k;
+  const std::uint16_t* recent_v;
+  std::int64_t first_count, recent_count;
+  std::int32_t items, passes;  // of the call; of a sequence and head
+  std::int32_t splits, parts;  // of the keys in pages; with one more for the copies, if there are
+  float* partial;              // parts > 1: decode_partial_floats()
 };
 
 /// Bytes of one stage of a warp: K codes, V codes, K scales, V scales of a chunk.
@@ -81,11 +87,11 @@ MICROSCALE_HD constexpr int decode_all_shared_bytes(KvFormat format, int d, int 
   return decode_shared_bytes(format, d, rows) + decode_warps * rows * 4;
 }
 
-/// Parts: of each item and split rows * d sums, then for all of them rows pairs of reference and
+/// Parts: of each item and part rows * d sums, then for all of them rows pairs of reference and
 /// weight.
-MICROSCALE_HD constexpr std::int64_t decode_partial_floats(std::int64_t items, int splits, int rows,
+MICROSCALE_HD constexpr std::int64_t decode_partial_floats(std::int64_t items, int parts, int rows,
                                                            int d) {
-  return items * splits * rows * (d + 2);
+  return items * parts * rows * (d + 2);
 }
 
 }  // namespace microscale::cuda

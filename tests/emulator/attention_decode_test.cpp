@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 
 #include <cmath>
+#include <cstring>
 #include <string>
 
 #include "cuda/attention.hpp"
@@ -28,6 +29,7 @@ struct Case {
   DType q_type = DType::bf16, type = DType::f32;
   bool causal = true, sinks = false, offsets = false, garbage = false;
   bool mean = false, hadamard = false;
+  std::int64_t first = 0, recent = 0;
   std::int64_t window = 0;
   float softcap = 0;
   int splits = 1;
@@ -112,9 +114,27 @@ class Attention {
       mean.push_back(0.02f * static_cast<float>(i % 23 - 5));
     if (case_.mean) to.set_mean(mean);
     if (case_.hadamard) to.view.hadamard = 16;
-    const auto longest = *std::max_element(case_.lengths.begin(), case_.lengths.end());
-    if (longest > 0) to.append(k, v, 0, longest);
+    if (case_.first + case_.recent > 0) to.keep(case_.first, case_.recent);
     to.lengths.assign(case_.lengths.begin(), case_.lengths.end());
+    std::vector<std::int32_t> offsets{0};
+    for (const std::int32_t length : case_.lengths) offsets.push_back(offsets.back() + length);
+    const Heads packed_k = packed(k), packed_v = packed(v);
+    append_kv(
+        {.cache = to.view, .k = packed_k.view(), .v = packed_v.view(), .offsets = offsets.data()});
+  }
+  /// The tokens that sequences have, one sequence behind the other.
+  Heads packed(const Heads& all) const {
+    std::int64_t tokens = 0;
+    for (const std::int32_t length : case_.lengths) tokens += length;
+    Heads result(all.dtype, 1, tokens, all.heads, all.d);
+    std::uint8_t* to = result.bytes.data();
+    for (std::int64_t b = 0; b < batch_; ++b) {
+      const std::int64_t row = all.heads * all.d * size_of(all.dtype),
+                         bytes = case_.lengths[static_cast<std::size_t>(b)] * row;
+      std::memcpy(to, all.bytes.data() + b * all.tokens * row, static_cast<std::size_t>(bytes));
+      to += bytes;
+    }
+    return result;
   }
   Result untouched() const {
     return {Heads(case_.type, q.batch, q.tokens, q.heads, q.d),
@@ -237,6 +257,24 @@ TEST_F(AttentionDecode, adds_the_mean_of_keys_back_where_it_shows) {
         c.d = 64, c.q_type = DType::f32, c.q_len = 3, c.mean = false;
         EXPECT_TRUE(near(c));
       }
+}
+
+TEST_F(AttentionDecode, reads_first_and_recent_tokens_from_their_copies) {
+  for (const auto& [format, d] : {std::pair{KvFormat::nvfp4, 64},
+                                  {KvFormat::mxfp4, 128},
+                                  {KvFormat::fp8, 128},
+                                  {KvFormat::mxfp8, 256}})
+    for (const std::int64_t q_heads : {8, 32}) {
+      Case c{.format = format, .d = d, .lengths = {75, 40, 3, 0, 100}, .q_heads = q_heads};
+      c.first = 5, c.recent = 37;
+      EXPECT_TRUE(near(c)) << d;
+      c.splits = 3, c.q_len = 3, c.window = 50;
+      EXPECT_TRUE(near(c)) << d;
+      c.sinks = c.mean = c.hadamard = true, c.softcap = 3.0f, c.first = 0;
+      EXPECT_TRUE(near(c)) << d;
+      c.first = 90, c.recent = 20, c.window = 0, c.causal = false;
+      EXPECT_TRUE(near(c)) << d;
+    }
 }
 
 TEST_F(AttentionDecode, reads_every_length) {

@@ -2,6 +2,8 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
+
 #include "gpu_append.hpp"
 #include "gpu_attention.hpp"
 #include "microscale/numerics.hpp"
@@ -46,16 +48,17 @@ void check_attention_calls(Device& device, const Scope& scope, EqualityTotals& t
   for (const KvFormat format : {KvFormat::nvfp4, KvFormat::mxfp4, KvFormat::mxfp8, KvFormat::fp8})
     for (const std::int64_t length : lengths)
       for (const std::int64_t page : {0, 16, 32, 64})
-        for (const std::int64_t window : {0, 100}) {
+        for (const std::int64_t window : {0, 100, -1}) {  // -1: none, and tokens in BF16
           bench::AttentionCase c;
-          c.name = fmt::format("attention {} 3 x {}, pages of {}, window {}",
+          c.name = fmt::format("attention {} 3 x {}, pages of {}, window {} (-1: tokens in bf16)",
                                format == KvFormat::fp8 ? "fp8" : info(block_format(format)).name,
                                length, page, window);
           c.format = format;
           c.batch = 3;
           c.length = length;
           c.page_size = page;
-          c.window = window;
+          c.window = std::max<std::int64_t>(window, 0);
+          if (window < 0) c.recent = 37;
           try {
             const double error = attention_error(device, c);
             ++totals.calls;

@@ -12,7 +12,9 @@
 
 #include "cuda/ptx/mma.cuh"
 #include "cuda/tile/attention_codes.cuh"
+#include "cuda/tile/attention_copies.cuh"
 #include "cuda/tile/attention_merge.cuh"
+#include "cuda/tile/attention_query.cuh"
 #include "cuda/tile/attention_ring.cuh"
 #include "cuda/tile/attention_rows.cuh"
 #include "cuda/tile/grid_order.cuh"
@@ -27,6 +29,10 @@ class AttentionDecode {
 
   __device__ static void run(const AttentionDecodeArgs& args) {
     follow_previous_grid();
+    if (static_cast<int>(blockIdx.x) >= args.items * args.splits) {
+      AttentionCopies<D, rows>::run(args, static_cast<int>(blockIdx.x) - args.items * args.splits);
+      return;
+    }
     const int index = static_cast<int>(blockIdx.x) / args.splits;
     const DecodeItem item(args, index, rows);
     if (item.count == 0) return;
@@ -86,45 +92,12 @@ class AttentionDecode {
     merge(reinterpret_cast<float*>(memory));
   }
 
-  /// Rows g of each tile, in the order of the codes' pairs, with a power of two that brings the
-  /// largest magnitude to [2^14, 2^15).
   __device__ void load_query() {
-    const float global = args_.global_scales ? args_.global_scales[0] : 1.0f;
+    decode_query<Codes, D, Tiles>(args_, item_, mean_scores(), q_, factor_);
 #pragma unroll
     for (int tile = 0; tile < Tiles; ++tile) {
-      const int row = 8 * tile + g_;
-      float v[8 * k_eights];
-      float largest = 0.0f;
-#pragma unroll
-      for (int i = 0; i < 8 * k_eights; ++i) v[i] = 0.0f;
-      if (row < item_.count) {
-        const std::int64_t at = item_.element(args_, args_.q, row) + t_ * (D / 4);
-#pragma unroll
-        for (int i = 0; i < 8 * k_eights; i += 8) decode_load_eight(args_.q, at + i, v + i);
-      }
-      if (args_.mean) store_mean_score(row, v);
-      if (args_.hadamard != 0) decode_hadamard(v);
-#pragma unroll
-      for (int i = 0; i < 8 * k_eights; ++i) largest = ptx::max_nan_abs_f32(largest, v[i]);
-      largest = ptx::max_nan_f32(largest, __shfl_xor_sync(~0u, largest, 1));
-      largest = ptx::max_nan_f32(largest, __shfl_xor_sync(~0u, largest, 2));
-      const int exponent = static_cast<int>(__float_as_uint(largest) >> 23) - 127;
-      const int shift = exponent == 128 ? -100 : min(14 - exponent, 127);
-      const float power = power_of_two(shift);
-#pragma unroll
-      for (int i = 0; i < k_eights; ++i)
-#pragma unroll
-        for (int j = 0; j < 4; ++j) {
-          const int n = 3 - (j & 1) * 2 - (j >> 1);  // 3, 1; 2, 0
-          q_[tile][i][j] = ptx::cvt_rn_f16x2_f32(__fmul_rn(v[8 * i + n], power),
-                                                 __fmul_rn(v[8 * i + n + 4], power));
-        }
-      const float factor =
-          __fmul_rn(__fmul_rn(args_.scale_log2, power_of_two(max(-shift, -127))), global);
 #pragma unroll
       for (int j = 0; j < 2; ++j) {
-        factor_[tile][j] = __shfl_sync(~0u, factor, 8 * t_ + 4 * j);
-        if (!Codes::relative) factor_[tile][j] = __fmul_rn(factor_[tile][j], Codes::unit);
         reference_[tile][j] = decode_no_reference;
         weight_[tile][j] = 0.0f;
       }
@@ -135,22 +108,11 @@ class AttentionDecode {
     }
   }
 
-  /// Where a row's mean score of this warp is in shared memory.
-  __device__ float* mean_score(int row) const {
+  /// What the mean of K adds to the scores of each row, of this warp, in shared memory.
+  __device__ float* mean_scores() const {
     extern __shared__ __align__(128) unsigned char memory[];
     return reinterpret_cast<float*>(memory + decode_shared_bytes(Codes::format, D, rows)) +
-           warp_ * rows + row;
-  }
-  /// q . mean times the scale: what the keys' mean adds to the row's scores; `v`: a quarter of q.
-  __device__ void store_mean_score(int row, const float (&v)[8 * k_eights]) const {
-    const float* const mean = args_.mean + item_.kv_head * D + t_ * (D / 4);
-    float sum = 0.0f;
-#pragma unroll
-    for (int i = 0; i < 8 * k_eights; ++i) sum = __fmaf_rn(v[i], mean[i], sum);
-    sum = __fadd_rn(sum, __shfl_xor_sync(~0u, sum, 1));
-    sum = __fadd_rn(sum, __shfl_xor_sync(~0u, sum, 2));
-    if (t_ == 0) *mean_score(row) = __fmul_rn(sum, args_.scale_log2);
-    __syncwarp();
+           warp_ * rows;
   }
 
   /// Where this lane reads of a stage.
@@ -174,7 +136,7 @@ class AttentionDecode {
       if (args_.mean) {
 #pragma unroll
         for (int i = 0; i < 4; ++i)
-          s[tile][i] = __fadd_rn(s[tile][i], *mean_score(8 * tile + 2 * t_ + (i & 1)));
+          s[tile][i] = __fadd_rn(s[tile][i], mean_scores()[8 * tile + 2 * t_ + (i & 1)]);
       }
       if (args_.softcap_log2 > 0.0f) decode_cap(args_.softcap_log2, s[tile]);
       if (!whole) mask(tile, first, s[tile]);
