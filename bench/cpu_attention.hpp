@@ -23,6 +23,8 @@ struct AttentionCase {
   std::int64_t batch = 1, length = 0;
   std::int64_t page_size = 0;  // 0: contiguous; else pages in random order
   std::int64_t window = 0, recent = 0;
+  ScaleRule rule = ScaleRule::search;  // append
+  bool transformed = false;            // append: keys by RoPE, minus a mean, by Hadamard
 
   std::int64_t q_heads() const { return kind == AttentionKind::prefill ? 8 : 32; }
   std::int64_t q_length() const { return kind == AttentionKind::prefill ? length : 1; }

@@ -1,5 +1,7 @@
 #include "gpu_attention.hpp"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <cmath>
 #include <numeric>
@@ -8,9 +10,11 @@
 #include "device_bytes.hpp"
 #include "formats/half.hpp"
 #include "formats/random.hpp"
+#include "gpu_append.hpp"
 #include "gpu_timing.hpp"
 #include "layouts/kv_page.hpp"
 #include "microscale/error.hpp"
+#include "ops/kv_cache_check.hpp"
 
 namespace microscale::cuda {
 namespace {
@@ -46,7 +50,9 @@ class Measurement {
         table_there_(device, bytes_of(table_)),
         lengths_(device, bytes_of(std::vector<std::int32_t>(static_cast<std::size_t>(c.batch),
                                                             static_cast<std::int32_t>(c.length)))),
-        globals_(device, bytes_of(std::vector<float>{1.0f, 1.0f})) {
+        globals_(device, bytes_of(std::vector<float>{1.0f, 1.0f})),
+        copies_(random_copies()),
+        copies_there_(device, bytes_of(copies_)) {
     const std::int64_t bytes = pages_ * shape_.page_bytes(),
                        sets = bytes > past_the_cache ? 1 : past_the_cache / bytes + 2;
     for (std::int64_t i = 0; i < sets; ++i) caches_.push_back(filled(bytes));
@@ -72,7 +78,9 @@ class Measurement {
   }
 
  private:
-  // Codes at random; scales around 1.
+  bool eight_bits() const { return kv_page::code_bits(shape_.format) == 8; }
+
+  // Codes at random, those of 8 bits below 2; scales around 1.
   std::vector<std::uint8_t> random_records() const {
     const kv_page::Record r = kv_page::record(shape_.format, page_, d);
     std::vector<std::uint8_t> bytes(static_cast<std::size_t>(distinct_ * r.bytes));
@@ -80,7 +88,7 @@ class Measurement {
       const auto at = static_cast<std::int64_t>(i) % r.bytes;
       const auto random = static_cast<std::uint8_t>(random16(5, i));
       const bool codes = at < r.k_scales || (at >= r.v_codes && at < r.v_scales);
-      bytes[i] = codes                              ? random
+      bytes[i] = codes ? static_cast<std::uint8_t>(random & (eight_bits() ? 0xBF : 0xFF))
                  : shape_.format == KvFormat::nvfp4 ? static_cast<std::uint8_t>(0x20 + random % 16)
                                                     : static_cast<std::uint8_t>(125 + random % 3);
     }
@@ -99,6 +107,16 @@ class Measurement {
       q[i] = float_to_bf16(static_cast<float>(random16(1, i)) / 16384.0f - 2.0f);
     return q;
   }
+
+  // K's, then V's, between -2 and 2; never empty.
+  std::vector<std::uint16_t> random_copies() const {
+    std::vector<std::uint16_t> copies(
+        static_cast<std::size_t>(std::max<std::int64_t>(2 * copies_of_side(), 8)));
+    for (std::size_t i = 0; i < copies.size(); ++i)
+      copies[i] = float_to_bf16(static_cast<float>(random16(3, i)) / 16384.0f - 2.0f);
+    return copies;
+  }
+  std::int64_t copies_of_side() const { return case_.batch * case_.recent * kv_heads * d; }
 
   DeviceBytes filled(std::int64_t bytes) const {
     DeviceBytes memory(device_, bytes);
@@ -131,6 +149,10 @@ class Measurement {
       cache.page_table = reinterpret_cast<const std::int32_t*>(table_there_.data());
       cache.max_pages = per_sequence_;
     }
+    if (case_.recent > 0) {
+      auto* const k = reinterpret_cast<std::uint16_t*>(copies_there_.data());
+      cache.recent = {case_.recent, k, k + copies_of_side()};
+    }
     o.cache = cache;
     o.causal = true;
     o.window = case_.window;
@@ -149,13 +171,15 @@ class Measurement {
                          static_cast<std::int64_t>(count) * 4, nullptr);
     device_.synchronize(nullptr);
     std::vector<std::uint8_t> records = records_;
-    const std::vector<float> want = on_host(records, b, first, count);
+    std::vector<std::uint16_t> copies = copies_of_head(b);
+    const std::vector<float> want = on_host(records, copies, b, first, count);
     const kv_page::Record r = kv_page::record(shape_.format, page_, d);
     for (std::size_t i = 0; i < records.size(); ++i) {
       const auto at = static_cast<std::int64_t>(i) % r.bytes;
-      if (at >= r.v_codes && at < r.v_scales) records[i] &= 0x77;
+      if (at >= r.v_codes && at < r.v_scales) records[i] &= eight_bits() ? 0x7F : 0x77;
     }
-    const std::vector<float> weighted = on_host(records, b, first, count);
+    for (std::size_t i = copies.size() / 2; i < copies.size(); ++i) copies[i] &= 0x7FFF;
+    const std::vector<float> weighted = on_host(records, copies, b, first, count);
     double worst = 0;
     for (std::size_t i = 0; i < count; ++i) {
       const double difference = std::fabs(got[i] - want[i]);
@@ -163,8 +187,19 @@ class Measurement {
     }
     return worst;
   }
-  std::vector<float> on_host(std::vector<std::uint8_t>& records, std::int64_t b, std::size_t first,
-                             std::size_t count) const {
+  // Of the last kv head of a sequence.
+  std::vector<std::uint16_t> copies_of_head(std::int64_t b) const {
+    std::vector<std::uint16_t> result;
+    for (int side = 0; side < 2; ++side)
+      for (std::int64_t t = 0; t < case_.recent; ++t) {
+        const auto row = copies_.begin() + side * copies_of_side() +
+                         ((b * case_.recent + t + 1) * kv_heads - 1) * d;
+        result.insert(result.end(), row, row + d);
+      }
+    return result;
+  }
+  std::vector<float> on_host(std::vector<std::uint8_t>& records, std::vector<std::uint16_t>& copies,
+                             std::int64_t b, std::size_t first, std::size_t count) const {
     const KvPageShape one{shape_.format, 1, d, page_};
     KvCache cache = kv_cache_of_records(one, records);
     std::vector<std::int32_t> table;
@@ -184,6 +219,8 @@ class Measurement {
         part->data += table.front() * one.record_bytes();
       cache.pages = 1;
     }
+    if (case_.recent > 0)
+      cache.recent = {case_.recent, copies.data(), copies.data() + case_.recent * d};
     std::vector<float> output(count);
     const std::int64_t heads = static_cast<std::int64_t>(count) / d;
     AttentionOptions o{.q = HeadsView{query_.data() + first, DType::bf16, 1, 1, heads, d}};
@@ -204,6 +241,8 @@ class Measurement {
   const std::vector<std::int32_t> table_;
   const std::vector<std::uint16_t> query_;
   const DeviceBytes query_there_, output_, table_there_, lengths_, globals_;
+  const std::vector<std::uint16_t> copies_;
+  const DeviceBytes copies_there_;
   std::vector<DeviceBytes> caches_, workspace_;
 };
 
@@ -216,8 +255,11 @@ double attention_error(Device& device, const AttentionCase& c) {
 std::vector<AttentionCase> gpu_attention_cases(bool quick) {
   const std::int64_t k = quick ? 16 : 1024;
   std::vector<AttentionCase> cases;
-  for (const KvFormat format : {KvFormat::nvfp4, KvFormat::mxfp4}) {
-    const std::string name = format == KvFormat::nvfp4 ? "decode nvfp4 " : "decode mxfp4 ";
+  for (const KvFormat format : {KvFormat::nvfp4, KvFormat::mxfp4, KvFormat::mxfp8, KvFormat::fp8}) {
+    const std::string name =
+        fmt::format("decode {} ", format == KvFormat::fp8     ? "fp8"
+                                  : format == KvFormat::mxfp8 ? "mxfp8"
+                                                              : info(block_format(format)).name);
     cases.push_back({.name = name + "64 x 8k", .format = format, .batch = 64, .length = 8 * k});
     cases.push_back({.name = name + "16 x 32k", .format = format, .batch = 16, .length = 32 * k});
     cases.push_back({.name = name + "1 x 32k", .format = format, .length = 32 * k});
@@ -234,7 +276,34 @@ std::vector<AttentionCase> gpu_attention_cases(bool quick) {
                      .batch = 64,
                      .length = 8 * k,
                      .window = 4 * k});
+    cases.push_back({.name = name + "64 x 8k, 64 tokens in bf16",
+                     .format = format,
+                     .batch = 64,
+                     .length = 8 * k,
+                     .recent = 64});
   }
+  const auto append = [&](const std::string& what, KvFormat format, ScaleRule rule) {
+    cases.push_back({.name = "append " + what + " 16 x 4k",
+                     .kind = bench::AttentionKind::append,
+                     .format = format,
+                     .batch = 16,
+                     .length = 4 * k,
+                     .page_size = 64,
+                     .rule = rule});
+  };
+  append("nvfp4 nearest", KvFormat::nvfp4, ScaleRule::nearest);
+  append("nvfp4 search", KvFormat::nvfp4, ScaleRule::search);
+  append("nvfp4 4 over 6", KvFormat::nvfp4, ScaleRule::four_over_six);
+  append("mxfp4 rceil", KvFormat::mxfp4, ScaleRule::rceil);
+  append("mxfp4 search", KvFormat::mxfp4, ScaleRule::search);
+  append("mxfp8 rceil", KvFormat::mxfp8, ScaleRule::rceil);
+  append("fp8", KvFormat::fp8, ScaleRule::search);
+  cases.push_back(cases[cases.size() - 7]);
+  cases.back().name = "append nvfp4 nearest 16 x 4k, keys transformed";
+  cases.back().transformed = true;
+  cases.push_back(cases[cases.size() - 8]);
+  cases.back().name = "append nvfp4 nearest 64 x 1";
+  cases.back().batch = 64, cases.back().length = 1;
   return cases;
 }
 
@@ -243,11 +312,17 @@ void measure_attention(Device& device, const std::vector<AttentionCase>& cases,
                        const bench::Watcher& watcher) {
   bench::measure_each(cases, filter, watcher, [&](const AttentionCase& c) {
     Result row{.name = c.name, .bytes = c.bytes(), .operations = c.operations()};
-    row.limit = "read";
-    row.limit_seconds = row.bytes / limits.read;
-    if (c.batch > 1 && c.window == 0 && c.page_size == 0) row.must = 0.8;
+    const bool append = c.kind == bench::AttentionKind::append;
+    row.limit = append ? "copy" : "read";
+    row.limit_seconds = row.bytes / (append ? limits.copy : limits.read);
+    if (append ? !c.transformed && c.rule != ScaleRule::search && c.length > 1
+               : c.batch > 1 && c.window == 0 && c.page_size == 0 && c.recent == 0)
+      row.must = 0.8;
     try {
-      Measurement(device, c).run(row);
+      if (append)
+        measure_append(device, c, row);
+      else
+        Measurement(device, c).run(row);
     } catch (const Error& error) {
       row.problem = error.what();
     }

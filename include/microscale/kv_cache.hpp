@@ -16,8 +16,8 @@
 //
 // The caller owns all memory. Page tables, lengths and offsets are read when the work runs; on
 // Backend::cuda they are device memory, and the calls may be captured into a graph. A page outside
-// [0, pages), or a length beyond what pages and table can hold, is Error{invalid_argument} on a
-// host; a GPU leaves such a page out: it reads and writes nothing there.
+// [0, pages), or a length beyond what pages and table (or RoPE's tables) can hold, is
+// Error{invalid_argument} on a host; a GPU leaves such tokens out: it reads and writes nothing there.
 #pragma once
 
 #include <cstdint>

@@ -50,23 +50,12 @@ void check_served(Device& device, const AttentionCall& call) {
   if (!call.q_dense())
     refuse("takes q in FP32, BF16 or FP16; dequantize it, or take a host backend");
   const KvCache* cache = call.cache();
-  if (!cache)
-    refuse(
-        "takes k and v from a cache; append them to one in NVFP4 or MXFP4, or take a host "
-        "backend");
-  if (cache->format != KvFormat::nvfp4 && cache->format != KvFormat::mxfp4)
-    refuse("reads caches in NVFP4 and MXFP4; take one of these, or a host backend");
+  if (!cache) refuse("takes k and v from a cache; append them to one, or take a host backend");
   if (call.d != 64 && call.d != 128 && call.d != 256)
     refuse(
         fmt::format("has kernels for d = 64, 128 and 256, not {}; pad d with zeros, or take a "
                     "host backend",
                     call.d));
-  if (cache->first.count > 0 || cache->recent.count > 0)
-    refuse("reads tokens from pages alone; keep no BF16 copies, or take a host backend");
-  if (cache->k_mean || cache->hadamard != 0)
-    refuse(
-        "takes K as it was, without a mean or a Hadamard transform; append it so, or take a "
-        "host backend");
   if (cache->pages >= std::int64_t{1} << 31)
     refuse(fmt::format("numbers up to 2^31 pages, not {}; take fewer", cache->pages));
   for (const KvPart* part : {&cache->k_codes, &cache->k_scales, &cache->v_codes, &cache->v_scales})
@@ -76,7 +65,7 @@ void check_served(Device& device, const AttentionCall& call) {
       refuse(fmt::format(
           "takes pages and heads up to 64 GiB apart, not {} bytes; take smaller ones", apart));
   const std::int64_t row = kv_page::token_scale_bytes(cache->format, cache->d);
-  if (cache->pages > 0) {
+  if (cache->pages > 0 && row > 0) {
     check_scales("K scales", cache->k_scales, row);
     check_scales("V scales", cache->v_scales, row);
   }
@@ -87,24 +76,27 @@ struct Plan {
   int rows = 8;  // of an item
   std::int64_t most_q = 0, most_keys = 0, passes = 0, items = 0;
   int splits = 1;
-  int block = 16;
+  bool copies = false;
   int shared_bytes = 0;
   std::string kernel;
 
+  int parts() const { return splits + copies; }
   std::int64_t workspace_bytes(std::int64_t d) const {
-    return splits == 1 ? 0
-                       : decode_partial_floats(items, splits, rows, static_cast<int>(d)) *
-                             static_cast<std::int64_t>(sizeof(float));
+    return parts() == 1 ? 0
+                        : decode_partial_floats(items, parts(), rows, static_cast<int>(d)) *
+                              static_cast<std::int64_t>(sizeof(float));
   }
 };
 
 // The number of parts with the least time, in rounds of a block's chunks: those of all waves of
 // blocks, and what a block, and merging, takes besides.
-int splits_of(Device& device, const Plan& plan, const std::string& kernel, std::int64_t d) {
-  const std::int64_t slots = std::max(device.most_clusters(load_kernel(device, kernel, operation),
-                                                           1, decode_threads, plan.shared_bytes),
-                                      1);
-  const std::int64_t of_round = std::int64_t{decode_warps} * decode_chunk(static_cast<int>(d)),
+int splits_of(Device& device, const Plan& plan, const AttentionCall& call) {
+  const std::int64_t slots =
+      std::max(device.most_clusters(load_kernel(device, plan.kernel, operation), 1, decode_threads,
+                                    plan.shared_bytes),
+               1);
+  const std::int64_t of_round = std::int64_t{decode_warps} *
+                                decode_chunk(call.cache()->format, static_cast<int>(call.d)),
                      rounds = std::max<std::int64_t>(ceil_div(plan.most_keys, of_round), 1);
   constexpr double of_block = 1.5, of_merge = 2;
   double least = 0;
@@ -134,12 +126,13 @@ Plan plan_of(Device& device, const AttentionCall& call) {
   plan.passes = ceil_div(rows, plan.rows);
   plan.items = call.sequences * call.kv_heads * plan.passes;
   if (plan.items == 0) return plan;
-  plan.block = kv_page::block(cache.format);
-  plan.shared_bytes = decode_shared_bytes(static_cast<int>(call.d), plan.block, plan.rows);
+  plan.copies = cache.first.count + cache.recent.count > 0;
+  plan.shared_bytes = decode_shared_bytes(cache.format, static_cast<int>(call.d), plan.rows);
+  static constexpr const char* formats[] = {"nvfp4", "mxfp4", "mxfp8", "fp8"};
   plan.kernel = fmt::format("attention_decode_{}_{}_{}",
-                            cache.format == KvFormat::nvfp4 ? "nvfp4" : "mxfp4", call.d, plan.rows);
-  plan.splits = o.splits > 0 ? o.splits : splits_of(device, plan, plan.kernel, call.d);
-  if (rows > countable || plan.items * plan.splits >= std::int64_t{1} << 31)
+                            formats[static_cast<std::size_t>(cache.format)], call.d, plan.rows);
+  plan.splits = o.splits > 0 ? o.splits : splits_of(device, plan, call);
+  if (rows > countable || plan.items * plan.parts() >= std::int64_t{1} << 31)
     refuse(
         fmt::format("takes up to 2^31 parts, not {} of {} sequences, heads and runs of queries; "
                     "take fewer sequences a call",
@@ -184,7 +177,10 @@ AttentionDecodeArgs args_of(const AttentionCall& call, const Plan& plan) {
       cache.page_table ? std::countr_zero(static_cast<std::uint64_t>(cache.page_size)) : 30;
   args.lengths = cache.lengths;
   args.most_keys = plan.most_keys;
-  args.global_scales = cache.format == KvFormat::nvfp4 ? cache.device_global_scales : nullptr;
+  const bool global = cache.format == KvFormat::nvfp4 || cache.format == KvFormat::fp8;
+  args.global_scales = global ? cache.device_global_scales : nullptr;
+  args.mean = cache.k_mean;
+  args.hadamard = cache.hadamard;
   args.scale_log2 = static_cast<float>(call.scale * per_ln2);
   args.softcap_log2 = static_cast<float>(o.softcap * per_ln2);
   args.window = o.window;
@@ -192,8 +188,16 @@ AttentionDecodeArgs args_of(const AttentionCall& call, const Plan& plan) {
   args.q_heads = static_cast<std::int32_t>(call.q_heads);
   args.kv_heads = static_cast<std::int32_t>(call.kv_heads);
   args.group = static_cast<std::int32_t>(call.group());
+  args.first_k = cache.first.k;
+  args.first_v = cache.first.v;
+  args.recent_k = cache.recent.k;
+  args.recent_v = cache.recent.v;
+  args.first_count = cache.first.count;
+  args.recent_count = cache.recent.count;
+  args.items = static_cast<std::int32_t>(plan.items);
   args.passes = static_cast<std::int32_t>(plan.passes);
   args.splits = plan.splits;
+  args.parts = plan.parts();
   return args;
 }
 
@@ -220,13 +224,13 @@ void attention(Device& device, const AttentionCall& call, std::span<std::uint8_t
     args.partial = reinterpret_cast<float*>(workspace.data());
   }
   launch(device, plan.kernel, operation,
-         {.grid_x = static_cast<unsigned>(plan.items * plan.splits),
+         {.grid_x = static_cast<unsigned>(plan.items * plan.parts()),
           .grid_y = 1,
           .grid_z = 1,
           .threads = decode_threads,
           .column_shift = 0},
          args, stream, plan.shared_bytes);
-  if (plan.splits == 1) return;
+  if (plan.parts() == 1) return;
   launch(device, fmt::format("attention_decode_merge_{}_{}", call.d, plan.rows), operation,
          {.grid_x = static_cast<unsigned>(plan.items),
           .grid_y = static_cast<unsigned>(plan.rows),

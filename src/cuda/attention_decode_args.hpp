@@ -9,6 +9,7 @@
 #include <cstdint>
 
 #include "core/host_device.hpp"
+#include "layouts/kv_page.hpp"
 #include "microscale/kv_format.hpp"
 
 namespace microscale::cuda {
@@ -16,11 +17,8 @@ namespace microscale::cuda {
 inline constexpr int decode_warps = 3, decode_threads = 32 * decode_warps;
 inline constexpr int decode_piece = 32;         // tokens that are computed together
 inline constexpr int decode_scale_tokens = 16;  // whose scales lie in one piece
-/// Tokens of a stage of a warp's ring, and how many stages it has.
-MICROSCALE_HD constexpr int decode_chunk(int d) { return d == 256 ? 32 : 64; }
-MICROSCALE_HD constexpr int decode_stages(int d) { return d == 64 ? 3 : 2; }
 inline constexpr int decode_merge_threads = 256;
-inline constexpr int decode_most_splits = decode_merge_threads;
+inline constexpr int decode_most_splits = 256, decode_most_parts = decode_most_splits + 1;
 
 /// Codes or scales of K or V (KvPart), strides in units of 16 bytes: of scales' tokens, those
 /// of 16.
@@ -51,39 +49,61 @@ struct AttentionDecodeArgs {
   const std::int32_t* lengths;
   std::int64_t most_keys;      // of a sequence that are taken
   const float* global_scales;  // K's and V's, or null
+  const float* mean;           // of K, [kv_heads, d]; null: none
+  std::int32_t hadamard;       // 16: runs of q are transformed; 0: not
   float scale_log2;            // scale / ln 2
   float softcap_log2;          // softcap / ln 2; 0: none
   std::int64_t window;         // 0: all
   std::int32_t causal;
   std::int32_t q_heads, kv_heads, group;
-  std::int32_t passes, splits;  // items of a sequence and head; parts of their keys
-  float* partial;               // splits > 1: decode_partial_floats()
+  const std::uint16_t* first_k;  // BF16 copies of first tokens, then of recent ones (KvCopies)
+  const std::uint16_t* first_v;
+  const std::uint16_t* recent_k;
+  const std::uint16_t* recent_v;
+  std::int64_t first_count, recent_count;
+  std::int32_t items, passes;  // of the call; of a sequence and head
+  std::int32_t splits, parts;  // of the keys in pages; with one more for the copies, if there are
+  float* partial;              // parts > 1: decode_partial_floats()
 };
 
 /// Bytes of one stage of a warp: K codes, V codes, K scales, V scales of a chunk.
 struct DecodeStage {
   int v_codes, k_scales, v_scales, bytes;
 };
-MICROSCALE_HD constexpr DecodeStage decode_stage(int d, int block) {
-  const int codes = decode_chunk(d) * d / 2, scales = decode_chunk(d) * d / block;
+/// Tokens of a stage of a warp's ring, 64 where they are short, and how many stages it has.
+MICROSCALE_HD constexpr int decode_chunk(KvFormat format, int d) {
+  return kv_page::token_code_bytes(format, d) + kv_page::token_scale_bytes(format, d) <= 80 ? 64
+                                                                                            : 32;
+}
+MICROSCALE_HD constexpr DecodeStage decode_stage(KvFormat format, int d) {
+  const int tokens = decode_chunk(format, d),
+            codes = tokens * static_cast<int>(kv_page::token_code_bytes(format, d)),
+            scales = tokens * static_cast<int>(kv_page::token_scale_bytes(format, d));
   return {codes, 2 * codes, 2 * codes + scales, 2 * (codes + scales)};
 }
+MICROSCALE_HD constexpr int decode_stages(KvFormat format, int d) {
+  return decode_stage(format, d).bytes <= 5 * 1024 ? 3 : 2;
+}
 /// Shared memory of a block: the rings, or, later, the warps' sums, then each row's reference and
-/// weight; behind them the rings' barriers.
-MICROSCALE_HD constexpr int decode_barriers(int d, int block, int rows) {
-  const int ring = decode_warps * decode_stages(d) * decode_stage(d, block).bytes;
+/// weight; behind them what the mean of K adds to each row's scores, for every warp, and the
+/// rings' barriers.
+MICROSCALE_HD constexpr int decode_means(KvFormat format, int d, int rows) {
+  const int ring = decode_warps * decode_stages(format, d) * decode_stage(format, d).bytes;
   const int sums = decode_warps * rows * (d + 2) * 4;
   return ring > sums ? ring : sums;
 }
-MICROSCALE_HD constexpr int decode_shared_bytes(int d, int block, int rows) {
-  return decode_barriers(d, block, rows) + decode_warps * decode_stages(d) * 8;
+MICROSCALE_HD constexpr int decode_barriers(KvFormat format, int d, int rows) {
+  return decode_means(format, d, rows) + decode_warps * rows * 4;
+}
+MICROSCALE_HD constexpr int decode_shared_bytes(KvFormat format, int d, int rows) {
+  return decode_barriers(format, d, rows) + decode_warps * decode_stages(format, d) * 8;
 }
 
-/// Parts: of each item and split rows * d sums, then for all of them rows pairs of reference and
+/// Parts: of each item and part rows * d sums, then for all of them rows pairs of reference and
 /// weight.
-MICROSCALE_HD constexpr std::int64_t decode_partial_floats(std::int64_t items, int splits, int rows,
+MICROSCALE_HD constexpr std::int64_t decode_partial_floats(std::int64_t items, int parts, int rows,
                                                            int d) {
-  return items * splits * rows * (d + 2);
+  return items * parts * rows * (d + 2);
 }
 
 }  // namespace microscale::cuda

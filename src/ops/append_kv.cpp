@@ -9,6 +9,7 @@
 
 #include "core/kernel_table.hpp"
 #include "core/threads.hpp"
+#include "cuda/append_kv.hpp"
 #include "formats/arithmetic.hpp"
 #include "formats/compat.hpp"
 #include "layouts/kv_page.hpp"
@@ -267,11 +268,7 @@ class Appender {
 void append_kv(const AppendKvOptions& options, const Context& context) {
   const bool on_device = context.backend == Backend::cuda;
   check(options, on_device);
-  if (on_device)
-    throw Error(
-        ErrorCode::unsupported,
-        "append_kv: backend cuda has no kernel for it in this version; append on the host and copy "
-        "the pages");
+  if (on_device) return cuda::append_kv(cuda::runtime_device(), options, context.stream);
   Appender(options, context).run(context);
 }
 

@@ -6,27 +6,43 @@
 namespace microscale::cuda {
 namespace {
 
-TEST(AttentionDecodeArgs, a_stage_holds_the_bytes_of_sixteen_tokens) {
+TEST(AttentionDecodeArgs, a_stage_holds_the_bytes_of_a_chunk_of_tokens) {
   for (const int d : {64, 128, 256})
-    for (const int block : {16, 32}) {
-      const DecodeStage stage = decode_stage(d, block);
-      EXPECT_EQ(stage.bytes, 2 * (16 * d / 2 + 16 * d / block));
-      EXPECT_EQ(stage.v_codes, 16 * d / 2);
-      EXPECT_EQ(stage.k_scales, 16 * d);
-      EXPECT_EQ(stage.v_scales - stage.k_scales, 16 * d / block);
+    for (const KvFormat format :
+         {KvFormat::nvfp4, KvFormat::mxfp4, KvFormat::mxfp8, KvFormat::fp8}) {
+      const DecodeStage stage = decode_stage(format, d);
+      const int tokens = decode_chunk(format, d),
+                codes = tokens * d * kv_page::code_bits(format) / 8,
+                scales = format == KvFormat::fp8 ? 0 : tokens * d / kv_page::block(format);
+      EXPECT_EQ(tokens % decode_piece, 0);
+      EXPECT_EQ(stage.bytes, 2 * (codes + scales));
+      EXPECT_EQ(stage.v_codes, codes);
+      EXPECT_EQ(stage.k_scales, 2 * codes);
+      EXPECT_EQ(stage.v_scales - stage.k_scales, scales);
       EXPECT_EQ(stage.bytes % 16, 0);
       EXPECT_EQ(stage.v_scales % 16, 0);
     }
 }
 
-TEST(AttentionDecodeArgs, shared_memory_holds_the_rings_and_the_sums) {
-  EXPECT_EQ(decode_shared_bytes(128, 16, 8), 4 * 4 * 2304);
-  EXPECT_EQ(decode_shared_bytes(128, 32, 16), 4 * 4 * 2176);
-  EXPECT_EQ(decode_shared_bytes(64, 32, 16), 4 * 4 * 1088);
-  for (const int d : {64, 128, 256})
-    for (const int rows : {8, 16}) {
-      EXPECT_GE(decode_shared_bytes(d, 32, rows), decode_warps * rows * (d + 2) * 4);
-      EXPECT_LE(decode_shared_bytes(d, 16, rows) * (d == 256 ? 2 : 4), 227 * 1024);
+TEST(AttentionDecodeArgs, shared_memory_holds_the_rings_the_sums_and_the_barriers) {
+  EXPECT_EQ(decode_means(KvFormat::nvfp4, 128, 8), 3 * 2 * 9216);
+  EXPECT_EQ(decode_means(KvFormat::mxfp4, 128, 16), 3 * 2 * 8704);
+  EXPECT_EQ(decode_means(KvFormat::mxfp4, 64, 16), 3 * 3 * 4352);
+  EXPECT_EQ(decode_means(KvFormat::mxfp8, 128, 8), 3 * 2 * 8448);
+  EXPECT_EQ(decode_means(KvFormat::fp8, 256, 8), 3 * 2 * 16384);
+  EXPECT_EQ(decode_shared_bytes(KvFormat::nvfp4, 128, 8), 3 * 2 * 9216 + 3 * 8 * 4 + 3 * 2 * 8);
+  const auto blocks = [](KvFormat format, int d, int rows) {
+    return 227 * 1024 / (decode_shared_bytes(format, d, rows) + 1024);
+  };
+  for (const int rows : {8, 16})
+    for (const KvFormat format : {KvFormat::nvfp4, KvFormat::mxfp4, KvFormat::mxfp8}) {
+      for (const int d : {64, 128, 256}) {
+        EXPECT_GE(decode_means(format, d, rows), decode_warps * rows * (d + 2) * 4);
+        EXPECT_EQ(decode_barriers(format, d, rows) % 8, 0);
+      }
+      EXPECT_GE(blocks(format, 64, rows), 4);
+      EXPECT_GE(blocks(format, 128, rows), 4);
+      EXPECT_GE(blocks(format, 256, rows), 2);
     }
 }
 

@@ -52,13 +52,18 @@ class AttentionCalls : public ::testing::Test {
 };
 
 TEST_F(AttentionCalls, fill_the_device_with_parts_of_enough_keys) {
-  EXPECT_EQ(run(options(64, 8192)).splits, 4);
-  EXPECT_EQ(device_.launches.front().call.grid.x, 64u * 8 * 4);
+  // This device says that a multiprocessor holds one block, of 132; rounds have 192 keys.
+  EXPECT_EQ(run(options(64, 8192)).splits, 1);
+  EXPECT_EQ(device_.launches.size(), 1u);
+  EXPECT_EQ(device_.launches.front().call.grid.x, 64u * 8);
   EXPECT_EQ(device_.launches.front().name, "attention_decode_nvfp4_128_8");
+  EXPECT_EQ(run(options(1, 32768)).splits, 16);
   EXPECT_EQ(device_.launches.back().name, "attention_decode_merge_128_8");
-  EXPECT_EQ(run(options(1, 32768)).splits, 66);
-  EXPECT_EQ(run(options(1, 131072)).splits, 66);
-  EXPECT_EQ(run(options(1, 64)).splits, 1);
+  EXPECT_EQ(device_.launches.back().call.grid.y, 8u);
+  EXPECT_EQ(run(options(1, 131072)).splits, 16);
+  EXPECT_EQ(run(options(1, 4096)).splits, 11);  // two rounds each, as with 16
+  EXPECT_EQ(run(options(9, 8192)).splits, 5);   // three full waves of nine rounds
+  EXPECT_EQ(run(options(1, 192)).splits, 1);
   EXPECT_EQ(device_.launches.size(), 1u);
 }
 
@@ -68,11 +73,27 @@ TEST_F(AttentionCalls, take_sixteen_rows_at_a_time) {
   EXPECT_EQ(run(options(1, 64, 8 * 40)).passes, 3);
 }
 
+TEST_F(AttentionCalls, have_one_part_more_where_tokens_have_copies) {
+  AttentionOptions o = options(64, 8192);
+  o.cache->recent = {4, reinterpret_cast<std::uint16_t*>(memory_),
+                     reinterpret_cast<std::uint16_t*>(memory_)};
+  const AttentionCall call = check_attention(o, true);
+  EXPECT_EQ(attention_workspace_bytes(device_, call), 64 * 8 * 2 * 8 * 130 * 4);
+  static std::vector<std::uint8_t> workspace(64 * 8 * 2 * 8 * 130 * 4 + 256);
+  std::uint8_t* const at =
+      workspace.data() + 256 - reinterpret_cast<std::uintptr_t>(workspace.data()) % 256;
+  attention(device_, call, {at, workspace.size() - 256}, nullptr);
+  const auto args = device_.launches.front().as<AttentionDecodeArgs>();
+  EXPECT_EQ(args.splits, 1);
+  EXPECT_EQ(args.parts, 2);
+  EXPECT_EQ(device_.launches.front().call.grid.x, 64u * 8 * 2);
+}
+
 TEST_F(AttentionCalls, need_the_workspace_that_they_say) {
   const AttentionOptions o = options(1, 4096);
   const AttentionCall call = check_attention(o, true);
   const std::int64_t bytes = attention_workspace_bytes(device_, call);
-  EXPECT_EQ(bytes, 8 * 32 * 8 * 130 * 4);
+  EXPECT_EQ(bytes, 8 * 11 * 8 * 130 * 4);
   test::expect_error(ErrorCode::invalid_argument, "a workspace of", [&] {
     attention(device_, call, {memory_, static_cast<std::size_t>(bytes - 1)}, nullptr);
   });
@@ -80,21 +101,8 @@ TEST_F(AttentionCalls, need_the_workspace_that_they_say) {
 
 TEST_F(AttentionCalls, refuse_what_has_no_kernel) {
   refused([](auto& o) { o.numerics.accuracy = AttentionAccuracy::two_term; }, "`storage` alone");
-  refused(
-      [](auto& o) {
-        o.cache->format = KvFormat::mxfp8;
-        o.cache->k_codes.token_stride = o.cache->v_codes.token_stride = 128;
-      },
-      "NVFP4 and MXFP4");
-  refused([](auto& o) { o.cache->hadamard = 16; }, "Hadamard");
   refused([](auto& o) { o.cache->k_scales.token_stride = 16; }, "8 bytes apart");
   refused([](auto& o) { o.cache->v_scales.data += 1; }, "V scales must be at multiples of 16");
-  refused(
-      [](auto& o) {
-        o.cache->recent = {4, reinterpret_cast<std::uint16_t*>(memory_),
-                           reinterpret_cast<std::uint16_t*>(memory_)};
-      },
-      "keep no BF16 copies");
   test::expect_error(ErrorCode::unsupported, "d = 64, 128 and 256, not 96", [&] {
     attention_workspace_bytes(device_, check_attention(options(1, 64, 32, 96), true));
   });

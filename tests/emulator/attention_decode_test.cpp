@@ -1,15 +1,15 @@
-// Attention of few rows over caches of 4-bit keys and values, as the kernels for Hopper compute it,
+// Attention of few rows over caches of keys and values, as the kernels for Hopper compute it,
 // on the emulator: against the reference in FP64.
 #include <gtest/gtest.h>
 
 #include <cmath>
+#include <cstring>
 #include <string>
 
 #include "cuda/attention.hpp"
 #include "cuda/kernel_images.hpp"
-#include "device_bytes.hpp"
 #include "microscale/error.hpp"
-#include "support/caches.hpp"
+#include "support/device_caches.hpp"
 #include "support/wide_products.hpp"
 
 namespace microscale::emulator {
@@ -28,6 +28,8 @@ struct Case {
   std::int64_t q_len = 1, q_heads = 8, kv_heads = 2;
   DType q_type = DType::bf16, type = DType::f32;
   bool causal = true, sinks = false, offsets = false, garbage = false;
+  bool mean = false, hadamard = false;
+  std::int64_t first = 0, recent = 0;
   std::int64_t window = 0;
   float softcap = 0;
   int splits = 1;
@@ -80,33 +82,11 @@ class Attention {
                  kv_page::entries(case_.lengths[static_cast<std::size_t>(s)], case_.page);
              e < cache.view.max_pages; ++e)
           table[static_cast<std::size_t>(s * cache.view.max_pages + e)] = e % 2 ? -7 : 1 << 30;
-    const DeviceBytes memory(gpu, cache.memory), k_codes(gpu, cache.k_codes),
-        k_scales(gpu, cache.k_scales), v_codes(gpu, cache.v_codes), v_scales(gpu, cache.v_scales),
-        tables(gpu, bytes_of(table)), lengths(gpu, bytes_of(cache.lengths)),
-        globals(gpu,
-                bytes_of(std::vector<float>{cache.view.k_global_scale, cache.view.v_global_scale})),
-        query(gpu, q.bytes), output(gpu, r.o.bytes), lse(gpu, bytes_of(r.lse)),
-        offsets(gpu, bytes_of(offsets_)), sinks(gpu, bytes_of(sinks_));
-    KvCache view = cache.view;
-    const auto move = [&](KvPart& part) {
-      const std::pair<const std::vector<std::uint8_t>*, const DeviceBytes*> homes[] = {
-          {&cache.memory, &memory},
-          {&cache.k_codes, &k_codes},
-          {&cache.k_scales, &k_scales},
-          {&cache.v_codes, &v_codes},
-          {&cache.v_scales, &v_scales}};
-      for (const auto& [host, there] : homes)
-        if (!host->empty() && part.data >= host->data() &&
-            part.data < host->data() + host->size()) {
-          part.data = there->data() + (part.data - host->data());
-          return;
-        }
-    };
-    move(view.k_codes), move(view.k_scales), move(view.v_codes), move(view.v_scales);
-    if (view.page_table) view.page_table = reinterpret_cast<const std::int32_t*>(tables.data());
-    view.lengths = reinterpret_cast<const std::int32_t*>(lengths.data());
-    view.device_global_scales = reinterpret_cast<const float*>(globals.data());
-    AttentionOptions o = options(view, r.o, reinterpret_cast<float*>(lse.data()));
+    const test::DeviceCache there(gpu, cache, table);
+    const DeviceBytes query(gpu, q.bytes), output(gpu, r.o.bytes),
+        lse(gpu, test::device_bytes(r.lse)), offsets(gpu, test::device_bytes(offsets_)),
+        sinks(gpu, test::device_bytes(sinks_));
+    AttentionOptions o = options(there.view(), r.o, reinterpret_cast<float*>(lse.data()));
     HeadsView on_device = q.view();
     on_device.data = query.data();
     o.q = on_device;
@@ -123,20 +103,38 @@ class Attention {
   }
 
  private:
-  template <class T>
-  static std::vector<std::uint8_t> bytes_of(const std::vector<T>& values) {
-    const auto* first = reinterpret_cast<const std::uint8_t*>(values.data());
-    std::vector<std::uint8_t> bytes(first, first + values.size() * sizeof(T));
-    if (bytes.empty()) bytes.resize(16);
-    return bytes;
-  }
   void fill(OwnedCache& to, const Heads& k, const Heads& v) const {
     to.view.k_global_scale = 0.2f;
     to.view.v_global_scale = 0.3f;
-    if (case_.format == KvFormat::mxfp4) to.view.k_global_scale = to.view.v_global_scale = 1.0f;
-    const auto longest = *std::max_element(case_.lengths.begin(), case_.lengths.end());
-    if (longest > 0) to.append(k, v, 0, longest);
+    if (case_.format == KvFormat::mxfp4 || case_.format == KvFormat::mxfp8)
+      to.view.k_global_scale = to.view.v_global_scale = 1.0f;
+    if (case_.format == KvFormat::fp8) to.view.k_global_scale = to.view.v_global_scale = 0.01f;
+    std::vector<float> mean;
+    for (std::int64_t i = 0; i < case_.kv_heads * case_.d; ++i)
+      mean.push_back(0.02f * static_cast<float>(i % 23 - 5));
+    if (case_.mean) to.set_mean(mean);
+    if (case_.hadamard) to.view.hadamard = 16;
+    if (case_.first + case_.recent > 0) to.keep(case_.first, case_.recent);
     to.lengths.assign(case_.lengths.begin(), case_.lengths.end());
+    std::vector<std::int32_t> offsets{0};
+    for (const std::int32_t length : case_.lengths) offsets.push_back(offsets.back() + length);
+    const Heads packed_k = packed(k), packed_v = packed(v);
+    append_kv(
+        {.cache = to.view, .k = packed_k.view(), .v = packed_v.view(), .offsets = offsets.data()});
+  }
+  /// The tokens that sequences have, one sequence behind the other.
+  Heads packed(const Heads& all) const {
+    std::int64_t tokens = 0;
+    for (const std::int32_t length : case_.lengths) tokens += length;
+    Heads result(all.dtype, 1, tokens, all.heads, all.d);
+    std::uint8_t* to = result.bytes.data();
+    for (std::int64_t b = 0; b < batch_; ++b) {
+      const std::int64_t row = all.heads * all.d * size_of(all.dtype),
+                         bytes = case_.lengths[static_cast<std::size_t>(b)] * row;
+      std::memcpy(to, all.bytes.data() + b * all.tokens * row, static_cast<std::size_t>(bytes));
+      to += bytes;
+    }
+    return result;
   }
   Result untouched() const {
     return {Heads(case_.type, q.batch, q.tokens, q.heads, q.d),
@@ -172,8 +170,8 @@ class Attention {
   const Result want = attention.reference(attention.cache),
                weighted = attention.reference(attention.magnitudes),
                got = attention.device_result();
-  // Probabilities in FP16, sums of 16 products at a time; q in FP32 becomes FP16.
-  const double relative = c.q_type == DType::f32 ? 0x1p-6 : 0x1p-9;
+  // Probabilities in FP16, sums of 16 products at a time; q in FP32, or transformed, becomes FP16.
+  const double relative = c.q_type == DType::f32 || c.hadamard ? 0x1p-6 : 0x1p-9;
   const double unit = c.type == DType::f32 ? 0x1p-23 : c.type == DType::f16 ? 0x1p-10 : 0x1p-7;
   for (std::size_t i = 0; i < want.lse.size(); ++i) {
     const double error = std::fabs(want.lse[i] - got.lse[i]);
@@ -202,10 +200,10 @@ class AttentionDecode : public ::testing::Test {
   }
 };
 
-constexpr KvFormat formats[] = {KvFormat::nvfp4, KvFormat::mxfp4};
+using test::kv_formats;
 
 TEST_F(AttentionDecode, reads_each_format_layout_and_width) {
-  for (const KvFormat format : formats) {
+  for (const KvFormat format : kv_formats) {
     for (const std::int64_t d : {64, 128, 256})
       for (const std::int64_t q_heads : {8, 32})
         EXPECT_TRUE(near({.format = format, .d = d, .q_heads = q_heads})) << d << " " << q_heads;
@@ -217,7 +215,7 @@ TEST_F(AttentionDecode, reads_each_format_layout_and_width) {
 }
 
 TEST_F(AttentionDecode, takes_groups_of_any_size) {
-  for (const KvFormat format : formats)
+  for (const KvFormat format : kv_formats)
     for (const auto& [q_heads, kv_heads] :
          {std::pair{2, 2}, {8, 2}, {8, 1}, {16, 1}, {20, 1}, {9, 3}})
       EXPECT_TRUE(near({.format = format,
@@ -229,7 +227,7 @@ TEST_F(AttentionDecode, takes_groups_of_any_size) {
 }
 
 TEST_F(AttentionDecode, masks_caps_and_sinks) {
-  for (const KvFormat format : formats)
+  for (const KvFormat format : kv_formats)
     for (const std::int64_t q_len : {1, 3})
       for (const bool causal : {false, true}) {
         const Case plain{.format = format, .page = 32, .q_len = q_len, .causal = causal};
@@ -248,18 +246,45 @@ TEST_F(AttentionDecode, masks_caps_and_sinks) {
       }
 }
 
+TEST_F(AttentionDecode, adds_the_mean_of_keys_back_where_it_shows) {
+  for (const KvFormat format : kv_formats)
+    for (const std::int64_t q_heads : {8, 32})
+      for (const bool hadamard : {false, true}) {
+        Case c{.format = format, .q_heads = q_heads, .mean = true, .hadamard = hadamard};
+        EXPECT_TRUE(near(c));
+        c.sinks = true, c.softcap = 3.0f, c.splits = 2;
+        EXPECT_TRUE(near(c));
+        c.d = 64, c.q_type = DType::f32, c.q_len = 3, c.mean = false;
+        EXPECT_TRUE(near(c));
+      }
+}
+
+TEST_F(AttentionDecode, reads_first_and_recent_tokens_from_their_copies) {
+  for (const auto& [format, d] : {std::pair{KvFormat::nvfp4, 64},
+                                  {KvFormat::mxfp4, 128},
+                                  {KvFormat::fp8, 128},
+                                  {KvFormat::mxfp8, 256}})
+    for (const std::int64_t q_heads : {8, 32}) {
+      Case c{.format = format, .d = d, .lengths = {75, 40, 3, 0, 100}, .q_heads = q_heads};
+      c.first = 5, c.recent = 37;
+      EXPECT_TRUE(near(c)) << d;
+      c.splits = 3, c.q_len = 3, c.window = 50;
+      EXPECT_TRUE(near(c)) << d;
+      c.sinks = c.mean = c.hadamard = true, c.softcap = 3.0f, c.first = 0;
+      EXPECT_TRUE(near(c)) << d;
+      c.first = 90, c.recent = 20, c.window = 0, c.causal = false;
+      EXPECT_TRUE(near(c)) << d;
+    }
+}
+
 TEST_F(AttentionDecode, reads_every_length) {
-  for (const KvFormat format : formats)
-    for (const int splits : {1, 2, 7})
-      EXPECT_TRUE(near({.format = format,
-                        .page = 32,
-                        .d = 64,
-                        .lengths = {0, 1, 2, 7, 8, 15, 16, 17, 31, 47, 64, 65, 97, 127, 130},
-                        .q_heads = 2,
-                        .kv_heads = 1,
-                        .garbage = true,
-                        .splits = splits}))
-          << splits;
+  Case c{.page = 32, .d = 64, .lengths = {}, .q_heads = 2, .kv_heads = 1, .garbage = true};
+  for (std::int32_t length = 0; length <= 130; ++length) c.lengths.push_back(length);
+  for (const KvFormat format : kv_formats)
+    for (const int splits : {1, 2, 7}) {
+      c.format = format, c.splits = splits;
+      EXPECT_TRUE(near(c)) << splits;
+    }
 }
 
 TEST_F(AttentionDecode, gives_the_same_bytes_paged_and_contiguous) {

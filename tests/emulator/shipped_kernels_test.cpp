@@ -54,9 +54,9 @@ std::vector<Share> shares() {
 }
 
 // Attention and matrix products of one architecture have tests of their own:
-// tests/emulator/attention_*_test.cpp, matmul_*_test.cpp.
+// tests/emulator/attention_*_test.cpp, append_kv_test.cpp, matmul_*_test.cpp.
 bool is_tested_elsewhere(std::string_view entry) {
-  if (entry.starts_with("attention_")) return true;
+  if (entry.starts_with("attention_") || entry.starts_with("append_")) return true;
   return entry.starts_with("matmul_") && !entry.starts_with("matmul_rows_") &&
          !entry.starts_with("matmul_prepare_rows_");
 }

@@ -5,6 +5,8 @@
 
 namespace microscale::cuda {
 
+/// append_kv: the last page of each call.
+void check_append_calls(Device& device, const Scope& scope, EqualityTotals& totals);
 void check_attention_calls(Device& device, const Scope& scope, EqualityTotals& totals);
 
 }  // namespace microscale::cuda

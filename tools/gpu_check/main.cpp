@@ -88,7 +88,10 @@ int main(int argc, char** argv) {
     if (wanted("grouped")) cuda::check_containers(device, totals);
     if (wanted("fused")) cuda::check_fused(device, scope, totals);
     if (wanted("products")) cuda::check_products(device, scope, totals);
-    if (wanted("attention")) cuda::check_attention_calls(device, scope, totals);
+    if (wanted("attention")) {
+      cuda::check_append_calls(device, scope, totals);
+      cuda::check_attention_calls(device, scope, totals);
+    }
     if (!json) print_equality(totals);
     cuda::Timings timings;
     cuda::Selection selection{parts.rows, parts.columns, wanted("grouped"), wanted("fused")};

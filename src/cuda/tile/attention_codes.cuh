@@ -1,8 +1,9 @@
-// 4-bit codes of keys and values as operands of mma.m16n8k16 in FP16, and their scales.
+// Codes of keys and values as operands of mma.m16n8k16 in FP16, and their scales.
 //
-// A code comes out as 2^-14 times its value: its bits need only be moved. NVFP4's scales are
-// multiplied in as they are, which is exact; MXFP4's as powers of two from 2^15 down, relative to
-// the largest that counts, exact to 2^-24 of that one.
+// A 4-bit code comes out as 2^-14 times its value: its bits need only be moved. An 8-bit code is
+// converted, which is exact. NVFP4's scales are multiplied in as they are, which is exact; those of
+// MX formats as powers of two, from the largest that fits down, relative to the largest that
+// counts: exact to 2^-24 of that one (MXFP8: where no scale is below 2^-21 of it).
 #pragma once
 
 #include <cstdint>
@@ -15,16 +16,45 @@
 
 namespace microscale::cuda {
 
-/// Nibble n of both halves of a word, as two FP16 numbers.
+/// Four pairs of FP16 numbers.
 struct NibbleHalves {
   std::uint32_t n[4];
 };
+/// Nibble n of both halves of a word.
 __device__ inline NibbleHalves nibble_halves(std::uint32_t word) {
   const std::uint32_t odd = (word & 0x80808080u) | (word >> 3 & 0x0E0E0E0Eu);
   const std::uint32_t even = (word << 4 & 0x80808080u) | (word << 1 & 0x0E0E0E0Eu);
   return {{ptx::prmt_b32(even, 0, 0x2404), ptx::prmt_b32(odd, 0, 0x2404), even & 0xFF00FF00u,
            odd & 0xFF00FF00u}};
 }
+
+/// Byte n of both words, E4M3.
+__device__ inline NibbleHalves byte_halves(std::uint32_t a, std::uint32_t b) {
+  const std::uint32_t low = ptx::prmt_b32(a, b, 0x5140), high = ptx::prmt_b32(a, b, 0x7362);
+  return {{ptx::cvt_rn_f16x2_e4m3x2(low & 0xFFFF), ptx::cvt_rn_f16x2_e4m3x2(low >> 16),
+           ptx::cvt_rn_f16x2_e4m3x2(high & 0xFFFF), ptx::cvt_rn_f16x2_e4m3x2(high >> 16)}};
+}
+
+/// What codes of 4 bits and of 8 do. `eight`: elements n and n + 4 of eight neighbours; `of_two`:
+/// of two tokens, element n of half `half` of eight number `i`.
+struct FourBitCodes {
+  static constexpr int words = 1;  // of eight elements
+  __device__ static NibbleHalves eight(const std::uint32_t* w) { return nibble_halves(*w); }
+  template <int Words>
+  __device__ static NibbleHalves of_two(const std::uint32_t (&a)[Words],
+                                        const std::uint32_t (&b)[Words], int i, int half) {
+    return nibble_halves(ptx::prmt_b32(a[i], b[i], half == 0 ? 0x5410 : 0x7632));
+  }
+};
+struct EightBitCodes {
+  static constexpr int words = 2;
+  __device__ static NibbleHalves eight(const std::uint32_t* w) { return byte_halves(w[0], w[1]); }
+  template <int Words>
+  __device__ static NibbleHalves of_two(const std::uint32_t (&a)[Words],
+                                        const std::uint32_t (&b)[Words], int i, int half) {
+    return byte_halves(a[2 * i + half], b[2 * i + half]);
+  }
+};
 
 /// 2^n, n from -127 to 127.
 __device__ inline float power_of_two(int n) {
@@ -57,25 +87,26 @@ __device__ void shared_words(std::uint32_t address, std::uint32_t (&w)[Words]) {
 }
 
 /// Two E4M3 scale bytes as FP16, their sign left out.
-struct DecodeNvfp4 {
+struct DecodeNvfp4 : FourBitCodes {
   static constexpr KvFormat format = KvFormat::nvfp4;
   static constexpr int block = 16;
   static constexpr bool relative = false;  // scales count relative to a reference
-  static constexpr int exponent = 14;      // of what sums are multiplied by
-  template <bool Two>                      // else the low half alone
+  static constexpr float unit = 0x1p14f;   // of what sums are multiplied by
+  static constexpr int unit_byte = 0;
+  template <bool Two>  // else the low half alone
   __device__ static std::uint32_t halves(std::uint32_t two, int) {
     return ptx::cvt_rn_f16x2_e4m3x2(two & 0x7F7Fu);
   }
 };
 
-/// Two E8M0 bytes; `reference` is at least as large as those that count.
-struct DecodeMxfp4 {
-  static constexpr KvFormat format = KvFormat::mxfp4;
+/// Two E8M0 bytes; `reference`, the largest that counts, becomes 2^(Largest - 15).
+template <int Largest>
+struct DecodeE8m0 {
   static constexpr int block = 32;
   static constexpr bool relative = true;
-  static constexpr int exponent = -1 - 127;  // and the reference
+  static constexpr float unit = 1.0f;
   __device__ static std::uint32_t half(std::uint32_t byte, int reference) {
-    const int biased = max(static_cast<int>(byte) - reference + 30, 0);
+    const int biased = max(static_cast<int>(byte) - reference + Largest, 0);
     return byte == 255 ? 0x7E00u : static_cast<std::uint32_t>(biased) << 10;
   }
   template <bool Two>
@@ -93,6 +124,29 @@ struct DecodeMxfp4 {
       result = max(result, byte == 255 ? 0 : byte);
     }
     return result;
+  }
+};
+
+/// Sums are multiplied by 2^(reference - unit_byte).
+struct DecodeMxfp4 : FourBitCodes, DecodeE8m0<30> {
+  static constexpr KvFormat format = KvFormat::mxfp4;
+  static constexpr int unit_byte = 127 + 30 - 15 - 14;
+};
+struct DecodeMxfp8 : EightBitCodes, DecodeE8m0<22> {  // 448 * 2^7 is still finite
+  static constexpr KvFormat format = KvFormat::mxfp8;
+  static constexpr int unit_byte = 127 + 22 - 15;
+};
+
+/// Without block scales.
+struct DecodeFp8 : EightBitCodes {
+  static constexpr KvFormat format = KvFormat::fp8;
+  static constexpr int block = 0;
+  static constexpr bool relative = false;
+  static constexpr float unit = 1.0f;
+  static constexpr int unit_byte = 0;
+  template <bool Two>
+  __device__ static std::uint32_t halves(std::uint32_t, int) {
+    return 0;
   }
 };
 

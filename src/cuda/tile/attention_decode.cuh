@@ -1,4 +1,4 @@
-// Attention of few rows over a cache of 4-bit keys and values on Hopper, at the speed of memory.
+// Attention of few rows over a cache of keys and values on Hopper, at the speed of memory.
 //
 // S^T = K Q^T: the first operand are 16 tokens, straight from their codes: lane t of a row of four
 // takes the t-th quarter of d, so the sum over d comes in an order of its own and q is put to
@@ -15,7 +15,9 @@
 #include "cuda/ptx/mma.cuh"
 #include "cuda/ptx/wgmma.cuh"
 #include "cuda/tile/attention_codes.cuh"
+#include "cuda/tile/attention_copies.cuh"
 #include "cuda/tile/attention_merge.cuh"
+#include "cuda/tile/attention_query.cuh"
 #include "cuda/tile/attention_ring.cuh"
 #include "cuda/tile/attention_rows.cuh"
 #include "cuda/tile/grid_order.cuh"
@@ -30,6 +32,10 @@ class AttentionDecode {
 
   __device__ static void run(const AttentionDecodeArgs& args) {
     follow_previous_grid();
+    if (static_cast<int>(blockIdx.x) >= args.items * args.splits) {
+      AttentionCopies<D, rows>::run(args, static_cast<int>(blockIdx.x) - args.items * args.splits);
+      return;
+    }
     const int index = static_cast<int>(blockIdx.x) / args.splits;
     const DecodeItem item(args, index, rows);
     if (item.count == 0) return;
@@ -37,13 +43,16 @@ class AttentionDecode {
   }
 
  private:
-  using Ring = AttentionRing<D, Codes::block>;
-  static constexpr int k_words = D / 32, v_words = D / 64;  // of a lane, of a token
-  static constexpr int k_scales = D / 4 > Codes::block ? D / 4 / Codes::block : 1;
-  static constexpr int v_scales = D / 8 > Codes::block ? D / 8 / Codes::block : 1;
-  static constexpr int row_scales = D / Codes::block;
+  using Ring = AttentionRing<Codes::format, D>;
+  static constexpr int k_eights = D / 32, v_eights = D / 64;  // elements of a lane, of a token
+  static constexpr int words = Codes::words;                  // of eight elements
+  static constexpr int row_bytes = D * words / 2;             // of a token's codes
+  static constexpr bool scaled = Codes::block > 0;
+  static constexpr int k_scales = scaled && D / 4 > Codes::block ? D / 4 / Codes::block : 1;
+  static constexpr int v_scales = scaled && D / 8 > Codes::block ? D / 8 / Codes::block : 1;
+  static constexpr int row_scales = static_cast<int>(kv_page::token_scale_bytes(Codes::format, D));
   static constexpr int o_tiles = D / 16;
-  static constexpr int k_of_scale = k_words / k_scales, v_of_scale = v_words / v_scales;
+  static constexpr int k_of_scale = k_eights / k_scales, v_of_scale = v_eights / v_scales;
 
   __device__ AttentionDecode(const AttentionDecodeArgs& args, const DecodeItem& item, int split)
       : args_(args),
@@ -70,7 +79,7 @@ class AttentionDecode {
               count = left > 0 ? (left + decode_warps - 1) / decode_warps : 0;
     const std::uint32_t own = base + warp_ * (Ring::stages * Ring::stage.bytes);
     Ring ring(args_, item_.sequence, item_.kv_head, first + from + warp_, count, own,
-              base + decode_barriers(D, Codes::block, rows) + warp_ * (8 * Ring::stages));
+              base + decode_barriers(Codes::format, D, rows) + warp_ * (8 * Ring::stages));
     place(own);
     load_query();
 #pragma unroll 1
@@ -82,7 +91,7 @@ class AttentionDecode {
         const std::uint32_t absent = ring.absent() >> (2 * piece) & 3;
         const bool whole =
             absent == 0 && token >= inner_begin_ && token + decode_piece <= inner_end_;
-        attend(ring.at() + piece * (decode_piece * D / 2),
+        attend(ring.at() + piece * (decode_piece * row_bytes),
                ring.at() + piece * (decode_piece * row_scales), whole, token, absent);
       }
       ring.next(i);
@@ -90,48 +99,14 @@ class AttentionDecode {
     merge(reinterpret_cast<float*>(memory));
   }
 
-  /// Rows g of each tile, in the order of the codes' pairs, with a power of two that brings the
-  /// largest magnitude to [2^14, 2^15).
   __device__ void load_query() {
-    const float global = args_.global_scales ? args_.global_scales[0] : 1.0f;
+    decode_query<Codes, D, Tiles>(args_, item_, mean_scores(), q_, factor_);
 #pragma unroll
     for (int tile = 0; tile < Tiles; ++tile) {
-      const int row = 8 * tile + g_;
-      float v[8 * k_words];
-      float largest = 0.0f;
 #pragma unroll
-      for (int i = 0; i < 8 * k_words; ++i) v[i] = 0.0f;
-      if (row < item_.count) {
-        const std::int64_t at = item_.element(args_, args_.q, row) + t_ * (D / 4);
+      for (int j = 0; j < 2; ++j) reference_[tile][j] = decode_no_reference;
 #pragma unroll
-        for (int i = 0; i < 8 * k_words; i += 8) decode_load_eight(args_.q, at + i, v + i);
-      }
-#pragma unroll
-      for (int i = 0; i < 8 * k_words; ++i) largest = ptx::max_nan_abs_f32(largest, v[i]);
-      largest = ptx::max_nan_f32(largest, __shfl_xor_sync(~0u, largest, 1));
-      largest = ptx::max_nan_f32(largest, __shfl_xor_sync(~0u, largest, 2));
-      const int exponent = static_cast<int>(__float_as_uint(largest) >> 23) - 127;
-      const int shift = exponent == 128 ? -100 : min(14 - exponent, 127);
-      // The factor of a sum is positive, so that the largest sum is the largest score.
-      const float power = args_.scale_log2 < 0.0f ? -power_of_two(shift) : power_of_two(shift);
-#pragma unroll
-      for (int i = 0; i < k_words; ++i)
-#pragma unroll
-        for (int j = 0; j < 4; ++j) {
-          const int n = 3 - (j & 1) * 2 - (j >> 1);  // 3, 1; 2, 0
-          q_[tile][i][j] = ptx::cvt_rn_f16x2_f32(__fmul_rn(v[8 * i + n], power),
-                                                 __fmul_rn(v[8 * i + n + 4], power));
-        }
-      const float factor =
-          __fmul_rn(__fmul_rn(fabsf(args_.scale_log2), power_of_two(max(-shift, -127))), global);
-#pragma unroll
-      for (int j = 0; j < 2; ++j) {
-        factor_[tile][j] = __shfl_sync(~0u, factor, 8 * t_ + 4 * j);
-        if (!Codes::relative) factor_[tile][j] = __fmul_rn(factor_[tile][j], 0x1p14f);
-        reference_[tile][j] = decode_no_reference;
-      }
-#pragma unroll
-      for (int j = 0; j < 4; ++j) weight_[tile][j] = 0.0f;
+      for (int j = 0; j < 2; ++j) weight_[2 * tile + j] = weight_[2 + j] = 0.0f;
 #pragma unroll
       for (int i = 0; i < o_tiles; ++i)
 #pragma unroll
@@ -139,12 +114,18 @@ class AttentionDecode {
     }
   }
 
+  /// What the mean of K adds to the scores of each row, of this warp, in shared memory.
+  __device__ float* mean_scores() const {
+    extern __shared__ __align__(128) unsigned char memory[];
+    return reinterpret_cast<float*>(memory + decode_means(Codes::format, D, rows)) + warp_ * rows;
+  }
+
   /// Where this lane reads of a stage.
   __device__ void place(std::uint32_t own) {
-    k_at_ = kept(own + own_token() * (D / 2) + t_ * (D / 8));
+    k_at_ = kept(own + own_token() * row_bytes + t_ * (row_bytes / 4));
     k_scales_at_ =
         kept(own + Ring::stage.k_scales + own_token() * row_scales + t_ * row_scales / 4);
-    v_at_ = kept(own + Ring::stage.v_codes + t_ * (D / 2) + g_ * (D / 16));
+    v_at_ = kept(own + Ring::stage.v_codes + t_ * row_bytes + g_ * (row_bytes / 8));
     v_scales_at_ = kept(own + Ring::stage.v_scales + t_ * row_scales + g_ * row_scales / 8);
   }
 
@@ -152,10 +133,11 @@ class AttentionDecode {
   /// `absent`: bits 0 and 1, for 16 of them each.
   __device__ void attend(std::uint32_t codes, std::uint32_t scales_at, bool whole, int first,
                          std::uint32_t absent) {
-    if (!whole) clear(scales_at, first, absent);
+    if (!whole) clear(codes, scales_at, first, absent);
     float s[Tiles][8], factors[Tiles][2];
     scores(codes, scales_at, s, factors);
-    if (!whole || args_.softcap_log2 > 0.0f) cap_and_mask(whole, first, absent, s, factors);
+    if (!whole || args_.softcap_log2 > 0.0f || args_.mean)
+      cap_and_mask(whole, first, absent, s, factors);
     std::uint32_t p[Tiles][4];
     probabilities(s, factors, p);
 #pragma unroll
@@ -165,16 +147,28 @@ class AttentionDecode {
   /// Token of row g of the first half of 16.
   __device__ int own_token() const { return (g_ >> 1) + 4 * (g_ & 1); }
 
-  /// Scales of tokens that no row sees become 0: their codes, which are always finite, count for
-  /// nothing.
-  __device__ void clear(std::uint32_t scales_at, int first, std::uint32_t absent) const {
+  /// What tokens that no row sees have in shared memory becomes 0: their scales; codes of 4 bits,
+  /// which are always finite, then count for nothing.
+  __device__ void clear(std::uint32_t codes, std::uint32_t scales_at, int first,
+                        std::uint32_t absent) const {
     extern __shared__ __align__(128) unsigned char memory[];
-    unsigned char* const own =
-        memory + warp_ * (Ring::stages * Ring::stage.bytes) + scales_at + lane_ * row_scales;
-    const int token = first + lane_;
-    if ((absent >> (lane_ / 16) & 1) != 0 || token < begin_ || token >= end_)
-      for (int i = 0; i < row_scales; ++i)
-        own[Ring::stage.k_scales + i] = own[Ring::stage.v_scales + i] = 0;
+    unsigned char* const own = memory + warp_ * (Ring::stages * Ring::stage.bytes);
+    const auto unseen = [&](int n) {
+      return (absent >> (n / 16) & 1) != 0 || first + n < begin_ || first + n >= end_;
+    };
+    if (unseen(lane_))
+      for (int i = 0; i < row_scales; ++i) {
+        const std::uint32_t at = scales_at + lane_ * row_scales + i;
+        own[Ring::stage.k_scales + at] = own[Ring::stage.v_scales + at] = 0;
+      }
+    if constexpr (words == 2)
+      for (int n = 0; n < decode_piece; ++n)
+        if (unseen(n))
+          for (int i = 4 * lane_; i < row_bytes; i += 128) {
+            std::uint32_t* const at =
+                reinterpret_cast<std::uint32_t*>(own + codes + n * row_bytes + i);
+            *at = at[Ring::stage.v_codes / 4] = 0;
+          }
     ptx::fence_proxy_async_shared();  // copies will write there
     __syncwarp();
   }
@@ -185,7 +179,7 @@ class AttentionDecode {
     std::uint32_t bytes[4];
 #pragma unroll
     for (int i = 0; i < 4; ++i)
-      bytes[i] = shared_bytes<k_scales>(k_scales_at_ + scales_at + 8 * i * row_scales);
+      bytes[i] = scaled ? shared_bytes<k_scales>(k_scales_at_ + scales_at + 8 * i * row_scales) : 0;
     int reference = 0;
     if constexpr (Codes::relative) {
       std::uint32_t largest = 0;
@@ -196,7 +190,8 @@ class AttentionDecode {
     }
 #pragma unroll
     for (int c = 0; c < 2; ++c) products(codes, c, bytes[2 * c], bytes[2 * c + 1], reference, s);
-    const float power = Codes::relative ? power_of_two(max(reference - 128, -127)) : 1.0f;
+    const float power =
+        Codes::relative ? power_of_two(max(reference - Codes::unit_byte, -127)) : 1.0f;
 #pragma unroll
     for (int tile = 0; tile < Tiles; ++tile)
 #pragma unroll
@@ -220,19 +215,19 @@ class AttentionDecode {
     for (int tile = 0; tile < Tiles; ++tile)
 #pragma unroll
       for (int i = 0; i < 4; ++i) sums[tile][i] = 0.0f;
-    std::uint32_t w[2][k_words];
+    std::uint32_t w[2][k_eights * words];
 #pragma unroll
     for (int half = 0; half < 2; ++half)
-      shared_words<k_words>(k_at_ + codes + (16 * c + 8 * half) * (D / 2), w[half]);
+      shared_words<k_eights * words>(k_at_ + codes + (16 * c + 8 * half) * row_bytes, w[half]);
 #pragma unroll
-    for (int i = 0; i < k_words; ++i) {
+    for (int i = 0; i < k_eights; ++i) {
       NibbleHalves k[2];
 #pragma unroll
       for (int half = 0; half < 2; ++half) {
-        k[half] = nibble_halves(w[half][i]);
+        k[half] = Codes::eight(w[half] + i * words);
         const int scale = i / k_of_scale;
 #pragma unroll
-        for (int n = 0; n < 4; ++n)
+        for (int n = 0; scaled && n < 4; ++n)
           k[half].n[n] = scale % 2 == 0
                              ? ptx::mul_rn_f16x2_by_low(k[half].n[n], scales[half][scale / 2])
                              : ptx::mul_rn_f16x2_by_high(k[half].n[n], scales[half][scale / 2]);
@@ -257,9 +252,13 @@ class AttentionDecode {
 #pragma unroll
     for (int tile = 0; tile < Tiles; ++tile) {
 #pragma unroll
-      for (int i = 0; i < 8; ++i) s[tile][i] = __fmul_rn(s[tile][i], factors[tile][i & 1]);
+      for (int i = 0; i < 8; ++i) {
+        float& x = s[tile][i];
+        x = __fmul_rn(x, factors[tile][i & 1]);
+        if (args_.mean) x = __fadd_rn(x, mean_scores()[8 * tile + 2 * t_ + (i & 1)]);
+        if (args_.softcap_log2 > 0.0f) decode_cap(args_.softcap_log2, x);
+      }
       factors[tile][0] = factors[tile][1] = 1.0f;
-      if (args_.softcap_log2 > 0.0f) decode_cap(args_.softcap_log2, s[tile]);
       if (!whole) mask(tile, first, absent, s[tile]);
     }
   }
@@ -310,7 +309,7 @@ class AttentionDecode {
       for (int j = 0; j < 2; ++j) {
         float factor;
         decode_raise(largest[tile][j], reference_[tile][j], factor);
-        weight_[tile][j] = __fmul_rn(weight_[tile][j], factor);
+        weight_[2 * tile + j] = __fmul_rn(weight_[2 * tile + j], factor);
 #pragma unroll
         for (int i = 0; i < o_tiles; ++i) {
           o_[tile][i][j] = __fmul_rn(o_[tile][i][j], factor);
@@ -322,12 +321,12 @@ class AttentionDecode {
   /// Of 16 tokens c.
   __device__ void values(std::uint32_t codes, std::uint32_t scales_at, int c,
                          const std::uint32_t (&p)[Tiles][4]) {
-    std::uint32_t bytes[4], w[4][v_words], scales[2][v_scales];
+    std::uint32_t bytes[4], w[4][v_eights * words], scales[2][v_scales];
 #pragma unroll
     for (int i = 0; i < 4; ++i) {  // tokens t, t + 4, t + 8, t + 12
       const int token = 16 * c + 4 * i;
-      bytes[i] = shared_bytes<v_scales>(v_scales_at_ + scales_at + token * row_scales);
-      shared_words<v_words>(v_at_ + codes + token * (D / 2), w[i]);
+      bytes[i] = scaled ? shared_bytes<v_scales>(v_scales_at_ + scales_at + token * row_scales) : 0;
+      shared_words<v_eights * words>(v_at_ + codes + token * row_bytes, w[i]);
     }
     if constexpr (Codes::relative) {
       std::uint32_t largest = 0;
@@ -343,16 +342,15 @@ class AttentionDecode {
         scales[i][n] = Codes::template halves<true>(
             ptx::prmt_b32(bytes[2 * i], bytes[2 * i + 1], n == 0 ? 0x7740 : 0x7751), v_reference_);
 #pragma unroll
-    for (int word = 0; word < v_words; ++word)
+    for (int word = 0; word < v_eights; ++word)
 #pragma unroll
       for (int half = 0; half < 2; ++half) {
         NibbleHalves v[2];
 #pragma unroll
         for (int i = 0; i < 2; ++i) {
-          v[i] = nibble_halves(
-              ptx::prmt_b32(w[2 * i][word], w[2 * i + 1][word], half == 0 ? 0x5410 : 0x7632));
+          v[i] = Codes::template of_two<v_eights * words>(w[2 * i], w[2 * i + 1], word, half);
 #pragma unroll
-          for (int n = 0; n < 4; ++n)
+          for (int n = 0; scaled && n < 4; ++n)
             v[i].n[n] = ptx::mul_rn_f16x2(v[i].n[n], scales[i][word / v_of_scale]);
         }
 #pragma unroll
@@ -364,10 +362,10 @@ class AttentionDecode {
                                       p[tile][2 * c + 1]);
         }
       }
-    constexpr std::uint32_t one = 0x3C003C00u, ones[4] = {one, one, one, one};
+    constexpr std::uint32_t one = 0x3C003C00u, ones[2][4] = {{one, 0, one, 0}, {0, one, 0, one}};
 #pragma unroll
     for (int tile = 0; tile < Tiles; ++tile)
-      ptx::mma_m16n8k16_f32_f16(weight_[tile], ones, p[tile][2 * c], p[tile][2 * c + 1]);
+      ptx::mma_m16n8k16_f32_f16(weight_, ones[tile], p[tile][2 * c], p[tile][2 * c + 1]);
   }
 
   /// The reference of V's scales becomes the largest there is; what has been summed follows.
@@ -389,7 +387,8 @@ class AttentionDecode {
     float* const marks = sums + decode_warps * rows * D;  // reference and weight of warp and row
     const float global = args_.global_scales ? args_.global_scales[1] : 1.0f;
     const float factor =
-        __fmul_rn(global, Codes::relative ? power_of_two(max(v_reference_ - 128, -127)) : 0x1p14f);
+        __fmul_rn(global, Codes::relative ? power_of_two(max(v_reference_ - Codes::unit_byte, -127))
+                                          : Codes::unit);
 #pragma unroll
     for (int tile = 0; tile < Tiles; ++tile)
 #pragma unroll
@@ -397,7 +396,7 @@ class AttentionDecode {
         const int row = 8 * tile + 2 * t_ + j;
         if (g_ == 0) {
           marks[(warp_ * rows + row) * 2] = reference_[tile][j];
-          marks[(warp_ * rows + row) * 2 + 1] = weight_[tile][j];
+          marks[(warp_ * rows + row) * 2 + 1] = weight_[2 * tile + j];
         }
         float* const to = sums + (warp_ * rows + row) * D + g_ * (D / 8);
 #pragma unroll
@@ -417,9 +416,9 @@ class AttentionDecode {
   int begin_, end_, inner_begin_, inner_end_;  // keys that some row sees, that all do
   std::uint32_t k_at_, k_scales_at_, v_at_, v_scales_at_;
   int v_reference_ = 0;
-  std::uint32_t q_[Tiles][k_words][4];
+  std::uint32_t q_[Tiles][k_eights][4];
   float factor_[Tiles][2], reference_[Tiles][2];  // of rows 2 t, 2 t + 1
-  float weight_[Tiles][4];                        // of the same, twice
+  float weight_[4];                               // of the same: of tile 0, of tile 1
   float o_[Tiles][o_tiles][4];
 };
 

@@ -1,4 +1,4 @@
-// A warp's ring of chunks of a cache: 64 tokens of K and V with their scales (32 where d is 256),
+// A warp's ring of chunks of a cache: 64 or 32 tokens of K and V with their scales,
 // brought to shared memory without a register in between, ahead of what is computed. By bulk copies
 // that one lane starts where tokens lie side by side, else in pieces of 16 bytes.
 #pragma once
@@ -20,11 +20,11 @@ __device__ inline std::uint32_t kept(std::uint32_t x) {
 /// Chunks first, first + decode_warps, ... of one sequence and head, as they lie in their pages,
 /// whatever the sequence has of them. Runs of a chunk's tokens may be absent, because there is no
 /// such page or the cache ends: then they are page 0's first, to be left out.
-template <int D, int Block>
+template <KvFormat Format, int D>
 class AttentionRing {
  public:
-  static constexpr DecodeStage stage = decode_stage(D, Block);
-  static constexpr int tokens = decode_chunk(D), stages = decode_stages(D);
+  static constexpr DecodeStage stage = decode_stage(Format, D);
+  static constexpr int tokens = decode_chunk(Format, D), stages = decode_stages(Format, D);
 
   /// `shared`: this warp's stages; `barriers`: 8 bytes for each.
   __device__ AttentionRing(const AttentionDecodeArgs& args, int sequence, int head, int first,
@@ -66,8 +66,8 @@ class AttentionRing {
   }
 
  private:
-  static constexpr int row = D / Block;  // bytes of a token's scales
-  static constexpr int code_row = D / 2;
+  static constexpr int row = kv_page::token_scale_bytes(Format, D);  // bytes of a token
+  static constexpr int code_row = kv_page::token_code_bytes(Format, D);
   static constexpr int sixteens = tokens / 16;
   static constexpr std::uint32_t all = (1u << sixteens) - 1;
 
@@ -127,8 +127,10 @@ class AttentionRing {
     };
     take(args_.k_codes, in * (code_row / 16), 0, code_row);
     take(args_.v_codes, in * (code_row / 16), stage.v_codes, code_row);
-    take(args_.k_scales, in / 16 * row, stage.k_scales, row);
-    take(args_.v_scales, in / 16 * row, stage.v_scales, row);
+    if constexpr (row > 0) {
+      take(args_.k_scales, in / 16 * row, stage.k_scales, row);
+      take(args_.v_scales, in / 16 * row, stage.v_scales, row);
+    }
   }
 
   /// The same of tokens that lie anywhere, by all lanes.
@@ -143,8 +145,10 @@ class AttentionRing {
     };
     take(args_.k_codes, in, code_row / 16, count, token * code_row);
     take(args_.v_codes, in, code_row / 16, count, stage.v_codes + token * code_row);
-    take(args_.k_scales, in / 16, row, count / 16, stage.k_scales + token * row);
-    take(args_.v_scales, in / 16, row, count / 16, stage.v_scales + token * row);
+    if constexpr (row > 0) {
+      take(args_.k_scales, in / 16, row, count / 16, stage.k_scales + token * row);
+      take(args_.v_scales, in / 16, row, count / 16, stage.v_scales + token * row);
+    }
   }
 
   const AttentionDecodeArgs& args_;

@@ -23,6 +23,7 @@ struct DecodeItem {
   std::int64_t q_first;  // q's token of the sequence's first query, as batch * q_tokens + token
   int length, q_length;  // of the sequence
   int first, count;
+  int paged_begin, paged_end;  // keys that are read from pages
 
   __device__ DecodeItem(const AttentionDecodeArgs& args, int item, int rows) : index(item) {
     const int of_head = item / args.passes;
@@ -37,6 +38,10 @@ struct DecodeItem {
     q_first = begin;
     q_length = static_cast<int>(clamp(end - begin, 0, args.most_q));
     length = static_cast<int>(clamp(args.lengths[sequence], 0, args.most_keys));
+    const kv_page::Range paged =
+        kv_page::paged_positions(length, args.first_count, args.recent_count);
+    paged_begin = static_cast<int>(paged.begin);
+    paged_end = static_cast<int>(paged.end);
     first = item % args.passes * rows;
     count =
         static_cast<int>(clamp(static_cast<std::int64_t>(q_length) * args.group - first, 0, rows));
@@ -59,12 +64,19 @@ struct DecodeItem {
     return batch * rows.batch + (at - batch * args.q_tokens) * rows.token +
            head(args, row) * rows.head;
   }
-  /// Keys [begin, end) that a row sees; end may be below begin.
+  /// Keys [begin, end) in pages that a row sees; end may be below begin.
   __device__ int begin(const AttentionDecodeArgs& args, int row) const {
+    return max(first_seen(args, row), paged_begin);
+  }
+  __device__ int end(const AttentionDecodeArgs& args, int row) const {
+    return min(end_seen(args, row), paged_end);
+  }
+  /// Of all keys.
+  __device__ int first_seen(const AttentionDecodeArgs& args, int row) const {
     const std::int64_t at = length - q_length + (first + row) / args.group;
     return args.window > 0 && at - args.window + 1 > 0 ? static_cast<int>(at - args.window + 1) : 0;
   }
-  __device__ int end(const AttentionDecodeArgs& args, int row) const {
+  __device__ int end_seen(const AttentionDecodeArgs& args, int row) const {
     const int at = length - q_length + (first + row) / args.group;
     return args.causal ? min(length, at + 1) : length;
   }
@@ -91,6 +103,18 @@ __device__ inline void decode_load_eight(const DecodeRows& q, std::int64_t at, f
   }
 }
 
+/// The orthonormal Hadamard transform of runs of 16.
+template <int Count>
+__device__ void decode_hadamard(float (&v)[Count]) {
+#pragma unroll
+  for (int i = 0; i < Count; i += 2) hadamard_first(v[i], v[i + 1], hadamard_scale(16));
+#pragma unroll
+  for (int distance = 2; distance < 16; distance *= 2)
+#pragma unroll
+    for (int i = 0; i < Count; ++i)
+      if ((i & distance) == 0) hadamard_step(v[i], v[i + distance]);
+}
+
 /// A row's reference if its largest score is too high for it, and what its sums are multiplied by.
 __device__ inline void decode_raise(float largest, float& reference, float& factor) {
 #pragma unroll
@@ -103,9 +127,8 @@ __device__ inline void decode_raise(float largest, float& reference, float& fact
   reference = higher;
 }
 
-__device__ inline void decode_cap(float cap, float (&s)[8]) {
-#pragma unroll
-  for (float& x : s) x = __fmul_rn(cap, tanhf(__fdiv_rn(x, cap)));
+__device__ inline void decode_cap(float cap, float& s) {
+  s = __fmul_rn(cap, tanhf(__fdiv_rn(s, cap)));
 }
 
 /// Sums of a row: those of e^(s - reference) with v, at one element, and their own.

@@ -1,0 +1,188 @@
+// New tokens of K or V by way of FP32: of any type, and, of K, after RoPE, minus the mean, after
+// the Hadamard transform (formats/rope.hpp, formats/producers.hpp have the order of operations).
+// Rows pass through shared memory, where an element finds its partner in RoPE and a block, under
+// the rules that only the defining function has, all its elements.
+#pragma once
+
+#include <cstdint>
+
+#include "cuda/tile/append_kv.cuh"
+#include "cuda/tile/general_context.cuh"
+#include "formats/producers.hpp"
+#include "formats/rope.hpp"
+
+namespace microscale::cuda {
+
+inline constexpr int append_run_elements = append_chunks * chunk_elements;
+
+/// What is done to the rows of a run. `rows`: this warp's append_run_elements of shared memory.
+template <class Run>
+class AppendTransform {
+ public:
+  __device__ AppendTransform(const AppendKvArgs& args, const Run& run, float* rows)
+      : args_(args), run_(run), rows_(rows) {}
+
+  __device__ void operator()(typename Run::Chunk (&w)[4]) const {
+    if (args_.cos) rotate_pairs(w);
+#pragma unroll
+    for (int j = 0; j < 4; ++j) {
+      if (args_.mean && run_.inside(run_.chunk(j))) {
+        const float* const mean = args_.mean + run_.head() * args_.d + run_.column(run_.chunk(j));
+#pragma unroll
+        for (int i = 0; i < chunk_elements; ++i)
+          w[j][i] = __float_as_uint(__fsub_rn(__uint_as_float(w[j][i]), mean[i]));
+      }
+      if (args_.hadamard != 0) hadamard(w[j]);
+#pragma unroll
+      for (int i = 0; i < chunk_elements; ++i) {
+        const float x = __uint_as_float(w[j][i]);
+        w[j][i] = __float_as_uint(x == x ? x : canonical_nan());
+      }
+    }
+  }
+
+ private:
+  __device__ void rotate_pairs(typename Run::Chunk (&w)[4]) const {
+#pragma unroll
+    for (int j = 0; j < 4; ++j)
+#pragma unroll
+      for (int i = 0; i < chunk_elements; ++i)
+        rows_[run_.chunk(j) * chunk_elements + i] = __uint_as_float(w[j][i]);
+    __syncwarp();
+    const bool interleaved = args_.rope_interleaved != 0;
+    const int pairs = args_.rope_width / 2,
+              distance = static_cast<int>(rope_distance(args_.rope_width, interleaved));
+#pragma unroll
+    for (int j = 0; j < 4; ++j) {
+      const int n = run_.chunk(j), position = run_.position(n);
+      const bool there = run_.of_chunk(run_.target().codes, n) != nullptr;
+#pragma unroll
+      for (int i = 0; i < chunk_elements; ++i) {
+        const int element = run_.column(n) + i;
+        if (element >= args_.rope_width || !run_.inside(n) || !there) continue;
+        const bool second = interleaved ? element & 1 : element >= distance;
+        const int pair = interleaved ? element / 2 : second ? element - distance : element;
+        const std::int64_t angle = static_cast<std::int64_t>(position) * pairs + pair;
+        const int first = n * chunk_elements + i - (second ? distance : 0);
+        const RopePair turned =
+            rotate(rows_[first], rows_[first + distance], args_.cos[angle], args_.sin[angle]);
+        w[j][i] = __float_as_uint(second ? turned.second : turned.first);
+      }
+    }
+    __syncwarp();
+  }
+
+  /// Runs of 16: this lane's chunk and its neighbour's.
+  __device__ void hadamard(typename Run::Chunk& w) const {
+    float x[chunk_elements];
+#pragma unroll
+    for (int i = 0; i < chunk_elements; ++i) x[i] = __uint_as_float(w[i]);
+#pragma unroll
+    for (int i = 0; i < chunk_elements; i += 2) hadamard_first(x[i], x[i + 1], hadamard_scale(16));
+#pragma unroll
+    for (int distance = 2; distance < chunk_elements; distance *= 2)
+#pragma unroll
+      for (int i = 0; i < chunk_elements; ++i)
+        if ((i & distance) == 0) hadamard_step(x[i], x[i + distance]);
+    const float sign = threadIdx.x & 1 ? -1.0f : 1.0f;
+#pragma unroll
+    for (int i = 0; i < chunk_elements; ++i)
+      w[i] = __float_as_uint(__fmaf_rn(sign, x[i], __shfl_xor_sync(whole_warp, x[i], 1)));
+  }
+
+  const AppendKvArgs& args_;
+  const Run& run_;
+  float* const rows_;
+};
+
+template <class Input>
+__device__ void append_widen(const char* source, std::uint32_t (&w)[InputF32::words]) {
+  std::uint32_t raw[Input::words];
+  Input::load(source, raw);
+#pragma unroll
+  for (int i = 0; i < chunk_elements; ++i) w[i] = __float_as_uint(Input::value(raw, i));
+}
+
+/// Every run of a warp, its values ready: `use(run, w)`.
+template <class Run, class Use>
+__device__ void append_each(const AppendKvArgs& args, const AppendSide& side, float* rows,
+                            Use&& use) {
+  const auto type = static_cast<DType>(side.type);
+  const int element_bytes = type == DType::f32 ? 4 : 2;
+  Run run(args, side);
+  const char* from = nullptr;
+#pragma unroll 1
+  for (int turn = 0; turn < args.turns; ++turn) {
+    if (run.begins_lanes()) {
+      from = static_cast<const char*>(side.input) +
+             append_source(args, side, run.token(), run.head()) * element_bytes;
+      run.find_target();
+    }
+    typename Run::Chunk w[4];
+#pragma unroll
+    for (int j = 0; j < 4; ++j) {
+      const int n = run.chunk(j);
+      const char* const source = run.of_chunk(from, n) + run.column(n) * element_bytes;
+      if (type == DType::f32)
+        InputF32::load(source, w[j]);
+      else if (type == DType::f16)
+        append_widen<InputF16>(source, w[j]);
+      else
+        append_widen<InputBf16>(source, w[j]);
+    }
+    if (side.transformed) AppendTransform<Run>(args, run, rows)(w);
+    run.copy(w);
+    use(run, w);
+    run.next();
+  }
+}
+
+template <class Format>
+__device__ void append_rows(const AppendKvArgs& args) {
+  using Run = AppendRun<Format, InputF32, false>;
+  __shared__ __align__(16) float rows[append_warps][append_run_elements];
+  const AppendSide& side = args.sides[blockIdx.z];
+  const typename Format::Shared shared = Format::prepare(side.rules);
+  append_each<Run>(
+      args, side, rows[threadIdx.x / 32],
+      [&](const Run& run, const typename Run::Chunk(&w)[4]) { run.quantize(shared, w); });
+}
+
+/// Any scale rule, a block a lane.
+template <class Codec, int Count, bool E8M0>
+__device__ void append_rows_general(const AppendKvArgs& args) {
+  struct Format {
+    using Shared = int;
+  };
+  using Run = AppendRun<Format, InputF32, false>;
+  constexpr int code_bits = Codec::mantissa_bits == 1 ? 4 : 8, chunks = Count / chunk_elements;
+  __shared__ __align__(16) float all_rows[append_warps][append_run_elements];
+  float* const rows = all_rows[threadIdx.x / 32];
+  const AppendSide& side = args.sides[blockIdx.z];
+  const BlockContext context = general_context<E8M0>(side.rules);
+  append_each<Run>(args, side, rows, [&](const Run& run, const typename Run::Chunk(&w)[4]) {
+#pragma unroll
+    for (int j = 0; j < 4; ++j)
+#pragma unroll
+      for (int i = 0; i < chunk_elements; ++i)
+        rows[run.chunk(j) * chunk_elements + i] = __uint_as_float(w[j][i]);
+    __syncwarp();
+#pragma unroll 1
+    for (int block = 0; block < append_chunks / chunks; block += 32) {
+      const int n = (block + static_cast<int>(threadIdx.x & 31)) * chunks;
+      std::uint8_t *const to = run.of_chunk(run.target().codes, n), *const scales = run.of_chunk(
+                                                                        run.target().scales, n);
+      if (!run.inside(n) || !to) continue;
+      std::uint8_t codes[Count];
+      scales[run.column(n) / Count] = quantize_block<Codec, Count, E8M0>(
+          rows + n * chunk_elements, nullptr, context, [](int) { return std::uint64_t{0}; }, codes);
+      for (int i = 0; i < Count; i += 8 / code_bits)
+        to[(run.column(n) + i) * code_bits / 8] =
+            code_bits == 8 ? codes[i]
+                           : static_cast<std::uint8_t>(codes[i] | codes[(i + 1) % Count] << 4);
+    }
+    __syncwarp();
+  });
+}
+
+}  // namespace microscale::cuda

@@ -1,0 +1,199 @@
+// The kernels that decode from a cache on numbers whose result is known without computing it.
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <functional>
+#include <memory>
+
+#include "cuda/attention.hpp"
+#include "cuda/kernel_images.hpp"
+#include "support/device_caches.hpp"
+#include "support/wide_products.hpp"
+
+namespace microscale::emulator {
+namespace {
+
+using cuda::DeviceBytes;
+using test::CacheLayout;
+using test::Heads;
+using test::OwnedCache;
+
+constexpr std::int64_t d = 64;
+
+struct Result {
+  Heads o;
+  std::vector<float> lse;
+  float at(std::int64_t b, std::int64_t t, std::int64_t h, std::int64_t i) const {
+    return o.at(b, t, h, i);
+  }
+  float sum(std::int64_t b, std::int64_t t, std::int64_t h) const {
+    return lse[static_cast<std::size_t>((b * o.tokens + t) * o.heads + h)];
+  }
+};
+
+Result attend(const OwnedCache& cache, const Heads& q,
+              const std::function<void(AttentionOptions&)>& change = {}) {
+  cuda::Device& gpu = device();
+  Result r{Heads(DType::f32, q.batch, q.tokens, q.heads, q.d),
+           std::vector<float>(static_cast<std::size_t>(q.batch * q.tokens * q.heads))};
+  const test::DeviceCache there(gpu, cache);
+  const DeviceBytes query(gpu, q.bytes), output(gpu, r.o.bytes),
+      lse(gpu, test::device_bytes(r.lse));
+  AttentionOptions o;
+  HeadsView view = q.view();
+  view.data = query.data();
+  o.q = view;
+  o.cache = there.view();
+  o.output = r.o.mutable_view();
+  o.output.data = output.data();
+  o.log_sum_exp = reinterpret_cast<float*>(lse.data());
+  o.scale = 1.0f;
+  o.causal = true;
+  if (change) change(o);
+  const AttentionCall call = check_attention(o, true);
+  const std::int64_t bytes = cuda::attention_workspace_bytes(gpu, call);
+  const DeviceBytes workspace(gpu, std::max<std::int64_t>(bytes, 1));
+  cuda::attention(gpu, call, {workspace.data(), static_cast<std::size_t>(bytes)}, nullptr);
+  r.o.bytes = output.to_host();
+  gpu.copy_to_host(r.lse.data(), lse.data(), lse.size(), nullptr);
+  return r;
+}
+
+Heads filled(std::int64_t batch, std::int64_t tokens, std::int64_t heads, float value) {
+  Heads h(DType::bf16, batch, tokens, heads, d);
+  for (std::int64_t i = 0; i < batch * tokens * heads * d; ++i)
+    store_dense(value, h.bytes.data(), h.dtype, i);
+  return h;
+}
+
+class AttentionDecodeValues : public ::testing::TestWithParam<KvFormat> {
+ protected:
+  void SetUp() override {
+    if (cuda::kernel_images().empty())
+      GTEST_SKIP() << "this build carries no kernels: it was made without nvcc";
+  }
+};
+
+TEST_P(AttentionDecodeValues, are_the_mean_of_equal_values_and_the_logarithm_of_how_many) {
+  constexpr std::int64_t most = 130;
+  OwnedCache cache(GetParam(), CacheLayout::records, most, 1, d, 16, most);
+  const Heads k = test::random_heads(DType::bf16, most, most, 1, d, 1),
+              v = filled(most, most, 1, 1.5f);  // exact in every format
+  cache.append(k, v, 0, most);
+  for (std::int64_t s = 0; s < most; ++s)
+    cache.lengths[static_cast<std::size_t>(s)] = static_cast<std::int32_t>(s + 1);
+  for (const int splits : {1, 3}) {
+    const Result r =
+        attend(cache, filled(most, 1, 4, 0.0f), [&](AttentionOptions& o) { o.splits = splits; });
+    for (std::int64_t s = 0; s < most; ++s) {
+      EXPECT_NEAR(r.sum(s, 0, 3), std::log(static_cast<double>(s + 1)), 2e-6) << s + 1;
+      for (std::int64_t i = 0; i < d; ++i) EXPECT_NEAR(r.at(s, 0, 3, i), 1.5f, 1e-6) << s + 1;
+    }
+  }
+}
+
+TEST_P(AttentionDecodeValues, are_the_value_whose_key_is_looked_for) {
+  OwnedCache cache(GetParam(), CacheLayout::hnd, 1, 1, d, 32, d);
+  Heads k(DType::bf16, 1, d, 1, d), q(DType::bf16, 1, 1, d, d);
+  const Heads v = test::random_heads(DType::bf16, 1, d, 1, d, 2);
+  for (std::int64_t t = 0; t < d; ++t) k.set(0, t, 0, (t * 37 + 5) % d, 6.0f);
+  for (std::int64_t h = 0; h < d; ++h) q.set(0, 0, h, (h * 37 + 5) % d, 40.0f);
+  cache.append(k, v, 0, d);
+  const Result r = attend(cache, q);
+  // What a host reads of each token's value, alone.
+  for (std::int64_t t = 0; t < d; ++t) {
+    Heads want(DType::f32, 1, 1, 1, d), one = filled(1, 1, 1, 0.0f);
+    one.set(0, 0, 0, (t * 37 + 5) % d, 40.0f);
+    AttentionOptions o{.q = one.view()};
+    o.cache = cache.view;
+    o.output = want.mutable_view();
+    o.scale = 1.0f;
+    attention(o, {.backend = Backend::reference});
+    for (std::int64_t i = 0; i < d; ++i)
+      EXPECT_NEAR(r.at(0, 0, t, i), want.at(0, 0, 0, i), 1e-3) << t << " " << i;
+    EXPECT_NEAR(r.sum(0, 0, t), 240.0, 1e-3);
+  }
+}
+
+TEST_P(AttentionDecodeValues, are_nan_where_a_key_or_a_value_that_is_seen_is) {
+  const auto made = [&](bool key) {
+    auto cache = std::make_unique<OwnedCache>(GetParam(), CacheLayout::records, 2, 2, d, 16, 50);
+    Heads k = test::random_heads(DType::bf16, 2, 50, 2, d, 1), v = k;
+    (key ? k : v).set(0, 20, 1, 40, NAN);  // of the first sequence's second head
+    cache->append(k, v, 0, 50);
+    return cache;
+  };
+  const Heads q = test::random_heads(DType::bf16, 2, 1, 4, d, 3);
+  for (const bool key : {true, false}) {
+    const auto cache = made(key);
+    const Result r = attend(*cache, q);
+    for (std::int64_t b = 0; b < 2; ++b)
+      for (std::int64_t h = 0; h < 4; ++h) {
+        const bool hit = b == 0 && h >= 2;
+        EXPECT_EQ(std::isnan(r.at(b, 0, h, 40)), hit) << b << " " << h;
+        EXPECT_EQ(std::isnan(r.sum(b, 0, h)), hit && key) << b << " " << h;
+        EXPECT_EQ(std::isnan(r.at(b, 0, h, 0)), hit && key) << b << " " << h;
+      }
+    // Behind the window it has no influence.
+    const Result unseen = attend(*cache, q, [](AttentionOptions& o) { o.window = 29; });
+    for (const float x : unseen.lse) EXPECT_TRUE(std::isfinite(x));
+    for (std::int64_t i = 0; i < 2 * 4 * d; ++i)
+      EXPECT_TRUE(std::isfinite(load_dense(unseen.o.bytes.data(), DType::f32, i)));
+  }
+}
+
+TEST_P(AttentionDecodeValues, are_nan_for_a_query_that_is_not_finite) {
+  OwnedCache cache(GetParam(), CacheLayout::records, 1, 1, d, 16, 20);
+  const Heads k = test::random_heads(DType::bf16, 1, 20, 1, d, 1);
+  cache.append(k, k, 0, 20);
+  for (const float bad : {NAN, INFINITY}) {
+    Heads q = test::random_heads(DType::bf16, 1, 1, 3, d, 2);
+    q.set(0, 0, 1, 9, bad);
+    const Result r = attend(cache, q);
+    EXPECT_TRUE(std::isnan(r.sum(0, 0, 1)));
+    EXPECT_TRUE(std::isnan(r.at(0, 0, 1, 5)));
+    EXPECT_TRUE(std::isfinite(r.sum(0, 0, 0)) && std::isfinite(r.sum(0, 0, 2)));
+    EXPECT_TRUE(std::isfinite(r.at(0, 0, 0, 5)) && std::isfinite(r.at(0, 0, 2, 5)));
+  }
+}
+
+TEST_P(AttentionDecodeValues, are_zero_where_nothing_is_seen) {
+  OwnedCache cache(GetParam(), CacheLayout::records, 2, 1, d, 16, 16);
+  const Heads k = test::random_heads(DType::bf16, 2, 3, 1, d, 1);
+  cache.append(k, k, 0, 3);
+  cache.lengths[1] = 0;
+  const Heads q = test::random_heads(DType::bf16, 2, 5, 2, d, 2);
+  const DeviceBytes sinks(device(), test::device_bytes(std::vector<float>{0.5f, -2.0f}));
+  for (const bool with_sinks : {false, true})
+    for (const int splits : {1, 2}) {
+      const Result r = attend(cache, q, [&](AttentionOptions& o) {
+        o.splits = splits;
+        if (with_sinks) o.sinks = reinterpret_cast<const float*>(sinks.data());
+      });
+      for (std::int64_t b = 0; b < 2; ++b)
+        for (std::int64_t t = 0; t < 5; ++t)
+          for (std::int64_t h = 0; h < 2; ++h) {
+            if (b == 0 && t >= 2) {
+              EXPECT_TRUE(std::isfinite(r.sum(b, t, h)));
+              continue;
+            }
+            const float sink = h == 0 ? 0.5f : -2.0f;
+            if (with_sinks) {
+              EXPECT_NEAR(r.sum(b, t, h), sink, 1e-6);
+            } else {
+              EXPECT_EQ(r.sum(b, t, h), -INFINITY);
+            }
+            for (std::int64_t i = 0; i < d; ++i) EXPECT_EQ(r.at(b, t, h, i), 0.0f);
+          }
+    }
+}
+
+std::string name_of(const ::testing::TestParamInfo<KvFormat>& format) {
+  constexpr const char* names[] = {"nvfp4", "mxfp4", "mxfp8", "fp8"};
+  return names[static_cast<std::size_t>(format.param)];
+}
+INSTANTIATE_TEST_SUITE_P(Formats, AttentionDecodeValues, ::testing::ValuesIn(test::kv_formats),
+                         name_of);
+
+}  // namespace
+}  // namespace microscale::emulator
