@@ -164,6 +164,7 @@ AttentionDecodeArgs args_of(const AttentionCall& call, const Plan& plan) {
   args.hadamard = cache.hadamard;
   args.scale_log2 = static_cast<float>(call.scale * per_ln2);
   args.softcap_log2 = static_cast<float>(o.softcap * per_ln2);
+  args.scores_change = cache.k_mean != nullptr || o.softcap > 0;
   args.window = o.window;
   args.causal = o.causal;
   args.q_heads = static_cast<std::int32_t>(call.q_heads);

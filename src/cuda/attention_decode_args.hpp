@@ -50,6 +50,7 @@ struct AttentionDecodeArgs {
   std::int32_t hadamard;       // 16: runs of q are transformed; 0: not
   float scale_log2;            // scale / ln 2
   float softcap_log2;          // softcap / ln 2; 0: none
+  std::int32_t scores_change;  // by the mean or the softcap
   std::int64_t window;         // 0: all
   std::int32_t causal;
   std::int32_t q_heads, kv_heads, group;

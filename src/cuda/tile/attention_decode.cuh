@@ -133,17 +133,21 @@ class AttentionDecode {
     scores(stage, s);
 #pragma unroll
     for (int tile = 0; tile < Tiles; ++tile) {
-      if (args_.mean) {
-#pragma unroll
-        for (int i = 0; i < 4; ++i)
-          s[tile][i] = __fadd_rn(s[tile][i], mean_scores()[8 * tile + 2 * t_ + (i & 1)]);
-      }
-      if (args_.softcap_log2 > 0.0f) decode_cap(args_.softcap_log2, s[tile]);
+      if (args_.scores_change) change(tile, s[tile]);
       if (!whole) mask(tile, first, s[tile]);
     }
     std::uint32_t p[Tiles][2];
     probabilities(s, p);
     values(stage, p);
+  }
+
+  __device__ void change(int tile, float (&s)[4]) const {
+    if (args_.mean) {
+#pragma unroll
+      for (int i = 0; i < 4; ++i)
+        s[i] = __fadd_rn(s[i], mean_scores()[8 * tile + 2 * t_ + (i & 1)]);
+    }
+    if (args_.softcap_log2 > 0.0f) decode_cap(args_.softcap_log2, s);
   }
 
   /// Token of row g of the first half of a chunk.
