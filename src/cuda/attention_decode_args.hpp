@@ -54,6 +54,7 @@ struct AttentionDecodeArgs {
   std::int64_t window;         // 0: all
   std::int32_t causal;
   std::int32_t q_heads, kv_heads, group;
+  std::int32_t d;                // at most that of the kernel
   const std::uint16_t* first_k;  // BF16 copies of first tokens, then of recent ones (KvCopies)
   const std::uint16_t* first_v;
   const std::uint16_t* recent_k;
@@ -76,6 +77,10 @@ MICROSCALE_HD constexpr DecodeStage decode_stage(KvFormat format, int d) {
 /// Chunks of a warp's ring: as many as leave room for two blocks a multiprocessor.
 MICROSCALE_HD constexpr int decode_stages(KvFormat format, int d) {
   return decode_stage(format, d).bytes > 7 * 1024 ? 3 : 4;
+}
+/// The d whose kernel serves another one: rows in shared memory are filled up with zeros.
+MICROSCALE_HD constexpr int decode_width(std::int64_t d) {
+  return d <= 64 ? 64 : d <= 128 ? 128 : 256;
 }
 /// Shared memory of a block: the rings; later the warps' sums, then each row's reference and
 /// weight. Behind both what the mean of K adds to each row's scores, for every warp.

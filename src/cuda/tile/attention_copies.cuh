@@ -81,14 +81,14 @@ class AttentionCopies {
     const bool begins = position < item_.paged_begin;
     const std::int64_t count = begins ? args_.first_count : args_.recent_count,
                        at = item_.sequence * count + (begins ? position : position % count);
-    return (begins ? first : recent) + (at * args_.kv_heads + item_.kv_head) * D;
+    return (begins ? first : recent) + (at * args_.kv_heads + item_.kv_head) * args_.d;
   }
 
   __device__ void load_query() {
     for (int i = thread_; i < Rows * (D / 16); i += decode_threads) {
       const int row = i / (D / 16), element = i % (D / 16) * 16;
       float v[16] = {};
-      if (row < item_.count) {
+      if (row < item_.count && element < args_.d) {
         const std::int64_t at = item_.element(args_, args_.q, row) + element;
         decode_load_eight(args_.q, at, v);
         decode_load_eight(args_.q, at + 8, v + 8);
@@ -99,11 +99,11 @@ class AttentionCopies {
     __syncthreads();
     for (int row = warp_; row < Rows; row += decode_warps) {
       float sum = 0.0f;
-      if (args_.mean)
+      if (args_.mean && lane_ * own < args_.d)
 #pragma unroll
         for (int i = 0; i < own; ++i)
           sum = __fmaf_rn(shared().q[row][lane_ * own + i],
-                          args_.mean[item_.kv_head * D + lane_ * own + i], sum);
+                          args_.mean[item_.kv_head * args_.d + lane_ * own + i], sum);
 #pragma unroll
       for (int lanes = 1; lanes < 32; lanes *= 2)
         sum = __fadd_rn(sum, __shfl_xor_sync(~0u, sum, lanes));
@@ -140,7 +140,7 @@ class AttentionCopies {
       for (int row = 0; row < Rows; ++row) sum[row] = 0.0f;
 #pragma unroll
       for (int e = 0; e < own; e += 2) {
-        const std::uint32_t pair = ptx::ld_global_nc_b32(k + e);
+        const std::uint32_t pair = lane_ * own < args_.d ? ptx::ld_global_nc_b32(k + e) : 0;
         const float even = __uint_as_float(pair << 16), odd = __uint_as_float(pair & 0xFFFF0000u);
 #pragma unroll
         for (int row = 0; row < Rows; ++row)
@@ -223,6 +223,7 @@ class AttentionCopies {
           row_of(position(first + n), args_.first_v, args_.recent_v) + thread_ % D;
 #pragma unroll
       for (int c = 0; c < columns; ++c) {
+        if (thread_ % D + c * decode_threads >= args_.d) continue;
         const float x = __uint_as_float(static_cast<std::uint32_t>(v[c * decode_threads]) << 16);
 #pragma unroll
         for (int row = 0; row < Rows; ++row)  // a token that a row does not see may hold anything

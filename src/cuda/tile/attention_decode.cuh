@@ -21,8 +21,8 @@
 
 namespace microscale::cuda {
 
-/// Tiles: eights of rows, 1 or 2.
-template <class Codes, int D, int Tiles>
+/// Tiles: eights of rows, 1 or 2. Part: d is less than D.
+template <class Codes, int D, int Tiles, bool Part>
 class AttentionDecode {
  public:
   static constexpr int rows = 8 * Tiles;
@@ -40,7 +40,7 @@ class AttentionDecode {
   }
 
  private:
-  using Ring = AttentionRing<Codes::format, D>;
+  using Ring = AttentionRing<Codes::format, D, Part>;
   static constexpr int k_eights = D / 32, v_eights = D / 64;  // elements of a lane, of a token
   static constexpr int words = Codes::words;                  // of eight elements
   static constexpr int row_bytes = D * words / 2;             // of a token's codes
@@ -119,9 +119,9 @@ class AttentionDecode {
   __device__ void place(std::uint32_t own) {
     k_at_ = kept(own + own_token() * row_bytes + t_ * (row_bytes / 4));
     k_scales_at_ =
-        kept(own + Ring::stage.k_scales + own_token() * row_scales + t_ * row_scales / 4);
+        kept(own + Ring::stage.k_scales + own_token() * scale_row() + t_ * row_scales / 4);
     v_at_ = kept(own + Ring::stage.v_codes + t_ * row_bytes + g_ * (row_bytes / 8));
-    v_scales_at_ = kept(own + Ring::stage.v_scales + t_ * row_scales + g_ * row_scales / 8);
+    v_scales_at_ = kept(own + Ring::stage.v_scales + t_ * scale_row() + g_ * row_scales / 8);
     exchange_ = kept(8 * t_ + (g_ >> 1));
     halves_ = kept(g_ & 1 ? 0x7632 : 0x5410);
   }
@@ -133,7 +133,7 @@ class AttentionDecode {
     scores(stage, s);
 #pragma unroll
     for (int tile = 0; tile < Tiles; ++tile) {
-      if (args_.scores_change) change(tile, s[tile]);
+      if (args_.scores_change) decode_change(args_, mean_scores() + 8 * tile + 2 * t_, s[tile]);
       if (!whole) mask(tile, first, s[tile]);
     }
     std::uint32_t p[Tiles][2];
@@ -141,13 +141,11 @@ class AttentionDecode {
     values(stage, p);
   }
 
-  __device__ void change(int tile, float (&s)[4]) const {
-    if (args_.mean) {
-#pragma unroll
-      for (int i = 0; i < 4; ++i)
-        s[i] = __fadd_rn(s[i], mean_scores()[8 * tile + 2 * t_ + (i & 1)]);
-    }
-    if (args_.softcap_log2 > 0.0f) decode_cap(args_.softcap_log2, s);
+  __device__ int scale_row() const { return Ring::scale_row(args_); }
+  /// From a token's block `first` on.
+  template <int Bytes>
+  __device__ std::uint32_t scale_bytes(std::uint32_t address, int first) const {
+    return scaled ? shared_scales<Bytes, Part>(address, scale_row() - first) : 0;
   }
 
   /// Token of row g of the first half of a chunk.
@@ -160,7 +158,7 @@ class AttentionDecode {
     unsigned char* const own = memory + warp_ * (Ring::stages * Ring::stage.bytes) + stage;
     const auto unseen = [&](int n) { return first < 0 || first + n < begin_ || first + n >= end_; };
     if (lane_ < decode_chunk && unseen(lane_))
-      for (int i = lane_ * row_scales; i < (lane_ + 1) * row_scales; ++i)
+      for (int i = lane_ * scale_row(); i < (lane_ + 1) * scale_row(); ++i)
         own[Ring::stage.k_scales + i] = own[Ring::stage.v_scales + i] = 0;
     if constexpr (words == 2)
       for (int n = 0; n < decode_chunk; ++n)
@@ -175,8 +173,9 @@ class AttentionDecode {
     std::uint32_t bytes[2], scales[2][(k_scales + 1) / 2];
 #pragma unroll
     for (int half = 0; half < 2; ++half)
-      bytes[half] =
-          scaled ? shared_bytes<k_scales>(k_scales_at_ + stage + 8 * half * row_scales) : 0;
+      bytes[half] = scaled ? scale_bytes<k_scales>(k_scales_at_ + stage + 8 * half * scale_row(),
+                                                   t_ * row_scales / 4)
+                           : 0;
     int reference = 0;
     if constexpr (Codes::relative)
       reference = static_cast<int>(
@@ -289,7 +288,8 @@ class AttentionDecode {
     std::uint32_t bytes[4], w[4][v_eights * words], scales[2][v_scales];
 #pragma unroll
     for (int i = 0; i < 4; ++i) {  // tokens t, t + 4, t + 8, t + 12
-      bytes[i] = scaled ? shared_bytes<v_scales>(v_scales_at_ + stage + 4 * i * row_scales) : 0;
+      bytes[i] =
+          scale_bytes<v_scales>(v_scales_at_ + stage + 4 * i * scale_row(), g_ * row_scales / 8);
       shared_words<v_eights * words>(v_at_ + stage + 4 * i * row_bytes, w[i]);
     }
     if constexpr (Codes::relative) {
@@ -388,8 +388,8 @@ class AttentionDecode {
 }  // namespace microscale::cuda
 
 /// `blocks`: that a multiprocessor holds.
-#define MICROSCALE_ATTENTION_DECODE_ENTRY(name, codes, d, tiles, blocks)                 \
-  extern "C" __global__ void __launch_bounds__(microscale::cuda::decode_threads, blocks) \
-      name(const __grid_constant__ microscale::cuda::AttentionDecodeArgs args) {         \
-    microscale::cuda::AttentionDecode<microscale::cuda::codes, d, tiles>::run(args);     \
+#define MICROSCALE_ATTENTION_DECODE_ENTRY(name, codes, d, tiles, blocks, part)             \
+  extern "C" __global__ void __launch_bounds__(microscale::cuda::decode_threads, blocks)   \
+      name(const __grid_constant__ microscale::cuda::AttentionDecodeArgs args) {           \
+    microscale::cuda::AttentionDecode<microscale::cuda::codes, d, tiles, part>::run(args); \
   }

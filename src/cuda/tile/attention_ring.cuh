@@ -6,6 +6,7 @@
 
 #include "cuda/attention_decode_args.hpp"
 #include "cuda/ptx/async_copy.cuh"
+#include "cuda/ptx/memory.cuh"
 
 namespace microscale::cuda {
 
@@ -20,8 +21,9 @@ __device__ inline std::uint64_t kept(const std::uint8_t* address) {
 }
 
 /// Chunks first, first + 4, ... of one sequence and head, whole as they lie in their pages,
-/// whatever the sequence has of them. Of a page that there is not, page 0's, to be left out.
-template <KvFormat Format, int D>
+/// whatever the sequence has of them. Of a page that there is not, page 0's, to be left out. Part:
+/// rows are shorter than D, and zeros from there on; scales lie without gaps.
+template <KvFormat Format, int D, bool Part>
 class AttentionRing {
  public:
   static constexpr DecodeStage stage = decode_stage(Format, D);
@@ -38,8 +40,8 @@ class AttentionRing {
     };
     k_codes_ = codes(args.k_codes);
     v_codes_ = codes(args.v_codes);
-    const bool v = lane >= pieces;
-    const int piece = lane - (v ? pieces : 0);
+    const bool v = lane >= scale_row(args);
+    const int piece = lane - (v ? scale_row(args) : 0);
     const DecodePart& scales = v ? args.v_scales : args.k_scales;
     scales_ = kept(scales.data + 16 * (head * scales.head + piece));
     scales_page_ = kept(scales.page);
@@ -47,6 +49,11 @@ class AttentionRing {
     scales_to_ = kept(shared + (v ? stage.v_scales : stage.k_scales) + 16 * piece);
     lane_ = kept(static_cast<std::uint32_t>(lane));
     mask_ = (1u << args.page_shift) - 1;
+    if constexpr (Part) {
+      for (int i = 16 * lane; i < stages * stage.bytes; i += 512)
+        ptx::st_shared_v4(shared + i, make_uint4(0, 0, 0, 0));
+      __syncwarp();
+    }
 #pragma unroll 1
     for (int i = 0; i < stages - 1; ++i) fill(i);
   }
@@ -62,10 +69,15 @@ class AttentionRing {
   __device__ bool present() const { return (absent_ >> (stages - 1) & 1) == 0; }
   __device__ int token(int i) const { return (first_ + i * decode_warps) * decode_chunk; }
 
+  /// Bytes of a token's scales: as many pieces of 16 bytes for 16 tokens.
+  __device__ static int scale_row(const AttentionDecodeArgs& args) {
+    constexpr int block = kv_page::block(Format);
+    if constexpr (Part && block > 0) return args.d / block;
+    return static_cast<int>(kv_page::token_scale_bytes(Format, D));
+  }
+
  private:
   static constexpr int parts = kv_page::token_code_bytes(Format, D) / 16;  // of a token's codes
-  static constexpr int row = kv_page::token_scale_bytes(Format, D);  // bytes of a token's scales
-  static constexpr int pieces = decode_chunk * row / 16;
 
   __device__ void fill(int i) {
     absent_ *= 2;
@@ -94,7 +106,8 @@ class AttentionRing {
   __device__ void copy(std::uint32_t page, std::uint32_t in, std::uint32_t to) const {
     copy_codes(k_codes_, args_.k_codes, page, in, to);
     copy_codes(v_codes_, args_.v_codes, page, in, to + stage.v_codes);
-    if (pieces > 0 && lane_ < 2 * pieces)
+    const auto row = static_cast<std::uint32_t>(scale_row(args_));
+    if (kv_page::block(Format) > 0 && lane_ < 2 * row)
       ptx::cp_async_cg_shared_global_16(
           to + scales_to_,
           at(scales_, static_cast<std::uint64_t>(page) * scales_page_ + in / decode_chunk * row));
@@ -103,6 +116,7 @@ class AttentionRing {
                              std::uint32_t in, std::uint32_t to) const {
     const std::uint64_t first = static_cast<std::uint64_t>(page) * part.page + in * part.token;
     constexpr int apart = 32 / parts;  // tokens
+    if (Part && static_cast<int>(lane_) % parts >= args_.d * parts / D) return;
 #pragma unroll
     for (int i = 0; i < stage.v_codes / 512; ++i)
       ptx::cp_async_cg_shared_global_16(

@@ -132,6 +132,16 @@ __device__ inline void decode_cap(float cap, float (&s)[4]) {
   for (float& x : s) x = __fmul_rn(cap, tanhf(__fdiv_rn(x, cap)));
 }
 
+/// Scores of two rows by turns, with what the mean of K adds to each, capped.
+__device__ inline void decode_change(const AttentionDecodeArgs& args, const float* mean_scores,
+                                     float (&s)[4]) {
+  if (args.mean) {
+#pragma unroll
+    for (int i = 0; i < 4; ++i) s[i] = __fadd_rn(s[i], mean_scores[i & 1]);
+  }
+  if (args.softcap_log2 > 0.0f) decode_cap(args.softcap_log2, s);
+}
+
 /// Sums of a row: those of e^(s - reference) with v, at one element, and their own.
 __device__ inline void decode_store(const AttentionDecodeArgs& args, const DecodeItem& item,
                                     int row, int element, float reference, float weight,
@@ -145,6 +155,7 @@ __device__ inline void decode_store(const AttentionDecodeArgs& args, const Decod
     sum = __fmul_rn(sum, factor);
     reference = higher;
   }
+  if (element >= args.d) return;
   store_element(args.output.data, args.output.type, item.element(args, args.output, row) + element,
                 weight == 0.0f ? 0.0f : __fdiv_rn(sum, weight));
   if (element == 0 && args.log_sum_exp) {
