@@ -51,11 +51,6 @@ void check_served(Device& device, const AttentionCall& call) {
     refuse("takes q in FP32, BF16 or FP16; dequantize it, or take a host backend");
   const KvCache* cache = call.cache();
   if (!cache) refuse("takes k and v from a cache; append them to one, or take a host backend");
-  if (call.d != 64 && call.d != 128 && call.d != 256)
-    refuse(
-        fmt::format("has kernels for d = 64, 128 and 256, not {}; pad d with zeros, or take a "
-                    "host backend",
-                    call.d));
   if (cache->pages >= std::int64_t{1} << 31)
     refuse(fmt::format("numbers up to 2^31 pages, not {}; take fewer", cache->pages));
   for (const KvPart* part : {&cache->k_codes, &cache->k_scales, &cache->v_codes, &cache->v_scales})
@@ -74,6 +69,7 @@ void check_served(Device& device, const AttentionCall& call) {
 // How a call is cut: a function of its shapes and the device.
 struct Plan {
   int rows = 8;  // of an item
+  int width = 0;
   std::int64_t most_q = 0, most_keys = 0, passes = 0, items = 0;
   int splits = 1;
   bool copies = false;
@@ -81,9 +77,9 @@ struct Plan {
   std::string kernel;
 
   int parts() const { return splits + copies; }
-  std::int64_t workspace_bytes(std::int64_t d) const {
+  std::int64_t workspace_bytes() const {
     return parts() == 1 ? 0
-                        : decode_partial_floats(items, parts(), rows, static_cast<int>(d)) *
+                        : decode_partial_floats(items, parts(), rows, width) *
                               static_cast<std::int64_t>(sizeof(float));
   }
 };
@@ -96,7 +92,7 @@ int splits_of(Device& device, const Plan& plan, const AttentionCall& call) {
                                     plan.shared_bytes),
                1);
   const std::int64_t of_round = std::int64_t{decode_warps} *
-                                decode_chunk(call.cache()->format, static_cast<int>(call.d)),
+                                decode_chunk(call.cache()->format, plan.width),
                      rounds = std::max<std::int64_t>(ceil_div(plan.most_keys, of_round), 1);
   constexpr double of_block = 1.5, of_merge = 2;
   double least = 0;
@@ -122,15 +118,17 @@ Plan plan_of(Device& device, const AttentionCall& call) {
   plan.most_keys = std::min(cache.pages > 0 ? cache_capacity(cache) : 0, countable);
   if (o.max_kv_len > 0) plan.most_keys = std::min(plan.most_keys, o.max_kv_len);
   const std::int64_t rows = plan.most_q * call.group();
-  plan.rows = rows <= 8 || call.d == 256 ? 8 : 16;  // what registers hold
+  plan.width = decode_width(call.d);
+  plan.rows = rows <= 8 || plan.width == 256 ? 8 : 16;  // what registers hold
   plan.passes = ceil_div(rows, plan.rows);
   plan.items = call.sequences * call.kv_heads * plan.passes;
   if (plan.items == 0) return plan;
   plan.copies = cache.first.count + cache.recent.count > 0;
-  plan.shared_bytes = decode_shared_bytes(cache.format, static_cast<int>(call.d), plan.rows);
+  plan.shared_bytes = decode_shared_bytes(cache.format, plan.width, plan.rows);
   static constexpr const char* formats[] = {"nvfp4", "mxfp4", "mxfp8", "fp8"};
-  plan.kernel = fmt::format("attention_decode_{}_{}_{}",
-                            formats[static_cast<std::size_t>(cache.format)], call.d, plan.rows);
+  plan.kernel =
+      fmt::format("attention_decode_{}_{}_{}{}", formats[static_cast<std::size_t>(cache.format)],
+                  plan.width, plan.rows, call.d == plan.width ? "" : "_part");
   plan.splits = o.splits > 0 ? o.splits : splits_of(device, plan, call);
   if (rows > countable || plan.items * plan.parts() >= std::int64_t{1} << 31)
     refuse(
@@ -183,11 +181,13 @@ AttentionDecodeArgs args_of(const AttentionCall& call, const Plan& plan) {
   args.hadamard = cache.hadamard;
   args.scale_log2 = static_cast<float>(call.scale * per_ln2);
   args.softcap_log2 = static_cast<float>(o.softcap * per_ln2);
+  args.scores_change = cache.k_mean != nullptr || o.softcap > 0;
   args.window = o.window;
   args.causal = o.causal;
   args.q_heads = static_cast<std::int32_t>(call.q_heads);
   args.kv_heads = static_cast<std::int32_t>(call.kv_heads);
   args.group = static_cast<std::int32_t>(call.group());
+  args.d = static_cast<std::int32_t>(call.d);
   args.first_k = cache.first.k;
   args.first_v = cache.first.v;
   args.recent_k = cache.recent.k;
@@ -204,7 +204,7 @@ AttentionDecodeArgs args_of(const AttentionCall& call, const Plan& plan) {
 }  // namespace
 
 std::int64_t attention_workspace_bytes(Device& device, const AttentionCall& call) {
-  return plan_of(device, call).workspace_bytes(call.d);
+  return plan_of(device, call).workspace_bytes();
 }
 
 void attention(Device& device, const AttentionCall& call, std::span<std::uint8_t> workspace,
@@ -212,7 +212,7 @@ void attention(Device& device, const AttentionCall& call, std::span<std::uint8_t
   const Plan plan = plan_of(device, call);
   if (plan.items == 0) return;
   AttentionDecodeArgs args = args_of(call, plan);
-  const std::int64_t bytes = plan.workspace_bytes(call.d);
+  const std::int64_t bytes = plan.workspace_bytes();
   if (bytes > 0) {
     if (static_cast<std::int64_t>(workspace.size()) < bytes ||
         reinterpret_cast<std::uintptr_t>(workspace.data()) % workspace_alignment != 0)
@@ -231,7 +231,7 @@ void attention(Device& device, const AttentionCall& call, std::span<std::uint8_t
           .column_shift = 0},
          args, stream, plan.shared_bytes);
   if (plan.parts() == 1) return;
-  launch(device, fmt::format("attention_decode_merge_{}_{}", call.d, plan.rows), operation,
+  launch(device, fmt::format("attention_decode_merge_{}_{}", plan.width, plan.rows), operation,
          {.grid_x = static_cast<unsigned>(plan.items),
           .grid_y = static_cast<unsigned>(plan.rows),
           .grid_z = 1,

@@ -53,9 +53,11 @@ struct AttentionDecodeArgs {
   std::int32_t hadamard;       // 16: runs of q are transformed; 0: not
   float scale_log2;            // scale / ln 2
   float softcap_log2;          // softcap / ln 2; 0: none
+  std::int32_t scores_change;  // by the mean or the softcap
   std::int64_t window;         // 0: all
   std::int32_t causal;
   std::int32_t q_heads, kv_heads, group;
+  std::int32_t d;                // at most that of the kernel
   const std::uint16_t* first_k;  // BF16 copies of first tokens, then of recent ones (KvCopies)
   const std::uint16_t* first_v;
   const std::uint16_t* recent_k;
@@ -83,6 +85,10 @@ MICROSCALE_HD constexpr DecodeStage decode_stage(KvFormat format, int d) {
 }
 MICROSCALE_HD constexpr int decode_stages(KvFormat format, int d) {
   return decode_stage(format, d).bytes <= 5 * 1024 ? 3 : 2;
+}
+/// The d whose kernel serves another one: rows in shared memory are filled up with zeros.
+MICROSCALE_HD constexpr int decode_width(std::int64_t d) {
+  return d <= 64 ? 64 : d <= 128 ? 128 : 256;
 }
 /// Shared memory of a block: the rings, or, later, the warps' sums, then each row's reference and
 /// weight; behind them what the mean of K adds to each row's scores, for every warp, and the

@@ -73,6 +73,15 @@ TEST_F(AttentionCalls, take_sixteen_rows_at_a_time) {
   EXPECT_EQ(run(options(1, 64, 8 * 40)).passes, 3);
 }
 
+TEST_F(AttentionCalls, fill_up_other_widths) {
+  EXPECT_EQ(run(options(1, 64, 32, 96)).d, 96);
+  EXPECT_EQ(device_.launches.front().name, "attention_decode_nvfp4_128_8_part");
+  run(options(1, 64, 32, 32));
+  EXPECT_EQ(device_.launches.front().name, "attention_decode_nvfp4_64_8_part");
+  run(options(1, 64, 128, 160));
+  EXPECT_EQ(device_.launches.front().name, "attention_decode_nvfp4_256_8_part");
+}
+
 TEST_F(AttentionCalls, have_one_part_more_where_tokens_have_copies) {
   AttentionOptions o = options(64, 8192);
   o.cache->recent = {4, reinterpret_cast<std::uint16_t*>(memory_),
@@ -103,9 +112,6 @@ TEST_F(AttentionCalls, refuse_what_has_no_kernel) {
   refused([](auto& o) { o.numerics.accuracy = AttentionAccuracy::two_term; }, "`storage` alone");
   refused([](auto& o) { o.cache->k_scales.token_stride = 16; }, "8 bytes apart");
   refused([](auto& o) { o.cache->v_scales.data += 1; }, "V scales must be at multiples of 16");
-  test::expect_error(ErrorCode::unsupported, "d = 64, 128 and 256, not 96", [&] {
-    attention_workspace_bytes(device_, check_attention(options(1, 64, 32, 96), true));
-  });
   test::FakeDevice other(12, 0);
   const AttentionOptions o = options(1, 64);
   test::expect_error(ErrorCode::unsupported, "compute capability 9.0",

@@ -204,7 +204,7 @@ using test::kv_formats;
 
 TEST_F(AttentionDecode, reads_each_format_layout_and_width) {
   for (const KvFormat format : kv_formats) {
-    for (const std::int64_t d : {64, 128, 256})
+    for (std::int64_t d = 32; d <= 256; d += 32)
       for (const std::int64_t q_heads : {8, 32})
         EXPECT_TRUE(near({.format = format, .d = d, .q_heads = q_heads})) << d << " " << q_heads;
     for (const std::int64_t page : {16, 32, 64})
@@ -263,6 +263,8 @@ TEST_F(AttentionDecode, reads_first_and_recent_tokens_from_their_copies) {
   for (const auto& [format, d] : {std::pair{KvFormat::nvfp4, 64},
                                   {KvFormat::mxfp4, 128},
                                   {KvFormat::fp8, 128},
+                                  {KvFormat::nvfp4, 96},
+                                  {KvFormat::mxfp8, 224},
                                   {KvFormat::mxfp8, 256}})
     for (const std::int64_t q_heads : {8, 32}) {
       Case c{.format = format, .d = d, .lengths = {75, 40, 3, 0, 100}, .q_heads = q_heads};

@@ -69,6 +69,18 @@ __device__ std::uint32_t shared_bytes(std::uint32_t address) {
   if constexpr (Bytes == 4) return ptx::ld_shared_b32(address);
 }
 
+/// `Bytes` scales of which there are `left`, the others 0. Part: at any address, and there may be
+/// fewer.
+template <int Bytes, bool Part>
+__device__ std::uint32_t shared_scales(std::uint32_t address, int left) {
+  if constexpr (!Part) return shared_bytes<Bytes>(address);
+  std::uint32_t bytes = 0;
+#pragma unroll
+  for (int i = 0; i < Bytes; ++i)
+    if (i < left) bytes |= ptx::ld_shared_u8(address + i) << (8 * i);
+  return bytes;
+}
+
 /// `Words` words of shared memory, aligned to as many, or to 16 bytes.
 template <int Words>
 __device__ void shared_words(std::uint32_t address, std::uint32_t (&w)[Words]) {

@@ -23,8 +23,10 @@ class AttentionCopies {
 
  private:
   static_assert(Rows == 8 || Rows == 16, "what sums of rows are folded from");
-  static constexpr int tile = 32;     // tokens
-  static constexpr int own = D / 32;  // elements of a lane, of a row of K
+  static constexpr int tile = 32;         // tokens
+  static constexpr int keys_at_once = 4;  // of a warp
+  static constexpr int at_once = 8;       // of them whose elements are asked for together
+  static constexpr int own = D / 32;      // elements of a lane, of a row of K
   static constexpr int columns = (D + decode_threads - 1) / decode_threads;  // of a thread
 
   struct Shared {
@@ -79,14 +81,14 @@ class AttentionCopies {
     const bool begins = position < item_.paged_begin;
     const std::int64_t count = begins ? args_.first_count : args_.recent_count,
                        at = item_.sequence * count + (begins ? position : position % count);
-    return (begins ? first : recent) + (at * args_.kv_heads + item_.kv_head) * D;
+    return (begins ? first : recent) + (at * args_.kv_heads + item_.kv_head) * args_.d;
   }
 
   __device__ void load_query() {
     for (int i = thread_; i < Rows * (D / 16); i += decode_threads) {
       const int row = i / (D / 16), element = i % (D / 16) * 16;
       float v[16] = {};
-      if (row < item_.count) {
+      if (row < item_.count && element < args_.d) {
         const std::int64_t at = item_.element(args_, args_.q, row) + element;
         decode_load_eight(args_.q, at, v);
         decode_load_eight(args_.q, at + 8, v + 8);
@@ -97,11 +99,11 @@ class AttentionCopies {
     __syncthreads();
     for (int row = warp_; row < Rows; row += decode_warps) {
       float sum = 0.0f;
-      if (args_.mean)
+      if (args_.mean && lane_ * own < args_.d)
 #pragma unroll
         for (int i = 0; i < own; ++i)
           sum = __fmaf_rn(shared().q[row][lane_ * own + i],
-                          args_.mean[item_.kv_head * D + lane_ * own + i], sum);
+                          args_.mean[item_.kv_head * args_.d + lane_ * own + i], sum);
 #pragma unroll
       for (int lanes = 1; lanes < 32; lanes *= 2)
         sum = __fadd_rn(sum, __shfl_xor_sync(~0u, sum, lanes));
@@ -129,33 +131,48 @@ class AttentionCopies {
   /// Scores of this warp's tokens, seen or -infinity.
   __device__ void scores(const float (&q)[Rows][own], int first, int count) {
 #pragma unroll 1
-    for (int n = warp_; n < tile; n += decode_warps) {
-      const int at = position(first + min(n, count - 1));
-      const std::uint16_t* const k = row_of(at, args_.first_k, args_.recent_k) + lane_ * own;
-      float sum[Rows];
+    for (int begin = warp_; begin < count; begin += keys_at_once * decode_warps) {
+      std::uint32_t k[keys_at_once][own / 2];
 #pragma unroll
-      for (int row = 0; row < Rows; ++row) sum[row] = 0.0f;
+      for (int i = 0; i < keys_at_once; ++i) {
+        const int at = position(first + min(begin + i * decode_warps, count - 1));
+        const std::uint16_t* const from = row_of(at, args_.first_k, args_.recent_k) + lane_ * own;
 #pragma unroll
-      for (int e = 0; e < own; e += 2) {
-        const std::uint32_t pair = ptx::ld_global_nc_b32(k + e);
-        const float even = __uint_as_float(pair << 16), odd = __uint_as_float(pair & 0xFFFF0000u);
-#pragma unroll
-        for (int row = 0; row < Rows; ++row)
-          sum[row] = __fmaf_rn(q[row][e + 1], odd, __fmaf_rn(q[row][e], even, sum[row]));
+        for (int e = 0; e < own / 2; ++e)
+          k[i][e] = lane_ * own < args_.d ? ptx::ld_global_nc_b32(from + 2 * e) : 0;
       }
-      const float total = sum_of_rows(sum);
-      const int row = own_row();
-      if (lane_ % (32 / Rows) == 0) {
-        float s = __fadd_rn(__fmul_rn(total, args_.scale_log2), shared().mean[row]);
-        if (args_.softcap_log2 > 0.0f) {
-          decode_cap(args_.softcap_log2, s);
-        }
-        const int seen = min(row, item_.count - 1);
-        const bool sees =
-            n < count && at >= item_.first_seen(args_, seen) && at < item_.end_seen(args_, seen);
-        shared().p[n][row] = sees ? s : -INFINITY;
+#pragma unroll
+      for (int i = 0; i < keys_at_once; ++i) {
+        const int n = begin + i * decode_warps;
+        if (n < count) score(q, k[i], n, position(first + n));
       }
     }
+    for (int i = count * Rows + thread_; i < tile * Rows; i += decode_threads)
+      shared().p[i / Rows][i % Rows] = -INFINITY;
+  }
+
+  /// Of token n of the tile, at `position` of the sequence, by a warp; `k`: this lane's elements.
+  __device__ void score(const float (&q)[Rows][own], const std::uint32_t (&k)[own / 2], int n,
+                        int position) {
+    float sum[Rows];
+#pragma unroll
+    for (int row = 0; row < Rows; ++row) sum[row] = 0.0f;
+#pragma unroll
+    for (int e = 0; e < own / 2; ++e) {
+      const float even = __uint_as_float(k[e] << 16), odd = __uint_as_float(k[e] & 0xFFFF0000u);
+#pragma unroll
+      for (int row = 0; row < Rows; ++row)
+        sum[row] = __fmaf_rn(q[row][2 * e + 1], odd, __fmaf_rn(q[row][2 * e], even, sum[row]));
+    }
+    const float total = sum_of_rows(sum);
+    const int row = own_row();
+    if (lane_ % (32 / Rows) != 0) return;
+    float s = __fmul_rn(total, args_.scale_log2);
+    if (args_.scores_change) decode_change(args_, shared().mean[row], s);
+    const int seen = min(row, item_.count - 1);
+    const bool sees =
+        position >= item_.first_seen(args_, seen) && position < item_.end_seen(args_, seen);
+    shared().p[n][row] = sees ? s : -INFINITY;
   }
 
   /// Sums over all lanes, each row's in the lanes of own_row(): halves of the rows change lanes
@@ -213,17 +230,25 @@ class AttentionCopies {
 #pragma unroll
       for (int c = 0; c < columns; ++c) o[row][c] = __fmul_rn(o[row][c], shared().factor[row]);
 #pragma unroll 1
-    for (int n = 0; n < count; ++n) {
-      const std::uint16_t* const v = row_of(position(first + n), args_.first_v, args_.recent_v);
+    for (int n = 0; n < count; n += at_once) {
+      std::uint32_t x[at_once][columns];
 #pragma unroll
-      for (int c = 0; c < columns; ++c) {
-        if (element(c) >= D) continue;
-        const float x = __uint_as_float(static_cast<std::uint32_t>(v[element(c)]) << 16);
+      for (int i = 0; i < at_once; ++i) {
+        const std::uint16_t* const v =
+            row_of(position(first + min(n + i, count - 1)), args_.first_v, args_.recent_v);
 #pragma unroll
-        for (int row = 0; row < Rows; ++row)  // a token that a row does not see may hold anything
-          o[row][c] =
-              shared().p[n][row] == 0.0f ? o[row][c] : __fmaf_rn(shared().p[n][row], x, o[row][c]);
+        for (int c = 0; c < columns; ++c) x[i][c] = element(c) < args_.d ? v[element(c)] : 0;
       }
+#pragma unroll
+      for (int i = 0; i < at_once; ++i)
+#pragma unroll
+        for (int row = 0; row < Rows; ++row) {
+          const float p = n + i < count ? shared().p[n + i][row] : 0.0f;
+#pragma unroll
+          for (int c = 0; c < columns; ++c)  // a token that a row does not see may hold anything
+            o[row][c] =
+                p == 0.0f ? o[row][c] : __fmaf_rn(p, __uint_as_float(x[i][c] << 16), o[row][c]);
+        }
     }
   }
 

@@ -24,8 +24,8 @@
 
 namespace microscale::cuda {
 
-/// Tiles: eights of rows, 1 or 2.
-template <class Codes, int D, int Tiles>
+/// Tiles: eights of rows, 1 or 2. Part: d is less than D.
+template <class Codes, int D, int Tiles, bool Part>
 class AttentionDecode {
  public:
   static constexpr int rows = 8 * Tiles;
@@ -43,7 +43,7 @@ class AttentionDecode {
   }
 
  private:
-  using Ring = AttentionRing<Codes::format, D>;
+  using Ring = AttentionRing<Codes::format, D, Part>;
   static constexpr int k_eights = D / 32, v_eights = D / 64;  // elements of a lane, of a token
   static constexpr int words = Codes::words;                  // of eight elements
   static constexpr int row_bytes = D * words / 2;             // of a token's codes
@@ -92,7 +92,7 @@ class AttentionDecode {
         const bool whole =
             absent == 0 && token >= inner_begin_ && token + decode_piece <= inner_end_;
         attend(ring.at() + piece * (decode_piece * row_bytes),
-               ring.at() + piece * (decode_piece * row_scales), whole, token, absent);
+               ring.at() + piece * decode_piece * scale_row(), whole, token, absent);
       }
       ring.next(i);
     }
@@ -124,9 +124,9 @@ class AttentionDecode {
   __device__ void place(std::uint32_t own) {
     k_at_ = kept(own + own_token() * row_bytes + t_ * (row_bytes / 4));
     k_scales_at_ =
-        kept(own + Ring::stage.k_scales + own_token() * row_scales + t_ * row_scales / 4);
+        kept(own + Ring::stage.k_scales + own_token() * scale_row() + t_ * row_scales / 4);
     v_at_ = kept(own + Ring::stage.v_codes + t_ * row_bytes + g_ * (row_bytes / 8));
-    v_scales_at_ = kept(own + Ring::stage.v_scales + t_ * row_scales + g_ * row_scales / 8);
+    v_scales_at_ = kept(own + Ring::stage.v_scales + t_ * scale_row() + g_ * row_scales / 8);
   }
 
   /// 32 tokens from `first` on; `codes`, `scales_at`: where they begin, from the ring's first ones;
@@ -136,12 +136,18 @@ class AttentionDecode {
     if (!whole) clear(codes, scales_at, first, absent);
     float s[Tiles][8], factors[Tiles][2];
     scores(codes, scales_at, s, factors);
-    if (!whole || args_.softcap_log2 > 0.0f || args_.mean)
-      cap_and_mask(whole, first, absent, s, factors);
+    if (!whole || args_.scores_change) cap_and_mask(whole, first, absent, s, factors);
     std::uint32_t p[Tiles][4];
     probabilities(s, factors, p);
 #pragma unroll
     for (int c = 0; c < 2; ++c) values(codes, scales_at, c, p);
+  }
+
+  __device__ int scale_row() const { return Ring::scale_row(args_); }
+  /// From a token's block `first` on.
+  template <int Bytes>
+  __device__ std::uint32_t scale_bytes(std::uint32_t address, int first) const {
+    return scaled ? shared_scales<Bytes, Part>(address, scale_row() - first) : 0;
   }
 
   /// Token of row g of the first half of 16.
@@ -157,8 +163,8 @@ class AttentionDecode {
       return (absent >> (n / 16) & 1) != 0 || first + n < begin_ || first + n >= end_;
     };
     if (unseen(lane_))
-      for (int i = 0; i < row_scales; ++i) {
-        const std::uint32_t at = scales_at + lane_ * row_scales + i;
+      for (int i = 0; i < scale_row(); ++i) {
+        const std::uint32_t at = scales_at + lane_ * scale_row() + i;
         own[Ring::stage.k_scales + at] = own[Ring::stage.v_scales + at] = 0;
       }
     if constexpr (words == 2)
@@ -179,7 +185,8 @@ class AttentionDecode {
     std::uint32_t bytes[4];
 #pragma unroll
     for (int i = 0; i < 4; ++i)
-      bytes[i] = scaled ? shared_bytes<k_scales>(k_scales_at_ + scales_at + 8 * i * row_scales) : 0;
+      bytes[i] = scale_bytes<k_scales>(k_scales_at_ + scales_at + 8 * i * scale_row(),
+                                       t_ * row_scales / 4);
     int reference = 0;
     if constexpr (Codes::relative) {
       std::uint32_t largest = 0;
@@ -255,8 +262,8 @@ class AttentionDecode {
       for (int i = 0; i < 8; ++i) {
         float& x = s[tile][i];
         x = __fmul_rn(x, factors[tile][i & 1]);
-        if (args_.mean) x = __fadd_rn(x, mean_scores()[8 * tile + 2 * t_ + (i & 1)]);
-        if (args_.softcap_log2 > 0.0f) decode_cap(args_.softcap_log2, x);
+        if (args_.scores_change)
+          decode_change(args_, mean_scores()[8 * tile + 2 * t_ + (i & 1)], x);
       }
       factors[tile][0] = factors[tile][1] = 1.0f;
       if (!whole) mask(tile, first, absent, s[tile]);
@@ -325,7 +332,8 @@ class AttentionDecode {
 #pragma unroll
     for (int i = 0; i < 4; ++i) {  // tokens t, t + 4, t + 8, t + 12
       const int token = 16 * c + 4 * i;
-      bytes[i] = scaled ? shared_bytes<v_scales>(v_scales_at_ + scales_at + token * row_scales) : 0;
+      bytes[i] = scale_bytes<v_scales>(v_scales_at_ + scales_at + token * scale_row(),
+                                       g_ * row_scales / 8);
       shared_words<v_eights * words>(v_at_ + codes + token * row_bytes, w[i]);
     }
     if constexpr (Codes::relative) {
@@ -425,8 +433,8 @@ class AttentionDecode {
 }  // namespace microscale::cuda
 
 /// `blocks`: that a multiprocessor holds.
-#define MICROSCALE_ATTENTION_DECODE_ENTRY(name, codes, d, tiles, blocks)                 \
-  extern "C" __global__ void __launch_bounds__(microscale::cuda::decode_threads, blocks) \
-      name(const __grid_constant__ microscale::cuda::AttentionDecodeArgs args) {         \
-    microscale::cuda::AttentionDecode<microscale::cuda::codes, d, tiles>::run(args);     \
+#define MICROSCALE_ATTENTION_DECODE_ENTRY(name, codes, d, tiles, blocks, part)             \
+  extern "C" __global__ void __launch_bounds__(microscale::cuda::decode_threads, blocks)   \
+      name(const __grid_constant__ microscale::cuda::AttentionDecodeArgs args) {           \
+    microscale::cuda::AttentionDecode<microscale::cuda::codes, d, tiles, part>::run(args); \
   }

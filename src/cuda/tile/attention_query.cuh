@@ -13,11 +13,12 @@ namespace microscale::cuda {
 template <int Count>
 __device__ float decode_mean_score(const AttentionDecodeArgs& args, const DecodeItem& item,
                                    const float (&v)[Count]) {
-  const float* const mean =
-      args.mean + (4 * item.kv_head + static_cast<int>(threadIdx.x & 3)) * Count;
+  const int first = static_cast<int>(threadIdx.x & 3) * Count;
+  const float* const mean = args.mean + item.kv_head * args.d + first;
   float sum = 0.0f;
 #pragma unroll
-  for (int i = 0; i < Count; ++i) sum = __fmaf_rn(v[i], mean[i], sum);
+  for (int i = 0; i < Count; ++i)
+    if (first + i < args.d) sum = __fmaf_rn(v[i], mean[i], sum);
   sum = __fadd_rn(sum, __shfl_xor_sync(~0u, sum, 1));
   sum = __fadd_rn(sum, __shfl_xor_sync(~0u, sum, 2));
   return __fmul_rn(sum, args.scale_log2);
@@ -43,7 +44,8 @@ __device__ void decode_query(const AttentionDecodeArgs& args, const DecodeItem& 
     if (row < item.count) {
       const std::int64_t at = item.element(args, args.q, row) + t * (D / 4);
 #pragma unroll
-      for (int i = 0; i < 8 * eights; i += 8) decode_load_eight(args.q, at + i, v + i);
+      for (int i = 0; i < 8 * eights; i += 8)
+        if (t * (D / 4) + i < args.d) decode_load_eight(args.q, at + i, v + i);
     }
     if (args.mean) {
       const float score = decode_mean_score(args, item, v);

@@ -9,6 +9,7 @@
 #include "cuda/ptx/async_copy.cuh"
 #include "cuda/ptx/elect.cuh"
 #include "cuda/ptx/mbarrier.cuh"
+#include "cuda/ptx/memory.cuh"
 
 namespace microscale::cuda {
 
@@ -19,8 +20,9 @@ __device__ inline std::uint32_t kept(std::uint32_t x) {
 
 /// Chunks first, first + decode_warps, ... of one sequence and head, as they lie in their pages,
 /// whatever the sequence has of them. Runs of a chunk's tokens may be absent, because there is no
-/// such page or the cache ends: then they are page 0's first, to be left out.
-template <KvFormat Format, int D>
+/// such page or the cache ends: then they are page 0's first, to be left out. Part: rows are
+/// shorter than D, and zeros from there on; scales lie without gaps.
+template <KvFormat Format, int D, bool Part>
 class AttentionRing {
  public:
   static constexpr DecodeStage stage = decode_stage(Format, D);
@@ -36,6 +38,9 @@ class AttentionRing {
         count_(count),
         shared_(shared),
         barriers_(barriers) {
+    if constexpr (Part)
+      for (int i = 16 * lane(); i < stages * stage.bytes; i += 512)
+        ptx::st_shared_v4(shared + i, make_uint4(0, 0, 0, 0));
     if (lane() < stages) ptx::mbarrier_init_shared(barriers + 8 * lane(), 1);
     ptx::fence_mbarrier_init();
     __syncwarp();
@@ -45,7 +50,7 @@ class AttentionRing {
 
   /// Waits for chunk `i`. The warp calls it for 0, 1, ... in turn.
   __device__ void wait() const {
-    if (args_.contiguous) {
+    if (bulk()) {
       while (!ptx::mbarrier_try_wait_parity(barriers_ + 8 * at_, parity_)) {
       }
     } else {
@@ -65,9 +70,18 @@ class AttentionRing {
     if (++at_ == stages) at_ = 0, parity_ ^= 1;
   }
 
+  /// Bytes of a token's scales: as many pieces of 16 bytes for 16 tokens.
+  __device__ static int scale_row(const AttentionDecodeArgs& args) {
+    constexpr int block = kv_page::block(Format);
+    if constexpr (Part && block > 0) return args.d / block;
+    return row;
+  }
+
  private:
   static constexpr int row = kv_page::token_scale_bytes(Format, D);  // bytes of a token
   static constexpr int code_row = kv_page::token_code_bytes(Format, D);
+  __device__ bool bulk() const { return !Part && args_.contiguous; }
+
   static constexpr int sixteens = tokens / 16;
   static constexpr std::uint32_t all = (1u << sixteens) - 1;
 
@@ -80,15 +94,14 @@ class AttentionRing {
       if (i % looked_up == 0) find_pages(i);
       const std::uint32_t mask = (1u << args_.page_shift) - 1, barrier = barriers_ + 8 * to,
                           shared = shared_ + to * stage.bytes;
-      if (args_.contiguous && ptx::elect_sync())
-        ptx::mbarrier_arrive_expect_tx(barrier, stage.bytes);
+      if (bulk() && ptx::elect_sync()) ptx::mbarrier_arrive_expect_tx(barrier, stage.bytes);
       const int run = min(args_.run, tokens);
 #pragma unroll 1
       for (int first = 0; first < tokens; first += run) {
         const int page = __shfl_sync(~0u, pages_, i % looked_up * sixteens + first / 16);
         const std::uint32_t in = page < 0 ? 0 : (token(i) + first) & mask;
         if (page < 0) absent_ |= ((1u << run / 16) - 1) << first / 16;
-        if (!args_.contiguous)
+        if (!bulk())
           copy_pieces(max(page, 0), in, shared, first, run);
         else if (ptx::elect_sync())
           copy(max(page, 0), in, shared, first, run, barrier);
@@ -136,18 +149,20 @@ class AttentionRing {
   /// The same of tokens that lie anywhere, by all lanes.
   __device__ void copy_pieces(int page, std::uint32_t in, std::uint32_t shared, int token,
                               int count) const {
-    const auto take = [&](const DecodePart& part, std::uint32_t first, int of_row, int rows,
-                          int to) {
-      for (int n = lane(); n < rows * of_row; n += 32)
+    // Rows of `pieces` each, `pitch` bytes apart in shared memory.
+    const auto take = [&](const DecodePart& part, std::uint32_t first, int pieces, int pitch,
+                          int rows, int to) {
+      for (int n = lane(); n < rows * pieces; n += 32)
         ptx::cp_async_cg_shared_global_16(
-            shared + to + 16 * n,
-            address(part, page, (first + n / of_row) * part.token + n % of_row));
+            shared + to + n / pieces * pitch + 16 * (n % pieces),
+            address(part, page, (first + n / pieces) * part.token + n % pieces));
     };
-    take(args_.k_codes, in, code_row / 16, count, token * code_row);
-    take(args_.v_codes, in, code_row / 16, count, stage.v_codes + token * code_row);
+    const int pieces = Part ? args_.d * (code_row / 16) / D : code_row / 16, own = scale_row(args_);
+    take(args_.k_codes, in, pieces, code_row, count, token * code_row);
+    take(args_.v_codes, in, pieces, code_row, count, stage.v_codes + token * code_row);
     if constexpr (row > 0) {
-      take(args_.k_scales, in / 16, row, count / 16, stage.k_scales + token * row);
-      take(args_.v_scales, in / 16, row, count / 16, stage.v_scales + token * row);
+      take(args_.k_scales, in / 16, own, 16 * own, count / 16, stage.k_scales + token * own);
+      take(args_.v_scales, in / 16, own, 16 * own, count / 16, stage.v_scales + token * own);
     }
   }
 

@@ -131,6 +131,12 @@ __device__ inline void decode_cap(float cap, float& s) {
   s = __fmul_rn(cap, tanhf(__fdiv_rn(s, cap)));
 }
 
+/// A row's score with what the mean of K adds to it, capped.
+__device__ inline void decode_change(const AttentionDecodeArgs& args, float mean_score, float& s) {
+  if (args.mean) s = __fadd_rn(s, mean_score);
+  if (args.softcap_log2 > 0.0f) decode_cap(args.softcap_log2, s);
+}
+
 /// Sums of a row: those of e^(s - reference) with v, at one element, and their own.
 __device__ inline void decode_store(const AttentionDecodeArgs& args, const DecodeItem& item,
                                     int row, int element, float reference, float weight,
@@ -144,6 +150,7 @@ __device__ inline void decode_store(const AttentionDecodeArgs& args, const Decod
     sum = __fmul_rn(sum, factor);
     reference = higher;
   }
+  if (element >= args.d) return;
   store_element(args.output.data, args.output.type, item.element(args, args.output, row) + element,
                 weight == 0.0f ? 0.0f : __fdiv_rn(sum, weight));
   if (element == 0 && args.log_sum_exp) {

@@ -1,0 +1,110 @@
+// The kernels that decode from a cache and those that append to it, as assembled for Hopper:
+// nothing spilled, and instructions an element of the main loop within what memory's speed leaves.
+#include <gtest/gtest.h>
+
+#include <string>
+#include <vector>
+
+#include "cuda/kernel_images.hpp"
+#include "sass/cubin.hpp"
+#include "sass/disassemble.hpp"
+#include "sass/main_path.hpp"
+
+namespace microscale::testing {
+namespace {
+
+/// What a turn of a kernel's loop adds: a thread's way with four turns' work less that with three.
+int loop_instructions(const sass::Function& kernel, const sass::Work& once,
+                      const sass::Work& each) {
+  const auto way = [&](int turns) {
+    sass::Work work = once;
+    work.load_bytes += turns * each.load_bytes;
+    work.store_bytes += turns * each.store_bytes;
+    work.converted += turns * each.converted;
+    const auto path = sass::main_path(kernel, work);
+    return path ? path->instructions : -1;
+  };
+  const int three = way(3), four = way(4);
+  return three < 0 || four < 0 ? -1 : four - three;
+}
+
+class HopperAttention : public ::testing::Test {
+ protected:
+  void SetUp() override {
+    if (cuda::kernel_images().empty()) GTEST_SKIP() << "built without nvcc: no kernels to look at";
+    ASSERT_FALSE(sass::find_nvdisasm().empty())
+        << sass::nvdisasm_advice() << "; scripts/get_nvdisasm prints one, installed if need be";
+  }
+  static sass::Function kernel(const std::string& file, const std::string& name) {
+    for (const cuda::KernelImage& image : cuda::kernel_images())
+      if (image.file == file && image.architecture == "sm_90a")
+        for (const sass::Function& function : sass::disassemble(image.cubin).functions)
+          if (function.name == name) return function;
+    return {};
+  }
+};
+
+TEST_F(HopperAttention, decodes_in_few_instructions_an_element) {
+  struct Kernel {
+    const char* format;
+    int copies;   // of 16 bytes, of a lane and chunk of 16 tokens, d = 128
+    double most;  // instructions an element
+  };
+  constexpr int products = 16;  // of 8 rows: half of them of each product
+  constexpr int elements = 2 * 16 * 128 / 32;
+  for (const Kernel& k :
+       {Kernel{"nvfp4", 5, 3.3}, {"mxfp4", 5, 3.75}, {"mxfp8", 9, 3.4}, {"fp8", 8, 2.25}}) {
+    const std::string file = std::string("attention_decode_") + k.format;
+    const sass::Function function = kernel(file, file + "_128_8");
+    ASSERT_FALSE(function.code.empty()) << file;
+    sass::Work once, each;
+    once.evidence = {{"HMMA", "16816", 1}};
+    each.converted = products;
+    each.load_bytes = 16 * k.copies;
+    const int instructions = loop_instructions(function, once, each);
+    const double an_element = static_cast<double>(instructions) / elements;
+    RecordProperty(k.format, instructions);
+    EXPECT_LE(an_element, k.most) << k.format << ": " << instructions << " a chunk";
+    EXPECT_GT(an_element, 1.5) << k.format << ": too few to be true";
+  }
+}
+
+TEST_F(HopperAttention, appends_in_few_instructions_an_element) {
+  struct Kernel {
+    const char* format;
+    int code_bytes, scale_bytes;  // a lane's of a turn
+    std::vector<sass::Evidence> evidence;
+    double most;
+  };
+  for (const Kernel& k : {Kernel{"nvfp4", 16, 4, {{"FMUL", "SAT", 1}}, 15.2},
+                          {"mxfp4", 16, 4, {{"VIMNMX3", "U16x2", 2}}, 11.5},
+                          {"mxfp8", 32, 4, {{"F2FP", "E4M3", 2}}, 10.7},
+                          {"fp8", 32, 0, {{"F2FP", "E4M3", 2}}, 5.8}}) {
+    const std::string file = std::string("append_kv_") + k.format;
+    const sass::Function function = kernel(file, file + "_bf16_plain");
+    ASSERT_FALSE(function.code.empty()) << file;
+    sass::Work once, each;
+    once.evidence = k.evidence;
+    each.load_bytes = 64;
+    each.store_bytes = k.code_bytes + k.scale_bytes;
+    each.converted = 32;
+    const int instructions = loop_instructions(function, once, each);
+    const double an_element = instructions / 32.0;
+    EXPECT_LE(an_element, k.most) << k.format << ": " << instructions << " a turn";
+    EXPECT_GT(an_element, 4) << k.format << ": too few to be true";
+  }
+}
+
+TEST_F(HopperAttention, spills_nothing) {
+  int looked_at = 0;
+  for (const cuda::KernelImage& image : cuda::kernel_images())
+    if (image.architecture == "sm_90a" && image.file.starts_with("attention_decode_"))
+      for (const sass::CubinKernel& kernel : sass::kernels_of(image.cubin)) {
+        ++looked_at;
+        EXPECT_EQ(kernel.local, 0) << kernel.name;
+      }
+  EXPECT_EQ(looked_at, 45);
+}
+
+}  // namespace
+}  // namespace microscale::testing
