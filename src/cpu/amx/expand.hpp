@@ -84,9 +84,8 @@ inline Expand32 expander(Format format) {
 /// Where the elements of a group of 128 come to lie: element 4 * l + i is place l of vector i.
 inline constexpr std::int64_t group_elements = 128, group_vectors = 4;
 
-/// 128 MXFP4 weights, `scales` four bytes. A scale other than NaN is an addition to the exponents.
-inline void expand_mxfp4(Int codes, const std::uint8_t* scales, std::uint8_t* output,
-                         std::int64_t stride) {
+/// 128 MXFP4 elements, `scales` four bytes. A scale other than NaN is an addition to the exponents.
+inline void expand_mxfp4(Int codes, const std::uint8_t* scales, Int output[group_vectors]) {
   const Int values = _mm512_broadcast_i64x4(
       _mm256_setr_epi16(0x0000, 0x3F00, 0x3F80, 0x3FC0, 0x4000, 0x4040, 0x4080, 0x40C0, -0x8000,
                         -0x4100, -0x4080, -0x4040, -0x4000, -0x3FC0, -0x3F80, -0x3F40));
@@ -105,7 +104,7 @@ inline void expand_mxfp4(Int codes, const std::uint8_t* scales, std::uint8_t* ou
     const Int v = _mm512_permutexvar_epi16(index, values);
     const __mmask32 not_zero = _mm512_test_epi16_mask(v, set16(0x7FFF));
     const Int scaled = _mm512_mask_add_epi16(v, not_zero, v, exponents);
-    store(output + i * stride, _mm512_mask_mov_epi16(scaled, nan, set16(0x7FFF)));
+    output[i] = _mm512_mask_mov_epi16(scaled, nan, set16(0x7FFF));
   }
 }
 
@@ -116,11 +115,10 @@ inline Int spread_upper(__m256i upper) {
   return _mm512_permutexvar_epi32(twice, _mm512_castsi256_si512(both));
 }
 
-/// 128 NVFP4 weights, `scales` eight bytes. A magnitude is 2^e or 1.5 * 2^e: the scale or 1.5 times
-/// it, with e added to the exponent. The lookup gives sign, e << 7, 2 if the code is not zero, and
-/// 1 if the factor is 1.5; the 2 and the 1 are taken from what is added.
-inline void expand_nvfp4(Int codes, const std::uint8_t* scales, std::uint8_t* output,
-                         std::int64_t stride) {
+/// 128 NVFP4 elements, `scales` eight bytes. A magnitude is 2^e or 1.5 * 2^e: the scale or 1.5
+/// times it, with e added to the exponent. The lookup gives sign, e << 7, 2 if the code is not
+/// zero, and 1 if the factor is 1.5; the 2 and the 1 are taken from what is added.
+inline void expand_nvfp4(Int codes, const std::uint8_t* scales, Int output[group_vectors]) {
   const Int steps = _mm512_broadcast_i64x4(
       _mm256_setr_epi16(0, 2 - 128, 2, 3, 2 + 128, 3 + 128, 2 + 256, 3 + 256, 0, 0x7F82, -0x7FFE,
                         -0x7FFD, -0x7F7E, -0x7F7D, -0x7EFE, -0x7EFD));
@@ -140,7 +138,7 @@ inline void expand_nvfp4(Int codes, const std::uint8_t* scales, std::uint8_t* ou
                     more = _mm512_mask_test_epi16_mask(some, step, set16(1));
     Int v = _mm512_maskz_add_epi16(not_zero, base, step);
     v = _mm512_mask_add_epi16(v, more, v, difference);
-    store(output + i * stride, _mm512_mask_mov_epi16(v, nan, set16(0x7FFF)));
+    output[i] = _mm512_mask_mov_epi16(v, nan, set16(0x7FFF));
   }
 }
 

@@ -1,13 +1,15 @@
-// Matrix products with AMX, by what they do; matmul.cpp chooses among them.
+// Matrix products with AMX, by what they do; matmul.cpp chooses among them. And attention.
 #pragma once
 
 #include <cstdint>
 
+#include "core/attention_kernels.hpp"
 #include "core/matmul_kernels.hpp"
 
 namespace microscale {
 extern const MatmulKernels amx_matmul;
-}
+extern const AttentionKernels amx_attention;
+}  // namespace microscale
 
 namespace microscale::amx {
 

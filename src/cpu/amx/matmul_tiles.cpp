@@ -141,7 +141,10 @@ void expand_unit(const MatmulTile& tile, std::int64_t k, const Panel& p, std::in
       codes = rest;
       scales = rest_scales;
     }
-    (From == Format::nvfp4 ? expand_nvfp4 : expand_mxfp4)(load(codes), scales, output, tile_bytes);
+    Int v[group_vectors];
+    (From == Format::nvfp4 ? expand_nvfp4 : expand_mxfp4)(load(codes), scales, v);
+    MICROSCALE_UNROLL
+    for (int s = 0; s < group_vectors; ++s) store(output + s * tile_bytes, v[s]);
   }
 }
 

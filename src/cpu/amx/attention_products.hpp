@@ -1,0 +1,195 @@
+// The tile products of attention. Included inside a target region, after attention_softmax.hpp.
+
+inline constexpr int query_terms = 3;  // of BF16: all 24 bits
+
+/// Tiles 0 and 1: scores, 16 keys by Rows; 2 and 3: sums, Rows by 16; 4 and 7: K or V; 5: q; 6:
+/// probabilities. With 16 rows all are alike, and 0 to 3 serve either purpose.
+template <int Rows>
+inline void load_tile_config() {
+  struct alignas(64) Config {
+    std::uint8_t palette = 1, start_row = 0, reserved[14] = {};
+    std::uint16_t row_bytes[16] = {4 * Rows, 4 * Rows, 64, 64, 64, 4 * Rows, 64, 64};
+    std::uint8_t rows[16] = {16, 16, Rows, Rows, 16, 16, Rows, 16};
+  };
+  static constexpr Config config{};
+  _tile_loadconfig(&config);
+}
+
+/// The compiler must have stored what tiles load, and must not load what tiles have yet to store:
+/// the intrinsics do not tell it.
+inline void finish_stores() { __atomic_signal_fence(__ATOMIC_SEQ_CST); }
+
+/// Whether any value is infinite or NaN.
+inline bool special_values(const std::uint8_t* values, std::int64_t steps) {
+  __mmask32 special = 0;
+  for (std::int64_t i = 0; i < block_keys * steps; ++i) {
+    const Int v = and_(load(values + i * 64), set16(0x7F80));
+    special |= _mm512_cmpeq_epi16_mask(v, set16(0x7F80));
+  }
+  return special != 0;
+}
+
+template <int Rows>
+struct Products {
+  std::int64_t steps;  // of 32 elements of d
+  int terms;           // of q
+
+  static constexpr std::int64_t query_bytes = 64 * Rows;
+  static constexpr std::int64_t probability_bytes() {
+    return block_keys / 32 * probability_terms * Rows * 64;
+  }
+
+  /// scores[group][key][row] of all groups.
+  void scores(const std::uint8_t* keys, const std::uint8_t* queries, std::int64_t groups,
+              float* scores) const {
+    finish_stores();
+    const std::int64_t query = query_terms * steps * query_bytes;
+    for (std::int64_t j = 0; j < block_keys / 16; j += 2) {
+      const std::uint8_t* k = keys + j * steps * tile_bytes;
+      std::int64_t g = 0;
+      if constexpr (Rows == 16)
+        for (; g + 2 <= groups; g += 2)
+          score_pair(k, queries + g * query, query, scores + g * Rows * block_keys + j * 256);
+      for (; g < groups; ++g)
+        score_one(k, queries + g * query, scores + g * Rows * block_keys + j * 16 * Rows);
+    }
+    finish_stores();
+  }
+
+  /// sums[group][tile of d][row][16] of all groups.
+  void sums(const std::uint8_t* probabilities, const std::uint8_t* values, std::int64_t groups,
+            float* sums) const {
+    finish_stores();
+    const std::int64_t group = steps * 32 * Rows;
+    for (std::int64_t t = 0; t < 2 * steps; t += 2) {
+      std::int64_t g = 0;
+      if constexpr (Rows == 16)
+        for (; g + 2 <= groups; g += 2)
+          sum_pair(probabilities + g * probability_bytes(), values + t * tile_bytes,
+                   sums + g * group + t * 16 * Rows, group);
+      for (; g < groups; ++g)
+        sum_one(probabilities + g * probability_bytes(), values + t * tile_bytes,
+                sums + g * group + t * 16 * Rows);
+    }
+    finish_stores();
+  }
+
+  /// The same, of each row with the values it sees alone: the others are zeros.
+  void seen_sums(const std::uint8_t* probabilities, const std::uint8_t* values,
+                 const RowGroup* groups, std::int64_t rows, std::uint8_t* spare,
+                 float* output) const {
+    alignas(64) float one[16 * 16 * 2];
+    const std::int64_t group = steps * 32 * Rows;
+    for (std::int64_t r = 0; r < rows; ++r) {
+      const RowGroup& seen = groups[r / Rows];
+      for (std::int64_t pair = 0; pair < block_keys / 2; ++pair) {
+        const std::int64_t first = pair / 4 * 8 + pair % 4;
+        std::uint32_t mask = 0;
+        for (const std::int64_t key : {first, first + 4})
+          if (key >= seen.begin[r % Rows] && key < seen.end[r % Rows])
+            mask |= key == first ? 0x55555555u : 0xAAAAAAAAu;
+        const std::int64_t at = pair / 16 * 2 * steps * tile_bytes + pair % 16 * 64;
+        for (std::int64_t t = 0; t < 2 * steps; ++t)
+          store(spare + at + t * tile_bytes,
+                _mm512_maskz_loadu_epi16(mask, values + at + t * tile_bytes));
+      }
+      for (std::int64_t t = 0; t < 2 * steps; t += 2) {
+        finish_stores();
+        sum_one(probabilities + r / Rows * probability_bytes(), spare + t * tile_bytes, one);
+        finish_stores();
+        for (std::int64_t i = 0; i < 2; ++i)
+          store_float(output + r / Rows * group + ((t + i) * Rows + r % Rows) * 16,
+                      load_float(one + (i * Rows + r % Rows) * 16));
+      }
+    }
+  }
+
+  /// output = output * alpha[row] + sums, of one group.
+  void add(const float* sums, const float* alpha, float* output) const {
+    for (std::int64_t r = 0; r < Rows; ++r) {
+      const Float factor = set_float(alpha[r]);
+      for (std::int64_t t = 0; t < 2 * steps; ++t) {
+        const std::int64_t at = (t * Rows + r) * 16;
+        store_float(output + at, fma(load_float(output + at), factor, load_float(sums + at)));
+      }
+    }
+  }
+
+ private:
+  void score_one(const std::uint8_t* k, const std::uint8_t* q, float* s) const {
+    _tile_zero(0);
+    _tile_zero(1);
+    for (int t = 0; t < terms; ++t)
+      for (std::int64_t i = 0; i < steps; ++i, q += query_bytes) {
+        _tile_loadd(5, q, 4 * Rows);
+        _tile_loadd(4, k + i * tile_bytes, 64);
+        _tile_dpbf16ps(0, 4, 5);
+        _tile_loadd(7, k + (steps + i) * tile_bytes, 64);
+        _tile_dpbf16ps(1, 7, 5);
+      }
+    _tile_stored(0, s, 4 * Rows);
+    _tile_stored(1, s + 16 * Rows, 4 * Rows);
+  }
+
+  void score_pair(const std::uint8_t* k, const std::uint8_t* q, std::int64_t query,
+                  float* s) const {
+    _tile_zero(0);
+    _tile_zero(1);
+    _tile_zero(2);
+    _tile_zero(3);
+    for (int t = 0; t < terms; ++t)
+      for (std::int64_t i = 0; i < steps; ++i, q += query_bytes) {
+        _tile_loadd(5, q, 64);
+        _tile_loadd(4, k + i * tile_bytes, 64);
+        _tile_dpbf16ps(0, 4, 5);
+        _tile_loadd(7, k + (steps + i) * tile_bytes, 64);
+        _tile_dpbf16ps(1, 7, 5);
+        _tile_loadd(6, q + query, 64);
+        _tile_dpbf16ps(2, 4, 6);
+        _tile_dpbf16ps(3, 7, 6);
+      }
+    float* const other = s + 16 * block_keys;
+    _tile_stored(0, s, 64);
+    _tile_stored(1, s + 256, 64);
+    _tile_stored(2, other, 64);
+    _tile_stored(3, other + 256, 64);
+  }
+
+  void sum_one(const std::uint8_t* p, const std::uint8_t* v, float* s) const {
+    _tile_zero(2);
+    _tile_zero(3);
+    for (std::int64_t half = 0; half < block_keys / 32; ++half, v += 2 * steps * tile_bytes)
+      for (int t = 0; t < probability_terms; ++t, p += Rows * 64) {
+        _tile_loadd(6, p, 64);
+        _tile_loadd(7, v, 64);
+        _tile_dpbf16ps(2, 6, 7);
+        _tile_loadd(4, v + tile_bytes, 64);
+        _tile_dpbf16ps(3, 6, 4);
+      }
+    _tile_stored(2, s, 64);
+    _tile_stored(3, s + 16 * Rows, 64);
+  }
+
+  void sum_pair(const std::uint8_t* p, const std::uint8_t* v, float* s, std::int64_t group) const {
+    _tile_zero(0);
+    _tile_zero(1);
+    _tile_zero(2);
+    _tile_zero(3);
+    for (std::int64_t half = 0; half < block_keys / 32; ++half, v += 2 * steps * tile_bytes) {
+      _tile_loadd(7, v, 64);
+      _tile_loadd(4, v + tile_bytes, 64);
+      for (int t = 0; t < probability_terms; ++t, p += tile_bytes) {
+        _tile_loadd(6, p, 64);
+        _tile_dpbf16ps(0, 6, 7);
+        _tile_dpbf16ps(1, 6, 4);
+        _tile_loadd(5, p + probability_bytes(), 64);
+        _tile_dpbf16ps(2, 5, 7);
+        _tile_dpbf16ps(3, 5, 4);
+      }
+    }
+    _tile_stored(0, s, 64);
+    _tile_stored(1, s + 256, 64);
+    _tile_stored(2, s + group, 64);
+    _tile_stored(3, s + group + 256, 64);
+  }
+};
