@@ -3,7 +3,7 @@
 //
 //   K becomes tiles of BF16, exactly;                     the left operand, 16 keys a tile
 //   scores^T = K q^T, q in up to three terms of BF16;     a vector of scores: one key, all rows
-//   online softmax; probabilities in three terms of BF16, so with all bits of FP32
+//   online softmax; probabilities in two terms of BF16, within 2^-17
 //   V becomes tiles of BF16;                              the right operand, pairs of keys
 //   the block's sums = probabilities * V, then output = output * e^(old - new maximum) + sums
 //
@@ -35,12 +35,18 @@ using namespace microscale::avx512;
 
 inline constexpr std::int64_t attention_rows = 64;
 
+/// K and V of 64 keys, and what becomes of their products.
+struct KeyBlock {
+  KeyRows k, v;
+  BlockFactors factors;
+};
+
 /// The memory of one tile of attention.
 struct AttentionMemory {
   std::uint8_t *queries, *keys, *values, *probabilities, *spare;
-  float *scores, *sums, *output;
+  float *scores, *next_scores, *sums, *output;
   RowGroup* groups;
-  KeyRow* rows[2][2];  // of this block and the next; K, V
+  KeyBlock* blocks;  // three: the one in the softmax and those after it
 
   AttentionMemory(void* workspace, std::int64_t rows_of_tile, std::int64_t d) {
     at_ = static_cast<std::uint8_t*>(workspace);
@@ -51,14 +57,12 @@ struct AttentionMemory {
     spare = take(block_keys * width * 2);
     probabilities = take(count * block_keys * 2 * probability_terms);
     scores = reinterpret_cast<float*>(take(count * block_keys * 4));
-    sums = reinterpret_cast<float*>(take(count * width * 4));
+    next_scores = reinterpret_cast<float*>(take(count * block_keys * 4));
+    sums = reinterpret_cast<float*>(take(count * width * 4 * probability_terms));
     output = reinterpret_cast<float*>(take(count * width * 4));
     groups =
         reinterpret_cast<RowGroup*>(take(count / 16 * static_cast<std::int64_t>(sizeof(RowGroup))));
-    for (auto& block : rows)
-      for (KeyRow*& side : block)
-        side =
-            reinterpret_cast<KeyRow*>(take(block_keys * static_cast<std::int64_t>(sizeof(KeyRow))));
+    blocks = reinterpret_cast<KeyBlock*>(take(3 * static_cast<std::int64_t>(sizeof(KeyBlock))));
   }
   std::int64_t bytes(const void* workspace) const {
     return at_ - static_cast<const std::uint8_t*>(workspace);
@@ -80,38 +84,30 @@ class KeyBlocks {
             double v_unit)
       : tile_(tile), k_(k), v_(v), k_unit_(k_unit), v_unit_(v_unit) {}
 
-  /// The rows at positions [base, base + 64), from the run on at which the last call stopped; their
-  /// factors, if `factors` is not null.
-  void find(std::int64_t base, KeyRow* k, KeyRow* v, BlockFactors* factors) {
-    for (std::int64_t j = 0; j < block_keys; ++j) k[j] = v[j] = {};
+  /// The rows at positions [base, base + 64), from the run on at which the last call stopped.
+  void find(std::int64_t base, KeyBlock& block) {
+    block.k.clear();
+    block.v.clear();
     while (at_ < tile_.keys.size() && tile_.keys[at_].begin + tile_.keys[at_].count <= base) ++at_;
     for (std::size_t i = at_; i < tile_.keys.size() && tile_.keys[i].begin < base + block_keys;
          ++i) {
       const AttentionKeys& keys = tile_.keys[i];
-      const std::int64_t from = keys.begin > base ? keys.begin : base,
-                         last = keys.begin + keys.count,
-                         to = last < base + block_keys ? last : base + block_keys;
-      for (std::int64_t p = from; p < to; ++p) {
-        k[p - base] = row_of(keys.k, p - keys.begin);
-        v[p - base] = row_of(keys.v, p - keys.begin);
-      }
-      if (factors == nullptr || from >= to) continue;
+      const std::int64_t from = keys.begin > base ? keys.begin - base : 0,
+                         last = keys.begin + keys.count - base,
+                         to = last < block_keys ? last : block_keys;
+      block.k.set(from, to, keys.k, base + from - keys.begin);
+      block.v.set(from, to, keys.v, base + from - keys.begin);
       const auto k_factor = static_cast<float>(tile_.scale * keys.k_factor / k_unit_ *
-                                               k_.factor(k[from - base]) * query_factor),
-                 v_factor = static_cast<float>(keys.v_factor / v_unit_ * v_.factor(v[from - base]));
-      for (std::int64_t p = from; p < to; ++p) {
-        factors->k[p - base] = k_factor;
-        factors->v[p - base] = v_factor;
+                                               k_.factor(keys.k) * query_factor),
+                 v_factor = static_cast<float>(keys.v_factor / v_unit_ * v_.factor(keys.v));
+      for (std::int64_t j = from; j < to; ++j) {
+        block.factors.k[j] = k_factor;
+        block.factors.v[j] = v_factor;
       }
     }
   }
 
  private:
-  static KeyRow row_of(const MatmulRows& rows, std::int64_t r) {
-    return {rows.data + r * rows.stride,
-            rows.dense() ? nullptr : rows.scales + r * rows.scale_stride};
-  }
-
   const AttentionTile& tile_;
   const KeySide &k_, &v_;
   double k_unit_, v_unit_;
@@ -149,31 +145,51 @@ void attend_rows(const AttentionTile& tile, AttentionMemory& m, const KeySide& k
   const int terms = load_queries<Rows>(tile, k, k_unit, m.queries, m.groups);
   for (std::int64_t i = 0; i < groups * Rows * steps * 32; i += lanes)
     store_float(m.output + i, as_float(zero()));
-  BlockFactors factors{.k = {}, .v = {}, .softcap = static_cast<float>(tile.softcap)};
-  KeyBlocks blocks(tile, k, v, k_unit, v_unit), later(tile, k, v, k_unit, v_unit);
+  KeyBlock *now = m.blocks, *next = m.blocks + 1, *later = m.blocks + 2;
+  for (KeyBlock* block : {now, next, later})
+    block->factors = {.k = {}, .v = {}, .softcap = static_cast<float>(tile.softcap)};
+  KeyBlocks blocks(tile, k, v, k_unit, v_unit);
   const Products<Rows> products{steps, terms};
-  for (std::int64_t base = first / block_keys * block_keys; base < end; base += block_keys) {
-    KeyRow *const k_rows = m.rows[0][0], *const v_rows = m.rows[0][1];
-    blocks.find(base, k_rows, v_rows, &factors);
-    later.find(base + block_keys, m.rows[1][0], m.rows[1][1], nullptr);
-    expand_side(k, false, k_rows, m.rows[1][0], m.keys);
-    products.scores(m.keys, m.queries, groups, m.scores);
-    expand_side(v, true, v_rows, m.rows[1][1], m.values);
+  const std::int64_t output_floats = Rows * steps * 32, begin = first / block_keys * block_keys;
+  blocks.find(begin, *now);
+  blocks.find(begin + block_keys, *next);
+  expand_side(k, false, now->k, next->k, m.keys);
+  products.scores(m.keys, m.queries, groups, m.scores);
+  for (std::int64_t base = begin; base < end; base += block_keys) {
+    // Tile products take long to arrive: the next block's scores and the last block's sums do while
+    // this block's softmax is computed.
+    blocks.find(base + 2 * block_keys, *later);
+    if (base + block_keys < end) {
+      expand_side(k, false, next->k, later->k, m.keys);
+      products.scores(m.keys, m.queries, groups, m.next_scores);
+    }
     bool all_seen = true;
     for (std::int64_t g = 0; g < groups; ++g) {
-      see_block(tile, g * Rows, base, Rows, m.groups[g]);
-      all_seen &= m.groups[g].all_seen;
-      softmax_group<Rows>(factors, m.scores + g * Rows * block_keys, m.groups[g],
+      RowGroup& group = m.groups[g];
+      if (base > begin)
+        products.add_sums(m.sums + g * products.sum_floats(), group.alpha,
+                          m.output + g * output_floats);
+      see_block(tile, g * Rows, base, Rows, group);
+      all_seen &= group.all_seen;
+      softmax_group<Rows>(now->factors, m.scores + g * Rows * block_keys, group,
                           m.probabilities + g * products.probability_bytes());
     }
+    expand_side(v, true, now->v, next->v, m.values);
     if (all_seen || !special_values(m.values, steps))
       products.sums(m.probabilities, m.values, groups, m.sums);
     else  // NaN and infinity have no influence where they are not seen
       products.seen_sums(m.probabilities, m.values, m.groups, tile.rows, m.spare, m.sums);
-    for (std::int64_t g = 0; g < groups; ++g)
-      products.add(m.sums + g * Rows * steps * 32, m.groups[g].alpha,
-                   m.output + g * Rows * steps * 32);
+    KeyBlock* const used = now;
+    now = next;
+    next = later;
+    later = used;
+    float* const scores = m.scores;
+    m.scores = m.next_scores;
+    m.next_scores = scores;
   }
+  for (std::int64_t g = 0; g < groups; ++g)
+    products.add_sums(m.sums + g * products.sum_floats(), m.groups[g].alpha,
+                      m.output + g * output_floats);
   for (std::int64_t r = 0; r < tile.rows; ++r) {
     const RowGroup& group = m.groups[r / Rows];
     const float* row = m.output + r / Rows * Rows * steps * 32 + r % Rows * 16;
@@ -218,12 +234,13 @@ inline std::int64_t attention_workspace(std::int64_t rows, std::int64_t keys, st
   return own > other ? own : other;
 }
 
-/// A score: the terms of q, each d products in sequence, then factors and shift. The result: the
-/// terms of a block's probabilities in sequence, then two roundings a block. Or AVX-512's.
+/// A score: the terms of q, each d products in sequence, then factors and shift. The result: a
+/// probability within 2^-17 (128 roundings), a block's keys in sequence, its terms, then two
+/// roundings a block. Or AVX-512's.
 inline AttentionRoundings attention_roundings(std::int64_t keys, std::int64_t d) {
   const AttentionRoundings other = avx512_attention.roundings(keys, d);
   const std::int64_t score = query_terms * padded(d) + 12,
-                     output = probability_terms * block_keys + 8 + 2 * (keys / block_keys + 2);
+                     output = 128 + block_keys + 9 + 2 * (keys / block_keys + 2);
   return {score > other.score ? score : other.score, output > other.output ? output : other.output};
 }
 MICROSCALE_AMX_END

@@ -2,14 +2,18 @@
 
 inline constexpr int query_terms = 3;  // of BF16: all 24 bits
 
-/// Tiles 0 and 1: scores, 16 keys by Rows; 2 and 3: sums, Rows by 16; 4 and 7: K or V; 5: q; 6:
-/// probabilities. With 16 rows all are alike, and 0 to 3 serve either purpose.
+template <int Rows>
+inline constexpr int sum_rows = Rows == 16 ? 16 : Rows* probability_terms;
+
+/// Tiles 0 and 1: scores, 16 keys by Rows; 2 and 3: sums, rows by 16; 4 and 7: K or V; 5: q; 6:
+/// probabilities. With 16 rows all are alike, and 0 to 3 serve either purpose; with 4 the terms of
+/// the probabilities are rows of one tile.
 template <int Rows>
 inline void load_tile_config() {
   struct alignas(64) Config {
     std::uint8_t palette = 1, start_row = 0, reserved[14] = {};
     std::uint16_t row_bytes[16] = {4 * Rows, 4 * Rows, 64, 64, 64, 4 * Rows, 64, 64};
-    std::uint8_t rows[16] = {16, 16, Rows, Rows, 16, 16, Rows, 16};
+    std::uint8_t rows[16] = {16, 16, sum_rows<Rows>, sum_rows<Rows>, 16, 16, sum_rows<Rows>, 16};
   };
   static constexpr Config config{};
   _tile_loadconfig(&config);
@@ -56,21 +60,16 @@ struct Products {
     finish_stores();
   }
 
-  /// sums[group][tile of d][row][16] of all groups.
+  /// Of one group, [tile of d][term][row][16].
+  std::int64_t sum_floats() const { return 2 * steps * probability_terms * Rows * 16; }
+
   void sums(const std::uint8_t* probabilities, const std::uint8_t* values, std::int64_t groups,
             float* sums) const {
     finish_stores();
-    const std::int64_t group = steps * 32 * Rows;
-    for (std::int64_t t = 0; t < 2 * steps; t += 2) {
-      std::int64_t g = 0;
-      if constexpr (Rows == 16)
-        for (; g + 2 <= groups; g += 2)
-          sum_pair(probabilities + g * probability_bytes(), values + t * tile_bytes,
-                   sums + g * group + t * 16 * Rows, group);
-      for (; g < groups; ++g)
-        sum_one(probabilities + g * probability_bytes(), values + t * tile_bytes,
-                sums + g * group + t * 16 * Rows);
-    }
+    for (std::int64_t t = 0; t < 2 * steps; t += 2)
+      for (std::int64_t g = 0; g < groups; ++g)
+        sum_two(probabilities + g * probability_bytes(), values + t * tile_bytes,
+                sums + g * sum_floats() + t * tile_floats);
     finish_stores();
   }
 
@@ -78,8 +77,7 @@ struct Products {
   void seen_sums(const std::uint8_t* probabilities, const std::uint8_t* values,
                  const RowGroup* groups, std::int64_t rows, std::uint8_t* spare,
                  float* output) const {
-    alignas(64) float one[16 * 16 * 2];
-    const std::int64_t group = steps * 32 * Rows;
+    alignas(64) float two[2 * tile_floats];
     for (std::int64_t r = 0; r < rows; ++r) {
       const RowGroup& seen = groups[r / Rows];
       for (std::int64_t pair = 0; pair < block_keys / 2; ++pair) {
@@ -95,22 +93,26 @@ struct Products {
       }
       for (std::int64_t t = 0; t < 2 * steps; t += 2) {
         finish_stores();
-        sum_one(probabilities + r / Rows * probability_bytes(), spare + t * tile_bytes, one);
+        sum_two(probabilities + r / Rows * probability_bytes(), spare + t * tile_bytes, two);
         finish_stores();
-        for (std::int64_t i = 0; i < 2; ++i)
-          store_float(output + r / Rows * group + ((t + i) * Rows + r % Rows) * 16,
-                      load_float(one + (i * Rows + r % Rows) * 16));
+        for (std::int64_t i = 0; i < 2 * probability_terms; ++i) {
+          const std::int64_t at = (i * Rows + r % Rows) * 16;
+          store_float(output + r / Rows * sum_floats() + t * tile_floats + at,
+                      load_float(two + at));
+        }
       }
     }
   }
 
-  /// output = output * alpha[row] + sums, of one group.
-  void add(const float* sums, const float* alpha, float* output) const {
+  /// output[tile of d][row][16] = output * alpha[row] + sums, of one group.
+  void add_sums(const float* sums, const float* alpha, float* output) const {
     for (std::int64_t r = 0; r < Rows; ++r) {
       const Float factor = set_float(alpha[r]);
       for (std::int64_t t = 0; t < 2 * steps; ++t) {
-        const std::int64_t at = (t * Rows + r) * 16;
-        store_float(output + at, fma(load_float(output + at), factor, load_float(sums + at)));
+        const float* from = sums + t * tile_floats + r * 16;
+        float* at = output + (t * Rows + r) * 16;
+        const Float sum = add(load_float(from), load_float(from + Rows * 16));
+        store_float(at, fma(load_float(at), factor, sum));
       }
     }
   }
@@ -155,41 +157,35 @@ struct Products {
     _tile_stored(3, other + 256, 64);
   }
 
-  void sum_one(const std::uint8_t* p, const std::uint8_t* v, float* s) const {
+  /// Two tiles of d.
+  void sum_two(const std::uint8_t* p, const std::uint8_t* v, float* s) const {
+    static_assert(probability_terms == 2);
+    constexpr std::int64_t half = 2 * tile_bytes;  // of all values of a step
+    if constexpr (Rows == 16) {
+      _tile_zero(0);
+      _tile_zero(1);
+    }
     _tile_zero(2);
     _tile_zero(3);
-    for (std::int64_t half = 0; half < block_keys / 32; ++half, v += 2 * steps * tile_bytes)
-      for (int t = 0; t < probability_terms; ++t, p += Rows * 64) {
-        _tile_loadd(6, p, 64);
-        _tile_loadd(7, v, 64);
-        _tile_dpbf16ps(2, 6, 7);
-        _tile_loadd(4, v + tile_bytes, 64);
-        _tile_dpbf16ps(3, 6, 4);
-      }
-    _tile_stored(2, s, 64);
-    _tile_stored(3, s + 16 * Rows, 64);
-  }
-
-  void sum_pair(const std::uint8_t* p, const std::uint8_t* v, float* s, std::int64_t group) const {
-    _tile_zero(0);
-    _tile_zero(1);
-    _tile_zero(2);
-    _tile_zero(3);
-    for (std::int64_t half = 0; half < block_keys / 32; ++half, v += 2 * steps * tile_bytes) {
+    for (std::int64_t i = 0; i < block_keys / 32; ++i, v += half * steps, p += 2 * Rows * 64) {
       _tile_loadd(7, v, 64);
+      _tile_loadd(6, p, 64);
+      _tile_dpbf16ps(2, 6, 7);
       _tile_loadd(4, v + tile_bytes, 64);
-      for (int t = 0; t < probability_terms; ++t, p += tile_bytes) {
-        _tile_loadd(6, p, 64);
-        _tile_dpbf16ps(0, 6, 7);
-        _tile_dpbf16ps(1, 6, 4);
-        _tile_loadd(5, p + probability_bytes(), 64);
-        _tile_dpbf16ps(2, 5, 7);
-        _tile_dpbf16ps(3, 5, 4);
+      _tile_dpbf16ps(3, 6, 4);
+      if constexpr (Rows == 16) {
+        _tile_loadd(5, p + tile_bytes, 64);
+        _tile_dpbf16ps(0, 5, 7);
+        _tile_dpbf16ps(1, 5, 4);
       }
     }
-    _tile_stored(0, s, 64);
-    _tile_stored(1, s + 256, 64);
-    _tile_stored(2, s + group, 64);
-    _tile_stored(3, s + group + 256, 64);
+    _tile_stored(2, s, 64);
+    _tile_stored(3, s + tile_floats, 64);
+    if constexpr (Rows == 16) {
+      _tile_stored(0, s + 256, 64);
+      _tile_stored(1, s + tile_floats + 256, 64);
+    }
   }
+
+  static constexpr std::int64_t tile_floats = probability_terms * Rows * 16;
 };

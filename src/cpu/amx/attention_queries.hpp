@@ -46,8 +46,7 @@ int load_queries(const AttentionTile& tile, const KeySide& side, double unit, st
                  RowGroup* groups) {
   const std::int64_t width = padded(tile.d), steps = width / 32,
                      count = (tile.rows + Rows - 1) / Rows;
-  // All three terms are made; those that are zero for every row are not multiplied.
-  bool further[query_terms] = {true, false, false};
+  int terms = 1;  // all are made; those that are zero for every row are not multiplied
   for (std::int64_t g = 0; g < count; ++g) {
     RowGroup& group = groups[g] = RowGroup{};
     for (float& largest : group.largest) largest = -__builtin_inff();
@@ -71,18 +70,20 @@ int load_queries(const AttentionTile& tile, const KeySide& side, double unit, st
     }
     std::uint8_t* output = queries + g * query_terms * steps * 64 * Rows;
     for (int t = 0; t < query_terms; ++t) {
+      __mmask32 some = 0;
       for (std::int64_t s = 0; s < steps; s += group_vectors) {
         Int v[group_vectors][16];
-        for (std::int64_t r = 0; r < 16; ++r) {
+        for (std::int64_t r = 0; r < Rows; ++r) {
           Int w[group_vectors];
           for (int i = 0; i < group_vectors; ++i) {
-            w[i] = r < Rows ? take_term(x[r % Rows] + (s + i) * 32) : zero();
-            if (t > 0 && _mm512_test_epi16_mask(w[i], set16(0x7FFF)) != 0) further[t] = true;
+            w[i] = take_term(x[r] + (s + i) * 32);
+            some |= _mm512_test_epi16_mask(w[i], set16(0x7FFF));
           }
           if (side.fp4()) to_group_order(w);
           for (int i = 0; i < group_vectors; ++i) v[i][r] = w[i];
         }
         for (int i = 0; i < group_vectors; ++i) {
+          for (int r = Rows; r < 16; ++r) v[i][r] = zero();
           transpose16(v[i]);
           for (int j = 0; j < 16; ++j, output += 4 * Rows) {
             if constexpr (Rows == 16)
@@ -92,7 +93,8 @@ int load_queries(const AttentionTile& tile, const KeySide& side, double unit, st
           }
         }
       }
+      if (some != 0 && t + 1 > terms) terms = t + 1;
     }
   }
-  return further[2] ? 3 : further[1] ? 2 : 1;
+  return terms;
 }

@@ -4,14 +4,48 @@
 // FP16 number with its exponent field in BF16's place is just that. The other operand makes up for
 // it (AttentionBlock's factors).
 
-inline constexpr std::int64_t block_keys = 64, tile_bytes = 1024;
+inline constexpr std::int64_t block_keys = 128, tile_bytes = 1024;
 
 /// What decoded numbers have to be multiplied by.
 inline double decoded_factor(Format format) { return format == Format::nvfp4 ? 0x1p112 : 1.0; }
 
 /// K or V of one key. No scales: BF16. No data: there is no such key.
 struct KeyRow {
-  const std::uint8_t *data = nullptr, *scales = nullptr;
+  const std::uint8_t *data, *scales;
+};
+
+/// K or V of a block's keys.
+struct KeyRows {
+  const std::uint8_t *data[block_keys], *scales[block_keys];
+
+  KeyRow operator[](std::int64_t key) const { return {data[key], scales[key]}; }
+  void clear() {
+    for (int i = 0; i < block_keys; i += 8) {
+      store(data + i, zero());
+      store(scales + i, zero());
+    }
+  }
+  /// Keys [first, last) are rows `at`, at + 1, ... of `rows`.
+  void set(std::int64_t first, std::int64_t last, const MatmulRows& rows, std::int64_t at) {
+    const std::uint8_t* p = rows.data + at * rows.stride;
+    const std::uint8_t* q = rows.dense() ? nullptr : rows.scales + at * rows.scale_stride;
+    place(data, first, last, p, rows.stride);
+    if (q) place(scales, first, last, q, rows.scale_stride);
+  }
+
+ private:
+  static void place(const std::uint8_t** output, std::int64_t first, std::int64_t last,
+                    const std::uint8_t* p, std::int64_t stride) {
+    Int at = _mm512_add_epi64(
+        _mm512_set1_epi64(reinterpret_cast<long long>(p)),
+        _mm512_mullo_epi64(_mm512_set1_epi64(stride), _mm512_setr_epi64(0, 1, 2, 3, 4, 5, 6, 7)));
+    const Int more = _mm512_set1_epi64(8 * stride);
+    for (; first < last; first += 8, at = _mm512_add_epi64(at, more)) {
+      const auto left = static_cast<unsigned>(last - first);
+      const auto mask = static_cast<__mmask8>(left >= 8 ? 0xFF : (1u << left) - 1);
+      _mm512_mask_storeu_epi64(output + first, mask, at);
+    }
+  }
 };
 
 /// K or V of a tile's keys: width and order of a row when decoded.
@@ -21,7 +55,9 @@ struct KeySide {
   Format format = Format::nvfp4;
 
   bool fp4() const { return blocks && (format == Format::nvfp4 || format == Format::mxfp4); }
-  double factor(const KeyRow& row) const { return row.scales ? decoded_factor(format) : 1.0; }
+  double factor(const MatmulRows& rows) const {
+    return rows.dense() ? 1.0 : decoded_factor(format);
+  }
   /// The element at place l of vector s.
   std::int64_t element(std::int64_t s, std::int64_t l) const {
     return fp4() ? s / group_vectors * group_elements + group_vectors * l + s % group_vectors
@@ -112,15 +148,10 @@ inline void expand_row(const KeyRow& row, std::int64_t at, std::int64_t valid,
     else
       expand_mxfp4_wide(codes, scales, output);
   } else {
-    for (std::int64_t i = 0; i < group_vectors; ++i) {
-      alignas(64) std::uint8_t values[64];
-      if (valid - i * 32 <= 0) {
-        output[i] = zero();
-        continue;
-      }
-      expand_mxfp8<From>(row.data + at + i * 32, row.scales + at / 32 + i, values);
-      output[i] = load(values);
-    }
+    for (std::int64_t i = 0; i < group_vectors; ++i)
+      output[i] = valid > i * 32
+                      ? expand_mxfp8<From>(row.data + at + i * 32, row.scales + at / 32 + i)
+                      : zero();
   }
 }
 
@@ -134,12 +165,12 @@ inline void ask_row(const KeyRow& row, std::int64_t bytes) {
 
 /// K as left operand: tile (16 keys, 32 elements) number key / 16 * steps + step.
 template <Format From>
-void expand_keys(const KeySide& side, const KeyRow* rows, const KeyRow* ahead, std::int64_t bytes,
+void expand_keys(const KeySide& side, const KeyRows& rows, const KeyRows& ahead, std::int64_t bytes,
                  std::uint8_t* panel) {
   const std::int64_t steps = padded(side.d) / 32;
   for (std::int64_t j = 0; j < block_keys; ++j) {
     ask_row(ahead[j], bytes);
-    if (!rows[j].data) continue;  // its scores are not seen
+    if (!rows.data[j]) continue;  // its scores are not seen
     std::uint8_t* output = panel + j / 16 * steps * tile_bytes + j % 16 * 64;
     for (std::int64_t at = 0; at < side.d; at += group_elements) {
       Int v[group_vectors];
@@ -154,12 +185,12 @@ void expand_keys(const KeySide& side, const KeyRow* rows, const KeyRow* ahead, s
 /// + half. Pair 4 w + i of 32 keys is keys 8 w + i and 8 w + i + 4; a half has every other four
 /// elements of a step.
 template <Format From>
-void expand_values(const KeySide& side, const KeyRow* rows, const KeyRow* ahead, std::int64_t bytes,
-                   std::uint8_t* panel) {
+void expand_values(const KeySide& side, const KeyRows& rows, const KeyRows& ahead,
+                   std::int64_t bytes, std::uint8_t* panel) {
   const std::int64_t steps = padded(side.d) / 32;
   for (std::int64_t pair = 0; pair < block_keys / 2; ++pair) {
     const std::int64_t first = pair / 4 * 8 + pair % 4;
-    const KeyRow &a = rows[first], &b = rows[first + 4];
+    const KeyRow a = rows[first], b = rows[first + 4];
     ask_row(ahead[first], bytes);
     ask_row(ahead[first + 4], bytes);
     std::uint8_t* output = panel + pair / 16 * 2 * steps * tile_bytes + pair % 16 * 64;
@@ -183,7 +214,7 @@ inline std::int64_t value_element(const KeySide& side, std::int64_t tile, std::i
 }
 
 /// Asks for `ahead` too, the rows that come next.
-inline void expand_side(const KeySide& side, bool values, const KeyRow* rows, const KeyRow* ahead,
+inline void expand_side(const KeySide& side, bool values, const KeyRows& rows, const KeyRows& ahead,
                         std::uint8_t* panel) {
   const Format format = side.blocks ? side.format : Format::mxfp8_e4m3;
   const std::int64_t bytes = side.fp4() ? side.d / 2 : side.blocks ? side.d : side.d * 2;

@@ -4,7 +4,7 @@
 // Lanes of a vector are 16 rows and one key (Rows = 16), or 4 rows and four keys after each other
 // (Rows = 4, one query of a few heads). Either way a row's sums have the same order.
 
-inline constexpr int probability_terms = 3;  // of BF16: all 24 bits
+inline constexpr int probability_terms = 2;  // of BF16: within 2^-17
 
 /// What turns products of a block's keys into scores and weights; NVFP4's 2^112 is inside.
 struct BlockFactors {
@@ -69,15 +69,13 @@ inline Float score_keys(const RowGroup& group, const BlockFactors& factors, floa
   return fold_keys<Rows>(most, most, most, most, max);
 }
 
-/// Two vectors of numbers as pairs of BF16, without what BF16 cannot hold; that is what they
-/// become.
+/// Two vectors of numbers as pairs of the nearest BF16; they become what is left.
 inline Int split_pair(Float& a, Float& b) {
-  const Int upper = set32(0xFFFF0000u);
-  const Float x = and_float(a, as_float(upper)), y = and_float(b, as_float(upper));
-  const Int pair = or_(shr32<16>(as_int(x)), as_int(y));
-  a = sub(a, x);
-  b = sub(b, y);
-  return pair;
+  const Int upper = set32(0xFFFF0000u), half = set32(0x8000u);
+  const Int x = and_(add32(as_int(a), half), upper), y = and_(add32(as_int(b), half), upper);
+  a = sub(a, as_float(x));
+  b = sub(b, as_float(y));
+  return or_(shr32<16>(x), y);
 }
 
 /// Pairs of 32 keys, lanes as `Rows` says, to one tile: a row of it is a row's 16 pairs.

@@ -38,15 +38,28 @@ inline void make_fp4_tables(Format format, Fp4Tables& tables) {
   }
 }
 
-/// One block of MXFP8 to 64 bytes.
+/// One block of MXFP8 to BF16. An E4M3 code is an FP16 number with its exponent 8 less, an E5M2
+/// code the upper half of one; as FP16 all of E4M3 are normal numbers, so that BF16 has the same
+/// fields with the exponent 112 more, to which the scale is added.
 template <Format From>
-inline void expand_mxfp8(const std::uint8_t* codes, const std::uint8_t* scale,
-                         std::uint8_t* output) {
+inline Int expand_mxfp8(const std::uint8_t* codes, const std::uint8_t* scale) {
   using Code = std::conditional_t<From == Format::mxfp8_e4m3, E4M3Code, E5M2Code>;
-  if (all_normal<Code, 1>(codes, scale))
-    normal_to_bf16<Code>(codes, *scale, output, false);
-  else
-    decode_block<Code, DType::bf16>(codes, e8m0_to_float(*scale), output, false);
+  const Int wide = _mm512_cvtepu8_epi16(load256(codes)), magnitude = and_(wide, set16(0x7F));
+  const __mmask32 nan = _mm512_cmpeq_epi16_mask(magnitude, set16(0x7F));
+  if (From == Format::mxfp8_e5m2 || *scale < 10 || *scale > 246 || nan != 0) {
+    alignas(64) std::uint8_t output[64];
+    if (all_normal<Code, 1>(codes, scale))
+      normal_to_bf16<Code>(codes, *scale, output, false);
+    else
+      decode_block<Code, DType::bf16>(codes, e8m0_to_float(*scale), output, false);
+    return load(output);
+  }
+  const Int half = _mm512_castph_si512(
+      _mm512_mul_ph(_mm512_castsi512_ph(shl16<7>(magnitude)), _mm512_castsi512_ph(set16(0x5C00))));
+  const Int exponent = set16((*scale - 127 + 112) << 7);
+  const Int value =
+      _mm512_mask_add_epi16(zero(), _mm512_test_epi16_mask(half, half), shr16<3>(half), exponent);
+  return or_(value, shl16<8>(sub16(wide, magnitude)));
 }
 
 /// Elements [at, at + 32) of one row to 64 bytes; `valid` of them exist (16 or 32), the rest are 0.
@@ -56,7 +69,7 @@ inline void expand32(const MatmulRows& rows, std::int64_t row, std::int64_t at, 
   const std::uint8_t* data = rows.data + row * rows.stride;
   const std::uint8_t* scales = rows.scales + row * rows.scale_stride;
   if constexpr (From == Format::mxfp8_e4m3 || From == Format::mxfp8_e5m2) {
-    expand_mxfp8<From>(data + at, scales + at / 32, output);
+    store(output, expand_mxfp8<From>(data + at, scales + at / 32));
   } else if constexpr (From == Format::mxfp4) {
     const std::uint8_t* table = tables.entries[scales[at / 32]];
     decode_fp4<DType::bf16>(data + at / 2, table, table, output, false);

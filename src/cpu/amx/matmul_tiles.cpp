@@ -127,7 +127,8 @@ void expand_unit(const MatmulTile& tile, std::int64_t k, const Panel& p, std::in
                      *scales = b.scales + (p.col + c) * b.scale_stride;
   if constexpr (From == Format::mxfp8_e4m3 || From == Format::mxfp8_e5m2) {
     for (std::int64_t s = 0; s < steps; ++s)
-      expand_mxfp8<From>(codes + at + s * step, scales + at / 32 + s, output + s * tile_bytes);
+      store(output + s * tile_bytes,
+            expand_mxfp8<From>(codes + at + s * step, scales + at / 32 + s));
   } else {
     constexpr std::int64_t block = From == Format::nvfp4 ? 16 : 32;
     alignas(64) std::uint8_t rest[64], rest_scales[8];
