@@ -82,7 +82,12 @@ class KeyBlocks {
  public:
   KeyBlocks(const AttentionTile& tile, const KeySide& k, const KeySide& v, double k_unit,
             double v_unit)
-      : tile_(tile), k_(k), v_(v), k_unit_(k_unit), v_unit_(v_unit) {}
+      : tile_(tile),
+        k_(k),
+        v_(v),
+        k_unit_(k_unit),
+        v_unit_(v_unit),
+        query_factor_(k.low() ? std::ldexp(1.0, -query_exponent) : 1.0) {}
 
   /// The rows at positions [base, base + 64), from the run on at which the last call stopped.
   void find(std::int64_t base, KeyBlock& block) {
@@ -98,7 +103,7 @@ class KeyBlocks {
       block.k.set(from, to, keys.k, base + from - keys.begin);
       block.v.set(from, to, keys.v, base + from - keys.begin);
       const auto k_factor = static_cast<float>(tile_.scale * keys.k_factor / k_unit_ *
-                                               k_.factor(keys.k) * query_factor),
+                                               k_.factor(keys.k) * query_factor_),
                  v_factor = static_cast<float>(keys.v_factor / v_unit_ * v_.factor(keys.v));
       for (std::int64_t j = from; j < to; ++j) {
         block.factors.k[j] = k_factor;
@@ -110,7 +115,7 @@ class KeyBlocks {
  private:
   const AttentionTile& tile_;
   const KeySide &k_, &v_;
-  double k_unit_, v_unit_;
+  double k_unit_, v_unit_, query_factor_;
   std::size_t at_ = 0;
 };
 

@@ -1,10 +1,9 @@
 // The rows of q as right operands of tile products: the exact FP32 numbers in up to three terms of
 // BF16. Included inside a target region, after attention_products.hpp.
 
-/// A row of q is brought to magnitudes below 2^57 by a power of two: NVFP4 keys, decoded to 2^-112
-/// of their values, then keep all products far from both ends of FP32.
+/// Beside NVFP4 keys, decoded to 2^-112 of their values, a row of q is brought to magnitudes below
+/// 2^56 by a power of two: all products are then far from both ends of FP32.
 inline constexpr int query_exponent = 56;
-inline constexpr double query_factor = 0x1p-56;
 
 /// x as FP32 in natural order, zeros behind d; the largest finite magnitude.
 inline float load_query(const double* q, std::int64_t d, std::int64_t width, float* x) {
@@ -58,9 +57,9 @@ int load_queries(const AttentionTile& tile, const KeySide& side, double unit, st
         continue;
       }
       const float most = load_query(tile.q + row * tile.d, tile.d, width, x[r]);
-      int exponent = 0;
-      if (most > 0) std::frexp(most, &exponent);
-      const int up = query_exponent - exponent;  // in two steps, as one might not be a number
+      int exponent = 0, up = 0;
+      if (side.low() && most > 0) std::frexp(most, &exponent);
+      if (side.low()) up = query_exponent - exponent;  // in two steps, as one might not be a number
       const Float first = set_float(std::ldexp(1.0f, up / 2)),
                   second = set_float(std::ldexp(1.0f, up - up / 2));
       for (std::int64_t i = 0; i < width; i += lanes)

@@ -54,6 +54,7 @@ struct KeySide {
   bool blocks = false;  // some rows are block-scaled; all of those in `format`
   Format format = Format::nvfp4;
 
+  bool low() const { return blocks && format == Format::nvfp4; }
   bool fp4() const { return blocks && (format == Format::nvfp4 || format == Format::mxfp4); }
   double factor(const MatmulRows& rows) const {
     return rows.dense() ? 1.0 : decoded_factor(format);
