@@ -1,4 +1,4 @@
-// Attention on AMX tiles, 64 keys at a time, for rows in groups of 16 (4, where a tile has no
+// Attention on AMX tiles, 128 keys at a time, for rows in groups of 16 (4, where a tile has no
 // more):
 //
 //   K becomes tiles of BF16, exactly;                     the left operand, 16 keys a tile
@@ -7,9 +7,9 @@
 //   V becomes tiles of BF16;                              the right operand, pairs of keys
 //   the block's sums = probabilities * V, then output = output * e^(old - new maximum) + sums
 //
-// A block is the keys at positions [64 b, 64 b + 64), whatever the tile, and a row's sums have an
-// order that depends on nothing else, so a row's result does not depend on the others. What is not
-// exact in BF16, keys or values in FP16 or FP32, is AVX-512's.
+// A block is the keys at positions [128 b, 128 b + 128), whatever the tile, and a row's sums have
+// an order that depends on nothing else, so a row's result does not depend on the others. What is
+// not exact in BF16, keys or values in FP16 or FP32, is AVX-512's.
 #include <cmath>
 
 #include "core/attention_kernels.hpp"
@@ -35,7 +35,7 @@ using namespace microscale::avx512;
 
 inline constexpr std::int64_t attention_rows = 64;
 
-/// K and V of 64 keys, and what becomes of their products.
+/// K and V of 128 keys, and what becomes of their products.
 struct KeyBlock {
   KeyRows k, v;
   BlockFactors factors;
@@ -89,7 +89,7 @@ class KeyBlocks {
         v_unit_(v_unit),
         query_factor_(k.low() ? std::ldexp(1.0, -query_exponent) : 1.0) {}
 
-  /// The rows at positions [base, base + 64), from the run on at which the last call stopped.
+  /// The rows at positions [base, base + 128), from the run on at which the last call stopped.
   void find(std::int64_t base, KeyBlock& block) {
     block.k.clear();
     block.v.clear();

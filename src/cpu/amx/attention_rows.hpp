@@ -1,10 +1,10 @@
-// K and V of 64 keys to tiles of BF16. Included inside a target region, after expand.hpp.
+// K and V of 128 keys to tiles of BF16. Included inside a target region, after expand.hpp.
 //
 // NVFP4 comes out as its value times 2^-112: the product of code and scale is exact in FP16, and an
 // FP16 number with its exponent field in BF16's place is just that. The other operand makes up for
 // it (AttentionBlock's factors).
 
-inline constexpr std::int64_t block_keys = 128, tile_bytes = 1024;
+inline constexpr std::int64_t block_keys = 128;
 
 /// What decoded numbers have to be multiplied by.
 inline double decoded_factor(Format format) { return format == Format::nvfp4 ? 0x1p112 : 1.0; }

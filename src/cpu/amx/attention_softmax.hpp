@@ -1,4 +1,4 @@
-// The online softmax of 64 keys, and its probabilities as left operands of tile products. Included
+// The online softmax of 128 keys, and its probabilities as left operands of tile products. Included
 // inside a target region, after attention_softmax.hpp of generic/ and attention_rows.hpp.
 //
 // Lanes of a vector are 16 rows and one key (Rows = 16), or 4 rows and four keys after each other

@@ -26,6 +26,22 @@ inline std::int64_t padded(std::int64_t k) {
   return (k + row_elements - 1) / row_elements * row_elements;
 }
 
+// A tile: 16 rows of 64 bytes, for a step of 32 elements in BF16.
+inline constexpr std::int64_t tile_bytes = 1024, tile_side = 16, step = 32;
+inline constexpr std::int64_t chunk_steps =
+    8;  // of k, multiplied with all rows of a before the next
+
+/// Prepared rows lie chunk by chunk, so that what is multiplied together is in one piece: the chunk
+/// of k that begins at `at` holds all groups of 16 rows, each with the chunk's steps after each
+/// other, so many bytes.
+inline std::int64_t chunk_offset(std::int64_t m, std::int64_t at) {
+  return (m + tile_side - 1) / tile_side * (at / step * tile_bytes);
+}
+inline std::int64_t chunk_group_bytes(std::int64_t k, std::int64_t at) {
+  const std::int64_t left = (padded(k) - at) / step;
+  return (left < chunk_steps ? left : chunk_steps) * tile_bytes;
+}
+
 // Vectors: m <= most_vector_rows, b in FP4.
 void prepare_vectors(const MatmulProduct& product, std::int64_t first, std::int64_t count,
                      void* prepared, std::uint8_t* odd);
