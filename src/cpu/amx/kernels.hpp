@@ -13,8 +13,9 @@ extern const AttentionKernels amx_attention;
 
 namespace microscale::amx {
 
-/// Up to so many rows of a FP4 weights go through vectors, beyond it through tiles.
-inline constexpr std::int64_t most_vector_rows = 4;
+/// Up to so many rows of a are AVX-512's, beyond it those of tiles: there four cost what sixteen
+/// do.
+inline constexpr std::int64_t most_vector_rows = 3;
 
 /// The largest tile of d that is computed at once.
 inline constexpr std::int64_t most_tile_rows = 512, most_tile_columns = 256;
@@ -42,12 +43,6 @@ inline std::int64_t chunk_group_bytes(std::int64_t k, std::int64_t at) {
   return (left < chunk_steps ? left : chunk_steps) * tile_bytes;
 }
 
-// Vectors: m <= most_vector_rows, b in FP4.
-void prepare_vectors(const MatmulProduct& product, std::int64_t first, std::int64_t count,
-                     void* prepared, std::uint8_t* odd);
-void multiply_vectors(const MatmulProduct& product, const MatmulTile& tile);
-std::int64_t vector_workspace();
-
 // Tiles: any m, b in FP4 or FP8.
 void prepare_tiles(const MatmulProduct& product, std::int64_t first, std::int64_t count,
                    void* prepared, std::uint8_t* odd);
@@ -55,7 +50,5 @@ void multiply_tiles(const MatmulProduct& product, const MatmulTile& tile);
 std::int64_t tile_workspace(const MatmulProduct& product);
 /// No value of b with its scale is outside the normal numbers of BF16, but for zeros and NaN.
 bool fits_bf16(const MatmulRows& b, std::int64_t n, std::int64_t k);
-
-void store_rounded(const float* values, std::int64_t count, DType type, void* output);
 
 }  // namespace microscale::amx
