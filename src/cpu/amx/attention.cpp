@@ -52,7 +52,7 @@ struct AttentionMemory {
     at_ = static_cast<std::uint8_t*>(workspace);
     const std::int64_t width = padded(d), count = (rows_of_tile + 15) / 16 * 16;
     queries = take(count * width * 2 * query_terms);
-    keys = take(block_keys * width * 2);
+    keys = take(32 * width * 2);
     values = take(block_keys * width * 2);
     spare = take(block_keys * width * 2);
     probabilities = take(count * block_keys * 2 * probability_terms);
@@ -141,6 +141,17 @@ inline double unit_of(double x, double unit) {
   return std::ldexp(1.0, exponent);
 }
 
+/// 32 keys at a time, which stay in the first-level cache.
+template <int Rows>
+inline void score_block(const Products<Rows>& products, const KeySide& k, const KeyRows& rows,
+                        const KeyRows& ahead, std::int64_t groups, const AttentionMemory& m,
+                        float* scores) {
+  for (std::int64_t first = 0; first < block_keys; first += 32) {
+    expand_side(k, rows, ahead, first, m.keys, false);
+    products.scores(m.keys, m.queries, groups, first, scores);
+  }
+}
+
 template <int Rows>
 void attend_rows(const AttentionTile& tile, AttentionMemory& m, const KeySide& k, const KeySide& v,
                  double k_unit, double v_unit) {
@@ -158,16 +169,13 @@ void attend_rows(const AttentionTile& tile, AttentionMemory& m, const KeySide& k
   const std::int64_t output_floats = Rows * steps * 32, begin = first / block_keys * block_keys;
   blocks.find(begin, *now);
   blocks.find(begin + block_keys, *next);
-  expand_side(k, false, now->k, next->k, m.keys);
-  products.scores(m.keys, m.queries, groups, m.scores);
+  score_block(products, k, now->k, next->k, groups, m, m.scores);
   for (std::int64_t base = begin; base < end; base += block_keys) {
     // Tile products take long to arrive: the next block's scores and the last block's sums do while
     // this block's softmax is computed.
     blocks.find(base + 2 * block_keys, *later);
-    if (base + block_keys < end) {
-      expand_side(k, false, next->k, later->k, m.keys);
-      products.scores(m.keys, m.queries, groups, m.next_scores);
-    }
+    if (base + block_keys < end)
+      score_block(products, k, next->k, later->k, groups, m, m.next_scores);
     bool all_seen = true;
     for (std::int64_t g = 0; g < groups; ++g) {
       RowGroup& group = m.groups[g];
@@ -179,7 +187,7 @@ void attend_rows(const AttentionTile& tile, AttentionMemory& m, const KeySide& k
       softmax_group<Rows>(now->factors, m.scores + g * Rows * block_keys, group,
                           m.probabilities + g * products.probability_bytes());
     }
-    expand_side(v, true, now->v, next->v, m.values);
+    expand_side(v, now->v, next->v, 0, m.values, true);
     if (all_seen || !special_values(m.values, steps))
       products.sums(m.probabilities, m.values, groups, m.sums);
     else  // NaN and infinity have no influence where they are not seen

@@ -43,20 +43,17 @@ struct Products {
     return block_keys / 32 * probability_terms * Rows * 64;
   }
 
-  /// scores[group][key][row] of all groups.
+  /// scores[group][key][row] of all groups, for 32 keys from `first` on.
   void scores(const std::uint8_t* keys, const std::uint8_t* queries, std::int64_t groups,
-              float* scores) const {
+              std::int64_t first, float* scores) const {
     finish_stores();
-    const std::int64_t query = query_terms * steps * query_bytes;
-    for (std::int64_t j = 0; j < block_keys / 16; j += 2) {
-      const std::uint8_t* k = keys + j * steps * tile_bytes;
-      std::int64_t g = 0;
-      if constexpr (Rows == 16)
-        for (; g + 2 <= groups; g += 2)
-          score_pair(k, queries + g * query, query, scores + g * Rows * block_keys + j * 256);
-      for (; g < groups; ++g)
-        score_one(k, queries + g * query, scores + g * Rows * block_keys + j * 16 * Rows);
-    }
+    const std::int64_t query = query_terms * steps * query_bytes, group = Rows * block_keys;
+    scores += first * Rows;
+    std::int64_t g = 0;
+    if constexpr (Rows == 16)
+      for (; g + 2 <= groups; g += 2)
+        score_pair(keys, queries + g * query, query, scores + g * group);
+    for (; g < groups; ++g) score_one(keys, queries + g * query, scores + g * group);
     finish_stores();
   }
 

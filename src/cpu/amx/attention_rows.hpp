@@ -164,18 +164,19 @@ inline void ask_row(const KeyRow& row, std::int64_t bytes) {
   if (row.scales) _mm_prefetch(reinterpret_cast<const char*>(row.scales), _MM_HINT_T0);
 }
 
-/// K as left operand: tile (16 keys, 32 elements) number key / 16 * steps + step.
+/// 32 keys of K, from `first` on, as left operands: tile (16 keys, 32 elements) number key / 16 *
+/// steps + step.
 template <Format From>
 void expand_keys(const KeySide& side, const KeyRows& rows, const KeyRows& ahead, std::int64_t bytes,
-                 std::uint8_t* panel) {
+                 std::int64_t first, std::uint8_t* panel) {
   const std::int64_t steps = padded(side.d) / 32;
-  for (std::int64_t j = 0; j < block_keys; ++j) {
-    ask_row(ahead[j], bytes);
-    if (!rows.data[j]) continue;  // its scores are not seen
+  for (std::int64_t j = 0; j < 32; ++j) {
+    ask_row(ahead[first + j], bytes);
+    if (!rows.data[first + j]) continue;  // its scores are not seen
     std::uint8_t* output = panel + j / 16 * steps * tile_bytes + j % 16 * 64;
     for (std::int64_t at = 0; at < side.d; at += group_elements) {
       Int v[group_vectors];
-      expand_row<From>(rows[j], at, side.d - at, v);
+      expand_row<From>(rows[first + j], at, side.d - at, v);
       MICROSCALE_UNROLL
       for (int i = 0; i < group_vectors; ++i, output += tile_bytes) store(output, v[i]);
     }
@@ -214,23 +215,25 @@ inline std::int64_t value_element(const KeySide& side, std::int64_t tile, std::i
   return side.element(tile / 2, c / 4 * 8 + tile % 2 * 4 + c % 4);
 }
 
-/// Asks for `ahead` too, the rows that come next.
-inline void expand_side(const KeySide& side, bool values, const KeyRows& rows, const KeyRows& ahead,
-                        std::uint8_t* panel) {
-  const Format format = side.blocks ? side.format : Format::mxfp8_e4m3;
+/// K from key `first` on, or V. Asks for `ahead` too, the rows that come next.
+template <Format From>
+inline void expand_side(const KeySide& side, const KeyRows& rows, const KeyRows& ahead,
+                        std::int64_t first, std::uint8_t* panel, bool values) {
   const std::int64_t bytes = side.fp4() ? side.d / 2 : side.blocks ? side.d : side.d * 2;
+  if (values) return expand_values<From>(side, rows, ahead, bytes, panel);
+  expand_keys<From>(side, rows, ahead, bytes, first, panel);
+}
+inline void expand_side(const KeySide& side, const KeyRows& rows, const KeyRows& ahead,
+                        std::int64_t first, std::uint8_t* panel, bool values) {
+  const Format format = side.blocks ? side.format : Format::mxfp8_e4m3;
   switch (format) {
     case Format::nvfp4:
-      return (values ? expand_values<Format::nvfp4> : expand_keys<Format::nvfp4>)(side, rows, ahead,
-                                                                                  bytes, panel);
+      return expand_side<Format::nvfp4>(side, rows, ahead, first, panel, values);
     case Format::mxfp4:
-      return (values ? expand_values<Format::mxfp4> : expand_keys<Format::mxfp4>)(side, rows, ahead,
-                                                                                  bytes, panel);
+      return expand_side<Format::mxfp4>(side, rows, ahead, first, panel, values);
     case Format::mxfp8_e4m3:
-      return (values ? expand_values<Format::mxfp8_e4m3>
-                     : expand_keys<Format::mxfp8_e4m3>)(side, rows, ahead, bytes, panel);
+      return expand_side<Format::mxfp8_e4m3>(side, rows, ahead, first, panel, values);
     default:
-      return (values ? expand_values<Format::mxfp8_e5m2>
-                     : expand_keys<Format::mxfp8_e5m2>)(side, rows, ahead, bytes, panel);
+      return expand_side<Format::mxfp8_e5m2>(side, rows, ahead, first, panel, values);
   }
 }
