@@ -1,8 +1,6 @@
 // K and V of 128 keys to tiles of BF16. Included inside a target region, after expand.hpp.
 //
-// NVFP4 comes out as its value times 2^-112: the product of code and scale is exact in FP16, and an
-// FP16 number with its exponent field in BF16's place is just that. The other operand makes up for
-// it (AttentionBlock's factors).
+// NVFP4 comes out times 2^-112 (expand.hpp); the other operand makes up for it (BlockFactors).
 
 inline constexpr std::int64_t block_keys = 128;
 
@@ -66,33 +64,6 @@ struct KeySide {
   }
 };
 
-/// 128 NVFP4 elements times 2^-112, `scales` eight bytes.
-inline void expand_nvfp4_low(Int codes, const std::uint8_t* scales, Int output[group_vectors]) {
-  const Int values = _mm512_broadcast_i64x4(  // FP16, times 2^8
-      _mm256_setr_epi16(0x0000, 0x5800, 0x5C00, 0x5E00, 0x6000, 0x6200, 0x6400, 0x6600, -0x8000,
-                        -0x2800, -0x2400, -0x2200, -0x2000, -0x1E00, -0x1C00, -0x1A00));
-  const Int places =
-      _mm512_add_epi16(set16(-0x8000),  // low byte: scale; high byte: zero
-                       _mm512_setr_epi64(0, 0x0001000100010001, 0x0002000200020002,
-                                         0x0003000300030003, 0x0004000400040004, 0x0005000500050005,
-                                         0x0006000600060006, 0x0007000700070007));
-  long long word;
-  __builtin_memcpy(&word, scales, sizeof word);
-  const Int bytes = and_(_mm512_shuffle_epi8(_mm512_set1_epi64(word), places), set16(0x7F));
-  const __m512h step = _mm512_castsi512_ph(shl16<7>(bytes));  // times 2^-8
-  MICROSCALE_UNROLL
-  for (int i = 0; i < group_vectors; ++i) {
-    const Int index = _mm512_srli_epi16(codes, static_cast<unsigned>(4 * i));
-    const Int product = _mm512_castph_si512(
-        _mm512_mul_ph(_mm512_castsi512_ph(_mm512_permutexvar_epi16(index, values)), step));
-    output[i] = and_(_mm512_srai_epi16(product, 3), set16(-0x7001));  // 0x8FFF
-  }
-  const __mmask32 nan = _mm512_cmpeq_epi16_mask(bytes, set16(0x7F));
-  if (__builtin_expect(nan != 0, 0))
-    for (int i = 0; i < group_vectors; ++i)
-      output[i] = _mm512_mask_mov_epi16(output[i], nan, set16(0x7FFF));
-}
-
 /// 128 MXFP4 elements whatever their scales, by multiplication.
 inline void expand_mxfp4_wide(const std::uint8_t* codes, const std::uint8_t* scales,
                               Int output[group_vectors]) {
@@ -143,7 +114,7 @@ inline void expand_row(const KeyRow& row, std::int64_t at, std::int64_t valid,
       scales = rest_scales;
     }
     if constexpr (From == Format::nvfp4)
-      expand_nvfp4_low(load(codes), scales, output);
+      expand_nvfp4(load(codes), scales, output);
     else if (__builtin_expect(ordinary_mxfp4(scales), 1))
       expand_mxfp4(load(codes), scales, output);
     else

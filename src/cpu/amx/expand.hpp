@@ -121,38 +121,32 @@ inline void expand_mxfp4(Int codes, const std::uint8_t* scales, Int output[group
   }
 }
 
-/// The upper 16 bits of eight lanes, the lower ones zero, each in four places of 16 bits.
-inline Int spread_upper(__m256i upper) {
-  const Int twice = _mm512_setr_epi32(0, 0, 1, 1, 2, 2, 3, 3, 4, 4, 5, 5, 6, 6, 7, 7);
-  const __m256i both = _mm256_or_si256(upper, _mm256_srli_epi32(upper, 16));
-  return _mm512_permutexvar_epi32(twice, _mm512_castsi256_si512(both));
-}
-
-/// 128 NVFP4 elements, `scales` eight bytes. A magnitude is 2^e or 1.5 * 2^e: the scale or 1.5
-/// times it, with e added to the exponent. The lookup gives sign, e << 7, 2 if the code is not
-/// zero, and 1 if the factor is 1.5; the 2 and the 1 are taken from what is added.
+/// 128 NVFP4 elements times 2^-112, `scales` eight bytes: the product of code and scale is exact in
+/// FP16, and an FP16 number with its exponent field in BF16's place is just that.
 inline void expand_nvfp4(Int codes, const std::uint8_t* scales, Int output[group_vectors]) {
-  const Int steps = _mm512_broadcast_i64x4(
-      _mm256_setr_epi16(0, 2 - 128, 2, 3, 2 + 128, 3 + 128, 2 + 256, 3 + 256, 0, 0x7F82, -0x7FFE,
-                        -0x7FFD, -0x7F7E, -0x7F7D, -0x7EFE, -0x7EFD));
-  const __m256 one = _mm256_mul_ps(eight_from_e4m3(scales), _mm256_set1_ps(256.0f));
-  const __m256i low = _mm256_castps_si256(one),
-                high = _mm256_castps_si256(_mm256_mul_ps(one, _mm256_set1_ps(1.5f)));
-  const __m256i between = _mm256_sub_epi32(high, low);
-  const Int scale = spread_upper(low), difference = sub16(spread_upper(between), set16(1));
-  const __mmask32 some = _mm512_test_epi16_mask(scale, scale),
-                  nan = _mm512_cmpge_epu16_mask(and_(scale, set16(0x7FFF)), set16(0x7F80));
-  const Int base = sub16(scale, set16(2));
+  const Int values = _mm512_broadcast_i64x4(  // FP16, times 2^8
+      _mm256_setr_epi16(0x0000, 0x5800, 0x5C00, 0x5E00, 0x6000, 0x6200, 0x6400, 0x6600, -0x8000,
+                        -0x2800, -0x2400, -0x2200, -0x2000, -0x1E00, -0x1C00, -0x1A00));
+  const Int places =
+      _mm512_add_epi16(set16(-0x8000),  // low byte: scale; high byte: zero
+                       _mm512_setr_epi64(0, 0x0001000100010001, 0x0002000200020002,
+                                         0x0003000300030003, 0x0004000400040004, 0x0005000500050005,
+                                         0x0006000600060006, 0x0007000700070007));
+  long long word;
+  __builtin_memcpy(&word, scales, sizeof word);
+  const Int bytes = and_(_mm512_shuffle_epi8(_mm512_set1_epi64(word), places), set16(0x7F));
+  const __m512h step = _mm512_castsi512_ph(shl16<7>(bytes));  // times 2^-8
   MICROSCALE_UNROLL
   for (int i = 0; i < group_vectors; ++i) {
     const Int index = _mm512_srli_epi16(codes, static_cast<unsigned>(4 * i));
-    const Int step = _mm512_permutexvar_epi16(index, steps);
-    const __mmask32 not_zero = _mm512_mask_test_epi16_mask(some, step, set16(2)),
-                    more = _mm512_mask_test_epi16_mask(some, step, set16(1));
-    Int v = _mm512_maskz_add_epi16(not_zero, base, step);
-    v = _mm512_mask_add_epi16(v, more, v, difference);
-    output[i] = _mm512_mask_mov_epi16(v, nan, set16(0x7FFF));
+    const Int product = _mm512_castph_si512(
+        _mm512_mul_ph(_mm512_castsi512_ph(_mm512_permutexvar_epi16(index, values)), step));
+    output[i] = and_(_mm512_srai_epi16(product, 3), set16(-0x7001));  // 0x8FFF
   }
+  const __mmask32 nan = _mm512_cmpeq_epi16_mask(bytes, set16(0x7F));
+  if (__builtin_expect(nan != 0, 0))
+    for (int i = 0; i < group_vectors; ++i)
+      output[i] = _mm512_mask_mov_epi16(output[i], nan, set16(0x7FFF));
 }
 
 /// 128 elements in order, in four vectors, to the order of a group.

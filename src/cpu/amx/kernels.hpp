@@ -43,6 +43,14 @@ inline std::int64_t chunk_group_bytes(std::int64_t k, std::int64_t at) {
   return (left < chunk_steps ? left : chunk_steps) * tile_bytes;
 }
 
+/// What each prepared row's results are multiplied by, behind the rows: 1, but with NVFP4 weights,
+/// which are expanded to 2^-112 of their values, a power of two that makes up for it and for the
+/// one that the row was multiplied by.
+inline std::int64_t prepared_bytes_of_row(std::int64_t k) { return padded(k) * 2 + 4; }
+inline std::int64_t factor_offset(std::int64_t m, std::int64_t k) {
+  return (m + tile_side - 1) / tile_side * tile_side * padded(k) * 2;
+}
+
 // Tiles: any m, b in FP4 or FP8.
 void prepare_tiles(const MatmulProduct& product, std::int64_t first, std::int64_t count,
                    void* prepared, std::uint8_t* odd);

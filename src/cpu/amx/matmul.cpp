@@ -22,7 +22,8 @@ bool weights_in_range(const MatmulProduct& product, const MatmulRows& b) {
 }
 
 std::int64_t prepared_row_bytes(const MatmulProduct& product) {
-  return by_other(product) ? other().prepared_row_bytes(product) : amx::padded(product.k) * 2;
+  return by_other(product) ? other().prepared_row_bytes(product)
+                           : amx::prepared_bytes_of_row(product.k);
 }
 
 void prepare(const MatmulProduct& product, std::int64_t first, std::int64_t count, void* prepared,

@@ -4,6 +4,7 @@
 #include "cpu/avx512/vector.hpp"
 #include "cpu/runs.hpp"
 
+#include <cmath>
 #include <type_traits>
 
 MICROSCALE_AMX_BEGIN
@@ -44,6 +45,25 @@ inline Int load_row(const MatmulRows& a, std::int64_t row, std::int64_t at, std:
   return load(elements);
 }
 
+/// The power of two that brings a row's largest finite magnitude to [2^110, 2^111): far enough up
+/// for NVFP4 weights at 2^-112 of their values, and no sum of 2^20 products leaves FP32.
+inline int row_shift(Int largest) {
+  alignas(64) std::uint16_t each[32];
+  store(each, largest);
+  int most = 0;
+  for (const std::uint16_t bits : each) most = bits > most ? bits : most;
+  return most < 0x80 ? 0 : 110 + 127 - (most >> 7);
+}
+
+/// BF16 elements times 2^shift; those below the normal numbers, which count as zero, become zero.
+inline Int shifted(Int elements, int shift) {
+  const Int magnitude = and_(elements, set16(0x7FFF));
+  const __mmask32 some = _mm512_cmpge_epu16_mask(magnitude, set16(0x80)),
+                  finite = _mm512_cmplt_epu16_mask(magnitude, set16(0x7F80));
+  const Int normal = _mm512_maskz_mov_epi16(some, elements);
+  return _mm512_mask_add_epi16(normal, some & finite, elements, set16(shift << 7));
+}
+
 void prepare_tiles(const MatmulProduct& product, std::int64_t first, std::int64_t count,
                    void* prepared, std::uint8_t* odd) {
   const MatmulRows& a = product.a;
@@ -54,6 +74,22 @@ void prepare_tiles(const MatmulProduct& product, std::int64_t first, std::int64_
     make_fp4_tables(a.format, tables);
   const Expand32 expand = expander(a.format);
   for (std::int64_t r = 0; r < count; ++r) odd[first + r] = 0;
+  int shift[tile_side] = {};
+  float* factors =
+      reinterpret_cast<float*>(static_cast<std::uint8_t*>(prepared) + factor_offset(product.m, k));
+  for (std::int64_t r = 0; r < tile_side; ++r) {
+    factors[first + r] = 1.0f;
+    if (product.b_format != Format::nvfp4 || r >= count) continue;
+    Int largest = zero();
+    for (std::int64_t at = 0; at < k; at += step) {
+      const Int magnitude =
+          and_(load_row(a, first + r, at, k, expand, tables, odd[first + r]), set16(0x7FFF));
+      const __mmask32 finite = _mm512_cmplt_epu16_mask(magnitude, set16(0x7F80));
+      largest = _mm512_mask_max_epu16(largest, finite, largest, magnitude);
+    }
+    shift[r] = row_shift(largest);
+    factors[first + r] = std::ldexp(1.0f, 112 - shift[r]);
+  }
   constexpr std::int64_t chunk = chunk_steps * step;
   for (std::int64_t at = 0; at < padded(k); at += group_elements) {
     const std::int64_t begin = at / chunk * chunk;
@@ -66,6 +102,8 @@ void prepare_tiles(const MatmulProduct& product, std::int64_t first, std::int64_
       for (int i = 0; i < group_vectors; ++i)
         v[i] = r < count ? load_row(a, first + r, at + i * step, k, expand, tables, odd[first + r])
                          : zero();
+      if (product.b_format == Format::nvfp4)
+        for (int i = 0; i < group_vectors; ++i) v[i] = shifted(v[i], shift[r]);
       if (grouped) to_group_order(v);
       for (int i = 0; i < group_vectors; ++i) steps[i][r] = v[i];
     }

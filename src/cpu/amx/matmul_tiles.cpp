@@ -221,13 +221,16 @@ inline void write_results(const MatmulProduct& product, const MatmulTile& tile,
   transpose16(v);
   const std::int64_t columns = tile.cols - col < tile_side ? tile.cols - col : tile_side;
   const auto mask = static_cast<__mmask16>((1u << columns) - 1);
-  const __m512d factor = _mm512_set1_pd(product.factor);
+  const auto* factors = reinterpret_cast<const float*>(
+      static_cast<const std::uint8_t*>(product.prepared) + factor_offset(product.m, product.k));
   Float bias = as_float(zero());
   if (product.bias) bias = _mm512_maskz_loadu_ps(mask, product.bias + tile.col + col);
   const __m512d low_bias = _mm512_cvtps_pd(_mm512_castps512_ps256(bias)),
                 high_bias = _mm512_cvtps_pd(_mm512_extractf32x8_ps(bias, 1));
   for (std::int64_t r = 0; r < tile_side && row + r < tile.rows; ++r) {
     const Float sums = as_float(v[r]);
+    const __m512d factor =
+        _mm512_set1_pd(product.factor * static_cast<double>(factors[tile.row + row + r]));
     const __m512d low = _mm512_cvtps_pd(_mm512_castps512_ps256(sums)),
                   high = _mm512_cvtps_pd(_mm512_extractf32x8_ps(sums, 1));
     const __m256 a = _mm512_cvtpd_ps(_mm512_add_pd(_mm512_mul_pd(low, factor), low_bias)),
