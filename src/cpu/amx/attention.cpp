@@ -10,8 +10,6 @@
 // A block is the keys at positions [128 b, 128 b + 128), whatever the tile, and a row's sums have
 // an order that depends on nothing else, so a row's result does not depend on the others. What is
 // not exact in BF16, keys or values in FP16 or FP32, is AVX-512's.
-#include <cmath>
-
 #include "core/attention_kernels.hpp"
 #include "cpu/amx/kernels.hpp"
 #include "cpu/avx512/kernels.hpp"
@@ -87,7 +85,7 @@ class KeyBlocks {
         v_(v),
         k_unit_(k_unit),
         v_unit_(v_unit),
-        query_factor_(k.low() ? std::ldexp(1.0, -query_exponent) : 1.0) {}
+        query_factor_(k.low() ? __builtin_ldexp(1.0, -query_exponent) : 1.0) {}
 
   /// The rows at positions [base, base + 128), from the run on at which the last call stopped.
   void find(std::int64_t base, KeyBlock& block) {
@@ -136,9 +134,9 @@ inline void see_block(const AttentionTile& tile, std::int64_t first, std::int64_
 /// A power of two not below |x|, at least 1, so that factors of a whole tile can be divided by it.
 inline double unit_of(double x, double unit) {
   int exponent = 0;
-  if (!std::isfinite(x) || std::fabs(x) <= unit) return unit;
-  std::frexp(x, &exponent);
-  return std::ldexp(1.0, exponent);
+  if (!__builtin_isfinite(x) || __builtin_fabs(x) <= unit) return unit;
+  __builtin_frexp(x, &exponent);
+  return __builtin_ldexp(1.0, exponent);
 }
 
 /// 32 keys at a time, which stay in the first-level cache.
@@ -162,8 +160,8 @@ void attend_rows(const AttentionTile& tile, AttentionMemory& m, const KeySide& k
   for (std::int64_t i = 0; i < groups * Rows * steps * 32; i += lanes)
     store_float(m.output + i, as_float(zero()));
   KeyBlock *now = m.blocks, *next = m.blocks + 1, *later = m.blocks + 2;
-  for (KeyBlock* block : {now, next, later})
-    block->factors = {.k = {}, .v = {}, .softcap = static_cast<float>(tile.softcap)};
+  for (int i = 0; i < 3; ++i)
+    m.blocks[i].factors = {.k = {}, .v = {}, .softcap = static_cast<float>(tile.softcap)};
   KeyBlocks blocks(tile, k, v, k_unit, v_unit);
   const Products<Rows> products{steps, terms};
   const std::int64_t output_floats = Rows * steps * 32, begin = first / block_keys * block_keys;

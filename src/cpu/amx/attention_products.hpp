@@ -80,9 +80,9 @@ struct Products {
       for (std::int64_t pair = 0; pair < block_keys / 2; ++pair) {
         const std::int64_t first = pair / 4 * 8 + pair % 4;
         std::uint32_t mask = 0;
-        for (const std::int64_t key : {first, first + 4})
-          if (key >= seen.begin[r % Rows] && key < seen.end[r % Rows])
-            mask |= key == first ? 0x55555555u : 0xAAAAAAAAu;
+        if (first >= seen.begin[r % Rows] && first < seen.end[r % Rows]) mask |= 0x55555555u;
+        if (first + 4 >= seen.begin[r % Rows] && first + 4 < seen.end[r % Rows])
+          mask |= 0xAAAAAAAAu;
         const std::int64_t at = pair / 16 * 2 * steps * tile_bytes + pair % 16 * 64;
         for (std::int64_t t = 0; t < 2 * steps; ++t)
           store(spare + at + t * tile_bytes,

@@ -58,13 +58,13 @@ int load_queries(const AttentionTile& tile, const KeySide& side, double unit, st
       }
       const float most = load_query(tile.q + row * tile.d, tile.d, width, x[r]);
       int exponent = 0, up = 0;
-      if (side.low() && most > 0) std::frexp(most, &exponent);
+      if (side.low() && most > 0) __builtin_frexpf(most, &exponent);
       if (side.low()) up = query_exponent - exponent;  // in two steps, as one might not be a number
-      const Float first = set_float(std::ldexp(1.0f, up / 2)),
-                  second = set_float(std::ldexp(1.0f, up - up / 2));
+      const Float first = set_float(__builtin_ldexpf(1.0f, up / 2)),
+                  second = set_float(__builtin_ldexpf(1.0f, up - up / 2));
       for (std::int64_t i = 0; i < width; i += lanes)
         store_float(x[r] + i, mul(mul(load_float(x[r] + i), first), second));
-      group.factor[r] = static_cast<float>(std::ldexp(unit, exponent));
+      group.factor[r] = static_cast<float>(__builtin_ldexp(unit, exponent));
       group.shift[r] = static_cast<float>(tile.row[row].shift);
     }
     std::uint8_t* output = queries + g * query_terms * steps * 64 * Rows;

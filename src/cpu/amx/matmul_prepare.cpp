@@ -4,7 +4,6 @@
 #include "cpu/avx512/vector.hpp"
 #include "cpu/runs.hpp"
 
-#include <cmath>
 #include <type_traits>
 
 MICROSCALE_AMX_BEGIN
@@ -88,7 +87,7 @@ void prepare_tiles(const MatmulProduct& product, std::int64_t first, std::int64_
       largest = _mm512_mask_max_epu16(largest, finite, largest, magnitude);
     }
     shift[r] = row_shift(largest);
-    factors[first + r] = std::ldexp(1.0f, 112 - shift[r]);
+    factors[first + r] = __builtin_ldexpf(1.0f, 112 - shift[r]);
   }
   constexpr std::int64_t chunk = chunk_steps * step;
   for (std::int64_t at = 0; at < padded(k); at += group_elements) {
