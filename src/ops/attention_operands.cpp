@@ -7,10 +7,34 @@
 #include "microscale/quantize.hpp"
 #include "ops/kv_cache_check.hpp"
 #include "reference/attention_numerics.hpp"
+#include "reference/dense.hpp"
 #include "reference/kv_rows.hpp"
 #include "reference/matmul.hpp"
 
 namespace microscale {
+namespace {
+
+template <DType Type>
+void load_elements(const std::uint8_t* data, std::int64_t count, double* output) {
+  for (std::int64_t i = 0; i < count; ++i)
+    output[i] = static_cast<double>(load_dense(data, Type, i));
+}
+
+/// One row of q. With many queries this is work worth a loop of its own for each type.
+void load_query(const MatmulRows& rows, std::int64_t d, double* output) {
+  if (!rows.dense()) {
+    for (std::int64_t i = 0; i < d; ++i) output[i] = matmul_element(rows, 0, i);
+  } else if (rows.dtype == DType::bf16) {
+    load_elements<DType::bf16>(rows.data, d, output);
+  } else if (rows.dtype == DType::f16) {
+    load_elements<DType::f16>(rows.data, d, output);
+  } else {
+    load_elements<DType::f32>(rows.data, d, output);
+  }
+}
+
+}  // namespace
+
 MatmulRows AttentionOperands::Side::at(std::int64_t token, std::int64_t head) const {
   MatmulRows r = rows;
   r.data += token / tokens * batch_stride + token % tokens * token_stride + head * head_stride;
@@ -111,7 +135,7 @@ double AttentionOperands::query(std::int64_t sequence, std::int64_t token, std::
                                 double* row) const {
   const std::int64_t d = call_.d;
   const MatmulRows rows = q_.at(call_.q_first(sequence) + token, head);
-  for (std::int64_t i = 0; i < d; ++i) row[i] = matmul_element(rows, 0, i);
+  load_query(rows, d, row);
   double shift = 0;
   const KvCache* cache = call_.cache();
   if (cache && cache->k_mean) {

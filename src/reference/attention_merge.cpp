@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <iterator>
 #include <limits>
 
 #include "reference/dense.hpp"
@@ -37,13 +38,20 @@ double log_sum_exp(const MergedSum& merged) {
 void store_merged(const AttentionPart* parts, std::int64_t count, const double* weights,
                   const MergedSum& merged, std::int64_t d, void* output, DType type,
                   std::int64_t first) {
-  for (std::int64_t e = 0; e < d; ++e) {
-    double value = 0;
+  double values[256];
+  for (std::int64_t from = 0; from < d; from += std::ssize(values)) {
+    const std::int64_t width = std::min<std::int64_t>(d - from, std::ssize(values));
+    std::fill(values, values + width, 0.0);
     for (std::int64_t i = 0; i < count; ++i)
-      if (weights[i] != 0) value += parts[i].output[e] * weights[i];
-    if (std::isnan(merged.sum)) value = merged.sum;
-    store_dense(static_cast<float>(merged.sum == 0 ? 0.0 : value / merged.sum), output, type,
-                first + e);
+      if (weights[i] != 0)
+        for (std::int64_t e = 0; e < width; ++e)
+          values[e] += parts[i].output[from + e] * weights[i];
+    for (std::int64_t e = 0; e < width; ++e) {
+      const double value = std::isnan(merged.sum) ? merged.sum
+                           : merged.sum == 0      ? 0.0
+                                                  : values[e] / merged.sum;
+      store_dense(static_cast<float>(value), output, type, first + from + e);
+    }
   }
 }
 

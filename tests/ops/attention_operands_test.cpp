@@ -135,61 +135,119 @@ TEST(AttentionOperands, decodes_block_scaled_operands_exactly) {
   }
 }
 
+// Elements as large and as small as scales make them, and q that brings the scores back.
+TEST(AttentionOperands, keeps_the_bound_at_both_ends_of_the_range) {
+  struct Case {
+    Format format;
+    int k, q, v;  // powers of two
+  };
+  constexpr std::int64_t n = 40, d = 96;
+  for (const Case c : {Case{Format::nvfp4, 100, -100, 100},
+                       {Format::nvfp4, -100, 100, -100},
+                       {Format::nvfp4, 0, 60, 0},
+                       {Format::mxfp4, 100, -100, 110},
+                       {Format::mxfp4, -126, 0, -100},
+                       {Format::mxfp8_e4m3, 100, -100, 100},
+                       {Format::mxfp8_e4m3, -126, 0, -100}}) {
+    const auto scaled = [](Heads h, int power) {
+      for (std::int64_t i = 0; i < h.batch * h.tokens * h.heads * h.d; ++i)
+        store_dense(std::ldexp(load_dense(h.bytes.data(), DType::f32, i), power), h.bytes.data(),
+                    DType::f32, i);
+      return h;
+    };
+    const Heads k = scaled(test::random_heads(DType::f32, 1, n, 1, d, 2), c.k),
+                v = scaled(test::random_heads(DType::f32, 1, n, 1, d, 3), c.v);
+    const BlockTensor kb = quantize({.input = k.rows(), .format = c.format}),
+                      vb = quantize({.input = v.rows(), .format = c.format});
+    const auto exact = [](const BlockTensor& b, const Heads& like) {
+      BlockTensorView view = b.view();
+      view.global_scale = 1.0f;
+      Heads h = like;
+      h.bytes = test::decoded(view).bytes;
+      return h;
+    };
+    const Heads ke = exact(kb, k), ve = exact(vb, v);
+    for (const std::int64_t tokens : {1, 5}) {
+      const Heads q = scaled(test::random_heads(DType::f32, 1, tokens, 2, d, 1), c.q);
+      for (const Backend backend : test::attention_backends()) {
+        Heads o(DType::f32, 1, tokens, 2, d);
+        attention({.q = q.view(),
+                   .k = BlockHeadsView{kb.view(), 1, n, 1},
+                   .v = BlockHeadsView{vb.view(), 1, n, 1},
+                   .output = o.mutable_view()},
+                  {.backend = backend});
+        for (std::int64_t t = 0; t < tokens; ++t)
+          for (std::int64_t h = 0; h < 2; ++h) {
+            test::OracleRow row{.q = test::head_rows(q, 0, h, t, 1)[0],
+                                .k = test::head_rows(ke, 0, 0, 0, n, kb.global_scale),
+                                .v = test::head_rows(ve, 0, 0, 0, n, vb.global_scale)};
+            row.scale = 1 / std::sqrt(static_cast<double>(d));
+            row.position = n - tokens + t;
+            const test::OracleResult want = test::oracle(row);
+            test::expect_row(want, o, 0, t, h, {want, n, d, backend},
+                             std::string(info(c.format).name) + " times 2^" + std::to_string(c.k));
+          }
+      }
+    }
+  }
+}
+
 TEST(AttentionOperands, passes_non_finite_numbers_on_only_where_they_are_seen) {
   constexpr float inf = std::numeric_limits<float>::infinity();
-  for (const Backend backend : test::attention_backends()) {
-    const Heads q = test::random_heads(DType::f32, 1, 4, 1, 32, 1);
-    Heads k = test::random_heads(DType::f32, 1, 80, 1, 32, 2), v = k;
-    Heads clean(DType::f32, 1, 4, 1, 32), o = clean;
-    const auto run = [&](Heads& output) {
-      attention({.q = q.view(),
+  for (const Backend backend : test::attention_backends())
+    for (const DType type : {DType::f32, DType::bf16}) {
+      const Heads q = test::random_heads(type, 1, 4, 1, 32, 1);
+      Heads k = test::random_heads(type, 1, 80, 1, 32, 2), v = k;
+      Heads clean(DType::f32, 1, 4, 1, 32), o = clean;
+      const auto run = [&](Heads& output) {
+        attention({.q = q.view(),
+                   .k = k.view(),
+                   .v = v.view(),
+                   .output = output.mutable_view(),
+                   .causal = true,
+                   .window = 70},
+                  {.backend = backend});
+      };
+      run(clean);
+      const Heads k0 = k, v0 = v;
+      for (std::int64_t i = 0; i < 32; ++i) {  // query 3 is at position 79 and sees 10 to 79
+        for (const std::int64_t unseen : {0, 5}) {
+          k.set(0, unseen, 0, i, i % 2 ? NAN : inf);
+          v.set(0, unseen, 0, i, NAN);
+        }
+        v.set(0, 79, 0, i, i == 7 ? NAN : v0.at(0, 79, 0, i));
+      }
+      run(o);
+      for (std::int64_t t = 0; t < 4; ++t)
+        for (std::int64_t i = 0; i < 32; ++i) {
+          if (t == 3 && i == 7)
+            EXPECT_TRUE(std::isnan(o.at(0, t, 0, i)));
+          else
+            EXPECT_EQ(o.at(0, t, 0, i), clean.at(0, t, 0, i)) << "query " << t << " element " << i;
+        }
+      k = k0, v = v0;
+      k.set(0, 78, 0, 3, NAN);
+      run(o);
+      for (std::int64_t i = 0; i < 32; ++i) {
+        EXPECT_EQ(o.at(0, 1, 0, i), clean.at(0, 1, 0, i));
+        EXPECT_TRUE(std::isnan(o.at(0, 2, 0, i)) && std::isnan(o.at(0, 3, 0, i)));
+      }
+      k = k0;
+      Heads query = q;
+      for (std::int64_t t = 0; t < 4; ++t)
+        for (std::int64_t i = 0; i < 32; ++i) query.set(0, t, 0, i, 1.0f);
+      k.set(0, 78, 0, 3, -inf);  // weighs nothing
+      std::vector<float> lse(4);
+      attention({.q = query.view(),
                  .k = k.view(),
                  .v = v.view(),
-                 .output = output.mutable_view(),
-                 .causal = true,
-                 .window = 70},
+                 .output = o.mutable_view(),
+                 .log_sum_exp = lse.data(),
+                 .causal = true},
                 {.backend = backend});
-    };
-    run(clean);
-    const Heads k0 = k, v0 = v;
-    for (std::int64_t i = 0; i < 32; ++i) {  // query 3 is at position 79 and sees 10 to 79
-      for (const std::int64_t unseen : {0, 5}) {
-        k.set(0, unseen, 0, i, i % 2 ? NAN : inf);
-        v.set(0, unseen, 0, i, NAN);
-      }
-      v.set(0, 79, 0, i, i == 7 ? NAN : v0.at(0, 79, 0, i));
+      for (const float value : lse) EXPECT_TRUE(std::isfinite(value));
+      for (std::int64_t i = 0; i < 32; ++i) EXPECT_TRUE(std::isfinite(o.at(0, 3, 0, i)));
     }
-    run(o);
-    for (std::int64_t t = 0; t < 4; ++t)
-      for (std::int64_t i = 0; i < 32; ++i) {
-        if (t == 3 && i == 7)
-          EXPECT_TRUE(std::isnan(o.at(0, t, 0, i)));
-        else
-          EXPECT_EQ(o.at(0, t, 0, i), clean.at(0, t, 0, i)) << "query " << t << " element " << i;
-      }
-    k = k0, v = v0;
-    k.set(0, 78, 0, 3, NAN);
-    run(o);
-    for (std::int64_t i = 0; i < 32; ++i) {
-      EXPECT_EQ(o.at(0, 1, 0, i), clean.at(0, 1, 0, i));
-      EXPECT_TRUE(std::isnan(o.at(0, 2, 0, i)) && std::isnan(o.at(0, 3, 0, i)));
-    }
-    k = k0;
-    Heads query = q;
-    for (std::int64_t t = 0; t < 4; ++t)
-      for (std::int64_t i = 0; i < 32; ++i) query.set(0, t, 0, i, 1.0f);
-    k.set(0, 78, 0, 3, -inf);  // weighs nothing
-    std::vector<float> lse(4);
-    attention({.q = query.view(),
-               .k = k.view(),
-               .v = v.view(),
-               .output = o.mutable_view(),
-               .log_sum_exp = lse.data(),
-               .causal = true},
-              {.backend = backend});
-    for (const float value : lse) EXPECT_TRUE(std::isfinite(value));
-    for (std::int64_t i = 0; i < 32; ++i) EXPECT_TRUE(std::isfinite(o.at(0, 3, 0, i)));
-  }
 }
 
 }  // namespace

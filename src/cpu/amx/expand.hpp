@@ -38,15 +38,28 @@ inline void make_fp4_tables(Format format, Fp4Tables& tables) {
   }
 }
 
-/// One block of MXFP8 to 64 bytes.
+/// One block of MXFP8 to BF16. An E4M3 code is an FP16 number with its exponent 8 less, an E5M2
+/// code the upper half of one; as FP16 all of E4M3 are normal numbers, so that BF16 has the same
+/// fields with the exponent 112 more, to which the scale is added.
 template <Format From>
-inline void expand_mxfp8(const std::uint8_t* codes, const std::uint8_t* scale,
-                         std::uint8_t* output) {
+inline Int expand_mxfp8(const std::uint8_t* codes, const std::uint8_t* scale) {
   using Code = std::conditional_t<From == Format::mxfp8_e4m3, E4M3Code, E5M2Code>;
-  if (all_normal<Code, 1>(codes, scale))
-    normal_to_bf16<Code>(codes, *scale, output, false);
-  else
-    decode_block<Code, DType::bf16>(codes, e8m0_to_float(*scale), output, false);
+  const Int wide = _mm512_cvtepu8_epi16(load256(codes)), magnitude = and_(wide, set16(0x7F));
+  const __mmask32 nan = _mm512_cmpeq_epi16_mask(magnitude, set16(0x7F));
+  if (From == Format::mxfp8_e5m2 || *scale < 10 || *scale > 246 || nan != 0) {
+    alignas(64) std::uint8_t output[64];
+    if (all_normal<Code, 1>(codes, scale))
+      normal_to_bf16<Code>(codes, *scale, output, false);
+    else
+      decode_block<Code, DType::bf16>(codes, e8m0_to_float(*scale), output, false);
+    return load(output);
+  }
+  const Int half = _mm512_castph_si512(
+      _mm512_mul_ph(_mm512_castsi512_ph(shl16<7>(magnitude)), _mm512_castsi512_ph(set16(0x5C00))));
+  const Int exponent = set16((*scale - 127 + 112) << 7);
+  const Int value =
+      _mm512_mask_add_epi16(zero(), _mm512_test_epi16_mask(half, half), shr16<3>(half), exponent);
+  return or_(value, shl16<8>(sub16(wide, magnitude)));
 }
 
 /// Elements [at, at + 32) of one row to 64 bytes; `valid` of them exist (16 or 32), the rest are 0.
@@ -56,7 +69,7 @@ inline void expand32(const MatmulRows& rows, std::int64_t row, std::int64_t at, 
   const std::uint8_t* data = rows.data + row * rows.stride;
   const std::uint8_t* scales = rows.scales + row * rows.scale_stride;
   if constexpr (From == Format::mxfp8_e4m3 || From == Format::mxfp8_e5m2) {
-    expand_mxfp8<From>(data + at, scales + at / 32, output);
+    store(output, expand_mxfp8<From>(data + at, scales + at / 32));
   } else if constexpr (From == Format::mxfp4) {
     const std::uint8_t* table = tables.entries[scales[at / 32]];
     decode_fp4<DType::bf16>(data + at / 2, table, table, output, false);
@@ -84,9 +97,8 @@ inline Expand32 expander(Format format) {
 /// Where the elements of a group of 128 come to lie: element 4 * l + i is place l of vector i.
 inline constexpr std::int64_t group_elements = 128, group_vectors = 4;
 
-/// 128 MXFP4 weights, `scales` four bytes. A scale other than NaN is an addition to the exponents.
-inline void expand_mxfp4(Int codes, const std::uint8_t* scales, std::uint8_t* output,
-                         std::int64_t stride) {
+/// 128 MXFP4 elements, `scales` four bytes. A scale other than NaN is an addition to the exponents.
+inline void expand_mxfp4(Int codes, const std::uint8_t* scales, Int output[group_vectors]) {
   const Int values = _mm512_broadcast_i64x4(
       _mm256_setr_epi16(0x0000, 0x3F00, 0x3F80, 0x3FC0, 0x4000, 0x4040, 0x4080, 0x40C0, -0x8000,
                         -0x4100, -0x4080, -0x4040, -0x4000, -0x3FC0, -0x3F80, -0x3F40));
@@ -105,43 +117,36 @@ inline void expand_mxfp4(Int codes, const std::uint8_t* scales, std::uint8_t* ou
     const Int v = _mm512_permutexvar_epi16(index, values);
     const __mmask32 not_zero = _mm512_test_epi16_mask(v, set16(0x7FFF));
     const Int scaled = _mm512_mask_add_epi16(v, not_zero, v, exponents);
-    store(output + i * stride, _mm512_mask_mov_epi16(scaled, nan, set16(0x7FFF)));
+    output[i] = _mm512_mask_mov_epi16(scaled, nan, set16(0x7FFF));
   }
 }
 
-/// The upper 16 bits of eight lanes, the lower ones zero, each in four places of 16 bits.
-inline Int spread_upper(__m256i upper) {
-  const Int twice = _mm512_setr_epi32(0, 0, 1, 1, 2, 2, 3, 3, 4, 4, 5, 5, 6, 6, 7, 7);
-  const __m256i both = _mm256_or_si256(upper, _mm256_srli_epi32(upper, 16));
-  return _mm512_permutexvar_epi32(twice, _mm512_castsi256_si512(both));
-}
-
-/// 128 NVFP4 weights, `scales` eight bytes. A magnitude is 2^e or 1.5 * 2^e: the scale or 1.5 times
-/// it, with e added to the exponent. The lookup gives sign, e << 7, 2 if the code is not zero, and
-/// 1 if the factor is 1.5; the 2 and the 1 are taken from what is added.
-inline void expand_nvfp4(Int codes, const std::uint8_t* scales, std::uint8_t* output,
-                         std::int64_t stride) {
-  const Int steps = _mm512_broadcast_i64x4(
-      _mm256_setr_epi16(0, 2 - 128, 2, 3, 2 + 128, 3 + 128, 2 + 256, 3 + 256, 0, 0x7F82, -0x7FFE,
-                        -0x7FFD, -0x7F7E, -0x7F7D, -0x7EFE, -0x7EFD));
-  const __m256 one = _mm256_mul_ps(eight_from_e4m3(scales), _mm256_set1_ps(256.0f));
-  const __m256i low = _mm256_castps_si256(one),
-                high = _mm256_castps_si256(_mm256_mul_ps(one, _mm256_set1_ps(1.5f)));
-  const __m256i between = _mm256_sub_epi32(high, low);
-  const Int scale = spread_upper(low), difference = sub16(spread_upper(between), set16(1));
-  const __mmask32 some = _mm512_test_epi16_mask(scale, scale),
-                  nan = _mm512_cmpge_epu16_mask(and_(scale, set16(0x7FFF)), set16(0x7F80));
-  const Int base = sub16(scale, set16(2));
+/// 128 NVFP4 elements times 2^-112, `scales` eight bytes: the product of code and scale is exact in
+/// FP16, and an FP16 number with its exponent field in BF16's place is just that.
+inline void expand_nvfp4(Int codes, const std::uint8_t* scales, Int output[group_vectors]) {
+  const Int values = _mm512_broadcast_i64x4(  // FP16, times 2^8
+      _mm256_setr_epi16(0x0000, 0x5800, 0x5C00, 0x5E00, 0x6000, 0x6200, 0x6400, 0x6600, -0x8000,
+                        -0x2800, -0x2400, -0x2200, -0x2000, -0x1E00, -0x1C00, -0x1A00));
+  const Int places =
+      _mm512_add_epi16(set16(-0x8000),  // low byte: scale; high byte: zero
+                       _mm512_setr_epi64(0, 0x0001000100010001, 0x0002000200020002,
+                                         0x0003000300030003, 0x0004000400040004, 0x0005000500050005,
+                                         0x0006000600060006, 0x0007000700070007));
+  long long word;
+  __builtin_memcpy(&word, scales, sizeof word);
+  const Int bytes = and_(_mm512_shuffle_epi8(_mm512_set1_epi64(word), places), set16(0x7F));
+  const __m512h step = _mm512_castsi512_ph(shl16<7>(bytes));  // times 2^-8
   MICROSCALE_UNROLL
   for (int i = 0; i < group_vectors; ++i) {
     const Int index = _mm512_srli_epi16(codes, static_cast<unsigned>(4 * i));
-    const Int step = _mm512_permutexvar_epi16(index, steps);
-    const __mmask32 not_zero = _mm512_mask_test_epi16_mask(some, step, set16(2)),
-                    more = _mm512_mask_test_epi16_mask(some, step, set16(1));
-    Int v = _mm512_maskz_add_epi16(not_zero, base, step);
-    v = _mm512_mask_add_epi16(v, more, v, difference);
-    store(output + i * stride, _mm512_mask_mov_epi16(v, nan, set16(0x7FFF)));
+    const Int product = _mm512_castph_si512(
+        _mm512_mul_ph(_mm512_castsi512_ph(_mm512_permutexvar_epi16(index, values)), step));
+    output[i] = and_(_mm512_srai_epi16(product, 3), set16(-0x7001));  // 0x8FFF
   }
+  const __mmask32 nan = _mm512_cmpeq_epi16_mask(bytes, set16(0x7F));
+  if (__builtin_expect(nan != 0, 0))
+    for (int i = 0; i < group_vectors; ++i)
+      output[i] = _mm512_mask_mov_epi16(output[i], nan, set16(0x7FFF));
 }
 
 /// 128 elements in order, in four vectors, to the order of a group.

@@ -1,6 +1,8 @@
-// The entries of the AMX backend's matrix products. Tiles and BF16 vectors take what is exact in
-// BF16: a in BF16 or block-scaled, weights whose values are normal numbers there. The rest is
-// AVX-512's.
+// The entries of the AMX backend's matrix products. Tiles take what is exact in BF16: a in BF16 or
+// block-scaled, weights whose values are normal numbers there. The rest is AVX-512's, and so are
+// very few rows, which would leave tiles empty.
+#include <algorithm>
+
 #include "cpu/amx/kernels.hpp"
 #include "cpu/avx512/kernels.hpp"
 #include "cpu/matmul_rows.hpp"
@@ -11,27 +13,23 @@ namespace {
 const MatmulKernels& other() { return avx512_matmul; }
 
 bool by_other(const MatmulProduct& product) {
-  return !product.weights_in_range || (product.a.dense() && product.a.dtype != DType::bf16);
-}
-
-// Rows that fill a quarter of a tile at most are better off in vectors.
-bool by_vectors(const MatmulProduct& product) {
-  return product.m <= amx::most_vector_rows && info(product.b_format).code_bits == 4;
+  return product.m <= amx::most_vector_rows || !product.weights_in_range ||
+         (product.a.dense() && product.a.dtype != DType::bf16);
 }
 
 bool weights_in_range(const MatmulProduct& product, const MatmulRows& b) {
-  return by_other(product) || by_vectors(product) || amx::fits_bf16(b, product.n, product.k);
+  return by_other(product) || amx::fits_bf16(b, product.n, product.k);
 }
 
 std::int64_t prepared_row_bytes(const MatmulProduct& product) {
-  return by_other(product) ? other().prepared_row_bytes(product) : amx::padded(product.k) * 2;
+  return by_other(product) ? other().prepared_row_bytes(product)
+                           : amx::prepared_bytes_of_row(product.k);
 }
 
 void prepare(const MatmulProduct& product, std::int64_t first, std::int64_t count, void* prepared,
              std::uint8_t* odd) {
   if (by_other(product)) return other().prepare(product, first, count, prepared, odd);
-  (by_vectors(product) ? amx::prepare_vectors : amx::prepare_tiles)(product, first, count, prepared,
-                                                                    odd);
+  amx::prepare_tiles(product, first, count, prepared, odd);
 }
 
 // Few rows are bound by memory: smaller pieces share them out evenly.
@@ -42,13 +40,19 @@ MatmulTileShape tile_shape(const MatmulProduct& product) {
 
 std::int64_t workspace_bytes(const MatmulProduct& product) {
   if (by_other(product)) return other().workspace_bytes(product);
-  return by_vectors(product) ? amx::vector_workspace() : amx::tile_workspace(product);
+  return amx::tile_workspace(product);
 }
 
 void multiply(const MatmulProduct& product, const MatmulTile& tile) {
   if (by_other(product)) return other().multiply(product, tile);
-  (by_vectors(product) ? amx::multiply_vectors : amx::multiply_tiles)(product, tile);
+  amx::multiply_tiles(product, tile);
 }
+
+void store(const float* values, std::int64_t count, DType type, void* output) {
+  other().store(values, count, type, output);
+}
+
+std::int64_t roundings(std::int64_t k) { return std::max(k + 8, other().roundings(k)); }
 
 }  // namespace
 
@@ -61,8 +65,8 @@ const MatmulKernels amx_matmul{
     .tile_shape = tile_shape,
     .workspace_bytes = workspace_bytes,
     .multiply = multiply,
-    .store = amx::store_rounded,
-    .roundings = [](std::int64_t k) { return k + 8; },
+    .store = store,
+    .roundings = roundings,
 };
 
 }  // namespace microscale

@@ -8,8 +8,12 @@
 //
 //   for each chunk of k:          its part of a, for up to 512 rows, stays in the second-level
 //   cache
-//     for each 32 columns of d:   their weights are expanded once, for all rows, into the first
+//     for each 32 columns of d:   their weights, expanded once for all rows, in the first
 //       for each 32 rows of a:    2 x 2 tiles of sums, loaded, a chunk longer, and stored
+//
+// Tile instructions leave the vector units idle. So the next panel of weights is expanded a few
+// rows at a time between pairs of tiles, and what comes from memory is asked for beside them:
+// weights a panel ahead, the next chunk of a line by line.
 #include "cpu/amx/kernels.hpp"
 #include "cpu/avx512/vector.hpp"
 #include "cpu/matmul_rows.hpp"
@@ -25,8 +29,6 @@ using namespace microscale::avx512;
 #include "cpu/avx512/matmul_scales.hpp"
 #include "cpu/amx/expand.hpp"
 
-inline constexpr std::int64_t tile_bytes = 1024, tile_side = 16, step = 32;  // elements of k
-inline constexpr std::int64_t chunk_steps = 8;
 inline constexpr std::int64_t panel_columns = 2 * tile_side;
 inline constexpr std::int64_t panel_bytes = 2 * chunk_steps * tile_bytes;
 inline constexpr std::int64_t tile_stride = 64;  // bytes of a tile's row
@@ -43,9 +45,11 @@ inline constexpr TileConfig tile_config{};
 inline void finish_stores() { __atomic_signal_fence(__ATOMIC_SEQ_CST); }
 
 /// Two tiles of columns times one or two of rows. c: tile (column i, row j) at c + (i * c_columns +
-/// j) tiles; x: of row j at x + j * x_stride bytes.
+/// j) tiles; x: of row j at x + j * x_stride bytes. Beside: what is done between steps.
+template <class Beside>
 inline void multiply_pair(const std::uint8_t* panel, const std::uint8_t* x, std::int64_t x_stride,
-                          std::uint8_t* c, std::int64_t c_columns, std::int64_t steps) {
+                          std::uint8_t* c, std::int64_t c_columns, std::int64_t steps,
+                          Beside& beside) {
   std::uint8_t* const second = c + c_columns * tile_bytes;
   _tile_loadd(0, c, tile_stride);
   _tile_loadd(1, c + tile_bytes, tile_stride);
@@ -54,12 +58,13 @@ inline void multiply_pair(const std::uint8_t* panel, const std::uint8_t* x, std:
   for (std::int64_t s = 0; s < steps; ++s) {
     _tile_loadd(4, panel + s * tile_bytes, tile_stride);
     _tile_loadd(6, x + s * tile_bytes, tile_stride);
-    _tile_loadd(7, x + x_stride + s * tile_bytes, tile_stride);
-    _tile_loadd(5, panel + (chunk_steps + s) * tile_bytes, tile_stride);
     _tile_dpbf16ps(0, 4, 6);
+    _tile_loadd(7, x + x_stride + s * tile_bytes, tile_stride);
     _tile_dpbf16ps(1, 4, 7);
+    _tile_loadd(5, panel + (chunk_steps + s) * tile_bytes, tile_stride);
     _tile_dpbf16ps(2, 5, 6);
     _tile_dpbf16ps(3, 5, 7);
+    beside.step();
   }
   _tile_stored(0, c, tile_stride);
   _tile_stored(1, c + tile_bytes, tile_stride);
@@ -67,8 +72,9 @@ inline void multiply_pair(const std::uint8_t* panel, const std::uint8_t* x, std:
   _tile_stored(3, second + tile_bytes, tile_stride);
 }
 
+template <class Beside>
 inline void multiply_single(const std::uint8_t* panel, const std::uint8_t* x, std::uint8_t* c,
-                            std::int64_t c_columns, std::int64_t steps) {
+                            std::int64_t c_columns, std::int64_t steps, Beside& beside) {
   std::uint8_t* const second = c + c_columns * tile_bytes;
   _tile_loadd(0, c, tile_stride);
   _tile_loadd(2, second, tile_stride);
@@ -78,69 +84,134 @@ inline void multiply_single(const std::uint8_t* panel, const std::uint8_t* x, st
     _tile_loadd(5, panel + (chunk_steps + s) * tile_bytes, tile_stride);
     _tile_dpbf16ps(0, 4, 6);
     _tile_dpbf16ps(2, 5, 6);
+    beside.step();
   }
   _tile_stored(0, c, tile_stride);
   _tile_stored(2, second, tile_stride);
 }
 
-/// Columns [col, col + 32) of the tile, elements [at, at + steps * 32), into two rows of tiles.
+/// The weights of 32 columns of a tile over a chunk of k.
+struct Panel {
+  std::int64_t col = 0, at = 0, steps = 0;  // steps 0: there is none
+};
+
+/// A unit of a panel, up to 128 elements of one column, into two rows of tiles; unit u is of column
+/// u % 32.
 template <Format From>
-void expand_panel(const MatmulTile& tile, std::int64_t k, std::int64_t col, std::int64_t at,
-                  std::int64_t steps, std::uint8_t* panel) {
+void expand_unit(const MatmulTile& tile, std::int64_t k, const Panel& p, std::int64_t unit,
+                 std::uint8_t* panel) {
   const MatmulRows& b = tile.b;
-  for (std::int64_t c = 0; c < panel_columns; ++c) {
-    std::uint8_t* output = panel + c / tile_side * (chunk_steps * tile_bytes) + c % tile_side * 64;
-    if (col + c >= tile.cols) {
-      for (std::int64_t s = 0; s < steps; ++s) store(output + s * tile_bytes, zero());
-      continue;
+  const std::int64_t c = unit % panel_columns, group = unit / panel_columns * group_vectors,
+                     steps = p.steps - group < group_vectors ? p.steps - group : group_vectors,
+                     at = p.at + group * step;
+  std::uint8_t* output = panel + c / tile_side * (chunk_steps * tile_bytes) + group * tile_bytes +
+                         c % tile_side * tile_stride;
+  if (p.col + c >= tile.cols) {
+    for (std::int64_t s = 0; s < steps; ++s) store(output + s * tile_bytes, zero());
+    return;
+  }
+  const std::uint8_t *codes = b.data + (p.col + c) * b.stride,
+                     *scales = b.scales + (p.col + c) * b.scale_stride;
+  if constexpr (From == Format::mxfp8_e4m3 || From == Format::mxfp8_e5m2) {
+    for (std::int64_t s = 0; s < steps; ++s)
+      store(output + s * tile_bytes,
+            expand_mxfp8<From>(codes + at + s * step, scales + at / 32 + s));
+  } else {
+    constexpr std::int64_t block = From == Format::nvfp4 ? 16 : 32;
+    alignas(64) std::uint8_t rest[64], rest_scales[8];
+    codes += at / 2;
+    scales += at / block;
+    if (k - at < group_elements) {  // filled up with zeros
+      __builtin_memset(rest, 0, sizeof rest);
+      __builtin_memset(rest_scales, 0, sizeof rest_scales);
+      __builtin_memcpy(rest, codes, static_cast<std::size_t>((k - at) / 2));
+      __builtin_memcpy(rest_scales, scales, static_cast<std::size_t>((k - at) / block));
+      codes = rest;
+      scales = rest_scales;
     }
-    const std::uint8_t *codes = b.data + (col + c) * b.stride,
-                       *scales = b.scales + (col + c) * b.scale_stride;
-    if constexpr (From == Format::mxfp8_e4m3 || From == Format::mxfp8_e5m2) {
-      for (std::int64_t s = 0; s < steps; ++s, output += tile_bytes)
-        expand_mxfp8<From>(codes + at + s * step, scales + at / 32 + s, output);
-    } else {
-      constexpr std::int64_t block = From == Format::nvfp4 ? 16 : 32;
-      for (std::int64_t from = at; from < at + steps * step; from += group_elements) {
-        alignas(64) std::uint8_t last[64] = {}, last_scales[8] = {};
-        const std::uint8_t *group = codes + from / 2, *group_scales = scales + from / block;
-        if (k - from < group_elements) {  // filled up with zeros
-          __builtin_memcpy(last, group, static_cast<std::size_t>((k - from) / 2));
-          __builtin_memcpy(last_scales, group_scales, static_cast<std::size_t>((k - from) / block));
-          group = last;
-          group_scales = last_scales;
-        }
-        (From == Format::nvfp4 ? expand_nvfp4 : expand_mxfp4)(load(group), group_scales, output,
-                                                              tile_bytes);
-        output += group_vectors * tile_bytes;
-      }
-    }
+    Int v[group_vectors];
+    (From == Format::nvfp4 ? expand_nvfp4 : expand_mxfp4)(load(codes), scales, v);
+    MICROSCALE_UNROLL
+    for (int s = 0; s < group_vectors; ++s) store(output + s * tile_bytes, v[s]);
   }
 }
 
-using ExpandPanel = void (*)(const MatmulTile&, std::int64_t, std::int64_t, std::int64_t,
-                             std::int64_t, std::uint8_t*);
+/// The panels of a tile in the order in which they are multiplied, chunk by chunk.
+template <Format From>
+class Panels {
+ public:
+  Panels(const MatmulTile& tile, std::int64_t k)
+      : tile_(tile), k_(k), depth_(fp4 ? padded(k) : k) {}  // groups of FP4 are whole
 
-inline ExpandPanel panel_expander(Format format) {
-  if (format == Format::nvfp4) return expand_panel<Format::nvfp4>;
-  if (format == Format::mxfp4) return expand_panel<Format::mxfp4>;
-  return format == Format::mxfp8_e4m3 ? expand_panel<Format::mxfp8_e4m3>
-                                      : expand_panel<Format::mxfp8_e5m2>;
-}
-
-/// Asks for the weights of the panel that comes next, so that they arrive while tiles multiply.
-inline void prefetch_panel(const MatmulTile& tile, std::int64_t col, std::int64_t at, int code_bits,
-                           int block) {
-  const std::int64_t bytes = chunk_steps * step * code_bits / 8;
-  for (std::int64_t c = col; c < col + panel_columns && c < tile.cols; ++c) {
-    const std::uint8_t* codes = tile.b.data + c * tile.b.stride + at * code_bits / 8;
-    for (std::int64_t i = 0; i < bytes; i += 64)
-      _mm_prefetch(reinterpret_cast<const char*>(codes + i), _MM_HINT_T1);
-    _mm_prefetch(
-        reinterpret_cast<const char*>(tile.b.scales + c * tile.b.scale_stride + at / block),
-        _MM_HINT_T1);
+  Panel first() const { return sized({0, 0, 0}); }
+  Panel after(const Panel& p) const {
+    const bool last = p.col + panel_columns >= tile_.cols;
+    return sized({last ? 0 : p.col + panel_columns, last ? p.at + chunk_steps * step : p.at, 0});
   }
-}
+  static std::int64_t units(const Panel& p) {
+    return (p.steps + group_vectors - 1) / group_vectors * panel_columns;
+  }
+  void expand(const Panel& p, std::int64_t unit, std::uint8_t* panel) const {
+    expand_unit<From>(tile_, k_, p, unit, panel);
+  }
+  /// Asks for a unit's weights.
+  void ask(const Panel& p, std::int64_t unit) const {
+    const std::int64_t c = p.col + unit % panel_columns,
+                       at = p.at + unit / panel_columns * group_elements;
+    if (p.steps <= 0 || c >= tile_.cols) return;
+    const std::uint8_t* codes = tile_.b.data + c * tile_.b.stride + (fp4 ? at / 2 : at);
+    _mm_prefetch(reinterpret_cast<const char*>(codes), _MM_HINT_T1);
+    if (!fp4) _mm_prefetch(reinterpret_cast<const char*>(codes + 64), _MM_HINT_T1);
+    _mm_prefetch(reinterpret_cast<const char*>(tile_.b.scales + c * tile_.b.scale_stride +
+                                               at / (From == Format::nvfp4 ? 16 : 32)),
+                 _MM_HINT_T1);
+  }
+
+ private:
+  static constexpr bool fp4 = From == Format::nvfp4 || From == Format::mxfp4;
+
+  Panel sized(Panel p) const {
+    const std::int64_t left = (depth_ - p.at) / step;
+    p.steps = left < chunk_steps ? left : chunk_steps;
+    return p;
+  }
+
+  const MatmulTile& tile_;
+  std::int64_t k_, depth_;
+};
+
+/// What is done beside the steps of a panel: the next one is expanded, the weights of the one after
+/// that are asked for, and so are `lines` lines of a.
+template <Format From>
+class WorkBeside {
+ public:
+  WorkBeside(const Panels<From>& panels, const Panel& next, std::uint8_t* output,
+             std::int64_t steps, const std::uint8_t* lines, std::int64_t count)
+      : panels_(panels),
+        next_(next),
+        third_(panels.after(next)),
+        output_(output),
+        units_(next.steps > 0 ? Panels<From>::units(next) : 0),
+        steps_(steps),
+        lines_(lines),
+        last_(lines + count * 64) {}
+
+  void step() {
+    for (due_ += units_; due_ >= steps_; due_ -= steps_, ++unit_) {
+      panels_.expand(next_, unit_, output_);
+      panels_.ask(third_, unit_);
+    }
+    for (int i = 0; i < 4 && lines_ < last_; ++i, lines_ += 64)
+      _mm_prefetch(reinterpret_cast<const char*>(lines_), _MM_HINT_T1);
+  }
+
+ private:
+  const Panels<From>& panels_;
+  Panel next_, third_;
+  std::uint8_t* output_;
+  std::int64_t units_, steps_, unit_ = 0, due_ = 0;  // `due_` in units of 1 / steps_ units
+  const std::uint8_t *lines_, *last_;
+};
 
 /// Sixteen rows of results from one tile of sums: row i of the tile is column i of d.
 inline void write_results(const MatmulProduct& product, const MatmulTile& tile,
@@ -150,13 +221,16 @@ inline void write_results(const MatmulProduct& product, const MatmulTile& tile,
   transpose16(v);
   const std::int64_t columns = tile.cols - col < tile_side ? tile.cols - col : tile_side;
   const auto mask = static_cast<__mmask16>((1u << columns) - 1);
-  const __m512d factor = _mm512_set1_pd(product.factor);
+  const auto* factors = reinterpret_cast<const float*>(
+      static_cast<const std::uint8_t*>(product.prepared) + factor_offset(product.m, product.k));
   Float bias = as_float(zero());
   if (product.bias) bias = _mm512_maskz_loadu_ps(mask, product.bias + tile.col + col);
   const __m512d low_bias = _mm512_cvtps_pd(_mm512_castps512_ps256(bias)),
                 high_bias = _mm512_cvtps_pd(_mm512_extractf32x8_ps(bias, 1));
   for (std::int64_t r = 0; r < tile_side && row + r < tile.rows; ++r) {
     const Float sums = as_float(v[r]);
+    const __m512d factor =
+        _mm512_set1_pd(product.factor * static_cast<double>(factors[tile.row + row + r]));
     const __m512d low = _mm512_cvtps_pd(_mm512_castps512_ps256(sums)),
                   high = _mm512_cvtps_pd(_mm512_extractf32x8_ps(sums, 1));
     const __m256 a = _mm512_cvtpd_ps(_mm512_add_pd(_mm512_mul_pd(low, factor), low_bias)),
@@ -166,40 +240,41 @@ inline void write_results(const MatmulProduct& product, const MatmulTile& tile,
   }
 }
 
-void multiply_tiles(const MatmulProduct& product, const MatmulTile& tile) {
-  const std::int64_t k = product.k, row_tiles = (tile.rows + tile_side - 1) / tile_side,
-                     panels = (tile.cols + panel_columns - 1) / panel_columns,
-                     group_bytes = padded(k) * 2 * tile_side;
-  const auto* x =
-      static_cast<const std::uint8_t*>(product.prepared) + tile.row / tile_side * group_bytes;
+template <Format From>
+void multiply_panels(const MatmulProduct& product, const MatmulTile& tile) {
+  const std::int64_t row_tiles = (tile.rows + tile_side - 1) / tile_side,
+                     panels = (tile.cols + panel_columns - 1) / panel_columns;
+  const auto* x = static_cast<const std::uint8_t*>(product.prepared);
   auto* panel = static_cast<std::uint8_t*>(tile.workspace);
-  std::uint8_t* c = panel + panel_bytes;
+  std::uint8_t *other = panel + panel_bytes, *const c = other + panel_bytes;
   __builtin_memset(c, 0, static_cast<std::size_t>(2 * panels * row_tiles * tile_bytes));
-  const ExpandPanel expand = panel_expander(product.b_format);
-  const int code_bits =
-      product.b_format == Format::nvfp4 || product.b_format == Format::mxfp4 ? 4 : 8;
-  const int block = product.b_format == Format::nvfp4 ? 16 : 32;
+  const Panels<From> order(tile, product.k);
   _tile_loadconfig(&tile_config);
-  const std::int64_t depth = code_bits == 4 ? padded(k) : k;  // groups of FP4 are whole
-  for (std::int64_t at = 0; at < depth; at += chunk_steps * step) {
-    const std::int64_t left = (depth - at) / step;
-    const std::int64_t steps = left < chunk_steps ? left : chunk_steps;
-    for (std::int64_t p = 0; p < panels; ++p) {
-      expand(tile, k, p * panel_columns, at, steps, panel);
-      finish_stores();
-      const bool last = p + 1 == panels;
-      prefetch_panel(tile, last ? 0 : (p + 1) * panel_columns, last ? at + chunk_steps * step : at,
-                     code_bits, block);
-      const std::uint8_t* rows = x + at / step * tile_bytes;
-      std::uint8_t* sums = c + 2 * p * row_tiles * tile_bytes;
-      std::int64_t t = 0;
-      for (; t + 2 <= row_tiles; t += 2)
-        multiply_pair(panel, rows + t * group_bytes, group_bytes, sums + t * tile_bytes, row_tiles,
-                      steps);
-      if (t < row_tiles)
-        multiply_single(panel, rows + t * group_bytes, sums + t * tile_bytes, row_tiles, steps);
-      finish_stores();
-    }
+  Panel now = order.first();
+  for (std::int64_t u = 0; u < Panels<From>::units(now); ++u) order.expand(now, u, panel);
+  while (now.steps > 0) {
+    finish_stores();
+    const Panel next = order.after(now);
+    const std::int64_t group_bytes = chunk_group_bytes(product.k, now.at),
+                       number = now.col / panel_columns, first_row = tile.row / tile_side,
+                       lines = row_tiles * group_bytes / 64 / panels;  // of the next chunk of a
+    const std::uint8_t* rows = x + chunk_offset(product.m, now.at) + first_row * group_bytes;
+    WorkBeside<From> beside(order, next, other, (row_tiles + 1) / 2 * now.steps,
+                            x + chunk_offset(product.m, now.at + chunk_steps * step) +
+                                first_row * group_bytes + number * lines * 64,
+                            lines);
+    std::uint8_t* sums = c + 2 * number * row_tiles * tile_bytes;
+    std::int64_t t = 0;
+    for (; t + 2 <= row_tiles; t += 2)
+      multiply_pair(panel, rows + t * group_bytes, group_bytes, sums + t * tile_bytes, row_tiles,
+                    now.steps, beside);
+    if (t < row_tiles)
+      multiply_single(panel, rows + t * group_bytes, sums + t * tile_bytes, row_tiles, now.steps,
+                      beside);
+    now = next;
+    std::uint8_t* const used = panel;
+    panel = other;
+    other = used;
   }
   _tile_release();
   finish_stores();
@@ -209,68 +284,23 @@ void multiply_tiles(const MatmulProduct& product, const MatmulTile& tile) {
                     t * tile_side);
 }
 
+void multiply_tiles(const MatmulProduct& product, const MatmulTile& tile) {
+  switch (product.b_format) {
+    case Format::nvfp4:
+      return multiply_panels<Format::nvfp4>(product, tile);
+    case Format::mxfp4:
+      return multiply_panels<Format::mxfp4>(product, tile);
+    case Format::mxfp8_e4m3:
+      return multiply_panels<Format::mxfp8_e4m3>(product, tile);
+    default:
+      return multiply_panels<Format::mxfp8_e5m2>(product, tile);
+  }
+}
+
 std::int64_t tile_workspace(const MatmulProduct& product) {
   const std::int64_t rows = product.m < most_tile_rows ? product.m : most_tile_rows;
   const std::int64_t tiles = (rows + tile_side - 1) / tile_side * (most_tile_columns / tile_side);
-  return panel_bytes + tiles * tile_bytes;
-}
-
-/// BF16 elements of which one is finite and not below 2^100.
-inline bool beyond_range(Int elements) {
-  const Int magnitude = and_(elements, set16(0x7FFF));
-  const __mmask32 large = _mm512_cmpge_epu16_mask(magnitude, set16(0x7180)),
-                  finite = _mm512_cmplt_epu16_mask(magnitude, set16(0x7F80));
-  return (large & finite) != 0;
-}
-
-/// Elements [at, at + 32) of a row in BF16, zeros behind k. Sets `odd` where one is beyond the
-/// range.
-inline Int load_row(const MatmulRows& a, std::int64_t row, std::int64_t at, std::int64_t k,
-                    Expand32 expand, const Fp4Tables& tables, std::uint8_t& odd) {
-  constexpr std::uint8_t too_large_scale = 211, nan = 255;  // as in matmul_rows.cpp
-  const std::int64_t valid = k - at < step ? k - at : step;
-  if (valid <= 0) return zero();
-  if (a.dense()) {
-    const auto mask = static_cast<__mmask32>(valid == step ? ~0u : (1u << valid) - 1);
-    const Int elements = _mm512_maskz_loadu_epi16(mask, a.data + row * a.stride + at * 2);
-    if (beyond_range(elements)) odd = 1;
-    return elements;
-  }
-  if (a.format != Format::nvfp4) {
-    const std::uint8_t scale = a.scales[row * a.scale_stride + at / 32];
-    if (scale >= too_large_scale && scale != nan) odd = 1;
-  }
-  alignas(64) std::uint8_t elements[64];
-  expand(a, row, at, valid, tables, elements);
-  return load(elements);
-}
-
-void prepare_tiles(const MatmulProduct& product, std::int64_t first, std::int64_t count,
-                   void* prepared, std::uint8_t* odd) {
-  const MatmulRows& a = product.a;
-  const std::int64_t k = product.k;
-  const bool grouped = product.b_format == Format::nvfp4 || product.b_format == Format::mxfp4;
-  auto* output = static_cast<std::uint8_t*>(prepared) + first * padded(k) * 2;
-  Fp4Tables tables;
-  if (!a.dense() && (a.format == Format::nvfp4 || a.format == Format::mxfp4))
-    make_fp4_tables(a.format, tables);
-  const Expand32 expand = expander(a.format);
-  for (std::int64_t r = 0; r < count; ++r) odd[first + r] = 0;
-  for (std::int64_t at = 0; at < padded(k); at += group_elements) {
-    Int steps[group_vectors][tile_side];
-    for (std::int64_t r = 0; r < tile_side; ++r) {
-      Int v[group_vectors];
-      for (int i = 0; i < group_vectors; ++i)
-        v[i] = r < count ? load_row(a, first + r, at + i * step, k, expand, tables, odd[first + r])
-                         : zero();
-      if (grouped) to_group_order(v);
-      for (int i = 0; i < group_vectors; ++i) steps[i][r] = v[i];
-    }
-    for (int i = 0; i < group_vectors; ++i) {
-      transpose16(steps[i]);
-      for (int j = 0; j < tile_side; ++j, output += 64) store(output, steps[i][j]);
-    }
-  }
+  return 2 * panel_bytes + tiles * tile_bytes;
 }
 
 /// Scale bytes of a format whose values are normal BF16 numbers with every code but zero.

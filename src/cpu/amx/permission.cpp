@@ -13,8 +13,8 @@ constexpr long tile_data = 18;               // the state component of the tiles
 bool ask() {
   unsigned a = 0, b = 0, c = 0, d = 0;
   if (!__get_cpuid_count(7, 0, &a, &b, &c, &d)) return false;
-  constexpr unsigned bf16_products = 1u << 22, tiles = 1u << 24;
-  if ((d & bf16_products) == 0 || (d & tiles) == 0) return false;
+  constexpr unsigned needed = 1u << 22 | 1u << 23 | 1u << 24;  // BF16 products, FP16, tiles
+  if ((d & needed) != needed) return false;
   return syscall(SYS_arch_prctl, request_permission, tile_data) == 0;
 }
 

@@ -1,4 +1,4 @@
-// The AMX backend: all that AVX-512 has, and matrix products on tiles; attention is AVX-512's.
+// The AMX backend: all that AVX-512 has, and matrix products and attention on tiles.
 #include "cpu/amx/kernels.hpp"
 #include "cpu/amx/permission.hpp"
 #include "cpu/avx512/kernels.hpp"
@@ -26,7 +26,7 @@ const KernelTable amx_kernels{
     .abs_max = [](const void* input, DType type,
                   std::int64_t count) { return avx512_kernels.abs_max(input, type, count); },
     .matmul = &amx_matmul,
-    .attention = &avx512_attention,
+    .attention = &amx_attention,
 };
 
 }  // namespace microscale
