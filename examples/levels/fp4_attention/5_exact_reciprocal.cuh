@@ -10,7 +10,7 @@
 
 namespace levels {
 
-struct Multiply {
+struct Multiply : Ladder {
   __device__ static float larger(float amax, float x) { return fmaxf(amax, fabsf(x)); }
   struct Scale {
     float reciprocal;

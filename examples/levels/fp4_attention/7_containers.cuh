@@ -6,7 +6,7 @@
 // 2 of v in place of 4 and 4.
 #pragma once
 
-#include "6_four_codes.cuh"
+#include "6_hardware_cvt.cuh"
 #include "cuda/ptx/memory.cuh"
 
 namespace levels {

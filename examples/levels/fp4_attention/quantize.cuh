@@ -32,8 +32,18 @@ __device__ inline float scale_of(int byte) {
   return __uint_as_float(byte > 0 ? static_cast<std::uint32_t>(byte) << 23 : 0x00400000u);
 }
 
-/// How a block's numbers are compared and scaled, as one writes it first.
-struct Divide {
+/// Scaled numbers to containers by seven comparisons each, ties to even.
+struct Ladder {
+  __device__ static void encode(std::uint8_t (&four)[4], const float (&y)[4]) {
+#pragma unroll
+    for (int i = 0; i < 4; ++i)
+      four[i] =
+          microscale::container::pack(static_cast<std::uint8_t>(Thresholds<true>::encode(y[i])));
+  }
+};
+
+/// How a block's numbers are compared, scaled and encoded, as one writes it first.
+struct Divide : Ladder {
   __device__ static float larger(float amax, float x) {
     const float magnitude = fabsf(x);
     if (magnitude > amax) amax = magnitude;
@@ -59,11 +69,11 @@ __device__ inline void quantize_tile(const Staged* staging, CodeTile to,
     const typename Arithmetic::Scale scaled(byte);
 #pragma unroll
     for (int i = 0; i < scale_block; i += 4) {
-      std::uint8_t four[4];
+      float y[4];
 #pragma unroll
-      for (int j = 0; j < 4; ++j)
-        four[j] = microscale::container::pack(
-            static_cast<std::uint8_t>(Thresholds<true>::encode(scaled(number(x[i + j])))));
+      for (int j = 0; j < 4; ++j) y[j] = scaled(number(x[i + j]));
+      std::uint8_t four[4];
+      Arithmetic::encode(four, y);
 #pragma unroll
       for (int j = 0; j < 4; ++j) to.codes[block * scale_block + i + j] = four[j];
     }
