@@ -6,6 +6,7 @@
 #include <cstdio>
 #include <exception>
 #include <map>
+#include <numeric>
 #include <stdexcept>
 #include <string_view>
 
@@ -43,85 +44,107 @@ void probe_table(const AttentionKernels& kernels) {
   }
 }
 
-void print_mix(const Mix& mix) {
-  std::uint64_t all = 0;
-  for (const std::uint64_t part : mix) all += part;
-  std::printf(" %llu |", static_cast<unsigned long long>(all));
-  for (const std::uint64_t part : mix)
-    std::printf(" %llu (%.1f %%) |", static_cast<unsigned long long>(part),
+std::string with_share(std::uint64_t part, std::uint64_t all) {
+  char text[48];
+  std::snprintf(text, sizeof text, " %llu (%.1f %%) |", static_cast<unsigned long long>(part),
                 100.0 * static_cast<double>(part) / static_cast<double>(all));
-  std::printf("\n");
+  return text;
 }
 
-void mix_heading(const char* title) {
+std::uint64_t sum_of(const Mix& mix) {
+  return std::accumulate(mix.begin(), mix.end(), std::uint64_t{0});
+}
+
+std::string cells(const Mix& mix) {
+  std::string text = " " + std::to_string(sum_of(mix)) + " |";
+  for (const std::uint64_t part : mix) text += with_share(part, sum_of(mix));
+  return text;
+}
+
+/// Of a table with a column for each part and `more`.
+void mix_heading(const char* title, const char* more, int columns) {
   std::printf("\n%s\n\n| level | all |", title);
   for (const std::string_view name : part_names)
     std::printf(" %.*s |", static_cast<int>(name.size()), name.data());
-  std::printf("\n|---|---|---|---|---|---|---|\n");
+  std::printf("%s\n", more);
+  for (int i = 0; i < columns + 7; ++i) std::printf("|---");
+  std::printf("|\n");
 }
 
-void assembled_tables(const std::vector<std::uint8_t>& ptx, const std::vector<std::uint8_t>& cubin,
-                      int d) {
-  emulator::Memory memory;
-  const emulator::Module module(memory, std::string(ptx.begin(), ptx.end()));
-  const sass::Listing listing = sass::disassemble(cubin, true);
-  const auto function = [&](const AttentionLevel& level) -> const sass::Function& {
-    for (const sass::Function& each : listing.functions)
+/// The kernels as ptxas made them.
+class Assembled {
+ public:
+  explicit Assembled(const std::vector<std::uint8_t>& ptx)
+      : module_(memory_, std::string(ptx.begin(), ptx.end())),
+        listing_(sass::disassemble(image_beside_program("fp4_attention", "120f", "cubin"), true)) {}
+
+  void print() const {
+    std::printf(
+        "\nAn SM of sm_120; the last three columns are of d = 64, the others of d = 128\n\n"
+        "| level | registers | shared bytes | blocks | warps | calls | byte accesses | FMNMX | "
+        "compares | registers | shared bytes | blocks |\n"
+        "|---|---|---|---|---|---|---|---|---|---|---|---|\n");
+    for (const AttentionLevel& level : attention_levels) {
+      const sass::Counts counts = sass::count(function(level, 128));
+      const emulator::KernelUse use = use_of(level, 128), small = use_of(level, 64);
+      const emulator::Occupancy held = emulator::occupancy(gpu_, use);
+      std::printf("| %s | %d | %d | %d | %d | %d | %d | %d | %d | %d | %d | %d |\n", level.name,
+                  use.registers, static_cast<int>(use.shared), held.blocks, held.warps,
+                  counts.calls, counts.byte_shared, counts.min_max, counts.compares,
+                  small.registers, static_cast<int>(small.shared),
+                  emulator::occupancy(gpu_, small).blocks);
+    }
+    mix_heading(
+        "Instructions assembled; the last three columns are of d = 64, the others of d = 128",
+        " all | quantization | MMA |", 3);
+    for (const AttentionLevel& level : attention_levels) {
+      const Mix small = assembled(function(level, 64));
+      std::printf("| %s |%s %d |%s %d |\n", level.name,
+                  cells(assembled(function(level, 128))).c_str(), static_cast<int>(sum_of(small)),
+                  with_share(small[0], sum_of(small)).c_str(),
+                  static_cast<int>(small[static_cast<std::size_t>(Part::matrix)]));
+    }
+  }
+
+ private:
+  const sass::Function& function(const AttentionLevel& level, int d) const {
+    for (const sass::Function& each : listing_.functions)
       if (each.name == entry_of(level, d)) return each;
     throw std::runtime_error("not in the cubin: " + entry_of(level, d));
-  };
-  std::printf(
-      "\nd = %d, assembled for sm_120f\n\n| level | registers | shared bytes | blocks an SM | "
-      "warps of 48 | bound by | calls | byte stores and loads | FMNMX | compares |\n"
-      "|---|---|---|---|---|---|---|---|---|---|\n",
-      d);
-  for (const AttentionLevel& level : attention_levels) {
-    const sass::Function& kernel = function(level);
-    const sass::Counts counts = sass::count(kernel);
-    const auto shared = module.info(kernel.name).shared_bytes + dynamic_bytes(level, d);
-    const auto held = emulator::occupancy(emulator::limits_of("rtx5070ti"),
-                                          {kernel.registers, shared, attention_threads});
-    std::string bound;
-    for (const auto limit : held.binding)
-      bound += (bound.empty() ? "" : ", ") + std::string(name_of(limit));
-    std::printf("| %s | %d | %d | %d | %d | %s | %d | %d | %d | %d |\n", level.name,
-                kernel.registers, static_cast<int>(shared), held.blocks, held.warps, bound.c_str(),
-                counts.calls, counts.byte_shared, counts.min_max, counts.compares);
   }
-  mix_heading(("d = " + std::to_string(d) + ", instructions assembled").c_str());
-  for (const AttentionLevel& level : attention_levels) {
-    std::printf("| %s |", level.name);
-    print_mix(assembled(function(level)));
+  emulator::KernelUse use_of(const AttentionLevel& level, int d) const {
+    const std::int64_t fixed = module_.info(entry_of(level, d)).shared_bytes;
+    return {function(level, d).registers, fixed + dynamic_bytes(level, d), attention_threads};
   }
-}
+
+  const emulator::MultiprocessorLimits& gpu_ = emulator::limits_of("rtx5070ti");
+  emulator::Memory memory_;
+  emulator::Module module_;
+  sass::Listing listing_;
+};
 
 void executed_table(const std::vector<std::uint8_t>& ptx, const AttentionShape& shape) {
   emulator::EmulatorDevice device(12, 0);
   device.options.statistics = true;
   const AttentionKernels kernels(device, ptx);
   const AttentionInput input = attention_input(AttentionData::uniform, shape, 1);
-  mix_heading(("d = " + std::to_string(shape.d) + ", " + std::to_string(shape.keys) +
-               " keys: PTX instructions that the warps of a head execute, and where they wait")
-                  .c_str());
-  std::string waits =
-      "\n| level | sectors a global access | passes a shared access |\n|---|---|---|\n";
+  mix_heading(("PTX instructions that the warps of a head execute, d = " + std::to_string(shape.d) +
+               ", " + std::to_string(shape.keys) + " keys")
+                  .c_str(),
+              " global accesses, sectors each | shared accesses, passes each |", 2);
   for (const AttentionLevel& level : attention_levels) {
     kernels.run(level, input, ScaleRule::rceil);
-    std::printf("| %s |", level.name);
-    print_mix(executed(device.last_report));
-    double sectors = 0, requests = 0, conflicts = 0, accesses = 0;
+    double sectors = 0, global = 0, conflicts = 0, shared = 0;
     for (const auto& each : device.last_report.instructions) {
       sectors += static_cast<double>(each.sectors);
-      requests += static_cast<double>(each.global_requests);
+      global += static_cast<double>(each.global_requests);
       conflicts += static_cast<double>(each.bank_conflicts);
-      accesses += static_cast<double>(each.shared_requests);
+      shared += static_cast<double>(each.shared_requests);
     }
-    char row[160];
-    std::snprintf(row, sizeof row, "| %s | %.1f of %.0f | %.2f of %.0f |\n", level.name,
-                  sectors / requests, requests, 1 + conflicts / accesses, accesses);
-    waits += row;
+    std::printf("| %s |%s %.0f, %.1f | %.0f, %.2f |\n", level.name,
+                cells(executed(device.last_report)).c_str(), global, sectors / global, shared,
+                1 + conflicts / shared);
   }
-  std::printf("%s", waits.c_str());
 }
 
 /// Cosines, an input a column and a level a row, under both rules; every result is checked.
@@ -191,8 +214,7 @@ int main(int argc, char** argv) try {
   if (sass::find_nvdisasm().empty())
     std::printf("\nNot disassembled: %s\n", std::string(sass::nvdisasm_advice()).c_str());
   else
-    for (const int d : {128, 64})
-      assembled_tables(ptx, image_beside_program("fp4_attention", "120f", "cubin"), d);
+    Assembled(ptx).print();
   executed_table(ptx, {128, quick ? 128 : 1024, 1});
   const auto heads = [&](AttentionShape shape) {
     if (quick) shape.heads = std::min(shape.heads, 2);
