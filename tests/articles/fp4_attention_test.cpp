@@ -131,7 +131,7 @@ TEST_F(Fp4AttentionLevels, give_the_same_bits_where_nothing_rounds) {
 TEST_F(Fp4AttentionLevels, compute_what_was_quantized) {
   for (const AttentionShape& shape : {AttentionShape{128, 128, 1}, {64, 192, 2}})
     for (const ScaleRule rule : both_rules) {
-      const AttentionInput input = attention_input(AttentionData::uniform, shape, 5);
+      const AttentionInput input = attention_input(AttentionData::spread, shape, 5);
       for (const AttentionLevel& each : attention_levels) {
         const std::vector<float> got = run(each, input, rule);
         const AttentionTruth own = attention_truth(as_computed(input, each, rule));

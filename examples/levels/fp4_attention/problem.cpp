@@ -84,6 +84,13 @@ AttentionInput attention_input(AttentionData data, const AttentionShape& shape, 
   input.q = fill(shape.query_elements(), 2, 1.0f);
   input.k = fill(shape.key_elements(), 2, 1.0f);
   input.v = fill(shape.key_elements(), 128, 0x1p-7f);
+  if (data == AttentionData::uniform) return input;
+  for (std::vector<float>* side : {&input.q, &input.k})
+    for (std::size_t i = 0; i < side->size(); i += scale_block) {
+      const int exponent = static_cast<int>(generator() % 4) - 2;
+      for (std::size_t j = i; j < i + scale_block; ++j)
+        (*side)[j] = std::ldexp((*side)[j], exponent);
+    }
   return input;
 }
 

@@ -11,8 +11,9 @@
 namespace levels {
 
 enum class AttentionData : std::uint8_t {
-  exact,   // q and k of -2, -1, 0, 1, 2 and v of 8 bits: the same in FP32, FP16 and E2M1
-  uniform  // U[-1, 1]
+  exact,    // q and k of -2 to 2, v of 8 bits: the same in FP32, FP16 and E2M1
+  uniform,  // U[-1, 1], whose blocks have one scale, nearly all
+  spread    // the same, blocks of q and k times powers of two from 1/4 to 2
 };
 
 /// [head][token][d].
