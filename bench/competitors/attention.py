@@ -19,14 +19,14 @@ from torch.nn.functional import scaled_dot_product_attention
 
 D = 128
 K = 1024
-# name, batch, queries, keys, kv heads; 32 query heads
+# our case of a format, batch, queries, keys, kv heads; 32 query heads, prefill causal
 CASES = [
-    ("decode nvfp4 64 x 8k", 64, 1, 8 * K, 8),
-    ("decode nvfp4 16 x 32k", 16, 1, 32 * K, 8),
-    ("decode nvfp4 1 x 32k", 1, 1, 32 * K, 8),
-    ("decode nvfp4 1 x 128k", 1, 1, 128 * K, 8),
-    ("prefill nvfp4 4k, causal", 1, 4 * K, 4 * K, 32),
-    ("prefill nvfp4 16k, causal", 1, 16 * K, 16 * K, 32),
+    ("decode {} 64 x 8k", 64, 1, 8 * K, 8),
+    ("decode {} 16 x 32k", 16, 1, 32 * K, 8),
+    ("decode {} 1 x 32k", 1, 1, 32 * K, 8),
+    ("decode {} 1 x 128k", 1, 1, 128 * K, 8),
+    ("prefill {} 4k", 1, 4 * K, 4 * K, 32),
+    ("prefill {} 16k", 1, 16 * K, 16 * K, 32),
 ]
 Q_HEADS = 32
 BACKENDS = {"cuDNN": SDPBackend.CUDNN_ATTENTION, "flash": SDPBackend.FLASH_ATTENTION}
@@ -94,7 +94,7 @@ def measured(batch, queries, keys, kv_heads):
 
 
 def main():
-    mine = ours("attention", sys.argv[1], " nvfp4 ") if len(sys.argv) > 1 else {}
+    mine = ours("attention", sys.argv[1], "fp4 ") if len(sys.argv) > 1 else {}
     print(f"{torch.cuda.get_device_name()}, PyTorch {torch.__version__}, CUDA {torch.version.cuda}")
     for name, batch, queries, keys, kv_heads in CASES:
         times, refused = measured(batch, queries, keys, kv_heads)
@@ -103,13 +103,13 @@ def main():
         operations = 4 * batch * Q_HEADS * pairs * D
         read = 2 * 2 * batch * kv_heads * keys * D
         best = min((way for way in times if way != "unfused"), key=times.get, default="unfused")
-        print(f"{name}: score matrix {2 * batch * Q_HEADS * queries * keys / 1e6:.1f} MB, k and v {read / 1e6:.1f} MB")
+        print(f"{name.format('bf16')}: score matrix {2 * batch * Q_HEADS * queries * keys / 1e6:.1f} MB, k and v {read / 1e6:.1f} MB")
         for way, time in times.items():
             rate = f"{operations / time / 1e12:7.0f} TFLOPS" if queries > 1 else f"{read / time / 1e12:7.2f} TB/s"
             print(f"  {way:<16}{time * 1e6:>11.1f} us{rate}{'  best fused' if way == best else ''}")
-        if mine.get(name):
-            faster = ", ".join(f"{time / mine[name]:.2f} x {way}" for way, time in times.items())
-            print(f"  {'ours, NVFP4':<16}{mine[name] * 1e6:>11.1f} us  {faster}")
+        for own in filter(mine.get, (name.format(kind) for kind in ("nvfp4", "mxfp4"))):
+            faster = ", ".join(f"{time / mine[own]:.2f} x {way}" for way, time in times.items())
+            print(f"  {'ours, ' + own.split()[1]:<16}{mine[own] * 1e6:>11.1f} us  {faster}")
         for reason in refused:
             print(f"  not run, {reason}")
 
