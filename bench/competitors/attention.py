@@ -103,7 +103,8 @@ def main():
         operations = 4 * batch * Q_HEADS * pairs * D
         read = 2 * 2 * batch * kv_heads * keys * D
         best = min((way for way in times if way != "unfused"), key=times.get, default="unfused")
-        print(f"{name.format('bf16')}: score matrix {2 * batch * Q_HEADS * queries * keys / 1e6:.1f} MB, k and v {read / 1e6:.1f} MB")
+        scores = 2 * batch * Q_HEADS * queries * keys
+        print(f"{name.format('bf16')}: score matrix {scores / 1e6:.1f} MB, k and v {read / 1e6:.1f} MB")
         for way, time in times.items():
             rate = f"{operations / time / 1e12:7.0f} TFLOPS" if queries > 1 else f"{read / time / 1e12:7.2f} TB/s"
             print(f"  {way:<16}{time * 1e6:>11.1f} us{rate}{'  best fused' if way == best else ''}")
