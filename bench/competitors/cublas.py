@@ -19,9 +19,9 @@ ROWS = [1, 4, 16, 64]
 ROTATE_BYTES = 256 << 20
 
 
-def seconds(call, variants):
-    """Median time of one call; call(i) is for variant i."""
-    calls = max(16, variants)
+def seconds(call, variants, least=16):
+    """Median time of one call; call(i) is for variant i. A graph holds at least `least` calls."""
+    calls = max(least, variants)
     stream = torch.cuda.Stream()
     with torch.cuda.stream(stream):
         for i in range(variants):
@@ -56,9 +56,9 @@ def fp8(m, n, k):
     return seconds(lambda i: torch._scaled_mm(a, b.T, one, one, out_dtype=torch.bfloat16), 1)
 
 
-def ours(program, name):
-    """Seconds of the cases whose name begins so, by name."""
-    done = subprocess.run([program, "bench", "matmul", "--backend", "cuda", "--filter", name, "--json"],
+def ours(operation, program, name):
+    """Seconds of the cases whose name has that in it, by name."""
+    done = subprocess.run([program, "bench", operation, "--backend", "cuda", "--filter", name, "--json"],
                           capture_output=True, text=True, check=True)
     return {case["case"]: case["seconds"] for case in json.loads(done.stdout)["tables"][0]["cases"]}
 
@@ -67,7 +67,7 @@ def main():
     program = sys.argv[1]
     print(f"{torch.cuda.get_device_name()}, PyTorch {torch.__version__}, CUDA {torch.version.cuda}")
     print(f"{'m x n x k':<20}{'cuBLAS BF16':>14}{'NVFP4 by BF16':>16}{'times':>8}")
-    mine = ours(program, "nvfp4 ")
+    mine = ours("matmul", program, "nvfp4 ")
     for n, k in WEIGHTS:
         for m in ROWS:
             shape = f"{m}x{n}x{k}"
@@ -77,7 +77,7 @@ def main():
     operations = 2 * size**3
     for kind, time in (("BF16", bf16(size, size, size)), ("FP8", fp8(size, size, size))):
         print(f"cuBLAS {kind} {size}^3: {operations / time / 1e12:.0f} TFLOPS")
-    for name, own in ours(program, f"{size}x{size}x{size}").items():
+    for name, own in ours("matmul", program, f"{size}x{size}x{size}").items():
         print(f"{name}: {operations / own / 1e12:.0f} TFLOPS")
 
 

@@ -76,15 +76,15 @@ std::string text_of(const fs::path& path) {
   return {std::istreambuf_iterator<char>(file), {}};
 }
 
-/// The exit code of `program file`; what it writes goes into `out` and `err`.
-int run(const fs::path& program, const std::string& file, const TemporaryFile& out,
+/// The exit code of `program [-gi] file`; what it writes goes into `out` and `err`.
+int run(const fs::path& program, bool files, const std::string& file, const TemporaryFile& out,
         const TemporaryFile& err) {
   posix_spawn_file_actions_t actions;
   posix_spawn_file_actions_init(&actions);
   posix_spawn_file_actions_adddup2(&actions, out.descriptor(), STDOUT_FILENO);
   posix_spawn_file_actions_adddup2(&actions, err.descriptor(), STDERR_FILENO);
-  std::string name = program.string(), argument = file;
-  char* arguments[] = {name.data(), argument.data(), nullptr};
+  std::string name = program.string(), argument = file, option = "-gi";
+  char* arguments[] = {name.data(), argument.data(), files ? option.data() : nullptr, nullptr};
   pid_t child = 0;
   errno = posix_spawn(&child, name.c_str(), &actions, nullptr, arguments, environ);
   posix_spawn_file_actions_destroy(&actions);
@@ -122,14 +122,14 @@ std::string_view nvdisasm_advice() {
          "nvidia-cuda-nvdisasm: put it on the PATH, or name it in MICROSCALE_NVDISASM";
 }
 
-Listing disassemble(std::span<const std::uint8_t> cubin) {
+Listing disassemble(std::span<const std::uint8_t> cubin, bool files) {
   const fs::path program = find_nvdisasm();
   if (program.empty())
     throw Error(ErrorCode::unsupported,
                 fmt::format("disassembling a cubin: {}", nvdisasm_advice()));
   const TemporaryFile input("cubin"), out("sass"), err("errors");
   input.write(cubin);
-  const int code = run(program, input.path(), out, err);
+  const int code = run(program, files, input.path(), out, err);
   if (code != 0) {
     std::string reason = text_of(err.path());
     reason = reason.substr(0, reason.find('\n'));

@@ -18,9 +18,9 @@ std::filesystem::path find_nvdisasm();
 /// What to do where find_nvdisasm() is empty, in words.
 std::string_view nvdisasm_advice();
 
-/// Throws Error{unsupported} without nvdisasm, Error{bad_input} where it refuses the cubin,
-/// Error{io}.
-Listing disassemble(std::span<const std::uint8_t> cubin);
+/// `files`: with Instruction::file, where the cubin says it. Throws Error{unsupported} without
+/// nvdisasm, Error{bad_input} where it refuses the cubin, Error{io}.
+Listing disassemble(std::span<const std::uint8_t> cubin, bool files = false);
 
 /// What assembled a cubin: "13.0, V13.0.88", as ptxas says of itself there; empty if it does not.
 std::string assembler_of(std::span<const std::uint8_t> cubin);

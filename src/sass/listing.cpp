@@ -37,6 +37,9 @@ class Parser {
  public:
   void line(std::string_view line) {
     const std::string_view text = trimmed(line);
+    const bool names_file = starts(text, "//## File \"");
+    if (names_file && !named_file_) file_ = text.substr(11, text.find('"', 11) - 11);
+    named_file_ = names_file;  // what it was inlined at follows in further lines
     if (starts(text, ".section\t") || starts(text, ".section ")) return section(text);
     if (starts(text, "Function : ")) return open(std::string(text.substr(11)));
     if (listing_.architecture.empty() && starts(text, ".target"))
@@ -49,6 +52,7 @@ class Parser {
     if (text.size() > 1 && text.back() == ':') {
       labels_[std::string(text.substr(0, text.size() - 1))] =
           static_cast<int>(current_->code.size());
+      if (starts(text, "$")) file_ = {};  // a function of the compiler's own
     } else if (starts(text, "/*")) {
       instruction(text);
     }
@@ -76,6 +80,7 @@ class Parser {
 
   void open(std::string name) {
     close();
+    file_ = {};
     listing_.functions.push_back({.name = std::move(name), .code = {}});
     current_ = &listing_.functions.back();
   }
@@ -133,13 +138,15 @@ class Parser {
     i.opcode = trimmed(text.substr(0, blank));
     if (blank != std::string_view::npos) i.operands = trimmed(text.substr(blank));
     if (i.opcode.empty() || i.opcode[0] < 'A' || i.opcode[0] > 'Z') return;
+    i.file = file_;
     addresses_[i.address] = static_cast<int>(current_->code.size());
     current_->code.push_back(std::move(i));
   }
 
   Listing listing_;
   Function* current_ = nullptr;
-  std::string_view attribute_, counted_;
+  std::string_view attribute_, counted_, file_;
+  bool named_file_ = false;
   std::string shared_of_;
   std::unordered_map<std::string, int> labels_;
   std::unordered_map<int, int> addresses_;

@@ -1,5 +1,6 @@
 // What NVIDIA's disassemblers print (SASS), as functions and instructions. Reads the text of
 // `nvdisasm FILE.cubin` and of `cuobjdump -sass FILE`; the second says nothing about registers.
+// `nvdisasm -gi` names source files as well, of code compiled with -lineinfo.
 #pragma once
 
 #include <string>
@@ -13,7 +14,8 @@ struct Instruction {
   std::string predicate;  // "P0", "!UP1"; empty: always executed
   std::string opcode;     // with its modifiers: "LDG.E.128.CONSTANT"
   std::string operands;
-  int target = -1;  // of a branch or call: index into Function::code; -1: none, or not here
+  int target = -1;   // of a branch or call: index into Function::code; -1: none, or not here
+  std::string file;  // that it was compiled from, the innermost of inlined ones; empty: not said
 
   std::string_view base() const;  // "LDG"
 };

@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "emulator/device.hpp"
+#include "image.hpp"
 #include "nvfp4_gemv/problem.hpp"
 
 namespace levels {

@@ -44,6 +44,20 @@ TEST(Listing, follows_branches_and_calls_to_their_labels) {
   EXPECT_EQ(kernel.code[5].target, -1);
 }
 
+// As `nvdisasm -gi` prints them: the innermost of inlined files first.
+TEST(Listing, names_the_file_an_instruction_comes_from) {
+  const sass::Listing listing = sass::parse_listing(nvdisasm_text(
+      "kernel", line_of(0x00, "LDC R1, c[0x0][0x37c]") +
+                    "\t//## File \"/a/inner.cuh\", line 3 inlined at \"/a/outer.cuh\", line 9\n" +
+                    "\t//## File \"/a/outer.cuh\", line 9\n" + line_of(0x10, "FADD R0, R1, R2") +
+                    line_of(0x20, "FADD R0, R0, R2") + "\t//## File \"/a/outer.cuh\", line 10\n" +
+                    line_of(0x30, "EXIT") + "$kernel$helper:\n" + line_of(0x40, "NOP")));
+  std::vector<std::string> files;
+  for (const sass::Instruction& each : listing.functions[0].code) files.push_back(each.file);
+  EXPECT_EQ(files,
+            (std::vector<std::string>{"", "/a/inner.cuh", "/a/inner.cuh", "/a/outer.cuh", ""}));
+}
+
 TEST(Listing, reads_cuobjdump_too) {
   const std::string text =
       "\tcode for sm_90a\n\t.target\tsm_90a\n\n\t\tFunction : "

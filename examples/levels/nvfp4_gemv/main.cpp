@@ -3,13 +3,13 @@
 // GPU is needed: the emulator counts.
 #include <cstdio>
 #include <exception>
-#include <filesystem>
 #include <map>
 #include <memory>
 #include <stdexcept>
 #include <string_view>
 
 #include "../harness.hpp"
+#include "../image.hpp"
 #include "cuda/kernels.hpp"
 #include "emulator/device.hpp"
 #include "problem.hpp"
@@ -21,13 +21,8 @@ using namespace microscale;
 
 constexpr double read_bytes_per_second = 4.24e12;  // what an H200 was seen to read
 
-/// The kernels lie beside the program.
 std::vector<std::uint8_t> image(const std::string& architecture, const char* kind) {
-  const auto folder = std::filesystem::read_symlink("/proc/self/exe").parent_path();
-  const std::string path = folder / ("nvfp4_gemv.sm_" + architecture + "." + kind);
-  std::vector<std::uint8_t> bytes = bytes_of_file(path);
-  if (bytes.empty()) throw std::runtime_error("cannot read " + path);
-  return bytes;
+  return image_beside_program("nvfp4_gemv", architecture, kind);
 }
 
 void check_all(cuda::Device& device, const GemvLauncher& launch) {

@@ -2,8 +2,6 @@
 
 #include <cmath>
 #include <cstring>
-#include <fstream>
-#include <iterator>
 #include <random>
 #include <stdexcept>
 
@@ -193,11 +191,6 @@ std::vector<double> run_gemv(cuda::Device& device, const GemvLauncher& launch,
   const GemvBuffers buffers(device, input, tiled);
   run_level(level, input.shape, [&](const GemvLaunch& each) { launch(each, buffers.args()); });
   return buffers.result();
-}
-
-std::vector<std::uint8_t> bytes_of_file(const std::string& path) {
-  std::ifstream file(path, std::ios::binary);
-  return {std::istreambuf_iterator<char>(file), {}};
 }
 
 }  // namespace levels

@@ -64,7 +64,4 @@ GemvLauncher launcher_on(microscale::cuda::Device& device, const std::vector<std
 std::vector<double> run_gemv(microscale::cuda::Device& device, const GemvLauncher& launch,
                              const GemvLevel& level, const GemvInput& input, bool tiled = false);
 
-/// A file whole; empty where there is none.
-std::vector<std::uint8_t> bytes_of_file(const std::string& path);
-
 }  // namespace levels

@@ -47,7 +47,18 @@ __device__ inline void mma_m16n8k64_mxf4nvf4_2x_ue8m0(float (&d)[4], const std::
       ".f32.e2m1.e2m1.f32.ue8m0");
 }
 
-// MXFP8 and mixed: K is 32, one ue8m0 scale. Named after a's element, then b's.
+/// The same by its older name, kind::mxf4, which has these scales only.
+template <int Byte, int Lane>
+__device__ inline void mma_m16n8k64_mxf4_2x_ue8m0(float (&d)[4], const std::uint32_t (&a)[4],
+                                                  std::uint32_t b0, std::uint32_t b1,
+                                                  std::uint32_t scale_a, std::uint32_t scale_b) {
+  static_assert((Byte == 0 || Byte == 2) && Lane < 4, "two neighbouring bytes are used");
+  MICROSCALE_MMA_BLOCK_SCALED(
+      "mma.sync.aligned.m16n8k64.row.col.kind::mxf4.block_scale.scale_vec::2X"
+      ".f32.e2m1.e2m1.f32.ue8m0");
+}
+
+// MXFP8, mixed, and MXFP4 in bytes: K is 32, one ue8m0 scale. Named after a's element, then b's.
 #define MICROSCALE_MMA_MXF8F6F4(a_type, b_type)                                                   \
   template <int Byte, int Lane>                                                                   \
   __device__ inline void mma_m16n8k32_mxf8f6f4_##a_type##_##b_type(                               \
@@ -64,6 +75,7 @@ MICROSCALE_MMA_MXF8F6F4(e4m3, e5m2)
 MICROSCALE_MMA_MXF8F6F4(e5m2, e4m3)
 MICROSCALE_MMA_MXF8F6F4(e5m2, e5m2)
 MICROSCALE_MMA_MXF8F6F4(e4m3, e2m1)
+MICROSCALE_MMA_MXF8F6F4(e2m1, e2m1)
 
 #undef MICROSCALE_MMA_MXF8F6F4
 #undef MICROSCALE_MMA_BLOCK_SCALED
