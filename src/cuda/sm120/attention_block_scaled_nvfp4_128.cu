@@ -1,0 +1,4 @@
+// Attention over NVFP4 by block-scaled instructions, d = 128: V's blocks along the tokens.
+#include "cuda/tile/attention_block_scaled.cuh"
+
+MICROSCALE_BLOCK_ATTENTION_ENTRY(tokens_nvfp4_128_1, 3, Nvfp4Keys, 128, 1, Values::tokens, 1, 1)
