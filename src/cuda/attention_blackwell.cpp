@@ -96,6 +96,12 @@ void check_cache_served(const KvCache& cache) {
           "multiples of 4 bytes");
 }
 
+/// Strides from token to token are 32 bits to the kernels.
+void check_stride(std::int64_t stride) {
+  if (stride >= std::int64_t{1} << 32)
+    refuse(fmt::format("takes tokens less than 4 GiB apart, not {} bytes", stride));
+}
+
 Plan plan_of(const AttentionCall& call) {
   check_served(call);
   const AttentionOptions& o = call.options;
@@ -104,10 +110,14 @@ Plan plan_of(const AttentionCall& call) {
   plan.q = operand_of(o.q, call.query_format);
   if (o.cache) {
     check_cache_served(*o.cache);
+    for (const KvPart* part :
+         {&o.cache->k_codes, &o.cache->k_scales, &o.cache->v_codes, &o.cache->v_scales})
+      check_stride(part->token_stride);
     plan.k.format = plan.v.format = Format::nvfp4;
   } else {
     plan.k = operand_of(o.k, format);
     plan.v = operand_of(o.v, format);
+    check_stride(call.kv_heads * call.d);
   }
   plan.along_tokens = plan.v.dense && o.numerics.v_along_tokens;
   plan.terms = call.two_term ? 2 : 1;
@@ -128,8 +138,8 @@ Plan plan_of(const AttentionCall& call) {
                             : exact           ? "exact"
                                               : "two_level",
                             d, plan.terms);
-  plan.block_rows = block_rows_of(d, plan.along_tokens);
-  plan.shared_bytes = shared_of(d, d / 2, plan.along_tokens).bytes();
+  plan.block_rows = block_rows_of(d, plan.terms, plan.along_tokens);
+  plan.shared_bytes = shared_of(d, d / 2, d / 64, plan.terms, plan.along_tokens).bytes();
 
   const std::int64_t q_tokens = call.q_tokens;
   const std::int64_t kv_tokens = plan.k.dense    ? plan.k.dense->batch * plan.k.dense->tokens
@@ -224,10 +234,11 @@ void prepare_values(Device& device, const AttentionCall& call, const Plan& plan,
 }
 
 Part packed(const std::uint8_t* data, std::int64_t heads, std::int64_t row) {
-  return {data, 0, row, heads * row};
+  return {data, 0, row, static_cast<std::uint32_t>(heads * row)};
 }
 Part cached(const KvPart& part) {
-  return {part.data, part.page_stride, part.head_stride, part.token_stride};
+  return {part.data, part.page_stride, part.head_stride,
+          static_cast<std::uint32_t>(part.token_stride)};
 }
 
 Args args_of(const AttentionCall& call, const Plan& plan, std::uint8_t* workspace) {

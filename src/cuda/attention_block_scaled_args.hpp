@@ -38,7 +38,8 @@ MICROSCALE_HD constexpr std::int64_t first_value_tile(std::int64_t first, std::i
 /// is from sequence to sequence.
 struct Part {
   const std::uint8_t* data;
-  std::int64_t page, head, token;
+  std::int64_t page, head;
+  std::uint32_t token;
 };
 
 /// `q` of the base is not used: q is block-scaled, row (token * q_heads + head) after row.
@@ -55,24 +56,33 @@ struct Args : AttentionDecodeArgs {
   std::int64_t head_value_tiles;    // of a head
 };
 
-/// Bytes of shared memory: stages of codes of K and of V, then V as FP16.
-struct Shared {
-  int key_bytes, value_bytes, stages, wide_bytes;
-  MICROSCALE_HD constexpr int stage() const { return key_bytes + value_bytes; }
-  MICROSCALE_HD constexpr int bytes() const { return stages * stage() + wide_bytes; }
-};
-/// `key_row`: bytes of a key's codes as they lie in shared memory. Three stages where two blocks
-/// fit a multiprocessor with them, else two.
-MICROSCALE_HD constexpr Shared shared_of(int d, int key_row, bool along_tokens) {
-  Shared s{tile_keys * key_row, along_tokens ? ValueTile::bytes(d) : tile_keys * d / 2, 3,
-           along_tokens ? 0 : tile_keys * d * 2};
-  if (s.bytes() > 48 * 1024) s.stages = 2;
-  return s;
+/// Rows of a thread block: 16 or 32 of each warp, as many as registers hold.
+MICROSCALE_HD constexpr int block_rows_of(int d, int terms, bool along_tokens) {
+  return along_tokens || d > 64 || terms == 2 ? 16 * warps : 32 * warps;
 }
 
-/// Rows of a thread block: 16 or 32 of each warp, as many as registers hold.
-MICROSCALE_HD constexpr int block_rows_of(int d, bool along_tokens) {
-  return along_tokens || d == 256 ? 16 * warps : 32 * warps;
+/// Bytes of shared memory: q, which keys each row sees, stages of codes of K and of V, V as FP16.
+struct Shared {
+  int query_bytes, seen_bytes, key_bytes, value_bytes, stages, wide_bytes;
+  MICROSCALE_HD constexpr int stage() const { return key_bytes + value_bytes; }
+  MICROSCALE_HD constexpr int bytes() const {
+    return query_bytes + seen_bytes + stages * stage() + wide_bytes;
+  }
+};
+/// `row`: bytes of a row of q's codes, and of a key's as they lie in shared memory; `scale_words`:
+/// of four scales, of such a row; `terms`: of q.
+/// Three stages where two blocks fit a multiprocessor with them, else two.
+MICROSCALE_HD constexpr Shared shared_of(int d, int row, int scale_words, int terms,
+                                         bool along_tokens) {
+  const int rows = block_rows_of(d, terms, along_tokens);
+  Shared s{rows * (row + 8 * scale_words) * terms,
+           rows * 8,
+           tile_keys * row,
+           along_tokens ? ValueTile::bytes(d) : tile_keys * d / 2,
+           3,
+           along_tokens ? 0 : tile_keys * d * 2};
+  if (s.bytes() > 49 * 1024) s.stages = 2;
+  return s;
 }
 
 /// attention_prepare_rows_<format>: rows of a dense tensor, blocks along d. A thread has a block.

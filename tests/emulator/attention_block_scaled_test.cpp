@@ -39,10 +39,33 @@ class AttentionBlockScaled : public ::testing::Test {
   return attention.compare(attention.run(device()));
 }
 
-TEST_F(AttentionBlockScaled, is_the_model_of_its_mode) {
-  EXPECT_TRUE(near({}));
-  EXPECT_TRUE(near({.kv_len = 200, .q_len = 70}));
-  EXPECT_TRUE(near({.kv_len = 200, .q_len = 70, .causal = true}));
+/// What the second product may be: V's blocks along the tokens, or along d with codes of
+/// probabilities, or with FP16.
+struct Second {
+  bool along_tokens;
+  ProbabilityRule rule;
+};
+constexpr Second seconds[] = {{true, ProbabilityRule::two_level},
+                              {false, ProbabilityRule::two_level},
+                              {false, ProbabilityRule::exact}};
+constexpr AttentionAccuracy accuracies[] = {AttentionAccuracy::one_term,
+                                            AttentionAccuracy::two_term};
+
+BlockAttentionCase with(const Second& second, AttentionAccuracy accuracy,
+                        BlockAttentionCase c = {}) {
+  c.along_tokens = second.along_tokens;
+  c.rule = second.rule;
+  c.accuracy = accuracy;
+  return c;
+}
+
+TEST_F(AttentionBlockScaled, is_the_model_of_its_mode_at_every_width) {
+  for (const Second& second : seconds)
+    for (const AttentionAccuracy accuracy : accuracies)
+      for (const std::int64_t d : {64, 128, 256})
+        EXPECT_TRUE(near(with(second, accuracy, {.kv_len = 150, .q_len = 20, .d = d})))
+            << second.along_tokens << " rule " << static_cast<int>(second.rule) << " accuracy "
+            << static_cast<int>(accuracy) << " d " << d;
 }
 
 }  // namespace

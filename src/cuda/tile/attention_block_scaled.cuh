@@ -34,7 +34,7 @@ struct Config {
   static constexpr bool along_tokens = V == Values::tokens;
   static_assert(!along_tokens || Rows == 1, "codes of probabilities of a whole tile are kept");
   static constexpr int block_rows = 16 * warps * Rows;
-  static_assert(block_rows == block_rows_of(D, along_tokens), "as the host has it");
+  static_assert(block_rows == block_rows_of(D, QTerms, along_tokens), "as the host has it");
   static constexpr int eights = along_tokens ? 8 : 4;  // of keys that are scored at a time
   static constexpr float most = V == Values::exact ? 15.0f : log2_2688;
 };
@@ -45,8 +45,11 @@ class Attention {
   using Shape = KeyShape<Keys, C::D>;
   using Wide = WideValues<C::D>;
   using Token = TokenValues<C::D>;
-  static constexpr Shared shared = shared_of(C::D, Shape::row_bytes, C::along_tokens);
+  static constexpr Shared shared =
+      shared_of(C::D, Shape::row_bytes, Shape::words, C::QTerms, C::along_tokens);
+  using OwnQuery = Query<Keys, C::D, C::QTerms>;
   static constexpr int halves = C::eights / 4;
+  static_assert(warps * C::Rows * OwnQuery::bytes == shared.query_bytes, "as the host has it");
 
  public:
   __device__ static void run(const Args& args) {
@@ -54,7 +57,10 @@ class Attention {
     const DecodeItem item(args, static_cast<int>(blockIdx.x), C::block_rows,
                           [&](int s) { return keys_of(args, s); });
     if (item.count == 0) return;
-    Attention(args, item).run();
+    Attention attention(args, item);
+    attention.attend();
+    attention.store(DecodeItem(args, static_cast<int>(blockIdx.x), C::block_rows,
+                               [](int) { return 0; }));  // of keys nothing is asked any more
   }
 
  private:
@@ -69,53 +75,64 @@ class Attention {
 
   __device__ Attention(const Args& args, const DecodeItem& item)
       : args_(args),
-        item_(item),
         thread_(static_cast<int>(threadIdx.x)),
         lane_(thread_ % 32),
-        own_row_(thread_ / 32 * (16 * C::Rows) + lane_ / 4) {}
-
-  __device__ void run() {
+        own_row_(thread_ / 32 * (16 * C::Rows) + lane_ / 4),
+        last_key_(item.length - 1) {
     extern __shared__ __align__(256) unsigned char memory[];
-    memory_ = static_cast<std::uint32_t>(__cvta_generic_to_shared(memory));
-    const int begin = item_.begin(args_, 0), last = item_.count - 1;
-    const int end = max(item_.end(args_, last), begin);
-    const int inner_begin = item_.begin(args_, last), inner_end = item_.end(args_, 0);
-    first_ = begin / tile_keys;
-    count_ = end > begin ? (end + tile_keys - 1) / tile_keys - first_ : 0;
-    // Tiles [whole, whole_end) are seen whole by every row.
-    const int whole = min(max((inner_begin + tile_keys - 1) / tile_keys - first_, 0), count_);
-    const int whole_end =
-        args_.softcap_log2 > 0.0f ? whole : min(max(inner_end / tile_keys - first_, whole), count_);
-    find_operands();
-    load_query();
+    query_ = static_cast<std::uint32_t>(__cvta_generic_to_shared(memory));
+    memory_ = query_ + shared.query_bytes + shared.seen_bytes;
+    const int last = item.count - 1;
+    if (thread_ < C::block_rows) {
+      const int row = min(thread_, last);
+      ptx::st_shared_v2(seen_at(thread_), static_cast<std::uint32_t>(item.begin(args, row)),
+                        static_cast<std::uint32_t>(item.end(args, row)));
+    }
+    begin_ = item.begin(args, 0);
+    end_ = max(item.end(args, last), begin_);
+    first_ = begin_ / tile_keys;
+    count_ = end_ > begin_ ? (end_ + tile_keys - 1) / tile_keys - first_ : 0;
+    const int inner = (item.begin(args, last) + tile_keys - 1) / tile_keys - first_;
+    whole_ = min(max(inner, 0), count_);
+    whole_end_ = args.softcap_log2 > 0.0f
+                     ? whole_
+                     : min(max(item.end(args, 0) / tile_keys - first_, whole_), count_);
+    find_operands(item);
+    load_query(item);
+  }
+
+  __device__ std::uint32_t seen_at(int row) const {
+    return query_ + shared.query_bytes + 8 * static_cast<std::uint32_t>(row);
+  }
+
+  __device__ void attend() {
 #pragma unroll 1
     for (int i = 0; i < shared.stages - 1; ++i) fill(i, memory_ + i * shared.stage());
     if (count_ > 0) load_scales_of(0);
     int i = 0;
 #pragma unroll 1
     for (int pass = 0; pass < 2; ++pass) {
-      const int stop = pass == 0 ? whole : count_;
+      const int stop = pass == 0 ? whole_ : count_;
 #pragma unroll 1
       for (; i < stop; ++i) step<false>(i);
 #pragma unroll 1
-      for (; i < whole_end; ++i) step<true>(i);
+      for (; i < whole_end_; ++i) step<true>(i);
     }
     ptx::cp_async_wait_all();
-    store();
   }
 
   /// Where K and V of the item are.
-  __device__ void find_operands() {
-    const std::int64_t first = args_.lengths ? 0 : first_key(args_, item_.sequence);
-    const std::int64_t page = args_.lengths ? item_.sequence : 0;
+  __device__ void find_operands(const DecodeItem& item) {
+    const std::int64_t first = args_.lengths ? 0 : first_key(args_, item.sequence);
+    const std::int64_t page = args_.lengths ? item.sequence : 0;
     const auto place = [&](const Part& part) {
-      return part.data + page * part.page + item_.kv_head * part.head + first * part.token;
+      return part.data + page * part.page + item.kv_head * part.head + first * part.token;
     };
     k_ = place(args_.k);
     k_scale_ = place(args_.k_scale);
     if constexpr (C::along_tokens) {
       v_ = args_.value_tiles +
-           (item_.kv_head * args_.head_value_tiles + first_value_tile(first, item_.sequence)) *
+           (item.kv_head * args_.head_value_tiles + first_value_tile(first, item.sequence)) *
                ValueTile::bytes(C::D);
     } else {
       v_ = place(args_.v);
@@ -123,32 +140,33 @@ class Attention {
     }
   }
 
-  /// Key `in` of tile `i`, or the last one there is.
-  __device__ std::int64_t key(int i, int in) const {
-    return min((first_ + i) * tile_keys + in, item_.length - 1);
+  /// Key `in` of tile `i`, or the last one there is, at `token` bytes each.
+  __device__ std::uint64_t key(int i, int in, std::uint32_t token) const {
+    const int at = min((first_ + i) * tile_keys + in, last_key_);
+    return static_cast<std::uint64_t>(static_cast<std::uint32_t>(at)) * token;
   }
 
   __device__ void fill(int i, std::uint32_t to) const {
     if (i < count_) {
-      copy_keys<Keys, C::D>(to, thread_, [&](int in) { return k_ + key(i, in) * args_.k.token; });
+      copy_keys<Keys, C::D>(to, thread_, [&](int in) { return k_ + key(i, in, args_.k.token); });
       const std::uint32_t values = to + shared.key_bytes;
       if constexpr (C::along_tokens)
         Token::copy(values, v_ + static_cast<std::int64_t>(first_ + i) * ValueTile::bytes(C::D),
                     thread_);
       else
-        Wide::copy(values, thread_, [&](int in) { return v_ + key(i, in) * args_.v.token; });
+        Wide::copy(values, thread_, [&](int in) { return v_ + key(i, in, args_.v.token); });
     }
     ptx::cp_async_commit_group();
   }
 
   __device__ void load_scales_of(int i) {
-    next_.load(lane_, [&](int in) { return k_scale_ + key(i, in) * args_.k_scale.token; });
+    scales_.load(lane_, [&](int in) { return k_scale_ + key(i, in, args_.k_scale.token); });
     if constexpr (!C::along_tokens)
-      Wide::load_scales_of(v_scale_ + key(i, Wide::own_key(thread_)) * args_.v_scale.token, thread_,
+      Wide::load_scales_of(v_scale_ + key(i, Wide::own_key(thread_), args_.v_scale.token), thread_,
                            v_words_);
   }
 
-  __device__ void load_query() {
+  __device__ void load_query(const DecodeItem& item) {
     const float global =
         __fmul_rn(args_.q_global ? *args_.q_global : 1.0f, args_.k_global ? *args_.k_global : 1.0f);
     const float factor = __fmul_rn(args_.scale_log2, global);
@@ -157,14 +175,15 @@ class Attention {
       std::int64_t row[2];
 #pragma unroll
       for (int e = 0; e < 2; ++e) {
-        const int in = min(own_row_ + 16 * m + 8 * e, item_.count - 1);
-        row[e] = item_.token(args_, in) * args_.q_heads + item_.head(args_, in);
+        const int in = min(own_row_ + 16 * m + 8 * e, item.count - 1);
+        row[e] = item.token(args_, in) * args_.q_heads + item.head(args_, in);
         const float own = args_.q_factors ? args_.q_factors[row[e]] : 1.0f;
         rows_[m].factor[e] = fmaxf(fabsf(__fmul_rn(factor, own)), 0x1p-126f);
         rows_[m].bias[e] = FLT_MAX;
         rows_[m].sum[e] = 0.0f;
       }
-      q_[m].load(args_, row[0], row[1], lane_, factor < 0.0f);
+      q_[m].load(args_, row[0], row[1], lane_, factor < 0.0f,
+                 query_ + (thread_ / 32 * C::Rows + m) * OwnQuery::bytes);
 #pragma unroll
       for (int j = 0; j < C::D / 8; ++j)
 #pragma unroll
@@ -180,14 +199,15 @@ class Attention {
     const std::uint32_t stage = memory_ + from_, values = stage + shared.key_bytes;
     fill(i + shared.stages - 1,
          memory_ + (from_ == 0 ? (shared.stages - 1) * shared.stage() : from_ - shared.stage()));
-    const KeyScales<Keys, C::D> scales = next_;
     if constexpr (C::along_tokens) {
+      float s[1][8][4], largest[1][2][2];
+      scores<Keys, C::D, C::QTerms, 1, 8, 0>(s, q_, scales_, stage, key_fragment<Keys, C::D>(lane_),
+                                             lane_);
       load_scales_of(i + 1);
-      float s[1][8][4];
-      scores<Keys, C::D, C::QTerms, 1, 8, 0>(s, q_, scales, stage, key_fragment<Keys, C::D>(lane_));
-      if constexpr (!Whole) see(s[0], 0, i, 0);
+      if constexpr (!Whole) see(s, i, 0);
+      prepare(s, largest);
       Codes<2> p[C::PTerms];
-      probabilities(0, s[0], p);
+      two_level<C::PTerms>(rows_[0], s[0], largest[0], p);
       std::uint32_t block[C::PTerms];
 #pragma unroll
       for (int term = 0; term < C::PTerms; ++term) block[term] = block_scales(p[term], lane_);
@@ -196,9 +216,8 @@ class Attention {
       clear_unseen<Whole>(i);
       const std::uint32_t wide = memory_ + shared.stages * shared.stage();
       Wide::widen(values, wide, thread_, v_words_);
-      load_scales_of(i + 1);
-      half<Whole, 0>(i, stage, wide, scales);
-      half<Whole, 1>(i, stage, wide, scales);
+      half<Whole, 0>(i, stage, wide);
+      half<Whole, 1>(i, stage, wide);
     }
     from_ = from_ == (shared.stages - 1) * shared.stage() ? 0 : from_ + shared.stage();
   }
@@ -208,7 +227,7 @@ class Attention {
   __device__ void clear_unseen(int i) {
     if constexpr (!Whole) {
       const int own = (first_ + i) * tile_keys + Wide::own_key(thread_);
-      if (own >= item_.begin(args_, 0) && own < item_.end(args_, item_.count - 1)) return;
+      if (own >= begin_ && own < end_) return;
 #pragma unroll
       for (std::uint32_t& word : v_words_) word = 0;
     }
@@ -216,102 +235,90 @@ class Attention {
 
   /// Half of a tile whose V is widened.
   template <bool Whole, int Half>
-  __device__ __forceinline__ void half(int i, std::uint32_t stage, std::uint32_t wide,
-                                       const KeyScales<Keys, C::D>& scales) {
+  __device__ __forceinline__ void half(int i, std::uint32_t stage, std::uint32_t wide) {
     float s[C::Rows][4][4];
-    scores<Keys, C::D, C::QTerms, C::Rows, 4, 4 * Half>(s, q_, scales, stage,
-                                                        key_fragment<Keys, C::D>(lane_));
-    std::uint32_t p[C::Rows][4][2], rest[C::Rows][4][2];
+    scores<Keys, C::D, C::QTerms, C::Rows, 4, 4 * Half>(s, q_, scales_, stage,
+                                                        key_fragment<Keys, C::D>(lane_), lane_);
+    if constexpr (Half == 1) load_scales_of(i + 1);
+    if constexpr (!Whole) see(s, i, Half);
+    float largest[C::Rows][2][1];
+    prepare(s, largest);
+    [[maybe_unused]] Codes<1> codes[C::Rows][C::PTerms];
+    if constexpr (C::V != Values::exact)
+#pragma unroll
+      for (int m = 0; m < C::Rows; ++m) two_level<C::PTerms>(rows_[m], s[m], largest[m], codes[m]);
+    if constexpr (Half == 0) __syncthreads();  // V is widened
+    for_each_index<2>([&](auto step) {
+      for_each_index<C::PTerms>([&](auto term) {
+        std::uint32_t p[C::Rows][4];
+#pragma unroll
+        for (int m = 0; m < C::Rows; ++m)
+          if constexpr (C::V == Values::exact)
+            exact<2 * step.value>(rows_[m], s[m], p[m]);
+          else
+            widen_codes<2 * step.value>(codes[m][term.value], p[m]);
+        Wide::template multiply<2 * Half + step.value, C::Rows>(o_, p, wide, lane_);
+      });
+    });
+  }
+
+  /// The largest scores of a lane's eights, of whole blocks where probabilities have them; what is
+  /// there so far is multiplied where they ask for it.
+  template <int Eights>
+  __device__ __forceinline__ void prepare(const float (&s)[C::Rows][Eights][4],
+                                          float (&largest)[C::Rows][2][Eights / 4]) {
+    bool above = false;
 #pragma unroll
     for (int m = 0; m < C::Rows; ++m) {
-      if constexpr (!Whole) see(s[m], m, i, Half);
-      if constexpr (C::V == Values::exact) {
-        float largest[2][1];
-        prepare<false>(m, s[m], largest);
-        exact(rows_[m], s[m]);
 #pragma unroll
-        for (int j = 0; j < 4; ++j)
+      for (int e = 0; e < 2; ++e)
 #pragma unroll
-          for (int e = 0; e < 2; ++e)
-            p[m][j][e] = ptx::cvt_rn_f16x2_f32(s[m][j][2 * e], s[m][j][2 * e + 1]);
-      } else {
-        Codes<1> codes[C::PTerms];
-        probabilities(m, s[m], codes);
-        widen_codes(codes[0], p[m]);
-        if constexpr (C::PTerms == 2) widen_codes(codes[1], rest[m]);
-      }
+        for (int h = 0; h < Eights / 4; ++h) {
+          float& most = largest[m][e][h];
+          most = largest_of(s[m], h, e);
+          if constexpr (C::V != Values::exact) most = fmaxf(most, __shfl_xor_sync(~0u, most, 1));
+        }
+      above = above || rises(rows_[m], largest[m], C::most);
     }
-    if constexpr (Half == 0) __syncthreads();  // V is widened
-    Wide::template multiply<Half, C::Rows>(o_, p, wide, lane_);
-    if constexpr (C::PTerms == 2) Wide::template multiply<Half, C::Rows>(o_, rest, wide, lane_);
-  }
-
-  __device__ static void widen_codes(const Codes<1>& codes, std::uint32_t (&p)[4][2]) {
+    if (!__any_sync(~0u, above)) return;
 #pragma unroll
-    for (int e = 0; e < 2; ++e) {
-      std::uint32_t pairs[4];
-      const std::uint32_t scale = ptx::cvt_rn_f16x2_e4m3x2(codes.scales[e]);
-      ptx::cvt_rn_f16x2_e2m1x2_x4(pairs, codes.codes[0][e]);
+    for (int m = 0; m < C::Rows; ++m) {
+      float share[2];
+      raise(rows_[m], largest[m], C::most, share);
 #pragma unroll
-      for (int j = 0; j < 4; ++j) p[j][e] = ptx::mul_rn_f16x2_by_low(pairs[j], scale);
+      for (int j = 0; j < C::D / 8; ++j)
+#pragma unroll
+        for (int e = 0; e < 4; ++e) o_[m][j][e] = __fmul_rn(o_[m][j][e], share[e / 2]);
     }
-  }
-
-  /// The largest scores of a lane's eights, of whole blocks if asked for; what is there so far is
-  /// multiplied where they ask for it.
-  template <bool Blocks, int Eights>
-  __device__ __forceinline__ void prepare(int m, const float (&s)[Eights][4],
-                                          float (&largest)[2][Eights / 4]) {
-#pragma unroll
-    for (int e = 0; e < 2; ++e)
-#pragma unroll
-      for (int h = 0; h < Eights / 4; ++h) {
-        largest[e][h] = largest_of(s, h, e);
-        if constexpr (Blocks)
-          largest[e][h] = fmaxf(largest[e][h], __shfl_xor_sync(~0u, largest[e][h], 1));
-      }
-    if (!rises(rows_[m], largest, C::most)) return;
-    float share[2];
-    raise(rows_[m], largest, C::most, share);
-#pragma unroll
-    for (int j = 0; j < C::D / 8; ++j)
-#pragma unroll
-      for (int e = 0; e < 4; ++e) o_[m][j][e] = __fmul_rn(o_[m][j][e], share[e / 2]);
-  }
-
-  template <int Eights>
-  __device__ __forceinline__ void probabilities(int m, float (&s)[Eights][4],
-                                                Codes<Eights / 4> (&p)[C::PTerms]) {
-    float largest[2][Eights / 4];
-    prepare<true>(m, s, largest);
-    two_level<C::PTerms>(rows_[m], s, largest, p);
   }
 
   /// Softcap and mask, of eights that begin with half `first` of tile i.
   template <int Eights>
-  __device__ void see(float (&s)[Eights][4], int m, int i, int first) const {
+  __device__ void see(float (&s)[C::Rows][Eights][4], int i, int first) const {
 #pragma unroll
-    for (int e = 0; e < 2; ++e) {
-      const int in = min(own_row_ + 16 * m + 8 * e, item_.count - 1);
-      const int begin = item_.begin(args_, in), end = item_.end(args_, in);
-      const float factor = rows_[m].factor[e];
+    for (int m = 0; m < C::Rows; ++m)
 #pragma unroll
-      for (int j = 0; j < Eights; ++j)
+      for (int e = 0; e < 2; ++e) {
+        const uint2 seen = ptx::ld_shared_v2(seen_at(own_row_ + 16 * m + 8 * e));
+        const int begin = static_cast<int>(seen.x), end = static_cast<int>(seen.y);
+        const float factor = rows_[m].factor[e];
 #pragma unroll
-        for (int n = 0; n < 2; ++n) {
-          float& x = s[j][2 * e + n];
-          if (args_.softcap_log2 > 0.0f) {
-            const float capped = tanhf(__fdiv_rn(__fmul_rn(x, factor), args_.softcap_log2));
-            x = __fdiv_rn(__fmul_rn(capped, args_.softcap_log2), factor);
+        for (int j = 0; j < Eights; ++j)
+#pragma unroll
+          for (int n = 0; n < 2; ++n) {
+            float& x = s[m][j][2 * e + n];
+            if (args_.softcap_log2 > 0.0f) {
+              const float capped = tanhf(__fdiv_rn(__fmul_rn(x, factor), args_.softcap_log2));
+              x = __fdiv_rn(__fmul_rn(capped, args_.softcap_log2), factor);
+            }
+            const int at =
+                (first_ + i) * tile_keys + 32 * (first + j / 4) + 8 * (lane_ % 4) + 2 * (j % 4) + n;
+            if (at < begin || at >= end) x = -INFINITY;
           }
-          const int at =
-              (first_ + i) * tile_keys + 32 * (first + j / 4) + 8 * (lane_ % 4) + 2 * (j % 4) + n;
-          if (at < begin || at >= end) x = -INFINITY;
-        }
-    }
+      }
   }
 
-  __device__ void store() const {
+  __device__ void store(const DecodeItem& item) const {
     const float global = args_.v_global ? *args_.v_global : 1.0f;
 #pragma unroll
     for (int m = 0; m < C::Rows; ++m)
@@ -321,12 +328,12 @@ class Attention {
         weight = __fadd_rn(weight, __shfl_xor_sync(~0u, weight, 1));
         weight = __fadd_rn(weight, __shfl_xor_sync(~0u, weight, 2));
         const int row = own_row_ + 16 * m + 8 * e;
-        if (row >= item_.count) continue;
+        if (row >= item.count) continue;
         float reference = weight == 0.0f ? decode_no_reference : -rows_[m].bias[e];
-        const float share = decode_sink(args_, item_.head(args_, row), reference, weight);
-        if (lane_ % 4 == 0) decode_store_log_sum_exp(args_, item_, row, reference, weight);
+        const float share = decode_sink(args_, item.head(args_, row), reference, weight);
+        if (lane_ % 4 == 0) decode_store_log_sum_exp(args_, item, row, reference, weight);
         const float factor = weight == 0.0f ? 0.0f : __fdiv_rn(__fmul_rn(global, share), weight);
-        const std::int64_t at = item_.element(args_, args_.output, row) + 2 * (lane_ % 4);
+        const std::int64_t at = item.element(args_, args_.output, row) + 2 * (lane_ % 4);
 #pragma unroll
         for (int j = 0; j < C::D / 8; ++j)
           store_pair(args_.output, at + 8 * j,
@@ -349,13 +356,15 @@ class Attention {
   }
 
   const Args& args_;
-  const DecodeItem& item_;
-  const int thread_, lane_, own_row_;
-  int first_ = 0, count_ = 0;
-  std::uint32_t memory_ = 0, from_ = 0;  // shared memory, and the current stage in it
+  const int thread_, lane_, own_row_, last_key_;
+  int begin_, end_;        // keys that a row sees
+  int first_, count_;      // tiles with these
+  int whole_, whole_end_;  // those that every row sees whole, from the first on
+  // Shared addresses of q and of the stages; the current stage, from there.
+  std::uint32_t query_ = 0, memory_ = 0, from_ = 0;
   const std::uint8_t *k_ = nullptr, *k_scale_ = nullptr, *v_ = nullptr, *v_scale_ = nullptr;
-  Query<Keys, C::D, C::QTerms> q_[C::Rows];
-  KeyScales<Keys, C::D> next_;
+  OwnQuery q_[C::Rows];
+  KeyScales<Keys, C::D> scales_;  // of the tile to come
   std::uint32_t v_words_[Wide::scale_words];
   RowState rows_[C::Rows];
   float o_[C::Rows][C::D / 8][4];

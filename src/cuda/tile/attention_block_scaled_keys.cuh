@@ -97,34 +97,54 @@ __device__ inline void load_scales(const std::uint8_t* from, std::uint32_t (&wor
   }
 }
 
-/// 16 rows of q: the first operand, in one or two terms.
+/// 16 rows of q, the first operand, in one or two terms: in shared memory, codes and scales as
+/// registers take them, 16 and 4 bytes a lane.
 template <class Pair, int D, int Terms>
 struct Query {
   using Shape = KeyShape<Pair, D>;
-  std::uint32_t codes[Terms][Shape::steps][4], scales[Terms][Shape::words];
+  static constexpr int code_bytes = Terms * Shape::steps * 512;
+  static constexpr int bytes = code_bytes + Terms * Shape::words * 128;
+  std::uint32_t at;  // shared address
 
-  /// `row` and `row_8`: this lane's rows g and g + 8, in memory. `flip`: every sign changes.
-  __device__ void load(const Args& args, std::int64_t row, std::int64_t row_8, int lane,
-                       bool flip) {
+  /// `row` and `row_8`: this lane's rows g and g + 8, in memory. `flip`: every sign changes. `to`:
+  /// the shared address of these rows.
+  __device__ void load(const Args& args, std::int64_t row, std::int64_t row_8, int lane, bool flip,
+                       std::uint32_t to) {
     const std::uint32_t signs = !flip ? 0u : Pair::q_bits == 4 ? 0x88888888u : 0x80808080u;
+    at = to;
 #pragma unroll
     for (int term = 0; term < Terms; ++term) {
       const bool present = args.q_codes[term] != nullptr;
 #pragma unroll
-      for (int step = 0; step < Shape::steps; ++step)
+      for (int step = 0; step < Shape::steps; ++step) {
+        std::uint32_t codes[4] = {};
 #pragma unroll
         for (int r = 0; r < 4; ++r) {
-          const std::int64_t at =
+          const std::int64_t from =
               (r % 2 ? row_8 : row) * Shape::row_bytes + 32 * step + 16 * (r / 2) + 4 * (lane % 4);
-          codes[term][step][r] =
-              present ? ptx::ld_global_nc_b32(args.q_codes[term] + at) ^ signs : 0u;
+          if (present) codes[r] = ptx::ld_global_nc_b32(args.q_codes[term] + from) ^ signs;
         }
-#pragma unroll
-      for (std::uint32_t& word : scales[term]) word = 0;
+        ptx::st_shared_v4(at + (term * Shape::steps + step) * 512 + 16 * lane,
+                          make_uint4(codes[0], codes[1], codes[2], codes[3]));
+      }
+      std::uint32_t words[Shape::words] = {};
       if (present)
         load_scales<Shape::scales>(args.q_scales[term] + (lane % 2 ? row_8 : row) * Shape::scales,
-                                   scales[term]);
+                                   words);
+#pragma unroll
+      for (int i = 0; i < Shape::words; ++i)
+        ptx::st_shared_b32(at + code_bytes + (term * Shape::words + i) * 128 + 4 * lane, words[i]);
     }
+  }
+  __device__ void codes(int lane, int term, int step, std::uint32_t (&a)[4]) const {
+    const uint4 v = ptx::ld_shared_v4(at + (term * Shape::steps + step) * 512 + 16 * lane);
+    a[0] = v.x, a[1] = v.y, a[2] = v.z, a[3] = v.w;
+  }
+  __device__ void scales(int lane, std::uint32_t (&words)[Terms][Shape::words]) const {
+#pragma unroll
+    for (int i = 0; i < Terms * Shape::words; ++i)
+      words[i / Shape::words][i % Shape::words] =
+          ptx::ld_shared_b32(at + code_bytes + i * 128 + 4 * lane);
   }
 };
 
@@ -175,7 +195,7 @@ __device__ inline std::uint32_t key_fragment(int lane) {
 template <class Pair, int D, int Terms, int Rows, int Eights, int First>
 __device__ inline void scores(float (&s)[Rows][Eights][4], const Query<Pair, D, Terms> (&q)[Rows],
                               const KeyScales<Pair, D>& scales, std::uint32_t keys,
-                              std::uint32_t fragment) {
+                              std::uint32_t fragment, int lane) {
   using Shape = KeyShape<Pair, D>;
 #pragma unroll
   for (int m = 0; m < Rows; ++m)
@@ -183,9 +203,17 @@ __device__ inline void scores(float (&s)[Rows][Eights][4], const Query<Pair, D, 
     for (int j = 0; j < Eights; ++j)
 #pragma unroll
       for (int i = 0; i < 4; ++i) s[m][j][i] = 0.0f;
-  const auto step_of = [&](auto step) {
+  std::uint32_t q_scales[Rows][Terms][Shape::words];
+#pragma unroll
+  for (int m = 0; m < Rows; ++m) q[m].scales(lane, q_scales[m]);
+  for_each_index<Shape::steps>([&](auto step) {
     const std::uint32_t from = keys + (fragment ^ static_cast<std::uint32_t>(step.value) << 5);
-    const auto pair_of = [&](auto pair) {
+    std::uint32_t a[Rows][Terms][4];
+#pragma unroll
+    for (int m = 0; m < Rows; ++m)
+#pragma unroll
+      for (int term = 0; term < Terms; ++term) q[m].codes(lane, term, step.value, a[m][term]);
+    for_each_index<Eights / 2>([&](auto pair) {
       constexpr int j = 2 * pair.value, eight = First + j, half = eight / 4;
       std::uint32_t b[4];
       constexpr auto offset =
@@ -201,17 +229,14 @@ __device__ inline void scores(float (&s)[Rows][Eights][4], const Query<Pair, D, 
       for (int m = 0; m < Rows; ++m)
 #pragma unroll
         for (int term = 0; term < Terms; ++term) {
-          Pair::template multiply<step.value, eight % 4>(s[m][j], q[m].codes[term][step.value],
-                                                         b[0], b[1], q[m].scales[term],
+          const std::uint32_t* const own = q_scales[m][term];
+          Pair::template multiply<step.value, eight % 4>(s[m][j], a[m][term], b[0], b[1], own,
                                                          scales.words[half]);
-          Pair::template multiply<step.value, eight % 4 + 1>(
-              s[m][j + 1], q[m].codes[term][step.value], b[2], b[3], q[m].scales[term],
-              scales.words[half]);
+          Pair::template multiply<step.value, eight % 4 + 1>(s[m][j + 1], a[m][term], b[2], b[3],
+                                                             own, scales.words[half]);
         }
-    };
-    for_each_index<Eights / 2>(pair_of);
-  };
-  for_each_index<Shape::steps>(step_of);
+    });
+  });
 }
 
 }  // namespace microscale::cuda::block_attention

@@ -120,30 +120,26 @@ struct WideValues {
     }
   }
 
-  /// o += P V of half `Half` of a tile. p[m][j]: of rows g and g + 8, keys of eight j of the half.
-  template <int Half, int Rows>
-  __device__ static void multiply(float (&o)[Rows][D / 8][4], const std::uint32_t (&p)[Rows][4][2],
+  /// o += P V of 16 keys, `Step` of a tile's four. p[m]: rows as the first operand.
+  template <int Step, int Rows>
+  __device__ static void multiply(float (&o)[Rows][D / 8][4], const std::uint32_t (&p)[Rows][4],
                                   std::uint32_t values, int lane) {
     const auto matrix = static_cast<std::uint32_t>(lane / 8),
                row = static_cast<std::uint32_t>(lane % 8);
     const std::uint32_t own =
         wide(8 * (row / 2) + 2 * (matrix % 2) + row % 2, matrix / 2);  // of the first 16 keys
+    constexpr std::uint32_t shift = 4 * (Step % 2);
 #pragma unroll
-    for (int step = 0; step < 2; ++step)
+    for (std::uint32_t j = 0; j < D / 8; j += 2) {
+      std::uint32_t b[4];
+      ptx::ldmatrix_m8n8_x4_trans_b16(
+          b, values + (own ^ (j ^ shift) << 4) + (Step / 2 * 32 + shift) * 2 * D);
 #pragma unroll
-      for (int j = 0; j < D / 8; j += 2) {
-        std::uint32_t b[4];
-        ptx::ldmatrix_m8n8_x4_trans_b16(
-            b, values + (own ^ static_cast<std::uint32_t>(j ^ 4 * step) << 4) +
-                   (32 * Half + 4 * step) * 2 * D);
-#pragma unroll
-        for (int m = 0; m < Rows; ++m) {
-          const std::uint32_t a[4] = {p[m][2 * step][0], p[m][2 * step][1], p[m][2 * step + 1][0],
-                                      p[m][2 * step + 1][1]};
-          ptx::mma_m16n8k16_f32_f16(o[m][j], a, b[0], b[1]);
-          ptx::mma_m16n8k16_f32_f16(o[m][j + 1], a, b[2], b[3]);
-        }
+      for (int m = 0; m < Rows; ++m) {
+        ptx::mma_m16n8k16_f32_f16(o[m][j], p[m], b[0], b[1]);
+        ptx::mma_m16n8k16_f32_f16(o[m][j + 1], p[m], b[2], b[3]);
       }
+    }
   }
 };
 

@@ -40,7 +40,7 @@ __device__ __forceinline__ float largest_of(const float (&s)[Eights][4], int hal
   return most;
 }
 
-/// Whether a score of one of the warp's rows is above what `bias` was made for. `largest`: of each
+/// Whether a score of this lane's rows is above what `bias` was made for. `largest`: of each
 /// row's keys, as far as this lane knows it.
 template <int Halves>
 __device__ __forceinline__ bool rises(const RowState& rows, const float (&largest)[2][Halves],
@@ -51,7 +51,7 @@ __device__ __forceinline__ bool rises(const RowState& rows, const float (&larges
 #pragma unroll
     for (int half = 0; half < Halves; ++half)
       above = above || __fmaf_rn(largest[row][half], rows.factor[row], rows.bias[row]) > most;
-  return __any_sync(~0u, above);
+  return above;
 }
 
 /// Takes M up to what the rows' scores ask for. `most`: log2 of the factor of t. Returns through
@@ -171,16 +171,35 @@ __device__ __forceinline__ std::uint32_t block_scales(const Codes<2>& codes, int
   return ptx::prmt_b32(mine, __shfl_xor_sync(~0u, mine, 2), 0x5140);
 }
 
-/// Scores become t; its sum.
-template <int Eights>
-__device__ __forceinline__ void exact(RowState& rows, float (&s)[Eights][4]) {
+/// Codes of eights `First` and the next of a half as FP16: the first operand of 16 keys.
+template <int First>
+__device__ __forceinline__ void widen_codes(const Codes<1>& codes, std::uint32_t (&p)[4]) {
 #pragma unroll
-  for (int j = 0; j < Eights; ++j)
+  for (int row = 0; row < 2; ++row) {
+    std::uint32_t pairs[4];
+    const std::uint32_t scale = ptx::cvt_rn_f16x2_e4m3x2(codes.scales[row]);
+    ptx::cvt_rn_f16x2_e2m1x2_x4(pairs, codes.codes[0][row]);
+    p[row] = ptx::mul_rn_f16x2_by_low(pairs[First], scale);
+    p[row + 2] = ptx::mul_rn_f16x2_by_low(pairs[First + 1], scale);
+  }
+}
+
+/// t of these eights as FP16, likewise; its sum.
+template <int First>
+__device__ __forceinline__ void exact(RowState& rows, const float (&s)[4][4],
+                                      std::uint32_t (&p)[4]) {
 #pragma unroll
-    for (int i = 0; i < 4; ++i) {
-      s[j][i] = ptx::ex2_approx_ftz_f32(__fmaf_rn(s[j][i], rows.factor[i / 2], rows.bias[i / 2]));
-      rows.sum[i / 2] = __fadd_rn(rows.sum[i / 2], s[j][i]);
+  for (int i = 0; i < 4; ++i) {
+    const int row = i % 2, j = First + i / 2;
+    float t[2];
+#pragma unroll
+    for (int n = 0; n < 2; ++n) {
+      t[n] =
+          ptx::ex2_approx_ftz_f32(__fmaf_rn(s[j][2 * row + n], rows.factor[row], rows.bias[row]));
+      rows.sum[row] = __fadd_rn(rows.sum[row], t[n]);
     }
+    p[i] = ptx::cvt_rn_f16x2_f32(t[0], t[1]);
+  }
 }
 
 }  // namespace microscale::cuda::block_attention
