@@ -102,9 +102,26 @@ void check_stride(std::int64_t stride) {
     refuse(fmt::format("takes tokens less than 4 GiB apart, not {} bytes", stride));
 }
 
+void check_formats(const Plan& plan, int d) {
+  const Format q = plan.q.format, k = plan.k.format, v = plan.v.format;
+  const bool nvfp4 = q == Format::nvfp4 && k == Format::nvfp4,
+             mxfp4 = (q == Format::mxfp4 || q == Format::mxfp8_e4m3) && k == Format::mxfp4;
+  if (!(nvfp4 || mxfp4) || v != Format::nvfp4)
+    refuse(fmt::format(
+        "multiplies q and k in nvfp4, or q in mxfp4 or mxfp8_e4m3 and k in mxfp4, and v in nvfp4, "
+        "not q in {}, k in {} and v in {}; take these, or a host backend",
+        info(q).name, info(k).name, info(v).name));
+  if (mxfp4 && (d == 256 || plan.terms == 2))
+    refuse(
+        fmt::format("has kernels for keys in mxfp4 with d = 64 and 128 and one term of q and of "
+                    "probabilities, not d = {} and {}; take one_term, nvfp4, or a host backend",
+                    d, plan.terms));
+}
+
 Plan plan_of(const AttentionCall& call) {
   check_served(call);
   const AttentionOptions& o = call.options;
+  const int d = static_cast<int>(call.d);
   Plan plan;
   const Format format = o.numerics.format;
   plan.q = operand_of(o.q, call.query_format);
@@ -121,25 +138,27 @@ Plan plan_of(const AttentionCall& call) {
   }
   plan.along_tokens = plan.v.dense && o.numerics.v_along_tokens;
   plan.terms = call.two_term ? 2 : 1;
-  if (plan.q.format != Format::nvfp4 || plan.k.format != Format::nvfp4 ||
-      plan.v.format != Format::nvfp4)
-    refuse(
-        fmt::format("has kernels for q, k and v in nvfp4, not in {}, {} and {}; take a host "
-                    "backend",
-                    info(plan.q.format).name, info(plan.k.format).name, info(plan.v.format).name));
+  check_formats(plan, d);
   const bool exact = call.probabilities == ProbabilityRule::exact;
   if (exact && plan.along_tokens)
     refuse(
         "multiplies V with blocks along the tokens by two-level probabilities alone; take these, "
         "or blocks along d");
-  const int d = static_cast<int>(call.d);
-  plan.kernel = fmt::format("attention_block_scaled_{}_nvfp4_{}_{}",
-                            plan.along_tokens ? "tokens"
-                            : exact           ? "exact"
-                                              : "two_level",
-                            d, plan.terms);
+  if (d == 256 && plan.terms == 2 && !exact && !plan.along_tokens)
+    refuse(
+        "has no room in its registers for d = 256 with two terms of probabilities and V's blocks "
+        "along d; take one_term, exact probabilities or v_along_tokens");
+  const char* const second = plan.along_tokens ? "tokens" : exact ? "exact" : "two_level";
+  const std::string keys =
+      plan.k.format == Format::nvfp4
+          ? "nvfp4"
+          : fmt::format("{}_{}", info(plan.q.format).name, info(plan.k.format).name);
+  plan.kernel = fmt::format("attention_block_scaled_{}_{}_{}_{}", second, keys, d, plan.terms);
   plan.block_rows = block_rows_of(d, plan.terms, plan.along_tokens);
-  plan.shared_bytes = shared_of(d, d / 2, d / 64, plan.terms, plan.along_tokens).bytes();
+  plan.shared_bytes = shared_of(d, static_cast<int>(code_bytes(plan.q.format, d)),
+                                static_cast<int>(ceil_div(scale_bytes(plan.q.format, d), 4)),
+                                plan.terms, plan.along_tokens)
+                          .bytes();
 
   const std::int64_t q_tokens = call.q_tokens;
   const std::int64_t kv_tokens = plan.k.dense    ? plan.k.dense->batch * plan.k.dense->tokens
@@ -207,10 +226,13 @@ void prepare_rows(Device& device, const Operand& operand, int terms, const Prepa
   args.rows = x.batch * x.tokens * x.heads;
   args.d = static_cast<std::int32_t>(x.d);
   args.terms = terms;
-  args.normalize = to.factors != nullptr;
+  args.normalize = operand.format == Format::nvfp4 && to.factors != nullptr;
   const std::int64_t blocks = args.rows * (x.d / info(operand.format).block);
   if (blocks > 0)
-    launch(device, "attention_prepare_rows_nvfp4", operation, threads_of(blocks), args, stream);
+    launch(device,
+           fmt::format("attention_prepare_rows_{}",
+                       operand.format == Format::mxfp8_e4m3 ? "mxfp8" : info(operand.format).name),
+           operation, threads_of(blocks), args, stream);
 }
 
 void prepare_values(Device& device, const AttentionCall& call, const Plan& plan,
@@ -271,7 +293,8 @@ Args args_of(const AttentionCall& call, const Plan& plan, std::uint8_t* workspac
       args.q_codes[term] = workspace + plan.q_codes[term];
       args.q_scales[term] = workspace + plan.q_scales[term];
     }
-    args.q_factors = reinterpret_cast<const float*>(workspace + plan.q_factors);
+    if (plan.q.format == Format::nvfp4)
+      args.q_factors = reinterpret_cast<const float*>(workspace + plan.q_factors);
   }
   if (o.cache) {
     args.lengths = o.cache->lengths;

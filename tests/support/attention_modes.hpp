@@ -39,8 +39,9 @@ inline ModeResult mode_result(const OracleRow& row, ProbabilityRule rule, Format
     y[j] = s * log2_e;
     most = std::max(most, y[j]);
   }
-  ModeResult result{
-      .o = std::vector<double>(d), .weighted = std::vector<double>(d), .ties = std::vector<double>(d)};
+  ModeResult result{.o = std::vector<double>(d),
+                    .weighted = std::vector<double>(d),
+                    .ties = std::vector<double>(d)};
   const double sink = row.sink * log2_e, top = most == none ? sink : std::ceil(most);
   if (top == none) return result;
   std::vector<double> p(keys), low, high;

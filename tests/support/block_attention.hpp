@@ -1,5 +1,5 @@
-// Attention on an emulated consumer Blackwell GPU: operands of one call, dense or block-scaled, what
-// the device makes of them, and the comparison with the FP64 model of the mode.
+// Attention on an emulated consumer Blackwell GPU: operands of one call, dense or block-scaled,
+// what the device makes of them, and the comparison with the FP64 model of the mode.
 #pragma once
 
 #include <gtest/gtest.h>
@@ -50,9 +50,9 @@ class BlockAttention {
   }
 
   BlockAttentionResult run(cuda::Device& gpu) {
-    BlockAttentionResult r{Heads(c_.type, q.batch, q.tokens, q.heads, q.d),
-                           std::vector<float>(static_cast<std::size_t>(q.batch * q.tokens * q.heads),
-                                              99.0f)};
+    BlockAttentionResult r{
+        Heads(c_.type, q.batch, q.tokens, q.heads, q.d),
+        std::vector<float>(static_cast<std::size_t>(q.batch * q.tokens * q.heads), 99.0f)};
     const Moved mq(gpu, q, c_.q_format), mk(gpu, k, c_.k_format), mv(gpu, v, c_.v_format);
     const cuda::DeviceBytes output(gpu, r.o.bytes), lse(gpu, bytes_of(r.lse)),
         sinks(gpu, bytes_of(sinks_)), q_offsets(gpu, bytes_of(offsets(c_.q_lengths))),
@@ -137,8 +137,9 @@ class BlockAttention {
           blocks(format ? std::optional(blocks_of(h, *format)) : std::nullopt),
           codes(format ? std::vector<std::uint8_t>(blocks->codes().begin(), blocks->codes().end())
                        : h.bytes),
-          scales(format ? std::vector<std::uint8_t>(blocks->scales().begin(), blocks->scales().end())
-                        : std::vector<std::uint8_t>(16)),
+          scales(format
+                     ? std::vector<std::uint8_t>(blocks->scales().begin(), blocks->scales().end())
+                     : std::vector<std::uint8_t>(16)),
           first(gpu, nonempty(codes)),
           second(gpu, nonempty(scales)),
           global(gpu, bytes_of(std::vector<float>{format ? blocks->global_scale : 1.0f})) {}
@@ -207,8 +208,7 @@ class BlockAttention {
       o.input = {h.bytes.data() + (token * h.heads + head) * h.d * size_of(h.dtype), h.dtype, count,
                  h.d, h.heads * h.d};
       o.format = c_.format;
-      o.numerics.scale_rule =
-          c_.format == Format::nvfp4 ? ScaleRule::nearest : ScaleRule::rceil;
+      o.numerics.scale_rule = c_.format == Format::nvfp4 ? ScaleRule::nearest : ScaleRule::rceil;
       o.axis = along_tokens ? BlockAxis::rows : BlockAxis::cols;
       o.padding = Padding::zero;
       o.global_scale = 1.0f;
@@ -232,14 +232,14 @@ class BlockAttention {
 
   ::testing::AssertionResult check(const BlockAttentionResult& got, const OracleRow& row,
                                    std::int64_t token, std::int64_t head) const {
-    const ModeResult want = mode_result(row, rule_, Format::nvfp4,
-                                        c_.accuracy == AttentionAccuracy::two_term, 0x1p-15);
+    const ModeResult want =
+        mode_result(row, rule_, Format::nvfp4, c_.accuracy == AttentionAccuracy::two_term, 0x1p-15);
     const std::int64_t index = token * q.heads + head;
     const double lse = got.lse[static_cast<std::size_t>(index)];
     const double tight = rule_ == ProbabilityRule::exact ? 0x1p-10 : 0x1p-14;
     if (lse != want.lse && !(std::fabs(lse - want.lse) < 0x1p-16 * (4 + std::fabs(want.lse))))
-      return ::testing::AssertionFailure() << "log-sum-exp of head " << head << " is " << lse
-                                           << ", wanted " << want.lse;
+      return ::testing::AssertionFailure()
+             << "log-sum-exp of head " << head << " is " << lse << ", wanted " << want.lse;
     const double unit = c_.type == DType::f32 ? 0x1p-22 : c_.type == DType::f16 ? 0x1p-11 : 0x1p-8;
     for (std::int64_t i = 0; i < q.d; ++i) {
       const auto at = static_cast<std::size_t>(i);
@@ -247,9 +247,8 @@ class BlockAttention {
       const double allowed =
           tight * want.weighted[at] + 1.1 * want.ties[at] + unit * std::fabs(w) + 1e-30;
       if (!(std::fabs(g - w) <= allowed))
-        return ::testing::AssertionFailure()
-               << "element " << i << " of head " << head << " is " << g << ", wanted " << w
-               << " within " << allowed;
+        return ::testing::AssertionFailure() << "element " << i << " of head " << head << " is "
+                                             << g << ", wanted " << w << " within " << allowed;
     }
     return ::testing::AssertionSuccess();
   }

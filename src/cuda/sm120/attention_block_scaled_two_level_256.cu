@@ -4,5 +4,3 @@
 
 MICROSCALE_BLOCK_ATTENTION_ENTRY(two_level_nvfp4_256_1, 1, Nvfp4Keys, 256, 1, Values::two_level, 1,
                                  1)
-MICROSCALE_BLOCK_ATTENTION_ENTRY(two_level_nvfp4_256_2, 1, Nvfp4Keys, 256, 2, Values::two_level, 2,
-                                 1)

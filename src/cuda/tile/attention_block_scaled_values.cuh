@@ -133,7 +133,7 @@ struct WideValues {
     for (std::uint32_t j = 0; j < D / 8; j += 2) {
       std::uint32_t b[4];
       ptx::ldmatrix_m8n8_x4_trans_b16(
-          b, values + (own ^ (j ^ shift) << 4) + (Step / 2 * 32 + shift) * 2 * D);
+          b, values + (own ^ (j % 8 ^ shift) << 4) + j / 8 * 128 + (Step / 2 * 32 + shift) * 2 * D);
 #pragma unroll
       for (int m = 0; m < Rows; ++m) {
         ptx::mma_m16n8k16_f32_f16(o[m][j], p[m], b[0], b[1]);

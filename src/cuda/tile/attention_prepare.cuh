@@ -1,45 +1,74 @@
 // Dense operands of attention to 4- and 8-bit codes: what docs/attention.md has under "Accuracy
-// modes". A thread has a block; every one is quantized by the definition itself.
+// modes". A thread has a block.
 #pragma once
 
 #include <cstdint>
 
 #include "cuda/attention_block_scaled_args.hpp"
+#include "cuda/ptx/cvt_fp4.cuh"
+#include "cuda/ptx/cvt_fp8.cuh"
 #include "cuda/ptx/memory.cuh"
 #include "cuda/tile/attention_codes.cuh"
 #include "cuda/tile/attention_rows.cuh"
 #include "cuda/tile/grid_order.cuh"
 #include "cuda/tile/product_output.cuh"
-#include "formats/block_quantizer.hpp"
+#include "formats/e8m0.hpp"
+#include "formats/nvfp4.hpp"
 
 namespace microscale::cuda::block_attention {
 
-/// `codec` as quantize_block takes it, and how many codes a byte has.
-template <class Codec_, int Block, bool E8M0>
+/// One block, as quantize_block has it with ScaleRule::nearest (rceil for E8M0) and no other
+/// options: a NaN makes it NaN, an infinity takes the largest scale.
+template <class Codec, int Block, bool E8M0>
 struct PreparedFormat {
-  using Codec = Codec_;
   static constexpr int block = Block, bits = Codec::sign_bit == 8 ? 4 : 8;
-  static constexpr bool e8m0 = E8M0;
+  static constexpr int words = Block * bits / 32, of_word = 32 / bits;
 
   /// One term of `values`; what it leaves of them stays. Returns the scale.
-  __device__ static std::uint8_t term(float (&values)[Block], std::uint8_t (&codes)[Block]) {
-    BlockContext context;
-    context.scale_factor = nvfp4_scale_factor(1.0f);
-    context.numerics.scale_rule = E8M0 ? ScaleRule::rceil : ScaleRule::nearest;
-    const std::uint8_t scale = quantize_block<Codec, Block, E8M0>(
-        values, nullptr, context, [](int) { return std::uint64_t{0}; }, codes);
+  __device__ static std::uint8_t term(float (&values)[Block], std::uint32_t (&codes)[words]) {
+    std::uint32_t most = 0;
+    bool nan = false;
+#pragma unroll
+    for (int i = 0; i < Block; ++i) {
+      const std::uint32_t magnitude = __float_as_uint(values[i]) & 0x7FFFFFFFu;
+      nan = nan || magnitude > 0x7F800000u;
+      most = max(most, magnitude > 0x7F800000u ? 0u : magnitude);
+    }
+    const float amax = __uint_as_float(most);
+    std::uint8_t scale;
+    if constexpr (E8M0)
+      scale = most == 0x7F800000u ? e8m0_max : e8m0_from_amax<Codec>(ScaleRule::rceil, amax);
+    else
+      scale = most == 0x7F800000u ? nvfp4_max_scale
+                                  : nvfp4_nearest_scale(amax, nvfp4_scale_factor(1.0f));
     const float step = E8M0 ? decode_e8m0(scale) : UE4M3::decode(scale);
-    for (int i = 0; i < Block; ++i)
-      values[i] = __fsub_rn(values[i], __fmul_rn(Codec::decode(codes[i]), step));
-    return scale;
+    const float multiplier = E8M0 ? inverse_e8m0(scale) : nvfp4_multiplier(scale, 1.0f);
+#pragma unroll
+    for (int w = 0; w < words; ++w) {
+      float* const v = values + w * of_word;
+      float x[8] = {};
+#pragma unroll
+      for (int i = 0; i < of_word; ++i) x[i] = __fmul_rn(v[i], multiplier);
+      if constexpr (bits == 4) {
+        codes[w] =
+            ptx::cvt_rn_satfinite_e2m1x2_f32_x4(x[0], x[1], x[2], x[3], x[4], x[5], x[6], x[7]);
+        std::uint32_t pairs[4];
+        ptx::cvt_rn_f16x2_e2m1x2_x4(pairs, codes[w]);
+#pragma unroll
+        for (int i = 0; i < 8; ++i)
+          v[i] = __fsub_rn(v[i], __fmul_rn(ptx::cvt_f32_f16(pairs[i / 2] >> (16 * (i % 2))), step));
+      } else {
+        codes[w] = ptx::cvt_rn_satfinite_e4m3x2_f32(x[0], x[1]) |
+                   ptx::cvt_rn_satfinite_e4m3x2_f32(x[2], x[3]) << 16;
+      }
+      if (nan) codes[w] = 0x7F7F7F7Fu & (bits == 4 ? 0x77777777u : ~0u);
+    }
+    return nan ? (E8M0 ? e8m0_nan : nvfp4_nan_scale) : scale;
   }
   /// To `to`, aligned to 8 bytes.
-  __device__ static void store(const std::uint8_t (&codes)[Block], std::uint8_t* to) {
-    constexpr int words = Block * bits / 32, of_word = 32 / bits;
-    std::uint32_t w[words] = {};
-    for (int i = 0; i < Block; ++i)
-      w[i / of_word] |= static_cast<std::uint32_t>(codes[i]) << (bits * (i % of_word));
-    for (int i = 0; i < words; i += 2) ptx::st_global_v2(to + 4 * i, w[i], w[i + 1]);
+  __device__ static void store(const std::uint32_t (&codes)[words], std::uint8_t* to) {
+#pragma unroll
+    for (int i = 0; i < words; i += 2) ptx::st_global_v2(to + 4 * i, codes[i], codes[i + 1]);
   }
 };
 using PreparedNvfp4 = PreparedFormat<E2M1, 16, false>;
@@ -82,8 +111,9 @@ __device__ void prepare_rows(const PrepareRowsArgs& args) {
     if (block == 0 && index / blocks < args.rows) args.factors[row] = factor;
   }
   if (index / blocks >= args.rows) return;
+#pragma unroll 1
   for (int term = 0; term < args.terms; ++term) {
-    std::uint8_t codes[Format::block];
+    std::uint32_t codes[Format::words];
     args.scales[term][row * blocks + block] = Format::term(values, codes);
     Format::store(codes,
                   args.codes[term] + (row * blocks + block) * (Format::block * Format::bits / 8));
@@ -121,7 +151,7 @@ __device__ inline void prepare_values(const PrepareValuesArgs& args) {
                                        (token - of_batch * args.tokens) * args.input.token +
                                        head * args.input.head + i);
   }
-  std::uint8_t codes[16];
+  std::uint32_t codes[PreparedNvfp4::words];
   const std::uint8_t scale = PreparedNvfp4::term(values, codes);
   std::uint8_t* const to =
       args.tiles + (head * args.head_tiles + first_value_tile(first, sequence) + tile) *
