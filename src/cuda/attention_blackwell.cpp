@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <bit>
 
 #include "cuda/attention_block_scaled_args.hpp"
 #include "cuda/launch.hpp"
@@ -79,8 +80,8 @@ void check_served(const AttentionCall& call) {
 void check_cache_served(const KvCache& cache) {
   if (cache.format != KvFormat::nvfp4)
     refuse("reads caches in NVFP4 alone; take that, or a host backend");
-  if (cache.page_table)
-    refuse("reads contiguous caches, without a page table; take that, or a host backend");
+  if (cache.pages >= std::int64_t{1} << 31)
+    refuse(fmt::format("numbers up to 2^31 pages, not {}; take fewer", cache.pages));
   if (cache.first.count > 0 || cache.recent.count > 0)
     refuse("reads tokens from pages alone; keep no BF16 copies, or take a host backend");
   if (cache.k_mean || cache.hadamard != 0)
@@ -298,6 +299,10 @@ Args args_of(const AttentionCall& call, const Plan& plan, std::uint8_t* workspac
   }
   if (o.cache) {
     args.lengths = o.cache->lengths;
+    args.page_table = o.cache->page_table;
+    args.max_pages = o.cache->max_pages;
+    args.pages = o.cache->pages;
+    args.page_shift = std::countr_zero(static_cast<std::uint64_t>(o.cache->page_size));
     args.k = cached(o.cache->k_codes);
     args.k_scale = cached(o.cache->k_scales);
     args.v = cached(o.cache->v_codes);

@@ -183,5 +183,127 @@ TEST_F(AttentionBlockScaled, leaves_its_operands_alone_and_runs_clean_in_any_ord
   }
 }
 
+// Defects that other kernels had.
+
+/// Sets every element of a tensor: fn(batch, token, head, i).
+template <class Function>
+void fill(test::Heads& h, Function&& fn) {
+  for (std::int64_t b = 0; b < h.batch; ++b)
+    for (std::int64_t t = 0; t < h.tokens; ++t)
+      for (std::int64_t head = 0; head < h.heads; ++head)
+        for (std::int64_t i = 0; i < h.d; ++i) h.set(b, t, head, i, fn(b, t, head, i));
+}
+
+TEST_F(AttentionBlockScaled, gives_the_value_and_ln_n_for_equal_scores_and_values) {
+  for (const Second& second : seconds)
+    for (const std::int64_t n : {1, 7, 64, 100, 129}) {
+      BlockAttention attention(
+          with(second, AttentionAccuracy::one_term, {.kv_len = n, .q_len = 5, .d = 64}));
+      fill(attention.q, [](auto...) { return 0.0f; });
+      fill(attention.v, [](auto...) { return 6.0f; });  // what FP4 holds exactly
+      const auto got = attention.run(device());
+      for (const float lse : got.lse) EXPECT_NEAR(lse, std::log(static_cast<double>(n)), 1e-6);
+      for (std::int64_t i = 0; i < 5 * 2 * 64; ++i)
+        EXPECT_NEAR(load_dense(got.o.bytes.data(), DType::f32, i), 6.0, 1e-5) << n;
+    }
+}
+
+TEST_F(AttentionBlockScaled, returns_rows_of_v_for_one_hot_scores) {
+  // Key t answers to query t alone: both have the same random signs.
+  for (const Second& second : seconds) {
+    BlockAttention attention(with(second, AttentionAccuracy::one_term,
+                                  {.kv_len = 130, .q_len = 130, .q_heads = 1, .d = 128}));
+    fill(attention.q,
+         [&](auto, auto t, auto, auto i) { return attention.k.at(0, t, 0, i) < 0 ? -6.0f : 6.0f; });
+    fill(attention.k, [&](auto, auto t, auto, auto i) { return attention.q.at(0, t, 0, i); });
+    fill(attention.v, [&](auto, auto t, auto, auto i) {
+      return static_cast<float>((t * 5 + i * 3) % 7 - 3) * (t % 3 ? 1.0f : 0.25f);
+    });
+    const auto got = attention.run(device());
+    EXPECT_TRUE(attention.compare(got));
+    const auto values = attention.values();
+    for (std::int64_t t = 0; t < 130; ++t)
+      for (std::int64_t i = 0; i < 128; ++i)
+        ASSERT_NEAR(got.o.at(0, t, 0, i),
+                    values[static_cast<std::size_t>(t)][static_cast<std::size_t>(i)], 1e-4)
+            << t << " " << i;
+  }
+}
+
+TEST_F(AttentionBlockScaled, neither_doubles_nor_halves_results) {
+  // alpha = <o, want> / <want, want>; cosines do not see what is folded into a row's sum.
+  for (const Second& second : seconds)
+    for (const bool causal : {false, true}) {
+      BlockAttention attention(with(second, AttentionAccuracy::one_term,
+                                    {.kv_len = 256, .q_len = 128, .q_heads = 1, .causal = causal}));
+      const auto got = attention.run(device());
+      const std::vector<double> want = attention.exact_result();
+      double both = 0, own = 0, off = 0;
+      for (std::size_t i = 0; i < want.size(); ++i) {
+        const double g = load_dense(got.o.bytes.data(), DType::f32, static_cast<std::int64_t>(i));
+        both += g * want[i], own += want[i] * want[i], off += (g - want[i]) * (g - want[i]);
+      }
+      EXPECT_NEAR(both / own, 1.0, 0.03);
+      EXPECT_LT(std::sqrt(off / own), 0.25) << causal;
+      EXPECT_GT(std::sqrt(off / own), 0.02) << causal;  // it is FP4
+    }
+}
+
+TEST_F(AttentionBlockScaled, keeps_what_is_beside_a_sink) {
+  // Token 0 is 7 above the other logits, and its value small.
+  for (const Second& second : seconds) {
+    BlockAttention attention(
+        with(second, AttentionAccuracy::one_term, {.kv_len = 600, .q_len = 16, .q_heads = 1}));
+    fill(attention.q, [](auto, auto, auto, auto i) {
+      return i == 0 ? 8.0f : i % 2 ? 0.5f : -0.5f;
+    });
+    fill(attention.k, [&](auto, auto t, auto, auto i) {
+      return i > 0 ? 0.05f * attention.k.at(0, t, 0, i) : t == 0 ? 9.9f : 0.0f;
+    });
+    fill(attention.v, [&](auto, auto t, auto, auto i) {
+      return t == 0 ? 0.01f : 0.7f + 0.5f * attention.v.at(0, t, 0, i);
+    });
+    const auto got = attention.run(device());
+    const std::vector<double> want = attention.exact_result();
+    double both = 0, own = 0, mine = 0;
+    for (std::size_t i = 0; i < want.size(); ++i) {
+      const double g = load_dense(got.o.bytes.data(), DType::f32, static_cast<std::int64_t>(i));
+      both += g * want[i], own += want[i] * want[i], mine += g * g;
+    }
+    EXPECT_GT(both / std::sqrt(own * mine), second.along_tokens ? 0.998 : 0.999);
+  }
+}
+
+TEST_F(AttentionBlockScaled, does_not_mind_what_lies_behind_a_sequence) {
+  // Keys that no query sees are NaN and infinity; blocks along tokens begin with a sequence.
+  for (const Second& second : seconds) {
+    if (second.along_tokens) continue;  // they share scales with those that are seen
+    BlockAttentionCase c = with(second, AttentionAccuracy::one_term,
+                                {.kv_len = 120, .q_len = 3, .d = 64, .causal = true, .window = 20});
+    BlockAttention attention(c);
+    const auto first = attention.run(device());
+    fill(attention.k, [&](auto, auto t, auto, auto i) {
+      return t < 90 ? std::nanf("") : attention.k.at(0, t, 0, i);
+    });
+    fill(attention.v, [&](auto, auto t, auto, auto i) {
+      return t < 90 ? -INFINITY : attention.v.at(0, t, 0, i);
+    });
+    EXPECT_EQ(attention.run(device()).o.bytes, first.o.bytes);
+  }
+}
+
+TEST_F(AttentionBlockScaled, makes_rows_with_nan_nan_and_no_others) {
+  for (const Second& second : seconds) {
+    BlockAttention attention(with(second, AttentionAccuracy::one_term,
+                                  {.kv_len = 70, .q_len = 20, .q_heads = 1, .d = 64}));
+    attention.q.set(0, 3, 0, 5, std::nanf(""));
+    const auto got = attention.run(device());
+    for (std::int64_t t = 0; t < 20; ++t)
+      for (std::int64_t i = 0; i < 64; ++i)
+        ASSERT_EQ(std::isnan(got.o.at(0, t, 0, i)), t == 3) << t;
+    EXPECT_TRUE(std::isnan(got.lse[3]));
+  }
+}
+
 }  // namespace
 }  // namespace microscale::emulator

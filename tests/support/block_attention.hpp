@@ -120,6 +120,26 @@ class BlockAttention {
     return ::testing::AssertionSuccess();
   }
 
+  /// Rows of V as the mode has them; one sequence, one head.
+  std::vector<std::vector<double>> values() const {
+    return rows_of(v, c_.v_format, 0, v.tokens, 0, c_.along_tokens);
+  }
+  /// One head, one sequence, operands as they were given.
+  std::vector<double> exact_result() const {
+    OracleRow row;
+    row.k = head_rows(k, 0, 0, 0, k.tokens);
+    row.v = head_rows(v, 0, 0, 0, v.tokens);
+    row.scale = 1 / std::sqrt(static_cast<double>(c_.d));
+    row.causal = c_.causal;
+    std::vector<double> all;
+    for (std::int64_t t = 0; t < q.tokens; ++t) {
+      row.q = head_rows(q, 0, 0, t, 1)[0];
+      row.position = k.tokens - q.tokens + t;
+      for (const double o : oracle(row).o) all.push_back(o);
+    }
+    return all;
+  }
+
   const BlockAttentionCase c_;
   const bool packed_;
   Heads q, k, v;
@@ -233,7 +253,8 @@ class BlockAttention {
   ::testing::AssertionResult check(const BlockAttentionResult& got, const OracleRow& row,
                                    std::int64_t token, std::int64_t head) const {
     const ModeResult want =
-        mode_result(row, rule_, Format::nvfp4, c_.accuracy == AttentionAccuracy::two_term, 0x1p-15);
+        mode_result(row, rule_, Format::nvfp4, c_.accuracy == AttentionAccuracy::two_term,
+                    c_.along_tokens ? 64 : 32, 0x1p-15);
     const std::int64_t index = token * q.heads + head;
     const double lse = got.lse[static_cast<std::size_t>(index)];
     const double tight = rule_ == ProbabilityRule::exact ? 0x1p-10 : 0x1p-14;

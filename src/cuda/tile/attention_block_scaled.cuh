@@ -47,6 +47,8 @@ class Attention {
   using Token = TokenValues<C::D>;
   static constexpr Shared shared =
       shared_of(C::D, Shape::row_bytes, Shape::words, C::QTerms, C::along_tokens);
+  /// Where registers have no room for the next tile's scales beside probabilities.
+  static constexpr bool late_scales = C::D == 256 && C::V == Values::two_level;
   using OwnQuery = Query<Keys, C::D, C::QTerms>;
   static constexpr int halves = C::eights / 4;
   static_assert(warps * C::Rows * OwnQuery::bytes == shared.query_bytes, "as the host has it");
@@ -88,16 +90,16 @@ class Attention {
       ptx::st_shared_v2(seen_at(thread_), static_cast<std::uint32_t>(item.begin(args, row)),
                         static_cast<std::uint32_t>(item.end(args, row)));
     }
-    begin_ = item.begin(args, 0);
-    end_ = max(item.end(args, last), begin_);
-    first_ = begin_ / tile_keys;
-    count_ = end_ > begin_ ? (end_ + tile_keys - 1) / tile_keys - first_ : 0;
+    const int begin = item.begin(args, 0), end = max(item.end(args, last), begin);
+    first_ = begin / tile_keys;
+    count_ = end > begin ? (end + tile_keys - 1) / tile_keys - first_ : 0;
     const int inner = (item.begin(args, last) + tile_keys - 1) / tile_keys - first_;
     whole_ = min(max(inner, 0), count_);
     whole_end_ = args.softcap_log2 > 0.0f
                      ? whole_
                      : min(max(item.end(args, 0) / tile_keys - first_, whole_), count_);
     find_operands(item);
+    if (table_ && lacks_pages(begin, end)) whole_end_ = whole_;  // through the loop that looks
     load_query(item);
   }
 
@@ -124,7 +126,8 @@ class Attention {
   /// Where K and V of the item are.
   __device__ void find_operands(const DecodeItem& item) {
     const std::int64_t first = args_.lengths ? 0 : first_key(args_, item.sequence);
-    const std::int64_t page = args_.lengths ? item.sequence : 0;
+    const std::int64_t page = args_.lengths && !args_.page_table ? item.sequence : 0;
+    if (args_.page_table) table_ = args_.page_table + item.sequence * args_.max_pages;
     const auto place = [&](const Part& part) {
       return part.data + page * part.page + item.kv_head * part.head + first * part.token;
     };
@@ -140,29 +143,50 @@ class Attention {
     }
   }
 
-  /// Key `in` of tile `i`, or the last one there is, at `token` bytes each.
-  __device__ std::uint64_t key(int i, int in, std::uint32_t token) const {
-    const int at = min((first_ + i) * tile_keys + in, last_key_);
-    return static_cast<std::uint64_t>(static_cast<std::uint32_t>(at)) * token;
+  /// The page of a key, or -1 where there is none.
+  __device__ int page_of(int key) const {
+    const int page = table_[key >> args_.page_shift];
+    return page < args_.pages ? max(page, -1) : -1;
+  }
+  /// Whether some page with keys [begin, end) is absent. All threads of the block call it.
+  __device__ bool lacks_pages(int begin, int end) const {
+    bool absent = false;
+    const int step = 1 << args_.page_shift;
+    for (int key = begin / step * step + thread_ * step; key < end; key += threads * step)
+      absent = absent || page_of(key) < 0;
+    return __syncthreads_or(absent) != 0;
+  }
+
+  /// Key `in` of tile `i`, or the last one there is. Of a page that there is not, page 0's.
+  __device__ const std::uint8_t* at(const std::uint8_t* base, const Part& part, int i,
+                                    int in) const {
+    auto key = static_cast<std::uint32_t>(min((first_ + i) * tile_keys + in, last_key_));
+    if constexpr (!C::along_tokens) {
+      if (table_) {
+        base += max(page_of(static_cast<int>(key)), 0) * part.page;
+        key &= (1u << args_.page_shift) - 1;
+      }
+    }
+    return base + static_cast<std::uint64_t>(key) * part.token;
   }
 
   __device__ void fill(int i, std::uint32_t to) const {
     if (i < count_) {
-      copy_keys<Keys, C::D>(to, thread_, [&](int in) { return k_ + key(i, in, args_.k.token); });
+      copy_keys<Keys, C::D>(to, thread_, [&](int in) { return at(k_, args_.k, i, in); });
       const std::uint32_t values = to + shared.key_bytes;
       if constexpr (C::along_tokens)
         Token::copy(values, v_ + static_cast<std::int64_t>(first_ + i) * ValueTile::bytes(C::D),
                     thread_);
       else
-        Wide::copy(values, thread_, [&](int in) { return v_ + key(i, in, args_.v.token); });
+        Wide::copy(values, thread_, [&](int in) { return at(v_, args_.v, i, in); });
     }
     ptx::cp_async_commit_group();
   }
 
   __device__ void load_scales_of(int i) {
-    scales_.load(lane_, [&](int in) { return k_scale_ + key(i, in, args_.k_scale.token); });
+    scales_.load(lane_, [&](int in) { return at(k_scale_, args_.k_scale, i, in); });
     if constexpr (!C::along_tokens)
-      Wide::load_scales_of(v_scale_ + key(i, Wide::own_key(thread_), args_.v_scale.token), thread_,
+      Wide::load_scales_of(at(v_scale_, args_.v_scale, i, Wide::own_key(thread_)), thread_,
                            v_words_);
   }
 
@@ -178,7 +202,8 @@ class Attention {
         const int in = min(own_row_ + 16 * m + 8 * e, item.count - 1);
         row[e] = item.token(args_, in) * args_.q_heads + item.head(args_, in);
         const float own = args_.q_factors ? args_.q_factors[row[e]] : 1.0f;
-        rows_[m].factor[e] = fmaxf(fabsf(__fmul_rn(factor, own)), 0x1p-126f);
+        const float product = fabsf(__fmul_rn(factor, own));
+        rows_[m].factor[e] = product < 0x1p-126f ? 0x1p-126f : product;  // a mask times 0 is NaN
         rows_[m].bias[e] = FLT_MAX;
         rows_[m].sum[e] = 0.0f;
       }
@@ -218,6 +243,7 @@ class Attention {
       Wide::widen(values, wide, thread_, v_words_);
       half<Whole, 0>(i, stage, wide);
       half<Whole, 1>(i, stage, wide);
+      if constexpr (late_scales) load_scales_of(i + 1);
     }
     from_ = from_ == (shared.stages - 1) * shared.stage() ? 0 : from_ + shared.stage();
   }
@@ -227,7 +253,9 @@ class Attention {
   __device__ void clear_unseen(int i) {
     if constexpr (!Whole) {
       const int own = (first_ + i) * tile_keys + Wide::own_key(thread_);
-      if (own >= begin_ && own < end_) return;
+      const auto begin = static_cast<int>(ptx::ld_shared_b32(seen_at(0))),
+                 end = static_cast<int>(ptx::ld_shared_b32(seen_at(C::block_rows - 1) + 4));
+      if (own >= begin && own < end && !(table_ && page_of(own) < 0)) return;
 #pragma unroll
       for (std::uint32_t& word : v_words_) word = 0;
     }
@@ -239,7 +267,7 @@ class Attention {
     float s[C::Rows][4][4];
     scores<Keys, C::D, C::QTerms, C::Rows, 4, 4 * Half>(s, q_, scales_, stage,
                                                         key_fragment<Keys, C::D>(lane_), lane_);
-    if constexpr (Half == 1) load_scales_of(i + 1);
+    if constexpr (Half == 1 && !late_scales) load_scales_of(i + 1);
     if constexpr (!Whole) see(s, i, Half);
     float largest[C::Rows][2][1];
     prepare(s, largest);
@@ -295,6 +323,11 @@ class Attention {
   /// Softcap and mask, of eights that begin with half `first` of tile i.
   template <int Eights>
   __device__ void see(float (&s)[C::Rows][Eights][4], int i, int first) const {
+    bool absent[Eights / 4] = {};
+    if constexpr (!C::along_tokens) {
+      const int key = (first_ + i) * tile_keys + 32 * first + 8 * (lane_ % 4);  // of one page
+      if (table_) absent[0] = page_of(min(key, last_key_)) < 0;
+    }
 #pragma unroll
     for (int m = 0; m < C::Rows; ++m)
 #pragma unroll
@@ -313,7 +346,7 @@ class Attention {
             }
             const int at =
                 (first_ + i) * tile_keys + 32 * (first + j / 4) + 8 * (lane_ % 4) + 2 * (j % 4) + n;
-            if (at < begin || at >= end) x = -INFINITY;
+            if (at < begin || at >= end || absent[j / 4]) x = -INFINITY;
           }
       }
   }
@@ -357,12 +390,12 @@ class Attention {
 
   const Args& args_;
   const int thread_, lane_, own_row_, last_key_;
-  int begin_, end_;        // keys that a row sees
   int first_, count_;      // tiles with these
   int whole_, whole_end_;  // those that every row sees whole, from the first on
   // Shared addresses of q and of the stages; the current stage, from there.
   std::uint32_t query_ = 0, memory_ = 0, from_ = 0;
   const std::uint8_t *k_ = nullptr, *k_scale_ = nullptr, *v_ = nullptr, *v_scale_ = nullptr;
+  const std::int32_t* table_ = nullptr;  // of the sequence's pages
   OwnQuery q_[C::Rows];
   KeyScales<Keys, C::D> scales_;  // of the tile to come
   std::uint32_t v_words_[Wide::scale_words];

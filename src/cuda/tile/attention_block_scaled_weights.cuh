@@ -1,8 +1,7 @@
 // From scores to probabilities, in the registers of a warp.
 //
-// t = p * `factor` * 2^(m - M), p = e^(s - m), m a row's largest score so far in powers of two and
-// M the integer above it. So a row's sums are multiplied by powers of two alone when its largest
-// score rises, which is exact, and codes of probabilities do not depend on when it does.
+// t = p * `factor`, p = e^(s - m), m a row's largest score so far: sums are multiplied when it rises,
+// which is a branch that few tiles take.
 //
 // Two-level: scale = E4M3 of a block's largest t / 6; a lane has half of a block of 16 keys, its
 // neighbour the other. Codes are those of t / scale, taken as one exponential.
@@ -26,7 +25,7 @@ inline constexpr float log2_e = 1.4426950408889634f, ln_2 = 0.6931471805599453f;
 /// Of a lane's two rows, g and g + 8 of 16.
 struct RowState {
   float factor[2];  // from sums to scores in powers of two; positive
-  float bias[2];    // log2 of the factor of t, minus M; FLT_MAX: no score yet
+  float bias[2];    // log2 of the factor of t, minus m; FLT_MAX: no score yet
   float sum[2];     // of t, of this lane's keys
 };
 
@@ -54,7 +53,7 @@ __device__ __forceinline__ bool rises(const RowState& rows, const float (&larges
   return above;
 }
 
-/// Takes M up to what the rows' scores ask for. `most`: log2 of the factor of t. Returns through
+/// Takes m up to what the rows' scores ask for. `most`: log2 of the factor of t. Returns through
 /// `share` what sums so far are multiplied by.
 template <int Halves>
 __device__ inline void raise(RowState& rows, const float (&largest)[2][Halves], float most,
@@ -68,10 +67,10 @@ __device__ inline void raise(RowState& rows, const float (&largest)[2][Halves], 
     x = fmaxf(x, __shfl_xor_sync(~0u, x, 2));
     share[row] = 1.0f;
     if (!(__fmaf_rn(x, rows.factor[row], rows.bias[row]) > most)) continue;
-    const float bias = __fsub_rn(most, ceilf(__fmul_rn(x, rows.factor[row])));
+    const float bias = __fsub_rn(most, __fmul_rn(x, rows.factor[row]));
     share[row] = rows.bias[row] == FLT_MAX
                      ? 0.0f
-                     : ptx::ex2_approx_ftz_f32(rintf(__fsub_rn(bias, rows.bias[row])));
+                     : ptx::ex2_approx_ftz_f32(__fsub_rn(bias, rows.bias[row]));
     rows.bias[row] = bias;
     rows.sum[row] = __fmul_rn(rows.sum[row], share[row]);
   }
