@@ -154,7 +154,9 @@ Plan plan_of(const AttentionCall& call) {
       plan.k.format == Format::nvfp4
           ? "nvfp4"
           : fmt::format("{}_{}", info(plan.q.format).name, info(plan.k.format).name);
-  plan.kernel = fmt::format("attention_block_scaled_{}_{}_{}_{}", second, keys, d, plan.terms);
+  const char* const paged = o.cache && o.cache->page_table ? "paged_" : "";
+  plan.kernel =
+      fmt::format("attention_block_scaled_{}_{}{}_{}_{}", second, paged, keys, d, plan.terms);
   plan.block_rows = block_rows_of(d, plan.terms, plan.along_tokens);
   plan.shared_bytes = shared_of(d, static_cast<int>(code_bytes(plan.q.format, d)),
                                 static_cast<int>(ceil_div(scale_bytes(plan.q.format, d), 4)),

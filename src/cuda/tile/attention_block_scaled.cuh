@@ -25,13 +25,15 @@ enum class Values {
   exact,      // FP16, with V's blocks along d
 };
 
-/// QTerms, PTerms: of q and of codes of probabilities. Rows: sixteens of a warp.
-template <class Pair, int D_, int QTerms_, Values V_, int PTerms_, int Rows_>
+/// QTerms, PTerms: of q and of codes of probabilities. Rows: sixteens of a warp. Paged: K and V are
+/// in pages that a table names.
+template <class Pair, int D_, int QTerms_, Values V_, int PTerms_, int Rows_, bool Paged_ = false>
 struct Config {
   using Keys = Pair;
   static constexpr int D = D_, QTerms = QTerms_, PTerms = PTerms_, Rows = Rows_;
   static constexpr Values V = V_;
-  static constexpr bool along_tokens = V == Values::tokens;
+  static constexpr bool along_tokens = V == Values::tokens, Paged = Paged_;
+  static_assert(!Paged || !along_tokens, "V's blocks run along d in a cache");
   static_assert(!along_tokens || Rows == 1, "codes of probabilities of a whole tile are kept");
   static constexpr int block_rows = 16 * warps * Rows;
   static_assert(block_rows == block_rows_of(D, QTerms, along_tokens), "as the host has it");
@@ -48,7 +50,7 @@ class Attention {
   static constexpr Shared shared =
       shared_of(C::D, Shape::row_bytes, Shape::words, C::QTerms, C::along_tokens);
   /// Where registers have no room for the next tile's scales beside probabilities.
-  static constexpr bool late_scales = C::D == 256 && C::V == Values::two_level;
+  static constexpr bool late_scales = C::D == 256 && (C::Paged || C::V == Values::two_level);
   using OwnQuery = Query<Keys, C::D, C::QTerms>;
   static constexpr int halves = C::eights / 4;
   static_assert(warps * C::Rows * OwnQuery::bytes == shared.query_bytes, "as the host has it");
@@ -99,7 +101,8 @@ class Attention {
                      ? whole_
                      : min(max(item.end(args, 0) / tile_keys - first_, whole_), count_);
     find_operands(item);
-    if (table_ && lacks_pages(begin, end)) whole_end_ = whole_;  // through the loop that looks
+    if constexpr (C::Paged)
+      if (lacks_pages(begin, end)) whole_end_ = whole_;  // through the loop that looks
     load_query(item);
   }
 
@@ -126,8 +129,8 @@ class Attention {
   /// Where K and V of the item are.
   __device__ void find_operands(const DecodeItem& item) {
     const std::int64_t first = args_.lengths ? 0 : first_key(args_, item.sequence);
-    const std::int64_t page = args_.lengths && !args_.page_table ? item.sequence : 0;
-    if (args_.page_table) table_ = args_.page_table + item.sequence * args_.max_pages;
+    const std::int64_t page = args_.lengths && !C::Paged ? item.sequence : 0;
+    if constexpr (C::Paged) table_ = args_.page_table + item.sequence * args_.max_pages;
     const auto place = [&](const Part& part) {
       return part.data + page * part.page + item.kv_head * part.head + first * part.token;
     };
@@ -161,11 +164,9 @@ class Attention {
   __device__ const std::uint8_t* at(const std::uint8_t* base, const Part& part, int i,
                                     int in) const {
     auto key = static_cast<std::uint32_t>(min((first_ + i) * tile_keys + in, last_key_));
-    if constexpr (!C::along_tokens) {
-      if (table_) {
-        base += max(page_of(static_cast<int>(key)), 0) * part.page;
-        key &= (1u << args_.page_shift) - 1;
-      }
+    if constexpr (C::Paged) {
+      base += max(page_of(static_cast<int>(key)), 0) * part.page;
+      key &= (1u << args_.page_shift) - 1;
     }
     return base + static_cast<std::uint64_t>(key) * part.token;
   }
@@ -185,6 +186,14 @@ class Attention {
 
   __device__ void load_scales_of(int i) {
     scales_.load(lane_, [&](int in) { return at(k_scale_, args_.k_scale, i, in); });
+    if constexpr (C::Paged)
+#pragma unroll
+      for (int half = 0; half < 2; ++half) {
+        const int key = (first_ + i) * tile_keys + scales_.key(lane_, half);
+        if (page_of(min(key, last_key_)) >= 0) continue;
+#pragma unroll
+        for (std::uint32_t& word : scales_.words[half]) word = 0;  // page 0's may be no scales
+      }
     if constexpr (!C::along_tokens)
       Wide::load_scales_of(at(v_scale_, args_.v_scale, i, Wide::own_key(thread_)), thread_,
                            v_words_);
@@ -255,7 +264,7 @@ class Attention {
       const int own = (first_ + i) * tile_keys + Wide::own_key(thread_);
       const auto begin = static_cast<int>(ptx::ld_shared_b32(seen_at(0))),
                  end = static_cast<int>(ptx::ld_shared_b32(seen_at(C::block_rows - 1) + 4));
-      if (own >= begin && own < end && !(table_ && page_of(own) < 0)) return;
+      if (own >= begin && own < end && !(C::Paged && page_of(own) < 0)) return;
 #pragma unroll
       for (std::uint32_t& word : v_words_) word = 0;
     }
@@ -324,9 +333,9 @@ class Attention {
   template <int Eights>
   __device__ void see(float (&s)[C::Rows][Eights][4], int i, int first) const {
     bool absent[Eights / 4] = {};
-    if constexpr (!C::along_tokens) {
+    if constexpr (C::Paged) {
       const int key = (first_ + i) * tile_keys + 32 * first + 8 * (lane_ % 4);  // of one page
-      if (table_) absent[0] = page_of(min(key, last_key_)) < 0;
+      absent[0] = page_of(min(key, last_key_)) < 0;
     }
 #pragma unroll
     for (int m = 0; m < C::Rows; ++m)
