@@ -53,7 +53,8 @@ class BlackwellAttention : public ::testing::Test {
   }
 
   alignas(256) static inline std::uint8_t memory_[1 << 20];
-  test::FakeDevice device_{12, 0};
+  // One for all tests: kernels that were found are remembered by the device's address.
+  static inline test::FakeDevice device_{12, 0};
 };
 
 using Names = std::vector<std::string>;

@@ -183,6 +183,30 @@ TEST_F(AttentionBlockScaled, leaves_its_operands_alone_and_runs_clean_in_any_ord
   }
 }
 
+TEST_F(AttentionBlockScaled, has_no_bank_conflicts_and_multiplies_each_tile_once) {
+  for (const Second& second : seconds)
+    for (const std::int64_t d : {64, 128, 256}) {
+      device().options.statistics = true;
+      BlockAttention attention(with(second, AttentionAccuracy::one_term,
+                                    {.kv_len = 256, .q_len = 64, .q_heads = 1, .d = d}));
+      attention.run(device());
+      std::uint64_t products = 0;
+      for (const InstructionCount& each : device().last_report.instructions) {
+        products += each.opcode == "mma" ? each.warps : 0;
+        if (each.opcode.starts_with("cp") || each.opcode.starts_with("ldmatrix") ||
+            each.opcode.find(".shared") != each.opcode.npos) {
+          EXPECT_EQ(each.bank_conflicts, 0u)
+              << each.opcode << ", line " << each.ptx_line << ", d " << d;
+        }
+      }
+      // 4 sixteens of rows, 4 tiles; warps without rows of their own multiply, too.
+      const std::uint64_t sixteens = !second.along_tokens && d == 64 ? 8 : 4;
+      const auto steps = static_cast<std::uint64_t>(d / 64);
+      EXPECT_EQ(products, sixteens * 4 * steps * (second.along_tokens ? 8 + 8 : 8 + 32)) << d;
+    }
+  device().options = {.instruction_budget = 2'000'000'000};
+}
+
 // Defects that other kernels had.
 
 /// Sets every element of a tensor: fn(batch, token, head, i).

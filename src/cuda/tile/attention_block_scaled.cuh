@@ -10,36 +10,15 @@
 #include <cstdint>
 #include <type_traits>
 
+#include "cuda/tile/attention_block_scaled_config.cuh"
 #include "cuda/tile/attention_block_scaled_keys.cuh"
+#include "cuda/tile/attention_block_scaled_store.cuh"
 #include "cuda/tile/attention_block_scaled_values.cuh"
 #include "cuda/tile/attention_block_scaled_weights.cuh"
 #include "cuda/tile/attention_rows.cuh"
 #include "cuda/tile/grid_order.cuh"
 
 namespace microscale::cuda::block_attention {
-
-/// How probabilities are multiplied.
-enum class Values {
-  tokens,     // two-level codes, with V's blocks along the tokens
-  two_level,  // two-level codes, widened to FP16 like V, whose blocks run along d
-  exact,      // FP16, with V's blocks along d
-};
-
-/// QTerms, PTerms: of q and of codes of probabilities. Rows: sixteens of a warp. Paged: K and V are
-/// in pages that a table names.
-template <class Pair, int D_, int QTerms_, Values V_, int PTerms_, int Rows_, bool Paged_ = false>
-struct Config {
-  using Keys = Pair;
-  static constexpr int D = D_, QTerms = QTerms_, PTerms = PTerms_, Rows = Rows_;
-  static constexpr Values V = V_;
-  static constexpr bool along_tokens = V == Values::tokens, Paged = Paged_;
-  static_assert(!Paged || !along_tokens, "V's blocks run along d in a cache");
-  static_assert(!along_tokens || Rows == 1, "codes of probabilities of a whole tile are kept");
-  static constexpr int block_rows = 16 * warps * Rows;
-  static_assert(block_rows == block_rows_of(D, QTerms, along_tokens), "as the host has it");
-  static constexpr int eights = along_tokens ? 8 : 4;  // of keys that are scored at a time
-  static constexpr float most = V == Values::exact ? 15.0f : log2_2688;
-};
 
 template <class C>
 class Attention {
@@ -364,37 +343,7 @@ class Attention {
     const float global = args_.v_global ? *args_.v_global : 1.0f;
 #pragma unroll
     for (int m = 0; m < C::Rows; ++m)
-#pragma unroll
-      for (int e = 0; e < 2; ++e) {
-        float weight = rows_[m].sum[e];
-        weight = __fadd_rn(weight, __shfl_xor_sync(~0u, weight, 1));
-        weight = __fadd_rn(weight, __shfl_xor_sync(~0u, weight, 2));
-        const int row = own_row_ + 16 * m + 8 * e;
-        if (row >= item.count) continue;
-        float reference = weight == 0.0f ? decode_no_reference : -rows_[m].bias[e];
-        const float share = decode_sink(args_, item.head(args_, row), reference, weight);
-        if (lane_ % 4 == 0) decode_store_log_sum_exp(args_, item, row, reference, weight);
-        const float factor = weight == 0.0f ? 0.0f : __fdiv_rn(__fmul_rn(global, share), weight);
-        const std::int64_t at = item.element(args_, args_.output, row) + 2 * (lane_ % 4);
-#pragma unroll
-        for (int j = 0; j < C::D / 8; ++j)
-          store_pair(args_.output, at + 8 * j,
-                     factor == 0.0f ? 0.0f : __fmul_rn(o_[m][j][2 * e], factor),
-                     factor == 0.0f ? 0.0f : __fmul_rn(o_[m][j][2 * e + 1], factor));
-      }
-  }
-
-  /// Two neighbours, the first at an even place.
-  __device__ static void store_pair(const DecodeRows& to, std::int64_t at, float x, float y) {
-    const auto type = static_cast<DType>(to.type);
-    if (type == DType::f32) {
-      const auto bits = [](float v) { return __float_as_uint(v == v ? v : canonical_nan()); };
-      ptx::st_global_v2(static_cast<float*>(to.data) + at, bits(x), bits(y));
-    } else {
-      ptx::st_global_b32(
-          static_cast<std::uint16_t*>(to.data) + at,
-          type == DType::f16 ? ptx::cvt_rn_f16x2_f32(x, y) : ptx::cvt_rn_bf16x2_f32(x, y));
-    }
+      store_rows<C::D>(args_, item, own_row_ + 16 * m, lane_, rows_[m], global, o_[m]);
   }
 
   const Args& args_;

@@ -1,7 +1,7 @@
 // From scores to probabilities, in the registers of a warp.
 //
-// t = p * `factor`, p = e^(s - m), m a row's largest score so far: sums are multiplied when it rises,
-// which is a branch that few tiles take.
+// t = p * `factor`, p = e^(s - m), m a row's largest score so far: sums are multiplied when it
+// rises, which is a branch that few tiles take.
 //
 // Two-level: scale = E4M3 of a block's largest t / 6; a lane has half of a block of 16 keys, its
 // neighbour the other. Codes are those of t / scale, taken as one exponential.
@@ -68,9 +68,8 @@ __device__ inline void raise(RowState& rows, const float (&largest)[2][Halves], 
     share[row] = 1.0f;
     if (!(__fmaf_rn(x, rows.factor[row], rows.bias[row]) > most)) continue;
     const float bias = __fsub_rn(most, __fmul_rn(x, rows.factor[row]));
-    share[row] = rows.bias[row] == FLT_MAX
-                     ? 0.0f
-                     : ptx::ex2_approx_ftz_f32(__fsub_rn(bias, rows.bias[row]));
+    share[row] =
+        rows.bias[row] == FLT_MAX ? 0.0f : ptx::ex2_approx_ftz_f32(__fsub_rn(bias, rows.bias[row]));
     rows.bias[row] = bias;
     rows.sum[row] = __fmul_rn(rows.sum[row], share[row]);
   }
