@@ -97,6 +97,14 @@ void check_cache_served(const KvCache& cache) {
           "multiples of 4 bytes");
 }
 
+void check_aligned(const char* name, const BlockHeadsView* view) {
+  if (view && (reinterpret_cast<std::uintptr_t>(view->rows.codes.data()) % 16 != 0 ||
+               reinterpret_cast<std::uintptr_t>(view->rows.scales.data()) % 16 != 0))
+    throw Error(ErrorCode::invalid_argument,
+                fmt::format("{}: codes and scales of {} must be at multiples of 16 bytes",
+                            operation, name));
+}
+
 /// Strides from token to token are 32 bits to the kernels.
 void check_stride(std::int64_t stride) {
   if (stride >= std::int64_t{1} << 32)
@@ -137,6 +145,9 @@ Plan plan_of(const AttentionCall& call) {
     plan.v = operand_of(o.v, format);
     check_stride(call.kv_heads * call.d);
   }
+  check_aligned("q", plan.q.blocks);
+  check_aligned("k", plan.k.blocks);
+  check_aligned("v", plan.v.blocks);
   plan.along_tokens = plan.v.dense && o.numerics.v_along_tokens;
   plan.terms = call.two_term ? 2 : 1;
   check_formats(plan, d);

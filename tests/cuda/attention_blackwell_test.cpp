@@ -114,6 +114,15 @@ TEST_F(BlackwellAttention, refuses_what_has_no_kernel) {
       "no room in its registers");
 }
 
+TEST_F(BlackwellAttention, wants_codes_and_scales_at_multiples_of_16) {
+  AttentionOptions o = options();
+  BlockHeadsView k = blocks(Format::nvfp4);
+  k.rows.scales = {k.rows.scales.data() + 4, k.rows.scales.size()};
+  o.k = k, o.v = blocks(Format::nvfp4);
+  test::expect_error(ErrorCode::invalid_argument, "scales of k must be at multiples of 16",
+                     [&] { attention_workspace_bytes(device_, check_attention(o, true)); });
+}
+
 TEST_F(BlackwellAttention, refuses_what_it_does_not_read_of_a_cache) {
   const auto cached = [&](KvFormat format) {
     const KvPageShape shape{format, heads, 128, 112};
