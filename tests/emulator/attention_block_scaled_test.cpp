@@ -110,8 +110,7 @@ TEST_F(AttentionBlockScaled, takes_groups_of_any_size) {
 
 TEST_F(AttentionBlockScaled, packs_sequences_of_every_length) {
   std::vector<std::int32_t> kv, q;
-  for (const int length :
-       {1, 0, 2, 15, 16, 17, 31, 33, 47, 63, 64, 65, 79, 97, 127, 128, 129, 130}) {
+  for (int length = 0; length <= 130; ++length) {
     kv.push_back(length);
     q.push_back(1 + length % 3);  // some have more queries than keys
   }
