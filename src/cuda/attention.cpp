@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <bit>
 
+#include "cuda/attention_blackwell.hpp"
 #include "cuda/attention_decode_args.hpp"
 #include "cuda/kernels.hpp"
 #include "cuda/launch.hpp"
@@ -41,7 +42,7 @@ void check_served(Device& device, const AttentionCall& call) {
   const AttentionOptions& o = call.options;
   if (architecture_of(device.info()) != "sm_90a")
     refuse(
-        fmt::format("has kernels for attention on compute capability 9.0 in this version, and {} "
+        fmt::format("has kernels for attention on compute capability 9.0 and 12.x in this version, and {} "
                     "is {}.{}; copy the operands to host memory and leave the backend to "
                     "`automatic`",
                     device.info().name, device.info().major, device.info().minor));
@@ -204,11 +205,13 @@ AttentionDecodeArgs args_of(const AttentionCall& call, const Plan& plan) {
 }  // namespace
 
 std::int64_t attention_workspace_bytes(Device& device, const AttentionCall& call) {
+  if (device.info().major == 12) return blackwell_attention_workspace_bytes(call);
   return plan_of(device, call).workspace_bytes();
 }
 
 void attention(Device& device, const AttentionCall& call, std::span<std::uint8_t> workspace,
                Stream stream) {
+  if (device.info().major == 12) return blackwell_attention(device, call, workspace, stream);
   const Plan plan = plan_of(device, call);
   if (plan.items == 0) return;
   AttentionDecodeArgs args = args_of(call, plan);

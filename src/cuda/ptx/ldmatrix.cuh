@@ -16,6 +16,15 @@ __device__ inline void ldmatrix_m8n8_x4_b16(std::uint32_t (&d)[4], std::uint32_t
                : "memory");
 }
 
+/// Four matrices of 16-bit elements, each transposed: lane 4 g + t gets elements (2 t, g) and (2 t +
+/// 1, g).
+__device__ inline void ldmatrix_m8n8_x4_trans_b16(std::uint32_t (&d)[4], std::uint32_t address) {
+  asm volatile("ldmatrix.sync.aligned.m8n8.x4.trans.shared.b16 {%0, %1, %2, %3}, [%4];"
+               : "=r"(d[0]), "=r"(d[1]), "=r"(d[2]), "=r"(d[3])
+               : "r"(address)
+               : "memory");
+}
+
 /// Four matrices; a row is 16 elements of four bits in 8 bytes, then 8 bytes that do not count.
 /// Element i of it becomes byte i, in bits 3-0. sm_100f and sm_120f.
 __device__ inline void ldmatrix_m8n16_x4_b8x16_b4x16_p64(std::uint32_t (&d)[4],

@@ -55,6 +55,20 @@ __device__ inline float ex2_approx_ftz_f32(float x) {
   return d;
 }
 
+/// log2 x to within 2^-22 of it, or absolutely near 1; of 0 -infinity, as of a subnormal number.
+__device__ inline float lg2_approx_ftz_f32(float x) {
+  float d;
+  asm("lg2.approx.ftz.f32 %0, %1;" : "=f"(d) : "f"(x));
+  return d;
+}
+
+/// 1 / x to within a unit in the last place; subnormal numbers count and come out as 0.
+__device__ inline float rcp_approx_ftz_f32(float x) {
+  float d;
+  asm("rcp.approx.ftz.f32 %0, %1;" : "=f"(d) : "f"(x));
+  return d;
+}
+
 /// The FP16 value in the low 16 bits, exact.
 __device__ inline float cvt_f32_f16(std::uint32_t half) {
   float d;

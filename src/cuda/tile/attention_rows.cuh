@@ -25,7 +25,12 @@ struct DecodeItem {
   int first, count;
   int paged_begin, paged_end;  // keys that are read from pages
 
-  __device__ DecodeItem(const AttentionDecodeArgs& args, int item, int rows) : index(item) {
+  __device__ DecodeItem(const AttentionDecodeArgs& args, int item, int rows)
+      : DecodeItem(args, item, rows, [&](int s) { return args.lengths[s]; }) {}
+  /// `length_of`: keys of a sequence.
+  template <class LengthOf>
+  __device__ DecodeItem(const AttentionDecodeArgs& args, int item, int rows, LengthOf&& length_of)
+      : index(item) {
     const int of_head = item / args.passes;
     sequence = of_head / args.kv_heads;
     kv_head = of_head % args.kv_heads;
@@ -37,7 +42,7 @@ struct DecodeItem {
     }
     q_first = begin;
     q_length = static_cast<int>(clamp(end - begin, 0, args.most_q));
-    length = static_cast<int>(clamp(args.lengths[sequence], 0, args.most_keys));
+    length = static_cast<int>(clamp(length_of(sequence), 0, args.most_keys));
     const kv_page::Range paged =
         kv_page::paged_positions(length, args.first_count, args.recent_count);
     paged_begin = static_cast<int>(paged.begin);
@@ -137,28 +142,37 @@ __device__ inline void decode_change(const AttentionDecodeArgs& args, float mean
   if (args.softcap_log2 > 0.0f) decode_cap(args.softcap_log2, s);
 }
 
+/// Lets a head's sink into a row's weight; returns what the row's sums are multiplied by.
+__device__ inline float decode_sink(const AttentionDecodeArgs& args, std::int64_t head,
+                                    float& reference, float& weight) {
+  if (!args.sinks) return 1.0f;
+  const float sink = __fmul_rn(args.sinks[head], 1.4426950408889634f);
+  const float higher = fmaxf(reference, __fsub_rn(sink, decode_headroom));
+  const float factor = ptx::ex2_approx_ftz_f32(__fsub_rn(reference, higher));
+  weight = __fadd_rn(__fmul_rn(weight, factor), ptx::ex2_approx_ftz_f32(__fsub_rn(sink, higher)));
+  reference = higher;
+  return factor;
+}
+
+__device__ inline void decode_store_log_sum_exp(const AttentionDecodeArgs& args,
+                                                const DecodeItem& item, int row, float reference,
+                                                float weight) {
+  if (!args.log_sum_exp) return;
+  const float lse = weight == 0.0f
+                        ? -INFINITY
+                        : __fadd_rn(__fmul_rn(reference, 0.6931471805599453f), logf(weight));
+  args.log_sum_exp[item.token(args, row) * args.q_heads + item.head(args, row)] = lse;
+}
+
 /// Sums of a row: those of e^(s - reference) with v, at one element, and their own.
 __device__ inline void decode_store(const AttentionDecodeArgs& args, const DecodeItem& item,
                                     int row, int element, float reference, float weight,
                                     float sum) {
-  const std::int64_t head = item.head(args, row);
-  if (args.sinks) {
-    const float sink = __fmul_rn(args.sinks[head], 1.4426950408889634f);
-    const float higher = fmaxf(reference, __fsub_rn(sink, decode_headroom));
-    const float factor = ptx::ex2_approx_ftz_f32(__fsub_rn(reference, higher));
-    weight = __fadd_rn(__fmul_rn(weight, factor), ptx::ex2_approx_ftz_f32(__fsub_rn(sink, higher)));
-    sum = __fmul_rn(sum, factor);
-    reference = higher;
-  }
+  sum = __fmul_rn(sum, decode_sink(args, item.head(args, row), reference, weight));
   if (element >= args.d) return;
   store_element(args.output.data, args.output.type, item.element(args, args.output, row) + element,
                 weight == 0.0f ? 0.0f : __fdiv_rn(sum, weight));
-  if (element == 0 && args.log_sum_exp) {
-    const float lse = weight == 0.0f
-                          ? -INFINITY
-                          : __fadd_rn(__fmul_rn(reference, 0.6931471805599453f), logf(weight));
-    args.log_sum_exp[item.token(args, row) * args.q_heads + head] = lse;
-  }
+  if (element == 0) decode_store_log_sum_exp(args, item, row, reference, weight);
 }
 
 }  // namespace microscale::cuda

@@ -1,0 +1,10 @@
+// Attention over MXFP4 keys by block-scaled instructions, q in MXFP4 or MXFP8: V in NVFP4 with its
+// blocks along d, probabilities in FP16.
+#include "cuda/tile/attention_block_scaled.cuh"
+
+MICROSCALE_BLOCK_ATTENTION_ENTRY(exact_mxfp4_mxfp4_64_1, 2, Mxfp4Keys, 64, 1, Values::exact, 1, 2)
+MICROSCALE_BLOCK_ATTENTION_ENTRY(exact_mxfp4_mxfp4_128_1, 2, Mxfp4Keys, 128, 1, Values::exact, 1, 1)
+MICROSCALE_BLOCK_ATTENTION_ENTRY(exact_mxfp8_e4m3_mxfp4_64_1, 2, MixedKeys, 64, 1, Values::exact, 1,
+                                 2)
+MICROSCALE_BLOCK_ATTENTION_ENTRY(exact_mxfp8_e4m3_mxfp4_128_1, 2, MixedKeys, 128, 1, Values::exact,
+                                 1, 1)
