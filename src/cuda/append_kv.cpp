@@ -134,6 +134,11 @@ AppendKvArgs args_of(const AppendKvOptions& o) {
   args.rope_positions = static_cast<std::int32_t>(std::min(o.rope.positions, countable));
   args.rope_width = static_cast<std::int32_t>(o.rope.width);
   args.rope_interleaved = o.rope.interleaved;
+  const auto aligned = [](const float* table) {
+    return reinterpret_cast<std::uintptr_t>(table) % 16 == 0;
+  };
+  args.rope_chunks =
+      !o.rope.interleaved && o.rope.width % 16 == 0 && aligned(o.rope.cos) && aligned(o.rope.sin);
   args.hadamard = cache.hadamard;
   args.mean = cache.k_mean;
   return args;

@@ -64,6 +64,7 @@ struct AppendKvArgs {
   const float* cos;
   const float* sin;
   std::int32_t rope_positions, rope_width, rope_interleaved;
+  std::int32_t rope_chunks;  // pairs are whole chunks apart, and tables' chunks at 16 bytes
   std::int32_t hadamard;
   const float* mean;
 };

@@ -97,6 +97,21 @@ TEST_F(AppendCalls, say_whether_scales_leave_in_words) {
   EXPECT_EQ(device_.launches[0].as<AppendKvArgs>().sides[1].scale_words, 0);
 }
 
+TEST_F(AppendCalls, say_whether_pairs_of_rope_are_whole_chunks) {
+  const auto chunks = [&](std::int64_t width, bool interleaved, std::int64_t offset) {
+    AppendKvOptions o = options(KvFormat::nvfp4, 2, 64);
+    const auto* const table = reinterpret_cast<const float*>(memory_) + offset;
+    o.rope = {table, table, 64, width, interleaved};
+    kernels(o);
+    return device_.launches[0].as<AppendKvArgs>().rope_chunks;
+  };
+  EXPECT_EQ(chunks(128, false, 0), 1);
+  EXPECT_EQ(chunks(64, false, 4), 1);
+  EXPECT_EQ(chunks(128, true, 0), 0);
+  EXPECT_EQ(chunks(24, false, 0), 0);
+  EXPECT_EQ(chunks(128, false, 1), 0);
+}
+
 TEST_F(AppendCalls, do_nothing_without_tokens) {
   EXPECT_TRUE(kernels(options(KvFormat::nvfp4, 2, 0)).empty());
 }

@@ -49,27 +49,60 @@ class AppendTransform {
       for (int i = 0; i < chunk_elements; ++i)
         rows_[run_.chunk(j) * chunk_elements + i] = __uint_as_float(w[j][i]);
     __syncwarp();
-    const bool interleaved = args_.rope_interleaved != 0;
-    const int pairs = args_.rope_width / 2,
-              distance = static_cast<int>(rope_distance(args_.rope_width, interleaved));
 #pragma unroll
     for (int j = 0; j < 4; ++j) {
       const int n = run_.chunk(j), position = run_.position(n);
       const bool there = run_.of_chunk(run_.target().codes, n) != nullptr;
-#pragma unroll
-      for (int i = 0; i < chunk_elements; ++i) {
-        const int element = run_.column(n) + i;
-        if (element >= args_.rope_width || !run_.inside(n) || !there) continue;
-        const bool second = interleaved ? element & 1 : element >= distance;
-        const int pair = interleaved ? element / 2 : second ? element - distance : element;
-        const std::int64_t angle = static_cast<std::int64_t>(position) * pairs + pair;
-        const int first = n * chunk_elements + i - (second ? distance : 0);
-        const RopePair turned =
-            rotate(rows_[first], rows_[first + distance], args_.cos[angle], args_.sin[angle]);
-        w[j][i] = __float_as_uint(second ? turned.second : turned.first);
-      }
+      if (run_.column(n) >= args_.rope_width || !run_.inside(n) || !there) continue;
+      if (args_.rope_chunks)
+        rotate_chunk(n, position, w[j]);
+      else
+        rotate_elements(n, position, w[j]);
     }
     __syncwarp();
+  }
+
+  /// A chunk whose partner is a chunk.
+  __device__ void rotate_chunk(int n, int position, typename Run::Chunk& w) const {
+    const int distance = args_.rope_width / 2, column = run_.column(n);
+    const bool second = column >= distance;
+    const float* const partner = rows_ + n * chunk_elements + (second ? -distance : distance);
+    const std::int64_t angle =
+        static_cast<std::int64_t>(position) * distance + (second ? column - distance : column);
+#pragma unroll
+    for (int i = 0; i < chunk_elements; i += 4) {
+      const float4 other = *reinterpret_cast<const float4*>(partner + i),
+                   cos = *reinterpret_cast<const float4*>(args_.cos + angle + i),
+                   sin = *reinterpret_cast<const float4*>(args_.sin + angle + i);
+      w[i] = turned(second, w[i], other.x, cos.x, sin.x);
+      w[i + 1] = turned(second, w[i + 1], other.y, cos.y, sin.y);
+      w[i + 2] = turned(second, w[i + 2], other.z, cos.z, sin.z);
+      w[i + 3] = turned(second, w[i + 3], other.w, cos.w, sin.w);
+    }
+  }
+
+  __device__ void rotate_elements(int n, int position, typename Run::Chunk& w) const {
+    const bool interleaved = args_.rope_interleaved != 0;
+    const int pairs = args_.rope_width / 2,
+              distance = static_cast<int>(rope_distance(args_.rope_width, interleaved));
+#pragma unroll
+    for (int i = 0; i < chunk_elements; ++i) {
+      const int element = run_.column(n) + i;
+      if (element >= args_.rope_width) continue;
+      const bool second = interleaved ? element & 1 : element >= distance;
+      const int pair = interleaved ? element / 2 : second ? element - distance : element;
+      const std::int64_t angle = static_cast<std::int64_t>(position) * pairs + pair;
+      const float other = rows_[n * chunk_elements + i + (second ? -distance : distance)];
+      w[i] = turned(second, w[i], other, args_.cos[angle], args_.sin[angle]);
+    }
+  }
+
+  /// An element that is the first or the second of its pair.
+  __device__ static std::uint32_t turned(bool second, std::uint32_t own, float other, float cos,
+                                         float sin) {
+    const float x = __uint_as_float(own);
+    return __float_as_uint(second ? rotate(other, x, cos, sin).second
+                                  : rotate(x, other, cos, sin).first);
   }
 
   /// Runs of 16: this lane's chunk and its neighbour's.
