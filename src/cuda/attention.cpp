@@ -6,6 +6,7 @@
 #include <bit>
 
 #include "cuda/attention_decode_args.hpp"
+#include "cuda/attention_prefill.hpp"
 #include "cuda/launch.hpp"
 #include "layouts/kv_page.hpp"
 #include "microscale/error.hpp"
@@ -178,14 +179,45 @@ AttentionDecodeArgs args_of(const AttentionCall& call, const Plan& plan) {
   return args;
 }
 
+// Cycles to read a cache for every run of 16 rows, at four fifths of memory's speed.
+double decode_cycles(Device& device, const AttentionCall& call) {
+  const AttentionOptions& o = call.options;
+  const KvCache& cache = *call.cache();
+  constexpr double bytes_a_cycle = 20.7 * 0.8, launch_cycles = 4000;
+  std::int64_t keys = cache.pages > 0 ? cache_capacity(cache) : 0;
+  if (o.max_kv_len > 0) keys = std::min(keys, o.max_kv_len);
+  std::int64_t queries = call.q_dense()->tokens;
+  if (o.max_q_len > 0) queries = std::min(queries, o.max_q_len);
+  const std::int64_t token = kv_page::token_code_bytes(cache.format, cache.d) +
+                             kv_page::token_scale_bytes(cache.format, cache.d);
+  return launch_cycles + static_cast<double>(ceil_div(queries * call.group(), 16) * call.sequences *
+                                             call.kv_heads * keys * 2 * token) /
+                             (bytes_a_cycle * device.info().multiprocessors);
+}
+
+// Whether the kernels for few queries take a call: where they are predicted to be faster, and what
+// they alone can do.
+bool decodes(Device& device, const AttentionCall& call) {
+  const KvCache* cache = call.cache();
+  if (!cache || !call.q_dense()) return false;
+  if (call.options.splits > 1 || cache->first.count > 0 || cache->recent.count > 0 ||
+      cache->k_mean || cache->hadamard != 0)
+    return true;
+  if (cache->format != KvFormat::nvfp4 && cache->format != KvFormat::mxfp4) return false;
+  if (call.d != 64 && call.d != 128 && call.d != 256) return false;
+  return decode_cycles(device, call) <= attention_prefill_cycles(device, call);
+}
+
 }  // namespace
 
 std::int64_t attention_workspace_bytes(Device& device, const AttentionCall& call) {
+  if (!decodes(device, call)) return attention_prefill_workspace_bytes(device, call);
   return plan_of(device, call).workspace_bytes(call.d);
 }
 
 void attention(Device& device, const AttentionCall& call, std::span<std::uint8_t> workspace,
                Stream stream) {
+  if (!decodes(device, call)) return attention_prefill(device, call, workspace, stream);
   const Plan plan = plan_of(device, call);
   if (plan.items == 0) return;
   AttentionDecodeArgs args = args_of(call, plan);

@@ -55,6 +55,13 @@ __device__ inline float ex2_approx_ftz_f32(float x) {
   return d;
 }
 
+/// 1 / x to within one unit in the last place; of what is below 2^-126 infinity.
+__device__ inline float rcp_approx_ftz_f32(float x) {
+  float d;
+  asm("rcp.approx.ftz.f32 %0, %1;" : "=f"(d) : "f"(x));
+  return d;
+}
+
 /// The FP16 value in the low 16 bits, exact.
 __device__ inline float cvt_f32_f16(std::uint32_t half) {
   float d;
