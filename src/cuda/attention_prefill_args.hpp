@@ -40,7 +40,7 @@ inline constexpr int prefill_tile_info = 128;  // bytes kept for it
 /// Stages of a block's rings, and where its shared memory has them; `bytes` in all.
 struct PrefillShared {
   int query_stages, stages;
-  int k, v, items, factors, barriers, bytes;
+  int k, v, items, factors, marks, barriers, bytes;
 };
 MICROSCALE_HD constexpr PrefillShared prefill_shared(int width) {
   PrefillShared s{};
@@ -51,7 +51,8 @@ MICROSCALE_HD constexpr PrefillShared prefill_shared(int width) {
   s.k = s.v + s.stages * tile;
   s.items = s.k + s.stages * (tile + 1024);  // tiles at multiples of 1024
   s.factors = s.items + s.query_stages * 128;
-  s.barriers = s.factors + s.query_stages * prefill_rows * 4;
+  s.marks = s.factors + s.query_stages * prefill_rows * 4;
+  s.barriers = s.marks + 256 * 4;  // of those who compute
   s.bytes = s.barriers + 16 * (2 * s.query_stages + 2 * s.stages);
   return s;
 }

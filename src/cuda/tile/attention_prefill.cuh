@@ -42,13 +42,13 @@ class AttentionPrefill {
     __syncthreads();
     follow_previous_grid();
     if (threadIdx.x >= 256) {
-      ptx::setmaxnreg_dec<88>();
+      ptx::setmaxnreg_dec<Width == 256 ? 72 : 88>();
       if (threadIdx.x < 288)
         prefill_copy_keys<Width>(args, rings);
       else
         prefill_load_query<Width>(args, rings);
     } else {
-      ptx::setmaxnreg_inc<208>();
+      ptx::setmaxnreg_inc<Width == 256 ? 216 : 208>();
       AttentionPrefill(args, rings).attend();
     }
   }
@@ -157,6 +157,7 @@ class AttentionPrefill {
     ptx::keep_in_place(s_);
     release(rings_.k);
     rows_.template take<Masked>(args_, info, tile * keys, s_);
+    end_of_exponentials();
     ptx::wgmma_wait_group<0>();
     ptx::keep_in_place(o_);
     ptx::keep_in_place(s_);
@@ -166,6 +167,14 @@ class AttentionPrefill {
       for (int i = 0; i < Width / 2; ++i) o_[i] = __fmul_rn(o_[i], rows_.sums_by[i / 2 % 2]);
     }
     round_probabilities();
+  }
+
+  /// Stores what nobody reads, but what depends on all exponentials: the assembler leaves it in
+  /// front of the wait behind it, and would move that in front of them, where they had to wait for
+  /// the products that they shall run beside.
+  __device__ void end_of_exponentials() const {
+    ptx::st_shared_f32(rings_.base + shared.marks + threadIdx.x * 4,
+                       __fadd_rn(rows_.weight[0], rows_.weight[1]));
   }
 
   __device__ void multiply_keys() {

@@ -99,7 +99,7 @@ __device__ void prefill_copy_keys(const AttentionPrefillArgs& args, PrefillRings
 template <class Elements, int Width>
 __device__ void prefill_load_rows(const AttentionPrefillArgs& args, const PrefillItem& item,
                                   int warp, unsigned char* to, float* factors) {
-  constexpr int lanes = Width / 8, together = 32 / lanes, each = 4;
+  constexpr int lanes = Width / 8, together = 32 / lanes, each = Width == 256 ? 2 : 4;
   constexpr int step = PrefillRings<Width>::query_warps * together;
   const int lane = static_cast<int>(threadIdx.x) % 32, piece = lane % lanes;
   const float global =

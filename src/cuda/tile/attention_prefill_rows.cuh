@@ -73,9 +73,14 @@ struct PrefillRowPair {
       by[0] = by[1] = 1.0f;
     }
     if constexpr (Masked) mask(tile, first, s);
-    float largest[2] = {-INFINITY, -INFINITY};
+    float largest[2], other[2];  // two chains a row
 #pragma unroll
-    for (int i = 0; i < count; ++i) largest[i / 2 % 2] = fmaxf(largest[i / 2 % 2], s[i]);
+    for (int i = 0; i < 2; ++i) largest[i] = s[2 * i], other[i] = s[2 * i + 1];
+#pragma unroll
+    for (int i = 4; i < count; i += 2) {
+      largest[i / 2 % 2] = fmaxf(largest[i / 2 % 2], s[i]);
+      other[i / 2 % 2] = fmaxf(other[i / 2 % 2], s[i + 1]);
+    }
     const int v_before = v_exponent;
     v_exponent = max(v_exponent, tile.v_exponent);
     const float v_by = power_of_two(max(v_before - v_exponent, -127));
@@ -83,6 +88,7 @@ struct PrefillRowPair {
     const float back = power_of_two(-shift);
 #pragma unroll
     for (int i = 0; i < 2; ++i) {
+      largest[i] = fmaxf(largest[i], other[i]);
       largest[i] = fmaxf(largest[i], __shfl_xor_sync(~0u, largest[i], 1));
       largest[i] = fmaxf(largest[i], __shfl_xor_sync(~0u, largest[i], 2));
       const float score = __fmul_rn(largest[i], by[i]);
