@@ -10,6 +10,10 @@
 //
 // A chunk's rows are those of layouts/token_tiles.hpp. A tile of K is followed by its PrefillTile.
 // Tiles of different sequences share none; what is behind the end of a sequence is zero.
+//
+// MXFP4 may become E5M2 instead (probabilities in FP8): K [kv head][tile][group of 8 tokens][8 x
+// 128 elements], V transposed, [kv head][tile][group of 8 elements][8 x 128 tokens], in the order
+// of fp8_key_place.
 #pragma once
 
 #include <cstdint>
@@ -25,8 +29,9 @@ inline constexpr int prefill_expand_threads = 256;
 MICROSCALE_HD constexpr int prefill_width(int d) { return d <= 64 ? 64 : d <= 128 ? 128 : 256; }
 /// Tokens of a tile.
 MICROSCALE_HD constexpr int prefill_keys(int width) { return width == 256 ? 64 : 128; }
-MICROSCALE_HD constexpr int prefill_tile_bytes(int width) {
-  return prefill_keys(width) * width * 2;
+/// `element`: bytes of one, 2 or in FP8 1.
+MICROSCALE_HD constexpr int prefill_tile_bytes(int width, int element = 2) {
+  return prefill_keys(width) * width * element;
 }
 
 /// What belongs to a tile of K and V; the numbers in a tile are to be multiplied by 2^exponent.
@@ -42,11 +47,11 @@ struct PrefillShared {
   int query_stages, stages;
   int k, v, items, factors, marks, barriers, bytes;
 };
-MICROSCALE_HD constexpr PrefillShared prefill_shared(int width) {
+MICROSCALE_HD constexpr PrefillShared prefill_shared(int width, int element = 2) {
   PrefillShared s{};
   s.query_stages = width == 256 ? 1 : 2;
-  s.stages = width == 64 ? 4 : 2;
-  const int query = prefill_rows * width * 2, tile = prefill_tile_bytes(width);
+  s.stages = width * element <= 128 ? 4 : 2;
+  const int query = prefill_rows * width * element, tile = prefill_tile_bytes(width, element);
   s.v = s.query_stages * query;
   s.k = s.v + s.stages * tile;
   s.items = s.k + s.stages * (tile + 1024);  // tiles at multiples of 1024
@@ -94,6 +99,12 @@ struct PrefillKeys {
   std::int32_t page_shift;  // log2 of tokens of a page; 30 without a table
   std::int32_t d, width;
 };
+
+/// Where a token of a run of 32 stands in a row of transposed V, so that a thread's scores, once
+/// they are probabilities, are the first operand of the second product.
+MICROSCALE_HD constexpr int fp8_key_place(int key) {
+  return key / 16 * 16 + key % 8 / 2 * 4 + key / 8 % 2 * 2 + key % 2;
+}
 
 /// One launch for K, V or both.
 struct AttentionExpandArgs {

@@ -16,15 +16,18 @@
 
 namespace microscale::cuda {
 
+inline constexpr int query_warps = 3;
+
 /// Shared memory of a block; a ring of items, and with it of q: `found` when the item is known,
 /// `query` when its rows are there, too.
-template <int Width>
+template <int Width, int Element>
 struct PrefillRings {
-  static constexpr PrefillShared shared = prefill_shared(Width);
-  static constexpr int keys = prefill_keys(Width), tile_bytes = prefill_tile_bytes(Width);
-  static constexpr int query_bytes = prefill_rows * Width * 2, k_stage = tile_bytes + 1024;
+  static constexpr int width = Width, element = Element;
+  static constexpr PrefillShared shared = prefill_shared(Width, Element);
+  static constexpr int keys = prefill_keys(Width), tile_bytes = prefill_tile_bytes(Width, Element);
+  static constexpr int query_bytes = prefill_rows * Width * Element, k_stage = tile_bytes + 1024;
   static constexpr int barriers = shared.barriers;
-  static constexpr int query_warps = 3, readers = 8;
+  static constexpr int readers = 8;  // warps
 
   std::uint32_t base;
   StageRing<shared.query_stages> found, query;
@@ -59,9 +62,8 @@ struct PrefillRings {
 };
 
 /// One warp: K and V, the last tile of an item first.
-template <int Width>
-__device__ void prefill_copy_keys(const AttentionPrefillArgs& args, PrefillRings<Width> rings) {
-  using Rings = PrefillRings<Width>;
+template <class Rings>
+__device__ void prefill_copy_keys(const AttentionPrefillArgs& args, Rings rings) {
   constexpr std::uint32_t bytes = Rings::tile_bytes, k_bytes = bytes + prefill_tile_info;
   for (;;) {
     rings.found.wait_full();
@@ -100,7 +102,7 @@ template <class Elements, int Width>
 __device__ void prefill_load_rows(const AttentionPrefillArgs& args, const PrefillItem& item,
                                   int warp, unsigned char* to, float* factors) {
   constexpr int lanes = Width / 8, together = 32 / lanes, each = Width == 256 ? 2 : 4;
-  constexpr int step = PrefillRings<Width>::query_warps * together;
+  constexpr int step = query_warps * together;
   const int lane = static_cast<int>(threadIdx.x) % 32, piece = lane % lanes;
   const float global =
       __fmul_rn(args.q.global ? *args.q.global : 1.0f, args.globals[0] ? *args.globals[0] : 1.0f);
@@ -143,10 +145,41 @@ __device__ void prefill_load_rows(const AttentionPrefillArgs& args, const Prefil
   }
 }
 
-/// Three warps: items and their rows of q.
-template <int Width>
-__device__ void prefill_load_query(const AttentionPrefillArgs& args, PrefillRings<Width> rings) {
-  using Rings = PrefillRings<Width>;
+/// Rows of any type, as FP16.
+template <class Rings>
+__device__ void prefill_load_rows(const AttentionPrefillArgs& args, const PrefillItem& item,
+                                  int warp, unsigned char* to, float* factors) {
+  constexpr int width = Rings::width;
+  switch (args.q.element) {
+    case PrefillElement::f32:
+      prefill_load_rows<ElementsF32, width>(args, item, warp, to, factors);
+      break;
+    case PrefillElement::f16:
+      prefill_load_rows<ElementsF16, width>(args, item, warp, to, factors);
+      break;
+    case PrefillElement::bf16:
+      prefill_load_rows<ElementsBf16, width>(args, item, warp, to, factors);
+      break;
+    case PrefillElement::nvfp4:
+      prefill_load_rows<ElementsNvfp4, width>(args, item, warp, to, factors);
+      break;
+    case PrefillElement::mxfp4:
+      prefill_load_rows<ElementsMxfp4, width>(args, item, warp, to, factors);
+      break;
+    case PrefillElement::mxfp8_e4m3:
+      prefill_load_rows<ElementsMxfp8E4m3, width>(args, item, warp, to, factors);
+      break;
+    case PrefillElement::mxfp8_e5m2:
+      prefill_load_rows<ElementsMxfp8E5m2, width>(args, item, warp, to, factors);
+      break;
+    case PrefillElement::e4m3:
+      break;  // of caches alone
+  }
+}
+
+/// Three warps: items, and by Rows::load their rows of q.
+template <class Rows, class Rings>
+__device__ void prefill_load_query(const AttentionPrefillArgs& args, Rings rings) {
   const int warp = static_cast<int>(threadIdx.x) / 32 - Rings::readers - 1;
   int next = static_cast<int>(blockIdx.x);
   for (;;) {
@@ -167,31 +200,7 @@ __device__ void prefill_load_query(const AttentionPrefillArgs& args, PrefillRing
     unsigned char* const to = Rings::memory() + rings.query.stage() * Rings::query_bytes;
     float* const factors = rings.factors();
     if (item.count > 0) {
-      switch (args.q.element) {
-        case PrefillElement::f32:
-          prefill_load_rows<ElementsF32, Width>(args, item, warp, to, factors);
-          break;
-        case PrefillElement::f16:
-          prefill_load_rows<ElementsF16, Width>(args, item, warp, to, factors);
-          break;
-        case PrefillElement::bf16:
-          prefill_load_rows<ElementsBf16, Width>(args, item, warp, to, factors);
-          break;
-        case PrefillElement::nvfp4:
-          prefill_load_rows<ElementsNvfp4, Width>(args, item, warp, to, factors);
-          break;
-        case PrefillElement::mxfp4:
-          prefill_load_rows<ElementsMxfp4, Width>(args, item, warp, to, factors);
-          break;
-        case PrefillElement::mxfp8_e4m3:
-          prefill_load_rows<ElementsMxfp8E4m3, Width>(args, item, warp, to, factors);
-          break;
-        case PrefillElement::mxfp8_e5m2:
-          prefill_load_rows<ElementsMxfp8E5m2, Width>(args, item, warp, to, factors);
-          break;
-        case PrefillElement::e4m3:
-          break;  // of caches alone
-      }
+      Rows::load(args, item, warp, to, factors);
       ptx::fence_proxy_async_shared();
     }
     __syncwarp();

@@ -1,9 +1,9 @@
 // The two rows that a thread of a computing warpgroup has in the accumulators of wgmma: which keys
 // they see, their running softmax, and how they leave.
 //
-// Probabilities are 2^(score - reference), scores in powers of two. A reference starts
-// decode_headroom below the largest score of the row's first tile and moves only when a score is
-// decode_most above it, so what has been summed is hardly ever multiplied again.
+// Probabilities are 2^(score - reference), scores in powers of two. A reference starts `headroom`
+// below the largest score of the row's first tile and moves only when a score is `most` above it,
+// so what has been summed is hardly ever multiplied again.
 #pragma once
 
 #include <cfloat>
@@ -17,7 +17,13 @@
 
 namespace microscale::cuda {
 
-template <int Keys, bool Softcap>
+struct F16Probabilities {
+  static constexpr float headroom = decode_headroom, most = decode_most;
+  static constexpr bool shifted = true;  // V's exponents are in them
+};
+
+/// `Probabilities`: how far they may be from their reference.
+template <int Keys, bool Softcap, class Probabilities>
 struct PrefillRowPair {
   static constexpr int count = Keys / 2;  // scores of a thread
   int begin[2], end[2];                   // keys seen
@@ -37,7 +43,7 @@ struct PrefillRowPair {
       reference[i] = decode_no_reference;
       weight[i] = 0.0f;
     }
-    v_exponent = -127;
+    v_exponent = Probabilities::shifted ? -127 : 0;
   }
 
   /// softcap * tanh(x / softcap) by an exponential.
@@ -81,19 +87,23 @@ struct PrefillRowPair {
       largest[i / 2 % 2] = fmaxf(largest[i / 2 % 2], s[i]);
       other[i / 2 % 2] = fmaxf(other[i / 2 % 2], s[i + 1]);
     }
-    const int v_before = v_exponent;
-    v_exponent = max(v_exponent, tile.v_exponent);
-    const float v_by = power_of_two(max(v_before - v_exponent, -127));
-    const int shift = max(tile.v_exponent - v_exponent, -60);
-    const float back = power_of_two(-shift);
+    float v_by = 1.0f, back = 1.0f;
+    int shift = 0;
+    if constexpr (Probabilities::shifted) {
+      const int before = v_exponent;
+      v_exponent = max(v_exponent, tile.v_exponent);
+      v_by = power_of_two(max(before - v_exponent, -127));
+      shift = max(tile.v_exponent - v_exponent, -60);
+      back = power_of_two(-shift);
+    }
 #pragma unroll
     for (int i = 0; i < 2; ++i) {
       largest[i] = fmaxf(largest[i], other[i]);
       largest[i] = fmaxf(largest[i], __shfl_xor_sync(~0u, largest[i], 1));
       largest[i] = fmaxf(largest[i], __shfl_xor_sync(~0u, largest[i], 2));
       const float score = __fmul_rn(largest[i], by[i]);
-      const bool higher = __fsub_rn(score, reference[i]) > decode_most;
-      const float now = higher ? __fsub_rn(score, decode_headroom) : reference[i];
+      const bool higher = __fsub_rn(score, reference[i]) > Probabilities::most;
+      const float now = higher ? __fsub_rn(score, Probabilities::headroom) : reference[i];
       const float change = ptx::ex2_approx_ftz_f32(__fsub_rn(reference[i], now));
       reference[i] = now;
       weight[i] = __fmul_rn(weight[i], change);
@@ -123,7 +133,7 @@ struct PrefillRowPair {
       if (own >= item.count) continue;
       if (args.sinks) {
         const float sink = __fmul_rn(args.sinks[item.head(args, own)], 1.4426950408889634f);
-        const float now = fmaxf(reference[i], __fsub_rn(sink, decode_headroom));
+        const float now = fmaxf(reference[i], __fsub_rn(sink, Probabilities::headroom));
         change = ptx::ex2_approx_ftz_f32(__fsub_rn(reference[i], now));
         weight[i] =
             __fadd_rn(__fmul_rn(weight[i], change), ptx::ex2_approx_ftz_f32(__fsub_rn(sink, now)));
