@@ -103,6 +103,20 @@ PrefillOperand operand_of(const KvCache& cache, const KvPart& codes, const KvPar
           element_of(cache.format)};
 }
 
+bool is_mxfp4(const AttentionInput& input) {
+  const auto* blocks = std::get_if<BlockHeadsView>(&input);
+  return blocks && blocks->rows.shape.format == Format::mxfp4;
+}
+
+// Whether products are those of FP8: what is asked for then is rounding of probabilities alone.
+bool in_fp8(const AttentionCall& call) {
+  const AttentionOptions& o = call.options;
+  const bool keys =
+      call.cache() ? call.cache()->format == KvFormat::mxfp4 : is_mxfp4(o.k) && is_mxfp4(o.v);
+  return o.numerics.accuracy == AttentionAccuracy::one_term &&
+         call.probabilities == ProbabilityRule::fp8 && is_mxfp4(o.q) && keys && call.d <= 128;
+}
+
 void check_served(Device& device, const AttentionCall& call) {
   const AttentionOptions& o = call.options;
   if (architecture_of(device.info()) != "sm_90a")
@@ -111,8 +125,13 @@ void check_served(Device& device, const AttentionCall& call) {
                     "is {}.{}; copy the operands to host memory and leave the backend to "
                     "`automatic`",
                     device.info().name, device.info().major, device.info().minor));
-  if (o.numerics.accuracy != AttentionAccuracy::storage)
-    refuse("has accuracy `storage` alone; take that, or a host backend");
+  if (o.numerics.accuracy != AttentionAccuracy::storage && !in_fp8(call))
+    refuse(
+        "has accuracy `storage`, and `one_term` with fp8 probabilities of q, k and v in MXFP4, d "
+        "up "
+        "to 128; take one of these, or a host backend");
+  if (in_fp8(call) && call.scale == 0)
+    refuse("takes no scale of 0 with fp8 probabilities; take accuracy `storage`");
   if (o.splits > 1)
     refuse(
         fmt::format("attends with many queries, or to keys outside of a cache, in one part, not in "
@@ -135,6 +154,7 @@ struct Plan {
   std::int64_t most_q = 0, items = 0, passes = 0;
   std::int64_t k_bytes = 0, v_bytes = 0;
   int section = 1;
+  bool fp8 = false;
 
   std::int64_t workspace_bytes() const {
     return items == 0 ? 0 : alignment + aligned(k_bytes) + aligned(v_bytes);
@@ -145,7 +165,7 @@ PrefillKeys keys_of(const AttentionCall& call) {
   const AttentionOptions& o = call.options;
   PrefillKeys keys{};
   keys.d = static_cast<std::int32_t>(call.d);
-  keys.width = prefill_width(keys.d);
+  keys.width = in_fp8(call) ? 128 : prefill_width(keys.d);
   keys.page_shift = 30;
   std::int64_t most;
   if (const KvCache* cache = call.cache()) {
@@ -197,7 +217,8 @@ Plan plan_of(Device& device, const AttentionCall& call) {
         fmt::format("takes up to 2^30 queries of a kv head and tiles of keys or queries a call, "
                     "not {}, {} and {}; take fewer sequences",
                     plan.most_q * call.group(), blocks, plan.items));
-  const std::int64_t tile = prefill_tile_bytes(plan.keys.width),
+  plan.fp8 = in_fp8(call);
+  const std::int64_t tile = prefill_tile_bytes(plan.keys.width, plan.fp8 ? 1 : 2),
                      tiles = plan.keys.all_tiles * call.kv_heads;
   plan.k_bytes = tiles * (tile + prefill_tile_info);
   plan.v_bytes = tiles * tile;
@@ -245,17 +266,15 @@ Launch blocks_of(std::int64_t blocks, int threads) {
 }
 
 // K, V or both, of the same type.
-void expand(Device& device, AttentionExpandArgs args, int first, int count, Stream stream) {
+void expand(Device& device, const std::string& kernel, AttentionExpandArgs args, int first,
+            int count, Stream stream) {
   args.first = first;
   args.count = count;
   if (first > 0) args.counter = nullptr;
   const std::int64_t tiles =
       std::int64_t{args.keys.sequences} * args.keys.heads * std::max(args.keys.tiles_each, 1);
   args.keys.tiles_each = std::max(args.keys.tiles_each, 1);
-  launch(
-      device,
-      fmt::format("attention_expand_{}_{}", name_of(args.operands[first].element), args.keys.width),
-      operation, blocks_of(count * tiles, prefill_expand_threads), args, stream);
+  launch(device, kernel, operation, blocks_of(count * tiles, prefill_expand_threads), args, stream);
 }
 
 }  // namespace
@@ -283,18 +302,23 @@ void attention_prefill(Device& device, const AttentionCall& call, std::span<std:
   args.counter = expansion.counter = reinterpret_cast<std::uint32_t*>(workspace.data());
   args.tiles[0] = expansion.tiles[0] = workspace.data() + alignment;
   args.tiles[1] = expansion.tiles[1] = expansion.tiles[0] + aligned(plan.k_bytes);
-  if (plan.k.element == plan.v.element) {
-    expand(device, expansion, 0, 2, stream);
+  const auto kernel = [&](const PrefillOperand& operand) {
+    return fmt::format("attention_expand_{}_{}", name_of(operand.element), plan.keys.width);
+  };
+  if (plan.fp8) {
+    expand(device, "attention_expand_fp8", expansion, 0, 2, stream);
+  } else if (plan.k.element == plan.v.element) {
+    expand(device, kernel(plan.k), expansion, 0, 2, stream);
   } else {
-    expand(device, expansion, 0, 1, stream);
-    expand(device, expansion, 1, 1, stream);
+    expand(device, kernel(plan.k), expansion, 0, 1, stream);
+    expand(device, kernel(plan.v), expansion, 1, 1, stream);
   }
   const std::int64_t blocks = std::min<std::int64_t>(plan.items, device.info().multiprocessors);
+  const std::string width = plan.fp8 ? "fp8" : fmt::format("{}", plan.keys.width);
   launch(device,
-         fmt::format("attention_prefill_{}{}", plan.keys.width,
-                     call.options.softcap > 0 ? "_softcap" : ""),
+         fmt::format("attention_prefill_{}{}", width, call.options.softcap > 0 ? "_softcap" : ""),
          operation, blocks_of(blocks, prefill_threads), args, stream,
-         prefill_shared(plan.keys.width).bytes);
+         prefill_shared(plan.keys.width, plan.fp8 ? 1 : 2).bytes);
 }
 
 double attention_prefill_cycles(Device& device, const AttentionCall& call) {

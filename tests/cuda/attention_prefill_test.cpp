@@ -98,6 +98,19 @@ TEST_F(PrefillCalls, choose_kernels_by_type_width_and_softcap) {
   EXPECT_GT(args.scale_log2, 0.0f);
 }
 
+TEST_F(PrefillCalls, multiply_mxfp4_in_fp8_where_probabilities_may_be_rounded_so) {
+  AttentionOptions o = options(512, 512, Format::mxfp4, 1, 2, 2, 64);
+  o.numerics.accuracy = AttentionAccuracy::one_term;
+  o.numerics.probabilities = ProbabilityRule::fp8;
+  EXPECT_EQ(run(o).keys.width, 128);
+  ASSERT_EQ(device_.launches.size(), 2u);
+  EXPECT_EQ(device_.launches[0].name, "attention_expand_fp8");
+  EXPECT_EQ(device_.launches[1].name, "attention_prefill_fp8");
+  o.softcap = 30;
+  run(o);
+  EXPECT_EQ(device_.launches[1].name, "attention_prefill_fp8_softcap");
+}
+
 TEST_F(PrefillCalls, keep_packed_sequences_in_tiles_of_their_own) {
   AttentionOptions o = options(300, 1000);
   o.q_offsets = o.kv_offsets = reinterpret_cast<const std::int32_t*>(there(12));
@@ -121,7 +134,18 @@ TEST_F(PrefillCalls, need_the_workspace_that_they_say) {
 }
 
 TEST_F(PrefillCalls, refuse_what_has_no_kernel) {
-  refused([](auto& o) { o.numerics.accuracy = AttentionAccuracy::two_term; }, "`storage` alone");
+  refused([](auto& o) { o.numerics.accuracy = AttentionAccuracy::two_term; },
+          "`storage`, and `one_term` with fp8");
+  const AttentionNumerics fp8{.accuracy = AttentionAccuracy::one_term,
+                              .probabilities = ProbabilityRule::fp8};
+  refused([&](auto& o) { o.numerics = fp8; }, "of q, k and v in MXFP4");
+  refused(
+      [&](auto& o) {
+        o = options(512, 512, Format::mxfp4);
+        o.numerics = fp8;
+        o.scale = 0.0f;
+      },
+      "no scale of 0");
   refused([](auto& o) { o.splits = 2; }, "in one part, not in 2");
   refused([](auto& o) { o.k = side(Format::mxint8, 3, 1, 512, 32, 128); }, "k in NVFP4, MXFP4");
   refused(

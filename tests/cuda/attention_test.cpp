@@ -93,7 +93,7 @@ TEST_F(AttentionCalls, need_the_workspace_that_they_say) {
 }
 
 TEST_F(AttentionCalls, refuse_what_has_no_kernel) {
-  refused([](auto& o) { o.numerics.accuracy = AttentionAccuracy::two_term; }, "`storage` alone");
+  refused([](auto& o) { o.numerics.accuracy = AttentionAccuracy::two_term; }, "has accuracy `storage`");
   refused([](auto& o) { o.cache->hadamard = 16; }, "Hadamard");
   refused([](auto& o) { o.cache->k_scales.token_stride = 16; }, "8 bytes apart");
   refused([](auto& o) { o.cache->v_scales.data += 1; }, "V scales must be at multiples of 16");

@@ -92,6 +92,7 @@ struct PrefillCall {
   std::int64_t window = 0;
   float softcap = 0;
   std::optional<float> scale{};
+  bool fp8 = false;  // probabilities; on the reference exact ones
   std::vector<std::int32_t> q_offsets{}, kv_offsets{};  // then batch is 1
   std::int64_t max_q_len = 0, max_kv_len = 0;
   std::function<float(std::int64_t, std::int64_t)> q_value{}, k_value{},
@@ -134,6 +135,8 @@ class PrefillRun {
     o.q = q_.upload(gpu);
     o.k = k_.upload(gpu);
     o.v = v_.upload(gpu);
+    if (case_.fp8)
+      o.numerics = {.accuracy = AttentionAccuracy::one_term, .probabilities = ProbabilityRule::fp8};
     o.output.data = output.data();
     if (o.sinks) o.sinks = reinterpret_cast<const float*>(sinks.data());
     if (o.q_offsets) o.q_offsets = reinterpret_cast<const std::int32_t*>(q_offsets.data());

@@ -13,6 +13,58 @@
 
 namespace microscale::cuda {
 
+/// The tile of a block of threads.
+struct ExpandTile {
+  int head, sequence, which, first;  // 0: K, 1: V; its first token in the sequence
+  KeyRange range;
+  std::int64_t place;  // of all heads' tiles
+
+  __device__ explicit ExpandTile(const AttentionExpandArgs& args)
+      : head(static_cast<int>(blockIdx.x) % args.keys.heads),
+        sequence(static_cast<int>(blockIdx.x) / args.keys.heads / args.keys.tiles_each %
+                 args.keys.sequences),
+        which(args.first + static_cast<int>(blockIdx.x) / args.keys.heads / args.keys.tiles_each /
+                               args.keys.sequences),
+        range(args.keys, sequence) {
+    const int tile = static_cast<int>(blockIdx.x) / args.keys.heads % args.keys.tiles_each;
+    first = tile * prefill_keys(args.keys.width);
+    place =
+        head * args.keys.all_tiles + prefill_first_tile(args.keys, sequence, range.begin) + tile;
+    if (blockIdx.x == 0 && threadIdx.x == 0 && args.counter) *args.counter = 0;
+  }
+
+  /// Codes or scales of a token of the tile.
+  __device__ const std::uint8_t* row(const PrefillKeys& keys, const PrefillPlane& plane, int page,
+                                     int token) const {
+    const std::int64_t of_page = range.begin + ((first + token) & ((1 << keys.page_shift) - 1));
+    return plane.data + page * plane.batch + of_page * plane.token + head * plane.head;
+  }
+};
+
+/// Page of each token of the tile, -1 if there is none; and with K which there are.
+template <int Keys>
+__device__ void find_pages(const PrefillKeys& all, const ExpandTile& at, int (&pages)[Keys],
+                           PrefillTile* info) {
+  const int own = static_cast<int>(threadIdx.x), token = at.first + own;
+  bool absent = false;
+  if (own < Keys) {
+    int page = all.offsets ? 0 : at.sequence;
+    if (token >= at.range.length) {
+      page = -1;
+    } else if (all.page_table) {
+      page = all.page_table[at.sequence * all.max_pages + (token >> all.page_shift)];
+      absent = page < 0 || page >= all.pages;
+      if (absent) page = -1;
+    }
+    pages[own] = page;
+  }
+  const std::uint32_t present = __ballot_sync(~0u, !absent);
+  const int whole = __syncthreads_and(!absent);
+  if (at.which != 0) return;
+  if (own < 128 && own % 32 == 0) info->present[own / 32] = present;
+  if (own == 0) info->whole = whole;
+}
+
 template <class Elements, int Width>
 class AttentionExpand {
  public:
@@ -22,78 +74,40 @@ class AttentionExpand {
 
   __device__ static void run(const AttentionExpandArgs& args) {
     follow_previous_grid();
-    if (blockIdx.x == 0 && threadIdx.x == 0 && args.counter) *args.counter = 0;
-    const PrefillKeys& all = args.keys;
-    auto left = static_cast<std::int64_t>(blockIdx.x);
-    const int head = static_cast<int>(left % all.heads);
-    left /= all.heads;
-    const int tile = static_cast<int>(left % all.tiles_each);
-    left /= all.tiles_each;
-    const int sequence = static_cast<int>(left % all.sequences),
-              which = args.first + static_cast<int>(left / all.sequences);
-    const KeyRange range(all, sequence);
-    const int first = tile * keys;
-    if (first >= range.length) return;
-    const std::int64_t place =
-        head * all.all_tiles + prefill_first_tile(all, sequence, range.begin) + tile;
-    constexpr std::int64_t tile_bytes = prefill_tile_bytes(Width);
+    const ExpandTile at(args);
+    if (at.first >= at.range.length) return;
+    constexpr std::int64_t bytes = prefill_tile_bytes(Width);
     std::uint8_t* const to =
-        args.tiles[which] + place * (tile_bytes + (which == 0 ? prefill_tile_info : 0));
+        args.tiles[at.which] + at.place * (bytes + (at.which == 0 ? prefill_tile_info : 0));
     auto* const info = reinterpret_cast<PrefillTile*>(
-        args.tiles[0] + place * (tile_bytes + prefill_tile_info) + tile_bytes);
+        args.tiles[0] + at.place * (bytes + prefill_tile_info) + bytes);
     __shared__ int pages[keys];
     __shared__ int reference;
-    find_pages(all, sequence, range, first, pages, which == 0 ? info : nullptr);
+    find_pages(args.keys, at, pages, info);
     if (threadIdx.x == 0) reference = least_reference;
     __syncthreads();
-    expand(args.operands[which], all, range, first, head, pages, reference, to);
+    expand(args, at, pages, reference, to);
     if (threadIdx.x == 0)
-      (which == 0 ? info->k_exponent : info->v_exponent) = Elements::exponent(reference);
+      (at.which == 0 ? info->k_exponent : info->v_exponent) = Elements::exponent(reference);
   }
 
  private:
-  /// Of each token of the tile; -1 if there is none.
-  __device__ static void find_pages(const PrefillKeys& all, int sequence, const KeyRange& range,
-                                    int first, int (&pages)[keys], PrefillTile* info) {
-    const int own = static_cast<int>(threadIdx.x), token = first + own;
-    bool absent = false;
-    if (own < keys) {
-      int page = all.offsets ? 0 : sequence;
-      if (token >= range.length) {
-        page = -1;
-      } else if (all.page_table) {
-        page = all.page_table[sequence * all.max_pages + (token >> all.page_shift)];
-        absent = page < 0 || page >= all.pages;
-        if (absent) page = -1;
-      }
-      pages[own] = page;
-    }
-    const std::uint32_t present = __ballot_sync(~0u, !absent);
-    const int whole = __syncthreads_and(!absent);
-    if (!info) return;
-    if (own < 128 && own % 32 == 0) info->present[own / 32] = present;
-    if (own == 0) info->whole = whole;
-  }
-
-  __device__ static void expand(const PrefillOperand& operand, const PrefillKeys& all,
-                                const KeyRange& range, int first, int head,
+  __device__ static void expand(const AttentionExpandArgs& args, const ExpandTile& at,
                                 const int (&pages)[keys], int& reference, std::uint8_t* to) {
+    const PrefillOperand& operand = args.operands[at.which];
     const int piece = static_cast<int>(threadIdx.x) % pieces,
               row = static_cast<int>(threadIdx.x) / pieces;
-    const int mask = (1 << all.page_shift) - 1;
     typename Elements::Raw raw[each] = {};
     std::uint32_t scales[each] = {};
 #pragma unroll
     for (int i = 0; i < each; ++i) {
       const int page = pages[row + i * apart];
-      if (page < 0 || 8 * piece >= all.d) continue;
-      const std::int64_t token = range.begin + ((first + row + i * apart) & mask);
-      const auto at = [&](const PrefillPlane& plane) {
-        return plane.data + page * plane.batch + token * plane.token + head * plane.head;
-      };
-      raw[i] = Elements::load(at(operand.codes) + piece * Elements::bits);
+      if (page < 0 || 8 * piece >= args.keys.d) continue;
+      raw[i] = Elements::load(at.row(args.keys, operand.codes, page, row + i * apart) +
+                              piece * Elements::bits);
       if constexpr (Elements::block > 0)
-        scales[i] = __ldg(at(operand.scales) + 8 * piece / Elements::block);
+        scales[i] = __ldg(at.row(args.keys, operand.scales, page, row + i * apart) +
+                          8 * piece / Elements::block);
     }
     if constexpr (Elements::relative) {
       int largest = 0;
