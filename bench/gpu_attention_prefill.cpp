@@ -127,6 +127,8 @@ class Measurement {
     o.output = {output_.data(), type, c.batch, c.length, c.q_heads, c.d};
     o.causal = c.causal;
     o.window = c.window;
+    if (c.fp8)
+      o.numerics = {.accuracy = AttentionAccuracy::one_term, .probabilities = ProbabilityRule::fp8};
     return o;
   }
   Context context(Stream stream) const {
@@ -137,7 +139,7 @@ class Measurement {
   }
 
   // Of token t of the last batch and head, against a host's. What is left are probabilities in
-  // FP16 and the sums of the matrix units.
+  // FP16 or FP8 and the sums of the matrix units.
   double error(std::int64_t t) const {
     const PrefillCase& c = case_;
     std::vector<float> got(static_cast<std::size_t>(c.d));
@@ -150,7 +152,8 @@ class Measurement {
                              weighted = on_host(t, begin, end, true);
     double worst = 0;
     for (std::size_t i = 0; i < got.size(); ++i) {
-      const double ratio = std::fabs(got[i] - want[i]) / (0x1p-9 * weighted[i] + 1e-30);
+      const double ratio =
+          std::fabs(got[i] - want[i]) / ((c.fp8 ? 0x1p-4 : 0x1p-9) * weighted[i] + 1e-30);
       worst = std::isnan(ratio) ? ratio : std::max(worst, ratio);
     }
     return std::isnan(worst) ? 1e9 : worst;
@@ -207,9 +210,16 @@ std::vector<PrefillCase> gpu_prefill_cases(bool quick) {
     cases.push_back(named(std::string("prefill ") + name + " 4k", format, 4 * k));
     cases.push_back(named(std::string("prefill ") + name + " 16k", format, 16 * k));
   }
-  // 0.8 and 0.9 of what cuDNN makes of BF16.
+  // 0.8 and 0.9 of what cuDNN makes of BF16; FP8: 1 and 1.15.
   cases[0].must_tflops = 0.8 * 486, cases[0].stretch_tflops = 0.9 * 486;
   cases[1].must_tflops = 0.8 * 643, cases[1].stretch_tflops = 0.9 * 643;
+  for (const std::int64_t thousands : {4, 16}) {
+    cases.push_back(named("prefill mxfp4 " + std::to_string(thousands) + "k, FP8", Format::mxfp4,
+                          thousands * k));
+    cases.back().fp8 = true;
+    cases.back().must_tflops = thousands == 4 ? 486 : 643;
+    cases.back().stretch_tflops = 1.15 * cases.back().must_tflops;
+  }
   cases.push_back(named("prefill nvfp4 4k, all keys", Format::nvfp4, 4 * k));
   cases.back().causal = false;
   cases.push_back(named("prefill nvfp4 16k, 8 kv heads", Format::nvfp4, 16 * k));
@@ -233,11 +243,11 @@ void measure_prefill(Device& device, const std::vector<PrefillCase>& cases,
   bench::measure_each(cases, filter, watcher, [&](const PrefillCase& c) {
     Result row{.name = c.name, .bytes = c.bytes(), .operations = c.operations()};
     row.arithmetic = true;
-    if (limits.f16 > 0) {
-      row.limit = "FP16";
-      row.limit_seconds = row.operations / limits.f16;
-      row.must = c.must_tflops * 1e12 / limits.f16;
-      row.stretch = c.stretch_tflops * 1e12 / limits.f16;
+    if (const double peak = c.fp8 ? limits.fp8 : limits.f16; peak > 0) {
+      row.limit = c.fp8 ? "FP8" : "FP16";
+      row.limit_seconds = row.operations / peak;
+      row.must = c.must_tflops * 1e12 / peak;
+      row.stretch = c.stretch_tflops * 1e12 / peak;
     }
     try {
       Measurement(device, c).run(row);

@@ -20,6 +20,7 @@ struct PrefillCase {
   std::int64_t batch = 1, length = 0, q_heads = 32, kv_heads = 32, d = 128;
   std::int64_t window = 0;
   bool causal = true;
+  bool fp8 = false;  // mxfp4: in FP8, probabilities rounded to it
   double must_tflops = 0, stretch_tflops = 0;
 
   double operations() const;  ///< of both products, of the keys that are seen: half if causal

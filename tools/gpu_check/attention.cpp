@@ -45,6 +45,10 @@ void check_prefill_calls(Device& device, const Scope& scope, EqualityTotals& tot
           c.d = d;
           c.window = window;
           check(device, c, 5 * d, prefill_error, totals);
+          if (format != Format::mxfp4 || d > 128) continue;
+          c.name += ", FP8";
+          c.fp8 = true;
+          check(device, c, 5 * d, prefill_error, totals);
         }
 }
 

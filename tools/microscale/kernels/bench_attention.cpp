@@ -40,8 +40,11 @@ BenchTable bench_attention_gpu(const BenchOptions& options, const bench::Watcher
       {fmt::format("an empty node of a graph {:.1f} us", limits.empty_node_seconds * 1e6),
        "empty_node_seconds", limits.empty_node_seconds}};
   if (limits.f16 > 0)
-    table.limits.push_back({fmt::format("multiplying FP16 {:.0f} TFLOPS", limits.f16 / 1e12),
+    table.limits.push_back({fmt::format("FP16 products {:.0f} TFLOP/s", limits.f16 / 1e12),
                             "f16_operations_per_second", limits.f16});
+  if (limits.fp8 > 0)
+    table.limits.push_back({fmt::format("FP8 products {:.0f} TFLOP/s", limits.fp8 / 1e12),
+                            "fp8_operations_per_second", limits.fp8});
   bench::Watcher inner = watcher;
   inner.take = [&](const bench::Result& row) {
     table.rows.push_back(row);
