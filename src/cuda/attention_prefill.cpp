@@ -222,11 +222,13 @@ Plan plan_of(Device& device, const AttentionCall& call) {
                      tiles = plan.keys.all_tiles * call.kv_heads;
   plan.k_bytes = tiles * (tile + prefill_tile_info);
   plan.v_bytes = tiles * tile;
-  // Heads whose expanded keys and values fill half of the second-level cache.
-  const std::int64_t of_head = std::max<std::int64_t>(2 * plan.keys.tiles_each * tile, 1);
-  plan.section = static_cast<int>(
-      std::clamp<std::int64_t>(device.info().l2_bytes / 2 / of_head, 1,
-                               std::max<std::int64_t>(call.sequences * call.kv_heads, 1)));
+  // As many heads as have expanded keys and values for half of the second-level cache; all sections
+  // alike, or the last one would be too few for the device.
+  const std::int64_t heads = std::max<std::int64_t>(call.sequences * call.kv_heads, 1),
+                     of_head = std::max<std::int64_t>(2 * plan.keys.tiles_each * tile, 1),
+                     most =
+                         std::clamp<std::int64_t>(device.info().l2_bytes / 2 / of_head, 1, heads);
+  plan.section = static_cast<int>(ceil_div(heads, ceil_div(heads, most)));
   return plan;
 }
 

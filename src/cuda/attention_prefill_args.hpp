@@ -58,7 +58,7 @@ MICROSCALE_HD constexpr PrefillShared prefill_shared(int width, int element = 2)
   s.factors = s.items + s.query_stages * 128;
   s.marks = s.factors + s.query_stages * prefill_rows * 4;
   s.barriers = s.marks + 256 * 4;  // of those who compute
-  s.bytes = s.barriers + 16 * (2 * s.query_stages + 2 * s.stages);
+  s.bytes = s.barriers + 16 * (2 * s.query_stages + 2 * s.stages + 1);
   return s;
 }
 

@@ -70,7 +70,7 @@ TEST_F(PrefillCalls, expand_keys_and_values_and_fill_the_device) {
   EXPECT_EQ(device_.launches[1].name, "attention_prefill_128");
   EXPECT_EQ(device_.launches[1].call.grid.x, 132u);
   EXPECT_EQ(args.items, 32 * 32);
-  EXPECT_EQ(args.section, 15);  // 2 MB a head, of half of 60 MiB
+  EXPECT_EQ(args.section, 11);  // 15 heads of 2 MB are half of 60 MiB: three sections
   EXPECT_EQ(run(options(64, 64, Format::nvfp4, 1, 4, 4)).items, 4);
   EXPECT_EQ(device_.launches[1].call.grid.x, 4u);
 }

@@ -1,6 +1,7 @@
 // The copying warpgroup of attention_prefill.cuh. Its first warp brings tiles of K and V. The other
-// three take items from the counter, two ahead of those who compute, and bring an item's rows of q
-// to shared memory as FP16, each with the number that its scores are to be multiplied by.
+// three take items from the counter and bring an item's rows of q to shared memory, each with the
+// number that its scores are to be multiplied by. They take the next one when the last tiles of
+// this one are under way: sooner, and a block at work on a long one would keep it from the others.
 #pragma once
 
 #include <cstdint>
@@ -32,18 +33,21 @@ struct PrefillRings {
   std::uint32_t base;
   StageRing<shared.query_stages> found, query;
   StageRing<shared.stages> k, v;
+  StageRing<1> wanted;  // the next item
 
   __device__ explicit PrefillRings(std::uint32_t at)
       : base(at),
         found(at + barriers),
         query(at + barriers + 16 * shared.query_stages),
         k(at + barriers + 32 * shared.query_stages),
-        v(at + barriers + 32 * shared.query_stages + 16 * shared.stages) {}
+        v(at + barriers + 32 * shared.query_stages + 16 * shared.stages),
+        wanted(at + barriers + 32 * (shared.query_stages + shared.stages)) {}
   __device__ void init() const {
     found.init(1);
     query.init(readers + 1, query_warps);  // the warp that copies K and V reads items, too
     k.init(readers);
     v.init(readers);
+    wanted.init(1);
   }
 
   __device__ std::uint32_t query_rows() const { return base + query.stage() * query_bytes; }
@@ -75,8 +79,11 @@ __device__ void prefill_copy_keys(const AttentionPrefillArgs& args, Rings rings)
     rings.query.release(rings.query.stage(), true);
     rings.found.next(), rings.query.next();
     if (end) return;
+    const int late = min(first + 2, last - 1);
+    if (first >= last && ptx::elect_sync()) ptx::mbarrier_arrive(rings.wanted.full());
 #pragma unroll 1
     for (int tile = last - 1; tile >= first; --tile) {
+      if (tile == late && ptx::elect_sync()) ptx::mbarrier_arrive(rings.wanted.full());
       rings.k.wait_empty();
       if (ptx::elect_sync()) {
         ptx::mbarrier_arrive_expect_tx(rings.k.full(), k_bytes);
@@ -101,7 +108,11 @@ __device__ void prefill_copy_keys(const AttentionPrefillArgs& args, Rings rings)
 template <class Elements, int Width>
 __device__ void prefill_load_rows(const AttentionPrefillArgs& args, const PrefillItem& item,
                                   int warp, unsigned char* to, float* factors) {
-  constexpr int lanes = Width / 8, together = 32 / lanes, each = Width == 256 ? 2 : 4;
+  // Rows at once, by the registers there are for them.
+  constexpr int words =
+      static_cast<int>(sizeof(typename Elements::Raw)) / 4 + (Elements::block > 0);
+  constexpr int most = (Width == 256 ? 16 : 32) / words, each = most < 8 ? most : 8;
+  constexpr int lanes = Width / 8, together = 32 / lanes;
   constexpr int step = query_warps * together;
   const int lane = static_cast<int>(threadIdx.x) % 32, piece = lane % lanes;
   const float global =
@@ -185,12 +196,17 @@ __device__ void prefill_load_query(const AttentionPrefillArgs& args, Rings rings
   for (;;) {
     rings.query.wait_empty();
     if (warp == 0 && threadIdx.x % 32 == 0) {
+      if (next < 0) {
+        rings.wanted.wait_full();
+        rings.wanted.next();
+        next = static_cast<int>(gridDim.x + atomicAdd(args.counter, 1u));
+      }
       PrefillItem item{};
       for (; next < args.items; next = static_cast<int>(gridDim.x + atomicAdd(args.counter, 1u))) {
         item = PrefillItem::find(args, next);
         if (item.count > 0) break;
       }
-      if (item.count > 0) next = static_cast<int>(gridDim.x + atomicAdd(args.counter, 1u));
+      next = -1;
       Rings::item(rings.found.stage()) = item;
       ptx::mbarrier_arrive(rings.found.full());
     }
