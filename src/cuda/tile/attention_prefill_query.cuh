@@ -111,7 +111,7 @@ __device__ void prefill_load_rows(const AttentionPrefillArgs& args, const Prefil
   // Rows at once, by the registers there are for them.
   constexpr int words =
       static_cast<int>(sizeof(typename Elements::Raw)) / 4 + (Elements::block > 0);
-  constexpr int most = (Width == 256 ? 16 : 32) / words, each = most < 8 ? most : 8;
+  constexpr int most = (Width == 256 ? 8 : 32) / words, each = most < 1 ? 1 : most < 8 ? most : 8;
   constexpr int lanes = Width / 8, together = 32 / lanes;
   constexpr int step = query_warps * together;
   const int lane = static_cast<int>(threadIdx.x) % 32, piece = lane % lanes;
