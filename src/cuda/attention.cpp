@@ -8,6 +8,7 @@
 #include "cuda/attention_blackwell.hpp"
 #include "cuda/attention_decode_args.hpp"
 #include "cuda/kernels.hpp"
+#include "cuda/attention_prefill.hpp"
 #include "cuda/launch.hpp"
 #include "layouts/kv_page.hpp"
 #include "microscale/error.hpp"
@@ -41,11 +42,11 @@ void check_scales(const char* name, const KvPart& part, std::int64_t row) {
 void check_served(Device& device, const AttentionCall& call) {
   const AttentionOptions& o = call.options;
   if (architecture_of(device.info()) != "sm_90a")
-    refuse(
-        fmt::format("has kernels for attention on compute capability 9.0 and 12.x in this version, and {} "
-                    "is {}.{}; copy the operands to host memory and leave the backend to "
-                    "`automatic`",
-                    device.info().name, device.info().major, device.info().minor));
+    refuse(fmt::format(
+        "has kernels for attention on compute capability 9.0 and 12.x in this version, and {} "
+        "is {}.{}; copy the operands to host memory and leave the backend to "
+        "`automatic`",
+        device.info().name, device.info().major, device.info().minor));
   if (o.numerics.accuracy != AttentionAccuracy::storage)
     refuse("has accuracy `storage` alone; take that, or a host backend");
   if (!call.q_dense())
@@ -202,16 +203,45 @@ AttentionDecodeArgs args_of(const AttentionCall& call, const Plan& plan) {
   return args;
 }
 
+// Cycles to read a cache for every run of 16 rows, at four fifths of memory's speed.
+double decode_cycles(Device& device, const AttentionCall& call) {
+  const AttentionOptions& o = call.options;
+  const KvCache& cache = *call.cache();
+  constexpr double bytes_a_cycle = 20.7 * 0.8, launch_cycles = 4000;
+  std::int64_t keys = cache.pages > 0 ? cache_capacity(cache) : 0;
+  if (o.max_kv_len > 0) keys = std::min(keys, o.max_kv_len);
+  std::int64_t queries = call.q_dense()->tokens;
+  if (o.max_q_len > 0) queries = std::min(queries, o.max_q_len);
+  const std::int64_t token = kv_page::token_code_bytes(cache.format, cache.d) +
+                             kv_page::token_scale_bytes(cache.format, cache.d);
+  return launch_cycles + static_cast<double>(ceil_div(queries * call.group(), 16) * call.sequences *
+                                             call.kv_heads * keys * 2 * token) /
+                             (bytes_a_cycle * device.info().multiprocessors);
+}
+
+// Whether the kernels for few queries take a call: where they are predicted to be faster, and what
+// they alone can do.
+bool decodes(Device& device, const AttentionCall& call) {
+  const KvCache* cache = call.cache();
+  if (!cache || !call.q_dense()) return false;
+  if (call.options.splits > 1 || cache->first.count > 0 || cache->recent.count > 0 ||
+      cache->k_mean || cache->hadamard != 0)
+    return true;
+  return decode_cycles(device, call) <= attention_prefill_cycles(device, call);
+}
+
 }  // namespace
 
 std::int64_t attention_workspace_bytes(Device& device, const AttentionCall& call) {
   if (device.info().major == 12) return blackwell_attention_workspace_bytes(call);
+  if (!decodes(device, call)) return attention_prefill_workspace_bytes(device, call);
   return plan_of(device, call).workspace_bytes();
 }
 
 void attention(Device& device, const AttentionCall& call, std::span<std::uint8_t> workspace,
                Stream stream) {
   if (device.info().major == 12) return blackwell_attention(device, call, workspace, stream);
+  if (!decodes(device, call)) return attention_prefill(device, call, workspace, stream);
   const Plan plan = plan_of(device, call);
   if (plan.items == 0) return;
   AttentionDecodeArgs args = args_of(call, plan);

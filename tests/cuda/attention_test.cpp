@@ -98,6 +98,20 @@ TEST_F(AttentionCalls, have_one_part_more_where_tokens_have_copies) {
   EXPECT_EQ(device_.launches.front().call.grid.x, 64u * 8 * 2);
 }
 
+TEST_F(AttentionCalls, leave_many_queries_to_the_kernels_for_them) {
+  const auto kernel = [&](std::int64_t queries, std::int64_t keys, int splits = 0) {
+    AttentionOptions o = options(1, keys);
+    std::get<HeadsView>(o.q).tokens = o.output.tokens = queries;
+    o.splits = splits;
+    run(o);
+    return device_.launches.back().name;
+  };
+  EXPECT_EQ(kernel(4096, 4096), "attention_prefill_128");
+  EXPECT_EQ(kernel(512, 131072), "attention_prefill_128");
+  EXPECT_EQ(kernel(16, 131072), "attention_decode_merge_128_16");
+  EXPECT_EQ(kernel(4096, 4096, 2), "attention_decode_merge_128_16");  // parts it has alone
+}
+
 TEST_F(AttentionCalls, need_the_workspace_that_they_say) {
   const AttentionOptions o = options(1, 4096);
   const AttentionCall call = check_attention(o, true);
@@ -109,7 +123,8 @@ TEST_F(AttentionCalls, need_the_workspace_that_they_say) {
 }
 
 TEST_F(AttentionCalls, refuse_what_has_no_kernel) {
-  refused([](auto& o) { o.numerics.accuracy = AttentionAccuracy::two_term; }, "`storage` alone");
+  refused([](auto& o) { o.numerics.accuracy = AttentionAccuracy::two_term; },
+          "has accuracy `storage`");
   refused([](auto& o) { o.cache->k_scales.token_stride = 16; }, "8 bytes apart");
   refused([](auto& o) { o.cache->v_scales.data += 1; }, "V scales must be at multiples of 16");
   test::FakeDevice other(10, 0);

@@ -3,6 +3,7 @@
 
 #include "cpu_attention.hpp"
 #include "gpu_attention.hpp"
+#include "gpu_attention_prefill.hpp"
 #include "microscale/cuda.hpp"
 #include "tools/bench_runs.hpp"
 
@@ -41,6 +42,14 @@ TEST(BenchAttention, counts_the_bytes_of_a_gpu_as_well) {
   EXPECT_EQ(cases[0].name, "decode nvfp4 64 x 8k");
   EXPECT_EQ(cases[0].bytes(), 2.0 * 64 * 8 * 8192 * 72);
   EXPECT_EQ(cases[1].bytes(), cases[0].bytes());
+}
+
+TEST(BenchAttention, counts_the_operations_of_prefill) {
+  const std::vector<cuda::PrefillCase> cases = cuda::gpu_prefill_cases(false);
+  EXPECT_EQ(cases[0].name, "prefill nvfp4 4k");
+  EXPECT_EQ(cases[0].operations(), 2.0 * 32 * 128 * 4096 * 4096);
+  EXPECT_EQ(cases[0].bytes(), 32.0 * 4096 * (3 * 72 + 256));
+  EXPECT_EQ(cases[1].operations(), 16 * cases[0].operations());
 }
 
 TEST(BenchAttention, says_where_there_is_no_gpu) {

@@ -12,6 +12,11 @@ __device__ inline void bar_sync(std::uint32_t barrier, std::uint32_t threads) {
   asm volatile("bar.sync %0, %1;" ::"r"(barrier), "r"(threads) : "memory");
 }
 
+/// "bar.arrive": comes to `barrier` without waiting; of `threads`, those of bar_sync included.
+__device__ inline void bar_arrive(std::uint32_t barrier, std::uint32_t threads) {
+  asm volatile("bar.arrive %0, %1;" ::"r"(barrier), "r"(threads) : "memory");
+}
+
 /// "barrier.cluster": arrives and waits; what threads did to shared memory before, all see.
 __device__ inline void barrier_cluster() {
   asm volatile(

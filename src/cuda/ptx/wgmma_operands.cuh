@@ -50,6 +50,10 @@
 
 // Functions (float (&d)[16, 32, 64, 96 or 128], A, std::uint64_t b, bool accumulate). Shared: A is
 // a descriptor.
+#define MICROSCALE_WGMMA_32_SHARED(spelling, majors)                                            \
+  asm volatile(MICROSCALE_WGMMA_TEXT(spelling, MICROSCALE_WGMMA_D32, "%32, %33", "%34", majors) \
+               : MICROSCALE_WGMMA_FLOATS_32(d, 0)                                               \
+               : "l"(a), "l"(b), "r"(static_cast<int>(accumulate)))
 #define MICROSCALE_WGMMA_64_SHARED(spelling, majors)                                            \
   asm volatile(MICROSCALE_WGMMA_TEXT(spelling, MICROSCALE_WGMMA_D64, "%64, %65", "%66", majors) \
                : MICROSCALE_WGMMA_FLOATS_64(d, 0)                                               \

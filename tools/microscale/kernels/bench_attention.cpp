@@ -4,6 +4,7 @@
 #include "bench_operations.hpp"
 #include "cpu_attention.hpp"
 #include "gpu_attention.hpp"
+#include "gpu_attention_prefill.hpp"
 #include "microscale/cuda.hpp"
 
 namespace microscale {
@@ -38,6 +39,12 @@ BenchTable bench_attention_gpu(const BenchOptions& options, const bench::Watcher
       {fmt::format("reading {:.0f} GB/s", limits.read / 1e9), "read_bytes_per_second", limits.read},
       {fmt::format("an empty node of a graph {:.1f} us", limits.empty_node_seconds * 1e6),
        "empty_node_seconds", limits.empty_node_seconds}};
+  if (limits.f16 > 0)
+    table.limits.push_back({fmt::format("FP16 products {:.0f} TFLOP/s", limits.f16 / 1e12),
+                            "f16_operations_per_second", limits.f16});
+  if (limits.fp8 > 0)
+    table.limits.push_back({fmt::format("FP8 products {:.0f} TFLOP/s", limits.fp8 / 1e12),
+                            "fp8_operations_per_second", limits.fp8});
   bench::Watcher inner = watcher;
   inner.take = [&](const bench::Result& row) {
     table.rows.push_back(row);
@@ -45,9 +52,14 @@ BenchTable bench_attention_gpu(const BenchOptions& options, const bench::Watcher
   };
   cuda::measure_attention(device, cuda::gpu_attention_cases(options.quick), options.filter, limits,
                           inner);
+  if (!inner.stopped())
+    cuda::measure_prefill(device, cuda::gpu_prefill_cases(options.quick), options.filter, limits,
+                          inner);
   table.notes = {
-      "32 query heads, 8 kv heads, d = 128, one query a sequence. Bytes are those of the keys and "
-      "values that are read."};
+      "decode: 32 query heads, 8 kv heads, d = 128, one query a sequence. Bytes are those of the "
+      "keys and values that are read.",
+      "prefill: 32 heads, d = 128, causal, but where it is said; operations are those of half of "
+      "the scores, the time has the expansion of keys and values in it."};
   return table;
 }
 
