@@ -68,7 +68,7 @@ class Fp8Products
  public:
   using Part::keys, Part::turns;
   using typename Part::Rings;
-  static constexpr int width = 128, registers = 208, copy_registers = 88;
+  static constexpr int width = 128, registers = 216, copy_registers = 72;
 
   using Part::Part;
   __device__ static void load(const AttentionPrefillArgs& args, const PrefillItem& item, int warp,
