@@ -9,6 +9,7 @@
 #include <cstdint>
 
 #include "cuda/ptx/cvt_fp8.cuh"
+#include "cuda/ptx/integer_pairs.cuh"
 #include "cuda/ptx/memory.cuh"
 #include "cuda/ptx/packed.cuh"
 #include "cuda/ptx/permute.cuh"
@@ -105,37 +106,41 @@ struct DecodeNvfp4 : FourBitCodes {
   static constexpr bool relative = false;  // scales count relative to a reference
   static constexpr float unit = 0x1p14f;   // of what sums are multiplied by
   static constexpr int unit_byte = 0;
-  template <bool Two>  // else the low half alone
-  __device__ static std::uint32_t halves(std::uint32_t two, int) {
+  __device__ static std::uint32_t halves(std::uint32_t two) {
     return ptx::cvt_rn_f16x2_e4m3x2(two & 0x7F7Fu);
   }
 };
 
-/// Two E8M0 bytes; `reference`, the largest that counts, becomes 2^(Largest - 15).
+/// Pairs of E8M0 bytes, 16 bits each; `addend`: of a reference, the largest of those that count,
+/// which becomes 2^(Largest - 15).
 template <int Largest>
 struct DecodeE8m0 {
   static constexpr int block = 32;
   static constexpr bool relative = true;
   static constexpr float unit = 1.0f;
-  __device__ static std::uint32_t half(std::uint32_t byte, int reference) {
-    const int biased = max(static_cast<int>(byte) - reference + Largest, 0);
-    return byte == 255 ? 0x7E00u : static_cast<std::uint32_t>(biased) << 10;
+  __device__ static std::uint32_t addend(int reference) {
+    return static_cast<std::uint32_t>(Largest - reference & 0xFFFF) * 0x10001u;
   }
-  template <bool Two>
-  __device__ static std::uint32_t halves(std::uint32_t two, int reference) {
-    if constexpr (!Two) return half(two, reference);
-    return half(two & 0xFF, reference) | half(two >> 8 & 0xFF, reference) << 16;
+  /// FP16's exponents; more than Largest where a scale is larger than the reference, or NaN.
+  __device__ static std::uint32_t exponents(std::uint32_t bytes, std::uint32_t addend) {
+    return ptx::max_relu_s16x2(ptx::add_s16x2(bytes, addend), 0);
   }
-  /// The largest of `Bytes` bytes but for NaN.
-  template <int Bytes>
-  __device__ static std::uint32_t largest(std::uint32_t bytes) {
-    std::uint32_t result = 0;
-#pragma unroll
-    for (int i = 0; i < Bytes; ++i) {
-      const std::uint32_t byte = bytes >> (8 * i) & 0xFF;
-      result = max(result, byte == 255 ? 0 : byte);
-    }
-    return result;
+  /// Not 0 where one is.
+  __device__ static std::uint32_t beyond(std::uint32_t exponents) {
+    constexpr std::uint32_t limit = static_cast<std::uint32_t>(-Largest & 0xFFFF) * 0x10001u;
+    return ptx::max_relu_s16x2(ptx::add_s16x2(exponents, limit), 0);
+  }
+  /// FP16 numbers; of NaN NaN.
+  __device__ static std::uint32_t halves(std::uint32_t bytes, std::uint32_t addend) {
+    const std::uint32_t plain = exponents(bytes, addend) << 10;
+    const std::uint32_t low = (bytes & 0xFFFF) == 255 ? 0x7E00u : plain & 0xFFFF,
+                        high = bytes >> 16 == 255 ? 0x7E00u : plain >> 16;
+    return low | high << 16;
+  }
+  /// The largest of both but for NaN.
+  __device__ static int largest(std::uint32_t bytes) {
+    const int low = static_cast<int>(bytes & 0xFFFF), high = static_cast<int>(bytes >> 16);
+    return max(low == 255 ? 0 : low, high == 255 ? 0 : high);
   }
 };
 
@@ -156,10 +161,7 @@ struct DecodeFp8 : EightBitCodes {
   static constexpr bool relative = false;
   static constexpr float unit = 1.0f;
   static constexpr int unit_byte = 0;
-  template <bool Two>
-  __device__ static std::uint32_t halves(std::uint32_t, int) {
-    return 0;
-  }
+  __device__ static std::uint32_t halves(std::uint32_t) { return 0; }
 };
 
 }  // namespace microscale::cuda

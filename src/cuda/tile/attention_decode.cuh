@@ -101,6 +101,7 @@ class AttentionDecode {
 
   __device__ void load_query() {
     decode_query<Codes, D, Tiles>(args_, item_, mean_scores(), q_, factor_);
+    if constexpr (Codes::relative) addend_[0] = addend_[1] = Codes::addend(0);
 #pragma unroll
     for (int tile = 0; tile < Tiles; ++tile) {
 #pragma unroll
@@ -133,14 +134,21 @@ class AttentionDecode {
   /// `absent`: bits 0 and 1, for 16 of them each.
   __device__ void attend(std::uint32_t codes, std::uint32_t scales_at, bool whole, int first,
                          std::uint32_t absent) {
-    if (!whole) clear(codes, scales_at, first, absent);
+    if (__builtin_expect(!whole, 0)) clear(codes, scales_at, first, absent);
+    const Scales scales = scales_of(scales_at);
     float s[Tiles][8], factors[Tiles][2];
-    scores(codes, scales_at, s, factors);
-    if (!whole || args_.scores_change) cap_and_mask(whole, first, absent, s, factors);
+#pragma unroll
+    for (int c = 0; c < 2; ++c) products(codes, c, scales, s);
+#pragma unroll
+    for (int tile = 0; tile < Tiles; ++tile)
+#pragma unroll
+      for (int j = 0; j < 2; ++j) factors[tile][j] = factor(tile, j);
+    if (__builtin_expect(!whole || args_.scores_change, 0))
+      cap_and_mask(whole, first, absent, s, factors);
     std::uint32_t p[Tiles][4];
     probabilities(s, factors, p);
 #pragma unroll
-    for (int c = 0; c < 2; ++c) values(codes, scales_at, c, p);
+    for (int c = 0; c < 2; ++c) values(codes, c, scales, p);
   }
 
   __device__ int scale_row() const { return Ring::scale_row(args_); }
@@ -179,44 +187,119 @@ class AttentionDecode {
     __syncwarp();
   }
 
-  /// Sums s[tile][4 c + i] of 16 tokens c, and what makes scores of them.
-  __device__ void scores(std::uint32_t codes, std::uint32_t scales_at, float (&s)[Tiles][8],
-                         float (&factors)[Tiles][2]) {
-    std::uint32_t bytes[4];
+  /// Scales of 32 tokens as operands: k[c][..] of the 16 tokens c, v[c][i][..] of tokens t and t + 4
+  /// of their half i.
+  struct Scales {
+    std::uint32_t k[2][2 * k_scales], v[2][2][v_scales];
+  };
+  __device__ Scales scales_of(std::uint32_t at) {
+    std::uint32_t k[4], v[8];
 #pragma unroll
     for (int i = 0; i < 4; ++i)
-      bytes[i] = scale_bytes<k_scales>(k_scales_at_ + scales_at + 8 * i * scale_row(),
-                                       t_ * row_scales / 4);
-    int reference = 0;
-    if constexpr (Codes::relative) {
-      std::uint32_t largest = 0;
+      k[i] = scale_bytes<k_scales>(k_scales_at_ + at + 8 * i * scale_row(), t_ * row_scales / 4);
 #pragma unroll
-      for (int i = 0; i < 4; ++i)
-        largest = max(largest, Codes::template largest<k_scales>(bytes[i]));
-      reference = static_cast<int>(__reduce_max_sync(~0u, largest));
+    for (int i = 0; i < 8; ++i)
+      v[i] = scale_bytes<v_scales>(v_scales_at_ + at + 4 * i * scale_row(), g_ * row_scales / 8);
+    Scales s{};
+    if constexpr (Codes::relative) {
+      relative(k, v, s);
+    } else {
+#pragma unroll
+      for (int c = 0; c < 2; ++c)
+#pragma unroll
+        for (int i = 0; i < 2; ++i) {
+#pragma unroll
+          for (int n = 0; n < (k_scales + 1) / 2; ++n)  // two neighbours
+            s.k[c][i * ((k_scales + 1) / 2) + n] = Codes::halves(k[2 * c + i] >> (16 * n));
+#pragma unroll
+          for (int n = 0; n < v_scales; ++n)
+            s.v[c][i][n] = Codes::halves(
+                ptx::prmt_b32(v[4 * c + 2 * i], v[4 * c + 2 * i + 1], n == 0 ? 0x7740 : 0x7751));
+        }
+    }
+    return s;
+  }
+  /// Relative to the largest so far.
+  __device__ void relative(const std::uint32_t (&k)[4], const std::uint32_t (&v)[8], Scales& s) {
+    static_assert(v_scales == 1);
+    std::uint32_t pairs[2][k_scales + 2], exponents[2][k_scales + 2], beyond = 0;
+#pragma unroll
+    for (int c = 0; c < 2; ++c) {
+#pragma unroll
+      for (int n = 0; n < k_scales; ++n)
+        pairs[c][n] = ptx::prmt_b32(k[2 * c], k[2 * c + 1], n == 0 ? 0x7470 : 0x7571);
+#pragma unroll
+      for (int i = 0; i < 2; ++i)
+        pairs[c][k_scales + i] = ptx::prmt_b32(v[4 * c + 2 * i], v[4 * c + 2 * i + 1], 0x7470);
+#pragma unroll
+      for (int n = 0; n < k_scales + 2; ++n) {
+        exponents[c][n] = Codes::exponents(pairs[c][n], addend_[n >= k_scales]);
+        beyond = ptx::max_s16x2(beyond, exponents[c][n]);
+      }
+    }
+    if (__builtin_expect(__any_sync(~0u, Codes::beyond(beyond) != 0), 0)) {
+      raise_scales(pairs);
+#pragma unroll
+      for (int c = 0; c < 2; ++c)
+#pragma unroll
+        for (int n = 0; n < k_scales + 2; ++n)
+          exponents[c][n] = Codes::halves(pairs[c][n], addend_[n >= k_scales]);
+    } else {
+#pragma unroll
+      for (int c = 0; c < 2; ++c)
+#pragma unroll
+        for (int n = 0; n < k_scales + 2; ++n) exponents[c][n] <<= 10;
     }
 #pragma unroll
-    for (int c = 0; c < 2; ++c) products(codes, c, bytes[2 * c], bytes[2 * c + 1], reference, s);
-    const float power =
-        Codes::relative ? power_of_two(max(reference - Codes::unit_byte, -127)) : 1.0f;
+    for (int c = 0; c < 2; ++c) {
+#pragma unroll
+      for (int n = 0; n < k_scales; ++n) s.k[c][n] = exponents[c][n];
+#pragma unroll
+      for (int i = 0; i < 2; ++i) s.v[c][i][0] = exponents[c][k_scales + i];
+    }
+  }
+  /// References of scales become the largest there are; what has been summed of V follows.
+  __device__ void raise_scales(const std::uint32_t (&pairs)[2][k_scales + 2]) {
+    int largest[2] = {reference_byte_[0], reference_byte_[1]};
+#pragma unroll
+    for (int c = 0; c < 2; ++c)
+#pragma unroll
+      for (int n = 0; n < k_scales + 2; ++n)
+        largest[n >= k_scales] = max(largest[n >= k_scales], Codes::largest(pairs[c][n]));
+#pragma unroll
+    for (int i = 0; i < 2; ++i) {
+      largest[i] = __reduce_max_sync(~0u, largest[i]);
+      addend_[i] = Codes::addend(largest[i]);
+    }
+    const float factor = power_of_two(max(reference_byte_[1] - largest[1], -127));
+    reference_byte_[0] = largest[0];
+    reference_byte_[1] = largest[1];
 #pragma unroll
     for (int tile = 0; tile < Tiles; ++tile)
 #pragma unroll
-      for (int j = 0; j < 2; ++j)
-        factors[tile][j] = Codes::relative ? __fmul_rn(factor_[tile][j], power) : factor_[tile][j];
+      for (int i = 0; i < o_tiles; ++i)
+#pragma unroll
+        for (int j = 0; j < 4; ++j) o_[tile][i][j] = __fmul_rn(o_[tile][i][j], factor);
+  }
+  /// What sums of K's are multiplied by.
+  __device__ float factor(int tile, int j) const {
+    if constexpr (!Codes::relative) return factor_[tile][j];
+    return __fmul_rn(factor_[tile][j],
+                     power_of_two(max(reference_byte_[0] - Codes::unit_byte, -127)));
+  }
+  /// A pair of K's times its scale; `n`: which of the lane's scales.
+  __device__ static std::uint32_t scaled_key(std::uint32_t x, const Scales& s, int c, int half,
+                                             int n) {
+    if constexpr (!scaled) return x;
+    const std::uint32_t scale =
+        Codes::relative ? s.k[c][n] : s.k[c][half * ((k_scales + 1) / 2) + n / 2];
+    return (Codes::relative ? half : n % 2) == 0 ? ptx::mul_rn_f16x2_by_low(x, scale)
+                                                 : ptx::mul_rn_f16x2_by_high(x, scale);
   }
 
-  /// Of 16 tokens.
-  __device__ void products(std::uint32_t codes, int c, std::uint32_t first_bytes,
-                           std::uint32_t last_bytes, int reference, float (&s)[Tiles][8]) {
-    const std::uint32_t bytes[2] = {first_bytes, last_bytes};
-    std::uint32_t scales[2][(k_scales + 1) / 2];
-#pragma unroll
-    for (int half = 0; half < 2; ++half)
-#pragma unroll
-      for (int i = 0; i < (k_scales + 1) / 2; ++i)
-        scales[half][i] =
-            Codes::template halves<(k_scales > 1)>(bytes[half] >> (16 * i), reference);
+  /// Sums s[tile][4 c + i] of 16 tokens c.
+  __device__ void products(std::uint32_t codes, int c, const Scales& scales,
+                           float (&s)[Tiles][8]) {
     float sums[Tiles][4];
 #pragma unroll
     for (int tile = 0; tile < Tiles; ++tile)
@@ -232,12 +315,9 @@ class AttentionDecode {
 #pragma unroll
       for (int half = 0; half < 2; ++half) {
         k[half] = Codes::eight(w[half] + i * words);
-        const int scale = i / k_of_scale;
 #pragma unroll
-        for (int n = 0; scaled && n < 4; ++n)
-          k[half].n[n] = scale % 2 == 0
-                             ? ptx::mul_rn_f16x2_by_low(k[half].n[n], scales[half][scale / 2])
-                             : ptx::mul_rn_f16x2_by_high(k[half].n[n], scales[half][scale / 2]);
+        for (int n = 0; n < 4; ++n)
+          k[half].n[n] = scaled_key(k[half].n[n], scales, c, half, i / k_of_scale);
       }
 #pragma unroll
       for (int j = 0; j < 2; ++j) {
@@ -294,7 +374,7 @@ class AttentionDecode {
             __fmul_rn(fmaxf(fmaxf(x[j], x[j + 2]), fmaxf(x[j + 4], x[j + 6])), factors[tile][j]);
         fits = fits && !(__fsub_rn(largest[tile][j], reference_[tile][j]) > decode_most);
       }
-    if (__any_sync(~0u, !fits)) raise(largest);
+    if (__builtin_expect(__any_sync(~0u, !fits), 0)) raise(largest);
 #pragma unroll
     for (int tile = 0; tile < Tiles; ++tile)
 #pragma unroll
@@ -326,29 +406,12 @@ class AttentionDecode {
   }
 
   /// Of 16 tokens c.
-  __device__ void values(std::uint32_t codes, std::uint32_t scales_at, int c,
+  __device__ void values(std::uint32_t codes, int c, const Scales& scales,
                          const std::uint32_t (&p)[Tiles][4]) {
-    std::uint32_t bytes[4], w[4][v_eights * words], scales[2][v_scales];
+    std::uint32_t w[4][v_eights * words];
 #pragma unroll
-    for (int i = 0; i < 4; ++i) {  // tokens t, t + 4, t + 8, t + 12
-      const int token = 16 * c + 4 * i;
-      bytes[i] = scale_bytes<v_scales>(v_scales_at_ + scales_at + token * scale_row(),
-                                       g_ * row_scales / 8);
-      shared_words<v_eights * words>(v_at_ + codes + token * row_bytes, w[i]);
-    }
-    if constexpr (Codes::relative) {
-      std::uint32_t largest = 0;
-#pragma unroll
-      for (int i = 0; i < 4; ++i)
-        largest = max(largest, Codes::template largest<v_scales>(bytes[i]));
-      if (__any_sync(~0u, static_cast<int>(largest) > v_reference_)) raise_values(largest);
-    }
-#pragma unroll
-    for (int i = 0; i < 2; ++i)
-#pragma unroll
-      for (int n = 0; n < v_scales; ++n)
-        scales[i][n] = Codes::template halves<true>(
-            ptx::prmt_b32(bytes[2 * i], bytes[2 * i + 1], n == 0 ? 0x7740 : 0x7751), v_reference_);
+    for (int i = 0; i < 4; ++i)  // tokens t, t + 4, t + 8, t + 12
+      shared_words<v_eights * words>(v_at_ + codes + (16 * c + 4 * i) * row_bytes, w[i]);
 #pragma unroll
     for (int word = 0; word < v_eights; ++word)
 #pragma unroll
@@ -359,7 +422,7 @@ class AttentionDecode {
           v[i] = Codes::template of_two<v_eights * words>(w[2 * i], w[2 * i + 1], word, half);
 #pragma unroll
           for (int n = 0; scaled && n < 4; ++n)
-            v[i].n[n] = ptx::mul_rn_f16x2(v[i].n[n], scales[i][word / v_of_scale]);
+            v[i].n[n] = ptx::mul_rn_f16x2(v[i].n[n], scales.v[c][i][word / v_of_scale]);
         }
 #pragma unroll
         for (int j = 0; j < 2; ++j) {
@@ -376,26 +439,13 @@ class AttentionDecode {
       ptx::mma_m16n8k16_f32_f16(weight_, ones[tile], p[tile][2 * c], p[tile][2 * c + 1]);
   }
 
-  /// The reference of V's scales becomes the largest there is; what has been summed follows.
-  __device__ void raise_values(std::uint32_t largest) {
-    const int higher = static_cast<int>(__reduce_max_sync(~0u, largest));
-    const float factor = power_of_two(max(v_reference_ - higher, -127));
-    v_reference_ = higher;
-#pragma unroll
-    for (int tile = 0; tile < Tiles; ++tile)
-#pragma unroll
-      for (int i = 0; i < o_tiles; ++i)
-#pragma unroll
-        for (int j = 0; j < 4; ++j) o_[tile][i][j] = __fmul_rn(o_[tile][i][j], factor);
-  }
-
   /// Warps in their order.
   __device__ void merge(float* sums) {
     __syncthreads();
     float* const marks = sums + decode_warps * rows * D;  // reference and weight of warp and row
     const float global = args_.global_scales ? args_.global_scales[1] : 1.0f;
     const float factor =
-        __fmul_rn(global, Codes::relative ? power_of_two(max(v_reference_ - Codes::unit_byte, -127))
+        __fmul_rn(global, Codes::relative ? power_of_two(max(reference_byte_[1] - Codes::unit_byte, -127))
                                           : Codes::unit);
 #pragma unroll
     for (int tile = 0; tile < Tiles; ++tile)
@@ -423,7 +473,8 @@ class AttentionDecode {
   const int split_, warp_, lane_, g_, t_;
   int begin_, end_, inner_begin_, inner_end_;  // keys that some row sees, that all do
   std::uint32_t k_at_, k_scales_at_, v_at_, v_scales_at_;
-  int v_reference_ = 0;
+  int reference_byte_[2] = {};  // of scales of K, of V, the largest so far
+  std::uint32_t addend_[2];
   std::uint32_t q_[Tiles][k_eights][4];
   float factor_[Tiles][2], reference_[Tiles][2];  // of rows 2 t, 2 t + 1
   float weight_[4];                               // of the same: of tile 0, of tile 1
