@@ -74,7 +74,7 @@ struct Plan {
   int width = 0;
   std::int64_t most_q = 0, most_keys = 0, passes = 0, items = 0;
   int splits = 1;
-  bool copies = false;
+  int copies = 0;  // parts
   int shared_bytes = 0;
   std::string kernel;
 
@@ -125,7 +125,7 @@ Plan plan_of(Device& device, const AttentionCall& call) {
   plan.passes = ceil_div(rows, plan.rows);
   plan.items = call.sequences * call.kv_heads * plan.passes;
   if (plan.items == 0) return plan;
-  plan.copies = cache.first.count + cache.recent.count > 0;
+  plan.copies = decode_copy_parts(cache.first.count + cache.recent.count);
   plan.shared_bytes = decode_shared_bytes(cache.format, plan.width, plan.rows);
   static constexpr const char* formats[] = {"nvfp4", "mxfp4", "mxfp8", "fp8"};
   plan.kernel =
@@ -256,8 +256,16 @@ void attention(Device& device, const AttentionCall& call, std::span<std::uint8_t
                       operation, workspace.size(), bytes, workspace_alignment));
     args.partial = reinterpret_cast<float*>(workspace.data());
   }
+  if (plan.copies > 0)
+    launch(device, fmt::format("attention_copies_{}_{}", plan.width, plan.rows), operation,
+           {.grid_x = static_cast<unsigned>(plan.items * plan.copies),
+            .grid_y = 1,
+            .grid_z = 1,
+            .threads = decode_threads,
+            .column_shift = 0},
+           args, stream);
   launch(device, plan.kernel, operation,
-         {.grid_x = static_cast<unsigned>(plan.items * plan.parts()),
+         {.grid_x = static_cast<unsigned>(plan.items * plan.splits),
           .grid_y = 1,
           .grid_z = 1,
           .threads = decode_threads,

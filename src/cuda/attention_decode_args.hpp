@@ -18,7 +18,11 @@ inline constexpr int decode_warps = 3, decode_threads = 32 * decode_warps;
 inline constexpr int decode_piece = 32;         // tokens that are computed together
 inline constexpr int decode_scale_tokens = 16;  // whose scales lie in one piece
 inline constexpr int decode_merge_threads = 256;
-inline constexpr int decode_most_splits = 256, decode_most_parts = decode_most_splits + 1;
+/// Parts of the copied tokens, of about 16 each: a part takes as long as the tokens it has.
+MICROSCALE_HD constexpr int decode_copy_parts(std::int64_t copies) {
+  return copies > 256 ? 16 : static_cast<int>((copies + 15) / 16);
+}
+inline constexpr int decode_most_splits = 256, decode_most_parts = decode_most_splits + 16;
 
 /// Codes or scales of K or V (KvPart), strides in units of 16 bytes: of scales' tokens, those
 /// of 16.
@@ -63,8 +67,8 @@ struct AttentionDecodeArgs {
   const std::uint16_t* recent_k;
   const std::uint16_t* recent_v;
   std::int64_t first_count, recent_count;
-  std::int32_t items, passes;  // of the call; of a sequence and head
-  std::int32_t splits, parts;  // of the keys in pages; with one more for the copies, if there are
+  std::int32_t passes;         // items of a sequence and head
+  std::int32_t splits, parts;  // of the keys in pages; with more for the copies, if there are
   float* partial;              // parts > 1: decode_partial_floats()
 };
 

@@ -92,10 +92,13 @@ TEST_F(AttentionCalls, have_one_part_more_where_tokens_have_copies) {
   std::uint8_t* const at =
       workspace.data() + 256 - reinterpret_cast<std::uintptr_t>(workspace.data()) % 256;
   attention(device_, call, {at, workspace.size() - 256}, nullptr);
+  ASSERT_EQ(device_.launches.size(), 3u);
   const auto args = device_.launches.front().as<AttentionDecodeArgs>();
   EXPECT_EQ(args.splits, 1);
   EXPECT_EQ(args.parts, 2);
-  EXPECT_EQ(device_.launches.front().call.grid.x, 64u * 8 * 2);
+  EXPECT_EQ(device_.launches[0].name, "attention_copies_128_8");
+  EXPECT_EQ(device_.launches[0].call.grid.x, 64u * 8);
+  EXPECT_EQ(device_.launches[1].call.grid.x, 64u * 8);
 }
 
 TEST_F(AttentionCalls, leave_many_queries_to_the_kernels_for_them) {

@@ -1,5 +1,5 @@
-// Keys and values that are kept in BF16 beside their pages, as one more part of the keys: in FP32,
-// by a block of its own, which runs beside those that read pages.
+// Keys and values that are kept in BF16 beside their pages, as more parts of the keys: in FP32,
+// by a kernel of its own in front of the one that reads pages.
 //
 // 32 tokens at a time: a warp takes every third of them, lanes share a row of K out; then a thread
 // an element of V for all rows.
@@ -9,16 +9,20 @@
 
 #include "cuda/tile/attention_merge.cuh"
 #include "cuda/tile/attention_query.cuh"
+#include "cuda/tile/grid_order.cuh"
 
 namespace microscale::cuda {
 
 template <int D, int Rows>
 class AttentionCopies {
  public:
-  __device__ static void run(const AttentionDecodeArgs& args, int index) {
-    const DecodeItem item(args, index, Rows);
+  /// A block has a part of an item, whose parts lie side by side.
+  __device__ static void run(const AttentionDecodeArgs& args) {
+    follow_previous_grid();
+    const int parts = args.parts - args.splits, index = static_cast<int>(blockIdx.x);
+    const DecodeItem item(args, index / parts, Rows);
     if (item.count == 0) return;
-    AttentionCopies(args, item).run();
+    AttentionCopies(args, item, index % parts).run(parts);
   }
 
  private:
@@ -35,20 +39,19 @@ class AttentionCopies {
     float reference[Rows], weight[Rows], factor[Rows], mean[Rows];
   };
   __device__ static Shared& shared() {
-    static_assert(sizeof(Shared) <= decode_means(KvFormat::mxfp4, D, Rows),
-                  "it takes the place of the rings, those of the smallest format, too");
-    extern __shared__ __align__(128) unsigned char memory[];
-    return *reinterpret_cast<Shared*>(memory);
+    __shared__ Shared memory;
+    return memory;
   }
 
-  __device__ AttentionCopies(const AttentionDecodeArgs& args, const DecodeItem& item)
+  __device__ AttentionCopies(const AttentionDecodeArgs& args, const DecodeItem& item, int part)
       : args_(args),
         item_(item),
+        part_(part),
         thread_(static_cast<int>(threadIdx.x)),
         lane_(thread_ & 31),
         warp_(thread_ / 32) {}
 
-  __device__ void run() {
+  __device__ void run(int parts) {
     load_query();
     float q[Rows][own], o[Rows][columns];
 #pragma unroll
@@ -58,14 +61,15 @@ class AttentionCopies {
 #pragma unroll
       for (int c = 0; c < columns; ++c) o[row][c] = 0.0f;
     }
-    const int before = item_.paged_begin, count = before + item_.length - item_.paged_end;
+    const int count = item_.paged_begin + item_.length - item_.paged_end,
+              begin = count * part_ / parts, end = count * (part_ + 1) / parts;
 #pragma unroll 1
-    for (int first = 0; first < count; first += tile) {
-      scores(q, first, min(tile, count - first));
+    for (int first = begin; first < end; first += tile) {
+      scores(q, first, min(tile, end - first));
       __syncthreads();
       probabilities();
       __syncthreads();
-      values(o, first, min(tile, count - first));
+      values(o, first, min(tile, end - first));
       __syncthreads();
     }
     store(o);
@@ -261,16 +265,16 @@ class AttentionCopies {
 #pragma unroll
       for (int c = 0; c < columns; ++c)
         if (element(c) < D)
-          store_part<D, Rows>(args_, item_, args_.splits, row, element(c), o[row][c]);
+          store_part<D, Rows>(args_, item_, args_.splits + part_, row, element(c), o[row][c]);
       if (thread_ == 0)
-        store_mark<D, Rows>(args_, item_, args_.splits, row, shared().reference[row],
+        store_mark<D, Rows>(args_, item_, args_.splits + part_, row, shared().reference[row],
                             shared().weight[row]);
     }
   }
 
   const AttentionDecodeArgs& args_;
   const DecodeItem item_;
-  const int thread_, lane_, warp_;
+  const int part_, thread_, lane_, warp_;
 };
 
 }  // namespace microscale::cuda

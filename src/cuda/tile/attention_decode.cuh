@@ -15,7 +15,6 @@
 #include "cuda/ptx/mma.cuh"
 #include "cuda/ptx/wgmma.cuh"
 #include "cuda/tile/attention_codes.cuh"
-#include "cuda/tile/attention_copies.cuh"
 #include "cuda/tile/attention_merge.cuh"
 #include "cuda/tile/attention_query.cuh"
 #include "cuda/tile/attention_ring.cuh"
@@ -32,10 +31,6 @@ class AttentionDecode {
 
   __device__ static void run(const AttentionDecodeArgs& args) {
     follow_previous_grid();
-    if (static_cast<int>(blockIdx.x) >= args.items * args.splits) {
-      AttentionCopies<D, rows>::run(args, static_cast<int>(blockIdx.x) - args.items * args.splits);
-      return;
-    }
     const int index = static_cast<int>(blockIdx.x) / args.splits;
     const DecodeItem item(args, index, rows);
     if (item.count == 0) return;
@@ -187,8 +182,8 @@ class AttentionDecode {
     __syncwarp();
   }
 
-  /// Scales of 32 tokens as operands: k[c][..] of the 16 tokens c, v[c][i][..] of tokens t and t + 4
-  /// of their half i.
+  /// Scales of 32 tokens as operands: k[c][..] of the 16 tokens c, v[c][i][..] of tokens t and t +
+  /// 4 of their half i.
   struct Scales {
     std::uint32_t k[2][2 * k_scales], v[2][2][v_scales];
   };
@@ -298,8 +293,7 @@ class AttentionDecode {
   }
 
   /// Sums s[tile][4 c + i] of 16 tokens c.
-  __device__ void products(std::uint32_t codes, int c, const Scales& scales,
-                           float (&s)[Tiles][8]) {
+  __device__ void products(std::uint32_t codes, int c, const Scales& scales, float (&s)[Tiles][8]) {
     float sums[Tiles][4];
 #pragma unroll
     for (int tile = 0; tile < Tiles; ++tile)
@@ -444,9 +438,9 @@ class AttentionDecode {
     __syncthreads();
     float* const marks = sums + decode_warps * rows * D;  // reference and weight of warp and row
     const float global = args_.global_scales ? args_.global_scales[1] : 1.0f;
-    const float factor =
-        __fmul_rn(global, Codes::relative ? power_of_two(max(reference_byte_[1] - Codes::unit_byte, -127))
-                                          : Codes::unit);
+    const float factor = __fmul_rn(
+        global, Codes::relative ? power_of_two(max(reference_byte_[1] - Codes::unit_byte, -127))
+                                : Codes::unit);
 #pragma unroll
     for (int tile = 0; tile < Tiles; ++tile)
 #pragma unroll
