@@ -3,11 +3,13 @@
 #include <algorithm>
 #include <cmath>
 
+#include "cuda/attention.hpp"
 #include "device_bytes.hpp"
 #include "formats/random.hpp"
 #include "gpu_timing.hpp"
 #include "microscale/attention.hpp"
 #include "microscale/error.hpp"
+#include "ops/attention_check.hpp"
 
 namespace microscale::cuda {
 namespace {
@@ -95,11 +97,11 @@ class Measurement {
     }
     device.synchronize(nullptr);
     workspace_.emplace_back(
-        device, attention_workspace_bytes(call(DType::bf16), {.backend = Backend::cuda}));
+        device, attention_workspace_bytes(device, check_attention(call(DType::bf16), true)));
   }
 
   double checked() const {
-    attention(call(DType::f32), context(nullptr));
+    attend(DType::f32, nullptr);
     device_.synchronize(nullptr);
     double worst = 0;
     for (const std::int64_t t : {std::int64_t{0}, std::min<std::int64_t>(c_last(), 127),
@@ -110,8 +112,8 @@ class Measurement {
 
   void run(Result& row) {
     row.error = checked();
-    row.seconds = median_seconds(
-        device_, 4, [&](int, Stream stream) { attention(call(DType::bf16), context(stream)); });
+    row.seconds =
+        median_seconds(device_, 4, [&](int, Stream stream) { attend(DType::bf16, stream); });
   }
 
  private:
@@ -131,15 +133,14 @@ class Measurement {
       o.numerics = {.accuracy = AttentionAccuracy::one_term, .probabilities = ProbabilityRule::fp8};
     return o;
   }
-  Context context(Stream stream) const {
+  void attend(DType type, Stream stream) const {
     const DeviceBytes& w = workspace_.front();
-    return {.backend = Backend::cuda,
-            .stream = stream,
-            .workspace = {w.data(), static_cast<std::size_t>(w.size())}};
+    cuda::attention(device_, check_attention(call(type), true),
+                    {w.data(), static_cast<std::size_t>(w.size())}, stream);
   }
 
   // Of token t of the last batch and head, against a host's. What is left are probabilities in
-  // FP16 or FP8 and the sums of the matrix units.
+  // FP16 or FP8, small ones below the normal numbers, and the sums of the matrix units.
   double error(std::int64_t t) const {
     const PrefillCase& c = case_;
     std::vector<float> got(static_cast<std::size_t>(c.d));
@@ -149,23 +150,27 @@ class Measurement {
     const std::int64_t end = c.causal ? t + 1 : c.length;
     const std::int64_t begin = c.window > 0 ? std::max<std::int64_t>(0, t + 1 - c.window) : 0;
     const std::vector<float> want = on_host(t, begin, end, false),
-                             weighted = on_host(t, begin, end, true);
+                             weighted = on_host(t, begin, end, true),
+                             mean = on_host(t, begin, end, true, 0.0f);
+    const double relative = c.fp8 ? 0x1p-4 : 0x1p-9, least = c.fp8 ? 0x1p-14 : 0x1p-26;
     double worst = 0;
     for (std::size_t i = 0; i < got.size(); ++i) {
+      const double sum = mean[i] * static_cast<double>(end - begin);
       const double ratio =
-          std::fabs(got[i] - want[i]) / ((c.fp8 ? 0x1p-4 : 0x1p-9) * weighted[i] + 1e-30);
+          std::fabs(got[i] - want[i]) / (relative * (weighted[i] + least * sum) + 1e-30);
       worst = std::isnan(ratio) ? ratio : std::max(worst, ratio);
     }
     return std::isnan(worst) ? 1e9 : worst;
   }
-  std::vector<float> on_host(std::int64_t t, std::int64_t begin, std::int64_t end,
-                             bool magnitudes) const {
+  std::vector<float> on_host(std::int64_t t, std::int64_t begin, std::int64_t end, bool magnitudes,
+                             std::optional<float> scale = {}) const {
     const Side q = q_.last_head(t, 1, false), k = k_.last_head(begin, end - begin, false),
                v = v_.last_head(begin, end - begin, magnitudes);
     std::vector<float> output(static_cast<std::size_t>(case_.d));
     AttentionOptions o{.q = q.on_host(1), .k = k.on_host(end - begin), .v = v.on_host(end - begin)};
     o.output = {output.data(), DType::f32, 1, 1, 1, case_.d};
-    attention(o);
+    o.scale = scale;
+    microscale::attention(o);
     return output;
   }
 

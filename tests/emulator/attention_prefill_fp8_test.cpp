@@ -6,18 +6,27 @@
 #include <cmath>
 
 #include "cuda/kernel_images.hpp"
+#include "gpu_attention_prefill.hpp"
 #include "support/prefill_calls.hpp"
 
 namespace microscale::emulator {
 namespace {
 
-/// |do| <= sum of (e_p p + 2^-15) |v|, and what FP8 products lose of scores and sums.
+/// |do| <= 2^-4 times the sum of (p + 2^-14) |v|, of which FP8 products have what E4M3 leaves. With
+/// scores of 0, o e^L is the sum of |v| over the keys that are seen.
 ::testing::AssertionResult near_in_fp8(PrefillCall c) {
   c.q = c.k = c.v = mxfp4;
   c.fp8 = true;
   PrefillRun attention(c);
   const PrefillResult got = attention.on_device(), want = attention.reference(false),
-                      weighted = attention.reference(true);
+                      even = attention.reference(true, 0.0f);
+  PrefillResult weighted = attention.reference(true);
+  for (std::int64_t i = 0; i < std::ssize(weighted.o.bytes) / size_of(c.type); ++i) {
+    const double sum = load_dense(even.o.bytes.data(), c.type, i) *
+                       std::exp(even.lse[static_cast<std::size_t>(i / c.d)]);
+    const double all = load_dense(weighted.o.bytes.data(), c.type, i) + 0x1p-14 * sum;
+    store_dense(static_cast<float>(all), weighted.o.bytes.data(), c.type, i);
+  }
   return near(got, want, weighted, 0x1p-4);
 }
 
@@ -108,6 +117,36 @@ TEST_F(AttentionPrefillFp8, returns_rows_of_v_for_scores_of_one_key) {
     for (std::int64_t h = 0; h < 2; ++h)
       for (std::int64_t i = 0; i < 64; ++i)
         ASSERT_EQ(r.o.at(0, t, h, i), digit(5 * t + 1, i)) << t << " " << i;
+}
+
+TEST_F(AttentionPrefillFp8, rounds_small_probabilities_to_multiples_of_the_least) {
+  // 127 keys at 2^-16.5 of the largest, whose v is 0: 1.41 times E4M3's least number, so 1 of it.
+  PrefillCall c{.q_len = 1,
+                .kv_len = 128,
+                .causal = false,
+                .scale = 16.5f / 6 * 0.6931471805599453f,
+                .q_value = [](std::int64_t, std::int64_t i) { return i == 0 ? 1.0f : 0.0f; },
+                .k_value = [](std::int64_t t, std::int64_t i) { return t + i == 0 ? 6.0f : 0.0f; },
+                .v_value = [](std::int64_t t, std::int64_t) { return t == 0 ? 0.0f : 1.0f; }};
+  EXPECT_TRUE(near_in_fp8(c));
+  c.q = c.k = c.v = mxfp4;
+  c.fp8 = true;
+  const double sum = 1 + 127 * std::exp2(-16.5);
+  EXPECT_NEAR(PrefillRun(c).on_device().o.at(0, 0, 0, 0) * sum, 127 * 0x1p-17, 1e-8);
+}
+
+TEST_F(AttentionPrefillFp8, is_within_the_bound_of_gpu_check) {
+  // Row 63: the two largest probabilities meet zeros of V, the others are below 2^-14 of them.
+  for (const std::int64_t length : {65, 128})
+    EXPECT_LE(cuda::prefill_error(device(), {.name = "",
+                                             .format = Format::mxfp4,
+                                             .batch = 2,
+                                             .length = length,
+                                             .q_heads = 8,
+                                             .kv_heads = 4,
+                                             .d = 64,
+                                             .fp8 = true}),
+              1);
 }
 
 TEST_F(AttentionPrefillFp8, keeps_tiles_of_very_different_sizes_apart) {

@@ -114,9 +114,11 @@ class PrefillRun {
     for (std::int64_t h = 0; h < c.q_heads; ++h) sinks_.push_back(std::cos(static_cast<float>(h)));
   }
 
-  PrefillResult reference(bool magnitudes) const {
+  PrefillResult reference(bool magnitudes) const { return reference(magnitudes, case_.scale); }
+  PrefillResult reference(bool magnitudes, std::optional<float> scale) const {
     PrefillResult r = untouched();
     AttentionOptions o = options(r.o, r.lse.data());
+    o.scale = scale;
     o.q = q_.host();
     o.k = k_.host();
     const Operand positive = v_.positive();
