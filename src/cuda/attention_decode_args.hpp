@@ -67,7 +67,7 @@ struct AttentionDecodeArgs {
   const std::uint16_t* recent_k;
   const std::uint16_t* recent_v;
   std::int64_t first_count, recent_count;
-  std::int32_t passes;         // items of a sequence and head
+  std::int32_t items, passes;  // of the call; of a sequence and head
   std::int32_t splits, parts;  // of the keys in pages; with more for the copies, if there are
   float* partial;              // parts > 1: decode_partial_floats()
 };
