@@ -121,7 +121,7 @@ void check_served(Device& device, const AttentionCall& call) {
   const AttentionOptions& o = call.options;
   if (architecture_of(device.info()) != "sm_90a")
     refuse(
-        fmt::format("has kernels for attention on compute capability 9.0 in this version, and {} "
+        fmt::format("has kernels for attention on compute capability 9.0 and 12.x in this version, and {} "
                     "is {}.{}; copy the operands to host memory and leave the backend to "
                     "`automatic`",
                     device.info().name, device.info().major, device.info().minor));

@@ -19,6 +19,7 @@
 #include "cuda/tile/attention_query.cuh"
 #include "cuda/tile/attention_ring.cuh"
 #include "cuda/tile/attention_rows.cuh"
+#include "cuda/tile/attention_scales.cuh"
 #include "cuda/tile/grid_order.cuh"
 
 namespace microscale::cuda {
@@ -42,12 +43,10 @@ class AttentionDecode {
   static constexpr int k_eights = D / 32, v_eights = D / 64;  // elements of a lane, of a token
   static constexpr int words = Codes::words;                  // of eight elements
   static constexpr int row_bytes = D * words / 2;             // of a token's codes
-  static constexpr bool scaled = Codes::block > 0;
-  static constexpr int k_scales = scaled && D / 4 > Codes::block ? D / 4 / Codes::block : 1;
-  static constexpr int v_scales = scaled && D / 8 > Codes::block ? D / 8 / Codes::block : 1;
-  static constexpr int row_scales = static_cast<int>(kv_page::token_scale_bytes(Codes::format, D));
+  using Scales = AttentionScales<Codes, D, Part>;
   static constexpr int o_tiles = D / 16;
-  static constexpr int k_of_scale = k_eights / k_scales, v_of_scale = v_eights / v_scales;
+  static constexpr int k_of_scale = k_eights / Scales::k_scales,
+                       v_of_scale = v_eights / Scales::v_scales;
 
   __device__ AttentionDecode(const AttentionDecodeArgs& args, const DecodeItem& item, int split)
       : args_(args),
@@ -56,11 +55,15 @@ class AttentionDecode {
         warp_(threadIdx.x / 32),
         lane_(threadIdx.x & 31),
         g_(lane_ >> 2),
-        t_(lane_ & 3) {}
+        t_(lane_ & 3),
+        scales_(args, shared_base() + warp_ * (Ring::stages * Ring::stage.bytes), own_token()) {}
+
+  __device__ static std::uint32_t shared_base() {
+    extern __shared__ __align__(128) unsigned char memory[];
+    return static_cast<std::uint32_t>(__cvta_generic_to_shared(memory));
+  }
 
   __device__ void run() {
-    extern __shared__ __align__(128) unsigned char memory[];
-    const auto base = static_cast<std::uint32_t>(__cvta_generic_to_shared(memory));
     begin_ = item_.begin(args_, 0);
     end_ = max(item_.end(args_, item_.count - 1), begin_);
     inner_begin_ = item_.begin(args_, item_.count - 1);
@@ -72,7 +75,8 @@ class AttentionDecode {
                   static_cast<int>(static_cast<std::int64_t>(chunks) * (split_ + 1) / args_.splits);
     const int left = to - from - warp_,
               count = left > 0 ? (left + decode_warps - 1) / decode_warps : 0;
-    const std::uint32_t own = base + warp_ * (Ring::stages * Ring::stage.bytes);
+    const std::uint32_t base = shared_base(),
+                        own = base + warp_ * (Ring::stages * Ring::stage.bytes);
     Ring ring(args_, item_.sequence, item_.kv_head, first + from + warp_, count, own,
               base + decode_barriers(Codes::format, D, rows) + warp_ * (8 * Ring::stages));
     place(own);
@@ -91,12 +95,12 @@ class AttentionDecode {
       }
       ring.next(i);
     }
+    extern __shared__ __align__(128) unsigned char memory[];
     merge(reinterpret_cast<float*>(memory));
   }
 
   __device__ void load_query() {
     decode_query<Codes, D, Tiles>(args_, item_, mean_scores(), q_, factor_);
-    if constexpr (Codes::relative) addend_[0] = addend_[1] = Codes::addend(0);
 #pragma unroll
     for (int tile = 0; tile < Tiles; ++tile) {
 #pragma unroll
@@ -119,10 +123,7 @@ class AttentionDecode {
   /// Where this lane reads of a stage.
   __device__ void place(std::uint32_t own) {
     k_at_ = kept(own + own_token() * row_bytes + t_ * (row_bytes / 4));
-    k_scales_at_ =
-        kept(own + Ring::stage.k_scales + own_token() * scale_row() + t_ * row_scales / 4);
     v_at_ = kept(own + Ring::stage.v_codes + t_ * row_bytes + g_ * (row_bytes / 8));
-    v_scales_at_ = kept(own + Ring::stage.v_scales + t_ * scale_row() + g_ * row_scales / 8);
   }
 
   /// 32 tokens from `first` on; `codes`, `scales_at`: where they begin, from the ring's first ones;
@@ -130,14 +131,15 @@ class AttentionDecode {
   __device__ void attend(std::uint32_t codes, std::uint32_t scales_at, bool whole, int first,
                          std::uint32_t absent) {
     if (__builtin_expect(!whole, 0)) clear(codes, scales_at, first, absent);
-    const Scales scales = scales_of(scales_at);
+    const typename Scales::Operands scales =
+        scales_.read(scales_at, [&](float factor) { raise_values(factor); });
     float s[Tiles][8], factors[Tiles][2];
 #pragma unroll
     for (int c = 0; c < 2; ++c) products(codes, c, scales, s);
 #pragma unroll
     for (int tile = 0; tile < Tiles; ++tile)
 #pragma unroll
-      for (int j = 0; j < 2; ++j) factors[tile][j] = factor(tile, j);
+      for (int j = 0; j < 2; ++j) factors[tile][j] = scales_.of_keys(factor_[tile][j]);
     if (__builtin_expect(!whole || args_.scores_change, 0))
       cap_and_mask(whole, first, absent, s, factors);
     std::uint32_t p[Tiles][4];
@@ -147,11 +149,6 @@ class AttentionDecode {
   }
 
   __device__ int scale_row() const { return Ring::scale_row(args_); }
-  /// From a token's block `first` on.
-  template <int Bytes>
-  __device__ std::uint32_t scale_bytes(std::uint32_t address, int first) const {
-    return scaled ? shared_scales<Bytes, Part>(address, scale_row() - first) : 0;
-  }
 
   /// Token of row g of the first half of 16.
   __device__ int own_token() const { return (g_ >> 1) + 4 * (g_ & 1); }
@@ -182,118 +179,9 @@ class AttentionDecode {
     __syncwarp();
   }
 
-  /// Scales of 32 tokens as operands: k[c][..] of the 16 tokens c, v[c][i][..] of tokens t and t +
-  /// 4 of their half i.
-  struct Scales {
-    std::uint32_t k[2][2 * k_scales], v[2][2][v_scales];
-  };
-  __device__ Scales scales_of(std::uint32_t at) {
-    std::uint32_t k[4], v[8];
-#pragma unroll
-    for (int i = 0; i < 4; ++i)
-      k[i] = scale_bytes<k_scales>(k_scales_at_ + at + 8 * i * scale_row(), t_ * row_scales / 4);
-#pragma unroll
-    for (int i = 0; i < 8; ++i)
-      v[i] = scale_bytes<v_scales>(v_scales_at_ + at + 4 * i * scale_row(), g_ * row_scales / 8);
-    Scales s{};
-    if constexpr (Codes::relative) {
-      relative(k, v, s);
-    } else {
-#pragma unroll
-      for (int c = 0; c < 2; ++c)
-#pragma unroll
-        for (int i = 0; i < 2; ++i) {
-#pragma unroll
-          for (int n = 0; n < (k_scales + 1) / 2; ++n)  // two neighbours
-            s.k[c][i * ((k_scales + 1) / 2) + n] = Codes::halves(k[2 * c + i] >> (16 * n));
-#pragma unroll
-          for (int n = 0; n < v_scales; ++n)
-            s.v[c][i][n] = Codes::halves(
-                ptx::prmt_b32(v[4 * c + 2 * i], v[4 * c + 2 * i + 1], n == 0 ? 0x7740 : 0x7751));
-        }
-    }
-    return s;
-  }
-  /// Relative to the largest so far.
-  __device__ void relative(const std::uint32_t (&k)[4], const std::uint32_t (&v)[8], Scales& s) {
-    static_assert(v_scales == 1);
-    std::uint32_t pairs[2][k_scales + 2], exponents[2][k_scales + 2], beyond = 0;
-#pragma unroll
-    for (int c = 0; c < 2; ++c) {
-#pragma unroll
-      for (int n = 0; n < k_scales; ++n)
-        pairs[c][n] = ptx::prmt_b32(k[2 * c], k[2 * c + 1], n == 0 ? 0x7470 : 0x7571);
-#pragma unroll
-      for (int i = 0; i < 2; ++i)
-        pairs[c][k_scales + i] = ptx::prmt_b32(v[4 * c + 2 * i], v[4 * c + 2 * i + 1], 0x7470);
-#pragma unroll
-      for (int n = 0; n < k_scales + 2; ++n) {
-        exponents[c][n] = Codes::exponents(pairs[c][n], addend_[n >= k_scales]);
-        beyond = ptx::max_s16x2(beyond, exponents[c][n]);
-      }
-    }
-    if (__builtin_expect(__any_sync(~0u, Codes::beyond(beyond) != 0), 0)) {
-      raise_scales(pairs);
-#pragma unroll
-      for (int c = 0; c < 2; ++c)
-#pragma unroll
-        for (int n = 0; n < k_scales + 2; ++n)
-          exponents[c][n] = Codes::halves(pairs[c][n], addend_[n >= k_scales]);
-    } else {
-#pragma unroll
-      for (int c = 0; c < 2; ++c)
-#pragma unroll
-        for (int n = 0; n < k_scales + 2; ++n) exponents[c][n] <<= 10;
-    }
-#pragma unroll
-    for (int c = 0; c < 2; ++c) {
-#pragma unroll
-      for (int n = 0; n < k_scales; ++n) s.k[c][n] = exponents[c][n];
-#pragma unroll
-      for (int i = 0; i < 2; ++i) s.v[c][i][0] = exponents[c][k_scales + i];
-    }
-  }
-  /// References of scales become the largest there are; what has been summed of V follows.
-  __device__ void raise_scales(const std::uint32_t (&pairs)[2][k_scales + 2]) {
-    int largest[2] = {reference_byte_[0], reference_byte_[1]};
-#pragma unroll
-    for (int c = 0; c < 2; ++c)
-#pragma unroll
-      for (int n = 0; n < k_scales + 2; ++n)
-        largest[n >= k_scales] = max(largest[n >= k_scales], Codes::largest(pairs[c][n]));
-#pragma unroll
-    for (int i = 0; i < 2; ++i) {
-      largest[i] = __reduce_max_sync(~0u, largest[i]);
-      addend_[i] = Codes::addend(largest[i]);
-    }
-    const float factor = power_of_two(max(reference_byte_[1] - largest[1], -127));
-    reference_byte_[0] = largest[0];
-    reference_byte_[1] = largest[1];
-#pragma unroll
-    for (int tile = 0; tile < Tiles; ++tile)
-#pragma unroll
-      for (int i = 0; i < o_tiles; ++i)
-#pragma unroll
-        for (int j = 0; j < 4; ++j) o_[tile][i][j] = __fmul_rn(o_[tile][i][j], factor);
-  }
-  /// What sums of K's are multiplied by.
-  __device__ float factor(int tile, int j) const {
-    if constexpr (!Codes::relative) return factor_[tile][j];
-    return __fmul_rn(factor_[tile][j],
-                     power_of_two(max(reference_byte_[0] - Codes::unit_byte, -127)));
-  }
-  /// A pair of K's times its scale; `n`: which of the lane's scales.
-  __device__ static std::uint32_t scaled_key(std::uint32_t x, const Scales& s, int c, int half,
-                                             int n) {
-    if constexpr (!scaled) return x;
-    const std::uint32_t scale =
-        Codes::relative ? s.k[c][n] : s.k[c][half * ((k_scales + 1) / 2) + n / 2];
-    return (Codes::relative ? half : n % 2) == 0 ? ptx::mul_rn_f16x2_by_low(x, scale)
-                                                 : ptx::mul_rn_f16x2_by_high(x, scale);
-  }
-
   /// Sums s[tile][4 c + i] of 16 tokens c.
-  __device__ void products(std::uint32_t codes, int c, const Scales& scales, float (&s)[Tiles][8]) {
+  __device__ void products(std::uint32_t codes, int c, const typename Scales::Operands& scales,
+                           float (&s)[Tiles][8]) {
     float sums[Tiles][4];
 #pragma unroll
     for (int tile = 0; tile < Tiles; ++tile)
@@ -311,7 +199,7 @@ class AttentionDecode {
         k[half] = Codes::eight(w[half] + i * words);
 #pragma unroll
         for (int n = 0; n < 4; ++n)
-          k[half].n[n] = scaled_key(k[half].n[n], scales, c, half, i / k_of_scale);
+          k[half].n[n] = Scales::scaled_key(k[half].n[n], scales, c, half, i / k_of_scale);
       }
 #pragma unroll
       for (int j = 0; j < 2; ++j) {
@@ -400,7 +288,7 @@ class AttentionDecode {
   }
 
   /// Of 16 tokens c.
-  __device__ void values(std::uint32_t codes, int c, const Scales& scales,
+  __device__ void values(std::uint32_t codes, int c, const typename Scales::Operands& scales,
                          const std::uint32_t (&p)[Tiles][4]) {
     std::uint32_t w[4][v_eights * words];
 #pragma unroll
@@ -415,7 +303,7 @@ class AttentionDecode {
         for (int i = 0; i < 2; ++i) {
           v[i] = Codes::template of_two<v_eights * words>(w[2 * i], w[2 * i + 1], word, half);
 #pragma unroll
-          for (int n = 0; scaled && n < 4; ++n)
+          for (int n = 0; Scales::scaled && n < 4; ++n)
             v[i].n[n] = ptx::mul_rn_f16x2(v[i].n[n], scales.v[c][i][word / v_of_scale]);
         }
 #pragma unroll
@@ -433,14 +321,22 @@ class AttentionDecode {
       ptx::mma_m16n8k16_f32_f16(weight_, ones[tile], p[tile][2 * c], p[tile][2 * c + 1]);
   }
 
+  /// What has been summed, relative to a higher reference of V's scales.
+  __device__ void raise_values(float factor) {
+#pragma unroll
+    for (int tile = 0; tile < Tiles; ++tile)
+#pragma unroll
+      for (int i = 0; i < o_tiles; ++i)
+#pragma unroll
+        for (int j = 0; j < 4; ++j) o_[tile][i][j] = __fmul_rn(o_[tile][i][j], factor);
+  }
+
   /// Warps in their order.
   __device__ void merge(float* sums) {
     __syncthreads();
     float* const marks = sums + decode_warps * rows * D;  // reference and weight of warp and row
     const float global = args_.global_scales ? args_.global_scales[1] : 1.0f;
-    const float factor = __fmul_rn(
-        global, Codes::relative ? power_of_two(max(reference_byte_[1] - Codes::unit_byte, -127))
-                                : Codes::unit);
+    const float factor = __fmul_rn(global, scales_.of_values());
 #pragma unroll
     for (int tile = 0; tile < Tiles; ++tile)
 #pragma unroll
@@ -466,9 +362,8 @@ class AttentionDecode {
   const DecodeItem item_;
   const int split_, warp_, lane_, g_, t_;
   int begin_, end_, inner_begin_, inner_end_;  // keys that some row sees, that all do
-  std::uint32_t k_at_, k_scales_at_, v_at_, v_scales_at_;
-  int reference_byte_[2] = {};  // of scales of K, of V, the largest so far
-  std::uint32_t addend_[2];
+  Scales scales_;
+  std::uint32_t k_at_, v_at_;
   std::uint32_t q_[Tiles][k_eights][4];
   float factor_[Tiles][2], reference_[Tiles][2];  // of rows 2 t, 2 t + 1
   float weight_[4];                               // of the same: of tile 0, of tile 1
