@@ -19,7 +19,7 @@ endfunction()
 # and what they instantiate are compiled once a batch. What tests keep to themselves stays apart: each file's unnamed
 # namespace, which holds all of it, becomes one of its own name.
 string(CONCAT test_batch_awk [[FNR == 1 { ++file } FNR == 1 { print "#line 1 \"" FILENAME "\"" } ]]
-                             [[/^namespace {$/ { $0 = "namespace file_" file " {" } 1]])
+                             [[/^namespace {$/ { $0 = "namespace file_" batch "_" file " {" } 1]])
 function(microscale_test_batches name list)
   set(batches "")
   list(LENGTH ${list} count)
@@ -28,7 +28,7 @@ function(microscale_test_batches name list)
     math(EXPR first "${number} * 8")
     list(SUBLIST ${list} ${first} 8 files)
     set(batch ${CMAKE_CURRENT_BINARY_DIR}/${name}_batch_${number}.cpp)
-    add_custom_command(OUTPUT ${batch} COMMAND awk "${test_batch_awk}" ${files} > ${batch} DEPENDS ${files} VERBATIM
+    add_custom_command(OUTPUT ${batch} COMMAND awk -v batch=${number} "${test_batch_awk}" ${files} > ${batch} DEPENDS ${files} VERBATIM
                        COMMENT "tests of ${name}, batch ${number}")
     list(APPEND batches ${batch})
   endforeach()
