@@ -162,10 +162,10 @@ AttentionDecodeArgs args_of(const AttentionCall& call, const Plan& plan) {
   args.q_offsets = o.q_offsets;
   args.q_tokens = q.tokens;
   args.most_q = plan.most_q;
-  args.k_codes = part_of(cache.k_codes, 1);
-  args.k_scales = part_of(cache.k_scales, decode_scale_tokens);
-  args.v_codes = part_of(cache.v_codes, 1);
-  args.v_scales = part_of(cache.v_scales, decode_scale_tokens);
+  args.cache[decode_k_codes] = part_of(cache.k_codes, 1);
+  args.cache[decode_k_scales] = part_of(cache.k_scales, decode_scale_tokens);
+  args.cache[decode_v_codes] = part_of(cache.v_codes, 1);
+  args.cache[decode_v_scales] = part_of(cache.v_scales, decode_scale_tokens);
   const std::int64_t code_row = kv_page::token_code_bytes(cache.format, cache.d);
   args.contiguous =
       cache.k_codes.token_stride == code_row && cache.v_codes.token_stride == code_row;

@@ -30,6 +30,8 @@ struct DecodePart {
   const std::uint8_t* data;
   std::uint32_t page, head, token;
 };
+/// Which part of a cache.
+enum { decode_k_codes, decode_v_codes, decode_k_scales, decode_v_scales, decode_parts };
 /// Rows of q or of the result (HeadsView), strides in elements.
 struct DecodeRows {
   void* data;
@@ -44,7 +46,7 @@ struct AttentionDecodeArgs {
   const std::int32_t* q_offsets;  // null: q_tokens for each sequence
   std::int64_t q_tokens;          // of each sequence, or of all
   std::int64_t most_q;            // queries of a sequence that are taken
-  DecodePart k_codes, k_scales, v_codes, v_scales;
+  DecodePart cache[decode_parts];
   const std::int32_t* page_table;  // null: sequence s has page s
   std::int64_t max_pages, pages;
   std::int32_t contiguous;  // the codes of a page's and head's tokens lie side by side

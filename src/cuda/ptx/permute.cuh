@@ -1,4 +1,5 @@
-// Bytes of registers put together anew (PTX ISA, "prmt", "dp2a").
+// Bytes and bits of registers put together anew (PTX ISA, "prmt", "lop3",
+// "dp2a").
 #pragma once
 
 #include <cstdint>
@@ -10,6 +11,14 @@ namespace microscale::ptx {
 __device__ inline std::uint32_t prmt_b32(std::uint32_t a, std::uint32_t b, std::uint32_t selector) {
   std::uint32_t d;
   asm("prmt.b32 %0, %1, %2, %3;" : "=r"(d) : "r"(a), "r"(b), "r"(selector));
+  return d;
+}
+
+/// Of a where `mask` is set, else of b: "lop3" with table 0xCA, which the compiler leaves whole.
+__device__ inline std::uint32_t lop3_select_b32(std::uint32_t mask, std::uint32_t a,
+                                                std::uint32_t b) {
+  std::uint32_t d;
+  asm("lop3.b32 %0, %1, %2, %3, 0xCA;" : "=r"(d) : "r"(mask), "r"(a), "r"(b));
   return d;
 }
 

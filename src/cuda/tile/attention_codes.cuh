@@ -21,12 +21,15 @@ namespace microscale::cuda {
 struct NibbleHalves {
   std::uint32_t n[4];
 };
-/// Nibble n of both halves of a word.
+/// Nibble n of both halves of a word: its sign and magnitude are brought to the upper byte beside
+/// bits of others, which one mask then clears. Shifts to the left count as multiplications, which
+/// the logic unit, the busiest one, has no part in.
 __device__ inline NibbleHalves nibble_halves(std::uint32_t word) {
-  const std::uint32_t odd = (word & 0x80808080u) | (word >> 3 & 0x0E0E0E0Eu);
-  const std::uint32_t even = (word << 4 & 0x80808080u) | (word << 1 & 0x0E0E0E0Eu);
-  return {{ptx::prmt_b32(even, 0, 0x2404), ptx::prmt_b32(odd, 0, 0x2404), even & 0xFF00FF00u,
-           odd & 0xFF00FF00u}};
+  constexpr std::uint32_t signs = 0x80808080u;
+  const std::uint32_t odd = ptx::lop3_select_b32(signs, word, word >> 3),
+                      even = ptx::lop3_select_b32(signs, word << 4, word << 1);
+  constexpr std::uint32_t upper = 0x8E008E00u;
+  return {{even << 8 & upper, odd << 8 & upper, even & upper, odd & upper}};
 }
 
 /// Byte n of both words, E4M3.

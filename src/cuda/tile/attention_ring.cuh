@@ -87,31 +87,23 @@ class AttentionRing {
 
   __device__ static int lane() { return static_cast<int>(threadIdx.x & 31); }
 
+  static constexpr int looked_up = 32 / sixteens;  // chunks
   __device__ void fill(int i, int to) {
     absent_ <<= sixteens;
     if (i < count_) {
-      constexpr int looked_up = 32 / sixteens;  // chunks
       if (i % looked_up == 0) find_pages(i);
-      const std::uint32_t mask = (1u << args_.page_shift) - 1, barrier = barriers_ + 8 * to,
-                          shared = shared_ + to * stage.bytes;
-      if (bulk() && ptx::elect_sync()) ptx::mbarrier_arrive_expect_tx(barrier, stage.bytes);
-      const int run = min(args_.run, tokens);
-#pragma unroll 1
-      for (int first = 0; first < tokens; first += run) {
-        const int page = __shfl_sync(~0u, pages_, i % looked_up * sixteens + first / 16);
-        const std::uint32_t in = page < 0 ? 0 : (token(i) + first) & mask;
-        if (page < 0) absent_ |= ((1u << run / 16) - 1) << first / 16;
-        if (!bulk())
-          copy_pieces(max(page, 0), in, shared, first, run);
-        else if (ptx::elect_sync())
-          copy(max(page, 0), in, shared, first, run, barrier);
-        __syncwarp();
-      }
+      absent_ |= missing_ >> (i % looked_up * sixteens) & all;
+      const std::uint32_t shared = shared_ + to * stage.bytes;
+      if (bulk())
+        copy(i, shared, barriers_ + 8 * to);
+      else
+        copy_pieces(i, shared);
+      __syncwarp();
     }
     ptx::cp_async_commit_group();
   }
 
-  /// Pages of the next chunks from `i` on, of one's 16 tokens a lane; -1 where there is none.
+  /// Pages of the next chunks from `i` on, of one's 16 tokens a lane.
   __device__ void find_pages(int i) {
     const int chunk = i + lane() / sixteens, first = token(chunk) + lane() % sixteens * 16;
     std::int64_t page = -1;
@@ -121,7 +113,20 @@ class AttentionRing {
                  : sequence_;
       if (page >= args_.pages) page = -1;
     }
-    pages_ = page < 0 ? -1 : static_cast<int>(page);
+    missing_ = __ballot_sync(~0u, page < 0);
+    pages_ = page < 0 ? 0 : static_cast<int>(page);
+  }
+  /// The page of token `first` of chunk i, and which of its tokens that is; page 0's first one for
+  /// one that is absent.
+  struct Place {
+    int page;
+    std::uint32_t in;
+  };
+  __device__ Place place(int i, int first) const {
+    const int of = i % looked_up * sixteens + first / 16;
+    const std::uint32_t mask = (1u << args_.page_shift) - 1;
+    return {__shfl_sync(~0u, pages_, of),
+            (missing_ >> of & 1) != 0 ? 0 : static_cast<std::uint32_t>(token(i) + first) & mask};
   }
 
   /// Where 16 bytes of a page and this head begin, `further` than their first ones.
@@ -130,39 +135,46 @@ class AttentionRing {
     return part.data + 16 * (std::uint64_t{static_cast<std::uint32_t>(page)} * part.page +
                              std::uint64_t{head_} * part.head + further);
   }
-  /// A run of `count` tokens from token `in` of a page on, to the stage at `shared` from `token`
-  /// on.
-  __device__ void copy(int page, std::uint32_t in, std::uint32_t shared, int token, int count,
-                       std::uint32_t barrier) const {
-    const auto take = [&](const DecodePart& part, std::uint32_t further, int to, int bytes) {
-      ptx::cp_async_bulk_shared_cluster_global_mbarrier(
-          shared + to + token * bytes, address(part, page, further), count * bytes, barrier);
-    };
-    take(args_.k_codes, in * (code_row / 16), 0, code_row);
-    take(args_.v_codes, in * (code_row / 16), stage.v_codes, code_row);
-    if constexpr (row > 0) {
-      take(args_.k_scales, in / 16 * row, stage.k_scales, row);
-      take(args_.v_scales, in / 16 * row, stage.v_scales, row);
-    }
+  /// Chunk i to the stage at `shared`: lane n copies part n % parts of run n / parts.
+  __device__ void copy(int i, std::uint32_t shared, std::uint32_t barrier) const {
+    constexpr int parts = row > 0 ? 4 : 2;
+    const int run = min(args_.run, tokens), of = lane() % parts, first = lane() / parts * run;
+    const Place at = place(i, min(first, tokens - 1));
+    if (ptx::elect_sync()) ptx::mbarrier_arrive_expect_tx(barrier, stage.bytes);
+    __syncwarp();
+    if (first >= tokens) return;
+    const int bytes = of < 2 ? code_row : row;
+    const int to = of % 2 * (of < 2 ? stage.v_codes : stage.v_scales - stage.k_scales) +
+                   (of < 2 ? 0 : stage.k_scales);
+    // A token's codes, or 16 tokens' scales, are as many pieces of 16 bytes.
+    const std::uint32_t further = at.in / 16 * bytes;
+    ptx::cp_async_bulk_shared_cluster_global_mbarrier(
+        shared + to + first * bytes, address(args_.cache[of], at.page, further), run * bytes,
+        barrier);
   }
 
-  /// The same of tokens that lie anywhere, by all lanes.
-  __device__ void copy_pieces(int page, std::uint32_t in, std::uint32_t shared, int token,
-                              int count) const {
+  /// The same of tokens that lie anywhere, in pieces of 16 bytes by all lanes.
+  __device__ void copy_pieces(int i, std::uint32_t shared) const {
+    const int run = min(args_.run, tokens);
+#pragma unroll 1
+    for (int first = 0; first < tokens; first += run)
+      copy_run(place(i, first), shared, first, run);
+  }
+  __device__ void copy_run(Place at, std::uint32_t shared, int token, int count) const {
     // Rows of `pieces` each, `pitch` bytes apart in shared memory.
-    const auto take = [&](const DecodePart& part, std::uint32_t first, int pieces, int pitch,
-                          int rows, int to) {
+    const auto take = [&](int of, std::uint32_t first, int pieces, int pitch, int rows, int to) {
+      const DecodePart& part = args_.cache[of];
       for (int n = lane(); n < rows * pieces; n += 32)
         ptx::cp_async_cg_shared_global_16(
             shared + to + n / pieces * pitch + 16 * (n % pieces),
-            address(part, page, (first + n / pieces) * part.token + n % pieces));
+            address(part, at.page, (first + n / pieces) * part.token + n % pieces));
     };
     const int pieces = Part ? args_.d * (code_row / 16) / D : code_row / 16, own = scale_row(args_);
-    take(args_.k_codes, in, pieces, code_row, count, token * code_row);
-    take(args_.v_codes, in, pieces, code_row, count, stage.v_codes + token * code_row);
+    take(decode_k_codes, at.in, pieces, code_row, count, token * code_row);
+    take(decode_v_codes, at.in, pieces, code_row, count, stage.v_codes + token * code_row);
     if constexpr (row > 0) {
-      take(args_.k_scales, in / 16, own, 16 * own, count / 16, stage.k_scales + token * own);
-      take(args_.v_scales, in / 16, own, 16 * own, count / 16, stage.v_scales + token * own);
+      take(decode_k_scales, at.in / 16, own, 16 * own, count / 16, stage.k_scales + token * own);
+      take(decode_v_scales, at.in / 16, own, 16 * own, count / 16, stage.v_scales + token * own);
     }
   }
 
@@ -171,7 +183,8 @@ class AttentionRing {
   const std::uint32_t head_;
   const int first_, count_;
   const std::uint32_t shared_, barriers_;
-  int pages_ = -1;
+  int pages_ = 0;               // each lane's
+  std::uint32_t missing_ = 0;  // bit n: there is no page of lane n
   std::uint32_t absent_ = 0;  // as many bits a chunk as it has sixteens, the last one's lowest
   int at_ = 0;
   std::uint32_t parity_ = 0;
