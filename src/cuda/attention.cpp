@@ -86,24 +86,24 @@ struct Plan {
   }
 };
 
-// The number of parts with the least time, in rounds of a block's chunks: those of all waves of
-// blocks, and what a block, and merging, takes besides.
+// The number of parts with the least time, in pieces of a warp: those of all waves of blocks, and
+// what a block, and merging, takes besides.
 int splits_of(Device& device, const Plan& plan, const AttentionCall& call) {
   const std::int64_t slots =
       std::max(device.most_clusters(load_kernel(device, plan.kernel, operation), 1, decode_threads,
                                     plan.shared_bytes),
                1);
-  const std::int64_t of_round = std::int64_t{decode_warps} *
-                                decode_chunk(call.cache()->format, plan.width),
-                     rounds = std::max<std::int64_t>(ceil_div(plan.most_keys, of_round), 1);
-  constexpr double of_block = 1.5, of_merge = 2;
+  const int of_chunk = decode_chunk(call.cache()->format, plan.width) / decode_piece;
+  const std::int64_t pieces = ceil_div(plan.most_keys, decode_piece),
+                     most = std::clamp<std::int64_t>(pieces / (decode_warps * of_chunk), 1,
+                                                     decode_most_splits);
+  const double of_block = 1.5 * of_chunk, of_merge = 2.0 * of_chunk;
   double least = 0;
   std::int64_t best = 1;
-  for (std::int64_t splits = 1; splits <= std::min<std::int64_t>(rounds, decode_most_splits);
-       ++splits) {
+  for (std::int64_t splits = 1; splits <= most; ++splits) {
     const double waves = static_cast<double>(ceil_div(plan.items * splits, slots)),
-                 time = waves * (static_cast<double>(ceil_div(rounds, splits)) + of_block) +
-                        (splits > 1 ? of_merge : 0);
+                 of_warp = static_cast<double>(ceil_div(pieces, splits * decode_warps)),
+                 time = waves * (of_warp + of_block) + (splits > 1 ? of_merge : 0);
     if (splits == 1 || time < least) least = time, best = splits;
   }
   return static_cast<int>(best);

@@ -22,8 +22,8 @@ __device__ inline std::uint32_t lop3_select_b32(std::uint32_t mask, std::uint32_
   return d;
 }
 
-/// Both halves of a, times the lowest and the second byte of b, plus c: with 0x100 it is a >> 16, by
-/// the unit that multiplies.
+/// Both halves of a, times the lowest and the second byte of b, plus c: with 0x100 it is a >> 16,
+/// by the unit that multiplies.
 __device__ inline std::uint32_t dp2a_lo_u32_u32(std::uint32_t a, std::uint32_t b, std::uint32_t c) {
   std::uint32_t d;
   asm("dp2a.lo.u32.u32 %0, %1, %2, %3;" : "=r"(d) : "r"(a), "r"(b), "r"(c));

@@ -4,7 +4,7 @@
 #define MICROSCALE_ATTENTION_MERGE_ENTRY(name, d, rows)                          \
   extern "C" __global__ void __launch_bounds__(256)                              \
       name(const __grid_constant__ microscale::cuda::AttentionDecodeArgs args) { \
-    microscale::cuda::attention_decode_merge<d, rows>(args);                     \
+    microscale::cuda::AttentionDecodeMerge<d, rows>::run(args);                  \
   }
 
 MICROSCALE_ATTENTION_MERGE_ENTRY(attention_decode_merge_64_8, 64, 8)

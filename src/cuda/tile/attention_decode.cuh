@@ -68,24 +68,24 @@ class AttentionDecode {
     end_ = max(item_.end(args_, item_.count - 1), begin_);
     inner_begin_ = item_.begin(args_, item_.count - 1);
     inner_end_ = item_.end(args_, 0);
-    const int first = begin_ / Ring::tokens,
-              chunks = end_ > begin_ ? (end_ + Ring::tokens - 1) / Ring::tokens - first : 0;
-    const int from = static_cast<int>(static_cast<std::int64_t>(chunks) * split_ / args_.splits),
-              to =
-                  static_cast<int>(static_cast<std::int64_t>(chunks) * (split_ + 1) / args_.splits);
-    const int left = to - from - warp_,
-              count = left > 0 ? (left + decode_warps - 1) / decode_warps : 0;
+    // Every warp of all parts has as many pieces of the keys, but for one.
+    const std::int64_t first = begin_ / decode_piece,
+                       pieces =
+                           end_ > begin_ ? (end_ + decode_piece - 1) / decode_piece - first : 0;
+    const int warps = args_.splits * decode_warps, warp = split_ * decode_warps + warp_;
+    const int from = static_cast<int>(first + pieces * warp / warps) * decode_piece,
+              to = static_cast<int>(first + pieces * (warp + 1) / warps) * decode_piece;
     const std::uint32_t base = shared_base(),
                         own = base + warp_ * (Ring::stages * Ring::stage.bytes);
-    Ring ring(args_, item_.sequence, item_.kv_head, first + from + warp_, count, own,
+    Ring ring(args_, item_.sequence, item_.kv_head, from, to, own,
               base + decode_barriers(Codes::format, D, rows) + warp_ * (8 * Ring::stages));
     place(own);
     load_query();
 #pragma unroll 1
-    for (int i = 0; i < count; ++i) {
+    for (int i = 0; i < ring.chunks(); ++i) {
       ring.wait();
 #pragma unroll 1
-      for (int piece = 0; piece < Ring::tokens / decode_piece; ++piece) {
+      for (int piece = ring.first_piece(i); piece < ring.end_piece(i); ++piece) {
         const int token = ring.token(i) + piece * decode_piece;
         const std::uint32_t absent = ring.absent() >> (2 * piece) & 3;
         const bool whole =

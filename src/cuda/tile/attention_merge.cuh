@@ -54,58 +54,116 @@ __device__ void merge_warps(const AttentionDecodeArgs& args, const DecodeItem& i
 /// Merges the parts of a row; block (x, y) has row y of item x. Groups of threads take every
 /// group-th part each, then groups are added in their order.
 template <int D, int Rows>
-__device__ void attention_decode_merge(const AttentionDecodeArgs& args) {
-  constexpr int fours = D / 4, groups = decode_merge_threads / fours;
-  __shared__ float shares[decode_most_parts], of_warps[2][decode_merge_threads / 32];
-  __shared__ __align__(16) float sums[groups][D];
-  follow_previous_grid();
-  const int thread = static_cast<int>(threadIdx.x), row = static_cast<int>(blockIdx.y);
-  const DecodeItem item(args, static_cast<int>(blockIdx.x), Rows);
-  if (row >= item.count) return;
-  const std::int64_t first = static_cast<std::int64_t>(item.index) * args.parts,
-                     parts = static_cast<std::int64_t>(gridDim.x) * args.parts;
-  const float* const partial = args.partial + (first * Rows + row) * D;
-  const float* const marks = args.partial + parts * Rows * D + (first * Rows + row) * 2;
-
-  float reference = decode_no_reference, weight = 0.0f;
-  for (int s = thread; s < args.parts; s += decode_merge_threads)
-    reference = fmaxf(reference, marks[s * Rows * 2]);
-#pragma unroll
-  for (int lanes = 1; lanes < 32; lanes *= 2)
-    reference = fmaxf(reference, __shfl_xor_sync(~0u, reference, lanes));
-  if (thread % 32 == 0) of_warps[0][thread / 32] = reference;
-  __syncthreads();
-  for (const float other : of_warps[0]) reference = fmaxf(reference, other);
-  for (int s = thread; s < args.parts; s += decode_merge_threads) {
-    const float share = ptx::ex2_approx_ftz_f32(__fsub_rn(marks[s * Rows * 2], reference));
-    shares[s] = share;
-    weight = __fadd_rn(weight, __fmul_rn(marks[s * Rows * 2 + 1], share));
+class AttentionDecodeMerge {
+ public:
+  __device__ static void run(const AttentionDecodeArgs& args) {
+    follow_previous_grid();
+    const std::int64_t first = static_cast<std::int64_t>(blockIdx.x) * args.parts,
+                       parts = static_cast<std::int64_t>(gridDim.x) * args.parts,
+                       row = static_cast<int>(blockIdx.y);
+    AttentionDecodeMerge merge(args.parts, args.partial + (first * Rows + row) * D,
+                               args.partial + parts * Rows * D + (first * Rows + row) * 2);
+    merge.ask();
+    const DecodeItem item(args, static_cast<int>(blockIdx.x), Rows);
+    if (row >= item.count) return;
+    merge.weigh();
+    const float sum = merge.sum();
+    if (threadIdx.x < D)
+      decode_store(args, item, static_cast<int>(row), static_cast<int>(threadIdx.x),
+                   merge.reference_, merge.weight_, sum);
   }
-#pragma unroll
-  for (int lanes = 1; lanes < 32; lanes *= 2)
-    weight = __fadd_rn(weight, __shfl_xor_sync(~0u, weight, lanes));
-  if (thread % 32 == 0) of_warps[1][thread / 32] = weight;
-  __syncthreads();
 
-  const int group = thread / fours, element = thread % fours * 4;
-  float4 sum{};
+ private:
+  static constexpr int fours = D / 4, groups = decode_merge_threads / fours;
+  static constexpr int asked = 8;  // parts of a group, whose sums are asked for at once
+  struct Shared {
+    float shares[decode_most_parts], of_warps[2][decode_merge_threads / 32];
+    float sums[groups][D];
+  };
+  __device__ static Shared& shared() {
+    __shared__ __align__(16) Shared memory;
+    return memory;
+  }
+
+  __device__ AttentionDecodeMerge(int parts, const float* sums, const float* marks)
+      : parts_(parts),
+        thread_(static_cast<int>(threadIdx.x)),
+        group_(thread_ / fours),
+        sums_(sums + thread_ % fours * 4),
+        marks_(marks) {}
+
+  __device__ float4 part(int s) const {
+    return *reinterpret_cast<const float4*>(sums_ + static_cast<std::int64_t>(s) * (Rows * D));
+  }
+  __device__ float2 mark(int s) const {
+    return *reinterpret_cast<const float2*>(marks_ + s * Rows * 2);
+  }
+  /// The first parts, before anything is waited for.
+  __device__ void ask() {
+    mark_ = thread_ < parts_ ? mark(thread_) : make_float2(decode_no_reference, 0.0f);
+#pragma unroll
+    for (int i = 0; i < asked; ++i)
+      first_[i] = group_ + i * groups < parts_ ? part(group_ + i * groups) : float4{};
+  }
+
+  /// What each part counts for, and the weight of all.
+  __device__ void weigh() {
+    float reference = mark_.x;
+    for (int s = thread_ + decode_merge_threads; s < parts_; s += decode_merge_threads)
+      reference = fmaxf(reference, mark(s).x);
+    reference_ = over_warps(0, reference, [](float a, float b) { return fmaxf(a, b); });
+    float weight = 0.0f;
+    for (int s = thread_; s < parts_; s += decode_merge_threads) {
+      const float2 of = s == thread_ ? mark_ : mark(s);
+      const float share = ptx::ex2_approx_ftz_f32(__fsub_rn(of.x, reference_));
+      shared().shares[s] = share;
+      weight = __fadd_rn(weight, __fmul_rn(of.y, share));
+    }
+    weight_ = over_warps(1, weight, [](float a, float b) { return __fadd_rn(a, b); });
+  }
+  /// All threads' values put together, warps in their order.
+  template <class Put>
+  __device__ float over_warps(int of, float x, Put&& put) const {
+#pragma unroll
+    for (int lanes = 1; lanes < 32; lanes *= 2) x = put(x, __shfl_xor_sync(~0u, x, lanes));
+    float* const of_warps = shared().of_warps[of];
+    if (thread_ % 32 == 0) of_warps[thread_ / 32] = x;
+    __syncthreads();
+    x = of_warps[0];
+#pragma unroll
+    for (int warp = 1; warp < decode_merge_threads / 32; ++warp) x = put(x, of_warps[warp]);
+    return x;
+  }
+
+  /// Of the element that is this thread's number.
+  __device__ float sum() const {
+    float4 sum{};
+    const auto add = [&](int s, const float4& part) {
+      const float share = shared().shares[s];
+      sum.x = __fadd_rn(sum.x, __fmul_rn(part.x, share));
+      sum.y = __fadd_rn(sum.y, __fmul_rn(part.y, share));
+      sum.z = __fadd_rn(sum.z, __fmul_rn(part.z, share));
+      sum.w = __fadd_rn(sum.w, __fmul_rn(part.w, share));
+    };
+#pragma unroll
+    for (int i = 0; i < asked; ++i)
+      if (group_ + i * groups < parts_) add(group_ + i * groups, first_[i]);
 #pragma unroll 4
-  for (int s = group; s < args.parts; s += groups) {
-    const float4 part = *reinterpret_cast<const float4*>(
-        partial + static_cast<std::int64_t>(s) * (Rows * D) + element);
-    sum.x = __fadd_rn(sum.x, __fmul_rn(part.x, shares[s]));
-    sum.y = __fadd_rn(sum.y, __fmul_rn(part.y, shares[s]));
-    sum.z = __fadd_rn(sum.z, __fmul_rn(part.z, shares[s]));
-    sum.w = __fadd_rn(sum.w, __fmul_rn(part.w, shares[s]));
-  }
-  *reinterpret_cast<float4*>(&sums[group][element]) = sum;
-  __syncthreads();
-  if (thread >= D) return;
-  float all = 0.0f, weights = 0.0f;
+    for (int s = group_ + asked * groups; s < parts_; s += groups) add(s, part(s));
+    *reinterpret_cast<float4*>(&shared().sums[group_][thread_ % fours * 4]) = sum;
+    __syncthreads();
+    float all = 0.0f;
 #pragma unroll
-  for (int g = 0; g < groups; ++g) all = __fadd_rn(all, sums[g][thread]);
-  for (const float other : of_warps[1]) weights = __fadd_rn(weights, other);
-  decode_store(args, item, row, thread, reference, weights, all);
-}
+    for (int g = 0; g < groups; ++g) all = __fadd_rn(all, shared().sums[g][thread_ % D]);
+    return all;
+  }
+
+  const int parts_, thread_, group_;
+  const float* const sums_;
+  const float* const marks_;
+  float2 mark_{};  // reference and weight of the part that is this thread's number
+  float4 first_[asked];
+  float reference_ = 0.0f, weight_ = 0.0f;
+};
 
 }  // namespace microscale::cuda

@@ -1,6 +1,6 @@
-// A warp's ring of chunks of a cache: 64 or 32 tokens of K and V with their scales,
-// brought to shared memory without a register in between, ahead of what is computed. By bulk copies
-// that one lane starts where tokens lie side by side, else in pieces of 16 bytes.
+// A warp's ring of chunks of a cache: 64 or 32 tokens of K and V with their scales, brought to
+// shared memory without a register in between, ahead of what is computed. By bulk copies, one a
+// lane, where tokens lie side by side, else in pieces of 16 bytes.
 #pragma once
 
 #include <cstdint>
@@ -18,9 +18,10 @@ __device__ inline std::uint32_t kept(std::uint32_t x) {
   return __shfl_sync(~0u, x, static_cast<int>(threadIdx.x & 31));
 }
 
-/// Chunks first, first + decode_warps, ... of one sequence and head, as they lie in their pages,
-/// whatever the sequence has of them. Runs of a chunk's tokens may be absent, because there is no
-/// such page or the cache ends: then they are page 0's first, to be left out. Part: rows are
+/// Tokens [from, to), multiples of decode_piece, of one sequence and head, as they lie in their
+/// pages, whatever the sequence has of them, by chunks, the first and the last of which may be cut:
+/// places in them are those of whole chunks. Runs of a chunk's tokens may be absent, because there
+/// is no such page or the cache ends: then they are page 0's first, to be left out. Part: rows are
 /// shorter than D, and zeros from there on; scales lie without gaps.
 template <KvFormat Format, int D, bool Part>
 class AttentionRing {
@@ -29,13 +30,14 @@ class AttentionRing {
   static constexpr int tokens = decode_chunk(Format, D), stages = decode_stages(Format, D);
 
   /// `shared`: this warp's stages; `barriers`: 8 bytes for each.
-  __device__ AttentionRing(const AttentionDecodeArgs& args, int sequence, int head, int first,
-                           int count, std::uint32_t shared, std::uint32_t barriers)
+  __device__ AttentionRing(const AttentionDecodeArgs& args, int sequence, int head, int from,
+                           int to, std::uint32_t shared, std::uint32_t barriers)
       : args_(args),
         sequence_(sequence),
         head_(static_cast<std::uint32_t>(head)),
-        first_(first),
-        count_(count),
+        from_(from),
+        to_(to),
+        chunks_(to > from ? (to + tokens - 1) / tokens - from / tokens : 0),
         shared_(shared),
         barriers_(barriers) {
     if constexpr (Part)
@@ -62,7 +64,11 @@ class AttentionRing {
   __device__ std::uint32_t at() const { return at_ * stage.bytes; }
   /// Bit n: its tokens from 16 n on are absent.
   __device__ std::uint32_t absent() const { return absent_ >> (sixteens * (stages - 1)) & all; }
-  __device__ int token(int i) const { return (first_ + i * decode_warps) * tokens; }
+  __device__ int chunks() const { return chunks_; }
+  /// The first of chunk `i` if it were whole, and which of its pieces there are.
+  __device__ int token(int i) const { return (from_ / tokens + i) * tokens; }
+  __device__ int first_piece(int i) const { return max(from_ - token(i), 0) / decode_piece; }
+  __device__ int end_piece(int i) const { return min(to_ - token(i), tokens) / decode_piece; }
   /// Chunk `i` has been read: its place is another one's.
   __device__ void next(int i) {
     __syncwarp();
@@ -90,7 +96,7 @@ class AttentionRing {
   static constexpr int looked_up = 32 / sixteens;  // chunks
   __device__ void fill(int i, int to) {
     absent_ <<= sixteens;
-    if (i < count_) {
+    if (i < chunks_) {
       if (i % looked_up == 0) find_pages(i);
       absent_ |= missing_ >> (i % looked_up * sixteens) & all;
       const std::uint32_t shared = shared_ + to * stage.bytes;
@@ -107,7 +113,7 @@ class AttentionRing {
   __device__ void find_pages(int i) {
     const int chunk = i + lane() / sixteens, first = token(chunk) + lane() % sixteens * 16;
     std::int64_t page = -1;
-    if (chunk < count_ && first < args_.most_keys) {
+    if (chunk < chunks_ && first < args_.most_keys) {
       page = args_.page_table
                  ? args_.page_table[sequence_ * args_.max_pages + (first >> args_.page_shift)]
                  : sequence_;
@@ -138,26 +144,30 @@ class AttentionRing {
   /// Chunk i to the stage at `shared`: lane n copies part n % parts of run n / parts.
   __device__ void copy(int i, std::uint32_t shared, std::uint32_t barrier) const {
     constexpr int parts = row > 0 ? 4 : 2;
-    const int run = min(args_.run, tokens), of = lane() % parts, first = lane() / parts * run;
+    const int begin = max(from_ - token(i), 0), end = min(to_ - token(i), tokens),
+              run = min(args_.run, tokens), of = lane() % parts,
+              first = max(lane() / parts * run, begin),
+              count = min((lane() / parts + 1) * run, end) - first;
     const Place at = place(i, min(first, tokens - 1));
-    if (ptx::elect_sync()) ptx::mbarrier_arrive_expect_tx(barrier, stage.bytes);
+    if (ptx::elect_sync())
+      ptx::mbarrier_arrive_expect_tx(barrier, (end - begin) * (stage.bytes / tokens));
     __syncwarp();
-    if (first >= tokens) return;
+    if (count <= 0) return;
     const int bytes = of < 2 ? code_row : row;
     const int to = of % 2 * (of < 2 ? stage.v_codes : stage.v_scales - stage.k_scales) +
                    (of < 2 ? 0 : stage.k_scales);
     // A token's codes, or 16 tokens' scales, are as many pieces of 16 bytes.
     const std::uint32_t further = at.in / 16 * bytes;
-    ptx::cp_async_bulk_shared_cluster_global_mbarrier(
-        shared + to + first * bytes, address(args_.cache[of], at.page, further), run * bytes,
-        barrier);
+    ptx::cp_async_bulk_shared_cluster_global_mbarrier(shared + to + first * bytes,
+                                                      address(args_.cache[of], at.page, further),
+                                                      count * bytes, barrier);
   }
 
   /// The same of tokens that lie anywhere, in pieces of 16 bytes by all lanes.
   __device__ void copy_pieces(int i, std::uint32_t shared) const {
-    const int run = min(args_.run, tokens);
+    const int run = min(args_.run, decode_piece), end = min(to_ - token(i), tokens);
 #pragma unroll 1
-    for (int first = 0; first < tokens; first += run)
+    for (int first = max(from_ - token(i), 0); first < end; first += run)
       copy_run(place(i, first), shared, first, run);
   }
   __device__ void copy_run(Place at, std::uint32_t shared, int token, int count) const {
@@ -181,11 +191,11 @@ class AttentionRing {
   const AttentionDecodeArgs& args_;
   const int sequence_;
   const std::uint32_t head_;
-  const int first_, count_;
+  const int from_, to_, chunks_;
   const std::uint32_t shared_, barriers_;
-  int pages_ = 0;               // each lane's
+  int pages_ = 0;              // each lane's
   std::uint32_t missing_ = 0;  // bit n: there is no page of lane n
-  std::uint32_t absent_ = 0;  // as many bits a chunk as it has sixteens, the last one's lowest
+  std::uint32_t absent_ = 0;   // as many bits a chunk as it has sixteens, the last one's lowest
   int at_ = 0;
   std::uint32_t parity_ = 0;
 };
