@@ -10,14 +10,14 @@ namespace microscale::cuda {
 template <int D, int Rows>
 __device__ void store_part(const AttentionDecodeArgs& args, const DecodeItem& item, int part,
                            int row, int element, float sum) {
-  const std::int64_t index = static_cast<std::int64_t>(item.index) * args.parts + part;
+  const std::int64_t index = static_cast<std::int64_t>(item.index) * args.splits + part;
   args.partial[(index * Rows + row) * D + element] = sum;
 }
 template <int D, int Rows>
 __device__ void store_mark(const AttentionDecodeArgs& args, const DecodeItem& item, int part,
                            int row, float reference, float weight) {
-  const std::int64_t index = static_cast<std::int64_t>(item.index) * args.parts + part,
-                     sums = static_cast<std::int64_t>(args.items) * args.parts * Rows * D;
+  const std::int64_t index = static_cast<std::int64_t>(item.index) * args.splits + part,
+                     sums = static_cast<std::int64_t>(args.items) * args.splits * Rows * D;
   float* const mark = args.partial + sums + (index * Rows + row) * 2;
   mark[0] = reference;
   mark[1] = weight;
@@ -42,7 +42,7 @@ __device__ void merge_warps(const AttentionDecodeArgs& args, const DecodeItem& i
       weight = __fadd_rn(weight, __fmul_rn(marks[(w * Rows + row) * 2 + 1], share));
       sum = __fadd_rn(sum, __fmul_rn(sums[(w * Rows + row) * D + element], share));
     }
-    if (args.parts == 1) {
+    if (args.splits == 1) {
       decode_store(args, item, row, element, reference, weight, sum);
       continue;
     }
@@ -56,19 +56,19 @@ __device__ void merge_warps(const AttentionDecodeArgs& args, const DecodeItem& i
 template <int D, int Rows>
 __device__ void attention_decode_merge(const AttentionDecodeArgs& args) {
   constexpr int fours = D / 4, groups = decode_merge_threads / fours;
-  __shared__ float shares[decode_most_parts], of_warps[2][decode_merge_threads / 32];
+  __shared__ float shares[decode_most_splits], of_warps[2][decode_merge_threads / 32];
   __shared__ __align__(16) float sums[groups][D];
   follow_previous_grid();
   const int thread = static_cast<int>(threadIdx.x), row = static_cast<int>(blockIdx.y);
   const DecodeItem item(args, static_cast<int>(blockIdx.x), Rows);
   if (row >= item.count) return;
-  const std::int64_t first = static_cast<std::int64_t>(item.index) * args.parts,
-                     parts = static_cast<std::int64_t>(gridDim.x) * args.parts;
+  const std::int64_t first = static_cast<std::int64_t>(item.index) * args.splits,
+                     parts = static_cast<std::int64_t>(gridDim.x) * args.splits;
   const float* const partial = args.partial + (first * Rows + row) * D;
   const float* const marks = args.partial + parts * Rows * D + (first * Rows + row) * 2;
 
   float reference = decode_no_reference, weight = 0.0f;
-  for (int s = thread; s < args.parts; s += decode_merge_threads)
+  for (int s = thread; s < args.splits; s += decode_merge_threads)
     reference = fmaxf(reference, marks[s * Rows * 2]);
 #pragma unroll
   for (int lanes = 1; lanes < 32; lanes *= 2)
@@ -76,7 +76,7 @@ __device__ void attention_decode_merge(const AttentionDecodeArgs& args) {
   if (thread % 32 == 0) of_warps[0][thread / 32] = reference;
   __syncthreads();
   for (const float other : of_warps[0]) reference = fmaxf(reference, other);
-  for (int s = thread; s < args.parts; s += decode_merge_threads) {
+  for (int s = thread; s < args.splits; s += decode_merge_threads) {
     const float share = ptx::ex2_approx_ftz_f32(__fsub_rn(marks[s * Rows * 2], reference));
     shares[s] = share;
     weight = __fadd_rn(weight, __fmul_rn(marks[s * Rows * 2 + 1], share));
@@ -90,7 +90,7 @@ __device__ void attention_decode_merge(const AttentionDecodeArgs& args) {
   const int group = thread / fours, element = thread % fours * 4;
   float4 sum{};
 #pragma unroll 4
-  for (int s = group; s < args.parts; s += groups) {
+  for (int s = group; s < args.splits; s += groups) {
     const float4 part = *reinterpret_cast<const float4*>(
         partial + static_cast<std::int64_t>(s) * (Rows * D) + element);
     sum.x = __fadd_rn(sum.x, __fmul_rn(part.x, shares[s]));
