@@ -70,6 +70,7 @@ class AttentionCopied {
   // So that sums of d products with q below 2^15 are finite.
   static constexpr float q_scale = 0x1p-23f, score_scale = 0x1p23f;
   static constexpr int unseen = INT_MIN;
+  static constexpr bool late_values = D == 256;  // registers do not hold them beside the keys
 
  public:
   __device__ AttentionCopied(const AttentionDecodeArgs& args, const DecodeItem& item, int split)
@@ -101,11 +102,15 @@ class AttentionCopied {
       for (int half = 0; half < 2; ++half)
         load(args_.first_k, args_.recent_k, place, decode_own_token() + 8 * half, t_ * (D / 4),
              k[half]);
+      const auto load_values = [&] {
 #pragma unroll
-      for (int i = 0; i < 4; ++i)
-        load(args_.first_v, args_.recent_v, place, t_ + 4 * i, g_ * (D / 8), v[i]);
+        for (int i = 0; i < 4; ++i)
+          load(args_.first_v, args_.recent_v, place, t_ + 4 * i, g_ * (D / 8), v[i]);
+      };
+      if constexpr (!late_values) load_values();
       float s[Tiles][4];
       products(sums, k, s);
+      if constexpr (late_values) load_values();
       scores(place, mean_scores, factors, s);
       std::uint32_t p[Tiles][2];
       float ones[Tiles][2];
