@@ -74,15 +74,13 @@ struct Plan {
   int width = 0;
   std::int64_t most_q = 0, most_keys = 0, passes = 0, items = 0;
   int splits = 1;
-  int copies = 0;  // parts
   int shared_bytes = 0;
   std::string kernel;
 
-  int parts() const { return splits + copies; }
   std::int64_t workspace_bytes() const {
-    return parts() == 1 ? 0
-                        : decode_partial_floats(items, parts(), rows, width) *
-                              static_cast<std::int64_t>(sizeof(float));
+    return splits == 1 ? 0
+                       : decode_partial_floats(items, splits, rows, width) *
+                             static_cast<std::int64_t>(sizeof(float));
   }
 };
 
@@ -125,14 +123,13 @@ Plan plan_of(Device& device, const AttentionCall& call) {
   plan.passes = ceil_div(rows, plan.rows);
   plan.items = call.sequences * call.kv_heads * plan.passes;
   if (plan.items == 0) return plan;
-  plan.copies = decode_copy_parts(cache.first.count + cache.recent.count);
   plan.shared_bytes = decode_shared_bytes(cache.format, plan.width, plan.rows);
   static constexpr const char* formats[] = {"nvfp4", "mxfp4", "mxfp8", "fp8"};
   plan.kernel =
       fmt::format("attention_decode_{}_{}_{}{}", formats[static_cast<std::size_t>(cache.format)],
                   plan.width, plan.rows, call.d == plan.width ? "" : "_part");
   plan.splits = o.splits > 0 ? o.splits : splits_of(device, plan, call);
-  if (rows > countable || plan.items * plan.parts() >= std::int64_t{1} << 31)
+  if (rows > countable || plan.items * plan.splits >= std::int64_t{1} << 31)
     refuse(
         fmt::format("takes up to 2^31 parts, not {} of {} sequences, heads and runs of queries; "
                     "take fewer sequences a call",
@@ -199,7 +196,7 @@ AttentionDecodeArgs args_of(const AttentionCall& call, const Plan& plan) {
   args.items = static_cast<std::int32_t>(plan.items);
   args.passes = static_cast<std::int32_t>(plan.passes);
   args.splits = plan.splits;
-  args.parts = plan.parts();
+  decode_divisors(args);
   return args;
 }
 
@@ -256,14 +253,6 @@ void attention(Device& device, const AttentionCall& call, std::span<std::uint8_t
                       operation, workspace.size(), bytes, workspace_alignment));
     args.partial = reinterpret_cast<float*>(workspace.data());
   }
-  if (plan.copies > 0)
-    launch(device, fmt::format("attention_copies_{}_{}", plan.width, plan.rows), operation,
-           {.grid_x = static_cast<unsigned>(plan.items * plan.copies),
-            .grid_y = 1,
-            .grid_z = 1,
-            .threads = decode_threads,
-            .column_shift = 0},
-           args, stream);
   launch(device, plan.kernel, operation,
          {.grid_x = static_cast<unsigned>(plan.items * plan.splits),
           .grid_y = 1,
@@ -271,7 +260,7 @@ void attention(Device& device, const AttentionCall& call, std::span<std::uint8_t
           .threads = decode_threads,
           .column_shift = 0},
          args, stream, plan.shared_bytes);
-  if (plan.parts() == 1) return;
+  if (plan.splits == 1) return;
   launch(device, fmt::format("attention_decode_merge_{}_{}", plan.width, plan.rows), operation,
          {.grid_x = static_cast<unsigned>(plan.items),
           .grid_y = static_cast<unsigned>(plan.rows),

@@ -297,6 +297,8 @@ Args args_of(const AttentionCall& call, const Plan& plan, std::uint8_t* workspac
   args.kv_heads = static_cast<std::int32_t>(call.kv_heads);
   args.group = static_cast<std::int32_t>(call.group());
   args.passes = static_cast<std::int32_t>(plan.passes);
+  args.splits = 1;
+  decode_divisors(args);
   args.kv_offsets = o.kv_offsets;
   if (plan.q.blocks) {
     args.q_codes[0] = plan.q.blocks->rows.codes.data();

@@ -9,20 +9,18 @@
 #include <cstdint>
 
 #include "core/host_device.hpp"
+#include "cuda/divisor.hpp"
 #include "layouts/kv_page.hpp"
 #include "microscale/kv_format.hpp"
 
 namespace microscale::cuda {
 
-inline constexpr int decode_warps = 3, decode_threads = 32 * decode_warps;
+/// Those that compute; one more brings keys and values.
+inline constexpr int decode_warps = 3, decode_threads = 32 * (decode_warps + 1);
 inline constexpr int decode_piece = 32;         // tokens that are computed together
 inline constexpr int decode_scale_tokens = 16;  // whose scales lie in one piece
 inline constexpr int decode_merge_threads = 256;
-/// Parts of the copied tokens, of about 16 each: a part takes as long as the tokens it has.
-MICROSCALE_HD constexpr int decode_copy_parts(std::int64_t copies) {
-  return copies > 256 ? 16 : static_cast<int>((copies + 15) / 16);
-}
-inline constexpr int decode_most_splits = 256, decode_most_parts = decode_most_splits + 16;
+inline constexpr int decode_most_splits = 256;
 
 /// Codes or scales of K or V (KvPart), strides in units of 16 bytes: of scales' tokens, those
 /// of 16.
@@ -70,9 +68,19 @@ struct AttentionDecodeArgs {
   const std::uint16_t* recent_v;
   std::int64_t first_count, recent_count;
   std::int32_t items, passes;  // of the call; of a sequence and head
-  std::int32_t splits, parts;  // of the keys in pages; with more for the copies, if there are
-  float* partial;              // parts > 1: decode_partial_floats()
+  std::int32_t splits;         // of the keys
+  Divisor by_kv_heads, by_group, by_passes, by_splits, by_warps;  // decode_divisors()
+  float* partial;              // splits > 1: decode_partial_floats()
 };
+
+/// Sets what divides, when all the rest is known.
+inline void decode_divisors(AttentionDecodeArgs& args) {
+  args.by_kv_heads = divisor(args.kv_heads);
+  args.by_group = divisor(args.group);
+  args.by_passes = divisor(args.passes);
+  args.by_splits = divisor(args.splits);
+  args.by_warps = divisor(args.splits * decode_warps);
+}
 
 /// Bytes of one stage of a warp: K codes, V codes, K scales, V scales of a chunk.
 struct DecodeStage {
@@ -97,18 +105,22 @@ MICROSCALE_HD constexpr int decode_width(std::int64_t d) {
   return d <= 64 ? 64 : d <= 128 ? 128 : 256;
 }
 /// Shared memory of a block: the rings, or, later, the warps' sums, then each row's reference and
-/// weight; behind them what the mean of K adds to each row's scores, for every warp, and the
-/// rings' barriers.
-MICROSCALE_HD constexpr int decode_means(KvFormat format, int d, int rows) {
+/// weight; behind them two numbers for the scores of each row, for every warp and the rings'
+/// barriers.
+MICROSCALE_HD constexpr int decode_row_terms(KvFormat format, int d, int rows) {
   const int ring = decode_warps * decode_stages(format, d) * decode_stage(format, d).bytes;
   const int sums = decode_warps * rows * (d + 2) * 4;
   return ring > sums ? ring : sums;
 }
 MICROSCALE_HD constexpr int decode_barriers(KvFormat format, int d, int rows) {
-  return decode_means(format, d, rows) + decode_warps * rows * 4;
+  return decode_row_terms(format, d, rows) + decode_warps * rows * 8;
+}
+/// A warp's barriers, two for each stage, and behind them a word each.
+MICROSCALE_HD constexpr int decode_ring_barriers(KvFormat format, int d) {
+  return (decode_stages(format, d) * 20 + 7) / 8 * 8;
 }
 MICROSCALE_HD constexpr int decode_shared_bytes(KvFormat format, int d, int rows) {
-  return decode_barriers(format, d, rows) + decode_warps * decode_stages(format, d) * 8;
+  return decode_barriers(format, d, rows) + decode_warps * decode_ring_barriers(format, d);
 }
 
 /// Parts: of each item and part rows * d sums, then for all of them rows pairs of reference and

@@ -25,19 +25,19 @@ TEST(AttentionDecodeArgs, a_stage_holds_the_bytes_of_a_chunk_of_tokens) {
 }
 
 TEST(AttentionDecodeArgs, shared_memory_holds_the_rings_the_sums_and_the_barriers) {
-  EXPECT_EQ(decode_means(KvFormat::nvfp4, 128, 8), 3 * 2 * 9216);
-  EXPECT_EQ(decode_means(KvFormat::mxfp4, 128, 16), 3 * 2 * 8704);
-  EXPECT_EQ(decode_means(KvFormat::mxfp4, 64, 16), 3 * 3 * 4352);
-  EXPECT_EQ(decode_means(KvFormat::mxfp8, 128, 8), 3 * 2 * 8448);
-  EXPECT_EQ(decode_means(KvFormat::fp8, 256, 8), 3 * 2 * 16384);
-  EXPECT_EQ(decode_shared_bytes(KvFormat::nvfp4, 128, 8), 3 * 2 * 9216 + 3 * 8 * 4 + 3 * 2 * 8);
+  EXPECT_EQ(decode_row_terms(KvFormat::nvfp4, 128, 8), 3 * 2 * 9216);
+  EXPECT_EQ(decode_row_terms(KvFormat::mxfp4, 128, 16), 3 * 2 * 8704);
+  EXPECT_EQ(decode_row_terms(KvFormat::mxfp4, 64, 16), 3 * 3 * 4352);
+  EXPECT_EQ(decode_row_terms(KvFormat::mxfp8, 128, 8), 3 * 2 * 8448);
+  EXPECT_EQ(decode_row_terms(KvFormat::fp8, 256, 8), 3 * 2 * 16384);
+  EXPECT_EQ(decode_shared_bytes(KvFormat::nvfp4, 128, 8), 3 * 2 * 9216 + 3 * 8 * 8 + 3 * 2 * 8);
   const auto blocks = [](KvFormat format, int d, int rows) {
     return 227 * 1024 / (decode_shared_bytes(format, d, rows) + 1024);
   };
   for (const int rows : {8, 16})
     for (const KvFormat format : {KvFormat::nvfp4, KvFormat::mxfp4, KvFormat::mxfp8}) {
       for (const int d : {64, 128, 256}) {
-        EXPECT_GE(decode_means(format, d, rows), decode_warps * rows * (d + 2) * 4);
+        EXPECT_GE(decode_row_terms(format, d, rows), decode_warps * rows * (d + 2) * 4);
         EXPECT_EQ(decode_barriers(format, d, rows) % 8, 0);
       }
       EXPECT_GE(blocks(format, 64, rows), 4);

@@ -82,23 +82,17 @@ TEST_F(AttentionCalls, fill_up_other_widths) {
   EXPECT_EQ(device_.launches.front().name, "attention_decode_nvfp4_256_8_part");
 }
 
-TEST_F(AttentionCalls, have_one_part_more_where_tokens_have_copies) {
+TEST_F(AttentionCalls, take_copied_tokens_in_the_same_launch) {
   AttentionOptions o = options(64, 8192);
   o.cache->recent = {4, reinterpret_cast<std::uint16_t*>(memory_),
                      reinterpret_cast<std::uint16_t*>(memory_)};
-  const AttentionCall call = check_attention(o, true);
-  EXPECT_EQ(attention_workspace_bytes(device_, call), 64 * 8 * 2 * 8 * 130 * 4);
-  static std::vector<std::uint8_t> workspace(64 * 8 * 2 * 8 * 130 * 4 + 256);
-  std::uint8_t* const at =
-      workspace.data() + 256 - reinterpret_cast<std::uintptr_t>(workspace.data()) % 256;
-  attention(device_, call, {at, workspace.size() - 256}, nullptr);
-  ASSERT_EQ(device_.launches.size(), 3u);
-  const auto args = device_.launches.front().as<AttentionDecodeArgs>();
+  EXPECT_EQ(attention_workspace_bytes(device_, check_attention(o, true)), 0);
+  const AttentionDecodeArgs args = run(o);
+  ASSERT_EQ(device_.launches.size(), 1u);
+  EXPECT_EQ(device_.launches.front().name, "attention_decode_nvfp4_128_8");
+  EXPECT_EQ(device_.launches.front().call.grid.x, 64u * 8);
   EXPECT_EQ(args.splits, 1);
-  EXPECT_EQ(args.parts, 2);
-  EXPECT_EQ(device_.launches[0].name, "attention_copies_128_8");
-  EXPECT_EQ(device_.launches[0].call.grid.x, 64u * 8);
-  EXPECT_EQ(device_.launches[1].call.grid.x, 64u * 8);
+  EXPECT_EQ(args.recent_count, 4);
 }
 
 TEST_F(AttentionCalls, leave_many_queries_to_the_kernels_for_them) {

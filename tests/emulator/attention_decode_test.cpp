@@ -279,6 +279,22 @@ TEST_F(AttentionDecode, reads_first_and_recent_tokens_from_their_copies) {
     }
 }
 
+TEST_F(AttentionDecode, shares_groups_of_copies_out_to_warps_and_parts) {
+  for (const auto& [format, d] : {std::pair{KvFormat::nvfp4, 128},
+                                  {KvFormat::nvfp4, 256},
+                                  {KvFormat::mxfp4, 192},
+                                  {KvFormat::mxfp8, 64},
+                                  {KvFormat::fp8, 32}})
+    for (const std::int64_t q_heads : {8, 32})
+      for (const int splits : {1, 2, 5, 30}) {
+        Case c{.format = format, .page = 32, .d = d, .lengths = {300, 211}, .q_heads = q_heads};
+        c.first = 40, c.recent = 150, c.splits = splits;
+        EXPECT_TRUE(near(c)) << d << " " << splits;
+        c.q_len = 3, c.recent = 400, c.offsets = true;
+        EXPECT_TRUE(near(c)) << d << " " << splits;
+      }
+}
+
 TEST_F(AttentionDecode, reads_every_length) {
   Case c{.page = 32, .d = 64, .lengths = {}, .q_heads = 2, .kv_heads = 1, .garbage = true};
   for (std::int32_t length = 0; length <= 130; ++length) c.lengths.push_back(length);

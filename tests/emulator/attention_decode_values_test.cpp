@@ -188,6 +188,75 @@ TEST_P(AttentionDecodeValues, are_zero_where_nothing_is_seen) {
     }
 }
 
+TEST_P(AttentionDecodeValues, are_those_of_copies_of_any_magnitude) {
+  constexpr std::int64_t tokens = 60;
+  struct Magnitude {
+    int key, value;  // powers of two
+  };
+  for (const Magnitude m : {Magnitude{0, 0}, {90, 100}, {125, -100}, {-90, 20}}) {
+    OwnedCache cache(GetParam(), CacheLayout::records, 1, 2, d, 16, tokens);
+    cache.keep(10, 50);
+    const auto random = [&](int power, std::int64_t many, std::int64_t heads, unsigned seed) {
+      Heads h = test::random_heads(DType::bf16, 1, many, heads, d, seed);
+      for (std::int64_t i = 0; i < many * heads * d; ++i)
+        store_dense(std::ldexp(load_dense(h.bytes.data(), h.dtype, i), power), h.bytes.data(),
+                    h.dtype, i);
+      return h;
+    };
+    cache.append(random(m.key, tokens, 2, 1), random(m.value, tokens, 2, 2), 0, tokens);
+    const Heads q = random(-3 - m.key, 1, 8, 3);
+    Heads want(DType::f32, 1, 1, 8, d);
+    std::vector<float> lse(8);
+    AttentionOptions o{.q = q.view()};
+    o.cache = cache.view;
+    o.output = want.mutable_view();
+    o.log_sum_exp = lse.data();
+    o.scale = 1.0f;
+    attention(o, {.backend = Backend::reference});
+    for (const int splits : {1, 2}) {
+      const Result r = attend(cache, q, [&](AttentionOptions& a) { a.splits = splits; });
+      for (std::int64_t h = 0; h < 8; ++h) {
+        EXPECT_NEAR(r.sum(0, 0, h), lse[static_cast<std::size_t>(h)], 2e-3) << m.key;
+        for (std::int64_t i = 0; i < d; ++i)
+          EXPECT_NEAR(std::ldexp(r.at(0, 0, h, i), -m.value),
+                      std::ldexp(want.at(0, 0, h, i), -m.value), 4e-3)
+              << m.value << " " << h << " " << i;
+      }
+    }
+  }
+}
+
+TEST_P(AttentionDecodeValues, heed_copies_that_are_seen_alone) {
+  constexpr std::int64_t tokens = 60, first = 10, recent = 30;
+  constexpr std::uint16_t nan = 0x7FC0, infinity = 0xFF80;
+  const Heads k = test::random_heads(DType::bf16, 1, tokens, 1, d, 1),
+              q = test::random_heads(DType::bf16, 1, 4, 16, d, 2);  // four items, of a query each
+  for (const std::uint16_t bad : {nan, infinity})
+    for (const bool key : {true, false})
+      for (const int splits : {1, 3}) {
+        OwnedCache cache(GetParam(), CacheLayout::records, 1, 1, d, 16, tokens);
+        cache.keep(first, recent);
+        cache.append(k, k, 0, tokens);
+        const auto spoil = [&](std::vector<std::uint16_t>& copies, std::int64_t at) {
+          copies[static_cast<std::size_t>(at * d + 13)] = bad;
+        };
+        // Behind every query's window, and seen by the last query alone.
+        for (std::int64_t n = 0; n < first; ++n) spoil(key ? cache.first_k : cache.first_v, n);
+        spoil(key ? cache.recent_k : cache.recent_v, (tokens - 1) % recent);
+        const Result r =
+            attend(cache, q, [&](AttentionOptions& o) { o.window = 45, o.splits = splits; });
+        for (std::int64_t t = 0; t < 4; ++t)
+          for (std::int64_t h = 0; h < 16; ++h) {
+            // An infinite key may as well be one of weight 0.
+            if (key && bad == infinity && t == 3) continue;
+            for (std::int64_t i = 0; i < d; ++i)
+              EXPECT_EQ(std::isfinite(r.at(0, t, h, i)), t < 3 || (!key && i != 13))
+                  << t << " " << h << " " << i;
+            EXPECT_EQ(std::isfinite(r.sum(0, t, h)), t < 3 || !key) << t << " " << h;
+          }
+      }
+}
+
 std::string name_of(const ::testing::TestParamInfo<KvFormat>& format) {
   constexpr const char* names[] = {"nvfp4", "mxfp4", "mxfp8", "fp8"};
   return names[static_cast<std::size_t>(format.param)];

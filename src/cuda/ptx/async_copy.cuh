@@ -68,6 +68,12 @@ __device__ inline void cp_async_bulk_prefetch_l2_global(const void* from, std::u
   asm volatile("cp.async.bulk.prefetch.L2.global [%0], %1;" ::"l"(from), "r"(bytes) : "memory");
 }
 
+/// "cp.async.mbarrier.arrive.noinc": an arrival, counted as any other, when all copies that this
+/// thread has started are there.
+__device__ inline void cp_async_mbarrier_arrive_noinc(std::uint32_t mbarrier) {
+  asm volatile("cp.async.mbarrier.arrive.noinc.shared::cta.b64 [%0];" ::"r"(mbarrier) : "memory");
+}
+
 /// "cp.async.wait_all": until all copies of this thread have arrived; a barrier then shows them to
 /// the other threads.
 __device__ inline void cp_async_wait_all() { asm volatile("cp.async.wait_all;" ::: "memory"); }

@@ -40,6 +40,21 @@ __device__ inline void mbarrier_arrive_expect_tx(std::uint32_t mbarrier, std::ui
                : "memory");
 }
 
+/// "mbarrier.test_wait": whether the phase of this parity has ended, at once.
+__device__ inline bool mbarrier_test_wait_parity(std::uint32_t mbarrier, std::uint32_t parity) {
+  std::uint32_t done;
+  asm volatile(
+      "{\n"
+      ".reg .pred p;\n"
+      "mbarrier.test_wait.parity.shared::cta.b64 p, [%1], %2;\n"
+      "selp.u32 %0, 1, 0, p;\n"
+      "}"
+      : "=r"(done)
+      : "r"(mbarrier), "r"(parity)
+      : "memory");
+  return done != 0;
+}
+
 /// "mbarrier.try_wait": whether the phase of this parity has ended; may sleep a while before it
 /// says no.
 __device__ inline bool mbarrier_try_wait_parity(std::uint32_t mbarrier, std::uint32_t parity) {

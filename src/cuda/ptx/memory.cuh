@@ -15,6 +15,15 @@ __device__ inline uint4 ld_global_nc_no_allocate_v4(const void* address) {
   return v;
 }
 
+/// The same of a sector whose other half is read next.
+__device__ inline uint4 ld_global_nc_v4(const void* address) {
+  uint4 v;
+  asm volatile("ld.global.nc.v4.b32 {%0, %1, %2, %3}, [%4];"
+               : "=r"(v.x), "=r"(v.y), "=r"(v.z), "=r"(v.w)
+               : "l"(address));
+  return v;
+}
+
 /// 4 bytes, aligned.
 __device__ inline std::uint32_t ld_global_nc_b32(const void* address) {
   std::uint32_t v;

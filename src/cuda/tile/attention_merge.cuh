@@ -10,14 +10,14 @@ namespace microscale::cuda {
 template <int D, int Rows>
 __device__ void store_part(const AttentionDecodeArgs& args, const DecodeItem& item, int part,
                            int row, int element, float sum) {
-  const std::int64_t index = static_cast<std::int64_t>(item.index) * args.parts + part;
+  const std::int64_t index = static_cast<std::int64_t>(item.index) * args.splits + part;
   args.partial[(index * Rows + row) * D + element] = sum;
 }
 template <int D, int Rows>
 __device__ void store_mark(const AttentionDecodeArgs& args, const DecodeItem& item, int part,
                            int row, float reference, float weight) {
-  const std::int64_t index = static_cast<std::int64_t>(item.index) * args.parts + part,
-                     sums = static_cast<std::int64_t>(args.items) * args.parts * Rows * D;
+  const std::int64_t index = static_cast<std::int64_t>(item.index) * args.splits + part,
+                     sums = static_cast<std::int64_t>(args.items) * args.splits * Rows * D;
   float* const mark = args.partial + sums + (index * Rows + row) * 2;
   mark[0] = reference;
   mark[1] = weight;
@@ -42,7 +42,7 @@ __device__ void merge_warps(const AttentionDecodeArgs& args, const DecodeItem& i
       weight = __fadd_rn(weight, __fmul_rn(marks[(w * Rows + row) * 2 + 1], share));
       sum = __fadd_rn(sum, __fmul_rn(sums[(w * Rows + row) * D + element], share));
     }
-    if (args.parts == 1) {
+    if (args.splits == 1) {
       decode_store(args, item, row, element, reference, weight, sum);
       continue;
     }
@@ -58,10 +58,10 @@ class AttentionDecodeMerge {
  public:
   __device__ static void run(const AttentionDecodeArgs& args) {
     follow_previous_grid();
-    const std::int64_t first = static_cast<std::int64_t>(blockIdx.x) * args.parts,
-                       parts = static_cast<std::int64_t>(gridDim.x) * args.parts,
+    const std::int64_t first = static_cast<std::int64_t>(blockIdx.x) * args.splits,
+                       parts = static_cast<std::int64_t>(gridDim.x) * args.splits,
                        row = static_cast<int>(blockIdx.y);
-    AttentionDecodeMerge merge(args.parts, args.partial + (first * Rows + row) * D,
+    AttentionDecodeMerge merge(args.splits, args.partial + (first * Rows + row) * D,
                                args.partial + parts * Rows * D + (first * Rows + row) * 2);
     merge.ask();
     const DecodeItem item(args, static_cast<int>(blockIdx.x), Rows);
@@ -77,7 +77,7 @@ class AttentionDecodeMerge {
   static constexpr int fours = D / 4, groups = decode_merge_threads / fours;
   static constexpr int asked = 8;  // parts of a group, whose sums are asked for at once
   struct Shared {
-    float shares[decode_most_parts], of_warps[2][decode_merge_threads / 32];
+    float shares[decode_most_splits], of_warps[2][decode_merge_threads / 32];
     float sums[groups][D];
   };
   __device__ static Shared& shared() {

@@ -25,12 +25,13 @@ __device__ float decode_mean_score(const AttentionDecodeArgs& args, const Decode
 }
 
 /// Lanes 4 g to 4 g + 3 have row g of each tile, a quarter each, with a power of two that brings
-/// its largest magnitude to [2^14, 2^15). `factor`: what sums of rows 2 t and 2 t + 1 are
-/// multiplied by; `mean_scores`: shared memory of this warp, for every row.
+/// its largest magnitude to [2^14, 2^15). `factor`: what sums of rows 2 t and 2 t + 1 with codes
+/// are multiplied by; shared memory of this warp, for every row: `mean_scores`, and
+/// `plain_factors`, what sums with keys themselves are multiplied by.
 template <class Codes, int D, int Tiles>
 __device__ void decode_query(const AttentionDecodeArgs& args, const DecodeItem& item,
-                             float* mean_scores, std::uint32_t (&q)[Tiles][D / 32][4],
-                             float (&factor)[Tiles][2]) {
+                             float* mean_scores, float* plain_factors,
+                             std::uint32_t (&q)[Tiles][D / 32][4], float (&factor)[Tiles][2]) {
   constexpr int eights = D / 32;
   const int lane = static_cast<int>(threadIdx.x & 31), g = lane >> 2, t = lane & 3;
   const float global = args.global_scales ? args.global_scales[0] : 1.0f;
@@ -50,7 +51,6 @@ __device__ void decode_query(const AttentionDecodeArgs& args, const DecodeItem& 
     if (args.mean) {
       const float score = decode_mean_score(args, item, v);
       if (t == 0) mean_scores[row] = score;
-      __syncwarp();
     }
     if (args.hadamard != 0) decode_hadamard(v);
 #pragma unroll
@@ -69,14 +69,16 @@ __device__ void decode_query(const AttentionDecodeArgs& args, const DecodeItem& 
         q[tile][i][j] = ptx::cvt_rn_f16x2_f32(__fmul_rn(v[8 * i + n], power),
                                               __fmul_rn(v[8 * i + n + 4], power));
       }
-    const float own =
-        __fmul_rn(__fmul_rn(fabsf(args.scale_log2), power_of_two(max(-shift, -127))), global);
+    const float plain = __fmul_rn(fabsf(args.scale_log2), power_of_two(max(-shift, -127))),
+                own = __fmul_rn(plain, global);
+    if (t == 0) plain_factors[row] = plain;
 #pragma unroll
     for (int j = 0; j < 2; ++j) {
       factor[tile][j] = __shfl_sync(~0u, own, 8 * t + 4 * j);
       if (!Codes::relative) factor[tile][j] = __fmul_rn(factor[tile][j], Codes::unit);
     }
   }
+  __syncwarp();
 }
 
 }  // namespace microscale::cuda

@@ -31,9 +31,9 @@ struct DecodeItem {
   template <class LengthOf>
   __device__ DecodeItem(const AttentionDecodeArgs& args, int item, int rows, LengthOf&& length_of)
       : index(item) {
-    const int of_head = item / args.passes;
-    sequence = of_head / args.kv_heads;
-    kv_head = of_head % args.kv_heads;
+    const int of_head = args.by_passes.divide(item);
+    sequence = args.by_kv_heads.divide(of_head);
+    kv_head = of_head - sequence * args.kv_heads;
     std::int64_t begin = static_cast<std::int64_t>(sequence) * args.q_tokens,
                  end = begin + args.q_tokens;
     if (args.q_offsets) {
@@ -47,7 +47,7 @@ struct DecodeItem {
         kv_page::paged_positions(length, args.first_count, args.recent_count);
     paged_begin = static_cast<int>(paged.begin);
     paged_end = static_cast<int>(paged.end);
-    first = item % args.passes * rows;
+    first = (item - of_head * args.passes) * rows;
     count =
         static_cast<int>(clamp(static_cast<std::int64_t>(q_length) * args.group - first, 0, rows));
   }
@@ -55,11 +55,16 @@ struct DecodeItem {
     return x < low ? low : x > high ? high : x;
   }
 
+  /// Of the sequence.
+  __device__ int query(const AttentionDecodeArgs& args, int row) const {
+    return args.by_group.divide(first + row);
+  }
   __device__ std::int64_t token(const AttentionDecodeArgs& args, int row) const {
-    return q_first + (first + row) / args.group;
+    return q_first + query(args, row);
   }
   __device__ std::int64_t head(const AttentionDecodeArgs& args, int row) const {
-    return static_cast<std::int64_t>(kv_head) * args.group + (first + row) % args.group;
+    return static_cast<std::int64_t>(kv_head) * args.group + first + row -
+           query(args, row) * args.group;
   }
   __device__ std::int64_t element(const AttentionDecodeArgs& args, const DecodeRows& rows,
                                   int row) const {
@@ -78,11 +83,11 @@ struct DecodeItem {
   }
   /// Of all keys.
   __device__ int first_seen(const AttentionDecodeArgs& args, int row) const {
-    const std::int64_t at = length - q_length + (first + row) / args.group;
+    const std::int64_t at = length - q_length + query(args, row);
     return args.window > 0 && at - args.window + 1 > 0 ? static_cast<int>(at - args.window + 1) : 0;
   }
   __device__ int end_seen(const AttentionDecodeArgs& args, int row) const {
-    const int at = length - q_length + (first + row) / args.group;
+    const int at = length - q_length + query(args, row);
     return args.causal ? min(length, at + 1) : length;
   }
 };

@@ -32,6 +32,10 @@ class StageRing {
   __device__ std::uint32_t full() const { return barriers_ + 8 * stage_; }
   __device__ void wait_full() const { wait(full(), parity_); }
   __device__ void wait_empty() const { wait(barriers_ + 8 * (Stages + stage_), parity_ ^ 1); }
+  /// Whether there would be no wait.
+  __device__ bool is_empty() const {
+    return ptx::mbarrier_test_wait_parity(barriers_ + 8 * (Stages + stage_), parity_ ^ 1);
+  }
   __device__ void next() {
     if (++stage_ == Stages) stage_ = 0, parity_ ^= 1;
   }
