@@ -38,6 +38,7 @@ class AttentionDecode {
   using Ring = AttentionRing<Codes::format, D, Part>;
   using Scales = AttentionScales<Codes, D, Part>;
   using Sums = AttentionSums<D, Tiles>;
+  using Copied = AttentionCopied<D, Tiles, Part>;
   static constexpr int k_eights = Sums::k_eights, v_eights = Sums::v_eights;
   static constexpr int words = Codes::words;       // of eight elements
   static constexpr int row_bytes = D * words / 2;  // of a token's codes
@@ -76,7 +77,6 @@ class AttentionDecode {
                         own = base + warp_ * (Ring::stages * Ring::stage.bytes);
     Ring ring(args_, item_.sequence, item_.kv_head, first + from + warp_, count, own,
               base + decode_barriers(Codes::format, D, rows) + warp_ * (8 * Ring::stages));
-    const AttentionCopied<D, Tiles, Part> copied(args_, item_, split_);
     place(own);
     decode_query<Codes, D, Tiles>(args_, item_, row_terms(), row_terms() + rows, sums_.q,
                                   sums_.factor);
@@ -99,11 +99,11 @@ class AttentionDecode {
         ring.next(i);
       }
       if (stop == count) break;
-      copied.prefetch();
+      Copied(args_, item_, split_).prefetch();
     }
     const float global = args_.global_scales ? args_.global_scales[1] : 1.0f;
     sums_.scale_values(__fmul_rn(global, scales_.of_values()));
-    copied.attend(sums_, row_terms(), row_terms() + rows);
+    Copied(args_, item_, split_).attend(sums_, row_terms(), row_terms() + rows);
     extern __shared__ __align__(128) unsigned char memory[];
     merge(reinterpret_cast<float*>(memory));
   }
