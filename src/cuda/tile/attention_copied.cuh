@@ -113,13 +113,13 @@ class AttentionCopied {
       if constexpr (!late_values) load_values();
       float s[Tiles][4];
       products(sums, k, s);
-      if constexpr (late_values) load_values();
       scores(place, mean_scores, factors, s);
       std::uint32_t p[Tiles][2];
       float ones[Tiles][2];
 #pragma unroll
       for (int tile = 0; tile < Tiles; ++tile) ones[tile][0] = ones[tile][1] = 1.0f;
       sums.probabilities(s, ones, p);
+      if constexpr (late_values) load_values();
       values(sums, v, p);
       sums.add_weights(p, 0);
     }

@@ -81,25 +81,20 @@ class AttentionDecode {
     decode_query<Codes, D, Tiles>(args_, item_, row_terms(), row_terms() + rows, sums_.q,
                                   sums_.factor);
     sums_.clear();
-    // In front of the last chunk the copied tokens are asked for.
 #pragma unroll 1
-    for (int i = 0, stop = max(count - 1, 0);; stop = count) {
+    for (int i = 0; i < count; ++i) {
+      if (__builtin_expect(i == count - 1, 0)) Copied(args_, item_, split_).prefetch();
+      ring.wait();
 #pragma unroll 1
-      for (; i < stop; ++i) {
-        ring.wait();
-#pragma unroll 1
-        for (int piece = 0; piece < Ring::tokens / decode_piece; ++piece) {
-          const int token = ring.token(i) + piece * decode_piece;
-          const std::uint32_t absent = ring.absent() >> (2 * piece) & 3;
-          const bool whole =
-              absent == 0 && token >= inner_begin_ && token + decode_piece <= inner_end_;
-          attend(ring.at() + piece * (decode_piece * row_bytes),
-                 ring.at() + piece * decode_piece * scale_row(), whole, token, absent);
-        }
-        ring.next(i);
+      for (int piece = 0; piece < Ring::tokens / decode_piece; ++piece) {
+        const int token = ring.token(i) + piece * decode_piece;
+        const std::uint32_t absent = ring.absent() >> (2 * piece) & 3;
+        const bool whole =
+            absent == 0 && token >= inner_begin_ && token + decode_piece <= inner_end_;
+        attend(ring.at() + piece * (decode_piece * row_bytes),
+               ring.at() + piece * decode_piece * scale_row(), whole, token, absent);
       }
-      if (stop == count) break;
-      Copied(args_, item_, split_).prefetch();
+      ring.next(i);
     }
     const float global = args_.global_scales ? args_.global_scales[1] : 1.0f;
     sums_.scale_values(__fmul_rn(global, scales_.of_values()));
