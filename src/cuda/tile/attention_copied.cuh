@@ -1,13 +1,13 @@
 // Keys and values that are kept in BF16 beside their pages, added to what a warp has summed of the
 // pages: 16 tokens a group, straight from global memory to operands of mma.m16n8k16 in BF16.
 //
-// Groups come last, as sums over pages are in a unit that moves with their scales, and before that
-// in the order of splits, then warps: group n is split n % splits' and, of its warps, the last's,
-// the last but one's, ... in turn, as the first ones have the chunks that are left over. Their rows
-// are asked for from the second-level cache while the last chunk of pages is computed.
+// They come last, since sums over pages are in a unit that moves with their scales. Group n is that
+// of split n % splits, and of its warps the last has the first of them, as it has the fewest
+// chunks. Their rows are asked for from the second-level cache while the last chunk of pages is
+// computed.
 //
-// FP16 holds neither what BF16 can be nor the other way round, so q and p, which are FP16, go in as
-// two terms of BF16, exactly: the upper 8 bits and the other 3.
+// Neither of FP16 and BF16 holds what the other does: q and p, which are FP16, go in as two terms
+// of BF16, exactly, the upper 8 bits and the other 3.
 #pragma once
 
 #include <climits>
