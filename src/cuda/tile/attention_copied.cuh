@@ -71,7 +71,8 @@ class AttentionCopied {
   // So that sums of d products with q below 2^15 are finite.
   static constexpr float q_scale = 0x1p-23f, score_scale = 0x1p23f;
   static constexpr int unseen = INT_MIN;
-  static constexpr bool late_values = D == 256;  // registers do not hold them beside the keys
+  // Registers do not hold them beside the keys.
+  static constexpr bool late_values = D == 256 || Part;
 
  public:
   __device__ AttentionCopied(const AttentionDecodeArgs& args, const DecodeItem& item, int split)
