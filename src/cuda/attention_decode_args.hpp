@@ -70,7 +70,7 @@ struct AttentionDecodeArgs {
   std::int32_t items, passes;  // of the call; of a sequence and head
   std::int32_t splits;         // of the keys
   Divisor by_kv_heads, by_group, by_passes, by_splits, by_warps;  // decode_divisors()
-  float* partial;              // splits > 1: decode_partial_floats()
+  float* partial;  // splits > 1: decode_partial_floats()
 };
 
 /// Sets what divides, when all the rest is known.

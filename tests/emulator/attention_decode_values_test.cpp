@@ -226,6 +226,28 @@ TEST_P(AttentionDecodeValues, are_those_of_copies_of_any_magnitude) {
   }
 }
 
+TEST_P(AttentionDecodeValues, lose_no_bit_of_queries_and_probabilities_to_copies) {
+  OwnedCache cache(GetParam(), CacheLayout::records, 2, 1, d, 16, 48);
+  cache.keep(4, 44);
+  Heads k = test::random_heads(DType::bf16, 2, 48, 1, d, 1), q(DType::f16, 2, 1, 4, d);
+  for (std::int64_t i = 0; i < d; ++i) k.set(1, 0, 0, i, i == 7 ? 1.0f : 0.0f);
+  const Heads random = test::random_heads(DType::f16, 2, 1, 4, d, 2);
+  for (std::int64_t h = 0; h < 4; ++h) {
+    for (std::int64_t i = 0; i < d; ++i) q.set(0, 0, h, i, random.at(0, 0, h, i) / 4);
+    q.set(1, 0, h, 7, 1 + 0x1p-10f * static_cast<float>(h + 1));  // more bits than BF16 has
+  }
+  cache.append(k, filled(2, 48, 1, 1.5f), 0, 48);
+  cache.lengths[1] = 1;
+  const Result r = attend(cache, q);
+  for (std::int64_t h = 0; h < 4; ++h) {
+    EXPECT_FLOAT_EQ(r.sum(1, 0, h), 1 + 0x1p-10f * static_cast<float>(h + 1));
+    for (std::int64_t i = 0; i < d; ++i) {
+      EXPECT_NEAR(r.at(0, 0, h, i), 1.5f, 1e-6);  // products and weights have the same p
+      EXPECT_EQ(r.at(1, 0, h, i), 1.5f);
+    }
+  }
+}
+
 TEST_P(AttentionDecodeValues, heed_copies_that_are_seen_alone) {
   constexpr std::int64_t tokens = 60, first = 10, recent = 30;
   constexpr std::uint16_t nan = 0x7FC0, infinity = 0xFF80;

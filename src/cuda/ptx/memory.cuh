@@ -1,5 +1,5 @@
-// Global and shared memory in wide pieces (PTX ISA, "ld", "st"). Inputs are read once: no L1 line
-// is kept for them.
+// Global and shared memory in wide pieces (PTX ISA, "ld", "st", "prefetch"). Inputs are read once:
+// no L1 line is kept for them.
 #pragma once
 
 #include <cstdint>
@@ -72,6 +72,11 @@ __device__ inline std::uint32_t ld_shared_u8(std::uint32_t address) {
   std::uint32_t v;
   asm volatile("ld.shared.u8 %0, [%1];" : "=r"(v) : "r"(address));
   return v;
+}
+
+/// "prefetch": the line of an address into the second-level cache.
+__device__ inline void prefetch_global_l2(const void* address) {
+  asm volatile("prefetch.global.L2 [%0];" ::"l"(address));
 }
 
 __device__ inline void st_shared_b32(std::uint32_t address, std::uint32_t v) {

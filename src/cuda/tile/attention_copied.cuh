@@ -1,19 +1,18 @@
 // Keys and values that are kept in BF16 beside their pages, added to what a warp has summed of the
 // pages: 16 tokens a group, straight from global memory to operands of mma.m16n8k16 in BF16.
 //
-// Groups come last, as sums over pages are in a unit that moves with their scales, and before that
-// in the order of splits, then warps: group n is split n % splits' and, of its warps, the last's,
-// the last but one's, ... in turn, as the first ones have the chunks that are left over. Their rows
-// are asked for from the second-level cache while the last chunk of pages is computed.
+// They come last, since sums over pages are in a unit that moves with their scales. Group n is that
+// of split n % splits, and of its warps the last has the first of them, as it has the fewest
+// chunks. Their rows are asked for from the second-level cache while the last chunk of pages is
+// computed.
 //
-// FP16 holds neither what BF16 can be nor the other way round, so q and p, which are FP16, go in as
-// two terms of BF16, exactly: the upper 8 bits and the other 3.
+// Neither of FP16 and BF16 holds what the other does: q and p, which are FP16, go in as two terms
+// of BF16, exactly, the upper 8 bits and the other 3.
 #pragma once
 
 #include <climits>
 #include <cstdint>
 
-#include "cuda/ptx/async_copy.cuh"
 #include "cuda/ptx/memory.cuh"
 #include "cuda/tile/attention_ring.cuh"
 #include "cuda/tile/attention_sums.cuh"
@@ -60,18 +59,21 @@ struct CopiedBf16 {
   }
 };
 
-/// A warp's groups of an item's copied tokens.
+/// A warp's groups of an item's copied tokens. Made anew where it is needed: registers have other
+/// things to hold in between.
 template <int D, int Tiles, bool Part>
 class AttentionCopied {
   using Sums = AttentionSums<D, Tiles>;
   static constexpr int tokens = 16;  // of a group
   static constexpr int ahead = 2;    // groups that the second-level cache is asked for
+  static constexpr int sector = 16;  // elements, the least that it reads
   static constexpr int k_words = Sums::k_eights * CopiedBf16::words,
                        v_words = Sums::v_eights * CopiedBf16::words;
   // So that sums of d products with q below 2^15 are finite.
   static constexpr float q_scale = 0x1p-23f, score_scale = 0x1p23f;
   static constexpr int unseen = INT_MIN;
-  static constexpr bool late_values = D == 256;  // registers do not hold them beside the keys
+  // Registers do not hold them beside the keys.
+  static constexpr bool late_values = D == 256 || Part;
 
  public:
   __device__ AttentionCopied(const AttentionDecodeArgs& args, const DecodeItem& item, int split,
@@ -83,7 +85,9 @@ class AttentionCopied {
         t_(lane_ & 3),
         first_(split + args.splits * (decode_warps - 1 - warp)),
         step_(args.splits * decode_warps),
-        count_(item.paged_begin + item.length - item.paged_end) {}
+        count_(item.paged_begin + item.length - item.paged_end),
+        seen_begin_(item.first_seen(args, 0)),
+        seen_end_(item.end_seen(args, item.count - 1)) {}
 
   /// Brings the first groups nearer.
   __device__ void prefetch() const {
@@ -112,13 +116,13 @@ class AttentionCopied {
       if constexpr (!late_values) load_values();
       float s[Tiles][4];
       products(sums, k, s);
-      if constexpr (late_values) load_values();
       scores(place, mean_scores, factors, s);
       std::uint32_t p[Tiles][2];
       float ones[Tiles][2];
 #pragma unroll
       for (int tile = 0; tile < Tiles; ++tile) ones[tile][0] = ones[tile][1] = 1.0f;
       sums.probabilities(s, ones, p);
+      if constexpr (late_values) load_values();
       values(sums, v, p);
       sums.add_weights(p, 0);
     }
@@ -133,8 +137,7 @@ class AttentionCopied {
   __device__ Place place_of(int n) const {
     if (n >= count_) return {-1, unseen};
     const int position = n < item_.paged_begin ? n : item_.paged_end + n - item_.paged_begin;
-    if (position < item_.first_seen(args_, 0) || position >= item_.end_seen(args_, item_.count - 1))
-      return {position, unseen};
+    if (position < seen_begin_ || position >= seen_end_) return {position, unseen};
     if (position < item_.paged_begin) return {position, ~position};
     constexpr std::int64_t most = INT_MAX;  // more than there are positions
     const auto around = static_cast<unsigned>(min(args_.recent_count, most));
@@ -149,15 +152,16 @@ class AttentionCopied {
     return (row < 0 ? first : recent) + (at * args_.kv_heads + item_.kv_head) * args_.d;
   }
 
-  /// Rows of K by 16 lanes, of V by 16.
+  /// A row of K by each of 16 lanes, of V by the others.
   __device__ void prefetch(int group) const {
     const Place place = place_of(group * tokens + lane_ % tokens);
     if (place.row == unseen) return;
     const bool keys = lane_ < tokens;
-    ptx::cp_async_bulk_prefetch_l2_global(
-        address(keys ? args_.first_k : args_.first_v, keys ? args_.recent_k : args_.recent_v,
-                place.row),
-        args_.d * 2);
+    const std::uint16_t* const from = address(keys ? args_.first_k : args_.first_v,
+                                              keys ? args_.recent_k : args_.recent_v, place.row);
+#pragma unroll
+    for (int i = 0; i < D; i += sector)
+      if (!Part || i < args_.d) ptx::prefetch_global_l2(from + i);
   }
 
   /// Elements of token `n` of a group from `element` on; zeros where there are none, and in the
@@ -240,8 +244,9 @@ class AttentionCopied {
   const AttentionDecodeArgs& args_;
   const DecodeItem& item_;
   const int lane_, g_, t_;
-  const int first_, step_;  // of this warp's groups
-  const int count_;         // tokens
+  const int first_, step_;           // of this warp's groups
+  const int count_;                  // tokens
+  const int seen_begin_, seen_end_;  // positions that some row of queries sees
 };
 
 }  // namespace microscale::cuda

@@ -84,13 +84,16 @@ class AttentionDecode {
   __device__ static std::uint32_t barriers() {
     return shared_base() + decode_barriers(Codes::format, D, rows);
   }
+
+  /// What brings everything.
   __device__ static void feed(const AttentionDecodeArgs& args, const DecodeItem& item) {
     const int split = split_of(args, item);
     Feed feed(args, item, DecodeKeys(args, item, split), shared_base(), barriers());
-    bool more = feed.fill();
+    if (args.first_count + args.recent_count > 0)
 #pragma unroll 1
-    for (int warp = 0; warp < decode_warps; ++warp) Copied(args, item, split, warp).prefetch();
-    while (more) more = feed.fill();
+      for (int warp = 0; warp < decode_warps; ++warp) Copied(args, item, split, warp).prefetch();
+    while (feed.fill()) {
+    }
   }
 
   __device__ void run(const DecodeItem& first) {
