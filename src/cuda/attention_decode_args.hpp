@@ -105,8 +105,8 @@ MICROSCALE_HD constexpr int decode_width(std::int64_t d) {
   return d <= 64 ? 64 : d <= 128 ? 128 : 256;
 }
 /// Shared memory of a block: the rings, or, later, the warps' sums, then each row's reference and
-/// weight; behind them two numbers for the scores of each row, for every warp and the rings'
-/// barriers.
+/// weight; behind them two numbers for the scores of each row, for every warp, the rings'
+/// barriers, and each warp's place on the multiprocessor.
 MICROSCALE_HD constexpr int decode_row_terms(KvFormat format, int d, int rows) {
   const int ring = decode_warps * decode_stages(format, d) * decode_stage(format, d).bytes;
   const int sums = decode_warps * rows * (d + 2) * 4;
@@ -120,7 +120,8 @@ MICROSCALE_HD constexpr int decode_ring_barriers(KvFormat format, int d) {
   return (decode_stages(format, d) * 20 + 7) / 8 * 8;
 }
 MICROSCALE_HD constexpr int decode_shared_bytes(KvFormat format, int d, int rows) {
-  return decode_barriers(format, d, rows) + decode_warps * decode_ring_barriers(format, d);
+  return decode_barriers(format, d, rows) + decode_warps * decode_ring_barriers(format, d) +
+         4 * (decode_warps + 1);
 }
 
 /// Parts: of each item and part rows * d sums, then for all of them rows pairs of reference and

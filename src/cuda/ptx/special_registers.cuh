@@ -51,6 +51,14 @@ __device__ inline std::uint32_t mov_smid() {
   return v;
 }
 
+/// The warp's place on its multiprocessor, whose lowest two bits tell the scheduler. PTX lets it
+/// change, so every read is a read.
+__device__ inline std::uint32_t mov_warpid() {
+  std::uint32_t v;
+  asm volatile("mov.u32 %0, %%warpid;" : "=r"(v)::"memory");
+  return v;
+}
+
 /// Cycles of this multiprocessor, low half.
 __device__ inline std::uint32_t mov_clock() {
   std::uint32_t v;

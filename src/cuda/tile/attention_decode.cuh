@@ -3,12 +3,12 @@
 // One warp of a block brings chunks of pages to shared memory (AttentionFeed) for the other three,
 // which take them through their rings (AttentionRing), 32 tokens at a time, codes straight from
 // shared memory to operands (AttentionSums), and in the end the tokens that are kept in BF16
-// (AttentionCopied). Blocks side by side on a multiprocessor have their first warps on schedulers
-// of their own, so each scheduler has one of those that bring, and three that compute.
+// (AttentionCopied).
 #pragma once
 
 #include <cstdint>
 
+#include "cuda/ptx/special_registers.cuh"
 #include "cuda/ptx/wgmma.cuh"
 #include "cuda/tile/attention_codes.cuh"
 #include "cuda/tile/attention_copied.cuh"
@@ -30,17 +30,19 @@ class AttentionDecode {
   static constexpr int rows = 8 * Tiles;
 
   __device__ static void run(const AttentionDecodeArgs& args) {
+    Feed::initialize(args, shared_base(), barriers());
+    const int warp = static_cast<int>(threadIdx.x / 32);
+    if (threadIdx.x % 32 == 0) ptx::st_shared_b32(places() + 4 * warp, ptx::mov_warpid());
+    __syncthreads();
+    const int feeder = feeding_warp();
     follow_previous_grid();
     const DecodeItem item = item_of(args);
     if (item.count == 0) return;
-    Feed::initialize(args, shared_base(), barriers());
-    __syncthreads();
-    const int warp = static_cast<int>(threadIdx.x / 32);
-    if (warp == decode_warps) {
+    if (warp == feeder) {
       feed(args, item);
       __syncthreads();
     } else {
-      AttentionDecode(args, warp).run(item);
+      AttentionDecode(args, warp - (warp > feeder)).run(item);
     }
     const DecodeItem again = item_of(args);
     __syncthreads();
@@ -83,6 +85,20 @@ class AttentionDecode {
   }
   __device__ static std::uint32_t barriers() {
     return shared_base() + decode_barriers(Codes::format, D, rows);
+  }
+  /// The places of the block's warps on their multiprocessor.
+  __device__ static std::uint32_t places() { return barriers() + decode_warps * Ring::barriers; }
+  /// The warp whose scheduler is its block's place, so that blocks side by side take that of
+  /// different ones and each scheduler has as many warps that compute. Wherever warps are, it is
+  /// one of them, the same for all.
+  __device__ static int feeding_warp() {
+    const std::uint32_t block = ptx::ld_shared_b32(places()) / (decode_warps + 1);
+    int feeder = decode_warps;
+#pragma unroll
+    for (int warp = 0; warp < decode_warps; ++warp)
+      if ((ptx::ld_shared_b32(places() + 4 * warp) - block) % (decode_warps + 1) == 0)
+        feeder = min(feeder, warp);
+    return feeder;
   }
 
   /// What brings everything.

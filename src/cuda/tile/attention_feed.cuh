@@ -75,6 +75,11 @@ class AttentionFeed {
         half_(lane() % lanes / 4),
         chunks_{keys.from(warp_), keys.to(warp_)},
         count_(lane() / lanes < decode_warps ? chunks_.count() : 0),
+        bytes_(part_ < 2 ? code_row : row),
+        page_(args.cache[part_].page),
+        from_(args.cache[part_].data + 16 * (std::uint64_t{head_} * args.cache[part_].head)),
+        at_(part_ % 2 * (part_ < 2 ? stage.v_codes : stage.v_scales - stage.k_scales) +
+            (part_ < 2 ? 0 : stage.k_scales)),
         shared_(shared + warp_ * Ring::bytes),
         barriers_(barriers + warp_ * Ring::barriers),
         ring_(barriers_) {
@@ -85,7 +90,7 @@ class AttentionFeed {
   __device__ bool fill() {
     const bool ready = next_ < count_ && ring_.is_empty();
     if (!__any_sync(~0u, ready)) {
-      ptx::nanosleep(250);
+      ptx::nanosleep(100);
     } else {
       start(ready);
       if (ready) {
@@ -126,12 +131,14 @@ class AttentionFeed {
   __device__ void start(bool ready) {
     const int begin = chunks_.begin(next_), end = chunks_.end(next_);
     std::uint32_t absent = 0;
+    if (__any_sync(~0u, lowest_page() < 0)) {
 #pragma unroll
-    for (int i = 0; i < sixteens; ++i) {
-      const std::uint32_t missing = __ballot_sync(~0u, pages_[i] < 0) >> (warp_ * lanes);
+      for (int i = 0; i < sixteens; ++i) {
+        const std::uint32_t missing = __ballot_sync(~0u, pages_[i] < 0) >> (warp_ * lanes);
 #pragma unroll
-      for (int half = 0; half < halves; ++half)
-        absent |= (missing >> (4 * half) & 1) << (half * sixteens + i);
+        for (int half = 0; half < halves; ++half)
+          absent |= (missing >> (4 * half) & 1) << (half * sixteens + i);
+      }
     }
     if (ready && lane() % lanes == 0) {
       ptx::st_shared_b32(barriers_ + 16 * stages + 4 * ring_.stage(), absent);
@@ -168,28 +175,26 @@ class AttentionFeed {
     }
   }
 
+  __device__ int lowest_page() const {
+    int lowest = pages_[0];
+#pragma unroll
+    for (int i = 1; i < sixteens; ++i) lowest = min(lowest, pages_[i]);
+    return lowest;
+  }
   /// Token `first` of the next chunk in its page, page 0's first one for one that is absent.
   __device__ std::uint32_t in_page(int i, int first) const {
     const std::uint32_t mask = (1u << args_.page_shift) - 1;
     return pages_[i] < 0 ? 0 : static_cast<std::uint32_t>(chunks_.token(next_) + first) & mask;
   }
-  /// Where this head begins in page i of this lane's.
-  __device__ const std::uint8_t* head_of(const DecodePart& part, int i) const {
-    return part.data +
-           16 * (std::uint64_t{static_cast<std::uint32_t>(max(pages_[i], 0))} * part.page +
-                 std::uint64_t{head_} * part.head);
-  }
   __device__ std::uint32_t to() const { return shared_ + ring_.stage() * stage.bytes; }
 
   /// This lane's part of tokens that lie side by side.
   __device__ void copy(int i, int first, int last) const {
-    const bool codes = part_ < 2;
-    const int at = part_ % 2 * (codes ? stage.v_codes : stage.v_scales - stage.k_scales) +
-                   (codes ? 0 : stage.k_scales),
-              bytes = codes ? code_row : row;
+    const auto page = static_cast<std::uint32_t>(max(pages_[i], 0));
     ptx::cp_async_bulk_shared_cluster_global_mbarrier(
-        to() + at + first * bytes, head_of(args_.cache[part_], i) + in_page(i, first) * bytes,
-        (last - first) * bytes, ring_.full());
+        to() + at_ + first * bytes_,
+        from_ + 16 * (std::uint64_t{page} * page_) + in_page(i, first) * bytes_,
+        (last - first) * bytes_, ring_.full());
   }
 
   /// All parts of tokens that lie anywhere, in pieces of 16 bytes, by the four lanes of a half.
@@ -198,7 +203,10 @@ class AttentionFeed {
     const auto take = [&](int of, int of_row, int pieces, int pitch, int at) {
       const DecodePart& part = args_.cache[of];
       const std::uint8_t* const from =
-          head_of(part, i) + 16 * (std::uint64_t{in_page(i, first) / of_row} * part.token);
+          part.data +
+          16 * (std::uint64_t{static_cast<std::uint32_t>(max(pages_[i], 0))} * part.page +
+                std::uint64_t{head_} * part.head +
+                std::uint64_t{in_page(i, first) / of_row} * part.token);
       for (int n = part_; n < (last - first) / of_row * pieces; n += 4)
         ptx::cp_async_cg_shared_global_16(
             to() + at + (first / of_row + n / pieces) * pitch + 16 * (n % pieces),
@@ -221,6 +229,11 @@ class AttentionFeed {
   const int warp_, part_, half_;
   const AttentionChunks<tokens> chunks_;
   const int count_;
+  // Of this lane's part: bytes of a token, a page in pieces of 16, where this head begins in page
+  // 0, and in a stage.
+  const std::uint32_t bytes_, page_;
+  const std::uint8_t* const from_;
+  const std::uint32_t at_;
   const std::uint32_t shared_, barriers_;
   int next_ = 0;
   int pages_[sixteens];

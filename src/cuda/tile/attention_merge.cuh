@@ -57,7 +57,7 @@ template <int D, int Rows>
 class AttentionDecodeMerge {
  public:
   __device__ static void run(const AttentionDecodeArgs& args) {
-    follow_previous_grid();
+    ptx::griddepcontrol_wait();
     const std::int64_t first = static_cast<std::int64_t>(blockIdx.x) * args.splits,
                        parts = static_cast<std::int64_t>(gridDim.x) * args.splits,
                        row = static_cast<int>(blockIdx.y);
@@ -71,6 +71,7 @@ class AttentionDecodeMerge {
     if (threadIdx.x < D)
       decode_store(args, item, static_cast<int>(row), static_cast<int>(threadIdx.x),
                    merge.reference_, merge.weight_, sum);
+    ptx::griddepcontrol_launch_dependents();
   }
 
  private:
