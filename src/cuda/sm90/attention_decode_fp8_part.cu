@@ -3,6 +3,6 @@
 
 MICROSCALE_ATTENTION_DECODE_ENTRY(attention_decode_fp8_64_8_part, DecodeFp8, 64, 1, 4, true)
 MICROSCALE_ATTENTION_DECODE_ENTRY(attention_decode_fp8_64_16_part, DecodeFp8, 64, 2, 3, true)
-MICROSCALE_ATTENTION_DECODE_ENTRY(attention_decode_fp8_128_8_part, DecodeFp8, 128, 1, 4, true)
+MICROSCALE_ATTENTION_DECODE_ENTRY(attention_decode_fp8_128_8_part, DecodeFp8, 128, 1, 3, true)
 MICROSCALE_ATTENTION_DECODE_ENTRY(attention_decode_fp8_128_16_part, DecodeFp8, 128, 2, 2, true)
 MICROSCALE_ATTENTION_DECODE_ENTRY(attention_decode_fp8_256_8_part, DecodeFp8, 256, 1, 2, true)

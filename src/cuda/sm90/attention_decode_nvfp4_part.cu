@@ -3,6 +3,6 @@
 
 MICROSCALE_ATTENTION_DECODE_ENTRY(attention_decode_nvfp4_64_8_part, DecodeNvfp4, 64, 1, 4, true)
 MICROSCALE_ATTENTION_DECODE_ENTRY(attention_decode_nvfp4_64_16_part, DecodeNvfp4, 64, 2, 3, true)
-MICROSCALE_ATTENTION_DECODE_ENTRY(attention_decode_nvfp4_128_8_part, DecodeNvfp4, 128, 1, 4, true)
+MICROSCALE_ATTENTION_DECODE_ENTRY(attention_decode_nvfp4_128_8_part, DecodeNvfp4, 128, 1, 3, true)
 MICROSCALE_ATTENTION_DECODE_ENTRY(attention_decode_nvfp4_128_16_part, DecodeNvfp4, 128, 2, 2, true)
 MICROSCALE_ATTENTION_DECODE_ENTRY(attention_decode_nvfp4_256_8_part, DecodeNvfp4, 256, 1, 2, true)

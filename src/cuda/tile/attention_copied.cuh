@@ -73,7 +73,7 @@ class AttentionCopied {
   static constexpr float q_scale = 0x1p-23f, score_scale = 0x1p23f;
   static constexpr int unseen = INT_MIN;
   // Registers do not hold them beside the keys.
-  static constexpr bool late_values = D == 256 || Part;
+  static constexpr bool late_values = D >= 128 || Part;
 
  public:
   __device__ AttentionCopied(const AttentionDecodeArgs& args, const DecodeItem& item, int split,
