@@ -44,12 +44,37 @@ struct MxFormat {
     return __uint_as_float(byte == e8m0_max ? 0x00400000u : (254u - byte) << 23);
   }
 
+  /// Whether sums of errors may be those of errors in BF16, which takes bytes 1 to 253.
+  template <class Input>
+  static constexpr bool packs_errors = code_bits == 4 && std::is_same_v<Input, InputBf16>;
+
   // Upper: the byte after floor's, which keeps scaled values below 4.
+  template <class Input, bool Upper, bool Packed>
+  __device__ static float error(const std::uint32_t (&w)[Input::words], std::uint32_t byte) {
+    if constexpr (Packed)
+      return chunk_error_e2m1_bf16<!Upper>(w, byte);
+    else
+      return chunk_error<Codec, Input, !Upper>(w, multiplier(byte));
+  }
+
+  /// Under any byte.
   template <class Input, bool Upper>
   __device__ static float error(const std::uint32_t (&w)[Input::words], std::uint32_t byte) {
-    if constexpr (code_bits == 4 && std::is_same_v<Input, InputBf16>)
-      if (byte - 1 < 253) return chunk_error_e2m1_bf16<!Upper>(w, byte);
-    return chunk_error<Codec, Input, !Upper>(w, multiplier(byte));
+    if constexpr (packs_errors<Input>)
+      if (byte - 1 < 253) return error<Input, Upper, true>(w, byte);
+    return error<Input, Upper, false>(w, byte);
+  }
+
+  /// The same of four chunks; the lower of their bytes.
+  template <class Input, bool Packed>
+  __device__ static void errors(const std::uint32_t (&w)[4][Input::words],
+                                const std::uint32_t (&byte)[4], float (&lower)[4],
+                                float (&upper)[4]) {
+#pragma unroll
+    for (int j = 0; j < 4; ++j) {
+      lower[j] = error<Input, false, Packed>(w[j], byte[j]);
+      upper[j] = error<Input, true, Packed>(w[j], byte[j] + 1);
+    }
   }
 
   /// The next byte if its error is smaller, in units of this one's scale. All lanes of a warp call
@@ -60,12 +85,17 @@ struct MxFormat {
                                 std::uint32_t (&told)[4], std::uint32_t (&scale)[1]) {
     using Exchange = RowExchange<block / chunk_elements>;
     float lower[4], upper[4];
+    std::uint32_t byte[4];  // of a block that may change: its scale
+    bool packed = packs_errors<Input>;
 #pragma unroll
     for (int j = 0; j < 4; ++j) {
-      const std::uint32_t byte = told[j] & 0xFFu;  // of a block that may change: its scale's
-      lower[j] = error<Input, false>(w[j], byte);
-      upper[j] = error<Input, true>(w[j], byte + 1);
+      byte[j] = told[j] & 0xFFu;
+      packed &= byte[j] - 1 < 252;
     }
+    if (packs_errors<Input> && packed)
+      errors<Input, packs_errors<Input>>(w, byte, lower, upper);
+    else
+      errors<Input, false>(w, byte, lower, upper);
     const float here = Exchange::total(lower), next = __fmul_rn(Exchange::total(upper), 4.0f);
     const bool moves = !(scale[0] & keep_scale) && scale[0] != e8m0_max && next < here;
     if (moves) ++scale[0];
