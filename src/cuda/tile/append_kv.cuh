@@ -57,9 +57,8 @@ class AppendRun {
     head_ = static_cast<int>(warp % heads);
     first_ = static_cast<int>(warp / heads) * (args.turns * rows_);
     if constexpr (Whole) {
-      lanes_shift_ = args.row_shift - Halves;
-      own_row_ = lane_ >> lanes_shift_;
-      own_column_ = (lane_ & ((1 << lanes_shift_) - 1)) * chunk_elements;
+      own_row_ = lane_ >> lanes_shift();
+      own_column_ = (lane_ & ((Halves ? row_chunks_ / 2 : row_chunks_) - 1)) * chunk_elements;
       source_ = static_cast<const char*>(side.input) +
                 (head_ * side.head + own_column_) * Source::element_bytes +
                 static_cast<std::int64_t>(own_row_) * side.token_bytes;
@@ -96,7 +95,7 @@ class AppendRun {
   __device__ int chunk(int j) const { return 32 * j + lane_; }
   /// In the run; one more than there are, of chunks behind the last.
   __device__ int row(int chunk) const {
-    if constexpr (Whole) return own_row_ + (steps(chunk >> 5) << (5 - lanes_shift_));
+    if constexpr (Whole) return own_row_ + (steps(chunk >> 5) << (5 - lanes_shift()));
     return chunk / row_chunks_;
   }
   __device__ int column(int chunk) const {
@@ -126,7 +125,7 @@ class AppendRun {
     const char* const from =
         source_ + static_cast<std::uint64_t>(static_cast<unsigned>(first)) * side_.token_bytes;
     const std::uint64_t step =
-        static_cast<std::uint64_t>(32u >> lanes_shift_) * side_.token_bytes;
+        static_cast<std::uint64_t>(32u >> lanes_shift()) * side_.token_bytes;
     const int half = args_.d / 2 * Source::element_bytes;
     if (first + rows_ <= args_.all_tokens) {
 #pragma unroll
@@ -199,6 +198,8 @@ class AppendRun {
   }
 
  private:
+  /// log2 of the lanes side by side in a row.
+  __device__ int lanes_shift() const { return Halves ? args_.row_shift - 1 : args_.row_shift; }
   /// Of a lane's chunk j: rows behind the first, in steps of what 32 lanes have; which half.
   __device__ static int steps(int j) { return Halves ? j >> 1 : j; }
   __device__ static int halves(int j) { return Halves ? j & 1 : 0; }
@@ -214,7 +215,7 @@ class AppendRun {
     if (in_line()) {
       std::uint8_t* const to = of_lane(target_.codes, run_) + own_row_ * side_.codes.token +
                                own_column_ * Format::code_bits / 8;
-      const std::int64_t step = (32 >> lanes_shift_) * side_.codes.token;
+      const std::int64_t step = (32 >> lanes_shift()) * side_.codes.token;
       const int half = args_.d / 2 * Format::code_bits / 8;
 #pragma unroll
       for (int j = 0; j < 4; ++j) store(to + steps(j) * step + halves(j) * half, codes[j]);
@@ -260,7 +261,6 @@ class AppendRun {
   const AppendSide& side_;
   const int lane_;
   int head_, first_, rows_, row_chunks_;
-  int lanes_shift_ = 0;  // log2 of the lanes side by side in a row
   int own_row_ = 0, own_column_ = 0;
   int run_ = 0;                   // the first lane of the run
   std::uint32_t in_line_ = 0;     // tokens of lanes: behind the first of their run
