@@ -119,8 +119,7 @@ Side side_of(const AppendKvOptions& o, bool keys) {
   const char* const name = names[static_cast<std::size_t>(cache.format)];
   if (by_keys) return {side, fmt::format("append_keys_{}_{}", name, suffix)};
   if (registers && !side.transformed) return {side, fmt::format("append_kv_{}_{}", name, suffix)};
-  return {side,
-          fmt::format("append_rows_{}_{}", name, modes[static_cast<std::size_t>(mode)])};
+  return {side, fmt::format("append_rows_{}_{}", name, modes[static_cast<std::size_t>(mode)])};
 }
 
 AppendKvArgs args_of(const AppendKvOptions& o) {

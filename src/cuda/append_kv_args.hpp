@@ -23,7 +23,8 @@ MICROSCALE_HD constexpr int append_run_rows(int d) { return append_chunks / (d /
 MICROSCALE_HD constexpr int append_most_runs(int d) { return 32 / append_run_rows(d); }
 /// Whether the chunks of a run are whole rows, four of them in one column: what append_kv_... take.
 MICROSCALE_HD constexpr bool append_whole(int d) { return 256 % d == 0; }
-/// Whether blocks lie in one half of a row: what append_keys_... take, which have chunks of both halves.
+/// Whether blocks lie in one half of a row: what append_keys_... take, which have chunks of both
+/// halves.
 MICROSCALE_HD constexpr bool append_halves(int d) { return append_whole(d) && d >= 64; }
 
 /// Codes or scales (KvPart), strides in bytes.
@@ -37,10 +38,10 @@ struct AppendSide {
   QuantizeArgs rules;  // numerics and global scale alone
   const void* input;   // HeadsView, strides in elements
   std::int64_t batch, token, head;
-  std::uint32_t token_bytes;  // of append_kv_..., append_keys_...: from a token to the next, in all of input
-  std::int32_t type;          // DType
-  std::int32_t scale_words;   // scale bytes leave four at a time
-  std::int32_t transformed;   // by what AppendKvArgs says: K
+  std::uint32_t token_bytes;  // from a token to the next, in all of input; not of append_rows_...
+  std::int32_t type;         // DType
+  std::int32_t scale_words;  // scale bytes leave four at a time
+  std::int32_t transformed;  // by what AppendKvArgs says: K
   AppendPart codes, scales;
   std::uint16_t* first;  // BF16 copies, where there are any
   std::uint16_t* recent;

@@ -23,9 +23,8 @@ KernelMode row_kernel_mode(Format format, const Numerics& numerics) {
 }
 
 void set_numerics(QuantizeArgs& args, Format format, const Numerics& n) {
-  const E8m0Rule rule = with_codec(info(format).element, [&](auto codec) {
-    return e8m0_rule<decltype(codec)>(n.scale_rule);
-  });
+  const E8m0Rule rule = with_codec(
+      info(format).element, [&](auto codec) { return e8m0_rule<decltype(codec)>(n.scale_rule); });
   args.scale_addend = rule.addend;
   args.emax = rule.emax;
   args.zero_byte = rule.zero_byte;

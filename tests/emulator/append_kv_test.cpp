@@ -307,8 +307,7 @@ TEST_F(AppendKvKernels, take_many_runs_a_warp) {
 
 TEST_F(AppendKvKernels, are_the_same_on_blackwell) {
   for (const KvFormat format : test::kv_formats)
-    for (const ScaleRule rule :
-         {ScaleRule::nearest, ScaleRule::search, ScaleRule::four_over_six}) {
+    for (const ScaleRule rule : {ScaleRule::nearest, ScaleRule::search, ScaleRule::four_over_six}) {
       if (rule == ScaleRule::four_over_six && format != KvFormat::nvfp4) continue;
       Case c{
           .format = format, .numerics = {.scale_rule = rule}, .specials = true, .capability = 12};

@@ -21,7 +21,7 @@
   MICROSCALE_APPEND_ENTRY(append_kv_##format##_bf16_##mode, blocks, append_kv<Format, InputBf16>)
 
 /// Keys that are transformed, of either 16-bit type.
-#define MICROSCALE_APPEND_KEYS_ENTRIES(format, mode, Format)                                     \
+#define MICROSCALE_APPEND_KEYS_ENTRIES(format, mode, Format)                                   \
   MICROSCALE_APPEND_ENTRY(append_keys_##format##_f16_##mode, 2, append_keys<Format, InputF16>) \
   MICROSCALE_APPEND_ENTRY(append_keys_##format##_bf16_##mode, 2, append_keys<Format, InputBf16>)
 

@@ -35,8 +35,8 @@ __device__ void append_rotate(const AppendKvArgs& args, const Run& run,
     const AppendTable cos(args.cos + angle), sin(args.sin + angle);
 #pragma unroll
     for (int i = 0; i < chunk_elements; ++i) {
-      const RopePair turned = rotate(__uint_as_float(w[2 * p][i]), __uint_as_float(w[2 * p + 1][i]),
-                                     cos[i], sin[i]);
+      const RopePair turned =
+          rotate(__uint_as_float(w[2 * p][i]), __uint_as_float(w[2 * p + 1][i]), cos[i], sin[i]);
       w[2 * p][i] = __float_as_uint(turned.first);
       w[2 * p + 1][i] = __float_as_uint(turned.second);
     }
@@ -67,8 +67,7 @@ __device__ void append_keys(const AppendKvArgs& args) {
   Run run(args, side);
   typename Format::Shared shared;
   // Else a block with a NaN is the same whatever the NaN's sign.
-  const bool shows_nan =
-      !side.rules.nan_propagates || args.first_count + args.recent_count > 0;
+  const bool shows_nan = !side.rules.nan_propagates || args.first_count + args.recent_count > 0;
 #pragma unroll 1
   for (int turn = 0; turn < args.turns; ++turn) {
     typename Run::SourceChunk raw[4];

@@ -30,12 +30,12 @@ struct AppendFp8 {
 enum class AppendLanes {
   any,     ///< row by row, of every d
   whole,   ///< the same, append_whole() of d: a lane's four lie in one column
-  halves,  ///< append_halves() of d: j even in the first half of a row, j odd as far into its second,
-           ///< where its partners of RoPE are
+  halves,  ///< append_halves() of d: j even in the first half of a row, j odd as far into its
+           ///< second, where its partners of RoPE are
 };
 
-/// The tokens of a warp, one a lane, and the run of them that is being appended. Source: the type in
-/// memory; Input: when they are quantized.
+/// The tokens of a warp, one a lane, and the run of them that is being appended. Source: the type
+/// in memory; Input: when they are quantized.
 template <class Format, class Input, AppendLanes Lanes, class Source = Input>
 class AppendRun {
   static constexpr bool Whole = Lanes != AppendLanes::any;
@@ -124,8 +124,7 @@ class AppendRun {
     const int first = first_ + run_;
     const char* const from =
         source_ + static_cast<std::uint64_t>(static_cast<unsigned>(first)) * side_.token_bytes;
-    const std::uint64_t step =
-        static_cast<std::uint64_t>(32u >> lanes_shift()) * side_.token_bytes;
+    const std::uint64_t step = static_cast<std::uint64_t>(32u >> lanes_shift()) * side_.token_bytes;
     const int half = args_.d / 2 * Source::element_bytes;
     if (first + rows_ <= args_.all_tokens) {
 #pragma unroll

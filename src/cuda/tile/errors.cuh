@@ -9,12 +9,13 @@
 
 namespace microscale::cuda {
 
-/// y minus the nearest number of the E2M1 grid, up to the sign where two are as near; y >= 0. Clamp: y
-/// may exceed 7.
+/// y minus the nearest number of the E2M1 grid, up to the sign where two are as near; y >= 0.
+/// Clamp: y may exceed 7.
 ///
-/// The grid's unit is half the power of two at or below y, and at least 1/2. y * 2^22 (y at least 1.5)
-/// is a multiple of it, and so is what is nearest to y - y * 2^22 among the numbers of that size.
-/// (Where y lies just above a power of two, they are twice as fine, and that power is nearest.)
+/// The grid's unit is half the power of two at or below y, and at least 1/2. y * 2^22 (y at
+/// least 1.5) is a multiple of it, and so is what is nearest to y - y * 2^22 among the numbers of
+/// that size. (Where y lies just above a power of two, they are twice as fine, and that power is
+/// nearest.)
 template <bool Clamp>
 __device__ float e2m1_error(float y) {
   const float inside = Clamp ? fminf(y, 6.0f) : y, least = fmaxf(inside, 1.5f);
@@ -22,15 +23,16 @@ __device__ float e2m1_error(float y) {
   return __fsub_rn(y, __fmaf_rn(least, 4194304.0f, shifted));
 }
 
-/// A block's sum of e2m1_error, squared or absolute, of magnitudes * multiplier: chunk by chunk, then
-/// both, as block_sum adds.
+/// A block's sum of e2m1_error, squared or absolute, of magnitudes * multiplier: chunk by chunk,
+/// then both, as block_sum adds.
 template <bool Clamp, bool Absolute>
 __device__ float block_error_e2m1(const float (&magnitudes)[16], float multiplier) {
   float sum[2] = {};
 #pragma unroll
   for (int i = 0; i < 16; ++i) {
     const float error = e2m1_error<Clamp>(__fmul_rn(magnitudes[i], multiplier));
-    sum[i / 8] = Absolute ? __fadd_rn(sum[i / 8], fabsf(error)) : __fmaf_rn(error, error, sum[i / 8]);
+    sum[i / 8] =
+        Absolute ? __fadd_rn(sum[i / 8], fabsf(error)) : __fmaf_rn(error, error, sum[i / 8]);
   }
   return __fadd_rn(sum[0], sum[1]);
 }

@@ -81,8 +81,8 @@ struct MxFormat {
   /// it.
   template <class Input>
   __device__ static void search(const QuantizeArgs&, Shared,
-                                const std::uint32_t (&w)[4][Input::words],
-                                std::uint32_t (&told)[4], std::uint32_t (&scale)[1]) {
+                                const std::uint32_t (&w)[4][Input::words], std::uint32_t (&told)[4],
+                                std::uint32_t (&scale)[1]) {
     using Exchange = RowExchange<block / chunk_elements>;
     float lower[4], upper[4];
     std::uint32_t byte[4];  // of a block that may change: its scale

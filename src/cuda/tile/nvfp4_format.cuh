@@ -105,8 +105,8 @@ struct Nvfp4Format {
   /// rows, one the others, all 16 elements each. All lanes of a warp call it.
   template <class Input>
   __device__ static void search(const QuantizeArgs& args, const Shared& shared,
-                                const std::uint32_t (&w)[4][Input::words],
-                                std::uint32_t (&told)[4], std::uint32_t (&scale)[4]) {
+                                const std::uint32_t (&w)[4][Input::words], std::uint32_t (&told)[4],
+                                std::uint32_t (&scale)[4]) {
     const bool odd = threadIdx.x & 1;
 #pragma unroll
     for (int j = 0; j < 2; ++j) {
@@ -122,7 +122,8 @@ struct Nvfp4Format {
         magnitudes[i] = fabsf(Input::value(own, i));
         magnitudes[chunk_elements + i] = fabsf(Input::value(other, i));
       }
-      const std::uint32_t found = best_scale(args, shared, magnitudes, odd ? scale[2 + j] : scale[j]);
+      const std::uint32_t found =
+          best_scale(args, shared, magnitudes, odd ? scale[2 + j] : scale[j]);
       const std::uint32_t others = __shfl_xor_sync(whole_warp, found, 1);
       scale[j] = odd ? others : found;
       scale[2 + j] = odd ? found : others;
@@ -145,14 +146,16 @@ struct Nvfp4Format {
     if (args.scale_rule == static_cast<int>(ScaleRule::search))
       best = best_of_window(shared, magnitudes, static_cast<int>(nearest), any_beyond);
     else
-      best = other_is_better(args, shared, magnitudes, nearest, other, any_beyond) ? other : nearest;
+      best =
+          other_is_better(args, shared, magnitudes, nearest, other, any_beyond) ? other : nearest;
     return keeps ? planned & (keep_scale | 0xFFu) : best;
   }
 
-  /// The best of the window around the nearest code, the first of equals. Beyond: values may exceed 7
-  /// under any code, else only under those below the nearest.
-  __device__ static std::uint32_t best_of_window(const Shared& shared, const float (&magnitudes)[16],
-                                                 int nearest, bool beyond) {
+  /// The best of the window around the nearest code, the first of equals. Beyond: values may exceed
+  /// 7 under any code, else only under those below the nearest.
+  __device__ static std::uint32_t best_of_window(const Shared& shared,
+                                                 const float (&magnitudes)[16], int nearest,
+                                                 bool beyond) {
     const int first = max(nearest - nvfp4_window_below, 1);
     const int last = min(nearest + nvfp4_window_above, static_cast<int>(nvfp4_max_scale));
     constexpr int codes = nvfp4_window_below + nvfp4_window_above + 1;
