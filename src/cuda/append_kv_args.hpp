@@ -39,9 +39,9 @@ struct AppendSide {
   const void* input;   // HeadsView, strides in elements
   std::int64_t batch, token, head;
   std::uint32_t token_bytes;  // from a token to the next, in all of input; not of append_rows_...
-  std::int32_t type;         // DType
-  std::int32_t scale_words;  // scale bytes leave four at a time
-  std::int32_t transformed;  // by what AppendKvArgs says: K
+  std::int32_t type;          // DType
+  std::int32_t scale_words;   // scale bytes leave four at a time
+  std::int32_t transformed;   // by what AppendKvArgs says: K
   AppendPart codes, scales;
   std::uint16_t* first;  // BF16 copies, where there are any
   std::uint16_t* recent;
