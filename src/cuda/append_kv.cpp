@@ -65,6 +65,14 @@ bool in_words(const KvPart& part, std::int64_t row) {
          part.page_stride % 4 == 0 && part.head_stride % 4 == 0 && part.token_stride % 4 == 0;
 }
 
+/// Whether pairs are whole chunks apart, and the tables' chunks at multiples of 16 bytes.
+bool rope_chunks(const Rope& rope) {
+  const auto aligned = [](const float* table) {
+    return reinterpret_cast<std::uintptr_t>(table) % 16 == 0;
+  };
+  return !rope.interleaved && rope.width % 16 == 0 && aligned(rope.cos) && aligned(rope.sin);
+}
+
 struct Side {
   AppendSide args;
   std::string kernel;
@@ -88,26 +96,30 @@ Side side_of(const AppendKvOptions& o, bool keys) {
   side.type = static_cast<std::int32_t>(view.dtype);
   side.codes = part_of(codes);
   side.scales = part_of(scales);
-  side.scale_words = in_words(scales, kv_page::token_scale_bytes(cache.format, cache.d));
   side.transformed = keys && (o.rope.cos || cache.k_mean || cache.hadamard != 0);
   side.first = keys ? cache.first.k : cache.first.v;
   side.recent = keys ? cache.recent.k : cache.recent.v;
 
   static constexpr const char* names[] = {"nvfp4", "mxfp4", "mxfp8", "fp8"};
   static constexpr const char* modes[] = {"plain", "search", "general"};
-  const KernelMode mode = fp8 ? KernelMode::plain : kernel_mode(format, o.numerics);
+  const KernelMode mode = fp8 ? KernelMode::plain : row_kernel_mode(format, o.numerics);
   const std::int64_t token_bytes = view.token_stride * size_of(view.dtype);
   const bool evenly = (view.batch == 1 || view.batch_stride == view.tokens * view.token_stride) &&
                       token_bytes < std::int64_t{1} << 32;
   side.token_bytes = static_cast<std::uint32_t>(token_bytes);
-  const bool by_rows = side.transformed || mode == KernelMode::general ||
-                       view.dtype == DType::f32 || !evenly ||
-                       !append_whole(static_cast<int>(cache.d));
-  const char *const name = names[static_cast<std::size_t>(cache.format)],
-                    *const mode_name = modes[static_cast<std::size_t>(mode)];
-  return {side, by_rows
-                    ? fmt::format("append_rows_{}_{}", name, mode_name)
-                    : fmt::format("append_kv_{}_{}_{}", name, to_string(view.dtype), mode_name)};
+  const bool registers = mode != KernelMode::general && view.dtype != DType::f32 && evenly &&
+                         append_whole(static_cast<int>(cache.d));
+  const bool by_keys = registers && side.transformed && append_halves(static_cast<int>(cache.d)) &&
+                       (!o.rope.cos || (o.rope.width == cache.d && rope_chunks(o.rope)));
+  // A word of scales lies in what neighbouring lanes have: a row, or half of it.
+  side.scale_words =
+      in_words(scales, kv_page::token_scale_bytes(cache.format, cache.d) / (by_keys ? 2 : 1));
+  const std::string suffix =
+      fmt::format("{}_{}", to_string(view.dtype), modes[static_cast<std::size_t>(mode)]);
+  const char* const name = names[static_cast<std::size_t>(cache.format)];
+  if (by_keys) return {side, fmt::format("append_keys_{}_{}", name, suffix)};
+  if (registers && !side.transformed) return {side, fmt::format("append_kv_{}_{}", name, suffix)};
+  return {side, fmt::format("append_rows_{}_{}", name, modes[static_cast<std::size_t>(mode)])};
 }
 
 AppendKvArgs args_of(const AppendKvOptions& o) {
@@ -134,11 +146,7 @@ AppendKvArgs args_of(const AppendKvOptions& o) {
   args.rope_positions = static_cast<std::int32_t>(std::min(o.rope.positions, countable));
   args.rope_width = static_cast<std::int32_t>(o.rope.width);
   args.rope_interleaved = o.rope.interleaved;
-  const auto aligned = [](const float* table) {
-    return reinterpret_cast<std::uintptr_t>(table) % 16 == 0;
-  };
-  args.rope_chunks =
-      !o.rope.interleaved && o.rope.width % 16 == 0 && aligned(o.rope.cos) && aligned(o.rope.sin);
+  args.rope_chunks = rope_chunks(o.rope);
   args.hadamard = cache.hadamard;
   args.mean = cache.k_mean;
   return args;

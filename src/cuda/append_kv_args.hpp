@@ -1,5 +1,5 @@
 // Shapes and arguments of the kernels that append tokens to a cache (append_kv_...,
-// append_rows_...), for the kernels and for the host that launches them.
+// append_keys_..., append_rows_...), for the kernels and for the host that launches them.
 //
 // A warp takes neighbouring tokens of one kv head, in runs: as many whole rows as 1024 elements
 // hold. Of a run a lane has four chunks of eight elements, 32 lanes apart. Where tokens go is found
@@ -23,6 +23,9 @@ MICROSCALE_HD constexpr int append_run_rows(int d) { return append_chunks / (d /
 MICROSCALE_HD constexpr int append_most_runs(int d) { return 32 / append_run_rows(d); }
 /// Whether the chunks of a run are whole rows, four of them in one column: what append_kv_... take.
 MICROSCALE_HD constexpr bool append_whole(int d) { return 256 % d == 0; }
+/// Whether blocks lie in one half of a row: what append_keys_... take, which have chunks of both
+/// halves.
+MICROSCALE_HD constexpr bool append_halves(int d) { return append_whole(d) && d >= 64; }
 
 /// Codes or scales (KvPart), strides in bytes.
 struct AppendPart {
@@ -35,7 +38,7 @@ struct AppendSide {
   QuantizeArgs rules;  // numerics and global scale alone
   const void* input;   // HeadsView, strides in elements
   std::int64_t batch, token, head;
-  std::uint32_t token_bytes;  // of append_kv_...: from a token to the next, in all of input
+  std::uint32_t token_bytes;  // from a token to the next, in all of input; not of append_rows_...
   std::int32_t type;          // DType
   std::int32_t scale_words;   // scale bytes leave four at a time
   std::int32_t transformed;   // by what AppendKvArgs says: K

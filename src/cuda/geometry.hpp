@@ -53,9 +53,9 @@ constexpr Launch tile_launch(std::int64_t rows, std::int64_t cols, int narrowest
 }
 
 /// Thread blocks of a quantizer that a multiprocessor shall hold at once: what bounds its
-/// registers.
+/// registers. A search, bound by its arithmetic, keeps a block's 16 elements in them.
 MICROSCALE_HD constexpr int resident_blocks(bool searches, int element_bytes) {
-  return searches || element_bytes == 4 ? 4 : 5;
+  return searches ? 3 : element_bytes == 4 ? 4 : 5;
 }
 
 /// Whether a row is cut into runs: few of the threads lie beyond its end.

@@ -15,10 +15,16 @@ KernelMode kernel_mode(Format format, const Numerics& numerics) {
   return one_pass ? KernelMode::plain : KernelMode::general;
 }
 
+KernelMode row_kernel_mode(Format format, const Numerics& numerics) {
+  const bool four_over_six = numerics.scale_rule == ScaleRule::four_over_six ||
+                             numerics.scale_rule == ScaleRule::four_over_six_mae;
+  if (four_over_six && numerics.rounding == Rounding::nearest_even) return KernelMode::search;
+  return kernel_mode(format, numerics);
+}
+
 void set_numerics(QuantizeArgs& args, Format format, const Numerics& n) {
-  const E8m0Rule rule = with_codec(info(format).element, [&](auto codec) {
-    return e8m0_rule<decltype(codec)>(n.scale_rule);
-  });
+  const E8m0Rule rule = with_codec(
+      info(format).element, [&](auto codec) { return e8m0_rule<decltype(codec)>(n.scale_rule); });
   args.scale_addend = rule.addend;
   args.emax = rule.emax;
   args.zero_byte = rule.zero_byte;

@@ -15,6 +15,9 @@ enum class KernelMode : std::uint8_t { plain, search, general };
 /// The fastest mode that `numerics` allows.
 KernelMode kernel_mode(Format format, const Numerics& numerics);
 
+/// The same for kernels made of quantize_tile.cuh's rows, whose searches know 4 over 6, too.
+KernelMode row_kernel_mode(Format format, const Numerics& numerics);
+
 /// The fields of `args` that follow from the numerics alone.
 void set_numerics(QuantizeArgs& args, Format format, const Numerics& numerics);
 

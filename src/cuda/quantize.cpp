@@ -162,7 +162,8 @@ void quantize_axes(Device& device, const QuantizeOptions& o, const AxisOutput& r
   check_operands(device, "quantize", operands);
   check_row_stride("quantize", in.rows, in.row_stride, element);
 
-  const KernelMode mode = kernel_mode(o.format, o.numerics);
+  const KernelMode mode =
+      columns.wanted ? kernel_mode(o.format, o.numerics) : row_kernel_mode(o.format, o.numerics);
   // The general kernels take one axis at a time.
   const bool one_read = rows.wanted && columns.wanted && mode != KernelMode::general;
   const bool separate_rows = rows.wanted && !one_read;

@@ -55,7 +55,7 @@ TEST_F(AppendCalls, write_both_sides_at_once_where_one_kernel_serves_them) {
   EXPECT_EQ(device_.launches[1].as<AppendKvArgs>().sides[0].codes.data, o.cache.v_codes.data);
   o = options(KvFormat::fp8, 2, 64);
   o.cache.hadamard = 16;
-  EXPECT_EQ(kernels(o), (Names{"append_rows_fp8_plain", "append_kv_fp8_bf16_plain"}));
+  EXPECT_EQ(kernels(o), (Names{"append_keys_fp8_bf16_plain", "append_kv_fp8_bf16_plain"}));
   EXPECT_EQ(device_.launches[0].as<AppendKvArgs>().sides[0].transformed, 1);
   EXPECT_EQ(device_.launches[1].as<AppendKvArgs>().sides[0].transformed, 0);
 }
@@ -63,6 +63,8 @@ TEST_F(AppendCalls, write_both_sides_at_once_where_one_kernel_serves_them) {
 TEST_F(AppendCalls, take_the_kernel_for_any_rows_where_they_must) {
   AppendKvOptions o = options(KvFormat::nvfp4, 2, 64);
   o.numerics.scale_rule = ScaleRule::four_over_six;
+  EXPECT_EQ(kernels(o), Names{"append_kv_nvfp4_bf16_search"});
+  o.numerics.scale_rule = ScaleRule::full;
   EXPECT_EQ(kernels(o), Names{"append_rows_nvfp4_general"});
   EXPECT_EQ(kernels(options(KvFormat::mxfp4, 2, 64, 96)), Names{"append_rows_mxfp4_search"});
   o = options(KvFormat::nvfp4, 2, 64);
@@ -71,6 +73,22 @@ TEST_F(AppendCalls, take_the_kernel_for_any_rows_where_they_must) {
   o = options(KvFormat::nvfp4, 2, 64);
   o.k.batch_stride = 65 * 8 * 128;  // sequences apart
   EXPECT_EQ(kernels(o), (Names{"append_rows_nvfp4_plain", "append_kv_nvfp4_bf16_plain"}));
+}
+
+TEST_F(AppendCalls, turn_keys_in_registers_where_their_halves_are_partners) {
+  const auto* const table = reinterpret_cast<const float*>(memory_);
+  const auto key_kernel = [&](std::int64_t d, std::int64_t width, bool interleaved, DType type) {
+    AppendKvOptions o = options(KvFormat::nvfp4, 2, 64, d);
+    o.rope = {table, table, 64, width, interleaved};
+    o.k.dtype = type;
+    return kernels(o)[0];
+  };
+  for (const std::int64_t d : {64, 128, 256})
+    EXPECT_EQ(key_kernel(d, d, false, DType::f16), "append_keys_nvfp4_f16_plain");
+  EXPECT_EQ(key_kernel(128, 64, false, DType::bf16), "append_rows_nvfp4_plain");
+  EXPECT_EQ(key_kernel(128, 128, true, DType::bf16), "append_rows_nvfp4_plain");
+  EXPECT_EQ(key_kernel(32, 32, false, DType::bf16), "append_rows_nvfp4_plain");
+  EXPECT_EQ(key_kernel(128, 128, false, DType::f32), "append_rows_nvfp4_plain");
 }
 
 TEST_F(AppendCalls, give_a_warp_more_where_there_is_enough) {
@@ -95,6 +113,17 @@ TEST_F(AppendCalls, say_whether_scales_leave_in_words) {
   kernels(o);
   EXPECT_EQ(device_.launches[0].as<AppendKvArgs>().sides[0].scale_words, 1);
   EXPECT_EQ(device_.launches[0].as<AppendKvArgs>().sides[1].scale_words, 0);
+}
+
+TEST_F(AppendCalls, take_words_of_scales_of_half_a_row_of_keys) {
+  for (const KvFormat format : {KvFormat::nvfp4, KvFormat::mxfp4}) {  // 8 and 4 bytes a row
+    AppendKvOptions o = options(format, 2, 64);
+    o.cache.hadamard = 16;
+    kernels(o);
+    EXPECT_EQ(device_.launches[0].as<AppendKvArgs>().sides[0].scale_words,
+              format == KvFormat::nvfp4);
+    EXPECT_EQ(device_.launches[1].as<AppendKvArgs>().sides[0].scale_words, 1);
+  }
 }
 
 TEST_F(AppendCalls, say_whether_pairs_of_rope_are_whole_chunks) {

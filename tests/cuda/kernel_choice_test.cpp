@@ -16,6 +16,17 @@ TEST(KernelChoice, nearest_even_takes_a_fast_kernel_where_one_read_decides) {
             KernelMode::general);
 }
 
+TEST(KernelChoice, searches_of_rows_know_4_over_6) {
+  for (const ScaleRule rule : {ScaleRule::four_over_six, ScaleRule::four_over_six_mae}) {
+    EXPECT_EQ(row_kernel_mode(Format::nvfp4, {.scale_rule = rule}), KernelMode::search);
+    EXPECT_EQ(
+        row_kernel_mode(Format::nvfp4, {.scale_rule = rule, .rounding = Rounding::toward_zero}),
+        KernelMode::general);
+  }
+  EXPECT_EQ(row_kernel_mode(Format::nvfp4, {.scale_rule = ScaleRule::full}), KernelMode::general);
+  EXPECT_EQ(row_kernel_mode(Format::mxfp4, {.scale_rule = ScaleRule::rceil}), KernelMode::plain);
+}
+
 TEST(KernelChoice, names_say_format_type_mode_and_layout) {
   EXPECT_EQ(
       quantize_kernel(Format::mxfp8_e5m2, DType::bf16, KernelMode::plain, Layout::tiled_128x4),

@@ -240,6 +240,31 @@ TEST_F(AppendKvKernels, transform_keys) {
       }
 }
 
+TEST_F(AppendKvKernels, turn_keys_in_registers) {
+  for (const KvFormat format : test::kv_formats)
+    for (const std::int64_t d : {64, 128, 256})
+      for (const DType type : {DType::bf16, DType::f16}) {
+        Case c{.format = format,
+               .layout = d == 64 ? CacheLayout::hnd : CacheLayout::records,
+               .d = d,
+               .kv_heads = 3,
+               .k_type = type,
+               .rope = d,
+               .strided = type == DType::f16,
+               .specials = true};
+        if (format != KvFormat::fp8) c.numerics.nan = NanPolicy::drop;
+        EXPECT_TRUE(same(c)) << d;
+        c.mean = c.hadamard = true, c.first = 2, c.recent = 9;
+        EXPECT_TRUE(same(c)) << d;
+        c.rope = 0, c.offsets = true;
+        c.numerics.scale_rule = ScaleRule::search;
+        EXPECT_TRUE(same(c)) << d;
+        if (format != KvFormat::nvfp4) continue;
+        c.rope = d, c.numerics.scale_rule = ScaleRule::four_over_six_mae;
+        EXPECT_TRUE(same(c)) << d;
+      }
+}
+
 TEST_F(AppendKvKernels, copy_first_and_recent_tokens) {
   for (const DType type : {DType::bf16, DType::f16, DType::f32})
     for (const std::int64_t first : {0, 4, 64})
@@ -282,12 +307,15 @@ TEST_F(AppendKvKernels, take_many_runs_a_warp) {
 
 TEST_F(AppendKvKernels, are_the_same_on_blackwell) {
   for (const KvFormat format : test::kv_formats)
-    for (const ScaleRule rule : {ScaleRule::nearest, ScaleRule::search}) {
+    for (const ScaleRule rule : {ScaleRule::nearest, ScaleRule::search, ScaleRule::four_over_six}) {
+      if (rule == ScaleRule::four_over_six && format != KvFormat::nvfp4) continue;
       Case c{
           .format = format, .numerics = {.scale_rule = rule}, .specials = true, .capability = 12};
       EXPECT_TRUE(same(c));
-      c.rope = 64, c.mean = c.hadamard = true;
-      EXPECT_TRUE(same(c));
+      for (const std::int64_t rope : {64, 128}) {
+        c.rope = rope, c.mean = c.hadamard = true;
+        EXPECT_TRUE(same(c));
+      }
     }
 }
 

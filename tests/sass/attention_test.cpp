@@ -93,6 +93,19 @@ TEST_F(HopperAttention, appends_in_few_instructions_an_element) {
   }
 }
 
+TEST_F(HopperAttention, transforms_keys_in_few_instructions_an_element) {
+  const sass::Function function = kernel("append_kv_nvfp4", "append_keys_nvfp4_bf16_plain");
+  ASSERT_FALSE(function.code.empty());
+  sass::Work once, each;
+  once.evidence = {{"FMUL", "SAT", 1}, {"SHFL", "BFLY", 1}};
+  each.load_bytes = 64 + 128 + 64;  // of keys, cosines and sines, means
+  each.store_bytes = 20;
+  each.converted = 32 + 32 + 6;  // elements; partners in Hadamard's runs, in blocks and scale words
+  const double an_element = loop_instructions(function, once, each) / 32.0;
+  EXPECT_LE(an_element, 27);
+  EXPECT_GT(an_element, 18) << "too few to be true";
+}
+
 TEST_F(HopperAttention, spills_nothing) {
   int looked_at = 0;
   for (const cuda::KernelImage& image : cuda::kernel_images())

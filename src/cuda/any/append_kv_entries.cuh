@@ -1,6 +1,7 @@
 // Names the entry points of append_kv.
 #pragma once
 
+#include "cuda/tile/append_keys.cuh"
 #include "cuda/tile/append_transformed.cuh"
 #include "cuda/tile/grid_order.cuh"
 
@@ -18,6 +19,11 @@
 #define MICROSCALE_APPEND_KV_ENTRIES(format, mode, blocks, Format)                              \
   MICROSCALE_APPEND_ENTRY(append_kv_##format##_f16_##mode, blocks, append_kv<Format, InputF16>) \
   MICROSCALE_APPEND_ENTRY(append_kv_##format##_bf16_##mode, blocks, append_kv<Format, InputBf16>)
+
+/// Keys that are transformed, of either 16-bit type.
+#define MICROSCALE_APPEND_KEYS_ENTRIES(format, mode, Format)                                   \
+  MICROSCALE_APPEND_ENTRY(append_keys_##format##_f16_##mode, 2, append_keys<Format, InputF16>) \
+  MICROSCALE_APPEND_ENTRY(append_keys_##format##_bf16_##mode, 2, append_keys<Format, InputBf16>)
 
 /// Values of any type by way of FP32, and keys that are transformed.
 #define MICROSCALE_APPEND_ROWS_ENTRY(format, mode, Format) \

@@ -8,6 +8,8 @@ using AppendNvfp4Search = Nvfp4Format<true>;
 
 MICROSCALE_APPEND_KV_ENTRIES(nvfp4, plain, 4, AppendNvfp4)
 MICROSCALE_APPEND_KV_ENTRIES(nvfp4, search, 3, AppendNvfp4Search)
+MICROSCALE_APPEND_KEYS_ENTRIES(nvfp4, plain, AppendNvfp4)
+MICROSCALE_APPEND_KEYS_ENTRIES(nvfp4, search, AppendNvfp4Search)
 MICROSCALE_APPEND_ROWS_ENTRY(nvfp4, plain, AppendNvfp4)
 MICROSCALE_APPEND_ROWS_ENTRY(nvfp4, search, AppendNvfp4Search)
 MICROSCALE_APPEND_GENERAL_ENTRY(nvfp4, E2M1, 16, false)

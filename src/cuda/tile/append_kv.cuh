@@ -26,12 +26,24 @@ struct AppendFp8 {
   }
 };
 
-/// The tokens of a warp, one a lane, and the run of them that is being appended. Chunks are counted
-/// through a run. Whole: append_whole() of d.
-template <class Format, class Input, bool Whole>
+/// Which chunks of a run's rows a lane has. Chunks are counted through them, 32 j + lane.
+enum class AppendLanes {
+  any,     ///< row by row, of every d
+  whole,   ///< the same, append_whole() of d: a lane's four lie in one column
+  halves,  ///< append_halves() of d: j even in the first half of a row, j odd as far into its
+           ///< second, where its partners of RoPE are
+};
+
+/// The tokens of a warp, one a lane, and the run of them that is being appended. Source: the type
+/// in memory; Input: when they are quantized.
+template <class Format, class Input, AppendLanes Lanes, class Source = Input>
 class AppendRun {
+  static constexpr bool Whole = Lanes != AppendLanes::any;
+  static constexpr bool Halves = Lanes == AppendLanes::halves;
+
  public:
   using Chunk = std::uint32_t[Input::words];
+  using SourceChunk = std::uint32_t[Source::words];
   using Shared = typename Format::Shared;
 
   __device__ AppendRun(const AppendKvArgs& args, const AppendSide& side)
@@ -45,10 +57,10 @@ class AppendRun {
     head_ = static_cast<int>(warp % heads);
     first_ = static_cast<int>(warp / heads) * (args.turns * rows_);
     if constexpr (Whole) {
-      own_row_ = lane_ >> args.row_shift;
-      own_column_ = (lane_ & (row_chunks_ - 1)) * chunk_elements;
+      own_row_ = lane_ >> lanes_shift();
+      own_column_ = (lane_ & ((Halves ? row_chunks_ / 2 : row_chunks_) - 1)) * chunk_elements;
       source_ = static_cast<const char*>(side.input) +
-                (head_ * side.head + own_column_) * Input::element_bytes +
+                (head_ * side.head + own_column_) * Source::element_bytes +
                 static_cast<std::int64_t>(own_row_) * side.token_bytes;
     }
   }
@@ -83,11 +95,11 @@ class AppendRun {
   __device__ int chunk(int j) const { return 32 * j + lane_; }
   /// In the run; one more than there are, of chunks behind the last.
   __device__ int row(int chunk) const {
-    if constexpr (Whole) return own_row_ + (chunk >> 5 << (5 - args_.row_shift));
+    if constexpr (Whole) return own_row_ + (steps(chunk >> 5) << (5 - lanes_shift()));
     return chunk / row_chunks_;
   }
   __device__ int column(int chunk) const {
-    if constexpr (Whole) return own_column_;
+    if constexpr (Whole) return own_column_ + halves(chunk >> 5) * (args_.d / 2);
     return chunk % row_chunks_ * chunk_elements;
   }
   __device__ bool inside(int chunk) const { return Whole || row(chunk) < rows_; }
@@ -108,22 +120,22 @@ class AppendRun {
   }
   __device__ const AppendTarget& target() const { return target_; }
 
-  __device__ void load(Chunk (&w)[4]) const {
+  __device__ void load(SourceChunk (&w)[4]) const {
     const int first = first_ + run_;
     const char* const from =
         source_ + static_cast<std::uint64_t>(static_cast<unsigned>(first)) * side_.token_bytes;
-    const std::uint64_t step =
-        static_cast<std::uint64_t>(32u >> args_.row_shift) * side_.token_bytes;
+    const std::uint64_t step = static_cast<std::uint64_t>(32u >> lanes_shift()) * side_.token_bytes;
+    const int half = args_.d / 2 * Source::element_bytes;
     if (first + rows_ <= args_.all_tokens) {
 #pragma unroll
-      for (int j = 0; j < 4; ++j) Input::load(from + j * step, w[j]);
+      for (int j = 0; j < 4; ++j) Source::load(from + steps(j) * step + halves(j) * half, w[j]);
     } else {  // what is outside reads something inside
 #pragma unroll
       for (int j = 0; j < 4; ++j)
-        Input::load(first + row(chunk(j)) < args_.all_tokens
-                        ? from + j * step
-                        : static_cast<const char*>(side_.input),
-                    w[j]);
+        Source::load(first + row(chunk(j)) < args_.all_tokens
+                         ? from + steps(j) * step + halves(j) * half
+                         : static_cast<const char*>(side_.input),
+                     w[j]);
     }
   }
 
@@ -144,7 +156,8 @@ class AppendRun {
       Format::plan(side_.rules, shared, own, scale);
 #pragma unroll
       for (int j = 0; j < 4; ++j) told[j] = Exchange::told(own, j);
-      if constexpr (Format::searches) tile.search(w, told, scale);
+      if constexpr (Format::searches)
+        Format::template search<Input>(side_.rules, shared, w, told, scale);
       store_scales<Exchange>(scale);
       typename Format::Codes codes[4];
       if (!with_nan && Format::template are_plain<Input>(shared, told)) {
@@ -184,6 +197,12 @@ class AppendRun {
   }
 
  private:
+  /// log2 of the lanes side by side in a row.
+  __device__ int lanes_shift() const { return Halves ? args_.row_shift - 1 : args_.row_shift; }
+  /// Of a lane's chunk j: rows behind the first, in steps of what 32 lanes have; which half.
+  __device__ static int steps(int j) { return Halves ? j >> 1 : j; }
+  __device__ static int halves(int j) { return Halves ? j & 1 : 0; }
+
   /// Whether all rows of the run go one behind the other.
   __device__ bool in_line() const {
     const std::uint32_t all = 0xFFFFFFFFu >> (32 - rows_);
@@ -195,9 +214,10 @@ class AppendRun {
     if (in_line()) {
       std::uint8_t* const to = of_lane(target_.codes, run_) + own_row_ * side_.codes.token +
                                own_column_ * Format::code_bits / 8;
-      const std::int64_t step = (32 >> args_.row_shift) * side_.codes.token;
+      const std::int64_t step = (32 >> lanes_shift()) * side_.codes.token;
+      const int half = args_.d / 2 * Format::code_bits / 8;
 #pragma unroll
-      for (int j = 0; j < 4; ++j) store(to + j * step, codes[j]);
+      for (int j = 0; j < 4; ++j) store(to + steps(j) * step + halves(j) * half, codes[j]);
       return;
     }
 #pragma unroll
@@ -219,11 +239,12 @@ class AppendRun {
     if (side_.scale_words) {  // rows of whole words: their four blocks are neighbouring lanes
       const std::uint32_t word = Exchange::word(scale);
       constexpr int word_lanes = 4 * Format::block / chunk_elements;
-      const int n = chunk(Exchange::word_row()) & ~(word_lanes - 1);
-      const int row = Whole ? n >> args_.row_shift : n / row_chunks_;
-      std::uint8_t* const to = of_lane(target_.scales, run_ + row);
-      if (Exchange::has_word() && row < rows_ && to)
-        ptx::st_global_b32(to + (n - row * row_chunks_) * chunk_elements / Format::block, word);
+      const int n = chunk(Exchange::word_row()), first = n & ~(word_lanes - 1);  // in one row
+      const int own_row = Halves ? row(n) : Whole ? first >> args_.row_shift : first / row_chunks_;
+      const int block = Halves ? column(n) / Format::block & ~3
+                               : (first - own_row * row_chunks_) * chunk_elements / Format::block;
+      std::uint8_t* const to = of_lane(target_.scales, run_ + own_row);
+      if (Exchange::has_word() && own_row < rows_ && to) ptx::st_global_b32(to + block, word);
       return;
     }
 #pragma unroll
@@ -238,7 +259,8 @@ class AppendRun {
   const AppendKvArgs& args_;
   const AppendSide& side_;
   const int lane_;
-  int head_, first_, rows_, row_chunks_, own_row_ = 0, own_column_ = 0;
+  int head_, first_, rows_, row_chunks_;
+  int own_row_ = 0, own_column_ = 0;
   int run_ = 0;                   // the first lane of the run
   std::uint32_t in_line_ = 0;     // tokens of lanes: behind the first of their run
   const char* source_ = nullptr;  // of this lane in token 0
@@ -249,11 +271,12 @@ class AppendRun {
 template <class Format, class Input>
 __device__ void append_kv(const AppendKvArgs& args) {
   const AppendSide& side = args.sides[blockIdx.z];
-  AppendRun<Format, Input, true> run(args, side);
+  using Run = AppendRun<Format, Input, AppendLanes::whole>;
+  Run run(args, side);
   typename Format::Shared shared;
 #pragma unroll 1
   for (int turn = 0; turn < args.turns; ++turn) {
-    typename AppendRun<Format, Input, true>::Chunk w[4];
+    typename Run::Chunk w[4];
     run.load(w);
     if (run.begins_lanes()) run.find_target();  // while the loads are under way
     if (turn == 0) shared = Format::prepare(side.rules);

@@ -7,6 +7,7 @@
 #include <cstdint>
 
 #include "cuda/tile/append_kv.cuh"
+#include "cuda/tile/append_transform.cuh"
 #include "cuda/tile/general_context.cuh"
 #include "formats/producers.hpp"
 #include "formats/rope.hpp"
@@ -32,12 +33,8 @@ class AppendTransform {
         for (int i = 0; i < chunk_elements; ++i)
           w[j][i] = __float_as_uint(__fsub_rn(__uint_as_float(w[j][i]), mean[i]));
       }
-      if (args_.hadamard != 0) hadamard(w[j]);
-#pragma unroll
-      for (int i = 0; i < chunk_elements; ++i) {
-        const float x = __uint_as_float(w[j][i]);
-        w[j][i] = __float_as_uint(x == x ? x : canonical_nan());
-      }
+      if (args_.hadamard != 0) append_hadamard(w[j]);
+      append_canonical(w[j]);
     }
   }
 
@@ -105,35 +102,20 @@ class AppendTransform {
                                   : rotate(x, other, cos, sin).first);
   }
 
-  /// Runs of 16: this lane's chunk and its neighbour's.
-  __device__ void hadamard(typename Run::Chunk& w) const {
-    float x[chunk_elements];
-#pragma unroll
-    for (int i = 0; i < chunk_elements; ++i) x[i] = __uint_as_float(w[i]);
-#pragma unroll
-    for (int i = 0; i < chunk_elements; i += 2) hadamard_first(x[i], x[i + 1], hadamard_scale(16));
-#pragma unroll
-    for (int distance = 2; distance < chunk_elements; distance *= 2)
-#pragma unroll
-      for (int i = 0; i < chunk_elements; ++i)
-        if ((i & distance) == 0) hadamard_step(x[i], x[i + distance]);
-    const float sign = threadIdx.x & 1 ? -1.0f : 1.0f;
-#pragma unroll
-    for (int i = 0; i < chunk_elements; ++i)
-      w[i] = __float_as_uint(__fmaf_rn(sign, x[i], __shfl_xor_sync(whole_warp, x[i], 1)));
-  }
-
   const AppendKvArgs& args_;
   const Run& run_;
   float* const rows_;
 };
 
+/// Four chunks under way at once, then as FP32.
 template <class Input>
-__device__ void append_widen(const char* source, std::uint32_t (&w)[InputF32::words]) {
-  std::uint32_t raw[Input::words];
-  Input::load(source, raw);
+__device__ void append_load(const char* const (&source)[4],
+                            std::uint32_t (&w)[4][InputF32::words]) {
+  std::uint32_t raw[4][Input::words];
 #pragma unroll
-  for (int i = 0; i < chunk_elements; ++i) w[i] = __float_as_uint(Input::value(raw, i));
+  for (int j = 0; j < 4; ++j) Input::load(source[j], raw[j]);
+#pragma unroll
+  for (int j = 0; j < 4; ++j) append_widen<Input>(raw[j], w[j]);
 }
 
 /// Every run of a warp, its values ready: `use(run, w)`.
@@ -152,17 +134,16 @@ __device__ void append_each(const AppendKvArgs& args, const AppendSide& side, fl
       run.find_target();
     }
     typename Run::Chunk w[4];
+    const char* source[4];
 #pragma unroll
-    for (int j = 0; j < 4; ++j) {
-      const int n = run.chunk(j);
-      const char* const source = run.of_chunk(from, n) + run.column(n) * element_bytes;
-      if (type == DType::f32)
-        InputF32::load(source, w[j]);
-      else if (type == DType::f16)
-        append_widen<InputF16>(source, w[j]);
-      else
-        append_widen<InputBf16>(source, w[j]);
-    }
+    for (int j = 0; j < 4; ++j)
+      source[j] = run.of_chunk(from, run.chunk(j)) + run.column(run.chunk(j)) * element_bytes;
+    if (type == DType::f32)
+      append_load<InputF32>(source, w);
+    else if (type == DType::f16)
+      append_load<InputF16>(source, w);
+    else
+      append_load<InputBf16>(source, w);
     if (side.transformed) AppendTransform<Run>(args, run, rows)(w);
     run.copy(w);
     use(run, w);
@@ -172,7 +153,7 @@ __device__ void append_each(const AppendKvArgs& args, const AppendSide& side, fl
 
 template <class Format>
 __device__ void append_rows(const AppendKvArgs& args) {
-  using Run = AppendRun<Format, InputF32, false>;
+  using Run = AppendRun<Format, InputF32, AppendLanes::any>;
   __shared__ __align__(16) float rows[append_warps][append_run_elements];
   const AppendSide& side = args.sides[blockIdx.z];
   const typename Format::Shared shared = Format::prepare(side.rules);
@@ -187,7 +168,7 @@ __device__ void append_rows_general(const AppendKvArgs& args) {
   struct Format {
     using Shared = int;
   };
-  using Run = AppendRun<Format, InputF32, false>;
+  using Run = AppendRun<Format, InputF32, AppendLanes::any>;
   constexpr int code_bits = Codec::mantissa_bits == 1 ? 4 : 8, chunks = Count / chunk_elements;
   __shared__ __align__(16) float all_rows[append_warps][append_run_elements];
   float* const rows = all_rows[threadIdx.x / 32];

@@ -57,6 +57,12 @@ __device__ inline float nvfp4_multiplier_rn(std::uint32_t code, float global_sca
   return fminf(__frcp_rn(__fmul_rn(decode_e4m3(code), global_scale)), largest_float);
 }
 
+/// Of 4 over 6: the code nearest to amax / 4 / g.
+__device__ inline std::uint32_t nvfp4_four_code(std::uint32_t amax, float scale_factor) {
+  const float six = __fmul_rn(__uint_as_float(amax), scale_factor);
+  return ptx::cvt_rn_satfinite_e4m3x2_f32(__fmul_rn(six, 1.5f), 0.0f) & 0xFFu;
+}
+
 /// `amax` finite.
 __device__ inline std::uint32_t nvfp4_nearest_code(std::uint32_t amax, float scale_factor) {
   if (amax == 0) return 0;

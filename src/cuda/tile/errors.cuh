@@ -9,23 +9,44 @@
 
 namespace microscale::cuda {
 
-/// |y| on the E2M1 grid, nearest even: the unit is half the power of two at or below y, at least
-/// 1/2.
-__device__ inline float round_e2m1(float y) {
-  const float power = __uint_as_float(max(__float_as_uint(y) & 0x7F800000u, 0x3F800000u));
-  const float shifted = __fmaf_rn(power, 4194304.0f, y);  // power * 2^22: its unit is power / 2
-  return fminf(__fmaf_rn(power, -4194304.0f, shifted), 6.0f);
+/// y minus the nearest number of the E2M1 grid, up to the sign where two are as near; y >= 0.
+/// Clamp: y may exceed 7.
+///
+/// The grid's unit is half the power of two at or below y, and at least 1/2. y * 2^22 (y at
+/// least 1.5) is a multiple of it, and so is what is nearest to y - y * 2^22 among the numbers of
+/// that size. (Where y lies just above a power of two, they are twice as fine, and that power is
+/// nearest.)
+template <bool Clamp>
+__device__ float e2m1_error(float y) {
+  const float inside = Clamp ? fminf(y, 6.0f) : y, least = fmaxf(inside, 1.5f);
+  const float shifted = __fmaf_rn(least, -4194304.0f, inside);
+  return __fsub_rn(y, __fmaf_rn(least, 4194304.0f, shifted));
+}
+
+/// A block's sum of e2m1_error, squared or absolute, of magnitudes * multiplier: chunk by chunk,
+/// then both, as block_sum adds.
+template <bool Clamp, bool Absolute>
+__device__ float block_error_e2m1(const float (&magnitudes)[16], float multiplier) {
+  float sum[2] = {};
+#pragma unroll
+  for (int i = 0; i < 16; ++i) {
+    const float error = e2m1_error<Clamp>(__fmul_rn(magnitudes[i], multiplier));
+    sum[i / 8] =
+        Absolute ? __fadd_rn(sum[i / 8], fabsf(error)) : __fmaf_rn(error, error, sum[i / 8]);
+  }
+  return __fadd_rn(sum[0], sum[1]);
 }
 
 /// Squared errors of one chunk, finite elements, in units of the scaled values.
-template <class Codec, class Input>
+/// Clamp: of E2M1, as above.
+template <class Codec, class Input, bool Clamp = true>
 __device__ float chunk_error(const std::uint32_t (&w)[Input::words], float multiplier) {
   float sum = 0.0f;
   if constexpr (Codec::mantissa_bits == 1) {
 #pragma unroll
     for (int i = 0; i < 8; ++i) {
       const float y = __fmul_rn(fabsf(Input::value(w, i)), multiplier);
-      const float error = __fsub_rn(y, round_e2m1(y));
+      const float error = e2m1_error<Clamp>(y);
       sum = __fmaf_rn(error, error, sum);
     }
   } else {
@@ -47,31 +68,22 @@ __device__ float chunk_error(const std::uint32_t (&w)[Input::words], float multi
 /// only the sum is FP32. `byte` is the E8M0 scale, 1 to 253. Clamp: scaled values may exceed 6.
 template <bool Clamp>
 __device__ float chunk_error_e2m1_bf16(const std::uint32_t (&w)[4], std::uint32_t byte) {
-  constexpr std::uint32_t one = 0x3F803F80u, six = 0x40C040C0u;
+  constexpr std::uint32_t lowest = 0x3FC03FC0u, six = 0x40C040C0u;  // 1.5, 6
   constexpr std::uint32_t plus_64 = 0x42804280u, minus_64 = 0xC280C280u, minus_1 = 0xBF80BF80u;
   const std::uint32_t multiplier = (254u - byte) * 0x00800080u;
   float sum = 0.0f;
 #pragma unroll
   for (int i = 0; i < 4; ++i) {
     const std::uint32_t y = ptx::fma_rn_bf16x2(ptx::abs_bf16x2(w[i]), multiplier, 0x80008000u);
-    const std::uint32_t power = ptx::max_nan_bf16x2(y & 0x7F807F80u, one);  // its unit is power / 2
-    const std::uint32_t shifted = ptx::fma_rn_bf16x2(power, plus_64, y);
-    std::uint32_t rounded = ptx::fma_rn_bf16x2(power, minus_64, shifted);
-    if constexpr (Clamp) rounded = ptx::min_bf16x2(rounded, six);
+    const std::uint32_t inside = Clamp ? ptx::min_bf16x2(y, six) : y;
+    const std::uint32_t least = ptx::max_nan_bf16x2(inside, lowest);  // 2^6 of it as in e2m1_error
+    const std::uint32_t shifted = ptx::fma_rn_bf16x2(least, minus_64, inside);
+    const std::uint32_t rounded = ptx::fma_rn_bf16x2(least, plus_64, shifted);
     const std::uint32_t error = ptx::fma_rn_bf16x2(rounded, minus_1, y);
     const float even = PackedBf16::widen(error), odd = PackedBf16::widen_high(error);
     sum = __fmaf_rn(even, even, sum);
     sum = __fmaf_rn(odd, odd, sum);
   }
-  return sum;
-}
-
-/// Adds the chunk sums of a block's neighbouring lanes; every lane gets the same bits.
-template <int Lanes>
-__device__ float block_total(float sum) {
-#pragma unroll
-  for (int distance = 1; distance < Lanes; distance *= 2)
-    sum = __fadd_rn(sum, __shfl_xor_sync(0xFFFFFFFFu, sum, distance));
   return sum;
 }
 

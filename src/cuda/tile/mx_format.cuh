@@ -7,6 +7,7 @@
 #include "cuda/tile/block_scale.cuh"
 #include "cuda/tile/encode.cuh"
 #include "cuda/tile/errors.cuh"
+#include "cuda/tile/row_exchange.cuh"
 
 namespace microscale::cuda {
 
@@ -43,23 +44,64 @@ struct MxFormat {
     return __uint_as_float(byte == e8m0_max ? 0x00400000u : (254u - byte) << 23);
   }
 
+  /// Whether sums of errors may be those of errors in BF16, which takes bytes 1 to 253.
+  template <class Input>
+  static constexpr bool packs_errors = code_bits == 4 && std::is_same_v<Input, InputBf16>;
+
   // Upper: the byte after floor's, which keeps scaled values below 4.
+  template <class Input, bool Upper, bool Packed>
+  __device__ static float error(const std::uint32_t (&w)[Input::words], std::uint32_t byte) {
+    if constexpr (Packed)
+      return chunk_error_e2m1_bf16<!Upper>(w, byte);
+    else
+      return chunk_error<Codec, Input, !Upper>(w, multiplier(byte));
+  }
+
+  /// Under any byte.
   template <class Input, bool Upper>
   __device__ static float error(const std::uint32_t (&w)[Input::words], std::uint32_t byte) {
-    if constexpr (code_bits == 4 && std::is_same_v<Input, InputBf16>)
-      if (byte - 1 < 253) return chunk_error_e2m1_bf16<!Upper>(w, byte);
-    return chunk_error<Codec, Input>(w, multiplier(byte));
+    if constexpr (packs_errors<Input>)
+      if (byte - 1 < 253) return error<Input, Upper, true>(w, byte);
+    return error<Input, Upper, false>(w, byte);
+  }
+
+  /// The same of four chunks; the lower of their bytes.
+  template <class Input, bool Packed>
+  __device__ static void errors(const std::uint32_t (&w)[4][Input::words],
+                                const std::uint32_t (&byte)[4], float (&lower)[4],
+                                float (&upper)[4]) {
+#pragma unroll
+    for (int j = 0; j < 4; ++j) {
+      lower[j] = error<Input, false, Packed>(w[j], byte[j]);
+      upper[j] = error<Input, true, Packed>(w[j], byte[j] + 1);
+    }
   }
 
   /// The next byte if its error is smaller, in units of this one's scale. All lanes of a warp call
   /// it.
   template <class Input>
-  __device__ static void search(Shared, const std::uint32_t (&w)[Input::words], std::uint32_t& told,
-                                std::uint32_t& scale) {
-    const std::uint32_t byte = scale & 0xFFu;
-    const float lower = block_total<4>(error<Input, false>(w, byte));
-    const float upper = __fmul_rn(block_total<4>(error<Input, true>(w, byte + 1)), 4.0f);
-    if (!(scale & keep_scale) && byte != e8m0_max && upper < lower) told = scale = byte + 1;
+  __device__ static void search(const QuantizeArgs&, Shared,
+                                const std::uint32_t (&w)[4][Input::words], std::uint32_t (&told)[4],
+                                std::uint32_t (&scale)[1]) {
+    using Exchange = RowExchange<block / chunk_elements>;
+    float lower[4], upper[4];
+    std::uint32_t byte[4];  // of a block that may change: its scale
+    bool packed = packs_errors<Input>;
+#pragma unroll
+    for (int j = 0; j < 4; ++j) {
+      byte[j] = told[j] & 0xFFu;
+      packed &= byte[j] - 1 < 252;
+    }
+    if (packs_errors<Input> && packed)
+      errors<Input, packs_errors<Input>>(w, byte, lower, upper);
+    else
+      errors<Input, false>(w, byte, lower, upper);
+    const float here = Exchange::total(lower), next = __fmul_rn(Exchange::total(upper), 4.0f);
+    const bool moves = !(scale[0] & keep_scale) && scale[0] != e8m0_max && next < here;
+    if (moves) ++scale[0];
+    const std::uint32_t moved = Exchange::said(moves);
+#pragma unroll
+    for (int j = 0; j < 4; ++j) told[j] += moved >> j & 1u;
   }
 
   // The codes of a chunk.

@@ -6,6 +6,8 @@
 #include "cuda/tile/block_scale.cuh"
 #include "cuda/tile/encode.cuh"
 #include "cuda/tile/errors.cuh"
+#include "cuda/tile/row_exchange.cuh"
+#include "microscale/numerics.hpp"
 
 namespace microscale::cuda {
 
@@ -14,6 +16,7 @@ struct Nvfp4Format {
   static constexpr int block = 16;
   static constexpr int code_bits = 4;
   static constexpr bool searches = Search;
+  static constexpr int other_code = 16;  // the bit
 
   /// What a thread block knows of its call; one table entry per scale code.
   struct Shared {
@@ -42,9 +45,16 @@ struct Nvfp4Format {
   }
 
   /// Replaces the largest magnitude of each row's block by what its elements are multiplied by, and
-  /// finds its scale.
+  /// finds its scale; searches: with the code of 4 over 6 from bit other_code on.
   __device__ static void plan(const QuantizeArgs& args, const Shared& shared,
                               std::uint32_t (&own)[4], std::uint32_t (&scale)[4]) {
+    std::uint32_t other[4] = {};
+    if constexpr (Search) {
+      if (args.scale_rule != static_cast<int>(ScaleRule::search)) {
+#pragma unroll
+        for (int j = 0; j < 4; ++j) other[j] = nvfp4_four_code(own[j], shared.scale_factor);
+      }
+    }
     if (shared.ordinary && max(max(own[0], own[1]), max(own[2], own[3])) < infinity_bits) {
 #pragma unroll
       for (int j = 0; j < 4; j += 2) {
@@ -68,6 +78,8 @@ struct Nvfp4Format {
         scale[j] = found.y;
       }
     }
+#pragma unroll
+    for (int j = 0; j < 4; ++j) scale[j] |= other[j] << other_code;
   }
 
   /// Of a block's largest magnitude: what its lanes are told, its scale.
@@ -89,28 +101,98 @@ struct Nvfp4Format {
     return make_uint2(__float_as_uint(multipliers[code & 0xFFu]), code);
   }
 
-  /// The best of the window around the nearest code, the first of equals. All lanes of a warp call
-  /// it.
+  /// What the rule finds best. Of the two lanes with a block of four rows, one takes the first two
+  /// rows, one the others, all 16 elements each. All lanes of a warp call it.
   template <class Input>
-  __device__ static void search(const Shared& shared, const std::uint32_t (&w)[Input::words],
-                                std::uint32_t& told, std::uint32_t& scale) {
-    const int nearest = static_cast<int>(scale & 0xFFu);
+  __device__ static void search(const QuantizeArgs& args, const Shared& shared,
+                                const std::uint32_t (&w)[4][Input::words], std::uint32_t (&told)[4],
+                                std::uint32_t (&scale)[4]) {
+    const bool odd = threadIdx.x & 1;
+#pragma unroll
+    for (int j = 0; j < 2; ++j) {
+      std::uint32_t own[Input::words], other[Input::words];
+#pragma unroll
+      for (int i = 0; i < Input::words; ++i) {
+        own[i] = odd ? w[2 + j][i] : w[j][i];
+        other[i] = __shfl_xor_sync(whole_warp, odd ? w[j][i] : w[2 + j][i], 1);
+      }
+      float magnitudes[16];
+#pragma unroll
+      for (int i = 0; i < chunk_elements; ++i) {
+        magnitudes[i] = fabsf(Input::value(own, i));
+        magnitudes[chunk_elements + i] = fabsf(Input::value(other, i));
+      }
+      const std::uint32_t found =
+          best_scale(args, shared, magnitudes, odd ? scale[2 + j] : scale[j]);
+      const std::uint32_t others = __shfl_xor_sync(whole_warp, found, 1);
+      scale[j] = odd ? others : found;
+      scale[2 + j] = odd ? found : others;
+    }
+#pragma unroll
+    for (int j = 0; j < 4; ++j)
+      if (!(scale[j] & keep_scale)) told[j] = __float_as_uint(shared.multipliers[scale[j]]);
+  }
+
+  /// Of a block, from what plan() found. All lanes of a warp call it.
+  __device__ static std::uint32_t best_scale(const QuantizeArgs& args, const Shared& shared,
+                                             const float (&magnitudes)[16], std::uint32_t planned) {
+    const bool keeps = planned & keep_scale;
+    const std::uint32_t codes = keeps ? 0 : planned,  // both in the tables
+        nearest = codes & 0xFFu, other = codes >> other_code;
+    // Subnormal scales are far apart, and the largest may be too small: values beyond 7.
+    const bool beyond = !keeps && (nearest < 8 || nearest == nvfp4_max_scale);
+    const bool any_beyond = __any_sync(whole_warp, beyond);
+    std::uint32_t best;
+    if (args.scale_rule == static_cast<int>(ScaleRule::search))
+      best = best_of_window(shared, magnitudes, static_cast<int>(nearest), any_beyond);
+    else
+      best =
+          other_is_better(args, shared, magnitudes, nearest, other, any_beyond) ? other : nearest;
+    return keeps ? planned & (keep_scale | 0xFFu) : best;
+  }
+
+  /// The best of the window around the nearest code, the first of equals. Beyond: values may exceed
+  /// 7 under any code, else only under those below the nearest.
+  __device__ static std::uint32_t best_of_window(const Shared& shared,
+                                                 const float (&magnitudes)[16], int nearest,
+                                                 bool beyond) {
     const int first = max(nearest - nvfp4_window_below, 1);
     const int last = min(nearest + nvfp4_window_above, static_cast<int>(nvfp4_max_scale));
-    float least = 0.0f;
+    constexpr int codes = nvfp4_window_below + nvfp4_window_above + 1;
+    float least = __uint_as_float(infinity_bits);
     int best = first;
-    for (int i = 0; i <= nvfp4_window_below + nvfp4_window_above; ++i) {
+    const auto attempt = [&]<bool Clamp>(int i) {
       const int code = min(first + i, last);  // a code tried twice is not smaller than itself
-      const float sum = block_total<2>(chunk_error<E2M1, Input>(w, shared.multipliers[code]));
-      const float error = __fmul_rn(sum, shared.squares[code]);
-      if (i == 0 || error < least) {
+      const float error =
+          __fmul_rn(block_error_e2m1<Clamp, false>(magnitudes, shared.multipliers[code]),
+                    shared.squares[code]);
+      if (error < least) {
         least = error;
         best = code;
       }
-    }
-    if (scale & keep_scale) return;
-    scale = static_cast<std::uint32_t>(best);
-    told = __float_as_uint(shared.multipliers[best]);
+    };
+    const int clamped = beyond ? codes : nvfp4_window_below;
+#pragma unroll 1
+    for (int i = 0; i < clamped; ++i) attempt.template operator()<true>(i);
+#pragma unroll 1
+    for (int i = clamped; i < codes; ++i) attempt.template operator()<false>(i);
+    return static_cast<std::uint32_t>(best);
+  }
+
+  /// 4 over 6: whether the other code has the smaller error.
+  __device__ static bool other_is_better(const QuantizeArgs& args, const Shared& shared,
+                                         const float (&magnitudes)[16], std::uint32_t nearest,
+                                         std::uint32_t other, bool beyond) {
+    const auto sum = [&]<bool Absolute>(std::uint32_t code) {
+      const float multiplier = shared.multipliers[code];
+      return beyond ? block_error_e2m1<true, Absolute>(magnitudes, multiplier)
+                    : block_error_e2m1<false, Absolute>(magnitudes, multiplier);
+    };
+    if (args.scale_rule == static_cast<int>(ScaleRule::four_over_six_mae))
+      return __fmul_rn(sum.template operator()<true>(other), decode_e4m3(other)) <
+             __fmul_rn(sum.template operator()<true>(nearest), decode_e4m3(nearest));
+    return __fmul_rn(sum.template operator()<false>(other), shared.squares[other]) <
+           __fmul_rn(sum.template operator()<false>(nearest), shared.squares[nearest]);
   }
 
   using Codes = std::uint32_t;

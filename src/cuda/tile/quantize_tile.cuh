@@ -102,20 +102,6 @@ struct RowTile {
     return with_nan;
   }
 
-  __device__ void search(const Chunk (&w)[4], std::uint32_t (&told)[4], Owned& scale) const {
-    std::uint32_t chosen[4];
-#pragma unroll
-    for (int j = 0; j < 4; ++j) {
-      chosen[j] = Exchange::told(scale, j);
-      Format::template search<Input>(shared, w[j], told[j], chosen[j]);
-    }
-#pragma unroll
-    for (int i = 0; i < Exchange::owned; ++i)
-#pragma unroll
-      for (int j = 0; j < 4; ++j)
-        if (j == Exchange::owned_row(i)) scale[i] = chosen[j];
-  }
-
   template <bool Whole>
   __device__ void store_scales(const RowCursor& at, Owned& scale) const {
     if constexpr (!Whole) {  // padding is zero
@@ -146,7 +132,7 @@ struct RowTile {
     Format::plan(args, shared, own, scale);
 #pragma unroll
     for (int j = 0; j < 4; ++j) told[j] = Exchange::told(own, j);
-    if constexpr (Format::searches) search(w, told, scale);
+    if constexpr (Format::searches) Format::template search<Input>(args, shared, w, told, scale);
     store_scales<Whole>(at, scale);
 
     typename Format::Codes codes[4];

@@ -93,6 +93,23 @@ struct RowExchange<4> {
     own[0] = __float_as_uint(Packed::widen(odd ? both >> 16 : both & 0xFFFFu));
   }
 
+  /// Sum of this lane's row: neighbouring chunks' first, as block_sum adds.
+  __device__ static float total(const float (&part)[4]) {
+    const bool odd = threadIdx.x & 1, upper = threadIdx.x & 2;
+    float kept[2];
+#pragma unroll
+    for (int i = 0; i < 2; ++i)
+      kept[i] = __fadd_rn(odd ? part[2 * i + 1] : part[2 * i],
+                          __shfl_xor_sync(whole_warp, odd ? part[2 * i] : part[2 * i + 1], 1));
+    return __fadd_rn(upper ? kept[1] : kept[0],
+                     __shfl_xor_sync(whole_warp, upper ? kept[0] : kept[1], 2));
+  }
+
+  /// Bit j: whether the owner of row j's block says so.
+  __device__ static std::uint32_t said(bool own) {
+    return __ballot_sync(whole_warp, own) >> (threadIdx.x & 28u);
+  }
+
   __device__ static std::uint32_t told(const std::uint32_t (&own)[1], int j) {
     return __shfl_sync(whole_warp, own[0], (threadIdx.x & 28u) | static_cast<unsigned>(j));
   }
