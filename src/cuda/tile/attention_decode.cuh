@@ -105,11 +105,12 @@ class AttentionDecode {
   __device__ static void feed(const AttentionDecodeArgs& args, const DecodeItem& item) {
     const int split = split_of(args, item);
     Feed feed(args, item, DecodeKeys(args, item, split), shared_base(), barriers());
+    while (feed.fill()) {
+    }
+    // Not before: what is computed in between would drive them out again.
     if (args.first_count + args.recent_count > 0)
 #pragma unroll 1
       for (int warp = 0; warp < decode_warps; ++warp) Copied(args, item, split, warp).prefetch();
-    while (feed.fill()) {
-    }
   }
 
   __device__ void run(const DecodeItem& first) {
