@@ -2,8 +2,10 @@
 // epilogue and stores. No sum depends on how d is cut, so neither does a byte on the number of
 // threads.
 #include <algorithm>
+#include <array>
 #include <cstdlib>
 #include <memory>
+#include <utility>
 #include <vector>
 
 #include "core/kernel_table.hpp"
@@ -24,23 +26,50 @@ constexpr std::int64_t alignment = 64;
 
 std::int64_t round_up(std::int64_t value, std::int64_t to) { return (value + to - 1) / to * to; }
 
-// Memory at a multiple of 64 bytes, not initialized.
+// Memory at a multiple of 64 bytes, not initialized. Large pieces stay with their thread for its
+// next call: mapped anew, page by page, those of a large product would take a tenth of its time.
 class Scratch {
  public:
-  explicit Scratch(std::int64_t bytes)
-      : memory_(static_cast<std::uint8_t*>(std::aligned_alloc(
-                    alignment, static_cast<std::size_t>(round_up(bytes + 1, alignment)))),
-                &std::free) {
-    if (!memory_)
+  explicit Scratch(std::int64_t bytes) : block_(take(bytes)) {
+    if (block_.memory) return;
+    block_ = {Memory(static_cast<std::uint8_t*>(std::aligned_alloc(
+                         alignment, static_cast<std::size_t>(round_up(bytes + 1, alignment)))),
+                     &std::free),
+              bytes};
+    if (!block_.memory)
       throw Error(ErrorCode::out_of_memory,
                   "matmul: no memory for " + std::to_string(bytes) +
                       " bytes of work space; multiply fewer rows at once");
   }
-  std::uint8_t* data() const { return memory_.get(); }
+  ~Scratch() {
+    if (block_.bytes < least_kept || block_.bytes > most_kept) return;
+    if (kept[1].memory) kept[0] = std::move(kept[1]);
+    kept[1] = std::move(block_);
+  }
+  Scratch(const Scratch&) = delete;
+  Scratch& operator=(const Scratch&) = delete;
+  std::uint8_t* data() const { return block_.memory.get(); }
 
  private:
-  std::unique_ptr<std::uint8_t, void (*)(void*)> memory_;
+  using Memory = std::unique_ptr<std::uint8_t, void (*)(void*)>;
+  struct Block {
+    Memory memory{nullptr, &std::free};
+    std::int64_t bytes = 0;
+  };
+  static constexpr std::int64_t least_kept = 1 << 16, most_kept = 1 << 26;
+
+  // A kept block of about this size, if there is one.
+  static Block take(std::int64_t bytes) {
+    for (Block& block : kept)
+      if (block.bytes >= bytes && block.bytes / 2 <= bytes) return std::exchange(block, {});
+    return {};
+  }
+
+  // The last two: the rows of a, and the work space of the threads.
+  static thread_local std::array<Block, 2> kept;
+  Block block_;
 };
+thread_local std::array<Scratch::Block, 2> Scratch::kept;
 
 // Where in d the tiles of a call go.
 struct Destination {
@@ -160,8 +189,8 @@ class Runner {
       work_bytes_ =
           std::max(work_bytes_, round_up(kernels_->workspace_bytes(run.product), alignment));
     const ProductRun& front = products_.runs.front();
-    scales_bytes_ = round_up(std::max(front.b.scratch_bytes(cols), front.up_b.scratch_bytes(cols)),
-                             alignment);
+    scales_bytes_ =
+        round_up(std::max(front.b.scratch_bytes(cols), front.up_b.scratch_bytes(cols)), alignment);
     const std::int64_t worker_bytes =
         values_bytes_ * (call_.gated ? 2 : 1) + work_bytes_ + scales_bytes_;
     const int threads = static_cast<int>(
