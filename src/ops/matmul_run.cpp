@@ -10,8 +10,6 @@
 
 #include "core/kernel_table.hpp"
 #include "core/threads.hpp"
-#include "formats/activations.hpp"
-#include "formats/producers.hpp"
 #include "layouts/repack.hpp"
 #include "microscale/error.hpp"
 #include "ops/backends.hpp"
@@ -237,7 +235,8 @@ class Runner {
       u.b = run.up_b.tile(col, t.cols, scales);
       product_tile(run, run.up, u);
       for (std::int64_t r = 0; r < t.rows; ++r)
-        activate(t.output + r * t.output_stride, u.output + r * t.output_stride, t.cols);
+        kernels_->activate(call_.activation, t.output + r * t.output_stride,
+                           u.output + r * t.output_stride, t.cols);
     }
     if (call_.row_weights)
       for (std::int64_t r = 0; r < t.rows; ++r) {
@@ -268,21 +267,6 @@ class Runner {
         reference_matmul.multiply(product, one);
       }
     }
-  }
-
-  void activate(float* gate, const float* up, std::int64_t count) const {
-    if (call_.activation == Activation::gelu_tanh) {
-      for (std::int64_t i = 0; i < count; ++i) gate[i] = gelu_tanh_mul(gate[i], up[i]);
-      return;
-    }
-    std::int64_t i = 0;
-    for (; i + 1 < count; i += 2) {
-      const SiluPair pair =
-          silu_mul(clamp_gate(gate[i]), clamp_gate(gate[i + 1]), up[i], up[i + 1]);
-      gate[i] = pair.first;
-      gate[i + 1] = pair.second;
-    }
-    if (i < count) gate[i] = silu_mul(clamp_gate(gate[i]), 0.0f, up[i], 0.0f).first;
   }
 
   void write(const ProductRun& run, const MatmulTile& t) const {
