@@ -3,6 +3,7 @@
 // threads.
 #include <algorithm>
 #include <array>
+#include <atomic>
 #include <cstdlib>
 #include <memory>
 #include <utility>
@@ -111,9 +112,20 @@ class Runner {
   }
 
   bool in_range(const WeightRows& b, const MatmulProduct& p) const {
-    if (b.tiled == nullptr) return kernels_->weights_in_range(p, b.rows);
+    if (b.tiled == nullptr) return rows_in_range(b.rows, p);
     std::vector<std::uint8_t> scratch(static_cast<std::size_t>(b.scratch_bytes(p.n)));
     return kernels_->weights_in_range(p, b.tile(0, p.n, scratch.data()));
+  }
+
+  bool rows_in_range(const MatmulRows& rows, const MatmulProduct& product) const {
+    constexpr std::int64_t together = 256;
+    std::atomic<bool> inside{true};
+    parallel_for((product.n + together - 1) / together, context_.threads, [&](std::int64_t piece) {
+      MatmulProduct part = product;
+      part.n = std::min(together, product.n - piece * together);
+      if (inside && !kernels_->weights_in_range(part, rows.from(piece * together))) inside = false;
+    });
+    return inside;
   }
 
   // a in the kernel's own order, the rows of each product padded to the kernel's groups.

@@ -54,6 +54,33 @@ class Panels {
   std::int64_t cols_, k_, most_steps_;
 };
 
+/// 128 E4M3 elements in order, `scales` four bytes. As FP16 a code is 2^-8 times its value; times
+/// 2^8 it is a normal number, whose fields are moved and get the scale. NaN goes the slower way.
+inline void expand_e4m3(const std::uint8_t* codes, const std::uint8_t* scales,
+                        Int v[group_vectors]) {
+  const Int magnitude = set8(0x7F);
+  const __mmask64 nan = _mm512_cmpeq_epi8_mask(and_(load(codes), magnitude), magnitude) |
+                        _mm512_cmpeq_epi8_mask(and_(load(codes + 64), magnitude), magnitude);
+  std::uint32_t word;
+  __builtin_memcpy(&word, scales, sizeof word);
+  const std::uint32_t nan_scale = (~word - 0x01010101u) & word & 0x80808080u;  // a byte of 255
+  if (__builtin_expect(nan != 0 || nan_scale != 0, 0)) {
+    MICROSCALE_UNROLL
+    for (int i = 0; i < group_vectors; ++i)
+      v[i] = expand_mxfp8<Format::mxfp8_e4m3>(codes + i * step, scales + i);
+    return;
+  }
+  MICROSCALE_UNROLL
+  for (int i = 0; i < group_vectors; ++i) {
+    const Int half = and_(shl16<7>(widen8_signed(codes + i * step)), set16(-0x4001));  // 0xBFFF
+    const Int normal = _mm512_castph_si512(
+        _mm512_mul_ph(_mm512_castsi512_ph(half), _mm512_castsi512_ph(set16(0x5C00))));
+    const Int value = and_(_mm512_srai_epi16(normal, 3), set16(-0x7001));  // 0x8FFF
+    const __mmask32 some = _mm512_test_epi16_mask(value, set16(0x7FFF));
+    v[i] = _mm512_mask_add_epi16(value, some, value, set16((scales[i] - 127 + 112) << 7));
+  }
+}
+
 /// One group of 128 elements to BF16, in four vectors.
 template <Format From>
 inline void expand_group(const std::uint8_t* codes, const std::uint8_t* scales,
@@ -62,6 +89,8 @@ inline void expand_group(const std::uint8_t* codes, const std::uint8_t* scales,
     expand_nvfp4(load(codes), scales, v);
   } else if constexpr (From == Format::mxfp4) {
     expand_mxfp4(load(codes), scales, v);
+  } else if constexpr (From == Format::mxfp8_e4m3) {
+    expand_e4m3(codes, scales, v);
   } else {
     MICROSCALE_UNROLL
     for (int i = 0; i < group_vectors; ++i) v[i] = expand_mxfp8<From>(codes + i * step, scales + i);
