@@ -14,7 +14,7 @@ extern const AttentionKernels amx_attention;
 namespace microscale::amx {
 
 /// Up to so many rows of a are AVX-512's, beyond it those of tiles: there four cost what sixteen
-/// do. Of E4M3 weights all are: decoding for one row in FP32 costs more than expanding for sixteen.
+/// do.
 inline constexpr std::int64_t most_vector_rows = 3;
 
 /// The largest tile of d that is computed at once.

@@ -13,8 +13,8 @@ namespace {
 const MatmulKernels& other() { return avx512_matmul; }
 
 bool by_other(const MatmulProduct& product) {
-  const bool few = product.m <= amx::most_vector_rows && product.b_format != Format::mxfp8_e4m3;
-  return few || !product.weights_in_range || (product.a.dense() && product.a.dtype != DType::bf16);
+  return product.m <= amx::most_vector_rows || !product.weights_in_range ||
+         (product.a.dense() && product.a.dtype != DType::bf16);
 }
 
 bool weights_in_range(const MatmulProduct& product, const MatmulRows& b) {
