@@ -95,7 +95,6 @@ double MatmulCase::bytes() const {
 void make_quick(MatmulCase& c) {
   c.n = std::max<std::int64_t>(c.n / 32, 16);
   c.k = std::max<std::int64_t>(c.k / 32 / 64 * 64, 64);
-  c.batch = std::min<std::int64_t>(c.batch, 2);
   if (c.kind == ProductKind::grouped) {
     const bool same = std::adjacent_find(c.groups.begin(), c.groups.end(), std::not_equal_to<>()) ==
                       c.groups.end();
