@@ -38,7 +38,7 @@ std::vector<MatmulCase> named(std::vector<MatmulCase> cases, bool quick) {
     equal.quantized.reset();
     if (c.kind == ProductKind::gated) equal.n *= 2;
     if (c.kind == ProductKind::grouped) {
-      equal.n *= c.matrices();
+      equal.batch = c.matrices();
       equal.m /= c.matrices();
     }
     if (c.kind != ProductKind::plain || c.quantized) c.equal = name_of(equal);
@@ -95,7 +95,6 @@ double MatmulCase::bytes() const {
 void make_quick(MatmulCase& c) {
   c.n = std::max<std::int64_t>(c.n / 32, 16);
   c.k = std::max<std::int64_t>(c.k / 32 / 64 * 64, 64);
-  c.batch = std::min<std::int64_t>(c.batch, 2);
   if (c.kind == ProductKind::grouped) {
     const bool same = std::adjacent_find(c.groups.begin(), c.groups.end(), std::not_equal_to<>()) ==
                       c.groups.end();
@@ -128,6 +127,7 @@ std::vector<MatmulCase> cpu_matmul_cases(bool quick) {
       cases.push_back({.m = m, .n = n, .k = k, .weights = w});
     for (std::int64_t m : {1, 512})
       cases.push_back({.kind = ProductKind::gated, .m = m, .n = n / 2, .k = k, .weights = w});
+    cases.push_back({.m = 64, .n = n / 8, .k = k, .weights = w, .batch = 8});
     cases.push_back(grouped(even(8, 64), n / 8, k, w));
     for (std::int64_t m : {1, 512})
       cases.push_back({.m = m, .n = n, .k = k, .weights = w, .input = w});

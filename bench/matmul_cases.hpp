@@ -40,7 +40,8 @@ struct MatmulCase {
   double bytes() const;         // those, the activations and the result, each once
 };
 
-/// `quick`: the same cases, every length a small part: to see that all of it works, not how fast.
+/// `quick`: the same cases, every length a small part (batches and experts as many): to see that
+/// all of it works, not how fast.
 std::vector<MatmulCase> cpu_matmul_cases(bool quick);
 std::vector<MatmulCase> gpu_matmul_cases(bool quick);
 

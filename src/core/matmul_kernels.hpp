@@ -5,6 +5,7 @@
 #include <cstdint>
 
 #include "microscale/format.hpp"
+#include "microscale/matmul.hpp"
 
 namespace microscale {
 
@@ -69,6 +70,9 @@ struct MatmulKernels {
   MatmulTileShape (*tile_shape)(const MatmulProduct&);
   std::int64_t (*workspace_bytes)(const MatmulProduct&);
   void (*multiply)(const MatmulProduct&, const MatmulTile&);
+  /// gate[i] becomes activation(gate[i]) * up[i], as formats/activations.hpp has it, neighbours
+  /// from the first on in pairs; the same bits on every backend.
+  void (*activate)(Activation, float* gate, const float* up, std::int64_t count);
   /// `count` FP32 values to `type`, nearest even, NaN canonical.
   void (*store)(const float* values, std::int64_t count, DType type, void* output);
   /// The most roundings to FP32 that one term of a sum goes through before the epilogue.

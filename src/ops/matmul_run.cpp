@@ -2,14 +2,15 @@
 // epilogue and stores. No sum depends on how d is cut, so neither does a byte on the number of
 // threads.
 #include <algorithm>
+#include <array>
+#include <atomic>
 #include <cstdlib>
 #include <memory>
+#include <utility>
 #include <vector>
 
 #include "core/kernel_table.hpp"
 #include "core/threads.hpp"
-#include "formats/activations.hpp"
-#include "formats/producers.hpp"
 #include "layouts/repack.hpp"
 #include "microscale/error.hpp"
 #include "ops/backends.hpp"
@@ -24,23 +25,50 @@ constexpr std::int64_t alignment = 64;
 
 std::int64_t round_up(std::int64_t value, std::int64_t to) { return (value + to - 1) / to * to; }
 
-// Memory at a multiple of 64 bytes, not initialized.
+// Memory at a multiple of 64 bytes, not initialized. Large pieces stay with their thread for its
+// next call: mapped anew, page by page, those of a large product would take a tenth of its time.
 class Scratch {
  public:
-  explicit Scratch(std::int64_t bytes)
-      : memory_(static_cast<std::uint8_t*>(std::aligned_alloc(
-                    alignment, static_cast<std::size_t>(round_up(bytes + 1, alignment)))),
-                &std::free) {
-    if (!memory_)
+  explicit Scratch(std::int64_t bytes) : block_(take(bytes)) {
+    if (block_.memory) return;
+    block_ = {Memory(static_cast<std::uint8_t*>(std::aligned_alloc(
+                         alignment, static_cast<std::size_t>(round_up(bytes + 1, alignment)))),
+                     &std::free),
+              bytes};
+    if (!block_.memory)
       throw Error(ErrorCode::out_of_memory,
                   "matmul: no memory for " + std::to_string(bytes) +
                       " bytes of work space; multiply fewer rows at once");
   }
-  std::uint8_t* data() const { return memory_.get(); }
+  ~Scratch() {
+    if (block_.bytes < least_kept || block_.bytes > most_kept) return;
+    if (kept[1].memory) kept[0] = std::move(kept[1]);
+    kept[1] = std::move(block_);
+  }
+  Scratch(const Scratch&) = delete;
+  Scratch& operator=(const Scratch&) = delete;
+  std::uint8_t* data() const { return block_.memory.get(); }
 
  private:
-  std::unique_ptr<std::uint8_t, void (*)(void*)> memory_;
+  using Memory = std::unique_ptr<std::uint8_t, void (*)(void*)>;
+  struct Block {
+    Memory memory{nullptr, &std::free};
+    std::int64_t bytes = 0;
+  };
+  static constexpr std::int64_t least_kept = 1 << 16, most_kept = 1 << 26;
+
+  // A kept block of about this size, if there is one.
+  static Block take(std::int64_t bytes) {
+    for (Block& block : kept)
+      if (block.bytes >= bytes && block.bytes / 2 <= bytes) return std::exchange(block, {});
+    return {};
+  }
+
+  // The last two: the rows of a, and the work space of the threads.
+  static thread_local std::array<Block, 2> kept;
+  Block block_;
 };
+thread_local std::array<Scratch::Block, 2> Scratch::kept;
 
 // Where in d the tiles of a call go.
 struct Destination {
@@ -84,9 +112,20 @@ class Runner {
   }
 
   bool in_range(const WeightRows& b, const MatmulProduct& p) const {
-    if (b.tiled == nullptr) return kernels_->weights_in_range(p, b.rows);
+    if (b.tiled == nullptr) return rows_in_range(b.rows, p);
     std::vector<std::uint8_t> scratch(static_cast<std::size_t>(b.scratch_bytes(p.n)));
     return kernels_->weights_in_range(p, b.tile(0, p.n, scratch.data()));
+  }
+
+  bool rows_in_range(const MatmulRows& rows, const MatmulProduct& product) const {
+    constexpr std::int64_t together = 256;
+    std::atomic<bool> inside{true};
+    parallel_for((product.n + together - 1) / together, context_.threads, [&](std::int64_t piece) {
+      MatmulProduct part = product;
+      part.n = std::min(together, product.n - piece * together);
+      if (inside && !kernels_->weights_in_range(part, rows.from(piece * together))) inside = false;
+    });
+    return inside;
   }
 
   // a in the kernel's own order, the rows of each product padded to the kernel's groups.
@@ -160,8 +199,8 @@ class Runner {
       work_bytes_ =
           std::max(work_bytes_, round_up(kernels_->workspace_bytes(run.product), alignment));
     const ProductRun& front = products_.runs.front();
-    scales_bytes_ = round_up(std::max(front.b.scratch_bytes(cols), front.up_b.scratch_bytes(cols)),
-                             alignment);
+    scales_bytes_ =
+        round_up(std::max(front.b.scratch_bytes(cols), front.up_b.scratch_bytes(cols)), alignment);
     const std::int64_t worker_bytes =
         values_bytes_ * (call_.gated ? 2 : 1) + work_bytes_ + scales_bytes_;
     const int threads = static_cast<int>(
@@ -208,7 +247,8 @@ class Runner {
       u.b = run.up_b.tile(col, t.cols, scales);
       product_tile(run, run.up, u);
       for (std::int64_t r = 0; r < t.rows; ++r)
-        activate(t.output + r * t.output_stride, u.output + r * t.output_stride, t.cols);
+        kernels_->activate(call_.activation, t.output + r * t.output_stride,
+                           u.output + r * t.output_stride, t.cols);
     }
     if (call_.row_weights)
       for (std::int64_t r = 0; r < t.rows; ++r) {
@@ -239,21 +279,6 @@ class Runner {
         reference_matmul.multiply(product, one);
       }
     }
-  }
-
-  void activate(float* gate, const float* up, std::int64_t count) const {
-    if (call_.activation == Activation::gelu_tanh) {
-      for (std::int64_t i = 0; i < count; ++i) gate[i] = gelu_tanh_mul(gate[i], up[i]);
-      return;
-    }
-    std::int64_t i = 0;
-    for (; i + 1 < count; i += 2) {
-      const SiluPair pair =
-          silu_mul(clamp_gate(gate[i]), clamp_gate(gate[i + 1]), up[i], up[i + 1]);
-      gate[i] = pair.first;
-      gate[i + 1] = pair.second;
-    }
-    if (i < count) gate[i] = silu_mul(clamp_gate(gate[i]), 0.0f, up[i], 0.0f).first;
   }
 
   void write(const ProductRun& run, const MatmulTile& t) const {

@@ -2,8 +2,10 @@
 
 #include <algorithm>
 
+#include "formats/activations.hpp"
 #include "formats/e8m0.hpp"
 #include "formats/elements.hpp"
+#include "formats/producers.hpp"
 #include "reference/dense.hpp"
 
 namespace microscale {
@@ -30,6 +32,20 @@ void multiply(const MatmulProduct& product, const MatmulTile& tile) {
       tile.output[i * tile.output_stride + j] = static_cast<float>(sum * product.factor + bias);
     }
   }
+}
+
+void activate(Activation kind, float* gate, const float* up, std::int64_t count) {
+  if (kind == Activation::gelu_tanh) {
+    for (std::int64_t i = 0; i < count; ++i) gate[i] = gelu_tanh_mul(gate[i], up[i]);
+    return;
+  }
+  std::int64_t i = 0;
+  for (; i + 1 < count; i += 2) {
+    const SiluPair pair = silu_mul(clamp_gate(gate[i]), clamp_gate(gate[i + 1]), up[i], up[i + 1]);
+    gate[i] = pair.first;
+    gate[i + 1] = pair.second;
+  }
+  if (i < count) gate[i] = silu_mul(clamp_gate(gate[i]), 0.0f, up[i], 0.0f).first;
 }
 
 void store(const float* values, std::int64_t count, DType type, void* output) {
@@ -64,6 +80,7 @@ const MatmulKernels reference_matmul{
           return (tile_rows + tile_cols) * product.k * static_cast<std::int64_t>(sizeof(double));
         },
     .multiply = multiply,
+    .activate = activate,
     .store = store,
     .roundings = [](std::int64_t) { return std::int64_t{0}; },
 };

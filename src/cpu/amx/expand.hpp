@@ -144,9 +144,11 @@ inline void expand_nvfp4(Int codes, const std::uint8_t* scales, Int output[group
     output[i] = and_(_mm512_srai_epi16(product, 3), set16(-0x7001));  // 0x8FFF
   }
   const __mmask32 nan = _mm512_cmpeq_epi16_mask(bytes, set16(0x7F));
-  if (__builtin_expect(nan != 0, 0))
+  if (__builtin_expect(nan != 0, 0)) {
+    MICROSCALE_UNROLL
     for (int i = 0; i < group_vectors; ++i)
       output[i] = _mm512_mask_mov_epi16(output[i], nan, set16(0x7FFF));
+  }
 }
 
 /// 128 elements in order, in four vectors, to the order of a group.

@@ -29,8 +29,10 @@ inline std::int64_t padded(std::int64_t k) {
 
 // A tile: 16 rows of 64 bytes, for a step of 32 elements in BF16.
 inline constexpr std::int64_t tile_bytes = 1024, tile_side = 16, step = 32;
-inline constexpr std::int64_t chunk_steps =
-    8;  // of k, multiplied with all rows of a before the next
+/// Steps of a chunk of k, which is multiplied with all rows of a before the next. With up to 16
+/// rows the weights, expanded, are all that the first-level cache has to hold: two panels.
+inline constexpr std::int64_t most_chunk_steps = 16;
+inline std::int64_t chunk_steps(std::int64_t m) { return m <= tile_side ? 8 : most_chunk_steps; }
 
 /// Prepared rows lie chunk by chunk, so that what is multiplied together is in one piece: the chunk
 /// of k that begins at `at` holds all groups of 16 rows, each with the chunk's steps after each
@@ -38,9 +40,9 @@ inline constexpr std::int64_t chunk_steps =
 inline std::int64_t chunk_offset(std::int64_t m, std::int64_t at) {
   return (m + tile_side - 1) / tile_side * (at / step * tile_bytes);
 }
-inline std::int64_t chunk_group_bytes(std::int64_t k, std::int64_t at) {
-  const std::int64_t left = (padded(k) - at) / step;
-  return (left < chunk_steps ? left : chunk_steps) * tile_bytes;
+inline std::int64_t chunk_group_bytes(std::int64_t m, std::int64_t k, std::int64_t at) {
+  const std::int64_t left = (padded(k) - at) / step, most = chunk_steps(m);
+  return (left < most ? left : most) * tile_bytes;
 }
 
 /// What each prepared row's results are multiplied by, behind the rows: 1, but with NVFP4 weights,

@@ -48,6 +48,10 @@ void multiply(const MatmulProduct& product, const MatmulTile& tile) {
   amx::multiply_tiles(product, tile);
 }
 
+void activate(Activation kind, float* gate, const float* up, std::int64_t count) {
+  other().activate(kind, gate, up, count);
+}
+
 void store(const float* values, std::int64_t count, DType type, void* output) {
   other().store(values, count, type, output);
 }
@@ -65,6 +69,7 @@ const MatmulKernels amx_matmul{
     .tile_shape = tile_shape,
     .workspace_bytes = workspace_bytes,
     .multiply = multiply,
+    .activate = activate,
     .store = store,
     .roundings = roundings,
 };

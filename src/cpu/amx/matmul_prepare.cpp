@@ -89,11 +89,11 @@ void prepare_tiles(const MatmulProduct& product, std::int64_t first, std::int64_
     shift[r] = row_shift(largest);
     factors[first + r] = __builtin_ldexpf(1.0f, 112 - shift[r]);
   }
-  constexpr std::int64_t chunk = chunk_steps * step;
+  const std::int64_t chunk = chunk_steps(product.m) * step;
   for (std::int64_t at = 0; at < padded(k); at += group_elements) {
     const std::int64_t begin = at / chunk * chunk;
     std::uint8_t* output = static_cast<std::uint8_t*>(prepared) + chunk_offset(product.m, begin) +
-                           first / tile_side * chunk_group_bytes(k, begin) +
+                           first / tile_side * chunk_group_bytes(product.m, k, begin) +
                            (at - begin) / step * tile_bytes;
     Int steps[group_vectors][tile_side];
     for (std::int64_t r = 0; r < tile_side; ++r) {

@@ -36,6 +36,7 @@ inline Int table16(const std::uint8_t* p) {  // 16 bytes in each 128 bits
 // Bits.
 inline Int and_(Int a, Int b) { return _mm256_and_si256(a, b); }
 inline Int or_(Int a, Int b) { return _mm256_or_si256(a, b); }
+inline Int xor_(Int a, Int b) { return _mm256_xor_si256(a, b); }
 
 // 8 bits, unsigned.
 inline Int add8(Int a, Int b) { return _mm256_add_epi8(a, b); }
@@ -123,6 +124,7 @@ inline Float round_at(Float y, Float unit) {
       as_float(add32(as_int(unit), set32(static_cast<std::uint32_t>(Exponent) << 23)));
   return sub(add(y, magic), magic);
 }
+inline Float swap_neighbours(Float a) { return _mm256_permute_ps(a, 0xB1); }
 inline Float and_float(Float a, Float b) { return _mm256_and_ps(a, b); }
 
 // Choices, per 32-bit lane.

@@ -35,6 +35,7 @@ inline Int table16(const std::uint8_t* p) {  // 16 bytes in each 128 bits
 // Bits.
 inline Int and_(Int a, Int b) { return _mm512_and_si512(a, b); }
 inline Int or_(Int a, Int b) { return _mm512_or_si512(a, b); }
+inline Int xor_(Int a, Int b) { return _mm512_xor_si512(a, b); }
 
 // 8 bits, unsigned.
 inline Int add8(Int a, Int b) { return _mm512_add_epi8(a, b); }
@@ -115,6 +116,7 @@ inline Float round_at(Float y, Float unit) {
   const Float magic = set_float(static_cast<float>(1 << Exponent));
   return _mm512_fnmadd_ps(unit, magic, fma(unit, magic, y));
 }
+inline Float swap_neighbours(Float a) { return _mm512_permute_ps(a, 0xB1); }
 inline Float and_float(Float a, Float b) { return _mm512_and_ps(a, b); }
 
 // Choices, per 32-bit lane.

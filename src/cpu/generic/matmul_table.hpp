@@ -46,6 +46,7 @@ inline constexpr MatmulKernels dot_kernels() {
           .tile_shape = dot_shape,
           .workspace_bytes = dot_workspace,
           .multiply = dot_multiply,
+          .activate = activate_gates,
           .store = store_values,
           .roundings = dot_most_roundings};
 }
