@@ -170,7 +170,8 @@ class BlockSoftmax {
   }
 
   bool move(Float* most, RowGroup& group) {
-    const Float largest = fold_keys<Rows>(most[0], most[1], most[2], most[3], max);
+    const Float each = max(max(most[0], most[1]), max(most[2], most[3])),
+                largest = fold_keys<Rows>(each, each, each, each, max);
     const Float before = of_rows<Rows>(group.reference);
     step_ = set_float(factors_->step);
     const Mask higher = _mm512_cmp_ps_mask(mul(sub(largest, before), step_),
