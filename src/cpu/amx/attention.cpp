@@ -30,6 +30,7 @@ using namespace microscale::avx512;
 #include "cpu/amx/attention_expand.hpp"
 #include "cpu/amx/attention_softmax.hpp"
 #include "cpu/amx/attention_products.hpp"
+#include "cpu/amx/attention_work.hpp"
 #include "cpu/amx/attention_queries.hpp"
 
 inline constexpr std::int64_t attention_rows = 128;
@@ -51,8 +52,8 @@ struct AttentionMemory {
     at_ = static_cast<std::uint8_t*>(workspace);
     const std::int64_t count = (rows_of_tile + 15) / 16 * 16;
     queries = take(count * d * 2 * query_terms);
-    keys = take(2 * 32 * d * 2);
-    values = take(block_keys / 32 * value_chunk);
+    keys = take(block_keys * d * 2);
+    values = take(block_keys * ((d + 63) / 64 * 64) * 2);
     spare = take(block_keys / 32 * value_chunk);
     probabilities = take(count * block_keys * 2);
     scores = reinterpret_cast<float*>(take(count * block_keys * 4));
@@ -207,10 +208,12 @@ class TileAttention {
     float *scores = m_.scores, *next_scores = m_.next_scores;
     for (; base < end; base += block_keys) {
       blocks.find(base + 2 * block_keys, *later);
-      if (base + block_keys < end) score(next->k, later->k, next_scores);
-      all_seen_ = true;
-      for (std::int64_t g = 0; g < groups_; ++g) weigh(base, now->factors, scores, g);
-      add(*now, *next);
+      see(base);
+      if (many_groups())
+        compute_together(*now, *next, base + block_keys < end ? later : nullptr, scores,
+                         next_scores);
+      else
+        compute_apart(*now, *next, base + block_keys < end ? later : nullptr, scores, next_scores);
       KeyBlock* const used = now;
       now = next;
       next = later;
@@ -257,15 +260,58 @@ class TileAttention {
     if (step < steps_) add_chunk<chunk_tiles / 2>(block, ahead, step);
   }
 
-  void weigh(std::int64_t base, const BlockFactors& factors, float* scores, std::int64_t g) {
+  void see(std::int64_t base) {
+    all_seen_ = true;
+    for (std::int64_t g = 0; g < groups_; ++g) {
+      see_block(tile_, g * Rows, base, Rows, m_.groups[g]);
+      all_seen_ &= m_.groups[g].all_seen;
+    }
+  }
+
+  /// The next block's scores, if there is one after it, this block's softmax, its sums.
+  void compute_apart(const KeyBlock& block, const KeyBlock& next, const KeyBlock* later,
+                     float* scores, float* next_scores) {
+    if (later) score(next.k, later->k, next_scores);
+    NoWork none;
+    for (std::int64_t g = 0; g < groups_; ++g) weigh(block.factors, scores, g, none);
+    add(block, next);
+  }
+
+  /// Whether compute_together serves.
+  bool many_groups() const {
+    return Rows == 16 && groups_ > 1 && products_.terms == 1 && (steps_ == 2 || steps_ == 4);
+  }
+  /// The same, a group's softmax beside the last group's sums and the next block's scores.
+  void compute_together(const KeyBlock& block, const KeyBlock& next, const KeyBlock* later,
+                        float* scores, float* next_scores) {
+    for (std::int64_t step = 0; step < steps_; step += value_steps)
+      for (std::int64_t i = 0; i < block_keys / 32; ++i)
+        v_expander_.values[1](v_, block.v, next.v, i, step,
+                              m_.values + (2 * step + i) * value_chunk);
+    if (!all_seen_ && special_values(m_.values, block_keys / 32 * 2 * steps_))
+      return compute_apart(block, next, later, scores, next_scores);
+    if (later)
+      for (std::int64_t i = 0; i < block_keys / 32; ++i)
+        k_expander_.keys(k_, next.k, later->k, i * 32, m_.keys + i * 2 * steps_ * tile_bytes);
+    for (std::int64_t g = 0; g <= groups_; ++g) {
+      TileWork work(steps_);
+      if (g > 0) work.add_sums(probabilities_of(g - 1), m_.values, output_of(g - 1));
+      if (g < groups_ && later)
+        work.add_scores(m_.keys, m_.queries + g * query_terms * steps_ * tile_bytes,
+                        next_scores + g * Rows * block_keys);
+      if (g < groups_) weigh(block.factors, scores, g, work);
+      work.finish();
+    }
+  }
+
+  template <class Work>
+  void weigh(const BlockFactors& factors, float* scores, std::int64_t g, Work& work) {
     RowGroup& group = m_.groups[g];
-    see_block(tile_, g * Rows, base, Rows, group);
-    all_seen_ &= group.all_seen;
     BlockSoftmax<Rows> softmax;
     if (softmax.begin(factors, scores + g * Rows * block_keys, group))
       products_.move_output(group.alpha, output_of(g));
     for (int i = 0; i < block_keys / 32; ++i)
-      softmax.weigh(i, probabilities_of(g) + i * Rows * 64);
+      softmax.weigh(i, probabilities_of(g) + i * Rows * 64, work);
     softmax.end(group);
   }
 

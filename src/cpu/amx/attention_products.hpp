@@ -109,7 +109,7 @@ struct Products {
 
   /// Sums of one group over the elements of a chunk are in tiles from load_sums to store_sums.
   template <int Tiles>
-  void load_sums(const float* output) const {
+  static void load_sums(const float* output) {
     _tile_loadd(0, output, 64);
     _tile_loadd(1, output + sum_floats, 64);
     if constexpr (Tiles == 4) {
@@ -134,7 +134,7 @@ struct Products {
     }
   }
   template <int Tiles>
-  void store_sums(float* output) const {
+  static void store_sums(float* output) {
     _tile_stored(0, output, 64);
     _tile_stored(1, output + sum_floats, 64);
     if constexpr (Tiles == 4) {

@@ -138,12 +138,14 @@ class BlockSoftmax {
     return move(most, group);
   }
 
-  /// The probabilities of keys [32 i, 32 i + 32), times the factors of v, as a tile.
-  void weigh(int i, std::uint8_t* tile) {
+  /// The probabilities of keys [32 i, 32 i + 32), times the factors of v, as a tile. Calls work.some()
+  /// four times: what can run beside it.
+  template <class Work>
+  void weigh(int i, std::uint8_t* tile, Work& work) {
     constexpr int together = Rows == 16 ? 4 : 1;  // vectors of four keys
     Int pairs[4 * together];
     MICROSCALE_UNROLL
-    for (int w = 0; w < 4; ++w)
+    for (int w = 0; w < 4; ++w) {
       MICROSCALE_UNROLL
       for (int j = 0; j < together; ++j) {
         const int first = i * 32 + w * 8 + j, second = first + 4;
@@ -155,6 +157,8 @@ class BlockSoftmax {
         }
         pairs[w * together + j] = to_pairs(a, b);
       }
+      work.some();
+    }
     store_probabilities<Rows>(pairs, tile);
   }
 
