@@ -209,7 +209,7 @@ class TileAttention {
     for (; base < end; base += block_keys) {
       blocks.find(base + 2 * block_keys, *later);
       see(base);
-      if (many_groups())
+      if (Rows == 16 && groups_ > 1)
         compute_together(*now, *next, base + block_keys < end ? later : nullptr, scores,
                          next_scores);
       else
@@ -277,29 +277,31 @@ class TileAttention {
     add(block, next);
   }
 
-  /// Whether compute_together serves.
-  bool many_groups() const {
-    return Rows == 16 && groups_ > 1 && products_.terms == 1 && (steps_ == 2 || steps_ == 4);
-  }
-  /// The same, a group's softmax beside the last group's sums and the next block's scores.
+  /// The same for several groups of 16: the softmax of two beside sums of the last two and scores of
+  /// the next block.
   void compute_together(const KeyBlock& block, const KeyBlock& next, const KeyBlock* later,
                         float* scores, float* next_scores) {
+    bool special = false;  // NaN and infinity have no influence where they are not seen
     for (std::int64_t step = 0; step < steps_; step += value_steps)
-      for (std::int64_t i = 0; i < block_keys / 32; ++i)
-        v_expander_.values[1](v_, block.v, next.v, i, step,
-                              m_.values + (2 * step + i) * value_chunk);
-    if (!all_seen_ && special_values(m_.values, block_keys / 32 * 2 * steps_))
-      return compute_apart(block, next, later, scores, next_scores);
+      for (std::int64_t i = 0; i < block_keys / 32; ++i) {
+        const std::int64_t steps = steps_ - step < value_steps ? steps_ - step : value_steps;
+        std::uint8_t* const values = m_.values + (step / value_steps * 4 + i) * value_chunk;
+        v_expander_.values[steps - 1](v_, block.v, next.v, i, step, values);
+        special |= !all_seen_ && special_values(values, 2 * steps);
+      }
+    if (special) return compute_apart(block, next, later, scores, next_scores);
     if (later)
       for (std::int64_t i = 0; i < block_keys / 32; ++i)
         k_expander_.keys(k_, next.k, later->k, i * 32, m_.keys + i * 2 * steps_ * tile_bytes);
-    for (std::int64_t g = 0; g <= groups_; ++g) {
-      TileWork work(steps_);
-      if (g > 0) work.add_sums(probabilities_of(g - 1), m_.values, output_of(g - 1));
-      if (g < groups_ && later)
-        work.add_scores(m_.keys, m_.queries + g * query_terms * steps_ * tile_bytes,
+    for (std::int64_t g = 0; g < groups_ + 2; g += 2) {
+      const std::int64_t left = groups_ - g;
+      TileWork work(steps_, products_.terms);
+      if (g > 0) work.add_sums(left + 2, probabilities_of(g - 2), m_.values, output_of(g - 2));
+      if (left > 0 && later)
+        work.add_scores(left, m_.keys, m_.queries + g * query_terms * steps_ * tile_bytes,
                         next_scores + g * Rows * block_keys);
-      if (g < groups_) weigh(block.factors, scores, g, work);
+      if (left > 0) weigh(block.factors, scores, g, work);
+      if (left > 1) weigh(block.factors, scores, g + 1, work);
       work.finish();
     }
   }

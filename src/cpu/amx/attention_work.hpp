@@ -7,96 +7,124 @@ struct NoWork {
   void some() {}
 };
 
-/// One group's sums over a block, then another group's scores of the next block: in pieces of two
-/// products. For one term of q, and d = 64 or 128. Either half may be absent.
+/// For two groups of 16 rows (or one): their sums over a block, then scores of the next block. A piece
+/// is four products of two by two tiles, as every tile that is loaded comes from the second-level
+/// cache. Either half may be absent.
 class TileWork {
  public:
-  TileWork(std::int64_t steps) : steps_(steps) {}
+  TileWork(std::int64_t steps, int terms) : steps_(steps), terms_(terms) {}
 
-  /// Probabilities of one group, V of all its chunks after each other, and the output it is added to.
-  void add_sums(const std::uint8_t* probabilities, const std::uint8_t* values, float* output) {
+  /// Probabilities and output of the first group, which those of the second follow; V as
+  /// expand_values leaves it, chunk after chunk.
+  void add_sums(std::int64_t groups, const std::uint8_t* probabilities, const std::uint8_t* values,
+                float* output) {
+    two_sums_ = groups > 1;
     probabilities_ = probabilities;
     values_ = values;
     output_ = output;
-    sums_ = 4 * steps_;
+    sums_ = end_ = steps_ * keys32;
   }
-  /// 128 keys, in panels of 32, and one group's q.
-  void add_scores(const std::uint8_t* keys, const std::uint8_t* queries, float* scores) {
+  /// 128 keys, 32 after 32; q and scores of the first group, which those of the second follow.
+  void add_scores(std::int64_t groups, const std::uint8_t* keys, const std::uint8_t* queries,
+                  float* scores) {
+    two_scores_ = groups > 1;
     keys_ = keys;
     queries_ = queries;
     scores_ = scores;
-    end_ = sums_ + 4 * steps_;
+    end_ = sums_ + keys32 * steps_ * terms_;
   }
-  /// An eighth of the most there is.
+  /// A 32nd part of what there is.
   void some() {
-    for (std::int64_t i = 0; i < steps_ / 2 && at_ < std::max(sums_, end_); ++i) next();
+    finish_stores();
+    for (due_ += end_; due_ >= 32; due_ -= 32) next();
+    finish_stores();
   }
   void finish() {
-    while (at_ < std::max(sums_, end_)) next();
+    finish_stores();
+    while (at_ < end_) next();
+    finish_stores();
   }
 
  private:
   using Tiles = Products<16>;
+  static constexpr std::int64_t keys32 = block_keys / 32;
 
   void next() {
-    finish_stores();
+    if (at_ >= end_) return;
     if (at_ < sums_)
-      sum_piece(at_);
+      sum_piece(at_ / keys32, at_ % keys32);
     else
-      score_piece(at_ - sums_);
-    finish_stores();
+      score_piece((at_ - sums_) / (steps_ * terms_), (at_ - sums_) % (steps_ * terms_));
     ++at_;
   }
 
-  /// Piece of a chunk: 32 keys, two of the chunk's four tiles.
-  void sum_piece(std::int64_t piece) const {
-    const std::int64_t chunk = piece / 8, keys = piece % 8 / 2;
-    const std::uint8_t* v = values_ + (chunk * 4 + keys) * value_chunk;
-    float* output = output_ + chunk * chunk_tiles * Tiles::sum_floats;
-    if (piece % 8 == 0) Tiles::load_sums<chunk_tiles>(output);
-    if (piece % 2 == 0) {
-      _tile_loadd(4, probabilities_ + keys * 1024, 64);
-      _tile_loadd(6, v, 64);
-      _tile_dpbf16ps(0, 4, 6);
-      _tile_loadd(7, v + tile_bytes, 64);
-      _tile_dpbf16ps(1, 4, 7);
-    } else {
-      _tile_loadd(6, v + 2 * tile_bytes, 64);
-      _tile_dpbf16ps(2, 4, 6);
-      _tile_loadd(7, v + 3 * tile_bytes, 64);
-      _tile_dpbf16ps(3, 4, 7);
-    }
-    if (piece % 8 == 7) Tiles::store_sums<chunk_tiles>(output);
-  }
-
-  /// Piece of a tile of 16 keys: two steps of d.
-  void score_piece(std::int64_t piece) const {
-    const std::int64_t pieces = steps_ / 2, tile = piece / pieces;
-    const std::uint8_t* k = keys_ + (tile * steps_ + piece % pieces * 2) * tile_bytes;
-    if (piece == 0) {
-      _tile_loadd(4, queries_, 64);
-      _tile_loadd(5, queries_ + tile_bytes, 64);
-      if (pieces > 1) {
-        _tile_loadd(6, queries_ + 2 * tile_bytes, 64);
-        _tile_loadd(7, queries_ + 3 * tile_bytes, 64);
+  /// The two tiles of d of a step, from the i-th 32 keys.
+  void sum_piece(std::int64_t step, std::int64_t i) const {
+    const std::uint8_t* v =
+        values_ + (step / 2 * keys32 + i) * value_chunk + step % 2 * 2 * tile_bytes;
+    const std::uint8_t* p = probabilities_ + i * tile_bytes;
+    float* a = output_ + 2 * step * Tiles::sum_floats;
+    float* b = a + 2 * steps_ * Tiles::sum_floats;
+    if (i == 0) {
+      _tile_loadd(0, a, 64);
+      _tile_loadd(1, a + Tiles::sum_floats, 64);
+      if (two_sums_) {
+        _tile_loadd(2, b, 64);
+        _tile_loadd(3, b + Tiles::sum_floats, 64);
       }
     }
-    if (piece % pieces == 0) {
-      _tile_zero(0);
-      _tile_loadd(1, k, 64);
-      _tile_dpbf16ps(0, 1, 4);
-      _tile_loadd(2, k + tile_bytes, 64);
-      _tile_dpbf16ps(0, 2, 5);
-    } else {
-      _tile_loadd(1, k, 64);
-      _tile_dpbf16ps(0, 1, 6);
-      _tile_loadd(2, k + tile_bytes, 64);
-      _tile_dpbf16ps(0, 2, 7);
+    _tile_loadd(4, p, 64);
+    _tile_loadd(6, v, 64);
+    _tile_dpbf16ps(0, 4, 6);
+    _tile_loadd(7, v + tile_bytes, 64);
+    _tile_dpbf16ps(1, 4, 7);
+    if (two_sums_) {
+      _tile_loadd(5, p + Tiles::probability_bytes, 64);
+      _tile_dpbf16ps(2, 5, 6);
+      _tile_dpbf16ps(3, 5, 7);
     }
-    if (piece % pieces == pieces - 1) _tile_stored(0, scores_ + tile * 256, 64);
+    if (i < keys32 - 1) return;
+    _tile_stored(0, a, 64);
+    _tile_stored(1, a + Tiles::sum_floats, 64);
+    if (two_sums_) {
+      _tile_stored(2, b, 64);
+      _tile_stored(3, b + Tiles::sum_floats, 64);
+    }
   }
 
-  std::int64_t steps_, at_ = 0, sums_ = 0, end_ = 0;
+  /// The `at`-th step, through all terms of q, of the i-th 32 keys.
+  void score_piece(std::int64_t i, std::int64_t at) const {
+    const std::uint8_t* k = keys_ + (i * 2 * steps_ + at % steps_) * tile_bytes;
+    const std::uint8_t* q = queries_ + at * tile_bytes;
+    if (at == 0) {
+      _tile_zero(0);
+      _tile_zero(1);
+      _tile_zero(2);
+      _tile_zero(3);
+    }
+    _tile_loadd(5, q, 64);
+    _tile_loadd(4, k, 64);
+    _tile_dpbf16ps(0, 4, 5);
+    _tile_loadd(7, k + steps_ * tile_bytes, 64);
+    _tile_dpbf16ps(1, 7, 5);
+    if (two_scores_) {
+      _tile_loadd(6, q + query_terms * steps_ * tile_bytes, 64);
+      _tile_dpbf16ps(2, 4, 6);
+      _tile_dpbf16ps(3, 7, 6);
+    }
+    if (at < steps_ * terms_ - 1) return;
+    float* const a = scores_ + i * 32 * 16;
+    _tile_stored(0, a, 64);
+    _tile_stored(1, a + 256, 64);
+    if (two_scores_) {
+      _tile_stored(2, a + 16 * block_keys, 64);
+      _tile_stored(3, a + 16 * block_keys + 256, 64);
+    }
+  }
+
+  std::int64_t steps_, at_ = 0, due_ = 0, sums_ = 0, end_ = 0;
+  int terms_;
+  bool two_sums_ = false, two_scores_ = false;
   const std::uint8_t *probabilities_ = nullptr, *values_ = nullptr, *keys_ = nullptr,
                      *queries_ = nullptr;
   float *output_ = nullptr, *scores_ = nullptr;
