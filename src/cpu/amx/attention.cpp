@@ -41,27 +41,36 @@ struct KeyBlock {
   BlockFactors factors;
 };
 
+/// So many blocks of keys are expanded at once where many rows share them: they stay in the
+/// second-level cache.
+inline constexpr std::int64_t most_blocks = 4;
+/// Bytes of a block's V, chunk after chunk.
+inline std::int64_t value_block(std::int64_t d) {
+  return (d + 63) / 64 * block_keys / 32 * value_chunk;
+}
+
 /// The memory of one tile of attention.
 struct AttentionMemory {
   std::uint8_t *queries, *keys, *values, *probabilities, *spare;
   float *scores, *next_scores, *output;
   RowGroup* groups;
-  KeyBlock* blocks;  // three: the one in the softmax and those after it
+  KeyBlock* blocks;  // those at work, and one after them
 
   AttentionMemory(void* workspace, std::int64_t rows_of_tile, std::int64_t d) {
     at_ = static_cast<std::uint8_t*>(workspace);
     const std::int64_t count = (rows_of_tile + 15) / 16 * 16;
     queries = take(count * d * 2 * query_terms);
-    keys = take(block_keys * d * 2);
-    values = take(block_keys * ((d + 63) / 64 * 64) * 2);
+    const std::int64_t blocks_held = rows_of_tile > 16 ? most_blocks : 1;
+    keys = take(blocks_held * block_keys * d * 2);
+    values = take(blocks_held * value_block(d));
     spare = take(block_keys / 32 * value_chunk);
-    probabilities = take(count * block_keys * 2);
-    scores = reinterpret_cast<float*>(take(count * block_keys * 4));
-    next_scores = reinterpret_cast<float*>(take(count * block_keys * 4));
+    probabilities = take(4 * 16 * block_keys * 2);
+    scores = reinterpret_cast<float*>(take(2 * 16 * block_keys * 4));
+    next_scores = reinterpret_cast<float*>(take(2 * 16 * block_keys * 4));
     output = reinterpret_cast<float*>(take(count * d * 4));
     groups =
         reinterpret_cast<RowGroup*>(take(count / 4 * static_cast<std::int64_t>(sizeof(RowGroup))));
-    blocks = reinterpret_cast<KeyBlock*>(take(3 * static_cast<std::int64_t>(sizeof(KeyBlock))));
+    blocks = reinterpret_cast<KeyBlock*>(take((most_blocks + 1) * static_cast<std::int64_t>(sizeof(KeyBlock))));
   }
   std::int64_t bytes(const void* workspace) const {
     return at_ - static_cast<const std::uint8_t*>(workspace);
@@ -132,6 +141,8 @@ class KeyBlocks {
     if (!whole || mixed_) {
       block.k.clear();
       block.v.clear();
+      fill(f.k, 0, block_keys, 0);
+      fill(f.v, 0, block_keys, 0);
     }
     block.k.block_scaled = whole && !mixed_ && !tile_.keys[at_].k.dense();
     block.v.block_scaled = whole && !mixed_ && !tile_.keys[at_].v.dense();
@@ -196,24 +207,33 @@ class TileAttention {
       store_float(m_.output + i, as_float(zero()));
     const std::int64_t first = tile_.keys.front().begin,
                        end = tile_.keys.back().begin + tile_.keys.back().count;
-    KeyBlock *now = m_.blocks, *next = m_.blocks + 1, *later = m_.blocks + 2;
     KeyBlocks blocks(tile_, factors_);
     shape_for_scores<Rows>();
-    std::int64_t base = first / block_keys * block_keys;
+    if (groups_ > 1)
+      attend_many(blocks, first / block_keys * block_keys, end);
+    else
+      attend_few(blocks, first / block_keys * block_keys, end);
+    store_results();
+  }
+
+ private:
+  float* output_of(std::int64_t group) const { return m_.output + group * Rows * tile_.d; }
+  /// One group of rows, block by block.
+  void attend_few(KeyBlocks& blocks, std::int64_t base, std::int64_t end) {
+    KeyBlock *now = m_.blocks, *next = m_.blocks + 1, *later = m_.blocks + 2;
     blocks.find(base, *now);
     blocks.find(base + block_keys, *next);
     score(now->k, next->k, m_.scores);
     // Tile products take long to arrive: the next block's scores do while this block's softmax is
     // computed, and this block's sums while the next one's keys are expanded.
     float *scores = m_.scores, *next_scores = m_.next_scores;
+    NoWork none;
     for (; base < end; base += block_keys) {
       blocks.find(base + 2 * block_keys, *later);
-      see(base);
-      if (Rows == 16 && groups_ > 1)
-        compute_together(*now, *next, base + block_keys < end ? later : nullptr, scores,
-                         next_scores);
-      else
-        compute_apart(*now, *next, base + block_keys < end ? later : nullptr, scores, next_scores);
+      if (base + block_keys < end) score(next->k, later->k, next_scores);
+      see_block(tile_, 0, base, Rows, m_.groups[0]);
+      weigh(now->factors, scores, 0, m_.probabilities, none);
+      add(*now, *next);
       KeyBlock* const used = now;
       now = next;
       next = later;
@@ -222,23 +242,16 @@ class TileAttention {
       scores = next_scores;
       next_scores = read;
     }
-    store_results();
-  }
-
- private:
-  float* output_of(std::int64_t group) const { return m_.output + group * Rows * tile_.d; }
-  std::uint8_t* probabilities_of(std::int64_t group) const {
-    return m_.probabilities + group * products_.probability_bytes;
   }
 
   /// 32 keys at a time, which stay in the first-level cache. What was just stored takes a while
   /// until tiles can load it: products follow the expansion of the next keys.
   void score(const KeyRows& rows, const KeyRows& ahead, float* scores) {
-    const bool hold = products_.holds_queries(groups_);
+    const bool hold = products_.holds_queries();
     if (hold) {
       shape_for_one_group<Rows>();
       products_.hold_queries(m_.queries);
-    } else if (Rows != 16) {
+    } else {
       shape_for_scores<Rows>();
     }
     const std::int64_t panel_bytes = steps_ * 2 * tile_bytes;
@@ -247,109 +260,170 @@ class TileAttention {
         k_expander_.keys(k_, rows, ahead, i * 32, m_.keys + i % 2 * panel_bytes);
       const std::uint8_t* keys = m_.keys + (i + 1) % 2 * panel_bytes;
       if (i > 0 && hold) products_.score_held(keys, (i - 1) * 32, scores);
-      if (i > 0 && !hold)
-        products_.scores(keys, m_.queries, groups_, (i - 1) * 32, scores);
+      if (i > 0 && !hold) products_.scores(keys, m_.queries, (i - 1) * 32, scores);
     }
   }
 
   void add(const KeyBlock& block, const KeyBlock& ahead) {
-    if (Rows != 16 || products_.holds_queries(groups_)) shape_for_sums<Rows>();
+    shape_for_sums<Rows>();
     std::int64_t step = 0;
     for (; step + value_steps <= steps_; step += value_steps)
       add_chunk<chunk_tiles>(block, ahead, step);
     if (step < steps_) add_chunk<chunk_tiles / 2>(block, ahead, step);
   }
 
-  void see(std::int64_t base) {
-    all_seen_ = true;
-    for (std::int64_t g = 0; g < groups_; ++g) {
-      see_block(tile_, g * Rows, base, Rows, m_.groups[g]);
-      all_seen_ &= m_.groups[g].all_seen;
-    }
-  }
-
-  /// The next block's scores, if there is one after it, this block's softmax, its sums.
-  void compute_apart(const KeyBlock& block, const KeyBlock& next, const KeyBlock* later,
-                     float* scores, float* next_scores) {
-    if (later) score(next.k, later->k, next_scores);
-    NoWork none;
-    for (std::int64_t g = 0; g < groups_; ++g) weigh(block.factors, scores, g, none);
-    add(block, next);
-  }
-
-  /// The same for several groups of 16: the softmax of two beside sums of the last two and scores of
-  /// the next block.
-  void compute_together(const KeyBlock& block, const KeyBlock& next, const KeyBlock* later,
-                        float* scores, float* next_scores) {
-    bool special = false;  // NaN and infinity have no influence where they are not seen
-    for (std::int64_t step = 0; step < steps_; step += value_steps)
-      for (std::int64_t i = 0; i < block_keys / 32; ++i) {
-        const std::int64_t steps = steps_ - step < value_steps ? steps_ - step : value_steps;
-        std::uint8_t* const values = m_.values + (step / value_steps * 4 + i) * value_chunk;
-        v_expander_.values[steps - 1](v_, block.v, next.v, i, step, values);
-        special |= !all_seen_ && special_values(values, 2 * steps);
+  /// Several groups: some blocks of keys are expanded, then two groups at a time go through them, so
+  /// that their q, scores and output stay in the first-level cache. The softmax of a block runs
+  /// beside the sums of the last one and the scores of the next one.
+  void attend_many(KeyBlocks& blocks, std::int64_t base, std::int64_t end) {
+    blocks.find(base, m_.blocks[0]);
+    while (base < end) {
+      const std::int64_t left = (end - base + block_keys - 1) / block_keys,
+                         count = left < most_blocks ? left : most_blocks;
+      for (std::int64_t b = 0; b < count; ++b) {
+        blocks.find(base + (b + 1) * block_keys, m_.blocks[b + 1]);
+        expand(m_.blocks[b], m_.blocks[b + 1], b);
       }
-    if (special) return compute_apart(block, next, later, scores, next_scores);
-    if (later)
-      for (std::int64_t i = 0; i < block_keys / 32; ++i)
-        k_expander_.keys(k_, next.k, later->k, i * 32, m_.keys + i * 2 * steps_ * tile_bytes);
-    for (std::int64_t g = 0; g < groups_ + 2; g += 2) {
-      const std::int64_t left = groups_ - g;
-      TileWork work(steps_, products_.terms);
-      if (g > 0) work.add_sums(left + 2, probabilities_of(g - 2), m_.values, output_of(g - 2));
-      if (left > 0 && later)
-        work.add_scores(left, m_.keys, m_.queries + g * query_terms * steps_ * tile_bytes,
-                        next_scores + g * Rows * block_keys);
-      if (left > 0) weigh(block.factors, scores, g, work);
-      if (left > 1) weigh(block.factors, scores, g + 1, work);
-      work.finish();
+      for (std::int64_t g = 0; g < groups_; g += 2) attend_pair(g, base, count);
+      m_.blocks[0] = m_.blocks[count];
+      base += count * block_keys;
     }
+  }
+
+  /// Expands the b-th block.
+  void expand(const KeyBlock& block, const KeyBlock& ahead, std::int64_t b) {
+    for (std::int64_t i = 0; i < block_keys / 32; ++i)
+      k_expander_.keys(k_, block.k, ahead.k, i * 32, keys_of(b) + i * 2 * steps_ * tile_bytes);
+    for (std::int64_t step = 0; step < steps_; step += value_steps)
+      for (std::int64_t i = 0; i < block_keys / 32; ++i)
+        v_expander_.values[steps_at(step) - 1](v_, block.v, ahead.v, i, step,
+                                               values_of(b, step) + i * value_chunk);
+  }
+
+  std::int64_t steps_at(std::int64_t step) const {
+    return steps_ - step < value_steps ? steps_ - step : value_steps;
+  }
+
+  /// Whether the b-th block's V has infinity or NaN.
+  bool special_block(std::int64_t b) const {
+    bool special = false;
+    for (std::int64_t step = 0; step < steps_; step += value_steps)
+      for (std::int64_t i = 0; i < block_keys / 32; ++i)
+        special |= special_values(values_of(b, step) + i * value_chunk, 2 * steps_at(step));
+    return special;
+  }
+
+  std::uint8_t* keys_of(std::int64_t b) const { return m_.keys + b * block_keys * tile_.d * 2; }
+  std::uint8_t* values_of(std::int64_t b, std::int64_t step) const {
+    return m_.values + b * value_block(tile_.d) + step / value_steps * 4 * value_chunk;
+  }
+
+  /// Groups g and g + 1, if there is one, through `count` blocks, those that they see.
+  void attend_pair(std::int64_t g, std::int64_t base, std::int64_t count) {
+    const std::int64_t groups = groups_ - g < 2 ? 1 : 2;
+    std::int64_t seen[most_blocks], blocks = 0;
+    for (std::int64_t b = 0; b < count; ++b)
+      if (see(g, groups, base + b * block_keys)) seen[blocks++] = b;
+    float *scores = m_.scores, *next_scores = m_.next_scores;
+    std::int64_t summed = -1;  // the block whose probabilities are yet to be multiplied by V
+    for (std::int64_t n = -1; n <= blocks; ++n) {
+      TileWork work(steps_, products_.terms);
+      if (summed >= 0)
+        work.add_sums(groups, probabilities_of(n - 1), values_of(summed, 0), output_of(g));
+      summed = -1;
+      if (n + 1 < blocks)
+        work.add_scores(groups, keys_of(seen[n + 1]),
+                        m_.queries + g * query_terms * steps_ * tile_bytes, next_scores);
+      if (n >= 0 && n < blocks) {
+        const std::int64_t b = seen[n];
+        see(g, groups, base + b * block_keys);
+        for (std::int64_t i = 0; i < groups; ++i)
+          weigh(m_.blocks[b].factors, scores + i * Rows * block_keys, g + i,
+                probabilities_of(n) + i * products_.probability_bytes, work);
+        work.finish();
+        if (!all_seen_ && special_block(b))  // they have no influence where they are not seen
+          add_seen(g, groups, n, b);
+        else
+          summed = b;
+      }
+      work.finish();
+      float* const read = scores;
+      scores = next_scores;
+      next_scores = read;
+    }
+  }
+
+  std::uint8_t* probabilities_of(std::int64_t n) const {
+    return m_.probabilities + n % 2 * 2 * products_.probability_bytes;
+  }
+
+  /// What the rows of groups g ... see of a block. Returns whether they see any of it.
+  bool see(std::int64_t g, std::int64_t groups, std::int64_t base) {
+    all_seen_ = true;
+    bool any = false;
+    for (std::int64_t i = g; i < g + groups; ++i) {
+      RowGroup& group = m_.groups[i];
+      see_block(tile_, i * Rows, base, Rows, group);
+      all_seen_ &= group.all_seen;
+      for (int r = 0; r < Rows; ++r) any |= group.begin[r] < group.end[r];
+    }
+    return any;
+  }
+
+  /// Adds V of block b to groups g ..., of each row what it sees.
+  void add_seen(std::int64_t g, std::int64_t groups, std::int64_t n, std::int64_t b) {
+    for (std::int64_t i = 0; i < groups; ++i)
+      for (std::int64_t step = 0; step < steps_; step += value_steps)
+        add_seen(g + i, probabilities_of(n) + i * products_.probability_bytes, values_of(b, step),
+                 step);
+  }
+  void add_seen(std::int64_t g, const std::uint8_t* probabilities, const std::uint8_t* values,
+                std::int64_t step) {
+    const std::int64_t left = tile_.rows - g * Rows, rows = left < Rows ? left : Rows;
+    float* const output = output_of(g) + 2 * step * products_.sum_floats;
+    if (steps_ - step >= value_steps)
+      products_.template add_seen<chunk_tiles>(probabilities, values, m_.groups[g], rows, m_.spare,
+                                               output);
+    else
+      products_.template add_seen<chunk_tiles / 2>(probabilities, values, m_.groups[g], rows,
+                                                   m_.spare, output);
   }
 
   template <class Work>
-  void weigh(const BlockFactors& factors, float* scores, std::int64_t g, Work& work) {
+  void weigh(const BlockFactors& factors, float* scores, std::int64_t g,
+             std::uint8_t* probabilities, Work& work) {
     RowGroup& group = m_.groups[g];
     BlockSoftmax<Rows> softmax;
-    if (softmax.begin(factors, scores + g * Rows * block_keys, group))
-      products_.move_output(group.alpha, output_of(g));
+    if (softmax.begin(factors, scores, group)) products_.move_output(group.alpha, output_of(g));
     for (int i = 0; i < block_keys / 32; ++i)
-      softmax.weigh(i, probabilities_of(g) + i * Rows * 64, work);
+      softmax.weigh(i, probabilities + i * Rows * 64, work);
     softmax.end(group);
   }
 
-  /// Adds what `Tiles` times 16 elements of V from 32 step on give.
+  /// Adds what `Tiles` times 16 elements of V from 32 step on give. Products run beside the expansion
+  /// of the next keys.
   template <int Tiles>
   void add_chunk(const KeyBlock& block, const KeyBlock& ahead, std::int64_t step) {
-    const std::int64_t at = 2 * step * products_.sum_floats;
+    float* const output = output_of(0) + 2 * step * products_.sum_floats;
     const ExpandValues expand = v_expander_.values[Tiles / 2 - 1];
-    // The first group's products run beside the expansion. If values that are not seen turn out to
-    // be infinite or NaN, they are done again.
+    const bool all_seen = m_.groups[0].all_seen;
+    bool special = false;  // NaN and infinity have no influence where they are not seen
     finish_stores();
-    products_.template load_sums<Tiles>(output_of(0) + at);
+    products_.template load_sums<Tiles>(output);
     for (std::int64_t i = 0; i <= block_keys / 32; ++i) {
-      if (i < block_keys / 32) expand(v_, block.v, ahead.v, i, step, m_.values + i * value_chunk);
+      std::uint8_t* const values = m_.values + i * value_chunk;
+      if (i < block_keys / 32) {
+        expand(v_, block.v, ahead.v, i, step, values);
+        special |= !all_seen && special_values(values, Tiles);
+      }
       if (i > 0)
-        products_.template add_values<Tiles>(probabilities_of(0) + (i - 1) * Rows * 64,
-                                             m_.values + (i - 1) * value_chunk);
+        products_.template add_values<Tiles>(m_.probabilities + (i - 1) * Rows * 64,
+                                             values - value_chunk);
     }
-    const bool special = !all_seen_ && special_chunk<Tiles>();
-    if (!special) products_.template store_sums<Tiles>(output_of(0) + at);
-    for (std::int64_t g = special ? 0 : 1; g < groups_; ++g) {
-      const std::int64_t rows = tile_.rows - g * Rows;
-      if (special)
-        products_.template add_seen<Tiles>(probabilities_of(g), m_.values, m_.groups[g],
-                                           rows < Rows ? rows : Rows, m_.spare, output_of(g) + at);
-      else
-        products_.template add_block<Tiles>(probabilities_of(g), m_.values, output_of(g) + at);
-    }
-  }
-
-  template <int Tiles>
-  bool special_chunk() const {
-    bool special = false;
-    for (std::int64_t i = 0; i < block_keys / 32; ++i)
-      special |= special_values(m_.values + i * value_chunk, Tiles);
-    return special;
+    if (special)
+      add_seen(0, m_.probabilities, m_.values, step);
+    else
+      products_.template store_sums<Tiles>(output);
   }
 
   void store_results() const {
@@ -386,7 +460,7 @@ class TileAttention {
   const std::int64_t groups_, steps_;
   const Expander k_expander_, v_expander_;
   Products<Rows> products_{};
-  bool all_seen_ = true;
+  bool all_seen_ = true;  // by the rows that see() looked at last
 };
 
 void attend_tile(const AttentionTile& tile) {

@@ -58,21 +58,8 @@ struct Products {
   static constexpr std::int64_t query_bytes = 64 * Rows, sum_floats = 16 * Rows;
   static constexpr std::int64_t probability_bytes = block_keys / 32 * Rows * 64;
 
-  /// scores[group][key][row] of all groups, for 32 keys from `first` on.
-  void scores(const std::uint8_t* keys, const std::uint8_t* queries, std::int64_t groups,
-              std::int64_t first, float* scores) const {
-    finish_stores();
-    const std::int64_t query = query_terms * steps * query_bytes, group = Rows * block_keys;
-    scores += first * Rows;
-    std::int64_t g = 0;
-    for (; g + 2 <= groups; g += 2)
-      score_pair(keys, queries + g * query, query, scores + g * group, group);
-    if (g < groups) score_one(keys, queries + g * query, scores + g * group);
-    finish_stores();
-  }
-
-  /// Whether all of one group's q fits into tiles: then hold_queries and score_held.
-  bool holds_queries(std::int64_t groups) const { return groups == 1 && steps * terms <= 4; }
+  /// Whether all of q fits into tiles: then hold_queries and score_held instead of scores.
+  bool holds_queries() const { return steps * terms <= 4; }
   void hold_queries(const std::uint8_t* q) const {
     finish_stores();
     const std::int64_t count = steps * terms;
@@ -104,6 +91,24 @@ struct Products {
       }
       _tile_stored(0, scores + (first + j * 16) * Rows, 4 * Rows);
     }
+    finish_stores();
+  }
+
+  void scores(const std::uint8_t* k, const std::uint8_t* q, std::int64_t first, float* s) const {
+    finish_stores();
+    s += first * Rows;
+    _tile_zero(0);
+    _tile_zero(1);
+    for (int t = 0; t < terms; ++t)
+      for (std::int64_t i = 0; i < steps; ++i, q += query_bytes) {
+        _tile_loadd(5, q, 4 * Rows);
+        _tile_loadd(4, k + i * tile_bytes, 64);
+        _tile_dpbf16ps(0, 4, 5);
+        _tile_loadd(7, k + (steps + i) * tile_bytes, 64);
+        _tile_dpbf16ps(1, 7, 5);
+      }
+    _tile_stored(0, s, 4 * Rows);
+    _tile_stored(1, s + 16 * Rows, 4 * Rows);
     finish_stores();
   }
 
@@ -185,44 +190,5 @@ struct Products {
         store_float(at, mul(load_float(at), factor));
       }
     }
-  }
-
- private:
-  void score_one(const std::uint8_t* k, const std::uint8_t* q, float* s) const {
-    _tile_zero(0);
-    _tile_zero(1);
-    for (int t = 0; t < terms; ++t)
-      for (std::int64_t i = 0; i < steps; ++i, q += query_bytes) {
-        _tile_loadd(5, q, 4 * Rows);
-        _tile_loadd(4, k + i * tile_bytes, 64);
-        _tile_dpbf16ps(0, 4, 5);
-        _tile_loadd(7, k + (steps + i) * tile_bytes, 64);
-        _tile_dpbf16ps(1, 7, 5);
-      }
-    _tile_stored(0, s, 4 * Rows);
-    _tile_stored(1, s + 16 * Rows, 4 * Rows);
-  }
-
-  void score_pair(const std::uint8_t* k, const std::uint8_t* q, std::int64_t query, float* s,
-                  std::int64_t group) const {
-    _tile_zero(0);
-    _tile_zero(1);
-    _tile_zero(2);
-    _tile_zero(3);
-    for (int t = 0; t < terms; ++t)
-      for (std::int64_t i = 0; i < steps; ++i, q += query_bytes) {
-        _tile_loadd(5, q, 4 * Rows);
-        _tile_loadd(4, k + i * tile_bytes, 64);
-        _tile_dpbf16ps(0, 4, 5);
-        _tile_loadd(7, k + (steps + i) * tile_bytes, 64);
-        _tile_dpbf16ps(1, 7, 5);
-        _tile_loadd(6, q + query, 4 * Rows);
-        _tile_dpbf16ps(2, 4, 6);
-        _tile_dpbf16ps(3, 7, 6);
-      }
-    _tile_stored(0, s, 4 * Rows);
-    _tile_stored(1, s + 16 * Rows, 4 * Rows);
-    _tile_stored(2, s + group, 4 * Rows);
-    _tile_stored(3, s + group + 16 * Rows, 4 * Rows);
   }
 };
