@@ -102,10 +102,11 @@ class Runner {
     constexpr std::int64_t most_doubles = 8 << 20;  // of parts that wait to be merged
     const auto wave = std::max<std::int64_t>(1, most_doubles / (part_doubles * splits_));
     const auto count = static_cast<std::int64_t>(tiles_.size());
-    std::vector<double> parts(
-        static_cast<std::size_t>(std::min(wave, count) * splits_ * part_doubles));
+    Memory memory;
+    auto* const parts = reinterpret_cast<double*>(memory.reserve(
+        std::min(wave, count) * splits_ * part_doubles * static_cast<std::int64_t>(sizeof(double))));
     const auto part_of = [&](std::int64_t tile, std::int64_t split) {
-      return part_at(parts.data() + (tile * splits_ + split) * part_doubles);
+      return part_at(parts + (tile * splits_ + split) * part_doubles);
     };
     for (std::int64_t first = 0; first < count; first += wave) {
       const std::int64_t tiles = std::min(wave, count - first);
@@ -144,7 +145,7 @@ class Runner {
           tiles_.push_back({s, g, r, std::min(kernels_.tile_rows, rows - r)});
       part_rows_ = std::max(part_rows_, std::min(kernels_.tile_rows, rows));
     }
-    constexpr std::int64_t wanted = 256, least_keys = 512;
+    constexpr std::int64_t wanted = 128, least_keys = 512;
     const auto count = std::max<std::int64_t>(1, static_cast<std::int64_t>(tiles_.size()));
     splits_ = call_.options.splits;
     if (splits_ == 0)
