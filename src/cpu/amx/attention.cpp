@@ -144,8 +144,8 @@ class KeyBlocks {
       fill(f.k, 0, block_keys, 0);
       fill(f.v, 0, block_keys, 0);
     }
-    block.k.block_scaled = whole && !mixed_ && !tile_.keys[at_].k.dense();
-    block.v.block_scaled = whole && !mixed_ && !tile_.keys[at_].v.dense();
+    block.k.kind = kind_of(whole, tile_.keys.front().k);
+    block.v.kind = kind_of(whole, tile_.keys.front().v);
     for (std::size_t i = at_; i < tile_.keys.size() && tile_.keys[i].begin < base + block_keys;
          ++i) {
       const AttentionKeys& keys = tile_.keys[i];
@@ -160,6 +160,9 @@ class KeyBlocks {
   }
 
  private:
+  RowKind kind_of(bool whole, const MatmulRows& rows) const {
+    return !whole || mixed_ ? RowKind::any : rows.dense() ? RowKind::dense : RowKind::codes;
+  }
   static void fill(float* output, std::int64_t from, std::int64_t to, double factor) {
     for (std::int64_t j = from; j < to; ++j) output[j] = static_cast<float>(factor);
   }

@@ -60,26 +60,33 @@ inline void expand_codes(const KeyRow& row, std::int64_t s, const Fp4Tables* tab
   }
 }
 
-/// The same of any row; zeros where there is none.
+/// The same of a row of BF16.
 template <Format From, int Steps>
-inline void expand_any(const KeyRow& row, std::int64_t s, const Fp4Tables* tables, Int* output) {
-  if (row.data && row.scales) return expand_codes<From, Steps>(row, s, tables, output);
+inline void expand_dense(const KeyRow& row, std::int64_t s, Int* output) {
   const Int order = _mm512_setr_epi64(0x000C000800040000, 0x001C001800140010, 0x000D000900050001,
                                       0x001D001900150011, 0x000E000A00060002, 0x001E001A00160012,
                                       0x000F000B00070003, 0x001F001B00170013);
+  MICROSCALE_UNROLL
   for (int i = 0; i < Steps; ++i) {
-    output[i] = row.data ? load(row.data + (s + i) * 64) : zero();
+    output[i] = load(row.data + (s + i) * 64);
     if (is_fp4(From)) output[i] = _mm512_permutexvar_epi16(order, output[i]);
   }
 }
 
-/// `Codes`: every key of the block is there and has scales.
-template <Format From, int Steps, bool Codes>
+/// The same of a row of a block of such rows; zeros where there is none.
+template <Format From, int Steps, RowKind Kind>
 inline void expand_steps(const KeyRow& row, std::int64_t s, const Fp4Tables* tables, Int* output) {
-  if constexpr (Codes)
+  if constexpr (Kind == RowKind::codes) {
     expand_codes<From, Steps>(row, s, tables, output);
-  else
-    expand_any<From, Steps>(row, s, tables, output);
+  } else if constexpr (Kind == RowKind::dense) {
+    expand_dense<From, Steps>(row, s, output);
+  } else if (row.data && row.scales) {
+    expand_codes<From, Steps>(row, s, tables, output);
+  } else if (row.data) {
+    expand_dense<From, Steps>(row, s, output);
+  } else {
+    for (int i = 0; i < Steps; ++i) output[i] = zero();
+  }
 }
 
 /// Asks for a row of `Lines` lines and its scales, or of `bytes` bytes. Inlined at once: g++ takes a
@@ -98,11 +105,14 @@ template <int Lines>
 }
 
 /// 16 keys of K as left operands: a tile for each 32 elements. Asks for the rows `ahead`, too.
-template <Format From, int Steps, bool Codes>
+template <Format From, int Steps, RowKind Kind>
 inline void expand_keys16(const KeySide& side, const KeyRows& rows, const KeyRows& ahead,
                           std::int64_t first, std::uint8_t* panel) {
   const std::int64_t steps = Steps > 0 ? Steps : side.d / 32, bytes = side.row_bytes();
-  constexpr int lines = !Codes ? 0 : is_fp4(From) ? Steps / 4 : Steps / 2;
+  constexpr int lines = Kind == RowKind::any     ? 0
+                        : Kind == RowKind::dense ? Steps
+                        : is_fp4(From)           ? Steps / 4
+                                                 : Steps / 2;
   const Fp4Tables* const tables = tables_of<From>();
   for (std::int64_t j = 0; j < 16; ++j, panel += 64) {
     ask_row<lines>(ahead[first + j], bytes);
@@ -110,12 +120,12 @@ inline void expand_keys16(const KeySide& side, const KeyRows& rows, const KeyRow
     Int v[2];
     MICROSCALE_UNROLL
     for (std::int64_t s = 0; s + 2 <= steps; s += 2) {
-      expand_steps<From, 2, Codes>(row, s, tables, v);
+      expand_steps<From, 2, Kind>(row, s, tables, v);
       store(panel + s * tile_bytes, v[0]);
       store(panel + (s + 1) * tile_bytes, v[1]);
     }
     if (steps % 2 != 0) {
-      expand_steps<From, 1, Codes>(row, steps - 1, tables, v);
+      expand_steps<From, 1, Kind>(row, steps - 1, tables, v);
       store(panel + (steps - 1) * tile_bytes, v[0]);
     }
   }
@@ -126,13 +136,15 @@ template <Format From, int Steps>
 void expand_keys(const KeySide& side, const KeyRows& rows, const KeyRows& ahead, std::int64_t first,
                  std::uint8_t* panel) {
   for (std::int64_t half = 0; half < 2; ++half, first += 16, panel += side.d / 32 * tile_bytes)
-    if (rows.block_scaled)
-      expand_keys16<From, Steps, true>(side, rows, ahead, first, panel);
+    if (rows.kind == RowKind::codes)
+      expand_keys16<From, Steps, RowKind::codes>(side, rows, ahead, first, panel);
+    else if (rows.kind == RowKind::dense)
+      expand_keys16<From, Steps, RowKind::dense>(side, rows, ahead, first, panel);
     else
-      expand_keys16<From, Steps, false>(side, rows, ahead, first, panel);
+      expand_keys16<From, Steps, RowKind::any>(side, rows, ahead, first, panel);
 }
 
-template <Format From, int Steps, bool Codes>
+template <Format From, int Steps, RowKind Kind>
 inline void expand_pairs(const KeySide& side, const KeyRows& rows, const KeyRows& ahead,
                          std::int64_t first_key, std::int64_t first, std::uint8_t* panel) {
   const std::int64_t bytes = side.row_bytes();
@@ -145,8 +157,8 @@ inline void expand_pairs(const KeySide& side, const KeyRows& rows, const KeyRows
     }
     const KeyRow a = rows[key], b = rows[key + 4];
     Int x[Steps], y[Steps];
-    expand_steps<From, Steps, Codes>(a, first, tables, x);
-    expand_steps<From, Steps, Codes>(b, first, tables, y);
+    expand_steps<From, Steps, Kind>(a, first, tables, x);
+    expand_steps<From, Steps, Kind>(b, first, tables, y);
     MICROSCALE_UNROLL
     for (int s = 0; s < Steps; ++s) {
       store(panel + 2 * s * tile_bytes, _mm512_unpacklo_epi16(x[s], y[s]));
@@ -161,10 +173,12 @@ inline void expand_pairs(const KeySide& side, const KeyRows& rows, const KeyRows
 template <Format From, int Steps>
 void expand_values(const KeySide& side, const KeyRows& rows, const KeyRows& ahead,
                    std::int64_t group, std::int64_t first, std::uint8_t* panel) {
-  if (rows.block_scaled)
-    expand_pairs<From, Steps, true>(side, rows, ahead, group * 32, first, panel);
+  if (rows.kind == RowKind::codes)
+    expand_pairs<From, Steps, RowKind::codes>(side, rows, ahead, group * 32, first, panel);
+  else if (rows.kind == RowKind::dense)
+    expand_pairs<From, Steps, RowKind::dense>(side, rows, ahead, group * 32, first, panel);
   else
-    expand_pairs<From, Steps, false>(side, rows, ahead, group * 32, first, panel);
+    expand_pairs<From, Steps, RowKind::any>(side, rows, ahead, group * 32, first, panel);
 }
 
 using ExpandKeys = void (*)(const KeySide&, const KeyRows&, const KeyRows&, std::int64_t,

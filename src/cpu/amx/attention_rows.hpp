@@ -8,14 +8,17 @@ struct KeyRow {
   const std::uint8_t *data, *scales;
 };
 
+/// What all rows of a block are: there and with scales, or there and BF16. `any`: neither.
+enum class RowKind : std::uint8_t { any, codes, dense };
+
 /// K or V of a block's keys.
 struct KeyRows {
   const std::uint8_t *data[block_keys], *scales[block_keys];
-  bool block_scaled = false;  // every key is there and has scales
+  RowKind kind = RowKind::any;
 
   KeyRow operator[](std::int64_t key) const { return {data[key], scales[key]}; }
   void clear() {
-    block_scaled = false;
+    kind = RowKind::any;
     for (int i = 0; i < block_keys; i += 8) {
       store(data + i, zero());
       store(scales + i, zero());
