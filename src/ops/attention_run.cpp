@@ -82,19 +82,19 @@ class Runner {
   void run_whole() {
     const std::int64_t doubles = part_rows_ * (call_.d + 2);
     std::vector<Memory> parts(workers_.size());
-    parallel_for_worker(
-        static_cast<std::int64_t>(tiles_.size()), context_.threads, [&](std::int64_t i, int worker) {
-          const auto own = static_cast<std::size_t>(worker);
-          const Part part = part_at(reinterpret_cast<double*>(parts[own].reserve(
-              doubles * static_cast<std::int64_t>(sizeof(double)))));
-          const Tile& tile = tiles_[static_cast<std::size_t>(i)];
-          attend(tile, 0, part, workers_[own]);
-          std::vector<AttentionPart> row(1);
-          for (std::int64_t r = 0; r < tile.count; ++r) {
-            row[0] = {part.largest + r, part.sum + r, part.output + r * call_.d};
-            finish(tile, r, row);
-          }
-        });
+    parallel_for_worker(static_cast<std::int64_t>(tiles_.size()), context_.threads,
+                        [&](std::int64_t i, int worker) {
+                          const auto own = static_cast<std::size_t>(worker);
+                          const Part part = part_at(reinterpret_cast<double*>(parts[own].reserve(
+                              doubles * static_cast<std::int64_t>(sizeof(double)))));
+                          const Tile& tile = tiles_[static_cast<std::size_t>(i)];
+                          attend(tile, 0, part, workers_[own]);
+                          std::vector<AttentionPart> row(1);
+                          for (std::int64_t r = 0; r < tile.count; ++r) {
+                            row[0] = {part.largest + r, part.sum + r, part.output + r * call_.d};
+                            finish(tile, r, row);
+                          }
+                        });
   }
 
   void run_parts() {
@@ -103,8 +103,9 @@ class Runner {
     const auto wave = std::max<std::int64_t>(1, most_doubles / (part_doubles * splits_));
     const auto count = static_cast<std::int64_t>(tiles_.size());
     Memory memory;
-    auto* const parts = reinterpret_cast<double*>(memory.reserve(
-        std::min(wave, count) * splits_ * part_doubles * static_cast<std::int64_t>(sizeof(double))));
+    auto* const parts =
+        reinterpret_cast<double*>(memory.reserve(std::min(wave, count) * splits_ * part_doubles *
+                                                 static_cast<std::int64_t>(sizeof(double))));
     const auto part_of = [&](std::int64_t tile, std::int64_t split) {
       return part_at(parts + (tile * splits_ + split) * part_doubles);
     };
@@ -131,9 +132,7 @@ class Runner {
     }
   }
 
-  Part part_at(double* at) const {
-    return {at, at + part_rows_, at + 2 * part_rows_};
-  }
+  Part part_at(double* at) const { return {at, at + part_rows_, at + 2 * part_rows_}; }
 
   void cut() {
     std::int64_t longest = 0;

@@ -89,8 +89,8 @@ inline void expand_steps(const KeyRow& row, std::int64_t s, const Fp4Tables* tab
   }
 }
 
-/// Asks for a row of `Lines` lines and its scales, or of `bytes` bytes. Inlined at once: g++ takes a
-/// function that only prefetches for one without effect, and drops its calls.
+/// Asks for a row of `Lines` lines and its scales, or of `bytes` bytes. Inlined at once: g++ takes
+/// a function that only prefetches for one without effect, and drops its calls.
 template <int Lines>
 [[gnu::always_inline]] inline void ask_row(const KeyRow& row, std::int64_t bytes) {
   const char *data = reinterpret_cast<const char*>(row.data),

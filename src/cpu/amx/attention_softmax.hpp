@@ -5,8 +5,8 @@
 // (Rows = 4, one query of a few heads). Either way a row's sums have the same order.
 //
 // A weight is 2^((score - reference) * step). A row's reference is its largest score when it was
-// last moved, which is as soon as a block has a weight above 2^8: what was summed is then multiplied
-// by a power of two or less, and hardly ever after a row's first block.
+// last moved, which is as soon as a block has a weight above 2^8: what was summed is then
+// multiplied by a power of two or less, and hardly ever after a row's first block.
 
 inline constexpr float largest_weight_log2 = 8;
 inline constexpr double log2_of_e = 1.4426950408889634;
@@ -132,14 +132,14 @@ class BlockSoftmax {
     Float most[4];
     MICROSCALE_UNROLL
     for (Float& m : most) m = minus_infinity();
-    for (int i = 0; i < vectors; i += 4)
-      MICROSCALE_UNROLL
-      for (int j = 0; j < 4; ++j) most[j] = max(load_float(s + (i + j) * 16), most[j]);  // NaN: what was
+    for (int i = 0; i < vectors; i += 4) MICROSCALE_UNROLL
+    for (int j = 0; j < 4; ++j)
+      most[j] = max(load_float(s + (i + j) * 16), most[j]);  // NaN: what was
     return move(most, group);
   }
 
-  /// The probabilities of keys [32 i, 32 i + 32), times the factors of v, as a tile. Calls work.some()
-  /// four times: what can run beside it.
+  /// The probabilities of keys [32 i, 32 i + 32), times the factors of v, as a tile. Calls
+  /// work.some() four times: what can run beside it.
   template <class Work>
   void weigh(int i, std::uint8_t* tile, Work& work) {
     constexpr int together = Rows == 16 ? 4 : 1;  // vectors of four keys

@@ -7,9 +7,9 @@ struct NoWork {
   void some() {}
 };
 
-/// For two groups of 16 rows (or one): their sums over a block, then scores of the next block. A piece
-/// is four products of two by two tiles, as every tile that is loaded comes from the second-level
-/// cache. Either half may be absent.
+/// For two groups of 16 rows (or one): their sums over a block, then scores of the next block. A
+/// piece is four products of two by two tiles, as every tile that is loaded comes from the
+/// second-level cache. Either half may be absent.
 class TileWork {
  public:
   TileWork(std::int64_t steps, int terms) : steps_(steps), terms_(terms) {}
