@@ -70,42 +70,45 @@ class TileAttention {
 
  private:
   float* output_of(std::int64_t group) const { return m_.output + group * Rows * tile_.d; }
-  /// One group of rows, block by block.
+  /// One group of rows. Tile products take long to arrive: scores of the next two blocks do while
+  /// softmax and sums of these are computed. Two, as tiles are shaped anew between scores and sums.
   void attend_few(KeyBlocks& blocks, std::int64_t base, std::int64_t end) {
-    KeyBlock *now = m_.blocks, *next = m_.blocks + 1, *later = m_.blocks + 2;
-    blocks.find(base, *now);
-    blocks.find(base + block_keys, *next);
-    score(now->k, next->k, m_.scores);
-    // Tile products take long to arrive: the next block's scores do while this block's softmax is
-    // computed, and this block's sums while the next one's keys are expanded.
+    constexpr std::int64_t together = 2, held = most_blocks + 1;
+    static_assert(held > 2 * together);
+    const std::int64_t count = (end - base + block_keys - 1) / block_keys;
     float *scores = m_.scores, *next_scores = m_.next_scores;
     NoWork none;
-    for (; base < end; base += block_keys) {
-      blocks.find(base + 2 * block_keys, *later);
-      if (base + block_keys < end) score(next->k, later->k, next_scores);
-      see_block(tile_, 0, base, Rows, m_.groups[0]);
-      weigh(now->factors, scores, 0, m_.probabilities, none);
-      add(*now, *next);
-      KeyBlock* const used = now;
-      now = next;
-      next = later;
-      later = used;
+    std::int64_t found = 0;
+    for (std::int64_t first = -together; first < count; first += together) {
+      for (; found <= first + 2 * together; ++found)
+        blocks.find(base + found * block_keys, m_.blocks[found % held]);
+      shape_scores();
+      for (std::int64_t j = 0, n = first + together; j < together && n < count; ++j, ++n)
+        score(m_.blocks[n % held].k, m_.blocks[(n + 1) % held].k,
+              next_scores + j * Rows * block_keys);
+      shape_for_sums<Rows>();
+      for (std::int64_t j = 0, n = first; n >= 0 && j < together && n < count; ++j, ++n) {
+        const KeyBlock& block = m_.blocks[n % held];
+        see_block(tile_, 0, base + n * block_keys, Rows, m_.groups[0]);
+        weigh(block.factors, scores + j * Rows * block_keys, 0, m_.probabilities, none);
+        add(block, m_.blocks[(n + 1) % held]);
+      }
       float* const read = scores;
       scores = next_scores;
       next_scores = read;
     }
   }
 
+  void shape_scores() const {
+    if (!products_.holds_queries()) return shape_for_scores<Rows>();
+    shape_for_one_group<Rows>();
+    products_.hold_queries(m_.queries);
+  }
+
   /// 32 keys at a time, which stay in the first-level cache. What was just stored takes a while
   /// until tiles can load it: products follow the expansion of the next keys.
   void score(const KeyRows& rows, const KeyRows& ahead, float* scores) {
     const bool hold = products_.holds_queries();
-    if (hold) {
-      shape_for_one_group<Rows>();
-      products_.hold_queries(m_.queries);
-    } else {
-      shape_for_scores<Rows>();
-    }
     const std::int64_t panel_bytes = steps_ * 2 * tile_bytes;
     for (std::int64_t i = 0; i <= block_keys / 32; ++i) {
       if (i < block_keys / 32)
@@ -117,7 +120,6 @@ class TileAttention {
   }
 
   void add(const KeyBlock& block, const KeyBlock& ahead) {
-    shape_for_sums<Rows>();
     std::int64_t step = 0;
     for (; step + value_steps <= steps_; step += value_steps)
       add_chunk<chunk_tiles>(block, ahead, step);

@@ -99,7 +99,8 @@ template <int Lines>
     MICROSCALE_UNROLL
     for (std::int64_t i = 0; i < Lines; ++i) _mm_prefetch(data + i * 64, _MM_HINT_T0);
   } else {
-    for (std::int64_t i = 0; i < bytes; i += 64) _mm_prefetch(data + i, _MM_HINT_T0);
+    _mm_prefetch(data, _MM_HINT_T0);
+    for (std::int64_t i = 64; i < bytes; i += 64) _mm_prefetch(data + i, _MM_HINT_T0);
   }
   _mm_prefetch(scales, _MM_HINT_T0);
 }
@@ -149,22 +150,21 @@ inline void expand_pairs(const KeySide& side, const KeyRows& rows, const KeyRows
                          std::int64_t first_key, std::int64_t first, std::uint8_t* panel) {
   const std::int64_t bytes = side.row_bytes();
   const Fp4Tables* const tables = tables_of<From>();
-  for (std::int64_t pair = 0; pair < 16; ++pair, panel += 64) {
-    const std::int64_t key = first_key + pair / 4 * 8 + pair % 4;
-    if (first == 0) {
-      ask_row<0>(ahead[key], bytes);
-      ask_row<0>(ahead[key + 4], bytes);
+  for (std::int64_t eight = first_key; eight < first_key + 32; eight += 8)
+    for (std::int64_t key = eight; key < eight + 4; ++key, panel += 64) {
+      if (first == 0) {
+        ask_row<0>(ahead[key], bytes);
+        ask_row<0>(ahead[key + 4], bytes);
+      }
+      Int x[Steps], y[Steps];
+      expand_steps<From, Steps, Kind>(rows[key], first, tables, x);
+      expand_steps<From, Steps, Kind>(rows[key + 4], first, tables, y);
+      MICROSCALE_UNROLL
+      for (int s = 0; s < Steps; ++s) {
+        store(panel + 2 * s * tile_bytes, _mm512_unpacklo_epi16(x[s], y[s]));
+        store(panel + (2 * s + 1) * tile_bytes, _mm512_unpackhi_epi16(x[s], y[s]));
+      }
     }
-    const KeyRow a = rows[key], b = rows[key + 4];
-    Int x[Steps], y[Steps];
-    expand_steps<From, Steps, Kind>(a, first, tables, x);
-    expand_steps<From, Steps, Kind>(b, first, tables, y);
-    MICROSCALE_UNROLL
-    for (int s = 0; s < Steps; ++s) {
-      store(panel + 2 * s * tile_bytes, _mm512_unpacklo_epi16(x[s], y[s]));
-      store(panel + (2 * s + 1) * tile_bytes, _mm512_unpackhi_epi16(x[s], y[s]));
-    }
-  }
 }
 
 /// 32 keys of V, number `group` of a block's four, elements [32 first, 32 (first + Steps)), as
