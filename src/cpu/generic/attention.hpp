@@ -41,8 +41,7 @@ struct RowsAhead {
   const std::uint8_t *codes = nullptr, *scales = nullptr;
   std::int64_t stride = 0, scale_stride = 0, count = 0;
 
-  /// Inlined at once: g++ takes a function that only prefetches for one without effect, and drops
-  /// its calls.
+  /// Inlined at once: g++ drops calls of functions that only prefetch, as they have no effect.
   [[gnu::always_inline]] void ask(std::int64_t row, std::int64_t bytes) const {
     if (row >= count) return;
     const char *line = reinterpret_cast<const char*>(codes + row * stride),
