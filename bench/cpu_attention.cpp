@@ -270,8 +270,9 @@ class Measurement {
       for (std::size_t i = 0; i < d; ++i) wanted[i] += p * v[i], weighted[i] += p * std::fabs(v[i]);
     }
     constexpr double u = 0x1p-24;
-    const double keys = static_cast<double>(case_.length), score_roundings = 26,
-                 output_roundings = keys / 16 + 62;
+    // The widest of the CPU backends' rows there: amx rounds probabilities to BF16.
+    const double keys = static_cast<double>(case_.length), score_roundings = 3 * d + 12,
+                 output_roundings = 0x1p16 + 130 * (keys / 128 + 2) + 9;
     const double relative = 2 * (score_roundings * u * a + 4 * u * most) + output_roundings * u +
                             8 * u * distance / sum;
     double worst = 0;

@@ -149,7 +149,8 @@ double AttentionOperands::query(std::int64_t sequence, std::int64_t token, std::
     std::copy(values, values + d, row);
   }
   if (call_.round_query) round_query(call_.query_format, call_.two_term, row, d);
-  for (std::int64_t i = 0; i < d; ++i) row[i] *= q_.factor;
+  if (q_.factor != 1)
+    for (std::int64_t i = 0; i < d; ++i) row[i] *= q_.factor;
   return shift;
 }
 

@@ -71,15 +71,43 @@ class Runner {
 
   void run() {
     cut();
-    const std::int64_t part_doubles = kernels_.tile_rows * (call_.d + 2);
+    if (splits_ == 1)
+      run_whole();
+    else
+      run_parts();
+  }
+
+ private:
+  /// Every tile from its keys to the output, by one worker.
+  void run_whole() {
+    const std::int64_t doubles = part_rows_ * (call_.d + 2);
+    std::vector<Memory> parts(workers_.size());
+    parallel_for_worker(static_cast<std::int64_t>(tiles_.size()), context_.threads,
+                        [&](std::int64_t i, int worker) {
+                          const auto own = static_cast<std::size_t>(worker);
+                          const Part part = part_at(reinterpret_cast<double*>(parts[own].reserve(
+                              doubles * static_cast<std::int64_t>(sizeof(double)))));
+                          const Tile& tile = tiles_[static_cast<std::size_t>(i)];
+                          attend(tile, 0, part, workers_[own]);
+                          std::vector<AttentionPart> row(1);
+                          for (std::int64_t r = 0; r < tile.count; ++r) {
+                            row[0] = {part.largest + r, part.sum + r, part.output + r * call_.d};
+                            finish(tile, r, row);
+                          }
+                        });
+  }
+
+  void run_parts() {
+    const std::int64_t part_doubles = part_rows_ * (call_.d + 2);
     constexpr std::int64_t most_doubles = 8 << 20;  // of parts that wait to be merged
     const auto wave = std::max<std::int64_t>(1, most_doubles / (part_doubles * splits_));
     const auto count = static_cast<std::int64_t>(tiles_.size());
-    std::vector<double> parts(
-        static_cast<std::size_t>(std::min(wave, count) * splits_ * part_doubles));
+    Memory memory;
+    auto* const parts =
+        reinterpret_cast<double*>(memory.reserve(std::min(wave, count) * splits_ * part_doubles *
+                                                 static_cast<std::int64_t>(sizeof(double))));
     const auto part_of = [&](std::int64_t tile, std::int64_t split) {
-      double* at = parts.data() + (tile * splits_ + split) * part_doubles;
-      return Part{at, at + kernels_.tile_rows, at + 2 * kernels_.tile_rows};
+      return part_at(parts + (tile * splits_ + split) * part_doubles);
     };
     for (std::int64_t first = 0; first < count; first += wave) {
       const std::int64_t tiles = std::min(wave, count - first);
@@ -104,7 +132,8 @@ class Runner {
     }
   }
 
- private:
+  Part part_at(double* at) const { return {at, at + part_rows_, at + 2 * part_rows_}; }
+
   void cut() {
     std::int64_t longest = 0;
     for (std::int64_t s = 0; s < call_.sequences; ++s) {
@@ -113,8 +142,9 @@ class Runner {
       for (std::int64_t g = 0; g < call_.kv_heads; ++g)
         for (std::int64_t r = 0; r < rows; r += kernels_.tile_rows)
           tiles_.push_back({s, g, r, std::min(kernels_.tile_rows, rows - r)});
+      part_rows_ = std::max(part_rows_, std::min(kernels_.tile_rows, rows));
     }
-    constexpr std::int64_t wanted = 256, least_keys = 512;
+    constexpr std::int64_t wanted = 128, least_keys = 512;
     const auto count = std::max<std::int64_t>(1, static_cast<std::int64_t>(tiles_.size()));
     splits_ = call_.options.splits;
     if (splits_ == 0)
@@ -212,6 +242,7 @@ class Runner {
   MutableHeadsView output_;
   std::vector<Memory> workers_;
   std::vector<Tile> tiles_;
+  std::int64_t part_rows_ = 0;  // the most rows of a tile
   std::int64_t splits_ = 1;
 };
 

@@ -16,6 +16,13 @@ double weight_of(double score, double largest) {
   return score == minus_infinity ? 0.0 : std::exp(score - largest);
 }
 
+template <DType Type>
+void store_scaled(const double* values, std::int64_t count, double factor, void* output,
+                  std::int64_t first) {
+  for (std::int64_t e = 0; e < count; ++e)
+    store_dense(static_cast<float>(values[e] * factor), output, Type, first + e);
+}
+
 }  // namespace
 
 MergedSum merge_sums(const AttentionPart* parts, std::int64_t count, double sink, double* weights) {
@@ -46,12 +53,11 @@ void store_merged(const AttentionPart* parts, std::int64_t count, const double* 
       if (weights[i] != 0)
         for (std::int64_t e = 0; e < width; ++e)
           values[e] += parts[i].output[from + e] * weights[i];
-    for (std::int64_t e = 0; e < width; ++e) {
-      const double value = std::isnan(merged.sum) ? merged.sum
-                           : merged.sum == 0      ? 0.0
-                                                  : values[e] / merged.sum;
-      store_dense(static_cast<float>(value), output, type, first + from + e);
-    }
+    const double factor = merged.sum == 0 ? 0.0 : 1.0 / merged.sum;
+    const auto store = type == DType::bf16  ? store_scaled<DType::bf16>
+                       : type == DType::f16 ? store_scaled<DType::f16>
+                                            : store_scaled<DType::f32>;
+    store(values, width, factor, output, first + from);
   }
 }
 

@@ -3,9 +3,9 @@
 //
 //   K becomes tiles of BF16, exactly;                     the left operand, 16 keys a tile
 //   scores^T = K q^T, q in up to three terms of BF16;     a vector of scores: one key, all rows
-//   online softmax; probabilities in two terms of BF16, within 2^-17
+//   online softmax; probabilities rounded to BF16         what is summed for L is not rounded
 //   V becomes tiles of BF16;                              the right operand, pairs of keys
-//   the block's sums = probabilities * V, then output = output * e^(old - new maximum) + sums
+//   output += probabilities * V, in tiles; it is multiplied only where a row's reference moves
 //
 // A block is the keys at positions [128 b, 128 b + 128), whatever the tile, and a row's sums have
 // an order that depends on nothing else, so a row's result does not depend on the others. What is
@@ -27,215 +27,310 @@ using namespace microscale::avx512;
 #include "cpu/amx/expand.hpp"
 #include "cpu/generic/attention_softmax.hpp"
 #include "cpu/amx/attention_rows.hpp"
+#include "cpu/amx/attention_expand.hpp"
 #include "cpu/amx/attention_softmax.hpp"
 #include "cpu/amx/attention_products.hpp"
+#include "cpu/amx/attention_work.hpp"
+#include "cpu/amx/attention_blocks.hpp"
 #include "cpu/amx/attention_queries.hpp"
 
-inline constexpr std::int64_t attention_rows = 64;
+inline constexpr std::int64_t attention_rows = 128;
 
-/// K and V of 128 keys, and what becomes of their products.
-struct KeyBlock {
-  KeyRows k, v;
-  BlockFactors factors;
-};
-
-/// The memory of one tile of attention.
-struct AttentionMemory {
-  std::uint8_t *queries, *keys, *values, *probabilities, *spare;
-  float *scores, *next_scores, *sums, *output;
-  RowGroup* groups;
-  KeyBlock* blocks;  // three: the one in the softmax and those after it
-
-  AttentionMemory(void* workspace, std::int64_t rows_of_tile, std::int64_t d) {
-    at_ = static_cast<std::uint8_t*>(workspace);
-    const std::int64_t width = padded(d), count = (rows_of_tile + 15) / 16 * 16;
-    queries = take(count * width * 2 * query_terms);
-    keys = take(32 * width * 2);
-    values = take(block_keys * width * 2);
-    spare = take(block_keys * width * 2);
-    probabilities = take(count * block_keys * 2 * probability_terms);
-    scores = reinterpret_cast<float*>(take(count * block_keys * 4));
-    next_scores = reinterpret_cast<float*>(take(count * block_keys * 4));
-    sums = reinterpret_cast<float*>(take(count * width * 4 * probability_terms));
-    output = reinterpret_cast<float*>(take(count * width * 4));
-    groups =
-        reinterpret_cast<RowGroup*>(take(count / 16 * static_cast<std::int64_t>(sizeof(RowGroup))));
-    blocks = reinterpret_cast<KeyBlock*>(take(3 * static_cast<std::int64_t>(sizeof(KeyBlock))));
-  }
-  std::int64_t bytes(const void* workspace) const {
-    return at_ - static_cast<const std::uint8_t*>(workspace);
-  }
-
- private:
-  std::uint8_t* take(std::int64_t bytes) {
-    std::uint8_t* const p = at_;
-    at_ += (bytes + 63) / 64 * 64;
-    return p;
-  }
-  std::uint8_t* at_;
-};
-
-/// Goes through a tile's keys block by block.
-class KeyBlocks {
+/// What one tile is computed with.
+template <int Rows>
+class TileAttention {
  public:
-  KeyBlocks(const AttentionTile& tile, const KeySide& k, const KeySide& v, double k_unit,
-            double v_unit)
+  TileAttention(const AttentionTile& tile, const AttentionMemory& m, const KeySide& k,
+                const KeySide& v)
       : tile_(tile),
+        m_(m),
         k_(k),
         v_(v),
-        k_unit_(k_unit),
-        v_unit_(v_unit),
-        query_factor_(k.low() ? __builtin_ldexp(1.0, -query_exponent) : 1.0) {}
+        factors_(tile),
+        groups_((tile.rows + Rows - 1) / Rows),
+        steps_(tile.d / 32),
+        k_expander_(expander_of(k)),
+        v_expander_(expander_of(v)) {}
 
-  /// The rows at positions [base, base + 128), from the run on at which the last call stopped.
-  void find(std::int64_t base, KeyBlock& block) {
-    block.k.clear();
-    block.v.clear();
-    while (at_ < tile_.keys.size() && tile_.keys[at_].begin + tile_.keys[at_].count <= base) ++at_;
-    for (std::size_t i = at_; i < tile_.keys.size() && tile_.keys[i].begin < base + block_keys;
-         ++i) {
-      const AttentionKeys& keys = tile_.keys[i];
-      const std::int64_t from = keys.begin > base ? keys.begin - base : 0,
-                         last = keys.begin + keys.count - base,
-                         to = last < block_keys ? last : block_keys;
-      block.k.set(from, to, keys.k, base + from - keys.begin);
-      block.v.set(from, to, keys.v, base + from - keys.begin);
-      const auto k_factor = static_cast<float>(tile_.scale * keys.k_factor / k_unit_ *
-                                               k_.factor(keys.k) * query_factor_),
-                 v_factor = static_cast<float>(keys.v_factor / v_unit_ * v_.factor(keys.v));
-      for (std::int64_t j = from; j < to; ++j) {
-        block.factors.k[j] = k_factor;
-        block.factors.v[j] = v_factor;
-      }
-    }
+  void run() {
+    const int terms = load_queries<Rows>(tile_, k_, m_.output, m_.queries, m_.groups);
+    products_ = {steps_, terms};
+    for (std::int64_t i = 0; i < groups_ * Rows * tile_.d; i += lanes)
+      store_float(m_.output + i, as_float(zero()));
+    const std::int64_t first = tile_.keys.front().begin,
+                       end = tile_.keys.back().begin + tile_.keys.back().count;
+    KeyBlocks blocks(tile_, factors_);
+    shape_for_scores<Rows>();
+    if (groups_ > 1)
+      attend_many(blocks, first / block_keys * block_keys, end);
+    else
+      attend_few(blocks, first / block_keys * block_keys, end);
+    store_results();
   }
 
  private:
-  const AttentionTile& tile_;
-  const KeySide &k_, &v_;
-  double k_unit_, v_unit_, query_factor_;
-  std::size_t at_ = 0;
-};
-
-/// The part of a block that each row of a group sees.
-inline void see_block(const AttentionTile& tile, std::int64_t first, std::int64_t base,
-                      std::int64_t rows, RowGroup& group) {
-  group.all_seen = true;
-  for (std::int64_t r = 0; r < rows && first + r < tile.rows; ++r) {
-    const AttentionRow& row = tile.row[first + r];
-    const std::int64_t begin = row.begin > base ? row.begin - base : 0,
-                       end = row.end - base < block_keys ? row.end - base : block_keys;
-    group.begin[r] = static_cast<std::int32_t>(begin < end ? begin : 0);
-    group.end[r] = static_cast<std::int32_t>(begin < end ? end : 0);
-    group.all_seen &= group.begin[r] == 0 && group.end[r] == block_keys;
-  }
-}
-
-/// A power of two not below |x|, at least 1, so that factors of a whole tile can be divided by it.
-inline double unit_of(double x, double unit) {
-  int exponent = 0;
-  if (!__builtin_isfinite(x) || __builtin_fabs(x) <= unit) return unit;
-  __builtin_frexp(x, &exponent);
-  return __builtin_ldexp(1.0, exponent);
-}
-
-/// 32 keys at a time, which stay in the first-level cache.
-template <int Rows>
-inline void score_block(const Products<Rows>& products, const KeySide& k, const KeyRows& rows,
-                        const KeyRows& ahead, std::int64_t groups, const AttentionMemory& m,
-                        float* scores) {
-  for (std::int64_t first = 0; first < block_keys; first += 32) {
-    expand_side(k, rows, ahead, first, m.keys, false);
-    products.scores(m.keys, m.queries, groups, first, scores);
-  }
-}
-
-template <int Rows>
-void attend_rows(const AttentionTile& tile, AttentionMemory& m, const KeySide& k, const KeySide& v,
-                 double k_unit, double v_unit) {
-  const std::int64_t groups = (tile.rows + Rows - 1) / Rows, steps = padded(tile.d) / 32,
-                     first = tile.keys.front().begin,
-                     end = tile.keys.back().begin + tile.keys.back().count;
-  const int terms = load_queries<Rows>(tile, k, k_unit, m.queries, m.groups);
-  for (std::int64_t i = 0; i < groups * Rows * steps * 32; i += lanes)
-    store_float(m.output + i, as_float(zero()));
-  KeyBlock *now = m.blocks, *next = m.blocks + 1, *later = m.blocks + 2;
-  for (int i = 0; i < 3; ++i)
-    m.blocks[i].factors = {.k = {}, .v = {}, .softcap = static_cast<float>(tile.softcap)};
-  KeyBlocks blocks(tile, k, v, k_unit, v_unit);
-  const Products<Rows> products{steps, terms};
-  const std::int64_t output_floats = Rows * steps * 32, begin = first / block_keys * block_keys;
-  blocks.find(begin, *now);
-  blocks.find(begin + block_keys, *next);
-  score_block(products, k, now->k, next->k, groups, m, m.scores);
-  for (std::int64_t base = begin; base < end; base += block_keys) {
-    // Tile products take long to arrive: the next block's scores and the last block's sums do while
-    // this block's softmax is computed.
-    blocks.find(base + 2 * block_keys, *later);
-    if (base + block_keys < end)
-      score_block(products, k, next->k, later->k, groups, m, m.next_scores);
-    bool all_seen = true;
-    for (std::int64_t g = 0; g < groups; ++g) {
-      RowGroup& group = m.groups[g];
-      if (base > begin)
-        products.add_sums(m.sums + g * products.sum_floats(), group.alpha,
-                          m.output + g * output_floats);
-      see_block(tile, g * Rows, base, Rows, group);
-      all_seen &= group.all_seen;
-      softmax_group<Rows>(now->factors, m.scores + g * Rows * block_keys, group,
-                          m.probabilities + g * products.probability_bytes());
-    }
-    expand_side(v, now->v, next->v, 0, m.values, true);
-    if (all_seen || !special_values(m.values, steps))
-      products.sums(m.probabilities, m.values, groups, m.sums);
-    else  // NaN and infinity have no influence where they are not seen
-      products.seen_sums(m.probabilities, m.values, m.groups, tile.rows, m.spare, m.sums);
-    KeyBlock* const used = now;
-    now = next;
-    next = later;
-    later = used;
-    float* const scores = m.scores;
-    m.scores = m.next_scores;
-    m.next_scores = scores;
-  }
-  for (std::int64_t g = 0; g < groups; ++g)
-    products.add_sums(m.sums + g * products.sum_floats(), m.groups[g].alpha,
-                      m.output + g * output_floats);
-  for (std::int64_t r = 0; r < tile.rows; ++r) {
-    const RowGroup& group = m.groups[r / Rows];
-    const float* row = m.output + r / Rows * Rows * steps * 32 + r % Rows * 16;
-    tile.largest[r] = static_cast<double>(group.largest[r % Rows]);
-    tile.sum[r] = group.sum[r % Rows];
-    for (std::int64_t t = 0; t < 2 * steps; ++t)
-      for (std::int64_t c = 0; c < 16; ++c) {
-        const std::int64_t e = value_element(v, t, c);
-        if (e < tile.d)
-          tile.output[r * tile.d + e] = static_cast<double>(row[t * Rows * 16 + c]) * v_unit;
+  float* output_of(std::int64_t group) const { return m_.output + group * Rows * tile_.d; }
+  /// One group of rows. Tile products take long to arrive: scores of the next two blocks do while
+  /// softmax and sums of these are computed. Two, as tiles are shaped anew between scores and sums.
+  void attend_few(KeyBlocks& blocks, std::int64_t base, std::int64_t end) {
+    constexpr std::int64_t together = 2, held = most_blocks + 1;
+    static_assert(held > 2 * together);
+    const std::int64_t count = (end - base + block_keys - 1) / block_keys;
+    float *scores = m_.scores, *next_scores = m_.next_scores;
+    NoWork none;
+    std::int64_t found = 0;
+    for (std::int64_t first = -together; first < count; first += together) {
+      for (; found <= first + 2 * together; ++found)
+        blocks.find(base + found * block_keys, m_.blocks[found % held]);
+      shape_scores();
+      for (std::int64_t j = 0, n = first + together; j < together && n < count; ++j, ++n)
+        score(m_.blocks[n % held].k, m_.blocks[(n + 1) % held].k,
+              next_scores + j * Rows * block_keys);
+      shape_for_sums<Rows>();
+      for (std::int64_t j = 0, n = first; n >= 0 && j < together && n < count; ++j, ++n) {
+        const KeyBlock& block = m_.blocks[n % held];
+        see_block(tile_, 0, base + n * block_keys, Rows, m_.groups[0]);
+        weigh(block.factors, scores + j * Rows * block_keys, 0, m_.probabilities, none);
+        add(block, m_.blocks[(n + 1) % held]);
       }
+      float* const read = scores;
+      scores = next_scores;
+      next_scores = read;
+    }
   }
-}
+
+  void shape_scores() const {
+    if (!products_.holds_queries()) return shape_for_scores<Rows>();
+    shape_for_one_group<Rows>();
+    products_.hold_queries(m_.queries);
+  }
+
+  /// 32 keys at a time, which stay in the first-level cache. What was just stored takes a while
+  /// until tiles can load it: products follow the expansion of the next keys.
+  void score(const KeyRows& rows, const KeyRows& ahead, float* scores) {
+    const bool hold = products_.holds_queries();
+    const std::int64_t panel_bytes = steps_ * 2 * tile_bytes;
+    for (std::int64_t i = 0; i <= block_keys / 32; ++i) {
+      if (i < block_keys / 32)
+        k_expander_.keys(k_, rows, ahead, i * 32, m_.keys + i % 2 * panel_bytes);
+      const std::uint8_t* keys = m_.keys + (i + 1) % 2 * panel_bytes;
+      if (i > 0 && hold) products_.score_held(keys, (i - 1) * 32, scores);
+      if (i > 0 && !hold) products_.scores(keys, m_.queries, (i - 1) * 32, scores);
+    }
+  }
+
+  void add(const KeyBlock& block, const KeyBlock& ahead) {
+    std::int64_t step = 0;
+    for (; step + value_steps <= steps_; step += value_steps)
+      add_chunk<chunk_tiles>(block, ahead, step);
+    if (step < steps_) add_chunk<chunk_tiles / 2>(block, ahead, step);
+  }
+
+  /// Several groups: some blocks of keys are expanded, then two groups at a time go through them,
+  /// so that their q, scores and output stay in the first-level cache. The softmax of a block runs
+  /// beside the sums of the last one and the scores of the next one.
+  void attend_many(KeyBlocks& blocks, std::int64_t base, std::int64_t end) {
+    blocks.find(base, m_.blocks[0]);
+    while (base < end) {
+      const std::int64_t left = (end - base + block_keys - 1) / block_keys,
+                         count = left < most_blocks ? left : most_blocks;
+      for (std::int64_t b = 0; b < count; ++b) {
+        blocks.find(base + (b + 1) * block_keys, m_.blocks[b + 1]);
+        expand(m_.blocks[b], m_.blocks[b + 1], b);
+      }
+      for (std::int64_t g = 0; g < groups_; g += 2) attend_pair(g, base, count);
+      m_.blocks[0] = m_.blocks[count];
+      base += count * block_keys;
+    }
+  }
+
+  /// Expands the b-th block.
+  void expand(const KeyBlock& block, const KeyBlock& ahead, std::int64_t b) {
+    for (std::int64_t i = 0; i < block_keys / 32; ++i)
+      k_expander_.keys(k_, block.k, ahead.k, i * 32, keys_of(b) + i * 2 * steps_ * tile_bytes);
+    for (std::int64_t step = 0; step < steps_; step += value_steps)
+      for (std::int64_t i = 0; i < block_keys / 32; ++i)
+        v_expander_.values[steps_at(step) - 1](v_, block.v, ahead.v, i, step,
+                                               values_of(b, step) + i * value_chunk);
+  }
+
+  std::int64_t steps_at(std::int64_t step) const {
+    return steps_ - step < value_steps ? steps_ - step : value_steps;
+  }
+
+  /// Whether the b-th block's V has infinity or NaN.
+  bool special_block(std::int64_t b) const {
+    bool special = false;
+    for (std::int64_t step = 0; step < steps_; step += value_steps)
+      for (std::int64_t i = 0; i < block_keys / 32; ++i)
+        special |= special_values(values_of(b, step) + i * value_chunk, 2 * steps_at(step));
+    return special;
+  }
+
+  std::uint8_t* keys_of(std::int64_t b) const { return m_.keys + b * block_keys * tile_.d * 2; }
+  std::uint8_t* values_of(std::int64_t b, std::int64_t step) const {
+    return m_.values + b * value_block(tile_.d) + step / value_steps * 4 * value_chunk;
+  }
+
+  /// Groups g and g + 1, if there is one, through `count` blocks, those that they see.
+  void attend_pair(std::int64_t g, std::int64_t base, std::int64_t count) {
+    const std::int64_t groups = groups_ - g < 2 ? 1 : 2;
+    std::int64_t seen[most_blocks], blocks = 0;
+    for (std::int64_t b = 0; b < count; ++b)
+      if (see(g, groups, base + b * block_keys)) seen[blocks++] = b;
+    float *scores = m_.scores, *next_scores = m_.next_scores;
+    std::int64_t summed = -1;  // the block whose probabilities are yet to be multiplied by V
+    for (std::int64_t n = -1; n <= blocks; ++n) {
+      TileWork work(steps_, products_.terms);
+      if (summed >= 0)
+        work.add_sums(groups, probabilities_of(n - 1), values_of(summed, 0), output_of(g));
+      summed = -1;
+      if (n + 1 < blocks)
+        work.add_scores(groups, keys_of(seen[n + 1]),
+                        m_.queries + g * query_terms * steps_ * tile_bytes, next_scores);
+      if (n >= 0 && n < blocks) {
+        const std::int64_t b = seen[n];
+        see(g, groups, base + b * block_keys);
+        for (std::int64_t i = 0; i < groups; ++i)
+          weigh(m_.blocks[b].factors, scores + i * Rows * block_keys, g + i,
+                probabilities_of(n) + i * products_.probability_bytes, work);
+        work.finish();
+        if (!all_seen_ && special_block(b))  // they have no influence where they are not seen
+          add_seen(g, groups, n, b);
+        else
+          summed = b;
+      }
+      work.finish();
+      float* const read = scores;
+      scores = next_scores;
+      next_scores = read;
+    }
+  }
+
+  std::uint8_t* probabilities_of(std::int64_t n) const {
+    return m_.probabilities + n % 2 * 2 * products_.probability_bytes;
+  }
+
+  /// What the rows of groups g ... see of a block. Returns whether they see any of it.
+  bool see(std::int64_t g, std::int64_t groups, std::int64_t base) {
+    all_seen_ = true;
+    bool any = false;
+    for (std::int64_t i = g; i < g + groups; ++i) {
+      RowGroup& group = m_.groups[i];
+      see_block(tile_, i * Rows, base, Rows, group);
+      all_seen_ &= group.all_seen;
+      for (int r = 0; r < Rows; ++r) any |= group.begin[r] < group.end[r];
+    }
+    return any;
+  }
+
+  /// Adds V of block b to groups g ..., of each row what it sees.
+  void add_seen(std::int64_t g, std::int64_t groups, std::int64_t n, std::int64_t b) {
+    for (std::int64_t i = 0; i < groups; ++i)
+      for (std::int64_t step = 0; step < steps_; step += value_steps)
+        add_seen(g + i, probabilities_of(n) + i * products_.probability_bytes, values_of(b, step),
+                 step);
+  }
+  void add_seen(std::int64_t g, const std::uint8_t* probabilities, const std::uint8_t* values,
+                std::int64_t step) {
+    const std::int64_t left = tile_.rows - g * Rows, rows = left < Rows ? left : Rows;
+    float* const output = output_of(g) + 2 * step * products_.sum_floats;
+    if (steps_ - step >= value_steps)
+      products_.template add_seen<chunk_tiles>(probabilities, values, m_.groups[g], rows, m_.spare,
+                                               output);
+    else
+      products_.template add_seen<chunk_tiles / 2>(probabilities, values, m_.groups[g], rows,
+                                                   m_.spare, output);
+  }
+
+  template <class Work>
+  void weigh(const BlockFactors& factors, float* scores, std::int64_t g,
+             std::uint8_t* probabilities, Work& work) {
+    RowGroup& group = m_.groups[g];
+    BlockSoftmax<Rows> softmax;
+    if (softmax.begin(factors, scores, group)) products_.move_output(group.alpha, output_of(g));
+    for (int i = 0; i < block_keys / 32; ++i) softmax.weigh(i, probabilities + i * Rows * 64, work);
+    softmax.end(group);
+  }
+
+  /// Adds what `Tiles` times 16 elements of V from 32 step on give. Products run beside the
+  /// expansion of the next keys.
+  template <int Tiles>
+  void add_chunk(const KeyBlock& block, const KeyBlock& ahead, std::int64_t step) {
+    float* const output = output_of(0) + 2 * step * products_.sum_floats;
+    const ExpandValues expand = v_expander_.values[Tiles / 2 - 1];
+    const bool all_seen = m_.groups[0].all_seen;
+    bool special = false;  // NaN and infinity have no influence where they are not seen
+    finish_stores();
+    products_.template load_sums<Tiles>(output);
+    for (std::int64_t i = 0; i <= block_keys / 32; ++i) {
+      std::uint8_t* const values = m_.values + i * value_chunk;
+      if (i < block_keys / 32) {
+        expand(v_, block.v, ahead.v, i, step, values);
+        special |= !all_seen && special_values(values, Tiles);
+      }
+      if (i > 0)
+        products_.template add_values<Tiles>(m_.probabilities + (i - 1) * Rows * 64,
+                                             values - value_chunk);
+    }
+    if (special)
+      add_seen(0, m_.probabilities, m_.values, step);
+    else
+      products_.template store_sums<Tiles>(output);
+  }
+
+  void store_results() const {
+    const bool plain = factors_.plain(tile_);
+    const double of_products = plain ? tile_.scale * tile_.keys.front().k_factor : 1.0;
+    alignas(64) std::int32_t places[32];  // of each element in two tiles
+    for (std::int32_t i = 0; i < 32; ++i) places[v_.value_element(i / 16, i % 16)] = i;
+    for (std::int64_t r = 0; r < tile_.rows; ++r) {
+      const RowGroup& group = m_.groups[r / Rows];
+      const float* row = output_of(r / Rows) + r % Rows * 16;
+      tile_.largest[r] = static_cast<double>(group.reference[r % Rows]) * of_products +
+                         (plain ? tile_.row[r].shift : 0.0);
+      tile_.sum[r] = group.sum[r % Rows];
+      for (std::int64_t s = 0; s < steps_; ++s, row += 2 * Rows * 16) {
+        const Float a = load_float(row), b = load_float(row + Rows * 16);
+        double* const to = tile_.output + r * tile_.d + s * 32;
+        store_sixteen(_mm512_permutex2var_ps(a, load(places), b), to);
+        store_sixteen(_mm512_permutex2var_ps(a, load(places + 16), b), to + 16);
+      }
+    }
+  }
+
+  void store_sixteen(Float x, double* output) const {
+    const __m512d unit = _mm512_set1_pd(factors_.v_unit);
+    _mm512_storeu_pd(output, _mm512_mul_pd(_mm512_cvtps_pd(_mm512_castps512_ps256(x)), unit));
+    _mm512_storeu_pd(output + 8,
+                     _mm512_mul_pd(_mm512_cvtps_pd(_mm512_extractf32x8_ps(x, 1)), unit));
+  }
+
+  const AttentionTile& tile_;
+  const AttentionMemory& m_;
+  const KeySide &k_, &v_;
+  const TileFactors factors_;
+  const std::int64_t groups_, steps_;
+  const Expander k_expander_, v_expander_;
+  Products<Rows> products_{};
+  bool all_seen_ = true;  // by the rows that see() looked at last
+};
 
 void attend_tile(const AttentionTile& tile) {
   KeySide k{.d = tile.d}, v{.d = tile.d};
-  double k_unit = 1, v_unit = 1;
   bool exact = true;
   for (const AttentionKeys& keys : tile.keys) {
     if (!keys.k.dense()) k.blocks = true, k.format = keys.k.format;
     if (!keys.v.dense()) v.blocks = true, v.format = keys.v.format;
     exact &= (!keys.k.dense() || keys.k.dtype == DType::bf16) &&
              (!keys.v.dense() || keys.v.dtype == DType::bf16);
-    k_unit = unit_of(tile.scale * keys.k_factor, k_unit);
-    v_unit = unit_of(keys.v_factor, v_unit);
   }
   if (!exact) return avx512_attention.attend(tile);
-  AttentionMemory m(tile.workspace, tile.rows, tile.d);
-  if (tile.rows <= 4) {
-    load_tile_config<4>();
-    attend_rows<4>(tile, m, k, v, k_unit, v_unit);
-  } else {
-    load_tile_config<16>();
-    attend_rows<16>(tile, m, k, v, k_unit, v_unit);
-  }
+  const AttentionMemory m(tile.workspace, tile.rows, tile.d);
+  if (tile.rows <= 4)
+    TileAttention<4>(tile, m, k, v).run();
+  else
+    TileAttention<16>(tile, m, k, v).run();
   _tile_release();
 }
 
@@ -246,12 +341,13 @@ inline std::int64_t attention_workspace(std::int64_t rows, std::int64_t keys, st
 }
 
 /// A score: the terms of q, each d products in sequence, then factors and shift. The result: a
-/// probability within 2^-17 (128 roundings), a block's keys in sequence, its terms, then two
-/// roundings a block. Or AVX-512's.
+/// probability within 2^-8 (2^16 roundings), all keys of all blocks in sequence, two for every time
+/// that a reference moves. Or AVX-512's.
 inline AttentionRoundings attention_roundings(std::int64_t keys, std::int64_t d) {
   const AttentionRoundings other = avx512_attention.roundings(keys, d);
-  const std::int64_t score = query_terms * padded(d) + 12,
-                     output = 128 + block_keys + 9 + 2 * (keys / block_keys + 2);
+  const std::int64_t blocks = keys / block_keys + 2;
+  const std::int64_t score = query_terms * d + 12,
+                     output = (1 << 16) + blocks * block_keys + 9 + 2 * blocks;
   return {score > other.score ? score : other.score, output > other.output ? output : other.output};
 }
 MICROSCALE_AMX_END

@@ -2,20 +2,37 @@
 
 inline constexpr int query_terms = 3;  // of BF16: all 24 bits
 
-template <int Rows>
-inline constexpr int sum_rows = Rows == 16 ? 16 : Rows* probability_terms;
+inline constexpr std::int64_t value_steps = 2;  // of d, 32 each, that are summed together
+inline constexpr std::int64_t chunk_tiles = 2 * value_steps, value_chunk = chunk_tiles * tile_bytes;
 
-/// Tiles 0 and 1: scores, 16 keys by Rows; 2 and 3: sums, rows by 16; 4 and 7: K or V; 5: q; 6:
-/// probabilities. With 16 rows all are alike, and 0 to 3 serve either purpose; with 4 the terms of
-/// the probabilities are rows of one tile.
+/// The shapes of tiles. With 16 rows all are alike.
+///
+///   scores: 0 to 3 scores, 16 keys by Rows; 4, 7 K; 5, 6 q
+///   scores of one group: 0 scores; 1 to 3 K; 4 to 7 q
+///   sums:   0 to 3 sums, Rows by 16; 4 probabilities; 6, 7 V
+struct alignas(64) TileConfig {
+  std::uint8_t palette = 1, start_row = 0, reserved[14] = {};
+  std::uint16_t row_bytes[16];
+  std::uint8_t rows[16];
+};
 template <int Rows>
-inline void load_tile_config() {
-  struct alignas(64) Config {
-    std::uint8_t palette = 1, start_row = 0, reserved[14] = {};
-    std::uint16_t row_bytes[16] = {4 * Rows, 4 * Rows, 64, 64, 64, 4 * Rows, 64, 64};
-    std::uint8_t rows[16] = {16, 16, sum_rows<Rows>, sum_rows<Rows>, 16, 16, sum_rows<Rows>, 16};
-  };
-  static constexpr Config config{};
+inline void shape_for_scores() {
+  constexpr std::uint16_t q = 4 * Rows;
+  static constexpr TileConfig config{.row_bytes = {q, q, q, q, 64, q, q, 64},
+                                     .rows = {16, 16, 16, 16, 16, 16, 16, 16}};
+  _tile_loadconfig(&config);
+}
+template <int Rows>
+inline void shape_for_one_group() {
+  constexpr std::uint16_t q = 4 * Rows;
+  static constexpr TileConfig config{.row_bytes = {q, 64, 64, 64, q, q, q, q},
+                                     .rows = {16, 16, 16, 16, 16, 16, 16, 16}};
+  _tile_loadconfig(&config);
+}
+template <int Rows>
+inline void shape_for_sums() {
+  static constexpr TileConfig config{.row_bytes = {64, 64, 64, 64, 64, 64, 64, 64},
+                                     .rows = {Rows, Rows, Rows, Rows, Rows, Rows, 16, 16}};
   _tile_loadconfig(&config);
 }
 
@@ -23,10 +40,10 @@ inline void load_tile_config() {
 /// the intrinsics do not tell it.
 inline void finish_stores() { __atomic_signal_fence(__ATOMIC_SEQ_CST); }
 
-/// Whether any value is infinite or NaN.
-inline bool special_values(const std::uint8_t* values, std::int64_t steps) {
+/// Whether any value of `tiles` tiles is infinite or NaN.
+inline bool special_values(const std::uint8_t* values, std::int64_t tiles) {
   __mmask32 special = 0;
-  for (std::int64_t i = 0; i < block_keys * steps; ++i) {
+  for (std::int64_t i = 0; i < tiles * 16; ++i) {
     const Int v = and_(load(values + i * 64), set16(0x7F80));
     special |= _mm512_cmpeq_epi16_mask(v, set16(0x7F80));
   }
@@ -38,84 +55,48 @@ struct Products {
   std::int64_t steps;  // of 32 elements of d
   int terms;           // of q
 
-  static constexpr std::int64_t query_bytes = 64 * Rows;
-  static constexpr std::int64_t probability_bytes() {
-    return block_keys / 32 * probability_terms * Rows * 64;
+  static constexpr std::int64_t query_bytes = 64 * Rows, sum_floats = 16 * Rows;
+  static constexpr std::int64_t probability_bytes = block_keys / 32 * Rows * 64;
+
+  /// Whether all of q fits into tiles: then hold_queries and score_held instead of scores.
+  bool holds_queries() const { return steps * terms <= 4; }
+  void hold_queries(const std::uint8_t* q) const {
+    finish_stores();
+    const std::int64_t count = steps * terms;
+    _tile_loadd(4, q, 4 * Rows);
+    if (count > 1) _tile_loadd(5, q + query_bytes, 4 * Rows);
+    if (count > 2) _tile_loadd(6, q + 2 * query_bytes, 4 * Rows);
+    if (count > 3) _tile_loadd(7, q + 3 * query_bytes, 4 * Rows);
   }
-
-  /// scores[group][key][row] of all groups, for 32 keys from `first` on.
-  void scores(const std::uint8_t* keys, const std::uint8_t* queries, std::int64_t groups,
-              std::int64_t first, float* scores) const {
+  /// scores[key][row] for 32 keys from `first` on.
+  void score_held(const std::uint8_t* keys, std::int64_t first, float* scores) const {
     finish_stores();
-    const std::int64_t query = query_terms * steps * query_bytes, group = Rows * block_keys;
-    scores += first * Rows;
-    std::int64_t g = 0;
-    if constexpr (Rows == 16)
-      for (; g + 2 <= groups; g += 2)
-        score_pair(keys, queries + g * query, query, scores + g * group);
-    for (; g < groups; ++g) score_one(keys, queries + g * query, scores + g * group);
-    finish_stores();
-  }
-
-  /// Of one group, [tile of d][term][row][16].
-  std::int64_t sum_floats() const { return 2 * steps * probability_terms * Rows * 16; }
-
-  void sums(const std::uint8_t* probabilities, const std::uint8_t* values, std::int64_t groups,
-            float* sums) const {
-    finish_stores();
-    for (std::int64_t t = 0; t < 2 * steps; t += 2)
-      for (std::int64_t g = 0; g < groups; ++g)
-        sum_two(probabilities + g * probability_bytes(), values + t * tile_bytes,
-                sums + g * sum_floats() + t * tile_floats);
-    finish_stores();
-  }
-
-  /// The same, of each row with the values it sees alone: the others are zeros.
-  void seen_sums(const std::uint8_t* probabilities, const std::uint8_t* values,
-                 const RowGroup* groups, std::int64_t rows, std::uint8_t* spare,
-                 float* output) const {
-    alignas(64) float two[2 * tile_floats];
-    for (std::int64_t r = 0; r < rows; ++r) {
-      const RowGroup& seen = groups[r / Rows];
-      for (std::int64_t pair = 0; pair < block_keys / 2; ++pair) {
-        const std::int64_t first = pair / 4 * 8 + pair % 4;
-        std::uint32_t mask = 0;
-        if (first >= seen.begin[r % Rows] && first < seen.end[r % Rows]) mask |= 0x55555555u;
-        if (first + 4 >= seen.begin[r % Rows] && first + 4 < seen.end[r % Rows])
-          mask |= 0xAAAAAAAAu;
-        const std::int64_t at = pair / 16 * 2 * steps * tile_bytes + pair % 16 * 64;
-        for (std::int64_t t = 0; t < 2 * steps; ++t)
-          store(spare + at + t * tile_bytes,
-                _mm512_maskz_loadu_epi16(mask, values + at + t * tile_bytes));
+    for (std::int64_t j = 0; j < 2; ++j) {
+      const std::uint8_t* k = keys + j * steps * tile_bytes;
+      const std::int64_t count = steps * terms;
+      _tile_zero(0);
+      _tile_loadd(1, k, 64);
+      _tile_dpbf16ps(0, 1, 4);
+      if (count > 1) {
+        _tile_loadd(2, k + 1 % steps * tile_bytes, 64);
+        _tile_dpbf16ps(0, 2, 5);
       }
-      for (std::int64_t t = 0; t < 2 * steps; t += 2) {
-        finish_stores();
-        sum_two(probabilities + r / Rows * probability_bytes(), spare + t * tile_bytes, two);
-        finish_stores();
-        for (std::int64_t i = 0; i < 2 * probability_terms; ++i) {
-          const std::int64_t at = (i * Rows + r % Rows) * 16;
-          store_float(output + r / Rows * sum_floats() + t * tile_floats + at,
-                      load_float(two + at));
-        }
+      if (count > 2) {
+        _tile_loadd(3, k + 2 % steps * tile_bytes, 64);
+        _tile_dpbf16ps(0, 3, 6);
       }
+      if (count > 3) {
+        _tile_loadd(1, k + 3 % steps * tile_bytes, 64);
+        _tile_dpbf16ps(0, 1, 7);
+      }
+      _tile_stored(0, scores + (first + j * 16) * Rows, 4 * Rows);
     }
+    finish_stores();
   }
 
-  /// output[tile of d][row][16] = output * alpha[row] + sums, of one group.
-  void add_sums(const float* sums, const float* alpha, float* output) const {
-    for (std::int64_t r = 0; r < Rows; ++r) {
-      const Float factor = set_float(alpha[r]);
-      for (std::int64_t t = 0; t < 2 * steps; ++t) {
-        const float* from = sums + t * tile_floats + r * 16;
-        float* at = output + (t * Rows + r) * 16;
-        const Float sum = add(load_float(from), load_float(from + Rows * 16));
-        store_float(at, fma(load_float(at), factor, sum));
-      }
-    }
-  }
-
- private:
-  void score_one(const std::uint8_t* k, const std::uint8_t* q, float* s) const {
+  void scores(const std::uint8_t* k, const std::uint8_t* q, std::int64_t first, float* s) const {
+    finish_stores();
+    s += first * Rows;
     _tile_zero(0);
     _tile_zero(1);
     for (int t = 0; t < terms; ++t)
@@ -128,61 +109,86 @@ struct Products {
       }
     _tile_stored(0, s, 4 * Rows);
     _tile_stored(1, s + 16 * Rows, 4 * Rows);
+    finish_stores();
   }
 
-  void score_pair(const std::uint8_t* k, const std::uint8_t* q, std::int64_t query,
-                  float* s) const {
-    _tile_zero(0);
-    _tile_zero(1);
-    _tile_zero(2);
-    _tile_zero(3);
-    for (int t = 0; t < terms; ++t)
-      for (std::int64_t i = 0; i < steps; ++i, q += query_bytes) {
-        _tile_loadd(5, q, 64);
-        _tile_loadd(4, k + i * tile_bytes, 64);
-        _tile_dpbf16ps(0, 4, 5);
-        _tile_loadd(7, k + (steps + i) * tile_bytes, 64);
-        _tile_dpbf16ps(1, 7, 5);
-        _tile_loadd(6, q + query, 64);
-        _tile_dpbf16ps(2, 4, 6);
-        _tile_dpbf16ps(3, 7, 6);
+  /// Sums of one group over the elements of a chunk are in tiles from load_sums to store_sums.
+  template <int Tiles>
+  static void load_sums(const float* output) {
+    _tile_loadd(0, output, 64);
+    _tile_loadd(1, output + sum_floats, 64);
+    if constexpr (Tiles == 4) {
+      _tile_loadd(2, output + 2 * sum_floats, 64);
+      _tile_loadd(3, output + 3 * sum_floats, 64);
+    }
+  }
+  /// Adds 32 keys' probabilities times V.
+  template <int Tiles>
+  void add_values(const std::uint8_t* p, const std::uint8_t* v) const {
+    finish_stores();
+    _tile_loadd(4, p, 64);
+    _tile_loadd(6, v, 64);
+    _tile_dpbf16ps(0, 4, 6);
+    _tile_loadd(7, v + tile_bytes, 64);
+    _tile_dpbf16ps(1, 4, 7);
+    if constexpr (Tiles == 4) {
+      _tile_loadd(6, v + 2 * tile_bytes, 64);
+      _tile_dpbf16ps(2, 4, 6);
+      _tile_loadd(7, v + 3 * tile_bytes, 64);
+      _tile_dpbf16ps(3, 4, 7);
+    }
+  }
+  template <int Tiles>
+  static void store_sums(float* output) {
+    _tile_stored(0, output, 64);
+    _tile_stored(1, output + sum_floats, 64);
+    if constexpr (Tiles == 4) {
+      _tile_stored(2, output + 2 * sum_floats, 64);
+      _tile_stored(3, output + 3 * sum_floats, 64);
+    }
+    finish_stores();
+  }
+  /// Adds a block's probabilities times V, of all its keys.
+  template <int Tiles>
+  void add_block(const std::uint8_t* p, const std::uint8_t* v, float* output) const {
+    finish_stores();
+    load_sums<Tiles>(output);
+    for (std::int64_t i = 0; i < block_keys / 32; ++i)
+      add_values<Tiles>(p + i * Rows * 64, v + i * value_chunk);
+    store_sums<Tiles>(output);
+  }
+
+  /// The same, of each row with the values it sees alone: the others are zeros.
+  template <int Tiles>
+  void add_seen(const std::uint8_t* p, const std::uint8_t* v, const RowGroup& group,
+                std::int64_t rows, std::uint8_t* spare, float* output) const {
+    alignas(64) float sums[Tiles * sum_floats];
+    for (std::int64_t r = 0; r < rows; ++r) {
+      for (std::int64_t pair = 0; pair < block_keys / 2; ++pair) {
+        const std::int64_t first = pair / 4 * 8 + pair % 4;
+        std::uint32_t mask = 0;
+        if (first >= group.begin[r] && first < group.end[r]) mask |= 0x55555555u;
+        if (first + 4 >= group.begin[r] && first + 4 < group.end[r]) mask |= 0xAAAAAAAAu;
+        const std::int64_t at = pair / 16 * value_chunk + pair % 16 * 64;
+        for (std::int64_t t = 0; t < Tiles; ++t)
+          store(spare + at + t * tile_bytes,
+                _mm512_maskz_loadu_epi16(mask, v + at + t * tile_bytes));
       }
-    float* const other = s + 16 * block_keys;
-    _tile_stored(0, s, 64);
-    _tile_stored(1, s + 256, 64);
-    _tile_stored(2, other, 64);
-    _tile_stored(3, other + 256, 64);
+      __builtin_memcpy(sums, output, sizeof sums);
+      add_block<Tiles>(p, spare, sums);
+      for (std::int64_t t = 0; t < Tiles; ++t)
+        store_float(output + t * sum_floats + r * 16, load_float(sums + t * sum_floats + r * 16));
+    }
   }
 
-  /// Two tiles of d.
-  void sum_two(const std::uint8_t* p, const std::uint8_t* v, float* s) const {
-    static_assert(probability_terms == 2);
-    constexpr std::int64_t half = 2 * tile_bytes;  // of all values of a step
-    if constexpr (Rows == 16) {
-      _tile_zero(0);
-      _tile_zero(1);
-    }
-    _tile_zero(2);
-    _tile_zero(3);
-    for (std::int64_t i = 0; i < block_keys / 32; ++i, v += half * steps, p += 2 * Rows * 64) {
-      _tile_loadd(7, v, 64);
-      _tile_loadd(6, p, 64);
-      _tile_dpbf16ps(2, 6, 7);
-      _tile_loadd(4, v + tile_bytes, 64);
-      _tile_dpbf16ps(3, 6, 4);
-      if constexpr (Rows == 16) {
-        _tile_loadd(5, p + tile_bytes, 64);
-        _tile_dpbf16ps(0, 5, 7);
-        _tile_dpbf16ps(1, 5, 4);
+  /// A group's output times alpha.
+  void move_output(const float* alpha, float* output) const {
+    for (std::int64_t r = 0; r < Rows; ++r) {
+      const Float factor = set_float(alpha[r]);
+      for (std::int64_t t = 0; t < 2 * steps; ++t) {
+        float* at = output + t * sum_floats + r * 16;
+        store_float(at, mul(load_float(at), factor));
       }
     }
-    _tile_stored(2, s, 64);
-    _tile_stored(3, s + tile_floats, 64);
-    if constexpr (Rows == 16) {
-      _tile_stored(0, s + 256, 64);
-      _tile_stored(1, s + tile_floats + 256, 64);
-    }
   }
-
-  static constexpr std::int64_t tile_floats = probability_terms * Rows * 16;
 };

@@ -3,20 +3,29 @@
 //
 // Lanes of a vector are 16 rows and one key (Rows = 16), or 4 rows and four keys after each other
 // (Rows = 4, one query of a few heads). Either way a row's sums have the same order.
+//
+// A weight is 2^((score - reference) * step). A row's reference is its largest score when it was
+// last moved, which is as soon as a block has a weight above 2^8: what was summed is then
+// multiplied by a power of two or less, and hardly ever after a row's first block.
 
-inline constexpr int probability_terms = 2;  // of BF16: within 2^-17
+inline constexpr float largest_weight_log2 = 8;
+inline constexpr double log2_of_e = 1.4426950408889634;
 
-/// What turns products of a block's keys into scores and weights; NVFP4's 2^112 is inside.
+/// What turns products of a block's keys into scores, and weights into probabilities.
 struct BlockFactors {
-  float k[block_keys], v[block_keys];
+  float k[block_keys], v[block_keys];  // of each key; used where they differ
   float softcap = 0;
+  float unit = 1;       // of all scores, beside k
+  float step = 1;       // of all scores, to base 2
+  bool plain = false;   // scores are the products as they are; k, unit and softcap are not used
+  bool same_v = false;  // v is not used
 };
 
 /// Up to 16 rows that are computed together. Of rows that do not exist nothing is used.
 struct alignas(64) RowGroup {
-  float factor[16] = {}, shift[16] = {};      // of a row's products, of its scores
+  float shift[16] = {};                       // of a row's scores
   std::int32_t begin[16] = {}, end[16] = {};  // the keys of the block that a row sees
-  float largest[16], alpha[16] = {};
+  float reference[16], alpha[16] = {};        // alpha: of the last move
   double sum[16] = {};
   bool all_seen = false;  // every row sees every key of the block
 };
@@ -46,16 +55,29 @@ inline Float fold_keys(Float a, Float b, Float c, Float d, Function function) {
   return function(twice, _mm512_shuffle_f32x4(twice, twice, 0xB1));
 }
 
-/// Scores in place of products: s[Rows * key + row]. Returns the largest, NaN left out.
+/// 2^t within 2^-22, 1 for 0; 0 for -infinity, NaN for NaN.
+inline Float exp2_of(Float t) {
+  const Float f = _mm512_reduce_ps(t, _MM_FROUND_TO_NEG_INF | _MM_FROUND_NO_EXC);
+  Float p = set_float(0x1.e97556p-10f);
+  p = fma(p, f, set_float(0x1.277852p-7f));
+  p = fma(p, f, set_float(0x1.c91ce8p-5f));
+  p = fma(p, f, set_float(0x1.ebdb56p-3f));
+  p = fma(p, f, set_float(0x1.62e4bap-1f));
+  p = fma(p, f, set_float(1.0f));
+  return _mm512_scalef_ps(p, t);
+}
+
+/// Scores in place of products where they are not plain, -infinity where they are not seen:
+/// s[Rows * key + row].
 template <int Rows>
-inline Float score_keys(const RowGroup& group, const BlockFactors& factors, float* s) {
-  constexpr int keys = 16 / Rows, vectors = block_keys / keys;
-  const Float factor = of_rows<Rows>(group.factor), shift = of_rows<Rows>(group.shift);
+inline void score_keys(const RowGroup& group, const BlockFactors& factors, float* s) {
+  constexpr int keys = 16 / Rows;
+  const Float unit = set_float(factors.unit), shift = of_rows<Rows>(group.shift);
   const Int begin = of_rows<Rows>(group.begin), end = of_rows<Rows>(group.end);
   Int key = Rows == 16 ? zero() : _mm512_setr_epi32(0, 0, 0, 0, 1, 1, 1, 1, 2, 2, 2, 2, 3, 3, 3, 3);
-  Float most = minus_infinity();
-  for (int i = 0; i < vectors; ++i) {
-    Float x = fma(mul(load_float(s + i * 16), factor), of_keys<Rows>(factors.k + i * keys), shift);
+  for (int i = 0; i < block_keys / keys; ++i) {
+    Float x = load_float(s + i * 16);
+    if (!factors.plain) x = fma(mul(x, unit), of_keys<Rows>(factors.k + i * keys), shift);
     if (factors.softcap > 0)
       x = mul(set_float(factors.softcap), tanh_of(div(x, set_float(factors.softcap))));
     if (!group.all_seen) {
@@ -64,18 +86,14 @@ inline Float score_keys(const RowGroup& group, const BlockFactors& factors, floa
       key = add32(key, set32(keys));
     }
     store_float(s + i * 16, x);
-    most = max(x, most);  // NaN: what was
   }
-  return fold_keys<Rows>(most, most, most, most, max);
 }
 
-/// Two vectors of numbers as pairs of the nearest BF16; they become what is left.
-inline Int split_pair(Float& a, Float& b) {
-  const Int upper = set32(0xFFFF0000u), half = set32(0x8000u);
-  const Int x = and_(add32(as_int(a), half), upper), y = and_(add32(as_int(b), half), upper);
-  a = sub(a, as_float(x));
-  b = sub(b, as_float(y));
-  return or_(shr32<16>(x), y);
+/// Two vectors of numbers as pairs of the nearest BF16 (halves away from zero).
+inline Int to_pairs(Float a, Float b) {
+  const Int half = set32(0x8000u);
+  return _mm512_mask_mov_epi16(shr32<16>(add32(as_int(a), half)), 0xAAAAAAAAu,
+                               add32(as_int(b), half));
 }
 
 /// Pairs of 32 keys, lanes as `Rows` says, to one tile: a row of it is a row's 16 pairs.
@@ -83,6 +101,7 @@ template <int Rows>
 inline void store_probabilities(Int* pairs, std::uint8_t* tile) {
   if constexpr (Rows == 16) {
     transpose16(pairs);
+    MICROSCALE_UNROLL
     for (int r = 0; r < 16; ++r) store(tile + r * 64, pairs[r]);
   } else {
     const Int by_row = _mm512_setr_epi32(0, 4, 8, 12, 1, 5, 9, 13, 2, 6, 10, 14, 3, 7, 11, 15);
@@ -99,45 +118,86 @@ inline void store_probabilities(Int* pairs, std::uint8_t* tile) {
   }
 }
 
-/// A group's products become tiles of probabilities, times the factors of v: 32 keys of one term
-/// each, the terms of the first 32 keys first. Leaves in group.alpha what the output so far is
-/// multiplied by.
+/// A group's softmax over one block.
 template <int Rows>
-void softmax_group(const BlockFactors& factors, float* s, RowGroup& group, std::uint8_t* tiles) {
-  constexpr int keys = 16 / Rows, together = Rows == 16 ? 4 : 1;  // vectors of four keys
-  const Float before = of_rows<Rows>(group.largest),
-              largest = max(score_keys<Rows>(group, factors, s), before);
-  const Float origin =
-      choose(_mm512_cmp_ps_mask(largest, minus_infinity(), _CMP_EQ_OQ), as_float(zero()), largest);
-  Float sum[together];
-  for (int i = 0; i < together; ++i) sum[i] = as_float(zero());
-  for (int half = 0; half < block_keys / 32; ++half) {
-    Int pairs[probability_terms][4 * together];
+class BlockSoftmax {
+ public:
+  /// Finds the scores and moves references. True if what was summed must be multiplied by
+  /// group.alpha; the sum of weights is by then.
+  bool begin(const BlockFactors& factors, float* s, RowGroup& group) {
+    factors_ = &factors;
+    scores_ = s;
+    if (!factors.plain || !group.all_seen) score_keys<Rows>(group, factors, s);
+    constexpr int vectors = block_keys * Rows / 16;
+    Float most[4];
+    MICROSCALE_UNROLL
+    for (Float& m : most) m = minus_infinity();
+    for (int i = 0; i < vectors; i += 4) MICROSCALE_UNROLL
+    for (int j = 0; j < 4; ++j)
+      most[j] = max(load_float(s + (i + j) * 16), most[j]);  // NaN: what was
+    return move(most, group);
+  }
+
+  /// The probabilities of keys [32 i, 32 i + 32), times the factors of v, as a tile. Calls
+  /// work.some() four times: what can run beside it.
+  template <class Work>
+  void weigh(int i, std::uint8_t* tile, Work& work) {
+    constexpr int together = Rows == 16 ? 4 : 1;  // vectors of four keys
+    Int pairs[4 * together];
+    MICROSCALE_UNROLL
     for (int w = 0; w < 4; ++w) {
-      for (int i = 0; i < together; ++i) {
-        const int first = half * 32 + w * 8 + i, second = first + 4;
-        Float a = exp_of(sub(load_float(s + first * Rows), origin)),
-              b = exp_of(sub(load_float(s + second * Rows), origin));
-        sum[i] = add(add(sum[i], a), b);
-        a = mul(a, of_keys<Rows>(factors.v + first));
-        b = mul(b, of_keys<Rows>(factors.v + second));
-        for (int t = 0; t < probability_terms; ++t) pairs[t][w * together + i] = split_pair(a, b);
+      MICROSCALE_UNROLL
+      for (int j = 0; j < together; ++j) {
+        const int first = i * 32 + w * 8 + j, second = first + 4;
+        Float a = weight(first), b = weight(second);
+        sum_[j] = add(add(sum_[j], a), b);
+        if (!factors_->same_v) {
+          a = mul(a, of_keys<Rows>(factors_->v + first));
+          b = mul(b, of_keys<Rows>(factors_->v + second));
+        }
+        pairs[w * together + j] = to_pairs(a, b);
       }
+      work.some();
     }
-    for (int t = 0; t < probability_terms; ++t, tiles += Rows * 64)
-      store_probabilities<Rows>(pairs[t], tiles);
+    store_probabilities<Rows>(pairs, tile);
   }
-  static_assert(keys * together == 4, "four keys at a time");
-  const Float total =
-      fold_keys<Rows>(sum[0], sum[1 % together], sum[2 % together], sum[3 % together], add);
-  const Float alpha = exp_of(sub(before, origin));
-  alignas(64) float totals[16], alphas[16], most[16];
-  store_float(totals, total);
-  store_float(alphas, alpha);
-  store_float(most, largest);
-  for (int r = 0; r < Rows; ++r) {
-    group.sum[r] = group.sum[r] * static_cast<double>(alphas[r]) + static_cast<double>(totals[r]);
-    group.alpha[r] = alphas[r];
-    group.largest[r] = most[r];
+
+  void end(RowGroup& group) {
+    alignas(64) float totals[16];
+    store_float(totals, fold_keys<Rows>(sum_[0], sum_[1], sum_[2], sum_[3], add));
+    for (int r = 0; r < Rows; ++r) group.sum[r] += static_cast<double>(totals[r]);
   }
-}
+
+ private:
+  Float weight(int key) const {
+    return exp2_of(mul(sub(load_float(scores_ + key * Rows), origin_), step_));
+  }
+
+  bool move(Float* most, RowGroup& group) {
+    const Float each = max(max(most[0], most[1]), max(most[2], most[3])),
+                largest = fold_keys<Rows>(each, each, each, each, max);
+    const Float before = of_rows<Rows>(group.reference);
+    step_ = set_float(factors_->step);
+    const Mask higher = _mm512_cmp_ps_mask(mul(sub(largest, before), step_),
+                                           set_float(largest_weight_log2), _CMP_GT_OQ);
+    const Float reference = choose(higher, largest, before);
+    origin_ = choose(_mm512_cmp_ps_mask(reference, minus_infinity(), _CMP_EQ_OQ), as_float(zero()),
+                     reference);
+    MICROSCALE_UNROLL
+    for (Float& sum : sum_) sum = as_float(zero());
+    if (higher == 0) return false;
+    alignas(64) float alphas[16], references[16];
+    store_float(alphas, choose(higher, exp2_of(mul(sub(before, origin_), step_)), set_float(1.0f)));
+    store_float(references, reference);
+    for (int r = 0; r < Rows; ++r) {
+      group.sum[r] *= static_cast<double>(alphas[r]);
+      group.alpha[r] = alphas[r];
+      group.reference[r] = references[r];
+    }
+    return true;
+  }
+
+  const BlockFactors* factors_;
+  const float* scores_;
+  Float origin_, step_, sum_[4];
+};

@@ -41,10 +41,13 @@ struct RowsAhead {
   const std::uint8_t *codes = nullptr, *scales = nullptr;
   std::int64_t stride = 0, scale_stride = 0, count = 0;
 
-  void ask(std::int64_t row, std::int64_t bytes) const {
+  /// Inlined at once: g++ drops calls of functions that only prefetch, as they have no effect.
+  [[gnu::always_inline]] void ask(std::int64_t row, std::int64_t bytes) const {
     if (row >= count) return;
-    for (std::int64_t i = 0; i < bytes; i += 64) prefetch_line(codes + row * stride, i);
-    if (scales) prefetch_line(scales + row * scale_stride, 0);
+    const char *line = reinterpret_cast<const char*>(codes + row * stride),
+               *first_scale = reinterpret_cast<const char*>(scales);
+    for (std::int64_t i = 0; i < bytes; i += 64) _mm_prefetch(line + i, _MM_HINT_T0);
+    if (scales) _mm_prefetch(first_scale + row * scale_stride, _MM_HINT_T0);
   }
 };
 
