@@ -208,7 +208,8 @@ AttentionSet article_set(unsigned seed) {
   return finished(std::move(set));
 }
 
-AttentionError measure_attention(const AttentionSet& set, const AttentionScheme& scheme) {
+AttentionError measure_attention(const AttentionSet& set, const AttentionScheme& scheme,
+                                 const Context& context) {
   Output exact = outputs_of(set), got = outputs_of(set);
   AttentionOptions call = call_on(set, exact);
   call.k = view(set.k, set.kv_len, set.d);
@@ -238,7 +239,7 @@ AttentionError measure_attention(const AttentionSet& set, const AttentionScheme&
     cached = std::make_unique<Cached>(set, scheme);
     call.cache = cached->cache;
   }
-  attention(call);
+  attention(call, context);
   return compare(set, exact, got);
 }
 

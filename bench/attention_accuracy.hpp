@@ -53,7 +53,8 @@ struct AttentionError {
   double worst_row = 1;  // least cosine of one query
   double lse = 0;        // largest |error| of the log-sum-exp
 };
-AttentionError measure_attention(const AttentionSet& set, const AttentionScheme& scheme);
+AttentionError measure_attention(const AttentionSet& set, const AttentionScheme& scheme,
+                                 const Context& context = {});
 
 /// The rows of the table.
 std::vector<AttentionScheme> attention_schemes();

@@ -30,7 +30,8 @@ TEST(AttentionDecodeArgs, shared_memory_holds_the_rings_the_sums_and_the_barrier
   EXPECT_EQ(decode_row_terms(KvFormat::mxfp4, 64, 16), 3 * 3 * 4352);
   EXPECT_EQ(decode_row_terms(KvFormat::mxfp8, 128, 8), 3 * 2 * 8448);
   EXPECT_EQ(decode_row_terms(KvFormat::fp8, 256, 8), 3 * 2 * 16384);
-  EXPECT_EQ(decode_shared_bytes(KvFormat::nvfp4, 128, 8), 3 * 2 * 9216 + 3 * 8 * 8 + 3 * 2 * 8);
+  EXPECT_EQ(decode_shared_bytes(KvFormat::nvfp4, 128, 8),
+            3 * 2 * 9216 + 3 * 8 * 8 + 3 * 2 * 20 + 4 * 4);
   const auto blocks = [](KvFormat format, int d, int rows) {
     return 227 * 1024 / (decode_shared_bytes(format, d, rows) + 1024);
   };

@@ -52,7 +52,7 @@ class AttentionCalls : public ::testing::Test {
 };
 
 TEST_F(AttentionCalls, fill_the_device_with_parts_of_enough_keys) {
-  // This device says that a multiprocessor holds one block, of 132; rounds have 192 keys.
+  // This device says that a multiprocessor holds one block, of 132; rounds have 96 keys.
   EXPECT_EQ(run(options(64, 8192)).splits, 1);
   EXPECT_EQ(device_.launches.size(), 1u);
   EXPECT_EQ(device_.launches.front().call.grid.x, 64u * 8);
@@ -61,8 +61,8 @@ TEST_F(AttentionCalls, fill_the_device_with_parts_of_enough_keys) {
   EXPECT_EQ(device_.launches.back().name, "attention_decode_merge_128_8");
   EXPECT_EQ(device_.launches.back().call.grid.y, 8u);
   EXPECT_EQ(run(options(1, 131072)).splits, 16);
-  EXPECT_EQ(run(options(1, 4096)).splits, 11);  // two rounds each, as with 16
-  EXPECT_EQ(run(options(9, 8192)).splits, 5);   // three full waves of nine rounds
+  EXPECT_EQ(run(options(1, 4096)).splits, 15);  // three rounds each, as with 16
+  EXPECT_EQ(run(options(9, 8192)).splits, 5);   // three waves of eighteen rounds
   EXPECT_EQ(run(options(1, 192)).splits, 1);
   EXPECT_EQ(device_.launches.size(), 1u);
 }
@@ -113,7 +113,7 @@ TEST_F(AttentionCalls, need_the_workspace_that_they_say) {
   const AttentionOptions o = options(1, 4096);
   const AttentionCall call = check_attention(o, true);
   const std::int64_t bytes = attention_workspace_bytes(device_, call);
-  EXPECT_EQ(bytes, 8 * 11 * 8 * 130 * 4);
+  EXPECT_EQ(bytes, 8 * 15 * 8 * 130 * 4);
   test::expect_error(ErrorCode::invalid_argument, "a workspace of", [&] {
     attention(device_, call, {memory_, static_cast<std::size_t>(bytes - 1)}, nullptr);
   });
