@@ -1,4 +1,4 @@
-// mbarrier, bulk copies and tensor copies.
+// mbarrier, bulk copies, tensor copies and asynchronous stores.
 #include <string>
 #include <vector>
 
@@ -138,6 +138,34 @@ void tensor(Binder& b) {
   b.use(loads ? "cp.tensor.load" : "cp.tensor.store");
 }
 
+// st.async: the two addresses in op.list, then the values' rows; op.mode: bytes of a value.
+void store(Binder& b) {
+  b.take("async");
+  b.take("weak");
+  b.take("shared::cluster");
+  if (!b.take(word_of_completion)) return b.refuse("is for another block's shared memory");
+  const std::string_view vector = b.take_one_of({"v2", "v4"});
+  const std::size_t count = vector.empty() ? 1 : static_cast<std::size_t>(vector[1] - '0');
+  Type type = Type::b32;
+  if (!b.take_type(type) || ptx::bits_of(type) < 32 || ptx::bits_of(type) > 64)
+    return b.refuse("has values of 32 or 64 bits");
+  const ptx::Operand& values = b.operand(1);
+  const bool several = values.kind == ptx::Operand::Kind::vector;
+  if ((several ? values.parts.size() : 1) != count)
+    return b.refuse("has a vector of another length than its name says");
+  std::vector<std::uint32_t> list;
+  push(b, list, 0, Space::shared);
+  push(b, list, 2, Space::shared);
+  if (several)
+    for (const ptx::Operand& each : values.parts) list.push_back(b.source(each, type));
+  else
+    list.push_back(b.source(values, type));
+  b.op.mode = static_cast<std::uint8_t>(ptx::bits_of(type) / 8);
+  b.op.extra = static_cast<std::uint32_t>(count);
+  b.lists(list);
+  b.use("st.async");
+}
+
 void groups(Binder& b) {
   b.op.mode = static_cast<std::uint8_t>(AsyncKind::bulk);
   if (b.take("commit_group")) return b.use("async.commit");
@@ -152,6 +180,7 @@ void groups(Binder& b) {
 
 bool decode_mbarrier(Binder& b) {
   if (b.in.opcode == "mbarrier") return mbarrier(b), true;
+  if (b.in.opcode == "st") return store(b), true;
   if (b.in.opcode != "cp") return false;
   b.take("async");
   if (b.take("mbarrier")) {

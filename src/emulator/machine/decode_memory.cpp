@@ -135,6 +135,7 @@ void create_policy(Binder& b) {
 
 bool decode_memory(Binder& b) {
   const std::string_view opcode = b.in.opcode;
+  if (opcode == "st" && b.in.has("async")) return false;
   if (opcode == "ld" || opcode == "ldu" || opcode == "st") {
     load_or_store(b, opcode != "st");
   } else if (opcode == "prefetch" || opcode == "prefetchu" || opcode == "discard" ||

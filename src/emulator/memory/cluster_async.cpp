@@ -74,9 +74,10 @@ void ClusterMemory::land_for(std::uint64_t barrier) {
   // An arrive of cp.async stands behind the copies of its warp.
   land_where([&](const AsyncCopy& copy) {
     if (copy.barrier == barrier) return true;
+    if (copy.kind != AsyncKind::cp_async) return false;
     return std::any_of(copies_.begin(), copies_.end(), [&](const AsyncCopy& other) {
-      return other.barrier == barrier && other.arrive && copy.kind == AsyncKind::cp_async &&
-             copy.warp == other.warp && copy.sequence < other.sequence;
+      return other.barrier == barrier && other.arrive && copy.warp == other.warp &&
+             copy.sequence < other.sequence;
     });
   });
 }

@@ -102,6 +102,11 @@ class ClusterMemory {
   /// to shared, shared to global, shared to a peer's shared.
   void bulk_copy(const Agent& agent, int lane, std::uint64_t destination, std::uint64_t source,
                  std::uint64_t bytes, std::uint64_t mbarrier);
+  /// st.async: `to.bytes` (4 to 32) of each lane, side by side in `values`, to the shared memory of
+  /// a block of the cluster, which is told at the lane's `mbarrier`. Who waits there knows what
+  /// this warp knew.
+  void store_async(const Agent& agent, const WarpAccess& to, const std::uint8_t* values,
+                   const std::uint64_t* mbarrier);
   /// cp.async.bulk.tensor, tiled mode: `map` is the generic address of a descriptor
   /// (tensor_map.hpp), `coordinates` innermost first. Loads complete at `mbarrier`, stores in the
   /// bulk group.
@@ -190,7 +195,7 @@ class ClusterMemory {
   std::vector<WarpMemory> warps_;  // rank by rank
   WarpMemory warpgroup_;           // who reads the matrices of a wgmma
   std::uint32_t matrix_group_ = 0;
-  RecordLog log_;                  // of accesses to shared memory
+  RecordLog log_;  // of accesses to shared memory
   Reporter reporter_;
   std::vector<Barrier> barriers_;
   std::uint32_t barrier_slots_ = 0;  // taken since begin

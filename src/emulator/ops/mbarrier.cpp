@@ -1,4 +1,6 @@
-// mbarrier objects, bulk copies and tensor copies, lane by lane.
+// mbarrier objects, bulk copies, tensor copies and asynchronous stores, lane by lane.
+#include <cstring>
+
 #include "emulator/ops/address.hpp"
 #include "emulator/ops/barrier.hpp"
 #include "emulator/ops/families.hpp"
@@ -83,8 +85,8 @@ Step copy_arrive(const Op& op, Warp& warp, u32 lanes) {
   return Step::next;
 }
 
-/// Mode bit 0: with an mbarrier; bit 1: to the blocks of the cluster that a mask in op.b names, each
-/// at the same place, with an mbarrier at the same place.
+/// Mode bit 0: with an mbarrier; bit 1: to the blocks of the cluster that a mask in op.b names,
+/// each at the same place, with an mbarrier at the same place.
 Step bulk(const Op& op, Warp& warp, u32 lanes) {
   for (u32 rest = lanes; rest; rest &= rest - 1) {
     const int i = std::countr_zero(rest);
@@ -92,9 +94,8 @@ Step bulk(const Op& op, Warp& warp, u32 lanes) {
       for (u32 blocks = warp.row32(op.b)[i] & 0xFFFFu; blocks; blocks &= blocks - 1) {
         const auto rank = static_cast<u32>(std::countr_zero(blocks));
         warp.block().memory().bulk_copy(
-            warp.agent(op), i, cluster_shared(rank, listed(op, warp, 0, i)),
-            listed(op, warp, 1, i), warp.row32(op.a)[i],
-            cluster_shared(rank, listed(op, warp, 2, i)));
+            warp.agent(op), i, cluster_shared(rank, listed(op, warp, 0, i)), listed(op, warp, 1, i),
+            warp.row32(op.a)[i], cluster_shared(rank, listed(op, warp, 2, i)));
       }
       continue;
     }
@@ -102,6 +103,27 @@ Step bulk(const Op& op, Warp& warp, u32 lanes) {
                                     listed(op, warp, 1, i), warp.row32(op.a)[i],
                                     (op.mode & 1) ? listed(op, warp, 2, i) : 0);
   }
+  return Step::next;
+}
+
+/// op.extra values of op.mode bytes.
+Step store(const Op& op, Warp& warp, u32 lanes) {
+  const std::size_t bytes = std::size_t{op.extra} * op.mode;
+  std::uint8_t values[32 * 32];
+  u64 to[32] = {}, barriers[32] = {};
+  for (u32 rest = lanes; rest; rest &= rest - 1) {
+    const auto i = static_cast<std::size_t>(std::countr_zero(rest));
+    to[i] = listed(op, warp, 0, static_cast<int>(i));
+    barriers[i] = listed(op, warp, 1, static_cast<int>(i));
+    for (u32 k = 0; k < op.extra; ++k) {
+      const u32 row = op.list[10 + k];
+      const u64 value = op.mode == 8 ? warp.row64(row)[i] : warp.row32(row)[i];
+      std::memcpy(values + i * bytes + k * op.mode, &value, op.mode);
+    }
+  }
+  warp.block().memory().store_async(
+      warp.agent(op), {.lanes = lanes, .bytes = static_cast<int>(bytes), .address = to}, values,
+      barriers);
   return Step::next;
 }
 
@@ -137,6 +159,7 @@ Family mbarrier_family() {
       {"mbarrier.wait.state", wait<false>},
       {"cp.async.mbarrier", copy_arrive},
       {"cp.bulk", bulk},
+      {"st.async", store},
       {"cp.tensor.load", tensor<true>},
       {"cp.tensor.store", tensor<false>},
   };

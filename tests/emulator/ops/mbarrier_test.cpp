@@ -68,6 +68,46 @@ TEST(Mbarriers, a_bulk_copy_goes_to_the_blocks_of_a_mask) {
   EXPECT_EQ(ran.count(FindingKind::deadlock), 1) << "block 0 waits for bytes of nobody";
 }
 
+// Block 1 of two stores pairs of words into block 0, which waits for their bytes, or does not.
+std::string sent_pairs(const std::string& wait) {
+  return entry(
+      ".shared .align 16 .b8 tile[256];\n.shared .align 8 .b8 bar[8];\n"
+      "mov.u32 %r1, tile; mov.u32 %r2, bar; mov.u32 %r7, %ctaid.x; mov.u32 %r8, %tid.x;\n"
+      "setp.ne.u32 %p1, %r8, 0; @%p1 bra READY;\n"
+      "mbarrier.init.shared::cta.b64 [%r2], 1; fence.mbarrier_init.release.cluster;\n"
+      "mbarrier.arrive.expect_tx.shared::cta.b64 %rd4, [%r2], 256;\n"
+      "READY: barrier.cluster.arrive.release; barrier.cluster.wait.acquire;\n"
+      "ld.param.u64 %rd1, [p]; shl.b32 %r3, %r8, 3; add.u32 %r4, %r1, %r3;\n"
+      "setp.eq.u32 %p1, %r7, 0; @%p1 bra WAIT;\n"
+      "mapa.shared::cluster.u32 %r5, %r4, 0; mapa.shared::cluster.u32 %r6, %r2, 0;\n"
+      "add.u32 %r9, %r8, 1000;\n"
+      "st.async.weak.shared::cluster.mbarrier::complete_tx::bytes.v2.u32 [%r5], {%r8, %r9}, "
+      "[%r6];\n"
+      "bra END;\n"
+      "WAIT: " +
+          wait +
+          "ld.shared.v2.u32 {%r5, %r6}, [%r4];\n"
+          "cvt.u64.u32 %rd2, %r3; add.u64 %rd2, %rd1, %rd2; st.global.v2.u32 [%rd2], {%r5, %r6};\n"
+          "END: barrier.cluster.arrive.relaxed; barrier.cluster.wait;",
+      "", "sm_90a");
+}
+
+TEST(Mbarriers, stores_to_another_block_complete_the_phase_that_is_waited_for) {
+  for (const Completion completion : {Completion::eager, Completion::latest, Completion::random}) {
+    LaunchRequest request = shaped(2, 32, {.completion = completion});
+    request.cluster = {2};
+    const Ran ran = launch_words(
+        sent_pairs("mbarrier.try_wait.parity.shared::cta.b64 %p2, [%r2], 0; @!%p2 bra WAIT;\n"),
+        std::vector<std::uint32_t>(64), request);
+    EXPECT_EQ(ran.findings(), "");
+    for (std::uint32_t i = 0; i < 64; ++i) EXPECT_EQ(ran.words[i], i / 2 + i % 2 * 1000);
+  }
+  LaunchRequest request = shaped(2, 32, {.completion = Completion::latest});
+  request.cluster = {2};
+  const Ran ran = launch_words(sent_pairs(""), std::vector<std::uint32_t>(64), request);
+  EXPECT_FALSE(ran.report.findings.empty()) << "nobody waits for the pairs";
+}
+
 TEST(Mbarriers, reading_without_waiting_is_found) {
   const Ran ran = launch_words(entry(bulk(""), "", "sm_90a"), std::vector<std::uint32_t>(32, 41),
                                shaped(1, 32));
