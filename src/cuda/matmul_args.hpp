@@ -110,18 +110,16 @@ enum class StreamInput : std::int32_t { f16, bf16, nvfp4 };
 /// memory (tile/matmul_stream.cuh). stream_threads threads; as many clusters as the device holds at
 /// once, which share the row tiles of all matrices.
 struct MatmulStreamArgs {
-  MatmulRowsArgs product;      // packed; a is not prepared
-  PrepareRowsArgs a;           // as for matmul_prepare_rows_<kind>, but for what that writes
-  std::int32_t a_kind;         // StreamInput
-  StreamShared shared;         // where a block has what
-  std::int32_t cluster_shift;  // blocks of a cluster, they share k: 1, 2, 4 or 8
-  std::int32_t k_shift;        // warps that share a row tile along k: 4, 8 or 16
-  std::int32_t depth;          // stages of a warp's ring
-  std::int32_t units_rows;     // rows of a in shared memory at a time, at most
-  std::int32_t chunks;         // of k
-  std::uint32_t row_tiles;     // of a matrix
-  std::uint32_t batch_parts;   // matrices, each as often as it has units_rows rows of a; experts: 0
-  std::uint32_t parts_of_each;  // how often that is
+  MatmulRowsArgs product;     // packed; a is not prepared
+  PrepareRowsArgs a;          // as for matmul_prepare_rows_<kind>, but for what that writes
+  std::int32_t a_kind;        // StreamInput
+  StreamShared shared;        // where a block has what
+  StreamCut cut;              // blocks of a cluster: 1, 2, 4 or 8; warps along k: 4, 8 or 16
+  std::int32_t units_rows;    // rows of a in shared memory at a time, at most
+  std::int32_t chunks;        // of k
+  std::uint32_t row_tiles;    // of a matrix
+  std::uint32_t batch_parts;  // matrices, each as often as it has units_rows rows of a; experts: 0
+  std::uint32_t parts_of_each;           // how often that is
   std::uint32_t batch_each, batch_more;  // row tiles of a cluster, and how many have one more
 };
 

@@ -57,35 +57,35 @@ std::optional<StreamPlan> stream_plan(Device& device, const MatmulCall& call,
   if (tiles >= std::int64_t{1} << 32 || chunks >= 1 << 20 || rows.m >= std::int64_t{1} << 31)
     return {};
 
-  // Of what fits, the cluster size with the fewest rounds of row tiles, each as long as its part of
-  // k; a larger one has more to add up.
+  // Of what fits, what takes the fewest cycles, as predicted.
   const Kernel kernel = load_kernel(device, kernel_name(call, plan.rows_at_once), call.operation);
-  double best = 0;
+  plan.chunks = static_cast<int>(chunks);
+  std::int64_t least = -1;
   for (int shift = 0; shift <= 3; ++shift) {
     const auto of_block = static_cast<int>(ceil_div(chunks, std::int64_t{1} << shift));
-    int k_shift = stream_warps_shift;
-    while (k_shift > 2 && of_block < kind.stage_chunks << k_shift) --k_shift;
-    StreamShared shared{};
-    int depth = 9;
-    do {
-      shared = stream_shared(kind, k_shift, plan.units_rows, of_block, --depth,
-                             rows.expert_rows != nullptr);
-    } while (depth > 1 && shared.bytes > stream_shared_bytes - 1024);
-    if (depth == 1) continue;
-    const int clusters = device.most_clusters(kernel, 1 << shift, stream_threads, shared.bytes);
-    if (clusters == 0) continue;
-    const double time = static_cast<double>(ceil_div(tiles, clusters) * of_block) *
-                        (1 + 0.02 * static_cast<double>(1 << shift));
-    if (best != 0 && time >= best) continue;
-    best = time;
-    plan.cluster_shift = shift;
-    plan.k_shift = k_shift;
-    plan.depth = depth;
-    plan.clusters = static_cast<int>(std::min<std::int64_t>(clusters, tiles));
-    plan.shared = shared;
-    plan.chunks = static_cast<int>(chunks);
+    for (int k_shift = 2; k_shift <= stream_warps_shift; ++k_shift) {
+      if (k_shift > 2 && of_block < kind.stage_chunks << k_shift) break;
+      for (int rounds_shift = kind.most_rounds_shift; rounds_shift >= 0; --rounds_shift) {
+        StreamCut cut{shift, k_shift, rounds_shift, 9};
+        StreamShared shared{};
+        do {
+          --cut.depth;
+          shared = stream_shared(kind, cut, plan.units_rows, of_block, rows.expert_rows != nullptr);
+        } while (cut.depth > 1 && shared.bytes > stream_shared_bytes - 1024);
+        if (cut.depth == 1) continue;
+        const int clusters = device.most_clusters(kernel, 1 << shift, stream_threads, shared.bytes);
+        if (clusters == 0) continue;
+        const std::int64_t cycles =
+            stream_cycles(kind, cut, plan.units_rows, of_block, ceil_div(tiles, clusters));
+        if (least >= 0 && cycles >= least) continue;
+        least = cycles;
+        plan.cut = cut;
+        plan.clusters = static_cast<int>(std::min<std::int64_t>(clusters, tiles));
+        plan.shared = shared;
+      }
+    }
   }
-  if (best == 0) return {};
+  if (least < 0) return {};
   return plan;
 }
 
@@ -99,9 +99,7 @@ void matmul_stream(Device& device, const MatmulCall& call, const StreamPlan& pla
                                          : bf16          ? StreamInput::bf16
                                                          : StreamInput::f16);
   all.shared = plan.shared;
-  all.cluster_shift = plan.cluster_shift;
-  all.k_shift = plan.k_shift;
-  all.depth = plan.depth;
+  all.cut = plan.cut;
   all.units_rows = plan.units_rows;
   all.chunks = plan.chunks;
   all.row_tiles = static_cast<std::uint32_t>(fragment_tiles::row_tiles(args.n, call.gated));
@@ -114,12 +112,12 @@ void matmul_stream(Device& device, const MatmulCall& call, const StreamPlan& pla
     all.batch_more = tiles % clusters;
   }
   launch(device, kernel_name(call, plan.rows_at_once), call.operation,
-         {.grid_x = static_cast<unsigned>(plan.clusters << plan.cluster_shift),
+         {.grid_x = static_cast<unsigned>(plan.clusters << plan.cut.cluster_shift),
           .grid_y = 1,
           .grid_z = 1,
           .threads = stream_threads,
           .column_shift = 0},
-         all, stream, plan.shared.bytes, 1 << plan.cluster_shift);
+         all, stream, plan.shared.bytes, 1 << plan.cut.cluster_shift);
 }
 
 }  // namespace microscale::cuda

@@ -13,9 +13,8 @@
 
 namespace microscale::cuda {
 
-/// How many blocks share k (a cluster), how many warps of a block, and how deep rings are.
 struct StreamPlan {
-  int cluster_shift, k_shift, depth;
+  StreamCut cut;
   int rows_at_once;  // of a that the kernel takes: 8 or 16
   int units_rows;    // and keeps in shared memory: these, or all there are
   int chunks;        // of k

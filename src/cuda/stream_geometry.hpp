@@ -11,9 +11,9 @@ namespace microscale::cuda {
 
 inline constexpr int stream_warps_shift = 4, stream_warps = 1 << stream_warps_shift;
 inline constexpr int stream_threads = 32 * stream_warps;
-inline constexpr int stream_most_parts = 1024;      // matrices with rows of a, each as often
-                                                    // as it has as many as are taken at a time
-inline constexpr int stream_most_rows = 16;         // of a, in shared memory at a time
+inline constexpr int stream_most_parts = 1024;  // matrices with rows of a, each as often
+                                                // as it has as many as are taken at a time
+inline constexpr int stream_most_rows = 16;     // of a, in shared memory at a time
 inline constexpr int stream_powers_bytes = 4 * 4 * stream_most_rows;  // of rows of BF16
 inline constexpr int stream_shared_bytes = 232448;  // that a block of sm_90 may have
 
@@ -22,45 +22,77 @@ struct StreamKind {
   int columns;                    // of k in a chunk of 16 rows
   int stage_bytes, stage_chunks;  // one copy, or several that arrive together
   int units_bytes;                // of a row of a, for a chunk
-  int slot_bytes, slot_sums;      // a warp's sums of a row tile; threads that add them up
-  int rounds;                     // row tiles whose sums a warp keeps before they are added up
+  int slot_bytes, sums_shift;     // a warp's sums of a row tile; pairs of them, 2^sums_shift
+  int most_rounds_shift;          // row tiles whose sums a warp keeps before they are added up
+
+  MICROSCALE_HD constexpr int slot_sums() const { return 1 << sums_shift; }
 };
 
-/// Packed tiles of 64 columns, about 4608 bytes at a time, half of that beside many rows of a, whatever
-/// the format; and `token_tiles` times eight rows.
+/// Packed tiles of 64 columns, about 4608 bytes at a time, half of that beside many rows of a,
+/// whatever the format; and `token_tiles` times eight rows.
 MICROSCALE_HD constexpr StreamKind stream_packed(int tile_bytes, int token_tiles) {
   const int chunks = (token_tiles == 1 ? 4608 : 2304) / tile_bytes;
-  return {
-      64, chunks * tile_bytes, chunks, 128, 512 * token_tiles, 64 * token_tiles, 4 / token_tiles};
+  return {.columns = 64,
+          .stage_bytes = chunks * tile_bytes,
+          .stage_chunks = chunks,
+          .units_bytes = 128,
+          .slot_bytes = 512 * token_tiles,
+          .sums_shift = token_tiles == 1 ? 6 : 7,
+          .most_rounds_shift = token_tiles == 1 ? 2 : 1};
 }
+
+/// How work is cut: 2^cluster_shift blocks and 2^k_shift warps of a block share a row tile along k,
+/// each warp keeps the sums of 2^rounds_shift row tiles before they are added up, and has a ring of
+/// `depth` stages.
+struct StreamCut {
+  int cluster_shift, k_shift, rounds_shift, depth;
+
+  /// Row tiles that a block multiplies at a time.
+  MICROSCALE_HD constexpr int groups_shift() const { return stream_warps_shift - k_shift; }
+};
+
 /// How a block's shared memory is laid out; offsets and sizes in bytes. `rows` of a, `chunks` of k
-/// (of this block's part, at most), `depth` stages a warp.
+/// (of this block's part, at most).
 struct StreamShared {
   int units, pitch;  // rows of a, this far apart: eight, 16 bytes of each, are in all banks
   int partial;       // sums of each warp
-  int sums;          // those of a block, for the other blocks of the cluster
+  int sums;          // those that the blocks of a cluster send, twice
   int parts;         // which matrices have rows, 8 bytes each
   int powers;        // of rows of a, stream_powers_bytes
-  int barriers;      // of stages, then one of the rows of a
+  int barriers;      // of stages, then one of the rows of a and two of sums
   int bytes;
 };
-MICROSCALE_HD constexpr StreamShared stream_shared(StreamKind kind, int k_shift, int rows,
-                                                   int chunks, int depth, bool experts) {
+MICROSCALE_HD constexpr StreamShared stream_shared(StreamKind kind, StreamCut cut, int rows,
+                                                   int chunks, bool experts) {
   StreamShared s{};
   s.pitch = chunks * kind.units_bytes + 16;
-  s.units = stream_warps * depth * kind.stage_bytes;
+  s.units = stream_warps * cut.depth * kind.stage_bytes;
   s.partial = s.units + (rows * s.pitch + 127) / 128 * 128;
-  s.sums = s.partial + stream_warps * kind.rounds * kind.slot_bytes;
-  s.parts = s.sums + kind.rounds * (stream_warps >> k_shift) * kind.slot_sums * 8;
+  s.sums = s.partial + (stream_warps << cut.rounds_shift) * kind.slot_bytes;
+  s.parts = s.sums + (cut.cluster_shift > 0 ? 2 : 0) *
+                         (kind.slot_sums() << (cut.rounds_shift + cut.groups_shift())) * 8;
   s.powers = s.parts + (experts ? stream_most_parts * 8 : 0);
   s.barriers = s.powers + stream_powers_bytes;
-  s.bytes = s.barriers + stream_warps * depth * 8 + 8;
+  s.bytes = s.barriers + stream_warps * cut.depth * 8 + 3 * 8;
   return s;
 }
 
 /// Where the part of `count` that belongs to `index` of 2^shift begins; `count` is below 2^24.
 MICROSCALE_HD constexpr int stream_share(int count, int index, int shift) {
   return count * index >> shift;
+}
+
+/// Cycles that a block takes for `row_tiles`, predicted: of each row tile so many chunks a warp,
+/// four warps a scheduler, as measured; adding sums up, and blocks meeting; rows of a to FP16.
+MICROSCALE_HD constexpr std::int64_t stream_cycles(StreamKind kind, StreamCut cut, int rows,
+                                                   int chunks, std::int64_t row_tiles) {
+  const std::int64_t groups = std::int64_t{1} << cut.groups_shift(),
+                     own = (row_tiles + groups - 1) / groups,
+                     times = (own + (1 << cut.rounds_shift) - 1) >> cut.rounds_shift,
+                     own_chunks = (chunks + (1 << cut.k_shift) - 1) >> cut.k_shift;
+  const int of_chunk = kind.sums_shift == 6 ? 480 : 600;
+  return own * (own_chunks * of_chunk + 390) + times * (cut.cluster_shift > 0 ? 2100 : 1200) +
+         std::int64_t{12} * rows * chunks;
 }
 
 }  // namespace microscale::cuda

@@ -8,16 +8,18 @@
 // elements 16 step + 2 t + 8 (v / 2), and the next.
 //
 // 4-bit codes: a lane's 32-bit word `step` has registers 0 and 1 in the one and 2 and 3 in the
-// other half of every byte, each half with its bits where a mask, or a shift and a mask, makes FP8
-// E5M2 of them, which is the upper byte of FP16: values 2^-14 times their own.
+// other half of every byte, each half with its bits where a mask, or two shifts and a mask, makes
+// FP8 E5M2 of them. That is the upper byte of FP16, values 2^-14 times their own: registers 1 and 3
+// are where they should be, 0 and 2 a byte below.
 //
 //   byte       0         1         2         3        bit   7    6 5 4       3 2 1       0
-//   register   0 | 2     0 | 2     1 | 3     1 | 3          sign  magnitude  magnitude   sign
-//   element    first     second    first     second         of 0, 1   of 2, 3   of 0, 1     of 2, 3
+//   register   0 | 2     1 | 3     0 | 2     1 | 3          sign  magnitude  magnitude   sign
+//   element    first     first     second    second         of 0, 1   of 2, 3   of 0, 1     of 2, 3
 //
 // 8-bit codes: [step / 2][lane][step % 2][register][first, second].
-// Scales: [g][block of the tile][row g, row g + 8]; UE4M3 without the sign bit, which means nothing.
-// A gate and an up matrix share tiles: rows 0 to 7 are eight of the gate, 8 to 15 the same of up.
+// Scales: [g][block of the tile][row g, row g + 8]; UE4M3 without the sign bit, which means
+// nothing. A gate and an up matrix share tiles: rows 0 to 7 are eight of the gate, 8 to 15 the same
+// of up.
 #pragma once
 
 #include <cstdint>
@@ -65,7 +67,7 @@ struct Nibble {
   bool low;
 };
 MICROSCALE_HD constexpr Nibble nibble(int lane, int step, int v, int half) {
-  return {16 * lane + 4 * step + 2 * (v % 2) + half, v < 2};
+  return {16 * lane + 4 * step + v % 2 + 2 * half, v < 2};
 }
 /// The code's bits there.
 MICROSCALE_HD constexpr std::uint8_t placed(std::uint8_t code, bool low) {

@@ -71,15 +71,15 @@ class StreamedProducts : public ::testing::Test {
 TEST_F(StreamedProducts, are_one_launch) {
   const auto seen = launched({.m = 5});
   EXPECT_EQ(seen.name, "matmul_stream_nvfp4_8");
-  EXPECT_EQ(seen.call.cluster, 4);  // of 3 chunks each block has one, at most
-  EXPECT_EQ(seen.call.grid.x, 12u);
+  EXPECT_EQ(seen.call.cluster, 1);
+  EXPECT_EQ(seen.call.grid.x, 3u);
   EXPECT_EQ(seen.call.grid.y, 1u);
   EXPECT_EQ(seen.call.threads, 512);
   const auto args = seen.as<MatmulStreamArgs>();
   EXPECT_EQ(seen.call.shared_bytes, args.shared.bytes);
-  EXPECT_EQ(args.cluster_shift, 2);
-  EXPECT_EQ(args.k_shift, 2);
-  EXPECT_EQ(args.depth, 2);
+  EXPECT_EQ(args.cut.cluster_shift, 0);
+  EXPECT_EQ(args.cut.k_shift, 2);
+  EXPECT_EQ(args.cut.depth, 2);
   EXPECT_EQ(args.units_rows, 5);
   EXPECT_EQ(args.chunks, 3);
   EXPECT_EQ(args.row_tiles, 3u);
@@ -131,7 +131,8 @@ TEST_F(StreamedProducts, are_not_what_others_do) {
   EXPECT_FALSE(plan({.m = 4, .matrices = 1 << 16, .experts = true}));
   // Sixteen rows of so many elements leave no room for rings, even among eight blocks.
   EXPECT_TRUE(plan({.m = 16, .n = 4096, .k = 16384}));
-  EXPECT_FALSE(plan({.m = 16, .n = 4096, .k = 32768}));
+  EXPECT_TRUE(plan({.m = 16, .n = 4096, .k = 32768}));
+  EXPECT_FALSE(plan({.m = 16, .n = 4096, .k = 65536}));
   EXPECT_TRUE(plan({.m = 8, .n = 4096, .k = 12288}));
   for (const int major : {10, 12}) {
     test::FakeDevice blackwell(major, 0);
@@ -147,15 +148,15 @@ TEST_F(StreamedProducts, share_k_where_row_tiles_are_few) {
     std::int64_t n, k;
     int cluster, warps;
   };
-  for (const Shape s : {Shape{57344, 8192, 1, 16},
-                        {16 * 132, 4096, 1, 8},
-                        {1024, 8192, 2, 8},
-                        {512, 4096, 4, 4},
+  for (const Shape s : {Shape{57344, 8192, 1, 4},
+                        {16 * 132, 4096, 4, 4},
+                        {1024, 8192, 8, 4},
+                        {512, 4096, 8, 4},
                         {256, 7168, 8, 4}}) {
     const auto p = plan({.m = 1, .n = s.n, .k = s.k});
     ASSERT_TRUE(p);
-    EXPECT_EQ(1 << p->cluster_shift, s.cluster) << s.n;
-    EXPECT_EQ(1 << p->k_shift, s.warps) << s.n;
+    EXPECT_EQ(1 << p->cut.cluster_shift, s.cluster) << s.n;
+    EXPECT_EQ(1 << p->cut.k_shift, s.warps) << s.n;
     EXPECT_EQ(p->clusters, std::min<std::int64_t>(132 / s.cluster, s.n / 16));
   }
 }
@@ -170,8 +171,8 @@ TEST_F(StreamedProducts, fit_shared_memory_whatever_their_shape) {
                   plan({.m = m, .n = 4096, .k = k, .weights = weights, .experts = experts})) {
             ++streamed;
             EXPECT_LE(p->shared.bytes, stream_shared_bytes - 1024);
-            EXPECT_GE(p->depth, 2);
-            EXPECT_LE(p->depth, 8);
+            EXPECT_GE(p->cut.depth, 2);
+            EXPECT_LE(p->cut.depth, 8);
           }
   EXPECT_GT(streamed, 400);
 }

@@ -17,8 +17,9 @@ TEST(StreamGeometry, copies_four_or_eight_whole_tiles_at_a_time) {
       EXPECT_EQ(kind.stage_bytes % 16, 0);                   // of a bulk copy
       EXPECT_EQ(kind.units_bytes, 2 * kind.columns);         // FP16
       EXPECT_EQ(kind.slot_bytes, 16 * 8 * token_tiles * 4);  // FP32 of each weight row and row of a
-      EXPECT_EQ(kind.slot_sums * 8, kind.slot_bytes);        // a thread adds two
-      EXPECT_EQ(kind.rounds * kind.slot_bytes, 4 * 512);     // as many sums for 8 rows and for 16
+      EXPECT_EQ(kind.slot_sums() * 8, kind.slot_bytes);      // a thread adds two
+      EXPECT_EQ(kind.slot_bytes << kind.most_rounds_shift,
+                4 * 512);  // as many sums for 8 rows and for 16
     }
 }
 
@@ -32,17 +33,22 @@ TEST(StreamGeometry, parts_of_shared_memory_keep_apart) {
             for (const int depth : {2, 8})
               for (const bool experts : {false, true}) {
                 const StreamKind kind = stream_packed(bytes, token_tiles);
-                const StreamShared s = stream_shared(kind, k_shift, rows, chunks, depth, experts);
+                const StreamCut cut{rows == 5    ? 0
+                                    : depth == 2 ? 1
+                                                 : 3,
+                                    k_shift, chunks == 3 ? 0 : kind.most_rounds_shift, depth};
+                const StreamShared s = stream_shared(kind, cut, rows, chunks, experts);
                 EXPECT_GE(s.units, stream_warps * depth * kind.stage_bytes);
                 EXPECT_GE(s.pitch, chunks * kind.units_bytes);
                 EXPECT_EQ(s.pitch % 128, 16);  // eight rows, 16 bytes of each
                 EXPECT_GE(s.partial, s.units + rows * s.pitch);
-                EXPECT_GE(s.sums, s.partial + stream_warps * kind.rounds * kind.slot_bytes);
-                const int groups = stream_warps >> k_shift;
-                EXPECT_GE(s.parts, s.sums + groups * kind.rounds * kind.slot_sums * 8);
+                EXPECT_GE(s.sums, s.partial + stream_warps * (kind.slot_bytes << cut.rounds_shift));
+                const int row_tiles = stream_warps >> k_shift << cut.rounds_shift,
+                          buffers = cut.cluster_shift > 0 ? 2 : 0;
+                EXPECT_GE(s.parts, s.sums + buffers * row_tiles * kind.slot_sums() * 8);
                 EXPECT_GE(s.powers, s.parts + (experts ? stream_most_parts * 8 : 0));
                 EXPECT_GE(s.barriers, s.powers + stream_powers_bytes);
-                EXPECT_GE(s.bytes, s.barriers + (stream_warps * depth + 1) * 8);
+                EXPECT_GE(s.bytes, s.barriers + (stream_warps * depth + 3) * 8);
                 for (const int part : {s.units, s.partial}) EXPECT_EQ(part % 16, 0);
                 for (const int part : {s.sums, s.parts, s.powers, s.barriers})
                   EXPECT_EQ(part % 8, 0);

@@ -102,42 +102,42 @@ TEST_F(MatmulStream, takes_every_kind_of_rows) {
       is_near({.a = blocks(Format::nvfp4, 5, 80, 3), .b = blocks(Format::nvfp4, 24, 80), .m = 5}));
 }
 
-// Blocks that share k, warps that share it, and stages that each warp fills: rings go around.
+// Blocks that share k, warps that share it, sums added up once and several times; rings go around.
 TEST_F(MatmulStream, cuts_products_by_their_shape) {
   struct Shape {
     std::int64_t m, n, k;
-    int multiprocessors, cluster, warps;
+    int multiprocessors, cluster, warps, rounds;
   };
-  for (const Shape s : {Shape{3, 640, 512, 1, 1, 4},  // more row tiles than stages
-                        {3, 80, 4160, 1, 1, 8},
-                        {1, 250, 8256, 1, 1, 16},  // a row tile is a stage and a part of one
-                        {9, 430, 512, 2, 2, 4},    // sums are added up four times
-                        {16, 140, 1056, 2, 2, 4},  // here and below, twice
-                        {2, 144, 8224, 2, 2, 8},
-                        {5, 270, 992, 4, 4, 4},
-                        {12, 16, 4096, 4, 4, 4},
-                        {8, 136, 1024, 8, 8, 4}}) {
+  for (const Shape s : {Shape{1, 640, 192, 1, 1, 4, 4},
+                        {9, 80, 2048, 1, 1, 8, 2},
+                        {1, 80, 8224, 1, 1, 16, 4},
+                        {1, 16, 992, 2, 2, 4, 4},
+                        {12, 144, 2048, 2, 2, 4, 2},
+                        {16, 272, 2048, 2, 2, 4, 2},
+                        {16, 144, 2048, 4, 4, 4, 2},
+                        {8, 16, 512, 8, 8, 4, 4}}) {
     device().set(s.multiprocessors);
     for (const Format b : formats) {
       SCOPED_TRACE(std::string(info(b).name) + ", n " + std::to_string(s.n));
       const Product p{.a = dense(DType::bf16, s.m, s.k), .b = blocks(b, s.n, s.k), .m = s.m};
       const Streamed got = streamed(p);
-      EXPECT_EQ(1 << got.plan.cluster_shift, s.cluster);
-      EXPECT_EQ(1 << got.plan.k_shift, s.warps);
+      EXPECT_EQ(1 << got.plan.cut.cluster_shift, s.cluster);
+      EXPECT_EQ(1 << got.plan.cut.k_shift, s.warps);
+      EXPECT_EQ(1 << got.plan.cut.rounds_shift, s.rounds);
       EXPECT_TRUE(near_exact(bounded(p), got.d));
     }
   }
 }
 
-// 3 chunks of k for 4 blocks: one has none, whichever way a comes.
-TEST_F(MatmulStream, has_blocks_without_a_part_of_k) {
+// 3 chunks of k for 4 warps: one has none, whichever way a comes.
+TEST_F(MatmulStream, has_warps_without_a_part_of_k) {
   device().set(4);
   for (Side a :
        {dense(DType::bf16, 3, 192), dense(DType::f16, 3, 192), blocks(Format::nvfp4, 3, 192)})
     for (const Format b : formats) {
       const Product p{.a = a, .b = blocks(b, 16, 192), .m = 3};
       const Streamed got = streamed(p);
-      EXPECT_EQ(got.plan.cluster_shift, 2);
+      EXPECT_EQ(got.plan.cut.k_shift, 2);
       EXPECT_TRUE(near_exact(bounded(p), got.d));
     }
 }
@@ -156,6 +156,18 @@ TEST_F(MatmulStream, multiplies_batches) {
       p.a = dense(DType::bf16, 3 * m, 224), p.tiled = false;
       EXPECT_TRUE(is_near(p)) << m;
     }
+}
+
+// The sums of five matrices, one after the other, go to two buffers in turn.
+TEST_F(MatmulStream, adds_up_the_sums_of_a_cluster_matrix_by_matrix) {
+  device().set(2);
+  const Product p{.a = dense(DType::f16, 5 * 9, 2048, 3),
+                  .b = blocks(Format::nvfp4, 5 * 16, 2048),
+                  .m = 9,
+                  .matrices = 5};
+  const Streamed got = streamed(p);
+  EXPECT_EQ(got.plan.cut.cluster_shift, 1);
+  EXPECT_TRUE(near_exact(bounded(p), got.d));
 }
 
 TEST_F(MatmulStream, gives_each_expert_its_rows) {

@@ -46,10 +46,10 @@ __device__ void to_lanes(uint4 row, uint4 row8, uint2 (&lanes)[4]) {
   if constexpr (CodeBits == 4) {
     const LaneBytes a = e2m1_bytes(row.x, row.y), a8 = e2m1_bytes(row8.x, row8.y),
                     b = e2m1_bytes(row.z, row.w), b8 = e2m1_bytes(row8.z, row8.w);
-    lanes[0] = {ptx::prmt_b32(a.low, a8.low, 0x5410), ptx::prmt_b32(b.low, b8.low, 0x5410)};
-    lanes[1] = {ptx::prmt_b32(a.low, a8.low, 0x7632), ptx::prmt_b32(b.low, b8.low, 0x7632)};
-    lanes[2] = {ptx::prmt_b32(a.high, a8.high, 0x5410), ptx::prmt_b32(b.high, b8.high, 0x5410)};
-    lanes[3] = {ptx::prmt_b32(a.high, a8.high, 0x7632), ptx::prmt_b32(b.high, b8.high, 0x7632)};
+    lanes[0] = {ptx::prmt_b32(a.low, a8.low, 0x5140), ptx::prmt_b32(b.low, b8.low, 0x5140)};
+    lanes[1] = {ptx::prmt_b32(a.low, a8.low, 0x7362), ptx::prmt_b32(b.low, b8.low, 0x7362)};
+    lanes[2] = {ptx::prmt_b32(a.high, a8.high, 0x5140), ptx::prmt_b32(b.high, b8.high, 0x5140)};
+    lanes[3] = {ptx::prmt_b32(a.high, a8.high, 0x7362), ptx::prmt_b32(b.high, b8.high, 0x7362)};
   } else {
     lanes[0] = {ptx::prmt_b32(row.x, row8.x, 0x5410), ptx::prmt_b32(row.z, row8.z, 0x5410)};
     lanes[1] = {ptx::prmt_b32(row.x, row8.x, 0x7632), ptx::prmt_b32(row.z, row8.z, 0x7632)};

@@ -15,6 +15,11 @@ __device__ inline void barrier_cluster_wait_acquire() {
   asm volatile("barrier.cluster.wait.acquire.aligned;" ::: "memory");
 }
 
+/// The same arrival, but nothing that was written is ordered by it.
+__device__ inline void barrier_cluster_arrive_relaxed() {
+  asm volatile("barrier.cluster.arrive.relaxed.aligned;" ::: "memory");
+}
+
 /// "mapa": where block `rank` of the cluster has what is at `address` of this block's shared
 /// memory.
 __device__ inline std::uint32_t mapa_shared_cluster(std::uint32_t address, std::uint32_t rank) {
@@ -38,6 +43,18 @@ __device__ inline std::uint32_t mov_cluster_ctarank() {
 /// Four bytes to the shared memory of any block of the cluster.
 __device__ inline void st_shared_cluster_f32(std::uint32_t address, float v) {
   asm volatile("st.shared::cluster.f32 [%0], %1;" ::"r"(address), "f"(v) : "memory");
+}
+
+/// "st.async": two numbers to the shared memory of a block of the cluster, aligned to eight bytes,
+/// where they count as eight bytes of that block's `mbarrier`; who waits for it sees them. Both
+/// addresses as mapa gives them.
+__device__ inline void st_async_shared_cluster_v2_f32(std::uint32_t address, float x, float y,
+                                                      std::uint32_t mbarrier) {
+  asm volatile(
+      "st.async.weak.shared::cluster.mbarrier::complete_tx::bytes.v2.f32 [%0], {%1, %2}, [%3];" ::
+          "r"(address),
+      "f"(x), "f"(y), "r"(mbarrier)
+      : "memory");
 }
 
 /// Eight bytes of the shared memory of any block of the cluster, aligned.

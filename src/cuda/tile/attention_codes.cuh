@@ -13,24 +13,10 @@
 #include "cuda/ptx/memory.cuh"
 #include "cuda/ptx/packed.cuh"
 #include "cuda/ptx/permute.cuh"
+#include "cuda/tile/e2m1_halves.cuh"
 #include "microscale/kv_format.hpp"
 
 namespace microscale::cuda {
-
-/// Four pairs of FP16 numbers.
-struct NibbleHalves {
-  std::uint32_t n[4];
-};
-/// Nibble n of both halves of a word: its sign and magnitude are brought to the upper byte beside
-/// bits of others, which one mask then clears. Shifts to the left count as multiplications, which
-/// the logic unit, the busiest one, has no part in.
-__device__ inline NibbleHalves nibble_halves(std::uint32_t word) {
-  constexpr std::uint32_t signs = 0x80808080u;
-  const std::uint32_t odd = ptx::lop3_select_b32(signs, word, word >> 3),
-                      even = ptx::lop3_select_b32(signs, word << 4, word << 1);
-  constexpr std::uint32_t upper = 0x8E008E00u;
-  return {{even << 8 & upper, odd << 8 & upper, even & upper, odd & upper}};
-}
 
 /// Byte n of both words, E4M3.
 __device__ inline NibbleHalves byte_halves(std::uint32_t a, std::uint32_t b) {

@@ -26,7 +26,8 @@ struct PackedFp8 {
 };
 
 /// Eight codes of a lane, four of row g and four of row g + 8, as E5M2.
-__device__ inline uint2 e5m2_of_packed(std::uint32_t codes, E5m2Table row, E5m2Table row8) {
+__device__ inline uint2 e5m2_of_packed(std::uint32_t word, E5m2Table row, E5m2Table row8) {
+  const std::uint32_t codes = ptx::prmt_b32(word, 0, 0x3120);  // rows side by side
   const std::uint32_t index = (codes >> 1 & 0x07070707u) | (codes & 0x70707070u);
   const std::uint32_t high = codes << 7;
   const std::uint32_t signs = ptx::prmt_b32(codes, high, 0x5140) & 0x80808080u;
@@ -44,10 +45,10 @@ __device__ inline void find_spans(const std::uint8_t* tiles, std::int64_t chunks
   for (std::int64_t chunk = warp; chunk < chunks; chunk += 8) {
     const PackedFp8 own = PackedFp8::load(tiles + chunk * fp8_tile_bytes, lane);
     const std::uint32_t first = own.codes.x | own.codes.y, second = own.codes.z | own.codes.w;
-    row.add(own.scales & 0xFFu, first & 0x7E7Eu);
-    row8.add(own.scales >> 8 & 0xFFu, first & 0x7E7E0000u);
-    row.add(own.scales >> 16 & 0xFFu, second & 0x7E7Eu);
-    row8.add(own.scales >> 24, second & 0x7E7E0000u);
+    row.add(own.scales & 0xFFu, first & 0x007E007Eu);
+    row8.add(own.scales >> 8 & 0xFFu, first & 0x7E007E00u);
+    row.add(own.scales >> 16 & 0xFFu, second & 0x007E007Eu);
+    row8.add(own.scales >> 24, second & 0x7E007E00u);
   }
 #pragma unroll
   for (int distance = 1; distance < 4; distance *= 2) row.join(distance), row8.join(distance);

@@ -6,7 +6,9 @@
 //
 // Some warps share a row tile along k, other warps take the next row tiles; the blocks of a
 // cluster share k, too, before. After a few row tiles all sums are added: of the warps in their
-// order, then of the blocks in theirs.
+// order, then of the blocks in theirs. Each block of a cluster has its share of the sums to add up,
+// and is sent them by the others, in one of two buffers in turn; it does so when it has multiplied
+// the next row tiles, so nobody waits for a block of the cluster that is no more than those behind.
 #pragma once
 
 #include <cstdint>
@@ -19,6 +21,7 @@
 #include "cuda/stream_geometry.hpp"
 #include "cuda/tile/grid_order.cuh"
 #include "cuda/tile/matmul_rows.cuh"
+#include "cuda/tile/stream_cluster.cuh"
 #include "cuda/tile/stream_parts.cuh"
 #include "cuda/tile/stream_units.cuh"
 
@@ -49,18 +52,19 @@ class MatmulStream {
         base_(base),
         lane_(threadIdx.x & 31),
         warp_(threadIdx.x / 32),
-        group_shift_(stream_warps_shift - args.k_shift),
-        group_(warp_ >> args.k_shift),
-        blocks_(1u << args.cluster_shift),
+        group_shift_(args.cut.groups_shift()),
+        group_(warp_ >> args.cut.k_shift),
+        blocks_(1u << args.cut.cluster_shift),
         rank_(ptx::mov_cluster_ctarank()),
+        cluster_(args, base, rank_),
         parts_(args, base),
         kind_(args, lane_) {
     const int rank = static_cast<int>(rank_);
-    block_first_ = stream_share(args.chunks, rank, args.cluster_shift);
-    block_chunks_ = stream_share(args.chunks, rank + 1, args.cluster_shift) - block_first_;
-    const int own = static_cast<int>(warp_ - (group_ << args.k_shift));
-    first_ = stream_share(block_chunks_, own, args.k_shift);
-    chunks_ = stream_share(block_chunks_, own + 1, args.k_shift) - first_;
+    block_first_ = stream_share(args.chunks, rank, args.cut.cluster_shift);
+    block_chunks_ = stream_share(args.chunks, rank + 1, args.cut.cluster_shift) - block_first_;
+    const int own = static_cast<int>(warp_ - (group_ << args.cut.k_shift));
+    first_ = stream_share(block_chunks_, own, args.cut.k_shift);
+    chunks_ = stream_share(block_chunks_, own + 1, args.cut.k_shift) - first_;
   }
 
   __device__ void run() {
@@ -71,22 +75,26 @@ class MatmulStream {
       // While the grid in front ends. What it may still write to weights, copies see all the same.
       if (feed_left_ > 0) kind_.prefetch(min(feed_left_, shape.stage_chunks));
     }
-    if (static_cast<int>(lane_) < all_.depth)
+    if (static_cast<int>(lane_) < all_.cut.depth)
       ptx::mbarrier_init_shared(barrier(static_cast<int>(lane_)), Kind::arrivals);
-    if (threadIdx.x == 0) ptx::mbarrier_init_shared(units_barrier(), stream_warps);
+    if (threadIdx.x == 0) {
+      ptx::mbarrier_init_shared(units_barrier(), stream_warps);
+      if (blocks_ > 1) cluster_.init();
+    }
     ptx::fence_mbarrier_init();
     __syncthreads();
+    if (blocks_ > 1) cluster_.arrive();
     follow_previous_grid();
     if (grouped) {
       const std::uint32_t all = parts_.list() * all_.row_tiles,
-                          clusters = gridDim.x >> all_.cluster_shift, each = all / clusters;
+                          clusters = gridDim.x >> all_.cut.cluster_shift, each = all / clusters;
       take_share(each, all - each * clusters);
       start_feed();
     }
     Segment at = segment_at(begin_);
     // Rows of a first: what is asked for behind a ring of weights comes behind them.
     if (at.first < end_) start_rows(at);
-    fed_ = copies_rows() ? all_.depth : 1;
+    fed_ = copies_rows() ? all_.cut.depth : 1;
     __syncthreads();
     for (int i = 0; i < fed_; ++i) feed(i);
     while (at.first < end_) {
@@ -94,12 +102,15 @@ class MatmulStream {
       at = segment_at(at.end);
       if (at.first < end_) start_rows(at);
     }
-    if (cluster_pending_) ptx::barrier_cluster_wait_acquire();  // others may read this block's sums
+    if (blocks_ > 1) {
+      cluster_.meet();
+      add_blocks();
+    }
   }
 
   /// Clusters take `each` row tiles, the first `more` of them one more.
   __device__ void take_share(std::uint32_t each, std::uint32_t more) {
-    const std::uint32_t cluster = blockIdx.x >> all_.cluster_shift;
+    const std::uint32_t cluster = blockIdx.x >> all_.cut.cluster_shift;
     begin_ = each * cluster + (cluster < more ? cluster : more);
     end_ = begin_ + each + (cluster < more);
   }
@@ -112,13 +123,13 @@ class MatmulStream {
   // The ring.
 
   __device__ std::uint32_t barrier(int stage) const {
-    return base_ + all_.shared.barriers + 8 * (warp_ * all_.depth + stage);
+    return base_ + all_.shared.barriers + 8 * (warp_ * all_.cut.depth + stage);
   }
   __device__ std::uint32_t units_barrier() const {
-    return base_ + all_.shared.barriers + 8 * stream_warps * all_.depth;
+    return base_ + all_.shared.barriers + 8 * stream_warps * all_.cut.depth;
   }
   __device__ std::uint32_t stage(int stage) const {
-    return base_ + (warp_ * all_.depth + stage) * shape.stage_bytes;
+    return base_ + (warp_ * all_.cut.depth + stage) * shape.stage_bytes;
   }
 
   __device__ void start_feed() {
@@ -200,7 +211,7 @@ class MatmulStream {
       make_dense_units(ScatteredRows{all_.a, slice}, slice);
     }
     __syncthreads();
-    for (; fed_ < all_.depth; ++fed_) feed(fed_);
+    for (; fed_ < all_.cut.depth; ++fed_) feed(fed_);
   }
   __device__ RowPowers& powers() const {
     extern __shared__ __align__(128) unsigned char memory[];
@@ -217,11 +228,11 @@ class MatmulStream {
     make_units(slice);
     Product product(args_, rows);
     kind_.begin(slice.base + first_ * shape.units_bytes, slice.pitch, slice.count);
-    const std::uint32_t at_once = shape.rounds << group_shift_;
+    const std::uint32_t at_once = 1u << (all_.cut.rounds_shift + group_shift_);
     for (std::uint32_t tile = segment.first; tile < segment.end; tile += at_once) {
       std::uint32_t own = tile + group_;
 #pragma unroll 1
-      for (int round = 0; round < shape.rounds && own < segment.end;
+      for (int round = 0; round < 1 << all_.cut.rounds_shift && own < segment.end;
            ++round, own += 1u << group_shift_) {
         row_tile(product);
         kind_.put_sums(product, partial(warp_, round));
@@ -250,7 +261,7 @@ class MatmulStream {
       chunk += shape.stage_chunks;
       __syncwarp();
       feed(stage_);
-      if (++stage_ == all_.depth) {
+      if (++stage_ == all_.cut.depth) {
         stage_ = 0;
         parity_ ^= 1;
       }
@@ -260,25 +271,29 @@ class MatmulStream {
   // The end of row tiles.
 
   __device__ std::uint32_t partial(std::uint32_t warp, std::uint32_t round) const {
-    return base_ + all_.shared.partial + (warp * shape.rounds + round) * shape.slot_bytes;
+    return base_ + all_.shared.partial +
+           ((warp << all_.cut.rounds_shift) + round) * shape.slot_bytes;
   }
 
   /// Row tiles [first, end), whose sums lie in shared memory. A thread adds those of one row of a,
   /// weight rows g and g + 8.
-  __device__ void finish(Product& product, const StreamPart& of, const ProductFactors& global,
+  __device__ void finish(const Product& product, const StreamPart& of, const ProductFactors& global,
                          std::uint32_t first, std::uint32_t end) {
-    if (cluster_pending_) ptx::barrier_cluster_wait_acquire();
+    if (blocks_ > 1) {
+      cluster_.meet();
+      add_blocks();
+    }
     __syncthreads();
-    constexpr std::uint32_t each = shape.slot_sums;
-    const std::uint32_t count = (end - first) * each;
+    constexpr std::uint32_t each = shape.slot_sums();
+    const std::uint32_t own = (end - first) * each, count = blocks_ == 1 ? own : cluster_.count();
     for (std::uint32_t i = threadIdx.x; i < count; i += stream_threads) {
       const std::uint32_t slot = i / each;
       const StreamSum sum = Kind::sum(i % each);
       const std::uint32_t round = slot >> group_shift_, warp = (slot - (round << group_shift_))
-                                                               << all_.k_shift;
+                                                               << all_.cut.k_shift;
       float low = 0.0f, high = 0.0f;
 #pragma unroll 1
-      for (int w = 0; w < 1 << all_.k_shift; w += 4) {
+      for (int w = 0; w < 1 << all_.cut.k_shift && i < own; w += 4) {
         float lows[4], highs[4];
 #pragma unroll
         for (int j = 0; j < 4; ++j) {
@@ -294,35 +309,27 @@ class MatmulStream {
         low = __fmul_rn(low, factor);
         high = __fmul_rn(high, factor);
       }
-      if (blocks_ == 1) {
+      if (blocks_ == 1)
         store(product, of, global, first + slot, sum, low, high);
-      } else {
-        const std::uint32_t to = base_ + all_.shared.sums + 8 * i;
-        ptx::st_shared_f32(to, low);
-        ptx::st_shared_f32(to + 4, high);
-      }
+      else
+        cluster_.send(i, low, high);
     }
-    if (blocks_ == 1) {
-      __syncthreads();
-      return;
-    }
-    ptx::barrier_cluster_arrive_release();
-    ptx::barrier_cluster_wait_acquire();
-    for (std::uint32_t i = threadIdx.x; i < count; i += stream_threads) {
-      const std::uint32_t slot = i / each;
-      const StreamSum sum = Kind::sum(i % each);
-      if ((slot & (blocks_ - 1)) != rank_) continue;
-      float low = 0.0f, high = 0.0f;
-      for (std::uint32_t block = 0; block < blocks_; ++block) {
-        const float2 other = ptx::ld_shared_cluster_v2(
-            ptx::mapa_shared_cluster(base_ + all_.shared.sums + 8 * i, block));
-        low = __fadd_rn(low, other.x);
-        high = __fadd_rn(high, other.y);
-      }
-      store(product, of, global, first + slot, sum, low, high);
-    }
-    ptx::barrier_cluster_arrive_release();
-    cluster_pending_ = true;
+    if (blocks_ > 1) sent_ = {first, end};
+    __syncthreads();
+  }
+
+  /// This block's share of the sums that were sent last.
+  __device__ void add_blocks() {
+    if (sent_.first == sent_.end) return;
+    const StreamPart of = parts_.at(parts_.index_of(sent_.first));
+    const Product product(args_, rows_of_matrix(args_.rows, of.matrix));
+    const ProductFactors global = product_factors(args_.output, of.matrix);
+    cluster_.add_up([&](std::uint32_t i, float low, float high) {
+      const std::uint32_t row_tile = sent_.first + i / shape.slot_sums();
+      if (row_tile < sent_.end)
+        store(product, of, global, row_tile, Kind::sum(i % shape.slot_sums()), low, high);
+    });
+    sent_.end = sent_.first;
   }
 
   __device__ void store(const Product& product, const StreamPart& of, const ProductFactors& global,
@@ -334,6 +341,7 @@ class MatmulStream {
   const MatmulRowsArgs& args_;
   const MatmulStreamArgs& all_;
   const std::uint32_t base_, lane_, warp_, group_shift_, group_, blocks_, rank_;
+  StreamCluster<shape.sums_shift> cluster_;
   StreamParts parts_;
   Kind kind_;
   int block_first_, block_chunks_;  // of k, in chunks: of this block, from the first of all
@@ -344,7 +352,7 @@ class MatmulStream {
   int feed_left_ = 0;  // chunks of the row tile that is being copied
   int fed_ = 0;        // stages that have been filled at the start
   std::uint32_t units_parity_ = 0;
-  bool cluster_pending_ = false;
+  Segment sent_{};  // whose sums have been sent last
   int stage_ = 0;
   std::uint32_t parity_ = 0;
 };

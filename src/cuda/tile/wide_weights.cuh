@@ -28,6 +28,7 @@
 #include "cuda/ptx/permute.cuh"
 #include "cuda/ptx/scalar.cuh"
 #include "cuda/ptx/wgmma_f16.cuh"
+#include "cuda/tile/e2m1_halves.cuh"
 #include "layouts/fragment_tiles.hpp"
 
 namespace microscale::cuda {
@@ -66,15 +67,15 @@ __device__ inline std::uint32_t word_of(uint4 v, int i) {
   return i == 0 ? v.x : i == 1 ? v.y : i == 2 ? v.z : v.w;
 }
 
-/// Eight E2M1 codes of a lane as BF16, 2^-126 times their value: sign and magnitude of four at a
+/// Eight E2M1 codes of a lane as BF16, 2^-126 times their value: sign and magnitude of two at a
 /// time come to their places by one multiplication, whose other bits are masked.
 __device__ inline void e2m1_bits_bf16(std::uint32_t codes, std::uint32_t (&a)[4]) {
-  constexpr std::uint32_t kept = 0x81C081C0u;
-  const std::uint32_t low = codes & 0x8E8E8E8Eu, high = codes & 0x71717171u;
-  a[0] = ptx::prmt_b32(low, 0, 0x4140) * 0x120u & kept;  // << 8 and << 5
-  a[1] = ptx::prmt_b32(low, 0, 0x4342) * 0x120u & kept;
-  a[2] = ptx::prmt_b32(high, 0, 0x4140) * 0x8004u & kept;  // << 15 and << 2
-  a[3] = ptx::prmt_b32(high, 0, 0x4342) * 0x8004u & kept;
+  constexpr std::uint32_t kept = 0x81C081C0u, first = 0x008E008Eu, second = 0x00710071u;
+  const std::uint32_t above = codes >> 8;
+  a[0] = (codes & first) * 0x120u & kept;  // << 8 and << 5
+  a[1] = (above & first) * 0x120u & kept;
+  a[2] = (codes & second) * 0x8004u & kept;  // << 15 and << 2
+  a[3] = (above & second) * 0x8004u & kept;
 }
 
 /// Byte `i` of four as an E8M0 scale, twice, in BF16. In its exponent's place it is the power of
@@ -159,13 +160,9 @@ struct WideNvfp4F16 : WideF16 {
         ptx::mul_rn_f16x2(WideNvfp4::scale_pair(t, step), 0x58005800u);  // 2^7
     const std::uint32_t row = ptx::prmt_b32(scales, 0, 0x1010),
                         row8 = ptx::prmt_b32(scales, 0, 0x3232);
-    const std::uint32_t codes = word_of(t.codes, step);
-    const std::uint32_t low = codes & 0x8E8E8E8Eu,
-                        high = (codes >> 3 & 0x0E0E0E0Eu) | (codes << 7 & 0x80808080u);
-    a[0] = ptx::mul_rn_f16x2(ptx::prmt_b32(low, 0, 0x1404), row);
-    a[1] = ptx::mul_rn_f16x2(ptx::prmt_b32(low, 0, 0x3424), row8);
-    a[2] = ptx::mul_rn_f16x2(ptx::prmt_b32(high, 0, 0x1404), row);
-    a[3] = ptx::mul_rn_f16x2(ptx::prmt_b32(high, 0, 0x3424), row8);
+    e2m1_of_packed(word_of(t.codes, step), a);
+#pragma unroll
+    for (int i = 0; i < 4; ++i) a[i] = ptx::mul_rn_f16x2(a[i], i % 2 == 0 ? row : row8);
   }
 };
 

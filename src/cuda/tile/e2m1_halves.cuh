@@ -1,0 +1,51 @@
+// 4-bit codes as FP16, 2^-14 times their values: a code's bits need only be moved, its magnitude to
+// the lowest exponent bits and the highest of the mantissa.
+#pragma once
+
+#include <cstdint>
+
+#include "cuda/ptx/permute.cuh"
+
+namespace microscale::cuda {
+
+/// E2M1 as it is in the exponent and mantissa of FP16: 2^-14 times its value, subnormals included.
+inline constexpr int e2m1_bits_bias = 14;
+
+/// The bits of two halves that a code has, and where a sign is in a byte.
+inline constexpr std::uint32_t e2m1_kept = 0x8E008E00u, sign_bits = 0x80808080u;
+
+/// A word of layouts/fragment_tiles.hpp: one instruction's registers. Shifts to the left count as
+/// multiplications, which the logic unit, the busiest one, has no part in: six of ten instructions
+/// are its.
+__device__ inline void e2m1_of_packed(std::uint32_t word, std::uint32_t (&a)[4]) {
+  const std::uint32_t second = ptx::lop3_select_b32(sign_bits, word << 7, word >> 3);
+  a[0] = word << 8 & e2m1_kept;
+  a[1] = word & e2m1_kept;
+  a[2] = second << 8 & e2m1_kept;
+  a[3] = second & e2m1_kept;
+}
+
+/// Four pairs of FP16 numbers.
+struct NibbleHalves {
+  std::uint32_t n[4];
+};
+/// Nibble n of both halves of a word of plain codes: its sign and magnitude are brought to the
+/// upper byte beside bits of others, which one mask then clears.
+__device__ inline NibbleHalves nibble_halves(std::uint32_t word) {
+  const std::uint32_t odd = ptx::lop3_select_b32(sign_bits, word, word >> 3),
+                      even = ptx::lop3_select_b32(sign_bits, word << 4, word << 1);
+  return {{even << 8 & e2m1_kept, odd << 8 & e2m1_kept, even & e2m1_kept, odd & e2m1_kept}};
+}
+
+/// The first and the second register that an instruction takes of a word of plain codes: nibbles 3
+/// and 7, 2 and 6; `second_half`: 1 and 5, 0 and 4 (FragmentOrder::fp4_blocks, fp4_lines).
+struct NibblePairs {
+  std::uint32_t first, second;
+};
+__device__ inline NibblePairs e2m1_of_word(std::uint32_t word, bool second_half) {
+  const NibbleHalves halves = nibble_halves(word);
+  return second_half ? NibblePairs{halves.n[1], halves.n[0]}
+                     : NibblePairs{halves.n[3], halves.n[2]};
+}
+
+}  // namespace microscale::cuda
