@@ -139,20 +139,30 @@ struct PrepareTilesArgs {
   void* tiles;
   std::int32_t group_step;   // where groups lie side by side, every so many: 1, or 2 for a gate's
   std::int32_t group_first;  // and up's in turn, the former's first
+  std::int32_t by_blocks;    // FP16 of NVFP4 alone: tile/wide_plain.cuh's order of 64 elements
   std::uint32_t* counters;   // of MatmulWideArgs, set to 0
   std::int64_t counter_count;
   const std::uint32_t* only_if;  // null, or a word: where it is 0, nothing is done
+};
+
+/// NVFP4 weights that are not packed: codes at multiples of 16 bytes, scales at multiples of 4; k
+/// is a multiple of 64.
+struct WidePlainArgs {
+  const std::uint8_t *codes, *scales;
+  std::int64_t codes_matrix, scales_matrix;  // bytes from matrix to matrix
+  std::int32_t tiled;                        // scales are in 128x4 tiles
 };
 
 /// matmul_wide_<b>_<bf16 or f16>_<rows>x<tokens>: sm_90a, many rows of a. As many threads as
 /// the shape says (wide_geometry.hpp); as many thread blocks as the device has multiprocessors,
 /// which share the tiles of d among them.
 struct MatmulWideArgs {
-  const void* tiles;      // of PrepareTilesArgs; null: a is read as it is
-  const void* a;          // rows of elements of 16 bits, at multiples of 16 bytes
-  std::int64_t a_stride;  // bytes from row to row, fewer than 2^24
-  const std::uint8_t* b;  // packed tiles (layouts/fragment_tiles.hpp), at a multiple of 16
-  std::int64_t b_matrix;  // bytes from matrix to matrix
+  const void* tiles;       // of PrepareTilesArgs; null: a is read as it is
+  const void* a;           // rows of elements of 16 bits, at multiples of 16 bytes
+  std::int64_t a_stride;   // bytes from row to row, fewer than 2^24
+  const std::uint8_t* b;   // packed tiles (layouts/fragment_tiles.hpp), at a multiple of 16
+  std::int64_t b_matrix;   // bytes from matrix to matrix
+  WidePlainArgs plain[2];  // matmul_wide_nvfp4_plain_...: in place of b, and a gate's up
   std::int64_t n;
   std::int64_t k;
   std::int32_t splits;      // ranges of k that a tile of d is cut into

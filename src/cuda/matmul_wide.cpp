@@ -6,6 +6,7 @@
 #include "cuda/launch.hpp"
 #include "cuda/matmul_dense.hpp"
 #include "cuda/wide_geometry.hpp"
+#include "layouts/tiled_128x4.hpp"
 
 namespace microscale::cuda {
 namespace {
@@ -30,6 +31,16 @@ WidePlan plan_of(const DeviceInfo& device, const WideCall& call) {
 bool reads_rows(const WideInput& a) {
   return !a.format && reinterpret_cast<std::uintptr_t>(a.data) % 16 == 0 && a.stride % 16 == 0 &&
          a.stride < 1 << 24;
+}
+
+WidePlainArgs plain_args(const WideCall& call, const PlainWeights& b) {
+  const bool tiled = b.layout == Layout::tiled_128x4;
+  const std::int64_t blocks = call.k / 16;
+  return {.codes = b.codes,
+          .scales = b.scales,
+          .codes_matrix = call.n * call.k / 2,
+          .scales_matrix = tiled ? tiled_128x4::bytes(call.n, blocks) : call.n * blocks,
+          .tiled = tiled};
 }
 
 // Of a in the workspace.
@@ -96,6 +107,15 @@ bool wide_takes(const DeviceInfo& device, const WideInput& a, Format b_format) {
   return a.type == DType::bf16 || (a.type == DType::f16 && b_format == Format::nvfp4);
 }
 
+bool wide_takes_plain(const WideCall& call) {
+  const auto aligned = [](const PlainWeights& b) {
+    return reinterpret_cast<std::uintptr_t>(b.codes) % 16 == 0 &&
+           reinterpret_cast<std::uintptr_t>(b.scales) % 4 == 0;
+  };
+  return call.a.format == Format::nvfp4 && call.b_format == Format::nvfp4 && call.k % 64 == 0 &&
+         aligned(call.plain) && (!call.output.gated || aligned(call.plain_up));
+}
+
 std::optional<WideCall> wide_call(const DeviceInfo& device, const MatmulCall& call,
                                   const ProductRows& rows, const ProductOutput& output) {
   if (rows.matrices == 0) return {};
@@ -131,7 +151,7 @@ std::optional<WideCall> wide_call(const DeviceInfo& device, const MatmulCall& ca
   wide.rows = rows;
   wide.output = output;
   wide.fp8 = call.fast_accumulation;
-  if (wide.b_is_plain && !dense_takes_plain(device, wide)) return {};
+  if (wide.b_is_plain && !dense_takes_plain(device, wide) && !wide_takes_plain(wide)) return {};
   return wide;
 }
 
@@ -159,6 +179,10 @@ void matmul_wide(Device& device, const char* operation, const WideCall& call, St
   } else {
     args.tiles = call.workspace;
   }
+  if (call.b_is_plain) {
+    args.plain[0] = plain_args(call, call.plain);
+    if (gated) args.plain[1] = plain_args(call, call.plain_up);
+  }
   args.b = call.b;
   args.b_matrix =
       fragment_tiles::matrix_bytes(call.n, call.k, gated, format.code_bits, format.block);
@@ -174,6 +198,7 @@ void matmul_wide(Device& device, const char* operation, const WideCall& call, St
   args.output = call.output;
   if (args.a == nullptr) {
     PrepareTilesArgs tiles = prepare_wide_args(call, f16);
+    tiles.by_blocks = call.b_is_plain;
     tiles.counters = counters;
     tiles.counter_count = plan.counters();
     prepare_wide(device, operation, call.a.format, tiles, stream);
@@ -189,7 +214,10 @@ void matmul_wide(Device& device, const char* operation, const WideCall& call, St
                        .threads = static_cast<unsigned>(plan.shape.threads()),
                        .column_shift = 0};
   launch(device,
-         "matmul_wide_" + std::string(format.name) + (f16 ? "_f16_" : "_bf16_") +
+         "matmul_wide_" + std::string(format.name) +
+             (call.b_is_plain ? "_plain_"
+              : f16           ? "_f16_"
+                              : "_bf16_") +
              std::to_string(plan.shape.rows) + "x" + std::to_string(plan.shape.tokens),
          operation, product, args, stream,
          wide_shared(plan.shape, tile_bytes_of(call.b_format)).bytes);

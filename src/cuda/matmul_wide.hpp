@@ -36,8 +36,9 @@ struct PlainWeights {
 struct WideCall {
   WideInput a;
   Format b_format = Format::mxfp4;
-  const std::uint8_t* b = nullptr;   ///< packed (layouts/fragment_tiles.hpp), aligned to 16 bytes
-  bool b_is_plain = false;           ///< not packed: where matmul_dense serves, without FP8
+  const std::uint8_t* b = nullptr;  ///< packed (layouts/fragment_tiles.hpp), aligned to 16 bytes
+  bool b_is_plain = false;  ///< not packed: where matmul_dense serves, without FP8, and NVFP4
+                            ///< by NVFP4 whose k is a multiple of 64
   PlainWeights plain{}, plain_up{};  ///< then in its stead
   std::int64_t n = 0;                ///< columns of d
   std::int64_t k = 0;                ///< a multiple of both blocks
@@ -55,6 +56,10 @@ struct WideCall {
 /// BF16 or one of these formats, or FP16 where b is NVFP4 (FP16 cannot hold a weight of MX with its
 /// scale, nor BF16 an element of FP16).
 bool wide_takes(const DeviceInfo& device, const WideInput& a, Format b_format);
+
+/// Whether kernels read plain weights as they are: NVFP4 by rows of NVFP4, k a multiple of 64,
+/// codes at multiples of 16 bytes and scales at multiples of 4.
+bool wide_takes_plain(const WideCall& call);
 
 /// Rows of a matrix, or of an expert if all have equally many, from which on these kernels serve.
 inline constexpr std::int64_t wide_least_rows = 17;

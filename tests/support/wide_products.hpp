@@ -57,10 +57,11 @@ struct Product {
   std::int64_t capacity = 0;
   std::vector<std::int64_t> scales_of{};  // instead of offsets that decrease: whose tiles there are
   bool wide_offsets = false, tiled = false, fp8 = false;
-  bool dense = false;      // by matmul_dense
-  bool plain = false;      // its weights are not packed
-  bool unaligned = false;  // dense a begins 2 bytes behind a multiple of 16
-  double roundings = 0;    // of 2^-24 a term; 0: those of the kernels for many rows
+  bool dense = false;        // by matmul_dense
+  bool plain = false;        // its weights are not packed,
+  bool plain_tiled = false;  // and their scales are in 128x4 tiles
+  bool unaligned = false;    // dense a begins 2 bytes behind a multiple of 16
+  double roundings = 0;      // of 2^-24 a term; 0: those of the kernels for many rows
   std::optional<Side> up{};
   bool gelu = false;
   DType d_type = DType::f32;
@@ -197,7 +198,11 @@ inline Matrix computed(const Product& p) {
   call.b_format = p.b.blocks->shape().format;
   if (p.plain) {
     const auto plain = [&](const BlockTensor& b) {
-      return cuda::PlainWeights{memory.put(b.codes()), memory.put(b.scales()), Layout::row_major};
+      if (!p.plain_tiled)
+        return cuda::PlainWeights{memory.put(b.codes()), memory.put(b.scales()), Layout::row_major};
+      const Product rows{.a = Side(b), .b = p.b, .m = p.n(), .matrices = p.matrices};
+      return cuda::PlainWeights{memory.put(b.codes()), memory.put(tiled_scales(rows)),
+                                Layout::tiled_128x4};
     };
     call.b_is_plain = true;
     call.plain = plain(*p.b.blocks);

@@ -19,6 +19,17 @@ __device__ inline void cp_async_cg_shared_global_16(std::uint32_t to, const void
                : "memory");
 }
 
+/// "cp.async": the same, and the second-level cache fetches the 128 bytes around.
+__device__ inline void cp_async_cg_shared_global_l2_128b_16(std::uint32_t to, const void* from) {
+  asm volatile("cp.async.cg.shared.global.L2::128B [%0], [%1], 16;" ::"r"(to), "l"(from)
+               : "memory");
+}
+
+/// "cp.async": 4 bytes, both sides aligned to 4.
+__device__ inline void cp_async_ca_shared_global_4(std::uint32_t to, const void* from) {
+  asm volatile("cp.async.ca.shared.global [%0], [%1], 4;" ::"r"(to), "l"(from) : "memory");
+}
+
 /// "cp.async": 8 bytes, both sides aligned to 8. The last 8 - `bytes` of them are not read: zeros.
 __device__ inline void cp_async_ca_shared_global_8(std::uint32_t to, const void* from,
                                                    std::uint32_t bytes) {
@@ -50,8 +61,8 @@ __device__ inline void cp_async_bulk_shared_cluster_global_mbarrier(std::uint32_
       : "memory");
 }
 
-/// The same to the blocks of the cluster that `blocks` names, bit i block i: each at the same places
-/// of its shared memory. sm_90a and later families.
+/// The same to the blocks of the cluster that `blocks` names, bit i block i: each at the same
+/// places of its shared memory. sm_90a and later families.
 __device__ inline void cp_async_bulk_shared_cluster_global_mbarrier_multicast(
     std::uint32_t to, const void* from, std::uint32_t bytes, std::uint32_t mbarrier,
     std::uint16_t blocks) {

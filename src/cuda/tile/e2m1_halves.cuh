@@ -29,12 +29,20 @@ __device__ inline void e2m1_of_packed(std::uint32_t word, std::uint32_t (&a)[4])
 struct NibbleHalves {
   std::uint32_t n[4];
 };
-/// Nibble n of both halves of a word of plain codes: its sign and magnitude are brought to the
-/// upper byte beside bits of others, which one mask then clears.
+/// Codes of a word as upper bytes of FP16 beside bits of others, which e2m1_kept clears: those of
+/// the upper and of the lower nibbles.
+struct NibbleBytes {
+  std::uint32_t odd, even;
+};
+__device__ inline NibbleBytes nibble_bytes(std::uint32_t word) {
+  return {ptx::lop3_select_b32(sign_bits, word, word >> 3),
+          ptx::lop3_select_b32(sign_bits, word << 4, word << 1)};
+}
+/// Nibble n of both halves of a word of plain codes.
 __device__ inline NibbleHalves nibble_halves(std::uint32_t word) {
-  const std::uint32_t odd = ptx::lop3_select_b32(sign_bits, word, word >> 3),
-                      even = ptx::lop3_select_b32(sign_bits, word << 4, word << 1);
-  return {{even << 8 & e2m1_kept, odd << 8 & e2m1_kept, even & e2m1_kept, odd & e2m1_kept}};
+  const NibbleBytes bytes = nibble_bytes(word);
+  return {{bytes.even << 8 & e2m1_kept, bytes.odd << 8 & e2m1_kept, bytes.even & e2m1_kept,
+           bytes.odd & e2m1_kept}};
 }
 
 /// The first and the second register that an instruction takes of a word of plain codes: nibbles 3

@@ -209,6 +209,17 @@ __device__ inline GroupPlace expert_group(const TokenGroup& at) {
           static_cast<std::uint32_t>(at.tile_rows)};
 }
 
+/// Elements i and i + 4 of eight, the half `piece` % 2 of block `piece` / 2 of the chunk, to where
+/// tile/wide_plain.cuh has them.
+__device__ inline void put_by_blocks(char* group, std::uint32_t row, std::uint32_t piece,
+                                     uint4 eight) {
+  const std::uint32_t first[2] = {eight.x, eight.y}, second[2] = {eight.z, eight.w};
+#pragma unroll
+  for (int i = 0; i < 4; ++i)
+    ptx::st_global_b32(group + token_tiles::piece_offset(row, 2 * i + piece % 2) + piece / 2 * 4,
+                       ptx::prmt_b32(first[i / 2], second[i / 2], i % 2 == 0 ? 0x5410 : 0x7632));
+}
+
 /// This lane's pieces of one group, from `column` on.
 template <class Tokens, bool F16>
 __device__ void prepare_group(const PrepareTilesArgs& args, const GroupPlace& at,
@@ -243,12 +254,17 @@ __device__ void prepare_group(const PrepareTilesArgs& args, const GroupPlace& at
   const auto every = static_cast<std::uint32_t>(args.group_step);
   const std::uint32_t place = (at.first * chunks + chunk * at.count + at.row / 8) * every +
                               static_cast<std::uint32_t>(args.group_first);
-  char* to = static_cast<char*>(args.tiles) + std::uint64_t{place} * group_bytes +
-             static_cast<std::uint32_t>(token_tiles::piece_offset(in_group, threadIdx.x % 8));
+  char* to = static_cast<char*>(args.tiles) + std::uint64_t{place} * group_bytes;
+  const std::uint32_t piece = threadIdx.x % 8;
+  if (!args.by_blocks) to += token_tiles::piece_offset(in_group, piece);
 #pragma unroll
   for (int j = 0; j < prepare_pieces; ++j) {
     if (chunk + apart / chunk_elements * j >= chunks) break;
-    ptx::st_global_v4(to, Tokens::template elements<F16>(codes[j], scales[j]));
+    const uint4 eight = Tokens::template elements<F16>(codes[j], scales[j]);
+    if (F16 && args.by_blocks)
+      put_by_blocks(to, in_group, piece, eight);
+    else
+      ptx::st_global_v4(to, eight);
     to += std::uint64_t{at.count * every} * (apart / chunk_elements * group_bytes);
   }
 }

@@ -9,6 +9,8 @@
 // while the tensor cores multiply the two before, and free a stage through its `empty` barrier. The
 // copying warp runs ahead into the next tile while this one's sums are stored (wide_store.cuh).
 //
+// Plain weights (wide_plain.cuh) are brought by two more warps, piece by piece.
+//
 // Where tiles are few, each is cut into ranges of k, and a block takes one of them (a unit). The
 // sums go to memory; the warpgroup that finds, by a counter, that it is the last of its part of the
 // tile adds them in the order of k, whoever it is (wide_sums.cuh).
@@ -25,6 +27,8 @@
 #include "cuda/ptx/wgmma.cuh"
 #include "cuda/tile/grid_order.cuh"
 #include "cuda/tile/stage_ring.cuh"
+#include "cuda/tile/wide_plain.cuh"
+#include "cuda/tile/wide_rows.cuh"
 #include "cuda/tile/wide_store.cuh"
 #include "cuda/tile/wide_sums.cuh"
 #include "cuda/tile/wide_walk.cuh"
@@ -43,6 +47,7 @@ class WideProduct {
   static constexpr int batch = 2;  // steps of 16 elements that are one group of products
   static constexpr int multiplying_threads = 128 * warpgroups;
   static constexpr int a_bytes = Tokens * 128;
+  static constexpr bool plain = Weights::plain;
   static_assert((parts == 1 || parts == 2) && weight_tiles < 32,
                 "a warpgroup has one or two accumulators, the copying warp a lane for each tile");
   static_assert(shared.stages >= 3 && shared.bytes <= wide_shared_bytes, "shared memory is short");
@@ -54,15 +59,21 @@ class WideProduct {
         __shfl_sync(0xFFFFFFFFu, static_cast<std::uint32_t>(__cvta_generic_to_shared(memory)), 0);
     if (args.partial) clear_stages(base);
     Ring ring(__shfl_sync(0xFFFFFFFFu, base + shared.barriers, 0));
-    if (threadIdx.x == 0) ring.init(4 * warpgroups, args.a == nullptr ? 1 : 1 + loading_warps);
+    if (threadIdx.x == 0)
+      ring.init(4 * warpgroups, plain               ? 1 + wide_loading_threads
+                                : args.a == nullptr ? 1
+                                                    : 1 + wide_loading_warps);
     __syncthreads();
     follow_previous_grid();
     if (threadIdx.x >= multiplying_threads) {
       ptx::setmaxnreg_dec<shape.copying_registers()>();
+      const std::uint32_t loading = threadIdx.x - multiplying_threads - 32;
       if (threadIdx.x < multiplying_threads + 32)
         copy(args, base, ring);
-      else if (args.a != nullptr && threadIdx.x < multiplying_threads + 32 + loading_threads)
-        load_rows(args, base, ring);
+      else if (plain && loading < wide_loading_threads)
+        load_plain_weights<Rows, Tokens, Weights>(args, base, loading, ring);
+      else if (args.a != nullptr && loading < wide_loading_threads)
+        load_rows<Rows, Tokens, Weights::tile_bytes>(args, base, loading, ring);
     } else {
       ptx::setmaxnreg_inc<shape.multiplying_registers()>();
       multiply(args, base, ring);
@@ -71,7 +82,6 @@ class WideProduct {
 
  private:
   using Ring = StageRing<shared.stages>;
-  static constexpr int loading_warps = 2, loading_threads = 32 * loading_warps;
 
   __device__ static std::uint32_t place(std::uint32_t base, int stage) {
     return base + shared.places + 32 * stage;
@@ -88,12 +98,6 @@ class WideProduct {
     ptx::fence_proxy_async_shared();
   }
 
-  /// The chunks of k of a unit: `split` of a tile.
-  __device__ static std::uint32_t first_chunk(const MatmulWideArgs& args, std::uint32_t split) {
-    return split * static_cast<std::uint32_t>(token_tiles::chunks(args.k)) /
-           static_cast<std::uint32_t>(args.splits);
-  }
-
   __device__ static void copy(const MatmulWideArgs& args, std::uint32_t base, Ring ring) {
     const int lane = static_cast<int>(threadIdx.x & 31);
     const bool gated = args.output.gated != 0;
@@ -107,7 +111,8 @@ class WideProduct {
       const std::uint32_t tile = splits == 1 ? unit : unit / splits;
       if (!walk.find(tile, at)) break;
       const std::uint32_t split = unit - tile * splits;
-      const std::uint32_t first = first_chunk(args, split), end = first_chunk(args, split + 1);
+      const std::uint32_t first = wide_first_chunk(args, split),
+                          end = wide_first_chunk(args, split + 1);
       const std::int64_t groups = token_tiles::groups(at.rows.count);
       const std::int64_t group = std::int64_t{at.row_tile} * (Tokens / 8);
       const std::int64_t own = groups - group < Tokens / 8 ? groups - group : Tokens / 8;
@@ -118,7 +123,7 @@ class WideProduct {
       const std::int64_t row_bytes = std::int64_t{chunks} * Weights::tile_bytes,
                          row_tile = std::int64_t{at.column_tile} * weight_tiles;
       const std::int64_t left_below = row_tiles - 1 - row_tile;
-      const int last = left_below < weight_tiles ? static_cast<int>(left_below) : weight_tiles;
+      const int last_tile = left_below < weight_tiles ? static_cast<int>(left_below) : weight_tiles;
       const char* weights = reinterpret_cast<const char*>(args.b) + at.matrix * args.b_matrix +
                             row_tile * row_bytes + std::int64_t{first} * Weights::tile_bytes;
       const std::int64_t step = groups * token_tiles::group_bytes;
@@ -141,26 +146,47 @@ class WideProduct {
                                      static_cast<std::uint32_t>(row >> 32), tile, split));
       }
 #pragma unroll 1
-      for (std::uint32_t left = end - first; left > 0; --left, ring.next()) {
+      for (std::uint32_t left = end - first; left > 0;) {
         ring.wait_empty();
-        if (ptx::elect_sync()) {
-          const std::uint32_t stage = base + ring.stage() * shared.stage_bytes;
-          ptx::mbarrier_arrive_expect_tx(ring.full(),
-                                         weight_tiles * Weights::tile_bytes + token_bytes);
-          const char* from = weights;
+        const auto copy_stages = [&]<int Together>() {
+          Ring last = ring;
 #pragma unroll
-          for (int i = 0; i < weight_tiles; ++i) {  // the last tile again beyond the end
-            ptx::cp_async_bulk_shared_cluster_global_mbarrier(
-                stage + a_bytes + i * Weights::tile_bytes, from, Weights::tile_bytes, ring.full());
-            if (i < last) from += row_bytes;
+          for (int i = 1; i < Together; ++i) last.next(), last.wait_empty();
+          if (ptx::elect_sync()) {
+            constexpr int bytes = Together * Weights::tile_bytes;
+            const std::uint32_t tiles =
+                base + shared.weights +
+                wide_tiles_of(ring.stage(), weight_tiles, Weights::tile_bytes);
+            ptx::mbarrier_arrive_expect_tx(ring.full(),
+                                           (plain ? 0 : weight_tiles * bytes) + token_bytes);
+            const char* from = weights;
+#pragma unroll
+            for (int i = 0; i < (plain ? 0 : weight_tiles); ++i) {  // the last again beyond the end
+              ptx::cp_async_bulk_shared_cluster_global_mbarrier(
+                  tiles + i * wide_together * Weights::tile_bytes, from, bytes, ring.full());
+              if (i < last_tile) from += row_bytes;
+            }
+            Ring own = ring;
+#pragma unroll
+            for (int i = 0; i < Together; ++i, own.next()) {
+              if (i > 0) ptx::mbarrier_arrive_expect_tx(own.full(), token_bytes);
+              if (token_bytes > 0)
+                ptx::cp_async_bulk_shared_cluster_global_mbarrier(
+                    base + own.stage() * shared.stage_bytes, tokens + i * step, token_bytes,
+                    own.full());
+            }
           }
-          if (token_bytes > 0)
-            ptx::cp_async_bulk_shared_cluster_global_mbarrier(stage, tokens, token_bytes,
-                                                              ring.full());
-        }
-        __syncwarp();
-        weights += Weights::tile_bytes;
-        tokens += step;
+          __syncwarp();
+          ring = last;
+          ring.next();
+          left -= Together;
+          weights += Together * Weights::tile_bytes;
+          tokens += Together * step;
+        };
+        if (ring.stage() % wide_together == 0 && left >= wide_together)
+          copy_stages.template operator()<wide_together>();
+        else
+          copy_stages.template operator()<1>();
       }
     }
     ring.wait_empty();
@@ -170,69 +196,6 @@ class WideProduct {
     }
   }
 
-  /// Two warps bring rows of a that nobody has prepared, eight at once, 16 bytes a lane, each piece
-  /// where the swizzle has it. What is behind k becomes zeros; behind the rows the last one comes
-  /// again, as far as its eight go, or nothing, since their sums are dropped. A chunk is called
-  /// full when a few more are under way.
-  __device__ static void load_rows(const MatmulWideArgs& args, std::uint32_t base, Ring ring) {
-    constexpr int under_way = shared.stages / 2, rows_at_once = loading_threads / 8;
-    static_assert(rows_at_once == 8, "the swizzle's pattern");
-    const std::uint32_t thread = threadIdx.x - multiplying_threads - 32;
-    const std::uint32_t piece = thread % 8, own = thread / 8;
-    const std::uint32_t to = base + own * 128 + (piece ^ own) * 16;
-    // Chunks in which the piece lies inside k.
-    const auto inside = static_cast<std::uint32_t>((args.k + 63 - 8 * piece) / 64);
-    const auto stride = static_cast<std::uint32_t>(args.a_stride);
-    WideWalk<Rows, Tokens> walk(args.rows, args.n, args.output.gated != 0);
-    WidePlace at;
-    Ring arriving = ring;
-    int unannounced = 0;
-    const auto arrive = [&] {
-      ptx::fence_proxy_async_shared();
-      __syncwarp();
-      ptx::mbarrier_arrive(arriving.full(), threadIdx.x % 32 == 0);
-      arriving.next();
-    };
-    const auto splits = static_cast<std::uint32_t>(args.splits);
-#pragma unroll 1
-    for (std::uint32_t unit = blockIdx.x; unit < args.units; unit += gridDim.x) {
-      const std::uint32_t tile = splits == 1 ? unit : unit / splits;
-      if (!walk.find(tile, at)) break;
-      const std::uint32_t first = first_chunk(args, unit - tile * splits),
-                          end = first_chunk(args, unit - tile * splits + 1);
-      const std::int64_t row = std::int64_t{at.row_tile} * Tokens, left = at.rows.count - row;
-      const std::uint32_t last = left < Tokens ? static_cast<std::uint32_t>(left) - 1 : Tokens - 1;
-      const char* from = static_cast<const char*>(args.a) + (at.rows.first + row) * args.a_stride +
-                         std::uint64_t{first} * 128 + piece * 16;
-      std::uint32_t offsets[Tokens / rows_at_once];
-#pragma unroll
-      for (int i = 0; i < Tokens / rows_at_once; ++i)
-        offsets[i] = min(own + i * rows_at_once, last) * stride;
-#pragma unroll 1
-      for (std::uint32_t chunk = first; chunk < end; ++chunk, ring.next(), from += 128) {
-        ring.wait_empty();
-        const std::uint32_t stage = to + ring.stage() * shared.stage_bytes;
-        const int bytes = chunk < inside ? 16 : 0;
-#pragma unroll
-        for (int i = 0; i < Tokens / rows_at_once; ++i)
-          if (static_cast<std::uint32_t>(i * rows_at_once) <= last)
-            ptx::cp_async_cg_shared_global_16(stage + i * rows_at_once * 128, from + offsets[i],
-                                              bytes);
-        ptx::cp_async_commit_group();
-        if (unannounced < under_way) {
-          ++unannounced;
-        } else {
-          ptx::cp_async_wait_group<under_way>();
-          arrive();
-        }
-      }
-    }
-    ptx::cp_async_wait_group<0>();
-    for (; unannounced > 0; --unannounced) arrive();
-    ring.wait_empty();
-    arrive();  // the stage that says that this was the end
-  }
-
   __device__ static void multiply(const MatmulWideArgs& args, std::uint32_t base, Ring ring) {
     const std::uint32_t lane = threadIdx.x & 31, warp = threadIdx.x / 32 % 4;
     const std::uint32_t warpgroup = threadIdx.x / 128;
@@ -240,8 +203,9 @@ class WideProduct {
     // Where this lane's codes and scales lie in the first stage. By way of its own lane: the
     // assembler makes anew in the loop what it can.
     const std::uint32_t weights =
-        base + a_bytes + (warpgroup * parts * 4 + warp) * Weights::tile_bytes;
-    const std::uint32_t codes = __shfl_sync(0xFFFFFFFFu, weights + 16 * lane, lane);
+        base + shared.weights +
+        (warpgroup * parts * 4 + warp) * wide_together * Weights::tile_bytes;
+    const std::uint32_t codes = __shfl_sync(0xFFFFFFFFu, weights + Weights::codes_of(lane), lane);
     const std::uint32_t scales = __shfl_sync(0xFFFFFFFFu, weights + Weights::scales_of(lane), lane);
     const std::uint64_t first_tokens = ptx::matrix_descriptor_rows128(base);
     float d[Tokens / 2], d64[parts == 2 ? Tokens / 2 : 1];  // of the first 64 rows, of the others
@@ -265,7 +229,9 @@ class WideProduct {
         typename Weights::Tile tiles[parts];
 #pragma unroll
         for (int part = 0; part < parts; ++part) {
-          const std::uint32_t further = stage + part * 4 * Weights::tile_bytes;
+          const std::uint32_t further =
+              wide_tiles_of(ring.stage(), weight_tiles, Weights::tile_bytes) +
+              part * 4 * wide_together * Weights::tile_bytes;
           tiles[part] = Weights::read(codes + further, scales + further);
         }
         const std::uint64_t tokens = ptx::advance(first_tokens, stage);

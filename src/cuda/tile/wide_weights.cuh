@@ -15,8 +15,8 @@
 // 2^-127. Packed multiplications do not flush subnormals.
 //
 // A format has: tile_bytes of 16 rows x 64; `Tile`, what a lane keeps of a tile; read() of where in
-// shared memory its codes begin, 16 bytes a lane, and its scales, scales_of a lane behind the
-// tile's beginning; fragment() of one step of 16 elements; sum_factor, what the sums are multiplied
+// shared memory its codes and scales begin, codes_of and scales_of a lane behind the tile's
+// beginning; fragment() of one step of 16 elements; sum_factor, what the sums are multiplied
 // by.
 #pragma once
 
@@ -32,6 +32,12 @@
 #include "layouts/fragment_tiles.hpp"
 
 namespace microscale::cuda {
+
+/// Tiles of layouts/fragment_tiles.hpp.
+struct WidePacked {
+  static constexpr bool plain = false;
+  __device__ static std::uint32_t codes_of(std::uint32_t lane) { return 16 * lane; }
+};
 
 struct WideBf16 {
   template <int Count>
@@ -92,7 +98,7 @@ __device__ inline void scale_fragment(std::uint32_t (&a)[4], std::uint32_t row,
   for (int i = 0; i < 4; ++i) a[i] = ptx::mul_rn_bf16x2(a[i], i % 2 == 0 ? row : row8);
 }
 
-struct WideMxfp4 : WideBf16 {
+struct WideMxfp4 : WidePacked, WideBf16 {
   static constexpr int tile_bytes = fragment_tiles::tile_bytes(4, 32);
   static constexpr float sum_factor = 1.0f;
   struct Tile {
@@ -115,7 +121,7 @@ struct WideMxfp4 : WideBf16 {
   }
 };
 
-struct WideNvfp4 : WideBf16 {
+struct WideNvfp4 : WidePacked, WideBf16 {
   static constexpr int tile_bytes = fragment_tiles::tile_bytes(4, 16);
   static constexpr float sum_factor = 256.0f;
   struct Tile {
@@ -144,7 +150,7 @@ struct WideNvfp4 : WideBf16 {
   }
 };
 
-struct WideNvfp4F16 : WideF16 {
+struct WideNvfp4F16 : WidePacked, WideF16 {
   static constexpr int tile_bytes = WideNvfp4::tile_bytes;
   static constexpr float sum_factor = 128.0f;
   using Tile = WideNvfp4::Tile;
@@ -167,7 +173,7 @@ struct WideNvfp4F16 : WideF16 {
 };
 
 template <bool E5M2>
-struct WideMxfp8 : WideBf16 {
+struct WideMxfp8 : WidePacked, WideBf16 {
   static constexpr int tile_bytes = fragment_tiles::tile_bytes(8, 32);
   static constexpr float sum_factor = 1.0f;
   struct Tile {

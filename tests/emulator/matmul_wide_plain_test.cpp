@@ -1,0 +1,140 @@
+// Products of many rows of NVFP4 with NVFP4 weights that nobody has packed, as the kernels for
+// Hopper compute them, on the emulator: every tile, both layouts of scales, gates, experts,
+// batches, ranges of k, against sums in FP64.
+#include <gtest/gtest.h>
+
+#include "cuda/kernel_images.hpp"
+#include "cuda/matmul_wide.hpp"
+#include "cuda/wide_geometry.hpp"
+#include "support/wide_products.hpp"
+
+namespace microscale::emulator {
+namespace {
+
+Side blocks(std::int64_t rows, std::int64_t cols, unsigned seed = 1) {
+  return Side(test::random_blocks(Format::nvfp4, rows, cols, Layout::row_major, seed));
+}
+
+class MatmulWidePlain : public ::testing::Test {
+ protected:
+  void SetUp() override {
+    if (cuda::kernel_images().empty())
+      GTEST_SKIP() << "this build carries no kernels: it was made without nvcc";
+  }
+  void TearDown() override { device().set(2); }
+};
+
+// Several tiles to a block, several chunks to the ring, rows of weights and of a left over.
+TEST_F(MatmulWidePlain, goes_from_tile_to_tile) {
+  struct Shape {
+    std::int64_t m, n, k, matrices;
+    int rows, tokens;
+  };
+  bool tiled = false;
+  for (const Shape s : {Shape{129, 1030, 448, 1, 256, 128},
+                        {120, 123, 320, 5, 128, 128},
+                        {60, 390, 1088, 3, 256, 64},
+                        {60, 126, 1088, 5, 128, 64},
+                        {30, 390, 640, 3, 256, 32}}) {
+    const cuda::WidePlan plan = cuda::wide_plan(s.n, s.k, false, s.m, s.matrices, false, 576, 2);
+    EXPECT_EQ(plan.shape.rows, s.rows) << s.m;
+    EXPECT_EQ(plan.shape.tokens, s.tokens) << s.m;
+    tiled = !tiled;
+    EXPECT_TRUE(is_right({.a = blocks(s.m * s.matrices, s.k, 3),
+                          .b = blocks(s.n * s.matrices, s.k),
+                          .m = s.m,
+                          .matrices = s.matrices,
+                          .tiled = !tiled,
+                          .plain = true,
+                          .plain_tiled = tiled,
+                          .d_type = DType::bf16}))
+        << s.m << " x " << s.n << " x " << s.k;
+  }
+}
+
+TEST_F(MatmulWidePlain, multiplies_by_a_gate) {
+  for (const bool tiled : {false, true})
+    for (const std::int64_t m : {33, 120})
+      EXPECT_TRUE(is_right({.a = blocks(2 * m, 192, 2),
+                            .b = blocks(2 * 137, 192, 5),
+                            .m = m,
+                            .matrices = 2,
+                            .plain = true,
+                            .plain_tiled = tiled,
+                            .up = blocks(2 * 137, 192, 6),
+                            .d_type = DType::f16,
+                            .a_globals = {0x1p-4f},
+                            .b_globals = {0.001f},
+                            .up_globals = {0.003f}}))
+          << m;
+}
+
+TEST_F(MatmulWidePlain, gives_each_expert_its_rows) {
+  for (const bool tiled : {false, true})
+    EXPECT_TRUE(is_right({.a = blocks(160, 128, 3),
+                          .b = blocks(7 * 50, 128),
+                          .m = 160,
+                          .matrices = 7,
+                          .offsets = {3, 3, 8, 8, 138, 139, 156, 156},
+                          .tiled = !tiled,
+                          .plain = true,
+                          .plain_tiled = tiled,
+                          .d_type = DType::bf16,
+                          .alpha = 0.5f,
+                          .row_weights = std::vector<float>(160, 0.75f),
+                          .a_globals = {1, 2, 3, 4, 5, 6, 7},
+                          .b_globals = {7, 6, 5, 4, 3, 2, 1}}));
+}
+
+TEST_F(MatmulWidePlain, cuts_k_where_tiles_are_few) {
+  device().set(6);
+  const cuda::WidePlan plan = cuda::wide_plan(100, 3200, false, 20, 1, false, 576, 6);
+  EXPECT_GT(plan.splits, 1);
+  const Product p{.a = blocks(20, 3200, 2), .b = blocks(100, 3200), .m = 20, .plain = true};
+  const Matrix d = computed(p);
+  EXPECT_TRUE(near_exact(p, d));
+  for (const auto& [schedule, completion] :
+       {std::pair{Schedule::reverse, Completion::eager}, {Schedule::random, Completion::random}}) {
+    device().options.schedule = schedule;
+    device().options.completion = completion;
+    EXPECT_EQ(computed(p).bytes, d.bytes) << "in another order";
+  }
+  device().options = LaunchOptions{.instruction_budget = device().options.instruction_budget};
+}
+
+TEST_F(MatmulWidePlain, is_exact_at_the_ends_of_the_scales_and_passes_nan_on) {
+  for (const bool high : {false, true}) {
+    BlockTensor b = test::random_blocks(Format::nvfp4, 24, 64, Layout::row_major, 9,
+                                        high ? 0x78 : 0, high ? 0x7E : 8);
+    Product p{.a = blocks(17, 64, 2), .b = Side(b), .m = 17, .plain = true};
+    EXPECT_TRUE(is_right(p)) << high;
+    b.scales()[5 * 4 + 1] = 127;
+    p.b = Side(b);
+    EXPECT_TRUE(is_right(p)) << high;
+    BlockTensor a = test::random_blocks(Format::nvfp4, 17, 64, Layout::row_major, 3);
+    a.scales()[4 * 4 + 2] = 127;
+    p.a = Side(a);
+    EXPECT_TRUE(is_right(p)) << high;
+  }
+}
+
+// The whole way: a product whose weights were not packed needs no room for packed ones.
+TEST_F(MatmulWidePlain, is_taken_where_k_is_a_multiple_of_64) {
+  for (const std::int64_t k : {128, 160}) {
+    cuda::WideCall call;
+    call.a = {.format = Format::nvfp4, .data = nullptr};
+    call.b_format = Format::nvfp4;
+    call.b_is_plain = true;
+    call.n = 64, call.k = k;
+    call.rows = {32, 1, nullptr, 0};
+    EXPECT_EQ(cuda::wide_takes_plain(call), k == 128);
+    call.a.format = Format::mxfp4;
+    EXPECT_FALSE(cuda::wide_takes_plain(call));
+    call.a.format = Format::nvfp4;
+    call.plain.scales = reinterpret_cast<const std::uint8_t*>(2);
+    EXPECT_FALSE(cuda::wide_takes_plain(call)) << "scales at an even address";
+  }
+}
+
+}  // namespace
+}  // namespace microscale::emulator
