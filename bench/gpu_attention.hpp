@@ -8,8 +8,13 @@
 #include "cpu_attention.hpp"
 #include "cuda/device.hpp"
 #include "gpu_matmul.hpp"
+#include "microscale/context.hpp"
 
 namespace microscale::cuda {
+
+/// The host's attention that a GPU's is compared with: the fastest whose probabilities are FP32, as
+/// AMX rounds them to BF16, which the bound of a GPU's has no room for.
+Context host_attention();
 
 /// Of one call, as below.
 double attention_error(Device& device, const bench::AttentionCase& c);

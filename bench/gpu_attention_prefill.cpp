@@ -6,6 +6,7 @@
 #include "cuda/attention.hpp"
 #include "device_bytes.hpp"
 #include "formats/random.hpp"
+#include "gpu_attention.hpp"
 #include "gpu_timing.hpp"
 #include "microscale/attention.hpp"
 #include "microscale/error.hpp"
@@ -170,7 +171,7 @@ class Measurement {
     AttentionOptions o{.q = q.on_host(1), .k = k.on_host(end - begin), .v = v.on_host(end - begin)};
     o.output = {output.data(), DType::f32, 1, 1, 1, case_.d};
     o.scale = scale;
-    microscale::attention(o);
+    microscale::attention(o, host_attention());
     return output;
   }
 
