@@ -70,7 +70,7 @@ Streamed streamed(const Product& p) {
 
 /// docs/matmul.md.
 Product bounded(Product p) {
-  p.roundings = 17 * std::ceil(static_cast<double>(p.k()) / 128) + 160;
+  p.roundings = 22 * std::ceil(static_cast<double>(p.k()) / 128) + 160;
   return p;
 }
 ::testing::AssertionResult is_near(const Product& p) {

@@ -23,7 +23,7 @@ using test::Matrix;
 double roundings(std::int64_t m, std::int64_t k, bool fast = false) {
   if (fast) return 140.0 * 0x1p11 + static_cast<double>(k);
   if (m > 16) return 11.0 * std::ceil(static_cast<double>(k) / 16) + 64;
-  return 17.0 * std::ceil(static_cast<double>(k) / 128) + 160;
+  return 22.0 * std::ceil(static_cast<double>(k) / 128) + 160;
 }
 
 std::vector<std::uint8_t> bytes_of(std::span<const std::uint8_t> bytes) {
