@@ -57,16 +57,6 @@ __device__ inline void st_async_shared_cluster_v2_f32(std::uint32_t address, flo
       : "memory");
 }
 
-/// Eight bytes of the shared memory of any block of the cluster, aligned.
-__device__ inline float2 ld_shared_cluster_v2(std::uint32_t address) {
-  float2 v;
-  asm volatile("ld.shared::cluster.v2.f32 {%0, %1}, [%2];"
-               : "=f"(v.x), "=f"(v.y)
-               : "r"(address)
-               : "memory");
-  return v;
-}
-
 /// 16 bytes of the shared memory of any block of the cluster, aligned.
 __device__ inline float4 ld_shared_cluster_v4(std::uint32_t address) {
   float4 v;
