@@ -188,8 +188,9 @@ void matmul_wide(Device& device, const char* operation, const WideCall& call, St
       fragment_tiles::matrix_bytes(call.n, call.k, gated, format.code_bits, format.block);
   args.n = call.n;
   args.k = call.k;
-  args.splits = plan.splits;
-  args.units = static_cast<std::uint32_t>(plan.units());
+  args.tiles_of_d = static_cast<std::uint32_t>(plan.most_tiles);
+  args.cut = plan.cut;
+  args.cut_by_kernel = plan.cut_by_kernel;
   args.sums = reinterpret_cast<float*>(sums);
   args.counters = counters;
   args.vectors = has_vectors(call.output);
@@ -202,13 +203,11 @@ void matmul_wide(Device& device, const char* operation, const WideCall& call, St
     tiles.counters = counters;
     tiles.counter_count = plan.counters();
     prepare_wide(device, operation, call.a.format, tiles, stream);
-  } else if (plan.splits > 1) {
+  } else if (plan.counters() > 0) {
     device.set_bytes(counters, 0, 4 * plan.counters(), stream);
   }
 
-  const std::int64_t multiprocessors = device.info().multiprocessors;
-  const Launch product{.grid_x = static_cast<unsigned>(
-                           plan.units() < multiprocessors ? plan.units() : multiprocessors),
+  const Launch product{.grid_x = static_cast<unsigned>(plan.blocks),
                        .grid_y = 1,
                        .grid_z = 1,
                        .threads = static_cast<unsigned>(plan.shape.threads()),

@@ -83,7 +83,7 @@ std::int64_t wide_workspace_bytes(const DeviceInfo& device, const WideCall& call
 /// of multiprocessors alone.
 void matmul_wide(Device& device, const char* operation, const WideCall& call, Stream stream);
 
-/// Cycles of its own kernels, predicted (wide_geometry.hpp), as if decoding were for nothing.
+/// Cycles of its own kernels, predicted (wide_geometry.hpp).
 std::int64_t wide_cycles_of(const DeviceInfo& device, const WideCall& call);
 
 /// What matmul_dense shares: NVFP4 elements fit FP16 with their scale, and are decoded faster to

@@ -6,6 +6,7 @@
 #include <initializer_list>
 
 #include "core/host_device.hpp"
+#include "cuda/wide_cut.hpp"
 #include "layouts/fragment_tiles.hpp"
 #include "layouts/token_tiles.hpp"
 
@@ -98,18 +99,18 @@ constexpr std::int64_t wide_most_tiles(WideShape shape, std::int64_t n, bool gat
          (experts ? rows / shape.tokens + matrices : matrices * wide_row_tiles(shape, rows));
 }
 
-/// Cycles of a multiprocessor for 64 elements of k of a tile, predicted, whichever is most:
-/// products at 4096 operations a cycle; its two operands at 30 bytes a cycle from the second-level
-/// cache; the weights at 20 from memory; or issuing instructions, 40 of a warp, its share of those
-/// that copy among them, and 110 for each 64 rows of the weights that it decodes, of one warp of
-/// each warpgroup. Four of them keep a scheduler at work for five sixths of the time, as predicted,
-/// two for half of it, as measured.
+/// Cycles of a multiprocessor for 64 elements of k of a tile, predicted, whichever is most: its two
+/// operands at 30 bytes a cycle from the second-level cache; the weights at 20 from memory; or half
+/// of the products, at 4096 operations a cycle, beside issuing instructions: 40 of a warp, its share
+/// of those that copy among them, and 110 for each 64 rows of the weights that it decodes, of one
+/// warp of each warpgroup. Four of them keep a scheduler at work for five sixths of the time, two
+/// for half of it. That is what was measured, 1024 cycles of 256 x 64, 1600 of 256 x 128.
 constexpr std::int64_t wide_cycles(WideShape shape, int tile_bytes) {
   const std::int64_t weights = std::int64_t{shape.rows} / 16 * tile_bytes;
   const std::int64_t issued = shape.warpgroups * (40 + 110 * shape.parts());
-  std::int64_t most = std::int64_t{shape.rows} * shape.tokens / 32;
-  for (const std::int64_t cycles : {(shape.tokens * 128 + weights) / 30, weights / 20,
-                                    shape.warpgroups == 2 ? 2 * issued : issued * 6 / 5})
+  std::int64_t most = (shape.warpgroups == 2 ? 2 * issued : issued * 6 / 5) +
+                      std::int64_t{shape.rows} * shape.tokens / 64;
+  for (const std::int64_t cycles : {(shape.tokens * 128 + weights) / 30, weights / 20})
     if (cycles > most) most = cycles;
   return most;
 }
@@ -119,44 +120,58 @@ MICROSCALE_HD constexpr std::int64_t wide_sum_bytes(WideShape shape) {
   return std::int64_t{shape.rows} * shape.tokens * 4;
 }
 
-/// How a product is cut: into tiles of d, and each of these, where there are few, into `splits`
-/// ranges of k, whose sums are added in order by whichever block ends last.
+/// A tile costs 1500 cycles more than its products, one that is cut 5000 more, and the time its sums
+/// take, 60 bytes a cycle.
+constexpr WideCosts wide_costs(WideShape shape, int tile_bytes) {
+  return {.chunk = wide_cycles(shape, tile_bytes),
+          .tile = 1500,
+          .cut = 5000,
+          .sums = wide_sum_bytes(shape) / 60};
+}
+
+/// How a product is cut: into tiles of d, and some of these into ranges of k, whose sums are added
+/// in order by whichever block ends last.
 struct WidePlan {
   WideShape shape;
-  int splits;
+  WideCut cut;
+  bool cut_by_kernel;       // experts: only the device knows how many tiles there are
   std::int64_t most_tiles;  // of d
+  std::int64_t blocks;      // that are launched
   std::int64_t cycles;      // predicted
 
-  std::int64_t units() const { return most_tiles * splits; }
-  /// Of the workspace behind a: the sums of all units, then a counter for each warpgroup's part of
-  /// a tile.
-  std::int64_t sums_bytes() const { return splits > 1 ? units() * wide_sum_bytes(shape) : 0; }
-  std::int64_t counters() const { return splits > 1 ? shape.warpgroups * most_tiles : 0; }
+  std::int64_t cutting_blocks() const { return cut_by_kernel ? blocks : cut.blocks; }
+  /// Of the workspace behind a: the sums of two ranges for each block that has ranges, then a
+  /// counter for each of its warpgroups.
+  std::int64_t sums_bytes() const { return 2 * cutting_blocks() * wide_sum_bytes(shape); }
+  std::int64_t counters() const { return shape.warpgroups * cutting_blocks(); }
 };
 
-/// The plan whose rounds over the multiprocessors take the fewest cycles, as predicted; experts are
-/// taken to have equally many rows. A tile costs 1500 cycles more than its products; a split one
-/// 5000, and the time its sums take: put once, those of all ranges read by the last, 60 bytes a
-/// cycle.
+/// The plan that takes the fewest cycles, as predicted; experts are taken to have equally many rows,
+/// and cut as many tiles as they have, where that are few.
 constexpr WidePlan wide_plan(std::int64_t n, std::int64_t k, bool gated, std::int64_t rows,
                              std::int64_t matrices, bool experts, int tile_bytes,
                              int multiprocessors) {
   WidePlan best{};
   std::int64_t least = -1;
   const std::int64_t own = experts ? (rows + matrices - 1) / matrices : rows;
-  const std::int64_t chunks = token_tiles::chunks(k);
+  const auto chunks = static_cast<std::uint32_t>(token_tiles::chunks(k));
   for (const WideShape shape : wide_shapes) {
     const std::int64_t tiles =
         wide_column_tiles(shape, n, gated) * wide_row_tiles(shape, own) * matrices;
-    for (const int splits : {1, 2, 3, 4, 5, 6, 8}) {
-      if (splits > 1 && (splits > chunks / 4 || tiles > 4 * multiprocessors)) break;
-      const std::int64_t rounds = (tiles * splits + multiprocessors - 1) / multiprocessors;
-      const std::int64_t more = splits > 1 ? 5000 + (1 + splits) * wide_sum_bytes(shape) / 60 : 0;
-      const std::int64_t cycles =
-          rounds * ((chunks + splits - 1) / splits * wide_cycles(shape, tile_bytes) + 1500 + more);
-      if (least >= 0 && cycles >= least) continue;
+    const std::int64_t most = wide_most_tiles(shape, n, gated, rows, matrices, experts);
+    const bool few = most <= 4 * multiprocessors && chunks >= wide_least_share;
+    for (int way = 0; way < (few || !experts ? wide_ways : 1); ++way) {
+      const auto [cut, cycles] =
+          wide_choice(wide_costs(shape, tile_bytes), static_cast<std::uint32_t>(tiles), chunks,
+                      static_cast<std::uint32_t>(multiprocessors), way);
+      if (cycles < 0 || (least >= 0 && cycles >= least)) continue;
       least = cycles;
-      best = {shape, splits, wide_most_tiles(shape, n, gated, rows, matrices, experts), cycles};
+      const bool by_kernel = experts && few;
+      const std::int64_t whole = most - cut.tiles;
+      std::int64_t blocks = whole < multiprocessors ? whole : multiprocessors;
+      if (cut.blocks > blocks) blocks = cut.blocks;
+      if (by_kernel) blocks = multiprocessors;
+      best = {shape, by_kernel ? WideCut{} : cut, by_kernel, most, blocks, cycles};
     }
   }
   return best;

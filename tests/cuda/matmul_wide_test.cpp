@@ -67,7 +67,9 @@ TEST_F(CudaMatmulWide, prepares_a_and_multiplies) {
   EXPECT_LE(launched.shared_bytes, wide_shared_bytes);
   EXPECT_EQ(args.tiles, call.workspace);
   EXPECT_EQ(args.b_matrix, 38 * 5 * 544);  // tiles of 16 x 64, rows and k filled up
-  EXPECT_EQ(args.splits, 1);
+  EXPECT_EQ(args.tiles_of_d, 20u);
+  EXPECT_EQ(args.cut.tiles, 0u);
+  EXPECT_FALSE(args.cut_by_kernel);
   EXPECT_EQ(prepared.counter_count, 0);
   EXPECT_TRUE(args.vectors);
   EXPECT_TRUE(args.partial);
@@ -77,10 +79,12 @@ TEST_F(CudaMatmulWide, prepares_a_and_multiplies) {
 TEST_F(CudaMatmulWide, keeps_sums_of_parts_of_k_behind_a) {
   call.k = 16384, call.rows = rows(40, 1);
   const MatmulWideArgs args = product();
-  ASSERT_GT(args.splits, 1);
   const WidePlan plan = wide_plan(600, 16384, false, 40, 1, false, 544, 132);
-  EXPECT_EQ(args.splits, plan.splits);
-  EXPECT_EQ(device.launches[1].call.grid.x, static_cast<unsigned>(plan.units()));
+  ASSERT_EQ(plan.cut.blocks, 40u);  // eight ranges of each of five tiles
+  EXPECT_EQ(args.cut.tiles, 5u);
+  EXPECT_EQ(args.cut.blocks, 40u);
+  EXPECT_EQ(args.cut.positions, 256u);
+  EXPECT_EQ(device.launches[1].call.grid.x, 40u);
   const auto prepared = device.launches[0].as<PrepareTilesArgs>();
   EXPECT_EQ(prepared.counters, args.counters);
   EXPECT_EQ(prepared.counter_count, plan.counters());
@@ -102,7 +106,7 @@ TEST_F(CudaMatmulWide, reads_rows_of_16_byte_pieces_as_they_are) {
   call.k = 16384, call.a.stride = 32768, call.rows = rows(40, 1);
   matmul_wide(device, "matmul", call, stream);
   const auto split = device.launches[1].as<MatmulWideArgs>();
-  ASSERT_GT(split.splits, 1);
+  ASSERT_GT(split.cut.tiles, 0u);
   ASSERT_EQ(device.zeroed.size(), 1u);
   EXPECT_EQ(device.zeroed[0].first, split.counters);
   call.a.stride = 2 * 320 + 2;  // not all of them
@@ -112,7 +116,7 @@ TEST_F(CudaMatmulWide, reads_rows_of_16_byte_pieces_as_they_are) {
 }
 
 TEST_F(CudaMatmulWide, stays_on_all_multiprocessors_where_there_are_tiles_enough) {
-  call.n = 8192, call.rows = rows(768, 1);
+  call.n = 8192, call.rows = rows(896, 1);
   const MatmulWideArgs args = product();
   EXPECT_EQ(device.launches[1].name, "matmul_wide_mxfp4_bf16_256x128");
   EXPECT_EQ(device.launches[1].call.grid.x, 132u);
@@ -150,6 +154,14 @@ TEST_F(CudaMatmulWide, knows_experts_by_their_offsets_alone) {
   EXPECT_TRUE(device.launches[0].as<PrepareTilesArgs>().tiled);
   EXPECT_EQ(device.launches[0].call.grid.y, 47u);  // 38 groups of eight rows, one more an expert
   EXPECT_EQ(device.launches[1].call.grid.x, 65u);  // at most 4 + 9 tiles of 64 rows, 5 of n
+  EXPECT_FALSE(args.cut_by_kernel);  // five chunks of k: none to spare
+  device.launches.clear();
+  call.k = 1024, call.a.stride = 512;
+  const MatmulWideArgs more = product();
+  EXPECT_TRUE(more.cut_by_kernel);
+  EXPECT_EQ(more.tiles_of_d, 65u);
+  EXPECT_EQ(device.launches[1].call.grid.x, 132u);
+  EXPECT_EQ(device.launches[0].as<PrepareTilesArgs>().counter_count, 2 * 132);
 }
 
 TEST_F(CudaMatmulWide, leaves_very_many_rows_to_the_kernels_of_expanded_weights) {
@@ -217,7 +229,11 @@ TEST(WideCallOf, a_call_of_many_rows_and_packed_weights) {
   const MatmulWeights plain = view;
   const MatmulCall of_plain{.a = blocks, .b = plain, .d = d};
   EXPECT_FALSE(wide_call(hopper, of_plain, rows(40, 1), output)) << "not packed";
-  const auto expanded = wide_call(hopper, of_plain, rows(100 * dense_least_rows, 1), output);
+  BlockTensorView many = view;
+  many.shape.rows = 4096;
+  const MatmulWeights wide_weights = many;
+  const MatmulCall of_many{.a = blocks, .b = wide_weights, .d = d};
+  const auto expanded = wide_call(hopper, of_many, rows(100 * dense_least_rows, 1), output);
   ASSERT_TRUE(expanded);
   EXPECT_EQ(expanded->b, nullptr);
   EXPECT_EQ(expanded->plain.codes, view.codes.data());
@@ -243,9 +259,10 @@ TEST(WideTakes, what_16_bits_hold) {
 
 TEST_F(CudaMatmulWide, needs_a_in_16_bits_however_rows_are_shared_out) {
   call.n = 16, call.k = 65 * 32, call.rows = rows(9, 3);
-  const std::int64_t sums = wide_plan(16, 65 * 32, false, 9, 3, false, 544, 132).sums_bytes();
+  const WidePlan plan = wide_plan(16, 65 * 32, false, 9, 3, false, 544, 132);
+  EXPECT_GT(plan.counters(), 0);
   EXPECT_EQ(wide_workspace_bytes(device.info(), call),
-            (3 * 2 * 33 * 1024 + sums + 4 * 6 + 255) / 256 * 256);
+            (3 * 2 * 33 * 1024 + plan.sums_bytes() + 4 * plan.counters() + 255) / 256 * 256);
   call.k = 64, call.rows = rows(9, 3, memory->bytes);
   EXPECT_EQ(wide_workspace_bytes(device.info(), call), (2 + 3) * 1024);
 }

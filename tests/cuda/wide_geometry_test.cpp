@@ -77,27 +77,37 @@ TEST(WideGeometry, most_tiles_are_enough) {
 
 TEST(WideGeometry, fills_the_multiprocessors) {
   struct Cut {
-    int rows, tokens, splits;
+    int rows, tokens;
+    std::uint32_t tiles, blocks;
     bool operator==(const Cut&) const = default;
   };
   const auto cut = [](std::int64_t m, std::int64_t n, std::int64_t k) {
     const WidePlan plan = wide_plan(n, k, false, m, 1, false, 544, 132);
     EXPECT_EQ(plan.most_tiles,
               wide_column_tiles(plan.shape, n, false) * wide_row_tiles(plan.shape, m));
-    return Cut{plan.shape.rows, plan.shape.tokens, plan.splits};
+    EXPECT_LE(plan.cut.tiles, plan.most_tiles);
+    EXPECT_EQ(plan.sums_bytes(), 2 * plan.cut.blocks * wide_sum_bytes(plan.shape));
+    EXPECT_EQ(plan.counters(), plan.shape.warpgroups * plan.cut.blocks);
+    return Cut{plan.shape.rows, plan.shape.tokens, plan.cut.tiles, plan.cut.blocks};
   };
-  EXPECT_EQ(cut(8192, 8192, 8192), (Cut{256, 128, 1}));
-  EXPECT_EQ(cut(512, 4096, 4096), (Cut{128, 128, 1}));
-  EXPECT_EQ(cut(32, 28672, 8192), (Cut{256, 32, 1}));
-  EXPECT_EQ(cut(64, 8192, 8192), (Cut{256, 64, 4}));
-  EXPECT_EQ(cut(64, 4096, 14336), (Cut{256, 64, 8}));
-  EXPECT_EQ(cut(64, 28672, 8192), (Cut{256, 64, 1}));
-  EXPECT_EQ(cut(64, 2048, 7168), (Cut{128, 64, 8}));
-  EXPECT_EQ(cut(64, 4096, 192), (Cut{128, 64, 1}));  // nothing to cut
+  EXPECT_EQ(cut(8192, 8192, 8192), (Cut{256, 128, 0, 0}));
+  EXPECT_EQ(cut(512, 4096, 4096), (Cut{128, 128, 0, 0}));
+  EXPECT_EQ(cut(32, 28672, 8192), (Cut{256, 32, 112, 132}));
+  EXPECT_EQ(cut(64, 8192, 8192), (Cut{256, 64, 32, 128}));
+  EXPECT_EQ(cut(64, 4096, 14336), (Cut{256, 64, 16, 128}));
+  EXPECT_EQ(cut(64, 28672, 8192), (Cut{256, 64, 112, 132}));
+  EXPECT_EQ(cut(64, 2048, 7168), (Cut{128, 64, 16, 128}));
+  EXPECT_EQ(cut(64, 4096, 192), (Cut{128, 64, 0, 0}));  // nothing to cut
+  EXPECT_EQ(cut(768, 8192, 8192), (Cut{256, 128, 192, 132}));
+  EXPECT_EQ(cut(768, 12800, 8192), (Cut{256, 128, 168, 132}));  // one round whole
   const WidePlan plan = wide_plan(100, 8192, false, 20, 3, true, 576, 132);
-  EXPECT_EQ(plan.sums_bytes(), plan.units() * wide_sum_bytes(plan.shape));
-  EXPECT_EQ(plan.counters(), plan.shape.warpgroups * plan.most_tiles);
-  EXPECT_GE(plan.splits, 4);
+  EXPECT_TRUE(plan.cut_by_kernel);
+  EXPECT_EQ(plan.blocks, 132);
+  EXPECT_EQ(plan.sums_bytes(), 2 * 132 * wide_sum_bytes(plan.shape));
+  EXPECT_EQ(plan.counters(), plan.shape.warpgroups * 132);
+  const WidePlan many = wide_plan(7168, 2048, false, 512, 128, true, 576, 132);
+  EXPECT_FALSE(many.cut_by_kernel) << "so many tiles that the last round does not count";
+  EXPECT_EQ(many.counters(), 0);
 }
 
 }  // namespace

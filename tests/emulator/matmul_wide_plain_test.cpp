@@ -87,19 +87,30 @@ TEST_F(MatmulWidePlain, gives_each_expert_its_rows) {
 }
 
 TEST_F(MatmulWidePlain, cuts_k_where_tiles_are_few) {
-  device().set(6);
-  const cuda::WidePlan plan = cuda::wide_plan(100, 3200, false, 20, 1, false, 576, 6);
-  EXPECT_GT(plan.splits, 1);
-  const Product p{.a = blocks(20, 3200, 2), .b = blocks(100, 3200), .m = 20, .plain = true};
-  const Matrix d = computed(p);
-  EXPECT_TRUE(near_exact(p, d));
-  for (const auto& [schedule, completion] :
-       {std::pair{Schedule::reverse, Completion::eager}, {Schedule::random, Completion::random}}) {
-    device().options.schedule = schedule;
-    device().options.completion = completion;
-    EXPECT_EQ(computed(p).bytes, d.bytes) << "in another order";
+  struct Shape {
+    std::int64_t n, k;
+    int multiprocessors;
+    std::uint32_t tiles;
+    bool equal;
+  };
+  for (const Shape s :
+       {Shape{100, 3200, 6, 1, true}, {260, 2752, 7, 2, false}, {1540, 1472, 3, 4, false}}) {
+    device().set(s.multiprocessors);
+    const cuda::WidePlan plan =
+        cuda::wide_plan(s.n, s.k, false, 20, 1, false, 576, s.multiprocessors);
+    EXPECT_EQ(plan.cut.tiles, s.tiles);
+    EXPECT_EQ(plan.cut.passing == 0, s.equal);
+    const Product p{.a = blocks(20, s.k, 2), .b = blocks(s.n, s.k), .m = 20, .plain = true};
+    const Matrix d = computed(p);
+    EXPECT_TRUE(near_exact(p, d));
+    for (const auto& [schedule, completion] : {std::pair{Schedule::reverse, Completion::eager},
+                                               {Schedule::random, Completion::random}}) {
+      device().options.schedule = schedule;
+      device().options.completion = completion;
+      EXPECT_EQ(computed(p).bytes, d.bytes) << "in another order";
+    }
+    device().options = LaunchOptions{.instruction_budget = device().options.instruction_budget};
   }
-  device().options = LaunchOptions{.instruction_budget = device().options.instruction_budget};
 }
 
 TEST_F(MatmulWidePlain, is_exact_at_the_ends_of_the_scales_and_passes_nan_on) {

@@ -4,6 +4,7 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <cstring>
 #include <limits>
 
@@ -20,6 +21,13 @@ Side blocks(Format format, std::int64_t rows, std::int64_t cols, unsigned seed =
 }
 Side dense(DType type, std::int64_t rows, std::int64_t cols, unsigned seed = 1) {
   return Side(test::gaussian(type, rows, cols, seed, 1.0f));
+}
+/// Of a tile.
+int most_ranges(const cuda::WideCut& cut) {
+  std::uint32_t most = 0;
+  for (std::uint32_t tile = 0; tile < cut.tiles; ++tile)
+    most = std::max(most, cut.last_block(tile) - cut.first_block(tile) + 1);
+  return static_cast<int>(most);
 }
 constexpr Format formats[] = {Format::mxfp4, Format::nvfp4, Format::mxfp8_e4m3, Format::mxfp8_e5m2};
 
@@ -81,7 +89,7 @@ TEST_F(MatmulWide, goes_from_tile_to_tile) {
     const cuda::WidePlan plan = cuda::wide_plan(s.n, s.k, false, s.m, s.matrices, false, 544, 2);
     EXPECT_EQ(plan.shape.rows, s.rows) << s.m;
     EXPECT_EQ(plan.shape.tokens, s.tokens) << s.m;
-    EXPECT_EQ(plan.splits, 1) << s.m;
+    EXPECT_EQ(plan.cut.tiles, 0u) << s.m;
     EXPECT_TRUE(is_right({.a = dense(DType::bf16, s.m * s.matrices, s.k),
                           .b = blocks(Format::mxfp4, s.n * s.matrices, s.k),
                           .m = s.m,
@@ -282,41 +290,97 @@ TEST_F(MatmulWide, gives_the_same_bytes_in_any_order_of_warps_and_copies) {
   device().options = before;
 }
 
-// Few tiles: ranges of k go to blocks of their own, whoever adds them up.
+// Where whole tiles would leave multiprocessors idle: ranges of k go to blocks of their own, or begin
+// anywhere, whoever adds them up.
 TEST_F(MatmulWide, cuts_k_where_tiles_are_few) {
   struct Shape {
     std::int64_t m, n, k;
-    int multiprocessors, rows, tokens, splits;
+    int multiprocessors, rows, tokens;
+    std::uint32_t tiles, blocks;
+    int ranges;  // of a tile, at most
+    bool equal;
   };
-  for (const Shape s : {Shape{20, 100, 3232, 6, 128, 64, 6},
-                        {65, 130, 3072, 6, 128, 128, 3},
-                        {50, 515, 3072, 9, 256, 64, 3},
-                        {65, 130, 2816, 3, 256, 128, 3}}) {
+  for (const Shape s : {Shape{20, 100, 3232, 6, 128, 64, 1, 6, 6, true},
+                        {65, 130, 3072, 6, 128, 128, 2, 6, 3, true},
+                        {50, 515, 3072, 9, 256, 64, 3, 9, 3, true},
+                        {65, 130, 2816, 3, 256, 128, 1, 3, 3, true},
+                        {20, 260, 2752, 7, 256, 32, 2, 7, 4, false},
+                        {50, 130, 3136, 7, 128, 64, 2, 7, 4, false},
+                        {70, 390, 2240, 3, 256, 128, 2, 3, 2, false},
+                        {20, 1030, 3264, 3, 256, 32, 5, 3, 2, false},      // a tile inside a share
+                        {20, 1540, 1472, 3, 256, 32, 4, 3, 2, false}}) {  // three more tiles whole
+    SCOPED_TRACE(::testing::Message() << s.m << " x " << s.n << " x " << s.k);
     device().set(s.multiprocessors);
     const cuda::WidePlan plan =
         cuda::wide_plan(s.n, s.k, false, s.m, 1, false, 544, s.multiprocessors);
-    EXPECT_EQ(plan.shape.rows, s.rows) << s.m;
-    EXPECT_EQ(plan.shape.tokens, s.tokens) << s.m;
-    EXPECT_EQ(plan.splits, s.splits) << s.m;
+    EXPECT_EQ(plan.shape.rows, s.rows);
+    EXPECT_EQ(plan.shape.tokens, s.tokens);
+    EXPECT_EQ(plan.cut.tiles, s.tiles);
+    EXPECT_EQ(plan.cut.blocks, s.blocks);
+    EXPECT_EQ(plan.cut.passing == 0, s.equal);
+    EXPECT_EQ(most_ranges(plan.cut), s.ranges);
     const Product p{.a = dense(DType::bf16, s.m, s.k),
                     .b = blocks(Format::mxfp4, s.n, s.k),
                     .m = s.m,
                     .bias = test::gaussian(DType::f32, 1, s.n, 7, 1.0f)};
     const Matrix d = computed(p);
-    EXPECT_TRUE(near_exact(p, d)) << s.m << " x " << s.n << " x " << s.k;
+    EXPECT_TRUE(near_exact(p, d));
+    for (const Schedule schedule : {Schedule::reverse, Schedule::random}) {
+      device().options.schedule = schedule;
+      EXPECT_EQ(computed(p).bytes, d.bytes) << "in another order";
+    }
+    device().options.schedule = LaunchOptions{}.schedule;
+  }
+  device().set(2);
+}
+
+// The kernel itself finds out how many tiles there are to share.
+TEST_F(MatmulWide, cuts_tiles_of_experts) {
+  struct Case {
+    std::int64_t n, k;
+    std::vector<std::int64_t> offsets;
+    int multiprocessors;
+    std::uint32_t tiles, blocks;  // as the kernel finds
+  };
+  for (const Case& c : {Case{40, 2048, {0, 33, 33, 58}, 8, 2, 8},   // four equal ranges each
+                        Case{40, 3136, {0, 33, 33, 58}, 7, 2, 7},   // anywhere
+                        Case{200, 2048, {2, 22, 40, 40}, 3, 4, 3},  // more tiles than blocks
+                        Case{40, 2048, {0, 33, 33, 58}, 2, 0, 0},   // whole
+                        Case{40, 2048, {7, 7, 7, 7}, 8, 0, 0}}) {   // nobody has a row
+    SCOPED_TRACE(::testing::Message() << c.n << " x " << c.k << " on " << c.multiprocessors);
+    device().set(c.multiprocessors);
+    const cuda::WidePlan plan =
+        cuda::wide_plan(c.n, c.k, true, 60, 3, true, 576, c.multiprocessors);
+    EXPECT_TRUE(plan.cut_by_kernel);
+    std::int64_t tiles = 0;
+    for (std::size_t i = 0; i < 3; ++i)
+      tiles += cuda::wide_column_tiles(plan.shape, c.n, true) *
+               cuda::wide_row_tiles(plan.shape, c.offsets[i + 1] - c.offsets[i]);
+    cuda::WideChoice best{{}, -1};
+    for (int way = 0; way < cuda::wide_ways; ++way) {
+      const cuda::WideChoice choice = cuda::wide_choice(
+          cuda::wide_costs(plan.shape, 576), static_cast<std::uint32_t>(tiles),
+          static_cast<std::uint32_t>(c.k / 64), static_cast<std::uint32_t>(c.multiprocessors), way);
+      if (choice.cycles >= 0 && (best.cycles < 0 || choice.cycles < best.cycles)) best = choice;
+    }
+    EXPECT_EQ(best.cut.tiles, c.tiles);
+    EXPECT_EQ(best.cut.blocks, c.blocks);
+    Product p{.a = blocks(Format::nvfp4, 60, c.k, 3),
+              .b = blocks(Format::nvfp4, 3 * c.n, c.k),
+              .m = 60,
+              .matrices = 3,
+              .offsets = c.offsets,
+              .up = blocks(Format::nvfp4, 3 * c.n, c.k, 8),
+              .d_type = DType::bf16,
+              .alpha = 0.001f};
+    const Matrix d = computed(p);
+    EXPECT_TRUE(near_exact(p, d));
     device().options.schedule = Schedule::random;
     EXPECT_EQ(computed(p).bytes, d.bytes) << "in another order";
     device().options.schedule = LaunchOptions{}.schedule;
+    p.a = dense(DType::f16, 60, c.k);  // read as it is
+    EXPECT_TRUE(is_right(p));
   }
-  device().set(8);
-  EXPECT_TRUE(is_right({.a = blocks(Format::nvfp4, 60, 1024, 3),
-                        .b = blocks(Format::nvfp4, 3 * 40, 1024),
-                        .m = 60,
-                        .matrices = 3,
-                        .offsets = {0, 33, 33, 58},
-                        .up = blocks(Format::nvfp4, 3 * 40, 1024, 8),
-                        .d_type = DType::bf16,
-                        .alpha = 0.001f}));
   device().set(2);
 }
 

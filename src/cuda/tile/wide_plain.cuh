@@ -19,7 +19,7 @@
 #include "cuda/tile/e2m1_halves.cuh"
 #include "cuda/tile/stage_ring.cuh"
 #include "cuda/tile/wide_rows.cuh"
-#include "cuda/tile/wide_walk.cuh"
+#include "cuda/tile/wide_units.cuh"
 #include "cuda/tile/wide_weights.cuh"
 #include "layouts/tiled_128x4.hpp"
 
@@ -93,32 +93,28 @@ __device__ void load_plain_weights(const MatmulWideArgs& args, std::uint32_t bas
                blocks = static_cast<std::uint32_t>(args.k / 16),
                scale_step = scales_side.tiled ? 512u : 4u;
     const std::int64_t row_bytes = args.k / 2;
-    WideWalk<Rows, Tokens> walk(args.rows, args.n, gated);
-    WidePlace at;
-    const auto splits = static_cast<std::uint32_t>(args.splits);
+    WideUnits<Rows, Tokens, tile_bytes> units(args);
+    WideUnit unit;
 #pragma unroll 1
-    for (std::uint32_t unit = blockIdx.x; unit < args.units; unit += gridDim.x) {
-      const std::uint32_t tile = splits == 1 ? unit : unit / splits, split = unit - tile * splits;
-      if (!walk.find(tile, at)) break;
-      const std::uint32_t first = wide_first_chunk(args, split),
-                          end = wide_first_chunk(args, split + 1);
+    while (units.next(unit)) {
+      const WidePlace& at = unit.place;
       const std::uint32_t row = at.column_tile * (gated ? Rows / 2 : Rows);
       const std::uint8_t* codes[pieces];
       const std::uint8_t* scales[fours];
 #pragma unroll
       for (int i = 0; i < pieces; ++i)
         codes[i] = codes_side.codes + at.matrix * codes_side.codes_matrix +
-                   min(row + row_of(own) + i * apart, last) * row_bytes + first * 32 +
+                   min(row + row_of(own) + i * apart, last) * row_bytes + unit.first * 32 +
                    thread % 2 * 16;
 #pragma unroll
       for (int i = 0; i < fours; ++i) {
         const std::int64_t of = min(row + row_of(thread) + i * 2 * apart, last);
         scales[i] = scales_side.scales + at.matrix * scales_side.scales_matrix +
                     (scales_side.tiled ? tiled_128x4::offset(of, 0, blocks) : of * blocks) +
-                    first * scale_step;
+                    unit.first * scale_step;
       }
 #pragma unroll 1
-      for (std::uint32_t chunk = first; chunk < end; ++chunk, ring.next()) {
+      for (std::uint32_t chunk = unit.first; chunk < unit.end; ++chunk, ring.next()) {
         ring.wait_empty();
         const std::uint32_t stage = wide_tiles_of(ring.stage(), Rows / 16, tile_bytes);
 #pragma unroll

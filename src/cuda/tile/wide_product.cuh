@@ -11,9 +11,10 @@
 //
 // Plain weights (wide_plain.cuh) are brought by two more warps, piece by piece.
 //
-// Where tiles are few, each is cut into ranges of k, and a block takes one of them (a unit). The
-// sums go to memory; the warpgroup that finds, by a counter, that it is the last of its part of the
-// tile adds them in the order of k, whoever it is (wide_sums.cuh).
+// Where whole tiles would leave multiprocessors idle, tiles are cut into ranges of k (wide_cut.hpp),
+// and a block has units, ranges or whole tiles, one after the other (wide_units.cuh). The sums of
+// ranges go to memory; the warpgroup that finds, by a counter, that it is the last of its part of
+// the tile adds them in the order of k, whoever it is (wide_sums.cuh).
 #pragma once
 
 #include <cstdint>
@@ -31,7 +32,7 @@
 #include "cuda/tile/wide_rows.cuh"
 #include "cuda/tile/wide_store.cuh"
 #include "cuda/tile/wide_sums.cuh"
-#include "cuda/tile/wide_walk.cuh"
+#include "cuda/tile/wide_units.cuh"
 #include "cuda/tile/wide_weights.cuh"
 
 namespace microscale::cuda {
@@ -103,16 +104,11 @@ class WideProduct {
     const bool gated = args.output.gated != 0;
     const auto chunks = static_cast<std::uint32_t>(token_tiles::chunks(args.k));
     const std::int64_t row_tiles = fragment_tiles::row_tiles(args.n, gated);
-    WideWalk<Rows, Tokens> walk(args.rows, args.n, gated);
-    WidePlace at;
-    const auto splits = static_cast<std::uint32_t>(args.splits);
+    WideUnits<Rows, Tokens, Weights::tile_bytes> units(args);
+    WideUnit unit;
 #pragma unroll 1
-    for (std::uint32_t unit = blockIdx.x; unit < args.units; unit += gridDim.x) {
-      const std::uint32_t tile = splits == 1 ? unit : unit / splits;
-      if (!walk.find(tile, at)) break;
-      const std::uint32_t split = unit - tile * splits;
-      const std::uint32_t first = wide_first_chunk(args, split),
-                          end = wide_first_chunk(args, split + 1);
+    while (units.next(unit)) {
+      const WidePlace& at = unit.place;
       const std::int64_t groups = token_tiles::groups(at.rows.count);
       const std::int64_t group = std::int64_t{at.row_tile} * (Tokens / 8);
       const std::int64_t own = groups - group < Tokens / 8 ? groups - group : Tokens / 8;
@@ -125,10 +121,10 @@ class WideProduct {
       const std::int64_t left_below = row_tiles - 1 - row_tile;
       const int last_tile = left_below < weight_tiles ? static_cast<int>(left_below) : weight_tiles;
       const char* weights = reinterpret_cast<const char*>(args.b) + at.matrix * args.b_matrix +
-                            row_tile * row_bytes + std::int64_t{first} * Weights::tile_bytes;
+                            row_tile * row_bytes + std::int64_t{unit.first} * Weights::tile_bytes;
       const std::int64_t step = groups * token_tiles::group_bytes;
       const char* tokens = static_cast<const char*>(args.tiles) +
-                           (first_group * chunks + group) * token_tiles::group_bytes + first * step;
+                           (first_group * chunks + group) * token_tiles::group_bytes + unit.first * step;
       const auto token_bytes =
           args.a == nullptr ? static_cast<std::uint32_t>(own * token_tiles::group_bytes) : 0;
       ring.wait_empty();
@@ -140,13 +136,14 @@ class WideProduct {
         ptx::st_shared_v4(
             where, make_uint4(at.matrix, at.column_tile,
                               static_cast<std::uint32_t>(rows_left < Tokens ? rows_left : Tokens),
-                              end - first));
+                              unit.end - unit.first));
         ptx::st_shared_v4(where + 16,
                           make_uint4(static_cast<std::uint32_t>(row),
-                                     static_cast<std::uint32_t>(row >> 32), tile, split));
+                                     static_cast<std::uint32_t>(row >> 32), unit.first_block,
+                                     unit.range | unit.ranges << 16));
       }
 #pragma unroll 1
-      for (std::uint32_t left = end - first; left > 0;) {
+      for (std::uint32_t left = unit.end - unit.first; left > 0;) {
         ring.wait_empty();
         const auto copy_stages = [&]<int Together>() {
           Ring last = ring;
@@ -267,17 +264,25 @@ class WideProduct {
       const ProductFactors factors = product_factors(args.output, where.x);
       ptx::keep_in_place(d);
       if constexpr (parts == 2) ptx::keep_in_place(d64);
-      if (args.splits > 1) {
-        float* own = args.sums + (std::int64_t{row.z} * args.splits + row.w) * (Rows * Tokens) +
-                     warpgroup * (Rows * Tokens / warpgroups);
-        put_sums(d, own);
-        if constexpr (parts == 2) put_sums(d64, own + 64 * Tokens);
-        if (!is_last_range(args.counters + warpgroups * row.z + warpgroup, args.splits,
-                           base + shared.words + 4 * warpgroup))
-          continue;
-        own -= std::int64_t{row.w} * (Rows * Tokens);
-        add_sums(d, own, Rows * Tokens, args.splits);
-        if constexpr (parts == 2) add_sums(d64, own + 64 * Tokens, Rows * Tokens, args.splits);
+      if (const std::uint32_t ranges = row.w >> 16; ranges > 1) {
+        const std::uint32_t range = row.w & 0xFFFF;
+        const auto sums_of = [&](std::uint32_t i) {
+          return args.sums + std::int64_t{wide_sums_place(row.z, i)} * (Rows * Tokens) +
+                 warpgroup * (Rows * Tokens / warpgroups);
+        };
+        RangeCounter counter(args.counters + warpgroups * row.z + warpgroup,
+                             base + shared.words + 4 * warpgroup);
+        // The first range's are begun with: they may stay where they are.
+        if (range > 0 || counter.count(0) + 1 < ranges) {
+          put_sums(d, sums_of(range));
+          if constexpr (parts == 2) put_sums(d64, sums_of(range) + 64 * Tokens);
+          if (counter.count(1) + 1 < ranges) continue;
+          get_sums(d, sums_of(0));
+          if constexpr (parts == 2) get_sums(d64, sums_of(0) + 64 * Tokens);
+        }
+        constexpr std::int64_t apart = 2 * Rows * Tokens;
+        add_sums(d, sums_of(1), apart, ranges);
+        if constexpr (parts == 2) add_sums(d64, sums_of(1) + 64 * Tokens, apart, ranges);
       }
       WideTileOutput tile{.matrix = where.x,
                           .row = static_cast<std::int64_t>(row.y) << 32 | row.x,

@@ -7,18 +7,11 @@
 #include "cuda/ptx/async_copy.cuh"
 #include "cuda/ptx/mbarrier.cuh"
 #include "cuda/ptx/memory.cuh"
-#include "cuda/tile/wide_walk.cuh"
-#include "layouts/token_tiles.hpp"
+#include "cuda/tile/wide_units.cuh"
 
 namespace microscale::cuda {
 
 inline constexpr int wide_loading_warps = 2, wide_loading_threads = 32 * wide_loading_warps;
-
-/// The chunks of k of a unit: `split` of a tile.
-__device__ inline std::uint32_t wide_first_chunk(const MatmulWideArgs& args, std::uint32_t split) {
-  return split * static_cast<std::uint32_t>(token_tiles::chunks(args.k)) /
-         static_cast<std::uint32_t>(args.splits);
-}
 
 /// Two warps bring rows of a that nobody has prepared, eight at once, 16 bytes a lane, each piece
 /// where the swizzle has it. What is behind k becomes zeros; behind the rows the last one comes
@@ -35,8 +28,8 @@ __device__ void load_rows(const MatmulWideArgs& args, std::uint32_t base, std::u
   // Chunks in which the piece lies inside k.
   const auto inside = static_cast<std::uint32_t>((args.k + 63 - 8 * piece) / 64);
   const auto stride = static_cast<std::uint32_t>(args.a_stride);
-  WideWalk<Rows, Tokens> walk(args.rows, args.n, args.output.gated != 0);
-  WidePlace at;
+  WideUnits<Rows, Tokens, TileBytes> units(args);
+  WideUnit unit;
   Ring arriving = ring;
   int unannounced = 0;
   const auto arrive = [&] {
@@ -45,23 +38,19 @@ __device__ void load_rows(const MatmulWideArgs& args, std::uint32_t base, std::u
     ptx::mbarrier_arrive(arriving.full(), threadIdx.x % 32 == 0);
     arriving.next();
   };
-  const auto splits = static_cast<std::uint32_t>(args.splits);
 #pragma unroll 1
-  for (std::uint32_t unit = blockIdx.x; unit < args.units; unit += gridDim.x) {
-    const std::uint32_t tile = splits == 1 ? unit : unit / splits;
-    if (!walk.find(tile, at)) break;
-    const std::uint32_t first = wide_first_chunk(args, unit - tile * splits),
-                        end = wide_first_chunk(args, unit - tile * splits + 1);
+  while (units.next(unit)) {
+    const WidePlace& at = unit.place;
     const std::int64_t row = std::int64_t{at.row_tile} * Tokens, left = at.rows.count - row;
     const std::uint32_t last = left < Tokens ? static_cast<std::uint32_t>(left) - 1 : Tokens - 1;
     const char* from = static_cast<const char*>(args.a) + (at.rows.first + row) * args.a_stride +
-                       std::uint64_t{first} * 128 + piece * 16;
+                       std::uint64_t{unit.first} * 128 + piece * 16;
     std::uint32_t offsets[Tokens / rows_at_once];
 #pragma unroll
     for (int i = 0; i < Tokens / rows_at_once; ++i)
       offsets[i] = min(own + i * rows_at_once, last) * stride;
 #pragma unroll 1
-    for (std::uint32_t chunk = first; chunk < end; ++chunk, ring.next(), from += 128) {
+    for (std::uint32_t chunk = unit.first; chunk < unit.end; ++chunk, ring.next(), from += 128) {
       ring.wait_empty();
       const std::uint32_t stage = to + ring.stage() * shared.stage_bytes;
       const int bytes = chunk < inside ? 16 : 0;

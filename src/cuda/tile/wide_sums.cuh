@@ -27,14 +27,14 @@ __device__ void get_sums(float (&d)[Count], const float* from) {
     d[i] = four.x, d[i + 1] = four.y, d[i + 2] = four.z, d[i + 3] = four.w;
   }
 }
-/// Of all ranges of k, `apart` floats from one to the next, in their order.
+/// To the sums of the first range those of the others, in their order: of the second at `from`,
+/// `apart` floats from one to the next.
 template <int Count>
-__device__ void add_sums(float (&d)[Count], const float* from, std::int64_t apart, int splits) {
+__device__ void add_sums(float (&d)[Count], const float* from, std::int64_t apart,
+                         std::uint32_t ranges) {
   constexpr int at_once = Count <= 32 ? 2 : 1;
-  get_sums(d, from);
 #pragma unroll at_once
-  for (int split = 1; split < splits; ++split) {
-    from += apart;
+  for (std::uint32_t range = 1; range < ranges; ++range, from += apart) {
     float more[Count];
     get_sums(more, from);
 #pragma unroll
@@ -42,21 +42,32 @@ __device__ void add_sums(float (&d)[Count], const float* from, std::int64_t apar
   }
 }
 
-/// Whether all other ranges of this warpgroup's part of a tile have put their sums: `counter`
-/// counts them, `word` is four bytes of shared memory for this warpgroup alone. Its 128 threads
-/// call it when they have put theirs. One of them orders what all have written, and will read,
-/// around the counter.
-__device__ inline bool is_last_range(std::uint32_t* counter, int splits, std::uint32_t word) {
-  const std::uint32_t barrier = 1 + threadIdx.x / 128;
-  ptx::bar_sync(barrier, 128);
-  if (threadIdx.x % 128 == 0) {
-    __threadfence();
-    const std::uint32_t before = atomicAdd(counter, 1u);
-    __threadfence();
-    ptx::st_shared_b32(word, before);
+/// Counts the ranges of a warpgroup's part of a tile whose sums have been put.
+class RangeCounter {
+ public:
+  /// `word`: four bytes of shared memory for this warpgroup alone.
+  __device__ RangeCounter(std::uint32_t* counter, std::uint32_t word)
+      : counter_(counter), word_(word) {}
+
+  /// How many there were, before `more` are counted. The warpgroup's 128 threads call it when they
+  /// have put theirs, if any; one of them orders what all have written, and will read, around the
+  /// counter.
+  __device__ std::uint32_t count(std::uint32_t more) const {
+    const std::uint32_t barrier = 1 + threadIdx.x / 128;
+    ptx::bar_sync(barrier, 128);
+    if (threadIdx.x % 128 == 0) {
+      __threadfence();
+      const std::uint32_t before = atomicAdd(counter_, more);
+      __threadfence();
+      ptx::st_shared_b32(word_, before);
+    }
+    ptx::bar_sync(barrier, 128);
+    return ptx::ld_shared_b32(word_);
   }
-  ptx::bar_sync(barrier, 128);
-  return ptx::ld_shared_b32(word) + 1 == static_cast<std::uint32_t>(splits);
-}
+
+ private:
+  std::uint32_t* counter_;
+  std::uint32_t word_;
+};
 
 }  // namespace microscale::cuda

@@ -26,6 +26,17 @@ class WideWalk {
   __device__ WideWalk(const ProductRows& rows, std::int64_t n, bool gated)
       : rows_(rows), columns_(static_cast<std::uint32_t>(wide_column_tiles(shape, n, gated))) {}
 
+  /// Of all experts. All lanes of a warp ask.
+  __device__ std::uint32_t tiles() const {
+    std::uint32_t sum = 0;
+#pragma unroll 4
+    for (std::int64_t matrix = threadIdx.x & 31; matrix < rows_.matrices; matrix += 32)
+      sum += row_tiles(rows_of_matrix(rows_, matrix).count);
+#pragma unroll
+    for (int apart = 1; apart < 32; apart *= 2) sum += __shfl_xor_sync(0xFFFFFFFFu, sum, apart);
+    return sum * columns_;
+  }
+
   /// False behind the last tile. All lanes of a warp ask for the same, never smaller, number.
   __device__ bool find(std::uint32_t tile, WidePlace& place) {
     if (rows_.expert_rows == nullptr) {

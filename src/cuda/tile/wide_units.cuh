@@ -1,0 +1,85 @@
+// What a block of the kernels for many rows multiplies, one unit after the other: tiles of d, or
+// ranges of k of tiles (wide_cut.hpp). Whoever brings operands asks for the same units.
+#pragma once
+
+#include <cstdint>
+
+#include "cuda/matmul_args.hpp"
+#include "cuda/tile/wide_walk.cuh"
+#include "cuda/wide_cut.hpp"
+#include "layouts/token_tiles.hpp"
+
+namespace microscale::cuda {
+
+struct WideUnit {
+  WidePlace place;
+  std::uint32_t first, end;           // chunks of k
+  std::uint32_t range = 0, ranges = 1;  // which one of how many the tile is cut into
+  std::uint32_t first_block = 0;      // that has the first of these
+};
+
+/// All lanes of a warp ask for the same.
+template <int Rows, int Tokens, int TileBytes>
+class WideUnits {
+ public:
+  __device__ explicit WideUnits(const MatmulWideArgs& args)
+      : walk_(args.rows, args.n, args.output.gated != 0),
+        k_(args.k),
+        cut_(args.cut),
+        tiles_(args.tiles_of_d) {
+    if (args.cut_by_kernel) {
+      tiles_ = min(walk_.tiles(), args.tiles_of_d);
+      cut_ = best_cut();
+    }
+    if (blockIdx.x < cut_.blocks) at_ = cut_.begin(blockIdx.x), end_ = cut_.begin(blockIdx.x + 1);
+    whole_ = cut_.tiles + blockIdx.x;
+  }
+
+  /// False behind the last one.
+  __device__ bool next(WideUnit& unit) {
+    while (at_ < end_) {
+      const WidePiece piece = cut_.piece(at_, end_);
+      at_ = piece.next;
+      if (piece.first == piece.end) continue;
+      unit.first = piece.first, unit.end = piece.end;
+      unit.first_block = cut_.first_block(piece.tile);
+      unit.range = blockIdx.x - unit.first_block;
+      unit.ranges = cut_.last_block(piece.tile) - unit.first_block + 1;
+      return walk_.find(piece.tile, unit.place);
+    }
+    if (whole_ >= tiles_ || !walk_.find(whole_, unit.place)) return false;
+    whole_ += gridDim.x;
+    unit.first = 0, unit.end = chunks();
+    unit.range = 0, unit.ranges = 1;
+    return true;
+  }
+
+ private:
+  __device__ std::uint32_t chunks() const {
+    return static_cast<std::uint32_t>(token_tiles::chunks(k_));
+  }
+  /// A lane looks at each way.
+  __device__ WideCut best_cut() const {
+    static_assert(wide_ways <= 16, "ways are counted by four bits");
+    constexpr WideCosts costs = wide_costs(wide_shape(Rows, Tokens), TileBytes);
+    const int way = min(static_cast<int>(threadIdx.x & 31), wide_ways - 1);
+    const WideChoice own = wide_choice(costs, tiles_, chunks(), gridDim.x, way);
+    long long best = own.cycles < 0 ? 0x7FFFFFFFFFFFFFFF : own.cycles * 16 + way;
+#pragma unroll
+    for (int apart = 1; apart < 32; apart *= 2)
+      best = min(best, __shfl_xor_sync(0xFFFFFFFFu, best, apart));
+    const int from = static_cast<int>(best % 16);
+    const auto of_best = [&](std::uint32_t x) { return __shfl_sync(0xFFFFFFFFu, x, from); };
+    return {of_best(own.cut.tiles), of_best(own.cut.blocks), of_best(own.cut.passing),
+            of_best(own.cut.positions)};
+  }
+
+  WideWalk<Rows, Tokens> walk_;
+  const std::int64_t& k_;
+  WideCut cut_;
+  std::uint32_t tiles_;
+  std::uint32_t at_ = 0, end_ = 0;  // what is left of this block's share
+  std::uint32_t whole_;             // the next whole tile
+};
+
+}  // namespace microscale::cuda
