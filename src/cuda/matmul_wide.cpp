@@ -197,14 +197,18 @@ void matmul_wide(Device& device, const char* operation, const WideCall& call, St
   args.partial = experts || rows.m % plan.shape.tokens != 0;
   args.rows = rows;
   args.output = call.output;
+  PrepareTilesArgs tiles = prepare_wide_args(call, f16);
+  tiles.by_blocks = call.b_is_plain;
+  tiles.counters = counters;
+  tiles.counter_count = plan.counters();
   if (args.a == nullptr) {
-    PrepareTilesArgs tiles = prepare_wide_args(call, f16);
-    tiles.by_blocks = call.b_is_plain;
-    tiles.counters = counters;
-    tiles.counter_count = plan.counters();
     prepare_wide(device, operation, call.a.format, tiles, stream);
   } else if (plan.counters() > 0) {
-    device.set_bytes(counters, 0, 4 * plan.counters(), stream);
+    // No rows, counters alone: unlike cudaMemsetAsync, a kernel overlaps the grid in front of it,
+    // and the product overlaps the kernel.
+    tiles.rows.m = 0;
+    const Launch one{1, 1, 1, threads_per_block, 0};
+    launch(device, "matmul_prepare_tiles_dense", operation, one, tiles, stream);
   }
 
   const Launch product{.grid_x = static_cast<unsigned>(plan.blocks),

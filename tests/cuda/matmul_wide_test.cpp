@@ -105,10 +105,16 @@ TEST_F(CudaMatmulWide, reads_rows_of_16_byte_pieces_as_they_are) {
   EXPECT_EQ(wide_workspace_bytes(device.info(), call), 0);
   call.k = 16384, call.a.stride = 32768, call.rows = rows(40, 1);
   matmul_wide(device, "matmul", call, stream);
-  const auto split = device.launches[1].as<MatmulWideArgs>();
+  ASSERT_EQ(device.launches.size(), 3u);
+  EXPECT_EQ(device.launches[1].name, "matmul_prepare_tiles_dense");
+  EXPECT_EQ(device.launches[1].call.grid.x * device.launches[1].call.grid.y, 1u);
+  const auto zeroes = device.launches[1].as<PrepareTilesArgs>();
+  const auto split = device.launches[2].as<MatmulWideArgs>();
   ASSERT_GT(split.cut.tiles, 0u);
-  ASSERT_EQ(device.zeroed.size(), 1u);
-  EXPECT_EQ(device.zeroed[0].first, split.counters);
+  EXPECT_EQ(split.a, call.a.data);
+  EXPECT_EQ(zeroes.rows.m, 0);
+  EXPECT_EQ(zeroes.counters, split.counters);
+  EXPECT_EQ(zeroes.counter_count, 2 * split.cut.blocks);
   call.a.stride = 2 * 320 + 2;  // not all of them
   device.launches.clear();
   matmul_wide(device, "matmul", call, stream);
