@@ -166,14 +166,14 @@ struct MatmulWideArgs {
   WidePlainArgs plain[2];  // matmul_wide_nvfp4_plain_...: in place of b, and a gate's up
   std::int64_t n;
   std::int64_t k;
-  std::uint32_t tiles_of_d;   // of experts at most
-  WideCut cut;              // which of them are cut, and how
+  std::uint32_t tiles_of_d;    // of experts at most
+  WideCut cut;                 // which of them are cut, and how
   std::int32_t cut_by_kernel;  // experts: of so many tiles as there are, instead
-  float* sums;              // where tiles are cut: two for each block, rows x tokens
-  std::uint32_t* counters;  // ranges whose sums are there of the tile whose first range a block
-                            // has, one for each warpgroup; 0 at first
-  std::int32_t vectors;     // pieces of d's rows of 16 bytes begin at multiples of 16
-  std::int32_t partial;     // some tile of d may have fewer rows than `tokens`
+  float* sums;                 // where tiles are cut: two for each block, rows x tokens
+  std::uint32_t* counters;     // ranges whose sums are there of the tile whose first range a block
+                               // has, one for each warpgroup; 0 at first
+  std::int32_t vectors;        // pieces of d's rows of 16 bytes begin at multiples of 16
+  std::int32_t partial;        // some tile of d may have fewer rows than `tokens`
   ProductRows rows;
   ProductOutput output;
 };

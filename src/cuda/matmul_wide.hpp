@@ -70,17 +70,19 @@ std::optional<WideCall> wide_call(const DeviceInfo& device, const MatmulCall& ca
                                   const ProductRows& rows, const ProductOutput& output);
 
 /// What a call needs: a in tiles unless it is read as it is, 2 bytes an element, rows filled up to
-/// 8 a matrix, k to 64; where d has few tiles, sums of parts of k. Looks at a (all but what data
-/// hold), b_format, n, k, rows, output.gated and fp8. Of very many rows what matmul_dense needs.
+/// 8 a matrix, k to 64; where tiles of d are cut, sums of ranges of k. Looks at a (all but what
+/// data hold), b_format, n, k, rows, output.gated and fp8. Of very many rows what matmul_dense
+/// needs.
 std::int64_t wide_workspace_bytes(const DeviceInfo& device, const WideCall& call);
 
 /// Operands as checked by the caller, and taken (wide_takes). One launch for dense rows of 16-byte
-/// pieces, else two; none where d has no element; very many rows are left to matmul_dense. Sums are
-/// FP32 in the order of k, 16 elements an instruction, which aligns its products and the sum so far
-/// to the largest of them and truncates; where d has few tiles up to eight such sums of parts of k
-/// are added, in order. An element of d is within wide_roundings(k) * 2^-24 * (sum of |a_i b_i|) of
-/// the exact sum before the epilogue. The order depends on shapes, format and the device's number
-/// of multiprocessors alone.
+/// pieces whose tiles are whole, else two; none where d has no element; very many rows are left to
+/// matmul_dense. Sums are FP32 in the order of k, 16 elements an instruction, which aligns its
+/// products and the sum so far to the largest of them and truncates; where whole tiles of d would
+/// leave multiprocessors idle, up to wide_most_ranges such sums of ranges of k are added, in order.
+/// An element of d is within wide_roundings(k) * 2^-24 * (sum of |a_i b_i|) of the exact sum before
+/// the epilogue. The order depends on shapes, format, how many tiles all experts have together, and
+/// the device's number of multiprocessors alone.
 void matmul_wide(Device& device, const char* operation, const WideCall& call, Stream stream);
 
 /// Cycles of its own kernels, predicted (wide_geometry.hpp).
@@ -97,7 +99,9 @@ void prepare_wide(Device& device, const char* operation, const std::optional<For
 bool has_vectors(const ProductOutput& out);
 
 /// Of 17 terms an instruction drops less than 2^-25 of the largest each, and rounding the result
-/// toward zero less than 2 * 2^-24 of it: 10.5 for 16 elements.
-constexpr std::int64_t wide_roundings(std::int64_t k) { return 11 * ((k + 63) / 64 * 4) + 8; }
+/// toward zero less than 2 * 2^-24 of it: 10.5 for 16 elements. Then sums of ranges are added.
+constexpr std::int64_t wide_roundings(std::int64_t k) {
+  return 11 * ((k + 63) / 64 * 4) + wide_most_ranges;
+}
 
 }  // namespace microscale::cuda

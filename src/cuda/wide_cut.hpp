@@ -27,9 +27,9 @@ struct WidePiece {
 };
 
 struct WideCut {
-  std::uint32_t tiles = 0;    // that are cut: the first ones
-  std::uint32_t blocks = 0;   // that share them: the first ones
-  std::uint32_t passing = 0;  // positions
+  std::uint32_t tiles = 0;      // that are cut: the first ones
+  std::uint32_t blocks = 0;     // that share them: the first ones
+  std::uint32_t passing = 0;    // positions
   std::uint32_t positions = 0;  // of a tile, `passing` included; tiles * positions * blocks < 2^32
 
   /// Where the share of `block` begins: at the end of that of the block before.
@@ -107,7 +107,8 @@ MICROSCALE_HD constexpr WideChoice wide_choice(const WideCosts& costs, std::uint
   const std::uint32_t share = static_cast<std::uint32_t>(all) / cut.blocks;
   if (way == 1) {
     if (share < wide_least_share) return none;
-    ranges = (chunks - 2) / share + 2;  // as many cuts as find room behind the first chunk, one more
+    ranges =
+        (chunks - 2) / share + 2;  // as many cuts as find room behind the first chunk, one more
     if (ranges > wide_most_ranges) return none;
   }
   const std::int64_t longest = share + (share * cut.blocks < all);

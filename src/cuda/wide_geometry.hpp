@@ -101,10 +101,10 @@ constexpr std::int64_t wide_most_tiles(WideShape shape, std::int64_t n, bool gat
 
 /// Cycles of a multiprocessor for 64 elements of k of a tile, predicted, whichever is most: its two
 /// operands at 30 bytes a cycle from the second-level cache; the weights at 20 from memory; or half
-/// of the products, at 4096 operations a cycle, beside issuing instructions: 40 of a warp, its share
-/// of those that copy among them, and 110 for each 64 rows of the weights that it decodes, of one
-/// warp of each warpgroup. Four of them keep a scheduler at work for five sixths of the time, two
-/// for half of it. That is what was measured, 1024 cycles of 256 x 64, 1600 of 256 x 128.
+/// of the products, at 4096 operations a cycle, beside issuing instructions: 40 of a warp, its
+/// share of those that copy among them, and 110 for each 64 rows of the weights that it decodes, of
+/// one warp of each warpgroup. Four of them keep a scheduler at work for five sixths of the time,
+/// two for half of it. That is what was measured, 1024 cycles of 256 x 64, 1600 of 256 x 128.
 constexpr std::int64_t wide_cycles(WideShape shape, int tile_bytes) {
   const std::int64_t weights = std::int64_t{shape.rows} / 16 * tile_bytes;
   const std::int64_t issued = shape.warpgroups * (40 + 110 * shape.parts());
@@ -120,8 +120,8 @@ MICROSCALE_HD constexpr std::int64_t wide_sum_bytes(WideShape shape) {
   return std::int64_t{shape.rows} * shape.tokens * 4;
 }
 
-/// A tile costs 1500 cycles more than its products, one that is cut 5000 more, and the time its sums
-/// take, 60 bytes a cycle.
+/// A tile costs 1500 cycles more than its products, one that is cut 5000 more, and the time its
+/// sums take, 60 bytes a cycle.
 constexpr WideCosts wide_costs(WideShape shape, int tile_bytes) {
   return {.chunk = wide_cycles(shape, tile_bytes),
           .tile = 1500,
@@ -146,8 +146,8 @@ struct WidePlan {
   std::int64_t counters() const { return shape.warpgroups * cutting_blocks(); }
 };
 
-/// The plan that takes the fewest cycles, as predicted; experts are taken to have equally many rows,
-/// and cut as many tiles as they have, where that are few.
+/// The plan that takes the fewest cycles, as predicted; experts are taken to have equally many
+/// rows, and cut as many tiles as they have, where that are few.
 constexpr WidePlan wide_plan(std::int64_t n, std::int64_t k, bool gated, std::int64_t rows,
                              std::int64_t matrices, bool experts, int tile_bytes,
                              int multiprocessors) {

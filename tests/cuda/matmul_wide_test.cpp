@@ -160,7 +160,7 @@ TEST_F(CudaMatmulWide, knows_experts_by_their_offsets_alone) {
   EXPECT_TRUE(device.launches[0].as<PrepareTilesArgs>().tiled);
   EXPECT_EQ(device.launches[0].call.grid.y, 47u);  // 38 groups of eight rows, one more an expert
   EXPECT_EQ(device.launches[1].call.grid.x, 65u);  // at most 4 + 9 tiles of 64 rows, 5 of n
-  EXPECT_FALSE(args.cut_by_kernel);  // five chunks of k: none to spare
+  EXPECT_FALSE(args.cut_by_kernel);                // five chunks of k: none to spare
   device.launches.clear();
   call.k = 1024, call.a.stride = 512;
   const MatmulWideArgs more = product();

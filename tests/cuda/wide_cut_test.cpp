@@ -24,8 +24,7 @@ std::map<std::uint32_t, std::vector<Range>> ranges_of(const WideCut& cut) {
       const WidePiece piece = cut.piece(at, end);
       EXPECT_GT(piece.next, at);
       at = piece.next;
-      if (piece.first < piece.end)
-        ranges[piece.tile].push_back({block, piece.first, piece.end});
+      if (piece.first < piece.end) ranges[piece.tile].push_back({block, piece.first, piece.end});
     }
   }
   return ranges;

@@ -151,14 +151,13 @@ TEST_F(MatmulWide, gives_experts_of_few_rows_to_four_warpgroups) {
       const cuda::WidePlan plan = cuda::wide_plan(n, k, gated, m, 5, true, tile_bytes, 2);
       EXPECT_EQ(plan.shape.rows, 256);
       EXPECT_EQ(plan.shape.tokens, few ? 32 : 64);
-      Product p{
-          .a = gated == (b == Format::nvfp4) ? blocks(b, m, k, 3) : dense(DType::bf16, m, k),
-          .b = blocks(b, 5 * n, k),
-          .m = m,
-          .matrices = 5,
-          .offsets = offsets,
-          .d_type = DType::bf16,
-          .bias = test::gaussian(DType::f32, 5, n, 4, 1.0f)};
+      Product p{.a = gated == (b == Format::nvfp4) ? blocks(b, m, k, 3) : dense(DType::bf16, m, k),
+                .b = blocks(b, 5 * n, k),
+                .m = m,
+                .matrices = 5,
+                .offsets = offsets,
+                .d_type = DType::bf16,
+                .bias = test::gaussian(DType::f32, 5, n, 4, 1.0f)};
       if (gated) p.up = blocks(b, 5 * n, k, 9);
       EXPECT_TRUE(is_right(p)) << info(b).name << gated;
     }
@@ -290,8 +289,8 @@ TEST_F(MatmulWide, gives_the_same_bytes_in_any_order_of_warps_and_copies) {
   device().options = before;
 }
 
-// Where whole tiles would leave multiprocessors idle: ranges of k go to blocks of their own, or begin
-// anywhere, whoever adds them up.
+// Where whole tiles would leave multiprocessors idle: ranges of k go to blocks of their own, or
+// begin anywhere, whoever adds them up.
 TEST_F(MatmulWide, cuts_k_where_tiles_are_few) {
   struct Shape {
     std::int64_t m, n, k;
@@ -307,7 +306,7 @@ TEST_F(MatmulWide, cuts_k_where_tiles_are_few) {
                         {20, 260, 2752, 7, 256, 32, 2, 7, 4, false},
                         {50, 130, 3136, 7, 128, 64, 2, 7, 4, false},
                         {70, 390, 2240, 3, 256, 128, 2, 3, 2, false},
-                        {20, 1030, 3264, 3, 256, 32, 5, 3, 2, false},      // a tile inside a share
+                        {20, 1030, 3264, 3, 256, 32, 5, 3, 2, false},     // a tile inside a share
                         {20, 1540, 1472, 3, 256, 32, 4, 3, 2, false}}) {  // three more tiles whole
     SCOPED_TRACE(::testing::Message() << s.m << " x " << s.n << " x " << s.k);
     device().set(s.multiprocessors);

@@ -97,6 +97,7 @@ __device__ void load_plain_weights(const MatmulWideArgs& args, std::uint32_t bas
     WideUnit unit;
 #pragma unroll 1
     while (units.next(unit)) {
+      follow_previous_grid();  // the first time; that unit is found without memory, in a batch
       const WidePlace& at = unit.place;
       const std::uint32_t row = at.column_tile * (gated ? Rows / 2 : Rows);
       const std::uint8_t* codes[pieces];

@@ -11,10 +11,11 @@
 //
 // Plain weights (wide_plain.cuh) are brought by two more warps, piece by piece.
 //
-// Where whole tiles would leave multiprocessors idle, tiles are cut into ranges of k (wide_cut.hpp),
-// and a block has units, ranges or whole tiles, one after the other (wide_units.cuh). The sums of
-// ranges go to memory; the warpgroup that finds, by a counter, that it is the last of its part of
-// the tile adds them in the order of k, whoever it is (wide_sums.cuh).
+// Where whole tiles would leave multiprocessors idle, tiles are cut into ranges of k
+// (wide_cut.hpp), and a block has units, ranges or whole tiles, one after the other
+// (wide_units.cuh). The sums of ranges go to memory; the warpgroup that finds, by a counter, that
+// it is the last of its part of the tile adds them in the order of k, whoever it is
+// (wide_sums.cuh).
 #pragma once
 
 #include <cstdint>
@@ -65,7 +66,6 @@ class WideProduct {
                                 : args.a == nullptr ? 1
                                                     : 1 + wide_loading_warps);
     __syncthreads();
-    follow_previous_grid();
     if (threadIdx.x >= multiplying_threads) {
       ptx::setmaxnreg_dec<shape.copying_registers()>();
       const std::uint32_t loading = threadIdx.x - multiplying_threads - 32;
@@ -76,6 +76,7 @@ class WideProduct {
       else if (args.a != nullptr && loading < wide_loading_threads)
         load_rows<Rows, Tokens, Weights::tile_bytes>(args, base, loading, ring);
     } else {
+      follow_previous_grid();
       ptx::setmaxnreg_inc<shape.multiplying_registers()>();
       multiply(args, base, ring);
     }
@@ -108,6 +109,7 @@ class WideProduct {
     WideUnit unit;
 #pragma unroll 1
     while (units.next(unit)) {
+      follow_previous_grid();  // the first time; that unit is found without memory, in a batch
       const WidePlace& at = unit.place;
       const std::int64_t groups = token_tiles::groups(at.rows.count);
       const std::int64_t group = std::int64_t{at.row_tile} * (Tokens / 8);
@@ -124,7 +126,8 @@ class WideProduct {
                             row_tile * row_bytes + std::int64_t{unit.first} * Weights::tile_bytes;
       const std::int64_t step = groups * token_tiles::group_bytes;
       const char* tokens = static_cast<const char*>(args.tiles) +
-                           (first_group * chunks + group) * token_tiles::group_bytes + unit.first * step;
+                           (first_group * chunks + group) * token_tiles::group_bytes +
+                           unit.first * step;
       const auto token_bytes =
           args.a == nullptr ? static_cast<std::uint32_t>(own * token_tiles::group_bytes) : 0;
       ring.wait_empty();
@@ -137,10 +140,9 @@ class WideProduct {
             where, make_uint4(at.matrix, at.column_tile,
                               static_cast<std::uint32_t>(rows_left < Tokens ? rows_left : Tokens),
                               unit.end - unit.first));
-        ptx::st_shared_v4(where + 16,
-                          make_uint4(static_cast<std::uint32_t>(row),
-                                     static_cast<std::uint32_t>(row >> 32), unit.first_block,
-                                     unit.range | unit.ranges << 16));
+        ptx::st_shared_v4(where + 16, make_uint4(static_cast<std::uint32_t>(row),
+                                                 static_cast<std::uint32_t>(row >> 32),
+                                                 unit.first_block, unit.range | unit.ranges << 16));
       }
 #pragma unroll 1
       for (std::uint32_t left = unit.end - unit.first; left > 0;) {

@@ -40,6 +40,7 @@ __device__ void load_rows(const MatmulWideArgs& args, std::uint32_t base, std::u
   };
 #pragma unroll 1
   while (units.next(unit)) {
+    follow_previous_grid();  // the first time; that unit is found without memory, in a batch
     const WidePlace& at = unit.place;
     const std::int64_t row = std::int64_t{at.row_tile} * Tokens, left = at.rows.count - row;
     const std::uint32_t last = left < Tokens ? static_cast<std::uint32_t>(left) - 1 : Tokens - 1;

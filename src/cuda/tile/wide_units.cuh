@@ -5,6 +5,7 @@
 #include <cstdint>
 
 #include "cuda/matmul_args.hpp"
+#include "cuda/tile/grid_order.cuh"
 #include "cuda/tile/wide_walk.cuh"
 #include "cuda/wide_cut.hpp"
 #include "layouts/token_tiles.hpp"
@@ -13,9 +14,9 @@ namespace microscale::cuda {
 
 struct WideUnit {
   WidePlace place;
-  std::uint32_t first, end;           // chunks of k
+  std::uint32_t first, end;             // chunks of k
   std::uint32_t range = 0, ranges = 1;  // which one of how many the tile is cut into
-  std::uint32_t first_block = 0;      // that has the first of these
+  std::uint32_t first_block = 0;        // that has the first of these
 };
 
 /// All lanes of a warp ask for the same.
@@ -27,6 +28,7 @@ class WideUnits {
         k_(args.k),
         cut_(args.cut),
         tiles_(args.tiles_of_d) {
+    if (args.rows.expert_rows != nullptr) follow_previous_grid();  // which may count their rows
     if (args.cut_by_kernel) {
       tiles_ = min(walk_.tiles(), args.tiles_of_d);
       cut_ = best_cut();
