@@ -41,13 +41,8 @@ MICROSCALE_HD constexpr WideShape wide_shape(int rows, int tokens) {
   return {rows, tokens, rows == 256 && tokens <= 64 ? 4 : 2};
 }
 
-/// Stages whose weights are copied together where there are as many left, from one that is a
-/// multiple of it on: copies of a tile of each chunk alone are so small that they set the pace.
-inline constexpr int wide_together = 2;
-
 /// How a block's shared memory is laid out; offsets and sizes in bytes. A stage holds `tokens` rows
-/// of 64 elements of a. Behind all stages are the packed tiles of the weights, of wide_together
-/// stages those of one row of tiles side by side.
+/// of 64 elements of a. Behind all stages are the tiles of their weights.
 struct WideShared {
   int stage_bytes, stages;
   int weights;
@@ -58,11 +53,6 @@ struct WideShared {
   int barriers;  // full, then empty
   int bytes;
 };
-/// From WideShared::weights on: the first tile of a stage that has `tiles`; the next is
-/// wide_together * tile_bytes further.
-MICROSCALE_HD constexpr int wide_tiles_of(int stage, int tiles, int tile_bytes) {
-  return (stage / wide_together * tiles * wide_together + stage % wide_together) * tile_bytes;
-}
 MICROSCALE_HD constexpr WideShared wide_shared(WideShape shape, int tile_bytes) {
   WideShared s{};
   s.stage_bytes = shape.tokens * 128;
@@ -71,7 +61,6 @@ MICROSCALE_HD constexpr WideShared wide_shared(WideShape shape, int tile_bytes) 
   s.stages =
       (wide_shared_bytes - 2048 - shape.warpgroups * s.sum_bytes) / (s.stage_bytes + weights);
   if (s.stages > 12) s.stages = 12;
-  s.stages -= s.stages % wide_together;
   s.weights = s.stages * s.stage_bytes;
   s.sums = (s.weights + s.stages * weights + 1023) / 1024 * 1024;
   s.places = s.sums + shape.warpgroups * s.sum_bytes;

@@ -32,6 +32,7 @@ class EmulatorDevice : public cuda::Device {
   cuda::Kernel find_kernel(cuda::Module module, const char* name) override;
   /// Done when it returns. Throws Error{check_failed} for the first finding.
   int most_clusters(cuda::Kernel kernel, int cluster, int threads, int shared_bytes) override;
+  cuda::TensorMap tensor_map(const cuda::TensorBoxes& boxes) override;
   void launch(const cuda::LaunchCall& call) override;
 
   // There is one order of things: streams and events are names only. Graphs are refused.

@@ -66,7 +66,14 @@ TEST_F(CudaMatmulWide, prepares_a_and_multiplies) {
   EXPECT_EQ(launched.shared_bytes, wide_shared({128, 64}, 544).bytes);
   EXPECT_LE(launched.shared_bytes, wide_shared_bytes);
   EXPECT_EQ(args.tiles, call.workspace);
-  EXPECT_EQ(args.b_matrix, 38 * 5 * 544);  // tiles of 16 x 64, rows and k filled up
+  ASSERT_EQ(device.boxes.size(), 1u);
+  const TensorBoxes& weights = device.boxes[0];  // tiles of 16 x 64, rows and k filled up
+  EXPECT_EQ(weights.data, call.b);
+  EXPECT_EQ(weights.element_bytes, 8);
+  EXPECT_EQ(weights.size, (std::array<std::int64_t, 5>{68, 5, 38, 2}));
+  EXPECT_EQ(weights.stride, (std::array<std::int64_t, 5>{8, 544, 5 * 544, 38 * 5 * 544}));
+  EXPECT_EQ(weights.box, (std::array<int, 5>{68, 1, 8, 1}));
+  EXPECT_FALSE(weights.swizzle_128);
   EXPECT_EQ(args.splits, 1);
   EXPECT_EQ(prepared.counter_count, 0);
   EXPECT_TRUE(args.vectors);
@@ -95,16 +102,26 @@ TEST_F(CudaMatmulWide, reads_rows_of_16_byte_pieces_as_they_are) {
   matmul_wide(device, "matmul", call, stream);
   ASSERT_EQ(device.launches.size(), 1u);
   const auto args = device.launches[0].as<MatmulWideArgs>();
-  EXPECT_EQ(args.a, call.a.data);
-  EXPECT_EQ(args.a_stride, 640);
+  EXPECT_EQ(args.tiles, nullptr);
+  ASSERT_EQ(device.boxes.size(), 2u);
+  const TensorBoxes& dense = device.boxes[args.dense.bytes[0]];
+  EXPECT_EQ(dense.data, call.a.data);
+  EXPECT_EQ(dense.element_bytes, 2);
+  EXPECT_EQ(dense.size, (std::array<std::int64_t, 5>{320, 200}));
+  EXPECT_EQ(dense.stride[1], 640);
+  EXPECT_EQ(dense.box, (std::array<int, 5>{64, 64}));
+  EXPECT_TRUE(dense.swizzle_128);
   EXPECT_TRUE(args.partial);
   EXPECT_EQ(wide_workspace_bytes(device.info(), call), 0);
   call.k = 16384, call.a.stride = 32768, call.rows = rows(40, 1);
   matmul_wide(device, "matmul", call, stream);
-  const auto split = device.launches[1].as<MatmulWideArgs>();
+  ASSERT_EQ(device.launches.size(), 3u);
+  const auto split = device.launches[2].as<MatmulWideArgs>();
   ASSERT_GT(split.splits, 1);
-  ASSERT_EQ(device.zeroed.size(), 1u);
-  EXPECT_EQ(device.zeroed[0].first, split.counters);
+  EXPECT_EQ(device.launches[1].name, "matmul_clear");
+  const auto cleared = device.launches[1].as<MatmulClearArgs>();
+  EXPECT_EQ(cleared.words, split.counters);
+  EXPECT_EQ(cleared.count, wide_plan(600, 16384, false, 40, 1, false, 544, 132).counters());
   call.a.stride = 2 * 320 + 2;  // not all of them
   device.launches.clear();
   matmul_wide(device, "matmul", call, stream);

@@ -5,6 +5,7 @@
 
 #include <cstdint>
 
+#include "cuda/matmul_args.hpp"
 #include "cuda/tile/matrix_rows.cuh"
 #include "cuda/wide_geometry.hpp"
 
@@ -16,6 +17,12 @@ struct WidePlace {
   std::uint32_t row_tile, column_tile;  // in the matrix
   MatrixRows rows;                      // of the matrix
 };
+
+/// The chunks of k of a unit: `split` of a tile.
+__device__ inline std::uint32_t wide_first_chunk(const MatmulWideArgs& args, std::uint32_t split) {
+  return split * static_cast<std::uint32_t>(token_tiles::chunks(args.k)) /
+         static_cast<std::uint32_t>(args.splits);
+}
 
 template <int Rows, int Tokens>
 class WideWalk {
