@@ -7,6 +7,8 @@
 #include <span>
 #include <string>
 
+#include "cuda/tensor_map.hpp"
+
 namespace microscale::cuda {
 
 /// Opaque handles of the implementation; null is the default stream, or "none".
@@ -67,8 +69,10 @@ class Device {
   virtual Kernel find_kernel(Module module, const char* name) = 0;  // null if there is none
   /// Clusters of so many blocks that the device holds at once; 0 if none fits.
   virtual int most_clusters(Kernel kernel, int cluster, int threads, int shared_bytes) = 0;
-  // The grid may be put onto the device before the last one of the stream is done: a kernel waits for
-  // that one itself (tile/grid_order.cuh), before it touches memory.
+  /// Throws Error{invalid_argument} where the boxes break a limit of TensorBoxes.
+  virtual TensorMap tensor_map(const TensorBoxes& boxes) = 0;
+  // The grid may be put onto the device before the last one of the stream is done: a kernel waits
+  // for that one itself (tile/grid_order.cuh), before it touches memory.
   virtual void launch(const LaunchCall& call) = 0;
 
   // For tests and measurements.

@@ -5,6 +5,7 @@
 #include <cstdint>
 
 #include "cuda/stream_geometry.hpp"
+#include "cuda/tensor_map.hpp"
 #include "cuda/wide_cut.hpp"
 #include "layouts/grouped.hpp"
 
@@ -146,6 +147,13 @@ struct PrepareTilesArgs {
   const std::uint32_t* only_if;  // null, or a word: where it is 0, nothing is done
 };
 
+/// matmul_clear: sets words to 0. One block of 256 threads: unlike a memset, it lets the next grid
+/// come while it runs.
+struct MatmulClearArgs {
+  std::uint32_t* words;
+  std::int64_t count;
+};
+
 /// NVFP4 weights that are not packed: codes at multiples of 16 bytes, scales at multiples of 4; k
 /// is a multiple of 64.
 struct WidePlainArgs {
@@ -158,11 +166,10 @@ struct WidePlainArgs {
 /// the shape says (wide_geometry.hpp); as many thread blocks as the device has multiprocessors,
 /// which share the tiles of d among them.
 struct MatmulWideArgs {
-  const void* tiles;       // of PrepareTilesArgs; null: a is read as it is
-  const void* a;           // rows of elements of 16 bits, at multiples of 16 bytes
-  std::int64_t a_stride;   // bytes from row to row, fewer than 2^24
-  const std::uint8_t* b;   // packed tiles (layouts/fragment_tiles.hpp), at a multiple of 16
-  std::int64_t b_matrix;   // bytes from matrix to matrix
+  TensorMap dense;         // rows of a, elements of 16 bits: [all rows][k], a box 64 of k of a tile
+  TensorMap weights;       // packed tiles (layouts/fragment_tiles.hpp): [matrix][row tile][chunk of
+                           // k][8 bytes], a box a chunk of a tile of d
+  const void* tiles;       // a of PrepareTilesArgs; null: `dense`
   WidePlainArgs plain[2];  // matmul_wide_nvfp4_plain_...: in place of b, and a gate's up
   std::int64_t n;
   std::int64_t k;

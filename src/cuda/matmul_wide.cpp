@@ -23,14 +23,14 @@ int tile_bytes_of(Format format) {
 
 WidePlan plan_of(const DeviceInfo& device, const WideCall& call) {
   return wide_plan(call.n, call.k, call.output.gated != 0, call.rows.m, call.rows.matrices,
-                   call.rows.expert_rows != nullptr, tile_bytes_of(call.b_format),
+                   call.rows.expert_rows != nullptr, tile_bytes_of(call.b_format), call.b_is_plain,
                    device.multiprocessors);
 }
 
-// Whether the product's kernel reads a as it is: 128 rows are 32 bits of offset.
+// Whether the product's kernel reads a as it is.
 bool reads_rows(const WideInput& a) {
   return !a.format && reinterpret_cast<std::uintptr_t>(a.data) % 16 == 0 && a.stride % 16 == 0 &&
-         a.stride < 1 << 24;
+         a.stride < std::int64_t{1} << 40;
 }
 
 WidePlainArgs plain_args(const WideCall& call, const PlainWeights& b) {
@@ -41,6 +41,30 @@ WidePlainArgs plain_args(const WideCall& call, const PlainWeights& b) {
           .codes_matrix = call.n * call.k / 2,
           .scales_matrix = tiled ? tiled_128x4::bytes(call.n, blocks) : call.n * blocks,
           .tiled = tiled};
+}
+
+// MatmulWideArgs::dense.
+TensorBoxes dense_boxes(const WideCall& call, WideShape shape) {
+  const bool experts = call.rows.expert_rows != nullptr;
+  return {.data = call.a.data,
+          .rank = 2,
+          .element_bytes = 2,
+          .size = {call.k, call.rows.m * (experts ? 1 : call.rows.matrices)},
+          .stride = {2, call.a.stride},
+          .box = {64, shape.tokens},
+          .swizzle_128 = true};
+}
+
+// MatmulWideArgs::weights.
+TensorBoxes weight_boxes(const WideCall& call, WideShape shape) {
+  const std::int64_t tile = tile_bytes_of(call.b_format), chunks = token_tiles::chunks(call.k),
+                     row_tiles = fragment_tiles::row_tiles(call.n, call.output.gated != 0);
+  return {.data = call.b,
+          .rank = 4,
+          .element_bytes = 8,
+          .size = {tile / 8, chunks, row_tiles, call.rows.matrices},
+          .stride = {8, tile, chunks * tile, row_tiles * chunks * tile},
+          .box = {static_cast<int>(tile / 8), 1, shape.rows / 16, 1}};
 }
 
 // Of a in the workspace.
@@ -173,19 +197,16 @@ void matmul_wide(Device& device, const char* operation, const WideCall& call, St
   auto* counters = reinterpret_cast<std::uint32_t*>(sums + plan.sums_bytes());
 
   MatmulWideArgs args{};
-  if (reads_rows(call.a)) {
-    args.a = call.a.data;
-    args.a_stride = call.a.stride;
-  } else {
+  if (reads_rows(call.a))
+    args.dense = device.tensor_map(dense_boxes(call, plan.shape));
+  else
     args.tiles = call.workspace;
-  }
   if (call.b_is_plain) {
     args.plain[0] = plain_args(call, call.plain);
     if (gated) args.plain[1] = plain_args(call, call.plain_up);
+  } else {
+    args.weights = device.tensor_map(weight_boxes(call, plan.shape));
   }
-  args.b = call.b;
-  args.b_matrix =
-      fragment_tiles::matrix_bytes(call.n, call.k, gated, format.code_bits, format.block);
   args.n = call.n;
   args.k = call.k;
   args.tiles_of_d = static_cast<std::uint32_t>(plan.most_tiles);
@@ -197,18 +218,16 @@ void matmul_wide(Device& device, const char* operation, const WideCall& call, St
   args.partial = experts || rows.m % plan.shape.tokens != 0;
   args.rows = rows;
   args.output = call.output;
-  PrepareTilesArgs tiles = prepare_wide_args(call, f16);
-  tiles.by_blocks = call.b_is_plain;
-  tiles.counters = counters;
-  tiles.counter_count = plan.counters();
-  if (args.a == nullptr) {
+  if (args.tiles != nullptr) {
+    PrepareTilesArgs tiles = prepare_wide_args(call, f16);
+    tiles.by_blocks = call.b_is_plain;
+    tiles.counters = counters;
+    tiles.counter_count = plan.counters();
     prepare_wide(device, operation, call.a.format, tiles, stream);
   } else if (plan.counters() > 0) {
-    // No rows, counters alone: unlike cudaMemsetAsync, a kernel overlaps the grid in front of it,
-    // and the product overlaps the kernel.
-    tiles.rows.m = 0;
-    const Launch one{1, 1, 1, threads_per_block, 0};
-    launch(device, "matmul_prepare_tiles_dense", operation, one, tiles, stream);
+    launch(device, "matmul_clear", operation,
+           {.grid_x = 1, .grid_y = 1, .grid_z = 1, .threads = threads_per_block, .column_shift = 0},
+           MatmulClearArgs{.words = counters, .count = plan.counters()}, stream);
   }
 
   const Launch product{.grid_x = static_cast<unsigned>(plan.blocks),

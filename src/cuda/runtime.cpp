@@ -2,11 +2,13 @@
 // used, so a machine without one links and runs this too, and is told so.
 #if defined(MICROSCALE_HAS_CUDA)
 
+#include <cuda.h>
 #include <cuda_runtime_api.h>
 #include <fmt/format.h>
 
 #include <algorithm>
 #include <array>
+#include <cstring>
 #include <map>
 #include <mutex>
 #include <utility>
@@ -153,6 +155,47 @@ class RuntimeDevice final : public Device {
     }
     return at->second;
   }
+  TensorMap tensor_map(const TensorBoxes& boxes) override {
+    // Asked for by name: nothing else here needs the driver's library.
+    static const auto encode = [] {
+      void* found = nullptr;
+      cudaDriverEntryPointQueryResult status{};
+      check(cudaGetDriverEntryPointByVersion("cuTensorMapEncodeTiled", &found, 12000,
+                                             cudaEnableDefault, &status),
+            "looking for cuTensorMapEncodeTiled");
+      return reinterpret_cast<decltype(&cuTensorMapEncodeTiled)>(found);
+    }();
+    const CUtensorMapDataType type = boxes.element_bytes == 1   ? CU_TENSOR_MAP_DATA_TYPE_UINT8
+                                     : boxes.element_bytes == 2 ? CU_TENSOR_MAP_DATA_TYPE_UINT16
+                                     : boxes.element_bytes == 4 ? CU_TENSOR_MAP_DATA_TYPE_UINT32
+                                                                : CU_TENSOR_MAP_DATA_TYPE_UINT64;
+    std::array<cuuint64_t, 5> sizes{}, strides{};
+    std::array<cuuint32_t, 5> box{}, steps{};
+    for (std::size_t i = 0; i < 5; ++i) {
+      sizes[i] = static_cast<cuuint64_t>(boxes.size[i]);
+      strides[i] = static_cast<cuuint64_t>(boxes.stride[i]);
+      box[i] = static_cast<cuuint32_t>(boxes.box[i]);
+      steps[i] = 1;
+    }
+    alignas(64) CUtensorMap made;
+    const CUresult status =
+        encode == nullptr
+            ? CUDA_ERROR_NOT_SUPPORTED
+            : encode(&made, type, static_cast<cuuint32_t>(boxes.rank),
+                     const_cast<void*>(boxes.data), sizes.data(), &strides[1], box.data(),
+                     steps.data(), CU_TENSOR_MAP_INTERLEAVE_NONE,
+                     boxes.swizzle_128 ? CU_TENSOR_MAP_SWIZZLE_128B : CU_TENSOR_MAP_SWIZZLE_NONE,
+                     CU_TENSOR_MAP_L2_PROMOTION_L2_256B, CU_TENSOR_MAP_FLOAT_OOB_FILL_NONE);
+    if (status != CUDA_SUCCESS)
+      throw Error(ErrorCode::invalid_argument,
+                  fmt::format("cuda: describing a tensor for copies failed (CUDA driver error {}); "
+                              "check that its memory is this device's",
+                              static_cast<int>(status)));
+    TensorMap map;
+    static_assert(sizeof map == sizeof made);
+    std::memcpy(&map, &made, sizeof map);
+    return map;
+  }
   void launch(const LaunchCall& call) override {
     cudaLaunchConfig_t config{};
     config.gridDim = {call.grid.x, call.grid.y, call.grid.z};
@@ -286,7 +329,9 @@ void require_ordinal(int ordinal) {
 }  // namespace
 
 int runtime_device_count() { return emulator::device_of_environment() ? 1 : all_devices().count; }
-std::string no_device_reason() { return emulator::device_of_environment() ? "" : all_devices().reason; }
+std::string no_device_reason() {
+  return emulator::device_of_environment() ? "" : all_devices().reason;
+}
 
 Device& runtime_device() {
   if (Device* emulated = emulator::device_of_environment()) return *emulated;
@@ -297,7 +342,8 @@ Device& runtime_device() {
 }
 
 Device& runtime_device(int ordinal) {
-  if (Device* emulated = emulator::device_of_environment(); emulated && ordinal == 0) return *emulated;
+  if (Device* emulated = emulator::device_of_environment(); emulated && ordinal == 0)
+    return *emulated;
   require_ordinal(ordinal);
   Devices& all = all_devices();
   std::lock_guard lock(all.mutex);

@@ -96,8 +96,8 @@ MICROSCALE_HD constexpr WideChoice wide_choice(const WideCosts& costs, std::uint
     rounds = tiles < 2 * blocks ? 0 : tiles / blocks - 1;
     cut.tiles = tiles - static_cast<std::uint32_t>(rounds) * blocks;
     cut.blocks = blocks;
-    cut.passing = static_cast<std::uint32_t>(
-        (costs.tile + costs.cut / 2 + costs.sums + costs.chunk - 1) / costs.chunk);
+    cut.passing =
+        static_cast<std::uint32_t>((costs.tile + costs.sums + costs.chunk - 1) / costs.chunk);
     cut.positions = chunks + cut.passing;
   } else if (cut.blocks > blocks || chunks / ranges < wide_least_share / 2) {
     return none;
@@ -114,6 +114,17 @@ MICROSCALE_HD constexpr WideChoice wide_choice(const WideCosts& costs, std::uint
   const std::int64_t longest = share + (share * cut.blocks < all);
   return {cut, rounds * whole + longest * costs.chunk + costs.tile + costs.cut +
                    (1 + ranges) * costs.sums};
+}
+
+/// Whether some way may be better than whole tiles: without the divisions that telling for certain
+/// takes. Whole ones leave blocks idle in the last round; no cut can win more than that.
+MICROSCALE_HD constexpr bool wide_may_cut(const WideCosts& costs, std::uint32_t tiles,
+                                          std::uint32_t chunks, std::uint32_t blocks) {
+  if (tiles == 0 || tiles > 4 * blocks) return false;
+  std::uint32_t last = tiles;
+  while (last > blocks) last -= blocks;
+  const std::int64_t idle = std::int64_t{blocks - last} * chunks * costs.chunk;
+  return idle > blocks * (costs.cut + 3 * costs.sums - costs.tile);
 }
 
 }  // namespace microscale::cuda

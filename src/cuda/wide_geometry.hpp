@@ -42,13 +42,8 @@ MICROSCALE_HD constexpr WideShape wide_shape(int rows, int tokens) {
   return {rows, tokens, rows == 256 && tokens <= 64 ? 4 : 2};
 }
 
-/// Stages whose weights are copied together where there are as many left, from one that is a
-/// multiple of it on: copies of a tile of each chunk alone are so small that they set the pace.
-inline constexpr int wide_together = 2;
-
 /// How a block's shared memory is laid out; offsets and sizes in bytes. A stage holds `tokens` rows
-/// of 64 elements of a. Behind all stages are the packed tiles of the weights, of wide_together
-/// stages those of one row of tiles side by side.
+/// of 64 elements of a. Behind all stages are the tiles of their weights.
 struct WideShared {
   int stage_bytes, stages;
   int weights;
@@ -59,11 +54,6 @@ struct WideShared {
   int barriers;  // full, then empty
   int bytes;
 };
-/// From WideShared::weights on: the first tile of a stage that has `tiles`; the next is
-/// wide_together * tile_bytes further.
-MICROSCALE_HD constexpr int wide_tiles_of(int stage, int tiles, int tile_bytes) {
-  return (stage / wide_together * tiles * wide_together + stage % wide_together) * tile_bytes;
-}
 MICROSCALE_HD constexpr WideShared wide_shared(WideShape shape, int tile_bytes) {
   WideShared s{};
   s.stage_bytes = shape.tokens * 128;
@@ -72,7 +62,6 @@ MICROSCALE_HD constexpr WideShared wide_shared(WideShape shape, int tile_bytes) 
   s.stages =
       (wide_shared_bytes - 2048 - shape.warpgroups * s.sum_bytes) / (s.stage_bytes + weights);
   if (s.stages > 12) s.stages = 12;
-  s.stages -= s.stages % wide_together;
   s.weights = s.stages * s.stage_bytes;
   s.sums = (s.weights + s.stages * weights + 1023) / 1024 * 1024;
   s.places = s.sums + shape.warpgroups * s.sum_bytes;
@@ -100,17 +89,20 @@ constexpr std::int64_t wide_most_tiles(WideShape shape, std::int64_t n, bool gat
 }
 
 /// Cycles of a multiprocessor for 64 elements of k of a tile, predicted, whichever is most: its two
-/// operands at 30 bytes a cycle from the second-level cache; the weights at 20 from memory; or half
-/// of the products, at 4096 operations a cycle, beside issuing instructions: 40 of a warp, its
-/// share of those that copy among them, and 110 for each 64 rows of the weights that it decodes, of
-/// one warp of each warpgroup. Four of them keep a scheduler at work for five sixths of the time,
-/// two for half of it. That is what was measured, 1024 cycles of 256 x 64, 1600 of 256 x 128.
-constexpr std::int64_t wide_cycles(WideShape shape, int tile_bytes) {
+/// operands at 30 bytes a cycle from the second-level cache; the weights at 20 from memory; or its
+/// products, at 4096 operations a cycle, and issuing instructions, which hardly overlap: 40 of a
+/// warp, its share of those that copy among them, and 110 for each 64 rows of the weights that it
+/// decodes, of one warp of each warpgroup; six sevenths of their sum, as measured. Two warpgroups
+/// that decode packed weights keep a scheduler at work for half of the time at most. Plain weights
+/// of 256 rows take a sixteenth more.
+constexpr std::int64_t wide_cycles(WideShape shape, int tile_bytes, bool plain) {
   const std::int64_t weights = std::int64_t{shape.rows} / 16 * tile_bytes;
   const std::int64_t issued = shape.warpgroups * (40 + 110 * shape.parts());
-  std::int64_t most = (shape.warpgroups == 2 ? 2 * issued : issued * 6 / 5) +
-                      std::int64_t{shape.rows} * shape.tokens / 64;
-  for (const std::int64_t cycles : {(shape.tokens * 128 + weights) / 30, weights / 20})
+  std::int64_t most = (issued + std::int64_t{shape.rows} * shape.tokens / 32) * 6 / 7;
+  for (const std::int64_t cycles : {(shape.tokens * 128 + weights) / 30, weights / 20,
+                                    plain ? (shape.rows == 256 ? most * 17 / 16 : most)
+                                    : shape.warpgroups == 2 ? 2 * issued
+                                                            : most})
     if (cycles > most) most = cycles;
   return most;
 }
@@ -122,8 +114,8 @@ MICROSCALE_HD constexpr std::int64_t wide_sum_bytes(WideShape shape) {
 
 /// A tile costs 1500 cycles more than its products, one that is cut 5000 more, and the time its
 /// sums take, 60 bytes a cycle.
-constexpr WideCosts wide_costs(WideShape shape, int tile_bytes) {
-  return {.chunk = wide_cycles(shape, tile_bytes),
+constexpr WideCosts wide_costs(WideShape shape, int tile_bytes, bool plain) {
+  return {.chunk = wide_cycles(shape, tile_bytes, plain),
           .tile = 1500,
           .cut = 5000,
           .sums = wide_sum_bytes(shape) / 60};
@@ -146,33 +138,52 @@ struct WidePlan {
   std::int64_t counters() const { return shape.warpgroups * cutting_blocks(); }
 };
 
-/// The plan that takes the fewest cycles, as predicted; experts are taken to have equally many
-/// rows, and cut as many tiles as they have, where that are few.
+/// The way to cut `tiles` of them that takes the fewest cycles.
+constexpr WideChoice wide_best_choice(const WideCosts& costs, std::int64_t tiles,
+                                      std::int64_t chunks, int multiprocessors) {
+  WideChoice best{{}, -1};
+  for (int way = 0; way < wide_ways; ++way) {
+    const WideChoice choice =
+        wide_choice(costs, static_cast<std::uint32_t>(tiles), static_cast<std::uint32_t>(chunks),
+                    static_cast<std::uint32_t>(multiprocessors), way);
+    if (choice.cycles >= 0 && (best.cycles < 0 || choice.cycles < best.cycles)) best = choice;
+  }
+  return best;
+}
+
+/// The plan that takes the fewest cycles, as predicted. Experts are taken to have equally many
+/// rows, or such that each has half a tile that is not filled, which counts as much; where they
+/// have few tiles the kernel cuts what it finds.
 constexpr WidePlan wide_plan(std::int64_t n, std::int64_t k, bool gated, std::int64_t rows,
-                             std::int64_t matrices, bool experts, int tile_bytes,
+                             std::int64_t matrices, bool experts, int tile_bytes, bool plain,
                              int multiprocessors) {
   WidePlan best{};
-  std::int64_t least = -1;
   const std::int64_t own = experts ? (rows + matrices - 1) / matrices : rows;
-  const auto chunks = static_cast<std::uint32_t>(token_tiles::chunks(k));
   for (const WideShape shape : wide_shapes) {
-    const std::int64_t tiles =
-        wide_column_tiles(shape, n, gated) * wide_row_tiles(shape, own) * matrices;
-    const std::int64_t most = wide_most_tiles(shape, n, gated, rows, matrices, experts);
-    const bool few = most <= 4 * multiprocessors && chunks >= wide_least_share;
-    for (int way = 0; way < (few || !experts ? wide_ways : 1); ++way) {
-      const auto [cut, cycles] =
-          wide_choice(wide_costs(shape, tile_bytes), static_cast<std::uint32_t>(tiles), chunks,
-                      static_cast<std::uint32_t>(multiprocessors), way);
-      if (cycles < 0 || (least >= 0 && cycles >= least)) continue;
-      least = cycles;
-      const bool by_kernel = experts && few;
-      const std::int64_t whole = most - cut.tiles;
-      std::int64_t blocks = whole < multiprocessors ? whole : multiprocessors;
-      if (cut.blocks > blocks) blocks = cut.blocks;
-      if (by_kernel) blocks = multiprocessors;
-      best = {shape, by_kernel ? WideCut{} : cut, by_kernel, most, blocks, cycles};
+    const WideCosts costs = wide_costs(shape, tile_bytes, plain);
+    const std::int64_t columns = wide_column_tiles(shape, n, gated),
+                       chunks = token_tiles::chunks(k),
+                       equal = columns * wide_row_tiles(shape, own) * matrices,
+                       halves = columns * (rows / shape.tokens + matrices / 2);
+    const WideChoice choice = wide_best_choice(costs, equal, chunks, multiprocessors);
+    WidePlan plan{.shape = shape,
+                  .cut = choice.cut,
+                  .cut_by_kernel = false,
+                  .most_tiles = wide_most_tiles(shape, n, gated, rows, matrices, experts),
+                  .blocks = 0,
+                  .cycles = choice.cycles};
+    if (experts) {
+      const WideChoice other =
+          wide_best_choice(costs, halves > equal ? halves : equal, chunks, multiprocessors);
+      plan.cycles = (choice.cycles + other.cycles) / 2;
+      plan.cut_by_kernel = plan.most_tiles <= 4 * multiprocessors && chunks >= wide_least_share;
+      plan.cut = {};
     }
+    if (best.most_tiles > 0 && plan.cycles >= best.cycles) continue;
+    const std::int64_t whole = plan.most_tiles - plan.cut.tiles;
+    plan.blocks = plan.cut_by_kernel || whole > multiprocessors ? multiprocessors : whole;
+    if (plan.cut.blocks > plan.blocks) plan.blocks = plan.cut.blocks;
+    best = plan;
   }
   return best;
 }

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <chrono>
 #include <cstdlib>
+#include <cstring>
 #include <mutex>
 #include <new>
 #include <optional>
@@ -14,6 +15,7 @@
 #include "core/threads.hpp"
 #include "cuda/kernel_images.hpp"
 #include "cuda/kernels.hpp"
+#include "emulator/memory/tensor_map.hpp"
 #include "emulator/public_state.hpp"
 #include "microscale/error.hpp"
 
@@ -120,6 +122,25 @@ int EmulatorDevice::most_clusters(cuda::Kernel, int cluster, int, int shared_byt
   if (shared_bytes > most_shared || cluster > 8) return 0;
   return std::max(info_.multiprocessors / cluster, 1);
 }
+
+cuda::TensorMap EmulatorDevice::tensor_map(const cuda::TensorBoxes& boxes) {
+  TensorMap map;
+  map.rank = static_cast<std::uint32_t>(boxes.rank);
+  map.element_bytes = static_cast<std::uint32_t>(boxes.element_bytes);
+  map.address = reinterpret_cast<std::uintptr_t>(boxes.data);
+  for (std::size_t i = 0; i < 5; ++i) {
+    map.size[i] = static_cast<std::uint64_t>(boxes.size[i]);
+    map.stride[i] = static_cast<std::uint64_t>(boxes.stride[i]);
+    map.box[i] = static_cast<std::uint32_t>(boxes.box[i]);
+  }
+  map.swizzle = boxes.swizzle_128 ? Swizzle::b128 : Swizzle::none;
+  const TensorMapBytes encoded = encode(map);
+  cuda::TensorMap made;
+  static_assert(sizeof made == tensor_map_bytes);
+  std::memcpy(&made, encoded.data(), sizeof made);
+  return made;
+}
+
 void EmulatorDevice::launch(const cuda::LaunchCall& call) {
   const auto& kernel = *static_cast<const KernelHandle*>(call.kernel);
   LaunchRequest request;

@@ -1,5 +1,5 @@
-// The machine behind the seam of src/cuda/device.hpp: the CUDA operations run on it as on a GPU. What it
-// finds in a kernel becomes an Error.
+// The machine behind the seam of src/cuda/device.hpp: the CUDA operations run on it as on a GPU.
+// What it finds in a kernel becomes an Error.
 #pragma once
 
 #include <memory>
@@ -32,6 +32,7 @@ class EmulatorDevice : public cuda::Device {
   cuda::Kernel find_kernel(cuda::Module module, const char* name) override;
   /// Done when it returns. Throws Error{check_failed} for the first finding.
   int most_clusters(cuda::Kernel kernel, int cluster, int threads, int shared_bytes) override;
+  cuda::TensorMap tensor_map(const cuda::TensorBoxes& boxes) override;
   void launch(const cuda::LaunchCall& call) override;
 
   // There is one order of things: streams and events are names only. Graphs are refused.
@@ -57,7 +58,8 @@ class EmulatorDevice : public cuda::Device {
   std::unique_ptr<State> state_;
 };
 
-/// While it lives, the public operations of this thread run on `device` where they are told Backend::cuda.
+/// While it lives, the public operations of this thread run on `device` where they are told
+/// Backend::cuda.
 class DeviceInForce {
  public:
   explicit DeviceInForce(cuda::Device& device);
@@ -69,8 +71,8 @@ class DeviceInForce {
   cuda::Device* before_;
 };
 
-/// The device in force; else the one that MICROSCALE_BACKEND names ("emulator-sm90", "emulator-sm100",
-/// "emulator-sm120"), one for the process; null when there is neither. Throws
+/// The device in force; else the one that MICROSCALE_BACKEND names ("emulator-sm90",
+/// "emulator-sm100", "emulator-sm120"), one for the process; null when there is neither. Throws
 /// Error{invalid_argument} for an emulator that there is not.
 cuda::Device* device_of_environment();
 

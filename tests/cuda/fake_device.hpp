@@ -28,6 +28,7 @@ class FakeDevice final : public Device {
   };
   std::vector<Seen> launches;
   std::vector<std::pair<const void*, std::int64_t>> zeroed;
+  std::vector<TensorBoxes> boxes;   // asked for
   const void* host_only = nullptr;  // a pointer to be called host memory
 
   FakeDevice(int major, int minor)
@@ -64,6 +65,13 @@ class FakeDevice final : public Device {
         return names().insert(name).first->c_str();
     }
     return nullptr;
+  }
+  // Its number among those asked for.
+  TensorMap tensor_map(const TensorBoxes& asked) override {
+    TensorMap map{};
+    map.bytes[0] = static_cast<std::uint8_t>(boxes.size());
+    boxes.push_back(asked);
+    return map;
   }
   int most_clusters(Kernel, int cluster, int, int) override {
     return info().multiprocessors / cluster;

@@ -66,7 +66,14 @@ TEST_F(CudaMatmulWide, prepares_a_and_multiplies) {
   EXPECT_EQ(launched.shared_bytes, wide_shared({128, 64}, 544).bytes);
   EXPECT_LE(launched.shared_bytes, wide_shared_bytes);
   EXPECT_EQ(args.tiles, call.workspace);
-  EXPECT_EQ(args.b_matrix, 38 * 5 * 544);  // tiles of 16 x 64, rows and k filled up
+  ASSERT_EQ(device.boxes.size(), 1u);
+  const TensorBoxes& weights = device.boxes[0];  // tiles of 16 x 64, rows and k filled up
+  EXPECT_EQ(weights.data, call.b);
+  EXPECT_EQ(weights.element_bytes, 8);
+  EXPECT_EQ(weights.size, (std::array<std::int64_t, 5>{68, 5, 38, 2}));
+  EXPECT_EQ(weights.stride, (std::array<std::int64_t, 5>{8, 544, 5 * 544, 38 * 5 * 544}));
+  EXPECT_EQ(weights.box, (std::array<int, 5>{68, 1, 8, 1}));
+  EXPECT_FALSE(weights.swizzle_128);
   EXPECT_EQ(args.tiles_of_d, 20u);
   EXPECT_EQ(args.cut.tiles, 0u);
   EXPECT_FALSE(args.cut_by_kernel);
@@ -79,7 +86,7 @@ TEST_F(CudaMatmulWide, prepares_a_and_multiplies) {
 TEST_F(CudaMatmulWide, keeps_sums_of_parts_of_k_behind_a) {
   call.k = 16384, call.rows = rows(40, 1);
   const MatmulWideArgs args = product();
-  const WidePlan plan = wide_plan(600, 16384, false, 40, 1, false, 544, 132);
+  const WidePlan plan = wide_plan(600, 16384, false, 40, 1, false, 544, false, 132);
   ASSERT_EQ(plan.cut.blocks, 40u);  // eight ranges of each of five tiles
   EXPECT_EQ(args.cut.tiles, 5u);
   EXPECT_EQ(args.cut.blocks, 40u);
@@ -99,22 +106,26 @@ TEST_F(CudaMatmulWide, reads_rows_of_16_byte_pieces_as_they_are) {
   matmul_wide(device, "matmul", call, stream);
   ASSERT_EQ(device.launches.size(), 1u);
   const auto args = device.launches[0].as<MatmulWideArgs>();
-  EXPECT_EQ(args.a, call.a.data);
-  EXPECT_EQ(args.a_stride, 640);
+  EXPECT_EQ(args.tiles, nullptr);
+  ASSERT_EQ(device.boxes.size(), 2u);
+  const TensorBoxes& dense = device.boxes[args.dense.bytes[0]];
+  EXPECT_EQ(dense.data, call.a.data);
+  EXPECT_EQ(dense.element_bytes, 2);
+  EXPECT_EQ(dense.size, (std::array<std::int64_t, 5>{320, 200}));
+  EXPECT_EQ(dense.stride[1], 640);
+  EXPECT_EQ(dense.box, (std::array<int, 5>{64, 64}));
+  EXPECT_TRUE(dense.swizzle_128);
   EXPECT_TRUE(args.partial);
   EXPECT_EQ(wide_workspace_bytes(device.info(), call), 0);
   call.k = 16384, call.a.stride = 32768, call.rows = rows(40, 1);
   matmul_wide(device, "matmul", call, stream);
   ASSERT_EQ(device.launches.size(), 3u);
-  EXPECT_EQ(device.launches[1].name, "matmul_prepare_tiles_dense");
-  EXPECT_EQ(device.launches[1].call.grid.x * device.launches[1].call.grid.y, 1u);
-  const auto zeroes = device.launches[1].as<PrepareTilesArgs>();
   const auto split = device.launches[2].as<MatmulWideArgs>();
   ASSERT_GT(split.cut.tiles, 0u);
-  EXPECT_EQ(split.a, call.a.data);
-  EXPECT_EQ(zeroes.rows.m, 0);
-  EXPECT_EQ(zeroes.counters, split.counters);
-  EXPECT_EQ(zeroes.counter_count, 2 * split.cut.blocks);
+  EXPECT_EQ(device.launches[1].name, "matmul_clear");
+  const auto cleared = device.launches[1].as<MatmulClearArgs>();
+  EXPECT_EQ(cleared.words, split.counters);
+  EXPECT_EQ(cleared.count, wide_plan(600, 16384, false, 40, 1, false, 544, false, 132).counters());
   call.a.stride = 2 * 320 + 2;  // not all of them
   device.launches.clear();
   matmul_wide(device, "matmul", call, stream);
@@ -265,7 +276,7 @@ TEST(WideTakes, what_16_bits_hold) {
 
 TEST_F(CudaMatmulWide, needs_a_in_16_bits_however_rows_are_shared_out) {
   call.n = 16, call.k = 65 * 32, call.rows = rows(9, 3);
-  const WidePlan plan = wide_plan(16, 65 * 32, false, 9, 3, false, 544, 132);
+  const WidePlan plan = wide_plan(16, 65 * 32, false, 9, 3, false, 544, false, 132);
   EXPECT_GT(plan.counters(), 0);
   EXPECT_EQ(wide_workspace_bytes(device.info(), call),
             (3 * 2 * 33 * 1024 + plan.sums_bytes() + 4 * plan.counters() + 255) / 256 * 256);

@@ -76,6 +76,7 @@ class QueueingDevice final : public Device {
     std::lock_guard lock(mutex);
     return names.insert(name).first->c_str();
   }
+  TensorMap tensor_map(const TensorBoxes&) override { return {}; }
   int most_clusters(Kernel, int cluster, int, int) override {
     return info().multiprocessors / cluster;
   }

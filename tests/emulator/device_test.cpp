@@ -5,11 +5,13 @@
 #include <cmath>
 #include <map>
 #include <memory>
+#include <optional>
 #include <random>
 #include <vector>
 
 #include "cuda/kernel_images.hpp"
 #include "cuda/operations.hpp"
+#include "emulator/memory/tensor_map.hpp"
 #include "emulator/run_ptx.hpp"
 #include "microscale/error.hpp"
 #include "microscale/quantize.hpp"
@@ -60,7 +62,8 @@ void expect_equal_to_reference(const Gpu& gpu, Format format, std::int64_t rows,
   Bytes scales(static_cast<std::size_t>(count / (format == Format::nvfp4 ? 16 : 32)));
   quantize_into(options, codes, scales, {.backend = Backend::reference});
 
-  // One device for all tests of an architecture: reading its kernels takes longer than running them.
+  // One device for all tests of an architecture: reading its kernels takes longer than running
+  // them.
   static std::map<int, std::unique_ptr<EmulatorDevice>> devices;
   auto& made = devices[gpu.major];
   if (!made) made = std::make_unique<EmulatorDevice>(gpu.major, 0);
@@ -184,6 +187,29 @@ TEST(EmulatorDevice, a_finding_becomes_an_error_that_names_it) {
         << error.what();
   }
   EXPECT_THROW(device.begin_capture(nullptr), Error);
+}
+
+TEST(EmulatorDevice, describes_tensors_as_its_machine_reads_them) {
+  EmulatorDevice device(9, 0);
+  void* memory = device.allocate(1 << 16);
+  cuda::TensorBoxes boxes{.data = memory,
+                          .rank = 2,
+                          .element_bytes = 2,
+                          .size = {100, 7},
+                          .stride = {2, 208},
+                          .box = {64, 16},
+                          .swizzle_128 = true};
+  const cuda::TensorMap made = device.tensor_map(boxes);
+  const std::optional<TensorMap> map = decode(made.bytes);
+  ASSERT_TRUE(map);
+  EXPECT_EQ(map->address, reinterpret_cast<std::uintptr_t>(memory));
+  EXPECT_EQ(map->size[1], 7u);
+  EXPECT_EQ(map->stride[1], 208u);
+  EXPECT_EQ(map->box_bytes(), 2048u);
+  EXPECT_EQ(map->swizzle, Swizzle::b128);
+  boxes.stride[1] = 200;  // no multiple of 16
+  EXPECT_THROW(device.tensor_map(boxes), Error);
+  device.release(memory);
 }
 
 }  // namespace

@@ -36,7 +36,8 @@ TEST_F(MatmulWidePlain, goes_from_tile_to_tile) {
                         {60, 390, 1088, 3, 256, 64},
                         {60, 126, 1088, 5, 128, 64},
                         {30, 390, 640, 3, 256, 32}}) {
-    const cuda::WidePlan plan = cuda::wide_plan(s.n, s.k, false, s.m, s.matrices, false, 576, 2);
+    const cuda::WidePlan plan =
+        cuda::wide_plan(s.n, s.k, false, s.m, s.matrices, false, 576, true, 2);
     EXPECT_EQ(plan.shape.rows, s.rows) << s.m;
     EXPECT_EQ(plan.shape.tokens, s.tokens) << s.m;
     tiled = !tiled;
@@ -94,10 +95,10 @@ TEST_F(MatmulWidePlain, cuts_k_where_tiles_are_few) {
     bool equal;
   };
   for (const Shape s :
-       {Shape{100, 3200, 6, 1, true}, {260, 2752, 7, 2, false}, {1540, 1472, 3, 4, false}}) {
+       {Shape{100, 3200, 6, 1, true}, {390, 2112, 9, 2, false}, {1540, 1472, 3, 4, false}}) {
     device().set(s.multiprocessors);
     const cuda::WidePlan plan =
-        cuda::wide_plan(s.n, s.k, false, 20, 1, false, 576, s.multiprocessors);
+        cuda::wide_plan(s.n, s.k, false, 20, 1, false, 576, true, s.multiprocessors);
     EXPECT_EQ(plan.cut.tiles, s.tiles);
     EXPECT_EQ(plan.cut.passing == 0, s.equal);
     const Product p{.a = blocks(20, s.k, 2), .b = blocks(s.n, s.k), .m = 20, .plain = true};

@@ -86,7 +86,8 @@ TEST_F(MatmulWide, goes_from_tile_to_tile) {
                         {120, 123, 320, 5, 128, 128},
                         {60, 390, 1088, 3, 256, 64},
                         {60, 126, 1088, 5, 128, 64}}) {
-    const cuda::WidePlan plan = cuda::wide_plan(s.n, s.k, false, s.m, s.matrices, false, 544, 2);
+    const cuda::WidePlan plan =
+        cuda::wide_plan(s.n, s.k, false, s.m, s.matrices, false, 544, false, 2);
     EXPECT_EQ(plan.shape.rows, s.rows) << s.m;
     EXPECT_EQ(plan.shape.tokens, s.tokens) << s.m;
     EXPECT_EQ(plan.cut.tiles, 0u) << s.m;
@@ -148,7 +149,7 @@ TEST_F(MatmulWide, gives_experts_of_few_rows_to_four_warpgroups) {
       const std::int64_t m = offsets.back();
       const std::int64_t n = gated ? 171 : 342, k = 96;
       const int tile_bytes = b == Format::nvfp4 ? 576 : b == Format::mxfp4 ? 544 : 1056;
-      const cuda::WidePlan plan = cuda::wide_plan(n, k, gated, m, 5, true, tile_bytes, 2);
+      const cuda::WidePlan plan = cuda::wide_plan(n, k, gated, m, 5, true, tile_bytes, false, 2);
       EXPECT_EQ(plan.shape.rows, 256);
       EXPECT_EQ(plan.shape.tokens, few ? 32 : 64);
       Product p{.a = gated == (b == Format::nvfp4) ? blocks(b, m, k, 3) : dense(DType::bf16, m, k),
@@ -301,17 +302,14 @@ TEST_F(MatmulWide, cuts_k_where_tiles_are_few) {
   };
   for (const Shape s : {Shape{20, 100, 3232, 6, 128, 64, 1, 6, 6, true},
                         {65, 130, 3072, 6, 128, 128, 2, 6, 3, true},
-                        {50, 515, 3072, 9, 256, 64, 3, 9, 3, true},
-                        {65, 130, 2816, 3, 256, 128, 1, 3, 3, true},
-                        {20, 260, 2752, 7, 256, 32, 2, 7, 4, false},
-                        {50, 130, 3136, 7, 128, 64, 2, 7, 4, false},
-                        {70, 390, 2240, 3, 256, 128, 2, 3, 2, false},
-                        {20, 1030, 3264, 3, 256, 32, 5, 3, 2, false},     // a tile inside a share
-                        {20, 1540, 1472, 3, 256, 32, 4, 3, 2, false}}) {  // three more tiles whole
+                        {20, 260, 1600, 7, 256, 32, 2, 7, 4, false},
+                        {50, 390, 3456, 5, 256, 64, 2, 5, 3, false},
+                        {20, 1030, 2496, 3, 256, 32, 5, 3, 2, false},      // a tile inside a share
+                        {70, 1540, 2112, 3, 256, 128, 4, 3, 2, false}}) {  // three more tiles whole
     SCOPED_TRACE(::testing::Message() << s.m << " x " << s.n << " x " << s.k);
     device().set(s.multiprocessors);
     const cuda::WidePlan plan =
-        cuda::wide_plan(s.n, s.k, false, s.m, 1, false, 544, s.multiprocessors);
+        cuda::wide_plan(s.n, s.k, false, s.m, 1, false, 544, false, s.multiprocessors);
     EXPECT_EQ(plan.shape.rows, s.rows);
     EXPECT_EQ(plan.shape.tokens, s.tokens);
     EXPECT_EQ(plan.cut.tiles, s.tiles);
@@ -324,10 +322,8 @@ TEST_F(MatmulWide, cuts_k_where_tiles_are_few) {
                     .bias = test::gaussian(DType::f32, 1, s.n, 7, 1.0f)};
     const Matrix d = computed(p);
     EXPECT_TRUE(near_exact(p, d));
-    for (const Schedule schedule : {Schedule::reverse, Schedule::random}) {
-      device().options.schedule = schedule;
-      EXPECT_EQ(computed(p).bytes, d.bytes) << "in another order";
-    }
+    device().options.schedule = Schedule::random;
+    EXPECT_EQ(computed(p).bytes, d.bytes) << "in another order";
     device().options.schedule = LaunchOptions{}.schedule;
   }
   device().set(2);
@@ -342,28 +338,24 @@ TEST_F(MatmulWide, cuts_tiles_of_experts) {
     std::uint32_t tiles, blocks;  // as the kernel finds
   };
   for (const Case& c : {Case{40, 2048, {0, 33, 33, 58}, 8, 2, 8},   // four equal ranges each
-                        Case{40, 3136, {0, 33, 33, 58}, 7, 2, 7},   // anywhere
+                        Case{40, 3072, {0, 20, 40, 58}, 8, 3, 8},   // anywhere
                         Case{200, 2048, {2, 22, 40, 40}, 3, 4, 3},  // more tiles than blocks
                         Case{40, 2048, {0, 33, 33, 58}, 2, 0, 0},   // whole
                         Case{40, 2048, {7, 7, 7, 7}, 8, 0, 0}}) {   // nobody has a row
     SCOPED_TRACE(::testing::Message() << c.n << " x " << c.k << " on " << c.multiprocessors);
     device().set(c.multiprocessors);
     const cuda::WidePlan plan =
-        cuda::wide_plan(c.n, c.k, true, 60, 3, true, 576, c.multiprocessors);
+        cuda::wide_plan(c.n, c.k, true, 60, 3, true, 576, false, c.multiprocessors);
     EXPECT_TRUE(plan.cut_by_kernel);
     std::int64_t tiles = 0;
     for (std::size_t i = 0; i < 3; ++i)
       tiles += cuda::wide_column_tiles(plan.shape, c.n, true) *
                cuda::wide_row_tiles(plan.shape, c.offsets[i + 1] - c.offsets[i]);
-    cuda::WideChoice best{{}, -1};
-    for (int way = 0; way < cuda::wide_ways; ++way) {
-      const cuda::WideChoice choice = cuda::wide_choice(
-          cuda::wide_costs(plan.shape, 576), static_cast<std::uint32_t>(tiles),
-          static_cast<std::uint32_t>(c.k / 64), static_cast<std::uint32_t>(c.multiprocessors), way);
-      if (choice.cycles >= 0 && (best.cycles < 0 || choice.cycles < best.cycles)) best = choice;
-    }
-    EXPECT_EQ(best.cut.tiles, c.tiles);
-    EXPECT_EQ(best.cut.blocks, c.blocks);
+    const cuda::WideCut cut = cuda::wide_best_choice(cuda::wide_costs(plan.shape, 576, false),
+                                                     tiles, c.k / 64, c.multiprocessors)
+                                  .cut;
+    EXPECT_EQ(cut.tiles, c.tiles);
+    EXPECT_EQ(cut.blocks, c.blocks);
     Product p{.a = blocks(Format::nvfp4, 60, c.k, 3),
               .b = blocks(Format::nvfp4, 3 * c.n, c.k),
               .m = 60,

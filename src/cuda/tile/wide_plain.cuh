@@ -17,8 +17,8 @@
 #include "cuda/ptx/mbarrier.cuh"
 #include "cuda/ptx/memory.cuh"
 #include "cuda/tile/e2m1_halves.cuh"
+#include "cuda/tile/grid_order.cuh"
 #include "cuda/tile/stage_ring.cuh"
-#include "cuda/tile/wide_rows.cuh"
 #include "cuda/tile/wide_units.cuh"
 #include "cuda/tile/wide_weights.cuh"
 #include "layouts/tiled_128x4.hpp"
@@ -68,7 +68,9 @@ struct WidePlainNvfp4 : WideF16 {
   }
 };
 
-/// What 64 threads do: codes by pieces of 16 bytes, two a row, and scales by 4; a stage is full
+inline constexpr int wide_loading_threads = 64;
+
+/// What these threads do: codes by pieces of 16 bytes, two a row, and scales by 4; a stage is full
 /// when they have come. Rows beyond n are the last one again.
 template <int Rows, int Tokens, class Weights, class Ring>
 __device__ void load_plain_weights(const MatmulWideArgs& args, std::uint32_t base,
@@ -76,7 +78,7 @@ __device__ void load_plain_weights(const MatmulWideArgs& args, std::uint32_t bas
   if constexpr (Weights::plain) {
     constexpr int tile_bytes = Weights::tile_bytes, pieces = Rows / 32, fours = Rows / 64;
     constexpr WideShared shared = wide_shared(wide_shape(Rows, Tokens), tile_bytes);
-    constexpr int next_tile = wide_together * tile_bytes;
+    constexpr int next_tile = tile_bytes;
     const bool gated = args.output.gated != 0;
     // Row `thread` / 2 of the tile of d and every 32nd behind it; of scales row `thread`, every
     // 64th.
@@ -93,11 +95,11 @@ __device__ void load_plain_weights(const MatmulWideArgs& args, std::uint32_t bas
                blocks = static_cast<std::uint32_t>(args.k / 16),
                scale_step = scales_side.tiled ? 512u : 4u;
     const std::int64_t row_bytes = args.k / 2;
-    WideUnits<Rows, Tokens, tile_bytes> units(args);
+    WideUnits<Weights, Rows, Tokens> units(args);
     WideUnit unit;
 #pragma unroll 1
     while (units.next(unit)) {
-      follow_previous_grid();  // the first time; that unit is found without memory, in a batch
+      follow_previous_grid();
       const WidePlace& at = unit.place;
       const std::uint32_t row = at.column_tile * (gated ? Rows / 2 : Rows);
       const std::uint8_t* codes[pieces];
@@ -117,7 +119,7 @@ __device__ void load_plain_weights(const MatmulWideArgs& args, std::uint32_t bas
 #pragma unroll 1
       for (std::uint32_t chunk = unit.first; chunk < unit.end; ++chunk, ring.next()) {
         ring.wait_empty();
-        const std::uint32_t stage = wide_tiles_of(ring.stage(), Rows / 16, tile_bytes);
+        const std::uint32_t stage = ring.stage() * (Rows / 16 * tile_bytes);
 #pragma unroll
         for (int i = 0; i < pieces; ++i, codes[i - 1] += 32)
           ptx::cp_async_cg_shared_global_l2_128b_16(codes_to + stage + i * 2 * next_tile, codes[i]);

@@ -15,7 +15,7 @@
 // (wide_cut.hpp), and a block has units, ranges or whole tiles, one after the other
 // (wide_units.cuh). The sums of ranges go to memory; the warpgroup that finds, by a counter, that
 // it is the last of its part of the tile adds them in the order of k, whoever it is
-// (wide_sums.cuh).
+// (wide_sums.cuh). The first unit is found before the grid in front has ended.
 #pragma once
 
 #include <cstdint>
@@ -26,11 +26,11 @@
 #include "cuda/ptx/matrix_descriptor.cuh"
 #include "cuda/ptx/memory.cuh"
 #include "cuda/ptx/setmaxnreg.cuh"
+#include "cuda/ptx/tensor_copy.cuh"
 #include "cuda/ptx/wgmma.cuh"
 #include "cuda/tile/grid_order.cuh"
 #include "cuda/tile/stage_ring.cuh"
 #include "cuda/tile/wide_plain.cuh"
-#include "cuda/tile/wide_rows.cuh"
 #include "cuda/tile/wide_store.cuh"
 #include "cuda/tile/wide_sums.cuh"
 #include "cuda/tile/wide_units.cuh"
@@ -48,7 +48,8 @@ class WideProduct {
   static constexpr int weight_tiles = Rows / 16;  // of a stage
   static constexpr int batch = 2;  // steps of 16 elements that are one group of products
   static constexpr int multiplying_threads = 128 * warpgroups;
-  static constexpr int a_bytes = Tokens * 128;
+  static constexpr int a_bytes = Tokens * 128, weight_bytes = weight_tiles * Weights::tile_bytes;
+  static constexpr std::uint32_t prefetched = 4;  // chunks: as measured, no more, no fewer
   static constexpr bool plain = Weights::plain;
   static_assert((parts == 1 || parts == 2) && weight_tiles < 32,
                 "a warpgroup has one or two accumulators, the copying warp a lane for each tile");
@@ -61,10 +62,11 @@ class WideProduct {
         __shfl_sync(0xFFFFFFFFu, static_cast<std::uint32_t>(__cvta_generic_to_shared(memory)), 0);
     if (args.partial) clear_stages(base);
     Ring ring(__shfl_sync(0xFFFFFFFFu, base + shared.barriers, 0));
-    if (threadIdx.x == 0)
-      ring.init(4 * warpgroups, plain               ? 1 + wide_loading_threads
-                                : args.a == nullptr ? 1
-                                                    : 1 + wide_loading_warps);
+    if (threadIdx.x == 0) {
+      if (!plain) ptx::prefetch_tensormap(args.weights);
+      if (args.tiles == nullptr) ptx::prefetch_tensormap(args.dense);
+      ring.init(4 * warpgroups, plain ? 1 + wide_loading_threads : 1);
+    }
     __syncthreads();
     if (threadIdx.x >= multiplying_threads) {
       ptx::setmaxnreg_dec<shape.copying_registers()>();
@@ -73,8 +75,6 @@ class WideProduct {
         copy(args, base, ring);
       else if (plain && loading < wide_loading_threads)
         load_plain_weights<Rows, Tokens, Weights>(args, base, loading, ring);
-      else if (args.a != nullptr && loading < wide_loading_threads)
-        load_rows<Rows, Tokens, Weights::tile_bytes>(args, base, loading, ring);
     } else {
       follow_previous_grid();
       ptx::setmaxnreg_inc<shape.multiplying_registers()>();
@@ -100,16 +100,30 @@ class WideProduct {
     ptx::fence_proxy_async_shared();
   }
 
+  /// The first of the weights to the second-level cache while the grid in front ends. What it may
+  /// still write to them, copies see all the same.
+  __device__ static void prefetch(const MatmulWideArgs& args, const WideUnit& unit) {
+    if (!ptx::elect_sync()) return;
+    const std::uint32_t end = min(unit.end, unit.first + prefetched);
+#pragma unroll 1
+    for (std::uint32_t chunk = unit.first; chunk < end; ++chunk)
+      ptx::cp_async_bulk_prefetch_tensor_4d_l2_global(
+          args.weights, 0, static_cast<std::int32_t>(chunk),
+          static_cast<std::int32_t>(unit.place.column_tile * weight_tiles),
+          static_cast<std::int32_t>(unit.place.matrix));
+  }
+
   __device__ static void copy(const MatmulWideArgs& args, std::uint32_t base, Ring ring) {
-    const int lane = static_cast<int>(threadIdx.x & 31);
-    const bool gated = args.output.gated != 0;
     const auto chunks = static_cast<std::uint32_t>(token_tiles::chunks(args.k));
-    const std::int64_t row_tiles = fragment_tiles::row_tiles(args.n, gated);
-    WideUnits<Rows, Tokens, Weights::tile_bytes> units(args);
+    WideUnits<Weights, Rows, Tokens> units(args);
     WideUnit unit;
+    bool prefetches = !plain && args.rows.expert_rows == nullptr;
 #pragma unroll 1
     while (units.next(unit)) {
-      follow_previous_grid();  // the first time; that unit is found without memory, in a batch
+      if constexpr (!plain)
+        if (prefetches) prefetch(args, unit);
+      prefetches = false;
+      follow_previous_grid();
       const WidePlace& at = unit.place;
       const std::int64_t groups = token_tiles::groups(at.rows.count);
       const std::int64_t group = std::int64_t{at.row_tile} * (Tokens / 8);
@@ -118,20 +132,18 @@ class WideProduct {
           args.rows.expert_rows == nullptr
               ? token_tiles::first_group(at.matrix, args.rows.m)
               : token_tiles::first_group_of_expert(at.matrix, at.rows.first);
-      const std::int64_t row_bytes = std::int64_t{chunks} * Weights::tile_bytes,
-                         row_tile = std::int64_t{at.column_tile} * weight_tiles;
-      const std::int64_t left_below = row_tiles - 1 - row_tile;
-      const int last_tile = left_below < weight_tiles ? static_cast<int>(left_below) : weight_tiles;
-      const char* weights = reinterpret_cast<const char*>(args.b) + at.matrix * args.b_matrix +
-                            row_tile * row_bytes + std::int64_t{unit.first} * Weights::tile_bytes;
+      const auto row_tile = static_cast<std::int32_t>(at.column_tile * weight_tiles);
       const std::int64_t step = groups * token_tiles::group_bytes;
       const char* tokens = static_cast<const char*>(args.tiles) +
                            (first_group * chunks + group) * token_tiles::group_bytes +
                            unit.first * step;
+      const bool dense = args.tiles == nullptr;
       const auto token_bytes =
-          args.a == nullptr ? static_cast<std::uint32_t>(own * token_tiles::group_bytes) : 0;
+          static_cast<std::uint32_t>(dense ? a_bytes : own * token_tiles::group_bytes);
+      const auto first_row =
+          static_cast<std::int32_t>(at.rows.first + std::int64_t{at.row_tile} * Tokens);
       ring.wait_empty();
-      if (lane == 0) {
+      if (ptx::elect_sync()) {  // the lane that copies
         const std::int64_t before = std::int64_t{at.row_tile} * Tokens;
         const std::int64_t rows_left = at.rows.count - before;
         const std::int64_t row = (args.rows.expert_rows == nullptr ? 0 : at.rows.first) + before;
@@ -145,51 +157,28 @@ class WideProduct {
                                                  unit.first_block, unit.range | unit.ranges << 16));
       }
 #pragma unroll 1
-      for (std::uint32_t left = unit.end - unit.first; left > 0;) {
+      for (std::uint32_t at_chunk = unit.first; at_chunk < unit.end;
+           ++at_chunk, ring.next(), tokens += step) {
         ring.wait_empty();
-        const auto copy_stages = [&]<int Together>() {
-          Ring last = ring;
-#pragma unroll
-          for (int i = 1; i < Together; ++i) last.next(), last.wait_empty();
-          if (ptx::elect_sync()) {
-            constexpr int bytes = Together * Weights::tile_bytes;
-            const std::uint32_t tiles =
-                base + shared.weights +
-                wide_tiles_of(ring.stage(), weight_tiles, Weights::tile_bytes);
-            ptx::mbarrier_arrive_expect_tx(ring.full(),
-                                           (plain ? 0 : weight_tiles * bytes) + token_bytes);
-            const char* from = weights;
-#pragma unroll
-            for (int i = 0; i < (plain ? 0 : weight_tiles); ++i) {  // the last again beyond the end
-              ptx::cp_async_bulk_shared_cluster_global_mbarrier(
-                  tiles + i * wide_together * Weights::tile_bytes, from, bytes, ring.full());
-              if (i < last_tile) from += row_bytes;
-            }
-            Ring own = ring;
-#pragma unroll
-            for (int i = 0; i < Together; ++i, own.next()) {
-              if (i > 0) ptx::mbarrier_arrive_expect_tx(own.full(), token_bytes);
-              if (token_bytes > 0)
-                ptx::cp_async_bulk_shared_cluster_global_mbarrier(
-                    base + own.stage() * shared.stage_bytes, tokens + i * step, token_bytes,
-                    own.full());
-            }
-          }
-          __syncwarp();
-          ring = last;
-          ring.next();
-          left -= Together;
-          weights += Together * Weights::tile_bytes;
-          tokens += Together * step;
-        };
-        if (ring.stage() % wide_together == 0 && left >= wide_together)
-          copy_stages.template operator()<wide_together>();
-        else
-          copy_stages.template operator()<1>();
+        if (ptx::elect_sync()) {
+          ptx::mbarrier_arrive_expect_tx(ring.full(), (plain ? 0 : weight_bytes) + token_bytes);
+          if constexpr (!plain)
+            ptx::cp_async_bulk_tensor_4d_shared_cluster_global_mbarrier(
+                base + shared.weights + ring.stage() * weight_bytes, args.weights, 0,
+                static_cast<std::int32_t>(at_chunk), row_tile, static_cast<std::int32_t>(at.matrix),
+                ring.full());
+          const std::uint32_t to = base + ring.stage() * shared.stage_bytes;
+          if (dense)
+            ptx::cp_async_bulk_tensor_2d_shared_cluster_global_mbarrier(
+                to, args.dense, static_cast<std::int32_t>(64 * at_chunk), first_row, ring.full());
+          else
+            ptx::cp_async_bulk_shared_cluster_global_mbarrier(to, tokens, token_bytes, ring.full());
+        }
+        __syncwarp();
       }
     }
     ring.wait_empty();
-    if (lane == 0) {  // no rows: the end
+    if (ptx::elect_sync()) {  // no rows: the end
       ptx::st_shared_v4(place(base, ring.stage()), make_uint4(0, 0, 0, 0));
       ptx::mbarrier_arrive(ring.full());
     }
@@ -202,8 +191,7 @@ class WideProduct {
     // Where this lane's codes and scales lie in the first stage. By way of its own lane: the
     // assembler makes anew in the loop what it can.
     const std::uint32_t weights =
-        base + shared.weights +
-        (warpgroup * parts * 4 + warp) * wide_together * Weights::tile_bytes;
+        base + shared.weights + (warpgroup * parts * 4 + warp) * Weights::tile_bytes;
     const std::uint32_t codes = __shfl_sync(0xFFFFFFFFu, weights + Weights::codes_of(lane), lane);
     const std::uint32_t scales = __shfl_sync(0xFFFFFFFFu, weights + Weights::scales_of(lane), lane);
     const std::uint64_t first_tokens = ptx::matrix_descriptor_rows128(base);
@@ -229,8 +217,7 @@ class WideProduct {
 #pragma unroll
         for (int part = 0; part < parts; ++part) {
           const std::uint32_t further =
-              wide_tiles_of(ring.stage(), weight_tiles, Weights::tile_bytes) +
-              part * 4 * wide_together * Weights::tile_bytes;
+              ring.stage() * weight_bytes + part * 4 * Weights::tile_bytes;
           tiles[part] = Weights::read(codes + further, scales + further);
         }
         const std::uint64_t tokens = ptx::advance(first_tokens, stage);
@@ -272,8 +259,8 @@ class WideProduct {
           return args.sums + std::int64_t{wide_sums_place(row.z, i)} * (Rows * Tokens) +
                  warpgroup * (Rows * Tokens / warpgroups);
         };
-        RangeCounter counter(args.counters + warpgroups * row.z + warpgroup,
-                             base + shared.words + 4 * warpgroup);
+        const RangeCounter counter(args.counters + warpgroups * row.z + warpgroup,
+                                   base + shared.words + 4 * warpgroup);
         // The first range's are begun with: they may stay where they are.
         if (range > 0 || counter.count(0) + 1 < ranges) {
           put_sums(d, sums_of(range));

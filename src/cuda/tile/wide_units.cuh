@@ -20,7 +20,7 @@ struct WideUnit {
 };
 
 /// All lanes of a warp ask for the same.
-template <int Rows, int Tokens, int TileBytes>
+template <class Weights, int Rows, int Tokens>
 class WideUnits {
  public:
   __device__ explicit WideUnits(const MatmulWideArgs& args)
@@ -31,7 +31,8 @@ class WideUnits {
     if (args.rows.expert_rows != nullptr) follow_previous_grid();  // which may count their rows
     if (args.cut_by_kernel) {
       tiles_ = min(walk_.tiles(), args.tiles_of_d);
-      cut_ = best_cut();
+      cut_ = {};
+      if (wide_may_cut(costs(), tiles_, chunks(), gridDim.x)) cut_ = best_cut();
     }
     if (blockIdx.x < cut_.blocks) at_ = cut_.begin(blockIdx.x), end_ = cut_.begin(blockIdx.x + 1);
     whole_ = cut_.tiles + blockIdx.x;
@@ -57,15 +58,17 @@ class WideUnits {
   }
 
  private:
+  __device__ static constexpr WideCosts costs() {
+    return wide_costs(wide_shape(Rows, Tokens), Weights::tile_bytes, Weights::plain);
+  }
   __device__ std::uint32_t chunks() const {
     return static_cast<std::uint32_t>(token_tiles::chunks(k_));
   }
   /// A lane looks at each way.
   __device__ WideCut best_cut() const {
     static_assert(wide_ways <= 16, "ways are counted by four bits");
-    constexpr WideCosts costs = wide_costs(wide_shape(Rows, Tokens), TileBytes);
     const int way = min(static_cast<int>(threadIdx.x & 31), wide_ways - 1);
-    const WideChoice own = wide_choice(costs, tiles_, chunks(), gridDim.x, way);
+    const WideChoice own = wide_choice(costs(), tiles_, chunks(), gridDim.x, way);
     long long best = own.cycles < 0 ? 0x7FFFFFFFFFFFFFFF : own.cycles * 16 + way;
 #pragma unroll
     for (int apart = 1; apart < 32; apart *= 2)

@@ -164,11 +164,11 @@ struct WideNvfp4F16 : WidePacked, WideF16 {
   __device__ static void fragment(const Tile& t, int step, std::uint32_t (&a)[4]) {
     const std::uint32_t scales =
         ptx::mul_rn_f16x2(WideNvfp4::scale_pair(t, step), 0x58005800u);  // 2^7
-    const std::uint32_t row = ptx::prmt_b32(scales, 0, 0x1010),
-                        row8 = ptx::prmt_b32(scales, 0, 0x3232);
     e2m1_of_packed(word_of(t.codes, step), a);
 #pragma unroll
-    for (int i = 0; i < 4; ++i) a[i] = ptx::mul_rn_f16x2(a[i], i % 2 == 0 ? row : row8);
+    for (int i = 0; i < 4; ++i)
+      a[i] = i % 2 == 0 ? ptx::mul_rn_f16x2_by_low(a[i], scales)
+                        : ptx::mul_rn_f16x2_by_high(a[i], scales);
   }
 };
 

@@ -75,12 +75,14 @@ bool take_spaces(Binder& b, Space& to, Space& from) {
   return !first.empty() && !second.empty();
 }
 
-void bulk(Binder& b) {
-  if (b.take("prefetch")) {  // into a cache, which this machine has none of
-    while (!b.take_next().empty()) {
-    }
-    return b.use("nothing");
+// cp.async.bulk.prefetch, of tensors too: into a cache, which this machine has none of.
+void prefetch(Binder& b) {
+  while (!b.take_next().empty()) {
   }
+  b.use("nothing");
+}
+
+void bulk(Binder& b) {
   // The first space named is where the bytes go.
   bool to_global = false;
   for (const std::string_view word : b.in.modifiers) {
@@ -194,6 +196,8 @@ bool decode_mbarrier(Binder& b) {
   if (!b.take("bulk")) return false;
   if (b.in.has("commit_group") || b.in.has("wait_group"))
     groups(b);
+  else if (b.take("prefetch"))
+    prefetch(b);
   else if (b.take("tensor"))
     tensor(b);
   else
