@@ -182,8 +182,11 @@ std::int64_t wide_packing_bytes(const MatmulCall& call) {
   return cuda::packed_weights_bytes(call.b_shape(), call.matrices, call.gated);
 }
 
-// The weights as they would be, without memory; none where they are packed or stay as they are.
+// The weights as they would be, without memory; none where they are packed or stay as they are, or
+// where rows are so few that packing would take longer than it saves.
 std::optional<PackedWeights> packed_for_wide(const Device& device, const MatmulCall& call) {
+  constexpr std::int64_t least_rows = 17;
+  if (call.rows() < least_rows * (call.groups ? call.matrices : 1)) return {};
   if (call.packed() || wide_call(device.info(), call, rows_of(call), output_of(call, nullptr)))
     return {};
   PackedWeights packed;

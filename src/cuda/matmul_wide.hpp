@@ -62,7 +62,7 @@ bool wide_takes(const DeviceInfo& device, const WideInput& a, Format b_format);
 bool wide_takes_plain(const WideCall& call);
 
 /// Rows of a matrix, or of an expert if all have equally many, from which on these kernels serve.
-inline constexpr std::int64_t wide_least_rows = 17;
+inline constexpr std::int64_t wide_least_rows = 9;
 
 /// The call as these kernels take it, all but the workspace; none where rows are few, there are no
 /// kernels, or weights are not packed and have to be. `rows`, `output`: of the call.

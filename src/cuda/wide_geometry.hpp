@@ -34,8 +34,8 @@ struct WideShape {
     return warpgroups == 2 || tokens < 64 ? tokens : 64;
   }
 };
-inline constexpr WideShape wide_shapes[] = {
-    {256, 128}, {128, 128}, {256, 32, 4}, {256, 64, 4}, {128, 64}};
+inline constexpr WideShape wide_shapes[] = {{256, 128},   {128, 128},   {256, 16, 4},
+                                            {256, 32, 4}, {256, 64, 4}, {128, 64}};
 
 /// Of one of wide_shapes.
 MICROSCALE_HD constexpr WideShape wide_shape(int rows, int tokens) {

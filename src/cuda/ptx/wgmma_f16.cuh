@@ -15,6 +15,11 @@
 
 namespace microscale::ptx {
 
+__device__ inline void wgmma_m64n16k16_f32_f16_f16(float (&d)[8], const std::uint32_t (&a)[4],
+                                                   std::uint64_t b, bool accumulate) {
+  MICROSCALE_WGMMA_8_REGISTERS("m64n16k16.f32.f16.f16", ", 0");
+}
+
 __device__ inline void wgmma_m64n32k16_f32_f16_f16(float (&d)[16], const std::uint32_t (&a)[4],
                                                    std::uint64_t b, bool accumulate) {
   MICROSCALE_WGMMA_16_REGISTERS("m64n32k16.f32.f16.f16", ", 0");
@@ -66,6 +71,11 @@ __device__ inline void wgmma_m64n256k16_f32_f16_f16(float (&d)[128], std::uint64
 __device__ inline void wgmma_m64n256k16_f32_f16_f16(float (&d)[128], const std::uint32_t (&a)[4],
                                                     std::uint64_t b, bool accumulate) {
   MICROSCALE_WGMMA_128_REGISTERS("m64n256k16.f32.f16.f16", ", 0");
+}
+
+__device__ inline void wgmma_m64n16k16_f32_bf16_bf16(float (&d)[8], const std::uint32_t (&a)[4],
+                                                     std::uint64_t b, bool accumulate) {
+  MICROSCALE_WGMMA_8_REGISTERS("m64n16k16.f32.bf16.bf16", ", 0");
 }
 
 __device__ inline void wgmma_m64n32k16_f32_bf16_bf16(float (&d)[16], const std::uint32_t (&a)[4],

@@ -1,8 +1,9 @@
-// The operands of wgmma.mma_async as inline assembly has them: its accumulators, 16, 32, 64, 96 or
-// 128 registers of every thread, are operands 0 on; A, B and whether to accumulate follow. For the
-// functions of wgmma_f16.cuh, wgmma_e4m3.cuh and wgmma_e5m2.cuh only.
+// The operands of wgmma.mma_async as inline assembly has them: its accumulators, 8, 16, 32, 64, 96
+// or 128 registers of every thread, are operands 0 on; A, B and whether to accumulate follow. For
+// the functions of wgmma_f16.cuh, wgmma_e4m3.cuh and wgmma_e5m2.cuh only.
 #pragma once
 
+#define MICROSCALE_WGMMA_D8 "%0, %1, %2, %3, %4, %5, %6, %7"
 #define MICROSCALE_WGMMA_D16 "%0, %1, %2, %3, %4, %5, %6, %7, %8, %9, %10, %11, %12, %13, %14, %15"
 #define MICROSCALE_WGMMA_D32                                               \
   "%0, %1, %2, %3, %4, %5, %6, %7, %8, %9, %10, %11, %12, %13, %14, %15, " \
@@ -48,8 +49,8 @@
   ", 0;\n"                                                                       \
   "wgmma.mma_async.sync.aligned." spelling " {" registers "}, " operands ", p, 1, 1" majors ";\n}"
 
-// Functions (float (&d)[16, 32, 64, 96 or 128], A, std::uint64_t b, bool accumulate). Shared: A is
-// a descriptor.
+// Functions (float (&d)[8, 16, 32, 64, 96 or 128], A, std::uint64_t b, bool accumulate). Shared: A
+// is a descriptor.
 #define MICROSCALE_WGMMA_32_SHARED(spelling, majors)                                            \
   asm volatile(MICROSCALE_WGMMA_TEXT(spelling, MICROSCALE_WGMMA_D32, "%32, %33", "%34", majors) \
                : MICROSCALE_WGMMA_FLOATS_32(d, 0)                                               \
@@ -67,6 +68,12 @@
       MICROSCALE_WGMMA_TEXT(spelling, MICROSCALE_WGMMA_D128, "%128, %129", "%130", majors) \
       : MICROSCALE_WGMMA_FLOATS_64(d, 0), MICROSCALE_WGMMA_FLOATS_64(d, 64)                \
       : "l"(a), "l"(b), "r"(static_cast<int>(accumulate)))
+#define MICROSCALE_WGMMA_8_REGISTERS(spelling, majors)                                         \
+  asm volatile(MICROSCALE_WGMMA_TEXT(spelling, MICROSCALE_WGMMA_D8, "{%8, %9, %10, %11}, %12", \
+                                     "%13", majors)                                            \
+               : MICROSCALE_WGMMA_FLOATS_4(d, 0), MICROSCALE_WGMMA_FLOATS_4(d, 4)              \
+               : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "l"(b),                           \
+                 "r"(static_cast<int>(accumulate)))
 #define MICROSCALE_WGMMA_16_REGISTERS(spelling, majors)                                           \
   asm volatile(MICROSCALE_WGMMA_TEXT(spelling, MICROSCALE_WGMMA_D16, "{%16, %17, %18, %19}, %20", \
                                      "%21", majors)                                               \

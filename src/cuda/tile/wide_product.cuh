@@ -332,4 +332,5 @@ class WideProduct {
   MICROSCALE_WIDE_ENTRY(name, weights, 128, 128) \
   MICROSCALE_WIDE_ENTRY(name, weights, 256, 64)  \
   MICROSCALE_WIDE_ENTRY(name, weights, 256, 32)  \
+  MICROSCALE_WIDE_ENTRY(name, weights, 256, 16)  \
   MICROSCALE_WIDE_ENTRY(name, weights, 128, 64)

@@ -43,7 +43,9 @@ struct WideBf16 {
   template <int Count>
   __device__ static void multiply(float (&d)[Count], const std::uint32_t (&a)[4], std::uint64_t b,
                                   bool accumulate) {
-    if constexpr (Count == 16)
+    if constexpr (Count == 8)
+      ptx::wgmma_m64n16k16_f32_bf16_bf16(d, a, b, accumulate);
+    else if constexpr (Count == 16)
       ptx::wgmma_m64n32k16_f32_bf16_bf16(d, a, b, accumulate);
     else if constexpr (Count == 32)
       ptx::wgmma_m64n64k16_f32_bf16_bf16(d, a, b, accumulate);
@@ -57,7 +59,9 @@ struct WideF16 {
   template <int Count>
   __device__ static void multiply(float (&d)[Count], const std::uint32_t (&a)[4], std::uint64_t b,
                                   bool accumulate) {
-    if constexpr (Count == 16)
+    if constexpr (Count == 8)
+      ptx::wgmma_m64n16k16_f32_f16_f16(d, a, b, accumulate);
+    else if constexpr (Count == 16)
       ptx::wgmma_m64n32k16_f32_f16_f16(d, a, b, accumulate);
     else if constexpr (Count == 32)
       ptx::wgmma_m64n64k16_f32_f16_f16(d, a, b, accumulate);
