@@ -107,8 +107,7 @@ MICROSCALE_HD constexpr WideChoice wide_choice(const WideCosts& costs, std::uint
   const std::uint32_t share = static_cast<std::uint32_t>(all) / cut.blocks;
   if (way == 1) {
     if (share < wide_least_share) return none;
-    ranges =
-        (chunks - 2) / share + 2;  // as many cuts as find room behind the first chunk, one more
+    ranges = (chunks - 2) / share + 2;  // one more than cuts that find room in a tile
     if (ranges > wide_most_ranges) return none;
   }
   const std::int64_t longest = share + (share * cut.blocks < all);

@@ -99,10 +99,9 @@ constexpr std::int64_t wide_cycles(WideShape shape, int tile_bytes, bool plain) 
   const std::int64_t weights = std::int64_t{shape.rows} / 16 * tile_bytes;
   const std::int64_t issued = shape.warpgroups * (40 + 110 * shape.parts());
   std::int64_t most = (issued + std::int64_t{shape.rows} * shape.tokens / 32) * 6 / 7;
-  for (const std::int64_t cycles : {(shape.tokens * 128 + weights) / 30, weights / 20,
-                                    plain ? (shape.rows == 256 ? most * 17 / 16 : most)
-                                    : shape.warpgroups == 2 ? 2 * issued
-                                                            : most})
+  if (plain && shape.rows == 256) most += most / 16;
+  const std::int64_t decoding = !plain && shape.warpgroups == 2 ? 2 * issued : 0;
+  for (const std::int64_t cycles : {decoding, (shape.tokens * 128 + weights) / 30, weights / 20})
     if (cycles > most) most = cycles;
   return most;
 }
