@@ -116,14 +116,15 @@ MICROSCALE_HD constexpr WideChoice wide_choice(const WideCosts& costs, std::uint
 }
 
 /// Whether some way may be better than whole tiles: without the divisions that telling for certain
-/// takes. Whole ones leave blocks idle in the last round; no cut can win more than that.
+/// takes. Whole ones leave blocks idle in the last round; no cut can win more than that, and it
+/// costs two ranges and, where there are more tiles than blocks, passing.
 MICROSCALE_HD constexpr bool wide_may_cut(const WideCosts& costs, std::uint32_t tiles,
                                           std::uint32_t chunks, std::uint32_t blocks) {
   if (tiles == 0 || tiles > 4 * blocks) return false;
   std::uint32_t last = tiles;
   while (last > blocks) last -= blocks;
   const std::int64_t idle = std::int64_t{blocks - last} * chunks * costs.chunk;
-  return idle > blocks * (costs.cut + 3 * costs.sums - costs.tile);
+  return idle > blocks * (costs.cut + 3 * costs.sums + (tiles > blocks ? costs.sums : -costs.tile));
 }
 
 }  // namespace microscale::cuda
