@@ -31,6 +31,7 @@
 #include "cuda/tile/grid_order.cuh"
 #include "cuda/tile/stage_ring.cuh"
 #include "cuda/tile/wide_plain.cuh"
+#include "cuda/tile/wide_rounded.cuh"
 #include "cuda/tile/wide_store.cuh"
 #include "cuda/tile/wide_sums.cuh"
 #include "cuda/tile/wide_units.cuh"
@@ -282,7 +283,12 @@ class WideProduct {
       const int columns = args.output.gated ? 32 : 64;
       const auto store = [&](auto& own, int part) {
         tile.column = (unit + part) * columns;
-        store_part<0>(args, factors, tile, own, sums);
+        if (!is_rounded(args.output, tile, args.n))
+          store_part<0>(args, factors, tile, own, sums);
+        else if (static_cast<DType>(args.output.d_type) == DType::f16)
+          store_rounded<true>(args.output, factors.sum, Weights::sum_factor, tile, own, sums);
+        else
+          store_rounded<false>(args.output, factors.sum, Weights::sum_factor, tile, own, sums);
       };
       store(d, 0);
       if constexpr (parts == 2) store(d64, 1);
