@@ -107,8 +107,7 @@ MICROSCALE_HD constexpr WideChoice wide_choice(const WideCosts& costs, std::uint
   const std::uint32_t share = static_cast<std::uint32_t>(all) / cut.blocks;
   if (way == 1) {
     if (share < wide_least_share) return none;
-    ranges =
-        (chunks - 2) / share + 2;  // as many cuts as find room behind the first chunk, one more
+    ranges = (chunks - 2) / share + 2;  // one more than cuts that find room in a tile
     if (ranges > wide_most_ranges) return none;
   }
   const std::int64_t longest = share + (share * cut.blocks < all);
@@ -117,14 +116,15 @@ MICROSCALE_HD constexpr WideChoice wide_choice(const WideCosts& costs, std::uint
 }
 
 /// Whether some way may be better than whole tiles: without the divisions that telling for certain
-/// takes. Whole ones leave blocks idle in the last round; no cut can win more than that.
+/// takes. Whole ones leave blocks idle in the last round; no cut can win more than that, and it
+/// costs two ranges and, where there are more tiles than blocks, passing.
 MICROSCALE_HD constexpr bool wide_may_cut(const WideCosts& costs, std::uint32_t tiles,
                                           std::uint32_t chunks, std::uint32_t blocks) {
   if (tiles == 0 || tiles > 4 * blocks) return false;
   std::uint32_t last = tiles;
   while (last > blocks) last -= blocks;
   const std::int64_t idle = std::int64_t{blocks - last} * chunks * costs.chunk;
-  return idle > blocks * (costs.cut + 3 * costs.sums - costs.tile);
+  return idle > blocks * (costs.cut + 3 * costs.sums + (tiles > blocks ? costs.sums : -costs.tile));
 }
 
 }  // namespace microscale::cuda

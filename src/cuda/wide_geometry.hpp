@@ -90,19 +90,17 @@ constexpr std::int64_t wide_most_tiles(WideShape shape, std::int64_t n, bool gat
 
 /// Cycles of a multiprocessor for 64 elements of k of a tile, predicted, whichever is most: its two
 /// operands at 30 bytes a cycle from the second-level cache; the weights at 20 from memory; or its
-/// products, at 4096 operations a cycle, and issuing instructions, which hardly overlap: 40 of a
-/// warp, its share of those that copy among them, and 110 for each 64 rows of the weights that it
-/// decodes, of one warp of each warpgroup; six sevenths of their sum, as measured. Two warpgroups
-/// that decode packed weights keep a scheduler at work for half of the time at most. Plain weights
-/// of 256 rows take a sixteenth more.
+/// products, at 4096 operations a cycle, and issuing instructions: 40 of a warp, its share of those
+/// that copy among them, and 110 for each 64 rows of the weights that it decodes, of one warp of
+/// each warpgroup. These hardly overlap: two warpgroups take six sevenths of their sum, four seven
+/// ninths, as measured, and plain weights of 256 rows a sixteenth more.
 constexpr std::int64_t wide_cycles(WideShape shape, int tile_bytes, bool plain) {
   const std::int64_t weights = std::int64_t{shape.rows} / 16 * tile_bytes;
-  const std::int64_t issued = shape.warpgroups * (40 + 110 * shape.parts());
-  std::int64_t most = (issued + std::int64_t{shape.rows} * shape.tokens / 32) * 6 / 7;
-  for (const std::int64_t cycles : {(shape.tokens * 128 + weights) / 30, weights / 20,
-                                    plain ? (shape.rows == 256 ? most * 17 / 16 : most)
-                                    : shape.warpgroups == 2 ? 2 * issued
-                                                            : most})
+  const std::int64_t sum =
+      shape.warpgroups * (40 + 110 * shape.parts()) + std::int64_t{shape.rows} * shape.tokens / 32;
+  std::int64_t most = shape.warpgroups == 2 ? sum * 6 / 7 : sum * 7 / 9;
+  if (plain && shape.rows == 256) most += most / 16;
+  for (const std::int64_t cycles : {(shape.tokens * 128 + weights) / 30, weights / 20})
     if (cycles > most) most = cycles;
   return most;
 }

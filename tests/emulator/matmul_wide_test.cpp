@@ -302,9 +302,9 @@ TEST_F(MatmulWide, cuts_k_where_tiles_are_few) {
   };
   for (const Shape s : {Shape{20, 100, 3232, 6, 128, 64, 1, 6, 6, true},
                         {65, 130, 3072, 6, 128, 128, 2, 6, 3, true},
-                        {20, 260, 1600, 7, 256, 32, 2, 7, 4, false},
-                        {50, 390, 3456, 5, 256, 64, 2, 5, 3, false},
-                        {20, 1030, 2496, 3, 256, 32, 5, 3, 2, false},      // a tile inside a share
+                        {20, 390, 1984, 7, 256, 32, 2, 7, 4, false},
+                        {50, 390, 2496, 3, 256, 64, 2, 3, 2, false},
+                        {20, 1030, 2816, 3, 256, 32, 5, 3, 2, false},      // a tile inside a share
                         {70, 1540, 2112, 3, 256, 128, 4, 3, 2, false}}) {  // three more tiles whole
     SCOPED_TRACE(::testing::Message() << s.m << " x " << s.n << " x " << s.k);
     device().set(s.multiprocessors);
