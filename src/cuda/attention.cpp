@@ -144,6 +144,25 @@ DecodePart part_of(const KvPart& part, std::int64_t tokens) {
           static_cast<std::uint32_t>(part.token_stride * tokens / 16)};
 }
 
+// Tokens of a page that can be copied whole, or 0: where all that a kv head has in it lies as in a
+// record, and a warp's share of tokens has no part of it.
+int record_of(const KvCache& cache, int width) {
+  if (cache.page_size > decode_piece || cache.page_size % decode_scale_tokens != 0 ||
+      cache.d != width)
+    return 0;
+  const kv_page::Record record = kv_page::record(cache.format, cache.page_size, cache.d);
+  const KvPart& first = cache.k_codes;
+  const auto lies = [&](const KvPart& part, std::int64_t at) {
+    return part.data == first.data + at && part.page_stride == first.page_stride &&
+           part.head_stride == first.head_stride;
+  };
+  const bool scaled = kv_page::block(cache.format) > 0;
+  const bool whole = lies(cache.v_codes, record.v_codes) &&
+                     (!scaled || (lies(cache.k_scales, record.k_scales) &&
+                                  lies(cache.v_scales, record.v_scales)));
+  return whole ? static_cast<int>(cache.page_size) : 0;
+}
+
 AttentionDecodeArgs args_of(const AttentionCall& call, const Plan& plan) {
   const AttentionOptions& o = call.options;
   const KvCache& cache = *call.cache();
@@ -167,6 +186,10 @@ AttentionDecodeArgs args_of(const AttentionCall& call, const Plan& plan) {
   args.contiguous =
       cache.k_codes.token_stride == code_row && cache.v_codes.token_stride == code_row;
   args.run = 1 << std::min(std::countr_zero(static_cast<std::uint64_t>(cache.page_size)), 6);
+  args.record = args.contiguous ? record_of(cache, plan.width) : 0;
+  args.places = decode_places(cache.format, plan.width,
+                              static_cast<int>(kv_page::token_scale_bytes(cache.format, cache.d)),
+                              args.record);
   args.page_table = cache.page_table;
   args.max_pages = cache.max_pages;
   args.pages = cache.pages;

@@ -76,8 +76,9 @@ class AttentionFeed {
         chunks_{keys.from(warp_), keys.to(warp_)},
         count_(lane() / lanes < decode_warps ? chunks_.count() : 0),
         bytes_(part_ < 2 ? code_row : row),
-        page_(args.cache[part_].page),
-        from_(args.cache[part_].data + 16 * (std::uint64_t{head_} * args.cache[part_].head)),
+        page_(args.cache[first_part(args)].page),
+        from_(args.cache[first_part(args)].data +
+              16 * (std::uint64_t{head_} * args.cache[first_part(args)].head)),
         at_(part_ % 2 * (part_ < 2 ? stage.v_codes : stage.v_scales - stage.k_scales) +
             (part_ < 2 ? 0 : stage.k_scales)),
         shared_(shared + warp_ * Ring::bytes),
@@ -110,6 +111,11 @@ class AttentionFeed {
 
   __device__ static bool bulk(const AttentionDecodeArgs& args) { return !Part && args.contiguous; }
   __device__ static int lane() { return static_cast<int>(threadIdx.x & 31); }
+
+  /// What this lane's copies begin with: its part, or a record.
+  __device__ int first_part(const AttentionDecodeArgs& args) const {
+    return args.record > 0 ? static_cast<int>(decode_k_codes) : part_;
+  }
 
   /// Pages of the next chunk's tokens that are this lane's half; -1 where there is none.
   __device__ void find_pages() {
@@ -153,6 +159,8 @@ class AttentionFeed {
       if (!bulk(args_))
         in_runs(decode_piece, begin, end,
                 [&](int i, int first, int last) { copy_pieces(i, first, last); });
+      else if (args_.record > 0)
+        copy_record(begin, end);
       else if (row > 0 || part_ < 2)
         in_runs(tokens, begin, end, [&](int i, int first, int last) { copy(i, first, last); });
     }
@@ -195,6 +203,17 @@ class AttentionFeed {
         to() + at_ + first * bytes_,
         from_ + 16 * (std::uint64_t{page} * page_) + in_page(i, first) * bytes_,
         (last - first) * bytes_, ring_.full());
+  }
+
+  /// A page of this head as it is, by as many lanes of a half as it has pages.
+  __device__ void copy_record(int begin, int end) const {
+    constexpr int of_token = stage.bytes / tokens;
+    const int first = half_ * decode_piece + part_ * args_.record;
+    if (part_ * args_.record >= decode_piece || first < begin || first >= end) return;
+    const auto page = static_cast<std::uint32_t>(max(part_ == 0 ? pages_[0] : pages_[1], 0));
+    ptx::cp_async_bulk_shared_cluster_global_mbarrier(
+        to() + first * of_token, from_ + 16 * (std::uint64_t{page} * page_),
+        args_.record * of_token, ring_.full());
   }
 
   /// All parts of tokens that lie anywhere, in pieces of 16 bytes, by the four lanes of a half.
