@@ -37,6 +37,9 @@ struct DecodeRows {
   std::int32_t type;  // DType
 };
 
+/// How tokens of a kernel's d lie: rows as long as that, shorter ones, or whole pages of 16 or 32
+/// tokens as kv_page::record() has them.
+enum class DecodeTokens { rows, part, records };
 /// Where a stage's parts lie, in bytes from its first K codes on, and tokens in them.
 struct DecodePlaces {
   std::int32_t v_codes, k_scales, v_scales;
@@ -56,8 +59,8 @@ struct AttentionDecodeArgs {
   std::int64_t max_pages, pages;
   std::int32_t contiguous;  // the codes of a page's and head's tokens lie side by side
   std::int32_t run;         // tokens that are in one page if one of them is: 16, 32 or 64
-  std::int32_t record;      // 16 or 32 tokens, a page's, lie as kv_page::record() has them; or 0
-  DecodePlaces places;      // decode_places()
+  std::int32_t record;      // DecodeTokens::records: of a page
+  DecodePlaces places;      // decode_places() of them
   std::int32_t page_shift;  // log2 of tokens of a page; 30 without a table
   const std::int32_t* lengths;
   std::int64_t most_keys;      // of a sequence that are taken
@@ -118,8 +121,9 @@ MICROSCALE_HD constexpr DecodePlaces decode_places(KvFormat format, int d, int s
   const int code_row = static_cast<int>(kv_page::token_code_bytes(format, d));
   if (record == 0) {
     const DecodeStage stage = decode_stage(format, d);
-    return {stage.v_codes,           stage.k_scales, stage.v_scales, decode_piece * code_row,
-            decode_piece * scale_row, 16 * code_row,  16 * scale_row};
+    return {stage.v_codes,           stage.k_scales,           stage.v_scales,
+            decode_piece * code_row, decode_piece * scale_row, 16 * code_row,
+            16 * scale_row};
   }
   const kv_page::Record of = kv_page::record(format, record, d);
   const int bytes = static_cast<int>(of.bytes), piece = decode_piece / record * bytes;

@@ -9,9 +9,9 @@
 
 namespace microscale::cuda {
 
-template <class Codes, int D, bool Part>
+template <class Codes, int D, DecodeTokens Tokens>
 class AttentionScales {
-  using Ring = AttentionRing<Codes::format, D, Part>;
+  using Ring = AttentionRing<Codes::format, D, Tokens>;
 
  public:
   static constexpr bool scaled = Codes::block > 0;
@@ -25,8 +25,8 @@ class AttentionScales {
         row_(Ring::scale_row(args)),
         g_(static_cast<int>(threadIdx.x & 31) >> 2),
         t_(static_cast<int>(threadIdx.x & 3)),
-        k_at_(kept(ring + args.places.k_scales + own_token * row_ + t_ * of_row / 4)),
-        v_at_(kept(ring + args.places.v_scales + t_ * row_ + g_ * of_row / 8)) {
+        k_at_(kept(ring + Ring::places(args).k_scales + own_token * row_ + t_ * of_row / 4)),
+        v_at_(kept(ring + Ring::places(args).v_scales + t_ * row_ + g_ * of_row / 8)) {
     if constexpr (Codes::relative) addend_[0] = addend_[1] = Codes::addend(0);
   }
 
@@ -42,7 +42,7 @@ class AttentionScales {
     std::uint32_t k[4], v[8];
 #pragma unroll
     for (int c = 0; c < 2; ++c) {
-      const std::uint32_t of = at + c * args_.places.sixteen_scales;
+      const std::uint32_t of = at + c * Ring::places(args_).sixteen_scales;
 #pragma unroll
       for (int i = 0; i < 2; ++i)
         k[2 * c + i] = bytes<k_scales>(k_at_ + of + 8 * i * row_, t_ * of_row / 4);
@@ -90,7 +90,7 @@ class AttentionScales {
   /// From a token's block `first` on.
   template <int Bytes>
   __device__ std::uint32_t bytes(std::uint32_t address, int first) const {
-    return scaled ? shared_scales<Bytes, Part>(address, row_ - first) : 0;
+    return scaled ? shared_scales<Bytes, Tokens == DecodeTokens::part>(address, row_ - first) : 0;
   }
   __device__ float power(int of) const {
     return power_of_two(max(reference_[of] - Codes::unit_byte, -127));
