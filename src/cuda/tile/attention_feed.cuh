@@ -172,7 +172,7 @@ class AttentionFeed {
   /// `most` at a time.
   template <class Each>
   __device__ void in_runs(int most, int begin, int end, Each&& each) const {
-    const int run = min(args_.run, most);
+    const int run = min(args_.run, most);  // a power of two
     if (run > decode_piece) {
       if (half_ == 0) each(0, begin, end);
       return;
@@ -181,7 +181,7 @@ class AttentionFeed {
     for (int i = 0; i < sixteens; ++i) {
       const int first = max(half_ * decode_piece + 16 * i, begin),
                 last = min(half_ * decode_piece + 16 * i + run, end);
-      if (16 * i % run == 0 && first < last) each(i, first, last);
+      if ((16 * i & (run - 1)) == 0 && first < last) each(i, first, last);
     }
   }
 
