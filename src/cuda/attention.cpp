@@ -112,7 +112,7 @@ int splits_of(Device& device, const Plan& plan, const AttentionCall& call) {
 // such a page; codes of 8 bits are as fast without.
 int record_of(const KvCache& cache, int width) {
   if ((cache.page_size != 16 && cache.page_size != decode_piece) || cache.d != width ||
-      kv_page::code_bits(cache.format) != 4)
+      cache.pages == 0 || kv_page::code_bits(cache.format) != 4)
     return 0;
   const kv_page::Record record = kv_page::record(cache.format, cache.page_size, cache.d);
   const KvPart& first = cache.k_codes;
