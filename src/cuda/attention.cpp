@@ -72,6 +72,7 @@ void check_served(Device& device, const AttentionCall& call) {
 struct Plan {
   int rows = 8;  // of an item
   int width = 0;
+  int record = 0;  // tokens of pages that are taken whole
   std::int64_t most_q = 0, most_keys = 0, passes = 0, items = 0;
   int splits = 1;
   int shared_bytes = 0;
@@ -107,6 +108,26 @@ int splits_of(Device& device, const Plan& plan, const AttentionCall& call) {
   return static_cast<int>(best);
 }
 
+// Tokens of a page whose record a kernel takes whole, or 0. A warp's share of tokens has no part of
+// such a page; codes of 8 bits are as fast without.
+int record_of(const KvCache& cache, int width) {
+  if ((cache.page_size != 16 && cache.page_size != decode_piece) || cache.d != width ||
+      cache.pages == 0 || kv_page::code_bits(cache.format) != 4)
+    return 0;
+  const kv_page::Record record = kv_page::record(cache.format, cache.page_size, cache.d);
+  const KvPart& first = cache.k_codes;
+  const auto lies = [&](const KvPart& part, std::int64_t at, std::int64_t row) {
+    return part.data == first.data + at && part.page_stride == first.page_stride &&
+           part.head_stride == first.head_stride && part.token_stride == row;
+  };
+  const std::int64_t codes = kv_page::token_code_bytes(cache.format, cache.d),
+                     scales = kv_page::token_scale_bytes(cache.format, cache.d);
+  const bool whole = lies(first, 0, codes) && lies(cache.k_scales, record.k_scales, scales) &&
+                     lies(cache.v_codes, record.v_codes, codes) &&
+                     lies(cache.v_scales, record.v_scales, scales);
+  return whole ? static_cast<int>(cache.page_size) : 0;
+}
+
 Plan plan_of(Device& device, const AttentionCall& call) {
   check_served(device, call);
   const AttentionOptions& o = call.options;
@@ -124,10 +145,13 @@ Plan plan_of(Device& device, const AttentionCall& call) {
   plan.items = call.sequences * call.kv_heads * plan.passes;
   if (plan.items == 0) return plan;
   plan.shared_bytes = decode_shared_bytes(cache.format, plan.width, plan.rows);
+  plan.record = record_of(cache, plan.width);
   static constexpr const char* formats[] = {"nvfp4", "mxfp4", "mxfp8", "fp8"};
-  plan.kernel =
-      fmt::format("attention_decode_{}_{}_{}{}", formats[static_cast<std::size_t>(cache.format)],
-                  plan.width, plan.rows, call.d == plan.width ? "" : "_part");
+  plan.kernel = fmt::format("attention_decode_{}_{}_{}{}",
+                            formats[static_cast<std::size_t>(cache.format)], plan.width, plan.rows,
+                            plan.record > 0        ? "_records"
+                            : call.d == plan.width ? ""
+                                                   : "_part");
   plan.splits = o.splits > 0 ? o.splits : splits_of(device, plan, call);
   if (rows > countable || plan.items * plan.splits >= std::int64_t{1} << 31)
     refuse(
@@ -167,6 +191,10 @@ AttentionDecodeArgs args_of(const AttentionCall& call, const Plan& plan) {
   args.contiguous =
       cache.k_codes.token_stride == code_row && cache.v_codes.token_stride == code_row;
   args.run = 1 << std::min(std::countr_zero(static_cast<std::uint64_t>(cache.page_size)), 6);
+  args.record = plan.record;
+  args.places = decode_places(cache.format, plan.width,
+                              static_cast<int>(kv_page::token_scale_bytes(cache.format, cache.d)),
+                              args.record);
   args.page_table = cache.page_table;
   args.max_pages = cache.max_pages;
   args.pages = cache.pages;

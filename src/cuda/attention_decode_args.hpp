@@ -37,6 +37,16 @@ struct DecodeRows {
   std::int32_t type;  // DType
 };
 
+/// How tokens of a kernel's d lie: rows as long as that, shorter ones, or whole pages of 16 or 32
+/// tokens as kv_page::record() has them.
+enum class DecodeTokens { rows, part, records };
+/// Where a stage's parts lie, in bytes from its first K codes on, and tokens in them.
+struct DecodePlaces {
+  std::int32_t v_codes, k_scales, v_scales;
+  std::int32_t piece_codes, piece_scales;      // from decode_piece tokens to the next
+  std::int32_t sixteen_codes, sixteen_scales;  // from the first 16 of them to the others
+};
+
 struct AttentionDecodeArgs {
   DecodeRows q, output;
   float* log_sum_exp;             // null: not
@@ -49,6 +59,8 @@ struct AttentionDecodeArgs {
   std::int64_t max_pages, pages;
   std::int32_t contiguous;  // the codes of a page's and head's tokens lie side by side
   std::int32_t run;         // tokens that are in one page if one of them is: 16, 32 or 64
+  std::int32_t record;      // DecodeTokens::records: of a page
+  DecodePlaces places;      // decode_places() of them
   std::int32_t page_shift;  // log2 of tokens of a page; 30 without a table
   const std::int32_t* lengths;
   std::int64_t most_keys;      // of a sequence that are taken
@@ -82,7 +94,8 @@ inline void decode_divisors(AttentionDecodeArgs& args) {
   args.by_warps = divisor(args.splits * decode_warps);
 }
 
-/// Bytes of one stage of a warp: K codes, V codes, K scales, V scales of a chunk.
+/// Bytes of one stage of a warp: K codes, V codes, K scales, V scales of a chunk; decode_places()
+/// has where they are if they come as records.
 struct DecodeStage {
   int v_codes, k_scales, v_scales, bytes;
 };
@@ -99,6 +112,28 @@ MICROSCALE_HD constexpr DecodeStage decode_stage(KvFormat format, int d) {
 }
 MICROSCALE_HD constexpr int decode_stages(KvFormat format, int d) {
   return decode_stage(format, d).bytes <= 5 * 1024 ? 3 : 2;
+}
+/// Where parts lie in a stage of the kernel for `d`; `scale_row`: bytes of a token's scales, which
+/// have no gaps. Where pages are `record` tokens and lie as records, a stage is some of those as
+/// they are, so that one copy brings all of them.
+MICROSCALE_HD constexpr DecodePlaces decode_places(KvFormat format, int d, int scale_row,
+                                                   int record) {
+  const int code_row = static_cast<int>(kv_page::token_code_bytes(format, d));
+  if (record == 0) {
+    const DecodeStage stage = decode_stage(format, d);
+    return {stage.v_codes,           stage.k_scales,           stage.v_scales,
+            decode_piece * code_row, decode_piece * scale_row, 16 * code_row,
+            16 * scale_row};
+  }
+  const kv_page::Record of = kv_page::record(format, record, d);
+  const int bytes = static_cast<int>(of.bytes), piece = decode_piece / record * bytes;
+  return {static_cast<int>(of.v_codes),
+          static_cast<int>(of.k_scales),
+          static_cast<int>(of.v_scales),
+          piece,
+          piece,
+          record == 16 ? bytes : 16 * code_row,
+          record == 16 ? bytes : 16 * scale_row};
 }
 /// The d whose kernel serves another one: rows in shared memory are filled up with zeros.
 MICROSCALE_HD constexpr int decode_width(std::int64_t d) {

@@ -24,6 +24,35 @@ TEST(AttentionDecodeArgs, a_stage_holds_the_bytes_of_a_chunk_of_tokens) {
     }
 }
 
+TEST(AttentionDecodeArgs, places_are_those_of_a_stage_or_of_records) {
+  // 64 tokens of 64 bytes and 8 scales: codes are 4096 bytes, scales 512.
+  const DecodePlaces stage = decode_places(KvFormat::nvfp4, 128, 8, 0);
+  EXPECT_EQ(stage.v_codes, 4096);
+  EXPECT_EQ(stage.k_scales, 8192);
+  EXPECT_EQ(stage.v_scales, 8704);
+  EXPECT_EQ(stage.piece_codes, 2048);
+  EXPECT_EQ(stage.piece_scales, 256);
+  EXPECT_EQ(stage.sixteen_codes, 1024);
+  EXPECT_EQ(stage.sixteen_scales, 128);
+  EXPECT_EQ(decode_places(KvFormat::nvfp4, 128, 6, 0).sixteen_scales, 96);
+  for (const KvFormat format : {KvFormat::nvfp4, KvFormat::mxfp4})
+    for (const int tokens : {16, 32}) {
+      const int d = 128, row = static_cast<int>(kv_page::token_code_bytes(format, d)),
+                scales = static_cast<int>(kv_page::token_scale_bytes(format, d));
+      const kv_page::Record record = kv_page::record(format, tokens, d);
+      const DecodePlaces places = decode_places(format, d, scales, tokens);
+      EXPECT_EQ(places.v_codes, record.v_codes);
+      EXPECT_EQ(places.k_scales, record.k_scales);
+      EXPECT_EQ(places.v_scales, record.v_scales);
+      EXPECT_EQ(places.piece_codes, 32 / tokens * record.bytes);
+      EXPECT_EQ(places.piece_scales, places.piece_codes);
+      EXPECT_EQ(places.sixteen_codes, tokens == 16 ? record.bytes : 16 * row);
+      EXPECT_EQ(places.sixteen_scales, tokens == 16 ? record.bytes : 16 * scales);
+      // Pages fill a stage.
+      EXPECT_EQ(decode_chunk(format, d) / tokens * record.bytes, decode_stage(format, d).bytes);
+    }
+}
+
 TEST(AttentionDecodeArgs, shared_memory_holds_the_rings_the_sums_and_the_barriers) {
   EXPECT_EQ(decode_row_terms(KvFormat::nvfp4, 128, 8), 3 * 2 * 9216);
   EXPECT_EQ(decode_row_terms(KvFormat::mxfp4, 128, 16), 3 * 2 * 8704);

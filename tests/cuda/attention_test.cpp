@@ -82,6 +82,44 @@ TEST_F(AttentionCalls, fill_up_other_widths) {
   EXPECT_EQ(device_.launches.front().name, "attention_decode_nvfp4_256_8_part");
 }
 
+TEST_F(AttentionCalls, take_records_of_short_pages_whole) {
+  const auto kernel = [&](KvFormat format, std::int64_t page,
+                          const std::function<void(KvCache&)>& change = {}) {
+    AttentionOptions o = options(2, page);
+    const KvPageShape shape{format, 8, 128, page};
+    KvCache cache = kv_cache_of_records(
+        shape, {o.cache->k_codes.data, static_cast<std::size_t>(2 * shape.page_bytes())});
+    cache.batch = 2, cache.lengths = o.cache->lengths;
+    cache.device_global_scales = o.cache->device_global_scales;
+    if (change) change(cache);
+    o.cache = cache;
+    const int record = run(o).record;
+    const std::string name = device_.launches.front().name;
+    EXPECT_EQ(record, name.ends_with("_records") ? page : 0) << name;
+    return name;
+  };
+  for (const std::int64_t page : {16, 32}) {
+    EXPECT_EQ(kernel(KvFormat::nvfp4, page), "attention_decode_nvfp4_128_8_records");
+    EXPECT_EQ(kernel(KvFormat::mxfp4, page), "attention_decode_mxfp4_128_8_records");
+    EXPECT_EQ(kernel(KvFormat::mxfp8, page), "attention_decode_mxfp8_128_8");
+    EXPECT_EQ(kernel(KvFormat::fp8, page), "attention_decode_fp8_128_8");
+    const std::string plain = "attention_decode_nvfp4_128_8";
+    for (KvPart KvCache::*part :
+         {&KvCache::k_codes, &KvCache::k_scales, &KvCache::v_codes, &KvCache::v_scales}) {
+      EXPECT_EQ(kernel(KvFormat::nvfp4, page, [&](KvCache& c) { (c.*part).data += 1 << 30; }),
+                plain);
+      EXPECT_EQ(kernel(KvFormat::nvfp4, page, [&](KvCache& c) { (c.*part).head_stride += 16; }),
+                plain);
+      EXPECT_EQ(kernel(KvFormat::nvfp4, page, [&](KvCache& c) { (c.*part).page_stride += 16; }),
+                plain);
+    }
+    EXPECT_EQ(kernel(KvFormat::nvfp4, page, [](KvCache& c) { c.k_codes.token_stride += 64; }),
+              plain);
+  }
+  for (const std::int64_t page : {48, 64})
+    EXPECT_EQ(kernel(KvFormat::nvfp4, page), "attention_decode_nvfp4_128_8");
+}
+
 TEST_F(AttentionCalls, take_copied_tokens_in_the_same_launch) {
   AttentionOptions o = options(64, 8192);
   o.cache->recent = {4, reinterpret_cast<std::uint16_t*>(memory_),

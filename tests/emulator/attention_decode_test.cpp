@@ -308,6 +308,34 @@ TEST_F(AttentionDecode, reads_every_length) {
     }
 }
 
+TEST_F(AttentionDecode, reads_many_keys) {
+  for (const KvFormat format : {KvFormat::nvfp4, KvFormat::mxfp4})
+    for (const std::int64_t d : {64, 128})
+      for (const std::int64_t q_heads : {4, 16}) {
+        Case c{.format = format, .d = d, .lengths = {1001, 850}, .q_heads = q_heads, .kv_heads = 1};
+        EXPECT_TRUE(near(c)) << d;
+        c.page = 64, c.garbage = true, c.window = 700;
+        EXPECT_TRUE(near(c)) << d;
+        c.page = 16, c.layout = CacheLayout::hnd, c.q_len = 2;
+        EXPECT_TRUE(near(c)) << d;
+        c.lengths = {1630, 3}, c.splits = 2, c.window = 0, c.layout = CacheLayout::contiguous;
+        EXPECT_TRUE(near(c)) << d;
+      }
+}
+
+TEST_F(AttentionDecode, leaves_out_absent_pages_of_records) {
+  for (const KvFormat format : {KvFormat::nvfp4, KvFormat::mxfp4})
+    for (const std::int64_t page : {16, 32}) {
+      Case c{.format = format, .page = page, .lengths = {300, 77, 0, 1}, .garbage = true};
+      for (const int splits : {1, 3}) {
+        c.splits = splits;
+        EXPECT_TRUE(near(c)) << page;
+      }
+      c.window = 90, c.first = 3, c.recent = 40;
+      EXPECT_TRUE(near(c)) << page;
+    }
+}
+
 TEST_F(AttentionDecode, gives_the_same_bytes_paged_and_contiguous) {
   Case c{.lengths = {128, 101}, .splits = 2};
   const Result first = Attention(c).device_result();

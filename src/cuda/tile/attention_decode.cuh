@@ -23,8 +23,8 @@
 
 namespace microscale::cuda {
 
-/// Tiles: eights of rows, 1 or 2. Part: d is less than D.
-template <class Codes, int D, int Tiles, bool Part>
+/// Tiles: eights of rows, 1 or 2.
+template <class Codes, int D, int Tiles, DecodeTokens Tokens>
 class AttentionDecode {
  public:
   static constexpr int rows = 8 * Tiles;
@@ -51,10 +51,10 @@ class AttentionDecode {
   }
 
  private:
-  using Ring = AttentionRing<Codes::format, D, Part>;
-  using Feed = AttentionFeed<Codes::format, D, Part>;
-  using Copied = AttentionCopied<D, Tiles, Part>;
-  using Scales = AttentionScales<Codes, D, Part>;
+  using Ring = AttentionRing<Codes::format, D, Tokens>;
+  using Feed = AttentionFeed<Codes::format, D, Tokens>;
+  using Copied = AttentionCopied<D, Tiles, Tokens == DecodeTokens::part>;
+  using Scales = AttentionScales<Codes, D, Tokens>;
   using Sums = AttentionSums<D, Tiles>;
   static constexpr int k_eights = Sums::k_eights, v_eights = Sums::v_eights;
   static constexpr int words = Codes::words;       // of eight elements
@@ -124,8 +124,8 @@ class AttentionDecode {
       for (int piece = ring.chunks().begin(i) / decode_piece; piece < end; ++piece) {
         const int token = ring.chunks().token(i) + piece * decode_piece;
         const std::uint32_t absent = absences >> (2 * piece) & 3;
-        attend(ring.at() + piece * (decode_piece * row_bytes),
-               ring.at() + piece * decode_piece * scale_row(),
+        attend(ring.at() + piece * Ring::places(args_).piece_codes,
+               ring.at() + piece * Ring::places(args_).piece_scales,
                absent == 0 && token >= inner_begin_ && token + decode_piece <= inner_end_, token,
                absent);
       }
@@ -166,7 +166,7 @@ class AttentionDecode {
   __device__ void place() {
     const std::uint32_t own = shared_base() + warp_ * Ring::bytes;
     k_at_ = kept(own + decode_own_token() * row_bytes + t_ * (row_bytes / 4));
-    v_at_ = kept(own + Ring::stage.v_codes + t_ * row_bytes + g_ * (row_bytes / 8));
+    v_at_ = kept(own + Ring::places(args_).v_codes + t_ * row_bytes + g_ * (row_bytes / 8));
   }
 
   /// 32 tokens from `first` on; `codes`, `scales_at`: where they begin, from the ring's first ones;
@@ -206,16 +206,17 @@ class AttentionDecode {
     };
     if (unseen(lane_))
       for (int i = 0; i < scale_row(); ++i) {
-        const std::uint32_t at = scales_at + lane_ * scale_row() + i;
-        own[Ring::stage.k_scales + at] = own[Ring::stage.v_scales + at] = 0;
+        const std::uint32_t at = scales_at + lane_ / 16 * Ring::places(args_).sixteen_scales +
+                                 lane_ % 16 * scale_row() + i;
+        own[Ring::places(args_).k_scales + at] = own[Ring::places(args_).v_scales + at] = 0;
       }
     if constexpr (words == 2)
       for (int n = 0; n < decode_piece; ++n)
         if (unseen(n))
           for (int i = 4 * lane_; i < row_bytes; i += 128) {
-            std::uint32_t* const at =
-                reinterpret_cast<std::uint32_t*>(own + codes + n * row_bytes + i);
-            *at = at[Ring::stage.v_codes / 4] = 0;
+            std::uint32_t* const at = reinterpret_cast<std::uint32_t*>(
+                own + codes + n / 16 * Ring::places(args_).sixteen_codes + n % 16 * row_bytes + i);
+            *at = at[Ring::places(args_).v_codes / 4] = 0;
           }
     ptx::fence_proxy_async_shared();  // copies will write there
     __syncwarp();
@@ -232,7 +233,8 @@ class AttentionDecode {
     std::uint32_t w[2][k_eights * words];
 #pragma unroll
     for (int half = 0; half < 2; ++half)
-      shared_words<k_eights * words>(k_at_ + codes + (16 * c + 8 * half) * row_bytes, w[half]);
+      shared_words<k_eights * words>(
+          k_at_ + codes + c * Ring::places(args_).sixteen_codes + 8 * half * row_bytes, w[half]);
     Sums::multiply_keys(
         [&](int half, int i) {
           NibbleHalves k = Codes::eight(w[half] + i * words);
@@ -284,7 +286,8 @@ class AttentionDecode {
     std::uint32_t w[4][v_eights * words];
 #pragma unroll
     for (int i = 0; i < 4; ++i)  // tokens t, t + 4, t + 8, t + 12
-      shared_words<v_eights * words>(v_at_ + codes + (16 * c + 4 * i) * row_bytes, w[i]);
+      shared_words<v_eights * words>(
+          v_at_ + codes + c * Ring::places(args_).sixteen_codes + 4 * i * row_bytes, w[i]);
     sums_.multiply_values(
         [&](int i, int word, int half) {
           NibbleHalves v =
@@ -333,8 +336,9 @@ class AttentionDecode {
 }  // namespace microscale::cuda
 
 /// `blocks`: that a multiprocessor holds.
-#define MICROSCALE_ATTENTION_DECODE_ENTRY(name, codes, d, tiles, blocks, part)             \
-  extern "C" __global__ void __launch_bounds__(microscale::cuda::decode_threads, blocks)   \
-      name(const __grid_constant__ microscale::cuda::AttentionDecodeArgs args) {           \
-    microscale::cuda::AttentionDecode<microscale::cuda::codes, d, tiles, part>::run(args); \
+#define MICROSCALE_ATTENTION_DECODE_ENTRY(name, codes, d, tiles, blocks, tokens)          \
+  extern "C" __global__ void __launch_bounds__(microscale::cuda::decode_threads, blocks)  \
+      name(const __grid_constant__ microscale::cuda::AttentionDecodeArgs args) {          \
+    microscale::cuda::AttentionDecode<microscale::cuda::codes, d, tiles,                  \
+                                      microscale::cuda::DecodeTokens::tokens>::run(args); \
   }

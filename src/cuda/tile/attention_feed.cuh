@@ -40,13 +40,15 @@ struct DecodeKeys {
 
 /// Tokens are brought as they lie in their pages, whatever the sequence has of them. Those of a
 /// page that is not there, or behind the end of the cache, are page 0's first, and named as absent.
-/// Part: rows are shorter than D, and zeros from there on; scales lie without gaps.
+/// DecodeTokens::part: rows are zeros from their end on; scales lie without gaps.
 ///
 /// Eight lanes serve each warp of the block, and each eight goes its own way: a lane has one part
 /// of a cache (K's codes, ...) and one half of a chunk, or of it all where pages are as long.
-template <KvFormat Format, int D, bool Part>
+template <KvFormat Format, int D, DecodeTokens Tokens>
 class AttentionFeed {
-  using Ring = AttentionRing<Format, D, Part>;
+  using Ring = AttentionRing<Format, D, Tokens>;
+  static constexpr bool part = Tokens == DecodeTokens::part,
+                        records = Tokens == DecodeTokens::records;
   static constexpr DecodeStage stage = Ring::stage;
   static constexpr int tokens = Ring::tokens, stages = Ring::stages;
   static constexpr int lanes = 8;  // of a warp that is served
@@ -56,7 +58,7 @@ class AttentionFeed {
   /// `barriers`: theirs.
   __device__ static void initialize(const AttentionDecodeArgs& args, std::uint32_t shared,
                                     std::uint32_t barriers) {
-    if constexpr (Part)
+    if constexpr (part)
       for (int i = 16 * threadIdx.x; i < decode_warps * Ring::bytes; i += 16 * decode_threads)
         ptx::st_shared_v4(shared + i, make_uint4(0, 0, 0, 0));
     // A stage is full by one arrival and the bytes that it expects, or the copies of all lanes.
@@ -76,8 +78,9 @@ class AttentionFeed {
         chunks_{keys.from(warp_), keys.to(warp_)},
         count_(lane() / lanes < decode_warps ? chunks_.count() : 0),
         bytes_(part_ < 2 ? code_row : row),
-        page_(args.cache[part_].page),
-        from_(args.cache[part_].data + 16 * (std::uint64_t{head_} * args.cache[part_].head)),
+        page_(args.cache[first_part()].page),
+        from_(args.cache[first_part()].data +
+              16 * (std::uint64_t{head_} * args.cache[first_part()].head)),
         at_(part_ % 2 * (part_ < 2 ? stage.v_codes : stage.v_scales - stage.k_scales) +
             (part_ < 2 ? 0 : stage.k_scales)),
         shared_(shared + warp_ * Ring::bytes),
@@ -108,8 +111,13 @@ class AttentionFeed {
   static constexpr int sixteens = decode_piece / 16;  // of a lane's half
   static constexpr int halves = tokens / decode_piece;
 
-  __device__ static bool bulk(const AttentionDecodeArgs& args) { return !Part && args.contiguous; }
+  __device__ static bool bulk(const AttentionDecodeArgs& args) {
+    return records || (!part && args.contiguous);
+  }
   __device__ static int lane() { return static_cast<int>(threadIdx.x & 31); }
+
+  /// What this lane's copies begin with: its part, or a record.
+  __device__ int first_part() const { return records ? static_cast<int>(decode_k_codes) : part_; }
 
   /// Pages of the next chunk's tokens that are this lane's half; -1 where there is none.
   __device__ void find_pages() {
@@ -153,6 +161,8 @@ class AttentionFeed {
       if (!bulk(args_))
         in_runs(decode_piece, begin, end,
                 [&](int i, int first, int last) { copy_pieces(i, first, last); });
+      else if constexpr (records)
+        copy_record(begin, end);
       else if (row > 0 || part_ < 2)
         in_runs(tokens, begin, end, [&](int i, int first, int last) { copy(i, first, last); });
     }
@@ -162,7 +172,7 @@ class AttentionFeed {
   /// `most` at a time.
   template <class Each>
   __device__ void in_runs(int most, int begin, int end, Each&& each) const {
-    const int run = min(args_.run, most);
+    const int run = min(args_.run, most);  // a power of two
     if (run > decode_piece) {
       if (half_ == 0) each(0, begin, end);
       return;
@@ -171,7 +181,7 @@ class AttentionFeed {
     for (int i = 0; i < sixteens; ++i) {
       const int first = max(half_ * decode_piece + 16 * i, begin),
                 last = min(half_ * decode_piece + 16 * i + run, end);
-      if (16 * i % run == 0 && first < last) each(i, first, last);
+      if ((16 * i & (run - 1)) == 0 && first < last) each(i, first, last);
     }
   }
 
@@ -197,6 +207,17 @@ class AttentionFeed {
         (last - first) * bytes_, ring_.full());
   }
 
+  /// A page of this head as it is, by as many lanes of a half as it has pages.
+  __device__ void copy_record(int begin, int end) const {
+    constexpr int of_token = stage.bytes / tokens;
+    const int first = half_ * decode_piece + part_ * args_.record;
+    if (part_ * args_.record >= decode_piece || first < begin || first >= end) return;
+    const auto page = static_cast<std::uint32_t>(max(part_ == 0 ? pages_[0] : pages_[1], 0));
+    ptx::cp_async_bulk_shared_cluster_global_mbarrier(to() + first * of_token,
+                                                      from_ + 16 * (std::uint64_t{page} * page_),
+                                                      args_.record * of_token, ring_.full());
+  }
+
   /// All parts of tokens that lie anywhere, in pieces of 16 bytes, by the four lanes of a half.
   __device__ void copy_pieces(int i, int first, int last) const {
     // Rows of `pieces` each, `pitch` bytes apart in shared memory: those of `of_row` tokens.
@@ -213,7 +234,7 @@ class AttentionFeed {
             from + 16 * (std::uint64_t{static_cast<std::uint32_t>(n / pieces)} * part.token +
                          n % pieces));
     };
-    const int pieces = Part ? args_.d * (code_row / 16) / D : code_row / 16,
+    const int pieces = part ? args_.d * (code_row / 16) / D : code_row / 16,
               own = Ring::scale_row(args_);
     take(decode_k_codes, 1, pieces, code_row, 0);
     take(decode_v_codes, 1, pieces, code_row, stage.v_codes);

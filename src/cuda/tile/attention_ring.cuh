@@ -31,7 +31,7 @@ struct AttentionChunks {
   __device__ int end(int i) const { return min(to - token(i), Tokens); }
 };
 
-template <KvFormat Format, int D, bool Part>
+template <KvFormat Format, int D, DecodeTokens Tokens>
 class AttentionRing {
  public:
   static constexpr DecodeStage stage = decode_stage(Format, D);
@@ -64,8 +64,13 @@ class AttentionRing {
   /// Bytes of a token's scales: as many pieces of 16 bytes for 16 tokens.
   __device__ static int scale_row(const AttentionDecodeArgs& args) {
     constexpr int block = kv_page::block(Format);
-    if constexpr (Part && block > 0) return args.d / block;
+    if constexpr (Tokens == DecodeTokens::part && block > 0) return args.d / block;
     return kv_page::token_scale_bytes(Format, D);
+  }
+  /// Where parts of a stage lie; constants but for records.
+  __device__ static DecodePlaces places(const AttentionDecodeArgs& args) {
+    if constexpr (Tokens == DecodeTokens::records) return args.places;
+    return decode_places(Format, D, scale_row(args), 0);
   }
 
  private:

@@ -9,9 +9,9 @@
 
 namespace microscale::cuda {
 
-template <class Codes, int D, bool Part>
+template <class Codes, int D, DecodeTokens Tokens>
 class AttentionScales {
-  using Ring = AttentionRing<Codes::format, D, Part>;
+  using Ring = AttentionRing<Codes::format, D, Tokens>;
 
  public:
   static constexpr bool scaled = Codes::block > 0;
@@ -21,11 +21,12 @@ class AttentionScales {
 
   /// `ring`: this warp's; K's tokens are own_token, 8 more, ..., V's t, t + 4, ...
   __device__ AttentionScales(const AttentionDecodeArgs& args, std::uint32_t ring, int own_token)
-      : row_(Ring::scale_row(args)),
+      : args_(args),
+        row_(Ring::scale_row(args)),
         g_(static_cast<int>(threadIdx.x & 31) >> 2),
         t_(static_cast<int>(threadIdx.x & 3)),
-        k_at_(kept(ring + Ring::stage.k_scales + own_token * row_ + t_ * of_row / 4)),
-        v_at_(kept(ring + Ring::stage.v_scales + t_ * row_ + g_ * of_row / 8)) {
+        k_at_(kept(ring + Ring::places(args).k_scales + own_token * row_ + t_ * of_row / 4)),
+        v_at_(kept(ring + Ring::places(args).v_scales + t_ * row_ + g_ * of_row / 8)) {
     if constexpr (Codes::relative) addend_[0] = addend_[1] = Codes::addend(0);
   }
 
@@ -40,9 +41,15 @@ class AttentionScales {
   __device__ Operands read(std::uint32_t at, Raise&& raise) {
     std::uint32_t k[4], v[8];
 #pragma unroll
-    for (int i = 0; i < 4; ++i) k[i] = bytes<k_scales>(k_at_ + at + 8 * i * row_, t_ * of_row / 4);
+    for (int c = 0; c < 2; ++c) {
+      const std::uint32_t of = at + c * Ring::places(args_).sixteen_scales;
 #pragma unroll
-    for (int i = 0; i < 8; ++i) v[i] = bytes<v_scales>(v_at_ + at + 4 * i * row_, g_ * of_row / 8);
+      for (int i = 0; i < 2; ++i)
+        k[2 * c + i] = bytes<k_scales>(k_at_ + of + 8 * i * row_, t_ * of_row / 4);
+#pragma unroll
+      for (int i = 0; i < 4; ++i)
+        v[4 * c + i] = bytes<v_scales>(v_at_ + of + 4 * i * row_, g_ * of_row / 8);
+    }
     Operands s{};
     if constexpr (Codes::relative) {
       relative(k, v, s, raise);
@@ -83,7 +90,7 @@ class AttentionScales {
   /// From a token's block `first` on.
   template <int Bytes>
   __device__ std::uint32_t bytes(std::uint32_t address, int first) const {
-    return scaled ? shared_scales<Bytes, Part>(address, row_ - first) : 0;
+    return scaled ? shared_scales<Bytes, Tokens == DecodeTokens::part>(address, row_ - first) : 0;
   }
   __device__ float power(int of) const {
     return power_of_two(max(reference_[of] - Codes::unit_byte, -127));
@@ -148,6 +155,7 @@ class AttentionScales {
     return factor;
   }
 
+  const AttentionDecodeArgs& args_;
   const int row_, g_, t_;  // bytes of a token's scales
   const std::uint32_t k_at_, v_at_;
   int reference_[2] = {};  // of K's, of V's, the largest so far
