@@ -233,9 +233,9 @@ TEST(WideCallOf, a_call_of_many_rows_and_packed_weights) {
   EXPECT_EQ(wide->n, 96);
   EXPECT_EQ(wide->k, 64);
   EXPECT_EQ(wide->output.alpha, 3);
-  EXPECT_FALSE(wide_call(hopper, of_dense, rows(16, 4), output)) << "few rows";
-  EXPECT_FALSE(wide_call(hopper, of_dense, rows(64, 4, &byte), output)) << "few rows an expert";
-  EXPECT_TRUE(wide_call(hopper, of_dense, rows(65, 4, &byte), output));
+  EXPECT_FALSE(wide_call(hopper, of_dense, rows(8, 4), output)) << "few rows";
+  EXPECT_FALSE(wide_call(hopper, of_dense, rows(32, 4, &byte), output)) << "few rows an expert";
+  EXPECT_TRUE(wide_call(hopper, of_dense, rows(33, 4, &byte), output));
 
   const MatmulCall of_blocks{.a = blocks, .b = weights, .d = d};
   const auto scaled = wide_call(hopper, of_blocks, rows(40, 1), output);
