@@ -231,10 +231,10 @@ struct MatmulDenseArgs {
 /// A quantized d, blocks along its rows. The scales' padding is written where they leave four at a
 /// time (quantize.tiles.scale_words), else it has to be there before.
 struct ProductBlocks {
-  QuantizeArgs quantize;       // rows, cols, codes and scales of the first matrix; there is no input
-  std::int64_t codes_matrix;   // bytes from matrix to matrix
+  QuantizeArgs quantize;      // rows, cols, codes and scales of the first matrix; there is no input
+  std::int64_t codes_matrix;  // bytes from matrix to matrix
   std::int64_t scales_matrix;
-  std::int32_t tiled;          // scales are in 128x4 tiles, those of each matrix by themselves
+  std::int32_t tiled;  // scales are in 128x4 tiles, those of each matrix by themselves
 };
 
 /// matmul_dense_<bf16, f16 or fp8>_to_<format>: the same, d quantized by a rule that is a function

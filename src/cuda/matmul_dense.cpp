@@ -162,12 +162,11 @@ void multiply(Device& device, const char* operation, const WideCall& call, const
       wide_most_tiles(shape.cluster(), args.n, args.output.gated != 0, args.rows.m,
                       args.rows.matrices, args.rows.expert_rows != nullptr);
   const std::int64_t clusters = std::max(device.info().multiprocessors / dense_blocks, 1);
-  const Launch grid{
-      .grid_x = static_cast<unsigned>(dense_blocks * std::min(tiles, clusters)),
-      .grid_y = 1,
-      .grid_z = 1,
-      .threads = wide_threads,
-      .column_shift = 0};
+  const Launch grid{.grid_x = static_cast<unsigned>(dense_blocks * std::min(tiles, clusters)),
+                    .grid_y = 1,
+                    .grid_z = 1,
+                    .threads = wide_threads,
+                    .column_shift = 0};
   const std::string kernel = "matmul_dense_" + kind;
   if (call.quantized == nullptr)
     return launch(device, kernel, operation, grid, args, stream, shared_bytes);
@@ -221,8 +220,8 @@ const std::uint32_t* multiply_fp8(Device& device, const char* operation, const W
   args.unless = misfits;
   args.factors = factors;
   args.references = references;
-  multiply(device, operation, call, "fp8", dense_8_shape, dense_shared(dense_8_shape, true).bytes, args,
-           stream);
+  multiply(device, operation, call, "fp8", dense_8_shape, dense_shared(dense_8_shape, true).bytes,
+           args, stream);
   return misfits;
 }
 

@@ -2,12 +2,12 @@
 #include "cuda/tile/dense_product.cuh"
 #include "cuda/tile/dense_quantize.cuh"
 
-#define MICROSCALE_DENSE_ENTRY(name, output)                                                      \
-  extern "C" __global__ void __cluster_dims__(microscale::cuda::dense_blocks, 1, 1)               \
-      __launch_bounds__(microscale::cuda::wide_threads, 1) matmul_dense_fp8_to_##name(            \
-          const __grid_constant__ microscale::cuda::MatmulDenseBlocksArgs args) {                 \
-    microscale::cuda::DenseProduct<microscale::cuda::DenseE5m2, microscale::cuda::output>::run(   \
-        args);                                                                                    \
+#define MICROSCALE_DENSE_ENTRY(name, output)                                                    \
+  extern "C" __global__ void __cluster_dims__(microscale::cuda::dense_blocks, 1, 1)             \
+      __launch_bounds__(microscale::cuda::wide_threads, 1) matmul_dense_fp8_to_##name(          \
+          const __grid_constant__ microscale::cuda::MatmulDenseBlocksArgs args) {               \
+    microscale::cuda::DenseProduct<microscale::cuda::DenseE5m2, microscale::cuda::output>::run( \
+        args);                                                                                  \
   }
 
 MICROSCALE_DENSE_ENTRY(nvfp4, DenseToNvfp4)

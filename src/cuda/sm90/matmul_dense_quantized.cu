@@ -3,10 +3,11 @@
 #include "cuda/tile/dense_quantize.cuh"
 
 #define MICROSCALE_DENSE_ENTRY(name, element, output)                                             \
-  extern "C" __global__ void __cluster_dims__(microscale::cuda::dense_blocks, 1, 1)               \
-      __launch_bounds__(microscale::cuda::wide_threads, 1) matmul_dense_##name(                   \
-          const __grid_constant__ microscale::cuda::MatmulDenseBlocksArgs args) {                 \
-    microscale::cuda::DenseProduct<microscale::cuda::element, microscale::cuda::output>::run(args); \
+  extern "C" __global__ void __cluster_dims__(                                                    \
+      microscale::cuda::dense_blocks, 1, 1) __launch_bounds__(microscale::cuda::wide_threads, 1)  \
+      matmul_dense_##name(const __grid_constant__ microscale::cuda::MatmulDenseBlocksArgs args) { \
+    microscale::cuda::DenseProduct<microscale::cuda::element, microscale::cuda::output>::run(     \
+        args);                                                                                    \
   }
 
 MICROSCALE_DENSE_ENTRY(bf16_to_nvfp4, DenseBf16, DenseToNvfp4)

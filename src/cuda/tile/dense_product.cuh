@@ -6,7 +6,8 @@
 // warp copies 128 bytes of k of both operands (layouts/token_tiles.hpp) into a ring of stages: a
 // linear bulk copy for each. Two warpgroups have 64 rows of a each; the four steps of a stage are a
 // group of products, and the next group is issued before the one before is waited for. The copying
-// warp runs ahead into the next tile while this one's sums are stored (dense_store.cuh, dense_quantize.cuh).
+// warp runs ahead into the next tile while this one's sums are stored (dense_store.cuh,
+// dense_quantize.cuh).
 //
 // With FP8 (fp8_window.cuh) the tensor cores keep 13 bits behind the leading one of a sum: sums of
 // a stage are taken out, multiplied by their row of a's power of two and added in FP32, while the

@@ -50,8 +50,8 @@ struct ProductMxfp8 : MxFormat<Codec, false> {
   }
 };
 
-/// Under any rule this asks no more of a value than odd_bf16x2 keeps: exponents and fractions of one
-/// bit decide on scales, values of three bits, scaled by powers of two, on codes. And BF16 is
+/// Under any rule this asks no more of a value than odd_bf16x2 keeps: exponents and fractions of
+/// one bit decide on scales, values of three bits, scaled by powers of two, on codes. And BF16 is
 /// encoded two elements at a time.
 struct ProductMxfp4 : MxFormat<E2M1, false> {
   using Input = InputBf16;
@@ -61,8 +61,7 @@ struct ProductMxfp4 : MxFormat<E2M1, false> {
   }
   template <class>
   __device__ static Codes encode_any(const std::uint32_t (&w)[4], std::uint32_t told) {
-    return told == nan_block ? 0x77777777u
-                             : encode_e2m1_inline<Input>(w, multiplier(told & 0xFFu));
+    return told == nan_block ? 0x77777777u : encode_e2m1_inline<Input>(w, multiplier(told & 0xFFu));
   }
 };
 
@@ -122,20 +121,20 @@ class QuantizedStore {
                        block = static_cast<std::uint64_t>(own) / Format::block;
     const std::int64_t first = row + row_of(lane, 0);
     RowCursor at{};
-    at.target = q.codes + matrix * out_.codes_matrix + first * q.code_stride +
-                own * Format::code_bits / 8;
+    at.target =
+        q.codes + matrix * out_.codes_matrix + first * q.code_stride + own * Format::code_bits / 8;
     at.left = here && own < q.cols ? rows_here - row_of(lane, 0) : 0;
     std::uint8_t* const scales = q.scales + matrix * out_.scales_matrix;
     if (q.tiles.scale_words) {
       const int word_row = row_of(lane, Exchange::word_row());
       const std::int64_t line = row + word_row, word = block & ~3;
-      at.scales = scales + (out_.tiled ? tiled_128x4::offset(line, word, blocks)
-                                       : line * blocks + word);
+      at.scales =
+          scales + (out_.tiled ? tiled_128x4::offset(line, word, blocks) : line * blocks + word);
       const bool stores = Exchange::has_word() && here && word < blocks;
       at.words_left = !stores ? 0 : out_.tiled ? 1 : rows_here - word_row;
     } else {
-      at.scales = scales + (out_.tiled ? tiled_128x4::offset(first, block, blocks)
-                                       : first * blocks + block);
+      at.scales = scales +
+                  (out_.tiled ? tiled_128x4::offset(first, block, blocks) : first * blocks + block);
     }
     // In a tile the next of 32 rows is 16 bytes further.
     const Tile tile{q, shared_, 2, out_.tiled ? 16 : blocks, nullptr};
