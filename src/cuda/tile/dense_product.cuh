@@ -206,6 +206,10 @@ class DenseProduct {
       const uint4 where = ptx::ld_shared_v4(place(base, ring.stage()));
       if (where.w == 0) return;
       const uint4 row = ptx::ld_shared_v4(place(base, ring.stage()) + 16);
+      if constexpr (Output<Element>::changes_sums) {  // which are nothing to the next tile
+#pragma unroll
+        for (float& x : d) x = 0.0f;
+      }
       if constexpr (Element::fp8)
         add_stages(base, ring, where.w, d);
       else

@@ -1,6 +1,8 @@
-// The end of a tile of d that is quantized, in the kernels for very many rows: 128 columns of eight
-// rows at a time go through a warp's own 4 KB of shared memory, so that whole blocks lie on
-// neighbouring lanes, are finished as everywhere (finish_eight), and leave as codes and scales.
+// The end of a tile of d that is quantized, in the kernels for very many rows. Where there are only
+// factors and a warp's part of the tile is whole, 16-bit elements' sums are quantized where they are,
+// in the accumulators. All else takes the long way: 128 columns of eight rows at a time go through a
+// warp's own 4 KB of shared memory, so that whole blocks lie on neighbouring lanes, are finished as
+// everywhere (finish_eight), and leave as codes and scales. Both give the same bytes.
 #pragma once
 
 #include <cstdint>
@@ -47,13 +49,14 @@ template <class Element, class Format>
 class DenseQuantize {
  public:
   using Args = MatmulDenseBlocksArgs;
+  static constexpr bool changes_sums = !Element::fp8;
   __device__ static const MatmulDenseArgs& product(const Args& args) { return args.product; }
   __device__ explicit DenseQuantize(const Args& args) : args_(args.product), store_(args.blocks) {}
 
   /// As DenseOutput::store.
   template <int Count>
   __device__ void store(std::uint32_t sums, uint4 where, std::int64_t row,
-                        const float (&d)[Count]) const {
+                        float (&d)[Count]) const {
     if (where.z == 0) return;  // the block's rows lie behind the last of d and of its padding
     const ProductOutput& out = args_.output;
     const bool gated = out.gated != 0;
@@ -61,6 +64,16 @@ class DenseQuantize {
     Part at{.tile = dense_rows<Element>(args_, where, row)};
     at.column = gated ? at.tile.column / 2 : at.tile.column;
     const bool plain = !gated && out.bias == nullptr && out.row_weights == nullptr;
+    if constexpr (!Element::fp8) {
+      if (plain) {
+#pragma unroll
+        for (float& x : d) x = __fmul_rn(x, factors.sum);
+        if (at.tile.rows >= 16 && at.column + Element::shape.columns <= args_.n &&
+            store_.writes_words() &&
+            store_.store_accumulators(at.tile.matrix, at.tile.row, at.column, d))
+          return;
+      }
+    }
 #pragma unroll 1
     for (int half = 0; half < 2; ++half) {
       if (at.tile.rows <= 0 && !store_.writes_padding()) return;
@@ -89,8 +102,8 @@ class DenseQuantize {
             float v[8] = {};
             if (is_here(at, own, piece)) {
               load_long_piece(sums + dense_long_piece(own, gated ? 2 * piece % 16 : piece), v);
-              if (plain) {
-                if constexpr (Element::fp8) apply_references(at.tile.references + 8 * piece, v);
+              if (Element::fp8 && plain) {
+                apply_references(at.tile.references + 8 * piece, v);
 #pragma unroll
                 for (float& x : v) x = __fmul_rn(x, factors.sum);
               }

@@ -168,6 +168,7 @@ template <class Element>
 class DenseOutput {
  public:
   using Args = MatmulDenseArgs;
+  static constexpr bool changes_sums = false;  // what store() is given
   __device__ static const MatmulDenseArgs& product(const Args& args) { return args; }
   __device__ explicit DenseOutput(const Args& args) : args_(args) {}
 

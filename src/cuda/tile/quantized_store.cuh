@@ -8,6 +8,7 @@
 #include "cuda/matmul_args.hpp"
 #include "cuda/tile/mx_format.cuh"
 #include "cuda/tile/nvfp4_format.cuh"
+#include "cuda/tile/quad_blocks.cuh"
 #include "cuda/tile/quantize_tile.cuh"
 #include "formats/half.hpp"
 
@@ -48,6 +49,12 @@ struct ProductMxfp8 : MxFormat<Codec, false> {
 #pragma unroll
     for (int i = 0; i < 8; ++i) w[i] = __float_as_uint(v[i]);
   }
+  /// Plain blocks; of the first and the last four values what each was told.
+  __device__ static uint2 encode_halves(const float (&v)[8], std::uint32_t told, std::uint32_t) {
+    std::uint32_t w[8];
+    make(v, w);
+    return MxFormat<Codec, false>::template encode<Input>(w, told);
+  }
 };
 
 /// Under any rule this asks no more of a value than odd_bf16x2 keeps: exponents and fractions of
@@ -58,6 +65,11 @@ struct ProductMxfp4 : MxFormat<E2M1, false> {
   __device__ static void make(const float (&v)[8], std::uint32_t (&w)[4]) {
 #pragma unroll
     for (int i = 0; i < 4; ++i) w[i] = odd_bf16x2(v[2 * i], v[2 * i + 1]);
+  }
+  __device__ static Codes encode_halves(const float (&v)[8], std::uint32_t told, std::uint32_t) {
+    std::uint32_t w[4];
+    make(v, w);
+    return encode<Input>(w, told);
   }
   template <class>
   __device__ static Codes encode_any(const std::uint32_t (&w)[4], std::uint32_t told) {
@@ -86,13 +98,26 @@ struct ProductNvfp4 : Nvfp4Format<false> {
 #pragma unroll
     for (int j = 0; j < 4; ++j) own[j] = __float_as_uint(shared.multipliers[scale[j]]);
   }
+  /// Scaled in FP32, and then as MXFP4 with a scale of 1; 7 is encoded as all above it.
+  __device__ static Codes encode_halves(const float (&v)[8], std::uint32_t first,
+                                        std::uint32_t last) {
+    float scaled[8];
+    std::uint32_t w[4];
+#pragma unroll
+    for (int i = 0; i < 8; ++i) scaled[i] = __fmul_rn(v[i], __uint_as_float(i < 4 ? first : last));
+    ProductMxfp4::make(scaled, w);
+#pragma unroll
+    for (std::uint32_t& pair : w) pair = ptx::min_xorsign_abs_bf16x2(pair, 0x40E040E0u);
+    return encode_e2m1_packed<InputBf16>(w, 127);
+  }
   template <class>
   __device__ static Codes encode_any(const std::uint32_t (&w)[8], std::uint32_t told) {
     return told == nan_block ? 0x77777777u : encode_e2m1_inline<Input>(w, __uint_as_float(told));
   }
 };
 
-/// A warp has eight rows of d by 128 columns; lane l chunk l % 16 of the rows l / 16 + 2 j.
+/// What a warp has of d: eight rows by 128 columns, lane l chunk l % 16 of the rows l / 16 + 2 j; or
+/// 16 rows by 256 columns as accumulators.
 template <class Format>
 class QuantizedStore {
  public:
@@ -104,8 +129,77 @@ class QuantizedStore {
   __device__ explicit QuantizedStore(const ProductBlocks& out)
       : out_(out), shared_(Format::prepare(out.quantize)) {}
 
+  /// 16 rows that exist, of `values` that are finished, to words of scales. False where a block is
+  /// not plain, as those with NaN or infinity, or codes of -0 are changed: nothing has been stored,
+  /// and `values` are as they were.
+  __device__ bool store_accumulators(std::int64_t matrix, std::int64_t row, std::int64_t column,
+                                     float (&values)[128]) const {
+    constexpr int parts = 32 / Format::block;  // of eight blocks of a row
+    constexpr int lane_values = Format::block / 4;
+    const QuantizeArgs& q = out_.quantize;
+    std::uint32_t told[parts][4], words[parts];
+    bool plain = q.zero_is_positive == 0;
+#pragma unroll
+    for (int part = 0; part < parts; ++part) {
+      const auto amax = [&](int r, int b) {
+        const int first = (part * 8 + b) * lane_values * 2 + r * 2;
+        float largest = 0.0f;
+#pragma unroll
+        for (int i = 0; i < lane_values; ++i)
+          largest = ptx::max_nan_abs_f32(largest, values[first + i / 2 * 4 + i % 2]);
+        return __float_as_uint(largest);
+      };
+      QuadBlocks::maxima(amax, told[part]);
+      plan(told[part], words[part], plain);
+    }
+    if (__any_sync(whole_warp, !plain)) return false;
+
+    const int lane = static_cast<int>(threadIdx.x & 31);
+    const std::int64_t blocks = static_cast<std::uint64_t>(q.cols) / Format::block;
+    const std::int64_t line = row + lane / 4 + 8 * QuadBlocks::owned_row();
+#pragma unroll
+    for (int part = 0; part < parts; ++part) {
+      const std::int64_t block = static_cast<std::uint64_t>(column) / Format::block + 8 * part +
+                                 QuadBlocks::owned_block();
+      ptx::st_global_b32(q.scales + matrix * out_.scales_matrix +
+                             (out_.tiled ? tiled_128x4::offset(line, block, blocks)
+                                         : line * blocks + block),
+                         words[part]);
+    }
+    std::uint8_t* to = q.codes + matrix * out_.codes_matrix + (row + lane / 4) * q.code_stride +
+                       column * Format::code_bits / 8 + lane % 4 * 8;
+#pragma unroll 1  // or all of both rows is begun at once, and there are no registers for it
+    for (int r = 0; r < 2; ++r, to += 8 * q.code_stride) {
+      typename Format::Codes codes[8];  // of 32 columns each: pairs of neighbours, eight apart
+#pragma unroll
+      for (int chunk = 0; chunk < 8; ++chunk) {
+        float v[8];
+#pragma unroll
+        for (int i = 0; i < 8; ++i) v[i] = values[chunk * 16 + i / 2 * 4 + i % 2];
+        const int block = chunk * parts, part = block / 8;
+        const std::uint32_t first = QuadBlocks::told(told[part], r, block % 8);
+        const std::uint32_t last =
+            parts == 1 ? first : QuadBlocks::told(told[part], r, block % 8 + 1);
+        codes[chunk] = Format::encode_halves(v, first, last);
+        if constexpr (Format::code_bits == 8) {
+          const uint2 own = QuadBlocks::transpose(codes[chunk]);
+          ptx::st_global_v2(to + 32 * chunk, own.x, own.y);
+        } else if (chunk % 2 == 1) {  // even bytes become the lanes' first words
+          const std::uint32_t low = codes[chunk - 1], high = codes[chunk];
+          ptx::st_global_v2(to + 16 * (chunk - 1),
+                            QuadBlocks::transpose(__byte_perm(low, high, 0x6420)),
+                            QuadBlocks::transpose(__byte_perm(low, high, 0x7531)));
+        }
+      }
+#pragma unroll
+      for (int i = 0; i < 128; i += 4) values[i] = values[i + 2], values[i + 1] = values[i + 3];
+    }
+    return true;
+  }
+
+  __device__ bool writes_words() const { return out_.quantize.tiles.scale_words != 0; }
   __device__ bool writes_padding() const {
-    return out_.tiled != 0 && out_.quantize.tiles.scale_words != 0;
+    return out_.tiled != 0 && writes_words();
   }
 
   /// The rows from `row` on, of which `rows_here` exist, and the columns from `column` on, of which
@@ -125,7 +219,7 @@ class QuantizedStore {
         q.codes + matrix * out_.codes_matrix + first * q.code_stride + own * Format::code_bits / 8;
     at.left = here && own < q.cols ? rows_here - row_of(lane, 0) : 0;
     std::uint8_t* const scales = q.scales + matrix * out_.scales_matrix;
-    if (q.tiles.scale_words) {
+    if (writes_words()) {
       const int word_row = row_of(lane, Exchange::word_row());
       const std::int64_t line = row + word_row, word = block & ~3;
       at.scales =
@@ -142,6 +236,27 @@ class QuantizedStore {
   }
 
  private:
+  /// Four blocks' largest magnitudes to what their lanes are told, and their scales as a word.
+  __device__ void plan(std::uint32_t (&own)[4], std::uint32_t& word, bool& plain) const {
+    std::uint32_t scale[4];
+#pragma unroll
+    for (int i = 0; i < 4; ++i) plain &= own[i] < infinity_bits;
+    if constexpr (Tile::Exchange::owned == 4) {
+      Format::plan(out_.quantize, shared_, own, scale);
+    } else {
+#pragma unroll
+      for (int i = 0; i < 4; ++i) {
+        const uint2 found = Format::plan_any(out_.quantize, shared_, own[i]);
+        own[i] = found.x, scale[i] = found.y;
+      }
+    }
+#pragma unroll
+    for (int i = 0; i < 4; ++i)
+      plain &= Format::template is_plain<typename Format::Input>(shared_, own[i]);
+    word = __byte_perm(__byte_perm(scale[0], scale[1], 0x0040),
+                       __byte_perm(scale[2], scale[3], 0x0040), 0x5410);
+  }
+
   const ProductBlocks& out_;
   typename Format::Shared shared_;
 };
