@@ -242,6 +242,28 @@ TEST_F(MatmulDenseQuantized, quantizes_any_value_under_any_rule) {
   }
 }
 
+// Whole tiles, as accumulators: with zeros, and with what only the long way takes.
+TEST_F(MatmulDenseQuantized, quantizes_whole_tiles_under_any_rule) {
+  Matrix plain = test::gaussian(DType::bf16, 48, 64, 4, 1.0f);
+  for (int i = 0; i < 64; ++i) plain.set(3, i, 0.0f);
+  Matrix special = plain;
+  special.set(2, 9, std::numeric_limits<float>::infinity());
+  special.set(20, 5, std::numeric_limits<float>::quiet_NaN());
+  for (const Format format : formats)
+    for (const Numerics& numerics : choices(format))
+      for (const bool with_special : {false, true})
+        for (const float alpha : {0x1.3p-3f, -0x1p-122f, 0x1p122f}) {
+          const Product p{.a = Side(with_special ? special : plain),
+                          .b = blocks(Format::nvfp4, 256, 64, 7),
+                          .m = 48,
+                          .alpha = alpha};
+          const float global = alpha < 0 ? 0x1p-126f : alpha > 1 ? 0x1p118f : 0.004f;
+          EXPECT_TRUE(
+              same_as_quantizing(p, {.format = format, .numerics = numerics, .global = global}))
+              << to_string(numerics.scale_rule) << " alpha " << alpha << with_special;
+        }
+}
+
 TEST_F(MatmulDenseQuantized, gives_the_same_bytes_in_any_order_of_warps_and_copies) {
   const LaunchOptions before = device().options;
   for (const auto& [schedule, completion] :

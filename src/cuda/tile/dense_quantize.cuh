@@ -1,8 +1,8 @@
 // The end of a tile of d that is quantized, in the kernels for very many rows. Where there are only
-// factors and a warp's part of the tile is whole, 16-bit elements' sums are quantized where they are,
-// in the accumulators. All else takes the long way: 128 columns of eight rows at a time go through a
-// warp's own 4 KB of shared memory, so that whole blocks lie on neighbouring lanes, are finished as
-// everywhere (finish_eight), and leave as codes and scales. Both give the same bytes.
+// factors and a warp's part of the tile is whole, 16-bit elements' sums are quantized where they
+// are, in the accumulators. All else takes the long way: 128 columns of eight rows at a time go
+// through a warp's own 4 KB of shared memory, so that whole blocks lie on neighbouring lanes, are
+// finished as everywhere (finish_eight), and leave as codes and scales. Both give the same bytes.
 #pragma once
 
 #include <cstdint>

@@ -1,6 +1,7 @@
 // Blocks of a row in accumulators of wgmma, where four neighbouring lanes, a quad, have pairs of
-// columns in turn (wgmma_f16.cuh): a block's elements lie on all four, and what they tell each other
-// are largest magnitudes, scales, and in the end codes, so that each lane has eight bytes of a row.
+// columns in turn (wgmma_f16.cuh): a block's elements lie on all four, and what they tell each
+// other are largest magnitudes, scales, and in the end codes, so that each lane has eight bytes of
+// a row.
 #pragma once
 
 #include <cstdint>
@@ -10,8 +11,9 @@
 namespace microscale::cuda {
 
 struct QuadBlocks {
-  /// part(r, b): FP32 bits of this lane's maximum of block b of row r, of two rows and eight blocks.
-  /// The maxima of the quad's: lane t of it ends with those of row t / 2, blocks 4 * (t % 2) on.
+  /// part(r, b): FP32 bits of this lane's maximum of block b of row r, of two rows and eight
+  /// blocks. The maxima of the quad's: lane t of it ends with those of row t / 2, blocks 4 * (t %
+  /// 2) on.
   template <class Part>
   __device__ static void maxima(Part&& part, std::uint32_t (&own)[4]) {
     const bool second = threadIdx.x & 2, upper = threadIdx.x & 1;

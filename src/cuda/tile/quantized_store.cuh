@@ -116,8 +116,8 @@ struct ProductNvfp4 : Nvfp4Format<false> {
   }
 };
 
-/// What a warp has of d: eight rows by 128 columns, lane l chunk l % 16 of the rows l / 16 + 2 j; or
-/// 16 rows by 256 columns as accumulators.
+/// What a warp has of d: eight rows by 128 columns, lane l chunk l % 16 of the rows l / 16 + 2 j;
+/// or 16 rows by 256 columns as accumulators.
 template <class Format>
 class QuantizedStore {
  public:
@@ -159,12 +159,12 @@ class QuantizedStore {
     const std::int64_t line = row + lane / 4 + 8 * QuadBlocks::owned_row();
 #pragma unroll
     for (int part = 0; part < parts; ++part) {
-      const std::int64_t block = static_cast<std::uint64_t>(column) / Format::block + 8 * part +
-                                 QuadBlocks::owned_block();
-      ptx::st_global_b32(q.scales + matrix * out_.scales_matrix +
-                             (out_.tiled ? tiled_128x4::offset(line, block, blocks)
-                                         : line * blocks + block),
-                         words[part]);
+      const std::int64_t block =
+          static_cast<std::uint64_t>(column) / Format::block + 8 * part + QuadBlocks::owned_block();
+      ptx::st_global_b32(
+          q.scales + matrix * out_.scales_matrix +
+              (out_.tiled ? tiled_128x4::offset(line, block, blocks) : line * blocks + block),
+          words[part]);
     }
     std::uint8_t* to = q.codes + matrix * out_.codes_matrix + (row + lane / 4) * q.code_stride +
                        column * Format::code_bits / 8 + lane % 4 * 8;
@@ -198,9 +198,7 @@ class QuantizedStore {
   }
 
   __device__ bool writes_words() const { return out_.quantize.tiles.scale_words != 0; }
-  __device__ bool writes_padding() const {
-    return out_.tiled != 0 && writes_words();
-  }
+  __device__ bool writes_padding() const { return out_.tiled != 0 && writes_words(); }
 
   /// The rows from `row` on, of which `rows_here` exist, and the columns from `column` on, of which
   /// `columns_here` are this warp's. Where it writes padding, `row` is within the last 128 rows.
