@@ -66,8 +66,10 @@ class DenseQuantize {
     const bool plain = !gated && out.bias == nullptr && out.row_weights == nullptr;
     if constexpr (!Element::fp8) {
       if (plain) {
+        if (factors.sum != 1.0f) {
 #pragma unroll
-        for (float& x : d) x = __fmul_rn(x, factors.sum);
+          for (float& x : d) x = __fmul_rn(x, factors.sum);
+        }
         if (at.tile.rows >= 16 && at.column + Element::shape.columns <= args_.n &&
             store_.writes_words() &&
             store_.store_accumulators(at.tile.matrix, at.tile.row, at.column, d))
