@@ -137,13 +137,6 @@ __device__ inline std::uint32_t max_nan_xorsign_abs_bf16x2(std::uint32_t a, std:
   return d;
 }
 
-/// The smaller magnitude, under the exclusive or of both signs.
-__device__ inline std::uint32_t min_xorsign_abs_bf16x2(std::uint32_t a, std::uint32_t b) {
-  std::uint32_t d;
-  asm("min.xorsign.abs.bf16x2 %0, %1, %2;" : "=r"(d) : "r"(a), "r"(b));
-  return d;
-}
-
 __device__ inline std::uint32_t max_nan_xorsign_abs_f16x2(std::uint32_t a, std::uint32_t b) {
   std::uint32_t d;
   asm("max.NaN.xorsign.abs.f16x2 %0, %1, %2;" : "=r"(d) : "r"(a), "r"(b));

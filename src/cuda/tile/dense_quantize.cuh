@@ -110,7 +110,8 @@ class DenseQuantize {
                 for (float& x : v) x = __fmul_rn(x, factors.sum);
               }
             }
-            Format::make(v, w[j]);
+#pragma unroll
+            for (int i = 0; i < 8; ++i) w[j][i] = __float_as_uint(v[i]);
           }
         }
         if (!gated || part == 1) {
@@ -172,10 +173,10 @@ class DenseQuantize {
 template <class Element>
 using DenseToNvfp4 = DenseQuantize<Element, ProductNvfp4>;
 template <class Element>
-using DenseToMxfp4 = DenseQuantize<Element, ProductMxfp4>;
+using DenseToMxfp4 = DenseQuantize<Element, ProductMx<E2M1>>;
 template <class Element>
-using DenseToMxfp8E4m3 = DenseQuantize<Element, ProductMxfp8<E4M3>>;
+using DenseToMxfp8E4m3 = DenseQuantize<Element, ProductMx<E4M3>>;
 template <class Element>
-using DenseToMxfp8E5m2 = DenseQuantize<Element, ProductMxfp8<E5M2>>;
+using DenseToMxfp8E5m2 = DenseQuantize<Element, ProductMx<E5M2>>;
 
 }  // namespace microscale::cuda

@@ -16,14 +16,12 @@ namespace microscale::cuda {
 
 /// Any values under any multiplier, as encode_e2m1_any gives them, but without a call, around which
 /// a caller with many values in registers would put some into memory.
-template <class Input>
-__device__ std::uint32_t encode_e2m1_inline(const std::uint32_t (&w)[Input::words],
-                                            float multiplier) {
+__device__ inline std::uint32_t encode_e2m1_inline(const std::uint32_t (&w)[8], float multiplier) {
   constexpr float unit = 8388608.0f;  // as in encode_e2m1_f32
   std::uint32_t codes = 0;
 #pragma unroll
   for (int i = 7; i >= 0; --i) {
-    const float x = Input::value(w, i), y = __fmul_rn(x, multiplier);
+    const float y = __fmul_rn(__uint_as_float(w[i]), multiplier);
     const float magnitude = fminf(fabsf(y), 8.0f);  // of NaN: 8, and the code is the largest
     const std::uint32_t line = min(min(__float_as_uint(__fmaf_rn(magnitude, 2.0f, unit)),
                                        __float_as_uint(__fmaf_rn(magnitude, 1.0f, unit + 2))),
@@ -33,55 +31,42 @@ __device__ std::uint32_t encode_e2m1_inline(const std::uint32_t (&w)[Input::word
   return codes;
 }
 
-/// Two FP32 to BF16, to the odd one of the two around each: whether an FP32 is above or below a
-/// number of up to seven bits, or equal to it, can be told from that.
-__device__ inline std::uint32_t odd_bf16x2(float low, float high) {
-  const std::uint32_t a = __float_as_uint(low), b = __float_as_uint(high);
-  return __byte_perm(a, b, 0x7632) | __vminu2(__byte_perm(a, b, 0x5410), 0x00010001u);
+/// Four values under a multiplier each half has: scaled before they are encoded. (An instruction
+/// more than to let the encoder multiply; but that way the assembler spills.)
+__device__ inline std::uint32_t encode_e2m1_halves(const std::uint32_t (&w)[8], float first,
+                                                   float last) {
+  std::uint32_t scaled[8];
+#pragma unroll
+  for (int i = 0; i < 8; ++i)
+    scaled[i] = __float_as_uint(__fmul_rn(__uint_as_float(w[i]), i < 4 ? first : last));
+  return encode_e2m1_f32<InputF32>(scaled, 1.0f);
 }
 
-/// The formats as the end of a product quantizes to them: eight neighbouring FP32 values as a chunk
-/// of `Input`, and no calls.
+/// The formats as the end of a product quantizes to them: FP32, and no calls. encode_halves: a
+/// chunk of plain blocks, of its first and last four values what each was told.
 template <class Codec>
-struct ProductMxfp8 : MxFormat<Codec, false> {
-  using Input = InputF32;
-  __device__ static void make(const float (&v)[8], std::uint32_t (&w)[8]) {
-#pragma unroll
-    for (int i = 0; i < 8; ++i) w[i] = __float_as_uint(v[i]);
+struct ProductMx : MxFormat<Codec, false> {
+  using Base = MxFormat<Codec, false>;
+  using Chunk = std::uint32_t[InputF32::words];
+  __device__ static typename Base::Codes encode_halves(const Chunk& w, std::uint32_t told,
+                                                       std::uint32_t) {
+    if constexpr (Base::code_bits == 8)
+      return Base::template encode<InputF32>(w, told);
+    else
+      return encode_e2m1_halves(w, Base::multiplier(told), Base::multiplier(told));
   }
-  /// Plain blocks; of the first and the last four values what each was told.
-  __device__ static uint2 encode_halves(const float (&v)[8], std::uint32_t told, std::uint32_t) {
-    std::uint32_t w[8];
-    make(v, w);
-    return MxFormat<Codec, false>::template encode<Input>(w, told);
-  }
-};
-
-/// Under any rule this asks no more of a value than odd_bf16x2 keeps: exponents and fractions of
-/// one bit decide on scales, values of three bits, scaled by powers of two, on codes. And BF16 is
-/// encoded two elements at a time.
-struct ProductMxfp4 : MxFormat<E2M1, false> {
-  using Input = InputBf16;
-  __device__ static void make(const float (&v)[8], std::uint32_t (&w)[4]) {
-#pragma unroll
-    for (int i = 0; i < 4; ++i) w[i] = odd_bf16x2(v[2 * i], v[2 * i + 1]);
-  }
-  __device__ static Codes encode_halves(const float (&v)[8], std::uint32_t told, std::uint32_t) {
-    std::uint32_t w[4];
-    make(v, w);
-    return encode<Input>(w, told);
-  }
-  template <class>
-  __device__ static Codes encode_any(const std::uint32_t (&w)[4], std::uint32_t told) {
-    return told == nan_block ? 0x77777777u : encode_e2m1_inline<Input>(w, multiplier(told & 0xFFu));
+  template <class Input>
+  __device__ static typename Base::Codes encode_any(const Chunk& w, std::uint32_t told) {
+    if constexpr (Base::code_bits == 8)
+      return Base::template encode_any<Input>(w, told);
+    else
+      return told == nan_block ? 0x77777777u
+                               : encode_e2m1_inline(w, Base::multiplier(told & 0xFFu));
   }
 };
 
 struct ProductNvfp4 : Nvfp4Format<false> {
-  using Input = InputF32;
-  __device__ static void make(const float (&v)[8], std::uint32_t (&w)[8]) {
-    ProductMxfp8<E4M3>::make(v, w);
-  }
+  using Chunk = std::uint32_t[InputF32::words];
   __device__ static void plan(const QuantizeArgs& args, const Shared& shared,
                               std::uint32_t (&own)[4], std::uint32_t (&scale)[4]) {
     float scaled[4];
@@ -98,21 +83,12 @@ struct ProductNvfp4 : Nvfp4Format<false> {
 #pragma unroll
     for (int j = 0; j < 4; ++j) own[j] = __float_as_uint(shared.multipliers[scale[j]]);
   }
-  /// Scaled in FP32, and then as MXFP4 with a scale of 1; 7 is encoded as all above it.
-  __device__ static Codes encode_halves(const float (&v)[8], std::uint32_t first,
-                                        std::uint32_t last) {
-    float scaled[8];
-    std::uint32_t w[4];
-#pragma unroll
-    for (int i = 0; i < 8; ++i) scaled[i] = __fmul_rn(v[i], __uint_as_float(i < 4 ? first : last));
-    ProductMxfp4::make(scaled, w);
-#pragma unroll
-    for (std::uint32_t& pair : w) pair = ptx::min_xorsign_abs_bf16x2(pair, 0x40E040E0u);
-    return encode_e2m1_packed<InputBf16>(w, 127);
+  __device__ static Codes encode_halves(const Chunk& w, std::uint32_t first, std::uint32_t last) {
+    return encode_e2m1_halves(w, __uint_as_float(first), __uint_as_float(last));
   }
   template <class>
-  __device__ static Codes encode_any(const std::uint32_t (&w)[8], std::uint32_t told) {
-    return told == nan_block ? 0x77777777u : encode_e2m1_inline<Input>(w, __uint_as_float(told));
+  __device__ static Codes encode_any(const Chunk& w, std::uint32_t told) {
+    return told == nan_block ? 0x77777777u : encode_e2m1_inline(w, __uint_as_float(told));
   }
 };
 
@@ -121,7 +97,7 @@ struct ProductNvfp4 : Nvfp4Format<false> {
 template <class Format>
 class QuantizedStore {
  public:
-  using Tile = RowTile<Format, typename Format::Input, false, false>;
+  using Tile = RowTile<Format, InputF32, false, false>;
   static constexpr int rows = 8, columns = 128;
   __device__ static int row_of(int lane, int j) { return lane / 16 + 2 * j; }
 
@@ -173,9 +149,9 @@ class QuantizedStore {
       typename Format::Codes codes[8];  // of 32 columns each: pairs of neighbours, eight apart
 #pragma unroll
       for (int chunk = 0; chunk < 8; ++chunk) {
-        float v[8];
+        typename Tile::Chunk v;
 #pragma unroll
-        for (int i = 0; i < 8; ++i) v[i] = values[chunk * 16 + i / 2 * 4 + i % 2];
+        for (int i = 0; i < 8; ++i) v[i] = __float_as_uint(values[chunk * 16 + i / 2 * 4 + i % 2]);
         const int block = chunk * parts, part = block / 8;
         const std::uint32_t first = QuadBlocks::told(told[part], r, block % 8);
         const std::uint32_t last =
@@ -249,8 +225,7 @@ class QuantizedStore {
       }
     }
 #pragma unroll
-    for (int i = 0; i < 4; ++i)
-      plain &= Format::template is_plain<typename Format::Input>(shared_, own[i]);
+    for (int i = 0; i < 4; ++i) plain &= Format::template is_plain<InputF32>(shared_, own[i]);
     word = __byte_perm(__byte_perm(scale[0], scale[1], 0x0040),
                        __byte_perm(scale[2], scale[3], 0x0040), 0x5410);
   }
