@@ -51,9 +51,9 @@ std::int64_t padded(std::int64_t bytes) {
   return ceil_div(bytes, workspace_alignment) * workspace_alignment;
 }
 
-// A quantized d is made in FP32 first.
-std::int64_t sums_bytes(const MatmulCall& call) {
-  return call.quantized() ? padded(all_rows(call) * call.n() * 4) : 0;
+// A quantized d is made in FP32 first, unless the product's kernel quantizes.
+std::int64_t sums_bytes(const MatmulCall& call, bool quantizes = false) {
+  return call.quantized() && !quantizes ? padded(all_rows(call) * call.n() * 4) : 0;
 }
 
 ProductRows rows_of(const MatmulCall& call) {
@@ -153,6 +153,8 @@ void check_memory(Device& device, const MatmulCall& call, std::span<std::uint8_t
     const QuantizedOutput& out = *call.quantized();
     add("the codes of d", out.codes.data(), static_cast<std::int64_t>(out.codes.size()), true);
     add("the scales of d", out.scales.data(), static_cast<std::int64_t>(out.scales.size()), true);
+    if (out.format == Format::nvfp4 && out.device_global_scale != nullptr)
+      add("the global scale of d", out.device_global_scale, 4, false);
   }
   if (call.groups) {
     const ExpertNumbers numbers = expert_numbers(*call.groups);
@@ -240,7 +242,7 @@ std::int64_t matmul_workspace_bytes(Device& device, const MatmulCall& call) {
            matmul_workspace_bytes(device, call.with(weights, nullptr));
   }
   if (const auto wide = wide_call(device.info(), call, rows_of(call), output_of(call, nullptr)))
-    return sums_bytes(call) + wide_workspace_bytes(device.info(), *wide);
+    return sums_bytes(call, wide->quantized) + wide_workspace_bytes(device.info(), *wide);
   // One row's kernel wants codes at multiples of 32 bytes, which they may not be yet.
   if (call.rows() > 1 && is_blackwell_product(device.info(), call)) return sums_bytes(call);
   return sums_bytes(call) + matmul_rows_workspace(call, all_rows(call));
@@ -271,8 +273,9 @@ void matmul(Device& device, const MatmulCall& call, std::span<std::uint8_t> work
   const ProductOutput output = output_of(call, sums);
   std::uint8_t* const rest = workspace.data() + sums_bytes(call);
   if (auto wide = wide_call(device.info(), call, rows, output)) {
-    wide->workspace = rest;
+    wide->workspace = wide->quantized ? workspace.data() : rest;
     matmul_wide(device, call.operation, *wide, stream);
+    if (wide->quantized) return;
   } else if (is_blackwell_product(device.info(), call)) {
     blackwell_product(device, call, rows, output, stream);
   } else {

@@ -4,6 +4,7 @@
 
 #include <cstdint>
 
+#include "cuda/args.hpp"
 #include "cuda/stream_geometry.hpp"
 #include "cuda/tensor_map.hpp"
 #include "cuda/wide_cut.hpp"
@@ -235,6 +236,22 @@ struct MatmulDenseArgs {
   const std::uint8_t* references;  // fp8: of ExpandFp8Args
   ProductRows rows;
   ProductOutput output;
+};
+
+/// A quantized d, blocks along its rows. The scales' padding is written where they leave four at a
+/// time (quantize.tiles.scale_words), else it has to be there before.
+struct ProductBlocks {
+  QuantizeArgs quantize;      // rows, cols, codes and scales of the first matrix; there is no input
+  std::int64_t codes_matrix;  // bytes from matrix to matrix
+  std::int64_t scales_matrix;
+  std::int32_t tiled;  // scales are in 128x4 tiles, those of each matrix by themselves
+};
+
+/// matmul_dense_<bf16, f16 or fp8>_to_<format>: the same, d quantized by a rule that is a function
+/// of a block's largest magnitude.
+struct MatmulDenseBlocksArgs {
+  MatmulDenseArgs product;  // a batch; output.d, its strides and its type do not count
+  ProductBlocks blocks;
 };
 
 }  // namespace microscale::cuda

@@ -4,6 +4,7 @@
 #include <string>
 
 #include "cuda/dense_geometry.hpp"
+#include "cuda/kernel_choice.hpp"
 #include "cuda/launch.hpp"
 
 namespace microscale::cuda {
@@ -110,19 +111,67 @@ MatmulDenseArgs dense_args(const WideCall& call, DenseShape shape) {
   return args;
 }
 
-void multiply(Device& device, const char* operation, const std::string& kind, DenseShape shape,
-              int shared_bytes, const MatmulDenseArgs& args, Stream stream) {
+// Four blocks' scales leave together where rows of them begin at words and no two tiles of d share
+// a word.
+bool has_scale_words(const WideCall& call, DenseShape shape) {
+  const QuantizedOutput& d = *call.quantized;
+  const std::int64_t word = 4 * info(d.format).block;
+  const std::int64_t columns = call.output.gated ? shape.columns / 2 : shape.columns;
+  return columns % word == 0 &&
+         (d.layout == Layout::tiled_128x4 ||
+          (call.n % word == 0 && reinterpret_cast<std::uintptr_t>(d.scales.data()) % 4 == 0));
+}
+
+BlockShape shape_of_d(const WideCall& call) {
+  return {call.rows.m, call.n, call.quantized->format, BlockAxis::cols, call.quantized->layout};
+}
+
+ProductBlocks blocks_of(const WideCall& call, DenseShape shape) {
+  const QuantizedOutput& d = *call.quantized;
+  const BlockShape one = shape_of_d(call);
+  ProductBlocks blocks{};
+  blocks.quantize.rows = one.rows;
+  blocks.quantize.cols = one.cols;
+  blocks.quantize.codes = d.codes.data();
+  blocks.quantize.code_stride = one.code_bytes_per_line();
+  blocks.quantize.scales = d.scales.data();
+  blocks.quantize.global_scale = info(d.format).e8m0_scale ? nullptr : d.device_global_scale;
+  blocks.quantize.tiles.scale_words = has_scale_words(call, shape);
+  set_numerics(blocks.quantize, d.format, d.numerics);
+  blocks.codes_matrix = one.code_bytes();
+  blocks.scales_matrix = one.scale_bytes();
+  blocks.tiled = d.layout == Layout::tiled_128x4;
+  return blocks;
+}
+
+// The padding of tiled scales that do not leave as words.
+void clear_padding(Device& device, const WideCall& call, Stream stream) {
+  if (call.quantized == nullptr || call.quantized->layout != Layout::tiled_128x4) return;
+  const BlockShape one = shape_of_d(call);
+  const bool padded = one.scale_bytes() != one.rows * one.blocks_per_line();
+  const bool words = has_scale_words(call, dense_16_shape) &&
+                     (!multiplies_fp8(call) || has_scale_words(call, dense_8_shape));
+  if (padded && !words)
+    device.set_bytes(call.quantized->scales.data(), 0, call.rows.matrices * one.scale_bytes(),
+                     stream);
+}
+
+void multiply(Device& device, const char* operation, const WideCall& call, const std::string& kind,
+              DenseShape shape, int shared_bytes, const MatmulDenseArgs& args, Stream stream) {
   const std::int64_t tiles =
       wide_most_tiles(shape.cluster(), args.n, args.output.gated != 0, args.rows.m,
                       args.rows.matrices, args.rows.expert_rows != nullptr);
   const std::int64_t clusters = std::max(device.info().multiprocessors / dense_blocks, 1);
-  launch(device, "matmul_dense_" + kind, operation,
-         {.grid_x = static_cast<unsigned>(dense_blocks * std::min(tiles, clusters)),
-          .grid_y = 1,
-          .grid_z = 1,
-          .threads = wide_threads,
-          .column_shift = 0},
-         args, stream, shared_bytes);
+  const Launch grid{.grid_x = static_cast<unsigned>(dense_blocks * std::min(tiles, clusters)),
+                    .grid_y = 1,
+                    .grid_z = 1,
+                    .threads = wide_threads,
+                    .column_shift = 0};
+  const std::string kernel = "matmul_dense_" + kind;
+  if (call.quantized == nullptr)
+    return launch(device, kernel, operation, grid, args, stream, shared_bytes);
+  launch(device, kernel + "_to_" + std::string(info(call.quantized->format).name), operation, grid,
+         MatmulDenseBlocksArgs{args, blocks_of(call, shape)}, stream, shared_bytes);
 }
 
 unsigned at_most(std::int64_t count, std::int64_t most) {
@@ -171,8 +220,8 @@ const std::uint32_t* multiply_fp8(Device& device, const char* operation, const W
   args.unless = misfits;
   args.factors = factors;
   args.references = references;
-  multiply(device, operation, "fp8", dense_8_shape, dense_shared(dense_8_shape, true).bytes, args,
-           stream);
+  multiply(device, operation, call, "fp8", dense_8_shape, dense_shared(dense_8_shape, true).bytes,
+           args, stream);
   return misfits;
 }
 
@@ -195,6 +244,16 @@ bool dense_takes_plain(const DeviceInfo& device, const WideCall& call) {
   return dense_serves(device, call) && !multiplies_fp8(call);
 }
 
+bool dense_quantizes(const WideCall& call, const QuantizedOutput& d) {
+  const bool e8m0 = info(d.format).e8m0_scale,
+             kernels = d.format == Format::mxfp4 || d.format == Format::nvfp4 ||
+                       d.format == Format::mxfp8_e4m3 || d.format == Format::mxfp8_e5m2,
+             own = d.numerics.compat == Compat::none || d.numerics.compat == Compat::ocp;
+  return kernels && own && call.rows.expert_rows == nullptr &&
+         kernel_mode(d.format, d.numerics) == KernelMode::plain &&
+         (e8m0 || d.device_global_scale != nullptr);
+}
+
 std::int64_t dense_workspace_bytes(const WideCall& call) {
   if (call.rows.m == 0 || call.rows.matrices == 0 || call.n == 0) return 0;
   return Parts(call).all();
@@ -205,6 +264,7 @@ void matmul_dense(Device& device, const char* operation, const WideCall& call, S
   const bool f16 = multiplies_f16(call.a, call.b_format);
   const Parts parts(call);
   auto* const a = static_cast<char*>(call.workspace);
+  clear_padding(device, call, stream);
   MatmulDenseArgs args = dense_args(call, dense_16_shape);
   args.a = a;
   args.b = a + parts.a;
@@ -213,7 +273,7 @@ void matmul_dense(Device& device, const char* operation, const WideCall& call, S
     args.only_if = rows.only_if = multiply_fp8(device, operation, call, parts, stream);
   prepare_wide(device, operation, call.a.format, rows, stream);
   expand(device, operation, call, f16, args.only_if, a + parts.a, stream);
-  multiply(device, operation, f16 ? "f16" : "bf16", dense_16_shape,
+  multiply(device, operation, call, f16 ? "f16" : "bf16", dense_16_shape,
            dense_shared(dense_16_shape, false).bytes, args, stream);
 }
 

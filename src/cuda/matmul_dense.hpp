@@ -24,6 +24,13 @@ bool dense_serves(const DeviceInfo& device, const WideCall& call);
 /// Whether its weights may be plain: such a call is served, and not in FP8.
 bool dense_takes_plain(const DeviceInfo& device, const WideCall& call);
 
+/// Whether matmul_dense quantizes d itself, with the bytes of quantize() of the FP32 d: rounding
+/// nearest_even with a scale rule that is a function of a block's largest magnitude (of NVFP4
+/// `nearest`, of MX all but `search`), no profile of another tool, NVFP4's global scale on the
+/// device. Otherwise, and where there are experts, d is made in FP32 and quantized by a launch of
+/// its own.
+bool dense_quantizes(const WideCall& call, const QuantizedOutput& d);
+
 /// What matmul_dense needs: a and all weights, 2 bytes an element, rows filled up to 8 a matrix (of
 /// a) and to 16 (of the weights), k to 64; with fp8 a byte more for each row of the
 /// weights. As wide_workspace_bytes.
@@ -31,7 +38,7 @@ std::int64_t dense_workspace_bytes(const WideCall& call);
 
 /// As matmul_wide, whatever the number of rows, within the same bounds; the workspace of
 /// dense_workspace_bytes. Three launches, for a plain gate four; with fp8
-/// six.
+/// six. A quantized d takes no more.
 void matmul_dense(Device& device, const char* operation, const WideCall& call, Stream stream);
 
 /// With fp8: of 33 terms an instruction drops less than 2^-13 of the largest each, and as much of

@@ -176,6 +176,8 @@ std::optional<WideCall> wide_call(const DeviceInfo& device, const MatmulCall& ca
   wide.output = output;
   wide.fp8 = call.fast_accumulation;
   if (wide.b_is_plain && !dense_takes_plain(device, wide) && !wide_takes_plain(wide)) return {};
+  if (const QuantizedOutput* d = call.quantized())
+    if (dense_serves(device, wide) && dense_quantizes(wide, *d)) wide.quantized = d;
   return wide;
 }
 

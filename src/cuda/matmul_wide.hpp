@@ -49,6 +49,9 @@ struct WideCall {
   /// are very many rows (matmul_dense.hpp). Operands whose scales FP8 has no room for
   /// (tile/fp8_window.cuh) are found on the device, and computed without.
   bool fp8 = false;
+  /// d as blocks: codes and scales instead of output.d. Only where matmul_dense serves and takes it
+  /// (dense_quantizes).
+  const QuantizedOutput* quantized = nullptr;
   void* workspace = nullptr;  ///< wide_workspace_bytes of them, aligned to 256 bytes
 };
 
@@ -65,7 +68,8 @@ bool wide_takes_plain(const WideCall& call);
 inline constexpr std::int64_t wide_least_rows = 9;
 
 /// The call as these kernels take it, all but the workspace; none where rows are few, there are no
-/// kernels, or weights are not packed and have to be. `rows`, `output`: of the call.
+/// kernels, or weights are not packed and have to be. `rows`, `output`: of the call. A quantized d
+/// is `quantized` where it is made so in one pass, else it goes to output.d.
 std::optional<WideCall> wide_call(const DeviceInfo& device, const MatmulCall& call,
                                   const ProductRows& rows, const ProductOutput& output);
 

@@ -109,6 +109,96 @@ TEST_F(CudaMatmulDense, names_the_kernels_of_each_pair) {
   }
 }
 
+class CudaMatmulDenseQuantized : public CudaMatmulDense {
+ protected:
+  CudaMatmulDenseQuantized() {
+    call.rows = rows(700, 2), call.n = 608;
+    d.format = Format::nvfp4;
+    d.numerics.scale_rule = ScaleRule::nearest;
+    d.device_global_scale = reinterpret_cast<const float*>(memory->bytes + 128);
+    d.codes = {memory->bytes + 32768, 512};
+    d.scales = {memory->bytes + 40960, 512};
+    call.quantized = &d;
+  }
+  MatmulDenseBlocksArgs launched() {
+    device.launches.clear(), device.zeroed.clear();
+    multiply();
+    return device.launches.back().as<MatmulDenseBlocksArgs>();
+  }
+  QuantizedOutput d;
+};
+
+TEST_F(CudaMatmulDenseQuantized, says_where_codes_and_scales_of_each_matrix_go) {
+  const MatmulDenseBlocksArgs args = launched();
+  ASSERT_EQ(device.launches.size(), 3u);
+  EXPECT_EQ(device.launches[2].name, "matmul_dense_bf16_to_nvfp4");
+  EXPECT_EQ(device.launches[2].call.shared_bytes, dense_shared(dense_16_shape, false).bytes);
+  EXPECT_EQ(args.product.a, call.workspace);
+  EXPECT_EQ(args.blocks.quantize.rows, 700);
+  EXPECT_EQ(args.blocks.quantize.cols, 608);
+  EXPECT_EQ(args.blocks.quantize.codes, d.codes.data());
+  EXPECT_EQ(args.blocks.quantize.code_stride, 304);
+  EXPECT_EQ(args.blocks.codes_matrix, 700 * 304);
+  EXPECT_EQ(args.blocks.quantize.scales, d.scales.data());
+  EXPECT_EQ(args.blocks.scales_matrix, 700 * 38);
+  EXPECT_EQ(args.blocks.quantize.global_scale, d.device_global_scale);
+  EXPECT_FALSE(args.blocks.tiled);
+  EXPECT_FALSE(args.blocks.quantize.tiles.scale_words) << "rows of 38 scales";
+  EXPECT_TRUE(device.zeroed.empty());
+}
+
+// Padding leaves with the words; where there are none it is there before.
+TEST_F(CudaMatmulDenseQuantized, writes_scales_as_words_where_no_two_tiles_share_one) {
+  d.layout = Layout::tiled_128x4;
+  MatmulDenseBlocksArgs args = launched();
+  EXPECT_TRUE(args.blocks.tiled);
+  EXPECT_TRUE(args.blocks.quantize.tiles.scale_words);
+  EXPECT_EQ(args.blocks.scales_matrix, 6 * 10 * 512);
+  EXPECT_TRUE(device.zeroed.empty());
+  call.fp8 = true, d.format = Format::mxfp4, d.numerics.scale_rule = ScaleRule::rceil;
+  launched();
+  EXPECT_EQ(device.launches[2].name, "matmul_dense_fp8_to_mxfp4");
+  EXPECT_EQ(device.launches[5].name, "matmul_dense_bf16_to_mxfp4");
+  const auto fp8 = device.launches[2].as<MatmulDenseBlocksArgs>(),
+             bf16 = device.launches[5].as<MatmulDenseBlocksArgs>();
+  EXPECT_FALSE(fp8.blocks.quantize.tiles.scale_words) << "six blocks to a tile of d";
+  EXPECT_TRUE(bf16.blocks.quantize.tiles.scale_words);
+  EXPECT_EQ(fp8.blocks.quantize.global_scale, nullptr);
+  ASSERT_EQ(device.zeroed.size(), 2u);
+  EXPECT_EQ(device.zeroed[0].first, d.scales.data());
+  EXPECT_EQ(device.zeroed[0].second, 2 * 6 * 5 * 512);
+  call.rows = rows(768, 2), call.n = 640;
+  launched();
+  EXPECT_EQ(device.zeroed.size(), 1u) << "no padding";
+  call.fp8 = false, call.n = 608, d.layout = Layout::row_major;
+  EXPECT_FALSE(launched().blocks.quantize.tiles.scale_words);
+  call.n = 640;
+  EXPECT_TRUE(launched().blocks.quantize.tiles.scale_words);
+  call.output.gated = 1;
+  EXPECT_TRUE(launched().blocks.quantize.tiles.scale_words);
+}
+
+TEST_F(CudaMatmulDenseQuantized, leaves_searches_and_experts_to_a_launch_of_their_own) {
+  EXPECT_TRUE(dense_quantizes(call, d));
+  for (const ScaleRule rule : {ScaleRule::search, ScaleRule::full, ScaleRule::four_over_six}) {
+    d.numerics.scale_rule = rule;
+    EXPECT_FALSE(dense_quantizes(call, d)) << to_string(rule);
+  }
+  d.numerics.scale_rule = ScaleRule::nearest;
+  d.numerics.rounding = Rounding::stochastic;
+  EXPECT_FALSE(dense_quantizes(call, d));
+  d.numerics.rounding = Rounding::nearest_even;
+  d.numerics.compat = Compat::modelopt;
+  EXPECT_FALSE(dense_quantizes(call, d));
+  d.numerics.compat = Compat::none;
+  d.device_global_scale = nullptr;
+  EXPECT_FALSE(dense_quantizes(call, d));
+  d.format = Format::mxfp8_e5m2, d.numerics.scale_rule = ScaleRule::even;
+  EXPECT_TRUE(dense_quantizes(call, d));
+  call.rows.expert_rows = memory->bytes;
+  EXPECT_FALSE(dense_quantizes(call, d));
+}
+
 // Rows like those of a; of a gate and up eight in turn.
 TEST_F(CudaMatmulDense, takes_plain_weights_as_they_are) {
   call.b = nullptr, call.n = 601;

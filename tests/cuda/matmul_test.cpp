@@ -95,6 +95,25 @@ TEST_F(CudaMatmul, packed_weights_and_a_quantized_result_are_two_kernels) {
   EXPECT_EQ(device.launches[1].as<QuantizeArgs>().input, work->bytes);
 }
 
+// Of very many rows the product's kernel quantizes, and no FP32 d is made.
+TEST_F(CudaMatmul, needs_no_room_for_fp32_where_the_product_quantizes) {
+  a_view.rows = d_view.rows = 2048, a_view.cols = a_view.row_stride = 8192;
+  weights.shape = {8192, 8192, Format::nvfp4};
+  d_view.cols = d_view.row_stride = 8192;
+  const MatmulInput input(a_view);
+  const MatmulWeights b_weights(weights);
+  QuantizedOutput out{.format = Format::nvfp4};
+  out.device_global_scale = weights.device_global_scale;
+  const auto bytes = [&](const MatmulOutput& output) {
+    return matmul_workspace_bytes(device, MatmulCall{.a = input, .b = b_weights, .d = output});
+  };
+  const std::int64_t dense = bytes(d_view), sums = std::int64_t{2048} * 8192 * 4;
+  out.numerics.scale_rule = ScaleRule::nearest;
+  EXPECT_EQ(bytes(out), dense);
+  out.numerics.scale_rule = ScaleRule::search;
+  EXPECT_EQ(bytes(out), dense + sums);
+}
+
 // Where nothing is streamed: rows are prepared, a thread block for each and for its parts of 1024.
 TEST_F(CudaMatmul, packed_weights_with_scaled_rows_are_two_kernels) {
   if (kernel_images().empty()) GTEST_SKIP() << "built without nvcc";

@@ -178,9 +178,8 @@ inline cuda::ProductOutput output_of(const Product& p, Buffers& memory, const Ma
   return out;
 }
 
-/// d, all rows; what no kernel wrote is `untouched`.
-inline Matrix computed(const Product& p) {
-  Buffers memory;
+/// Everything but the output and the workspace.
+inline cuda::WideCall operands_of(const Product& p, Buffers& memory) {
   cuda::WideCall call;
   if (p.a.dense) {
     std::vector<std::uint8_t> bytes(p.unaligned ? 2 : 0);
@@ -214,12 +213,19 @@ inline Matrix computed(const Product& p) {
   call.n = p.n(), call.k = p.k();
   call.fp8 = p.fp8;
   call.rows = rows_of(p, memory);
+  EXPECT_TRUE(cuda::wide_takes(device().info(), call.a, call.b_format));
+  return call;
+}
+
+/// d, all rows; what no kernel wrote is `untouched`.
+inline Matrix computed(const Product& p) {
+  Buffers memory;
+  cuda::WideCall call = operands_of(p, memory);
   Matrix d = untouched_rows(p);
   call.output = output_of(p, memory, d);
   call.workspace = memory.raw(
       static_cast<std::size_t>(p.dense ? cuda::dense_workspace_bytes(call)
                                        : cuda::wide_workspace_bytes(device().info(), call)));
-  EXPECT_TRUE(cuda::wide_takes(device().info(), call.a, call.b_format));
   if (p.dense)
     cuda::matmul_dense(device(), "matmul", call, nullptr);
   else

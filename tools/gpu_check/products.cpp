@@ -11,6 +11,7 @@
 #include "device_bytes.hpp"
 #include "microscale/error.hpp"
 #include "microscale/matmul.hpp"
+#include "microscale/quantize.hpp"
 #include "support/matrices.hpp"
 #include "support/random_blocks.hpp"
 
@@ -115,6 +116,45 @@ class Checker {
     compare(what, d, type, wanted, [&](std::int64_t i, std::int64_t j) {
       return bound(magnitude.at(i, j), roundings(m, k, fast));
     });
+  }
+
+  // A quantized d against the FP32 d of the same product, quantized on the host: the same bytes.
+  void quantized(const Operand& a, const Operand& b, std::int64_t m, std::int64_t n, bool packed,
+                 Format format, Layout layout, bool fast = false) {
+    const std::string what =
+        fmt::format("{} x {} {}, {} x {} to {} {}", a.name(), b.name(), packed ? "packed" : "plain",
+                    m, n, info(format).name, layout == Layout::row_major ? "rows" : "tiled");
+    const BlockShape shape{m, n, format, BlockAxis::cols, layout};
+    const float one = 0.75f;
+    const DeviceBytes d(device_, m * n * 4), codes(device_, shape.code_bytes()),
+        scales(device_, shape.scale_bytes()), global(device_, raw(&one, 4));
+    const BlockTensorView weights = b.device_blocks();
+    std::unique_ptr<DeviceBytes> memory;
+    MatmulOptions options{.a = a.on_device(), .b = weights, .d = {}};
+    options.fast_accumulation = fast;
+    if (packed) options.b = pack(memory, weights, nullptr);
+    options.d = MutableTensorView{d.data(), DType::f32, m, n, n};
+    run(options);
+    QuantizedOutput out{.format = format, .layout = layout};
+    out.numerics.scale_rule = info(format).e8m0_scale ? ScaleRule::rceil : ScaleRule::nearest;
+    out.device_global_scale = reinterpret_cast<const float*>(global.data());
+    out.codes = span_of(codes), out.scales = span_of(scales);
+    options.d = out;
+    run(options);
+
+    Matrix sums(DType::f32, m, n);
+    sums.bytes = d.to_host();
+    BlockTensor wanted(shape);
+    QuantizeOptions quantize{.input = sums.view(), .format = format, .numerics = out.numerics};
+    quantize.layout = layout;
+    if (format == Format::nvfp4) quantize.global_scale = one;
+    quantize_into(quantize, wanted.codes(), wanted.scales(), reference);
+    ++totals_.calls;
+    totals_.elements += m * n;
+    if (!codes.margins_untouched() || !scales.margins_untouched())
+      return fail(what + ": wrote outside its output");
+    if (codes.to_host() != bytes_of(std::as_const(wanted).codes())) fail(what + ": other codes");
+    if (scales.to_host() != bytes_of(std::as_const(wanted).scales())) fail(what + ": other scales");
   }
 
   void gated(const Operand& a, const Operand& gate, const Operand& up, std::int64_t m,
@@ -340,6 +380,12 @@ void check_products(Device& device, const Scope& scope, EqualityTotals& totals) 
         b(device, test::random_blocks(format, columns, k, Layout::row_major, 7));
     for (const bool packed : {false, true}) checker.product(a, b, m, columns, packed, DType::bf16);
     if (format == Format::mxfp4) checker.product(a, b, m, columns, true, DType::f32, /*fast=*/true);
+    for (const Format to : formats)
+      for (const Layout layout : {Layout::row_major, Layout::tiled_128x4}) {
+        checker.quantized(a, b, m, columns, /*packed=*/true, to, layout);
+        if (format == Format::mxfp4)
+          checker.quantized(a, b, m, columns, true, to, layout, /*fast=*/true);
+      }
   }
 }
 

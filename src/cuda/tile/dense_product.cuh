@@ -6,7 +6,8 @@
 // warp copies 128 bytes of k of both operands (layouts/token_tiles.hpp) into a ring of stages: a
 // linear bulk copy for each. Two warpgroups have 64 rows of a each; the four steps of a stage are a
 // group of products, and the next group is issued before the one before is waited for. The copying
-// warp runs ahead into the next tile while this one's sums are stored (dense_store.cuh).
+// warp runs ahead into the next tile while this one's sums are stored (dense_store.cuh,
+// dense_quantize.cuh).
 //
 // With FP8 (fp8_window.cuh) the tensor cores keep 13 bits behind the leading one of a sum: sums of
 // a stage are taken out, multiplied by their row of a's power of two and added in FP32, while the
@@ -54,9 +55,12 @@ struct DenseE5m2 {
   }
 };
 
-template <class Element>
+/// Output: what becomes of the sums of a tile, DenseOutput of dense_store.cuh or DenseQuantize of
+/// dense_quantize.cuh. All threads of a block make one, those that multiply use it.
+template <class Element, template <class> class Output>
 class DenseProduct {
  public:
+  using Args = typename Output<Element>::Args;
   static constexpr DenseShape shape = Element::shape;
   static constexpr DenseShared shared = dense_shared(shape, Element::fp8);
   static constexpr int a_bytes = shape.rows * 128, row_groups = shape.rows / 8;
@@ -65,7 +69,8 @@ class DenseProduct {
   static_assert(shape.rows == 128 && shape.columns % 64 == 0, "a warp stores 16 rows x 64 columns");
   static_assert(shared.stages >= 3 && shared.bytes <= wide_shared_bytes, "shared memory is short");
 
-  __device__ static void run(const MatmulDenseArgs& args) {
+  __device__ static void run(const Args& all) {
+    const MatmulDenseArgs& args = Output<Element>::product(all);
     extern __shared__ __align__(1024) unsigned char memory[];
     std::uint32_t address[1] = {static_cast<std::uint32_t>(__cvta_generic_to_shared(memory))};
     ptx::keep_in_place(address);
@@ -77,12 +82,13 @@ class DenseProduct {
     follow_previous_grid();
     if (args.only_if != nullptr && *args.only_if == 0) return;  // both blocks
     if (args.unless != nullptr && *args.unless != 0) return;
+    const Output<Element> output(all);
     if (threadIdx.x >= 256) {
       ptx::setmaxnreg_dec<56>();
       if (threadIdx.x < 288) copy(args, base, ring);
     } else {
       ptx::setmaxnreg_inc<224>();
-      multiply(args, base, ring);
+      multiply(output, base, ring);
     }
     ptx::barrier_cluster();  // the other block still frees stages of both
   }
@@ -191,7 +197,7 @@ class DenseProduct {
     }
   }
 
-  __device__ static void multiply(const MatmulDenseArgs& args, std::uint32_t base, Ring ring) {
+  __device__ static void multiply(const Output<Element>& output, std::uint32_t base, Ring ring) {
     const std::uint32_t warp = threadIdx.x / 32;
     float d[shape.columns / 2];
 #pragma unroll 1
@@ -200,12 +206,16 @@ class DenseProduct {
       const uint4 where = ptx::ld_shared_v4(place(base, ring.stage()));
       if (where.w == 0) return;
       const uint4 row = ptx::ld_shared_v4(place(base, ring.stage()) + 16);
+      if constexpr (Output<Element>::changes_sums) {  // which are nothing to the next tile
+#pragma unroll
+        for (float& x : d) x = 0.0f;
+      }
       if constexpr (Element::fp8)
         add_stages(base, ring, where.w, d);
       else
         add_steps(base, ring, where.w, d);
-      store(args, base + shared.sums + warp * dense_sum_bytes, where,
-            static_cast<std::int64_t>(row.y) << 32 | row.x, d);
+      output.store(base + shared.sums + warp * dense_sum_bytes, where,
+                   static_cast<std::int64_t>(row.y) << 32 | row.x, d);
     }
   }
 
@@ -261,41 +271,6 @@ class DenseProduct {
 #pragma unroll
       for (int j = 0; j < Count; ++j)
         d[j] = __fmaf_rn(sums[j], j / 2 % 2 == 0 ? first : second, d[j]);
-    }
-  }
-
-  template <int Count>
-  __device__ static void store(const MatmulDenseArgs& args, std::uint32_t sums, uint4 where,
-                               std::int64_t row, const float (&d)[Count]) {
-    const std::uint32_t warp = threadIdx.x / 32;
-    const ProductFactors factors = product_factors(args.output, where.x);
-    DenseRows tile{.matrix = where.x,
-                   .row = row + warp * 16,
-                   .column = std::int64_t{where.y} * shape.columns,
-                   .rows = static_cast<int>(where.z) - static_cast<int>(warp) * 16,
-                   .vectors = args.vectors != 0,
-                   .references = nullptr};
-    if constexpr (Element::fp8)
-      tile.references = args.references + tile.column + where.x * args.weight_groups * 8;
-    if (is_plain<shape.columns>(args.output, tile, args.n)) {
-      if (static_cast<DType>(args.output.d_type) == DType::f16)
-        store_plain<Element::fp8, true>(args.output, factors.sum, tile, d, sums);
-      else
-        store_plain<Element::fp8, false>(args.output, factors.sum, tile, d, sums);
-      return;
-    }
-#pragma unroll 1
-    for (int part = 0; part < shape.columns / 64; ++part) {
-      __syncwarp();  // the last part has been read
-      if (part == 0) stage_rows<0>(d, sums);
-      if (part == 1) stage_rows<32>(d, sums);
-      if (part == 2) stage_rows<64>(d, sums);
-      if constexpr (shape.columns == 256)
-        if (part == 3) stage_rows<96>(d, sums);
-      __syncwarp();
-      store_rows<Element::fp8>(args.output, factors, tile, args.n, sums);
-      tile.column += 64;
-      if constexpr (Element::fp8) tile.references += 64;
     }
   }
 };

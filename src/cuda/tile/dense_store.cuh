@@ -39,6 +39,21 @@ struct DenseRows {
   const std::uint8_t* references;  // FP8: of the weights' rows from `column` on; else null
 };
 
+/// `where`: the matrix, the column tile, the rows of d that the block has; `row`: its first.
+template <class Element>
+__device__ DenseRows dense_rows(const MatmulDenseArgs& args, uint4 where, std::int64_t row) {
+  const std::uint32_t warp = threadIdx.x / 32;
+  DenseRows tile{.matrix = where.x,
+                 .row = row + warp * 16,
+                 .column = std::int64_t{where.y} * Element::shape.columns,
+                 .rows = static_cast<int>(where.z) - static_cast<int>(warp) * 16,
+                 .vectors = args.vectors != 0,
+                 .references = nullptr};
+  if constexpr (Element::fp8)
+    tile.references = args.references + tile.column + where.x * args.weight_groups * 8;
+  return tile;
+}
+
 /// Times the powers of two that eight rows of weights are relative to.
 __device__ inline void apply_references(const std::uint8_t* references, float (&v)[8]) {
   const uint2 bytes = ptx::ld_global_nc_v2(references);
@@ -147,5 +162,48 @@ __device__ void store_plain(const ProductOutput& out, float factor, const DenseR
   }
   __syncwarp();
 }
+
+/// d as elements of a dense matrix.
+template <class Element>
+class DenseOutput {
+ public:
+  using Args = MatmulDenseArgs;
+  static constexpr bool changes_sums = false;  // what store() is given
+  __device__ static const MatmulDenseArgs& product(const Args& args) { return args; }
+  __device__ explicit DenseOutput(const Args& args) : args_(args) {}
+
+  /// The sums of a warp's 16 rows of a tile; `sums`: dense_sum_bytes of shared memory of its own.
+  template <int Count>
+  __device__ void store(std::uint32_t sums, uint4 where, std::int64_t row,
+                        const float (&d)[Count]) const {
+    constexpr int columns = Element::shape.columns;
+    const ProductOutput& out = args_.output;
+    const ProductFactors factors = product_factors(out, where.x);
+    DenseRows tile = dense_rows<Element>(args_, where, row);
+    if (is_plain<columns>(out, tile, args_.n)) {
+      if (static_cast<DType>(out.d_type) == DType::f16)
+        store_plain<Element::fp8, true>(out, factors.sum, tile, d, sums);
+      else
+        store_plain<Element::fp8, false>(out, factors.sum, tile, d, sums);
+      return;
+    }
+#pragma unroll 1
+    for (int part = 0; part < columns / 64; ++part) {
+      __syncwarp();  // the last part has been read
+      if (part == 0) stage_rows<0>(d, sums);
+      if (part == 1) stage_rows<32>(d, sums);
+      if (part == 2) stage_rows<64>(d, sums);
+      if constexpr (columns == 256)
+        if (part == 3) stage_rows<96>(d, sums);
+      __syncwarp();
+      store_rows<Element::fp8>(out, factors, tile, args_.n, sums);
+      tile.column += 64;
+      if constexpr (Element::fp8) tile.references += 64;
+    }
+  }
+
+ private:
+  const MatmulDenseArgs& args_;
+};
 
 }  // namespace microscale::cuda
