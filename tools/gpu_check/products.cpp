@@ -23,7 +23,7 @@ using test::Matrix;
 // Roundings of 2^-24 that a term goes through at most (docs/matmul.md, docs/matmul_hopper.md).
 double roundings(std::int64_t m, std::int64_t k, bool fast = false) {
   if (fast) return 140.0 * 0x1p11 + static_cast<double>(k);
-  if (m > 16) return 11.0 * std::ceil(static_cast<double>(k) / 16) + 64;
+  if (m > 8) return 11.0 * std::ceil(static_cast<double>(k) / 16) + 64;
   return 22.0 * std::ceil(static_cast<double>(k) / 128) + 160;
 }
 
@@ -369,9 +369,11 @@ void check_products(Device& device, const Scope& scope, EqualityTotals& totals) 
     if (info(format).code_bits != 4) continue;
     const std::int64_t columns = 21, k = 49152;
     const Operand b(device, test::random_blocks(format, columns, k, Layout::row_major, 7));
-    for (const std::int64_t m : {8, 16})
-      checker.product(Operand(device, test::gaussian(DType::bf16, m, k, 3, 2.0f)), b, m, columns,
+    for (const std::int64_t m : {8, 16}) {
+      const DType type = m == 8 ? DType::bf16 : DType::f16;
+      checker.product(Operand(device, test::gaussian(type, m, k, 3, 2.0f)), b, m, columns,
                       /*packed=*/true, DType::f32);
+    }
   }
   if (least) return;
   for (const Format format : scope.formats) {  // so many rows that weights are expanded first

@@ -20,6 +20,15 @@
   MICROSCALE_MATMUL_ROWS_ENTRY(name##_8, 1, scaled, __VA_ARGS__) \
   MICROSCALE_MATMUL_ROWS_ENTRY(name##_16, 2, scaled, __VA_ARGS__)
 
+// The same where Hopper's kernels for many rows take all that has more than eight
+// (cuda/matmul_wide.hpp).
+#if defined(__CUDA_ARCH__) && __CUDA_ARCH__ < 1000
+#define MICROSCALE_MATMUL_FEW_ROWS_ENTRIES(name, scaled, ...) \
+  MICROSCALE_MATMUL_ROWS_ENTRY(name##_8, 1, scaled, __VA_ARGS__)
+#else
+#define MICROSCALE_MATMUL_FEW_ROWS_ENTRIES MICROSCALE_MATMUL_ROWS_ENTRIES
+#endif
+
 // One row of a at a time, plain weights; `blocks` a multiprocessor, or too little is under way.
 #define MICROSCALE_MATMUL_LINE_ENTRY(name, blocks, scaled, ...)                               \
   extern "C" __global__ void __launch_bounds__(microscale::cuda::matmul_rows_threads, blocks) \

@@ -4,8 +4,8 @@
 
 MICROSCALE_MATMUL_ROWS_ENTRIES(matmul_rows_mxfp8_e5m2_packed_unit, false,
                                PackedMxfp8<microscale::E5M2>)
-MICROSCALE_MATMUL_ROWS_ENTRIES(matmul_rows_mxfp8_e5m2_packed_scaled, true,
-                               PackedMxfp8<microscale::E5M2>)
+MICROSCALE_MATMUL_FEW_ROWS_ENTRIES(matmul_rows_mxfp8_e5m2_packed_scaled, true,
+                                   PackedMxfp8<microscale::E5M2>)
 MICROSCALE_MATMUL_ROWS_ENTRIES(matmul_rows_mxfp8_e5m2_plain_unit, false,
                                PlainMxfp8<microscale::E5M2>)
 MICROSCALE_MATMUL_ROWS_ENTRIES(matmul_rows_mxfp8_e5m2_plain_scaled, true,
