@@ -120,11 +120,11 @@ bool in_fp8(const AttentionCall& call) {
 void check_served(Device& device, const AttentionCall& call) {
   const AttentionOptions& o = call.options;
   if (architecture_of(device.info()) != "sm_90a")
-    refuse(
-        fmt::format("has kernels for attention on compute capability 9.0 and 12.x in this version, and {} "
-                    "is {}.{}; copy the operands to host memory and leave the backend to "
-                    "`automatic`",
-                    device.info().name, device.info().major, device.info().minor));
+    refuse(fmt::format(
+        "has kernels for attention on compute capability 9.0 and 12.x in this version, and {} "
+        "is {}.{}; copy the operands to host memory and leave the backend to "
+        "`automatic`",
+        device.info().name, device.info().major, device.info().minor));
   if (o.numerics.accuracy != AttentionAccuracy::storage && !in_fp8(call))
     refuse(
         "has accuracy `storage`, and `one_term` with fp8 probabilities of q, k and v in MXFP4, d "
@@ -276,6 +276,9 @@ void expand(Device& device, const std::string& kernel, AttentionExpandArgs args,
   const std::int64_t tiles =
       std::int64_t{args.keys.sequences} * args.keys.heads * std::max(args.keys.tiles_each, 1);
   args.keys.tiles_each = std::max(args.keys.tiles_each, 1);
+  args.by_heads = divisor(args.keys.heads);
+  args.by_tiles = divisor(args.keys.tiles_each);
+  args.by_sequences = divisor(args.keys.sequences);
   launch(device, kernel, operation, blocks_of(count * tiles, prefill_expand_threads), args, stream);
 }
 

@@ -19,6 +19,7 @@
 #include <cstdint>
 
 #include "core/host_device.hpp"
+#include "cuda/divisor.hpp"
 
 namespace microscale::cuda {
 
@@ -106,9 +107,11 @@ MICROSCALE_HD constexpr int fp8_key_place(int key) {
   return key / 16 * 16 + key % 8 / 2 * 4 + key / 8 % 2 * 2 + key % 2;
 }
 
-/// One launch for K, V or both.
+/// One launch for K, V or both, a block of threads a tile: of all heads those of the same tokens
+/// first, then further tokens, sequences, V.
 struct AttentionExpandArgs {
   PrefillKeys keys;
+  Divisor by_heads, by_tiles, by_sequences;  // of `keys`
   PrefillOperand operands[2];
   std::int32_t first, count;  // 0: K, 1: V
   std::uint8_t* tiles[2];

@@ -35,6 +35,13 @@ __device__ inline void ldmatrix_m8n16_x4_b8x16_b4x16_p64(std::uint32_t (&d)[4],
                : "memory");
 }
 
+/// Four matrices the other way, bytes as they are. sm_90 and later.
+__device__ inline void stmatrix_m8n8_x4_b16(std::uint32_t address, const std::uint32_t (&a)[4]) {
+  asm volatile("stmatrix.sync.aligned.m8n8.x4.shared.b16 [%0], {%1, %2, %3, %4};" ::"r"(address),
+               "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3])
+               : "memory");
+}
+
 /// Four matrices of 16-bit elements the other way, each transposed: lane 8 q + r names where row r
 /// of matrix q goes; lane 4 g + t has elements (2 t, g) and (2 t + 1, g). sm_90 and later.
 __device__ inline void stmatrix_m8n8_x4_trans_b16(std::uint32_t address,

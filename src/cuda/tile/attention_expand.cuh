@@ -6,6 +6,7 @@
 #include <cstdint>
 
 #include "cuda/attention_prefill_args.hpp"
+#include "cuda/ptx/wgmma.cuh"
 #include "cuda/tile/attention_elements.cuh"
 #include "cuda/tile/attention_prefill_item.cuh"
 #include "cuda/tile/grid_order.cuh"
@@ -20,43 +21,54 @@ struct ExpandTile {
   std::int64_t place;  // of all heads' tiles
 
   __device__ explicit ExpandTile(const AttentionExpandArgs& args)
-      : head(static_cast<int>(blockIdx.x) % args.keys.heads),
-        sequence(static_cast<int>(blockIdx.x) / args.keys.heads / args.keys.tiles_each %
-                 args.keys.sequences),
-        which(args.first + static_cast<int>(blockIdx.x) / args.keys.heads / args.keys.tiles_each /
-                               args.keys.sequences),
+      : ExpandTile(args, static_cast<int>(blockIdx.x),
+                   args.by_heads.divide(static_cast<int>(blockIdx.x))) {}
+
+ private:
+  __device__ ExpandTile(const AttentionExpandArgs& args, int block, int of_heads)
+      : ExpandTile(args, of_heads, args.by_tiles.divide(of_heads),
+                   block - of_heads * args.keys.heads) {}
+  __device__ ExpandTile(const AttentionExpandArgs& args, int of_heads, int of_tiles, int own_head)
+      : head(own_head),
+        sequence(of_tiles - args.by_sequences.divide(of_tiles) * args.keys.sequences),
+        which(args.first + args.by_sequences.divide(of_tiles)),
         range(args.keys, sequence) {
-    const int tile = static_cast<int>(blockIdx.x) / args.keys.heads % args.keys.tiles_each;
+    const int tile = of_heads - of_tiles * args.keys.tiles_each;
     first = tile * prefill_keys(args.keys.width);
     place =
         head * args.keys.all_tiles + prefill_first_tile(args.keys, sequence, range.begin) + tile;
     if (blockIdx.x == 0 && threadIdx.x == 0 && args.counter) *args.counter = 0;
   }
-
-  /// Codes or scales of a token of the tile.
-  __device__ const std::uint8_t* row(const PrefillKeys& keys, const PrefillPlane& plane, int page,
-                                     int token) const {
-    const std::int64_t of_page = range.begin + ((first + token) & ((1 << keys.page_shift) - 1));
-    return plane.data + page * plane.batch + of_page * plane.token + head * plane.head;
-  }
 };
 
-/// Page of each token of the tile, -1 if there is none; and with K which there are.
+/// Where a token's codes and scales are; null where there is no token.
+struct alignas(16) ExpandRow {
+  const std::uint8_t *codes, *scales;
+};
+
+/// The tile's rows, a thread for each; and with K which there are. Whole after a barrier.
 template <int Keys>
-__device__ void find_pages(const PrefillKeys& all, const ExpandTile& at, int (&pages)[Keys],
-                           PrefillTile* info) {
-  const int own = static_cast<int>(threadIdx.x), token = at.first + own;
+__device__ void find_rows(const AttentionExpandArgs& args, const ExpandTile& at,
+                          ExpandRow (&rows)[Keys], PrefillTile* info) {
+  const PrefillKeys& all = args.keys;
+  const auto own = threadIdx.x;
+  const int token = at.first + static_cast<int>(own);
   bool absent = false;
   if (own < Keys) {
     int page = all.offsets ? 0 : at.sequence;
-    if (token >= at.range.length) {
-      page = -1;
-    } else if (all.page_table) {
+    bool there = token < at.range.length;
+    if (there && all.page_table) {
       page = all.page_table[at.sequence * all.max_pages + (token >> all.page_shift)];
       absent = page < 0 || page >= all.pages;
-      if (absent) page = -1;
+      there = !absent;
     }
-    pages[own] = page;
+    const std::int64_t of_page = at.range.begin + (token & ((1 << all.page_shift) - 1));
+    const auto row = [&](const PrefillPlane& plane) {
+      return there ? plane.data + page * plane.batch + of_page * plane.token + at.head * plane.head
+                   : nullptr;
+    };
+    const PrefillOperand& operand = args.operands[at.which];
+    rows[own] = {row(operand.codes), row(operand.scales)};
   }
   const std::uint32_t present = __ballot_sync(~0u, !absent);
   const int whole = __syncthreads_and(!absent);
@@ -81,34 +93,31 @@ class AttentionExpand {
         args.tiles[at.which] + at.place * (bytes + (at.which == 0 ? prefill_tile_info : 0));
     auto* const info = reinterpret_cast<PrefillTile*>(
         args.tiles[0] + at.place * (bytes + prefill_tile_info) + bytes);
-    __shared__ int pages[keys];
+    __shared__ ExpandRow rows[keys];
     __shared__ int reference;
-    find_pages(args.keys, at, pages, info);
     if (threadIdx.x == 0) reference = least_reference;
-    __syncthreads();
-    expand(args, at, pages, reference, to);
+    find_rows(args, at, rows, info);
+    expand(args.keys.d, rows, reference, to);
     if (threadIdx.x == 0)
       (at.which == 0 ? info->k_exponent : info->v_exponent) = Elements::exponent(reference);
   }
 
  private:
-  __device__ static void expand(const AttentionExpandArgs& args, const ExpandTile& at,
-                                const int (&pages)[keys], int& reference, std::uint8_t* to) {
-    const PrefillOperand& operand = args.operands[at.which];
-    const int piece = static_cast<int>(threadIdx.x) % pieces,
-              row = static_cast<int>(threadIdx.x) / pieces;
+  __device__ static void expand(int d, const ExpandRow (&rows)[keys], int& reference,
+                                std::uint8_t* to) {
+    const std::uint32_t piece = threadIdx.x % pieces, row = threadIdx.x / pieces;
     typename Elements::Raw raw[each] = {};
     std::uint32_t scales[each] = {};
 #pragma unroll
     for (int i = 0; i < each; ++i) {
-      const int page = pages[row + i * apart];
-      if (page < 0 || 8 * piece >= args.keys.d) continue;
-      raw[i] = Elements::load(at.row(args.keys, operand.codes, page, row + i * apart) +
-                              piece * Elements::bits);
+      const ExpandRow from = rows[row + i * apart];
+      if (!from.codes || 8 * static_cast<int>(piece) >= d) continue;
+      raw[i] = Elements::load(from.codes + piece * Elements::bits);
       if constexpr (Elements::block > 0)
-        scales[i] = __ldg(at.row(args.keys, operand.scales, page, row + i * apart) +
-                          8 * piece / Elements::block);
+        scales[i] = __ldg(from.scales + 8 * piece / Elements::block);
     }
+    if constexpr (Elements::block > 0)
+      ptx::keep_in_place(scales);  // all are asked for before one is looked at
     if constexpr (Elements::relative) {
       int largest = 0;
 #pragma unroll

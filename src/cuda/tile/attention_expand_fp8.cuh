@@ -1,12 +1,16 @@
 // MXFP4 keys and values to the E5M2 tiles of attention_prefill_args.hpp: E2M1 x 2^s is exact there
 // for scales down to 2^-26 of the largest of the tile (fp8_window.cuh), and smaller ones count as
-// 0. V is turned around in shared memory, byte by byte: 32 neighbouring tokens a warp, whose places
-// share no bank.
+// 0. V is turned around in shared memory: `ldmatrix` brings two bytes of each of two tokens
+// together, and two tokens of the next eight are their neighbours in fp8_key_place.
 #pragma once
 
 #include <cstdint>
 
 #include "cuda/attention_prefill_args.hpp"
+#include "cuda/ptx/ldmatrix.cuh"
+#include "cuda/ptx/memory.cuh"
+#include "cuda/ptx/permute.cuh"
+#include "cuda/ptx/wgmma.cuh"
 #include "cuda/tile/attention_elements.cuh"
 #include "cuda/tile/attention_expand.cuh"
 #include "cuda/tile/attention_prefill_item.cuh"
@@ -16,26 +20,25 @@
 
 namespace microscale::cuda {
 
-/// E5M2 codes of eight E2M1 codes under a scale, relative to `reference`; NaN scales give NaN.
-__device__ inline uint2 e5m2_elements(std::uint32_t codes, std::uint32_t scale,
-                                      std::uint32_t reference) {
-  if (scale == 255) return make_uint2(0x7F7F7F7Fu, 0x7F7F7F7Fu);
-  if (scale + 26 < reference) return make_uint2(0, 0);
-  return e5m2_of_e2m1(codes, e5m2_table(e5m2_table_base(reference), scale));
+/// For E2M1 codes under a scale, relative to `reference`; NaN scales give NaN.
+__device__ inline E5m2Table e5m2_table_of(std::uint32_t scale, std::uint32_t reference) {
+  if (scale == 255) return {0x7F7F7F7Fu, 0x7F7F7F7Fu};
+  if (scale + 26 < reference) return {0, 0};
+  return e5m2_table(e5m2_table_base(reference), scale);
 }
 
 /// What E5M2 elements are to be multiplied by: 2^ of this.
 __device__ inline int e5m2_exponent(int reference) { return reference - 140; }
 
 /// Where 16 elements of a row of 128 lie.
-__device__ inline std::uint32_t fp8_place(int row, int sixteen) {
+__device__ inline std::uint32_t fp8_place(std::uint32_t row, std::uint32_t sixteen) {
   return static_cast<std::uint32_t>(row / 8 * 1024 + token_tiles::piece_offset(row, sixteen));
 }
 
 class AttentionExpandFp8 {
  public:
   static constexpr int width = 128, keys = prefill_keys(width), blocks = 4;  // of a token
-  static constexpr int each = keys * blocks / prefill_expand_threads;
+  static constexpr int apart = prefill_expand_threads / blocks, each = keys / apart;
 
   __device__ static void run(const AttentionExpandArgs& args) {
     follow_previous_grid();
@@ -46,79 +49,83 @@ class AttentionExpandFp8 {
         args.tiles[at.which] + at.place * (bytes + (at.which == 0 ? prefill_tile_info : 0));
     auto* const info = reinterpret_cast<PrefillTile*>(
         args.tiles[0] + at.place * (bytes + prefill_tile_info) + bytes);
-    __shared__ __align__(128) std::uint8_t tile[bytes];
-    __shared__ int pages[keys];
+    __shared__ __align__(128) std::uint8_t memory[bytes];
+    __shared__ ExpandRow rows[keys];
     __shared__ int reference;
-    find_pages(args.keys, at, pages, info);
     if (threadIdx.x == 0) reference = least_reference;
+    find_rows(args, at, rows, info);
+    const auto tile = static_cast<std::uint32_t>(__cvta_generic_to_shared(memory));
+    expand(args.keys.d, rows, reference, tile);
     __syncthreads();
-    uint4 codes[each];
-    std::uint32_t scales[each];
-    int largest = 0;
+    if (at.which == 1) turn_around(tile);
+    const std::uint32_t own = threadIdx.x * 16;
 #pragma unroll
-    for (int i = 0; i < each; ++i) {
-      load(args, at, pages, i, codes[i], scales[i]);
-      largest = max(largest, ElementsMxfp4::reference(codes[i], scales[i]));
-    }
-    largest = __reduce_max_sync(~0u, largest);
-    if (threadIdx.x % 32 == 0) atomicMax(&reference, largest);
-    __syncthreads();
-#pragma unroll
-    for (int i = 0; i < each; ++i)
-      if (at.which == 0)
-        put_key(tile, i, codes[i], scales[i], reference);
-      else
-        put_value(tile, i, codes[i], scales[i], reference);
-    __syncthreads();
-    for (int i = static_cast<int>(threadIdx.x) * 16; i < bytes; i += prefill_expand_threads * 16)
-      ptx::st_global_v4(to + i, *reinterpret_cast<const uint4*>(tile + i));
+    for (std::uint32_t i = 0; i < bytes; i += prefill_expand_threads * 16)
+      ptx::st_global_v4(to + own + i, ptx::ld_shared_v4(tile + own + i));
     if (threadIdx.x == 0)
       (at.which == 0 ? info->k_exponent : info->v_exponent) = e5m2_exponent(reference);
   }
 
  private:
-  /// Token, and which block of its row, of a thread's block `i`: neighbouring tokens in a warp.
-  __device__ static int token() { return static_cast<int>(threadIdx.x) % keys; }
-  __device__ static int block(int i) { return static_cast<int>(threadIdx.x) / keys * each + i; }
-
-  __device__ static void load(const AttentionExpandArgs& args, const ExpandTile& at,
-                              const int (&pages)[keys], int i, uint4& codes, std::uint32_t& scale) {
-    codes = make_uint4(0, 0, 0, 0), scale = 0;
-    const int page = pages[token()];
-    if (page < 0 || 32 * block(i) >= args.keys.d) return;
-    const PrefillOperand& operand = args.operands[at.which];
-    codes =
-        __ldg(reinterpret_cast<const uint4*>(at.row(args.keys, operand.codes, page, token()) +
-                                             16 * block(i)));  // half a sector: the next is a hit
-    scale = __ldg(at.row(args.keys, operand.scales, page, token()) + block(i));
-  }
-
-  __device__ static void put_key(std::uint8_t* tile, int i, uint4 codes, std::uint32_t scale,
-                                 std::uint32_t reference) {
-    const std::uint32_t words[4] = {codes.x, codes.y, codes.z, codes.w};
+  /// A thread has a block of every `apart`-th token.
+  __device__ static void expand(int d, const ExpandRow (&rows)[keys], int& reference,
+                                std::uint32_t tile) {
+    const std::uint32_t block = threadIdx.x % blocks, first = threadIdx.x / blocks;
+    uint4 codes[each] = {};
+    std::uint32_t scales[each] = {};
 #pragma unroll
-    for (int half = 0; half < 2; ++half) {
-      const uint2 low = e5m2_elements(words[2 * half], scale, reference),
-                  high = e5m2_elements(words[2 * half + 1], scale, reference);
-      *reinterpret_cast<uint4*>(tile + fp8_place(token(), 2 * block(i) + half)) =
-          make_uint4(low.x, low.y, high.x, high.y);
+    for (int i = 0; i < each; ++i) {
+      const ExpandRow from = rows[first + i * apart];
+      if (!from.codes || 32 * static_cast<int>(block) >= d) continue;
+      codes[i] = __ldg(reinterpret_cast<const uint4*>(from.codes) + block);
+      scales[i] = __ldg(from.scales + block);
     }
-  }
-
-  __device__ static void put_value(std::uint8_t* tile, int i, uint4 codes, std::uint32_t scale,
-                                   std::uint32_t reference) {
-    const std::uint32_t words[4] = {codes.x, codes.y, codes.z, codes.w};
-    const int place = token() / 32 * 32 + fp8_key_place(token() % 32);
+    ptx::keep_in_place(scales);  // all are asked for before one is looked at
+    int largest = 0;
 #pragma unroll
-    for (int word = 0; word < 4; ++word) {
-      const uint2 eight = e5m2_elements(words[word], scale, reference);
+    for (int i = 0; i < each; ++i)
+      largest = max(largest, ElementsMxfp4::reference(codes[i], scales[i]));
+    largest = __reduce_max_sync(~0u, largest);
+    if (threadIdx.x % 32 == 0) atomicMax(&reference, largest);
+    __syncthreads();
 #pragma unroll
-      for (int j = 0; j < 8; ++j) {
-        const int element = 32 * block(i) + 8 * word + j;
-        tile[fp8_place(element, place / 16) + place % 16] =
-            static_cast<std::uint8_t>((j < 4 ? eight.x : eight.y) >> (8 * (j % 4)));
+    for (int i = 0; i < each; ++i) {
+      const E5m2Table table = e5m2_table_of(scales[i], reference);
+      const std::uint32_t words[4] = {codes[i].x, codes[i].y, codes[i].z, codes[i].w};
+#pragma unroll
+      for (int half = 0; half < 2; ++half) {
+        const uint2 low = e5m2_of_e2m1(words[2 * half], table),
+                    high = e5m2_of_e2m1(words[2 * half + 1], table);
+        ptx::st_shared_v4(tile + fp8_place(first + i * apart, 2 * block + half),
+                          make_uint4(low.x, low.y, high.x, high.y));
       }
     }
+  }
+
+  /// A warp has 16 tokens. Of lane 4 g + t and 16 elements: tokens 2 t and 2 t + 1 of each eight,
+  /// elements 2 g and 2 g + 1, whose rows' places in `stmatrix` share no bank if the lanes from 16
+  /// on have them the other way around.
+  __device__ static void turn_around(std::uint32_t tile) {
+    constexpr int pairs = width / 32;  // of 16 elements
+    const std::uint32_t warp = threadIdx.x / 32, lane = threadIdx.x % 32, matrix = lane / 8,
+                        row = lane % 8;
+    const std::uint32_t from = tile + fp8_place(16 * warp + matrix % 2 * 8 + row, matrix / 2);
+    std::uint32_t two[pairs][4];  // of 16 elements by tokens of the first eight, of the others
+#pragma unroll
+    for (int i = 0; i < pairs; ++i) ptx::ldmatrix_m8n8_x4_trans_b16(two[i], from ^ (32 * i));
+    __syncthreads();
+    const std::uint32_t first = lane < 16 ? 0x6420u : 0x7531u,
+                        second = lane < 16 ? 0x7531u : 0x6420u;
+    const std::uint32_t to =
+        tile + fp8_place(matrix / 2 * 16 + 2 * row + (row / 4 ^ matrix % 2), warp);
+#pragma unroll
+    for (int i = 0; i < pairs; ++i) {
+      const std::uint32_t four[4] = {
+          ptx::prmt_b32(two[i][0], two[i][1], first), ptx::prmt_b32(two[i][0], two[i][1], second),
+          ptx::prmt_b32(two[i][2], two[i][3], first), ptx::prmt_b32(two[i][2], two[i][3], second)};
+      ptx::stmatrix_m8n8_x4_b16(to + i * fp8_place(32, 0), four);
+    }
+    __syncthreads();
   }
 };
 

@@ -10,7 +10,7 @@ namespace microscale::cuda {
 
 /// Where eight elements of a row of a tile of `Rows` rows lie: those from 8 * piece on.
 template <int Rows>
-__device__ inline std::uint32_t prefill_place(int row, int piece) {
+__device__ inline std::uint32_t prefill_place(std::uint32_t row, std::uint32_t piece) {
   return static_cast<std::uint32_t>(piece / 8 * (Rows * 128) + row / 8 * 1024 +
                                     token_tiles::piece_offset(row, piece % 8));
 }

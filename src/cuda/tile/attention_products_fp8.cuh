@@ -50,8 +50,8 @@ __device__ inline void prefill_load_rows_fp8(const AttentionPrefillArgs& args,
       for (int other = 1; other < lanes; other *= 2)
         reference = max(reference, __shfl_xor_sync(~0u, reference, other));
       if (row >= prefill_rows) continue;
-      const uint2 low = e5m2_elements(codes[i].x, scales[i], reference),
-                  high = e5m2_elements(codes[i].y, scales[i], reference);
+      const E5m2Table table = e5m2_table_of(scales[i], reference);
+      const uint2 low = e5m2_of_e2m1(codes[i].x, table), high = e5m2_of_e2m1(codes[i].y, table);
       *reinterpret_cast<uint4*>(to + fp8_place(row, piece)) =
           make_uint4(low.x ^ sign, low.y ^ sign, high.x ^ sign, high.y ^ sign);
       if (piece == 0)
