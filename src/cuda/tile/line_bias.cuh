@@ -28,8 +28,24 @@ class LineBias {
   /// `memory`: line_bias_bytes of shared memory; row tiles [begin, end) of all matrices.
   __device__ LineBias(const LineStreamArgs& args, std::uint32_t memory, std::uint32_t begin,
                       std::uint32_t end)
-      : args_(args), memory_(memory), next_(begin), end_(end) {
-    ask();
+      : args_(args), memory_(memory), next_(begin), end_(end) {}
+
+  /// Once, before `at`: brings the first into registers.
+  __device__ void ask() {
+    const ProductOutput& out = args_.output;
+    if (out.bias == nullptr) return;
+#pragma unroll
+    for (int i = 0; i < each; ++i) {
+      const std::uint32_t element = 32 * i + lane(), tile = next_ + element / line_rows,
+                          matrix = tile / args_.row_tiles;
+      const std::int64_t row = line_row(args_, tile - matrix * args_.row_tiles,
+                                        static_cast<int>(element % line_rows)),
+                         index = matrix * out.bias_matrix + row;
+      bits_[i] = 0;
+      if (tile < end_ && row < args_.n)
+        bits_[i] = wide() ? __ldg(static_cast<const std::uint32_t*>(out.bias) + index)
+                          : __ldg(static_cast<const std::uint16_t*>(out.bias) + index);
+    }
   }
 
   /// Of row tile `tile`, those asked for in order; -0 where there is none.
@@ -57,22 +73,6 @@ class LineBias {
     if (wide()) return __uint_as_float(bits);
     return static_cast<DType>(args_.output.bias_type) == DType::f16 ? ptx::cvt_f32_f16(bits)
                                                                     : __uint_as_float(bits << 16);
-  }
-  __device__ void ask() {
-    const ProductOutput& out = args_.output;
-    if (out.bias == nullptr) return;
-#pragma unroll
-    for (int i = 0; i < each; ++i) {
-      const std::uint32_t element = 32 * i + lane(), tile = next_ + element / line_rows,
-                          matrix = tile / args_.row_tiles;
-      const std::int64_t row = line_row(args_, tile - matrix * args_.row_tiles,
-                                        static_cast<int>(element % line_rows)),
-                         index = matrix * out.bias_matrix + row;
-      bits_[i] = 0;
-      if (tile < end_ && row < args_.n)
-        bits_[i] = wide() ? __ldg(static_cast<const std::uint32_t*>(out.bias) + index)
-                          : __ldg(static_cast<const std::uint16_t*>(out.bias) + index);
-    }
   }
 
   const LineStreamArgs& args_;

@@ -82,37 +82,45 @@ class LineStream {
     if (warp_ == line_warps) ring_.init(line_copy_warps, multiply_warps);
     if (warp_ == stores) slots_.init(multiply_warps, 1);
     follow_previous_grid();
+    const bool multiplies = warp_ < multiply_warps, some = share_.begin < share_.end;
+    const std::uint32_t last_matrix = some ? (share_.end - 1) / args_.row_tiles : first_matrix_;
+    const bool both = args_.buffers == 2 && last_matrix > first_matrix_;
+    LineRaw first{}, second{};
+    Globals globals{}, next{};
+    LineBias bias(args_, base_ + args_.shared.bias, share_.begin, share_.end);
     // What is read of a waits behind nothing, if it is asked for before the first weights.
-    if (warp_ >= multiply_warps && warp_ < line_warps) {  // k is too short for it
-      for (int i = lane_; i < line_slots * line_rows * 4; i += 32)
-        ptx::st_shared_f32(base_ + args_.shared.slots + i / (line_rows * 4) * line_slot_bytes +
-                               warp_ * (line_rows * 16) + i % (line_rows * 4) * 4,
-                           0.0f);
-      together();
-    } else if (warp_ < line_warps) {
-      const bool some = share_.begin < share_.end;
-      const std::uint32_t last_matrix = some ? (share_.end - 1) / args_.row_tiles : first_matrix_;
-      LineRaw first{}, second{};
+    if (multiplies) {
       if (some) first = load(first_matrix_, 0);
-      const bool both = args_.buffers == 2 && last_matrix > first_matrix_;
       if (both) second = load(first_matrix_ + 1, 0);
-      together();
+    } else if (warp_ < line_warps) {  // k is too short for it
+      clear_sums();
+    } else if (warp_ >= stores) {
+      globals = load_globals(first_matrix_);
+      next = load_globals(first_matrix_ + 1);
+      bias.ask();
+    }
+    together();
+    if (multiplies) {
       const float factor = make_units(first_matrix_, first, 0);
       multiply(last_matrix, factor, both ? make_units(first_matrix_ + 1, second, 1) : factor);
-    } else if (warp_ < stores) {
-      together();
-      copy(warp_ - line_warps);
-    } else {
-      const Globals globals = load_globals(first_matrix_), next = load_globals(first_matrix_ + 1);
-      LineBias bias(args_, base_ + args_.shared.bias, share_.begin, share_.end);
-      together();
+    } else if (warp_ >= stores) {
       if (finish(globals, next, bias)) return;
+    } else if (warp_ >= line_warps) {
+      copy(warp_ - line_warps);
     }
     if (args_.cluster > 1) ptx::barrier_cluster_wait_acquire();
   }
 
-  /// All threads, once. Who stores in the second block of a cluster says more to the first one
-  /// later.
+  /// What a warp without columns would add, in all slots.
+  __device__ void clear_sums() const {
+    for (int i = lane_; i < line_slots * line_rows * 4; i += 32)
+      ptx::st_shared_f32(base_ + args_.shared.slots + i / (line_rows * 4) * line_slot_bytes +
+                             warp_ * (line_rows * 16) + i % (line_rows * 4) * 4,
+                         0.0f);
+  }
+
+  /// All threads, once and in one place, as `__syncthreads` wants it. Who stores in the second block
+  /// of a cluster says more to the first one later.
   __device__ void together() const {
     if (args_.cluster == 1) return __syncthreads();
     ptx::barrier_cluster_arrive_release();
