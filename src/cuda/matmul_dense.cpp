@@ -233,6 +233,11 @@ bool dense_serves(const DeviceInfo& device, const WideCall& call) {
   const bool experts = rows.expert_rows != nullptr, fp8 = multiplies_fp8(call);
   const std::int64_t each = experts ? ceil_div(rows.m, rows.matrices) : rows.m;
   if (each < (fp8 ? dense_least_rows_fp8 : dense_least_rows)) return false;
+  // Weights of four bits are decoded where they are multiplied, whatever m is, by tiles of 128 x
+  // 256.
+  const bool decoded = info(call.b_format).code_bits == 4 && !experts && !fp8 &&
+                       call.quantized == nullptr && (!call.b_is_plain || wide_takes_plain(call));
+  if (decoded) return false;
   const std::int64_t cycles =
       dense_cycles(fp8 ? dense_8_shape : dense_16_shape, fp8 ? 128 : 64, call.n, call.k,
                    call.output.gated != 0, rows.m, rows.matrices, experts, device.multiprocessors);

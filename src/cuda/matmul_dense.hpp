@@ -9,9 +9,10 @@
 
 namespace microscale::cuda {
 
-/// Rows of a matrix, or of an expert if all have equally many, from which on expanding pays.
-/// Writing a weight costs about 2.5 bytes of memory traffic, at 4.2 TB/s what a product spends on
-/// 600 rows by being a quarter slower; 128 rows of an expert's last tile are idle on average.
+/// Rows of a matrix, or of an expert if all have equally many, from which on expanding pays: MXFP8,
+/// experts' weights, those whose d is quantized, and FP8 products. Writing a weight costs about 2.5
+/// bytes of memory traffic, at 4.2 TB/s what a product spends on 600 rows by being a quarter slower;
+/// 128 rows of an expert's last tile are idle on average.
 inline constexpr std::int64_t dense_least_rows = 1024;
 
 /// The same of products in FP8, whose kernels are twice as fast as the others. Where tiles are few,

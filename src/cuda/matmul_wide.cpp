@@ -175,9 +175,11 @@ std::optional<WideCall> wide_call(const DeviceInfo& device, const MatmulCall& ca
   wide.rows = rows;
   wide.output = output;
   wide.fp8 = call.fast_accumulation;
+  if (const QuantizedOutput* d = call.quantized(); d != nullptr && dense_quantizes(wide, *d)) {
+    wide.quantized = d;
+    if (!dense_serves(device, wide)) wide.quantized = nullptr;
+  }
   if (wide.b_is_plain && !dense_takes_plain(device, wide) && !wide_takes_plain(wide)) return {};
-  if (const QuantizedOutput* d = call.quantized())
-    if (dense_serves(device, wide) && dense_quantizes(wide, *d)) wide.quantized = d;
   return wide;
 }
 

@@ -31,10 +31,10 @@ struct WideShape {
   MICROSCALE_HD constexpr int copying_registers() const { return warpgroups == 2 ? 56 : 64; }
   /// Rows of a whose sums a warpgroup stages at once.
   MICROSCALE_HD constexpr int staged_tokens() const {
-    return warpgroups == 2 || tokens < 64 ? tokens : 64;
+    return tokens < 64 || (warpgroups == 2 && tokens <= 128) ? tokens : 64;
   }
 };
-inline constexpr WideShape wide_shapes[] = {{256, 128},   {128, 128},   {256, 16, 4},
+inline constexpr WideShape wide_shapes[] = {{128, 256},   {256, 128},   {128, 128}, {256, 16, 4},
                                             {256, 32, 4}, {256, 64, 4}, {128, 64}};
 
 /// Of one of wide_shapes.
@@ -89,18 +89,23 @@ constexpr std::int64_t wide_most_tiles(WideShape shape, std::int64_t n, bool gat
 }
 
 /// Cycles of a multiprocessor for 64 elements of k of a tile, predicted, whichever is most: its two
-/// operands at 30 bytes a cycle from the second-level cache; the weights at 20 from memory; or its
-/// products, at 4096 operations a cycle, and issuing instructions: 40 of a warp, its share of those
-/// that copy among them, and 110 for each 64 rows of the weights that it decodes, of one warp of
-/// each warpgroup. These hardly overlap: two warpgroups take six sevenths of their sum, four seven
-/// ninths, as measured, and plain weights of 256 rows a sixteenth more.
+/// operands at 30 bytes a cycle from the second-level cache; the weights at 20 from memory; its
+/// products, at 4096 operations a cycle; or what a scheduler issues: 40 instructions of a warp, its
+/// share of those that copy among them, and 110 for each 64 rows of the weights that it decodes, of
+/// one warp of each warpgroup; and the products, which take 25 of 32 of their cycles from others
+/// (docs/performance.md). Two warpgroups take no more than six sevenths of instructions and
+/// products one after the other, four take seven ninths, as measured, and plain weights of 256 rows
+/// a sixteenth more.
 constexpr std::int64_t wide_cycles(WideShape shape, int tile_bytes, bool plain) {
-  const std::int64_t weights = std::int64_t{shape.rows} / 16 * tile_bytes;
-  const std::int64_t sum =
-      shape.warpgroups * (40 + 110 * shape.parts()) + std::int64_t{shape.rows} * shape.tokens / 32;
-  std::int64_t most = shape.warpgroups == 2 ? sum * 6 / 7 : sum * 7 / 9;
+  const std::int64_t weights = std::int64_t{shape.rows} / 16 * tile_bytes,
+                     products = std::int64_t{shape.rows} * shape.tokens / 32,
+                     instructions = shape.warpgroups * (40 + 110 * shape.parts()),
+                     slots = instructions + products * 25 / 32, both = instructions + products;
+  std::int64_t most = shape.warpgroups == 4 ? both * 7 / 9
+                      : slots < both * 6 / 7 ? slots
+                                             : both * 6 / 7;
   if (plain && shape.rows == 256) most += most / 16;
-  for (const std::int64_t cycles : {(shape.tokens * 128 + weights) / 30, weights / 20})
+  for (const std::int64_t cycles : {products, (shape.tokens * 128 + weights) / 30, weights / 20})
     if (cycles > most) most = cycles;
   return most;
 }
@@ -158,6 +163,7 @@ constexpr WidePlan wide_plan(std::int64_t n, std::int64_t k, bool gated, std::in
   WidePlan best{};
   const std::int64_t own = experts ? (rows + matrices - 1) / matrices : rows;
   for (const WideShape shape : wide_shapes) {
+    if (experts && shape.tokens == 256) continue;  // more of them than predicted, as measured
     const WideCosts costs = wide_costs(shape, tile_bytes, plain);
     const std::int64_t columns = wide_column_tiles(shape, n, gated),
                        chunks = token_tiles::chunks(k),

@@ -133,9 +133,9 @@ TEST_F(CudaMatmulWide, reads_rows_of_16_byte_pieces_as_they_are) {
 }
 
 TEST_F(CudaMatmulWide, stays_on_all_multiprocessors_where_there_are_tiles_enough) {
-  call.n = 8192, call.rows = rows(896, 1);
+  call.n = 28672, call.rows = rows(768, 1);
   const MatmulWideArgs args = product();
-  EXPECT_EQ(device.launches[1].name, "matmul_wide_mxfp4_bf16_256x128");
+  EXPECT_EQ(device.launches[1].name, "matmul_wide_mxfp4_bf16_128x256");
   EXPECT_EQ(device.launches[1].call.grid.x, 132u);
   EXPECT_FALSE(args.partial);
 }
@@ -186,7 +186,7 @@ TEST_F(CudaMatmulWide, leaves_very_many_rows_to_the_kernels_of_expanded_weights)
   product();
   EXPECT_TRUE(device.launches[1].name.starts_with("matmul_wide_"));
   device.launches.clear();
-  call.n = 8192, call.rows = rows(dense_least_rows, 1);
+  call.b_format = Format::mxfp8_e4m3, call.n = 8192, call.rows = rows(dense_least_rows, 1);
   matmul_wide(device, "matmul", call, stream);
   ASSERT_EQ(device.launches.size(), 3u);
   EXPECT_EQ(device.launches[2].name, "matmul_dense_bf16");

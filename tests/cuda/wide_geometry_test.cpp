@@ -72,7 +72,7 @@ TEST(WideGeometry, fills_the_multiprocessors) {
     EXPECT_EQ(plan.counters(), plan.shape.warpgroups * plan.cut.blocks);
     return Cut{plan.shape.rows, plan.shape.tokens, plan.cut.tiles, plan.cut.blocks};
   };
-  EXPECT_EQ(cut(8192, 8192, 8192), (Cut{256, 128, 0, 0}));
+  EXPECT_EQ(cut(8192, 8192, 8192), (Cut{128, 256, 0, 0}));
   EXPECT_EQ(cut(512, 4096, 4096), (Cut{128, 128, 0, 0}));
   EXPECT_EQ(cut(32, 28672, 8192), (Cut{256, 32, 112, 132}));
   EXPECT_EQ(cut(64, 8192, 8192), (Cut{128, 64, 64, 128}));
@@ -80,8 +80,10 @@ TEST(WideGeometry, fills_the_multiprocessors) {
   EXPECT_EQ(cut(64, 28672, 8192), (Cut{256, 64, 112, 132}));
   EXPECT_EQ(cut(64, 2048, 7168), (Cut{128, 64, 16, 128}));
   EXPECT_EQ(cut(64, 4096, 192), (Cut{128, 64, 0, 0}));  // nothing to cut
-  EXPECT_EQ(cut(768, 8192, 8192), (Cut{256, 128, 192, 132}));
-  EXPECT_EQ(cut(768, 12800, 8192), (Cut{256, 128, 168, 132}));  // one round whole
+  EXPECT_EQ(cut(768, 8192, 8192), (Cut{128, 256, 192, 132}));
+  EXPECT_EQ(cut(128, 8192, 8192), (Cut{128, 128, 64, 128}));
+  EXPECT_EQ(cut(128, 33792, 8192), (Cut{256, 128, 0, 0}));
+  EXPECT_EQ(cut(768, 12800, 8192), (Cut{128, 256, 168, 132}));  // one round whole
   const WidePlan plan = wide_plan(100, 8192, false, 20, 3, true, 576, false, 132);
   EXPECT_TRUE(plan.cut_by_kernel);
   EXPECT_EQ(plan.blocks, 132);

@@ -31,7 +31,8 @@ TEST_F(MatmulWidePlain, goes_from_tile_to_tile) {
     int rows, tokens;
   };
   bool tiled = false;
-  for (const Shape s : {Shape{129, 1030, 448, 1, 256, 128},
+  for (const Shape s : {Shape{129, 1030, 448, 1, 128, 256},
+                        {100, 1020, 448, 1, 256, 128},
                         {120, 123, 320, 5, 128, 128},
                         {60, 390, 1088, 3, 256, 64},
                         {60, 126, 1088, 5, 128, 64},

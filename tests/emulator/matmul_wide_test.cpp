@@ -82,7 +82,8 @@ TEST_F(MatmulWide, goes_from_tile_to_tile) {
     std::int64_t m, n, k, matrices;
     int rows, tokens;
   };
-  for (const Shape s : {Shape{129, 1030, 448, 1, 256, 128},
+  for (const Shape s : {Shape{129, 1030, 448, 1, 128, 256},
+                        {100, 1020, 448, 1, 256, 128},
                         {120, 123, 320, 5, 128, 128},
                         {60, 390, 1088, 3, 256, 64},
                         {60, 126, 1088, 5, 128, 64}}) {
@@ -253,6 +254,14 @@ TEST_F(MatmulWide, is_exact_at_the_ends_of_the_scales) {
       is_right({.a = Side(test::gaussian(DType::bf16, 17, 64, 2, 0x1p100f)),
                 .b = Side(test::random_blocks(Format::mxfp4, 20, 64, Layout::row_major, 9, 0, 2)),
                 .m = 17}));
+}
+
+// Up to which MXFP4 takes the short way, as long as none of a warp's is above.
+TEST_F(MatmulWide, is_exact_around_scales_of_one) {
+  for (const int end : {127, 128, 130}) {
+    BlockTensor b = test::random_blocks(Format::mxfp4, 300, 192, Layout::row_major, 9, 126, end);
+    EXPECT_TRUE(is_right({.a = dense(DType::bf16, 17, 192), .b = Side(std::move(b)), .m = 17}));
+  }
 }
 
 TEST_F(MatmulWide, passes_nan_and_infinity_on) {

@@ -52,6 +52,9 @@ class WideProduct {
   static constexpr int a_bytes = Tokens * 128, weight_bytes = weight_tiles * Weights::tile_bytes;
   static constexpr std::uint32_t prefetched = 4;  // chunks: as measured, no more, no fewer
   static constexpr bool plain = Weights::plain;
+  static constexpr bool quick = requires(const typename Weights::Tile& tile) {
+    Weights::is_special(tile);
+  };
   static_assert((parts == 1 || parts == 2) && weight_tiles < 32,
                 "a warpgroup has one or two accumulators, the copying warp a lane for each tile");
   static_assert(shared.stages >= 3 && shared.bytes <= wide_shared_bytes, "shared memory is short");
@@ -221,6 +224,10 @@ class WideProduct {
               ring.stage() * weight_bytes + part * 4 * Weights::tile_bytes;
           tiles[part] = Weights::read(codes + further, scales + further);
         }
+        bool special = false;
+        if constexpr (quick)
+#pragma unroll
+          for (const auto& tile : tiles) special |= Weights::is_special(tile);
         const std::uint64_t tokens = ptx::advance(first_tokens, stage);
 #pragma unroll
         for (int first = 0; first < 4; first += batch) {
@@ -229,7 +236,16 @@ class WideProduct {
           for (int i = 0; i < batch; ++i)
 #pragma unroll
             for (int part = 0; part < parts; ++part)
-              Weights::fragment(tiles[part], first + i, a[i][part]);
+              if constexpr (quick)
+                Weights::quick_fragment(tiles[part], first + i, a[i][part]);
+              else
+                Weights::fragment(tiles[part], first + i, a[i][part]);
+          if (quick && special)
+#pragma unroll
+            for (int i = 0; i < batch; ++i)
+#pragma unroll
+              for (int part = 0; part < parts; ++part)
+                Weights::fragment(tiles[part], first + i, a[i][part]);
 #pragma unroll
           for (int i = 0; i < batch; ++i)
 #pragma unroll
@@ -328,6 +344,7 @@ class WideProduct {
     microscale::cuda::WideProduct<microscale::cuda::weights, rows, tokens>::run(args); \
   }
 #define MICROSCALE_WIDE_ENTRIES(name, weights)   \
+  MICROSCALE_WIDE_ENTRY(name, weights, 128, 256) \
   MICROSCALE_WIDE_ENTRY(name, weights, 256, 128) \
   MICROSCALE_WIDE_ENTRY(name, weights, 128, 128) \
   MICROSCALE_WIDE_ENTRY(name, weights, 256, 64)  \

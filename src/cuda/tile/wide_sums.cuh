@@ -32,14 +32,16 @@ __device__ void get_sums(float (&d)[Count], const float* from) {
 template <int Count>
 __device__ void add_sums(float (&d)[Count], const float* from, std::int64_t apart,
                          std::uint32_t ranges) {
-  constexpr int at_once = Count <= 32 ? 2 : 1;
+  constexpr int at_once = Count <= 32 ? 2 : 1, piece = Count <= 64 ? Count : 64;
 #pragma unroll at_once
-  for (std::uint32_t range = 1; range < ranges; ++range, from += apart) {
-    float more[Count];
-    get_sums(more, from);
+  for (std::uint32_t range = 1; range < ranges; ++range, from += apart)
 #pragma unroll
-    for (int i = 0; i < Count; ++i) d[i] = __fadd_rn(d[i], more[i]);
-  }
+    for (int first = 0; first < Count; first += piece) {
+      float more[piece];
+      get_sums(more, from + first * 128);
+#pragma unroll
+      for (int i = 0; i < piece; ++i) d[first + i] = __fadd_rn(d[first + i], more[i]);
+    }
 }
 
 /// Counts the ranges of a warpgroup's part of a tile whose sums have been put.

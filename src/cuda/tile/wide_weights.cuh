@@ -16,8 +16,8 @@
 //
 // A format has: tile_bytes of 16 rows x 64; `Tile`, what a lane keeps of a tile; read() of where in
 // shared memory its codes and scales begin, codes_of and scales_of a lane behind the tile's
-// beginning; fragment() of one step of 16 elements; sum_factor, what the sums are multiplied
-// by.
+// beginning; fragment() of one step of 16 elements, and if there is a shorter way for all but
+// special tiles, quick_fragment() and is_special(); sum_factor, what the sums are multiplied by.
 #pragma once
 
 #include <cstdint>
@@ -107,21 +107,35 @@ struct WideMxfp4 : WidePacked, WideBf16 {
   static constexpr float sum_factor = 1.0f;
   struct Tile {
     uint4 codes;
-    std::uint32_t scales[4];  // pairs: block 0 of rows g and g + 8, then block 1
+    std::uint32_t bytes;      // scales: block 0 of rows g and g + 8, then block 1
+    std::uint32_t scales[2];  // of a block, both rows: times 2^126, if no scale is above 1
   };
   __device__ static std::uint32_t scales_of(std::uint32_t lane) { return 512 + lane / 4 * 4; }
   __device__ static Tile read(std::uint32_t codes, std::uint32_t scales) {
     Tile t;
     t.codes = ptx::ld_shared_v4(codes);
-    const std::uint32_t bytes = ptx::ld_shared_b32(scales);
-#pragma unroll
-    for (int i = 0; i < 4; ++i) t.scales[i] = e8m0_pair_bf16(bytes, i);
+    t.bytes = ptx::ld_shared_b32(scales);
+    t.scales[0] = ptx::prmt_b32(t.bytes, 0, 0x4140u) * 0x80u + 0x3F003F00u;
+    t.scales[1] = ptx::prmt_b32(t.bytes, 0, 0x4342u) * 0x80u + 0x3F003F00u;
     return t;
+  }
+  /// Whether quick_fragment() is not for this one: a scale of 2 or more, or NaN. One answer for all
+  /// lanes of a warp.
+  __device__ static bool is_special(const Tile& t) {
+    return __any_sync(0xFFFFFFFFu, (t.bytes & 0x80808080u) != 0);
+  }
+  __device__ static void quick_fragment(const Tile& t, int step, std::uint32_t (&a)[4]) {
+    e2m1_bits_bf16(word_of(t.codes, step), a);
+#pragma unroll
+    for (int i = 0; i < 4; ++i)
+      a[i] = i % 2 == 0 ? ptx::mul_rn_bf16x2_by_low(a[i], t.scales[step / 2])
+                        : ptx::mul_rn_bf16x2_by_high(a[i], t.scales[step / 2]);
   }
   __device__ static void fragment(const Tile& t, int step, std::uint32_t (&a)[4]) {
     e2m1_bits_bf16(word_of(t.codes, step), a);
     scale_fragment(a, 0x7E807E80u, 0x7E807E80u);  // 2^126
-    scale_fragment(a, t.scales[step / 2 * 2], t.scales[step / 2 * 2 + 1]);
+    scale_fragment(a, e8m0_pair_bf16(t.bytes, step / 2 * 2),
+                   e8m0_pair_bf16(t.bytes, step / 2 * 2 + 1));
   }
 };
 
