@@ -26,6 +26,11 @@ struct WideShape {
   MICROSCALE_HD constexpr int threads() const { return 128 * (warpgroups + 1); }
   /// Accumulators of a thread for 64 rows of the weights each.
   MICROSCALE_HD constexpr int parts() const { return rows / 64 / warpgroups; }
+  /// Of a tile that is half full products have as few tokens as this: in the shape that experts'
+  /// last tiles mostly have. (A third size costs MXFP4's kernel registers.)
+  MICROSCALE_HD constexpr int least_tokens() const {
+    return rows == 256 && tokens == 128 ? 64 : tokens;
+  }
   /// Registers a thread, which add up to what a block of so many threads is started with.
   MICROSCALE_HD constexpr int multiplying_registers() const { return warpgroups == 2 ? 224 : 104; }
   MICROSCALE_HD constexpr int copying_registers() const { return warpgroups == 2 ? 56 : 64; }
@@ -101,7 +106,7 @@ constexpr std::int64_t wide_cycles(WideShape shape, int tile_bytes, bool plain) 
                      products = std::int64_t{shape.rows} * shape.tokens / 32,
                      instructions = shape.warpgroups * (40 + 110 * shape.parts()),
                      slots = instructions + products * 25 / 32, both = instructions + products;
-  std::int64_t most = shape.warpgroups == 4 ? both * 7 / 9
+  std::int64_t most = shape.warpgroups == 4  ? both * 7 / 9
                       : slots < both * 6 / 7 ? slots
                                              : both * 6 / 7;
   if (plain && shape.rows == 256) most += most / 16;

@@ -54,6 +54,21 @@ TEST_F(MatmulWidePlain, goes_from_tile_to_tile) {
   }
 }
 
+// 256 x 128: last tiles of 12, of 64 and of 65 rows.
+TEST_F(MatmulWidePlain, multiplies_half_filled_tiles_by_half) {
+  const std::vector<std::int64_t> offsets{0, 140, 332, 525};
+  const cuda::WidePlan plan = cuda::wide_plan(1024, 192, false, 525, 3, true, 576, true, 2);
+  EXPECT_EQ(plan.shape.rows, 256);
+  EXPECT_EQ(plan.shape.least_tokens(), 64);
+  EXPECT_TRUE(is_right({.a = blocks(525, 192, 3),
+                        .b = blocks(3 * 1024, 192),
+                        .m = 525,
+                        .matrices = 3,
+                        .offsets = offsets,
+                        .plain = true,
+                        .d_type = DType::bf16}));
+}
+
 TEST_F(MatmulWidePlain, multiplies_by_a_gate) {
   for (const bool tiled : {false, true})
     for (const std::int64_t m : {33, 120})

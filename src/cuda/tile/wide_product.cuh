@@ -88,6 +88,7 @@ class WideProduct {
 
  private:
   using Ring = StageRing<shared.stages>;
+  using Others = float[parts == 2 ? Tokens / 2 : 1];  // sums of the second 64 rows
 
   __device__ static std::uint32_t place(std::uint32_t base, int stage) {
     return base + shared.places + 32 * stage;
@@ -188,6 +189,77 @@ class WideProduct {
     }
   }
 
+  /// Products of `chunks` chunks by the first `Own` rows of a, or as many as there are `rows`.
+  /// Returns the last one's stage.
+  template <int Own>
+  __device__ static int multiply_chunks(std::uint32_t rows, std::uint32_t chunks,
+                                        std::uint32_t codes, std::uint32_t scales,
+                                        std::uint64_t first_tokens, Ring& ring,
+                                        float (&all)[Tokens / 2], Others& all64) {
+    // By a vote the assembler knows that all lanes go one way; or it would keep what they share in
+    // registers of each.
+    if constexpr (Own > shape.least_tokens())
+      if (__any_sync(0xFFFFFFFFu, rows <= Own / 2))
+        return multiply_chunks<Own / 2>(rows, chunks, codes, scales, first_tokens, ring, all,
+                                        all64);
+    constexpr int own = Own / 2;  // accumulators of these
+    auto& d = reinterpret_cast<float(&)[own]>(all);
+    auto& d64 = reinterpret_cast<float(&)[parts == 2 ? own : 1]>(all64);
+    int before = 0;  // the stage of the chunk before
+#pragma unroll 1
+    for (std::uint32_t chunk = 0; chunk < chunks; ++chunk) {
+      ring.wait_full();
+      const std::uint32_t stage = ring.stage() * shared.stage_bytes;
+      typename Weights::Tile tiles[parts];
+#pragma unroll
+      for (int part = 0; part < parts; ++part) {
+        const std::uint32_t further = ring.stage() * weight_bytes + part * 4 * Weights::tile_bytes;
+        tiles[part] = Weights::read(codes + further, scales + further);
+      }
+      bool special = false;
+      if constexpr (quick)
+#pragma unroll
+        for (const auto& tile : tiles) special |= Weights::is_special(tile);
+      const std::uint64_t tokens = ptx::advance(first_tokens, stage);
+#pragma unroll
+      for (int first = 0; first < 4; first += batch) {
+        std::uint32_t a[batch][parts][4];
+#pragma unroll
+        for (int i = 0; i < batch; ++i)
+#pragma unroll
+          for (int part = 0; part < parts; ++part)
+            if constexpr (quick)
+              Weights::quick_fragment(tiles[part], first + i, a[i][part]);
+            else
+              Weights::fragment(tiles[part], first + i, a[i][part]);
+        if (quick && special)
+#pragma unroll
+          for (int i = 0; i < batch; ++i)
+#pragma unroll
+            for (int part = 0; part < parts; ++part)
+              Weights::fragment(tiles[part], first + i, a[i][part]);
+#pragma unroll
+        for (int i = 0; i < batch; ++i)
+#pragma unroll
+          for (int part = 0; part < parts; ++part)
+            ptx::keep_in_place(a[i][part]);  // whole before the fence
+        ptx::wgmma_fence();
+#pragma unroll
+        for (int i = 0; i < batch; ++i) {
+          const std::uint64_t at = ptx::advance(tokens, 32 * (first + i));
+          Weights::multiply(d, a[i][0], at, true);
+          if constexpr (parts == 2) Weights::multiply(d64, a[i][1], at, true);
+        }
+        ptx::wgmma_commit_group();
+        ptx::wgmma_wait_group<1>();  // the group before has its registers no more
+        if (first == 0) ring.release(before, chunk > 0);
+      }
+      before = ring.stage();
+      ring.next();
+    }
+    return before;
+  }
+
   __device__ static void multiply(const MatmulWideArgs& args, std::uint32_t base, Ring ring) {
     const std::uint32_t lane = threadIdx.x & 31, warp = threadIdx.x / 32 % 4;
     const std::uint32_t warpgroup = threadIdx.x / 128;
@@ -199,7 +271,8 @@ class WideProduct {
     const std::uint32_t codes = __shfl_sync(0xFFFFFFFFu, weights + Weights::codes_of(lane), lane);
     const std::uint32_t scales = __shfl_sync(0xFFFFFFFFu, weights + Weights::scales_of(lane), lane);
     const std::uint64_t first_tokens = ptx::matrix_descriptor_rows128(base);
-    float d[Tokens / 2], d64[parts == 2 ? Tokens / 2 : 1];  // of the first 64 rows, of the others
+    float d[Tokens / 2];  // of the first 64 rows
+    Others d64;
 #pragma unroll 1
     for (;;) {
       ring.wait_full();
@@ -212,59 +285,8 @@ class WideProduct {
       for (float& sum : d) sum = 0.0f;
 #pragma unroll
       for (float& sum : d64) sum = 0.0f;
-      int before = 0;  // the stage of the chunk before
-#pragma unroll 1
-      for (std::uint32_t chunk = 0; chunk < chunks; ++chunk) {
-        ring.wait_full();
-        const std::uint32_t stage = ring.stage() * shared.stage_bytes;
-        typename Weights::Tile tiles[parts];
-#pragma unroll
-        for (int part = 0; part < parts; ++part) {
-          const std::uint32_t further =
-              ring.stage() * weight_bytes + part * 4 * Weights::tile_bytes;
-          tiles[part] = Weights::read(codes + further, scales + further);
-        }
-        bool special = false;
-        if constexpr (quick)
-#pragma unroll
-          for (const auto& tile : tiles) special |= Weights::is_special(tile);
-        const std::uint64_t tokens = ptx::advance(first_tokens, stage);
-#pragma unroll
-        for (int first = 0; first < 4; first += batch) {
-          std::uint32_t a[batch][parts][4];
-#pragma unroll
-          for (int i = 0; i < batch; ++i)
-#pragma unroll
-            for (int part = 0; part < parts; ++part)
-              if constexpr (quick)
-                Weights::quick_fragment(tiles[part], first + i, a[i][part]);
-              else
-                Weights::fragment(tiles[part], first + i, a[i][part]);
-          if (quick && special)
-#pragma unroll
-            for (int i = 0; i < batch; ++i)
-#pragma unroll
-              for (int part = 0; part < parts; ++part)
-                Weights::fragment(tiles[part], first + i, a[i][part]);
-#pragma unroll
-          for (int i = 0; i < batch; ++i)
-#pragma unroll
-            for (int part = 0; part < parts; ++part)
-              ptx::keep_in_place(a[i][part]);  // whole before the fence
-          ptx::wgmma_fence();
-#pragma unroll
-          for (int i = 0; i < batch; ++i) {
-            const std::uint64_t at = ptx::advance(tokens, 32 * (first + i));
-            Weights::multiply(d, a[i][0], at, true);
-            if constexpr (parts == 2) Weights::multiply(d64, a[i][1], at, true);
-          }
-          ptx::wgmma_commit_group();
-          ptx::wgmma_wait_group<1>();  // the group before has its registers no more
-          if (first == 0) ring.release(before, chunk > 0);
-        }
-        before = ring.stage();
-        ring.next();
-      }
+      const int before =
+          multiply_chunks<Tokens>(where.z, chunks, codes, scales, first_tokens, ring, d, d64);
       ptx::wgmma_wait_group<0>();
       ring.release(before, true);
       const ProductFactors factors = product_factors(args.output, where.x);
