@@ -64,7 +64,7 @@ TensorBoxes weight_boxes(const WideCall& call, WideShape shape) {
           .element_bytes = 8,
           .size = {tile / 8, chunks, row_tiles, call.rows.matrices},
           .stride = {8, tile, chunks * tile, row_tiles * chunks * tile},
-          .box = {static_cast<int>(tile / 8), 1, shape.rows / 16, 1}};
+          .box = {static_cast<int>(tile / 8), shape.stage_chunks(), shape.rows / 16, 1}};
 }
 
 // Of a in the workspace.

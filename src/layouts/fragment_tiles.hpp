@@ -17,9 +17,11 @@
 //   element    first     first     second    second         of 0, 1   of 2, 3   of 0, 1     of 2, 3
 //
 // 8-bit codes: [step / 2][lane][step % 2][register][first, second].
-// Scales: [g][block of the tile][row g, row g + 8]; UE4M3 without the sign bit, which means
-// nothing. A gate and an up matrix share tiles: rows 0 to 7 are eight of the gate, 8 to 15 the same
-// of up.
+// Scales: [g][block of the tile][row g, row g + 8]. UE4M3, whose sign means nothing, gets a fifth
+// bit of exponent instead (placed_scale), and four share a word such that a mask, or a rotation and
+// a mask, makes FP16 or BF16 of two (scale_word), subnormals too. There is no zero then: where a
+// block's scale is zero, its codes are. A gate and an up matrix share tiles: rows 0 to 7 are eight
+// of the gate, 8 to 15 the same of up.
 #pragma once
 
 #include <cstdint>
@@ -74,11 +76,30 @@ MICROSCALE_HD constexpr std::uint8_t placed(std::uint8_t code, bool low) {
   const int sign = code >> 3, magnitude = code & 7;
   return static_cast<std::uint8_t>(low ? sign << 7 | magnitude << 1 : magnitude << 4 | sign);
 }
+/// A UE4M3 scale there: 2^(e - 22) (1 + m / 8), m the lowest three bits; where e is 31, NaN. Zero is
+/// 0, like any scale beside zeros.
+MICROSCALE_HD constexpr std::uint8_t placed_scale(std::uint8_t ue4m3) {
+  const int scale = ue4m3 & 0x7F;
+  if (scale == 0) return 0;
+  if (scale == 0x7F) return 31 << 3 | 1;
+  if (scale >= 8) return static_cast<std::uint8_t>(scale + (15 << 3));
+  const int shift = scale >= 4 ? 1 : scale >= 2 ? 2 : 3;  // to where a leading one is not written
+  return static_cast<std::uint8_t>((16 - shift) << 3 | (scale << shift & 7));
+}
+/// Four of them, the first in the lowest byte: of rows g and g + 8 in one block and in the next. The
+/// word has those of the first block at bits 7 and 23, of the second eight bits further, around its
+/// end. So they are where FP16 has them, and three above BF16's place.
+MICROSCALE_HD constexpr std::uint32_t scale_word(std::uint32_t placed) {
+  const auto halves = [](std::uint32_t two) { return (two & 0xFF) << 7 | (two >> 8 & 0xFF) << 23; };
+  const std::uint32_t second = halves(placed >> 16);
+  return halves(placed) | second << 8 | second >> 24;
+}
 /// The byte of an 8-bit code.
 MICROSCALE_HD constexpr int byte_of(int lane, int step, int v, int half) {
   return 512 * (step / 2) + 16 * lane + 8 * (step % 2) + 2 * v + half;
 }
-/// The scale of block `b` of row `row` of the tile, counted from the first scale.
+/// The scale of block `b` of row `row` of the tile, counted from the first scale, UE4M3 before its
+/// scale_word.
 MICROSCALE_HD constexpr int scale_of(int row, int b, int block) {
   return row % 8 * 2 * (static_cast<int>(tile_cols) / block) + 2 * b + row / 8;
 }

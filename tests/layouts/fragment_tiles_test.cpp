@@ -4,6 +4,8 @@
 
 #include <gtest/gtest.h>
 
+#include <bit>
+#include <cmath>
 #include <set>
 
 #include "formats/elements.hpp"
@@ -66,6 +68,29 @@ TEST(FragmentTiles, bits_are_those_of_fp16_after_a_mask) {
       EXPECT_EQ(value, E2M1::decode(static_cast<std::uint8_t>(code)) * 0x1p-14f) << code << low;
       EXPECT_EQ(placed_bits & (low ? 0x71u : 0x8Eu), 0u) << "the other half's bits stay free";
     }
+}
+
+// The masks of cuda/tile/weight_fragments.cuh.
+TEST(FragmentTiles, scales_are_fp16_and_bf16_after_a_mask) {
+  EXPECT_EQ(placed_scale(0), 0) << "like the zeros that tiles are filled up with";
+  for (int byte = 1; byte < 128; ++byte) {
+    const float value = E4M3::decode(static_cast<std::uint8_t>(byte));
+    for (int at = 0; at < 4; ++at) {  // rows g and g + 8 of two blocks, the others zero
+      const std::uint32_t word =
+          scale_word(std::uint32_t{placed_scale(static_cast<std::uint8_t>(byte | 0x80))} << 8 * at);
+      const std::uint32_t turned = at < 2 ? word : std::rotr(word, 8);
+      const auto f16 = static_cast<std::uint16_t>((turned & 0x7F807F80) >> at % 2 * 16),
+                 bf16 = static_cast<std::uint16_t>(((turned >> 3 & 0x0FF00FF0) | 0x70007000) >>
+                                                   at % 2 * 16);
+      if (std::isnan(value)) {
+        EXPECT_TRUE(std::isnan(f16_to_float(f16)) && std::isnan(bf16_to_float(bf16)));
+      } else {
+        EXPECT_EQ(f16_to_float(f16), value * 0x1p7f) << byte << ' ' << at;
+        EXPECT_EQ(bf16_to_float(bf16), value * 0x1p119f) << byte << ' ' << at;
+      }
+      EXPECT_EQ((at < 2 ? std::rotr(word, 8) : word) & 0x7F807F80, 0u) << "the others' stay free";
+    }
+  }
 }
 
 TEST(FragmentTiles, sizes_stay_below_six_tenths_of_a_byte_an_element) {

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <cstring>
 #include <vector>
 
 #include "layouts/fragment_tiles.hpp"
@@ -21,6 +22,9 @@ inline std::vector<std::uint8_t> packed_tiles(const BlockTensor& b, std::int64_t
       ft::matrix_bytes(rows, cols, up != nullptr, facts.code_bits, facts.block);
   std::vector<std::uint8_t> bytes(static_cast<std::size_t>(matrices * matrix_bytes));
 
+  const auto scale_at = [&](const BlockTensor& from, std::int64_t row, std::int64_t col) {
+    return from.scales()[static_cast<std::size_t>(row * (cols / facts.block) + col / facts.block)];
+  };
   // Row `row` of tile row `tile`, of the tensor it comes from; -1: filling.
   const auto source_row = [&](std::int64_t matrix, std::int64_t tile, int row) {
     const std::int64_t own = up ? 8 * tile + row % 8 : 16 * tile + row;
@@ -43,20 +47,28 @@ inline std::vector<std::uint8_t> packed_tiles(const BlockTensor& b, std::int64_t
             to[ft::byte_of(lane, step, v, half)] = codes[col];
           } else {
             const ft::Nibble place = ft::nibble(lane, step, v, half);
-            to[place.byte] |= ft::placed(codes[col / 2] >> (col % 2 * 4) & 15, place.low);
+            const bool zero = !facts.e8m0_scale && (scale_at(from, row, col) & 0x7F) == 0;
+            to[place.byte] |=
+                ft::placed(codes[col / 2] >> (col % 2 * 4) & (zero ? 8 : 15), place.low);
           }
         }
         for (int row = 0; row < 16; ++row)
           for (std::int64_t block = 0; block < 64 / facts.block; ++block) {
             const BlockTensor& from = up && row >= 8 ? *up : b;
             const std::int64_t own = source_row(matrix, tile, row);
-            const std::int64_t at = chunk * (64 / facts.block) + block;
-            if (own < 0 || at >= cols / facts.block) continue;
+            const std::int64_t col = chunk * 64 + block * facts.block;
+            if (own < 0 || col >= cols) continue;
+            const std::uint8_t scale = scale_at(from, own, col);
             to[ft::code_bytes(facts.code_bits) +
                ft::scale_of(row, static_cast<int>(block), facts.block)] =
-                from.scales()[static_cast<std::size_t>(own * (cols / facts.block) + at)] &
-                (facts.e8m0_scale ? 0xFF : 0x7F);
+                facts.e8m0_scale ? scale : ft::placed_scale(scale);
           }
+        for (int at = 0; !facts.e8m0_scale && at < 64; at += 4) {
+          std::uint32_t word;
+          std::memcpy(&word, to + ft::code_bytes(4) + at, 4);
+          word = ft::scale_word(word);
+          std::memcpy(to + ft::code_bytes(4) + at, &word, 4);
+        }
       }
   return bytes;
 }

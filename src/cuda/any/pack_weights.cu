@@ -122,18 +122,37 @@ __device__ std::uint32_t load_scales(const SourceRow& from, std::uint32_t chunk,
   return scales;
 }
 
+/// Four UE4M3 scales as tiles have them.
+__device__ std::uint32_t placed_scales(std::uint32_t scales) {
+  const std::uint32_t bits = scales & 0x7F7F7F7Fu;
+  // A byte's highest bit: neither zero, nor subnormal, nor NaN.
+  const std::uint32_t usual = (bits + 0x78787878u) & ~(bits + 0x01010101u) & 0x80808080u;
+  if (usual == 0x80808080u) return bits + 0x78787878u;
+  std::uint32_t placed = 0;
+#pragma unroll
+  for (int i = 0; i < 4; ++i)
+    placed |= std::uint32_t{tiles::placed_scale(static_cast<std::uint8_t>(bits >> 8 * i))} << 8 * i;
+  return placed;
+}
+
 /// Those of rows g and g + 8, behind the tile's codes.
 template <int CodeBits, int Block>
-__device__ void pack_scales(const SourceRow& first, const SourceRow& second, std::uint32_t chunk,
-                            std::uint32_t blocks, std::uint32_t g, std::uint8_t* tile) {
-  const std::uint32_t row = load_scales<Block>(first, chunk, blocks),
-                      row8 = load_scales<Block>(second, chunk, blocks);
+__device__ void pack_scales(std::uint32_t row, std::uint32_t row8, std::uint32_t g,
+                            std::uint8_t* tile) {
   std::uint8_t* to = tile + tiles::code_bytes(CodeBits);
-  if constexpr (Block == 16)  // UE4M3: without the sign
-    ptx::st_global_v2(to + 8 * g, ptx::prmt_b32(row, row8, 0x5140) & 0x7F7F7F7Fu,
-                      ptx::prmt_b32(row, row8, 0x7362) & 0x7F7F7F7Fu);
+  if constexpr (Block == 16)
+    ptx::st_global_v2(to + 8 * g,
+                      tiles::scale_word(placed_scales(ptx::prmt_b32(row, row8, 0x5140))),
+                      tiles::scale_word(placed_scales(ptx::prmt_b32(row, row8, 0x7362))));
   else
     ptx::st_global_b32(to + 4 * g, ptx::prmt_b32(row, row8, 0x5140));
+}
+
+/// Two blocks of 16 codes are zeros where their UE4M3 scales, the low half of `scales`, are.
+__device__ void clear_zero_blocks(std::uint32_t scales, uint4& codes) {
+  constexpr std::uint32_t signs = 0x88888888u;
+  if ((scales & 0x007Fu) == 0) codes.x &= signs, codes.y &= signs;
+  if ((scales & 0x7F00u) == 0) codes.z &= signs, codes.w &= signs;
 }
 
 template <int CodeBits, int Block>
@@ -174,10 +193,19 @@ __device__ void pack(const PackWeightsArgs& args) {
     load_halves(from8, row8.found ? left : 0, codes8);
   }
   const std::uint32_t tile = lane % 4;
-  if (tile < warp_tiles && chunk + tile < across)
-    pack_scales<CodeBits, Block>(row, row8, chunk + tile, cols / Block, g, out + tile * tile_bytes);
+  std::uint32_t scales = 0, scales8 = 0;
+  if (tile < warp_tiles && chunk + tile < across) {
+    scales = load_scales<Block>(row, chunk + tile, cols / Block);
+    scales8 = load_scales<Block>(row8, chunk + tile, cols / Block);
+    pack_scales<CodeBits, Block>(scales, scales8, g, out + tile * tile_bytes);
+  }
 #pragma unroll
   for (int pass = 0; pass < passes; ++pass) {
+    if constexpr (Block == 16) {
+      const auto of = static_cast<int>(4 * g + 2 * pass + c);  // the lane that has this tile's
+      clear_zero_blocks(__shfl_sync(0xFFFFFFFFu, scales, of) >> 16 * h, codes[pass]);
+      clear_zero_blocks(__shfl_sync(0xFFFFFFFFu, scales8, of) >> 16 * h, codes8[pass]);
+    }
     uint2 lanes[4];
     to_lanes<CodeBits>(codes[pass], codes8[pass], lanes);
 #pragma unroll

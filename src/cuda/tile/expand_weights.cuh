@@ -18,12 +18,12 @@
 
 namespace microscale::cuda {
 
-/// What WideNvfp4 leaves, times 2^8.
+/// What WideNvfp4 leaves, times 2^7.
 struct ExpandedNvfp4 : WideNvfp4 {
   static constexpr float sum_factor = 1.0f;
   __device__ static void fragment(const Tile& t, int step, std::uint32_t (&a)[4]) {
     WideNvfp4::fragment(t, step, a);
-    scale_fragment(a, 0x43804380u, 0x43804380u);
+    scale_fragment(a, 0x43004300u, 0x43004300u);
   }
 };
 /// FP16 holds NVFP4 with its scale as it is: what WideNvfp4F16 leaves, times 2^7.

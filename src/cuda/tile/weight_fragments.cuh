@@ -6,6 +6,7 @@
 #include <cstdint>
 
 #include "cuda/ptx/packed.cuh"
+#include "cuda/ptx/permute.cuh"
 #include "cuda/tile/e2m1_halves.cuh"
 #include "cuda/tile/encode.cuh"
 #include "formats/e8m0.hpp"
@@ -16,9 +17,15 @@ namespace microscale::cuda {
 __device__ inline std::uint32_t ue4m3_pair(std::uint32_t scales) {
   return ptx::cvt_rn_f16x2_e4m3x2(scales & 0x7F7Fu);
 }
-/// The same of packed weights, whose scales have none.
-__device__ inline std::uint32_t packed_ue4m3_pair(std::uint32_t scales) {
-  return ptx::cvt_rn_f16x2_e4m3x2(scales);
+/// Two of packed weights (fragment_tiles::scale_word), times 2^7: of the first or second block.
+inline constexpr int placed_scale_bias = 7;
+__device__ inline std::uint32_t placed_scale_pair_f16(std::uint32_t word, bool second) {
+  return (second ? __funnelshift_r(word, word, 8) : word) & 0x7F807F80u;
+}
+/// In BF16, times 2^119.
+__device__ inline std::uint32_t placed_scale_pair_bf16(std::uint32_t word, bool second) {
+  return ptx::lop3_select_b32(0x0FF00FF0u, __funnelshift_r(word, word, second ? 11 : 3),
+                              0x70007000u);
 }
 /// Products with e2m1_of_... are multiples of 2^-24, FP16's smallest, with six significant bits:
 /// exact.

@@ -28,7 +28,7 @@ struct PackedSource {
 struct PackedNvfp4 {
   static constexpr bool scales_follow = false;  // they are in the fragments
   static constexpr int columns = 64;
-  static constexpr int exponent_bias = nvfp4_bias;
+  static constexpr int exponent_bias = e2m1_bits_bias - placed_scale_bias;
   using Source = PackedSource<4, 16>;
   uint4 codes;
   uint2 scales;  // rows g and g + 8 of blocks 0 to 3
@@ -47,7 +47,7 @@ struct PackedNvfp4 {
   __device__ void fragment(int step, std::uint32_t (&a)[4]) const {
     const std::uint32_t words[4] = {codes.x, codes.y, codes.z, codes.w};
     e2m1_of_packed(words[step], a);
-    const std::uint32_t both = packed_ue4m3_pair((step < 2 ? scales.x : scales.y) >> 16 * (step % 2));
+    const std::uint32_t both = placed_scale_pair_f16(step < 2 ? scales.x : scales.y, step % 2);
     a[0] = ptx::mul_rn_f16x2_by_low(a[0], both);
     a[1] = ptx::mul_rn_f16x2_by_high(a[1], both);
     a[2] = ptx::mul_rn_f16x2_by_low(a[2], both);

@@ -77,8 +77,9 @@ __device__ void load_plain_weights(const MatmulWideArgs& args, std::uint32_t bas
                                    std::uint32_t thread, Ring ring) {
   if constexpr (Weights::plain) {
     constexpr int tile_bytes = Weights::tile_bytes, pieces = Rows / 32, fours = Rows / 64;
-    constexpr WideShared shared = wide_shared(wide_shape(Rows, Tokens), tile_bytes);
-    constexpr int next_tile = tile_bytes;
+    constexpr WideShape shape = wide_shape(Rows, Tokens);
+    constexpr WideShared shared = wide_shared(shape, tile_bytes);
+    constexpr int stage_chunks = shape.stage_chunks(), next_tile = stage_chunks * tile_bytes;
     const bool gated = args.output.gated != 0;
     // Row `thread` / 2 of the tile of d and every 32nd behind it; of scales row `thread`, every
     // 64th.
@@ -117,15 +118,26 @@ __device__ void load_plain_weights(const MatmulWideArgs& args, std::uint32_t bas
                     unit.first * scale_step;
       }
 #pragma unroll 1
-      for (std::uint32_t chunk = unit.first; chunk < unit.end; ++chunk, ring.next()) {
+      for (std::uint32_t chunk = unit.first; chunk < unit.end;
+           chunk += stage_chunks, ring.next()) {
         ring.wait_empty();
-        const std::uint32_t stage = ring.stage() * (Rows / 16 * tile_bytes);
 #pragma unroll
-        for (int i = 0; i < pieces; ++i, codes[i - 1] += 32)
-          ptx::cp_async_cg_shared_global_l2_128b_16(codes_to + stage + i * 2 * next_tile, codes[i]);
+        for (int of = 0; of < stage_chunks; ++of) {
+          if (of > 0 && chunk + of >= unit.end) break;
+          const std::uint32_t to = ring.stage() * (Rows / 16 * next_tile) + of * tile_bytes;
 #pragma unroll
-        for (int i = 0; i < fours; ++i, scales[i - 1] += scale_step)
-          ptx::cp_async_ca_shared_global_4(scales_to + stage + i * 4 * next_tile, scales[i]);
+          for (int i = 0; i < pieces; ++i)
+            ptx::cp_async_cg_shared_global_l2_128b_16(codes_to + to + i * 2 * next_tile,
+                                                      codes[i] + 32 * of);
+#pragma unroll
+          for (int i = 0; i < fours; ++i)
+            ptx::cp_async_ca_shared_global_4(scales_to + to + i * 4 * next_tile,
+                                             scales[i] + of * scale_step);
+        }
+#pragma unroll
+        for (auto& from : codes) from += 32 * stage_chunks;
+#pragma unroll
+        for (auto& from : scales) from += stage_chunks * scale_step;
         ptx::cp_async_mbarrier_arrive_noinc(ring.full());
       }
     }

@@ -32,6 +32,7 @@
 #include "cuda/tile/stage_ring.cuh"
 #include "cuda/tile/wide_plain.cuh"
 #include "cuda/tile/wide_rounded.cuh"
+#include "cuda/tile/wide_stages.cuh"
 #include "cuda/tile/wide_store.cuh"
 #include "cuda/tile/wide_sums.cuh"
 #include "cuda/tile/wide_units.cuh"
@@ -42,19 +43,17 @@ namespace microscale::cuda {
 template <class Weights, int Rows, int Tokens>
 class WideProduct {
  public:
-  static constexpr WideShape shape = wide_shape(Rows, Tokens);
-  static constexpr WideShared shared = wide_shared(shape, Weights::tile_bytes);
+  using Stages = WideStages<Weights, Rows, Tokens>;
+  static constexpr WideShape shape = Stages::shape;
+  static constexpr WideShared shared = Stages::shared;
   static constexpr int warpgroups = shape.warpgroups;  // that multiply
-  static constexpr int parts = shape.parts();     // 64 rows of the weights each, of a warpgroup
+  static constexpr int parts = Stages::parts;     // 64 rows of the weights each, of a warpgroup
   static constexpr int weight_tiles = Rows / 16;  // of a stage
-  static constexpr int batch = 2;  // steps of 16 elements that are one group of products
   static constexpr int multiplying_threads = 128 * warpgroups;
-  static constexpr int a_bytes = Tokens * 128, weight_bytes = weight_tiles * Weights::tile_bytes;
+  static constexpr int stage_chunks = Stages::stage_chunks;
+  static constexpr int a_bytes = Stages::a_bytes, weight_bytes = Stages::weight_bytes;
   static constexpr std::uint32_t prefetched = 4;  // chunks: as measured, no more, no fewer
   static constexpr bool plain = Weights::plain;
-  static constexpr bool quick = requires(const typename Weights::Tile& tile) {
-    Weights::is_special(tile);
-  };
   static_assert((parts == 1 || parts == 2) && weight_tiles < 32,
                 "a warpgroup has one or two accumulators, the copying warp a lane for each tile");
   static_assert(shared.stages >= 3 && shared.bytes <= wide_shared_bytes, "shared memory is short");
@@ -87,8 +86,7 @@ class WideProduct {
   }
 
  private:
-  using Ring = StageRing<shared.stages>;
-  using Others = float[parts == 2 ? Tokens / 2 : 1];  // sums of the second 64 rows
+  using Ring = typename Stages::Ring;
 
   __device__ static std::uint32_t place(std::uint32_t base, int stage) {
     return base + shared.places + 32 * stage;
@@ -100,7 +98,8 @@ class WideProduct {
 #pragma unroll 1
     for (int stage = 0; stage < shared.stages; ++stage)
 #pragma unroll 1
-      for (int at = static_cast<int>(threadIdx.x) * 16; at < a_bytes; at += shape.threads() * 16)
+      for (int at = static_cast<int>(threadIdx.x) * 16; at < shared.stage_bytes;
+           at += shape.threads() * 16)
         ptx::st_shared_v4(base + stage * shared.stage_bytes + at, make_uint4(0, 0, 0, 0));
     ptx::fence_proxy_async_shared();
   }
@@ -111,7 +110,7 @@ class WideProduct {
     if (!ptx::elect_sync()) return;
     const std::uint32_t end = min(unit.end, unit.first + prefetched);
 #pragma unroll 1
-    for (std::uint32_t chunk = unit.first; chunk < end; ++chunk)
+    for (std::uint32_t chunk = unit.first; chunk < end; chunk += stage_chunks)
       ptx::cp_async_bulk_prefetch_tensor_4d_l2_global(
           args.weights, 0, static_cast<std::int32_t>(chunk),
           static_cast<std::int32_t>(unit.place.column_tile * weight_tiles),
@@ -163,22 +162,32 @@ class WideProduct {
       }
 #pragma unroll 1
       for (std::uint32_t at_chunk = unit.first; at_chunk < unit.end;
-           ++at_chunk, ring.next(), tokens += step) {
+           at_chunk += stage_chunks, ring.next()) {
         ring.wait_empty();
         if (ptx::elect_sync()) {
-          ptx::mbarrier_arrive_expect_tx(ring.full(), (plain ? 0 : weight_bytes) + token_bytes);
+          const bool whole = at_chunk + stage_chunks <= unit.end;
+          ptx::mbarrier_arrive_expect_tx(
+              ring.full(),
+              (plain ? 0 : weight_bytes) + (whole ? stage_chunks * token_bytes : token_bytes));
           if constexpr (!plain)
             ptx::cp_async_bulk_tensor_4d_shared_cluster_global_mbarrier(
                 base + shared.weights + ring.stage() * weight_bytes, args.weights, 0,
                 static_cast<std::int32_t>(at_chunk), row_tile, static_cast<std::int32_t>(at.matrix),
                 ring.full());
-          const std::uint32_t to = base + ring.stage() * shared.stage_bytes;
-          if (dense)
-            ptx::cp_async_bulk_tensor_2d_shared_cluster_global_mbarrier(
-                to, args.dense, static_cast<std::int32_t>(64 * at_chunk), first_row, ring.full());
-          else
-            ptx::cp_async_bulk_shared_cluster_global_mbarrier(to, tokens, token_bytes, ring.full());
+          std::uint32_t to = base + ring.stage() * shared.stage_bytes;
+#pragma unroll
+          for (int i = 0; i < stage_chunks; ++i, to += a_bytes) {
+            if (i > 0 && !whole) break;
+            if (dense)
+              ptx::cp_async_bulk_tensor_2d_shared_cluster_global_mbarrier(
+                  to, args.dense, static_cast<std::int32_t>(64 * (at_chunk + i)), first_row,
+                  ring.full());
+            else
+              ptx::cp_async_bulk_shared_cluster_global_mbarrier(to, tokens + i * step, token_bytes,
+                                                                ring.full());
+          }
         }
+        tokens += stage_chunks * step;
         __syncwarp();
       }
     }
@@ -189,90 +198,12 @@ class WideProduct {
     }
   }
 
-  /// Products of `chunks` chunks by the first `Own` rows of a, or as many as there are `rows`.
-  /// Returns the last one's stage.
-  template <int Own>
-  __device__ static int multiply_chunks(std::uint32_t rows, std::uint32_t chunks,
-                                        std::uint32_t codes, std::uint32_t scales,
-                                        std::uint64_t first_tokens, Ring& ring,
-                                        float (&all)[Tokens / 2], Others& all64) {
-    // By a vote the assembler knows that all lanes go one way; or it would keep what they share in
-    // registers of each.
-    if constexpr (Own > shape.least_tokens())
-      if (__any_sync(0xFFFFFFFFu, rows <= Own / 2))
-        return multiply_chunks<Own / 2>(rows, chunks, codes, scales, first_tokens, ring, all,
-                                        all64);
-    constexpr int own = Own / 2;  // accumulators of these
-    auto& d = reinterpret_cast<float(&)[own]>(all);
-    auto& d64 = reinterpret_cast<float(&)[parts == 2 ? own : 1]>(all64);
-    int before = 0;  // the stage of the chunk before
-#pragma unroll 1
-    for (std::uint32_t chunk = 0; chunk < chunks; ++chunk) {
-      ring.wait_full();
-      const std::uint32_t stage = ring.stage() * shared.stage_bytes;
-      typename Weights::Tile tiles[parts];
-#pragma unroll
-      for (int part = 0; part < parts; ++part) {
-        const std::uint32_t further = ring.stage() * weight_bytes + part * 4 * Weights::tile_bytes;
-        tiles[part] = Weights::read(codes + further, scales + further);
-      }
-      bool special = false;
-      if constexpr (quick)
-#pragma unroll
-        for (const auto& tile : tiles) special |= Weights::is_special(tile);
-      const std::uint64_t tokens = ptx::advance(first_tokens, stage);
-#pragma unroll
-      for (int first = 0; first < 4; first += batch) {
-        std::uint32_t a[batch][parts][4];
-#pragma unroll
-        for (int i = 0; i < batch; ++i)
-#pragma unroll
-          for (int part = 0; part < parts; ++part)
-            if constexpr (quick)
-              Weights::quick_fragment(tiles[part], first + i, a[i][part]);
-            else
-              Weights::fragment(tiles[part], first + i, a[i][part]);
-        if (quick && special)
-#pragma unroll
-          for (int i = 0; i < batch; ++i)
-#pragma unroll
-            for (int part = 0; part < parts; ++part)
-              Weights::fragment(tiles[part], first + i, a[i][part]);
-#pragma unroll
-        for (int i = 0; i < batch; ++i)
-#pragma unroll
-          for (int part = 0; part < parts; ++part)
-            ptx::keep_in_place(a[i][part]);  // whole before the fence
-        ptx::wgmma_fence();
-#pragma unroll
-        for (int i = 0; i < batch; ++i) {
-          const std::uint64_t at = ptx::advance(tokens, 32 * (first + i));
-          Weights::multiply(d, a[i][0], at, true);
-          if constexpr (parts == 2) Weights::multiply(d64, a[i][1], at, true);
-        }
-        ptx::wgmma_commit_group();
-        ptx::wgmma_wait_group<1>();  // the group before has its registers no more
-        if (first == 0) ring.release(before, chunk > 0);
-      }
-      before = ring.stage();
-      ring.next();
-    }
-    return before;
-  }
-
   __device__ static void multiply(const MatmulWideArgs& args, std::uint32_t base, Ring ring) {
-    const std::uint32_t lane = threadIdx.x & 31, warp = threadIdx.x / 32 % 4;
     const std::uint32_t warpgroup = threadIdx.x / 128;
     const std::uint32_t sums = base + shared.sums + warpgroup * shared.sum_bytes;
-    // Where this lane's codes and scales lie in the first stage. By way of its own lane: the
-    // assembler makes anew in the loop what it can.
-    const std::uint32_t weights =
-        base + shared.weights + (warpgroup * parts * 4 + warp) * Weights::tile_bytes;
-    const std::uint32_t codes = __shfl_sync(0xFFFFFFFFu, weights + Weights::codes_of(lane), lane);
-    const std::uint32_t scales = __shfl_sync(0xFFFFFFFFu, weights + Weights::scales_of(lane), lane);
-    const std::uint64_t first_tokens = ptx::matrix_descriptor_rows128(base);
+    const Stages stages(base);
     float d[Tokens / 2];  // of the first 64 rows
-    Others d64;
+    typename Stages::Others d64;
 #pragma unroll 1
     for (;;) {
       ring.wait_full();
@@ -285,8 +216,7 @@ class WideProduct {
       for (float& sum : d) sum = 0.0f;
 #pragma unroll
       for (float& sum : d64) sum = 0.0f;
-      const int before =
-          multiply_chunks<Tokens>(where.z, chunks, codes, scales, first_tokens, ring, d, d64);
+      const int before = stages.template multiply<Tokens>(where.z, chunks, ring, d, d64);
       ptx::wgmma_wait_group<0>();
       ring.release(before, true);
       const ProductFactors factors = product_factors(args.output, where.x);

@@ -4,14 +4,14 @@
 //   MXFP4, E2M1 x 2^s       BF16: 2 significant bits. The smallest, 2^-128, is a subnormal of BF16;
 //   a
 //                           product of 2^128 or more is infinite, as it is in FP32
-//   NVFP4, E2M1 x UE4M3     at most 6 significant bits, 2^-10 to 2688: BF16 times 2^-8, FP16
-//                           times 2^-7, since the scale's factor must fit. 2^8 and 2^7 go to the
-//                           sums, whose bits below 2^-141 are lost in BF16
+//   NVFP4, E2M1 x UE4M3     at most 6 significant bits, 2^-10 to 2688: BF16 or FP16 times 2^-7,
+//                           since the scale's factor must fit. 2^7 goes to the sums, whose bits
+//                           below 2^-142 are lost in BF16
 //   MXFP8, E4M3/E5M2 x 2^s  BF16: at most 4 significant bits. Below 2^-126 subnormals of BF16:
 //                           products are rounded to multiples of 2^-133, nearest even; infinite
 //                           from 2^128 on
 //
-// NaN: scale byte 255 (E8M0) or 127 (UE4M3, bit 7 ignored), and FP8's own codes. Byte 0 of E8M0 is
+// NaN: scale byte 255 (E8M0) or 127 (UE4M3, before packing), and FP8's own codes. Byte 0 of E8M0 is
 // 2^-127. Packed multiplications do not flush subnormals.
 //
 // A format has: tile_bytes of 16 rows x 64; `Tile`, what a lane keeps of a tile; read() of where in
@@ -29,6 +29,7 @@
 #include "cuda/ptx/scalar.cuh"
 #include "cuda/ptx/wgmma_f16.cuh"
 #include "cuda/tile/e2m1_halves.cuh"
+#include "cuda/tile/weight_fragments.cuh"
 #include "layouts/fragment_tiles.hpp"
 
 namespace microscale::cuda {
@@ -141,7 +142,7 @@ struct WideMxfp4 : WidePacked, WideBf16 {
 
 struct WideNvfp4 : WidePacked, WideBf16 {
   static constexpr int tile_bytes = fragment_tiles::tile_bytes(4, 16);
-  static constexpr float sum_factor = 256.0f;
+  static constexpr float sum_factor = 128.0f;
   struct Tile {
     uint4 codes;
     uint2 scales;  // of a step 16 bits: rows g and g + 8
@@ -150,21 +151,14 @@ struct WideNvfp4 : WidePacked, WideBf16 {
   __device__ static Tile read(std::uint32_t codes, std::uint32_t scales) {
     return {ptx::ld_shared_v4(codes), ptx::ld_shared_v2(scales)};
   }
-  /// FP16 scales of rows g and g + 8.
-  __device__ static std::uint32_t scale_pair(const Tile& t, int step) {
-    const std::uint32_t word = step < 2 ? t.scales.x : t.scales.y;
-    return ptx::cvt_rn_f16x2_e4m3x2((step % 2 == 0 ? word : word >> 16) & 0x7F7Fu);
-  }
   __device__ static void fragment(const Tile& t, int step, std::uint32_t (&a)[4]) {
-    const std::uint32_t scales = scale_pair(t, step);
-    const float row = ptx::cvt_f32_f16(scales & 0xFFFFu), row8 = ptx::cvt_f32_f16(scales >> 16);
-    const std::uint32_t both =
-        ptx::mul_rn_bf16x2(ptx::cvt_rn_bf16x2_f32(row, row8), 0x7A807A80u);  // 2^118
+    const std::uint32_t scales =
+        placed_scale_pair_bf16(step < 2 ? t.scales.x : t.scales.y, step % 2);
     e2m1_bits_bf16(word_of(t.codes, step), a);
 #pragma unroll
     for (int i = 0; i < 4; ++i)
-      a[i] = i % 2 == 0 ? ptx::mul_rn_bf16x2_by_low(a[i], both)
-                        : ptx::mul_rn_bf16x2_by_high(a[i], both);
+      a[i] = i % 2 == 0 ? ptx::mul_rn_bf16x2_by_low(a[i], scales)
+                        : ptx::mul_rn_bf16x2_by_high(a[i], scales);
   }
 };
 
@@ -181,7 +175,7 @@ struct WideNvfp4F16 : WidePacked, WideF16 {
   /// Codes are upper bytes of FP16, 2^-14 times their value.
   __device__ static void fragment(const Tile& t, int step, std::uint32_t (&a)[4]) {
     const std::uint32_t scales =
-        ptx::mul_rn_f16x2(WideNvfp4::scale_pair(t, step), 0x58005800u);  // 2^7
+        placed_scale_pair_f16(step < 2 ? t.scales.x : t.scales.y, step % 2);
     e2m1_of_packed(word_of(t.codes, step), a);
 #pragma unroll
     for (int i = 0; i < 4; ++i)
