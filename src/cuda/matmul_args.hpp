@@ -181,7 +181,7 @@ struct MatmulWideArgs {
   std::uint32_t* counters;     // ranges whose sums are there of the tile whose first range a block
                                // has, one for each warpgroup; 0 at first
   std::int32_t vectors;        // pieces of d's rows of 16 bytes begin at multiples of 16
-  std::int32_t partial;        // some tile of d may have fewer rows than `tokens`
+  std::int32_t partial;        // `tiles`: some tile of d may have fewer rows than `tokens`
   ProductRows rows;
   ProductOutput output;
 };

@@ -219,7 +219,7 @@ void matmul_wide(Device& device, const char* operation, const WideCall& call, St
   args.sums = reinterpret_cast<float*>(sums);
   args.counters = counters;
   args.vectors = has_vectors(call.output);
-  args.partial = experts || rows.m % plan.shape.tokens != 0;
+  args.partial = args.tiles != nullptr && (experts || rows.m % plan.shape.tokens != 0);
   args.rows = rows;
   args.output = call.output;
   if (args.tiles != nullptr) {

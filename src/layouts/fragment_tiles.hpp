@@ -76,8 +76,8 @@ MICROSCALE_HD constexpr std::uint8_t placed(std::uint8_t code, bool low) {
   const int sign = code >> 3, magnitude = code & 7;
   return static_cast<std::uint8_t>(low ? sign << 7 | magnitude << 1 : magnitude << 4 | sign);
 }
-/// A UE4M3 scale there: 2^(e - 22) (1 + m / 8), m the lowest three bits; where e is 31, NaN. Zero is
-/// 0, like any scale beside zeros.
+/// A UE4M3 scale there: 2^(e - 22) (1 + m / 8), m the lowest three bits; where e is 31, NaN. Zero
+/// is 0, like any scale beside zeros.
 MICROSCALE_HD constexpr std::uint8_t placed_scale(std::uint8_t ue4m3) {
   const int scale = ue4m3 & 0x7F;
   if (scale == 0) return 0;
@@ -86,9 +86,9 @@ MICROSCALE_HD constexpr std::uint8_t placed_scale(std::uint8_t ue4m3) {
   const int shift = scale >= 4 ? 1 : scale >= 2 ? 2 : 3;  // to where a leading one is not written
   return static_cast<std::uint8_t>((16 - shift) << 3 | (scale << shift & 7));
 }
-/// Four of them, the first in the lowest byte: of rows g and g + 8 in one block and in the next. The
-/// word has those of the first block at bits 7 and 23, of the second eight bits further, around its
-/// end. So they are where FP16 has them, and three above BF16's place.
+/// Four of them, the first in the lowest byte: of rows g and g + 8 in one block and in the next.
+/// The word has those of the first block at bits 7 and 23, of the second eight bits further, around
+/// its end. So they are where FP16 has them, and three above BF16's place.
 MICROSCALE_HD constexpr std::uint32_t scale_word(std::uint32_t placed) {
   const auto halves = [](std::uint32_t two) { return (two & 0xFF) << 7 | (two >> 8 & 0xFF) << 23; };
   const std::uint32_t second = halves(placed >> 16);

@@ -60,7 +60,9 @@ class WideStages {
   }
 
  private:
-  static constexpr int batch = 2;  // steps of 16 elements that are one group of products
+  // Steps of 16 elements that are one group of products. Two groups a turn of the loop: one of them
+  // is multiplied while the other's registers are written.
+  static constexpr int batch = 2;
   static constexpr bool quick = requires(const typename Weights::Tile& tile) {
     Weights::is_special(tile);
   };
