@@ -107,15 +107,13 @@ struct MatmulRowsArgs {
   ProductOutput output;
 };
 
-enum class StreamInput : std::int32_t { f16, bf16, nvfp4 };
-
-/// matmul_stream_<b>_<8 or 16>: sm_90a, few rows of a, packed weights through rings in shared
-/// memory (tile/matmul_stream.cuh). stream_threads threads; as many clusters as the device holds at
+/// matmul_stream_<b>_<8 or 16> for rows of FP16, matmul_stream_<b>_bf16_<8 or 16> for those of BF16
+/// and NVFP4: sm_90a, few rows of a, packed weights through rings in shared memory
+/// (tile/matmul_stream.cuh). stream_threads threads; as many clusters as the device holds at
 /// once, which share the row tiles of all matrices.
 struct MatmulStreamArgs {
   MatmulRowsArgs product;     // packed; a is not prepared
   PrepareRowsArgs a;          // as for matmul_prepare_rows_<kind>, but for what that writes
-  std::int32_t a_kind;        // StreamInput
   StreamShared shared;        // where a block has what
   StreamCut cut;              // blocks of a cluster: 1, 2, 4 or 8; warps along k: 4, 8 or 16
   std::int32_t units_rows;    // rows of a in shared memory at a time, at most

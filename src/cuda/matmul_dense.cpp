@@ -266,7 +266,7 @@ std::int64_t dense_workspace_bytes(const WideCall& call) {
 
 void matmul_dense(Device& device, const char* operation, const WideCall& call, Stream stream) {
   if (call.rows.m == 0 || call.rows.matrices == 0 || call.n == 0) return;
-  const bool f16 = multiplies_f16(call.a, call.b_format);
+  const bool f16 = multiplies_f16(call.a, call.b_format, false);
   const Parts parts(call);
   auto* const a = static_cast<char*>(call.workspace);
   clear_padding(device, call, stream);

@@ -30,7 +30,9 @@ std::optional<Choice> choose(const MatmulCall& call, std::int64_t each) {
 }
 
 std::string kernel_name(const MatmulCall& call, int rows_at_once) {
-  return fmt::format("matmul_stream_{}_{}", info(call.b_shape().format).name, rows_at_once);
+  const bool f16 = call.a_dense() && call.a_dense()->dtype == DType::f16;
+  return fmt::format("matmul_stream_{}{}_{}", info(call.b_shape().format).name, f16 ? "" : "_bf16",
+                     rows_at_once);
 }
 
 // Matrices, each as often as it has `at_once` rows of a; with experts at most.
@@ -94,10 +96,6 @@ void matmul_stream(Device& device, const MatmulCall& call, const StreamPlan& pla
   MatmulStreamArgs all{};
   all.product = args;
   all.a = a;
-  const bool bf16 = call.a_dense() && call.a_dense()->dtype == DType::bf16;
-  all.a_kind = static_cast<std::int32_t>(call.a_blocks() ? StreamInput::nvfp4
-                                         : bf16          ? StreamInput::bf16
-                                                         : StreamInput::f16);
   all.shared = plan.shared;
   all.cut = plan.cut;
   all.units_rows = plan.units_rows;

@@ -85,9 +85,9 @@ std::int64_t wide_cycles_of(const DeviceInfo& device, const WideCall& call) {
   return plan_of(device, call).cycles;
 }
 
-bool multiplies_f16(const WideInput& a, Format b_format) {
+bool multiplies_f16(const WideInput& a, Format b_format, bool decodes_packed) {
   if (b_format != Format::nvfp4) return false;
-  return a.format ? *a.format == Format::nvfp4 : a.type == DType::f16;
+  return a.format ? *a.format == Format::nvfp4 && !decodes_packed : a.type == DType::f16;
 }
 
 PrepareTilesArgs prepare_wide_args(const WideCall& call, bool f16) {
@@ -194,7 +194,7 @@ void matmul_wide(Device& device, const char* operation, const WideCall& call, St
   const bool experts = rows.expert_rows != nullptr, gated = call.output.gated != 0;
   if (rows.m == 0 || rows.matrices == 0 || call.n == 0) return;
   if (dense_serves(device.info(), call)) return matmul_dense(device, operation, call, stream);
-  const bool f16 = multiplies_f16(call.a, call.b_format);
+  const bool f16 = multiplies_f16(call.a, call.b_format, !call.b_is_plain);
   const FormatInfo& format = info(call.b_format);
   const WidePlan plan = plan_of(device.info(), call);
   char* sums = static_cast<char*>(call.workspace) + token_bytes(call);

@@ -92,9 +92,10 @@ void matmul_wide(Device& device, const char* operation, const WideCall& call, St
 /// Cycles of its own kernels, predicted (wide_geometry.hpp).
 std::int64_t wide_cycles_of(const DeviceInfo& device, const WideCall& call);
 
-/// What matmul_dense shares: NVFP4 elements fit FP16 with their scale, and are decoded faster to
-/// it.
-bool multiplies_f16(const WideInput& a, Format b_format);
+/// What matmul_dense shares: NVFP4 elements fit FP16 with their scale. So NVFP4 weights may be
+/// multiplied by rows of FP16; and by rows of NVFP4, unless the kernel decodes packed weights,
+/// whose order is that of BF16.
+bool multiplies_f16(const WideInput& a, Format b_format, bool decodes_packed);
 /// a to the beginning of the workspace, in tiles of 16-bit elements; and rows of any operand.
 PrepareTilesArgs prepare_wide_args(const WideCall& call, bool f16);
 void prepare_wide(Device& device, const char* operation, const std::optional<Format>& format,

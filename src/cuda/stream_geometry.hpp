@@ -11,10 +11,9 @@ namespace microscale::cuda {
 
 inline constexpr int stream_warps_shift = 4, stream_warps = 1 << stream_warps_shift;
 inline constexpr int stream_threads = 32 * stream_warps;
-inline constexpr int stream_most_parts = 1024;  // matrices with rows of a, each as often
-                                                // as it has as many as are taken at a time
-inline constexpr int stream_most_rows = 16;     // of a, in shared memory at a time
-inline constexpr int stream_powers_bytes = 4 * 4 * stream_most_rows;  // of rows of BF16
+inline constexpr int stream_most_parts = 1024;      // matrices with rows of a, each as often
+                                                    // as it has as many as are taken at a time
+inline constexpr int stream_most_rows = 16;         // of a, in shared memory at a time
 inline constexpr int stream_shared_bytes = 232448;  // that a block of sm_90 may have
 
 /// What kind of weights flows through the rings.
@@ -58,7 +57,6 @@ struct StreamShared {
   int partial;       // sums of each warp
   int sums;          // those that the blocks of a cluster send, twice
   int parts;         // which matrices have rows, 8 bytes each
-  int powers;        // of rows of a, stream_powers_bytes
   int barriers;      // of stages, then one of the rows of a and two of sums
   int bytes;
 };
@@ -71,8 +69,7 @@ MICROSCALE_HD constexpr StreamShared stream_shared(StreamKind kind, StreamCut cu
   s.sums = s.partial + (stream_warps << cut.rounds_shift) * kind.slot_bytes;
   s.parts = s.sums + (cut.cluster_shift > 0 ? 2 : 0) *
                          (kind.slot_sums() << (cut.rounds_shift + cut.groups_shift())) * 8;
-  s.powers = s.parts + (experts ? stream_most_parts * 8 : 0);
-  s.barriers = s.powers + stream_powers_bytes;
+  s.barriers = s.parts + (experts ? stream_most_parts * 8 : 0);
   s.bytes = s.barriers + stream_warps * cut.depth * 8 + 3 * 8;
   return s;
 }

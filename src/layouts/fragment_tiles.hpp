@@ -7,14 +7,15 @@
 // Instruction `step` = k / 16 of the tile takes of lane 4 g + t, in register v: row g + 8 (v % 2),
 // elements 16 step + 2 t + 8 (v / 2), and the next.
 //
-// 4-bit codes: a lane's 32-bit word `step` has registers 0 and 1 in the one and 2 and 3 in the
-// other half of every byte, each half with its bits where a mask, or two shifts and a mask, makes
-// FP8 E5M2 of them. That is the upper byte of FP16, values 2^-14 times their own: registers 1 and 3
-// are where they should be, 0 and 2 a byte below.
+// 4-bit codes: a lane's 32-bit word `step` has the first element of every register in its low half
+// and the second in its high half, with bits where BF16 has them 2^-126 times the code's value:
+// those of register 0 as they are, of 1 and 2 after a rotation by 3 and 6, and a mask; those of 3
+// after a mask, a multiplication and a mask (code_word).
 //
-//   byte       0         1         2         3        bit   7    6 5 4       3 2 1       0
-//   register   0 | 2     1 | 3     0 | 2     1 | 3          sign  magnitude  magnitude   sign
-//   element    first     first     second    second         of 0, 1   of 2, 3   of 0, 1     of 2, 3
+//   bit        15   14 13 12   11 10 9   8 7 6   5      4     3      2      1 0
+//   register   0    2          1         0       2      3     3      1      3
+//              sign magnitudes                   sign*  m0    sign   sign*  m2 m1    * of the other
+//              half
 //
 // 8-bit codes: [step / 2][lane][step % 2][register][first, second].
 // Scales: [g][block of the tile][row g, row g + 8]. UE4M3, whose sign means nothing, gets a fifth
@@ -63,7 +64,8 @@ MICROSCALE_HD constexpr Element element(int lane, int step, int v, int half) {
   return {lane / 4 + 8 * (v % 2), 16 * step + 2 * (lane % 4) + 8 * (v / 2) + half};
 }
 
-/// Where that element's 4-bit code goes: byte of the tile; `low`: the lower half of that byte.
+/// Where that element's 4-bit code goes, before its word's code_word: byte of the tile; `low`: the
+/// lower half of that byte.
 struct Nibble {
   int byte;
   bool low;
@@ -71,10 +73,22 @@ struct Nibble {
 MICROSCALE_HD constexpr Nibble nibble(int lane, int step, int v, int half) {
   return {16 * lane + 4 * step + v % 2 + 2 * half, v < 2};
 }
-/// The code's bits there.
-MICROSCALE_HD constexpr std::uint8_t placed(std::uint8_t code, bool low) {
-  const int sign = code >> 3, magnitude = code & 7;
-  return static_cast<std::uint8_t>(low ? sign << 7 | magnitude << 1 : magnitude << 4 | sign);
+/// Codes, each where nibble() has it, to a word as it is packed; and back.
+MICROSCALE_HD constexpr std::uint32_t code_word(std::uint32_t nibbles) {
+  const auto moved = [&](std::uint32_t bits, int left) {
+    bits &= nibbles;
+    return left < 0 ? bits >> -left : bits << left;
+  };
+  const std::uint32_t first = moved(0x08000800u, 4) | moved(0x07000700u, -2),
+                      second = moved(0x00080008u << 4, 8) | moved(0x00070007u << 4, 2);
+  return moved(0x00080008u, 12) | moved(0x00070007u, 6) | first << 3 | first >> 29 | second << 6 |
+         second >> 26 | moved(0x80008000u, -12) | moved(0x60006000u, -13) | moved(0x10001000u, -8);
+}
+MICROSCALE_HD constexpr std::uint32_t nibbles_of(std::uint32_t word) {
+  const std::uint32_t first = word >> 3 | word << 29, second = word >> 6 | word << 26;
+  return (word & 0x80008000u) >> 12 | (word & 0x01C001C0u) >> 6 | (first & 0x80008000u) >> 4 |
+         (first & 0x01C001C0u) << 2 | (second & 0x80008000u) >> 8 | (second & 0x01C001C0u) >> 2 |
+         (word & 0x00080008u) << 12 | (word & 0x00030003u) << 13 | (word & 0x00100010u) << 8;
 }
 /// A UE4M3 scale there: 2^(e - 22) (1 + m / 8), m the lowest three bits; where e is 31, NaN. Zero
 /// is 0, like any scale beside zeros.
@@ -87,10 +101,10 @@ MICROSCALE_HD constexpr std::uint8_t placed_scale(std::uint8_t ue4m3) {
   return static_cast<std::uint8_t>((16 - shift) << 3 | (scale << shift & 7));
 }
 /// Four of them, the first in the lowest byte: of rows g and g + 8 in one block and in the next.
-/// The word has those of the first block at bits 7 and 23, of the second eight bits further, around
-/// its end. So they are where FP16 has them, and three above BF16's place.
+/// The word has those of the first block at bits 4 and 20, of the second eight bits further, around
+/// its end. So they are where BF16 has them, but for its three highest bits, which are ones.
 MICROSCALE_HD constexpr std::uint32_t scale_word(std::uint32_t placed) {
-  const auto halves = [](std::uint32_t two) { return (two & 0xFF) << 7 | (two >> 8 & 0xFF) << 23; };
+  const auto halves = [](std::uint32_t two) { return (two & 0xFF) << 4 | (two >> 8 & 0xFF) << 20; };
   const std::uint32_t second = halves(placed >> 16);
   return halves(placed) | second << 8 | second >> 24;
 }

@@ -70,7 +70,7 @@ class StreamedProducts : public ::testing::Test {
 
 TEST_F(StreamedProducts, are_one_launch) {
   const auto seen = launched({.m = 5});
-  EXPECT_EQ(seen.name, "matmul_stream_nvfp4_8");
+  EXPECT_EQ(seen.name, "matmul_stream_nvfp4_bf16_8");
   EXPECT_EQ(seen.call.cluster, 1);
   EXPECT_EQ(seen.call.grid.x, 3u);
   EXPECT_EQ(seen.call.grid.y, 1u);
@@ -84,7 +84,7 @@ TEST_F(StreamedProducts, are_one_launch) {
   EXPECT_EQ(args.chunks, 3);
   EXPECT_EQ(args.row_tiles, 3u);
   EXPECT_EQ(args.batch_parts, 1u);
-  EXPECT_EQ(args.a_kind, static_cast<std::int32_t>(StreamInput::bf16));
+  EXPECT_EQ(args.a.scales, nullptr);
   EXPECT_EQ(args.a.a_stride, 384);
   EXPECT_EQ(args.product.row_factors, nullptr);
   EXPECT_EQ(args.product.b_matrix, 3 * 3 * 576);
@@ -93,17 +93,19 @@ TEST_F(StreamedProducts, are_one_launch) {
 TEST_F(StreamedProducts, name_what_they_read) {
   for (const Format weights : {Format::mxfp4, Format::nvfp4})
     for (const std::int64_t m : {1, 8, 9, 16}) {
-      const std::string name =
-          "matmul_stream_" + std::string(info(weights).name) + (m > 8 ? "_16" : "_8");
-      const auto kind = [&](const Wanted& w) {
+      const std::string first = "matmul_stream_" + std::string(info(weights).name),
+                        last = m > 8 ? "_16" : "_8";
+      const auto name = [&](const Wanted& w) {
         const auto seen = launched(w);
-        EXPECT_EQ(seen.name, name);
-        EXPECT_EQ(seen.as<MatmulStreamArgs>().units_rows, m);
-        return static_cast<StreamInput>(seen.as<MatmulStreamArgs>().a_kind);
+        const auto args = seen.as<MatmulStreamArgs>();
+        EXPECT_EQ(args.units_rows, m);
+        EXPECT_EQ(args.a.scales != nullptr, w.blocks.has_value());
+        return seen.name;
       };
-      EXPECT_EQ(kind({.m = m, .weights = weights}), StreamInput::bf16);
-      EXPECT_EQ(kind({.m = m, .weights = weights, .dense = DType::f16}), StreamInput::f16);
-      EXPECT_EQ(kind({.m = m, .weights = weights, .blocks = Format::nvfp4}), StreamInput::nvfp4);
+      EXPECT_EQ(name({.m = m, .weights = weights}), first + "_bf16" + last);
+      EXPECT_EQ(name({.m = m, .weights = weights, .dense = DType::f16}), first + last);
+      EXPECT_EQ(name({.m = m, .weights = weights, .blocks = Format::nvfp4}),
+                first + "_bf16" + last);
     }
 }
 
@@ -116,7 +118,7 @@ TEST_F(StreamedProducts, count_matrices_turns_and_gates) {
   args = launched({.m = 35, .matrices = 30, .experts = true}).as<MatmulStreamArgs>();
   EXPECT_EQ(args.units_rows, 8);
   EXPECT_EQ(args.batch_parts, 0u);  // the kernel lists them
-  EXPECT_GE(args.shared.powers - args.shared.parts, 8 * stream_most_parts);
+  EXPECT_GE(args.shared.barriers - args.shared.parts, 8 * stream_most_parts);
 }
 
 TEST_F(StreamedProducts, are_not_what_others_do) {

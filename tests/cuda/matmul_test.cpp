@@ -89,7 +89,7 @@ TEST_F(CudaMatmul, packed_weights_and_a_quantized_result_are_two_kernels) {
   device.launches.clear();
   call();
   ASSERT_EQ(device.launches.size(), 2u);
-  EXPECT_EQ(device.launches[0].name, "matmul_stream_nvfp4_8");
+  EXPECT_EQ(device.launches[0].name, "matmul_stream_nvfp4_bf16_8");
   EXPECT_EQ(device.launches[0].as<MatmulStreamArgs>().product.output.d, work->bytes);
   EXPECT_TRUE(device.launches[1].name.starts_with("quantize_")) << device.launches[1].name;
   EXPECT_EQ(device.launches[1].as<QuantizeArgs>().input, work->bytes);

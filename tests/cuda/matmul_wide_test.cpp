@@ -149,7 +149,7 @@ TEST_F(CudaMatmulWide, names_the_kernel_of_each_pair) {
   };
   const auto of = [](Format format) { return WideInput{.format = format}; };
   for (const Pair& pair :
-       {Pair{of(Format::nvfp4), Format::nvfp4, "nvfp4", "nvfp4_f16"},
+       {Pair{of(Format::nvfp4), Format::nvfp4, "nvfp4", "nvfp4_bf16"},
         {of(Format::mxfp4), Format::nvfp4, "mxfp4", "nvfp4_bf16"},
         {of(Format::nvfp4), Format::mxfp8_e4m3, "nvfp4", "mxfp8_e4m3_bf16"},
         {of(Format::mxfp8_e5m2), Format::mxfp8_e5m2, "mxfp8_e5m2", "mxfp8_e5m2_bf16"},

@@ -46,12 +46,10 @@ TEST(StreamGeometry, parts_of_shared_memory_keep_apart) {
                 const int row_tiles = stream_warps >> k_shift << cut.rounds_shift,
                           buffers = cut.cluster_shift > 0 ? 2 : 0;
                 EXPECT_GE(s.parts, s.sums + buffers * row_tiles * kind.slot_sums() * 8);
-                EXPECT_GE(s.powers, s.parts + (experts ? stream_most_parts * 8 : 0));
-                EXPECT_GE(s.barriers, s.powers + stream_powers_bytes);
+                EXPECT_GE(s.barriers, s.parts + (experts ? stream_most_parts * 8 : 0));
                 EXPECT_GE(s.bytes, s.barriers + (stream_warps * depth + 3) * 8);
                 for (const int part : {s.units, s.partial}) EXPECT_EQ(part % 16, 0);
-                for (const int part : {s.sums, s.parts, s.powers, s.barriers})
-                  EXPECT_EQ(part % 8, 0);
+                for (const int part : {s.sums, s.parts, s.barriers}) EXPECT_EQ(part % 8, 0);
               }
 }
 

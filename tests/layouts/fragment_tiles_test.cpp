@@ -57,17 +57,32 @@ TEST(FragmentTiles, codes_fill_their_bytes_and_scales_follow) {
   }
 }
 
-// The masks of cuda/tile/weight_fragments.cuh: an FP8 E5M2 byte, the upper one of FP16.
-TEST(FragmentTiles, bits_are_those_of_fp16_after_a_mask) {
-  for (int code = 0; code < 16; ++code)
-    for (const bool low : {true, false}) {
-      const unsigned placed_bits = placed(static_cast<std::uint8_t>(code), low);
-      const unsigned byte =
-          low ? placed_bits & 0x8E : (placed_bits >> 3 & 0x0E) | (placed_bits << 7 & 0x80);
-      const float value = f16_to_float(static_cast<std::uint16_t>(byte << 8));
-      EXPECT_EQ(value, E2M1::decode(static_cast<std::uint8_t>(code)) * 0x1p-14f) << code << low;
-      EXPECT_EQ(placed_bits & (low ? 0x71u : 0x8Eu), 0u) << "the other half's bits stay free";
-    }
+// The rotations and masks of cuda/tile/e2m1_halves.cuh.
+TEST(FragmentTiles, bits_are_those_of_bf16_after_a_mask) {
+  std::uint32_t all = 0;
+  for (int v = 0; v < 4; ++v)
+    for (int half = 0; half < 2; ++half)
+      for (std::uint32_t code = 0; code < 16; ++code) {
+        const Nibble at = nibble(0, 0, v, half);
+        const std::uint32_t nibbles = code << (8 * at.byte + (at.low ? 0 : 4));
+        const std::uint32_t word = code_word(nibbles);
+        EXPECT_EQ(nibbles_of(word), nibbles);
+        if (code == 15) {
+          EXPECT_EQ(all & word, 0u) << "every bit has a place of its own";
+          all |= word;
+        }
+        const std::uint32_t values[4] = {word, std::rotr(word, 3), std::rotr(word, 6),
+                                         (word & 0x001B001B) * 0x1084};
+        for (int other = 0; other < 4; ++other) {
+          const std::uint32_t bits = values[other] & 0x81C081C0;
+          const float value = bf16_to_float(static_cast<std::uint16_t>(bits >> 16 * half));
+          EXPECT_EQ(value,
+                    other == v ? E2M1::decode(static_cast<std::uint8_t>(code)) * 0x1p-126f : 0.0f)
+              << code << ' ' << v << ' ' << other;
+          EXPECT_EQ(bits >> 16 * (1 - half) & 0xFFFF, 0u);
+        }
+      }
+  EXPECT_EQ(all, ~0u);
 }
 
 // The masks of cuda/tile/weight_fragments.cuh.
@@ -79,8 +94,8 @@ TEST(FragmentTiles, scales_are_fp16_and_bf16_after_a_mask) {
       const std::uint32_t word =
           scale_word(std::uint32_t{placed_scale(static_cast<std::uint8_t>(byte | 0x80))} << 8 * at);
       const std::uint32_t turned = at < 2 ? word : std::rotr(word, 8);
-      const auto f16 = static_cast<std::uint16_t>((turned & 0x7F807F80) >> at % 2 * 16),
-                 bf16 = static_cast<std::uint16_t>(((turned >> 3 & 0x0FF00FF0) | 0x70007000) >>
+      const auto f16 = static_cast<std::uint16_t>((turned << 3 & 0x7F807F80) >> at % 2 * 16),
+                 bf16 = static_cast<std::uint16_t>(((turned & 0x0FF00FF0) | 0x70007000) >>
                                                    at % 2 * 16);
       if (std::isnan(value)) {
         EXPECT_TRUE(std::isnan(f16_to_float(f16)) && std::isnan(bf16_to_float(bf16)));
@@ -88,7 +103,7 @@ TEST(FragmentTiles, scales_are_fp16_and_bf16_after_a_mask) {
         EXPECT_EQ(f16_to_float(f16), value * 0x1p7f) << byte << ' ' << at;
         EXPECT_EQ(bf16_to_float(bf16), value * 0x1p119f) << byte << ' ' << at;
       }
-      EXPECT_EQ((at < 2 ? std::rotr(word, 8) : word) & 0x7F807F80, 0u) << "the others' stay free";
+      EXPECT_EQ((at < 2 ? std::rotr(word, 8) : word) & 0x0FF00FF0, 0u) << "the others' stay free";
     }
   }
 }

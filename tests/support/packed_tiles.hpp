@@ -48,8 +48,8 @@ inline std::vector<std::uint8_t> packed_tiles(const BlockTensor& b, std::int64_t
           } else {
             const ft::Nibble place = ft::nibble(lane, step, v, half);
             const bool zero = !facts.e8m0_scale && (scale_at(from, row, col) & 0x7F) == 0;
-            to[place.byte] |=
-                ft::placed(codes[col / 2] >> (col % 2 * 4) & (zero ? 8 : 15), place.low);
+            const int code = codes[col / 2] >> (col % 2 * 4) & (zero ? 8 : 15);
+            to[place.byte] |= static_cast<std::uint8_t>(code << (place.low ? 0 : 4));
           }
         }
         for (int row = 0; row < 16; ++row)
@@ -63,12 +63,16 @@ inline std::vector<std::uint8_t> packed_tiles(const BlockTensor& b, std::int64_t
                ft::scale_of(row, static_cast<int>(block), facts.block)] =
                 facts.e8m0_scale ? scale : ft::placed_scale(scale);
           }
-        for (int at = 0; !facts.e8m0_scale && at < 64; at += 4) {
-          std::uint32_t word;
-          std::memcpy(&word, to + ft::code_bytes(4) + at, 4);
-          word = ft::scale_word(word);
-          std::memcpy(to + ft::code_bytes(4) + at, &word, 4);
-        }
+        const auto each_word = [](std::uint8_t* first, std::int64_t count, auto&& as_packed) {
+          for (std::int64_t at = 0; at < count; at += 4) {
+            std::uint32_t word;
+            std::memcpy(&word, first + at, 4);
+            word = as_packed(word);
+            std::memcpy(first + at, &word, 4);
+          }
+        };
+        if (facts.code_bits == 4) each_word(to, ft::code_bytes(4), ft::code_word);
+        if (!facts.e8m0_scale) each_word(to + ft::code_bytes(4), 64, ft::scale_word);
       }
   return bytes;
 }

@@ -20,23 +20,16 @@ namespace tiles = fragment_tiles;
 constexpr int parts = pack_parts, passes = parts / 2;
 constexpr int part_bytes = 512, warps = pack_threads / 32;
 
-/// Bit by bit: of a where the mask is set, else of b.
-__device__ std::uint32_t select(std::uint32_t mask, std::uint32_t a, std::uint32_t b) {
-  return (a & mask) | (b & ~mask);
-}
-
 /// Bytes of one row, two to each of four lanes: the first two are lane 0's, and so on.
 struct LaneBytes {
   std::uint32_t low, high;  // of lanes 0 and 1, of lanes 2 and 3
 };
 
-/// 16 E2M1 codes of a row, as fragment_tiles::placed has them: those of `first` are bits 7 and 3 to
-/// 1 of a byte, those of `second` bits 6 to 4 and 0.
+/// 16 E2M1 codes of a row: `first` in the lower halves of bytes, `second` in the upper ones.
 __device__ LaneBytes e2m1_bytes(std::uint32_t first, std::uint32_t second) {
-  const std::uint32_t even = select(0xF0F0F0F0u, select(0x08080808u, first, second) << 4,
-                                    select(0x0E0E0E0Eu, first << 1, second >> 3));
-  const std::uint32_t odd = select(0xF0F0F0F0u, select(0x80808080u, first, second),
-                                   select(0x0E0E0E0Eu, first >> 3, second >> 7));
+  constexpr std::uint32_t low = 0x0F0F0F0Fu;
+  const std::uint32_t even = (first & low) | (second & low) << 4,
+                      odd = (first >> 4 & low) | (second & ~low);
   return {ptx::prmt_b32(even, odd, 0x5140), ptx::prmt_b32(even, odd, 0x7362)};
 }
 
@@ -217,8 +210,11 @@ __device__ void pack(const PackWeightsArgs& args) {
 #pragma unroll
   for (int part = 0; part < parts; ++part) {
     if (chunk + part / tile_parts >= across) break;
-    const uint4 mine =
+    uint4 mine =
         ptx::ld_shared_v4(shared + part / 2 * 2 * part_bytes + lane_offset(g, part % 2, lane % 4));
+    if constexpr (CodeBits == 4)
+      mine = make_uint4(tiles::code_word(mine.x), tiles::code_word(mine.y),
+                        tiles::code_word(mine.z), tiles::code_word(mine.w));
     ptx::st_global_v4(
         out + part / tile_parts * tile_bytes + part % tile_parts * part_bytes + 16 * lane, mine);
   }

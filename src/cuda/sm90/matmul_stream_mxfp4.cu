@@ -5,3 +5,7 @@
 
 MICROSCALE_MATMUL_STREAM_ENTRY(matmul_stream_mxfp4_8, StreamPacked<microscale::cuda::PackedMxfp4, 1>)
 MICROSCALE_MATMUL_STREAM_ENTRY(matmul_stream_mxfp4_16, StreamPacked<microscale::cuda::PackedMxfp4, 2>)
+MICROSCALE_MATMUL_STREAM_ENTRY(matmul_stream_mxfp4_bf16_8,
+                               StreamPacked<microscale::cuda::PackedMxfp4Bf16, 1>)
+MICROSCALE_MATMUL_STREAM_ENTRY(matmul_stream_mxfp4_bf16_16,
+                               StreamPacked<microscale::cuda::PackedMxfp4Bf16, 2>)

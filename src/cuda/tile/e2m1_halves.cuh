@@ -1,5 +1,5 @@
-// 4-bit codes as FP16, 2^-14 times their values: a code's bits need only be moved, its magnitude to
-// the lowest exponent bits and the highest of the mantissa.
+// 4-bit codes as FP16, 2^-14 times their values, or BF16, 2^-126 times: a code's bits need only be
+// moved, its magnitude to the lowest exponent bits and the highest of the mantissa.
 #pragma once
 
 #include <cstdint>
@@ -14,15 +14,23 @@ inline constexpr int e2m1_bits_bias = 14;
 /// The bits of two halves that a code has, and where a sign is in a byte.
 inline constexpr std::uint32_t e2m1_kept = 0x8E008E00u, sign_bits = 0x80808080u;
 
-/// A word of layouts/fragment_tiles.hpp: one instruction's registers. Shifts to the left count as
-/// multiplications, which the logic unit, the busiest one, has no part in: six of ten instructions
-/// are its.
+/// A word of layouts/fragment_tiles.hpp as BF16: one instruction's registers.
+__device__ inline void e2m1_bits_bf16(std::uint32_t word, std::uint32_t (&a)[4]) {
+  constexpr std::uint32_t kept = 0x81C081C0u;
+  a[0] = word & kept;
+  a[1] = __funnelshift_r(word, word, 3) & kept;
+  a[2] = __funnelshift_r(word, word, 6) & kept;
+  a[3] = (word & 0x001B001Bu) * 0x1084u & kept;  // << 12, << 7 and << 2
+}
+/// The same as FP16: signs and magnitudes of three registers come from different rotations.
 __device__ inline void e2m1_of_packed(std::uint32_t word, std::uint32_t (&a)[4]) {
-  const std::uint32_t second = ptx::lop3_select_b32(sign_bits, word << 7, word >> 3);
-  a[0] = word << 8 & e2m1_kept;
-  a[1] = word & e2m1_kept;
-  a[2] = second << 8 & e2m1_kept;
-  a[3] = second & e2m1_kept;
+  constexpr std::uint32_t signs = 0x80008000u;
+  const std::uint32_t turned = __funnelshift_r(word, word, 3),
+                      last = (word & 0x001B001Bu) * 0x1084u & 0x81C081C0u;
+  a[0] = ptx::lop3_select_b32(signs, word, word << 3) & e2m1_kept;
+  a[1] = ptx::lop3_select_b32(signs, turned, word) & e2m1_kept;
+  a[2] = ptx::lop3_select_b32(signs, __funnelshift_r(word, word, 6), turned) & e2m1_kept;
+  a[3] = last * 9u & e2m1_kept;
 }
 
 /// Four pairs of FP16 numbers.

@@ -27,11 +27,11 @@ struct PackedFp8 {
 
 /// Eight codes of a lane, four of row g and four of row g + 8, as E5M2.
 __device__ inline uint2 e5m2_of_packed(std::uint32_t word, E5m2Table row, E5m2Table row8) {
-  const std::uint32_t codes = ptx::prmt_b32(word, 0, 0x3120);  // rows side by side
-  const std::uint32_t index = (codes >> 1 & 0x07070707u) | (codes & 0x70707070u);
-  const std::uint32_t high = codes << 7;
-  const std::uint32_t signs = ptx::prmt_b32(codes, high, 0x5140) & 0x80808080u;
-  const std::uint32_t signs8 = ptx::prmt_b32(codes, high, 0x7362) & 0x80808080u;
+  const std::uint32_t codes =
+      ptx::prmt_b32(fragment_tiles::nibbles_of(word), 0, 0x3120);  // rows side by side
+  const std::uint32_t index = codes & 0x77777777u, low = codes << 4;
+  const std::uint32_t signs = ptx::prmt_b32(low, codes, 0x5140) & 0x80808080u;
+  const std::uint32_t signs8 = ptx::prmt_b32(low, codes, 0x7362) & 0x80808080u;
   return make_uint2(ptx::prmt_b32(row.low, row.high, index) | signs,
                     ptx::prmt_b32(row8.low, row8.high, index >> 16) | signs8);
 }
@@ -41,14 +41,15 @@ __device__ inline void find_spans(const std::uint8_t* tiles, std::int64_t chunks
                                   ScaleSpan (&spans)[8][16]) {
   const std::uint32_t lane = threadIdx.x & 31, warp = threadIdx.x / 32;
   ScaleSpan row, row8;
+  constexpr std::uint32_t of_row = 0x71C071C0u, of_row8 = 0x0E130E13u;  // magnitudes
 #pragma unroll 4
   for (std::int64_t chunk = warp; chunk < chunks; chunk += 8) {
     const PackedFp8 own = PackedFp8::load(tiles + chunk * fp8_tile_bytes, lane);
     const std::uint32_t first = own.codes.x | own.codes.y, second = own.codes.z | own.codes.w;
-    row.add(own.scales & 0xFFu, first & 0x007E007Eu);
-    row8.add(own.scales >> 8 & 0xFFu, first & 0x7E007E00u);
-    row.add(own.scales >> 16 & 0xFFu, second & 0x007E007Eu);
-    row8.add(own.scales >> 24, second & 0x7E007E00u);
+    row.add(own.scales & 0xFFu, first & of_row);
+    row8.add(own.scales >> 8 & 0xFFu, first & of_row8);
+    row.add(own.scales >> 16 & 0xFFu, second & of_row);
+    row8.add(own.scales >> 24, second & of_row8);
   }
 #pragma unroll
   for (int distance = 1; distance < 4; distance *= 2) row.join(distance), row8.join(distance);

@@ -28,6 +28,10 @@ struct LaneUnits {
   float scales[2][2];  // [block][row]
 };
 
+/// Whether operands are BF16 instead.
+template <class Weights>
+inline constexpr bool multiplies_bf16 = requires { requires Weights::bf16; };
+
 template <class Weights, bool Scaled, int Tiles>
 struct RowsProduct {
   static constexpr int parts = Weights::columns / 64;
@@ -63,6 +67,13 @@ struct RowsProduct {
     return u;
   }
 
+  __device__ static void add_products(float (&d)[4], const std::uint32_t (&a)[4],
+                                      std::uint32_t b0, std::uint32_t b1) {
+    if constexpr (multiplies_bf16<Weights>)
+      ptx::mma_m16n8k16_f32_bf16(d, a, b0, b1);
+    else
+      ptx::mma_m16n8k16_f32_f16(d, a, b0, b1);
+  }
   /// 32 columns of one part.
   __device__ void multiply(const Weights& weights, const Units (&u)[Tiles], int part, int block) {
     std::uint32_t a[2][4];
@@ -72,12 +83,12 @@ struct RowsProduct {
     for (int tile = 0; tile < Tiles; ++tile) {
       const uint4 b = u[tile].halves[block];
       if constexpr (!by_block) {
-        ptx::mma_m16n8k16_f32_f16(sums[tile], a[0], b.x, b.y);
-        ptx::mma_m16n8k16_f32_f16(sums[tile], a[1], b.z, b.w);
+        add_products(sums[tile], a[0], b.x, b.y);
+        add_products(sums[tile], a[1], b.z, b.w);
       } else {
         float d[4] = {};
-        ptx::mma_m16n8k16_f32_f16(d, a[0], b.x, b.y);
-        ptx::mma_m16n8k16_f32_f16(d, a[1], b.z, b.w);
+        add_products(d, a[0], b.x, b.y);
+        add_products(d, a[1], b.z, b.w);
 #pragma unroll
         for (int i = 0; i < 4; ++i) {
           float scale = 1.0f;

@@ -1,8 +1,8 @@
 // Products of packed weights and few rows of a on Hopper, at the speed of memory: a block stays on
 // its multiprocessor, and each of its warps has a ring of stages of its own, filled by linear bulk
 // copies of up to eight neighbouring tiles of the weights, a ring ahead of what it multiplies,
-// across the ends of row tiles. Rows of a become FP16 units in shared memory while the first
-// weights arrive, and stay there.
+// across the ends of row tiles. Rows of a come to shared memory while the first weights arrive, and
+// stay there. They are multiplied in BF16, those of FP16 in FP16.
 //
 // Some warps share a row tile along k, other warps take the next row tiles; the blocks of a
 // cluster share k, too, before. After a few row tiles all sums are added: of the warps in their
@@ -172,7 +172,7 @@ class MatmulStream {
   // Rows of a.
 
   __device__ bool copies_rows() const {
-    return static_cast<StreamInput>(all_.a_kind) != StreamInput::nvfp4 && CopiedRows::serve(all_.a);
+    return all_.a.scales == nullptr && CopiedRows::serve(all_.a);
   }
   /// Those of a segment, for this block's part of k.
   __device__ UnitsSlice slice_of(const StreamPart& of, const MatrixRows& rows) const {
@@ -193,31 +193,19 @@ class MatmulStream {
     ptx::fence_proxy_async_shared();
     CopiedRows::start(all_.a, slice_of(of, rows_of_matrix(args_.rows, of.matrix)), units_barrier());
   }
-  template <class Rows>
-  __device__ void make_dense_units(const Rows& rows, const UnitsSlice& slice) const {
-    if (static_cast<StreamInput>(all_.a_kind) == StreamInput::f16)
-      f16_units(rows, slice);
-    else
-      bf16_units(rows, slice, powers());
-  }
   __device__ void make_units(const UnitsSlice& slice) {
-    if (static_cast<StreamInput>(all_.a_kind) == StreamInput::nvfp4) {
+    if (Kind::bf16 && all_.a.scales != nullptr) {
       nvfp4_units(all_.a, slice);
     } else if (copies_rows()) {
       wait_for(units_barrier(), units_parity_);
       units_parity_ ^= 1;
-      make_dense_units(CopiedRows{slice}, slice);
+      fill_up(CopiedRows{slice}, slice);
     } else {
-      make_dense_units(ScatteredRows{all_.a, slice}, slice);
+      fill_up(ScatteredRows{all_.a, slice}, slice);
     }
     __syncthreads();
     for (; fed_ < all_.cut.depth; ++fed_) feed(fed_);
   }
-  __device__ RowPowers& powers() const {
-    extern __shared__ __align__(128) unsigned char memory[];
-    return *reinterpret_cast<RowPowers*>(memory + all_.shared.powers);
-  }
-
   // Products.
 
   __device__ void multiply(const Segment& segment) {
@@ -303,11 +291,6 @@ class MatmulStream {
         }
 #pragma unroll
         for (int j = 0; j < 4; ++j) low = __fadd_rn(low, lows[j]), high = __fadd_rn(high, highs[j]);
-      }
-      if (static_cast<StreamInput>(all_.a_kind) == StreamInput::bf16) {
-        const float factor = powers().of_sums[sum.row];
-        low = __fmul_rn(low, factor);
-        high = __fmul_rn(high, factor);
       }
       if (blocks_ == 1)
         store(product, of, global, first + slot, sum, low, high);

@@ -20,6 +20,7 @@ class StreamPacked {
  public:
   using Product = RowsProduct<Weights, false, Tiles>;
   static constexpr StreamKind kind = stream_packed(Weights::Source::tile, Tiles);
+  static constexpr bool bf16 = multiplies_bf16<Weights>;  // rows of BF16, and no others
   static constexpr int arrivals = 1;  // at a stage's barrier, beside bytes
   // Chunks whose operands are asked for together; more do not fit the registers.
   static constexpr int at_once = Weights::scales_follow && Tiles == 2 ? 2 : 4;

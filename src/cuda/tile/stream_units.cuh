@@ -1,9 +1,9 @@
-// Rows of a as FP16 in shared memory, for the kernels that stream weights: made by each block for
-// its part of k, element after element as in memory; ldmatrix brings them into the order of
-// instructions. Rows lie `pitch` bytes apart.
+// Rows of a in shared memory, 16 bits an element, for the kernels that stream weights: brought by
+// each block for its part of k, element after element as in memory; ldmatrix brings them into the
+// order of instructions. Rows lie `pitch` bytes apart.
 //
-// Dense rows that begin at multiples of 16 bytes come by bulk copies and are turned into FP16 in
-// their place; FP16 stays as it is. A thread takes pieces of 16 bytes, eight elements.
+// Dense rows stay as they are; those that begin at multiples of 16 bytes come by bulk copies. Rows
+// of NVFP4 become BF16. A thread takes pieces of 16 bytes, eight elements.
 #pragma once
 
 #include <cstdint>
@@ -108,78 +108,19 @@ __device__ void for_each_piece(const UnitsSlice& slice, Take&& take) {
   for (wrap(); row < slice.count; piece += stream_threads, wrap()) take(row, piece);
 }
 
-__device__ inline void f16_units(const ScatteredRows& rows, const UnitsSlice& slice) {
+__device__ inline void fill_up(const ScatteredRows& rows, const UnitsSlice& slice) {
   for_each_piece(slice, [&](int row, int piece) {
     ptx::st_shared_v4(slice.at(row, piece), rows(row, piece));
   });
 }
 /// What has been copied is as it should be, but for what is behind k.
-__device__ inline void f16_units(const CopiedRows&, const UnitsSlice& slice) {
+__device__ inline void fill_up(const CopiedRows&, const UnitsSlice& slice) {
   const int own = slice.own_steps(), behind = 2 * (slice.steps - own);
   for (int i = static_cast<int>(threadIdx.x); i < slice.count * behind; i += stream_threads)
     ptx::st_shared_v4(slice.at(i / behind, 2 * own + i % behind), make_uint4(0, 0, 0, 0));
 }
 
-/// The largest magnitude of eight BF16 elements that is finite, as bits.
-__device__ inline unsigned int largest_finite(uint4 eight) {
-  const std::uint32_t pairs[4] = {eight.x, eight.y, eight.z, eight.w};
-  unsigned int largest = 0;
-#pragma unroll
-  for (const std::uint32_t pair : pairs)
-    largest = max(largest, max(pair & 0x7FFF0000u, pair << 16 & 0x7FFFFFFFu));
-  if (largest < 0x7F800000u) return largest >> 16;
-  largest = 0;
-#pragma unroll
-  for (int i = 0; i < 8; ++i) {
-    const unsigned int magnitude = pairs[i / 2] >> 16 * (i % 2) & 0x7FFFu;
-    if (magnitude < 0x7F80u) largest = max(largest, magnitude);
-  }
-  return largest;
-}
-
-/// What rows of BF16 are multiplied by to become FP16, in two steps since both together may be more
-/// than FP32 has, and their sums at the end. In shared memory.
-struct RowPowers {
-  float of_sums[stream_most_rows];
-  unsigned int largest[stream_most_rows];
-  float first[stream_most_rows], second[stream_most_rows];
-};
-static_assert(sizeof(RowPowers) == stream_powers_bytes);
-
-/// All threads of the block call it, and none reads powers before a barrier.
-template <class Rows>
-__device__ void bf16_units(const Rows& rows, const UnitsSlice& slice, RowPowers& powers) {
-  if (threadIdx.x < stream_most_rows) powers.largest[threadIdx.x] = 0;
-  __syncthreads();
-  const bool warp_in_row = slice.steps % 16 == 0;  // its 32 pieces are neighbours
-  for_each_piece(slice, [&](int row, int piece) {
-    unsigned int mine = largest_finite(rows(row, piece));
-    if (warp_in_row) mine = __reduce_max_sync(0xFFFFFFFFu, mine);
-    if (!warp_in_row || threadIdx.x % 32 == 0) atomicMax(&powers.largest[row], mine);
-  });
-  __syncthreads();
-  if (threadIdx.x < stream_most_rows) {
-    const int power = power_to_f16(powers.largest[threadIdx.x]);
-    powers.first[threadIdx.x] = power_of_two(power / 2);
-    powers.second[threadIdx.x] = power_of_two(power - power / 2);
-    powers.of_sums[threadIdx.x] =
-        __fmul_rn(power_of_two(-(power / 2)), power_of_two(power / 2 - power));
-  }
-  __syncthreads();
-  for_each_piece(slice, [&](int row, int piece) {
-    const float first = powers.first[row], second = powers.second[row];
-    const uint4 own = rows(row, piece);
-    std::uint32_t pairs[4] = {own.x, own.y, own.z, own.w};
-#pragma unroll
-    for (std::uint32_t& pair : pairs) {
-      const float low = __uint_as_float(pair << 16), high = __uint_as_float(pair & 0xFFFF0000u);
-      pair = ptx::cvt_rn_f16x2_f32(__fmul_rn(__fmul_rn(low, first), second),
-                                   __fmul_rn(__fmul_rn(high, first), second));
-    }
-    ptx::st_shared_v4(slice.at(row, piece), make_uint4(pairs[0], pairs[1], pairs[2], pairs[3]));
-  });
-}
-
+/// NVFP4 with its scales has six significant bits, and BF16 holds them.
 __device__ inline void nvfp4_units(const PrepareRowsArgs& a, const UnitsSlice& slice) {
   const std::int64_t blocks = a.k / 16;
   for_each_piece(slice, [&](int row, int piece) {
@@ -198,8 +139,8 @@ __device__ inline void nvfp4_units(const PrepareRowsArgs& a, const UnitsSlice& s
       decode_e2m1(*reinterpret_cast<const std::uint32_t*>(codes), values);
 #pragma unroll
       for (int i = 0; i < 4; ++i)
-        pairs[i] = ptx::cvt_rn_f16x2_f32(__fmul_rn(values[2 * i], factor),
-                                         __fmul_rn(values[2 * i + 1], factor));
+        pairs[i] = ptx::cvt_rn_bf16x2_f32(__fmul_rn(values[2 * i], factor),
+                                          __fmul_rn(values[2 * i + 1], factor));
     }
     ptx::st_shared_v4(slice.at(row, piece), make_uint4(pairs[0], pairs[1], pairs[2], pairs[3]));
   });

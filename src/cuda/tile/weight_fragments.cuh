@@ -20,11 +20,11 @@ __device__ inline std::uint32_t ue4m3_pair(std::uint32_t scales) {
 /// Two of packed weights (fragment_tiles::scale_word), times 2^7: of the first or second block.
 inline constexpr int placed_scale_bias = 7;
 __device__ inline std::uint32_t placed_scale_pair_f16(std::uint32_t word, bool second) {
-  return (second ? __funnelshift_r(word, word, 8) : word) & 0x7F807F80u;
+  return (second ? __funnelshift_r(word, word, 5) : word << 3) & 0x7F807F80u;
 }
 /// In BF16, times 2^119.
 __device__ inline std::uint32_t placed_scale_pair_bf16(std::uint32_t word, bool second) {
-  return ptx::lop3_select_b32(0x0FF00FF0u, __funnelshift_r(word, word, second ? 11 : 3),
+  return ptx::lop3_select_b32(0x0FF00FF0u, second ? __funnelshift_r(word, word, 8) : word,
                               0x70007000u);
 }
 /// Products with e2m1_of_... are multiples of 2^-24, FP16's smallest, with six significant bits:

@@ -6,6 +6,7 @@
 #include "cuda/matmul_args.hpp"
 #include "cuda/ptx/memory.cuh"
 #include "cuda/tile/weight_fragments.cuh"
+#include "cuda/tile/wide_weights.cuh"
 #include "layouts/fragment_tiles.hpp"
 
 namespace microscale::cuda {
@@ -55,6 +56,24 @@ struct PackedNvfp4 {
   }
 };
 
+/// The same for rows of BF16, which are multiplied as they are.
+struct PackedNvfp4Bf16 : PackedNvfp4 {
+  static constexpr bool bf16 = true;
+
+  __device__ static PackedNvfp4Bf16 read(std::uint32_t tile, std::uint32_t lane) {
+    return {PackedNvfp4::read(tile, lane)};
+  }
+  __device__ void fragment(int step, std::uint32_t (&a)[4]) const {
+    const std::uint32_t words[4] = {codes.x, codes.y, codes.z, codes.w};
+    e2m1_bits_bf16(words[step], a);
+    const std::uint32_t both = placed_scale_pair_bf16(step < 2 ? scales.x : scales.y, step % 2);
+    a[0] = ptx::mul_rn_bf16x2_by_low(a[0], both);
+    a[1] = ptx::mul_rn_bf16x2_by_high(a[1], both);
+    a[2] = ptx::mul_rn_bf16x2_by_low(a[2], both);
+    a[3] = ptx::mul_rn_bf16x2_by_high(a[3], both);
+  }
+};
+
 struct PackedMxfp4 {
   static constexpr bool scales_follow = true;
   static constexpr int columns = 64;
@@ -78,6 +97,28 @@ struct PackedMxfp4 {
   }
   /// Of block 0 or 1.
   __device__ RowScales row_scales(int block) const { return e8m0_scales(scales >> 16 * block); }
+};
+
+/// The same for rows of BF16, scales in the operands.
+struct PackedMxfp4Bf16 {
+  static constexpr bool bf16 = true, scales_follow = false;
+  static constexpr int columns = 64;
+  static constexpr int exponent_bias = 0;
+  using Source = PackedMxfp4::Source;
+  WideMxfp4::Tile tile;
+  bool special;  // of the whole warp
+
+  __device__ static PackedMxfp4Bf16 read(std::uint32_t tile, std::uint32_t lane) {
+    const WideMxfp4::Tile t =
+        WideMxfp4::read(tile + WideMxfp4::codes_of(lane), tile + WideMxfp4::scales_of(lane));
+    return {t, WideMxfp4::is_special(t)};
+  }
+  __device__ void fragment(int step, std::uint32_t (&a)[4]) const {
+    if (special)
+      WideMxfp4::fragment(tile, step, a);
+    else
+      WideMxfp4::quick_fragment(tile, step, a);
+  }
 };
 
 template <class Codec>

@@ -78,17 +78,6 @@ __device__ inline std::uint32_t word_of(uint4 v, int i) {
   return i == 0 ? v.x : i == 1 ? v.y : i == 2 ? v.z : v.w;
 }
 
-/// Eight E2M1 codes of a lane as BF16, 2^-126 times their value: sign and magnitude of two at a
-/// time come to their places by one multiplication, whose other bits are masked.
-__device__ inline void e2m1_bits_bf16(std::uint32_t codes, std::uint32_t (&a)[4]) {
-  constexpr std::uint32_t kept = 0x81C081C0u, first = 0x008E008Eu, second = 0x00710071u;
-  const std::uint32_t above = codes >> 8;
-  a[0] = (codes & first) * 0x120u & kept;  // << 8 and << 5
-  a[1] = (above & first) * 0x120u & kept;
-  a[2] = (codes & second) * 0x8004u & kept;  // << 15 and << 2
-  a[3] = (above & second) * 0x8004u & kept;
-}
-
 /// Byte `i` of four as an E8M0 scale, twice, in BF16. In its exponent's place it is the power of
 /// two, but for byte 0, which becomes the subnormal 2^-127, and byte 255, infinity, which times 0
 /// is NaN.
