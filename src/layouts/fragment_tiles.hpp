@@ -14,8 +14,9 @@
 //
 //   bit        15   14 13 12   11 10 9   8 7 6   5      4     3      2      1 0
 //   register   0    2          1         0       2      3     3      1      3
-//              sign magnitudes                   sign*  m0    sign   sign*  m2 m1    * of the other
-//              half
+//              sign magnitudes                   sign*  m0    sign   sign*  m2 m1
+//
+// * of the element in the other half.
 //
 // 8-bit codes: [step / 2][lane][step % 2][register][first, second].
 // Scales: [g][block of the tile][row g, row g + 8]. UE4M3, whose sign means nothing, gets a fifth
