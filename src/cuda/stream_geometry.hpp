@@ -80,7 +80,7 @@ MICROSCALE_HD constexpr int stream_share(int count, int index, int shift) {
 }
 
 /// Cycles that a block takes for `row_tiles`, predicted: of each row tile so many chunks a warp,
-/// four warps a scheduler, as measured; adding sums up, and blocks meeting; rows of a to FP16.
+/// four warps a scheduler, as measured; adding sums up, and blocks meeting; bringing rows of a.
 MICROSCALE_HD constexpr std::int64_t stream_cycles(StreamKind kind, StreamCut cut, int rows,
                                                    int chunks, std::int64_t row_tiles) {
   const std::int64_t groups = std::int64_t{1} << cut.groups_shift(),
@@ -89,7 +89,7 @@ MICROSCALE_HD constexpr std::int64_t stream_cycles(StreamKind kind, StreamCut cu
                      own_chunks = (chunks + (1 << cut.k_shift) - 1) >> cut.k_shift;
   const int of_chunk = kind.sums_shift == 6 ? 480 : 600;
   return own * (own_chunks * of_chunk + 390) + times * (cut.cluster_shift > 0 ? 2100 : 1200) +
-         std::int64_t{12} * rows * chunks;
+         std::int64_t{3} * rows * chunks;
 }
 
 }  // namespace microscale::cuda

@@ -112,10 +112,10 @@ TEST_F(MatmulStream, cuts_products_by_their_shape) {
                         {9, 80, 2048, 1, 1, 8, 2},
                         {1, 80, 8224, 1, 1, 16, 4},
                         {1, 16, 992, 2, 2, 4, 4},
-                        {12, 144, 2048, 2, 2, 4, 2},
-                        {16, 272, 2048, 2, 2, 4, 2},
-                        {16, 144, 2048, 4, 4, 4, 2},
-                        {8, 16, 512, 8, 8, 4, 4}}) {
+                        {12, 144, 8192, 2, 2, 8, 2},
+                        {16, 272, 8192, 2, 2, 4, 1},
+                        {16, 144, 8192, 4, 4, 4, 2},
+                        {8, 16, 4096, 8, 8, 4, 4}}) {
     device().set(s.multiprocessors);
     for (const Format b : formats) {
       SCOPED_TRACE(std::string(info(b).name) + ", n " + std::to_string(s.n));
@@ -161,9 +161,9 @@ TEST_F(MatmulStream, multiplies_batches) {
 // The sums of five matrices, one after the other, go to two buffers in turn.
 TEST_F(MatmulStream, adds_up_the_sums_of_a_cluster_matrix_by_matrix) {
   device().set(2);
-  const Product p{.a = dense(DType::f16, 5 * 9, 2048, 3),
-                  .b = blocks(Format::nvfp4, 5 * 16, 2048),
-                  .m = 9,
+  const Product p{.a = dense(DType::f16, 5 * 16, 8192, 3),
+                  .b = blocks(Format::nvfp4, 5 * 16, 8192),
+                  .m = 16,
                   .matrices = 5};
   const Streamed got = streamed(p);
   EXPECT_EQ(got.plan.cut.cluster_shift, 1);
