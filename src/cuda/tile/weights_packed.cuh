@@ -46,13 +46,7 @@ struct PackedNvfp4 {
   }
   /// Instruction `step` of 4.
   __device__ void fragment(int step, std::uint32_t (&a)[4]) const {
-    const std::uint32_t words[4] = {codes.x, codes.y, codes.z, codes.w};
-    e2m1_of_packed(words[step], a);
-    const std::uint32_t both = placed_scale_pair_f16(step < 2 ? scales.x : scales.y, step % 2);
-    a[0] = ptx::mul_rn_f16x2_by_low(a[0], both);
-    a[1] = ptx::mul_rn_f16x2_by_high(a[1], both);
-    a[2] = ptx::mul_rn_f16x2_by_low(a[2], both);
-    a[3] = ptx::mul_rn_f16x2_by_high(a[3], both);
+    WideNvfp4F16::fragment({codes, scales}, step, a);
   }
 };
 
@@ -64,13 +58,7 @@ struct PackedNvfp4Bf16 : PackedNvfp4 {
     return {PackedNvfp4::read(tile, lane)};
   }
   __device__ void fragment(int step, std::uint32_t (&a)[4]) const {
-    const std::uint32_t words[4] = {codes.x, codes.y, codes.z, codes.w};
-    e2m1_bits_bf16(words[step], a);
-    const std::uint32_t both = placed_scale_pair_bf16(step < 2 ? scales.x : scales.y, step % 2);
-    a[0] = ptx::mul_rn_bf16x2_by_low(a[0], both);
-    a[1] = ptx::mul_rn_bf16x2_by_high(a[1], both);
-    a[2] = ptx::mul_rn_bf16x2_by_low(a[2], both);
-    a[3] = ptx::mul_rn_bf16x2_by_high(a[3], both);
+    WideNvfp4::fragment({codes, scales}, step, a);
   }
 };
 

@@ -2,8 +2,7 @@
 // block scale multiplied in. What a lane holds is exact:
 //
 //   MXFP4, E2M1 x 2^s       BF16: 2 significant bits. The smallest, 2^-128, is a subnormal of BF16;
-//   a
-//                           product of 2^128 or more is infinite, as it is in FP32
+//                           a product of 2^128 or more is infinite, as it is in FP32
 //   NVFP4, E2M1 x UE4M3     at most 6 significant bits, 2^-10 to 2688: BF16 or FP16 times 2^-7,
 //                           since the scale's factor must fit. 2^7 goes to the sums, whose bits
 //                           below 2^-142 are lost in BF16
