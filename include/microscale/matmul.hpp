@@ -37,6 +37,10 @@ struct PackedWeights {
   bool gated = false;         ///< a gate and an up matrix each, for gated_matmul
   bool on_cpu = true;         ///< made for the CPU's backends, any of them; else for Backend::cuda
   std::span<const std::uint8_t> bytes;
+  /// Backend::cuda: nobody writes `bytes` any more, and whatever did has been waited for. A product
+  /// then begins to read them while kernels in front of it still run, which is worth up to a
+  /// microsecond where a has few rows (docs/matmul_hopper.md). Changes no result.
+  bool constant = false;
   float global_scale = 1.0f;     ///< NVFP4 decode multiplier (of the gate, where gated)
   float up_global_scale = 1.0f;  ///< NVFP4, gated
   const float* device_global_scale = nullptr;  ///< Backend::cuda, instead of these two

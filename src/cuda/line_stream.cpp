@@ -15,6 +15,7 @@ namespace {
 
 constexpr int block_bytes = 232448;  // of shared memory that a block of sm_90 may have
 constexpr int least_depth = 4;       // stages; with fewer, too little is under way
+constexpr int most_depth = 5;        // with more, the first of them comes later (as measured)
 
 bool aligned(const void* address) { return reinterpret_cast<std::uintptr_t>(address) % 16 == 0; }
 
@@ -59,7 +60,7 @@ std::optional<LinePlan> line_plan(Device& device, const MatmulCall& call, const 
   plan.buffers = rows.matrices > 1 ? 2 : 1;
   const auto block = static_cast<int>(info(call.b_shape().format).block);
   const int fixed = line_shared(block, plan.stages, 0, plan.buffers).bytes;
-  plan.depth = (block_bytes - fixed) / (line_stage_bytes(block) + 16);
+  plan.depth = std::min((block_bytes - fixed) / (line_stage_bytes(block) + 16), most_depth);
   if (plan.depth < least_depth) return {};
   plan.shared = line_shared(block, plan.stages, plan.depth, plan.buffers);
   const auto choose = [&](int cluster, std::int64_t clusters) {

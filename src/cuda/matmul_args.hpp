@@ -5,6 +5,7 @@
 #include <cstdint>
 
 #include "cuda/args.hpp"
+#include "cuda/divisor.hpp"
 #include "cuda/stream_geometry.hpp"
 #include "cuda/tensor_map.hpp"
 #include "cuda/wide_cut.hpp"
@@ -122,6 +123,8 @@ struct MatmulStreamArgs {
   std::uint32_t batch_parts;  // matrices, each as often as it has units_rows rows of a; experts: 0
   std::uint32_t parts_of_each;           // how often that is
   std::uint32_t batch_each, batch_more;  // row tiles of a cluster, and how many have one more
+  Divisor by_row_tiles, by_parts_of_each;
+  std::int32_t constant;  // nobody writes the weights while the grid in front ends
 };
 
 inline constexpr int prepare_pieces = 4;  // of eight elements, a thread and group
@@ -141,16 +144,7 @@ struct PrepareTilesArgs {
   std::int32_t group_step;   // where groups lie side by side, every so many: 1, or 2 for a gate's
   std::int32_t group_first;  // and up's in turn, the former's first
   std::int32_t by_blocks;    // FP16 of NVFP4 alone: tile/wide_plain.cuh's order of 64 elements
-  std::uint32_t* counters;   // of MatmulWideArgs, set to 0
-  std::int64_t counter_count;
   const std::uint32_t* only_if;  // null, or a word: where it is 0, nothing is done
-};
-
-/// matmul_clear: sets words to 0. One block of 256 threads: unlike a memset, it lets the next grid
-/// come while it runs.
-struct MatmulClearArgs {
-  std::uint32_t* words;
-  std::int64_t count;
 };
 
 /// NVFP4 weights that are not packed: codes at multiples of 16 bytes, scales at multiples of 4; k
@@ -175,10 +169,11 @@ struct MatmulWideArgs {
   std::uint32_t tiles_of_d;    // of experts at most
   WideCut cut;                 // which of them are cut, and how
   std::int32_t cut_by_kernel;  // experts: of so many tiles as there are, instead
-  float* sums;                 // where tiles are cut: two for each block, rows x tokens
-  std::uint32_t* counters;     // ranges whose sums are there of the tile whose first range a block
-                               // has, one for each warpgroup; 0 at first
+  float* sums;                 // where tiles are cut: of each block, rows x tokens
+  std::uint64_t* flags;        // whether they are there: of each block, one for each warpgroup
+  std::uint64_t ticket;        // what a flag says then: a number that no other call has
   std::int32_t vectors;        // pieces of d's rows of 16 bytes begin at multiples of 16
+  std::int32_t constant;       // nobody writes the weights while the grid in front ends
   std::int32_t partial;        // `tiles`: some tile of d may have fewer rows than `tokens`
   ProductRows rows;
   ProductOutput output;

@@ -56,19 +56,21 @@ std::optional<StreamPlan> stream_plan(Device& device, const MatmulCall& call,
                      parts = parts_of(rows, choice->rows_at_once),
                      tiles = parts * fragment_tiles::row_tiles(call.n(), call.gated);
   if (rows.expert_rows && (parts > stream_most_parts || rows.matrices >= 1 << 16)) return {};
-  if (tiles >= std::int64_t{1} << 32 || chunks >= 1 << 20 || rows.m >= std::int64_t{1} << 31)
+  if (tiles >= std::int64_t{1} << 31 || chunks >= 1 << 20 || rows.m >= std::int64_t{1} << 31)
     return {};
 
   // Of what fits, what takes the fewest cycles, as predicted.
   const Kernel kernel = load_kernel(device, kernel_name(call, plan.rows_at_once), call.operation);
   plan.chunks = static_cast<int>(chunks);
+  const int deepest = stream_depth(tiles * chunks / kind.stage_chunks /
+                                   device.info().multiprocessors / stream_warps);
   std::int64_t least = -1;
   for (int shift = 0; shift <= 3; ++shift) {
     const auto of_block = static_cast<int>(ceil_div(chunks, std::int64_t{1} << shift));
     for (int k_shift = 2; k_shift <= stream_warps_shift; ++k_shift) {
       if (k_shift > 2 && of_block < kind.stage_chunks << k_shift) break;
       for (int rounds_shift = kind.most_rounds_shift; rounds_shift >= 0; --rounds_shift) {
-        StreamCut cut{shift, k_shift, rounds_shift, 9};
+        StreamCut cut{shift, k_shift, rounds_shift, deepest + 1};
         StreamShared shared{};
         do {
           --cut.depth;
@@ -100,10 +102,14 @@ void matmul_stream(Device& device, const MatmulCall& call, const StreamPlan& pla
   all.cut = plan.cut;
   all.units_rows = plan.units_rows;
   all.chunks = plan.chunks;
+  all.constant = call.packed()->constant;
   all.row_tiles = static_cast<std::uint32_t>(fragment_tiles::row_tiles(args.n, call.gated));
+  all.by_row_tiles = divisor(all.row_tiles);
+  all.by_parts_of_each = divisor(1);
   if (args.rows.expert_rows == nullptr) {
     all.parts_of_each = static_cast<std::uint32_t>(ceil_div(args.rows.m, plan.units_rows));
     all.batch_parts = static_cast<std::uint32_t>(args.rows.matrices) * all.parts_of_each;
+    all.by_parts_of_each = divisor(all.parts_of_each);
     const std::uint32_t tiles = all.batch_parts * all.row_tiles,
                         clusters = static_cast<std::uint32_t>(plan.clusters);
     all.batch_each = tiles / clusters;

@@ -1,5 +1,7 @@
 #include "cuda/matmul_wide.hpp"
 
+#include <atomic>
+#include <random>
 #include <string>
 
 #include "cuda/kernels.hpp"
@@ -74,9 +76,20 @@ std::int64_t token_bytes(const WideCall& call) {
                             call.k);
 }
 
+// MatmulWideArgs::ticket. What memory holds by chance, of whatever process, is another number.
+std::uint64_t next_ticket() {
+  static std::atomic<std::uint64_t> last = [] {
+    std::random_device random;
+    return std::uint64_t{random()} << 32 | random();
+  }();
+  constexpr std::uint64_t odd = 0x9E3779B97F4A7C15;
+  const std::uint64_t ticket = last.fetch_add(odd) + odd;
+  return ticket != 0 ? ticket : next_ticket();  // flags are forgotten as 0
+}
+
 // Of the workspace.
 std::int64_t all_bytes(const WidePlan& plan, const WideCall& call) {
-  return (token_bytes(call) + plan.sums_bytes() + 4 * plan.counters() + 255) / 256 * 256;
+  return (token_bytes(call) + plan.sums_bytes() + plan.flag_bytes() + 255) / 256 * 256;
 }
 
 }  // namespace
@@ -162,6 +175,7 @@ std::optional<WideCall> wide_call(const DeviceInfo& device, const MatmulCall& ca
   if (!wide_takes(device, wide.a, wide.b_format)) return {};
   if (call.packed()) {
     wide.b = call.packed()->bytes.data();
+    wide.b_is_constant = call.packed()->constant;
   } else {
     const auto plain = [](const BlockTensorView& b) {
       return PlainWeights{b.codes.data(), b.scales.data(), b.shape.layout};
@@ -198,7 +212,6 @@ void matmul_wide(Device& device, const char* operation, const WideCall& call, St
   const FormatInfo& format = info(call.b_format);
   const WidePlan plan = plan_of(device.info(), call);
   char* sums = static_cast<char*>(call.workspace) + token_bytes(call);
-  auto* counters = reinterpret_cast<std::uint32_t*>(sums + plan.sums_bytes());
 
   MatmulWideArgs args{};
   if (reads_rows(call.a))
@@ -217,21 +230,17 @@ void matmul_wide(Device& device, const char* operation, const WideCall& call, St
   args.cut = plan.cut;
   args.cut_by_kernel = plan.cut_by_kernel;
   args.sums = reinterpret_cast<float*>(sums);
-  args.counters = counters;
+  args.flags = reinterpret_cast<std::uint64_t*>(sums + plan.sums_bytes());
+  args.ticket = next_ticket();
   args.vectors = has_vectors(call.output);
+  args.constant = call.b_is_constant;
   args.partial = args.tiles != nullptr && (experts || rows.m % plan.shape.tokens != 0);
   args.rows = rows;
   args.output = call.output;
   if (args.tiles != nullptr) {
     PrepareTilesArgs tiles = prepare_wide_args(call, f16);
     tiles.by_blocks = call.b_is_plain;
-    tiles.counters = counters;
-    tiles.counter_count = plan.counters();
     prepare_wide(device, operation, call.a.format, tiles, stream);
-  } else if (plan.counters() > 0) {
-    launch(device, "matmul_clear", operation,
-           {.grid_x = 1, .grid_y = 1, .grid_z = 1, .threads = threads_per_block, .column_shift = 0},
-           MatmulClearArgs{.words = counters, .count = plan.counters()}, stream);
   }
 
   const Launch product{.grid_x = static_cast<unsigned>(plan.blocks),

@@ -26,10 +26,10 @@ struct StreamKind {
   MICROSCALE_HD constexpr int slot_sums() const { return 1 << sums_shift; }
 };
 
-/// Packed tiles of 64 columns, about 4608 bytes at a time, half of that beside many rows of a,
-/// whatever the format; and `token_tiles` times eight rows.
+/// Packed tiles of 64 columns, about 2304 bytes at a time, whatever the format; and `token_tiles`
+/// times eight rows.
 MICROSCALE_HD constexpr StreamKind stream_packed(int tile_bytes, int token_tiles) {
-  const int chunks = (token_tiles == 1 ? 4608 : 2304) / tile_bytes;
+  const int chunks = 2304 / tile_bytes;
   return {.columns = 64,
           .stage_bytes = chunks * tile_bytes,
           .stage_chunks = chunks,
@@ -72,6 +72,11 @@ MICROSCALE_HD constexpr StreamShared stream_shared(StreamKind kind, StreamCut cu
   s.bytes = s.barriers + stream_warps * cut.depth * 8 + 3 * 8;
   return s;
 }
+
+/// Stages of a warp's ring, at most, where it has `stages` to bring in all. What is asked for comes
+/// in no order: the deeper the rings, the later the first stages, rows of a and sums of other
+/// blocks (as measured, docs/performance.md).
+MICROSCALE_HD constexpr int stream_depth(std::int64_t stages) { return stages < 20 ? 2 : 4; }
 
 /// Where the part of `count` that belongs to `index` of 2^shift begins; `count` is below 2^24.
 MICROSCALE_HD constexpr int stream_share(int count, int index, int shift) {

@@ -6,7 +6,8 @@
 // and before them `passing`, which stand for what a block spends on passing from one tile to
 // another. Blocks share the row evenly, so that one has the tail of a tile, perhaps whole ones, and
 // the head of another; a share that would begin among the positions of passing begins with the
-// tile. The other tiles are taken whole, one by each block in a round.
+// tile. It is taken from its end: first the head that others go on with, at last the tail that adds
+// what they had. The other tiles are taken whole, one by each block in a round.
 #pragma once
 
 #include <cstdint>
@@ -23,7 +24,7 @@ inline constexpr std::uint32_t wide_least_share = 8;
 struct WidePiece {
   std::uint32_t tile;
   std::uint32_t first, end;  // chunks; none, where a share ends among the positions of passing
-  std::uint32_t next;        // the position behind it
+  std::uint32_t from;        // its first position
 };
 
 struct WideCut {
@@ -36,11 +37,11 @@ struct WideCut {
   MICROSCALE_HD constexpr std::uint32_t begin(std::uint32_t block) const {
     return block * (tiles * positions) / blocks;
   }
-  /// The first part of [from, until).
+  /// The last part of [from, until).
   MICROSCALE_HD constexpr WidePiece piece(std::uint32_t from, std::uint32_t until) const {
-    const std::uint32_t tile = from / positions, before = tile * positions;
-    const std::uint32_t next = until - before < positions ? until : before + positions;
-    return {tile, chunk(from - before), chunk(next - before), next};
+    const std::uint32_t tile = (until - 1) / positions, before = tile * positions;
+    if (from < before) from = before;
+    return {tile, chunk(from - before), chunk(until - before), from};
   }
   /// The blocks that have the first and the last chunk of a tile; those between have a range of it
   /// each.
@@ -57,18 +58,11 @@ struct WideCut {
   }
 };
 
-/// Where the sums of a range are put, of two places that each block has: its first range of all
-/// may be another than the first of a tile, its last of all the first of a tile that goes on.
-MICROSCALE_HD constexpr std::uint32_t wide_sums_place(std::uint32_t first_block,
-                                                      std::uint32_t range) {
-  return 2 * (first_block + range) + (range == 0);
-}
-
 /// Cycles of a multiprocessor, predicted.
 struct WideCosts {
   std::int64_t chunk;  // of a tile
   std::int64_t tile;   // its beginning and end
-  std::int64_t cut;    // what a tile that is cut costs more: counters, fences
+  std::int64_t cut;    // what a tile that is cut costs more: waits, fences
   std::int64_t sums;   // of a tile's sums, put to memory or read from it
 };
 

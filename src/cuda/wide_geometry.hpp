@@ -27,7 +27,7 @@ struct WideShape {
   /// Of 64 elements of k, in a stage. Two save a tenth of the instructions; but beginning and
   /// ending take longer, which is more where few tokens leave little to do (as measured).
   MICROSCALE_HD constexpr int stage_chunks() const {
-    return warpgroups == 4 && tokens == 64 ? 2 : 1;
+    return warpgroups == 4 && tokens != 32 ? 2 : 1;
   }
   /// Accumulators of a thread for 64 rows of the weights each.
   MICROSCALE_HD constexpr int parts() const { return rows / 64 / warpgroups; }
@@ -36,6 +36,8 @@ struct WideShape {
   MICROSCALE_HD constexpr int least_tokens() const {
     return rows == 256 && tokens == 128 ? 64 : tokens;
   }
+  /// Whether each warp multiplies by itself (tile/wide_warp_stages.cuh).
+  MICROSCALE_HD constexpr bool by_warps() const { return warpgroups == 4 && tokens <= 16; }
   /// Registers a thread, which add up to what a block of so many threads is started with.
   MICROSCALE_HD constexpr int multiplying_registers() const { return warpgroups == 2 ? 224 : 104; }
   MICROSCALE_HD constexpr int copying_registers() const { return warpgroups == 2 ? 56 : 64; }
@@ -61,7 +63,6 @@ struct WideShared {
   int sums;  // staged sums, one part for each warpgroup that multiplies
   int sum_bytes;
   int places;    // what a stage that begins a tile of d says of it: 32 bytes each
-  int words;     // one for each warpgroup, 16 bytes
   int barriers;  // full, then empty
   int bytes;
 };
@@ -72,12 +73,12 @@ MICROSCALE_HD constexpr WideShared wide_shared(WideShape shape, int tile_bytes) 
   s.sum_bytes = shape.staged_tokens() * wide_pitch * 4;
   s.stages =
       (wide_shared_bytes - 2048 - shape.warpgroups * s.sum_bytes) / (s.stage_bytes + weights);
-  if (s.stages > 12) s.stages = 12;
+  const int most = shape.by_warps() ? 4 : 12;
+  if (s.stages > most) s.stages = most;
   s.weights = s.stages * s.stage_bytes;
   s.sums = (s.weights + s.stages * weights + 1023) / 1024 * 1024;
   s.places = s.sums + shape.warpgroups * s.sum_bytes;
-  s.words = s.places + 32 * s.stages;
-  s.barriers = s.words + 16;
+  s.barriers = s.places + 32 * s.stages;
   s.bytes = s.barriers + 16 * s.stages;
   return s;
 }
@@ -146,10 +147,10 @@ struct WidePlan {
   std::int64_t cycles;      // predicted
 
   std::int64_t cutting_blocks() const { return cut_by_kernel ? blocks : cut.blocks; }
-  /// Of the workspace behind a: the sums of two ranges for each block that has ranges, then a
-  /// counter for each of its warpgroups.
-  std::int64_t sums_bytes() const { return 2 * cutting_blocks() * wide_sum_bytes(shape); }
-  std::int64_t counters() const { return shape.warpgroups * cutting_blocks(); }
+  /// Of the workspace behind a: the sums of a range for each block that has ranges, then a flag of
+  /// eight bytes for each of its warpgroups.
+  std::int64_t sums_bytes() const { return cutting_blocks() * wide_sum_bytes(shape); }
+  std::int64_t flag_bytes() const { return 8 * shape.warpgroups * cutting_blocks(); }
 };
 
 /// The way to cut `tiles` of them that takes the fewest cycles.

@@ -151,7 +151,7 @@ TEST_F(StreamedProducts, share_k_where_row_tiles_are_few) {
     int cluster, warps;
   };
   for (const Shape s : {Shape{57344, 8192, 1, 4},
-                        {16 * 132, 4096, 4, 4},
+                        {16 * 132, 4096, 1, 16},
                         {1024, 8192, 8, 4},
                         {512, 4096, 8, 4},
                         {256, 7168, 8, 4}}) {

@@ -77,7 +77,7 @@ TEST_F(CudaMatmulWide, prepares_a_and_multiplies) {
   EXPECT_EQ(args.tiles_of_d, 20u);
   EXPECT_EQ(args.cut.tiles, 0u);
   EXPECT_FALSE(args.cut_by_kernel);
-  EXPECT_EQ(prepared.counter_count, 0);
+  EXPECT_FALSE(args.constant);
   EXPECT_TRUE(args.vectors);
   EXPECT_TRUE(args.partial);
   EXPECT_EQ(args.rows.m, 100);
@@ -92,13 +92,21 @@ TEST_F(CudaMatmulWide, keeps_sums_of_parts_of_k_behind_a) {
   EXPECT_EQ(args.cut.blocks, 40u);
   EXPECT_EQ(args.cut.positions, 256u);
   EXPECT_EQ(device.launches[1].call.grid.x, 40u);
-  const auto prepared = device.launches[0].as<PrepareTilesArgs>();
-  EXPECT_EQ(prepared.counters, args.counters);
-  EXPECT_EQ(prepared.counter_count, plan.counters());
   const auto* begin = static_cast<const std::uint8_t*>(call.workspace);
   EXPECT_EQ(reinterpret_cast<const std::uint8_t*>(args.sums) - begin, 40 * 16384 * 2);
-  const auto* end = reinterpret_cast<const std::uint8_t*>(args.counters + prepared.counter_count);
-  EXPECT_EQ((end - begin + 255) / 256 * 256, wide_workspace_bytes(device.info(), call));
+  const auto* flags = reinterpret_cast<const std::uint8_t*>(args.flags);
+  EXPECT_EQ(flags - begin, 40 * 16384 * 2 + plan.sums_bytes());
+  EXPECT_EQ((flags + plan.flag_bytes() - begin + 255) / 256 * 256,
+            wide_workspace_bytes(device.info(), call));
+  device.launches.clear();
+  EXPECT_NE(product().ticket, args.ticket) << "that of another call would be taken for this one's";
+}
+
+TEST_F(CudaMatmulWide, asks_early_for_weights_that_nobody_writes) {
+  EXPECT_FALSE(product().constant);
+  call.b_is_constant = true;
+  device.launches.clear();
+  EXPECT_TRUE(product().constant);
 }
 
 TEST_F(CudaMatmulWide, reads_rows_of_16_byte_pieces_as_they_are) {
@@ -119,13 +127,8 @@ TEST_F(CudaMatmulWide, reads_rows_of_16_byte_pieces_as_they_are) {
   EXPECT_EQ(wide_workspace_bytes(device.info(), call), 0);
   call.k = 16384, call.a.stride = 32768, call.rows = rows(40, 1);
   matmul_wide(device, "matmul", call, stream);
-  ASSERT_EQ(device.launches.size(), 3u);
-  const auto split = device.launches[2].as<MatmulWideArgs>();
-  ASSERT_GT(split.cut.tiles, 0u);
-  EXPECT_EQ(device.launches[1].name, "matmul_clear");
-  const auto cleared = device.launches[1].as<MatmulClearArgs>();
-  EXPECT_EQ(cleared.words, split.counters);
-  EXPECT_EQ(cleared.count, wide_plan(600, 16384, false, 40, 1, false, 544, false, 132).counters());
+  ASSERT_EQ(device.launches.size(), 2u) << "nothing is cleared";
+  EXPECT_GT(device.launches[1].as<MatmulWideArgs>().cut.tiles, 0u);
   call.a.stride = 2 * 320 + 2;  // not all of them
   device.launches.clear();
   matmul_wide(device, "matmul", call, stream);
@@ -179,7 +182,6 @@ TEST_F(CudaMatmulWide, knows_experts_by_their_offsets_alone) {
   EXPECT_TRUE(more.cut_by_kernel);
   EXPECT_EQ(more.tiles_of_d, 65u);
   EXPECT_EQ(device.launches[1].call.grid.x, 132u);
-  EXPECT_EQ(device.launches[0].as<PrepareTilesArgs>().counter_count, 2 * 132);
 }
 
 TEST_F(CudaMatmulWide, leaves_very_many_rows_to_the_kernels_of_expanded_weights) {
@@ -278,9 +280,9 @@ TEST(WideTakes, what_16_bits_hold) {
 TEST_F(CudaMatmulWide, needs_a_in_16_bits_however_rows_are_shared_out) {
   call.n = 16, call.k = 65 * 32, call.rows = rows(9, 3);
   const WidePlan plan = wide_plan(16, 65 * 32, false, 9, 3, false, 544, false, 132);
-  EXPECT_GT(plan.counters(), 0);
+  EXPECT_GT(plan.flag_bytes(), 0);
   EXPECT_EQ(wide_workspace_bytes(device.info(), call),
-            (3 * 2 * 33 * 1024 + plan.sums_bytes() + 4 * plan.counters() + 255) / 256 * 256);
+            (3 * 2 * 33 * 1024 + plan.sums_bytes() + plan.flag_bytes() + 255) / 256 * 256);
   call.k = 64, call.rows = rows(9, 3, memory->bytes);
   EXPECT_EQ(wide_workspace_bytes(device.info(), call), (2 + 3) * 1024);
 }

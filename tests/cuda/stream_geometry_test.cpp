@@ -8,11 +8,11 @@ namespace {
 
 constexpr int tile_sizes[] = {544, 576};  // MXFP4, NVFP4
 
-TEST(StreamGeometry, copies_four_or_eight_whole_tiles_at_a_time) {
+TEST(StreamGeometry, copies_four_whole_tiles_at_a_time) {
   for (const int bytes : tile_sizes)
     for (const int token_tiles : {1, 2}) {
       const StreamKind kind = stream_packed(bytes, token_tiles);
-      EXPECT_EQ(kind.stage_chunks, token_tiles == 1 ? 8 : 4);
+      EXPECT_EQ(kind.stage_chunks, 4);
       EXPECT_EQ(kind.stage_bytes, kind.stage_chunks * bytes);
       EXPECT_EQ(kind.stage_bytes % 16, 0);                   // of a bulk copy
       EXPECT_EQ(kind.units_bytes, 2 * kind.columns);         // FP16

@@ -70,8 +70,8 @@ TEST(WideGeometry, fills_the_multiprocessors) {
     EXPECT_EQ(plan.most_tiles,
               wide_column_tiles(plan.shape, n, false) * wide_row_tiles(plan.shape, m));
     EXPECT_LE(plan.cut.tiles, plan.most_tiles);
-    EXPECT_EQ(plan.sums_bytes(), 2 * plan.cut.blocks * wide_sum_bytes(plan.shape));
-    EXPECT_EQ(plan.counters(), plan.shape.warpgroups * plan.cut.blocks);
+    EXPECT_EQ(plan.sums_bytes(), plan.cut.blocks * wide_sum_bytes(plan.shape));
+    EXPECT_EQ(plan.flag_bytes(), 8 * plan.shape.warpgroups * plan.cut.blocks);
     return Cut{plan.shape.rows, plan.shape.tokens, plan.cut.tiles, plan.cut.blocks};
   };
   EXPECT_EQ(cut(8192, 8192, 8192), (Cut{128, 256, 0, 0}));
@@ -89,11 +89,11 @@ TEST(WideGeometry, fills_the_multiprocessors) {
   const WidePlan plan = wide_plan(100, 8192, false, 20, 3, true, 576, false, 132);
   EXPECT_TRUE(plan.cut_by_kernel);
   EXPECT_EQ(plan.blocks, 132);
-  EXPECT_EQ(plan.sums_bytes(), 2 * 132 * wide_sum_bytes(plan.shape));
-  EXPECT_EQ(plan.counters(), plan.shape.warpgroups * 132);
+  EXPECT_EQ(plan.sums_bytes(), 132 * wide_sum_bytes(plan.shape));
+  EXPECT_EQ(plan.flag_bytes(), 8 * plan.shape.warpgroups * 132);
   const WidePlan many = wide_plan(7168, 2048, false, 512, 128, true, 576, false, 132);
   EXPECT_FALSE(many.cut_by_kernel) << "so many tiles that the last round does not count";
-  EXPECT_EQ(many.counters(), 0);
+  EXPECT_EQ(many.flag_bytes(), 0);
 }
 
 }  // namespace

@@ -52,6 +52,7 @@ Streamed streamed(const Product& p) {
   weights.shape = p.b.blocks->shape();
   weights.shape.rows = p.n();
   weights.bytes = {memory.put(tiles), tiles.size()};
+  weights.constant = p.constant;
   const MatmulWeights b = weights;
   Matrix d = untouched_rows(p);
   const MatmulOutput unused = MutableTensorView{};
@@ -339,11 +340,13 @@ TEST_F(MatmulStream, passes_nan_and_infinity_on) {
 TEST_F(MatmulStream, gives_the_same_bytes_in_any_order_of_warps_and_copies) {
   for (const int multiprocessors : {1, 2, 4}) {
     device().set(multiprocessors);
-    const Product p{.a = dense(DType::bf16, 7, 1056),
-                    .b = blocks(Format::nvfp4, 200, 1056),
-                    .m = 7,
-                    .d_type = DType::bf16};
+    Product p{.a = dense(DType::bf16, 7, 1056),
+              .b = blocks(Format::nvfp4, 200, 1056),
+              .m = 7,
+              .d_type = DType::bf16};
     const Streamed first = streamed(p);
+    p.constant = true;
+    EXPECT_EQ(streamed(p).d.bytes, first.d.bytes) << "weights asked for early";
     const LaunchOptions before = device().options;
     for (const auto& [schedule, completion] : {std::pair{Schedule::reverse, Completion::eager},
                                                {Schedule::random, Completion::random}}) {

@@ -22,13 +22,6 @@ Side blocks(Format format, std::int64_t rows, std::int64_t cols, unsigned seed =
 Side dense(DType type, std::int64_t rows, std::int64_t cols, unsigned seed = 1) {
   return Side(test::gaussian(type, rows, cols, seed, 1.0f));
 }
-/// Of a tile.
-int most_ranges(const cuda::WideCut& cut) {
-  std::uint32_t most = 0;
-  for (std::uint32_t tile = 0; tile < cut.tiles; ++tile)
-    most = std::max(most, cut.last_block(tile) - cut.first_block(tile) + 1);
-  return static_cast<int>(most);
-}
 constexpr Format formats[] = {Format::mxfp4, Format::nvfp4, Format::mxfp8_e4m3, Format::mxfp8_e5m2};
 
 class MatmulWide : public ::testing::Test {
@@ -56,6 +49,18 @@ TEST_F(MatmulWide, takes_dense_rows) {
         << info(b).name;
   const Product half{.a = dense(DType::f16, 18, 80), .b = blocks(Format::nvfp4, 24, 80), .m = 18};
   EXPECT_TRUE(is_right(half));
+}
+
+// Pairs of warps share the chunks of k; the last one may be alone, or half full.
+TEST_F(MatmulWide, gives_chunks_to_pairs_of_warps_where_rows_are_few) {
+  for (const std::int64_t m : {9, 16})
+    for (const std::int64_t k : {32, 64, 96, 160, 256, 320}) {
+      const cuda::WidePlan plan = cuda::wide_plan(300, k, false, m, 1, false, 576, false, 2);
+      ASSERT_TRUE(plan.shape.by_warps());
+      for (const Format b : formats)
+        EXPECT_TRUE(is_right({.a = dense(DType::bf16, m, k), .b = blocks(b, 300, k), .m = m}))
+            << m << ", " << k << ", " << info(b).name;
+    }
 }
 
 // As they are, by 16-byte pieces, or in tiles first: the same bytes.
@@ -297,91 +302,6 @@ TEST_F(MatmulWide, gives_the_same_bytes_in_any_order_of_warps_and_copies) {
     EXPECT_EQ(computed(p).bytes, d.bytes);
   }
   device().options = before;
-}
-
-// Where whole tiles would leave multiprocessors idle: ranges of k go to blocks of their own, or
-// begin anywhere, whoever adds them up.
-TEST_F(MatmulWide, cuts_k_where_tiles_are_few) {
-  struct Shape {
-    std::int64_t m, n, k;
-    int multiprocessors, rows, tokens;
-    std::uint32_t tiles, blocks;
-    int ranges;  // of a tile, at most
-    bool equal;
-  };
-  for (const Shape s : {Shape{20, 100, 3232, 6, 128, 64, 1, 6, 6, true},
-                        {65, 130, 3072, 6, 128, 128, 2, 6, 3, true},
-                        {20, 390, 1984, 7, 256, 32, 2, 7, 4, false},
-                        {50, 390, 2496, 3, 256, 64, 2, 3, 2, false},
-                        {20, 1030, 2816, 3, 256, 32, 5, 3, 2, false},      // a tile inside a share
-                        {70, 1540, 2112, 3, 256, 128, 4, 3, 2, false}}) {  // three more tiles whole
-    SCOPED_TRACE(::testing::Message() << s.m << " x " << s.n << " x " << s.k);
-    device().set(s.multiprocessors);
-    const cuda::WidePlan plan =
-        cuda::wide_plan(s.n, s.k, false, s.m, 1, false, 544, false, s.multiprocessors);
-    EXPECT_EQ(plan.shape.rows, s.rows);
-    EXPECT_EQ(plan.shape.tokens, s.tokens);
-    EXPECT_EQ(plan.cut.tiles, s.tiles);
-    EXPECT_EQ(plan.cut.blocks, s.blocks);
-    EXPECT_EQ(plan.cut.passing == 0, s.equal);
-    EXPECT_EQ(most_ranges(plan.cut), s.ranges);
-    const Product p{.a = dense(DType::bf16, s.m, s.k),
-                    .b = blocks(Format::mxfp4, s.n, s.k),
-                    .m = s.m,
-                    .bias = test::gaussian(DType::f32, 1, s.n, 7, 1.0f)};
-    const Matrix d = computed(p);
-    EXPECT_TRUE(near_exact(p, d));
-    device().options.schedule = Schedule::random;
-    EXPECT_EQ(computed(p).bytes, d.bytes) << "in another order";
-    device().options.schedule = LaunchOptions{}.schedule;
-  }
-  device().set(2);
-}
-
-// The kernel itself finds out how many tiles there are to share.
-TEST_F(MatmulWide, cuts_tiles_of_experts) {
-  struct Case {
-    std::int64_t n, k;
-    std::vector<std::int64_t> offsets;
-    int multiprocessors;
-    std::uint32_t tiles, blocks;  // as the kernel finds
-  };
-  for (const Case& c : {Case{40, 2048, {0, 33, 33, 58}, 8, 2, 8},   // four equal ranges each
-                        Case{40, 3072, {0, 20, 40, 58}, 8, 3, 8},   // anywhere
-                        Case{200, 2048, {2, 22, 40, 40}, 3, 4, 3},  // more tiles than blocks
-                        Case{40, 2048, {0, 33, 33, 58}, 2, 0, 0},   // whole
-                        Case{40, 2048, {7, 7, 7, 7}, 8, 0, 0}}) {   // nobody has a row
-    SCOPED_TRACE(::testing::Message() << c.n << " x " << c.k << " on " << c.multiprocessors);
-    device().set(c.multiprocessors);
-    const cuda::WidePlan plan =
-        cuda::wide_plan(c.n, c.k, true, 60, 3, true, 576, false, c.multiprocessors);
-    EXPECT_TRUE(plan.cut_by_kernel);
-    std::int64_t tiles = 0;
-    for (std::size_t i = 0; i < 3; ++i)
-      tiles += cuda::wide_column_tiles(plan.shape, c.n, true) *
-               cuda::wide_row_tiles(plan.shape, c.offsets[i + 1] - c.offsets[i]);
-    const cuda::WideCut cut = cuda::wide_best_choice(cuda::wide_costs(plan.shape, 576, false),
-                                                     tiles, c.k / 64, c.multiprocessors)
-                                  .cut;
-    EXPECT_EQ(cut.tiles, c.tiles);
-    EXPECT_EQ(cut.blocks, c.blocks);
-    Product p{.a = blocks(Format::nvfp4, 60, c.k, 3),
-              .b = blocks(Format::nvfp4, 3 * c.n, c.k),
-              .m = 60,
-              .matrices = 3,
-              .offsets = c.offsets,
-              .up = blocks(Format::nvfp4, 3 * c.n, c.k, 8),
-              .d_type = DType::bf16,
-              .alpha = 0.001f};
-    const Matrix d = computed(p);
-    EXPECT_TRUE(near_exact(p, d));
-    device().options.schedule = Schedule::random;
-    EXPECT_EQ(computed(p).bytes, d.bytes) << "in another order";
-    device().options.schedule = LaunchOptions{}.schedule;
-    p.a = dense(DType::f16, 60, c.k);  // read as it is
-    EXPECT_TRUE(is_right(p));
-  }
-  device().set(2);
 }
 
 // A row is the same bytes in a tile of 128 rows of a and in one of 64.

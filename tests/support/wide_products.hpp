@@ -58,6 +58,7 @@ struct Product {
   std::vector<std::int64_t> scales_of{};  // instead of offsets that decrease: whose tiles there are
   bool wide_offsets = false, tiled = false, fp8 = false;
   bool dense = false;        // by matmul_dense
+  bool constant = false;     // its weights: PackedWeights::constant
   bool plain = false;        // its weights are not packed,
   bool plain_tiled = false;  // and their scales are in 128x4 tiles
   bool unaligned = false;    // dense a begins 2 bytes behind a multiple of 16
@@ -207,6 +208,7 @@ inline cuda::WideCall operands_of(const Product& p, Buffers& memory) {
     call.plain = plain(*p.b.blocks);
     if (p.up) call.plain_up = plain(*p.up->blocks);
   } else {
+    call.b_is_constant = p.constant;
     call.b =
         memory.put(test::packed_tiles(*p.b.blocks, p.matrices, p.up ? &*p.up->blocks : nullptr));
   }
@@ -223,9 +225,11 @@ inline Matrix computed(const Product& p) {
   cuda::WideCall call = operands_of(p, memory);
   Matrix d = untouched_rows(p);
   call.output = output_of(p, memory, d);
-  call.workspace = memory.raw(
-      static_cast<std::size_t>(p.dense ? cuda::dense_workspace_bytes(call)
-                                       : cuda::wide_workspace_bytes(device().info(), call)));
+  if (p.dense)
+    call.workspace = memory.raw(static_cast<std::size_t>(cuda::dense_workspace_bytes(call)));
+  else  // flags may hold anything; sums that nobody has put would be NaN
+    call.workspace = memory.put(std::vector<std::uint8_t>(
+        static_cast<std::size_t>(cuda::wide_workspace_bytes(device().info(), call)), 0xFF));
   if (p.dense)
     cuda::matmul_dense(device(), "matmul", call, nullptr);
   else

@@ -30,7 +30,9 @@ struct LaneUnits {
 
 /// Whether operands are BF16 instead.
 template <class Weights>
-inline constexpr bool multiplies_bf16 = requires { requires Weights::bf16; };
+inline constexpr bool multiplies_bf16 = requires {
+  requires Weights::bf16;
+};
 
 template <class Weights, bool Scaled, int Tiles>
 struct RowsProduct {
@@ -67,8 +69,8 @@ struct RowsProduct {
     return u;
   }
 
-  __device__ static void add_products(float (&d)[4], const std::uint32_t (&a)[4],
-                                      std::uint32_t b0, std::uint32_t b1) {
+  __device__ static void add_products(float (&d)[4], const std::uint32_t (&a)[4], std::uint32_t b0,
+                                      std::uint32_t b1) {
     if constexpr (multiplies_bf16<Weights>)
       ptx::mma_m16n8k16_f32_bf16(d, a, b0, b1);
     else
@@ -77,8 +79,13 @@ struct RowsProduct {
   /// 32 columns of one part.
   __device__ void multiply(const Weights& weights, const Units (&u)[Tiles], int part, int block) {
     std::uint32_t a[2][4];
-    weights.fragment(4 * part + 2 * block, a[0]);
-    weights.fragment(4 * part + 2 * block + 1, a[1]);
+    const int first = 4 * part + 2 * block;
+    if constexpr (requires { weights.fragments(first, a); }) {
+      weights.fragments(first, a);
+    } else {
+      weights.fragment(first, a[0]);
+      weights.fragment(first + 1, a[1]);
+    }
 #pragma unroll
     for (int tile = 0; tile < Tiles; ++tile) {
       const uint4 b = u[tile].halves[block];

@@ -54,6 +54,8 @@ class MatmulStream {
         warp_(threadIdx.x / 32),
         group_shift_(args.cut.groups_shift()),
         group_(warp_ >> args.cut.k_shift),
+        ring_(base + warp_ * args.cut.depth * shape.stage_bytes),
+        barriers_(base + args.shared.barriers + 8 * warp_ * args.cut.depth),
         blocks_(1u << args.cut.cluster_shift),
         rank_(ptx::mov_cluster_ctarank()),
         cluster_(args, base, rank_),
@@ -69,12 +71,6 @@ class MatmulStream {
 
   __device__ void run() {
     const bool grouped = args_.rows.expert_rows != nullptr;
-    if (!grouped) {
-      take_share(all_.batch_each, all_.batch_more);
-      start_feed();
-      // While the grid in front ends. What it may still write to weights, copies see all the same.
-      if (feed_left_ > 0) kind_.prefetch(min(feed_left_, shape.stage_chunks));
-    }
     if (static_cast<int>(lane_) < all_.cut.depth)
       ptx::mbarrier_init_shared(barrier(static_cast<int>(lane_)), Kind::arrivals);
     if (threadIdx.x == 0) {
@@ -82,21 +78,32 @@ class MatmulStream {
       if (blocks_ > 1) cluster_.init();
     }
     ptx::fence_mbarrier_init();
-    __syncthreads();
-    if (blocks_ > 1) cluster_.arrive();
-    follow_previous_grid();
     if (grouped) {
+      follow_previous_grid();
       const std::uint32_t all = parts_.list() * all_.row_tiles,
                           clusters = gridDim.x >> all_.cut.cluster_shift, each = all / clusters;
       take_share(each, all - each * clusters);
-      start_feed();
+    } else {
+      take_share(all_.batch_each, all_.batch_more);
     }
+    __syncwarp();
+    start_feed();
+    const bool early = all_.constant != 0 && !grouped;
+    if (!early && feed_left_ > 0) kind_.prefetch(min(feed_left_, shape.stage_chunks));
     Segment at = segment_at(begin_);
-    // Rows of a first: what is asked for behind a ring of weights comes behind them.
-    if (at.first < end_) start_rows(at);
-    fed_ = copies_rows() ? all_.cut.depth : 1;
-    __syncthreads();
-    for (int i = 0; i < fed_; ++i) feed(i);
+    // Weights that nobody writes: half the ring while the grid in front ends. Then rows of a: what
+    // is asked for behind a whole ring of weights comes behind it.
+#pragma unroll 1
+    for (int until = early ? all_.cut.depth / 2 : 0, turn = 0;; ++turn) {
+#pragma unroll 1
+      for (; fed_ < until; ++fed_) feed(fed_);
+      if (turn > 0) break;
+      __syncthreads();
+      if (blocks_ > 1) cluster_.arrive();
+      follow_previous_grid();
+      if (at.first < end_) start_rows(at);
+      until = copies_rows() ? all_.cut.depth : max(1, until);
+    }
     while (at.first < end_) {
       multiply(at);
       at = segment_at(at.end);
@@ -122,15 +129,11 @@ class MatmulStream {
 
   // The ring.
 
-  __device__ std::uint32_t barrier(int stage) const {
-    return base_ + all_.shared.barriers + 8 * (warp_ * all_.cut.depth + stage);
-  }
+  __device__ std::uint32_t barrier(int stage) const { return barriers_ + 8 * stage; }
   __device__ std::uint32_t units_barrier() const {
     return base_ + all_.shared.barriers + 8 * stream_warps * all_.cut.depth;
   }
-  __device__ std::uint32_t stage(int stage) const {
-    return base_ + (warp_ * all_.cut.depth + stage) * shape.stage_bytes;
-  }
+  __device__ std::uint32_t stage(int stage) const { return ring_ + stage * shape.stage_bytes; }
 
   __device__ void start_feed() {
     feed_segment_ = segment_at(begin_);
@@ -323,7 +326,9 @@ class MatmulStream {
 
   const MatmulRowsArgs& args_;
   const MatmulStreamArgs& all_;
-  const std::uint32_t base_, lane_, warp_, group_shift_, group_, blocks_, rank_;
+  const std::uint32_t base_, lane_, warp_, group_shift_, group_;
+  const std::uint32_t ring_, barriers_;  // of this warp
+  const std::uint32_t blocks_, rank_;
   StreamCluster<shape.sums_shift> cluster_;
   StreamParts parts_;
   Kind kind_;

@@ -273,11 +273,6 @@ template <class Tokens>
 __device__ void prepare_tiles(const PrepareTilesArgs& args) {
   follow_previous_grid();
   if (args.only_if != nullptr && *args.only_if == 0) return;
-  if (blockIdx.x == 0)
-#pragma unroll 1
-    for (std::int64_t i = blockIdx.y * std::int64_t{threads_per_block} + threadIdx.x;
-         i < args.counter_count; i += gridDim.y * threads_per_block)
-      args.counters[i] = 0;
   const std::uint32_t column = blockIdx.x * (256 * prepare_pieces) + threadIdx.x % 32 * 8;
   const bool tiled = Tokens::block > 8 && args.tiled, experts = args.rows.expert_rows != nullptr;
   const auto m = static_cast<std::uint32_t>(args.rows.m),

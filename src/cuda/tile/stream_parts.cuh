@@ -69,13 +69,13 @@ class StreamParts {
       const uint2 found = ptx::ld_shared_v2(list_ + 8 * index);
       return {found.x & 0xFFFFu, std::int64_t{found.x >> 16} * all_.units_rows, found.y};
     }
-    const std::uint32_t matrix = all_.parts_of_each == 1 ? index : index / all_.parts_of_each;
+    const std::uint32_t matrix = all_.by_parts_of_each.divide(static_cast<int>(index));
     return {matrix, std::int64_t{index - matrix * all_.parts_of_each} * all_.units_rows,
             matrix * grouped::tile_rows(rows_.m, tiled_128x4::tile_lines)};
   }
   /// Number of the part that has this row tile.
   __device__ std::uint32_t index_of(std::uint32_t row_tile) const {
-    return all_.batch_parts == 1 ? 0 : row_tile / all_.row_tiles;
+    return all_.by_row_tiles.divide(static_cast<int>(row_tile));
   }
 
  private:

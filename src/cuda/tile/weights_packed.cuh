@@ -101,11 +101,14 @@ struct PackedMxfp4Bf16 {
         WideMxfp4::read(tile + WideMxfp4::codes_of(lane), tile + WideMxfp4::scales_of(lane));
     return {t, WideMxfp4::is_special(t)};
   }
-  __device__ void fragment(int step, std::uint32_t (&a)[4]) const {
-    if (special)
-      WideMxfp4::fragment(tile, step, a);
-    else
-      WideMxfp4::quick_fragment(tile, step, a);
+  /// Instructions `first` and the next: one branch for both.
+  __device__ void fragments(int first, std::uint32_t (&a)[2][4]) const {
+    WideMxfp4::quick_fragment(tile, first, a[0]);
+    WideMxfp4::quick_fragment(tile, first + 1, a[1]);
+    if (special) {
+      WideMxfp4::fragment(tile, first, a[0]);
+      WideMxfp4::fragment(tile, first + 1, a[1]);
+    }
   }
 };
 

@@ -13,12 +13,13 @@
 //
 // Where whole tiles would leave multiprocessors idle, tiles are cut into ranges of k
 // (wide_cut.hpp), and a block has units, ranges or whole tiles, one after the other
-// (wide_units.cuh). The sums of ranges go to memory; the warpgroup that finds, by a counter, that
-// it is the last of its part of the tile adds them in the order of k, whoever it is
-// (wide_sums.cuh). The first unit is found before the grid in front has ended.
+// (wide_units.cuh). The sums of ranges go to memory, and whoever has a tile's last range adds them
+// to its own (wide_sums.cuh). The first unit is found before the grid in front has ended; where
+// nobody writes the weights any more, half a ring of them is asked for, too.
 #pragma once
 
 #include <cstdint>
+#include <type_traits>
 
 #include "cuda/ptx/async_copy.cuh"
 #include "cuda/ptx/barrier.cuh"
@@ -36,6 +37,7 @@
 #include "cuda/tile/wide_store.cuh"
 #include "cuda/tile/wide_sums.cuh"
 #include "cuda/tile/wide_units.cuh"
+#include "cuda/tile/wide_warp_stages.cuh"
 #include "cuda/tile/wide_weights.cuh"
 
 namespace microscale::cuda {
@@ -43,8 +45,9 @@ namespace microscale::cuda {
 template <class Weights, int Rows, int Tokens>
 class WideProduct {
  public:
-  using Stages = WideStages<Weights, Rows, Tokens>;
-  static constexpr WideShape shape = Stages::shape;
+  static constexpr WideShape shape = wide_shape(Rows, Tokens);
+  using Stages = std::conditional_t<shape.by_warps(), WideWarpStages<Weights, Rows, Tokens>,
+                                    WideStages<Weights, Rows, Tokens>>;
   static constexpr WideShared shared = Stages::shared;
   static constexpr int warpgroups = shape.warpgroups;  // that multiply
   static constexpr int parts = Stages::parts;     // 64 rows of the weights each, of a warpgroup
@@ -104,30 +107,53 @@ class WideProduct {
     ptx::fence_proxy_async_shared();
   }
 
-  /// The first of the weights to the second-level cache while the grid in front ends. What it may
-  /// still write to them, copies see all the same.
-  __device__ static void prefetch(const MatmulWideArgs& args, const WideUnit& unit) {
-    if (!ptx::elect_sync()) return;
-    const std::uint32_t end = min(unit.end, unit.first + prefetched);
+  /// While the grid in front ends: asks for half a ring of the first unit's weights, if nobody
+  /// writes them; if somebody may, brings them to the second-level cache, whose copies will see it
+  /// all the same. The chunk behind the last one that is on its way to its stage.
+  __device__ static std::uint32_t begin_early(const MatmulWideArgs& args, std::uint32_t base,
+                                              Ring ring, const WideUnit& unit,
+                                              std::uint32_t token_bytes) {
+    const std::uint32_t ahead = args.constant != 0
+                                    ? static_cast<std::uint32_t>(shared.stages / 2 * stage_chunks)
+                                    : prefetched;
+    const std::uint32_t end = min(unit.end, unit.first + ahead);
+    if (ptx::elect_sync()) {
 #pragma unroll 1
-    for (std::uint32_t chunk = unit.first; chunk < end; chunk += stage_chunks)
-      ptx::cp_async_bulk_prefetch_tensor_4d_l2_global(
-          args.weights, 0, static_cast<std::int32_t>(chunk),
+      for (std::uint32_t chunk = unit.first; chunk < end; chunk += stage_chunks, ring.next()) {
+        const auto row_tile = static_cast<std::int32_t>(unit.place.column_tile * weight_tiles),
+                   matrix = static_cast<std::int32_t>(unit.place.matrix),
+                   k = static_cast<std::int32_t>(chunk);
+        if (args.constant != 0)
+          begin_stage(args, base, ring, unit, chunk, token_bytes);
+        else
+          ptx::cp_async_bulk_prefetch_tensor_4d_l2_global(args.weights, 0, k, row_tile, matrix);
+      }
+    }
+    __syncwarp();
+    return args.constant != 0 ? end : unit.first;
+  }
+  /// One lane: how much will come to a stage, and its weights.
+  __device__ static void begin_stage(const MatmulWideArgs& args, std::uint32_t base,
+                                     const Ring& ring, const WideUnit& unit, std::uint32_t chunk,
+                                     std::uint32_t token_bytes) {
+    const bool whole = chunk + stage_chunks <= unit.end;
+    ptx::mbarrier_arrive_expect_tx(
+        ring.full(), (plain ? 0 : weight_bytes) + (whole ? stage_chunks : 1) * token_bytes);
+    if constexpr (!plain)
+      ptx::cp_async_bulk_tensor_4d_shared_cluster_global_mbarrier(
+          base + shared.weights + ring.stage() * weight_bytes, args.weights, 0,
+          static_cast<std::int32_t>(chunk),
           static_cast<std::int32_t>(unit.place.column_tile * weight_tiles),
-          static_cast<std::int32_t>(unit.place.matrix));
+          static_cast<std::int32_t>(unit.place.matrix), ring.full());
   }
 
   __device__ static void copy(const MatmulWideArgs& args, std::uint32_t base, Ring ring) {
     const auto chunks = static_cast<std::uint32_t>(token_tiles::chunks(args.k));
     WideUnits<Weights, Rows, Tokens> units(args);
     WideUnit unit;
-    bool prefetches = !plain && args.rows.expert_rows == nullptr;
+    bool early = !plain && args.rows.expert_rows == nullptr;
 #pragma unroll 1
     while (units.next(unit)) {
-      if constexpr (!plain)
-        if (prefetches) prefetch(args, unit);
-      prefetches = false;
-      follow_previous_grid();
       const WidePlace& at = unit.place;
       const std::int64_t groups = token_tiles::groups(at.rows.count);
       const std::int64_t group = std::int64_t{at.row_tile} * (Tokens / 8);
@@ -136,7 +162,6 @@ class WideProduct {
           args.rows.expert_rows == nullptr
               ? token_tiles::first_group(at.matrix, args.rows.m)
               : token_tiles::first_group_of_expert(at.matrix, at.rows.first);
-      const auto row_tile = static_cast<std::int32_t>(at.column_tile * weight_tiles);
       const std::int64_t step = groups * token_tiles::group_bytes;
       const char* tokens = static_cast<const char*>(args.tiles) +
                            (first_group * chunks + group) * token_tiles::group_bytes +
@@ -160,24 +185,21 @@ class WideProduct {
                                                  static_cast<std::uint32_t>(row >> 32),
                                                  unit.first_block, unit.range | unit.ranges << 16));
       }
+      std::uint32_t asked = unit.first;  // weights up to here
+      if constexpr (!plain)
+        if (early) asked = begin_early(args, base, ring, unit, token_bytes);
+      early = false;
+      follow_previous_grid();
 #pragma unroll 1
       for (std::uint32_t at_chunk = unit.first; at_chunk < unit.end;
            at_chunk += stage_chunks, ring.next()) {
         ring.wait_empty();
         if (ptx::elect_sync()) {
-          const bool whole = at_chunk + stage_chunks <= unit.end;
-          ptx::mbarrier_arrive_expect_tx(
-              ring.full(),
-              (plain ? 0 : weight_bytes) + (whole ? stage_chunks * token_bytes : token_bytes));
-          if constexpr (!plain)
-            ptx::cp_async_bulk_tensor_4d_shared_cluster_global_mbarrier(
-                base + shared.weights + ring.stage() * weight_bytes, args.weights, 0,
-                static_cast<std::int32_t>(at_chunk), row_tile, static_cast<std::int32_t>(at.matrix),
-                ring.full());
+          if (at_chunk >= asked) begin_stage(args, base, ring, unit, at_chunk, token_bytes);
           std::uint32_t to = base + ring.stage() * shared.stage_bytes;
 #pragma unroll
           for (int i = 0; i < stage_chunks; ++i, to += a_bytes) {
-            if (i > 0 && !whole) break;
+            if (i > 0 && at_chunk + stage_chunks > unit.end) break;
             if (dense)
               ptx::cp_async_bulk_tensor_2d_shared_cluster_global_mbarrier(
                   to, args.dense, static_cast<std::int32_t>(64 * (at_chunk + i)), first_row,
@@ -216,31 +238,28 @@ class WideProduct {
       for (float& sum : d) sum = 0.0f;
 #pragma unroll
       for (float& sum : d64) sum = 0.0f;
-      const int before = stages.template multiply<Tokens>(where.z, chunks, ring, d, d64);
-      ptx::wgmma_wait_group<0>();
-      ring.release(before, true);
+      [[maybe_unused]] const int before = stages.template multiply<Tokens>(where.z, chunks, ring, d, d64);
+      if constexpr (!shape.by_warps()) {
+        ptx::wgmma_wait_group<0>();
+        ring.release(before, true);
+      }
       const ProductFactors factors = product_factors(args.output, where.x);
       ptx::keep_in_place(d);
       if constexpr (parts == 2) ptx::keep_in_place(d64);
-      if (const std::uint32_t ranges = row.w >> 16; ranges > 1) {
-        const std::uint32_t range = row.w & 0xFFFF;
-        const auto sums_of = [&](std::uint32_t i) {
-          return args.sums + std::int64_t{wide_sums_place(row.z, i)} * (Rows * Tokens) +
-                 warpgroup * (Rows * Tokens / warpgroups);
-        };
-        const RangeCounter counter(args.counters + warpgroups * row.z + warpgroup,
-                                   base + shared.words + 4 * warpgroup);
-        // The first range's are begun with: they may stay where they are.
-        if (range > 0 || counter.count(0) + 1 < ranges) {
-          put_sums(d, sums_of(range));
-          if constexpr (parts == 2) put_sums(d64, sums_of(range) + 64 * Tokens);
-          if (counter.count(1) + 1 < ranges) continue;
-          get_sums(d, sums_of(0));
-          if constexpr (parts == 2) get_sums(d64, sums_of(0) + 64 * Tokens);
+      if (const std::uint32_t ranges = row.w >> 16, range = row.w & 0xFFFF; ranges > 1) {
+        constexpr std::int64_t apart = Rows * Tokens;
+        float* sums_of_tile = args.sums + row.z * apart + warpgroup * (Rows * Tokens / warpgroups);
+        const RangeFlags flags(args.flags + warpgroups * row.z + warpgroup, warpgroups,
+                               args.ticket);
+        if (range + 1 < ranges) {
+          put_sums(d, sums_of_tile + range * apart);
+          if constexpr (parts == 2) put_sums(d64, sums_of_tile + range * apart + 64 * Tokens);
+          flags.set(range);
+          continue;
         }
-        constexpr std::int64_t apart = 2 * Rows * Tokens;
-        add_sums(d, sums_of(1), apart, ranges);
-        if constexpr (parts == 2) add_sums(d64, sums_of(1) + 64 * Tokens, apart, ranges);
+        flags.wait(ranges - 1);
+        add_sums(d, sums_of_tile, apart, ranges - 1);
+        if constexpr (parts == 2) add_sums(d64, sums_of_tile + 64 * Tokens, apart, ranges - 1);
       }
       WideTileOutput tile{.matrix = where.x,
                           .row = static_cast<std::int64_t>(row.y) << 32 | row.x,

@@ -1,11 +1,14 @@
 // Sums of ranges of k of one tile of d, from several blocks, in the kernels for many rows: each
-// puts its own to memory, and whoever finds that it is the last adds them up in the order of k.
+// puts its own to memory, and the block that has the last range adds them to its own. It waits for
+// them; but blocks in front of it have begun before it, and put theirs before they wait for anybody
+// (wide_cut.hpp).
 #pragma once
 
 #include <cstdint>
 
 #include "cuda/ptx/barrier.cuh"
 #include "cuda/ptx/memory.cuh"
+#include "cuda/ptx/memory_order.cuh"
 
 namespace microscale::cuda {
 
@@ -27,14 +30,14 @@ __device__ void get_sums(float (&d)[Count], const float* from) {
     d[i] = four.x, d[i + 1] = four.y, d[i + 2] = four.z, d[i + 3] = four.w;
   }
 }
-/// To the sums of the first range those of the others, in their order: of the second at `from`,
-/// `apart` floats from one to the next.
+/// To a range's sums those of the ranges before, in their order: of the first at `from`, `apart`
+/// floats from one to the next.
 template <int Count>
 __device__ void add_sums(float (&d)[Count], const float* from, std::int64_t apart,
                          std::uint32_t ranges) {
   constexpr int at_once = Count <= 32 ? 2 : 1, piece = Count <= 64 ? Count : 64;
 #pragma unroll at_once
-  for (std::uint32_t range = 1; range < ranges; ++range, from += apart)
+  for (std::uint32_t range = 0; range < ranges; ++range, from += apart)
 #pragma unroll
     for (int first = 0; first < Count; first += piece) {
       float more[piece];
@@ -44,32 +47,36 @@ __device__ void add_sums(float (&d)[Count], const float* from, std::int64_t apar
     }
 }
 
-/// Counts the ranges of a warpgroup's part of a tile whose sums have been put.
-class RangeCounter {
+/// Whether the sums of a warpgroup's part of a range have been put: a word of memory, which may
+/// hold anything before. It says so when it holds the call's ticket (MatmulWideArgs).
+class RangeFlags {
  public:
-  /// `word`: four bytes of shared memory for this warpgroup alone.
-  __device__ RangeCounter(std::uint32_t* counter, std::uint32_t word)
-      : counter_(counter), word_(word) {}
+  /// `first`: of the tile's first range, the others `apart` words further each.
+  __device__ RangeFlags(std::uint64_t* first, int apart, std::uint64_t ticket)
+      : first_(first), apart_(apart), ticket_(ticket) {}
 
-  /// How many there were, before `more` are counted. The warpgroup's 128 threads call it when they
-  /// have put theirs, if any; one of them orders what all have written, and will read, around the
-  /// counter.
-  __device__ std::uint32_t count(std::uint32_t more) const {
-    const std::uint32_t barrier = 1 + threadIdx.x / 128;
-    ptx::bar_sync(barrier, 128);
-    if (threadIdx.x % 128 == 0) {
-      __threadfence();
-      const std::uint32_t before = atomicAdd(counter_, more);
-      __threadfence();
-      ptx::st_shared_b32(word_, before);
+  /// The warpgroup's 128 threads, when they have put theirs.
+  __device__ void set(std::uint32_t range) const {
+    ptx::bar_sync(barrier(), 128);
+    if (threadIdx.x % 128 == 0) ptx::st_release_gpu_global_b64(first_ + range * apart_, ticket_);
+  }
+  /// Waits for the first `ranges`, 1 to 32, and forgets them, so that a graph may run again. All 128
+  /// threads see what has been put. Each warp polls by a vote: where lanes left a loop one by one,
+  /// the assembler would give up uniform registers in others.
+  __device__ void wait(std::uint32_t ranges) const {
+    std::uint64_t* own = first_ + min(threadIdx.x % 32, ranges - 1) * apart_;
+    while (__any_sync(0xFFFFFFFFu, ptx::ld_acquire_gpu_global_b64(own) != ticket_)) {
     }
-    ptx::bar_sync(barrier, 128);
-    return ptx::ld_shared_b32(word_);
+    ptx::bar_sync(barrier(), 128);
+    if (threadIdx.x % 128 < ranges) *own = 0;
   }
 
  private:
-  std::uint32_t* counter_;
-  std::uint32_t word_;
+  __device__ static std::uint32_t barrier() { return 1 + threadIdx.x / 128; }
+
+  std::uint64_t* first_;
+  int apart_;
+  std::uint64_t ticket_;
 };
 
 }  // namespace microscale::cuda

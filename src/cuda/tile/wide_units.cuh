@@ -42,7 +42,7 @@ class WideUnits {
   __device__ bool next(WideUnit& unit) {
     while (at_ < end_) {
       const WidePiece piece = cut_.piece(at_, end_);
-      at_ = piece.next;
+      end_ = piece.from;
       if (piece.first == piece.end) continue;
       unit.first = piece.first, unit.end = piece.end;
       unit.first_block = cut_.first_block(piece.tile);

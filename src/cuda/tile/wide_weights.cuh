@@ -23,6 +23,7 @@
 
 #include "cuda/ptx/cvt_fp8.cuh"
 #include "cuda/ptx/memory.cuh"
+#include "cuda/ptx/mma.cuh"
 #include "cuda/ptx/packed.cuh"
 #include "cuda/ptx/permute.cuh"
 #include "cuda/ptx/scalar.cuh"
@@ -40,6 +41,10 @@ struct WidePacked {
 };
 
 struct WideBf16 {
+  __device__ static void multiply(float (&d)[4], const std::uint32_t (&a)[4], std::uint32_t b0,
+                                  std::uint32_t b1) {
+    ptx::mma_m16n8k16_f32_bf16(d, a, b0, b1);
+  }
   template <int Count>
   __device__ static void multiply(float (&d)[Count], const std::uint32_t (&a)[4], std::uint64_t b,
                                   bool accumulate) {
@@ -56,6 +61,10 @@ struct WideBf16 {
   }
 };
 struct WideF16 {
+  __device__ static void multiply(float (&d)[4], const std::uint32_t (&a)[4], std::uint32_t b0,
+                                  std::uint32_t b1) {
+    ptx::mma_m16n8k16_f32_f16(d, a, b0, b1);
+  }
   template <int Count>
   __device__ static void multiply(float (&d)[Count], const std::uint32_t (&a)[4], std::uint64_t b,
                                   bool accumulate) {

@@ -1,0 +1,155 @@
+// Products of many rows of a whose tiles are cut into ranges of k (cuda/wide_cut.hpp), on the
+// emulator, against sums in FP64.
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <vector>
+
+#include "cuda/kernel_images.hpp"
+#include "cuda/matmul_wide.hpp"
+#include "cuda/wide_geometry.hpp"
+#include "support/wide_products.hpp"
+
+namespace microscale::emulator {
+namespace {
+
+Side blocks(Format format, std::int64_t rows, std::int64_t cols, unsigned seed = 1) {
+  return Side(test::random_blocks(format, rows, cols, Layout::row_major, seed));
+}
+Side dense(DType type, std::int64_t rows, std::int64_t cols, unsigned seed = 1) {
+  return Side(test::gaussian(type, rows, cols, seed, 1.0f));
+}
+/// Of a tile.
+int most_ranges(const cuda::WideCut& cut) {
+  std::uint32_t most = 0;
+  for (std::uint32_t tile = 0; tile < cut.tiles; ++tile)
+    most = std::max(most, cut.last_block(tile) - cut.first_block(tile) + 1);
+  return static_cast<int>(most);
+}
+
+class MatmulWideCut : public ::testing::Test {
+ protected:
+  void SetUp() override {
+    if (cuda::kernel_images().empty())
+      GTEST_SKIP() << "this build carries no kernels: it was made without nvcc";
+  }
+};
+
+// Where whole tiles would leave multiprocessors idle: ranges of k go to blocks of their own, or
+// begin anywhere, whoever adds them up.
+TEST_F(MatmulWideCut, cuts_k_where_tiles_are_few) {
+  struct Shape {
+    std::int64_t m, n, k;
+    int multiprocessors, rows, tokens;
+    std::uint32_t tiles, blocks;
+    int ranges;  // of a tile, at most
+    bool equal;
+  };
+  for (const Shape s : {Shape{20, 100, 3232, 6, 128, 64, 1, 6, 6, true},
+                        {65, 130, 3072, 6, 128, 128, 2, 6, 3, true},
+                        {20, 390, 1984, 7, 256, 32, 2, 7, 4, false},
+                        {50, 390, 2496, 3, 256, 64, 2, 3, 2, false},
+                        {20, 1030, 2816, 3, 256, 32, 5, 3, 2, false},      // a tile inside a share
+                        {70, 1540, 2112, 3, 256, 128, 4, 3, 2, false}}) {  // three more tiles whole
+    SCOPED_TRACE(::testing::Message() << s.m << " x " << s.n << " x " << s.k);
+    device().set(s.multiprocessors);
+    const cuda::WidePlan plan =
+        cuda::wide_plan(s.n, s.k, false, s.m, 1, false, 544, false, s.multiprocessors);
+    EXPECT_EQ(plan.shape.rows, s.rows);
+    EXPECT_EQ(plan.shape.tokens, s.tokens);
+    EXPECT_EQ(plan.cut.tiles, s.tiles);
+    EXPECT_EQ(plan.cut.blocks, s.blocks);
+    EXPECT_EQ(plan.cut.passing == 0, s.equal);
+    EXPECT_EQ(most_ranges(plan.cut), s.ranges);
+    Product p{.a = dense(DType::bf16, s.m, s.k),
+              .b = blocks(Format::mxfp4, s.n, s.k),
+              .m = s.m,
+              .bias = test::gaussian(DType::f32, 1, s.n, 7, 1.0f)};
+    const Matrix d = computed(p);
+    EXPECT_TRUE(near_exact(p, d));
+    p.constant = true;
+    EXPECT_EQ(computed(p).bytes, d.bytes) << "weights asked for early";
+    device().options.schedule = Schedule::random;
+    EXPECT_EQ(computed(p).bytes, d.bytes) << "in another order";
+    device().options.schedule = LaunchOptions{}.schedule;
+  }
+  device().set(2);
+}
+
+// A graph runs again with the ticket that it was captured with.
+TEST_F(MatmulWideCut, forgets_whose_sums_were_there) {
+  device().set(7);
+  const Product p{
+      .a = dense(DType::bf16, 20, 1984), .b = blocks(Format::mxfp4, 390, 1984), .m = 20};
+  const cuda::WidePlan plan = cuda::wide_plan(390, 1984, false, 20, 1, false, 544, false, 7);
+  Buffers memory;
+  cuda::WideCall call = operands_of(p, memory);
+  Matrix d = untouched_rows(p);
+  call.output = output_of(p, memory, d);
+  const std::int64_t bytes = cuda::wide_workspace_bytes(device().info(), call);
+  call.workspace = memory.put(std::vector<std::uint8_t>(static_cast<std::size_t>(bytes), 0xFF));
+  cuda::matmul_wide(device(), "matmul", call, nullptr);
+  std::vector<std::uint64_t> flags(static_cast<std::size_t>(plan.flag_bytes() / 8));
+  device().copy_to_host(flags.data(),
+                        static_cast<const std::uint8_t*>(call.workspace) + plan.sums_bytes(),
+                        plan.flag_bytes(), nullptr);
+  std::size_t used = 0;
+  for (std::uint32_t tile = 0; tile < plan.cut.tiles; ++tile)
+    used += plan.cut.last_block(tile) - plan.cut.first_block(tile);
+  EXPECT_GT(used, 0u);
+  const auto count = [&](std::uint64_t value) {
+    return static_cast<std::size_t>(std::count(flags.begin(), flags.end(), value));
+  };
+  EXPECT_EQ(count(0), used * static_cast<std::size_t>(plan.shape.warpgroups));
+  EXPECT_EQ(count(0) + count(~std::uint64_t{0}), flags.size()) << "the others are as they were";
+  device().set(2);
+}
+
+// The kernel itself finds out how many tiles there are to share.
+TEST_F(MatmulWideCut, cuts_tiles_of_experts) {
+  struct Case {
+    std::int64_t n, k;
+    std::vector<std::int64_t> offsets;
+    int multiprocessors;
+    std::uint32_t tiles, blocks;  // as the kernel finds
+  };
+  for (const Case& c : {Case{40, 2048, {0, 33, 33, 58}, 8, 2, 8},   // four equal ranges each
+                        Case{40, 3072, {0, 20, 40, 58}, 8, 3, 8},   // anywhere
+                        Case{200, 2048, {2, 22, 40, 40}, 3, 4, 3},  // more tiles than blocks
+                        Case{40, 2048, {0, 33, 33, 58}, 2, 0, 0},   // whole
+                        Case{40, 2048, {7, 7, 7, 7}, 8, 0, 0}}) {   // nobody has a row
+    SCOPED_TRACE(::testing::Message() << c.n << " x " << c.k << " on " << c.multiprocessors);
+    device().set(c.multiprocessors);
+    const cuda::WidePlan plan =
+        cuda::wide_plan(c.n, c.k, true, 60, 3, true, 576, false, c.multiprocessors);
+    EXPECT_TRUE(plan.cut_by_kernel);
+    std::int64_t tiles = 0;
+    for (std::size_t i = 0; i < 3; ++i)
+      tiles += cuda::wide_column_tiles(plan.shape, c.n, true) *
+               cuda::wide_row_tiles(plan.shape, c.offsets[i + 1] - c.offsets[i]);
+    const cuda::WideCut cut = cuda::wide_best_choice(cuda::wide_costs(plan.shape, 576, false),
+                                                     tiles, c.k / 64, c.multiprocessors)
+                                  .cut;
+    EXPECT_EQ(cut.tiles, c.tiles);
+    EXPECT_EQ(cut.blocks, c.blocks);
+    Product p{.a = blocks(Format::nvfp4, 60, c.k, 3),
+              .b = blocks(Format::nvfp4, 3 * c.n, c.k),
+              .m = 60,
+              .matrices = 3,
+              .offsets = c.offsets,
+              .up = blocks(Format::nvfp4, 3 * c.n, c.k, 8),
+              .d_type = DType::bf16,
+              .alpha = 0.001f};
+    const Matrix d = computed(p);
+    EXPECT_TRUE(near_exact(p, d));
+    device().options.schedule = Schedule::random;
+    EXPECT_EQ(computed(p).bytes, d.bytes) << "in another order";
+    device().options.schedule = LaunchOptions{}.schedule;
+    p.a = dense(DType::f16, 60, c.k);  // read as it is
+    EXPECT_TRUE(is_right(p));
+  }
+  device().set(2);
+}
+
+}  // namespace
+}  // namespace microscale::emulator
