@@ -113,15 +113,14 @@ struct MatmulRowsArgs {
 /// (tile/matmul_stream.cuh). stream_threads threads; as many clusters as the device holds at
 /// once, which share the row tiles of all matrices.
 struct MatmulStreamArgs {
-  MatmulRowsArgs product;     // packed; a is not prepared
-  PrepareRowsArgs a;          // as for matmul_prepare_rows_<kind>, but for what that writes
-  StreamShared shared;        // where a block has what
-  StreamCut cut;              // blocks of a cluster: 1, 2, 4 or 8; warps along k: 4, 8 or 16
-  std::int32_t units_rows;    // rows of a in shared memory at a time, at most
-  std::int32_t chunks;        // of k
-  std::uint32_t row_tiles;    // of a matrix
-  std::uint32_t batch_parts;  // matrices, each as often as it has units_rows rows of a; experts: 0
-  std::uint32_t parts_of_each;           // how often that is
+  MatmulRowsArgs product;       // packed; a is not prepared
+  PrepareRowsArgs a;            // as for matmul_prepare_rows_<kind>, but for what that writes
+  StreamShared shared;          // where a block has what
+  StreamCut cut;                // blocks of a cluster: 1, 2, 4 or 8; warps along k: 4, 8 or 16
+  std::int32_t units_rows;      // rows of a in shared memory at a time, at most
+  std::int32_t chunks;          // of k
+  std::uint32_t row_tiles;      // of a matrix
+  std::uint32_t parts_of_each;  // how often a matrix has units_rows rows of a
   std::uint32_t batch_each, batch_more;  // row tiles of a cluster, and how many have one more
   Divisor by_row_tiles, by_parts_of_each;
   std::int32_t constant;  // nobody writes the weights while the grid in front ends
@@ -195,7 +194,7 @@ struct ExpandFp8Args {
 /// their own, in tiles (layouts/token_tiles.hpp) whose chunks are 128 elements. Threads as of
 /// PrepareTilesArgs, with 512 elements of k in place of four chunks.
 struct PrepareFp8Args {
-  PrepareTilesArgs a;      // f16, counters and only_if do not count
+  PrepareTilesArgs a;      // f16 and only_if do not count
   float* factors;          // of each chunk of each group of rows: eight
   std::uint32_t* misfits;  // as in ExpandFp8Args
 };

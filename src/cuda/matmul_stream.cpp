@@ -108,9 +108,9 @@ void matmul_stream(Device& device, const MatmulCall& call, const StreamPlan& pla
   all.by_parts_of_each = divisor(1);
   if (args.rows.expert_rows == nullptr) {
     all.parts_of_each = static_cast<std::uint32_t>(ceil_div(args.rows.m, plan.units_rows));
-    all.batch_parts = static_cast<std::uint32_t>(args.rows.matrices) * all.parts_of_each;
     all.by_parts_of_each = divisor(all.parts_of_each);
-    const std::uint32_t tiles = all.batch_parts * all.row_tiles,
+    const std::uint32_t parts = static_cast<std::uint32_t>(args.rows.matrices) * all.parts_of_each,
+                        tiles = parts * all.row_tiles,
                         clusters = static_cast<std::uint32_t>(plan.clusters);
     all.batch_each = tiles / clusters;
     all.batch_more = tiles % clusters;

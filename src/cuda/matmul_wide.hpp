@@ -81,10 +81,11 @@ std::optional<WideCall> wide_call(const DeviceInfo& device, const MatmulCall& ca
 std::int64_t wide_workspace_bytes(const DeviceInfo& device, const WideCall& call);
 
 /// Operands as checked by the caller, and taken (wide_takes). One launch for dense rows of 16-byte
-/// pieces whose tiles are whole, else two; none where d has no element; very many rows are left to
-/// matmul_dense. Sums are FP32 in the order of k, 16 elements an instruction, which aligns its
-/// products and the sum so far to the largest of them and truncates; where whole tiles of d would
-/// leave multiprocessors idle, up to wide_most_ranges such sums of ranges of k are added, in order.
+/// pieces, else two; none where d has no element; very many rows are left to matmul_dense. Sums are
+/// FP32 in the order of k, 16 elements an instruction, which aligns its products and the sum so far
+/// to the largest of them and truncates; of up to 16 rows, 64 elements in turn go to one of two
+/// such sums, which are added. Where whole tiles of d would leave multiprocessors idle, up to
+/// wide_most_ranges sums of ranges of k are added: to the last range's the others', in their order.
 /// An element of d is within wide_roundings(k) * 2^-24 * (sum of |a_i b_i|) of the exact sum before
 /// the epilogue. The order depends on shapes, format, how many tiles all experts have together, and
 /// the device's number of multiprocessors alone.
@@ -105,7 +106,8 @@ void prepare_wide(Device& device, const char* operation, const std::optional<For
 bool has_vectors(const ProductOutput& out);
 
 /// Of 17 terms an instruction drops less than 2^-25 of the largest each, and rounding the result
-/// toward zero less than 2 * 2^-24 of it: 10.5 for 16 elements. Then sums of ranges are added.
+/// toward zero less than 2 * 2^-24 of it: 10.5 for 16 elements. Then two sums, and those of ranges,
+/// are added.
 constexpr std::int64_t wide_roundings(std::int64_t k) {
   return 11 * ((k + 63) / 64 * 4) + wide_most_ranges;
 }

@@ -25,7 +25,8 @@ struct WideShape {
 
   MICROSCALE_HD constexpr int threads() const { return 128 * (warpgroups + 1); }
   /// Of 64 elements of k, in a stage. Two save a tenth of the instructions; but beginning and
-  /// ending take longer, which is more where few tokens leave little to do (as measured).
+  /// ending take longer, which with 32 tokens is more (as measured). With 16, pairs of warps share
+  /// them.
   MICROSCALE_HD constexpr int stage_chunks() const {
     return warpgroups == 4 && tokens != 32 ? 2 : 1;
   }
@@ -136,8 +137,8 @@ constexpr WideCosts wide_costs(WideShape shape, int tile_bytes, bool plain) {
           .sums = wide_sum_bytes(shape) / 60};
 }
 
-/// How a product is cut: into tiles of d, and some of these into ranges of k, whose sums are added
-/// in order by whichever block ends last.
+/// How a product is cut: into tiles of d, and some of these into ranges of k, whose sums the
+/// block of the last range adds to its own.
 struct WidePlan {
   WideShape shape;
   WideCut cut;

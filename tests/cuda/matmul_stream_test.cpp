@@ -83,7 +83,7 @@ TEST_F(StreamedProducts, are_one_launch) {
   EXPECT_EQ(args.units_rows, 5);
   EXPECT_EQ(args.chunks, 3);
   EXPECT_EQ(args.row_tiles, 3u);
-  EXPECT_EQ(args.batch_parts, 1u);
+  EXPECT_EQ(args.parts_of_each, 1u);
   EXPECT_EQ(args.a.scales, nullptr);
   EXPECT_EQ(args.a.a_stride, 384);
   EXPECT_EQ(args.product.row_factors, nullptr);
@@ -113,11 +113,10 @@ TEST_F(StreamedProducts, count_matrices_turns_and_gates) {
   auto args = launched({.m = 35, .matrices = 3, .gated = true}).as<MatmulStreamArgs>();
   EXPECT_EQ(args.units_rows, 16);
   EXPECT_EQ(args.parts_of_each, 3u);
-  EXPECT_EQ(args.batch_parts, 9u);
   EXPECT_EQ(args.row_tiles, 6u);  // eight rows of each
   args = launched({.m = 35, .matrices = 30, .experts = true}).as<MatmulStreamArgs>();
   EXPECT_EQ(args.units_rows, 8);
-  EXPECT_EQ(args.batch_parts, 0u);  // the kernel lists them
+  EXPECT_EQ(args.batch_each, 0u);  // the kernel lists them
   EXPECT_GE(args.shared.barriers - args.shared.parts, 8 * stream_most_parts);
 }
 

@@ -151,5 +151,28 @@ TEST_F(MatmulWideCut, cuts_tiles_of_experts) {
   device().set(2);
 }
 
+// Who looks for a tile asks 32 experts at a time, and shares are taken from their end.
+TEST_F(MatmulWideCut, cuts_tiles_of_more_experts_than_a_warp_has_lanes) {
+  constexpr std::int64_t experts = 36, rows = 9, n = 24, k = 2048;
+  device().set(29);
+  const cuda::WidePlan plan =
+      cuda::wide_plan(n, k, false, experts * rows, experts, true, 576, false, 29);
+  ASSERT_TRUE(plan.cut_by_kernel);
+  const cuda::WideCut cut =
+      cuda::wide_best_choice(cuda::wide_costs(plan.shape, 576, false), experts, k / 64, 29).cut;
+  ASSERT_EQ(cut.tiles, 36u);
+  bool crosses = false;  // from a tile of experts 32 to 35 back to one before
+  for (std::uint32_t block = 0; block < cut.blocks; ++block)
+    crosses |= cut.begin(block) < 32 * cut.positions && cut.begin(block + 1) > 32 * cut.positions;
+  ASSERT_TRUE(crosses);
+  Product p{.a = dense(DType::bf16, experts * rows, k),
+            .b = blocks(Format::nvfp4, experts * n, k),
+            .m = experts * rows,
+            .matrices = experts};
+  for (std::int64_t i = 0; i <= experts; ++i) p.offsets.push_back(i * rows);
+  EXPECT_TRUE(is_right(p));
+  device().set(2);
+}
+
 }  // namespace
 }  // namespace microscale::emulator

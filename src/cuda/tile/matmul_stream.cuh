@@ -1,6 +1,6 @@
 // Products of packed weights and few rows of a on Hopper, at the speed of memory: a block stays on
 // its multiprocessor, and each of its warps has a ring of stages of its own, filled by linear bulk
-// copies of up to eight neighbouring tiles of the weights, a ring ahead of what it multiplies,
+// copies of up to four neighbouring tiles of the weights, a ring ahead of what it multiplies,
 // across the ends of row tiles. Rows of a come to shared memory while the first weights arrive, and
 // stay there. They are multiplied in BF16, those of FP16 in FP16.
 //
@@ -89,7 +89,8 @@ class MatmulStream {
     __syncwarp();
     start_feed();
     const bool early = all_.constant != 0 && !grouped;
-    if (!early && feed_left_ > 0) kind_.prefetch(min(feed_left_, shape.stage_chunks));
+    // While the grid in front ends. What it may still write to weights, copies see all the same.
+    if (!early && !grouped && feed_left_ > 0) kind_.prefetch(min(feed_left_, shape.stage_chunks));
     Segment at = segment_at(begin_);
     // Weights that nobody writes: half the ring while the grid in front ends. Then rows of a: what
     // is asked for behind a whole ring of weights comes behind it.

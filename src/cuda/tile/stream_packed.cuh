@@ -1,4 +1,4 @@
-// What a warp of tile/matmul_stream.cuh does with packed weights: copies of up to eight tiles of
+// What a warp of tile/matmul_stream.cuh does with packed weights: copies of up to four tiles of
 // 16 x 64, and 8 or 16 rows of a.
 #pragma once
 

@@ -6,7 +6,8 @@
 // copies chunks of 64 elements of k, of both operands, into a ring of stages: linear bulk copies
 // that end in a stage's `full` barrier. Two or four warpgroups, each with its part of the rows of
 // the weights and all Tokens rows of a, decode two steps of 16 elements into four registers each
-// while the tensor cores multiply the two before, and free a stage through its `empty` barrier. The
+// while the tensor cores multiply the two before (wide_stages.cuh; where Tokens are few, warp by
+// warp: wide_warp_stages.cuh), and free a stage through its `empty` barrier. The
 // copying warp runs ahead into the next tile while this one's sums are stored (wide_store.cuh).
 //
 // Plain weights (wide_plain.cuh) are brought by two more warps, piece by piece.
@@ -238,7 +239,8 @@ class WideProduct {
       for (float& sum : d) sum = 0.0f;
 #pragma unroll
       for (float& sum : d64) sum = 0.0f;
-      [[maybe_unused]] const int before = stages.template multiply<Tokens>(where.z, chunks, ring, d, d64);
+      [[maybe_unused]] const int before =
+          stages.template multiply<Tokens>(where.z, chunks, ring, d, d64);
       if constexpr (!shape.by_warps()) {
         ptx::wgmma_wait_group<0>();
         ring.release(before, true);

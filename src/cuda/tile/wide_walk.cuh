@@ -37,7 +37,8 @@ class WideWalk {
     return sum * columns_;
   }
 
-  /// False behind the last tile. All lanes of a warp ask for the same, never smaller, number.
+  /// False behind the last tile. All lanes of a warp ask for the same number; experts passed are
+  /// remembered while numbers grow.
   __device__ bool find(std::uint32_t tile, WidePlace& place) {
     if (rows_.expert_rows == nullptr) {
       const std::uint32_t each = row_tiles(rows_.m) * columns_;
@@ -48,6 +49,7 @@ class WideWalk {
       split(tile - place.matrix * each, place);
       return true;
     }
+    if (tile < before_) first_ = 0, before_ = 0;  // a share is taken from its end
     const int lane = static_cast<int>(threadIdx.x & 31);
     for (; first_ < rows_.matrices; first_ += 32) {  // 32 experts, one a lane
       MatrixRows own{0, 0};

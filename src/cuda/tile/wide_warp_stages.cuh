@@ -1,9 +1,8 @@
 // What the multiplying warps of the kernels for many rows (wide_product.cuh) do with stage after
 // stage where a tile has few rows of a: each multiplies by itself, by mma.sync. What takes time
-// then is reading a from shared memory, by each warp; so a warp has two tiles of the weights, 16
-// rows apart by half the rows of the tile of d, of every second chunk, and its pair, which is as
-// many warps away, the same of the others. At the end each adds up one of the two. A stage is free
-// as soon as it has been read.
+// then is reading a from shared memory, by each warp; so a warp has two row tiles of the weights,
+// of one of the stage's two chunks, and its pair, half of all warps away, the same two of the other
+// chunk. At the end each adds up one of the two. A stage is free as soon as it has been read.
 #pragma once
 
 #include <cstdint>
@@ -54,19 +53,19 @@ class WideWarpStages {
   template <int>
   __device__ int multiply(std::uint32_t, std::uint32_t chunks, Ring& ring, float (&d)[Tokens / 2],
                           Others&) const {
-    float d8[Tokens / 2] = {};  // of the tile that has half the rows before it
+    float other[Tokens / 2] = {};  // of the second row tile
 #pragma unroll 1
-    for (std::uint32_t chunk = 0; chunk + 2 <= chunks; chunk += 2) multiply_stage(ring, d, d8);
+    for (std::uint32_t chunk = 0; chunk + 2 <= chunks; chunk += 2) multiply_stage(ring, d, other);
     if (__any_sync(0xFFFFFFFFu, chunks % 2 > 0)) {
       if (threadIdx.x / 32 < pairs) {
-        multiply_stage(ring, d, d8);
+        multiply_stage(ring, d, other);
       } else {
         ring.wait_full();
         ring.release(ring.stage(), true);
         ring.next();
       }
     }
-    exchange(d, d8);
+    exchange(d, other);
     return -1;
   }
 
@@ -76,13 +75,14 @@ class WideWarpStages {
   };
 
   __device__ void multiply_stage(Ring& ring, float (&d)[Tokens / 2],
-                                 float (&d8)[Tokens / 2]) const {
+                                 float (&other)[Tokens / 2]) const {
     ring.wait_full();
     const std::uint32_t further = ring.stage() * weight_bytes,
-                        further8 = further + pairs * row_tile_bytes,
+                        further_other = further + pairs * row_tile_bytes,
                         tokens = tokens_ + ring.stage() * shared.stage_bytes;
-    const typename Weights::Tile tiles[2] = {Weights::read(codes_ + further, scales_ + further),
-                                             Weights::read(codes_ + further8, scales_ + further8)};
+    const typename Weights::Tile tiles[2] = {
+        Weights::read(codes_ + further, scales_ + further),
+        Weights::read(codes_ + further_other, scales_ + further_other)};
     std::uint32_t b[4][Tokens / 16][4];
 #pragma unroll
     for (int step = 0; step < 4; ++step)
@@ -107,7 +107,7 @@ class WideWarpStages {
 #pragma unroll
       for (int i = 0; i < Tokens / 16; ++i) {
         multiply(d, 8 * i, a[0], b[step][i]);
-        multiply(d8, 8 * i, a[1], b[step][i]);
+        multiply(other, 8 * i, a[1], b[step][i]);
       }
     }
   }
@@ -118,25 +118,25 @@ class WideWarpStages {
   }
 
   /// What a warp has of its pair's tile to that, through where its warpgroup stages sums.
-  __device__ void exchange(float (&d)[Tokens / 2], float (&d8)[Tokens / 2]) const {
+  __device__ void exchange(float (&d)[Tokens / 2], float (&other)[Tokens / 2]) const {
     const auto place = [&](std::uint32_t thread) {
       return sums_ + thread / 128 * shared.sum_bytes + thread % 128 * 16;
     };
     const bool second = threadIdx.x / 32 >= pairs;
-    const std::uint32_t own = place(threadIdx.x), other = place(threadIdx.x ^ 32 * pairs),
+    const std::uint32_t here = place(threadIdx.x), there = place(threadIdx.x ^ 32 * pairs),
                         barrier = 5 + threadIdx.x / 128 % (pairs / 4);
 #pragma unroll
     for (int i = 0; i < Tokens / 2; i += 4) {
-      const auto word = [&](int j) { return __float_as_uint(second ? d[i + j] : d8[i + j]); };
-      ptx::st_shared_v4(own + 512 * i, make_uint4(word(0), word(1), word(2), word(3)));
+      const auto word = [&](int j) { return __float_as_uint(second ? d[i + j] : other[i + j]); };
+      ptx::st_shared_v4(here + 512 * i, make_uint4(word(0), word(1), word(2), word(3)));
     }
     ptx::bar_sync(barrier, 256);
 #pragma unroll
     for (int i = 0; i < Tokens / 2; i += 4) {
-      const uint4 more = ptx::ld_shared_v4(other + 512 * i);
+      const uint4 more = ptx::ld_shared_v4(there + 512 * i);
 #pragma unroll
       for (int j = 0; j < 4; ++j)
-        d[i + j] = __fadd_rn(second ? d8[i + j] : d[i + j], __uint_as_float(word_of(more, j)));
+        d[i + j] = __fadd_rn(second ? other[i + j] : d[i + j], __uint_as_float(word_of(more, j)));
     }
     ptx::bar_sync(barrier, 256);
   }
