@@ -14,10 +14,6 @@ namespace {
 constexpr Format formats[] = {Format::mxfp4, Format::nvfp4, Format::mxfp8_e4m3, Format::mxfp8_e5m2};
 constexpr Layout layouts[] = {Layout::row_major, Layout::tiled_128x4};
 
-Side blocks(Format format, std::int64_t rows, std::int64_t cols, unsigned seed = 1) {
-  return Side(test::random_blocks(format, rows, cols, Layout::row_major, seed));
-}
-
 /// What becomes of d.
 struct Quantized {
   Format format;

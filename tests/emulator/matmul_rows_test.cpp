@@ -10,10 +10,6 @@
 namespace microscale::emulator {
 namespace {
 
-Side blocks(Format format, std::int64_t rows, std::int64_t cols, unsigned seed = 1) {
-  return Side(test::random_blocks(format, rows, cols, Layout::row_major, seed));
-}
-
 Matrix by_rows(const Product& p) {
   Buffers memory;
   BlockTensorView a = p.a.blocks->view(), b = p.b.blocks->view();

@@ -13,12 +13,6 @@
 namespace microscale::emulator {
 namespace {
 
-Side blocks(Format format, std::int64_t rows, std::int64_t cols, unsigned seed = 1) {
-  return Side(test::random_blocks(format, rows, cols, Layout::row_major, seed));
-}
-Side dense(DType type, std::int64_t rows, std::int64_t cols, unsigned seed = 1) {
-  return Side(test::gaussian(type, rows, cols, seed, 1.0f));
-}
 constexpr Format formats[] = {Format::mxfp4, Format::nvfp4};
 
 /// What was computed, and how it was cut.

@@ -16,12 +16,6 @@
 namespace microscale::emulator {
 namespace {
 
-Side blocks(Format format, std::int64_t rows, std::int64_t cols, unsigned seed = 1) {
-  return Side(test::random_blocks(format, rows, cols, Layout::row_major, seed));
-}
-Side dense(DType type, std::int64_t rows, std::int64_t cols, unsigned seed = 1) {
-  return Side(test::gaussian(type, rows, cols, seed, 1.0f));
-}
 constexpr Format formats[] = {Format::mxfp4, Format::nvfp4, Format::mxfp8_e4m3, Format::mxfp8_e5m2};
 
 class MatmulWide : public ::testing::Test {

@@ -48,6 +48,14 @@ inline HopperDevice& device() {
   return made;
 }
 
+/// Operands at random: blocks with scales one after the other, and normal numbers.
+inline Side blocks(Format format, std::int64_t rows, std::int64_t cols, unsigned seed = 1) {
+  return Side(test::random_blocks(format, rows, cols, Layout::row_major, seed));
+}
+inline Side dense(DType type, std::int64_t rows, std::int64_t cols, unsigned seed = 1) {
+  return Side(test::gaussian(type, rows, cols, seed, 1.0f));
+}
+
 /// A product to be computed, on the host; what is not set does not take part.
 struct Product {
   Side a, b;  // of all matrices, one below the other
