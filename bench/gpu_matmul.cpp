@@ -111,7 +111,6 @@ class Measurement {
                 : pack_weights(gate, to, case_.matrices(), here));
     }
     device_.synchronize(nullptr);  // `plain` goes
-    for (PackedWeights& weights : packed_) weights.constant = true;
   }
 
   MatmulOperandsView view(std::size_t set) const {

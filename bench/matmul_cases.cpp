@@ -26,7 +26,7 @@ std::string name_of(const MatmulCase& c) {
   if (c.batch > 1) name = fmt::format("{} {} of", name, c.batch);
   if (c.quantized) return fmt::format("{} {} to {}", name, shape, short_name(*c.quantized));
   if (c.fast_accumulation) return fmt::format("{} {} fast", name, shape);
-  return fmt::format("{} {}", name, shape);
+  return fmt::format("{} {}{}", name, shape, c.packed ? "" : " plain");
 }
 
 std::vector<MatmulCase> named(std::vector<MatmulCase> cases, bool quick) {
@@ -140,7 +140,10 @@ std::vector<MatmulCase> gpu_matmul_cases(bool quick) {
   for (Format w : {nvfp4, mxfp4})
     for (auto [n, k] :
          {std::pair<std::int64_t, std::int64_t>{8192, 8192}, {28672, 8192}, {7168, 16384}})
-      for (std::int64_t m : {1, 4, 16, 64}) cases.push_back({.m = m, .n = n, .k = k, .weights = w});
+      for (std::int64_t m : {1, 4, 16, 64}) {
+        cases.push_back({.m = m, .n = n, .k = k, .weights = w});
+        if (m == 1) cases.push_back({.m = m, .n = n, .k = k, .weights = w, .packed = false});
+      }
   constexpr std::int64_t large = 8192;
   for (Format w : {nvfp4, mxfp4})
     cases.push_back({.m = large, .n = large, .k = large, .weights = w});

@@ -44,16 +44,23 @@ struct MatmulOperandsView {
   MatmulOutput d;
   const std::int32_t* offsets = nullptr;
 };
-/// Calls `take` with the options of the public function that computes the case.
+/// Calls `take` with the options of the public function that computes the case. Nobody writes the
+/// weights between products.
 template <class Take>
 auto with_options(const MatmulCase& c, const MatmulOperandsView& o, Take&& take) {
   if (c.kind == ProductKind::gated)
-    return take(GatedMatmulOptions{.a = o.a, .gate = o.b, .up = o.up, .d = o.d, .batch = c.batch});
+    return take(GatedMatmulOptions{
+        .a = o.a, .gate = o.b, .up = o.up, .d = o.d, .batch = c.batch, .constant_weights = true});
   if (c.kind == ProductKind::plain)
-    return take(MatmulOptions{
-        .a = o.a, .b = o.b, .d = o.d, .batch = c.batch, .fast_accumulation = c.fast_accumulation});
+    return take(MatmulOptions{.a = o.a,
+                              .b = o.b,
+                              .d = o.d,
+                              .batch = c.batch,
+                              .fast_accumulation = c.fast_accumulation,
+                              .constant_weights = true});
   GroupedMatmulOptions options{.a = o.a, .b = o.b, .d = o.d};
   options.groups = {o.offsets, OffsetType::i32, c.matrices()};
+  options.constant_weights = true;
   return take(options);
 }
 void multiply(const MatmulCase& c, const MatmulOperandsView& operands, const Context& context);

@@ -37,10 +37,6 @@ struct PackedWeights {
   bool gated = false;         ///< a gate and an up matrix each, for gated_matmul
   bool on_cpu = true;         ///< made for the CPU's backends, any of them; else for Backend::cuda
   std::span<const std::uint8_t> bytes;
-  /// Backend::cuda: nobody writes `bytes` any more, and whatever did has been waited for. A product
-  /// then begins to read them while kernels in front of it still run, which is worth up to a
-  /// microsecond where a has few rows (docs/matmul_hopper.md). Changes no result.
-  bool constant = false;
   float global_scale = 1.0f;     ///< NVFP4 decode multiplier (of the gate, where gated)
   float up_global_scale = 1.0f;  ///< NVFP4, gated
   const float* device_global_scale = nullptr;  ///< Backend::cuda, instead of these two
@@ -63,9 +59,13 @@ struct MatmulOptions {
   float alpha = 1.0f;
   TensorView bias{};  ///< 1 x n, added to every row; data null: none
   /// MXFP4 by MXFP4 on Hopper, from some hundred rows on: FP8 tensor cores, at twice the rate.
-  /// Products stay exact; sums of 128 of them keep 13 bits behind their leading one before FP32 takes
-  /// them (docs/matmul_hopper.md). Changes nothing elsewhere.
+  /// Products stay exact; sums of 128 of them keep 13 bits behind their leading one before FP32
+  /// takes them (docs/matmul_hopper.md). Changes nothing elsewhere.
   bool fast_accumulation = false;
+  /// Backend::cuda: nobody writes the weights any more, and whatever did has been waited for. The
+  /// product then begins to read them while kernels in front of it still run, which is worth one or
+  /// two microseconds where a has few rows (docs/matmul_hopper.md). Changes no result.
+  bool constant_weights = false;
 };
 void matmul(const MatmulOptions& options, const Context& context = {});
 
@@ -89,6 +89,7 @@ struct GatedMatmulOptions {
   float alpha = 1.0f;
   TensorView gate_bias{}, up_bias{};  ///< 1 x n each; data null: none
   bool fast_accumulation = false;     ///< as in MatmulOptions
+  bool constant_weights = false;      ///< as in MatmulOptions
 };
 void gated_matmul(const GatedMatmulOptions& options, const Context& context = {});
 
@@ -111,6 +112,7 @@ struct GroupedMatmulOptions {
   const float* b_global_scales = nullptr;
   const float* d_global_scales = nullptr;
   bool fast_accumulation = false;  ///< as in MatmulOptions
+  bool constant_weights = false;   ///< as in MatmulOptions
 };
 void grouped_matmul(const GroupedMatmulOptions& options, const Context& context = {});
 

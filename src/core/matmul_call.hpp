@@ -21,12 +21,13 @@ struct MatmulCall {
   bool gated = false;
   Activation activation = Activation::silu;
   bool fast_accumulation = false;
+  bool constant_weights = false;
   float alpha = 1.0f;
   TensorView bias{}, up_bias{};
   const float* row_weights = nullptr;
   const float *a_global_scales = nullptr, *b_global_scales = nullptr, *d_global_scales = nullptr;
 
-  /// The same product with other weights in memory.
+  /// The same product with other weights in memory, which something writes before.
   MatmulCall with(const MatmulWeights& weights, const BlockTensorView* plain_up) const {
     MatmulCall other{.operation = operation, .a = a, .b = weights, .up = plain_up, .d = d};
     other.on_device = on_device;

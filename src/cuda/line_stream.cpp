@@ -14,8 +14,9 @@ namespace microscale::cuda {
 namespace {
 
 constexpr int block_bytes = 232448;  // of shared memory that a block of sm_90 may have
-constexpr int least_depth = 4;       // stages; with fewer, too little is under way
+constexpr int least_depth = 3;       // stages; with fewer, too little is under way
 constexpr int most_depth = 5;        // with more, the first of them comes later (as measured)
+constexpr int early_depth = 2;       // of constant weights, asked for before the grid in front ends
 
 bool aligned(const void* address) { return reinterpret_cast<std::uintptr_t>(address) % 16 == 0; }
 
@@ -39,6 +40,36 @@ bool takes_b(const MatmulCall& call) {
          aligned(b.scales.data());
 }
 
+// LineStreamArgs::codes.
+TensorBoxes code_boxes(const BlockTensorView& b, std::int64_t rows) {
+  const std::int64_t row = b.shape.cols / 2, pieces = row / line_piece_bytes;
+  const bool tiled = b.shape.layout == Layout::tiled_128x4;
+  TensorBoxes boxes{.data = b.codes.data(), .rank = 4, .swizzle_128 = true};
+  boxes.size = {line_piece_bytes, tiled ? rows / 32 : rows, tiled ? 32 : 1, pieces};
+  boxes.stride = {1, tiled ? 32 * row : row, row, line_piece_bytes};
+  boxes.box = {line_piece_bytes, tiled ? 4 : line_rows, tiled ? 4 : 1, line_pieces};
+  return boxes;
+}
+
+// LineStreamArgs::scales.
+TensorBoxes scale_boxes(const BlockTensorView& b, std::int64_t rows) {
+  const std::int64_t blocks = b.shape.blocks_per_line(), groups = blocks / 4;
+  const auto block = static_cast<int>(info(b.shape.format).block);
+  TensorBoxes boxes{.data = b.scales.data(), .rank = 4};
+  if (b.shape.layout == Layout::tiled_128x4) {
+    constexpr std::int64_t tile = tiled_128x4::tile_bytes;
+    boxes.size = {tile, groups, rows / tiled_128x4::tile_lines, 1};
+    boxes.stride = {1, tile, groups * tile, tile};
+    boxes.box = {4 * line_rows, line_columns / (4 * block), 1, 1};
+  } else {
+    boxes.size = {blocks, rows, 1, 1};
+    boxes.stride = {1, blocks, blocks, blocks};
+    boxes.box = {line_scale_row(block), line_rows, 1, 1};
+    boxes.swizzle_128 = line_scale_row(block) == 128;
+  }
+  return boxes;
+}
+
 std::string kernel_name(const MatmulCall& call) {
   return fmt::format("matmul_line_{}_{}", info(call.b_shape().format).name,
                      call.a_blocks() ? "codes" : "dense");
@@ -53,7 +84,8 @@ std::optional<LinePlan> line_plan(Device& device, const MatmulCall& call, const 
   LinePlan plan{};
   const std::int64_t row_tiles = ceil_div(call.n(), std::int64_t{line_rows}),
                      stages = ceil_div(call.k(), std::int64_t{line_columns});
-  if (stages > 64 || row_tiles * rows.matrices * stages >= std::int64_t{1} << 31) return {};
+  if (stages > 64 || row_tiles * rows.matrices * line_rows * stages >= std::int64_t{1} << 31)
+    return {};
   plan.row_tiles = static_cast<std::uint32_t>(row_tiles);
   plan.tiles = static_cast<std::uint32_t>(row_tiles * rows.matrices);
   plan.stages = static_cast<int>(stages);
@@ -83,9 +115,8 @@ void line_stream(Device& device, const MatmulCall& call, const LinePlan& plan,
                  const ProductOutput& output, Stream stream) {
   const auto& b = std::get<BlockTensorView>(call.b);
   LineStreamArgs args{};
-  args.b = b.codes.data();
-  args.b_scales = b.scales.data();
-  args.b_scale_matrix = b.shape.scale_bytes();
+  args.codes = device.tensor_map(code_boxes(b, call.matrices * call.n()));
+  args.scales = device.tensor_map(scale_boxes(b, call.matrices * call.n()));
   args.b_tiled = b.shape.layout == Layout::tiled_128x4;
   const BlockTensorView* a = call.a_blocks();
   if (a) {
@@ -108,10 +139,14 @@ void line_stream(Device& device, const MatmulCall& call, const LinePlan& plan,
   args.n = call.n();
   args.k = call.k();
   args.row_tiles = plan.row_tiles;
-  args.tiles = plan.tiles;
   args.stages = plan.stages;
   args.cluster = static_cast<std::uint32_t>(plan.cluster);
+  args.each = plan.tiles / (static_cast<std::uint32_t>(plan.blocks) / args.cluster);
+  args.more = plan.tiles % (static_cast<std::uint32_t>(plan.blocks) / args.cluster);
+  args.by_row_tiles = divisor(plan.row_tiles);
+  args.by_stages = divisor(plan.stages);
   args.depth = plan.depth;
+  args.early = call.constant_weights ? early_depth : 0;
   args.buffers = plan.buffers;
   args.shared = plan.shared;
   args.output = output;

@@ -23,6 +23,12 @@ bool has_kernels(Format format) {
 }
 
 void check_formats(const MatmulCall& call) {
+  if (call.k() == 0)
+    throw Error(
+        ErrorCode::unsupported,
+        fmt::format("{}: backend cuda multiplies rows of one block or more, k is 0 here; d is "
+                    "the bias then, which a CPU backend stores",
+                    call.operation));
   const auto check = [&](const char* name, Format format) {
     if (!has_kernels(format))
       throw Error(ErrorCode::unsupported,

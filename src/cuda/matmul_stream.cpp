@@ -102,7 +102,7 @@ void matmul_stream(Device& device, const MatmulCall& call, const StreamPlan& pla
   all.cut = plan.cut;
   all.units_rows = plan.units_rows;
   all.chunks = plan.chunks;
-  all.constant = call.packed()->constant;
+  all.constant = call.constant_weights;
   all.row_tiles = static_cast<std::uint32_t>(fragment_tiles::row_tiles(args.n, call.gated));
   all.by_row_tiles = divisor(all.row_tiles);
   all.by_parts_of_each = divisor(1);

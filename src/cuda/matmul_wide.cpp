@@ -175,7 +175,7 @@ std::optional<WideCall> wide_call(const DeviceInfo& device, const MatmulCall& ca
   if (!wide_takes(device, wide.a, wide.b_format)) return {};
   if (call.packed()) {
     wide.b = call.packed()->bytes.data();
-    wide.b_is_constant = call.packed()->constant;
+    wide.b_is_constant = call.constant_weights;
   } else {
     const auto plain = [](const BlockTensorView& b) {
       return PlainWeights{b.codes.data(), b.scales.data(), b.shape.layout};

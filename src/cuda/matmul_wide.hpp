@@ -37,7 +37,7 @@ struct WideCall {
   WideInput a;
   Format b_format = Format::mxfp4;
   const std::uint8_t* b = nullptr;  ///< packed (layouts/fragment_tiles.hpp), aligned to 16 bytes
-  bool b_is_constant = false;       ///< PackedWeights::constant
+  bool b_is_constant = false;       ///< MatmulOptions::constant_weights
   bool b_is_plain = false;  ///< not packed: where matmul_dense serves, without FP8, and NVFP4
                             ///< by NVFP4 whose k is a multiple of 64
   PlainWeights plain{}, plain_up{};  ///< then in its stead

@@ -15,6 +15,7 @@ MatmulCall call_of(const MatmulOptions& o, const Context& context) {
   call.matrices = o.batch;
   call.alpha = o.alpha;
   call.fast_accumulation = o.fast_accumulation;
+  call.constant_weights = o.constant_weights;
   call.bias = o.bias;
   return call;
 }
@@ -28,6 +29,7 @@ MatmulCall call_of(const GatedMatmulOptions& o, const Context& context) {
   call.activation = o.activation;
   call.alpha = o.alpha;
   call.fast_accumulation = o.fast_accumulation;
+  call.constant_weights = o.constant_weights;
   call.bias = o.gate_bias;
   call.up_bias = o.up_bias;
   return call;
@@ -40,6 +42,7 @@ MatmulCall call_of(const GroupedMatmulOptions& o, const Context& context) {
   call.matrices = o.groups.experts;
   call.alpha = o.alpha;
   call.fast_accumulation = o.fast_accumulation;
+  call.constant_weights = o.constant_weights;
   call.bias = o.bias;
   call.row_weights = o.row_weights;
   call.a_global_scales = o.a_global_scales;

@@ -146,14 +146,21 @@ TEST_F(Kernels, no_instruction_is_approximate_or_may_be_fused) {
   }
 }
 
+// But for some kernels' bulk copies of weights that nobody writes (tile/grid_order.cuh).
 TEST_F(Kernels, each_waits_for_the_grid_before_it) {
+  const std::regex early("^matmul_(line|stream|wide)_"), copy(
+                                                             "cp\\.async\\.bulk[^;]*L2\\.global|"
+                                                             "cp\\.async\\.bulk[^;]*shared::cluster"
+                                                             "\\.global");
   for (const KernelImage& image : kernel_images()) {
     const std::string text = text_of(image);
     std::size_t entry = text.find(".entry ");
     ASSERT_NE(entry, text.npos) << image.file;
     for (std::size_t next; entry != text.npos; entry = next) {
       next = text.find(".entry ", entry + 1);
-      const std::string body = text.substr(entry, next - entry);
+      std::string body = text.substr(entry, next - entry);
+      if (std::regex_search(image.file.begin(), image.file.end(), early))
+        body = std::regex_replace(body, copy, "");
       EXPECT_LT(body.find("griddepcontrol.wait;"), body.find(".global."))
           << image.file << ' ' << image.architecture << ": " << body.substr(7, body.find('(') - 7);
     }

@@ -77,7 +77,7 @@ TEST_F(StreamedLines, are_one_launch) {
   EXPECT_EQ(seen.call.shared_bytes, args.shared.bytes);
   EXPECT_LE(args.shared.bytes, 232448);
   EXPECT_EQ(args.row_tiles, 3u);
-  EXPECT_EQ(args.tiles, 9u);
+  EXPECT_EQ(args.each * seen.call.grid.x / args.cluster + args.more, 9u);
   EXPECT_EQ(args.stages, 2);
   EXPECT_EQ(args.buffers, 2);
   EXPECT_EQ(args.a_matrix, 2 * 2304);

@@ -155,6 +155,9 @@ TEST_F(CudaMatmul, refuses_what_it_does_not_offer) {
   weights.shape.format = Format::mxint8;
   expect_error(ErrorCode::unsupported, "MXFP4, NVFP4 and MXFP8", [&] { call(); });
   weights.shape.format = Format::nvfp4;
+  a_view.cols = weights.shape.cols = 0;
+  expect_error(ErrorCode::unsupported, "k is 0", [&] { call(); });
+  a_view.cols = weights.shape.cols = 192;
   less = 1;
   expect_error(ErrorCode::invalid_argument, "the workspace has", [&] { call(); });
   less = 0;

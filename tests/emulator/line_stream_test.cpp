@@ -59,6 +59,7 @@ Computed computed_lines(const Product& p, bool tiled_b = false) {
   const MatmulOutput unused = MutableTensorView{};
   MatmulCall call{.a = a, .b = b, .d = unused};
   call.matrices = p.matrices;
+  call.constant_weights = p.constant;
   const cuda::ProductRows rows = rows_of(p, memory);
   const auto plan = cuda::line_plan(device(), call, rows);
   if (!plan) throw std::runtime_error("not streamed");
@@ -121,6 +122,24 @@ TEST_F(LineStream, multiplies_batches) {
       p.a = dense(DType::bf16, 5, 1280), p.tiled = false, p.a_globals = {};
       EXPECT_TRUE(is_near(p)) << n;
     }
+}
+
+// Weights that nobody writes are asked for before the grid in front has ended; no byte differs.
+TEST_F(LineStream, asks_early_for_constant_weights) {
+  for (const std::int64_t k : {1280, 6400}) {  // by a block, by two
+    Product p{.a = blocks(Format::nvfp4, 1, k, 3), .b = blocks(Format::nvfp4, 33, k), .m = 1};
+    const Matrix d = computed_lines(p).d;
+    p.constant = true;
+    EXPECT_EQ(computed_lines(p).d.bytes, d.bytes);
+    const LaunchOptions before = device().options;
+    for (const auto& [schedule, completion] : {std::pair{Schedule::reverse, Completion::eager},
+                                               {Schedule::random, Completion::random}}) {
+      device().options.schedule = schedule;
+      device().options.completion = completion;
+      EXPECT_EQ(computed_lines(p).d.bytes, d.bytes) << k;
+    }
+    device().options = before;
+  }
 }
 
 TEST_F(LineStream, takes_scales_in_tiles) {

@@ -46,12 +46,12 @@ Streamed streamed(const Product& p) {
   weights.shape = p.b.blocks->shape();
   weights.shape.rows = p.n();
   weights.bytes = {memory.put(tiles), tiles.size()};
-  weights.constant = p.constant;
   const MatmulWeights b = weights;
   Matrix d = untouched_rows(p);
   const MatmulOutput unused = MutableTensorView{};
   MatmulCall call{.a = a, .b = b, .d = unused};
   call.gated = p.up.has_value();
+  call.constant_weights = p.constant;
   const cuda::ProductRows rows = rows_of(p, memory);
   const cuda::ProductOutput output = output_of(p, memory, d);
   const std::int64_t each = p.experts() ? (p.rows() + p.matrices - 1) / p.matrices : p.m;

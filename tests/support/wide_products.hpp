@@ -66,7 +66,7 @@ struct Product {
   std::vector<std::int64_t> scales_of{};  // instead of offsets that decrease: whose tiles there are
   bool wide_offsets = false, tiled = false, fp8 = false;
   bool dense = false;        // by matmul_dense
-  bool constant = false;     // its weights: PackedWeights::constant
+  bool constant = false;     // MatmulOptions::constant_weights
   bool plain = false;        // its weights are not packed,
   bool plain_tiled = false;  // and their scales are in 128x4 tiles
   bool unaligned = false;    // dense a begins 2 bytes behind a multiple of 16

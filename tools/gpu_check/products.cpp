@@ -5,20 +5,14 @@
 #include <cmath>
 #include <cstring>
 #include <memory>
-#include <optional>
-#include <utility>
+#include <type_traits>
 
-#include "device_bytes.hpp"
 #include "microscale/error.hpp"
-#include "microscale/matmul.hpp"
 #include "microscale/quantize.hpp"
-#include "support/matrices.hpp"
-#include "support/random_blocks.hpp"
+#include "product_operand.hpp"
 
 namespace microscale::cuda {
 namespace {
-
-using test::Matrix;
 
 // Roundings of 2^-24 that a term goes through at most (docs/matmul.md, docs/matmul_hopper.md).
 double roundings(std::int64_t m, std::int64_t k, bool fast = false) {
@@ -27,92 +21,35 @@ double roundings(std::int64_t m, std::int64_t k, bool fast = false) {
   return 22.0 * std::ceil(static_cast<double>(k) / 128) + 160;
 }
 
-std::vector<std::uint8_t> bytes_of(std::span<const std::uint8_t> bytes) {
-  return {bytes.begin(), bytes.end()};
-}
-
-std::span<std::uint8_t> span_of(const DeviceBytes& bytes) {
-  return {bytes.data(), static_cast<std::size_t>(bytes.size())};
-}
-
-// Magnitudes of all elements.
-BlockTensor absolute(BlockTensor tensor) {
-  const bool wide = info(tensor.shape().format).code_bits == 8;
-  for (std::uint8_t& code : tensor.codes()) code &= wide ? 0x7F : 0x77;
-  return tensor;
-}
-Matrix absolute(Matrix m) {
-  for (std::int64_t i = 0; i < m.rows * m.cols; ++i)
-    m.bytes[static_cast<std::size_t>((i + 1) * size_of(m.dtype) - 1)] &= 0x7F;
-  return m;
-}
-
-// One operand on the host and on the device.
-struct Operand {
-  std::optional<Matrix> dense, dense_magnitude;
-  std::optional<BlockTensor> blocks, magnitude;
-  std::unique_ptr<DeviceBytes> data, scales, global;
-
-  Operand(Device& device, Matrix m) : dense(std::move(m)) {
-    dense_magnitude = absolute(*dense);
-    data = std::make_unique<DeviceBytes>(device, dense->bytes);
-  }
-  Operand(Device& device, BlockTensor t) : blocks(std::move(t)) {
-    magnitude = absolute(*blocks);
-    data = std::make_unique<DeviceBytes>(device, bytes_of(std::as_const(*blocks).codes()));
-    scales = std::make_unique<DeviceBytes>(device, bytes_of(std::as_const(*blocks).scales()));
-    std::vector<std::uint8_t> one(4);
-    std::memcpy(one.data(), &blocks->global_scale, 4);
-    global = std::make_unique<DeviceBytes>(device, one);
-  }
-  MatmulInput host() const {
-    if (dense) return dense->view();
-    return blocks->view();
-  }
-  MatmulInput host_magnitude() const {
-    if (dense) return dense_magnitude->view();
-    return magnitude->view();
-  }
-  BlockTensorView device_blocks() const {
-    BlockTensorView view = blocks->view();
-    view.codes = span_of(*data);
-    view.scales = span_of(*scales);
-    view.device_global_scale = reinterpret_cast<const float*>(global->data());
-    return view;
-  }
-  MatmulInput on_device() const {
-    if (!dense) return device_blocks();
-    TensorView view = dense->view();
-    view.data = data->data();
-    return view;
-  }
-  std::string name() const {
-    return std::string(dense ? to_string(dense->dtype) : info(blocks->shape().format).name);
-  }
-};
-
 class Checker {
  public:
   Checker(Device& device, EqualityTotals& totals) : device_(device), totals_(totals) {}
 
+  // Of `matrices`, m and n rows of a and b each.
   void product(const Operand& a, const Operand& b, std::int64_t m, std::int64_t n, bool packed,
-               DType type, bool fast = false) {
-    const std::string what =
-        fmt::format("{} x {} {}, {} x {}", a.name(), b.name(), packed ? "packed" : "plain", m, n);
-    const DeviceBytes d(device_, m * n * size_of(type));
-    const BlockTensorView weights = b.device_blocks();
+               DType type, bool fast = false, std::int64_t matrices = 1) {
+    const std::int64_t rows = matrices * m, k = b.blocks->shape().cols;
+    const std::string what = fmt::format("{} x {} {}, {} of {} x {} x {}", a.name(), b.name(),
+                                         packed ? "packed" : "plain", matrices, m, n, k);
+    const DeviceBytes d(device_, rows * n * size_of(type));
+    BlockTensorView weights = b.device_blocks();
+    weights.shape.rows = n;
     std::unique_ptr<DeviceBytes> memory;
-    MatmulOptions options{.a = a.on_device(), .b = weights, .d = {}};
+    MatmulOptions options{.a = rows_of(a.on_device(), m), .b = weights, .d = {}, .batch = matrices};
     options.d = MutableTensorView{d.data(), type, m, n, n};
     options.fast_accumulation = fast;
-    if (packed) options.b = pack(memory, weights, nullptr);
+    if (packed) options.b = pack(memory, weights, nullptr, matrices);
     run(options);
 
-    Matrix wanted(DType::f32, m, n), magnitude(DType::f32, m, n);
-    matmul({.a = a.host(), .b = b.blocks->view(), .d = wanted.mutable_view()}, reference);
-    matmul({.a = a.host_magnitude(), .b = b.magnitude->view(), .d = magnitude.mutable_view()},
-           reference);
-    const std::int64_t k = b.blocks->shape().cols;
+    Matrix wanted(DType::f32, rows, n), magnitude(DType::f32, rows, n);
+    const auto sums = [&](const MatmulInput& input, BlockTensorView of, Matrix& result) {
+      of.shape.rows = n;
+      MatmulOptions host{.a = rows_of(input, m), .b = of, .d = {}, .batch = matrices};
+      host.d = MutableTensorView{result.bytes.data(), DType::f32, m, n, n};
+      matmul(host, reference);
+    };
+    sums(a.host(), b.blocks->view(), wanted);
+    sums(a.host_magnitude(), b.magnitude->view(), magnitude);
     compare(what, d, type, wanted, [&](std::int64_t i, std::int64_t j) {
       return bound(magnitude.at(i, j), roundings(m, k, fast));
     });
@@ -270,6 +207,13 @@ class Checker {
     const auto* first = static_cast<const std::uint8_t*>(data);
     return {first, first + bytes};
   }
+  static MatmulInput rows_of(MatmulInput input, std::int64_t rows) {
+    if (auto* dense = std::get_if<TensorView>(&input))
+      dense->rows = rows;
+    else
+      std::get<BlockTensorView>(input).shape.rows = rows;
+    return input;
+  }
   static double bound(double magnitude, double roundings) {
     return roundings * 0x1p-24 * magnitude + 0x1p-140;
   }
@@ -279,17 +223,15 @@ class Checker {
     const Context context{.backend = Backend::cuda};
     memory = std::make_unique<DeviceBytes>(
         device_, microscale::packed_weights_bytes(b.shape, matrices, up != nullptr, context));
-    PackedWeights packed = up ? pack_gated_weights(b, *up, span_of(*memory), matrices, context)
-                              : microscale::pack_weights(b, span_of(*memory), matrices, context);
-    if (packed_++ % 2 == 0) return packed;
-    device_.synchronize(nullptr);
-    packed.constant = true;
-    return packed;
+    return up ? pack_gated_weights(b, *up, span_of(*memory), matrices, context)
+              : microscale::pack_weights(b, span_of(*memory), matrices, context);
   }
 
   template <class Options>
-  void run(const Options& options) {
+  void run(Options options) {
     Context context{.backend = Backend::cuda};
+    options.constant_weights = ++calls_ / 2 % 2 != 0;
+    if (options.constant_weights) device_.synchronize(nullptr);
     const DeviceBytes workspace(device_, microscale::matmul_workspace_bytes(options, context));
     context.workspace = span_of(workspace);
     if constexpr (std::is_same_v<Options, MatmulOptions>)
@@ -331,8 +273,13 @@ class Checker {
   }
 
   Device& device_;
-  int packed_ = 0;  // weights so far: every second ones are declared constant
+  int calls_ = 0;  // so far: weights of every second two, plain and packed, are declared constant
   EqualityTotals& totals_;
+};
+
+struct LineShape {
+  std::int64_t n, k, matrices = 1;
+  Layout layout = Layout::row_major;
 };
 
 }  // namespace
@@ -369,6 +316,20 @@ void check_products(Device& device, const Scope& scope, EqualityTotals& totals) 
       for (const bool packed : {false, true})
         for (const std::int64_t capacity : {0, 13, 18})
           checker.grouped(Format::nvfp4, experts, 4, n, packed, capacity);
+    }
+  // One row by plain weights: rows that end in a stage, matrices that end in a row tile.
+  for (const Format format : scope.formats)
+    for (const LineShape& l : {LineShape{n, 16 * info(format).block},
+                               {n, 2560},
+                               {70, 1536, 5},
+                               {128, 2560, 3, Layout::tiled_128x4},
+                               {33, 6656}}) {
+      const Operand b(device, test::random_blocks(format, l.matrices * l.n, l.k, l.layout, 7)),
+          dense(device, test::gaussian(DType::bf16, l.matrices, l.k, 3, 2.0f)),
+          blocks(device, test::random_blocks(Format::nvfp4, l.matrices, l.k, Layout::row_major, 9));
+      for (const Operand* a : {&dense, &blocks})
+        for (int twice = 0; twice < 4; ++twice)  // with and without constant weights
+          checker.product(*a, b, 1, l.n, /*packed=*/false, DType::f32, false, l.matrices);
     }
   for (const Format format : scope.formats) {  // rows so long that they are not streamed
     if (info(format).code_bits != 4) continue;

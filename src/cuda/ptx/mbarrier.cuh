@@ -71,8 +71,24 @@ __device__ inline bool mbarrier_try_wait_parity(std::uint32_t mbarrier, std::uin
   return done != 0;
 }
 
-/// "mapa", "mbarrier.arrive": one arrival, where `guard` is set, at the same barrier of block `rank`
-/// of the cluster. For memory that this thread has read; what it has written wants a fence.
+/// The same for what another block of the cluster has sent.
+__device__ inline bool mbarrier_try_wait_parity_cluster(std::uint32_t mbarrier,
+                                                        std::uint32_t parity) {
+  std::uint32_t done;
+  asm volatile(
+      "{\n"
+      ".reg .pred p;\n"
+      "mbarrier.try_wait.parity.acquire.cluster.shared::cta.b64 p, [%1], %2;\n"
+      "selp.u32 %0, 1, 0, p;\n"
+      "}"
+      : "=r"(done)
+      : "r"(mbarrier), "r"(parity)
+      : "memory");
+  return done != 0;
+}
+
+/// "mapa", "mbarrier.arrive": one arrival, where `guard` is set, at the same barrier of block
+/// `rank` of the cluster. For memory that this thread has read; what it has written wants a fence.
 __device__ inline void mbarrier_arrive_cluster(std::uint32_t mbarrier, std::uint32_t rank,
                                                bool guard) {
   asm volatile(

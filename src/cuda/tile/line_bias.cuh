@@ -37,7 +37,8 @@ class LineBias {
 #pragma unroll
     for (int i = 0; i < each; ++i) {
       const std::uint32_t element = 32 * i + lane(), tile = next_ + element / line_rows,
-                          matrix = tile / args_.row_tiles;
+                          matrix = static_cast<std::uint32_t>(
+                              args_.by_row_tiles.divide(static_cast<int>(tile)));
       const std::int64_t row = line_row(args_, tile - matrix * args_.row_tiles,
                                         static_cast<int>(element % line_rows)),
                          index = matrix * out.bias_matrix + row;

@@ -4,7 +4,9 @@
 
 #include <cstdint>
 
+#include "cuda/ptx/elect.cuh"
 #include "cuda/ptx/mbarrier.cuh"
+#include "cuda/ptx/wgmma.cuh"
 
 namespace microscale::cuda {
 
@@ -12,29 +14,34 @@ namespace microscale::cuda {
 /// ones, then those of empty ones.
 class LineRing {
  public:
-  __device__ LineRing(std::uint32_t barriers, int depth) : barriers_(barriers), depth_(depth) {}
+  __device__ LineRing(std::uint32_t barriers, int depth) : place_{barriers, 8u * depth} {
+    ptx::keep_in_place(place_);  // or it is computed anew each time, from constant memory
+  }
 
   /// A warp; the others come after a barrier of the block.
   __device__ void init(std::uint32_t fillers, std::uint32_t readers) const {
-    for (int i = static_cast<int>(threadIdx.x % 32); i < depth_; i += 32) {
-      ptx::mbarrier_init_shared(barriers_ + 8 * i, fillers);
-      ptx::mbarrier_init_shared(barriers_ + 8 * (depth_ + i), readers);
-    }
+    if (ptx::elect_sync())  // several lanes would be a loop over them
+#pragma unroll 1
+      for (std::uint32_t at = 0; at < place_[1]; at += 8) {
+        ptx::mbarrier_init_shared(place_[0] + at, fillers);
+        ptx::mbarrier_init_shared(place_[0] + place_[1] + at, readers);
+      }
     ptx::fence_mbarrier_init();
   }
-  __device__ int at() const { return at_; }
-  __device__ std::uint32_t full() const { return barriers_ + 8 * at_; }
+  __device__ std::uint32_t at() const { return at_ / 8; }
+  __device__ std::uint32_t full() const { return place_[0] + at_; }
   __device__ void wait_full() const { wait(full(), parity_); }
   __device__ void wait_empty() const { wait(empty(), parity_ ^ 1); }
   /// A whole warp has filled it, or read it.
   __device__ void arrive_full() const { arrive(full()); }
   __device__ void arrive_empty() const { arrive(empty()); }
   __device__ void next() {
-    if (++at_ == depth_) at_ = 0, parity_ ^= 1;
+    at_ += 8;
+    if (at_ == place_[1]) at_ = 0, parity_ ^= 1;
   }
 
  private:
-  __device__ std::uint32_t empty() const { return full() + 8 * depth_; }
+  __device__ std::uint32_t empty() const { return full() + place_[1]; }
   __device__ static void wait(std::uint32_t barrier, std::uint32_t parity) {
     while (!ptx::mbarrier_try_wait_parity(barrier, parity)) {
     }
@@ -43,9 +50,8 @@ class LineRing {
     __syncwarp();
     ptx::mbarrier_arrive(barrier, threadIdx.x % 32 == 0);
   }
-  std::uint32_t barriers_;
-  int depth_, at_ = 0;
-  std::uint32_t parity_ = 0;
+  std::uint32_t place_[2];             // of the barriers of full ones, and their bytes
+  std::uint32_t at_ = 0, parity_ = 0;  // bytes
 };
 
 }  // namespace microscale::cuda

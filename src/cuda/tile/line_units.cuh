@@ -55,7 +55,7 @@ struct LineCodes {
     raw.words[0] = ptx::ld_global_nc_no_allocate_v4(codes + column / 2);
     const std::uint8_t* scales = args.a_scales + matrix * args.a_scale_matrix;
     const bool nv = static_cast<LineInput>(args.a_kind) == LineInput::nvfp4;
-    const int block = column / (nv ? 16 : 32);
+    const int block = column >> (nv ? 4 : 5);
     const int at =
         args.a_tiled ? block / 4 * static_cast<int>(tiled_128x4::tile_bytes) + block % 4 : block;
     raw.scales = nv ? __ldg(reinterpret_cast<const std::uint16_t*>(scales + at))

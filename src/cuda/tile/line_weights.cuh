@@ -1,5 +1,5 @@
-// 16 rows of plain 4-bit weights times one row of a, 128 columns at a time, by a warp. Lane t of
-// four has 32 neighbours of rows g and g + 8, two parts of 16.
+// 16 rows of plain 4-bit weights times one row of a, 128 columns at once, by a warp. Lane t of
+// four has 32 neighbours of rows g and g + 8 of its operand, two parts of 16.
 //
 // The eight columns of an instruction are not needed for rows of a, so they tell blocks apart:
 // column 2 t + p of the other operand has a's values of lane t's part p, and zeros where other
@@ -20,7 +20,7 @@
 
 namespace microscale::cuda {
 
-/// A lane's share of a stage.
+/// A lane's share of half of its warp's columns in a stage.
 template <int Block>
 struct LineWeights {
   uint4 codes[2];           // of both rows
@@ -28,23 +28,32 @@ struct LineWeights {
 
   /// Where a lane's are in the first stage; the warp's columns begin at its `column`.
   struct Place {
-    std::uint32_t addresses[3];  // of codes, of scales, of those of the row eight below
+    std::uint32_t codes[2];   // of both halves
+    std::uint32_t scales[2];  // of both rows; the second half's are `half` further
+    std::uint32_t half;
     __device__ Place(std::uint32_t base, int column, int lane, bool tiled) {
-      const int g = lane / 4, block = (column + 32 * (lane % 4)) / Block;
-      addresses[0] = base + g * line_code_pitch + column / 2 + 16 * (lane % 4);
-      addresses[1] = base + line_rows * line_code_pitch +
-                     (tiled ? block / 4 * (line_rows * 4) + 4 * g + block % 4
-                            : g * line_scale_pitch(Block) + block);
-      addresses[2] = addresses[1] + 8 * (tiled ? 4 : line_scale_pitch(Block));
+      constexpr int pitch = line_scale_row(Block);
+      const int row = line_of_fragment(lane / 4), block = column / Block,
+                own = lane % 4 * 32 / Block;
+      codes[0] = base + column / line_piece_columns * (line_rows * line_piece_bytes) +
+                 row * line_piece_bytes + (lane % 4 ^ row) * 16;
+      codes[1] = codes[0] ^ 64;
+      scales[0] =
+          base + line_code_bytes +
+          (tiled ? block / 4 * (line_rows * 4) + 4 * row + own / 4 * (line_rows * 4) + own % 4
+           : Block == 16 ? row * pitch + ((block / 16) ^ row) * 16 + own
+                         : row * pitch + block + own);
+      scales[1] = scales[0] + 8 * (tiled ? 4 : pitch);
+      half = half_columns / Block * (tiled ? line_rows : 1);
     }
   };
-  __device__ static LineWeights read(const Place& place, int stage) {
+  __device__ static LineWeights read(const Place& place, std::uint32_t stage, int half) {
     LineWeights w;
     const std::uint32_t from = stage * line_stage_bytes(Block);
 #pragma unroll
     for (int i = 0; i < 2; ++i) {
-      const std::uint32_t scales = place.addresses[1 + i] + from;
-      w.codes[i] = ptx::ld_shared_v4(place.addresses[0] + from + 8 * i * line_code_pitch);
+      const std::uint32_t scales = place.scales[i] + from + half * place.half;
+      w.codes[i] = ptx::ld_shared_v4(place.codes[half] + from + 8 * i * line_piece_bytes);
       w.scales[i] = Block == 16 ? ptx::ld_shared_u16(scales) : ptx::ld_shared_u8(scales);
     }
     return w;
@@ -58,8 +67,8 @@ struct LineWeights {
       const float both = e8m0_scale(scales[i]);
       return {both, both};
     }
-    const std::uint32_t pair = ue4m3_pair(scales[i]);
-    return {ptx::cvt_f32_f16(pair), ptx::cvt_f32_f16(pair >> 16)};
+    const std::uint32_t pair = ptx::cvt_rn_f16x2_e4m3x2(scales[i]);
+    return {fabsf(ptx::cvt_f32_f16(pair)), fabsf(ptx::cvt_f32_f16(pair >> 16))};
   }
 };
 

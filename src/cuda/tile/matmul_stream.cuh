@@ -15,6 +15,7 @@
 
 #include "cuda/ptx/async_copy.cuh"
 #include "cuda/ptx/cluster.cuh"
+#include "cuda/ptx/elect.cuh"
 #include "cuda/ptx/mbarrier.cuh"
 #include "cuda/ptx/memory.cuh"
 #include "cuda/ptx/wgmma.cuh"
@@ -71,8 +72,10 @@ class MatmulStream {
 
   __device__ void run() {
     const bool grouped = args_.rows.expert_rows != nullptr;
-    if (static_cast<int>(lane_) < all_.cut.depth)
-      ptx::mbarrier_init_shared(barrier(static_cast<int>(lane_)), Kind::arrivals);
+    if (ptx::elect_sync())  // several lanes would be a loop over them
+#pragma unroll 1
+      for (int i = 0; i < all_.cut.depth; ++i)
+        ptx::mbarrier_init_shared(barrier(i), Kind::arrivals);
     if (threadIdx.x == 0) {
       ptx::mbarrier_init_shared(units_barrier(), stream_warps);
       if (blocks_ > 1) cluster_.init();
