@@ -15,7 +15,7 @@ TEST(BenchAttention, holds_decoding_to_its_sums) {
   EXPECT_EQ(table["cases"].size(), 10u);
   for (const Json& row : table["cases"]) {
     if (row["case"].get<std::string>().find("bf16 1 x") != std::string::npos) continue;  // dense
-    EXPECT_GT(row["error_of_bound"].get<double>(), 1e-4) << row;  // rounding leaves something
+    EXPECT_GT(row["error_of_bound"].get<double>(), 0) << row;  // rounding leaves something
     EXPECT_LE(row["error_of_bound"].get<double>(), 1) << row;
   }
 }
