@@ -167,8 +167,12 @@ std::vector<MatmulCase> gpu_matmul_cases(bool quick) {
                      .input = nvfp4});
   }
   for (std::int64_t tokens : {64, 8192}) {
-    cases.push_back(grouped(routed(128, tokens, 8), 7168, 2048, mxfp4));
-    cases.push_back(grouped(routed(128, tokens, 8), 7168, 2048, nvfp4, nvfp4));
+    for (const std::optional<Format> input : {std::optional<Format>{}, std::optional{nvfp4}}) {
+      const Format w = input.value_or(mxfp4);
+      cases.push_back(grouped(routed(128, tokens, 8), 7168, 2048, w, input));
+      cases.push_back(
+          {.m = tokens / 16, .n = 7168, .k = 2048, .weights = w, .input = input, .batch = 128});
+    }
   }
   return named(std::move(cases), quick);
 }

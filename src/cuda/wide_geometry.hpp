@@ -32,10 +32,15 @@ struct WideShape {
   }
   /// Accumulators of a thread for 64 rows of the weights each.
   MICROSCALE_HD constexpr int parts() const { return rows / 64 / warpgroups; }
-  /// Of a tile that is half full products have as few tokens as this: in the shape that experts'
-  /// last tiles mostly have. (A third size costs MXFP4's kernel registers.)
-  MICROSCALE_HD constexpr int least_tokens() const {
-    return rows == 256 && tokens == 128 ? 64 : tokens;
+  /// Products of a tile have as many tokens as it has rows of a, in these steps, in the shapes that
+  /// experts mostly have. (Steps of 32 are no faster; of 16, more sizes of accumulators than the
+  /// assembler finds registers for.)
+  MICROSCALE_HD constexpr int token_step() const {
+    return warpgroups == 2 && rows * tokens == 256 * 128 ? 64 : tokens;
+  }
+  MICROSCALE_HD constexpr int token_sizes() const { return tokens / token_step(); }
+  MICROSCALE_HD constexpr std::int64_t multiplied_tokens(std::int64_t rows_of_a) const {
+    return (rows_of_a + token_step() - 1) / token_step() * token_step();
   }
   /// Whether each warp multiplies by itself (tile/wide_warp_stages.cuh).
   MICROSCALE_HD constexpr bool by_warps() const { return warpgroups == 4 && tokens <= 16; }
@@ -101,24 +106,25 @@ constexpr std::int64_t wide_most_tiles(WideShape shape, std::int64_t n, bool gat
          (experts ? rows / shape.tokens + matrices : matrices * wide_row_tiles(shape, rows));
 }
 
-/// Cycles of a multiprocessor for 64 elements of k of a tile, predicted, whichever is most: its two
-/// operands at 30 bytes a cycle from the second-level cache; the weights at 20 from memory; its
-/// products, at 4096 operations a cycle; or what a scheduler issues: 40 instructions of a warp, its
-/// share of those that copy among them, and 110 for each 64 rows of the weights that it decodes, of
-/// one warp of each warpgroup; and the products, which take 25 of 32 of their cycles from others
-/// (docs/performance.md). Two warpgroups take no more than six sevenths of instructions and
-/// products one after the other, four take seven ninths, as measured, and plain weights of 256 rows
-/// a sixteenth more.
-constexpr std::int64_t wide_cycles(WideShape shape, int tile_bytes, bool plain) {
+/// Cycles of a multiprocessor for 64 elements of k of a tile with so many tokens, predicted,
+/// whichever is most: its two operands at `cached` bytes a cycle from the second-level cache; the
+/// weights at 20 from memory; its products, at 4096 operations a cycle; or what a scheduler issues:
+/// 40 instructions of a warp, its share of those that copy among them, and 110 for each 64 rows of
+/// the weights that it decodes, of one warp of each warpgroup; and the products, which take 25 of
+/// 32 of their cycles from others (docs/performance.md). Two warpgroups take no more than six
+/// sevenths of instructions and products one after the other, four take seven ninths, as measured,
+/// and plain weights of 256 rows a sixteenth more.
+constexpr std::int64_t wide_cycles(WideShape shape, std::int64_t tokens, int tile_bytes, bool plain,
+                                   int cached = 30) {
   const std::int64_t weights = std::int64_t{shape.rows} / 16 * tile_bytes,
-                     products = std::int64_t{shape.rows} * shape.tokens / 32,
+                     products = shape.rows * tokens / 32,
                      instructions = shape.warpgroups * (40 + 110 * shape.parts()),
                      slots = instructions + products * 25 / 32, both = instructions + products;
   std::int64_t most = shape.warpgroups == 4  ? both * 7 / 9
                       : slots < both * 6 / 7 ? slots
                                              : both * 6 / 7;
   if (plain && shape.rows == 256) most += most / 16;
-  for (const std::int64_t cycles : {products, (shape.tokens * 128 + weights) / 30, weights / 20})
+  for (const std::int64_t cycles : {products, (tokens * 128 + weights) / cached, weights / 20})
     if (cycles > most) most = cycles;
   return most;
 }
@@ -131,7 +137,7 @@ MICROSCALE_HD constexpr std::int64_t wide_sum_bytes(WideShape shape) {
 /// A tile costs 1500 cycles more than its products, one that is cut 5000 more, and the time its
 /// sums take, 60 bytes a cycle.
 constexpr WideCosts wide_costs(WideShape shape, int tile_bytes, bool plain) {
-  return {.chunk = wide_cycles(shape, tile_bytes, plain),
+  return {.chunk = wide_cycles(shape, shape.tokens, tile_bytes, plain),
           .tile = 1500,
           .cut = 5000,
           .sums = wide_sum_bytes(shape) / 60};
@@ -167,6 +173,33 @@ constexpr WideChoice wide_best_choice(const WideCosts& costs, std::int64_t tiles
   return best;
 }
 
+/// Of experts whose last tiles are smaller (WideShape::token_step): a column of whole tiles of one
+/// with so many rows. Of packed weights, which take less to decode, the cache gives less, as
+/// measured: blocks at work share fewer of a's rows.
+constexpr std::int64_t wide_expert_cycles(WideShape shape, std::int64_t rows, std::int64_t chunks,
+                                          int tile_bytes, bool plain) {
+  const auto tile = [&](std::int64_t own) {
+    const std::int64_t tokens = shape.multiplied_tokens(own);
+    return wide_cycles(shape, tokens, tile_bytes, plain, plain ? 30 : 27) * chunks +
+           wide_costs(shape, tile_bytes, plain).tile;
+  };
+  const std::int64_t last = rows % shape.tokens;
+  return rows / shape.tokens * tile(shape.tokens) + (last > 0 ? tile(last) : 0);
+}
+/// All of them, if some have an eighth more rows and some an eighth fewer: a block's share, and
+/// part of the smallest tile, since the largest are dealt out first.
+constexpr std::int64_t wide_experts_cycles(WideShape shape, std::int64_t columns, std::int64_t rows,
+                                           std::int64_t experts, std::int64_t chunks,
+                                           int tile_bytes, bool plain, int multiprocessors) {
+  const auto one = [&](std::int64_t own) {
+    return wide_expert_cycles(shape, own, chunks, tile_bytes, plain);
+  };
+  const std::int64_t three = one(rows - rows / 8) + one(rows) + one(rows + rows / 8 + 1),
+                     share = columns * experts * three / 3 / multiprocessors + one(1) / 4,
+                     largest = one(rows < shape.tokens ? rows : shape.tokens);
+  return share > largest ? share : largest;
+}
+
 /// The plan that takes the fewest cycles, as predicted. Experts are taken to have equally many
 /// rows, or such that each has half a tile that is not filled, which counts as much; where they
 /// have few tiles the kernel cuts what it finds.
@@ -176,7 +209,7 @@ constexpr WidePlan wide_plan(std::int64_t n, std::int64_t k, bool gated, std::in
   WidePlan best{};
   const std::int64_t own = experts ? (rows + matrices - 1) / matrices : rows;
   for (const WideShape shape : wide_shapes) {
-    if (experts && shape.tokens == 256) continue;  // more of them than predicted, as measured
+    if (experts && shape.tokens == 256 && own <= shape.token_step()) continue;  // much too long
     const WideCosts costs = wide_costs(shape, tile_bytes, plain);
     const std::int64_t columns = wide_column_tiles(shape, n, gated),
                        chunks = token_tiles::chunks(k),
@@ -193,8 +226,14 @@ constexpr WidePlan wide_plan(std::int64_t n, std::int64_t k, bool gated, std::in
       const WideChoice other =
           wide_best_choice(costs, halves > equal ? halves : equal, chunks, multiprocessors);
       plan.cycles = (choice.cycles + other.cycles) / 2;
-      plan.cut_by_kernel = plan.most_tiles <= 4 * multiprocessors && chunks >= wide_least_share;
+      plan.cut_by_kernel = shape.tokens < 256 && plan.most_tiles <= 4 * multiprocessors &&
+                           chunks >= wide_least_share;
       plan.cut = {};
+      if (shape.token_sizes() > 1 && own > shape.token_step()) {
+        const std::int64_t whole = wide_experts_cycles(shape, columns, own, matrices, chunks,
+                                                       tile_bytes, plain, multiprocessors);
+        if (whole < plan.cycles || !plan.cut_by_kernel) plan.cycles = whole;
+      }
     }
     if (best.most_tiles > 0 && plan.cycles >= best.cycles) continue;
     const std::int64_t whole = plan.most_tiles - plan.cut.tiles;

@@ -59,6 +59,29 @@ TEST(WideGeometry, most_tiles_are_enough) {
                 wide_most_tiles(shape, 1, false, 200, 3, true));
 }
 
+TEST(WideGeometry, multiplies_as_many_tokens_as_there_are) {
+  constexpr WideShape long_tiles{128, 256}, wide_tiles{256, 128}, small{256, 64, 4};
+  EXPECT_EQ(long_tiles.token_sizes(), 4);
+  EXPECT_EQ(long_tiles.multiplied_tokens(1), 64);
+  EXPECT_EQ(long_tiles.multiplied_tokens(128), 128);
+  EXPECT_EQ(long_tiles.multiplied_tokens(129), 192);
+  EXPECT_EQ(wide_tiles.token_sizes(), 2);
+  EXPECT_EQ(wide_tiles.multiplied_tokens(64), 64);
+  EXPECT_EQ(small.token_sizes(), 1);
+  EXPECT_EQ(small.multiplied_tokens(1), 64);
+}
+
+// 1024 rows of eight experts of plain weights, and 65536 of 128 of packed ones, which take 8 % less
+// and 2 % more time by tiles of 256 rows of a than by 128.
+TEST(WideGeometry, gives_experts_the_tiles_that_are_measured_to_be_fast) {
+  const WidePlan few = wide_plan(4096, 7168, false, 1024, 8, true, 576, true, 132),
+                 many = wide_plan(7168, 2048, false, 65536, 128, true, 576, false, 132);
+  EXPECT_EQ(few.shape.tokens, 256);
+  EXPECT_EQ(wide_plan(7168, 2048, false, 1024, 8, true, 576, true, 132).shape.tokens, 256);
+  EXPECT_EQ(many.shape.tokens, 128);
+  EXPECT_EQ(wide_plan(3072, 4096, false, 512, 2, true, 576, true, 132).shape.tokens, 128);
+}
+
 TEST(WideGeometry, fills_the_multiprocessors) {
   struct Cut {
     int rows, tokens;

@@ -54,19 +54,27 @@ TEST_F(MatmulWidePlain, goes_from_tile_to_tile) {
   }
 }
 
-// 256 x 128: last tiles of 12, of 64 and of 65 rows.
-TEST_F(MatmulWidePlain, multiplies_half_filled_tiles_by_half) {
-  const std::vector<std::int64_t> offsets{0, 140, 332, 525};
-  const cuda::WidePlan plan = cuda::wide_plan(1024, 192, false, 525, 3, true, 576, true, 2);
-  EXPECT_EQ(plan.shape.rows, 256);
-  EXPECT_EQ(plan.shape.least_tokens(), 64);
-  EXPECT_TRUE(is_right({.a = blocks(525, 192, 3),
-                        .b = blocks(3 * 1024, 192),
-                        .m = 525,
-                        .matrices = 3,
-                        .offsets = offsets,
-                        .plain = true,
-                        .d_type = DType::bf16}));
+// Tiles of 256 and of 128 rows of a: last ones of every size, some full to the last row.
+TEST_F(MatmulWidePlain, multiplies_no_more_than_an_expert_needs) {
+  struct Shape {
+    std::vector<std::int64_t> offsets;
+    int rows, tokens;
+  };
+  for (const Shape& s : {Shape{{0, 257, 320, 320, 448, 577, 769, 962}, 128, 256},
+                         {{0, 140, 204, 269, 330}, 256, 128}}) {
+    const std::int64_t m = s.offsets.back(),
+                       experts = static_cast<std::int64_t>(s.offsets.size()) - 1;
+    const cuda::WidePlan plan = cuda::wide_plan(520, 192, false, m, experts, true, 576, true, 2);
+    EXPECT_EQ(plan.shape.rows, s.rows);
+    EXPECT_EQ(plan.shape.tokens, s.tokens);
+    EXPECT_TRUE(is_right({.a = blocks(m, 192, 3),
+                          .b = blocks(experts * 520, 192),
+                          .m = m,
+                          .matrices = experts,
+                          .offsets = s.offsets,
+                          .plain = true,
+                          .d_type = DType::bf16}));
+  }
 }
 
 TEST_F(MatmulWidePlain, multiplies_by_a_gate) {

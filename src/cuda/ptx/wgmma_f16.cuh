@@ -68,6 +68,11 @@ __device__ inline void wgmma_m64n256k16_f32_f16_f16(float (&d)[128], std::uint64
   MICROSCALE_WGMMA_128_SHARED("m64n256k16.f32.f16.f16", ", 0, 0");
 }
 
+__device__ inline void wgmma_m64n192k16_f32_f16_f16(float (&d)[96], const std::uint32_t (&a)[4],
+                                                    std::uint64_t b, bool accumulate) {
+  MICROSCALE_WGMMA_96_REGISTERS("m64n192k16.f32.f16.f16", ", 0");
+}
+
 __device__ inline void wgmma_m64n256k16_f32_f16_f16(float (&d)[128], const std::uint32_t (&a)[4],
                                                     std::uint64_t b, bool accumulate) {
   MICROSCALE_WGMMA_128_REGISTERS("m64n256k16.f32.f16.f16", ", 0");
@@ -101,6 +106,11 @@ __device__ inline void wgmma_m64n128k16_f32_bf16_bf16(float (&d)[64], const std:
 __device__ inline void wgmma_m64n256k16_f32_bf16_bf16(float (&d)[128], std::uint64_t a,
                                                       std::uint64_t b, bool accumulate) {
   MICROSCALE_WGMMA_128_SHARED("m64n256k16.f32.bf16.bf16", ", 0, 0");
+}
+
+__device__ inline void wgmma_m64n192k16_f32_bf16_bf16(float (&d)[96], const std::uint32_t (&a)[4],
+                                                      std::uint64_t b, bool accumulate) {
+  MICROSCALE_WGMMA_96_REGISTERS("m64n192k16.f32.bf16.bf16", ", 0");
 }
 
 __device__ inline void wgmma_m64n256k16_f32_bf16_bf16(float (&d)[128], const std::uint32_t (&a)[4],

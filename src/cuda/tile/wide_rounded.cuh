@@ -46,6 +46,7 @@ __device__ void store_rounded(const ProductOutput& out, float factor, float powe
               (tile.row + first) * out.d_stride + tile.column + 8 * piece;
 #pragma unroll
   for (int begin = 0; begin < Count; begin += at_once) {
+    if (begin > 0 && tile.tokens <= 2 * begin) return;
 #pragma unroll
     for (int i = 0; i < at_once; i += 8) {
       const float* eight = d + begin + i;

@@ -44,9 +44,10 @@ class WideStages {
                           float (&all)[Tokens / 2], Others& all64) const {
     // By a vote the assembler knows that all lanes go one way; or it would keep what they share in
     // registers of each.
-    if constexpr (Own > shape.least_tokens())
-      if (__any_sync(0xFFFFFFFFu, rows <= Own / 2))
-        return multiply<Own / 2>(rows, chunks, ring, all, all64);
+    constexpr int fewer = Own - shape.token_step();
+    if constexpr (fewer > 0)
+      if (__any_sync(0xFFFFFFFFu, rows <= fewer))
+        return multiply<fewer>(rows, chunks, ring, all, all64);
     constexpr int own = Own / 2;  // accumulators of these
     auto& d = reinterpret_cast<float(&)[own]>(all);
     auto& d64 = reinterpret_cast<float(&)[parts == 2 ? own : 1]>(all64);

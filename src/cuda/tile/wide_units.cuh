@@ -28,14 +28,18 @@ class WideUnits {
         k_(args.k),
         cut_(args.cut),
         tiles_(args.tiles_of_d) {
-    if (args.rows.expert_rows != nullptr) follow_previous_grid();  // which may count their rows
+    if (args.rows.expert_rows != nullptr) {
+      follow_previous_grid();  // which may count their rows
+      if (Walk::sizes > 1 || args.cut_by_kernel) walk_.count();
+      turns_ = Walk::sizes > 1;
+    }
     if (args.cut_by_kernel) {
       tiles_ = min(walk_.tiles(), args.tiles_of_d);
       cut_ = {};
       if (wide_may_cut(costs(), tiles_, chunks(), gridDim.x)) cut_ = best_cut();
     }
     if (blockIdx.x < cut_.blocks) at_ = cut_.begin(blockIdx.x), end_ = cut_.begin(blockIdx.x + 1);
-    whole_ = cut_.tiles + blockIdx.x;
+    whole_ = cut_.tiles;
   }
 
   /// False behind the last one.
@@ -50,14 +54,18 @@ class WideUnits {
       unit.ranges = cut_.last_block(piece.tile) - unit.first_block + 1;
       return walk_.find(piece.tile, unit.place);
     }
-    if (whole_ >= tiles_ || !walk_.find(whole_, unit.place)) return false;
+    const std::uint32_t tile = whole_ + (backwards_ ? gridDim.x - 1 - blockIdx.x : blockIdx.x);
+    if (tile >= tiles_ || !walk_.find(tile, unit.place)) return false;
     whole_ += gridDim.x;
+    backwards_ = turns_ && !backwards_;
     unit.first = 0, unit.end = chunks();
     unit.range = 0, unit.ranges = 1;
     return true;
   }
 
  private:
+  using Walk = WideWalk<Rows, Tokens>;
+
   __device__ static constexpr WideCosts costs() {
     return wide_costs(wide_shape(Rows, Tokens), Weights::tile_bytes, Weights::plain);
   }
@@ -79,12 +87,14 @@ class WideUnits {
             of_best(own.cut.positions)};
   }
 
-  WideWalk<Rows, Tokens> walk_;
+  Walk walk_;
   const std::int64_t& k_;
   WideCut cut_;
   std::uint32_t tiles_;
   std::uint32_t at_ = 0, end_ = 0;  // what is left of this block's share
-  std::uint32_t whole_;             // the next whole tile
+  std::uint32_t whole_;             // where the next round of whole tiles begins
+  // Tiles grow smaller: every second round is dealt out backwards.
+  bool turns_ = false, backwards_ = false;
 };
 
 }  // namespace microscale::cuda

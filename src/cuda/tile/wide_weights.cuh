@@ -56,6 +56,8 @@ struct WideBf16 {
       ptx::wgmma_m64n64k16_f32_bf16_bf16(d, a, b, accumulate);
     else if constexpr (Count == 64)
       ptx::wgmma_m64n128k16_f32_bf16_bf16(d, a, b, accumulate);
+    else if constexpr (Count == 96)
+      ptx::wgmma_m64n192k16_f32_bf16_bf16(d, a, b, accumulate);
     else
       ptx::wgmma_m64n256k16_f32_bf16_bf16(d, a, b, accumulate);
   }
@@ -76,6 +78,8 @@ struct WideF16 {
       ptx::wgmma_m64n64k16_f32_f16_f16(d, a, b, accumulate);
     else if constexpr (Count == 64)
       ptx::wgmma_m64n128k16_f32_f16_f16(d, a, b, accumulate);
+    else if constexpr (Count == 96)
+      ptx::wgmma_m64n192k16_f32_f16_f16(d, a, b, accumulate);
     else
       ptx::wgmma_m64n256k16_f32_f16_f16(d, a, b, accumulate);
   }
