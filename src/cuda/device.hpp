@@ -7,6 +7,7 @@
 #include <span>
 #include <string>
 
+#include "cuda/kernel_images.hpp"
 #include "cuda/tensor_map.hpp"
 
 namespace microscale::cuda {
@@ -66,6 +67,8 @@ class Device {
   virtual void set_bytes(void* to, int byte, std::int64_t bytes, Stream stream) = 0;
 
   virtual Module load_module(std::span<const std::uint8_t> image) = 0;
+  /// One that the library carries. Who runs something else than its cubin overrides this.
+  virtual Module load_image(const KernelImage& image) { return load_module(image.cubin.bytes()); }
   virtual Kernel find_kernel(Module module, const char* name) = 0;  // null if there is none
   /// Clusters of so many blocks that the device holds at once; 0 if none fits.
   virtual int most_clusters(Kernel kernel, int cluster, int threads, int shared_bytes) = 0;

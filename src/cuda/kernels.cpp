@@ -7,7 +7,6 @@
 #include <string_view>
 #include <vector>
 
-#include "cuda/kernel_images.hpp"
 #include "microscale/error.hpp"
 
 namespace microscale::cuda {
@@ -20,21 +19,9 @@ struct Loaded {
   std::map<std::string, Kernel> kernels;
 };
 
-// The entry points of one image.
-std::vector<std::string_view> names_in(const KernelImage& image) {
-  constexpr std::string_view directive = ".entry ";
-  const std::string_view text(reinterpret_cast<const char*>(image.ptx.data()), image.ptx.size());
-  std::vector<std::string_view> names;
-  for (std::size_t at = text.find(directive); at != text.npos; at = text.find(directive, at)) {
-    at += directive.size();
-    names.push_back(text.substr(at, text.find('(', at) - at));
-  }
-  return names;
-}
-
 using Index = std::map<std::string_view, const KernelImage*>;  // by entry point
 
-// Of one architecture; made once, because the texts are long.
+// Of one architecture; made once.
 const Index& index_of(std::string_view architecture) {
   static std::mutex making;
   static std::map<std::string_view, Index> indexes;
@@ -51,7 +38,7 @@ void load_images(Device& device, Loaded& loaded) {
   if (loaded.complete) return;
   for (const KernelImage& image : kernel_images())
     if (image.architecture == architecture_of(device.info()))
-      loaded.modules.emplace(&image, device.load_module(image.cubin));
+      loaded.modules.emplace(&image, device.load_image(image));
   loaded.complete = true;
 }
 
@@ -65,6 +52,14 @@ std::string_view architecture_of(const DeviceInfo& device) {
   if (device.major == 10) return "sm_100f";
   if (device.major == 12) return "sm_120f";
   return {};
+}
+
+std::vector<std::string_view> names_in(const KernelImage& image) {
+  std::vector<std::string_view> names;
+  std::string_view rest = image.entries;
+  for (std::size_t end; (end = rest.find('\n')) != rest.npos; rest.remove_prefix(end + 1))
+    names.push_back(rest.substr(0, end));
+  return names;
 }
 
 bool has_kernel(std::string_view architecture, std::string_view name) {

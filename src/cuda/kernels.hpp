@@ -6,12 +6,16 @@
 #include <vector>
 
 #include "cuda/device.hpp"
+#include "cuda/kernel_images.hpp"
 
 namespace microscale::cuda {
 
 /// "sm_90a" for 9.0, "sm_100f" for 10.x, "sm_120f" for 12.x; empty for a GPU that no kernel is
 /// built for.
 std::string_view architecture_of(const DeviceInfo& device);
+
+/// The entry points of one image.
+std::vector<std::string_view> names_in(const KernelImage& image);
 
 /// Whether an image for `architecture` defines `name` (an entry of its PTX).
 bool has_kernel(std::string_view architecture, std::string_view name);

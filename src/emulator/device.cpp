@@ -25,9 +25,7 @@ namespace {
 using Clock = std::chrono::steady_clock;
 
 // Without the NUL that the CUDA runtime wants behind PTX.
-std::string_view text_of(std::span<const std::uint8_t> image) {
-  for (const cuda::KernelImage& each : cuda::kernel_images())
-    if (each.cubin.data() == image.data()) image = each.ptx;
+std::string text_of(std::span<const std::uint8_t> image) {
   if (!image.empty() && image.back() == 0) image = image.first(image.size() - 1);
   return {reinterpret_cast<const char*>(image.data()), image.size()};
 }
@@ -40,8 +38,8 @@ struct KernelHandle {
   std::string name;
 };
 struct LoadedImage {
-  std::string_view text;
-  std::optional<Module> module;  // of the library's own images: read when a kernel is looked for
+  const cuda::KernelImage* carried = nullptr;  // by the library; null for others
+  std::optional<Module> module;                // of a carried one: read when a kernel is looked for
   std::vector<std::unique_ptr<KernelHandle>> kernels;
 };
 
@@ -99,9 +97,15 @@ void EmulatorDevice::set_bytes(void* to, int byte, std::int64_t bytes, cuda::Str
 }
 
 cuda::Module EmulatorDevice::load_module(std::span<const std::uint8_t> image) {
-  auto loaded = std::make_unique<LoadedImage>(LoadedImage{text_of(image), {}, {}});
-  const bool ours = loaded->text.data() != reinterpret_cast<const char*>(image.data());
-  if (!ours) loaded->module.emplace(state_->memory, std::string(loaded->text));
+  auto loaded = std::make_unique<LoadedImage>();
+  loaded->module.emplace(state_->memory, text_of(image));
+  std::lock_guard lock(state_->mutex);
+  return state_->images.emplace_back(std::move(loaded)).get();
+}
+
+cuda::Module EmulatorDevice::load_image(const cuda::KernelImage& image) {
+  auto loaded = std::make_unique<LoadedImage>();
+  loaded->carried = &image;
   std::lock_guard lock(state_->mutex);
   return state_->images.emplace_back(std::move(loaded)).get();
 }
@@ -109,7 +113,7 @@ cuda::Module EmulatorDevice::load_module(std::span<const std::uint8_t> image) {
 cuda::Kernel EmulatorDevice::find_kernel(cuda::Module module, const char* name) {
   auto& image = *static_cast<LoadedImage*>(module);
   std::lock_guard lock(state_->mutex);
-  if (!image.module) image.module.emplace(state_->memory, std::string(image.text));
+  if (!image.module) image.module.emplace(state_->memory, text_of(image.carried->ptx.bytes()));
   for (const std::string& each : image.module->kernels())
     if (each == name)
       return image.kernels.emplace_back(std::make_unique<KernelHandle>(KernelHandle{&image, each}))

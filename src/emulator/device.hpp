@@ -27,8 +27,10 @@ class EmulatorDevice : public cuda::Device {
   void copy_to_host(void* to, const void* from, std::int64_t bytes, cuda::Stream) override;
   void copy_on_device(void* to, const void* from, std::int64_t bytes, cuda::Stream) override;
   void set_bytes(void* to, int byte, std::int64_t bytes, cuda::Stream) override;
-  /// `image`: a cubin that the library carries, whose PTX is taken, or PTX itself.
+  /// `image`: PTX.
   cuda::Module load_module(std::span<const std::uint8_t> image) override;
+  /// Its PTX is unpacked and read when a kernel of it is looked for.
+  cuda::Module load_image(const cuda::KernelImage& image) override;
   cuda::Kernel find_kernel(cuda::Module module, const char* name) override;
   /// Done when it returns. Throws Error{check_failed} for the first finding.
   int most_clusters(cuda::Kernel kernel, int cluster, int threads, int shared_bytes) override;

@@ -52,18 +52,12 @@ class FakeDevice final : public Device {
   void set_bytes(void* to, int, std::int64_t bytes, Stream) override {
     zeroed.emplace_back(to, bytes);
   }
-  Module load_module(std::span<const std::uint8_t> image) override {
-    return const_cast<std::uint8_t*>(image.data());
-  }
-  // The name itself, if the text of that very image defines it.
+  Module load_module(std::span<const std::uint8_t>) override { return nullptr; }
+  Module load_image(const KernelImage& image) override { return const_cast<KernelImage*>(&image); }
+  // The name itself, if that very image defines it.
   Kernel find_kernel(Module module, const char* name) override {
-    for (const KernelImage& image : kernel_images()) {
-      if (image.cubin.data() != module) continue;
-      const std::string_view text(reinterpret_cast<const char*>(image.ptx.data()),
-                                  image.ptx.size());
-      if (text.find(".entry " + std::string(name) + "(") != text.npos)
-        return names().insert(name).first->c_str();
-    }
+    for (std::string_view each : names_in(*static_cast<const KernelImage*>(module)))
+      if (each == name) return names().insert(name).first->c_str();
     return nullptr;
   }
   // Its number among those asked for.

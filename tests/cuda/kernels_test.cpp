@@ -24,7 +24,8 @@ namespace {
 constexpr std::string_view architectures[] = {"sm_90a", "sm_100f", "sm_120f"};
 
 std::string text_of(const KernelImage& image) {
-  return {reinterpret_cast<const char*>(image.ptx.data()), image.ptx.size()};
+  const auto ptx = image.ptx.bytes();
+  return {reinterpret_cast<const char*>(ptx.data()), ptx.size()};
 }
 
 class Kernels : public ::testing::Test {
@@ -39,7 +40,7 @@ std::vector<std::string_view> offered_modes() {
   std::vector<std::string_view> modes(kernel_modes.begin(), kernel_modes.end());
   bool general = false;
   for (const KernelImage& image : kernel_images())
-    general |= text_of(image).find("_general_") != std::string::npos;
+    general |= image.entries.find("_general_") != image.entries.npos;
   if (!general) std::erase(modes, "general");
   return modes;
 }
@@ -48,13 +49,10 @@ std::vector<std::string_view> offered_modes() {
 std::set<std::string> of_one_architecture() {
   std::map<std::string_view, int> architectures_of;
   for (const KernelImage& image : kernel_images()) ++architectures_of[image.file];
-  const std::regex entry(R"(\.entry (\w+)\()");
   std::set<std::string> names;
   for (const KernelImage& image : kernel_images()) {
     if (architectures_of[image.file] > 1) continue;
-    const std::string text = text_of(image);
-    for (std::sregex_iterator at(text.begin(), text.end(), entry), end; at != end; ++at)
-      names.insert((*at)[1]);
+    for (std::string_view name : names_in(image)) names.emplace(name);
   }
   return names;
 }
@@ -119,8 +117,9 @@ TEST_F(Kernels, images_are_elf_and_ptx_of_their_architecture) {
   std::map<std::string_view, int> files;
   for (const KernelImage& image : kernel_images()) {
     ++files[image.file];
-    ASSERT_GT(image.cubin.size(), 64u) << image.file;
-    EXPECT_EQ(std::string(reinterpret_cast<const char*>(image.cubin.data()), 4),
+    const auto cubin = image.cubin.bytes();
+    ASSERT_GT(cubin.size(), 64u) << image.file;
+    EXPECT_EQ(std::string(reinterpret_cast<const char*>(cubin.data()), 4),
               "\x7F"
               "ELF")
         << image.file;

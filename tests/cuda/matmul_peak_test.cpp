@@ -22,8 +22,10 @@ constexpr int rounds = 2, row_bytes = 128;
 
 std::string peak_ptx() {
   for (const KernelImage& image : kernel_images())
-    if (image.file == "matmul_peak")
-      return {reinterpret_cast<const char*>(image.ptx.data()), image.ptx.size()};
+    if (image.file == "matmul_peak") {
+      const auto ptx = image.ptx.bytes();
+      return {ptx.begin(), ptx.end()};
+    }
   return {};
 }
 

@@ -106,7 +106,7 @@ TEST(BlockAttentionSass, multiplies_as_much_as_the_softmax_leaves_room_for) {
       << sass::nvdisasm_advice() << "; scripts/get_nvdisasm prints one, installed if need be";
   int kernels = 0;
   for (const cuda::KernelImage* image : images())
-    for (const sass::Function& kernel : sass::disassemble(image->cubin).functions) {
+    for (const sass::Function& kernel : sass::disassemble(image->cubin.bytes()).functions) {
       const Kernel name(kernel.name);
       const auto loop = main_loop(kernel);
       ASSERT_TRUE(loop) << kernel.name;
@@ -128,7 +128,7 @@ TEST(BlockAttentionSass, spills_nothing_and_holds_the_blocks_that_are_planned) {
   if (images().empty()) GTEST_SKIP() << "built without nvcc: no kernels to look at";
   for (const cuda::KernelImage* image : images()) {
     EXPECT_EQ(image->architecture, "sm_120f");
-    for (const sass::CubinKernel& kernel : sass::kernels_of(image->cubin)) {
+    for (const sass::CubinKernel& kernel : sass::kernels_of(image->cubin.bytes())) {
       EXPECT_EQ(kernel.local, 0) << kernel.name;
       const Kernel name(kernel.name);
       const bool mx = kernel.name.find("mx") != kernel.name.npos;

@@ -38,7 +38,7 @@ class HopperAttention : public ::testing::Test {
   static sass::Function kernel(const std::string& file, const std::string& name) {
     for (const cuda::KernelImage& image : cuda::kernel_images())
       if (image.file == file && image.architecture == "sm_90a")
-        for (const sass::Function& function : sass::disassemble(image.cubin).functions)
+        for (const sass::Function& function : sass::disassemble(image.cubin.bytes()).functions)
           if (function.name == name) return function;
     return {};
   }
@@ -116,7 +116,7 @@ TEST_F(HopperAttention, spills_nothing) {
   int looked_at = 0;
   for (const cuda::KernelImage& image : cuda::kernel_images())
     if (image.architecture == "sm_90a" && image.file.starts_with("attention_decode_"))
-      for (const sass::CubinKernel& kernel : sass::kernels_of(image.cubin)) {
+      for (const sass::CubinKernel& kernel : sass::kernels_of(image.cubin.bytes())) {
         ++looked_at;
         EXPECT_EQ(kernel.local, 0) << kernel.name;
       }

@@ -86,8 +86,8 @@ TEST(SassBudgets, are_kept_by_every_kernel) {
   if (cuda::kernel_images().empty()) GTEST_SKIP() << "built without nvcc: no kernels to look at";
   std::set<std::pair<std::string, std::string>> carried;
   for (const cuda::KernelImage& image : cuda::kernel_images()) {
-    const bool same = sass::assembler_of(image.cubin) == budgets().assembler;
-    for (const sass::CubinKernel& kernel : sass::kernels_of(image.cubin)) {
+    const bool same = sass::assembler_of(image.cubin.bytes()) == budgets().assembler;
+    for (const sass::CubinKernel& kernel : sass::kernels_of(image.cubin.bytes())) {
       const std::string name = fmt::format("{} {}", image.architecture, kernel.name);
       carried.emplace(image.architecture, kernel.name);
       const auto budget = budgets().of.find({std::string(image.architecture), kernel.name});

@@ -22,8 +22,8 @@ TEST_P(Cubin, counts_as_nvdisasm_does) {
   int seen = 0;
   for (const cuda::KernelImage& image : cuda::kernel_images()) {
     if (image.file != GetParam().first || image.architecture != GetParam().second) continue;
-    const auto kernels = sass::kernels_of(image.cubin);
-    const sass::Listing listing = sass::disassemble(image.cubin);
+    const auto kernels = sass::kernels_of(image.cubin.bytes());
+    const sass::Listing listing = sass::disassemble(image.cubin.bytes());
     ASSERT_EQ(kernels.size(), listing.functions.size());
     for (const sass::Function& function : listing.functions) {
       const auto kernel = std::find_if(kernels.begin(), kernels.end(), [&](const auto& each) {
@@ -62,7 +62,7 @@ TEST(Cubins, that_are_none_are_refused) {
   EXPECT_EQ(code_of(""), ErrorCode::bad_input);
   EXPECT_EQ(code_of("text"), ErrorCode::bad_input);
   if (cuda::kernel_images().empty()) return;
-  const auto cubin = cuda::kernel_images().front().cubin;
+  const auto cubin = cuda::kernel_images().front().cubin.bytes();
   for (std::size_t size = 6; size < cubin.size() / 2; size += cubin.size() / 50)
     EXPECT_EQ(code_of({cubin.begin(), cubin.begin() + static_cast<std::ptrdiff_t>(size)}),
               ErrorCode::bad_input)

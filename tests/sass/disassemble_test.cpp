@@ -108,7 +108,8 @@ TEST(Cubin, names_its_assembler) {
   EXPECT_EQ(named(line + "1"), "1");
   EXPECT_EQ(named("ELF" + zero), "");
   for (const cuda::KernelImage& image : cuda::kernel_images())
-    EXPECT_NE(sass::assembler_of(image.cubin), "") << image.file << " " << image.architecture;
+    EXPECT_NE(sass::assembler_of(image.cubin.bytes()), "")
+        << image.file << " " << image.architecture;
 }
 
 TEST_F(Disassemble, reads_a_real_cubin) {
@@ -116,7 +117,7 @@ TEST_F(Disassemble, reads_a_real_cubin) {
   ASSERT_FALSE(sass::find_nvdisasm().empty()) << sass::nvdisasm_advice();
   for (const cuda::KernelImage& image : cuda::kernel_images()) {
     if (image.file != "abs_max") continue;
-    const sass::Listing listing = sass::disassemble(image.cubin);
+    const sass::Listing listing = sass::disassemble(image.cubin.bytes());
     EXPECT_EQ(listing.functions.size(), 4u);  // three types and global_scale
     for (const sass::Function& kernel : listing.functions) {
       EXPECT_GT(kernel.registers, 8) << kernel.name;

@@ -47,7 +47,7 @@ TEST(BlockScaledProductSass, multiplies_in_a_quarter_of_the_main_loop_or_more) {
       << sass::nvdisasm_advice() << "; scripts/get_nvdisasm prints one, installed if need be";
   int kernels = 0;
   for (const cuda::KernelImage* image : images())
-    for (const sass::Function& kernel : sass::disassemble(image->cubin).functions) {
+    for (const sass::Function& kernel : sass::disassemble(image->cubin.bytes()).functions) {
       const auto loop = main_loop(kernel);
       ASSERT_TRUE(loop) << kernel.name;
       EXPECT_EQ(loop->products, 64) << kernel.name;
@@ -63,7 +63,7 @@ TEST(BlockScaledProductSass, spills_nothing_and_leaves_room_for_a_second_block) 
   if (images().empty()) GTEST_SKIP() << "built without nvcc: no kernels to look at";
   for (const cuda::KernelImage* image : images()) {
     EXPECT_EQ(image->architecture, "sm_120f");
-    for (const sass::CubinKernel& kernel : sass::kernels_of(image->cubin)) {
+    for (const sass::CubinKernel& kernel : sass::kernels_of(image->cubin.bytes())) {
       EXPECT_EQ(kernel.local, 0) << kernel.name;
       for (const emulator::MultiprocessorLimits& gpu : emulator::known_gpus()) {
         if (gpu.major != 12) continue;

@@ -23,7 +23,7 @@ TEST(VectorProductSass, keeps_its_register_budget) {
   if (images().empty()) GTEST_SKIP() << "built without nvcc: no kernels to look at";
   EXPECT_EQ(images().size(), 2u);
   for (const cuda::KernelImage* image : images())
-    for (const sass::CubinKernel& kernel : sass::kernels_of(image->cubin)) {
+    for (const sass::CubinKernel& kernel : sass::kernels_of(image->cubin.bytes())) {
       EXPECT_EQ(kernel.local, 0) << kernel.name << " of " << image->architecture;
       EXPECT_LE(kernel.registers, most_registers) << kernel.name << " of " << image->architecture;
     }
@@ -35,7 +35,7 @@ TEST(VectorProductSass, converts_four_rows_of_64_elements_in_two_instructions_an
       << sass::nvdisasm_advice() << "; scripts/get_nvdisasm prints one, installed if need be";
   int loops = 0;
   for (const cuda::KernelImage* image : images())
-    for (const sass::Function& kernel : sass::disassemble(image->cubin).functions) {
+    for (const sass::Function& kernel : sass::disassemble(image->cubin.bytes()).functions) {
       int conversions = 0, loads = 0;
       for (std::size_t i = 0; i < kernel.code.size(); ++i) {
         const sass::Instruction& each = kernel.code[i];

@@ -33,7 +33,7 @@ class Blackwell : public ::testing::TestWithParam<Image> {
         << sass::nvdisasm_advice() << "; scripts/get_nvdisasm prints one, installed if need be";
     for (const cuda::KernelImage& image : cuda::kernel_images())
       if (image.file == GetParam().file && image.architecture == GetParam().architecture)
-        listing_ = sass::disassemble(image.cubin);
+        listing_ = sass::disassemble(image.cubin.bytes());
     ASSERT_FALSE(listing_.functions.empty()) << "no such kernel image";
   }
 

@@ -281,7 +281,8 @@ TEST(PtxListing, most_accesses_of_a_transposing_kernel_are_told) {
   int told = 0, free_of_conflicts = 0, all = 0;
   for (const cuda::KernelImage& image : cuda::kernel_images()) {
     if (image.file != "quantize_columns_mxfp8_e4m3" || image.architecture != "sm_90a") continue;
-    const Module module = take(Module::parse(std::string(image.ptx.begin(), image.ptx.end())));
+    const auto ptx = image.ptx.bytes();
+    const Module module = take(Module::parse(std::string(ptx.begin(), ptx.end())));
     for (std::size_t i = 0; i < module.functions().size(); ++i) {
       if (!module.functions()[i].has_body) continue;
       for (const Note& each : explain(module, *take(module.body(i)))) {

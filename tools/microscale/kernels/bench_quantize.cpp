@@ -2,7 +2,6 @@
 // GPU.
 #include <fmt/format.h>
 
-#include <algorithm>
 #include <map>
 #include <optional>
 
@@ -32,11 +31,9 @@ class InstructionCounts {
       return std::nullopt;
     for (const cuda::KernelImage& image : cuda::kernel_images()) {
       if (image.architecture != architecture_) continue;
-      if (std::search(image.cubin.begin(), image.cubin.end(), kernel.begin(), kernel.end()) ==
-          image.cubin.end())
-        continue;
+      if (image.entries.find(kernel + '\n') == image.entries.npos) continue;
       auto [it, fresh] = listings_.try_emplace(std::string(image.file));
-      if (fresh) it->second = sass::disassemble(image.cubin);
+      if (fresh) it->second = sass::disassemble(image.cubin.bytes());
       for (const sass::Function& function : it->second.functions)
         if (function.name == kernel)
           if (const auto cost = sass::thread_cost(function, architecture_)) return cost->an_element;

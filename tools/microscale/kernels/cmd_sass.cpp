@@ -1,7 +1,6 @@
 // sass: what assembled kernels are made of, and how many instructions an element they take.
 #include <fmt/format.h>
 
-#include <algorithm>
 #include <nlohmann/json.hpp>
 #include <optional>
 
@@ -42,10 +41,9 @@ std::vector<Row> rows_of(const SassCommand& command) {
   for (const cuda::KernelImage& image : cuda::kernel_images()) {
     if (image.architecture != command.file.string()) continue;
     carried = true;
-    const std::string& name = command.kernel;  // stands in the cubin's table of names
-    if (std::search(image.cubin.begin(), image.cubin.end(), name.begin(), name.end()) !=
-        image.cubin.end())
-      add_rows(sass::disassemble(image.cubin), sass::assembler_of(image.cubin), name, rows);
+    if (image.entries.find(command.kernel) == image.entries.npos) continue;
+    const auto cubin = image.cubin.bytes();
+    add_rows(sass::disassemble(cubin), sass::assembler_of(cubin), command.kernel, rows);
   }
   if (!carried && command.file.string().rfind("sm_", 0) == 0 &&
       !std::filesystem::exists(command.file))
