@@ -43,7 +43,11 @@ void load_images(Device& device, Loaded& loaded) {
 }
 
 std::mutex mutex;
-std::map<const Device*, Loaded> devices;  // guarded by mutex
+// Guarded by mutex. Never freed: devices that live until the process ends are forgotten at its end.
+std::map<const Device*, Loaded>& devices() {
+  static auto* const all = new std::map<const Device*, Loaded>;
+  return *all;
+}
 
 }  // namespace
 
@@ -82,7 +86,7 @@ Kernel load_kernel(Device& device, const std::string& name, const char* operatio
             "12.x; use another GPU or backend",
             operation, device.info().name, device.info().major, device.info().minor));
   std::lock_guard lock(mutex);
-  Loaded& loaded = devices[&device];
+  Loaded& loaded = devices()[&device];
   if (const auto found = loaded.kernels.find(name); found != loaded.kernels.end())
     return found->second;
   load_images(device, loaded);
@@ -99,12 +103,12 @@ Kernel load_kernel(Device& device, const std::string& name, const char* operatio
 
 void load_all_kernels(Device& device) {
   std::lock_guard lock(mutex);
-  load_images(device, devices[&device]);
+  load_images(device, devices()[&device]);
 }
 
 void forget_kernels(const Device& device) noexcept {
   std::lock_guard lock(mutex);
-  devices.erase(&device);
+  devices().erase(&device);
 }
 
 }  // namespace microscale::cuda

@@ -33,6 +33,7 @@ class FakeDevice final : public Device {
 
   FakeDevice(int major, int minor)
       : info_{0, "Fake", major, minor, 132, 60 << 20, std::int64_t{1} << 37} {}
+  ~FakeDevice() override { forget_kernels(*this); }  // another one may be made at its address
   const DeviceInfo& info() const override { return info_; }
   void make_current() override {}
   void* allocate(std::int64_t bytes) override {

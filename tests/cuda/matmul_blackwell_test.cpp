@@ -38,7 +38,6 @@ class BlackwellProducts : public ::testing::Test {
     MatmulCall call{.a = a, .b = b, .d = d};
     call.on_device = true;
     test::FakeDevice device(major, 0);
-    forget_kernels(device);  // of the one before it at this address
     const std::int64_t bytes = matmul_workspace_bytes(device, call);
     matmul(device, call, {work_->bytes, static_cast<std::size_t>(bytes)}, nullptr);
     EXPECT_EQ(is_blackwell_product(device.info(), call), device.launches.size() == 1);
