@@ -5,10 +5,10 @@
 // a multiple of them. m and n are any number. NVFP4's global scales of both sides are part of the
 // product. docs/matmul.md has the table of formats and backends, and the error bound.
 //
-// The sums are FP32 (the reference backend: FP64), in an order that depends on the shapes and the
-// backend alone: the same call gives the same bytes at any number of threads. Epilogues compute in
-// FP32; one rounding, to nearest even, takes the result to d's type. NaN and infinity pass through
-// as IEEE has it.
+// The sums are FP32 (the reference backend: FP64), in an order that depends on the shapes, how many
+// rows each expert has and the backend alone: the same call gives the same bytes at any number of
+// threads. Epilogues compute in FP32; one rounding, to nearest even, takes the result to d's type.
+// NaN and infinity pass through as IEEE has it.
 //
 // The caller owns all memory. d must not overlap an operand; dense data are aligned to their
 // element. Functions throw Error; a call that is refused has written nothing of d.

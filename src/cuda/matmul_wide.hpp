@@ -87,8 +87,8 @@ std::int64_t wide_workspace_bytes(const DeviceInfo& device, const WideCall& call
 /// such sums, which are added. Where whole tiles of d would leave multiprocessors idle, up to
 /// wide_most_ranges sums of ranges of k are added: to the last range's the others', in their order.
 /// An element of d is within wide_roundings(k) * 2^-24 * (sum of |a_i b_i|) of the exact sum before
-/// the epilogue. The order depends on shapes, format, how many tiles all experts have together, and
-/// the device's number of multiprocessors alone.
+/// the epilogue. The order depends on shapes, format, how many rows each expert has, and the
+/// device's number of multiprocessors alone.
 void matmul_wide(Device& device, const char* operation, const WideCall& call, Stream stream);
 
 /// Cycles of its own kernels, predicted (wide_geometry.hpp).

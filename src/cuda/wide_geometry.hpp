@@ -107,15 +107,15 @@ constexpr std::int64_t wide_most_tiles(WideShape shape, std::int64_t n, bool gat
 }
 
 /// Cycles of a multiprocessor for 64 elements of k of a tile with so many tokens, predicted,
-/// whichever is most: its two operands at `cached` bytes a cycle from the second-level cache; the
+/// whichever is most: its two operands at 30 bytes a cycle from the second-level cache; the
 /// weights at 20 from memory; its products, at 4096 operations a cycle; or what a scheduler issues:
 /// 40 instructions of a warp, its share of those that copy among them, and 110 for each 64 rows of
 /// the weights that it decodes, of one warp of each warpgroup; and the products, which take 25 of
 /// 32 of their cycles from others (docs/performance.md). Two warpgroups take no more than six
 /// sevenths of instructions and products one after the other, four take seven ninths, as measured,
 /// and plain weights of 256 rows a sixteenth more.
-constexpr std::int64_t wide_cycles(WideShape shape, std::int64_t tokens, int tile_bytes, bool plain,
-                                   int cached = 30) {
+constexpr std::int64_t wide_cycles(WideShape shape, std::int64_t tokens, int tile_bytes,
+                                   bool plain) {
   const std::int64_t weights = std::int64_t{shape.rows} / 16 * tile_bytes,
                      products = shape.rows * tokens / 32,
                      instructions = shape.warpgroups * (40 + 110 * shape.parts()),
@@ -124,7 +124,7 @@ constexpr std::int64_t wide_cycles(WideShape shape, std::int64_t tokens, int til
                       : slots < both * 6 / 7 ? slots
                                              : both * 6 / 7;
   if (plain && shape.rows == 256) most += most / 16;
-  for (const std::int64_t cycles : {products, (tokens * 128 + weights) / cached, weights / 20})
+  for (const std::int64_t cycles : {products, (tokens * 128 + weights) / 30, weights / 20})
     if (cycles > most) most = cycles;
   return most;
 }
@@ -173,43 +173,44 @@ constexpr WideChoice wide_best_choice(const WideCosts& costs, std::int64_t tiles
   return best;
 }
 
-/// Of experts whose last tiles are smaller (WideShape::token_step): a column of whole tiles of one
-/// with so many rows. Of packed weights, which take less to decode, the cache gives less, as
-/// measured: blocks at work share fewer of a's rows.
-constexpr std::int64_t wide_expert_cycles(WideShape shape, std::int64_t rows, std::int64_t chunks,
-                                          int tile_bytes, bool plain) {
-  const auto tile = [&](std::int64_t own) {
-    const std::int64_t tokens = shape.multiplied_tokens(own);
-    return wide_cycles(shape, tokens, tile_bytes, plain, plain ? 30 : 27) * chunks +
-           wide_costs(shape, tile_bytes, plain).tile;
-  };
-  const std::int64_t last = rows % shape.tokens;
-  return rows / shape.tokens * tile(shape.tokens) + (last > 0 ? tile(last) : 0);
-}
-/// All of them, if some have an eighth more rows and some an eighth fewer: a block's share, and
-/// part of the smallest tile, since the largest are dealt out first.
-constexpr std::int64_t wide_experts_cycles(WideShape shape, std::int64_t columns, std::int64_t rows,
+/// Experts of plain weights, whose last tiles are smaller (WideShape::token_step), all tiles taken
+/// whole: a block's share, and part of the smallest tile, since the largest are dealt out first; or
+/// rounds of the largest. Some have an eighth more rows than others, some an eighth fewer.
+constexpr std::int64_t wide_experts_cycles(WideShape shape, const WideCosts& costs,
+                                           std::int64_t columns, std::int64_t rows,
                                            std::int64_t experts, std::int64_t chunks,
-                                           int tile_bytes, bool plain, int multiprocessors) {
-  const auto one = [&](std::int64_t own) {
-    return wide_expert_cycles(shape, own, chunks, tile_bytes, plain);
+                                           int tile_bytes, int multiprocessors) {
+  const auto tile = [&](std::int64_t own) {
+    return wide_cycles(shape, shape.multiplied_tokens(own), tile_bytes, true) * chunks + costs.tile;
   };
-  const std::int64_t three = one(rows - rows / 8) + one(rows) + one(rows + rows / 8 + 1),
-                     share = columns * experts * three / 3 / multiprocessors + one(1) / 4,
-                     largest = one(rows < shape.tokens ? rows : shape.tokens);
-  return share > largest ? share : largest;
+  const auto column = [&](std::int64_t own) {
+    const std::int64_t last = own % shape.tokens;
+    return own / shape.tokens * tile(shape.tokens) + (last > 0 ? tile(last) : 0);
+  };
+  const auto rounds = [&](std::int64_t tiles) {
+    return (columns * experts * tiles + multiprocessors - 1) / multiprocessors;
+  };
+  const std::int64_t three = column(rows - rows / 8) + column(rows) + column(rows + rows / 8 + 1),
+                     share = columns * experts * three / 3 / multiprocessors + tile(1) / 4,
+                     whole = rounds(rows / shape.tokens) * tile(shape.tokens),
+                     all = rounds(wide_row_tiles(shape, rows)) *
+                           tile(rows % shape.tokens > 0 ? rows % shape.tokens : shape.tokens);
+  return share > whole && share > all ? share : whole > all ? whole : all;
 }
 
 /// The plan that takes the fewest cycles, as predicted. Experts are taken to have equally many
 /// rows, or such that each has half a tile that is not filled, which counts as much; where they
-/// have few tiles the kernel cuts what it finds.
+/// have few tiles the kernel cuts what it finds, but for those of 256 rows, whose sizes differ too
+/// much for equal shares. These are for plain weights alone: of packed ones they are slower, as
+/// measured (docs/performance.md, 40).
 constexpr WidePlan wide_plan(std::int64_t n, std::int64_t k, bool gated, std::int64_t rows,
                              std::int64_t matrices, bool experts, int tile_bytes, bool plain,
                              int multiprocessors) {
   WidePlan best{};
   const std::int64_t own = experts ? (rows + matrices - 1) / matrices : rows;
   for (const WideShape shape : wide_shapes) {
-    if (experts && shape.tokens == 256 && own <= shape.token_step()) continue;  // much too long
+    const bool sized = plain && shape.token_sizes() > 1 && own > shape.token_step();
+    if (experts && shape.tokens == 256 && !sized) continue;
     const WideCosts costs = wide_costs(shape, tile_bytes, plain);
     const std::int64_t columns = wide_column_tiles(shape, n, gated),
                        chunks = token_tiles::chunks(k),
@@ -229,9 +230,9 @@ constexpr WidePlan wide_plan(std::int64_t n, std::int64_t k, bool gated, std::in
       plan.cut_by_kernel = shape.tokens < 256 && plan.most_tiles <= 4 * multiprocessors &&
                            chunks >= wide_least_share;
       plan.cut = {};
-      if (shape.token_sizes() > 1 && own > shape.token_step()) {
-        const std::int64_t whole = wide_experts_cycles(shape, columns, own, matrices, chunks,
-                                                       tile_bytes, plain, multiprocessors);
+      if (sized) {
+        const std::int64_t whole = wide_experts_cycles(shape, costs, columns, own, matrices, chunks,
+                                                       tile_bytes, multiprocessors);
         if (whole < plan.cycles || !plan.cut_by_kernel) plan.cycles = whole;
       }
     }

@@ -145,6 +145,38 @@ TEST_F(MatmulWideCut, cuts_tiles_of_experts) {
   device().set(2);
 }
 
+// 256 x 128, whose tiles have two sizes: large ones are cut and the others whole, or small ones are
+// cut, too.
+TEST_F(MatmulWideCut, cuts_tiles_of_two_sizes) {
+  struct Case {
+    std::int64_t n, k;
+    std::vector<std::int64_t> offsets;
+    int multiprocessors;
+    std::uint32_t all, cut;
+  };
+  for (const Case& c : {Case{700, 1536, {0, 64, 180, 300}, 4, 9, 5},
+                        Case{500, 2048, {0, 40, 140, 200, 280}, 5, 8, 8}}) {
+    const std::int64_t m = c.offsets.back(),
+                       experts = static_cast<std::int64_t>(c.offsets.size()) - 1;
+    device().set(c.multiprocessors);
+    const cuda::WidePlan plan =
+        cuda::wide_plan(c.n, c.k, false, m, experts, true, 576, false, c.multiprocessors);
+    EXPECT_TRUE(plan.cut_by_kernel);
+    EXPECT_EQ(plan.shape.token_sizes(), 2);
+    const cuda::WideCut cut = cuda::wide_best_choice(cuda::wide_costs(plan.shape, 576, false),
+                                                     c.all, c.k / 64, c.multiprocessors)
+                                  .cut;
+    EXPECT_EQ(cut.tiles, c.cut);
+    EXPECT_TRUE(is_right({.a = dense(DType::bf16, m, c.k),
+                          .b = blocks(Format::nvfp4, experts * c.n, c.k),
+                          .m = m,
+                          .matrices = experts,
+                          .offsets = c.offsets,
+                          .d_type = DType::bf16}));
+  }
+  device().set(2);
+}
+
 // Who looks for a tile asks 32 experts at a time, and shares are taken from their end.
 TEST_F(MatmulWideCut, cuts_tiles_of_more_experts_than_a_warp_has_lanes) {
   constexpr std::int64_t experts = 36, rows = 9, n = 24, k = 2048;

@@ -77,6 +77,29 @@ TEST_F(MatmulWidePlain, multiplies_no_more_than_an_expert_needs) {
   }
 }
 
+// Four sizes, of which those of the last experts come first: each is looked for from the front, 32
+// experts at a time.
+TEST_F(MatmulWidePlain, finds_tiles_of_every_size_among_many_experts) {
+  std::vector<std::int64_t> offsets{0};
+  for (int expert = 0; expert < 40; ++expert)
+    offsets.push_back(offsets.back() +
+                      (expert < 32 ? 40 + expert % 3 * 60 : 300 + expert % 2 * 80));
+  const std::int64_t m = offsets.back();
+  for (const int multiprocessors : {2, 7}) {
+    device().set(multiprocessors);
+    const cuda::WidePlan plan =
+        cuda::wide_plan(120, 64, false, m, 40, true, 576, true, multiprocessors);
+    EXPECT_EQ(plan.shape.tokens, 256);
+    EXPECT_TRUE(is_right({.a = blocks(m, 64, 3),
+                          .b = blocks(40 * 120, 64),
+                          .m = m,
+                          .matrices = 40,
+                          .offsets = offsets,
+                          .plain = true,
+                          .d_type = DType::bf16}));
+  }
+}
+
 TEST_F(MatmulWidePlain, multiplies_by_a_gate) {
   for (const bool tiled : {false, true})
     for (const std::int64_t m : {33, 120})

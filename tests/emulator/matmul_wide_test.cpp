@@ -164,43 +164,23 @@ TEST_F(MatmulWide, gives_experts_of_few_rows_to_four_warpgroups) {
     }
 }
 
-// Products of 64, 128, 192 and 256 rows of a, the largest tiles first, every second round of them
-// backwards; d in FP32, which goes the long way, or with no more than factors.
-TEST_F(MatmulWide, gives_experts_tiles_as_large_as_they_need) {
-  const std::vector<std::int64_t> offsets{0, 0, 300, 365, 557, 750, 1006, 1018, 1038};
-  for (const Format b : formats) {
-    const int tile_bytes = b == Format::nvfp4 ? 576 : b == Format::mxfp4 ? 544 : 1056;
-    const cuda::WidePlan plan =
-        cuda::wide_plan(300, 320, false, 1038, 8, true, tile_bytes, false, 2);
-    EXPECT_EQ(plan.shape.rows, 128);
-    EXPECT_EQ(plan.shape.tokens, 256);
-    EXPECT_FALSE(plan.cut_by_kernel);
-    EXPECT_TRUE(is_right({.a = dense(DType::bf16, 1038, 320),
-                          .b = blocks(b, 8 * 300, 320),
-                          .m = 1038,
-                          .matrices = 8,
-                          .offsets = offsets,
-                          .d_type = b == Format::nvfp4 ? DType::f32 : DType::bf16}))
-        << info(b).name;
-  }
-}
-
-// 33 and more experts: those of a size are looked for 32 at a time, and from the front again when a
-// round backwards begins.
-TEST_F(MatmulWide, finds_tiles_of_every_size_among_many_experts) {
-  std::vector<std::int64_t> offsets{0};
-  for (int expert = 0; expert < 40; ++expert) offsets.push_back(offsets.back() + expert * 37 % 150);
-  const std::int64_t m = offsets.back();
-  device().set(7);
-  const cuda::WidePlan plan = cuda::wide_plan(300, 64, false, m, 40, true, 544, false, 7);
-  EXPECT_GT(plan.shape.token_sizes(), 1);
-  EXPECT_TRUE(is_right({.a = dense(DType::bf16, m, 64),
-                        .b = blocks(Format::mxfp4, 40 * 300, 64),
-                        .m = m,
-                        .matrices = 40,
-                        .offsets = offsets,
-                        .d_type = DType::bf16}));
-  device().set(2);
+// 128 x 256: last tiles of 164, of 192 and of 193 rows of a, d in FP32, which goes the long way, or
+// with no more than factors.
+TEST_F(MatmulWide, multiplies_no_more_than_a_last_tile_needs) {
+  for (const Format b : formats)
+    for (const std::int64_t m : {420, 448, 449}) {
+      const int tile_bytes = b == Format::nvfp4 ? 576 : b == Format::mxfp4 ? 544 : 1056;
+      const cuda::WidePlan plan =
+          cuda::wide_plan(300, 192, false, m, 2, false, tile_bytes, false, 2);
+      EXPECT_EQ(plan.shape.rows, 128);
+      EXPECT_EQ(plan.shape.tokens, 256);
+      EXPECT_TRUE(is_right({.a = dense(DType::bf16, 2 * m, 192),
+                            .b = blocks(b, 2 * 300, 192),
+                            .m = m,
+                            .matrices = 2,
+                            .d_type = m == 420 ? DType::f32 : DType::bf16}))
+          << info(b).name << ' ' << m;
+    }
 }
 
 TEST_F(MatmulWide, gives_each_expert_as_many_rows_as_its_count) {
@@ -232,6 +212,20 @@ TEST_F(MatmulWide, stays_within_its_memory_when_offsets_decrease) {
                         .matrices = 10,
                         .offsets = decreasing_offsets(600, 10),
                         .scales_of = most_tiles_offsets(600, 10),
+                        .tiled = true},
+                       computed);
+}
+
+// Tiles of two sizes, each of which is looked for by itself.
+TEST_F(MatmulWide, stays_within_its_memory_when_offsets_of_larger_experts_decrease) {
+  const cuda::WidePlan plan = cuda::wide_plan(300, 64, false, 1200, 10, true, 576, false, 2);
+  EXPECT_EQ(plan.shape.token_sizes(), 2);
+  expect_within_memory({.a = blocks(Format::nvfp4, 1200, 64, 3),
+                        .b = blocks(Format::nvfp4, 10 * 300, 64),
+                        .m = 1200,
+                        .matrices = 10,
+                        .offsets = decreasing_offsets(1200, 10),
+                        .scales_of = most_tiles_offsets(1200, 10),
                         .tiled = true},
                        computed);
 }

@@ -96,6 +96,7 @@ class DenseProduct {
  private:
   using Ring = StageRing<shared.stages, dense_blocks>;
   using Walk = WideWalk<shape.cluster().rows, shape.cluster().tokens>;
+  static_assert(Walk::sizes == 1, "tiles of several sizes have to be counted first");
 
   __device__ static std::uint32_t place(std::uint32_t base, int stage) {
     return base + shared.places + 32 * stage;

@@ -1,10 +1,10 @@
 // Which tile of d is next, for kernels whose blocks stay until all tiles are done: tile numbers run
-// over the matrices, in one of them over bands of `band_rows` rows of a, in a band along n and,
+// over the matrices, in one of them over bands of 2048 rows of a, in a band along n and,
 // fastest, down the rows, so that blocks at work together share tiles of weights and few rows of a.
 //
 // Where products of a tile are as many as its rows want (WideShape::token_step), an expert's last
-// rows are a smaller tile. All experts' whole tiles come first then, and the smallest last, so that
-// blocks that are through with theirs find something small to do.
+// rows are a smaller tile. All experts' largest tiles come first then, and the smallest last, so
+// that blocks that are through with theirs find something small to do.
 #pragma once
 
 #include <cstdint>
@@ -55,7 +55,7 @@ class WideWalk {
   }
 
   /// False behind the last tile. All lanes of a warp ask for the same number; experts passed are
-  /// remembered while numbers grow.
+  /// remembered while numbers of a size grow.
   __device__ bool find(std::uint32_t tile, WidePlace& place) {
     if (rows_.expert_rows == nullptr) {
       const std::uint32_t each = height(rows_.m) * columns_;
@@ -128,7 +128,7 @@ class WideWalk {
 
   const ProductRows& rows_;
   std::uint32_t columns_;
-  std::uint32_t of_size_[sizes];  // tiles
+  std::uint32_t of_size_[sizes] = {};  // tiles
   int size_ = 0;
   std::uint32_t first_ = 0, before_ = 0;  // experts passed, and their tiles of that size
 };
