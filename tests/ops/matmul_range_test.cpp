@@ -101,22 +101,30 @@ TEST(MatmulRange, blocks_of_zeros_with_the_smallest_scale_change_nothing) {
   }
 }
 
+// The second is decoded once for many rows, in three parts of k, the last one not whole.
 TEST(MatmulRange, a_row_of_d_depends_on_no_other_row) {
-  const BlockTensor b = test::random_blocks(Format::nvfp4, 67, 336);
-  const Matrix a = test::gaussian(DType::f32, 21, 336, 2, 1.0f);
-  for (Backend backend : test::product_backends()) {
-    const Matrix all = test::product(a.view(), b.view(), 21, 67, {.backend = backend});
-    for (std::int64_t first : {0, 5, 20})
-      for (std::int64_t m : {1, 2, 3, 6}) {
-        if (first + m > 21) continue;
-        TensorView rows = a.view();
-        rows.data = a.bytes.data() + first * 336 * 4;
-        rows.rows = m;
-        const Matrix part = test::product(rows, b.view(), m, 67, {.backend = backend});
-        for (std::int64_t i = 0; i < m; ++i)
-          for (std::int64_t j = 0; j < 67; ++j)
-            ASSERT_EQ(part.at(i, j), all.at(first + i, j)) << to_string(backend) << " m " << m;
-      }
+  struct Case {
+    Format format;
+    std::int64_t m, k;
+  };
+  for (const auto& [format, m, k] :
+       {Case{Format::nvfp4, 21, 336}, {Format::mxfp8_e4m3, 70, 2272}}) {
+    const BlockTensor b = test::random_blocks(format, 67, k);
+    const Matrix a = test::gaussian(DType::f32, m, k, 2, 1.0f);
+    for (Backend backend : test::product_backends()) {
+      const Matrix all = test::product(a.view(), b.view(), m, 67, {.backend = backend});
+      for (const std::int64_t first : {std::int64_t{0}, std::int64_t{5}, m - 1})
+        for (const std::int64_t rows : {1, 2, 3, 6, 35}) {
+          if (first + rows > m) continue;
+          TensorView some = a.view();
+          some.data = a.bytes.data() + first * k * 4;
+          some.rows = rows;
+          const Matrix part = test::product(some, b.view(), rows, 67, {.backend = backend});
+          for (std::int64_t i = 0; i < rows; ++i)
+            for (std::int64_t j = 0; j < 67; ++j)
+              ASSERT_EQ(part.at(i, j), all.at(first + i, j)) << to_string(backend) << ' ' << rows;
+        }
+    }
   }
 }
 

@@ -5,12 +5,14 @@
 #include "cpu/avx512/matmul_scales.hpp"
 
 inline constexpr int most_rows = 8;
+inline constexpr int panel_rows = 4, panel_cols = 3;
 
 #include "cpu/generic/matmul_dot.hpp"
 
 /// 128 E2M1 codes: lane l of vector i is nibble i of the l-th 32-bit word. The lookup of 16 FP32
 /// values takes the lowest four bits of a lane, whatever the others are.
 struct Fp4Codes : Fp32Products {
+  static constexpr bool by_panel = false;
   static constexpr int elements = 128, vectors = 8, code_bytes = 64;
   static constexpr int element(int vector, int lane) { return 8 * lane + vector; }
   using Codes = Int;
@@ -46,6 +48,7 @@ struct Mxfp4 : Fp4Codes {
 /// 128 E4M3 or E5M2 codes in order, through FP16.
 template <bool FiveExponentBits>
 struct Mxfp8 : Fp32Products {
+  static constexpr bool by_panel = true;
   static constexpr int elements = 128, vectors = 8, code_bytes = 128, groups = 4, scale_bytes = 4;
   static constexpr double factor = FiveExponentBits ? 1.0 : 256.0;
   static constexpr int element(int vector, int lane) { return vector * lanes + lane; }

@@ -9,6 +9,7 @@
 //   start(v, x), add(v, x, sum)          its product with `width` elements X of a, and a sum's next
 //   scale(scales, g)                     lanewise, of the g-th group of vectors / groups vectors
 //   factor                               by which all results must be multiplied yet
+//   by_panel                             whether decoding costs more than reading what was decoded
 // Each sum is taken in an order that depends on k alone: a row of d has the same bytes whatever the
 // number of rows and columns.
 
@@ -46,11 +47,51 @@ inline void prefetch_line(const std::uint8_t* p, std::int64_t ahead) {
   _mm_prefetch(reinterpret_cast<const char*>(address), _MM_HINT_T0);
 }
 
+/// Adds a step's Rows x Cols products to total[r * Apart + c]. A Step has vector(i) and scale(g) of
+/// one row of the weights.
+template <class B, int Rows, int Cols, int Apart, class Step>
+[[gnu::always_inline]] inline void add_step(const Step (&step)[Cols], const typename B::X* x,
+                                            std::int64_t x_stride, Float* total) {
+  constexpr int together = B::vectors / B::groups;
+  MICROSCALE_UNROLL
+  for (int g = 0; g < B::groups; ++g) {
+    Float partial[Rows * Cols];
+    MICROSCALE_UNROLL
+    for (int i = 0; i < together; ++i) {
+      MICROSCALE_UNROLL
+      for (int c = 0; c < Cols; ++c) {
+        const auto v = step[c].vector(g * together + i);
+        MICROSCALE_UNROLL
+        for (int r = 0; r < Rows; ++r) {
+          const typename B::X* e = x + r * x_stride + (g * together + i) * B::width;
+          Float& sum = partial[r * Cols + c];
+          sum = i == 0 ? B::start(v, e) : B::add(v, e, sum);
+        }
+      }
+    }
+    MICROSCALE_UNROLL
+    for (int c = 0; c < Cols; ++c) {
+      const Float scale = step[c].scale(g);
+      MICROSCALE_UNROLL
+      for (int r = 0; r < Rows; ++r)
+        total[r * Apart + c] = fma(partial[r * Cols + c], scale, total[r * Apart + c]);
+    }
+  }
+}
+
+/// A step of weights as they lie in memory.
+template <class B>
+struct CodedStep {
+  typename B::Codes codes;
+  typename B::Scales scales;
+  auto vector(int i) const { return B::vector(codes, i); }
+  Float scale(int g) const { return B::scale(scales, g); }
+};
+
 /// Adds `steps` steps of Rows x Cols dot products to sums[r * sum_stride + c].
 template <class B, int Rows, int Cols>
 inline void dot_steps(const DotRows<typename B::X>& at, std::int64_t steps, Float* sums,
                       std::int64_t sum_stride) {
-  constexpr int together = B::vectors / B::groups;
   Float total[Rows * Cols];
   MICROSCALE_UNROLL
   for (int i = 0; i < Rows * Cols; ++i) total[i] = sums[i / Cols * sum_stride + i % Cols];
@@ -65,25 +106,8 @@ inline void dot_steps(const DotRows<typename B::X>& at, std::int64_t steps, Floa
       const std::uint8_t* row = codes + c * at.code_stride;
       prefetch_line(row, ahead);
       prefetch_line(scales + c * at.scale_stride, scales_ahead);
-      const typename B::Codes w = B::load(row);
-      const typename B::Scales q = B::load_scales(scales + c * at.scale_stride);
-      MICROSCALE_UNROLL
-      for (int g = 0; g < B::groups; ++g) {
-        Float partial[Rows];
-        MICROSCALE_UNROLL
-        for (int i = 0; i < together; ++i) {
-          const auto v = B::vector(w, g * together + i);
-          MICROSCALE_UNROLL
-          for (int r = 0; r < Rows; ++r) {
-            const typename B::X* e = x + r * at.x_stride + (g * together + i) * B::width;
-            partial[r] = i == 0 ? B::start(v, e) : B::add(v, e, partial[r]);
-          }
-        }
-        const Float scale = B::scale(q, g);
-        MICROSCALE_UNROLL
-        for (int r = 0; r < Rows; ++r)
-          total[r * Cols + c] = fma(partial[r], scale, total[r * Cols + c]);
-      }
+      const CodedStep<B> step[1] = {{B::load(row), B::load_scales(scales + c * at.scale_stride)}};
+      add_step<B, Rows, 1, Cols>(step, x, at.x_stride, total + c);
     }
     x += B::elements;
     codes += B::code_bytes;
@@ -131,10 +155,80 @@ inline constexpr std::int64_t steps_at_once = 1024 * 4 / vector_bytes / 8;
 
 inline constexpr MatmulTileShape dot_tile_shape{64, 64};
 
-/// Bytes of sums that multiply_dot keeps.
+// Where a tile has many rows and decoding costs much (B::by_panel), weights are decoded once for
+// all of them: steps_at_once steps of all columns, which stay in the second-level cache. A step is
+// B::vectors vectors, then its scales.
+
+inline constexpr std::int64_t panel_least_rows = 32, panel_most_vectors = 12;  // of a step
+template <class B>
+inline constexpr std::int64_t panel_vectors = B::vectors + B::groups;
+
+/// A step of decoded weights.
+template <class B>
+struct PanelStep {
+  const Float* at;
+  Float vector(int i) const { return at[i]; }
+  Float scale(int g) const { return at[B::vectors + g]; }
+};
+
+template <class B>
+inline void decode_panel(const DotRows<typename B::X>& at, std::int64_t steps, std::int64_t cols,
+                         Float* panel) {
+  static_assert(panel_vectors<B> <= panel_most_vectors);
+  for (std::int64_t c = 0; c < cols; ++c) {
+    const std::uint8_t *codes = at.codes + c * at.code_stride,
+                       *scales = at.scales + c * at.scale_stride;
+    for (std::int64_t s = 0; s < steps; ++s, panel += panel_vectors<B>) {
+      const CodedStep<B> step{B::load(codes + s * B::code_bytes),
+                              B::load_scales(scales + s * B::scale_bytes)};
+      MICROSCALE_UNROLL
+      for (int i = 0; i < B::vectors; ++i) panel[i] = step.vector(i);
+      MICROSCALE_UNROLL
+      for (int g = 0; g < B::groups; ++g) panel[B::vectors + g] = step.scale(g);
+    }
+  }
+}
+
+/// Adds `steps` steps of Rows x Cols dot products, of columns `apart` vectors apart.
+template <class B, int Rows, int Cols>
+inline void panel_block(const typename B::X* x, std::int64_t x_stride, const Float* panel,
+                        std::int64_t apart, std::int64_t steps, Float* sums,
+                        std::int64_t sum_stride) {
+  Float total[Rows * Cols];
+  MICROSCALE_UNROLL
+  for (int i = 0; i < Rows * Cols; ++i) total[i] = sums[i / Cols * sum_stride + i % Cols];
+  for (std::int64_t s = 0; s < steps; ++s, x += B::elements, panel += panel_vectors<B>) {
+    PanelStep<B> step[Cols];
+    MICROSCALE_UNROLL
+    for (int c = 0; c < Cols; ++c) step[c].at = panel + c * apart;
+    add_step<B, Rows, Cols, Cols>(step, x, x_stride, total);
+  }
+  MICROSCALE_UNROLL
+  for (int i = 0; i < Rows * Cols; ++i) sums[i / Cols * sum_stride + i % Cols] = total[i];
+}
+
+/// All columns of a tile for panel_rows rows.
+template <class B>
+inline void panel_columns(const typename B::X* x, std::int64_t x_stride, const Float* panel,
+                          std::int64_t steps, std::int64_t cols, Float* sums) {
+  const std::int64_t apart = steps * panel_vectors<B>;
+  std::int64_t c = 0;
+  for (; c + panel_cols <= cols; c += panel_cols)
+    panel_block<B, panel_rows, panel_cols>(x, x_stride, panel + c * apart, apart, steps, sums + c,
+                                           cols);
+  for (; c < cols; ++c)
+    panel_block<B, panel_rows, 1>(x, x_stride, panel + c * apart, apart, steps, sums + c, cols);
+}
+
+inline std::int64_t dot_sums(std::int64_t rows) {
+  return (rows < dot_tile_shape.rows ? rows : dot_tile_shape.rows) * dot_tile_shape.cols;
+}
+
+/// Bytes that multiply_dot keeps: sums, and decoded weights.
 inline std::int64_t dot_workspace(const MatmulProduct& product) {
-  const std::int64_t rows = product.m < dot_tile_shape.rows ? product.m : dot_tile_shape.rows;
-  return rows * dot_tile_shape.cols * vector_bytes;
+  const std::int64_t panel =
+      product.m < panel_least_rows ? 0 : dot_tile_shape.cols * steps_at_once * panel_most_vectors;
+  return (dot_sums(product.m) + panel) * vector_bytes;
 }
 
 template <class B>
@@ -153,9 +247,22 @@ void multiply_dot(const MatmulProduct& product, const MatmulTile& tile) {
   const std::int64_t chunk = tile.rows > most_rows ? steps_at_once : whole;
   for (std::int64_t s = 0; s < whole; s += chunk) {
     const std::int64_t count = whole - s < chunk ? whole - s : chunk;
-    dot_tile<B>({x + s * B::elements, x_stride, tile.b.data + s * B::code_bytes, tile.b.stride,
-                 tile.b.scales + s * B::scale_bytes, tile.b.scale_stride},
-                count, tile.rows, tile.cols, sums);
+    DotRows<X> at{x + s * B::elements,
+                  x_stride,
+                  tile.b.data + s * B::code_bytes,
+                  tile.b.stride,
+                  tile.b.scales + s * B::scale_bytes,
+                  tile.b.scale_stride};
+    std::int64_t row = 0;
+    if constexpr (B::by_panel) {
+      if (tile.rows >= panel_least_rows) {
+        Float* const panel = sums + dot_sums(product.m);
+        decode_panel<B>(at, count, tile.cols, panel);
+        for (; row + panel_rows <= tile.rows; row += panel_rows, at.x += panel_rows * x_stride)
+          panel_columns<B>(at.x, x_stride, panel, count, tile.cols, sums + row * tile.cols);
+      }
+    }
+    dot_tile<B>(at, count, tile.rows - row, tile.cols, sums + row * tile.cols);
   }
   if (rest > 0) {  // an incomplete step, filled up with zeros
     alignas(64) std::uint8_t codes[B::code_bytes], scales[B::scale_bytes];
