@@ -34,8 +34,13 @@ if(MICROSCALE_HAS_CUDA)
   find_program(ZSTD_PROGRAM zstd)
   find_library(ZSTD_LIBRARY zstd)
   if(NOT ZSTD_PROGRAM OR NOT ZSTD_LIBRARY)
-    message(FATAL_ERROR "CUDA kernels are carried compressed by zstd, and the program (ZSTD_PROGRAM) or the library "
-                        "(ZSTD_LIBRARY) was not found; install both, or set MICROSCALE_CUDA=OFF")
+    set(missing "kernels are carried compressed, and zstd's program (ZSTD_PROGRAM) or library (ZSTD_LIBRARY) was not found")
+    if(MICROSCALE_CUDA STREQUAL "ON")
+      message(FATAL_ERROR "MICROSCALE_CUDA=ON, but ${missing}; install both (Debian: zstd libzstd-dev), or set "
+                          "MICROSCALE_CUDA=OFF")
+    endif()
+    set(MICROSCALE_HAS_CUDA OFF)
+    message(STATUS "CUDA kernels: left out (${missing})")
   endif()
 endif()
 
