@@ -205,29 +205,24 @@ TEST_F(MatmulWide, gives_each_expert_as_many_rows_as_its_count) {
     }
 }
 
+// Tiles of one size, and of two, each of which is looked for by itself.
 TEST_F(MatmulWide, stays_within_its_memory_when_offsets_decrease) {
-  expect_within_memory({.a = blocks(Format::nvfp4, 600, 64, 3),
-                        .b = blocks(Format::nvfp4, 10 * 16, 64),
-                        .m = 600,
-                        .matrices = 10,
-                        .offsets = decreasing_offsets(600, 10),
-                        .scales_of = most_tiles_offsets(600, 10),
-                        .tiled = true},
-                       computed);
-}
-
-// Tiles of two sizes, each of which is looked for by itself.
-TEST_F(MatmulWide, stays_within_its_memory_when_offsets_of_larger_experts_decrease) {
-  const cuda::WidePlan plan = cuda::wide_plan(300, 64, false, 1200, 10, true, 576, false, 2);
-  EXPECT_EQ(plan.shape.token_sizes(), 2);
-  expect_within_memory({.a = blocks(Format::nvfp4, 1200, 64, 3),
-                        .b = blocks(Format::nvfp4, 10 * 300, 64),
-                        .m = 1200,
-                        .matrices = 10,
-                        .offsets = decreasing_offsets(1200, 10),
-                        .scales_of = most_tiles_offsets(1200, 10),
-                        .tiled = true},
-                       computed);
+  struct Case {
+    std::int64_t m, n;
+    int sizes;
+  };
+  for (const auto& [m, n, sizes] : {Case{600, 16, 1}, {1200, 300, 2}}) {
+    const cuda::WidePlan plan = cuda::wide_plan(n, 64, false, m, 10, true, 576, false, 2);
+    EXPECT_EQ(plan.shape.token_sizes(), sizes);
+    expect_within_memory({.a = blocks(Format::nvfp4, m, 64, 3),
+                          .b = blocks(Format::nvfp4, 10 * n, 64),
+                          .m = m,
+                          .matrices = 10,
+                          .offsets = decreasing_offsets(m, 10),
+                          .scales_of = most_tiles_offsets(m, 10),
+                          .tiled = true},
+                         computed);
+  }
 }
 
 TEST_F(MatmulWide, finds_its_experts_among_many) {
