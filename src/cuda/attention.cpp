@@ -9,6 +9,7 @@
 #include "cuda/attention_decode_args.hpp"
 #include "cuda/kernels.hpp"
 #include "cuda/attention_prefill.hpp"
+#include "cuda/call_ticket.hpp"
 #include "cuda/launch.hpp"
 #include "layouts/kv_page.hpp"
 #include "microscale/error.hpp"
@@ -74,15 +75,17 @@ struct Plan {
   int width = 0;
   int record = 0;  // tokens of pages that are taken whole
   std::int64_t most_q = 0, most_keys = 0, passes = 0, items = 0;
-  int splits = 1;
+  int splits = 1, merged_rows = 0;
   int shared_bytes = 0;
   std::string kernel;
 
-  std::int64_t workspace_bytes() const {
-    return splits == 1 ? 0
-                       : decode_partial_floats(items, splits, rows, width) *
-                             static_cast<std::int64_t>(sizeof(float));
+  std::int64_t partial_bytes() const {
+    return splits == 1 ? 0 : decode_partial_floats(items, splits, rows, width) * 4;
   }
+  std::int64_t workspace_bytes() const {
+    return splits == 1 ? 0 : partial_bytes() + decode_flags(items, splits, merged_rows) * 8;
+  }
+  std::int64_t blocks() const { return items * (splits == 1 ? 1 : splits + merged_rows); }
 };
 
 // The number of parts with the least time, in pieces of a warp: those of all waves of blocks, and
@@ -142,6 +145,7 @@ Plan plan_of(Device& device, const AttentionCall& call) {
   plan.width = decode_width(call.d);
   plan.rows = rows <= 8 || plan.width == 256 ? 8 : 16;  // what registers hold
   plan.passes = ceil_div(rows, plan.rows);
+  plan.merged_rows = static_cast<int>(std::min<std::int64_t>(rows, plan.rows));
   plan.items = call.sequences * call.kv_heads * plan.passes;
   if (plan.items == 0) return plan;
   plan.shared_bytes = decode_shared_bytes(cache.format, plan.width, plan.rows);
@@ -153,7 +157,7 @@ Plan plan_of(Device& device, const AttentionCall& call) {
                             : call.d == plan.width ? ""
                                                    : "_part");
   plan.splits = o.splits > 0 ? o.splits : splits_of(device, plan, call);
-  if (rows > countable || plan.items * plan.splits >= std::int64_t{1} << 31)
+  if (rows > countable || plan.blocks() >= std::int64_t{1} << 31)
     refuse(
         fmt::format("takes up to 2^31 parts, not {} of {} sequences, heads and runs of queries; "
                     "take fewer sequences a call",
@@ -224,6 +228,7 @@ AttentionDecodeArgs args_of(const AttentionCall& call, const Plan& plan) {
   args.items = static_cast<std::int32_t>(plan.items);
   args.passes = static_cast<std::int32_t>(plan.passes);
   args.splits = plan.splits;
+  args.merged_rows = plan.merged_rows;
   decode_divisors(args);
   return args;
 }
@@ -280,22 +285,16 @@ void attention(Device& device, const AttentionCall& call, std::span<std::uint8_t
                       "{}, at a multiple of {}",
                       operation, workspace.size(), bytes, workspace_alignment));
     args.partial = reinterpret_cast<float*>(workspace.data());
+    args.flags = reinterpret_cast<std::uint64_t*>(workspace.data() + plan.partial_bytes());
+    args.ticket = next_ticket();
   }
   launch(device, plan.kernel, operation,
-         {.grid_x = static_cast<unsigned>(plan.items * plan.splits),
+         {.grid_x = static_cast<unsigned>(plan.blocks()),
           .grid_y = 1,
           .grid_z = 1,
           .threads = decode_threads,
           .column_shift = 0},
          args, stream, plan.shared_bytes);
-  if (plan.splits == 1) return;
-  launch(device, fmt::format("attention_decode_merge_{}_{}", plan.width, plan.rows), operation,
-         {.grid_x = static_cast<unsigned>(plan.items),
-          .grid_y = static_cast<unsigned>(plan.rows),
-          .grid_z = 1,
-          .threads = decode_merge_threads,
-          .column_shift = 0},
-         args, stream);
 }
 
 }  // namespace microscale::cuda

@@ -19,7 +19,6 @@ namespace microscale::cuda {
 inline constexpr int decode_warps = 3, decode_threads = 32 * (decode_warps + 1);
 inline constexpr int decode_piece = 32;         // tokens that are computed together
 inline constexpr int decode_scale_tokens = 16;  // whose scales lie in one piece
-inline constexpr int decode_merge_threads = 256;
 inline constexpr int decode_most_splits = 256;
 
 /// Codes or scales of K or V (KvPart), strides in units of 16 bytes: of scales' tokens, those
@@ -82,7 +81,11 @@ struct AttentionDecodeArgs {
   std::int32_t items, passes;  // of the call; of a sequence and head
   std::int32_t splits;         // of the keys
   Divisor by_kv_heads, by_group, by_passes, by_splits, by_warps;  // decode_divisors()
-  float* partial;  // splits > 1: decode_partial_floats()
+  // splits > 1:
+  float* partial;            // decode_partial_floats()
+  std::uint64_t* flags;      // decode_flags(), for each part of a row whether it has been put
+  std::uint64_t ticket;      // what a flag says then: a number that no other call has
+  std::int32_t merged_rows;  // of an item, as many as there may be, each by a block of its own
 };
 
 /// Sets what divides, when all the rest is known.
@@ -141,7 +144,8 @@ MICROSCALE_HD constexpr int decode_width(std::int64_t d) {
 }
 /// Shared memory of a block: the rings, or, later, the warps' sums, then each row's reference and
 /// weight; behind them two numbers for the scores of each row, for every warp, the rings'
-/// barriers, and each warp's place on the multiprocessor.
+/// barriers, each warp's place on the multiprocessor, and the scale of all values for each warp
+/// that computes.
 MICROSCALE_HD constexpr int decode_row_terms(KvFormat format, int d, int rows) {
   const int ring = decode_warps * decode_stages(format, d) * decode_stage(format, d).bytes;
   const int sums = decode_warps * rows * (d + 2) * 4;
@@ -156,14 +160,22 @@ MICROSCALE_HD constexpr int decode_ring_barriers(KvFormat format, int d) {
 }
 MICROSCALE_HD constexpr int decode_shared_bytes(KvFormat format, int d, int rows) {
   return decode_barriers(format, d, rows) + decode_warps * decode_ring_barriers(format, d) +
-         4 * (decode_warps + 1);
+         4 * (2 * decode_warps + 2);
 }
 
 /// Parts: of each item and part rows * d sums, then for all of them rows pairs of reference and
 /// weight.
+MICROSCALE_HD constexpr std::int64_t decode_sums_floats(std::int64_t items, int parts, int rows,
+                                                        int d) {
+  return items * parts * rows * d;
+}
 MICROSCALE_HD constexpr std::int64_t decode_partial_floats(std::int64_t items, int parts, int rows,
                                                            int d) {
-  return items * parts * rows * (d + 2);
+  return decode_sums_floats(items, parts, rows, d + 2);
+}
+/// Behind them a flag of each item, row that is merged, and part.
+MICROSCALE_HD constexpr std::int64_t decode_flags(std::int64_t items, int parts, int merged_rows) {
+  return items * parts * merged_rows;
 }
 
 }  // namespace microscale::cuda

@@ -1,9 +1,8 @@
 #include "cuda/matmul_wide.hpp"
 
-#include <atomic>
-#include <random>
 #include <string>
 
+#include "cuda/call_ticket.hpp"
 #include "cuda/kernels.hpp"
 #include "cuda/launch.hpp"
 #include "cuda/matmul_dense.hpp"
@@ -74,17 +73,6 @@ std::int64_t token_bytes(const WideCall& call) {
   if (reads_rows(call.a)) return 0;
   return token_tiles::bytes(call.rows.m, call.rows.matrices, call.rows.expert_rows != nullptr,
                             call.k);
-}
-
-// MatmulWideArgs::ticket. What memory holds by chance, of whatever process, is another number.
-std::uint64_t next_ticket() {
-  static std::atomic<std::uint64_t> last = [] {
-    std::random_device random;
-    return std::uint64_t{random()} << 32 | random();
-  }();
-  constexpr std::uint64_t odd = 0x9E3779B97F4A7C15;
-  const std::uint64_t ticket = last.fetch_add(odd) + odd;
-  return ticket != 0 ? ticket : next_ticket();  // flags are forgotten as 0
 }
 
 // Of the workspace.

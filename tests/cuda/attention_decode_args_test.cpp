@@ -60,7 +60,7 @@ TEST(AttentionDecodeArgs, shared_memory_holds_the_rings_the_sums_and_the_barrier
   EXPECT_EQ(decode_row_terms(KvFormat::mxfp8, 128, 8), 3 * 2 * 8448);
   EXPECT_EQ(decode_row_terms(KvFormat::fp8, 256, 8), 3 * 2 * 16384);
   EXPECT_EQ(decode_shared_bytes(KvFormat::nvfp4, 128, 8),
-            3 * 2 * 9216 + 3 * 8 * 8 + 3 * 2 * 20 + 4 * 4);
+            3 * 2 * 9216 + 3 * 8 * 8 + 3 * 2 * 20 + 4 * 8);
   const auto blocks = [](KvFormat format, int d, int rows) {
     return 227 * 1024 / (decode_shared_bytes(format, d, rows) + 1024);
   };
@@ -77,7 +77,9 @@ TEST(AttentionDecodeArgs, shared_memory_holds_the_rings_the_sums_and_the_barrier
 }
 
 TEST(AttentionDecodeArgs, parts_have_their_sums_and_two_numbers_a_row) {
+  EXPECT_EQ(decode_sums_floats(3, 5, 8, 64), 3 * 5 * 8 * 64);
   EXPECT_EQ(decode_partial_floats(3, 5, 8, 64), 3 * 5 * 8 * 66);
+  EXPECT_EQ(decode_flags(3, 5, 4), 3 * 5 * 4);
 }
 
 }  // namespace

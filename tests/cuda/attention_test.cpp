@@ -58,8 +58,8 @@ TEST_F(AttentionCalls, fill_the_device_with_parts_of_enough_keys) {
   EXPECT_EQ(device_.launches.front().call.grid.x, 64u * 8);
   EXPECT_EQ(device_.launches.front().name, "attention_decode_nvfp4_128_8");
   EXPECT_EQ(run(options(1, 32768)).splits, 16);
-  EXPECT_EQ(device_.launches.back().name, "attention_decode_merge_128_8");
-  EXPECT_EQ(device_.launches.back().call.grid.y, 8u);
+  EXPECT_EQ(device_.launches.size(), 1u);
+  EXPECT_EQ(device_.launches.back().call.grid.x, 8u * (16 + 4));  // four rows are merged
   EXPECT_EQ(run(options(1, 131072)).splits, 16);
   EXPECT_EQ(run(options(1, 4096)).splits, 15);  // three rounds each, as with 16
   EXPECT_EQ(run(options(9, 8192)).splits, 5);   // three waves of eighteen rounds
@@ -143,18 +143,27 @@ TEST_F(AttentionCalls, leave_many_queries_to_the_kernels_for_them) {
   };
   EXPECT_EQ(kernel(4096, 4096), "attention_prefill_128");
   EXPECT_EQ(kernel(512, 131072), "attention_prefill_128");
-  EXPECT_EQ(kernel(16, 131072), "attention_decode_merge_128_16");
-  EXPECT_EQ(kernel(4096, 4096, 2), "attention_decode_merge_128_16");  // parts it has alone
+  EXPECT_EQ(kernel(16, 131072), "attention_decode_nvfp4_128_16");
+  EXPECT_EQ(kernel(4096, 4096, 2), "attention_decode_nvfp4_128_16");  // parts it has alone
 }
 
 TEST_F(AttentionCalls, need_the_workspace_that_they_say) {
   const AttentionOptions o = options(1, 4096);
   const AttentionCall call = check_attention(o, true);
   const std::int64_t bytes = attention_workspace_bytes(device_, call);
-  EXPECT_EQ(bytes, 8 * 15 * 8 * 130 * 4);
+  EXPECT_EQ(bytes, 8 * 15 * (8 * 130 * 4 + 4 * 8));
   test::expect_error(ErrorCode::invalid_argument, "a workspace of", [&] {
     attention(device_, call, {memory_, static_cast<std::size_t>(bytes - 1)}, nullptr);
   });
+}
+
+TEST_F(AttentionCalls, have_flags_behind_their_parts_and_a_ticket_of_their_own) {
+  const AttentionDecodeArgs args = run(options(1, 4096)), again = run(options(1, 4096));
+  EXPECT_EQ(reinterpret_cast<std::uint8_t*>(args.flags) - memory_, 8 * 15 * 8 * 130 * 4);
+  EXPECT_EQ(args.merged_rows, 4);
+  EXPECT_NE(args.ticket, 0u);
+  EXPECT_NE(args.ticket, again.ticket);
+  EXPECT_EQ(run(options(1, 64)).flags, nullptr);  // one part
 }
 
 TEST_F(AttentionCalls, refuse_what_has_no_kernel) {

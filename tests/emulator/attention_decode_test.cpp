@@ -323,6 +323,15 @@ TEST_F(AttentionDecode, reads_many_keys) {
       }
 }
 
+TEST_F(AttentionDecode, merges_as_many_parts_as_there_may_be) {
+  for (const std::int64_t d : {64, 128, 256})
+    for (const int splits : {33, 65, 130, 256}) {
+      Case c{.d = d, .lengths = {700, 90}, .q_heads = 4, .kv_heads = 1};
+      c.sinks = true, c.splits = splits, c.garbage = true;
+      EXPECT_TRUE(near(c)) << d << " " << splits;
+    }
+}
+
 TEST_F(AttentionDecode, leaves_out_absent_pages_of_records) {
   for (const KvFormat format : {KvFormat::nvfp4, KvFormat::mxfp4})
     for (const std::int64_t page : {16, 32}) {

@@ -31,23 +31,32 @@ class AttentionDecode {
 
   __device__ static void run(const AttentionDecodeArgs& args) {
     Feed::initialize(args, shared_base(), barriers());
-    const int warp = static_cast<int>(threadIdx.x / 32);
-    if (threadIdx.x % 32 == 0) ptx::st_shared_b32(places() + 4 * warp, ptx::mov_warpid());
+    if (threadIdx.x % 32 == 0)
+      ptx::st_shared_b32(places() + threadIdx.x / 32 * 4, ptx::mov_warpid());
     __syncthreads();
-    const int feeder = feeding_warp();
-    follow_previous_grid();
+    const int warp = own_warp();
+    if (args.splits == 1) ptx::griddepcontrol_launch_dependents();
+    ptx::griddepcontrol_wait();
+    extern __shared__ __align__(128) unsigned char memory[];
+    float* const sums = reinterpret_cast<float*>(memory);
+    if (args.splits > 1 && static_cast<int>(blockIdx.x) >= args.items * args.splits) {
+      AttentionDecodeMerge<D, rows>::run(args,
+                                         static_cast<int>(blockIdx.x) - args.items * args.splits);
+      return;
+    }
     const DecodeItem item = item_of(args);
     if (item.count == 0) return;
-    if (warp == feeder) {
+    if (threadIdx.x == 0) ptx::st_shared_b32(row_count(), item.count);
+    AttentionDecode own(args, warp);
+    if (warp != feeds)
+      own.run(item);
+    else
       feed(args, item);
-      __syncthreads();
-    } else {
-      AttentionDecode(args, warp - (warp > feeder)).run(item);
-    }
-    const DecodeItem again = item_of(args);
+    // All warps meet in the same place, as the barrier wants it.
     __syncthreads();
-    extern __shared__ __align__(128) unsigned char memory[];
-    merge_warps<D, rows>(args, again, split_of(args, again), reinterpret_cast<float*>(memory));
+    if (const int again = own_warp(); again != feeds) own.store(sums, again);
+    __syncthreads();
+    finish(args, sums);
   }
 
  private:
@@ -70,7 +79,13 @@ class AttentionDecode {
     return static_cast<int>(blockIdx.x) - item.index * args.splits;
   }
 
-  /// `warp`: of those that compute.
+  static constexpr int feeds = -1;
+  /// This warp's number of those that compute, or `feeds`. Found again where it is wanted.
+  __device__ static int own_warp() {
+    const int warp = static_cast<int>(threadIdx.x / 32), feeder = feeding_warp();
+    return warp == feeder ? feeds : warp - (warp > feeder);
+  }
+  /// `warp`: of those that compute, or `feeds`.
   __device__ AttentionDecode(const AttentionDecodeArgs& args, int warp)
       : args_(args),
         warp_(warp),
@@ -88,6 +103,12 @@ class AttentionDecode {
   }
   /// The places of the block's warps on their multiprocessor.
   __device__ static std::uint32_t places() { return barriers() + decode_warps * Ring::barriers; }
+  /// How many rows the item has.
+  __device__ static std::uint32_t row_count() { return places() + 4 * (2 * decode_warps + 1); }
+  /// The scale of all values, which this warp keeps here, as memory is far away when it is wanted.
+  __device__ std::uint32_t values_scale() const {
+    return places() + 4 * (decode_warps + 1) + 4 * warp_;
+  }
   /// The warp whose scheduler is its block's place, so that blocks side by side take that of
   /// different ones and each scheduler has as many warps that compute. Wherever warps are, it is
   /// one of them, the same for all.
@@ -104,7 +125,7 @@ class AttentionDecode {
   /// What brings everything.
   __device__ static void feed(const AttentionDecodeArgs& args, const DecodeItem& item) {
     const int split = split_of(args, item);
-    Feed feed(args, item, DecodeKeys(args, item, split), shared_base(), barriers());
+    Feed feed(args, item, DecodeKeys(args, item, split), -1, shared_base(), barriers());
     while (feed.fill()) {
     }
     // Not before: what is computed in between would drive them out again.
@@ -131,24 +152,53 @@ class AttentionDecode {
       }
       ring.next();
     }
-    const float global = args_.global_scales ? args_.global_scales[1] : 1.0f;
+    const float global = __uint_as_float(ptx::ld_shared_b32(values_scale()));
     sums_.scale_values(__fmul_rn(global, scales_.of_values()));
     if (args_.first_count + args_.recent_count > 0) {
       const DecodeItem item = item_of(args_);
       Copied(args_, item, split_of(args_, item), warp_)
           .attend(sums_, row_terms(), row_terms() + rows);
     }
+  }
+
+  /// Sums of all warps into results, where keys have one part, else into that part.
+  __device__ static void finish(const AttentionDecodeArgs& args, const float* sums) {
+    if (args.splits == 1) {
+      const DecodeItem item = item_of(args);
+      merge_warps<D, rows>(
+          sums, item.count,
+          [&](int row, int element, float reference, float weight, const float4& sum) {
+            const float four[4] = {sum.x, sum.y, sum.z, sum.w};
+            decode_store(args, item, row, element, reference, weight, four);
+          });
+      return;
+    }
+    const int item = args.by_splits.divide(static_cast<int>(blockIdx.x)),
+              split = static_cast<int>(blockIdx.x) - item * args.splits,
+              count = static_cast<int>(ptx::ld_shared_b32(row_count()));
+    const DecodeParts<D, rows> parts(args, item);
+    merge_warps<D, rows>(
+        sums, count, [&](int row, int element, float reference, float weight, const float4& sum) {
+          *parts.sums(split, row, element) = sum;
+          if (element == 0) *parts.mark(split, row) = make_float2(reference, weight);
+        });
     __syncthreads();
-    extern __shared__ __align__(128) unsigned char memory[];
-    store(reinterpret_cast<float*>(memory));
+    if (const int row = static_cast<int>(threadIdx.x); row < count)
+      DecodeFlags(args, item, row).set(split);
   }
 
   /// The queries, and what of the keys is this warp's.
   __device__ Ring prepare(const DecodeItem& item) {
+    const DecodeQuery<D, Tiles> query(args_, item);
+    const float global = args_.global_scales ? args_.global_scales[1] : 1.0f;
     const DecodeKeys keys(args_, item, split_of(args_, item));
     inner_begin_ = keys.inner_begin;
     inner_end_ = keys.inner_end;
-    decode_query<Codes, D, Tiles>(args_, item, row_terms(), row_terms() + rows, sums_.q,
+    Feed first(args_, item, keys, warp_, shared_base(), barriers());
+    while (first.fill()) {
+    }
+    if (lane_ == 0) ptx::st_shared_b32(values_scale(), __float_as_uint(global));
+    decode_query<Codes, D, Tiles>(args_, item, query, row_terms(), row_terms() + rows, sums_.q,
                                   sums_.factor);
     sums_.clear();
     return {{keys.from(warp_), keys.to(warp_)}, barriers() + warp_ * Ring::barriers};
@@ -303,8 +353,8 @@ class AttentionDecode {
     sums_.add_weights(p, 2 * c);
   }
 
-  /// What merge_warps() takes.
-  __device__ void store(float* sums) const {
+  /// What merge_warps() takes; `warp`: this one's number.
+  __device__ void store(float* sums, int warp) const {
     float* const marks = sums + decode_warps * rows * D;  // reference and weight of warp and row
 #pragma unroll
     for (int tile = 0; tile < Tiles; ++tile)
@@ -312,10 +362,10 @@ class AttentionDecode {
       for (int j = 0; j < 2; ++j) {
         const int row = 8 * tile + 2 * t_ + j;
         if (g_ == 0) {
-          marks[(warp_ * rows + row) * 2] = sums_.reference[tile][j];
-          marks[(warp_ * rows + row) * 2 + 1] = sums_.weight[2 * tile + j];
+          marks[(warp * rows + row) * 2] = sums_.reference[tile][j];
+          marks[(warp * rows + row) * 2 + 1] = sums_.weight[2 * tile + j];
         }
-        float* const to = sums + (warp_ * rows + row) * D + g_ * (D / 8);
+        float* const to = sums + (warp * rows + row) * D + g_ * (D / 8);
 #pragma unroll
         for (int i = 0; i < Sums::o_tiles; ++i) {
           const int at = i / 2 * 4 + 3 - i % 2;

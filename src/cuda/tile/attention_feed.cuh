@@ -43,7 +43,8 @@ struct DecodeKeys {
 /// DecodeTokens::part: rows are zeros from their end on; scales lie without gaps.
 ///
 /// Eight lanes serve each warp of the block, and each eight goes its own way: a lane has one part
-/// of a cache (K's codes, ...) and one half of a chunk, or of it all where pages are as long.
+/// of a cache (K's codes, ...) and one half of a chunk, or of it all where pages are as long. The
+/// first chunks a warp brings itself, as one warp would take longer to ask for those of all.
 template <KvFormat Format, int D, DecodeTokens Tokens>
 class AttentionFeed {
   using Ring = AttentionRing<Format, D, Tokens>;
@@ -51,7 +52,8 @@ class AttentionFeed {
                         records = Tokens == DecodeTokens::records;
   static constexpr DecodeStage stage = Ring::stage;
   static constexpr int tokens = Ring::tokens, stages = Ring::stages;
-  static constexpr int lanes = 8;  // of a warp that is served
+  static constexpr int lanes = 8;             // of a warp that is served
+  static constexpr int first = stages;  // chunks that a warp brings itself
 
  public:
   /// All threads of the block, which meet at a barrier afterwards. `shared`: the rings;
@@ -67,16 +69,21 @@ class AttentionFeed {
           .init(1, bulk(args) ? 1 : 1 + lanes);
   }
 
+  /// `own`: the warp that calls this, for its first chunks; -1: one that brings what follows those
+  /// of all.
   __device__ AttentionFeed(const AttentionDecodeArgs& args, const DecodeItem& item,
-                           const DecodeKeys& keys, std::uint32_t shared, std::uint32_t barriers)
+                           const DecodeKeys& keys, int own, std::uint32_t shared,
+                           std::uint32_t barriers)
       : args_(args),
         sequence_(item.sequence),
         head_(static_cast<std::uint32_t>(item.kv_head)),
-        warp_(min(lane() / lanes, decode_warps - 1)),
+        warp_(own >= 0 ? own : min(lane() / lanes, decode_warps - 1)),
         part_(lane() % 4),
         half_(lane() % lanes / 4),
         chunks_{keys.from(warp_), keys.to(warp_)},
-        count_(lane() / lanes < decode_warps ? chunks_.count() : 0),
+        count_(own >= 0                        ? lane() < lanes ? min(chunks_.count(), first) : 0
+               : lane() / lanes < decode_warps ? chunks_.count()
+                                               : 0),
         bytes_(part_ < 2 ? code_row : row),
         page_(args.cache[first_part()].page),
         from_(args.cache[first_part()].data +
@@ -86,6 +93,11 @@ class AttentionFeed {
         shared_(shared + warp_ * Ring::bytes),
         barriers_(barriers + warp_ * Ring::barriers),
         ring_(barriers_) {
+    if (own < 0) {
+      next_ = first;
+#pragma unroll
+      for (int i = 0; i < first; ++i) ring_.next();
+    }
     find_pages();
   }
 
@@ -142,7 +154,7 @@ class AttentionFeed {
     if (__any_sync(~0u, lowest_page() < 0)) {
 #pragma unroll
       for (int i = 0; i < sixteens; ++i) {
-        const std::uint32_t missing = __ballot_sync(~0u, pages_[i] < 0) >> (warp_ * lanes);
+        const std::uint32_t missing = __ballot_sync(~0u, pages_[i] < 0) >> (lane() / lanes * lanes);
 #pragma unroll
         for (int half = 0; half < halves; ++half)
           absent |= (missing >> (4 * half) & 1) << (half * sixteens + i);

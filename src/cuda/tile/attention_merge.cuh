@@ -1,172 +1,220 @@
 // Sums of warps over their chunks, and of blocks over their parts of the keys, into results.
 #pragma once
 
+#include "cuda/ptx/griddepcontrol.cuh"
+#include "cuda/ptx/memory_order.cuh"
+#include "cuda/ptx/nanosleep.cuh"
 #include "cuda/tile/attention_rows.cuh"
-#include "cuda/tile/grid_order.cuh"
 
 namespace microscale::cuda {
 
-/// A row's sum of one element, or its reference and weight, over part `part` of the keys.
-template <int D, int Rows>
-__device__ void store_part(const AttentionDecodeArgs& args, const DecodeItem& item, int part,
-                           int row, int element, float sum) {
-  const std::int64_t index = static_cast<std::int64_t>(item.index) * args.splits + part;
-  args.partial[(index * Rows + row) * D + element] = sum;
-}
-template <int D, int Rows>
-__device__ void store_mark(const AttentionDecodeArgs& args, const DecodeItem& item, int part,
-                           int row, float reference, float weight) {
-  const std::int64_t index = static_cast<std::int64_t>(item.index) * args.splits + part,
-                     sums = static_cast<std::int64_t>(args.items) * args.splits * Rows * D;
-  float* const mark = args.partial + sums + (index * Rows + row) * 2;
-  mark[0] = reference;
-  mark[1] = weight;
+__device__ inline void decode_add(float4& sum, const float4& part, float share) {
+  sum.x = __fadd_rn(sum.x, __fmul_rn(part.x, share));
+  sum.y = __fadd_rn(sum.y, __fmul_rn(part.y, share));
+  sum.z = __fadd_rn(sum.z, __fmul_rn(part.z, share));
+  sum.w = __fadd_rn(sum.w, __fmul_rn(part.w, share));
 }
 
 /// Sums of a block's warps, in their order: [warp][row][D], then reference and weight of
-/// [warp][row]. Results where keys have one part, else that part.
-template <int D, int Rows>
-__device__ void merge_warps(const AttentionDecodeArgs& args, const DecodeItem& item, int split,
-                            const float* sums) {
+/// [warp][row], of `count` rows. each(row, element, reference, weight, sums): of four elements.
+template <int D, int Rows, class Each>
+__device__ void merge_warps(const float* sums, int count, Each&& each) {
   const float* const marks = sums + decode_warps * Rows * D;
-  for (int i = threadIdx.x; i < item.count * D; i += decode_threads) {
-    const int row = i / D, element = i % D;
-    float reference = decode_no_reference, weight = 0.0f, sum = 0.0f;
-#pragma unroll
-    for (int w = 0; w < decode_warps; ++w)
-      reference = fmaxf(reference, marks[(w * Rows + row) * 2]);
+  for (int i = static_cast<int>(threadIdx.x); i < count * (D / 4); i += decode_threads) {
+    const int row = i / (D / 4), element = i % (D / 4) * 4;
+    float2 mark[decode_warps];
+    float4 of[decode_warps];
 #pragma unroll
     for (int w = 0; w < decode_warps; ++w) {
-      const float share =
-          ptx::ex2_approx_ftz_f32(__fsub_rn(marks[(w * Rows + row) * 2], reference));
-      weight = __fadd_rn(weight, __fmul_rn(marks[(w * Rows + row) * 2 + 1], share));
-      sum = __fadd_rn(sum, __fmul_rn(sums[(w * Rows + row) * D + element], share));
+      mark[w] = *reinterpret_cast<const float2*>(marks + (w * Rows + row) * 2);
+      of[w] = *reinterpret_cast<const float4*>(sums + (w * Rows + row) * D + element);
     }
-    if (args.splits == 1) {
-      decode_store(args, item, row, element, reference, weight, sum);
-      continue;
+    float reference = decode_no_reference, weight = 0.0f;
+    float4 sum{};
+#pragma unroll
+    for (int w = 0; w < decode_warps; ++w) reference = fmaxf(reference, mark[w].x);
+#pragma unroll
+    for (int w = 0; w < decode_warps; ++w) {
+      const float share = ptx::ex2_approx_ftz_f32(__fsub_rn(mark[w].x, reference));
+      weight = __fadd_rn(weight, __fmul_rn(mark[w].y, share));
+      decode_add(sum, of[w], share);
     }
-    store_part<D, Rows>(args, item, split, row, element, sum);
-    if (element == 0) store_mark<D, Rows>(args, item, split, row, reference, weight);
+    each(row, element, reference, weight, sum);
   }
 }
 
-/// Merges the parts of a row; block (x, y) has row y of item x. Groups of threads take every
-/// group-th part each, then groups are added in their order. The next grid is let in at the end:
-/// its blocks, come among those of this one, have other schedulers for their warps than they are
-/// made for, which costs decoding a tenth.
+/// What blocks put to memory of their parts of an item's keys: for each part and row sums, and a
+/// pair of reference and weight.
 template <int D, int Rows>
-class AttentionDecodeMerge {
+class DecodeParts {
  public:
-  __device__ static void run(const AttentionDecodeArgs& args) {
-    ptx::griddepcontrol_wait();
-    const std::int64_t first = static_cast<std::int64_t>(blockIdx.x) * args.splits,
-                       parts = static_cast<std::int64_t>(gridDim.x) * args.splits,
-                       row = static_cast<int>(blockIdx.y);
-    AttentionDecodeMerge merge(args.splits, args.partial + (first * Rows + row) * D,
-                               args.partial + parts * Rows * D + (first * Rows + row) * 2);
-    merge.ask();
-    const DecodeItem item(args, static_cast<int>(blockIdx.x), Rows);
-    if (row >= item.count) return;
-    merge.weigh();
-    const float sum = merge.sum();
-    if (threadIdx.x < D)
-      decode_store(args, item, static_cast<int>(row), static_cast<int>(threadIdx.x),
-                   merge.reference_, merge.weight_, sum);
-    ptx::griddepcontrol_launch_dependents();
+  __device__ DecodeParts(const AttentionDecodeArgs& args, int item)
+      : sums_(args.partial + static_cast<std::int64_t>(item) * args.splits * (Rows * D)),
+        marks_(args.partial + decode_sums_floats(args.items, args.splits, Rows, D) +
+               static_cast<std::int64_t>(item) * args.splits * (Rows * 2)) {}
+
+  __device__ float4* sums(int part, int row, int element) const {
+    return reinterpret_cast<float4*>(sums_ + (part * Rows + row) * D + element);
+  }
+  __device__ float2* mark(int part, int row) const {
+    return reinterpret_cast<float2*>(marks_ + (part * Rows + row) * 2);
   }
 
  private:
-  static constexpr int fours = D / 4, groups = decode_merge_threads / fours;
-  static constexpr int asked = 8;  // parts of a group, whose sums are asked for at once
-  struct Shared {
-    float shares[decode_most_splits], of_warps[2][decode_merge_threads / 32];
-    float sums[groups][D];
-  };
-  __device__ static Shared& shared() {
-    __shared__ __align__(16) Shared memory;
-    return memory;
+  float* sums_;
+  float* marks_;
+};
+
+/// Whether the parts of a row have been put, a word each, which may hold anything before. It says
+/// so when it holds the call's ticket (AttentionDecodeArgs).
+class DecodeFlags {
+ public:
+  __device__ DecodeFlags(const AttentionDecodeArgs& args, int item, int row)
+      : flags_(args.flags +
+               (static_cast<std::int64_t>(item) * args.merged_rows + row) * args.splits),
+        splits_(args.splits),
+        ticket_(args.ticket) {}
+
+  /// By one thread, behind a barrier of those that have put the part.
+  __device__ void set(int part) const { ptx::st_release_gpu_global_b64(flags_ + part, ticket_); }
+  /// All lanes of a warp, which then see all parts.
+  __device__ void wait() const {
+    for (int part = static_cast<int>(threadIdx.x & 31); part < splits_; part += 32)
+      while (ptx::ld_acquire_gpu_global_b64(flags_ + part) != ticket_) ptx::nanosleep(40);
+    __syncwarp();
+  }
+  /// All threads of the block, when no warp waits any more: a graph may run again.
+  __device__ void forget() const {
+    for (int part = static_cast<int>(threadIdx.x); part < splits_; part += decode_threads)
+      flags_[part] = 0;
   }
 
-  __device__ AttentionDecodeMerge(int parts, const float* sums, const float* marks)
-      : parts_(parts),
-        thread_(static_cast<int>(threadIdx.x)),
-        group_(thread_ / fours),
-        sums_(sums + thread_ % fours * 4),
-        marks_(marks) {}
+ private:
+  std::uint64_t* flags_;
+  int splits_;
+  std::uint64_t ticket_;
+};
 
-  __device__ float4 part(int s) const {
-    return *reinterpret_cast<const float4*>(sums_ + static_cast<std::int64_t>(s) * (Rows * D));
+/// Merges the parts of a row: blocks of the same grid behind those that decode, so that they wait
+/// for such alone as have begun before them. A warp has a quarter of the row's elements, four a
+/// lane; groups of lanes take every group-th part each, then groups are added. The next grid is let
+/// in when the parts are there: its blocks, come earlier, find room on some multiprocessors alone.
+template <int D, int Rows>
+class AttentionDecodeMerge {
+ public:
+  /// `index`: of the blocks that merge.
+  __device__ static void run(const AttentionDecodeArgs& args, int index) {
+    const int number = index / args.merged_rows, row = index - number * args.merged_rows;
+    const DecodeItem item(args, number, Rows);
+    if (row >= item.count) return;
+    const DecodeFlags flags(args, number, row);
+    AttentionDecodeMerge merge(args, number, row);
+    flags.wait();
+    ptx::griddepcontrol_launch_dependents();
+    merge.ask();
+    merge.refer();
+    merge.add();
+    merge.store(args, item);
+    __syncthreads();
+    flags.forget();
   }
-  __device__ float2 mark(int s) const {
-    return *reinterpret_cast<const float2*>(marks_ + s * Rows * 2);
+
+ private:
+  static constexpr int of_group = D / 16, groups = 32 / of_group;  // lanes
+  // Parts come 32 at a time, a pass, of which each lane has a mark and each group so many turns.
+  // Those of the first passes are asked for in front of any use.
+  static constexpr int turns = 32 / groups, asked = 16 / turns;
+  static_assert(groups * turns == 32 && asked >= 1);
+
+  __device__ AttentionDecodeMerge(const AttentionDecodeArgs& args, int item, int row)
+      : parts_(args.splits),
+        row_(row),
+        lane_(static_cast<int>(threadIdx.x & 31)),
+        group_(lane_ / of_group),
+        element_(static_cast<int>(threadIdx.x / 32) * (D / 4) + lane_ % of_group * 4),
+        of_(args, item) {}
+
+  /// Sums of turn `turn` of pass `pass`; zeros of a part that is not there.
+  __device__ float4 part(int pass, int turn) const {
+    const int s = 32 * pass + turn * groups + group_;
+    return s < parts_ ? __ldcg(of_.sums(s, row_, element_)) : float4{};
   }
-  /// The first parts, before anything is waited for.
+  /// Of pass `pass`, this lane's.
+  __device__ float2 mark(int pass) const {
+    const int s = 32 * pass + lane_;
+    return s < parts_ ? __ldcg(of_.mark(s, row_)) : make_float2(decode_no_reference, 0.0f);
+  }
   __device__ void ask() {
-    mark_ = thread_ < parts_ ? mark(thread_) : make_float2(decode_no_reference, 0.0f);
 #pragma unroll
-    for (int i = 0; i < asked; ++i)
-      first_[i] = group_ + i * groups < parts_ ? part(group_ + i * groups) : float4{};
-  }
-
-  /// What each part counts for, and the weight of all.
-  __device__ void weigh() {
-    float reference = mark_.x;
-    for (int s = thread_ + decode_merge_threads; s < parts_; s += decode_merge_threads)
-      reference = fmaxf(reference, mark(s).x);
-    reference_ = over_warps(0, reference, [](float a, float b) { return fmaxf(a, b); });
-    float weight = 0.0f;
-    for (int s = thread_; s < parts_; s += decode_merge_threads) {
-      const float2 of = s == thread_ ? mark_ : mark(s);
-      const float share = ptx::ex2_approx_ftz_f32(__fsub_rn(of.x, reference_));
-      shared().shares[s] = share;
-      weight = __fadd_rn(weight, __fmul_rn(of.y, share));
+    for (int pass = 0; pass < asked; ++pass) {
+      marks_[pass] = mark(pass);
+#pragma unroll
+      for (int turn = 0; turn < turns; ++turn) first_[pass][turn] = part(pass, turn);
     }
-    weight_ = over_warps(1, weight, [](float a, float b) { return __fadd_rn(a, b); });
-  }
-  /// All threads' values put together, warps in their order.
-  template <class Put>
-  __device__ float over_warps(int of, float x, Put&& put) const {
-#pragma unroll
-    for (int lanes = 1; lanes < 32; lanes *= 2) x = put(x, __shfl_xor_sync(~0u, x, lanes));
-    float* const of_warps = shared().of_warps[of];
-    if (thread_ % 32 == 0) of_warps[thread_ / 32] = x;
-    __syncthreads();
-    x = of_warps[0];
-#pragma unroll
-    for (int warp = 1; warp < decode_merge_threads / 32; ++warp) x = put(x, of_warps[warp]);
-    return x;
   }
 
-  /// Of the element that is this thread's number.
-  __device__ float sum() const {
-    float4 sum{};
-    const auto add = [&](int s, const float4& part) {
-      const float share = shared().shares[s];
-      sum.x = __fadd_rn(sum.x, __fmul_rn(part.x, share));
-      sum.y = __fadd_rn(sum.y, __fmul_rn(part.y, share));
-      sum.z = __fadd_rn(sum.z, __fmul_rn(part.z, share));
-      sum.w = __fadd_rn(sum.w, __fmul_rn(part.w, share));
-    };
+  /// The reference of all.
+  __device__ void refer() {
+    reference_ = marks_[0].x;
 #pragma unroll
-    for (int i = 0; i < asked; ++i)
-      if (group_ + i * groups < parts_) add(group_ + i * groups, first_[i]);
-#pragma unroll 4
-    for (int s = group_ + asked * groups; s < parts_; s += groups) add(s, part(s));
-    *reinterpret_cast<float4*>(&shared().sums[group_][thread_ % fours * 4]) = sum;
-    __syncthreads();
-    float all = 0.0f;
+    for (int pass = 1; pass < asked; ++pass) reference_ = fmaxf(reference_, marks_[pass].x);
+#pragma unroll 1
+    for (int pass = asked; 32 * pass < parts_; ++pass) reference_ = fmaxf(reference_, mark(pass).x);
 #pragma unroll
-    for (int g = 0; g < groups; ++g) all = __fadd_rn(all, shared().sums[g][thread_ % D]);
-    return all;
+    for (int lanes = 1; lanes < 32; lanes *= 2)
+      reference_ = fmaxf(reference_, __shfl_xor_sync(~0u, reference_, lanes));
+  }
+  /// The sums of all, and their weight.
+  __device__ void add() {
+    weight_ = 0.0f, sum_ = float4{};
+#pragma unroll
+    for (int pass = 0; pass < asked; ++pass) add(marks_[pass], first_[pass]);
+#pragma unroll 1
+    for (int pass = asked; 32 * pass < parts_; ++pass) {
+      float4 more[turns];
+#pragma unroll
+      for (int turn = 0; turn < turns; ++turn) more[turn] = part(pass, turn);
+      add(mark(pass), more);
+    }
+#pragma unroll
+    for (int lanes = 1; lanes < 32; lanes *= 2)
+      weight_ = __fadd_rn(weight_, __shfl_xor_sync(~0u, weight_, lanes));
+#pragma unroll
+    for (int lanes = of_group; lanes < 32; lanes *= 2) {
+      float4 other;
+      other.x = __shfl_xor_sync(~0u, sum_.x, lanes), other.y = __shfl_xor_sync(~0u, sum_.y, lanes);
+      other.z = __shfl_xor_sync(~0u, sum_.z, lanes), other.w = __shfl_xor_sync(~0u, sum_.w, lanes);
+      decode_add(sum_, other, 1.0f);
+    }
+  }
+  /// A pass, by what each part counts for.
+  __device__ void add(const float2& mark, const float4 (&parts)[turns]) {
+    const float share = ptx::ex2_approx_ftz_f32(__fsub_rn(mark.x, reference_));
+    weight_ = __fadd_rn(weight_, __fmul_rn(mark.y, share));
+#pragma unroll
+    for (int turn = 0; turn < turns; ++turn)
+      decode_add(sum_, parts[turn], __shfl_sync(~0u, share, turn * groups + group_));
   }
 
-  const int parts_, thread_, group_;
-  const float* const sums_;
-  const float* const marks_;
-  float2 mark_{};  // reference and weight of the part that is this thread's number
-  float4 first_[asked];
-  float reference_ = 0.0f, weight_ = 0.0f;
+  /// Every group has the four sums, and stores its part of them.
+  __device__ void store(const AttentionDecodeArgs& args, const DecodeItem& item) const {
+    const float sums[4] = {sum_.x, sum_.y, sum_.z, sum_.w};
+#pragma unroll
+    for (int first = 0; first < 4; first += groups) {
+      float own[1] = {sums[first]};
+#pragma unroll
+      for (int i = first + 1; i < 4 && i < first + groups; ++i)
+        if (group_ == i - first) own[0] = sums[i];
+      if (first + group_ < 4)
+        decode_store(args, item, row_, element_ + first + group_, reference_, weight_, own);
+    }
+  }
+
+  const int parts_, row_, lane_, group_, element_;
+  const DecodeParts<D, Rows> of_;
+  float2 marks_[asked];
+  float4 first_[asked][turns], sum_;
+  float reference_, weight_;
 };
 
 }  // namespace microscale::cuda

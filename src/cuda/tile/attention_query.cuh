@@ -24,30 +24,50 @@ __device__ float decode_mean_score(const AttentionDecodeArgs& args, const Decode
   return __fmul_rn(sum, args.scale_log2);
 }
 
-/// Lanes 4 g to 4 g + 3 have row g of each tile, a quarter each, with a power of two that brings
-/// its largest magnitude to [2^14, 2^15). `factor`: what sums of rows 2 t and 2 t + 1 with codes
-/// are multiplied by; shared memory of this warp, for every row: `mean_scores`, and
-/// `plain_factors`, what sums with keys themselves are multiplied by.
+/// The rows of an item as they lie in memory, and the scale of all keys. Lanes 4 g to 4 g + 3 have
+/// row g of each tile, a quarter each.
+template <int D, int Tiles>
+struct DecodeQuery {
+  static constexpr int eights = D / 32;
+  DecodeEight rows[Tiles][eights];
+  float global;
+
+  /// Asks for them, in front of keys and values, behind which they would come as late as those.
+  __device__ DecodeQuery(const AttentionDecodeArgs& args, const DecodeItem& item) {
+    const int lane = static_cast<int>(threadIdx.x & 31), g = lane >> 2, t = lane & 3;
+    global = args.global_scales ? args.global_scales[0] : 1.0f;
+#pragma unroll
+    for (int tile = 0; tile < Tiles; ++tile) {
+      const int row = 8 * tile + g;
+      const std::int64_t at = row < item.count ? item.element(args, args.q, row) + t * (D / 4) : 0;
+#pragma unroll
+      for (int i = 0; i < eights; ++i) {
+        rows[tile][i] = {};
+        if (row < item.count && t * (D / 4) + 8 * i < args.d)
+          rows[tile][i] = decode_load_eight(args.q, at + 8 * i);
+      }
+    }
+  }
+};
+
+/// What they are multiplied as: with a power of two for each row that brings its largest magnitude
+/// to [2^14, 2^15). `factor`: what sums of rows 2 t and 2 t + 1 with codes are multiplied by;
+/// shared memory of this warp, for every row: `mean_scores`, and `plain_factors`, what sums with
+/// keys themselves are multiplied by.
 template <class Codes, int D, int Tiles>
 __device__ void decode_query(const AttentionDecodeArgs& args, const DecodeItem& item,
-                             float* mean_scores, float* plain_factors,
-                             std::uint32_t (&q)[Tiles][D / 32][4], float (&factor)[Tiles][2]) {
+                             const DecodeQuery<D, Tiles>& query, float* mean_scores,
+                             float* plain_factors, std::uint32_t (&q)[Tiles][D / 32][4],
+                             float (&factor)[Tiles][2]) {
   constexpr int eights = D / 32;
   const int lane = static_cast<int>(threadIdx.x & 31), g = lane >> 2, t = lane & 3;
-  const float global = args.global_scales ? args.global_scales[0] : 1.0f;
 #pragma unroll
   for (int tile = 0; tile < Tiles; ++tile) {
     const int row = 8 * tile + g;
     float v[8 * eights];
     float largest = 0.0f;
 #pragma unroll
-    for (int i = 0; i < 8 * eights; ++i) v[i] = 0.0f;
-    if (row < item.count) {
-      const std::int64_t at = item.element(args, args.q, row) + t * (D / 4);
-#pragma unroll
-      for (int i = 0; i < 8 * eights; i += 8)
-        if (t * (D / 4) + i < args.d) decode_load_eight(args.q, at + i, v + i);
-    }
+    for (int i = 0; i < eights; ++i) decode_eight(args.q, query.rows[tile][i], v + 8 * i);
     if (args.mean) {
       const float score = decode_mean_score(args, item, v);
       if (t == 0) mean_scores[row] = score;
@@ -70,7 +90,7 @@ __device__ void decode_query(const AttentionDecodeArgs& args, const DecodeItem& 
                                               __fmul_rn(v[8 * i + n + 4], power));
       }
     const float plain = __fmul_rn(fabsf(args.scale_log2), power_of_two(max(-shift, -127))),
-                own = __fmul_rn(plain, global);
+                own = __fmul_rn(plain, query.global);
     if (t == 0) plain_factors[row] = plain;
 #pragma unroll
     for (int j = 0; j < 2; ++j) {

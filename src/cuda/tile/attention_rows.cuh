@@ -92,19 +92,25 @@ struct DecodeItem {
   }
 };
 
-/// Eight elements, aligned to 16 bytes.
-__device__ inline void decode_load_eight(const DecodeRows& q, std::int64_t at, float* v) {
+/// Eight elements, aligned to 16 bytes, as they lie in memory: FP32 takes both halves.
+struct DecodeEight {
+  uint4 first, second;
+};
+__device__ inline DecodeEight decode_load_eight(const DecodeRows& q, std::int64_t at) {
   const bool wide = static_cast<DType>(q.type) == DType::f32;
   const char* const from = static_cast<const char*>(q.data) + at * (wide ? 4 : 2);
-  const uint4 a = ptx::ld_global_nc_no_allocate_v4(from);
-  const std::uint32_t w[4] = {a.x, a.y, a.z, a.w};
-  if (wide) {
-    const uint4 b = ptx::ld_global_nc_no_allocate_v4(from + 16);
+  return {ptx::ld_global_nc_no_allocate_v4(from),
+          wide ? ptx::ld_global_nc_no_allocate_v4(from + 16) : uint4{}};
+}
+__device__ inline void decode_eight(const DecodeRows& q, const DecodeEight& eight, float* v) {
+  const uint4 &a = eight.first, &b = eight.second;
+  if (static_cast<DType>(q.type) == DType::f32) {
     v[0] = __uint_as_float(a.x), v[1] = __uint_as_float(a.y), v[2] = __uint_as_float(a.z);
     v[3] = __uint_as_float(a.w), v[4] = __uint_as_float(b.x), v[5] = __uint_as_float(b.y);
     v[6] = __uint_as_float(b.z), v[7] = __uint_as_float(b.w);
     return;
   }
+  const std::uint32_t w[4] = {a.x, a.y, a.z, a.w};
   const bool f16 = static_cast<DType>(q.type) == DType::f16;
 #pragma unroll
   for (int i = 0; i < 4; ++i) {
@@ -169,14 +175,18 @@ __device__ inline void decode_store_log_sum_exp(const AttentionDecodeArgs& args,
   args.log_sum_exp[item.token(args, row) * args.q_heads + item.head(args, row)] = lse;
 }
 
-/// Sums of a row: those of e^(s - reference) with v, at one element, and their own.
-__device__ inline void decode_store(const AttentionDecodeArgs& args, const DecodeItem& item,
-                                    int row, int element, float reference, float weight,
-                                    float sum) {
-  sum = __fmul_rn(sum, decode_sink(args, item.head(args, row), reference, weight));
-  if (element >= args.d) return;
-  store_element(args.output.data, args.output.type, item.element(args, args.output, row) + element,
-                weight == 0.0f ? 0.0f : __fdiv_rn(sum, weight));
+/// Sums of a row: those of e^(s - reference) with v, at elements from `element` on, and their own.
+template <int Count>
+__device__ void decode_store(const AttentionDecodeArgs& args, const DecodeItem& item, int row,
+                             int element, float reference, float weight,
+                             const float (&sums)[Count]) {
+  const float factor = decode_sink(args, item.head(args, row), reference, weight);
+  const std::int64_t at = item.element(args, args.output, row) + element;
+#pragma unroll
+  for (int i = 0; i < Count; ++i)
+    if (element + i < args.d)
+      store_element(args.output.data, args.output.type, at + i,
+                    weight == 0.0f ? 0.0f : __fdiv_rn(__fmul_rn(sums[i], factor), weight));
   if (element == 0) decode_store_log_sum_exp(args, item, row, reference, weight);
 }
 
