@@ -23,8 +23,10 @@ struct Context {
   void* stream =
       nullptr;  ///< cuda: the cudaStream_t that orders the work; null: the default stream
   std::span<std::uint8_t> workspace{};  ///< cuda: device memory for operations that ask for some
-                                        ///< (..._workspace_bytes), at a multiple of 256; in use
-                                        ///< until the call's work is done
+                                        ///< (..._workspace_bytes), at a multiple of 256. It may
+                                        ///< hold anything; it is in use until the call's work is
+                                        ///< done: calls at work at once that share it may give
+                                        ///< wrong results, or never end
 };
 
 /// Backends this machine can run, fastest first; `reference` is always last.

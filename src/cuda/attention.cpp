@@ -159,9 +159,9 @@ Plan plan_of(Device& device, const AttentionCall& call) {
   plan.splits = o.splits > 0 ? o.splits : splits_of(device, plan, call);
   if (rows > countable || plan.blocks() >= std::int64_t{1} << 31)
     refuse(
-        fmt::format("takes up to 2^31 parts, not {} of {} sequences, heads and runs of queries; "
-                    "take fewer sequences a call",
-                    plan.splits, plan.items));
+        fmt::format("takes up to 2^31 parts and rows to merge, not {} of {} sequences, heads and "
+                    "runs of queries; take fewer sequences a call",
+                    plan.blocks(), plan.items));
   return plan;
 }
 

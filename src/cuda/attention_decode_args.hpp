@@ -2,7 +2,8 @@
 // (attention_decode_...), for the kernels and for the host that launches them.
 //
 // A block takes the rows of one item (sequence, kv head, run of rows) over one part of its keys;
-// its warps take as many of them each, by chunks of decode_chunk() tokens. A row is a query of one
+// its warps take as many of them each, by chunks of decode_chunk() tokens. Behind those blocks come
+// some that merge a row's parts each. A row is a query of one
 // query head, row = query * group + head in the group.
 #pragma once
 

@@ -2,10 +2,12 @@
 #include <gtest/gtest.h>
 
 #include <cmath>
+#include <cstring>
 #include <functional>
 #include <memory>
 
 #include "cuda/attention.hpp"
+#include "cuda/attention_decode_args.hpp"
 #include "cuda/kernel_images.hpp"
 #include "support/device_caches.hpp"
 #include "support/wide_products.hpp"
@@ -154,6 +156,49 @@ TEST_P(AttentionDecodeValues, are_nan_for_a_query_that_is_not_finite) {
     EXPECT_TRUE(std::isnan(r.at(0, 0, 1, 5)));
     EXPECT_TRUE(std::isfinite(r.sum(0, 0, 0)) && std::isfinite(r.sum(0, 0, 2)));
     EXPECT_TRUE(std::isfinite(r.at(0, 0, 0, 5)) && std::isfinite(r.at(0, 0, 2, 5)));
+  }
+}
+
+// A graph runs again with the ticket that it was captured with.
+TEST_P(AttentionDecodeValues, forget_that_their_parts_were_there) {
+  constexpr int splits = 3, rows = 8, kv_heads = 2, merged = 4;  // of two tokens and two heads
+  OwnedCache cache(GetParam(), CacheLayout::records, 2, kv_heads, d, 16, 300);
+  const Heads k = test::random_heads(DType::bf16, 2, 300, kv_heads, d, 1),
+              q = test::random_heads(DType::bf16, 1, 3, 4, d, 2);
+  cache.append(k, k, 0, 300);
+  cuda::Device& gpu = device();
+  const test::DeviceCache there(gpu, cache);
+  const std::vector<std::int32_t> firsts{0, 1, 3};  // the first sequence has half of the rows
+  const DeviceBytes query(gpu, q.bytes), output(gpu, 3 * 4 * d * 4),
+      offsets(gpu, test::device_bytes(firsts));
+  HeadsView view = q.view();
+  view.data = query.data();
+  AttentionOptions o{.q = view};
+  o.cache = there.view();
+  o.output = {output.data(), DType::f32, 1, 3, 4, d};
+  o.q_offsets = reinterpret_cast<const std::int32_t*>(offsets.data());
+  o.sequences = 2, o.max_q_len = 2, o.splits = splits;
+  const AttentionCall call = check_attention(o, true);
+  const std::int64_t bytes = cuda::attention_workspace_bytes(gpu, call),
+                     flags_at = cuda::decode_partial_floats(2 * kv_heads, splits, rows, d) * 4;
+  ASSERT_EQ(bytes, flags_at + cuda::decode_flags(2 * kv_heads, splits, merged) * 8);
+  std::vector<std::uint8_t> results;
+  for (const Schedule schedule : {LaunchOptions{}.schedule, Schedule::random}) {
+    const DeviceBytes workspace(gpu,
+                                std::vector<std::uint8_t>(static_cast<std::size_t>(bytes), 0xFF));
+    emulator::device().options.schedule = schedule;
+    cuda::attention(gpu, call, {workspace.data(), static_cast<std::size_t>(bytes)}, nullptr);
+    emulator::device().options.schedule = LaunchOptions{}.schedule;
+    const std::vector<std::uint8_t> after = workspace.to_host();
+    for (int item = 0; item < 2 * kv_heads; ++item)
+      for (int flag = 0; flag < merged * splits; ++flag) {
+        std::uint64_t value = 1;
+        std::memcpy(&value, after.data() + flags_at + (item * merged * splits + flag) * 8, 8);
+        EXPECT_EQ(value, item >= kv_heads || flag < 2 * splits ? 0 : ~std::uint64_t{0})
+            << item << " " << flag;
+      }
+    if (results.empty()) results = output.to_host();
+    EXPECT_EQ(output.to_host(), results);
   }
 }
 

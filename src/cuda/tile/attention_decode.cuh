@@ -1,13 +1,15 @@
 // Attention of few rows over a cache of keys and values on Hopper, at the speed of memory.
 //
 // One warp of a block brings chunks of pages to shared memory (AttentionFeed) for the other three,
-// which take them through their rings (AttentionRing), 32 tokens at a time, codes straight from
-// shared memory to operands (AttentionSums), and in the end the tokens that are kept in BF16
-// (AttentionCopied).
+// which begin with some of their own and take them through their rings (AttentionRing), 32 tokens
+// at a time, codes straight from shared memory to operands (AttentionSums), and in the end the
+// tokens that are kept in BF16 (AttentionCopied). Blocks behind them merge the parts of keys
+// (AttentionDecodeMerge).
 #pragma once
 
 #include <cstdint>
 
+#include "cuda/ptx/griddepcontrol.cuh"
 #include "cuda/ptx/special_registers.cuh"
 #include "cuda/ptx/wgmma.cuh"
 #include "cuda/tile/attention_codes.cuh"
@@ -19,7 +21,6 @@
 #include "cuda/tile/attention_rows.cuh"
 #include "cuda/tile/attention_scales.cuh"
 #include "cuda/tile/attention_sums.cuh"
-#include "cuda/tile/grid_order.cuh"
 
 namespace microscale::cuda {
 
@@ -122,7 +123,7 @@ class AttentionDecode {
     return feeder;
   }
 
-  /// What brings everything.
+  /// What brings all that follows the first chunks.
   __device__ static void feed(const AttentionDecodeArgs& args, const DecodeItem& item) {
     const int split = split_of(args, item);
     Feed feed(args, item, DecodeKeys(args, item, split), -1, shared_base(), barriers());

@@ -1,7 +1,7 @@
-// What brings a block's chunks of a cache to the rings of its warps, ahead of what they compute: a
-// warp of its own, as waiting for stages, finding pages and starting copies took a fifth of the
-// time of those that compute. By bulk copies, one a lane, where tokens lie side by side, else in
-// pieces of 16 bytes.
+// What brings a block's chunks of a cache to the rings of its warps, ahead of what they compute:
+// behind the first a warp of its own, as waiting for stages, finding pages and starting copies took
+// a fifth of the time of those that compute. By bulk copies, one a lane, where tokens lie side by
+// side, else in pieces of 16 bytes.
 #pragma once
 
 #include <cstdint>
@@ -44,7 +44,8 @@ struct DecodeKeys {
 ///
 /// Eight lanes serve each warp of the block, and each eight goes its own way: a lane has one part
 /// of a cache (K's codes, ...) and one half of a chunk, or of it all where pages are as long. The
-/// first chunks a warp brings itself, as one warp would take longer to ask for those of all.
+/// first chunks, a ring of them, a warp brings itself, as one warp would take longer to ask for
+/// those of all.
 template <KvFormat Format, int D, DecodeTokens Tokens>
 class AttentionFeed {
   using Ring = AttentionRing<Format, D, Tokens>;
@@ -52,8 +53,7 @@ class AttentionFeed {
                         records = Tokens == DecodeTokens::records;
   static constexpr DecodeStage stage = Ring::stage;
   static constexpr int tokens = Ring::tokens, stages = Ring::stages;
-  static constexpr int lanes = 8;             // of a warp that is served
-  static constexpr int first = stages;  // chunks that a warp brings itself
+  static constexpr int lanes = 8;  // of a warp that is served
 
  public:
   /// All threads of the block, which meet at a barrier afterwards. `shared`: the rings;
@@ -81,7 +81,7 @@ class AttentionFeed {
         part_(lane() % 4),
         half_(lane() % lanes / 4),
         chunks_{keys.from(warp_), keys.to(warp_)},
-        count_(own >= 0                        ? lane() < lanes ? min(chunks_.count(), first) : 0
+        count_(own >= 0                        ? lane() < lanes ? min(chunks_.count(), stages) : 0
                : lane() / lanes < decode_warps ? chunks_.count()
                                                : 0),
         bytes_(part_ < 2 ? code_row : row),
@@ -94,9 +94,9 @@ class AttentionFeed {
         barriers_(barriers + warp_ * Ring::barriers),
         ring_(barriers_) {
     if (own < 0) {
-      next_ = first;
+      next_ = stages;
 #pragma unroll
-      for (int i = 0; i < first; ++i) ring_.next();
+      for (int i = 0; i < stages; ++i) ring_.next();
     }
     find_pages();
   }

@@ -1,5 +1,5 @@
 // A warp's ring of chunks of a cache in shared memory: 64 or 32 tokens of K and V with their
-// scales, which another warp brings (AttentionFeed).
+// scales, of which it brings the first and another warp the others (AttentionFeed).
 #pragma once
 
 #include <cstdint>

@@ -1,4 +1,4 @@
-// What every kernel begins with.
+// What a kernel begins with, or does itself where it lets the next grid in later.
 #pragma once
 
 #include "cuda/ptx/griddepcontrol.cuh"
