@@ -163,7 +163,6 @@ std::optional<WideCall> wide_call(const DeviceInfo& device, const MatmulCall& ca
   if (!wide_takes(device, wide.a, wide.b_format)) return {};
   if (call.packed()) {
     wide.b = call.packed()->bytes.data();
-    wide.b_is_constant = call.constant_weights;
   } else {
     const auto plain = [](const BlockTensorView& b) {
       return PlainWeights{b.codes.data(), b.scales.data(), b.shape.layout};
@@ -172,6 +171,7 @@ std::optional<WideCall> wide_call(const DeviceInfo& device, const MatmulCall& ca
     wide.plain = plain(std::get<BlockTensorView>(call.b));
     if (call.gated) wide.plain_up = plain(*call.up);
   }
+  wide.b_is_constant = call.constant_weights;
   wide.n = call.n();
   wide.k = call.k();
   wide.rows = rows;
@@ -243,7 +243,7 @@ void matmul_wide(Device& device, const char* operation, const WideCall& call, St
                               : "_bf16_") +
              std::to_string(plan.shape.rows) + "x" + std::to_string(plan.shape.tokens),
          operation, product, args, stream,
-         wide_shared(plan.shape, tile_bytes_of(call.b_format)).bytes);
+         wide_shared(plan.shape, tile_bytes_of(call.b_format)).bytes, plan.cut.paired ? 2 : 1);
 }
 
 }  // namespace microscale::cuda

@@ -32,6 +32,7 @@ struct WideCut {
   std::uint32_t blocks = 0;     // that share them: the first ones
   std::uint32_t passing = 0;    // positions
   std::uint32_t positions = 0;  // of a tile, `passing` included; tiles * positions * blocks < 2^32
+  bool paired = false;          // each tile has 2, 4, ... ranges, two by two of a cluster
 
   /// Where the share of `block` begins: at the end of that of the block before.
   MICROSCALE_HD constexpr std::uint32_t begin(std::uint32_t block) const {
@@ -60,10 +61,11 @@ struct WideCut {
 
 /// Cycles of a multiprocessor, predicted.
 struct WideCosts {
-  std::int64_t chunk;  // of a tile
-  std::int64_t tile;   // its beginning and end
-  std::int64_t cut;    // what a tile that is cut costs more: waits, fences
-  std::int64_t sums;   // of a tile's sums, put to memory or read from it
+  std::int64_t chunk;     // of a tile
+  std::int64_t tile;      // its beginning and end
+  std::int64_t cut;       // what a tile that is cut costs more: waits, fences
+  std::int64_t sums;      // of a tile's sums, put to memory or read from it
+  std::int64_t pair = 0;  // two blocks of a cluster exchange halves of sums; 0: they cannot
 };
 
 struct WideChoice {
@@ -73,7 +75,7 @@ struct WideChoice {
 
 /// Way 0: all tiles whole. Way 1: shared out to all blocks, in front of whole rounds, so that one
 /// or two tiles a block are cut, where there are more than blocks. Others: each tile into `way`
-/// equal ranges, a block each.
+/// equal ranges, a block each; of an even number two by two in clusters, where that can be.
 inline constexpr int wide_ways = wide_most_ranges + 1;
 MICROSCALE_HD constexpr WideChoice wide_choice(const WideCosts& costs, std::uint32_t tiles,
                                                std::uint32_t chunks, std::uint32_t blocks,
@@ -104,9 +106,12 @@ MICROSCALE_HD constexpr WideChoice wide_choice(const WideCosts& costs, std::uint
     ranges = (chunks - 2) / share + 2;  // one more than cuts that find room in a tile
     if (ranges > wide_most_ranges) return none;
   }
+  cut.paired = way > 1 && costs.pair > 0 && way % 2 == 0;
   const std::int64_t longest = share + (share * cut.blocks < all);
-  return {cut, rounds * whole + longest * costs.chunk + costs.tile + costs.cut +
-                   (1 + ranges) * costs.sums};
+  std::int64_t more = costs.cut + (1 + ranges) * costs.sums;
+  if (cut.paired)  // half as many ranges pass through memory, half a tile each
+    more = costs.pair + (ranges > 2 ? costs.cut + (1 + ranges / 2) * costs.sums / 2 : 0);
+  return {cut, rounds * whole + longest * costs.chunk + costs.tile + more};
 }
 
 /// Whether some way may be better than whole tiles: without the divisions that telling for certain

@@ -44,6 +44,8 @@ struct WideShape {
   }
   /// Whether each warp multiplies by itself (tile/wide_warp_stages.cuh).
   MICROSCALE_HD constexpr bool by_warps() const { return warpgroups == 4 && tokens <= 16; }
+  /// Whether two blocks of a cluster may have ranges of one tile (tile/wide_pair.cuh).
+  MICROSCALE_HD constexpr bool has_pairs() const { return rows == 128 && tokens == 128; }
   /// Registers a thread, which add up to what a block of so many threads is started with.
   MICROSCALE_HD constexpr int multiplying_registers() const { return warpgroups == 2 ? 224 : 104; }
   MICROSCALE_HD constexpr int copying_registers() const { return warpgroups == 2 ? 56 : 64; }
@@ -70,6 +72,7 @@ struct WideShared {
   int sum_bytes;
   int places;    // what a stage that begins a tile of d says of it: 32 bytes each
   int barriers;  // full, then empty
+  int pairs;     // barriers, one for each warpgroup
   int bytes;
 };
 MICROSCALE_HD constexpr WideShared wide_shared(WideShape shape, int tile_bytes) {
@@ -85,7 +88,8 @@ MICROSCALE_HD constexpr WideShared wide_shared(WideShape shape, int tile_bytes) 
   s.sums = (s.weights + s.stages * weights + 1023) / 1024 * 1024;
   s.places = s.sums + shape.warpgroups * s.sum_bytes;
   s.barriers = s.places + 32 * s.stages;
-  s.bytes = s.barriers + 16 * s.stages;
+  s.pairs = s.barriers + 16 * s.stages;
+  s.bytes = s.pairs + (shape.has_pairs() ? 8 * shape.warpgroups : 0);
   return s;
 }
 
@@ -135,12 +139,14 @@ MICROSCALE_HD constexpr std::int64_t wide_sum_bytes(WideShape shape) {
 }
 
 /// A tile costs 1500 cycles more than its products, one that is cut 5000 more, and the time its
-/// sums take, 60 bytes a cycle.
-constexpr WideCosts wide_costs(WideShape shape, int tile_bytes, bool plain) {
+/// sums take, 60 bytes a cycle. Two ranges in a cluster exchange halves in 2200, where the host may
+/// launch clusters: `pairs`.
+constexpr WideCosts wide_costs(WideShape shape, int tile_bytes, bool plain, bool pairs = false) {
   return {.chunk = wide_cycles(shape, shape.tokens, tile_bytes, plain),
           .tile = 1500,
           .cut = 5000,
-          .sums = wide_sum_bytes(shape) / 60};
+          .sums = wide_sum_bytes(shape) / 60,
+          .pair = pairs && shape.has_pairs() ? 2200 : 0};
 }
 
 /// How a product is cut: into tiles of d, and some of these into ranges of k, whose sums the
@@ -211,7 +217,7 @@ constexpr WidePlan wide_plan(std::int64_t n, std::int64_t k, bool gated, std::in
   for (const WideShape shape : wide_shapes) {
     const bool sized = plain && shape.token_sizes() > 1 && own > shape.token_step();
     if (experts && shape.tokens == 256 && !sized) continue;
-    const WideCosts costs = wide_costs(shape, tile_bytes, plain);
+    const WideCosts costs = wide_costs(shape, tile_bytes, plain, !experts);
     const std::int64_t columns = wide_column_tiles(shape, n, gated),
                        chunks = token_tiles::chunks(k),
                        equal = columns * wide_row_tiles(shape, own) * matrices,

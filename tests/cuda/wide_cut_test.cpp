@@ -114,6 +114,25 @@ TEST(WideCut, takes_whole_rounds_behind_one_or_two_tiles_a_block) {
   EXPECT_LT(wide_choice(costs, 33, 64, 8, 1).cycles, 0) << "many rounds";
 }
 
+TEST(WideCut, pairs_an_even_number_of_equal_ranges) {
+  WideCosts paired = costs;
+  paired.pair = 2000;
+  for (int way = 0; way < wide_ways; ++way) {
+    const WideChoice own = wide_choice(paired, 16, 64, 132, way),
+                     other = wide_choice(costs, 16, 64, 132, way);
+    EXPECT_EQ(own.cut.paired, way > 0 && way % 2 == 0) << way;
+    EXPECT_FALSE(other.cut.paired);
+    if (!own.cut.paired) {
+      EXPECT_EQ(own.cycles, other.cycles) << way;
+      continue;
+    }
+    expect_whole(own.cut, 64);
+  }
+  // 32 chunks, a tile, and an exchange; 16, and of three more what passes through memory.
+  EXPECT_EQ(wide_choice(paired, 16, 64, 132, 2).cycles, 32000 + 1500 + 2000);
+  EXPECT_EQ(wide_choice(paired, 16, 64, 132, 4).cycles, 16000 + 1500 + 2000 + 5000 + 3 * 1100 / 2);
+}
+
 TEST(WideCut, counts_cycles) {
   EXPECT_EQ(wide_choice(costs, 9, 64, 8, 0).cycles, 2 * (64 * 1000 + 1500));
   EXPECT_EQ(wide_choice(costs, 2, 63, 8, 4).cycles, 16 * 1000 + 1500 + 5000 + 5 * 1100);

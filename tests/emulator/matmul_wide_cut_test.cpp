@@ -40,7 +40,7 @@ TEST_F(MatmulWideCut, cuts_k_where_tiles_are_few) {
     bool equal;
   };
   for (const Shape s : {Shape{20, 100, 3232, 6, 128, 64, 1, 6, 6, true},
-                        {65, 130, 3072, 6, 128, 128, 2, 6, 3, true},
+                        {65, 130, 5120, 6, 128, 128, 2, 6, 3, true},
                         {20, 390, 1984, 7, 256, 32, 2, 7, 4, false},
                         {50, 390, 2496, 3, 256, 64, 2, 3, 2, false},
                         {20, 1030, 2816, 3, 256, 32, 5, 3, 2, false},      // a tile inside a share

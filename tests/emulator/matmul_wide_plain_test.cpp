@@ -100,9 +100,11 @@ TEST_F(MatmulWidePlain, finds_tiles_of_every_size_among_many_experts) {
   }
 }
 
+// Rows of a are prepared by many blocks on two multiprocessors, by few on 32.
 TEST_F(MatmulWidePlain, multiplies_by_a_gate) {
   for (const bool tiled : {false, true})
-    for (const std::int64_t m : {33, 120})
+    for (const std::int64_t m : {33, 120}) {
+      device().set(tiled ? 32 : 2);
       EXPECT_TRUE(is_right({.a = blocks(2 * m, 192, 2),
                             .b = blocks(2 * 137, 192, 5),
                             .m = m,
@@ -115,10 +117,27 @@ TEST_F(MatmulWidePlain, multiplies_by_a_gate) {
                             .b_globals = {0.001f},
                             .up_globals = {0.003f}}))
           << m;
+    }
+}
+
+// By few blocks, of which the second has less than half its elements of k.
+TEST_F(MatmulWidePlain, prepares_few_rows_in_the_order_of_weights) {
+  device().set(32);
+  for (const bool tiled : {false, true})
+    EXPECT_TRUE(is_right({.a = blocks(2 * 61, 1472, 2),
+                          .b = blocks(2 * 70, 1472),
+                          .m = 61,
+                          .matrices = 2,
+                          .tiled = tiled,
+                          .plain = true,
+                          .plain_tiled = !tiled,
+                          .d_type = DType::bf16}))
+        << tiled;
 }
 
 TEST_F(MatmulWidePlain, gives_each_expert_its_rows) {
-  for (const bool tiled : {false, true})
+  for (const bool tiled : {false, true}) {
+    device().set(tiled ? 32 : 2);
     EXPECT_TRUE(is_right({.a = blocks(160, 128, 3),
                           .b = blocks(7 * 50, 128),
                           .m = 160,
@@ -132,6 +151,7 @@ TEST_F(MatmulWidePlain, gives_each_expert_its_rows) {
                           .row_weights = std::vector<float>(160, 0.75f),
                           .a_globals = {1, 2, 3, 4, 5, 6, 7},
                           .b_globals = {7, 6, 5, 4, 3, 2, 1}}));
+  }
 }
 
 TEST_F(MatmulWidePlain, cuts_k_where_tiles_are_few) {
@@ -149,6 +169,40 @@ TEST_F(MatmulWidePlain, cuts_k_where_tiles_are_few) {
     EXPECT_EQ(plan.cut.tiles, s.tiles);
     EXPECT_EQ(plan.cut.passing == 0, s.equal);
     const Product p{.a = blocks(20, s.k, 2), .b = blocks(s.n, s.k), .m = 20, .plain = true};
+    const Matrix d = computed(p);
+    EXPECT_TRUE(near_exact(p, d));
+    for (const auto& [schedule, completion] : {std::pair{Schedule::reverse, Completion::eager},
+                                               {Schedule::random, Completion::random}}) {
+      device().options.schedule = schedule;
+      device().options.completion = completion;
+      EXPECT_EQ(computed(p).bytes, d.bytes) << "in another order";
+    }
+    device().options = LaunchOptions{.instruction_budget = device().options.instruction_budget};
+  }
+}
+
+// Two ranges of a tile, of a cluster, exchange halves of their sums; four or more add up pairs'
+// sums by memory, too. Rows of a may end in the first half.
+TEST_F(MatmulWidePlain, exchanges_sums_in_pairs) {
+  struct Shape {
+    std::int64_t m, n, k;
+    int multiprocessors, ranges;
+    bool gated;
+  };
+  for (const Shape s : {Shape{100, 250, 2048, 4, 2, false},
+                        {128, 190, 2560, 8, 4, false},
+                        {70, 120, 1984, 4, 2, true},
+                        {65, 60, 4096, 6, 6, true}}) {
+    SCOPED_TRACE(::testing::Message() << s.m << " x " << s.n << " x " << s.k);
+    device().set(s.multiprocessors);
+    const cuda::WidePlan plan =
+        cuda::wide_plan(s.n, s.k, s.gated, s.m, 1, false, 576, true, s.multiprocessors);
+    EXPECT_EQ(plan.shape.rows, 128);
+    EXPECT_EQ(plan.shape.tokens, 128);
+    EXPECT_TRUE(plan.cut.paired);
+    EXPECT_EQ(plan.cut.blocks, plan.cut.tiles * s.ranges);
+    Product p{.a = blocks(s.m, s.k, 2), .b = blocks(s.n, s.k), .m = s.m, .plain = true};
+    if (s.gated) p.up = blocks(s.n, s.k, 6);
     const Matrix d = computed(p);
     EXPECT_TRUE(near_exact(p, d));
     for (const auto& [schedule, completion] : {std::pair{Schedule::reverse, Completion::eager},

@@ -57,6 +57,16 @@ __device__ inline void st_async_shared_cluster_v2_f32(std::uint32_t address, flo
       : "memory");
 }
 
+/// The same of four numbers, aligned to 16 bytes.
+__device__ inline void st_async_shared_cluster_v4_f32(std::uint32_t address, const float (&v)[4],
+                                                      std::uint32_t mbarrier) {
+  asm volatile(
+      "st.async.weak.shared::cluster.mbarrier::complete_tx::bytes.v4.f32 [%0], {%1, %2, %3, %4}, "
+      "[%5];" ::"r"(address),
+      "f"(v[0]), "f"(v[1]), "f"(v[2]), "f"(v[3]), "r"(mbarrier)
+      : "memory");
+}
+
 /// 16 bytes of the shared memory of any block of the cluster, aligned.
 __device__ inline float4 ld_shared_cluster_v4(std::uint32_t address) {
   float4 v;

@@ -18,6 +18,7 @@
 #include "cuda/ptx/memory.cuh"
 #include "cuda/tile/e2m1_halves.cuh"
 #include "cuda/tile/grid_order.cuh"
+#include "cuda/tile/block_start.cuh"
 #include "cuda/tile/stage_ring.cuh"
 #include "cuda/tile/wide_units.cuh"
 #include "cuda/tile/wide_weights.cuh"
@@ -98,9 +99,9 @@ __device__ void load_plain_weights(const MatmulWideArgs& args, std::uint32_t bas
     const std::int64_t row_bytes = args.k / 2;
     WideUnits<Weights, Rows, Tokens> units(args);
     WideUnit unit;
+    BlockStart<shape.threads()> start;
 #pragma unroll 1
     while (units.next(unit)) {
-      follow_previous_grid();
       const WidePlace& at = unit.place;
       const std::uint32_t row = at.column_tile * (gated ? Rows / 2 : Rows);
       const std::uint8_t* codes[pieces];
@@ -117,9 +118,10 @@ __device__ void load_plain_weights(const MatmulWideArgs& args, std::uint32_t bas
                     (scales_side.tiled ? tiled_128x4::offset(of, 0, blocks) : of * blocks) +
                     unit.first * scale_step;
       }
+      start.meet();
+      if (!args.constant) follow_previous_grid();
 #pragma unroll 1
-      for (std::uint32_t chunk = unit.first; chunk < unit.end;
-           chunk += stage_chunks, ring.next()) {
+      for (std::uint32_t chunk = unit.first; chunk < unit.end; chunk += stage_chunks, ring.next()) {
         ring.wait_empty();
 #pragma unroll
         for (int of = 0; of < stage_chunks; ++of) {
@@ -141,6 +143,7 @@ __device__ void load_plain_weights(const MatmulWideArgs& args, std::uint32_t bas
         ptx::cp_async_mbarrier_arrive_noinc(ring.full());
       }
     }
+    start.meet();
     ring.wait_empty();
     ptx::mbarrier_arrive(ring.full());  // the stage that says that this was the end
   }

@@ -15,8 +15,10 @@
 // Where whole tiles would leave multiprocessors idle, tiles are cut into ranges of k
 // (wide_cut.hpp), and a block has units, ranges or whole tiles, one after the other
 // (wide_units.cuh). The sums of ranges go to memory, and whoever has a tile's last range adds them
-// to its own (wide_sums.cuh). The first unit is found before the grid in front has ended; where
-// nobody writes the weights any more, half a ring of them is asked for, too.
+// to its own (wide_sums.cuh). Where all tiles have equally many ranges, an even number, pairs of
+// these exchange halves of their sums in a cluster first (wide_pair.cuh). The first unit is found
+// before the grid in front has ended; where nobody writes the weights any more, half a ring of them
+// is asked for, too.
 #pragma once
 
 #include <cstdint>
@@ -30,8 +32,10 @@
 #include "cuda/ptx/setmaxnreg.cuh"
 #include "cuda/ptx/tensor_copy.cuh"
 #include "cuda/ptx/wgmma.cuh"
+#include "cuda/tile/block_start.cuh"
 #include "cuda/tile/grid_order.cuh"
 #include "cuda/tile/stage_ring.cuh"
+#include "cuda/tile/wide_pair.cuh"
 #include "cuda/tile/wide_plain.cuh"
 #include "cuda/tile/wide_rounded.cuh"
 #include "cuda/tile/wide_stages.cuh"
@@ -72,17 +76,24 @@ class WideProduct {
     if (threadIdx.x == 0) {
       if (!plain) ptx::prefetch_tensormap(args.weights);
       if (args.tiles == nullptr) ptx::prefetch_tensormap(args.dense);
+      if (shape.has_pairs() && args.cut.paired) Pair(base + shared.pairs).init();
       ring.init(4 * warpgroups, plain ? 1 + wide_loading_threads : 1);
     }
-    __syncthreads();
+    __syncwarp();  // all arrive at BlockStart's barrier with it
     if (threadIdx.x >= multiplying_threads) {
       ptx::setmaxnreg_dec<shape.copying_registers()>();
+      if (shape.has_pairs() && args.cut.paired) Pair::arrive();
       const std::uint32_t loading = threadIdx.x - multiplying_threads - 32;
       if (threadIdx.x < multiplying_threads + 32)
         copy(args, base, ring);
       else if (plain && loading < wide_loading_threads)
         load_plain_weights<Rows, Tokens, Weights>(args, base, loading, ring);
+      else
+        Start().meet();
+      if (shape.has_pairs() && args.cut.paired) Pair::meet();
     } else {
+      Start().meet();
+      if (shape.has_pairs() && args.cut.paired) Pair::arrive();
       follow_previous_grid();
       ptx::setmaxnreg_inc<shape.multiplying_registers()>();
       multiply(args, base, ring);
@@ -91,6 +102,8 @@ class WideProduct {
 
  private:
   using Ring = typename Stages::Ring;
+  using Start = BlockStart<shape.threads()>;
+  using Pair = WidePair<warpgroups, Tokens / 2>;
 
   __device__ static std::uint32_t place(std::uint32_t base, int stage) {
     return base + shared.places + 32 * stage;
@@ -152,6 +165,7 @@ class WideProduct {
     const auto chunks = static_cast<std::uint32_t>(token_tiles::chunks(args.k));
     WideUnits<Weights, Rows, Tokens> units(args);
     WideUnit unit;
+    Start start;
     bool early = !plain && args.rows.expert_rows == nullptr;
 #pragma unroll 1
     while (units.next(unit)) {
@@ -172,6 +186,7 @@ class WideProduct {
           static_cast<std::uint32_t>(dense ? a_bytes : own * token_tiles::group_bytes);
       const auto first_row =
           static_cast<std::int32_t>(at.rows.first + std::int64_t{at.row_tile} * Tokens);
+      start.meet();
       ring.wait_empty();
       if (ptx::elect_sync()) {  // the lane that copies
         const std::int64_t before = std::int64_t{at.row_tile} * Tokens;
@@ -214,6 +229,7 @@ class WideProduct {
         __syncwarp();
       }
     }
+    start.meet();
     ring.wait_empty();
     if (ptx::elect_sync()) {  // no rows: the end
       ptx::st_shared_v4(place(base, ring.stage()), make_uint4(0, 0, 0, 0));
@@ -248,8 +264,40 @@ class WideProduct {
       const ProductFactors factors = product_factors(args.output, where.x);
       ptx::keep_in_place(d);
       if constexpr (parts == 2) ptx::keep_in_place(d64);
+      WideTileOutput tile{.matrix = where.x,
+                          .row = static_cast<std::int64_t>(row.y) << 32 | row.x,
+                          .column = 0,
+                          .tokens = static_cast<int>(where.z),
+                          .vectors = args.vectors != 0};
+      const std::int64_t unit = std::int64_t{where.y} * (Rows / 64) + warpgroup * parts;
+      const int columns = args.output.gated ? 32 : 64;
+      constexpr std::int64_t apart = Rows * Tokens;
+      if constexpr (shape.has_pairs())
+        if (args.cut.paired) {
+          const std::uint32_t own = blockIdx.x % 2, block = row.z + own;
+          float half[Pair::half];
+          Pair(base + shared.pairs).exchange(d, own, sums + shared.sum_bytes / 2, half);
+          const std::uint32_t ranges = row.w >> 17, range = (row.w & 0xFFFF) / 2;
+          if (ranges > 1) {
+            float* sums_of_tile =
+                args.sums + block * apart + warpgroup * (Rows * Tokens / warpgroups);
+            const RangeFlags flags(args.flags + warpgroups * block + warpgroup, 2 * warpgroups,
+                                   args.ticket);
+            if (range + 1 < ranges) {
+              put_sums(half, sums_of_tile + 2 * range * apart);
+              flags.set(range);
+              continue;
+            }
+            flags.wait(ranges - 1);
+            add_sums(half, sums_of_tile, 2 * apart, ranges - 1);
+          }
+          tile.row += own * (Tokens / 2);
+          tile.tokens = min(max(tile.tokens - static_cast<int>(own) * (Tokens / 2), 0), Tokens / 2);
+          tile.column = unit * columns;
+          store(args, factors, tile, half, sums);
+          continue;
+        }
       if (const std::uint32_t ranges = row.w >> 16, range = row.w & 0xFFFF; ranges > 1) {
-        constexpr std::int64_t apart = Rows * Tokens;
         float* sums_of_tile = args.sums + row.z * apart + warpgroup * (Rows * Tokens / warpgroups);
         const RangeFlags flags(args.flags + warpgroups * row.z + warpgroup, warpgroups,
                                args.ticket);
@@ -263,41 +311,39 @@ class WideProduct {
         add_sums(d, sums_of_tile, apart, ranges - 1);
         if constexpr (parts == 2) add_sums(d64, sums_of_tile + 64 * Tokens, apart, ranges - 1);
       }
-      WideTileOutput tile{.matrix = where.x,
-                          .row = static_cast<std::int64_t>(row.y) << 32 | row.x,
-                          .column = 0,
-                          .tokens = static_cast<int>(where.z),
-                          .vectors = args.vectors != 0};
-      const std::int64_t unit = std::int64_t{where.y} * (Rows / 64) + warpgroup * parts;
-      const int columns = args.output.gated ? 32 : 64;
-      const auto store = [&](auto& own, int part) {
-        tile.column = (unit + part) * columns;
-        if (!is_rounded(args.output, tile, args.n))
-          store_part<0>(args, factors, tile, own, sums);
-        else if (static_cast<DType>(args.output.d_type) == DType::f16)
-          store_rounded<true>(args.output, factors.sum, Weights::sum_factor, tile, own, sums);
-        else
-          store_rounded<false>(args.output, factors.sum, Weights::sum_factor, tile, own, sums);
-      };
-      store(d, 0);
-      if constexpr (parts == 2) store(d64, 1);
+      tile.column = unit * columns;
+      store(args, factors, tile, d, sums);
+      tile.column += columns;
+      if constexpr (parts == 2) store(args, factors, tile, d64, sums);
     }
   }
 
+  template <int Count>
+  __device__ static void store(const MatmulWideArgs& args, const ProductFactors& factors,
+                               const WideTileOutput& tile, const float (&d)[Count],
+                               std::uint32_t sums) {
+    if (!is_rounded(args.output, tile, args.n))
+      store_part<0>(args, factors, tile, d, sums);
+    else if (static_cast<DType>(args.output.d_type) == DType::f16)
+      store_rounded<true>(args.output, factors.sum, Weights::sum_factor, tile, d, sums);
+    else
+      store_rounded<false>(args.output, factors.sum, Weights::sum_factor, tile, d, sums);
+  }
+
   /// 64 rows of the weights: accumulators from `First` on, as many tokens at once as are staged.
-  template <int First>
+  template <int First, int Count>
   __device__ static void store_part(const MatmulWideArgs& args, const ProductFactors& factors,
-                                    WideTileOutput tile, const float (&d)[Tokens / 2],
+                                    WideTileOutput tile, const float (&d)[Count],
                                     std::uint32_t sums) {
-    constexpr int staged = shape.staged_tokens();
+    constexpr int staged = shape.staged_tokens() < 2 * Count ? shape.staged_tokens() : 2 * Count;
     const std::uint32_t barrier = 1 + threadIdx.x / 128;
     stage_sums<First, staged / 2>(d, Weights::sum_factor, Weights::sum_factor, sums);
     ptx::bar_sync(barrier, 128);
     const int left = tile.tokens;
-    if (staged < Tokens && left > staged) tile.tokens = staged;
+    if (staged < 2 * Count && left > staged) tile.tokens = staged;
     store_staged(args.output, factors, tile, args.n, sums);
     ptx::bar_sync(barrier, 128);
-    if constexpr (First + staged / 2 < Tokens / 2) {
+    if constexpr (First + staged / 2 < Count) {
       if (left <= staged) return;
       tile.row += staged;
       tile.tokens = left - staged;
