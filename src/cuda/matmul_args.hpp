@@ -127,6 +127,7 @@ struct MatmulStreamArgs {
 };
 
 inline constexpr int prepare_pieces = 4;  // of eight elements, a thread and group
+inline constexpr std::int32_t prepare_by_few = 2;
 
 /// matmul_prepare_tiles_<kind>: a as 16-bit elements with their block scales inside, in the tiles
 /// that matmul_wide_... copies (layouts/token_tiles.hpp). 256 threads; thread block (x, y) takes
@@ -142,7 +143,8 @@ struct PrepareTilesArgs {
   void* tiles;
   std::int32_t group_step;   // where groups lie side by side, every so many: 1, or 2 for a gate's
   std::int32_t group_first;  // and up's in turn, the former's first
-  std::int32_t by_blocks;    // FP16 of NVFP4 alone: tile/wide_plain.cuh's order of 64 elements
+  std::int32_t by_blocks;    // not 0, FP16 of NVFP4 alone: tile/wide_plain.cuh's order of 64
+                             // elements; prepare_by_few: made by tile/prepare_blocks.cuh
   const std::uint32_t* only_if;  // null, or a word: where it is 0, nothing is done
 };
 

@@ -75,6 +75,13 @@ std::int64_t token_bytes(const WideCall& call) {
                             call.k);
 }
 
+// Blocks that prepare rows begin while the grid in front ends, and would all go to the few
+// multiprocessors that are through with it first, six to one: they take three times as long then,
+// and the product's blocks there begin late. So where they are few, each has shared memory that
+// nobody uses, and no more than two find room on a multiprocessor.
+constexpr std::int64_t few_a_multiprocessor = 2;
+constexpr int spreading_bytes = 100 << 10;
+
 // Of the workspace.
 std::int64_t all_bytes(const WidePlan& plan, const WideCall& call) {
   return (token_bytes(call) + plan.sums_bytes() + plan.flag_bytes() + 255) / 256 * 256;
@@ -117,7 +124,12 @@ void prepare_wide(Device& device, const char* operation, const std::optional<For
                      .grid_z = 1,
                      .threads = threads_per_block,
                      .column_shift = 0};
-  launch(device, "matmul_prepare_tiles_" + kind, operation, shape, args, stream);
+  PrepareTilesArgs own = args;
+  const bool few = args.by_blocks != 0 && std::int64_t{shape.grid_x} * shape.grid_y <=
+                                              few_a_multiprocessor * device.info().multiprocessors;
+  if (few) own.by_blocks = prepare_by_few;
+  launch(device, "matmul_prepare_tiles_" + kind, operation, shape, own, stream,
+         few ? spreading_bytes : 0);
 }
 
 bool has_vectors(const ProductOutput& out) {

@@ -102,6 +102,26 @@ TEST_F(CudaMatmulWide, keeps_sums_of_parts_of_k_behind_a) {
   EXPECT_NE(product().ticket, args.ticket) << "that of another call would be taken for this one's";
 }
 
+// Blocks that prepare rows are kept from sharing multiprocessors where they are few.
+TEST_F(CudaMatmulWide, spreads_few_blocks_and_pairs_ranges_in_clusters) {
+  call.a.format = call.b_format = Format::nvfp4;
+  call.b_is_plain = true;
+  call.n = 7168, call.k = 2048;
+  call.rows = {128, 1, nullptr, 0};
+  EXPECT_TRUE(product().cut.paired);
+  EXPECT_EQ(device.launches[0].as<PrepareTilesArgs>().by_blocks, prepare_by_few);
+  EXPECT_EQ(device.launches[0].call.shared_bytes, 100 << 10);
+  EXPECT_EQ(device.launches[1].call.cluster, 2);
+  EXPECT_EQ(device.launches[1].call.grid.x, 112u);  // two ranges of each of 56 tiles
+  call.k = 4096;
+  call.rows = {1024, 1, nullptr, 0};
+  device.launches.clear();
+  EXPECT_FALSE(product().cut.paired);
+  EXPECT_EQ(device.launches[0].as<PrepareTilesArgs>().by_blocks, 1);
+  EXPECT_EQ(device.launches[0].call.shared_bytes, 0);
+  EXPECT_EQ(device.launches[1].call.cluster, 1);
+}
+
 TEST_F(CudaMatmulWide, asks_early_for_weights_that_nobody_writes) {
   EXPECT_FALSE(product().constant);
   call.b_is_constant = true;
