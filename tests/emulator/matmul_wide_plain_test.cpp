@@ -202,7 +202,7 @@ TEST_F(MatmulWidePlain, exchanges_sums_in_pairs) {
     EXPECT_TRUE(plan.cut.paired);
     EXPECT_EQ(plan.cut.blocks, plan.cut.tiles * s.ranges);
     Product p{.a = blocks(s.m, s.k, 2), .b = blocks(s.n, s.k), .m = s.m, .plain = true};
-    if (s.gated) p.up = blocks(s.n, s.k, 6);
+    if (s.gated) p.up = blocks(s.n, s.k, 6), p.constant = true;
     const Matrix d = computed(p);
     EXPECT_TRUE(near_exact(p, d));
     for (const auto& [schedule, completion] : {std::pair{Schedule::reverse, Completion::eager},
