@@ -172,11 +172,11 @@ DecodePart part_of(const KvPart& part, std::int64_t tokens) {
           static_cast<std::uint32_t>(part.token_stride * tokens / 16)};
 }
 
-AttentionDecodeArgs args_of(const AttentionCall& call, const Plan& plan) {
+AttentionMergedArgs args_of(const AttentionCall& call, const Plan& plan) {
   const AttentionOptions& o = call.options;
   const KvCache& cache = *call.cache();
   const HeadsView q = with_strides(*call.q_dense());
-  AttentionDecodeArgs args{};
+  AttentionMergedArgs args{};
   const MutableHeadsView output = with_strides(o.output);
   args.q = {const_cast<void*>(q.data), q.batch_stride, q.token_stride, q.head_stride,
             static_cast<std::int32_t>(q.dtype)};
@@ -274,7 +274,7 @@ void attention(Device& device, const AttentionCall& call, std::span<std::uint8_t
   if (!decodes(device, call)) return attention_prefill(device, call, workspace, stream);
   const Plan plan = plan_of(device, call);
   if (plan.items == 0) return;
-  AttentionDecodeArgs args = args_of(call, plan);
+  AttentionMergedArgs args = args_of(call, plan);
   const std::int64_t bytes = plan.workspace_bytes();
   if (bytes > 0) {
     if (static_cast<std::int64_t>(workspace.size()) < bytes ||

@@ -82,8 +82,10 @@ struct AttentionDecodeArgs {
   std::int32_t items, passes;  // of the call; of a sequence and head
   std::int32_t splits;         // of the keys
   Divisor by_kv_heads, by_group, by_passes, by_splits, by_warps;  // decode_divisors()
-  // splits > 1:
-  float* partial;            // decode_partial_floats()
+  float* partial;  // splits > 1: decode_partial_floats()
+};
+/// What attention_decode_... take: splits > 1 has blocks that merge parts.
+struct AttentionMergedArgs : AttentionDecodeArgs {
   std::uint64_t* flags;      // decode_flags(), for each part of a row whether it has been put
   std::uint64_t ticket;      // what a flag says then: a number that no other call has
   std::int32_t merged_rows;  // of an item, as many as there may be, each by a block of its own

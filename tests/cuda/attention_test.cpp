@@ -30,12 +30,12 @@ class AttentionCalls : public ::testing::Test {
     o.cache = cache;
     return o;
   }
-  AttentionDecodeArgs run(const AttentionOptions& o) {
+  AttentionMergedArgs run(const AttentionOptions& o) {
     const AttentionCall call = check_attention(o, true);
     const std::int64_t bytes = attention_workspace_bytes(device_, call);
     device_.launches.clear();
     attention(device_, call, {memory_, static_cast<std::size_t>(bytes)}, nullptr);
-    return device_.launches.front().as<AttentionDecodeArgs>();
+    return device_.launches.front().as<AttentionMergedArgs>();
   }
   void refused(const std::function<void(AttentionOptions&)>& spoil, const std::string& words) {
     AttentionOptions o = options(2, 64);
@@ -125,7 +125,7 @@ TEST_F(AttentionCalls, take_copied_tokens_in_the_same_launch) {
   o.cache->recent = {4, reinterpret_cast<std::uint16_t*>(memory_),
                      reinterpret_cast<std::uint16_t*>(memory_)};
   EXPECT_EQ(attention_workspace_bytes(device_, check_attention(o, true)), 0);
-  const AttentionDecodeArgs args = run(o);
+  const AttentionMergedArgs args = run(o);
   ASSERT_EQ(device_.launches.size(), 1u);
   EXPECT_EQ(device_.launches.front().name, "attention_decode_nvfp4_128_8");
   EXPECT_EQ(device_.launches.front().call.grid.x, 64u * 8);
@@ -158,7 +158,7 @@ TEST_F(AttentionCalls, need_the_workspace_that_they_say) {
 }
 
 TEST_F(AttentionCalls, have_flags_behind_their_parts_and_a_ticket_of_their_own) {
-  const AttentionDecodeArgs args = run(options(1, 4096)), again = run(options(1, 4096));
+  const AttentionMergedArgs args = run(options(1, 4096)), again = run(options(1, 4096));
   EXPECT_EQ(reinterpret_cast<std::uint8_t*>(args.flags) - memory_, 8 * 15 * 8 * 130 * 4);
   EXPECT_EQ(args.merged_rows, 4);
   EXPECT_NE(args.ticket, 0u);

@@ -30,7 +30,7 @@ class AttentionDecode {
  public:
   static constexpr int rows = 8 * Tiles;
 
-  __device__ static void run(const AttentionDecodeArgs& args) {
+  __device__ static void run(const AttentionMergedArgs& args) {
     Feed::initialize(args, shared_base(), barriers());
     if (threadIdx.x % 32 == 0)
       ptx::st_shared_b32(places() + threadIdx.x / 32 * 4, ptx::mov_warpid());
@@ -163,7 +163,7 @@ class AttentionDecode {
   }
 
   /// Sums of all warps into results, where keys have one part, else into that part.
-  __device__ static void finish(const AttentionDecodeArgs& args, const float* sums) {
+  __device__ static void finish(const AttentionMergedArgs& args, const float* sums) {
     if (args.splits == 1) {
       const DecodeItem item = item_of(args);
       merge_warps<D, rows>(
@@ -389,7 +389,7 @@ class AttentionDecode {
 /// `blocks`: that a multiprocessor holds.
 #define MICROSCALE_ATTENTION_DECODE_ENTRY(name, codes, d, tiles, blocks, tokens)          \
   extern "C" __global__ void __launch_bounds__(microscale::cuda::decode_threads, blocks)  \
-      name(const __grid_constant__ microscale::cuda::AttentionDecodeArgs args) {          \
+      name(const __grid_constant__ microscale::cuda::AttentionMergedArgs args) {          \
     microscale::cuda::AttentionDecode<microscale::cuda::codes, d, tiles,                  \
                                       microscale::cuda::DecodeTokens::tokens>::run(args); \
   }

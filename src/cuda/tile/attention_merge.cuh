@@ -66,10 +66,10 @@ class DecodeParts {
 };
 
 /// Whether the parts of a row have been put, a word each, which may hold anything before. It says
-/// so when it holds the call's ticket (AttentionDecodeArgs).
+/// so when it holds the call's ticket (AttentionMergedArgs).
 class DecodeFlags {
  public:
-  __device__ DecodeFlags(const AttentionDecodeArgs& args, int item, int row)
+  __device__ DecodeFlags(const AttentionMergedArgs& args, int item, int row)
       : flags_(args.flags +
                (static_cast<std::int64_t>(item) * args.merged_rows + row) * args.splits),
         splits_(args.splits),
@@ -103,7 +103,7 @@ template <int D, int Rows>
 class AttentionDecodeMerge {
  public:
   /// `index`: of the blocks that merge.
-  __device__ static void run(const AttentionDecodeArgs& args, int index) {
+  __device__ static void run(const AttentionMergedArgs& args, int index) {
     const int number = index / args.merged_rows, row = index - number * args.merged_rows;
     const DecodeItem item(args, number, Rows);
     if (row >= item.count) return;
