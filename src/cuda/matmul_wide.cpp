@@ -125,8 +125,9 @@ void prepare_wide(Device& device, const char* operation, const std::optional<For
                      .threads = threads_per_block,
                      .column_shift = 0};
   PrepareTilesArgs own = args;
-  const bool few = args.by_blocks != 0 && std::int64_t{shape.grid_x} * shape.grid_y <=
-                                              few_a_multiprocessor * device.info().multiprocessors;
+  const bool few = args.by_blocks != 0 && args.only_if == nullptr &&
+                   std::int64_t{shape.grid_x} * shape.grid_y <=
+                       few_a_multiprocessor * device.info().multiprocessors;
   if (few) own.by_blocks = prepare_by_few;
   launch(device, "matmul_prepare_tiles_" + kind, operation, shape, own, stream,
          few ? spreading_bytes : 0);

@@ -187,21 +187,31 @@ TEST_F(MatmulWidePlain, exchanges_sums_in_pairs) {
   struct Shape {
     std::int64_t m, n, k;
     int multiprocessors, ranges;
-    bool gated;
+    bool gated = false;
+    DType d_type = DType::f32;  // in 16 bits rounded in registers
+    std::int64_t matrices = 1;
   };
-  for (const Shape s : {Shape{100, 250, 2048, 4, 2, false},
-                        {128, 190, 2560, 8, 4, false},
+  for (const Shape s : {Shape{100, 250, 2048, 4, 2},
+                        {128, 190, 2560, 8, 4},
                         {70, 120, 1984, 4, 2, true},
-                        {65, 60, 4096, 6, 6, true}}) {
+                        {65, 60, 4096, 6, 6, true},
+                        {150, 128, 2048, 4, 2, false, DType::bf16},  // 22 rows of the second tile
+                        {128, 128, 2560, 4, 4, false, DType::bf16},
+                        {100, 128, 2048, 4, 2, false, DType::bf16, 2}}) {
     SCOPED_TRACE(::testing::Message() << s.m << " x " << s.n << " x " << s.k);
     device().set(s.multiprocessors);
     const cuda::WidePlan plan =
-        cuda::wide_plan(s.n, s.k, s.gated, s.m, 1, false, 576, true, s.multiprocessors);
+        cuda::wide_plan(s.n, s.k, s.gated, s.m, s.matrices, false, 576, true, s.multiprocessors);
     EXPECT_EQ(plan.shape.rows, 128);
     EXPECT_EQ(plan.shape.tokens, 128);
     EXPECT_TRUE(plan.cut.paired);
     EXPECT_EQ(plan.cut.blocks, plan.cut.tiles * s.ranges);
-    Product p{.a = blocks(s.m, s.k, 2), .b = blocks(s.n, s.k), .m = s.m, .plain = true};
+    Product p{.a = blocks(s.matrices * s.m, s.k, 2),
+              .b = blocks(s.matrices * s.n, s.k),
+              .m = s.m,
+              .matrices = s.matrices,
+              .plain = true,
+              .d_type = s.d_type};
     if (s.gated) p.up = blocks(s.n, s.k, 6), p.constant = true;
     const Matrix d = computed(p);
     EXPECT_TRUE(near_exact(p, d));

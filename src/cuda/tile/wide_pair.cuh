@@ -1,7 +1,7 @@
 // Two blocks of a cluster that have ranges of k of one tile of d, side by side (WideCut::paired):
 // each sends the other its sums of the other's half of the rows of a, and has those of its own
-// half, of both ranges, then. So what passes through memory, if there are more ranges, is a
-// quarter, and each stores half a tile.
+// half, of both ranges, then. So what passes through memory, if there are more ranges, is less than
+// half, and each stores half a tile.
 #pragma once
 
 #include <cstdint>
@@ -22,7 +22,7 @@ class WidePair {
   /// `barriers`: eight bytes of shared memory for each warpgroup.
   __device__ explicit WidePair(std::uint32_t barriers) : barriers_(barriers) {}
 
-  /// One thread, before a fence and a barrier of the block; then all call arrive().
+  /// One thread, before a fence; this one calls arrive() behind that, the others any time.
   __device__ void init() const {
     for (int i = 0; i < Warpgroups; ++i) {
       ptx::mbarrier_init_shared(barriers_ + 8 * i, 1);
@@ -55,7 +55,7 @@ class WidePair {
       }
       ptx::st_async_shared_cluster_v4_f32(there + 512 * i, sent, its_barrier);
     }
-    while (!ptx::mbarrier_try_wait_parity(barrier, 0)) {
+    while (!ptx::mbarrier_try_wait_parity_cluster(barrier, 0)) {
     }
 #pragma unroll
     for (int i = 0; i < half; i += 4) {

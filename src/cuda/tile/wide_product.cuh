@@ -18,7 +18,7 @@
 // to its own (wide_sums.cuh). Where all tiles have equally many ranges, an even number, pairs of
 // these exchange halves of their sums in a cluster first (wide_pair.cuh). The first unit is found
 // before the grid in front has ended; where nobody writes the weights any more, half a ring of them
-// is asked for, too.
+// is asked for, too, of plain ones a whole ring.
 #pragma once
 
 #include <cstdint>
