@@ -154,6 +154,19 @@ TEST_F(MatmulWidePlain, gives_each_expert_its_rows) {
   }
 }
 
+/// The product, and its bytes whatever comes first.
+void expect_right_in_any_order(const Product& p) {
+  const Matrix d = computed(p);
+  EXPECT_TRUE(near_exact(p, d));
+  for (const auto& [schedule, completion] :
+       {std::pair{Schedule::reverse, Completion::eager}, {Schedule::random, Completion::random}}) {
+    device().options.schedule = schedule;
+    device().options.completion = completion;
+    EXPECT_EQ(computed(p).bytes, d.bytes) << "in another order";
+  }
+  device().options = LaunchOptions{.instruction_budget = device().options.instruction_budget};
+}
+
 TEST_F(MatmulWidePlain, cuts_k_where_tiles_are_few) {
   struct Shape {
     std::int64_t n, k;
@@ -169,15 +182,7 @@ TEST_F(MatmulWidePlain, cuts_k_where_tiles_are_few) {
     EXPECT_EQ(plan.cut.tiles, s.tiles);
     EXPECT_EQ(plan.cut.passing == 0, s.equal);
     const Product p{.a = blocks(20, s.k, 2), .b = blocks(s.n, s.k), .m = 20, .plain = true};
-    const Matrix d = computed(p);
-    EXPECT_TRUE(near_exact(p, d));
-    for (const auto& [schedule, completion] : {std::pair{Schedule::reverse, Completion::eager},
-                                               {Schedule::random, Completion::random}}) {
-      device().options.schedule = schedule;
-      device().options.completion = completion;
-      EXPECT_EQ(computed(p).bytes, d.bytes) << "in another order";
-    }
-    device().options = LaunchOptions{.instruction_budget = device().options.instruction_budget};
+    expect_right_in_any_order(p);
   }
 }
 
@@ -213,15 +218,7 @@ TEST_F(MatmulWidePlain, exchanges_sums_in_pairs) {
               .plain = true,
               .d_type = s.d_type};
     if (s.gated) p.up = blocks(s.n, s.k, 6), p.constant = true;
-    const Matrix d = computed(p);
-    EXPECT_TRUE(near_exact(p, d));
-    for (const auto& [schedule, completion] : {std::pair{Schedule::reverse, Completion::eager},
-                                               {Schedule::random, Completion::random}}) {
-      device().options.schedule = schedule;
-      device().options.completion = completion;
-      EXPECT_EQ(computed(p).bytes, d.bytes) << "in another order";
-    }
-    device().options = LaunchOptions{.instruction_budget = device().options.instruction_budget};
+    expect_right_in_any_order(p);
   }
 }
 
