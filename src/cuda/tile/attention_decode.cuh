@@ -185,7 +185,7 @@ class AttentionDecode {
         });
     __syncthreads();
     if (const int row = static_cast<int>(threadIdx.x); row < count)
-      DecodeFlags(args, item, row).set(split);
+      decode_flags(args, item, row).set(split);
   }
 
   /// The queries, and what of the keys is this warp's.

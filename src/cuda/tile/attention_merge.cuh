@@ -2,9 +2,9 @@
 #pragma once
 
 #include "cuda/ptx/griddepcontrol.cuh"
-#include "cuda/ptx/memory_order.cuh"
 #include "cuda/ptx/nanosleep.cuh"
 #include "cuda/tile/attention_rows.cuh"
+#include "cuda/tile/ticket_flags.cuh"
 
 namespace microscale::cuda {
 
@@ -65,35 +65,11 @@ class DecodeParts {
   float* marks_;
 };
 
-/// Whether the parts of a row have been put, a word each, which may hold anything before. It says
-/// so when it holds the call's ticket (AttentionMergedArgs).
-class DecodeFlags {
- public:
-  __device__ DecodeFlags(const AttentionMergedArgs& args, int item, int row)
-      : flags_(args.flags +
-               (static_cast<std::int64_t>(item) * args.merged_rows + row) * args.splits),
-        splits_(args.splits),
-        ticket_(args.ticket) {}
-
-  /// By one thread, behind a barrier of those that have put the part.
-  __device__ void set(int part) const { ptx::st_release_gpu_global_b64(flags_ + part, ticket_); }
-  /// All lanes of a warp, which then see all parts.
-  __device__ void wait() const {
-    for (int part = static_cast<int>(threadIdx.x & 31); part < splits_; part += 32)
-      while (ptx::ld_acquire_gpu_global_b64(flags_ + part) != ticket_) ptx::nanosleep(40);
-    __syncwarp();
-  }
-  /// All threads of the block, when no warp waits any more: a graph may run again.
-  __device__ void forget() const {
-    for (int part = static_cast<int>(threadIdx.x); part < splits_; part += decode_threads)
-      flags_[part] = 0;
-  }
-
- private:
-  std::uint64_t* flags_;
-  int splits_;
-  std::uint64_t ticket_;
-};
+/// Whether the parts of a row have been put.
+__device__ inline TicketFlags decode_flags(const AttentionMergedArgs& args, int item, int row) {
+  return {args.flags + (static_cast<std::int64_t>(item) * args.merged_rows + row) * args.splits, 1,
+          args.ticket};
+}
 
 /// Merges the parts of a row: blocks of the same grid behind those that decode, so that they wait
 /// for such alone as have begun before them. A warp has a quarter of the row's elements, four a
@@ -107,16 +83,20 @@ class AttentionDecodeMerge {
     const int number = index / args.merged_rows, row = index - number * args.merged_rows;
     const DecodeItem item(args, number, Rows);
     if (row >= item.count) return;
-    const DecodeFlags flags(args, number, row);
+    const TicketFlags flags = decode_flags(args, number, row);
+    const int parts = args.splits;  // for all the compiler knows, stores change args
     AttentionDecodeMerge merge(args, number, row);
-    flags.wait();
+    for (int part = merge.lane_; part < parts; part += 32)
+      while (!flags.is_set(part)) ptx::nanosleep(40);
+    __syncwarp();
     ptx::griddepcontrol_launch_dependents();
     merge.ask();
     merge.refer();
     merge.add();
     merge.store(args, item);
     __syncthreads();
-    flags.forget();
+    for (int part = static_cast<int>(threadIdx.x); part < parts; part += decode_threads)
+      flags.forget(part);
   }
 
  private:

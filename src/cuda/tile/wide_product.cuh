@@ -281,14 +281,14 @@ class WideProduct {
           if (ranges > 1) {
             float* sums_of_tile =
                 args.sums + block * apart + warpgroup * (Rows * Tokens / warpgroups);
-            const RangeFlags flags(args.flags + warpgroups * block + warpgroup, 2 * warpgroups,
-                                   args.ticket);
+            const TicketFlags flags(args.flags + warpgroups * block + warpgroup, 2 * warpgroups,
+                                    args.ticket);
             if (range + 1 < ranges) {
               put_sums(half, sums_of_tile + 2 * range * apart);
-              flags.set(range);
+              announce_sums(flags, range);
               continue;
             }
-            flags.wait(ranges - 1);
+            await_sums(flags, ranges - 1);
             add_sums(half, sums_of_tile, 2 * apart, ranges - 1);
           }
           tile.row += own * (Tokens / 2);
@@ -299,15 +299,15 @@ class WideProduct {
         }
       if (const std::uint32_t ranges = row.w >> 16, range = row.w & 0xFFFF; ranges > 1) {
         float* sums_of_tile = args.sums + row.z * apart + warpgroup * (Rows * Tokens / warpgroups);
-        const RangeFlags flags(args.flags + warpgroups * row.z + warpgroup, warpgroups,
-                               args.ticket);
+        const TicketFlags flags(args.flags + warpgroups * row.z + warpgroup, warpgroups,
+                                args.ticket);
         if (range + 1 < ranges) {
           put_sums(d, sums_of_tile + range * apart);
           if constexpr (parts == 2) put_sums(d64, sums_of_tile + range * apart + 64 * Tokens);
-          flags.set(range);
+          announce_sums(flags, range);
           continue;
         }
-        flags.wait(ranges - 1);
+        await_sums(flags, ranges - 1);
         add_sums(d, sums_of_tile, apart, ranges - 1);
         if constexpr (parts == 2) add_sums(d64, sums_of_tile + 64 * Tokens, apart, ranges - 1);
       }

@@ -8,7 +8,7 @@
 
 #include "cuda/ptx/barrier.cuh"
 #include "cuda/ptx/memory.cuh"
-#include "cuda/ptx/memory_order.cuh"
+#include "cuda/tile/ticket_flags.cuh"
 
 namespace microscale::cuda {
 
@@ -47,36 +47,20 @@ __device__ void add_sums(float (&d)[Count], const float* from, std::int64_t apar
     }
 }
 
-/// Whether the sums of a warpgroup's part of a range have been put: a word of memory, which may
-/// hold anything before. It says so when it holds the call's ticket (MatmulWideArgs).
-class RangeFlags {
- public:
-  /// `first`: of the tile's first range, the others `apart` words further each.
-  __device__ RangeFlags(std::uint64_t* first, int apart, std::uint64_t ticket)
-      : first_(first), apart_(apart), ticket_(ticket) {}
-
-  /// The warpgroup's 128 threads, when they have put theirs.
-  __device__ void set(std::uint32_t range) const {
-    ptx::bar_sync(barrier(), 128);
-    if (threadIdx.x % 128 == 0) ptx::st_release_gpu_global_b64(first_ + range * apart_, ticket_);
+/// A warpgroup's 128 threads, when they have put their sums of a range.
+__device__ inline void announce_sums(const TicketFlags& flags, std::uint32_t range) {
+  ptx::bar_sync(1 + threadIdx.x / 128, 128);
+  if (threadIdx.x % 128 == 0) flags.set(static_cast<int>(range));
+}
+/// Waits for those of the first `ranges`, 1 to 32, and forgets the flags. All 128 threads see what
+/// has been put. Each warp polls by a vote: where lanes left a loop one by one, the assembler would
+/// give up uniform registers in others.
+__device__ inline void await_sums(const TicketFlags& flags, std::uint32_t ranges) {
+  const auto range = static_cast<int>(min(threadIdx.x % 32, ranges - 1));
+  while (__any_sync(0xFFFFFFFFu, !flags.is_set(range))) {
   }
-  /// Waits for the first `ranges`, 1 to 32, and forgets them, so that a graph may run again. All 128
-  /// threads see what has been put. Each warp polls by a vote: where lanes left a loop one by one,
-  /// the assembler would give up uniform registers in others.
-  __device__ void wait(std::uint32_t ranges) const {
-    std::uint64_t* own = first_ + min(threadIdx.x % 32, ranges - 1) * apart_;
-    while (__any_sync(0xFFFFFFFFu, ptx::ld_acquire_gpu_global_b64(own) != ticket_)) {
-    }
-    ptx::bar_sync(barrier(), 128);
-    if (threadIdx.x % 128 < ranges) *own = 0;
-  }
-
- private:
-  __device__ static std::uint32_t barrier() { return 1 + threadIdx.x / 128; }
-
-  std::uint64_t* first_;
-  int apart_;
-  std::uint64_t ticket_;
-};
+  ptx::bar_sync(1 + threadIdx.x / 128, 128);
+  if (threadIdx.x % 128 < ranges) flags.forget(range);
+}
 
 }  // namespace microscale::cuda
