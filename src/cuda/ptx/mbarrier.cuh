@@ -40,18 +40,21 @@ __device__ inline void mbarrier_arrive_expect_tx(std::uint32_t mbarrier, std::ui
                : "memory");
 }
 
+#define MICROSCALE_MBARRIER_HAS_ENDED(instruction, done, mbarrier, parity) \
+  asm volatile(                                                            \
+      "{\n"                                                                \
+      ".reg .pred p;\n" instruction                                        \
+      ".shared::cta.b64 p, [%1], %2;\n"                                    \
+      "selp.u32 %0, 1, 0, p;\n"                                            \
+      "}"                                                                  \
+      : "=r"(done)                                                         \
+      : "r"(mbarrier), "r"(parity)                                         \
+      : "memory")
+
 /// "mbarrier.test_wait": whether the phase of this parity has ended, at once.
 __device__ inline bool mbarrier_test_wait_parity(std::uint32_t mbarrier, std::uint32_t parity) {
   std::uint32_t done;
-  asm volatile(
-      "{\n"
-      ".reg .pred p;\n"
-      "mbarrier.test_wait.parity.shared::cta.b64 p, [%1], %2;\n"
-      "selp.u32 %0, 1, 0, p;\n"
-      "}"
-      : "=r"(done)
-      : "r"(mbarrier), "r"(parity)
-      : "memory");
+  MICROSCALE_MBARRIER_HAS_ENDED("mbarrier.test_wait.parity", done, mbarrier, parity);
   return done != 0;
 }
 
@@ -59,15 +62,7 @@ __device__ inline bool mbarrier_test_wait_parity(std::uint32_t mbarrier, std::ui
 /// says no.
 __device__ inline bool mbarrier_try_wait_parity(std::uint32_t mbarrier, std::uint32_t parity) {
   std::uint32_t done;
-  asm volatile(
-      "{\n"
-      ".reg .pred p;\n"
-      "mbarrier.try_wait.parity.shared::cta.b64 p, [%1], %2;\n"
-      "selp.u32 %0, 1, 0, p;\n"
-      "}"
-      : "=r"(done)
-      : "r"(mbarrier), "r"(parity)
-      : "memory");
+  MICROSCALE_MBARRIER_HAS_ENDED("mbarrier.try_wait.parity", done, mbarrier, parity);
   return done != 0;
 }
 
@@ -75,16 +70,20 @@ __device__ inline bool mbarrier_try_wait_parity(std::uint32_t mbarrier, std::uin
 __device__ inline bool mbarrier_try_wait_parity_cluster(std::uint32_t mbarrier,
                                                         std::uint32_t parity) {
   std::uint32_t done;
-  asm volatile(
-      "{\n"
-      ".reg .pred p;\n"
-      "mbarrier.try_wait.parity.acquire.cluster.shared::cta.b64 p, [%1], %2;\n"
-      "selp.u32 %0, 1, 0, p;\n"
-      "}"
-      : "=r"(done)
-      : "r"(mbarrier), "r"(parity)
-      : "memory");
+  MICROSCALE_MBARRIER_HAS_ENDED("mbarrier.try_wait.parity.acquire.cluster", done, mbarrier, parity);
   return done != 0;
+}
+#undef MICROSCALE_MBARRIER_HAS_ENDED
+
+/// Until it says yes.
+__device__ inline void mbarrier_wait_parity(std::uint32_t mbarrier, std::uint32_t parity) {
+  while (!mbarrier_try_wait_parity(mbarrier, parity)) {
+  }
+}
+
+__device__ inline void mbarrier_wait_parity_cluster(std::uint32_t mbarrier, std::uint32_t parity) {
+  while (!mbarrier_try_wait_parity_cluster(mbarrier, parity)) {
+  }
 }
 
 /// "mapa", "mbarrier.arrive": one arrival, where `guard` is set, at the same barrier of block

@@ -74,8 +74,7 @@ __device__ void expand_weights(const ExpandWeightsArgs& args) {
                                                       count * Weights::tile_bytes, barrier);
   }
   std::int64_t row_tile = first / args.chunks, chunk = first - row_tile * args.chunks;
-  while (!ptx::mbarrier_try_wait_parity(barrier, 0)) {
-  }
+  ptx::mbarrier_wait_parity(barrier, 0);
 #pragma unroll 1
   for (int i = 0; i < count; ++i) {
     const typename Weights::Tile tile =

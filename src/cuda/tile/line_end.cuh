@@ -68,8 +68,7 @@ class LineEnd {
       const ProductBias bias{bias_.at(tile_, line_), -0.0f};
       float sum = add_up();
       if (share_.end_stage(tile_, args_.stages) < args_.stages) {
-        while (!ptx::mbarrier_try_wait_parity_cluster(mailbox_barrier(), 0)) {
-        }
+        ptx::mbarrier_wait_parity_cluster(mailbox_barrier(), 0);
         sum = __fadd_rn(sum, __uint_as_float(ptx::ld_shared_b32(mailbox())));
       }
       if (col < args_.n && threadIdx.x % 32 < line_rows)

@@ -43,8 +43,7 @@ class LineRing {
  private:
   __device__ std::uint32_t empty() const { return full() + place_[1]; }
   __device__ static void wait(std::uint32_t barrier, std::uint32_t parity) {
-    while (!ptx::mbarrier_try_wait_parity(barrier, parity)) {
-    }
+    ptx::mbarrier_wait_parity(barrier, parity);
   }
   __device__ static void arrive(std::uint32_t barrier) {
     __syncwarp();

@@ -172,8 +172,7 @@ class MatmulStream {
   }
 
   __device__ static void wait_for(std::uint32_t barrier, std::uint32_t parity) {
-    while (!ptx::mbarrier_try_wait_parity(barrier, parity)) {
-    }
+    ptx::mbarrier_wait_parity(barrier, parity);
   }
 
   // Rows of a.

@@ -56,8 +56,7 @@ class StageRing {
 
  private:
   __device__ static void wait(std::uint32_t barrier, std::uint32_t parity) {
-    while (!ptx::mbarrier_try_wait_parity(barrier, parity)) {
-    }
+    ptx::mbarrier_wait_parity(barrier, parity);
   }
   std::uint32_t barriers_;
   int stage_ = 0;

@@ -49,8 +49,7 @@ class StreamCluster {
   /// the blocks' sums in their order.
   template <class Take>
   __device__ void add_up(Take&& take) {
-    while (!ptx::mbarrier_try_wait_parity(barrier(buffer_), parity_)) {
-    }
+    ptx::mbarrier_wait_parity(barrier(buffer_), parity_);
     if (threadIdx.x == 0) expect(buffer_);
     for (std::uint32_t i = threadIdx.x; i < 1u << share_shift(); i += stream_threads) {
       float low = 0.0f, high = 0.0f;

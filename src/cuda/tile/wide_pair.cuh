@@ -55,8 +55,7 @@ class WidePair {
       }
       ptx::st_async_shared_cluster_v4_f32(there + 512 * i, sent, its_barrier);
     }
-    while (!ptx::mbarrier_try_wait_parity_cluster(barrier, 0)) {
-    }
+    ptx::mbarrier_wait_parity_cluster(barrier, 0);
 #pragma unroll
     for (int i = 0; i < half; i += 4) {
       const uint4 more = ptx::ld_shared_v4(here + 512 * i);
