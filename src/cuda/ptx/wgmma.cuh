@@ -3,8 +3,6 @@
 // 128 threads execute each of these. The products: wgmma_f16.cuh, wgmma_e4m3.cuh.
 #pragma once
 
-#include <cstdint>
-
 namespace microscale::ptx {
 
 /// "wgmma.fence": accumulators and parts of A that this warp has touched are safe for the products
@@ -27,20 +25,6 @@ __device__ inline void wgmma_wait_group() {
 /// after the next barrier.
 __device__ inline void fence_proxy_async_shared() {
   asm volatile("fence.proxy.async.shared::cta;" ::: "memory");
-}
-
-/// No instruction: keeps the compiler from moving what it does to `registers` across this place, as
-/// it may across a fence or a wait, which name no registers.
-template <int Count>
-__device__ inline void keep_in_place(float (&registers)[Count]) {
-#pragma unroll
-  for (int i = 0; i < Count; ++i) asm volatile("" : "+f"(registers[i])::"memory");
-}
-
-template <int Count>
-__device__ inline void keep_in_place(std::uint32_t (&registers)[Count]) {
-#pragma unroll
-  for (int i = 0; i < Count; ++i) asm volatile("" : "+r"(registers[i])::"memory");
 }
 
 }  // namespace microscale::ptx

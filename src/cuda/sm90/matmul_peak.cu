@@ -4,6 +4,7 @@
 #include <cstdint>
 
 #include "cuda/matmul_peak.hpp"
+#include "cuda/ptx/keep_in_place.cuh"
 #include "cuda/ptx/matrix_descriptor.cuh"
 #include "cuda/ptx/wgmma.cuh"
 #include "cuda/ptx/wgmma_e4m3.cuh"

@@ -6,7 +6,7 @@
 #include <cstdint>
 
 #include "cuda/attention_prefill_args.hpp"
-#include "cuda/ptx/wgmma.cuh"
+#include "cuda/ptx/keep_in_place.cuh"
 #include "cuda/tile/attention_elements.cuh"
 #include "cuda/tile/attention_prefill_item.cuh"
 #include "cuda/tile/grid_order.cuh"

@@ -7,10 +7,10 @@
 #include <cstdint>
 
 #include "cuda/attention_prefill_args.hpp"
+#include "cuda/ptx/keep_in_place.cuh"
 #include "cuda/ptx/ldmatrix.cuh"
 #include "cuda/ptx/memory.cuh"
 #include "cuda/ptx/permute.cuh"
-#include "cuda/ptx/wgmma.cuh"
 #include "cuda/tile/attention_elements.cuh"
 #include "cuda/tile/attention_expand.cuh"
 #include "cuda/tile/attention_prefill_item.cuh"

@@ -9,8 +9,8 @@
 #include <cstdint>
 
 #include "cuda/attention_prefill_args.hpp"
+#include "cuda/ptx/keep_in_place.cuh"
 #include "cuda/ptx/setmaxnreg.cuh"
-#include "cuda/ptx/wgmma.cuh"
 #include "cuda/tile/attention_prefill_query.cuh"
 #include "cuda/tile/attention_prefill_store.cuh"
 #include "cuda/tile/grid_order.cuh"

@@ -6,6 +6,7 @@
 
 #include <cstdint>
 
+#include "cuda/ptx/keep_in_place.cuh"
 #include "cuda/ptx/matrix_descriptor.cuh"
 #include "cuda/ptx/wgmma.cuh"
 #include "cuda/ptx/wgmma_f16.cuh"

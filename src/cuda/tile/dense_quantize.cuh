@@ -7,6 +7,7 @@
 
 #include <cstdint>
 
+#include "cuda/ptx/keep_in_place.cuh"
 #include "cuda/tile/dense_store.cuh"
 #include "cuda/tile/quantized_store.cuh"
 

@@ -5,8 +5,8 @@
 #include <cstdint>
 
 #include "cuda/ptx/elect.cuh"
+#include "cuda/ptx/keep_in_place.cuh"
 #include "cuda/ptx/mbarrier.cuh"
-#include "cuda/ptx/wgmma.cuh"
 
 namespace microscale::cuda {
 

@@ -16,9 +16,9 @@
 
 #include "cuda/line_stream_args.hpp"
 #include "cuda/ptx/cluster.cuh"
+#include "cuda/ptx/keep_in_place.cuh"
 #include "cuda/ptx/mbarrier.cuh"
 #include "cuda/ptx/memory.cuh"
-#include "cuda/ptx/wgmma.cuh"
 #include "cuda/tile/grid_order.cuh"
 #include "cuda/tile/line_copies.cuh"
 #include "cuda/tile/line_end.cuh"

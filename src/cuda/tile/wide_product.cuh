@@ -27,6 +27,7 @@
 #include "cuda/ptx/async_copy.cuh"
 #include "cuda/ptx/barrier.cuh"
 #include "cuda/ptx/elect.cuh"
+#include "cuda/ptx/keep_in_place.cuh"
 #include "cuda/ptx/matrix_descriptor.cuh"
 #include "cuda/ptx/memory.cuh"
 #include "cuda/ptx/setmaxnreg.cuh"

@@ -2,6 +2,7 @@
 // rows of 128 bytes, not accumulating, then the next 32 bytes. 128 threads.
 #include <cstdint>
 
+#include "cuda/ptx/keep_in_place.cuh"
 #include "cuda/ptx/matrix_descriptor.cuh"
 #include "cuda/ptx/wgmma.cuh"
 #include "cuda/ptx/wgmma_e4m3.cuh"
