@@ -31,10 +31,9 @@ class WideWalk {
   __device__ WideWalk(const ProductRows& rows, std::int64_t n, bool gated)
       : rows_(rows), columns_(static_cast<std::uint32_t>(wide_column_tiles(shape, n, gated))) {}
 
-  /// Experts: finds how many tiles of each size they have, wanted before anything of them. All
-  /// lanes of a warp ask.
+  /// Experts: finds how many tiles of each size they have, wanted before anything of them, once.
+  /// All lanes of a warp ask.
   __device__ void count() {
-    for (std::uint32_t& tiles : of_size_) tiles = 0;
 #pragma unroll 4
     for (std::int64_t matrix = threadIdx.x & 31; matrix < rows_.matrices; matrix += 32) {
       const std::int64_t rows = rows_of_matrix(rows_, matrix).count;
