@@ -385,11 +385,3 @@ class AttentionDecode {
 };
 
 }  // namespace microscale::cuda
-
-/// `blocks`: that a multiprocessor holds.
-#define MICROSCALE_ATTENTION_DECODE_ENTRY(name, codes, d, tiles, blocks, tokens)          \
-  extern "C" __global__ void __launch_bounds__(microscale::cuda::decode_threads, blocks)  \
-      name(const __grid_constant__ microscale::cuda::AttentionMergedArgs args) {          \
-    microscale::cuda::AttentionDecode<microscale::cuda::codes, d, tiles,                  \
-                                      microscale::cuda::DecodeTokens::tokens>::run(args); \
-  }
