@@ -349,9 +349,3 @@ class MatmulStream {
 };
 
 }  // namespace microscale::cuda
-
-#define MICROSCALE_MATMUL_STREAM_ENTRY(name, ...)                                   \
-  extern "C" __global__ void __launch_bounds__(microscale::cuda::stream_threads, 1) \
-      name(const __grid_constant__ microscale::cuda::MatmulStreamArgs args) {       \
-    microscale::cuda::MatmulStream<microscale::cuda::__VA_ARGS__>::run(args);       \
-  }
