@@ -186,17 +186,15 @@ void check_memory(Device& device, const MatmulCall& call, std::span<std::uint8_t
 // Hopper's kernels for many rows read packed weights, unless rows are very many: plain ones are
 // packed in the workspace first, which costs one pass over them.
 std::int64_t wide_packing_bytes(const MatmulCall& call) {
-  if (call.packed()) return 0;
   return cuda::packed_weights_bytes(call.b_shape(), call.matrices, call.gated);
 }
 
-// The weights as they would be, without memory; none where they are packed or stay as they are, or
-// where rows are so few that packing would take longer than it saves.
+// Of a call that these kernels do not take as it is: the weights as they would be, without memory;
+// none where they are packed, or where rows are so few that packing would take longer than it
+// saves.
 std::optional<PackedWeights> packed_for_wide(const Device& device, const MatmulCall& call) {
   constexpr std::int64_t least_rows = 17;
-  if (call.rows() < least_rows * (call.groups ? call.matrices : 1)) return {};
-  if (call.packed() || wide_call(device.info(), call, rows_of(call), output_of(call, nullptr)))
-    return {};
+  if (call.packed() || call.rows() < least_rows * (call.groups ? call.matrices : 1)) return {};
   PackedWeights packed;
   packed.shape = call.b_shape();
   packed.matrices = call.matrices;
@@ -242,13 +240,13 @@ void quantize_sums(Device& device, const MatmulCall& call, const float* sums, St
 
 std::int64_t matmul_workspace_bytes(Device& device, const MatmulCall& call) {
   check_formats(call);
+  if (const auto wide = wide_call(device.info(), call, rows_of(call), output_of(call, nullptr)))
+    return sums_bytes(call, wide->quantized) + wide_workspace_bytes(device.info(), *wide);
   if (const auto packed = packed_for_wide(device, call)) {
     const MatmulWeights weights = *packed;
     return padded(wide_packing_bytes(call)) +
            matmul_workspace_bytes(device, call.with(weights, nullptr));
   }
-  if (const auto wide = wide_call(device.info(), call, rows_of(call), output_of(call, nullptr)))
-    return sums_bytes(call, wide->quantized) + wide_workspace_bytes(device.info(), *wide);
   // One row's kernel wants codes at multiples of 32 bytes, which they may not be yet.
   if (call.rows() > 1 && is_blackwell_product(device.info(), call)) return sums_bytes(call);
   return sums_bytes(call) + matmul_rows_workspace(call, all_rows(call));
@@ -265,7 +263,11 @@ void matmul(Device& device, const MatmulCall& call, std::span<std::uint8_t> work
                             "d_global_scales",
                             call.operation));
   check_memory(device, call, workspace);
-  if (packed_for_wide(device, call)) {
+  auto* const sums = reinterpret_cast<float*>(workspace.data());
+  const ProductRows rows = rows_of(call);
+  const ProductOutput output = output_of(call, sums);
+  auto wide = wide_call(device.info(), call, rows, output);
+  if (!wide && packed_for_wide(device, call)) {
     const std::int64_t packing = wide_packing_bytes(call);
     const std::span<std::uint8_t> bytes = workspace.first(static_cast<std::size_t>(packing));
     const MatmulWeights weights =
@@ -274,11 +276,8 @@ void matmul(Device& device, const MatmulCall& call, std::span<std::uint8_t> work
     return matmul(device, call.with(weights, nullptr),
                   workspace.subspan(static_cast<std::size_t>(padded(packing))), stream);
   }
-  auto* const sums = reinterpret_cast<float*>(workspace.data());
-  const ProductRows rows = rows_of(call);
-  const ProductOutput output = output_of(call, sums);
   std::uint8_t* const rest = workspace.data() + sums_bytes(call);
-  if (auto wide = wide_call(device.info(), call, rows, output)) {
+  if (wide) {
     wide->workspace = wide->quantized ? workspace.data() : rest;
     matmul_wide(device, call.operation, *wide, stream);
     if (wide->quantized) return;
