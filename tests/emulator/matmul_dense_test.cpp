@@ -227,20 +227,11 @@ TEST_F(MatmulDense, passes_nan_and_infinity_on) {
 }
 
 TEST_F(MatmulDense, gives_the_same_bytes_in_any_order_of_warps_and_copies) {
-  const Product p{.a = dense(DType::bf16, 270, 448),
-                  .b = blocks(Format::nvfp4, 300, 448),
-                  .m = 270,
-                  .dense = true,
-                  .d_type = DType::bf16};
-  const Matrix d = computed(p);
-  const LaunchOptions before = device().options;
-  for (const auto& [schedule, completion] :
-       {std::pair{Schedule::reverse, Completion::eager}, {Schedule::random, Completion::random}}) {
-    device().options.schedule = schedule;
-    device().options.completion = completion;
-    EXPECT_EQ(computed(p).bytes, d.bytes);
-  }
-  device().options = before;
+  expect_right_in_any_order({.a = dense(DType::bf16, 270, 448),
+                             .b = blocks(Format::nvfp4, 300, 448),
+                             .m = 270,
+                             .dense = true,
+                             .d_type = DType::bf16});
 }
 
 // matmul_wide comes here by itself.

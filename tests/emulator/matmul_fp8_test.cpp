@@ -138,21 +138,11 @@ TEST_F(MatmulFp8, leaves_what_does_not_fit_to_bf16) {
 }
 
 TEST_F(MatmulFp8, gives_the_same_bytes_in_any_order_of_warps_and_copies) {
-  const Product p{.a = blocks(210, 768, 3, 110, 131),
-                  .b = blocks(300, 768, 4, 110, 131),
-                  .m = 210,
-                  .fp8 = true,
-                  .dense = true};
-  const Matrix d = computed(p);
-  EXPECT_TRUE(near_exact(p, d));
-  const LaunchOptions before = device().options;
-  for (const auto& [schedule, completion] :
-       {std::pair{Schedule::reverse, Completion::eager}, {Schedule::random, Completion::random}}) {
-    device().options.schedule = schedule;
-    device().options.completion = completion;
-    EXPECT_EQ(computed(p).bytes, d.bytes);
-  }
-  device().options = before;
+  expect_right_in_any_order({.a = blocks(210, 768, 3, 110, 131),
+                             .b = blocks(300, 768, 4, 110, 131),
+                             .m = 210,
+                             .fp8 = true,
+                             .dense = true});
 }
 
 }  // namespace

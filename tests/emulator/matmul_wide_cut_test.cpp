@@ -70,6 +70,26 @@ TEST_F(MatmulWideCut, cuts_k_where_tiles_are_few) {
   device().set(2);
 }
 
+// Two ranges of a tile, of a cluster, exchange halves of their sums; of six, halves of three pairs
+// are added up by memory, too.
+TEST_F(MatmulWideCut, exchanges_sums_in_pairs) {
+  for (const int ranges : {2, 6}) {
+    const std::int64_t n = 130, k = 640 * ranges;
+    device().set(2 * ranges);
+    const cuda::WidePlan plan = cuda::wide_plan(n, k, false, 100, 1, false, 544, false, 2 * ranges);
+    EXPECT_EQ(plan.shape.rows, 128);
+    EXPECT_EQ(plan.shape.tokens, 128);
+    EXPECT_TRUE(plan.cut.paired);
+    EXPECT_EQ(plan.cut.tiles, 2u);
+    EXPECT_EQ(most_ranges(plan.cut), ranges);
+    expect_right_in_any_order({.a = dense(DType::bf16, 100, k),
+                               .b = blocks(Format::mxfp4, n, k),
+                               .m = 100,
+                               .constant = ranges == 2});
+  }
+  device().set(2);
+}
+
 // A graph runs again with the ticket that it was captured with.
 TEST_F(MatmulWideCut, forgets_whose_sums_were_there) {
   device().set(7);

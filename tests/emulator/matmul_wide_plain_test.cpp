@@ -154,19 +154,6 @@ TEST_F(MatmulWidePlain, gives_each_expert_its_rows) {
   }
 }
 
-/// The product, and its bytes whatever comes first.
-void expect_right_in_any_order(const Product& p) {
-  const Matrix d = computed(p);
-  EXPECT_TRUE(near_exact(p, d));
-  for (const auto& [schedule, completion] :
-       {std::pair{Schedule::reverse, Completion::eager}, {Schedule::random, Completion::random}}) {
-    device().options.schedule = schedule;
-    device().options.completion = completion;
-    EXPECT_EQ(computed(p).bytes, d.bytes) << "in another order";
-  }
-  device().options = LaunchOptions{.instruction_budget = device().options.instruction_budget};
-}
-
 TEST_F(MatmulWidePlain, cuts_k_where_tiles_are_few) {
   struct Shape {
     std::int64_t n, k;

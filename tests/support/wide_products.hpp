@@ -9,6 +9,7 @@
 #include <gtest/gtest.h>
 
 #include <cmath>
+#include <utility>
 #include <vector>
 
 #include "cuda/matmul_dense.hpp"
@@ -320,5 +321,19 @@ inline ::testing::AssertionResult near_exact(const Product& p, const Matrix& d) 
 }
 
 inline ::testing::AssertionResult is_right(const Product& p) { return near_exact(p, computed(p)); }
+
+/// The product, and its bytes whichever warp and copy comes first.
+inline void expect_right_in_any_order(const Product& p) {
+  const Matrix d = computed(p);
+  EXPECT_TRUE(near_exact(p, d));
+  const LaunchOptions before = device().options;
+  for (const auto& [schedule, completion] :
+       {std::pair{Schedule::reverse, Completion::eager}, {Schedule::random, Completion::random}}) {
+    device().options.schedule = schedule;
+    device().options.completion = completion;
+    EXPECT_EQ(computed(p).bytes, d.bytes) << "in another order";
+  }
+  device().options = before;
+}
 
 }  // namespace microscale::emulator
