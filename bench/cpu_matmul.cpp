@@ -38,6 +38,7 @@ class Measurement {
       return output_[static_cast<std::size_t>(index)];
     });
     std::vector<double> times, reads, peaks;
+    std::string peak_name;
     std::size_t copy = 0;
     const int rounds = few_rows() ? 4 * options_.runs : options_.runs;
     for (int r = 0; r < rounds && !watcher.stopped(); ++r) {
@@ -46,20 +47,26 @@ class Measurement {
         const HostMemory& weights = memory_[copy++ % copies_];
         move_bytes(weights.data(), weights.size(), nullptr, 0, limits.threads);
       }));
-      peaks.push_back(
-          arithmetic_peak(options_.context.backend, limits.threads, options_.brief).operations);
+      const Peak now = (codes_by_codes() ? codes_peak : arithmetic_peak)(
+          options_.context.backend, limits.threads, options_.brief);
+      peaks.push_back(now.operations);
+      peak_name = now.name;
     }
     if (times.empty()) return row;
     row.seconds = median(times);
     const double read = median(reads) * row.bytes / case_.weight_bytes();
     const double peak = median(peaks), multiply = peak > 0 ? row.operations / peak : 0;
     row.arithmetic = multiply > read;
-    row.limit = row.arithmetic ? limits.peak.name : "read";
+    row.limit = row.arithmetic ? peak_name : "read";
     row.limit_seconds = std::max(read, multiply);
     return row;
   }
 
  private:
+  bool codes_by_codes() const {
+    return case_.m >= 16 && case_.input && info(*case_.input).code_bits == 4 &&
+           info(case_.weights).code_bits == 4;
+  }
   bool few_rows() const { return case_.kind != ProductKind::grouped && case_.m <= 16; }
 
   // The first is what the operands are, or is packed of them; the others are copies of its bytes.
@@ -125,16 +132,19 @@ double share_to_reach(const MatmulCase& c, const Result& row) {
 CpuMatmulLimits cpu_matmul_limits(const CpuMatmulOptions& options) {
   const int threads = threads_of(options);
   const HostMemory memory(std::max<std::size_t>(options.rotate, 1 << 20), option);
-  std::vector<double> reads, peaks;
-  CpuMatmulLimits limits{.threads = threads, .peak = {}};
+  std::vector<double> reads, peaks, code_peaks;
+  CpuMatmulLimits limits{.threads = threads, .peak = {}, .codes = {}};
   for (int run = 0; run < std::max(options.runs, 3); ++run) {
     reads.push_back(
         seconds_of([&] { move_bytes(memory.data(), memory.size(), nullptr, 0, threads); }));
     limits.peak = arithmetic_peak(options.context.backend, threads, options.brief);
+    limits.codes = codes_peak(options.context.backend, threads, options.brief);
     peaks.push_back(limits.peak.operations);
+    code_peaks.push_back(limits.codes.operations);
   }
   limits.read = static_cast<double>(memory.size()) / median(reads);
   limits.peak.operations = median(peaks);
+  limits.codes.operations = median(code_peaks);
   return limits;
 }
 

@@ -23,8 +23,8 @@ struct CpuMatmulOptions {
 
 struct CpuMatmulLimits {
   int threads = 0;
-  double read = 0;  // bytes a second, of `rotate` bytes
-  Peak peak;
+  double read = 0;   // bytes a second, of `rotate` bytes
+  Peak peak, codes;  // of FP4 by FP4, `codes`
 };
 /// Medians, for the heading of a table.
 CpuMatmulLimits cpu_matmul_limits(const CpuMatmulOptions& options);

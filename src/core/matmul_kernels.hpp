@@ -59,9 +59,9 @@ struct MatmulKernels {
   /// back as MatmulProduct::weights_in_range of all products of a call.
   bool (*weights_in_range)(const MatmulProduct&, const MatmulRows& b);
   /// What one prepared row of a takes; 0: a is read as it is. Rows come in groups of
-  /// `prepared_rows`, the last one filled up.
+  /// `prepared_rows`, the last one filled up; a group takes a multiple of 64 bytes.
   std::int64_t (*prepared_row_bytes)(const MatmulProduct&);
-  std::int64_t prepared_rows;
+  std::int64_t (*prepared_rows)(const MatmulProduct&);
   /// Rows [first, first + count) of a into `prepared` (that of row 0); first is a multiple of
   /// prepared_rows. odd[r] becomes 1 for rows outside the kernel's exact range, else 0: the
   /// reference computes those.

@@ -1,5 +1,6 @@
 #include "cpu/matmul_rows.hpp"
 
+#include <algorithm>
 #include <array>
 #include <bit>
 
@@ -48,6 +49,18 @@ bool dense_to_floats(const std::uint8_t* data, std::int64_t first, std::int64_t 
   return beyond == 0;
 }
 
+constexpr Values scales_of(bool e8m0) {
+  Values values{};
+  for (std::size_t s = 0; s < values.size(); ++s)
+    values[s] = e8m0 ? decode_e8m0(static_cast<std::uint8_t>(s))
+                     : UE4M3::decode(static_cast<std::uint8_t>(s));
+  return values;
+}
+
+bool inside(const FormatInfo& format, std::uint8_t scale) {
+  return !format.e8m0_scale || scale < too_large_scale || scale == e8m0_nan;
+}
+
 }  // namespace
 
 bool covers_matmul(const MatmulProduct& product) {
@@ -63,12 +76,13 @@ bool row_to_floats(const MatmulRows& rows, std::int64_t row, std::int64_t first,
                                        : dense_to_floats<DType::f32>)(data, first, count, output);
   const FormatInfo& format = info(rows.format);
   const Values& values = values_of(format.element);
+  const float* steps = scale_values(rows.format);
   const std::uint8_t* scales = rows.scales + row * rows.scale_stride;
-  bool inside = true;
+  bool all_inside = true;
   for (std::int64_t i = first; i < first + count; i += format.block) {
     const std::uint8_t scale = scales[i / format.block];
-    if (format.e8m0_scale && scale >= too_large_scale && scale != e8m0_nan) inside = false;
-    const float step = format.e8m0_scale ? decode_e8m0(scale) : UE4M3::decode(scale);
+    all_inside &= inside(format, scale);
+    const float step = steps[scale];
     if (format.code_bits == 8) {
       for (int e = 0; e < format.block; ++e) *output++ = values[data[i + e]] * step;
       continue;
@@ -79,7 +93,19 @@ bool row_to_floats(const MatmulRows& rows, std::int64_t row, std::int64_t first,
       *output++ = values[pair >> 4] * step;
     }
   }
-  return inside;
+  return all_inside;
+}
+
+const float* scale_values(Format format) {
+  static constexpr Values e8m0 = scales_of(true), e4m3 = scales_of(false);
+  return (info(format).e8m0_scale ? e8m0 : e4m3).data();
+}
+
+bool scales_inside(const MatmulRows& rows, std::int64_t row, std::int64_t count) {
+  const FormatInfo& format = info(rows.format);
+  const std::uint8_t* scales = rows.scales + row * rows.scale_stride;
+  return std::all_of(scales, scales + count / format.block,
+                     [&](std::uint8_t scale) { return inside(format, scale); });
 }
 
 }  // namespace microscale::cpu

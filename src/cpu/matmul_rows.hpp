@@ -17,4 +17,10 @@ bool covers_matmul(const MatmulProduct& product);
 bool row_to_floats(const MatmulRows& rows, std::int64_t row, std::int64_t first, std::int64_t count,
                    float* output);
 
+/// The FP32 number of each scale byte of NVFP4 or an MX format.
+const float* scale_values(Format format);
+
+/// Whether all block scales of a row of codes are so small that row_to_floats is true.
+bool scales_inside(const MatmulRows& rows, std::int64_t row, std::int64_t count);
+
 }  // namespace microscale::cpu

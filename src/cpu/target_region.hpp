@@ -53,6 +53,10 @@
   MICROSCALE_TARGET_BEGIN("avx2,fma,f16c,bmi2,avx512f,avx512bw,avx512vl,avx512dq") \
   namespace microscale::avx512 {
 #define MICROSCALE_AVX512_END MICROSCALE_AVX2_END
+#define MICROSCALE_VNNI_BEGIN                                                                 \
+  MICROSCALE_TARGET_BEGIN("avx2,fma,f16c,bmi2,avx512f,avx512bw,avx512vl,avx512dq,avx512vnni") \
+  namespace microscale::vnni {
+#define MICROSCALE_VNNI_END MICROSCALE_AVX2_END
 #define MICROSCALE_AMX_BEGIN                                                                      \
   MICROSCALE_TARGET_BEGIN(                                                                        \
       "avx2,fma,f16c,bmi2,avx512f,avx512bw,avx512vl,avx512dq,avx512bf16,avx512fp16,amx-tile,amx-" \

@@ -130,25 +130,34 @@ class Runner {
 
   // a in the kernel's own order, the rows of each product padded to the kernel's groups.
   void prepare_rows() {
-    MatmulProduct& first = products_.runs.front().product;
-    const std::int64_t row_bytes = kernels_->prepared_row_bytes(first);
-    if (row_bytes == 0) return;
-    const std::int64_t group = kernels_->prepared_rows;
-    std::int64_t rows = 0;
-    std::vector<std::pair<ProductRun*, std::int64_t>> pieces;
+    struct Piece {
+      ProductRun* run;
+      std::int64_t row, count;
+    };
+    std::vector<Piece> pieces;
+    std::vector<std::int64_t> begins;
+    std::int64_t rows = 0, bytes = 0;
     for (ProductRun& run : products_.runs) {
+      const MatmulProduct& product = run.product;
+      const std::int64_t row_bytes = kernels_->prepared_row_bytes(product);
+      if (row_bytes == 0) return;
+      const std::int64_t group = kernels_->prepared_rows(product);
+      for (std::int64_t r = 0; r < product.m; r += group)
+        pieces.push_back({&run, r, std::min(group, product.m - r)});
       run.prepared_row = rows;
-      for (std::int64_t r = 0; r < run.product.m; r += group) pieces.emplace_back(&run, r);
-      rows += round_up(run.product.m, group);
+      begins.push_back(bytes);
+      rows += product.m;
+      bytes += round_up(round_up(product.m, group) * row_bytes, alignment);
     }
-    prepared_ = std::make_unique<Scratch>(rows * row_bytes);
+    prepared_ = std::make_unique<Scratch>(bytes);
     odd_.resize(static_cast<std::size_t>(rows));
-    for (ProductRun& run : products_.runs)
-      run.product.prepared = run.up.prepared = prepared_->data() + run.prepared_row * row_bytes;
+    for (std::size_t i = 0; i < begins.size(); ++i) {
+      ProductRun& run = products_.runs[i];
+      run.product.prepared = run.up.prepared = prepared_->data() + begins[i];
+    }
     parallel_for(static_cast<std::int64_t>(pieces.size()), context_.threads, [&](std::int64_t i) {
-      const auto [run, row] = pieces[static_cast<std::size_t>(i)];
-      kernels_->prepare(run->product, row, std::min(group, run->product.m - row),
-                        prepared_->data() + run->prepared_row * row_bytes,
+      const auto& [run, row, count] = pieces[static_cast<std::size_t>(i)];
+      kernels_->prepare(run->product, row, count, const_cast<void*>(run->product.prepared),
                         odd_.data() + run->prepared_row);
     });
   }

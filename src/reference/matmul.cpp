@@ -69,7 +69,7 @@ const MatmulKernels reference_matmul{
     .supports = [](const MatmulProduct&) { return true; },
     .weights_in_range = [](const MatmulProduct&, const MatmulRows&) { return true; },
     .prepared_row_bytes = [](const MatmulProduct&) { return std::int64_t{0}; },
-    .prepared_rows = 1,
+    .prepared_rows = [](const MatmulProduct&) { return std::int64_t{1}; },
     .prepare = nullptr,
     .tile_shape =
         [](const MatmulProduct&) {

@@ -69,21 +69,25 @@ TEST(MatmulRange, scales_at_both_ends_give_exact_values) {
       // Both sides block-scaled, the scales far apart.
       for (int low : {0, 3, 254}) {
         const int other = 254 - low;
-        BlockTensor a =
-            test::random_blocks(Format::mxfp4, 7, 96, Layout::row_major, 5, other, other);
-        BlockTensor b = test::random_blocks(b_format, 9, 96, Layout::row_major, 6, low, low);
-        const Matrix d = test::product(a.view(), b.view(), 7, 9, context);
-        std::fill(a.scales().begin(), a.scales().end(), std::uint8_t{127});
-        std::fill(b.scales().begin(), b.scales().end(), std::uint8_t{127});
-        EXPECT_TRUE(test::near_exact(d, Side(a), Side(b), backend))
-            << info(b_format).name << " scales " << other << " and " << low;
+        for (const std::int64_t m : {7, 19}) {
+          BlockTensor a =
+              test::random_blocks(Format::mxfp4, m, 96, Layout::row_major, 5, other, other);
+          BlockTensor b = test::random_blocks(b_format, 9, 96, Layout::row_major, 6, low, low);
+          const Matrix d = test::product(a.view(), b.view(), m, 9, context);
+          std::fill(a.scales().begin(), a.scales().end(), std::uint8_t{127});
+          std::fill(b.scales().begin(), b.scales().end(), std::uint8_t{127});
+          EXPECT_TRUE(test::near_exact(d, Side(a), Side(b), backend))
+              << info(b_format).name << " scales " << other << " and " << low << ", m " << m;
+        }
       }
     }
     for (int scale : {1, 7, 8, 0x7E}) {  // E4M3: subnormal, the smallest normal, 448
-      const Side a(test::random_blocks(Format::nvfp4, 7, 80, Layout::row_major, 5, scale, scale));
-      const Side b(test::random_blocks(Format::nvfp4, 5, 80, Layout::row_major, 6, scale, scale));
-      EXPECT_TRUE(test::near_exact(test::product(a.blocks->view(), b.blocks->view(), 7, 5, context),
-                                   a, b, backend));
+      for (const std::int64_t m : {7, 18}) {
+        const Side a(test::random_blocks(Format::nvfp4, m, 80, Layout::row_major, 5, scale, scale));
+        const Side b(test::random_blocks(Format::nvfp4, 5, 80, Layout::row_major, 6, scale, scale));
+        EXPECT_TRUE(test::near_exact(
+            test::product(a.blocks->view(), b.blocks->view(), m, 5, context), a, b, backend));
+      }
     }
   }
 }
@@ -101,21 +105,23 @@ TEST(MatmulRange, blocks_of_zeros_with_the_smallest_scale_change_nothing) {
   }
 }
 
-// The second is decoded once for many rows, in three parts of k, the last one not whole.
+// Fewer than 16 rows and more go different ways, each of which has an order of its own.
 TEST(MatmulRange, a_row_of_d_depends_on_no_other_row) {
   struct Case {
     Format format;
     std::int64_t m, k;
+    std::vector<std::int64_t> parts;
   };
-  for (const auto& [format, m, k] :
-       {Case{Format::nvfp4, 21, 336}, {Format::mxfp8_e4m3, 70, 2272}}) {
+  for (const auto& [format, m, k, parts] : {Case{Format::nvfp4, 15, 336, {1, 2, 3, 6}},
+                                            {Format::nvfp4, 70, 1200, {16, 35, 64}},
+                                            {Format::mxfp8_e4m3, 15, 2272, {1, 2, 3, 6}},
+                                            {Format::mxfp8_e4m3, 70, 2272, {16, 35, 64}}}) {
     const BlockTensor b = test::random_blocks(format, 67, k);
     const Matrix a = test::gaussian(DType::f32, m, k, 2, 1.0f);
     for (Backend backend : test::product_backends()) {
       const Matrix all = test::product(a.view(), b.view(), m, 67, {.backend = backend});
-      for (const std::int64_t first : {std::int64_t{0}, std::int64_t{5}, m - 1})
-        for (const std::int64_t rows : {1, 2, 3, 6, 35}) {
-          if (first + rows > m) continue;
+      for (const std::int64_t rows : parts)
+        for (const std::int64_t first : {std::int64_t{0}, std::int64_t{5}, m - rows}) {
           TensorView some = a.view();
           some.data = a.bytes.data() + first * k * 4;
           some.rows = rows;
@@ -128,32 +134,57 @@ TEST(MatmulRange, a_row_of_d_depends_on_no_other_row) {
   }
 }
 
+TEST(MatmulRange, a_row_of_fp4_by_fp4_depends_on_no_other_row) {
+  const std::int64_t m = 70, n = 67, k = 1200;
+  const BlockTensor a = test::random_blocks(Format::nvfp4, m, k, Layout::row_major, 1),
+                    b = test::random_blocks(Format::nvfp4, n, k);
+  for (Backend backend : test::product_backends()) {
+    const Matrix all = test::product(a.view(), b.view(), m, n, {.backend = backend});
+    for (const std::int64_t rows : {17, 40}) {
+      BlockTensorView some = a.view();
+      some.shape.rows = rows;
+      some.codes = some.codes.subspan(static_cast<std::size_t>(3 * k / 2));
+      some.scales = some.scales.subspan(static_cast<std::size_t>(3 * k / 16));
+      some.codes = some.codes.first(static_cast<std::size_t>(rows * k / 2));
+      some.scales = some.scales.first(static_cast<std::size_t>(rows * k / 16));
+      const Matrix part = test::product(some, b.view(), rows, n, {.backend = backend});
+      for (std::int64_t i = 0; i < rows; ++i)
+        for (std::int64_t j = 0; j < n; ++j)
+          ASSERT_EQ(part.at(i, j), all.at(3 + i, j)) << to_string(backend) << ' ' << rows;
+    }
+  }
+}
+
+// NaN and infinity in rows 1 and 2 of a, a NaN scale in row 5 of b.
+void expect_specials_in_place(Backend backend, Format format, std::int64_t m) {
+  Matrix a = test::gaussian(DType::bf16, m, 160, 3, 1.0f);
+  BlockTensor b = test::random_blocks(format, 70, 160, Layout::row_major, 4);
+  const Context context{.backend = backend};
+  const Matrix clean = test::product(a.view(), b.view(), m, 70, context);
+  a.set(1, 77, NAN);
+  a.set(2, 3, INFINITY);
+  b.scales()[static_cast<std::size_t>(5 * (160 / info(format).block) + 2)] =
+      info(format).e8m0_scale ? 255 : 0x7F;
+  const Matrix d = test::product(a.view(), b.view(), m, 70, context);
+  const Matrix b_values = test::decoded(b.view());
+  for (std::int64_t i = 0; i < m; ++i)
+    for (std::int64_t j = 0; j < 70; ++j) {
+      const float got = d.at(i, j), w = b_values.at(j, 3);
+      if (i == 1 || j == 5)
+        EXPECT_TRUE(std::isnan(got)) << i << ' ' << j;
+      else if (i == 2 && w == 0)
+        EXPECT_TRUE(std::isnan(got)) << "infinity times zero " << j;
+      else if (i == 2)
+        EXPECT_EQ(got, w > 0 ? INFINITY : -INFINITY) << j;
+      else
+        EXPECT_EQ(got, clean.at(i, j)) << i << ' ' << j;
+    }
+}
+
 TEST(MatmulRange, nan_and_infinity_reach_their_row_and_column_and_no_other) {
   for (Backend backend : test::product_backends()) {
-    for (Format format : {Format::nvfp4, Format::mxfp4, Format::mxfp8_e4m3, Format::mxfp8_e5m2}) {
-      Matrix a = test::gaussian(DType::bf16, 6, 160, 3, 1.0f);
-      BlockTensor b = test::random_blocks(format, 70, 160, Layout::row_major, 4);
-      const Context context{.backend = backend};
-      const Matrix clean = test::product(a.view(), b.view(), 6, 70, context);
-      a.set(1, 77, NAN);
-      a.set(2, 3, INFINITY);
-      b.scales()[static_cast<std::size_t>(5 * (160 / info(format).block) + 2)] =
-          info(format).e8m0_scale ? 255 : 0x7F;
-      const Matrix d = test::product(a.view(), b.view(), 6, 70, context);
-      const Matrix b_values = test::decoded(b.view());
-      for (std::int64_t i = 0; i < 6; ++i)
-        for (std::int64_t j = 0; j < 70; ++j) {
-          const float got = d.at(i, j), w = b_values.at(j, 3);
-          if (i == 1 || j == 5)
-            EXPECT_TRUE(std::isnan(got)) << i << ' ' << j;
-          else if (i == 2 && w == 0)
-            EXPECT_TRUE(std::isnan(got)) << "infinity times zero " << j;
-          else if (i == 2)
-            EXPECT_EQ(got, w > 0 ? INFINITY : -INFINITY) << j;
-          else
-            EXPECT_EQ(got, clean.at(i, j)) << i << ' ' << j;
-        }
-    }
+    for (Format format : {Format::nvfp4, Format::mxfp4, Format::mxfp8_e4m3, Format::mxfp8_e5m2})
+      for (const std::int64_t m : {6, 22}) expect_specials_in_place(backend, format, m);
     // Special codes of E5M2 and E4M3 in the weights, and NaN blocks in a.
     BlockTensor b = test::random_blocks(Format::mxfp8_e5m2, 3, 64, Layout::row_major, 4);
     Matrix ones(DType::f16, 1, 64);
@@ -175,6 +206,17 @@ TEST(MatmulRange, nan_and_infinity_reach_their_row_and_column_and_no_other) {
           a.shape().format == Format::nvfp4 ? 0x7F : 255;
       d = test::product(a.view(), c.view(), 3, 2, {.backend = backend});
       EXPECT_TRUE(std::isfinite(d.at(0, 1)) && std::isnan(d.at(1, 1)) && std::isfinite(d.at(2, 1)));
+    }
+    for (Format format : {Format::nvfp4, Format::mxfp4}) {  // both sides FP4, many rows
+      BlockTensor a = test::random_blocks(format, 19, 160, Layout::row_major, 8),
+                  w = test::random_blocks(format, 5, 160, Layout::row_major, 9);
+      const std::uint8_t nan = format == Format::nvfp4 ? 0x7F : 255;
+      const auto blocks = static_cast<std::size_t>(160 / info(format).block);
+      a.scales()[17 * blocks + 1] = w.scales()[3 * blocks + 2] = nan;
+      d = test::product(a.view(), w.view(), 19, 5, {.backend = backend});
+      for (std::int64_t i = 0; i < 19; ++i)
+        for (std::int64_t j = 0; j < 5; ++j)
+          EXPECT_EQ(std::isnan(d.at(i, j)), i == 17 || j == 3) << i << ' ' << j;
     }
   }
 }

@@ -41,26 +41,46 @@ Context context_for(Backend backend, const Side& a, const Side& b) {
   return {.backend = fast(a) && fast(b) ? backend : Backend::automatic, .threads = 2};
 }
 
+// Few rows and many go different ways.
 TEST(Matmul, every_pair_of_formats_is_within_the_bound) {
-  for (Backend backend : test::product_backends()) {
-    for (const Side& a : all_inputs(5, 224, 3)) {
-      for (const FormatInfo& format : all_formats()) {
-        const Side b(test::random_blocks(format.format, 37, 224, Layout::row_major, 7));
-        const Context context = context_for(backend, a, b);
-        const Matrix d = test::product(a.input(), b.blocks->view(), 5, 37, context);
-        EXPECT_TRUE(test::near_exact(d, a, b, backend))
-            << (a.dense ? to_string(a.dense->dtype) : info(a.blocks->shape().format).name) << " x "
-            << format.name;
-      }
-    }
-  }
+  for (Backend backend : test::product_backends())
+    for (const std::int64_t m : {5, 37})
+      for (const Side& a : all_inputs(m, 224, 3))
+        for (const FormatInfo& format : all_formats()) {
+          const Side b(test::random_blocks(format.format, 37, 224, Layout::row_major, 7));
+          const Context context = context_for(backend, a, b);
+          const Matrix d = test::product(a.input(), b.blocks->view(), m, 37, context);
+          EXPECT_TRUE(test::near_exact(d, a, b, backend))
+              << m << " of "
+              << (a.dense ? to_string(a.dense->dtype) : info(a.blocks->shape().format).name)
+              << " x " << format.name;
+        }
+}
+
+// Codes as integers: every width of the last group of rows, both blocks, tails of steps and chunks.
+TEST(Matmul, fp4_by_fp4_of_many_rows_is_within_the_bound) {
+  for (Backend backend : test::product_backends())
+    for (const Format a_format : {Format::nvfp4, Format::mxfp4})
+      for (const Format b_format : {Format::nvfp4, Format::mxfp4})
+        for (const std::int64_t m : {16, 17, 33, 40, 67})
+          for (const std::int64_t n : {1, 7, 67, 132})
+            for (const std::int64_t k : {32, 96, 160, 544, 1184}) {
+              if (m * n * k > (1 << 22) || (k > 544 && n > 7)) continue;
+              const Side a(test::random_blocks(a_format, m, k, Layout::row_major, 5));
+              const Side b(test::random_blocks(b_format, n, k, Layout::tiled_128x4, 9));
+              const Matrix d = test::product(a.blocks->view(), b.blocks->view(), m, n,
+                                             {.backend = backend, .threads = 1});
+              ASSERT_TRUE(test::near_exact(d, a, b, backend))
+                  << info(a_format).name << " x " << info(b_format).name << ' ' << m << " x " << n
+                  << " x " << k;
+            }
 }
 
 TEST(Matmul, every_shape_is_within_the_bound) {
   for (Backend backend : test::product_backends()) {
     for (Format format : {Format::nvfp4, Format::mxfp4, Format::mxfp8_e4m3}) {
       const std::int64_t step = info(format).block;
-      for (std::int64_t m : {1, 2, 3, 4, 7, 16, 33})
+      for (std::int64_t m : {1, 2, 3, 4, 7, 15, 16, 33, 56})
         for (std::int64_t n : {1, 2, 5, 64, 67})
           for (std::int64_t blocks : {1, 2, 3, 5, 8, 9, 33}) {
             const Side a(test::gaussian(DType::bf16, m, blocks * step, 5, 1.0f));

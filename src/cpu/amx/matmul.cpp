@@ -18,12 +18,17 @@ bool by_other(const MatmulProduct& product) {
 }
 
 bool weights_in_range(const MatmulProduct& product, const MatmulRows& b) {
-  return by_other(product) || amx::fits_bf16(b, product.n, product.k);
+  return by_other(product) ? other().weights_in_range(product, b)
+                           : amx::fits_bf16(b, product.n, product.k);
 }
 
 std::int64_t prepared_row_bytes(const MatmulProduct& product) {
   return by_other(product) ? other().prepared_row_bytes(product)
                            : amx::prepared_bytes_of_row(product.k);
+}
+
+std::int64_t prepared_rows(const MatmulProduct& product) {
+  return by_other(product) ? other().prepared_rows(product) : amx::tile_side;
 }
 
 void prepare(const MatmulProduct& product, std::int64_t first, std::int64_t count, void* prepared,
@@ -64,7 +69,7 @@ const MatmulKernels amx_matmul{
     .supports = cpu::covers_matmul,
     .weights_in_range = weights_in_range,
     .prepared_row_bytes = prepared_row_bytes,
-    .prepared_rows = 16,
+    .prepared_rows = prepared_rows,
     .prepare = prepare,
     .tile_shape = tile_shape,
     .workspace_bytes = workspace_bytes,

@@ -177,42 +177,9 @@ std::int64_t tile_workspace(const MatmulProduct& product) {
   return 2 * panel_bytes + tiles * tile_bytes;
 }
 
-/// Scale bytes of a format whose values are normal BF16 numbers with every code but zero.
-struct ScaleRange {
-  int first, last;
-};
-inline ScaleRange exact_scales(Format format) {
-  if (format == Format::mxfp4) return {2, 252};        // 0.5 to 6
-  if (format == Format::mxfp8_e4m3) return {10, 246};  // 2^-9 to 448
-  return {17, 239};                                    // E5M2: 2^-16 to 57344
-}
-
-inline bool all_zero(const std::uint8_t* codes, Format format) {
-  const int bytes = format == Format::mxfp4 ? 16 : 32, mask = format == Format::mxfp4 ? 0x77 : 0x7F;
-  for (int i = 0; i < bytes; ++i)
-    if (codes[i] & mask) return false;
-  return true;
-}
+#include "cpu/generic/matmul_range.hpp"
 
 bool fits_bf16(const MatmulRows& b, std::int64_t n, std::int64_t k) {
-  if (b.format == Format::nvfp4) return true;
-  const ScaleRange range = exact_scales(b.format);
-  const Int first = set8(range.first), width = set8(range.last - range.first);
-  const std::int64_t blocks = k / 32, block_bytes = b.format == Format::mxfp4 ? 16 : 32;
-  for (std::int64_t row = 0; row < n; ++row) {
-    const std::uint8_t* scales = b.scales + row * b.scale_stride;
-    for (std::int64_t i = 0; i < blocks; i += 64) {
-      const std::int64_t valid = blocks - i < 64 ? blocks - i : 64;
-      const __mmask64 mask = valid == 64 ? ~__mmask64{0} : (__mmask64{1} << valid) - 1;
-      const Int bytes = _mm512_maskz_loadu_epi8(mask, scales + i);
-      __mmask64 outside = mask & _mm512_cmpgt_epu8_mask(sub8(bytes, first), width) &
-                          _mm512_cmpneq_epu8_mask(bytes, set8(255));
-      for (; outside != 0; outside &= outside - 1) {
-        const std::int64_t block = i + __builtin_ctzll(outside);
-        if (!all_zero(b.data + row * b.stride + block * block_bytes, b.format)) return false;
-      }
-    }
-  }
-  return true;
+  return rows_in_range(b, n, k);
 }
 MICROSCALE_AMX_END

@@ -16,6 +16,7 @@ inline void sum_eight(const Float* v, float* output) {
 }
 
 #include "cpu/generic/attention_softmax.hpp"
+#include "cpu/generic/decode_run.hpp"
 #include "cpu/generic/attention.hpp"
 MICROSCALE_AVX2_END
 

@@ -1,9 +1,6 @@
-// How codes become FP32 vectors with AVX2: the decoders that matrix products (matmul_dot.hpp) and
-// attention are made with. Included inside a target region (cpu/target_region.hpp), after
-// cpu/generic/dense.hpp.
-
-inline constexpr int most_rows = 4;
-inline constexpr int panel_rows = 3, panel_cols = 2;
+// How codes become FP32 vectors with AVX2: the decoders that matrix products (matmul_dot.hpp,
+// matmul_outer.hpp) and attention are made with. Included inside a target region
+// (cpu/target_region.hpp), after cpu/generic/dense.hpp.
 
 inline float sum_lanes(Float v) {
   const __m128 four = _mm_add_ps(_mm256_castps256_ps128(v), _mm256_extractf128_ps(v, 1));
@@ -17,14 +14,11 @@ inline int load_word(const std::uint8_t* p) {
   return word;
 }
 
-#include "cpu/generic/matmul_dot.hpp"
-
 /// 64 E2M1 codes. Each nibble looks up the two bytes of its BF16 value, which is the upper half of
 /// the FP32 one; unpacking them leaves this order:
 ///   vector 4 * half + 2 * nibble + parity, lane 4 * q + d:
 ///   element 32 * q + 16 * half + 4 * d + 2 * parity + nibble
-struct Fp4Codes : Fp32Products {
-  static constexpr bool by_panel = false;
+struct Fp4Codes {
   static constexpr int elements = 64, vectors = 8, code_bytes = 32;
   static constexpr int element(int vector, int lane) {
     return 32 * (lane / 4) + 16 * (vector / 4) + 4 * (lane % 4) + 2 * (vector % 2) + vector / 2 % 2;
@@ -88,8 +82,7 @@ struct Mxfp4 : Fp4Codes {
 
 /// 64 E4M3 or E5M2 codes in order, through FP16.
 template <bool FiveExponentBits>
-struct Mxfp8 : Fp32Products {
-  static constexpr bool by_panel = true;
+struct Mxfp8 {
   static constexpr int elements = 64, vectors = 8, code_bytes = 64, groups = 2, scale_bytes = 2;
   static constexpr double factor = FiveExponentBits ? 1.0 : 256.0;
   static constexpr int element(int vector, int lane) { return vector * lanes + lane; }

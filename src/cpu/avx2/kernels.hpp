@@ -20,4 +20,4 @@ AbsMaxRun abs_max(const void* input, DType type, std::int64_t count);
 namespace microscale {
 extern const MatmulKernels avx2_matmul;
 extern const AttentionKernels avx2_attention;
-}
+}  // namespace microscale

@@ -83,6 +83,13 @@ inline __m128i fold_max16(Int a) {  // the largest of all 128-bit parts
 inline Int fold_halves16(Int a) { return _mm256_cvtepu16_epi32(fold_max16(a)); }
 inline Int dot16(Int a, Int b) { return _mm256_madd_epi16(a, b); }  // signed pairs to 32 bits
 inline Int dot8(Int a, Int b) { return _mm256_maddubs_epi16(a, b); }
+/// The sum of each eight bytes, in 64 bits.
+inline Int sum_bytes(Int a) { return _mm256_sad_epu8(a, zero()); }
+/// To memory in turns: the first 128 bits of a, those of b, the second ones of a, ...
+inline void store_blocks(void* p, Int a, Int b) {
+  store(p, _mm256_permute2x128_si256(a, b, 0x20));
+  store(static_cast<char*>(p) + vector_bytes, _mm256_permute2x128_si256(a, b, 0x31));
+}
 
 // 32 bits.
 inline Int add32(Int a, Int b) { return _mm256_add_epi32(a, b); }
@@ -126,6 +133,8 @@ inline Float round_at(Float y, Float unit) {
 }
 inline Float swap_neighbours(Float a) { return _mm256_permute_ps(a, 0xB1); }
 inline Float and_float(Float a, Float b) { return _mm256_and_ps(a, b); }
+
+inline Float to_float(Int a) { return _mm256_cvtepi32_ps(a); }
 
 // Choices, per 32-bit lane.
 inline Mask less(Float a, Float b) { return _mm256_cmp_ps(a, b, _CMP_LT_OQ); }

@@ -1,26 +1,36 @@
-// How codes become FP32 vectors with AVX-512: the decoders that matrix products (matmul_dot.hpp)
-// and attention are made with. Included inside a target region (cpu/target_region.hpp), after
-// cpu/generic/dense.hpp.
+// How codes become FP32 vectors with AVX-512: the decoders that matrix products (matmul_dot.hpp,
+// matmul_outer.hpp) and attention are made with. Included inside a target region
+// (cpu/target_region.hpp), after cpu/generic/dense.hpp.
 
 #include "cpu/avx512/matmul_scales.hpp"
 
-inline constexpr int most_rows = 8;
-inline constexpr int panel_rows = 4, panel_cols = 3;
-
-#include "cpu/generic/matmul_dot.hpp"
-
 /// 128 E2M1 codes: lane l of vector i is nibble i of the l-th 32-bit word. The lookup of 16 FP32
 /// values takes the lowest four bits of a lane, whatever the others are.
-struct Fp4Codes : Fp32Products {
-  static constexpr bool by_panel = false;
+struct Fp4Codes {
   static constexpr int elements = 128, vectors = 8, code_bytes = 64;
   static constexpr int element(int vector, int lane) { return 8 * lane + vector; }
   using Codes = Int;
   static Codes load(const std::uint8_t* p) { return microscale::avx512::load(p); }
-  static Float vector(Codes w, int i) {
+  static Float vector(Codes w, int i) { return values(_mm512_srli_epi32(w, shift_of(i))); }
+
+  /// From byte 0, 1, 2 and 3 on, so that half of the shifts are loads.
+  struct Inside {
+    Int from[4];
+  };
+  static Inside load_inside(const std::uint8_t* p) {
+    using microscale::avx512::load;
+    return {{load(p), load(p + 1), load(p + 2), load(p + 3)}};
+  }
+  static Float vector(const Inside& w, int i) {
+    return values(_mm512_srli_epi32(w.from[i / 2], shift_of(i % 2)));
+  }
+
+ private:
+  static unsigned shift_of(int nibble) { return static_cast<unsigned>(4 * nibble); }
+  static Float values(Int nibbles) {
     const Float values = _mm512_setr_ps(0.0f, 0.5f, 1.0f, 1.5f, 2.0f, 3.0f, 4.0f, 6.0f, -0.0f,
                                         -0.5f, -1.0f, -1.5f, -2.0f, -3.0f, -4.0f, -6.0f);
-    return _mm512_permutexvar_ps(_mm512_srli_epi32(w, static_cast<unsigned>(4 * i)), values);
+    return _mm512_permutexvar_ps(nibbles, values);
   }
 };
 
@@ -30,10 +40,17 @@ struct Nvfp4 : Fp4Codes {
   static constexpr double factor = 256.0;
   using Scales = Float;
   static Scales load_scales(const std::uint8_t* p) {
-    return _mm512_permutexvar_ps(_mm512_setr_epi32(0, 0, 1, 1, 2, 2, 3, 3, 4, 4, 5, 5, 6, 6, 7, 7),
-                                 _mm512_castps256_ps512(eight_from_e4m3(p)));
+    return _mm512_permutexvar_ps(twice(), _mm512_castps256_ps512(eight_from_e4m3(p)));
+  }
+  static void load_two_scales(const std::uint8_t* p, Scales (&q)[2]) {
+    const Float all = sixteen_from_e4m3(p);
+    q[0] = _mm512_permutexvar_ps(twice(), all);
+    q[1] = _mm512_permutexvar_ps(add32(twice(), set32(8)), all);
   }
   static Float scale(Scales q, int) { return q; }
+
+ private:
+  static Int twice() { return _mm512_setr_epi32(0, 0, 1, 1, 2, 2, 3, 3, 4, 4, 5, 5, 6, 6, 7, 7); }
 };
 
 /// Lane l of a vector belongs to block l / 4.
@@ -42,13 +59,19 @@ struct Mxfp4 : Fp4Codes {
   static constexpr double factor = 1.0;
   using Scales = Float;
   static Scales load_scales(const std::uint8_t* p) { return four_from_e8m0(p); }
+  static void load_two_scales(const std::uint8_t* p, Scales (&q)[2]) {
+    const Float all =
+        from_e8m0(_mm512_cvtepu8_epi32(_mm_loadl_epi64(reinterpret_cast<const __m128i*>(p))));
+    const Int four = _mm512_setr_epi32(0, 0, 0, 0, 1, 1, 1, 1, 2, 2, 2, 2, 3, 3, 3, 3);
+    q[0] = _mm512_permutexvar_ps(four, all);
+    q[1] = _mm512_permutexvar_ps(add32(four, set32(4)), all);
+  }
   static Float scale(Scales q, int) { return q; }
 };
 
 /// 128 E4M3 or E5M2 codes in order, through FP16.
 template <bool FiveExponentBits>
-struct Mxfp8 : Fp32Products {
-  static constexpr bool by_panel = true;
+struct Mxfp8 {
   static constexpr int elements = 128, vectors = 8, code_bytes = 128, groups = 4, scale_bytes = 4;
   static constexpr double factor = FiveExponentBits ? 1.0 : 256.0;
   static constexpr int element(int vector, int lane) { return vector * lanes + lane; }

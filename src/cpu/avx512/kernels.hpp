@@ -17,7 +17,12 @@ AbsMaxRun abs_max(const void* input, DType type, std::int64_t count);
 
 }  // namespace microscale::avx512
 
+namespace microscale::vnni {
+/// Of avx512's prepared rows, both sides FP4.
+void multiply_codes(const MatmulProduct& product, const MatmulTile& tile);
+}  // namespace microscale::vnni
+
 namespace microscale {
 extern const MatmulKernels avx512_matmul;
 extern const AttentionKernels avx512_attention;
-}
+}  // namespace microscale

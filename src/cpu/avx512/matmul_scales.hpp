@@ -11,6 +11,16 @@ inline __m256 eight_from_e4m3(const std::uint8_t* p) {
   return _mm256_cvtph_ps(_mm_or_si128(_mm_slli_epi16(words, 7), nan));
 }
 
+/// The same of sixteen.
+inline Float sixteen_from_e4m3(const std::uint8_t* p) {
+  const __m256i words =
+      _mm256_and_si256(_mm256_cvtepu8_epi16(_mm_loadu_si128(reinterpret_cast<const __m128i*>(p))),
+                       _mm256_set1_epi16(0x7F));
+  const __mmask16 nan = _mm256_cmpeq_epi16_mask(words, _mm256_set1_epi16(0x7F));
+  return _mm512_cvtph_ps(
+      _mm256_mask_mov_epi16(_mm256_slli_epi16(words, 7), nan, _mm256_set1_epi16(0x7FFF)));
+}
+
 /// FP32 of E8M0 bytes, one in each 32-bit lane: 0 is 2^-127, 255 is NaN.
 inline Float from_e8m0(Int bytes) {
   const Int bits = max32(shl32<23>(bytes), set32(0x00400000u));

@@ -83,6 +83,13 @@ inline Int fold_halves16(Int a) {
 }
 inline Int dot16(Int a, Int b) { return _mm512_madd_epi16(a, b); }
 inline Int dot8(Int a, Int b) { return _mm512_maddubs_epi16(a, b); }
+inline Int sum_bytes(Int a) { return _mm512_sad_epu8(a, zero()); }
+inline void store_blocks(void* p, Int a, Int b) {
+  const Int first = _mm512_setr_epi64(0, 1, 8, 9, 2, 3, 10, 11);
+  store(p, _mm512_permutex2var_epi64(a, first, b));
+  store(static_cast<char*>(p) + vector_bytes,
+        _mm512_permutex2var_epi64(a, _mm512_add_epi64(first, _mm512_set1_epi64(4)), b));
+}
 
 // 32 bits.
 inline Int add32(Int a, Int b) { return _mm512_add_epi32(a, b); }
@@ -118,6 +125,8 @@ inline Float round_at(Float y, Float unit) {
 }
 inline Float swap_neighbours(Float a) { return _mm512_permute_ps(a, 0xB1); }
 inline Float and_float(Float a, Float b) { return _mm512_and_ps(a, b); }
+
+inline Float to_float(Int a) { return _mm512_cvtepi32_ps(a); }
 
 // Choices, per 32-bit lane.
 inline Mask less(Float a, Float b) { return _mm512_cmp_ps_mask(a, b, _CMP_LT_OQ); }

@@ -21,21 +21,6 @@ inline void fill_order(std::int64_t padded_d, std::int16_t* order) {
         order[s + i * lanes + l] = static_cast<std::int16_t>(s + B::element(i, l));
 }
 
-/// One step of a row: values times B::factor^-1.
-template <class B>
-inline void decode_step(const std::uint8_t* codes, const std::uint8_t* scales, float* output) {
-  const typename B::Codes w = B::load(codes);
-  const typename B::Scales q = B::load_scales(scales);
-  constexpr int together = B::vectors / B::groups;
-  MICROSCALE_UNROLL
-  for (int g = 0; g < B::groups; ++g) {
-    const Float scale = B::scale(q, g);
-    MICROSCALE_UNROLL
-    for (int i = g * together; i < (g + 1) * together; ++i)
-      store_float(output + i * lanes, mul(B::vector(w, i), scale));
-  }
-}
-
 /// What is read next: the rows that follow a block's, `count` of them.
 struct RowsAhead {
   const std::uint8_t *codes = nullptr, *scales = nullptr;
@@ -55,21 +40,10 @@ template <class B>
 void decode_rows(const MatmulRows& rows, std::int64_t first, std::int64_t count, std::int64_t d,
                  const RowsAhead& ahead, float* output) {
   static_assert(B::elements == row_step, "a step is eight vectors");
-  const std::int64_t stride = padded(d), whole = d / B::elements, rest = d % B::elements;
-  for (std::int64_t j = 0; j < count; ++j, output += stride) {
-    const std::uint8_t* codes = rows.data + (first + j) * rows.stride;
-    const std::uint8_t* scales = rows.scales + (first + j) * rows.scale_stride;
+  for (std::int64_t j = 0; j < count; ++j, output += padded(d)) {
     ahead.ask(j, d * B::code_bytes / B::elements);
-    for (std::int64_t s = 0; s < whole; ++s)
-      decode_step<B>(codes + s * B::code_bytes, scales + s * B::scale_bytes,
-                     output + s * B::elements);
-    if (rest == 0) continue;
-    alignas(64) std::uint8_t last_codes[B::code_bytes] = {}, last_scales[B::scale_bytes] = {};
-    __builtin_memcpy(last_codes, codes + whole * B::code_bytes,
-                     static_cast<std::size_t>(rest * B::code_bytes / B::elements));
-    __builtin_memcpy(last_scales, scales + whole * B::scale_bytes,
-                     static_cast<std::size_t>(rest * B::scale_bytes / B::elements));
-    decode_step<B>(last_codes, last_scales, output + whole * B::elements);
+    decode_run<B>(rows.data + (first + j) * rows.stride,
+                  rows.scales + (first + j) * rows.scale_stride, d, output);
   }
 }
 

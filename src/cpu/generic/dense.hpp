@@ -89,7 +89,8 @@ inline void prefetch(const std::uint8_t* p, int bytes, int stride = 1) {
 }
 
 /// How far ahead of its reads a quantizer asks, in bytes of dense input, and a decoder, in bytes of
-/// codes: the time of a read from memory (about 150 ns) at one core's share of its bandwidth, twice.
+/// codes: the time of a read from memory (about 150 ns) at one core's share of its bandwidth,
+/// twice.
 inline constexpr int dense_ahead = 8192, codes_ahead = 2048;
 
 inline bool is_aligned(const void* p) {

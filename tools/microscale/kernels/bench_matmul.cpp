@@ -74,10 +74,14 @@ BenchTable bench_matmul_cpu(const BenchOptions& options, const bench::Watcher& w
   table.threads = limits.threads;
   table.limits.push_back({fmt::format("reading {:.1f} GB/s", limits.read / 1e9),
                           "read_bytes_per_second", limits.read});
-  if (limits.peak.operations > 0)
-    table.limits.push_back({fmt::format("{} out of registers {:.0f} GFLOP/s", limits.peak.name,
-                                        limits.peak.operations / 1e9),
-                            "peak_operations_per_second", limits.peak.operations});
+  const auto add = [&](const bench::Peak& peak, const char* key) {
+    if (peak.operations > 0)
+      table.limits.push_back(
+          {fmt::format("{} out of registers {:.0f} GFLOP/s", peak.name, peak.operations / 1e9), key,
+           peak.operations});
+  };
+  add(limits.peak, "peak_operations_per_second");
+  if (limits.codes.name != limits.peak.name) add(limits.codes, "codes_operations_per_second");
   Rows rows(options, false);
   bench::measure_matmul(rows.cases, measured, limits, rows.watcher(watcher));
   rows.finish(table);
