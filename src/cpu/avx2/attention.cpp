@@ -8,11 +8,28 @@ MICROSCALE_AVX2_BEGIN
 #include "cpu/generic/dense.hpp"
 #include "cpu/avx2/decoders.hpp"
 
-/// The sum of the lanes of each of eight vectors.
-inline void sum_eight(const Float* v, float* output) {
+inline constexpr int attention_sums = 8;
+
+constexpr int place_of_sum(int sum) { return sum; }
+
+template <int Cols>
+inline void put_sums(const Float* v, std::int64_t stride, float* output) {
+  static_assert(Cols % 2 == 0);
   const Float a = _mm256_hadd_ps(_mm256_hadd_ps(v[0], v[1]), _mm256_hadd_ps(v[2], v[3])),
               b = _mm256_hadd_ps(_mm256_hadd_ps(v[4], v[5]), _mm256_hadd_ps(v[6], v[7]));
-  store_float(output, add(_mm256_permute2f128_ps(a, b, 0x20), _mm256_permute2f128_ps(a, b, 0x31)));
+  const __m256d sums =
+      _mm256_castps_pd(add(_mm256_permute2f128_ps(a, b, 0x20), _mm256_permute2f128_ps(a, b, 0x31)));
+  const auto put = [&](int at, __m128d two) {
+    return at % 4 == 0
+               ? _mm_storel_pd(reinterpret_cast<double*>(output + at / Cols * stride + at % Cols),
+                               two)
+               : _mm_storeh_pd(reinterpret_cast<double*>(output + at / Cols * stride + at % Cols),
+                               two);
+  };
+  put(0, _mm256_castpd256_pd128(sums));
+  put(2, _mm256_castpd256_pd128(sums));
+  put(4, _mm256_extractf128_pd(sums, 1));
+  put(6, _mm256_extractf128_pd(sums, 1));
 }
 
 #include "cpu/generic/attention_softmax.hpp"

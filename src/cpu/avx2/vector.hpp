@@ -134,6 +134,11 @@ inline Float round_at(Float y, Float unit) {
 inline Float swap_neighbours(Float a) { return _mm256_permute_ps(a, 0xB1); }
 inline Float and_float(Float a, Float b) { return _mm256_and_ps(a, b); }
 
+inline float max_lanes(Float a) {
+  const __m128 four = _mm_max_ps(_mm256_castps256_ps128(a), _mm256_extractf128_ps(a, 1)),
+               two = _mm_max_ps(four, _mm_movehl_ps(four, four));
+  return _mm_cvtss_f32(_mm_max_ss(two, _mm_shuffle_ps(two, two, 1)));
+}
 inline Float to_float(Int a) { return _mm256_cvtepi32_ps(a); }
 
 // Choices, per 32-bit lane.

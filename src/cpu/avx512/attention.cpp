@@ -8,19 +8,34 @@ MICROSCALE_AVX512_BEGIN
 #include "cpu/generic/dense.hpp"
 #include "cpu/avx512/decoders.hpp"
 
-/// Both halves of a vector, added.
-inline __m256 fold(Float v) {
-  return _mm256_add_ps(_mm512_castps512_ps256(v), _mm512_extractf32x8_ps(v, 1));
-}
+inline constexpr int attention_sums = 16;
 
-/// The sum of the lanes of each of eight vectors.
-inline void sum_eight(const Float* v, float* output) {
-  const __m256 a = _mm256_hadd_ps(_mm256_hadd_ps(fold(v[0]), fold(v[1])),
-                                  _mm256_hadd_ps(fold(v[2]), fold(v[3]))),
-               b = _mm256_hadd_ps(_mm256_hadd_ps(fold(v[4]), fold(v[5])),
-                                  _mm256_hadd_ps(fold(v[6]), fold(v[7])));
-  _mm256_storeu_ps(output, _mm256_add_ps(_mm256_permute2f128_ps(a, b, 0x20),
-                                         _mm256_permute2f128_ps(a, b, 0x31)));
+constexpr int place_of_sum(int sum) { return 4 * (sum % 4) + sum / 4; }
+
+/// Halves of lanes are added until one is left, of two vectors at a time.
+template <int Cols>
+inline void put_sums(const Float* v, std::int64_t stride, float* output) {
+  static_assert(Cols % 4 == 0);
+  Float s[8];
+  MICROSCALE_UNROLL
+  for (int i = 0; i < 8; ++i)  // 128 bits: two of vector 2 i, two of 2 i + 1
+    s[i] = add(_mm512_shuffle_f32x4(v[2 * i], v[2 * i + 1], 0x44),
+               _mm512_shuffle_f32x4(v[2 * i], v[2 * i + 1], 0xEE));
+  MICROSCALE_UNROLL
+  for (int i = 0; i < 4; ++i)  // 128 bits of each of vectors 4 i to 4 i + 3
+    s[i] = add(_mm512_shuffle_f32x4(s[2 * i], s[2 * i + 1], 0x88),
+               _mm512_shuffle_f32x4(s[2 * i], s[2 * i + 1], 0xDD));
+  MICROSCALE_UNROLL
+  for (int i = 0; i < 2; ++i)
+    s[i] =
+        add(_mm512_unpacklo_ps(s[2 * i], s[2 * i + 1]), _mm512_unpackhi_ps(s[2 * i], s[2 * i + 1]));
+  const __m512d a = _mm512_castps_pd(s[0]), b = _mm512_castps_pd(s[1]);
+  const Float sums =
+      add(_mm512_castpd_ps(_mm512_unpacklo_pd(a, b)), _mm512_castpd_ps(_mm512_unpackhi_pd(a, b)));
+  _mm_storeu_ps(output, _mm512_castps512_ps128(sums));
+  _mm_storeu_ps(output + 4 / Cols * stride + 4 % Cols, _mm512_extractf32x4_ps(sums, 1));
+  _mm_storeu_ps(output + 8 / Cols * stride + 8 % Cols, _mm512_extractf32x4_ps(sums, 2));
+  _mm_storeu_ps(output + 12 / Cols * stride + 12 % Cols, _mm512_extractf32x4_ps(sums, 3));
 }
 
 #include "cpu/generic/attention_softmax.hpp"

@@ -126,6 +126,7 @@ inline Float round_at(Float y, Float unit) {
 inline Float swap_neighbours(Float a) { return _mm512_permute_ps(a, 0xB1); }
 inline Float and_float(Float a, Float b) { return _mm512_and_ps(a, b); }
 
+inline float max_lanes(Float a) { return _mm512_reduce_max_ps(a); }
 inline Float to_float(Int a) { return _mm512_cvtepi32_ps(a); }
 
 // Choices, per 32-bit lane.

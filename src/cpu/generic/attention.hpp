@@ -1,6 +1,10 @@
 // Attention in FP32, 32 keys at a time: K is decoded into the cache, multiplied with all rows of a
 // tile, then V over it; the softmax is the online one. Included inside a target region
-// (cpu/target_region.hpp), after the decoders.
+// (cpu/target_region.hpp), after decode_run.hpp, attention_softmax.hpp and
+//   attention_sums           sums that registers hold beside their operands, at least 8
+//   put_sums<Cols>(v, stride, output)
+//                            the sum of the lanes of v[place_of_sum(r * Cols + c)] to
+//                            output[r * stride + c]
 //
 // A block is the keys at positions [32 b, 32 b + 32), whatever the tile, so a row's result does not
 // depend on the others. Codes come out in a decoder's own order of elements: q is put into that
@@ -21,54 +25,61 @@ inline void fill_order(std::int64_t padded_d, std::int16_t* order) {
         order[s + i * lanes + l] = static_cast<std::int16_t>(s + B::element(i, l));
 }
 
-/// What is read next: the rows that follow a block's, `count` of them.
+/// Rows that are read next. They are asked for beside the products, a few lines at a time, as what
+/// is asked for at once has to wait.
 struct RowsAhead {
-  const std::uint8_t *codes = nullptr, *scales = nullptr;
-  std::int64_t stride = 0, scale_stride = 0, count = 0;
+  const std::uint8_t *codes[attention_keys], *scales[attention_keys];  // scales: null if none
+  std::int32_t bytes[attention_keys];
+  std::int64_t count = 0;
 
-  /// Inlined at once: g++ drops calls of functions that only prefetch, as they have no effect.
-  [[gnu::always_inline]] void ask(std::int64_t row, std::int64_t bytes) const {
+  void add(const MatmulRows& rows, std::int64_t row, std::int64_t d) {
+    codes[count] = rows.data + row * rows.stride;
+    scales[count] = rows.scales ? rows.scales + row * rows.scale_stride : nullptr;
+    const bool half =
+        !rows.dense() && (rows.format == Format::nvfp4 || rows.format == Format::mxfp4);
+    bytes[count++] = static_cast<std::int32_t>(rows.dense() ? d * size_of(rows.dtype)
+                                               : half       ? d / 2
+                                                            : d);
+  }
+  [[gnu::always_inline]] void ask(std::int64_t row) const {
     if (row >= count) return;
-    const char *line = reinterpret_cast<const char*>(codes + row * stride),
-               *first_scale = reinterpret_cast<const char*>(scales);
-    for (std::int64_t i = 0; i < bytes; i += 64) _mm_prefetch(line + i, _MM_HINT_T0);
-    if (scales) _mm_prefetch(first_scale + row * scale_stride, _MM_HINT_T0);
+    ask_for(codes[row], bytes[row]);
+    if (scales[row]) prefetch_line(scales[row], 0);
   }
 };
 
 template <class B>
 void decode_rows(const MatmulRows& rows, std::int64_t first, std::int64_t count, std::int64_t d,
-                 const RowsAhead& ahead, float* output) {
+                 float* output) {
   static_assert(B::elements == row_step, "a step is eight vectors");
   for (std::int64_t j = 0; j < count; ++j, output += padded(d)) {
-    ahead.ask(j, d * B::code_bytes / B::elements);
     decode_run<B>(rows.data + (first + j) * rows.stride,
                   rows.scales + (first + j) * rows.scale_stride, d, output);
   }
 }
 
-/// Dense rows, their elements in `order`.
+inline void row_to_floats(const std::uint8_t* p, DType type, std::int64_t d, float* output) {
+  const int n = static_cast<int>(d);
+  if (type == DType::bf16) return to_floats<DType::bf16>(p, n, output);
+  if (type == DType::f16) return to_floats<DType::f16>(p, n, output);
+  to_floats<DType::f32>(p, n, output);
+}
+
+/// Dense rows, their elements in `order`, or in place if that is null.
 inline void place_rows(const MatmulRows& rows, std::int64_t first, std::int64_t count,
-                       std::int64_t d, const std::int16_t* order, const RowsAhead& ahead,
-                       float* output) {
+                       std::int64_t d, const std::int16_t* order, float* output) {
   alignas(64) float values[256 + row_step];
   const std::int64_t stride = padded(d);
   for (std::int64_t i = d; i < stride; ++i) values[i] = 0.0f;
   for (std::int64_t j = 0; j < count; ++j, output += stride) {
     const std::uint8_t* p = rows.data + (first + j) * rows.stride;
-    const int n = static_cast<int>(d);
-    ahead.ask(j, d * (rows.dtype == DType::f32 ? 4 : 2));
-    if (rows.dtype == DType::bf16)
-      to_floats<DType::bf16>(p, n, values);
-    else if (rows.dtype == DType::f16)
-      to_floats<DType::f16>(p, n, values);
-    else
-      to_floats<DType::f32>(p, n, values);
-    if (order)
-      for (std::int64_t i = 0; i < stride; ++i) output[i] = values[order[i]];
-    else
-      for (std::int64_t i = 0; i < stride; i += lanes)
-        store_float(output + i, load_float(values + i));
+    if (order == nullptr) {
+      row_to_floats(p, rows.dtype, d, output);
+      for (std::int64_t i = d; i < stride; ++i) output[i] = 0.0f;
+      continue;
+    }
+    row_to_floats(p, rows.dtype, d, values);
+    for (std::int64_t i = 0; i < stride; ++i) output[i] = values[order[i]];
   }
 }
 
@@ -90,37 +101,40 @@ struct AttentionSide {
 
   /// Rows [first, first + count) to `output`; the factor by which they must be multiplied yet.
   double decode(const MatmulRows& rows, std::int64_t first, std::int64_t count,
-                const RowsAhead& ahead, float* output) const {
+                float* output) const {
     if (rows.dense()) {
-      place_rows(rows, first, count, d, order, ahead, output);
+      place_rows(rows, first, count, d, order, output);
       return 1;
     }
     switch (rows.format) {
       case Format::nvfp4:
-        decode_rows<Nvfp4>(rows, first, count, d, ahead, output);
+        decode_rows<Nvfp4>(rows, first, count, d, output);
         return Nvfp4::factor;
       case Format::mxfp4:
-        decode_rows<Mxfp4>(rows, first, count, d, ahead, output);
+        decode_rows<Mxfp4>(rows, first, count, d, output);
         return Mxfp4::factor;
       case Format::mxfp8_e4m3:
-        decode_rows<Mxfp8<false>>(rows, first, count, d, ahead, output);
+        decode_rows<Mxfp8<false>>(rows, first, count, d, output);
         return Mxfp8<false>::factor;
       default:
-        decode_rows<Mxfp8<true>>(rows, first, count, d, ahead, output);
+        decode_rows<Mxfp8<true>>(rows, first, count, d, output);
         return Mxfp8<true>::factor;
     }
   }
 };
 
-/// Scores of Rows rows with 8 / Rows keys at a time; scores[r * attention_keys + key].
+/// Scores of Rows rows with as many keys as registers hold sums of; scores[r * attention_keys +
+/// key].
 template <int Rows>
 inline void multiply_keys(const float* q, const float* k, std::int64_t stride, std::int64_t keys,
-                          float* scores) {
-  constexpr int cols = 8 / Rows;
+                          const RowsAhead* ahead, float* scores) {
+  constexpr int cols = attention_sums / Rows;
   for (std::int64_t c = 0; c < keys; c += cols) {
-    Float sum[8];
+    if (ahead)
+      for (int j = 0; j < cols; ++j) ahead->ask(c + j);
+    Float sum[attention_sums];
     MICROSCALE_UNROLL
-    for (int i = 0; i < 8; ++i) sum[i] = as_float(zero());
+    for (int i = 0; i < attention_sums; ++i) sum[i] = as_float(zero());
     const float* row = k + c * stride;
     for (std::int64_t e = 0; e < stride; e += lanes) {
       Float v[cols];
@@ -130,26 +144,27 @@ inline void multiply_keys(const float* q, const float* k, std::int64_t stride, s
       for (int r = 0; r < Rows; ++r) {
         const Float x = load_float(q + r * stride + e);
         MICROSCALE_UNROLL
-        for (int j = 0; j < cols; ++j) sum[r * cols + j] = fma(x, v[j], sum[r * cols + j]);
+        for (int j = 0; j < cols; ++j) {
+          Float& s = sum[place_of_sum(r * cols + j)];
+          s = fma(x, v[j], s);
+        }
       }
     }
-    alignas(32) float sums[8];
-    sum_eight(sum, sums);
-    for (int r = 0; r < Rows; ++r)
-      for (int j = 0; j < cols; ++j) scores[r * attention_keys + c + j] = sums[r * cols + j];
+    put_sums<cols>(sum, attention_keys, scores + c);
   }
 }
 
 /// o[r] = o[r] * alpha[r] + sum of p[r][j] * v[j], over `keys` rows of v.
 template <int Rows>
 inline void multiply_values(const float* p, const float* alpha, const float* v, std::int64_t stride,
-                            std::int64_t keys, float* o) {
-  constexpr int cols = 8 / Rows;
+                            std::int64_t keys, const RowsAhead* ahead, float* o) {
+  constexpr int most = attention_sums / Rows, cols = most < 8 ? most : 8;  // of a step's vectors
   for (std::int64_t e = 0; e < stride; e += cols * lanes) {
-    Float sum[8];
+    Float sum[Rows * cols];
     MICROSCALE_UNROLL
-    for (int i = 0; i < 8; ++i) sum[i] = as_float(zero());
+    for (int i = 0; i < Rows * cols; ++i) sum[i] = as_float(zero());
     for (std::int64_t j = 0; j < keys; ++j) {
+      if (ahead && e == 0) ahead->ask(j);
       Float x[cols];
       MICROSCALE_UNROLL
       for (int c = 0; c < cols; ++c) x[c] = load_float(v + j * stride + e + c * lanes);
@@ -211,19 +226,22 @@ inline void for_row_groups(std::int64_t rows, Function function) {
 
 struct KeyProducts {
   const AttentionMemory& m;
+  const RowsAhead& ahead;  // asked for beside the first rows
   std::int64_t stride, keys;
   template <int Rows>
   void run(std::int64_t r) const {
-    multiply_keys<Rows>(m.q + r * stride, m.rows, stride, keys, m.scores + r * attention_keys);
+    multiply_keys<Rows>(m.q + r * stride, m.rows, stride, keys, r == 0 ? &ahead : nullptr,
+                        m.scores + r * attention_keys);
   }
 };
 struct ValueProducts {
   const AttentionMemory& m;
+  const RowsAhead& ahead;
   std::int64_t stride, keys;
   template <int Rows>
   void run(std::int64_t r) const {
     multiply_values<Rows>(m.scores + r * attention_keys, m.alpha + r, m.rows, stride, keys,
-                          m.output + r * stride);
+                          r == 0 ? &ahead : nullptr, m.output + r * stride);
   }
 };
 
@@ -253,10 +271,9 @@ class KeyRuns {
       const std::int64_t last = keys.begin + keys.count, to = last < end ? last : end;
       if (from >= end) break;
       if (from >= to) continue;
-      const double f =
-          scale * (values ? keys.v_factor : keys.k_factor) *
-          side.decode(values ? keys.v : keys.k, from - keys.begin, to - from,
-                      ahead_of(values, from + attention_keys), m.rows + (from - base) * stride);
+      const double f = scale * (values ? keys.v_factor : keys.k_factor) *
+                       side.decode(values ? keys.v : keys.k, from - keys.begin, to - from,
+                                   m.rows + (from - base) * stride);
       for (std::int64_t p = from; p < to; ++p) factor[p - base] = static_cast<float>(f);
     }
   }
@@ -264,19 +281,19 @@ class KeyRuns {
     while (at_ < tile_.keys.size() && tile_.keys[at_].begin + tile_.keys[at_].count <= base) ++at_;
   }
 
- private:
-  /// The run that holds `position`, from there on.
-  RowsAhead ahead_of(bool values, std::int64_t position) const {
-    for (std::size_t i = at_; i < tile_.keys.size(); ++i) {
+  /// K or V of the positions behind those of `base`.
+  void look_ahead(bool values, std::int64_t base, RowsAhead& ahead) const {
+    ahead.count = 0;
+    std::int64_t position = base + attention_keys;
+    const std::int64_t end = position + attention_keys;
+    for (std::size_t i = at_; i < tile_.keys.size() && position < end; ++i) {
       const AttentionKeys& keys = tile_.keys[i];
-      if (position >= keys.begin + keys.count) continue;
-      const MatmulRows rows = (values ? keys.v : keys.k).from(position - keys.begin);
-      return {rows.data, rows.scales, rows.stride, rows.scale_stride,
-              keys.begin + keys.count - position};
+      for (; position < end && position < keys.begin + keys.count; ++position)
+        ahead.add(values ? keys.v : keys.k, position - keys.begin, tile_.d);
     }
-    return {};
   }
 
+ private:
   const AttentionTile& tile_;
   std::size_t at_ = 0;
 };
@@ -321,6 +338,7 @@ void attend_tile(const AttentionTile& tile) {
                      end = tile.keys.back().begin + tile.keys.back().count;
   AttentionBlock block{.k_factor = {}, .v_factor = {}, .softcap = static_cast<float>(tile.softcap)};
   KeyRuns runs(tile);
+  RowsAhead ahead;
   for (std::int64_t i = 0; i < attention_keys * stride; i += lanes)  // rows that no key fills
     store_float(m.rows + i, as_float(zero()));
   for (std::int64_t base = first / attention_keys * attention_keys; base < end;
@@ -328,13 +346,15 @@ void attend_tile(const AttentionTile& tile) {
     const std::int64_t keys = end - base < attention_keys ? end - base : attention_keys;
     runs.pass(base);
     runs.decode(k, false, base, tile.scale, m, block.k_factor);
-    for_row_groups(tile.rows, KeyProducts{m, stride, keys});
+    runs.look_ahead(false, base, ahead);
+    for_row_groups(tile.rows, KeyProducts{m, ahead, stride, keys});
     bool all_seen = true;
     for (std::int64_t r = 0; r < tile.rows; ++r) {
       const Seen seen = seen_of(tile.row[r], base);
       all_seen &= seen.begin == 0 && seen.end == attention_keys;
     }
     runs.decode(v, true, base, 1.0, m, block.v_factor);
+    runs.look_ahead(true, base, ahead);
     for (std::int64_t r = 0; r < tile.rows; ++r) {
       const Seen seen = seen_of(tile.row[r], base);
       float* scores = m.scores + r * attention_keys;
@@ -342,9 +362,9 @@ void attend_tile(const AttentionTile& tile) {
                                  scores, m.state[r]);
       if (!all_seen)  // whatever V holds where it is not seen
         multiply_values<1>(scores + seen.begin, m.alpha + r, m.rows + seen.begin * stride, stride,
-                           seen.end - seen.begin, m.output + r * stride);
+                           seen.end - seen.begin, nullptr, m.output + r * stride);
     }
-    if (all_seen) for_row_groups(tile.rows, ValueProducts{m, stride, keys});
+    if (all_seen) for_row_groups(tile.rows, ValueProducts{m, ahead, stride, keys});
   }
   store_results(tile, v, m);
 }

@@ -84,10 +84,8 @@ inline float softmax_block(const AttentionBlock& block, float shift, int begin, 
     for (int i = 0; i < vectors; ++i) s[i] = load_float(scores + i * lanes);
   }
   for (int i = 0; i < vectors; ++i) most = max(s[i], most);  // NaN: what was
-  alignas(64) float each[lanes];
-  store_float(each, most);
-  float largest = state.largest;
-  for (int l = 0; l < lanes; ++l) largest = each[l] > largest ? each[l] : largest;
+  const float most_of_block = max_lanes(most),
+              largest = most_of_block > state.largest ? most_of_block : state.largest;
   const Float origin = set_float(largest == -__builtin_inff() ? 0.0f : largest);
   Float sum = as_float(zero());
   for (int i = 0; i < vectors; ++i) {
@@ -95,7 +93,8 @@ inline float softmax_block(const AttentionBlock& block, float shift, int begin, 
     sum = add(sum, p);
     store_float(scores + i * lanes, mul(p, load_float(block.v_factor + i * lanes)));
   }
-  const float alpha = first_lane(exp_of(sub(set_float(state.largest), origin)));
+  const bool stays = largest == state.largest && largest != -__builtin_inff();
+  const float alpha = stays ? 1.0f : first_lane(exp_of(sub(set_float(state.largest), origin)));
   state.sum = state.sum * static_cast<double>(alpha) + static_cast<double>(sum_lanes(sum));
   state.largest = largest;
   return alpha;
