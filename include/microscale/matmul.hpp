@@ -6,7 +6,8 @@
 // product. docs/matmul.md has the table of formats and backends, and the error bound.
 //
 // The sums are FP32 (the reference backend: FP64), in an order that depends on the shapes, how many
-// rows each expert has and the backend alone: the same call gives the same bytes at any number of
+// rows each expert has, whether a matrix has scales near the ends of E8M0, and the backend alone:
+// the same call gives the same bytes at any number of
 // threads. Epilogues compute in FP32; one rounding, to nearest even, takes the result to d's type.
 // NaN and infinity pass through as IEEE has it.
 //

@@ -56,10 +56,10 @@ struct MatmulTileShape {
 struct MatmulKernels {
   bool (*supports)(const MatmulProduct&);
   /// Whether b's n rows are inside the range of this backend's fastest kernel; the answer comes
-  /// back as MatmulProduct::weights_in_range of all products of a call.
+  /// back as MatmulProduct::weights_in_range (gated: of both matrices, for both products).
   bool (*weights_in_range)(const MatmulProduct&, const MatmulRows& b);
-  /// What one prepared row of a takes; 0: a is read as it is. Rows come in groups of
-  /// `prepared_rows`, the last one filled up; a group takes a multiple of 64 bytes.
+  /// What one prepared row of a takes; 0: a is read as it is. Rows are prepared `prepared_rows` at
+  /// a time, the last ones filled up; so many take a multiple of 64 bytes.
   std::int64_t (*prepared_row_bytes)(const MatmulProduct&);
   std::int64_t (*prepared_rows)(const MatmulProduct&);
   /// Rows [first, first + count) of a into `prepared` (that of row 0); first is a multiple of

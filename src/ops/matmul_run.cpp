@@ -99,16 +99,13 @@ class Runner {
  private:
   void choose() {
     kernels_ = choose_backend(products_.runs.front().product, context_).matmul;
-    const bool inside =
-        std::all_of(products_.runs.begin(), products_.runs.end(), [&](const ProductRun& run) {
-          return in_range(run.b, run.product) && (!call_.gated || in_range(run.up_b, run.product));
-        });
     for (ProductRun& run : products_.runs)
-      run.product.weights_in_range = run.up.weights_in_range = inside;
-    shape_ = kernels_->tile_shape(largest_run().product);
+      run.product.weights_in_range = run.up.weights_in_range =
+          in_range(run.b, run.product) && (!call_.gated || in_range(run.up_b, run.product));
+    most_cols_ = kernels_->tile_shape(largest_run().product).cols;
     const int threads = context_.threads > 0 ? context_.threads : available_cores();
     constexpr std::int64_t pieces_per_thread = 4, least_cols = 64;
-    while (shape_.cols > least_cols && pieces() < pieces_per_thread * threads) shape_.cols /= 2;
+    while (most_cols_ > least_cols && pieces() < pieces_per_thread * threads) most_cols_ /= 2;
   }
 
   bool in_range(const WeightRows& b, const MatmulProduct& p) const {
@@ -128,7 +125,8 @@ class Runner {
     return inside;
   }
 
-  // a in the kernel's own order, the rows of each product padded to the kernel's groups.
+  // a in the kernel's own order, the rows of each product filled up to as many as it prepares at a
+  // time.
   void prepare_rows() {
     struct Piece {
       ProductRun* run;
@@ -141,13 +139,13 @@ class Runner {
       const MatmulProduct& product = run.product;
       const std::int64_t row_bytes = kernels_->prepared_row_bytes(product);
       if (row_bytes == 0) return;
-      const std::int64_t group = kernels_->prepared_rows(product);
-      for (std::int64_t r = 0; r < product.m; r += group)
-        pieces.push_back({&run, r, std::min(group, product.m - r)});
+      const std::int64_t together = kernels_->prepared_rows(product);
+      for (std::int64_t r = 0; r < product.m; r += together)
+        pieces.push_back({&run, r, std::min(together, product.m - r)});
       run.prepared_row = rows;
       begins.push_back(bytes);
       rows += product.m;
-      bytes += round_up(round_up(product.m, group) * row_bytes, alignment);
+      bytes += round_up(round_up(product.m, together) * row_bytes, alignment);
     }
     prepared_ = std::make_unique<Scratch>(bytes);
     odd_.resize(static_cast<std::size_t>(rows));
@@ -196,17 +194,17 @@ class Runner {
       std::int64_t row, col;
     };
     std::vector<Piece> pieces;
-    for (const ProductRun& run : products_.runs)
-      for (std::int64_t row = 0; row < run.product.m; row += shape_.rows)
-        for (std::int64_t col = 0; col < run.product.n; col += shape_.cols)
+    const std::int64_t cols = std::min(most_cols_, round_up(call_.n(), alignment));
+    for (const ProductRun& run : products_.runs) {
+      const MatmulTileShape shape = shape_of(run);
+      for (std::int64_t row = 0; row < run.product.m; row += shape.rows)
+        for (std::int64_t col = 0; col < run.product.n; col += shape.cols)
           pieces.push_back({&run, row, col});
-    const MatmulProduct& first = products_.runs.front().product;
-    const std::int64_t rows = std::min(shape_.rows, largest_run().product.m),
-                       cols = std::min(shape_.cols, round_up(first.n, alignment));
-    values_bytes_ = round_up(rows * cols * 4, alignment);
-    for (const ProductRun& run : products_.runs)
+      values_bytes_ = std::max(values_bytes_,
+                               round_up(std::min(shape.rows, run.product.m) * cols * 4, alignment));
       work_bytes_ =
           std::max(work_bytes_, round_up(kernels_->workspace_bytes(run.product), alignment));
+    }
     const ProductRun& front = products_.runs.front();
     scales_bytes_ =
         round_up(std::max(front.b.scratch_bytes(cols), front.up_b.scratch_bytes(cols)), alignment);
@@ -229,21 +227,31 @@ class Runner {
         [](const ProductRun& a, const ProductRun& b) { return a.product.m < b.product.m; });
   }
 
-  // Tiles of shape_ in all products.
+  // Each product's kernel has a shape of its own.
+  MatmulTileShape shape_of(const ProductRun& run) const {
+    MatmulTileShape shape = kernels_->tile_shape(run.product);
+    shape.cols = std::min(shape.cols, most_cols_);
+    return shape;
+  }
+
+  // Tiles of all products.
   std::int64_t pieces() const {
     std::int64_t count = 0;
-    for (const ProductRun& run : products_.runs)
-      count += round_up(run.product.m, shape_.rows) / shape_.rows *
-               (round_up(run.product.n, shape_.cols) / shape_.cols);
+    for (const ProductRun& run : products_.runs) {
+      const MatmulTileShape shape = shape_of(run);
+      count += round_up(run.product.m, shape.rows) / shape.rows *
+               (round_up(run.product.n, shape.cols) / shape.cols);
+    }
     return count;
   }
 
   void tile(const ProductRun& run, std::int64_t row, std::int64_t col, std::uint8_t* memory) const {
     MatmulTile t;
     t.row = row;
-    t.rows = std::min(shape_.rows, run.product.m - row);
+    const MatmulTileShape shape = shape_of(run);
+    t.rows = std::min(shape.rows, run.product.m - row);
     t.col = col;
-    t.cols = std::min(shape_.cols, run.product.n - col);
+    t.cols = std::min(shape.cols, run.product.n - col);
     t.output = reinterpret_cast<float*>(memory);
     t.output_stride = round_up(t.cols, 16);
     std::uint8_t* const scales = memory + values_bytes_ * (call_.gated ? 2 : 1);
@@ -337,10 +345,10 @@ class Runner {
   const Context& context_;
   MatmulProducts products_;
   const MatmulKernels* kernels_ = nullptr;
-  MatmulTileShape shape_{};
   Destination destination_;
   std::unique_ptr<Scratch> prepared_;
   std::vector<std::uint8_t> odd_, row_scales_;
+  std::int64_t most_cols_ = 0;  // of a tile
   std::int64_t values_bytes_ = 0, work_bytes_ = 0, scales_bytes_ = 0;
 };
 

@@ -19,17 +19,11 @@ inline void put_sums(const Float* v, std::int64_t stride, float* output) {
               b = _mm256_hadd_ps(_mm256_hadd_ps(v[4], v[5]), _mm256_hadd_ps(v[6], v[7]));
   const __m256d sums =
       _mm256_castps_pd(add(_mm256_permute2f128_ps(a, b, 0x20), _mm256_permute2f128_ps(a, b, 0x31)));
-  const auto put = [&](int at, __m128d two) {
-    return at % 4 == 0
-               ? _mm_storel_pd(reinterpret_cast<double*>(output + at / Cols * stride + at % Cols),
-                               two)
-               : _mm_storeh_pd(reinterpret_cast<double*>(output + at / Cols * stride + at % Cols),
-                               two);
-  };
-  put(0, _mm256_castpd256_pd128(sums));
-  put(2, _mm256_castpd256_pd128(sums));
-  put(4, _mm256_extractf128_pd(sums, 1));
-  put(6, _mm256_extractf128_pd(sums, 1));
+  const __m128d low = _mm256_castpd256_pd128(sums), high = _mm256_extractf128_pd(sums, 1);
+  _mm_storel_pd(reinterpret_cast<double*>(output), low);
+  _mm_storeh_pd(reinterpret_cast<double*>(output + 2 / Cols * stride + 2 % Cols), low);
+  _mm_storel_pd(reinterpret_cast<double*>(output + 4 / Cols * stride + 4 % Cols), high);
+  _mm_storeh_pd(reinterpret_cast<double*>(output + 6 / Cols * stride + 6 % Cols), high);
 }
 
 #include "cpu/generic/attention_softmax.hpp"

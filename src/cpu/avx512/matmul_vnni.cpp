@@ -7,7 +7,6 @@
 MICROSCALE_VNNI_BEGIN
 using namespace microscale::avx512;
 #include "cpu/generic/dense.hpp"
-#include "cpu/avx512/decoders.hpp"
 #include "cpu/avx512/matmul_sizes.hpp"
 #include "cpu/generic/decode_run.hpp"
 #include "cpu/generic/matmul_many.hpp"

@@ -10,7 +10,8 @@
 
 inline constexpr std::int64_t codes_step = 2 * vector_bytes;  // codes of a vector
 inline constexpr std::int64_t codes_chunk = 512;              // elements of k
-inline constexpr double codes_factor = 0.25;                  // of both sides' doubled values
+inline constexpr float codes_factor =
+    0.25f;  // of both sides' doubled values, in the weights' scales
 
 /// Elements that share one scale of a and one of b.
 inline int codes_unit(const MatmulProduct& product) {
@@ -47,13 +48,14 @@ struct CodeBytes {
   }
 };
 
-/// The FP32 scales of `count` units of Unit elements, `stride` apart.
+/// The FP32 scales of `count` units of Unit elements times `factor`, `stride` apart.
 template <int Unit>
 inline void unit_scales(const std::uint8_t* scales, Format format, std::int64_t count,
-                        std::int64_t stride, float* output) {
+                        std::int64_t stride, float factor, float* output) {
   const float* const values = cpu::scale_values(format);
   const int halves = format == Format::mxfp4 && Unit == 16 ? 1 : 0;  // two units share a scale
-  for (std::int64_t u = 0; u < count; ++u) output[u * stride] = values[scales[u >> halves]];
+  for (std::int64_t u = 0; u < count; ++u)
+    output[u * stride] = factor * values[scales[u >> halves]];
 }
 
 template <int Unit>
@@ -69,7 +71,7 @@ void prepare_units(const MatmulProduct& product, std::int64_t first, std::int64_
     store_float(scales + u * stride, as_float(zero()));
   for (std::int64_t r = 0; r < count; ++r) {
     odd[first + r] = !cpu::scales_inside(a, first + r, k);
-    unit_scales<Unit>(a.scales + (first + r) * a.scale_stride, a.format, k / Unit, stride,
+    unit_scales<Unit>(a.scales + (first + r) * a.scale_stride, a.format, k / Unit, stride, 1.0f,
                       scales + r);
     float* output = to.words + r;
     for (std::int64_t at = 0; at < k; at += codes_step) {

@@ -81,14 +81,14 @@ inline void dot_steps(const DotRows& at, std::int64_t steps, Float* sums, std::i
   Float total[Rows * Cols];
   MICROSCALE_UNROLL
   for (int i = 0; i < Rows * Cols; ++i) total[i] = sums[i / Cols * sum_stride + i % Cols];
-  constexpr std::int64_t steps_ahead = weights_ahead / B::code_bytes;
-  const std::int64_t next_rows = Cols * at.code_stride - steps * B::code_bytes;
-  const auto ahead = [&](std::int64_t s) {
-    return weights_ahead + (s + steps_ahead >= steps ? next_rows : 0);
-  };
+  // From here on weights_ahead bytes further is the row that comes after those now read.
+  const std::int64_t turn = steps - weights_ahead / B::code_bytes,
+                     next_rows = weights_ahead + Cols * at.code_stride - steps * B::code_bytes;
   std::int64_t s = 0;
-  for (; s + 2 < steps; s += 2) add_steps<B, Rows, Cols, 2, true>(at, s, ahead(s), total);
-  for (; s < steps; ++s) add_steps<B, Rows, Cols, 1, false>(at, s, ahead(s), total);
+  for (; s + 2 < steps; s += 2)
+    add_steps<B, Rows, Cols, 2, true>(at, s, s < turn ? weights_ahead : next_rows, total);
+  for (; s < steps; ++s)
+    add_steps<B, Rows, Cols, 1, false>(at, s, s < turn ? weights_ahead : next_rows, total);
   MICROSCALE_UNROLL
   for (int i = 0; i < Rows * Cols; ++i) sums[i / Cols * sum_stride + i % Cols] = total[i];
 }

@@ -40,7 +40,7 @@ struct CodesProducts : CodesRows<Unit> {
     if constexpr (Unit == 32)
       for (std::int64_t u = 0; u < all / 32; ++u)
         to.starts[u] = to.starts[2 * u] + to.starts[2 * u + 1];
-    unit_scales<Unit>(from.scales, Weights, valid / Unit, 1, to.scales);
+    unit_scales<Unit>(from.scales, Weights, valid / Unit, 1, codes_factor, to.scales);
     for (std::int64_t u = valid / Unit; u < all / Unit; ++u) to.scales[u] = 0.0f;
   }
 
@@ -81,11 +81,10 @@ struct CodesProducts : CodesRows<Unit> {
 
 template <Format Weights>
 void multiply_weights(const MatmulProduct& product, const MatmulTile& tile) {
-  const double factor = product.factor * codes_factor;
   if constexpr (Weights == Format::mxfp4)
     if (codes_unit(product) == 32)
-      return multiply_many<CodesProducts<Weights, 32>>(product, tile, factor);
-  multiply_many<CodesProducts<Weights, 16>>(product, tile, factor);
+      return multiply_many<CodesProducts<Weights, 32>>(product, tile, product.factor);
+  multiply_many<CodesProducts<Weights, 16>>(product, tile, product.factor);
 }
 
 /// Of rows that prepare_codes prepared.

@@ -95,7 +95,7 @@ template <class P>
   prefetch_line(next.scales, 0);
 }
 
-/// A tile's columns come in powers of two.
+/// How many columns at a time when Cols are too many: four, two, one.
 constexpr int fewer_columns(int cols) { return cols > 4 ? 4 : cols / 2; }
 
 /// All columns from `column` on, as many at a time as there are yet.
@@ -113,20 +113,23 @@ inline void multiply_columns(const ManyChunk& chunk, ManyRows rows, std::int64_t
     multiply_columns<P, Vectors, fewer_columns(Cols)>(chunk, rows, column, columns, sums);
 }
 
+/// Element `at` of the group that begins with `row`.
+template <class P>
+inline const float* chunk_of_rows(const MatmulProduct& product, std::int64_t row, std::int64_t at) {
+  return static_cast<const float*>(product.prepared) + row * prepared_words<P>(product.k) +
+         P::words(at) * group_width<P>(row, product.m);
+}
+
 /// All rows of a tile in a chunk.
 template <class P>
 inline void multiply_chunk(const MatmulProduct& product, const MatmulTile& tile,
                            const ManyChunk& chunk, const typename P::Column* columns, float* sums) {
-  const float* const prepared = static_cast<const float*>(product.prepared);
-  const std::int64_t row_words = prepared_words<P>(product.k);
-  const auto place = [&](std::int64_t row, std::int64_t at) {
-    return prepared + row * row_words + P::words(at) * group_width<P>(row, product.m);
-  };
   for (std::int64_t r = 0; r < tile.rows; r += P::vectors * lanes) {
     const std::int64_t row = tile.row + r, next = row + P::vectors * lanes;
     const bool last = next >= tile.row + tile.rows;  // then the next chunk's first group follows
-    const float* const ahead = last ? place(tile.row, chunk.at + P::chunk) : place(next, chunk.at);
-    ManyRows rows{place(row, chunk.at), group_width<P>(row, product.m),
+    const float* const ahead = last ? chunk_of_rows<P>(product, tile.row, chunk.at + P::chunk)
+                                    : chunk_of_rows<P>(product, next, chunk.at);
+    ManyRows rows{chunk_of_rows<P>(product, row, chunk.at), group_width<P>(row, product.m),
                   reinterpret_cast<const char*>(ahead), r == 0};
     if (rows.width == P::vectors * lanes) {
       multiply_columns<P, P::vectors, P::cols>(chunk, rows, 0, columns, sums + r);

@@ -1,5 +1,6 @@
-// Which weights may be decoded with their scales inside: those that are then normal numbers of
-// BF16, and so of FP32. Included inside a target region (cpu/target_region.hpp).
+// Which weights may be decoded with their scales inside: those that are then normal numbers of BF16
+// (of FP32 nearly so: E4M3 is decoded to 2^-8 of its value, which FP32 still holds exactly).
+// Included inside a target region (cpu/target_region.hpp).
 
 /// Scale bytes of a format whose values are normal numbers with every code but zero.
 struct ScaleRange {

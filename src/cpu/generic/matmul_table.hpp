@@ -20,8 +20,6 @@ inline ProductWay way_of(const MatmulProduct& product) {
   return product.m >= many_rows && product.weights_in_range ? ProductWay::outer : ProductWay::dot;
 }
 
-inline bool vectors_support(const MatmulProduct& product) { return cpu::covers_matmul(product); }
-
 inline bool vectors_in_range(const MatmulProduct& product, const MatmulRows& b) {
   return product.m < many_rows || by_codes(product) || rows_in_range(b, product.n, product.k);
 }
@@ -120,7 +118,7 @@ inline void store_values(const float* values, std::int64_t count, DType type, vo
 }
 
 inline constexpr MatmulKernels vector_kernels() {
-  return {.supports = vectors_support,
+  return {.supports = cpu::covers_matmul,
           .weights_in_range = vectors_in_range,
           .prepared_row_bytes = prepared_bytes_of_row,
           .prepared_rows = rows_together,
