@@ -129,7 +129,7 @@ std::vector<MatmulCase> cpu_matmul_cases(bool quick) {
       cases.push_back({.kind = ProductKind::gated, .m = m, .n = n / 2, .k = k, .weights = w});
     cases.push_back({.m = 64, .n = n / 8, .k = k, .weights = w, .batch = 8});
     cases.push_back(grouped(even(8, 64), n / 8, k, w));
-    for (std::int64_t m : {1, 512})
+    for (std::int64_t m : {1, 16, 512})
       cases.push_back({.m = m, .n = n, .k = k, .weights = w, .input = w});
   }
   return named(std::move(cases), quick);

@@ -87,9 +87,11 @@ struct Mxfp8 {
   static constexpr double factor = FiveExponentBits ? 1.0 : 256.0;
   static constexpr int element(int vector, int lane) { return vector * lanes + lane; }
   using Codes = const std::uint8_t*;
-  using Scales = const std::uint8_t*;
+  using Scales = Float;  // a group's in its lane
   static Codes load(const std::uint8_t* p) { return p; }
-  static Scales load_scales(const std::uint8_t* p) { return p; }
+  static Scales load_scales(const std::uint8_t* p) {
+    return from_e8m0(_mm256_cvtepu8_epi32(_mm_cvtsi32_si128(p[0] | p[1] << 8)));
+  }
   static Float vector(Codes p, int i) {  // the compiler does the shared half once
     const Int wide = widen8(p + 16 * (i / 2));
     Int half = shl16<8>(wide);
@@ -100,5 +102,7 @@ struct Mxfp8 {
     }
     return i % 2 == 0 ? low_f16(half) : high_f16(half);
   }
-  static Float scale(Scales p, int group) { return from_e8m0(set32(p[group])); }
+  static Float scale(Scales q, int group) {
+    return _mm256_permutevar8x32_ps(q, set32(static_cast<std::uint32_t>(group)));
+  }
 };

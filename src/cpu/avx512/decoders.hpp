@@ -76,9 +76,17 @@ struct Mxfp8 {
   static constexpr double factor = FiveExponentBits ? 1.0 : 256.0;
   static constexpr int element(int vector, int lane) { return vector * lanes + lane; }
   using Codes = const std::uint8_t*;
-  using Scales = const std::uint8_t*;
+  using Scales = Float;  // a group's in its lane
   static Codes load(const std::uint8_t* p) { return p; }
-  static Scales load_scales(const std::uint8_t* p) { return p; }
+  static Scales load_scales(const std::uint8_t* p) {
+    int word;
+    __builtin_memcpy(&word, p, sizeof word);
+    return from_e8m0(_mm512_cvtepu8_epi32(_mm_cvtsi32_si128(word)));
+  }
+  static void load_two_scales(const std::uint8_t* p, Scales (&q)[2]) {
+    q[0] = from_e8m0(_mm512_cvtepu8_epi32(_mm_loadl_epi64(reinterpret_cast<const __m128i*>(p))));
+    q[1] = _mm512_shuffle_f32x4(q[0], q[0], 1);
+  }
   /// Two vectors share the work on 32 codes: the compiler sees that it is the same.
   static Float vector(Codes p, int i) {
     const Int half = to_f16(p + i / 2 * 32);
@@ -93,5 +101,7 @@ struct Mxfp8 {
     const Int bits = _mm512_mask_mov_epi16(shl16<7>(magnitude), nan, set16(0x7FFF));
     return _mm512_ternarylogic_epi32(bits, shl16<8>(wide), set16(-0x8000), 0xF8);  // a | b & c
   }
-  static Float scale(Scales p, int group) { return from_e8m0(set32(p[group])); }
+  static Float scale(Scales q, int group) {
+    return _mm512_permutexvar_ps(set32(static_cast<std::uint32_t>(group)), q);
+  }
 };
