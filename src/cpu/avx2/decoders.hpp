@@ -46,17 +46,26 @@ struct Fp4Codes {
   }
 };
 
-/// Four scales a step, as FP32 / 2^8: E4M3 has the exponent field of FP16, 8 lower.
+/// E4M3 bytes in the lower half, sign bits ignored, as FP32 / 2^8: E4M3 has the exponent field of
+/// FP16, 8 lower.
+inline Float eight_from_e4m3(__m128i bytes) {
+  const __m128i words = _mm_cvtepu8_epi16(_mm_and_si128(bytes, _mm_set1_epi8(0x7F)));
+  const __m128i nan =
+      _mm_and_si128(_mm_cmpeq_epi16(words, _mm_set1_epi16(0x7F)), _mm_set1_epi16(0x7FFF));
+  return _mm256_cvtph_ps(_mm_or_si128(_mm_slli_epi16(words, 7), nan));
+}
+
+/// Four scales a step, in the lower half.
 struct Nvfp4 : Fp4Codes {
   static constexpr int groups = 2, scale_bytes = 4;
   static constexpr double factor = 256.0;
   using Scales = Float;
   static Scales load_scales(const std::uint8_t* p) {
-    const __m128i bytes = _mm_and_si128(_mm_cvtsi32_si128(load_word(p)), _mm_set1_epi8(0x7F));
-    const __m128i words = _mm_cvtepu8_epi16(bytes);
-    const __m128i nan =
-        _mm_and_si128(_mm_cmpeq_epi16(words, _mm_set1_epi16(0x7F)), _mm_set1_epi16(0x7FFF));
-    return _mm256_castps128_ps256(_mm_cvtph_ps(_mm_or_si128(_mm_slli_epi16(words, 7), nan)));
+    return eight_from_e4m3(_mm_cvtsi32_si128(load_word(p)));
+  }
+  static void load_two_scales(const std::uint8_t* p, Scales (&q)[2]) {
+    q[0] = eight_from_e4m3(_mm_loadl_epi64(reinterpret_cast<const __m128i*>(p)));
+    q[1] = _mm256_permute2f128_ps(q[0], q[0], 0x11);
   }
   static Float scale(Scales q, int group) {  // lanes 0 to 3: block `group`, 4 to 7: block 2 + group
     const Int first = _mm256_setr_epi32(0, 0, 0, 0, 2, 2, 2, 2);
@@ -76,6 +85,12 @@ struct Mxfp4 : Fp4Codes {
   using Scales = Float;
   static Scales load_scales(const std::uint8_t* p) {
     return from_e8m0(_mm256_setr_epi32(p[0], p[0], p[0], p[0], p[1], p[1], p[1], p[1]));
+  }
+  static void load_two_scales(const std::uint8_t* p, Scales (&q)[2]) {
+    const Float all = from_e8m0(_mm256_cvtepu8_epi32(_mm_cvtsi32_si128(load_word(p))));
+    const Int first = _mm256_setr_epi32(0, 0, 0, 0, 1, 1, 1, 1);
+    q[0] = _mm256_permutevar8x32_ps(all, first);
+    q[1] = _mm256_permutevar8x32_ps(all, add32(first, set32(2)));
   }
   static Float scale(Scales q, int) { return q; }
 };
