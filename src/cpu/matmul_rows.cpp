@@ -2,18 +2,15 @@
 
 #include <algorithm>
 #include <array>
-#include <bit>
 
 #include "formats/e8m0.hpp"
 #include "formats/elements.hpp"
 #include "formats/nvfp4.hpp"
-#include "reference/dense.hpp"
 
 namespace microscale::cpu {
 namespace {
 
-constexpr std::uint32_t too_large = 0x71800000u;  // 2^100
-constexpr int too_large_scale = 211;              // 2^84, times an element below 2^16
+constexpr int too_large_scale = 211;  // 2^84, times an element below 2^16
 
 bool has_kernel(Format format) {
   return format == Format::mxfp4 || format == Format::nvfp4 || format == Format::mxfp8_e4m3 ||
@@ -36,19 +33,6 @@ const Values& values_of(Element element) {
   return element == Element::e4m3 ? e4m3 : element == Element::e5m2 ? e5m2 : e2m1;
 }
 
-template <DType Type>
-bool dense_to_floats(const std::uint8_t* data, std::int64_t first, std::int64_t count,
-                     float* output) {
-  std::uint32_t beyond = 0;
-  for (std::int64_t i = 0; i < count; ++i) {
-    output[i] = load_dense(data, Type, first + i);
-    const std::uint32_t magnitude = std::bit_cast<std::uint32_t>(output[i]) & 0x7FFFFFFFu;
-    beyond |= static_cast<std::uint32_t>(magnitude >= too_large) &
-              static_cast<std::uint32_t>(magnitude < 0x7F800000u);
-  }
-  return beyond == 0;
-}
-
 constexpr Values scales_of(bool e8m0) {
   Values values{};
   for (std::size_t s = 0; s < values.size(); ++s)
@@ -67,13 +51,9 @@ bool covers_matmul(const MatmulProduct& product) {
   return has_kernel(product.b_format) && (product.a.dense() || has_kernel(product.a.format));
 }
 
-bool row_to_floats(const MatmulRows& rows, std::int64_t row, std::int64_t first, std::int64_t count,
-                   float* output) {
+bool blocks_to_floats(const MatmulRows& rows, std::int64_t row, std::int64_t first,
+                      std::int64_t count, float* output) {
   const std::uint8_t* data = rows.data + row * rows.stride;
-  if (rows.dense())
-    return (rows.dtype == DType::bf16  ? dense_to_floats<DType::bf16>
-            : rows.dtype == DType::f16 ? dense_to_floats<DType::f16>
-                                       : dense_to_floats<DType::f32>)(data, first, count, output);
   const FormatInfo& format = info(rows.format);
   const Values& values = values_of(format.element);
   const float* steps = scale_values(rows.format);

@@ -12,11 +12,10 @@ using namespace microscale::avx512;
 #include "cpu/generic/matmul_many.hpp"
 #include "cpu/generic/matmul_codes.hpp"
 
-template <int Words>
-inline Int sum_words(const Int (&x)[Words], const std::int8_t* w, Int start) {
+inline Int sum_words(const Int (&x)[4], const std::int8_t* w, Int start) {
   Int sum = start;
   MICROSCALE_UNROLL
-  for (int i = 0; i < Words; ++i) {
+  for (int i = 0; i < 4; ++i) {
     std::uint32_t word;
     __builtin_memcpy(&word, w + 4 * i, sizeof word);
     sum = _mm512_dpbusd_epi32(sum, x[i], set32(word));

@@ -58,13 +58,6 @@ void decode_rows(const MatmulRows& rows, std::int64_t first, std::int64_t count,
   }
 }
 
-inline void row_to_floats(const std::uint8_t* p, DType type, std::int64_t d, float* output) {
-  const int n = static_cast<int>(d);
-  if (type == DType::bf16) return to_floats<DType::bf16>(p, n, output);
-  if (type == DType::f16) return to_floats<DType::f16>(p, n, output);
-  to_floats<DType::f32>(p, n, output);
-}
-
 /// Dense rows, their elements in `order`, or in place if that is null.
 inline void place_rows(const MatmulRows& rows, std::int64_t first, std::int64_t count,
                        std::int64_t d, const std::int16_t* order, float* output) {
@@ -74,11 +67,11 @@ inline void place_rows(const MatmulRows& rows, std::int64_t first, std::int64_t 
   for (std::int64_t j = 0; j < count; ++j, output += stride) {
     const std::uint8_t* p = rows.data + (first + j) * rows.stride;
     if (order == nullptr) {
-      row_to_floats(p, rows.dtype, d, output);
+      to_floats(p, rows.dtype, d, output);
       for (std::int64_t i = d; i < stride; ++i) output[i] = 0.0f;
       continue;
     }
-    row_to_floats(p, rows.dtype, d, values);
+    to_floats(p, rows.dtype, d, values);
     for (std::int64_t i = 0; i < stride; ++i) output[i] = values[order[i]];
   }
 }

@@ -45,6 +45,13 @@ inline void to_floats(const void* p, int count, float* output) {
   }
 }
 
+inline void to_floats(const void* p, DType type, std::int64_t count, float* output) {
+  const int n = static_cast<int>(count);
+  if (type == DType::bf16) return to_floats<DType::bf16>(p, n, output);
+  if (type == DType::f16) return to_floats<DType::f16>(p, n, output);
+  to_floats<DType::f32>(p, n, output);
+}
+
 /// FP32 with any NaN made canonical.
 inline Float canonical(Float v) { return choose(unordered(v), as_float(magnitude_mask32()), v); }
 

@@ -12,21 +12,16 @@ inline bool any_too_large(const float* values, std::int64_t count) {
   return found != 0;
 }
 
-/// Elements [at, at + Count) of a row, zeros behind k. False as cpu::row_to_floats is.
+/// Elements [at, at + Count) of a row, zeros behind k. False as
+/// cpu::blocks_to_floats is, of dense rows for a finite number of 2^100 or more.
 template <int Count>
 inline bool load_elements(const MatmulRows& a, std::int64_t row, std::int64_t at, std::int64_t k,
                           float* values) {
   const std::int64_t valid = k - at < Count ? k - at : Count;
   for (std::int64_t i = valid; i < Count; ++i) values[i] = 0.0f;
-  if (!a.dense()) return cpu::row_to_floats(a, row, at, valid, values);
+  if (!a.dense()) return cpu::blocks_to_floats(a, row, at, valid, values);
   const std::uint8_t* p = a.data + row * a.stride + at * size_of(a.dtype);
-  const int count = static_cast<int>(valid);
   for (int line = 0; line < Count * size_of(a.dtype); line += 64) prefetch_line(p, 1024 + line);
-  if (a.dtype == DType::bf16)
-    to_floats<DType::bf16>(p, count, values);
-  else if (a.dtype == DType::f16)
-    to_floats<DType::f16>(p, count, values);
-  else
-    to_floats<DType::f32>(p, count, values);
+  to_floats(p, a.dtype, valid, values);
   return !any_too_large(values, valid);
 }
