@@ -48,6 +48,12 @@ class Measurement {
       }
       if (c.dense) return;
     }
+    if (c.transformed) {
+      cos_.resize(static_cast<std::size_t>(c.length * d / 2));
+      sin_.resize(cos_.size());
+      fill_rope_tables(10000.0, c.length, d, cos_, sin_);
+      mean_.assign(static_cast<std::size_t>(kv_heads * d), 0.001f);
+    }
     make_cache();
   }
 
@@ -178,10 +184,16 @@ class Measurement {
   void call(std::size_t copy) {
     if (case_.kind != AttentionKind::append)
       return attention(attention_call(copy), options_.context);
-    append_kv({.cache = cache_,
-               .k = view(bf16(keys_), case_.length, kv_heads),
-               .v = view(bf16(values_), case_.length, kv_heads)},
-              options_.context);
+    AppendKvOptions o{.cache = cache_,
+                      .k = view(bf16(keys_), case_.length, kv_heads),
+                      .v = view(bf16(values_), case_.length, kv_heads)};
+    if (case_.format != KvFormat::fp8) o.numerics.scale_rule = case_.rule;
+    if (case_.transformed) {
+      o.rope = {cos_.data(), sin_.data(), case_.length, d};
+      o.cache.k_mean = mean_.data();
+      o.cache.hadamard = 16;
+    }
+    append_kv(o, options_.context);
   }
 
   void move(std::size_t copy) {
@@ -286,6 +298,7 @@ class Measurement {
   const CpuAttentionOptions& options_;
   int threads_;
   std::vector<std::uint16_t> query_, output_, recent_;
+  std::vector<float> cos_, sin_, mean_;
   HostMemory keys_, values_;  // dense, BF16
   std::vector<HostMemory> memory_;
   std::vector<std::int32_t> lengths_, table_;
@@ -311,11 +324,37 @@ double AttentionCase::bytes() const {
   return rows * (static_cast<double>(keys - recent) * row + static_cast<double>(recent * d * 2));
 }
 
+std::vector<AttentionCase> append_cases(std::int64_t batch, std::int64_t length,
+                                        const std::string& shape) {
+  std::vector<AttentionCase> cases;
+  const auto add = [&](const std::string& what, KvFormat format, ScaleRule rule,
+                       bool transformed = false) {
+    cases.push_back(
+        {.name = "append " + what + " " + shape + (transformed ? ", keys transformed" : ""),
+         .kind = AttentionKind::append,
+         .format = format,
+         .batch = batch,
+         .length = length,
+         .page_size = 64,
+         .rule = rule,
+         .transformed = transformed});
+  };
+  add("nvfp4 nearest", KvFormat::nvfp4, ScaleRule::nearest);
+  add("nvfp4 search", KvFormat::nvfp4, ScaleRule::search);
+  add("nvfp4 4 over 6", KvFormat::nvfp4, ScaleRule::four_over_six);
+  add("mxfp4 rceil", KvFormat::mxfp4, ScaleRule::rceil);
+  add("mxfp4 search", KvFormat::mxfp4, ScaleRule::search);
+  add("mxfp8 rceil", KvFormat::mxfp8, ScaleRule::rceil);
+  add("fp8", KvFormat::fp8, ScaleRule::search);
+  add("nvfp4 nearest", KvFormat::nvfp4, ScaleRule::nearest, true);
+  return cases;
+}
+
 std::vector<AttentionCase> cpu_attention_cases(bool quick) {
   using enum AttentionKind;
   const std::int64_t l = quick ? 256 : 32768, short_l = quick ? 64 : 8192, p = quick ? 64 : 2048;
   const std::string n = quick ? "256" : "32k", m = quick ? "64" : "8k", t = quick ? "64" : "2k";
-  return {
+  std::vector<AttentionCase> cases{
       {.name = "decode nvfp4 1 x " + n, .length = l},
       {.name = "decode nvfp4 8 x " + m, .batch = 8, .length = short_l},
       {.name = "decode nvfp4 1 x " + n + ", pages of 64", .length = l, .page_size = 64},
@@ -328,12 +367,9 @@ std::vector<AttentionCase> cpu_attention_cases(bool quick) {
       {.name = "decode bf16 1 x " + n, .dense = true, .length = l},
       {.name = "prefill nvfp4 " + t + ", causal", .kind = prefill, .length = p},
       {.name = "prefill bf16 " + t + ", causal", .kind = prefill, .dense = true, .length = p},
-      {.name = "append nvfp4 1 x " + m, .kind = append, .length = short_l},
-      {.name = "append mxfp4 1 x " + m,
-       .kind = append,
-       .format = KvFormat::mxfp4,
-       .length = short_l},
   };
+  for (AttentionCase& c : append_cases(1, short_l, "1 x " + m)) cases.push_back(std::move(c));
+  return cases;
 }
 
 void measure_attention_cases(const std::vector<AttentionCase>& cases,

@@ -32,6 +32,11 @@ struct AttentionCase {
   double bytes() const;       ///< of the cache that are read; append: of tokens read and written
 };
 
+/// append_kv of `batch` sequences of `length` new tokens into pages of 64, `shape` in their names:
+/// formats, rules, and keys that are transformed.
+std::vector<AttentionCase> append_cases(std::int64_t batch, std::int64_t length,
+                                        const std::string& shape);
+
 /// `quick`: so small that the times mean nothing.
 std::vector<AttentionCase> cpu_attention_cases(bool quick);
 

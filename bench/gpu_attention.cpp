@@ -288,28 +288,9 @@ std::vector<AttentionCase> gpu_attention_cases(bool quick) {
                      .length = 8 * k,
                      .recent = 64});
   }
-  const auto append = [&](const std::string& what, KvFormat format, ScaleRule rule) {
-    cases.push_back({.name = "append " + what + " 16 x 4k",
-                     .kind = bench::AttentionKind::append,
-                     .format = format,
-                     .batch = 16,
-                     .length = 4 * k,
-                     .page_size = 64,
-                     .rule = rule});
-  };
-  append("nvfp4 nearest", KvFormat::nvfp4, ScaleRule::nearest);
-  append("nvfp4 search", KvFormat::nvfp4, ScaleRule::search);
-  append("nvfp4 4 over 6", KvFormat::nvfp4, ScaleRule::four_over_six);
-  append("mxfp4 rceil", KvFormat::mxfp4, ScaleRule::rceil);
-  append("mxfp4 search", KvFormat::mxfp4, ScaleRule::search);
-  append("mxfp8 rceil", KvFormat::mxfp8, ScaleRule::rceil);
-  append("fp8", KvFormat::fp8, ScaleRule::search);
-  cases.push_back(cases[cases.size() - 7]);
-  cases.back().name = "append nvfp4 nearest 16 x 4k, keys transformed";
-  cases.back().transformed = true;
-  cases.push_back(cases[cases.size() - 8]);
-  cases.back().name = "append nvfp4 nearest 64 x 1";
-  cases.back().batch = 64, cases.back().length = 1;
+  for (bench::AttentionCase& c : bench::append_cases(16, 4 * k, "16 x 4k"))
+    cases.push_back(std::move(c));
+  cases.push_back(bench::append_cases(64, 1, "64 x 1").front());
   return cases;
 }
 

@@ -1,6 +1,6 @@
-// What a backend offers: the seam between operations and kernels. An operation checks its arguments,
-// cuts the work into lines along the block axis and calls these; kernels never allocate, log or
-// throw.
+// What a backend offers: the seam between operations and kernels. An operation checks its
+// arguments, cuts the work into lines along the block axis and calls these; kernels never allocate,
+// log or throw.
 #pragma once
 
 #include <cstdint>
@@ -56,6 +56,7 @@ struct AbsMaxRun {
 };
 
 struct AttentionKernels;  // core/attention_kernels.hpp
+struct KvRowKernels;      // core/kv_row_kernels.hpp
 
 struct KernelTable {
   Backend backend;
@@ -65,6 +66,7 @@ struct KernelTable {
   bool (*supports_dequantize)(const DequantizeLines&);
   void (*dequantize)(const DequantizeLines&);
   AbsMaxRun (*abs_max)(const void* input, DType type, std::int64_t count);
+  const KvRowKernels* kv_rows;
   const MatmulKernels* matmul = nullptr;        // null: none
   const AttentionKernels* attention = nullptr;  // null: none
 };

@@ -5,9 +5,11 @@
 #include <algorithm>
 #include <array>
 #include <cstring>
+#include <memory>
 #include <vector>
 
 #include "core/kernel_table.hpp"
+#include "core/kv_row_kernels.hpp"
 #include "core/threads.hpp"
 #include "cuda/append_kv.hpp"
 #include "formats/arithmetic.hpp"
@@ -17,7 +19,6 @@
 #include "ops/backends.hpp"
 #include "ops/kv_cache_check.hpp"
 #include "reference/dense.hpp"
-#include "reference/kv_rows.hpp"
 
 namespace microscale {
 namespace {
@@ -136,18 +137,24 @@ void check(const AppendKvOptions& o, bool on_device) {
   check_pages_apart(o);
 }
 
-/// The new tokens of one sequence and kv head that lie in one page.
+/// New tokens of one sequence that lie in one page.
 struct Run {
-  std::int64_t sequence, head, position, count,
-      token;  // token: in k and v, batch and tokens one axis
+  std::int64_t sequence, position, count, token;  // token: in k and v, batch and tokens one axis
 };
 
 class Appender {
+  // Of a run's K or V, that the second-level cache holds them.
+  static constexpr std::int64_t run_elements = 1 << 16;
+  static constexpr std::int64_t asked_ahead = 8192;  // bytes of K or V
+
  public:
   Appender(const AppendKvOptions& o, const Context& context)
-      : o_(o), cache_(o.cache), k_(with_strides(o.k)), v_(with_strides(o.v)) {
+      : o_(o),
+        cache_(o.cache),
+        k_(with_strides(o.k)),
+        v_(with_strides(o.v)),
+        kernels_(*choose_backend(context).kv_rows) {
     call_.format = block_format(cache_.format);
-    call_.input_type = DType::f32;
     call_.input_stride = cache_.d;
     call_.numerics = o.numerics;
     if (cache_.format == KvFormat::fp8) return;
@@ -157,26 +164,26 @@ class Appender {
   }
 
   void run(const Context& context) const {
+    const std::int64_t row = cache_.kv_heads * cache_.d,
+                       most = std::clamp<std::int64_t>(run_elements / row, 16, 64);
     std::vector<Run> runs;
     for (std::int64_t s = 0; s < cache_.batch; ++s) {
       const std::int64_t count = new_tokens(o_, s), begin = cache_.lengths[s] - count;
       for (std::int64_t p = begin; p < cache_.lengths[s];) {
-        constexpr std::int64_t most = 64;  // tokens a run, in a contiguous cache
         const std::int64_t in_page = cache_.page_size - kv_page::place(p, cache_.page_size).token;
         const std::int64_t n = std::min({in_page, most, cache_.lengths[s] - p});
-        for (std::int64_t h = 0; h < cache_.kv_heads; ++h)
-          runs.push_back({s, h, p, n, first_token(o_, s) + p - begin});
+        runs.push_back({s, p, n, first_token(o_, s) + p - begin});
         p += n;
       }
     }
     const bool transformed = o_.rope.cos || cache_.k_mean || cache_.hadamard != 0;
     parallel_for(static_cast<std::int64_t>(runs.size()), context.threads, [&](std::int64_t i) {
       const Run& run = runs[static_cast<std::size_t>(i)];
-      std::vector<float> rows(static_cast<std::size_t>(run.count * cache_.d));
+      const std::unique_ptr<float[]> memory(new float[static_cast<std::size_t>(run.count * row)]);
       write(run, k_, transformed, {cache_.k_codes, cache_.k_scales, cache_.k_global_scale},
-            cache_.first.k, cache_.recent.k, rows.data());
+            cache_.first.k, cache_.recent.k, memory.get());
       write(run, v_, false, {cache_.v_codes, cache_.v_scales, cache_.v_global_scale},
-            cache_.first.v, cache_.recent.v, rows.data());
+            cache_.first.v, cache_.recent.v, memory.get());
     });
   }
 
@@ -187,14 +194,29 @@ class Appender {
     float global;
   };
 
-  /// By way of FP32 rows without gaps: the quantizers take several lines at once then.
+  /// Of a run and head, side by side: the quantizers take several lines at once then.
+  struct Rows {
+    DType type;
+    std::uint8_t* data;
+
+    std::int64_t bytes(std::int64_t elements) const { return elements * size_of(type); }
+  };
+
+  /// Rows of all heads as they come, in their own type, or as FP32 where something is computed with
+  /// them first; then head by head.
   void write(const Run& run, const HeadsView& view, bool transformed, const Side& side,
-             std::uint16_t* first, std::uint16_t* recent, float* rows) const {
+             std::uint16_t* first, std::uint16_t* recent, float* memory) const {
+    const bool wide = transformed || cache_.format == KvFormat::fp8;
+    Rows rows{wide ? DType::f32 : view.dtype, reinterpret_cast<std::uint8_t*>(memory)};
     load(view, run, rows);
-    for (std::int64_t t = 0; transformed && t < run.count; ++t)
-      transform_key(o_, run.head, run.position + t, rows + t * cache_.d);
-    quantize(run, rows, side);
-    copy(run, rows, first, recent);
+    for (std::int64_t h = 0; h < cache_.kv_heads; ++h) {
+      auto* row = reinterpret_cast<float*>(rows.data);
+      for (std::int64_t t = 0; transformed && t < run.count; ++t, row += cache_.d)
+        kernels_.transform_key(o_, h, run.position + t, row);
+      quantize(run, h, rows, side);
+      copy(run, h, rows, first, recent);
+      rows.data += rows.bytes(run.count * cache_.d);
+    }
   }
 
   const void* row_of(const HeadsView& view, std::int64_t token, std::int64_t head) const {
@@ -203,35 +225,39 @@ class Appender {
     return static_cast<const std::uint8_t*>(view.data) + at * size_of(view.dtype);
   }
 
-  void load(const HeadsView& view, const Run& run, float* rows) const {
-    const std::int64_t d = cache_.d;
-    for (std::int64_t t = 0; t < run.count; ++t, rows += d) {
-      const void* row = row_of(view, run.token + t, run.head);
-      const auto* bits = static_cast<const std::uint16_t*>(row);
-      if (view.dtype == DType::f32)
-        std::memcpy(rows, row, static_cast<std::size_t>(d) * sizeof(float));
-      else if (view.dtype == DType::bf16)
-        for (std::int64_t i = 0; i < d; ++i) rows[i] = bf16_to_float(bits[i]);
-      else
-        for (std::int64_t i = 0; i < d; ++i) rows[i] = f16_to_float(bits[i]);
-    }
+  void load(const HeadsView& view, const Run& run, const Rows& rows) const {
+    const std::int64_t row_bytes = rows.bytes(cache_.d);
+    for (std::int64_t t = 0; t < run.count; ++t)
+      for (std::int64_t h = 0; h < cache_.kv_heads; ++h) {
+        const void* row = row_of(view, run.token + t, h);
+        // The processor asks ahead by itself, but not across pages.
+        for (std::int64_t i = 0; i < cache_.d * size_of(view.dtype); i += 64)
+          __builtin_prefetch(static_cast<const char*>(row) + asked_ahead + i);
+        std::uint8_t* to = rows.data + (h * run.count + t) * row_bytes;
+        if (rows.type == view.dtype)
+          std::memcpy(to, row, static_cast<std::size_t>(row_bytes));
+        else
+          kernels_.to_floats(row, view.dtype, cache_.d, reinterpret_cast<float*>(to));
+      }
   }
 
-  void quantize(const Run& run, const float* rows, const Side& side) const {
+  void quantize(const Run& run, std::int64_t head, const Rows& rows, const Side& side) const {
     const kv_page::Place place = kv_page::place(run.position, cache_.page_size);
     const std::int64_t page = page_of(cache_, run.sequence, place.entry);
     const auto at = [&](const KvPart& part) {
-      return part.data + page * part.page_stride + run.head * part.head_stride +
+      return part.data + page * part.page_stride + head * part.head_stride +
              place.token * part.token_stride;
     };
     if (cache_.format == KvFormat::fp8) {
+      const auto* values = reinterpret_cast<const float*>(rows.data);
       for (std::int64_t t = 0; t < run.count; ++t)
-        quantize_fp8(rows + t * cache_.d, cache_.d, divide(1.0f, side.global),
-                     at(side.codes) + t * side.codes.token_stride);
+        kernels_.quantize_fp8(values + t * cache_.d, cache_.d, divide(1.0f, side.global),
+                              at(side.codes) + t * side.codes.token_stride);
       return;
     }
     QuantizeLines lines = call_;
-    lines.input = rows;
+    lines.input = rows.data;
+    lines.input_type = rows.type;
     lines.lines = run.count;
     lines.global_scale = cache_.format == KvFormat::nvfp4 ? side.global : 1.0f;
     lines.codes = at(side.codes);
@@ -241,24 +267,30 @@ class Appender {
     quantizer_->quantize(lines);
   }
 
-  void copy(const Run& run, const float* rows, std::uint16_t* first, std::uint16_t* recent) const {
-    const std::int64_t length = cache_.lengths[run.sequence], row = cache_.kv_heads * cache_.d;
+  void copy(const Run& run, std::int64_t head, const Rows& rows, std::uint16_t* first,
+            std::uint16_t* recent) const {
+    const std::int64_t length = cache_.lengths[run.sequence], row = cache_.kv_heads * cache_.d,
+                       kept = cache_.recent.count;
+    std::array<float, 256> values;
     for (std::int64_t t = 0; t < run.count; ++t) {
       const std::int64_t p = run.position + t;
+      const bool is_first = p < cache_.first.count, is_recent = p >= length - kept;
+      if (!is_first && !is_recent) continue;
+      kernels_.to_floats(rows.data + rows.bytes(t * cache_.d), rows.type, cache_.d, values.data());
       const auto write = [&](std::uint16_t* copies, std::int64_t count, std::int64_t index) {
-        std::uint16_t* at = copies + (run.sequence * count + index) * row + run.head * cache_.d;
+        std::uint16_t* at = copies + (run.sequence * count + index) * row + head * cache_.d;
         for (std::int64_t i = 0; i < cache_.d; ++i)
-          store_dense(rows[t * cache_.d + i], at, DType::bf16, i);
+          store_dense(values[static_cast<std::size_t>(i)], at, DType::bf16, i);
       };
-      const std::int64_t kept = cache_.recent.count;
-      if (p < cache_.first.count) write(first, cache_.first.count, p);
-      if (p >= length - kept) write(recent, kept, p % kept);
+      if (is_first) write(first, cache_.first.count, p);
+      if (is_recent) write(recent, kept, p % kept);
     }
   }
 
   const AppendKvOptions& o_;
   const KvCache& cache_;
   HeadsView k_, v_;
+  const KvRowKernels& kernels_;
   QuantizeLines call_;  // what all runs share
   const KernelTable* quantizer_ = nullptr;
 };

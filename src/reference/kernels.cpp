@@ -8,8 +8,10 @@
 #include "formats/block_quantizer.hpp"
 #include "formats/compat.hpp"
 #include "core/kernel_table.hpp"
+#include "core/kv_row_kernels.hpp"
 #include "reference/attention.hpp"
 #include "reference/dense.hpp"
+#include "reference/kv_rows.hpp"
 #include "reference/matmul.hpp"
 
 namespace microscale {
@@ -106,6 +108,13 @@ AbsMaxRun abs_max(const void* input, DType type, std::int64_t count) {
   return run;
 }
 
+void to_floats(const void* elements, DType type, std::int64_t count, float* output) {
+  for (std::int64_t i = 0; i < count; ++i) output[i] = load_dense(elements, type, i);
+}
+
+constexpr KvRowKernels kv_rows{
+    .to_floats = to_floats, .transform_key = transform_key, .quantize_fp8 = quantize_fp8};
+
 }  // namespace
 
 const KernelTable reference_kernels{
@@ -116,6 +125,7 @@ const KernelTable reference_kernels{
     .supports_dequantize = [](const DequantizeLines&) { return true; },
     .dequantize = dequantize,
     .abs_max = abs_max,
+    .kv_rows = &kv_rows,
     .matmul = &reference_matmul,
     .attention = &reference_attention,
 };

@@ -17,19 +17,19 @@ void hadamard_runs(float* row, std::int64_t d, int order) {
   }
 }
 
-void transform_key(const AppendKvOptions& o, std::int64_t head, std::int64_t position, float* row) {
-  const Rope& rope = o.rope;
-  if (rope.cos) {
-    const std::int64_t pairs = rope.width / 2,
-                       distance = rope_distance(rope.width, rope.interleaved);
-    for (std::int64_t i = 0; i < pairs; ++i) {
-      float* x = row + rope_first(i, rope.interleaved);
-      const RopePair turned =
-          rotate(x[0], x[distance], rope.cos[position * pairs + i], rope.sin[position * pairs + i]);
-      x[0] = turned.first;
-      x[distance] = turned.second;
-    }
+void rotate_pairs(const Rope& rope, std::int64_t position, float* row) {
+  const std::int64_t pairs = rope.width / 2, distance = rope_distance(rope.width, rope.interleaved);
+  for (std::int64_t i = 0; i < pairs; ++i) {
+    float* x = row + rope_first(i, rope.interleaved);
+    const RopePair turned =
+        rotate(x[0], x[distance], rope.cos[position * pairs + i], rope.sin[position * pairs + i]);
+    x[0] = turned.first;
+    x[distance] = turned.second;
   }
+}
+
+void transform_key(const AppendKvOptions& o, std::int64_t head, std::int64_t position, float* row) {
+  if (o.rope.cos) rotate_pairs(o.rope, position, row);
   if (o.cache.k_mean)
     for (std::int64_t i = 0; i < o.cache.d; ++i) row[i] -= o.cache.k_mean[head * o.cache.d + i];
   if (o.cache.hadamard != 0) hadamard_runs(row, o.cache.d, o.cache.hadamard);

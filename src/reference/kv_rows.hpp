@@ -13,6 +13,9 @@ namespace microscale {
 /// of operations of formats/producers.hpp. append_kv does it to K, attention to q.
 void hadamard_runs(float* row, std::int64_t d, int order);
 
+/// Turns the pairs of a row at `position`.
+void rotate_pairs(const Rope& rope, std::int64_t position, float* row);
+
 /// A dense row in FP32 becomes the row of K at `position` of kv head `head` that is quantized.
 void transform_key(const AppendKvOptions& options, std::int64_t head, std::int64_t position,
                    float* row);

@@ -132,6 +132,19 @@ inline Float round_at(Float y, Float unit) {
   return sub(add(y, magic), magic);
 }
 inline Float swap_neighbours(Float a) { return _mm256_permute_ps(a, 0xB1); }
+/// Lane l has lane l ^ Distance: 2 and 4, with AVX-512 8.
+template <int Distance>
+inline Float swap_lanes(Float a) {
+  return Distance == 2 ? _mm256_permute_ps(a, 0x4E) : _mm256_permute2f128_ps(a, a, 0x01);
+}
+/// Each even, each odd lane twice.
+inline Float even_lanes(Float a) { return _mm256_moveldup_ps(a); }
+inline Float odd_lanes(Float a) { return _mm256_movehdup_ps(a); }
+/// Half a vector from memory, each twice.
+inline Float load_twice(const float* p) {
+  return _mm256_permutevar8x32_ps(_mm256_castps128_ps256(_mm_loadu_ps(p)),
+                                  _mm256_setr_epi32(0, 0, 1, 1, 2, 2, 3, 3));
+}
 inline Float and_float(Float a, Float b) { return _mm256_and_ps(a, b); }
 
 inline float max_lanes(Float a) {

@@ -124,6 +124,18 @@ inline Float round_at(Float y, Float unit) {
   return _mm512_fnmadd_ps(unit, magic, fma(unit, magic, y));
 }
 inline Float swap_neighbours(Float a) { return _mm512_permute_ps(a, 0xB1); }
+template <int Distance>
+inline Float swap_lanes(Float a) {
+  return Distance == 2   ? _mm512_permute_ps(a, 0x4E)
+         : Distance == 4 ? _mm512_shuffle_f32x4(a, a, 0xB1)
+                         : _mm512_shuffle_f32x4(a, a, 0x4E);
+}
+inline Float even_lanes(Float a) { return _mm512_moveldup_ps(a); }
+inline Float odd_lanes(Float a) { return _mm512_movehdup_ps(a); }
+inline Float load_twice(const float* p) {
+  return _mm512_permutexvar_ps(_mm512_setr_epi32(0, 0, 1, 1, 2, 2, 3, 3, 4, 4, 5, 5, 6, 6, 7, 7),
+                               _mm512_castps256_ps512(_mm256_loadu_ps(p)));
+}
 inline Float and_float(Float a, Float b) { return _mm512_and_ps(a, b); }
 
 inline float max_lanes(Float a) { return _mm512_reduce_max_ps(a); }

@@ -1,0 +1,25 @@
+// Rows for append_kv with AVX2.
+#include "cpu/avx2/kernels.hpp"
+#include "cpu/avx2/vector.hpp"
+#include "reference/kv_rows.hpp"
+
+MICROSCALE_AVX2_BEGIN
+#include "cpu/generic/dense.hpp"
+#include "cpu/generic/scale_e8m0.hpp"
+#include "cpu/generic/round_element.hpp"
+#include "cpu/generic/kv_rows.hpp"
+
+namespace {
+
+void convert(const void* elements, DType type, std::int64_t count, float* output) {
+  to_floats(elements, type, count, output);
+}
+
+}  // namespace
+MICROSCALE_AVX2_END
+
+namespace microscale {
+const KvRowKernels avx2_kv_rows{.to_floats = avx2::convert,
+                                .transform_key = avx2::transform_row,
+                                .quantize_fp8 = avx2::fp8_row};
+}  // namespace microscale
