@@ -47,6 +47,7 @@ struct DequantizeLines {
   void* output = nullptr;
   DType output_type = DType::f32;
   std::int64_t output_stride = 0;  // in elements
+  bool read_soon = false;          // the output: not past the caches
 };
 
 /// Largest magnitude of a run of elements, NaN ignored, and whether any is NaN or infinite.

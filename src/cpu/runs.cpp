@@ -100,7 +100,7 @@ void dequantize_runs(const DequantizeLines& call, int group, DequantizeKernel ke
     blocks *= lines;
     lines = blocks > 0 ? 1 : 0;
   }
-  const bool stream = lines * blocks * block_output >= stream_bytes;
+  const bool stream = !call.read_soon && lines * blocks * block_output >= stream_bytes;
   const std::int64_t whole = blocks / group * group, rest = blocks - whole;
   for (std::int64_t line = 0; line < lines; ++line) {
     const DequantizeRun run{

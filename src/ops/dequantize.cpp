@@ -2,6 +2,7 @@
 // here.
 #include <fmt/format.h>
 
+#include <memory>
 #include <vector>
 
 #include "core/threads.hpp"
@@ -79,12 +80,13 @@ void dequantize(const BlockTensorView& input, const MutableTensorView& output,
       table.dequantize(part);
       return;
     }
-    std::vector<std::uint8_t> staging(
-        static_cast<std::size_t>(item.lines * item.blocks * format.block * element));
-    part.output = staging.data();
+    const std::unique_ptr<std::uint8_t[]> staging(new std::uint8_t[static_cast<std::size_t>(
+        item.lines * item.blocks * format.block * element)]);
+    part.output = staging.get();
     part.output_stride = item.blocks * format.block;
+    part.read_soon = true;
     table.dequantize(part);
-    scatter_lines(staging.data(), shape.axis, item, format.block, output);
+    scatter_lines(staging.get(), shape.axis, item, format.block, output);
   });
 }
 

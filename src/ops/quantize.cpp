@@ -7,6 +7,7 @@
 #include <algorithm>
 #include <cmath>
 #include <limits>
+#include <memory>
 #include <vector>
 
 #include "core/threads.hpp"
@@ -119,11 +120,12 @@ float quantize_into(const QuantizeOptions& o, std::span<std::uint8_t> codes,
     const WorkItem item = grid.item(index);
     const std::int64_t first = item.block * format.block;
     QuantizeLines part = call;
-    std::vector<std::uint8_t> staging;
+    std::unique_ptr<std::uint8_t[]> staging;
     if (staged) {
-      staging.resize(static_cast<std::size_t>(item.lines * item.blocks * format.block * element));
-      gather_lines(o.input, o.axis, item, format.block, staging.data());
-      part.input = staging.data();
+      staging.reset(new std::uint8_t[static_cast<std::size_t>(item.lines * item.blocks *
+                                                              format.block * element)]);
+      gather_lines(o.input, o.axis, item, format.block, staging.get());
+      part.input = staging.get();
       part.input_stride = item.blocks * format.block;
     } else {
       part.input = static_cast<const std::uint8_t*>(o.input.data) +

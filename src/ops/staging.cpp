@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <cstring>
 
+#include "cpu/transpose.hpp"
+
 namespace microscale {
 namespace {
 
@@ -16,15 +18,14 @@ template <class T>
 void gather(const TensorView& input, BlockAxis axis, const WorkItem& item, std::int64_t first,
             std::int64_t width, std::int64_t valid, T* output) {
   const T* data = static_cast<const T*>(input.data);
+  if (axis == BlockAxis::rows)
+    cpu::transpose(data + first * input.row_stride + item.line, input.row_stride, valid, item.lines,
+                   output, width);
   for (std::int64_t l = 0; l < item.lines; ++l) {
     T* row = output + l * width;
-    if (axis == BlockAxis::cols) {
+    if (axis == BlockAxis::cols)
       std::memcpy(row, data + (item.line + l) * input.row_stride + first,
                   static_cast<std::size_t>(valid) * sizeof(T));
-    } else {
-      for (std::int64_t i = 0; i < valid; ++i)
-        row[i] = data[(first + i) * input.row_stride + item.line + l];
-    }
     std::fill(row + valid, row + width, T{0});
   }
 }
@@ -33,16 +34,12 @@ template <class T>
 void scatter(const T* input, BlockAxis axis, const WorkItem& item, std::int64_t first,
              std::int64_t width, std::int64_t valid, const MutableTensorView& output) {
   T* data = static_cast<T*>(output.data);
-  for (std::int64_t l = 0; l < item.lines; ++l) {
-    const T* row = input + l * width;
-    if (axis == BlockAxis::cols) {
-      std::memcpy(data + (item.line + l) * output.row_stride + first, row,
-                  static_cast<std::size_t>(valid) * sizeof(T));
-    } else {
-      for (std::int64_t i = 0; i < valid; ++i)
-        data[(first + i) * output.row_stride + item.line + l] = row[i];
-    }
-  }
+  if (axis == BlockAxis::rows)
+    return cpu::transpose(input, width, item.lines, valid,
+                          data + first * output.row_stride + item.line, output.row_stride);
+  for (std::int64_t l = 0; l < item.lines; ++l)
+    std::memcpy(data + (item.line + l) * output.row_stride + first, input + l * width,
+                static_cast<std::size_t>(valid) * sizeof(T));
 }
 
 }  // namespace
