@@ -11,6 +11,7 @@
 #include "host_memory.hpp"
 #include "memory_limits.hpp"
 #include "microscale/error.hpp"
+#include "microscale/fused.hpp"
 #include "microscale/quantize.hpp"
 
 namespace microscale::bench {
@@ -36,46 +37,70 @@ void fill(void* data, DType type, std::int64_t count) {
   });
 }
 
+enum class Work { quantize, dequantize, silu_mul, rms_norm, hadamard };
+
 struct Case {
   std::string name;
   DType dtype;
   Format format;
   ScaleRule rule;
-  bool dequantize;
+  Work work;
   double must;
+  BlockAxis axis = BlockAxis::cols;
 };
 
 // One case: kernel, loop and memcpy in turn, medians.
 Result measure_case(const Case& c, const CpuOptions& options, const Watcher& watcher) {
   const int threads = options.context.threads;
   constexpr std::int64_t cols = 8192;
-  const std::int64_t rows = static_cast<std::int64_t>(options.size) / size_of(c.dtype) / cols;
-  const auto dense_bytes = static_cast<std::size_t>(rows * cols * size_of(c.dtype));
-  const BlockShape shape{.rows = rows, .cols = cols, .format = c.format};
+  const std::int64_t sides = c.work == Work::silu_mul ? 2 : 1;  // one matrix behind the other
+  const std::int64_t rows =
+      static_cast<std::int64_t>(options.size) / size_of(c.dtype) / cols / sides / 32 * 32;
+  const auto side_bytes = static_cast<std::size_t>(rows * cols * size_of(c.dtype)),
+             dense_bytes = side_bytes * static_cast<std::size_t>(sides);
+  const BlockShape shape{.rows = rows, .cols = cols, .format = c.format, .axis = c.axis};
   const auto code_bytes = static_cast<std::size_t>(shape.code_bytes());
   const auto scale_bytes = static_cast<std::size_t>(shape.scale_bytes());
   const HostMemory dense(dense_bytes, "--size"), codes(code_bytes + scale_bytes, "--size");
   const std::span<std::uint8_t> code_span = codes.span().first(code_bytes),
                                 scale_span = codes.span().subspan(code_bytes);
-  fill(dense.data(), c.dtype, rows * cols);
+  fill(dense.data(), c.dtype, sides * rows * cols);
   QuantizeOptions q;
   q.input = {dense.data(), c.dtype, rows, cols, cols};
   q.format = c.format;
+  q.axis = c.axis;
   q.numerics.scale_rule = c.rule;
   q.global_scale = nvfp4_global_scale(16.0f);
   quantize_into(q, code_span, scale_span, options.context);
 
+  const QuantizedOutput output{.format = c.format,
+                               .numerics = q.numerics,
+                               .global_scale = q.global_scale,
+                               .codes = code_span,
+                               .scales = scale_span};
+  TensorView second = q.input;
+  second.data = dense.data() + (dense_bytes - side_bytes);
   const auto kernel = [&] {
-    if (!c.dequantize) {
-      quantize_into(q, code_span, scale_span, options.context);
-    } else {
-      dequantize({shape, code_span, scale_span, *q.global_scale},
-                 {dense.data(), c.dtype, rows, cols, cols}, options.context);
+    switch (c.work) {
+      case Work::quantize:
+        quantize_into(q, code_span, scale_span, options.context);
+        return;
+      case Work::dequantize:
+        return dequantize({shape, code_span, scale_span, *q.global_scale},
+                          {dense.data(), c.dtype, rows, cols, cols}, options.context);
+      case Work::silu_mul:
+        return silu_mul_quantize_into({.gate = q.input, .up = second, .output = output},
+                                      options.context);
+      case Work::rms_norm:
+        return rms_norm_quantize_into({.input = q.input, .weight = dense.data(), .output = output},
+                                      options.context);
+      case Work::hadamard:
+        return hadamard_quantize_into({.input = q.input, .output = output}, options.context);
     }
   };
   const std::size_t packed = code_bytes + scale_bytes;
   const auto loop = [&] {
-    if (c.dequantize)
+    if (c.work == Work::dequantize)
       move_bytes(codes.data(), packed, dense.data(), dense_bytes, threads);
     else
       move_bytes(dense.data(), dense_bytes, codes.data(), packed, threads);
@@ -107,20 +132,29 @@ Result measure_case(const Case& c, const CpuOptions& options, const Watcher& wat
 std::vector<Case> all_cases() {
   using enum Format;
   std::vector<Case> cases{
-      {"f32 to mxfp4 rceil", DType::f32, mxfp4, ScaleRule::rceil, false, 0.8},
-      {"bf16 to mxfp4 rceil", DType::bf16, mxfp4, ScaleRule::rceil, false, 0.65},
-      {"bf16 to nvfp4 nearest", DType::bf16, nvfp4, ScaleRule::nearest, false, 0.65},
-      {"bf16 to mxfp8 rceil", DType::bf16, mxfp8_e4m3, ScaleRule::rceil, false, 0.8},
-      {"f16 to mxfp4 rceil", DType::f16, mxfp4, ScaleRule::rceil, false, 0},
-      {"f32 to nvfp4 nearest", DType::f32, nvfp4, ScaleRule::nearest, false, 0},
-      {"f32 to mxfp8 rceil", DType::f32, mxfp8_e4m3, ScaleRule::rceil, false, 0},
-      {"bf16 to mxfp4 search", DType::bf16, mxfp4, ScaleRule::search, false, 0},
-      {"bf16 to nvfp4 search", DType::bf16, nvfp4, ScaleRule::search, false, 0},
-      {"bf16 to mxfp8 search", DType::bf16, mxfp8_e4m3, ScaleRule::search, false, 0},
-      {"mxfp4 to bf16", DType::bf16, mxfp4, ScaleRule::rceil, true, 0.8},
-      {"nvfp4 to bf16", DType::bf16, nvfp4, ScaleRule::nearest, true, 0.8},
-      {"mxfp8 to bf16", DType::bf16, mxfp8_e4m3, ScaleRule::rceil, true, 0.8},
-      {"mxfp4 to f32", DType::f32, mxfp4, ScaleRule::rceil, true, 0},
+      {"f32 to mxfp4 rceil", DType::f32, mxfp4, ScaleRule::rceil, Work::quantize, 0.8},
+      {"bf16 to mxfp4 rceil", DType::bf16, mxfp4, ScaleRule::rceil, Work::quantize, 0.65},
+      {"bf16 to nvfp4 nearest", DType::bf16, nvfp4, ScaleRule::nearest, Work::quantize, 0.65},
+      {"bf16 to mxfp8 rceil", DType::bf16, mxfp8_e4m3, ScaleRule::rceil, Work::quantize, 0.8},
+      {"f16 to mxfp4 rceil", DType::f16, mxfp4, ScaleRule::rceil, Work::quantize, 0},
+      {"f32 to nvfp4 nearest", DType::f32, nvfp4, ScaleRule::nearest, Work::quantize, 0},
+      {"f32 to mxfp8 rceil", DType::f32, mxfp8_e4m3, ScaleRule::rceil, Work::quantize, 0},
+      {"bf16 to mxfp4 search", DType::bf16, mxfp4, ScaleRule::search, Work::quantize, 0},
+      {"bf16 to nvfp4 search", DType::bf16, nvfp4, ScaleRule::search, Work::quantize, 0},
+      {"bf16 to mxfp8 search", DType::bf16, mxfp8_e4m3, ScaleRule::search, Work::quantize, 0},
+      {"mxfp4 to bf16", DType::bf16, mxfp4, ScaleRule::rceil, Work::dequantize, 0.8},
+      {"nvfp4 to bf16", DType::bf16, nvfp4, ScaleRule::nearest, Work::dequantize, 0.8},
+      {"mxfp8 to bf16", DType::bf16, mxfp8_e4m3, ScaleRule::rceil, Work::dequantize, 0.8},
+      {"mxfp4 to f32", DType::f32, mxfp4, ScaleRule::rceil, Work::dequantize, 0},
+      {"bf16 to nvfp4 nearest, down the columns", DType::bf16, nvfp4, ScaleRule::nearest,
+       Work::quantize, 0, BlockAxis::rows},
+      {"nvfp4 to bf16, down the columns", DType::bf16, nvfp4, ScaleRule::nearest, Work::dequantize,
+       0, BlockAxis::rows},
+      {"bf16 silu * up to nvfp4 nearest", DType::bf16, nvfp4, ScaleRule::nearest, Work::silu_mul,
+       0},
+      {"bf16 rms norm to nvfp4 nearest", DType::bf16, nvfp4, ScaleRule::nearest, Work::rms_norm, 0},
+      {"bf16 hadamard-32 to nvfp4 nearest", DType::bf16, nvfp4, ScaleRule::nearest, Work::hadamard,
+       0},
   };
   return cases;
 }

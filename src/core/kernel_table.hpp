@@ -57,7 +57,7 @@ struct AbsMaxRun {
 };
 
 struct AttentionKernels;  // core/attention_kernels.hpp
-struct KvRowKernels;      // core/kv_row_kernels.hpp
+struct RowKernels;        // core/row_kernels.hpp
 
 struct KernelTable {
   Backend backend;
@@ -67,7 +67,7 @@ struct KernelTable {
   bool (*supports_dequantize)(const DequantizeLines&);
   void (*dequantize)(const DequantizeLines&);
   AbsMaxRun (*abs_max)(const void* input, DType type, std::int64_t count);
-  const KvRowKernels* kv_rows;
+  const RowKernels* rows;
   const MatmulKernels* matmul = nullptr;        // null: none
   const AttentionKernels* attention = nullptr;  // null: none
 };

@@ -1,9 +1,8 @@
 #include "cpu/transpose.hpp"
 
-#include <emmintrin.h>
-
 #include <algorithm>
-#include <cstring>
+
+#include "cpu/target_region.hpp"
 
 namespace microscale::cpu {
 namespace {
@@ -42,19 +41,24 @@ void transpose_block(const std::uint32_t* from, std::int64_t stride, std::uint32
 
 void transpose_block(const std::uint16_t* from, std::int64_t stride, std::uint16_t* to) {
   __m128i r[8], t[8];
+  MICROSCALE_UNROLL
   for (int i = 0; i < 8; ++i) r[i] = load(from + i * stride);
+  MICROSCALE_UNROLL
   for (int i = 0; i < 4; ++i) {  // rows 2 i and 2 i + 1: columns 0 to 3, then 4 to 7
     t[i] = _mm_unpacklo_epi16(r[2 * i], r[2 * i + 1]);
     t[4 + i] = _mm_unpackhi_epi16(r[2 * i], r[2 * i + 1]);
   }
+  MICROSCALE_UNROLL
   for (int i = 0; i < 4; ++i) {  // r[2 i + half]: columns 2 i and 2 i + 1 of four rows
     const int from_pair = i / 2 * 4;
+    MICROSCALE_UNROLL
     for (int half = 0; half < 2; ++half) {
       const __m128i x = t[from_pair + 2 * half], y = t[from_pair + 2 * half + 1];
       r[2 * i + half] = i % 2 == 0 ? _mm_unpacklo_epi32(x, y) : _mm_unpackhi_epi32(x, y);
     }
   }
   constexpr int p = pitch<std::uint16_t>;
+  MICROSCALE_UNROLL
   for (int i = 0; i < 4; ++i) {
     store(to + 2 * i * p, _mm_unpacklo_epi64(r[2 * i], r[2 * i + 1]));
     store(to + (2 * i + 1) * p, _mm_unpackhi_epi64(r[2 * i], r[2 * i + 1]));
@@ -72,11 +76,22 @@ void transpose_tile(const T* from, std::int64_t stride, int rows, int cols, T* t
       tile[c * pitch<T> + r] = from[r * stride + c];
 }
 
+template <class T>
+void copy(const T* from, int count, T* to, bool past_cache) {
+  const int whole = count / block<T> * block<T>;
+  if (past_cache && reinterpret_cast<std::uintptr_t>(to) % 16 == 0)
+    for (int i = 0; i < whole; i += block<T>)
+      _mm_stream_si128(reinterpret_cast<__m128i*>(to + i), load(from + i));
+  else
+    for (int i = 0; i < whole; i += block<T>) store(to + i, load(from + i));
+  for (int i = whole; i < count; ++i) to[i] = from[i];
+}
+
 }  // namespace
 
 template <class T>
 void transpose(const T* from, std::int64_t from_stride, std::int64_t rows, std::int64_t cols, T* to,
-               std::int64_t to_stride) {
+               std::int64_t to_stride, bool past_cache) {
   alignas(line_bytes) T tile[side<T> * pitch<T>];
   for (std::int64_t r = 0; r < rows; r += side<T>)
     for (std::int64_t c = 0; c < cols; c += side<T>) {
@@ -84,14 +99,14 @@ void transpose(const T* from, std::int64_t from_stride, std::int64_t rows, std::
                 width = static_cast<int>(std::min<std::int64_t>(side<T>, cols - c));
       transpose_tile(from + r * from_stride + c, from_stride, height, width, tile);
       for (int i = 0; i < width; ++i)
-        std::memcpy(to + (c + i) * to_stride + r, tile + i * pitch<T>,
-                    static_cast<std::size_t>(height) * sizeof(T));
+        copy(tile + i * pitch<T>, height, to + (c + i) * to_stride + r, past_cache);
     }
+  if (past_cache) _mm_sfence();
 }
 
 template void transpose(const std::uint16_t*, std::int64_t, std::int64_t, std::int64_t,
-                        std::uint16_t*, std::int64_t);
+                        std::uint16_t*, std::int64_t, bool);
 template void transpose(const std::uint32_t*, std::int64_t, std::int64_t, std::int64_t,
-                        std::uint32_t*, std::int64_t);
+                        std::uint32_t*, std::int64_t, bool);
 
 }  // namespace microscale::cpu

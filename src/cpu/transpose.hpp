@@ -7,9 +7,10 @@
 namespace microscale::cpu {
 
 /// to[c * to_stride + r] = from[r * from_stride + c] for `rows` x `cols` elements of `from`, which
-/// do not overlap `to`; strides in elements. T: std::uint16_t or std::uint32_t.
+/// do not overlap `to`; strides in elements. T: std::uint16_t or std::uint32_t. past_cache: `to` is
+/// not read soon.
 template <class T>
 void transpose(const T* from, std::int64_t from_stride, std::int64_t rows, std::int64_t cols, T* to,
-               std::int64_t to_stride);
+               std::int64_t to_stride, bool past_cache);
 
 }  // namespace microscale::cpu

@@ -9,7 +9,7 @@
 #include <vector>
 
 #include "core/kernel_table.hpp"
-#include "core/kv_row_kernels.hpp"
+#include "core/row_kernels.hpp"
 #include "core/threads.hpp"
 #include "cuda/append_kv.hpp"
 #include "formats/arithmetic.hpp"
@@ -153,7 +153,7 @@ class Appender {
         cache_(o.cache),
         k_(with_strides(o.k)),
         v_(with_strides(o.v)),
-        kernels_(*choose_backend(context).kv_rows) {
+        kernels_(*choose_backend(context).rows) {
     call_.format = block_format(cache_.format);
     call_.input_stride = cache_.d;
     call_.numerics = o.numerics;
@@ -290,7 +290,7 @@ class Appender {
   const AppendKvOptions& o_;
   const KvCache& cache_;
   HeadsView k_, v_;
-  const KvRowKernels& kernels_;
+  const RowKernels& kernels_;
   QuantizeLines call_;  // what all runs share
   const KernelTable* quantizer_ = nullptr;
 };

@@ -65,7 +65,7 @@ void dequantize(const BlockTensorView& input, const MutableTensorView& output,
   call.output_stride = output.row_stride;
   const KernelTable& table = choose_backend(call, context);
 
-  const WorkGrid grid(shape.lines(), blocks, format.block);
+  const WorkGrid grid(shape.lines(), blocks, format.block, shape.axis);
   parallel_for(grid.count(), context.threads, [&](std::int64_t index) {
     const WorkItem item = grid.item(index);
     const std::int64_t first = item.block * format.block;

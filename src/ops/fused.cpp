@@ -6,8 +6,10 @@
 
 #include <algorithm>
 #include <cmath>
+#include <memory>
 #include <vector>
 
+#include "core/row_kernels.hpp"
 #include "core/threads.hpp"
 #include "cuda/operations.hpp"
 #include "formats/compat.hpp"
@@ -15,7 +17,6 @@
 #include "microscale/error.hpp"
 #include "ops/backends.hpp"
 #include "ops/check.hpp"
-#include "reference/producers.hpp"
 
 namespace microscale {
 namespace {
@@ -98,9 +99,10 @@ void quantize_rows(const BlockShape& shape, const QuantizedOutput& o, const Cont
     QuantizeLines part = call;
     const std::int64_t first = index * tile;
     part.lines = std::min(tile, shape.rows - first);
-    std::vector<float> values(static_cast<std::size_t>(part.lines * shape.cols));
-    produce(first, part.lines, values.data());
-    part.input = values.data();
+    const std::unique_ptr<float[]> values(
+        new float[static_cast<std::size_t>(part.lines * shape.cols)]);
+    produce(first, part.lines, values.get());
+    part.input = values.get();
     part.first_index = static_cast<std::uint64_t>(first) * call.index_line_stride;
     part.codes = o.codes.data() + first * call.code_stride;
     part.scales = scales + first * call.scale_stride;
@@ -118,9 +120,10 @@ void silu_mul_quantize_into(const SiluMulOptions& o, const Context& context) {
   const BlockShape shape = check_output(operation, o.output, o.gate, context);
   if (context.backend == Backend::cuda)
     return cuda::silu_mul_quantize(cuda::runtime_device(), o, context.stream);
+  const RowKernels& kernels = *choose_backend(context).rows;
   quantize_rows(shape, o.output, context,
                 [&](std::int64_t first, std::int64_t count, float* values) {
-                  silu_mul_rows(o, first, count, values);
+                  kernels.silu_mul(o, first, count, values);
                 });
 }
 
@@ -147,9 +150,10 @@ void rms_norm_quantize_into(const RmsNormOptions& o, const Context& context) {
   const BlockShape shape = check_output(operation, o.output, o.input, context);
   if (context.backend == Backend::cuda)
     return cuda::rms_norm_quantize(cuda::runtime_device(), o, context.stream);
+  const RowKernels& kernels = *choose_backend(context).rows;
   quantize_rows(shape, o.output, context,
                 [&](std::int64_t first, std::int64_t count, float* values) {
-                  rms_norm_rows(o, first, count, values);
+                  kernels.rms_norm(o, first, count, values);
                 });
 }
 
@@ -164,9 +168,10 @@ void hadamard_quantize_into(const HadamardOptions& o, const Context& context) {
   const BlockShape shape = check_output(operation, o.output, o.input, context);
   if (context.backend == Backend::cuda)
     return cuda::hadamard_quantize(cuda::runtime_device(), o, context.stream);
+  const RowKernels& kernels = *choose_backend(context).rows;
   quantize_rows(shape, o.output, context,
                 [&](std::int64_t first, std::int64_t count, float* values) {
-                  hadamard_rows(o, first, count, values);
+                  kernels.hadamard(o, first, count, values);
                 });
 }
 

@@ -115,7 +115,7 @@ float quantize_into(const QuantizeOptions& o, std::span<std::uint8_t> codes,
   if (o.layout != Layout::row_major) rows.resize(static_cast<std::size_t>(shape.lines() * blocks));
   std::uint8_t* row_major = o.layout == Layout::row_major ? scales.data() : rows.data();
 
-  const WorkGrid grid(shape.lines(), blocks, format.block);
+  const WorkGrid grid(shape.lines(), blocks, format.block, o.axis);
   parallel_for(grid.count(), context.threads, [&](std::int64_t index) {
     const WorkItem item = grid.item(index);
     const std::int64_t first = item.block * format.block;

@@ -8,7 +8,7 @@
 namespace microscale {
 namespace {
 
-constexpr std::int64_t elements_per_item = 256 * 1024;
+constexpr std::int64_t elements_per_item = 256 * 1024, longest_column = 2048;
 
 std::int64_t divide_up(std::int64_t a, std::int64_t b) { return (a + b - 1) / b; }
 
@@ -20,7 +20,7 @@ void gather(const TensorView& input, BlockAxis axis, const WorkItem& item, std::
   const T* data = static_cast<const T*>(input.data);
   if (axis == BlockAxis::rows)
     cpu::transpose(data + first * input.row_stride + item.line, input.row_stride, valid, item.lines,
-                   output, width);
+                   output, width, false);
   for (std::int64_t l = 0; l < item.lines; ++l) {
     T* row = output + l * width;
     if (axis == BlockAxis::cols)
@@ -36,7 +36,7 @@ void scatter(const T* input, BlockAxis axis, const WorkItem& item, std::int64_t 
   T* data = static_cast<T*>(output.data);
   if (axis == BlockAxis::rows)
     return cpu::transpose(input, width, item.lines, valid,
-                          data + first * output.row_stride + item.line, output.row_stride);
+                          data + first * output.row_stride + item.line, output.row_stride, true);
   for (std::int64_t l = 0; l < item.lines; ++l)
     std::memcpy(data + (item.line + l) * output.row_stride + first, input + l * width,
                 static_cast<std::size_t>(valid) * sizeof(T));
@@ -44,10 +44,11 @@ void scatter(const T* input, BlockAxis axis, const WorkItem& item, std::int64_t 
 
 }  // namespace
 
-WorkGrid::WorkGrid(std::int64_t lines, std::int64_t blocks, int block_size)
+WorkGrid::WorkGrid(std::int64_t lines, std::int64_t blocks, int block_size, BlockAxis axis)
     : lines_(lines), blocks_(blocks) {
   if (lines == 0 || blocks == 0) return;
-  blocks_per_item_ = std::min(blocks, elements_per_item / block_size);
+  const std::int64_t longest = axis == BlockAxis::rows ? longest_column : elements_per_item;
+  blocks_per_item_ = std::min(blocks, longest / block_size);
   lines_per_item_ = std::max<std::int64_t>(1, elements_per_item / (blocks_per_item_ * block_size));
   line_items_ = divide_up(lines, lines_per_item_);
   block_items_ = divide_up(blocks, blocks_per_item_);

@@ -14,10 +14,11 @@ struct WorkItem {
   std::int64_t line, lines, block, blocks;
 };
 
-/// Items of about 256 Ki elements each that cover all lines and blocks of a shape, in order.
+/// Items of about 256 Ki elements each that cover all lines and blocks of a shape, in order. Lines
+/// down the columns of a matrix are cut, so that an item has enough of them side by side.
 class WorkGrid {
  public:
-  WorkGrid(std::int64_t lines, std::int64_t blocks, int block_size);
+  WorkGrid(std::int64_t lines, std::int64_t blocks, int block_size, BlockAxis axis);
   std::int64_t count() const { return line_items_ * block_items_; }
   WorkItem item(std::int64_t index) const;
 

@@ -8,11 +8,12 @@
 #include "formats/block_quantizer.hpp"
 #include "formats/compat.hpp"
 #include "core/kernel_table.hpp"
-#include "core/kv_row_kernels.hpp"
+#include "core/row_kernels.hpp"
 #include "reference/attention.hpp"
 #include "reference/dense.hpp"
 #include "reference/kv_rows.hpp"
 #include "reference/matmul.hpp"
+#include "reference/producers.hpp"
 
 namespace microscale {
 namespace {
@@ -112,8 +113,12 @@ void to_floats(const void* elements, DType type, std::int64_t count, float* outp
   for (std::int64_t i = 0; i < count; ++i) output[i] = load_dense(elements, type, i);
 }
 
-constexpr KvRowKernels kv_rows{
-    .to_floats = to_floats, .transform_key = transform_key, .quantize_fp8 = quantize_fp8};
+constexpr RowKernels rows{.to_floats = to_floats,
+                          .transform_key = transform_key,
+                          .quantize_fp8 = quantize_fp8,
+                          .silu_mul = silu_mul_rows,
+                          .rms_norm = rms_norm_rows,
+                          .hadamard = hadamard_rows};
 
 }  // namespace
 
@@ -125,7 +130,7 @@ const KernelTable reference_kernels{
     .supports_dequantize = [](const DequantizeLines&) { return true; },
     .dequantize = dequantize,
     .abs_max = abs_max,
-    .kv_rows = &kv_rows,
+    .rows = &rows,
     .matmul = &reference_matmul,
     .attention = &reference_attention,
 };

@@ -20,14 +20,14 @@ float sum_of_squares(const float* row, std::int64_t cols) {
   float total = 0;
   for (std::int64_t first = 0; first < cols; first += segment) {
     std::array<float, rms_segment_groups> sums{};
-    for (int g = 0; g < rms_segment_groups && first + g * rms_group < cols; ++g) {
-      const std::int64_t start = first + g * rms_group;
-      sums[static_cast<std::size_t>(g)] =
+    int groups = 0;
+    for (; groups < rms_segment_groups && first + groups * rms_group < cols; ++groups) {
+      const std::int64_t start = first + groups * rms_group;
+      sums[static_cast<std::size_t>(groups)] =
           rms_group_sum([&](int i) { return start + i < cols ? row[start + i] : 0.0f; });
     }
-    for (std::size_t width = rms_segment_groups; width > 1; width /= 2)
-      for (std::size_t i = 0; i < width / 2; ++i) sums[i] = sums[2 * i] + sums[2 * i + 1];
-    total = first == 0 ? sums[0] : total + sums[0];
+    const float sum = sum_of_groups(sums.data(), groups);
+    total = first == 0 ? sum : total + sum;
   }
   return total;
 }
@@ -40,6 +40,18 @@ void make_nans_canonical(float* values, std::int64_t count) {
 }
 
 }  // namespace
+
+// Groups that are not there are zeros, which change no sum.
+float sum_of_groups(float* sums, int groups) {
+  for (; groups > 1; groups = (groups + 1) / 2)
+    for (int i = 0; i < groups; i += 2)
+      sums[i / 2] = i + 1 < groups ? sums[i] + sums[i + 1] : sums[i];
+  return sums[0];
+}
+
+float row_multiplier(float sum, std::int64_t cols, float epsilon) {
+  return rms_multiplier(sum, rms_inverse_count(cols), epsilon);
+}
 
 void silu_mul_rows(const SiluMulOptions& o, std::int64_t first, std::int64_t count, float* output) {
   for (std::int64_t row = first; row < first + count; ++row, output += o.gate.cols) {
@@ -64,8 +76,7 @@ void rms_norm_rows(const RmsNormOptions& o, std::int64_t first, std::int64_t cou
       store_dense(output[col] + element(o.residual, row, col), o.sum.data, o.sum.dtype, at);
       output[col] = load_dense(o.sum.data, o.sum.dtype, at);
     }
-    const float multiplier =
-        rms_multiplier(sum_of_squares(output, cols), rms_inverse_count(cols), o.epsilon);
+    const float multiplier = row_multiplier(sum_of_squares(output, cols), cols, o.epsilon);
     for (std::int64_t col = 0; col < cols; ++col)
       output[col] = rms_value(output[col], multiplier,
                               o.weight ? load_dense(o.weight, o.input.dtype, col) : 1.0f);

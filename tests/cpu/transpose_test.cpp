@@ -17,8 +17,11 @@ void check(std::int64_t rows, std::int64_t cols, std::int64_t gap) {
     for (std::int64_t c = 0; c < cols; ++c)
       want[static_cast<std::size_t>(c * to_stride + r)] =
           from[static_cast<std::size_t>(r * from_stride + c)];
-  cpu::transpose(from.data(), from_stride, rows, cols, to.data(), to_stride);
-  EXPECT_EQ(to, want) << sizeof(T) << " bytes, " << rows << " x " << cols << ", gap " << gap;
+  for (const bool past_cache : {false, true}) {
+    std::vector<T> got = to;
+    cpu::transpose(from.data(), from_stride, rows, cols, got.data(), to_stride, past_cache);
+    EXPECT_EQ(got, want) << sizeof(T) << " bytes, " << rows << " x " << cols << ", gap " << gap;
+  }
 }
 
 // Below, at and beyond a vector's, a block's and a tile's length; what is between rows stays.

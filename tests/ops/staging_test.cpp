@@ -11,20 +11,21 @@ namespace {
 
 TEST(WorkGrid, covers_every_line_and_block_once) {
   using Shape = std::pair<std::int64_t, std::int64_t>;
-  for (auto [lines, blocks] : {Shape{1, 1}, {7, 3}, {3, 20000}, {70000, 2}}) {
-    const WorkGrid grid(lines, blocks, 32);
-    std::int64_t covered = 0;
-    std::vector<char> seen(static_cast<std::size_t>(lines * blocks));
-    for (std::int64_t i = 0; i < grid.count(); ++i) {
-      const WorkItem item = grid.item(i);
-      for (std::int64_t l = item.line; l < item.line + item.lines; ++l)
-        for (std::int64_t b = item.block; b < item.block + item.blocks; ++b, ++covered)
-          ASSERT_EQ(seen[static_cast<std::size_t>(l * blocks + b)]++, 0);
+  for (const BlockAxis axis : {BlockAxis::cols, BlockAxis::rows})
+    for (auto [lines, blocks] : {Shape{1, 1}, {7, 3}, {3, 20000}, {70000, 2}}) {
+      const WorkGrid grid(lines, blocks, 32, axis);
+      std::int64_t covered = 0;
+      std::vector<char> seen(static_cast<std::size_t>(lines * blocks));
+      for (std::int64_t i = 0; i < grid.count(); ++i) {
+        const WorkItem item = grid.item(i);
+        for (std::int64_t l = item.line; l < item.line + item.lines; ++l)
+          for (std::int64_t b = item.block; b < item.block + item.blocks; ++b, ++covered)
+            ASSERT_EQ(seen[static_cast<std::size_t>(l * blocks + b)]++, 0);
+      }
+      EXPECT_EQ(covered, lines * blocks);
     }
-    EXPECT_EQ(covered, lines * blocks);
-  }
-  EXPECT_EQ(WorkGrid(0, 5, 32).count(), 0);
-  EXPECT_EQ(WorkGrid(5, 0, 32).count(), 0);
+  EXPECT_EQ(WorkGrid(0, 5, 32, BlockAxis::cols).count(), 0);
+  EXPECT_EQ(WorkGrid(5, 0, 32, BlockAxis::rows).count(), 0);
 }
 
 TEST(GatherLines, transposes_pads_with_zeros_and_scatters_back) {

@@ -25,7 +25,7 @@ const KernelTable amx_kernels{
     .dequantize = [](const DequantizeLines& call) { avx512_kernels.dequantize(call); },
     .abs_max = [](const void* input, DType type,
                   std::int64_t count) { return avx512_kernels.abs_max(input, type, count); },
-    .kv_rows = &avx512_kv_rows,
+    .rows = &avx512_rows,
     .matmul = &amx_matmul,
     .attention = &amx_attention,
 };

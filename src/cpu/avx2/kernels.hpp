@@ -1,7 +1,7 @@
 // The AVX2 kernels by what they do; table.cpp chooses among them.
 #pragma once
 
-#include "core/kv_row_kernels.hpp"
+#include "core/row_kernels.hpp"
 #include "cpu/runs.hpp"
 
 namespace microscale::avx2 {
@@ -19,7 +19,7 @@ AbsMaxRun abs_max(const void* input, DType type, std::int64_t count);
 }  // namespace microscale::avx2
 
 namespace microscale {
-extern const KvRowKernels avx2_kv_rows;
+extern const RowKernels avx2_rows;
 extern const MatmulKernels avx2_matmul;
 extern const AttentionKernels avx2_attention;
 }  // namespace microscale

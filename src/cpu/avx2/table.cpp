@@ -34,7 +34,7 @@ const KernelTable avx2_kernels{
     .supports_dequantize = [](const DequantizeLines& call) { return cpu::covers(call); },
     .dequantize = dequantize,
     .abs_max = avx2::abs_max,
-    .kv_rows = &avx2_kv_rows,
+    .rows = &avx2_rows,
     .matmul = &avx2_matmul,
     .attention = &avx2_attention,
 };

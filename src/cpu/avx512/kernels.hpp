@@ -1,7 +1,7 @@
 // The AVX-512 kernels by what they do; table.cpp chooses among them.
 #pragma once
 
-#include "core/kv_row_kernels.hpp"
+#include "core/row_kernels.hpp"
 #include "cpu/runs.hpp"
 
 namespace microscale::avx512 {
@@ -24,7 +24,7 @@ void multiply_codes(const MatmulProduct& product, const MatmulTile& tile);
 }  // namespace microscale::vnni
 
 namespace microscale {
-extern const KvRowKernels avx512_kv_rows;
+extern const RowKernels avx512_rows;
 extern const MatmulKernels avx512_matmul;
 extern const AttentionKernels avx512_attention;
 }  // namespace microscale

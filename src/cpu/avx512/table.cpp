@@ -37,7 +37,7 @@ const KernelTable avx512_kernels{
     .supports_dequantize = [](const DequantizeLines& call) { return cpu::covers(call); },
     .dequantize = dequantize,
     .abs_max = avx512::abs_max,
-    .kv_rows = &avx512_kv_rows,
+    .rows = &avx512_rows,
     .matmul = &avx512_matmul,
     .attention = &avx512_attention,
 };

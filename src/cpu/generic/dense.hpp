@@ -31,18 +31,23 @@ inline Int pack_pair(Int a, Int b) {
     return in_order(pack32(a, b));
 }
 
+/// `lanes` elements in order as FP32.
+template <DType Type>
+inline Float load_floats(const void* p) {
+  if constexpr (Type == DType::bf16)
+    return as_float(shl32<16>(widen16(p)));
+  else if constexpr (Type == DType::f16)
+    return from_f16(p);
+  else
+    return load_float(static_cast<const float*>(p));
+}
+
 /// `count` elements in order as FP32; count is a multiple of lanes.
 template <DType Type>
 inline void to_floats(const void* p, int count, float* output) {
-  for (int i = 0; i < count; i += lanes) {
-    const auto* q = static_cast<const std::uint8_t*>(p) + i * size_of(Type);
-    if constexpr (Type == DType::bf16)
-      store_float(output + i, as_float(shl32<16>(widen16(q))));
-    else if constexpr (Type == DType::f16)
-      store_float(output + i, from_f16(q));
-    else
-      store(output + i, load(q));
-  }
+  for (int i = 0; i < count; i += lanes)
+    store_float(output + i,
+                load_floats<Type>(static_cast<const std::uint8_t*>(p) + i * size_of(Type)));
 }
 
 inline void to_floats(const void* p, DType type, std::int64_t count, float* output) {

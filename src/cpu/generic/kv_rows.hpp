@@ -1,46 +1,6 @@
 // The rows that append_kv quantizes, as reference/kv_rows.cpp makes them, bit for bit. Included
 // inside a target region (cpu/target_region.hpp).
 
-/// Where bit `Distance` of an element's place in its run is set: the sign bit.
-template <int Distance>
-inline Int upper_signs() {
-  alignas(64) static constexpr std::uint32_t top = 0x80000000u;
-  alignas(64) static constexpr std::uint32_t signs[4][16] = {
-      {0, top, 0, top, 0, top, 0, top, 0, top, 0, top, 0, top, 0, top},
-      {0, 0, top, top, 0, 0, top, top, 0, 0, top, top, 0, 0, top, top},
-      {0, 0, 0, 0, top, top, top, top, 0, 0, 0, 0, top, top, top, top},
-      {0, 0, 0, 0, 0, 0, 0, 0, top, top, top, top, top, top, top, top}};
-  return load(signs[Distance == 1 ? 0 : Distance == 2 ? 1 : Distance == 4 ? 2 : 3]);
-}
-
-inline Float flip_where(Int signs, Float x) { return as_float(xor_(as_int(x), signs)); }
-
-/// The first level of a transform, which also scales.
-inline Float hadamard_pairs(Float x) {
-  const Float scale = set_float(0.25f);  // of runs of 16
-  return fma(even_lanes(x), scale, flip_where(upper_signs<1>(), mul(odd_lanes(x), scale)));
-}
-
-/// A later level between lanes `Distance` apart.
-template <int Distance>
-inline Float hadamard_lanes(Float x) {
-  return add(swap_lanes<Distance>(x), flip_where(upper_signs<Distance>(), x));
-}
-
-/// A run of 16.
-inline void hadamard_run(float* run) {
-  if constexpr (lanes == 16) {
-    Float x = hadamard_lanes<2>(hadamard_pairs(load_float(run)));
-    x = hadamard_lanes<8>(hadamard_lanes<4>(x));
-    store_float(run, x);
-  } else {
-    const Float a = hadamard_lanes<4>(hadamard_lanes<2>(hadamard_pairs(load_float(run)))),
-                b = hadamard_lanes<4>(hadamard_lanes<2>(hadamard_pairs(load_float(run + 8))));
-    store_float(run, add(a, b));
-    store_float(run + 8, sub(a, b));
-  }
-}
-
 /// Pairs that are `pairs` apart, a multiple of a vector.
 inline void rotate_halves(float* row, const float* cos, const float* sin, std::int64_t pairs) {
   const Int top = set32(0x80000000u);
@@ -73,6 +33,13 @@ inline void rotate_row(const Rope& rope, std::int64_t position, float* row) {
     rotate_halves(row, cos, sin, pairs);
 }
 
+inline void hadamard_of_16(float* run) {
+  Float x[16 / lanes];
+  for (int i = 0; i < 16 / lanes; ++i) x[i] = load_float(run + i * lanes);
+  hadamard_run<16>(x);
+  for (int i = 0; i < 16 / lanes; ++i) store_float(run + i * lanes, x[i]);
+}
+
 inline void transform_row(const AppendKvOptions& o, std::int64_t head, std::int64_t position,
                           float* row) {
   const std::int64_t d = o.cache.d;
@@ -81,7 +48,7 @@ inline void transform_row(const AppendKvOptions& o, std::int64_t head, std::int6
     for (std::int64_t i = 0; i < d; i += lanes)
       store_float(row + i, sub(load_float(row + i), load_float(o.cache.k_mean + head * d + i)));
   if (o.cache.hadamard != 0)
-    for (std::int64_t i = 0; i < d; i += 16) hadamard_run(row + i);
+    for (std::int64_t i = 0; i < d; i += 16) hadamard_of_16(row + i);
   for (std::int64_t i = 0; i < d; i += lanes) store_float(row + i, canonical(load_float(row + i)));
 }
 

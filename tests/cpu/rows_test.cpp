@@ -6,14 +6,14 @@
 #include <limits>
 #include <vector>
 
-#include "core/kv_row_kernels.hpp"
+#include "core/row_kernels.hpp"
 #include "cpu/compare.hpp"
 #include "cpu/inputs.hpp"
 
 namespace microscale {
 namespace {
 
-const KvRowKernels& reference() { return *reference_kernels.kv_rows; }
+const RowKernels& reference() { return *reference_kernels.rows; }
 
 void expect_same(const std::vector<float>& got, const std::vector<float>& want,
                  const KernelTable& table, const std::string& what) {
@@ -24,21 +24,21 @@ void expect_same(const std::vector<float>& got, const std::vector<float>& want,
         << " instead of " << want[i];
 }
 
-TEST(CpuKvRows, become_fp32) {
+TEST(CpuRows, become_fp32) {
   for (const KernelTable* table : test::vector_tables())
     for (const DType type : {DType::f32, DType::f16, DType::bf16})
       for (const test::Input& input : test::inputs(type, 4096)) {
         const auto bytes = test::to_bytes(input);
         const auto count = static_cast<std::int64_t>(input.bits.size() / 32 * 32);
         std::vector<float> got(static_cast<std::size_t>(count)), want = got;
-        table->kv_rows->to_floats(bytes.data(), type, count, got.data());
+        table->rows->to_floats(bytes.data(), type, count, got.data());
         reference().to_floats(bytes.data(), type, count, want.data());
         expect_same(got, want, *table, input.name);
       }
 }
 
 // Every upper half of FP32, with lower halves on both sides of a tie.
-TEST(CpuKvRows, quantize_to_fp8) {
+TEST(CpuRows, quantize_to_fp8) {
   std::vector<float> values;
   for (std::uint32_t upper = 0; upper < 1u << 16; ++upper)
     for (const std::uint32_t lower : {0u, 1u, 0x7FFFu, 0x8000u})
@@ -49,7 +49,7 @@ TEST(CpuKvRows, quantize_to_fp8) {
                               std::numeric_limits<float>::infinity(), std::nanf("")}) {
     reference().quantize_fp8(values.data(), count, inverse, want.data());
     for (const KernelTable* table : test::vector_tables()) {
-      table->kv_rows->quantize_fp8(values.data(), count, inverse, got.data());
+      table->rows->quantize_fp8(values.data(), count, inverse, got.data());
       for (std::size_t i = 0; i < values.size(); ++i)
         ASSERT_EQ(got[i], want[i])
             << to_string(table->backend) << ' ' << values[i] << " * " << inverse;
@@ -58,7 +58,7 @@ TEST(CpuKvRows, quantize_to_fp8) {
 }
 
 // Widths that fill vectors, that do not, and none; a NaN and an infinity among the elements.
-TEST(CpuKvRows, transform_keys) {
+TEST(CpuRows, transform_keys) {
   constexpr std::int64_t positions = 5, heads = 2;
   for (const std::int64_t d : {32, 96, 128, 256})
     for (const std::int64_t width : {std::int64_t{0}, std::int64_t{6}, std::int64_t{16}, d / 2, d})
@@ -84,7 +84,7 @@ TEST(CpuKvRows, transform_keys) {
             reference().transform_key(o, 1, 3, want.data());
             for (const KernelTable* table : test::vector_tables()) {
               std::vector<float> got = row;
-              table->kv_rows->transform_key(o, 1, 3, got.data());
+              table->rows->transform_key(o, 1, 3, got.data());
               expect_same(got, want, *table,
                           "d " + std::to_string(d) + " width " + std::to_string(width));
             }
