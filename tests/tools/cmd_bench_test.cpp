@@ -8,9 +8,9 @@ namespace microscale::testing {
 namespace {
 
 TEST(Bench, times_only_what_the_filter_leaves) {
-  const Json table = table_of(quick("quantize", {"--json", "--filter", "nvfp4 to"}));
+  const Json table = table_of(quick("quantize", {"--json", "--filter", "mxfp8 to"}));
   ASSERT_EQ(table["cases"].size(), 1u);
-  EXPECT_EQ(table["cases"][0]["case"], "nvfp4 to bf16");
+  EXPECT_EQ(table["cases"][0]["case"], "mxfp8 to bf16");
   const Outcome nothing = microscale(quick("matmul", {"--filter", "mxfp5"}));
   EXPECT_EQ(nothing.code, 2);
   EXPECT_NE(nothing.err.find("leaves no case"), std::string::npos) << nothing.err;

@@ -5,12 +5,19 @@ inline const std::uint8_t* row_of(const TensorView& m, std::int64_t row) {
   return static_cast<const std::uint8_t*>(m.data) + row * m.row_stride * size_of(m.dtype);
 }
 
+/// `lanes` elements in FP32; what is read next is asked for, as far ahead as quantizers do.
+template <DType Type>
+inline Float next_floats(const std::uint8_t* p) {
+  _mm_prefetch(reinterpret_cast<const char*>(p + dense_ahead), _MM_HINT_T1);
+  return load_floats<Type>(p);
+}
+
 template <DType Type>
 inline void silu_mul_row(const std::uint8_t* gate, const std::uint8_t* up, std::int64_t cols,
                          float* output) {
   for (std::int64_t i = 0; i < cols; i += lanes)
-    store_float(output + i, canonical(silu_mul_lanes(load_floats<Type>(gate + i * size_of(Type)),
-                                                     load_floats<Type>(up + i * size_of(Type)))));
+    store_float(output + i, canonical(silu_mul_lanes(next_floats<Type>(gate + i * size_of(Type)),
+                                                     next_floats<Type>(up + i * size_of(Type)))));
 }
 
 template <DType Type>
@@ -28,7 +35,7 @@ inline void add_residual(const std::uint8_t* x, const std::uint8_t* residual, st
   for (std::int64_t i = 0; i < cols; i += 2 * lanes) {
     const std::int64_t at = i * size_of(Type);
     const bool whole = i + 2 * lanes <= cols;
-    const Float a = add(load_floats<Type>(x + at), load_floats<Type>(residual + at)),
+    const Float a = add(next_floats<Type>(x + at), next_floats<Type>(residual + at)),
                 b = whole ? add(load_floats<Type>(x + at + bytes),
                                 load_floats<Type>(residual + at + bytes))
                           : a;
@@ -88,7 +95,8 @@ void rms_norm_rows(const RmsNormOptions& o, std::int64_t first, std::int64_t cou
           row_of(o.input, r), row_of(o.residual, r), cols,
           static_cast<std::uint8_t*>(o.sum.data) + r * o.sum.row_stride * size_of(Type), output);
     else
-      to_floats<Type>(row_of(o.input, r), static_cast<int>(cols), output);
+      for (std::int64_t i = 0; i < cols; i += lanes)
+        store_float(output + i, next_floats<Type>(row_of(o.input, r) + i * size_of(Type)));
     const Float multiplier =
         set_float(row_multiplier(sum_of_squares(output, cols), cols, o.epsilon));
     for (std::int64_t i = 0; i < cols; i += lanes) {
@@ -107,7 +115,7 @@ inline void hadamard_row(const std::uint8_t* x, std::int64_t cols, const std::ui
     MICROSCALE_UNROLL
     for (int i = 0; i < Order / lanes; ++i)
       run[i] = flip_where(load(signs + i * lanes),
-                          load_floats<Type>(x + (start + i * lanes) * size_of(Type)));
+                          next_floats<Type>(x + (start + i * lanes) * size_of(Type)));
     hadamard_run<Order>(run);
     MICROSCALE_UNROLL
     for (int i = 0; i < Order / lanes; ++i)
