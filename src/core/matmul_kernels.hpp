@@ -55,6 +55,8 @@ struct MatmulTileShape {
 
 struct MatmulKernels {
   bool (*supports)(const MatmulProduct&);
+  /// Whether weights_in_range() looks at b; else its answer is yes.
+  bool (*asks_for_range)(const MatmulProduct&);
   /// Whether b's n rows are inside the range of this backend's fastest kernel; the answer comes
   /// back as MatmulProduct::weights_in_range (gated: of both matrices, for both products).
   bool (*weights_in_range)(const MatmulProduct&, const MatmulRows& b);

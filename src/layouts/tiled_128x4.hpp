@@ -9,6 +9,7 @@
 #pragma once
 
 #include <cstdint>
+#include <cstring>
 
 #include "core/host_device.hpp"
 
@@ -28,6 +29,26 @@ MICROSCALE_HD constexpr std::int64_t offset(std::int64_t line, std::int64_t bloc
 MICROSCALE_HD constexpr std::int64_t bytes(std::int64_t lines, std::int64_t blocks_per_line) {
   return (lines + tile_lines - 1) / tile_lines * ((blocks_per_line + tile_blocks - 1) / tile_blocks) *
          tile_bytes;
+}
+
+/// The scales of a line, side by side.
+inline void copy_line(const std::uint8_t* tiled, std::int64_t line, std::int64_t blocks_per_line,
+                      std::uint8_t* output) {
+  const std::uint8_t* from = tiled + offset(line, 0, blocks_per_line);
+  const std::int64_t whole = blocks_per_line / tile_blocks * tile_blocks;
+  for (std::int64_t b = 0; b < whole; b += tile_blocks, from += tile_bytes)
+    std::memcpy(output + b, from, tile_blocks);
+  for (std::int64_t b = whole; b < blocks_per_line; ++b) output[b] = from[b - whole];
+}
+
+/// The same back: what is padding stays.
+inline void put_line(const std::uint8_t* scales, std::int64_t line, std::int64_t blocks_per_line,
+                     std::uint8_t* tiled) {
+  std::uint8_t* to = tiled + offset(line, 0, blocks_per_line);
+  const std::int64_t whole = blocks_per_line / tile_blocks * tile_blocks;
+  for (std::int64_t b = 0; b < whole; b += tile_blocks, to += tile_bytes)
+    std::memcpy(to, scales + b, tile_blocks);
+  for (std::int64_t b = whole; b < blocks_per_line; ++b) to[b - whole] = scales[b];
 }
 
 }  // namespace microscale::tiled_128x4

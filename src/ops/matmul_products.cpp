@@ -1,8 +1,5 @@
 #include "ops/matmul_products.hpp"
 
-#include <algorithm>
-#include <cstring>
-
 #include "layouts/packed_weights.hpp"
 #include "layouts/repack.hpp"
 #include "layouts/tiled_128x4.hpp"
@@ -91,9 +88,7 @@ MatmulRows WeightRows::tile(std::int64_t col, std::int64_t cols, std::uint8_t* s
   MatmulRows part = rows.from(col);
   if (tiled == nullptr) return part;
   for (std::int64_t r = 0; r < cols; ++r)
-    for (std::int64_t b = 0; b < blocks; b += tiled_128x4::tile_blocks)  // four lie together
-      std::memcpy(scratch + r * blocks + b, tiled + tiled_128x4::offset(col + r, b, blocks),
-                  static_cast<std::size_t>(std::min(tiled_128x4::tile_blocks, blocks - b)));
+    tiled_128x4::copy_line(tiled, col + r, blocks, scratch + r * blocks);
   part.scales = scratch;
   part.scale_stride = blocks;
   return part;

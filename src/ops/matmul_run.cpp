@@ -108,19 +108,17 @@ class Runner {
     while (most_cols_ > least_cols && pieces() < pieces_per_thread * threads) most_cols_ /= 2;
   }
 
-  bool in_range(const WeightRows& b, const MatmulProduct& p) const {
-    if (b.tiled == nullptr) return rows_in_range(b.rows, p);
-    std::vector<std::uint8_t> scratch(static_cast<std::size_t>(b.scratch_bytes(p.n)));
-    return kernels_->weights_in_range(p, b.tile(0, p.n, scratch.data()));
-  }
-
-  bool rows_in_range(const MatmulRows& rows, const MatmulProduct& product) const {
+  bool in_range(const WeightRows& b, const MatmulProduct& product) const {
     constexpr std::int64_t together = 256;
+    if (!kernels_->asks_for_range(product)) return true;
     std::atomic<bool> inside{true};
     parallel_for((product.n + together - 1) / together, context_.threads, [&](std::int64_t piece) {
+      if (!inside) return;
       MatmulProduct part = product;
       part.n = std::min(together, product.n - piece * together);
-      if (inside && !kernels_->weights_in_range(part, rows.from(piece * together))) inside = false;
+      std::vector<std::uint8_t> scratch(static_cast<std::size_t>(b.scratch_bytes(part.n)));
+      if (!kernels_->weights_in_range(part, b.tile(piece * together, part.n, scratch.data())))
+        inside = false;
     });
     return inside;
   }

@@ -67,6 +67,7 @@ double matmul_element(const MatmulRows& rows, std::int64_t row, std::int64_t i) 
 
 const MatmulKernels reference_matmul{
     .supports = [](const MatmulProduct&) { return true; },
+    .asks_for_range = [](const MatmulProduct&) { return false; },
     .weights_in_range = [](const MatmulProduct&, const MatmulRows&) { return true; },
     .prepared_row_bytes = [](const MatmulProduct&) { return std::int64_t{0}; },
     .prepared_rows = [](const MatmulProduct&) { return std::int64_t{1}; },

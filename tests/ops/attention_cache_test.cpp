@@ -157,7 +157,7 @@ void expect_features(const Features& f) {
 
 TEST(AttentionCache, decodes_every_format_and_size) {
   for (const KvFormat format : test::kv_formats)
-    for (const std::int64_t d : {32, 96, 128, 256}) expect_features({.format = format, .d = d});
+    for (const std::int64_t d : {32, 64, 96, 128, 256}) expect_features({.format = format, .d = d});
 }
 
 TEST(AttentionCache, reads_copies_within_the_one_softmax) {

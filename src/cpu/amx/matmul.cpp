@@ -17,6 +17,10 @@ bool by_other(const MatmulProduct& product) {
          (product.a.dense() && product.a.dtype != DType::bf16);
 }
 
+bool asks_for_range(const MatmulProduct& product) {
+  return by_other(product) ? other().asks_for_range(product) : product.b_format != Format::nvfp4;
+}
+
 bool weights_in_range(const MatmulProduct& product, const MatmulRows& b) {
   return by_other(product) ? other().weights_in_range(product, b)
                            : amx::fits_bf16(b, product.n, product.k);
@@ -67,6 +71,7 @@ std::int64_t roundings(std::int64_t k) { return std::max(k + 8, other().rounding
 
 const MatmulKernels amx_matmul{
     .supports = cpu::covers_matmul,
+    .asks_for_range = asks_for_range,
     .weights_in_range = weights_in_range,
     .prepared_row_bytes = prepared_row_bytes,
     .prepared_rows = prepared_rows,

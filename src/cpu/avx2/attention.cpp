@@ -8,6 +8,14 @@ MICROSCALE_AVX2_BEGIN
 #include "cpu/generic/dense.hpp"
 #include "cpu/avx2/decoders.hpp"
 
+struct LongSteps {
+  using Nvfp4 = avx2::Nvfp4;
+  using Mxfp4 = avx2::Mxfp4;
+  template <bool FiveExponentBits>
+  using Mxfp8 = avx2::Mxfp8<FiveExponentBits>;
+};
+using ShortSteps = LongSteps;
+
 inline constexpr int attention_sums = 8;
 
 constexpr int place_of_sum(int sum) { return sum; }
@@ -28,6 +36,7 @@ inline void put_sums(const Float* v, std::int64_t stride, float* output) {
 
 #include "cpu/generic/attention_softmax.hpp"
 #include "cpu/generic/decode_run.hpp"
+#include "cpu/generic/attention_sides.hpp"
 #include "cpu/generic/attention.hpp"
 MICROSCALE_AVX2_END
 

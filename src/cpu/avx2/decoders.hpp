@@ -26,14 +26,20 @@ struct Fp4Codes {
   struct Codes {
     Int words[4];  // of half 0 and 1, low nibbles and high nibbles
   };
-  static Codes load(const std::uint8_t* p) {
+  static Codes load(const std::uint8_t* p) { return looked_up(microscale::avx2::load(p)); }
+  static Codes load_part(const std::uint8_t* p, std::int64_t bytes) {
+    const Int place = _mm256_setr_epi32(0, 4, 8, 12, 16, 20, 24, 28),
+              inside = _mm256_cmpgt_epi32(set32(static_cast<std::uint32_t>(bytes)), place);
+    return looked_up(_mm256_maskload_epi32(reinterpret_cast<const int*>(p), inside));
+  }
+  static Codes looked_up(Int codes) {
     const Int low_bytes =
         _mm256_setr_epi8(0, 0, -128, -64, 0, 64, -128, -64, 0, 0, -128, -64, 0, 64, -128, -64, 0, 0,
                          -128, -64, 0, 64, -128, -64, 0, 0, -128, -64, 0, 64, -128, -64);
     const Int high_bytes = _mm256_setr_epi8(
         0, 0x3F, 0x3F, 0x3F, 0x40, 0x40, 0x40, 0x40, -128, -65, -65, -65, -64, -64, -64, -64,  //
         0, 0x3F, 0x3F, 0x3F, 0x40, 0x40, 0x40, 0x40, -128, -65, -65, -65, -64, -64, -64, -64);
-    const Int codes = microscale::avx2::load(p), mask = set8(15);
+    const Int mask = set8(15);
     const Int even = and_(codes, mask), odd = and_(shr16<4>(codes), mask);
     const Int a = lookup8(low_bytes, even), b = lookup8(high_bytes, even),
               c = lookup8(low_bytes, odd), d = lookup8(high_bytes, odd);

@@ -8,6 +8,19 @@ MICROSCALE_AVX512_BEGIN
 #include "cpu/generic/dense.hpp"
 #include "cpu/avx512/decoders.hpp"
 
+struct LongSteps {
+  using Nvfp4 = avx512::Nvfp4;
+  using Mxfp4 = avx512::Mxfp4;
+  template <bool FiveExponentBits>
+  using Mxfp8 = avx512::Mxfp8<FiveExponentBits>;
+};
+struct ShortSteps {
+  using Nvfp4 = ShortNvfp4;
+  using Mxfp4 = ShortMxfp4;
+  template <bool FiveExponentBits>
+  using Mxfp8 = avx512::Mxfp8<FiveExponentBits, 64>;
+};
+
 inline constexpr int attention_sums = 16;
 
 constexpr int place_of_sum(int sum) { return 4 * (sum % 4) + sum / 4; }
@@ -40,6 +53,7 @@ inline void put_sums(const Float* v, std::int64_t stride, float* output) {
 
 #include "cpu/generic/attention_softmax.hpp"
 #include "cpu/generic/decode_run.hpp"
+#include "cpu/generic/attention_sides.hpp"
 #include "cpu/generic/attention.hpp"
 MICROSCALE_AVX512_END
 

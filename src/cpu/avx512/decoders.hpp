@@ -4,14 +4,31 @@
 
 #include "cpu/avx512/matmul_scales.hpp"
 
-/// 128 E2M1 codes: lane l of vector i is nibble i of the l-th 32-bit word. The lookup of 16 FP32
-/// values takes the lowest four bits of a lane, whatever the others are.
+/// Count of them, up to four.
+template <int Count>
+inline __m128i few_bytes(const std::uint8_t* p) {
+  int word = 0;
+  __builtin_memcpy(&word, p, Count);
+  return _mm_cvtsi32_si128(word);
+}
+
+/// The values of the lowest four bits of each lane, whatever the others are.
+inline Float e2m1_values(Int nibbles) {
+  const Float values = _mm512_setr_ps(0.0f, 0.5f, 1.0f, 1.5f, 2.0f, 3.0f, 4.0f, 6.0f, -0.0f, -0.5f,
+                                      -1.0f, -1.5f, -2.0f, -3.0f, -4.0f, -6.0f);
+  return _mm512_permutexvar_ps(nibbles, values);
+}
+
+/// 128 E2M1 codes: lane l of vector i is nibble i of the l-th 32-bit word.
 struct Fp4Codes {
   static constexpr int elements = 128, vectors = 8, code_bytes = 64;
   static constexpr int element(int vector, int lane) { return 8 * lane + vector; }
   using Codes = Int;
   static Codes load(const std::uint8_t* p) { return microscale::avx512::load(p); }
-  static Float vector(Codes w, int i) { return values(_mm512_srli_epi32(w, shift_of(i))); }
+  static Codes load_part(const std::uint8_t* p, std::int64_t bytes) {
+    return _mm512_maskz_loadu_epi8((std::uint64_t{1} << bytes) - 1, p);
+  }
+  static Float vector(Codes w, int i) { return e2m1_values(_mm512_srli_epi32(w, shift_of(i))); }
 
   /// From byte 0, 1, 2 and 3 on, so that half of the shifts are loads.
   struct Inside {
@@ -22,16 +39,11 @@ struct Fp4Codes {
     return {{load(p), load(p + 1), load(p + 2), load(p + 3)}};
   }
   static Float vector(const Inside& w, int i) {
-    return values(_mm512_srli_epi32(w.from[i / 2], shift_of(i % 2)));
+    return e2m1_values(_mm512_srli_epi32(w.from[i / 2], shift_of(i % 2)));
   }
 
  private:
   static unsigned shift_of(int nibble) { return static_cast<unsigned>(4 * nibble); }
-  static Float values(Int nibbles) {
-    const Float values = _mm512_setr_ps(0.0f, 0.5f, 1.0f, 1.5f, 2.0f, 3.0f, 4.0f, 6.0f, -0.0f,
-                                        -0.5f, -1.0f, -1.5f, -2.0f, -3.0f, -4.0f, -6.0f);
-    return _mm512_permutexvar_ps(nibbles, values);
-  }
 };
 
 /// Lane l of a vector belongs to block l / 2.
@@ -40,7 +52,8 @@ struct Nvfp4 : Fp4Codes {
   static constexpr double factor = 256.0;
   using Scales = Float;
   static Scales load_scales(const std::uint8_t* p) {
-    return _mm512_permutexvar_ps(twice(), _mm512_castps256_ps512(eight_from_e4m3(p)));
+    const __m128i bytes = _mm_loadl_epi64(reinterpret_cast<const __m128i*>(p));
+    return _mm512_permutexvar_ps(twice(), _mm512_castps256_ps512(eight_from_e4m3(bytes)));
   }
   static void load_two_scales(const std::uint8_t* p, Scales (&q)[2]) {
     const Float all = sixteen_from_e4m3(p);
@@ -69,19 +82,18 @@ struct Mxfp4 : Fp4Codes {
   static Float scale(Scales q, int) { return q; }
 };
 
-/// 128 E4M3 or E5M2 codes in order, through FP16.
-template <bool FiveExponentBits>
+/// E4M3 or E5M2 codes in order, through FP16.
+template <bool FiveExponentBits, int Elements = 128>
 struct Mxfp8 {
-  static constexpr int elements = 128, vectors = 8, code_bytes = 128, groups = 4, scale_bytes = 4;
+  static constexpr int elements = Elements, vectors = Elements / lanes, code_bytes = Elements,
+                       groups = Elements / 32, scale_bytes = groups;
   static constexpr double factor = FiveExponentBits ? 1.0 : 256.0;
   static constexpr int element(int vector, int lane) { return vector * lanes + lane; }
   using Codes = const std::uint8_t*;
   using Scales = Float;  // a group's in its lane
   static Codes load(const std::uint8_t* p) { return p; }
   static Scales load_scales(const std::uint8_t* p) {
-    int word;
-    __builtin_memcpy(&word, p, sizeof word);
-    return from_e8m0(_mm512_cvtepu8_epi32(_mm_cvtsi32_si128(word)));
+    return from_e8m0(_mm512_cvtepu8_epi32(few_bytes<scale_bytes>(p)));
   }
   static void load_two_scales(const std::uint8_t* p, Scales (&q)[2]) {
     q[0] = from_e8m0(_mm512_cvtepu8_epi32(_mm_loadl_epi64(reinterpret_cast<const __m128i*>(p))));
@@ -104,4 +116,52 @@ struct Mxfp8 {
   static Float scale(Scales q, int group) {
     return _mm512_permutexvar_ps(set32(static_cast<std::uint32_t>(group)), q);
   }
+};
+
+// Of half as long steps, for rows that fill no longer ones.
+
+/// 64 E2M1 codes: lane l of vector i is nibble 2 i + l / 8 of the 32-bit word l % 8.
+struct ShortFp4Codes {
+  static constexpr int elements = 64, vectors = 4, code_bytes = 32;
+  static constexpr int element(int vector, int lane) {
+    return 8 * (lane % 8) + 2 * vector + lane / 8;
+  }
+  using Codes = Int;
+  static Codes load(const std::uint8_t* p) { return both_halves(load256(p)); }
+  static Codes load_part(const std::uint8_t* p, std::int64_t bytes) {
+    return both_halves(_mm256_maskz_loadu_epi8((__mmask32{1} << bytes) - 1, p));
+  }
+  static Float vector(Codes w, int i) {
+    return e2m1_values(_mm512_srli_epi32(w, static_cast<unsigned>(8 * i)));
+  }
+
+ private:
+  static Codes both_halves(__m256i words) {
+    return _mm512_inserti64x4(_mm512_castsi256_si512(words), _mm256_srli_epi32(words, 4), 1);
+  }
+};
+
+/// Lane l of a vector belongs to block l % 8 / 2.
+struct ShortNvfp4 : ShortFp4Codes {
+  static constexpr int groups = 1, scale_bytes = 4;
+  static constexpr double factor = 256.0;
+  using Scales = Float;
+  static Scales load_scales(const std::uint8_t* p) {
+    return _mm512_permutexvar_ps(
+        _mm512_setr_epi32(0, 0, 1, 1, 2, 2, 3, 3, 0, 0, 1, 1, 2, 2, 3, 3),
+        _mm512_castps256_ps512(eight_from_e4m3(few_bytes<scale_bytes>(p))));
+  }
+  static Float scale(Scales q, int) { return q; }
+};
+
+/// Lane l of a vector belongs to block l % 8 / 4.
+struct ShortMxfp4 : ShortFp4Codes {
+  static constexpr int groups = 1, scale_bytes = 2;
+  static constexpr double factor = 1.0;
+  using Scales = Float;
+  static Scales load_scales(const std::uint8_t* p) {
+    return _mm512_permutexvar_ps(_mm512_setr_epi32(0, 0, 0, 0, 1, 1, 1, 1, 0, 0, 0, 0, 1, 1, 1, 1),
+                                 from_e8m0(_mm512_cvtepu8_epi32(few_bytes<scale_bytes>(p))));
+  }
+  static Float scale(Scales q, int) { return q; }
 };

@@ -1,11 +1,9 @@
 // Block scales to FP32 lanes with AVX-512. Included inside a target region.
 
-/// Eight E4M3 bytes, sign bits ignored, as FP32 / 2^8: E4M3 has the exponent field of FP16, 8
-/// lower.
-inline __m256 eight_from_e4m3(const std::uint8_t* p) {
-  const __m128i words =
-      _mm_and_si128(_mm_cvtepu8_epi16(_mm_loadl_epi64(reinterpret_cast<const __m128i*>(p))),
-                    _mm_set1_epi16(0x7F));
+/// Eight E4M3 bytes, the lower ones, sign bits ignored, as FP32 / 2^8: E4M3 has the exponent field
+/// of FP16, 8 lower.
+inline __m256 eight_from_e4m3(__m128i bytes) {
+  const __m128i words = _mm_and_si128(_mm_cvtepu8_epi16(bytes), _mm_set1_epi16(0x7F));
   const __m128i nan =
       _mm_and_si128(_mm_cmpeq_epi16(words, _mm_set1_epi16(0x7F)), _mm_set1_epi16(0x7FFF));
   return _mm256_cvtph_ps(_mm_or_si128(_mm_slli_epi16(words, 7), nan));

@@ -1,120 +1,18 @@
 // Attention in FP32, 32 keys at a time: K is decoded into the cache, multiplied with all rows of a
 // tile, then V over it; the softmax is the online one. Included inside a target region
-// (cpu/target_region.hpp), after decode_run.hpp, attention_softmax.hpp and
+// (cpu/target_region.hpp), after attention_sides.hpp, attention_softmax.hpp and
 //   attention_sums           sums that registers hold beside their operands, at least 8
 //   put_sums<Cols>(v, stride, output)
 //                            the sum of the lanes of v[place_of_sum(r * Cols + c)] to
 //                            output[r * stride + c]
+//   LongSteps, ShortSteps    the decoders Nvfp4, Mxfp4, Mxfp8<>, all of as long steps; short ones
+//                            for rows that are no longer than one
 //
 // A block is the keys at positions [32 b, 32 b + 32), whatever the tile, so a row's result does not
 // depend on the others. Codes come out in a decoder's own order of elements: q is put into that
 // order beforehand, and the result back afterwards.
 
-inline constexpr std::int64_t attention_keys = 32;
 inline constexpr std::int64_t attention_rows = 64;
-inline constexpr std::int64_t row_step = 8 * lanes;  // elements; of every decoder's step
-
-inline std::int64_t padded(std::int64_t d) { return (d + row_step - 1) / row_step * row_step; }
-
-/// Element of each place of a decoded row.
-template <class B>
-inline void fill_order(std::int64_t padded_d, std::int16_t* order) {
-  for (std::int64_t s = 0; s < padded_d; s += B::elements)
-    for (int i = 0; i < B::vectors; ++i)
-      for (int l = 0; l < lanes; ++l)
-        order[s + i * lanes + l] = static_cast<std::int16_t>(s + B::element(i, l));
-}
-
-/// Rows that are read next. They are asked for beside the products, a few lines at a time, as what
-/// is asked for at once has to wait.
-struct RowsAhead {
-  const std::uint8_t *codes[attention_keys], *scales[attention_keys];  // scales: null if none
-  std::int32_t bytes[attention_keys];
-  std::int64_t count = 0;
-
-  void add(const MatmulRows& rows, std::int64_t row, std::int64_t d) {
-    codes[count] = rows.data + row * rows.stride;
-    scales[count] = rows.scales ? rows.scales + row * rows.scale_stride : nullptr;
-    const bool half =
-        !rows.dense() && (rows.format == Format::nvfp4 || rows.format == Format::mxfp4);
-    bytes[count++] = static_cast<std::int32_t>(rows.dense() ? d * size_of(rows.dtype)
-                                               : half       ? d / 2
-                                                            : d);
-  }
-  [[gnu::always_inline]] void ask(std::int64_t row) const {
-    if (row >= count) return;
-    ask_for(codes[row], bytes[row]);
-    if (scales[row]) prefetch_line(scales[row], 0);
-  }
-};
-
-template <class B>
-void decode_rows(const MatmulRows& rows, std::int64_t first, std::int64_t count, std::int64_t d,
-                 float* output) {
-  static_assert(B::elements == row_step, "a step is eight vectors");
-  for (std::int64_t j = 0; j < count; ++j, output += padded(d)) {
-    decode_run<B>(rows.data + (first + j) * rows.stride,
-                  rows.scales + (first + j) * rows.scale_stride, d, output);
-  }
-}
-
-/// Dense rows, their elements in `order`, or in place if that is null.
-inline void place_rows(const MatmulRows& rows, std::int64_t first, std::int64_t count,
-                       std::int64_t d, const std::int16_t* order, float* output) {
-  alignas(64) float values[256 + row_step];
-  const std::int64_t stride = padded(d);
-  for (std::int64_t i = d; i < stride; ++i) values[i] = 0.0f;
-  for (std::int64_t j = 0; j < count; ++j, output += stride) {
-    const std::uint8_t* p = rows.data + (first + j) * rows.stride;
-    if (order == nullptr) {
-      to_floats(p, rows.dtype, d, output);
-      for (std::int64_t i = d; i < stride; ++i) output[i] = 0.0f;
-      continue;
-    }
-    to_floats(p, rows.dtype, d, values);
-    for (std::int64_t i = 0; i < stride; ++i) output[i] = values[order[i]];
-  }
-}
-
-/// K or V of a tile: its rows by position, and the order in which they decode.
-struct AttentionSide {
-  std::int64_t d = 0;
-  bool blocks = false;  // some rows are block-scaled; all of those in `format`
-  Format format = Format::nvfp4;
-  std::int16_t* order = nullptr;  // padded(d) places; null: elements are in place
-
-  void choose_order(std::int16_t* memory) {
-    if (!blocks) return;
-    order = memory;
-    if (format == Format::nvfp4 || format == Format::mxfp4)
-      fill_order<Nvfp4>(padded(d), order);
-    else
-      fill_order<Mxfp8<true>>(padded(d), order);
-  }
-
-  /// Rows [first, first + count) to `output`; the factor by which they must be multiplied yet.
-  double decode(const MatmulRows& rows, std::int64_t first, std::int64_t count,
-                float* output) const {
-    if (rows.dense()) {
-      place_rows(rows, first, count, d, order, output);
-      return 1;
-    }
-    switch (rows.format) {
-      case Format::nvfp4:
-        decode_rows<Nvfp4>(rows, first, count, d, output);
-        return Nvfp4::factor;
-      case Format::mxfp4:
-        decode_rows<Mxfp4>(rows, first, count, d, output);
-        return Mxfp4::factor;
-      case Format::mxfp8_e4m3:
-        decode_rows<Mxfp8<false>>(rows, first, count, d, output);
-        return Mxfp8<false>::factor;
-      default:
-        decode_rows<Mxfp8<true>>(rows, first, count, d, output);
-        return Mxfp8<true>::factor;
-    }
-  }
-};
 
 /// Scores of Rows rows with as many keys as registers hold sums of; scores[r * attention_keys +
 /// key].
@@ -148,10 +46,11 @@ inline void multiply_keys(const float* q, const float* k, std::int64_t stride, s
 }
 
 /// o[r] = o[r] * alpha[r] + sum of p[r][j] * v[j], over `keys` rows of v.
-template <int Rows>
+template <class Steps, int Rows>
 inline void multiply_values(const float* p, const float* alpha, const float* v, std::int64_t stride,
                             std::int64_t keys, const RowsAhead* ahead, float* o) {
-  constexpr int most = attention_sums / Rows, cols = most < 8 ? most : 8;  // of a step's vectors
+  constexpr int step = row_step<Steps> / lanes, most = attention_sums / Rows,
+                cols = most < step ? most : step;  // of a step's vectors
   for (std::int64_t e = 0; e < stride; e += cols * lanes) {
     Float sum[Rows * cols];
     MICROSCALE_UNROLL
@@ -186,8 +85,7 @@ struct AttentionMemory {
   AttentionState* state;
   std::int16_t *k_order, *v_order;
 
-  AttentionMemory(void* workspace, std::int64_t count, std::int64_t d) {
-    const std::int64_t stride = padded(d);
+  AttentionMemory(void* workspace, std::int64_t count, std::int64_t stride) {
     q = static_cast<float*>(workspace);
     output = q + count * stride;
     rows = output + count * stride;
@@ -197,15 +95,15 @@ struct AttentionMemory {
     k_order = reinterpret_cast<std::int16_t*>(state + count);
     v_order = k_order + stride;
   }
-  static std::int64_t bytes(std::int64_t count, std::int64_t d) {
-    const std::int64_t stride = padded(d), floats = 2 * count * stride + attention_keys * stride +
-                                                    count * attention_keys + count + 16;
+  static std::int64_t bytes(std::int64_t count, std::int64_t stride) {
+    const std::int64_t floats =
+        2 * count * stride + attention_keys * stride + count * attention_keys + count + 16;
     return floats * 4 + count * static_cast<std::int64_t>(sizeof(AttentionState)) + 2 * stride * 2;
   }
 };
 
 inline std::int64_t attention_workspace(std::int64_t rows, std::int64_t, std::int64_t d) {
-  return AttentionMemory::bytes(rows, d);
+  return AttentionMemory::bytes(rows, padded<LongSteps>(d));
 }
 
 /// Groups of 4, 2 and 1 rows.
@@ -227,14 +125,15 @@ struct KeyProducts {
                         m.scores + r * attention_keys);
   }
 };
+template <class Steps>
 struct ValueProducts {
   const AttentionMemory& m;
   const RowsAhead& ahead;
   std::int64_t stride, keys;
   template <int Rows>
   void run(std::int64_t r) const {
-    multiply_values<Rows>(m.scores + r * attention_keys, m.alpha + r, m.rows, stride, keys,
-                          r == 0 ? &ahead : nullptr, m.output + r * stride);
+    multiply_values<Steps, Rows>(m.scores + r * attention_keys, m.alpha + r, m.rows, stride, keys,
+                                 r == 0 ? &ahead : nullptr, m.output + r * stride);
   }
 };
 
@@ -250,14 +149,15 @@ inline Seen seen_of(const AttentionRow& row, std::int64_t base) {
 }
 
 /// Goes through the positions of a tile.
+template <class Steps>
 class KeyRuns {
  public:
   explicit KeyRuns(const AttentionTile& tile) : tile_(tile) {}
 
   /// Decodes K or V of positions [base, base + 32) that the tile has, at their places.
-  void decode(const AttentionSide& side, bool values, std::int64_t base, double scale,
+  void decode(const AttentionSide<Steps>& side, bool values, std::int64_t base, double scale,
               AttentionMemory& m, float* factor) {
-    const std::int64_t stride = padded(side.d), end = base + attention_keys;
+    const std::int64_t stride = padded<Steps>(side.d), end = base + attention_keys;
     for (std::size_t i = at_; i < tile_.keys.size(); ++i) {
       const AttentionKeys& keys = tile_.keys[i];
       const std::int64_t from = keys.begin > base ? keys.begin : base;
@@ -291,8 +191,9 @@ class KeyRuns {
   std::size_t at_ = 0;
 };
 
-inline void load_queries(const AttentionTile& tile, const AttentionSide& side, AttentionMemory& m) {
-  const std::int64_t stride = padded(tile.d);
+template <class Steps>
+void load_queries(const AttentionTile& tile, const AttentionSide<Steps>& side, AttentionMemory& m) {
+  const std::int64_t stride = padded<Steps>(tile.d);
   for (std::int64_t r = 0; r < tile.rows; ++r) {
     m.state[r] = {-__builtin_inff(), 0.0};
     for (std::int64_t i = 0; i < stride; ++i) {
@@ -303,9 +204,10 @@ inline void load_queries(const AttentionTile& tile, const AttentionSide& side, A
   }
 }
 
-inline void store_results(const AttentionTile& tile, const AttentionSide& side,
-                          const AttentionMemory& m) {
-  const std::int64_t stride = padded(tile.d);
+template <class Steps>
+void store_results(const AttentionTile& tile, const AttentionSide<Steps>& side,
+                   const AttentionMemory& m) {
+  const std::int64_t stride = padded<Steps>(tile.d);
   for (std::int64_t r = 0; r < tile.rows; ++r) {
     tile.largest[r] = static_cast<double>(m.state[r].largest);
     tile.sum[r] = m.state[r].sum;
@@ -316,9 +218,11 @@ inline void store_results(const AttentionTile& tile, const AttentionSide& side,
   }
 }
 
-void attend_tile(const AttentionTile& tile) {
-  AttentionMemory m(tile.workspace, tile.rows, tile.d);
-  AttentionSide k{.d = tile.d}, v{.d = tile.d};
+template <class Steps>
+void attend_by(const AttentionTile& tile) {
+  const std::int64_t stride = padded<Steps>(tile.d);
+  AttentionMemory m(tile.workspace, tile.rows, stride);
+  AttentionSide<Steps> k{.d = tile.d}, v{.d = tile.d};
   for (const AttentionKeys& keys : tile.keys) {
     if (!keys.k.dense()) k.blocks = true, k.format = keys.k.format;
     if (!keys.v.dense()) v.blocks = true, v.format = keys.v.format;
@@ -327,10 +231,10 @@ void attend_tile(const AttentionTile& tile) {
   v.choose_order(m.v_order);
   load_queries(tile, k, m);
 
-  const std::int64_t stride = padded(tile.d), first = tile.keys.front().begin,
+  const std::int64_t first = tile.keys.front().begin,
                      end = tile.keys.back().begin + tile.keys.back().count;
   AttentionBlock block{.k_factor = {}, .v_factor = {}, .softcap = static_cast<float>(tile.softcap)};
-  KeyRuns runs(tile);
+  KeyRuns<Steps> runs(tile);
   RowsAhead ahead;
   for (std::int64_t i = 0; i < attention_keys * stride; i += lanes)  // rows that no key fills
     store_float(m.rows + i, as_float(zero()));
@@ -354,12 +258,16 @@ void attend_tile(const AttentionTile& tile) {
       m.alpha[r] = softmax_block(block, static_cast<float>(tile.row[r].shift), seen.begin, seen.end,
                                  scores, m.state[r]);
       if (!all_seen)  // whatever V holds where it is not seen
-        multiply_values<1>(scores + seen.begin, m.alpha + r, m.rows + seen.begin * stride, stride,
-                           seen.end - seen.begin, nullptr, m.output + r * stride);
+        multiply_values<Steps, 1>(scores + seen.begin, m.alpha + r, m.rows + seen.begin * stride,
+                                  stride, seen.end - seen.begin, nullptr, m.output + r * stride);
     }
-    if (all_seen) for_row_groups(tile.rows, ValueProducts{m, ahead, stride, keys});
+    if (all_seen) for_row_groups(tile.rows, ValueProducts<Steps>{m, ahead, stride, keys});
   }
   store_results(tile, v, m);
+}
+
+inline void attend_tile(const AttentionTile& tile) {
+  tile.d <= row_step<ShortSteps> ? attend_by<ShortSteps>(tile) : attend_by<LongSteps>(tile);
 }
 
 inline bool attention_takes(const MatmulRows& rows) {
@@ -375,7 +283,7 @@ inline bool attention_supports(const AttentionNeeds& needs) {
 /// A score: its lane's products, the lanes, q to FP32, the factor and the shift. The result: the
 /// keys of a block, its lanes' place in the sum, then two roundings a block.
 inline AttentionRoundings attention_roundings(std::int64_t keys, std::int64_t d) {
-  return {padded(d) / lanes + 10, attention_keys + 8 + 2 * (keys / attention_keys + 2)};
+  return {padded<LongSteps>(d) / lanes + 10, attention_keys + 8 + 2 * (keys / attention_keys + 2)};
 }
 
 inline constexpr AttentionKernels attention_kernels() {

@@ -20,8 +20,12 @@ inline ProductWay way_of(const MatmulProduct& product) {
   return product.m >= many_rows && product.weights_in_range ? ProductWay::outer : ProductWay::dot;
 }
 
+inline bool range_matters(const MatmulProduct& product) {
+  return product.m >= many_rows && !by_codes(product) && product.b_format != Format::nvfp4;
+}
+
 inline bool vectors_in_range(const MatmulProduct& product, const MatmulRows& b) {
-  return product.m < many_rows || by_codes(product) || rows_in_range(b, product.n, product.k);
+  return !range_matters(product) || rows_in_range(b, product.n, product.k);
 }
 
 inline std::int64_t prepared_bytes_of_row(const MatmulProduct& product) {
@@ -119,6 +123,7 @@ inline void store_values(const float* values, std::int64_t count, DType type, vo
 
 inline constexpr MatmulKernels vector_kernels() {
   return {.supports = cpu::covers_matmul,
+          .asks_for_range = range_matters,
           .weights_in_range = vectors_in_range,
           .prepared_row_bytes = prepared_bytes_of_row,
           .prepared_rows = rows_together,
