@@ -25,6 +25,7 @@ enum class FindingKind : std::uint8_t {
   uninitialised_memory,
   out_of_bounds,
   misaligned,
+  absent_block,
   race,
   missing_wait,
   missing_fence,

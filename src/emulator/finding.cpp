@@ -14,6 +14,8 @@ const char* name_of(FindingKind kind) {
       return "out-of-bounds";
     case FindingKind::misaligned:
       return "misaligned";
+    case FindingKind::absent_block:
+      return "absent-block";
     case FindingKind::race:
       return "race";
     case FindingKind::missing_wait:

@@ -179,6 +179,7 @@ void Block::on_exit(Warp& warp) {
   warpgroup(warp).on_exit(warp);
   for (std::uint8_t i = 0; i < barriers_.size(); ++i)
     if (barriers_[i].threads == 0 && complete(barriers_[i])) open(i);
+  if (live_threads() == 0) memory().on_block_end(rank_, linear_);
   cluster_.on_exit();
 }
 

@@ -143,9 +143,11 @@ void Cluster::open_if_complete() {
   if (barrier_lanes_ == 0 || barrier_lanes_ < live) return;
   barrier_lanes_ = 0;
   ++barrier_phase_;
-  memory_.on_cluster_barrier();
+  memory_.on_cluster_open();
   for (const auto& block : blocks_)
-    for (Warp& warp : block->warps()) warp.open(Block::cluster_barrier);
+    for (Warp& warp : block->warps())
+      if (warp.open(Block::cluster_barrier) > 0)
+        memory_.on_cluster_wait(block->rank(), warp.index());
 }
 
 }  // namespace microscale::emulator

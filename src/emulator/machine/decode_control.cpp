@@ -44,8 +44,8 @@ void barrier(Binder& b) {
   if (b.take("cluster")) {
     const bool arrives = b.take("arrive");
     b.take("wait");
-    b.take_one_of({"release", "relaxed", "acquire"});
-    b.op.mode = aligned;
+    const bool relaxed = b.take_one_of({"release", "relaxed", "acquire"}) == "relaxed";
+    b.op.mode = static_cast<std::uint8_t>(aligned | relaxed << 1);
     return b.use(arrives ? "barrier.cluster.arrive" : "barrier.cluster.wait");
   }
   b.take("cta");

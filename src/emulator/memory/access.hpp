@@ -29,6 +29,14 @@ constexpr std::uint64_t cluster_shared(std::uint32_t rank, std::uint64_t offset)
   return shared_window | cluster_flag | std::uint64_t{rank} << 32 | (offset & 0xffff'ffff);
 }
 
+/// Whether an address is of a block of the cluster by its rank, and that rank.
+constexpr bool names_block(std::uint64_t address) {
+  return (address & (window_mask | cluster_flag)) == (shared_window | cluster_flag);
+}
+constexpr std::uint32_t rank_of(std::uint64_t address) {
+  return static_cast<std::uint32_t>(address >> 32 & 0xffff);
+}
+
 /// A warp at an instruction: who touches memory.
 struct Agent {
   std::uint32_t block = 0;        // linear number in the grid

@@ -46,6 +46,8 @@ void ClusterMemory::store_async(const Agent& agent, const WarpAccess& to,
     copy.transaction = copy.data.size();
     launch_copy(agent, std::move(copy));
   }
+  // What the warp does from here on is not among what its bytes release.
+  warp_of(agent).know.clock.tick(warp_of(agent).slot);
 }
 
 }  // namespace microscale::emulator

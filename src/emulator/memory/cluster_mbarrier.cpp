@@ -72,7 +72,7 @@ void ClusterMemory::mbarrier_init(const Agent& agent, int lane, std::uint64_t ad
   if (found == barriers_.end()) found = barriers_.insert(barriers_.end(), Barrier{});
   *found = Barrier{};
   found->key = key;
-  found->slot = 5 * warp_count() + barrier_slots_++;
+  found->slot = beginning_of(shape_.blocks) + barrier_slots_++;
   const WarpMemory& warp = warp_of(agent);
   found->init_slot = warp.slot, found->init_time = warp.know.clock[warp.slot];
   found->init_warp = agent.warp, found->init_instruction = agent.instruction;

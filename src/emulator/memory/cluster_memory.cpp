@@ -8,14 +8,6 @@
 
 namespace microscale::emulator {
 
-namespace {
-
-const char* verb(Mode mode) {
-  return mode == Mode::read ? "reads" : mode == Mode::write ? "writes" : "updates";
-}
-
-}  // namespace
-
 ClusterMemory::ClusterMemory(LaunchMemory& launch, const ClusterShape& shape)
     : launch_(launch), shape_(shape), reporter_(launch.places, launch.sink) {
   if (shape.blocks == 0 || shape.warps == 0 || shape.warps > 64 || shape.shared_bytes > (1u << 20))
@@ -44,6 +36,8 @@ void ClusterMemory::begin(std::uint32_t number) {
   log_.clear();
   barriers_.clear();
   barrier_slots_ = 0;
+  arriving_.clear(), met_.clear();
+  ended_ = 0;
   copies_.clear();
   random_ = launch_.options.seed ^ (0x9e37'79b9'7f4a'7c15u * (std::uint64_t{number} + 1));
   for (std::uint32_t i = 0; i < warp_count(); ++i) {
@@ -52,6 +46,7 @@ void ClusterMemory::begin(std::uint32_t number) {
     warp.slot = i;
     warp.epoch = 1;
     warp.know.clock.set(i, 1);
+    if (shape_.blocks > 1) warp.know.clock.set(beginning_of(i / shape_.warps), 1);
     warp.global_records.clear();
     warp.shared_records.clear();
     warp.global_order = warp.shared_order = {};
@@ -60,7 +55,8 @@ void ClusterMemory::begin(std::uint32_t number) {
 }
 
 std::uint32_t ClusterMemory::slot_of(const WarpMemory& warp, AsyncKind kind, bool reads) const {
-  // Warps, then what each has in flight: cp.async, bulk, bulk sources, wgmma; mbarriers follow.
+  // Warps, then what each has in flight: cp.async, bulk, bulk sources, wgmma; beginnings of
+  // blocks and mbarriers follow.
   const std::uint32_t row = kind == AsyncKind::cp_async ? 1
                             : kind == AsyncKind::wgmma  ? 4
                             : reads                     ? 3
@@ -124,11 +120,13 @@ bool ClusterMemory::quick_resolve(const Agent& agent, std::uint64_t address, std
     return bytes <= at->end - address;
   }
   if (window == shared_window) {
-    const bool named = (address & cluster_flag) != 0;
-    const std::uint64_t rank = named ? address >> 32 & 0xffff : agent.rank;
-    const std::uint64_t offset = named ? address & 0xffff'ffff : address & ~window_mask;
-    if (rank >= shape_.blocks) return false;
-    region = shared_region(static_cast<std::uint32_t>(rank));
+    std::uint32_t rank = agent.rank;
+    std::uint64_t offset = address & ~window_mask;
+    if (address & cluster_flag) {
+      rank = rank_of(address), offset = address & 0xffff'ffff;
+      if (rank >= shape_.blocks || absent(agent, rank)) return false;
+    }
+    region = shared_region(rank);
     region.begin = address - offset;
     return offset <= region.bytes && bytes <= region.bytes - offset;
   }
@@ -150,6 +148,7 @@ bool ClusterMemory::quick_resolve(const Agent& agent, std::uint64_t address, std
 
 bool ClusterMemory::resolve(const Agent& agent, int lane, std::uint64_t address,
                             std::uint64_t bytes, Mode mode, Region& region) {
+  if (names_block(address) && !reach_block(agent, lane, address, bytes, mode)) return false;
   const bool local = (address & window_mask) == local_window;
   const bool found = local ? local_region(agent, lane, address, region) &&
                                  bytes <= shape_.local_bytes - (address & ~window_mask)
@@ -187,13 +186,12 @@ void ClusterMemory::report_bounds(const Agent& agent, int lane, std::uint64_t ad
         fmt::format("lane {} {} {} bytes at {:#x}", lane, verb(mode), bytes, address);
     const std::uint64_t window = address & window_mask, offset = address & ~window_mask;
     const auto beyond = [&](std::uint64_t size, const std::string& of) {
-      const std::uint64_t low =
-          window == shared_window && (address & cluster_flag) ? address & 0xffff'ffff : offset;
+      const std::uint64_t low = names_block(address) ? address & 0xffff'ffff : offset;
       return fmt::format("{}, {} bytes past the end of {}", start, low + bytes - size, of);
     };
     if (window == shared_window) {
-      if ((address & cluster_flag) && (address >> 32 & 0xffff) >= shape_.blocks)
-        return fmt::format("{}, in block {} of a cluster of {}", start, address >> 32 & 0xffff,
+      if (names_block(address) && rank_of(address) >= shape_.blocks)
+        return fmt::format("{}, in block {} of a cluster of {}", start, rank_of(address),
                            shape_.blocks);
       return beyond(shape_.shared_bytes,
                     fmt::format("the {} bytes of shared memory", shape_.shared_bytes));

@@ -63,8 +63,14 @@ class ClusterMemory {
   // Edges. `warps` are bits of warps of the block `rank`.
   /// bar.sync and the like, when complete. `arrived` came by bar.arrive and learn nothing.
   void on_barrier(std::uint32_t rank, std::uint64_t waited, std::uint64_t arrived = 0);
-  /// barrier.cluster, when complete: all warps of all blocks.
-  void on_cluster_barrier();
+  /// barrier.cluster: a warp arrives, all have, a warp has waited. Only that gives it what those
+  /// who arrived knew; of who arrived `relaxed`, what stood before a fence.
+  void on_cluster_arrive(const Agent& agent, bool relaxed);
+  void on_cluster_open();
+  void on_cluster_wait(std::uint32_t rank, std::uint32_t warp);
+  /// All threads of block `rank`, number `block` in the grid, have ended, and so has its memory:
+  /// reports accesses of other blocks that need not have come before.
+  void on_block_end(std::uint32_t rank, std::uint32_t block);
   /// bar.warp.sync of any mask.
   void on_warp_sync(const Agent& agent);
   /// fence / membar of any order that is at least acq_rel.
@@ -135,6 +141,8 @@ class ClusterMemory {
   WarpMemory& warp_of(const Agent& agent) { return warps_[agent.rank * shape_.warps + agent.warp]; }
   std::uint32_t warp_count() const { return static_cast<std::uint32_t>(warps_.size()); }
   std::uint32_t slot_of(const WarpMemory& warp, AsyncKind kind, bool reads = false) const;
+  /// A slot of the clocks, of no access: 1 for whoever knows that block `rank` has begun.
+  std::uint32_t beginning_of(std::uint32_t rank) const { return 5 * warp_count() + rank; }
   Toucher toucher(const Agent& agent, Order order = Order::weak,
                   MemoryScope scope = MemoryScope::sys);
 
@@ -148,6 +156,9 @@ class ClusterMemory {
   void report_bounds(const Agent& agent, int lane, std::uint64_t address, std::uint64_t bytes,
                      Mode mode);
   Region shared_region(std::uint32_t rank);
+  bool absent(const Agent& agent, std::uint32_t rank);
+  bool reach_block(const Agent& agent, int lane, std::uint64_t address, std::uint64_t bytes,
+                   Mode mode);
   bool local_region(const Agent& agent, int lane, std::uint64_t address, Region& region);
 
   std::uint32_t touch_together(const Toucher& who, const WarpAccess& access, Mode mode,
@@ -199,6 +210,8 @@ class ClusterMemory {
   Reporter reporter_;
   std::vector<Barrier> barriers_;
   std::uint32_t barrier_slots_ = 0;  // taken since begin
+  Knowledge arriving_, met_;         // at barrier.cluster: of this phase, of the one before
+  std::uint32_t ended_ = 0;          // bits of blocks
   std::vector<AsyncCopy> copies_;    // on their way, oldest first
   std::uint64_t random_ = 0, sequence_ = 0;
 };

@@ -1,5 +1,6 @@
 // The edges between agents: barriers, warp syncs, fences, strong accesses.
 #include <bit>
+#include <utility>
 
 #include "emulator/memory/cluster_memory.hpp"
 
@@ -36,15 +37,30 @@ void ClusterMemory::on_barrier(std::uint32_t rank, std::uint64_t waited, std::ui
   }
 }
 
-void ClusterMemory::on_cluster_barrier() {
-  Knowledge all;
-  for (const WarpMemory& warp : warps_) all.join(warp.know);
-  promote(all, domain_, launch_.variables);
-  for (WarpMemory& warp : warps_) {
-    warp.know = all;
-    warp.know.clock.tick(warp.slot);
-    ++warp.epoch;
+void ClusterMemory::on_cluster_arrive(const Agent& agent, bool relaxed) {
+  WarpMemory& warp = warp_of(agent);
+  if (relaxed) {
+    Knowledge fenced = warp.know;
+    fenced.clock = fenced.near_fenced, fenced.acquired = fenced.fenced_acquired;
+    fenced.seen.clear();
+    arriving_.join(fenced);
+  } else {
+    arriving_.join(warp.know);
   }
+  warp.know.clock.tick(warp.slot);
+}
+
+void ClusterMemory::on_cluster_open() {
+  for (std::uint32_t rank = 0; rank < shape_.blocks; ++rank)
+    arriving_.clock.set(beginning_of(rank), 1);
+  met_ = std::exchange(arriving_, {});
+}
+
+void ClusterMemory::on_cluster_wait(std::uint32_t rank, std::uint32_t warp_number) {
+  WarpMemory& warp = warps_[std::size_t{rank} * shape_.warps + warp_number];
+  warp.know.join(met_);
+  promote(warp.know, domain_, launch_.variables);
+  ++warp.epoch;
 }
 
 void ClusterMemory::on_warp_sync(const Agent& agent) { ++warp_of(agent).epoch; }

@@ -50,11 +50,11 @@ bool same_lanes(const Cell* cells, std::uint32_t from, std::uint32_t to, std::ui
   return difference == 0;
 }
 
+}  // namespace
+
 const char* verb(Mode mode) {
   return mode == Mode::read ? "reads" : mode == Mode::write ? "writes" : "updates";
 }
-
-}  // namespace
 
 Record Toucher::own_record(Mode mode) const {
   Record record;

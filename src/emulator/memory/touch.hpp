@@ -59,6 +59,7 @@ struct Lanes {
 };
 
 enum class Mode : std::uint8_t { read, write, update };
+const char* verb(Mode mode);  ///< "reads"
 
 struct LaneCells;
 

@@ -39,10 +39,12 @@ Step barrier(const Op& op, Warp& warp, u32 lanes) {
   return W == What::arrive ? Step::next : Step::jump;
 }
 
+/// op.mode bit 0: .aligned, bit 1: .relaxed.
 Step cluster_arrive(const Op& op, Warp& warp, u32 lanes) {
   if (op.mode & 1)
     if (const Step step = warp.gather(op, warp.live(), lanes); step != Step::next) return step;
   warp.cluster_phase = warp.block().cluster_phase();
+  warp.block().memory().on_cluster_arrive(warp.agent(op), op.mode & 2);
   warp.block().arrive_at_cluster(warp, lanes);
   return Step::next;
 }
@@ -50,8 +52,10 @@ Step cluster_arrive(const Op& op, Warp& warp, u32 lanes) {
 Step cluster_wait(const Op& op, Warp& warp, u32 lanes) {
   if (op.mode & 1)
     if (const Step step = warp.gather(op, warp.live(), lanes); step != Step::next) return step;
-  if (warp.block().cluster_phase() != warp.cluster_phase) return Step::next;
-  return warp.block_at(Block::cluster_barrier, op, lanes);
+  if (warp.block().cluster_phase() == warp.cluster_phase)
+    return warp.block_at(Block::cluster_barrier, op, lanes);
+  warp.block().memory().on_cluster_wait(warp.block().rank(), warp.index());
+  return Step::next;
 }
 
 }  // namespace

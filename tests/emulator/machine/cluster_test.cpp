@@ -48,5 +48,97 @@ TEST(Cluster, blocks_of_a_cluster_know_their_rank) {
   EXPECT_EQ(ran.words, (std::vector<std::uint32_t>{0, 1, 0, 1}));
 }
 
+// Two blocks of a warp: block 0 writes its lanes' numbers into the shared memory of block 1, which
+// stores them. `before` and `between` stand around the writing.
+Ran store_to_the_other_block(const std::string& before, const std::string& between,
+                             Schedule schedule = Schedule::round_robin) {
+  LaunchRequest request = shaped(2, 32, {.schedule = schedule, .instruction_budget = 100000});
+  request.cluster.x = 2;
+  return launch_words(
+      entry(".shared .align 4 .b8 tile[128];\n" + own_word +
+                "mov.u32 %r1, tile; shl.b32 %r2, %r50, 2; add.u32 %r2, %r1, %r2;\n"
+                "mov.u32 %r3, %cluster_ctarank; setp.eq.u32 %p1, %r3, 0;\n" +
+                before + "mapa.shared::cluster.u32 %r4, %r2, 1;\n" +
+                "@%p1 st.shared::cluster.u32 [%r4], %r50;\n" + between +
+                "@%p1 bra END; ld.shared.u32 %r5, [%r2]; st.global.u32 [%rd32+128], %r5;\nEND:",
+            "", "sm_90a"),
+      std::vector<std::uint32_t>(64), request);
+}
+
+const std::string meet = "barrier.cluster.arrive.aligned; barrier.cluster.wait.aligned;\n";
+constexpr Schedule schedules[] = {Schedule::round_robin, Schedule::reverse, Schedule::random};
+
+void expect_stored(const Ran& ran) {
+  EXPECT_EQ(ran.findings(), "");
+  for (std::uint32_t i = 0; i < 32; ++i) EXPECT_EQ(ran.words[32 + i], i);
+}
+
+TEST(Cluster, a_block_that_need_not_have_begun_must_not_be_touched) {
+  for (const std::string& before : {std::string(), std::string("barrier.cluster.arrive.aligned;")})
+    for (const Schedule schedule : schedules) {
+      const std::string behind = before.empty() ? meet : "barrier.cluster.wait.aligned;\n";
+      const Ran ran = store_to_the_other_block(before, behind, schedule);
+      ASSERT_EQ(ran.count(FindingKind::absent_block), 1) << ran.findings();
+      EXPECT_EQ(ran.findings().find("absent-block: kernel k, block (0,0,0), thread (0,0,0), PTX "
+                                    "line 13: lane 0 writes 4 bytes at 0x180000100000000, of "
+                                    "block 1 of the cluster, which need not have begun"),
+                0u)
+          << ran.findings();
+    }
+}
+
+TEST(Cluster, who_waits_at_its_barrier_knows_that_all_blocks_have_begun) {
+  for (const Schedule schedule : schedules)
+    for (const char* order : {"", ".relaxed"}) {
+      const std::string arrive = "barrier.cluster.arrive" + std::string(order) + ".aligned;\n";
+      expect_stored(
+          store_to_the_other_block(arrive + "barrier.cluster.wait.aligned;\n", meet, schedule));
+    }
+}
+
+// Block 1 gives a sign in global memory, which block 0 waits for before it writes.
+TEST(Cluster, a_message_from_a_block_shows_that_it_has_begun) {
+  const auto sign = [](const std::string& release) {
+    return "@%p1 bra READ;\n" + release + " [%rd30], 1; bra GO;\n" +
+           "READ: ld.acquire.gpu.global.u32 %r6, [%rd30]; setp.eq.u32 %p2, %r6, 0; @%p2 bra READ;\n"
+           "GO: bar.warp.sync -1;\n";
+  };
+  for (const Schedule schedule : schedules) {
+    expect_stored(store_to_the_other_block(sign("st.release.gpu.global.u32"), meet, schedule));
+    const Ran ran = store_to_the_other_block(sign("st.relaxed.gpu.global.u32"), meet, schedule);
+    EXPECT_EQ(ran.count(FindingKind::absent_block), 1) << ran.findings();
+  }
+}
+
+// Block 0 reads what block 1 has written; `behind` is all that keeps block 1 from ending.
+Ran load_from_the_other_block(const std::string& behind, Schedule schedule) {
+  LaunchRequest request = shaped(2, 32, {.schedule = schedule});
+  request.cluster.x = 2;
+  return launch_words(
+      entry(".shared .align 4 .b8 tile[128];\n" + own_word +
+                "mov.u32 %r1, tile; shl.b32 %r2, %r50, 2; add.u32 %r2, %r1, %r2;\n"
+                "mov.u32 %r3, %cluster_ctarank; setp.ne.u32 %p1, %r3, 0;\n"
+                "st.shared.u32 [%r2], %r50;\n" +
+                meet + "@%p1 bra END; mapa.shared::cluster.u32 %r4, %r2, 1;\n" +
+                "ld.shared::cluster.u32 %r5, [%r4]; st.global.u32 [%rd32+128], %r5;\nEND:" + behind,
+            "", "sm_90a"),
+      std::vector<std::uint32_t>(64), request);
+}
+
+TEST(Cluster, a_block_must_not_end_while_another_touches_its_memory) {
+  for (const Schedule schedule : schedules) {
+    expect_stored(load_from_the_other_block(meet, schedule));
+    for (const char* behind : {"", "barrier.cluster.arrive.aligned;"}) {
+      const Ran ran = load_from_the_other_block(behind, schedule);
+      ASSERT_EQ(ran.count(FindingKind::absent_block), 1) << ran.findings();
+      EXPECT_EQ(ran.findings().find("absent-block: kernel k, block (0,0,0), thread (0,0,0), PTX "
+                                    "line 15: lane 0 reads"),
+                0u)
+          << ran.findings();
+      EXPECT_NE(ran.findings().find("until nobody touches its memory any more"), std::string::npos);
+    }
+  }
+}
+
 }  // namespace
 }  // namespace microscale::emulator

@@ -6,7 +6,9 @@ namespace microscale::emulator {
 
 TEST(Access, names_a_byte_of_a_peer_apart_from_ones_own) {
   EXPECT_EQ(cluster_shared(3, 0x40) & window_mask, shared_window);
-  EXPECT_EQ(cluster_shared(3, 0x40) >> 32 & 0xffff, 3u);
+  EXPECT_TRUE(names_block(cluster_shared(3, 0x40)));
+  EXPECT_FALSE(names_block(shared_window + 0x40));
+  EXPECT_EQ(rank_of(cluster_shared(3, 0x40)), 3u);
   EXPECT_NE(cluster_shared(0, 0x40), shared_window + 0x40);
 }
 

@@ -134,7 +134,7 @@ TEST(ClusterAccess, reaches_a_peers_shared_memory) {
   SmallMachine machine;
   auto memory = machine.cluster(0, {2, 1, 1024, 0});
   store(*memory, {5, 0, 1, 1}, strided(shared_window, 4), 4, all_lanes, 70);
-  memory->on_cluster_barrier();
+  meet(*memory, 2);
   EXPECT_EQ(load(*memory, {4, 0, 2, 0}, strided(cluster_shared(1, 0), 4)).word[0][3], 73u);
   EXPECT_EQ(machine.all(), 0u) << machine.first();
 }

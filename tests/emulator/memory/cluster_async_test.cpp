@@ -313,6 +313,26 @@ TEST(BulkCopy, needs_a_fence_after_its_mbarrier_is_made) {
   }
 }
 
+TEST(StoreAsync, gives_what_its_sender_knew_and_not_what_it_does_behind) {
+  SmallMachine machine({.policy = AsyncPolicy::eager});
+  auto memory = machine.cluster();
+  const std::uint64_t before = machine.filled(128), behind = machine.filled(128);
+  const Addresses to = strided(shared_window, 4);
+  const std::uint8_t values[4] = {};
+  memory->mbarrier_init({0, 0, 1, 0}, 0, place, 1);
+  memory->on_proxy_fence({0, 0, 2, 0});
+  memory->on_barrier(0, 0xf);
+  memory->mbarrier_arrive({0, 0, 3, 0}, 0, place, 1, 4);
+  store(*memory, {0, 1, 4, 0}, strided(before, 4));
+  memory->store_async({0, 1, 5, 0}, {1, 4, to.data()}, values, &place);
+  store(*memory, {0, 1, 6, 0}, strided(behind, 4));
+  wait_for(*memory, {0, 0, 7, 0}, 0);
+  load(*memory, {0, 0, 8, 0}, strided(before, 4));
+  EXPECT_EQ(machine.all(), 0u) << machine.first();
+  load(*memory, {0, 0, 9, 0}, strided(behind, 4));
+  EXPECT_EQ(machine.count(FindingKind::race), 1);
+}
+
 TEST(Tensor, map_that_is_none_is_a_finding) {
   SmallMachine machine;
   auto memory = machine.cluster();

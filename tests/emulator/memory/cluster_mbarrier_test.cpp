@@ -105,7 +105,7 @@ TEST(ClusterMbarrier, of_a_peer_is_reached_through_the_cluster_window) {
   SmallMachine machine;
   auto memory = machine.cluster(0, {2, 1, 16384, 0});
   memory->mbarrier_init({0, 0, 1, 0}, 0, place, 1);
-  memory->on_cluster_barrier();
+  meet(*memory, 2);
   memory->mbarrier_arrive({1, 0, 2, 1}, 0, cluster_shared(0, 8192), 1);
   EXPECT_TRUE(memory->mbarrier_test_parity({0, 0, 3, 0}, 0, place, 0));
   EXPECT_EQ(machine.all(), 0u) << machine.first();

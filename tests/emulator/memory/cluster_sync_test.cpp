@@ -145,11 +145,43 @@ TEST(ClusterSync, blocks_of_a_cluster_meet_at_its_barrier) {
   for (const bool met : {true, false}) {
     SmallMachine machine;
     auto memory = machine.cluster(0, {2, 1, 1024, 0});
+    meet(*memory, 2);
     store(*memory, {0, 0, 10, 0}, strided(cluster_shared(1, 0), 4));
-    if (met) memory->on_cluster_barrier();
+    if (met) meet(*memory, 2);
     load(*memory, {1, 0, 11, 1}, strided(shared_window, 4));
     EXPECT_EQ(machine.count(FindingKind::race), met ? 0 : 1);
+    EXPECT_EQ(machine.all(), met ? 0u : 1u) << machine.first();
   }
+}
+
+TEST(ClusterSync, who_arrives_at_the_clusters_barrier_relaxed_gives_what_was_fenced) {
+  for (const bool fenced : {true, false}) {
+    SmallMachine machine;
+    auto memory = machine.cluster(0, {2, 1, 1024, 0});
+    const std::uint64_t data = machine.filled(128);
+    store(*memory, {0, 0, 10, 0}, strided(data, 4));
+    if (fenced) memory->on_fence({0, 0, 11, 0}, MemoryScope::cluster);
+    meet(*memory, 2, true);
+    load(*memory, {1, 0, 12, 1}, strided(data, 4));
+    EXPECT_EQ(machine.count(FindingKind::race), fenced ? 0 : 1);
+  }
+}
+
+TEST(ClusterSync, at_the_clusters_barrier_nothing_is_learned_without_waiting_nor_given_behind_it) {
+  SmallMachine machine;
+  auto memory = machine.cluster(0, {2, 1, 1024, 0});
+  const std::uint64_t before = machine.filled(128), behind = machine.filled(128);
+  store(*memory, {0, 0, 10, 0}, strided(before, 4));
+  for (const std::uint32_t rank : {0u, 1u}) memory->on_cluster_arrive({rank, 0, 11, rank}, false);
+  store(*memory, {0, 0, 12, 0}, strided(behind, 4));
+  memory->on_cluster_open();
+  load(*memory, {1, 0, 13, 1}, strided(before, 4));
+  EXPECT_EQ(machine.count(FindingKind::race), 1);
+  memory->on_cluster_wait(1, 0);
+  load(*memory, {1, 0, 14, 1}, strided(before, 4));
+  EXPECT_EQ(machine.count(FindingKind::race), 1);
+  load(*memory, {1, 0, 15, 1}, strided(behind, 4));
+  EXPECT_EQ(machine.count(FindingKind::race), 2);
 }
 
 }  // namespace

@@ -95,6 +95,14 @@ inline void store(ClusterMemory& memory, const Agent& agent, const Addresses& at
   memory.store(agent, {lanes, bytes, at.data(), order, MemoryScope::gpu}, words);
 }
 
+/// Warp 0 of each of `blocks` blocks goes through barrier.cluster; block r is number r of the grid.
+inline void meet(ClusterMemory& memory, std::uint32_t blocks, bool relaxed = false) {
+  for (std::uint32_t rank = 0; rank < blocks; ++rank)
+    memory.on_cluster_arrive({rank, 0, 0, rank}, relaxed);
+  memory.on_cluster_open();
+  for (std::uint32_t rank = 0; rank < blocks; ++rank) memory.on_cluster_wait(rank, 0);
+}
+
 inline std::uint32_t add(ClusterMemory& memory, const Agent& agent, std::uint64_t at,
                          std::uint32_t value, std::uint32_t lanes = 1,
                          MemoryScope scope = MemoryScope::gpu) {

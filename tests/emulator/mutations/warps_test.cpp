@@ -1,5 +1,5 @@
 // Faults in kernels whose warps, lanes and blocks talk to each other: a grid-wide sum, an exchange
-// of words.
+// of words, a sum of two blocks of a cluster.
 #include "emulator/mutations/mutation.hpp"
 
 namespace microscale::emulator::mutations {
@@ -34,7 +34,20 @@ Trial run_exchange(const std::string& text, const LaunchOptions& options) {
   return trial;
 }
 
-constexpr Kernel sum{"sum.ptx", run_sum}, exchange{"exchange.ptx", run_exchange};
+Trial run_pair(const std::string& text, const LaunchOptions& options) {
+  Memory memory;
+  std::vector<float> input(256), expected(128);
+  for (std::size_t i = 0; i < 256; ++i) input[i] = static_cast<float>(i % 19 * i);
+  for (std::size_t i = 0; i < 128; ++i) expected[i] = input[i] + input[128 + i];
+  const std::uint64_t in = upload(memory, input), out = upload(memory, std::vector<float>(128));
+  Trial trial = run_text(memory, text, request_for("pair_sum", {2, 1, 1}, {64, 1, 1}), options,
+                         [&] { return arguments(in, out); });
+  note(trial, download<float>(memory, out, 128) == expected, "the sums");
+  return trial;
+}
+
+constexpr Kernel sum{"sum.ptx", run_sum}, exchange{"exchange.ptx", run_exchange},
+    pair_sum{"pair_sum.ptx", run_pair};
 
 using enum FindingKind;
 
@@ -86,10 +99,33 @@ constexpr Fault exchange_faults[] = {
      "shfl.sync.down.b32 \t%r25|%p2, %r28, %r27, 31,", check("the running sums")},
 };
 
+constexpr Fault pair_faults[] = {
+    {"pair sum: does not wait until the other block has begun",
+     "barrier.cluster.wait.acquire.aligned;  // the other has begun", "",
+     finding(absent_block, "st.async"), "need not have begun"},
+    {"pair sum: does not arrive when it has begun",
+     "barrier.cluster.arrive.relaxed.aligned;  // has begun", "",
+     finding(deadlock, "barrier.cluster.wait"), "waits for the cluster's barrier"},
+    {"pair sum: fence behind the mbarrier dropped",
+     "fence.mbarrier_init.release.cluster;  // the mbarrier", "", finding(race, "st.async"),
+     "an mbarrier that warp 0 initialised"},
+    {"pair sum: mbarrier wait dropped",
+     "mbarrier.try_wait.parity.acquire.cluster.shared::cta.b64 done, [%r9], 0;  // all is here",
+     "setp.eq.u32 done, %r9, %r9;", finding(missing_wait, "ld.shared.f32 \t%f3")},
+    {"pair sum: arrives with its sums relaxed",
+     "barrier.cluster.arrive.release.aligned;  // the sums\n",
+     "barrier.cluster.arrive.relaxed.aligned;\n", finding(race, "ld.shared::cluster.f32")},
+    {"pair sum: a block ends while the other reads its sums",
+     "barrier.cluster.wait.acquire.aligned;  // the sums are read", "",
+     finding(absent_block, "ld.shared::cluster.f32"), "may have ended"},
+};
+
 TEST(Mutations, sum_is_clean) { expect_clean(sum); }
 TEST(Mutations, sum_faults_are_named) { expect_caught(sum, sum_faults); }
 TEST(Mutations, exchange_is_clean) { expect_clean(exchange); }
 TEST(Mutations, exchange_faults_are_named) { expect_caught(exchange, exchange_faults); }
+TEST(Mutations, pair_sum_is_clean) { expect_clean(pair_sum); }
+TEST(Mutations, pair_sum_faults_are_named) { expect_caught(pair_sum, pair_faults); }
 
 }  // namespace
 }  // namespace microscale::emulator::mutations
