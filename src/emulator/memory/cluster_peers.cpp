@@ -3,6 +3,7 @@
 // arrived there, and travels in the clocks with every other order.
 #include <algorithm>
 #include <unordered_set>
+#include <utility>
 
 #include <fmt/format.h>
 
@@ -51,7 +52,9 @@ void ClusterMemory::on_block_end(std::uint32_t rank, std::uint32_t block) {
   for (std::uint32_t i = 0; i < shape_.warps; ++i)
     known.join(warps_[std::size_t{rank} * shape_.warps + i].know.clock);
   std::unordered_set<std::uint32_t> looked_at = {0};
+  std::uint32_t neighbour = 0;  // names the same record nearly always
   const auto look = [&](Cell cell) {
+    if (std::exchange(neighbour, id_of(cell)) == id_of(cell)) return;
     const std::uint32_t lane = lane_of(cell) % several_lanes;
     for (std::uint32_t id = id_of(cell); looked_at.insert(id).second; id = log_[id].previous) {
       const Record& record = log_[id];
