@@ -5,10 +5,7 @@
 namespace microscale::cpu {
 namespace {
 
-bool has_kernel(Format format) {
-  return format == Format::mxfp4 || format == Format::nvfp4 || format == Format::mxfp8_e4m3 ||
-         format == Format::mxfp8_e5m2;
-}
+bool has_kernel(Format format) { return format != Format::mxint8; }
 
 }  // namespace
 

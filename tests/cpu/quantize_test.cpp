@@ -16,7 +16,8 @@ using test::Input;
 using test::Placement;
 using test::vector_tables;
 
-constexpr Format covered[] = {Format::mxfp4, Format::nvfp4, Format::mxfp8_e4m3, Format::mxfp8_e5m2};
+constexpr Format covered[] = {Format::mxfp4,      Format::nvfp4,      Format::mxfp6_e2m3,
+                              Format::mxfp6_e3m2, Format::mxfp8_e4m3, Format::mxfp8_e5m2};
 constexpr DType types[] = {DType::f32, DType::f16, DType::bf16};
 
 // Runs all tables on an input as one line, whole groups and a rest.
@@ -58,7 +59,8 @@ TEST_F(CpuQuantize, mx_equals_the_reference_for_every_rule_type_and_kind_of_inpu
         if (format != Format::nvfp4)
           for (ScaleRule rule : scale_rules(format)) check(input, call_of(format, rule));
     const Input each = test::each_as_amax(type, 1);
-    for (Format format : {Format::mxfp4, Format::mxfp8_e4m3, Format::mxfp8_e5m2})
+    for (Format format : {Format::mxfp4, Format::mxfp6_e2m3, Format::mxfp6_e3m2, Format::mxfp8_e4m3,
+                          Format::mxfp8_e5m2})
       for (ScaleRule rule : {ScaleRule::rceil, ScaleRule::even_down, ScaleRule::search})
         check(each, call_of(format, rule));
   }

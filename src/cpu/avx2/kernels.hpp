@@ -10,9 +10,11 @@ namespace microscale::avx2 {
 inline constexpr int group = 8;
 
 cpu::QuantizeKernel quantize_mxfp4(const QuantizeLines& call);
+cpu::QuantizeKernel quantize_mxfp6(const QuantizeLines& call);
 cpu::QuantizeKernel quantize_mxfp8(const QuantizeLines& call);
 cpu::QuantizeKernel quantize_nvfp4(const QuantizeLines& call);
 cpu::DequantizeKernel dequantize_fp4(const DequantizeLines& call);
+cpu::DequantizeKernel dequantize_mxfp6(const DequantizeLines& call);
 cpu::DequantizeKernel dequantize_mxfp8(const DequantizeLines& call);
 AbsMaxRun abs_max(const void* input, DType type, std::int64_t count);
 

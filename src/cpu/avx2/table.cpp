@@ -12,16 +12,36 @@ bool available() {
 }
 
 cpu::QuantizeKernel kernel_of(const QuantizeLines& call) {
-  if (call.format == Format::mxfp4) return avx2::quantize_mxfp4(call);
-  return call.format == Format::nvfp4 ? avx2::quantize_nvfp4(call) : avx2::quantize_mxfp8(call);
+  switch (call.format) {
+    case Format::mxfp4:
+      return avx2::quantize_mxfp4(call);
+    case Format::nvfp4:
+      return avx2::quantize_nvfp4(call);
+    case Format::mxfp6_e2m3:
+    case Format::mxfp6_e3m2:
+      return avx2::quantize_mxfp6(call);
+    default:
+      return avx2::quantize_mxfp8(call);
+  }
+}
+
+cpu::DequantizeKernel kernel_of(const DequantizeLines& call) {
+  switch (call.format) {
+    case Format::mxfp4:
+    case Format::nvfp4:
+      return avx2::dequantize_fp4(call);
+    case Format::mxfp6_e2m3:
+    case Format::mxfp6_e3m2:
+      return avx2::dequantize_mxfp6(call);
+    default:
+      return avx2::dequantize_mxfp8(call);
+  }
 }
 
 void quantize(const QuantizeLines& call) { cpu::quantize_runs(call, avx2::group, kernel_of(call)); }
 
 void dequantize(const DequantizeLines& call) {
-  const bool fp4 = call.format == Format::mxfp4 || call.format == Format::nvfp4;
-  cpu::dequantize_runs(call, avx2::group,
-                       fp4 ? avx2::dequantize_fp4(call) : avx2::dequantize_mxfp8(call));
+  cpu::dequantize_runs(call, avx2::group, kernel_of(call));
 }
 
 }  // namespace

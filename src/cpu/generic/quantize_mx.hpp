@@ -1,6 +1,6 @@
-// Dense to MXFP4 and MXFP8. Elements are rounded in 16-bit integers: BF16 as it is, FP32 and FP16
-// as the upper half of FP32 rounded to odd. A power-of-two scale is then a subtraction from the
-// pattern, and rounding to nearest even an addition. Included inside a target region
+// Dense to MXFP4, MXFP6 and MXFP8. Elements are rounded in 16-bit integers: BF16 as it is, FP32 and
+// FP16 as the upper half of FP32 rounded to odd. A power-of-two scale is then a subtraction from
+// the pattern, and rounding to nearest even an addition. Included inside a target region
 // (cpu/target_region.hpp).
 
 /// What is subtracted from 16-bit patterns under scale byte b, for 8 blocks. Small bytes belong to
@@ -47,10 +47,10 @@ template <class Element>
   return replace_below8(code, set8(1 << Element::mantissa_bits), subnormal);
 }
 
-/// Encodes 8 blocks under the scales `bytes`; `offsets` from pattern_offsets.
+/// Encodes 8 blocks, a code a byte, under the scales `bytes`; `offsets` from pattern_offsets.
 template <class Element>
-inline void encode_fp8(const std::uint16_t* x, const std::uint16_t* offsets,
-                       const std::uint16_t* bytes, std::uint8_t* codes, bool past_cache) {
+inline void encode_bytes(const std::uint16_t* x, const std::uint16_t* offsets,
+                         const std::uint16_t* bytes, std::uint8_t* codes, bool past_cache) {
   constexpr int per_vector = 2 * lanes, vectors = 8 * 32 / per_vector;
   MICROSCALE_UNROLL
   for (int i = 0; i < vectors; i += 2) {
@@ -62,12 +62,13 @@ inline void encode_fp8(const std::uint16_t* x, const std::uint16_t* offsets,
     if (__builtin_expect(any_below8(code, set8(1 << Element::mantissa_bits)), false))
       code = with_subnormals<Element>(pair, bytes[i * per_vector / 32],
                                       bytes[(i + 1) * per_vector / 32], code);
-    code = or_(code, and_(pack16_signed(x0, x1), set8(0x80)));
+    const Int signs = and_(pack16_signed(x0, x1), set8(0x80));
+    code = or_(code, Element::sign_bit == 0x80 ? signs : shr16<2>(signs));
     put(codes + i * per_vector, in_order(code), past_cache);
   }
 }
 
-/// As encode_fp8.
+/// As encode_bytes.
 inline void encode_fp4(const std::uint16_t* x, const std::uint16_t* offsets, std::uint8_t* codes,
                        bool past_cache) {
   constexpr int per_vector = 2 * lanes, vectors = 8 * 32 / per_vector;
@@ -162,7 +163,7 @@ void quantize_mx_run(const cpu::QuantizeRun& run) {
       if constexpr (Element::mantissa_bits == 1)
         encode_fp4(x + i * 32, offsets + i, codes, past_cache);
       else
-        encode_fp8<Element>(x + i * 32, offsets + i, bytes + i, codes, past_cache);
+        encode_bytes<Element>(x + i * 32, offsets + i, bytes + i, codes, past_cache);
     }
     if (__builtin_expect(redo != 0, false)) cpu::requantize(run, first, redo);
   }

@@ -8,13 +8,23 @@ struct Fp4 {
   static constexpr int mantissa_bits = 1, emax = 2, bias = 1, largest_fraction = 0x40;  // of 128
   static constexpr float largest = 6.0f, smallest_normal = 1.0f;
 };
+struct Fp6E2M3 {
+  static constexpr int mantissa_bits = 3, emax = 2, bias = 1, max_code = 0x1F, sign_bit = 0x20,
+                       largest_fraction = 0x70;
+  static constexpr float largest = 7.5f, smallest_normal = 1.0f, subnormal_magic = 0x1p20f;
+};
+struct Fp6E3M2 {
+  static constexpr int mantissa_bits = 2, emax = 4, bias = 3, max_code = 0x1F, sign_bit = 0x20,
+                       largest_fraction = 0x60;
+  static constexpr float largest = 28.0f, smallest_normal = 0.25f, subnormal_magic = 0x1p19f;
+};
 struct Fp8E4M3 {
-  static constexpr int mantissa_bits = 3, emax = 8, bias = 7, max_code = 0x7E,
+  static constexpr int mantissa_bits = 3, emax = 8, bias = 7, max_code = 0x7E, sign_bit = 0x80,
                        largest_fraction = 0x60;
   static constexpr float largest = 448.0f, smallest_normal = 0x1p-6f, subnormal_magic = 0x1p14f;
 };
 struct Fp8E5M2 {
-  static constexpr int mantissa_bits = 2, emax = 15, bias = 15, max_code = 0x7B,
+  static constexpr int mantissa_bits = 2, emax = 15, bias = 15, max_code = 0x7B, sign_bit = 0x80,
                        largest_fraction = 0x60;
   static constexpr float largest = 57344.0f, smallest_normal = 0x1p-14f, subnormal_magic = 0x1p7f;
 };
