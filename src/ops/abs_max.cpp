@@ -27,7 +27,7 @@ std::int64_t find_non_finite(const TensorView& input, std::int64_t first, std::i
 
 AbsMax abs_max(const TensorView& input, const Context& context) {
   check_view("abs_max", input.data, input.rows, input.cols, input.row_stride);
-  const KernelTable& table = choose_backend(context);
+  const KernelTable& table = choose_backend("abs_max", context);
   const std::int64_t runs_per_row = (input.cols + run_elements - 1) / run_elements;
   const std::int64_t rows_per_item =
       std::max<std::int64_t>(1, run_elements * 4 / std::max<std::int64_t>(1, input.cols));

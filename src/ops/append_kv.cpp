@@ -145,7 +145,7 @@ struct Run {
 class Appender {
   // Of a run's K or V, that the second-level cache holds them.
   static constexpr std::int64_t run_elements = 1 << 16;
-  static constexpr std::int64_t asked_ahead = 8192;  // bytes of K or V
+  static constexpr std::int64_t asked_ahead = 8192;  // bytes of K or V, as quantizers ask ahead
 
  public:
   Appender(const AppendKvOptions& o, const Context& context)
@@ -153,7 +153,7 @@ class Appender {
         cache_(o.cache),
         k_(with_strides(o.k)),
         v_(with_strides(o.v)),
-        kernels_(*choose_backend(context).rows) {
+        kernels_(*choose_backend(operation, context).rows) {
     call_.format = block_format(cache_.format);
     call_.input_stride = cache_.d;
     call_.numerics = o.numerics;
@@ -194,7 +194,8 @@ class Appender {
     float global;
   };
 
-  /// Of a run and head, side by side: the quantizers take several lines at once then.
+  /// A run's rows from a head on, a head's side by side: the quantizers take several lines at once
+  /// then.
   struct Rows {
     DType type;
     std::uint8_t* data;
@@ -277,13 +278,13 @@ class Appender {
       const bool is_first = p < cache_.first.count, is_recent = p >= length - kept;
       if (!is_first && !is_recent) continue;
       kernels_.to_floats(rows.data + rows.bytes(t * cache_.d), rows.type, cache_.d, values.data());
-      const auto write = [&](std::uint16_t* copies, std::int64_t count, std::int64_t index) {
+      const auto put = [&](std::uint16_t* copies, std::int64_t count, std::int64_t index) {
         std::uint16_t* at = copies + (run.sequence * count + index) * row + head * cache_.d;
         for (std::int64_t i = 0; i < cache_.d; ++i)
           store_dense(values[static_cast<std::size_t>(i)], at, DType::bf16, i);
       };
-      if (is_first) write(first, cache_.first.count, p);
-      if (is_recent) write(recent, kept, p % kept);
+      if (is_first) put(first, cache_.first.count, p);
+      if (is_recent) put(recent, kept, p % kept);
     }
   }
 

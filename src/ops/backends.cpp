@@ -71,16 +71,18 @@ std::string_view to_string(Backend backend) {
 
 std::vector<Backend> available_backends() {
   const char* wanted = std::getenv("MICROSCALE_BACKEND");
-  // An emulated GPU stands behind backend cuda (src/emulator/device.hpp), and leaves the CPU's as they are.
+  // An emulated GPU stands behind backend cuda (src/emulator/device.hpp), and leaves the CPU's as
+  // they are.
   if (wanted && std::string_view(wanted).starts_with("emulator-")) wanted = nullptr;
   std::vector<Backend> backends;
   for (const KernelTable* table : tables)
     if (table->available() && (!wanted || !*wanted || to_string(table->backend) == wanted))
       backends.push_back(table->backend);
   if (backends.empty())
-    throw Error(ErrorCode::unsupported, "MICROSCALE_BACKEND=" + std::string(wanted ? wanted : "") +
-                                            " names no backend of this machine; unset it, or use "
-                                            "reference, avx2, avx512 or amx where the processor has it");
+    throw Error(ErrorCode::unsupported,
+                "MICROSCALE_BACKEND=" + std::string(wanted ? wanted : "") +
+                    " names no backend of this machine; unset it, or use "
+                    "reference, avx2, avx512 or amx where the processor has it");
   return backends;
 }
 
@@ -106,8 +108,8 @@ const KernelTable& choose_backend(const AttentionNeeds& call, const Context& con
                 [&](const KernelTable& t) { return t.attention && t.attention->supports(call); });
 }
 
-const KernelTable& choose_backend(const Context& context) {
-  return choose(context, "abs_max", [](const KernelTable&) { return true; });
+const KernelTable& choose_backend(const char* operation, const Context& context) {
+  return choose(context, operation, [](const KernelTable&) { return true; });
 }
 
 }  // namespace microscale

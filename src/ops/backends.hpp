@@ -13,7 +13,7 @@ const KernelTable& choose_backend(const QuantizeLines& call, const Context& cont
 const KernelTable& choose_backend(const DequantizeLines& call, const Context& context);
 const KernelTable& choose_backend(const MatmulProduct& call, const Context& context);
 const KernelTable& choose_backend(const AttentionNeeds& call, const Context& context);
-/// For calls that every backend supports.
-const KernelTable& choose_backend(const Context& context);
+/// For calls that every backend supports; `operation` begins the sentence if it is absent.
+const KernelTable& choose_backend(const char* operation, const Context& context);
 
 }  // namespace microscale

@@ -120,7 +120,7 @@ void silu_mul_quantize_into(const SiluMulOptions& o, const Context& context) {
   const BlockShape shape = check_output(operation, o.output, o.gate, context);
   if (context.backend == Backend::cuda)
     return cuda::silu_mul_quantize(cuda::runtime_device(), o, context.stream);
-  const RowKernels& kernels = *choose_backend(context).rows;
+  const RowKernels& kernels = *choose_backend(operation, context).rows;
   quantize_rows(shape, o.output, context,
                 [&](std::int64_t first, std::int64_t count, float* values) {
                   kernels.silu_mul(o, first, count, values);
@@ -150,7 +150,7 @@ void rms_norm_quantize_into(const RmsNormOptions& o, const Context& context) {
   const BlockShape shape = check_output(operation, o.output, o.input, context);
   if (context.backend == Backend::cuda)
     return cuda::rms_norm_quantize(cuda::runtime_device(), o, context.stream);
-  const RowKernels& kernels = *choose_backend(context).rows;
+  const RowKernels& kernels = *choose_backend(operation, context).rows;
   quantize_rows(shape, o.output, context,
                 [&](std::int64_t first, std::int64_t count, float* values) {
                   kernels.rms_norm(o, first, count, values);
@@ -168,7 +168,7 @@ void hadamard_quantize_into(const HadamardOptions& o, const Context& context) {
   const BlockShape shape = check_output(operation, o.output, o.input, context);
   if (context.backend == Backend::cuda)
     return cuda::hadamard_quantize(cuda::runtime_device(), o, context.stream);
-  const RowKernels& kernels = *choose_backend(context).rows;
+  const RowKernels& kernels = *choose_backend(operation, context).rows;
   quantize_rows(shape, o.output, context,
                 [&](std::int64_t first, std::int64_t count, float* values) {
                   kernels.hadamard(o, first, count, values);

@@ -1,5 +1,5 @@
-// Rows of K and V as append_kv quantizes them: what the host quantizes, and the oracle of the
-// kernels that append.
+// Rows of K and V as append_kv quantizes them: Backend::reference's, and the oracle of the kernels
+// that append, on a host and on a GPU.
 #pragma once
 
 #include <cstdint>

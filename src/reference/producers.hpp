@@ -1,5 +1,5 @@
-// Rows of what formats/producers.hpp defines, from dense memory into FP32 rows: what the fused
-// operations quantize on a host, and the oracle of their kernels.
+// Rows of what formats/producers.hpp defines, from dense memory into FP32 rows: Backend::reference's,
+// and the oracle of the kernels of the fused operations, on a host and on a GPU.
 #pragma once
 
 #include <cstdint>

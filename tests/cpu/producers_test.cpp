@@ -13,7 +13,7 @@
 namespace microscale {
 namespace {
 
-constexpr std::int64_t rows = 3, gap = 5;  // elements between rows
+constexpr std::int64_t rows = 3;
 constexpr DType types[] = {DType::f32, DType::f16, DType::bf16};
 // A vector, an incomplete pair of them, whole and cut groups, and a second segment of groups.
 constexpr std::int64_t widths[] = {16, 48, 64, 240, 1024, 16384 + 528};
@@ -21,21 +21,22 @@ constexpr std::int64_t widths[] = {16, 48, 64, 240, 1024, 16384 + 528};
 /// A matrix with gaps between its rows and numbers of all kinds, some of them NaN and infinite.
 struct Matrix {
   DType type;
-  std::int64_t cols;
+  std::int64_t cols, stride;
   std::vector<std::uint8_t> bytes;
 
-  Matrix(DType type_, std::int64_t cols_, std::uint32_t seed) : type(type_), cols(cols_) {
-    const auto count = static_cast<int>(rows * (cols + gap));
+  Matrix(DType type_, std::int64_t cols_, std::uint32_t seed)
+      : type(type_), cols(cols_), stride(cols + 4 + seed) {
+    const auto count = static_cast<int>(rows * stride);
     const test::Input input = test::of_values("", type, count, [&](int i) {
       const std::uint32_t random = 0x9E3779B1u * (static_cast<std::uint32_t>(i) + seed);
       const float x = static_cast<float>(static_cast<std::int32_t>(random)) * 0x1p-29f;
-      if (i == 2 * (cols + gap) + 7) return std::numeric_limits<float>::quiet_NaN();
-      if (i == 2 * (cols + gap) + 9) return -std::numeric_limits<float>::infinity();
+      if (i == 2 * stride + 7) return std::numeric_limits<float>::quiet_NaN();
+      if (i == 2 * stride + 9) return -std::numeric_limits<float>::infinity();
       return i % 11 == 0 ? x * 1e3f : i % 13 == 0 ? x * 1e-6f : x;
     });
     bytes = test::to_bytes(input);
   }
-  TensorView view() const { return {bytes.data(), type, rows, cols, cols + gap}; }
+  TensorView view() const { return {bytes.data(), type, rows, cols, stride}; }
 };
 
 void expect_same(const std::vector<float>& got, const std::vector<float>& want,
@@ -82,22 +83,24 @@ TEST(CpuProducers, rms_norm) {
       }
 }
 
-// In place, so that what is written beside the sum shows, too.
+// In place and elsewhere; what is written beside the sum shows, too.
 TEST(CpuProducers, rms_norm_of_a_sum) {
   for (const DType type : types)
-    for (const std::int64_t cols : widths) {
-      const Matrix x(type, cols, 5), residual(type, cols, 6);
-      std::vector<std::vector<std::uint8_t>> sums;
-      compare(x, "RMSNorm of a sum", [&](const RowKernels& kernels, float* output) {
-        Matrix sum = residual;
-        RmsNormOptions o{.input = x.view(), .residual = sum.view(), .output = {}};
-        o.sum = {sum.bytes.data(), type, rows, cols, cols + gap};
-        kernels.rms_norm(o, 1, 2, output);
-        sums.push_back(sum.bytes);
-      });
-      for (const auto& sum : sums) EXPECT_EQ(sum, sums[0]) << to_string(type) << ' ' << cols;
-      EXPECT_NE(sums[0], residual.bytes);
-    }
+    for (const std::int64_t cols : widths)
+      for (const bool in_place : {false, true}) {
+        const Matrix x(type, cols, 5), residual(type, cols, 6), other(type, cols, 7);
+        std::vector<std::vector<std::uint8_t>> sums;
+        compare(x, "RMSNorm of a sum", [&](const RowKernels& kernels, float* output) {
+          Matrix sum = in_place ? residual : other;
+          RmsNormOptions o{
+              .input = x.view(), .residual = in_place ? sum.view() : residual.view(), .output = {}};
+          o.sum = {sum.bytes.data(), type, rows, cols, sum.stride};
+          kernels.rms_norm(o, 1, 2, output);
+          sums.push_back(sum.bytes);
+        });
+        for (const auto& sum : sums) EXPECT_EQ(sum, sums[0]) << to_string(type) << ' ' << cols;
+        EXPECT_NE(sums[0], (in_place ? residual : other).bytes);
+      }
 }
 
 TEST(CpuProducers, hadamard) {

@@ -155,6 +155,72 @@ TEST(AppendKv, transforms_keys_and_leaves_values) {
   expect_rows(cache, cache.view.v_codes, cache.view.v_scales, values, 1.0f, {}, "V");
 }
 
+// K and V as views of one tensor of heads; runs that begin inside a page; copies; V's scales wider
+// apart than K's.
+TEST(AppendKv, takes_views_and_strides_of_their_own) {
+  constexpr std::int64_t d = 64, heads = 3, n = 40,
+                         apart = 2 * d + 8;  // elements from head to head
+  for (const KvFormat format : test::kv_formats) {
+    const Heads k = test::random_heads(DType::bf16, 2, n, heads, d, 1),
+                v = test::random_heads(DType::bf16, 2, n, heads, d, 2);
+    std::vector<std::uint16_t> both(static_cast<std::size_t>(2 * n * heads * apart), 0x7FC0);
+    for (std::int64_t row = 0; row < 2 * n * heads; ++row)
+      for (const Heads* from : {&k, &v})
+        std::memcpy(both.data() + row * apart + (from == &v ? d : 0),
+                    from->bytes.data() + row * d * 2, d * 2);
+    OwnedCache packed(format, CacheLayout::nhd, 2, heads, d, 16, 64),
+        views(format, CacheLayout::nhd, 2, heads, d, 16, 64);
+    std::vector<std::uint8_t> wide(2 * views.v_scales.size() + 16, 0xFF);
+    KvPart& v_scales = views.view.v_scales;
+    if (v_scales.data != nullptr)
+      v_scales = {wide.data(), 2 * v_scales.page_stride, 2 * v_scales.head_stride,
+                  2 * v_scales.token_stride};
+    packed.keep(3, 9);
+    views.keep(3, 9);
+    using Range = std::pair<std::int64_t, std::int64_t>;
+    for (const auto& [begin, end] : {Range{0, 21}, Range{21, n}}) {
+      packed.append(k, v, begin, end);
+      for (std::int32_t& length : views.lengths) length = static_cast<std::int32_t>(end);
+      HeadsView view{.data = both.data() + begin * heads * apart,
+                     .dtype = DType::bf16,
+                     .batch = 2,
+                     .tokens = end - begin,
+                     .heads = heads,
+                     .d = d,
+                     .token_stride = heads * apart,
+                     .head_stride = apart,
+                     .batch_stride = n * heads * apart};
+      AppendKvOptions o{.cache = views.view, .k = view, .v = view};
+      o.v.data = both.data() + begin * heads * apart + d;
+      append_kv(o);
+    }
+    EXPECT_EQ(views.k_codes, packed.k_codes);
+    EXPECT_EQ(views.v_codes, packed.v_codes);
+    EXPECT_EQ(views.k_scales, packed.k_scales);
+    EXPECT_EQ(views.recent_k, packed.recent_k);
+    EXPECT_EQ(views.recent_v, packed.recent_v);
+    EXPECT_EQ(views.first_v, packed.first_v);
+    const std::int64_t scale_bytes = kv_page::token_scale_bytes(format, d);
+    for (std::int64_t at = 0; scale_bytes > 0 && at < 2 * heads * n; ++at)
+      ASSERT_EQ(
+          std::memcmp(views.row(v_scales, at % 2, at / 2 % heads, at / 2 / heads),
+                      packed.row(packed.view.v_scales, at % 2, at / 2 % heads, at / 2 / heads),
+                      static_cast<std::size_t>(scale_bytes)),
+          0);
+  }
+}
+
+TEST(AppendKv, says_which_operation_has_no_backend) {
+  OwnedCache cache(KvFormat::nvfp4, CacheLayout::records, 1, 1, 32, 16, 16);
+  const Heads k = test::random_heads(DType::bf16, 1, 1, 1, 32, 1);
+  cache.lengths = {1};
+  for (const Backend backend : {Backend::avx2, Backend::avx512, Backend::amx}) try {
+      append_kv({.cache = cache.view, .k = k.view(), .v = k.view()}, {.backend = backend});
+    } catch (const Error& error) {
+      EXPECT_EQ(std::string(error.what()).rfind("append_kv: ", 0), 0u) << error.what();
+    }
+}
+
 TEST(AppendKv, takes_packed_sequences) {
   const Heads k = test::random_heads(DType::bf16, 1, 30, 2, 32, 1);
   OwnedCache packed(KvFormat::mxfp4, CacheLayout::records, 3, 2, 32, 16, 64),

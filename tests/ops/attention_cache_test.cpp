@@ -10,6 +10,7 @@
 #include "microscale/error.hpp"
 #include "microscale/quantize.hpp"
 #include "support/caches.hpp"
+#include "support/guarded.hpp"
 
 namespace microscale {
 namespace {
@@ -158,6 +159,40 @@ void expect_features(const Features& f) {
 TEST(AttentionCache, decodes_every_format_and_size) {
   for (const KvFormat format : test::kv_formats)
     for (const std::int64_t d : {32, 64, 96, 128, 256}) expect_features({.format = format, .d = d});
+}
+
+// Rows that end with the memory they lie in, of heads that fill no whole step of a decoder.
+TEST(AttentionCache, reads_nothing_beyond_a_row) {
+  constexpr std::int64_t n = 16;
+  for (const KvFormat format : test::kv_formats)
+    for (const std::int64_t d : {32, 64, 96, 160}) {
+      OwnedCache cache(format, CacheLayout::nhd, 1, kv_heads, d, n, n);
+      cache.table[0] = static_cast<std::int32_t>(cache.view.pages - 1);
+      const Heads k = test::random_heads(DType::bf16, 1, n, kv_heads, d, 1),
+                  v = test::random_heads(DType::bf16, 1, n, kv_heads, d, 2),
+                  q = test::random_heads(DType::bf16, 1, 1, q_heads, d, 3);
+      cache.append(k, v, 0, n);
+      const test::Guarded parts[] = {test::Guarded(cache.k_codes), test::Guarded(cache.k_scales),
+                                     test::Guarded(cache.v_codes), test::Guarded(cache.v_scales)};
+      for (const Backend backend : test::attention_backends()) {
+        const auto attend = [&](const KvCache& from) {
+          std::vector<float> output(static_cast<std::size_t>(q_heads * d));
+          attention({.q = q.view(),
+                     .cache = from,
+                     .output = {output.data(), DType::f32, 1, 1, q_heads, d}},
+                    {.backend = backend});
+          return output;
+        };
+        KvCache guarded = cache.view;
+        guarded.k_codes.data = parts[0].data();
+        guarded.v_codes.data = parts[2].data();
+        if (guarded.k_scales.data != nullptr) {
+          guarded.k_scales.data = parts[1].data();
+          guarded.v_scales.data = parts[3].data();
+        }
+        EXPECT_EQ(attend(guarded), attend(cache.view)) << to_string(backend) << " d " << d;
+      }
+    }
 }
 
 TEST(AttentionCache, reads_copies_within_the_one_softmax) {

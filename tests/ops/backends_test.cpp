@@ -32,7 +32,7 @@ TEST_F(BackendsTest, reference_is_always_there_and_last) {
 TEST_F(BackendsTest, environment_narrows_the_choice) {
   setenv("MICROSCALE_BACKEND", "reference", 1);
   EXPECT_EQ(available_backends(), std::vector{Backend::reference});
-  EXPECT_EQ(choose_backend(Context{}).backend, Backend::reference);
+  EXPECT_EQ(choose_backend("a call", Context{}).backend, Backend::reference);
 }
 
 TEST_F(BackendsTest, every_backend_has_a_name_and_a_table_for_products) {

@@ -92,6 +92,35 @@ TEST(MatmulRange, scales_at_both_ends_give_exact_values) {
   }
 }
 
+// Whether weights are in range is asked piece by piece, of rows and of tiles.
+TEST(MatmulRange, one_row_far_behind_decides_for_all) {
+  constexpr std::int64_t m = 18, n = 600, k = 96;
+  Matrix a(DType::f32, m, k);
+  for (std::int64_t i = 0; i < m * k; ++i)
+    a.set(i / k, i % k, std::ldexp(1.0f + 0.125f * static_cast<float>(i % 7), -100));
+  for (const Backend backend : test::product_backends())
+    for (const Layout layout : {Layout::row_major, Layout::tiled_128x4}) {
+      BlockTensor rows = test::random_blocks(Format::mxfp8_e4m3, n, k, Layout::row_major, 3);
+      const auto last = static_cast<std::size_t>((n - 1) * k / 32);
+      std::fill(rows.scales().begin(), rows.scales().end(), std::uint8_t{127});
+      std::fill(rows.scales().begin() + static_cast<std::ptrdiff_t>(last), rows.scales().end(),
+                std::uint8_t{254});
+      BlockTensor one(BlockShape{1, k, Format::mxfp8_e4m3});
+      std::copy(rows.codes().end() - k, rows.codes().end(), one.codes().begin());
+      std::fill(one.scales().begin(), one.scales().end(), std::uint8_t{254});
+      BlockTensor b(BlockShape{n, k, Format::mxfp8_e4m3, BlockAxis::cols, layout});
+      std::copy(rows.codes().begin(), rows.codes().end(), b.codes().begin());
+      repack_scales(rows.view(), layout, b.scales());
+      const Context context{.backend = backend};
+      const Matrix all = test::product(a.view(), b.view(), m, n, context),
+                   alone = test::product(a.view(), one.view(), m, 1, context);
+      for (std::int64_t r = 0; r < m; ++r) {
+        EXPECT_TRUE(std::isfinite(all.at(r, n - 1))) << to_string(backend);
+        EXPECT_EQ(all.at(r, n - 1), alone.at(r, 0)) << to_string(backend);
+      }
+    }
+}
+
 TEST(MatmulRange, blocks_of_zeros_with_the_smallest_scale_change_nothing) {
   for (Backend backend : test::product_backends()) {
     BlockTensor b = test::random_blocks(Format::mxfp4, 33, 128, Layout::row_major, 4);

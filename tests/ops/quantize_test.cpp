@@ -146,6 +146,45 @@ TEST(Quantize, blocks_down_the_columns_are_those_of_the_transpose) {
   }
 }
 
+// Columns are cut where they are long: the parts are those of the rows by themselves.
+TEST(Quantize, long_columns_are_their_parts) {
+  constexpr std::int64_t rows = 4160, cut = 2048, cols = 3;
+  const test::Matrix m = test::gaussian(DType::bf16, rows, cols);
+  std::vector<float> weights;
+  for (std::int64_t i = 0; i < rows; ++i) weights.push_back(static_cast<float>(i * 37 % 11));
+  for (const bool stochastic : {false, true}) {
+    const auto part = [&](std::int64_t first, std::int64_t count) {
+      QuantizeOptions o{.input = m.view(), .format = Format::mxfp4, .axis = BlockAxis::rows};
+      o.input.data = static_cast<const std::uint16_t*>(o.input.data) + first * cols;
+      o.input.rows = count;
+      o.first_index = static_cast<std::uint64_t>(first * cols);
+      if (stochastic) {
+        o.numerics.scale_rule = ScaleRule::floor;
+        o.numerics.rounding = Rounding::stochastic;
+      } else {
+        o.weights = std::span<const float>(weights).subspan(static_cast<std::size_t>(first),
+                                                            static_cast<std::size_t>(count));
+      }
+      return quantize(o);
+    };
+    const BlockTensor whole = part(0, rows);
+    test::Matrix all(DType::f32, rows, cols);
+    dequantize(whole.view(), all.mutable_view());
+    for (std::int64_t first = 0; first < rows; first += cut) {
+      const std::int64_t count = std::min(cut, rows - first);
+      const BlockTensor own = part(first, count);
+      test::Matrix values(DType::f32, count, cols);
+      dequantize(own.view(), values.mutable_view());
+      for (std::int64_t i = 0; i < count * cols; ++i)
+        ASSERT_EQ(values.at(i / cols, i % cols), all.at(first + i / cols, i % cols));
+      for (std::int64_t c = 0; c < cols; ++c)
+        for (std::int64_t i = 0; i < count / 2; ++i)
+          ASSERT_EQ(own.codes()[static_cast<std::size_t>(c * count / 2 + i)],
+                    whole.codes()[static_cast<std::size_t>((c * rows + first) / 2 + i)]);
+    }
+  }
+}
+
 TEST(Quantize, tiled_scales_are_the_row_major_ones_elsewhere_with_zero_padding) {
   const Matrix m = gaussian(DType::bf16, 200, 160);
   QuantizeOptions o = options(m, Format::mxfp4);

@@ -95,7 +95,7 @@ struct Mxfp8 {
   static Scales load_scales(const std::uint8_t* p) {
     return from_e8m0(_mm512_cvtepu8_epi32(few_bytes<scale_bytes>(p)));
   }
-  static void load_two_scales(const std::uint8_t* p, Scales (&q)[2]) {
+  static void load_two_scales(const std::uint8_t* p, Scales (&q)[2]) requires(Elements == 128) {
     q[0] = from_e8m0(_mm512_cvtepu8_epi32(_mm_loadl_epi64(reinterpret_cast<const __m128i*>(p))));
     q[1] = _mm512_shuffle_f32x4(q[0], q[0], 1);
   }

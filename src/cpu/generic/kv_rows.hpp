@@ -12,7 +12,7 @@ inline void rotate_halves(float* row, const float* cos, const float* sin, std::i
   }
 }
 
-/// Pairs of neighbours, a multiple of half a vector of them.
+/// Pairs of neighbours, a multiple of as many as a vector has.
 inline void rotate_neighbours(float* row, const float* cos, const float* sin, std::int64_t pairs) {
   const Int first = xor_(upper_signs<1>(), set32(0x80000000u));
   for (std::int64_t i = 0; i < pairs; i += lanes / 2) {
@@ -25,7 +25,7 @@ inline void rotate_neighbours(float* row, const float* cos, const float* sin, st
 inline void rotate_row(const Rope& rope, std::int64_t position, float* row) {
   const std::int64_t pairs = rope.width / 2;
   const float *const cos = rope.cos + position * pairs, *const sin = rope.sin + position * pairs;
-  if (pairs % lanes != 0)
+  if (pairs % (rope.interleaved ? lanes / 2 : lanes) != 0)
     rotate_pairs(rope, position, row);
   else if (rope.interleaved)
     rotate_neighbours(row, cos, sin, pairs);
