@@ -8,7 +8,8 @@
 namespace microscale {
 namespace {
 
-constexpr std::int64_t elements_per_item = 256 * 1024, longest_column = 2048;
+constexpr std::int64_t elements_per_item = 256 * 1024, longest_column = 2048,
+                       streamed_elements = 32 * 1024;  // from which on they go past the caches
 
 std::int64_t divide_up(std::int64_t a, std::int64_t b) { return (a + b - 1) / b; }
 
@@ -36,7 +37,8 @@ void scatter(const T* input, BlockAxis axis, const WorkItem& item, std::int64_t 
   T* data = static_cast<T*>(output.data);
   if (axis == BlockAxis::rows)
     return cpu::transpose(input, width, item.lines, valid,
-                          data + first * output.row_stride + item.line, output.row_stride, true);
+                          data + first * output.row_stride + item.line, output.row_stride,
+                          item.lines * valid >= streamed_elements);
   for (std::int64_t l = 0; l < item.lines; ++l)
     std::memcpy(data + (item.line + l) * output.row_stride + first, input + l * width,
                 static_cast<std::size_t>(valid) * sizeof(T));

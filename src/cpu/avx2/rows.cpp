@@ -14,18 +14,10 @@ MICROSCALE_AVX2_BEGIN
 #include "cpu/generic/hadamard.hpp"
 #include "cpu/generic/kv_rows.hpp"
 #include "cpu/generic/producers.hpp"
-
-namespace {
-
-void convert(const void* elements, DType type, std::int64_t count, float* output) {
-  to_floats(elements, type, count, output);
-}
-
-}  // namespace
 MICROSCALE_AVX2_END
 
 namespace microscale {
-const RowKernels avx2_rows{.to_floats = avx2::convert,
+const RowKernels avx2_rows{.to_floats = avx2::to_floats,
                            .transform_key = avx2::transform_row,
                            .quantize_fp8 = avx2::fp8_row,
                            .silu_mul = avx2::silu_mul,

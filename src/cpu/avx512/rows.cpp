@@ -14,18 +14,10 @@ MICROSCALE_AVX512_BEGIN
 #include "cpu/generic/hadamard.hpp"
 #include "cpu/generic/kv_rows.hpp"
 #include "cpu/generic/producers.hpp"
-
-namespace {
-
-void convert(const void* elements, DType type, std::int64_t count, float* output) {
-  to_floats(elements, type, count, output);
-}
-
-}  // namespace
 MICROSCALE_AVX512_END
 
 namespace microscale {
-const RowKernels avx512_rows{.to_floats = avx512::convert,
+const RowKernels avx512_rows{.to_floats = avx512::to_floats,
                              .transform_key = avx512::transform_row,
                              .quantize_fp8 = avx512::fp8_row,
                              .silu_mul = avx512::silu_mul,

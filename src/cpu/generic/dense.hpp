@@ -31,6 +31,12 @@ inline Int pack_pair(Int a, Int b) {
     return in_order(pack32(a, b));
 }
 
+/// The one of three functions that is for `type`.
+template <class Function>
+inline Function by_type(DType type, Function f32, Function f16, Function bf16) {
+  return type == DType::bf16 ? bf16 : type == DType::f16 ? f16 : f32;
+}
+
 /// `lanes` elements in order as FP32.
 template <DType Type>
 inline Float load_floats(const void* p) {

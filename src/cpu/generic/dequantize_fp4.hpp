@@ -30,13 +30,6 @@ void dequantize_fp4_run(const cpu::DequantizeRun& run) {
 
 template <int Block>
 inline cpu::DequantizeKernel fp4_decoder(DType type) {
-  switch (type) {
-    case DType::f16:
-      return dequantize_fp4_run<DType::f16, Block>;
-    case DType::bf16:
-      return dequantize_fp4_run<DType::bf16, Block>;
-    case DType::f32:
-      break;
-  }
-  return dequantize_fp4_run<DType::f32, Block>;
+  return by_type(type, dequantize_fp4_run<DType::f32, Block>, dequantize_fp4_run<DType::f16, Block>,
+                 dequantize_fp4_run<DType::bf16, Block>);
 }

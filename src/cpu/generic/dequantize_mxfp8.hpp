@@ -104,13 +104,6 @@ void dequantize_mxfp8_run(const cpu::DequantizeRun& run) {
 
 template <class Code>
 inline cpu::DequantizeKernel mxfp8_decoder(DType type) {
-  switch (type) {
-    case DType::f16:
-      return dequantize_mxfp8_run<Code, DType::f16>;
-    case DType::bf16:
-      return dequantize_mxfp8_run<Code, DType::bf16>;
-    case DType::f32:
-      break;
-  }
-  return dequantize_mxfp8_run<Code, DType::f32>;
+  return by_type(type, dequantize_mxfp8_run<Code, DType::f32>,
+                 dequantize_mxfp8_run<Code, DType::f16>, dequantize_mxfp8_run<Code, DType::bf16>);
 }

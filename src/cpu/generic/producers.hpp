@@ -149,36 +149,18 @@ void hadamard_of_order(const HadamardOptions& o, std::int64_t first, std::int64_
 
 inline void silu_mul(const SiluMulOptions& o, std::int64_t first, std::int64_t count,
                      float* output) {
-  switch (o.gate.dtype) {
-    case DType::bf16:
-      return silu_mul_rows<DType::bf16>(o, first, count, output);
-    case DType::f16:
-      return silu_mul_rows<DType::f16>(o, first, count, output);
-    case DType::f32:
-      return silu_mul_rows<DType::f32>(o, first, count, output);
-  }
+  by_type(o.gate.dtype, silu_mul_rows<DType::f32>, silu_mul_rows<DType::f16>,
+          silu_mul_rows<DType::bf16>)(o, first, count, output);
 }
 
 inline void rms_norm(const RmsNormOptions& o, std::int64_t first, std::int64_t count,
                      float* output) {
-  switch (o.input.dtype) {
-    case DType::bf16:
-      return rms_norm_rows<DType::bf16>(o, first, count, output);
-    case DType::f16:
-      return rms_norm_rows<DType::f16>(o, first, count, output);
-    case DType::f32:
-      return rms_norm_rows<DType::f32>(o, first, count, output);
-  }
+  by_type(o.input.dtype, rms_norm_rows<DType::f32>, rms_norm_rows<DType::f16>,
+          rms_norm_rows<DType::bf16>)(o, first, count, output);
 }
 
 inline void hadamard(const HadamardOptions& o, std::int64_t first, std::int64_t count,
                      float* output) {
-  switch (o.input.dtype) {
-    case DType::bf16:
-      return hadamard_of_order<DType::bf16>(o, first, count, output);
-    case DType::f16:
-      return hadamard_of_order<DType::f16>(o, first, count, output);
-    case DType::f32:
-      return hadamard_of_order<DType::f32>(o, first, count, output);
-  }
+  by_type(o.input.dtype, hadamard_of_order<DType::f32>, hadamard_of_order<DType::f16>,
+          hadamard_of_order<DType::bf16>)(o, first, count, output);
 }
