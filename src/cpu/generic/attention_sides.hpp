@@ -56,20 +56,27 @@ void decode_rows(const MatmulRows& rows, std::int64_t first, std::int64_t count,
   }
 }
 
+/// Dense rows, their elements in place.
+template <DType Type>
+void copy_rows(const MatmulRows& rows, std::int64_t first, std::int64_t count, std::int64_t d,
+               std::int64_t stride, float* output) {
+  for (std::int64_t j = 0; j < count; ++j, output += stride) {
+    to_floats<Type>(rows.data + (first + j) * rows.stride, static_cast<int>(d), output);
+    for (std::int64_t i = d; i < stride; ++i) output[i] = 0.0f;
+  }
+}
+
 /// Dense rows, their elements in `order`, or in place if that is null.
 inline void place_rows(const MatmulRows& rows, std::int64_t first, std::int64_t count,
                        std::int64_t d, std::int64_t stride, const std::int16_t* order,
                        float* output) {
+  if (order == nullptr)
+    return by_type(rows.dtype, copy_rows<DType::f32>, copy_rows<DType::f16>,
+                   copy_rows<DType::bf16>)(rows, first, count, d, stride, output);
   alignas(64) float values[256 + row_step<LongSteps>];
   for (std::int64_t i = d; i < stride; ++i) values[i] = 0.0f;
   for (std::int64_t j = 0; j < count; ++j, output += stride) {
-    const std::uint8_t* p = rows.data + (first + j) * rows.stride;
-    if (order == nullptr) {
-      to_floats(p, rows.dtype, d, output);
-      for (std::int64_t i = d; i < stride; ++i) output[i] = 0.0f;
-      continue;
-    }
-    to_floats(p, rows.dtype, d, values);
+    to_floats(rows.data + (first + j) * rows.stride, rows.dtype, d, values);
     for (std::int64_t i = 0; i < stride; ++i) output[i] = values[order[i]];
   }
 }
