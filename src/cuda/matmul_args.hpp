@@ -127,11 +127,11 @@ struct MatmulStreamArgs {
 };
 
 inline constexpr int prepare_pieces = 4;  // of eight elements, a thread and group
-inline constexpr std::int32_t prepare_by_few = 2;
 
 /// matmul_prepare_tiles_<kind>: a as 16-bit elements with their block scales inside, in the tiles
 /// that matmul_wide_... copies (layouts/token_tiles.hpp). 256 threads; thread block (x, y) takes
 /// eight rows, groups y, y + gridDim.y, ... of them, and prepare_pieces times 256 elements of k.
+/// matmul_prepare_blocks_nvfp4: the same where by_blocks says so, for few.
 struct PrepareTilesArgs {
   const void* a;          // elements, or codes
   std::int64_t a_stride;  // bytes from row to row
@@ -143,8 +143,7 @@ struct PrepareTilesArgs {
   void* tiles;
   std::int32_t group_step;   // where groups lie side by side, every so many: 1, or 2 for a gate's
   std::int32_t group_first;  // and up's in turn, the former's first
-  std::int32_t by_blocks;    // not 0, FP16 of NVFP4 alone: tile/wide_plain.cuh's order of 64
-                             // elements; prepare_by_few: made by tile/prepare_blocks.cuh
+  std::int32_t by_blocks;    // FP16 of NVFP4 alone: tile/wide_plain.cuh's order of 64 elements
   const std::uint32_t* only_if;  // null, or a word: where it is 0, nothing is done
 };
 
@@ -180,25 +179,48 @@ struct MatmulWideArgs {
   ProductOutput output;
 };
 
-/// matmul_expand_fp8: packed MXFP4 weights as E5M2, each row relative to one power of two, in tiles
-/// (layouts/token_tiles.hpp) whose chunks are 128 elements. 256 threads; thread block (x, y) takes
-/// row tile x of the matrices y, y + gridDim.y, ...
+inline constexpr int fp8_pairs = 4;   // of tiles of weights, a warp
+inline constexpr int fp8_pieces = 8;  // of 16 elements of a, a lane
+
+/// Packed MXFP4 weights as E5M2, each row relative to one power of two, in tiles
+/// (layouts/token_tiles.hpp) whose chunks are 128 elements. A thread block takes one of `parts` of
+/// a tile of 16 rows, fp8_pairs times 1024 elements of k.
 struct ExpandFp8Args {
-  const std::uint8_t* b;  // as MatmulWideArgs has it, matrix after matrix
-  std::int64_t chunks;    // of 64 elements
-  std::int64_t matrices;
+  const std::uint8_t* b;   // as MatmulWideArgs has it, matrix after matrix
+  std::int64_t row_tiles;  // of a matrix
+  std::int64_t chunks;     // of 64 elements
   void* expanded;
   std::uint8_t* references;  // of each matrix 16 bytes a row tile: the row's largest scale
-  std::uint32_t* misfits;    // set to 1 where a row does not fit; 0 before
+  std::uint32_t parts;
+  Divisor by_parts;
 };
 
-/// matmul_prepare_fp8: MXFP4 rows of a as E5M2, each 128 elements relative to a power of two of
-/// their own, in tiles (layouts/token_tiles.hpp) whose chunks are 128 elements. Threads as of
-/// PrepareTilesArgs, with 512 elements of k in place of four chunks.
+/// MXFP4 rows of a as E5M2, each 128 elements relative to a power of two of their own, in tiles
+/// (layouts/token_tiles.hpp) whose chunks are 128 elements. A thread block takes one of `parts` of
+/// eight rows, fp8_pieces times 512 elements of k; of these groups every groups_at_once-th.
 struct PrepareFp8Args {
-  PrepareTilesArgs a;      // f16 and only_if do not count
-  float* factors;          // of each chunk of each group of rows: eight
-  std::uint32_t* misfits;  // as in ExpandFp8Args
+  PrepareTilesArgs a;  // f16 and only_if do not count
+  float* factors;      // of each chunk of each group of rows: eight
+  std::uint32_t parts;
+  Divisor by_parts;
+  std::uint32_t groups_at_once;
+};
+
+/// Whether scales do not fit FP8: `word` holds `ticket` then (tile/ticket_flags.cuh). The kernel
+/// that multiplies in FP8 says so in `verdict`, 1 or 0, and the one in 16 bits behind it forgets.
+struct Fp8Misfit {
+  std::uint64_t* word;
+  std::uint64_t ticket;
+  std::uint32_t* verdict;
+};
+
+/// matmul_ready_fp8: both operands. 256 threads; blocks 0, 2, ... expand weights, 1, 3, ... prepare
+/// rows, while there are of both: `expanding` and `preparing` all in all.
+struct ReadyFp8Args {
+  ExpandFp8Args weights;
+  PrepareFp8Args rows;
+  Fp8Misfit misfit;
+  std::uint32_t expanding, preparing;
 };
 
 /// matmul_expand_<b>_<bf16 or f16>: packed weights in 16 bits an element, in tiles
@@ -225,7 +247,7 @@ struct MatmulDenseArgs {
   std::int32_t vectors;            // as in MatmulWideArgs
   std::int32_t partial;            // some tile of d may be smaller than a block's
   const std::uint32_t* only_if;    // as in PrepareTilesArgs
-  const std::uint32_t* unless;     // null, or a word: where it is not 0, nothing is done
+  Fp8Misfit misfit;                // fp8; and where there is only_if
   const float* factors;            // fp8: of PrepareFp8Args
   const std::uint8_t* references;  // fp8: of ExpandFp8Args
   ProductRows rows;

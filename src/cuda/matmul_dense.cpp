@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <string>
 
+#include "cuda/call_ticket.hpp"
 #include "cuda/dense_geometry.hpp"
 #include "cuda/kernel_choice.hpp"
 #include "cuda/launch.hpp"
@@ -29,11 +30,11 @@ bool multiplies_fp8(const WideCall& call) {
 
 // Bytes of the workspace's parts, in their order: rows of a, the weights, with FP8 the factors of
 // a; what is 16 bits an element comes to the same place; then, with FP8, the weights' references
-// and a word.
+// and the words of Fp8Misfit.
 struct Parts {
   std::int64_t a, weights;  // of 16 bits
   std::int64_t a8 = 0, weights8 = 0, factors = 0;
-  std::int64_t references = 0, word = 0;
+  std::int64_t references = 0, words = 0;
 
   explicit Parts(const WideCall& call) {
     const bool experts = call.rows.expert_rows != nullptr;
@@ -47,10 +48,10 @@ struct Parts {
     weights8 = weight_groups * chunks8 * token_tiles::group_bytes;
     factors = groups * chunks8 * 32;
     references = padded(weight_groups * 8);
-    word = 256;
+    words = 256;
   }
   std::int64_t elements() const { return padded(std::max(a + weights, a8 + weights8 + factors)); }
-  std::int64_t all() const { return elements() + references + word; }
+  std::int64_t all() const { return elements() + references + words; }
 };
 
 // Rows of weights are rows like those of a.
@@ -87,9 +88,10 @@ void expand(Device& device, const char* operation, const WideCall& call, bool f1
   args.tiles = call.rows.matrices * args.row_tiles * args.chunks;
   args.expanded = expanded;
   args.only_if = only_if;
-  const std::int64_t of_block = 8 * (format.code_bits == 8 ? 2 : expand_tiles);
+  const std::int64_t of_block = 8 * (format.code_bits == 8 ? 2 : expand_tiles),
+                     most = only_if != nullptr ? blocks_that_rarely_work : 1 << 30;
   launch(device, "matmul_expand_" + std::string(format.name) + (f16 ? "_f16" : "_bf16"), operation,
-         {.grid_x = static_cast<unsigned>(ceil_div(args.tiles, of_block)),
+         {.grid_x = static_cast<unsigned>(std::min(ceil_div(args.tiles, of_block), most)),
           .grid_y = 1,
           .grid_z = 1,
           .threads = threads_per_block,
@@ -174,55 +176,55 @@ void multiply(Device& device, const char* operation, const WideCall& call, const
          MatmulDenseBlocksArgs{args, blocks_of(call, shape)}, stream, shared_bytes);
 }
 
-unsigned at_most(std::int64_t count, std::int64_t most) {
-  return static_cast<unsigned>(std::min(count, most));
-}
-
-// Returns a word of device memory that is not 0 where nothing has been multiplied.
-const std::uint32_t* multiply_fp8(Device& device, const char* operation, const WideCall& call,
-                                  const Parts& parts, Stream stream) {
+// Says in `misfit` where the device is told whether anything has been multiplied.
+void multiply_fp8(Device& device, const char* operation, const WideCall& call, const Parts& parts,
+                  const Fp8Misfit& misfit, Stream stream) {
   auto* const a = static_cast<std::uint8_t*>(call.workspace);
   std::uint8_t* const weights = a + parts.a8;
   auto* const factors = reinterpret_cast<float*>(weights + parts.weights8);
   std::uint8_t* const references = a + parts.elements();
-  auto* const misfits = reinterpret_cast<std::uint32_t*>(references + parts.references);
-  device.set_bytes(misfits, 0, 4, stream);
 
-  launch(device, "matmul_expand_fp8", operation,
-         {.grid_x = static_cast<unsigned>(row_tiles_of(call)),
-          .grid_y = at_most(call.rows.matrices, 32768),
+  const std::int64_t groups = token_tiles::all_groups(call.rows.m, call.rows.matrices,
+                                                      call.rows.expert_rows != nullptr),
+                     at_once = std::min<std::int64_t>(groups, 32768),
+                     row_tiles = row_tiles_of(call);
+  const auto parts_of_k = [&](int elements) {
+    return static_cast<std::uint32_t>(ceil_div(call.k, elements));
+  };
+  const std::uint32_t weight_parts = parts_of_k(fp8_pairs * 1024),
+                      row_parts = parts_of_k(fp8_pieces * 512);
+  const ReadyFp8Args ready{
+      .weights = {.b = call.b,
+                  .row_tiles = row_tiles,
+                  .chunks = token_tiles::chunks(call.k),
+                  .expanded = weights,
+                  .references = references,
+                  .parts = weight_parts,
+                  .by_parts = divisor(weight_parts)},
+      .rows = {.a = prepare_wide_args(call, false),
+               .factors = factors,
+               .parts = row_parts,
+               .by_parts = divisor(row_parts),
+               .groups_at_once = static_cast<std::uint32_t>(at_once)},
+      .misfit = misfit,
+      .expanding = static_cast<std::uint32_t>(weight_parts * row_tiles * call.rows.matrices),
+      .preparing = static_cast<std::uint32_t>(row_parts * at_once)};
+  launch(device, "matmul_ready_fp8", operation,
+         {.grid_x = ready.expanding + ready.preparing,
+          .grid_y = 1,
           .grid_z = 1,
           .threads = threads_per_block,
           .column_shift = 0},
-         ExpandFp8Args{.b = call.b,
-                       .chunks = token_tiles::chunks(call.k),
-                       .matrices = call.rows.matrices,
-                       .expanded = weights,
-                       .references = references,
-                       .misfits = misfits},
-         stream);
-
-  const PrepareFp8Args rows{
-      .a = prepare_wide_args(call, false), .factors = factors, .misfits = misfits};
-  const std::int64_t groups =
-      token_tiles::all_groups(call.rows.m, call.rows.matrices, call.rows.expert_rows != nullptr);
-  launch(device, "matmul_prepare_fp8", operation,
-         {.grid_x = static_cast<unsigned>(ceil_div(call.k, groups < 512 ? 512 : 4096)),
-          .grid_y = at_most(groups, 32768),
-          .grid_z = 1,
-          .threads = threads_per_block,
-          .column_shift = 0},
-         rows, stream);
+         ready, stream);
 
   MatmulDenseArgs args = dense_args(call, dense_8_shape);
   args.a = a;
   args.b = weights;
-  args.unless = misfits;
+  args.misfit = misfit;
   args.factors = factors;
   args.references = references;
   multiply(device, operation, call, "fp8", dense_8_shape, dense_shared(dense_8_shape, true).bytes,
            args, stream);
-  return misfits;
 }
 
 }  // namespace
@@ -274,8 +276,14 @@ void matmul_dense(Device& device, const char* operation, const WideCall& call, S
   args.a = a;
   args.b = a + parts.a;
   PrepareTilesArgs rows = prepare_wide_args(call, f16);
-  if (multiplies_fp8(call))
-    args.only_if = rows.only_if = multiply_fp8(device, operation, call, parts, stream);
+  if (multiplies_fp8(call)) {
+    char* const words = a + parts.elements() + parts.references;
+    args.misfit = {.word = reinterpret_cast<std::uint64_t*>(words),
+                   .ticket = next_ticket(),
+                   .verdict = reinterpret_cast<std::uint32_t*>(words + 8)};
+    args.only_if = rows.only_if = args.misfit.verdict;
+    multiply_fp8(device, operation, call, parts, args.misfit, stream);
+  }
   prepare_wide(device, operation, call.a.format, rows, stream);
   expand(device, operation, call, f16, args.only_if, a + parts.a, stream);
   multiply(device, operation, call, f16 ? "f16" : "bf16", dense_16_shape,

@@ -11,8 +11,8 @@ namespace microscale::cuda {
 
 /// Rows of a matrix, or of an expert if all have equally many, from which on expanding pays: MXFP8,
 /// experts' weights, those whose d is quantized, and FP8 products. Writing a weight costs about 2.5
-/// bytes of memory traffic, at 4.2 TB/s what a product spends on 600 rows by being a quarter slower;
-/// 128 rows of an expert's last tile are idle on average.
+/// bytes of memory traffic, at 4.2 TB/s what a product spends on 600 rows by being a quarter
+/// slower; 128 rows of an expert's last tile are idle on average.
 inline constexpr std::int64_t dense_least_rows = 1024;
 
 /// The same of products in FP8, whose kernels are twice as fast as the others. Where tiles are few,
@@ -34,12 +34,12 @@ bool dense_quantizes(const WideCall& call, const QuantizedOutput& d);
 
 /// What matmul_dense needs: a and all weights, 2 bytes an element, rows filled up to 8 a matrix (of
 /// a) and to 16 (of the weights), k to 64; with fp8 a byte more for each row of the
-/// weights. As wide_workspace_bytes.
+/// weights, and 256. As wide_workspace_bytes.
 std::int64_t dense_workspace_bytes(const WideCall& call);
 
 /// As matmul_wide, whatever the number of rows, within the same bounds; the workspace of
-/// dense_workspace_bytes. Three launches, for a plain gate four; with fp8
-/// six. A quantized d takes no more.
+/// dense_workspace_bytes. Three launches, for a plain gate four; with fp8 five. A quantized d takes
+/// no more.
 void matmul_dense(Device& device, const char* operation, const WideCall& call, Stream stream);
 
 /// With fp8: of 33 terms an instruction drops less than 2^-13 of the largest each, and as much of

@@ -117,20 +117,19 @@ void prepare_wide(Device& device, const char* operation, const std::optional<For
   const std::int64_t groups =
       token_tiles::all_groups(args.rows.m, args.rows.matrices, args.rows.expert_rows != nullptr);
   const std::string kind = format ? std::string(info(*format).name) : "dense";
-  // Blocks that most likely find nothing to do are few.
-  const std::int64_t most = args.only_if != nullptr ? 64 : 32768;
-  const Launch shape{.grid_x = static_cast<unsigned>(ceil_div(args.k, 256 * prepare_pieces)),
+  const std::int64_t of_k = ceil_div(args.k, 256 * prepare_pieces),
+                     most =
+                         args.only_if != nullptr ? ceil_div(blocks_that_rarely_work, of_k) : 32768;
+  const Launch shape{.grid_x = static_cast<unsigned>(of_k),
                      .grid_y = static_cast<unsigned>(groups < most ? groups : most),
                      .grid_z = 1,
                      .threads = threads_per_block,
                      .column_shift = 0};
-  PrepareTilesArgs own = args;
   const bool few = args.by_blocks != 0 && args.only_if == nullptr &&
                    std::int64_t{shape.grid_x} * shape.grid_y <=
                        few_a_multiprocessor * device.info().multiprocessors;
-  if (few) own.by_blocks = prepare_by_few;
-  launch(device, "matmul_prepare_tiles_" + kind, operation, shape, own, stream,
-         few ? spreading_bytes : 0);
+  launch(device, (few ? "matmul_prepare_blocks_" : "matmul_prepare_tiles_") + kind, operation,
+         shape, args, stream, few ? spreading_bytes : 0);
 }
 
 bool has_vectors(const ProductOutput& out) {

@@ -98,6 +98,8 @@ std::int64_t wide_cycles_of(const DeviceInfo& device, const WideCall& call);
 /// multiplied by rows of FP16; and by rows of NVFP4, unless the kernel decodes packed weights,
 /// whose order is that of BF16.
 bool multiplies_f16(const WideInput& a, Format b_format, bool decodes_packed);
+/// Blocks of a kernel that most likely finds nothing to do.
+inline constexpr std::int64_t blocks_that_rarely_work = 256;
 /// a to the beginning of the workspace, in tiles of 16-bit elements; and rows of any operand.
 PrepareTilesArgs prepare_wide_args(const WideCall& call, bool f16);
 void prepare_wide(Device& device, const char* operation, const std::optional<Format>& format,

@@ -72,7 +72,7 @@ TEST_F(CudaMatmulDense, makes_both_operands_and_multiplies) {
   EXPECT_TRUE(args.vectors);
   EXPECT_TRUE(args.partial);
   EXPECT_EQ(args.only_if, nullptr);
-  EXPECT_EQ(args.unless, nullptr);
+  EXPECT_EQ(args.misfit.word, nullptr);
 }
 
 TEST_F(CudaMatmulDense, stays_on_all_multiprocessors_where_there_are_tiles_enough) {
@@ -157,19 +157,19 @@ TEST_F(CudaMatmulDenseQuantized, writes_scales_as_words_where_no_two_tiles_share
   EXPECT_TRUE(device.zeroed.empty());
   call.fp8 = true, d.format = Format::mxfp4, d.numerics.scale_rule = ScaleRule::rceil;
   launched();
-  EXPECT_EQ(device.launches[2].name, "matmul_dense_fp8_to_mxfp4");
-  EXPECT_EQ(device.launches[5].name, "matmul_dense_bf16_to_mxfp4");
-  const auto fp8 = device.launches[2].as<MatmulDenseBlocksArgs>(),
-             bf16 = device.launches[5].as<MatmulDenseBlocksArgs>();
+  EXPECT_EQ(device.launches[1].name, "matmul_dense_fp8_to_mxfp4");
+  EXPECT_EQ(device.launches[4].name, "matmul_dense_bf16_to_mxfp4");
+  const auto fp8 = device.launches[1].as<MatmulDenseBlocksArgs>(),
+             bf16 = device.launches[4].as<MatmulDenseBlocksArgs>();
   EXPECT_FALSE(fp8.blocks.quantize.tiles.scale_words) << "six blocks to a tile of d";
   EXPECT_TRUE(bf16.blocks.quantize.tiles.scale_words);
   EXPECT_EQ(fp8.blocks.quantize.global_scale, nullptr);
-  ASSERT_EQ(device.zeroed.size(), 2u);
+  ASSERT_EQ(device.zeroed.size(), 1u);
   EXPECT_EQ(device.zeroed[0].first, d.scales.data());
   EXPECT_EQ(device.zeroed[0].second, 2 * 6 * 5 * 512);
   call.rows = rows(768, 2), call.n = 640;
   launched();
-  EXPECT_EQ(device.zeroed.size(), 1u) << "no padding";
+  EXPECT_TRUE(device.zeroed.empty()) << "no padding";
   call.fp8 = false, call.n = 608, d.layout = Layout::row_major;
   EXPECT_FALSE(launched().blocks.quantize.tiles.scale_words);
   call.n = 640;
@@ -249,34 +249,38 @@ TEST_F(CudaMatmulDense, multiplies_in_fp8_where_told_and_in_bf16_where_that_did_
   const std::int64_t without = dense_workspace_bytes(call);
   call.fp8 = true;
   multiply();
-  ASSERT_EQ(device.launches.size(), 6u);
-  const char* names[] = {"matmul_expand_fp8",        "matmul_prepare_fp8",
-                         "matmul_dense_fp8",         "matmul_prepare_tiles_mxfp4",
+  const char* names[] = {"matmul_ready_fp8", "matmul_dense_fp8", "matmul_prepare_tiles_mxfp4",
                          "matmul_expand_mxfp4_bf16", "matmul_dense_bf16"};
-  for (std::size_t i = 0; i < 6; ++i) EXPECT_EQ(device.launches[i].name, names[i]);
-  const auto expand = device.launches[0].as<ExpandFp8Args>();
-  const auto prepare = device.launches[1].as<PrepareFp8Args>();
-  const auto product = device.launches[2].as<MatmulDenseArgs>();
-  EXPECT_EQ(device.launches[0].call.grid.x, 38u);  // tiles of 16 rows
-  EXPECT_EQ(device.launches[0].call.grid.y, 2u);
-  EXPECT_EQ(device.launches[1].call.grid.x, 1u);
-  EXPECT_EQ(device.launches[2].call.grid.x, 48u);  // 3 x 4 pairs of tiles, twice, twice
-  EXPECT_EQ(device.launches[2].call.shared_bytes, dense_shared(dense_8_shape, true).bytes);
-  ASSERT_EQ(device.zeroed.size(), 1u);
-  EXPECT_EQ(device.zeroed[0].first, expand.misfits);
-  EXPECT_EQ(prepare.misfits, expand.misfits);
-  EXPECT_EQ(product.unless, expand.misfits);
-  EXPECT_EQ(product.references, expand.references);
-  EXPECT_EQ(product.b, expand.expanded);
-  EXPECT_EQ(product.a, prepare.a.tiles);
-  EXPECT_EQ(product.factors, prepare.factors);
-  EXPECT_EQ(device.launches[3].as<PrepareTilesArgs>().only_if, expand.misfits);
-  EXPECT_EQ(device.launches[4].as<ExpandWeightsArgs>().only_if, expand.misfits);
-  EXPECT_EQ(device.launches[5].as<MatmulDenseArgs>().only_if, expand.misfits);
+  ASSERT_EQ(device.launches.size(), std::size(names));
+  for (std::size_t i = 0; i < std::size(names); ++i) EXPECT_EQ(device.launches[i].name, names[i]);
+  const auto ready = device.launches[0].as<ReadyFp8Args>();
+  const auto product = device.launches[1].as<MatmulDenseArgs>(),
+             in_16_bits = device.launches[4].as<MatmulDenseArgs>();
+  EXPECT_EQ(ready.expanding, 2u * 38u);  // tiles of 16 rows, k in one part
+  EXPECT_EQ(ready.preparing, 2u * 88u);  // groups of eight rows
+  EXPECT_EQ(device.launches[0].call.grid.x, ready.expanding + ready.preparing);
+  EXPECT_EQ(device.launches[1].call.grid.x, 48u);  // 3 x 4 pairs of tiles, twice, twice
+  EXPECT_EQ(device.launches[1].call.shared_bytes, dense_shared(dense_8_shape, true).bytes);
+  EXPECT_TRUE(device.zeroed.empty()) << "what nothing overlaps";
+  EXPECT_EQ(product.references, ready.weights.references);
+  EXPECT_EQ(product.b, ready.weights.expanded);
+  EXPECT_EQ(product.a, ready.rows.a.tiles);
+  EXPECT_EQ(product.factors, ready.rows.factors);
+  EXPECT_NE(ready.misfit.ticket, 0u);
+  for (const Fp8Misfit& misfit : {product.misfit, in_16_bits.misfit}) {
+    EXPECT_EQ(misfit.word, ready.misfit.word);
+    EXPECT_EQ(misfit.ticket, ready.misfit.ticket);
+    EXPECT_EQ(misfit.verdict, ready.misfit.verdict);
+  }
+  EXPECT_EQ(product.only_if, nullptr);
+  EXPECT_EQ(device.launches[2].as<PrepareTilesArgs>().only_if, ready.misfit.verdict);
+  EXPECT_EQ(device.launches[3].as<ExpandWeightsArgs>().only_if, ready.misfit.verdict);
+  EXPECT_EQ(in_16_bits.only_if, ready.misfit.verdict);
   EXPECT_EQ(offset(product.b), 2 * 88 * 3 * 1024);  // chunks of 128
   EXPECT_EQ(offset(product.factors), (2 * 88 + 2 * 76) * 3 * 1024);
   EXPECT_EQ(offset(product.references), without);  // both element types in the same place
-  EXPECT_EQ(offset(expand.misfits) + 256, dense_workspace_bytes(call));
+  EXPECT_EQ(offset(ready.misfit.word) + 256, dense_workspace_bytes(call));
+  EXPECT_LE(offset(ready.misfit.verdict) + 4, dense_workspace_bytes(call));
   device.launches.clear();
   call.a.format = Format::nvfp4;  // has no FP8
   multiply();

@@ -109,7 +109,8 @@ TEST_F(CudaMatmulWide, spreads_few_blocks_and_pairs_ranges_in_clusters) {
   call.n = 7168, call.k = 2048;
   call.rows = {128, 1, nullptr, 0};
   EXPECT_TRUE(product().cut.paired);
-  EXPECT_EQ(device.launches[0].as<PrepareTilesArgs>().by_blocks, prepare_by_few);
+  EXPECT_EQ(device.launches[0].name, "matmul_prepare_blocks_nvfp4");
+  EXPECT_TRUE(device.launches[0].as<PrepareTilesArgs>().by_blocks);
   EXPECT_EQ(device.launches[0].call.shared_bytes, 100 << 10);
   EXPECT_EQ(device.launches[1].call.cluster, 2);
   EXPECT_EQ(device.launches[1].call.grid.x, 112u);  // two ranges of each of 56 tiles
@@ -117,7 +118,8 @@ TEST_F(CudaMatmulWide, spreads_few_blocks_and_pairs_ranges_in_clusters) {
   call.rows = {1024, 1, nullptr, 0};
   device.launches.clear();
   EXPECT_FALSE(product().cut.paired);
-  EXPECT_EQ(device.launches[0].as<PrepareTilesArgs>().by_blocks, 1);
+  EXPECT_EQ(device.launches[0].name, "matmul_prepare_tiles_nvfp4");
+  EXPECT_TRUE(device.launches[0].as<PrepareTilesArgs>().by_blocks);
   EXPECT_EQ(device.launches[0].call.shared_bytes, 0);
   EXPECT_EQ(device.launches[1].call.cluster, 1);
 }

@@ -54,7 +54,7 @@ std::vector<std::uint8_t> from_device(const void* data, std::size_t bytes) {
                  matrices * scales}};
   if (!cuda::dense_quantizes(call, out)) return ::testing::AssertionFailure() << "is not taken";
   call.quantized = &out;
-  call.workspace = memory.raw(static_cast<std::size_t>(cuda::dense_workspace_bytes(call)));
+  call.workspace = dense_workspace(call, memory);
   cuda::matmul_dense(device(), "matmul", call, nullptr);
   const auto got_codes = from_device(out.codes.data(), out.codes.size()),
              got_scales = from_device(out.scales.data(), out.scales.size());

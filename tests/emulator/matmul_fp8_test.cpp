@@ -76,6 +76,19 @@ TEST_F(MatmulFp8, follows_scales_along_k) {
   EXPECT_NE(computed(p).bytes, in_bf16(p).bytes) << "nothing was computed in FP8";
 }
 
+// Thread blocks share k, and a warp of theirs comes back for more of it.
+TEST_F(MatmulFp8, takes_long_rows) {
+  for (const std::int64_t k : {4160, 8448}) {
+    const Product p{.a = blocks(20, k, 3, 115, 131),
+                    .b = blocks(40, k, 4, 110, 131),
+                    .m = 20,
+                    .fp8 = true,
+                    .dense = true};
+    EXPECT_TRUE(is_right(p)) << k;
+    EXPECT_NE(computed(p).bytes, in_bf16(p).bytes) << "nothing was computed in FP8";
+  }
+}
+
 TEST_F(MatmulFp8, has_gates_experts_and_batches) {
   EXPECT_TRUE(is_right({.a = blocks(60, 192, 3, 120, 128),
                         .b = blocks(3 * 40, 192, 4, 115, 125),
@@ -134,6 +147,33 @@ TEST_F(MatmulFp8, leaves_what_does_not_fit_to_bf16) {
     const Matrix d = computed(p);
     EXPECT_TRUE(near_exact(exact, d));
     EXPECT_EQ(d.bytes, computed(exact).bytes);
+  }
+}
+
+// A graph runs again with the ticket that it was captured with.
+TEST_F(MatmulFp8, forgets_what_did_not_fit) {
+  for (const int low : {100, 101}) {
+    const Product p{
+        .a = blocks(20, 256, 3, 127, 127),
+        .b = Side(test::random_blocks(Format::mxfp4, 40, 256, Layout::row_major, 4, 127, 127)),
+        .m = 20,
+        .fp8 = true,
+        .dense = true};
+    Product own = p;
+    own.a.blocks->scales()[5] = static_cast<std::uint8_t>(low);
+    Buffers memory;
+    cuda::WideCall call = operands_of(own, memory);
+    Matrix d = untouched_rows(own);
+    call.output = output_of(own, memory, d);
+    call.workspace = dense_workspace(call, memory);
+    cuda::matmul_dense(device(), "matmul", call, nullptr);
+    std::uint32_t words[3];  // Fp8Misfit's: 64 bits, and the verdict
+    device().copy_to_host(
+        words,
+        static_cast<const std::uint8_t*>(call.workspace) + cuda::dense_workspace_bytes(call) - 256,
+        sizeof words, nullptr);
+    EXPECT_EQ(words[2], low == 100 ? 1u : 0u);
+    EXPECT_EQ(words[0] | words[1], 0u);
   }
 }
 

@@ -228,6 +228,14 @@ inline cuda::WideCall operands_of(const Product& p, Buffers& memory) {
   return call;
 }
 
+/// Of matmul_dense. With fp8 the words behind all else may hold anything.
+inline void* dense_workspace(const cuda::WideCall& call, Buffers& memory) {
+  const std::int64_t bytes = cuda::dense_workspace_bytes(call);
+  void* const workspace = memory.raw(static_cast<std::size_t>(bytes));
+  if (call.fp8) device().set_bytes(static_cast<char*>(workspace) + bytes - 256, 0xFF, 256, nullptr);
+  return workspace;
+}
+
 /// d, all rows; what no kernel wrote is `untouched`.
 inline Matrix computed(const Product& p) {
   Buffers memory;
@@ -235,7 +243,7 @@ inline Matrix computed(const Product& p) {
   Matrix d = untouched_rows(p);
   call.output = output_of(p, memory, d);
   if (p.dense)
-    call.workspace = memory.raw(static_cast<std::size_t>(cuda::dense_workspace_bytes(call)));
+    call.workspace = dense_workspace(call, memory);
   else  // flags may hold anything; sums that nobody has put would be NaN
     call.workspace = memory.put(std::vector<std::uint8_t>(
         static_cast<std::size_t>(cuda::wide_workspace_bytes(device().info(), call)), 0xFF));

@@ -18,7 +18,13 @@ __device__ inline std::uint32_t max_s16x2(std::uint32_t a, std::uint32_t b) {
   return d;
 }
 
-/// The same, and at least 0.
+__device__ inline std::uint32_t min_s16x2(std::uint32_t a, std::uint32_t b) {
+  std::uint32_t d;
+  asm("min.s16x2 %0, %1, %2;" : "=r"(d) : "r"(a), "r"(b));
+  return d;
+}
+
+/// The maximum, and at least 0.
 __device__ inline std::uint32_t max_relu_s16x2(std::uint32_t a, std::uint32_t b) {
   std::uint32_t d;
   asm("max.relu.s16x2 %0, %1, %2;" : "=r"(d) : "r"(a), "r"(b));

@@ -24,7 +24,7 @@ namespace microscale::cuda {
 __device__ inline E5m2Table e5m2_table_of(std::uint32_t scale, std::uint32_t reference) {
   if (scale == 255) return {0x7F7F7F7Fu, 0x7F7F7F7Fu};
   if (scale + 26 < reference) return {0, 0};
-  return e5m2_table(e5m2_table_base(reference), scale);
+  return e5m2_table(scale, reference);
 }
 
 /// What E5M2 elements are to be multiplied by: 2^ of this.

@@ -29,6 +29,7 @@
 #include "cuda/tile/dense_store.cuh"
 #include "cuda/tile/grid_order.cuh"
 #include "cuda/tile/stage_ring.cuh"
+#include "cuda/tile/ticket_flags.cuh"
 #include "cuda/tile/wide_walk.cuh"
 
 namespace microscale::cuda {
@@ -81,8 +82,7 @@ class DenseProduct {
     if (threadIdx.x == 0) ring.init(8);
     ptx::barrier_cluster();
     follow_previous_grid();
-    if (args.only_if != nullptr && *args.only_if == 0) return;  // both blocks
-    if (args.unless != nullptr && *args.unless != 0) return;
+    if (!is_wanted(args)) return;  // both blocks
     const Output<Element> output(all);
     if (threadIdx.x >= 256) {
       ptx::setmaxnreg_dec<56>();
@@ -98,6 +98,20 @@ class DenseProduct {
   using Ring = StageRing<shared.stages, dense_blocks>;
   using Walk = WideWalk<shape.cluster().rows, shape.cluster().tokens>;
   static_assert(Walk::sizes == 1, "tiles of several sizes have to be counted first");
+
+  /// In FP8 if all scales fit; in 16 bits, where `only_if` asks, if they do not.
+  __device__ static bool is_wanted(const MatmulDenseArgs& args) {
+    if (!Element::fp8 && args.only_if == nullptr) return true;
+    const TicketFlags misfit(args.misfit.word, 1, args.misfit.ticket);
+    const bool first = blockIdx.x == 0 && threadIdx.x == 0;
+    if constexpr (Element::fp8) {
+      const bool fits = !misfit.is_set(0);
+      if (first) *args.misfit.verdict = fits ? 0 : 1;
+      return fits;
+    }
+    if (first) misfit.forget(0);
+    return *args.only_if != 0;
+  }
 
   __device__ static std::uint32_t place(std::uint32_t base, int stage) {
     return base + shared.places + 32 * stage;

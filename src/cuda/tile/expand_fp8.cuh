@@ -4,10 +4,14 @@
 
 #include <cstdint>
 
+#include "cuda/geometry.hpp"
 #include "cuda/matmul_args.hpp"
 #include "cuda/ptx/memory.cuh"
+#include "cuda/ptx/packed.cuh"
+#include "cuda/tile/e2m1_halves.cuh"
 #include "cuda/tile/fp8_window.cuh"
-#include "cuda/tile/grid_order.cuh"
+#include "cuda/tile/ticket_flags.cuh"
+#include "cuda/tile/wide_weights.cuh"
 #include "layouts/fragment_tiles.hpp"
 
 namespace microscale::cuda {
@@ -25,54 +29,122 @@ struct PackedFp8 {
   }
 };
 
-/// Eight codes of a lane, four of row g and four of row g + 8, as E5M2.
-__device__ inline uint2 e5m2_of_packed(std::uint32_t word, E5m2Table row, E5m2Table row8) {
-  const std::uint32_t codes =
-      ptx::prmt_b32(fragment_tiles::nibbles_of(word), 0, 0x3120);  // rows side by side
-  const std::uint32_t index = codes & 0x77777777u, low = codes << 4;
-  const std::uint32_t signs = ptx::prmt_b32(low, codes, 0x5140) & 0x80808080u;
-  const std::uint32_t signs8 = ptx::prmt_b32(low, codes, 0x7362) & 0x80808080u;
-  return make_uint2(ptx::prmt_b32(row.low, row.high, index) | signs,
-                    ptx::prmt_b32(row8.low, row8.high, index >> 16) | signs8);
-}
+/// What becomes of rows g and g + 8 of a lane, whose values are relative to these scales.
+class PackedToE5m2 {
+ public:
+  __device__ PackedToE5m2(std::uint32_t reference, std::uint32_t reference8)
+      : addend_((fp8_span - reference & 0xFFFFu) | (fp8_span - reference8) << 16) {}
 
-/// A thread block's warps share the chunks of a tile of 16 rows: the span of each row's scales.
-__device__ inline void find_spans(const std::uint8_t* tiles, std::int64_t chunks,
-                                  ScaleSpan (&spans)[8][16]) {
-  const std::uint32_t lane = threadIdx.x & 31, warp = threadIdx.x / 32;
-  ScaleSpan row, row8;
-  constexpr std::uint32_t of_row = 0x71C071C0u, of_row8 = 0x0E130E13u;  // magnitudes
-#pragma unroll 4
-  for (std::int64_t chunk = warp; chunk < chunks; chunk += 8) {
-    const PackedFp8 own = PackedFp8::load(tiles + chunk * fp8_tile_bytes, lane);
-    const std::uint32_t first = own.codes.x | own.codes.y, second = own.codes.z | own.codes.w;
-    row.add(own.scales & 0xFFu, first & of_row);
-    row8.add(own.scales >> 8 & 0xFFu, first & of_row8);
-    row.add(own.scales >> 16 & 0xFFu, second & of_row);
-    row8.add(own.scales >> 24, second & of_row8);
+  /// 2^(14 + e) of both rows in BF16, 2^e the scale's share of E5M2 (fp8_window.cuh); `bytes`: the
+  /// scales' two. Blocks of zeros may have any; with a finite factor they stay zeros.
+  __device__ std::uint32_t factors(std::uint32_t bytes) const {
+    const std::uint32_t e =
+        ptx::min_s16x2(ptx::max_relu_s16x2(ptx::add_s16x2(bytes, addend_), 0), fp8_span * 0x10001u);
+    return e * 128 + 0x40004000u;
   }
+  /// Four codes of row g, and four of row g + 8. In BF16 2^-112 times an element has E5M2's bits at
+  /// 11 to 5, as no element of a window is below E5M2's normal numbers.
+  __device__ static uint2 elements(std::uint32_t word, std::uint32_t factors) {
+    std::uint32_t a[4];
+    e2m1_bits_bf16(word, a);
 #pragma unroll
-  for (int distance = 1; distance < 4; distance *= 2) row.join(distance), row8.join(distance);
-  if (lane % 4 == 0) spans[warp][lane / 4] = row, spans[warp][lane / 4 + 8] = row8;
-  __syncthreads();
-}
+    for (int i = 0; i < 4; ++i) {
+      const std::uint32_t x = i % 2 == 0 ? ptx::mul_rn_bf16x2_by_low(a[i], factors)
+                                         : ptx::mul_rn_bf16x2_by_high(a[i], factors);
+      a[i] = ptx::lop3_select_b32(0x80008000u, x, x * 8);
+    }
+    return make_uint2(ptx::prmt_b32(a[0], a[2], 0x7351), ptx::prmt_b32(a[1], a[3], 0x7351));
+  }
+
+ private:
+  std::uint32_t addend_;
+};
+
+/// The spans of scales of a tile of 16 rows, which all threads of a block find together.
+class RowSpans {
+ public:
+  /// Of all blocks, those of zeros among them: of their scales alone.
+  __device__ void find_all(const std::uint8_t* tiles, std::uint32_t chunks) {
+    constexpr int at_once = 4;
+    constexpr std::uint32_t apart = threads_per_block / 8, bytes = 0x00FF00FFu;
+    const std::uint32_t own = threadIdx.x % 8;
+    // Of rows g and g + 8, two blocks each; and the same of 255 less the scale.
+    std::uint32_t largest[2] = {}, inverse[2] = {};
+#pragma unroll 1
+    for (std::uint32_t chunk = threadIdx.x / 8; chunk < chunks; chunk += at_once * apart) {
+      std::uint32_t scales[at_once];
+#pragma unroll
+      for (std::uint32_t i = 0; i < at_once; ++i)  // beyond the last one that one again
+        scales[i] = ptx::ld_global_nc_b32(
+            tiles + min(chunk + i * apart, chunks - 1) * std::uint64_t{fp8_tile_bytes} + 512 +
+            4 * own);
+#pragma unroll
+      for (int i = 0; i < at_once; ++i)
+#pragma unroll
+        for (int row = 0; row < 2; ++row) {
+          const std::uint32_t two = scales[i] >> 8 * row & bytes;
+          largest[row] = ptx::max_s16x2(largest[row], two);
+          inverse[row] = ptx::max_s16x2(inverse[row], two ^ bytes);
+        }
+    }
+    ScaleSpan spans[2];
+#pragma unroll
+    for (int row = 0; row < 2; ++row) {
+      spans[row] = ScaleSpan::of_pairs(largest[row], inverse[row]);
+#pragma unroll
+      for (int distance = 8; distance < 32; distance *= 2) spans[row].join_lanes(distance);
+    }
+    put(threadIdx.x % 32 < 8, own, spans[0], spans[1]);
+  }
+  /// Of blocks that are not all zeros.
+  __device__ void find(const std::uint8_t* tiles, std::uint32_t chunks) {
+    const std::uint32_t lane = threadIdx.x & 31;
+    ScaleSpan row, row8;
+    constexpr std::uint32_t of_row = 0x71C071C0u, of_row8 = 0x0E130E13u;  // magnitudes
+#pragma unroll 1
+    for (std::uint32_t chunk = threadIdx.x / 32; chunk < chunks; chunk += threads_per_block / 32) {
+      const PackedFp8 own = PackedFp8::load(tiles + chunk * std::uint64_t{fp8_tile_bytes}, lane);
+      const std::uint32_t first = own.codes.x | own.codes.y, second = own.codes.z | own.codes.w;
+      row.add(own.scales & 0xFFu, first & of_row);
+      row8.add(own.scales >> 8 & 0xFFu, first & of_row8);
+      row.add(own.scales >> 16 & 0xFFu, second & of_row);
+      row8.add(own.scales >> 24, second & of_row8);
+    }
+#pragma unroll
+    for (int distance = 1; distance < 4; distance *= 2)
+      row.join_lanes(distance), row8.join_lanes(distance);
+    put(lane % 4 == 0, lane / 4, row, row8);
+  }
+  /// Of the whole row.
+  __device__ ScaleSpan of_row(std::uint32_t row) const {
+    ScaleSpan all = of_warps_[0][row];
+#pragma unroll
+    for (int warp = 1; warp < threads_per_block / 32; ++warp) all.join(of_warps_[warp][row]);
+    return all;
+  }
+
+ private:
+  __device__ void put(bool puts, std::uint32_t at, ScaleSpan row, ScaleSpan row8) {
+    const std::uint32_t warp = threadIdx.x / 32;
+    if (puts) of_warps_[warp][at] = row, of_warps_[warp][at + 8] = row8;
+    __syncthreads();
+  }
+
+  ScaleSpan of_warps_[threads_per_block / 32][16];
+};
 
 /// Two tiles, neighbours along k: 128 bytes of each of 16 rows, 2 KB in shared memory at `to`. Of
 /// each 16 bytes, positions 4 t to 4 t + 3 are elements 2 t, 2 t + 8, 2 t + 1, 2 t + 9.
-__device__ inline void put_e5m2(const PackedFp8 (&own)[2], E5m2Table base, E5m2Table base8,
-                                std::uint32_t to) {
+__device__ inline void put_e5m2(const PackedFp8 (&own)[2], PackedToE5m2 to_e5m2, std::uint32_t to) {
   const std::uint32_t lane = threadIdx.x & 31, row = lane / 4;
 #pragma unroll
   for (int half = 0; half < 2; ++half) {
+    const std::uint32_t scales = own[half].scales,
+                        factors[2] = {to_e5m2.factors(ptx::prmt_b32(scales, 0, 0x4140)),
+                                      to_e5m2.factors(ptx::prmt_b32(scales, 0, 0x4342))};
 #pragma unroll
     for (int step = 0; step < 4; ++step) {
-      const std::uint32_t scales = own[half].scales >> (step / 2 * 16);
-      const std::uint32_t word = step == 0   ? own[half].codes.x
-                                 : step == 1 ? own[half].codes.y
-                                 : step == 2 ? own[half].codes.z
-                                             : own[half].codes.w;
-      const uint2 bytes = e5m2_of_packed(word, e5m2_table(base, scales & 0xFFu),
-                                         e5m2_table(base8, scales >> 8 & 0xFFu));
+      const uint2 bytes = PackedToE5m2::elements(word_of(own[half].codes, step), factors[step / 2]);
       const std::uint32_t at = to + row * 128 + ((4 * half + step) ^ row) * 16 + lane % 4 * 4;
       ptx::st_shared_b32(at, bytes.x);
       ptx::st_shared_b32(at + 1024, bytes.y);
@@ -80,51 +152,75 @@ __device__ inline void put_e5m2(const PackedFp8 (&own)[2], E5m2Table base, E5m2T
   }
 }
 
-/// Twice over a tile of 16 rows: what its rows are relative to, then the elements. The second time
-/// it comes from the second-level cache.
-__device__ inline void expand_fp8(const ExpandFp8Args& args) {
-  __shared__ ScaleSpan spans[8][16];
+/// A warp's next two pairs of tiles, each eight pairs further; beyond the last one zeros.
+__device__ inline void load_pairs(const std::uint8_t* tiles, std::uint32_t chunks,
+                                  std::uint32_t pair, PackedFp8 (&own)[2][2]) {
+#pragma unroll
+  for (std::uint32_t i = 0; i < 4; ++i) {
+    const std::uint32_t chunk = 2 * pair + 16 * (i / 2) + i % 2;
+    own[i / 2][i % 2] = {};
+    if (chunk < chunks)
+      own[i / 2][i % 2] =
+          PackedFp8::load(tiles + chunk * std::uint64_t{fp8_tile_bytes}, threadIdx.x & 31);
+  }
+}
+
+/// What thread block `block` does: fp8_pairs pairs of tiles a warp, of one tile of 16 rows. Every
+/// block looks at all scales of its rows; at codes only where those do not fit as they are, as
+/// zeros do with any.
+__device__ inline void expand_fp8(const ExpandFp8Args& args, const TicketFlags& misfit,
+                                  std::uint32_t block) {
+  __shared__ RowSpans spans;
   __shared__ std::uint32_t relative_to[16];
   __shared__ __align__(128) unsigned char memory[8][2048];
-  follow_previous_grid();
   const std::uint32_t lane = threadIdx.x & 31, warp = threadIdx.x / 32;
   const auto staged = static_cast<std::uint32_t>(__cvta_generic_to_shared(memory[warp]));
-  const std::int64_t pairs = (args.chunks + 1) / 2;
-  for (std::int64_t matrix = blockIdx.y; matrix < args.matrices; matrix += gridDim.y) {
-    const std::uint8_t* tiles =
-        args.b + (matrix * gridDim.x + blockIdx.x) * args.chunks * fp8_tile_bytes;
-    find_spans(tiles, args.chunks, spans);
+  const auto chunks = static_cast<std::uint32_t>(args.chunks), pairs = (chunks + 1) / 2,
+             row_tiles = static_cast<std::uint32_t>(args.row_tiles);
+  const auto row_tile = static_cast<std::uint32_t>(args.by_parts.divide(static_cast<int>(block)));
+  const std::uint32_t part = block - row_tile * args.parts;
+  const std::uint8_t* tiles =
+      args.b + std::uint64_t{row_tile} * (chunks * std::uint64_t{fp8_tile_bytes});
+  std::uint32_t pair = part * (fp8_pairs * 8) + warp;
+  PackedFp8 own[2][2];
+  load_pairs(tiles, chunks, pair, own);
+  spans.find_all(tiles, chunks);
+  bool fits = true;
+  if (threadIdx.x < 16) {
+    const ScaleSpan span = spans.of_row(threadIdx.x);
+    relative_to[threadIdx.x] = span.reference();
+    fits = span.fits();
+  }
+  if (__syncthreads_or(!fits)) {
+    spans.find(tiles, chunks);
     if (threadIdx.x < 16) {
-      ScaleSpan all = spans[0][threadIdx.x];
-#pragma unroll
-      for (int i = 1; i < 8; ++i) {
-        all.largest = max(all.largest, spans[i][threadIdx.x].largest);
-        all.smallest = min(all.smallest, spans[i][threadIdx.x].smallest);
-      }
-      relative_to[threadIdx.x] = all.reference();
-      args.references[(matrix * gridDim.x + blockIdx.x) * 16 + threadIdx.x] =
-          static_cast<std::uint8_t>(all.reference());
-      if (!all.fits()) atomicOr(args.misfits, 1u);
+      const ScaleSpan span = spans.of_row(threadIdx.x);
+      relative_to[threadIdx.x] = span.reference();
+      if (!span.fits()) misfit.set(0);
     }
     __syncthreads();
-    const E5m2Table row = e5m2_table_base(relative_to[lane / 4]),
-                    row8 = e5m2_table_base(relative_to[lane / 4 + 8]);
+  }
+  if (threadIdx.x < 16 && part == 0)
+    args.references[std::uint64_t{row_tile} * 16 + threadIdx.x] =
+        static_cast<std::uint8_t>(relative_to[threadIdx.x]);
+  const PackedToE5m2 to_e5m2(relative_to[lane / 4], relative_to[lane / 4 + 8]);
+  const std::uint32_t matrix = row_tile / row_tiles;
+  char* to =
+      static_cast<char*>(args.expanded) + 16 * lane +
+      (std::uint64_t{matrix * pairs + pair} * row_tiles + row_tile - matrix * row_tiles) * 2048;
 #pragma unroll 1
-    for (std::int64_t pair = warp; pair < pairs; pair += 8) {
-      PackedFp8 own[2]{};
-      const std::uint8_t* tile = tiles + pair * (2 * fp8_tile_bytes);
-      own[0] = PackedFp8::load(tile, lane);
-      if (2 * pair + 1 < args.chunks) own[1] = PackedFp8::load(tile + fp8_tile_bytes, lane);
-      __syncwarp();  // the last pair has been read
-      put_e5m2(own, row, row8, staged);
+  for (int turn = 0; turn < fp8_pairs / 2; ++turn) {
+    if (turn > 0) load_pairs(tiles, chunks, pair, own);
+#pragma unroll
+    for (int i = 0; i < 2; ++i, pair += 8, to += std::uint64_t{row_tiles} * (8 * 2048)) {
+      if (pair >= pairs) return;
+      put_e5m2(own[i], to_e5m2, staged);
       __syncwarp();
-      const std::int64_t place = (matrix * pairs + pair) * gridDim.x + blockIdx.x;
-      char* to = static_cast<char*>(args.expanded) + place * 2048 + 16 * lane;
 #pragma unroll
       for (int j = 0; j < 2048; j += 512)
         ptx::st_global_v4(to + j, ptx::ld_shared_v4(staged + j + 16 * lane));
+      __syncwarp();
     }
-    __syncthreads();
   }
 }
 

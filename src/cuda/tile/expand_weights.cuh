@@ -65,37 +65,40 @@ __device__ void expand_weights(const ExpandWeightsArgs& args) {
   __syncwarp();
   follow_previous_grid();
   if (args.only_if != nullptr && *args.only_if == 0) return;
-  const std::int64_t first = (std::int64_t{blockIdx.x} * 8 + warp) * tiles;
-  if (first >= args.tiles) return;
-  const int count = static_cast<int>(args.tiles - first < tiles ? args.tiles - first : tiles);
-  if (lane == 0) {
-    ptx::mbarrier_arrive_expect_tx(barrier, count * Weights::tile_bytes);
-    ptx::cp_async_bulk_shared_cluster_global_mbarrier(packed, args.b + first * Weights::tile_bytes,
-                                                      count * Weights::tile_bytes, barrier);
-  }
-  std::int64_t row_tile = first / args.chunks, chunk = first - row_tile * args.chunks;
-  ptx::mbarrier_wait_parity(barrier, 0);
+  std::uint32_t parity = 0;
 #pragma unroll 1
-  for (int i = 0; i < count; ++i) {
-    const typename Weights::Tile tile =
-        Weights::read(packed + i * Weights::tile_bytes + 16 * lane,
-                      packed + i * Weights::tile_bytes + Weights::scales_of(lane));
-#pragma unroll
-    for (int step = 0; step < 4; ++step) {
-      std::uint32_t a[4];
-      Weights::fragment(tile, step, a);
-      put_fragment(expanded, step, a);
+  for (std::int64_t first = (std::int64_t{blockIdx.x} * 8 + warp) * tiles; first < args.tiles;
+       first += std::int64_t{gridDim.x} * 8 * tiles, parity ^= 1) {
+    const int count = static_cast<int>(args.tiles - first < tiles ? args.tiles - first : tiles);
+    if (lane == 0) {
+      ptx::mbarrier_arrive_expect_tx(barrier, count * Weights::tile_bytes);
+      ptx::cp_async_bulk_shared_cluster_global_mbarrier(
+          packed, args.b + first * Weights::tile_bytes, count * Weights::tile_bytes, barrier);
     }
-    __syncwarp();
-    const std::int64_t matrix = row_tile / args.row_tiles;
-    const std::int64_t place = matrix * args.row_tiles * args.chunks + chunk * args.row_tiles +
-                               row_tile - matrix * args.row_tiles;
-    char* to = static_cast<char*>(args.expanded) + place * out + 16 * lane;
+    std::int64_t row_tile = first / args.chunks, chunk = first - row_tile * args.chunks;
+    ptx::mbarrier_wait_parity(barrier, parity);
+#pragma unroll 1
+    for (int i = 0; i < count; ++i) {
+      const typename Weights::Tile tile =
+          Weights::read(packed + i * Weights::tile_bytes + 16 * lane,
+                        packed + i * Weights::tile_bytes + Weights::scales_of(lane));
 #pragma unroll
-    for (int j = 0; j < out; j += 512)
-      ptx::st_global_v4(to + j, ptx::ld_shared_v4(expanded + j + 16 * lane));
-    __syncwarp();
-    if (++chunk == args.chunks) chunk = 0, ++row_tile;
+      for (int step = 0; step < 4; ++step) {
+        std::uint32_t a[4];
+        Weights::fragment(tile, step, a);
+        put_fragment(expanded, step, a);
+      }
+      __syncwarp();
+      const std::int64_t matrix = row_tile / args.row_tiles;
+      const std::int64_t place = matrix * args.row_tiles * args.chunks + chunk * args.row_tiles +
+                                 row_tile - matrix * args.row_tiles;
+      char* to = static_cast<char*>(args.expanded) + place * out + 16 * lane;
+#pragma unroll
+      for (int j = 0; j < out; j += 512)
+        ptx::st_global_v4(to + j, ptx::ld_shared_v4(expanded + j + 16 * lane));
+      __syncwarp();
+      if (++chunk == args.chunks) chunk = 0, ++row_tile;
+    }
   }
 }
 

@@ -8,31 +8,46 @@
 
 #include <cstdint>
 
+#include "cuda/ptx/integer_pairs.cuh"
 #include "cuda/ptx/permute.cuh"
 
 namespace microscale::cuda {
 
-/// The largest and the smallest scale byte of blocks that are not all zeros.
-struct ScaleSpan {
-  std::uint32_t largest = 0, smallest = 255;
+inline constexpr int fp8_span = 26;  // from the largest scale byte to the smallest
 
+/// The largest and the smallest scale byte of blocks that are not all zeros.
+class ScaleSpan {
+ public:
   __device__ void add(std::uint32_t byte, bool counts) {
-    if (counts || byte == 255) {  // NaN is NaN even where codes are zeros
-      largest = max(largest, byte);
-      smallest = min(smallest, byte);
-    }
+    if (counts || byte == 255)  // NaN is NaN even where codes are zeros
+      join(ScaleSpan(byte * 0x10001u ^ 0xFFu));
   }
+  __device__ void join(ScaleSpan other) { both_ = ptx::max_s16x2(both_, other.both_); }
   /// With those of the lanes whose number differs in bit `distance`.
-  __device__ void join(int distance) {
-    largest = max(largest, __shfl_xor_sync(0xFFFFFFFFu, largest, distance));
-    smallest = min(smallest, __shfl_xor_sync(0xFFFFFFFFu, smallest, distance));
+  __device__ void join_lanes(int distance) {
+    join(ScaleSpan(__shfl_xor_sync(0xFFFFFFFFu, both_, distance)));
   }
-  __device__ bool empty() const { return largest < smallest; }
+  /// Without a branch: it is asked often.
   __device__ bool fits() const {
-    return empty() || (largest - smallest <= 26 && largest >= 60 && largest <= 200);
+    const auto spread = static_cast<int>((both_ >> 16) + (both_ & 0xFFFFu)) - 255;
+    return (spread <= fp8_span) & (reference() - 60 <= 200 - 60);
   }
   /// What values are relative to.
-  __device__ std::uint32_t reference() const { return empty() ? 140u : largest; }
+  __device__ std::uint32_t reference() const { return both_ == 0 ? 140u : both_ >> 16; }
+
+  ScaleSpan() = default;
+  /// Of two scales in the halves of `largest`; `inverse`: 255 less these.
+  __device__ static ScaleSpan of_pairs(std::uint32_t largest, std::uint32_t inverse) {
+    ScaleSpan span(ptx::prmt_b32(inverse, largest, 0x5410));
+    span.join(ScaleSpan(ptx::prmt_b32(inverse, largest, 0x7632)));
+    return span;
+  }
+
+ private:
+  __device__ explicit ScaleSpan(std::uint32_t both) : both_(both) {}
+
+  // The largest in the upper half, 255 less the smallest in the lower; of none 0.
+  std::uint32_t both_ = 0;
 };
 
 /// 2^(reference - 140).
@@ -45,13 +60,9 @@ __device__ inline float fp8_factor(std::uint32_t reference) {
 struct E5m2Table {
   std::uint32_t low, high;
 };
-/// `byte` = 0: what is added to it for other bytes is linear.
-__device__ inline E5m2Table e5m2_table_base(std::uint32_t reference) {
-  const std::uint32_t e = 13u - reference;
+__device__ inline E5m2Table e5m2_table(std::uint32_t byte, std::uint32_t reference) {
+  const std::uint32_t e = byte + 13 - reference;
   return {0x3E3C3800u + e * 0x04040400u, 0x46444240u + e * 0x04040404u};
-}
-__device__ inline E5m2Table e5m2_table(E5m2Table base, std::uint32_t byte) {
-  return {base.low + byte * 0x04040400u, base.high + byte * 0x04040404u};
 }
 
 }  // namespace microscale::cuda

@@ -15,6 +15,7 @@
 #include "cuda/ptx/cvt_fp8.cuh"
 #include "cuda/ptx/griddepcontrol.cuh"
 #include "cuda/ptx/memory.cuh"
+#include "cuda/ptx/packed.cuh"
 #include "cuda/tile/e2m1_halves.cuh"
 #include "cuda/tile/token_groups.cuh"
 

@@ -18,34 +18,12 @@
 #include "cuda/tile/e2m1_pairs.cuh"
 #include "cuda/tile/encode.cuh"
 #include "cuda/tile/grid_order.cuh"
-#include "cuda/tile/prepare_blocks.cuh"
 #include "cuda/tile/token_groups.cuh"
 #include "cuda/tile/wide_weights.cuh"
 #include "layouts/tiled_128x4.hpp"
 #include "layouts/token_tiles.hpp"
 
 namespace microscale::cuda {
-
-/// The first scale of row `row` of the group's matrix; block b's is scale_step(args, b) further on.
-__device__ inline const std::uint8_t* scales_of_token(const PrepareTilesArgs& args,
-                                                      const TokenGroup& group, std::int64_t row,
-                                                      std::int64_t blocks) {
-  if (!args.tiled) return args.scales + (group.rows.first + row) * blocks;
-  const std::int64_t matrix = args.rows.expert_rows == nullptr
-                                  ? group.matrix * tiled_128x4::bytes(args.rows.m, blocks)
-                                  : group.tile_rows * tiled_128x4::bytes(128, blocks);
-  return args.scales + matrix + tiled_128x4::offset(row, 0, blocks);
-}
-__device__ inline std::uint32_t scale_step(const PrepareTilesArgs& args, std::uint32_t block) {
-  return args.tiled ? block / 4 * 512 + block % 4 : block;
-}
-
-/// The first group of the matrix that `group` is of.
-__device__ inline std::int64_t first_group_of(const ProductRows& rows, std::int64_t matrix,
-                                              const MatrixRows& own) {
-  return rows.expert_rows == nullptr ? token_tiles::first_group(matrix, rows.m)
-                                     : token_tiles::first_group_of_expert(matrix, own.first);
-}
 
 /// What a group of rows is made of: eight neighbouring elements, as they are read and with their
 /// block's scale, become 16 bytes. Zeros become zeros.
@@ -200,8 +178,6 @@ __device__ void prepare_group(const PrepareTilesArgs& args, const GroupPlace& at
 
 template <class Tokens>
 __device__ void prepare_tiles(const PrepareTilesArgs& args) {
-  if constexpr (Tokens::block == 16)
-    if (args.by_blocks == prepare_by_few) return prepare_by_blocks(args);
   follow_previous_grid();
   if (args.only_if != nullptr && *args.only_if == 0) return;
   const std::uint32_t column = blockIdx.x * (256 * prepare_pieces) + threadIdx.x % 32 * 8;
