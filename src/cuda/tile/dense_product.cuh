@@ -215,31 +215,47 @@ class DenseProduct {
 
   __device__ static void multiply(const Output<Element>& output, std::uint32_t base, Ring ring) {
     const std::uint32_t warp = threadIdx.x / 32;
+    const Operands first(base);
     float d[shape.columns / 2];
 #pragma unroll 1
     for (;;) {
+      ring.share();
       ring.wait_full();
       const uint4 where = ptx::ld_shared_v4(place(base, ring.stage()));
-      if (where.w == 0) return;
+      const std::uint32_t chunks = __shfl_sync(0xFFFFFFFFu, where.w, 0);
+      if (chunks == 0) return;
       const uint4 row = ptx::ld_shared_v4(place(base, ring.stage()) + 16);
       if constexpr (Output<Element>::changes_sums) {  // which are nothing to the next tile
 #pragma unroll
         for (float& x : d) x = 0.0f;
       }
       if constexpr (Element::fp8)
-        add_stages(base, ring, where.w, d);
+        add_stages(first, base, ring, chunks, d);
       else
-        add_steps(base, ring, where.w, d);
+        add_steps(first, ring, chunks, d);
       output.store(base + shared.sums + warp * dense_sum_bytes, where,
                    static_cast<std::int64_t>(row.y) << 32 | row.x, d);
     }
   }
 
-  /// The four steps of a stage, as one group.
+  /// A stage's two matrices, of which a warpgroup has 64 rows of a. Which of them by way of lane 0,
+  /// so that what a whole warp shares is in uniform registers.
+  struct Operands {
+    std::uint64_t a, b;
+
+    /// Of the first stage.
+    __device__ explicit Operands(std::uint32_t base)
+        : a(ptx::matrix_descriptor_rows128(base + __shfl_sync(0xFFFFFFFFu, threadIdx.x / 128, 0) *
+                                                      (64 * 128))),
+          b(ptx::matrix_descriptor_rows128(base + a_bytes)) {}
+  };
+
+  /// The four steps of stage `stage`, as one group.
   template <int Count>
-  __device__ static void multiply_stage(std::uint32_t stage, float (&d)[Count], bool add) {
-    const std::uint64_t a = ptx::matrix_descriptor_rows128(stage + threadIdx.x / 128 * 64 * 128);
-    const std::uint64_t b = ptx::matrix_descriptor_rows128(stage + a_bytes);
+  __device__ static void multiply_stage(const Operands& first, int stage, float (&d)[Count],
+                                        bool add) {
+    const std::uint64_t a = ptx::advance(first.a, stage * shared.stage_bytes),
+                        b = ptx::advance(first.b, stage * shared.stage_bytes);
     ptx::wgmma_fence();
 #pragma unroll
     for (int step = 0; step < 4; ++step)
@@ -248,13 +264,13 @@ class DenseProduct {
   }
 
   template <int Count>
-  __device__ static void add_steps(std::uint32_t base, Ring& ring, std::uint32_t chunks,
+  __device__ static void add_steps(const Operands& first, Ring& ring, std::uint32_t chunks,
                                    float (&d)[Count]) {
     int before = 0;  // the stage of the chunk before
 #pragma unroll 1
     for (std::uint32_t i = 0; i < chunks; ++i) {
       ring.wait_full();
-      multiply_stage(base + ring.stage() * shared.stage_bytes, d, i > 0);
+      multiply_stage(first, ring.stage(), d, i > 0);
       ptx::wgmma_wait_group<1>();
       ring.release(before, i > 0);
       before = ring.stage();
@@ -266,27 +282,28 @@ class DenseProduct {
   }
 
   template <int Count>
-  __device__ static void add_stages(std::uint32_t base, Ring& ring, std::uint32_t chunks,
-                                    float (&d)[Count]) {
+  __device__ static void add_stages(const Operands& first, std::uint32_t base, Ring& ring,
+                                    std::uint32_t chunks, float (&d)[Count]) {
     float sums[Count];
 #pragma unroll
     for (float& x : d) x = 0.0f;
-    const std::uint32_t row = threadIdx.x / 32 * 16 + threadIdx.x % 32 / 4;
+    std::uint32_t row_factors[1] = {base + shared.factors +
+                                    4 * (threadIdx.x / 32 * 16 + threadIdx.x % 32 / 4)};
+    ptx::keep_in_place(row_factors);
 #pragma unroll 1
     for (std::uint32_t i = 0; i < chunks; ++i) {
       ring.wait_full();
-      const std::uint32_t stage = base + ring.stage() * shared.stage_bytes;
-      multiply_stage(stage, sums, false);
-      const std::uint32_t factors = stage + shared.factors + 4 * row;
-      const float first = __uint_as_float(ptx::ld_shared_b32(factors)),
-                  second = __uint_as_float(ptx::ld_shared_b32(factors + 32));
+      multiply_stage(first, ring.stage(), sums, false);
+      const std::uint32_t factors = row_factors[0] + ring.stage() * shared.stage_bytes;
+      const float factor = __uint_as_float(ptx::ld_shared_b32(factors)),
+                  factor8 = __uint_as_float(ptx::ld_shared_b32(factors + 32));
       ptx::wgmma_wait_group<0>();
       ptx::keep_in_place(sums);
       ring.release(ring.stage(), true);
       ring.next();
 #pragma unroll
       for (int j = 0; j < Count; ++j)
-        d[j] = __fmaf_rn(sums[j], j / 2 % 2 == 0 ? first : second, d[j]);
+        d[j] = __fmaf_rn(sums[j], j / 2 % 2 == 0 ? factor : factor8, d[j]);
     }
   }
 };

@@ -58,7 +58,8 @@ class DenseQuantize {
   template <int Count>
   __device__ void store(std::uint32_t sums, uint4 where, std::int64_t row,
                         float (&d)[Count]) const {
-    if (where.z == 0) return;  // the block's rows lie behind the last of d and of its padding
+    if (__all_sync(0xFFFFFFFFu, where.z == 0))
+      return;  // the block's rows lie behind the last of d and of its padding
     const ProductOutput& out = args_.output;
     const bool gated = out.gated != 0;
     const ProductFactors factors = product_factors(out, where.x);
@@ -71,8 +72,9 @@ class DenseQuantize {
 #pragma unroll
           for (float& x : d) x = __fmul_rn(x, factors.sum);
         }
-        if (at.tile.rows >= 16 && at.column + Element::shape.columns <= args_.n &&
-            store_.writes_words() &&
+        const bool whole = at.tile.rows >= 16 && at.column + Element::shape.columns <= args_.n &&
+                           store_.writes_words();
+        if (__all_sync(0xFFFFFFFFu, whole) &&
             store_.store_accumulators(at.tile.matrix, at.tile.row, at.column, d))
           return;
       }
