@@ -47,6 +47,7 @@ struct Case {
   Work work;
   double must;
   BlockAxis axis = BlockAxis::cols;
+  Rounding rounding = Rounding::nearest_even;
 };
 
 // One case: kernel, loop and memcpy in turn, medians.
@@ -70,6 +71,7 @@ Result measure_case(const Case& c, const CpuOptions& options, const Watcher& wat
   q.format = c.format;
   q.axis = c.axis;
   q.numerics.scale_rule = c.rule;
+  q.numerics.rounding = c.rounding;
   q.global_scale = nvfp4_global_scale(16.0f);
   quantize_into(q, code_span, scale_span, options.context);
 
@@ -142,6 +144,10 @@ std::vector<Case> all_cases() {
       {"bf16 to mxfp4 search", DType::bf16, mxfp4, ScaleRule::search, Work::quantize, 0},
       {"bf16 to nvfp4 search", DType::bf16, nvfp4, ScaleRule::search, Work::quantize, 0},
       {"bf16 to mxfp8 search", DType::bf16, mxfp8_e4m3, ScaleRule::search, Work::quantize, 0},
+      {"bf16 to nvfp4 nearest, stochastic", DType::bf16, nvfp4, ScaleRule::nearest, Work::quantize,
+       0, BlockAxis::cols, Rounding::stochastic},
+      {"bf16 to mxfp8 rceil, stochastic", DType::bf16, mxfp8_e4m3, ScaleRule::rceil, Work::quantize,
+       0, BlockAxis::cols, Rounding::stochastic},
       {"mxfp4 to bf16", DType::bf16, mxfp4, ScaleRule::rceil, Work::dequantize, 0.8},
       {"nvfp4 to bf16", DType::bf16, nvfp4, ScaleRule::nearest, Work::dequantize, 0.8},
       {"mxfp8 to bf16", DType::bf16, mxfp8_e4m3, ScaleRule::rceil, Work::dequantize, 0.8},

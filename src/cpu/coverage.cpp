@@ -12,7 +12,8 @@ bool has_kernel(Format format) { return format != Format::mxint8; }
 bool covers(const QuantizeLines& call) {
   const Numerics& n = call.numerics;
   const bool positive_global = call.global_scale > 0 && call.global_scale < 0x1.fffffep127f;
-  return has_kernel(call.format) && n.rounding == Rounding::nearest_even &&
+  return has_kernel(call.format) &&
+         (n.rounding == Rounding::nearest_even || n.rounding == Rounding::stochastic) &&
          n.zero_code == ZeroCode::keep_sign && !follows_tool(n, call.format) &&
          (call.format != Format::nvfp4 || positive_global);
 }

@@ -5,7 +5,9 @@
 #include <cstring>
 
 #include "formats/e8m0.hpp"
+#include "formats/half.hpp"
 #include "formats/nvfp4.hpp"
+#include "formats/random.hpp"
 
 namespace microscale::cpu {
 namespace {
@@ -23,7 +25,9 @@ std::uint8_t* advance(const void* data, std::int64_t bytes) {
 
 }  // namespace
 
-void quantize_runs(const QuantizeLines& call, int group, QuantizeKernel kernel) {
+namespace {
+
+void quantize_to_nearest(const QuantizeLines& call, int group, QuantizeKernel kernel) {
   const FormatInfo& format = info(call.format);
   const std::int64_t element = size_of(call.input_type), block_input = format.block * element,
                      block_codes = code_bytes(format, format.block);
@@ -66,6 +70,54 @@ void quantize_runs(const QuantizeLines& call, int group, QuantizeKernel kernel) 
                 static_cast<std::size_t>(rest * block_codes));
     std::memcpy(run.scales + whole, scales.data(), static_cast<std::size_t>(rest));
   }
+}
+
+// Lines whose elements have keys of their own, or lie too far apart, are the reference's.
+void round_stochastically(const QuantizeLines& call, StochasticKernel kernel) {
+  const FormatInfo& format = info(call.format);
+  std::array<float, 256> multipliers;
+  for (int s = 0; s < 256; ++s) {
+    const auto scale = static_cast<std::uint8_t>(s);
+    float& multiplier = multipliers[static_cast<std::size_t>(s)];
+    multiplier =
+        format.e8m0_scale ? inverse_e8m0(scale) : nvfp4_multiplier(scale, call.global_scale);
+    if (scale == (format.e8m0_scale ? e8m0_nan : nvfp4_nan_scale)) multiplier = canonical_nan();
+  }
+  const auto elements = static_cast<std::uint64_t>(call.blocks * format.block);
+  constexpr std::uint64_t too_far = std::uint64_t{1} << 27;
+  for (std::int64_t line = 0; line < call.lines && elements > 0; ++line) {
+    QuantizeLines one = call;
+    one.lines = 1;
+    one.input = advance(call.input, line * call.input_stride * size_of(call.input_type));
+    one.codes += line * call.code_stride;
+    one.scales += line * call.scale_stride;
+    one.first_index += static_cast<std::uint64_t>(line) * call.index_line_stride;
+    const std::uint64_t last = one.first_index + (elements - 1) * call.index_step;
+    if (call.index_step >= too_far || one.first_index >> 33 != last >> 33) {
+      reference_kernels.quantize(one);
+      continue;
+    }
+    kernel({.input = one.input,
+            .multipliers = multipliers.data(),
+            .scales = one.scales,
+            .codes = one.codes,
+            .blocks = call.blocks,
+            .first_index = one.first_index,
+            .index_step = static_cast<std::uint32_t>(call.index_step),
+            .key = random_key(call.numerics.seed, one.first_index)});
+  }
+}
+
+}  // namespace
+
+void quantize_runs(const QuantizeLines& call, int group, QuantizeKernel kernel,
+                   StochasticKernel stochastic) {
+  if (call.numerics.rounding != Rounding::stochastic)
+    return quantize_to_nearest(call, group, kernel);
+  QuantizeLines nearest = call;
+  nearest.numerics.rounding = Rounding::nearest_even;
+  quantize_to_nearest(nearest, group, kernel);
+  round_stochastically(call, stochastic);
 }
 
 void requantize(const QuantizeRun& run, std::int64_t first, std::uint64_t mask) {

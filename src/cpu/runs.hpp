@@ -20,9 +20,24 @@ struct QuantizeRun {
 };
 using QuantizeKernel = void (*)(const QuantizeRun&);
 
+/// Consecutive blocks of a line whose scales are there, to encode with stochastic rounding.
+struct StochasticRun {
+  const void* input = nullptr;
+  const float* multipliers = nullptr;  // of elements, for each scale byte
+  const std::uint8_t* scales = nullptr;
+  std::uint8_t* codes = nullptr;
+  std::int64_t blocks = 0;
+  std::uint64_t first_index = 0;  // of the first element
+  std::uint32_t index_step = 1;   // below 2^27
+  std::uint32_t key = 0;          // random_key() of all of them
+};
+using StochasticKernel = void (*)(const StochasticRun&);
+
 /// Calls `kernel` until all blocks of `call` are done. An incomplete group is copied to a buffer
-/// and padded with zero blocks.
-void quantize_runs(const QuantizeLines& call, int group, QuantizeKernel kernel);
+/// and padded with zero blocks. Where elements are rounded stochastically, `kernel` rounds to
+/// nearest, for the scales, and `stochastic` makes the codes.
+void quantize_runs(const QuantizeLines& call, int group, QuantizeKernel kernel,
+                   StochasticKernel stochastic);
 
 /// Quantizes block first + i again, by the reference, for every bit i of `mask`.
 void requantize(const QuantizeRun& run, std::int64_t first, std::uint64_t mask);

@@ -4,6 +4,8 @@
 #include <algorithm>
 #include <bit>
 #include <cmath>
+#include <random>
+#include <vector>
 
 #include "cpu/compare.hpp"
 #include "cpu/inputs.hpp"
@@ -196,11 +198,54 @@ TEST_F(CpuQuantize, nan_and_infinity_follow_the_policies_of_the_call) {
   }
 }
 
+TEST_F(CpuQuantize, rounds_stochastically_as_the_reference_does) {
+  for (DType type : types)
+    for (const Input& input : test::inputs(type, 1 << 12))
+      for (Format format : covered)
+        for (ScaleRule rule :
+             {info(format).e8m0_scale ? ScaleRule::rceil : ScaleRule::nearest, ScaleRule::search}) {
+          QuantizeLines call = call_of(format, rule, format == Format::nvfp4 ? 0.0003f : 1.0f);
+          call.numerics.rounding = Rounding::stochastic;
+          call.numerics.seed = 0x123456789ABCDEF0;
+          check(input, call);
+          call.numerics.nan = NanPolicy::drop;
+          call.numerics.inf = InfPolicy::nan_block;
+          check(input, call);
+        }
+}
+
+// Elements along a row, down a column, far apart; an odd first one; keys that change on the way.
+TEST_F(CpuQuantize, random_bits_go_by_the_place_of_an_element) {
+  constexpr std::int64_t lines = 3, blocks = 37;
+  for (Format format : {Format::nvfp4, Format::mxfp8_e5m2}) {
+    const auto count = static_cast<std::uint64_t>(blocks * info(format).block);
+    QuantizeLines call =
+        call_of(format, info(format).e8m0_scale ? ScaleRule::floor : ScaleRule::nearest, 0.01f);
+    call.numerics.rounding = Rounding::stochastic;
+    std::vector<float> values(lines * count);
+    std::mt19937 random(7);
+    std::normal_distribution<float> gaussian;
+    for (float& x : values) x = gaussian(random);
+    call.input = values.data();
+    for (const std::uint64_t step : {1u, 2u, 3u, 4096u, 4097u, (1u << 27) - 1, 1u << 27})
+      for (const std::uint64_t first : {std::uint64_t{0}, std::uint64_t{7},
+                                        (std::uint64_t{1} << 33) - 100, std::uint64_t{5} << 40}) {
+        call.index_step = step;
+        call.first_index = first;
+        call.index_line_stride = step == 1 ? count : 1;
+        for (const KernelTable* table : vector_tables())
+          EXPECT_TRUE(test::same_blocks(*table, call, {.lines = lines, .blocks = blocks}))
+              << to_string(table->backend) << ", " << info(format).name << ", step " << step
+              << " from " << first;
+      }
+  }
+}
+
 TEST_F(CpuQuantize, options_without_a_kernel_are_refused) {
   for (const KernelTable* table : vector_tables()) {
     QuantizeLines call = call_of(Format::mxfp4, ScaleRule::floor);
     EXPECT_TRUE(table->supports_quantize(call));
-    call.numerics.rounding = Rounding::stochastic;
+    call.numerics.rounding = Rounding::toward_zero;
     EXPECT_FALSE(table->supports_quantize(call));
     call = call_of(Format::mxfp4, ScaleRule::floor);
     call.numerics.zero_code = ZeroCode::positive;

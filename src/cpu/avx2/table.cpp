@@ -38,7 +38,9 @@ cpu::DequantizeKernel kernel_of(const DequantizeLines& call) {
   }
 }
 
-void quantize(const QuantizeLines& call) { cpu::quantize_runs(call, avx2::group, kernel_of(call)); }
+void quantize(const QuantizeLines& call) {
+  cpu::quantize_runs(call, avx2::group, kernel_of(call), avx2::round_stochastically(call));
+}
 
 void dequantize(const DequantizeLines& call) {
   cpu::dequantize_runs(call, avx2::group, kernel_of(call));

@@ -94,6 +94,7 @@ inline void store_blocks(void* p, Int a, Int b) {
 // 32 bits.
 inline Int add32(Int a, Int b) { return _mm256_add_epi32(a, b); }
 inline Int sub32(Int a, Int b) { return _mm256_sub_epi32(a, b); }
+inline Int mul32(Int a, Int b) { return _mm256_mullo_epi32(a, b); }  // the lower halves
 inline Int max32(Int a, Int b) { return _mm256_max_epu32(a, b); }
 inline Int min32(Int a, Int b) { return _mm256_min_epu32(a, b); }
 inline Int max32_signed(Int a, Int b) { return _mm256_max_epi32(a, b); }
@@ -153,6 +154,7 @@ inline float max_lanes(Float a) {
   return _mm_cvtss_f32(_mm_max_ss(two, _mm_shuffle_ps(two, two, 1)));
 }
 inline Float to_float(Int a) { return _mm256_cvtepi32_ps(a); }
+inline Int to_int(Float a) { return _mm256_cvttps_epi32(a); }  // toward zero
 
 // Choices, per 32-bit lane.
 inline Mask less(Float a, Float b) { return _mm256_cmp_ps(a, b, _CMP_LT_OQ); }

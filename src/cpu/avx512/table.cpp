@@ -40,7 +40,7 @@ cpu::DequantizeKernel kernel_of(const DequantizeLines& call) {
 }
 
 void quantize(const QuantizeLines& call) {
-  cpu::quantize_runs(call, avx512::group, kernel_of(call));
+  cpu::quantize_runs(call, avx512::group, kernel_of(call), avx512::round_stochastically(call));
 }
 
 void dequantize(const DequantizeLines& call) {

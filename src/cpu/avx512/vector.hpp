@@ -94,6 +94,7 @@ inline void store_blocks(void* p, Int a, Int b) {
 // 32 bits.
 inline Int add32(Int a, Int b) { return _mm512_add_epi32(a, b); }
 inline Int sub32(Int a, Int b) { return _mm512_sub_epi32(a, b); }
+inline Int mul32(Int a, Int b) { return _mm512_mullo_epi32(a, b); }
 inline Int max32(Int a, Int b) { return _mm512_max_epu32(a, b); }
 inline Int max32_signed(Int a, Int b) { return _mm512_max_epi32(a, b); }
 inline Int min32_signed(Int a, Int b) { return _mm512_min_epi32(a, b); }
@@ -140,6 +141,7 @@ inline Float and_float(Float a, Float b) { return _mm512_and_ps(a, b); }
 
 inline float max_lanes(Float a) { return _mm512_reduce_max_ps(a); }
 inline Float to_float(Int a) { return _mm512_cvtepi32_ps(a); }
+inline Int to_int(Float a) { return _mm512_cvttps_epi32(a); }
 
 // Choices, per 32-bit lane.
 inline Mask less(Float a, Float b) { return _mm512_cmp_ps_mask(a, b, _CMP_LT_OQ); }

@@ -5,7 +5,8 @@
 
 /// Element facts as the vector code needs them.
 struct Fp4 {
-  static constexpr int mantissa_bits = 1, emax = 2, bias = 1, largest_fraction = 0x40;  // of 128
+  static constexpr int mantissa_bits = 1, emax = 2, bias = 1, max_code = 7, sign_bit = 8,
+                       largest_fraction = 0x40;  // of 128
   static constexpr float largest = 6.0f, smallest_normal = 1.0f;
 };
 struct Fp6E2M3 {
