@@ -5,7 +5,7 @@
 
 namespace microscale::cpu {
 
-/// MXFP4, MXFP6, MXFP8 and NVFP4 by any of our own scale rules, rounded to nearest even or
+/// Every format by any of our own scale rules, rounded to nearest even or
 /// stochastically, with signed zeros.
 bool covers(const QuantizeLines& call);
 bool covers(const DequantizeLines& call);

@@ -5,6 +5,7 @@
 #include <cstring>
 
 #include "formats/e8m0.hpp"
+#include "formats/elements.hpp"
 #include "formats/half.hpp"
 #include "formats/nvfp4.hpp"
 #include "formats/random.hpp"
@@ -135,6 +136,7 @@ void requantize(const QuantizeRun& run, std::int64_t first, std::uint64_t mask) 
 }
 
 float nvfp4_factor(float global_scale) { return nvfp4_scale_factor(global_scale); }
+std::uint8_t mxint8_scale(ScaleRule rule, float amax) { return e8m0_from_amax<Int8>(rule, amax); }
 
 void dequantize_runs(const DequantizeLines& call, int group, DequantizeKernel kernel) {
   const FormatInfo& format = info(call.format);

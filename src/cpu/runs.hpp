@@ -42,8 +42,9 @@ void quantize_runs(const QuantizeLines& call, int group, QuantizeKernel kernel,
 /// Quantizes block first + i again, by the reference, for every bit i of `mask`.
 void requantize(const QuantizeRun& run, std::int64_t first, std::uint64_t mask);
 
-/// nvfp4_scale_factor, for code that must not define it.
+/// nvfp4_scale_factor, and e8m0_from_amax of MXINT8, for code that must not define them.
 float nvfp4_factor(float global_scale);
+std::uint8_t mxint8_scale(ScaleRule rule, float amax);
 
 /// Consecutive blocks to decode. `steps` is what a code is multiplied by, for each scale byte.
 struct DequantizeRun {

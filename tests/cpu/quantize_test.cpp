@@ -19,7 +19,8 @@ using test::Placement;
 using test::vector_tables;
 
 constexpr Format covered[] = {Format::mxfp4,      Format::nvfp4,      Format::mxfp6_e2m3,
-                              Format::mxfp6_e3m2, Format::mxfp8_e4m3, Format::mxfp8_e5m2};
+                              Format::mxfp6_e3m2, Format::mxfp8_e4m3, Format::mxfp8_e5m2,
+                              Format::mxint8};
 constexpr DType types[] = {DType::f32, DType::f16, DType::bf16};
 
 // Runs all tables on an input as one line, whole groups and a rest.
@@ -62,7 +63,7 @@ TEST_F(CpuQuantize, mx_equals_the_reference_for_every_rule_type_and_kind_of_inpu
           for (ScaleRule rule : scale_rules(format)) check(input, call_of(format, rule));
     const Input each = test::each_as_amax(type, 1);
     for (Format format : {Format::mxfp4, Format::mxfp6_e2m3, Format::mxfp6_e3m2, Format::mxfp8_e4m3,
-                          Format::mxfp8_e5m2})
+                          Format::mxfp8_e5m2, Format::mxint8})
       for (ScaleRule rule : {ScaleRule::rceil, ScaleRule::even_down, ScaleRule::search})
         check(each, call_of(format, rule));
   }
@@ -217,7 +218,7 @@ TEST_F(CpuQuantize, rounds_stochastically_as_the_reference_does) {
 // Elements along a row, down a column, far apart; an odd first one; keys that change on the way.
 TEST_F(CpuQuantize, random_bits_go_by_the_place_of_an_element) {
   constexpr std::int64_t lines = 3, blocks = 37;
-  for (Format format : {Format::nvfp4, Format::mxfp8_e5m2}) {
+  for (Format format : {Format::nvfp4, Format::mxfp8_e5m2, Format::mxint8}) {
     const auto count = static_cast<std::uint64_t>(blocks * info(format).block);
     QuantizeLines call =
         call_of(format, info(format).e8m0_scale ? ScaleRule::floor : ScaleRule::nearest, 0.01f);
@@ -250,7 +251,6 @@ TEST_F(CpuQuantize, options_without_a_kernel_are_refused) {
     call = call_of(Format::mxfp4, ScaleRule::floor);
     call.numerics.zero_code = ZeroCode::positive;
     EXPECT_FALSE(table->supports_quantize(call));
-    EXPECT_FALSE(table->supports_quantize(call_of(Format::mxint8, ScaleRule::floor)));
     EXPECT_FALSE(table->supports_quantize(call_of(Format::nvfp4, ScaleRule::search, 0.0f)));
   }
 }

@@ -20,6 +20,8 @@ cpu::QuantizeKernel kernel_of(const QuantizeLines& call) {
     case Format::mxfp6_e2m3:
     case Format::mxfp6_e3m2:
       return avx2::quantize_mxfp6(call);
+    case Format::mxint8:
+      return avx2::quantize_mxint8(call);
     default:
       return avx2::quantize_mxfp8(call);
   }
@@ -33,6 +35,8 @@ cpu::DequantizeKernel kernel_of(const DequantizeLines& call) {
     case Format::mxfp6_e2m3:
     case Format::mxfp6_e3m2:
       return avx2::dequantize_mxfp6(call);
+    case Format::mxint8:
+      return avx2::dequantize_mxint8(call);
     default:
       return avx2::dequantize_mxfp8(call);
   }

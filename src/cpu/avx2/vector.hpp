@@ -155,6 +155,7 @@ inline float max_lanes(Float a) {
 }
 inline Float to_float(Int a) { return _mm256_cvtepi32_ps(a); }
 inline Int to_int(Float a) { return _mm256_cvttps_epi32(a); }  // toward zero
+inline Int to_nearest_int(Float a) { return _mm256_cvtps_epi32(a); }  // even
 
 // Choices, per 32-bit lane.
 inline Mask less(Float a, Float b) { return _mm256_cmp_ps(a, b, _CMP_LT_OQ); }
@@ -207,6 +208,9 @@ inline Int widen8(const void* p) {  // bytes to 16-bit lanes
 }
 inline Int widen8_signed(const void* p) {
   return _mm256_cvtepi8_epi16(_mm_loadu_si128(static_cast<const __m128i*>(p)));
+}
+inline Int widen8_to_32(const void* p) {  // signed
+  return _mm256_cvtepi8_epi32(_mm_loadl_epi64(static_cast<const __m128i*>(p)));
 }
 /// The upper 16 bits of 32-bit lanes, in order, with their last bit set if any lower bit was.
 inline Int upper_sticky(Float a, Float b) {

@@ -21,6 +21,8 @@ cpu::QuantizeKernel kernel_of(const QuantizeLines& call) {
     case Format::mxfp6_e2m3:
     case Format::mxfp6_e3m2:
       return avx512::quantize_mxfp6(call);
+    case Format::mxint8:
+      return avx512::quantize_mxint8(call);
     default:
       return avx512::quantize_mxfp8(call);
   }
@@ -34,6 +36,8 @@ cpu::DequantizeKernel kernel_of(const DequantizeLines& call) {
     case Format::mxfp6_e2m3:
     case Format::mxfp6_e3m2:
       return avx512::dequantize_mxfp6(call);
+    case Format::mxint8:
+      return avx512::dequantize_mxint8(call);
     default:
       return avx512::dequantize_mxfp8(call);
   }

@@ -142,6 +142,7 @@ inline Float and_float(Float a, Float b) { return _mm512_and_ps(a, b); }
 inline float max_lanes(Float a) { return _mm512_reduce_max_ps(a); }
 inline Float to_float(Int a) { return _mm512_cvtepi32_ps(a); }
 inline Int to_int(Float a) { return _mm512_cvttps_epi32(a); }
+inline Int to_nearest_int(Float a) { return _mm512_cvtps_epi32(a); }
 
 // Choices, per 32-bit lane.
 inline Mask less(Float a, Float b) { return _mm512_cmp_ps_mask(a, b, _CMP_LT_OQ); }
@@ -188,6 +189,9 @@ inline Int widen8(const void* p) {
 }
 inline Int widen8_signed(const void* p) {
   return _mm512_cvtepi8_epi16(_mm256_loadu_si256(static_cast<const __m256i*>(p)));
+}
+inline Int widen8_to_32(const void* p) {
+  return _mm512_cvtepi8_epi32(_mm_loadu_si128(static_cast<const __m128i*>(p)));
 }
 inline Int upper_sticky(Float a, Float b) {
   const Int low = set32(0xFFFFu), odd = set32(0x10000u);

@@ -20,9 +20,21 @@ inline Int random_bits(std::uint64_t first, Int offsets, std::uint32_t key) {
                   shr32<16>(word));
 }
 
-/// Codes of y, signs included.
+/// MXINT8's codes: steps of 1/64, in two's complement.
+struct Int8Code {
+  static constexpr int sign_bit = 0;
+};
+inline Int stochastic_int8(Float y, Int random) {
+  const Float magnitude = min(as_float(and_(as_int(y), magnitude_mask32())), set_float(2.0f));
+  const Int steps = min32_signed(
+      shr32<16>(add32(to_int(mul(magnitude, set_float(0x1p22f))), random)), set32(127));
+  const Int code = choose32(equal32(shr32<31>(as_int(y)), zero()), steps, sub32(zero(), steps));
+  return choose32(unordered(y), zero(), and_(code, set32(0xFF)));
+}
+
+/// Those of a format with a sign, an exponent and a mantissa.
 template <class Element>
-inline Int stochastic_codes(Float y, Int random) {
+inline Int stochastic_float(Float y, Int random) {
   constexpr int lost = 23 - Element::mantissa_bits;  // bits of a normal number
   const Int magnitude = and_(as_int(y), magnitude_mask32());
   const Int normal =
@@ -38,6 +50,14 @@ inline Int stochastic_codes(Float y, Int random) {
   const Int sign =
       choose32(equal32(shr32<31>(as_int(y)), zero()), zero(), set32(Element::sign_bit));
   return choose32(unordered(y), set32(Element::sign_bit - 1), or_(code, sign));
+}
+
+template <class Element>
+inline Int stochastic_codes(Float y, Int random) {
+  if constexpr (Element::sign_bit == 0)
+    return stochastic_int8(y, random);
+  else
+    return stochastic_float<Element>(y, random);
 }
 
 template <class Element, int Block, DType Type>
@@ -88,6 +108,8 @@ inline cpu::StochasticKernel stochastic_kernel(Format format, DType type) {
       return stochastic_kernel<Fp6E2M3>(type);
     case Format::mxfp6_e3m2:
       return stochastic_kernel<Fp6E3M2>(type);
+    case Format::mxint8:
+      return stochastic_kernel<Int8Code>(type);
     case Format::mxfp8_e5m2:
       return stochastic_kernel<Fp8E5M2>(type);
     default:
