@@ -1,4 +1,4 @@
-// Numbers by which blocks of one launch tell each other through memory what they have done.
+// Numbers by which blocks of one call tell each other through memory what they have done.
 #pragma once
 
 #include <cstdint>

@@ -190,7 +190,8 @@ struct ExpandFp8Args {
   std::int64_t row_tiles;  // of a matrix
   std::int64_t chunks;     // of 64 elements
   void* expanded;
-  std::uint8_t* references;  // of each matrix 16 bytes a row tile: the row's largest scale
+  std::uint8_t* references;  // of each matrix 16 bytes a row tile: the row's largest scale that
+                             // counts, at least; of zeros alone any
   std::uint32_t parts;
   Divisor by_parts;
 };

@@ -150,6 +150,20 @@ TEST_F(MatmulFp8, leaves_what_does_not_fit_to_bf16) {
   }
 }
 
+// Zeros do not lift a row into the window either.
+TEST_F(MatmulFp8, asks_only_scales_that_count) {
+  BlockTensor b = test::random_blocks(Format::mxfp4, 16, 256, Layout::row_major, 4, 127, 127);
+  std::fill_n(b.scales().begin() + 3 * 8, 8, std::uint8_t{50});
+  b.scales()[3 * 8 + 5] = 70;
+  std::fill_n(b.codes().begin() + 3 * 128 + 5 * 16, 16, std::uint8_t{0});
+  const Product p{.a = blocks(20, 256, 3, 127, 127),
+                  .b = Side(std::move(b)),
+                  .m = 20,
+                  .fp8 = true,
+                  .dense = true};
+  EXPECT_EQ(computed(p).bytes, in_bf16(p).bytes);
+}
+
 // A graph runs again with the ticket that it was captured with.
 TEST_F(MatmulFp8, forgets_what_did_not_fit) {
   for (const int low : {100, 101}) {

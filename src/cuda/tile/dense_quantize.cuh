@@ -54,7 +54,8 @@ class DenseQuantize {
   __device__ static const MatmulDenseArgs& product(const Args& args) { return args.product; }
   __device__ explicit DenseQuantize(const Args& args) : args_(args.product), store_(args.blocks) {}
 
-  /// As DenseOutput::store.
+  /// As DenseOutput::store. What a warp's lanes agree on is asked by votes, so that the assembler
+  /// keeps the ring in uniform registers behind it.
   template <int Count>
   __device__ void store(std::uint32_t sums, uint4 where, std::int64_t row,
                         float (&d)[Count]) const {

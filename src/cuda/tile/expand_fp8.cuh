@@ -185,13 +185,13 @@ __device__ inline void expand_fp8(const ExpandFp8Args& args, const TicketFlags& 
   PackedFp8 own[2][2];
   load_pairs(tiles, chunks, pair, own);
   spans.find_all(tiles, chunks);
-  bool fits = true;
+  bool settled = true;
   if (threadIdx.x < 16) {
     const ScaleSpan span = spans.of_row(threadIdx.x);
     relative_to[threadIdx.x] = span.reference();
-    fits = span.fits();
+    settled = span.fits_without_any();
   }
-  if (__syncthreads_or(!fits)) {
+  if (__syncthreads_or(!settled)) {
     spans.find(tiles, chunks);
     if (threadIdx.x < 16) {
       const ScaleSpan span = spans.of_row(threadIdx.x);

@@ -13,7 +13,8 @@
 
 namespace microscale::cuda {
 
-inline constexpr int fp8_span = 26;  // from the largest scale byte to the smallest
+inline constexpr int fp8_span = 26;             // from the largest scale byte to the smallest
+inline constexpr std::uint32_t fp8_least = 60;  // of the largest
 
 /// The largest and the smallest scale byte of blocks that are not all zeros.
 class ScaleSpan {
@@ -30,7 +31,11 @@ class ScaleSpan {
   /// Without a branch: it is asked often.
   __device__ bool fits() const {
     const auto spread = static_cast<int>((both_ >> 16) + (both_ & 0xFFFFu)) - 255;
-    return (spread <= fp8_span) & (reference() - 60 <= 200 - 60);
+    return (spread <= fp8_span) & (reference() - fp8_least <= 200 - fp8_least);
+  }
+  /// Of all blocks, whatever some of them, which are zeros, would be left out.
+  __device__ bool fits_without_any() const {
+    return fits() && (both_ & 0xFFFFu) <= 255 - fp8_least;
   }
   /// What values are relative to.
   __device__ std::uint32_t reference() const { return both_ == 0 ? 140u : both_ >> 16; }

@@ -78,7 +78,7 @@ __device__ inline void prepare_fp8_group(const PrepareFp8Args& both, const Group
     to += std::uint64_t{at.count} * (4 * token_tiles::group_bytes);
     factor += at.count * 32;
   }
-  if (!fits) misfit.set(0);
+  if (__any_sync(0xFFFFFFFFu, !fits) && lane == 0) misfit.set(0);
 }
 
 /// What thread block `block` does.
