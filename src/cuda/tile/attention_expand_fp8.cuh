@@ -23,7 +23,7 @@ namespace microscale::cuda {
 /// For E2M1 codes under a scale, relative to `reference`; NaN scales give NaN.
 __device__ inline E5m2Table e5m2_table_of(std::uint32_t scale, std::uint32_t reference) {
   if (scale == 255) return {0x7F7F7F7Fu, 0x7F7F7F7Fu};
-  if (scale + 26 < reference) return {0, 0};
+  if (scale + fp8_span < reference) return {0, 0};
   return e5m2_table(scale, reference);
 }
 
