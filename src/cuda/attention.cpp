@@ -144,6 +144,7 @@ Plan plan_of(Device& device, const AttentionCall& call) {
   const std::int64_t rows = plan.most_q * call.group();
   plan.width = decode_width(call.d);
   plan.rows = rows <= 8 || plan.width == 256 ? 8 : 16;  // what registers hold
+  if (rows <= 4 && decode_turns(cache.format, 4) != decode_turns(cache.format, 8)) plan.rows = 4;
   plan.passes = ceil_div(rows, plan.rows);
   plan.merged_rows = static_cast<int>(std::min<std::int64_t>(rows, plan.rows));
   plan.items = call.sequences * call.kv_heads * plan.passes;

@@ -147,8 +147,9 @@ MICROSCALE_HD constexpr int decode_width(std::int64_t d) {
 }
 /// Shared memory of a block: the rings, or, later, the warps' sums, then each row's reference and
 /// weight; behind them two numbers for the scores of each row, for every warp, the rings'
-/// barriers, each warp's place on the multiprocessor, and the scale of all values for each warp
-/// that computes.
+/// barriers, each warp's place on the multiprocessor, the scale of all values for each warp that
+/// computes, and for these what probabilities of 32 tokens are multiplied by, where values come
+/// with no scales.
 MICROSCALE_HD constexpr int decode_row_terms(KvFormat format, int d, int rows) {
   const int ring = decode_warps * decode_stages(format, d) * decode_stage(format, d).bytes;
   const int sums = decode_warps * rows * (d + 2) * 4;
@@ -161,9 +162,21 @@ MICROSCALE_HD constexpr int decode_barriers(KvFormat format, int d, int rows) {
 MICROSCALE_HD constexpr int decode_ring_barriers(KvFormat format, int d) {
   return (decode_stages(format, d) * 20 + 7) / 8 * 8;
 }
+/// Whether probabilities are multiplied by the scales of values: TurnedValues.
+MICROSCALE_HD constexpr bool decode_turns(KvFormat format, int rows) {
+  return format == KvFormat::mxfp4 || (format == KvFormat::nvfp4 && rows <= 4);
+}
+/// A warp's factors of probabilities: FP16, of each token and block.
+MICROSCALE_HD constexpr int decode_factor_bytes(KvFormat format, int d, int rows) {
+  return decode_turns(format, rows) ? decode_piece * d / kv_page::block(format) * 2 : 0;
+}
+MICROSCALE_HD constexpr int decode_factors(KvFormat format, int d, int rows) {
+  return (decode_barriers(format, d, rows) + decode_warps * decode_ring_barriers(format, d) +
+          4 * (2 * decode_warps + 2) + 15) /
+         16 * 16;
+}
 MICROSCALE_HD constexpr int decode_shared_bytes(KvFormat format, int d, int rows) {
-  return decode_barriers(format, d, rows) + decode_warps * decode_ring_barriers(format, d) +
-         4 * (2 * decode_warps + 2);
+  return decode_factors(format, d, rows) + decode_warps * decode_factor_bytes(format, d, rows);
 }
 
 /// Parts: of each item and part rows * d sums, then for all of them rows pairs of reference and

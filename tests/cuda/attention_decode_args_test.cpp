@@ -60,20 +60,34 @@ TEST(AttentionDecodeArgs, shared_memory_holds_the_rings_the_sums_and_the_barrier
   EXPECT_EQ(decode_row_terms(KvFormat::mxfp8, 128, 8), 3 * 2 * 8448);
   EXPECT_EQ(decode_row_terms(KvFormat::fp8, 256, 8), 3 * 2 * 16384);
   EXPECT_EQ(decode_shared_bytes(KvFormat::nvfp4, 128, 8),
-            3 * 2 * 9216 + 3 * 8 * 8 + 3 * 2 * 20 + 4 * 8);
+            3 * 2 * 9216 + 3 * 8 * 8 + 3 * 2 * 20 + 4 * 8 + 8);
+  EXPECT_EQ(decode_shared_bytes(KvFormat::nvfp4, 128, 4),
+            3 * 2 * 9216 + 3 * 4 * 8 + 3 * 2 * 20 + 4 * 8 + 8 + 3 * 512);
   const auto blocks = [](KvFormat format, int d, int rows) {
     return 227 * 1024 / (decode_shared_bytes(format, d, rows) + 1024);
   };
-  for (const int rows : {8, 16})
+  for (const int rows : {4, 8, 16})
     for (const KvFormat format : {KvFormat::nvfp4, KvFormat::mxfp4, KvFormat::mxfp8}) {
       for (const int d : {64, 128, 256}) {
         EXPECT_GE(decode_row_terms(format, d, rows), decode_warps * rows * (d + 2) * 4);
         EXPECT_EQ(decode_barriers(format, d, rows) % 8, 0);
+        EXPECT_EQ(decode_factors(format, d, rows) % 16, 0);
       }
       EXPECT_GE(blocks(format, 64, rows), 4);
       EXPECT_GE(blocks(format, 128, rows), 4);
       EXPECT_GE(blocks(format, 256, rows), 2);
     }
+}
+
+TEST(AttentionDecodeArgs, probabilities_take_the_scales_of_values_where_columns_suffice) {
+  EXPECT_TRUE(decode_turns(KvFormat::mxfp4, 16));
+  EXPECT_TRUE(decode_turns(KvFormat::nvfp4, 4));
+  EXPECT_FALSE(decode_turns(KvFormat::nvfp4, 8));
+  EXPECT_FALSE(decode_turns(KvFormat::mxfp8, 4));
+  EXPECT_FALSE(decode_turns(KvFormat::fp8, 4));
+  EXPECT_EQ(decode_factor_bytes(KvFormat::mxfp4, 128, 8), 32 * 4 * 2);
+  EXPECT_EQ(decode_factor_bytes(KvFormat::nvfp4, 128, 4), 32 * 8 * 2);
+  EXPECT_EQ(decode_factor_bytes(KvFormat::nvfp4, 128, 8), 0);
 }
 
 TEST(AttentionDecodeArgs, parts_have_their_sums_and_two_numbers_a_row) {

@@ -56,7 +56,7 @@ TEST_F(AttentionCalls, fill_the_device_with_parts_of_enough_keys) {
   EXPECT_EQ(run(options(64, 8192)).splits, 1);
   EXPECT_EQ(device_.launches.size(), 1u);
   EXPECT_EQ(device_.launches.front().call.grid.x, 64u * 8);
-  EXPECT_EQ(device_.launches.front().name, "attention_decode_nvfp4_128_8");
+  EXPECT_EQ(device_.launches.front().name, "attention_decode_nvfp4_128_4");
   EXPECT_EQ(run(options(1, 32768)).splits, 16);
   EXPECT_EQ(device_.launches.size(), 1u);
   EXPECT_EQ(device_.launches.back().call.grid.x, 8u * (16 + 4));  // four rows are merged
@@ -67,7 +67,9 @@ TEST_F(AttentionCalls, fill_the_device_with_parts_of_enough_keys) {
   EXPECT_EQ(device_.launches.size(), 1u);
 }
 
-TEST_F(AttentionCalls, take_sixteen_rows_at_a_time) {
+TEST_F(AttentionCalls, take_eight_or_sixteen_rows_at_a_time) {
+  EXPECT_EQ(run(options(1, 64, 64)).passes, 1);
+  EXPECT_EQ(device_.launches.front().name, "attention_decode_nvfp4_128_8");
   EXPECT_EQ(run(options(1, 64, 128)).passes, 1);
   EXPECT_EQ(device_.launches.front().name, "attention_decode_nvfp4_128_16");
   EXPECT_EQ(run(options(1, 64, 8 * 40)).passes, 3);
@@ -75,9 +77,9 @@ TEST_F(AttentionCalls, take_sixteen_rows_at_a_time) {
 
 TEST_F(AttentionCalls, fill_up_other_widths) {
   EXPECT_EQ(run(options(1, 64, 32, 96)).d, 96);
-  EXPECT_EQ(device_.launches.front().name, "attention_decode_nvfp4_128_8_part");
+  EXPECT_EQ(device_.launches.front().name, "attention_decode_nvfp4_128_4_part");
   run(options(1, 64, 32, 32));
-  EXPECT_EQ(device_.launches.front().name, "attention_decode_nvfp4_64_8_part");
+  EXPECT_EQ(device_.launches.front().name, "attention_decode_nvfp4_64_4_part");
   run(options(1, 64, 128, 160));
   EXPECT_EQ(device_.launches.front().name, "attention_decode_nvfp4_256_8_part");
 }
@@ -99,11 +101,11 @@ TEST_F(AttentionCalls, take_records_of_short_pages_whole) {
     return name;
   };
   for (const std::int64_t page : {16, 32}) {
-    EXPECT_EQ(kernel(KvFormat::nvfp4, page), "attention_decode_nvfp4_128_8_records");
+    EXPECT_EQ(kernel(KvFormat::nvfp4, page), "attention_decode_nvfp4_128_4_records");
     EXPECT_EQ(kernel(KvFormat::mxfp4, page), "attention_decode_mxfp4_128_8_records");
     EXPECT_EQ(kernel(KvFormat::mxfp8, page), "attention_decode_mxfp8_128_8");
     EXPECT_EQ(kernel(KvFormat::fp8, page), "attention_decode_fp8_128_8");
-    const std::string plain = "attention_decode_nvfp4_128_8";
+    const std::string plain = "attention_decode_nvfp4_128_4";
     for (KvPart KvCache::*part :
          {&KvCache::k_codes, &KvCache::k_scales, &KvCache::v_codes, &KvCache::v_scales}) {
       EXPECT_EQ(kernel(KvFormat::nvfp4, page, [&](KvCache& c) { (c.*part).data += 1 << 30; }),
@@ -117,7 +119,7 @@ TEST_F(AttentionCalls, take_records_of_short_pages_whole) {
               plain);
   }
   for (const std::int64_t page : {48, 64})
-    EXPECT_EQ(kernel(KvFormat::nvfp4, page), "attention_decode_nvfp4_128_8");
+    EXPECT_EQ(kernel(KvFormat::nvfp4, page), "attention_decode_nvfp4_128_4");
 }
 
 TEST_F(AttentionCalls, take_copied_tokens_in_the_same_launch) {
@@ -127,7 +129,7 @@ TEST_F(AttentionCalls, take_copied_tokens_in_the_same_launch) {
   EXPECT_EQ(attention_workspace_bytes(device_, check_attention(o, true)), 0);
   const AttentionMergedArgs args = run(o);
   ASSERT_EQ(device_.launches.size(), 1u);
-  EXPECT_EQ(device_.launches.front().name, "attention_decode_nvfp4_128_8");
+  EXPECT_EQ(device_.launches.front().name, "attention_decode_nvfp4_128_4");
   EXPECT_EQ(device_.launches.front().call.grid.x, 64u * 8);
   EXPECT_EQ(args.splits, 1);
   EXPECT_EQ(args.recent_count, 4);
@@ -151,7 +153,7 @@ TEST_F(AttentionCalls, need_the_workspace_that_they_say) {
   const AttentionOptions o = options(1, 4096);
   const AttentionCall call = check_attention(o, true);
   const std::int64_t bytes = attention_workspace_bytes(device_, call);
-  EXPECT_EQ(bytes, 8 * 15 * (8 * 130 * 4 + 4 * 8));
+  EXPECT_EQ(bytes, 8 * 15 * (4 * 130 * 4 + 4 * 8));
   test::expect_error(ErrorCode::invalid_argument, "a workspace of", [&] {
     attention(device_, call, {memory_, static_cast<std::size_t>(bytes - 1)}, nullptr);
   });
@@ -159,7 +161,7 @@ TEST_F(AttentionCalls, need_the_workspace_that_they_say) {
 
 TEST_F(AttentionCalls, have_flags_behind_their_parts_and_a_ticket_of_their_own) {
   const AttentionMergedArgs args = run(options(1, 4096)), again = run(options(1, 4096));
-  EXPECT_EQ(reinterpret_cast<std::uint8_t*>(args.flags) - memory_, 8 * 15 * 8 * 130 * 4);
+  EXPECT_EQ(reinterpret_cast<std::uint8_t*>(args.flags) - memory_, 8 * 15 * 4 * 130 * 4);
   EXPECT_EQ(args.merged_rows, 4);
   EXPECT_NE(args.ticket, 0u);
   EXPECT_NE(args.ticket, again.ticket);

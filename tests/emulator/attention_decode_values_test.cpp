@@ -117,6 +117,36 @@ TEST_P(AttentionDecodeValues, are_the_value_whose_key_is_looked_for) {
   }
 }
 
+// However many rows there are, and wherever their scales are multiplied in.
+TEST_P(AttentionDecodeValues, are_small_ones_beside_large_ones) {
+  constexpr std::int64_t tokens = 40;
+  const float small =
+      GetParam() == KvFormat::mxfp4 || GetParam() == KvFormat::mxfp8 ? 0x1p-19f : 0x1p-12f;
+  OwnedCache cache(GetParam(), CacheLayout::hnd, 1, 1, d, 32, tokens);
+  Heads k(DType::bf16, 1, tokens, 1, d), v = test::random_heads(DType::bf16, 1, tokens, 1, d, 2);
+  for (std::int64_t t = 0; t < tokens; ++t) {
+    k.set(0, t, 0, t, 6.0f);
+    for (std::int64_t i = 0; i < d; ++i)
+      v.set(0, t, 0, i, v.at(0, t, 0, i) * 64.0f * (t % 3 == 1 ? small : 1.0f));
+  }
+  cache.append(k, v, 0, tokens);
+  for (const std::int64_t heads : {2, 4, 7, 16}) {
+    Heads q(DType::bf16, 1, 1, heads, d), want(DType::f32, 1, 1, heads, d);
+    for (std::int64_t h = 0; h < heads; ++h) q.set(0, 0, h, 3 * h / 2 % 13 * 3 + 1, 40.0f);
+    const Result r = attend(cache, q);
+    AttentionOptions o{.q = q.view()};
+    o.cache = cache.view;
+    o.output = want.mutable_view();
+    o.scale = 1.0f;
+    attention(o, {.backend = Backend::reference});
+    for (std::int64_t h = 0; h < heads; ++h)
+      for (std::int64_t i = 0; i < d; ++i) {
+        const float w = want.at(0, 0, h, i);
+        EXPECT_NEAR(r.at(0, 0, h, i), w, std::fabs(w) * 0x1p-9) << heads << " " << h << " " << i;
+      }
+  }
+}
+
 TEST_P(AttentionDecodeValues, are_nan_where_a_key_or_a_value_that_is_seen_is) {
   const auto made = [&](bool key) {
     auto cache = std::make_unique<OwnedCache>(GetParam(), CacheLayout::records, 2, 2, d, 16, 50);
@@ -161,7 +191,8 @@ TEST_P(AttentionDecodeValues, are_nan_for_a_query_that_is_not_finite) {
 
 // A graph runs again with the ticket that it was captured with.
 TEST_P(AttentionDecodeValues, forget_that_their_parts_were_there) {
-  constexpr int splits = 3, rows = 8, kv_heads = 2, merged = 4;  // of two tokens and two heads
+  constexpr int splits = 3, kv_heads = 2, merged = 4;      // of two tokens and two heads
+  const int rows = GetParam() == KvFormat::nvfp4 ? 4 : 8;  // of a part
   OwnedCache cache(GetParam(), CacheLayout::records, 2, kv_heads, d, 16, 300);
   const Heads k = test::random_heads(DType::bf16, 2, 300, kv_heads, d, 1),
               q = test::random_heads(DType::bf16, 1, 3, 4, d, 2);

@@ -1,4 +1,5 @@
-// Names the entry points of one format of cache and one way its tokens lie: every d, 8 and 16 rows.
+// Names the entry points of one format of cache and one way its tokens lie: every d, 8 and 16 rows,
+// and of NVFP4 4.
 #pragma once
 
 #include "cuda/tile/attention_decode.cuh"
@@ -8,7 +9,7 @@
   extern "C" __global__ void __launch_bounds__(microscale::cuda::decode_threads, blocks)  \
       attention_decode_##format##_##d##_##rows##__VA_ARGS__(                              \
           const __grid_constant__ microscale::cuda::AttentionMergedArgs args) {           \
-    microscale::cuda::AttentionDecode<microscale::cuda::Codes, d, rows / 8,               \
+    microscale::cuda::AttentionDecode<microscale::cuda::Codes, d, rows,                   \
                                       microscale::cuda::DecodeTokens::tokens>::run(args); \
   }
 
@@ -19,3 +20,9 @@
   MICROSCALE_ATTENTION_DECODE_ENTRY(format, Codes, 128, 8, blocks, tokens, __VA_ARGS__) \
   MICROSCALE_ATTENTION_DECODE_ENTRY(format, Codes, 128, 16, 2, tokens, __VA_ARGS__)     \
   MICROSCALE_ATTENTION_DECODE_ENTRY(format, Codes, 256, 8, 2, tokens, __VA_ARGS__)
+
+/// Of 4 rows.
+#define MICROSCALE_ATTENTION_DECODE_FEW_ENTRIES(format, Codes, tokens, ...)        \
+  MICROSCALE_ATTENTION_DECODE_ENTRY(format, Codes, 64, 4, 4, tokens, __VA_ARGS__)  \
+  MICROSCALE_ATTENTION_DECODE_ENTRY(format, Codes, 128, 4, 4, tokens, __VA_ARGS__) \
+  MICROSCALE_ATTENTION_DECODE_ENTRY(format, Codes, 256, 4, 2, tokens, __VA_ARGS__)

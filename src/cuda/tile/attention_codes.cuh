@@ -3,7 +3,8 @@
 // A 4-bit code comes out as 2^-14 times its value: its bits need only be moved. An 8-bit code is
 // converted, which is exact. NVFP4's scales are multiplied in as they are, which is exact; those of
 // MX formats as powers of two, from the largest that fits down, relative to the largest that
-// counts: exact to 2^-24 of that one (MXFP8: where no scale is below 2^-21 of it).
+// counts: exact to 2^-24 of that one (MXFP8: where no scale is below 2^-21 of it). Scales of values
+// may go into probabilities instead (attention_values.cuh).
 #pragma once
 
 #include <cstdint>
@@ -26,14 +27,14 @@ __device__ inline NibbleHalves byte_halves(std::uint32_t a, std::uint32_t b) {
 }
 
 /// What codes of 4 bits and of 8 do. `eight`: elements n and n + 4 of eight neighbours; `of_two`:
-/// of two tokens, element n of half `half` of eight number `i`.
+/// of two tokens, element n of four number `four`.
 struct FourBitCodes {
   static constexpr int words = 1;  // of eight elements
   __device__ static NibbleHalves eight(const std::uint32_t* w) { return nibble_halves(*w); }
   template <int Words>
   __device__ static NibbleHalves of_two(const std::uint32_t (&a)[Words],
-                                        const std::uint32_t (&b)[Words], int i, int half) {
-    return nibble_halves(ptx::prmt_b32(a[i], b[i], half == 0 ? 0x5410 : 0x7632));
+                                        const std::uint32_t (&b)[Words], int four) {
+    return nibble_halves(ptx::prmt_b32(a[four / 2], b[four / 2], four % 2 == 0 ? 0x5410 : 0x7632));
   }
 };
 struct EightBitCodes {
@@ -41,8 +42,8 @@ struct EightBitCodes {
   __device__ static NibbleHalves eight(const std::uint32_t* w) { return byte_halves(w[0], w[1]); }
   template <int Words>
   __device__ static NibbleHalves of_two(const std::uint32_t (&a)[Words],
-                                        const std::uint32_t (&b)[Words], int i, int half) {
-    return byte_halves(a[2 * i + half], b[2 * i + half]);
+                                        const std::uint32_t (&b)[Words], int four) {
+    return byte_halves(a[four], b[four]);
   }
 };
 

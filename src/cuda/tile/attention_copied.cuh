@@ -46,9 +46,8 @@ struct CopiedBf16 {
   }
   template <int Words>
   __device__ static NibbleHalves of_two(const std::uint32_t (&a)[Words],
-                                        const std::uint32_t (&b)[Words], int i, int half) {
-    const int at = 4 * i + 2 * half;
-    return pairs(a[at], a[at + 1], b[at], b[at + 1]);
+                                        const std::uint32_t (&b)[Words], int four) {
+    return pairs(a[2 * four], a[2 * four + 1], b[2 * four], b[2 * four + 1]);
   }
 
  private:
@@ -61,14 +60,16 @@ struct CopiedBf16 {
 
 /// A warp's groups of an item's copied tokens. Made anew where it is needed: registers have other
 /// things to hold in between.
-template <int D, int Tiles, bool Part>
+template <class Sums, int D, bool Part>
 class AttentionCopied {
-  using Sums = AttentionSums<D, Tiles>;
+  static constexpr int Tiles = Sums::tiles;
   static constexpr int tokens = 16;  // of a group
   static constexpr int ahead = 2;    // groups that the second-level cache is asked for
   static constexpr int sector = 16;  // elements, the least that it reads
   static constexpr int k_words = Sums::k_eights * CopiedBf16::words,
-                       v_words = Sums::v_eights * CopiedBf16::words;
+                       v_words = Sums::v_fours * CopiedBf16::words / 2;
+  // Words that lie side by side, as far as they are loaded at once.
+  static constexpr int v_run = Sums::four_step == 4 ? 4 : 2;
   // So that sums of d products with q below 2^15 are finite.
   static constexpr float q_scale = 0x1p-23f, score_scale = 0x1p23f;
   static constexpr int unseen = INT_MIN;
@@ -106,12 +107,13 @@ class AttentionCopied {
       std::uint32_t k[2][k_words], v[4][v_words];
 #pragma unroll
       for (int half = 0; half < 2; ++half)
-        load(args_.first_k, args_.recent_k, place, decode_own_token() + 8 * half, t_ * (D / 4),
-             k[half]);
+        load<4, 8>(args_.first_k, args_.recent_k, place, decode_own_token() + 8 * half,
+                   t_ * (D / 4), k[half]);
       const auto load_values = [&] {
 #pragma unroll
         for (int i = 0; i < 4; ++i)
-          load(args_.first_v, args_.recent_v, place, t_ + 4 * i, g_ * (D / 8), v[i]);
+          load<v_run, v_run / 2 * Sums::four_step>(args_.first_v, args_.recent_v, place, t_ + 4 * i,
+                                                   g_ * Sums::lane_step, v[i]);
       };
       if constexpr (!late_values) load_values();
       float s[Tiles][4];
@@ -164,19 +166,25 @@ class AttentionCopied {
       if (!Part || i < args_.d) ptx::prefetch_global_l2(from + i);
   }
 
-  /// Elements of token `n` of a group from `element` on; zeros where there are none, and in the
-  /// place of what is not seen, which may be anything.
-  template <int Words>
+  /// Elements of token `n` of a group from `element` on, runs of `Run` words that are `Step`
+  /// elements apart; zeros where there are none, and in the place of what is not seen, which may be
+  /// anything.
+  template <int Run, int Step, int Words>
   __device__ void load(const std::uint16_t* first, const std::uint16_t* recent, const Place& place,
                        int n, int element, std::uint32_t (&w)[Words]) const {
     const int row = __shfl_sync(~0u, place.row, n);
     const std::uint16_t* const from = address(first, recent, row) + element;
 #pragma unroll
-    for (int i = 0; i < Words; i += 4) {
-      uint4 x{};
-      if (row != unseen && (!Part || element + 2 * i < args_.d))
-        x = ptx::ld_global_nc_v4(from + 2 * i);
-      w[i] = x.x, w[i + 1] = x.y, w[i + 2] = x.z, w[i + 3] = x.w;
+    for (int i = 0; i < Words; i += Run) {
+      const int at = i / Run * Step;
+      const bool there = row != unseen && (!Part || element + at < args_.d);
+      if constexpr (Run == 4) {
+        const uint4 x = there ? ptx::ld_global_nc_v4(from + at) : uint4{};
+        w[i] = x.x, w[i + 1] = x.y, w[i + 2] = x.z, w[i + 3] = x.w;
+      } else {
+        const uint2 x = there ? ptx::ld_global_nc_v2(from + at) : uint2{};
+        w[i] = x.x, w[i + 1] = x.y;
+      }
     }
   }
 
@@ -208,7 +216,7 @@ class AttentionCopied {
     for (int tile = 0; tile < Tiles; ++tile)
 #pragma unroll
       for (int j = 0; j < 2; ++j) {
-        const int row = 8 * tile + 2 * t_ + j, seen = min(row, item_.count - 1),
+        const int row = Sums::row_of(tile, 2 * t_ + j), seen = min(row, item_.count - 1),
                   begin = item_.first_seen(args_, seen), end = item_.end_seen(args_, seen);
 #pragma unroll
         for (int half = 0; half < 2; ++half) {
@@ -231,9 +239,7 @@ class AttentionCopied {
         terms[tile][0][i] = x.high, terms[tile][1][i] = x.low;
       }
     sums.multiply_values(
-        [&](int i, int word, int half) {
-          return CopiedBf16::of_two(v[2 * i], v[2 * i + 1], word, half);
-        },
+        [&](int i, int four) { return CopiedBf16::of_two(v[2 * i], v[2 * i + 1], four); },
         [&](const std::uint32_t(&a)[4], float(&o)[4], int tile) {
 #pragma unroll
           for (int term = 0; term < 2; ++term)

@@ -8,6 +8,7 @@
 #pragma once
 
 #include <cstdint>
+#include <type_traits>
 
 #include "cuda/ptx/griddepcontrol.cuh"
 #include "cuda/ptx/special_registers.cuh"
@@ -21,14 +22,15 @@
 #include "cuda/tile/attention_rows.cuh"
 #include "cuda/tile/attention_scales.cuh"
 #include "cuda/tile/attention_sums.cuh"
+#include "cuda/tile/attention_values.cuh"
 
 namespace microscale::cuda {
 
-/// Tiles: eights of rows, 1 or 2.
-template <class Codes, int D, int Tiles, DecodeTokens Tokens>
+/// Rows: of an item, at most 4, 8 or 16.
+template <class Codes, int D, int Rows, DecodeTokens Tokens>
 class AttentionDecode {
  public:
-  static constexpr int rows = 8 * Tiles;
+  static constexpr int rows = Rows;
 
   __device__ static void run(const AttentionMergedArgs& args) {
     Feed::initialize(args, shared_base(), barriers());
@@ -63,14 +65,16 @@ class AttentionDecode {
  private:
   using Ring = AttentionRing<Codes::format, D, Tokens>;
   using Feed = AttentionFeed<Codes::format, D, Tokens>;
-  using Copied = AttentionCopied<D, Tiles, Tokens == DecodeTokens::part>;
-  using Scales = AttentionScales<Codes, D, Tokens>;
-  using Sums = AttentionSums<D, Tiles>;
-  static constexpr int k_eights = Sums::k_eights, v_eights = Sums::v_eights;
+  static constexpr bool turned = decode_turns(Codes::format, Rows);
+  using Scales = AttentionScales<Codes, D, Tokens, turned>;
+  using Values =
+      std::conditional_t<turned, TurnedValues<Codes, D, Tokens>, LaneValues<Codes, D, Tokens>>;
+  using Sums = AttentionSums<D, Rows, Values::order>;
+  using Copied = AttentionCopied<Sums, D, Tokens == DecodeTokens::part>;
+  static constexpr int Tiles = Sums::tiles, k_eights = Sums::k_eights;
   static constexpr int words = Codes::words;       // of eight elements
   static constexpr int row_bytes = D * words / 2;  // of a token's codes
-  static constexpr int k_of_scale = k_eights / Scales::k_scales,
-                       v_of_scale = v_eights / Scales::v_scales;
+  static constexpr int k_of_scale = k_eights / Scales::k_scales;
 
   /// The block's item, found again where it is needed: registers have no room for it beside sums.
   __device__ static DecodeItem item_of(const AttentionDecodeArgs& args) {
@@ -93,7 +97,7 @@ class AttentionDecode {
         lane_(threadIdx.x & 31),
         g_(lane_ >> 2),
         t_(lane_ & 3),
-        scales_(args, shared_base() + warp_ * Ring::bytes, decode_own_token()) {}
+        scales_(args, shared_base() + warp_ * Ring::bytes) {}
 
   __device__ static std::uint32_t shared_base() {
     extern __shared__ __align__(128) unsigned char memory[];
@@ -155,6 +159,7 @@ class AttentionDecode {
     }
     const float global = __uint_as_float(ptx::ld_shared_b32(values_scale()));
     sums_.scale_values(__fmul_rn(global, scales_.of_values()));
+    if constexpr (Values::unit != 1.0f) sums_.scale_values(Values::unit);
     if (args_.first_count + args_.recent_count > 0) {
       const DecodeItem item = item_of(args_);
       Copied(args_, item, split_of(args_, item), warp_)
@@ -190,7 +195,7 @@ class AttentionDecode {
 
   /// The queries, and what of the keys is this warp's.
   __device__ Ring prepare(const DecodeItem& item) {
-    const DecodeQuery<D, Tiles> query(args_, item);
+    const DecodeQuery<D, Sums> query(args_, item);
     const float global = args_.global_scales ? args_.global_scales[1] : 1.0f;
     const DecodeKeys keys(args_, item, split_of(args_, item));
     inner_begin_ = keys.inner_begin;
@@ -199,8 +204,7 @@ class AttentionDecode {
     while (first.fill()) {
     }
     if (lane_ == 0) ptx::st_shared_b32(values_scale(), __float_as_uint(global));
-    decode_query<Codes, D, Tiles>(args_, item, query, row_terms(), row_terms() + rows, sums_.q,
-                                  sums_.factor);
+    decode_query<Codes>(args_, item, query, row_terms(), row_terms() + rows, sums_.q, sums_.factor);
     sums_.clear();
     return {{keys.from(warp_), keys.to(warp_)}, barriers() + warp_ * Ring::barriers};
   }
@@ -217,7 +221,9 @@ class AttentionDecode {
   __device__ void place() {
     const std::uint32_t own = shared_base() + warp_ * Ring::bytes;
     k_at_ = kept(own + decode_own_token() * row_bytes + t_ * (row_bytes / 4));
-    v_at_ = kept(own + Ring::places(args_).v_codes + t_ * row_bytes + g_ * (row_bytes / 8));
+    values_.place(args_, own,
+                  shared_base() + decode_factors(Codes::format, D, rows) +
+                      warp_ * decode_factor_bytes(Codes::format, D, rows));
   }
 
   /// 32 tokens from `first` on; `codes`, `scales_at`: where they begin, from the ring's first ones;
@@ -238,8 +244,9 @@ class AttentionDecode {
       cap_and_mask(whole, first, absent, s, factors);
     std::uint32_t p[Tiles][4];
     sums_.probabilities(s, factors, p);
+    values_.add(args_, codes, scales.v, p, sums_);
 #pragma unroll
-    for (int c = 0; c < 2; ++c) values(codes, c, scales, p);
+    for (int c = 0; c < 2; ++c) sums_.add_weights(p, 2 * c);
   }
 
   __device__ int scale_row() const { return Ring::scale_row(args_); }
@@ -313,7 +320,8 @@ class AttentionDecode {
       for (int i = 0; i < 8; ++i) {
         float& x = s[tile][i];
         x = __fmul_rn(x, factors[tile][i & 1]);
-        if (args_.scores_change) decode_change(args_, row_terms()[8 * tile + 2 * t_ + (i & 1)], x);
+        if (args_.scores_change)
+          decode_change(args_, row_terms()[Sums::row_of(tile, 2 * t_ + (i & 1))], x);
       }
       factors[tile][0] = factors[tile][1] = 1.0f;
       if (!whole) mask(tile, first, absent, s[tile]);
@@ -323,35 +331,12 @@ class AttentionDecode {
     const DecodeItem item = item_of(args_);
 #pragma unroll
     for (int i = 0; i < 8; ++i) {
-      const int row = min(8 * tile + 2 * t_ + (i & 1), item.count - 1),
+      const int row = min(Sums::row_of(tile, 2 * t_ + (i & 1)), item.count - 1),
                 token = first + decode_own_token() + 8 * (i >> 1);
       if ((absent >> (i >> 2) & 1) != 0 || token < item.begin(args_, row) ||
           token >= item.end(args_, row))
         s[i] = -INFINITY;
     }
-  }
-
-  /// Of 16 tokens c.
-  __device__ void values(std::uint32_t codes, int c, const typename Scales::Operands& scales,
-                         const std::uint32_t (&p)[Tiles][4]) {
-    std::uint32_t w[4][v_eights * words];
-#pragma unroll
-    for (int i = 0; i < 4; ++i)  // tokens t, t + 4, t + 8, t + 12
-      shared_words<v_eights * words>(
-          v_at_ + codes + c * Ring::places(args_).sixteen_codes + 4 * i * row_bytes, w[i]);
-    sums_.multiply_values(
-        [&](int i, int word, int half) {
-          NibbleHalves v =
-              Codes::template of_two<v_eights * words>(w[2 * i], w[2 * i + 1], word, half);
-#pragma unroll
-          for (int n = 0; Scales::scaled && n < 4; ++n)
-            v.n[n] = ptx::mul_rn_f16x2(v.n[n], scales.v[c][i][word / v_of_scale]);
-          return v;
-        },
-        [&](const std::uint32_t(&a)[4], float(&o)[4], int tile) {
-          ptx::mma_m16n8k16_f32_f16(o, a, p[tile][2 * c], p[tile][2 * c + 1]);
-        });
-    sums_.add_weights(p, 2 * c);
   }
 
   /// What merge_warps() takes; `warp`: this one's number.
@@ -361,15 +346,16 @@ class AttentionDecode {
     for (int tile = 0; tile < Tiles; ++tile)
 #pragma unroll
       for (int j = 0; j < 2; ++j) {
-        const int row = 8 * tile + 2 * t_ + j;
+        const int row = Sums::row_of(tile, 2 * t_ + j);
         if (g_ == 0) {
           marks[(warp * rows + row) * 2] = sums_.reference[tile][j];
           marks[(warp * rows + row) * 2 + 1] = sums_.weight[2 * tile + j];
         }
-        float* const to = sums + (warp * rows + row) * D + g_ * (D / 8);
+        if (!Values::has(g_, t_)) continue;
+        float* const to = sums + (warp * rows + row) * D + g_ * Sums::lane_step;
 #pragma unroll
         for (int i = 0; i < Sums::o_tiles; ++i) {
-          const int at = i / 2 * 4 + 3 - i % 2;
+          const int at = i / 2 * Sums::four_step + 3 - i % 2;
           to[at] = sums_.o[tile][i][j];
           to[at - 2] = sums_.o[tile][i][j + 2];
         }
@@ -380,7 +366,8 @@ class AttentionDecode {
   const int warp_, lane_, g_, t_;
   int inner_begin_, inner_end_;  // keys that all rows see
   Scales scales_;
-  std::uint32_t k_at_, v_at_;
+  std::uint32_t k_at_;
+  Values values_;
   Sums sums_;
 };
 

@@ -26,9 +26,9 @@ __device__ float decode_mean_score(const AttentionDecodeArgs& args, const Decode
 
 /// The rows of an item as they lie in memory, and the scale of all keys. Lanes 4 g to 4 g + 3 have
 /// row g of each tile, a quarter each.
-template <int D, int Tiles>
+template <int D, class Sums>
 struct DecodeQuery {
-  static constexpr int eights = D / 32;
+  static constexpr int eights = D / 32, Tiles = Sums::tiles;
   DecodeEight rows[Tiles][eights];
   float global;
 
@@ -38,7 +38,7 @@ struct DecodeQuery {
     global = args.global_scales ? args.global_scales[0] : 1.0f;
 #pragma unroll
     for (int tile = 0; tile < Tiles; ++tile) {
-      const int row = 8 * tile + g;
+      const int row = Sums::row_of(tile, g);
       const std::int64_t at = row < item.count ? item.element(args, args.q, row) + t * (D / 4) : 0;
 #pragma unroll
       for (int i = 0; i < eights; ++i) {
@@ -54,16 +54,16 @@ struct DecodeQuery {
 /// to [2^14, 2^15). `factor`: what sums of rows 2 t and 2 t + 1 with codes are multiplied by;
 /// shared memory of this warp, for every row: `mean_scores`, and `plain_factors`, what sums with
 /// keys themselves are multiplied by.
-template <class Codes, int D, int Tiles>
+template <class Codes, int D, class Sums, int Tiles>
 __device__ void decode_query(const AttentionDecodeArgs& args, const DecodeItem& item,
-                             const DecodeQuery<D, Tiles>& query, float* mean_scores,
+                             const DecodeQuery<D, Sums>& query, float* mean_scores,
                              float* plain_factors, std::uint32_t (&q)[Tiles][D / 32][4],
                              float (&factor)[Tiles][2]) {
   constexpr int eights = D / 32;
   const int lane = static_cast<int>(threadIdx.x & 31), g = lane >> 2, t = lane & 3;
 #pragma unroll
   for (int tile = 0; tile < Tiles; ++tile) {
-    const int row = 8 * tile + g;
+    const int row = Sums::row_of(tile, g);
     float v[8 * eights];
     float largest = 0.0f;
 #pragma unroll

@@ -1,15 +1,18 @@
 // The scales of a warp's 32 tokens as operands in FP16: NVFP4's as they are, those of MX formats
-// relative to the largest so far of K's and of V's.
+// relative to the largest so far of K's and of V's. V's for LaneValues or for TurnedValues
+// (attention_values.cuh).
 #pragma once
 
 #include <cstdint>
 
 #include "cuda/tile/attention_codes.cuh"
 #include "cuda/tile/attention_ring.cuh"
+#include "cuda/tile/attention_sums.cuh"
 
 namespace microscale::cuda {
 
-template <class Codes, int D, DecodeTokens Tokens>
+/// Turned: for TurnedValues.
+template <class Codes, int D, DecodeTokens Tokens, bool Turned>
 class AttentionScales {
   using Ring = AttentionRing<Codes::format, D, Tokens>;
 
@@ -18,54 +21,49 @@ class AttentionScales {
   // Of a lane, of a token.
   static constexpr int k_scales = scaled && D / 4 > Codes::block ? D / 4 / Codes::block : 1;
   static constexpr int v_scales = scaled && D / 8 > Codes::block ? D / 8 / Codes::block : 1;
+  static constexpr int v_blocks = scaled ? D / Codes::block : 0;  // of a token
+  static constexpr int v_words = Turned ? v_blocks / 2 : 4 * v_scales;
 
-  /// `ring`: this warp's; K's tokens are own_token, 8 more, ..., V's t, t + 4, ...
-  __device__ AttentionScales(const AttentionDecodeArgs& args, std::uint32_t ring, int own_token)
+  /// `ring`: this warp's; K's tokens are own_token, 8 more, ..., V's t, t + 4, ...; turned: the
+  /// lane's own, row lane % 8 of eight lane / 8.
+  __device__ AttentionScales(const AttentionDecodeArgs& args, std::uint32_t ring)
       : args_(args),
         row_(Ring::scale_row(args)),
         g_(static_cast<int>(threadIdx.x & 31) >> 2),
         t_(static_cast<int>(threadIdx.x & 3)),
-        k_at_(kept(ring + Ring::places(args).k_scales + own_token * row_ + t_ * of_row / 4)),
-        v_at_(kept(ring + Ring::places(args).v_scales + t_ * row_ + g_ * of_row / 8)) {
+        k_at_(
+            kept(ring + Ring::places(args).k_scales + decode_own_token() * row_ + t_ * of_row / 4)),
+        v_at_(kept(ring + Ring::places(args).v_scales + own_values())) {
     if constexpr (Codes::relative) addend_[0] = addend_[1] = Codes::addend(0);
   }
 
-  /// Scales of 32 tokens as operands: k[c][..] of the 16 tokens c, v[c][i][..] of tokens t and t +
-  /// 4 of their half i.
+  /// Scales of 32 tokens as operands: k[c][..] of the 16 tokens c; v: v_scales of tokens t and t +
+  /// 4 of each eight of them, or, turned, of blocks 2 n and 2 n + 1 of the lane's own token.
   struct Operands {
-    std::uint32_t k[2][2 * k_scales], v[2][2][v_scales];
+    std::uint32_t k[2][2 * k_scales], v[v_words];
   };
   /// Of those `at` bytes behind the ring's first ones. raise(factor): the reference of V's has
   /// risen, and what has been summed is to be multiplied by this.
   template <class Raise>
   __device__ Operands read(std::uint32_t at, Raise&& raise) {
-    std::uint32_t k[4], v[8];
+    std::uint32_t k[4], v[v_words];
 #pragma unroll
-    for (int c = 0; c < 2; ++c) {
-      const std::uint32_t of = at + c * Ring::places(args_).sixteen_scales;
-#pragma unroll
-      for (int i = 0; i < 2; ++i)
-        k[2 * c + i] = bytes<k_scales>(k_at_ + of + 8 * i * row_, t_ * of_row / 4);
-#pragma unroll
-      for (int i = 0; i < 4; ++i)
-        v[4 * c + i] = bytes<v_scales>(v_at_ + of + 4 * i * row_, g_ * of_row / 8);
-    }
+    for (int i = 0; i < 4; ++i)
+      k[i] = bytes<k_scales>(
+          k_at_ + at + i / 2 * Ring::places(args_).sixteen_scales + i % 2 * 8 * row_,
+          t_ * of_row / 4);
+    read_values(at, v);
     Operands s{};
     if constexpr (Codes::relative) {
       relative(k, v, s, raise);
     } else {
 #pragma unroll
-      for (int c = 0; c < 2; ++c)
+      for (int i = 0; i < 4; ++i)
 #pragma unroll
-        for (int i = 0; i < 2; ++i) {
+        for (int n = 0; n < (k_scales + 1) / 2; ++n)  // two neighbours
+          s.k[i / 2][i % 2 * ((k_scales + 1) / 2) + n] = Codes::halves(k[i] >> (16 * n));
 #pragma unroll
-          for (int n = 0; n < (k_scales + 1) / 2; ++n)  // two neighbours
-            s.k[c][i * ((k_scales + 1) / 2) + n] = Codes::halves(k[2 * c + i] >> (16 * n));
-#pragma unroll
-          for (int n = 0; n < v_scales; ++n)
-            s.v[c][i][n] = Codes::halves(
-                ptx::prmt_b32(v[4 * c + 2 * i], v[4 * c + 2 * i + 1], n == 0 ? 0x7740 : 0x7751));
-        }
+      for (int i = 0; i < v_words; ++i) s.v[i] = Codes::halves(v[i]);
     }
     return s;
   }
@@ -95,55 +93,77 @@ class AttentionScales {
   __device__ float power(int of) const {
     return power_of_two(max(reference_[of] - Codes::unit_byte, -127));
   }
-  /// Relative to the largest so far.
-  template <class Raise>
-  __device__ void relative(const std::uint32_t (&k)[4], const std::uint32_t (&v)[8], Operands& s,
-                           Raise&& raise) {
-    static_assert(v_scales == 1);
-    std::uint32_t pairs[2][k_scales + 2], exponents[2][k_scales + 2], beyond = 0;
+  /// Where V's scales of this lane begin in a stage, behind its first ones.
+  __device__ std::uint32_t own_values() const {
+    if constexpr (!Turned) return t_ * row_ + g_ * of_row / 8;
+    const int lane = static_cast<int>(threadIdx.x & 31);
+    return lane / 16 * Ring::places(args_).sixteen_scales +
+           (lane / 8 % 2 * 8 + decode_token(lane % 8)) * row_;
+  }
+  /// V's: pairs that Codes::halves takes.
+  __device__ void read_values(std::uint32_t at, std::uint32_t (&v)[v_words]) const {
+    constexpr std::uint32_t pair = Codes::relative ? 0x7470 : 0x7740,
+                            next_pair = Codes::relative ? 0x7571 : 0x7751;
+    if constexpr (Turned) {
+      constexpr int once = v_blocks < 4 ? v_blocks : 4;  // bytes
 #pragma unroll
-    for (int c = 0; c < 2; ++c) {
+      for (int i = 0; i < v_blocks; i += once) {
+        const std::uint32_t word = bytes<once>(v_at_ + at + i, i);
 #pragma unroll
-      for (int n = 0; n < k_scales; ++n)
-        pairs[c][n] = ptx::prmt_b32(k[2 * c], k[2 * c + 1], n == 0 ? 0x7470 : 0x7571);
-#pragma unroll
-      for (int i = 0; i < 2; ++i)
-        pairs[c][k_scales + i] = ptx::prmt_b32(v[4 * c + 2 * i], v[4 * c + 2 * i + 1], 0x7470);
-#pragma unroll
-      for (int n = 0; n < k_scales + 2; ++n) {
-        exponents[c][n] = Codes::exponents(pairs[c][n], addend_[n >= k_scales]);
-        beyond = ptx::max_s16x2(beyond, exponents[c][n]);
+        for (int n = 0; n < once; n += 2)
+          v[(i + n) / 2] =
+              Codes::relative ? ptx::prmt_b32(word, 0, n == 0 ? 0x4140 : 0x4342) : word >> 8 * n;
       }
+    } else {
+#pragma unroll
+      for (int i = 0; i < 4; ++i) {  // tokens t and t + 4 of each eight
+        const std::uint32_t from =
+            v_at_ + at + i / 2 * Ring::places(args_).sixteen_scales + i % 2 * 8 * row_;
+        const std::uint32_t two[2] = {bytes<v_scales>(from, g_ * of_row / 8),
+                                      bytes<v_scales>(from + 4 * row_, g_ * of_row / 8)};
+#pragma unroll
+        for (int n = 0; n < v_scales; ++n)
+          v[i * v_scales + n] = ptx::prmt_b32(two[0], two[1], n == 0 ? pair : next_pair);
+      }
+    }
+  }
+  /// Relative to the largest so far; pairs of K's scales, then of V's.
+  static constexpr int k_pairs = 2 * k_scales, pairs_of_both = k_pairs + v_words;
+  template <class Raise>
+  __device__ void relative(const std::uint32_t (&k)[4], const std::uint32_t (&v)[v_words],
+                           Operands& s, Raise&& raise) {
+    std::uint32_t pairs[pairs_of_both], exponents[pairs_of_both], beyond = 0;
+#pragma unroll
+    for (int i = 0; i < k_pairs; ++i)
+      pairs[i] = ptx::prmt_b32(k[i / k_scales * 2], k[i / k_scales * 2 + 1],
+                               i % k_scales == 0 ? 0x7470 : 0x7571);
+#pragma unroll
+    for (int i = 0; i < v_words; ++i) pairs[k_pairs + i] = v[i];
+#pragma unroll
+    for (int i = 0; i < pairs_of_both; ++i) {
+      exponents[i] = Codes::exponents(pairs[i], addend_[i >= k_pairs]);
+      beyond = ptx::max_s16x2(beyond, exponents[i]);
     }
     if (__builtin_expect(__any_sync(~0u, Codes::beyond(beyond) != 0), 0)) {
       raise(raise_references(pairs));
 #pragma unroll
-      for (int c = 0; c < 2; ++c)
-#pragma unroll
-        for (int n = 0; n < k_scales + 2; ++n)
-          exponents[c][n] = Codes::halves(pairs[c][n], addend_[n >= k_scales]);
+      for (int i = 0; i < pairs_of_both; ++i)
+        exponents[i] = Codes::halves(pairs[i], addend_[i >= k_pairs]);
     } else {
 #pragma unroll
-      for (int c = 0; c < 2; ++c)
-#pragma unroll
-        for (int n = 0; n < k_scales + 2; ++n) exponents[c][n] <<= 10;
+      for (int i = 0; i < pairs_of_both; ++i) exponents[i] <<= 10;
     }
 #pragma unroll
-    for (int c = 0; c < 2; ++c) {
+    for (int i = 0; i < k_pairs; ++i) s.k[i / k_scales][i % k_scales] = exponents[i];
 #pragma unroll
-      for (int n = 0; n < k_scales; ++n) s.k[c][n] = exponents[c][n];
-#pragma unroll
-      for (int i = 0; i < 2; ++i) s.v[c][i][0] = exponents[c][k_scales + i];
-    }
+    for (int i = 0; i < v_words; ++i) s.v[i] = exponents[k_pairs + i];
   }
   /// References become the largest there are; what is relative to V's is to be multiplied by this.
-  __device__ float raise_references(const std::uint32_t (&pairs)[2][k_scales + 2]) {
+  __device__ float raise_references(const std::uint32_t (&pairs)[pairs_of_both]) {
     int largest[2] = {reference_[0], reference_[1]};
 #pragma unroll
-    for (int c = 0; c < 2; ++c)
-#pragma unroll
-      for (int n = 0; n < k_scales + 2; ++n)
-        largest[n >= k_scales] = max(largest[n >= k_scales], Codes::largest(pairs[c][n]));
+    for (int i = 0; i < pairs_of_both; ++i)
+      largest[i >= k_pairs] = max(largest[i >= k_pairs], Codes::largest(pairs[i]));
 #pragma unroll
     for (int i = 0; i < 2; ++i) {
       largest[i] = __reduce_max_sync(~0u, largest[i]);

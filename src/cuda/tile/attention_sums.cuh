@@ -3,7 +3,7 @@
 //
 // S^T = K Q^T: lane t of a row of four takes the t-th quarter of d, so the sum over d comes in an
 // order of its own and q is put to match. Row r of a half of the 16 is token r / 2 + 4 (r % 2) of
-// it. O^T = V^T P^T: the lanes of row g take the g-th eighth of d, of two tokens at a time; S^T
+// it. O^T = V^T P^T: the lanes of row g take fours of d (ValueOrder), of two tokens at a time; S^T
 // becomes P^T by movmatrix. One product more, by ones, adds the probabilities up.
 //
 // Probabilities are e^(s - reference), in FP16. A reference moves only when a score would not fit.
@@ -18,23 +18,38 @@
 
 namespace microscale::cuda {
 
-/// Token of row g of the first 8 of 16.
+/// Token of row `row` of the first 8 of 16.
+__device__ inline int decode_token(int row) { return (row >> 1) + 4 * (row & 1); }
+/// Of the lane's row g.
 __device__ inline int decode_own_token() {
-  const int g = static_cast<int>(threadIdx.x & 31) >> 2;
-  return (g >> 1) + 4 * (g & 1);
+  return decode_token(static_cast<int>(threadIdx.x & 31) >> 2);
 }
 
-/// Tiles: eights of rows, 1 or 2.
-template <int D, int Tiles>
+/// Which elements of a token's values the lanes of row g take: the g-th eighth, or of every 32 the
+/// g-th four.
+enum class ValueOrder { eighths, fours };
+
+/// Rows: of queries, 4, 8 or 16. Tiles: eights of columns, which four rows fill twice: what values
+/// of columns 4 to 7 are then is theirs alone who reads them (TurnedValues).
+template <int D, int Rows, ValueOrder Order>
 struct AttentionSums {
-  static constexpr int rows = 8 * Tiles;
-  static constexpr int k_eights = D / 32, v_eights = D / 64;  // elements of a lane, of a token
+  static constexpr int rows = Rows, tiles = (Rows + 7) / 8, Tiles = tiles;
+  static constexpr int k_eights = D / 32;  // elements of a lane, of a token
   static constexpr int o_tiles = D / 16;
+  // Of values a lane has fours: how far apart they are, and from the lanes of g to those of g + 1.
+  static constexpr int v_fours = D / 32;
+  static constexpr int four_step = Order == ValueOrder::eighths ? 4 : 32,
+                       lane_step = Order == ValueOrder::eighths ? D / 8 : 4;
 
   std::uint32_t q[Tiles][k_eights][4];          // decode_query()
   float factor[Tiles][2], reference[Tiles][2];  // of rows 2 t, 2 t + 1
   float weight[4];                              // of the same: of tile 0, of tile 1
   float o[Tiles][o_tiles][4];
+
+  /// The row of column `column` of a tile.
+  __device__ static int row_of(int tile, int column) {
+    return Rows < 8 ? column % Rows : 8 * tile + column;
+  }
 
   __device__ void clear() {
 #pragma unroll
@@ -67,24 +82,24 @@ struct AttentionSums {
     }
   }
 
-  /// Products of 16 values. of_two(i, word, half): half `half` of the lane's eight number `word` of
-  /// tokens t + 8 i and t + 4 + 8 i, a pair of theirs each; multiply(a, o of a tile, tile) takes
-  /// them with p.
+  /// Products of 16 values. of_two(i, four): the lane's four number `four` of tokens t + 8 i and t
+  /// + 4 + 8 i, a pair of theirs each; multiply(a, o of a tile, tile) takes them with p.
   template <class OfTwo, class Multiply>
   __device__ void multiply_values(OfTwo&& of_two, Multiply&& multiply) {
 #pragma unroll
-    for (int word = 0; word < v_eights; ++word)
+    for (int four = 0; four < v_fours; ++four)
+      multiply_four(four, of_two(0, four), of_two(1, four), multiply);
+  }
+  /// Of one four.
+  template <class Multiply>
+  __device__ void multiply_four(int four, const NibbleHalves& first, const NibbleHalves& second,
+                                Multiply&& multiply) {
 #pragma unroll
-      for (int half = 0; half < 2; ++half) {
-        const NibbleHalves v[2] = {of_two(0, word, half), of_two(1, word, half)};
+    for (int j = 0; j < 2; ++j) {
+      const std::uint32_t a[4] = {first.n[3 - j], first.n[1 - j], second.n[3 - j], second.n[1 - j]};
 #pragma unroll
-        for (int j = 0; j < 2; ++j) {
-          const std::uint32_t a[4] = {v[0].n[3 - j], v[0].n[1 - j], v[1].n[3 - j], v[1].n[1 - j]};
-#pragma unroll
-          for (int tile = 0; tile < Tiles; ++tile)
-            multiply(a, o[tile][(word * 2 + half) * 2 + j], tile);
-        }
-      }
+      for (int tile = 0; tile < Tiles; ++tile) multiply(a, o[tile][2 * four + j], tile);
+    }
   }
 
   /// Adds the probabilities of 16 tokens up, of which p[tile] has two words from `first` on.
