@@ -9,6 +9,7 @@
 #include "cuda/attention_decode_args.hpp"
 #include "cuda/kernels.hpp"
 #include "cuda/attention_prefill.hpp"
+#include "cuda/attention_splits.hpp"
 #include "cuda/call_ticket.hpp"
 #include "cuda/launch.hpp"
 #include "layouts/kv_page.hpp"
@@ -88,8 +89,6 @@ struct Plan {
   std::int64_t blocks() const { return items * (splits == 1 ? 1 : splits + merged_rows); }
 };
 
-// The number of parts with the least time, in pieces of a warp: those of all waves of blocks, and
-// what a block, and merging, takes besides.
 int splits_of(Device& device, const Plan& plan, const AttentionCall& call) {
   const std::int64_t slots =
       std::max(device.most_clusters(load_kernel(device, plan.kernel, operation), 1, decode_threads,
@@ -99,16 +98,8 @@ int splits_of(Device& device, const Plan& plan, const AttentionCall& call) {
   const std::int64_t pieces = ceil_div(plan.most_keys, decode_piece),
                      most = std::clamp<std::int64_t>(pieces / (decode_warps * of_chunk), 1,
                                                      decode_most_splits);
-  const double of_block = 1.5 * of_chunk, of_merge = 2.0 * of_chunk;
-  double least = 0;
-  std::int64_t best = 1;
-  for (std::int64_t splits = 1; splits <= most; ++splits) {
-    const double waves = static_cast<double>(ceil_div(plan.items * splits, slots)),
-                 of_warp = static_cast<double>(ceil_div(pieces, splits * decode_warps)),
-                 time = waves * (of_warp + of_block) + (splits > 1 ? of_merge : 0);
-    if (splits == 1 || time < least) least = time, best = splits;
-  }
-  return static_cast<int>(best);
+  return best_splits(plan.items, slots, pieces, decode_warps, most,
+                     {.block = 1.5 * of_chunk, .merge = 2.0 * of_chunk});
 }
 
 // Tokens of a page whose record a kernel takes whole, or 0. A warp's share of tokens has no part of
@@ -264,7 +255,7 @@ bool decodes(Device& device, const AttentionCall& call) {
 }  // namespace
 
 std::int64_t attention_workspace_bytes(Device& device, const AttentionCall& call) {
-  if (device.info().major == 12) return blackwell_attention_workspace_bytes(call);
+  if (device.info().major == 12) return blackwell_attention_workspace_bytes(device, call);
   if (!decodes(device, call)) return attention_prefill_workspace_bytes(device, call);
   return plan_of(device, call).workspace_bytes();
 }

@@ -5,7 +5,10 @@
 #include <algorithm>
 #include <bit>
 
+#include "cuda/attention_blackwell_check.hpp"
 #include "cuda/attention_block_scaled_args.hpp"
+#include "cuda/attention_splits.hpp"
+#include "cuda/kernels.hpp"
 #include "cuda/launch.hpp"
 #include "microscale/error.hpp"
 #include "ops/kv_cache_check.hpp"
@@ -15,14 +18,8 @@ namespace {
 
 using namespace block_attention;
 
-constexpr const char* operation = "attention";
 constexpr double per_ln2 = 1.4426950408889634;
 constexpr std::int64_t alignment = 256;
-
-[[noreturn]] void refuse(const std::string& sentence) {
-  throw Error(ErrorCode::unsupported,
-              fmt::format("{}: backend cuda on compute capability 12.x {}", operation, sentence));
-}
 
 /// One operand: as it is given, and as the kernel takes it.
 struct Operand {
@@ -45,10 +42,11 @@ struct Plan {
   std::string kernel;
   int block_rows = 64, shared_bytes = 0;
   std::int64_t most_q = 0, most_keys = 0, passes = 0, items = 0;
+  int splits = 1, merged_rows = 0;  // rows of an item that are merged
   std::int64_t head_tiles = 0;
   // Offsets into the workspace.
   std::int64_t q_codes[2] = {}, q_scales[2] = {}, q_factors = 0, k_codes = 0, k_scales = 0,
-               v_codes = 0, v_scales = 0, bytes = 0;
+               v_codes = 0, v_scales = 0, partial = 0, bytes = 0;
 
   std::int64_t take(std::int64_t count) {
     const std::int64_t at = bytes;
@@ -59,57 +57,6 @@ struct Plan {
 
 std::int64_t code_bytes(Format format, std::int64_t d) { return d * info(format).code_bits / 8; }
 std::int64_t scale_bytes(Format format, std::int64_t d) { return d / info(format).block; }
-
-void check_served(const AttentionCall& call) {
-  const AttentionOptions& o = call.options;
-  if (call.d != 64 && call.d != 128 && call.d != 256)
-    refuse(
-        fmt::format("has kernels for d = 64, 128 and 256, not {}; pad d with zeros, or take a "
-                    "host backend",
-                    call.d));
-  if (call.probabilities == ProbabilityRule::fp8)
-    refuse("has no probabilities in FP8; take two_level or exact ones, or a host backend");
-  if (o.numerics.accuracy == AttentionAccuracy::storage &&
-      !(call.q_blocks() && (o.cache || (std::holds_alternative<BlockHeadsView>(o.k) &&
-                                        std::holds_alternative<BlockHeadsView>(o.v)))))
-    refuse(
-        "multiplies codes: with accuracy `storage` q, k and v must be block-scaled; quantize them, "
-        "or take one_term or two_term");
-}
-
-void check_cache_served(const KvCache& cache) {
-  if (cache.format != KvFormat::nvfp4)
-    refuse("reads caches in NVFP4 alone; take that, or a host backend");
-  if (cache.pages >= std::int64_t{1} << 31)
-    refuse(fmt::format("numbers up to 2^31 pages, not {}; take fewer", cache.pages));
-  if (cache.first.count > 0 || cache.recent.count > 0)
-    refuse("reads tokens from pages alone; keep no BF16 copies, or take a host backend");
-  if (cache.k_mean || cache.hadamard != 0)
-    refuse(
-        "takes K as it was, without a mean or a Hadamard transform; append it so, or take a host "
-        "backend");
-  for (const KvPart* part : {&cache.k_scales, &cache.v_scales})
-    if (cache.pages > 0 &&
-        (reinterpret_cast<std::uintptr_t>(part->data) % 4 != 0 || part->page_stride % 4 != 0 ||
-         part->head_stride % 4 != 0 || part->token_stride % 4 != 0))
-      refuse(
-          "reads four scales at a time; the cache's scales and their strides must be at "
-          "multiples of 4 bytes");
-}
-
-void check_aligned(const char* name, const BlockHeadsView* view) {
-  if (view && (reinterpret_cast<std::uintptr_t>(view->rows.codes.data()) % 16 != 0 ||
-               reinterpret_cast<std::uintptr_t>(view->rows.scales.data()) % 16 != 0))
-    throw Error(ErrorCode::invalid_argument,
-                fmt::format("{}: codes and scales of {} must be at multiples of 16 bytes",
-                            operation, name));
-}
-
-/// Strides from token to token are 32 bits to the kernels.
-void check_stride(std::int64_t stride) {
-  if (stride >= std::int64_t{1} << 32)
-    refuse(fmt::format("takes tokens less than 4 GiB apart, not {} bytes", stride));
-}
 
 void check_formats(const Plan& plan, int d) {
   const Format q = plan.q.format, k = plan.k.format, v = plan.v.format;
@@ -127,7 +74,17 @@ void check_formats(const Plan& plan, int d) {
                     d, plan.terms));
 }
 
-Plan plan_of(const AttentionCall& call) {
+// Parts have four tiles of keys or more: less does not pay for a second launch.
+int splits_of(Device& device, const Plan& plan) {
+  const std::int64_t tiles = ceil_div(plan.most_keys, std::int64_t{tile_keys});
+  const int slots = device.most_clusters(load_kernel(device, plan.kernel, operation), 1, threads,
+                                         plan.shared_bytes);
+  return best_splits(plan.items, std::max(slots, 1), tiles, 1,
+                     std::clamp<std::int64_t>(tiles / 4, 1, decode_most_splits),
+                     {.block = 2, .merge = 4});
+}
+
+Plan plan_of(Device& device, const AttentionCall& call) {
   check_served(call);
   const AttentionOptions& o = call.options;
   const int d = static_cast<int>(call.d);
@@ -188,6 +145,7 @@ Plan plan_of(const AttentionCall& call) {
   constexpr std::int64_t countable = (std::int64_t{1} << 30) - 256;
   const std::int64_t rows = plan.most_q * call.group();
   plan.passes = ceil_div(rows, plan.block_rows);
+  plan.merged_rows = static_cast<int>(std::min<std::int64_t>(rows, plan.block_rows));
   plan.items = call.sequences * call.kv_heads * plan.passes;
   if (rows > countable || plan.most_keys > countable || plan.items >= std::int64_t{1} << 31)
     refuse(
@@ -215,6 +173,11 @@ Plan plan_of(const AttentionCall& call) {
     plan.v_codes = plan.take(kv_rows * code_bytes(plan.v.format, d));
     plan.v_scales = plan.take(kv_rows * scale_bytes(plan.v.format, d));
   }
+  if (plan.items == 0) return plan;
+  plan.splits = o.splits > 0 ? std::min(o.splits, decode_most_splits) : splits_of(device, plan);
+  if (plan.splits > 1)
+    plan.partial =
+        plan.take(decode_partial_floats(plan.items, plan.splits, plan.block_rows, d) * 4);
   return plan;
 }
 
@@ -293,11 +256,15 @@ Args args_of(const AttentionCall& call, const Plan& plan, std::uint8_t* workspac
   args.softcap_log2 = static_cast<float>(o.softcap * per_ln2);
   args.window = o.window;
   args.causal = o.causal;
+  args.d = static_cast<std::int32_t>(call.d);
   args.q_heads = static_cast<std::int32_t>(call.q_heads);
   args.kv_heads = static_cast<std::int32_t>(call.kv_heads);
   args.group = static_cast<std::int32_t>(call.group());
+  args.items = static_cast<std::int32_t>(plan.items);
   args.passes = static_cast<std::int32_t>(plan.passes);
-  args.splits = 1;
+  args.splits = plan.splits;
+  args.partial = reinterpret_cast<float*>(workspace + plan.partial);
+  args.merged_rows = plan.merged_rows;
   decode_divisors(args);
   args.kv_offsets = o.kv_offsets;
   if (plan.q.blocks) {
@@ -347,13 +314,13 @@ Args args_of(const AttentionCall& call, const Plan& plan, std::uint8_t* workspac
 
 }  // namespace
 
-std::int64_t blackwell_attention_workspace_bytes(const AttentionCall& call) {
-  return plan_of(call).bytes;
+std::int64_t blackwell_attention_workspace_bytes(Device& device, const AttentionCall& call) {
+  return plan_of(device, call).bytes;
 }
 
 void blackwell_attention(Device& device, const AttentionCall& call,
                          std::span<std::uint8_t> workspace, Stream stream) {
-  const Plan plan = plan_of(call);
+  const Plan plan = plan_of(device, call);
   if (plan.items == 0) return;
   if (static_cast<std::int64_t>(workspace.size()) < plan.bytes ||
       reinterpret_cast<std::uintptr_t>(workspace.data()) % alignment != 0)
@@ -382,9 +349,15 @@ void blackwell_attention(Device& device, const AttentionCall& call,
     prepare_values(device, call, plan, work + plan.v_codes, stream);
   else if (plan.v.dense)
     prepare_kv(plan.v, plan.v_codes, plan.v_scales);
+  const Args args = args_of(call, plan, work);
   launch(device, plan.kernel, operation,
-         {static_cast<unsigned>(plan.items), 1, 1, block_attention::threads, 0},
-         args_of(call, plan, work), stream, plan.shared_bytes);
+         {static_cast<unsigned>(plan.items * plan.splits), 1, 1, block_attention::threads, 0}, args,
+         stream, plan.shared_bytes);
+  if (plan.splits > 1)
+    launch(device, fmt::format("attention_merge_{}_{}", call.d, plan.block_rows),
+           operation,
+           {static_cast<unsigned>(plan.items * plan.merged_rows), 1, 1, decode_threads, 0}, args,
+           stream);
 }
 
 }  // namespace microscale::cuda

@@ -9,12 +9,12 @@
 
 namespace microscale::cuda {
 
-/// Of Context::workspace: dense operands as codes. Throws Error{unsupported} where no kernel serves
-/// the call.
-std::int64_t blackwell_attention_workspace_bytes(const AttentionCall& call);
+/// Of Context::workspace: dense operands as codes, and the sums of parts of the keys. Throws
+/// Error{unsupported} where no kernel serves the call.
+std::int64_t blackwell_attention_workspace_bytes(Device& device, const AttentionCall& call);
 
 /// Quantizes what is dense into `workspace`, which has so many bytes at a multiple of 256, and
-/// attends. Throws Error.
+/// attends; where keys are cut into parts, merges these. Throws Error.
 void blackwell_attention(Device& device, const AttentionCall& call,
                          std::span<std::uint8_t> workspace, Stream stream);
 

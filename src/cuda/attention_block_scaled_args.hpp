@@ -3,8 +3,9 @@
 // (attention_prepare_...): for the kernels and for the host that launches them.
 //
 // A block takes the rows of one item (sequence, kv head, run of rows) over all keys that one of
-// them sees, 64 keys from a multiple of 64 on at a time. A row is a query of one query head, row =
-// query * group + head in the group.
+// them sees, or one of `splits` parts of these, 64 keys from a multiple of 64 on at a time. A row is
+// a query of one query head, row = query * group + head in the group. Parts are merged by a kernel
+// of their own (attention_merge_...).
 #pragma once
 
 #include <cstdint>
@@ -54,6 +55,7 @@ struct Args : AttentionDecodeArgs {
   Part v, v_scale;                  // blocks along d
   const std::uint8_t* value_tiles;  // blocks along the tokens: [kv head][tile]
   std::int64_t head_value_tiles;    // of a head
+  std::int32_t merged_rows;         // splits > 1: of an item, as many as there may be
 };
 
 /// Rows of a thread block: 16 or 32 of each warp, as many as registers hold.

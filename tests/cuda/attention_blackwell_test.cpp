@@ -13,6 +13,8 @@
 namespace microscale::cuda {
 namespace {
 
+using block_attention::Args;
+
 class BlackwellAttention : public ::testing::Test {
  protected:
   static constexpr std::int64_t heads = 2, tokens = 100;
@@ -77,7 +79,7 @@ TEST_F(BlackwellAttention, quantizes_what_is_dense_and_takes_the_kernel_of_its_m
   o.q = blocks(Format::mxfp8_e4m3);
   o.numerics = {};
   EXPECT_EQ(kernels(o), (Names{"attention_block_scaled_exact_mxfp8_e4m3_mxfp4_128_1"}));
-  EXPECT_EQ(blackwell_attention_workspace_bytes(check_attention(o, true)), 0);
+  EXPECT_EQ(blackwell_attention_workspace_bytes(device_, check_attention(o, true)), 0);
 }
 
 TEST_F(BlackwellAttention, needs_the_workspace_that_it_says) {
@@ -89,6 +91,41 @@ TEST_F(BlackwellAttention, needs_the_workspace_that_it_says) {
   test::expect_error(ErrorCode::invalid_argument, "a workspace of", [&] {
     attention(device_, call, {memory_, static_cast<std::size_t>(bytes - 1)}, nullptr);
   });
+}
+
+// This device says that a multiprocessor holds one block, of 132.
+TEST_F(BlackwellAttention, fills_the_device_with_parts_of_the_keys_and_merges_them) {
+  const auto decoded = [&](std::int64_t keys, int splits) {
+    const KvPageShape shape{KvFormat::nvfp4, heads, 128, 64};
+    KvCache cache =
+        kv_cache_of_records(shape, {memory_, static_cast<std::size_t>(shape.page_bytes())});
+    cache.batch = 1;
+    cache.max_pages = keys / 64;
+    cache.page_table = cache.lengths = reinterpret_cast<const std::int32_t*>(memory_);
+    cache.device_global_scales = reinterpret_cast<const float*>(memory_);
+    AttentionOptions o = options();
+    o.k = o.v = HeadsView{};
+    o.cache = cache;
+    o.splits = splits;
+    std::get<HeadsView>(o.q).tokens = o.output.tokens = 1;
+    return o;
+  };
+  AttentionOptions o = decoded(4096, 0);  // 64 tiles for each of two heads
+  EXPECT_EQ(kernels(o), (Names{"attention_prepare_rows_nvfp4",
+                               "attention_block_scaled_two_level_paged_nvfp4_128_1",
+                               "attention_merge_128_64"}));
+  EXPECT_EQ(device_.launches[1].as<Args>().splits, 16);
+  EXPECT_EQ(device_.launches[1].call.grid.x, 2u * 16);
+  EXPECT_EQ(device_.launches[2].as<Args>().merged_rows, 1);
+  EXPECT_EQ(device_.launches[2].call.grid.x, 2u);  // a row each
+  const auto bytes_of = [&](const AttentionOptions& of) {
+    return attention_workspace_bytes(device_, check_attention(of, true));
+  };
+  EXPECT_EQ(bytes_of(o) - bytes_of(decoded(4096, 1)), 2 * 16 * 64 * 130 * 4);
+  EXPECT_EQ(kernels(decoded(4096, 1)).size(), 2u);
+  EXPECT_EQ(kernels(decoded(448, 0)).size(), 2u);  // seven tiles
+  EXPECT_EQ(kernels(decoded(448, 5)).size(), 3u);
+  EXPECT_EQ(device_.launches[1].as<Args>().splits, 5);
 }
 
 TEST_F(BlackwellAttention, refuses_what_has_no_kernel) {

@@ -30,6 +30,7 @@ struct Case {
   ProbabilityRule rule = ProbabilityRule::exact;
   bool causal = true;
   std::int64_t window = 0;
+  int splits = 0;
   std::vector<std::int64_t> absent{};  // entries of sequence 0's page table
 };
 
@@ -168,6 +169,7 @@ class CachedAttention {
     o.sequences = batch_;
     o.causal = c_.causal;
     o.window = c_.window;
+    o.splits = c_.splits;
     o.numerics.accuracy = AttentionAccuracy::one_term;
     o.numerics.probabilities = c_.rule;
     const AttentionCall call = check_attention(o, true);
@@ -204,7 +206,7 @@ TEST_F(AttentionBlockScaledCache, gives_the_bytes_of_tensors_with_the_same_codes
     for (const std::int64_t page : {16, 64})
       for (const std::int64_t d : {64, 128, 256}) {
         Case c{.layout = layout, .page = page, .d = d};
-        if (page == 64) c.rule = ProbabilityRule::two_level, c.window = 50;
+        if (page == 64) c.rule = ProbabilityRule::two_level, c.window = 50, c.splits = 2;
         CachedAttention attention(c);
         const Result cached = attention.of_cache(), tensors = attention.of_tensors();
         EXPECT_EQ(cached.o, tensors.o) << static_cast<int>(layout) << " " << page << " " << d;
@@ -213,9 +215,15 @@ TEST_F(AttentionBlockScaledCache, gives_the_bytes_of_tensors_with_the_same_codes
 }
 
 TEST_F(AttentionBlockScaledCache, leaves_out_pages_that_there_are_not) {
-  for (const ProbabilityRule rule : {ProbabilityRule::exact, ProbabilityRule::two_level}) {
-    CachedAttention attention(
-        {.lengths = {150, 20}, .rule = rule, .causal = false, .absent = {1, 4, 6}});
+  for (const auto& [rule, splits] : {std::pair{ProbabilityRule::exact, 1},
+                                     {ProbabilityRule::two_level, 1},
+                                     {ProbabilityRule::exact, 3},
+                                     {ProbabilityRule::two_level, 2}}) {
+    CachedAttention attention({.lengths = {150, 20},
+                               .rule = rule,
+                               .causal = false,
+                               .splits = splits,
+                               .absent = {1, 4, 6}});
     const Result cached = attention.of_cache(), without = attention.of_tensors();
     double off = 0, all = 0;
     for (std::int64_t i = 0; i < static_cast<std::int64_t>(cached.o.size()) / 4; ++i) {

@@ -94,6 +94,32 @@ TEST_F(AttentionBlockScaled, masks_caps_and_sinks) {
   }
 }
 
+TEST_F(AttentionBlockScaled, merges_parts_of_the_keys) {
+  for (const Second& second : seconds)
+    for (const int splits : {2, 3, 7}) {
+      const BlockAttentionCase plain = with(second, AttentionAccuracy::one_term,
+                                            {.kv_len = 450,
+                                             .q_len = 5,
+                                             .q_heads = 4,
+                                             .kv_heads = 2,
+                                             .causal = true,
+                                             .splits = splits});
+      BlockAttentionCase c = plain;
+      EXPECT_TRUE(near(c)) << splits;
+      c.window = 170, c.sinks = true, c.type = DType::bf16;
+      EXPECT_TRUE(near(c)) << splits;
+      c.window = 0, c.softcap = 3.0f, c.causal = false, c.d = 64;
+      EXPECT_TRUE(near(c)) << splits;
+      c = plain, c.d = 256, c.type = DType::f16;
+      EXPECT_TRUE(near(c)) << splits;
+      c = plain, c.batch = 1, c.causal = false;  // some have fewer tiles than there are parts
+      c.q_lengths = {1, 2, 0, 3, 4}, c.kv_lengths = {0, 64, 10, 65, 300};
+      EXPECT_TRUE(near(c)) << splits;
+      c.accuracy = AttentionAccuracy::two_term;
+      EXPECT_TRUE(near(c)) << splits;
+    }
+}
+
 TEST_F(AttentionBlockScaled, takes_groups_of_any_size) {
   for (const Second& second : seconds)
     for (const auto& [q_heads, kv_heads] : {std::pair{2, 2}, {8, 2}, {5, 1}})

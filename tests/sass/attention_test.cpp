@@ -125,7 +125,7 @@ TEST_F(HopperAttention, spills_nothing) {
         ++looked_at;
         EXPECT_EQ(kernel.local, 0) << kernel.name;
       }
-  EXPECT_EQ(looked_at, 50);
+  EXPECT_EQ(looked_at, 59);
 }
 
 }  // namespace

@@ -21,16 +21,19 @@ struct ModeResult {
   std::vector<double> ties;
 };
 
+/// `parts`: keys with which parts begin that have a largest score of their own.
 inline ModeResult mode_result(const OracleRow& row, ProbabilityRule rule, Format format,
-                              bool two_term, std::size_t step, double near) {
+                              bool two_term, std::size_t step, double near,
+                              const std::vector<std::size_t>& parts = {}) {
   const std::size_t d = row.q.size(), keys = row.k.size();
   constexpr double none = -std::numeric_limits<double>::infinity();
   const double log2_e = std::log2(std::exp(1.0));
   std::vector<double> y(keys, none), most;  // scores in powers of two; the largest at a step's end
-  double top = none;
+  double top = none, top_of_part = none;
   for (std::size_t j = 0; j < keys; ++j) {
     const auto position = static_cast<std::int64_t>(j);
-    if (j % step == 0) most.push_back(top);
+    if (std::find(parts.begin(), parts.end(), j) != parts.end()) top_of_part = none;
+    if (j % step == 0) most.push_back(top_of_part);
     if (row.causal && position > row.position) continue;
     if (row.window > 0 && position <= row.position - row.window) continue;
     double s = 0;
@@ -38,7 +41,8 @@ inline ModeResult mode_result(const OracleRow& row, ProbabilityRule rule, Format
     s *= row.scale;
     if (row.softcap > 0) s = row.softcap * std::tanh(s / row.softcap);
     y[j] = s * log2_e;
-    most.back() = top = std::max(top, y[j]);
+    most.back() = top_of_part = std::max(top_of_part, y[j]);
+    top = std::max(top, y[j]);
   }
   ModeResult result{.o = std::vector<double>(d),
                     .weighted = std::vector<double>(d),

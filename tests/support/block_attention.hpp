@@ -28,6 +28,7 @@ struct BlockAttentionCase {
   std::int64_t window = 0;
   float softcap = 0;
   std::optional<float> scale{};
+  int splits = 0;  // compare() takes more than one where all rows of a kv head are of one block
   /// Packed sequences: lengths of q and of k; batch, q_len and kv_len do not count.
   std::vector<std::int32_t> q_lengths{}, kv_lengths{};
 };
@@ -66,6 +67,7 @@ class BlockAttention {
     o.causal = c_.causal;
     o.window = c_.window;
     o.softcap = c_.softcap;
+    o.splits = c_.splits;
     if (c_.sinks) o.sinks = reinterpret_cast<const float*>(sinks.data());
     if (packed_) {
       o.q_offsets = reinterpret_cast<const std::int32_t*>(q_offsets.data());
@@ -103,6 +105,7 @@ class BlockAttention {
         row.v = rows_of(v, c_.v_format, kv_first, kv_len, g, c_.along_tokens);
         row.scale = c_.scale ? *c_.scale : 1 / std::sqrt(static_cast<double>(c_.d));
         row.causal = c_.causal, row.window = c_.window, row.softcap = c_.softcap;
+        parts_ = parts_of(q_len, kv_len);
         for (std::int64_t i = 0; i < q_len; ++i)
           for (std::int64_t h = g * group; h < (g + 1) * group; ++h) {
             row.q = query(q_first + i, h);
@@ -250,11 +253,24 @@ class BlockAttention {
     return row;
   }
 
+  /// The keys with which parts begin.
+  std::vector<std::size_t> parts_of(std::int64_t q_len, std::int64_t kv_len) const {
+    const std::int64_t tile = 64,
+                       seen = c_.window > 0
+                                  ? std::max<std::int64_t>(kv_len - q_len + 1 - c_.window, 0)
+                                  : 0,
+                       first = seen / tile, count = (kv_len + tile - 1) / tile - first;
+    std::vector<std::size_t> keys;
+    for (std::int64_t part = 0; part < c_.splits; ++part)
+      keys.push_back(static_cast<std::size_t>((first + count * part / c_.splits) * tile));
+    return keys;
+  }
+
   ::testing::AssertionResult check(const BlockAttentionResult& got, const OracleRow& row,
                                    std::int64_t token, std::int64_t head) const {
     const ModeResult want =
         mode_result(row, rule_, Format::nvfp4, c_.accuracy == AttentionAccuracy::two_term,
-                    c_.along_tokens ? 64 : 32, 0x1p-15);
+                    c_.along_tokens ? 64 : 32, 0x1p-15, parts_);
     const std::int64_t index = token * q.heads + head;
     const double lse = got.lse[static_cast<std::size_t>(index)];
     const double tight = rule_ == ProbabilityRule::exact ? 0x1p-10 : 0x1p-14;
@@ -275,6 +291,7 @@ class BlockAttention {
   }
 
   std::vector<float> sinks_;
+  mutable std::vector<std::size_t> parts_;
   ProbabilityRule rule_ = ProbabilityRule::two_level;
 };
 

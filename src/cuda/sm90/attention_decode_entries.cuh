@@ -21,8 +21,8 @@
   MICROSCALE_ATTENTION_DECODE_ENTRY(format, Codes, 128, 16, 2, tokens, __VA_ARGS__)     \
   MICROSCALE_ATTENTION_DECODE_ENTRY(format, Codes, 256, 8, 2, tokens, __VA_ARGS__)
 
-/// Of 4 rows.
-#define MICROSCALE_ATTENTION_DECODE_FEW_ENTRIES(format, Codes, tokens, ...)        \
-  MICROSCALE_ATTENTION_DECODE_ENTRY(format, Codes, 64, 4, 4, tokens, __VA_ARGS__)  \
-  MICROSCALE_ATTENTION_DECODE_ENTRY(format, Codes, 128, 4, 4, tokens, __VA_ARGS__) \
+/// Of 4 rows; `blocks`: of d = 128.
+#define MICROSCALE_ATTENTION_DECODE_FEW_ENTRIES(format, Codes, blocks, tokens, ...)     \
+  MICROSCALE_ATTENTION_DECODE_ENTRY(format, Codes, 64, 4, 4, tokens, __VA_ARGS__)       \
+  MICROSCALE_ATTENTION_DECODE_ENTRY(format, Codes, 128, 4, blocks, tokens, __VA_ARGS__) \
   MICROSCALE_ATTENTION_DECODE_ENTRY(format, Codes, 256, 4, 2, tokens, __VA_ARGS__)

@@ -2,4 +2,4 @@
 #include "cuda/sm90/attention_decode_entries.cuh"
 
 MICROSCALE_ATTENTION_DECODE_ENTRIES(nvfp4, DecodeNvfp4, 4, records, _records)
-MICROSCALE_ATTENTION_DECODE_FEW_ENTRIES(nvfp4, DecodeNvfp4, records, _records)
+MICROSCALE_ATTENTION_DECODE_FEW_ENTRIES(nvfp4, DecodeNvfp4, 4, records, _records)

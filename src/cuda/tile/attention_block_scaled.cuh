@@ -37,13 +37,13 @@ class Attention {
  public:
   __device__ static void run(const Args& args) {
     follow_previous_grid();
-    const DecodeItem item(args, static_cast<int>(blockIdx.x), C::block_rows,
-                          [&](int s) { return keys_of(args, s); });
+    const int number = args.by_splits.divide(static_cast<int>(blockIdx.x));
+    const DecodeItem item(args, number, C::block_rows, [&](int s) { return keys_of(args, s); });
     if (item.count == 0) return;
     Attention attention(args, item);
     attention.attend();
-    attention.store(DecodeItem(args, static_cast<int>(blockIdx.x), C::block_rows,
-                               [](int) { return 0; }));  // of keys nothing is asked any more
+    attention.store(
+        DecodeItem(args, number, C::block_rows, [](int) { return 0; }));  // nothing of keys
   }
 
  private:
@@ -79,10 +79,24 @@ class Attention {
     whole_end_ = args.softcap_log2 > 0.0f
                      ? whole_
                      : min(max(item.end(args, 0) / tile_keys - first_, whole_), count_);
+    if (args.splits > 1) take_part(static_cast<int>(blockIdx.x) - item.index * args.splits);
     find_operands(item);
     if constexpr (C::Paged)
-      if (lacks_pages(begin, end)) whole_end_ = whole_;  // through the loop that looks
+      if (lacks_pages(max(begin, first_ * tile_keys), min(end, (first_ + count_) * tile_keys)))
+        whole_end_ = whole_;  // through the loop that looks
     load_query(item);
+  }
+
+  /// Of all tiles part `part`.
+  __device__ void take_part(int part) {
+    const auto share = [&](int n) {
+      return static_cast<int>(static_cast<std::int64_t>(count_) * n / args_.splits);
+    };
+    const int from = share(part), to = share(part + 1);
+    whole_ = min(max(whole_ - from, 0), to - from);
+    whole_end_ = min(max(whole_end_ - from, whole_), to - from);
+    first_ += from;
+    count_ = to - from;
   }
 
   __device__ std::uint32_t seen_at(int row) const {
@@ -343,7 +357,12 @@ class Attention {
     const float global = args_.v_global ? *args_.v_global : 1.0f;
 #pragma unroll
     for (int m = 0; m < C::Rows; ++m)
-      store_rows<C::D>(args_, item, own_row_ + 16 * m, lane_, rows_[m], global, o_[m]);
+      if (args_.splits == 1)
+        store_rows<C::D>(args_, item, own_row_ + 16 * m, lane_, rows_[m], global, o_[m]);
+      else
+        put_rows<C::D, C::block_rows>(args_, item,
+                                      static_cast<int>(blockIdx.x) - item.index * args_.splits,
+                                      own_row_ + 16 * m, lane_, rows_[m], global, o_[m]);
   }
 
   const Args& args_;

@@ -60,21 +60,26 @@ struct CopiedBf16 {
 
 /// A warp's groups of an item's copied tokens. Made anew where it is needed: registers have other
 /// things to hold in between.
-template <class Sums, int D, bool Part>
+template <class Sums, int D, DecodeTokens Tokens>
 class AttentionCopied {
+  static constexpr bool Part = Tokens == DecodeTokens::part;
   static constexpr int Tiles = Sums::tiles;
   static constexpr int tokens = 16;  // of a group
   static constexpr int ahead = 2;    // groups that the second-level cache is asked for
   static constexpr int sector = 16;  // elements, the least that it reads
-  static constexpr int k_words = Sums::k_eights * CopiedBf16::words,
-                       v_words = Sums::v_fours * CopiedBf16::words / 2;
-  // Words that lie side by side, as far as they are loaded at once.
+  // Words of values that lie side by side, as far as one load takes them.
   static constexpr int v_run = Sums::four_step == 4 ? 4 : 2;
   // So that sums of d products with q below 2^15 are finite.
   static constexpr float q_scale = 0x1p-23f, score_scale = 0x1p23f;
   static constexpr int unseen = INT_MIN;
   // Registers do not hold them beside the keys.
   static constexpr bool late_values = D >= 128 || Part;
+  // Fours of values at once: all, but where registers have to hold where records have their parts.
+  static constexpr int v_fours = Tokens == DecodeTokens::records && Sums::rows == 4 && late_values
+                                     ? Sums::v_fours / 2
+                                     : Sums::v_fours;
+  static constexpr int k_words = Sums::k_eights * CopiedBf16::words,
+                       v_words = v_fours * CopiedBf16::words / 2;
 
  public:
   __device__ AttentionCopied(const AttentionDecodeArgs& args, const DecodeItem& item, int split,
@@ -109,13 +114,15 @@ class AttentionCopied {
       for (int half = 0; half < 2; ++half)
         load<4, 8>(args_.first_k, args_.recent_k, place, decode_own_token() + 8 * half,
                    t_ * (D / 4), k[half]);
-      const auto load_values = [&] {
+      const auto load_values = [&](int four) {
+        // Kept, so that addresses are made anew for each group.
+        const auto own = static_cast<int>(kept(static_cast<std::uint32_t>(g_ * Sums::lane_step)));
 #pragma unroll
         for (int i = 0; i < 4; ++i)
           load<v_run, v_run / 2 * Sums::four_step>(args_.first_v, args_.recent_v, place, t_ + 4 * i,
-                                                   g_ * Sums::lane_step, v[i]);
+                                                   own + four * Sums::four_step, v[i]);
       };
-      if constexpr (!late_values) load_values();
+      if constexpr (!late_values) load_values(0);
       float s[Tiles][4];
       products(sums, k, s);
       scores(place, mean_scores, factors, s);
@@ -124,9 +131,12 @@ class AttentionCopied {
 #pragma unroll
       for (int tile = 0; tile < Tiles; ++tile) ones[tile][0] = ones[tile][1] = 1.0f;
       sums.probabilities(s, ones, p);
-      if constexpr (late_values) load_values();
-      values(sums, v, p);
       sums.add_weights(p, 0);
+#pragma unroll
+      for (int four = 0; four < Sums::v_fours; four += v_fours) {
+        if constexpr (late_values) load_values(four);
+        values(sums, v, p, four);
+      }
     }
   }
 
@@ -228,8 +238,9 @@ class AttentionCopied {
       }
   }
 
+  /// Of fours from number `four` on.
   __device__ void values(Sums& sums, const std::uint32_t (&v)[4][v_words],
-                         const std::uint32_t (&p)[Tiles][2]) const {
+                         const std::uint32_t (&p)[Tiles][2], int four) const {
     std::uint32_t terms[Tiles][2][2];
 #pragma unroll
     for (int tile = 0; tile < Tiles; ++tile)
@@ -238,13 +249,15 @@ class AttentionCopied {
         const Bf16Terms x(p[tile][i], 1.0f);
         terms[tile][0][i] = x.high, terms[tile][1][i] = x.low;
       }
-    sums.multiply_values(
-        [&](int i, int four) { return CopiedBf16::of_two(v[2 * i], v[2 * i + 1], four); },
-        [&](const std::uint32_t(&a)[4], float(&o)[4], int tile) {
 #pragma unroll
-          for (int term = 0; term < 2; ++term)
-            ptx::mma_m16n8k16_f32_bf16(o, a, terms[tile][term][0], terms[tile][term][1]);
-        });
+    for (int i = 0; i < v_fours; ++i)
+      sums.multiply_four(
+          four + i, CopiedBf16::of_two(v[0], v[1], i), CopiedBf16::of_two(v[2], v[3], i),
+          [&](const std::uint32_t(&a)[4], float(&o)[4], int tile) {
+#pragma unroll
+            for (int term = 0; term < 2; ++term)
+              ptx::mma_m16n8k16_f32_bf16(o, a, terms[tile][term][0], terms[tile][term][1]);
+          });
   }
 
   const AttentionDecodeArgs& args_;

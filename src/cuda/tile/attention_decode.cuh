@@ -70,7 +70,7 @@ class AttentionDecode {
   using Values =
       std::conditional_t<turned, TurnedValues<Codes, D, Tokens>, LaneValues<Codes, D, Tokens>>;
   using Sums = AttentionSums<D, Rows, Values::order>;
-  using Copied = AttentionCopied<Sums, D, Tokens == DecodeTokens::part>;
+  using Copied = AttentionCopied<Sums, D, Tokens>;
   static constexpr int Tiles = Sums::tiles, k_eights = Sums::k_eights;
   static constexpr int words = Codes::words;       // of eight elements
   static constexpr int row_bytes = D * words / 2;  // of a token's codes

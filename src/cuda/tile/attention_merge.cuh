@@ -78,6 +78,15 @@ __device__ inline TicketFlags decode_flags(const AttentionMergedArgs& args, int 
 template <int D, int Rows>
 class AttentionDecodeMerge {
  public:
+  /// A row of item `number`, whose parts are there.
+  __device__ static void merge(const AttentionDecodeArgs& args, const DecodeItem& item, int row) {
+    AttentionDecodeMerge merge(args, item.index, row);
+    merge.ask();
+    merge.refer();
+    merge.add();
+    merge.store(args, item);
+  }
+
   /// `index`: of the blocks that merge.
   __device__ static void run(const AttentionMergedArgs& args, int index) {
     const int number = index / args.merged_rows, row = index - number * args.merged_rows;

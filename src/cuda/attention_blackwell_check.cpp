@@ -1,0 +1,65 @@
+#include "cuda/attention_blackwell_check.hpp"
+
+#include <fmt/format.h>
+
+#include "microscale/error.hpp"
+
+namespace microscale::cuda::block_attention {
+
+void refuse(const std::string& sentence) {
+  throw Error(ErrorCode::unsupported,
+              fmt::format("{}: backend cuda on compute capability 12.x {}", operation, sentence));
+}
+
+void check_served(const AttentionCall& call) {
+  const AttentionOptions& o = call.options;
+  if (call.d != 64 && call.d != 128 && call.d != 256)
+    refuse(
+        fmt::format("has kernels for d = 64, 128 and 256, not {}; pad d with zeros, or take a "
+                    "host backend",
+                    call.d));
+  if (call.probabilities == ProbabilityRule::fp8)
+    refuse("has no probabilities in FP8; take two_level or exact ones, or a host backend");
+  if (o.numerics.accuracy == AttentionAccuracy::storage &&
+      !(call.q_blocks() && (o.cache || (std::holds_alternative<BlockHeadsView>(o.k) &&
+                                        std::holds_alternative<BlockHeadsView>(o.v)))))
+    refuse(
+        "multiplies codes: with accuracy `storage` q, k and v must be block-scaled; quantize them, "
+        "or take one_term or two_term");
+}
+
+void check_cache_served(const KvCache& cache) {
+  if (cache.format != KvFormat::nvfp4)
+    refuse("reads caches in NVFP4 alone; take that, or a host backend");
+  if (cache.pages >= std::int64_t{1} << 31)
+    refuse(fmt::format("numbers up to 2^31 pages, not {}; take fewer", cache.pages));
+  if (cache.first.count > 0 || cache.recent.count > 0)
+    refuse("reads tokens from pages alone; keep no BF16 copies, or take a host backend");
+  if (cache.k_mean || cache.hadamard != 0)
+    refuse(
+        "takes K as it was, without a mean or a Hadamard transform; append it so, or take a host "
+        "backend");
+  for (const KvPart* part : {&cache.k_scales, &cache.v_scales})
+    if (cache.pages > 0 &&
+        (reinterpret_cast<std::uintptr_t>(part->data) % 4 != 0 || part->page_stride % 4 != 0 ||
+         part->head_stride % 4 != 0 || part->token_stride % 4 != 0))
+      refuse(
+          "reads four scales at a time; the cache's scales and their strides must be at "
+          "multiples of 4 bytes");
+}
+
+void check_aligned(const char* name, const BlockHeadsView* view) {
+  if (view && (reinterpret_cast<std::uintptr_t>(view->rows.codes.data()) % 16 != 0 ||
+               reinterpret_cast<std::uintptr_t>(view->rows.scales.data()) % 16 != 0))
+    throw Error(ErrorCode::invalid_argument,
+                fmt::format("{}: codes and scales of {} must be at multiples of 16 bytes",
+                            operation, name));
+}
+
+// They are 32 bits to the kernels.
+void check_stride(std::int64_t stride) {
+  if (stride >= std::int64_t{1} << 32)
+    refuse(fmt::format("takes tokens less than 4 GiB apart, not {} bytes", stride));
+}
+
+}  // namespace microscale::cuda::block_attention

@@ -1,0 +1,28 @@
+// Attention whose keys were cut into parts: a block merges those of a row.
+#include "cuda/attention_block_scaled_args.hpp"
+#include "cuda/tile/attention_merge.cuh"
+#include "cuda/tile/grid_order.cuh"
+
+namespace microscale::cuda::block_attention {
+
+template <int D, int BlockRows>
+__device__ void merge_row(const Args& args) {
+  follow_previous_grid();
+  const int index = static_cast<int>(blockIdx.x), number = index / args.merged_rows;
+  const DecodeItem item(args, number, BlockRows, [](int) { return 0; });  // nothing of keys
+  if (const int row = index - number * args.merged_rows; row < item.count)
+    AttentionDecodeMerge<D, BlockRows>::merge(args, item, row);
+}
+
+}  // namespace microscale::cuda::block_attention
+
+#define MICROSCALE_BLOCK_ATTENTION_MERGE_ENTRY(d, rows)                           \
+  extern "C" __global__ void __launch_bounds__(microscale::cuda::decode_threads)  \
+      attention_merge_##d##_##rows(                                               \
+          const __grid_constant__ microscale::cuda::block_attention::Args args) { \
+    microscale::cuda::block_attention::merge_row<d, rows>(args);                  \
+  }
+MICROSCALE_BLOCK_ATTENTION_MERGE_ENTRY(64, 64)
+MICROSCALE_BLOCK_ATTENTION_MERGE_ENTRY(64, 128)
+MICROSCALE_BLOCK_ATTENTION_MERGE_ENTRY(128, 64)
+MICROSCALE_BLOCK_ATTENTION_MERGE_ENTRY(256, 64)
