@@ -19,6 +19,7 @@ namespace {
 
 using test::BlockAttention;
 using test::BlockAttentionCase;
+using test::Heads;
 
 /// One for all tests: reading its kernels takes longer than running them.
 EmulatorDevice& device() {
@@ -118,6 +119,20 @@ TEST_F(AttentionBlockScaled, merges_parts_of_the_keys) {
       c.accuracy = AttentionAccuracy::two_term;
       EXPECT_TRUE(near(c)) << splits;
     }
+}
+
+// All scores are far below 0, where the reference of a part without keys must not be.
+TEST_F(AttentionBlockScaled, leaves_out_parts_that_have_no_keys) {
+  for (const Second& second : seconds) {
+    BlockAttention attention(
+        with(second, AttentionAccuracy::one_term, {.kv_len = 100, .q_len = 3, .splits = 7}));
+    for (Heads* x : {&attention.q, &attention.k})
+      for (std::int64_t t = 0; t < x->tokens; ++t)
+        for (std::int64_t h = 0; h < x->heads; ++h)
+          for (std::int64_t i = 0; i < x->d; ++i)
+            x->set(0, t, h, i, x == &attention.q ? 4.0f : t == 60 ? -4.0f : -6.0f);
+    EXPECT_TRUE(attention.compare(attention.run(device())));
+  }
 }
 
 TEST_F(AttentionBlockScaled, takes_groups_of_any_size) {
