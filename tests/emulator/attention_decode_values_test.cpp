@@ -23,7 +23,7 @@ using test::OwnedCache;
 constexpr std::int64_t d = 64;
 
 struct Result {
-  Heads o;
+  Heads o{DType::f32, 0, 0, 0, 0};
   std::vector<float> lse;
   float at(std::int64_t b, std::int64_t t, std::int64_t h, std::int64_t i) const {
     return o.at(b, t, h, i);
@@ -172,6 +172,28 @@ TEST_P(AttentionDecodeValues, are_nan_where_a_key_or_a_value_that_is_seen_is) {
     for (std::int64_t i = 0; i < 2 * 4 * d; ++i)
       EXPECT_TRUE(std::isfinite(load_dense(unseen.o.bytes.data(), DType::f32, i)));
   }
+}
+
+// Scales come in pairs, of two tokens or of two blocks.
+TEST_P(AttentionDecodeValues, are_what_they_were_beside_a_block_that_is_nan) {
+  const Heads k = test::random_heads(DType::bf16, 1, 50, 1, d, 1);
+  for (const std::int64_t nan : {5, 40})
+    for (const std::int64_t rows : {3, 8}) {
+      const Heads q = test::random_heads(DType::bf16, 1, 1, rows, d, 3);
+      Result results[2];
+      for (const bool with : {false, true}) {
+        OwnedCache cache(GetParam(), CacheLayout::records, 1, 1, d, 16, 50);
+        Heads v = test::random_heads(DType::bf16, 1, 50, 1, d, 2);
+        v.set(0, 20, 0, nan, with ? NAN : 0.0f);
+        cache.append(k, v, 0, 50);
+        results[with] = attend(cache, q);
+      }
+      for (std::int64_t h = 0; h < rows; ++h)
+        for (std::int64_t i = 0; i < d; ++i) {
+          if (i / 32 == nan / 32) continue;
+          EXPECT_EQ(results[1].at(0, 0, h, i), results[0].at(0, 0, h, i)) << nan << " " << i;
+        }
+    }
 }
 
 TEST_P(AttentionDecodeValues, are_nan_for_a_query_that_is_not_finite) {

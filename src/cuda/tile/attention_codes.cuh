@@ -122,7 +122,7 @@ struct DecodeE8m0 {
   }
   /// FP16 numbers; of NaN NaN.
   __device__ static std::uint32_t halves(std::uint32_t bytes, std::uint32_t addend) {
-    const std::uint32_t plain = exponents(bytes, addend) << 10;
+    const std::uint32_t plain = (exponents(bytes, addend) & 0x1F001Fu) << 10;  // NaN's is longer
     const std::uint32_t low = (bytes & 0xFFFF) == 255 ? 0x7E00u : plain & 0xFFFF,
                         high = bytes >> 16 == 255 ? 0x7E00u : plain >> 16;
     return low | high << 16;
