@@ -68,6 +68,17 @@ Heads filled(std::int64_t batch, std::int64_t tokens, std::int64_t heads, float 
   return h;
 }
 
+/// The result of the reference.
+Heads on_a_host(const OwnedCache& cache, const Heads& q) {
+  Heads result(DType::f32, q.batch, q.tokens, q.heads, q.d);
+  AttentionOptions o{.q = q.view()};
+  o.cache = cache.view;
+  o.output = result.mutable_view();
+  o.scale = 1.0f;
+  attention(o, {.backend = Backend::reference});
+  return result;
+}
+
 class AttentionDecodeValues : public ::testing::TestWithParam<KvFormat> {
  protected:
   void SetUp() override {
@@ -104,13 +115,9 @@ TEST_P(AttentionDecodeValues, are_the_value_whose_key_is_looked_for) {
   const Result r = attend(cache, q);
   // What a host reads of each token's value, alone.
   for (std::int64_t t = 0; t < d; ++t) {
-    Heads want(DType::f32, 1, 1, 1, d), one = filled(1, 1, 1, 0.0f);
+    Heads one = filled(1, 1, 1, 0.0f);
     one.set(0, 0, 0, (t * 37 + 5) % d, 40.0f);
-    AttentionOptions o{.q = one.view()};
-    o.cache = cache.view;
-    o.output = want.mutable_view();
-    o.scale = 1.0f;
-    attention(o, {.backend = Backend::reference});
+    const Heads want = on_a_host(cache, one);
     for (std::int64_t i = 0; i < d; ++i)
       EXPECT_NEAR(r.at(0, 0, t, i), want.at(0, 0, 0, i), 1e-3) << t << " " << i;
     EXPECT_NEAR(r.sum(0, 0, t), 240.0, 1e-3);
@@ -131,14 +138,10 @@ TEST_P(AttentionDecodeValues, are_small_ones_beside_large_ones) {
   }
   cache.append(k, v, 0, tokens);
   for (const std::int64_t heads : {2, 4, 7, 16}) {
-    Heads q(DType::bf16, 1, 1, heads, d), want(DType::f32, 1, 1, heads, d);
+    Heads q(DType::bf16, 1, 1, heads, d);
     for (std::int64_t h = 0; h < heads; ++h) q.set(0, 0, h, 3 * h / 2 % 13 * 3 + 1, 40.0f);
     const Result r = attend(cache, q);
-    AttentionOptions o{.q = q.view()};
-    o.cache = cache.view;
-    o.output = want.mutable_view();
-    o.scale = 1.0f;
-    attention(o, {.backend = Backend::reference});
+    const Heads want = on_a_host(cache, q);
     for (std::int64_t h = 0; h < heads; ++h)
       for (std::int64_t i = 0; i < d; ++i) {
         const float w = want.at(0, 0, h, i);
