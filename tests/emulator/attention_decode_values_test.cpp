@@ -3,80 +3,22 @@
 
 #include <cmath>
 #include <cstring>
-#include <functional>
 #include <memory>
 
-#include "cuda/attention.hpp"
 #include "cuda/attention_decode_args.hpp"
 #include "cuda/kernel_images.hpp"
-#include "support/device_caches.hpp"
-#include "support/wide_products.hpp"
+#include "support/decode_calls.hpp"
 
 namespace microscale::emulator {
 namespace {
 
-using cuda::DeviceBytes;
-using test::CacheLayout;
-using test::Heads;
-using test::OwnedCache;
-
 constexpr std::int64_t d = 64;
-
-struct Result {
-  Heads o{DType::f32, 0, 0, 0, 0};
-  std::vector<float> lse;
-  float at(std::int64_t b, std::int64_t t, std::int64_t h, std::int64_t i) const {
-    return o.at(b, t, h, i);
-  }
-  float sum(std::int64_t b, std::int64_t t, std::int64_t h) const {
-    return lse[static_cast<std::size_t>((b * o.tokens + t) * o.heads + h)];
-  }
-};
-
-Result attend(const OwnedCache& cache, const Heads& q,
-              const std::function<void(AttentionOptions&)>& change = {}) {
-  cuda::Device& gpu = device();
-  Result r{Heads(DType::f32, q.batch, q.tokens, q.heads, q.d),
-           std::vector<float>(static_cast<std::size_t>(q.batch * q.tokens * q.heads))};
-  const test::DeviceCache there(gpu, cache);
-  const DeviceBytes query(gpu, q.bytes), output(gpu, r.o.bytes),
-      lse(gpu, test::device_bytes(r.lse));
-  AttentionOptions o;
-  HeadsView view = q.view();
-  view.data = query.data();
-  o.q = view;
-  o.cache = there.view();
-  o.output = r.o.mutable_view();
-  o.output.data = output.data();
-  o.log_sum_exp = reinterpret_cast<float*>(lse.data());
-  o.scale = 1.0f;
-  o.causal = true;
-  if (change) change(o);
-  const AttentionCall call = check_attention(o, true);
-  const std::int64_t bytes = cuda::attention_workspace_bytes(gpu, call);
-  const DeviceBytes workspace(gpu, std::max<std::int64_t>(bytes, 1));
-  cuda::attention(gpu, call, {workspace.data(), static_cast<std::size_t>(bytes)}, nullptr);
-  r.o.bytes = output.to_host();
-  gpu.copy_to_host(r.lse.data(), lse.data(), lse.size(), nullptr);
-  return r;
-}
 
 Heads filled(std::int64_t batch, std::int64_t tokens, std::int64_t heads, float value) {
   Heads h(DType::bf16, batch, tokens, heads, d);
   for (std::int64_t i = 0; i < batch * tokens * heads * d; ++i)
     store_dense(value, h.bytes.data(), h.dtype, i);
   return h;
-}
-
-/// The result of the reference.
-Heads on_a_host(const OwnedCache& cache, const Heads& q) {
-  Heads result(DType::f32, q.batch, q.tokens, q.heads, q.d);
-  AttentionOptions o{.q = q.view()};
-  o.cache = cache.view;
-  o.output = result.mutable_view();
-  o.scale = 1.0f;
-  attention(o, {.backend = Backend::reference});
-  return result;
 }
 
 class AttentionDecodeValues : public ::testing::TestWithParam<KvFormat> {
@@ -96,7 +38,7 @@ TEST_P(AttentionDecodeValues, are_the_mean_of_equal_values_and_the_logarithm_of_
   for (std::int64_t s = 0; s < most; ++s)
     cache.lengths[static_cast<std::size_t>(s)] = static_cast<std::int32_t>(s + 1);
   for (const int splits : {1, 3}) {
-    const Result r =
+    const DecodeResult r =
         attend(cache, filled(most, 1, 4, 0.0f), [&](AttentionOptions& o) { o.splits = splits; });
     for (std::int64_t s = 0; s < most; ++s) {
       EXPECT_NEAR(r.sum(s, 0, 3), std::log(static_cast<double>(s + 1)), 2e-6) << s + 1;
@@ -112,7 +54,7 @@ TEST_P(AttentionDecodeValues, are_the_value_whose_key_is_looked_for) {
   for (std::int64_t t = 0; t < d; ++t) k.set(0, t, 0, (t * 37 + 5) % d, 6.0f);
   for (std::int64_t h = 0; h < d; ++h) q.set(0, 0, h, (h * 37 + 5) % d, 40.0f);
   cache.append(k, v, 0, d);
-  const Result r = attend(cache, q);
+  const DecodeResult r = attend(cache, q);
   // What a host reads of each token's value, alone.
   for (std::int64_t t = 0; t < d; ++t) {
     Heads one = filled(1, 1, 1, 0.0f);
@@ -140,7 +82,7 @@ TEST_P(AttentionDecodeValues, are_small_ones_beside_large_ones) {
   for (const std::int64_t heads : {2, 4, 7, 16}) {
     Heads q(DType::bf16, 1, 1, heads, d);
     for (std::int64_t h = 0; h < heads; ++h) q.set(0, 0, h, 3 * h / 2 % 13 * 3 + 1, 40.0f);
-    const Result r = attend(cache, q);
+    const DecodeResult r = attend(cache, q);
     const Heads want = on_a_host(cache, q);
     for (std::int64_t h = 0; h < heads; ++h)
       for (std::int64_t i = 0; i < d; ++i) {
@@ -161,7 +103,7 @@ TEST_P(AttentionDecodeValues, are_nan_where_a_key_or_a_value_that_is_seen_is) {
   const Heads q = test::random_heads(DType::bf16, 2, 1, 4, d, 3);
   for (const bool key : {true, false}) {
     const auto cache = made(key);
-    const Result r = attend(*cache, q);
+    const DecodeResult r = attend(*cache, q);
     for (std::int64_t b = 0; b < 2; ++b)
       for (std::int64_t h = 0; h < 4; ++h) {
         const bool hit = b == 0 && h >= 2;
@@ -170,33 +112,11 @@ TEST_P(AttentionDecodeValues, are_nan_where_a_key_or_a_value_that_is_seen_is) {
         EXPECT_EQ(std::isnan(r.at(b, 0, h, 0)), hit && key) << b << " " << h;
       }
     // Behind the window it has no influence.
-    const Result unseen = attend(*cache, q, [](AttentionOptions& o) { o.window = 29; });
+    const DecodeResult unseen = attend(*cache, q, [](AttentionOptions& o) { o.window = 29; });
     for (const float x : unseen.lse) EXPECT_TRUE(std::isfinite(x));
     for (std::int64_t i = 0; i < 2 * 4 * d; ++i)
       EXPECT_TRUE(std::isfinite(load_dense(unseen.o.bytes.data(), DType::f32, i)));
   }
-}
-
-// Scales come in pairs, of two tokens or of two blocks.
-TEST_P(AttentionDecodeValues, are_what_they_were_beside_a_block_that_is_nan) {
-  const Heads k = test::random_heads(DType::bf16, 1, 50, 1, d, 1);
-  for (const std::int64_t nan : {5, 40})
-    for (const std::int64_t rows : {3, 8}) {
-      const Heads q = test::random_heads(DType::bf16, 1, 1, rows, d, 3);
-      Result results[2];
-      for (const bool with : {false, true}) {
-        OwnedCache cache(GetParam(), CacheLayout::records, 1, 1, d, 16, 50);
-        Heads v = test::random_heads(DType::bf16, 1, 50, 1, d, 2);
-        v.set(0, 20, 0, nan, with ? NAN : 0.0f);
-        cache.append(k, v, 0, 50);
-        results[with] = attend(cache, q);
-      }
-      for (std::int64_t h = 0; h < rows; ++h)
-        for (std::int64_t i = 0; i < d; ++i) {
-          if (i / 32 == nan / 32) continue;
-          EXPECT_EQ(results[1].at(0, 0, h, i), results[0].at(0, 0, h, i)) << nan << " " << i;
-        }
-    }
 }
 
 TEST_P(AttentionDecodeValues, are_nan_for_a_query_that_is_not_finite) {
@@ -206,7 +126,7 @@ TEST_P(AttentionDecodeValues, are_nan_for_a_query_that_is_not_finite) {
   for (const float bad : {NAN, INFINITY}) {
     Heads q = test::random_heads(DType::bf16, 1, 1, 3, d, 2);
     q.set(0, 0, 1, 9, bad);
-    const Result r = attend(cache, q);
+    const DecodeResult r = attend(cache, q);
     EXPECT_TRUE(std::isnan(r.sum(0, 0, 1)));
     EXPECT_TRUE(std::isnan(r.at(0, 0, 1, 5)));
     EXPECT_TRUE(std::isfinite(r.sum(0, 0, 0)) && std::isfinite(r.sum(0, 0, 2)));
@@ -267,7 +187,7 @@ TEST_P(AttentionDecodeValues, are_zero_where_nothing_is_seen) {
   const DeviceBytes sinks(device(), test::device_bytes(std::vector<float>{0.5f, -2.0f}));
   for (const bool with_sinks : {false, true})
     for (const int splits : {1, 2}) {
-      const Result r = attend(cache, q, [&](AttentionOptions& o) {
+      const DecodeResult r = attend(cache, q, [&](AttentionOptions& o) {
         o.splits = splits;
         if (with_sinks) o.sinks = reinterpret_cast<const float*>(sinks.data());
       });
@@ -315,7 +235,7 @@ TEST_P(AttentionDecodeValues, are_those_of_copies_of_any_magnitude) {
     o.scale = 1.0f;
     attention(o, {.backend = Backend::reference});
     for (const int splits : {1, 2}) {
-      const Result r = attend(cache, q, [&](AttentionOptions& a) { a.splits = splits; });
+      const DecodeResult r = attend(cache, q, [&](AttentionOptions& a) { a.splits = splits; });
       for (std::int64_t h = 0; h < 8; ++h) {
         EXPECT_NEAR(r.sum(0, 0, h), lse[static_cast<std::size_t>(h)], 2e-3) << m.key;
         for (std::int64_t i = 0; i < d; ++i)
@@ -339,7 +259,7 @@ TEST_P(AttentionDecodeValues, lose_no_bit_of_queries_and_probabilities_to_copies
   }
   cache.append(k, filled(2, 48, 1, 1.5f), 0, 48);
   cache.lengths[1] = 1;
-  const Result r = attend(cache, q);
+  const DecodeResult r = attend(cache, q);
   for (std::int64_t h = 0; h < 4; ++h) {
     EXPECT_FLOAT_EQ(r.sum(1, 0, h), 1 + 0x1p-10f * static_cast<float>(h + 1));
     for (std::int64_t i = 0; i < d; ++i) {
@@ -366,7 +286,7 @@ TEST_P(AttentionDecodeValues, heed_copies_that_are_seen_alone) {
         // Behind every query's window, and seen by the last query alone.
         for (std::int64_t n = 0; n < first; ++n) spoil(key ? cache.first_k : cache.first_v, n);
         spoil(key ? cache.recent_k : cache.recent_v, (tokens - 1) % recent);
-        const Result r =
+        const DecodeResult r =
             attend(cache, q, [&](AttentionOptions& o) { o.window = 45, o.splits = splits; });
         for (std::int64_t t = 0; t < 4; ++t)
           for (std::int64_t h = 0; h < 16; ++h) {
@@ -380,12 +300,8 @@ TEST_P(AttentionDecodeValues, heed_copies_that_are_seen_alone) {
       }
 }
 
-std::string name_of(const ::testing::TestParamInfo<KvFormat>& format) {
-  constexpr const char* names[] = {"nvfp4", "mxfp4", "mxfp8", "fp8"};
-  return names[static_cast<std::size_t>(format.param)];
-}
 INSTANTIATE_TEST_SUITE_P(Formats, AttentionDecodeValues, ::testing::ValuesIn(test::kv_formats),
-                         name_of);
+                         kv_format_name);
 
 }  // namespace
 }  // namespace microscale::emulator

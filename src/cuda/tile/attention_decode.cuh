@@ -158,8 +158,8 @@ class AttentionDecode {
       ring.next();
     }
     const float global = __uint_as_float(ptx::ld_shared_b32(values_scale()));
-    sums_.scale_values(__fmul_rn(global, scales_.of_values()));
     if constexpr (Values::unit != 1.0f) sums_.scale_values(Values::unit);
+    sums_.scale_values(__fmul_rn(global, scales_.of_values()));
     if (args_.first_count + args_.recent_count > 0) {
       const DecodeItem item = item_of(args_);
       Copied(args_, item, split_of(args_, item), warp_)

@@ -34,7 +34,7 @@ class AttentionScales {
         k_at_(
             kept(ring + Ring::places(args).k_scales + decode_own_token() * row_ + t_ * of_row / 4)),
         v_at_(kept(ring + Ring::places(args).v_scales + own_values())) {
-    if constexpr (Codes::relative) addend_[0] = addend_[1] = Codes::addend(0);
+    if constexpr (Codes::relative) addend_[0] = addend_[1] = Codes::addend(least);
   }
 
   /// Scales of 32 tokens as operands: k[c][..] of the 16 tokens c; v: v_scales of tokens t and t +
@@ -83,6 +83,8 @@ class AttentionScales {
   }
 
  private:
+  // A smaller reference would make the power that sums are multiplied by less than 2^-127.
+  static constexpr int least = Codes::relative ? Codes::unit_byte - 127 : 0;
   static constexpr int of_row = static_cast<int>(kv_page::token_scale_bytes(Codes::format, D));
 
   /// From a token's block `first` on.
@@ -90,9 +92,7 @@ class AttentionScales {
   __device__ std::uint32_t bytes(std::uint32_t address, int first) const {
     return scaled ? shared_scales<Bytes, Tokens == DecodeTokens::part>(address, row_ - first) : 0;
   }
-  __device__ float power(int of) const {
-    return power_of_two(max(reference_[of] - Codes::unit_byte, -127));
-  }
+  __device__ float power(int of) const { return power_of_two(reference_[of] - Codes::unit_byte); }
   /// Where V's scales of this lane begin in a stage, behind its first ones.
   __device__ std::uint32_t own_values() const {
     if constexpr (!Turned) return t_ * row_ + g_ * of_row / 8;
@@ -178,7 +178,7 @@ class AttentionScales {
   const AttentionDecodeArgs& args_;
   const int row_, g_, t_;  // bytes of a token's scales
   const std::uint32_t k_at_, v_at_;
-  int reference_[2] = {};  // of K's, of V's, the largest so far
+  int reference_[2] = {least, least};  // of K's, of V's, the largest so far
   std::uint32_t addend_[2];
 };
 
