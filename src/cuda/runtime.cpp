@@ -130,30 +130,30 @@ class RuntimeDevice final : public Device {
   int most_clusters(Kernel kernel, int cluster, int threads, int shared_bytes) override {
     const std::array<std::int64_t, 3> shape{cluster, threads, shared_bytes};
     std::lock_guard lock(clusters_mutex_);
-    const auto [at, added] = clusters_.try_emplace({kernel, shape}, 0);
-    if (added) {
-      allow_shared(kernel, shared_bytes);
-      if (cluster > 1) {
-        cudaLaunchAttribute attribute{};
-        attribute.id = cudaLaunchAttributeClusterDimension;
-        attribute.val.clusterDim.x = static_cast<unsigned>(cluster);
-        attribute.val.clusterDim.y = attribute.val.clusterDim.z = 1;
-        cudaLaunchConfig_t config{};
-        config.gridDim = {static_cast<unsigned>(cluster), 1, 1};
-        config.blockDim = {static_cast<unsigned>(threads), 1, 1};
-        config.dynamicSmemBytes = size(shared_bytes);
-        config.attrs = &attribute;
-        config.numAttrs = 1;
-        check(cudaOccupancyMaxActiveClusters(&at->second, kernel, &config),
-              "asking how many clusters fit");
-      } else {
-        check(cudaOccupancyMaxActiveBlocksPerMultiprocessor(&at->second, kernel, threads,
-                                                            size(shared_bytes)),
-              "asking how many blocks fit");
-        at->second *= info_.multiprocessors;
-      }
+    if (const auto known = clusters_.find({kernel, shape}); known != clusters_.end())
+      return known->second;
+    allow_shared(kernel, shared_bytes);
+    int most = 0;
+    if (cluster > 1) {
+      cudaLaunchAttribute attribute{};
+      attribute.id = cudaLaunchAttributeClusterDimension;
+      attribute.val.clusterDim.x = static_cast<unsigned>(cluster);
+      attribute.val.clusterDim.y = attribute.val.clusterDim.z = 1;
+      cudaLaunchConfig_t config{};
+      config.gridDim = {static_cast<unsigned>(cluster), 1, 1};
+      config.blockDim = {static_cast<unsigned>(threads), 1, 1};
+      config.dynamicSmemBytes = size(shared_bytes);
+      config.attrs = &attribute;
+      config.numAttrs = 1;
+      check(cudaOccupancyMaxActiveClusters(&most, kernel, &config), "asking how many clusters fit");
+    } else {
+      check(
+          cudaOccupancyMaxActiveBlocksPerMultiprocessor(&most, kernel, threads, size(shared_bytes)),
+          "asking how many blocks fit");
+      most *= info_.multiprocessors;
     }
-    return at->second;
+    clusters_.emplace(std::pair{kernel, shape}, most);
+    return most;
   }
   TensorMap tensor_map(const TensorBoxes& boxes) override {
     // Asked for by name: nothing else here needs the driver's library.
@@ -269,10 +269,15 @@ class RuntimeDevice final : public Device {
   static void forget(cudaError_t status) noexcept {
     if (status != cudaSuccess) cudaGetLastError();
   }
-  static void allow_shared(Kernel kernel, int bytes) {
-    if (bytes > (48 << 10))  // only on request
-      check(cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize, bytes),
-            fmt::format("asking for {} bytes of shared memory", bytes));
+  // Never less than before: another thread may be about to launch with that.
+  void allow_shared(Kernel kernel, int bytes) {
+    if (bytes <= (48 << 10)) return;  // more only on request
+    std::lock_guard lock(shared_mutex_);
+    const auto [at, added] = shared_bytes_.try_emplace(kernel, 0);
+    if (bytes <= at->second) return;
+    check(cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize, bytes),
+          fmt::format("asking for {} bytes of shared memory", bytes));
+    at->second = bytes;
   }
   static void copy(void* to, const void* from, std::int64_t bytes, cudaMemcpyKind kind,
                    Stream stream) {
@@ -280,6 +285,8 @@ class RuntimeDevice final : public Device {
           fmt::format("copying {} bytes", bytes));
   }
   DeviceInfo info_;
+  std::mutex shared_mutex_;
+  std::map<Kernel, int> shared_bytes_;
   std::mutex clusters_mutex_;
   std::map<std::pair<Kernel, std::array<std::int64_t, 3>>, int> clusters_;
 };
