@@ -136,15 +136,16 @@ class Runner {
     for (ProductRun& run : products_.runs) {
       const MatmulProduct& product = run.product;
       const std::int64_t row_bytes = kernels_->prepared_row_bytes(product);
-      if (row_bytes == 0) return;
-      const std::int64_t together = kernels_->prepared_rows(product);
-      for (std::int64_t r = 0; r < product.m; r += together)
-        pieces.push_back({&run, r, std::min(together, product.m - r)});
       run.prepared_row = rows;
       begins.push_back(bytes);
       rows += product.m;
+      if (row_bytes == 0) continue;
+      const std::int64_t together = kernels_->prepared_rows(product);
+      for (std::int64_t r = 0; r < product.m; r += together)
+        pieces.push_back({&run, r, std::min(together, product.m - r)});
       bytes += round_up(round_up(product.m, together) * row_bytes, alignment);
     }
+    if (bytes == 0) return;
     prepared_ = std::make_unique<Scratch>(bytes);
     odd_.resize(static_cast<std::size_t>(rows));
     for (std::size_t i = 0; i < begins.size(); ++i) {

@@ -262,6 +262,14 @@ TEST(Matmul, empty_products) {
     const Matrix d =
         test::product(nothing.view(), none.view(), 3, 8, context, DType::f32, 1.0f, bias.view());
     for (std::int64_t j = 0; j < 8; ++j) EXPECT_EQ(d.at(2, j), bias.at(0, j));
+    // Experts whose rows different kernels take.
+    const Matrix many(DType::f32, 22, 0);
+    const std::int64_t offsets[] = {0, 20, 22};
+    Matrix sums(DType::f32, 22, 8);
+    GroupedMatmulOptions options{.a = many.view(), .b = none.view(), .d = sums.mutable_view()};
+    options.groups = {offsets, OffsetType::i64, 2};
+    grouped_matmul(options, context);
+    for (std::int64_t j = 0; j < 8; ++j) EXPECT_EQ(sums.at(21, j), 0.0f);
   }
 }
 
