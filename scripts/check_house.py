@@ -33,6 +33,8 @@ WITHOUT_TEST = {
     "src/checkpoint/unit_runner.cpp": "tests/checkpoint/convert_test.cpp runs it, whole conversions",
     "tools/microscale/command_progress.hpp": "tests/tools/cmd_quantize_test.cpp reads what it shows",
     "src/emulator/ptx/ast.hpp": "tests/emulator/ptx/parser_test.cpp reads what it holds",
+    "src/core/attention_call.cpp": "tests/ops/attention_operands_test.cpp has sequences of every kind",
+    "src/core/kv_cache_view.cpp": "tests/ops/attention_cache_test.cpp reads caches of every layout through it",
     "src/core/matmul_call.hpp": "tests/ops/matmul_test.cpp and tests/cuda/matmul_test.cpp make them",
     "src/core/matmul_kernels.hpp": "tests/ops/matmul_test.cpp cuts its rows in every call",
     "src/cpu/": "tests/cpu runs every kernel of every table against the reference",

@@ -17,7 +17,8 @@
 // The caller owns all memory. Page tables, lengths and offsets are read when the work runs; on
 // Backend::cuda they are device memory, and the calls may be captured into a graph. A page outside
 // [0, pages), or a length beyond what pages and table (or RoPE's tables) can hold, is
-// Error{invalid_argument} on a host; a GPU leaves such tokens out: it reads and writes nothing there.
+// Error{invalid_argument} on a host; a GPU leaves such tokens out: it reads and writes nothing
+// there.
 #pragma once
 
 #include <cstdint>
@@ -32,9 +33,13 @@ namespace microscale {
 
 /// Codes or scales of K or V: those of one token and head are contiguous, at data + page *
 /// page_stride + head * head_stride + token * token_stride (bytes).
+///
+/// Backend::cuda wants codes with all strides at multiples of 16 bytes. Scales may lie anywhere,
+/// but attention is fast with few queries, and serves BF16 copies, a mean of K, a Hadamard
+/// transform and several splits, where they lie as records have them: at multiples of 16 bytes,
+/// tokens side by side. On compute capability 12.x attention wants them at multiples of 4 bytes.
 struct KvPart {
-  std::uint8_t* data = nullptr;  ///< Backend::cuda: it and all strides at multiples of 16 bytes for
-                                 ///< codes; scales at any
+  std::uint8_t* data = nullptr;
   std::int64_t page_stride = 0, head_stride = 0, token_stride = 0;
 };
 

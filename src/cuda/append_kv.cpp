@@ -3,17 +3,17 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <array>
 #include <bit>
 #include <string>
 #include <vector>
 
+#include "core/kv_cache_view.hpp"
 #include "cuda/append_kv_args.hpp"
 #include "cuda/kernel_choice.hpp"
 #include "cuda/launch.hpp"
+#include "cuda/operands.hpp"
 #include "layouts/kv_page.hpp"
 #include "microscale/error.hpp"
-#include "ops/kv_cache_check.hpp"
 
 namespace microscale::cuda {
 namespace {
@@ -29,31 +29,14 @@ void check_countable(const char* what, std::int64_t count) {
 }
 
 void check_device(Device& device, const AppendKvOptions& o) {
-  const KvCache& cache = o.cache;
-  const std::array<std::pair<const char*, const void*>, 17> memory{
-      {{"k", o.k.data},
-       {"v", o.v.data},
-       {"the K codes", cache.k_codes.data},
-       {"the K scales", cache.k_scales.data},
-       {"the V codes", cache.v_codes.data},
-       {"the V scales", cache.v_scales.data},
-       {"the page table", cache.page_table},
-       {"the lengths", cache.lengths},
-       {"the global scales", cache.device_global_scales},
-       {"the copies of the first keys", cache.first.count > 0 ? cache.first.k : nullptr},
-       {"the copies of the first values", cache.first.count > 0 ? cache.first.v : nullptr},
-       {"the copies of the recent keys", cache.recent.count > 0 ? cache.recent.k : nullptr},
-       {"the copies of the recent values", cache.recent.count > 0 ? cache.recent.v : nullptr},
-       {"k_mean", cache.k_mean},
-       {"the offsets", o.offsets},
-       {"RoPE's cosines", o.rope.cos},
-       {"RoPE's sines", o.rope.sin}}};
-  for (const auto& [what, data] : memory)
-    if (data && device.memory_of(data) != Memory::device)
-      throw Error(ErrorCode::invalid_argument,
-                  fmt::format("{}: {} are not memory of GPU {} ({}); copy them there, or select "
-                              "the GPU they are on",
-                              operation, what, device.info().ordinal, device.info().name));
+  std::vector<MemoryRange> memory{{"k", o.k.data, 0},
+                                  {"v", o.v.data, 0},
+                                  {"the offsets", o.offsets, 0},
+                                  {"RoPE's cosines", o.rope.cos, 0},
+                                  {"RoPE's sines", o.rope.sin, 0}};
+  cache_memory(o.cache, memory);
+  cache_tables(o.cache, memory);
+  check_on_device(device, operation, memory);
 }
 
 AppendPart part_of(const KvPart& part) {

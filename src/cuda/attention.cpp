@@ -5,23 +5,23 @@
 #include <algorithm>
 #include <bit>
 
+#include "core/kv_cache_view.hpp"
 #include "cuda/attention_blackwell.hpp"
 #include "cuda/attention_decode_args.hpp"
-#include "cuda/kernels.hpp"
+#include "cuda/attention_device.hpp"
 #include "cuda/attention_prefill.hpp"
 #include "cuda/attention_splits.hpp"
 #include "cuda/call_ticket.hpp"
+#include "cuda/kernels.hpp"
 #include "cuda/launch.hpp"
 #include "layouts/kv_page.hpp"
 #include "microscale/error.hpp"
-#include "ops/kv_cache_check.hpp"
 
 namespace microscale::cuda {
 namespace {
 
 constexpr const char* operation = "attention";
 constexpr double per_ln2 = 1.4426950408889634;
-constexpr std::int64_t workspace_alignment = 256;
 constexpr std::int64_t most_strides = std::int64_t{1}
                                       << 32;  // of 16 bytes, to a page, head or token
 
@@ -29,32 +29,21 @@ constexpr std::int64_t most_strides = std::int64_t{1}
   throw Error(ErrorCode::unsupported, fmt::format("{}: backend cuda {}", operation, sentence));
 }
 
-void check_scales(const char* name, const KvPart& part, std::int64_t row) {
-  const auto address = reinterpret_cast<std::uintptr_t>(part.data);
-  if (address % 16 != 0 || part.page_stride % 16 != 0 || part.head_stride % 16 != 0 ||
-      part.token_stride != row)
-    refuse(fmt::format(
-        "reads scales of 16 tokens at a time; the cache's {} must be at multiples of 16 "
-        "bytes with their strides of pages and heads, tokens {} bytes apart; take "
-        "kv_cache_of_records or tensors [pages, heads, tokens, width]",
-        name, row));
+// Scales are read of 16 tokens at a time.
+bool in_sixteens(const KvCache& cache, const KvPart& scales) {
+  const std::int64_t row = kv_page::token_scale_bytes(cache.format, cache.d);
+  return cache.pages == 0 || row == 0 ||
+         (reinterpret_cast<std::uintptr_t>(scales.data) % 16 == 0 && scales.page_stride % 16 == 0 &&
+          scales.head_stride % 16 == 0 && scales.token_stride == row);
 }
 
 // What there is a kernel for.
 void check_served(Device& device, const AttentionCall& call) {
   const AttentionOptions& o = call.options;
-  if (architecture_of(device.info()) != "sm_90a")
-    refuse(fmt::format(
-        "has kernels for attention on compute capability 9.0 and 12.x in this version, and {} "
-        "is {}.{}; copy the operands to host memory and leave the backend to "
-        "`automatic`",
-        device.info().name, device.info().major, device.info().minor));
+  check_attention_device(device);
   if (o.numerics.accuracy != AttentionAccuracy::storage)
     refuse("has accuracy `storage` alone; take that, or a host backend");
-  if (!call.q_dense())
-    refuse("takes q in FP32, BF16 or FP16; dequantize it, or take a host backend");
   const KvCache* cache = call.cache();
-  if (!cache) refuse("takes k and v from a cache; append them to one, or take a host backend");
   if (cache->pages >= std::int64_t{1} << 31)
     refuse(fmt::format("numbers up to 2^31 pages, not {}; take fewer", cache->pages));
   for (const KvPart* part : {&cache->k_codes, &cache->k_scales, &cache->v_codes, &cache->v_scales})
@@ -63,11 +52,13 @@ void check_served(Device& device, const AttentionCall& call) {
         apart / 16 >= most_strides)
       refuse(fmt::format(
           "takes pages and heads up to 64 GiB apart, not {} bytes; take smaller ones", apart));
-  const std::int64_t row = kv_page::token_scale_bytes(cache->format, cache->d);
-  if (cache->pages > 0 && row > 0) {
-    check_scales("K scales", cache->k_scales, row);
-    check_scales("V scales", cache->v_scales, row);
-  }
+  if (!in_sixteens(*cache, cache->k_scales) || !in_sixteens(*cache, cache->v_scales))
+    refuse(fmt::format(
+        "reads scales of 16 tokens at a time beside BF16 copies, a mean of K, a Hadamard transform "
+        "or in several parts; the cache's scales must be at multiples of 16 bytes with their "
+        "strides of pages and heads, tokens {} bytes apart; take kv_cache_of_records or tensors "
+        "[pages, heads, tokens, width]",
+        kv_page::token_scale_bytes(cache->format, cache->d)));
 }
 
 // How a call is cut: a function of its shapes and the device.
@@ -241,14 +232,15 @@ double decode_cycles(Device& device, const AttentionCall& call) {
                              (bytes_a_cycle * device.info().multiprocessors);
 }
 
-// Whether the kernels for few queries take a call: where they are predicted to be faster, and what
-// they alone can do.
+// Whether the kernels for few queries take a call: what they alone can do, and, of caches whose
+// scales lie as they want them, where they are predicted to be faster.
 bool decodes(Device& device, const AttentionCall& call) {
   const KvCache* cache = call.cache();
   if (!cache || !call.q_dense()) return false;
   if (call.options.splits > 1 || cache->first.count > 0 || cache->recent.count > 0 ||
       cache->k_mean || cache->hadamard != 0)
     return true;
+  if (!in_sixteens(*cache, cache->k_scales) || !in_sixteens(*cache, cache->v_scales)) return false;
   return decode_cycles(device, call) <= attention_prefill_cycles(device, call);
 }
 
@@ -266,16 +258,9 @@ void attention(Device& device, const AttentionCall& call, std::span<std::uint8_t
   if (!decodes(device, call)) return attention_prefill(device, call, workspace, stream);
   const Plan plan = plan_of(device, call);
   if (plan.items == 0) return;
+  check_attention_memory(device, call, workspace, plan.workspace_bytes());
   AttentionMergedArgs args = args_of(call, plan);
-  const std::int64_t bytes = plan.workspace_bytes();
-  if (bytes > 0) {
-    if (static_cast<std::int64_t>(workspace.size()) < bytes ||
-        reinterpret_cast<std::uintptr_t>(workspace.data()) % workspace_alignment != 0)
-      throw Error(
-          ErrorCode::invalid_argument,
-          fmt::format("{}: a workspace of {} bytes; pass attention_workspace_bytes() of it, "
-                      "{}, at a multiple of {}",
-                      operation, workspace.size(), bytes, workspace_alignment));
+  if (plan.splits > 1) {
     args.partial = reinterpret_cast<float*>(workspace.data());
     args.flags = reinterpret_cast<std::uint64_t*>(workspace.data() + plan.partial_bytes());
     args.ticket = next_ticket();

@@ -5,7 +5,7 @@
 #include <span>
 
 #include "cuda/device.hpp"
-#include "ops/attention_check.hpp"
+#include "core/attention_call.hpp"
 
 namespace microscale::cuda {
 

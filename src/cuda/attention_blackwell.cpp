@@ -5,13 +5,14 @@
 #include <algorithm>
 #include <bit>
 
+#include "core/kv_cache_view.hpp"
 #include "cuda/attention_blackwell_check.hpp"
 #include "cuda/attention_block_scaled_args.hpp"
+#include "cuda/attention_device.hpp"
 #include "cuda/attention_splits.hpp"
 #include "cuda/kernels.hpp"
 #include "cuda/launch.hpp"
 #include "microscale/error.hpp"
-#include "ops/kv_cache_check.hpp"
 
 namespace microscale::cuda {
 namespace {
@@ -19,38 +20,38 @@ namespace {
 using namespace block_attention;
 
 constexpr double per_ln2 = 1.4426950408889634;
-constexpr std::int64_t alignment = 256;
+constexpr unsigned prepare_threads = 256;  // of a block, each has a block of an operand
 
 /// One operand: as it is given, and as the kernel takes it.
-struct Operand {
+struct Input {
   const HeadsView* dense = nullptr;
   const BlockHeadsView* blocks = nullptr;
   Format format = Format::nvfp4;
 };
 
-Operand operand_of(const AttentionInput& input, Format rounded) {
-  Operand operand{std::get_if<HeadsView>(&input), std::get_if<BlockHeadsView>(&input), rounded};
+Input operand_of(const AttentionInput& input, Format rounded) {
+  Input operand{std::get_if<HeadsView>(&input), std::get_if<BlockHeadsView>(&input), rounded};
   if (operand.blocks) operand.format = operand.blocks->rows.shape.format;
   return operand;
 }
 
 /// What serves a call: operands, kernel, and where in the workspace what is dense becomes codes.
 struct Plan {
-  Operand q, k, v;
+  Input q, k, v;
   bool along_tokens = false;
   int terms = 1;
   std::string kernel;
   int block_rows = 64, shared_bytes = 0;
   std::int64_t most_q = 0, most_keys = 0, passes = 0, items = 0;
-  int splits = 1, merged_rows = 0;  // rows of an item that are merged
-  std::int64_t head_tiles = 0;
+  int splits = 1, merged_rows = 0;                // rows of an item that are merged
+  std::int64_t head_tiles = 0, value_blocks = 0;  // along the tokens
   // Offsets into the workspace.
   std::int64_t q_codes[2] = {}, q_scales[2] = {}, q_factors = 0, k_codes = 0, k_scales = 0,
                v_codes = 0, v_scales = 0, partial = 0, bytes = 0;
 
   std::int64_t take(std::int64_t count) {
     const std::int64_t at = bytes;
-    bytes += ceil_div(count, alignment) * alignment;
+    bytes += padded(count);
     return at;
   }
 };
@@ -135,9 +136,10 @@ Plan plan_of(Device& device, const AttentionCall& call) {
   const std::int64_t kv_tokens = plan.k.dense    ? plan.k.dense->batch * plan.k.dense->tokens
                                  : plan.k.blocks ? plan.k.blocks->batch * plan.k.blocks->tokens
                                                  : 0;
-  const std::int64_t of_sequence = plan.k.dense    ? plan.k.dense->tokens
-                                   : plan.k.blocks ? plan.k.blocks->tokens
-                                                   : cache_capacity(*o.cache);
+  const std::int64_t of_sequence = plan.k.dense         ? plan.k.dense->tokens
+                                   : plan.k.blocks      ? plan.k.blocks->tokens
+                                   : o.cache->pages > 0 ? cache_capacity(*o.cache)
+                                                        : 0;
   plan.most_q = plan.q.dense ? plan.q.dense->tokens : plan.q.blocks->tokens;
   if (o.max_q_len > 0) plan.most_q = std::min(plan.most_q, o.max_q_len);
   plan.most_keys = of_sequence;
@@ -152,6 +154,16 @@ Plan plan_of(Device& device, const AttentionCall& call) {
         fmt::format("takes up to 2^30 queries and keys of a sequence and 2^31 blocks of {} "
                     "queries, not {}, {} and {}; take fewer a call",
                     plan.block_rows, rows, plan.most_keys, plan.items));
+
+  plan.value_blocks = plan.along_tokens
+                          ? call.sequences * call.kv_heads * ceil_div(plan.most_keys, tile_keys) *
+                                (tile_keys / 16) * d
+                          : 0;
+  if (plan.value_blocks / prepare_threads >= (std::int64_t{1} << 31) - 1)
+    refuse(
+        fmt::format("quantizes v by up to 2^31 thread blocks, not {} for {} sequences of up to {} "
+                    "keys; pass max_kv_len, or fewer sequences a call",
+                    plan.value_blocks / prepare_threads, call.sequences, plan.most_keys));
 
   if (plan.q.dense) {
     const std::int64_t count = q_tokens * call.q_heads;
@@ -188,12 +200,11 @@ DecodeRows rows_of(const HeadsView& given) {
 }
 
 Launch threads_of(std::int64_t count) {
-  constexpr unsigned block = 256;
-  return {static_cast<unsigned>(ceil_div(count, block)), 1, 1, block, 0};
+  return {static_cast<unsigned>(ceil_div(count, prepare_threads)), 1, 1, prepare_threads, 0};
 }
 
 /// A dense operand to codes along d, in so many terms.
-void prepare_rows(Device& device, const Operand& operand, int terms, const PrepareRowsArgs& to,
+void prepare_rows(Device& device, const Input& operand, int terms, const PrepareRowsArgs& to,
                   Stream stream) {
   const HeadsView& x = *operand.dense;
   PrepareRowsArgs args = to;
@@ -226,10 +237,9 @@ void prepare_values(Device& device, const AttentionCall& call, const Plan& plan,
   args.tiles = tiles;
   args.head_tiles = plan.head_tiles;
   args.sequence_tiles = ceil_div(plan.most_keys, tile_keys);
-  const std::int64_t count =
-      call.sequences * v.heads * args.sequence_tiles * (tile_keys / 16) * v.d;
-  if (count > 0)
-    launch(device, "attention_prepare_values_nvfp4", operation, threads_of(count), args, stream);
+  if (plan.value_blocks > 0)
+    launch(device, "attention_prepare_values_nvfp4", operation, threads_of(plan.value_blocks), args,
+           stream);
 }
 
 Part packed(const std::uint8_t* data, std::int64_t heads, std::int64_t row) {
@@ -293,7 +303,7 @@ Args args_of(const AttentionCall& call, const Plan& plan, std::uint8_t* workspac
     args.v_global = o.cache->device_global_scales + 1;
     return args;
   }
-  const auto place = [&](const Operand& x, std::int64_t codes, std::int64_t scales, Part& code,
+  const auto place = [&](const Input& x, std::int64_t codes, std::int64_t scales, Part& code,
                          Part& scale, const float*& global) {
     code = packed(x.blocks ? x.blocks->rows.codes.data() : workspace + codes, call.kv_heads,
                   code_bytes(x.format, call.d));
@@ -322,12 +332,7 @@ void blackwell_attention(Device& device, const AttentionCall& call,
                          std::span<std::uint8_t> workspace, Stream stream) {
   const Plan plan = plan_of(device, call);
   if (plan.items == 0) return;
-  if (static_cast<std::int64_t>(workspace.size()) < plan.bytes ||
-      reinterpret_cast<std::uintptr_t>(workspace.data()) % alignment != 0)
-    throw Error(ErrorCode::invalid_argument,
-                fmt::format("{}: a workspace of {} bytes; pass attention_workspace_bytes() of it, "
-                            "{}, at a multiple of {}",
-                            operation, workspace.size(), plan.bytes, alignment));
+  check_attention_memory(device, call, workspace, plan.bytes);
   std::uint8_t* const work = workspace.data();
   if (plan.q.dense) {
     PrepareRowsArgs to{};
@@ -338,7 +343,7 @@ void blackwell_attention(Device& device, const AttentionCall& call,
     to.factors = reinterpret_cast<float*>(work + plan.q_factors);
     prepare_rows(device, plan.q, plan.terms, to, stream);
   }
-  const auto prepare_kv = [&](const Operand& x, std::int64_t codes, std::int64_t scales) {
+  const auto prepare_kv = [&](const Input& x, std::int64_t codes, std::int64_t scales) {
     PrepareRowsArgs to{};
     to.codes[0] = work + codes;
     to.scales[0] = work + scales;
@@ -354,8 +359,7 @@ void blackwell_attention(Device& device, const AttentionCall& call,
          {static_cast<unsigned>(plan.items * plan.splits), 1, 1, block_attention::threads, 0}, args,
          stream, plan.shared_bytes);
   if (plan.splits > 1)
-    launch(device, fmt::format("attention_merge_{}_{}", call.d, plan.block_rows),
-           operation,
+    launch(device, fmt::format("attention_merge_{}_{}", call.d, plan.block_rows), operation,
            {static_cast<unsigned>(plan.items * plan.merged_rows), 1, 1, decode_threads, 0}, args,
            stream);
 }

@@ -4,8 +4,8 @@
 #include <cstdint>
 #include <span>
 
+#include "core/attention_call.hpp"
 #include "cuda/device.hpp"
-#include "ops/attention_check.hpp"
 
 namespace microscale::cuda {
 

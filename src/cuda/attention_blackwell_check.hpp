@@ -4,7 +4,7 @@
 #include <cstdint>
 #include <string>
 
-#include "ops/attention_check.hpp"
+#include "core/attention_call.hpp"
 
 namespace microscale::cuda::block_attention {
 

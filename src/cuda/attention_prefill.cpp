@@ -7,25 +7,23 @@
 #include <cmath>
 #include <limits>
 
+#include "core/kv_cache_view.hpp"
+#include "cuda/attention_device.hpp"
 #include "cuda/attention_prefill_args.hpp"
 #include "cuda/launch.hpp"
 #include "layouts/kv_page.hpp"
 #include "microscale/error.hpp"
-#include "ops/kv_cache_check.hpp"
 
 namespace microscale::cuda {
 namespace {
 
 constexpr const char* operation = "attention";
 constexpr double per_ln2 = 1.4426950408889634;
-constexpr std::int64_t alignment = 256;  // of the workspace and what is in it
 constexpr std::int64_t countable = std::int64_t{1} << 30;
 
 [[noreturn]] void refuse(const std::string& sentence) {
   throw Error(ErrorCode::unsupported, fmt::format("{}: backend cuda {}", operation, sentence));
 }
-
-std::int64_t aligned(std::int64_t bytes) { return ceil_div(bytes, alignment) * alignment; }
 
 const char* name_of(PrefillElement element) {
   constexpr const char* names[] = {"f32",   "f16",   "bf16",       "e4m3",
@@ -119,12 +117,7 @@ bool in_fp8(const AttentionCall& call) {
 
 void check_served(Device& device, const AttentionCall& call) {
   const AttentionOptions& o = call.options;
-  if (architecture_of(device.info()) != "sm_90a")
-    refuse(fmt::format(
-        "has kernels for attention on compute capability 9.0 and 12.x in this version, and {} "
-        "is {}.{}; copy the operands to host memory and leave the backend to "
-        "`automatic`",
-        device.info().name, device.info().major, device.info().minor));
+  check_attention_device(device);
   if (o.numerics.accuracy != AttentionAccuracy::storage && !in_fp8(call))
     refuse(
         "has accuracy `storage`, and `one_term` with fp8 probabilities of q, k and v in MXFP4, d "
@@ -155,9 +148,13 @@ struct Plan {
   std::int64_t k_bytes = 0, v_bytes = 0;
   int section = 1;
   bool fp8 = false;
+  std::int64_t rows = 0, blocks = 0;  // queries of a kv head; that expand
 
+  bool is_countable() const {
+    return rows <= countable && items <= countable && blocks <= countable;
+  }
   std::int64_t workspace_bytes() const {
-    return items == 0 ? 0 : alignment + aligned(k_bytes) + aligned(v_bytes);
+    return items == 0 ? 0 : workspace_alignment + padded(k_bytes) + padded(v_bytes);
   }
 };
 
@@ -193,8 +190,7 @@ PrefillKeys keys_of(const AttentionCall& call) {
   return keys;
 }
 
-Plan plan_of(Device& device, const AttentionCall& call) {
-  check_served(device, call);
+Plan cut(Device& device, const AttentionCall& call) {
   const AttentionOptions& o = call.options;
   Plan plan;
   plan.q = operand_of("q", o.q);
@@ -208,15 +204,11 @@ Plan plan_of(Device& device, const AttentionCall& call) {
   plan.keys = keys_of(call);
   plan.most_q = call.q_dense() ? call.q_dense()->tokens : call.q_blocks()->tokens;
   if (o.max_q_len > 0) plan.most_q = std::min(plan.most_q, o.max_q_len);
-  plan.passes = ceil_div(plan.most_q * call.group(), prefill_rows);
+  plan.rows = plan.most_q * call.group();
+  plan.passes = ceil_div(plan.rows, prefill_rows);
   plan.items = call.sequences * call.kv_heads * plan.passes;
-  const std::int64_t blocks =
+  plan.blocks =
       2 * call.sequences * call.kv_heads * std::max<std::int64_t>(plan.keys.tiles_each, 1);
-  if (plan.most_q * call.group() > countable || plan.items > countable || blocks > countable)
-    refuse(
-        fmt::format("takes up to 2^30 queries of a kv head and tiles of keys or queries a call, "
-                    "not {}, {} and {}; take fewer sequences",
-                    plan.most_q * call.group(), blocks, plan.items));
   plan.fp8 = in_fp8(call);
   const std::int64_t tile = prefill_tile_bytes(plan.keys.width, plan.fp8 ? 1 : 2),
                      tiles = plan.keys.all_tiles * call.kv_heads;
@@ -229,6 +221,17 @@ Plan plan_of(Device& device, const AttentionCall& call) {
                      most =
                          std::clamp<std::int64_t>(device.info().l2_bytes / 2 / of_head, 1, heads);
   plan.section = static_cast<int>(ceil_div(heads, ceil_div(heads, most)));
+  return plan;
+}
+
+Plan plan_of(Device& device, const AttentionCall& call) {
+  check_served(device, call);
+  const Plan plan = cut(device, call);
+  if (!plan.is_countable())
+    refuse(
+        fmt::format("takes up to 2^30 queries of a kv head and tiles of keys or queries a call, "
+                    "not {}, {} and {}; take fewer sequences",
+                    plan.rows, plan.blocks, plan.items));
   return plan;
 }
 
@@ -292,21 +295,15 @@ void attention_prefill(Device& device, const AttentionCall& call, std::span<std:
                        Stream stream) {
   const Plan plan = plan_of(device, call);
   if (plan.items == 0) return;
-  const std::int64_t bytes = plan.workspace_bytes();
-  if (static_cast<std::int64_t>(workspace.size()) < bytes ||
-      reinterpret_cast<std::uintptr_t>(workspace.data()) % alignment != 0)
-    throw Error(ErrorCode::invalid_argument,
-                fmt::format("{}: a workspace of {} bytes; pass attention_workspace_bytes() of it, "
-                            "{}, at a multiple of {}",
-                            operation, workspace.size(), bytes, alignment));
+  check_attention_memory(device, call, workspace, plan.workspace_bytes());
   AttentionPrefillArgs args = args_of(call, plan);
   AttentionExpandArgs expansion{};
   expansion.keys = plan.keys;
   expansion.operands[0] = plan.k;
   expansion.operands[1] = plan.v;
   args.counter = expansion.counter = reinterpret_cast<std::uint32_t*>(workspace.data());
-  args.tiles[0] = expansion.tiles[0] = workspace.data() + alignment;
-  args.tiles[1] = expansion.tiles[1] = expansion.tiles[0] + aligned(plan.k_bytes);
+  args.tiles[0] = expansion.tiles[0] = workspace.data() + workspace_alignment;
+  args.tiles[1] = expansion.tiles[1] = expansion.tiles[0] + padded(plan.k_bytes);
   const auto kernel = [&](const PrefillOperand& operand) {
     return fmt::format("attention_expand_{}_{}", name_of(operand.element), plan.keys.width);
   };
@@ -327,7 +324,8 @@ void attention_prefill(Device& device, const AttentionCall& call, std::span<std:
 }
 
 double attention_prefill_cycles(Device& device, const AttentionCall& call) {
-  const Plan plan = plan_of(device, call);
+  const Plan plan = cut(device, call);
+  if (!plan.is_countable()) return std::numeric_limits<double>::infinity();
   const double tile = prefill_tile_bytes(plan.keys.width), tiles = plan.keys.tiles_each;
   const double sms = device.info().multiprocessors;
   constexpr double bytes_a_cycle = 20.7, tile_cycles = 2700, item_cycles = 4000;

@@ -5,8 +5,8 @@
 #include <cstdint>
 #include <span>
 
+#include "core/attention_call.hpp"
 #include "cuda/device.hpp"
-#include "ops/attention_check.hpp"
 
 namespace microscale::cuda {
 
@@ -20,7 +20,7 @@ void attention_prefill(Device& device, const AttentionCall& call, std::span<std:
                        Stream stream);
 
 /// Cycles that a call over a cache takes, by what docs/attention.md predicts; for the choice
-/// between this and decoding.
+/// between this and decoding. Infinite where it has too many tiles.
 double attention_prefill_cycles(Device& device, const AttentionCall& call);
 
 }  // namespace microscale::cuda

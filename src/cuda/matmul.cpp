@@ -17,11 +17,6 @@
 namespace microscale::cuda {
 namespace {
 
-bool has_kernels(Format format) {
-  return format == Format::mxfp4 || format == Format::nvfp4 || format == Format::mxfp8_e4m3 ||
-         format == Format::mxfp8_e5m2;
-}
-
 void check_formats(const MatmulCall& call) {
   if (call.k() == 0)
     throw Error(
@@ -49,12 +44,6 @@ void check_formats(const MatmulCall& call) {
 // Rows of a and d of all matrices.
 std::int64_t all_rows(const MatmulCall& call) {
   return call.groups ? call.rows() : call.rows() * call.matrices;
-}
-
-constexpr std::int64_t workspace_alignment = 256;  // of it and of its parts
-
-std::int64_t padded(std::int64_t bytes) {
-  return ceil_div(bytes, workspace_alignment) * workspace_alignment;
 }
 
 // A quantized d is made in FP32 first, unless the product's kernel quantizes.
@@ -109,6 +98,25 @@ ProductOutput output_of(const MatmulCall& call, float* sums) {
   out.gated = call.gated;
   out.gelu = call.activation == Activation::gelu_tanh;
   return out;
+}
+
+// The quantizer writes matrix by matrix where scales are tiled, from multiples of 16 bytes on.
+void check_quantized(const MatmulCall& call) {
+  const QuantizedOutput* d = call.quantized();
+  if (!d) return;
+  if (call.groups && d->format == Format::nvfp4 && call.d_global_scales == nullptr)
+    throw Error(ErrorCode::invalid_argument,
+                fmt::format("{}: backend cuda wants a global scale for each expert's NVFP4 d; set "
+                            "d_global_scales",
+                            call.operation));
+  if (call.groups || call.matrices <= 1 || d->layout == Layout::row_major) return;
+  const std::int64_t bytes = BlockShape{call.rows(), call.n(), d->format}.code_bytes();
+  if (bytes % 16 != 0)
+    throw Error(ErrorCode::unsupported,
+                fmt::format("{}: backend cuda writes each of {} matrices with tiled scales from a "
+                            "multiple of 16 bytes on, and their codes have {} bytes; take an even "
+                            "number of rows, row-major scales, or one matrix a call",
+                            call.operation, call.matrices, bytes));
 }
 
 // What the end of a product reads: add(what, data, bytes, written).
@@ -168,17 +176,7 @@ void check_memory(Device& device, const MatmulCall& call, std::span<std::uint8_t
   }
   add_epilogue(call, add);
   const std::int64_t needed = matmul_workspace_bytes(device, call);
-  if (static_cast<std::int64_t>(workspace.size()) < needed)
-    throw Error(ErrorCode::invalid_argument,
-                fmt::format("{}: the workspace has {} bytes, {} are needed; allocate "
-                            "matmul_workspace_bytes of device memory and pass it in the context",
-                            call.operation, workspace.size(), needed));
-  if (needed > 0 && reinterpret_cast<std::uintptr_t>(workspace.data()) % workspace_alignment != 0)
-    throw Error(
-        ErrorCode::invalid_argument,
-        fmt::format("{}: the workspace starts at an address that is no multiple of {}; align "
-                    "it",
-                    call.operation, workspace_alignment));
+  check_workspace(call.operation, "matmul_workspace_bytes", workspace, needed);
   add("the workspace", workspace.data(), needed, true);
   check_operands(device, call.operation, operands);
 }
@@ -218,18 +216,20 @@ void quantize_sums(Device& device, const MatmulCall& call, const float* sums, St
     options.global_scales = call.d_global_scales;
     return grouped_quantize(device, options, d.codes, d.scales, stream);
   }
-  const BlockShape shape{call.rows(), call.n(), d.format, BlockAxis::cols, d.layout};
+  // Where scales lie in rows, so do all matrices: one launch.
+  const bool together = d.layout == Layout::row_major;
+  const std::int64_t rows = together ? all_rows(call) : call.rows();
+  const BlockShape shape{rows, call.n(), d.format, BlockAxis::cols, d.layout};
   const auto codes = static_cast<std::size_t>(shape.code_bytes()),
              scales = static_cast<std::size_t>(shape.scale_bytes());
-  for (std::int64_t i = 0; i < call.matrices; ++i) {
+  for (std::int64_t i = 0; i < (together ? 1 : call.matrices); ++i) {
     QuantizeOptions options;
-    options.input = {sums + i * call.rows() * call.n(), DType::f32, call.rows(), call.n(),
-                     call.n()};
+    options.input = {sums + i * rows * call.n(), DType::f32, rows, call.n(), call.n()};
     options.format = d.format;
     options.numerics = d.numerics;
     options.layout = d.layout;
     options.device_global_scale = d.device_global_scale;
-    options.first_index = static_cast<std::uint64_t>(i * call.rows() * call.n());
+    options.first_index = static_cast<std::uint64_t>(i * rows * call.n());
     const auto at = static_cast<std::size_t>(i);
     quantize(device, options, d.codes.subspan(at * codes, codes),
              d.scales.subspan(at * scales, scales), stream);
@@ -256,12 +256,7 @@ void matmul(Device& device, const MatmulCall& call, std::span<std::uint8_t> work
             Stream stream) {
   check_formats(call);
   if (all_rows(call) == 0 || call.n() == 0 || call.matrices == 0) return;
-  if (call.groups && call.quantized() && call.quantized()->format == Format::nvfp4 &&
-      call.d_global_scales == nullptr)
-    throw Error(ErrorCode::invalid_argument,
-                fmt::format("{}: backend cuda wants a global scale for each expert's NVFP4 d; set "
-                            "d_global_scales",
-                            call.operation));
+  check_quantized(call);
   check_memory(device, call, workspace);
   auto* const sums = reinterpret_cast<float*>(workspace.data());
   const ProductRows rows = rows_of(call);

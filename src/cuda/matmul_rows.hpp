@@ -1,5 +1,6 @@
-// Products of few rows of a (tile/matmul_rows.cuh): two launches, one that makes a ready and the
-// product. They take any number of rows, in turns.
+// Products of few rows of a, any number of them in turns: where they serve by the streaming kernels
+// (line_stream.hpp, matmul_stream.hpp), one launch, else by tile/matmul_rows.cuh, two: one that
+// makes a ready, and the product.
 #pragma once
 
 #include <cstdint>
@@ -10,7 +11,7 @@
 
 namespace microscale::cuda {
 
-/// Bytes of workspace for that many rows of a, of all matrices.
+/// Bytes of workspace for that many rows of a, of all matrices, whichever kernel serves.
 std::int64_t matmul_rows_workspace(const MatmulCall& call, std::int64_t rows);
 
 /// `rows` and `output`: of the call, as matmul.cpp makes them.

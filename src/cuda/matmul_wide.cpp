@@ -12,11 +12,6 @@
 namespace microscale::cuda {
 namespace {
 
-bool has_kernels(Format format) {
-  return format == Format::mxfp4 || format == Format::nvfp4 || format == Format::mxfp8_e4m3 ||
-         format == Format::mxfp8_e5m2;
-}
-
 int tile_bytes_of(Format format) {
   const FormatInfo& facts = info(format);
   return static_cast<int>(fragment_tiles::tile_bytes(facts.code_bits, facts.block));
@@ -88,6 +83,11 @@ std::int64_t all_bytes(const WidePlan& plan, const WideCall& call) {
 }
 
 }  // namespace
+
+bool has_kernels(Format format) {
+  return format == Format::mxfp4 || format == Format::nvfp4 || format == Format::mxfp8_e4m3 ||
+         format == Format::mxfp8_e5m2;
+}
 
 std::int64_t wide_cycles_of(const DeviceInfo& device, const WideCall& call) {
   return plan_of(device, call).cycles;

@@ -20,7 +20,7 @@ struct WideInput {
   DType type = DType::bf16;      ///< dense: bf16 or f16
   const void* data = nullptr;    ///< dense: aligned to 2 bytes; codes: to 16
   std::int64_t stride = 0;       ///< bytes from row to row; codes: a row's bytes. Dense rows at
-                                 ///< multiples of 16 bytes, fewer than 2^24 apart, are read as they
+                                 ///< multiples of 16 bytes, fewer than 2^40 apart, are read as they
                                  ///< are
   const std::uint8_t* scales = nullptr;
   Layout layout = Layout::row_major;  ///< tiled: of each matrix by itself, expert by expert
@@ -55,6 +55,9 @@ struct WideCall {
   const QuantizedOutput* quantized = nullptr;
   void* workspace = nullptr;  ///< wide_workspace_bytes of them, aligned to 256 bytes
 };
+
+/// Whether the GPU multiplies this format at all.
+bool has_kernels(Format format);
 
 /// Whether there are kernels for these operands on this device: sm_90a; b MXFP4, NVFP4 or MXFP8; a
 /// BF16 or one of these formats, or FP16 where b is NVFP4 (FP16 cannot hold a weight of MX with its

@@ -2,6 +2,8 @@
 
 #include <fmt/format.h>
 
+#include <array>
+
 #include "microscale/error.hpp"
 
 namespace microscale::cuda {
@@ -23,12 +25,7 @@ void check_operands(Device& device, const char* operation, std::span<const Opera
       throw Error(ErrorCode::invalid_argument,
                   fmt::format("{}: {} starts at {:#x}; align it to {} bytes", operation, o.what,
                               address, alignment));
-    if (device.memory_of(o.data) != Memory::device)
-      throw Error(
-          ErrorCode::invalid_argument,
-          fmt::format(
-              "{}: {} is not memory of GPU {} ({}); copy it there, or select the GPU it is on",
-              operation, o.what, device.info().ordinal, device.info().name));
+    check_on_device(device, operation, std::array{MemoryRange{o.what, o.data, o.bytes}});
     for (const Operand& other : operands) {
       if (&other == &o || (!o.written && !other.written)) continue;
       const auto begin = reinterpret_cast<std::uintptr_t>(other.data);
@@ -40,6 +37,31 @@ void check_operands(Device& device, const char* operation, std::span<const Opera
                         operation, o.what, o.bytes, other.what, other.bytes));
     }
   }
+}
+
+void check_on_device(Device& device, const char* operation, std::span<const MemoryRange> memory) {
+  for (const MemoryRange& range : memory)
+    if (range.begin && device.memory_of(range.begin) != Memory::device)
+      throw Error(
+          ErrorCode::invalid_argument,
+          fmt::format(
+              "{}: GPU {} ({}) does not have the memory of {}; copy it there, or select the "
+              "GPU it is on",
+              operation, device.info().ordinal, device.info().name, range.name));
+}
+
+void check_workspace(const char* operation, const char* sizer,
+                     std::span<const std::uint8_t> workspace, std::int64_t needed) {
+  if (static_cast<std::int64_t>(workspace.size()) < needed)
+    throw Error(ErrorCode::invalid_argument,
+                fmt::format("{}: the workspace has {} bytes, {} are needed; allocate {} of device "
+                            "memory and pass it in the context",
+                            operation, workspace.size(), needed, sizer));
+  if (needed > 0 && reinterpret_cast<std::uintptr_t>(workspace.data()) % workspace_alignment != 0)
+    throw Error(
+        ErrorCode::invalid_argument,
+        fmt::format("{}: the workspace starts at an address that is no multiple of {}; align it",
+                    operation, workspace_alignment));
 }
 
 void check_row_stride(const char* operation, std::int64_t rows, std::int64_t row_stride,

@@ -6,9 +6,12 @@
 #include <array>
 #include <cstring>
 #include <memory>
+#include <new>
 #include <vector>
 
 #include "core/kernel_table.hpp"
+#include "core/kv_cache_view.hpp"
+#include "core/out_of_memory.hpp"
 #include "core/row_kernels.hpp"
 #include "core/threads.hpp"
 #include "cuda/append_kv.hpp"
@@ -130,8 +133,7 @@ void check(const AppendKvOptions& o, bool on_device) {
   check_rope(o);
   std::vector<MemoryRange> outputs;
   cache_memory(cache, outputs);
-  for (const MemoryRange& output : outputs)
-    if (std::string_view(output.name) != "k_mean") check_apart(operation, output, inputs);
+  for (const MemoryRange& output : outputs) check_apart(operation, output, inputs);
   if (on_device) return;
   check_positions(o);
   check_pages_apart(o);
@@ -298,11 +300,13 @@ class Appender {
 
 }  // namespace
 
-void append_kv(const AppendKvOptions& options, const Context& context) {
+void append_kv(const AppendKvOptions& options, const Context& context) try {
   const bool on_device = context.backend == Backend::cuda;
   check(options, on_device);
   if (on_device) return cuda::append_kv(cuda::runtime_device(), options, context.stream);
   Appender(options, context).run(context);
+} catch (const std::bad_alloc&) {
+  throw_out_of_memory("append_kv");
 }
 
 }  // namespace microscale

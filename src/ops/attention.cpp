@@ -1,18 +1,23 @@
 // attention: one call each for the check and the runner. No arithmetic here.
 #include "microscale/attention.hpp"
 
+#include <new>
+
+#include "core/out_of_memory.hpp"
 #include "cuda/attention.hpp"
 #include "ops/attention_check.hpp"
 #include "ops/attention_run.hpp"
 
 namespace microscale {
 
-void attention(const AttentionOptions& options, const Context& context) {
+void attention(const AttentionOptions& options, const Context& context) try {
   const bool on_device = context.backend == Backend::cuda;
   const AttentionCall call = check_attention(options, on_device);
   if (on_device)
     return cuda::attention(cuda::runtime_device(), call, context.workspace, context.stream);
   run_attention(call, context);
+} catch (const std::bad_alloc&) {
+  throw_out_of_memory("attention");
 }
 
 std::int64_t attention_workspace_bytes(const AttentionOptions& options, const Context& context) {

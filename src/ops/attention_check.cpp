@@ -8,6 +8,7 @@
 #include <cmath>
 #include <vector>
 
+#include "core/kv_cache_view.hpp"
 #include "layouts/kv_page.hpp"
 #include "microscale/error.hpp"
 #include "ops/check.hpp"
@@ -74,6 +75,7 @@ void check_blocks(const char* name, const BlockHeadsView& view, bool on_device,
                       name));
     if (!on_device) check_global_scale(operation, view.rows.global_scale);
   }
+  ranges.push_back({name, format.e8m0_scale ? nullptr : view.rows.device_global_scale, 4});
   ranges.push_back(
       {name, view.rows.codes.data(), static_cast<std::int64_t>(view.rows.codes.size())});
   ranges.push_back(
@@ -205,27 +207,10 @@ void check_lengths(const AttentionCall& call) {
 
 }  // namespace
 
-std::int64_t AttentionCall::q_first(std::int64_t s) const {
-  const auto sizes = sizes_of(options.q);
-  return options.q_offsets ? options.q_offsets[s] : s * sizes.tokens;
-}
-std::int64_t AttentionCall::q_length(std::int64_t s) const {
-  return options.q_offsets ? options.q_offsets[s + 1] - options.q_offsets[s]
-                           : sizes_of(options.q).tokens;
-}
-std::int64_t AttentionCall::kv_first(std::int64_t s) const {
-  return options.kv_offsets ? options.kv_offsets[s] : s * sizes_of(options.k).tokens;
-}
-std::int64_t AttentionCall::kv_length(std::int64_t s) const {
-  if (cache()) return cache()->lengths[s];
-  return options.kv_offsets ? options.kv_offsets[s + 1] - options.kv_offsets[s]
-                            : sizes_of(options.k).tokens;
-}
-
 AttentionCall check_attention(const AttentionOptions& o, bool on_device) {
   AttentionCall call{.options = o};
   call.on_device = on_device;
-  std::vector<MemoryRange> ranges;
+  std::vector<MemoryRange>& ranges = call.memory;
   check_scalars(o);
   check_input("q", o.q, on_device, ranges);
   const Sizes q = sizes_of(o.q);
@@ -239,6 +224,7 @@ AttentionCall check_attention(const AttentionOptions& o, bool on_device) {
     check_cache(operation, *o.cache, on_device);
     kv = {o.cache->batch, 0, o.cache->kv_heads, o.cache->d};
     cache_memory(*o.cache, ranges);
+    cache_tables(*o.cache, ranges);
   } else {
     if (is_absent(o.k) || is_absent(o.v)) refuse("no keys or no values; pass k and v, or a cache");
     check_input("k", o.k, on_device, ranges);
@@ -275,14 +261,15 @@ AttentionCall check_attention(const AttentionOptions& o, bool on_device) {
   resolve_numerics(call);
   if (!on_device) check_lengths(call);
 
+  ranges.push_back({"q_offsets", o.q_offsets, (o.sequences + 1) * 4});
+  ranges.push_back({"kv_offsets", o.kv_offsets, (o.sequences + 1) * 4});
+  ranges.push_back({"sinks", o.sinks, call.q_heads * 4});
   const MemoryRange output = check_output(o, q, on_device);
   check_apart(operation, output, ranges);
-  if (o.log_sum_exp) {
-    const MemoryRange lse{"log_sum_exp", o.log_sum_exp,
-                          call.q_tokens * call.q_heads * static_cast<std::int64_t>(sizeof(float))};
-    ranges.push_back(output);
-    check_apart(operation, lse, ranges);
-  }
+  ranges.push_back(output);
+  const MemoryRange lse{"log_sum_exp", o.log_sum_exp, call.q_tokens * call.q_heads * 4};
+  check_apart(operation, lse, ranges);
+  ranges.push_back(lse);
   return call;
 }
 

@@ -6,7 +6,7 @@
 #include <vector>
 
 #include "core/attention_kernels.hpp"
-#include "ops/attention_check.hpp"
+#include "core/attention_call.hpp"
 
 namespace microscale {
 

@@ -14,7 +14,7 @@
 #include "microscale/error.hpp"
 #include "ops/attention_operands.hpp"
 #include "ops/backends.hpp"
-#include "ops/kv_cache_check.hpp"
+#include "core/kv_cache_view.hpp"
 #include "reference/attention_merge.hpp"
 #include "reference/dense.hpp"
 
@@ -71,6 +71,7 @@ class Runner {
 
   void run() {
     cut();
+    if (tiles_.empty()) return;
     if (splits_ == 1)
       run_whole();
     else
@@ -82,19 +83,19 @@ class Runner {
   void run_whole() {
     const std::int64_t doubles = part_rows_ * (call_.d + 2);
     std::vector<Memory> parts(workers_.size());
-    parallel_for_worker(static_cast<std::int64_t>(tiles_.size()), context_.threads,
-                        [&](std::int64_t i, int worker) {
-                          const auto own = static_cast<std::size_t>(worker);
-                          const Part part = part_at(reinterpret_cast<double*>(parts[own].reserve(
-                              doubles * static_cast<std::int64_t>(sizeof(double)))));
-                          const Tile& tile = tiles_[static_cast<std::size_t>(i)];
-                          attend(tile, 0, part, workers_[own]);
-                          std::vector<AttentionPart> row(1);
-                          for (std::int64_t r = 0; r < tile.count; ++r) {
-                            row[0] = {part.largest + r, part.sum + r, part.output + r * call_.d};
-                            finish(tile, r, row);
-                          }
-                        });
+    parallel_for_worker(
+        static_cast<std::int64_t>(tiles_.size()), threads(), [&](std::int64_t i, int worker) {
+          const auto own = static_cast<std::size_t>(worker);
+          const Part part = part_at(reinterpret_cast<double*>(
+              parts[own].reserve(doubles * static_cast<std::int64_t>(sizeof(double)))));
+          const Tile& tile = tiles_[static_cast<std::size_t>(i)];
+          attend(tile, 0, part, workers_[own]);
+          std::vector<AttentionPart> row(1);
+          for (std::int64_t r = 0; r < tile.count; ++r) {
+            row[0] = {part.largest + r, part.sum + r, part.output + r * call_.d};
+            finish(tile, r, row);
+          }
+        });
   }
 
   void run_parts() {
@@ -113,7 +114,7 @@ class Runner {
       const std::int64_t tiles = std::min(wave, count - first);
       // The heads of one part of the keys after each other: where they lie side by side, what one
       // brought into the caches serves the next.
-      parallel_for_worker(tiles * splits_, context_.threads, [&](std::int64_t i, int worker) {
+      parallel_for_worker(tiles * splits_, threads(), [&](std::int64_t i, int worker) {
         attend(tiles_[static_cast<std::size_t>(first + i % tiles)], i / tiles,
                part_of(i % tiles, i / tiles), workers_[static_cast<std::size_t>(worker)]);
       });
@@ -131,6 +132,8 @@ class Runner {
       });
     }
   }
+
+  int threads() const { return static_cast<int>(workers_.size()); }
 
   Part part_at(double* at) const { return {at, at + part_rows_, at + 2 * part_rows_}; }
 

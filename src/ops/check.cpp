@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <cmath>
 
+#include "core/memory_range.hpp"
 #include "microscale/error.hpp"
 
 namespace microscale {
@@ -20,9 +21,8 @@ void check_view(const char* operation, const void* data, std::int64_t rows, std:
                 fmt::format("{}: row_stride is {} elements for rows of {}; set it to at least the "
                             "number of columns",
                             operation, row_stride, cols));
-  constexpr double addressable = 0x1p47;  // bytes, of a process on x86-64
   const double stride = rows > 1 ? static_cast<double>(row_stride) : static_cast<double>(cols);
-  if (static_cast<double>(std::max<std::int64_t>(rows, 1)) * stride > addressable)
+  if (static_cast<double>(std::max<std::int64_t>(rows, 1)) * stride > addressable_bytes)
     throw Error(ErrorCode::invalid_argument,
                 fmt::format("{}: a matrix of {} x {} with a row_stride of {} elements is more than "
                             "fits in memory; strides are in elements, not bytes",

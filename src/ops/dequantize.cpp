@@ -3,9 +3,11 @@
 #include <fmt/format.h>
 
 #include <memory>
+#include <new>
 #include <vector>
 
 #include "core/threads.hpp"
+#include "core/out_of_memory.hpp"
 #include "cuda/operations.hpp"
 #include "layouts/repack.hpp"
 #include "microscale/error.hpp"
@@ -31,7 +33,7 @@ void check_input(const char* operation, const BlockTensorView& input) {
 }  // namespace
 
 void dequantize(const BlockTensorView& input, const MutableTensorView& output,
-                const Context& context) {
+                const Context& context) try {
   const BlockShape& shape = input.shape;
   check_input("dequantize", input);
   check_view("dequantize", output.data, output.rows, output.cols, output.row_stride);
@@ -88,6 +90,8 @@ void dequantize(const BlockTensorView& input, const MutableTensorView& output,
     table.dequantize(part);
     scatter_lines(staging.get(), shape.axis, item, format.block, output);
   });
+} catch (const std::bad_alloc&) {
+  throw_out_of_memory("dequantize");
 }
 
 void repack_scales(const BlockTensorView& input, Layout layout, std::span<std::uint8_t> scales,

@@ -7,8 +7,10 @@
 #include <algorithm>
 #include <cmath>
 #include <memory>
+#include <new>
 #include <vector>
 
+#include "core/out_of_memory.hpp"
 #include "core/row_kernels.hpp"
 #include "core/threads.hpp"
 #include "cuda/operations.hpp"
@@ -113,7 +115,7 @@ void quantize_rows(const BlockShape& shape, const QuantizedOutput& o, const Cont
 
 }  // namespace
 
-void silu_mul_quantize_into(const SiluMulOptions& o, const Context& context) {
+void silu_mul_quantize_into(const SiluMulOptions& o, const Context& context) try {
   constexpr const char* operation = "silu_mul_quantize";
   check_matrix(operation, o.gate);
   check_same(operation, "up", o.up, o.gate);
@@ -125,9 +127,11 @@ void silu_mul_quantize_into(const SiluMulOptions& o, const Context& context) {
                 [&](std::int64_t first, std::int64_t count, float* values) {
                   kernels.silu_mul(o, first, count, values);
                 });
+} catch (const std::bad_alloc&) {
+  throw_out_of_memory("silu_mul_quantize_into");
 }
 
-void rms_norm_quantize_into(const RmsNormOptions& o, const Context& context) {
+void rms_norm_quantize_into(const RmsNormOptions& o, const Context& context) try {
   constexpr const char* operation = "rms_norm_quantize";
   check_matrix(operation, o.input);
   if (!(o.epsilon >= 0) || !std::isfinite(o.epsilon))
@@ -155,9 +159,11 @@ void rms_norm_quantize_into(const RmsNormOptions& o, const Context& context) {
                 [&](std::int64_t first, std::int64_t count, float* values) {
                   kernels.rms_norm(o, first, count, values);
                 });
+} catch (const std::bad_alloc&) {
+  throw_out_of_memory("rms_norm_quantize_into");
 }
 
-void hadamard_quantize_into(const HadamardOptions& o, const Context& context) {
+void hadamard_quantize_into(const HadamardOptions& o, const Context& context) try {
   constexpr const char* operation = "hadamard_quantize";
   check_matrix(operation, o.input);
   if (o.order != 16 && o.order != 32 && o.order != 64 && o.order != 128)
@@ -173,6 +179,8 @@ void hadamard_quantize_into(const HadamardOptions& o, const Context& context) {
                 [&](std::int64_t first, std::int64_t count, float* values) {
                   kernels.hadamard(o, first, count, values);
                 });
+} catch (const std::bad_alloc&) {
+  throw_out_of_memory("hadamard_quantize_into");
 }
 
 }  // namespace microscale

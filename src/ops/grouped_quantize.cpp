@@ -2,8 +2,11 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <new>
 
 #include "core/expert_rows.hpp"
+#include "core/memory_range.hpp"
+#include "core/out_of_memory.hpp"
 #include "cuda/operations.hpp"
 #include "layouts/grouped.hpp"
 #include "layouts/tiled_128x4.hpp"
@@ -41,8 +44,6 @@ void check_options(const GroupedQuantizeOptions& o, bool on_device) {
       check_global_scale("grouped_quantize", o.global_scales[e]);  // before anything is written
 }
 
-constexpr double addressable = 0x1p47;  // bytes, of a process on x86-64
-
 // Of grouped_scale_offset: the table is there and has the expert; with counts no sum overflows.
 void check_region(const ExpertRows& groups, std::int64_t expert, std::int64_t cols) {
   if (expert < 0 || expert > groups.experts)
@@ -58,7 +59,7 @@ void check_region(const ExpertRows& groups, std::int64_t expert, std::int64_t co
   if (cols < 0 || groups.capacity < 0 ||
       static_cast<double>(expert) * (static_cast<double>(groups.capacity) + 128) *
               static_cast<double>(std::max<std::int64_t>(cols, 1)) >
-          addressable)
+          addressable_bytes)
     throw Error(ErrorCode::invalid_argument,
                 fmt::format("grouped_scale_offset: {} experts with a capacity of {} rows of {} are "
                             "no matrix in memory; sizes are not negative",
@@ -72,7 +73,7 @@ std::int64_t grouped_scale_bytes(std::int64_t rows, std::int64_t cols, std::int6
   if (rows < 0 || cols < 0 || experts < 0 ||
       static_cast<double>(std::max<std::int64_t>(rows, 1)) *
               static_cast<double>(std::max<std::int64_t>(cols, 1)) >
-          addressable)
+          addressable_bytes)
     throw Error(ErrorCode::invalid_argument,
                 fmt::format("grouped_scale_bytes: {} rows of {} for {} experts; sizes are not "
                             "negative, and fit in memory",
@@ -98,7 +99,7 @@ std::int64_t grouped_scale_offset(const ExpertRows& groups, std::int64_t expert,
 }
 
 void grouped_quantize_into(const GroupedQuantizeOptions& o, std::span<std::uint8_t> codes,
-                           std::span<std::uint8_t> scales, const Context& context) {
+                           std::span<std::uint8_t> scales, const Context& context) try {
   check_options(o, context.backend == Backend::cuda);
   const TensorView& in = o.input;
   const std::int64_t code_stride = BlockShape{1, in.cols, o.format}.code_bytes_per_line();
@@ -138,6 +139,8 @@ void grouped_quantize_into(const GroupedQuantizeOptions& o, std::span<std::uint8
         scales.subspan(static_cast<std::size_t>(at), static_cast<std::size_t>(shape.scale_bytes())),
         context);
   }
+} catch (const std::bad_alloc&) {
+  throw_out_of_memory("grouped_quantize_into");
 }
 
 }  // namespace microscale

@@ -5,6 +5,7 @@
 
 #include <cmath>
 
+#include "core/memory_range.hpp"
 #include "layouts/kv_page.hpp"
 #include "microscale/error.hpp"
 
@@ -71,7 +72,7 @@ void fill_rope_tables(double theta, std::int64_t positions, std::int64_t width,
         "fill_rope_tables: theta {}, {} positions, width {}; theta must be positive, the width "
         "even and at least 2",
         theta, positions, width));
-  if (static_cast<double>(positions) * static_cast<double>(width) > 0x1p47)
+  if (static_cast<double>(positions) * static_cast<double>(width) > addressable_bytes)
     refuse(fmt::format("fill_rope_tables: {} positions of width {} are more than fits in memory",
                        positions, width));
   const auto wanted = static_cast<std::size_t>(positions * (width / 2));

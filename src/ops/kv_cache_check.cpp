@@ -7,6 +7,7 @@
 #include <array>
 #include <cmath>
 
+#include "core/kv_cache_view.hpp"
 #include "layouts/kv_page.hpp"
 #include "microscale/error.hpp"
 
@@ -16,8 +17,6 @@ namespace {
 [[noreturn]] void refuse(const std::string& sentence) {
   throw Error(ErrorCode::invalid_argument, sentence);
 }
-
-constexpr double addressable = 0x1p47;  // bytes, of a process on x86-64
 
 struct Axis {
   double stride, count;  // of any size
@@ -47,7 +46,7 @@ std::array<Axis, 3> axes_of(const KvPart& part, const KvCache& cache) {
 void check_reach(const char* operation, const char* name, std::span<const Axis> axes) {
   double reach = 0;
   for (const Axis& axis : axes) reach += axis.stride * std::max(axis.count, 1.0);
-  if (reach > addressable)
+  if (reach > addressable_bytes)
     refuse(
         fmt::format("{}: {} has strides that lead beyond any memory; pass them in elements, of "
                     "a cache in bytes",
@@ -99,22 +98,9 @@ void check_fits(const char* operation, const char* name, std::span<const std::in
   double product = 1;
   for (const std::int64_t size : sizes)
     product *= static_cast<double>(std::max<std::int64_t>(size, 1));
-  if (product > addressable)
+  if (product > addressable_bytes)
     refuse(fmt::format("{}: {} is {}, more than fits in memory", operation, name,
                        fmt::join(sizes, " x ")));
-}
-
-void check_apart(const char* operation, const MemoryRange& output,
-                 std::span<const MemoryRange> others) {
-  const auto first = reinterpret_cast<std::uintptr_t>(output.begin);
-  for (const MemoryRange& other : others) {
-    const auto second = reinterpret_cast<std::uintptr_t>(other.begin);
-    if (output.bytes > 0 && other.bytes > 0 &&
-        first < second + static_cast<std::uintptr_t>(other.bytes) &&
-        second < first + static_cast<std::uintptr_t>(output.bytes))
-      refuse(fmt::format("{}: {} overlaps {}; give it memory of its own", operation, output.name,
-                         other.name));
-  }
 }
 
 MemoryRange check_heads(const char* operation, const char* name, const HeadsView& view,
@@ -248,40 +234,6 @@ void check_rows_apart(const char* operation, const KvCache& cache) {
         fmt::format("{}: K and V of the cache have the same codes; give each its own", operation));
 }
 
-void cache_memory(const KvCache& cache, std::vector<MemoryRange>& ranges) {
-  const auto add = [&](const char* name, const KvPart& part, std::int64_t row_bytes) {
-    if (part.data == nullptr || cache.pages == 0) return;
-    ranges.push_back({name, part.data,
-                      (cache.pages - 1) * part.page_stride +
-                          (cache.kv_heads - 1) * part.head_stride +
-                          (cache.page_size - 1) * part.token_stride + row_bytes});
-  };
-  const std::int64_t code_bytes = kv_page::token_code_bytes(cache.format, cache.d),
-                     scale_bytes = kv_page::token_scale_bytes(cache.format, cache.d);
-  add("the cache's K codes", cache.k_codes, code_bytes);
-  add("the cache's V codes", cache.v_codes, code_bytes);
-  if (scale_bytes > 0) {
-    add("the cache's K scales", cache.k_scales, scale_bytes);
-    add("the cache's V scales", cache.v_scales, scale_bytes);
-  }
-  for (const KvCopies& copies : {cache.first, cache.recent}) {
-    const std::int64_t bytes = cache.batch * copies.count * cache.kv_heads * cache.d * 2;
-    ranges.push_back({"the cache's BF16 copies of K", copies.k, bytes});
-    ranges.push_back({"the cache's BF16 copies of V", copies.v, bytes});
-  }
-  if (cache.k_mean)
-    ranges.push_back({"k_mean", cache.k_mean,
-                      cache.kv_heads * cache.d * static_cast<std::int64_t>(sizeof(float))});
-}
-
-std::int64_t cache_capacity(const KvCache& cache) {
-  return cache.page_table ? cache.max_pages * cache.page_size : cache.page_size;
-}
-
-std::int64_t page_of(const KvCache& cache, std::int64_t sequence, std::int64_t entry) {
-  return cache.page_table ? cache.page_table[sequence * cache.max_pages + entry] : sequence;
-}
-
 void check_pages(const char* operation, const KvCache& cache, std::int64_t sequence,
                  std::int64_t begin, std::int64_t end) {
   if (begin >= end) return;
@@ -293,40 +245,6 @@ void check_pages(const char* operation, const KvCache& cache, std::int64_t seque
           "{}: entry {} of sequence {} in the page table is {}; there are pages 0 to {}", operation,
           e, sequence, page, cache.pages - 1));
   }
-}
-
-Format block_format(KvFormat format) {
-  switch (format) {
-    case KvFormat::nvfp4:
-      return Format::nvfp4;
-    case KvFormat::mxfp4:
-      return Format::mxfp4;
-    case KvFormat::mxfp8:
-    case KvFormat::fp8:
-      break;
-  }
-  return Format::mxfp8_e4m3;
-}
-
-MatmulRows page_rows(const KvCache& cache, const KvPart& codes, const KvPart& scales,
-                     std::int64_t page, std::int64_t head, std::int64_t token) {
-  // E8M0 of 1 for every block of a row without block scales.
-  static constexpr std::array<std::uint8_t, kv_page::largest_d / 32> ones = [] {
-    std::array<std::uint8_t, kv_page::largest_d / 32> bytes{};
-    bytes.fill(127);
-    return bytes;
-  }();
-  const auto at = [&](const KvPart& part) {
-    return part.data + page * part.page_stride + head * part.head_stride +
-           token * part.token_stride;
-  };
-  MatmulRows rows;
-  rows.format = block_format(cache.format);
-  rows.data = at(codes);
-  rows.stride = codes.token_stride;
-  rows.scales = cache.format == KvFormat::fp8 ? ones.data() : at(scales);
-  rows.scale_stride = cache.format == KvFormat::fp8 ? 0 : scales.token_stride;
-  return rows;
 }
 
 }  // namespace microscale

@@ -2,6 +2,9 @@
 // here.
 #include "microscale/matmul.hpp"
 
+#include <new>
+
+#include "core/out_of_memory.hpp"
 #include "cuda/matmul.hpp"
 #include "microscale/error.hpp"
 #include "ops/matmul_check.hpp"
@@ -54,11 +57,15 @@ MatmulCall call_of(const GroupedMatmulOptions& o, const Context& context) {
 template <class Options>
 void check_and_run(const Options& options, const Context& context) {
   const MatmulCall call = call_of(options, context);
-  check_matmul(call);
-  if (call.on_device)
-    cuda::matmul(cuda::runtime_device(), call, context.workspace, context.stream);
-  else
-    run_matmul(call, context);
+  try {
+    check_matmul(call);
+    if (call.on_device)
+      cuda::matmul(cuda::runtime_device(), call, context.workspace, context.stream);
+    else
+      run_matmul(call, context);
+  } catch (const std::bad_alloc&) {
+    throw_out_of_memory(call.operation);
+  }
 }
 
 template <class Options>

@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "core/expert_rows.hpp"
+#include "core/memory_range.hpp"
 #include "formats/compat.hpp"
 #include "layouts/fragment_tiles.hpp"
 #include "layouts/packed_weights.hpp"
@@ -21,33 +22,19 @@ namespace {
   throw Error(ErrorCode::invalid_argument, sentence);
 }
 
-// Memory of one operand, to find overlaps with d.
-struct Range {
-  const char* name;
-  const void* begin;
-  std::int64_t bytes;
-  bool overlaps(const Range& other) const {
-    const auto first = reinterpret_cast<std::uintptr_t>(begin),
-               second = reinterpret_cast<std::uintptr_t>(other.begin);
-    return bytes > 0 && other.bytes > 0 &&
-           first < second + static_cast<std::uintptr_t>(other.bytes) &&
-           second < first + static_cast<std::uintptr_t>(bytes);
-  }
-};
-
 void check_sizes(const char* operation, std::int64_t matrices, std::int64_t rows, std::int64_t n,
                  std::int64_t k) {
-  constexpr double addressable = 0x1p47;  // bytes, of a process on x86-64
   const auto count = static_cast<double>(matrices), m = static_cast<double>(rows),
              columns = static_cast<double>(n), depth = static_cast<double>(k);
-  if (std::max({count * m * depth, count * columns * depth, count * m * columns}) > addressable)
+  if (std::max({count * m * depth, count * columns * depth, count * m * columns}) >
+      addressable_bytes)
     refuse(fmt::format("{}: {} products of {} x {} x {} are more than fits in memory", operation,
                        matrices, rows, n, k));
 }
 
-Range check_dense(const char* operation, const char* name, const void* data, DType dtype,
-                  std::int64_t rows, std::int64_t cols, std::int64_t row_stride,
-                  std::int64_t matrices) {
+MemoryRange check_dense(const char* operation, const char* name, const void* data, DType dtype,
+                        std::int64_t rows, std::int64_t cols, std::int64_t row_stride,
+                        std::int64_t matrices) {
   check_view(fmt::format("{}: {}", operation, name).c_str(), data, rows, cols, row_stride);
   const std::int64_t element = size_of(dtype);
   if (reinterpret_cast<std::uintptr_t>(data) % static_cast<std::uintptr_t>(element) != 0)
@@ -128,7 +115,7 @@ void check_packed(const char* operation, const PackedWeights& p, std::int64_t ma
 }
 
 void check_bias(const MatmulCall& call, const char* name, const TensorView& bias,
-                std::vector<Range>& ranges) {
+                std::vector<MemoryRange>& ranges) {
   if (bias.data == nullptr) return;
   const std::int64_t rows = call.groups ? call.matrices : 1;
   if (bias.rows != rows || bias.cols != call.n())
@@ -154,7 +141,7 @@ void check_globals(const MatmulCall& call, const char* name, Format format, floa
   for (std::int64_t e = 0; e < call.matrices; ++e) check_global_scale(place.c_str(), each[e]);
 }
 
-void check_quantized(const MatmulCall& call, std::vector<Range>& ranges) {
+void check_quantized(const MatmulCall& call, std::vector<MemoryRange>& ranges) {
   const QuantizedOutput& o = *call.quantized();
   const FormatInfo& format = info(o.format);
   if (call.n() % format.block != 0)
@@ -192,7 +179,7 @@ void check_quantized(const MatmulCall& call, std::vector<Range>& ranges) {
   ranges.push_back({"d's scales", o.scales.data(), static_cast<std::int64_t>(o.scales.size())});
 }
 
-void check_input(const MatmulCall& call, std::vector<Range>& ranges) {
+void check_input(const MatmulCall& call, std::vector<MemoryRange>& ranges) {
   const std::int64_t matrices = call.groups ? 1 : call.matrices;
   if (const TensorView* a = call.a_dense()) {
     ranges.push_back(check_dense(call.operation, "a", a->data, a->dtype, a->rows, a->cols,
@@ -212,7 +199,7 @@ void check_input(const MatmulCall& call, std::vector<Range>& ranges) {
 }
 
 void check_plain_weights(const MatmulCall& call, const char* name, const BlockTensorView& b,
-                         std::vector<Range>& ranges) {
+                         std::vector<MemoryRange>& ranges) {
   check_weights(call.operation, name, b, call.matrices);
   check_globals(call, name, b.shape.format, b.global_scale, b.device_global_scale,
                 call.b_global_scales);
@@ -222,7 +209,7 @@ void check_plain_weights(const MatmulCall& call, const char* name, const BlockTe
       {"the weights' scales", b.scales.data(), static_cast<std::int64_t>(b.scales.size())});
 }
 
-void check_all_weights(const MatmulCall& call, std::vector<Range>& ranges) {
+void check_all_weights(const MatmulCall& call, std::vector<MemoryRange>& ranges) {
   if (const PackedWeights* p = call.packed()) {
     check_packed(call.operation, *p, call.matrices, call.gated, call.on_device);
     check_globals(call, "the packed weights", p->shape.format, p->global_scale,
@@ -260,7 +247,7 @@ void check_matmul(const MatmulCall& call) {
         fmt::format("{}: a batch of {}; it must not be negative", call.operation, call.matrices));
   if (!std::isfinite(call.alpha))
     refuse(fmt::format("{}: alpha is {}; it must be finite", call.operation, call.alpha));
-  std::vector<Range> inputs, outputs;
+  std::vector<MemoryRange> inputs, outputs;
   if (call.b_shape().cols != call.k())
     refuse(
         fmt::format("{}: a has k = {}, the weights have k = {}; they must agree (the weights are "
@@ -283,8 +270,8 @@ void check_matmul(const MatmulCall& call) {
   } else {
     check_quantized(call, outputs);
   }
-  for (const Range& out : outputs)
-    for (const Range& in : inputs)
+  for (const MemoryRange& out : outputs)
+    for (const MemoryRange& in : inputs)
       if (out.overlaps(in))
         refuse(
             fmt::format("{}: {} overlaps {}; a product reads its operands while it writes, so "

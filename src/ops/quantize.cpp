@@ -8,8 +8,10 @@
 #include <cmath>
 #include <limits>
 #include <memory>
+#include <new>
 #include <vector>
 
+#include "core/out_of_memory.hpp"
 #include "core/threads.hpp"
 #include "cuda/operations.hpp"
 #include "formats/compat.hpp"
@@ -78,7 +80,7 @@ ToolGlobal resolve_global_scale(const QuantizeOptions& o, const Context& context
 }  // namespace
 
 float quantize_into(const QuantizeOptions& o, std::span<std::uint8_t> codes,
-                    std::span<std::uint8_t> scales, const Context& context) {
+                    std::span<std::uint8_t> scales, const Context& context) try {
   const BlockShape shape = shape_of(o);
   check_quantize_options(o, shape);
   check_bytes("quantize", "codes", static_cast<std::int64_t>(codes.size()), shape.code_bytes());
@@ -147,9 +149,11 @@ float quantize_into(const QuantizeOptions& o, std::span<std::uint8_t> codes,
     repack_scale_bytes(row_shape, rows, o.layout, scales);
   }
   return call.global_scale;
+} catch (const std::bad_alloc&) {
+  throw_out_of_memory("quantize_into");
 }
 
-BlockTensor quantize(const QuantizeOptions& options, const Context& context) {
+BlockTensor quantize(const QuantizeOptions& options, const Context& context) try {
   check_view("quantize", options.input.data, options.input.rows, options.input.cols,
              options.input.row_stride);
   if (context.backend == Backend::cuda)
@@ -159,6 +163,8 @@ BlockTensor quantize(const QuantizeOptions& options, const Context& context) {
   BlockTensor output(shape_of(options));
   output.global_scale = quantize_into(options, output.codes(), output.scales(), context);
   return output;
+} catch (const std::bad_alloc&) {
+  throw_out_of_memory("quantize");
 }
 
 }  // namespace microscale

@@ -151,7 +151,7 @@ TEST_F(AppendCalls, refuse_memory_of_the_host) {
   o.offsets = offsets;
   device_.host_only = offsets;
   o.k.batch = o.v.batch = 1;
-  test::expect_error(ErrorCode::invalid_argument, "the offsets are not memory of GPU 0",
+  test::expect_error(ErrorCode::invalid_argument, "does not have the memory of the offsets",
                      [&] { append_kv(device_, o, nullptr); });
 }
 

@@ -9,6 +9,7 @@
 #include "cuda/attention_block_scaled_args.hpp"
 #include "fake_device.hpp"
 #include "operations_support.hpp"
+#include "ops/attention_check.hpp"
 
 namespace microscale::cuda {
 namespace {
@@ -39,7 +40,7 @@ class BlackwellAttention : public ::testing::Test {
     const AttentionCall call = check_attention(o, true);
     const std::int64_t bytes = attention_workspace_bytes(device_, call);
     device_.launches.clear();
-    attention(device_, call, {memory_, static_cast<std::size_t>(bytes)}, nullptr);
+    attention(device_, call, {work_, static_cast<std::size_t>(bytes)}, nullptr);
     std::vector<std::string> names;
     for (const auto& launch : device_.launches) names.push_back(launch.name);
     return names;
@@ -55,6 +56,7 @@ class BlackwellAttention : public ::testing::Test {
   }
 
   alignas(256) static inline std::uint8_t memory_[1 << 20];
+  std::uint8_t* const work_ = reinterpret_cast<std::uint8_t*>(std::uintptr_t{1} << 45);
   // One for all tests: kernels that were found are remembered by the device's address.
   static inline test::FakeDevice device_{12, 0};
 };
@@ -88,9 +90,27 @@ TEST_F(BlackwellAttention, needs_the_workspace_that_it_says) {
   const std::int64_t bytes = attention_workspace_bytes(device_, call);
   // q and k: codes and scales of 200 rows, and q's factors; V: (100 / 64 + 1) tiles for each head.
   EXPECT_EQ(bytes, 2 * (12800 + 1792) + 1024 + 2 * 2 * 128 * 36);
-  test::expect_error(ErrorCode::invalid_argument, "a workspace of", [&] {
-    attention(device_, call, {memory_, static_cast<std::size_t>(bytes - 1)}, nullptr);
+  test::expect_error(ErrorCode::invalid_argument, "allocate attention_workspace_bytes", [&] {
+    attention(device_, call, {work_, static_cast<std::size_t>(bytes - 1)}, nullptr);
   });
+}
+
+TEST_F(BlackwellAttention, refuses_more_blocks_than_a_launch_has) {
+  static constexpr std::int32_t offsets[2] = {};
+  const HeadsView dense{memory_, DType::bf16, 1, 9000 * 512, 8, 128};
+  AttentionOptions o{.q = dense, .k = dense, .v = dense};
+  o.output = {
+      reinterpret_cast<void*>(std::uintptr_t{1} << 44), DType::bf16, 1, dense.tokens, 8, 128};
+  o.numerics.accuracy = AttentionAccuracy::one_term;
+  o.numerics.v_along_tokens = true;
+  o.q_offsets = o.kv_offsets = offsets;
+  o.sequences = 9000;
+  o.max_q_len = 512;
+  device_.launches.clear();
+  test::expect_error(ErrorCode::unsupported, "pass max_kv_len", [&] { kernels(o); });
+  EXPECT_TRUE(device_.launches.empty());
+  o.max_kv_len = 512;
+  EXPECT_EQ(kernels(o).back(), "attention_block_scaled_tokens_nvfp4_128_1");
 }
 
 // This device says that a multiprocessor holds one block, of 132.

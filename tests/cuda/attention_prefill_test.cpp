@@ -8,6 +8,7 @@
 #include "cuda/attention_prefill_args.hpp"
 #include "fake_device.hpp"
 #include "operations_support.hpp"
+#include "ops/attention_check.hpp"
 
 namespace microscale::cuda {
 namespace {
@@ -128,7 +129,7 @@ TEST_F(PrefillCalls, need_the_workspace_that_they_say) {
   const AttentionCall call = check_attention(o, true);
   const std::int64_t bytes = attention_prefill_workspace_bytes(device_, call);
   EXPECT_EQ(bytes, 256 + 32 * 4 * (2 * 32768 + 128));
-  test::expect_error(ErrorCode::invalid_argument, "a workspace of", [&] {
+  test::expect_error(ErrorCode::invalid_argument, "allocate attention_workspace_bytes", [&] {
     attention_prefill(device_, call, {there(10), static_cast<std::size_t>(bytes - 1)}, nullptr);
   });
 }

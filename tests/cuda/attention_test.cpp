@@ -8,6 +8,7 @@
 #include "cuda/attention_decode_args.hpp"
 #include "fake_device.hpp"
 #include "operations_support.hpp"
+#include "ops/attention_check.hpp"
 
 namespace microscale::cuda {
 namespace {
@@ -34,7 +35,7 @@ class AttentionCalls : public ::testing::Test {
     const AttentionCall call = check_attention(o, true);
     const std::int64_t bytes = attention_workspace_bytes(device_, call);
     device_.launches.clear();
-    attention(device_, call, {memory_, static_cast<std::size_t>(bytes)}, nullptr);
+    attention(device_, call, {work_, static_cast<std::size_t>(bytes)}, nullptr);
     return device_.launches.front().as<AttentionMergedArgs>();
   }
   void refused(const std::function<void(AttentionOptions&)>& spoil, const std::string& words) {
@@ -48,6 +49,7 @@ class AttentionCalls : public ::testing::Test {
   }
 
   alignas(256) static inline std::uint8_t memory_[1 << 16];
+  std::uint8_t* const work_ = reinterpret_cast<std::uint8_t*>(std::uintptr_t{1} << 45);
   test::FakeDevice device_{9, 0};
 };
 
@@ -149,19 +151,59 @@ TEST_F(AttentionCalls, leave_many_queries_to_the_kernels_for_them) {
   EXPECT_EQ(kernel(4096, 4096, 2), "attention_decode_nvfp4_128_16");  // parts it has alone
 }
 
+// What lies otherwise is expanded first.
+TEST_F(AttentionCalls, decode_from_scales_that_lie_in_sixteens) {
+  for (KvPart KvCache::*part : {&KvCache::k_scales, &KvCache::v_scales}) {
+    AttentionOptions o = options(1, 4096);
+    (*o.cache.*part).data += 1;
+    run(o);
+    EXPECT_EQ(device_.launches.back().name, "attention_prefill_128");
+    o = options(1, 4096);
+    (*o.cache.*part).token_stride += 8;
+    run(o);
+    EXPECT_EQ(device_.launches.back().name, "attention_prefill_128");
+  }
+}
+
+TEST_F(AttentionCalls, decode_where_the_other_kernels_have_too_many_tiles) {
+  AttentionOptions o = options(1, 64);
+  std::get<HeadsView>(o.q).batch = o.output.batch = o.cache->batch = 2000;
+  o.cache->page_table = reinterpret_cast<const std::int32_t*>(memory_);
+  o.cache->max_pages = 10000000 / 64;
+  run(o);
+  EXPECT_EQ(device_.launches.back().name, "attention_decode_nvfp4_128_4");
+}
+
+TEST_F(AttentionCalls, refuse_memory_of_the_host_and_workspaces_in_use) {
+  AttentionOptions o = options(1, 4096);
+  static std::int32_t lengths[1];
+  o.cache->lengths = lengths;
+  device_.host_only = lengths;
+  test::expect_error(ErrorCode::invalid_argument, "does not have the memory of the cache's lengths",
+                     [&] { run(o); });
+  device_.host_only = work_;
+  test::expect_error(ErrorCode::invalid_argument, "does not have the memory of the workspace",
+                     [&] { run(options(1, 4096)); });
+  device_.host_only = nullptr;
+  o = options(1, 4096);
+  o.output.data = work_;
+  test::expect_error(ErrorCode::invalid_argument, "the workspace overlaps the output",
+                     [&] { run(o); });
+}
+
 TEST_F(AttentionCalls, need_the_workspace_that_they_say) {
   const AttentionOptions o = options(1, 4096);
   const AttentionCall call = check_attention(o, true);
   const std::int64_t bytes = attention_workspace_bytes(device_, call);
   EXPECT_EQ(bytes, 8 * 15 * (4 * 130 * 4 + 4 * 8));
-  test::expect_error(ErrorCode::invalid_argument, "a workspace of", [&] {
-    attention(device_, call, {memory_, static_cast<std::size_t>(bytes - 1)}, nullptr);
+  test::expect_error(ErrorCode::invalid_argument, "allocate attention_workspace_bytes", [&] {
+    attention(device_, call, {work_, static_cast<std::size_t>(bytes - 1)}, nullptr);
   });
 }
 
 TEST_F(AttentionCalls, have_flags_behind_their_parts_and_a_ticket_of_their_own) {
   const AttentionMergedArgs args = run(options(1, 4096)), again = run(options(1, 4096));
-  EXPECT_EQ(reinterpret_cast<std::uint8_t*>(args.flags) - memory_, 8 * 15 * 4 * 130 * 4);
+  EXPECT_EQ(reinterpret_cast<std::uint8_t*>(args.flags) - work_, 8 * 15 * 4 * 130 * 4);
   EXPECT_EQ(args.merged_rows, 4);
   EXPECT_NE(args.ticket, 0u);
   EXPECT_NE(args.ticket, again.ticket);
@@ -171,8 +213,9 @@ TEST_F(AttentionCalls, have_flags_behind_their_parts_and_a_ticket_of_their_own) 
 TEST_F(AttentionCalls, refuse_what_has_no_kernel) {
   refused([](auto& o) { o.numerics.accuracy = AttentionAccuracy::two_term; },
           "has accuracy `storage`");
-  refused([](auto& o) { o.cache->k_scales.token_stride = 16; }, "8 bytes apart");
-  refused([](auto& o) { o.cache->v_scales.data += 1; }, "V scales must be at multiples of 16");
+  refused([](auto& o) { o.splits = 2, o.cache->k_scales.token_stride = 16; }, "8 bytes apart");
+  refused([](auto& o) { o.splits = 2, o.cache->v_scales.data += 1; },
+          "scales must be at multiples of 16");
   test::FakeDevice other(10, 0);
   const AttentionOptions o = options(1, 64);
   test::expect_error(ErrorCode::unsupported, "compute capability 9.0 and 12.x",

@@ -135,7 +135,7 @@ TEST_F(CudaFused, refuses_buffers_that_overlap_or_are_misaligned_or_on_the_host)
     silu_mul_quantize(device, {matrix(0), up, output}, stream);
   });
   device.host_only = matrix(1).data;
-  expect_error(ErrorCode::invalid_argument, "up is not memory of GPU 0", [&] {
+  expect_error(ErrorCode::invalid_argument, "does not have the memory of up", [&] {
     silu_mul_quantize(device, {matrix(0), matrix(1), output}, stream);
   });
   EXPECT_TRUE(device.launches.empty());

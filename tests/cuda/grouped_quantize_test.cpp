@@ -62,7 +62,7 @@ TEST_F(CudaGroupedQuantize, passes_counts_on_and_looks_where_they_are) {
   EXPECT_EQ(args.expert_rows, options.groups.counts);
   EXPECT_EQ(args.capacity, 20);
   device.host_only = options.groups.counts;
-  expect_error(ErrorCode::invalid_argument, "counts is not memory of GPU 0", [&] { call(); });
+  expect_error(ErrorCode::invalid_argument, "does not have the memory of counts", [&] { call(); });
 }
 
 TEST_F(CudaGroupedQuantize, every_kernel_it_may_ask_for_exists) {
@@ -94,7 +94,7 @@ TEST_F(CudaGroupedQuantize, refuses_what_it_does_not_offer) {
   expect_error(ErrorCode::unsupported, "four_over_six", [&] { call(); });
   options.numerics.scale_rule = ScaleRule::nearest;
   device.host_only = options.groups.offsets;
-  expect_error(ErrorCode::invalid_argument, "offsets is not memory of GPU 0", [&] { call(); });
+  expect_error(ErrorCode::invalid_argument, "does not have the memory of offsets", [&] { call(); });
   device.host_only = nullptr;
   scales = output->bytes + 64;
   expect_error(ErrorCode::invalid_argument, "overlap", [&] { call(); });

@@ -8,6 +8,7 @@
 #include "cuda/kernels.hpp"
 #include "device_bytes.hpp"
 #include "emulator/device.hpp"
+#include "ops/attention_check.hpp"
 #include "support/caches.hpp"
 
 namespace microscale::emulator {
@@ -32,6 +33,7 @@ struct Case {
   std::int64_t window = 0;
   int splits = 0;
   std::vector<std::int64_t> absent{};  // entries of sequence 0's page table
+  bool without_pages = false;
 };
 
 struct Result {
@@ -109,6 +111,10 @@ class CachedAttention {
     if (view.page_table) view.page_table = reinterpret_cast<const std::int32_t*>(tables.data());
     view.lengths = reinterpret_cast<const std::int32_t*>(lengths.data());
     view.device_global_scales = reinterpret_cast<const float*>(globals.data());
+    if (c_.without_pages) {
+      view.pages = 0;
+      view.k_codes = view.k_scales = view.v_codes = view.v_scales = {};
+    }
     AttentionOptions o;
     o.cache = view;
     return run(o);
@@ -235,6 +241,14 @@ TEST_F(AttentionBlockScaledCache, leaves_out_pages_that_there_are_not) {
     EXPECT_LT(std::sqrt(off / all), rule == ProbabilityRule::exact ? 1e-3 : 0.2);
     for (std::size_t i = 0; i < cached.lse.size(); ++i)
       EXPECT_NEAR(cached.lse[i], without.lse[i], 1e-5);
+  }
+}
+
+TEST_F(AttentionBlockScaledCache, may_have_no_pages) {
+  for (const ProbabilityRule rule : {ProbabilityRule::exact, ProbabilityRule::two_level}) {
+    const Result r = CachedAttention({.rule = rule, .without_pages = true}).of_cache();
+    EXPECT_EQ(r.o, std::vector<std::uint8_t>(r.o.size()));
+    for (const float sum : r.lse) EXPECT_EQ(sum, -INFINITY);
   }
 }
 

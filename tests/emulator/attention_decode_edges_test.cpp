@@ -80,6 +80,33 @@ TEST_P(AttentionDecodeEdges, scales_of_any_size_count_for_what_they_are) {
   }
 }
 
+// In the order [pages, tokens, heads] a token's scales lie apart from the next one's.
+TEST_P(AttentionDecodeEdges, scales_may_lie_anywhere) {
+  const Heads k = test::random_heads(DType::f32, 1, 100, 2, 128, 1),
+              v = test::random_heads(DType::f32, 1, 100, 2, 128, 2),
+              q = test::random_heads(DType::bf16, 1, 1, 8, 128, 3, 0.25f);
+  OwnedCache cache(GetParam(), CacheLayout::nhd, 1, 2, 128, 16, 100);
+  cache.append(k, v, 0, 100);
+  const Heads want = on_a_host(cache, q);
+  const DecodeResult r = attend(cache, q);
+  for (std::int64_t h = 0; h < 8; ++h)
+    for (std::int64_t i = 0; i < 128; ++i)
+      EXPECT_NEAR(r.at(0, 0, h, i), want.at(0, 0, h, i), 2e-3) << h << " " << i;
+}
+
+TEST_P(AttentionDecodeEdges, caches_may_have_no_pages) {
+  KvCache none{.format = GetParam(), .batch = 1, .kv_heads = 1, .d = 128, .page_size = 16};
+  const OwnedCache some(GetParam(), CacheLayout::records, 1, 1, 128, 16, 16);
+  const Heads q = test::random_heads(DType::bf16, 1, 1, 4, 128, 3);
+  const DecodeResult r = attend(some, q, [&](AttentionOptions& o) {
+    none.page_table = o.cache->page_table, none.max_pages = 1, none.lengths = o.cache->lengths;
+    none.device_global_scales = o.cache->device_global_scales;
+    o.cache = none;
+  });
+  for (std::int64_t i = 0; i < 4 * 128; ++i)
+    EXPECT_EQ(load_dense(r.o.bytes.data(), DType::f32, i), 0.0f);
+}
+
 // Pages that the table does not name are left out wherever they are in a sequence.
 TEST_P(AttentionDecodeEdges, absent_pages_are_left_out) {
   for (const std::int64_t page : {16, 32, 64})

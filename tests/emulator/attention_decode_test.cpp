@@ -9,6 +9,7 @@
 #include "cuda/attention.hpp"
 #include "cuda/kernel_images.hpp"
 #include "microscale/error.hpp"
+#include "ops/attention_check.hpp"
 #include "support/device_caches.hpp"
 #include "support/wide_products.hpp"
 

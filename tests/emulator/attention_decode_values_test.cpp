@@ -7,6 +7,7 @@
 
 #include "cuda/attention_decode_args.hpp"
 #include "cuda/kernel_images.hpp"
+#include "ops/attention_check.hpp"
 #include "support/decode_calls.hpp"
 
 namespace microscale::emulator {

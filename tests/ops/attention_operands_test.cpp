@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "microscale/attention.hpp"
+#include "microscale/error.hpp"
 #include "microscale/quantize.hpp"
 #include "support/attention.hpp"
 
@@ -48,6 +49,45 @@ TEST(AttentionOperands, has_sequences_of_any_length) {
         }
     for (std::int64_t i = 0; i < 4 * 32; ++i)  // tokens of no sequence
       EXPECT_EQ(o.at(0, 12, i / 32, i % 32), before.at(0, 12, i / 32, i % 32));
+  }
+}
+
+TEST(AttentionOperands, may_have_no_query_in_any_sequence) {
+  const std::vector<std::int32_t> q_offsets{1, 1, 1}, kv_offsets{0, 2048, 2048};
+  const Heads q = test::random_heads(DType::bf16, 1, 4, 2, 32, 1),
+              k = test::random_heads(DType::bf16, 1, 2048, 2, 32, 2);
+  for (const Backend backend : test::attention_backends())
+    for (const int splits : {0, 1, 3}) {
+      Heads o = test::random_heads(DType::f32, 1, 4, 2, 32, 4);
+      const std::vector<std::uint8_t> before = o.bytes;
+      attention({.q = q.view(),
+                 .k = k.view(),
+                 .v = k.view(),
+                 .output = o.mutable_view(),
+                 .q_offsets = q_offsets.data(),
+                 .kv_offsets = kv_offsets.data(),
+                 .sequences = 2,
+                 .splits = splits},
+                {.backend = backend});
+      EXPECT_EQ(o.bytes, before);
+    }
+}
+
+// What keys are rounded to takes as many bytes as there are addresses; nothing is where they are.
+TEST(AttentionOperands, says_that_there_is_no_memory) {
+  constexpr std::int64_t tokens = std::int64_t{1} << 35;
+  const Heads q = test::random_heads(DType::bf16, 1, 1, 8, 128, 1);
+  const HeadsView k{
+      reinterpret_cast<void*>(std::uintptr_t{1} << 20), DType::bf16, 1, tokens, 8, 128};
+  Heads o = test::random_heads(DType::f32, 1, 1, 8, 128, 4);
+  AttentionOptions options{.q = q.view(), .k = k, .v = k, .output = o.mutable_view()};
+  options.numerics.accuracy = AttentionAccuracy::one_term;
+  try {
+    attention(options, {.backend = Backend::reference});
+    FAIL() << "no error";
+  } catch (const Error& error) {
+    EXPECT_EQ(error.code(), ErrorCode::out_of_memory) << error.what();
+    EXPECT_NE(std::string(error.what()).find("attention: no host memory"), std::string::npos);
   }
 }
 

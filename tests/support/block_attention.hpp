@@ -11,6 +11,7 @@
 #include "cuda/attention.hpp"
 #include "device_bytes.hpp"
 #include "microscale/quantize.hpp"
+#include "ops/attention_check.hpp"
 #include "support/attention_modes.hpp"
 
 namespace microscale::test {

@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "cuda/attention.hpp"
+#include "ops/attention_check.hpp"
 #include "support/device_caches.hpp"
 #include "support/wide_products.hpp"
 

@@ -12,6 +12,7 @@
 #include "cuda/attention_prefill.hpp"
 #include "device_bytes.hpp"
 #include "microscale/quantize.hpp"
+#include "ops/attention_check.hpp"
 #include "support/attention.hpp"
 #include "support/wide_products.hpp"
 

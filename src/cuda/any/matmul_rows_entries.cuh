@@ -2,7 +2,7 @@
 #pragma once
 
 #include "cuda/tile/grid_order.cuh"
-#include "cuda/tile/matmul_line.cuh"
+#include "cuda/tile/matmul_row.cuh"
 #include "cuda/tile/matmul_rows.cuh"
 #include "cuda/tile/weights_line.cuh"
 #include "cuda/tile/weights_packed.cuh"
@@ -34,5 +34,5 @@
   extern "C" __global__ void __launch_bounds__(microscale::cuda::matmul_rows_threads, blocks) \
       name(const __grid_constant__ microscale::cuda::MatmulRowsArgs args) {                   \
     microscale::cuda::follow_previous_grid();                                                 \
-    microscale::cuda::matmul_line<microscale::cuda::__VA_ARGS__, scaled>(args);               \
+    microscale::cuda::matmul_row<microscale::cuda::__VA_ARGS__, scaled>(args);                \
   }

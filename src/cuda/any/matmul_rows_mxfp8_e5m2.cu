@@ -1,5 +1,5 @@
 // Products of few rows with weights in MXFP8 (E5M2). Not one at a time: an infinite weight would
-// meet the zeros that matmul_line.cuh puts beside a.
+// meet the zeros that matmul_row.cuh puts beside a.
 #include "cuda/any/matmul_rows_entries.cuh"
 
 MICROSCALE_MATMUL_ROWS_ENTRIES(matmul_rows_mxfp8_e5m2_packed_unit, false,

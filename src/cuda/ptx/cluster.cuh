@@ -28,21 +28,11 @@ __device__ inline std::uint32_t mapa_shared_cluster(std::uint32_t address, std::
   return mapped;
 }
 
-/// Blocks of this cluster, and the number of this one.
-__device__ inline std::uint32_t mov_cluster_nctarank() {
-  std::uint32_t v;
-  asm("mov.u32 %0, %%cluster_nctarank;" : "=r"(v));
-  return v;
-}
+/// The number of this block in its cluster.
 __device__ inline std::uint32_t mov_cluster_ctarank() {
   std::uint32_t v;
   asm("mov.u32 %0, %%cluster_ctarank;" : "=r"(v));
   return v;
-}
-
-/// Four bytes to the shared memory of any block of the cluster.
-__device__ inline void st_shared_cluster_f32(std::uint32_t address, float v) {
-  asm volatile("st.shared::cluster.f32 [%0], %1;" ::"r"(address), "f"(v) : "memory");
 }
 
 /// "st.async": two numbers to the shared memory of a block of the cluster, aligned to eight bytes,

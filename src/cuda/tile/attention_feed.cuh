@@ -35,7 +35,6 @@ struct DecodeKeys {
     return (first + (warp + n) * each + min(warp + n, rest)) * decode_piece;
   }
   __device__ int to(int n) const { return from(n + 1); }
-  __device__ bool all_see(int from, int to) const { return from >= inner_begin && to <= inner_end; }
 };
 
 /// Tokens are brought as they lie in their pages, whatever the sequence has of them. Those of a
@@ -215,7 +214,7 @@ class AttentionFeed {
     const auto page = static_cast<std::uint32_t>(max(pages_[i], 0));
     ptx::cp_async_bulk_shared_cluster_global_mbarrier(
         to() + at_ + first * bytes_,
-        from_ + 16 * (std::uint64_t{page} * page_) + in_page(i, first) * bytes_,
+        from_ + 16 * (std::uint64_t{page} * page_) + std::uint64_t{in_page(i, first)} * bytes_,
         (last - first) * bytes_, ring_.full());
   }
 

@@ -189,6 +189,7 @@ class Fp8Products
   /// Of each 32 keys register r has row half r % 2, keys of the eights 2 (r / 2) and the next one:
   /// fp8_key_place.
   __device__ void round_probabilities() {
+    static_assert(keys_are_in_order());
 #pragma unroll
     for (int i = 0; i < keys / 8; ++i) {
       const int at = i / 4 * 16 + i % 4 / 2 * 8 + i % 2 * 2;
@@ -196,6 +197,18 @@ class Fp8Products
               ptx::cvt_rn_satfinite_e4m3x2_f32(s_[at + 4], s_[at + 5]) << 16;
     }
     ptx::keep_in_place(p_);
+  }
+
+  /// Whether byte j of register i of lane t, which the product takes as key 16 (i % 4 / 2) + 4 t +
+  /// j of its 32, is the probability of the key whose value fp8_key_place puts there.
+  static constexpr bool keys_are_in_order() {
+    for (int i = 0; i < 4; ++i)
+      for (int t = 0; t < 4; ++t)
+        for (int j = 0; j < 4; ++j) {
+          const int score = i / 2 * 8 + j / 2 * 4 + j % 2, key = score / 4 * 8 + 2 * t + score % 2;
+          if (fp8_key_place(key) != i / 2 * 16 + 4 * t + j) return false;
+        }
+    return true;
   }
 
   float s_[keys / 2], t_[width / 4], o_[width / 2];

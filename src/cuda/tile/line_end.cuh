@@ -61,7 +61,6 @@ class LineEnd {
                                             ptx::mapa_shared_cluster(mailbox_barrier(), 0));
       next_tile();
     }
-    const float weight = out.row_weights == nullptr ? 1.0f : out.row_weights[0];
     for (; tile_ < share_.end; next_tile()) {
       const ProductFactors factors{__fmul_rn(__fmul_rn(globals_.a, globals_.b), out.alpha), 0.0f};
       const std::int64_t col = line_row(args_, of_matrix_, line_);
@@ -73,7 +72,7 @@ class LineEnd {
       }
       if (col < args_.n && threadIdx.x % 32 < line_rows)
         store_element(out.d, out.d_type, matrix_ * out.d_matrix + col,
-                      finished<false>(out, factors, bias, weight, sum, 0.0f));
+                      finished<false>(out, factors, bias, 1.0f, sum, 0.0f));
     }
   }
 

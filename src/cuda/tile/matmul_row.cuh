@@ -127,15 +127,15 @@ struct LineProduct {
         low = __fadd_rn(low, all[w][lane / 4]);
         high = __fadd_rn(high, all[w][8 + lane / 4]);
       }
-      store.store(product_factors(args.output, matrix), matrix, row_tile, row_of_matrix, lane / 4, low,
-                  high);
+      store.store(product_factors(args.output, matrix), matrix, row_tile, row_of_matrix, lane / 4,
+                  low, high);
     }
     __syncthreads();
   }
 };
 
 template <class Line, bool Scaled>
-__device__ void matmul_line(const MatmulRowsArgs& args) {
+__device__ void matmul_row(const MatmulRowsArgs& args) {
   for (std::int64_t matrix = blockIdx.y; matrix < args.rows.matrices; matrix += gridDim.y) {
     const MatrixRows rows = rows_of_matrix(args.rows, matrix);
     LineProduct<Line, Scaled> product{args, Line::source(args, matrix, blockIdx.x)};
