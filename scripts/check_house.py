@@ -13,6 +13,7 @@ from pathlib import Path
 CPP = {".cpp", ".hpp", ".h", ".cu", ".cuh"}
 CODE = CPP | {".py"}
 SHIPPED = ("src", "include", "tools", "python")  # folders whose files ship; the rest may bend some rules
+ROOMS_BELOW_OPS = tuple(f"src/{room}/" for room in ("core", "cpu", "cuda", "formats", "layouts", "reference"))
 MAX_LINES, MAX_LINES_PUBLIC, MAX_COLUMNS = 400, 250, 109
 SKIP_FOLDERS = re.compile(r"(^|/)(\.git|build[^/]*|demo|\.venv|__pycache__)(/|$)")
 
@@ -124,6 +125,16 @@ def forbidden_places(tree):
                 yield name, number, "CPU intrinsics; they belong below src/cpu or src/emulator"
 
 
+def rooms_above(tree):
+    above = re.compile(r'#\s*include\s*"(ops|checkpoint)/')
+    for name in tree.code("src"):
+        if name.startswith(ROOMS_BELOW_OPS):
+            for number, line in tree.lines(name):
+                if found := above.match(line.strip()):
+                    yield name, number, (f"includes {found.group(1)}/, a room above its own; what both need "
+                                         "belongs into src/core")
+
+
 def third_party_headers(tree):
     include = re.compile(r'#\s*include\s*(<([^>]+)>|"([^"]+)")')
     for name in tree.code():
@@ -198,7 +209,7 @@ def exists(tree, path):
     return path in tree.known or path in tree.folders
 
 
-RULES = (tests_mirror_sources, forbidden_places, third_party_headers, sizes_and_characters, leftovers,
+RULES = (tests_mirror_sources, forbidden_places, rooms_above, third_party_headers, sizes_and_characters, leftovers,
          documented_paths)
 
 

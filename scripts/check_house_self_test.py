@@ -27,6 +27,8 @@ BROKEN = [
     ("asm outside ptx", {"src/core/a.cpp": 'int a() {\n  asm("nop");\n}\n'}, "src/core/a.cpp:2: inline assembly"),
     ("intrinsics outside cpu", {"src/core/a.cpp": "#include <immintrin.h>\n"},
      "src/core/a.cpp:1: CPU intrinsics"),
+    ("a room that knows one above it", {"src/core/a.cpp": '#include "ops/check.hpp"\n'},
+     "src/core/a.cpp:1: includes ops/, a room above its own"),
     ("fmt in a public header", {"include/microscale/b.hpp": "#include <fmt/format.h>\n"},
      "include/microscale/b.hpp:1: includes fmt/format.h"),
     ("a private header in a public one", {"include/microscale/b.hpp": '#include "core/a.hpp"\n'},

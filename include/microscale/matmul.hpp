@@ -17,7 +17,8 @@
 // Backend::cuda: all memory is the device's, at multiples of 16 bytes, rows of dense operands at
 // any stride; NVFP4's global scales come as device_global_scale. The call allocates nothing, waits
 // for nothing and may be captured into a graph; it works in Context::workspace, as large as the
-// function of its options says. a is BF16, FP16 or block-scaled in MXFP4, NVFP4 or MXFP8.
+// function of its options says. a is BF16, FP16 or block-scaled in MXFP4, NVFP4 or MXFP8, and k is
+// not 0.
 #pragma once
 
 #include <cstdint>
@@ -108,7 +109,8 @@ struct GroupedMatmulOptions {
   float alpha = 1.0f;
   const float* row_weights = nullptr;  ///< one per row of a; null: 1
   TensorView bias{};                   ///< experts x n; data null: none
-  /// NVFP4: `experts` decode multipliers each; null: the one of the view for all of them.
+  /// NVFP4: `experts` decode multipliers each; null: the one of the view for all of them (of a
+  /// quantized d not on Backend::cuda, which wants d_global_scales).
   const float* a_global_scales = nullptr;
   const float* b_global_scales = nullptr;
   const float* d_global_scales = nullptr;
