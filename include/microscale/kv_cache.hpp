@@ -34,10 +34,11 @@ namespace microscale {
 /// Codes or scales of K or V: those of one token and head are contiguous, at data + page *
 /// page_stride + head * head_stride + token * token_stride (bytes).
 ///
-/// Backend::cuda wants codes with all strides at multiples of 16 bytes. Scales may lie anywhere,
-/// but attention is fast with few queries, and serves BF16 copies, a mean of K, a Hadamard
-/// transform and several splits, where they lie as records have them: at multiples of 16 bytes,
-/// tokens side by side. On compute capability 12.x attention wants them at multiples of 4 bytes.
+/// Backend::cuda wants codes with all strides at multiples of 16 bytes. Scales may lie anywhere for
+/// append_kv, and for plain attention on compute capability 9.0. With few queries that is fast where
+/// they lie as records have them: at multiples of 16 bytes, tokens side by side. So they must lie for
+/// BF16 copies, a mean of K, a Hadamard transform and several splits, and on Blackwell (where q is
+/// block-scaled, or the accuracy not `storage`: at multiples of 4 bytes).
 struct KvPart {
   std::uint8_t* data = nullptr;
   std::int64_t page_stride = 0, head_stride = 0, token_stride = 0;

@@ -46,6 +46,11 @@ std::int64_t page_of(const KvCache& cache, std::int64_t sequence, std::int64_t e
   return cache.page_table ? cache.page_table[sequence * cache.max_pages + entry] : sequence;
 }
 
+const char* name_of(KvFormat format) {
+  static constexpr const char* names[] = {"nvfp4", "mxfp4", "mxfp8", "fp8"};
+  return names[static_cast<std::size_t>(format)];
+}
+
 Format block_format(KvFormat format) {
   switch (format) {
     case KvFormat::nvfp4:

@@ -34,6 +34,9 @@ std::int64_t page_of(const KvCache& cache, std::int64_t sequence, std::int64_t e
 MatmulRows page_rows(const KvCache& cache, const KvPart& codes, const KvPart& scales,
                      std::int64_t page, std::int64_t head, std::int64_t token);
 
+/// "nvfp4", "mxfp4", "mxfp8" or "fp8".
+const char* name_of(KvFormat format);
+
 /// The format whose codes and block scales the cache has; fp8: mxfp8_e4m3.
 Format block_format(KvFormat format);
 

@@ -83,7 +83,6 @@ Side side_of(const AppendKvOptions& o, bool keys) {
   side.first = keys ? cache.first.k : cache.first.v;
   side.recent = keys ? cache.recent.k : cache.recent.v;
 
-  static constexpr const char* names[] = {"nvfp4", "mxfp4", "mxfp8", "fp8"};
   static constexpr const char* modes[] = {"plain", "search", "general"};
   const KernelMode mode = fp8 ? KernelMode::plain : row_kernel_mode(format, o.numerics);
   const std::int64_t token_bytes = view.token_stride * size_of(view.dtype);
@@ -99,7 +98,7 @@ Side side_of(const AppendKvOptions& o, bool keys) {
       in_words(scales, kv_page::token_scale_bytes(cache.format, cache.d) / (by_keys ? 2 : 1));
   const std::string suffix =
       fmt::format("{}_{}", to_string(view.dtype), modes[static_cast<std::size_t>(mode)]);
-  const char* const name = names[static_cast<std::size_t>(cache.format)];
+  const char* const name = name_of(cache.format);
   if (by_keys) return {side, fmt::format("append_keys_{}_{}", name, suffix)};
   if (registers && !side.transformed) return {side, fmt::format("append_kv_{}_{}", name, suffix)};
   return {side, fmt::format("append_rows_{}_{}", name, modes[static_cast<std::size_t>(mode)])};

@@ -38,9 +38,8 @@ bool in_sixteens(const KvCache& cache, const KvPart& scales) {
 }
 
 // What there is a kernel for.
-void check_served(Device& device, const AttentionCall& call) {
+void check_served(const AttentionCall& call) {
   const AttentionOptions& o = call.options;
-  check_attention_device(device);
   if (o.numerics.accuracy != AttentionAccuracy::storage)
     refuse("has accuracy `storage` alone; take that, or a host backend");
   const KvCache* cache = call.cache();
@@ -54,10 +53,9 @@ void check_served(Device& device, const AttentionCall& call) {
           "takes pages and heads up to 64 GiB apart, not {} bytes; take smaller ones", apart));
   if (!in_sixteens(*cache, cache->k_scales) || !in_sixteens(*cache, cache->v_scales))
     refuse(fmt::format(
-        "reads scales of 16 tokens at a time beside BF16 copies, a mean of K, a Hadamard transform "
-        "or in several parts; the cache's scales must be at multiples of 16 bytes with their "
-        "strides of pages and heads, tokens {} bytes apart; take kv_cache_of_records or tensors "
-        "[pages, heads, tokens, width]",
+        "reads scales of 16 tokens at a time (but for plain calls on compute capability 9.0); the "
+        "cache's scales must be at multiples of 16 bytes with their strides of pages and heads, "
+        "tokens {} bytes apart; take kv_cache_of_records or tensors [pages, heads, tokens, width]",
         kv_page::token_scale_bytes(cache->format, cache->d)));
 }
 
@@ -114,7 +112,7 @@ int record_of(const KvCache& cache, int width) {
 }
 
 Plan plan_of(Device& device, const AttentionCall& call) {
-  check_served(device, call);
+  check_served(call);
   const AttentionOptions& o = call.options;
   const KvCache& cache = *call.cache();
   constexpr std::int64_t countable = (std::int64_t{1} << 30) - 64;
@@ -132,13 +130,18 @@ Plan plan_of(Device& device, const AttentionCall& call) {
   plan.items = call.sequences * call.kv_heads * plan.passes;
   if (plan.items == 0) return plan;
   plan.shared_bytes = decode_shared_bytes(cache.format, plan.width, plan.rows);
+  constexpr int most_shared = 99 << 10;  // of a block on compute capability 12.x
+  if (device.info().major == 12 && plan.shared_bytes > most_shared)
+    refuse(fmt::format(
+        "has no room for {} tokens of d = {} in the shared memory of compute capability "
+        "12.x; take 4-bit or FP8 ones, or a host backend",
+        name_of(cache.format), call.d));
   plan.record = record_of(cache, plan.width);
-  static constexpr const char* formats[] = {"nvfp4", "mxfp4", "mxfp8", "fp8"};
-  plan.kernel = fmt::format("attention_decode_{}_{}_{}{}",
-                            formats[static_cast<std::size_t>(cache.format)], plan.width, plan.rows,
-                            plan.record > 0        ? "_records"
-                            : call.d == plan.width ? ""
-                                                   : "_part");
+  plan.kernel =
+      fmt::format("attention_decode_{}_{}_{}{}", name_of(cache.format), plan.width, plan.rows,
+                  plan.record > 0        ? "_records"
+                  : call.d == plan.width ? ""
+                                         : "_part");
   plan.splits = o.splits > 0 ? o.splits : splits_of(device, plan, call);
   if (rows > countable || plan.blocks() >= std::int64_t{1} << 31)
     refuse(
@@ -232,30 +235,61 @@ double decode_cycles(Device& device, const AttentionCall& call) {
                              (bytes_a_cycle * device.info().multiprocessors);
 }
 
-// Whether the kernels for few queries take a call: what they alone can do, and, of caches whose
-// scales lie as they want them, where they are predicted to be faster.
-bool decodes(Device& device, const AttentionCall& call) {
-  const KvCache* cache = call.cache();
-  if (!cache || !call.q_dense()) return false;
-  if (call.options.splits > 1 || cache->first.count > 0 || cache->recent.count > 0 ||
-      cache->k_mean || cache->hadamard != 0)
+// Whether the kernels that read a cache as it is take a call on Hopper: what they alone can do,
+// and, of caches whose scales lie as they want them, where they are predicted to be faster.
+bool decodes_on_hopper(Device& device, const AttentionCall& call) {
+  const KvCache& cache = *call.cache();
+  if (call.options.splits > 1 || cache.first.count > 0 || cache.recent.count > 0 || cache.k_mean ||
+      cache.hadamard != 0)
     return true;
-  if (!in_sixteens(*cache, cache->k_scales) || !in_sixteens(*cache, cache->v_scales)) return false;
+  if (!in_sixteens(cache, cache.k_scales) || !in_sixteens(cache, cache.v_scales)) return false;
   return decode_cycles(device, call) <= attention_prefill_cycles(device, call);
+}
+
+enum class Kernels { decode, prefill, block_scaled };
+
+Kernels kernels_for(Device& device, const AttentionCall& call) {
+  check_attention_device(device);
+  const bool cached = call.cache() && call.q_dense();
+  const bool exact = call.options.numerics.accuracy == AttentionAccuracy::storage;
+  switch (device.info().major) {
+    case 12:
+      return cached && exact ? Kernels::decode : Kernels::block_scaled;
+    case 9:
+      return cached && decodes_on_hopper(device, call) ? Kernels::decode : Kernels::prefill;
+    default:
+      if (!cached)
+        refuse(
+            "attends on compute capability 10.x to keys and values in a cache, with q in FP32, "
+            "BF16 or FP16; append k and v to one, dequantize q, or take a host backend");
+      return Kernels::decode;
+  }
 }
 
 }  // namespace
 
 std::int64_t attention_workspace_bytes(Device& device, const AttentionCall& call) {
-  if (device.info().major == 12) return blackwell_attention_workspace_bytes(device, call);
-  if (!decodes(device, call)) return attention_prefill_workspace_bytes(device, call);
+  switch (kernels_for(device, call)) {
+    case Kernels::block_scaled:
+      return blackwell_attention_workspace_bytes(device, call);
+    case Kernels::prefill:
+      return attention_prefill_workspace_bytes(device, call);
+    case Kernels::decode:
+      break;
+  }
   return plan_of(device, call).workspace_bytes();
 }
 
 void attention(Device& device, const AttentionCall& call, std::span<std::uint8_t> workspace,
                Stream stream) {
-  if (device.info().major == 12) return blackwell_attention(device, call, workspace, stream);
-  if (!decodes(device, call)) return attention_prefill(device, call, workspace, stream);
+  switch (kernels_for(device, call)) {
+    case Kernels::block_scaled:
+      return blackwell_attention(device, call, workspace, stream);
+    case Kernels::prefill:
+      return attention_prefill(device, call, workspace, stream);
+    case Kernels::decode:
+      break;
+  }
   const Plan plan = plan_of(device, call);
   if (plan.items == 0) return;
   check_attention_memory(device, call, workspace, plan.workspace_bytes());

@@ -13,13 +13,14 @@ constexpr const char* operation = "attention";
 }  // namespace
 
 void check_attention_device(Device& device) {
-  if (architecture_of(device.info()) != "sm_90a")
+  if (architecture_of(device.info()).empty())
     throw Error(
         ErrorCode::unsupported,
-        fmt::format("{}: backend cuda has kernels for attention on compute capability 9.0 and 12.x "
-                    "in this version, and {} is {}.{}; copy the operands to host memory and leave "
-                    "the backend to `automatic`",
-                    operation, device.info().name, device.info().major, device.info().minor));
+        fmt::format(
+            "{}: backend cuda has kernels for attention on compute capability 9.0, 10.x and "
+            "12.x in this version, and {} is {}.{}; copy the operands to host memory and "
+            "leave the backend to `automatic`",
+            operation, device.info().name, device.info().major, device.info().minor));
 }
 
 void check_attention_memory(Device& device, const AttentionCall& call,

@@ -10,7 +10,7 @@
 
 namespace microscale::cuda {
 
-/// Throws Error{unsupported} unless kernels for compute capability 9.0 run there.
+/// Throws Error{unsupported} unless kernels of this build may run there.
 void check_attention_device(Device& device);
 
 /// All memory of the call is the device's, and so is a workspace of `needed` bytes, apart from it.

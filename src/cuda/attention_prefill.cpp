@@ -115,9 +115,8 @@ bool in_fp8(const AttentionCall& call) {
          call.probabilities == ProbabilityRule::fp8 && is_mxfp4(o.q) && keys && call.d <= 128;
 }
 
-void check_served(Device& device, const AttentionCall& call) {
+void check_served(const AttentionCall& call) {
   const AttentionOptions& o = call.options;
-  check_attention_device(device);
   if (o.numerics.accuracy != AttentionAccuracy::storage && !in_fp8(call))
     refuse(
         "has accuracy `storage`, and `one_term` with fp8 probabilities of q, k and v in MXFP4, d "
@@ -225,7 +224,7 @@ Plan cut(Device& device, const AttentionCall& call) {
 }
 
 Plan plan_of(Device& device, const AttentionCall& call) {
-  check_served(device, call);
+  check_served(call);
   const Plan plan = cut(device, call);
   if (!plan.is_countable())
     refuse(

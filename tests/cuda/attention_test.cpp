@@ -216,10 +216,44 @@ TEST_F(AttentionCalls, refuse_what_has_no_kernel) {
   refused([](auto& o) { o.splits = 2, o.cache->k_scales.token_stride = 16; }, "8 bytes apart");
   refused([](auto& o) { o.splits = 2, o.cache->v_scales.data += 1; },
           "scales must be at multiples of 16");
-  test::FakeDevice other(10, 0);
+  test::FakeDevice other(8, 0);
   const AttentionOptions o = options(1, 64);
-  test::expect_error(ErrorCode::unsupported, "compute capability 9.0 and 12.x",
+  test::expect_error(ErrorCode::unsupported, "compute capability 9.0, 10.x and 12.x",
                      [&] { attention_workspace_bytes(other, check_attention(o, true)); });
+}
+
+// The kernels that read a cache as it is are every architecture's.
+TEST_F(AttentionCalls, decode_on_blackwell_too) {
+  for (const int major : {10, 12}) {
+    test::FakeDevice blackwell(major, 0);
+    const auto kernel = [&](const AttentionOptions& o) {
+      const AttentionCall call = check_attention(o, true);
+      const auto bytes = static_cast<std::size_t>(attention_workspace_bytes(blackwell, call));
+      attention(blackwell, call, {work_, bytes}, nullptr);
+      return blackwell.launches.back().name;
+    };
+    AttentionOptions o = options(1, 4096);
+    EXPECT_EQ(kernel(o), "attention_decode_nvfp4_128_4");
+    o.output.tokens = std::get<HeadsView>(o.q).tokens = 4096;
+    EXPECT_EQ(kernel(o), "attention_decode_nvfp4_128_16");
+    o = options(1, 64, 32, 256);
+    EXPECT_EQ(kernel(o), "attention_decode_nvfp4_256_4");
+  }
+  test::FakeDevice consumer(12, 0), data_centre(10, 0);
+  AttentionOptions o = options(1, 64, 32, 256);
+  const KvPageShape shape{KvFormat::mxfp8, 8, 256, 64};
+  KvCache cache = kv_cache_of_records(
+      shape, {o.cache->k_codes.data, static_cast<std::size_t>(shape.page_bytes())});
+  cache.batch = 1, cache.lengths = o.cache->lengths;
+  o.cache = cache;
+  test::expect_error(ErrorCode::unsupported, "no room for mxfp8 tokens of d = 256",
+                     [&] { attention_workspace_bytes(consumer, check_attention(o, true)); });
+  EXPECT_GT(attention_workspace_bytes(data_centre, check_attention(options(1, 4096), true)), 0);
+  o = options(1, 64);
+  const HeadsView k{memory_, DType::bf16, 1, 64, 8, 128};
+  o.cache.reset(), o.k = o.v = k;
+  test::expect_error(ErrorCode::unsupported, "to keys and values in a cache",
+                     [&] { attention_workspace_bytes(data_centre, check_attention(o, true)); });
 }
 
 }  // namespace

@@ -1,4 +1,4 @@
-// A call of attention over a cache on the emulated Hopper GPU, with a scale of 1, and on the
+// A call of attention over a cache on an emulated GPU, with a scale of 1, and on the
 // reference.
 #pragma once
 
@@ -8,6 +8,7 @@
 #include <string>
 #include <vector>
 
+#include "core/kv_cache_view.hpp"
 #include "cuda/attention.hpp"
 #include "ops/attention_check.hpp"
 #include "support/device_caches.hpp"
@@ -34,8 +35,8 @@ struct DecodeResult {
 /// `change` the options before the call; `table` in place of the cache's own.
 inline DecodeResult attend(const OwnedCache& cache, const Heads& q,
                            const std::function<void(AttentionOptions&)>& change = {},
-                           const std::vector<std::int32_t>& table = {}) {
-  cuda::Device& gpu = device();
+                           const std::vector<std::int32_t>& table = {},
+                           cuda::Device& gpu = device()) {
   DecodeResult r{Heads(DType::f32, q.batch, q.tokens, q.heads, q.d),
                  std::vector<float>(static_cast<std::size_t>(q.batch * q.tokens * q.heads))};
   const test::DeviceCache there(gpu, cache, table);
@@ -73,8 +74,7 @@ inline Heads on_a_host(const OwnedCache& cache, const Heads& q) {
 }
 
 inline std::string kv_format_name(const ::testing::TestParamInfo<KvFormat>& format) {
-  constexpr const char* names[] = {"nvfp4", "mxfp4", "mxfp8", "fp8"};
-  return names[static_cast<std::size_t>(format.param)];
+  return name_of(format.param);
 }
 
 }  // namespace microscale::emulator
