@@ -10,11 +10,11 @@
 
 #include "cuda/kernel_images.hpp"
 #include "cuda/kernels.hpp"
-#include "emulator/device.hpp"
 #include "equality.hpp"
 #include "fused.hpp"
 #include "grouped.hpp"
 #include "products.hpp"
+#include "support/recording_device.hpp"
 
 namespace microscale::emulator {
 namespace {
@@ -83,30 +83,15 @@ bool belongs_to(std::string_view entry, const Share& share) {
 }
 
 // One multiprocessor: small matrices are large for it.
-class RecordingDevice final : public EmulatorDevice {
- public:
-  explicit RecordingDevice(const Gpu& gpu)
-      : EmulatorDevice(gpu.major, 0,
-                       {.schedule = gpu.schedule,
-                        .completion = gpu.completion,
-                        .seed = 1,
-                        .instruction_budget = 1'000'000'000,
-                        .threads = 1},
-                       1) {}
-  cuda::Kernel find_kernel(cuda::Module module, const char* name) override {
-    const cuda::Kernel kernel = EmulatorDevice::find_kernel(module, name);
-    names_[kernel] = name;
-    return kernel;
-  }
-  void launch(const cuda::LaunchCall& call) override {
-    EmulatorDevice::launch(call);
-    executed.insert(names_.at(call.kernel));
-  }
-  std::set<std::string> executed;
-
- private:
-  std::map<cuda::Kernel, std::string> names_;
-};
+RecordingDevice device_of(const Gpu& gpu) {
+  return {gpu.major,
+          {.schedule = gpu.schedule,
+           .completion = gpu.completion,
+           .seed = 1,
+           .instruction_budget = 1'000'000'000,
+           .threads = 1},
+          1};
+}
 
 class ShippedKernels : public ::testing::TestWithParam<Share> {
  protected:
@@ -126,7 +111,7 @@ INSTANTIATE_TEST_SUITE_P(All, ShippedKernels, ::testing::ValuesIn(shares()),
 
 TEST_P(ShippedKernels, make_the_bytes_of_the_cpu_and_none_is_left_out) {
   const Share& share = GetParam();
-  RecordingDevice device(share.gpu);
+  RecordingDevice device = device_of(share.gpu);
   const DeviceInForce in_force(device);
   const cuda::Scope scope{.amount = cuda::Amount::least, .formats = {share.format}};
   cuda::EqualityTotals totals;
