@@ -33,7 +33,9 @@ struct QuantizeOptions {
   std::optional<float> tensor_amax{};  ///< NVFP4: largest magnitude of the whole tensor (or group of
                                        ///< tensors) this is a part of; the global scale follows from it
   std::span<const float> weights{};   ///< importance of each position along the block axis, for the
-                                      ///< searches; empty, or input length along the axis, finite, >= 0
+                                      ///< searches; empty, or input length along the axis, finite, >= 0.
+                                      ///< Only ratios within a block count, down to 2^-60 of its largest
+                                      ///< (0 is that little, too); a block of zeros is searched without
   std::uint64_t first_index = 0;      ///< of element (0, 0) in the tensor this is a part of, row-major:
                                       ///< what stochastic rounding counts by
   // Backend::cuda with NVFP4 takes exactly one of the two (device memory, FP32, decode multiplier):

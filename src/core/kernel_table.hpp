@@ -24,7 +24,7 @@ struct QuantizeLines {
   float global_scale = 1.0f;  // NVFP4 decode multiplier
   float tool_global =
       1.0f;  // NVFP4 where follows_tool(): the tool's own number (formats/compat.hpp)
-  const float* weights = nullptr;  // blocks * block values, or null
+  const float* weights = nullptr;  // blocks * block values of formats/block_weights.hpp, or null
   std::uint64_t first_index = 0;   // stochastic rounding's index of line 0, element 0;
   std::uint64_t index_line_stride = 0,
                 index_step = 1;    // of (l, i): first + l * line_stride + i * step

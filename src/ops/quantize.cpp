@@ -14,6 +14,7 @@
 #include "core/out_of_memory.hpp"
 #include "core/threads.hpp"
 #include "cuda/operations.hpp"
+#include "formats/block_weights.hpp"
 #include "formats/compat.hpp"
 #include "layouts/repack.hpp"
 #include "microscale/error.hpp"
@@ -94,8 +95,8 @@ float quantize_into(const QuantizeOptions& o, std::span<std::uint8_t> codes,
   const std::int64_t blocks = shape.blocks_per_line(), element = size_of(o.input.dtype);
   const bool along_rows = o.axis == BlockAxis::cols;
   const bool staged = !along_rows || shape.length() % format.block != 0;
-  std::vector<float> weights(o.weights.begin(), o.weights.end());
-  if (!weights.empty()) weights.resize(static_cast<std::size_t>(blocks * format.block));
+  std::vector<float> weights;
+  if (!o.weights.empty()) weights = relative_weights(o.weights, blocks, format.block);
 
   QuantizeLines call;
   call.input_type = o.input.dtype;

@@ -4,6 +4,7 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <cmath>
 #include <limits>
 
@@ -93,6 +94,51 @@ TEST(Quantize, weights_move_error_to_where_it_matters_least) {
     const double plain = weighted_error(decoded(quantize(o).view()));
     o.weights = weights;
     EXPECT_LT(weighted_error(decoded(quantize(o).view())), plain * 0.99) << info(f).name;
+  }
+}
+
+// Experts that calibration never reached have an importance of exactly zero.
+TEST(Quantize, weights_that_are_all_equal_or_zero_are_no_weights) {
+  const Matrix m = gaussian(DType::bf16, 16, 544);
+  for (const Backend backend : available_backends()) {
+    for (Format f : {Format::nvfp4, Format::mxfp4, Format::mxfp8_e4m3, Format::mxint8}) {
+      for (ScaleRule rule : scale_rules(f)) {
+        QuantizeOptions o = options(m, f, rule);
+        const BlockTensor plain = quantize(o, {.backend = backend});
+        for (const float weight : {0.0f, 1e-44f, 3.0f, 1e38f, std::numeric_limits<float>::max()}) {
+          const std::vector<float> weights(544, weight);
+          o.weights = weights;
+          const BlockTensor weighted = quantize(o, {.backend = backend});
+          const auto what = [&] {
+            return std::string(info(f).name) + ' ' + to_string(rule).data() + ' ' +
+                   to_string(backend).data();
+          };
+          EXPECT_TRUE(std::ranges::equal(plain.scales(), weighted.scales()))
+              << what() << ' ' << weight;
+          EXPECT_TRUE(std::ranges::equal(plain.codes(), weighted.codes()))
+              << what() << ' ' << weight;
+        }
+      }
+    }
+  }
+}
+
+TEST(Quantize, elements_that_do_not_count_are_not_destroyed) {
+  Matrix m(DType::f32, 1, 64);
+  for (std::int64_t c = 0; c < 64; ++c)
+    m.set(0, c, c % 16 ? 0.1f * static_cast<float>(c % 16) : 0.0f);
+  std::vector<float> weights(64);
+  for (std::size_t c = 0; c < 64; c += 16)
+    weights[c] = 1.0f;  // what counts is zero, and exact in any scale
+  for (const Backend backend : available_backends()) {
+    for (const auto& [format, rule] : {std::pair{Format::nvfp4, ScaleRule::search},
+                                       {Format::nvfp4, ScaleRule::full},
+                                       {Format::mxfp4, ScaleRule::search}}) {
+      QuantizeOptions o = options(m, format, rule);
+      const double plain = relative_mse(m, decoded(quantize(o, {.backend = backend}).view()));
+      o.weights = weights;
+      EXPECT_EQ(relative_mse(m, decoded(quantize(o, {.backend = backend}).view())), plain);
+    }
   }
 }
 
