@@ -12,15 +12,10 @@ install(DIRECTORY include/microscale DESTINATION ${CMAKE_INSTALL_INCLUDEDIR})
 install(EXPORT microscale_targets NAMESPACE microscale:: DESTINATION ${package_folder}
         FILE microscale-targets.cmake)
 if(MICROSCALE_HAS_CUDA)
-  set(cuda_dependency "find_dependency(CUDAToolkit)\n")
+  get_filename_component(cudart_folder ${CUDART_STATIC_LIBRARY} DIRECTORY)
 endif()
-file(WRITE ${CMAKE_BINARY_DIR}/microscale-config.cmake
-"include(CMakeFindDependencyMacro)
-find_dependency(Threads)
-find_dependency(fmt)
-${cuda_dependency}include(\${CMAKE_CURRENT_LIST_DIR}/microscale-targets.cmake)
-")
+configure_file(cmake/microscale-config.cmake.in ${CMAKE_BINARY_DIR}/microscale-config.cmake @ONLY)
 write_basic_package_version_file(${CMAKE_BINARY_DIR}/microscale-config-version.cmake
                                  COMPATIBILITY SameMinorVersion)
-install(FILES ${CMAKE_BINARY_DIR}/microscale-config.cmake
+install(FILES cmake/libraries.cmake ${CMAKE_BINARY_DIR}/microscale-config.cmake
         ${CMAKE_BINARY_DIR}/microscale-config-version.cmake DESTINATION ${package_folder})
