@@ -13,7 +13,7 @@ enum class Backend : std::uint8_t {
   reference,  ///< slow and obviously right: the oracle
   avx2,
   avx512,
-  amx,   ///< avx512 and, for matrix products, AMX tiles of BF16
+  amx,   ///< avx512 and, for matrix products and attention, AMX tiles of BF16
   cuda,  ///< on request only: operations then take device memory (microscale/cuda.hpp)
 };
 
@@ -30,7 +30,9 @@ struct Context {
 };
 
 /// Backends this machine can run, fastest first; `reference` is always last.
-/// MICROSCALE_BACKEND=name in the environment narrows the list to that one.
+/// MICROSCALE_BACKEND=name in the environment narrows the list to that one; emulator-sm90,
+/// emulator-sm100 or emulator-sm120 leaves it, and is the GPU of backend cuda. Throws Error for a
+/// name of nobody, or a backend that this processor has not.
 std::vector<Backend> available_backends();
 std::string_view to_string(Backend backend);
 

@@ -4,7 +4,6 @@
 
 #include <algorithm>
 #include <chrono>
-#include <cstdlib>
 #include <cstring>
 #include <mutex>
 #include <new>
@@ -12,6 +11,7 @@
 #include <utility>
 #include <vector>
 
+#include "core/backend_name.hpp"
 #include "core/threads.hpp"
 #include "cuda/kernel_images.hpp"
 #include "cuda/kernels.hpp"
@@ -199,17 +199,8 @@ DeviceInForce::~DeviceInForce() { in_force = before_; }
 cuda::Device* device_of_environment() {
   if (in_force) return in_force;
   static const std::unique_ptr<EmulatorDevice> device = []() -> std::unique_ptr<EmulatorDevice> {
-    const char* wanted = std::getenv("MICROSCALE_BACKEND");
-    const std::string_view name = wanted ? wanted : "";
-    if (name == "emulator-sm90") return std::make_unique<EmulatorDevice>(9, 0);
-    if (name == "emulator-sm100") return std::make_unique<EmulatorDevice>(10, 0);
-    if (name == "emulator-sm120") return std::make_unique<EmulatorDevice>(12, 0);
-    if (name.starts_with("emulator-"))
-      throw Error(ErrorCode::invalid_argument,
-                  fmt::format("cuda: MICROSCALE_BACKEND is '{}'; the emulated GPUs are "
-                              "emulator-sm90, emulator-sm100 and emulator-sm120",
-                              name));
-    return nullptr;
+    const EmulatedGpu* gpu = find_emulated_gpu(backend_of_environment());
+    return gpu ? std::make_unique<EmulatorDevice>(gpu->major, 0) : nullptr;
   }();
   return device.get();
 }

@@ -73,9 +73,8 @@ class DeviceInForce {
   cuda::Device* before_;
 };
 
-/// The device in force; else the one that MICROSCALE_BACKEND names ("emulator-sm90",
-/// "emulator-sm100", "emulator-sm120"), one for the process; null when there is neither. Throws
-/// Error{invalid_argument} for an emulator that there is not.
+/// The device in force; else the one that MICROSCALE_BACKEND names (core/backend_name.hpp), one for
+/// the process; null when there is neither. Throws Error{invalid_argument} for a name of nobody.
 cuda::Device* device_of_environment();
 
 }  // namespace microscale::emulator

@@ -1,10 +1,10 @@
 #include "ops/backends.hpp"
 
 #include <array>
-#include <cstdlib>
 #include <string>
 #include <string_view>
 
+#include "core/backend_name.hpp"
 #include "formats/compat.hpp"
 
 namespace microscale {
@@ -70,19 +70,18 @@ std::string_view to_string(Backend backend) {
 }
 
 std::vector<Backend> available_backends() {
-  const char* wanted = std::getenv("MICROSCALE_BACKEND");
+  std::string_view wanted = backend_of_environment();
   // An emulated GPU stands behind backend cuda (src/emulator/device.hpp), and leaves the CPU's as
   // they are.
-  if (wanted && std::string_view(wanted).starts_with("emulator-")) wanted = nullptr;
+  if (find_emulated_gpu(wanted)) wanted = {};
   std::vector<Backend> backends;
   for (const KernelTable* table : tables)
-    if (table->available() && (!wanted || !*wanted || to_string(table->backend) == wanted))
+    if (table->available() && (wanted.empty() || to_string(table->backend) == wanted))
       backends.push_back(table->backend);
   if (backends.empty())
-    throw Error(ErrorCode::unsupported,
-                "MICROSCALE_BACKEND=" + std::string(wanted ? wanted : "") +
-                    " names no backend of this machine; unset it, or use "
-                    "reference, avx2, avx512 or amx where the processor has it");
+    throw Error(ErrorCode::unsupported, "MICROSCALE_BACKEND=" + std::string(wanted) +
+                                            ": this processor has no " + std::string(wanted) +
+                                            "; unset it, or use reference");
   return backends;
 }
 

@@ -2,6 +2,7 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <cstdlib>
 #include <string>
 
@@ -66,14 +67,24 @@ TEST_F(BackendsTest, one_asked_for_by_name_is_named_where_it_has_no_kernel) {
   }
 }
 
-TEST_F(BackendsTest, unknown_names_are_refused_with_the_choices) {
-  setenv("MICROSCALE_BACKEND", "avx1024", 1);
-  try {
-    available_backends();
-    FAIL() << "an unknown backend was accepted";
-  } catch (const Error& error) {
-    EXPECT_EQ(error.code(), ErrorCode::unsupported);
-    EXPECT_NE(std::string(error.what()).find("avx1024"), std::string::npos);
+TEST_F(BackendsTest, an_emulated_gpu_leaves_those_of_the_processor) {
+  const std::vector<Backend> all = available_backends();
+  setenv("MICROSCALE_BACKEND", "emulator-sm90", 1);
+  EXPECT_EQ(available_backends(), all);
+}
+
+TEST_F(BackendsTest, names_of_nobody_and_of_other_processors_are_refused) {
+  const std::vector<Backend> all = available_backends();
+  for (const char* name : {"avx1024", "emulator-sm70", "amx", "avx512", "avx2"}) {
+    const auto has = [&](Backend backend) { return to_string(backend) == name; };
+    if (std::any_of(all.begin(), all.end(), has)) continue;
+    setenv("MICROSCALE_BACKEND", name, 1);
+    try {
+      available_backends();
+      FAIL() << name << " was accepted";
+    } catch (const Error& error) {
+      EXPECT_NE(std::string(error.what()).find(name), std::string::npos) << error.what();
+    }
   }
 }
 

@@ -52,6 +52,15 @@ TEST(Version, is_the_same_as_option_and_as_command) {
   EXPECT_EQ(json["backends"].back(), "reference");
 }
 
+TEST(Environment, a_backend_of_nobody_is_refused_by_every_command) {
+  for (const char* name : {"bogus", "emulator-bogus"}) {
+    const Outcome outcome = microscale({"explain", "1"}, "", {{"MICROSCALE_BACKEND", name}});
+    EXPECT_EQ(outcome.code, 2);
+    EXPECT_NE(outcome.err.find(name), std::string::npos) << outcome.err;
+    EXPECT_NE(outcome.err.find("emulator-sm90"), std::string::npos) << outcome.err;
+  }
+}
+
 TEST(Json, an_error_is_one_object_on_standard_output_too) {
   const Outcome outcome = microscale({"explain", "1", "--json", "--format", "nvfp5"});
   EXPECT_EQ(outcome.code, 2);

@@ -15,6 +15,7 @@
 #include "commands.hpp"
 #include "completion.hpp"
 #include "console.hpp"
+#include "core/backend_name.hpp"
 #include "core/threads.hpp"
 #include "help.hpp"
 #include "options.hpp"
@@ -180,6 +181,7 @@ int run_arguments(Console& console, std::vector<std::string> arguments, std::str
   } catch (const CLI::ParseError& error) {
     throw Error(ErrorCode::invalid_argument, usage_message(error, *command));
   }
+  backend_of_environment();  // a name of nobody is refused by every command
   return run_command(app, name, words, console);
 }
 
