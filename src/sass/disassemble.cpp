@@ -119,7 +119,8 @@ fs::path find_nvdisasm() {
 
 std::string_view nvdisasm_advice() {
   return "no nvdisasm found; it comes with the CUDA toolkit, or as the Python package "
-         "nvidia-cuda-nvdisasm: put it on the PATH, or name it in MICROSCALE_NVDISASM";
+         "nvidia-cuda-nvdisasm: put it on the PATH, or name it in MICROSCALE_NVDISASM "
+         "(scripts/get_nvdisasm prints one, installed if need be)";
 }
 
 Listing disassemble(std::span<const std::uint8_t> cubin, bool files) {

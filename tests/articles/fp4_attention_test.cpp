@@ -232,9 +232,7 @@ class Fp4AttentionSass : public Fp4AttentionLevels {
   void SetUp() override {
     Fp4AttentionLevels::SetUp();
     if (IsSkipped()) return;
-    ASSERT_FALSE(microscale::sass::find_nvdisasm().empty())
-        << microscale::sass::nvdisasm_advice()
-        << "; scripts/get_nvdisasm prints one, installed if need be";
+    ASSERT_FALSE(microscale::sass::find_nvdisasm().empty()) << microscale::sass::nvdisasm_advice();
   }
   static const microscale::sass::Function& of(const AttentionLevel& level, int d = 128) {
     static const microscale::sass::Listing listing =

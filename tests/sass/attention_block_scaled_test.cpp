@@ -102,8 +102,7 @@ struct Kernel {
 
 TEST(BlockAttentionSass, multiplies_as_much_as_the_softmax_leaves_room_for) {
   if (images().empty()) GTEST_SKIP() << "built without nvcc: no kernels to look at";
-  ASSERT_FALSE(sass::find_nvdisasm().empty())
-      << sass::nvdisasm_advice() << "; scripts/get_nvdisasm prints one, installed if need be";
+  ASSERT_FALSE(sass::find_nvdisasm().empty()) << sass::nvdisasm_advice();
   int kernels = 0;
   for (const cuda::KernelImage* image : images())
     for (const sass::Function& kernel : sass::disassemble(image->cubin.bytes()).functions) {

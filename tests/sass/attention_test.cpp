@@ -33,8 +33,7 @@ class HopperAttention : public ::testing::Test {
  protected:
   void SetUp() override {
     if (cuda::kernel_images().empty()) GTEST_SKIP() << "built without nvcc: no kernels to look at";
-    ASSERT_FALSE(sass::find_nvdisasm().empty())
-        << sass::nvdisasm_advice() << "; scripts/get_nvdisasm prints one, installed if need be";
+    ASSERT_FALSE(sass::find_nvdisasm().empty()) << sass::nvdisasm_advice();
   }
   static sass::Function kernel(const std::string& file, const std::string& name) {
     for (const cuda::KernelImage& image : cuda::kernel_images())

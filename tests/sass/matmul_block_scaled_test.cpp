@@ -43,8 +43,7 @@ std::optional<Loop> main_loop(const sass::Function& kernel) {
 
 TEST(BlockScaledProductSass, multiplies_in_a_quarter_of_the_main_loop_or_more) {
   if (images().empty()) GTEST_SKIP() << "built without nvcc: no kernels to look at";
-  ASSERT_FALSE(sass::find_nvdisasm().empty())
-      << sass::nvdisasm_advice() << "; scripts/get_nvdisasm prints one, installed if need be";
+  ASSERT_FALSE(sass::find_nvdisasm().empty()) << sass::nvdisasm_advice();
   int kernels = 0;
   for (const cuda::KernelImage* image : images())
     for (const sass::Function& kernel : sass::disassemble(image->cubin.bytes()).functions) {

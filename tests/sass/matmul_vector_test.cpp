@@ -31,8 +31,7 @@ TEST(VectorProductSass, keeps_its_register_budget) {
 
 TEST(VectorProductSass, converts_four_rows_of_64_elements_in_two_instructions_an_element) {
   if (images().empty()) GTEST_SKIP() << "built without nvcc: no kernels to look at";
-  ASSERT_FALSE(sass::find_nvdisasm().empty())
-      << sass::nvdisasm_advice() << "; scripts/get_nvdisasm prints one, installed if need be";
+  ASSERT_FALSE(sass::find_nvdisasm().empty()) << sass::nvdisasm_advice();
   int loops = 0;
   for (const cuda::KernelImage* image : images())
     for (const sass::Function& kernel : sass::disassemble(image->cubin.bytes()).functions) {

@@ -29,8 +29,7 @@ class Blackwell : public ::testing::TestWithParam<Image> {
  protected:
   void SetUp() override {
     if (cuda::kernel_images().empty()) GTEST_SKIP() << "built without nvcc: no kernels to look at";
-    ASSERT_FALSE(sass::find_nvdisasm().empty())
-        << sass::nvdisasm_advice() << "; scripts/get_nvdisasm prints one, installed if need be";
+    ASSERT_FALSE(sass::find_nvdisasm().empty()) << sass::nvdisasm_advice();
     for (const cuda::KernelImage& image : cuda::kernel_images())
       if (image.file == GetParam().file && image.architecture == GetParam().architecture)
         listing_ = sass::disassemble(image.cubin.bytes());

@@ -70,6 +70,7 @@ TEST_F(Sass, says_what_it_cannot_read) {
                                      {{"MICROSCALE_NVDISASM", "/nowhere/nvdisasm"}});
   EXPECT_EQ(outcome.code, 2);
   EXPECT_NE(outcome.err.find("no nvdisasm found"), std::string::npos) << outcome.err;
+  EXPECT_NE(outcome.err.find("scripts/get_nvdisasm"), std::string::npos) << outcome.err;
 }
 
 TEST_F(Sass, counts_what_the_program_carries) {
