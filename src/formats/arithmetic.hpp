@@ -4,7 +4,6 @@
 #pragma once
 
 #include <bit>
-#include <cmath>
 #include <cstdint>
 #include <type_traits>
 
@@ -25,24 +24,6 @@ constexpr float fma_constexpr(float a, float b, float c) {
   return static_cast<float>(std::bit_cast<double>(bits));
 }
 
-// floor(sqrt(x)) to 24 bits and a nearest decision, for constant evaluation. x positive and finite.
-constexpr float sqrt_constexpr(float x) {
-  if (x == 0) return x;
-  int exponent = 0;
-  double scaled = x;  // in [2^46, 2^48), by a power of four
-  while (scaled < 0x1p46) scaled *= 4, --exponent;
-  while (scaled >= 0x1p48) scaled /= 4, ++exponent;
-  const auto target = static_cast<std::uint64_t>(scaled);  // exact: a float has 24 bits
-  std::uint64_t root = 0;
-  for (std::uint64_t bit = 1u << 23; bit; bit >>= 1)
-    if ((root + bit) * (root + bit) <= target) root += bit;
-  const bool up = target - root * root > root;  // beyond (root + 1/2)^2; equality cannot happen
-  double value = static_cast<double>(root + up);
-  for (; exponent > 0; --exponent) value *= 2;
-  for (; exponent < 0; ++exponent) value /= 2;
-  return static_cast<float>(value);
-}
-
 }  // namespace detail
 
 /// a * b + c with one rounding.
@@ -61,16 +42,6 @@ MICROSCALE_HD constexpr float divide(float a, float b) {
   return __fdiv_rn(a, b);
 #else
   return a / b;
-#endif
-}
-
-/// Square root, correctly rounded; x >= 0.
-MICROSCALE_HD constexpr float square_root(float x) {
-#if defined(__CUDA_ARCH__)
-  return __fsqrt_rn(x);
-#else
-  if (std::is_constant_evaluated()) return detail::sqrt_constexpr(x);
-  return std::sqrt(x);
 #endif
 }
 

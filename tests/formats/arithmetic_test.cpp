@@ -32,15 +32,6 @@ TEST(Arithmetic, constant_evaluated_fma_equals_the_processor_s) {
   static_assert(fused_multiply_add(0x1.000002p0f, 0x1.000002p0f, -0x1.000004p0f) == 0x1p-46f);
 }
 
-TEST(Arithmetic, constant_evaluated_square_root_equals_the_processor_s) {
-  std::mt19937_64 generator(2);
-  for (int i = 0; i < 20000; ++i) {
-    const float x = std::fabs(random_float(generator));
-    ASSERT_EQ(detail::sqrt_constexpr(x), std::sqrt(x)) << std::hexfloat << x;
-  }
-  static_assert(square_root(2.0f) == 0x1.6a09e6p0f);
-}
-
 TEST(Arithmetic, exp2_is_within_one_unit_in_the_last_place) {
   double worst = 0;
   for (float x = -125.99f; x < 128.0f; x += 0.000917f) {

@@ -96,7 +96,6 @@ inline Int add32(Int a, Int b) { return _mm256_add_epi32(a, b); }
 inline Int sub32(Int a, Int b) { return _mm256_sub_epi32(a, b); }
 inline Int mul32(Int a, Int b) { return _mm256_mullo_epi32(a, b); }  // the lower halves
 inline Int max32(Int a, Int b) { return _mm256_max_epu32(a, b); }
-inline Int min32(Int a, Int b) { return _mm256_min_epu32(a, b); }
 inline Int max32_signed(Int a, Int b) { return _mm256_max_epi32(a, b); }
 inline Int min32_signed(Int a, Int b) { return _mm256_min_epi32(a, b); }
 template <int N>
@@ -162,7 +161,6 @@ inline Mask less(Float a, Float b) { return _mm256_cmp_ps(a, b, _CMP_LT_OQ); }
 inline Mask not_less(Float a, Float b) { return _mm256_cmp_ps(a, b, _CMP_GE_OQ); }
 inline Mask unordered(Float a) { return _mm256_cmp_ps(a, a, _CMP_UNORD_Q); }
 inline Mask equal32(Int a, Int b) { return as_float(_mm256_cmpeq_epi32(a, b)); }
-inline Mask greater32(Int a, Int b) { return as_float(_mm256_cmpgt_epi32(a, b)); }  // signed
 inline Mask both(Mask a, Mask b) { return _mm256_and_ps(a, b); }
 inline Mask either(Mask a, Mask b) { return _mm256_or_ps(a, b); }
 inline Float choose(Mask m, Float yes, Float no) { return _mm256_blendv_ps(no, yes, m); }
