@@ -1,5 +1,8 @@
-// Quantizing on NVIDIA GPUs: Backend::cuda in a Context makes quantize_into and dequantize take
-// device memory and run on Context::stream, with the bytes of every other backend.
+// NVIDIA GPUs: Backend::cuda in a Context makes operations take device memory and run on
+// Context::stream. Those of quantizing, with the bytes of every other backend: quantize_into,
+// quantize_both_into, grouped_quantize_into, silu_mul_, rms_norm_ and hadamard_quantize_into,
+// dequantize, repack_scales and those of container.hpp. And pack_weights, the products of
+// matmul.hpp, append_kv and attention, as their headers say. What follows is about quantizing.
 //
 // Stream-ordered: a call allocates nothing, waits for nothing, and may be captured into a CUDA
 // graph (call load_kernels() before the capture). It runs on the calling thread's current device,

@@ -192,9 +192,10 @@ void check_lengths(const AttentionCall& call) {
   for (std::int64_t s = 0; s < call.sequences; ++s) {
     const std::int64_t q_len = call.q_length(s), kv_len = call.kv_length(s);
     if ((o.max_q_len > 0 && q_len > o.max_q_len) || (o.max_kv_len > 0 && kv_len > o.max_kv_len))
-      refuse(fmt::format(
-          "sequence {} has {} queries and {} keys, more than max_q_len {} or max_kv_len {}", s,
-          q_len, kv_len, o.max_q_len, o.max_kv_len));
+      refuse(fmt::format("sequence {} has {} queries and {} keys, more than{}{}{}", s, q_len,
+                         kv_len, o.max_q_len > 0 ? fmt::format(" max_q_len {}", o.max_q_len) : "",
+                         o.max_q_len > 0 && o.max_kv_len > 0 ? " or" : "",
+                         o.max_kv_len > 0 ? fmt::format(" max_kv_len {}", o.max_kv_len) : ""));
     if (!call.cache() || q_len == 0) continue;
     const KvCache& cache = *call.cache();
     const kv_page::Range paged =

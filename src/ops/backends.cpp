@@ -27,8 +27,8 @@ const KernelTable& choose(const Context& context, const char* operation, Support
   if (context.backend == Backend::cuda)
     throw Error(ErrorCode::unsupported,
                 std::string(operation) +
-                    ": backend cuda offers quantize_into, dequantize and repack_scales, "
-                    "on device memory; choose another backend for this operation");
+                    ": backend cuda has no such operation (microscale/cuda.hpp lists what it has); "
+                    "choose another backend for it, with host memory");
   bool present = false;
   for (Backend backend : available_backends()) {
     if (context.backend != Backend::automatic && context.backend != backend) continue;
