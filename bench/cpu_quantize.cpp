@@ -72,7 +72,7 @@ Result measure_case(const Case& c, const CpuOptions& options, const Watcher& wat
   q.axis = c.axis;
   q.numerics.scale_rule = c.rule;
   q.numerics.rounding = c.rounding;
-  q.global_scale = nvfp4_global_scale(16.0f);
+  q.global_scale = info(c.format).e8m0_scale ? 1.0f : nvfp4_global_scale(16.0f);
   quantize_into(q, code_span, scale_span, options.context);
 
   const QuantizedOutput output{.format = c.format,

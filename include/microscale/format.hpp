@@ -41,7 +41,7 @@ struct FormatInfo {
   double bits_per_element;  ///< codes and scales as stored
 };
 
-const FormatInfo& info(Format format);
+const FormatInfo& info(Format format);  ///< throws Error{invalid_argument} for what is none of these
 std::span<const FormatInfo> all_formats();
 /// By name; "mxfp8" is mxfp8_e4m3. Nothing for an unknown name.
 std::optional<Format> parse_format(std::string_view name);

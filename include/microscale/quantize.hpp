@@ -29,7 +29,8 @@ struct QuantizeOptions {
   Layout layout = Layout::row_major;
   Padding padding = Padding::refuse;
   NonFinite non_finite = NonFinite::encode;
-  std::optional<float> global_scale{};  ///< NVFP4 decode multiplier; computed from the input if absent
+  std::optional<float> global_scale{};  ///< NVFP4 decode multiplier; computed from the input if absent;
+                                        ///< other formats have none and take 1 only
   std::optional<float> tensor_amax{};  ///< NVFP4: largest magnitude of the whole tensor (or group of
                                        ///< tensors) this is a part of; the global scale follows from it
   std::span<const float> weights{};   ///< importance of each position along the block axis, for the
@@ -75,7 +76,8 @@ AbsMax abs_max(const TensorView& input, const Context& context = {});
 
 /// NVFP4 decode multiplier for a tensor of magnitude `amax`: the first float at or above amax / (6 * 448)
 /// for which dividing a block scale by its reciprocal gives the same float as multiplying by it, for all
-/// E4M3 scales: so files that store divisors and files that store multipliers decode alike. 1 for amax 0.
+/// E4M3 scales: so files that store divisors and files that store multipliers decode alike. 1 for amax 0;
+/// throws Error{invalid_argument} for one that is negative or NaN.
 float nvfp4_global_scale(float amax);
 
 /// As tools other than this one compute it, from amax; a decode multiplier like the above.

@@ -50,7 +50,9 @@ struct BlockShape {
   std::int64_t length() const { return axis == BlockAxis::cols ? cols : rows; }
   std::int64_t blocks_per_line() const;    ///< the last block may be zero-padded
   std::int64_t code_bytes_per_line() const;  ///< whole blocks
-  std::int64_t code_bytes() const { return lines() * code_bytes_per_line(); }
+  // These two throw Error: invalid_argument for negative sizes, out_of_memory for what no process
+  // can address.
+  std::int64_t code_bytes() const;
   std::int64_t scale_bytes() const;        ///< padding of the layout included
   bool operator==(const BlockShape&) const = default;
 };
@@ -68,7 +70,7 @@ struct BlockTensorView {
 class BlockTensor {
  public:
   BlockTensor() = default;
-  /// Allocates for `shape`, zero-filled. Throws Error{out_of_memory}.
+  /// Allocates for `shape`, zero-filled. Throws Error{out_of_memory}, or as BlockShape does.
   explicit BlockTensor(const BlockShape& shape);
 
   const BlockShape& shape() const { return shape_; }

@@ -7,6 +7,7 @@
 #include <string>
 
 #include "formats/compat_elements.hpp"
+#include "formats/global_scale.hpp"
 #include "microscale/error.hpp"
 #include "microscale/quantize.hpp"
 
@@ -133,6 +134,10 @@ bool follows_tool(const Numerics& numerics, Format format) {
 }
 
 ToolGlobal tool_global(Compat compat, float amax, DType dtype) {
+  if (!(amax >= 0))
+    throw Error(ErrorCode::invalid_argument,
+                "NVFP4 global scale: the largest magnitude is " + std::to_string(amax) +
+                    "; it must not be negative nor NaN (0 of a tensor of zeros)");
   switch (compat) {
     case Compat::torchao:
     case Compat::modelopt: {
@@ -154,7 +159,7 @@ ToolGlobal tool_global(Compat compat, float amax, DType dtype) {
     default:
       break;
   }
-  const float decode = nvfp4_global_scale(amax);
+  const float decode = global_scale_of(amax);
   return {decode, decode};
 }
 

@@ -30,7 +30,7 @@ struct ToolGlobal {
 };
 
 /// Of a tensor of type `dtype` with largest magnitude `amax`. compressed-tensors computes it in
-/// that type.
+/// that type. Throws Error{invalid_argument} for an amax that is negative or NaN.
 ToolGlobal tool_global(Compat compat, float amax, DType dtype);
 
 /// The tool's number for a given decode multiplier.

@@ -3,6 +3,8 @@
 
 #include <array>
 
+#include "microscale/error.hpp"
+
 namespace microscale {
 namespace {
 
@@ -34,7 +36,13 @@ std::optional<DType> parse_dtype(std::string_view name) {
   return std::nullopt;
 }
 
-const FormatInfo& info(Format format) { return formats[static_cast<std::size_t>(format)]; }
+const FormatInfo& info(Format format) {
+  const auto index = static_cast<std::size_t>(format);
+  if (index >= formats.size())
+    throw Error(ErrorCode::invalid_argument,
+                "Format " + std::to_string(index) + " is no format; use one of " + format_names());
+  return formats[index];
+}
 
 std::span<const FormatInfo> all_formats() { return formats; }
 

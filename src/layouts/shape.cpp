@@ -1,4 +1,5 @@
 // Sizes of block tensors, per layout.
+#include <algorithm>
 #include <new>
 #include <string>
 
@@ -8,6 +9,27 @@
 #include "microscale/tensor.hpp"
 
 namespace microscale {
+namespace {
+
+// So that no product below overflows.
+void check_sizes(const BlockShape& shape) {
+  const auto refuse = [&](ErrorCode code, const std::string& why) {
+    throw Error(code, "BlockShape: a matrix of " + std::to_string(shape.rows) + " x " +
+                          std::to_string(shape.cols) + why);
+  };
+  if (shape.rows < 0 || shape.cols < 0)
+    refuse(ErrorCode::invalid_argument, "; rows and cols must not be negative");
+  constexpr double addressable = 0x1p47;  // bytes, of a process on x86-64
+  const double rows = std::max(static_cast<double>(shape.rows), 1.0),
+               cols = std::max(static_cast<double>(shape.cols), 1.0);
+  const FormatInfo& format = info(shape.format);
+  if (rows * cols * format.code_bits / 8 > addressable)
+    refuse(ErrorCode::out_of_memory,
+           " in " + std::string(format.name) +
+               " is more than fits in memory; quantize fewer rows at a time");
+}
+
+}  // namespace
 
 std::int64_t BlockShape::blocks_per_line() const {
   const int block = info(format).block;
@@ -19,21 +41,25 @@ std::int64_t BlockShape::code_bytes_per_line() const {
   return microscale::code_bytes(f, blocks_per_line() * f.block);
 }
 
+std::int64_t BlockShape::code_bytes() const {
+  check_sizes(*this);
+  return lines() * code_bytes_per_line();
+}
+
 std::int64_t BlockShape::scale_bytes() const {
+  check_sizes(*this);
   return layout == Layout::row_major ? row_major::bytes(lines(), blocks_per_line())
                                      : tiled_128x4::bytes(lines(), blocks_per_line());
 }
 
 BlockTensor::BlockTensor(const BlockShape& shape) : shape_(shape) {
-  constexpr std::int64_t addressable = std::int64_t{1} << 47;  // bytes, of a process on x86-64
+  const std::int64_t code_bytes = shape.code_bytes(), scale_bytes = shape.scale_bytes();
   try {
-    if (shape.code_bytes() > addressable) throw std::bad_alloc();
-    codes_.resize(static_cast<std::size_t>(shape.code_bytes()));
-    scales_.resize(static_cast<std::size_t>(shape.scale_bytes()));
+    codes_.resize(static_cast<std::size_t>(code_bytes));
+    scales_.resize(static_cast<std::size_t>(scale_bytes));
   } catch (const std::exception&) {
     throw Error(ErrorCode::out_of_memory,
-                "BlockTensor: no memory for " +
-                    std::to_string(shape.code_bytes() + shape.scale_bytes()) +
+                "BlockTensor: no memory for " + std::to_string(code_bytes + scale_bytes) +
                     " bytes of codes and scales; quantize fewer rows at a time");
   }
 }

@@ -26,7 +26,7 @@ std::int64_t find_non_finite(const TensorView& input, std::int64_t first, std::i
 }  // namespace
 
 AbsMax abs_max(const TensorView& input, const Context& context) {
-  check_view("abs_max", input.data, input.rows, input.cols, input.row_stride);
+  check_view("abs_max", input);
   const KernelTable& table = choose_backend("abs_max", context);
   const std::int64_t runs_per_row = (input.cols + run_elements - 1) / run_elements;
   const std::int64_t rows_per_item =

@@ -32,6 +32,13 @@ void check_view(const char* operation, const void* data, std::int64_t rows, std:
                 fmt::format("{}: data is null for a matrix of {} x {}", operation, rows, cols));
 }
 
+void check_dtype(const char* operation, DType type) {
+  if (type != DType::f32 && type != DType::f16 && type != DType::bf16)
+    throw Error(ErrorCode::invalid_argument,
+                fmt::format("{}: DType {} is no element type; use f32, f16 or bf16", operation,
+                            static_cast<int>(type)));
+}
+
 void check_bytes(const char* operation, const char* what, std::int64_t got, std::int64_t wanted) {
   if (got != wanted)
     throw Error(ErrorCode::invalid_argument,

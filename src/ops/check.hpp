@@ -3,11 +3,23 @@
 
 #include <cstdint>
 
+#include "microscale/format.hpp"
+
 namespace microscale {
 
 /// Sizes not negative, a stride that holds a row, data where there are elements.
 void check_view(const char* operation, const void* data, std::int64_t rows, std::int64_t cols,
                 std::int64_t row_stride);
+
+/// One of those that there are: any number can be made a DType.
+void check_dtype(const char* operation, DType type);
+
+/// As above, of a TensorView or MutableTensorView, and its type.
+template <class View>
+void check_view(const char* operation, const View& view) {
+  check_dtype(operation, view.dtype);
+  check_view(operation, view.data, view.rows, view.cols, view.row_stride);
+}
 
 /// `got` bytes where `wanted` are needed, for the buffer called `what`.
 void check_bytes(const char* operation, const char* what, std::int64_t got, std::int64_t wanted);

@@ -36,7 +36,7 @@ void dequantize(const BlockTensorView& input, const MutableTensorView& output,
                 const Context& context) try {
   const BlockShape& shape = input.shape;
   check_input("dequantize", input);
-  check_view("dequantize", output.data, output.rows, output.cols, output.row_stride);
+  check_view("dequantize", output);
   if (output.rows != shape.rows || output.cols != shape.cols)
     throw Error(ErrorCode::invalid_argument,
                 fmt::format("dequantize: the output is {} x {}, the block tensor {} x {}",

@@ -27,9 +27,7 @@ namespace {
   throw Error(ErrorCode::invalid_argument, sentence);
 }
 
-void check_matrix(const char* operation, const TensorView& m) {
-  check_view(operation, m.data, m.rows, m.cols, m.row_stride);
-}
+void check_matrix(const char* operation, const TensorView& m) { check_view(operation, m); }
 
 void check_same(const char* operation, const char* what, const TensorView& m,
                 const TensorView& like) {

@@ -23,7 +23,7 @@ std::int64_t blocks_of(std::int64_t cols, Format format) {
 }
 
 void check_options(const GroupedQuantizeOptions& o, bool on_device) {
-  check_view("grouped_quantize", o.input.data, o.input.rows, o.input.cols, o.input.row_stride);
+  check_view("grouped_quantize", o.input);
   const FormatInfo& format = info(o.format);
   if (o.input.cols % format.block != 0)
     throw Error(ErrorCode::invalid_argument,

@@ -10,6 +10,7 @@
 #include "core/kv_cache_view.hpp"
 #include "layouts/kv_page.hpp"
 #include "microscale/error.hpp"
+#include "ops/check.hpp"
 
 namespace microscale {
 namespace {
@@ -105,6 +106,7 @@ void check_fits(const char* operation, const char* name, std::span<const std::in
 
 MemoryRange check_heads(const char* operation, const char* name, const HeadsView& view,
                         bool on_device) {
+  check_dtype(operation, view.dtype);
   if (view.batch < 0 || view.tokens < 0 || view.heads < 0 || view.d < 0)
     refuse(fmt::format("{}: {} is [{}, {}, {}, {}]; no size may be negative", operation, name,
                        view.batch, view.tokens, view.heads, view.d));

@@ -33,7 +33,7 @@ BlockShape shape_of(const QuantizeOptions& options) {
 }  // namespace
 
 void check_quantize_options(const QuantizeOptions& o, const BlockShape& shape) {
-  check_view("quantize", o.input.data, o.input.rows, o.input.cols, o.input.row_stride);
+  check_view("quantize", o.input);
   const FormatInfo& format = info(o.format);
   if (shape.length() % format.block != 0 && o.padding == Padding::refuse)
     throw Error(
@@ -56,7 +56,13 @@ void check_quantize_options(const QuantizeOptions& o, const BlockShape& shape) {
           ErrorCode::invalid_argument,
           fmt::format("quantize: importance weight {}; weights must be finite and not negative",
                       weight));
-  if (o.global_scale && !format.e8m0_scale) check_global_scale("quantize", *o.global_scale);
+  if (!o.global_scale) return;
+  if (!format.e8m0_scale) return check_global_scale("quantize", *o.global_scale);
+  if (*o.global_scale != 1)
+    throw Error(ErrorCode::invalid_argument,
+                fmt::format("quantize: global scale {} for {}, which has none; leave it out, or "
+                            "choose nvfp4",
+                            *o.global_scale, format.name));
 }
 
 namespace {
@@ -155,8 +161,7 @@ float quantize_into(const QuantizeOptions& o, std::span<std::uint8_t> codes,
 }
 
 BlockTensor quantize(const QuantizeOptions& options, const Context& context) try {
-  check_view("quantize", options.input.data, options.input.rows, options.input.cols,
-             options.input.row_stride);
+  check_view("quantize", options.input);
   if (context.backend == Backend::cuda)
     throw Error(ErrorCode::unsupported,
                 "quantize: backend cuda writes to device memory of the caller; call "

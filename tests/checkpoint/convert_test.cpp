@@ -45,11 +45,12 @@ void expect_layer(const TestTensors& output, const std::string& module,
                   const std::vector<float>& values, std::int64_t rows, std::int64_t cols,
                   const QuantizeModelOptions& options, std::optional<float> global_scale = {},
                   std::span<const float> weights = {}) {
-  const BlockTensor wanted = quantize({.input = {values.data(), DType::f32, rows, cols, cols},
-                                       .format = options.format,
-                                       .numerics = options.numerics,
-                                       .global_scale = global_scale,
-                                       .weights = weights});
+  const BlockTensor wanted =
+      quantize({.input = {values.data(), DType::f32, rows, cols, cols},
+                .format = options.format,
+                .numerics = options.numerics,
+                .global_scale = info(options.format).e8m0_scale ? std::nullopt : global_scale,
+                .weights = weights});
   const FormatInfo& format = info(options.format);
   const std::string codes = module + (format.code_bits == 4 ? ".weight_packed" : ".weight");
   ASSERT_TRUE(output.contains(codes)) << codes;

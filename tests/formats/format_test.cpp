@@ -2,6 +2,10 @@
 
 #include <gtest/gtest.h>
 
+#include <string>
+
+#include "microscale/error.hpp"
+
 namespace microscale {
 namespace {
 
@@ -14,6 +18,21 @@ TEST(Format, table_is_indexed_by_format_and_names_round_trip) {
   }
   EXPECT_EQ(parse_format("mxfp8"), Format::mxfp8_e4m3);
   EXPECT_FALSE(parse_format("fp4"));
+}
+
+TEST(Format, of_no_name_is_refused) {
+  for (const int number : {7, 77, 255}) {
+    try {
+      info(static_cast<Format>(number));
+      ADD_FAILURE() << number << " was accepted";
+    } catch (const Error& error) {
+      EXPECT_EQ(error.code(), ErrorCode::invalid_argument);
+      const std::string message = error.what();
+      EXPECT_NE(message.find("Format " + std::to_string(number) + " "), std::string::npos)
+          << message;
+      EXPECT_NE(message.find("mxint8"), std::string::npos) << message;
+    }
+  }
 }
 
 TEST(Format, code_bytes_rounds_up_to_whole_bytes) {

@@ -1,5 +1,8 @@
 #include <gtest/gtest.h>
 
+#include <string>
+#include <utility>
+
 #include "layouts/row_major.hpp"
 #include "microscale/error.hpp"
 #include "microscale/tensor.hpp"
@@ -36,13 +39,37 @@ TEST(BlockTensor, owns_zeroed_bytes_of_the_shape_s_sizes) {
 }
 
 TEST(BlockTensor, too_large_a_shape_is_an_error_that_says_so) {
-  const BlockShape shape{
-      .rows = std::int64_t{1} << 31, .cols = std::int64_t{1} << 31, .format = Format::mxfp4};
-  try {
-    BlockTensor tensor(shape);
-    FAIL() << "2^62 elements were allocated";
-  } catch (const Error& error) {
-    EXPECT_EQ(error.code(), ErrorCode::out_of_memory);
+  constexpr std::int64_t one = 1;
+  for (const auto& [rows, cols] : {std::pair{one << 31, one << 31},
+                                   {one << 59, one << 20},
+                                   {one << 20, one << 59},
+                                   {std::int64_t{0}, one << 62}}) {
+    const BlockShape shape{.rows = rows, .cols = cols, .format = Format::mxfp4};
+    try {
+      BlockTensor tensor(shape);
+      ADD_FAILURE() << rows << " x " << cols << " was allocated";
+    } catch (const Error& error) {
+      EXPECT_EQ(error.code(), ErrorCode::out_of_memory);
+      EXPECT_NE(std::string(error.what()).find(std::to_string(rows) + " x " + std::to_string(cols)),
+                std::string::npos)
+          << error.what();
+    }
+  }
+}
+
+TEST(BlockShape, of_negative_sizes_is_an_error) {
+  for (const BlockShape& shape :
+       {BlockShape{.rows = -10, .cols = 32}, BlockShape{.rows = 10, .cols = -32}}) {
+    try {
+      BlockTensor tensor(shape);
+      ADD_FAILURE() << "allocated";
+    } catch (const Error& error) {
+      EXPECT_EQ(error.code(), ErrorCode::invalid_argument);
+      EXPECT_NE(std::string(error.what()).find("must not be negative"), std::string::npos)
+          << error.what();
+    }
+    EXPECT_THROW(shape.code_bytes(), Error);
+    EXPECT_THROW(shape.scale_bytes(), Error);
   }
 }
 

@@ -117,8 +117,10 @@ TEST_F(AttentionRefusals, numbers_out_of_range) {
   refuse([&](auto& c) { c.softcap = -1; }, "softcap is -1");
   refuse([&](auto& c) { c.window = -1; }, "window of -1");
   refuse([&](auto& c) { c.splits = 257; }, "257 splits");
-  refuse([&](auto& c) { c.max_q_len = 2; }, "3 queries and 20 keys");
-  refuse([&](auto& c) { c.max_kv_len = 19; }, "3 queries and 20 keys");
+  refuse([&](auto& c) { c.max_q_len = 2; }, "3 queries and 20 keys, more than max_q_len 2");
+  refuse([&](auto& c) { c.max_kv_len = 19; }, "3 queries and 20 keys, more than max_kv_len 19");
+  refuse([&](auto& c) { c.max_q_len = c.max_kv_len = 2; }, "than max_q_len 2 or max_kv_len 2");
+  refuse([&](auto& c) { dense(c.q).dtype = static_cast<DType>(77); }, "DType 77");
 }
 
 TEST_F(AttentionRefusals, offsets_that_leave_the_tensor) {

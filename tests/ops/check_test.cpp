@@ -8,6 +8,7 @@
 #include <string>
 
 #include "microscale/error.hpp"
+#include "microscale/tensor.hpp"
 
 namespace microscale {
 namespace {
@@ -40,6 +41,16 @@ TEST(Check, a_view_needs_sizes_a_stride_and_data) {
         message_of([&] { check_view("op", &data, rows, cols, stride); }).find("more than fits"),
         std::string::npos);
   EXPECT_EQ(message_of([&] { check_view("op", &data, 1, 3, huge); }), "");
+}
+
+TEST(Check, element_types_are_those_that_there_are) {
+  const float data = 0;
+  for (const DType type : {DType::f32, DType::f16, DType::bf16})
+    EXPECT_EQ(message_of([&] { check_view("op", TensorView{&data, type, 1, 1, 1}); }), "");
+  EXPECT_NE(message_of([&] {
+              check_view("op", TensorView{&data, static_cast<DType>(77), 1, 1, 1});
+            }).find("op: DType 77 is no element type"),
+            std::string::npos);
 }
 
 TEST(Check, buffers_have_exactly_their_size) {

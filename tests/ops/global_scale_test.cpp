@@ -2,8 +2,10 @@
 
 #include <cmath>
 #include <random>
+#include <string>
 
 #include "formats/elements.hpp"
+#include "microscale/error.hpp"
 #include "microscale/quantize.hpp"
 
 namespace microscale {
@@ -26,6 +28,24 @@ TEST(GlobalScale, divisor_and_multiplier_decode_alike) {
   EXPECT_EQ(nvfp4_global_scale(0.0f), 1.0f);
   EXPECT_TRUE(std::isnormal(1.0f / nvfp4_global_scale(0x1p-149f)));
   EXPECT_TRUE(std::isfinite(nvfp4_global_scale(INFINITY)));
+}
+
+TEST(GlobalScale, of_what_is_no_magnitude_is_refused) {
+  EXPECT_EQ(nvfp4_global_scale(-0.0f), 1.0f);
+  for (const float amax : {-1.0f, -INFINITY, NAN}) {
+    for (const Compat compat : {Compat::none, Compat::torchao, Compat::transformer_engine,
+                                Compat::vllm, Compat::compressed_tensors, Compat::llama_cpp}) {
+      try {
+        nvfp4_global_scale(amax, compat);
+        ADD_FAILURE() << amax << ' ' << to_string(compat);
+      } catch (const Error& error) {
+        EXPECT_EQ(error.code(), ErrorCode::invalid_argument);
+        EXPECT_NE(std::string(error.what()).find("must not be negative nor NaN"),
+                  std::string::npos);
+      }
+    }
+    EXPECT_THROW(nvfp4_global_scale(amax), Error);
+  }
 }
 
 }  // namespace

@@ -141,7 +141,7 @@ TEST(Matmul, quantized_outputs_are_the_quantized_fp32_result) {
         for (Rounding rounding : {Rounding::nearest_even, Rounding::stochastic}) {
           QuantizeOptions options{.input = f32.view(), .format = format, .layout = layout};
           options.numerics.rounding = rounding;
-          options.global_scale = 0.05f;
+          if (format == Format::nvfp4) options.global_scale = 0.05f;
           const BlockTensor wanted = quantize(options);
           BlockTensor got(wanted.shape());
           for (std::uint8_t& scale : got.scales()) scale = 0xEE;

@@ -351,6 +351,9 @@ TEST(Quantize, refuses_with_what_where_and_how) {
     EXPECT_NE(text.find(part), std::string::npos) << text;
   };
   has(message([](auto& o) { o.input.cols = 33; }), "block of 32");
+  has(message([](auto& o) { o.format = static_cast<Format>(77); }), "Format 77");
+  has(message([](auto& o) { o.input.dtype = static_cast<DType>(77); }), "DType 77");
+  has(message([](auto& o) { o.global_scale = 2.0f; }), "global scale 2 for mxfp4, which has none");
   has(message([](auto& o) { o.input.row_stride = 3; }), "row_stride");
   has(message([](auto& o) { o.input.data = nullptr; }), "null");
   has(message([](auto& o) { o.input.rows = -1; }), "negative");
@@ -364,6 +367,11 @@ TEST(Quantize, refuses_with_what_where_and_how) {
         o.global_scale = 0.0f;
       }),
       "global scale");
+  has(message([](auto& o) {
+        o.format = Format::nvfp4;
+        o.tensor_amax = -1.0f;
+      }),
+      "largest magnitude is -1");
 }
 
 }  // namespace
