@@ -3,6 +3,7 @@
 #include <new>
 #include <string>
 
+#include "core/memory_range.hpp"
 #include "layouts/row_major.hpp"
 #include "layouts/tiled_128x4.hpp"
 #include "microscale/error.hpp"
@@ -19,11 +20,10 @@ void check_sizes(const BlockShape& shape) {
   };
   if (shape.rows < 0 || shape.cols < 0)
     refuse(ErrorCode::invalid_argument, "; rows and cols must not be negative");
-  constexpr double addressable = 0x1p47;  // bytes, of a process on x86-64
   const double rows = std::max(static_cast<double>(shape.rows), 1.0),
                cols = std::max(static_cast<double>(shape.cols), 1.0);
   const FormatInfo& format = info(shape.format);
-  if (rows * cols * format.code_bits / 8 > addressable)
+  if (rows * cols * format.code_bits / 8 > addressable_bytes)
     refuse(ErrorCode::out_of_memory,
            " in " + std::string(format.name) +
                " is more than fits in memory; quantize fewer rows at a time");

@@ -35,7 +35,9 @@ void check_sizes(const char* operation, std::int64_t matrices, std::int64_t rows
 MemoryRange check_dense(const char* operation, const char* name, const void* data, DType dtype,
                         std::int64_t rows, std::int64_t cols, std::int64_t row_stride,
                         std::int64_t matrices) {
-  check_view(fmt::format("{}: {}", operation, name).c_str(), data, rows, cols, row_stride);
+  const std::string what = fmt::format("{}: {}", operation, name);
+  check_dtype(what.c_str(), dtype);
+  check_view(what.c_str(), data, rows, cols, row_stride);
   const std::int64_t element = size_of(dtype);
   if (reinterpret_cast<std::uintptr_t>(data) % static_cast<std::uintptr_t>(element) != 0)
     refuse(fmt::format("{}: {} is {} at an address that is no multiple of {}; align it", operation,
