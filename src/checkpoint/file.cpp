@@ -23,6 +23,7 @@ Failure io_failure(const char* verb, const fs::path& path, int error) {
   if (error == EACCES || error == EPERM) advice = "; check its permissions";
   if (error == ENOENT) advice = "; check the path";
   if (error == EMFILE) advice = "; raise the limit of open files (ulimit -n)";
+  if (error == EROFS) advice = "; name a file on a disk that can be written to";
   return {ErrorCode::io,
           fmt::format("cannot {} '{}': {}{}", verb, path.string(), std::strerror(error), advice)};
 }
@@ -161,9 +162,24 @@ Result<OutputFile> OutputFile::create(const fs::path& final_path,
   const int flags = O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC | O_NOFOLLOW;
   const int descriptor = retry_interrupted([&] { return ::open(partial.c_str(), flags, 0666); });
   if (descriptor < 0) return io_failure("create", partial, errno);
-  OutputFile file(final_path, descriptor);
+  return opened(OutputFile(final_path, partial, descriptor), size);
+}
+
+Result<OutputFile> OutputFile::create_among_others(const fs::path& final_path,
+                                                   std::optional<std::uint64_t> size) {
+  for (int attempt = 0;; ++attempt) {
+    const fs::path partial =
+        folder_of(final_path) / fmt::format(".microscale-{}-{}.partial", ::getpid(), attempt);
+    const int flags = O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC;
+    const int descriptor = retry_interrupted([&] { return ::open(partial.c_str(), flags, 0666); });
+    if (descriptor >= 0) return opened(OutputFile(final_path, partial, descriptor), size);
+    if (errno != EEXIST) return io_failure("create", final_path, errno);
+  }
+}
+
+Result<OutputFile> OutputFile::opened(OutputFile file, std::optional<std::uint64_t> size) {
   if (size) {
-    if (Status reserved = reserve(descriptor, final_path, *size); !reserved) {
+    if (Status reserved = reserve(file.descriptor_, file.final_path_, *size); !reserved) {
       return reserved.failure();
     }
   }
@@ -172,12 +188,14 @@ Result<OutputFile> OutputFile::create(const fs::path& final_path,
 
 OutputFile::OutputFile(OutputFile&& other) noexcept
     : final_path_(std::move(other.final_path_)),
+      partial_(std::move(other.partial_)),
       descriptor_(std::exchange(other.descriptor_, -1)) {}
 
 OutputFile& OutputFile::operator=(OutputFile&& other) noexcept {
   if (this == &other) return *this;
   discard();
   final_path_ = std::move(other.final_path_);
+  partial_ = std::move(other.partial_);
   descriptor_ = std::exchange(other.descriptor_, -1);
   return *this;
 }
@@ -187,7 +205,7 @@ OutputFile::~OutputFile() { discard(); }
 void OutputFile::discard() {
   if (descriptor_ < 0) return;
   ::close(std::exchange(descriptor_, -1));
-  ::unlink(partial_path(final_path_).c_str());
+  ::unlink(partial_.c_str());
 }
 
 Status OutputFile::write_at(std::uint64_t offset, std::span<const std::uint8_t> bytes) const {
@@ -214,13 +232,12 @@ void OutputFile::flush_range(std::uint64_t offset, std::uint64_t length) const {
 }
 
 Status OutputFile::commit() {
-  const fs::path partial = partial_path(final_path_);
   // Some file systems report a failed write only here; the name must then not appear.
   if (retry_interrupted([&] { return ::fsync(descriptor_); }) != 0) {
     return io_failure("finish writing", final_path_, errno);
   }
-  if (::rename(partial.c_str(), final_path_.c_str()) != 0) {
-    return io_failure("give its final name to", partial, errno);
+  if (::rename(partial_.c_str(), final_path_.c_str()) != 0) {
+    return io_failure("give its final name to", partial_, errno);
   }
   ::close(std::exchange(descriptor_, -1));
   return sync_folder(folder_of(final_path_));

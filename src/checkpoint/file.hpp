@@ -65,6 +65,10 @@ class OutputFile {
   static Result<OutputFile> create(const std::filesystem::path& final_path,
                                    std::optional<std::uint64_t> size = std::nullopt);
 
+  /// The same for a folder that is not ours: written under a name that no file there has.
+  static Result<OutputFile> create_among_others(const std::filesystem::path& final_path,
+                                                std::optional<std::uint64_t> size = std::nullopt);
+
   OutputFile(OutputFile&& other) noexcept;
   OutputFile& operator=(OutputFile&& other) noexcept;
   ~OutputFile();
@@ -81,15 +85,16 @@ class OutputFile {
   Status commit();
 
  private:
-  OutputFile(std::filesystem::path final_path, int descriptor)
-      : final_path_(std::move(final_path)), descriptor_(descriptor) {}
+  OutputFile(std::filesystem::path final_path, std::filesystem::path partial, int descriptor)
+      : final_path_(std::move(final_path)), partial_(std::move(partial)), descriptor_(descriptor) {}
+  static Result<OutputFile> opened(OutputFile file, std::optional<std::uint64_t> size);
   void discard();
 
-  std::filesystem::path final_path_;
+  std::filesystem::path final_path_, partial_;
   int descriptor_ = -1;
 };
 
-/// The name under which OutputFile writes: `<final>.partial` in the same folder.
+/// The name under which OutputFile::create() writes: `<final>.partial` in the same folder.
 std::filesystem::path partial_path(const std::filesystem::path& final_path);
 
 /// Old contents or new ones under `path`, never a mixture, whatever happens meanwhile.

@@ -5,6 +5,8 @@
 #include <algorithm>
 
 #include "checkpoint/conversion_report.hpp"
+#include "checkpoint/named_file.hpp"
+#include "checkpoint/shard_index.hpp"
 
 namespace microscale {
 namespace {
@@ -41,6 +43,40 @@ std::string join(const std::vector<std::string>& patterns) {
   std::string text;
   for (const std::string& pattern : patterns) text += "'" + pattern + "' ";
   return text.empty() ? "none" : text;
+}
+
+// Relative to the folder, in the input or in the output, as both have the same names.
+std::vector<fs::path> files_of(const ModelPlan& plan) {
+  std::vector<fs::path> names = plan.model.other_files;
+  for (const ModelShard& shard : plan.model.shards) names.emplace_back(shard.name);
+  names.insert(names.end(), {shard_index_name, "config.json"});
+  return names;
+}
+
+// Why a report must not be at `place`, which is resolved; nullptr: it may.
+Result<const char*> report_obstacle(const ModelPlan& plan, const QuantizeModelOptions& options,
+                                    const fs::path& place) {
+  const auto from = resolve(options.input), to = resolve(options.output);
+  if (!from) return from.failure();
+  if (!to) return to.failure();
+  const char* input = "is of the input, which is never written to";
+  if (is_within(place, from.value())) return input;
+  // Files of the input may be links to elsewhere, as in a Hugging Face cache.
+  std::vector<fs::path> read;
+  for (const fs::path& name : files_of(plan)) read.push_back(plan.model.root / name);
+  if (!options.importance.empty()) read.push_back(options.importance);
+  for (const fs::path& path : read) {
+    std::error_code error;
+    if (fs::exists(path, error) && fs::canonical(path, error) == place) return input;
+  }
+  if (is_within(to.value(), place)) return "is where the output folder will be";
+  std::vector<fs::path> written = files_of(plan);
+  written.emplace_back(journal_name);
+  for (const fs::path& name : written) {
+    const fs::path path = to.value() / name;
+    if (is_within(path, place) || partial_path(path) == place) return "is of the output itself";
+  }
+  return nullptr;
 }
 
 // Whether the folder holds anything; a folder that does not exist holds nothing.
@@ -83,6 +119,27 @@ Status check_output_place(const fs::path& input, const fs::path& output) {
       fmt::format("quantize: the output '{}' {} '{}', which is never written to; name another "
                   "folder",
                   output.string(), relation, input.string())};
+}
+
+Status check_report_place(const ModelPlan& plan, const QuantizeModelOptions& options,
+                          const fs::path& report) {
+  const auto place = resolve(report), output = resolve(options.output);
+  if (!place) return place.failure();
+  if (!output) return output.failure();
+  const auto obstacle = report_obstacle(plan, options, place.value());
+  if (!obstacle) return obstacle.failure();
+  if (obstacle.value()) {
+    return Failure{ErrorCode::invalid_argument,
+                   fmt::format("quantize: the report '{}' {}; name another file", report.string(),
+                               obstacle.value())};
+  }
+  // The output folder is made by the run, if it is not there.
+  std::error_code error;
+  const bool to_be_made =
+      place.value().parent_path() == output.value() && !fs::exists(output.value(), error);
+  if (to_be_made && report.has_filename()) return success();
+  const auto named = place_of_named_file(report);
+  return named ? success() : Status(named.failure());
 }
 
 Result<Fingerprint> fingerprint_of(const ModelPlan& plan, const QuantizeModelOptions& options) {

@@ -15,6 +15,11 @@ namespace microscale {
 /// The output must be neither the input, nor inside it, nor around it, links followed.
 Status check_output_place(const std::filesystem::path& input, const std::filesystem::path& output);
 
+/// A report on the conversion may lie beside the model or in the output folder, but must not take
+/// the place of a file of the input or of one that the plan writes.
+Status check_report_place(const ModelPlan& plan, const QuantizeModelOptions& options,
+                          const std::filesystem::path& report);
+
 /// Input files (name, size, time, header), and every option that changes a byte.
 Result<Fingerprint> fingerprint_of(const ModelPlan& plan, const QuantizeModelOptions& options);
 

@@ -82,6 +82,46 @@ TEST_F(OutputFolder, notices_an_input_that_changed_meanwhile) {
   EXPECT_TRUE(fails_with(check_unchanged(model), "was changed while it was converted"));
 }
 
+TEST_F(OutputFolder, report_takes_the_place_of_no_file_of_the_model) {
+  const QuantizeModelOptions options = options_for(folder, Format::mxfp4);
+  const auto check = [&](const fs::path& report) {
+    return check_report_place(take(make_model_plan(options)), options, report);
+  };
+  for (const char* report : {"page.html", "out/page.html"}) {
+    EXPECT_TRUE(succeeds(check(folder / report))) << report;
+  }
+  for (const char* report : {"in/page.html", "in/model-00001-of-00002.safetensors", "in"}) {
+    EXPECT_TRUE(fails_with(check(folder / report), "is of the input, which is never written to"))
+        << report;
+  }
+  for (const char* report :
+       {"out/model-00002-of-00002.safetensors", "out/model-00002-of-00002.safetensors.partial",
+        "out/model.safetensors.index.json", "out/config.json", "out/tokenizer.json",
+        "out/1_Pooling", "out/../out/.microscale-journal"}) {
+    EXPECT_TRUE(fails_with(check(folder / report), "is of the output itself")) << report;
+  }
+  EXPECT_TRUE(fails_with(check(folder / "out"), "is where the output folder will be"));
+  EXPECT_TRUE(fails_with(check(folder / "absent/page.html"), "its folder does not exist"));
+  EXPECT_TRUE(fails_with(check(folder / "out/"), "is where the output folder will be"));
+}
+
+TEST_F(OutputFolder, report_does_not_reach_the_input_by_links) {
+  QuantizeModelOptions options = options_for(folder, Format::mxfp4);
+  options.input = folder / "snapshots/one";
+  sample_model().write(options.input);
+  const fs::path shard = options.input / "model-00001-of-00002.safetensors";
+  fs::create_directory(folder / "blobs");
+  fs::rename(shard, folder / "blobs/0123");
+  fs::create_symlink(folder / "blobs/0123", shard);
+  const ModelPlan plan = take(make_model_plan(options));
+  fs::create_symlink(shard, folder / "page.html");
+  for (const char* report : {"blobs/0123", "page.html"}) {
+    EXPECT_TRUE(fails_with(check_report_place(plan, options, folder / report), "is of the input"))
+        << report;
+  }
+  EXPECT_TRUE(succeeds(check_report_place(plan, options, folder / "blobs/page.html")));
+}
+
 TEST_F(OutputFolder, single_file_may_be_converted_beside_itself) {
   EXPECT_TRUE(succeeds(
       check_output_place(folder / "in/model-00001-of-00002.safetensors", folder / "in/out")));

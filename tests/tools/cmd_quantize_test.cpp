@@ -67,6 +67,28 @@ TEST(QuantizeCommand, computes_on_a_gpu_or_says_that_there_is_none) {
   }
 }
 
+TEST(QuantizeCommand, keeps_its_report_off_the_model) {
+  const Folders folders;
+  const std::string model = dense_model(folders), output = folders.nowhere(),
+                    weights = model + "/model.safetensors",
+                    before = bash("sha256sum '" + weights + "'").out;
+  for (const std::string& report :
+       {weights, output, output + "/model.safetensors", output + "/config.json"}) {
+    for (const char* more : {"--dry-run", "--json"}) {
+      const Outcome run = microscale(
+          {"quantize", model, "-o", output, "--format", "nvfp4", "--report", report, more});
+      EXPECT_EQ(run.code, 2) << report;
+      EXPECT_NE(run.err.find("name another file"), std::string::npos) << run.err;
+    }
+  }
+  EXPECT_EQ(bash("sha256sum '" + weights + "'").out, before);
+  EXPECT_FALSE(std::filesystem::exists(output));
+  const Outcome inside = microscale(
+      {"quantize", model, "-o", output, "--format", "nvfp4", "--report", output + "/cost.html"});
+  EXPECT_EQ(inside.code, 0) << inside.err;
+  EXPECT_TRUE(std::filesystem::exists(output + "/cost.html"));
+}
+
 TEST(QuantizeCommand, ends_with_the_code_of_what_is_wrong) {
   const Folders folders;
   const std::string model = dense_model(folders);

@@ -5,7 +5,9 @@
 #include <nlohmann/json.hpp>
 
 #include "checkpoint/convert.hpp"
-#include "checkpoint/file.hpp"
+#include "checkpoint/model_plan.hpp"
+#include "checkpoint/named_file.hpp"
+#include "checkpoint/output_folder.hpp"
 #include "command_progress.hpp"
 #include "commands.hpp"
 #include "report/html.hpp"
@@ -151,30 +153,23 @@ void print_cost(const Conversion& conversion, const QuantizeCommand& command, Co
 }
 
 // Before hours of work, not after.
-void check_report_path(const QuantizeCommand& command) {
+void check_report(const QuantizeCommand& command) {
   if (command.report.empty()) return;
-  const std::filesystem::path folder = std::filesystem::absolute(command.report).parent_path();
-  std::error_code error;
-  if (std::filesystem::is_directory(folder, error)) return;
-  if (folder.lexically_normal() ==
-      std::filesystem::absolute(command.options.output).lexically_normal()) {
-    return;
-  }
-  throw Error(ErrorCode::invalid_argument,
-              fmt::format("quantize: the folder of --report '{}' does not exist; make it first",
-                          command.report.string()));
+  const QuantizeModelOptions& options = command.options;
+  take(check_output_place(options.input, options.output));
+  take(check_report_place(take(make_model_plan(options)), options, command.report));
 }
 
 }  // namespace
 
 int run(const QuantizeCommand& command, Console& console) {
+  check_report(command);
   if (command.dry_run) return dry_run(command, console);
-  check_report_path(command);
   CommandProgress progress(console, "quantize");
   const Conversion conversion = convert_model(command.options, progress.callback());
   progress.finish();
   if (!command.report.empty()) {
-    take(write_file_atomically(command.report, render_html(conversion.report)));
+    take(write_named_file(command.report, render_html(conversion.report)));
   }
   if (console.json) {
     Json document = Json::parse(to_json(conversion.report, JsonDetail::figures));
