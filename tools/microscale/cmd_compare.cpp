@@ -1,6 +1,7 @@
 // compare: what quantizing cost, tensor by tensor.
 #include <fmt/format.h>
 
+#include <cmath>
 #include <nlohmann/json.hpp>
 
 #include "checkpoint/compare_models.hpp"
@@ -16,6 +17,11 @@ using Json = nlohmann::ordered_json;
 
 constexpr std::size_t worst_count = 10;
 constexpr std::size_t names_shown = 20;  // of tensors that only one side has
+
+// A NaN or an infinity among the values leaves no figure of error.
+bool finite(const ErrorSums& error) {
+  return std::isfinite(error.squared_original) && std::isfinite(error.squared_restored);
+}
 
 Table figures_table() {
   return Table({{"tensor", Align::left, true},
@@ -34,8 +40,8 @@ std::vector<std::string> figures(const std::string& name, const std::string& tre
           treatment,
           format_percent(error.relative_mse(), 4),
           format_decibel(error.sqnr_db()),
-          fmt::format("{:.6f}", error.cosine()),
-          format_number(error.max_error),
+          finite(error) ? fmt::format("{:.6f}", error.cosine()) : "-",
+          finite(error) ? format_number(error.max_error) : "-",
           format_percent(error.clipped_share()),
           format_percent(error.flushed_share())};
 }
@@ -62,6 +68,49 @@ std::vector<std::string> unmeasured(const ModelComparison& comparison) {
     names.push_back(fmt::format("{}: {}", tensor.name, tensor.reason));
   }
   return names;
+}
+
+// Which side of a tensor without figures holds what is no number.
+std::vector<std::string> not_finite(const ModelComparison& comparison) {
+  std::vector<std::string> names;
+  for (const TensorReport& tensor : comparison.report.tensors) {
+    if (finite(tensor.error)) continue;
+    const bool original = !std::isfinite(tensor.error.squared_original);
+    const bool other = !std::isfinite(tensor.error.squared_restored);
+    names.push_back(fmt::format("{}: {} NaN or infinity", tensor.name,
+                                original && other ? "both hold"
+                                : original        ? "the original holds"
+                                                  : "the other holds"));
+  }
+  return names;
+}
+
+std::string counted(std::size_t count, const char* one, const char* more) {
+  return fmt::format("{} {}", count, count == 1 ? one : more);
+}
+
+// Why the check has failed: the figure is too large or none, or is not one of all of the model.
+std::vector<std::string> failures_of(const ModelComparison& comparison, std::size_t unusable,
+                                     double max_mse) {
+  std::vector<std::string> failures;
+  const double mse = total_error(comparison.report).relative_mse();
+  if (std::isnan(mse)) {
+    const std::size_t count = not_finite(comparison).size();
+    failures.push_back(counted(count, "tensor holds", "tensors hold") + " NaN or infinity");
+  } else if (mse > max_mse) {
+    failures.push_back(fmt::format("the relative MSE {} is above the limit {}",
+                                   format_percent(mse, 4), format_percent(max_mse, 4)));
+  }
+  const auto add = [&](std::size_t count, const char* one, const char* more) {
+    if (count > 0) failures.push_back(counted(count, one, more));
+  };
+  add(comparison.only_in_original.size(), "tensor of the original is missing in the other",
+      "tensors of the original are missing in the other");
+  add(comparison.different_shapes.size(), "tensor has another shape", "tensors have other shapes");
+  add(unusable, "tensor or module cannot be decoded", "tensors or modules cannot be decoded");
+  add(unmeasured(comparison).size(), "tensor differs without a figure",
+      "tensors differ without a figure");
+  return failures;
 }
 
 void print_text(const ModelComparison& comparison, const std::vector<std::string>& notes,
@@ -92,6 +141,7 @@ void print_text(const ModelComparison& comparison, const std::vector<std::string
                       comparison.identical, format_bytes(report.bytes_before),
                       format_bytes(report.bytes_after),
                       format_ratio(report.bytes_before, report.bytes_after));
+  text += list_of("Not finite", not_finite(comparison), console.out.utf8);
   text += list_of("Not measured", unmeasured(comparison), console.out.utf8);
   text += list_of("Different shapes", comparison.different_shapes, console.out.utf8);
   text += list_of("Only in the original", comparison.only_in_original, console.out.utf8);
@@ -100,15 +150,18 @@ void print_text(const ModelComparison& comparison, const std::vector<std::string
 }
 
 Json document_of(const ModelComparison& comparison, const std::vector<std::string>& notes,
-                 std::optional<bool> within) {
+                 const std::optional<std::vector<std::string>>& failures) {
   Json document = Json::parse(to_json(comparison.report, JsonDetail::figures));
   document["identical"] = comparison.identical;
   document["only_in_original"] = comparison.only_in_original;
   document["only_in_other"] = comparison.only_in_other;
   document["different_shapes"] = comparison.different_shapes;
+  document["not_finite"] = not_finite(comparison);
+  document["not_measured"] = unmeasured(comparison);
   document["swapped"] = comparison.swapped;
   document["notes"] = notes;
-  document["within_max_mse"] = within ? Json(*within) : Json(nullptr);
+  document["within_max_mse"] = failures ? Json(failures->empty()) : Json(nullptr);
+  document["max_mse_failures"] = failures ? Json(*failures) : Json(nullptr);
   document["worst"] = Json::array();
   for (const TensorReport* tensor : worst_tensors(comparison.report, worst_count)) {
     document["worst"].push_back(tensor->name);
@@ -130,20 +183,14 @@ int run(const CompareCommand& command, Console& console) {
   for (const QuantizedFolder* folder : {&first, &second}) {
     for (const Finding& finding : folder->unusable) notes.push_back(finding.message);
   }
-  // A figure that is no number, or tensors that could not be held against each other, is no pass.
-  std::optional<bool> within;
-  if (command.max_mse) {
-    within = total_error(comparison.report).relative_mse() <= *command.max_mse &&
-             comparison.different_shapes.empty();
-  }
+  std::optional<std::vector<std::string>> failures;
+  if (command.max_mse) failures = failures_of(comparison, notes.size(), *command.max_mse);
   if (console.json)
-    console.print_json(document_of(comparison, notes, within));
+    console.print_json(document_of(comparison, notes, failures));
   else
     print_text(comparison, notes, console);
-  if (within.value_or(true)) return exit_success;
-  console.note(fmt::format("the relative MSE {} is above the limit {}, or shapes differ",
-                           format_percent(total_error(comparison.report).relative_mse(), 4),
-                           format_percent(*command.max_mse, 4)));
+  if (!failures || failures->empty()) return exit_success;
+  console.note(fmt::format("--max-mse has failed: {}", fmt::join(*failures, "; ")));
   return exit_check_failed;
 }
 
