@@ -58,7 +58,8 @@ struct ConversionPlan {
   std::string computed_on;                   ///< in words: "the CPU", "GPU 0 (NVIDIA H200, sm_90a)"
 };
 
-/// Called from any one thread at a time; return false to stop (Error{interrupted}; resume later).
+/// Called from any one thread at a time, first before the work begins, with the bytes that an earlier run
+/// has done; return false to stop (Error{interrupted}; resume later).
 using ProgressCallback =
     std::function<bool(std::int64_t bytes_done, std::int64_t bytes_total, std::string_view item)>;
 

@@ -108,6 +108,13 @@ class Comparison {
     }
     const int workers = threads > 0 ? threads : available_cores();
     std::vector<Scratch> scratch(static_cast<std::size_t>(workers));
+    const auto advance = [&](std::int64_t bytes, std::string_view item) {
+      done += bytes;
+      if (progress && !progress(done, total, item)) {
+        throw Error(ErrorCode::interrupted, "compare: stopped before everything was measured");
+      }
+    };
+    advance(0, "");
     compute_in_order<PieceResult>(
         static_cast<std::int64_t>(pieces.size()), workers,
         [&](std::int64_t i, int worker) {
@@ -119,10 +126,7 @@ class Comparison {
           const auto at = static_cast<std::size_t>(i);
           const Pair& pair = pairs_[pair_of[at]];
           fold(pair, pair_of[at], piece);
-          done += bytes_of(pieces[at]);
-          if (progress && !progress(done, total, pair.original->name)) {
-            throw Error(ErrorCode::interrupted, "compare: stopped before everything was measured");
-          }
+          advance(bytes_of(pieces[at]), pair.original->name);
         });
     for (std::size_t i = 0; i < pairs_.size(); ++i) conclude(pairs_[i], same_bytes_[i]);
   }

@@ -181,6 +181,7 @@ void dequantize_model(const fs::path& input, const fs::path& output, DType dtype
   }
   take(begin_dense_output(model, fs::is_directory(input, error), output, needed));
   Reporter reporter(progress, static_cast<std::int64_t>(tensor_bytes));
+  reporter.add(0, "");
   for (const DenseShard& shard : shards) {
     write_shard(folder, shard, dtype, output, threads, reporter);
   }

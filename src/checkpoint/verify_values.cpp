@@ -202,6 +202,13 @@ void verify_values(const QuantizedFolder& folder, int threads, const ProgressCal
   const int workers = threads > 0 ? threads : available_cores();
   std::vector<PieceData> scratch(static_cast<std::size_t>(workers));
   PieceResult whole;
+  const auto advance = [&](std::int64_t bytes, std::string_view item) {
+    done += bytes;
+    if (progress && !progress(done, total, item)) {
+      throw Error(ErrorCode::interrupted, "verify: stopped before everything was checked");
+    }
+  };
+  advance(0, "");
   compute_in_order<PieceResult>(
       static_cast<std::int64_t>(pieces.size()), workers,
       [&](std::int64_t i, int worker) {
@@ -215,10 +222,7 @@ void verify_values(const QuantizedFolder& folder, int threads, const ProgressCal
         if (next < pieces.size() && pieces[next].tensor == &tensor) return;
         TensorVerdict(folder, tensor, findings).report(whole);
         whole = {};
-        done += static_cast<std::int64_t>(tensor.bytes());
-        if (progress && !progress(done, total, tensor.name)) {
-          throw Error(ErrorCode::interrupted, "verify: stopped before everything was checked");
-        }
+        advance(static_cast<std::int64_t>(tensor.bytes()), tensor.name);
       });
 }
 

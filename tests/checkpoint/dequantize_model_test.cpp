@@ -237,7 +237,7 @@ TEST(DequantizeModel, stopped_leaves_a_marked_folder_that_the_next_run_takes_ove
   // What a kill would have left.
   testing::write_file(folder / "out" / "model.safetensors.partial", "half");
 
-  std::int64_t last = 0, total = 0;
+  std::int64_t last = -1, total = 0;
   dequantize_model(folder / "in", folder / "out", DType::bf16, 1,
                    [&](std::int64_t done, std::int64_t all, std::string_view) {
                      EXPECT_GT(done, last);
