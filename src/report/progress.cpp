@@ -40,13 +40,13 @@ double interval_s(ProgressMode mode) {
   }
 }
 
-std::string bar_of(double share, int width, bool utf8) {
+std::string bar_of(double share, int width, bool boxes) {
   const int full = static_cast<int>(share * width);
   std::string bar;
   for (int i = 0; i < width; ++i) {
-    bar += i < full ? (utf8 ? "\u2588" : "#") : (utf8 ? "\u2591" : ".");
+    bar += i < full ? (boxes ? "\u2588" : "#") : (boxes ? "\u2591" : ".");
   }
-  return utf8 ? bar : "[" + bar + "]";
+  return boxes ? bar : "[" + bar + "]";
 }
 
 }  // namespace
@@ -61,7 +61,7 @@ Progress::Progress(ProgressOptions options)
   if (options_.mode == ProgressMode::silent) {
     next_draw_ = std::numeric_limits<double>::infinity();
   } else {
-    utf8_ = text_style(fileno(options_.stream)).utf8;
+    style_ = text_style(fileno(options_.stream));
   }
   if (options_.mode == ProgressMode::json) write(json_text("start", start_) + "\n");
 }
@@ -145,14 +145,15 @@ std::string Progress::bar_text(std::uint64_t done, int width) const {
   const int figures = display_width(speed) + display_width(left);
   for (const int columns : {24, 12}) {
     if (known && fits(figures + columns + 4 + (columns == 24 ? 24 : 0))) {
-      text += "  " + bar_of(share(done), columns, utf8_);
+      text += "  " + bar_of(share(done), columns, style_.boxes);
       break;
     }
   }
   if (fits(display_width(speed))) text += speed;
   if (fits(display_width(left))) text += left;
   const int room = width - display_width(text) - 2;
-  if (room >= 12 && !item_.empty()) text += "  " + shorten_name(printable(item_, utf8_), room);
+  if (room >= 12 && !item_.empty())
+    text += "  " + shorten_name(printable(item_, style_.utf8), room);
   return shorten_middle(text, width);
 }
 

@@ -9,6 +9,8 @@
 #include <string>
 #include <string_view>
 
+#include "report/terminal.hpp"
+
 namespace microscale {
 
 enum class ProgressMode {
@@ -71,7 +73,7 @@ class Progress {
   std::uint64_t last_line_done_ = 0;
   double rate_ = 0;  // bytes per second, exponentially weighted; 0: unknown
   std::string item_;
-  bool utf8_ = false;
+  TextStyle style_;
   bool drawn_ = false;
   bool ended_ = false;
 };

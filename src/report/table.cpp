@@ -29,7 +29,7 @@ std::string repeated(std::string_view text, int count) {
   return out;
 }
 
-std::string_view rule_mark(const TextStyle& style) { return style.utf8 ? "\u2500" : "-"; }
+std::string_view rule_mark(const TextStyle& style) { return style.boxes ? "\u2500" : "-"; }
 
 /// Appends words to indented lines of at most `width` columns.
 class Wrapper {

@@ -85,8 +85,9 @@ bool plain_text_wanted() {
 TextStyle text_style(int fd) {
   TextStyle style;
   style.width = terminal_width(fd);
-  if (style.width == 0 || plain_text_wanted()) return style;
   style.utf8 = locale_is_utf8();
+  if (style.width == 0 || plain_text_wanted()) return style;
+  style.boxes = style.utf8;
   style.colour = true;
   return style;
 }

@@ -10,7 +10,8 @@ namespace microscale {
 /// How to draw text for one output.
 struct TextStyle {
   int width = 0;        ///< columns; 0: unlimited
-  bool utf8 = false;    ///< box-drawing characters and non-ASCII names
+  bool utf8 = false;    ///< non-ASCII names
+  bool boxes = false;   ///< box-drawing characters
   bool colour = false;  ///< escape sequences for bold and dim
 };
 
@@ -20,8 +21,9 @@ int terminal_width(int fd);
 /// NO_COLOR, CI or TERM=dumb: the user wants plain text that does not move.
 bool plain_text_wanted();
 
-/// For `fd`: a terminal gives its width, UTF-8 by the locale variables (LC_ALL, LC_CTYPE, LANG) and
-/// colour; plain_text_wanted() turns the last two off. A file or pipe is unlimited and plain.
+/// For `fd`: UTF-8 by the locale variables (LC_ALL, LC_CTYPE, LANG). A terminal gives its width,
+/// boxes where there is UTF-8, and colour; plain_text_wanted() turns the last two off. A file or
+/// pipe is unlimited and has neither.
 TextStyle text_style(int fd);
 
 /// Columns `text` takes: combining marks 0, East Asian wide 2, everything else, broken bytes

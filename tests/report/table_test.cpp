@@ -81,7 +81,7 @@ TEST(Table, aligns_wide_characters_and_disarms_hostile_ones) {
   Table table({{"name", Align::left}, {"n", Align::right}});
   table.add_row({"\u6a21\u578b", "1"});
   table.add_row({"a\x1b[31mb\n", "22"});
-  EXPECT_EQ(table.text({.width = 0, .utf8 = true}),
+  EXPECT_EQ(table.text({.width = 0, .utf8 = true, .boxes = true}),
             "name       n\n"
             "\u2500\u2500\u2500\u2500\u2500\u2500\u2500\u2500\u2500\u2500\u2500\u2500\n"
             "\u6a21\u578b       1\n"

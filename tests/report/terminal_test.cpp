@@ -94,13 +94,17 @@ TEST(Terminal, variables_ask_for_plain_text) {
   EXPECT_TRUE(plain_text_wanted());
 }
 
-TEST(Terminal, a_pipe_is_unlimited_and_plain) {
+TEST(Terminal, a_pipe_is_unlimited_and_plain_but_keeps_names) {
   int ends[2];
   ASSERT_EQ(pipe(ends), 0);
-  const TextStyle style = text_style(ends[1]);
-  EXPECT_EQ(style.width, 0);
-  EXPECT_FALSE(style.utf8);
-  EXPECT_FALSE(style.colour);
+  for (const char* locale : {"C.UTF-8", "C"}) {
+    const Environment set("LC_ALL", locale);
+    const TextStyle style = text_style(ends[1]);
+    EXPECT_EQ(style.width, 0);
+    EXPECT_EQ(style.utf8, std::string_view(locale) == "C.UTF-8");
+    EXPECT_FALSE(style.boxes);
+    EXPECT_FALSE(style.colour);
+  }
   close(ends[0]);
   close(ends[1]);
 }

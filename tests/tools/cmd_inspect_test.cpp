@@ -1,6 +1,8 @@
 // inspect: what it prints and how it ends.
 #include <gtest/gtest.h>
 
+#include <cmath>
+
 #include "tools/checkpoint_folders.hpp"
 
 namespace microscale::testing {
@@ -30,6 +32,20 @@ TEST(Inspect, lists_tensors_or_shows_one) {
   const Outcome missing = microscale({"inspect", folders.quantized(), "down_proj"});
   EXPECT_EQ(missing.code, 2);
   EXPECT_NE(missing.err.find("there is '" + std::string(down) + ".weight'"), std::string::npos);
+}
+
+TEST(Inspect, calls_a_nan_by_its_name) {
+  SmallModel model;
+  model.add_floats("w\u00e9ights", {2}, {NAN, -1.397f});
+  const TemporaryFolder folder;
+  model.write(folder.path());
+  const Outcome outcome = microscale({"inspect", folder.path().string(), "w\u00e9ights"});
+  EXPECT_NE(outcome.out.find("first values: NaN -1.397"), std::string::npos) << outcome.out;
+  // A pipe takes names as the locale has them.
+  EXPECT_NE(outcome.out.find("w\u00e9ights"), std::string::npos) << outcome.out;
+  EXPECT_NE(
+      microscale({"inspect", folder.path().string()}, "", {{"LC_ALL", "C"}}).out.find("w?ights"),
+      std::string::npos);
 }
 
 }  // namespace

@@ -19,6 +19,11 @@ using Json = nlohmann::ordered_json;
 
 constexpr int bar_width = 40;  // columns of the longest bar of a histogram
 
+// An element, which may be NaN, where format_number has no figure to show.
+std::string element_text(float value) {
+  return std::isnan(value) ? "NaN" : format_number(value, 4);
+}
+
 std::string global_scale_text(const TensorSummary& tensor) {
   return tensor.global_scale ? format_number(*tensor.global_scale, 6) : "";
 }
@@ -126,7 +131,7 @@ std::string histogram_text(const std::vector<Bar>& bars) {
 std::string block_text(const BlockDetail& block) {
   std::string codes, values;
   for (const std::uint8_t code : block.codes) codes += fmt::format(" {:X}", code);
-  for (const float value : block.values) values += " " + format_number(value, 4);
+  for (const float value : block.values) values += " " + element_text(value);
   return fmt::format("  scale 0x{:02X}, one step is {}\n  codes{}\n  values{}\n", block.scale_code,
                      format_number(block.scale, 6), codes, values);
 }
@@ -155,7 +160,7 @@ void print_text(const TensorDetail& detail, Format format, Console& console) {
                       format_percent(share(detail.zeros)), detail.non_finite);
   if (detail.blocks == 0) {
     text += "first values:";
-    for (const float value : detail.first_values) text += " " + format_number(value, 4);
+    for (const float value : detail.first_values) text += " " + element_text(value);
     console.print(text + "\n");
     return;
   }
