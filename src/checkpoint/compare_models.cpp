@@ -223,7 +223,7 @@ ModelComparison compare_models(const QuantizedFolder& first, const QuantizedFold
   const QuantizedFolder& original = result.swapped ? second : first;
   const QuantizedFolder& other = result.swapped ? first : second;
   result.report.title =
-      fmt::format("{} against {}", original.model.root.string(), other.model.root.string());
+      fmt::format("{} against {}", original.model.opened.string(), other.model.opened.string());
   std::set<std::string_view> formats;
   for (const QuantizedModule& module : other.modules) formats.insert(info(module.format).name);
   result.report.format = fmt::format("{}", fmt::join(formats, ", "));
@@ -235,7 +235,7 @@ ModelComparison compare_models(const QuantizedFolder& first, const QuantizedFold
         ErrorCode::bad_input,
         fmt::format("compare: '{}' and '{}' have no tensor name in common; compare two versions "
                     "of one model",
-                    original.model.root.string(), other.model.root.string()));
+                    original.model.opened.string(), other.model.opened.string()));
   }
   comparison.measure(threads, progress);
   return result;

@@ -5,7 +5,6 @@
 #include <algorithm>
 
 #include "checkpoint/file.hpp"
-#include "checkpoint/journal.hpp"
 
 namespace microscale {
 namespace {
@@ -46,13 +45,7 @@ std::string marker_text(const ModelFolder& input) {
 }  // namespace
 
 std::optional<std::string> unfinished_run(const ModelFolder& model) {
-  for (const fs::path& file : model.other_files) {
-    if (file == journal_name) return file.string();
-  }
-  for (const LeftOutFile& file : model.left_out_files) {
-    if (file.path == journal_name || file.path == dequantize_marker) return file.path.string();
-  }
-  return std::nullopt;
+  return unfinished_mark(model.other_files, model.left_out_files);
 }
 
 Status begin_dense_output(const ModelFolder& input, bool input_is_folder, const fs::path& output,

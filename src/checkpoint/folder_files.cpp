@@ -8,6 +8,8 @@
 #include <string_view>
 #include <system_error>
 
+#include "checkpoint/dense_output.hpp"
+#include "checkpoint/journal.hpp"
 #include "checkpoint/shard_index.hpp"
 
 namespace microscale {
@@ -62,6 +64,17 @@ void sort_in_file(FolderFiles& files, const fs::path& relative) {
 }
 
 }  // namespace
+
+std::optional<std::string> unfinished_mark(const std::vector<fs::path>& to_copy,
+                                           const std::vector<LeftOutFile>& left_out) {
+  for (const fs::path& file : to_copy) {
+    if (file == journal_name) return file.string();
+  }
+  for (const LeftOutFile& file : left_out) {
+    if (file.path == journal_name || file.path == dequantize_marker) return file.path.string();
+  }
+  return std::nullopt;
+}
 
 bool link_stays_inside(const fs::path& root, const fs::path& link) {
   std::error_code error;

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <filesystem>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -31,6 +32,11 @@ struct FolderFiles {
 /// `.partial` files and what is neither file nor folder. A link to a file may not leave the folder
 /// (see link_stays_inside).
 Result<FolderFiles> list_folder(const std::filesystem::path& root);
+
+/// The file by which a run of ours marks a folder that it has not written to the end, if one of
+/// these is that.
+std::optional<std::string> unfinished_mark(const std::vector<std::filesystem::path>& to_copy,
+                                           const std::vector<LeftOutFile>& left_out);
 
 /// Whether the file a link leads to is below `root`, or in the `blobs` folder of the Hugging Face
 /// cache that `root` is a snapshot of (<cache>/snapshots/<revision> and <cache>/blobs).

@@ -52,6 +52,12 @@ Result<std::string> only_weights_file(const fs::path& root, const FolderFiles& f
   if (std::find(found.begin(), found.end(), single_name) != found.end()) {
     return std::string(single_name);
   }
+  if (const auto mark = unfinished_mark(files.to_copy, files.left_out)) {
+    return bad(
+        fmt::format("'{}' is the unfinished output of another run ('{}' is there); finish that run "
+                    "(quantize --resume) or remove the folder",
+                    root.string(), *mark));
+  }
   if (found.empty()) {
     return bad(fmt::format("'{}' holds no .safetensors file; name a model folder with {} or {}",
                            root.string(), single_name, shard_index_name));
@@ -223,6 +229,10 @@ std::uint64_t ModelFolder::tensor_bytes() const {
 }
 
 Result<ModelFolder> open_model_folder(const fs::path& path) {
+  if (path.empty()) {
+    return Failure{ErrorCode::invalid_argument,
+                   "no model was named; name a model folder or a .safetensors file"};
+  }
   std::error_code error;
   const fs::file_status status = fs::status(path, error);
   if (!fs::exists(status)) {
@@ -232,6 +242,7 @@ Result<ModelFolder> open_model_folder(const fs::path& path) {
                                path.string(), error ? error.message() : "there is no such file")};
   }
   ModelFolder model;
+  model.opened = path;
   Status opened = success();
   if (fs::is_directory(status)) {
     model.root = path;

@@ -32,6 +32,7 @@ struct ModelTensor {
 };
 
 struct ModelFolder {
+  std::filesystem::path opened;      // as it was named: the folder or the single file
   std::filesystem::path root;        // the folder; of a single file, the folder that holds it
   bool sharded = false;              // there was an index
   std::vector<ModelShard> shards;    // by file name

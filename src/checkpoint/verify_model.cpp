@@ -31,8 +31,10 @@ bool has_known_format(const SafetensorsMetadata& metadata) {
 Findings explain_unreadable(const fs::path& path, const Failure& reason) {
   Findings findings;
   std::error_code error;
+  const char* rule = "unreadable";
   if (fs::is_directory(path, error)) {
     if (const auto files = list_folder(path)) {
+      if (unfinished_mark(files.value().to_copy, files.value().left_out)) rule = "unfinished";
       for (const std::string& name : files.value().top_level_safetensors) {
         const auto file = InputFile::open(path / name);
         const auto header = file ? read_safetensors_header(file.value()) : file.failure();
@@ -47,8 +49,7 @@ Findings explain_unreadable(const fs::path& path, const Failure& reason) {
     return finding.message == reason.message;
   });
   if (!told) {
-    findings.insert(findings.begin(),
-                    make_finding(Severity::error, "unreadable", "", "", reason.message));
+    findings.insert(findings.begin(), make_finding(Severity::error, rule, "", "", reason.message));
   }
   return findings;
 }

@@ -10,6 +10,7 @@
 namespace microscale {
 namespace {
 
+namespace fs = std::filesystem;
 using testing::SmallModel;
 using testing::TemporaryFolder;
 
@@ -146,6 +147,25 @@ TEST(CompareModels, refuses_models_without_a_common_name) {
   } catch (const Error& error) {
     EXPECT_EQ(error.code(), ErrorCode::bad_input);
     EXPECT_NE(std::string(error.what()).find("no tensor name in common"), std::string::npos);
+  }
+}
+
+TEST(CompareModels, calls_files_by_their_names) {
+  TemporaryFolder folder;
+  SmallModel a = known_original(), b;
+  b.add_floats("other", {1}, {1});
+  a.write(folder.path());
+  fs::rename(folder / "model.safetensors", folder / "a.safetensors");
+  b.write(folder.path());
+  fs::rename(folder / "model.safetensors", folder / "b.safetensors");
+  try {
+    compare_models(take(open_quantized_folder(folder / "a.safetensors")),
+                   take(open_quantized_folder(folder / "b.safetensors")));
+    FAIL() << "no failure";
+  } catch (const Error& error) {
+    const std::string message = error.what();
+    EXPECT_NE(message.find("a.safetensors' and '"), message.npos) << message;
+    EXPECT_NE(message.find("b.safetensors' have no"), message.npos) << message;
   }
 }
 

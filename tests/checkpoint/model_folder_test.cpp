@@ -235,5 +235,14 @@ TEST(OpenModelFolder, opens_a_snapshot_of_the_hugging_face_cache) {
   EXPECT_TRUE(succeeds(open_model_folder(cache / "snapshots/rev")));
 }
 
+TEST(OpenModelFolder, unfinished_output_is_called_so) {
+  TemporaryFolder folder;
+  write_file(folder / ".microscale-journal", "{}\n");
+  write_file(folder / "model.safetensors.partial", "half");
+  const auto opened = open_model_folder(folder.path());
+  EXPECT_TRUE(fails_with(opened, "is the unfinished output of another run"));
+  EXPECT_TRUE(fails_with(opened, "quantize --resume"));
+}
+
 }  // namespace
 }  // namespace microscale

@@ -142,5 +142,14 @@ TEST(VerifyModel, stops_when_told_to) {
   }
 }
 
+TEST(VerifyModel, output_of_a_run_that_finished_no_file_is_unfinished) {
+  TemporaryFolder folder;
+  testing::write_file(folder / ".microscale-journal", "{}\n");
+  const VerifyReport report = verify_checkpoint(folder.path());
+  ASSERT_EQ(report.findings.size(), 1u);
+  EXPECT_EQ(report.findings[0].rule, "unfinished");
+  EXPECT_NE(report.findings[0].message.find("quantize --resume"), std::string::npos);
+}
+
 }  // namespace
 }  // namespace microscale
