@@ -251,14 +251,23 @@ Decision Recipe::decide(const TensorEntry& tensor) const {
   return decision;
 }
 
-const Pattern* Recipe::unused_include(const std::vector<const TensorEntry*>& tensors) const {
+std::optional<Recipe::UnusedPattern> Recipe::unused_pattern(
+    const std::vector<const TensorEntry*>& tensors) const {
+  const auto used = [&](const Pattern& pattern) {
+    return std::any_of(tensors.begin(), tensors.end(),
+                       [&](const TensorEntry* tensor) { return matches(pattern, *tensor); });
+  };
   for (const Pattern& pattern : include_) {
-    const bool used = std::any_of(tensors.begin(), tensors.end(), [&](const TensorEntry* tensor) {
-      return matches(pattern, *tensor);
-    });
-    if (!used) return &pattern;
+    if (!used(pattern)) return UnusedPattern{"--include", std::string(pattern.text())};
   }
-  return nullptr;
+  for (const Pattern& pattern : ignore_) {
+    const bool by_default =
+        pattern.is_literal() && !default_ignore_reason(module_of(pattern.text()), facts_).empty();
+    if (!by_default && !used(pattern)) {
+      return UnusedPattern{"--ignore", std::string(pattern.text())};
+    }
+  }
+  return std::nullopt;
 }
 
 }  // namespace microscale

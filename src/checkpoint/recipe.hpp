@@ -47,9 +47,13 @@ class Recipe {
   /// wildcards also overrules the default ignores: whoever spells out "lm_head" means it.
   Decision decide(const TensorEntry& tensor) const;
 
-  /// An include pattern that matches none of the names, if there is one: most likely a typing
-  /// error.
-  const Pattern* unused_include(const std::vector<const TensorEntry*>& tensors) const;
+  /// A pattern that matches none of the names, if there is one: most likely a typing error. Whoever
+  /// ignores what stays as it is anyway may: "lm_head" where the head is tied and has no tensor.
+  struct UnusedPattern {
+    const char* option;  // "--include"
+    std::string text;
+  };
+  std::optional<UnusedPattern> unused_pattern(const std::vector<const TensorEntry*>& tensors) const;
 
   const ModelFacts& facts() const { return facts_; }
   Format format() const { return format_; }

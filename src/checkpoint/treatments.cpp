@@ -182,12 +182,12 @@ Result<Treatments> decide_treatments(const ModelFolder& model, const Recipe& rec
       }
     }
   }
-  if (const Pattern* unused = recipe.unused_include(entries)) {
+  if (const auto unused = recipe.unused_pattern(entries)) {
     return Failure{
         ErrorCode::invalid_argument,
-        fmt::format("quantize: no tensor or module of '{}' matches --include {}; see the names "
-                    "with --dry-run",
-                    model.root.string(), in_quotes(unused->text()))};
+        fmt::format("quantize: no tensor or module of '{}' matches {} {}; see the names with "
+                    "--dry-run, without this pattern",
+                    model.opened.string(), unused->option, in_quotes(unused->text))};
   }
   if (Status settled = settle_all_experts(treatments, recipe); !settled) return settled.failure();
   if (Status settled = settle_groups(treatments, recipe.format()); !settled)

@@ -23,7 +23,7 @@ struct TensorTreatment {
 };
 
 /// In the order of the shards, and within each by position. Fails where --include and --ignore cut
-/// a fused group in two, where an include pattern matches nothing, and where the weights are
+/// a fused group in two, where a pattern matches nothing, and where the weights are
 /// quantized already.
 Result<std::vector<TensorTreatment>> decide_treatments(const ModelFolder& model,
                                                        const Recipe& recipe);

@@ -129,10 +129,10 @@ TEST(Recipe, include_overrules_default_ignores_only_when_it_spells_the_name_out)
 
 TEST(Recipe, finds_the_include_that_matches_nothing) {
   const TensorEntry tensor = entry("a.q_proj.weight");
-  EXPECT_EQ(recipe({"a.q_proj"}).unused_include({&tensor}), nullptr);
+  EXPECT_EQ(recipe({"a.q_proj"}).unused_pattern({&tensor}).has_value(), false);
   const Recipe typo = recipe({"*", "a.q_poj"});
-  ASSERT_NE(typo.unused_include({&tensor}), nullptr);
-  EXPECT_EQ(typo.unused_include({&tensor})->text(), "a.q_poj");
+  ASSERT_TRUE(typo.unused_pattern({&tensor}).has_value());
+  EXPECT_EQ(typo.unused_pattern({&tensor})->text, "a.q_poj");
 }
 
 TEST(Recipe, passes_on_what_is_wrong_with_a_pattern) {

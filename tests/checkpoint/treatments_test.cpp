@@ -136,8 +136,12 @@ TEST_F(Treatments, weights_that_are_quantized_already_are_refused) {
   EXPECT_TRUE(fails_with(decide(), "is quantized already ('fp8' in config.json)"));
 }
 
-TEST_F(Treatments, include_that_matches_nothing_is_refused) {
+TEST_F(Treatments, pattern_that_matches_nothing_is_refused) {
   add("a.q_proj.weight", {16, 32});
+  const auto ignored = decide({}, {"*.q_proj", "*.o_porj"});
+  EXPECT_TRUE(fails_with(ignored, "matches --ignore '*.o_porj'; see the names with --dry-run"));
+  EXPECT_EQ(ignored.failure().code, ErrorCode::invalid_argument);
+  EXPECT_TRUE(testing::succeeds(decide({}, {"lm_head"}))) << "ignored by default, here or not";
   EXPECT_TRUE(fails_with(decide({"a.q_poj"}), "matches --include 'a.q_poj'"));
 }
 
