@@ -6,6 +6,7 @@
 #include <nlohmann/json.hpp>
 
 #include "checkpoint/json.hpp"
+#include "formats/compat.hpp"
 #include "formats/e8m0.hpp"
 #include "formats/elements.hpp"
 
@@ -41,7 +42,9 @@ std::string options_in_words(const QuantizeModelOptions& options) {
   std::string text = fmt::format("scale rule {}, rounding {}", to_string(numerics.scale_rule),
                                  to_string(numerics.rounding));
   if (numerics.rounding == Rounding::stochastic) text += fmt::format(" (seed {})", numerics.seed);
-  if (numerics.compat != Compat::none) text += fmt::format(", as {}", to_string(numerics.compat));
+  if (numerics.compat != Compat::none)
+    text += fmt::format(", {}as {}", keeps_profile(numerics, options.format) ? "" : "otherwise ",
+                        to_string(numerics.compat));
   if (!options.importance.empty()) text += ", weighted by importance";
   return text;
 }

@@ -36,6 +36,8 @@ class Converter {
         runner_(plan, options, shards_,
                 [this](std::int64_t bytes, std::string_view item) { advance(bytes, item); }) {}
 
+  // Workers and the journal: from here on the output folder holds something.
+  void open();
   ModelReport run();
 
  private:
@@ -66,9 +68,12 @@ class Converter {
   std::int64_t bytes_done_ = 0;
 };
 
-ModelReport Converter::run() {
+void Converter::open() {
   hire_workers();
   open_journal();
+}
+
+ModelReport Converter::run() {
   check_room();
   advance(0, "");
   convert_shards();
@@ -206,9 +211,19 @@ Conversion convert_model(const QuantizeModelOptions& options, const ProgressCall
                 fmt::format("quantize: nothing in '{}' would be quantized; see why with --dry-run",
                             options.input.string()));
   }
-  Converter converter(options, progress, quantizers, plan);
-  ModelReport report = converter.run();
-  return {std::move(plan.summary), std::move(report)};
+  std::error_code error;
+  const bool made = !std::filesystem::exists(options.output, error);
+  std::optional<Converter> converter(std::in_place, options, progress, quantizers, plan);
+  converter->open();
+  try {
+    ModelReport report = converter->run();
+    return {std::move(plan.summary), std::move(report)};
+  } catch (const Error& failed) {
+    converter.reset();
+    // What is wrong with the input stays wrong; whoever mends it begins anew.
+    if (failed.code() == ErrorCode::bad_input) forget_fruitless_run(options.output, made);
+    throw;
+  }
 }
 
 }  // namespace microscale

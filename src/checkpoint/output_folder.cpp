@@ -98,6 +98,10 @@ Result<bool> holds_nothing(const fs::path& folder) {
 }  // namespace
 
 Status check_output_place(const fs::path& input, const fs::path& output) {
+  if (input.empty()) {
+    return Failure{ErrorCode::invalid_argument,
+                   "quantize: no model was named; name a model folder or a .safetensors file"};
+  }
   if (output.empty()) {
     return Failure{ErrorCode::invalid_argument,
                    "quantize: no output folder was named; name one with -o"};
@@ -217,6 +221,15 @@ Result<Journal> open_output_folder(const QuantizeModelOptions& options,
                                folder.string(), error.message())};
   }
   return Journal::start(folder, fingerprint);
+}
+
+void forget_fruitless_run(const fs::path& folder, bool made) {
+  std::error_code ignored;
+  for (const fs::directory_entry& entry : fs::directory_iterator(folder, ignored)) {
+    if (entry.path().filename() != journal_name) return;
+  }
+  fs::remove(folder / journal_name, ignored);
+  if (made) fs::remove(folder, ignored);
 }
 
 Status copy_into_place(const fs::path& from, const fs::path& to, std::span<std::uint8_t> buffer) {

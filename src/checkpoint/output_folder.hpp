@@ -29,6 +29,10 @@ Result<Journal> open_output_folder(const QuantizeModelOptions& options,
                                    const Fingerprint& fingerprint,
                                    const std::function<Status(FinishedFile)>& visit);
 
+/// Takes away the journal of a run that has failed, if no file was finished, and with `made` the
+/// folder too: nothing is there to be resumed, and the same command may come again.
+void forget_fruitless_run(const std::filesystem::path& folder, bool made);
+
 /// Copies a file through `buffer` under its final name once it is complete, making folders as
 /// needed.
 Status copy_into_place(const std::filesystem::path& from, const std::filesystem::path& to,

@@ -133,6 +133,12 @@ bool follows_tool(const Numerics& numerics, Format format) {
   return numerics == *profile;
 }
 
+bool keeps_profile(const Numerics& numerics, Format format) {
+  std::optional<Numerics> profile = tool_numerics(numerics.compat, format);
+  if (profile) profile->seed = numerics.seed;
+  return follows_tool(numerics, format) || numerics == profile;
+}
+
 ToolGlobal tool_global(Compat compat, float amax, DType dtype) {
   if (!(amax >= 0))
     throw Error(ErrorCode::invalid_argument,

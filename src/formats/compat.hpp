@@ -21,6 +21,9 @@ std::optional<Numerics> tool_numerics(Compat compat, Format format);
 /// Compat::ocp.
 bool follows_tool(const Numerics& numerics, Format format);
 
+/// Whether no option was set over those of the profile `numerics.compat`, which is one.
+bool keeps_profile(const Numerics& numerics, Format format);
+
 /// NVFP4's number for the whole tensor. Tools keep and compute with different ones: a divisor of
 /// the values' scale (encode, 2688 / amax) or a multiplier (decode, amax / 2688).
 struct ToolGlobal {

@@ -91,5 +91,20 @@ TEST(ModelPlan, passes_failures_of_the_input_on) {
   EXPECT_TRUE(fails_with(make_model_plan(options), "no checkpoint container"));
 }
 
+TEST(ModelPlan, refuses_importance_that_would_have_no_effect) {
+  const TemporaryFolder folder;
+  sample_model().write(folder / "in");
+  QuantizeModelOptions options = options_for(folder, Format::mxfp4);
+  options.importance = folder / "importance.safetensors";
+  EXPECT_TRUE(testing::succeeds(make_model_plan(options)));
+  options.numerics.scale_rule = ScaleRule::ceil;
+  const auto plan = make_model_plan(options);
+  EXPECT_TRUE(fails_with(plan, "importance has no effect on scale rule ceil, which compares no"));
+  EXPECT_EQ(plan.failure().code, ErrorCode::invalid_argument);
+  options.format = Format::nvfp4;
+  options.numerics = {.scale_rule = ScaleRule::four_over_six};
+  EXPECT_TRUE(testing::succeeds(make_model_plan(options)));
+}
+
 }  // namespace
 }  // namespace microscale

@@ -211,5 +211,15 @@ TEST(Explain, equals_quantize_for_every_tool_profile) {
                                {"--compat", std::string(to_string(compat))});
 }
 
+TEST(Explain, says_as_a_tool_only_what_the_tool_does) {
+  EXPECT_NE(microscale({"explain", "1", "2", "--compat", "ocp"}).out.find("as ocp does it"),
+            std::string::npos);
+  const std::string own =
+      microscale({"explain", "1", "2", "--compat", "ocp", "--scale-rule", "ceil"}).out;
+  EXPECT_NE(own.find("not as ocp does it: scale rule ceil, rounding nearest_even"),
+            std::string::npos)
+      << own;
+}
+
 }  // namespace
 }  // namespace microscale::testing

@@ -7,6 +7,7 @@
 
 #include "console.hpp"
 #include "explain.hpp"
+#include "formats/compat.hpp"
 #include "report/table.hpp"
 
 namespace microscale {
@@ -254,8 +255,11 @@ void print_steps(const BlockSteps& block, Console& console) {
   if (block.given < block.format.block)
     out.line(fmt::format("{} given, {} zeros added to fill it", block.given,
                          block.format.block - block.given));
-  if (block.numerics.compat != Compat::none)
-    out.line(fmt::format("as {} does it", to_string(block.numerics.compat)));
+  if (const Numerics& n = block.numerics; n.compat != Compat::none)
+    out.line(keeps_profile(n, block.format.format)
+                 ? fmt::format("as {} does it", to_string(n.compat))
+                 : fmt::format("not as {} does it: scale rule {}, rounding {}", to_string(n.compat),
+                               to_string(n.scale_rule), to_string(n.rounding)));
   write_amax(block, out);
   int section = 3;
   if (block.format.e8m0_scale) {
