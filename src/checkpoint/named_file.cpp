@@ -25,12 +25,13 @@ Result<fs::path> place_of_named_file(const fs::path& path) {
   std::error_code error;
   fs::path folder = fs::canonical(path.has_parent_path() ? path.parent_path() : ".", error);
   if (error || !fs::is_directory(folder, error)) {
-    return refuse(path, "its folder does not exist; make it first");
+    return refuse(path, "its folder does not exist; make it first", ErrorCode::io);
   }
   fs::path place = folder / path.filename();
   if (fs::is_symlink(fs::symlink_status(place, error))) {
     place = fs::canonical(place, error);
-    if (error) return refuse(path, "it is a link to nothing; remove it or name another file");
+    if (error)
+      return refuse(path, "it is a link to nothing; remove it or name another file", ErrorCode::io);
     folder = place.parent_path();
   }
   const fs::file_status status = fs::status(place, error);

@@ -38,6 +38,26 @@ TEST(PtxExplain, says_what_a_listing_does_without_running_it) {
   std::filesystem::remove(path);
 }
 
+TEST(PtxExplain, heeds_the_kernel_and_refuses_options_of_a_launch) {
+  const std::string path = std::string(MICROSCALE_TEST_DATA) + "/tools/transpose.ptx";
+  const Outcome one = microscale({"ptx", "explain", path, "--kernel", "tiled<33", "--json"});
+  ASSERT_EQ(one.code, 0) << one.err;
+  EXPECT_EQ(nlohmann::json::parse(one.out)["functions"].size(), 1u);
+  const std::pair<std::vector<std::string>, std::string> mistakes[] = {
+      {{"--kernel", "absent"}, "no function here is called; choose one of levels::naive"},
+      {{"--grid", "4"}, "--grid is of ptx run and profile; leave it out of ptx explain"},
+      {{"--html", "page.html"}, "--html is of ptx profile; leave it out of ptx explain"},
+      {{"--arg", "u32:1"}, "--arg is of ptx run and profile"}};
+  for (const auto& [more, says] : mistakes) {
+    std::vector<std::string> words = {"ptx", "explain", path};
+    words.insert(words.end(), more.begin(), more.end());
+    const Outcome outcome = microscale(words);
+    EXPECT_EQ(outcome.code, 2);
+    EXPECT_NE(outcome.err.find(says), std::string::npos) << outcome.err;
+  }
+  EXPECT_EQ(microscale({"ptx", "run", path, "--watch", "1:1"}).code, 2);
+}
+
 TEST(PtxExplain, says_what_is_wrong_with_its_input) {
   const std::string path =
       written("broken", ".version 9.0\n.target sm_90a\n.entry k() { mov.b32 %r1, 0; }\n");

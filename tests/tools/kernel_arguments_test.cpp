@@ -40,12 +40,36 @@ TEST(KernelArguments, generate_what_they_say) {
   EXPECT_NE(computed("f32[1024]:uniform,3", "f32:1"), computed("f32[1024]:uniform,4", "f32:1"));
 }
 
+TEST(KernelArguments, take_all_that_their_type_holds) {
+  const Scratch scratch;
+  const std::string head = ".version 8.0\n.target sm_90a\n.address_size 64\n";
+  const auto run = [&](const std::string& type, const std::string& word) {
+    const std::string path =
+        scratch.write("k.ptx", head + ".visible .entry k(.param ." + type + " x) {\n  ret;\n}\n");
+    return microscale({"ptx", "run", path, "--arg", word}).code;
+  };
+  for (const char* word : {"u8:255", "u8:0", "s8:-128", "s8:127", "s8:0xff", "s8:-0"})
+    EXPECT_EQ(run("b8", word), 0) << word;
+  for (const char* word : {"u64:18446744073709551615", "s64:-9223372036854775808"})
+    EXPECT_EQ(run("b64", word), 0) << word;
+  for (const char* word : {"f32:inf", "f32:-inf", "f32:nan", "f32:3.4e38", "f32:0xff800000"})
+    EXPECT_EQ(run("b32", word), 0) << word;
+}
+
 TEST(KernelArguments, that_are_wrong_are_told_what_there_is) {
   const Scratch scratch;
   const std::string path = scratch.write("k.ptx", affine_ptx);
   const std::pair<std::string, std::string> words[] = {{"f33:1", "neither a type"},
                                                        {"f32:1.5x", "'1.5x' is no number"},
                                                        {"u32:1.5", "is no whole number"},
+                                                       {"u8:300", "300 is beyond what u8 holds"},
+                                                       {"u32:-1", "-1 is beyond what u32 holds"},
+                                                       {"s8:128", "128 is beyond what s8 holds"},
+                                                       {"s8:-129", "-129 is beyond what s8"},
+                                                       {"s8:0x100", "0x100 is beyond what s8"},
+                                                       {"f16:0x10000", "beyond what f16 holds"},
+                                                       {"f16:70000", "beyond what f16 holds"},
+                                                       {"f32:1e39", "beyond what f32 holds"},
                                                        {"f32[12", "no ] behind the shape"},
                                                        {"f32[a]", "is no shape"},
                                                        {"f32[4]:nromal", "did you mean normal?"},

@@ -61,6 +61,8 @@ TEST(Npy, says_what_is_wrong_with_a_file) {
        "128 bytes of elements where its shape takes 132"},
       {npy("{'descr': '<f4', 'fortran_order': False, 'shape': (9999999999, 9999999999), }\n", data),
        "absurd shape"},
+      {npy("{'descr': '<f4', 'fortran_order': False, 'shape': (-4, 8), }\n", data),
+       "a shape of other things than numbers"},
       {std::string("\x93NUMPY\x01\0\x7f\x7f{'descr'", 18), "cut short"}};
   for (const auto& [text, says] : files) {
     const Outcome outcome = run_with(scratch, scratch.write("x.npy", text));
@@ -68,6 +70,23 @@ TEST(Npy, says_what_is_wrong_with_a_file) {
     EXPECT_NE(outcome.err.find(says), std::string::npos) << outcome.err;
   }
   EXPECT_EQ(run_with(scratch, scratch.file("absent.npy")).code, 4);
+  std::filesystem::create_directory(scratch.file("folder.npy"));
+  const Outcome folder = run_with(scratch, scratch.file("folder.npy"));
+  EXPECT_EQ(folder.code, 4);
+  EXPECT_NE(folder.err.find("folder.npy': it is a folder"), std::string::npos) << folder.err;
+}
+
+TEST(Npy, that_cannot_be_written_leaves_the_old_one) {
+  const Scratch scratch;
+  scratch.write("k.ptx", affine_ptx);
+  const std::string old = scratch.write("y.npy", "precious");
+  const Outcome limited = bash(
+      "cd '" + scratch.file("") +
+      "'; ulimit -f 1; \"$microscale\" ptx run k.ptx --block 1024 --arg f32[1024]:iota --arg f32:2 "
+      "--arg y=f32[1024] --out y=y.npy");
+  EXPECT_NE(limited.code, 0);
+  std::ifstream file(old);
+  EXPECT_EQ((std::string{std::istreambuf_iterator<char>(file), {}}), "precious");
 }
 
 }  // namespace

@@ -1,6 +1,8 @@
 // A launch as words: names of kernels, shapes, outputs, options.
 #include <gtest/gtest.h>
 
+#include <filesystem>
+
 #include "tools/ptx_files.hpp"
 #include "tools/subprocess.hpp"
 
@@ -22,7 +24,9 @@ TEST(PtxLaunch, finds_a_kernel_by_a_part_of_its_name) {
                 .err.find("no kernel here is called; choose one of levels::naive(levels::Args)"),
             std::string::npos);
   EXPECT_NE(launched({"--kernel", "naive"})
-                .err.find("0 bytes of arguments; the kernel's parameters take 48"),
+                .err.find("0 bytes of arguments; the kernel's parameters take 48: 48 bytes "),
+            std::string::npos);
+  EXPECT_NE(launched({}).err.find("the file has 3 kernels; choose one with --kernel: levels::"),
             std::string::npos);
   EXPECT_EQ(microscale(transpose_words("run", "tiled<33")).code, 0);
 }
@@ -37,12 +41,61 @@ TEST(PtxLaunch, refuses_words_that_make_no_launch) {
       {{"--out", "y"}, "it takes NAME=FILE.npy"},
       {{"--arg", "u32:1", "--out", "0=a.npy"}, "that argument is a value, not a buffer"},
       {{"--out", "y=a.npy"}, "--out names 'y'"},
-      {{"--kernel", "naive", "--block", "2048"}, "a block of"}};
+      {{"--kernel", "naive", "--block", "2048"}, "a block of"},
+      {{"--kernel", "naive", "--shared", "1M"}, "1048576 bytes of shared memory"},
+      {{"--target", "banana"}, "choose one of sm_75, sm_80"}};
   for (const auto& [words, says] : mistakes) {
     const Outcome outcome = launched(words);
     EXPECT_EQ(outcome.code, 2) << outcome.err;
     EXPECT_NE(outcome.err.find(says), std::string::npos) << outcome.err;
   }
+}
+
+TEST(PtxLaunch, names_what_a_kernel_takes) {
+  const Scratch scratch;
+  const Outcome outcome =
+      microscale({"ptx", "run", scratch.write("k.ptx", affine_ptx), "--arg", "f32[4]"});
+  EXPECT_EQ(outcome.code, 2);
+  EXPECT_NE(outcome.err.find("8 bytes of arguments; the kernel's parameters take 24: "
+                             "u64 affine_param_0, f32 affine_param_1, u64 affine_param_2"),
+            std::string::npos)
+      << outcome.err;
+}
+
+TEST(PtxLaunch, names_the_file_that_is_wrong) {
+  const Scratch scratch;
+  const std::string path = scratch.write("broken.ptx", ".version 8.0\n.target sm_90a\n.entri k");
+  for (const std::string action : {"explain", "run", "profile"}) {
+    const Outcome broken = microscale({"ptx", action, path});
+    EXPECT_EQ(broken.code, 3);
+    EXPECT_NE(broken.err.find("broken.ptx: PTX line 3"), std::string::npos) << broken.err;
+    const Outcome folder = microscale({"ptx", action, scratch.file("")});
+    EXPECT_EQ(folder.code, 4);
+    EXPECT_NE(folder.err.find("it is a folder"), std::string::npos) << folder.err;
+  }
+}
+
+TEST(PtxLaunch, checks_what_it_will_write_before_it_runs) {
+  const Scratch scratch;
+  const std::string path = scratch.write("k.ptx", affine_ptx);
+  std::filesystem::create_directory(scratch.file("folder"));
+  const auto refused = [&](const std::vector<std::string>& more, const std::string& says) {
+    std::vector<std::string> words = {"ptx",      "profile",        path,    "--block", "32",
+                                      "--arg",    "x=f32[32]:iota", "--arg", "f32:2",   "--arg",
+                                      "y=f32[32]"};
+    words.insert(words.end(), more.begin(), more.end());
+    const Outcome outcome = microscale(words);
+    EXPECT_NE(outcome.code, 0) << says;
+    EXPECT_EQ(outcome.out, "");
+    EXPECT_NE(outcome.err.find(says), std::string::npos) << outcome.err;
+  };
+  refused({"--out", "y=" + path}, "is read or written already");
+  refused({"--html", path}, "is read or written already");
+  const std::string file = scratch.file("a.npy");
+  refused({"--out", "y=" + file, "--out", "x=" + file}, "is read or written already");
+  refused({"--html", scratch.file("folder")}, "it is a folder; name a file");
+  refused({"--out", "y=" + scratch.file("no/a.npy")}, "its folder does not exist");
+  EXPECT_FALSE(std::filesystem::exists(file));
 }
 
 }  // namespace

@@ -75,6 +75,11 @@ std::string folded(std::string_view text) {
   return out;
 }
 
+bool begins_as_negative_number(std::string_view word) {
+  return word.size() >= 2 && word[0] == '-' &&
+         std::string_view("0123456789.iInN").find(word[1]) != std::string_view::npos;
+}
+
 std::string read_standard_input() {
   constexpr std::size_t most = 1 << 20;
   std::string text;
@@ -199,6 +204,10 @@ std::int64_t bytes_from(const std::string& option, const std::string& text) {
   return static_cast<std::int64_t>(number * factor);
 }
 
+std::int64_t shared_bytes_from(const std::string& text) {
+  return text.empty() || text == "0" ? 0 : bytes_from("--shared", text);
+}
+
 double share_from(const std::string& option, const std::string& text) {
   char* end = nullptr;
   double share = std::strtod(text.c_str(), &end);
@@ -274,11 +283,14 @@ std::string did_you_mean(std::string_view name, std::span<const std::string> cho
 }
 
 void protect_negative_numbers(std::vector<std::string>& arguments) {
-  for (std::string& word : arguments) {
-    if (word.size() < 2 || word[0] != '-') continue;
-    if (std::string_view("0123456789.iInN").find(word[1]) != std::string_view::npos)
-      word = std::string(1, ' ').append(word);
-  }
+  for (std::string& word : arguments)
+    if (begins_as_negative_number(word)) word = std::string(1, ' ').append(word);
+}
+
+std::string unprotected(std::string word) {
+  if (word.starts_with(' ') && begins_as_negative_number(std::string_view(word).substr(1)))
+    word.erase(0, 1);
+  return word;
 }
 
 }  // namespace microscale

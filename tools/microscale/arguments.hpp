@@ -38,6 +38,8 @@ std::vector<int> gpus_from(const std::string& device);
 /// "512M", "1GiB", "4096": bytes. K, M, G, T with or without "iB" are powers of 1024; kB, MB, ...
 /// of 1000.
 std::int64_t bytes_from(const std::string& option, const std::string& text);
+/// The same for --shared, of which there may be none: "0" or nothing.
+std::int64_t shared_bytes_from(const std::string& text);
 /// "0.01" or "1%".
 double share_from(const std::string& option, const std::string& text);
 std::int64_t integer_from(const std::string& option, const std::string& text, std::int64_t smallest,
@@ -55,5 +57,7 @@ std::string did_you_mean(std::string_view name, std::span<const std::string> cho
 /// A command-line parser takes -7 and -inf for options. A blank before them makes them values, and
 /// no number minds it.
 void protect_negative_numbers(std::vector<std::string>& arguments);
+/// The word as it was written, without that blank.
+std::string unprotected(std::string word);
 
 }  // namespace microscale

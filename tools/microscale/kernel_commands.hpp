@@ -26,7 +26,7 @@ struct BenchWords {
 
 /// What ptx was given, as written; empty: not given.
 struct LaunchWords {
-  std::string kernel, target, grid = "1", block = "1", cluster = "1", shared = "0",
+  std::string kernel, target, grid = "1", block = "1", cluster = "1", shared,
                               schedule = "round_robin", completion = "latest", seed = "0", budget,
                               watch = "0:0", html, source;
   std::vector<std::string> arguments, outputs;
@@ -39,6 +39,7 @@ struct LaunchOption {
   std::vector<std::string>* words;
   const char* placeholder;  ///< see choices_of
   const char* description;
+  const char* actions;  ///< that take it, in words
 };
 std::vector<LaunchOption> launch_options(LaunchWords& words);
 /// What an --arg can be, for a help text.
@@ -50,7 +51,7 @@ struct MmaWords {
   bool probe = false;
 };
 struct OccupancyWords {
-  std::string registers, shared = "0", threads, gpu = "h200";
+  std::string registers, shared, threads, gpu;
 };
 
 /// Each throws Error{invalid_argument} for words that are wrong. `action`: explain, run or profile.

@@ -9,24 +9,29 @@ namespace microscale {
 
 std::vector<LaunchOption> launch_options(LaunchWords& words) {
   const auto one = [](const char* name, std::string& word, const char* placeholder,
-                      const char* description) {
-    return LaunchOption{name, &word, nullptr, placeholder, description};
+                      const char* description, const char* actions = "run and profile") {
+    return LaunchOption{name, &word, nullptr, placeholder, description, actions};
   };
-  return {one("--kernel", words.kernel, "NAME", "Kernel, or a part of its name"),
-          one("--grid", words.grid, "X,Y,Z", "Blocks of the grid [1]"),
-          one("--block", words.block, "X,Y,Z", "Threads of a block [1]"),
-          one("--cluster", words.cluster, "X,Y,Z", "Blocks of a cluster [1]"),
-          one("--shared", words.shared, "BYTES", "Dynamic shared memory [0]"),
-          {"--arg", nullptr, &words.arguments, "ARG", "The next argument; see ARG below"},
-          {"--out", nullptr, &words.outputs, "NAME=FILE", "Write an argument's buffer as .npy"},
-          one("--target", words.target, "SM", "Run as sm_90a, sm_100f, ... [the file's]"),
-          one("--schedule", words.schedule, "SCHEDULE", "Which warp goes next [round_robin]"),
-          one("--completion", words.completion, "COMPLETION", "When copies land [latest]"),
-          one("--seed", words.seed, "N", "Of whatever is random [0]"),
-          one("--budget", words.budget, "N", "Warp-instructions before it is called endless"),
-          one("--html", words.html, "FILE", "profile: write a page"),
-          one("--source", words.source, "DIR", "profile: look for the .cu files here, too"),
-          one("--watch", words.watch, "B:W", "profile: block and warp to step through [0:0]")};
+  return {
+      one("--kernel", words.kernel, "NAME", "Kernel, or a part of its name",
+          "explain, run and profile"),
+      one("--grid", words.grid, "X,Y,Z", "Blocks of the grid [1]"),
+      one("--block", words.block, "X,Y,Z", "Threads of a block [1]"),
+      one("--cluster", words.cluster, "X,Y,Z", "Blocks of a cluster [1]"),
+      one("--shared", words.shared, "SIZE", "Dynamic shared memory [0]"),
+      {"--arg", nullptr, &words.arguments, "ARG", "The next argument; see ARG below",
+       "run and profile"},
+      {"--out", nullptr, &words.outputs, "NAME=FILE", "Write an argument's buffer as .npy",
+       "run and profile"},
+      one("--target", words.target, "SM", "Run as sm_90a, sm_100f, ... [the file's]"),
+      one("--schedule", words.schedule, "SCHEDULE", "Which warp goes next [round_robin]"),
+      one("--completion", words.completion, "COMPLETION", "When copies land [latest]"),
+      one("--seed", words.seed, "N", "Of whatever is random [0]"),
+      one("--budget", words.budget, "N", "Warp-instructions before it is called endless"),
+      one("--html", words.html, "FILE", "profile: write a page", "profile"),
+      one("--source", words.source, "DIR", "profile: look for the .cu files here, too", "profile"),
+      one("--watch", words.watch, "B:W", "profile: block and warp to step through [0:0]",
+          "profile")};
 }
 
 std::string kernel_argument_help() {

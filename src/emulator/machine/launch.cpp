@@ -11,6 +11,7 @@
 #include "emulator/machine/cluster.hpp"
 #include "emulator/machine/findings.hpp"
 #include "emulator/machine/recorder.hpp"
+#include "emulator/ptx/names.hpp"
 
 namespace microscale::emulator {
 namespace {
@@ -26,8 +27,21 @@ std::string triple(const Extent& extent) {
   return fmt::format("{} x {} x {}", extent.x, extent.y, extent.z);
 }
 
+// "u64 x, f32 a": what a kernel is given; a struct is so many bytes.
+std::string parameters_of(const ptx::Function& kernel) {
+  std::string text;
+  for (const ptx::Variable& each : kernel.params) {
+    text += text.empty() ? "" : ", ";
+    text += 8 * each.bytes == ptx::bits_of(each.type) ? std::string(ptx::name_of(each.type))
+                                                      : fmt::format("{} bytes", each.bytes);
+    text += fmt::format(" {}", each.name);
+  }
+  return text.empty() ? "none" : text;
+}
+
 // The launch's shape, or why no GPU would take it.
-Result<LaunchShape> shape_of(const LaunchRequest& request, const Program& program) {
+Result<LaunchShape> shape_of(const LaunchRequest& request, const Program& program,
+                             const ptx::Function& kernel) {
   LaunchShape shape;
   const Extent &grid = request.grid, &block = request.block;
   if (!grid.x || !grid.y || !grid.z || grid.x > 0x7fffffffu || grid.y > 65535 || grid.z > 65535)
@@ -54,8 +68,9 @@ Result<LaunchShape> shape_of(const LaunchRequest& request, const Program& progra
         request, fmt::format("{} bytes of shared memory for a block, of which there are {}", shared,
                              most_shared_bytes));
   if (static_cast<std::int64_t>(request.arguments.size()) != program.param_bytes)
-    return refusal(request, fmt::format("{} bytes of arguments; the kernel's parameters take {}",
-                                        request.arguments.size(), program.param_bytes));
+    return refusal(
+        request, fmt::format("{} bytes of arguments; the kernel's parameters take {}: {}",
+                             request.arguments.size(), program.param_bytes, parameters_of(kernel)));
   Extent cluster = request.cluster;
   const ptx::Extent& required = program.required_cluster;
   if (required.x)
@@ -128,7 +143,9 @@ Result<LaunchReport> run_launch(GlobalMemory& memory, const LoadedModule& module
   Result<std::shared_ptr<const Program>> decoded = module.program(request.kernel);
   if (!decoded) return decoded.failure();
   const Program& program = *decoded.value();
-  const Result<LaunchShape> shape = shape_of(request, program);
+  const ptx::Module& text = module.text();
+  const Result<LaunchShape> shape =
+      shape_of(request, program, text.functions()[*text.find(request.kernel)]);
   if (!shape) return shape.failure();
 
   Findings findings;

@@ -18,7 +18,8 @@ Result<std::unique_ptr<LoadedModule>> LoadedModule::load(GlobalMemory& memory, s
   const auto found = ptx::target_of(wanted);
   if (!found)
     return Failure{ErrorCode::unsupported,
-                   fmt::format("the target {} is not one that this machine knows", wanted)};
+                   fmt::format("the target {} is not one that this machine knows; choose one of {}",
+                               wanted, ptx::target_names())};
   return std::unique_ptr<LoadedModule>(new LoadedModule(memory, std::move(parsed.value()), *found));
 }
 

@@ -169,10 +169,25 @@ Failure refuse(const Instruction& instruction, const std::string& why) {
           fmt::format("PTX line {}: {} {}", instruction.line, spelled(instruction), why)};
 }
 
+constexpr std::array target_numbers = {75, 80, 86, 87, 88, 89, 90, 100, 103, 110, 120, 121};
+
+// Without a suffix, or with 'a' (one architecture) or 'f' (its family).
+bool has_suffix(int number, char suffix) {
+  return suffix == 0 || (suffix == 'a' && number >= 90) || (suffix == 'f' && number >= 100);
+}
+
 }  // namespace
 
+std::string target_names() {
+  std::string names;
+  for (const int number : target_numbers)
+    for (const char suffix : {char{0}, 'a', 'f'})
+      if (has_suffix(number, suffix))
+        names += (names.empty() ? "" : ", ") + name_of({number, suffix});
+  return names;
+}
+
 std::optional<Target> target_of(std::string_view word) {
-  constexpr std::array numbers = {75, 80, 86, 87, 88, 89, 90, 100, 103, 110, 120, 121};
   if (!word.starts_with("sm_")) return std::nullopt;
   word.remove_prefix(3);
   Target target;
@@ -180,12 +195,10 @@ std::optional<Target> target_of(std::string_view word) {
     target.number = target.number * 10 + (word[0] - '0');
     word.remove_prefix(1);
   }
-  if (word.size() > 1 || std::ranges::find(numbers, target.number) == numbers.end())
+  if (word.size() > 1 || std::ranges::find(target_numbers, target.number) == target_numbers.end())
     return std::nullopt;
   if (!word.empty()) target.suffix = word[0];
-  const bool good = target.suffix == 0 || (target.suffix == 'a' && target.number >= 90) ||
-                    (target.suffix == 'f' && target.number >= 100);
-  return good ? std::optional(target) : std::nullopt;
+  return has_suffix(target.number, target.suffix) ? std::optional(target) : std::nullopt;
 }
 
 std::string name_of(const Target& target) {

@@ -20,6 +20,8 @@ struct Target {
 /// Nothing for a word that names no target of ptxas 13.0.
 std::optional<Target> target_of(std::string_view word);
 std::string name_of(const Target& target);
+/// "sm_75, sm_80, ...": for messages that list the choices.
+std::string target_names();
 
 /// Whether the target has the instruction with these modifiers (and number of operands). Fails with
 /// the line, what it needs and what the module is for; also for opcodes and modifiers that are

@@ -1,9 +1,8 @@
 // ptx explain: what each instruction of a listing is for, and which addresses the lanes of a warp
 // touch, without running it.
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
-#include <fstream>
-#include <iterator>
 #include <nlohmann/json.hpp>
 
 #include "commands.hpp"
@@ -20,14 +19,26 @@ using emulator::ptx::Function;
 using emulator::ptx::Module;
 using emulator::ptx::Note;
 
-std::string contents(const std::filesystem::path& path) {
-  std::ifstream file(path, std::ios::binary);
-  std::string text{std::istreambuf_iterator<char>(file), std::istreambuf_iterator<char>()};
-  if (!file) {
-    throw Error(ErrorCode::io,
-                fmt::format("ptx explain: cannot read {}; name a PTX file", path.string()));
+Error in_file(const std::filesystem::path& path, const Failure& failure) {
+  return Error(failure.code, fmt::format("{}: {}", path.string(), failure.message));
+}
+
+/// Functions with a body and with `word` in their name.
+std::vector<std::size_t> functions_of(const Module& module, const std::string& word) {
+  std::vector<std::size_t> found;
+  std::vector<std::string> names;
+  for (std::size_t i = 0; i < module.functions().size(); ++i) {
+    if (!module.functions()[i].has_body) continue;
+    const std::string name(module.functions()[i].name);
+    names.push_back(readable(name));
+    if (name.find(word) != name.npos || names.back().find(word) != std::string::npos)
+      found.push_back(i);
   }
-  return text;
+  if (found.empty() && !names.empty())
+    throw Error(ErrorCode::invalid_argument,
+                fmt::format("--kernel got '{}', which no function here is called; choose one of {}",
+                            word, fmt::join(names, ", ")));
+  return found;
 }
 
 std::string spelled(const emulator::ptx::Instruction& instruction) {
@@ -70,12 +81,16 @@ Json to_json(const Function& function, const std::vector<Note>& notes) {
 
 }  // namespace
 
-int run_ptx_explain(const std::filesystem::path& file, Console& console) {
-  const Module module = take(Module::parse(contents(file)));
+int run_ptx_explain(const std::filesystem::path& file, const std::string& kernel,
+                    Console& console) {
+  const Result<Module> parsed = Module::parse(ptx_text(file));
+  if (!parsed) throw in_file(file, parsed.failure());
+  const Module& module = parsed.value();
   Json functions = Json::array();
-  for (std::size_t i = 0; i < module.functions().size(); ++i) {
-    if (!module.functions()[i].has_body) continue;
-    const Function& function = *take(module.body(i));
+  for (const std::size_t i : functions_of(module, kernel)) {
+    const Result<const Function*> body = module.body(i);
+    if (!body) throw in_file(file, body.failure());
+    const Function& function = *body.value();
     const std::vector<Note> notes = explain(module, function);
     if (console.json) {
       functions.push_back(to_json(function, notes));

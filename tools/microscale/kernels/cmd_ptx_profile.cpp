@@ -7,6 +7,7 @@
 #include <nlohmann/json.hpp>
 
 #include "arguments.hpp"
+#include "checkpoint/named_file.hpp"
 #include "commands.hpp"
 #include "console.hpp"
 #include "emulator/profile.hpp"
@@ -104,6 +105,19 @@ void watch(const std::string& text, emulator::TraceRequest& trace) {
       static_cast<std::uint32_t>(integer_from("--watch WARP", text.substr(colon + 1), 0, 31));
 }
 
+void refuse_others_options(const std::string& action, LaunchWords words) {
+  LaunchWords none;
+  const std::vector<LaunchOption> given = launch_options(words), unset = launch_options(none);
+  for (std::size_t i = 0; i < given.size(); ++i) {
+    const LaunchOption& option = given[i];
+    const bool is_given = option.words ? !option.words->empty() : *option.word != *unset[i].word;
+    if (is_given && std::string_view(option.actions).find(action) == std::string_view::npos)
+      throw Error(ErrorCode::invalid_argument,
+                  fmt::format("{} is of ptx {}; leave it out of ptx {}", option.name,
+                              option.actions, action));
+  }
+}
+
 }  // namespace
 
 int run_ptx_profile(const PtxLaunch& launch, const std::filesystem::path& html,
@@ -121,13 +135,7 @@ int run_ptx_profile(const PtxLaunch& launch, const std::filesystem::path& html,
     profile.buffers.push_back({each.name, each.address, each.bytes});
   read_sources(profile, launch.path, source);
   if (!html.empty()) {
-    std::ofstream page(html, std::ios::binary | std::ios::trunc);
-    page << kernel_page(profile);
-    page.close();
-    if (!page)
-      throw Error(
-          ErrorCode::io,
-          fmt::format("cannot write {}; check the folder, its rights and the disk", html.string()));
+    take(write_named_file(html, kernel_page(profile)));
     console.note(fmt::format("wrote {}", html.string()));
   }
   if (console.json)
@@ -144,8 +152,10 @@ int run_ptx(const std::string& action, const std::string& file, const LaunchWord
     throw Error(ErrorCode::invalid_argument,
                 fmt::format("no action '{}' of ptx{}; choose {}", action,
                             did_you_mean(action, actions), fmt::join(actions, ", ")));
-  if (action == "explain") return run_ptx_explain(file, console);
+  refuse_others_options(action, words);
+  if (action == "explain") return run_ptx_explain(file, words.kernel, console);
   PtxLaunch launch = ptx_launch(file, words, threads);
+  check_outputs(launch, words.html);
   if (action == "run") return run_ptx_run(launch, console);
   launch.request.options.statistics = true;
   watch(words.watch, launch.request.options.trace);

@@ -6,10 +6,10 @@
 
 #include <algorithm>
 #include <array>
-#include <fstream>
 #include <nlohmann/json.hpp>
 
 #include "arguments.hpp"
+#include "checkpoint/named_file.hpp"
 #include "commands.hpp"
 #include "console.hpp"
 #include "kernel_commands.hpp"
@@ -255,15 +255,9 @@ nlohmann::ordered_json to_json(const MmaMaps& maps) {
 int run_explain_mma(const std::vector<std::string>& words, const MmaWords& options,
                     Console& console) {
   const ExplainMmaCommand command = command_from(words, options);
+  if (!command.svg.empty()) take(place_of_named_file(command.svg));
   const MmaMaps maps = mma_maps(command);
-  if (!command.svg.empty()) {
-    std::ofstream file(command.svg, std::ios::binary);
-    file << mma_svg(maps);
-    file.close();
-    if (!file)
-      throw Error(ErrorCode::io, fmt::format("cannot write {}; name a file in a folder that exists",
-                                             command.svg.string()));
-  }
+  if (!command.svg.empty()) take(write_named_file(command.svg, mma_svg(maps)));
   if (console.json)
     console.print_json(to_json(maps));
   else

@@ -32,10 +32,10 @@ ExplainOccupancyCommand command_from(const std::vector<std::string>& words,
                 "explain occupancy needs --regs and --threads, as in: explain occupancy --regs 128 "
                 "--shared 48K --threads 256 --gpu b200");
   ExplainOccupancyCommand command;
-  command.gpu = options.gpu;
+  command.gpu = options.gpu.empty() ? "h200" : options.gpu;
   command.use.registers = static_cast<int>(integer_from("--regs", options.registers, 1, 255));
   command.use.threads = static_cast<int>(integer_from("--threads", options.threads, 1, 1024));
-  command.use.shared = options.shared == "0" ? 0 : bytes_from("--shared", options.shared);
+  command.use.shared = shared_bytes_from(options.shared);
   return command;
 }
 

@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <bit>
 #include <charconv>
 #include <cmath>
 #include <cstdlib>
@@ -10,6 +11,7 @@
 #include <numbers>
 
 #include "arguments.hpp"
+#include "formats/half.hpp"
 #include "microscale/error.hpp"
 
 namespace microscale {
@@ -51,10 +53,36 @@ void generate(Array& array, const std::string& generator, std::uint64_t seed) {
   }
 }
 
+bool is_real(ArrayType type) {
+  return type == ArrayType::f16 || type == ArrayType::bf16 || type == ArrayType::f32 ||
+         type == ArrayType::f64;
+}
+
+/// Whether the type holds the number; its bit pattern, as hexadecimal digits are for any type, it
+/// holds whatever its sign.
+bool holds(ArrayType type, bool negative, std::uint64_t whole, bool pattern) {
+  const auto bits = static_cast<int>(8 * bytes_of(type));
+  const bool has_sign = name_of(type).starts_with('s');
+  if (negative) return has_sign ? whole <= std::uint64_t{1} << (bits - 1) : whole == 0;
+  return bits - (has_sign && !pattern) >= static_cast<int>(std::bit_width(whole));
+}
+
+bool is_infinite(ArrayType type, std::uint64_t bits) {
+  switch (type) {
+    case ArrayType::f16:
+      return std::isinf(f16_to_float(static_cast<std::uint16_t>(bits)));
+    case ArrayType::bf16:
+      return std::isinf(bf16_to_float(static_cast<std::uint16_t>(bits)));
+    case ArrayType::f32:
+      return std::isinf(std::bit_cast<float>(static_cast<std::uint32_t>(bits)));
+    default:
+      return std::isinf(std::bit_cast<double>(bits));
+  }
+}
+
 /// A whole number as such, so that 64 bits of it are kept; anything else as a double.
 std::uint64_t value_bits(const std::string& word, ArrayType type, std::string_view text) {
-  const bool real = type == ArrayType::f16 || type == ArrayType::bf16 || type == ArrayType::f32 ||
-                    type == ArrayType::f64;
+  const bool real = is_real(type);
   const bool negative = text.starts_with('-');
   std::string_view digits = text.substr(negative);
   const bool hex = digits.starts_with("0x");
@@ -63,13 +91,21 @@ std::uint64_t value_bits(const std::string& word, ArrayType type, std::string_vi
   const auto read =
       std::from_chars(digits.data(), digits.data() + digits.size(), whole, hex ? 16 : 10);
   const bool complete = read.ec == std::errc{} && read.ptr == digits.data() + digits.size();
-  if (complete && (hex || !real)) return negative ? 0 - whole : whole;
+  if (complete && (hex || !real)) {
+    if (!holds(type, negative, whole, hex))
+      wrong(word, fmt::format("{} is beyond what {} holds", text, name_of(type)));
+    return negative ? 0 - whole : whole;
+  }
   if (!real) wrong(word, fmt::format("'{}' is no whole number of 64 bits", text));
   char* end = nullptr;
   const std::string copy(text);
   const double value = std::strtod(copy.c_str(), &end);
   if (copy.empty() || *end) wrong(word, fmt::format("'{}' is no number", text));
-  return bits_of(type, value);
+  const std::uint64_t bits = bits_of(type, value);
+  const bool written_infinite = text.find_first_of("nN") != std::string_view::npos;
+  if (is_infinite(type, bits) && !written_infinite)
+    wrong(word, fmt::format("{} is beyond what {} holds", text, name_of(type)));
+  return bits;
 }
 
 std::vector<std::int64_t> shape_in(const std::string& word, std::string_view text) {
@@ -110,7 +146,8 @@ KernelArgument kernel_argument(const std::string& word) {
   if (!type) {
     if (!text.ends_with(".npy")) wrong(word, "neither a type (u32, f32, ...) nor a .npy file");
     argument.buffer = true;
-    argument.array = read_npy(std::string(text));
+    argument.file = std::string(text);
+    argument.array = read_npy(argument.file);
     return argument;
   }
   argument.array.type = *type;

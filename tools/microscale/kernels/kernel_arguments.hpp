@@ -3,6 +3,7 @@
 #pragma once
 
 #include <cstdint>
+#include <filesystem>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -12,10 +13,11 @@
 namespace microscale {
 
 struct KernelArgument {
-  std::string name;     ///< empty: not given
-  bool buffer = false;  ///< a pointer to array's bytes; else a value
-  bool written = true;  ///< of a buffer: its bytes have values before the kernel runs
-  Array array;          ///< of a value: one element
+  std::string name;            ///< empty: not given
+  std::filesystem::path file;  ///< that it was read from; empty: none
+  bool buffer = false;         ///< a pointer to array's bytes; else a value
+  bool written = true;         ///< of a buffer: its bytes have values before the kernel runs
+  Array array;                 ///< of a value: one element
 };
 
 /// Throws Error{invalid_argument}; what is wrong with a file is said by read_npy. Every generator

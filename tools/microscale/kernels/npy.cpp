@@ -7,10 +7,10 @@
 #include <bit>
 #include <cctype>
 #include <cmath>
-#include <fstream>
-#include <iterator>
 #include <limits>
 
+#include "checkpoint/file.hpp"
+#include "checkpoint/named_file.hpp"
 #include "formats/half.hpp"
 #include "microscale/error.hpp"
 
@@ -87,10 +87,8 @@ std::int64_t Array::elements() const {
 }
 
 Array read_npy(const std::filesystem::path& path) {
-  std::ifstream file(path, std::ios::binary);
-  const std::string text{std::istreambuf_iterator<char>(file), std::istreambuf_iterator<char>()};
-  if (!file)
-    throw Error(ErrorCode::io, fmt::format("cannot read {}; name a .npy file", path.string()));
+  constexpr std::uint64_t most = std::uint64_t{1} << 40;
+  const std::string text = take(read_small_file(path, most));
   if (text.size() < 12 || !text.starts_with(magic)) throw broken(path, "no .npy file");
   const auto byte = [&](std::size_t at) {
     return static_cast<std::size_t>(static_cast<unsigned char>(text[at]));
@@ -119,10 +117,12 @@ Array read_npy(const std::filesystem::path& path) {
   if (!shape.starts_with('(')) throw broken(path, "its header has no shape");
   std::int64_t elements = 1;
   for (std::size_t at = 1; at < shape.size() && shape[at] != ')';) {
-    if (!std::isdigit(static_cast<unsigned char>(shape[at]))) {
+    if (shape[at] == ',' || shape[at] == ' ') {
       ++at;
       continue;
     }
+    if (!std::isdigit(static_cast<unsigned char>(shape[at])))
+      throw broken(path, "a shape of other things than numbers");
     std::int64_t extent = 0;
     for (; at < shape.size() && std::isdigit(static_cast<unsigned char>(shape[at])); ++at) {
       if (extent > (std::int64_t{1} << 48)) throw broken(path, "an absurd shape");
@@ -147,16 +147,12 @@ void write_npy(const std::filesystem::path& path, const Array& array) {
                                    array.shape.size() == 1 ? "," : "");
   header.append(63 - (10 + header.size()) % 64, ' ');
   header += '\n';
-  std::ofstream file(path, std::ios::binary | std::ios::trunc);
-  file << magic << '\x01' << '\0' << static_cast<char>(header.size() & 0xff)
-       << static_cast<char>(header.size() >> 8) << header;
-  file.write(reinterpret_cast<const char*>(array.bytes.data()),
-             static_cast<std::streamsize>(array.bytes.size()));
-  file.close();
-  if (!file)
-    throw Error(
-        ErrorCode::io,
-        fmt::format("cannot write {}; check the folder, its rights and the disk", path.string()));
+  std::string text(magic);
+  text += {'\x01', '\0', static_cast<char>(header.size() & 0xff),
+           static_cast<char>(header.size() >> 8)};
+  text += header;
+  text.append(array.bytes.begin(), array.bytes.end());
+  take(write_named_file(path, text));
 }
 
 }  // namespace microscale

@@ -31,7 +31,7 @@ struct Array {
 /// Throws Error{io} or Error{bad_input}. Two bytes without a type (what NumPy makes of bfloat16)
 /// are bf16.
 Array read_npy(const std::filesystem::path& path);
-/// Throws Error{io}.
+/// Throws Error; old contents or new ones, never a mixture.
 void write_npy(const std::filesystem::path& path, const Array& array);
 
 }  // namespace microscale

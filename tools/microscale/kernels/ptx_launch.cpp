@@ -7,12 +7,13 @@
 #include <algorithm>
 #include <charconv>
 #include <cstdlib>
-#include <fstream>
-#include <iterator>
 #include <memory>
 #include <nlohmann/json.hpp>
+#include <set>
 
 #include "arguments.hpp"
+#include "checkpoint/file.hpp"
+#include "checkpoint/named_file.hpp"
 #include "microscale/error.hpp"
 
 namespace microscale {
@@ -48,14 +49,6 @@ Enum choice(const std::string& option, const std::string& text,
   return static_cast<Enum>(found - names.begin());
 }
 
-std::string contents(const std::filesystem::path& path) {
-  std::ifstream file(path, std::ios::binary);
-  std::string text{std::istreambuf_iterator<char>(file), std::istreambuf_iterator<char>()};
-  if (!file)
-    throw Error(ErrorCode::io, fmt::format("cannot read {}; name a PTX file", path.string()));
-  return text;
-}
-
 std::size_t argument_of(const PtxLaunch& launch, const std::string& name) {
   for (std::size_t i = 0; i < launch.arguments.size(); ++i)
     if (launch.arguments[i].name == name || fmt::format("{}", i) == name) {
@@ -69,6 +62,7 @@ std::size_t argument_of(const PtxLaunch& launch, const std::string& name) {
 
 std::string whole_name(const emulator::Module& module, const std::string& word) {
   const std::vector<std::string> kernels = module.kernels();
+  if (kernels.empty()) wrong("the file has no kernel; name one with a .entry");
   if (word.empty() && kernels.size() == 1) return kernels[0];
   std::vector<std::string> fitting;
   for (const std::string& each : kernels) {
@@ -81,9 +75,22 @@ std::string whole_name(const emulator::Module& module, const std::string& word) 
   std::vector<std::string> names;
   for (const std::string& each : fitting.empty() ? kernels : fitting)
     names.push_back(readable(each));
+  if (word.empty())
+    wrong(fmt::format("the file has {} kernels; choose one with --kernel: {}", names.size(),
+                      fmt::join(names, ", ")));
   wrong(fmt::format("--kernel got '{}', which {}; choose one of {}", word,
                     fitting.empty() ? "no kernel here is called" : "several kernels are called",
                     fmt::join(names, ", ")));
+}
+
+/// What is wrong with a text is said with the name of its file.
+template <class Call>
+auto in_file(const std::filesystem::path& path, const Call& call) {
+  try {
+    return call();
+  } catch (const Error& error) {
+    throw Error(error.code(), fmt::format("{}: {}", path.string(), error.what()));
+  }
 }
 
 /// Values one after the other, each aligned to its size: as PTX lays scalars out, and C a struct.
@@ -119,7 +126,7 @@ PtxLaunch ptx_launch(const std::string& file, const LaunchWords& words, int thre
   request.grid = extent_from("--grid", words.grid);
   request.block = extent_from("--block", words.block);
   request.cluster = extent_from("--cluster", words.cluster);
-  request.dynamic_shared_bytes = integer_from("--shared", words.shared, 0, 1 << 20);
+  request.dynamic_shared_bytes = shared_bytes_from(words.shared);
   request.options.schedule =
       choice<emulator::Schedule>("--schedule", words.schedule, choices_of("SCHEDULE"));
   request.options.completion =
@@ -140,11 +147,35 @@ PtxLaunch ptx_launch(const std::string& file, const LaunchWords& words, int thre
   return launch;
 }
 
+void check_outputs(const PtxLaunch& launch, const std::filesystem::path& page) {
+  std::set<std::filesystem::path> taken;
+  const auto resolved = [](const std::filesystem::path& path) {
+    std::error_code error;
+    return std::filesystem::weakly_canonical(std::filesystem::absolute(path, error), error);
+  };
+  taken.insert(resolved(launch.path));
+  for (const KernelArgument& each : launch.arguments)
+    if (!each.file.empty()) taken.insert(resolved(each.file));
+  const auto check = [&](const char* option, const std::filesystem::path& path) {
+    if (!taken.insert(take(place_of_named_file(path))).second)
+      wrong(fmt::format("{} names {}, which is read or written already; name another file", option,
+                        path.string()));
+  };
+  for (const PtxLaunch::Output& each : launch.outputs) check("--out", each.path);
+  if (!page.empty()) check("--html", page);
+}
+
+std::string ptx_text(const std::filesystem::path& path) {
+  constexpr std::uint64_t most = std::uint64_t{1} << 30;
+  return take(read_small_file(path, most));
+}
+
 PtxLaunched perform(const PtxLaunch& launch) {
   PtxLaunched done;
-  done.text = contents(launch.path);
+  done.text = ptx_text(launch.path);
   emulator::Memory memory;
-  const emulator::Module module(memory, done.text, launch.target);
+  const emulator::Module module =
+      in_file(launch.path, [&] { return emulator::Module(memory, done.text, launch.target); });
   done.kernel = whole_name(module, launch.kernel);
   done.target = launch.target;
   for (std::size_t i = 0; i < launch.arguments.size(); ++i) {
@@ -158,8 +189,8 @@ PtxLaunched perform(const PtxLaunch& launch) {
   }
   emulator::LaunchRequest request = launch.request;
   request.kernel = done.kernel;
-  request.arguments =
-      packed(launch.arguments, done.buffers, module.info(done.kernel).argument_bytes);
+  const emulator::KernelInfo info = in_file(launch.path, [&] { return module.info(done.kernel); });
+  request.arguments = packed(launch.arguments, done.buffers, info.argument_bytes);
   done.report = emulator::launch(memory, module, request);
   for (const PtxLaunch::Output& output : launch.outputs) {
     const auto skipped =

@@ -44,11 +44,19 @@ struct PtxLaunched {
   std::vector<PlacedBuffer> buffers;
 };
 
+/// Before the work: whether each file to be written, `page` among them where it is not empty, can
+/// be, and is none of the files read.
+void check_outputs(const PtxLaunch& launch, const std::filesystem::path& page);
+
+/// What is in a PTX file.
+std::string ptx_text(const std::filesystem::path& path);
+
 /// Runs it and writes the outputs. `launch.kernel` may be a part of a name that only one kernel
 /// has.
 PtxLaunched perform(const PtxLaunch& launch);
 
-int run_ptx_explain(const std::filesystem::path& file, Console& console);
+/// `kernel`: only functions with this in their name.
+int run_ptx_explain(const std::filesystem::path& file, const std::string& kernel, Console& console);
 int run_ptx_run(const PtxLaunch& launch, Console& console);
 /// `html`: page to write, empty: none. `source`: folder to look for the .cu files in, too.
 int run_ptx_profile(const PtxLaunch& launch, const std::filesystem::path& html,
