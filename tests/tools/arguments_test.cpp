@@ -49,6 +49,13 @@ TEST(Usage, mistakes_exit_with_2_and_say_what_was_meant) {
       {{"explain", "1", "--global-scale", "-2", "--format", "nvfp4"}, "above 0"},
       {{"explain", "1", "--seed", "-1"}, "--seed got"},
       {{"explain", "1", "abc"}, "'abc'"},
+      {{"explain", "1", "--regs", "3"},
+       "--regs is of explain occupancy; leave it out of explain block"},
+      {{"explain", "block", "1", "--probe"}, "--probe is of explain mma"},
+      {{"explain", "occupancy", "--regs", "3", "--threads", "4", "--svg", "x.svg"},
+       "--svg is of explain mma; leave it out of explain occupancy"},
+      {{"explain", "mma", "mxf4", "m16n8k64", "--compare"}, "--compare is of explain block"},
+      {{"explain", "occupancy", "--regs", "32", "--threads", "-64"}, "--threads got '-64'"},
       {{"explain", "1e39"}, "beyond the largest FP32"},
   };
   for (const Mistake& mistake : mistakes) {

@@ -34,6 +34,15 @@ TEST(Help, lists_every_command_and_the_exit_codes) {
   EXPECT_NE(outcome.out.find("130 interrupted"), std::string::npos);
 }
 
+TEST(Help, tells_the_codes_that_errors_have) {
+  const std::string text = microscale({"--help"}).out;
+  EXPECT_NE(text.find("4 no such file"), std::string::npos) << text;
+  EXPECT_EQ(microscale({"inspect", "no-such-model"}).code, 4);
+  const Outcome unnamed = microscale({"quantize", "", "-o", "out", "--format", "nvfp4"});
+  EXPECT_EQ(unnamed.code, 2);
+  EXPECT_NE(unnamed.err.find("no model was named"), std::string::npos) << unnamed.err;
+}
+
 TEST(Help, names_every_choice) {
   const std::string text = microscale({"quantize", "--help"}).out;
   for (const char* choice :

@@ -65,6 +65,54 @@ int run_completion(const CLI::App& app, const Words& words, Console& console) {
   return exit_success;
 }
 
+/// Each option of explain belongs to one of the things it explains.
+void refuse_others_options(std::string_view mode, const Words& words) {
+  const auto refuse = [&](std::string_view owner,
+                          std::initializer_list<std::pair<const char*, bool>> options) {
+    for (const auto& [option, given] : options)
+      if (given && mode != owner)
+        throw Error(
+            ErrorCode::invalid_argument,
+            fmt::format("{} is of explain {}; leave it out of explain {}", option, owner, mode));
+  };
+  const NumericWords& numeric = words.numeric;
+  const MmaWords& mma = words.mma;
+  const OccupancyWords& occupancy = words.occupancy;
+  refuse("block", {{"--format", !numeric.format.empty()},
+                   {"--scale-rule", !numeric.scale_rule.empty()},
+                   {"--rounding", !numeric.rounding.empty()},
+                   {"--compat", !numeric.compat.empty()},
+                   {"--seed", !numeric.seed.empty()},
+                   {"--global-scale", !words.global_scale.empty()},
+                   {"--compare", words.compare}});
+  refuse("mma", {{"--probe", mma.probe},
+                 {"--svg", !mma.svg.empty()},
+                 {"--elements", !mma.elements.empty()},
+                 {"--select-a", !mma.select_a.empty()},
+                 {"--select-b", !mma.select_b.empty()}});
+  refuse("occupancy", {{"--regs", !occupancy.registers.empty()},
+                       {"--shared", !occupancy.shared.empty()},
+                       {"--threads", !occupancy.threads.empty()},
+                       {"--gpu", !occupancy.gpu.empty()}});
+}
+
+int run_explain(Words& words, Console& console) {
+  const std::string mode = words.values.front();
+  const std::vector<std::string> rest(words.values.begin() + 1, words.values.end());
+  refuse_others_options(mode == "mma" || mode == "occupancy" ? mode : "block", words);
+  if (mode == "mma") return run_explain_mma(rest, words.mma, console);
+  if (mode == "occupancy") return run_explain_occupancy(rest, words.occupancy, console);
+  ExplainCommand command;
+  if (!words.numeric.format.empty()) command.format = format_from(words.numeric.format);
+  command.numerics = numerics_from(words.numeric, command.format);
+  command.values = floats_from(mode == "block" ? rest : words.values,
+                               static_cast<std::size_t>(info(command.format).block));
+  if (!words.global_scale.empty())
+    command.global_scale = float_from("--global-scale", words.global_scale);
+  command.compare = words.compare;
+  return run(command, console);
+}
+
 int run_command(const CLI::App& app, const std::string& name, Words& words, Console& console) {
   const int threads = static_cast<int>(integer_from("--threads", words.threads, 0, 4096));
   if (name == "quantize") {
@@ -93,22 +141,7 @@ int run_command(const CLI::App& app, const std::string& name, Words& words, Cons
     if (!words.max_mse.empty()) command.max_mse = share_from("--max-mse", words.max_mse);
     return run(command, console);
   }
-  if (name == "explain") {
-    const std::vector<std::string> rest(words.values.begin() + 1, words.values.end());
-    if (words.values.front() == "mma") return run_explain_mma(rest, words.mma, console);
-    if (words.values.front() == "occupancy")
-      return run_explain_occupancy(rest, words.occupancy, console);
-    ExplainCommand command;
-    if (!words.numeric.format.empty()) command.format = format_from(words.numeric.format);
-    command.numerics = numerics_from(words.numeric, command.format);
-    if (words.values.front() == "block") words.values.erase(words.values.begin());
-    command.values =
-        floats_from(words.values, static_cast<std::size_t>(info(command.format).block));
-    if (!words.global_scale.empty())
-      command.global_scale = float_from("--global-scale", words.global_scale);
-    command.compare = words.compare;
-    return run(command, console);
-  }
+  if (name == "explain") return run_explain(words, console);
   if (name == "ptx") {
     return run_ptx(words.action, words.input, words.launch, threads, console);
   }
@@ -144,8 +177,8 @@ int run_arguments(Console& console, std::vector<std::string> arguments, std::str
   app.footer(
       "Example:\n  microscale quantize MODEL -o OUT --format nvfp4\n\n"
       "microscale COMMAND --help tells more about a command.\n"
-      "Exit codes: 0 done, 1 a check failed, 2 usage or unsupported, 3 bad input,\n"
-      "4 out of memory, disk or rights, 130 interrupted.");
+      "Exit codes: 0 done, 1 a check failed, 2 usage or unsupported, 3 a file holds what\n"
+      "it should not, 4 no such file, memory, room or rights, 130 interrupted.");
   app.require_subcommand(1);
   app.get_formatter()->column_width(help_column);
   add_commands(app, words);
@@ -199,8 +232,10 @@ int guarded_main(std::vector<std::string> arguments) {
   } catch (const Error& error) {
     return failed(error.code(), error.what());
   } catch (const std::bad_alloc&) {
-    return failed(ErrorCode::out_of_memory,
-                  "out of memory; lower --max-memory or --threads, or free some");
+    const char* advice = name == "quantize" ? "lower --max-memory or --threads, or free some"
+                         : name == "ptx"    ? "give smaller arrays, or free some"
+                                            : "free some";
+    return failed(ErrorCode::out_of_memory, fmt::format("out of memory; {}", advice));
   } catch (const std::system_error& error) {  // std::filesystem's and std::thread's
     return failed(ErrorCode::io, error.what());
   } catch (const std::exception& error) {

@@ -14,7 +14,7 @@ namespace {
 /// FILE and DIR are completed with files.
 CLI::Option* add(CLI::App& app, const std::string& names, std::string& target,
                  const std::string& placeholder, const std::string& description) {
-  return app.add_option(names, target, description)->type_name(placeholder);
+  return app.add_option(names, target, description)->type_name(placeholder)->transform(unprotected);
 }
 
 CLI::Option* add_patterns(CLI::App& app, const std::string& name, std::vector<std::string>& target,
