@@ -41,6 +41,9 @@ TEST(Inspect, calls_a_nan_by_its_name) {
   model.write(folder.path());
   const Outcome outcome = microscale({"inspect", folder.path().string(), "w\u00e9ights"});
   EXPECT_NE(outcome.out.find("first values: NaN -1.397"), std::string::npos) << outcome.out;
+  const Folders folders;
+  const Outcome block = microscale({"inspect", folders.broken(), down});
+  EXPECT_NE(block.out.find("scale 0x7F, one step is NaN"), std::string::npos) << block.out;
   // A pipe takes names as the locale has them.
   EXPECT_NE(outcome.out.find("w\u00e9ights"), std::string::npos) << outcome.out;
   EXPECT_NE(

@@ -2,6 +2,7 @@
 // is the same bytes whatever happens, is tested in tests/checkpoint.
 #include <gtest/gtest.h>
 
+#include <cmath>
 #include <filesystem>
 
 #include "microscale/cuda.hpp"
@@ -87,6 +88,19 @@ TEST(QuantizeCommand, keeps_its_report_off_the_model) {
       {"quantize", model, "-o", output, "--format", "nvfp4", "--report", output + "/cost.html"});
   EXPECT_EQ(inside.code, 0) << inside.err;
   EXPECT_TRUE(std::filesystem::exists(output + "/cost.html"));
+}
+
+TEST(QuantizeCommand, refuses_a_nan_and_takes_the_mended_model_into_the_same_folder) {
+  const Folders folders;
+  SmallModel model;
+  model.add_floats("a.o_proj.weight", {16, 32}, std::vector<float>(16 * 32, NAN));
+  model.write(folders.dense());
+  const std::vector<std::string> words = {"quantize",        folders.dense(), "-o",
+                                          folders.nowhere(), "--format",      "nvfp4"};
+  EXPECT_EQ(microscale(words).code, 3);
+  model.add_floats("a.o_proj.weight", {16, 32}, std::vector<float>(16 * 32, 1.0f));
+  model.write(folders.dense());
+  EXPECT_EQ(microscale(words).code, 0);
 }
 
 TEST(QuantizeCommand, ends_with_the_code_of_what_is_wrong) {

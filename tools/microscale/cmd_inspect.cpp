@@ -20,8 +20,8 @@ using Json = nlohmann::ordered_json;
 constexpr int bar_width = 40;  // columns of the longest bar of a histogram
 
 // An element, which may be NaN, where format_number has no figure to show.
-std::string element_text(float value) {
-  return std::isnan(value) ? "NaN" : format_number(value, 4);
+std::string element_text(float value, int digits = 4) {
+  return std::isnan(value) ? "NaN" : format_number(value, digits);
 }
 
 std::string global_scale_text(const TensorSummary& tensor) {
@@ -133,7 +133,7 @@ std::string block_text(const BlockDetail& block) {
   for (const std::uint8_t code : block.codes) codes += fmt::format(" {:X}", code);
   for (const float value : block.values) values += " " + element_text(value);
   return fmt::format("  scale 0x{:02X}, one step is {}\n  codes{}\n  values{}\n", block.scale_code,
-                     format_number(block.scale, 6), codes, values);
+                     element_text(block.scale, 6), codes, values);
 }
 
 void print_text(const TensorDetail& detail, Format format, Console& console) {

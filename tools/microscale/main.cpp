@@ -177,8 +177,8 @@ int run_arguments(Console& console, std::vector<std::string> arguments, std::str
   app.footer(
       "Example:\n  microscale quantize MODEL -o OUT --format nvfp4\n\n"
       "microscale COMMAND --help tells more about a command.\n"
-      "Exit codes: 0 done, 1 a check failed, 2 usage or unsupported, 3 a file holds what\n"
-      "it should not, 4 no such file, memory, room or rights, 130 interrupted.");
+      "Exit codes: 0 done, 1 a check failed, 2 usage or unsupported, 3 a file's\n"
+      "contents are wrong, 4 no such file, memory, room or rights, 130 interrupted.");
   app.require_subcommand(1);
   app.get_formatter()->column_width(help_column);
   add_commands(app, words);
