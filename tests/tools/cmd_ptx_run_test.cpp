@@ -35,6 +35,7 @@ TEST(PtxRun, prints_each_finding_on_a_line_and_exits_with_1) {
             0u)
       << outcome.out;
   EXPECT_EQ(std::count(outcome.out.begin(), outcome.out.end(), '\n'), 1);
+  EXPECT_EQ(microscale(words).out, outcome.out) << "addresses are those of the machine";
   std::vector<std::string> with_json = words;
   with_json.push_back("--json");
   const Outcome document = microscale(with_json);

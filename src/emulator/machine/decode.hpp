@@ -11,7 +11,7 @@
 
 namespace microscale::emulator {
 
-/// Where a module's variables are, by index: global ones at their host address, constant ones at an
+/// Where a module's variables are, by index: global ones at their address, constant ones at an
 /// offset in the constant window; others are not looked at.
 using VariableAddresses = std::vector<std::uint64_t>;
 

@@ -12,8 +12,8 @@ namespace microscale::emulator {
 inline constexpr int warp_lanes = 32;
 inline constexpr std::uint32_t all_lanes = 0xffff'ffffu;
 
-/// Windows of the 64-bit generic address space. Global memory is at its real host address (below
-/// 2^48); the others are offsets in their window, which `cvta` adds and removes.
+/// Windows of the 64-bit generic address space. Global memory is below 2^48 (see
+/// global_memory.hpp); the others are offsets in their window, which `cvta` adds and removes.
 inline constexpr std::uint64_t shared_window =
     0x0100'0000'0000'0000;  // + cta rank << 32 in a cluster
 inline constexpr std::uint64_t local_window = 0x0200'0000'0000'0000;

@@ -10,6 +10,26 @@
 #include "microscale/error.hpp"
 
 namespace microscale::emulator {
+namespace {
+
+Error too_much(std::uint64_t bytes) {
+  return Error(
+      ErrorCode::out_of_memory,
+      fmt::format("emulator allocate: {} bytes of global memory were asked for and the host has "
+                  "not that much; use a smaller problem",
+                  bytes));
+}
+
+// Of so many bytes with red zones around.
+std::uint64_t next_address(std::uint64_t bytes) {
+  static std::atomic<std::uint64_t> next{GlobalMemory::first_address};
+  const std::uint64_t taken = bytes + 2 * GlobalMemory::red_zone;
+  const std::uint64_t zone = next.fetch_add(taken);
+  if (zone + taken > GlobalMemory::last_address) throw too_much(bytes);
+  return zone + GlobalMemory::red_zone;
+}
+
+}  // namespace
 
 std::uint64_t GlobalMemory::allocate(std::uint64_t bytes) {
   constexpr std::uint64_t most = std::uint64_t{1} << 40;
@@ -17,16 +37,11 @@ std::uint64_t GlobalMemory::allocate(std::uint64_t bytes) {
   std::unique_ptr<std::uint8_t[]> storage;
   if (bytes <= most)
     storage.reset(new (std::nothrow) std::uint8_t[padded + 2 * red_zone + alignment]);
-  if (!storage)
-    throw Error(
-        ErrorCode::out_of_memory,
-        fmt::format(
-            "emulator allocate: {} bytes of global memory were asked for and the host has not "
-            "that much; use a smaller problem",
-            bytes));
+  if (!storage) throw too_much(bytes);
+  const std::uint64_t address = next_address(padded);
   const auto raw = reinterpret_cast<std::uint64_t>(storage.get()) + red_zone;
-  const std::uint64_t address = (raw + alignment - 1) / alignment * alignment;
-  auto allocation = std::make_unique<Allocation>(bytes, std::move(storage), address);
+  std::uint8_t* const data = storage.get() + red_zone + (alignment - raw % alignment) % alignment;
+  auto allocation = std::make_unique<Allocation>(bytes, std::move(storage), data, address);
   const std::unique_lock guard(mutex_);
   allocations_.emplace(address, std::move(allocation));
   return address;

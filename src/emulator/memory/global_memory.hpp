@@ -1,4 +1,4 @@
-// Global memory: allocations at their real host addresses, with red zones around. Shared by every
+// Global memory: allocations at addresses of their own, with red zones around. Shared by every
 // launch and by all host threads that run blocks.
 #pragma once
 
@@ -19,17 +19,27 @@ struct Allocation {
   std::uint64_t begin = 0, end = 0;  // addresses
   Shadow shadow;
   std::unique_ptr<std::uint8_t[]> storage;  // with the red zones
+  std::uint8_t* first = nullptr;            // in it, aligned as its address is
 
-  Allocation(std::uint64_t bytes, std::unique_ptr<std::uint8_t[]> memory, std::uint64_t address)
-      : begin(address), end(address + bytes), shadow(bytes), storage(std::move(memory)) {}
+  Allocation(std::uint64_t bytes, std::unique_ptr<std::uint8_t[]> memory, std::uint8_t* data,
+             std::uint64_t address)
+      : begin(address),
+        end(address + bytes),
+        shadow(bytes),
+        storage(std::move(memory)),
+        first(data) {}
   std::uint64_t bytes() const { return end - begin; }
-  std::uint8_t* at(std::uint64_t address) const { return reinterpret_cast<std::uint8_t*>(address); }
+  std::uint8_t* at(std::uint64_t address) const { return first + (address - begin); }
 };
 
 class GlobalMemory {
  public:
   static constexpr std::uint64_t alignment = 256;  // bytes
   static constexpr std::uint64_t red_zone = 4096;  // bytes before and after every allocation
+  // Where no pointer of the host leads. No address is given twice in a process, and the same
+  // allocations have the same addresses in every one.
+  static constexpr std::uint64_t first_address = std::uint64_t{1} << 47;
+  static constexpr std::uint64_t last_address = std::uint64_t{1} << 48;
 
   GlobalMemory() = default;
   GlobalMemory(const GlobalMemory&) = delete;

@@ -15,6 +15,17 @@ TEST(GlobalMemory, allocates_at_multiples_of_256_with_room_between) {
   EXPECT_EQ(memory.allocated_bytes(), 1001u);
 }
 
+TEST(GlobalMemory, gives_no_address_twice_and_none_of_the_host) {
+  GlobalMemory memory, other;
+  const std::uint64_t a = memory.allocate(1000);
+  const std::uint8_t host = 0;
+  EXPECT_GE(a, GlobalMemory::first_address);
+  EXPECT_LT(reinterpret_cast<std::uint64_t>(&host), GlobalMemory::first_address);
+  memory.release(a);
+  EXPECT_GT(memory.allocate(1000), a);
+  EXPECT_EQ(memory.find(other.allocate(1000)), nullptr);
+}
+
 TEST(GlobalMemory, finds_the_allocation_of_an_address_and_the_nearest) {
   GlobalMemory memory;
   const std::uint64_t a = memory.allocate(1024);

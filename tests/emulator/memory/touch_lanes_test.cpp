@@ -20,7 +20,8 @@ struct Twins {
       clusters.push_back(each->cluster(1, {1, 4, 16384, 256}));
       data.push_back(each->filled(3 * 4096 + 640));
       fresh.push_back(each->global.allocate(8192));
-      std::memset(reinterpret_cast<void*>(fresh.back()), 0xaa, 8192);  // as nobody knows
+      std::memset(each->global.find(fresh.back())->at(fresh.back()), 0xaa,
+                  8192);  // as nobody knows
     }
   }
   SmallMachine quick, slow;
