@@ -7,6 +7,8 @@
 #include <algorithm>
 #include <charconv>
 #include <cstdlib>
+#include <fstream>
+#include <iterator>
 #include <memory>
 #include <nlohmann/json.hpp>
 #include <set>
@@ -167,7 +169,10 @@ void check_outputs(const PtxLaunch& launch, const std::filesystem::path& page) {
 
 std::string ptx_text(const std::filesystem::path& path) {
   constexpr std::uint64_t most = std::uint64_t{1} << 30;
-  return take(read_small_file(path, most));
+  std::error_code error;
+  if (!std::filesystem::is_fifo(path, error)) return take(read_small_file(path, most));
+  std::ifstream pipe(path, std::ios::binary);  // what nvcc writes into it, as it comes
+  return {std::istreambuf_iterator<char>(pipe), {}};
 }
 
 PtxLaunched perform(const PtxLaunch& launch) {

@@ -48,7 +48,7 @@ struct PtxLaunched {
 /// be, and is none of the files read.
 void check_outputs(const PtxLaunch& launch, const std::filesystem::path& page);
 
-/// What is in a PTX file.
+/// What is in a PTX file, or comes through a pipe.
 std::string ptx_text(const std::filesystem::path& path);
 
 /// Runs it and writes the outputs. `launch.kernel` may be a part of a name that only one kernel
