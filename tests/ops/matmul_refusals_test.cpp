@@ -51,6 +51,11 @@ TEST_F(MatmulRefusals, shapes_that_do_not_agree) {
   refuse([&](auto& o) { o.a = TensorView{a.bytes.data(), DType::bf16, m, 48, k}; }, "must agree");
   refuse(
       [&](auto& o) {
+        o.a = TensorView{a.bytes.data(), static_cast<DType>(77), m, k, k};
+      },
+      "DType 77");
+  refuse(
+      [&](auto& o) {
         o.d = MutableTensorView{d.bytes.data(), DType::f32, m, n - 1, n};
       },
       "d is 4 x 7");
