@@ -29,6 +29,7 @@ WITHOUT_TEST = {
     "tools/gpu_check/grouped.cpp": "a check itself; runs on a machine with a GPU (scripts/gpu_check)",
     "tools/gpu_check/product_operand.hpp": "a part of the check in products.cpp",
     "tools/gpu_check/products.cpp": "a check itself; tests/emulator/shipped_kernels_test.cpp runs it, too",
+    "tools/gpu_check/threads.cpp": "a check itself; runs on a machine with a GPU (scripts/gpu_check)",
     "tools/gpu_check/races.cpp": "launches for compute-sanitizer, on a machine with a GPU (scripts/gpu_check)",
     "src/checkpoint/matrix_slice.hpp": "tests/checkpoint/tile_test.cpp and fused_experts_test.cpp cut with it",
     "src/checkpoint/unit_runner.cpp": "tests/checkpoint/convert_test.cpp runs it, whole conversions",

@@ -1,7 +1,8 @@
-// gpu_check [--quick] [--no-timing] [--only rows|columns|grouped|fused|products|attention] [--json]:
-// backend cuda against the CPU, byte for byte (products and attention: within their bounds), then the
-// table of times. Exit code 0: all equal; 1: something differs; 4: no GPU, or an error. --races:
-// every kernel once instead, nothing compared, for compute-sanitizer's racecheck and synccheck.
+// gpu_check [--quick] [--no-timing] [--only rows|columns|grouped|fused|products|attention]
+// [--json]: backend cuda against the CPU, byte for byte (products and attention: within their
+// bounds), then the table of times. Exit code 0: all equal; 1: something differs; 4: no GPU, or an
+// error. --races: every kernel once instead, nothing compared, for compute-sanitizer's racecheck
+// and synccheck.
 #include <fmt/format.h>
 
 #include <nlohmann/json.hpp>
@@ -15,6 +16,7 @@
 #include "microscale/cuda.hpp"
 #include "microscale/error.hpp"
 #include "races.hpp"
+#include "threads.hpp"
 #include "gpu_timing.hpp"
 
 namespace {
@@ -87,7 +89,10 @@ int main(int argc, char** argv) {
     if (wanted("grouped")) cuda::check_grouped(device, scope, totals);
     if (wanted("grouped")) cuda::check_containers(device, totals);
     if (wanted("fused")) cuda::check_fused(device, scope, totals);
-    if (wanted("products")) cuda::check_products(device, scope, totals);
+    if (wanted("products")) {
+      cuda::check_products(device, scope, totals);
+      cuda::check_threads(device, totals);
+    }
     if (wanted("attention")) {
       cuda::check_append_calls(device, scope, totals);
       cuda::check_attention_calls(device, scope, totals);
