@@ -55,4 +55,13 @@ void check_global_scale(const char* operation, float scale) {
                     operation, scale));
 }
 
+void check_global_scale(const char* operation, float scale, const FormatInfo& format) {
+  if (!format.e8m0_scale) return check_global_scale(operation, scale);
+  if (scale != 1)
+    throw Error(ErrorCode::invalid_argument,
+                fmt::format("{}: global scale {} for {}, which has none; leave it out, or choose "
+                            "nvfp4",
+                            operation, scale, format.name));
+}
+
 }  // namespace microscale

@@ -26,5 +26,7 @@ void check_bytes(const char* operation, const char* what, std::int64_t got, std:
 
 /// Finite, positive and normal.
 void check_global_scale(const char* operation, float scale);
+/// The same of `format`; an MX format has none but 1.
+void check_global_scale(const char* operation, float scale, const FormatInfo& format);
 
 }  // namespace microscale

@@ -57,11 +57,12 @@ BlockShape check_output(const char* operation, const QuantizedOutput& o, const T
                     operation, to_string(o.numerics.compat)));
   check_bytes(operation, "codes", static_cast<std::int64_t>(o.codes.size()), shape.code_bytes());
   check_bytes(operation, "scales", static_cast<std::int64_t>(o.scales.size()), shape.scale_bytes());
-  if (context.backend == Backend::cuda || format.e8m0_scale) return shape;
-  if (!o.global_scale)
+  if (context.backend == Backend::cuda) return shape;
+  if (o.global_scale)
+    check_global_scale(operation, *o.global_scale, format);
+  else if (!format.e8m0_scale)
     refuse(
         fmt::format("{}: NVFP4 wants its global scale beforehand; pass global_scale", operation));
-  check_global_scale(operation, *o.global_scale);
   return shape;
 }
 

@@ -176,6 +176,8 @@ void check_quantized(const MatmulCall& call, std::vector<MemoryRange>& ranges) {
                       call.operation));
     check_globals(call, "d", o.format, o.global_scale.value_or(1.0f), o.device_global_scale,
                   call.d_global_scales);
+  } else if (o.global_scale) {
+    check_global_scale(fmt::format("{}: d", call.operation).c_str(), *o.global_scale, format);
   }
   ranges.push_back({"d's codes", o.codes.data(), static_cast<std::int64_t>(o.codes.size())});
   ranges.push_back({"d's scales", o.scales.data(), static_cast<std::int64_t>(o.scales.size())});

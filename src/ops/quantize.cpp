@@ -56,13 +56,7 @@ void check_quantize_options(const QuantizeOptions& o, const BlockShape& shape) {
           ErrorCode::invalid_argument,
           fmt::format("quantize: importance weight {}; weights must be finite and not negative",
                       weight));
-  if (!o.global_scale) return;
-  if (!format.e8m0_scale) return check_global_scale("quantize", *o.global_scale);
-  if (*o.global_scale != 1)
-    throw Error(ErrorCode::invalid_argument,
-                fmt::format("quantize: global scale {} for {}, which has none; leave it out, or "
-                            "choose nvfp4",
-                            *o.global_scale, format.name));
+  if (o.global_scale) check_global_scale("quantize", *o.global_scale, format);
 }
 
 namespace {

@@ -21,7 +21,7 @@ constexpr float scale = 0.01f;
 QuantizedOutput into(BlockTensor& tensor, const Numerics& numerics) {
   QuantizedOutput output{
       .format = tensor.shape().format, .numerics = numerics, .layout = tensor.shape().layout};
-  output.global_scale = scale;
+  if (output.format == Format::nvfp4) output.global_scale = scale;
   output.codes = tensor.codes();
   output.scales = tensor.scales();
   return output;
@@ -171,6 +171,11 @@ TEST_F(FusedErrors, the_output_is_checked_as_quantize_checks_it) {
   });
   output = into(tensor, {.scale_rule = ScaleRule::nearest});
   expect_error("no scale rule nearest", [&] {
+    hadamard_quantize_into({a.view(), 32, {}, output});
+  });
+  output = into(tensor, {});
+  output.global_scale = 2.0f;
+  expect_error("global scale 2 for mxfp4, which has none", [&] {
     hadamard_quantize_into({a.view(), 32, {}, output});
   });
   BlockTensor nvfp4(BlockShape{4, 64, Format::nvfp4});

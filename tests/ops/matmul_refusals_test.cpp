@@ -147,6 +147,10 @@ TEST_F(MatmulRefusals, quantized_outputs_that_cannot_be) {
   refuse(to_wide, "d scales buffer");
   out.scales = q.codes().first(q.scales().size());
   refuse(to_wide, "overlap");
+  BlockTensor mx(BlockShape{m, 32, Format::mxfp8_e4m3});
+  out = {.format = Format::mxfp8_e4m3, .codes = mx.codes(), .scales = mx.scales()};
+  out.global_scale = 2.0f;
+  refuse(to_wide, "d: global scale 2 for mxfp8_e4m3, which has none");
 }
 
 TEST_F(MatmulRefusals, what_a_gpu_would_have_to_read_itself) {
