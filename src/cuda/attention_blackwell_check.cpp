@@ -15,8 +15,8 @@ void check_served(const AttentionCall& call) {
   const AttentionOptions& o = call.options;
   if (call.d != 64 && call.d != 128 && call.d != 256)
     refuse(
-        fmt::format("has kernels for d = 64, 128 and 256, not {}; pad d with zeros, or take a "
-                    "host backend",
+        fmt::format("has kernels for d = 64, 128 and 256, not {}, but for a dense q over a cache "
+                    "with accuracy `storage`; take that, pad d with zeros, or take a host backend",
                     call.d));
   if (call.probabilities == ProbabilityRule::fp8)
     refuse("has no probabilities in FP8; take two_level or exact ones, or a host backend");
@@ -24,21 +24,25 @@ void check_served(const AttentionCall& call) {
       !(call.q_blocks() && (o.cache || (std::holds_alternative<BlockHeadsView>(o.k) &&
                                         std::holds_alternative<BlockHeadsView>(o.v)))))
     refuse(
-        "multiplies codes: with accuracy `storage` q, k and v must be block-scaled; quantize them, "
-        "or take one_term or two_term");
+        "multiplies codes: with accuracy `storage` q, k and v must be block-scaled, or q dense "
+        "over a cache; quantize them, append k and v to a cache, or take one_term or two_term");
 }
 
 void check_cache_served(const KvCache& cache) {
   if (cache.format != KvFormat::nvfp4)
-    refuse("reads caches in NVFP4 alone; take that, or a host backend");
+    refuse(
+        "reads caches in NVFP4 alone, but with a dense q and accuracy `storage`; take either, or a "
+        "host backend");
   if (cache.pages >= std::int64_t{1} << 31)
     refuse(fmt::format("numbers up to 2^31 pages, not {}; take fewer", cache.pages));
   if (cache.first.count > 0 || cache.recent.count > 0)
-    refuse("reads tokens from pages alone; keep no BF16 copies, or take a host backend");
+    refuse(
+        "reads BF16 copies with a dense q and accuracy `storage` alone; take these, keep none, or "
+        "take a host backend");
   if (cache.k_mean || cache.hadamard != 0)
     refuse(
-        "takes K as it was, without a mean or a Hadamard transform; append it so, or take a host "
-        "backend");
+        "takes K with a mean or a Hadamard transform for a dense q and accuracy `storage` alone; "
+        "take these, append K as it was, or take a host backend");
   for (const KvPart* part : {&cache.k_scales, &cache.v_scales})
     if (cache.pages > 0 &&
         (reinterpret_cast<std::uintptr_t>(part->data) % 4 != 0 || part->page_stride % 4 != 0 ||

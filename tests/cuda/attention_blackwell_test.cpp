@@ -206,14 +206,13 @@ TEST_F(BlackwellAttention, refuses_what_it_does_not_read_of_a_cache) {
   o.cache->page_size = 64;
   EXPECT_EQ(kernels(o).back(), "attention_block_scaled_two_level_paged_nvfp4_128_1");
   refused(with([](auto&) {}, KvFormat::mxfp4), "caches in NVFP4 alone");
-  refused(with([](auto& c) { c.k_mean = reinterpret_cast<const float*>(memory_); }),
-          "without a mean");
+  refused(with([](auto& c) { c.k_mean = reinterpret_cast<const float*>(memory_); }), "with a mean");
   refused(with([](auto& c) { c.hadamard = 16; }), "Hadamard");
   refused(with([](auto& c) {
             c.first = {4, reinterpret_cast<std::uint16_t*>(memory_),
                        reinterpret_cast<std::uint16_t*>(memory_)};
           }),
-          "keep no BF16 copies");
+          "reads BF16 copies");
   refused(with([](auto& c) { c.k_scales.data += 2; }), "multiples of 4 bytes");
 }
 
