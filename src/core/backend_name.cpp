@@ -28,8 +28,7 @@ std::string_view backend_of_environment() {
       ErrorCode::invalid_argument,
       "MICROSCALE_BACKEND=" + std::string(name) +
           " names no backend; unset it, or use reference, avx2, avx512 or amx, or, for backend "
-          "cuda "
-          "(--device cuda), an emulated GPU: emulator-sm90, emulator-sm100 or emulator-sm120");
+          "cuda (--device cuda), an emulated GPU: emulator-sm90, emulator-sm100 or emulator-sm120");
 }
 
 }  // namespace microscale

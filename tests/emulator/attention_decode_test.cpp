@@ -6,20 +6,12 @@
 #include <cstring>
 #include <string>
 
-#include "cuda/attention.hpp"
 #include "cuda/kernel_images.hpp"
 #include "microscale/error.hpp"
-#include "ops/attention_check.hpp"
-#include "support/device_caches.hpp"
-#include "support/wide_products.hpp"
+#include "support/decode_calls.hpp"
 
 namespace microscale::emulator {
 namespace {
-
-using cuda::DeviceBytes;
-using test::CacheLayout;
-using test::Heads;
-using test::OwnedCache;
 
 struct Case {
   KvFormat format = KvFormat::nvfp4;
@@ -94,10 +86,7 @@ class Attention {
     o.output.data = output.data();
     if (o.sinks) o.sinks = reinterpret_cast<const float*>(sinks.data());
     if (o.q_offsets) o.q_offsets = reinterpret_cast<const std::int32_t*>(offsets.data());
-    const AttentionCall call = check_attention(o, true);
-    const std::int64_t bytes = cuda::attention_workspace_bytes(gpu, call);
-    const DeviceBytes workspace(gpu, std::max<std::int64_t>(bytes, 1));
-    cuda::attention(gpu, call, {workspace.data(), static_cast<std::size_t>(bytes)}, nullptr);
+    attend_on(gpu, o);
     r.o.bytes = output.to_host();
     gpu.copy_to_host(r.lse.data(), lse.data(), lse.size(), nullptr);
     return r;

@@ -32,6 +32,14 @@ struct DecodeResult {
   }
 };
 
+/// The call on that GPU, in a workspace of its size.
+inline void attend_on(cuda::Device& gpu, const AttentionOptions& options) {
+  const AttentionCall call = check_attention(options, true);
+  const std::int64_t bytes = cuda::attention_workspace_bytes(gpu, call);
+  const DeviceBytes workspace(gpu, std::max<std::int64_t>(bytes, 1));
+  cuda::attention(gpu, call, {workspace.data(), static_cast<std::size_t>(bytes)}, nullptr);
+}
+
 /// `change` the options before the call; `table` in place of the cache's own.
 inline DecodeResult attend(const OwnedCache& cache, const Heads& q,
                            const std::function<void(AttentionOptions&)>& change = {},
@@ -53,10 +61,7 @@ inline DecodeResult attend(const OwnedCache& cache, const Heads& q,
   o.scale = 1.0f;
   o.causal = true;
   if (change) change(o);
-  const AttentionCall call = check_attention(o, true);
-  const std::int64_t bytes = cuda::attention_workspace_bytes(gpu, call);
-  const DeviceBytes workspace(gpu, std::max<std::int64_t>(bytes, 1));
-  cuda::attention(gpu, call, {workspace.data(), static_cast<std::size_t>(bytes)}, nullptr);
+  attend_on(gpu, o);
   r.o.bytes = output.to_host();
   gpu.copy_to_host(r.lse.data(), lse.data(), lse.size(), nullptr);
   return r;
