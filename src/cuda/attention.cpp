@@ -30,11 +30,13 @@ constexpr std::int64_t most_strides = std::int64_t{1}
 }
 
 // Scales are read of 16 tokens at a time.
-bool in_sixteens(const KvCache& cache, const KvPart& scales) {
+bool scales_in_sixteens(const KvCache& cache) {
   const std::int64_t row = kv_page::token_scale_bytes(cache.format, cache.d);
-  return cache.pages == 0 || row == 0 ||
-         (reinterpret_cast<std::uintptr_t>(scales.data) % 16 == 0 && scales.page_stride % 16 == 0 &&
-          scales.head_stride % 16 == 0 && scales.token_stride == row);
+  const auto lie_so = [row](const KvPart& part) {
+    return reinterpret_cast<std::uintptr_t>(part.data) % 16 == 0 && part.page_stride % 16 == 0 &&
+           part.head_stride % 16 == 0 && part.token_stride == row;
+  };
+  return cache.pages == 0 || row == 0 || (lie_so(cache.k_scales) && lie_so(cache.v_scales));
 }
 
 // What there is a kernel for.
@@ -51,7 +53,7 @@ void check_served(const AttentionCall& call) {
         apart / 16 >= most_strides)
       refuse(fmt::format(
           "takes pages and heads up to 64 GiB apart, not {} bytes; take smaller ones", apart));
-  if (!in_sixteens(*cache, cache->k_scales) || !in_sixteens(*cache, cache->v_scales))
+  if (!scales_in_sixteens(*cache))
     refuse(fmt::format(
         "reads scales of 16 tokens at a time (but for plain calls on compute capability 9.0); the "
         "cache's scales must be at multiples of 16 bytes with their strides of pages and heads, "
@@ -242,7 +244,7 @@ bool decodes_on_hopper(Device& device, const AttentionCall& call) {
   if (call.options.splits > 1 || cache.first.count > 0 || cache.recent.count > 0 || cache.k_mean ||
       cache.hadamard != 0)
     return true;
-  if (!in_sixteens(cache, cache.k_scales) || !in_sixteens(cache, cache.v_scales)) return false;
+  if (!scales_in_sixteens(cache)) return false;
   return decode_cycles(device, call) <= attention_prefill_cycles(device, call);
 }
 
