@@ -50,9 +50,12 @@ struct AttentionNeeds {
   ProbabilityRule probabilities = ProbabilityRule::exact;
 };
 
-/// The most roundings to FP32 that one term of a score, or of the result, goes through.
+/// The most roundings to FP32 that one term of a score, or of the result, goes through. Where FP4
+/// keys are multiplied as integers also, in the same unit of 2^-24: `query`, what an element of q
+/// is off, relative to the largest of its row; `weight`, what a probability times a scale of V is
+/// off, relative to the largest such product of the 32 keys at [32 b, 32 b + 32) and that block.
 struct AttentionRoundings {
-  std::int64_t score = 0, output = 0;
+  std::int64_t score = 0, output = 0, query = 0, weight = 0;
 };
 
 struct AttentionKernels {

@@ -9,6 +9,7 @@
 #include <limits>
 #include <random>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "core/attention_kernels.hpp"
@@ -70,22 +71,32 @@ struct OracleResult {
   double lse = -std::numeric_limits<double>::infinity();
   std::vector<double> weighted;  // sum of p |v|
   double a = 0, s = 0, e = 0;    // largest A_j and |s_j| seen, sum of p (m - s)
+  double a_q = 0;                // largest A_j with every |q_i| the row's largest
+  // Of each 32 elements, the sum over 32 keys at a time of 32 times their largest p * 6 * scale,
+  // a scale being at most a third of the largest |v| of its block.
+  std::vector<double> weighted_blocks;
 };
 
 inline OracleResult oracle(const OracleRow& row) {
   const std::size_t d = row.q.size();
-  OracleResult result{.o = std::vector<double>(d), .weighted = std::vector<double>(d)};
+  OracleResult result{.o = std::vector<double>(d),
+                      .weighted = std::vector<double>(d),
+                      .weighted_blocks = std::vector<double>((d + 31) / 32)};
+  double largest_q = 0;
+  for (const double q : row.q) largest_q = std::max(largest_q, std::fabs(q));
   std::vector<double> scores;
   std::vector<std::size_t> seen;
   for (std::size_t j = 0; j < row.k.size(); ++j) {
     const auto position = static_cast<std::int64_t>(j);
     if (row.causal && position > row.position) continue;
     if (row.window > 0 && position <= row.position - row.window) continue;
-    double dot = 0, magnitude = 0;
+    double dot = 0, magnitude = 0, keys = 0;
     for (std::size_t i = 0; i < d; ++i) {
       dot += row.q[i] * row.k[j][i];
       magnitude += std::fabs(row.q[i] * row.k[j][i]);
+      keys += std::fabs(row.k[j][i]);
     }
+    result.a_q = std::max(result.a_q, std::fabs(row.scale) * largest_q * keys);
     double s = row.scale * dot;
     result.a = std::max(result.a, std::fabs(row.scale) * magnitude);
     if (row.softcap > 0) s = row.softcap * std::tanh(s / row.softcap);
@@ -99,8 +110,15 @@ inline OracleResult oracle(const OracleRow& row) {
   for (const double s : scores) sum += std::exp(s - m);
   sum += std::exp(row.sink - m);
   result.lse = m + std::log(sum);
+  std::vector<double> largest(result.weighted_blocks.size());
   for (std::size_t n = 0; n < seen.size(); ++n) {
     const double p = std::exp(scores[n] - m) / sum;
+    const std::vector<double>& v = row.v[seen[n]];
+    for (std::size_t i = 0; i < d; ++i)
+      largest[i / 32] = std::max(largest[i / 32], p * 2 * std::fabs(v[i]));
+    if (n + 1 == seen.size() || seen[n + 1] / 32 != seen[n] / 32)
+      for (std::size_t b = 0; b < largest.size(); ++b)
+        result.weighted_blocks[b] += 32 * std::exchange(largest[b], 0.0);
     if (p > 0) result.e += p * (m - scores[n]);
     for (std::size_t i = 0; i < d; ++i) {
       result.o[i] += p * row.v[seen[n]][i];
@@ -127,17 +145,21 @@ inline std::vector<Backend> attention_backends() {
 
 /// What docs/attention.md allows for element i and for the log-sum-exp.
 struct AttentionBound {
-  double score = 0, common = 0;
+  double score = 0, common = 0, weight = 0;
   AttentionBound(const OracleResult& r, std::int64_t keys, std::int64_t d, Backend backend) {
     const AttentionRoundings n = attention_kernels(backend).roundings(keys, d);
     constexpr double u = 0x1p-24;
-    score = static_cast<double>(n.score) * u * r.a + 4 * u * r.s;
+    score =
+        u * (static_cast<double>(n.score) * r.a + static_cast<double>(n.query) * r.a_q + 4 * r.s);
+    weight = static_cast<double>(n.weight) * u;
     common = static_cast<double>(n.output + 16) * u + 8 * u * r.e;
     if (backend == Backend::reference) score = common = 1e-12;
   }
   double output(const OracleResult& r, std::size_t i, DType type) const {
     const double unit = type == DType::f32 ? 0x1p-24 : type == DType::f16 ? 0x1p-11 : 0x1p-8;
-    return 1.02 * ((2 * score + common) * r.weighted[i] + unit * std::fabs(r.o[i])) + 0x1p-25;
+    return 1.02 * ((2 * score + common) * r.weighted[i] + weight * r.weighted_blocks[i / 32] +
+                   unit * std::fabs(r.o[i])) +
+           0x1p-25;
   }
   double lse(const OracleResult& r) const {
     return 1.02 * (score + common + 0x1p-24 * std::fabs(r.lse)) + 1e-12;

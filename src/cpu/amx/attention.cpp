@@ -348,7 +348,10 @@ inline AttentionRoundings attention_roundings(std::int64_t keys, std::int64_t d)
   const std::int64_t blocks = keys / block_keys + 2;
   const std::int64_t score = query_terms * d + 12,
                      output = (1 << 16) + blocks * block_keys + 9 + 2 * blocks;
-  return {score > other.score ? score : other.score, output > other.output ? output : other.output};
+  return {.score = score > other.score ? score : other.score,
+          .output = output > other.output ? output : other.output,
+          .query = other.query,
+          .weight = other.weight};
 }
 MICROSCALE_AMX_END
 

@@ -8,7 +8,10 @@ MICROSCALE_AVX2_BEGIN
 #include "cpu/generic/dense.hpp"
 #include "cpu/avx2/decoders.hpp"
 
+struct NoCodedKeys;
+
 struct LongSteps {
+  using Coded = NoCodedKeys;
   using Nvfp4 = avx2::Nvfp4;
   using Mxfp4 = avx2::Mxfp4;
   template <bool FiveExponentBits>

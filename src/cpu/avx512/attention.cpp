@@ -1,5 +1,6 @@
 // Attention with AVX-512.
 #include "core/attention_kernels.hpp"
+#include "cpu/avx512/attention_products.hpp"
 #include "cpu/avx512/kernels.hpp"
 #include "cpu/avx512/vector.hpp"
 #include "cpu/matmul_rows.hpp"
@@ -8,13 +9,18 @@ MICROSCALE_AVX512_BEGIN
 #include "cpu/generic/dense.hpp"
 #include "cpu/avx512/decoders.hpp"
 
+class CodedKeys;
+struct NoCodedKeys;
+
 struct LongSteps {
+  using Coded = CodedKeys;
   using Nvfp4 = avx512::Nvfp4;
   using Mxfp4 = avx512::Mxfp4;
   template <bool FiveExponentBits>
   using Mxfp8 = avx512::Mxfp8<FiveExponentBits>;
 };
 struct ShortSteps {
+  using Coded = NoCodedKeys;
   using Nvfp4 = ShortNvfp4;
   using Mxfp4 = ShortMxfp4;
   template <bool FiveExponentBits>
@@ -54,9 +60,15 @@ inline void put_sums(const Float* v, std::int64_t stride, float* output) {
 #include "cpu/generic/attention_softmax.hpp"
 #include "cpu/generic/decode_run.hpp"
 #include "cpu/generic/attention_sides.hpp"
+
+inline Int add_dot16(Int sum, Int a, Int b) { return add32(sum, dot16(a, b)); }
+
+#include "cpu/avx512/attention_integers.hpp"
+#include "cpu/avx512/attention_codes.hpp"
 #include "cpu/generic/attention.hpp"
 MICROSCALE_AVX512_END
 
 namespace microscale {
+const avx512::AttentionProducts avx512_products = avx512::attention_products;
 const AttentionKernels avx512_attention = avx512::attention_kernels();
-}
+}  // namespace microscale

@@ -227,10 +227,9 @@ inline Int spread32(const std::uint16_t* value, int i) {
   return _mm512_set1_epi16(static_cast<short>(value[i]));
 }
 
-inline void transpose(const float* rows, int stride, float* output) {
-  Float r[16], t[16];
-  MICROSCALE_UNROLL
-  for (int i = 0; i < 16; ++i) r[i] = _mm512_loadu_ps(rows + i * stride);
+/// r[i] becomes lane i of all of them.
+[[gnu::always_inline]] inline void transpose(Float (&r)[16]) {
+  Float t[16];
   MICROSCALE_UNROLL
   for (int i = 0; i < 16; i += 2) {
     t[i] = _mm512_unpacklo_ps(r[i], r[i + 1]);
@@ -245,15 +244,27 @@ inline void transpose(const float* rows, int stride, float* output) {
   }
   MICROSCALE_UNROLL
   for (int c = 0; c < 4; ++c) {
-    const Float a = _mm512_shuffle_f32x4(r[c], r[4 + c], 0x88),
-                b = _mm512_shuffle_f32x4(r[c], r[4 + c], 0xDD);
-    const Float d = _mm512_shuffle_f32x4(r[8 + c], r[12 + c], 0x88),
-                e = _mm512_shuffle_f32x4(r[8 + c], r[12 + c], 0xDD);
-    _mm512_storeu_ps(output + (0 + c) * 16, _mm512_shuffle_f32x4(a, d, 0x88));
-    _mm512_storeu_ps(output + (8 + c) * 16, _mm512_shuffle_f32x4(a, d, 0xDD));
-    _mm512_storeu_ps(output + (4 + c) * 16, _mm512_shuffle_f32x4(b, e, 0x88));
-    _mm512_storeu_ps(output + (12 + c) * 16, _mm512_shuffle_f32x4(b, e, 0xDD));
+    t[c] = _mm512_shuffle_f32x4(r[c], r[4 + c], 0x88);
+    t[4 + c] = _mm512_shuffle_f32x4(r[c], r[4 + c], 0xDD);
+    t[8 + c] = _mm512_shuffle_f32x4(r[8 + c], r[12 + c], 0x88);
+    t[12 + c] = _mm512_shuffle_f32x4(r[8 + c], r[12 + c], 0xDD);
   }
+  MICROSCALE_UNROLL
+  for (int c = 0; c < 4; ++c) {
+    r[c] = _mm512_shuffle_f32x4(t[c], t[8 + c], 0x88);
+    r[8 + c] = _mm512_shuffle_f32x4(t[c], t[8 + c], 0xDD);
+    r[4 + c] = _mm512_shuffle_f32x4(t[4 + c], t[12 + c], 0x88);
+    r[12 + c] = _mm512_shuffle_f32x4(t[4 + c], t[12 + c], 0xDD);
+  }
+}
+
+inline void transpose(const float* rows, int stride, float* output) {
+  Float r[16];
+  MICROSCALE_UNROLL
+  for (int i = 0; i < 16; ++i) r[i] = load_float(rows + i * stride);
+  transpose(r);
+  MICROSCALE_UNROLL
+  for (int i = 0; i < 16; ++i) store_float(output + i * 16, r[i]);
 }
 
 MICROSCALE_AVX512_END

@@ -6,13 +6,24 @@
 //                            the sum of the lanes of v[place_of_sum(r * Cols + c)] to
 //                            output[r * stride + c]
 //   LongSteps, ShortSteps    the decoders Nvfp4, Mxfp4, Mxfp8<>, all of as long steps; short ones
-//                            for rows that are no longer than one
+//                            for rows that are no longer than one; and Coded, how products with
+//                            FP4 keys are taken in integers, or NoCodedKeys
 //
 // A block is the keys at positions [32 b, 32 b + 32), whatever the tile, so a row's result does not
 // depend on the others. Codes come out in a decoder's own order of elements: q is put into that
-// order beforehand, and the result back afterwards.
+// order beforehand, and the result back afterwards. A row that sees all of a block of FP4 keys has
+// its products taken in integers where there is Coded, whose sums are in the order of FP4's
+// decoder.
 
 inline constexpr std::int64_t attention_rows = 64;
+
+/// Of backends and steps whose products are all taken in FP32.
+struct NoCodedKeys {
+  static constexpr bool some = false;
+  static constexpr std::int64_t roundings = 0;
+  static std::int64_t bytes(std::int64_t, std::int64_t) { return 0; }
+  NoCodedKeys(const AttentionTile&, void*) {}
+};
 
 /// Scores of Rows rows with as many keys as registers hold sums of; scores[r * attention_keys +
 /// key].
@@ -81,12 +92,15 @@ inline void multiply_values(const float* p, const float* alpha, const float* v, 
 
 /// The memory of one tile.
 struct AttentionMemory {
+  void* coded;
   float *q, *output, *rows, *scores, *alpha;
   AttentionState* state;
   std::int16_t *k_order, *v_order;
 
-  AttentionMemory(void* workspace, std::int64_t count, std::int64_t stride) {
-    q = static_cast<float*>(workspace);
+  AttentionMemory(void* workspace, std::int64_t count, std::int64_t stride,
+                  std::int64_t coded_bytes) {
+    coded = workspace;
+    q = reinterpret_cast<float*>(static_cast<std::uint8_t*>(workspace) + coded_bytes);
     output = q + count * stride;
     rows = output + count * stride;
     scores = rows + attention_keys * stride;
@@ -95,24 +109,38 @@ struct AttentionMemory {
     k_order = reinterpret_cast<std::int16_t*>(state + count);
     v_order = k_order + stride;
   }
-  static std::int64_t bytes(std::int64_t count, std::int64_t stride) {
+  static std::int64_t bytes(std::int64_t count, std::int64_t stride, std::int64_t coded_bytes) {
     const std::int64_t floats =
         2 * count * stride + attention_keys * stride + count * attention_keys + count + 16;
-    return floats * 4 + count * static_cast<std::int64_t>(sizeof(AttentionState)) + 2 * stride * 2;
+    return coded_bytes + floats * 4 + count * static_cast<std::int64_t>(sizeof(AttentionState)) +
+           2 * stride * 2;
   }
 };
 
 inline std::int64_t attention_workspace(std::int64_t rows, std::int64_t, std::int64_t d) {
-  return AttentionMemory::bytes(rows, padded<LongSteps>(d));
+  return AttentionMemory::bytes(rows, padded<LongSteps>(d), LongSteps::Coded::bytes(rows, d));
 }
 
-/// Groups of 4, 2 and 1 rows.
+/// Groups of 4, 2 and 1 of those rows whose `chosen` is `which`.
 template <class Function>
-inline void for_row_groups(std::int64_t rows, Function function) {
-  std::int64_t r = 0;
-  for (; r + 4 <= rows; r += 4) function.template run<4>(r);
-  for (; r + 2 <= rows; r += 2) function.template run<2>(r);
-  for (; r < rows; ++r) function.template run<1>(r);
+inline void for_row_groups(std::int64_t rows, const bool* chosen, bool which, Function function) {
+  for (std::int64_t r = 0; r < rows;) {
+    if (chosen[r] != which) {
+      ++r;
+      continue;
+    }
+    std::int64_t end = r + 1;
+    while (end < rows && end < r + 4 && chosen[end] == which) ++end;
+    if (end == r + 4) {
+      function.template run<4>(r);
+      r += 4;
+    } else if (end >= r + 2) {
+      function.template run<2>(r);
+      r += 2;
+    } else {
+      function.template run<1>(r++);
+    }
+  }
 }
 
 struct KeyProducts {
@@ -137,9 +165,30 @@ struct ValueProducts {
   }
 };
 
+template <class Coded>
+struct CodedKeyProducts {
+  const AttentionMemory& m;
+  const Coded& coded;
+  template <int Rows>
+  void run(std::int64_t r) const {
+    coded.scores(Rows / 2, r, m.scores + r * attention_keys);
+  }
+};
+template <class Coded>
+struct CodedValueProducts {
+  const AttentionMemory& m;
+  const Coded& coded;
+  std::int64_t stride;
+  template <int Rows>
+  void run(std::int64_t r) const {
+    coded.sums(Rows / 2, m.scores + r * attention_keys, m.alpha + r, m.output + r * stride);
+  }
+};
+
 /// The part of positions [base, base + 32) that a row sees, from base on.
 struct Seen {
   int begin, end;
+  bool all() const { return begin == 0 && end == attention_keys; }
 };
 inline Seen seen_of(const AttentionRow& row, std::int64_t base) {
   const std::int64_t begin = row.begin > base ? row.begin - base : 0,
@@ -155,20 +204,56 @@ class KeyRuns {
   explicit KeyRuns(const AttentionTile& tile) : tile_(tile) {}
 
   /// Decodes K or V of positions [base, base + 32) that the tile has, at their places.
-  void decode(const AttentionSide<Steps>& side, bool values, std::int64_t base, double scale,
-              AttentionMemory& m, float* factor) {
-    const std::int64_t stride = padded<Steps>(side.d), end = base + attention_keys;
+  void decode(const AttentionSide<Steps>& side, bool values, std::int64_t base,
+              AttentionMemory& m) const {
+    const std::int64_t stride = padded<Steps>(side.d);
+    for (std::size_t i = at_; i < tile_.keys.size(); ++i) {
+      const Part part = part_of(tile_.keys[i], base);
+      if (part.from >= base + attention_keys) break;
+      if (part.from >= part.to) continue;
+      const AttentionKeys& keys = tile_.keys[i];
+      side.decode(values ? keys.v : keys.k, part.from - keys.begin, part.to - part.from,
+                  m.rows + (part.from - base) * stride);
+    }
+  }
+  /// What products with them are multiplied by.
+  void find_factors(std::int64_t base, AttentionBlock& block) {
     for (std::size_t i = at_; i < tile_.keys.size(); ++i) {
       const AttentionKeys& keys = tile_.keys[i];
-      const std::int64_t from = keys.begin > base ? keys.begin : base;
-      const std::int64_t last = keys.begin + keys.count, to = last < end ? last : end;
-      if (from >= end) break;
-      if (from >= to) continue;
-      const double f = scale * (values ? keys.v_factor : keys.k_factor) *
-                       side.decode(values ? keys.v : keys.k, from - keys.begin, to - from,
-                                   m.rows + (from - base) * stride);
-      for (std::int64_t p = from; p < to; ++p) factor[p - base] = static_cast<float>(f);
+      const Part part = part_of(keys, base);
+      if (part.from >= base + attention_keys) break;
+      const bool all = part.to - part.from == attention_keys;
+      if (all && same_factors_ == i + 1) return;  // as in the block before
+      same_factors_ = all ? i + 1 : 0;
+      const auto k = static_cast<float>(tile_.scale * keys.k_factor *
+                                        AttentionSide<Steps>::factor(keys.k)),
+                 v = static_cast<float>(keys.v_factor * AttentionSide<Steps>::factor(keys.v));
+      for (std::int64_t p = part.from; p < part.to; ++p)
+        block.k_factor[p - base] = k, block.v_factor[p - base] = v;
     }
+  }
+  /// K or V of positions [base, base + 32), if they are FP4 throughout, and all there.
+  bool find(bool values, std::int64_t base, KeyRows& found) const {
+    std::int64_t position = base;
+    for (std::size_t i = at_; i < tile_.keys.size() && position < base + attention_keys; ++i) {
+      const AttentionKeys& keys = tile_.keys[i];
+      const MatmulRows& rows = values ? keys.v : keys.k;
+      const Part part = part_of(keys, base);
+      if (part.from >= part.to) continue;
+      if (part.from != position || rows.dense()) return false;
+      if (rows.format != Format::nvfp4 && rows.format != Format::mxfp4) return false;
+      if (position > base && rows.format != found.format) return false;
+      found.format = rows.format;
+      while (position < part.to) {
+        const auto at = static_cast<int>(position - base);
+        const MatmulRows row = rows.from(position - keys.begin);
+        if (at % 16 == 0 && part.to - position >= 16)
+          found.set(at / 16, row), position += 16;
+        else
+          found.copy(at / 16, at % 16, row, tile_.d), ++position;
+      }
+    }
+    return position == base + attention_keys;
   }
   void pass(std::int64_t base) {  // what ends before `base` is not looked at again
     while (at_ < tile_.keys.size() && tile_.keys[at_].begin + tile_.keys[at_].count <= base) ++at_;
@@ -187,8 +272,16 @@ class KeyRuns {
   }
 
  private:
+  struct Part {
+    std::int64_t from, to;
+  };
+  static Part part_of(const AttentionKeys& keys, std::int64_t base) {
+    const std::int64_t last = keys.begin + keys.count, end = base + attention_keys;
+    return {keys.begin > base ? keys.begin : base, last < end ? last : end};
+  }
+
   const AttentionTile& tile_;
-  std::size_t at_ = 0;
+  std::size_t at_ = 0, same_factors_ = 0;  // the latter of the run of keys in front of this place
 };
 
 template <class Steps>
@@ -219,55 +312,136 @@ void store_results(const AttentionTile& tile, const AttentionSide<Steps>& side,
 }
 
 template <class Steps>
-void attend_by(const AttentionTile& tile) {
-  const std::int64_t stride = padded<Steps>(tile.d);
-  AttentionMemory m(tile.workspace, tile.rows, stride);
-  AttentionSide<Steps> k{.d = tile.d}, v{.d = tile.d};
-  for (const AttentionKeys& keys : tile.keys) {
-    if (!keys.k.dense()) k.blocks = true, k.format = keys.k.format;
-    if (!keys.v.dense()) v.blocks = true, v.format = keys.v.format;
+class TileAttention {
+ public:
+  explicit TileAttention(const AttentionTile& tile)
+      : tile_(tile),
+        stride_(padded<Steps>(tile.d)),
+        m_(tile.workspace, tile.rows, stride_, Coded::bytes(tile.rows, tile.d)),
+        k_{.d = tile.d},
+        v_{.d = tile.d},
+        runs_(tile),
+        coded_(tile, m_.coded) {
+    block_.softcap = static_cast<float>(tile.softcap);
+    for (const AttentionKeys& keys : tile.keys) {
+      if (!keys.k.dense()) k_.blocks = true, k_.format = keys.k.format;
+      if (!keys.v.dense()) v_.blocks = true, v_.format = keys.v.format;
+      plain_ &= keys.v_factor > 0x1p-40 && keys.v_factor < 0x1p40;
+    }
+    k_.choose_order(m_.k_order);
+    v_.choose_order(m_.v_order);
+    for (std::int64_t i = 0; i < attention_keys * stride_; i += lanes)  // rows that no key fills
+      store_float(m_.rows + i, as_float(zero()));
   }
-  k.choose_order(m.k_order);
-  v.choose_order(m.v_order);
-  load_queries(tile, k, m);
 
-  const std::int64_t first = tile.keys.front().begin,
-                     end = tile.keys.back().begin + tile.keys.back().count;
-  AttentionBlock block{.k_factor = {}, .v_factor = {}, .softcap = static_cast<float>(tile.softcap)};
-  KeyRuns<Steps> runs(tile);
-  RowsAhead ahead;
-  for (std::int64_t i = 0; i < attention_keys * stride; i += lanes)  // rows that no key fills
-    store_float(m.rows + i, as_float(zero()));
-  for (std::int64_t base = first / attention_keys * attention_keys; base < end;
-       base += attention_keys) {
-    const std::int64_t keys = end - base < attention_keys ? end - base : attention_keys;
-    runs.pass(base);
-    runs.decode(k, false, base, tile.scale, m, block.k_factor);
-    runs.look_ahead(false, base, ahead);
-    for_row_groups(tile.rows, KeyProducts{m, ahead, stride, keys});
-    bool all_seen = true;
-    for (std::int64_t r = 0; r < tile.rows; ++r) {
-      const Seen seen = seen_of(tile.row[r], base);
-      all_seen &= seen.begin == 0 && seen.end == attention_keys;
+  void run() {
+    load_queries(tile_, k_, m_);
+    const std::int64_t first = tile_.keys.front().begin;
+    end_ = tile_.keys.back().begin + tile_.keys.back().count;
+    for (std::int64_t base = first / attention_keys * attention_keys; base < end_;
+         base += attention_keys) {
+      runs_.pass(base);
+      runs_.find_factors(base, block_);
+      choose_integers(base);
+      multiply_all_keys(base);
+      for (std::int64_t r = 0; r < tile_.rows; ++r)
+        m_.alpha[r] = softmax_block(block_, static_cast<float>(tile_.row[r].shift), seen_[r].begin,
+                                    seen_[r].end, m_.scores + r * attention_keys, m_.state[r]);
+      multiply_all_values(base);
     }
-    runs.decode(v, true, base, 1.0, m, block.v_factor);
-    runs.look_ahead(true, base, ahead);
-    for (std::int64_t r = 0; r < tile.rows; ++r) {
-      const Seen seen = seen_of(tile.row[r], base);
-      float* scores = m.scores + r * attention_keys;
-      m.alpha[r] = softmax_block(block, static_cast<float>(tile.row[r].shift), seen.begin, seen.end,
-                                 scores, m.state[r]);
-      if (!all_seen)  // whatever V holds where it is not seen
-        multiply_values<Steps, 1>(scores + seen.begin, m.alpha + r, m.rows + seen.begin * stride,
-                                  stride, seen.end - seen.begin, nullptr, m.output + r * stride);
-    }
-    if (all_seen) for_row_groups(tile.rows, ValueProducts<Steps>{m, ahead, stride, keys});
+    store_results(tile_, v_, m_);
   }
-  store_results(tile, v, m);
-}
+
+ private:
+  using Coded = typename Steps::Coded;
+
+  /// Which rows' products are taken in integers: a row that sees the whole block, whatever others
+  /// see.
+  void choose_integers(std::int64_t base) {
+    for (std::int64_t r = 0; r < tile_.rows; ++r)
+      seen_[r] = seen_of(tile_.row[r], base), integers_[r] = false;
+    some_ = false, others_ = true;
+    if constexpr (Coded::some) {
+      if (!has_next_) find(base, next_);
+      KeySides* const same = here_;
+      here_ = next_, next_ = same;
+      has_next_ = true;
+      find(base + attention_keys, next_);
+      bool wanted = false;
+      for (std::int64_t r = 0; r < tile_.rows; ++r) wanted |= seen_[r].all() && coded_.usable(r);
+      if (!wanted || !here_->there || !plain_) return;
+      if (!coded_.take(here_->k, here_->v)) return;
+      others_ = false;
+      for (std::int64_t r = 0; r < tile_.rows; ++r) {
+        integers_[r] = seen_[r].all() && coded_.usable(r);
+        some_ |= integers_[r];
+        others_ |= !integers_[r] && seen_[r].end > 0;
+      }
+    }
+  }
+
+  void multiply_all_keys(std::int64_t base) {
+    if constexpr (Coded::some)
+      if (some_) {
+        coded_.expand_keys(here_->k, next_->there ? &next_->k : nullptr);
+        for_row_groups(tile_.rows, integers_, true, CodedKeyProducts<Coded>{m_, coded_});
+      }
+    if (!others_) return;
+    const std::int64_t keys = end_ - base < attention_keys ? end_ - base : attention_keys;
+    runs_.decode(k_, false, base, m_);
+    runs_.look_ahead(false, base, ahead_);
+    for_row_groups(tile_.rows, integers_, false, KeyProducts{m_, ahead_, stride_, keys});
+  }
+
+  void multiply_all_values(std::int64_t base) {
+    if constexpr (Coded::some)
+      if (some_) {
+        coded_.expand_values(here_->v, next_->there ? &next_->v : nullptr);
+        for_row_groups(tile_.rows, integers_, true, CodedValueProducts<Coded>{m_, coded_, stride_});
+      }
+    if (!others_) return;
+    runs_.decode(v_, true, base, m_);
+    runs_.look_ahead(true, base, ahead_);
+    bool all = true;
+    for (std::int64_t r = 0; r < tile_.rows; ++r) all &= integers_[r] || seen_[r].all();
+    if (all)
+      return for_row_groups(tile_.rows, integers_, false,
+                            ValueProducts<Steps>{m_, ahead_, stride_, attention_keys});
+    for (std::int64_t r = 0; r < tile_.rows; ++r)  // whatever V holds where it is not seen
+      if (!integers_[r])
+        multiply_values<Steps, 1>(m_.scores + r * attention_keys + seen_[r].begin, m_.alpha + r,
+                                  m_.rows + seen_[r].begin * stride_, stride_,
+                                  seen_[r].end - seen_[r].begin, nullptr, m_.output + r * stride_);
+  }
+
+  struct KeySides {
+    KeyRows k, v;
+    bool there = false;
+  };
+  void find(std::int64_t base, KeySides* sides) const {
+    sides->there = runs_.find(false, base, sides->k) && runs_.find(true, base, sides->v);
+  }
+  const AttentionTile& tile_;
+  const std::int64_t stride_;
+  AttentionMemory m_;
+  AttentionSide<Steps> k_, v_;
+  KeyRuns<Steps> runs_;
+  Coded coded_;
+  AttentionBlock block_{};
+  RowsAhead ahead_;
+  Seen seen_[attention_rows];
+  bool integers_[attention_rows];
+  bool some_ = false, others_ = true;  // rows whose products are, and are not, taken in integers
+  std::int64_t end_ = 0;
+  KeySides sides_[2], *here_ = sides_, *next_ = sides_ + 1;
+  bool has_next_ = false, plain_ = true;  // global scales of V are numbers of a common size
+};
 
 inline void attend_tile(const AttentionTile& tile) {
-  tile.d <= row_step<ShortSteps> ? attend_by<ShortSteps>(tile) : attend_by<LongSteps>(tile);
+  if (tile.d <= row_step<ShortSteps>)
+    TileAttention<ShortSteps>(tile).run();
+  else
+    TileAttention<LongSteps>(tile).run();
 }
 
 inline bool attention_takes(const MatmulRows& rows) {
@@ -283,7 +457,10 @@ inline bool attention_supports(const AttentionNeeds& needs) {
 /// A score: its lane's products, the lanes, q to FP32, the factor and the shift. The result: the
 /// keys of a block, its lanes' place in the sum, then two roundings a block.
 inline AttentionRoundings attention_roundings(std::int64_t keys, std::int64_t d) {
-  return {padded<LongSteps>(d) / lanes + 10, attention_keys + 8 + 2 * (keys / attention_keys + 2)};
+  return {.score = padded<LongSteps>(d) / lanes + 10,
+          .output = attention_keys + 8 + 2 * (keys / attention_keys + 2),
+          .query = LongSteps::Coded::roundings,
+          .weight = LongSteps::Coded::roundings};
 }
 
 inline constexpr AttentionKernels attention_kernels() {

@@ -23,6 +23,32 @@ inline void fill_order(std::int64_t padded_d, std::int16_t* order) {
         order[s + i * lanes + l] = static_cast<std::int16_t>(s + B::element(i, l));
 }
 
+/// K or V of a block's 32 keys, FP4 of one format, 16 at a time.
+struct KeyRows {
+  struct Half {
+    const std::uint8_t *codes, *scales;
+    std::int64_t stride, scale_stride;
+  };
+  Format format = Format::nvfp4;
+  Half half[2];
+
+  /// Rows from `rows` on.
+  void set(int h, const MatmulRows& rows) {
+    half[h] = {rows.data, rows.scales, rows.stride, rows.scale_stride};
+  }
+  /// Rows that do not lie evenly are copied, one at a time.
+  void copy(int h, int key, const MatmulRows& row, std::int64_t d) {
+    std::uint8_t *codes = copies_[h], *scales = copies_[h] + 16 * 128;
+    half[h] = {codes, scales, 128, 16};
+    __builtin_memcpy(codes + key * 128, row.data, static_cast<std::size_t>(d / 2));
+    __builtin_memcpy(scales + key * 16, row.scales,
+                     static_cast<std::size_t>(d / (format == Format::nvfp4 ? 16 : 32)));
+  }
+
+ private:
+  alignas(64) std::uint8_t copies_[2][16 * (128 + 16)];
+};
+
 /// Rows that are read next. They are asked for beside the products, a few lines at a time, as what
 /// is asked for at once has to wait.
 struct RowsAhead {
@@ -98,12 +124,11 @@ struct AttentionSide {
       fill_order<typename Steps::template Mxfp8<true>>(padded<Steps>(d), order);
   }
 
-  /// Rows [first, first + count) to `output`; the factor by which they must be multiplied yet.
-  double decode(const MatmulRows& rows, std::int64_t first, std::int64_t count,
-                float* output) const {
+  /// Rows [first, first + count) to `output`, as values divided by factor().
+  void decode(const MatmulRows& rows, std::int64_t first, std::int64_t count, float* output) const {
     if (rows.dense()) {
       place_rows(rows, first, count, d, padded<Steps>(d), order, output);
-      return 1;
+      return;
     }
     switch (rows.format) {
       case Format::nvfp4:
@@ -116,13 +141,24 @@ struct AttentionSide {
         return decode<typename Steps::template Mxfp8<true>>(rows, first, count, output);
     }
   }
+  static double factor(const MatmulRows& rows) {
+    if (rows.dense()) return 1;
+    switch (rows.format) {
+      case Format::nvfp4:
+        return Steps::Nvfp4::factor;
+      case Format::mxfp4:
+        return Steps::Mxfp4::factor;
+      case Format::mxfp8_e4m3:
+        return Steps::template Mxfp8<false>::factor;
+      default:
+        return Steps::template Mxfp8<true>::factor;
+    }
+  }
 
  private:
   template <class B>
-  double decode(const MatmulRows& rows, std::int64_t first, std::int64_t count,
-                float* output) const {
+  void decode(const MatmulRows& rows, std::int64_t first, std::int64_t count, float* output) const {
     static_assert(B::elements == row_step<Steps>, "steps of one length");
     decode_rows<B>(rows, first, count, d, output);
-    return B::factor;
   }
 };

@@ -67,27 +67,31 @@ struct AttentionBlock {
 
 /// Products of q and 32 keys, of which [begin, end) are seen, become probabilities times v_factor;
 /// returns what the row's output so far is multiplied by.
-inline float softmax_block(const AttentionBlock& block, float shift, int begin, int end,
-                           float* scores, AttentionState& state) {
+[[gnu::always_inline]] inline float softmax_block(const AttentionBlock& block, float shift,
+                                                  int begin, int end, float* scores,
+                                                  AttentionState& state) {
   constexpr int vectors = 32 / lanes;
   Float s[vectors], most = minus_infinity();
+  MICROSCALE_UNROLL
   for (int i = 0; i < vectors; ++i) {
     s[i] = fma(load_float(scores + i * lanes), load_float(block.k_factor + i * lanes),
                set_float(shift));
     if (block.softcap > 0)
       s[i] = mul(set_float(block.softcap), tanh_of(div(s[i], set_float(block.softcap))));
-    store_float(scores + i * lanes, s[i]);
   }
   if (begin > 0 || end < 32) {
+    for (int i = 0; i < vectors; ++i) store_float(scores + i * lanes, s[i]);
     for (int j = 0; j < 32; ++j)
       if (j < begin || j >= end) scores[j] = -__builtin_inff();
     for (int i = 0; i < vectors; ++i) s[i] = load_float(scores + i * lanes);
   }
+  MICROSCALE_UNROLL
   for (int i = 0; i < vectors; ++i) most = max(s[i], most);  // NaN: what was
   const float most_of_block = max_lanes(most),
               largest = most_of_block > state.largest ? most_of_block : state.largest;
   const Float origin = set_float(largest == -__builtin_inff() ? 0.0f : largest);
   Float sum = as_float(zero());
+  MICROSCALE_UNROLL
   for (int i = 0; i < vectors; ++i) {
     const Float p = exp_of(sub(s[i], origin));
     sum = add(sum, p);
