@@ -40,6 +40,8 @@ inline void put_sums(const Float* v, std::int64_t stride, float* output) {
 #include "cpu/generic/attention_softmax.hpp"
 #include "cpu/generic/decode_run.hpp"
 #include "cpu/generic/attention_sides.hpp"
+#include "cpu/generic/attention_runs.hpp"
+#include "cpu/generic/attention_rows.hpp"
 #include "cpu/generic/attention.hpp"
 MICROSCALE_AVX2_END
 

@@ -65,6 +65,8 @@ inline Int add_dot16(Int sum, Int a, Int b) { return add32(sum, dot16(a, b)); }
 
 #include "cpu/avx512/attention_integers.hpp"
 #include "cpu/avx512/attention_codes.hpp"
+#include "cpu/generic/attention_runs.hpp"
+#include "cpu/generic/attention_rows.hpp"
 #include "cpu/generic/attention.hpp"
 MICROSCALE_AVX512_END
 

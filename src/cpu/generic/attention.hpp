@@ -1,6 +1,6 @@
 // Attention in FP32, 32 keys at a time: K is decoded into the cache, multiplied with all rows of a
 // tile, then V over it; the softmax is the online one. Included inside a target region
-// (cpu/target_region.hpp), after attention_sides.hpp, attention_softmax.hpp and
+// (cpu/target_region.hpp), after attention_rows.hpp, attention_runs.hpp and, in front of them,
 //   attention_sums           sums that registers hold beside their operands, at least 8
 //   put_sums<Cols>(v, stride, output)
 //                            the sum of the lanes of v[place_of_sum(r * Cols + c)] to
@@ -24,71 +24,6 @@ struct NoCodedKeys {
   static std::int64_t bytes(std::int64_t, std::int64_t) { return 0; }
   NoCodedKeys(const AttentionTile&, void*) {}
 };
-
-/// Scores of Rows rows with as many keys as registers hold sums of; scores[r * attention_keys +
-/// key].
-template <int Rows>
-inline void multiply_keys(const float* q, const float* k, std::int64_t stride, std::int64_t keys,
-                          const RowsAhead* ahead, float* scores) {
-  constexpr int cols = attention_sums / Rows;
-  for (std::int64_t c = 0; c < keys; c += cols) {
-    if (ahead)
-      for (int j = 0; j < cols; ++j) ahead->ask(c + j);
-    Float sum[attention_sums];
-    MICROSCALE_UNROLL
-    for (int i = 0; i < attention_sums; ++i) sum[i] = as_float(zero());
-    const float* row = k + c * stride;
-    for (std::int64_t e = 0; e < stride; e += lanes) {
-      Float v[cols];
-      MICROSCALE_UNROLL
-      for (int j = 0; j < cols; ++j) v[j] = load_float(row + j * stride + e);
-      MICROSCALE_UNROLL
-      for (int r = 0; r < Rows; ++r) {
-        const Float x = load_float(q + r * stride + e);
-        MICROSCALE_UNROLL
-        for (int j = 0; j < cols; ++j) {
-          Float& s = sum[place_of_sum(r * cols + j)];
-          s = fma(x, v[j], s);
-        }
-      }
-    }
-    put_sums<cols>(sum, attention_keys, scores + c);
-  }
-}
-
-/// o[r] = o[r] * alpha[r] + sum of p[r][j] * v[j], over `keys` rows of v.
-template <class Steps, int Rows>
-inline void multiply_values(const float* p, const float* alpha, const float* v, std::int64_t stride,
-                            std::int64_t keys, const RowsAhead* ahead, float* o) {
-  constexpr int step = row_step<Steps> / lanes, most = attention_sums / Rows,
-                cols = most < step ? most : step;  // of a step's vectors
-  for (std::int64_t e = 0; e < stride; e += cols * lanes) {
-    Float sum[Rows * cols];
-    MICROSCALE_UNROLL
-    for (int i = 0; i < Rows * cols; ++i) sum[i] = as_float(zero());
-    for (std::int64_t j = 0; j < keys; ++j) {
-      if (ahead && e == 0) ahead->ask(j);
-      Float x[cols];
-      MICROSCALE_UNROLL
-      for (int c = 0; c < cols; ++c) x[c] = load_float(v + j * stride + e + c * lanes);
-      MICROSCALE_UNROLL
-      for (int r = 0; r < Rows; ++r) {
-        const Float weight = set_float(p[r * attention_keys + j]);
-        MICROSCALE_UNROLL
-        for (int c = 0; c < cols; ++c) sum[r * cols + c] = fma(weight, x[c], sum[r * cols + c]);
-      }
-    }
-    MICROSCALE_UNROLL
-    for (int r = 0; r < Rows; ++r) {
-      const Float factor = set_float(alpha[r]);
-      MICROSCALE_UNROLL
-      for (int c = 0; c < cols; ++c) {
-        float* at = o + r * stride + e + c * lanes;
-        store_float(at, fma(load_float(at), factor, sum[r * cols + c]));
-      }
-    }
-  }
-}
 
 /// The memory of one tile.
 struct AttentionMemory {
@@ -119,28 +54,6 @@ struct AttentionMemory {
 
 inline std::int64_t attention_workspace(std::int64_t rows, std::int64_t, std::int64_t d) {
   return AttentionMemory::bytes(rows, padded<LongSteps>(d), LongSteps::Coded::bytes(rows, d));
-}
-
-/// Groups of 4, 2 and 1 of those rows whose `chosen` is `which`.
-template <class Function>
-inline void for_row_groups(std::int64_t rows, const bool* chosen, bool which, Function function) {
-  for (std::int64_t r = 0; r < rows;) {
-    if (chosen[r] != which) {
-      ++r;
-      continue;
-    }
-    std::int64_t end = r + 1;
-    while (end < rows && end < r + 4 && chosen[end] == which) ++end;
-    if (end == r + 4) {
-      function.template run<4>(r);
-      r += 4;
-    } else if (end >= r + 2) {
-      function.template run<2>(r);
-      r += 2;
-    } else {
-      function.template run<1>(r++);
-    }
-  }
 }
 
 struct KeyProducts {
@@ -183,105 +96,6 @@ struct CodedValueProducts {
   void run(std::int64_t r) const {
     coded.sums(Rows / 2, m.scores + r * attention_keys, m.alpha + r, m.output + r * stride);
   }
-};
-
-/// The part of positions [base, base + 32) that a row sees, from base on.
-struct Seen {
-  int begin, end;
-  bool all() const { return begin == 0 && end == attention_keys; }
-};
-inline Seen seen_of(const AttentionRow& row, std::int64_t base) {
-  const std::int64_t begin = row.begin > base ? row.begin - base : 0,
-                     end = row.end - base < attention_keys ? row.end - base : attention_keys;
-  if (begin >= end) return {0, 0};
-  return {static_cast<int>(begin), static_cast<int>(end)};
-}
-
-/// Goes through the positions of a tile.
-template <class Steps>
-class KeyRuns {
- public:
-  explicit KeyRuns(const AttentionTile& tile) : tile_(tile) {}
-
-  /// Decodes K or V of positions [base, base + 32) that the tile has, at their places.
-  void decode(const AttentionSide<Steps>& side, bool values, std::int64_t base,
-              AttentionMemory& m) const {
-    const std::int64_t stride = padded<Steps>(side.d);
-    for (std::size_t i = at_; i < tile_.keys.size(); ++i) {
-      const Part part = part_of(tile_.keys[i], base);
-      if (part.from >= base + attention_keys) break;
-      if (part.from >= part.to) continue;
-      const AttentionKeys& keys = tile_.keys[i];
-      side.decode(values ? keys.v : keys.k, part.from - keys.begin, part.to - part.from,
-                  m.rows + (part.from - base) * stride);
-    }
-  }
-  /// What products with them are multiplied by.
-  void find_factors(std::int64_t base, AttentionBlock& block) {
-    for (std::size_t i = at_; i < tile_.keys.size(); ++i) {
-      const AttentionKeys& keys = tile_.keys[i];
-      const Part part = part_of(keys, base);
-      if (part.from >= base + attention_keys) break;
-      const bool all = part.to - part.from == attention_keys;
-      if (all && same_factors_ == i + 1) return;  // as in the block before
-      same_factors_ = all ? i + 1 : 0;
-      const auto k = static_cast<float>(tile_.scale * keys.k_factor *
-                                        AttentionSide<Steps>::factor(keys.k)),
-                 v = static_cast<float>(keys.v_factor * AttentionSide<Steps>::factor(keys.v));
-      for (std::int64_t p = part.from; p < part.to; ++p)
-        block.k_factor[p - base] = k, block.v_factor[p - base] = v;
-    }
-  }
-  /// K or V of positions [base, base + 32), if they are FP4 throughout, and all there.
-  bool find(bool values, std::int64_t base, KeyRows& found) const {
-    std::int64_t position = base;
-    for (std::size_t i = at_; i < tile_.keys.size() && position < base + attention_keys; ++i) {
-      const AttentionKeys& keys = tile_.keys[i];
-      const MatmulRows& rows = values ? keys.v : keys.k;
-      const Part part = part_of(keys, base);
-      if (part.from >= part.to) continue;
-      if (part.from != position || rows.dense()) return false;
-      if (rows.format != Format::nvfp4 && rows.format != Format::mxfp4) return false;
-      if (position > base && rows.format != found.format) return false;
-      found.format = rows.format;
-      while (position < part.to) {
-        const auto at = static_cast<int>(position - base);
-        const MatmulRows row = rows.from(position - keys.begin);
-        if (at % 16 == 0 && part.to - position >= 16)
-          found.set(at / 16, row), position += 16;
-        else
-          found.copy(at / 16, at % 16, row, tile_.d), ++position;
-      }
-    }
-    return position == base + attention_keys;
-  }
-  void pass(std::int64_t base) {  // what ends before `base` is not looked at again
-    while (at_ < tile_.keys.size() && tile_.keys[at_].begin + tile_.keys[at_].count <= base) ++at_;
-  }
-
-  /// K or V of the positions behind those of `base`.
-  void look_ahead(bool values, std::int64_t base, RowsAhead& ahead) const {
-    ahead.count = 0;
-    std::int64_t position = base + attention_keys;
-    const std::int64_t end = position + attention_keys;
-    for (std::size_t i = at_; i < tile_.keys.size() && position < end; ++i) {
-      const AttentionKeys& keys = tile_.keys[i];
-      for (; position < end && position < keys.begin + keys.count; ++position)
-        ahead.add(values ? keys.v : keys.k, position - keys.begin, tile_.d);
-    }
-  }
-
- private:
-  struct Part {
-    std::int64_t from, to;
-  };
-  static Part part_of(const AttentionKeys& keys, std::int64_t base) {
-    const std::int64_t last = keys.begin + keys.count, end = base + attention_keys;
-    return {keys.begin > base ? keys.begin : base, last < end ? last : end};
-  }
-
-  const AttentionTile& tile_;
-  std::size_t at_ = 0, same_factors_ = 0;  // the latter of the run of keys in front of this place
 };
 
 template <class Steps>
@@ -388,7 +202,7 @@ class TileAttention {
       }
     if (!others_) return;
     const std::int64_t keys = end_ - base < attention_keys ? end_ - base : attention_keys;
-    runs_.decode(k_, false, base, m_);
+    runs_.decode(k_, false, base, m_.rows);
     runs_.look_ahead(false, base, ahead_);
     for_row_groups(tile_.rows, integers_, false, KeyProducts{m_, ahead_, stride_, keys});
   }
@@ -400,7 +214,7 @@ class TileAttention {
         for_row_groups(tile_.rows, integers_, true, CodedValueProducts<Coded>{m_, coded_, stride_});
       }
     if (!others_) return;
-    runs_.decode(v_, true, base, m_);
+    runs_.decode(v_, true, base, m_.rows);
     runs_.look_ahead(true, base, ahead_);
     bool all = true;
     for (std::int64_t r = 0; r < tile_.rows; ++r) all &= integers_[r] || seen_[r].all();
