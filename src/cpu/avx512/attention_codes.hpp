@@ -65,14 +65,8 @@ class ScaleBytes {
         low = min8(low, load(chunk_[c][h]));
         high = _mm512_max_epu8(high, load(chunk_[c][h]));
       }
-    alignas(64) std::uint8_t lows[64], highs[64];
-    store(lows, low);
-    store(highs, high);
-    least = lows[0], largest = highs[0];
-    for (int i = 1; i < 64; ++i) {
-      if (lows[i] < least) least = lows[i];
-      if (highs[i] > largest) largest = highs[i];
-    }
+    least = 255 - largest_of(xor_(low, set8(0xFF)));
+    largest = largest_of(high);
   }
 
  private:
@@ -84,6 +78,13 @@ class ScaleBytes {
     else
       for (std::int64_t i = 0; i < (e4m3 ? 8 : 4); ++i)
         to[i] = i < count ? from[i] : e4m3 ? std::uint8_t{0} : from[0];
+  }
+
+  static int largest_of(Int bytes) {
+    const Int even = max16(and_(bytes, set16(0xFF)), shr16<8>(bytes));
+    const __m128i eight = fold_max16(even);  // the least of eight is what minpos finds
+    return 0xFFFF -
+           (_mm_cvtsi128_si32(_mm_minpos_epu16(_mm_xor_si128(eight, _mm_set1_epi16(-1)))) & 0xFFFF);
   }
 
   alignas(64) std::uint8_t copies_[2][2][128];
@@ -195,7 +196,9 @@ class CodedKeys {
 
  private:
   [[gnu::always_inline]] void ask_for_row(const KeyRows::Half& rows, int key) const {
-    ask_for(rows.codes + key * rows.stride, d_ / 2);
+    const std::uint8_t* codes = rows.codes + key * rows.stride;
+    prefetch_line(codes, 0);
+    if (d_ > 128) prefetch_line(codes, 64);
     if (key % 4 == 0) prefetch_line(rows.scales, key * rows.scale_stride);  // four rows a line
   }
 
@@ -214,21 +217,24 @@ class CodedKeys {
 
   /// q * 2^s rounded, with its largest magnitude at 2^14 or more, but below 2^15 when rounded.
   void load_query(const double* q, std::int64_t r) {
-    double largest = 0;
-    bool finite = true;
-    for (std::int64_t i = 0; i < d_; ++i) {
-      const double magnitude = __builtin_fabs(q[i]);
-      finite &= magnitude < 0x1p100;
-      if (magnitude > largest) largest = magnitude;
+    __m512d most = _mm512_setzero_pd();
+    __mmask8 common = 0xFF;  // a NaN is not
+    for (std::int64_t i = 0; i < d_; i += 8) {
+      const __m512d magnitude = _mm512_abs_pd(_mm512_loadu_pd(q + i));
+      common &= _mm512_cmp_pd_mask(magnitude, _mm512_set1_pd(0x1p100), _CMP_LT_OQ);
+      most = _mm512_max_pd(most, magnitude);
     }
-    usable_[r] = finite && largest > 0x1p-60;
+    const double largest = _mm512_reduce_max_pd(most);
+    usable_[r] = common == 0xFF && largest > 0x1p-60;
     if (!usable_[r]) return;
     const int shift = 14 - __builtin_ilogb(largest * (1 + 0x1p-15));
     unit_[r] = __builtin_ldexpf(0.5f, -shift);  // codes are doubled
-    const double factor = __builtin_ldexp(1.0, shift);
-    for (std::int64_t i = 0; i < d_; ++i) {
-      const std::int64_t at = i / 8 * 8 + i % 4 * 2 + i % 8 / 4;
-      query_[r * d_ + at] = static_cast<std::int16_t>(__builtin_nearbyint(q[i] * factor));
+    const __m512d factor = _mm512_set1_pd(__builtin_ldexp(1.0, shift));
+    const __m256i halves = _mm256_setr_epi32(0, 4, 1, 5, 2, 6, 3, 7);  // elements i and i + 4
+    for (std::int64_t i = 0; i < d_; i += 8) {
+      const __m256i word = _mm512_cvtpd_epi32(_mm512_mul_pd(_mm512_loadu_pd(q + i), factor));
+      _mm_storeu_si128(reinterpret_cast<__m128i*>(query_ + r * d_ + i),
+                       _mm256_cvtepi32_epi16(_mm256_permutevar8x32_epi32(word, halves)));
     }
   }
 

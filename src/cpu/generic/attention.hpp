@@ -101,14 +101,11 @@ struct CodedValueProducts {
 template <class Steps>
 void load_queries(const AttentionTile& tile, const AttentionSide<Steps>& side, AttentionMemory& m) {
   const std::int64_t stride = padded<Steps>(tile.d);
-  for (std::int64_t r = 0; r < tile.rows; ++r) {
-    m.state[r] = {-__builtin_inff(), 0.0};
+  for (std::int64_t r = 0; r < tile.rows; ++r)
     for (std::int64_t i = 0; i < stride; ++i) {
       const std::int64_t e = side.order ? side.order[i] : i;
       m.q[r * stride + i] = e < tile.d ? static_cast<float>(tile.q[r * tile.d + e]) : 0.0f;
-      m.output[r * stride + i] = 0.0f;
     }
-  }
 }
 
 template <class Steps>
@@ -118,9 +115,13 @@ void store_results(const AttentionTile& tile, const AttentionSide<Steps>& side,
   for (std::int64_t r = 0; r < tile.rows; ++r) {
     tile.largest[r] = static_cast<double>(m.state[r].largest);
     tile.sum[r] = m.state[r].sum;
-    for (std::int64_t i = 0; i < stride; ++i) {
-      const std::int64_t e = side.order ? side.order[i] : i;
-      if (e < tile.d) tile.output[r * tile.d + e] = static_cast<double>(m.output[r * stride + i]);
+    const float* from = m.output + r * stride;
+    double* to = tile.output + r * tile.d;
+    if (side.order) {
+      for (std::int64_t i = 0; i < stride; ++i)
+        if (side.order[i] < tile.d) to[side.order[i]] = static_cast<double>(from[i]);
+    } else {
+      for (std::int64_t i = 0; i < tile.d; ++i) to[i] = static_cast<double>(from[i]);
     }
   }
 }
@@ -142,14 +143,13 @@ class TileAttention {
       if (!keys.v.dense()) v_.blocks = true, v_.format = keys.v.format;
       plain_ &= keys.v_factor > 0x1p-40 && keys.v_factor < 0x1p40;
     }
-    k_.choose_order(m_.k_order);
     v_.choose_order(m_.v_order);
-    for (std::int64_t i = 0; i < attention_keys * stride_; i += lanes)  // rows that no key fills
-      store_float(m_.rows + i, as_float(zero()));
+    for (std::int64_t r = 0; r < tile.rows; ++r) m_.state[r] = {-__builtin_inff(), 0.0};
+    for (std::int64_t i = 0; i < tile.rows * stride_; i += lanes)
+      store_float(m_.output + i, as_float(zero()));
   }
 
   void run() {
-    load_queries(tile_, k_, m_);
     const std::int64_t first = tile_.keys.front().begin;
     end_ = tile_.keys.back().begin + tile_.keys.back().count;
     for (std::int64_t base = first / attention_keys * attention_keys; base < end_;
@@ -201,6 +201,7 @@ class TileAttention {
         for_row_groups(tile_.rows, integers_, true, CodedKeyProducts<Coded>{m_, coded_});
       }
     if (!others_) return;
+    prepare_others();
     const std::int64_t keys = end_ - base < attention_keys ? end_ - base : attention_keys;
     runs_.decode(k_, false, base, m_.rows);
     runs_.look_ahead(false, base, ahead_);
@@ -228,6 +229,16 @@ class TileAttention {
                                   seen_[r].end - seen_[r].begin, nullptr, m_.output + r * stride_);
   }
 
+  /// What products in FP32 want, once.
+  void prepare_others() {
+    if (prepared_) return;
+    prepared_ = true;
+    k_.choose_order(m_.k_order);
+    load_queries(tile_, k_, m_);
+    for (std::int64_t i = 0; i < attention_keys * stride_; i += lanes)  // rows that no key fills
+      store_float(m_.rows + i, as_float(zero()));
+  }
+
   struct KeySides {
     KeyRows k, v;
     bool there = false;
@@ -246,6 +257,7 @@ class TileAttention {
   Seen seen_[attention_rows];
   bool integers_[attention_rows];
   bool some_ = false, others_ = true;  // rows whose products are, and are not, taken in integers
+  bool prepared_ = false;              // for products in FP32
   std::int64_t end_ = 0;
   KeySides sides_[2], *here_ = sides_, *next_ = sides_ + 1;
   bool has_next_ = false, plain_ = true;  // global scales of V are numbers of a common size
