@@ -228,7 +228,7 @@ class Measurement {
     o.cache = cache;
     o.causal = true;
     o.window = case_.window;
-    attention(o, host_attention());
+    attention(o, {.backend = attention_oracle});
     return output;
   }
 
@@ -247,12 +247,6 @@ class Measurement {
 };
 
 }  // namespace
-
-Context host_attention() {
-  const std::vector<Backend> all = available_backends();
-  const bool avx512 = std::find(all.begin(), all.end(), Backend::avx512) != all.end();
-  return {.backend = avx512 ? Backend::avx512 : Backend::avx2};
-}
 
 double attention_error(Device& device, const AttentionCase& c) {
   return Measurement(device, c).checked();

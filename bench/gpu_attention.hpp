@@ -12,9 +12,9 @@
 
 namespace microscale::cuda {
 
-/// The host's attention that a GPU's is compared with: the fastest whose probabilities are FP32, as
-/// AMX rounds them to BF16, which the bound of a GPU's has no room for.
-Context host_attention();
+/// What a GPU's results are compared with: FP64 sums. A CPU's own kernels round too much for the
+/// bound of a GPU's: AMX probabilities, AVX-512 those of FP4 keys.
+inline constexpr Backend attention_oracle = Backend::reference;
 
 /// Of one call, as below.
 double attention_error(Device& device, const bench::AttentionCase& c);

@@ -58,8 +58,10 @@ def fp8(m, n, k):
 
 def ours(operation, program, name):
     """Seconds of the cases whose name has that in it, by name."""
-    done = subprocess.run([program, "bench", operation, "--backend", "cuda", "--filter", name, "--json"],
-                          capture_output=True, text=True, check=True)
+    command = [program, "bench", operation, "--backend", "cuda", "--filter", name]
+    done = subprocess.run([*command, "--json"], capture_output=True, text=True)
+    if done.returncode != 0:
+        sys.exit(f"{' '.join(command)} ended with {done.returncode}; run it by itself: {done.stderr.strip()}")
     return {case["case"]: case["seconds"] for case in json.loads(done.stdout)["tables"][0]["cases"]}
 
 
