@@ -75,7 +75,7 @@ MICROSCALE_HD constexpr StreamShared stream_shared(StreamKind kind, StreamCut cu
 
 /// Stages of a warp's ring, at most, where it has `stages` to bring in all. What is asked for comes
 /// in no order: the deeper the rings, the later the first stages, rows of a and sums of other
-/// blocks (as measured, docs/performance.md).
+/// blocks (as measured, docs/performance/matmul_gpu.md).
 MICROSCALE_HD constexpr int stream_depth(std::int64_t stages) { return stages < 20 ? 2 : 4; }
 
 /// Where the part of `count` that belongs to `index` of 2^shift begins; `count` is below 2^24.

@@ -45,7 +45,9 @@ struct WideShape {
   /// Whether each warp multiplies by itself (tile/wide_warp_stages.cuh).
   MICROSCALE_HD constexpr bool by_warps() const { return warpgroups == 4 && tokens <= 16; }
   /// Whether two blocks of a cluster may have ranges of one tile (tile/wide_pair.cuh).
-  MICROSCALE_HD constexpr bool has_pairs() const { return rows == 128 && tokens == 128; }
+  MICROSCALE_HD constexpr bool has_pairs() const {
+    return (rows == 128 && tokens == 128) || (rows == 256 && tokens == 64);
+  }
   /// Registers a thread, which add up to what a block of so many threads is started with.
   MICROSCALE_HD constexpr int multiplying_registers() const { return warpgroups == 2 ? 224 : 104; }
   MICROSCALE_HD constexpr int copying_registers() const { return warpgroups == 2 ? 56 : 64; }
@@ -115,7 +117,7 @@ constexpr std::int64_t wide_most_tiles(WideShape shape, std::int64_t n, bool gat
 /// weights at 20 from memory; its products, at 4096 operations a cycle; or what a scheduler issues:
 /// 40 instructions of a warp, its share of those that copy among them, and 110 for each 64 rows of
 /// the weights that it decodes, of one warp of each warpgroup; and the products, which take 25 of
-/// 32 of their cycles from others (docs/performance.md). Two warpgroups take no more than six
+/// 32 of their cycles from others (docs/performance/matmul_gpu.md). Two warpgroups take no more than six
 /// sevenths of instructions and products one after the other, four take seven ninths, as measured,
 /// and plain weights of 256 rows a sixteenth more.
 constexpr std::int64_t wide_cycles(WideShape shape, std::int64_t tokens, int tile_bytes,
@@ -139,14 +141,14 @@ MICROSCALE_HD constexpr std::int64_t wide_sum_bytes(WideShape shape) {
 }
 
 /// A tile costs 1500 cycles more than its products, one that is cut 5000 more, and the time its
-/// sums take, 60 bytes a cycle. Two ranges in a cluster exchange halves in 2200, where the host may
-/// launch clusters: `pairs`.
+/// sums take, 60 bytes a cycle. Two ranges in a cluster exchange halves in 1200 and the time that 32
+/// bytes a cycle take, where the host may launch clusters: `pairs`.
 constexpr WideCosts wide_costs(WideShape shape, int tile_bytes, bool plain, bool pairs = false) {
   return {.chunk = wide_cycles(shape, shape.tokens, tile_bytes, plain),
           .tile = 1500,
           .cut = 5000,
           .sums = wide_sum_bytes(shape) / 60,
-          .pair = pairs && shape.has_pairs() ? 2200 : 0};
+          .pair = pairs && shape.has_pairs() ? 1200 + wide_sum_bytes(shape) / 64 : 0};
 }
 
 /// How a product is cut: into tiles of d, and some of these into ranges of k, whose sums the
@@ -208,7 +210,7 @@ constexpr std::int64_t wide_experts_cycles(WideShape shape, const WideCosts& cos
 /// rows, or such that each has half a tile that is not filled, which counts as much; where they
 /// have few tiles the kernel cuts what it finds, but for those of 256 rows, whose sizes differ too
 /// much for equal shares. These are for plain weights alone: of packed ones they are slower, as
-/// measured (docs/performance.md, 40).
+/// measured (docs/performance/matmul_gpu.md, 40).
 constexpr WidePlan wide_plan(std::int64_t n, std::int64_t k, bool gated, std::int64_t rows,
                              std::int64_t matrices, bool experts, int tile_bytes, bool plain,
                              int multiprocessors) {

@@ -11,7 +11,7 @@
 // Longer alternatives (blocks with NaN, edges of the matrix, slow-path calls) are left to the
 // shortest. Against the counters of an H200: from 4 % too few to 1 % too many along rows, along
 // both axes, for dequantize and SiLU*up; 3 to 17 % too few for grouped, where experts are looked
-// for and their padding is written (docs/performance.md).
+// for and their padding is written (docs/performance/quantize.md).
 #pragma once
 
 #include <cstdint>

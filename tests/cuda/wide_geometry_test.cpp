@@ -103,8 +103,8 @@ TEST(WideGeometry, fills_the_multiprocessors) {
   EXPECT_EQ(cut(8192, 8192, 8192), (Cut{128, 256, 0, 0}));
   EXPECT_EQ(cut(512, 4096, 4096), (Cut{128, 128, 0, 0}));
   EXPECT_EQ(cut(32, 28672, 8192), (Cut{256, 32, 112, 132}));
-  EXPECT_EQ(cut(64, 8192, 8192), (Cut{128, 64, 64, 128}));
-  EXPECT_EQ(cut(64, 4096, 14336), (Cut{128, 64, 32, 128}));
+  EXPECT_EQ(cut(64, 8192, 8192), (Cut{256, 64, 32, 128}));
+  EXPECT_EQ(cut(64, 4096, 14336), (Cut{256, 64, 16, 128}));
   EXPECT_EQ(cut(64, 28672, 8192), (Cut{256, 64, 112, 132}));
   EXPECT_EQ(cut(64, 2048, 7168), (Cut{128, 64, 16, 128}));
   EXPECT_EQ(cut(64, 4096, 192), (Cut{128, 64, 0, 0}));  // nothing to cut

@@ -70,22 +70,36 @@ TEST_F(MatmulWideCut, cuts_k_where_tiles_are_few) {
   device().set(2);
 }
 
-// Two ranges of a tile, of a cluster, exchange halves of their sums; of six, halves of three pairs
-// are added up by memory, too.
+// Two ranges of a tile, of a cluster, exchange halves of their sums; of four or six, halves of pairs
+// are added up by memory, too. Rows of a end in either half.
 TEST_F(MatmulWideCut, exchanges_sums_in_pairs) {
-  for (const int ranges : {2, 6}) {
-    const std::int64_t n = 130, k = 640 * ranges;
-    device().set(2 * ranges);
-    const cuda::WidePlan plan = cuda::wide_plan(n, k, false, 100, 1, false, 544, false, 2 * ranges);
-    EXPECT_EQ(plan.shape.rows, 128);
-    EXPECT_EQ(plan.shape.tokens, 128);
+  struct Shape {
+    std::int64_t m, n, k;
+    int multiprocessors, ranges, rows, tokens;
+    DType d_type = DType::f32;  // in 16 bits rounded in registers
+    bool gated = false;
+  };
+  for (const Shape s : {Shape{100, 130, 1280, 4, 2, 128, 128},
+                        {100, 130, 3840, 12, 6, 128, 128},
+                        {40, 130, 3456, 2, 2, 256, 64},  // an odd chunk each
+                        {64, 192, 3328, 2, 2, 256, 64, DType::bf16},
+                        {41, 130, 3328, 4, 2, 256, 64, DType::f32, true},
+                        {64, 130, 6656, 4, 4, 256, 64, DType::f16}}) {
+    SCOPED_TRACE(::testing::Message() << s.m << " x " << s.n << " x " << s.k);
+    device().set(s.multiprocessors);
+    const cuda::WidePlan plan =
+        cuda::wide_plan(s.n, s.k, s.gated, s.m, 1, false, 544, false, s.multiprocessors);
+    EXPECT_EQ(plan.shape.rows, s.rows);
+    EXPECT_EQ(plan.shape.tokens, s.tokens);
     EXPECT_TRUE(plan.cut.paired);
-    EXPECT_EQ(plan.cut.tiles, 2u);
-    EXPECT_EQ(most_ranges(plan.cut), ranges);
-    expect_right_in_any_order({.a = dense(DType::bf16, 100, k),
-                               .b = blocks(Format::mxfp4, n, k),
-                               .m = 100,
-                               .constant = ranges == 2});
+    EXPECT_EQ(most_ranges(plan.cut), s.ranges);
+    Product p{.a = dense(DType::bf16, s.m, s.k),
+              .b = blocks(Format::mxfp4, s.n, s.k),
+              .m = s.m,
+              .constant = s.ranges == 2,
+              .d_type = s.d_type};
+    if (s.gated) p.up = blocks(Format::mxfp4, s.n, s.k);
+    expect_right_in_any_order(p);
   }
   device().set(2);
 }

@@ -219,16 +219,14 @@ class DenseProduct {
     float d[shape.columns / 2];
 #pragma unroll 1
     for (;;) {
-      ring.share();
       ring.wait_full();
       const uint4 where = ptx::ld_shared_v4(place(base, ring.stage()));
       const std::uint32_t chunks = __shfl_sync(0xFFFFFFFFu, where.w, 0);
-      if (chunks == 0) return;
+      // By a vote, and no tile's sums become another's: so the ring stays in uniform registers.
+      if (__any_sync(0xFFFFFFFFu, chunks == 0)) return;
       const uint4 row = ptx::ld_shared_v4(place(base, ring.stage()) + 16);
-      if constexpr (Output<Element>::changes_sums) {  // which are nothing to the next tile
 #pragma unroll
-        for (float& x : d) x = 0.0f;
-      }
+      for (float& x : d) x = 0.0f;
       if constexpr (Element::fp8)
         add_stages(first, base, ring, chunks, d);
       else
@@ -270,7 +268,7 @@ class DenseProduct {
 #pragma unroll 1
     for (std::uint32_t i = 0; i < chunks; ++i) {
       ring.wait_full();
-      multiply_stage(first, ring.stage(), d, i > 0);
+      multiply_stage(first, ring.stage(), d, true);
       ptx::wgmma_wait_group<1>();
       ring.release(before, i > 0);
       before = ring.stage();
@@ -285,8 +283,6 @@ class DenseProduct {
   __device__ static void add_stages(const Operands& first, std::uint32_t base, Ring& ring,
                                     std::uint32_t chunks, float (&d)[Count]) {
     float sums[Count];
-#pragma unroll
-    for (float& x : d) x = 0.0f;
     std::uint32_t row_factors[1] = {base + shared.factors +
                                     4 * (threadIdx.x / 32 * 16 + threadIdx.x % 32 / 4)};
     ptx::keep_in_place(row_factors);

@@ -50,7 +50,6 @@ template <class Element, class Format>
 class DenseQuantize {
  public:
   using Args = MatmulDenseBlocksArgs;
-  static constexpr bool changes_sums = !Element::fp8;
   __device__ static const MatmulDenseArgs& product(const Args& args) { return args.product; }
   __device__ explicit DenseQuantize(const Args& args) : args_(args.product), store_(args.blocks) {}
 
@@ -69,7 +68,7 @@ class DenseQuantize {
     const bool plain = !gated && out.bias == nullptr && out.row_weights == nullptr;
     if constexpr (!Element::fp8) {
       if (plain) {
-        if (factors.sum != 1.0f) {
+        if (__any_sync(0xFFFFFFFFu, factors.sum != 1.0f)) {
 #pragma unroll
           for (float& x : d) x = __fmul_rn(x, factors.sum);
         }
@@ -82,7 +81,7 @@ class DenseQuantize {
     }
 #pragma unroll 1
     for (int half = 0; half < 2; ++half) {
-      if (at.tile.rows <= 0 && !store_.writes_padding()) return;
+      if (__all_sync(0xFFFFFFFFu, at.tile.rows <= 0 && !store_.writes_padding())) return;
       typename Store::Tile::Chunk w[4] = {};
 #pragma unroll 1
       for (int part = 0; part < 2; ++part) {  // 128 rows of the weights, or what there is of them

@@ -168,7 +168,6 @@ template <class Element>
 class DenseOutput {
  public:
   using Args = MatmulDenseArgs;
-  static constexpr bool changes_sums = false;  // what store() is given
   __device__ static const MatmulDenseArgs& product(const Args& args) { return args; }
   __device__ explicit DenseOutput(const Args& args) : args_(args) {}
 

@@ -7,7 +7,7 @@
 // Blocks begin while the grid in front ends: so addresses come before the wait, what is to be read
 // is on its way to the second-level cache, and behind the wait are 140 instructions, a third of
 // what prepare_group takes. Where blocks are many it was slower, not understood
-// (docs/performance.md, 43).
+// (docs/performance/matmul_gpu.md, 43).
 #pragma once
 
 #include <cstdint>

@@ -40,13 +40,6 @@ class StageRing {
     if (++stage_ == Stages) stage_ = 0, parity_ ^= 1;
   }
 
-  /// All lanes of a warp have been at the same stage: says so to the assembler, which forgets it
-  /// behind code that lanes leave one by one.
-  __device__ void share() {
-    stage_ = __shfl_sync(0xFFFFFFFFu, stage_, 0);
-    parity_ = __shfl_sync(0xFFFFFFFFu, parity_, 0);
-  }
-
   /// A warp needs the stage no more, where `guard` is set. No branch: the assembler would wait for
   /// all products of wgmma in front of one.
   __device__ void release(int stage, bool guard) const {
