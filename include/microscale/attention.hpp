@@ -44,7 +44,7 @@ using AttentionInput = std::variant<HeadsView, BlockHeadsView>;
 enum class AttentionAccuracy : std::uint8_t {
   /// Nothing is quantized. Sums are FP32 or wider; operands keep at least the 11 significant bits
   /// of FP16, probabilities the 8 of BF16. (AVX-512 and FP4 keys: 15 bits of the largest of a row
-  /// of q, and of 32 probabilities; docs/attention.md.)
+  /// of q, and of 32 probabilities times V's scales; docs/attention.md.)
   storage,
   /// q (and k) become FP4 and both products go through 4-bit probabilities: the numbers of one
   /// block-scaled matrix instruction for each product.

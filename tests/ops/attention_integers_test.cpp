@@ -196,17 +196,45 @@ TEST(AttentionIntegers, leave_the_rows_beside_them_as_they_are) {
     p.expect_bounds(name_of(f));
     const Problem before = p;
     times(6, 0x1p120f);
-    p.q.set(0, 0, 1, 7, NAN);
+    p.q.set(0, 0, 4, 7, NAN);
     p.q.set(0, 0, 2, 7, inf);
     for (const Backend backend : test::attention_backends()) {
       const Heads want = before.run(backend), o = p.run(backend);
       for (std::int64_t i = 0; i < p.d; ++i) {
-        EXPECT_TRUE(std::isnan(o.at(0, 0, 1, i)));
-        for (const std::int64_t head : {0, 3, 4, 5, 7})
+        EXPECT_TRUE(std::isnan(o.at(0, 0, 4, i)));
+        for (const std::int64_t head : {0, 1, 3, 5, 7})
           ASSERT_EQ(o.at(0, 0, head, i), want.at(0, 0, head, i)) << "head " << head;
       }
     }
   }
+}
+
+// A key with large values must not take from others what they have where its own are zero, nor a
+// block of zeros, whose scale is the least there is.
+TEST(AttentionIntegers, keep_what_small_values_weigh_beside_large_ones) {
+  for (const Formats f : all_formats)
+    for (const float size : {1.0f, 0x1p-6f, 0x1p-9f, 0x1p-15f, 0x1p-20f})
+      for (const float largest : {0.0f, 1.0f}) {
+        Problem p(f, 64, 128, 1, 4);
+        Heads values = test::random_heads(DType::f32, 1, p.n, 1, p.d, 3);
+        for (std::int64_t t = 0; t < p.n; ++t)
+          for (std::int64_t i = 0; i < p.d; ++i)
+            values.set(0, t, 0, i, t > 0 ? values.at(0, t, 0, i) * size : i % 32 ? 0 : largest);
+        p.v = quantize({.input = values.rows(), .format = f.v});
+        const Heads want = p.run(Backend::reference);
+        for (const Backend backend : test::attention_backends()) {
+          const Heads o = p.run(backend);
+          double power = 0, error = 0;
+          for (std::int64_t h = 0; h < p.q_heads; ++h)
+            for (std::int64_t i = 0; i < p.d; ++i) {
+              if (i % 32 == 0) continue;
+              power += std::pow(want.at(0, 0, h, i), 2);
+              error += std::pow(o.at(0, 0, h, i) - want.at(0, 0, h, i), 2);
+            }
+          EXPECT_LT(std::sqrt(error / power), 0x1p-6) << name_of(f) << ", " << size << " beside "
+                                                      << largest << " on " << to_string(backend);
+        }
+      }
 }
 
 /// Every code `code` under every scale `scale`.

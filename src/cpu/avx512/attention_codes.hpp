@@ -49,23 +49,22 @@ class ScaleBytes {
   }
   const std::uint8_t* chunk(std::int64_t c, int half) const { return chunk_[c][half]; }
 
-  /// E4M3: numbers, without a sign.
-  bool plain() const {
-    Int most = zero();
-    for (int c = 0; c < chunks_; ++c)
-      for (int h = 0; h < 2; ++h)
-        most = _mm512_max_epu8(most, _mm512_max_epu8(load(chunk_[c][h]), load(chunk_[c][h] + 64)));
-    return _mm512_cmpge_epu8_mask(most, set8(0x7F)) == 0;
-  }
-  /// E8M0: the least and the largest.
+  /// The largest byte, and the least; of V the least that is not 0, which is E4M3's 0, and what
+  /// quantizers say of a block of zeros in E8M0; where all are 0, 256.
+  template <bool E4m3, bool Values>
   void range(int& least, int& largest) const {
-    Int low = set8(0xFF), high = zero();
+    Int low = set8(0xFF), high = zero();  // low: of V 1 less
+    const auto take = [&](const std::uint8_t* bytes) {
+      const Int some = load(bytes);
+      low = min8(low, Values ? sub8(some, set8(1)) : some);
+      high = _mm512_max_epu8(high, some);
+    };
     for (int c = 0; c < chunks_; ++c)
       for (int h = 0; h < 2; ++h) {
-        low = min8(low, load(chunk_[c][h]));
-        high = _mm512_max_epu8(high, load(chunk_[c][h]));
+        take(chunk_[c][h]);
+        if (E4m3) take(chunk_[c][h] + 64);
       }
-    least = 255 - largest_of(xor_(low, set8(0xFF)));
+    least = (Values ? 256 : 255) - largest_of(xor_(low, set8(0xFF)));
     largest = largest_of(high);
   }
 
@@ -116,25 +115,31 @@ class CodedKeys {
   /// Whether products of this row may be taken in integers.
   bool usable(std::int64_t row) const { return usable_[row] != 0; }
 
+  /// Powers of two that V's scales of 32 keys may be apart: probabilities times them have 15 bits
+  /// of the largest, so one as large as any other keeps 8 of its own.
+  static constexpr int scales_apart = 7;
+
   /// Whether those of these 32 keys may: their scales are numbers of a common size.
   bool take(const KeyRows& k, const KeyRows& v) {
     k_scales_.gather(k, d_);
     v_scales_.gather(v, d_);
     int least, largest;
     if (k.format == Format::nvfp4) {
-      if (!k_scales_.plain()) return false;
+      k_scales_.range<true, false>(least, largest);
+      if (largest >= 0x7F) return false;  // NaN or a sign
     } else {
-      k_scales_.range(least, largest);
+      k_scales_.range<false, false>(least, largest);
       if (least < 64 || largest > 190) return false;
     }
     if (v.format == Format::nvfp4) {
       v_unit_ = 0x1p-61f;
-      return v_scales_.plain();
+      v_scales_.range<true, true>(least, largest);
+      return largest < 0x7F && largest / 8 - least / 8 <= scales_apart;
     }
-    v_scales_.range(least, largest);
+    v_scales_.range<false, true>(least, largest);
     v_largest_ = largest;
     v_unit_ = as_power(largest - 61);
-    return least >= 64 && largest <= 190 && largest - least <= 40;
+    return least >= 64 && largest >= 64 && largest <= 190 && largest - least <= scales_apart;
   }
 
   /// K becomes integers; `next`, if any, is asked for.
@@ -225,9 +230,9 @@ class CodedKeys {
       most = _mm512_max_pd(most, magnitude);
     }
     const double largest = _mm512_reduce_max_pd(most);
-    usable_[r] = common == 0xFF && largest > 0x1p-60;
+    usable_[r] = common == 0xFF && (largest > 0x1p-60 || largest == 0);
     if (!usable_[r]) return;
-    const int shift = 14 - __builtin_ilogb(largest * (1 + 0x1p-15));
+    const int shift = largest == 0 ? 0 : 14 - __builtin_ilogb(largest * (1 + 0x1p-15));
     unit_[r] = __builtin_ldexpf(0.5f, -shift);  // codes are doubled
     const __m512d factor = _mm512_set1_pd(__builtin_ldexp(1.0, shift));
     const __m256i halves = _mm256_setr_epi32(0, 4, 1, 5, 2, 6, 3, 7);  // elements i and i + 4
@@ -267,12 +272,13 @@ class CodedKeys {
     const __m128i two = _mm_loadu_si128(reinterpret_cast<const __m128i*>(bytes));
     return mul(plain_e4m3(_mm_unpacklo_epi8(two, _mm_srli_si128(two, 8))), set_float(0x1p60f));
   }
-  /// Relative to the largest.
+  /// Relative to the largest; a byte of 0 is far below what an integer holds.
   Float e8m0_of_pair(const std::uint8_t* bytes) const {
     const __m128i two = _mm_loadl_epi64(reinterpret_cast<const __m128i*>(bytes));
     const Int place = _mm512_setr_epi32(0, 4, 0, 4, 1, 5, 1, 5, 2, 6, 2, 6, 3, 7, 3, 7);
     const Int scale = _mm512_permutexvar_epi32(place, _mm512_cvtepu8_epi32(two));
-    return as_float(shl32<23>(add32(scale, set32(static_cast<std::uint32_t>(187 - v_largest_)))));
+    const Int exponent = add32(scale, set32(static_cast<std::uint32_t>(187 - v_largest_)));
+    return as_float(shl32<23>(max32_signed(exponent, zero())));
   }
 
   const std::int64_t d_, stride_;
