@@ -11,8 +11,9 @@
 // threads. Epilogues compute in FP32; one rounding, to nearest even, takes the result to d's type.
 // NaN and infinity pass through as IEEE has it.
 //
-// The caller owns all memory. d must not overlap an operand; dense data are aligned to their
-// element. Functions throw Error; a call that is refused has written nothing of d.
+// The caller owns all memory; spans have exactly the stated sizes. d must not overlap an operand;
+// dense data are aligned to their element, and a bias may be of any type. Functions throw Error; a
+// call that is refused has written nothing of d.
 //
 // Backend::cuda: all memory is the device's, at multiples of 16 bytes, rows of dense operands at
 // any stride; NVFP4's global scales come as device_global_scale. The call allocates nothing, waits
@@ -130,10 +131,11 @@ std::int64_t matmul_workspace_bytes(const GroupedMatmulOptions& options, const C
 std::int64_t packed_weights_bytes(const BlockShape& shape, std::int64_t matrices = 1,
                                   bool gated = false, const Context& context = {});
 
-/// Rearranges weights once, into `bytes` (packed_weights_bytes of them, at a multiple of 64), which
-/// must outlive the result. b describes one of `matrices` matrices, as in MatmulOptions. For
-/// context.backend: the CPU's share one form, and there products of packed and plain weights are
-/// the same bytes; on Backend::cuda they are within the same bound.
+/// Rearranges weights once, into `bytes` (exactly packed_weights_bytes of them, at a multiple of
+/// 64, as std::aligned_alloc gives; apart from b), which must outlive the result. b describes one
+/// of `matrices` matrices, as in MatmulOptions. For context.backend: the CPU's share one form, and
+/// there products of packed and plain weights are the same bytes; on Backend::cuda they are within
+/// the same bound.
 PackedWeights pack_weights(const BlockTensorView& b, std::span<std::uint8_t> bytes,
                            std::int64_t matrices = 1, const Context& context = {});
 

@@ -117,9 +117,9 @@ constexpr std::int64_t wide_most_tiles(WideShape shape, std::int64_t n, bool gat
 /// weights at 20 from memory; its products, at 4096 operations a cycle; or what a scheduler issues:
 /// 40 instructions of a warp, its share of those that copy among them, and 110 for each 64 rows of
 /// the weights that it decodes, of one warp of each warpgroup; and the products, which take 25 of
-/// 32 of their cycles from others (docs/performance/matmul_gpu.md). Two warpgroups take no more than six
-/// sevenths of instructions and products one after the other, four take seven ninths, as measured,
-/// and plain weights of 256 rows a sixteenth more.
+/// 32 of their cycles from others (docs/performance/matmul_gpu.md). Two warpgroups take no more
+/// than six sevenths of instructions and products one after the other, four take seven ninths, as
+/// measured, and plain weights of 256 rows a sixteenth more.
 constexpr std::int64_t wide_cycles(WideShape shape, std::int64_t tokens, int tile_bytes,
                                    bool plain) {
   const std::int64_t weights = std::int64_t{shape.rows} / 16 * tile_bytes,
@@ -141,8 +141,8 @@ MICROSCALE_HD constexpr std::int64_t wide_sum_bytes(WideShape shape) {
 }
 
 /// A tile costs 1500 cycles more than its products, one that is cut 5000 more, and the time its
-/// sums take, 60 bytes a cycle. Two ranges in a cluster exchange halves in 1200 and the time that 32
-/// bytes a cycle take, where the host may launch clusters: `pairs`.
+/// sums take, 60 bytes a cycle. Two ranges in a cluster exchange halves in 1200 and the time that
+/// 32 bytes a cycle take, where the host may launch clusters: `pairs`.
 constexpr WideCosts wide_costs(WideShape shape, int tile_bytes, bool plain, bool pairs = false) {
   return {.chunk = wide_cycles(shape, shape.tokens, tile_bytes, plain),
           .tile = 1500,

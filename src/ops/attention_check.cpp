@@ -153,6 +153,9 @@ MemoryRange check_output(const AttentionOptions& o, const Sizes& q, bool on_devi
 
 void resolve_numerics(AttentionCall& call) {
   const AttentionNumerics& n = call.options.numerics;
+  if (n.accuracy > AttentionAccuracy::two_term || n.probabilities > ProbabilityRule::fp8)
+    refuse(fmt::format("accuracy {}, probabilities {}: no such values; take enumerators",
+                       static_cast<int>(n.accuracy), static_cast<int>(n.probabilities)));
   const bool storage = n.accuracy == AttentionAccuracy::storage;
   const auto* k = std::get_if<BlockHeadsView>(&call.options.k);
   const auto* v = std::get_if<BlockHeadsView>(&call.options.v);

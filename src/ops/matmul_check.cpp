@@ -246,6 +246,9 @@ void check_weights(const char* operation, const char* name, const BlockTensorVie
 }
 
 void check_matmul(const MatmulCall& call) {
+  if (call.activation > Activation::gelu_tanh)
+    refuse(fmt::format("{}: activation {} is no enumerator; take silu or gelu_tanh", call.operation,
+                       static_cast<int>(call.activation)));
   if (call.matrices < 0)
     refuse(
         fmt::format("{}: a batch of {}; it must not be negative", call.operation, call.matrices));

@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <cstring>
 
+#include "core/memory_range.hpp"
 #include "core/threads.hpp"
 #include "cuda/matmul.hpp"
 #include "layouts/packed_weights.hpp"
@@ -27,6 +28,15 @@ void pack_row(const BlockTensorView& b, std::int64_t matrix, std::int64_t row, R
     target.scales[i] =
         scales[b.shape.layout == Layout::row_major ? row_major::offset(row, i, blocks)
                                                    : tiled_128x4::offset(row, i, blocks)];
+}
+
+void check_apart_from(std::span<std::uint8_t> bytes, const BlockTensorView& weights) {
+  const auto range = [](const char* name, auto span) {
+    return MemoryRange{name, span.data(), static_cast<std::int64_t>(span.size())};
+  };
+  const MemoryRange inputs[] = {range("the weights' codes", weights.codes),
+                                range("the weights' scales", weights.scales)};
+  check_apart("pack_weights", range("the output", bytes), inputs);
 }
 
 void check_packing(const BlockTensorView& b, const BlockTensorView* up, std::int64_t matrices) {
@@ -54,14 +64,19 @@ PackedWeights pack(const BlockTensorView& b, const BlockTensorView* up,
   const packed_weights::Parts parts(b.shape, up != nullptr);
   if (static_cast<std::int64_t>(bytes.size()) != parts.total(matrices))
     throw Error(ErrorCode::invalid_argument,
-                fmt::format("pack_weights: the output has {} bytes, {} are needed (see "
-                            "packed_weights_bytes)",
+                fmt::format("pack_weights: the output has {} bytes, it must be the {} of "
+                            "packed_weights_bytes",
                             bytes.size(), parts.total(matrices)));
+  if (bytes.data() == nullptr)
+    throw Error(ErrorCode::invalid_argument,
+                "pack_weights: the output is null; allocate packed_weights_bytes for it");
   if (reinterpret_cast<std::uintptr_t>(bytes.data()) % packed_weights::alignment != 0)
     throw Error(
         ErrorCode::invalid_argument,
         fmt::format("pack_weights: the output must start at a multiple of {} bytes; align it",
                     packed_weights::alignment));
+  check_apart_from(bytes, b);
+  if (up) check_apart_from(bytes, *up);
   PackedWeights packed;
   packed.shape = b.shape;
   packed.shape.layout = Layout::row_major;

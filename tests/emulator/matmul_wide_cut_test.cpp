@@ -70,8 +70,8 @@ TEST_F(MatmulWideCut, cuts_k_where_tiles_are_few) {
   device().set(2);
 }
 
-// Two ranges of a tile, of a cluster, exchange halves of their sums; of four or six, halves of pairs
-// are added up by memory, too. Rows of a end in either half.
+// Two ranges of a tile, of a cluster, exchange halves of their sums; of four or six, halves of
+// pairs are added up by memory, too. Rows of a end in either half.
 TEST_F(MatmulWideCut, exchanges_sums_in_pairs) {
   struct Shape {
     std::int64_t m, n, k;

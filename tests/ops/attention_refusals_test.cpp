@@ -207,6 +207,9 @@ TEST_F(AttentionRefusals, modes_that_are_none) {
         c.numerics = {.accuracy = AttentionAccuracy::one_term, .format = Format::mxint8};
       },
       "not mxint8");
+  refuse([&](auto& c) { c.numerics.accuracy = static_cast<AttentionAccuracy>(9); }, "accuracy 9");
+  refuse([&](auto& c) { c.numerics.probabilities = static_cast<ProbabilityRule>(7); },
+         "probabilities 7");
 }
 
 TEST_F(AttentionRefusals, memory_that_a_gpu_cannot_read) {

@@ -168,6 +168,14 @@ TEST_F(MatmulRefusals, packed_weights_of_another_call) {
         pack_weights(b.view(), {memory.data() + shift + 1, bytes.size()});
       },
       "align");
+  expect_refused(
+      [&] {
+        pack_weights(b.view(), {static_cast<std::uint8_t*>(nullptr), bytes.size()});
+      },
+      "is null");
+  BlockTensorView inside = b.view();
+  inside.codes = bytes.first(inside.codes.size());
+  expect_refused([&] { pack_weights(inside, bytes); }, "overlaps");
   const PackedWeights good = pack_weights(b.view(), bytes);
   PackedWeights bad = good;
   bad.gated = true;
@@ -192,6 +200,15 @@ TEST_F(MatmulRefusals, packed_weights_of_another_call) {
         gated_matmul({.a = a.view(), .gate = b.view(), .up = other.view(), .d = d.mutable_view()});
       },
       "must agree");
+  expect_refused(
+      [&] {
+        gated_matmul({.a = a.view(),
+                      .gate = b.view(),
+                      .up = b.view(),
+                      .d = d.mutable_view(),
+                      .activation = static_cast<Activation>(9)});
+      },
+      "activation 9");
 }
 
 TEST_F(MatmulRefusals, offsets_that_leave_the_rows) {

@@ -11,6 +11,7 @@
 #include "bench_operations.hpp"
 #include "commands.hpp"
 #include "console.hpp"
+#include "core/backend_name.hpp"
 #include "kernel_commands.hpp"
 #include "microscale/cuda.hpp"
 
@@ -156,6 +157,10 @@ int run_bench(const BenchWords& words, int threads, Console& console) {
     if (devices.gpu_named)
       throw Error(ErrorCode::unsupported,
                   fmt::format("--backend cuda: {}; use --backend cpu", no_gpu));
+  } else if (devices.gpu && find_emulated_gpu(backend_of_environment())) {
+    no_gpu = fmt::format("MICROSCALE_BACKEND is {}, and an emulator has no times; unset it",
+                         backend_of_environment());
+    if (devices.gpu_named) throw Error(ErrorCode::unsupported, "--backend cuda: " + no_gpu);
   } else if (devices.gpu && cuda::device_count() == 0) {
     no_gpu = cuda::unavailable_reason();
     if (devices.gpu_named)
