@@ -16,6 +16,7 @@
 #include "cpu/avx512/vector.hpp"
 #include "cpu/runs.hpp"
 
+#include <algorithm>
 #include <type_traits>
 
 MICROSCALE_AMX_BEGIN
@@ -316,6 +317,20 @@ class TileAttention {
   bool all_seen_ = true;  // by the rows that see() looked at last
 };
 
+/// By AVX-512, whose tiles have fewer rows.
+void attend_without_tiles(const AttentionTile& tile) {
+  for (std::int64_t r = 0; r < tile.rows; r += avx512_attention.tile_rows) {
+    AttentionTile part = tile;
+    part.rows = std::min(tile.rows - r, avx512_attention.tile_rows);
+    part.q += r * tile.d;
+    part.row += r;
+    part.largest += r;
+    part.sum += r;
+    part.output += r * tile.d;
+    avx512_attention.attend(part);
+  }
+}
+
 void attend_tile(const AttentionTile& tile) {
   KeySide k{.d = tile.d}, v{.d = tile.d};
   bool exact = true;
@@ -325,7 +340,7 @@ void attend_tile(const AttentionTile& tile) {
     exact &= (!keys.k.dense() || keys.k.dtype == DType::bf16) &&
              (!keys.v.dense() || keys.v.dtype == DType::bf16);
   }
-  if (!exact) return avx512_attention.attend(tile);
+  if (!exact) return attend_without_tiles(tile);
   const AttentionMemory m(tile.workspace, tile.rows, tile.d);
   if (tile.rows <= 4)
     TileAttention<4>(tile, m, k, v).run();
