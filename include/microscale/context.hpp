@@ -1,4 +1,7 @@
 // Where and with how many threads an operation runs.
+//
+// Operations may be called from several threads at once; on the CPU they share the threads of one
+// pool, which serves one call after the other. A child of fork() has a pool of its own.
 #pragma once
 
 #include <cstdint>
@@ -19,7 +22,7 @@ enum class Backend : std::uint8_t {
 
 struct Context {
   Backend backend = Backend::automatic;
-  int threads = 0;  ///< 0: one per core this process may run on
+  int threads = 0;  ///< 1 or more; 0: one per core this process may run on
   void* stream =
       nullptr;  ///< cuda: the cudaStream_t that orders the work; null: the default stream
   std::span<std::uint8_t> workspace{};  ///< cuda: device memory for operations that ask for some

@@ -92,8 +92,8 @@ struct KvPageShape {
 };
 
 /// The view of `memory`, pages * shape.page_bytes() bytes at a multiple of 16 that hold whole
-/// records, page by page, head by head. Page table, lengths and the rest are for the caller to
-/// set. Throws Error.
+/// records, page by page, head by head. Format, kv heads, d, page size, pages and the four parts are
+/// set; batch, lengths, page table, global scales and the rest are for the caller. Throws Error.
 KvCache kv_cache_of_records(const KvPageShape& shape, std::span<std::uint8_t> memory);
 
 /// Rotary position embedding of the first `width` elements of a row, FP32 tables of cos and sin

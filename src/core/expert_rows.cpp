@@ -42,6 +42,9 @@ void check_expert_rows(const char* operation, const ExpertRows& groups, std::int
   if (groups.experts < 0)
     refuse(
         fmt::format("{}: {} experts; there must be 0 or more of them", operation, groups.experts));
+  if (groups.type > OffsetType::i64)
+    refuse(fmt::format("{}: OffsetType {} is no type of offsets; use i32 or i64", operation,
+                       static_cast<int>(groups.type)));
   if (groups.experts == 0) return;
   if (groups.offsets == nullptr && groups.counts == nullptr)
     refuse(
@@ -60,6 +63,11 @@ void check_expert_rows(const char* operation, const ExpertRows& groups, std::int
     refuse(
         fmt::format("{}: a capacity of {} rows beside offsets; it goes with counts, so leave it 0",
                     operation, groups.capacity));
+  const std::uintptr_t at =
+      reinterpret_cast<std::uintptr_t>(groups.counts != nullptr ? groups.counts : groups.offsets);
+  if (const unsigned size = groups.type == OffsetType::i32 ? 4 : 8; at % size != 0)
+    refuse(fmt::format("{}: the {} are at an address that is no multiple of {}; align them",
+                       operation, groups.counts != nullptr ? "counts" : "offsets", size));
   if (on_device) return;
   if (groups.counts != nullptr)
     check_counts(operation, groups);

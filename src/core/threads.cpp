@@ -1,5 +1,6 @@
 #include "core/threads.hpp"
 
+#include <pthread.h>
 #include <sched.h>
 
 #include <algorithm>
@@ -55,6 +56,8 @@ thread_local bool inside_job = false;
 // Helpers sleep between jobs; one job runs at a time, others wait their turn.
 class Pool {
  public:
+  /// `parents`: the pool of the process that this one was forked from. Its threads are not here.
+  explicit Pool(Pool* parents = nullptr) : parents_(parents) {}
   ~Pool() {
     {
       std::lock_guard lock(mutex_);
@@ -104,6 +107,7 @@ class Pool {
     }
   }
 
+  [[maybe_unused]] Pool* parents_;  // kept, not ended: nobody would come to join
   std::mutex job_mutex_;
   std::mutex mutex_;
   std::condition_variable wake_, done_;
@@ -112,6 +116,21 @@ class Pool {
   int wanted_ = 0, running_ = 0;
   std::uint64_t generation_ = 0;
   bool stopping_ = false;
+};
+
+/// The process's pool. A child of fork() begins with one of its own, whatever its parent was at.
+class PoolOfProcess {
+ public:
+  PoolOfProcess() : pool_(new Pool) {
+    current = this;
+    pthread_atfork(nullptr, nullptr, [] { current->pool_ = new Pool(current->pool_); });
+  }
+  ~PoolOfProcess() { delete pool_; }
+  Pool& pool() { return *pool_; }
+
+ private:
+  static inline PoolOfProcess* current = nullptr;
+  Pool* pool_;
 };
 
 }  // namespace
@@ -132,9 +151,9 @@ void parallel_for_worker(std::int64_t count, int threads,
     for (std::int64_t i = 0; i < count; ++i) fn(i, 0);
     return;
   }
-  static Pool pool;
+  static PoolOfProcess process;
   Job job{.fn = &fn, .count = count, .next = 0, .failed = false, .mutex = {}, .exception = {}};
-  pool.run(job, static_cast<int>(useful) - 1);
+  process.pool().run(job, static_cast<int>(useful) - 1);
   if (job.exception) std::rethrow_exception(job.exception);
 }
 

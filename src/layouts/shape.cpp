@@ -20,6 +20,11 @@ void check_sizes(const BlockShape& shape) {
   };
   if (shape.rows < 0 || shape.cols < 0)
     refuse(ErrorCode::invalid_argument, "; rows and cols must not be negative");
+  if (shape.axis > BlockAxis::rows || shape.layout > Layout::tiled_128x4)
+    refuse(ErrorCode::invalid_argument,
+           " with axis " + std::to_string(static_cast<int>(shape.axis)) + " and layout " +
+               std::to_string(static_cast<int>(shape.layout)) +
+               "; take enumerators of BlockAxis and Layout");
   const double rows = std::max(static_cast<double>(shape.rows), 1.0),
                cols = std::max(static_cast<double>(shape.cols), 1.0);
   const FormatInfo& format = info(shape.format);

@@ -20,6 +20,7 @@
 #include "layouts/kv_page.hpp"
 #include "microscale/error.hpp"
 #include "ops/backends.hpp"
+#include "ops/check.hpp"
 #include "ops/kv_cache_check.hpp"
 #include "reference/dense.hpp"
 
@@ -46,22 +47,23 @@ void check_numerics(const AppendKvOptions& o) {
     return;
   }
   const Format format = block_format(o.cache.format);
-  const auto rules = scale_rules(format);
-  if (std::find(rules.begin(), rules.end(), o.numerics.scale_rule) == rules.end())
-    refuse(fmt::format("{} has no scale rule {}; it has {}", info(format).name,
-                       to_string(o.numerics.scale_rule), scale_rule_names(format)));
-  if (follows_tool(o.numerics, format) || o.numerics.rounding == Rounding::stochastic)
-    throw Error(
-        ErrorCode::unsupported,
-        fmt::format("{}: a cache takes no profile of another tool ({}) and no stochastic rounding; "
-                    "leave compat at none",
-                    operation, to_string(o.numerics.compat)));
+  check_numerics(operation, o.numerics, format);
+  if (o.numerics.rounding == Rounding::stochastic)
+    throw Error(ErrorCode::unsupported,
+                fmt::format("{}: a cache takes no stochastic rounding; choose another", operation));
+  if (follows_tool(o.numerics, format))
+    throw Error(ErrorCode::unsupported,
+                fmt::format("{}: a cache takes no profile of another tool ({}); leave compat at "
+                            "none",
+                            operation, to_string(o.numerics.compat)));
 }
 
 void check_rope(const AppendKvOptions& o) {
   const Rope& rope = o.rope;
   if ((rope.cos == nullptr) != (rope.sin == nullptr))
     refuse("RoPE has one table; pass cos and sin, or neither");
+  check_aligned(operation, "RoPE's table of cos", rope.cos, sizeof(float));
+  check_aligned(operation, "RoPE's table of sin", rope.sin, sizeof(float));
   if (rope.cos && (rope.width < 2 || rope.width % 2 != 0 || rope.width > o.cache.d))
     refuse(fmt::format("RoPE of width {} for d = {}; pass an even number up to d", rope.width,
                        o.cache.d));
@@ -131,6 +133,7 @@ void check(const AppendKvOptions& o, bool on_device) {
                        o.offsets ? "with offsets pack them into a batch of 1" : "they must agree"));
   check_numerics(o);
   check_rope(o);
+  check_aligned(operation, "offsets", o.offsets, sizeof(std::int32_t));
   std::vector<MemoryRange> outputs;
   cache_memory(cache, outputs);
   for (const MemoryRange& output : outputs) check_apart(operation, output, inputs);

@@ -93,6 +93,8 @@ void check_input(const char* name, const AttentionInput& input, bool on_device,
 // Offsets of packed sequences; on a host they are read.
 void check_offsets(const char* name, const std::int32_t* offsets, std::int64_t sequences,
                    std::int64_t batch, std::int64_t tokens, bool on_device) {
+  check_aligned(operation, fmt::format("offsets of {}", name).c_str(), offsets,
+                sizeof(std::int32_t));
   if (batch != 1)
     refuse(fmt::format("{} has offsets and a batch of {}; pack all sequences into a batch of 1",
                        name, batch));
@@ -264,6 +266,8 @@ AttentionCall check_attention(const AttentionOptions& o, bool on_device) {
   call.scale = o.scale ? static_cast<double>(*o.scale) : 1 / std::sqrt(static_cast<double>(q.d));
   resolve_numerics(call);
   if (!on_device) check_lengths(call);
+  check_aligned(operation, "sinks", o.sinks, sizeof(float));
+  check_aligned(operation, "log_sum_exp", o.log_sum_exp, sizeof(float));
 
   ranges.push_back({"q_offsets", o.q_offsets, (o.sequences + 1) * 4});
   ranges.push_back({"kv_offsets", o.kv_offsets, (o.sequences + 1) * 4});

@@ -29,6 +29,10 @@ const KernelTable& choose(const Context& context, const char* operation, Support
                 std::string(operation) +
                     ": backend cuda has no such operation (microscale/cuda.hpp lists what it has); "
                     "choose another backend for it, with host memory");
+  if (context.threads < 0)
+    throw Error(ErrorCode::invalid_argument, std::string(operation) + ": " +
+                                                 std::to_string(context.threads) +
+                                                 " threads; pass 1 or more, or 0 for one per core");
   bool present = false;
   for (Backend backend : available_backends()) {
     if (context.backend != Backend::automatic && context.backend != backend) continue;

@@ -39,11 +39,38 @@ void check_dtype(const char* operation, DType type) {
                             static_cast<int>(type)));
 }
 
-void check_bytes(const char* operation, const char* what, std::int64_t got, std::int64_t wanted) {
+void check_numerics(const char* operation, const Numerics& numerics, Format format) {
+  const auto rules = scale_rules(format);
+  if (std::find(rules.begin(), rules.end(), numerics.scale_rule) == rules.end())
+    throw Error(ErrorCode::invalid_argument,
+                fmt::format("{}: {} has no scale rule {}; it has {}", operation, info(format).name,
+                            to_string(numerics.scale_rule), scale_rule_names(format)));
+  const auto last = [&](const char* what, auto value, auto of_them) {
+    if (value > of_them)
+      throw Error(ErrorCode::invalid_argument,
+                  fmt::format("{}: numerics.{} is {}, which no enumerator has; take one", operation,
+                              what, static_cast<int>(value)));
+  };
+  last("rounding", numerics.rounding, Rounding::stochastic);
+  last("nan", numerics.nan, NanPolicy::drop);
+  last("inf", numerics.inf, InfPolicy::nan_block);
+  last("zero_code", numerics.zero_code, ZeroCode::positive);
+  last("compat", numerics.compat, Compat::microxcaling);
+}
+
+void check_aligned(const char* operation, const char* what, const void* data, std::int64_t bytes) {
+  if (reinterpret_cast<std::uintptr_t>(data) % static_cast<std::uintptr_t>(bytes) != 0)
+    throw Error(ErrorCode::invalid_argument,
+                fmt::format("{}: {} is at an address that is no multiple of {}; align it",
+                            operation, what, bytes));
+}
+
+void check_bytes(const char* operation, const char* what, std::int64_t got, std::int64_t wanted,
+                 const char* see) {
   if (got != wanted)
     throw Error(ErrorCode::invalid_argument,
-                fmt::format("{}: the {} buffer has {} bytes, {} are needed (see BlockShape)",
-                            operation, what, got, wanted));
+                fmt::format("{}: the buffer of {} has {} bytes, {} are needed (see {})", operation,
+                            what, got, wanted, see));
 }
 
 void check_global_scale(const char* operation, float scale) {

@@ -4,6 +4,7 @@
 #include <cstdint>
 
 #include "microscale/format.hpp"
+#include "microscale/numerics.hpp"
 
 namespace microscale {
 
@@ -21,8 +22,15 @@ void check_view(const char* operation, const View& view) {
   check_view(operation, view.data, view.rows, view.cols, view.row_stride);
 }
 
-/// `got` bytes where `wanted` are needed, for the buffer called `what`.
-void check_bytes(const char* operation, const char* what, std::int64_t got, std::int64_t wanted);
+/// A scale rule that `format` has, and enumerators everywhere else.
+void check_numerics(const char* operation, const Numerics& numerics, Format format);
+
+/// `data`, an array of numbers called `what`, at a multiple of `bytes`; null is aligned.
+void check_aligned(const char* operation, const char* what, const void* data, std::int64_t bytes);
+
+/// `got` bytes where `wanted` are needed, for the buffer called `what`; `see` says how many.
+void check_bytes(const char* operation, const char* what, std::int64_t got, std::int64_t wanted,
+                 const char* see = "BlockShape");
 
 /// Finite, positive and normal.
 void check_global_scale(const char* operation, float scale);

@@ -45,10 +45,7 @@ BlockShape check_output(const char* operation, const QuantizedOutput& o, const T
   if (input.cols % format.block != 0)
     refuse(fmt::format("{}: {} columns are no multiple of {}'s block of {}; pad the matrix",
                        operation, input.cols, format.name, format.block));
-  const auto rules = scale_rules(o.format);
-  if (std::find(rules.begin(), rules.end(), o.numerics.scale_rule) == rules.end())
-    refuse(fmt::format("{}: {} has no scale rule {}; it has {}", operation, format.name,
-                       to_string(o.numerics.scale_rule), scale_rule_names(o.format)));
+  check_numerics(operation, o.numerics, o.format);
   if (follows_tool(o.numerics, o.format))
     throw Error(
         ErrorCode::unsupported,

@@ -30,11 +30,7 @@ void check_options(const GroupedQuantizeOptions& o, bool on_device) {
                 fmt::format("grouped_quantize: {} columns are no multiple of {}'s block of {}; pad "
                             "the rows",
                             o.input.cols, format.name, format.block));
-  const auto rules = scale_rules(o.format);
-  if (std::find(rules.begin(), rules.end(), o.numerics.scale_rule) == rules.end())
-    throw Error(ErrorCode::invalid_argument,
-                fmt::format("grouped_quantize: {} has no scale rule {}; it has {}", format.name,
-                            to_string(o.numerics.scale_rule), scale_rule_names(o.format)));
+  check_numerics("grouped_quantize", o.numerics, o.format);
   check_expert_rows("grouped_quantize", o.groups, o.input.rows, on_device);
   if (o.format == Format::nvfp4 && o.groups.experts > 0 && o.global_scales == nullptr)
     throw Error(ErrorCode::invalid_argument,

@@ -8,6 +8,7 @@
 #include "core/memory_range.hpp"
 #include "layouts/kv_page.hpp"
 #include "microscale/error.hpp"
+#include "ops/kv_cache_check.hpp"
 
 namespace microscale {
 namespace {
@@ -19,11 +20,19 @@ namespace {
 }  // namespace
 
 std::int64_t KvPageShape::record_bytes() const {
+  check_kv_format("KvPageShape", format);
+  if (page_size < 0 || d < 0 ||
+      static_cast<double>(page_size) * static_cast<double>(d) > addressable_bytes)
+    refuse(
+        fmt::format("KvPageShape: pages of {} tokens and d = {}; sizes must not be negative, and "
+                    "fit in memory",
+                    page_size, d));
   return kv_page::record(format, page_size, d).bytes;
 }
 
 KvCache kv_cache_of_records(const KvPageShape& shape, std::span<std::uint8_t> memory) {
   constexpr const char* operation = "kv_cache_of_records";
+  check_kv_format(operation, shape.format);
   if (shape.kv_heads < 1 || shape.d < kv_page::d_step || shape.d > kv_page::largest_d ||
       shape.d % kv_page::d_step != 0)
     refuse(fmt::format(

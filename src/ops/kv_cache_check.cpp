@@ -120,9 +120,7 @@ MemoryRange check_heads(const char* operation, const char* name, const HeadsView
   const HeadsView v = with_strides(view);
   if (v.batch == 0 || v.tokens == 0 || v.heads == 0 || v.d == 0) return {name, view.data, 0};
   if (v.data == nullptr) refuse(fmt::format("{}: {} is null", operation, name));
-  if (!aligned(v.data, size_of(v.dtype)))
-    refuse(fmt::format("{}: {} is {} at an address that is no multiple of {}; align it", operation,
-                       name, to_string(v.dtype), size_of(v.dtype)));
+  check_aligned(operation, name, v.data, size_of(v.dtype));
   const std::int64_t element = size_of(v.dtype);
   if (on_device &&
       !(aligned(v.data, kv_page::alignment) && v.head_stride * element % kv_page::alignment == 0 &&
@@ -136,7 +134,14 @@ MemoryRange check_heads(const char* operation, const char* name, const HeadsView
   return {name, v.data, last * size_of(v.dtype)};
 }
 
+void check_kv_format(const char* operation, KvFormat format) {
+  if (format > KvFormat::fp8)
+    refuse(fmt::format("{}: KvFormat {} is no format of a cache; use nvfp4, mxfp4, mxfp8 or fp8",
+                       operation, static_cast<int>(format)));
+}
+
 void check_cache(const char* operation, const KvCache& cache, bool on_device) {
+  check_kv_format(operation, cache.format);
   if (cache.batch < 0 || cache.pages < 0 || cache.kv_heads < 1 || cache.d < kv_page::d_step ||
       cache.d > kv_page::largest_d || cache.d % kv_page::d_step != 0)
     refuse(fmt::format(
@@ -196,6 +201,9 @@ void check_cache(const char* operation, const KvCache& cache, bool on_device) {
     check_copies(operation, copies == &cache.first ? "first" : "recent", *copies, on_device);
     check_fits(operation, "the BF16 copies", {cache.batch, copies->count, cache.kv_heads, cache.d});
   }
+  check_aligned(operation, "the page table", cache.page_table, sizeof(std::int32_t));
+  check_aligned(operation, "the cache's lengths", cache.lengths, sizeof(std::int32_t));
+  check_aligned(operation, "the mean of K", cache.k_mean, sizeof(float));
   if (cache.hadamard != 0 && cache.hadamard != 16)
     refuse(fmt::format("{}: a Hadamard transform of order {}; pass 16, or 0 for none", operation,
                        cache.hadamard));
@@ -231,9 +239,16 @@ void check_rows_apart(const char* operation, const KvCache& cache) {
   check("V codes", cache.v_codes, code_bytes);
   if (scale_bytes > 0) check("K scales", cache.k_scales, scale_bytes);
   if (scale_bytes > 0) check("V scales", cache.v_scales, scale_bytes);
-  if (cache.k_codes.data == cache.v_codes.data)
-    refuse(
-        fmt::format("{}: K and V of the cache have the same codes; give each its own", operation));
+  // Of one row each: which of all overlap is not asked, since records have them in turn.
+  const MemoryRange rows[] = {{"K codes", cache.k_codes.data, code_bytes},
+                              {"V codes", cache.v_codes.data, code_bytes},
+                              {"K scales", cache.k_scales.data, scale_bytes},
+                              {"V scales", cache.v_scales.data, scale_bytes}};
+  for (const MemoryRange& row : rows)
+    for (const MemoryRange* other = rows; other != &row; ++other)
+      if (row.overlaps(*other))
+        refuse(fmt::format("{}: the cache's {} and {} begin in the same place; give each its own",
+                           operation, other->name, row.name));
 }
 
 void check_pages(const char* operation, const KvCache& cache, std::int64_t sequence,
@@ -243,9 +258,10 @@ void check_pages(const char* operation, const KvCache& cache, std::int64_t seque
   for (std::int64_t e = kv_page::place(begin, cache.page_size).entry; e <= last; ++e) {
     const std::int64_t page = page_of(cache, sequence, e);
     if (page < 0 || page >= cache.pages)
-      refuse(fmt::format(
-          "{}: entry {} of sequence {} in the page table is {}; there are pages 0 to {}", operation,
-          e, sequence, page, cache.pages - 1));
+      refuse(
+          fmt::format("{}: entry {} of sequence {} in the page table is {}; there are {} pages, "
+                      "from 0 on",
+                      operation, e, sequence, page, cache.pages));
   }
 }
 

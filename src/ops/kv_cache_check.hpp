@@ -22,6 +22,9 @@ inline void check_fits(const char* operation, const char* name,
 MemoryRange check_heads(const char* operation, const char* name, const HeadsView& view,
                         bool on_device);
 
+/// One of those that there are.
+void check_kv_format(const char* operation, KvFormat format);
+
 /// Checks what does not depend on lengths: format, sizes, parts, copies.
 void check_cache(const char* operation, const KvCache& cache, bool on_device);
 

@@ -39,9 +39,7 @@ MemoryRange check_dense(const char* operation, const char* name, const void* dat
   check_dtype(what.c_str(), dtype);
   check_view(what.c_str(), data, rows, cols, row_stride);
   const std::int64_t element = size_of(dtype);
-  if (reinterpret_cast<std::uintptr_t>(data) % static_cast<std::uintptr_t>(element) != 0)
-    refuse(fmt::format("{}: {} is {} at an address that is no multiple of {}; align it", operation,
-                       name, to_string(dtype), element));
+  check_aligned(operation, name, data, element);
   if (matrices > 1 && row_stride < cols)
     refuse(
         fmt::format("{}: {} has a row_stride of {} elements for rows of {}, and matrices of a "
@@ -53,8 +51,14 @@ MemoryRange check_dense(const char* operation, const char* name, const void* dat
   return {name, data, (last + cols) * element};
 }
 
+/// `count` matrices, or one.
+std::string buffer_of(const char* name, const char* part, std::int64_t count) {
+  return count == 1 ? fmt::format("{} {}", name, part)
+                    : fmt::format("{} {} of {} matrices", name, part, count);
+}
+
 void check_blocks(const char* operation, const char* name, const BlockTensorView& b,
-                  std::int64_t code_bytes, std::int64_t scale_bytes) {
+                  std::int64_t code_bytes, std::int64_t scale_bytes, std::int64_t matrices) {
   const BlockShape& shape = b.shape;
   const FormatInfo& format = info(shape.format);
   if (shape.rows < 0 || shape.cols < 0)
@@ -70,9 +74,9 @@ void check_blocks(const char* operation, const char* name, const BlockTensorView
         fmt::format("{}: {} has rows of k = {} elements, no multiple of {}'s block of {}; pad k "
                     "of both operands with zeros",
                     operation, name, shape.cols, format.name, format.block));
-  check_bytes(operation, fmt::format("{} codes", name).c_str(),
+  check_bytes(operation, buffer_of(name, "codes", matrices).c_str(),
               static_cast<std::int64_t>(b.codes.size()), code_bytes);
-  check_bytes(operation, fmt::format("{} scales", name).c_str(),
+  check_bytes(operation, buffer_of(name, "scales", matrices).c_str(),
               static_cast<std::int64_t>(b.scales.size()), scale_bytes);
   if ((b.codes.data() == nullptr && code_bytes > 0) ||
       (b.scales.data() == nullptr && scale_bytes > 0))
@@ -93,16 +97,18 @@ void check_packed(const char* operation, const PackedWeights& p, std::int64_t ma
   if (p.matrices != matrices)
     refuse(fmt::format("{}: packed weights of {} matrices for {} products", operation, p.matrices,
                        matrices));
+  constexpr const char* sizes = "packed_weights_bytes";
   if (on_device) {
     const FormatInfo& format = info(p.shape.format);
     check_bytes(operation, "packed weights", static_cast<std::int64_t>(p.bytes.size()),
                 p.matrices * fragment_tiles::matrix_bytes(p.shape.rows, p.shape.cols, p.gated,
-                                                          format.code_bits, format.block));
+                                                          format.code_bits, format.block),
+                sizes);
     return;  // device memory is not read here
   }
   const packed_weights::Parts parts(p.shape, p.gated);
   check_bytes(operation, "packed weights", static_cast<std::int64_t>(p.bytes.size()),
-              parts.total(p.matrices));
+              parts.total(p.matrices), sizes);
   packed_weights::Header header;
   std::memcpy(&header, p.bytes.data(), sizeof header);
   if (header != packed_weights::Header{.format = static_cast<std::uint32_t>(p.shape.format),
@@ -151,10 +157,7 @@ void check_quantized(const MatmulCall& call, std::vector<MemoryRange>& ranges) {
         fmt::format("{}: d has {} columns, no multiple of {}'s block of {}; pad n, or take d "
                     "dense",
                     call.operation, call.n(), format.name, format.block));
-  const auto rules = scale_rules(o.format);
-  if (std::find(rules.begin(), rules.end(), o.numerics.scale_rule) == rules.end())
-    refuse(fmt::format("{}: {} has no scale rule {}; it has {}", call.operation, format.name,
-                       to_string(o.numerics.scale_rule), scale_rule_names(o.format)));
+  check_numerics(call.operation, o.numerics, o.format);
   if (follows_tool(o.numerics, o.format))
     throw Error(ErrorCode::unsupported,
                 fmt::format("{}: the profile of another tool ({}) is for matrices from memory; "
@@ -167,7 +170,7 @@ void check_quantized(const MatmulCall& call, std::vector<MemoryRange>& ranges) {
           ? grouped_scale_bytes(call.rows(), call.n(), call.groups->experts, o.format, o.layout)
           : matrices * shape.scale_bytes();
   check_blocks(call.operation, "d", {shape, o.codes, o.scales}, matrices * shape.code_bytes(),
-               scale_bytes);
+               scale_bytes, matrices);
   if (!format.e8m0_scale) {
     if (!call.on_device && !o.global_scale && !call.d_global_scales)
       refuse(
@@ -195,7 +198,7 @@ void check_input(const MatmulCall& call, std::vector<MemoryRange>& ranges) {
       call.groups ? grouped_scale_bytes(a.shape.rows, a.shape.cols, call.groups->experts,
                                         a.shape.format, a.shape.layout)
                   : matrices * a.shape.scale_bytes();
-  check_blocks(call.operation, "a", a, matrices * a.shape.code_bytes(), scale_bytes);
+  check_blocks(call.operation, "a", a, matrices * a.shape.code_bytes(), scale_bytes, matrices);
   check_globals(call, "a", a.shape.format, a.global_scale, a.device_global_scale,
                 call.a_global_scales);
   ranges.push_back({"a's codes", a.codes.data(), static_cast<std::int64_t>(a.codes.size())});
@@ -242,7 +245,7 @@ void check_all_weights(const MatmulCall& call, std::vector<MemoryRange>& ranges)
 void check_weights(const char* operation, const char* name, const BlockTensorView& b,
                    std::int64_t matrices) {
   check_blocks(operation, name, b, matrices * b.shape.code_bytes(),
-               matrices * b.shape.scale_bytes());
+               matrices * b.shape.scale_bytes(), matrices);
 }
 
 void check_matmul(const MatmulCall& call) {
@@ -267,6 +270,7 @@ void check_matmul(const MatmulCall& call) {
   check_all_weights(call, inputs);
   check_bias(call, "the bias", call.bias, inputs);
   check_bias(call, "up's bias", call.up_bias, inputs);
+  check_aligned(call.operation, "row_weights", call.row_weights, sizeof(float));
   if (call.row_weights) inputs.push_back({"row_weights", call.row_weights, call.rows() * 4});
   if (const MutableTensorView* d = call.d_dense()) {
     if (d->rows != call.rows() || d->cols != call.n())

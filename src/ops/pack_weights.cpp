@@ -124,6 +124,19 @@ std::int64_t packed_weights_bytes(const BlockShape& shape, std::int64_t matrices
                 fmt::format("packed_weights_bytes: {} matrices of {} x {}; sizes must not be "
                             "negative, and blocks lie along the rows (BlockAxis::cols)",
                             matrices, shape.rows, shape.cols));
+  const FormatInfo& format = info(shape.format);
+  if (shape.cols % format.block != 0)
+    throw Error(ErrorCode::invalid_argument,
+                fmt::format("packed_weights_bytes: rows of k = {} elements, no multiple of {}'s "
+                            "block of {}; pad k of both operands with zeros",
+                            shape.cols, format.name, format.block));
+  if (static_cast<double>(matrices) * (static_cast<double>(shape.rows) + 128) *
+          (static_cast<double>(shape.cols) + 128) >
+      addressable_bytes / 4)
+    throw Error(ErrorCode::invalid_argument,
+                fmt::format("packed_weights_bytes: {} matrices of {} x {} are more than fits in "
+                            "memory",
+                            matrices, shape.rows, shape.cols));
   if (context.backend == Backend::cuda) return cuda::packed_weights_bytes(shape, matrices, gated);
   return packed_weights::Parts(shape, gated).total(matrices);
 }

@@ -41,11 +41,7 @@ void check_quantize_options(const QuantizeOptions& o, const BlockShape& shape) {
         fmt::format("quantize: {} elements along the block axis are no multiple of {}'s block of "
                     "{}; pad the tensor or set padding to Padding::zero",
                     shape.length(), format.name, format.block));
-  const auto rules = scale_rules(o.format);
-  if (std::find(rules.begin(), rules.end(), o.numerics.scale_rule) == rules.end())
-    throw Error(ErrorCode::invalid_argument,
-                fmt::format("quantize: {} has no scale rule {}; it has {}", format.name,
-                            to_string(o.numerics.scale_rule), scale_rule_names(o.format)));
+  check_numerics("quantize", o.numerics, o.format);
   if (!o.weights.empty() && static_cast<std::int64_t>(o.weights.size()) != shape.length())
     throw Error(ErrorCode::invalid_argument,
                 fmt::format("quantize: {} importance weights for {} elements along the block axis",

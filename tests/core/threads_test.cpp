@@ -1,6 +1,8 @@
 #include "core/threads.hpp"
 
 #include <gtest/gtest.h>
+#include <sys/wait.h>
+#include <unistd.h>
 
 #include <atomic>
 #include <numeric>
@@ -53,6 +55,28 @@ TEST(ParallelFor, nested_calls_run_in_place) {
   parallel_for(8, 4, [&](std::int64_t) { parallel_for(8, 4, [&](std::int64_t) { ++calls; }); });
   EXPECT_EQ(calls.load(), 64);
 }
+
+// ThreadSanitizer ends a child that starts threads after its parent had some.
+#if !defined(__SANITIZE_THREAD__)
+TEST(ParallelFor, works_in_a_child_of_fork) {
+  const auto count = [] {
+    std::atomic<int> calls{0};
+    parallel_for(100, 4, [&](std::int64_t) { ++calls; });
+    return calls.load();
+  };
+  ASSERT_EQ(count(), 100);  // so that the parent has threads, which the child has not
+  const pid_t child = fork();
+  ASSERT_GE(child, 0);
+  if (child == 0) {
+    alarm(20);  // one that waits for its parent's threads would do so forever
+    _exit(count() == 100 && count() == 100 ? 0 : 1);
+  }
+  int status = -1;
+  ASSERT_EQ(waitpid(child, &status, 0), child);
+  EXPECT_TRUE(WIFEXITED(status)) << "ended by signal " << WTERMSIG(status);
+  EXPECT_EQ(WEXITSTATUS(status), 0);
+}
+#endif
 
 TEST(ParallelFor, no_work_calls_nothing) {
   parallel_for(0, 4, [](std::int64_t) { FAIL(); });

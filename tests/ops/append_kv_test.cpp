@@ -268,7 +268,14 @@ TEST(AppendKv, refuses_what_would_write_elsewhere) {
   refused([](auto& c, auto&) { c.lengths[0] = 19; }, "lengths count the new ones");
   refused([](auto&, auto& o) { o.cache.k_codes.head_stride = 0; }, "make rows of 16 overlap");
   refused([](auto&, auto& o) { o.cache.v_scales.page_stride = 1; }, "V scales have strides");
-  refused([](auto&, auto& o) { o.cache.v_codes = o.cache.k_codes; }, "the same codes");
+  refused([](auto&, auto& o) { o.cache.v_codes = o.cache.k_codes; }, "K codes and V codes begin");
+  refused([](auto&, auto& o) { o.cache.k_scales = o.cache.v_codes; }, "V codes and K scales begin");
+  refused([](auto&, auto& o) { o.cache.format = static_cast<KvFormat>(9); }, "KvFormat 9");
+  refused([](auto&, auto& o) { o.numerics.compat = static_cast<Compat>(77); },
+          "numerics.compat is 77");
+  refused([](auto& c,
+             auto& o) { o.cache.k_mean = reinterpret_cast<const float*>(c.memory.data() + 1); },
+          "the mean of K is at an address");
   refused([](auto&, auto& o) { o.k.heads = 1; }, "[batch, tokens, 2, 32]");
   refused([](auto&, auto& o) { o.v.tokens = 19; }, "both be");
   refused([](auto&, auto& o) { o.cache.page_size = 48; }, "16, 32 or 64");

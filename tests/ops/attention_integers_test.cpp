@@ -5,12 +5,14 @@
 #include <cmath>
 #include <functional>
 #include <limits>
+#include <span>
 #include <string>
 #include <vector>
 
 #include "microscale/attention.hpp"
 #include "microscale/quantize.hpp"
 #include "support/attention.hpp"
+#include "support/guarded.hpp"
 
 namespace microscale {
 namespace {
@@ -52,6 +54,8 @@ class Problem {
     return t.scales()[static_cast<std::size_t>(row * blocks + block)];
   }
 
+  std::int64_t window = 0;
+
   /// Causal; of the first `keys` keys, the queries from `first` on.
   Heads run(Backend backend, std::int64_t first, std::int64_t count, std::int64_t keys) const {
     Heads o(DType::f32, 1, count, q_heads, d);
@@ -71,6 +75,7 @@ class Problem {
                .v = first_rows(v),
                .output = o.mutable_view(),
                .causal = true,
+               .window = window,
                .splits = 1},
               {.backend = backend});
     return o;
@@ -88,6 +93,7 @@ class Problem {
     test::OracleRow row{.q = {}, .k = rows_of(k), .v = rows_of(v)};
     row.scale = 1 / std::sqrt(static_cast<double>(d));
     row.causal = true;
+    row.window = window;
     for (const Backend backend : test::attention_backends()) {
       const Heads o = run(backend);
       for (std::int64_t t = 0; t < q_len; ++t)
@@ -181,6 +187,109 @@ TEST(AttentionIntegers, pass_nan_on_to_those_who_see_it) {
   }
 }
 
+// A scale that is NaN or has a sign keeps its block out of integers, wherever among the bytes that
+// are looked at together it lies.
+TEST(AttentionIntegers, find_scales_that_are_no_magnitudes_wherever_they_lie) {
+  for (const std::int64_t d : {32, 128, 160, 256})
+    for (const bool values : {false, true})
+      for (const std::int64_t key : {0, 7, 8, 15, 16, 25, 31})
+        for (const std::int64_t block : {std::int64_t{0}, d / 32, d / 16 - 1}) {
+          const std::string where = std::to_string(d) + (values ? ", V" : ", K") + ", key " +
+                                    std::to_string(key) + ", block " + std::to_string(block);
+          Problem p({Format::nvfp4, Format::nvfp4}, 32, d, 1);
+          BlockTensor& side = values ? p.v : p.k;
+          Problem::scale(side, key, block) |= 0x80;
+          p.expect_bounds(where + ", a sign");
+          Problem::scale(side, key, block) = 0x7F;
+          for (const Backend backend : test::attention_backends()) {
+            const Heads o = p.run(backend);
+            for (std::int64_t i = 0; i < d; ++i)
+              ASSERT_EQ(std::isnan(o.at(0, 0, 0, i)), !values || i / 16 == block) << where;
+          }
+        }
+}
+
+// A window begins and ends anywhere in a block, and V where one query no longer sees it may be NaN.
+TEST(AttentionIntegers, see_a_window) {
+  for (const Formats f : all_formats)
+    for (const std::int64_t window : {1, 20, 32, 33, 40, 64, 70}) {
+      Problem p(f, 96, 64, 4);
+      p.window = window;
+      const std::string where = name_of(f) + ", window " + std::to_string(window);
+      p.expect_bounds(where);
+      const Problem clean = p;
+      const std::int64_t key = p.n - p.q_len + 1 - window;  // that the first query alone sees
+      Problem::scale(p.v, key, 0) = f.v == Format::nvfp4 ? 0x7F : 0xFF;
+      for (const Backend backend : test::attention_backends()) {
+        const Heads o = p.run(backend), want = clean.run(backend);
+        EXPECT_TRUE(std::isnan(o.at(0, 0, 0, 0))) << where << " on " << to_string(backend);
+        for (std::int64_t t = 1; t < p.q_len; ++t)
+          for (std::int64_t h = 0; h < p.q_heads; ++h)
+            for (std::int64_t i = 0; i < p.d; ++i)
+              ASSERT_NEAR(o.at(0, t, h, i), want.at(0, t, h, i), 1e-2)
+                  << where << " on " << to_string(backend);
+      }
+    }
+}
+
+/// Codes or scales of `heads` kv heads, token by token.
+std::vector<std::uint8_t> side_by_side(const std::vector<std::span<const std::uint8_t>>& heads,
+                                       std::int64_t tokens) {
+  std::vector<std::uint8_t> all;
+  for (std::int64_t t = 0; t < tokens; ++t)
+    for (const auto& head : heads) {
+      const auto row = head.size() / static_cast<std::size_t>(tokens);
+      const auto of_token = head.subspan(static_cast<std::size_t>(t) * row, row);
+      all.insert(all.end(), of_token.begin(), of_token.end());
+    }
+  return all;
+}
+
+// Rows of codes and scales lie apart where there are several kv heads; the last ends its memory.
+TEST(AttentionIntegers, read_the_rows_of_a_head_and_nothing_beyond) {
+  for (const Formats f : all_formats)
+    for (const std::int64_t d : {32, 64, 96, 128, 160, 256})
+      for (const std::int64_t n : {32, 40, 48, 63, 64}) {
+        const Problem first(f, n, d, 1, 2);
+        Problem second(f, n, d, 1, 2);
+        std::swap(second.k.codes()[0], second.k.codes()[static_cast<std::size_t>(d / 2)]);
+        for (std::uint8_t& code : second.v.codes()) code ^= 0x88;  // the other sign
+        const auto both = [&](auto&& of) {
+          return test::Guarded(side_by_side({of(first), of(second)}, n));
+        };
+        const test::Guarded kc = both([](const Problem&p) { return p.k.codes(); }),
+                            ks = both([](const Problem&p) { return p.k.scales(); }),
+                            vc = both([](const Problem&p) { return p.v.codes(); }),
+                            vs = both([](const Problem&p) { return p.v.scales(); });
+        const auto view = [&](const BlockTensor& t, const test::Guarded& codes,
+                              const test::Guarded& scales) {
+          BlockTensorView of = t.view();
+          of.shape.rows = 2 * n;
+          of.codes = {codes.data(), 2 * t.codes().size()};
+          of.scales = {scales.data(), 2 * t.scales().size()};
+          return BlockHeadsView{of, 1, n, 2};
+        };
+        Heads q(DType::f32, 1, 1, 4, d);
+        for (std::int64_t h = 0; h < 4; ++h)
+          for (std::int64_t i = 0; i < d; ++i) q.set(0, 0, h, i, first.q.at(0, 0, h % 2, i));
+        for (const Backend backend : test::attention_backends()) {
+          Heads o(DType::f32, 1, 1, 4, d);
+          attention({.q = q.view(),
+                     .k = view(first.k, kc, ks),
+                     .v = view(first.v, vc, vs),
+                     .output = o.mutable_view(),
+                     .splits = 1},
+                    {.backend = backend});
+          const Heads one = first.run(backend), other = second.run(backend);
+          for (std::int64_t h = 0; h < 2; ++h)
+            for (std::int64_t i = 0; i < d; ++i) {
+              ASSERT_EQ(o.at(0, 0, h, i), one.at(0, 0, h, i)) << name_of(f) << ", d " << d;
+              ASSERT_EQ(o.at(0, 0, h + 2, i), other.at(0, 0, h, i)) << name_of(f) << ", d " << d;
+            }
+        }
+      }
+}
+
 // Rows of q that are no 16-bit integers times a power of two, beside rows that are.
 TEST(AttentionIntegers, leave_the_rows_beside_them_as_they_are) {
   constexpr float inf = std::numeric_limits<float>::infinity();
@@ -243,6 +352,14 @@ void fill(BlockTensor& t, std::uint8_t code, std::uint8_t scale) {
   for (std::uint8_t& byte : t.scales()) byte = scale;
 }
 std::uint8_t one(const BlockTensor& t) { return t.shape().format == Format::nvfp4 ? 0x38 : 127; }
+
+TEST(AttentionIntegers, leave_scales_with_a_sign_alone) {
+  for (const bool values : {false, true}) {
+    Problem p({Format::nvfp4, Format::nvfp4}, 64, 128, 1);
+    for (std::uint8_t& scale : (values ? p.v : p.k).scales()) scale |= 0x80;
+    p.expect_bounds(values ? "V" : "K");
+  }
+}
 
 TEST(AttentionIntegers, give_one_where_values_are_one) {
   for (const Formats f : all_formats)

@@ -109,6 +109,12 @@ TEST_F(AttentionRefusals, memory_that_cannot_be) {
   refuse([&](auto& c) { c.log_sum_exp = reinterpret_cast<float*>(o.bytes.data()); },
          "log_sum_exp overlaps the output");
   refuse([&](auto& c) { c.output.token_stride = 64; }, "rows overlap");
+  const auto misaligned = [&](auto*& array) {
+    array = reinterpret_cast<std::remove_reference_t<decltype(array)>>(v.bytes.data() + 1);
+  };
+  refuse([&](auto& c) { misaligned(c.sinks); }, "sinks is at an address");
+  refuse([&](auto& c) { misaligned(c.log_sum_exp); }, "log_sum_exp is at an address");
+  refuse([&](auto& c) { misaligned(c.q_offsets); }, "offsets of q is at an address");
   refuse([&](auto& c) { dense(c.q).head_stride = -64; }, "strides");
 }
 
@@ -159,7 +165,7 @@ TEST_F(AttentionRefusals, block_scaled_operands_of_another_shape) {
         auto& b = blocks(c);
         b.rows.codes = b.rows.codes.first(8);
       },
-      "k codes buffer");
+      "buffer of k codes");
   refuse([&](auto& c) { blocks(c).rows.global_scale = -1; }, "global scale -1");
 }
 

@@ -96,6 +96,16 @@ TEST_F(BackendsTest, automatic_falls_back_where_the_fastest_has_no_kernel) {
   EXPECT_TRUE(choose_backend(call, {}).supports_quantize(call));
 }
 
+TEST_F(BackendsTest, threads_are_not_negative) {
+  try {
+    choose_backend(QuantizeLines{}, {.threads = -4});
+    FAIL() << "-4 threads were accepted";
+  } catch (const Error& error) {
+    EXPECT_EQ(error.code(), ErrorCode::invalid_argument);
+    EXPECT_NE(std::string(error.what()).find("-4 threads"), std::string::npos) << error.what();
+  }
+}
+
 TEST_F(BackendsTest, an_absent_backend_is_named) {
   setenv("MICROSCALE_BACKEND", "reference", 1);
   try {

@@ -57,7 +57,39 @@ TEST(Check, buffers_have_exactly_their_size) {
   EXPECT_EQ(message_of([] { check_bytes("op", "codes", 8, 8); }), "");
   EXPECT_NE(message_of([] {
               check_bytes("op", "codes", 7, 8);
-            }).find("codes buffer has 7 bytes, 8 are needed"),
+            }).find("codes has 7 bytes, 8 are needed"),
+            std::string::npos);
+}
+
+TEST(Check, numerics_are_those_that_there_are) {
+  const auto of = [](auto&& spoil) {
+    Numerics n;
+    spoil(n);
+    return message_of([&] { check_numerics("op", n, Format::mxfp4); });
+  };
+  EXPECT_EQ(of([](auto&) {}), "");
+  EXPECT_NE(of([](auto& n) { n.scale_rule = ScaleRule::nearest; }).find("no scale rule nearest"),
+            std::string::npos);
+  EXPECT_NE(of([](auto& n) { n.rounding = static_cast<Rounding>(9); }).find("rounding is 9"),
+            std::string::npos);
+  EXPECT_NE(of([](auto& n) { n.nan = static_cast<NanPolicy>(9); }).find("nan is 9"),
+            std::string::npos);
+  EXPECT_NE(of([](auto& n) { n.inf = static_cast<InfPolicy>(9); }).find("inf is 9"),
+            std::string::npos);
+  EXPECT_NE(of([](auto& n) { n.zero_code = static_cast<ZeroCode>(9); }).find("zero_code is 9"),
+            std::string::npos);
+  EXPECT_NE(of([](auto& n) { n.compat = static_cast<Compat>(77); }).find("compat is 77"),
+            std::string::npos);
+}
+
+TEST(Check, arrays_are_aligned) {
+  const std::array<float, 2> data{};
+  const auto* byte = reinterpret_cast<const char*>(data.data());
+  EXPECT_EQ(message_of([&] { check_aligned("op", "sinks", byte, 4); }), "");
+  EXPECT_EQ(message_of([] { check_aligned("op", "sinks", nullptr, 4); }), "");
+  EXPECT_NE(message_of([&] {
+              check_aligned("op", "sinks", byte + 2, 4);
+            }).find("op: sinks is at an address that is no multiple of 4"),
             std::string::npos);
 }
 

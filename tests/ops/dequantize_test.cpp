@@ -70,7 +70,7 @@ TEST(Dequantize, refuses_what_does_not_fit) {
             std::string::npos);
   BlockTensorView view = q.view();
   view.codes = view.codes.first(3);
-  EXPECT_NE(message([&] { dequantize(view, out.mutable_view()); }).find("codes buffer has 3"),
+  EXPECT_NE(message([&] { dequantize(view, out.mutable_view()); }).find("codes has 3"),
             std::string::npos);
   view = q.view();
   view.global_scale = NAN;

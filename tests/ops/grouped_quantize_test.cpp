@@ -184,7 +184,7 @@ TEST(GroupedQuantize, says_what_is_wrong) {
       "global scale -1");
   has(message([](Call& c) { c.global_scales[1] = 0; }), "global scale 0");
   has(message([](Call& c) { c.options.input.cols = 90; }), "block of 16");
-  has(message([](Call& c) { c.scales.pop_back(); }), "scales buffer");
+  has(message([](Call& c) { c.scales.pop_back(); }), "buffer of scales");
   has(message([](Call& c) { c.options.numerics.scale_rule = ScaleRule::floor; }),
       "has no scale rule floor");
 }

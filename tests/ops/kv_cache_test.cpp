@@ -42,6 +42,11 @@ TEST(KvCache, of_records_refuses_what_is_no_cache) {
   refused({KvFormat::nvfp4, 1, 32, std::int64_t{1} << 62},
           bytes);  // bytes of a page: 0 modulo 2^64
   refused({KvFormat::nvfp4, std::int64_t{1} << 62, 128, 16}, bytes);
+  refused({static_cast<KvFormat>(9), 1, 128, 16}, bytes);
+  for (const KvPageShape& shape : {KvPageShape{KvFormat::nvfp4, 1, -128, 16},
+                                   {KvFormat::nvfp4, 1, 128, std::int64_t{1} << 62},
+                                   {static_cast<KvFormat>(9), 1, 128, 16}})
+    EXPECT_THROW(shape.record_bytes(), Error);
 }
 
 TEST(KvCache, rope_tables_are_cosine_and_sine) {

@@ -60,7 +60,8 @@ TEST_F(MatmulRefusals, shapes_that_do_not_agree) {
       },
       "d is 4 x 7");
   refuse([&](auto& o) { o.batch = -1; }, "batch of -1");
-  refuse([&](auto& o) { o.batch = 2; }, "b codes buffer");
+  refuse([&](auto& o) { o.batch = 2; }, "b codes of 2 matrices has");
+  refuse([&](auto& o) { o.batch = 0; }, "b codes of 0 matrices has");
   refuse([&](auto& o) { o.alpha = NAN; }, "alpha");
   refuse([&](auto& o) { o.a = TensorView{a.bytes.data(), DType::bf16, -1, k, k}; }, "negative");
   refuse(
@@ -126,7 +127,7 @@ TEST_F(MatmulRefusals, null_misaligned_and_overlapping_memory) {
   refuse([&](auto& o) { o.b = null; }, "null");
   null = b.view();
   null.scales = null.scales.first(3);
-  refuse([&](auto& o) { o.b = null; }, "b scales buffer has 3 bytes");
+  refuse([&](auto& o) { o.b = null; }, "b scales has 3 bytes");
   null = b.view();
   null.global_scale = 0;
   refuse([&](auto& o) { o.b = null; }, "global scale");
@@ -144,7 +145,7 @@ TEST_F(MatmulRefusals, quantized_outputs_that_cannot_be) {
   refuse(to_wide, "no scale rule rceil");
   out.numerics.scale_rule = ScaleRule::nearest;
   out.scales = q.codes();
-  refuse(to_wide, "d scales buffer");
+  refuse(to_wide, "buffer of d scales");
   out.scales = q.codes().first(q.scales().size());
   refuse(to_wide, "overlap");
   BlockTensor mx(BlockShape{m, 32, Format::mxfp8_e4m3});
@@ -219,6 +220,18 @@ TEST_F(MatmulRefusals, offsets_that_leave_the_rows) {
                          .d = d.mutable_view()};
   o.groups = {offsets.data(), OffsetType::i32, 2};
   expect_refused([&] { grouped_matmul(o); }, "offset 2 is 2 after 3");
+  o.groups.type = static_cast<OffsetType>(7);
+  expect_refused([&] { grouped_matmul(o); }, "OffsetType 7");
+  o.groups.type = OffsetType::i32;
+  o.groups.offsets = reinterpret_cast<const std::uint8_t*>(offsets.data()) + 2;
+  expect_refused([&] { grouped_matmul(o); }, "the offsets are at an address");
+  const std::vector<std::int32_t> fine{0, 2, 3};
+  const std::vector<float> weights(m + 1);
+  o.groups.offsets = fine.data();
+  o.row_weights =
+      reinterpret_cast<const float*>(reinterpret_cast<const std::uint8_t*>(weights.data()) + 1);
+  expect_refused([&] { grouped_matmul(o); }, "row_weights is at an address");
+  o.row_weights = nullptr;
   o.groups.offsets = nullptr;
   expect_refused([&] { grouped_matmul(o); }, "2 experts with no offsets");
   const std::vector<std::int32_t> counts{1, 2};

@@ -61,6 +61,11 @@ TEST(PackWeights, refuses_columns_of_blocks_and_formats_without_kernels) {
   const BlockShape down{64, 64, Format::mxfp4, BlockAxis::rows};
   EXPECT_THROW(packed_weights_bytes(down), Error);
   EXPECT_THROW(packed_weights_bytes({64, 64, Format::mxfp4}, -1), Error);
+  EXPECT_THROW(packed_weights_bytes({64, 65, Format::mxfp4}), Error);
+  constexpr std::int64_t huge = std::int64_t{1} << 62;
+  EXPECT_THROW(packed_weights_bytes({64, 64, Format::mxfp4}, huge), Error);
+  EXPECT_THROW(packed_weights_bytes({huge, 64, Format::mxfp4}), Error);
+  EXPECT_THROW(packed_weights_bytes({64, huge, Format::mxfp4}), Error);
   EXPECT_THROW(packed_weights_bytes({64, 64, Format::mxint8}, 1, false, {.backend = Backend::cuda}),
                Error);
 }

@@ -49,7 +49,8 @@ class KeyRuns {
         block.k_factor[p - base] = k, block.v_factor[p - base] = v;
     }
   }
-  /// K or V of positions [base, base + 32), if they are FP4 throughout, and all there.
+  /// K or V of positions [base, base + 32), if they are FP4 throughout, and all there, in runs of
+  /// 16, as pages have them.
   bool find(bool values, std::int64_t base, KeyRows& found) const {
     std::int64_t position = base;
     for (std::size_t i = at_; i < tile_.keys.size() && position < base + attention_keys; ++i) {
@@ -61,13 +62,9 @@ class KeyRuns {
       if (rows.format != Format::nvfp4 && rows.format != Format::mxfp4) return false;
       if (position > base && rows.format != found.format) return false;
       found.format = rows.format;
-      while (position < part.to) {
-        const auto at = static_cast<int>(position - base);
-        const MatmulRows row = rows.from(position - keys.begin);
-        if (at % 16 == 0 && part.to - position >= 16)
-          found.set(at / 16, row), position += 16;
-        else
-          found.copy(at / 16, at % 16, row, tile_.d), ++position;
+      for (; position < part.to; position += 16) {
+        if ((position - base) % 16 != 0 || part.to - position < 16) return false;
+        found.set((position - base) / 16, rows.from(position - keys.begin));
       }
     }
     return position == base + attention_keys;

@@ -33,20 +33,9 @@ struct KeyRows {
   Half half[2];
 
   /// Rows from `rows` on.
-  void set(int h, const MatmulRows& rows) {
+  void set(std::int64_t h, const MatmulRows& rows) {
     half[h] = {rows.data, rows.scales, rows.stride, rows.scale_stride};
   }
-  /// Rows that do not lie evenly are copied, one at a time.
-  void copy(int h, int key, const MatmulRows& row, std::int64_t d) {
-    std::uint8_t *codes = copies_[h], *scales = copies_[h] + 16 * 128;
-    half[h] = {codes, scales, 128, 16};
-    __builtin_memcpy(codes + key * 128, row.data, static_cast<std::size_t>(d / 2));
-    __builtin_memcpy(scales + key * 16, row.scales,
-                     static_cast<std::size_t>(d / (format == Format::nvfp4 ? 16 : 32)));
-  }
-
- private:
-  alignas(64) std::uint8_t copies_[2][16 * (128 + 16)];
 };
 
 /// Rows that are read next. They are asked for beside the products, a few lines at a time, as what
