@@ -159,6 +159,7 @@ void EmulatorDevice::launch(const cuda::LaunchCall& call) {
   LaunchReport report = emulator::launch(state_->memory, *kernel.image->module, request);
   std::lock_guard lock(state_->mutex);
   last_report = std::move(report);
+  executed.insert(kernel.name);
   if (last_report.findings.empty()) return;
   std::string text = to_sentence(last_report.findings.front());
   if (last_report.findings.size() > 1)

@@ -3,6 +3,8 @@
 #pragma once
 
 #include <memory>
+#include <set>
+#include <string>
 
 #include "cuda/device.hpp"
 #include "microscale/emulator.hpp"
@@ -50,9 +52,11 @@ class EmulatorDevice : public cuda::Device {
   void launch_graph(cuda::Graph, cuda::Stream) override;
   void release_graph(cuda::Graph) noexcept override {}
 
-  /// For tests: how a kernel is launched from now on, and what the last launch reported.
+  /// For tests: how a kernel is launched from now on, what the last launch reported, and the names
+  /// of all kernels that were launched.
   LaunchOptions options;
   LaunchReport last_report;
+  std::set<std::string> executed;
 
  private:
   struct State;

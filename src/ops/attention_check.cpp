@@ -161,6 +161,11 @@ void resolve_numerics(AttentionCall& call) {
   const bool storage = n.accuracy == AttentionAccuracy::storage;
   const auto* k = std::get_if<BlockHeadsView>(&call.options.k);
   const auto* v = std::get_if<BlockHeadsView>(&call.options.v);
+  if (n.v_along_tokens && (storage || v || call.cache()))
+    refuse(
+        "v_along_tokens says how a dense v is quantized, and none is; leave it out, or take "
+        "one_term "
+        "or two_term with v dense");
   if (storage) {
     if (n.probabilities != ProbabilityRule::of_mode && n.probabilities != ProbabilityRule::exact)
       refuse(
@@ -182,7 +187,9 @@ void resolve_numerics(AttentionCall& call) {
                     "`storage`",
                     info(k_format).name));
   call.round_query = call.q_dense() != nullptr;
-  call.query_format = bits8 ? Format::mxfp8_e4m3 : k_format;
+  call.query_format = bits8 || (k_format == Format::mxfp4 && n.format == Format::mxfp8_e4m3)
+                          ? Format::mxfp8_e4m3
+                          : k_format;
   call.two_term = n.accuracy == AttentionAccuracy::two_term;
   call.probabilities = n.probabilities;
   if (n.probabilities == ProbabilityRule::of_mode)

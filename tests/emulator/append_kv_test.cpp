@@ -10,6 +10,7 @@
 
 #include "cuda/kernel_images.hpp"
 #include "support/device_caches.hpp"
+#include "support/executed_kernels.hpp"
 #include "support/wide_products.hpp"
 
 namespace microscale::emulator {
@@ -36,8 +37,9 @@ struct Case {
 
 EmulatorDevice& gpu_of(const Case& c) {
   if (c.capability == 9) return device();
-  static EmulatorDevice blackwell(12, 0, {.instruction_budget = 2'000'000'000});
-  return blackwell;
+  static EmulatorDevice ten(10, 0, {.instruction_budget = 2'000'000'000}),
+      twelve(12, 0, {.instruction_budget = 2'000'000'000});
+  return c.capability == 10 ? ten : twelve;
 }
 
 /// Blocks of 16 elements that a quantizer finds hard: zeros, any bits, infinities, tiny numbers.
@@ -318,6 +320,42 @@ TEST_F(AppendKvKernels, are_the_same_on_blackwell) {
       }
     }
 }
+
+/// Small calls that take every kernel.
+class AppendKvKernelsOf : public ::testing::TestWithParam<int> {
+ protected:
+  void SetUp() override {
+    if (cuda::kernel_images().empty())
+      GTEST_SKIP() << "this build carries no kernels: it was made without nvcc";
+  }
+};
+
+TEST_P(AppendKvKernelsOf, are_executed_all_and_right) {
+  for (const KvFormat format : test::kv_formats)
+    for (const ScaleRule rule : {ScaleRule::nearest, ScaleRule::search, ScaleRule::full})
+      for (const DType type : {DType::bf16, DType::f16, DType::f32})
+        for (const std::int64_t rope : {0, 64}) {
+          Case c{.format = format,
+                 .d = 64,
+                 .before = {3},
+                 .added = {9},
+                 .k_type = type,
+                 .v_type = type,
+                 .numerics = {.scale_rule = rule},
+                 .rope = rope,
+                 .capability = GetParam()};
+          if (format == KvFormat::fp8 && rule != ScaleRule::nearest) continue;
+          if (format != KvFormat::nvfp4 &&
+              rule == ScaleRule::full)  // another rounding in its place
+            c.numerics = {.scale_rule = ScaleRule::rceil, .rounding = Rounding::nearest_away};
+          EXPECT_TRUE(same(c)) << static_cast<int>(format) << to_string(rule) << to_string(type);
+        }
+  const EmulatorDevice& gpu = gpu_of({.capability = GetParam()});
+  EXPECT_TRUE(executed_all(gpu, architecture_of(GetParam()), {"append_"}));
+}
+
+INSTANTIATE_TEST_SUITE_P(Capability, AppendKvKernelsOf, ::testing::Values(9, 10, 12),
+                         [](const auto& tested) { return std::to_string(tested.param); });
 
 TEST_F(AppendKvKernels, leave_out_what_has_no_place) {
   // Pages that there are not; the other sequence's tokens arrive.

@@ -4,6 +4,7 @@
 
 #include <cmath>
 #include <optional>
+#include <set>
 #include <string>
 
 #include "cuda/attention.hpp"
@@ -201,6 +202,48 @@ TEST_F(AttentionBlockScaled, takes_keys_in_mxfp4) {
                                .k_format = Format::mxfp4,
                                .causal = true})))
             << d << " " << info(q).name;
+  // A dense q in the format of k, or in MXFP8 where that is asked for.
+  for (const Format format : {Format::mxfp4, Format::mxfp8_e4m3})
+    EXPECT_TRUE(near(with(seconds[1], AttentionAccuracy::one_term,
+                          {.kv_len = 150,
+                           .q_len = 20,
+                           .k_format = Format::mxfp4,
+                           .v_format = Format::nvfp4,
+                           .format = format,
+                           .causal = true})))
+        << info(format).name;
+}
+
+TEST_F(AttentionBlockScaled, executes_every_kernel) {
+  for (const Second& second : seconds)
+    for (const std::int64_t d : {64, 128, 256})
+      for (const AttentionAccuracy accuracy : accuracies) {
+        const bool two = accuracy == AttentionAccuracy::two_term;
+        if (d == 256 && two && second.rule == ProbabilityRule::two_level && !second.along_tokens)
+          continue;  // refused
+        EXPECT_TRUE(near(with(second, accuracy, {.q_len = 3, .d = d}))) << d;
+        if (d == 256 || two) continue;
+        for (const Format q : {Format::mxfp4, Format::mxfp8_e4m3}) {
+          BlockAttentionCase c{.q_len = 3, .d = d, .k_format = Format::mxfp4, .format = q};
+          if (!second.along_tokens) c.v_format = Format::nvfp4;
+          if (second.along_tokens) c.q_format = q, c.format = Format::nvfp4;
+          EXPECT_TRUE(near(with(second, accuracy, c))) << d << " " << info(q).name;
+        }
+      }
+  for (const std::int64_t d : {64, 128, 256})
+    for (const auto& [terms, heads] : {std::pair{1, 1}, {2, 1}, {1, 2}})
+      EXPECT_TRUE(near(with(seconds[0], accuracies[terms - 1],
+                            {.kv_len = 300, .q_len = 3, .q_heads = heads, .d = d, .splits = 2})))
+          << d;
+  // Pages are read in attention_block_scaled_cache_test.
+  std::set<std::string> unpaged;
+  for (const std::string& name : cuda::kernel_names("sm_120f"))
+    if ((name.starts_with("attention_block_scaled_") && name.find("_paged_") == name.npos) ||
+        name.starts_with("attention_prepare_") || name.starts_with("attention_merge_"))
+      unpaged.insert(name);
+  EXPECT_GT(unpaged.size(), 30u);
+  for (const std::string& name : unpaged)
+    EXPECT_TRUE(device().executed.contains(name)) << name << " was never executed";
 }
 
 TEST_F(AttentionBlockScaled, leaves_its_operands_alone_and_runs_clean_in_any_order) {

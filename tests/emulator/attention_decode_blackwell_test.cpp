@@ -4,7 +4,7 @@
 #include "cuda/kernel_images.hpp"
 #include "cuda/kernels.hpp"
 #include "support/decode_calls.hpp"
-#include "support/recording_device.hpp"
+#include "support/executed_kernels.hpp"
 
 namespace microscale::emulator {
 namespace {
@@ -46,8 +46,9 @@ TEST_P(AttentionDecodeBlackwell, gives_the_bytes_of_hopper_by_every_kernel) {
                               .completion = Completion::random,
                               .seed = 1,
                               .instruction_budget = 2'000'000'000};
+  const std::string family = std::string("attention_decode_") + name_of(GetParam()) + "_";
   for (const int major : {10, 12}) {
-    RecordingDevice blackwell(major, options, 4);
+    EmulatorDevice blackwell(major, 0, options, 4);
     for (const Case& c : cases()) {
       if (major == 12 && GetParam() == KvFormat::mxfp8 && c.d > 128) continue;  // no room
       OwnedCache cache(GetParam(), c.layout, 1, kv_heads, c.d, 16, tokens);
@@ -63,13 +64,12 @@ TEST_P(AttentionDecodeBlackwell, gives_the_bytes_of_hopper_by_every_kernel) {
       EXPECT_EQ(r.o.bytes, want.o.bytes) << c.d << " " << c.heads << " " << major;
       EXPECT_EQ(r.lse, want.lse) << c.d << " " << c.heads << " " << major;
     }
-    const std::string begin = std::string("attention_decode_") + name_of(GetParam()) + "_";
-    for (const std::string& name : cuda::kernel_names(major == 10 ? "sm_100f" : "sm_120f")) {
-      const bool fits = major == 10 || !name.starts_with("attention_decode_mxfp8_256");
-      if (!name.starts_with(begin) || !fits) continue;
-      EXPECT_TRUE(blackwell.executed.contains(name)) << name;
-    }
+    if (major == 10)
+      EXPECT_TRUE(executed_all(blackwell, "sm_100f", {family}));
+    else
+      EXPECT_TRUE(executed_all(blackwell, "sm_120f", {family}, {"attention_decode_mxfp8_256"}));
   }
+  EXPECT_TRUE(executed_all(device(), "sm_90a", {family}));
 }
 
 INSTANTIATE_TEST_SUITE_P(Formats, AttentionDecodeBlackwell, ::testing::ValuesIn(test::kv_formats),

@@ -4,7 +4,8 @@
 #include <algorithm>
 
 #include "cuda/kernel_images.hpp"
-#include "support/caches.hpp"
+#include "support/device_caches.hpp"
+#include "support/executed_kernels.hpp"
 #include "support/prefill_calls.hpp"
 
 namespace microscale::emulator {
@@ -13,15 +14,28 @@ namespace {
 using test::CacheLayout;
 using test::OwnedCache;
 
+struct CacheCall {
+  KvFormat format = KvFormat::nvfp4;
+  CacheLayout layout = CacheLayout::records;
+  std::int64_t page = 32;
+  std::vector<std::int32_t> lengths{150, 129};
+  std::int64_t q_len = 70, d = 64;
+  bool absent = true;  // pages behind what the lengths reach
+  bool causal = true, sinks = false;
+  std::int64_t window = 0;
+  float softcap = 0;
+};
+
 /// A cache of random tokens, and one with magnitudes in place of its values.
-::testing::AssertionResult reads_cache(KvFormat format, CacheLayout layout, std::int64_t page,
-                                       const std::vector<std::int32_t>& lengths, std::int64_t q_len,
-                                       bool absent) {
-  constexpr std::int64_t d = 64, kv_heads = 2, q_heads = 4;
+::testing::AssertionResult reads_cache(const CacheCall& c) {
+  constexpr std::int64_t kv_heads = 2, q_heads = 4;
+  const std::vector<std::int32_t>& lengths = c.lengths;
+  const std::int64_t page = c.page, q_len = c.q_len, d = c.d;
+  const std::vector<float> sinks{0.5f, -1.0f, 2.0f, 0.0f};
   const auto batch = static_cast<std::int64_t>(lengths.size());
   const std::int64_t most = std::max(16, *std::max_element(lengths.begin(), lengths.end()));
-  OwnedCache cache(format, layout, batch, kv_heads, d, page, most),
-      magnitudes(format, layout, batch, kv_heads, d, page, most);
+  OwnedCache cache(c.format, c.layout, batch, kv_heads, d, page, most),
+      magnitudes(c.format, c.layout, batch, kv_heads, d, page, most);
   const Heads q = test::random_heads(DType::bf16, batch, q_len, q_heads, d, 1),
               k = test::random_heads(DType::f32, batch, most, kv_heads, d, 2),
               v = test::random_heads(DType::f32, batch, most, kv_heads, d, 3);
@@ -30,8 +44,8 @@ using test::OwnedCache;
     store_dense(std::fabs(load_dense(v.bytes.data(), DType::f32, i)), positive.bytes.data(),
                 DType::f32, i);
   const auto fill = [&](OwnedCache& to, const Heads& values) {
-    if (format == KvFormat::nvfp4) to.view.k_global_scale = 0.2f, to.view.v_global_scale = 0.3f;
-    if (format == KvFormat::fp8) to.view.k_global_scale = 0.02f, to.view.v_global_scale = 0.01f;
+    if (c.format == KvFormat::nvfp4) to.view.k_global_scale = 0.2f, to.view.v_global_scale = 0.3f;
+    if (c.format == KvFormat::fp8) to.view.k_global_scale = 0.02f, to.view.v_global_scale = 0.01f;
     to.append(k, values, 0, most);
     to.lengths.assign(lengths.begin(), lengths.end());
   };
@@ -42,7 +56,10 @@ using test::OwnedCache;
     o.cache = view;
     o.output = r.o.mutable_view();
     o.log_sum_exp = r.lse.data();
-    o.causal = true;
+    o.causal = c.causal;
+    o.window = c.window;
+    o.softcap = c.softcap;
+    if (c.sinks) o.sinks = sinks.data();
     return o;
   };
   const auto empty = [&] {
@@ -54,37 +71,16 @@ using test::OwnedCache;
   attention(options(magnitudes.view, weighted), {.backend = Backend::reference});
   cuda::Device& gpu = device();
   std::vector<std::int32_t> table = cache.table;
-  if (absent)  // behind what the lengths reach
+  if (c.absent)  // behind what the lengths reach
     for (std::int64_t s = 0; s < batch; ++s)
       for (std::int64_t e = kv_page::entries(lengths[static_cast<std::size_t>(s)], page);
            e < cache.view.max_pages; ++e)
         table[static_cast<std::size_t>(s * cache.view.max_pages + e)] = e % 2 ? -7 : 1 << 30;
-  const DeviceBytes memory(gpu, bytes_of(cache.memory)), k_codes(gpu, bytes_of(cache.k_codes)),
-      k_scales(gpu, bytes_of(cache.k_scales)), v_codes(gpu, bytes_of(cache.v_codes)),
-      v_scales(gpu, bytes_of(cache.v_scales)), tables(gpu, bytes_of(table)),
-      there(gpu, bytes_of(cache.lengths)), query(gpu, q.bytes), output(gpu, got.o.bytes),
-      lse(gpu, bytes_of(got.lse)),
-      globals(gpu,
-              bytes_of(std::vector<float>{cache.view.k_global_scale, cache.view.v_global_scale}));
-  KvCache view = cache.view;
-  const auto move = [&](KvPart& part) {
-    const std::pair<const std::vector<std::uint8_t>*, const DeviceBytes*> homes[] = {
-        {&cache.memory, &memory},
-        {&cache.k_codes, &k_codes},
-        {&cache.k_scales, &k_scales},
-        {&cache.v_codes, &v_codes},
-        {&cache.v_scales, &v_scales}};
-    for (const auto& [host, home] : homes)
-      if (!host->empty() && part.data >= host->data() && part.data < host->data() + host->size()) {
-        part.data = home->data() + (part.data - host->data());
-        return;
-      }
-  };
-  move(view.k_codes), move(view.k_scales), move(view.v_codes), move(view.v_scales);
-  if (view.page_table) view.page_table = reinterpret_cast<const std::int32_t*>(tables.data());
-  view.lengths = reinterpret_cast<const std::int32_t*>(there.data());
-  view.device_global_scales = reinterpret_cast<const float*>(globals.data());
-  AttentionOptions o = options(view, got);
+  const test::DeviceCache there(gpu, cache, table);
+  const DeviceBytes query(gpu, q.bytes), output(gpu, got.o.bytes), lse(gpu, bytes_of(got.lse)),
+      logits(gpu, bytes_of(sinks));
+  AttentionOptions o = options(there.view(), got);
+  if (o.sinks) o.sinks = reinterpret_cast<const float*>(logits.data());
   HeadsView on_device = q.view();
   on_device.data = query.data();
   o.q = on_device;
@@ -99,12 +95,31 @@ using test::OwnedCache;
 TEST(AttentionPrefillCache, reads_every_format_and_layout) {
   if (cuda::kernel_images().empty())
     GTEST_SKIP() << "this build carries no kernels: it was made without nvcc";
-  for (const KvFormat format : {KvFormat::nvfp4, KvFormat::mxfp4, KvFormat::mxfp8, KvFormat::fp8}) {
-    EXPECT_TRUE(reads_cache(format, CacheLayout::contiguous, 0, {150, 0, 31}, 40, false));
-    EXPECT_TRUE(reads_cache(format, CacheLayout::records, 32, {150, 129}, 70, true));
+  for (const KvFormat format : test::kv_formats) {
+    EXPECT_TRUE(reads_cache({.format = format,
+                             .layout = CacheLayout::contiguous,
+                             .page = 0,
+                             .lengths = {150, 0, 31},
+                             .q_len = 40,
+                             .absent = false}));
+    EXPECT_TRUE(reads_cache({.format = format}));
+    for (const std::int64_t d : {96, 128, 160, 256})
+      EXPECT_TRUE(reads_cache({.format = format, .lengths = {40, 67}, .q_len = 20, .d = d})) << d;
   }
-  EXPECT_TRUE(reads_cache(KvFormat::nvfp4, CacheLayout::nhd, 16, {140, 77}, 65, true));
-  EXPECT_TRUE(reads_cache(KvFormat::nvfp4, CacheLayout::hnd, 64, {140, 77}, 65, true));
+  for (const auto& [layout, page] : {std::pair{CacheLayout::nhd, 16}, {CacheLayout::hnd, 64}})
+    EXPECT_TRUE(reads_cache({.layout = layout, .page = page, .lengths = {140, 77}, .q_len = 65}));
+  EXPECT_TRUE(executed_all(device(), "sm_90a", {"attention_expand_e4m3_"}));
+}
+
+TEST(AttentionPrefillCache, masks_caps_and_sinks) {
+  if (cuda::kernel_images().empty())
+    GTEST_SKIP() << "this build carries no kernels: it was made without nvcc";
+  for (const bool causal : {false, true})
+    for (const std::int64_t window : {0, 50, 129})
+      for (const float softcap : {0.0f, 4.0f})
+        EXPECT_TRUE(reads_cache(
+            {.causal = causal, .sinks = softcap > 0, .window = window, .softcap = softcap}))
+            << causal << window;
 }
 
 }  // namespace

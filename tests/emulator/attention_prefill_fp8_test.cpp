@@ -7,6 +7,7 @@
 
 #include "cuda/kernel_images.hpp"
 #include "gpu_attention_prefill.hpp"
+#include "support/executed_kernels.hpp"
 #include "support/prefill_calls.hpp"
 
 namespace microscale::emulator {
@@ -44,6 +45,11 @@ TEST_F(AttentionPrefillFp8, has_rows_of_every_width) {
       EXPECT_TRUE(near_in_fp8({.d = d, .q_len = 66, .kv_len = 300, .type = type})) << d;
 }
 
+TEST_F(AttentionPrefillFp8, has_tails_of_every_length) {
+  for (std::int64_t length = 1; length <= 130; ++length)
+    EXPECT_TRUE(near_in_fp8({.q_len = length, .kv_len = length, .q_heads = 1})) << length;
+}
+
 TEST_F(AttentionPrefillFp8, masks_caps_and_sinks) {
   for (const bool causal : {false, true})
     for (const auto& [q_len, kv_len] : {std::pair{140, 140}, {40, 300}, {150, 90}}) {
@@ -58,6 +64,7 @@ TEST_F(AttentionPrefillFp8, masks_caps_and_sinks) {
       c.scale = -0.05f;
       EXPECT_TRUE(near_in_fp8(c)) << causal << q_len;
     }
+  EXPECT_TRUE(executed_all(device(), "sm_90a", {"attention_prefill_fp8", "attention_expand_fp8"}));
 }
 
 TEST_F(AttentionPrefillFp8, has_packed_sequences) {

@@ -14,7 +14,7 @@
 #include "fused.hpp"
 #include "grouped.hpp"
 #include "products.hpp"
-#include "support/recording_device.hpp"
+#include "emulator/device.hpp"
 
 namespace microscale::emulator {
 namespace {
@@ -83,8 +83,9 @@ bool belongs_to(std::string_view entry, const Share& share) {
 }
 
 // One multiprocessor: small matrices are large for it.
-RecordingDevice device_of(const Gpu& gpu) {
+EmulatorDevice device_of(const Gpu& gpu) {
   return {gpu.major,
+          0,
           {.schedule = gpu.schedule,
            .completion = gpu.completion,
            .seed = 1,
@@ -111,7 +112,7 @@ INSTANTIATE_TEST_SUITE_P(All, ShippedKernels, ::testing::ValuesIn(shares()),
 
 TEST_P(ShippedKernels, make_the_bytes_of_the_cpu_and_none_is_left_out) {
   const Share& share = GetParam();
-  RecordingDevice device = device_of(share.gpu);
+  EmulatorDevice device = device_of(share.gpu);
   const DeviceInForce in_force(device);
   const cuda::Scope scope{.amount = cuda::Amount::least, .formats = {share.format}};
   cuda::EqualityTotals totals;

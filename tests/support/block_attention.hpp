@@ -249,8 +249,9 @@ class BlockAttention {
     std::vector<double> row;
     for (std::int64_t i = 0; i < q.d; ++i)
       row.push_back(load_dense(q.bytes.data(), q.dtype, (token * q.heads + head) * q.d + i));
-    round_query(c_.k_format ? *c_.k_format : c_.format, c_.accuracy == AttentionAccuracy::two_term,
-                row.data(), q.d);
+    const bool wide = c_.format == Format::mxfp8_e4m3;
+    round_query(c_.k_format && !wide ? *c_.k_format : c_.format,
+                c_.accuracy == AttentionAccuracy::two_term, row.data(), q.d);
     return row;
   }
 

@@ -1,8 +1,8 @@
 // gpu_check [--quick] [--no-timing] [--only rows|columns|grouped|fused|products|attention]
 // [--json]: backend cuda against the CPU, byte for byte (products and attention: within their
 // bounds), then the table of times. Exit code 0: all equal; 1: something differs; 4: no GPU, or an
-// error. --races: every kernel once instead, nothing compared, for compute-sanitizer's racecheck
-// and synccheck.
+// error. --races: few calls that take every kernel instead, for compute-sanitizer's racecheck and
+// synccheck; those of quantizers are not compared.
 #include <fmt/format.h>
 
 #include <nlohmann/json.hpp>
@@ -77,11 +77,19 @@ int main(int argc, char** argv) {
   try {
     cuda::Device& device = cuda::runtime_device();
     if (!json) fmt::print("{}\n", cuda::device_name());
-    if (races) {
-      fmt::print("{} calls, nothing compared\n", cuda::launch_each_kernel(device));
-      return 0;
-    }
     const auto wanted = [only](std::string_view part) { return only.empty() || only == part; };
+    if (races) {
+      const cuda::Scope least{.amount = cuda::Amount::least};
+      cuda::EqualityTotals totals;
+      if (wanted("rows")) totals.calls += cuda::launch_each_kernel(device);
+      if (wanted("products")) cuda::check_products(device, least, totals);
+      if (wanted("attention")) {
+        cuda::check_append_calls(device, least, totals);
+        cuda::check_attention_calls(device, least, totals);
+      }
+      print_equality(totals);
+      return totals.failed > 0 ? 1 : 0;
+    }
     const cuda::Parts parts{wanted("rows"), wanted("columns")};
     cuda::Scope scope;
     if (quick) scope.amount = cuda::Amount::quick;

@@ -1,4 +1,4 @@
-// Every kernel launched once, for compute-sanitizer's slow tools.
+// Every quantizer launched once, for compute-sanitizer's slow tools.
 #pragma once
 
 #include <cstdint>
