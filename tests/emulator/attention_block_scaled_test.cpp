@@ -4,7 +4,6 @@
 
 #include <cmath>
 #include <optional>
-#include <set>
 #include <string>
 
 #include "cuda/attention.hpp"
@@ -13,7 +12,7 @@
 #include "emulator/device.hpp"
 #include "microscale/error.hpp"
 #include "support/attention_modes.hpp"
-#include "support/block_attention.hpp"
+#include "support/block_attention_calls.hpp"
 
 namespace microscale::emulator {
 namespace {
@@ -21,12 +20,6 @@ namespace {
 using test::BlockAttention;
 using test::BlockAttentionCase;
 using test::Heads;
-
-/// One for all tests: reading its kernels takes longer than running them.
-EmulatorDevice& device() {
-  static EmulatorDevice made(12, 0, {.instruction_budget = 2'000'000'000});
-  return made;
-}
 
 class AttentionBlockScaled : public ::testing::Test {
  protected:
@@ -36,31 +29,6 @@ class AttentionBlockScaled : public ::testing::Test {
   }
 };
 
-::testing::AssertionResult near(const BlockAttentionCase& c) {
-  BlockAttention attention(c);
-  return attention.compare(attention.run(device()));
-}
-
-/// What the second product may be: V's blocks along the tokens, or along d with codes of
-/// probabilities, or with FP16.
-struct Second {
-  bool along_tokens;
-  ProbabilityRule rule;
-};
-constexpr Second seconds[] = {{true, ProbabilityRule::two_level},
-                              {false, ProbabilityRule::two_level},
-                              {false, ProbabilityRule::exact}};
-constexpr AttentionAccuracy accuracies[] = {AttentionAccuracy::one_term,
-                                            AttentionAccuracy::two_term};
-
-BlockAttentionCase with(const Second& second, AttentionAccuracy accuracy,
-                        BlockAttentionCase c = {}) {
-  c.along_tokens = second.along_tokens;
-  c.rule = second.rule;
-  c.accuracy = accuracy;
-  return c;
-}
-
 TEST_F(AttentionBlockScaled, is_the_model_of_its_mode_at_every_width) {
   for (const Second& second : seconds)
     for (const AttentionAccuracy accuracy : accuracies)
@@ -68,7 +36,7 @@ TEST_F(AttentionBlockScaled, is_the_model_of_its_mode_at_every_width) {
         if (second.rule == ProbabilityRule::two_level && !second.along_tokens && d == 256 &&
             accuracy == AttentionAccuracy::two_term)
           continue;  // refused
-        EXPECT_TRUE(near(with(second, accuracy, {.kv_len = 150, .q_len = 20, .d = d})))
+        EXPECT_TRUE(near_model(with(second, accuracy, {.kv_len = 150, .q_len = 20, .d = d})))
             << second.along_tokens << " rule " << static_cast<int>(second.rule) << " accuracy "
             << static_cast<int>(accuracy) << " d " << d;
       }
@@ -80,19 +48,19 @@ TEST_F(AttentionBlockScaled, masks_caps_and_sinks) {
         with(second, AttentionAccuracy::one_term,
              {.kv_len = 190, .q_len = 70, .q_heads = 2, .kv_heads = 1, .causal = true});
     BlockAttentionCase c = plain;
-    EXPECT_TRUE(near(c));
+    EXPECT_TRUE(near_model(c));
     c.window = 75;
-    EXPECT_TRUE(near(c));
+    EXPECT_TRUE(near_model(c));
     c.sinks = true;
-    EXPECT_TRUE(near(c));
+    EXPECT_TRUE(near_model(c));
     c.causal = false;
-    EXPECT_TRUE(near(c));
+    EXPECT_TRUE(near_model(c));
     c = plain, c.softcap = 2.5f, c.type = DType::bf16;
-    EXPECT_TRUE(near(c));
+    EXPECT_TRUE(near_model(c));
     c = plain, c.scale = -0.11f, c.type = DType::f16, c.q_type = DType::bf16;
-    EXPECT_TRUE(near(c));
+    EXPECT_TRUE(near_model(c));
     c = plain, c.scale = 0.0f, c.kv_type = DType::f16;
-    EXPECT_TRUE(near(c));
+    EXPECT_TRUE(near_model(c));
   }
 }
 
@@ -107,18 +75,18 @@ TEST_F(AttentionBlockScaled, merges_parts_of_the_keys) {
                                              .causal = true,
                                              .splits = splits});
       BlockAttentionCase c = plain;
-      EXPECT_TRUE(near(c)) << splits;
+      EXPECT_TRUE(near_model(c)) << splits;
       c.window = 170, c.sinks = true, c.type = DType::bf16;
-      EXPECT_TRUE(near(c)) << splits;
+      EXPECT_TRUE(near_model(c)) << splits;
       c.window = 0, c.softcap = 3.0f, c.causal = false, c.d = 64;
-      EXPECT_TRUE(near(c)) << splits;
+      EXPECT_TRUE(near_model(c)) << splits;
       c = plain, c.d = 256, c.type = DType::f16;
-      EXPECT_TRUE(near(c)) << splits;
+      EXPECT_TRUE(near_model(c)) << splits;
       c = plain, c.batch = 1, c.causal = false;  // some have fewer tiles than there are parts
       c.q_lengths = {1, 2, 0, 3, 4}, c.kv_lengths = {0, 64, 10, 65, 300};
-      EXPECT_TRUE(near(c)) << splits;
+      EXPECT_TRUE(near_model(c)) << splits;
       c.accuracy = AttentionAccuracy::two_term;
-      EXPECT_TRUE(near(c)) << splits;
+      EXPECT_TRUE(near_model(c)) << splits;
     }
 }
 
@@ -132,21 +100,21 @@ TEST_F(AttentionBlockScaled, leaves_out_parts_that_have_no_keys) {
         for (std::int64_t h = 0; h < x->heads; ++h)
           for (std::int64_t i = 0; i < x->d; ++i)
             x->set(0, t, h, i, x == &attention.q ? 4.0f : t == 60 ? -4.0f : -6.0f);
-    EXPECT_TRUE(attention.compare(attention.run(device())));
+    EXPECT_TRUE(attention.compare(attention.run(consumer_blackwell())));
   }
 }
 
 TEST_F(AttentionBlockScaled, takes_groups_of_any_size) {
   for (const Second& second : seconds)
     for (const auto& [q_heads, kv_heads] : {std::pair{2, 2}, {8, 2}, {5, 1}})
-      EXPECT_TRUE(near(with(second, AttentionAccuracy::one_term,
-                            {.kv_len = 90,
-                             .q_len = 17,
-                             .q_heads = q_heads,
-                             .kv_heads = kv_heads,
-                             .d = 64,
-                             .batch = 2,
-                             .causal = true})))
+      EXPECT_TRUE(near_model(with(second, AttentionAccuracy::one_term,
+                                  {.kv_len = 90,
+                                   .q_len = 17,
+                                   .q_heads = q_heads,
+                                   .kv_heads = kv_heads,
+                                   .d = 64,
+                                   .batch = 2,
+                                   .causal = true})))
           << q_heads << " " << kv_heads;
 }
 
@@ -159,122 +127,90 @@ TEST_F(AttentionBlockScaled, packs_sequences_of_every_length) {
   q[3] = 0;
   for (const Second& second : seconds)
     for (const bool causal : {false, true})
-      EXPECT_TRUE(near(with(second, AttentionAccuracy::one_term,
-                            {.d = 64, .causal = causal, .q_lengths = q, .kv_lengths = kv})));
+      EXPECT_TRUE(near_model(with(second, AttentionAccuracy::one_term,
+                                  {.d = 64, .causal = causal, .q_lengths = q, .kv_lengths = kv})));
 }
 
 TEST_F(AttentionBlockScaled, takes_operands_that_are_codes_already) {
   for (const ProbabilityRule rule : {ProbabilityRule::two_level, ProbabilityRule::exact})
-    EXPECT_TRUE(near({.kv_len = 130,
-                      .rule = rule,
-                      .along_tokens = false,
-                      .q_format = Format::nvfp4,
-                      .k_format = Format::nvfp4,
-                      .v_format = Format::nvfp4,
-                      .causal = true}));
-  EXPECT_TRUE(near({.kv_len = 130,
-                    .accuracy = AttentionAccuracy::storage,
-                    .along_tokens = false,
-                    .q_format = Format::nvfp4,
-                    .k_format = Format::nvfp4,
-                    .v_format = Format::nvfp4}));
+    EXPECT_TRUE(near_model({.kv_len = 130,
+                            .rule = rule,
+                            .along_tokens = false,
+                            .q_format = Format::nvfp4,
+                            .k_format = Format::nvfp4,
+                            .v_format = Format::nvfp4,
+                            .causal = true}));
+  EXPECT_TRUE(near_model({.kv_len = 130,
+                          .accuracy = AttentionAccuracy::storage,
+                          .along_tokens = false,
+                          .q_format = Format::nvfp4,
+                          .k_format = Format::nvfp4,
+                          .v_format = Format::nvfp4}));
   // Two terms of probabilities beside one of q; a dense q beside codes of k.
-  EXPECT_TRUE(near({.kv_len = 130,
-                    .accuracy = AttentionAccuracy::two_term,
-                    .q_format = Format::nvfp4,
-                    .k_format = Format::nvfp4}));
-  EXPECT_TRUE(near({.kv_len = 130,
-                    .accuracy = AttentionAccuracy::two_term,
-                    .along_tokens = false,
-                    .k_format = Format::nvfp4,
-                    .v_format = Format::nvfp4}));
+  EXPECT_TRUE(near_model({.kv_len = 130,
+                          .accuracy = AttentionAccuracy::two_term,
+                          .q_format = Format::nvfp4,
+                          .k_format = Format::nvfp4}));
+  EXPECT_TRUE(near_model({.kv_len = 130,
+                          .accuracy = AttentionAccuracy::two_term,
+                          .along_tokens = false,
+                          .k_format = Format::nvfp4,
+                          .v_format = Format::nvfp4}));
 }
 
 TEST_F(AttentionBlockScaled, takes_keys_in_mxfp4) {
   for (const Second& second : seconds)
     for (const Format q : {Format::mxfp4, Format::mxfp8_e4m3})
       for (const std::int64_t d : {64, 128})
-        EXPECT_TRUE(near(with(second, AttentionAccuracy::one_term,
-                              {.kv_len = 150,
-                               .q_len = 20,
-                               .d = d,
-                               .q_format = q,
-                               .k_format = Format::mxfp4,
-                               .causal = true})))
+        EXPECT_TRUE(near_model(with(second, AttentionAccuracy::one_term,
+                                    {.kv_len = 150,
+                                     .q_len = 20,
+                                     .d = d,
+                                     .q_format = q,
+                                     .k_format = Format::mxfp4,
+                                     .causal = true})))
             << d << " " << info(q).name;
   // A dense q in the format of k, or in MXFP8 where that is asked for.
   for (const Format format : {Format::mxfp4, Format::mxfp8_e4m3})
-    EXPECT_TRUE(near(with(seconds[1], AttentionAccuracy::one_term,
-                          {.kv_len = 150,
-                           .q_len = 20,
-                           .k_format = Format::mxfp4,
-                           .v_format = Format::nvfp4,
-                           .format = format,
-                           .causal = true})))
+    EXPECT_TRUE(near_model(with(seconds[1], AttentionAccuracy::one_term,
+                                {.kv_len = 150,
+                                 .q_len = 20,
+                                 .k_format = Format::mxfp4,
+                                 .v_format = Format::nvfp4,
+                                 .format = format,
+                                 .causal = true})))
         << info(format).name;
-}
-
-TEST_F(AttentionBlockScaled, executes_every_kernel) {
-  for (const Second& second : seconds)
-    for (const std::int64_t d : {64, 128, 256})
-      for (const AttentionAccuracy accuracy : accuracies) {
-        const bool two = accuracy == AttentionAccuracy::two_term;
-        if (d == 256 && two && second.rule == ProbabilityRule::two_level && !second.along_tokens)
-          continue;  // refused
-        EXPECT_TRUE(near(with(second, accuracy, {.q_len = 3, .d = d}))) << d;
-        if (d == 256 || two) continue;
-        for (const Format q : {Format::mxfp4, Format::mxfp8_e4m3}) {
-          BlockAttentionCase c{.q_len = 3, .d = d, .k_format = Format::mxfp4, .format = q};
-          if (!second.along_tokens) c.v_format = Format::nvfp4;
-          if (second.along_tokens) c.q_format = q, c.format = Format::nvfp4;
-          EXPECT_TRUE(near(with(second, accuracy, c))) << d << " " << info(q).name;
-        }
-      }
-  for (const std::int64_t d : {64, 128, 256})
-    for (const auto& [terms, heads] : {std::pair{1, 1}, {2, 1}, {1, 2}})
-      EXPECT_TRUE(near(with(seconds[0], accuracies[terms - 1],
-                            {.kv_len = 300, .q_len = 3, .q_heads = heads, .d = d, .splits = 2})))
-          << d;
-  // Pages are read in attention_block_scaled_cache_test.
-  std::set<std::string> unpaged;
-  for (const std::string& name : cuda::kernel_names("sm_120f"))
-    if ((name.starts_with("attention_block_scaled_") && name.find("_paged_") == name.npos) ||
-        name.starts_with("attention_prepare_") || name.starts_with("attention_merge_"))
-      unpaged.insert(name);
-  EXPECT_GT(unpaged.size(), 30u);
-  for (const std::string& name : unpaged)
-    EXPECT_TRUE(device().executed.contains(name)) << name << " was never executed";
 }
 
 TEST_F(AttentionBlockScaled, leaves_its_operands_alone_and_runs_clean_in_any_order) {
   for (const Second& second : seconds) {
     BlockAttention attention(
         with(second, AttentionAccuracy::two_term, {.kv_len = 200, .causal = true}));
-    const auto first = attention.run(device());
+    const auto first = attention.run(consumer_blackwell());
     EXPECT_TRUE(attention.unchanged);
-    EXPECT_TRUE(device().last_report.findings.empty());
+    EXPECT_TRUE(consumer_blackwell().last_report.findings.empty());
     for (const auto& [schedule, completion] : {std::pair{Schedule::reverse, Completion::eager},
                                                {Schedule::random, Completion::random}}) {
-      device().options.schedule = schedule;
-      device().options.completion = completion;
-      device().options.seed = 5;
-      const auto again = attention.run(device());
+      consumer_blackwell().options.schedule = schedule;
+      consumer_blackwell().options.completion = completion;
+      consumer_blackwell().options.seed = 5;
+      const auto again = attention.run(consumer_blackwell());
       EXPECT_EQ(again.o.bytes, first.o.bytes);
       EXPECT_EQ(again.lse, first.lse);
     }
-    device().options = {.instruction_budget = 2'000'000'000};
+    consumer_blackwell().options = {.instruction_budget = 2'000'000'000};
   }
 }
 
 TEST_F(AttentionBlockScaled, has_no_bank_conflicts_and_multiplies_each_tile_once) {
   for (const Second& second : seconds)
     for (const std::int64_t d : {64, 128, 256}) {
-      device().options.statistics = true;
+      consumer_blackwell().options.statistics = true;
       BlockAttention attention(with(second, AttentionAccuracy::one_term,
                                     {.kv_len = 256, .q_len = 64, .q_heads = 1, .d = d}));
-      attention.run(device());
+      attention.run(consumer_blackwell());
       std::uint64_t products = 0;
-      for (const InstructionCount& each : device().last_report.instructions) {
+      for (const InstructionCount& each : consumer_blackwell().last_report.instructions) {
         products += each.opcode == "mma" ? each.warps : 0;
         if (each.opcode.starts_with("cp") || each.opcode.starts_with("ldmatrix") ||
             each.opcode.find(".shared") != each.opcode.npos) {
@@ -287,7 +223,7 @@ TEST_F(AttentionBlockScaled, has_no_bank_conflicts_and_multiplies_each_tile_once
       const auto steps = static_cast<std::uint64_t>(d / 64);
       EXPECT_EQ(products, sixteens * 4 * steps * (second.along_tokens ? 8 + 8 : 8 + 32)) << d;
     }
-  device().options = {.instruction_budget = 2'000'000'000};
+  consumer_blackwell().options = {.instruction_budget = 2'000'000'000};
 }
 
 // Defects that other kernels had.
@@ -308,7 +244,7 @@ TEST_F(AttentionBlockScaled, gives_the_value_and_ln_n_for_equal_scores_and_value
           with(second, AttentionAccuracy::one_term, {.kv_len = n, .q_len = 5, .d = 64}));
       fill(attention.q, [](auto...) { return 0.0f; });
       fill(attention.v, [](auto...) { return 6.0f; });  // what FP4 holds exactly
-      const auto got = attention.run(device());
+      const auto got = attention.run(consumer_blackwell());
       for (const float lse : got.lse) EXPECT_NEAR(lse, std::log(static_cast<double>(n)), 1e-6);
       for (std::int64_t i = 0; i < 5 * 2 * 64; ++i)
         EXPECT_NEAR(load_dense(got.o.bytes.data(), DType::f32, i), 6.0, 1e-5) << n;
@@ -326,7 +262,7 @@ TEST_F(AttentionBlockScaled, returns_rows_of_v_for_one_hot_scores) {
     fill(attention.v, [&](auto, auto t, auto, auto i) {
       return static_cast<float>((t * 5 + i * 3) % 7 - 3) * (t % 3 ? 1.0f : 0.25f);
     });
-    const auto got = attention.run(device());
+    const auto got = attention.run(consumer_blackwell());
     EXPECT_TRUE(attention.compare(got));
     const auto values = attention.values();
     for (std::int64_t t = 0; t < 130; ++t)
@@ -343,7 +279,7 @@ TEST_F(AttentionBlockScaled, neither_doubles_nor_halves_results) {
     for (const bool causal : {false, true}) {
       BlockAttention attention(with(second, AttentionAccuracy::one_term,
                                     {.kv_len = 256, .q_len = 128, .q_heads = 1, .causal = causal}));
-      const auto got = attention.run(device());
+      const auto got = attention.run(consumer_blackwell());
       const std::vector<double> want = attention.exact_result();
       double both = 0, own = 0, off = 0;
       for (std::size_t i = 0; i < want.size(); ++i) {
@@ -370,7 +306,7 @@ TEST_F(AttentionBlockScaled, keeps_what_is_beside_a_sink) {
     fill(attention.v, [&](auto, auto t, auto, auto i) {
       return t == 0 ? 0.01f : 0.7f + 0.5f * attention.v.at(0, t, 0, i);
     });
-    const auto got = attention.run(device());
+    const auto got = attention.run(consumer_blackwell());
     const std::vector<double> want = attention.exact_result();
     double both = 0, own = 0, mine = 0;
     for (std::size_t i = 0; i < want.size(); ++i) {
@@ -388,14 +324,14 @@ TEST_F(AttentionBlockScaled, does_not_mind_what_lies_behind_a_sequence) {
     BlockAttentionCase c = with(second, AttentionAccuracy::one_term,
                                 {.kv_len = 120, .q_len = 3, .d = 64, .causal = true, .window = 20});
     BlockAttention attention(c);
-    const auto first = attention.run(device());
+    const auto first = attention.run(consumer_blackwell());
     fill(attention.k, [&](auto, auto t, auto, auto i) {
       return t < 90 ? std::nanf("") : attention.k.at(0, t, 0, i);
     });
     fill(attention.v, [&](auto, auto t, auto, auto i) {
       return t < 90 ? -INFINITY : attention.v.at(0, t, 0, i);
     });
-    EXPECT_EQ(attention.run(device()).o.bytes, first.o.bytes);
+    EXPECT_EQ(attention.run(consumer_blackwell()).o.bytes, first.o.bytes);
   }
 }
 
@@ -404,7 +340,7 @@ TEST_F(AttentionBlockScaled, makes_rows_with_nan_nan_and_no_others) {
     BlockAttention attention(with(second, AttentionAccuracy::one_term,
                                   {.kv_len = 70, .q_len = 20, .q_heads = 1, .d = 64}));
     attention.q.set(0, 3, 0, 5, std::nanf(""));
-    const auto got = attention.run(device());
+    const auto got = attention.run(consumer_blackwell());
     for (std::int64_t t = 0; t < 20; ++t)
       for (std::int64_t i = 0; i < 64; ++i)
         ASSERT_EQ(std::isnan(got.o.at(0, t, 0, i)), t == 3) << t;
