@@ -14,6 +14,7 @@
 #include "fused.hpp"
 #include "grouped.hpp"
 #include "products.hpp"
+#include "tasks.hpp"
 #include "emulator/device.hpp"
 
 namespace microscale::emulator {
@@ -135,6 +136,21 @@ TEST_P(ShippedKernels, make_the_bytes_of_the_cpu_and_none_is_left_out) {
   EXPECT_GT(expected, 0);
   RecordProperty("kernels", std::to_string(device.executed.size()));
   RecordProperty("calls", std::to_string(totals.calls));
+}
+
+// Article 002's tasks on their own data, with scales row by row and in tiles.
+TEST(ArticleTasks, are_within_their_tolerance) {
+  if (cuda::kernel_images().empty())
+    GTEST_SKIP() << "this build carries no kernels: it was made without nvcc";
+  for (const Gpu& gpu : gpus) {
+    EmulatorDevice device = device_of(gpu);
+    const DeviceInForce in_force(device);
+    cuda::EqualityTotals totals;
+    cuda::check_tasks(device, {.amount = cuda::Amount::least}, totals);
+    EXPECT_EQ(totals.calls, 28) << gpu.architecture;
+    for (const std::string& difference : totals.differences)
+      ADD_FAILURE() << gpu.architecture << ": " << difference;
+  }
 }
 
 TEST(ShippedKernelShares, leave_no_entry_point_to_nobody) {

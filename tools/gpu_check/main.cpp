@@ -16,6 +16,7 @@
 #include "microscale/cuda.hpp"
 #include "microscale/error.hpp"
 #include "races.hpp"
+#include "tasks.hpp"
 #include "threads.hpp"
 #include "gpu_timing.hpp"
 
@@ -83,6 +84,7 @@ int main(int argc, char** argv) {
       cuda::EqualityTotals totals;
       if (wanted("rows")) totals.calls += cuda::launch_each_kernel(device);
       if (wanted("products")) cuda::check_products(device, least, totals);
+      if (wanted("products")) cuda::check_tasks(device, least, totals);
       if (wanted("attention")) {
         cuda::check_append_calls(device, least, totals);
         cuda::check_attention_calls(device, least, totals);
@@ -99,6 +101,7 @@ int main(int argc, char** argv) {
     if (wanted("fused")) cuda::check_fused(device, scope, totals);
     if (wanted("products")) {
       cuda::check_products(device, scope, totals);
+      cuda::check_tasks(device, scope, totals);
       cuda::check_threads(device, totals);
     }
     if (wanted("attention")) {
