@@ -16,23 +16,27 @@ using test::Side;
 
 TEST(MatmulRange, long_sums_of_one_sign_and_of_wide_spread_stay_within_the_bound) {
   for (Backend backend : test::product_backends()) {
-    for (Format format : {Format::nvfp4, Format::mxfp4}) {
+    for (const auto& [format, m] : {std::pair<Format, std::int64_t>{Format::nvfp4, 2},
+                                    {Format::mxfp4, 2},
+                                    {Format::nvfp4, 5},
+                                    {Format::mxfp4, 40},
+                                    {Format::nvfp4, 40}}) {
       const std::int64_t k = 8192;
       BlockTensor positive = test::random_blocks(format, 3, k, Layout::row_major, 2);
       for (std::uint8_t& code : positive.codes()) code &= 0x77;
-      Matrix ones(DType::bf16, 2, k);
-      for (std::int64_t i = 0; i < 2 * k; ++i) ones.set(i / k, i % k, 1.0f + 0.0078125f * (i % 5));
+      Matrix ones(DType::bf16, m, k);
+      for (std::int64_t i = 0; i < m * k; ++i) ones.set(i / k, i % k, 1.0f + 0.0078125f * (i % 5));
       const Side a(ones), b(positive);
       EXPECT_TRUE(test::near_exact(
-          test::product(a.input(), b.blocks->view(), 2, 3, {.backend = backend}), a, b, backend));
+          test::product(a.input(), b.blocks->view(), m, 3, {.backend = backend}), a, b, backend));
 
-      Matrix spread(DType::f32, 2, k);
-      for (std::int64_t i = 0; i < 2 * k; ++i)
+      Matrix spread(DType::f32, m, k);
+      for (std::int64_t i = 0; i < m * k; ++i)
         spread.set(i / k, i % k,
                    std::ldexp(i % 3 ? 1.1f : -1.3f, static_cast<int>(i * 7 % 80) - 40));
       const Side wide(spread), b2(test::random_blocks(format, 3, k, Layout::row_major, 4));
       EXPECT_TRUE(test::near_exact(
-          test::product(wide.input(), b2.blocks->view(), 2, 3, {.backend = backend}), wide, b2,
+          test::product(wide.input(), b2.blocks->view(), m, 3, {.backend = backend}), wide, b2,
           backend));
     }
   }

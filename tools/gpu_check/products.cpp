@@ -39,17 +39,25 @@ class Checker {
     options.d = MutableTensorView{d.data(), type, m, n, n};
     options.fast_accumulation = fast;
     if (packed) options.b = pack(memory, weights, nullptr, matrices);
+    const Matrix bias = test::gaussian(DType::bf16, 1, n, 13, 3.0f), bias_size = absolute(bias);
+    const DeviceBytes bias_there(device_, bias.bytes);
+    const bool more = calls_ % 3 == 0;  // a factor, and a bias
+    if (more) options.alpha = -0.75f;
+    if (more) options.bias = {bias_there.data(), DType::bf16, 1, n, n};
     run(options);
 
     Matrix wanted(DType::f32, rows, n), magnitude(DType::f32, rows, n);
-    const auto sums = [&](const MatmulInput& input, BlockTensorView of, Matrix& result) {
+    const auto sums = [&](const MatmulInput& input, BlockTensorView of, float alpha,
+                          const Matrix& added, Matrix& result) {
       of.shape.rows = n;
       MatmulOptions host{.a = rows_of(input, m), .b = of, .d = {}, .batch = matrices};
       host.d = MutableTensorView{result.bytes.data(), DType::f32, m, n, n};
+      host.alpha = alpha;
+      if (more) host.bias = added.view();
       matmul(host, reference);
     };
-    sums(a.host(), b.blocks->view(), wanted);
-    sums(a.host_magnitude(), b.magnitude->view(), magnitude);
+    sums(a.host(), b.blocks->view(), options.alpha, bias, wanted);
+    sums(a.host_magnitude(), b.magnitude->view(), std::fabs(options.alpha), bias_size, magnitude);
     compare(what, d, type, wanted, [&](std::int64_t i, std::int64_t j) {
       return bound(magnitude.at(i, j), roundings(m, k, fast));
     });
@@ -103,6 +111,7 @@ class Checker {
     const BlockTensorView gate_view = gate.device_blocks(), up_view = up.device_blocks();
     GatedMatmulOptions options{.a = a.on_device(), .gate = gate_view, .up = up_view, .d = {}};
     options.d = MutableTensorView{d.data(), DType::f32, m, n, n};
+    if (calls_ % 3 == 0) options.activation = Activation::gelu_tanh;
     if (packed) {
       options.gate = pack(memory, gate_view, &up_view);
       options.up = {};
@@ -121,10 +130,11 @@ class Checker {
     gated_matmul({.a = a.host(),
                   .gate = gate.blocks->view(),
                   .up = up.blocks->view(),
-                  .d = wanted.mutable_view()},
+                  .d = wanted.mutable_view(),
+                  .activation = options.activation},
                  reference);
     const std::int64_t k = gate.blocks->shape().cols;
-    constexpr double steepest = 1.2;  // slope of SiLU, a little above
+    constexpr double steepest = 1.2;  // slope of SiLU and of GELU, a little above
     compare(what, d, DType::f32, wanted, [&](std::int64_t i, std::int64_t j) {
       const double eg = bound(g_size.at(i, j), roundings(m, k)),
                    eu = bound(u_size.at(i, j), roundings(m, k)), up_value = std::fabs(u.at(i, j));
@@ -340,6 +350,27 @@ void check_products(Device& device, const Scope& scope, EqualityTotals& totals) 
       const DType type = m == 8 ? DType::bf16 : DType::f16;
       checker.product(Operand(device, test::gaussian(type, m, k, 3, 2.0f)), b, m, columns,
                       /*packed=*/true, DType::f32);
+    }
+  }
+  // Sums of one sign, in which an accumulator that cuts off drifts, and scales far apart.
+  for (const Format format : scope.formats) {
+    const std::int64_t k = least ? 2176 : 8192, columns = 72;
+    const Operand b(device,
+                    absolute(test::random_blocks(format, columns, k, Layout::row_major, 7))),
+        b_spread(device, test::random_blocks(format, columns, k, Layout::row_major, 7,
+                                             info(format).e8m0_scale ? 97 : 0x01,
+                                             info(format).e8m0_scale ? 157 : 0x7E));
+    for (const std::int64_t m : least ? std::vector<std::int64_t>{1, 5, 12, 40}
+                                      : std::vector<std::int64_t>{1, 5, 12, 40, 200, 1100}) {
+      const Operand dense(device, absolute(test::gaussian(DType::bf16, m, k, 3, 2.0f))),
+          codes(device, absolute(test::random_blocks(format, m, k, Layout::row_major, 9)));
+      for (const Operand* a : {&dense, &codes})
+        for (const bool packed : {false, true}) {
+          checker.product(*a, b, m, columns, packed, DType::f32);
+          checker.product(*a, b_spread, m, columns, packed, DType::f32);
+          if (format == Format::mxfp4 && packed && a == &codes && m >= 200)
+            checker.product(*a, b, m, columns, packed, DType::f32, /*fast=*/true);
+        }
     }
   }
   if (least) return;
