@@ -19,7 +19,9 @@
 // any stride; NVFP4's global scales come as device_global_scale. The call allocates nothing, waits
 // for nothing and may be captured into a graph; it works in Context::workspace, as large as the
 // function of its options says. a is BF16, FP16 or block-scaled in MXFP4, NVFP4 or MXFP8, and k is
-// not 0.
+// not 0. Elements that are decoded to 16 bits there keep BF16's or FP16's range: scales of E8M0 so
+// large or so small that a product of two elements leaves FP32 may give infinity or less precision
+// where the exact result is finite (docs/matmul.md, at the end).
 #pragma once
 
 #include <cstdint>
@@ -127,7 +129,8 @@ std::int64_t matmul_workspace_bytes(const GatedMatmulOptions& options, const Con
 std::int64_t matmul_workspace_bytes(const GroupedMatmulOptions& options, const Context& context);
 
 /// Bytes that pack_weights writes for `matrices` matrices of `shape` (n x k); gated: for two each.
-/// At most 0.6 per 4-bit element, for matrices of 8192 elements or more. Throws Error.
+/// At most 0.6 per 4-bit element: on the CPU of matrices of 8192 elements or more, on Backend::cuda
+/// of those whose rows are padded little, to a multiple of 16, and k to one of 64. Throws Error.
 std::int64_t packed_weights_bytes(const BlockShape& shape, std::int64_t matrices = 1,
                                   bool gated = false, const Context& context = {});
 

@@ -102,6 +102,29 @@ class Checker {
     if (scales.to_host() != bytes_of(std::as_const(wanted).scales())) fail(what + ": other scales");
   }
 
+  // The same call again and again: the same bytes.
+  void repeated(const Operand& a, const Operand& b, std::int64_t m, std::int64_t n, bool packed,
+                int times) {
+    std::unique_ptr<DeviceBytes> memory;
+    const BlockTensorView weights = b.device_blocks();
+    MatmulOptions options{.a = a.on_device(), .b = weights, .d = {}};
+    if (packed) options.b = pack(memory, weights, nullptr);
+    const DeviceBytes d(device_, m * n * 4);
+    options.d = MutableTensorView{d.data(), DType::f32, m, n, n};
+    std::vector<std::uint8_t> first;
+    int others = 0;
+    for (int i = 0; i < times; ++i) {
+      run(options);
+      if (i == 0) first = d.to_host();
+      others += d.to_host() != first;
+    }
+    totals_.calls += times;
+    totals_.elements += times * m * n;
+    if (others > 0)
+      fail(fmt::format("{} x {} {}, {} x {}: {} of {} calls gave other bytes than the first",
+                       a.name(), b.name(), packed ? "packed" : "plain", m, n, others, times));
+  }
+
   void gated(const Operand& a, const Operand& gate, const Operand& up, std::int64_t m,
              std::int64_t n, bool packed) {
     const std::string what = fmt::format("gated {} x {} {}, {} x {}", a.name(), gate.name(),
@@ -370,6 +393,7 @@ void check_products(Device& device, const Scope& scope, EqualityTotals& totals) 
           checker.product(*a, b_spread, m, columns, packed, DType::f32);
           if (format == Format::mxfp4 && packed && a == &codes && m >= 200)
             checker.product(*a, b, m, columns, packed, DType::f32, /*fast=*/true);
+          checker.repeated(*a, b_spread, m, columns, packed, least ? 2 : 200);
         }
     }
   }

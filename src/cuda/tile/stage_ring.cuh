@@ -40,8 +40,9 @@ class StageRing {
     if (++stage_ == Stages) stage_ = 0, parity_ ^= 1;
   }
 
-  /// A warp needs the stage no more, where `guard` is set. No branch: the assembler would wait for
-  /// all products of wgmma in front of one.
+  /// A warp needs the stage no more, where `guard` is set: what it read there is in registers,
+  /// which is sure only when something has used it. No branch: the assembler would wait for all
+  /// products of wgmma in front of one.
   __device__ void release(int stage, bool guard) const {
     __syncwarp();
     const std::uint32_t barrier = barriers_ + 8 * (Stages + stage);

@@ -70,6 +70,7 @@ struct WidePlainNvfp4 : WideF16 {
 };
 
 inline constexpr int wide_loading_threads = 64;
+using WideLoadStart = BlockStart<14, wide_loading_threads>;
 
 /// What these threads do: codes by pieces of 16 bytes, two a row, and scales by 4; a stage is full
 /// when they have come. Rows beyond n are the last one again.
@@ -99,7 +100,7 @@ __device__ void load_plain_weights(const MatmulWideArgs& args, std::uint32_t bas
     const std::int64_t row_bytes = args.k / 2;
     WideUnits<Weights, Rows, Tokens> units(args);
     WideUnit unit;
-    BlockStart<shape.threads()> start;
+    WideLoadStart start;
 #pragma unroll 1
     while (units.next(unit)) {
       const WidePlace& at = unit.place;

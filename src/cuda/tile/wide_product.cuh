@@ -62,6 +62,7 @@ class WideProduct {
   static constexpr int stage_chunks = Stages::stage_chunks;
   static constexpr int a_bytes = Stages::a_bytes, weight_bytes = Stages::weight_bytes;
   static constexpr std::uint32_t prefetched = 4;  // chunks: as measured, no more, no fewer
+  static constexpr std::uint32_t multiplying_barrier = 13;  // the warpgroups' are 1 and up
   static constexpr bool plain = Weights::plain;
   static_assert((parts == 1 || parts == 2) && weight_tiles < 32,
                 "a warpgroup has one or two accumulators, the copying warp a lane for each tile");
@@ -74,13 +75,17 @@ class WideProduct {
         __shfl_sync(0xFFFFFFFFu, static_cast<std::uint32_t>(__cvta_generic_to_shared(memory)), 0);
     if (args.partial) clear_stages(base);
     Ring ring(__shfl_sync(0xFFFFFFFFu, base + shared.barriers, 0));
-    if (threadIdx.x == 0) {
-      if (!plain) ptx::prefetch_tensormap(args.weights);
-      if (args.tiles == nullptr) ptx::prefetch_tensormap(args.dense);
-      if (shape.has_pairs() && args.cut.paired) Pair(base + shared.pairs).init();
-      ring.init(4 * warpgroups, plain ? 1 + wide_loading_threads : 1);
+    if (threadIdx.x < 32) {
+      if (threadIdx.x == 0) {
+        if (!plain) ptx::prefetch_tensormap(args.weights);
+        if (args.tiles == nullptr) ptx::prefetch_tensormap(args.dense);
+        if (shape.has_pairs() && args.cut.paired) Pair(base + shared.pairs).init();
+        ring.init(4 * warpgroups, plain ? 1 + wide_loading_threads : 1);
+      }
+      __syncwarp();
+      CopyStart::tell();
+      if constexpr (plain) WideLoadStart::tell();
     }
-    __syncwarp();  // all arrive at BlockStart's barrier with it
     if (threadIdx.x >= multiplying_threads) {
       ptx::setmaxnreg_dec<shape.copying_registers()>();
       if (shape.has_pairs() && args.cut.paired) Pair::arrive();
@@ -89,11 +94,9 @@ class WideProduct {
         copy(args, base, ring);
       else if (plain && loading < wide_loading_threads)
         load_plain_weights<Rows, Tokens, Weights>(args, base, loading, ring);
-      else
-        Start().meet();
       if (shape.has_pairs() && args.cut.paired) Pair::meet();
     } else {
-      Start().meet();
+      ptx::bar_sync(multiplying_barrier, multiplying_threads);
       if (shape.has_pairs() && args.cut.paired) Pair::arrive();
       follow_previous_grid();
       ptx::setmaxnreg_inc<shape.multiplying_registers()>();
@@ -103,7 +106,7 @@ class WideProduct {
 
  private:
   using Ring = typename Stages::Ring;
-  using Start = BlockStart<shape.threads()>;
+  using CopyStart = BlockStart<15, 32>;
   using Pair = WidePair<warpgroups, Tokens / 2>;
 
   __device__ static std::uint32_t place(std::uint32_t base, int stage) {
@@ -120,6 +123,7 @@ class WideProduct {
            at += shape.threads() * 16)
         ptx::st_shared_v4(base + stage * shared.stage_bytes + at, make_uint4(0, 0, 0, 0));
     ptx::fence_proxy_async_shared();
+    __syncthreads();
   }
 
   /// While the grid in front ends: asks for half a ring of the first unit's weights, if nobody
@@ -166,7 +170,7 @@ class WideProduct {
     const auto chunks = static_cast<std::uint32_t>(token_tiles::chunks(args.k));
     WideUnits<Weights, Rows, Tokens> units(args);
     WideUnit unit;
-    Start start;
+    CopyStart start;
     bool early = !plain && args.rows.expert_rows == nullptr;
 #pragma unroll 1
     while (units.next(unit)) {

@@ -2,7 +2,10 @@
 // stage where a tile has few rows of a: each multiplies by itself, by mma.sync. What takes time
 // then is reading a from shared memory, by each warp; so a warp has two row tiles of the weights,
 // of one of the stage's two chunks, and its pair, half of all warps away, the same two of the other
-// chunk. At the end each adds up one of the two. A stage is free as soon as it has been read.
+// chunk. At the end each adds up one of the two. A stage is free when what was read of it has been
+// multiplied: a warp's reads wait in line behind copies that other warps began (cp.async), and its
+// arrival at a barrier does not wait with them. Freed as soon as all reads had been asked for, a
+// stage was written anew under late ones.
 #pragma once
 
 #include <cstdint>
@@ -89,8 +92,6 @@ class WideWarpStages {
 #pragma unroll
       for (int i = 0; i < Tokens / 16; ++i)
         ptx::ldmatrix_m8n8_x4_b16(b[step][i], (tokens ^ 32 * step) + 2048 * i);
-    ring.release(ring.stage(), true);
-    ring.next();
     bool special = false;
     if constexpr (quick) special = Weights::is_special(tiles[0]) || Weights::is_special(tiles[1]);
 #pragma unroll
@@ -110,6 +111,8 @@ class WideWarpStages {
         multiply(other, 8 * i, a[1], b[step][i]);
       }
     }
+    ring.release(ring.stage(), true);
+    ring.next();
   }
   __device__ static void multiply(float (&d)[Tokens / 2], int at, const std::uint32_t (&a)[4],
                                   const std::uint32_t (&b)[4]) {
