@@ -13,9 +13,9 @@
 //
 // Where nothing is seen and there is no sink, o is 0 and log_sum_exp -infinity; a score of
 // -infinity weighs nothing. Keys not seen have no influence, whatever their memory holds, but for
-// one case: on Backend::cuda NaN or infinity in a v that some queries see and others do not may make
-// the others' results NaN (0 times it is NaN). NaN and infinity in those seen pass through as IEEE
-// has it; where dense operands are quantized, an infinity saturates as quantizers have it.
+// one case: on Backend::cuda NaN or infinity in a v that some queries see and others do not may
+// make the others' results NaN (0 times it is NaN). NaN and infinity in those seen pass through as
+// IEEE has it; where dense operands are quantized, an infinity saturates as quantizers have it.
 //
 // The result is FP32, rounded to nearest even to the output's type. How it is summed depends on the
 // shapes, `splits` and the backend alone: the same call gives the same bytes at any number of
@@ -70,12 +70,12 @@ struct AttentionNumerics {
   AttentionAccuracy accuracy = AttentionAccuracy::storage;
   ProbabilityRule probabilities = ProbabilityRule::of_mode;  ///< storage: of_mode or exact
   /// nvfp4, mxfp4 or mxfp8_e4m3, of a dense q, k and v. A dense q with k in blocks or in a cache
-  /// takes k's format instead (KvFormat::fp8: mxfp8_e4m3), but MXFP8 beside an MXFP4 k where this is
-  /// mxfp8_e4m3. 8-bit codes have one term in every mode.
+  /// takes k's format instead (KvFormat::fp8: mxfp8_e4m3), but MXFP8 beside an MXFP4 k where this
+  /// is mxfp8_e4m3. 8-bit codes have one term in every mode.
   Format format = Format::nvfp4;
   /// Blocks of a dense v: along d, or along the tokens, as block-scaled instructions want them: 16
   /// or 32 keys from a multiple of that on, the last block filled up with zeros. Keys that a query
-  /// does not see then take part in the scale of those it does.
+  /// does not see then take part in the scale of those it does. Nothing where no v is quantized.
   bool v_along_tokens = false;
 };
 

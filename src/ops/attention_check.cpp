@@ -161,11 +161,6 @@ void resolve_numerics(AttentionCall& call) {
   const bool storage = n.accuracy == AttentionAccuracy::storage;
   const auto* k = std::get_if<BlockHeadsView>(&call.options.k);
   const auto* v = std::get_if<BlockHeadsView>(&call.options.v);
-  if (n.v_along_tokens && (storage || v || call.cache()))
-    refuse(
-        "v_along_tokens says how a dense v is quantized, and none is; leave it out, or take "
-        "one_term "
-        "or two_term with v dense");
   if (storage) {
     if (n.probabilities != ProbabilityRule::of_mode && n.probabilities != ProbabilityRule::exact)
       refuse(

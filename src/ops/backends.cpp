@@ -22,8 +22,15 @@ std::string available_names() {
   return names;
 }
 
+/// "bf16", "nvfp4".
+std::string name_of(const MatmulRows& rows) {
+  return std::string(rows.dense() ? to_string(rows.dtype) : info(rows.format).name);
+}
+
+/// `what` says of a call what a kernel would have to support.
 template <class Supports>
-const KernelTable& choose(const Context& context, const char* operation, Supports&& supports) {
+const KernelTable& choose(const Context& context, const char* operation, Supports&& supports,
+                          const std::string& what = "these options") {
   if (context.backend == Backend::cuda)
     throw Error(ErrorCode::unsupported,
                 std::string(operation) +
@@ -47,10 +54,10 @@ const KernelTable& choose(const Context& context, const char* operation, Support
   if (context.backend != Backend::automatic)
     throw Error(ErrorCode::unsupported,
                 std::string(operation) + ": backend " + std::string(to_string(context.backend)) +
-                    " does not support these options; leave the backend to `automatic`");
-  throw Error(ErrorCode::unsupported,
-              std::string(operation) + ": no backend among " + available_names() +
-                  " supports these options; leave the backend to `automatic`");
+                    " does not support " + what + "; leave the backend to `automatic`");
+  throw Error(ErrorCode::unsupported, std::string(operation) + ": no backend among " +
+                                          available_names() + " supports " + what +
+                                          "; leave the backend to `automatic`");
 }
 
 }  // namespace
@@ -102,13 +109,18 @@ const KernelTable& choose_backend(const DequantizeLines& call, const Context& co
 }
 
 const KernelTable& choose_backend(const MatmulProduct& call, const Context& context) {
-  return choose(context, "matmul",
-                [&](const KernelTable& t) { return t.matmul && t.matmul->supports(call); });
+  return choose(
+      context, "matmul", [&](const KernelTable& t) { return t.matmul && t.matmul->supports(call); },
+      "a in " + name_of(call.a) + " by weights in " + std::string(info(call.b_format).name));
 }
 
 const KernelTable& choose_backend(const AttentionNeeds& call, const Context& context) {
-  return choose(context, "attention",
-                [&](const KernelTable& t) { return t.attention && t.attention->supports(call); });
+  const bool exact = call.probabilities == ProbabilityRule::exact;
+  return choose(
+      context, "attention",
+      [&](const KernelTable& t) { return t.attention && t.attention->supports(call); },
+      "k in " + name_of(call.k) + " and v in " + name_of(call.v) +
+          (exact ? "" : " with probabilities that are rounded"));
 }
 
 const KernelTable& choose_backend(const char* operation, const Context& context) {

@@ -7,7 +7,9 @@
 
 #include "cuda/args.hpp"
 #include "cuda/matmul_args.hpp"
+#include "cuda/operations.hpp"
 #include "fake_device.hpp"
+#include "microscale/quantize.hpp"
 #include "operations_support.hpp"
 
 namespace microscale::cuda {
@@ -93,6 +95,30 @@ TEST_F(CudaMatmul, packed_weights_and_a_quantized_result_are_two_kernels) {
   EXPECT_EQ(device.launches[0].as<MatmulStreamArgs>().product.output.d, work->bytes);
   EXPECT_TRUE(device.launches[1].name.starts_with("quantize_")) << device.launches[1].name;
   EXPECT_EQ(device.launches[1].as<QuantizeArgs>().input, work->bytes);
+}
+
+// What the quantizer writes in 128x4 tiles goes into the product as it is: no repack between them,
+// and of up to eight rows by packed weights nothing else either.
+TEST_F(CudaMatmul, takes_what_the_quantizer_writes) {
+  if (kernel_images().empty()) GTEST_SKIP() << "built without nvcc";
+  const std::int64_t bytes = cuda::packed_weights_bytes(weights.shape, 1, false);
+  packed = cuda::pack_weights(device, weights, nullptr, {d->bytes, static_cast<std::size_t>(bytes)},
+                              1, nullptr);
+  packed->device_global_scale = weights.device_global_scale;
+  const BlockShape shape{5, 192, Format::nvfp4, BlockAxis::cols, Layout::tiled_128x4};
+  const std::span codes(a->bytes + 16384, static_cast<std::size_t>(shape.code_bytes())),
+      scales(a->bytes + 32768, static_cast<std::size_t>(shape.scale_bytes()));
+  QuantizeOptions quantize{.input = a_view, .format = Format::nvfp4, .layout = shape.layout};
+  quantize.device_global_scale = weights.device_global_scale;
+  device.launches.clear();
+  cuda::quantize(device, quantize, codes, scales, nullptr);
+  d_view.data = d->bytes + 32768;
+  blocks = BlockTensorView{shape, codes, scales};
+  blocks->device_global_scale = weights.device_global_scale;
+  call();
+  ASSERT_EQ(device.launches.size(), 2u);
+  EXPECT_TRUE(device.launches[0].name.starts_with("quantize_")) << device.launches[0].name;
+  EXPECT_EQ(device.launches[1].name, "matmul_stream_nvfp4_nvfp4_8");
 }
 
 // Of very many rows the product's kernel quantizes, and no FP32 d is made.
