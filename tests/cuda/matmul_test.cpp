@@ -118,7 +118,7 @@ TEST_F(CudaMatmul, takes_what_the_quantizer_writes) {
   call();
   ASSERT_EQ(device.launches.size(), 2u);
   EXPECT_TRUE(device.launches[0].name.starts_with("quantize_")) << device.launches[0].name;
-  EXPECT_EQ(device.launches[1].name, "matmul_stream_nvfp4_nvfp4_8");
+  EXPECT_EQ(device.launches[1].name, "matmul_stream_nvfp4_bf16_8");  // of decoded a, too
 }
 
 // Of very many rows the product's kernel quantizes, and no FP32 d is made.
