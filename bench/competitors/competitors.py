@@ -32,17 +32,19 @@ def seconds(call, runs):
     return statistics.median(times[1:])
 
 
-def load_ggml():
-    """ggml's library in this environment, with the functions' types declared."""
+def load_ggml(name="libggml-base"):
+    """A library of ggml's in this environment; of the base one, the quantizers' types are declared."""
     import pywhispercpp
 
     folders = [pathlib.Path(pywhispercpp.__file__).parent.parent]
-    found = sorted(path for folder in folders for path in folder.rglob("libggml-base*.so*"))
+    found = sorted(path for folder in folders for path in folder.rglob(f"{name}*.so*"))
     if not found:
-        sys.exit(f"competitors: no libggml-base below {folders[0]}; the pinned wheel has one")
+        sys.exit(f"competitors: no {name} below {folders[0]}; the pinned wheel has one")
     library = ctypes.CDLL(str(found[0]))
-    for name in GGML_FORMATS:
-        for function in (f"quantize_row_{name}_ref", f"dequantize_row_{name}"):
+    if name != "libggml-base":
+        return library
+    for format_ in GGML_FORMATS:
+        for function in (f"quantize_row_{format_}_ref", f"dequantize_row_{format_}"):
             getattr(library, function).argtypes = [ctypes.c_void_p, ctypes.c_void_p, ctypes.c_int64]
             getattr(library, function).restype = None
     return library
