@@ -96,6 +96,21 @@ struct KvPageShape {
 /// set; batch, lengths, page table, global scales and the rest are for the caller. Throws Error.
 KvCache kv_cache_of_records(const KvPageShape& shape, std::span<std::uint8_t> memory);
 
+/// How the scales of V lie in the pages. Kernels here take linear ones.
+enum class KvScaleLayout : std::uint8_t {
+  linear,  ///< [token][block], as KvPart's strides say
+  /// As vLLM and SGLang store them for TensorRT-LLM's kernels on compute capability 10.x: inside
+  /// each four tokens, with n = d / 16 blocks a row, that of token t and block s where the linear
+  /// one of token s / (n / 4) and block s % (n / 4) * 4 + t lies.
+  trtllm,
+};
+
+/// Turns V's scales of all pages of an NVFP4 cache in host memory from one of these to the other,
+/// in place; strides stay. Pages, sizes and the four parts must be set; lengths are not read. d is a
+/// multiple of 64. Throws Error: unsupported for Backend::cuda.
+void repack_v_scales(const KvCache& cache, KvScaleLayout from, KvScaleLayout to,
+                     const Context& context = {});
+
 /// Rotary position embedding of the first `width` elements of a row, FP32 tables of cos and sin
 /// [positions, width / 2]. Element pairs are (i, i + width / 2), or interleaved (2 i, 2 i + 1).
 struct Rope {
