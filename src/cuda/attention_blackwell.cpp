@@ -41,7 +41,7 @@ struct Plan {
   bool along_tokens = false;
   int terms = 1;
   std::string kernel;
-  int block_rows = 64, shared_bytes = 0;
+  int threads = 0, block_rows = 0, shared_bytes = 0;
   std::int64_t most_q = 0, most_keys = 0, passes = 0, items = 0;
   int splits = 1, merged_rows = 0;                // rows of an item that are merged
   std::int64_t head_tiles = 0, value_blocks = 0;  // along the tokens
@@ -78,8 +78,8 @@ void check_formats(const Plan& plan, int d) {
 // Parts have four tiles of keys or more: less does not pay for a second launch.
 int splits_of(Device& device, const Plan& plan) {
   const std::int64_t tiles = ceil_div(plan.most_keys, std::int64_t{tile_keys});
-  const int slots = device.most_clusters(load_kernel(device, plan.kernel, operation), 1, threads,
-                                         plan.shared_bytes);
+  const int slots = device.most_clusters(load_kernel(device, plan.kernel, operation), 1,
+                                         plan.threads, plan.shared_bytes);
   return best_splits(plan.items, std::max(slots, 1), tiles, 1,
                      std::clamp<std::int64_t>(tiles / 4, 1, decode_most_splits),
                      {.block = 2, .merge = 4});
@@ -126,6 +126,7 @@ Plan plan_of(Device& device, const AttentionCall& call) {
   const char* const paged = o.cache && o.cache->page_table ? "paged_" : "";
   plan.kernel =
       fmt::format("attention_block_scaled_{}_{}{}_{}_{}", second, paged, keys, d, plan.terms);
+  plan.threads = threads_of(d, plan.along_tokens);
   plan.block_rows = block_rows_of(d, plan.terms, plan.along_tokens);
   plan.shared_bytes = shared_of(d, static_cast<int>(code_bytes(plan.q.format, d)),
                                 static_cast<int>(ceil_div(scale_bytes(plan.q.format, d), 4)),
@@ -199,7 +200,7 @@ DecodeRows rows_of(const HeadsView& given) {
           static_cast<std::int32_t>(v.dtype)};
 }
 
-Launch threads_of(std::int64_t count) {
+Launch one_each(std::int64_t count) {
   return {static_cast<unsigned>(ceil_div(count, prepare_threads)), 1, 1, prepare_threads, 0};
 }
 
@@ -220,7 +221,7 @@ void prepare_rows(Device& device, const Input& operand, int terms, const Prepare
     launch(device,
            fmt::format("attention_prepare_rows_{}",
                        operand.format == Format::mxfp8_e4m3 ? "mxfp8" : info(operand.format).name),
-           operation, threads_of(blocks), args, stream);
+           operation, one_each(blocks), args, stream);
 }
 
 void prepare_values(Device& device, const AttentionCall& call, const Plan& plan,
@@ -238,7 +239,7 @@ void prepare_values(Device& device, const AttentionCall& call, const Plan& plan,
   args.head_tiles = plan.head_tiles;
   args.sequence_tiles = ceil_div(plan.most_keys, tile_keys);
   if (plan.value_blocks > 0)
-    launch(device, "attention_prepare_values_nvfp4", operation, threads_of(plan.value_blocks), args,
+    launch(device, "attention_prepare_values_nvfp4", operation, one_each(plan.value_blocks), args,
            stream);
 }
 
@@ -356,8 +357,9 @@ void blackwell_attention(Device& device, const AttentionCall& call,
     prepare_kv(plan.v, plan.v_codes, plan.v_scales);
   const Args args = args_of(call, plan, work);
   launch(device, plan.kernel, operation,
-         {static_cast<unsigned>(plan.items * plan.splits), 1, 1, block_attention::threads, 0}, args,
-         stream, plan.shared_bytes);
+         {static_cast<unsigned>(plan.items * plan.splits), 1, 1,
+          static_cast<unsigned>(plan.threads), 0},
+         args, stream, plan.shared_bytes);
   if (plan.splits > 1)
     launch(device, fmt::format("attention_merge_{}_{}", call.d, plan.block_rows), operation,
            {static_cast<unsigned>(plan.items * plan.merged_rows), 1, 1, decode_threads, 0}, args,

@@ -3,9 +3,9 @@
 // (attention_prepare_...): for the kernels and for the host that launches them.
 //
 // A block takes the rows of one item (sequence, kv head, run of rows) over all keys that one of
-// them sees, or one of `splits` parts of these, 64 keys from a multiple of 64 on at a time. A row is
-// a query of one query head, row = query * group + head in the group. Parts are merged by a kernel
-// of their own (attention_merge_...).
+// them sees, or one of `splits` parts of these, 64 keys from a multiple of 64 on at a time. A row
+// is a query of one query head, row = query * group + head in the group. Parts are merged by a
+// kernel of their own (attention_merge_...).
 #pragma once
 
 #include <cstdint>
@@ -15,7 +15,6 @@
 
 namespace microscale::cuda::block_attention {
 
-inline constexpr int warps = 4, threads = 32 * warps;
 inline constexpr int tile_keys = 64;
 
 /// V with blocks along the tokens, 64 keys of one sequence and head: rows of d, 32 bytes each, then
@@ -58,17 +57,43 @@ struct Args : AttentionDecodeArgs {
   std::int32_t merged_rows;         // splits > 1: of an item, as many as there may be
 };
 
+/// Where a multiprocessor holds one thread block only, eight warps share what it widens.
+MICROSCALE_HD constexpr int warps_of(int d, bool along_tokens) {
+  return d == 256 && !along_tokens ? 8 : 4;
+}
+MICROSCALE_HD constexpr int threads_of(int d, bool along_tokens) {
+  return 32 * warps_of(d, along_tokens);
+}
 /// Rows of a thread block: 16 or 32 of each warp, as many as registers hold.
 MICROSCALE_HD constexpr int block_rows_of(int d, int terms, bool along_tokens) {
-  return along_tokens || d > 64 || terms == 2 ? 16 * warps : 32 * warps;
+  return warps_of(d, along_tokens) * (along_tokens || d > 64 || terms == 2 ? 16 : 32);
 }
 
+/// V as FP16. d = 256, where registers have no room for addresses: rows of keys with 16 bytes
+/// between them and 32 more after eight, so that what is read or written at a time lies in
+/// different banks at addresses that differ by constants. Else rows follow each other, and their
+/// pieces change places.
+struct WideRows {
+  static MICROSCALE_HD constexpr bool padded(int d) { return d == 256; }
+  static MICROSCALE_HD constexpr int at(int d, int key) {
+    return padded(d) ? key * (2 * d + 16) + key / 8 * 32 : key * (2 * d);
+  }
+};
+
 /// Bytes of shared memory: q, which keys each row sees, stages of codes of K and of V, V as FP16.
+/// Two terms of eight warps' q leave no room for that: with eight, codes of V have one place,
+/// behind K's stages, and the next tile's come when these are widened.
 struct Shared {
   int query_bytes, seen_bytes, key_bytes, value_bytes, stages, wide_bytes;
-  MICROSCALE_HD constexpr int stage() const { return key_bytes + value_bytes; }
+  bool one_value_tile;
+  MICROSCALE_HD constexpr int stage() const {
+    return one_value_tile ? key_bytes : key_bytes + value_bytes;
+  }
+  MICROSCALE_HD constexpr int wide() const {  // behind the stages' begin
+    return stages * stage() + (one_value_tile ? value_bytes : 0);
+  }
   MICROSCALE_HD constexpr int bytes() const {
-    return query_bytes + seen_bytes + stages * stage() + wide_bytes;
+    return query_bytes + seen_bytes + wide() + wide_bytes;
   }
 };
 /// `row`: bytes of a row of q's codes, and of a key's as they lie in shared memory; `scale_words`:
@@ -82,8 +107,10 @@ MICROSCALE_HD constexpr Shared shared_of(int d, int row, int scale_words, int te
            tile_keys * row,
            along_tokens ? ValueTile::bytes(d) : tile_keys * d / 2,
            3,
-           along_tokens ? 0 : tile_keys * d * 2};
+           along_tokens ? 0 : WideRows::at(d, tile_keys),
+           false};
   if (s.bytes() > 49 * 1024) s.stages = 2;
+  s.one_value_tile = warps_of(d, along_tokens) == 8;
   return s;
 }
 

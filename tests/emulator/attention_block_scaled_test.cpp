@@ -7,6 +7,7 @@
 #include <string>
 
 #include "cuda/attention.hpp"
+#include "cuda/attention_block_scaled_args.hpp"
 #include "cuda/kernels.hpp"
 #include "device_bytes.hpp"
 #include "emulator/device.hpp"
@@ -218,8 +219,13 @@ TEST_F(AttentionBlockScaled, has_no_bank_conflicts_and_multiplies_each_tile_once
               << each.opcode << ", line " << each.ptx_line << ", d " << d;
         }
       }
-      // 4 sixteens of rows, 4 tiles; warps without rows of their own multiply, too.
-      const std::uint64_t sixteens = !second.along_tokens && d == 64 ? 8 : 4;
+      // 4 tiles, and sixteens of rows: of 64 there are, or with four warps those of a block, since
+      // there warps without rows of their own multiply, too.
+      const int width = static_cast<int>(d);
+      const std::uint64_t sixteens =
+          cuda::block_attention::warps_of(width, second.along_tokens) == 8             ? 4
+          : cuda::block_attention::block_rows_of(width, 1, second.along_tokens) == 128 ? 8
+                                                                                       : 4;
       const auto steps = static_cast<std::uint64_t>(d / 64);
       EXPECT_EQ(products, sixteens * 4 * steps * (second.along_tokens ? 8 + 8 : 8 + 32)) << d;
     }

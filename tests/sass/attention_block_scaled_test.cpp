@@ -95,7 +95,10 @@ struct Kernel {
   /// low.
   double share() const {
     if (along_tokens) return d == 64 ? 0.05 : d == 128 ? 0.09 : 0.14;
-    const double plain = d == 64 ? 0.11 : exact ? 0.16 : 0.14;
+    const double plain = d == 64    ? 0.11
+                         : d == 128 ? (exact ? 0.16 : 0.14)
+                         : !exact   ? 0.21
+                                    : (terms == 2 ? 0.25 : 0.24);
     return paged ? 0.82 * plain : plain;
   }
 };
@@ -110,7 +113,8 @@ TEST(BlockAttentionSass, multiplies_as_much_as_the_softmax_leaves_room_for) {
       const auto loop = main_loop(kernel);
       ASSERT_TRUE(loop) << kernel.name;
       const int sixteens =
-          cuda::block_attention::block_rows_of(name.d, name.terms, name.along_tokens) / 64;
+          cuda::block_attention::block_rows_of(name.d, name.terms, name.along_tokens) /
+          (16 * cuda::block_attention::warps_of(name.d, name.along_tokens));
       EXPECT_EQ(loop->scaled, sixteens * name.scaled()) << kernel.name;
       EXPECT_EQ(loop->half, sixteens * name.half()) << kernel.name;
       EXPECT_GE(loop->products(), name.share() * loop->instructions) << kernel.name;
@@ -139,8 +143,9 @@ TEST(BlockAttentionSass, spills_nothing_and_holds_the_blocks_that_are_planned) {
       EXPECT_LE(shared, 99 * 1024) << kernel.name;
       for (const emulator::MultiprocessorLimits& gpu : emulator::known_gpus()) {
         if (gpu.major != 12) continue;
-        const emulator::Occupancy held =
-            emulator::occupancy(gpu, {kernel.registers, shared, cuda::block_attention::threads});
+        const emulator::Occupancy held = emulator::occupancy(
+            gpu, {kernel.registers, shared,
+                  cuda::block_attention::threads_of(name.d, name.along_tokens)});
         EXPECT_GE(held.blocks, name.blocks()) << kernel.name << " on " << gpu.name;
       }
     }

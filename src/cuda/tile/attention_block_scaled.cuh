@@ -2,9 +2,9 @@
 // are; the second product of 4-bit probabilities with V's codes along the tokens, or in FP16 with
 // V's codes along d.
 //
-// Four warps share 64 keys at a time, which cp.async brings some tiles ahead, and each has rows of
-// its own. Tiles that some row does not see whole, and all of them under a softcap, go through a
-// loop that looks; the others through one that does not.
+// Warps of a block share 64 keys at a time, which cp.async brings some tiles ahead, and each has
+// rows of its own. Tiles that some row does not see whole, and all of them under a softcap, go
+// through a loop that looks; the others through one that does not.
 #pragma once
 
 #include <cstdint>
@@ -12,6 +12,7 @@
 
 #include "cuda/tile/attention_block_scaled_config.cuh"
 #include "cuda/tile/attention_block_scaled_keys.cuh"
+#include "cuda/tile/attention_block_scaled_operands.cuh"
 #include "cuda/tile/attention_block_scaled_store.cuh"
 #include "cuda/tile/attention_block_scaled_values.cuh"
 #include "cuda/tile/attention_block_scaled_weights.cuh"
@@ -24,21 +25,24 @@ template <class C>
 class Attention {
   using Keys = typename C::Keys;
   using Shape = KeyShape<Keys, C::D>;
-  using Wide = WideValues<C::D>;
-  using Token = TokenValues<C::D>;
+  using Wide = WideValues<C::D, C::threads>;
+  using Token = TokenValues<C::D, C::threads>;
   static constexpr Shared shared =
       shared_of(C::D, Shape::row_bytes, Shape::words, C::QTerms, C::along_tokens);
   /// Where registers have no room for the next tile's scales beside probabilities.
-  static constexpr bool late_scales = C::D == 256 && (C::Paged || C::V == Values::two_level);
+  static constexpr bool late_scales = C::D == 256;
+  using Operands = KeyOperands<C>;
   using OwnQuery = Query<Keys, C::D, C::QTerms>;
   static constexpr int halves = C::eights / 4;
-  static_assert(warps * C::Rows * OwnQuery::bytes == shared.query_bytes, "as the host has it");
+  static_assert(C::threads / 32 * C::Rows * OwnQuery::bytes == shared.query_bytes,
+                "as the host has it");
 
  public:
   __device__ static void run(const Args& args) {
     follow_previous_grid();
     const int number = args.by_splits.divide(static_cast<int>(blockIdx.x));
-    const DecodeItem item(args, number, C::block_rows, [&](int s) { return keys_of(args, s); });
+    const DecodeItem item(args, number, C::block_rows,
+                          [&](int s) { return Operands::keys_of(args, s); });
     if (item.count == 0) return;
     Attention attention(args, item);
     attention.attend();
@@ -47,25 +51,16 @@ class Attention {
   }
 
  private:
-  __device__ static std::int64_t first_key(const Args& args, std::int64_t s) {
-    if (!args.kv_offsets) return s * args.kv_tokens;
-    return DecodeItem::clamp(args.kv_offsets[s], 0, args.kv_tokens);
-  }
-  __device__ static std::int64_t keys_of(const Args& args, std::int64_t s) {
-    if (args.lengths) return args.lengths[s];
-    return args.kv_offsets ? first_key(args, s + 1) - first_key(args, s) : args.kv_tokens;
-  }
-
   __device__ Attention(const Args& args, const DecodeItem& item)
       : args_(args),
         thread_(static_cast<int>(threadIdx.x)),
         lane_(thread_ % 32),
-        own_row_(thread_ / 32 * (16 * C::Rows) + lane_ / 4),
-        last_key_(item.length - 1) {
+        operands_(args, item) {
     extern __shared__ __align__(256) unsigned char memory[];
     query_ = static_cast<std::uint32_t>(__cvta_generic_to_shared(memory));
     memory_ = query_ + shared.query_bytes + shared.seen_bytes;
     const int last = item.count - 1;
+    if constexpr (C::threads > 128) has_rows_ = __any_sync(~0u, own_row() - lane_ / 4 <= last);
     if (thread_ < C::block_rows) {
       const int row = min(thread_, last);
       ptx::st_shared_v2(seen_at(thread_), static_cast<std::uint32_t>(item.begin(args, row)),
@@ -80,9 +75,9 @@ class Attention {
                      ? whole_
                      : min(max(item.end(args, 0) / tile_keys - first_, whole_), count_);
     if (args.splits > 1) take_part(static_cast<int>(blockIdx.x) - item.index * args.splits);
-    find_operands(item);
     if constexpr (C::Paged)
-      if (lacks_pages(max(begin, first_ * tile_keys), min(end, (first_ + count_) * tile_keys)))
+      if (operands_.lacks_pages(max(begin, first_ * tile_keys),
+                                min(end, (first_ + count_) * tile_keys), thread_))
         whole_end_ = whole_;  // through the loop that looks
     load_query(item);
   }
@@ -99,6 +94,10 @@ class Attention {
     count_ = to - from;
   }
 
+  __device__ int own_row() const {
+    const int lane = C::along_tokens ? thread_ % 32 : lane_;  // spills, the other way round
+    return thread_ / 32 * (16 * C::Rows) + lane / 4;
+  }
   __device__ std::uint32_t seen_at(int row) const {
     return query_ + shared.query_bytes + 8 * static_cast<std::uint32_t>(row);
   }
@@ -106,6 +105,7 @@ class Attention {
   __device__ void attend() {
 #pragma unroll 1
     for (int i = 0; i < shared.stages - 1; ++i) fill(i, memory_ + i * shared.stage());
+    fill_values(0);
     if (count_ > 0) load_scales_of(0);
     int i = 0;
 #pragma unroll 1
@@ -119,77 +119,44 @@ class Attention {
     ptx::cp_async_wait_all();
   }
 
-  /// Where K and V of the item are.
-  __device__ void find_operands(const DecodeItem& item) {
-    const std::int64_t first = args_.lengths ? 0 : first_key(args_, item.sequence);
-    const std::int64_t page = args_.lengths && !C::Paged ? item.sequence : 0;
-    if constexpr (C::Paged) table_ = args_.page_table + item.sequence * args_.max_pages;
-    const auto place = [&](const Part& part) {
-      return part.data + page * part.page + item.kv_head * part.head + first * part.token;
-    };
-    k_ = place(args_.k);
-    k_scale_ = place(args_.k_scale);
-    if constexpr (C::along_tokens) {
-      v_ = args_.value_tiles +
-           (item.kv_head * args_.head_value_tiles + first_value_tile(first, item.sequence)) *
-               ValueTile::bytes(C::D);
-    } else {
-      v_ = place(args_.v);
-      v_scale_ = place(args_.v_scale);
-    }
+  /// Key `in` of tile i, or the last one there is.
+  __device__ int key(int i, int in) const {
+    return operands_.within((first_ + i) * tile_keys + in);
   }
-
-  /// The page of a key, or -1 where there is none.
-  __device__ int page_of(int key) const {
-    const int page = table_[key >> args_.page_shift];
-    return page < args_.pages ? max(page, -1) : -1;
-  }
-  /// Whether some page with keys [begin, end) is absent. All threads of the block call it.
-  __device__ bool lacks_pages(int begin, int end) const {
-    bool absent = false;
-    const int step = 1 << args_.page_shift;
-    for (int key = begin / step * step + thread_ * step; key < end; key += threads * step)
-      absent = absent || page_of(key) < 0;
-    return __syncthreads_or(absent) != 0;
-  }
-
-  /// Key `in` of tile `i`, or the last one there is. Of a page that there is not, page 0's.
-  __device__ const std::uint8_t* at(const std::uint8_t* base, const Part& part, int i,
-                                    int in) const {
-    auto key = static_cast<std::uint32_t>(min((first_ + i) * tile_keys + in, last_key_));
-    if constexpr (C::Paged) {
-      base += max(page_of(static_cast<int>(key)), 0) * part.page;
-      key &= (1u << args_.page_shift) - 1;
-    }
-    return base + static_cast<std::uint64_t>(key) * part.token;
-  }
-
+  /// Tile i, but for V's codes where they have one place.
   __device__ void fill(int i, std::uint32_t to) const {
     if (i < count_) {
-      copy_keys<Keys, C::D>(to, thread_, [&](int in) { return at(k_, args_.k, i, in); });
-      const std::uint32_t values = to + shared.key_bytes;
+      copy_keys<Keys, C::D, C::threads>(to, thread_,
+                                        [&](int in) { return operands_.k(key(i, in)); });
       if constexpr (C::along_tokens)
-        Token::copy(values, v_ + static_cast<std::int64_t>(first_ + i) * ValueTile::bytes(C::D),
-                    thread_);
-      else
-        Wide::copy(values, thread_, [&](int in) { return at(v_, args_.v, i, in); });
+        Token::copy(to + shared.key_bytes, operands_.value_tile(first_ + i), thread_);
+      else if constexpr (!shared.one_value_tile)
+        copy_values(i, to + shared.key_bytes);
     }
     ptx::cp_async_commit_group();
   }
+  __device__ void copy_values(int i, std::uint32_t to) const {
+    Wide::copy(to, thread_, [&](int in) { return operands_.v(key(i, in)); });
+  }
+  /// V's codes of tile i where they have one place, which nobody reads any more.
+  __device__ void fill_values(int i) const {
+    if constexpr (shared.one_value_tile) {
+      if (i < count_) copy_values(i, memory_ + shared.stages * shared.stage());
+      ptx::cp_async_commit_group();
+    }
+  }
 
   __device__ void load_scales_of(int i) {
-    scales_.load(lane_, [&](int in) { return at(k_scale_, args_.k_scale, i, in); });
+    scales_.load(lane_, [&](int in) { return operands_.k_scale(key(i, in)); });
     if constexpr (C::Paged)
 #pragma unroll
       for (int half = 0; half < 2; ++half) {
-        const int key = (first_ + i) * tile_keys + scales_.key(lane_, half);
-        if (page_of(min(key, last_key_)) >= 0) continue;
+        if (operands_.has(key(i, scales_.key(lane_, half)))) continue;
 #pragma unroll
         for (std::uint32_t& word : scales_.words[half]) word = 0;  // page 0's may be no scales
       }
     if constexpr (!C::along_tokens)
-      Wide::load_scales_of(at(v_scale_, args_.v_scale, i, Wide::own_key(thread_)), thread_,
-                           v_words_);
+      Wide::load_scales_of(operands_.v_scale(key(i, Wide::own_key(thread_))), thread_, v_words_);
   }
 
   __device__ void load_query(const DecodeItem& item) {
@@ -201,7 +168,7 @@ class Attention {
       std::int64_t row[2];
 #pragma unroll
       for (int e = 0; e < 2; ++e) {
-        const int in = min(own_row_ + 16 * m + 8 * e, item.count - 1);
+        const int in = min(own_row() + 16 * m + 8 * e, item.count - 1);
         row[e] = item.token(args_, in) * args_.q_heads + item.head(args_, in);
         const float own = args_.q_factors ? args_.q_factors[row[e]] : 1.0f;
         const float product = fabsf(__fmul_rn(factor, own));
@@ -221,34 +188,41 @@ class Attention {
   /// Tile i. Whole: seen whole by every row, and without a softcap.
   template <bool Whole>
   __device__ __forceinline__ void step(int i) {
+    static_assert(!shared.one_value_tile || shared.stages == 2,
+                  "V's last group is waited for, too");
     ptx::cp_async_wait_group<shared.stages - 2>();
     __syncthreads();  // the tile is there, and the one before it has been read
-    const std::uint32_t stage = memory_ + from_, values = stage + shared.key_bytes;
+    const std::uint32_t stage = memory_ + from_,
+                        values = shared.one_value_tile ? memory_ + shared.stages * shared.stage()
+                                                       : stage + shared.key_bytes;
     fill(i + shared.stages - 1,
          memory_ + (from_ == 0 ? (shared.stages - 1) * shared.stage() : from_ - shared.stage()));
     if constexpr (C::along_tokens) {
-      float s[1][8][4], largest[1][2][2];
-      scores<Keys, C::D, C::QTerms, 1, 8, 0>(s, q_, scales_, stage, key_fragment<Keys, C::D>(lane_),
-                                             lane_);
-      load_scales_of(i + 1);
-      if constexpr (!Whole) see(s, i, 0);
-      prepare(s, largest);
-      Codes<2> p[C::PTerms];
-      two_level<C::PTerms>(rows_[0], s[0], largest[0], p);
-      std::uint32_t block[C::PTerms];
-#pragma unroll
-      for (int term = 0; term < C::PTerms; ++term) block[term] = block_scales(p[term], lane_);
-      Token::multiply(o_[0], p, block, values, lane_);
+      if (works()) attend_tokens<Whole>(i, stage, values);
     } else {
       clear_unseen<Whole>(i);
-      const std::uint32_t wide = memory_ + shared.stages * shared.stage();
+      const std::uint32_t wide = memory_ + shared.wide();
       Wide::widen(values, wide, thread_, v_words_);
-      half<Whole, 0>(i, stage, wide);
-      half<Whole, 1>(i, stage, wide);
+      constexpr bool apart = C::Paged && C::QTerms == 2;  // or ptxas is short of registers
+      Weights p[1 + apart];
+      if (works()) find<Whole, 0>(i, stage, p[0]);
+      __syncthreads();  // V is widened
+      fill_values(i + 1);
+      if (works()) multiply<0>(p[0], wide);
+      if (works()) {
+        find<Whole, 1>(i, stage, p[apart]);
+        multiply<1>(p[apart], wide);
+      } else if constexpr (!late_scales) {
+        load_scales_of(i + 1);
+      }
       if constexpr (late_scales) load_scales_of(i + 1);
     }
     from_ = from_ == (shared.stages - 1) * shared.stage() ? 0 : from_ + shared.stage();
   }
+
+  /// Whether this warp has rows, or copies and widens for others only. With four, each has a tensor
+  /// core of its own, and what the others do is no loss.
+  __device__ bool works() const { return has_rows_; }
 
   /// V's scales of keys that no row sees become 0: whatever they were has no influence.
   template <bool Whole>
@@ -257,36 +231,59 @@ class Attention {
       const int own = (first_ + i) * tile_keys + Wide::own_key(thread_);
       const auto begin = static_cast<int>(ptx::ld_shared_b32(seen_at(0))),
                  end = static_cast<int>(ptx::ld_shared_b32(seen_at(C::block_rows - 1) + 4));
-      if (own >= begin && own < end && !(C::Paged && page_of(own) < 0)) return;
+      if (own >= begin && own < end && operands_.has(own)) return;
 #pragma unroll
       for (std::uint32_t& word : v_words_) word = 0;
     }
   }
 
-  /// Half of a tile whose V is widened.
-  template <bool Whole, int Half>
-  __device__ __forceinline__ void half(int i, std::uint32_t stage, std::uint32_t wide) {
+  /// Tile i, whose V has its blocks along the tokens.
+  template <bool Whole>
+  __device__ __forceinline__ void attend_tokens(int i, std::uint32_t stage, std::uint32_t values) {
+    float s[1][8][4], largest[1][2][2];
+    scores<Keys, C::D, C::QTerms, 1, 8, 0>(s, q_, scales_, stage, key_fragment<Keys, C::D>(lane_),
+                                           lane_);
+    load_scales_of(i + 1);
+    if constexpr (!Whole) see(s, i, 0);
+    prepare(s, largest);
+    Codes<2> p[C::PTerms];
+    two_level<C::PTerms>(rows_[0], s[0], largest[0], p);
+    std::uint32_t block[C::PTerms];
+#pragma unroll
+    for (int term = 0; term < C::PTerms; ++term) block[term] = block_scales(p[term], lane_);
+    Token::multiply(o_[0], p, block, values, lane_);
+  }
+
+  /// Of half a tile: scores, which become probabilities when they are multiplied, or codes of them.
+  struct Weights {
     float s[C::Rows][4][4];
-    scores<Keys, C::D, C::QTerms, C::Rows, 4, 4 * Half>(s, q_, scales_, stage,
+    Codes<1> codes[C::Rows][C::PTerms];
+  };
+  template <bool Whole, int Half>
+  __device__ __forceinline__ void find(int i, std::uint32_t stage, Weights& p) {
+    scores<Keys, C::D, C::QTerms, C::Rows, 4, 4 * Half>(p.s, q_, scales_, stage,
                                                         key_fragment<Keys, C::D>(lane_), lane_);
     if constexpr (Half == 1 && !late_scales) load_scales_of(i + 1);
-    if constexpr (!Whole) see(s, i, Half);
+    if constexpr (!Whole) see(p.s, i, Half);
     float largest[C::Rows][2][1];
-    prepare(s, largest);
-    [[maybe_unused]] Codes<1> codes[C::Rows][C::PTerms];
+    prepare(p.s, largest);
     if constexpr (C::V != Values::exact)
 #pragma unroll
-      for (int m = 0; m < C::Rows; ++m) two_level<C::PTerms>(rows_[m], s[m], largest[m], codes[m]);
-    if constexpr (Half == 0) __syncthreads();  // V is widened
+      for (int m = 0; m < C::Rows; ++m)
+        two_level<C::PTerms>(rows_[m], p.s[m], largest[m], p.codes[m]);
+  }
+  /// By V, which is widened.
+  template <int Half>
+  __device__ __forceinline__ void multiply(const Weights& weights, std::uint32_t wide) {
     for_each_index<2>([&](auto step) {
       for_each_index<C::PTerms>([&](auto term) {
         std::uint32_t p[C::Rows][4];
 #pragma unroll
         for (int m = 0; m < C::Rows; ++m)
           if constexpr (C::V == Values::exact)
-            exact<2 * step.value>(rows_[m], s[m], p[m]);
+            exact<2 * step.value>(rows_[m], weights.s[m], p[m]);
           else
-            widen_codes<2 * step.value>(codes[m][term.value], p[m]);
+            widen_codes<2 * step.value>(weights.codes[m][term.value], p[m]);
         Wide::template multiply<2 * Half + step.value, C::Rows>(o_, p, wide, lane_);
       });
     });
@@ -327,14 +324,13 @@ class Attention {
   __device__ void see(float (&s)[C::Rows][Eights][4], int i, int first) const {
     bool absent[Eights / 4] = {};
     if constexpr (C::Paged) {
-      const int key = (first_ + i) * tile_keys + 32 * first + 8 * (lane_ % 4);  // of one page
-      absent[0] = page_of(min(key, last_key_)) < 0;
+      absent[0] = !operands_.has(key(i, 32 * first + 8 * (lane_ % 4)));  // eight are of one page
     }
 #pragma unroll
     for (int m = 0; m < C::Rows; ++m)
 #pragma unroll
       for (int e = 0; e < 2; ++e) {
-        const uint2 seen = ptx::ld_shared_v2(seen_at(own_row_ + 16 * m + 8 * e));
+        const uint2 seen = ptx::ld_shared_v2(seen_at(own_row() + 16 * m + 8 * e));
         const int begin = static_cast<int>(seen.x), end = static_cast<int>(seen.y);
         const float factor = rows_[m].factor[e];
 #pragma unroll
@@ -358,21 +354,21 @@ class Attention {
 #pragma unroll
     for (int m = 0; m < C::Rows; ++m)
       if (args_.splits == 1)
-        store_rows<C::D>(args_, item, own_row_ + 16 * m, lane_, rows_[m], global, o_[m]);
+        store_rows<C::D>(args_, item, own_row() + 16 * m, lane_, rows_[m], global, o_[m]);
       else
         put_rows<C::D, C::block_rows>(args_, item,
                                       static_cast<int>(blockIdx.x) - item.index * args_.splits,
-                                      own_row_ + 16 * m, lane_, rows_[m], global, o_[m]);
+                                      own_row() + 16 * m, lane_, rows_[m], global, o_[m]);
   }
 
   const Args& args_;
-  const int thread_, lane_, own_row_, last_key_;
+  const int thread_, lane_;
+  const Operands operands_;
+  bool has_rows_ = true;   // this warp
   int first_, count_;      // tiles with these
   int whole_, whole_end_;  // those that every row sees whole, from the first on
   // Shared addresses of q and of the stages; the current stage, from there.
   std::uint32_t query_ = 0, memory_ = 0, from_ = 0;
-  const std::uint8_t *k_ = nullptr, *k_scale_ = nullptr, *v_ = nullptr, *v_scale_ = nullptr;
-  const std::int32_t* table_ = nullptr;  // of the sequence's pages
   OwnQuery q_[C::Rows];
   KeyScales<Keys, C::D> scales_;  // of the tile to come
   std::uint32_t v_words_[Wide::scale_words];
@@ -382,10 +378,11 @@ class Attention {
 
 }  // namespace microscale::cuda::block_attention
 
-#define MICROSCALE_BLOCK_ATTENTION_ENTRY(name, blocks, ...)                                        \
-  extern "C" __global__ void __launch_bounds__(microscale::cuda::block_attention::threads, blocks) \
-      attention_block_scaled_##name(                                                               \
-          const __grid_constant__ microscale::cuda::block_attention::Args args) {                  \
-    using namespace microscale::cuda::block_attention;                                             \
-    Attention<Config<__VA_ARGS__>>::run(args);                                                     \
+#define MICROSCALE_BLOCK_ATTENTION_ENTRY(name, blocks, ...)                    \
+  namespace microscale::cuda::block_attention {                                \
+  extern "C" __global__ void __launch_bounds__(Config<__VA_ARGS__>::threads,   \
+                                               blocks) attention_block_scaled_ \
+      ##name(const __grid_constant__ Args args) {                              \
+    Attention<Config<__VA_ARGS__>>::run(args);                                 \
+  }                                                                            \
   }

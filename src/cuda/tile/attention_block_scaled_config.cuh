@@ -23,7 +23,7 @@ struct Config {
   static constexpr bool along_tokens = V == Values::tokens, Paged = Paged_;
   static_assert(!Paged || !along_tokens, "V's blocks run along d in a cache");
   static_assert(!along_tokens || Rows == 1, "codes of probabilities of a whole tile are kept");
-  static constexpr int block_rows = 16 * warps * Rows;
+  static constexpr int threads = threads_of(D, along_tokens), block_rows = threads / 2 * Rows;
   static_assert(block_rows == block_rows_of(D, QTerms, along_tokens), "as the host has it");
   static constexpr int eights = along_tokens ? 8 : 4;  // of keys that are scored at a time
   static constexpr float most = V == Values::exact ? 15.0f : log2_2688;

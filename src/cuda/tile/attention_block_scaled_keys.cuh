@@ -140,11 +140,8 @@ struct Query {
     const uint4 v = ptx::ld_shared_v4(at + (term * Shape::steps + step) * 512 + 16 * lane);
     a[0] = v.x, a[1] = v.y, a[2] = v.z, a[3] = v.w;
   }
-  __device__ void scales(int lane, std::uint32_t (&words)[Terms][Shape::words]) const {
-#pragma unroll
-    for (int i = 0; i < Terms * Shape::words; ++i)
-      words[i / Shape::words][i % Shape::words] =
-          ptx::ld_shared_b32(at + code_bytes + i * 128 + 4 * lane);
+  __device__ std::uint32_t scales(int lane, int term, int word) const {
+    return ptx::ld_shared_b32(at + code_bytes + (term * Shape::words + word) * 128 + 4 * lane);
   }
 };
 
@@ -166,13 +163,13 @@ struct KeyScales {
 };
 
 /// Codes of a tile's keys to shared memory; place_of(key): where a key's codes are.
-template <class Pair, int D, class PlaceOf>
+template <class Pair, int D, int Threads, class PlaceOf>
 __device__ inline void copy_keys(std::uint32_t to, int thread, PlaceOf&& place_of) {
   using Shape = KeyShape<Pair, D>;
   constexpr int piece = Shape::spread ? 8 : 16, pieces = Shape::memory_bytes / piece;
 #pragma unroll
-  for (int i = 0; i < tile_keys * pieces / threads; ++i) {
-    const int row = thread / pieces + i * (threads / pieces), chunk = thread % pieces;
+  for (int i = 0; i < tile_keys * pieces / Threads; ++i) {
+    const int row = thread / pieces + i * (Threads / pieces), chunk = thread % pieces;
     const std::uint8_t* from = place_of(row) + chunk * piece;
     const std::uint32_t at =
         to + Shape::at(static_cast<std::uint32_t>(row), static_cast<std::uint32_t>(chunk));
@@ -204,9 +201,13 @@ __device__ inline void scores(float (&s)[Rows][Eights][4], const Query<Pair, D, 
 #pragma unroll
       for (int i = 0; i < 4; ++i) s[m][j][i] = 0.0f;
   std::uint32_t q_scales[Rows][Terms][Shape::words];
-#pragma unroll
-  for (int m = 0; m < Rows; ++m) q[m].scales(lane, q_scales[m]);
   for_each_index<Shape::steps>([&](auto step) {
+    if constexpr (constexpr int at = step.value * Shape::words; at % Shape::steps == 0)
+#pragma unroll
+      for (int m = 0; m < Rows; ++m)
+#pragma unroll
+        for (int term = 0; term < Terms; ++term)
+          q_scales[m][term][at / Shape::steps] = q[m].scales(lane, term, at / Shape::steps);
     const std::uint32_t from = keys + (fragment ^ static_cast<std::uint32_t>(step.value) << 5);
     std::uint32_t a[Rows][Terms][4];
 #pragma unroll
