@@ -37,6 +37,7 @@ BenchTable bench_attention_gpu(const BenchOptions& options, const bench::Watcher
   const cuda::MatmulLimits limits = cuda::matmul_limits(device);
   table.limits = {
       {fmt::format("reading {:.0f} GB/s", limits.read / 1e9), "read_bytes_per_second", limits.read},
+      {fmt::format("copying {:.0f} GB/s", limits.copy / 1e9), "copy_bytes_per_second", limits.copy},
       {fmt::format("an empty node of a graph {:.1f} us", limits.empty_node_seconds * 1e6),
        "empty_node_seconds", limits.empty_node_seconds}};
   if (limits.f16 > 0)
