@@ -1,5 +1,6 @@
 #include "sass/cubin.hpp"
 
+#include <algorithm>
 #include <cstring>
 #include <map>
 #include <string_view>
@@ -11,7 +12,8 @@ namespace {
 
 // The low 12 bits of an instruction.
 constexpr int op_nop = 0x918, op_ldl = 0x983, op_stl = 0x387, op_call_abs = 0x943,
-              op_call_rel = 0x944;
+              op_call_rel = 0x944, op_lds = 0x984, op_ldsm = 0x83b, op_arrive = 0x9a7,
+              op_bra = 0x947, op_exit = 0x94d, op_ret = 0x950;
 constexpr std::size_t instruction_bytes = 16;
 
 // ELF64, little-endian.
@@ -126,6 +128,39 @@ std::map<std::string_view, int> registers_of(const Elf& elf) {
 
 }  // namespace
 
+int early_arrivals(std::span<const std::uint8_t> code) {
+  constexpr std::uint64_t of_a_thread = 1u << 20, second_predicate = 0x7fu << 23,
+                          without_one = 7u << 23;
+  constexpr unsigned scoreboards = 6;
+  std::vector<unsigned> under_way;  // in turn: in which of six scoreboards a read ends, or in none
+  int early = 0;
+  for (std::size_t at = 0; at < code.size(); at += instruction_bytes) {
+    const auto low = Elf::number_in<std::uint64_t>(code, at),
+               high = Elf::number_in<std::uint64_t>(code, at + 8);
+    const auto opcode = static_cast<int>(low & 0xfff);
+    const auto ends_in = static_cast<unsigned>(high >> 46 & 7),
+               waits_for = static_cast<unsigned>(high >> 52 & 0x3f);
+    // Reads end in turn: with one, all in front of it.
+    for (std::size_t last = under_way.size(); last-- > 0;)
+      if (waits_for >> under_way[last] & 1) {
+        under_way.erase(under_way.begin(),
+                        under_way.begin() + static_cast<std::ptrdiff_t>(last + 1));
+        break;
+      }
+    if (opcode == op_lds || opcode == op_ldsm) under_way.push_back(ends_in);
+    if (ends_in < scoreboards)  // what ends in none ends with the next that ends in one
+      std::replace_if(
+          under_way.begin(), under_way.end(), [](unsigned in) { return in >= scoreboards; },
+          ends_in);
+    early += opcode == op_arrive && (high & of_a_thread) != 0 && !under_way.empty();
+    const bool always = (low >> 12 & 0xf) == 7;  // its predicate
+    const bool leaves = opcode == op_exit || opcode == op_ret ||
+                        (opcode == op_bra && (high & second_predicate) == without_one);
+    if (always && leaves) under_way.clear();
+  }
+  return early;
+}
+
 std::vector<CubinKernel> kernels_of(std::span<const std::uint8_t> cubin) {
   const Elf elf(cubin);
   const auto registers = registers_of(elf);
@@ -141,6 +176,7 @@ std::vector<CubinKernel> kernels_of(std::span<const std::uint8_t> cubin) {
     kernel.name = name;
     if (const auto it = registers.find(name); it != registers.end()) kernel.registers = it->second;
     if (const auto it = shared.find(name); it != shared.end()) kernel.shared_bytes = it->second;
+    kernel.early_arrivals = early_arrivals(section.bytes);
     for (std::size_t at = 0; at < section.bytes.size(); at += instruction_bytes) {
       const int opcode = Elf::number_in<std::uint16_t>(section.bytes, at) & 0xfff;
       kernel.instructions += opcode != op_nop;

@@ -23,7 +23,8 @@ bool uses(const std::string& operands, const std::string& name) {
     for (std::size_t at = operands.find(each, first); at != operands.npos;
          at = operands.find(each, at + 1)) {
       const char behind = at + each.size() < operands.size() ? operands[at + each.size()] : ',';
-      if (behind < '0' || behind > '9') return true;
+      const bool uniform = at > 0 && operands[at - 1] == 'U';
+      if (!uniform && (behind < '0' || behind > '9')) return true;
     }
     return false;
   };
@@ -41,8 +42,9 @@ TEST(WideProductSass, frees_a_stage_when_what_was_read_has_been_used) {
       std::set<std::string> unused;  // of ldmatrix
       bool any = false;
       for (const sass::Instruction& each : kernel.code) {
-        if (each.base() == "LDSM") unused.insert(first_register(each.operands)), any = true;
-        if (each.base() == "HMMA")
+        if (each.base() == "LDSM")
+          unused.insert(first_register(each.operands)), any = true;
+        else
           std::erase_if(unused, [&](const std::string& r) { return uses(each.operands, r); });
         if (each.opcode.starts_with("SYNCS.ARRIVE") && any) {
           EXPECT_TRUE(unused.empty()) << kernel.name << " at " << each.address << ": "

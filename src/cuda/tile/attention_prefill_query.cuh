@@ -44,7 +44,7 @@ struct PrefillRings {
         wanted(at + barriers + 32 * (shared.query_stages + shared.stages)) {}
   __device__ void init() const {
     found.init(1);
-    query.init(readers + 1, query_warps);  // the warp that copies K and V reads items, too
+    query.init(readers + 1, 32 * query_warps);  // the warp that copies K and V reads items, too
     k.init(readers);
     v.init(readers);
     wanted.init(1);
@@ -76,7 +76,8 @@ __device__ void prefill_copy_keys(const AttentionPrefillArgs& args, Rings rings)
     const std::uint8_t* k = args.tiles[0] + item.record * k_bytes;
     const std::uint8_t* v = args.tiles[1] + item.record * bytes;
     const int first = item.tile_begin, last = item.tile_end;
-    rings.query.release(rings.query.stage(), true);
+    rings.query.release_behind(rings.query.stage(), static_cast<std::uint32_t>(item.record) |
+                                                        static_cast<std::uint32_t>(last));
     rings.found.next(), rings.query.next();
     if (end) return;
     const int late = min(first + 2, last - 1);
@@ -219,8 +220,7 @@ __device__ void prefill_load_query(const AttentionPrefillArgs& args, Rings rings
       Rows::load(args, item, warp, to, factors);
       ptx::fence_proxy_async_shared();
     }
-    __syncwarp();
-    if (threadIdx.x % 32 == 0) ptx::mbarrier_arrive(rings.query.full());
+    ptx::mbarrier_arrive(rings.query.full());
     rings.found.next(), rings.query.next();
     if (item.count == 0) return;
   }

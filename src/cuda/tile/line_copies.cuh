@@ -34,7 +34,7 @@ class LineCopies {
   __device__ void init() const {
     ptx::prefetch_tensormap(args_.codes);
     ptx::prefetch_tensormap(args_.scales);
-    ring_.init(1, line_warps);
+    ring_.init(1, 32 * line_warps);
     __syncwarp();
   }
 

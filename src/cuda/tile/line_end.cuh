@@ -35,11 +35,8 @@ class LineEnd {
 
   /// Before the others pass a barrier of the block; those of the cluster arrive behind it.
   __device__ void init() const {
-    if (ptx::elect_sync()) {
-      ptx::mbarrier_init_shared(mailbox_barrier(), 1);
-      ptx::mbarrier_arrive_expect_tx(mailbox_barrier(), 8 * line_rows);
-    }
-    slots_.init(line_warps, 1);
+    if (ptx::elect_sync()) ptx::mbarrier_init_shared(mailbox_barrier(), 1);
+    slots_.init(32 * line_warps, 32);
   }
 
   /// Before `run`, and before weights are on their way: later these would wait behind them.
@@ -52,6 +49,7 @@ class LineEnd {
   /// The other block of a cluster has arrived.
   __device__ void run() {
     const ProductOutput& out = args_.output;
+    if (ptx::elect_sync()) ptx::mbarrier_arrive_expect_tx(mailbox_barrier(), 8 * line_rows);
     if (rank_ > 0 && share_.begin < share_.end && share_.stage > 0) {
       // The end of a row tile that the other block stores.
       bias_.at(tile_, line_);
@@ -105,15 +103,17 @@ class LineEnd {
   __device__ float add_up() {
     slots_.wait_full();
     float sum = 0.0f;
+    std::uint32_t read = 0;
     const std::uint32_t from = base_ + args_.shared.slots + slots_.at() * line_slot_bytes +
                                threadIdx.x % 32 / line_rows * (line_slot_bytes / 2) + line_ * 16;
 #pragma unroll
     for (int w = 0; w < line_warps / 2; ++w) {
       const uint4 four = ptx::ld_shared_v4(from + w * (line_rows * 16));
+      read = four.x;
       sum = __fadd_rn(sum, __fadd_rn(__fadd_rn(__uint_as_float(four.x), __uint_as_float(four.y)),
                                      __fadd_rn(__uint_as_float(four.z), __uint_as_float(four.w))));
     }
-    slots_.arrive_empty();
+    slots_.arrive_empty(read);
     slots_.next();
     return __fadd_rn(sum, __shfl_xor_sync(0xFFFFFFFFu, sum, line_rows));
   }

@@ -18,7 +18,7 @@ class LineRing {
     ptx::keep_in_place(place_);  // or it is computed anew each time, from constant memory
   }
 
-  /// A warp; the others come after a barrier of the block.
+  /// A warp; the others come after a barrier of the block. Threads that fill one, those that read.
   __device__ void init(std::uint32_t fillers, std::uint32_t readers) const {
     if (ptx::elect_sync())  // several lanes would be a loop over them
 #pragma unroll 1
@@ -32,9 +32,12 @@ class LineRing {
   __device__ std::uint32_t full() const { return place_[0] + at_; }
   __device__ void wait_full() const { wait(full(), parity_); }
   __device__ void wait_empty() const { wait(empty(), parity_ ^ 1); }
-  /// A whole warp has filled it, or read it.
+  /// A whole warp has filled it, or read it. `read`: what was read there last, which has to come
+  /// first, as in StageRing::release_behind.
   __device__ void arrive_full() const { arrive(full()); }
-  __device__ void arrive_empty() const { arrive(empty()); }
+  __device__ void arrive_empty(std::uint32_t read) const {
+    arrive(empty() | (read & (blockDim.z - 1)));
+  }
   __device__ void next() {
     at_ += 8;
     if (at_ == place_[1]) at_ = 0, parity_ ^= 1;
@@ -47,7 +50,7 @@ class LineRing {
   }
   __device__ static void arrive(std::uint32_t barrier) {
     __syncwarp();
-    ptx::mbarrier_arrive(barrier, threadIdx.x % 32 == 0);
+    ptx::mbarrier_arrive(barrier);
   }
   std::uint32_t place_[2];             // of the barriers of full ones, and their bytes
   std::uint32_t at_ = 0, parity_ = 0;  // bytes

@@ -146,7 +146,7 @@ class LineStream {
         }
         if (waits) put();
         waits = false;
-        ring_.arrive_empty();
+        ring_.arrive_empty(weights[0].last_read() | weights[1].last_read());
 #pragma unroll
         for (int half = 0; half < 2; ++half)
           By<Block>::multiply(weights[half], plus[half], minus[half],
@@ -158,7 +158,7 @@ class LineStream {
       }
       if (own_stages < end) {
         ring_.wait_full();
-        ring_.arrive_empty();
+        ring_.arrive_empty(0);
         ring_.next();
       }
       if (waits) put();

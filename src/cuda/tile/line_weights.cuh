@@ -58,6 +58,7 @@ struct LineWeights {
     }
     return w;
   }
+  __device__ std::uint32_t last_read() const { return codes[1].x | scales[1]; }
   __device__ std::uint32_t word(int row, int i) const {
     return i == 0 ? codes[row].x : i == 1 ? codes[row].y : i == 2 ? codes[row].z : codes[row].w;
   }

@@ -23,7 +23,8 @@ class StageRing {
 #pragma unroll 1
     for (int i = 0; i < Stages; ++i) {
       ptx::mbarrier_init_shared(barriers_ + 8 * i, writers);
-      ptx::mbarrier_init_shared(barriers_ + 8 * (Stages + i), readers * Blocks);
+      ptx::mbarrier_init_shared(barriers_ + 8 * (Stages + i),
+                                readers * (Blocks == 1 ? 32 : Blocks));
     }
     ptx::fence_mbarrier_init();
   }
@@ -40,19 +41,26 @@ class StageRing {
     if (++stage_ == Stages) stage_ = 0, parity_ ^= 1;
   }
 
-  /// A warp needs the stage no more, where `guard` is set: what it read there is in registers,
-  /// which is sure only when something has used it. No branch: the assembler would wait for all
-  /// products of wgmma in front of one.
+  /// A warp needs the stage no more, where `guard` is set: what it read there has come (or see
+  /// below). Each lane arrives for itself; for blocks of a cluster, one each. No branch: the
+  /// assembler would wait for all products of wgmma in front of one.
   __device__ void release(int stage, bool guard) const {
     __syncwarp();
     const std::uint32_t barrier = barriers_ + 8 * (Stages + stage);
     if constexpr (Blocks == 1) {
-      ptx::mbarrier_arrive(barrier, guard && threadIdx.x % 32 == 0);
-    } else {  // a lane each
+      ptx::mbarrier_arrive(barrier, guard);
+    } else {
       static_assert(Blocks <= 32, "a warp has a lane for each block");
       ptx::mbarrier_arrive_cluster(barrier, threadIdx.x % 32 % Blocks,
                                    guard && threadIdx.x % 32 < Blocks);
     }
+  }
+
+  /// The same when `read` has come, what was read there last. For the assembler an arrival reads no
+  /// register, so it goes in front of what uses them, and does not wait in line with reads; as part
+  /// of its address, by way of a 0 that the assembler does not know (blocks are flat), it waits.
+  __device__ void release_behind(int stage, std::uint32_t read) const {
+    release(stage | static_cast<int>(read & (blockDim.z - 1)), true);
   }
 
  private:

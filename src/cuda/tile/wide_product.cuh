@@ -251,9 +251,11 @@ class WideProduct {
 #pragma unroll 1
     for (;;) {
       ring.wait_full();
+      // In this order: when the second has come, so has the first, long before the place is
+      // another's.
+      const uint4 row = ptx::ld_shared_v4(place(base, ring.stage()) + 16);
       const uint4 where = ptx::ld_shared_v4(place(base, ring.stage()));
       if (where.z == 0) return;
-      const uint4 row = ptx::ld_shared_v4(place(base, ring.stage()) + 16);
       const std::uint32_t chunks = __shfl_sync(0xFFFFFFFFu, where.w, 0);
       // Zeros, so that no tile's sums begin where another's have been moved to.
 #pragma unroll

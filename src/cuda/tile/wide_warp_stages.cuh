@@ -111,7 +111,10 @@ class WideWarpStages {
         multiply(other, 8 * i, a[1], b[step][i]);
       }
     }
-    ring.release(ring.stage(), true);
+    std::uint32_t read = 0;
+#pragma unroll
+    for (int step = 0; step < 4; ++step) read |= b[step][Tokens / 16 - 1][0];
+    ring.release_behind(ring.stage(), read);
     ring.next();
   }
   __device__ static void multiply(float (&d)[Tokens / 2], int at, const std::uint32_t (&a)[4],
