@@ -220,11 +220,11 @@ class DenseProduct {
 #pragma unroll 1
     for (;;) {
       ring.wait_full();
-      const uint4 row = ptx::ld_shared_v4(place(base, ring.stage()) + 16);
       const uint4 where = ptx::ld_shared_v4(place(base, ring.stage()));
       const std::uint32_t chunks = __shfl_sync(0xFFFFFFFFu, where.w, 0);
       // By a vote, and no tile's sums become another's: so the ring stays in uniform registers.
       if (__any_sync(0xFFFFFFFFu, chunks == 0)) return;
+      const uint4 row = ptx::ld_shared_v4(place(base, ring.stage()) + 16);
 #pragma unroll
       for (float& x : d) x = 0.0f;
       if constexpr (Element::fp8)
@@ -295,7 +295,7 @@ class DenseProduct {
                   factor8 = __uint_as_float(ptx::ld_shared_b32(factors + 32));
       ptx::wgmma_wait_group<0>();
       ptx::keep_in_place(sums);
-      ring.release(ring.stage(), true);  // factors have come while products were waited for
+      ring.release(ring.stage(), true);
       ring.next();
 #pragma unroll
       for (int j = 0; j < Count; ++j)

@@ -238,6 +238,7 @@ class WideProduct {
     ring.wait_empty();
     if (ptx::elect_sync()) {  // no rows: the end
       ptx::st_shared_v4(place(base, ring.stage()), make_uint4(0, 0, 0, 0));
+      ptx::st_shared_v4(place(base, ring.stage()) + 16, make_uint4(0, 0, 0, 0));  // read as well
       ptx::mbarrier_arrive(ring.full());
     }
   }
