@@ -34,6 +34,7 @@ class Attention {
   using Operands = KeyOperands<C>;
   using OwnQuery = Query<Keys, C::D, C::QTerms>;
   static constexpr int halves = C::eights / 4;
+  static_assert(C::threads == 128 || late_scales, "warps without rows load scales, too");
   static_assert(C::threads / 32 * C::Rows * OwnQuery::bytes == shared.query_bytes,
                 "as the host has it");
 
@@ -209,11 +210,9 @@ class Attention {
       __syncthreads();  // V is widened
       fill_values(i + 1);
       if (works()) multiply<0>(p[0], wide);
-      if (works()) {
+      if (works()) {  // not one with the line above: ptxas would spill
         find<Whole, 1>(i, stage, p[apart]);
         multiply<1>(p[apart], wide);
-      } else if constexpr (!late_scales) {
-        load_scales_of(i + 1);
       }
       if constexpr (late_scales) load_scales_of(i + 1);
     }
