@@ -14,7 +14,7 @@
 #include "host_memory.hpp"
 #include "layouts/kv_page.hpp"
 #include "memory_limits.hpp"
-#include "core/kv_cache_view.hpp"
+#include "seam/kv_cache_view.hpp"
 #include "reference/matmul.hpp"
 
 namespace microscale::bench {

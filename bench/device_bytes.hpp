@@ -5,7 +5,7 @@
 #include <cstdint>
 #include <vector>
 
-#include "cuda/device.hpp"
+#include "cuda/device/device.hpp"
 
 namespace microscale::cuda {
 

@@ -9,8 +9,8 @@
 #include <string>
 #include <vector>
 
-#include "cuda/kernel_images.hpp"
-#include "cuda/operations.hpp"
+#include "cuda/device/kernel_images.hpp"
+#include "cuda/quantize/operations.hpp"
 #include "emulator/device.hpp"
 #include "microscale/emulator.hpp"
 #include "microscale/quantize.hpp"

@@ -2,7 +2,7 @@
 #pragma once
 
 #include "cpu_attention.hpp"
-#include "cuda/device.hpp"
+#include "cuda/device/device.hpp"
 
 namespace microscale::cuda {
 

@@ -14,7 +14,7 @@
 #include "gpu_timing.hpp"
 #include "layouts/kv_page.hpp"
 #include "microscale/error.hpp"
-#include "core/kv_cache_view.hpp"
+#include "seam/kv_cache_view.hpp"
 
 namespace microscale::cuda {
 namespace {

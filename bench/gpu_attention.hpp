@@ -6,7 +6,7 @@
 #include <vector>
 
 #include "cpu_attention.hpp"
-#include "cuda/device.hpp"
+#include "cuda/device/device.hpp"
 #include "gpu_matmul.hpp"
 #include "microscale/context.hpp"
 

@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <cmath>
 
-#include "cuda/attention.hpp"
+#include "cuda/attention/attention.hpp"
 #include "device_bytes.hpp"
 #include "formats/random.hpp"
 #include "gpu_attention.hpp"

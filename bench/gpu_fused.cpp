@@ -1,8 +1,8 @@
 // The cases of the fused producers: SiLU*up, RMSNorm with and without a residual, Hadamard.
 #include <fmt/format.h>
 
-#include "cuda/kernel_choice.hpp"
-#include "cuda/kernel_names.hpp"
+#include "cuda/quantize/kernel_choice.hpp"
+#include "cuda/quantize/kernel_names.hpp"
 #include "gpu_timing.hpp"
 #include "microscale/error.hpp"
 #include "microscale/fused.hpp"

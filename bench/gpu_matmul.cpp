@@ -2,10 +2,10 @@
 
 #include <algorithm>
 
-#include "cuda/args.hpp"
-#include "cuda/kernel_choice.hpp"
-#include "cuda/launch.hpp"
-#include "cuda/matmul_peak.hpp"
+#include "cuda/quantize/args.hpp"
+#include "cuda/quantize/kernel_choice.hpp"
+#include "cuda/device/launch.hpp"
+#include "cuda/matmul/peak.hpp"
 #include "gpu_timing.hpp"
 #include "matmul_operands.hpp"
 #include "microscale/error.hpp"

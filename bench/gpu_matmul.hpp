@@ -5,7 +5,7 @@
 #include <string>
 #include <vector>
 
-#include "cuda/device.hpp"
+#include "cuda/device/device.hpp"
 #include "matmul_cases.hpp"
 #include "result.hpp"
 

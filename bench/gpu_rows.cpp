@@ -3,7 +3,7 @@
 
 #include <algorithm>
 
-#include "cuda/kernel_choice.hpp"
+#include "cuda/quantize/kernel_choice.hpp"
 #include "gpu_timing.hpp"
 #include "microscale/error.hpp"
 #include "microscale/quantize.hpp"

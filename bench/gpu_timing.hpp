@@ -7,7 +7,7 @@
 #include <string_view>
 #include <vector>
 
-#include "cuda/device.hpp"
+#include "cuda/device/device.hpp"
 #include "device_bytes.hpp"
 #include "microscale/format.hpp"
 

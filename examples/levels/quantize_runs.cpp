@@ -6,8 +6,8 @@
 #include <random>
 #include <stdexcept>
 
-#include "cuda/kernel_choice.hpp"
-#include "cuda/kernels.hpp"
+#include "cuda/quantize/kernel_choice.hpp"
+#include "cuda/device/kernels.hpp"
 #include "formats/half.hpp"
 
 namespace levels {

@@ -20,13 +20,14 @@ enum class Treatment : std::uint8_t {
 };
 
 struct TensorPlan {
-  std::string name;    ///< in the input
-  std::string dtype;   ///< as stored: "F32", "BF16", ...
+  std::string name;   ///< in the input
+  std::string dtype;  ///< as stored: "F32", "BF16", ...
   std::vector<std::int64_t> shape;
   Treatment treatment = Treatment::copy;
-  std::string reason;  ///< why, in words: "linear weight", "embedding", "K = 30 is no multiple of 32"
-  std::string group;   ///< tensors with the same non-empty group share one NVFP4 global scale
-  std::string file;    ///< of the output
+  std::string
+      reason;  ///< why, in words: "linear weight", "embedding", "K = 30 is no multiple of 32"
+  std::string group;  ///< tensors with the same non-empty group share one NVFP4 global scale
+  std::string file;   ///< of the output
   std::int64_t bytes_before = 0;
   std::int64_t bytes_after = 0;
 };
@@ -37,38 +38,41 @@ struct QuantizeModelOptions {
   Format format = Format::nvfp4;
   Numerics numerics;
   std::vector<std::string> include;  ///< if not empty, only these; globs, or "re:" and a regular
-  std::vector<std::string> ignore;   ///< expression matched from the start; beyond the default ignores
-  std::filesystem::path importance;  ///< safetensors with E[x^2] per input column, F32 [K], by module name
-  int threads = 0;                            ///< 0: all cores
+  std::vector<std::string>
+      ignore;  ///< expression matched from the start; beyond the default ignores
+  std::filesystem::path
+      importance;   ///< safetensors with E[x^2] per input column, F32 [K], by module name
+  int threads = 0;  ///< 0: all cores
   std::int64_t max_memory = std::int64_t{1} << 30;  ///< bytes of resident memory to stay under
-  std::vector<int> gpus{};           ///< GPUs to quantize on, counted from 0; empty: on the CPU. The same
-                                     ///< bytes; what GPUs do not offer is done on the CPU. They become
-                                     ///< the calling thread's current device, as select_device makes them
-  bool resume = false;               ///< continue an interrupted run of the same input and options
+  std::vector<int> gpus{};  ///< GPUs to quantize on, counted from 0; empty: on the CPU. The same
+                            ///< bytes; what GPUs do not offer is done on the CPU. They become
+                            ///< the calling thread's current device, as select_device makes them
+  bool resume = false;      ///< continue an interrupted run of the same input and options
 };
 
 struct ConversionPlan {
-  std::vector<TensorPlan> tensors;           ///< in the order of the input
-  std::vector<std::string> copied_files;     ///< tokenizer and the like
-  std::vector<std::string> dropped_files;    ///< other weight formats, left out
-  std::int64_t bytes_before = 0;             ///< of tensors
+  std::vector<TensorPlan> tensors;         ///< in the order of the input
+  std::vector<std::string> copied_files;   ///< tokenizer and the like
+  std::vector<std::string> dropped_files;  ///< other weight formats, left out
+  std::int64_t bytes_before = 0;           ///< of tensors
   std::int64_t bytes_after = 0;
-  std::int64_t disk_needed = 0;              ///< everything that will be written
+  std::int64_t disk_needed = 0;  ///< everything that will be written
   std::int64_t disk_free = 0;
-  std::string computed_on;                   ///< in words: "the CPU", "GPU 0 (NVIDIA H200, sm_90a)"
+  std::string computed_on;  ///< in words: "the CPU", "GPU 0 (NVIDIA H200, sm_90a)"
 };
 
-/// Called from any one thread at a time, first before the work begins, with the bytes that an earlier run
-/// has done; return false to stop (Error{interrupted}; resume later).
+/// Called from any one thread at a time, first before the work begins, with the bytes that an
+/// earlier run has done; return false to stop (Error{interrupted}; resume later).
 using ProgressCallback =
     std::function<bool(std::int64_t bytes_done, std::int64_t bytes_total, std::string_view item)>;
 
 /// What quantize_model would do; reads headers only. Throws Error.
 ConversionPlan plan_quantize_model(const QuantizeModelOptions& options);
 
-/// Converts. The output has the same bytes at any thread count and memory limit. No file carries its final
-/// name before it is complete, config.json is the last. Throws Error.
-ConversionPlan quantize_model(const QuantizeModelOptions& options, const ProgressCallback& progress = {});
+/// Converts. The output has the same bytes at any thread count and memory limit. No file carries
+/// its final name before it is complete, config.json is the last. Throws Error.
+ConversionPlan quantize_model(const QuantizeModelOptions& options,
+                              const ProgressCallback& progress = {});
 
 /// Expands a quantized folder to dense `dtype` weights under the original names. Throws Error.
 void dequantize_model(const std::filesystem::path& input, const std::filesystem::path& output,

@@ -135,7 +135,7 @@ struct LaunchOptions {
   int threads = 0;          ///< of the host; 0: all cores
   bool races = true;        ///< look for races, missing waits and fences
   bool statistics = false;  ///< count executions, sectors and bank conflicts of each instruction
-  TraceRequest trace = {};       ///< counts as well, as statistics does
+  TraceRequest trace = {};  ///< counts as well, as statistics does
 };
 
 struct LaunchRequest {

@@ -19,8 +19,8 @@ enum class ErrorCode {
 /// Stable lower-case name of a code, for JSON ("bad_input").
 const char* to_string(ErrorCode code);
 
-/// Thrown by every public function. `what()` is one sentence that says which operation failed, what it
-/// was given, what it wanted, and how to mend it.
+/// Thrown by every public function. `what()` is one sentence that says which operation failed, what
+/// it was given, what it wanted, and how to mend it.
 class Error : public std::runtime_error {
  public:
   Error(ErrorCode code, const std::string& message) : std::runtime_error(message), code_(code) {}

@@ -14,8 +14,8 @@ enum class DType : std::uint8_t { f32, f16, bf16 };
 
 /// Bytes of one element.
 constexpr std::int64_t size_of(DType type) { return type == DType::f32 ? 4 : 2; }
-std::string_view to_string(DType type);                    ///< "f32", "f16", "bf16"
-std::optional<DType> parse_dtype(std::string_view name);   ///< also "fp32", "float16", ...
+std::string_view to_string(DType type);                   ///< "f32", "f16", "bf16"
+std::optional<DType> parse_dtype(std::string_view name);  ///< also "fp32", "float16", ...
 
 /// A code's numeric type. Bits of sign, exponent and mantissa are in the name.
 enum class Element : std::uint8_t { e2m1, e4m3, e5m2, e2m3, e3m2, int8, e3m0, nf4 };
@@ -35,13 +35,14 @@ struct FormatInfo {
   Format format;
   std::string_view name;  ///< "mxfp4", "mxfp8_e5m2", ...
   Element element;
-  int block;              ///< elements that share one scale
-  int code_bits;          ///< bits of one stored code: 4 or 8 (6-bit codes take a byte each)
-  bool e8m0_scale;        ///< true: power-of-two scale byte; false: E4M3 scale and a global scale
+  int block;                ///< elements that share one scale
+  int code_bits;            ///< bits of one stored code: 4 or 8 (6-bit codes take a byte each)
+  bool e8m0_scale;          ///< true: power-of-two scale byte; false: E4M3 scale and a global scale
   double bits_per_element;  ///< codes and scales as stored
 };
 
-const FormatInfo& info(Format format);  ///< throws Error{invalid_argument} for what is none of these
+const FormatInfo& info(
+    Format format);  ///< throws Error{invalid_argument} for what is none of these
 std::span<const FormatInfo> all_formats();
 /// By name; "mxfp8" is mxfp8_e4m3. Nothing for an unknown name.
 std::optional<Format> parse_format(std::string_view name);

@@ -35,10 +35,10 @@ namespace microscale {
 /// page_stride + head * head_stride + token * token_stride (bytes).
 ///
 /// Backend::cuda wants codes with all strides at multiples of 16 bytes. Scales may lie anywhere for
-/// append_kv, and for plain attention on compute capability 9.0. With few queries that is fast where
-/// they lie as records have them: at multiples of 16 bytes, tokens side by side. So they must lie for
-/// BF16 copies, a mean of K, a Hadamard transform and several splits, and on Blackwell (where q is
-/// block-scaled, or the accuracy not `storage`: at multiples of 4 bytes).
+/// append_kv, and for plain attention on compute capability 9.0. With few queries that is fast
+/// where they lie as records have them: at multiples of 16 bytes, tokens side by side. So they must
+/// lie for BF16 copies, a mean of K, a Hadamard transform and several splits, and on Blackwell
+/// (where q is block-scaled, or the accuracy not `storage`: at multiples of 4 bytes).
 struct KvPart {
   std::uint8_t* data = nullptr;
   std::int64_t page_stride = 0, head_stride = 0, token_stride = 0;
@@ -92,8 +92,9 @@ struct KvPageShape {
 };
 
 /// The view of `memory`, pages * shape.page_bytes() bytes at a multiple of 16 that hold whole
-/// records, page by page, head by head. Format, kv heads, d, page size, pages and the four parts are
-/// set; batch, lengths, page table, global scales and the rest are for the caller. Throws Error.
+/// records, page by page, head by head. Format, kv heads, d, page size, pages and the four parts
+/// are set; batch, lengths, page table, global scales and the rest are for the caller. Throws
+/// Error.
 KvCache kv_cache_of_records(const KvPageShape& shape, std::span<std::uint8_t> memory);
 
 /// How the scales of V lie in the pages. Kernels here take linear ones.
@@ -106,8 +107,8 @@ enum class KvScaleLayout : std::uint8_t {
 };
 
 /// Turns V's scales of all pages of an NVFP4 cache in host memory from one of these to the other,
-/// in place; strides stay. Pages, sizes and the four parts must be set; lengths are not read. d is a
-/// multiple of 64. Throws Error: unsupported for Backend::cuda.
+/// in place; strides stay. Pages, sizes and the four parts must be set; lengths are not read. d is
+/// a multiple of 64. Throws Error: unsupported for Backend::cuda.
 void repack_v_scales(const KvCache& cache, KvScaleLayout from, KvScaleLayout to,
                      const Context& context = {});
 

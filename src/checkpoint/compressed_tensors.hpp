@@ -28,9 +28,9 @@ float stored_global_scale(float decode_multiplier);
 /// Success, or why no checkpoint can hold the format.
 Status check_container(Format format);
 
-/// `config_text` (empty: none) with quantization_config added and the model's type (torch_dtype, or dtype
-/// where that stands) set to bfloat16, what loaders decompress to; every other key stays, in order.
-/// `ignore`: names of the linear layers left as they are.
+/// `config_text` (empty: none) with quantization_config added and the model's type (torch_dtype, or
+/// dtype where that stands) set to bfloat16, what loaders decompress to; every other key stays, in
+/// order. `ignore`: names of the linear layers left as they are.
 Result<std::string> with_quantization_config(std::string_view config_text, Format format,
                                              const std::vector<std::string>& ignore);
 

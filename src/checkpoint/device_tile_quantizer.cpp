@@ -4,7 +4,7 @@
 
 #include <cstring>
 
-#include "cuda/operations.hpp"
+#include "cuda/quantize/operations.hpp"
 #include "formats/compat.hpp"
 #include "microscale/error.hpp"
 

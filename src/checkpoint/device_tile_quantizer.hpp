@@ -5,7 +5,7 @@
 #include <string_view>
 
 #include "checkpoint/tile_quantizer.hpp"
-#include "cuda/device.hpp"
+#include "cuda/device/device.hpp"
 
 namespace microscale {
 

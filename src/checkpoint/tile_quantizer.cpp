@@ -5,7 +5,7 @@
 #include <vector>
 
 #include "checkpoint/device_tile_quantizer.hpp"
-#include "cuda/kernels.hpp"
+#include "cuda/device/kernels.hpp"
 #include "microscale/error.hpp"
 
 namespace microscale {

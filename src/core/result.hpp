@@ -1,5 +1,6 @@
 // Result<T>: what parsers return inside the library, a value or one sentence about what is wrong.
-// Exceptions start at the public boundary: `take(std::move(result))` throws the failure as an Error.
+// Exceptions start at the public boundary: `take(std::move(result))` throws the failure as an
+// Error.
 #pragma once
 
 #include <string>

@@ -1,7 +1,7 @@
 // What the vector kernels take on; the rest is another table's.
 #pragma once
 
-#include "core/kernel_table.hpp"
+#include "seam/kernel_table.hpp"
 
 namespace microscale::cpu {
 

@@ -4,7 +4,7 @@
 
 #include <cstdint>
 
-#include "core/kernel_table.hpp"
+#include "seam/kernel_table.hpp"
 
 namespace microscale::cpu {
 

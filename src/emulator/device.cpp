@@ -13,8 +13,8 @@
 
 #include "core/backend_name.hpp"
 #include "core/threads.hpp"
-#include "cuda/kernel_images.hpp"
-#include "cuda/kernels.hpp"
+#include "cuda/device/kernel_images.hpp"
+#include "cuda/device/kernels.hpp"
 #include "emulator/memory/tensor_map.hpp"
 #include "emulator/public_state.hpp"
 #include "microscale/error.hpp"

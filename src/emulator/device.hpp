@@ -1,12 +1,12 @@
-// The machine behind the seam of src/cuda/device.hpp: the CUDA operations run on it as on a GPU.
-// What it finds in a kernel becomes an Error.
+// The machine behind the seam of src/cuda/device/device.hpp: the CUDA operations run on it as on a
+// GPU. What it finds in a kernel becomes an Error.
 #pragma once
 
 #include <memory>
 #include <set>
 #include <string>
 
-#include "cuda/device.hpp"
+#include "cuda/device/device.hpp"
 #include "microscale/emulator.hpp"
 
 namespace microscale::emulator {

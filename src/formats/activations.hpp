@@ -6,7 +6,7 @@
 //               t = 2 sqrt(2 / pi) (x + 0.044715 x^3) = x (1.5957691 + 0.0713548 x^2)
 #pragma once
 
-#include "core/host_device.hpp"
+#include "formats/host_device.hpp"
 #include "formats/arithmetic.hpp"
 
 namespace microscale {

@@ -1,19 +1,20 @@
-// The arithmetic behind every byte-exact function that is more than a comparison: the same FP32 result on
-// a host and in a CUDA kernel. `expf`, `rsqrtf` and a plain division may become approximate instructions
-// on a GPU, and a compiler may fuse or split a multiply-add; nothing here leaves either to chance.
+// The arithmetic behind every byte-exact function that is more than a comparison: the same FP32
+// result on a host and in a CUDA kernel. `expf`, `rsqrtf` and a plain division may become
+// approximate instructions on a GPU, and a compiler may fuse or split a multiply-add; nothing here
+// leaves either to chance.
 #pragma once
 
 #include <bit>
 #include <cstdint>
 #include <type_traits>
 
-#include "core/host_device.hpp"
+#include "formats/host_device.hpp"
 
 namespace microscale {
 namespace detail {
 
-// a * b + c with one rounding, for constant evaluation: the product is exact in double, the sum is rounded
-// to odd in double, and rounding that to float is then the correct single rounding.
+// a * b + c with one rounding, for constant evaluation: the product is exact in double, the sum is
+// rounded to odd in double, and rounding that to float is then the correct single rounding.
 constexpr float fma_constexpr(float a, float b, float c) {
   const double product = static_cast<double>(a) * b, addend = c;
   const double sum = product + addend;
@@ -45,8 +46,9 @@ MICROSCALE_HD constexpr float divide(float a, float b) {
 #endif
 }
 
-/// 2^x within 1 unit in the last place (2 where the result is subnormal); 0 below -150, infinity from 128.
-/// Seven fused multiply-adds on the fraction in [-1/2, 1/2], then the exponent by integer addition.
+/// 2^x within 1 unit in the last place (2 where the result is subnormal); 0 below -150, infinity
+/// from 128. Seven fused multiply-adds on the fraction in [-1/2, 1/2], then the exponent by integer
+/// addition.
 MICROSCALE_HD constexpr float exp2_exact(float x) {
   if (!(x == x)) return x;
   if (x >= 128.0f) return std::bit_cast<float>(0x7F800000u);
@@ -67,7 +69,8 @@ MICROSCALE_HD constexpr float exp2_exact(float x) {
     return std::bit_cast<float>(std::bit_cast<std::uint32_t>(p) +
                                 (static_cast<std::uint32_t>(exponent) << 23));
   return std::bit_cast<float>(std::bit_cast<std::uint32_t>(p) +
-                              (static_cast<std::uint32_t>(exponent + 64) << 23)) * 0x1p-64f;
+                              (static_cast<std::uint32_t>(exponent + 64) << 23)) *
+         0x1p-64f;
 }
 
 /// The smaller of two numbers; where a is NaN, b.
@@ -79,8 +82,9 @@ MICROSCALE_HD constexpr float smaller_number(float a, float b) {
 #endif
 }
 
-/// e^-x for x >= -87, relative error below 2^-22 + |x| * 2^-24; some positive number below 2^-115 from 80
-/// on, and for NaN. Without a branch, for sums with 1: three steps to the fraction of -x / ln 2 in
+/// e^-x for x >= -87, relative error below 2^-22 + |x| * 2^-24; some positive number below 2^-115
+/// from 80 on, and for NaN. Without a branch, for sums with 1: three steps to the fraction of -x /
+/// ln 2 in
 /// [-1/2, 1/2], a polynomial of degree 5 for 2^fraction, the exponent by integer addition.
 MICROSCALE_HD constexpr float exp_of_negative(float x) {
   constexpr float log2_e = 1.44269502f, rounder = 12582912.0f;  // 1.5 * 2^23: rounds to an integer
@@ -97,8 +101,9 @@ MICROSCALE_HD constexpr float exp_of_negative(float x) {
                               (std::bit_cast<std::uint32_t>(shifted) << 23));
 }
 
-/// 1 / x within 2 units in the last place, for x in [2^-125, 2^125]: an integer subtraction gives it to 5 %,
-/// one step to 0.2 %, one of third order the rest. Six instructions, none of them a division.
+/// 1 / x within 2 units in the last place, for x in [2^-125, 2^125]: an integer subtraction gives
+/// it to 5 %, one step to 0.2 %, one of third order the rest. Six instructions, none of them a
+/// division.
 MICROSCALE_HD constexpr float reciprocal_close(float x) {
   float y = std::bit_cast<float>(0x7EF31000u - std::bit_cast<std::uint32_t>(x));
   y = y * fused_multiply_add(-x, y, 2.00127649f);
@@ -106,8 +111,8 @@ MICROSCALE_HD constexpr float reciprocal_close(float x) {
   return y * fused_multiply_add(rest, rest, 0.75f);
 }
 
-/// 1 / sqrt(x) within 2 units in the last place, for normal x: a shifted subtraction gives it to 4 %, two
-/// steps of third order the rest. 0 for infinity, a large number for 0, NaN for NaN.
+/// 1 / sqrt(x) within 2 units in the last place, for normal x: a shifted subtraction gives it to 4
+/// %, two steps of third order the rest. 0 for infinity, a large number for 0, NaN for NaN.
 MICROSCALE_HD constexpr float inverse_square_root_close(float x) {
   float y = std::bit_cast<float>(0x5F3759DFu - (std::bit_cast<std::uint32_t>(x) >> 1));
   for (int step = 0; step < 2; ++step) {
@@ -117,8 +122,9 @@ MICROSCALE_HD constexpr float inverse_square_root_close(float x) {
   return x > 0x1.fffffep127f ? 0.0f : y;
 }
 
-/// The order in which every block sum is taken: each eight consecutive terms one after another, starting
-/// from zero, then neighbouring partial sums in pairs. `accumulate(sum, i)` returns the sum with term i in.
+/// The order in which every block sum is taken: each eight consecutive terms one after another,
+/// starting from zero, then neighbouring partial sums in pairs. `accumulate(sum, i)` returns the
+/// sum with term i in.
 template <int Count, class Accumulate>
 MICROSCALE_HD constexpr float block_sum(Accumulate&& accumulate) {
   static_assert(Count == 8 || Count == 16 || Count == 32, "a block has 16 or 32 elements");

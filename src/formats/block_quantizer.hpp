@@ -4,7 +4,7 @@
 #include <bit>
 #include <cstdint>
 
-#include "core/host_device.hpp"
+#include "formats/host_device.hpp"
 #include "formats/arithmetic.hpp"
 #include "formats/e8m0.hpp"
 #include "formats/elements.hpp"
@@ -33,17 +33,19 @@ MICROSCALE_HD constexpr BlockRange block_range(const float* values) {
   bool has_nan = false;
   for (int i = 0; i < Count; ++i) {
     const std::uint32_t magnitude = std::bit_cast<std::uint32_t>(values[i]) & 0x7FFFFFFFu;
-    if (magnitude > 0x7F800000u) has_nan = true;
-    else if (magnitude > largest) largest = magnitude;
+    if (magnitude > 0x7F800000u)
+      has_nan = true;
+    else if (magnitude > largest)
+      largest = magnitude;
   }
   return {std::bit_cast<float>(largest), has_nan};
 }
 
-/// Sum of squared (or absolute) rounding errors of values * multiplier, in units of the scaled values,
-/// rounded to nearest even whatever the rounding of the call. Weights may be null (all 1).
+/// Sum of squared (or absolute) rounding errors of values * multiplier, in units of the scaled
+/// values, rounded to nearest even whatever the rounding of the call. Weights may be null (all 1).
 template <class Codec, int Count>
-MICROSCALE_HD constexpr float block_error(const float* values, const float* weights, float multiplier,
-                                          bool absolute) {
+MICROSCALE_HD constexpr float block_error(const float* values, const float* weights,
+                                          float multiplier, bool absolute) {
   return block_sum<Count>([&](float sum, int i) {
     const float scaled = values[i] * multiplier;
     const float error = scaled - Codec::decode(Codec::encode(scaled, Rounding::nearest_even));
@@ -55,11 +57,11 @@ MICROSCALE_HD constexpr float block_error(const float* values, const float* weig
   });
 }
 
-/// The E8M0 byte of a block whose range is finite. The search keeps the lower byte unless the next one
-/// has the smaller error (errors in units of the lower scale squared).
+/// The E8M0 byte of a block whose range is finite. The search keeps the lower byte unless the next
+/// one has the smaller error (errors in units of the lower scale squared).
 template <class Codec>
-MICROSCALE_HD constexpr std::uint8_t choose_e8m0(const float* values, const float* weights, float amax,
-                                                 ScaleRule rule) {
+MICROSCALE_HD constexpr std::uint8_t choose_e8m0(const float* values, const float* weights,
+                                                 float amax, ScaleRule rule) {
   const std::uint8_t byte = e8m0_from_amax<Codec>(rule, amax);
   if (rule != ScaleRule::search || byte == e8m0_max || amax == 0) return byte;
   const float lower = block_error<Codec, 32>(values, weights, inverse_e8m0(byte), false);
@@ -67,9 +69,9 @@ MICROSCALE_HD constexpr std::uint8_t choose_e8m0(const float* values, const floa
   return upper < lower ? byte + 1 : byte;
 }
 
-/// The E4M3 scale code of a block whose range is finite. Searches try codes in ascending order and keep
-/// the first of equal errors (error sum times scale squared); 4-over-6 keeps 6 on a tie. A block that is
-/// not all zero gets a scale above 0 from a search; `nearest` may underflow to 0.
+/// The E4M3 scale code of a block whose range is finite. Searches try codes in ascending order and
+/// keep the first of equal errors (error sum times scale squared); 4-over-6 keeps 6 on a tie. A
+/// block that is not all zero gets a scale above 0 from a search; `nearest` may underflow to 0.
 MICROSCALE_HD constexpr std::uint8_t choose_nvfp4_scale(const float* values, const float* weights,
                                                         float amax, const BlockContext& context) {
   if (amax == 0) return 0;
@@ -93,8 +95,10 @@ MICROSCALE_HD constexpr std::uint8_t choose_nvfp4_scale(const float* values, con
       first = nearest - nvfp4_window_below > 1 ? nearest - nvfp4_window_below : 1;
       last = nearest + nvfp4_window_above < last ? nearest + nvfp4_window_above : last;
       break;
-    case ScaleRule::full: break;
-    default: return nearest;
+    case ScaleRule::full:
+      break;
+    default:
+      return nearest;
   }
   int best = first;
   float least = error(static_cast<std::uint8_t>(first), false);

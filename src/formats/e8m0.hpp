@@ -1,11 +1,11 @@
-// E8M0: a scale that is a power of two, byte b = 2^(b - 127), 255 = NaN; and the rules that choose the
-// byte from a block's largest magnitude. docs/formats/numerics.md tabulates them.
+// E8M0: a scale that is a power of two, byte b = 2^(b - 127), 255 = NaN; and the rules that choose
+// the byte from a block's largest magnitude. docs/formats/numerics.md tabulates them.
 #pragma once
 
 #include <bit>
 #include <cstdint>
 
-#include "core/host_device.hpp"
+#include "formats/host_device.hpp"
 #include "formats/half.hpp"
 #include "microscale/numerics.hpp"
 
@@ -24,7 +24,8 @@ MICROSCALE_HD constexpr float decode_e8m0(std::uint8_t byte) {
   return byte == e8m0_nan ? canonical_nan() : power_of_two(static_cast<int>(byte) - 127);
 }
 
-/// What an element is multiplied by before it is encoded: 1 / decode_e8m0(byte), exact. byte <= 254.
+/// What an element is multiplied by before it is encoded: 1 / decode_e8m0(byte), exact. byte <=
+/// 254.
 MICROSCALE_HD constexpr float inverse_e8m0(std::uint8_t byte) {
   return power_of_two(127 - static_cast<int>(byte));
 }
@@ -50,13 +51,15 @@ MICROSCALE_HD constexpr Magnitude split(float amax) {
   return {exponent, fraction};
 }
 
-/// The byte that `rule` gives for a block of largest magnitude `amax` (finite, >= 0), clamped to [0, 254].
-/// For `search` this is the lower of its two candidates (the floor byte). Codec: the element's.
+/// The byte that `rule` gives for a block of largest magnitude `amax` (finite, >= 0), clamped to
+/// [0, 254]. For `search` this is the lower of its two candidates (the floor byte). Codec: the
+/// element's.
 template <class Codec>
 MICROSCALE_HD constexpr std::uint8_t e8m0_from_amax(ScaleRule rule, float amax) {
   if (amax == 0) return rule == ScaleRule::amax_ceil ? 127 : 0;
   const Magnitude m = split(amax);
-  // amax plus half a unit of the element's last mantissa bit, then the exponent: a carry means "round up".
+  // amax plus half a unit of the element's last mantissa bit, then the exponent: a carry means
+  // "round up".
   const auto carries = [&](int mantissa_bits, std::uint32_t less) {
     return m.fraction + (1u << (22 - mantissa_bits)) - less >= 0x800000u;
   };
@@ -64,14 +67,29 @@ MICROSCALE_HD constexpr std::uint8_t e8m0_from_amax(ScaleRule rule, float amax) 
       std::bit_cast<std::uint32_t>(Codec::max_value) & 0x7FFFFFu;
   int exponent = m.exponent - Codec::emax;
   switch (rule) {
-    case ScaleRule::ceil: exponent += m.fraction != 0; break;
-    case ScaleRule::rceil: exponent += m.fraction > largest_fraction; break;
-    case ScaleRule::even: exponent += carries(Codec::mantissa_bits, 0); break;
-    case ScaleRule::even_down: exponent += carries(Codec::mantissa_bits, 1); break;
-    case ScaleRule::even_1bit: exponent += carries(1, 0); break;
-    case ScaleRule::amax_ceil: exponent = m.exponent + (m.fraction != 0); break;
-    case ScaleRule::amax_floor: exponent = m.exponent; break;
-    default: break;  // floor, search
+    case ScaleRule::ceil:
+      exponent += m.fraction != 0;
+      break;
+    case ScaleRule::rceil:
+      exponent += m.fraction > largest_fraction;
+      break;
+    case ScaleRule::even:
+      exponent += carries(Codec::mantissa_bits, 0);
+      break;
+    case ScaleRule::even_down:
+      exponent += carries(Codec::mantissa_bits, 1);
+      break;
+    case ScaleRule::even_1bit:
+      exponent += carries(1, 0);
+      break;
+    case ScaleRule::amax_ceil:
+      exponent = m.exponent + (m.fraction != 0);
+      break;
+    case ScaleRule::amax_floor:
+      exponent = m.exponent;
+      break;
+    default:
+      break;  // floor, search
   }
   const int byte = exponent + 127;
   return static_cast<std::uint8_t>(byte < 0 ? 0 : byte > e8m0_max ? e8m0_max : byte);

@@ -1,6 +1,8 @@
-// The element types by name, each a codec with the same members, and `with_codec` to choose one at run time.
-//   decode(code) -> float, encode(value, rounding, random16) -> code, max_code, nan_code, code_count,
-//   sign_bit (0 if the code is no sign and magnitude), is_nan(code), mantissa_bits, max_value, emax.
+// The element types by name, each a codec with the same members, and `with_codec` to choose one at
+// run time.
+//   decode(code) -> float, encode(value, rounding, random16) -> code, max_code, nan_code,
+//   code_count, sign_bit (0 if the code is no sign and magnitude), is_nan(code), mantissa_bits,
+//   max_value, emax.
 #pragma once
 
 #include <array>
@@ -45,7 +47,8 @@ struct UE4M3 : Minifloat<4, 3, 7, Specials::nan_only, false> {
   static constexpr int emax = 8;
 };
 
-/// MXINT8's element: two's complement, value = code / 64, kept symmetric (-128 decodes, is never encoded).
+/// MXINT8's element: two's complement, value = code / 64, kept symmetric (-128 decodes, is never
+/// encoded).
 struct Int8 {
   static constexpr int mantissa_bits = 6;
   static constexpr int code_count = 256;
@@ -90,11 +93,22 @@ struct NF4 {
 
   MICROSCALE_HD static constexpr bool is_nan(std::uint8_t) { return false; }
   MICROSCALE_HD static constexpr float decode(std::uint8_t code) {
-    constexpr float values[16] = {
-        -1.0f, -0.6961928009986877f, -0.5250730514526367f, -0.39491748809814453f,
-        -0.28444138169288635f, -0.18477343022823334f, -0.09105003625154495f, 0.0f,
-        0.07958029955625534f, 0.16093020141124725f, 0.24611230194568634f, 0.33791524171829224f,
-        0.44070982933044434f, 0.5626170039176941f, 0.7229568362236023f, 1.0f};
+    constexpr float values[16] = {-1.0f,
+                                  -0.6961928009986877f,
+                                  -0.5250730514526367f,
+                                  -0.39491748809814453f,
+                                  -0.28444138169288635f,
+                                  -0.18477343022823334f,
+                                  -0.09105003625154495f,
+                                  0.0f,
+                                  0.07958029955625534f,
+                                  0.16093020141124725f,
+                                  0.24611230194568634f,
+                                  0.33791524171829224f,
+                                  0.44070982933044434f,
+                                  0.5626170039176941f,
+                                  0.7229568362236023f,
+                                  1.0f};
     return values[code & 15];
   }
   MICROSCALE_HD static constexpr std::uint8_t encode(float value, Rounding, std::uint32_t = 0) {
@@ -112,14 +126,22 @@ struct NF4 {
 template <class Function>
 constexpr auto with_codec(Element element, Function&& fn) {
   switch (element) {
-    case Element::e4m3: return fn(E4M3{});
-    case Element::e5m2: return fn(E5M2{});
-    case Element::e2m3: return fn(E2M3{});
-    case Element::e3m2: return fn(E3M2{});
-    case Element::int8: return fn(Int8{});
-    case Element::e3m0: return fn(E3M0{});
-    case Element::nf4: return fn(NF4{});
-    case Element::e2m1: break;
+    case Element::e4m3:
+      return fn(E4M3{});
+    case Element::e5m2:
+      return fn(E5M2{});
+    case Element::e2m3:
+      return fn(E2M3{});
+    case Element::e3m2:
+      return fn(E3M2{});
+    case Element::int8:
+      return fn(Int8{});
+    case Element::e3m0:
+      return fn(E3M0{});
+    case Element::nf4:
+      return fn(NF4{});
+    case Element::e2m1:
+      break;
   }
   return fn(E2M1{});
 }

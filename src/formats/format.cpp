@@ -22,9 +22,12 @@ constexpr std::array<FormatInfo, 7> formats{{
 
 std::string_view to_string(DType type) {
   switch (type) {
-    case DType::f32: return "f32";
-    case DType::f16: return "f16";
-    case DType::bf16: break;
+    case DType::f32:
+      return "f32";
+    case DType::f16:
+      return "f16";
+    case DType::bf16:
+      break;
   }
   return "bf16";
 }

@@ -5,7 +5,7 @@
 #include <bit>
 #include <cstdint>
 
-#include "core/host_device.hpp"
+#include "formats/host_device.hpp"
 #include "formats/arithmetic.hpp"
 #include "formats/nvfp4.hpp"
 

@@ -1,12 +1,12 @@
 // A small binary float: one template from which every element codec is made.
-// decode is exact; encode works on the bits of an FP32 value, so it is one rounding and the same on a
-// host and on a GPU.
+// decode is exact; encode works on the bits of an FP32 value, so it is one rounding and the same on
+// a host and on a GPU.
 #pragma once
 
 #include <bit>
 #include <cstdint>
 
-#include "core/host_device.hpp"
+#include "formats/host_device.hpp"
 #include "formats/half.hpp"
 #include "microscale/numerics.hpp"
 
@@ -19,8 +19,9 @@ enum class Specials : std::uint8_t {
   ieee,      // the top exponent holds infinity and NaNs (E5M2)
 };
 
-/// `base` plus significand / 2^shift rounded, for significand < 2^24 and 1 <= shift <= 40; "even" speaks of
-/// the sum. `random16` is used by stochastic rounding alone: up if the top 16 discarded bits plus it carry.
+/// `base` plus significand / 2^shift rounded, for significand < 2^24 and 1 <= shift <= 40; "even"
+/// speaks of the sum. `random16` is used by stochastic rounding alone: up if the top 16 discarded
+/// bits plus it carry.
 MICROSCALE_HD constexpr std::uint32_t round_shift(std::uint32_t base, std::uint32_t significand,
                                                   int shift, Rounding rounding,
                                                   std::uint32_t random16) {
@@ -30,11 +31,20 @@ MICROSCALE_HD constexpr std::uint32_t round_shift(std::uint32_t base, std::uint3
   const std::uint64_t half = std::uint64_t{1} << (shift - 1);
   bool up = false;
   switch (rounding) {
-    case Rounding::nearest_even: up = rest > half || (rest == half && (quotient & 1u)); break;
-    case Rounding::nearest_away: up = rest >= half; break;
-    case Rounding::nearest_toward_zero: up = rest > half; break;
-    case Rounding::toward_zero: break;
-    case Rounding::stochastic: up = ((rest << 16) >> shift) + random16 >= 0x10000u; break;
+    case Rounding::nearest_even:
+      up = rest > half || (rest == half && (quotient & 1u));
+      break;
+    case Rounding::nearest_away:
+      up = rest >= half;
+      break;
+    case Rounding::nearest_toward_zero:
+      up = rest > half;
+      break;
+    case Rounding::toward_zero:
+      break;
+    case Rounding::stochastic:
+      up = ((rest << 16) >> shift) + random16 >= 0x10000u;
+      break;
   }
   return quotient + up;
 }
@@ -46,9 +56,10 @@ struct Minifloat {
   static constexpr int code_count = 1 << (magnitude_bits + Signed);
   static constexpr std::uint8_t sign_bit = Signed ? 1u << magnitude_bits : 0u;
   /// Largest finite magnitude.
-  static constexpr std::uint8_t max_code =
-      (1u << magnitude_bits) - 1 -
-      (Special == Specials::nan_only ? 1u : Special == Specials::ieee ? (1u << MantissaBits) : 0u);
+  static constexpr std::uint8_t max_code = (1u << magnitude_bits) - 1 -
+                                           (Special == Specials::nan_only ? 1u
+                                            : Special == Specials::ieee   ? (1u << MantissaBits)
+                                                                          : 0u);
   /// What a NaN encodes to; the hardware's choice.
   static constexpr std::uint8_t nan_code =
       Special == Specials::none ? max_code : (1u << magnitude_bits) - 1;
@@ -68,7 +79,8 @@ struct Minifloat {
     const std::uint32_t exponent = magnitude >> MantissaBits;
     const std::uint32_t mantissa = magnitude & ((1u << MantissaBits) - 1);
     if (exponent == 0) {
-      const float unit = std::bit_cast<float>(static_cast<std::uint32_t>(128 - Bias - MantissaBits) << 23);
+      const float unit =
+          std::bit_cast<float>(static_cast<std::uint32_t>(128 - Bias - MantissaBits) << 23);
       const float value = static_cast<float>(mantissa) * unit;  // exact
       return std::bit_cast<float>(sign | std::bit_cast<std::uint32_t>(value));
     }
@@ -76,8 +88,8 @@ struct Minifloat {
                                 (mantissa << (23 - MantissaBits)));
   }
 
-  /// `value` rounded to a code; beyond the largest magnitude it saturates. An unsigned type takes every
-  /// negative value to 0. `random16` in [0, 65535].
+  /// `value` rounded to a code; beyond the largest magnitude it saturates. An unsigned type takes
+  /// every negative value to 0. `random16` in [0, 65535].
   MICROSCALE_HD static constexpr std::uint8_t encode(float value, Rounding rounding,
                                                      std::uint32_t random16 = 0) {
     const auto bits = std::bit_cast<std::uint32_t>(value);

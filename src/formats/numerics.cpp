@@ -88,7 +88,9 @@ std::string_view to_string(ScaleRule rule) { return name_of(rule_names, rule); }
 std::string_view to_string(Rounding rounding) { return name_of(roundings, rounding); }
 std::string_view to_string(Compat compat) { return name_of(compats, compat); }
 
-std::optional<ScaleRule> parse_scale_rule(std::string_view name) { return value_of(rule_names, name); }
+std::optional<ScaleRule> parse_scale_rule(std::string_view name) {
+  return value_of(rule_names, name);
+}
 std::optional<Rounding> parse_rounding(std::string_view name) { return value_of(roundings, name); }
 std::optional<Compat> parse_compat(std::string_view name) { return value_of(compats, name); }
 

@@ -4,7 +4,7 @@
 
 #include <cstdint>
 
-#include "core/host_device.hpp"
+#include "formats/host_device.hpp"
 #include "formats/arithmetic.hpp"
 #include "formats/elements.hpp"
 
@@ -18,8 +18,8 @@ inline constexpr float largest_float = 0x1.fffffep127f;
 inline constexpr int nvfp4_window_below = 3;
 inline constexpr int nvfp4_window_above = 6;
 
-/// Per tensor: what a block's largest magnitude is multiplied by to give its E4M3 scale. Two roundings,
-/// no division per block.
+/// Per tensor: what a block's largest magnitude is multiplied by to give its E4M3 scale. Two
+/// roundings, no division per block.
 MICROSCALE_HD constexpr float nvfp4_scale_factor(float global_scale) {
   return divide(1.0f, global_scale) * (1.0f / 6.0f);
 }
@@ -29,7 +29,8 @@ MICROSCALE_HD constexpr std::uint8_t nvfp4_nearest_scale(float amax, float scale
   return UE4M3::encode(amax * scale_factor, Rounding::nearest_even);
 }
 
-/// What an element is multiplied by before it is encoded; 0 for scale code 0, so such a block is zeros.
+/// What an element is multiplied by before it is encoded; 0 for scale code 0, so such a block is
+/// zeros.
 MICROSCALE_HD constexpr float nvfp4_multiplier(std::uint8_t scale, float global_scale) {
   if (scale == 0) return 0.0f;
   const float inverse = divide(1.0f, UE4M3::decode(scale) * global_scale);

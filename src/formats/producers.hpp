@@ -10,7 +10,7 @@
 #include <bit>
 #include <cstdint>
 
-#include "core/host_device.hpp"
+#include "formats/host_device.hpp"
 #include "formats/arithmetic.hpp"
 
 namespace microscale {

@@ -3,7 +3,7 @@
 
 #include <cstdint>
 
-#include "core/host_device.hpp"
+#include "formats/host_device.hpp"
 
 namespace microscale::container {
 
@@ -12,8 +12,8 @@ MICROSCALE_HD constexpr std::uint8_t pack(std::uint8_t code) {
 }
 MICROSCALE_HD constexpr std::uint8_t unpack(std::uint8_t byte) { return (byte >> 2) & 15; }
 
-/// Four packed codes (low 16 bits, the first in the lowest) as four containers, the first in the lowest
-/// byte.
+/// Four packed codes (low 16 bits, the first in the lowest) as four containers, the first in the
+/// lowest byte.
 MICROSCALE_HD constexpr std::uint32_t pack4(std::uint32_t codes) {
   const std::uint32_t pairs = (codes & 0xFFu) | (codes & 0xFF00u) << 8;  // a byte in each half
   return ((pairs & 0x000F000Fu) | (pairs & 0x00F000F0u) << 4) << 2;

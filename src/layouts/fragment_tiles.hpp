@@ -28,7 +28,7 @@
 
 #include <cstdint>
 
-#include "core/host_device.hpp"
+#include "formats/host_device.hpp"
 
 namespace microscale::fragment_tiles {
 

@@ -1,10 +1,11 @@
-// Which rows of a matrix are an expert's, and where the block scales of many experts lie in one buffer:
-// 128x4 tiles expert by expert, each padded to whole tiles; the same sums on a host and in a kernel.
+// Which rows of a matrix are an expert's, and where the block scales of many experts lie in one
+// buffer: 128x4 tiles expert by expert, each padded to whole tiles; the same sums on a host and in
+// a kernel.
 #pragma once
 
 #include <cstdint>
 
-#include "core/host_device.hpp"
+#include "formats/host_device.hpp"
 
 namespace microscale::grouped {
 
@@ -61,8 +62,8 @@ MICROSCALE_HD constexpr std::int64_t most_tile_rows(std::int64_t rows, std::int6
   return begun + (begun > 0 ? (rows - begun) / height : 0);
 }
 
-/// `before`, the tile rows of the experts in front of one with `count` rows; not so many that its own
-/// would lie behind the most there can be, as they might with offsets that decrease.
+/// `before`, the tile rows of the experts in front of one with `count` rows; not so many that its
+/// own would lie behind the most there can be, as they might with offsets that decrease.
 MICROSCALE_HD constexpr std::int64_t tile_rows_before(std::int64_t before, std::int64_t count,
                                                       std::int64_t rows, std::int64_t experts,
                                                       std::int64_t height) {

@@ -13,7 +13,7 @@
 
 #include <cstdint>
 
-#include "core/host_device.hpp"
+#include "formats/host_device.hpp"
 #include "microscale/kv_format.hpp"
 
 namespace microscale::kv_page {

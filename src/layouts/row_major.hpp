@@ -3,7 +3,7 @@
 
 #include <cstdint>
 
-#include "core/host_device.hpp"
+#include "formats/host_device.hpp"
 
 namespace microscale::row_major {
 

@@ -1,6 +1,6 @@
 // Scales in 512-byte tiles of 128 lines x 4 blocks, as block-scaled matrix instructions read them
-// (cuBLAS "1D block scaling factors layout", tcgen05). Inside a tile, lines 0, 32, 64, 96 lie side by
-// side, four scale bytes each:
+// (cuBLAS "1D block scaling factors layout", tcgen05). Inside a tile, lines 0, 32, 64, 96 lie side
+// by side, four scale bytes each:
 //
 //   byte   0..3      4..7      8..11     12..15    16..19 ...
 //   line   0         32        64        96        1      ...   (blocks 0..3 each)
@@ -11,7 +11,7 @@
 #include <cstdint>
 #include <cstring>
 
-#include "core/host_device.hpp"
+#include "formats/host_device.hpp"
 
 namespace microscale::tiled_128x4 {
 
@@ -27,8 +27,8 @@ MICROSCALE_HD constexpr std::int64_t offset(std::int64_t line, std::int64_t bloc
 }
 
 MICROSCALE_HD constexpr std::int64_t bytes(std::int64_t lines, std::int64_t blocks_per_line) {
-  return (lines + tile_lines - 1) / tile_lines * ((blocks_per_line + tile_blocks - 1) / tile_blocks) *
-         tile_bytes;
+  return (lines + tile_lines - 1) / tile_lines *
+         ((blocks_per_line + tile_blocks - 1) / tile_blocks) * tile_bytes;
 }
 
 /// The scales of a line, side by side.

@@ -11,7 +11,7 @@
 
 #include <cstdint>
 
-#include "core/host_device.hpp"
+#include "formats/host_device.hpp"
 
 namespace microscale::token_tiles {
 

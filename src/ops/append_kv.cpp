@@ -9,12 +9,12 @@
 #include <new>
 #include <vector>
 
-#include "core/kernel_table.hpp"
-#include "core/kv_cache_view.hpp"
+#include "seam/kernel_table.hpp"
+#include "seam/kv_cache_view.hpp"
 #include "core/out_of_memory.hpp"
-#include "core/row_kernels.hpp"
+#include "seam/row_kernels.hpp"
 #include "core/threads.hpp"
-#include "cuda/append_kv.hpp"
+#include "cuda/append_kv/append_kv.hpp"
 #include "formats/arithmetic.hpp"
 #include "formats/compat.hpp"
 #include "layouts/kv_page.hpp"

@@ -4,7 +4,7 @@
 #include <new>
 
 #include "core/out_of_memory.hpp"
-#include "cuda/attention.hpp"
+#include "cuda/attention/attention.hpp"
 #include "ops/attention_check.hpp"
 #include "ops/attention_run.hpp"
 

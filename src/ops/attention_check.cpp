@@ -8,7 +8,7 @@
 #include <cmath>
 #include <vector>
 
-#include "core/kv_cache_view.hpp"
+#include "seam/kv_cache_view.hpp"
 #include "layouts/kv_page.hpp"
 #include "microscale/error.hpp"
 #include "ops/check.hpp"

@@ -1,7 +1,7 @@
 // What attention refuses, and the call in the form in which it is run.
 #pragma once
 
-#include "core/attention_call.hpp"
+#include "seam/attention_call.hpp"
 
 namespace microscale {
 

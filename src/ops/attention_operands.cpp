@@ -5,7 +5,7 @@
 #include "core/threads.hpp"
 #include "layouts/kv_page.hpp"
 #include "microscale/quantize.hpp"
-#include "core/kv_cache_view.hpp"
+#include "seam/kv_cache_view.hpp"
 #include "reference/attention_numerics.hpp"
 #include "reference/dense.hpp"
 #include "reference/kv_rows.hpp"

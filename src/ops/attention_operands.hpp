@@ -5,8 +5,8 @@
 #include <cstdint>
 #include <vector>
 
-#include "core/attention_kernels.hpp"
-#include "core/attention_call.hpp"
+#include "seam/attention_kernels.hpp"
+#include "seam/attention_call.hpp"
 
 namespace microscale {
 

@@ -9,12 +9,12 @@
 #include <memory>
 #include <vector>
 
-#include "core/kernel_table.hpp"
+#include "seam/kernel_table.hpp"
 #include "core/threads.hpp"
 #include "microscale/error.hpp"
 #include "ops/attention_operands.hpp"
 #include "ops/backends.hpp"
-#include "core/kv_cache_view.hpp"
+#include "seam/kv_cache_view.hpp"
 #include "reference/attention_merge.hpp"
 #include "reference/dense.hpp"
 

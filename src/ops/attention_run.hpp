@@ -1,7 +1,7 @@
 // Runs a checked call of attention on a host.
 #pragma once
 
-#include "core/attention_call.hpp"
+#include "seam/attention_call.hpp"
 
 namespace microscale {
 

@@ -1,9 +1,9 @@
 // Which kernel table runs a call.
 #pragma once
 
-#include "core/attention_kernels.hpp"
+#include "seam/attention_kernels.hpp"
 #include "core/result.hpp"
-#include "core/kernel_table.hpp"
+#include "seam/kernel_table.hpp"
 
 namespace microscale {
 

@@ -5,7 +5,7 @@
 #include <cstring>
 
 #include "core/threads.hpp"
-#include "cuda/operations.hpp"
+#include "cuda/quantize/operations.hpp"
 #include "layouts/container.hpp"
 #include "ops/check.hpp"
 

@@ -8,7 +8,7 @@
 
 #include "core/threads.hpp"
 #include "core/out_of_memory.hpp"
-#include "cuda/operations.hpp"
+#include "cuda/quantize/operations.hpp"
 #include "layouts/repack.hpp"
 #include "microscale/error.hpp"
 #include "microscale/quantize.hpp"

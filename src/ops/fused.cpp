@@ -11,9 +11,9 @@
 #include <vector>
 
 #include "core/out_of_memory.hpp"
-#include "core/row_kernels.hpp"
+#include "seam/row_kernels.hpp"
 #include "core/threads.hpp"
-#include "cuda/operations.hpp"
+#include "cuda/quantize/operations.hpp"
 #include "formats/compat.hpp"
 #include "layouts/repack.hpp"
 #include "microscale/error.hpp"

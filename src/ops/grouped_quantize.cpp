@@ -4,10 +4,10 @@
 #include <algorithm>
 #include <new>
 
-#include "core/expert_rows.hpp"
+#include "seam/expert_rows.hpp"
 #include "core/memory_range.hpp"
 #include "core/out_of_memory.hpp"
-#include "cuda/operations.hpp"
+#include "cuda/quantize/operations.hpp"
 #include "layouts/grouped.hpp"
 #include "layouts/tiled_128x4.hpp"
 #include "microscale/error.hpp"

@@ -7,7 +7,7 @@
 #include <array>
 #include <cmath>
 
-#include "core/kv_cache_view.hpp"
+#include "seam/kv_cache_view.hpp"
 #include "layouts/kv_page.hpp"
 #include "microscale/error.hpp"
 #include "ops/check.hpp"

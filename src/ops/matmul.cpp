@@ -5,7 +5,7 @@
 #include <new>
 
 #include "core/out_of_memory.hpp"
-#include "cuda/matmul.hpp"
+#include "cuda/matmul/matmul.hpp"
 #include "microscale/error.hpp"
 #include "ops/matmul_check.hpp"
 

@@ -6,7 +6,7 @@
 #include <cstring>
 #include <vector>
 
-#include "core/expert_rows.hpp"
+#include "seam/expert_rows.hpp"
 #include "core/memory_range.hpp"
 #include "formats/compat.hpp"
 #include "layouts/fragment_tiles.hpp"

@@ -3,7 +3,7 @@
 
 #include <cstdint>
 
-#include "core/matmul_call.hpp"
+#include "seam/matmul_call.hpp"
 
 namespace microscale {
 

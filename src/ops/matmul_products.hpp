@@ -5,8 +5,8 @@
 #include <cstdint>
 #include <vector>
 
-#include "core/matmul_kernels.hpp"
-#include "core/matmul_call.hpp"
+#include "seam/matmul_kernels.hpp"
+#include "seam/matmul_call.hpp"
 
 namespace microscale {
 

@@ -9,7 +9,7 @@
 #include <utility>
 #include <vector>
 
-#include "core/kernel_table.hpp"
+#include "seam/kernel_table.hpp"
 #include "core/threads.hpp"
 #include "layouts/repack.hpp"
 #include "microscale/error.hpp"

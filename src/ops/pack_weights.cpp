@@ -6,7 +6,7 @@
 
 #include "core/memory_range.hpp"
 #include "core/threads.hpp"
-#include "cuda/matmul.hpp"
+#include "cuda/matmul/matmul.hpp"
 #include "layouts/packed_weights.hpp"
 #include "layouts/row_major.hpp"
 #include "layouts/tiled_128x4.hpp"

@@ -13,7 +13,7 @@
 
 #include "core/out_of_memory.hpp"
 #include "core/threads.hpp"
-#include "cuda/operations.hpp"
+#include "cuda/quantize/operations.hpp"
 #include "formats/block_weights.hpp"
 #include "formats/compat.hpp"
 #include "layouts/repack.hpp"

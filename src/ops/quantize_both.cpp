@@ -1,7 +1,7 @@
 // quantize along both axes. On the host two passes, which share the NVFP4 global scale.
 #include <limits>
 
-#include "cuda/operations.hpp"
+#include "cuda/quantize/operations.hpp"
 #include "microscale/error.hpp"
 #include "microscale/quantize.hpp"
 #include "ops/check.hpp"

@@ -2,7 +2,7 @@
 // with; takes every format and every mode.
 #pragma once
 
-#include "core/attention_kernels.hpp"
+#include "seam/attention_kernels.hpp"
 
 namespace microscale {
 

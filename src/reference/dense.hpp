@@ -11,9 +11,12 @@ namespace microscale {
 
 inline float load_dense(const void* data, DType type, std::int64_t index) {
   switch (type) {
-    case DType::f16: return f16_to_float(static_cast<const std::uint16_t*>(data)[index]);
-    case DType::bf16: return bf16_to_float(static_cast<const std::uint16_t*>(data)[index]);
-    case DType::f32: break;
+    case DType::f16:
+      return f16_to_float(static_cast<const std::uint16_t*>(data)[index]);
+    case DType::bf16:
+      return bf16_to_float(static_cast<const std::uint16_t*>(data)[index]);
+    case DType::f32:
+      break;
   }
   return static_cast<const float*>(data)[index];
 }
@@ -22,9 +25,15 @@ inline float load_dense(const void* data, DType type, std::int64_t index) {
 inline void store_dense(float value, void* data, DType type, std::int64_t index) {
   if (!(value == value)) value = canonical_nan();
   switch (type) {
-    case DType::f16: static_cast<std::uint16_t*>(data)[index] = float_to_f16(value); return;
-    case DType::bf16: static_cast<std::uint16_t*>(data)[index] = float_to_bf16(value); return;
-    case DType::f32: static_cast<float*>(data)[index] = value; return;
+    case DType::f16:
+      static_cast<std::uint16_t*>(data)[index] = float_to_f16(value);
+      return;
+    case DType::bf16:
+      static_cast<std::uint16_t*>(data)[index] = float_to_bf16(value);
+      return;
+    case DType::f32:
+      static_cast<float*>(data)[index] = value;
+      return;
   }
 }
 

@@ -7,8 +7,8 @@
 
 #include "formats/block_quantizer.hpp"
 #include "formats/compat.hpp"
-#include "core/kernel_table.hpp"
-#include "core/row_kernels.hpp"
+#include "seam/kernel_table.hpp"
+#include "seam/row_kernels.hpp"
 #include "reference/attention.hpp"
 #include "reference/dense.hpp"
 #include "reference/kv_rows.hpp"

@@ -4,7 +4,7 @@
 
 #include <cstdint>
 
-#include "core/matmul_kernels.hpp"
+#include "seam/matmul_kernels.hpp"
 
 namespace microscale {
 

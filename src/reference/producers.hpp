@@ -1,5 +1,6 @@
-// Rows of what formats/producers.hpp defines, from dense memory into FP32 rows: Backend::reference's,
-// and the oracle of the kernels of the fused operations, on a host and on a GPU.
+// Rows of what formats/producers.hpp defines, from dense memory into FP32 rows:
+// Backend::reference's, and the oracle of the kernels of the fused operations, on a host and on a
+// GPU.
 #pragma once
 
 #include <cstdint>

@@ -4,9 +4,9 @@
 #include <array>
 #include <cstddef>
 
-#include "cuda/fused_geometry.hpp"
-#include "cuda/geometry.hpp"
-#include "cuda/kernel_names.hpp"
+#include "cuda/quantize/fused_geometry.hpp"
+#include "cuda/quantize/geometry.hpp"
+#include "cuda/quantize/kernel_names.hpp"
 #include "microscale/format.hpp"
 
 namespace microscale::sass {
@@ -90,7 +90,7 @@ std::optional<ThreadWork> thread_work(std::string_view kernel, std::string_view 
   if (!take(rest, "plain")) return std::nullopt;
   if (kind == rows) {
     work = quantizer(tile_elements, 1, 1, element_bytes, format,
-                     format == "nvfp4" ? 2 : 1);  // cuda/quantize.cpp says so
+                     format == "nvfp4" ? 2 : 1);  // cuda/quantize/quantize.cpp says so
   } else if (kind == grouped) {  // as on the experts of a large model: rows of 7168
     const int block = format == "nvfp4" ? 16 : 32;
     work = quantizer(tile_elements, 1, 1, element_bytes, format,

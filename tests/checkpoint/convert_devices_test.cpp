@@ -6,7 +6,7 @@
 #include "checkpoint/convert.hpp"
 #include "checkpoint/device_tile_quantizer.hpp"
 #include "checkpoint/tile.hpp"
-#include "cuda/kernel_images.hpp"
+#include "cuda/device/kernel_images.hpp"
 #include "cuda/queueing_device.hpp"
 #include "microscale/error.hpp"
 #include "model_builder.hpp"

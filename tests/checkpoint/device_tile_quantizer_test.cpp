@@ -3,8 +3,8 @@
 
 #include <gtest/gtest.h>
 
-#include "cuda/kernel_images.hpp"
-#include "cuda/operations.hpp"
+#include "cuda/device/kernel_images.hpp"
+#include "cuda/quantize/operations.hpp"
 #include "cuda/queueing_device.hpp"
 #include "microscale/error.hpp"
 #include "support/matrices.hpp"

@@ -6,7 +6,7 @@
 #include <random>
 #include <vector>
 
-#include "core/kernel_table.hpp"
+#include "seam/kernel_table.hpp"
 
 namespace microscale {
 namespace {

@@ -11,7 +11,7 @@
 #include <vector>
 
 #include "formats/elements.hpp"
-#include "core/kernel_table.hpp"
+#include "seam/kernel_table.hpp"
 #include "reference/dense.hpp"
 
 namespace microscale::test {

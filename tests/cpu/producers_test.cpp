@@ -6,7 +6,7 @@
 #include <string>
 #include <vector>
 
-#include "core/row_kernels.hpp"
+#include "seam/row_kernels.hpp"
 #include "cpu/compare.hpp"
 #include "cpu/inputs.hpp"
 

@@ -7,9 +7,9 @@
 #include <utility>
 #include <vector>
 
-#include "cuda/device.hpp"
-#include "cuda/kernel_images.hpp"
-#include "cuda/kernels.hpp"
+#include "cuda/device/device.hpp"
+#include "cuda/device/kernel_images.hpp"
+#include "cuda/device/kernels.hpp"
 
 namespace microscale::cuda::test {
 

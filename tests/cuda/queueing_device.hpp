@@ -13,9 +13,9 @@
 #include <string>
 #include <vector>
 
-#include "cuda/args.hpp"
-#include "cuda/device.hpp"
-#include "cuda/kernel_names.hpp"
+#include "cuda/quantize/args.hpp"
+#include "cuda/device/device.hpp"
+#include "cuda/quantize/kernel_names.hpp"
 #include "microscale/error.hpp"
 #include "microscale/quantize.hpp"
 

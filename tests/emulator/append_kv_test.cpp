@@ -1,6 +1,6 @@
 // append_kv's kernels on the emulator: the bytes of a host's append_kv, for every format, rule,
 // layout and type, and nothing else written.
-#include "cuda/append_kv.hpp"
+#include "cuda/append_kv/append_kv.hpp"
 
 #include <gtest/gtest.h>
 
@@ -8,7 +8,7 @@
 #include <random>
 #include <string>
 
-#include "cuda/kernel_images.hpp"
+#include "cuda/device/kernel_images.hpp"
 #include "support/device_caches.hpp"
 #include "support/executed_kernels.hpp"
 #include "support/wide_products.hpp"

@@ -4,8 +4,8 @@
 
 #include <cmath>
 
-#include "cuda/attention.hpp"
-#include "cuda/kernels.hpp"
+#include "cuda/attention/attention.hpp"
+#include "cuda/device/kernels.hpp"
 #include "device_bytes.hpp"
 #include "emulator/device.hpp"
 #include "ops/attention_check.hpp"

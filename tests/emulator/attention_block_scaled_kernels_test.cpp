@@ -2,7 +2,7 @@
 // emulator, against the FP64 model of its mode.
 #include <gtest/gtest.h>
 
-#include "cuda/kernels.hpp"
+#include "cuda/device/kernels.hpp"
 #include "support/block_attention_calls.hpp"
 #include "support/executed_kernels.hpp"
 

@@ -6,9 +6,9 @@
 #include <optional>
 #include <string>
 
-#include "cuda/attention.hpp"
-#include "cuda/attention_block_scaled_args.hpp"
-#include "cuda/kernels.hpp"
+#include "cuda/attention/attention.hpp"
+#include "cuda/attention/block_scaled/plan.hpp"
+#include "cuda/device/kernels.hpp"
 #include "device_bytes.hpp"
 #include "emulator/device.hpp"
 #include "microscale/error.hpp"

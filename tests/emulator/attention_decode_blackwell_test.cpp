@@ -1,8 +1,8 @@
 // The kernels that decode from a cache on emulated Blackwell GPUs: the bytes that Hopper gives.
 #include <gtest/gtest.h>
 
-#include "cuda/kernel_images.hpp"
-#include "cuda/kernels.hpp"
+#include "cuda/device/kernel_images.hpp"
+#include "cuda/device/kernels.hpp"
 #include "support/decode_calls.hpp"
 #include "support/executed_kernels.hpp"
 

@@ -4,7 +4,7 @@
 
 #include <cmath>
 
-#include "cuda/kernel_images.hpp"
+#include "cuda/device/kernel_images.hpp"
 #include "support/decode_calls.hpp"
 
 namespace microscale::emulator {

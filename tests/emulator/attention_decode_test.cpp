@@ -6,7 +6,7 @@
 #include <cstring>
 #include <string>
 
-#include "cuda/kernel_images.hpp"
+#include "cuda/device/kernel_images.hpp"
 #include "microscale/error.hpp"
 #include "support/decode_calls.hpp"
 

@@ -5,8 +5,8 @@
 #include <cstring>
 #include <memory>
 
-#include "cuda/attention_decode_args.hpp"
-#include "cuda/kernel_images.hpp"
+#include "cuda/attention/decode/plan.hpp"
+#include "cuda/device/kernel_images.hpp"
 #include "ops/attention_check.hpp"
 #include "support/decode_calls.hpp"
 

@@ -3,7 +3,7 @@
 
 #include <algorithm>
 
-#include "cuda/kernel_images.hpp"
+#include "cuda/device/kernel_images.hpp"
 #include "support/device_caches.hpp"
 #include "support/executed_kernels.hpp"
 #include "support/prefill_calls.hpp"

@@ -5,7 +5,7 @@
 
 #include <cmath>
 
-#include "cuda/kernel_images.hpp"
+#include "cuda/device/kernel_images.hpp"
 #include "gpu_attention_prefill.hpp"
 #include "support/executed_kernels.hpp"
 #include "support/prefill_calls.hpp"

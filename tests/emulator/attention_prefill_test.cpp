@@ -6,7 +6,7 @@
 #include <limits>
 #include <string>
 
-#include "cuda/kernel_images.hpp"
+#include "cuda/device/kernel_images.hpp"
 #include "support/executed_kernels.hpp"
 #include "support/prefill_calls.hpp"
 

@@ -9,8 +9,8 @@
 #include <random>
 #include <vector>
 
-#include "cuda/kernel_images.hpp"
-#include "cuda/operations.hpp"
+#include "cuda/device/kernel_images.hpp"
+#include "cuda/quantize/operations.hpp"
 #include "emulator/memory/tensor_map.hpp"
 #include "emulator/run_ptx.hpp"
 #include "microscale/error.hpp"

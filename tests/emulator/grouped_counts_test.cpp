@@ -4,7 +4,7 @@
 
 #include <cmath>
 
-#include "cuda/kernel_images.hpp"
+#include "cuda/device/kernel_images.hpp"
 #include "microscale/grouped.hpp"
 #include "support/wide_products.hpp"
 

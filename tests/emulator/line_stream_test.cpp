@@ -1,6 +1,6 @@
 // Products of one row of a with plain 4-bit weights, as the kernels for Hopper stream them, on the
 // emulator: odd shapes, batches, every kind of a, against sums in FP64.
-#include "cuda/line_stream.hpp"
+#include "cuda/matmul/few_rows/line_launch.hpp"
 
 #include <gtest/gtest.h>
 
@@ -8,8 +8,8 @@
 #include <limits>
 #include <tuple>
 
-#include "cuda/kernel_images.hpp"
-#include "cuda/matmul_rows.hpp"
+#include "cuda/device/kernel_images.hpp"
+#include "cuda/matmul/fallback/launch.hpp"
 #include "support/wide_products.hpp"
 
 namespace microscale::emulator {

@@ -4,7 +4,7 @@
 
 #include <random>
 
-#include "cuda/kernels.hpp"
+#include "cuda/device/kernels.hpp"
 #include "emulator/device.hpp"
 #include "support/block_scaled_products.hpp"
 

@@ -3,8 +3,8 @@
 // order.
 #include <gtest/gtest.h>
 
-#include "cuda/kernels.hpp"
-#include "cuda/matmul_block_scaled_args.hpp"
+#include "cuda/device/kernels.hpp"
+#include "cuda/matmul/block_scaled/plan.hpp"
 #include "emulator/device.hpp"
 #include "formats/producers.hpp"
 #include "support/block_scaled_products.hpp"

@@ -3,7 +3,7 @@
 // other.
 #include <gtest/gtest.h>
 
-#include "cuda/kernels.hpp"
+#include "cuda/device/kernels.hpp"
 #include "emulator/device.hpp"
 #include "formats/activations.hpp"
 #include "formats/producers.hpp"

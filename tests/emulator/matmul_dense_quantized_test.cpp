@@ -4,8 +4,8 @@
 
 #include <limits>
 
-#include "cuda/kernel_choice.hpp"
-#include "cuda/kernel_images.hpp"
+#include "cuda/quantize/kernel_choice.hpp"
+#include "cuda/device/kernel_images.hpp"
 #include "support/wide_products.hpp"
 
 namespace microscale::emulator {

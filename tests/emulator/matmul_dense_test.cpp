@@ -1,13 +1,13 @@
 // Products of very many rows of a, weights expanded first, on the emulated Hopper GPU: every pair
 // of formats, odd shapes, gates, experts, batches, every type of d, against sums in FP64.
-#include "cuda/matmul_dense.hpp"
+#include "cuda/matmul/expanded/launch.hpp"
 
 #include <gtest/gtest.h>
 
 #include <limits>
 
-#include "cuda/dense_geometry.hpp"
-#include "cuda/kernel_images.hpp"
+#include "cuda/matmul/expanded/plan.hpp"
+#include "cuda/device/kernel_images.hpp"
 #include "support/masked_products.hpp"
 
 namespace microscale::emulator {

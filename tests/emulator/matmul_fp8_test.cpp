@@ -2,8 +2,8 @@
 // they do not, and in BF16 where scales do not fit.
 #include <gtest/gtest.h>
 
-#include "cuda/kernel_images.hpp"
-#include "cuda/wide_geometry.hpp"
+#include "cuda/device/kernel_images.hpp"
+#include "cuda/matmul/in_registers/plan.hpp"
 #include "support/masked_products.hpp"
 
 namespace microscale::emulator {

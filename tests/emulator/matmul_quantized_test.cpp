@@ -1,10 +1,10 @@
 // A batch of products of few rows whose d is quantized, on the emulated Hopper GPU: the bytes of
 // quantizing each matrix of the FP32 d on the host.
-#include "cuda/matmul.hpp"
+#include "cuda/matmul/matmul.hpp"
 
 #include <gtest/gtest.h>
 
-#include "cuda/kernel_images.hpp"
+#include "cuda/device/kernel_images.hpp"
 #include "device_bytes.hpp"
 #include "microscale/error.hpp"
 #include "microscale/quantize.hpp"

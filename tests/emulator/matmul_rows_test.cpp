@@ -1,10 +1,10 @@
 // Products of few rows of experts with plain weights, on the emulator: by counts, and by offsets
 // that break their contract.
-#include "cuda/matmul_rows.hpp"
+#include "cuda/matmul/fallback/launch.hpp"
 
 #include <gtest/gtest.h>
 
-#include "cuda/kernel_images.hpp"
+#include "cuda/device/kernel_images.hpp"
 #include "support/masked_products.hpp"
 
 namespace microscale::emulator {

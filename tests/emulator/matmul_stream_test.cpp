@@ -1,13 +1,13 @@
 // Products of few rows of a with packed weights, as the kernels for Hopper stream them, on the
 // emulator: odd shapes, every size of a cluster, gates, experts, batches, against sums in FP64.
-#include "cuda/matmul_stream.hpp"
+#include "cuda/matmul/few_rows/stream_launch.hpp"
 
 #include <gtest/gtest.h>
 
 #include <limits>
 
-#include "cuda/kernel_images.hpp"
-#include "cuda/matmul_rows.hpp"
+#include "cuda/device/kernel_images.hpp"
+#include "cuda/matmul/fallback/launch.hpp"
 #include "support/masked_products.hpp"
 
 namespace microscale::emulator {

@@ -1,14 +1,14 @@
 // One row times a matrix, both NVFP4, as Blackwell's kernels compute it, executed by the emulator
 // on both architectures: the bytes of the same sums in the same order on a CPU, and near the exact
 // ones.
-#include "cuda/matmul_vector.hpp"
+#include "cuda/matmul/vector/launch.hpp"
 
 #include <gtest/gtest.h>
 
 #include <map>
 #include <memory>
 
-#include "cuda/kernels.hpp"
+#include "cuda/device/kernels.hpp"
 #include "emulator/device.hpp"
 #include "support/block_scaled_products.hpp"
 

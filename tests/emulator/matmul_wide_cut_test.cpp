@@ -1,13 +1,13 @@
-// Products of many rows of a whose tiles are cut into ranges of k (cuda/wide_cut.hpp), on the
-// emulator, against sums in FP64.
+// Products of many rows of a whose tiles are cut into ranges of k
+// (cuda/matmul/in_registers/cut.hpp), on the emulator, against sums in FP64.
 #include <gtest/gtest.h>
 
 #include <algorithm>
 #include <vector>
 
-#include "cuda/kernel_images.hpp"
-#include "cuda/matmul_wide.hpp"
-#include "cuda/wide_geometry.hpp"
+#include "cuda/device/kernel_images.hpp"
+#include "cuda/matmul/in_registers/launch.hpp"
+#include "cuda/matmul/in_registers/plan.hpp"
 #include "support/wide_products.hpp"
 
 namespace microscale::emulator {

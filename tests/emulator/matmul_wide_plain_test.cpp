@@ -3,9 +3,9 @@
 // batches, ranges of k, against sums in FP64.
 #include <gtest/gtest.h>
 
-#include "cuda/kernel_images.hpp"
-#include "cuda/matmul_wide.hpp"
-#include "cuda/wide_geometry.hpp"
+#include "cuda/device/kernel_images.hpp"
+#include "cuda/matmul/in_registers/launch.hpp"
+#include "cuda/matmul/in_registers/plan.hpp"
 #include "support/wide_products.hpp"
 
 namespace microscale::emulator {

@@ -1,6 +1,6 @@
 // Products of many rows of a, as the kernels for Hopper compute them, on the emulator: every pair
 // of formats, odd shapes, gates, experts, batches, every type of d, against sums in FP64.
-#include "cuda/matmul_wide.hpp"
+#include "cuda/matmul/in_registers/launch.hpp"
 
 #include <gtest/gtest.h>
 
@@ -8,9 +8,9 @@
 #include <cstring>
 #include <limits>
 
-#include "cuda/kernel_images.hpp"
-#include "cuda/matmul.hpp"
-#include "cuda/wide_geometry.hpp"
+#include "cuda/device/kernel_images.hpp"
+#include "cuda/matmul/matmul.hpp"
+#include "cuda/matmul/in_registers/plan.hpp"
 #include "support/masked_products.hpp"
 
 namespace microscale::emulator {

@@ -2,8 +2,8 @@
 // other tests pack on the host.
 #include <gtest/gtest.h>
 
-#include "cuda/kernel_images.hpp"
-#include "cuda/matmul.hpp"
+#include "cuda/device/kernel_images.hpp"
+#include "cuda/matmul/matmul.hpp"
 #include "support/wide_products.hpp"
 
 namespace microscale::emulator {

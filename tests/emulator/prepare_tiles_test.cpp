@@ -2,8 +2,8 @@
 // bit by bit what FP32 makes of them.
 #include <gtest/gtest.h>
 
-#include "cuda/kernel_images.hpp"
-#include "cuda/matmul_wide.hpp"
+#include "cuda/device/kernel_images.hpp"
+#include "cuda/matmul/in_registers/launch.hpp"
 #include "formats/e8m0.hpp"
 #include "formats/elements.hpp"
 #include "formats/half.hpp"

@@ -8,8 +8,8 @@
 #include <string_view>
 #include <vector>
 
-#include "cuda/kernel_images.hpp"
-#include "cuda/kernels.hpp"
+#include "cuda/device/kernel_images.hpp"
+#include "cuda/device/kernels.hpp"
 #include "equality.hpp"
 #include "fused.hpp"
 #include "grouped.hpp"

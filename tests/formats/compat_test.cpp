@@ -13,7 +13,7 @@
 #include "formats/half.hpp"
 #include "microscale/error.hpp"
 #include "microscale/quantize.hpp"
-#include "core/kernel_table.hpp"
+#include "seam/kernel_table.hpp"
 
 namespace microscale {
 namespace {

@@ -55,10 +55,9 @@ TEST(Check, element_types_are_those_that_there_are) {
 
 TEST(Check, buffers_have_exactly_their_size) {
   EXPECT_EQ(message_of([] { check_bytes("op", "codes", 8, 8); }), "");
-  EXPECT_NE(message_of([] {
-              check_bytes("op", "codes", 7, 8);
-            }).find("codes has 7 bytes, 8 are needed"),
-            std::string::npos);
+  EXPECT_NE(
+      message_of([] { check_bytes("op", "codes", 7, 8); }).find("codes has 7 bytes, 8 are needed"),
+      std::string::npos);
 }
 
 TEST(Check, numerics_are_those_that_there_are) {

@@ -166,9 +166,7 @@ TEST_F(FusedErrors, hadamard_orders_are_four_and_divide_the_columns) {
 
 TEST_F(FusedErrors, the_output_is_checked_as_quantize_checks_it) {
   output.codes = output.codes.first(output.codes.size() - 1);
-  expect_error("codes has 127 bytes", [&] {
-    hadamard_quantize_into({a.view(), 32, {}, output});
-  });
+  expect_error("codes has 127 bytes", [&] { hadamard_quantize_into({a.view(), 32, {}, output}); });
   output = into(tensor, {.scale_rule = ScaleRule::nearest});
   expect_error("no scale rule nearest", [&] {
     hadamard_quantize_into({a.view(), 32, {}, output});

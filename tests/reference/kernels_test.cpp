@@ -7,7 +7,7 @@
 #include <vector>
 
 #include "formats/e8m0.hpp"
-#include "core/kernel_table.hpp"
+#include "seam/kernel_table.hpp"
 
 namespace microscale {
 namespace {

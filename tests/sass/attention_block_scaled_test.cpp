@@ -11,8 +11,8 @@
 #include <algorithm>
 #include <optional>
 
-#include "cuda/attention_block_scaled_args.hpp"
-#include "cuda/kernel_images.hpp"
+#include "cuda/attention/block_scaled/plan.hpp"
+#include "cuda/device/kernel_images.hpp"
 #include "emulator/occupancy.hpp"
 #include "sass/counts.hpp"
 #include "sass/cubin.hpp"

@@ -6,7 +6,7 @@
 #include <string>
 #include <vector>
 
-#include "cuda/kernel_images.hpp"
+#include "cuda/device/kernel_images.hpp"
 #include "sass/cubin.hpp"
 #include "sass/disassemble.hpp"
 #include "sass/main_path.hpp"

@@ -12,7 +12,7 @@
 #include <set>
 #include <sstream>
 
-#include "cuda/kernel_images.hpp"
+#include "cuda/device/kernel_images.hpp"
 #include "sass/cubin.hpp"
 #include "sass/disassemble.hpp"
 

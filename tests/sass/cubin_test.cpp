@@ -6,7 +6,7 @@
 #include <algorithm>
 #include <vector>
 
-#include "cuda/kernel_images.hpp"
+#include "cuda/device/kernel_images.hpp"
 #include "microscale/error.hpp"
 #include "sass/counts.hpp"
 #include "sass/disassemble.hpp"

@@ -7,7 +7,7 @@
 #include <cstdlib>
 #include <fstream>
 
-#include "cuda/kernel_images.hpp"
+#include "cuda/device/kernel_images.hpp"
 #include "microscale/error.hpp"
 #include "sass/listings.hpp"
 

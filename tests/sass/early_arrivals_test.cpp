@@ -6,7 +6,7 @@
 
 #include <string_view>
 
-#include "cuda/kernel_images.hpp"
+#include "cuda/device/kernel_images.hpp"
 #include "sass/cubin.hpp"
 
 namespace microscale::testing {

@@ -4,8 +4,8 @@
 
 #include <optional>
 
-#include "cuda/kernel_images.hpp"
-#include "cuda/matmul_block_scaled_args.hpp"
+#include "cuda/device/kernel_images.hpp"
+#include "cuda/matmul/block_scaled/plan.hpp"
 #include "emulator/occupancy.hpp"
 #include "sass/counts.hpp"
 #include "sass/cubin.hpp"

@@ -3,7 +3,7 @@
 // a loop of at most two instructions an element.
 #include <gtest/gtest.h>
 
-#include "cuda/kernel_images.hpp"
+#include "cuda/device/kernel_images.hpp"
 #include "sass/cubin.hpp"
 #include "sass/disassemble.hpp"
 

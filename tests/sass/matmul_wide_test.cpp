@@ -6,7 +6,7 @@
 #include <set>
 #include <string>
 
-#include "cuda/kernel_images.hpp"
+#include "cuda/device/kernel_images.hpp"
 #include "sass/disassemble.hpp"
 
 namespace microscale::testing {

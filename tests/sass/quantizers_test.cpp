@@ -5,7 +5,7 @@
 
 #include <gtest/gtest.h>
 
-#include "cuda/kernel_images.hpp"
+#include "cuda/device/kernel_images.hpp"
 #include "sass/counts.hpp"
 #include "sass/disassemble.hpp"
 #include "sass/listings.hpp"

@@ -12,8 +12,8 @@
 #include <utility>
 #include <vector>
 
-#include "core/attention_kernels.hpp"
-#include "core/kernel_table.hpp"
+#include "seam/attention_kernels.hpp"
+#include "seam/kernel_table.hpp"
 #include "microscale/attention.hpp"
 #include "support/matrices.hpp"
 

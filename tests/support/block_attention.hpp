@@ -8,7 +8,7 @@
 #include <optional>
 #include <vector>
 
-#include "cuda/attention.hpp"
+#include "cuda/attention/attention.hpp"
 #include "device_bytes.hpp"
 #include "microscale/quantize.hpp"
 #include "ops/attention_check.hpp"

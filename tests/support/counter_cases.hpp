@@ -11,7 +11,7 @@
 #include <string>
 #include <vector>
 
-#include "cuda/device.hpp"
+#include "cuda/device/device.hpp"
 #include "device_bytes.hpp"
 
 namespace microscale::testing {

@@ -8,8 +8,8 @@
 #include <string>
 #include <vector>
 
-#include "core/kv_cache_view.hpp"
-#include "cuda/attention.hpp"
+#include "seam/kv_cache_view.hpp"
+#include "cuda/attention/attention.hpp"
 #include "ops/attention_check.hpp"
 #include "support/device_caches.hpp"
 #include "support/wide_products.hpp"

@@ -7,7 +7,7 @@
 #include <string>
 #include <string_view>
 
-#include "cuda/kernels.hpp"
+#include "cuda/device/kernels.hpp"
 #include "emulator/device.hpp"
 
 namespace microscale::emulator {

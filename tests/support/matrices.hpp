@@ -23,7 +23,9 @@ struct Matrix {
   void set(std::int64_t r, std::int64_t c, float value) {
     store_dense(value, bytes.data(), dtype, r * cols + c);
   }
-  float at(std::int64_t r, std::int64_t c) const { return load_dense(bytes.data(), dtype, r * cols + c); }
+  float at(std::int64_t r, std::int64_t c) const {
+    return load_dense(bytes.data(), dtype, r * cols + c);
+  }
   TensorView view() const { return {bytes.data(), dtype, rows, cols, cols}; }
   MutableTensorView mutable_view() { return {bytes.data(), dtype, rows, cols, cols}; }
 };

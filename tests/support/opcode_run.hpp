@@ -9,7 +9,7 @@
 #include <string>
 #include <vector>
 
-#include "cuda/device.hpp"
+#include "cuda/device/device.hpp"
 #include "support/opcode_list.hpp"
 
 namespace microscale::opcode_cases {

@@ -9,7 +9,7 @@
 #include <span>
 #include <vector>
 
-#include "cuda/attention_prefill.hpp"
+#include "cuda/attention/prefill/launch.hpp"
 #include "device_bytes.hpp"
 #include "microscale/quantize.hpp"
 #include "ops/attention_check.hpp"

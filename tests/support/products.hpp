@@ -9,7 +9,7 @@
 #include <optional>
 #include <vector>
 
-#include "core/kernel_table.hpp"
+#include "seam/kernel_table.hpp"
 #include "microscale/matmul.hpp"
 #include "support/matrices.hpp"
 #include "support/random_blocks.hpp"

@@ -26,7 +26,8 @@ inline ValueTable make_float_table(int exponent_bits, int mantissa_bits, int bia
 }
 
 /// Code of |value| (finite or infinite), by the definition of each rounding.
-inline int model_code(const ValueTable& table, double value, Rounding rounding, unsigned random16 = 0) {
+inline int model_code(const ValueTable& table, double value, Rounding rounding,
+                      unsigned random16 = 0) {
   const double magnitude = std::fabs(value);
   const int last = static_cast<int>(table.size()) - 1;
   if (magnitude >= table.back()) return last;
@@ -36,12 +37,16 @@ inline int model_code(const ValueTable& table, double value, Rounding rounding, 
   const double above = table[static_cast<std::size_t>(low) + 1];
   const double fraction = (magnitude - below) / (above - below);  // exact: both are short
   switch (rounding) {
-    case Rounding::toward_zero: return low;
-    case Rounding::nearest_away: return low + (fraction >= 0.5);
-    case Rounding::nearest_toward_zero: return low + (fraction > 0.5);
+    case Rounding::toward_zero:
+      return low;
+    case Rounding::nearest_away:
+      return low + (fraction >= 0.5);
+    case Rounding::nearest_toward_zero:
+      return low + (fraction > 0.5);
     case Rounding::stochastic:
       return low + (std::floor(fraction * 65536) + random16 >= 65536);
-    case Rounding::nearest_even: break;
+    case Rounding::nearest_even:
+      break;
   }
   return low + (fraction > 0.5 || (fraction == 0.5 && low % 2 == 1));
 }

@@ -12,8 +12,8 @@
 #include <utility>
 #include <vector>
 
-#include "cuda/matmul_dense.hpp"
-#include "cuda/matmul_wide.hpp"
+#include "cuda/matmul/expanded/launch.hpp"
+#include "cuda/matmul/in_registers/launch.hpp"
 #include "emulator/device.hpp"
 #include "layouts/tiled_128x4.hpp"
 #include "support/packed_tiles.hpp"

@@ -6,7 +6,7 @@
 #include <fstream>
 #include <nlohmann/json.hpp>
 
-#include "cuda/kernel_images.hpp"
+#include "cuda/device/kernel_images.hpp"
 #include "sass/disassemble.hpp"
 #include "sass/listings.hpp"
 #include "tools/subprocess.hpp"

@@ -4,7 +4,7 @@
 #include <cstdio>
 #include <exception>
 
-#include "cuda/device.hpp"
+#include "cuda/device/device.hpp"
 #include "support/counter_cases.hpp"
 
 int main(int argc, char** argv) {

@@ -9,7 +9,7 @@
 #include "gpu_attention_prefill.hpp"
 #include "microscale/error.hpp"
 #include "microscale/numerics.hpp"
-#include "core/kv_cache_view.hpp"
+#include "seam/kv_cache_view.hpp"
 
 namespace microscale::cuda {
 namespace {

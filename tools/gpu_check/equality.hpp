@@ -6,7 +6,7 @@
 #include <string>
 #include <vector>
 
-#include "cuda/device.hpp"
+#include "cuda/device/device.hpp"
 #include "microscale/quantize.hpp"
 
 namespace microscale::cuda {

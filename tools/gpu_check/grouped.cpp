@@ -8,7 +8,7 @@
 #include <functional>
 #include <random>
 
-#include "core/expert_rows.hpp"
+#include "seam/expert_rows.hpp"
 #include "cpu/inputs.hpp"
 #include "device_bytes.hpp"
 #include "microscale/container.hpp"

@@ -3,7 +3,7 @@
 
 #include <cstdint>
 
-#include "cuda/device.hpp"
+#include "cuda/device/device.hpp"
 
 namespace microscale::cuda {
 

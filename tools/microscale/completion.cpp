@@ -122,7 +122,7 @@ std::string zsh_options(const Arguments& options, std::string_view indent) {
     for (const std::string& name : option.names)
       text += fmt::format(" \\\n{}{}", indent,
                           in_quotes(fmt::format("*{}[{}]{}", name, zsh_text(option.description),
-                                             option.takes_value ? zsh_action(option) : "")));
+                                                option.takes_value ? zsh_action(option) : "")));
   return text;
 }
 
@@ -130,7 +130,8 @@ std::string zsh_script(std::string_view program, const Commands& commands,
                        const Arguments& global) {
   std::string names, cases;
   for (const CommandShape& command : commands) {
-    names += fmt::format("      {}\n", in_quotes(command.name + ":" + zsh_text(command.description)));
+    names +=
+        fmt::format("      {}\n", in_quotes(command.name + ":" + zsh_text(command.description)));
     std::string arguments = zsh_options(command.options, "        ");
     for (const ArgumentShape& positional : command.positionals)
       arguments += fmt::format(" \\\n        {}", in_quotes("*" + zsh_action(positional)));

@@ -14,7 +14,7 @@
 #include <string_view>
 #include <thread>
 
-#include "cuda/device.hpp"
+#include "cuda/device/device.hpp"
 #include "support/mma_kernels.hpp"
 #include "support/mma_replay.hpp"
 

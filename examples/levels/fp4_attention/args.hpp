@@ -4,7 +4,7 @@
 
 #include <cstdint>
 
-#include "cuda/e8m0_rule.hpp"
+#include "cuda/quantize/e8m0_rule.hpp"
 
 namespace levels {
 

@@ -3,7 +3,7 @@
 
 #include <vector>
 
-#include "cuda/device.hpp"
+#include "cuda/device/device.hpp"
 #include "device_bytes.hpp"
 #include "ladder.hpp"
 #include "microscale/numerics.hpp"

@@ -3,7 +3,7 @@
 // given.
 #include <vector>
 
-#include "cuda/tile/block_scale.cuh"
+#include "cuda/block/block_scale.cuh"
 #include "encoders/arithmetic.cuh"
 #include "encoders/hardware.cuh"
 #include "encoders/thresholds.cuh"

@@ -10,7 +10,7 @@
 
 #include "../harness.hpp"
 #include "../image.hpp"
-#include "cuda/kernels.hpp"
+#include "cuda/device/kernels.hpp"
 #include "emulator/device.hpp"
 #include "problem.hpp"
 

@@ -10,7 +10,7 @@ namespace levels {
 
 inline constexpr int matrix_rows = 16, matrix_warps = 8;
 inline constexpr int step_elements = 128, step_blocks = 8;  // of a row
-inline constexpr float codes_bias = 0x1p14f;  // what e2m1_to_small_pairs leaves out
+inline constexpr float codes_bias = 0x1p14f;                // what e2m1_to_small_pairs leaves out
 
 /// Eight codes as four pairs of FP16, each 2^-14 of its number: elements 3 and 7, 1 and 5, 2 and 6,
 /// 0 and 4. A code's bits are put where E5M2 has them, four at a time; E5M2 is the upper byte of

@@ -1,10 +1,10 @@
-// Where the wall is: a copy that reads and writes what a quantizer would, with 0 to 20 instructions an
-// element in between that compute nothing anybody wants. As long as the memory is the limit they are
-// free; the number at which the rate falls is what a quantizer may spend.
+// Where the wall is: a copy that reads and writes what a quantizer would, with 0 to 20 instructions
+// an element in between that compute nothing anybody wants. As long as the memory is the limit they
+// are free; the number at which the rate falls is what a quantizer may spend.
 //
-// A thread takes four chunks of eight elements, one in each of four runs of 256, as the shipped kernels
-// do, and loads all before it uses any. Pairs of instructions that no compiler merges or drops:
-// w * m + c, then w ^ k (both pipes); or a rotation, then w ^ k (the integer pipe alone).
+// A thread takes four chunks of eight elements, one in each of four runs of 256, as the shipped
+// kernels do, and loads all before it uses any. Pairs of instructions that no compiler merges or
+// drops: w * m + c, then w ^ k (both pipes); or a rotation, then w ^ k (the integer pipe alone).
 #include <array>
 #include <utility>
 
@@ -42,14 +42,16 @@ __device__ void load(const std::uint32_t* from, std::uint32_t (&w)[Bytes / 4]) {
   }
 }
 
-/// Each word of the output is made of its share of the words that were read, or the other way round.
+/// Each word of the output is made of its share of the words that were read, or the other way
+/// round.
 template <int Mix, Pipe Which, int Instructions>
 __global__ void __launch_bounds__(threads, 5) copy(Args args) {
   constexpr int read = mixes[Mix].read / 4, write = mixes[Mix].write / 4;  // words
   constexpr int words = read > write ? read : write;                       // that are worked on
   constexpr int pairs = Instructions * 8 / words / 2;
   const auto m = static_cast<std::uint32_t>(args.cols), k = static_cast<std::uint32_t>(args.rows);
-  const std::int64_t first = static_cast<std::int64_t>(blockIdx.x) * (threads * chunks) + threadIdx.x;
+  const std::int64_t first =
+      static_cast<std::int64_t>(blockIdx.x) * (threads * chunks) + threadIdx.x;
   const auto* from = static_cast<const std::uint32_t*>(args.input) + first * read;
   auto* to = reinterpret_cast<std::uint32_t*>(args.codes) + first * write;
   std::uint32_t w[chunks][read];
@@ -81,7 +83,8 @@ constexpr std::array<void (*)(Args), steps> kernels(std::integer_sequence<int, S
 template <int Mix>
 void (*kernel_of(Pipe pipe, int step))(Args) {
   constexpr auto all = std::make_integer_sequence<int, steps>();
-  static constexpr auto both = kernels<Mix, Pipe::both>(all), integer = kernels<Mix, Pipe::integer>(all);
+  static constexpr auto both = kernels<Mix, Pipe::both>(all),
+                        integer = kernels<Mix, Pipe::integer>(all);
   return (pipe == Pipe::both ? both : integer)[static_cast<std::size_t>(step)];
 }
 

@@ -10,7 +10,7 @@
 // A block is the keys at positions [128 b, 128 b + 128), whatever the tile, and a row's sums have
 // an order that depends on nothing else, so a row's result does not depend on the others. What is
 // not exact in BF16, keys or values in FP16 or FP32, is AVX-512's.
-#include "core/attention_kernels.hpp"
+#include "seam/attention_kernels.hpp"
 #include "cpu/amx/kernels.hpp"
 #include "cpu/avx512/kernels.hpp"
 #include "cpu/avx512/vector.hpp"

@@ -3,8 +3,8 @@
 
 #include <cstdint>
 
-#include "core/attention_kernels.hpp"
-#include "core/matmul_kernels.hpp"
+#include "seam/attention_kernels.hpp"
+#include "seam/matmul_kernels.hpp"
 
 namespace microscale {
 extern const MatmulKernels amx_matmul;

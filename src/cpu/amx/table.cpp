@@ -2,7 +2,7 @@
 #include "cpu/amx/kernels.hpp"
 #include "cpu/amx/permission.hpp"
 #include "cpu/avx512/kernels.hpp"
-#include "core/kernel_table.hpp"
+#include "seam/kernel_table.hpp"
 
 namespace microscale {
 namespace {

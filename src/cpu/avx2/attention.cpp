@@ -1,5 +1,5 @@
 // Attention with AVX2.
-#include "core/attention_kernels.hpp"
+#include "seam/attention_kernels.hpp"
 #include "cpu/avx2/kernels.hpp"
 #include "cpu/avx2/vector.hpp"
 #include "cpu/matmul_rows.hpp"

@@ -1,7 +1,7 @@
 // The AVX2 kernels by what they do; table.cpp chooses among them.
 #pragma once
 
-#include "core/row_kernels.hpp"
+#include "seam/row_kernels.hpp"
 #include "cpu/runs.hpp"
 
 namespace microscale::avx2 {

@@ -153,7 +153,7 @@ inline float max_lanes(Float a) {
   return _mm_cvtss_f32(_mm_max_ss(two, _mm_shuffle_ps(two, two, 1)));
 }
 inline Float to_float(Int a) { return _mm256_cvtepi32_ps(a); }
-inline Int to_int(Float a) { return _mm256_cvttps_epi32(a); }  // toward zero
+inline Int to_int(Float a) { return _mm256_cvttps_epi32(a); }         // toward zero
 inline Int to_nearest_int(Float a) { return _mm256_cvtps_epi32(a); }  // even
 
 // Choices, per 32-bit lane.

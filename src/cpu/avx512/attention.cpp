@@ -1,5 +1,5 @@
 // Attention with AVX-512.
-#include "core/attention_kernels.hpp"
+#include "seam/attention_kernels.hpp"
 #include "cpu/avx512/attention_products.hpp"
 #include "cpu/avx512/kernels.hpp"
 #include "cpu/avx512/vector.hpp"

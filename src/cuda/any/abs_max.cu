@@ -2,11 +2,11 @@
 // not depend on the order: magnitudes compare as integers.
 #include <cstdint>
 
-#include "cuda/args.hpp"
-#include "cuda/geometry.hpp"
-#include "cuda/tile/block_scale.cuh"
-#include "cuda/tile/grid_order.cuh"
-#include "cuda/tile/input.cuh"
+#include "cuda/quantize/args.hpp"
+#include "cuda/quantize/geometry.hpp"
+#include "cuda/block/block_scale.cuh"
+#include "cuda/block/grid_order.cuh"
+#include "cuda/block/input.cuh"
 
 namespace microscale::cuda {
 namespace {

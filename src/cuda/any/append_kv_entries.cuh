@@ -1,9 +1,9 @@
 // Names the entry points of append_kv.
 #pragma once
 
-#include "cuda/tile/append_keys.cuh"
-#include "cuda/tile/append_transformed.cuh"
-#include "cuda/tile/grid_order.cuh"
+#include "cuda/append_kv/append_keys.cuh"
+#include "cuda/append_kv/append_transformed.cuh"
+#include "cuda/block/grid_order.cuh"
 
 /// `blocks`: that a multiprocessor shall hold.
 #define MICROSCALE_APPEND_ENTRY(name, blocks, ...)                                       \

@@ -2,7 +2,7 @@
 // and of NVFP4 4.
 #pragma once
 
-#include "cuda/tile/attention_decode.cuh"
+#include "cuda/attention/decode/kernel.cuh"
 
 /// `blocks`: that a multiprocessor holds. Last: what the name ends with.
 #define MICROSCALE_ATTENTION_DECODE_ENTRY(format, Codes, d, rows, blocks, tokens, ...)    \

@@ -2,10 +2,10 @@
 // it uses one; what is left over at the end goes byte by byte.
 #include <cstdint>
 
-#include "cuda/args.hpp"
-#include "cuda/geometry.hpp"
+#include "cuda/quantize/args.hpp"
+#include "cuda/quantize/geometry.hpp"
 #include "cuda/ptx/memory.cuh"
-#include "cuda/tile/grid_order.cuh"
+#include "cuda/block/grid_order.cuh"
 #include "layouts/container.hpp"
 
 namespace microscale::cuda {
@@ -41,9 +41,10 @@ extern "C" __global__ void __launch_bounds__(microscale::cuda::threads_per_block
     const std::int64_t at = piece_at(i);
     const int bytes = bytes_of(args, at);
     if (bytes == container_piece) {
-      ptx::st_global_v4(args.output + 2 * at,
-                        {container::pack4(codes[i].x & 0xFFFFu), container::pack4(codes[i].x >> 16),
-                         container::pack4(codes[i].y & 0xFFFFu), container::pack4(codes[i].y >> 16)});
+      ptx::st_global_v4(
+          args.output + 2 * at,
+          {container::pack4(codes[i].x & 0xFFFFu), container::pack4(codes[i].x >> 16),
+           container::pack4(codes[i].y & 0xFFFFu), container::pack4(codes[i].y >> 16)});
     } else {
       for (std::int64_t k = at; k < at + bytes; ++k) {
         args.output[2 * k] = container::pack(args.input[k]);
@@ -73,9 +74,8 @@ extern "C" __global__ void __launch_bounds__(microscale::cuda::threads_per_block
                         container::unpack4(c.z) | container::unpack4(c.w) << 16);
     } else {
       for (std::int64_t k = at; k < at + bytes; ++k)
-        args.output[k] =
-            static_cast<std::uint8_t>(container::unpack(args.input[2 * k]) |
-                                      container::unpack(args.input[2 * k + 1]) << 4);
+        args.output[k] = static_cast<std::uint8_t>(container::unpack(args.input[2 * k]) |
+                                                   container::unpack(args.input[2 * k + 1]) << 4);
     }
   }
 }

@@ -1,6 +1,6 @@
 // Block-scaled to dense, every format and dense type.
-#include "cuda/tile/dequantize_tile.cuh"
-#include "cuda/tile/grid_order.cuh"
+#include "cuda/quantize/dequantize_tile.cuh"
+#include "cuda/block/grid_order.cuh"
 
 #define MICROSCALE_DEQUANTIZE_ENTRY(format, dtype, Codec, E8M0, Output)                         \
   extern "C" __global__ void __launch_bounds__(microscale::cuda::threads_per_block)             \

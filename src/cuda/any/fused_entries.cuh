@@ -1,7 +1,7 @@
 // Names the entry points of one fused kernel: every format, dense type and mode.
 #pragma once
 
-#include "cuda/tile/lane_tile.cuh"
+#include "cuda/quantize/lane_tile.cuh"
 
 // MICROSCALE_FUSED_ENTRY(format, dtype, mode, Format, Input) is the including file's.
 #define MICROSCALE_FUSED_TYPES(format, mode, Format)          \

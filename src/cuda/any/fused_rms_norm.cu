@@ -1,7 +1,7 @@
 // RMSNorm, quantized without going through memory.
 #include "cuda/any/fused_entries.cuh"
-#include "cuda/tile/grid_order.cuh"
-#include "cuda/tile/row_norm.cuh"
+#include "cuda/block/grid_order.cuh"
+#include "cuda/quantize/row_norm.cuh"
 
 #define MICROSCALE_FUSED_ENTRY(format, dtype, mode, Format, Input)                    \
   extern "C" __global__ void __maxnreg__(                                             \

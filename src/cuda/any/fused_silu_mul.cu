@@ -1,7 +1,7 @@
 // SiLU(gate) * up, quantized without going through memory.
 #include "cuda/any/fused_entries.cuh"
-#include "cuda/tile/grid_order.cuh"
-#include "cuda/tile/producers.cuh"
+#include "cuda/block/grid_order.cuh"
+#include "cuda/quantize/producers.cuh"
 
 #define MICROSCALE_FUSED_ENTRY(format, dtype, mode, Format, Input)           \
   extern "C" __global__ void __launch_bounds__(                              \
@@ -11,7 +11,7 @@
           const __grid_constant__ microscale::cuda::FusedArgs args) {        \
     microscale::cuda::follow_previous_grid();                                \
     using namespace microscale::cuda;                                        \
-    fused_silu_mul<Input, Format>(args);                               \
+    fused_silu_mul<Input, Format>(args);                                     \
   }
 
 MICROSCALE_FUSED_ENTRIES

@@ -1,6 +1,6 @@
 // Grouped NVFP4: many experts' rows, each expert with its own global scale in device memory.
 #include "cuda/any/grouped_entries.cuh"
-#include "cuda/tile/nvfp4_format.cuh"
+#include "cuda/block/nvfp4_format.cuh"
 
 using Plain = microscale::cuda::Nvfp4Format<false>;
 using Searching = microscale::cuda::Nvfp4Format<true>;

@@ -1,6 +1,6 @@
 // a made ready for products of few rows, every kind of a.
-#include "cuda/tile/grid_order.cuh"
-#include "cuda/tile/matmul_prepare.cuh"
+#include "cuda/block/grid_order.cuh"
+#include "cuda/matmul/fallback/prepare.cuh"
 
 #define MICROSCALE_PREPARE_ENTRY(kind, ...)                                                        \
   extern "C" __global__ void __launch_bounds__(microscale::cuda::prepare_threads)                  \

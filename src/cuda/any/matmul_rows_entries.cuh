@@ -1,12 +1,12 @@
 // The entry points of the products of few rows for one format of weights.
 #pragma once
 
-#include "cuda/tile/grid_order.cuh"
-#include "cuda/tile/matmul_row.cuh"
-#include "cuda/tile/matmul_rows.cuh"
-#include "cuda/tile/weights_line.cuh"
-#include "cuda/tile/weights_packed.cuh"
-#include "cuda/tile/weights_plain.cuh"
+#include "cuda/block/grid_order.cuh"
+#include "cuda/matmul/fallback/one_row.cuh"
+#include "cuda/matmul/fallback/kernel.cuh"
+#include "cuda/matmul/fallback/one_row_weights.cuh"
+#include "cuda/matmul/fallback/weights_packed.cuh"
+#include "cuda/matmul/fallback/weights_plain.cuh"
 
 #define MICROSCALE_MATMUL_ROWS_ENTRY(name, tiles, scaled, ...)                         \
   extern "C" __global__ void __launch_bounds__(microscale::cuda::matmul_rows_threads)  \
@@ -21,7 +21,7 @@
   MICROSCALE_MATMUL_ROWS_ENTRY(name##_16, 2, scaled, __VA_ARGS__)
 
 // The same where Hopper's kernels for many rows take all that has more than eight
-// (cuda/matmul_wide.hpp).
+// (cuda/matmul/in_registers/launch.hpp).
 #if defined(__CUDA_ARCH__) && __CUDA_ARCH__ < 1000
 #define MICROSCALE_MATMUL_FEW_ROWS_ENTRIES(name, scaled, ...) \
   MICROSCALE_MATMUL_ROWS_ENTRY(name##_8, 1, scaled, __VA_ARGS__)

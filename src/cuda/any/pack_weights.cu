@@ -5,10 +5,10 @@
 // half of those of an 8-bit one. A warp takes `parts` of them, neighbours along k. Lane 4 g + 2 c +
 // h reads 16 bytes, half h of part c, of rows g and g + 8. They hold half of what four lanes of the
 // packed order have; shared memory puts the halves together, and a part leaves as 16 bytes a lane.
-#include "cuda/matmul_args.hpp"
+#include "cuda/matmul/args.hpp"
 #include "cuda/ptx/memory.cuh"
 #include "cuda/ptx/permute.cuh"
-#include "cuda/tile/grid_order.cuh"
+#include "cuda/block/grid_order.cuh"
 #include "layouts/fragment_tiles.hpp"
 #include "layouts/tiled_128x4.hpp"
 

@@ -2,11 +2,11 @@
 // Neighbouring threads take neighbouring columns, so loads are coalesced; stores are not.
 #include <cstdint>
 
-#include "cuda/args.hpp"
-#include "cuda/geometry.hpp"
-#include "cuda/tile/general_context.cuh"
-#include "cuda/tile/grid_order.cuh"
-#include "cuda/tile/input.cuh"
+#include "cuda/quantize/args.hpp"
+#include "cuda/quantize/geometry.hpp"
+#include "cuda/block/general_context.cuh"
+#include "cuda/block/grid_order.cuh"
+#include "cuda/block/input.cuh"
 #include "layouts/tiled_128x4.hpp"
 
 namespace microscale::cuda {

@@ -1,14 +1,14 @@
 // Small tensors, scales of a single pass, row-major.
-#include "cuda/tile/grid_order.cuh"
-#include "cuda/tile/small_tile.cuh"
+#include "cuda/block/grid_order.cuh"
+#include "cuda/quantize/small_tile.cuh"
 
-#define MICROSCALE_SMALL_ENTRY(format, dtype, Format, Input)                             \
-  extern "C" __global__ void __launch_bounds__(microscale::cuda::threads_per_block)      \
-      quantize_small_##format##_##dtype(                                                 \
-          const __grid_constant__ microscale::cuda::QuantizeArgs args) {                 \
-    microscale::cuda::follow_previous_grid();                                            \
-    using namespace microscale;                                                          \
-    cuda::quantize_small<cuda::Format, cuda::Input>(args);                               \
+#define MICROSCALE_SMALL_ENTRY(format, dtype, Format, Input)                        \
+  extern "C" __global__ void __launch_bounds__(microscale::cuda::threads_per_block) \
+      quantize_small_##format##_##dtype(                                            \
+          const __grid_constant__ microscale::cuda::QuantizeArgs args) {            \
+    microscale::cuda::follow_previous_grid();                                       \
+    using namespace microscale;                                                     \
+    cuda::quantize_small<cuda::Format, cuda::Input>(args);                          \
   }
 
 #define MICROSCALE_SMALL_ENTRIES(format, Format)        \

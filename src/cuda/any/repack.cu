@@ -2,9 +2,9 @@
 // one tile.
 #include <cstdint>
 
-#include "cuda/args.hpp"
-#include "cuda/geometry.hpp"
-#include "cuda/tile/grid_order.cuh"
+#include "cuda/quantize/args.hpp"
+#include "cuda/quantize/geometry.hpp"
+#include "cuda/block/grid_order.cuh"
 #include "layouts/tiled_128x4.hpp"
 
 namespace microscale::cuda {

@@ -46,7 +46,8 @@ __device__ inline std::uint32_t cvt_rn_satfinite_e2m1x2_f32_x4(float v0, float v
   return codes;
 }
 
-/// Eight codes as packed FP16, exact: those of byte i in halves[i], its low four bits in the low half.
+/// Eight codes as packed FP16, exact: those of byte i in halves[i], its low four bits in the low
+/// half.
 __device__ inline void cvt_rn_f16x2_e2m1x2_x4(std::uint32_t (&halves)[4], std::uint32_t codes) {
   asm("{\n"
       ".reg .b8 b0, b1, b2, b3;\n"

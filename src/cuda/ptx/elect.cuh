@@ -6,7 +6,8 @@
 namespace microscale::ptx {
 
 /// True in one lane of the whole warp, always the same. What only that lane does, the assembler
-/// knows to be done once: a bulk copy is one instruction there, and elsewhere a loop over the lanes.
+/// knows to be done once: a bulk copy is one instruction there, and elsewhere a loop over the
+/// lanes.
 __device__ inline bool elect_sync() {
   std::uint32_t elected;
   asm volatile(

@@ -1,5 +1,6 @@
-// Order between grids (PTX ISA, "griddepcontrol"; sm_90 and later): a grid may be put onto the device
-// while the one before it in its stream still runs, if it was launched so and that one agrees.
+// Order between grids (PTX ISA, "griddepcontrol"; sm_90 and later): a grid may be put onto the
+// device while the one before it in its stream still runs, if it was launched so and that one
+// agrees.
 #pragma once
 
 namespace microscale::ptx {

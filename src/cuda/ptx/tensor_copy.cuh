@@ -7,7 +7,7 @@
 
 #include <cstdint>
 
-#include "cuda/tensor_map.hpp"
+#include "cuda/device/tensor_map.hpp"
 
 namespace microscale::ptx {
 

@@ -1,5 +1,5 @@
 // Attention over NVFP4 in pages by block-scaled instructions, probabilities in FP16.
-#include "cuda/tile/attention_block_scaled.cuh"
+#include "cuda/attention/block_scaled/kernel.cuh"
 
 MICROSCALE_BLOCK_ATTENTION_ENTRY(exact_paged_nvfp4_64_1, 2, Nvfp4Keys, 64, 1, Values::exact, 1, 2,
                                  true)

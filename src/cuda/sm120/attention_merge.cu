@@ -1,7 +1,7 @@
 // Attention whose keys were cut into parts: a block merges those of a row.
-#include "cuda/attention_block_scaled_args.hpp"
-#include "cuda/tile/attention_merge.cuh"
-#include "cuda/tile/grid_order.cuh"
+#include "cuda/attention/block_scaled/plan.hpp"
+#include "cuda/attention/merge.cuh"
+#include "cuda/block/grid_order.cuh"
 
 namespace microscale::cuda::block_attention {
 

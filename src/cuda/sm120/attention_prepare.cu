@@ -1,5 +1,5 @@
 // Dense operands of attention to codes for block-scaled instructions.
-#include "cuda/tile/attention_prepare.cuh"
+#include "cuda/attention/block_scaled/prepare.cuh"
 
 MICROSCALE_PREPARE_ATTENTION_ENTRY(rows_nvfp4, PrepareRowsArgs, prepare_rows<PreparedNvfp4>)
 MICROSCALE_PREPARE_ATTENTION_ENTRY(rows_mxfp4, PrepareRowsArgs, prepare_rows<PreparedMxfp4>)

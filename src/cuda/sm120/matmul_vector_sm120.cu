@@ -1,4 +1,4 @@
 // One row times a matrix, both NVFP4, for consumer Blackwell.
-#include "cuda/tile/vector_product.cuh"
+#include "cuda/matmul/vector/kernel.cuh"
 
 MICROSCALE_VECTOR_ENTRIES

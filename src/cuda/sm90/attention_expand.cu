@@ -1,5 +1,5 @@
 // Keys and values of every type, made ready for attention_prefill_....
-#include "cuda/tile/attention_expand.cuh"
+#include "cuda/attention/prefill/expand.cuh"
 
 #define MICROSCALE_ATTENTION_EXPAND_ENTRY(name, elements, width)                         \
   extern "C" __global__ void __launch_bounds__(microscale::cuda::prefill_expand_threads) \

@@ -1,6 +1,6 @@
 // Attention of many queries, all of MXFP4, probabilities in FP8.
-#include "cuda/tile/attention_prefill.cuh"
-#include "cuda/tile/attention_products_fp8.cuh"
+#include "cuda/attention/prefill/kernel.cuh"
+#include "cuda/attention/prefill/products_fp8.cuh"
 
 MICROSCALE_ATTENTION_PREFILL_ENTRY(attention_prefill_fp8, Fp8Products<false>)
 MICROSCALE_ATTENTION_PREFILL_ENTRY(attention_prefill_fp8_softcap, Fp8Products<true>)

@@ -1,5 +1,5 @@
 // Products of expanded weights and very many rows of a, 16 bits an element.
-#include "cuda/tile/dense_product.cuh"
+#include "cuda/matmul/expanded/kernel.cuh"
 
 #define MICROSCALE_DENSE_ENTRY(name, element)                                                      \
   extern "C" __global__ void __cluster_dims__(microscale::cuda::dense_blocks, 1, 1)                \

@@ -1,8 +1,8 @@
 // Products of MXFP4 weights and very many rows of MXFP4 in FP8, and what makes both ready.
-#include "cuda/tile/dense_product.cuh"
-#include "cuda/tile/expand_fp8.cuh"
-#include "cuda/tile/grid_order.cuh"
-#include "cuda/tile/prepare_fp8.cuh"
+#include "cuda/matmul/expanded/kernel.cuh"
+#include "cuda/matmul/expanded/expand_fp8.cuh"
+#include "cuda/block/grid_order.cuh"
+#include "cuda/matmul/expanded/prepare_fp8.cuh"
 
 extern "C" __global__ void __launch_bounds__(256)
     matmul_ready_fp8(const __grid_constant__ microscale::cuda::ReadyFp8Args args) {

@@ -1,6 +1,6 @@
 // Products of MXFP4 weights and very many rows of MXFP4 in FP8, whose d is quantized.
-#include "cuda/tile/dense_product.cuh"
-#include "cuda/tile/dense_quantize.cuh"
+#include "cuda/matmul/expanded/kernel.cuh"
+#include "cuda/matmul/expanded/quantize.cuh"
 
 #define MICROSCALE_DENSE_ENTRY(name, output)                                                    \
   extern "C" __global__ void __cluster_dims__(microscale::cuda::dense_blocks, 1, 1)             \

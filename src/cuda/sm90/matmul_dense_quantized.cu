@@ -1,6 +1,6 @@
 // Products of expanded weights and very many rows of a, 16 bits an element, whose d is quantized.
-#include "cuda/tile/dense_product.cuh"
-#include "cuda/tile/dense_quantize.cuh"
+#include "cuda/matmul/expanded/kernel.cuh"
+#include "cuda/matmul/expanded/quantize.cuh"
 
 #define MICROSCALE_DENSE_ENTRY(name, element, output)                                             \
   extern "C" __global__ void __cluster_dims__(                                                    \

@@ -1,5 +1,5 @@
 // Packed weights expanded to elements with their scales inside: one entry point for each kind.
-#include "cuda/tile/expand_weights.cuh"
+#include "cuda/matmul/expanded/expand_weights.cuh"
 
 #define MICROSCALE_EXPAND_ENTRY(name, weights)                                                 \
   extern "C" __global__ void __launch_bounds__(256)                                            \

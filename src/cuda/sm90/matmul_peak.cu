@@ -3,13 +3,13 @@
 // random finite values, because units that multiply zeros clock higher.
 #include <cstdint>
 
-#include "cuda/matmul_peak.hpp"
+#include "cuda/matmul/peak.hpp"
 #include "cuda/ptx/keep_in_place.cuh"
 #include "cuda/ptx/matrix_descriptor.cuh"
 #include "cuda/ptx/wgmma.cuh"
 #include "cuda/ptx/wgmma_e4m3.cuh"
 #include "cuda/ptx/wgmma_f16.cuh"
-#include "cuda/tile/grid_order.cuh"
+#include "cuda/block/grid_order.cuh"
 #include "formats/random.hpp"
 
 namespace microscale::cuda {

@@ -1,6 +1,6 @@
 // a of a matrix product of many rows, made ready: one entry point for each kind of a.
-#include "cuda/tile/prepare_blocks.cuh"
-#include "cuda/tile/prepare_tiles.cuh"
+#include "cuda/matmul/prepare_blocks.cuh"
+#include "cuda/matmul/prepare_tiles.cuh"
 
 #define MICROSCALE_PREPARE_TILES(kind, ...)                                      \
   extern "C" __global__ void __launch_bounds__(256) matmul_prepare_tiles_##kind( \

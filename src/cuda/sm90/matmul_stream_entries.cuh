@@ -1,9 +1,9 @@
 // Names the entry points of one format of packed weights: 8 and 16 rows, of FP16 or of BF16.
 #pragma once
 
-#include "cuda/tile/matmul_stream.cuh"
-#include "cuda/tile/stream_packed.cuh"
-#include "cuda/tile/weights_packed.cuh"
+#include "cuda/matmul/few_rows/stream_kernel.cuh"
+#include "cuda/matmul/few_rows/stream_packed.cuh"
+#include "cuda/matmul/fallback/weights_packed.cuh"
 
 #define MICROSCALE_MATMUL_STREAM_ENTRY(name, Weights, rows)                              \
   extern "C" __global__ void __launch_bounds__(microscale::cuda::stream_threads, 1)      \

@@ -1,6 +1,6 @@
-// Binds one instruction of the text to an Op: operands to slots, modifiers ticked off one by one. The
-// families' decoders (machine/decode_*.cpp) ask it for what an instruction should have; the first
-// thing that is not so becomes the sentence of the refusal.
+// Binds one instruction of the text to an Op: operands to slots, modifiers ticked off one by one.
+// The families' decoders (machine/decode_*.cpp) ask it for what an instruction should have; the
+// first thing that is not so becomes the sentence of the refusal.
 #pragma once
 
 #include <cstdint>
@@ -18,10 +18,11 @@ namespace microscale::emulator {
 /// A function while its code is decoded.
 struct FunctionState {
   const ptx::Function* text = nullptr;
-  std::size_t index = 0;                  // in Module::functions
-  std::uint32_t number = 0;               // in Program::functions
-  std::vector<std::uint32_t> registers;   // slot of each, or predicate index
-  std::vector<std::int64_t> call_offset;  // of each .param variable in call memory, -1: the entry's own
+  std::size_t index = 0;                 // in Module::functions
+  std::uint32_t number = 0;              // in Program::functions
+  std::vector<std::uint32_t> registers;  // slot of each, or predicate index
+  std::vector<std::int64_t>
+      call_offset;  // of each .param variable in call memory, -1: the entry's own
   std::int64_t shared_base = 0, local_base = 0;
   bool entry = false;
 };
@@ -30,7 +31,7 @@ struct FunctionState {
 class Rows {
  public:
   explicit Rows(Program& program);
-  Slot own(int bits);                   // a new row of the warp's
+  Slot own(int bits);  // a new row of the warp's
   std::uint32_t predicate() { return program_.predicate_count++; }
   Slot constant32(std::uint32_t value);
   Slot constant64(std::uint64_t value);
@@ -51,8 +52,9 @@ class Rows {
 
 class Binder {
  public:
-  Binder(const ptx::Module& module, const ptx::SharedLayout& shared, const VariableAddresses& addresses,
-         Program& program, Rows& rows, const FunctionState& function, const ptx::Instruction& in);
+  Binder(const ptx::Module& module, const ptx::SharedLayout& shared,
+         const VariableAddresses& addresses, Program& program, Rows& rows,
+         const FunctionState& function, const ptx::Instruction& in);
 
   const ptx::Instruction& in;
   Op op;
@@ -72,13 +74,16 @@ class Binder {
   const ptx::Operand& operand(std::size_t position);
   Slot source(std::size_t position, ptx::Type type) { return source(operand(position), type); }
   Slot source(const ptx::Operand& operand, ptx::Type type, bool wider = false);
-  Slot destination(std::size_t position, ptx::Type type) { return destination(operand(position), type); }
+  Slot destination(std::size_t position, ptx::Type type) {
+    return destination(operand(position), type);
+  }
   Slot destination(const ptx::Operand& operand, ptx::Type type, bool wider = false);
   /// position: bit in Op::negate.
   std::uint32_t predicate(const ptx::Operand& operand, int position);
   std::uint32_t predicate_destination(const ptx::Operand& operand);  // 0 for a sink
   bool is_predicate(const ptx::Operand& operand) const;
-  /// Bits of the row that holds an operand: 64 for a 64-bit register, 32 for others; immediates as `type`.
+  /// Bits of the row that holds an operand: 64 for a 64-bit register, 32 for others; immediates as
+  /// `type`.
   int row_bits(const ptx::Operand& operand, ptx::Type type) const;
   bool immediate(const ptx::Operand& operand, std::int64_t& value) const;
 
@@ -131,7 +136,7 @@ bool decode_wgmma(Binder& binder);
 // Words the decoders share.
 bool is_float(ptx::Type type);
 bool is_signed(ptx::Type type);
-bool is_pair(ptx::Type type);  // of 16-bit values
+bool is_pair(ptx::Type type);          // of 16-bit values
 std::string width_of(ptx::Type type);  // "16", "32", "64", "16x2"
 
 }  // namespace microscale::emulator

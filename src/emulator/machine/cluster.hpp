@@ -1,5 +1,5 @@
-// The blocks of one cluster (usually a single one), run by one host thread: which warp goes next, and
-// what it means when none can.
+// The blocks of one cluster (usually a single one), run by one host thread: which warp goes next,
+// and what it means when none can.
 #pragma once
 
 #include <cstdint>

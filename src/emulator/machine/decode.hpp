@@ -16,6 +16,7 @@ namespace microscale::emulator {
 using VariableAddresses = std::vector<std::uint64_t>;
 
 /// The entry and all it calls.
-Result<Program> decode(const ptx::Module& module, std::size_t entry, const VariableAddresses& addresses);
+Result<Program> decode(const ptx::Module& module, std::size_t entry,
+                       const VariableAddresses& addresses);
 
 }  // namespace microscale::emulator

@@ -1,4 +1,5 @@
-// Where a thread goes: bra, brx.idx, call, ret, exit, trap; barriers of blocks and clusters; waiting.
+// Where a thread goes: bra, brx.idx, call, ret, exit, trap; barriers of blocks and clusters;
+// waiting.
 #include <string>
 #include <vector>
 
@@ -57,8 +58,10 @@ void barrier(Binder& b) {
     const std::string_view how = b.take_one_of({"popc", "and", "or"});
     b.take_one_of({"u32", "pred"});
     key += "." + std::string(how);
-    if (how == "popc") b.op.d = b.destination(at++, Type::u32);
-    else b.op.d = b.predicate_destination(b.operand(at++));
+    if (how == "popc")
+      b.op.d = b.destination(at++, Type::u32);
+    else
+      b.op.d = b.predicate_destination(b.operand(at++));
   }
   b.op.a = b.source(at++, Type::u32);
   b.op.mode = static_cast<std::uint8_t>(aligned);

@@ -1,4 +1,5 @@
-// The words that loads, stores, atomics and copies share: spaces, orders, scopes, cache hints, addresses.
+// The words that loads, stores, atomics and copies share: spaces, orders, scopes, cache hints,
+// addresses.
 #pragma once
 
 #include "emulator/machine/binder.hpp"

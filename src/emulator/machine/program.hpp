@@ -81,7 +81,7 @@ struct Program {
   std::vector<std::vector<std::uint32_t>> branch_tables;
 
   std::vector<ConstantBytes> constants;  // rows; the first element is none (Slot says why)
-  std::uint32_t row_bytes = 0;          // of a warp's own rows
+  std::uint32_t row_bytes = 0;           // of a warp's own rows
   std::uint32_t predicate_count = 3, register_count = 0;
   std::uint32_t carry_predicate = 2;  // of add.cc and its like
   std::vector<SpecialRow> specials;

@@ -2,10 +2,11 @@
 
 namespace microscale::emulator {
 
-void generic_addresses(const Warp& warp, Slot slot, bool wide, ptx::Space space, std::int64_t offset,
-                       std::uint64_t* out) {
+void generic_addresses(const Warp& warp, Slot slot, bool wide, ptx::Space space,
+                       std::int64_t offset, std::uint64_t* out) {
   if (space == ptx::Space::shared) {
-    for (int i = 0; i < warp_lanes; ++i) out[i] = generic_address(warp, slot, wide, space, offset, i);
+    for (int i = 0; i < warp_lanes; ++i)
+      out[i] = generic_address(warp, slot, wide, space, offset, i);
     return;
   }
   const std::uint64_t window = space == ptx::Space::local      ? local_window

@@ -1,5 +1,5 @@
-// Every row is the only one, of whole numbers, that gives the results of an H200 for all operands of its
-// segment that were measured (special_functions.cpp evaluates them). Columns: c0, c1, c2.
+// Every row is the only one, of whole numbers, that gives the results of an H200 for all operands
+// of its segment that were measured (special_functions.cpp evaluates them). Columns: c0, c1, c2.
 #include "emulator/ops/approx_tables.hpp"
 
 namespace microscale::emulator {

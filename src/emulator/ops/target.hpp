@@ -5,8 +5,8 @@
 //   #include "emulator/ops/generic/..."
 //   MICROSCALE_PORTABLE_END            MICROSCALE_EMULATOR_AVX2_END
 //
-// Like src/cpu/target_region.hpp: nothing in the text is a lambda or instantiates a template that is
-// defined outside its namespace.
+// Like src/cpu/target_region.hpp: nothing in the text is a lambda or instantiates a template that
+// is defined outside its namespace.
 #pragma once
 
 #include <bit>
@@ -28,16 +28,17 @@
 #define MICROSCALE_PORTABLE_BEGIN namespace microscale::emulator::portable {
 #define MICROSCALE_PORTABLE_END }
 #if defined(__clang__)
-#define MICROSCALE_EMULATOR_AVX2_BEGIN                                                        \
-  _Pragma("clang attribute push(__attribute__((target(\"avx2,fma\"))), apply_to = function)") \
-  namespace microscale::emulator::avx2 {
+#define MICROSCALE_EMULATOR_AVX2_BEGIN                                          \
+  _Pragma(                                                                      \
+      "clang attribute push(__attribute__((target(\"avx2,fma\"))), apply_to = " \
+      "function)") namespace microscale::emulator::avx2 {
 #define MICROSCALE_EMULATOR_AVX2_END \
   }                                  \
   _Pragma("clang attribute pop")
 #else
-#define MICROSCALE_EMULATOR_AVX2_BEGIN                         \
-  _Pragma("GCC push_options") _Pragma("GCC target(\"avx2,fma\")") \
-  namespace microscale::emulator::avx2 {
+#define MICROSCALE_EMULATOR_AVX2_BEGIN \
+  _Pragma("GCC push_options")          \
+      _Pragma("GCC target(\"avx2,fma\")") namespace microscale::emulator::avx2 {
 #define MICROSCALE_EMULATOR_AVX2_END \
   }                                  \
   _Pragma("GCC pop_options")

@@ -13,8 +13,29 @@ enum class Space : std::uint8_t { generic, global, shared, local, constant, para
 
 /// A fundamental type: what stands after `.reg`, in a `.param`, or as an instruction's suffix.
 enum class Type : std::uint8_t {
-  pred, b8, b16, b32, b64, b128, u8, u16, u32, u64, s8, s16, s32, s64,
-  f16, f16x2, bf16, bf16x2, tf32, f32, f64, u16x2, s16x2
+  pred,
+  b8,
+  b16,
+  b32,
+  b64,
+  b128,
+  u8,
+  u16,
+  u32,
+  u64,
+  s8,
+  s16,
+  s32,
+  s64,
+  f16,
+  f16x2,
+  bf16,
+  bf16x2,
+  tf32,
+  f32,
+  f64,
+  u16x2,
+  s16x2
 };
 int bits_of(Type type);  // 1 for pred
 
@@ -36,10 +57,11 @@ struct Variable {
   std::string_view name;
   Space space = Space::global;
   Type type = Type::b8;
-  std::int64_t bytes = 0;   // of all elements; 0: `.extern .shared x[]`, dynamic
-  std::int64_t align = 1;   // a power of two
-  // In the function's params (inner .param variables come after its own and its results'), or in its
-  // block's shared or thread's local memory. Not set for module variables: see shared_layout.hpp.
+  std::int64_t bytes = 0;  // of all elements; 0: `.extern .shared x[]`, dynamic
+  std::int64_t align = 1;  // a power of two
+  // In the function's params (inner .param variables come after its own and its results'), or in
+  // its block's shared or thread's local memory. Not set for module variables: see
+  // shared_layout.hpp.
   std::int64_t offset = 0;
   bool external = false;
   std::vector<std::uint8_t> initial;  // the first bytes, at most `bytes`; those after them are zero
@@ -47,10 +69,36 @@ struct Variable {
 
 /// Those up to cluster_nctaid have components.
 enum class SpecialRegister : std::uint8_t {
-  tid, ntid, ctaid, nctaid, clusterid, nclusterid, cluster_ctaid, cluster_nctaid, cluster_ctarank,
-  cluster_nctarank, is_explicit_cluster, laneid, warpid, nwarpid, smid, nsmid, gridid,
-  lanemask_eq, lanemask_le, lanemask_lt, lanemask_ge, lanemask_gt, clock, clock64, globaltimer,
-  dynamic_smem_size, total_smem_size, clock_hi, globaltimer_lo, globaltimer_hi
+  tid,
+  ntid,
+  ctaid,
+  nctaid,
+  clusterid,
+  nclusterid,
+  cluster_ctaid,
+  cluster_nctaid,
+  cluster_ctarank,
+  cluster_nctarank,
+  is_explicit_cluster,
+  laneid,
+  warpid,
+  nwarpid,
+  smid,
+  nsmid,
+  gridid,
+  lanemask_eq,
+  lanemask_le,
+  lanemask_lt,
+  lanemask_ge,
+  lanemask_gt,
+  clock,
+  clock64,
+  globaltimer,
+  dynamic_smem_size,
+  total_smem_size,
+  clock_hi,
+  globaltimer_lo,
+  globaltimer_hi
 };
 
 /// What a variable operand refers to.
@@ -58,21 +106,21 @@ enum class Scope : std::uint8_t { module, function };
 
 struct Operand {
   enum class Kind : std::uint8_t {
-    reg,          // index: Function::registers
-    integer,      // value
-    real32,       // value: the 32 bits of a 0f... (or a decimal used as such)
-    real64,       // value: the 64 bits of a 0d...
-    special,      // special, component 0..2
-    variable,     // index: the address of Module::variables or Function::variables (scope), plus value
-    label,        // index: the instruction it stands before; Function::code.size() for the end
-    function,     // index: Module::functions
-    address,      // [base + value]: base is a register, a variable, or none; parts: coordinates of
-                  // a tensor, [map, {x, y}]
-    vector,       // parts; for brx.idx the labels of its .branchtargets
-    sink,         // `_`
+    reg,       // index: Function::registers
+    integer,   // value
+    real32,    // value: the 32 bits of a 0f... (or a decimal used as such)
+    real64,    // value: the 64 bits of a 0d...
+    special,   // special, component 0..2
+    variable,  // index: the address of Module::variables or Function::variables (scope), plus value
+    label,     // index: the instruction it stands before; Function::code.size() for the end
+    function,  // index: Module::functions
+    address,   // [base + value]: base is a register, a variable, or none; parts: coordinates of
+               // a tensor, [map, {x, y}]
+    vector,    // parts; for brx.idx the labels of its .branchtargets
+    sink,      // `_`
   };
   Kind kind = Kind::sink;
-  bool negated = false;  // `!p`
+  bool negated = false;    // `!p`
   Kind base = Kind::sink;  // of an address: reg, variable or sink (absolute)
   Scope scope = Scope::function;
   SpecialRegister special = SpecialRegister::tid;
@@ -89,12 +137,13 @@ struct Guard {
 };
 
 struct Instruction {
-  std::string_view opcode;                  // "mma", "cvt", "ld"
-  std::vector<std::string_view> modifiers;  // "sync", "aligned", "m16n8k64", ...: `::` stays inside one
+  std::string_view opcode;  // "mma", "cvt", "ld"
+  std::vector<std::string_view>
+      modifiers;  // "sync", "aligned", "m16n8k64", ...: `::` stays inside one
   Guard guard;
-  // In the order written. `p|q` is two operands and sets `two_predicates`. A call's operands are the
-  // vector of results, the function, the vector of arguments, each of the kind `variable` and of the
-  // size of the function's; either vector may be empty.
+  // In the order written. `p|q` is two operands and sets `two_predicates`. A call's operands are
+  // the vector of results, the function, the vector of arguments, each of the kind `variable` and
+  // of the size of the function's; either vector may be empty.
   std::vector<Operand> operands;
   bool two_predicates = false;
   std::uint32_t line = 0;  // of the PTX text, from 1
@@ -122,7 +171,7 @@ struct Function {
   bool explicit_cluster = false;
   std::int64_t min_blocks = 0, max_registers = 0;
 
-  bool parsed = false;  // what follows is there
+  bool parsed = false;              // what follows is there
   std::vector<Register> registers;  // those that the code names, in the order of first use
   std::vector<Variable> variables;  // params first, then results, then the body's as they come
   std::vector<Instruction> code;

@@ -49,13 +49,13 @@ __device__ void probe(const uint4* image, const std::uint32_t* fragments, float*
 
 }  // namespace wgmma_probe
 
-#define PROBE(shape, count)                                                               \
-  extern "C" __global__ void __launch_bounds__(128)                                       \
-      shape##_shared(const uint4* image, const std::uint32_t* fragments, float* out) {    \
-    wgmma_probe::probe<count, false>(image, fragments, out, [](auto&&... operands) {      \
-      microscale::ptx::wgmma_##shape(operands...);                                        \
-    });                                                                                   \
-  }                                                                                       \
+#define PROBE(shape, count)                                                            \
+  extern "C" __global__ void __launch_bounds__(128)                                    \
+      shape##_shared(const uint4* image, const std::uint32_t* fragments, float* out) { \
+    wgmma_probe::probe<count, false>(image, fragments, out, [](auto&&... operands) {   \
+      microscale::ptx::wgmma_##shape(operands...);                                     \
+    });                                                                                \
+  }                                                                                    \
   PROBE_REGISTERS(shape, count)
 #define PROBE_REGISTERS(shape, count)                                                     \
   extern "C" __global__ void __launch_bounds__(128)                                       \

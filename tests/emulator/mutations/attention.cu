@@ -1,6 +1,7 @@
-// One head a block: softmax(Q K^T / 8) V for 32 queries, 64 tokens and a head of 64, in tiles of 32 tokens.
-// Q and K are MXFP4, a code in bits 5-2 of each byte, an E8M0 scale for every 32; V and the result FP32.
-// Two warps of 16 queries each; every 8 tokens are one online softmax step. m, l and o as in the literature.
+// One head a block: softmax(Q K^T / 8) V for 32 queries, 64 tokens and a head of 64, in tiles of 32
+// tokens. Q and K are MXFP4, a code in bits 5-2 of each byte, an E8M0 scale for every 32; V and the
+// result FP32. Two warps of 16 queries each; every 8 tokens are one online softmax step. m, l and o
+// as in the literature.
 namespace {
 
 constexpr unsigned head = 64, tokens = 64, tile = 32, queries = 32;
@@ -64,16 +65,20 @@ extern "C" __global__ void __launch_bounds__(64)
         const unsigned char* from_q = q + (16 * warp + row) * head + 32 * chunk + 4 * part;
         unsigned k_row, k_scale;
         asm("mul.lo.u32 %0, %1, 64;  // stride of K" : "=r"(k_row) : "r"(n + token));
-        asm("mul.lo.u32 %0, %1, 2;  // stride of the scales of K" : "=r"(k_scale) : "r"(n + lane / 4));
+        asm("mul.lo.u32 %0, %1, 2;  // stride of the scales of K"
+            : "=r"(k_scale)
+            : "r"(n + lane / 4));
         const unsigned char* from_k = k_tile + k_row + 32 * chunk + 4 * part;
         const unsigned a0 = word(from_q), a1 = word(from_q + 8 * head), a2 = word(from_q + 16);
         const unsigned a3 = word(from_q + 8 * head + 16), b0 = word(from_k), b1 = word(from_k + 16);
-        const unsigned scale_a = q_scales[(16 * warp + lane / 4 + 8 * (part & 1)) * (head / 32) + chunk];
+        const unsigned scale_a =
+            q_scales[(16 * warp + lane / 4 + 8 * (part & 1)) * (head / 32) + chunk];
         const unsigned scale_b = k_tile_scales[k_scale + chunk];
         asm volatile(
             "mma.sync.aligned.m16n8k32.row.col.kind::mxf8f6f4.block_scale"
             ".scale_vec::1X.f32.e2m1.e2m1.f32.ue8m0\n"
-            "{%0, %1, %2, %3},\n{%4, %5, %6, %7},\n{%8, %9},\n{%0, %1, %2, %3},\n%10, {0, 0},\n%11, {0, 0};"
+            "{%0, %1, %2, %3},\n{%4, %5, %6, %7},\n{%8, %9},\n{%0, %1, %2, %3},\n%10, {0, "
+            "0},\n%11, {0, 0};"
             : "+f"(s[0]), "+f"(s[1]), "+f"(s[2]), "+f"(s[3])
             : "r"(a0), "r"(a1), "r"(a2), "r"(a3), "r"(b0), "r"(b1), "r"(scale_a), "r"(scale_b));
       }

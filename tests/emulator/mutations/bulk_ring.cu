@@ -1,5 +1,5 @@
-// Chunks of 128 floats: bulk copies into two stages under mbarriers, doubled and reversed into a third
-// buffer, a bulk copy out of it. 128 threads; thread 0 issues the copies.
+// Chunks of 128 floats: bulk copies into two stages under mbarriers, doubled and reversed into a
+// third buffer, a bulk copy out of it. 128 threads; thread 0 issues the copies.
 namespace {
 
 __device__ unsigned shared_address(const void* at) {
@@ -8,8 +8,11 @@ __device__ unsigned shared_address(const void* at) {
 
 extern "C" __device__ __noinline__ void fetch(unsigned stage, unsigned barrier, const float* from) {
   asm volatile("mbarrier.arrive.expect_tx.shared::cta.b64 _, [%0], 512;" ::"r"(barrier) : "memory");
-  asm volatile("cp.async.bulk.shared::cta.global.mbarrier::complete_tx::bytes [%0], [%1], 512, [%2];"
-               ::"r"(stage), "l"(from), "r"(barrier) : "memory");
+  asm volatile(
+      "cp.async.bulk.shared::cta.global.mbarrier::complete_tx::bytes [%0], [%1], 512, [%2];" ::"r"(
+          stage),
+      "l"(from), "r"(barrier)
+      : "memory");
 }
 
 }  // namespace
@@ -35,10 +38,12 @@ extern "C" __global__ void __launch_bounds__(128)
         "{ .reg .pred done;\n"
         "again:\n"
         "mbarrier.try_wait.parity.shared::cta.b64 done, [%0], %1;  // the chunk has landed\n"
-        "@!done bra again; }" ::"r"(shared_address(&full[which])), "r"(parity)
+        "@!done bra again; }" ::"r"(shared_address(&full[which])),
+        "r"(parity)
         : "memory");
     const float value = stage[which][thread];
-    if (thread == 0) asm volatile("cp.async.bulk.wait_group.read 0;  // the result may change" ::: "memory");
+    if (thread == 0)
+      asm volatile("cp.async.bulk.wait_group.read 0;  // the result may change" ::: "memory");
     asm volatile("bar.sync 0;  // the stage is read, the result free" ::: "memory");
     if (thread == 0 && chunk + 2 < chunks)
       fetch(shared_address(stage[which]), shared_address(&full[which]), in + 128 * (chunk + 2));
@@ -46,9 +51,10 @@ extern "C" __global__ void __launch_bounds__(128)
     asm volatile("fence.proxy.async.shared::cta;  // the result" ::: "memory");
     asm volatile("bar.sync 0;  // the result is whole" ::: "memory");
     if (thread == 0) {
-      asm volatile("cp.async.bulk.global.shared::cta.bulk_group [%0], [%1], 512;" ::"l"(out + 128 * chunk),
-                   "r"(shared_address(result))
-                   : "memory");
+      asm volatile(
+          "cp.async.bulk.global.shared::cta.bulk_group [%0], [%1], 512;" ::"l"(out + 128 * chunk),
+          "r"(shared_address(result))
+          : "memory");
       asm volatile("cp.async.bulk.commit_group;" ::: "memory");
     }
   }

@@ -1,4 +1,5 @@
-// Chunks of 256 floats through two stages that cp.async fills, each written out back to front. 64 threads.
+// Chunks of 256 floats through two stages that cp.async fills, each written out back to front. 64
+// threads.
 namespace {
 
 __device__ unsigned shared_address(const void* at) {
@@ -27,7 +28,8 @@ extern "C" __global__ void __launch_bounds__(64)
       asm volatile("cp.async.wait_group 0;  // the last chunk" ::: "memory");
     asm volatile("bar.sync 0;  // everybody's part is here" ::: "memory");
     const float4 part = *reinterpret_cast<const float4*>(&stage[(chunk - 1) & 1][252 - at]);
-    *reinterpret_cast<float4*>(out + 256 * (chunk - 1) + at) = make_float4(part.w, part.z, part.y, part.x);
+    *reinterpret_cast<float4*>(out + 256 * (chunk - 1) + at) =
+        make_float4(part.w, part.z, part.y, part.x);
     asm volatile("bar.sync 0;  // everybody has read" ::: "memory");
   }
 }

@@ -1,5 +1,5 @@
-// Two warps: each turns its 32 words round in shared memory; then warp 0 adds what warp 1 got, handed over
-// through a named barrier, and a running sum of lanes.
+// Two warps: each turns its 32 words round in shared memory; then warp 0 adds what warp 1 got,
+// handed over through a named barrier, and a running sum of lanes.
 extern "C" __global__ void __launch_bounds__(64) exchange(const unsigned* in, unsigned* out) {
   __shared__ unsigned words[2][32], handed[32];
   const unsigned lane = threadIdx.x % 32, warp = threadIdx.x / 32;

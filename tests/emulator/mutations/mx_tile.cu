@@ -1,10 +1,9 @@
-// One warp: A (16 x 128) and B (8 x 128) of FP32 to MXFP4, a code in bits 5-2 of each byte, and their
-// product D (16 x 8) by four mma.m16n8k32; E8M0 scales that keep the largest magnitude of 32 at or below 4.
+// One warp: A (16 x 128) and B (8 x 128) of FP32 to MXFP4, a code in bits 5-2 of each byte, and
+// their product D (16 x 8) by four mma.m16n8k32; E8M0 scales that keep the largest magnitude of 32
+// at or below 4.
 namespace {
 
-__device__ unsigned shared_word(const void* at) {
-  return *static_cast<const unsigned*>(at);
-}
+__device__ unsigned shared_word(const void* at) { return *static_cast<const unsigned*>(at); }
 
 /// The byte of `x`, nearest, ties to the even code.
 extern "C" __device__ __noinline__ unsigned encode(float x) {
@@ -64,7 +63,8 @@ extern "C" __global__ void __launch_bounds__(32) mx_tile(const float* a, const f
   for (unsigned k = 0; k < 4; ++k) {
     const unsigned at = 32 * k + 4 * part;
     const unsigned a0 = shared_word(&codes[row][at]), a1 = shared_word(&codes[row + 8][at]);
-    const unsigned a2 = shared_word(&codes[row][at + 16]), a3 = shared_word(&codes[row + 8][at + 16]);
+    const unsigned a2 = shared_word(&codes[row][at + 16]),
+                   a3 = shared_word(&codes[row + 8][at + 16]);
     const unsigned b0 = shared_word(&codes[16 + column][at]);
     const unsigned b1 = shared_word(&codes[16 + column][at + 16]);
     unsigned short select;
@@ -72,9 +72,11 @@ extern "C" __global__ void __launch_bounds__(32) mx_tile(const float* a, const f
     asm volatile(
         "mma.sync.aligned.m16n8k32.row.col.kind::mxf8f6f4.block_scale"
         ".scale_vec::1X.f32.e2m1.e2m1.f32.ue8m0\n"
-        "{%0, %1, %2, %3},\n{%4, %5, %6, %7},\n{%8, %9},\n{%0, %1, %2, %3},\n%10, {%12, 0},\n%11, {%12, 0};"
+        "{%0, %1, %2, %3},\n{%4, %5, %6, %7},\n{%8, %9},\n{%0, %1, %2, %3},\n%10, {%12, 0},\n%11, "
+        "{%12, 0};"
         : "+f"(d0), "+f"(d1), "+f"(d2), "+f"(d3)
-        : "r"(a0), "r"(a1), "r"(a2), "r"(a3), "r"(b0), "r"(b1), "r"(scale_a), "r"(scale_b), "h"(select));
+        : "r"(a0), "r"(a1), "r"(a2), "r"(a3), "r"(b0), "r"(b1), "r"(scale_a), "r"(scale_b),
+          "h"(select));
   }
   float* to = d + lane / 4 * 8 + lane % 4 * 2;
   to[0] = d0, to[1] = d1, to[64] = d2, to[65] = d3;

@@ -1,5 +1,6 @@
-// One warp: D (32 x 8) = A (32 x 128) times B (8 x 128) of NVFP4, two codes a byte, a UE4M3 scale for every
-// 16, by four mma.m16n8k64. cp.async brings all to shared memory, ldmatrix the fragments to registers.
+// One warp: D (32 x 8) = A (32 x 128) times B (8 x 128) of NVFP4, two codes a byte, a UE4M3 scale
+// for every 16, by four mma.m16n8k64. cp.async brings all to shared memory, ldmatrix the fragments
+// to registers.
 namespace {
 
 __device__ unsigned shared_address(const void* at) {
@@ -7,7 +8,8 @@ __device__ unsigned shared_address(const void* at) {
 }
 
 __device__ void copy_async(void* to, const void* from) {
-  asm volatile("cp.async.ca.shared.global [%0], [%1], 16;" ::"r"(shared_address(to)), "l"(from) : "memory");
+  asm volatile("cp.async.ca.shared.global [%0], [%1], 16;" ::"r"(shared_address(to)), "l"(from)
+               : "memory");
 }
 
 struct Tile {
@@ -50,9 +52,11 @@ extern "C" __global__ void __launch_bounds__(32) nvfp4_tile(const unsigned char*
       asm volatile(
           "mma.sync.aligned.m16n8k64.row.col.kind::mxf4nvf4.block_scale"
           ".scale_vec::4X.f32.e2m1.e2m1.f32.ue4m3\n"
-          "{%0, %1, %2, %3},\n{%4, %5, %6, %7},\n{%8, %9},\n{%0, %1, %2, %3},\n%10, {0, %12},\n%11, {0, 0};"
+          "{%0, %1, %2, %3},\n{%4, %5, %6, %7},\n{%8, %9},\n{%0, %1, %2, %3},\n%10, {0, "
+          "%12},\n%11, {0, 0};"
           : "+f"(d0), "+f"(d1), "+f"(d2), "+f"(d3)
-          : "r"(a0), "r"(a1), "r"(a2), "r"(a3), "r"(b0), "r"(b1), "r"(scale_a), "r"(scale_b), "h"(select));
+          : "r"(a0), "r"(a1), "r"(a2), "r"(a3), "r"(b0), "r"(b1), "r"(scale_a), "r"(scale_b),
+            "h"(select));
     }
     float* out = d + (16 * rows + lane / 4) * 8 + lane % 4 * 2;
     out[0] = d0, out[1] = d1, out[64] = d2, out[65] = d3;

@@ -1,5 +1,6 @@
-// Two blocks of a cluster have 128 floats each. Each sends the other half of them, under an mbarrier of that
-// block, adds what it is sent to its own half; block 0 reads both halves of the sum. 64 threads.
+// Two blocks of a cluster have 128 floats each. Each sends the other half of them, under an
+// mbarrier of that block, adds what it is sent to its own half; block 0 reads both halves of the
+// sum. 64 threads.
 namespace {
 
 __device__ unsigned shared_address(const void* at) {
@@ -18,20 +19,23 @@ extern "C" __global__ void __cluster_dims__(2, 1, 1) __launch_bounds__(64)
     pair_sum(const float* in, float* out) {
   __shared__ float sent[64], sum[64];
   __shared__ __align__(8) unsigned long long full;
-  const unsigned thread = threadIdx.x, own = blockIdx.x, other = own ^ 1, barrier = shared_address(&full);
+  const unsigned thread = threadIdx.x, own = blockIdx.x, other = own ^ 1,
+                 barrier = shared_address(&full);
   if (thread == 0) {
     asm volatile("mbarrier.init.shared::cta.b64 [%0], 1;" ::"r"(barrier) : "memory");
     asm volatile("fence.mbarrier_init.release.cluster;  // the mbarrier" ::: "memory");
-    asm volatile("mbarrier.arrive.expect_tx.shared::cta.b64 _, [%0], 256;" ::"r"(barrier) : "memory");
+    asm volatile("mbarrier.arrive.expect_tx.shared::cta.b64 _, [%0], 256;" ::"r"(barrier)
+                 : "memory");
   }
   __syncwarp();
   asm volatile("barrier.cluster.arrive.relaxed.aligned;  // has begun" ::: "memory");
   const float kept = in[128 * own + 64 * own + thread], given = in[128 * own + 64 * other + thread];
   asm volatile("barrier.cluster.wait.acquire.aligned;  // the other has begun" ::: "memory");
-  asm volatile("st.async.weak.shared::cluster.mbarrier::complete_tx::bytes.f32 [%0], %1, [%2];" ::"r"(
-                   in_block(shared_address(&sent[thread]), other)),
-               "f"(given), "r"(in_block(barrier, other))
-               : "memory");
+  asm volatile(
+      "st.async.weak.shared::cluster.mbarrier::complete_tx::bytes.f32 [%0], %1, [%2];" ::"r"(
+          in_block(shared_address(&sent[thread]), other)),
+      "f"(given), "r"(in_block(barrier, other))
+      : "memory");
   asm volatile(
       "{ .reg .pred done;\n"
       "again:\n"

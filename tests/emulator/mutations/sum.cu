@@ -1,5 +1,5 @@
-// The sum of n floats by up to 32 blocks of 128 threads: shuffles, shared memory, and the last block adds
-// up.
+// The sum of n floats by up to 32 blocks of 128 threads: shuffles, shared memory, and the last
+// block adds up.
 namespace {
 
 extern "C" __device__ __noinline__ float sum_of_warp(float value) {

@@ -1,5 +1,6 @@
-// D = A B^T of 128 x 64 f16 and K in tiles of 64: a warp brings tiles by tensor maps into two stages,
-// two warpgroups multiply 64 rows each and give a stage back when its products are done. 288 threads.
+// D = A B^T of 128 x 64 f16 and K in tiles of 64: a warp brings tiles by tensor maps into two
+// stages, two warpgroups multiply 64 rows each and give a stage back when its products are done.
+// 288 threads.
 struct alignas(64) TensorMap {
   unsigned long long words[16];
 };
@@ -13,11 +14,13 @@ __device__ unsigned long long descriptor(unsigned address) {
 }
 
 #define FOUR(i) "+f"(d[i]), "+f"(d[i + 1]), "+f"(d[i + 2]), "+f"(d[i + 3])
-__device__ void multiply(float (&d)[32], unsigned long long a, unsigned long long b, bool accumulate) {
+__device__ void multiply(float (&d)[32], unsigned long long a, unsigned long long b,
+                         bool accumulate) {
   asm volatile(
       "{ .reg .pred p; setp.ne.b32 p, %34, 0;\n"
       "wgmma.mma_async.sync.aligned.m64n64k16.f32.f16.f16 {%0, %1, %2, %3, %4, %5, %6, %7, %8, %9, "
-      "%10, %11, %12, %13, %14, %15, %16, %17, %18, %19, %20, %21, %22, %23, %24, %25, %26, %27, %28, "
+      "%10, %11, %12, %13, %14, %15, %16, %17, %18, %19, %20, %21, %22, %23, %24, %25, %26, %27, "
+      "%28, "
       "%29, %30, %31}, %32, %33, p, 1, 1, 0, 0; }"
       : FOUR(0), FOUR(4), FOUR(8), FOUR(12), FOUR(16), FOUR(20), FOUR(24), FOUR(28)
       : "l"(a), "l"(b), "r"(static_cast<int>(accumulate)));
@@ -38,11 +41,12 @@ __device__ void load(unsigned to, const TensorMap* map, unsigned tile, unsigned 
 }  // namespace wgmma_pipeline
 
 // `what` is a literal of the PTX: where the wait stands.
-#define WAIT(barrier, parity, what)                                                          \
-  asm volatile("{ .reg .pred done;\nagain:\nmbarrier.try_wait.parity.shared::cta.b64 done, " \
-               "[%0], %1;  // " what "\n@!done bra again; }" ::"r"(barrier),                 \
-               "r"(parity)                                                                   \
-               : "memory")
+#define WAIT(barrier, parity, what)                                                 \
+  asm volatile(                                                                     \
+      "{ .reg .pred done;\nagain:\nmbarrier.try_wait.parity.shared::cta.b64 done, " \
+      "[%0], %1;  // " what "\n@!done bra again; }" ::"r"(barrier),                 \
+      "r"(parity)                                                                   \
+      : "memory")
 
 extern "C" __global__ void __launch_bounds__(288)
     multiply_pipelined(const __grid_constant__ TensorMap a, const __grid_constant__ TensorMap b,
@@ -51,7 +55,8 @@ extern "C" __global__ void __launch_bounds__(288)
   extern __shared__ __align__(1024) unsigned char stages[];
   __shared__ __align__(8) unsigned long long barriers[4];
   const unsigned first = static_cast<unsigned>(__cvta_generic_to_shared(stages)),
-                 full = static_cast<unsigned>(__cvta_generic_to_shared(barriers)), empty = full + 16;
+                 full = static_cast<unsigned>(__cvta_generic_to_shared(barriers)),
+                 empty = full + 16;
   if (threadIdx.x == 0) {
     for (unsigned i = 0; i < 2; ++i) {
       asm volatile("mbarrier.init.shared::cta.b64 [%0], 1;" ::"r"(full + 8 * i) : "memory");
@@ -64,7 +69,8 @@ extern "C" __global__ void __launch_bounds__(288)
     if (threadIdx.x != 256) return;
 #pragma unroll 1
     for (unsigned tile = 0; tile < tiles; ++tile) {
-      const unsigned which = tile & 1, stage = first + which * stage_bytes, barrier = full + 8 * which;
+      const unsigned which = tile & 1, stage = first + which * stage_bytes,
+                     barrier = full + 8 * which;
       WAIT(empty + 8 * which, (tile / 2 & 1) ^ 1, "the stage is free");
       asm volatile("mbarrier.arrive.expect_tx.shared::cta.b64 _, [%0], 24576;" ::"r"(barrier)
                    : "memory");

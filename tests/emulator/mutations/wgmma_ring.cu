@@ -1,5 +1,6 @@
-// D = A B^T of 64 x 64 f16 and K in tiles of 64, by wgmma: threads store a tile into one of two stages
-// of swizzled rows of 128 bytes while the product of the tile before is under way. 128 threads.
+// D = A B^T of 64 x 64 f16 and K in tiles of 64, by wgmma: threads store a tile into one of two
+// stages of swizzled rows of 128 bytes while the product of the tile before is under way. 128
+// threads.
 namespace wgmma_ring {
 
 __device__ unsigned long long descriptor(unsigned address) {
@@ -10,7 +11,8 @@ __device__ unsigned long long descriptor(unsigned address) {
 __device__ void multiply(float (&d)[32], unsigned long long a, unsigned long long b) {
   asm volatile(
       "wgmma.mma_async.sync.aligned.m64n64k16.f32.f16.f16 {%0, %1, %2, %3, %4, %5, %6, %7, %8, %9, "
-      "%10, %11, %12, %13, %14, %15, %16, %17, %18, %19, %20, %21, %22, %23, %24, %25, %26, %27, %28, "
+      "%10, %11, %12, %13, %14, %15, %16, %17, %18, %19, %20, %21, %22, %23, %24, %25, %26, %27, "
+      "%28, "
       "%29, %30, %31}, %32, %33, 1, 1, 1, 0, 0;"
       : FOUR(0), FOUR(4), FOUR(8), FOUR(12), FOUR(16), FOUR(20), FOUR(24), FOUR(28)
       : "l"(a), "l"(b));
@@ -36,8 +38,8 @@ extern "C" __global__ void __launch_bounds__(128)
       asm volatile("st.shared.v4.u32 [%0], {%1, %2, %3, %4};" ::"r"(stage + place), "r"(left.x),
                    "r"(left.y), "r"(left.z), "r"(left.w)
                    : "memory");
-      asm volatile("st.shared.v4.u32 [%0+8192], {%1, %2, %3, %4};" ::"r"(stage + place), "r"(right.x),
-                   "r"(right.y), "r"(right.z), "r"(right.w)
+      asm volatile("st.shared.v4.u32 [%0+8192], {%1, %2, %3, %4};" ::"r"(stage + place),
+                   "r"(right.x), "r"(right.y), "r"(right.z), "r"(right.w)
                    : "memory");
     }
     asm volatile("fence.proxy.async.shared::cta;  // the tile" ::: "memory");

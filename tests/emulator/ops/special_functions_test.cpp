@@ -60,7 +60,8 @@ TEST_P(SpecialFunction, has_the_low_bits_of_an_h200_for_every_mantissa) {
       const u32 even = GetParam().unit(x++), odd = GetParam().unit(x++);
       pair = static_cast<std::uint8_t>((even & 15) | (odd & 15) << 4);
     }
-    EXPECT_EQ(fmt::format("{:016x}", XXH3_64bits(pairs.data(), pairs.size())), digest.get<std::string>())
+    EXPECT_EQ(fmt::format("{:016x}", XXH3_64bits(pairs.data(), pairs.size())),
+              digest.get<std::string>())
         << first;
   }
 }
@@ -80,10 +81,11 @@ TEST_P(SpecialFunction, makes_one_nan_of_any) {
     EXPECT_EQ(GetParam().unit(nan), nan_bits);
 }
 
-INSTANTIATE_TEST_SUITE_P(H200, SpecialFunction, ::testing::ValuesIn(functions), [](const auto& info) {
-  const std::string name = info.param.name;
-  return name.substr(0, name.find('.'));
-});
+INSTANTIATE_TEST_SUITE_P(H200, SpecialFunction, ::testing::ValuesIn(functions),
+                         [](const auto& info) {
+                           const std::string name = info.param.name;
+                           return name.substr(0, name.find('.'));
+                         });
 
 TEST(SpecialFunctions, keep_to_their_ends) {
   const u32 subnormal = 0x00400000;

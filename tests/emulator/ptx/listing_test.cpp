@@ -2,7 +2,7 @@
 
 #include <gtest/gtest.h>
 
-#include "cuda/kernel_images.hpp"
+#include "cuda/device/kernel_images.hpp"
 #include "emulator/ptx/parse_text.hpp"
 
 namespace microscale::emulator::ptx {

@@ -1,6 +1,6 @@
-// A matrix product whose traffic the profiler and the emulator are compared on: a block makes 64 x 64 of
-// D = A B^T (FP16 in, FP32 out) with four warps; tiles of 64 x 32 go through shared memory, rows 80 bytes
-// apart, and ldmatrix. matrix_product.ptx is what nvcc makes of it.
+// A matrix product whose traffic the profiler and the emulator are compared on: a block makes 64 x
+// 64 of D = A B^T (FP16 in, FP32 out) with four warps; tiles of 64 x 32 go through shared memory,
+// rows 80 bytes apart, and ldmatrix. matrix_product.ptx is what nvcc makes of it.
 #include <cuda_fp16.h>
 
 #include <cstdint>
@@ -20,11 +20,13 @@ __device__ void ldmatrix_x4(std::uint32_t (&r)[4], std::uint32_t address) {
                : "memory");
 }
 
-__device__ void mma(float (&d)[4], const std::uint32_t (&a)[4], std::uint32_t b0, std::uint32_t b1) {
-  asm volatile("mma.sync.aligned.m16n8k16.row.col.f32.f16.f16.f32 {%0, %1, %2, %3}, {%4, %5, %6, %7}, "
-               "{%8, %9}, {%0, %1, %2, %3};"
-               : "+f"(d[0]), "+f"(d[1]), "+f"(d[2]), "+f"(d[3])
-               : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "r"(b0), "r"(b1));
+__device__ void mma(float (&d)[4], const std::uint32_t (&a)[4], std::uint32_t b0,
+                    std::uint32_t b1) {
+  asm volatile(
+      "mma.sync.aligned.m16n8k16.row.col.f32.f16.f16.f32 {%0, %1, %2, %3}, {%4, %5, %6, %7}, "
+      "{%8, %9}, {%0, %1, %2, %3};"
+      : "+f"(d[0]), "+f"(d[1]), "+f"(d[2]), "+f"(d[3])
+      : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "r"(b0), "r"(b1));
 }
 
 extern "C" __global__ void matrix_product(Args args) {

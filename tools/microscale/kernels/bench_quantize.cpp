@@ -7,7 +7,7 @@
 
 #include "bench_operations.hpp"
 #include "cpu_quantize.hpp"
-#include "cuda/kernel_images.hpp"
+#include "cuda/device/kernel_images.hpp"
 #include "gpu_timing.hpp"
 #include "microscale/cuda.hpp"
 #include "sass/disassemble.hpp"

@@ -7,7 +7,7 @@
 #include "commands.hpp"
 #include "console.hpp"
 #include "kernel_commands.hpp"
-#include "cuda/kernel_images.hpp"
+#include "cuda/device/kernel_images.hpp"
 #include "report/table.hpp"
 #include "sass/counts.hpp"
 #include "sass/disassemble.hpp"

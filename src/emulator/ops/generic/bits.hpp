@@ -1,21 +1,61 @@
 // Logic, shifts, bit fields, byte permutation, and selection by a predicate.
 
-struct And { template <class T> static T of(T a, T b) { return a & b; } };
-struct Or { template <class T> static T of(T a, T b) { return a | b; } };
-struct Xor { template <class T> static T of(T a, T b) { return a ^ b; } };
-struct Not { template <class T> static T of(T a) { return ~a; } };
-struct Not16 { static u32 of(u32 a) { return ~a & 0xffffu; } };
-struct Cnot { template <class T> static T of(T a) { return a == 0 ? 1 : 0; } };
-struct Same { template <class T> static T of(T a) { return a; } };
+struct And {
+  template <class T>
+  static T of(T a, T b) {
+    return a & b;
+  }
+};
+struct Or {
+  template <class T>
+  static T of(T a, T b) {
+    return a | b;
+  }
+};
+struct Xor {
+  template <class T>
+  static T of(T a, T b) {
+    return a ^ b;
+  }
+};
+struct Not {
+  template <class T>
+  static T of(T a) {
+    return ~a;
+  }
+};
+struct Not16 {
+  static u32 of(u32 a) { return ~a & 0xffffu; }
+};
+struct Cnot {
+  template <class T>
+  static T of(T a) {
+    return a == 0 ? 1 : 0;
+  }
+};
+struct Same {
+  template <class T>
+  static T of(T a) {
+    return a;
+  }
+};
 
 // Shift amounts are unsigned; at the width and beyond, everything is shifted out.
-struct Shl32 { static u32 of(u32 a, u32 b) { return b > 31 ? 0 : a << b; } };
-struct Shr32 { static u32 of(u32 a, u32 b) { return b > 31 ? 0 : a >> b; } };
+struct Shl32 {
+  static u32 of(u32 a, u32 b) { return b > 31 ? 0 : a << b; }
+};
+struct Shr32 {
+  static u32 of(u32 a, u32 b) { return b > 31 ? 0 : a >> b; }
+};
 struct Sar32 {
   static u32 of(u32 a, u32 b) { return static_cast<u32>(static_cast<s32>(a) >> (b > 31 ? 31 : b)); }
 };
-struct Shl64 { static u64 of(u64 a, u32 b) { return b > 63 ? 0 : a << b; } };
-struct Shr64 { static u64 of(u64 a, u32 b) { return b > 63 ? 0 : a >> b; } };
+struct Shl64 {
+  static u64 of(u64 a, u32 b) { return b > 63 ? 0 : a << b; }
+};
+struct Shr64 {
+  static u64 of(u64 a, u32 b) { return b > 63 ? 0 : a >> b; }
+};
 struct Sar64 {
   static u64 of(u64 a, u32 b) {
     const u64 sign = 0 - (a >> 63);
@@ -23,8 +63,12 @@ struct Sar64 {
     return ((a ^ sign) >> by) ^ sign;
   }
 };
-struct Shl16 { static u32 of(u32 a, u32 b) { return (b > 15 ? 0 : a << (b & 15)) & 0xffffu; } };
-struct Shr16 { static u32 of(u32 a, u32 b) { return b > 15 ? 0 : a >> (b & 15); } };
+struct Shl16 {
+  static u32 of(u32 a, u32 b) { return (b > 15 ? 0 : a << (b & 15)) & 0xffffu; }
+};
+struct Shr16 {
+  static u32 of(u32 a, u32 b) { return b > 15 ? 0 : a >> (b & 15); }
+};
 struct Sar16 {
   static u32 of(u32 a, u32 b) { return static_cast<u32>(s16_of(a) >> (b > 15 ? 15 : b)) & 0xffffu; }
 };
@@ -44,8 +88,8 @@ struct ShfR {
   }
 };
 
-// bfe and bfi of 32 bits use the low 8 bits of position and length, those of 64 bits all of them (an
-// H200 computes them in several instructions); a field may reach beyond the value.
+// bfe and bfi of 32 bits use the low 8 bits of position and length, those of 64 bits all of them
+// (an H200 computes them in several instructions); a field may reach beyond the value.
 template <class U>
 inline u32 field_number(u32 a) {
   return sizeof(U) == 4 ? a & 255 : a < 255 ? a : 255;
@@ -86,8 +130,8 @@ struct Bfi {  // a into b
     return (b & ~mask) | (moved & mask);
   }
 };
-// bmsk: b ones from bit a on; szext: the low b bits of a, zero- or sign-extended. Position and count
-// are the low five bits of the operand, except that .clamp keeps 32 and more as 32.
+// bmsk: b ones from bit a on; szext: the low b bits of a, zero- or sign-extended. Position and
+// count are the low five bits of the operand, except that .clamp keeps 32 and more as 32.
 template <bool Clamp>
 struct Bmsk {
   static u32 of(u32 a, u32 b) {
@@ -117,14 +161,17 @@ struct Brev32 {
 };
 struct Brev64 {
   static u64 of(u64 a) {
-    return (static_cast<u64>(Brev32::of(static_cast<u32>(a))) << 32) | Brev32::of(static_cast<u32>(a >> 32));
+    return (static_cast<u64>(Brev32::of(static_cast<u32>(a))) << 32) |
+           Brev32::of(static_cast<u32>(a >> 32));
   }
 };
 // Counting by shifts and masks, which become vectors where the host's own instructions do not.
 struct Popc {
-  template <class T> static u32 of(T a) {
+  template <class T>
+  static u32 of(T a) {
     a -= (a >> 1) & static_cast<T>(0x5555555555555555u);
-    a = (a & static_cast<T>(0x3333333333333333u)) + ((a >> 2) & static_cast<T>(0x3333333333333333u));
+    a = (a & static_cast<T>(0x3333333333333333u)) +
+        ((a >> 2) & static_cast<T>(0x3333333333333333u));
     a = (a + (a >> 4)) & static_cast<T>(0x0f0f0f0f0f0f0f0fu);
     a += a >> 8;
     a += a >> 16;
@@ -133,7 +180,8 @@ struct Popc {
   }
 };
 struct Clz {
-  template <class T> static u32 of(T a) {
+  template <class T>
+  static u32 of(T a) {
     a |= a >> 1;
     a |= a >> 2;
     a |= a >> 4;
@@ -146,7 +194,8 @@ struct Clz {
 // bfind: the highest bit that is not the sign, or all ones; .shiftamt counts from the top.
 template <bool Shift>
 struct BfindU {
-  template <class T> static u32 of(T a) {
+  template <class T>
+  static u32 of(T a) {
     const u32 leading = Clz::of(a);
     if (Shift) return a == 0 ? ~0u : leading;
     return static_cast<u32>(8 * sizeof(T)) - 1 - leading;
@@ -154,7 +203,8 @@ struct BfindU {
 };
 template <bool Shift>
 struct BfindS {
-  template <class T> static u32 of(T a) {
+  template <class T>
+  static u32 of(T a) {
     return BfindU<Shift>::of(static_cast<T>((a >> (8 * sizeof(T) - 1)) ? ~a : a));
   }
 };
@@ -181,20 +231,19 @@ inline u32 prmt_byte(u64 bytes, u32 selector) {
 struct Prmt {
   static u32 of(u32 a, u32 b, u32 c) {
     const u64 bytes = (static_cast<u64>(b) << 32) | a;
-    return prmt_byte(bytes, c) | (prmt_byte(bytes, c >> 4) << 8) | (prmt_byte(bytes, c >> 8) << 16) |
-           (prmt_byte(bytes, c >> 12) << 24);
+    return prmt_byte(bytes, c) | (prmt_byte(bytes, c >> 4) << 8) |
+           (prmt_byte(bytes, c >> 8) << 16) | (prmt_byte(bytes, c >> 12) << 24);
   }
 };
 /// The named modes, as a default-mode selector for each value of c & 3.
 template <int Mode>
 struct PrmtMode {
-  static constexpr u16 selectors[6][4] = {
-      {0x3210, 0x4321, 0x5432, 0x6543},   // f4e
-      {0x5670, 0x6701, 0x7012, 0x0123},   // b4e
-      {0x0000, 0x1111, 0x2222, 0x3333},   // rc8
-      {0x3210, 0x3211, 0x3222, 0x3333},   // ecl
-      {0x0000, 0x1110, 0x2210, 0x3210},   // ecr
-      {0x1010, 0x3232, 0x1010, 0x3232}};  // rc16
+  static constexpr u16 selectors[6][4] = {{0x3210, 0x4321, 0x5432, 0x6543},   // f4e
+                                          {0x5670, 0x6701, 0x7012, 0x0123},   // b4e
+                                          {0x0000, 0x1111, 0x2222, 0x3333},   // rc8
+                                          {0x3210, 0x3211, 0x3222, 0x3333},   // ecl
+                                          {0x0000, 0x1110, 0x2210, 0x3210},   // ecr
+                                          {0x1010, 0x3232, 0x1010, 0x3232}};  // rc16
   static u32 of(u32 a, u32 b, u32 c) { return Prmt::of(a, b, selectors[Mode][c & 3]); }
 };
 
@@ -272,28 +321,43 @@ Step selp(const Op& op, Warp& warp, u32 lanes) {
     MICROSCALE_LANES for (int i = 0; i < 32; ++i) d[i] = chosen(p, i, a[i], b[i]);
     return Step::next;
   }
-  MICROSCALE_LANES for (int i = 0; i < 32; ++i) d[i] = chosen(lanes, i, chosen(p, i, a[i], b[i]), d[i]);
+  MICROSCALE_LANES for (int i = 0; i < 32; ++i) d[i] =
+      chosen(lanes, i, chosen(p, i, a[i], b[i]), d[i]);
   return Step::next;
 }
 
-struct PopcWide { static u32 of(u64 a) { return Popc::of(a); } };
+struct PopcWide {
+  static u32 of(u64 a) { return Popc::of(a); }
+};
 
 Family bits_family() {
   static constexpr HandlerEntry entries[] = {
-      {"mov.32", unary<u32, u32, Same>}, {"mov.64", unary<u64, u64, Same>},
-      {"pack.32", pack<u32>}, {"pack.64", pack<u64>},
-      {"unpack.32", unpack<u32>}, {"unpack.64", unpack<u64>},
-      {"and.32", binary<u32, u32, u32, And>}, {"and.64", binary<u64, u64, u64, And>},
-      {"or.32", binary<u32, u32, u32, Or>}, {"or.64", binary<u64, u64, u64, Or>},
-      {"xor.32", binary<u32, u32, u32, Xor>}, {"xor.64", binary<u64, u64, u64, Xor>},
-      {"not.16", unary<u32, u32, Not16>}, {"not.32", unary<u32, u32, Not>},
+      {"mov.32", unary<u32, u32, Same>},
+      {"mov.64", unary<u64, u64, Same>},
+      {"pack.32", pack<u32>},
+      {"pack.64", pack<u64>},
+      {"unpack.32", unpack<u32>},
+      {"unpack.64", unpack<u64>},
+      {"and.32", binary<u32, u32, u32, And>},
+      {"and.64", binary<u64, u64, u64, And>},
+      {"or.32", binary<u32, u32, u32, Or>},
+      {"or.64", binary<u64, u64, u64, Or>},
+      {"xor.32", binary<u32, u32, u32, Xor>},
+      {"xor.64", binary<u64, u64, u64, Xor>},
+      {"not.16", unary<u32, u32, Not16>},
+      {"not.32", unary<u32, u32, Not>},
       {"not.64", unary<u64, u64, Not>},
-      {"cnot.32", unary<u32, u32, Cnot>}, {"cnot.64", unary<u64, u64, Cnot>},
-      {"shl.16", binary<u32, u32, u32, Shl16>}, {"shl.32", binary<u32, u32, u32, Shl32>},
+      {"cnot.32", unary<u32, u32, Cnot>},
+      {"cnot.64", unary<u64, u64, Cnot>},
+      {"shl.16", binary<u32, u32, u32, Shl16>},
+      {"shl.32", binary<u32, u32, u32, Shl32>},
       {"shl.64", binary<u64, u64, u32, Shl64>},
-      {"shr.u16", binary<u32, u32, u32, Shr16>}, {"shr.s16", binary<u32, u32, u32, Sar16>},
-      {"shr.u32", binary<u32, u32, u32, Shr32>}, {"shr.s32", binary<u32, u32, u32, Sar32>},
-      {"shr.u64", binary<u64, u64, u32, Shr64>}, {"shr.s64", binary<u64, u64, u32, Sar64>},
+      {"shr.u16", binary<u32, u32, u32, Shr16>},
+      {"shr.s16", binary<u32, u32, u32, Sar16>},
+      {"shr.u32", binary<u32, u32, u32, Shr32>},
+      {"shr.s32", binary<u32, u32, u32, Sar32>},
+      {"shr.u64", binary<u64, u64, u32, Shr64>},
+      {"shr.s64", binary<u64, u64, u32, Sar64>},
       {"shf.l.wrap", ternary<u32, u32, u32, u32, ShfL<false>>},
       {"shf.l.clamp", ternary<u32, u32, u32, u32, ShfL<true>>},
       {"shf.r.wrap", ternary<u32, u32, u32, u32, ShfR<false>>},
@@ -302,30 +366,40 @@ Family bits_family() {
       {"bfe.s32", ternary<u32, u32, u32, u32, BfeS<u32>>},
       {"bfe.u64", ternary<u64, u64, u32, u32, BfeU<u64>>},
       {"bfe.s64", ternary<u64, u64, u32, u32, BfeS<u64>>},
-      {"bfi.32", quaternary<u32, Bfi<u32>>}, {"bfi.64", quaternary<u64, Bfi<u64>>},
-      {"bmsk.clamp", binary32<Bmsk<true>>}, {"bmsk.wrap", binary32<Bmsk<false>>},
+      {"bfi.32", quaternary<u32, Bfi<u32>>},
+      {"bfi.64", quaternary<u64, Bfi<u64>>},
+      {"bmsk.clamp", binary32<Bmsk<true>>},
+      {"bmsk.wrap", binary32<Bmsk<false>>},
       {"szext.clamp.u32", binary32<Szext<true, false>>},
       {"szext.wrap.u32", binary32<Szext<false, false>>},
       {"szext.clamp.s32", binary32<Szext<true, true>>},
       {"szext.wrap.s32", binary32<Szext<false, true>>},
-      {"brev.32", unary<u32, u32, Brev32>}, {"brev.64", unary<u64, u64, Brev64>},
-      {"popc.32", unary<u32, u32, Popc>}, {"popc.64", unary<u32, u64, PopcWide>},
-      {"clz.32", unary<u32, u32, Clz>}, {"clz.64", unary<u32, u64, Clz>},
-      {"bfind.u32", unary<u32, u32, BfindU<false>>}, {"bfind.s32", unary<u32, u32, BfindS<false>>},
-      {"bfind.u64", unary<u32, u64, BfindU<false>>}, {"bfind.s64", unary<u32, u64, BfindS<false>>},
+      {"brev.32", unary<u32, u32, Brev32>},
+      {"brev.64", unary<u64, u64, Brev64>},
+      {"popc.32", unary<u32, u32, Popc>},
+      {"popc.64", unary<u32, u64, PopcWide>},
+      {"clz.32", unary<u32, u32, Clz>},
+      {"clz.64", unary<u32, u64, Clz>},
+      {"bfind.u32", unary<u32, u32, BfindU<false>>},
+      {"bfind.s32", unary<u32, u32, BfindS<false>>},
+      {"bfind.u64", unary<u32, u64, BfindU<false>>},
+      {"bfind.s64", unary<u32, u64, BfindS<false>>},
       {"bfind.shiftamt.u32", unary<u32, u32, BfindU<true>>},
       {"bfind.shiftamt.s32", unary<u32, u32, BfindS<true>>},
       {"bfind.shiftamt.u64", unary<u32, u64, BfindU<true>>},
       {"bfind.shiftamt.s64", unary<u32, u64, BfindS<true>>},
       {"fns.32", ternary<u32, u32, u32, u32, Fns>},
-      {"prmt", ternary<u32, u32, u32, u32, Prmt>}, {"prmt.constant", prmt_constant},
+      {"prmt", ternary<u32, u32, u32, u32, Prmt>},
+      {"prmt.constant", prmt_constant},
       {"prmt.f4e", ternary<u32, u32, u32, u32, PrmtMode<0>>},
       {"prmt.b4e", ternary<u32, u32, u32, u32, PrmtMode<1>>},
       {"prmt.rc8", ternary<u32, u32, u32, u32, PrmtMode<2>>},
       {"prmt.ecl", ternary<u32, u32, u32, u32, PrmtMode<3>>},
       {"prmt.ecr", ternary<u32, u32, u32, u32, PrmtMode<4>>},
       {"prmt.rc16", ternary<u32, u32, u32, u32, PrmtMode<5>>},
-      {"lop3.32", lop3<u32>}, {"selp.32", selp<u32>}, {"selp.64", selp<u64>},
+      {"lop3.32", lop3<u32>},
+      {"selp.32", selp<u32>},
+      {"selp.64", selp<u64>},
   };
   return entries;
 }

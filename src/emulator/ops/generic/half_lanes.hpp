@@ -1,5 +1,5 @@
-// FP16 and BF16 lanes to and from FP32 without branches, so that loops over them become vectors. The
-// same values as src/formats/half.hpp, whose functions are the specification.
+// FP16 and BF16 lanes to and from FP32 without branches, so that loops over them become vectors.
+// The same values as src/formats/half.hpp, whose functions are the specification.
 
 inline float from_f16(u32 h) {
   const u32 magnitude = (h & 0x7fffu) << 13;
@@ -29,8 +29,8 @@ inline u32 to_bf16(float value) {
 inline u64 is_error(double error) {
   return (error < 0 ? u64{1} : u64{0}) | (error > 0 ? u64{1} : u64{0});
 }
-/// `sum`, whose rounding error has the sign of `error`, as the neighbour with an odd last bit unless it
-/// is exact: rounding that again to fewer than 51 bits gives the same as rounding once.
+/// `sum`, whose rounding error has the sign of `error`, as the neighbour with an odd last bit
+/// unless it is exact: rounding that again to fewer than 51 bits gives the same as rounding once.
 inline double make_odd(double sum, double error) {
   const u64 bits = bits_of(sum);
   const u64 step = 1 - ((bits_of(error) ^ bits) >> 63) * 2;  // away from zero if the signs agree
@@ -45,7 +45,8 @@ inline double fma_odd(double a, double b, double c) {
   const double error = (product - (sum - part)) + (c - part);
   return make_odd(sum, error);
 }
-/// The same for a double that becomes a float; one beyond the largest becomes the largest, which is odd.
+/// The same for a double that becomes a float; one beyond the largest becomes the largest, which is
+/// odd.
 inline float float_odd(double value) {
   const float nearest = static_cast<float>(value);
   const double error = value - static_cast<double>(nearest);

@@ -50,7 +50,8 @@ Step unary(const Op& op, Warp& warp, u32 lanes) {
     MICROSCALE_LANES for (int i = 0; i < 32; ++i) d[i] = static_cast<D>(F::of(a[i]));
     return Step::next;
   }
-  MICROSCALE_LANES for (int i = 0; i < 32; ++i) d[i] = chosen(lanes, i, static_cast<D>(F::of(a[i])), d[i]);
+  MICROSCALE_LANES for (int i = 0; i < 32; ++i) d[i] =
+      chosen(lanes, i, static_cast<D>(F::of(a[i])), d[i]);
   return Step::next;
 }
 
@@ -84,12 +85,18 @@ Step ternary(const Op& op, Warp& warp, u32 lanes) {
 }
 
 // All operands of one width.
-template <class F> inline constexpr Handler unary32 = unary<u32, u32, F>;
-template <class F> inline constexpr Handler unary64 = unary<u64, u64, F>;
-template <class F> inline constexpr Handler binary32 = binary<u32, u32, u32, F>;
-template <class F> inline constexpr Handler binary64 = binary<u64, u64, u64, F>;
-template <class F> inline constexpr Handler ternary32 = ternary<u32, u32, u32, u32, F>;
-template <class F> inline constexpr Handler ternary64 = ternary<u64, u64, u64, u64, F>;
+template <class F>
+inline constexpr Handler unary32 = unary<u32, u32, F>;
+template <class F>
+inline constexpr Handler unary64 = unary<u64, u64, F>;
+template <class F>
+inline constexpr Handler binary32 = binary<u32, u32, u32, F>;
+template <class F>
+inline constexpr Handler binary64 = binary<u64, u64, u64, F>;
+template <class F>
+inline constexpr Handler ternary32 = ternary<u32, u32, u32, u32, F>;
+template <class F>
+inline constexpr Handler ternary64 = ternary<u64, u64, u64, u64, F>;
 
 /// Four sources: the fourth is op.list[0].
 template <class D, class F>
@@ -100,7 +107,8 @@ Step quaternary(const Op& op, Warp& warp, u32 lanes) {
   const u32* c = lanes_of<u32>(warp, op.c);
   const u32* e = lanes_of<u32>(warp, op.list[0]);
   alignas(64) D r[32];
-  MICROSCALE_LANES for (int i = 0; i < 32; ++i) r[i] = static_cast<D>(F::of(a[i], b[i], c[i], e[i]));
+  MICROSCALE_LANES for (int i = 0; i < 32; ++i) r[i] =
+      static_cast<D>(F::of(a[i], b[i], c[i], e[i]));
   keep(d, r, lanes);
   return Step::next;
 }
@@ -119,7 +127,9 @@ class HostRounding {
 template <Handler Run>
 Step rounded(const Op& op, Warp& warp, u32 lanes) {
   static const volatile Handler hidden = Run;
-  const HostRounding rounding(op.mode == 1 ? FE_TOWARDZERO : op.mode == 2 ? FE_DOWNWARD : FE_UPWARD);
+  const HostRounding rounding(op.mode == 1   ? FE_TOWARDZERO
+                              : op.mode == 2 ? FE_DOWNWARD
+                                             : FE_UPWARD);
   const Handler run = hidden;
   return run(op, warp, lanes);
 }
@@ -128,7 +138,8 @@ Step rounded(const Op& op, Warp& warp, u32 lanes) {
 template <class T, class F>
 inline u32 compare(const T* a, const T* b) {
   T mask = 0;
-  MICROSCALE_LANES for (int i = 0; i < 32; ++i) mask |= F::of(a[i], b[i]) ? static_cast<T>(lane_bit[i]) : 0;
+  MICROSCALE_LANES for (int i = 0; i < 32; ++i) mask |=
+      F::of(a[i], b[i]) ? static_cast<T>(lane_bit[i]) : 0;
   return static_cast<u32>(mask);
 }
 

@@ -1,5 +1,5 @@
-// mov between a register and the parts of it that a vector names, {low, .., high}. op.mode: bits of a
-// part; op.list: the parts' rows.
+// mov between a register and the parts of it that a vector names, {low, .., high}. op.mode: bits of
+// a part; op.list: the parts' rows.
 
 inline u32 part_mask(const Op& op) { return op.mode == 32 ? ~0u : (1u << op.mode) - 1; }
 

@@ -1,10 +1,16 @@
-// FP16 and BF16 arithmetic, single and in pairs, each operation rounded once. Sums and products of two
-// are computed in FP32, whose 24 bits are enough to round again safely; fused ones through a double
-// and a float whose last bit is odd unless exact. Inlined by force: a call is not a vector.
+// FP16 and BF16 arithmetic, single and in pairs, each operation rounded once. Sums and products of
+// two are computed in FP32, whose 24 bits are enough to round again safely; fused ones through a
+// double and a float whose last bit is odd unless exact. Inlined by force: a call is not a vector.
 
-struct PAdd { static float of(float a, float b) { return a + b; } };
-struct PSub { static float of(float a, float b) { return a - b; } };
-struct PMul { static float of(float a, float b) { return a * b; } };
+struct PAdd {
+  static float of(float a, float b) { return a + b; }
+};
+struct PSub {
+  static float of(float a, float b) { return a - b; }
+};
+struct PMul {
+  static float of(float a, float b) { return a * b; }
+};
 
 enum class Finish { plain, sat, relu };
 
@@ -27,7 +33,8 @@ inline u32 store_half(float value) {
 template <class H, class F, bool Ftz, Finish Last>
 struct HalfOf {
   [[gnu::always_inline]] static u32 of(u32 a, u32 b) {
-    return store_half<H, Ftz, Last>(F::of(load_half<H, Ftz>(a & 0xffffu), load_half<H, Ftz>(b & 0xffffu)));
+    return store_half<H, Ftz, Last>(
+        F::of(load_half<H, Ftz>(a & 0xffffu), load_half<H, Ftz>(b & 0xffffu)));
   }
 };
 template <class H, bool Ftz, Finish Last>
@@ -40,7 +47,9 @@ struct HalfFma {
 };
 template <class F>
 struct BothHalves {
-  [[gnu::always_inline]] static u32 of(u32 a) { return F::of(a & 0xffffu) | (F::of(a >> 16) << 16); }
+  [[gnu::always_inline]] static u32 of(u32 a) {
+    return F::of(a & 0xffffu) | (F::of(a >> 16) << 16);
+  }
   [[gnu::always_inline]] static u32 of(u32 a, u32 b) {
     return F::of(a & 0xffffu, b & 0xffffu) | (F::of(a >> 16, b >> 16) << 16);
   }
@@ -68,7 +77,9 @@ struct HalfMinMax {
   }
 };
 template <class H>
-struct HalfAbs { static u32 of(u32 a) { return (a & 0x7fffu) > H::infinity ? 0x7fffu : a & 0x7fffu; } };
+struct HalfAbs {
+  static u32 of(u32 a) { return (a & 0x7fffu) > H::infinity ? 0x7fffu : a & 0x7fffu; }
+};
 template <class H>
 struct HalfNeg {
   [[gnu::always_inline]] static u32 of(u32 a) {
@@ -76,17 +87,21 @@ struct HalfNeg {
   }
 };
 
-template <class F> inline constexpr Handler pair1 = unary<u32, u32, BothHalves<F>>;
-template <class F> inline constexpr Handler pair2 = binary<u32, u32, u32, BothHalves<F>>;
-template <class F> inline constexpr Handler pair3 = ternary<u32, u32, u32, u32, BothHalves<F>>;
+template <class F>
+inline constexpr Handler pair1 = unary<u32, u32, BothHalves<F>>;
+template <class F>
+inline constexpr Handler pair2 = binary<u32, u32, u32, BothHalves<F>>;
+template <class F>
+inline constexpr Handler pair3 = ternary<u32, u32, u32, u32, BothHalves<F>>;
 
-#define MICROSCALE_VARIANTS(key, shape, f, ...)                                          \
-  {key, shape<f<__VA_ARGS__, false, Finish::plain>>},                                    \
-      {key ".sat", shape<f<__VA_ARGS__, false, Finish::sat>>},                           \
-      {key ".relu", shape<f<__VA_ARGS__, false, Finish::relu>>},                         \
-      {key ".ftz", shape<f<__VA_ARGS__, true, Finish::plain>>},                          \
-      {key ".ftz.sat", shape<f<__VA_ARGS__, true, Finish::sat>>},                        \
-      {key ".ftz.relu", shape<f<__VA_ARGS__, true, Finish::relu>>}
+#define MICROSCALE_VARIANTS(key, shape, f, ...)                     \
+  {key, shape<f<__VA_ARGS__, false, Finish::plain>>},               \
+      {key ".sat", shape<f<__VA_ARGS__, false, Finish::sat>>},      \
+      {key ".relu", shape<f<__VA_ARGS__, false, Finish::relu>>},    \
+      {key ".ftz", shape<f<__VA_ARGS__, true, Finish::plain>>},     \
+      {key ".ftz.sat", shape<f<__VA_ARGS__, true, Finish::sat>>}, { \
+    key ".ftz.relu", shape<f<__VA_ARGS__, true, Finish::relu>>      \
+  }
 #define MICROSCALE_HALVES(type, H)                                                       \
   MICROSCALE_VARIANTS("add." type, binary32, HalfOf, H, PAdd),                           \
       MICROSCALE_VARIANTS("sub." type, binary32, HalfOf, H, PSub),                       \
@@ -97,19 +112,22 @@ template <class F> inline constexpr Handler pair3 = ternary<u32, u32, u32, u32, 
       MICROSCALE_VARIANTS("mul." type "x2", pair2, HalfOf, H, PMul),                     \
       MICROSCALE_VARIANTS("fma." type "x2", pair3, HalfFma, H),                          \
       MICROSCALE_MINMAX("min." type, H, true), MICROSCALE_MINMAX("max." type, H, false), \
-      {"abs." type, unary32<HalfAbs<H>>}, {"abs." type "x2", pair1<HalfAbs<H>>},               \
-      {"neg." type, unary32<HalfNeg<H>>}, {"neg." type "x2", pair1<HalfNeg<H>>}
-#define MICROSCALE_MINMAX(key, H, less)                                     \
-  {key, binary32<HalfMinMax<H, less, false, false, false>>},                \
-      {key ".ftz", binary32<HalfMinMax<H, less, true, false, false>>},      \
-      {key ".NaN", binary32<HalfMinMax<H, less, false, true, false>>},      \
-      {key ".xorsign", binary32<HalfMinMax<H, less, false, false, true>>},  \
+      {"abs." type, unary32<HalfAbs<H>>}, {"abs." type "x2", pair1<HalfAbs<H>>},         \
+      {"neg." type, unary32<HalfNeg<H>>}, {                                              \
+    "neg." type "x2", pair1<HalfNeg<H>>                                                  \
+  }
+#define MICROSCALE_MINMAX(key, H, less)                                       \
+  {key, binary32<HalfMinMax<H, less, false, false, false>>},                  \
+      {key ".ftz", binary32<HalfMinMax<H, less, true, false, false>>},        \
+      {key ".NaN", binary32<HalfMinMax<H, less, false, true, false>>},        \
+      {key ".xorsign", binary32<HalfMinMax<H, less, false, false, true>>},    \
       {key ".NaN.xorsign", binary32<HalfMinMax<H, less, false, true, true>>}, \
-      {key "x2", pair2<HalfMinMax<H, less, false, false, false>>},          \
-      {key "x2.ftz", pair2<HalfMinMax<H, less, true, false, false>>},       \
-      {key "x2.NaN", pair2<HalfMinMax<H, less, false, true, false>>},       \
-      {key "x2.xorsign", pair2<HalfMinMax<H, less, false, false, true>>},   \
-      {key "x2.NaN.xorsign", pair2<HalfMinMax<H, less, false, true, true>>}
+      {key "x2", pair2<HalfMinMax<H, less, false, false, false>>},            \
+      {key "x2.ftz", pair2<HalfMinMax<H, less, true, false, false>>},         \
+      {key "x2.NaN", pair2<HalfMinMax<H, less, false, true, false>>},         \
+      {key "x2.xorsign", pair2<HalfMinMax<H, less, false, false, true>>}, {   \
+    key "x2.NaN.xorsign", pair2<HalfMinMax<H, less, false, true, true>>       \
+  }
 
 Family packed_family() {
   static constexpr HandlerEntry entries[] = {

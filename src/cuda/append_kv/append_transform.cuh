@@ -1,0 +1,47 @@
+// What is done to a chunk of keys in FP32 before it is quantized.
+#pragma once
+
+#include <cstdint>
+
+#include "cuda/block/input.cuh"
+#include "cuda/block/row_exchange.cuh"
+#include "formats/half.hpp"
+#include "formats/producers.hpp"
+
+namespace microscale::cuda {
+
+/// Runs of 16: this lane's chunk and its neighbour's.
+__device__ inline void append_hadamard(std::uint32_t (&w)[InputF32::words]) {
+  float x[chunk_elements];
+#pragma unroll
+  for (int i = 0; i < chunk_elements; ++i) x[i] = __uint_as_float(w[i]);
+#pragma unroll
+  for (int i = 0; i < chunk_elements; i += 2) hadamard_first(x[i], x[i + 1], hadamard_scale(16));
+#pragma unroll
+  for (int distance = 2; distance < chunk_elements; distance *= 2)
+#pragma unroll
+    for (int i = 0; i < chunk_elements; ++i)
+      if ((i & distance) == 0) hadamard_step(x[i], x[i + distance]);
+  const float sign = threadIdx.x & 1 ? -1.0f : 1.0f;
+#pragma unroll
+  for (int i = 0; i < chunk_elements; ++i)
+    w[i] = __float_as_uint(__fmaf_rn(sign, x[i], __shfl_xor_sync(whole_warp, x[i], 1)));
+}
+
+/// NaNs have signs that nobody promises.
+__device__ inline void append_canonical(std::uint32_t (&w)[InputF32::words]) {
+#pragma unroll
+  for (int i = 0; i < chunk_elements; ++i) {
+    const float x = __uint_as_float(w[i]);
+    w[i] = __float_as_uint(x == x ? x : canonical_nan());
+  }
+}
+
+template <class Input>
+__device__ void append_widen(const std::uint32_t (&raw)[Input::words],
+                             std::uint32_t (&w)[InputF32::words]) {
+#pragma unroll
+  for (int i = 0; i < chunk_elements; ++i) w[i] = __float_as_uint(Input::value(raw, i));
+}
+
+}  // namespace microscale::cuda

@@ -1,0 +1,69 @@
+#include "cuda/attention/block_scaled/check.hpp"
+
+#include <fmt/format.h>
+
+#include "microscale/error.hpp"
+
+namespace microscale::cuda::block_attention {
+
+void refuse(const std::string& sentence) {
+  throw Error(ErrorCode::unsupported,
+              fmt::format("{}: backend cuda on compute capability 12.x {}", operation, sentence));
+}
+
+void check_served(const AttentionCall& call) {
+  const AttentionOptions& o = call.options;
+  if (call.d != 64 && call.d != 128 && call.d != 256)
+    refuse(
+        fmt::format("has kernels for d = 64, 128 and 256, not {}, but for a dense q over a cache "
+                    "with accuracy `storage`; take that, pad d with zeros, or take a host backend",
+                    call.d));
+  if (call.probabilities == ProbabilityRule::fp8)
+    refuse("has no probabilities in FP8; take two_level or exact ones, or a host backend");
+  if (o.numerics.accuracy == AttentionAccuracy::storage &&
+      !(call.q_blocks() && (o.cache || (std::holds_alternative<BlockHeadsView>(o.k) &&
+                                        std::holds_alternative<BlockHeadsView>(o.v)))))
+    refuse(
+        "multiplies codes: with accuracy `storage` q, k and v must be block-scaled, or q dense "
+        "over a cache; quantize them, append k and v to a cache, or take one_term or two_term");
+}
+
+void check_cache_served(const KvCache& cache) {
+  if (cache.format != KvFormat::nvfp4)
+    refuse(
+        "reads caches in NVFP4 alone, but with a dense q and accuracy `storage`; take either, or a "
+        "host backend");
+  if (cache.pages >= std::int64_t{1} << 31)
+    refuse(fmt::format("numbers up to 2^31 pages, not {}; take fewer", cache.pages));
+  if (cache.first.count > 0 || cache.recent.count > 0)
+    refuse(
+        "reads BF16 copies with a dense q and accuracy `storage` alone; take these, keep none, or "
+        "take a host backend");
+  if (cache.k_mean || cache.hadamard != 0)
+    refuse(
+        "takes K with a mean or a Hadamard transform for a dense q and accuracy `storage` alone; "
+        "take these, append K as it was, or take a host backend");
+  for (const KvPart* part : {&cache.k_scales, &cache.v_scales})
+    if (cache.pages > 0 &&
+        (reinterpret_cast<std::uintptr_t>(part->data) % 4 != 0 || part->page_stride % 4 != 0 ||
+         part->head_stride % 4 != 0 || part->token_stride % 4 != 0))
+      refuse(
+          "reads four scales at a time; the cache's scales and their strides must be at "
+          "multiples of 4 bytes");
+}
+
+void check_aligned(const char* name, const BlockHeadsView* view) {
+  if (view && (reinterpret_cast<std::uintptr_t>(view->rows.codes.data()) % 16 != 0 ||
+               reinterpret_cast<std::uintptr_t>(view->rows.scales.data()) % 16 != 0))
+    throw Error(ErrorCode::invalid_argument,
+                fmt::format("{}: codes and scales of {} must be at multiples of 16 bytes",
+                            operation, name));
+}
+
+// They are 32 bits to the kernels.
+void check_stride(std::int64_t stride) {
+  if (stride >= std::int64_t{1} << 32)
+    refuse(fmt::format("takes tokens less than 4 GiB apart, not {} bytes", stride));
+}
+
+}  // namespace microscale::cuda::block_attention

@@ -1,0 +1,36 @@
+// Kernels by name, for the GPU at hand: finds the image of its architecture, loads it once.
+#pragma once
+
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "cuda/device/device.hpp"
+#include "cuda/device/kernel_images.hpp"
+
+namespace microscale::cuda {
+
+/// "sm_90a" for 9.0, "sm_100f" for 10.x, "sm_120f" for 12.x; empty for a GPU that no kernel is
+/// built for.
+std::string_view architecture_of(const DeviceInfo& device);
+
+/// The entry points of one image.
+std::vector<std::string_view> names_in(const KernelImage& image);
+
+/// Whether an image for `architecture` defines `name` (an entry of its PTX).
+bool has_kernel(std::string_view architecture, std::string_view name);
+
+/// Every entry point of the images for `architecture`, in alphabetical order.
+std::vector<std::string> kernel_names(std::string_view architecture);
+
+/// Throws Error{unsupported}, naming `operation`, when the GPU's architecture has no kernels or
+/// none called `name`.
+Kernel load_kernel(Device& device, const std::string& name, const char* operation);
+
+/// Loads every image of the device's architecture.
+void load_all_kernels(Device& device);
+
+/// For a device that ends before the process does: another may be at its address.
+void forget_kernels(const Device& device) noexcept;
+
+}  // namespace microscale::cuda

@@ -1,0 +1,26 @@
+// Launches a kernel by name in a shape of geometry.hpp.
+#pragma once
+
+#include <string>
+
+#include "cuda/quantize/geometry.hpp"
+#include "cuda/device/kernels.hpp"
+
+namespace microscale::cuda {
+
+/// `shared_bytes`: dynamic, of a block; `cluster`: blocks of one. Throws Error{unsupported} naming
+/// `operation` where the device has no such kernel.
+template <class Args>
+void launch(Device& device, const std::string& name, const char* operation, const Launch& shape,
+            const Args& args, Stream stream, int shared_bytes = 0, int cluster = 1) {
+  device.launch({.kernel = load_kernel(device, name, operation),
+                 .grid = {shape.grid_x, shape.grid_y, shape.grid_z},
+                 .threads = static_cast<int>(shape.threads),
+                 .shared_bytes = shared_bytes,
+                 .cluster = cluster,
+                 .stream = stream,
+                 .args = &args,
+                 .args_bytes = sizeof(Args)});
+}
+
+}  // namespace microscale::cuda

@@ -1,0 +1,274 @@
+// What the kernels of a matrix product are given. d[m,n] = f * a[m,k] @ b[n,k]^T + bias, for each
+// of `matrices` of a batch or experts of a group.
+#pragma once
+
+#include <cstdint>
+
+#include "cuda/quantize/args.hpp"
+#include "cuda/device/divisor.hpp"
+#include "cuda/matmul/few_rows/stream_plan.hpp"
+#include "cuda/device/tensor_map.hpp"
+#include "cuda/matmul/in_registers/cut.hpp"
+#include "layouts/grouped.hpp"
+
+namespace microscale::cuda {
+
+/// Whose rows of a and d a matrix has: m each, one matrix after the other; or experts' of the m
+/// there are, as grouped::ExpertTable has it.
+struct ProductRows {
+  std::int64_t m;
+  std::int64_t matrices;
+  const void* expert_rows;    // offsets, or counts, in device memory; null: a batch
+  std::int32_t wide_numbers;  // they are of 8 bytes each, else of 4
+  std::int64_t capacity = grouped::no_capacity;  // with counts: rows from expert to expert
+};
+
+/// What becomes of a sum, in this order: times the factor, plus the bias; gated: activation, times
+/// the other sum; times the row's weight; to d's type.
+struct ProductOutput {
+  void* d;
+  std::int64_t d_stride;     // elements from row to row
+  std::int64_t d_matrix;     // elements from matrix to matrix of a batch; 0 where grouped
+  std::int32_t d_type;       // DType
+  std::int32_t bias_type;    // DType, as is up_bias_type
+  const void* bias;          // n elements a matrix; null: none
+  const void* up_bias;       // gated
+  std::int64_t bias_matrix;  // elements from matrix to matrix
+  const float* a_global;     // NVFP4 decode multipliers in device memory; null: 1
+  const float* b_global;     // gated: of the gate
+  const float* up_global;
+  std::int32_t a_global_step;  // from matrix to matrix: 0 or 1
+  std::int32_t b_global_step;
+  const float* row_weights;  // one a row of d; null: 1
+  float alpha;
+  std::int32_t up_bias_type;
+  std::int32_t gated;
+  std::int32_t gelu;  // the activation is GELU's tanh form, else SiLU
+};
+
+inline constexpr int pack_threads = 256;
+inline constexpr int pack_parts = 4;  // of 32 bytes of each of 16 rows, a warp
+
+/// pack_weights_<nvfp4, mxfp4 or mxfp8>: plain weights to layouts/fragment_tiles.hpp. A warp takes
+/// pack_parts neighbours along k; warps count along k, then the row tiles of all matrices. Matrices
+/// lie one after the other on both sides.
+struct PackWeightsArgs {
+  const std::uint8_t* codes;  // gated: of the gate
+  const std::uint8_t* scales;
+  const std::uint8_t* up_codes;  // null: not gated
+  const std::uint8_t* up_scales;
+  std::int64_t rows;  // of a matrix
+  std::int64_t cols;
+  std::int64_t matrices;
+  std::int64_t scale_matrix;  // bytes from matrix to matrix
+  std::int64_t up_scale_matrix;
+  std::int32_t tiled;  // scales are in 128x4 tiles
+  std::int32_t up_tiled;
+  std::uint8_t* packed;
+};
+
+/// The kernels that make a ready for a product (matmul_prepare_rows_<kind>): FP16 units, whose
+/// scales, if they have any, go with the sums. Row r of a, all matrices counted, is at r *
+/// units_stride.
+struct PrepareRowsArgs {
+  const void* a;          // elements, or codes
+  std::int64_t a_stride;  // bytes from row to row
+  const std::uint8_t* scales;
+  ProductRows rows;
+  std::int64_t k;
+  std::int32_t tiled;         // scales are in 128x4 tiles, those of each matrix by themselves
+  std::int32_t order;         // FragmentOrder
+  void* units;                // FP16 in that order, filled up with zeros (fragment_order.hpp)
+  std::int64_t units_stride;  // bytes: k rounded up to unit_columns, times 2
+  float* block_scales;        // MX: [row][k / 32]
+  float* row_factors;         // BF16: the power of two that a row's sums are multiplied by
+};
+
+/// matmul_rows_<b>_<packed or plain>_<unit or scaled>_<1, 8 or 16>: few rows of a (so many at a
+/// time). 256 threads; thread block (x, y) makes 16 columns of d (gated: 8) from row tile x of b,
+/// of matrices y, y + gridDim.y, ...
+struct MatmulRowsArgs {
+  const void* units;  // of PrepareRowsArgs
+  std::int64_t units_stride;
+  const float* block_scales;
+  const float* row_factors;      // null: 1
+  const std::uint8_t* b;         // packed tiles (layouts/fragment_tiles.hpp), or codes
+  const std::uint8_t* b_scales;  // plain
+  const std::uint8_t* up;        // plain and gated
+  const std::uint8_t* up_scales;
+  std::int64_t b_matrix;  // bytes from matrix to matrix
+  std::int64_t b_scale_matrix;
+  std::int64_t up_scale_matrix;
+  std::int32_t tiled;  // plain: scales are in 128x4 tiles
+  std::int32_t up_tiled;
+  std::int32_t wide;  // plain: rows of codes begin at multiples of 16 bytes, of scales at 4
+  std::int64_t n;
+  std::int64_t k;
+  ProductRows rows;
+  ProductOutput output;
+};
+
+/// matmul_stream_<b>_<8 or 16> for rows of FP16, matmul_stream_<b>_bf16_<8 or 16> for those of BF16
+/// and NVFP4: sm_90a, few rows of a, packed weights through rings in shared memory
+/// (tile/matmul_stream.cuh). stream_threads threads; as many clusters as the device holds at
+/// once, which share the row tiles of all matrices.
+struct MatmulStreamArgs {
+  MatmulRowsArgs product;       // packed; a is not prepared
+  PrepareRowsArgs a;            // as for matmul_prepare_rows_<kind>, but for what that writes
+  StreamShared shared;          // where a block has what
+  StreamCut cut;                // blocks of a cluster: 1, 2, 4 or 8; warps along k: 4, 8 or 16
+  std::int32_t units_rows;      // rows of a in shared memory at a time, at most
+  std::int32_t chunks;          // of k
+  std::uint32_t row_tiles;      // of a matrix
+  std::uint32_t parts_of_each;  // how often a matrix has units_rows rows of a
+  std::uint32_t batch_each, batch_more;  // row tiles of a cluster, and how many have one more
+  Divisor by_row_tiles, by_parts_of_each;
+  std::int32_t constant;  // nobody writes the weights while the grid in front ends
+};
+
+inline constexpr int prepare_pieces = 4;  // of eight elements, a thread and group
+
+/// matmul_prepare_tiles_<kind>: a as 16-bit elements with their block scales inside, in the tiles
+/// that matmul_wide_... copies (layouts/token_tiles.hpp). 256 threads; thread block (x, y) takes
+/// eight rows, groups y, y + gridDim.y, ... of them, and prepare_pieces times 256 elements of k.
+/// matmul_prepare_blocks_nvfp4: the same where by_blocks says so, for few.
+struct PrepareTilesArgs {
+  const void* a;          // elements, or codes
+  std::int64_t a_stride;  // bytes from row to row
+  const std::uint8_t* scales;
+  ProductRows rows;
+  std::int64_t k;
+  std::int32_t tiled;  // scales are in 128x4 tiles, those of each matrix by themselves
+  std::int32_t f16;    // the tiles are FP16, else BF16; of NVFP4 and dense a alone
+  void* tiles;
+  std::int32_t group_step;   // where groups lie side by side, every so many: 1, or 2 for a gate's
+  std::int32_t group_first;  // and up's in turn, the former's first
+  std::int32_t by_blocks;    // FP16 of NVFP4 alone: tile/wide_plain.cuh's order of 64 elements
+  const std::uint32_t* only_if;  // null, or a word: where it is 0, nothing is done
+};
+
+/// NVFP4 weights that are not packed: codes at multiples of 16 bytes, scales at multiples of 4; k
+/// is a multiple of 64.
+struct WidePlainArgs {
+  const std::uint8_t *codes, *scales;
+  std::int64_t codes_matrix, scales_matrix;  // bytes from matrix to matrix
+  std::int32_t tiled;                        // scales are in 128x4 tiles
+};
+
+/// matmul_wide_<b>_<bf16 or f16>_<rows>x<tokens>: sm_90a, many rows of a. As many threads as
+/// the shape says (wide_geometry.hpp); as many thread blocks as the device has multiprocessors,
+/// which share the tiles of d among them.
+struct MatmulWideArgs {
+  TensorMap dense;         // rows of a, elements of 16 bits: [all rows][k], a box 64 of k of a tile
+  TensorMap weights;       // packed tiles (layouts/fragment_tiles.hpp): [matrix][row tile][chunk of
+                           // k][8 bytes], a box a chunk of a tile of d
+  const void* tiles;       // a of PrepareTilesArgs; null: `dense`
+  WidePlainArgs plain[2];  // matmul_wide_nvfp4_plain_...: in place of b, and a gate's up
+  std::int64_t n;
+  std::int64_t k;
+  std::uint32_t tiles_of_d;    // of experts at most
+  WideCut cut;                 // which of them are cut, and how
+  std::int32_t cut_by_kernel;  // experts: of so many tiles as there are, instead
+  float* sums;                 // where tiles are cut: of each block, rows x tokens
+  std::uint64_t* flags;        // whether they are there: of each block, one for each warpgroup
+  std::uint64_t ticket;        // what a flag says then: a number that no other call has
+  std::int32_t vectors;        // pieces of d's rows of 16 bytes begin at multiples of 16
+  std::int32_t constant;       // nobody writes the weights while the grid in front ends
+  std::int32_t partial;        // `tiles`: some tile of d may have fewer rows than `tokens`
+  ProductRows rows;
+  ProductOutput output;
+};
+
+inline constexpr int fp8_pairs = 4;   // of tiles of weights, a warp
+inline constexpr int fp8_pieces = 8;  // of 16 elements of a, a lane
+
+/// Packed MXFP4 weights as E5M2, each row relative to one power of two, in tiles
+/// (layouts/token_tiles.hpp) whose chunks are 128 elements. A thread block takes one of `parts` of
+/// a tile of 16 rows, fp8_pairs times 1024 elements of k.
+struct ExpandFp8Args {
+  const std::uint8_t* b;   // as MatmulWideArgs has it, matrix after matrix
+  std::int64_t row_tiles;  // of a matrix
+  std::int64_t chunks;     // of 64 elements
+  void* expanded;
+  std::uint8_t* references;  // of each matrix 16 bytes a row tile: the row's largest scale that
+                             // counts, at least; of zeros alone any
+  std::uint32_t parts;
+  Divisor by_parts;
+};
+
+/// MXFP4 rows of a as E5M2, each 128 elements relative to a power of two of their own, in tiles
+/// (layouts/token_tiles.hpp) whose chunks are 128 elements. A thread block takes one of `parts` of
+/// eight rows, fp8_pieces times 512 elements of k; of these groups every groups_at_once-th.
+struct PrepareFp8Args {
+  PrepareTilesArgs a;  // f16 and only_if do not count
+  float* factors;      // of each chunk of each group of rows: eight
+  std::uint32_t parts;
+  Divisor by_parts;
+  std::uint32_t groups_at_once;
+};
+
+/// Whether scales do not fit FP8: `word` holds `ticket` then (tile/ticket_flags.cuh). The kernel
+/// that multiplies in FP8 says so in `verdict`, 1 or 0, and the one in 16 bits behind it forgets.
+struct Fp8Misfit {
+  std::uint64_t* word;
+  std::uint64_t ticket;
+  std::uint32_t* verdict;
+};
+
+/// matmul_ready_fp8: both operands. 256 threads; blocks 0, 2, ... expand weights, 1, 3, ... prepare
+/// rows, while there are of both: `expanding` and `preparing` all in all.
+struct ReadyFp8Args {
+  ExpandFp8Args weights;
+  PrepareFp8Args rows;
+  Fp8Misfit misfit;
+  std::uint32_t expanding, preparing;
+};
+
+/// matmul_expand_<b>_<bf16 or f16>: packed weights in 16 bits an element, in tiles
+/// (layouts/token_tiles.hpp). 256 threads; a warp takes expand_tiles tiles of 16 rows x 64, of
+/// 8-bit codes two.
+struct ExpandWeightsArgs {
+  const std::uint8_t* b;   // as MatmulWideArgs has it, matrix after matrix
+  std::int64_t tiles;      // of all matrices
+  std::int64_t row_tiles;  // of a matrix
+  std::int64_t chunks;     // of 64 elements of k
+  void* expanded;
+  const std::uint32_t* only_if;  // as in PrepareTilesArgs
+};
+inline constexpr int expand_tiles = 4;
+
+/// matmul_dense_<bf16, f16 or fp8>: sm_90a, very many rows of a, in clusters of dense_blocks blocks
+/// of wide_threads threads; as many blocks as the device has multiprocessors.
+struct MatmulDenseArgs {
+  const void* a;               // of PrepareTilesArgs or PrepareFp8Args
+  const void* b;               // of ExpandWeightsArgs, or of PrepareTilesArgs
+  std::int64_t weight_groups;  // of eight rows of a matrix of them
+  std::int64_t n;
+  std::int64_t k;
+  std::int32_t vectors;            // as in MatmulWideArgs
+  std::int32_t partial;            // some tile of d may be smaller than a block's
+  const std::uint32_t* only_if;    // as in PrepareTilesArgs
+  Fp8Misfit misfit;                // fp8; and where there is only_if
+  const float* factors;            // fp8: of PrepareFp8Args
+  const std::uint8_t* references;  // fp8: of ExpandFp8Args
+  ProductRows rows;
+  ProductOutput output;
+};
+
+/// A quantized d, blocks along its rows. The scales' padding is written where they leave four at a
+/// time (quantize.tiles.scale_words), else it has to be there before.
+struct ProductBlocks {
+  QuantizeArgs quantize;      // rows, cols, codes and scales of the first matrix; there is no input
+  std::int64_t codes_matrix;  // bytes from matrix to matrix
+  std::int64_t scales_matrix;
+  std::int32_t tiled;  // scales are in 128x4 tiles, those of each matrix by themselves
+};
+
+/// matmul_dense_<bf16, f16 or fp8>_to_<format>: the same, d quantized by a rule that is a function
+/// of a block's largest magnitude.
+struct MatmulDenseBlocksArgs {
+  MatmulDenseArgs product;  // a batch; output.d, its strides and its type do not count
+  ProductBlocks blocks;
+};
+
+}  // namespace microscale::cuda

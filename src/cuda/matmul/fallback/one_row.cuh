@@ -1,0 +1,151 @@
+// Products of one row of a with plain weights, k a multiple of 128, where every instruction counts:
+// nothing but a code's bits is touched per element.
+//
+// The eight columns of mma.m16n8k16 are not needed for rows of a, so they tell blocks apart. A
+// lane's two parts of 16 columns meet a in columns of their own: column 2 t + p has a's values
+// where lane t holds part p, and zeros elsewhere. After eight instructions lane t has the sums of
+// just its own parts, for both its rows, and multiplies them by their scales: one fused
+// multiply-add for 16 elements. Parts are inside blocks of either side, products are exact.
+#pragma once
+
+#include <cstdint>
+
+#include "cuda/matmul/fragment_order.hpp"
+#include "cuda/matmul/args.hpp"
+#include "cuda/ptx/mma.cuh"
+#include "cuda/matmul/fallback/kernel.cuh"
+#include "cuda/matmul/fallback/one_row_weights.cuh"
+
+namespace microscale::cuda {
+
+/// Of the lanes that share a row.
+__device__ inline float sum_of_four(float sum) {
+  sum = __fadd_rn(sum, __shfl_xor_sync(0xFFFFFFFFu, sum, 1));
+  return __fadd_rn(sum, __shfl_xor_sync(0xFFFFFFFFu, sum, 2));
+}
+
+template <class Line, bool Scaled>
+struct LineProduct {
+  struct Chunk {
+    Line weights;
+    uint4 units[2][2];  // [part]: the 16 of this lane's column, if it is that of lane t's part
+    float scales[2];    // of a, by part
+  };
+
+  const MatmulRowsArgs& args;
+  const LineSource source;
+  std::int64_t row = 0;  // of a
+  const int lane = static_cast<int>(threadIdx.x & 31), warp = static_cast<int>(threadIdx.x >> 5);
+  float sums[2] = {};  // of rows g and g + 8
+
+  /// What a lane reads of 128 columns, and from there on.
+  struct Place {
+    LineSource weights;
+    const unsigned char* units;
+    const float* scales;
+
+    __device__ void advance(int chunks) {
+      weights.advance<Line::code_bits>(chunks);
+      units += chunks * (unit_columns * 2);
+      scales += chunks * (unit_columns / 32);
+    }
+  };
+
+  /// All but the weights.
+  __device__ Chunk load(const Place& at) const {
+    Chunk c{};
+    const int t = lane % 4, column = lane / 4;
+#pragma unroll
+    for (int part = 0; part < 2; ++part)
+      if (column == 2 * t + part) {
+        c.units[part][0] = *reinterpret_cast<const uint4*>(at.units + 128 * part);
+        c.units[part][1] = *reinterpret_cast<const uint4*>(at.units + 128 * part + 64);
+      }
+    if constexpr (Scaled)
+#pragma unroll
+      for (int part = 0; part < 2; ++part) c.scales[part] = at.scales[Line::block_32(t, part)];
+    return c;
+  }
+
+  __device__ static void multiply(const Chunk& c, float (&sums)[2]) {
+    float d[2][4] = {};
+#pragma unroll
+    for (int step = 0; step < 8; ++step) {
+      std::uint32_t a[4];
+      c.weights.fragment(step, a);
+      const uint4 both = c.units[step / 4][step % 4 / 2];
+      const std::uint32_t b0 = step % 2 ? both.z : both.x, b1 = step % 2 ? both.w : both.y;
+      ptx::mma_m16n8k16_f32_f16(d[step % 2], a, b0, b1);
+    }
+#pragma unroll
+    for (int part = 0; part < 2; ++part)
+#pragma unroll
+      for (int i = 0; i < 2; ++i) {
+        float scale = c.weights.scale(i, part);
+        if constexpr (Scaled) scale = __fmul_rn(scale, c.scales[part]);
+        const int at = 2 * i + part;
+        sums[i] = __fmaf_rn(__fadd_rn(d[0][at], d[1][at]), scale, sums[i]);
+      }
+  }
+
+  __device__ void sum_up() {
+    const int chunks = static_cast<int>(args.k / unit_columns);
+    Place at{source,
+             static_cast<const unsigned char*>(args.units) + row * args.units_stride +
+                 unit_byte(0, lane % 4),
+             args.block_scales + row * (args.k / 32)};
+    at.advance(warp);
+    if (warp >= chunks) return;
+    Line next = Line::load(at.weights);
+#pragma unroll 1
+    for (int chunk = warp;;) {
+      Chunk now = load(at);
+      now.weights = next;
+      chunk += matmul_rows_warps;
+      at.advance(matmul_rows_warps);
+      if (chunk < chunks) next = Line::load(at.weights);  // a chunk ahead
+      multiply(now, sums);
+      if (chunk >= chunks) return;
+    }
+  }
+
+  /// Four lanes' sums, then the warps', in a fixed order.
+  __device__ void finish(const RowsProduct<Line, Scaled, 1>& store, std::int64_t matrix,
+                         std::int64_t row_tile, std::int64_t row_of_matrix) {
+    __shared__ float all[matmul_rows_warps][16];
+#pragma unroll
+    for (int i = 0; i < 2; ++i) {
+      const float sum = sum_of_four(sums[i]);
+      if (lane % 4 == 0) all[warp][8 * i + lane / 4] = sum;
+      sums[i] = 0.0f;
+    }
+    __syncthreads();
+    if (warp == 0 && lane % 4 == 0) {
+      float low = 0.0f, high = 0.0f;
+#pragma unroll
+      for (int w = 0; w < matmul_rows_warps; ++w) {
+        low = __fadd_rn(low, all[w][lane / 4]);
+        high = __fadd_rn(high, all[w][8 + lane / 4]);
+      }
+      store.store(product_factors(args.output, matrix), matrix, row_tile, row_of_matrix, lane / 4,
+                  low, high);
+    }
+    __syncthreads();
+  }
+};
+
+template <class Line, bool Scaled>
+__device__ void matmul_row(const MatmulRowsArgs& args) {
+  for (std::int64_t matrix = blockIdx.y; matrix < args.rows.matrices; matrix += gridDim.y) {
+    const MatrixRows rows = rows_of_matrix(args.rows, matrix);
+    LineProduct<Line, Scaled> product{args, Line::source(args, matrix, blockIdx.x)};
+    const RowsProduct<Line, Scaled, 1> end(args, rows);
+    for (std::int64_t row = 0; row < rows.count; ++row) {
+      product.row = rows.first + row;
+      product.sum_up();
+      product.finish(end, matrix, blockIdx.x, row);
+    }
+  }
+}
+
+}  // namespace microscale::cuda

@@ -1,0 +1,132 @@
+// The warp of tile/line_stream.cuh that adds up what the others found and stores it: lanes 0 to 15
+// a row each of the first half of the warps' sums, the others of the second.
+#pragma once
+
+#include <cstdint>
+
+#include "cuda/matmul/few_rows/line_args.hpp"
+#include "cuda/ptx/cluster.cuh"
+#include "cuda/ptx/elect.cuh"
+#include "cuda/ptx/mbarrier.cuh"
+#include "cuda/ptx/memory.cuh"
+#include "cuda/matmul/few_rows/line_bias.cuh"
+#include "cuda/matmul/few_rows/line_ring.cuh"
+#include "cuda/matmul/few_rows/line_share.cuh"
+#include "cuda/matmul/product_output.cuh"
+
+namespace microscale::cuda {
+
+/// One warp calls all of it together.
+class LineEnd {
+ public:
+  /// `rank`: of the cluster; `matrix`, `tile`: the first ones.
+  __device__ LineEnd(const LineStreamArgs& args, std::uint32_t base, const LineShare& share,
+                     std::uint32_t rank, std::uint32_t matrix, std::uint32_t tile)
+      : args_(args),
+        base_(base),
+        share_(share),
+        rank_(rank),
+        line_(static_cast<int>(threadIdx.x % line_rows)),
+        slots_(base + args.shared.barriers + 16 * args.depth, line_slots),
+        bias_(args, base + args.shared.bias, share.begin, share.end),
+        tile_(share.begin),
+        matrix_(matrix),
+        of_matrix_(tile) {}
+
+  /// Before the others pass a barrier of the block; those of the cluster arrive behind it.
+  __device__ void init() const {
+    if (ptx::elect_sync()) ptx::mbarrier_init_shared(mailbox_barrier(), 1);
+    slots_.init(32 * line_warps, 32);
+  }
+
+  /// Before `run`, and before weights are on their way: later these would wait behind them.
+  __device__ void ask() {
+    globals_ = load_globals(matrix_);
+    next_globals_ = load_globals(matrix_ + 1);
+    bias_.ask();
+  }
+
+  /// The other block of a cluster has arrived.
+  __device__ void run() {
+    const ProductOutput& out = args_.output;
+    if (ptx::elect_sync()) ptx::mbarrier_arrive_expect_tx(mailbox_barrier(), 8 * line_rows);
+    if (rank_ > 0 && share_.begin < share_.end && share_.stage > 0) {
+      // The end of a row tile that the other block stores.
+      bias_.at(tile_, line_);
+      const float sum = add_up();
+      if (threadIdx.x % 32 < line_rows)
+        ptx::st_async_shared_cluster_v2_f32(ptx::mapa_shared_cluster(mailbox(), 0), sum, 0.0f,
+                                            ptx::mapa_shared_cluster(mailbox_barrier(), 0));
+      next_tile();
+    }
+    for (; tile_ < share_.end; next_tile()) {
+      const ProductFactors factors{__fmul_rn(__fmul_rn(globals_.a, globals_.b), out.alpha), 0.0f};
+      const std::int64_t col = line_row(args_, of_matrix_, line_);
+      const ProductBias bias{bias_.at(tile_, line_), -0.0f};
+      float sum = add_up();
+      if (share_.end_stage(tile_, args_.stages) < args_.stages) {
+        ptx::mbarrier_wait_parity_cluster(mailbox_barrier(), 0);
+        sum = __fadd_rn(sum, __uint_as_float(ptx::ld_shared_b32(mailbox())));
+      }
+      if (col < args_.n && threadIdx.x % 32 < line_rows)
+        store_element(out.d, out.d_type, matrix_ * out.d_matrix + col,
+                      finished<false>(out, factors, bias, 1.0f, sum, 0.0f));
+    }
+  }
+
+ private:
+  __device__ std::uint32_t mailbox() const { return base_ + args_.shared.mailbox + 8 * line_; }
+  __device__ std::uint32_t mailbox_barrier() const {
+    return base_ + args_.shared.barriers + 16 * (args_.depth + line_slots);
+  }
+
+  struct Globals {
+    float a, b;
+  };
+  __device__ Globals load_globals(std::uint32_t matrix) const {
+    const ProductOutput& out = args_.output;
+    if (matrix * args_.row_tiles >= share_.end) return {1.0f, 1.0f};
+    return {out.a_global == nullptr ? 1.0f : __ldg(out.a_global + matrix * out.a_global_step),
+            out.b_global == nullptr ? 1.0f : __ldg(out.b_global + matrix * out.b_global_step)};
+  }
+
+  __device__ void next_tile() {
+    ++tile_;
+    if (++of_matrix_ < args_.row_tiles) return;
+    of_matrix_ = 0;
+    ++matrix_;
+    globals_ = next_globals_;
+    next_globals_ = load_globals(matrix_ + 1);
+  }
+
+  /// All warps' sums of a row, in lanes 0 to 15 and again in the others.
+  __device__ float add_up() {
+    slots_.wait_full();
+    float sum = 0.0f;
+    std::uint32_t read = 0;
+    const std::uint32_t from = base_ + args_.shared.slots + slots_.at() * line_slot_bytes +
+                               threadIdx.x % 32 / line_rows * (line_slot_bytes / 2) + line_ * 16;
+#pragma unroll
+    for (int w = 0; w < line_warps / 2; ++w) {
+      const uint4 four = ptx::ld_shared_v4(from + w * (line_rows * 16));
+      read = four.x;
+      sum = __fadd_rn(sum, __fadd_rn(__fadd_rn(__uint_as_float(four.x), __uint_as_float(four.y)),
+                                     __fadd_rn(__uint_as_float(four.z), __uint_as_float(four.w))));
+    }
+    slots_.arrive_empty(read);
+    slots_.next();
+    return __fadd_rn(sum, __shfl_xor_sync(0xFFFFFFFFu, sum, line_rows));
+  }
+
+  const LineStreamArgs& args_;
+  const std::uint32_t base_;
+  const LineShare share_;
+  const std::uint32_t rank_;
+  const int line_;
+  LineRing slots_;
+  LineBias bias_;
+  Globals globals_{}, next_globals_{};
+  std::uint32_t tile_, matrix_, of_matrix_;
+};
+
+}  // namespace microscale::cuda

@@ -1,0 +1,35 @@
+// Which products of one row of a with plain 4-bit weights are streamed on Hopper
+// (tile/line_stream.cuh), and how they are cut.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+
+#include "seam/matmul_call.hpp"
+#include "cuda/device/device.hpp"
+#include "cuda/matmul/few_rows/line_plan.hpp"
+#include "cuda/matmul/args.hpp"
+
+namespace microscale::cuda {
+
+struct LinePlan {
+  std::uint32_t row_tiles, tiles;  // of a matrix, of all
+  int stages;                      // of a row tile
+  int depth;                       // of the ring
+  int buffers;                     // matrices whose row of a is in shared memory at once
+  int cluster;                     // blocks of one: 1 or 2
+  int blocks;
+  LineShared shared;
+};
+
+/// None where these kernels do not serve: one row of a (BF16, FP16, NVFP4 or MXFP4) in each matrix
+/// of a batch, plain MXFP4 or NVFP4 weights, not gated, a multiple of 16 scales a row, in 128x4
+/// tiles n a multiple of 128, all rows at multiples of 16 bytes, k short enough for shared memory,
+/// on sm_90a.
+std::optional<LinePlan> line_plan(Device& device, const MatmulCall& call, const ProductRows& rows);
+
+/// One launch, no workspace.
+void line_stream(Device& device, const MatmulCall& call, const LinePlan& plan,
+                 const ProductOutput& output, Stream stream);
+
+}  // namespace microscale::cuda

@@ -1,0 +1,154 @@
+// 16 rows of plain 4-bit weights times one row of a, 128 columns at once, by a warp. Lane t of
+// four has 32 neighbours of rows g and g + 8 of its operand, two parts of 16.
+//
+// The eight columns of an instruction are not needed for rows of a, so they tell blocks apart:
+// column 2 t + p of the other operand has a's values of lane t's part p, and zeros where other
+// lanes are. So lane t finds the sums of just its own parts, for both rows, and multiplies them by
+// their scales. Both parts take the same registers: what part 0 leaves in part 1's column is not
+// read.
+#pragma once
+
+#include <cstdint>
+
+#include "cuda/matmul/few_rows/line_args.hpp"
+#include "cuda/ptx/cvt_fp8.cuh"
+#include "cuda/ptx/memory.cuh"
+#include "cuda/ptx/mma.cuh"
+#include "cuda/ptx/permute.cuh"
+#include "cuda/matmul/few_rows/line_units.cuh"
+#include "cuda/matmul/weight_fragments.cuh"
+
+namespace microscale::cuda {
+
+/// A lane's share of half of its warp's columns in a stage.
+template <int Block>
+struct LineWeights {
+  uint4 codes[2];           // of both rows
+  std::uint32_t scales[2];  // bytes of the blocks
+
+  /// Where a lane's are in the first stage; the warp's columns begin at its `column`.
+  struct Place {
+    std::uint32_t codes[2];   // of both halves
+    std::uint32_t scales[2];  // of both rows; the second half's are `half` further
+    std::uint32_t half;
+    __device__ Place(std::uint32_t base, int column, int lane, bool tiled) {
+      constexpr int pitch = line_scale_row(Block);
+      const int row = line_of_fragment(lane / 4), block = column / Block,
+                own = lane % 4 * 32 / Block;
+      codes[0] = base + column / line_piece_columns * (line_rows * line_piece_bytes) +
+                 row * line_piece_bytes + (lane % 4 ^ row) * 16;
+      codes[1] = codes[0] ^ 64;
+      scales[0] =
+          base + line_code_bytes +
+          (tiled ? block / 4 * (line_rows * 4) + 4 * row + own / 4 * (line_rows * 4) + own % 4
+           : Block == 16 ? row * pitch + ((block / 16) ^ row) * 16 + own
+                         : row * pitch + block + own);
+      scales[1] = scales[0] + 8 * (tiled ? 4 : pitch);
+      half = half_columns / Block * (tiled ? line_rows : 1);
+    }
+  };
+  __device__ static LineWeights read(const Place& place, std::uint32_t stage, int half) {
+    LineWeights w;
+    const std::uint32_t from = stage * line_stage_bytes(Block);
+#pragma unroll
+    for (int i = 0; i < 2; ++i) {
+      const std::uint32_t scales = place.scales[i] + from + half * place.half;
+      w.codes[i] = ptx::ld_shared_v4(place.codes[half] + from + 8 * i * line_piece_bytes);
+      w.scales[i] = Block == 16 ? ptx::ld_shared_u16(scales) : ptx::ld_shared_u8(scales);
+    }
+    return w;
+  }
+  __device__ std::uint32_t last_read() const { return codes[1].x | scales[1]; }
+  __device__ std::uint32_t word(int row, int i) const {
+    return i == 0 ? codes[row].x : i == 1 ? codes[row].y : i == 2 ? codes[row].z : codes[row].w;
+  }
+  /// Of row i, both parts.
+  __device__ float2 scale(int i) const {
+    if constexpr (Block == 32) {
+      const float both = e8m0_scale(scales[i]);
+      return {both, both};
+    }
+    const std::uint32_t pair = ptx::cvt_rn_f16x2_e4m3x2(scales[i]);
+    return {fabsf(ptx::cvt_f32_f16(pair)), fabsf(ptx::cvt_f32_f16(pair >> 16))};
+  }
+};
+
+/// Both sides in codes: as integers, twice their values, exact. A byte permutation looks up four
+/// magnitudes, and gives 0 where a code has a sign; with the signs turned, the others. So positive
+/// weights are multiplied by a, negative ones by -a.
+template <int Block>
+struct LineByCodes {
+  using Units = LineCodes;
+
+  __device__ static void multiply(const LineWeights<Block>& w, const uint4& plus,
+                                  const uint4& minus, std::uint32_t unit_scales, float (&sums)[2]) {
+    constexpr std::uint32_t zero_bits = 0x4B400000;  // as FP32 1.5 x 2^23, units of 1
+    constexpr float zero = 12582912.0f;
+    const std::uint32_t a_plus[4] = {plus.x, plus.y, plus.z, plus.w},
+                        a_minus[4] = {minus.x, minus.y, minus.z, minus.w};
+    std::uint32_t d[2][4];
+#pragma unroll
+    for (int part = 0; part < 2; ++part)
+#pragma unroll
+      for (int i = 0; i < 4; ++i) d[part][i] = zero_bits;
+#pragma unroll
+    for (int i = 0; i < 2; ++i)
+#pragma unroll
+      for (int sign = 0; sign < 2; ++sign)
+#pragma unroll
+        for (int part = 0; part < 2; ++part) {
+          std::uint32_t a[4];
+#pragma unroll
+          for (int row = 0; row < 2; ++row) {
+            const std::uint32_t word = w.word(row, 2 * part + i) ^ (sign == 0 ? 0u : 0x88888888u);
+            a[row] = twice_unsigned(word);
+            a[2 + row] = twice_unsigned(ptx::dp2a_lo_u32_u32(word, 0x100, 0));  // word >> 16
+          }
+          const auto& b = sign == 0 ? a_plus : a_minus;
+          ptx::mma_m16n8k32_s32_s8(d[part], a, b[2 * i], b[2 * i + 1]);
+        }
+    const uint2 of_a = ptx::ld_shared_v2(unit_scales);
+#pragma unroll
+    for (int i = 0; i < 2; ++i) {
+      const float2 own = w.scale(i);
+      const float first = __fmul_rn(own.x, __uint_as_float(of_a.x)),
+                  second = __fmul_rn(own.y, __uint_as_float(of_a.y));
+      sums[i] = __fmaf_rn(__fsub_rn(__uint_as_float(d[0][2 * i]), zero), first, sums[i]);
+      sums[i] = __fmaf_rn(__fsub_rn(__uint_as_float(d[1][2 * i + 1]), zero), second, sums[i]);
+    }
+  }
+};
+
+/// a in FP16.
+template <int Block>
+struct LineByDense {
+  using Units = LineDense;
+
+  __device__ static void multiply(const LineWeights<Block>& w, const uint4& first,
+                                  const uint4& second, std::uint32_t, float (&sums)[2]) {
+    const std::uint32_t b[8] = {first.x,  first.y,  first.z,  first.w,
+                                second.x, second.y, second.z, second.w};
+    float d[2][4] = {};
+#pragma unroll
+    for (int step = 0; step < 4; ++step)
+#pragma unroll
+      for (int part = 0; part < 2; ++part) {
+        std::uint32_t a[4];
+#pragma unroll
+        for (int row = 0; row < 2; ++row) {
+          const NibblePairs pairs = e2m1_of_word(w.word(row, 2 * part + step / 2), step % 2 != 0);
+          a[row] = pairs.first;
+          a[2 + row] = pairs.second;
+        }
+        ptx::mma_m16n8k16_f32_f16(d[part], a, b[2 * step], b[2 * step + 1]);
+      }
+#pragma unroll
+    for (int i = 0; i < 2; ++i) {
+      const float2 own = w.scale(i);
+      sums[i] = __fmaf_rn(d[0][2 * i], own.x, sums[i]);
+      sums[i] = __fmaf_rn(d[1][2 * i + 1], own.y, sums[i]);
+    }
+  }
+};
+
+}  // namespace microscale::cuda

@@ -1,0 +1,143 @@
+// Block-scaled to dense: value = element * step in FP32, rounded once more where the output is
+// narrower. A lane takes four chunks of eight codes, one below the other (geometry.hpp).
+#pragma once
+
+#include <cstdint>
+
+#include "cuda/quantize/args.hpp"
+#include "cuda/quantize/geometry.hpp"
+#include "cuda/ptx/memory.cuh"
+#include "cuda/block/block_scale.cuh"
+#include "cuda/block/encode.cuh"
+#include "layouts/tiled_128x4.hpp"
+
+namespace microscale::cuda {
+
+/// Eight E2M1 codes to FP32: the top halves of the FP32 values by table, two bytes of table a code.
+__device__ inline void decode_e2m1(std::uint32_t codes, float (&values)[8]) {
+#pragma unroll
+  for (int half = 0; half < 2; ++half) {
+    const std::uint32_t c = codes >> (16 * half);
+    const std::uint32_t index = c & 0x7777u;
+    const std::uint32_t low = __byte_perm(0xC0800000u, 0xC0804000u, index);  // 0 .5 1 1.5 2 3 4 6
+    const std::uint32_t high = __byte_perm(0x3F3F3F00u, 0x40404040u, index);
+    const std::uint32_t first = __byte_perm(low, high, 0x5140),
+                        second = __byte_perm(low, high, 0x7362);
+    values[4 * half] = __uint_as_float(first << 16 | (c & 0x8u) << 28);
+    values[4 * half + 1] = __uint_as_float((first & 0xFFFF0000u) | (c & 0x80u) << 24);
+    values[4 * half + 2] = __uint_as_float(second << 16 | (c & 0x800u) << 20);
+    values[4 * half + 3] = __uint_as_float((second & 0xFFFF0000u) | (c & 0x8000u) << 16);
+  }
+}
+
+template <class Codec>
+__device__ void decode_fp8(uint2 codes, float (&values)[8]) {
+  const std::uint32_t pairs[4] = {codes.x & 0xFFFFu, codes.x >> 16, codes.y & 0xFFFFu,
+                                  codes.y >> 16};
+#pragma unroll
+  for (int i = 0; i < 4; ++i) {
+    const std::uint32_t halves = cvt_f16x2<Codec>(pairs[i]);
+    values[2 * i] = ptx::cvt_f32_f16(halves & 0xFFFFu);
+    values[2 * i + 1] = ptx::cvt_f32_f16(halves >> 16);
+  }
+}
+
+struct OutputF32 {
+  static constexpr int element_bytes = 4;
+  // 32 bytes a lane: neighbours trade halves, so that a pair of lanes fills a 32-byte sector per
+  // store.
+  __device__ static void store(char* address, const float (&v)[8]) {
+    const bool odd = threadIdx.x & 1;
+    const unsigned mask =
+        __activemask();  // a block is at least two lanes, so a pair is active or not
+    float kept[4], other[4];
+#pragma unroll
+    for (int i = 0; i < 4; ++i) {
+      kept[i] = odd ? v[4 + i] : v[i];
+      other[i] = __shfl_xor_sync(mask, odd ? v[i] : v[4 + i], 1);
+    }
+    // Store 1: the even lane's chunk; store 2: the odd lane's.
+    char* even_chunk = odd ? address - 32 : address;
+    const uint4 mine = make_uint4(__float_as_uint(kept[0]), __float_as_uint(kept[1]),
+                                  __float_as_uint(kept[2]), __float_as_uint(kept[3]));
+    const uint4 theirs = make_uint4(__float_as_uint(other[0]), __float_as_uint(other[1]),
+                                    __float_as_uint(other[2]), __float_as_uint(other[3]));
+    ptx::st_global_v4(even_chunk + (odd ? 16 : 0), odd ? theirs : mine);
+    ptx::st_global_v4(even_chunk + 32 + (odd ? 16 : 0), odd ? mine : theirs);
+  }
+};
+
+struct OutputBf16 {
+  static constexpr int element_bytes = 2;
+  __device__ static void store(char* address, const float (&v)[8]) {
+    ptx::st_global_v4(
+        address,
+        make_uint4(ptx::cvt_rn_bf16x2_f32(v[0], v[1]), ptx::cvt_rn_bf16x2_f32(v[2], v[3]),
+                   ptx::cvt_rn_bf16x2_f32(v[4], v[5]), ptx::cvt_rn_bf16x2_f32(v[6], v[7])));
+  }
+};
+
+struct OutputF16 {
+  static constexpr int element_bytes = 2;
+  __device__ static void store(char* address, const float (&v)[8]) {
+    ptx::st_global_v4(
+        address, make_uint4(ptx::cvt_rn_f16x2_f32(v[0], v[1]), ptx::cvt_rn_f16x2_f32(v[2], v[3]),
+                            ptx::cvt_rn_f16x2_f32(v[4], v[5]), ptx::cvt_rn_f16x2_f32(v[6], v[7])));
+  }
+};
+
+/// Codec: the element's; E8M0: the scale is a power of two, else E4M3 times the global scale.
+template <class Codec, bool E8M0, class Output>
+__device__ void dequantize_tile(const DequantizeArgs& args) {
+  constexpr int block = E8M0 ? 32 : 16;
+  constexpr int chunk_bytes = Codec::mantissa_bits == 1 ? 4 : 8;
+  const int shift = args.column_shift;
+  const std::int64_t chunk =
+      (static_cast<std::int64_t>(blockIdx.x) << shift) + (threadIdx.x & ((1u << shift) - 1));
+  const std::int64_t column = chunk * chunk_elements;
+  const int rows_apart = threads_per_block >> shift;
+  const std::int64_t row_tile = blockIdx.y + static_cast<std::int64_t>(gridDim.y) * blockIdx.z;
+  const std::int64_t stride = static_cast<std::int64_t>(gridDim.y) * gridDim.z * (4 * rows_apart);
+  if (column >= args.cols) return;
+
+  const std::int64_t blocks = args.cols / block;
+  const float global_scale = E8M0 ? 1.0f : *args.global_scale;
+  for (std::int64_t first_row = row_tile * (4 * rows_apart) + (threadIdx.x >> shift);
+       first_row < args.rows; first_row += stride) {
+    uint2 codes[4];
+    std::uint32_t scale[4];
+#pragma unroll
+    for (int j = 0; j < 4; ++j) {
+      const std::int64_t row = first_row + j * rows_apart;
+      if (row >= args.rows) break;
+      const std::uint8_t* source = args.codes + row * args.code_stride + chunk * chunk_bytes;
+      if constexpr (chunk_bytes == 4)
+        codes[j].x = ptx::ld_global_nc_b32(source);
+      else
+        codes[j] = ptx::ld_global_nc_v2(source);
+      scale[j] = __ldg(args.scales + (args.tiled ? tiled_128x4::offset(row, column / block, blocks)
+                                                 : row * blocks + column / block));
+    }
+#pragma unroll
+    for (int j = 0; j < 4; ++j) {
+      const std::int64_t row = first_row + j * rows_apart;
+      if (row >= args.rows) break;
+      float step, values[8];
+      if constexpr (E8M0)
+        step = decode_e8m0(static_cast<std::uint8_t>(scale[j]));
+      else
+        step = __fmul_rn(decode_e4m3(scale[j] & 0x7Fu), global_scale);
+      if constexpr (chunk_bytes == 4)
+        decode_e2m1(codes[j].x, values);
+      else
+        decode_fp8<Codec>(codes[j], values);
+#pragma unroll
+      for (int i = 0; i < 8; ++i) values[i] = __fmul_rn(values[i], step);
+      Output::store(static_cast<char*>(args.output) +
+                        (row * args.row_stride + column) * Output::element_bytes,
+                    values);
+    }
+  }
+}
+
+}  // namespace microscale::cuda
