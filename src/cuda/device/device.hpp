@@ -75,7 +75,7 @@ class Device {
   /// Throws Error{invalid_argument} where the boxes break a limit of TensorBoxes.
   virtual TensorMap tensor_map(const TensorBoxes& boxes) = 0;
   // The grid may be put onto the device before the last one of the stream is done: a kernel waits
-  // for that one itself (tile/grid_order.cuh), before it touches memory.
+  // for that one itself (cuda/block/grid_order.cuh), before it touches memory.
   virtual void launch(const LaunchCall& call) = 0;
 
   // For tests and measurements.

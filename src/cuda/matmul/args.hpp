@@ -110,8 +110,8 @@ struct MatmulRowsArgs {
 
 /// matmul_stream_<b>_<8 or 16> for rows of FP16, matmul_stream_<b>_bf16_<8 or 16> for those of BF16
 /// and NVFP4: sm_90a, few rows of a, packed weights through rings in shared memory
-/// (tile/matmul_stream.cuh). stream_threads threads; as many clusters as the device holds at
-/// once, which share the row tiles of all matrices.
+/// (cuda/matmul/few_rows/stream_kernel.cuh). stream_threads threads; as many clusters as the device
+/// holds at once, which share the row tiles of all matrices.
 struct MatmulStreamArgs {
   MatmulRowsArgs product;       // packed; a is not prepared
   PrepareRowsArgs a;            // as for matmul_prepare_rows_<kind>, but for what that writes
@@ -143,7 +143,8 @@ struct PrepareTilesArgs {
   void* tiles;
   std::int32_t group_step;   // where groups lie side by side, every so many: 1, or 2 for a gate's
   std::int32_t group_first;  // and up's in turn, the former's first
-  std::int32_t by_blocks;    // FP16 of NVFP4 alone: tile/wide_plain.cuh's order of 64 elements
+  std::int32_t
+      by_blocks;  // FP16 of NVFP4 alone: cuda/matmul/in_registers/plain.cuh's order of 64 elements
   const std::uint32_t* only_if;  // null, or a word: where it is 0, nothing is done
 };
 
@@ -207,8 +208,9 @@ struct PrepareFp8Args {
   std::uint32_t groups_at_once;
 };
 
-/// Whether scales do not fit FP8: `word` holds `ticket` then (tile/ticket_flags.cuh). The kernel
-/// that multiplies in FP8 says so in `verdict`, 1 or 0, and the one in 16 bits behind it forgets.
+/// Whether scales do not fit FP8: `word` holds `ticket` then (cuda/block/ticket_flags.cuh). The
+/// kernel that multiplies in FP8 says so in `verdict`, 1 or 0, and the one in 16 bits behind it
+/// forgets.
 struct Fp8Misfit {
   std::uint64_t* word;
   std::uint64_t ticket;

@@ -117,7 +117,7 @@ struct Mxfp8Tokens {
 };
 
 /// Elements i and i + 4 of eight, the half `piece` % 2 of block `piece` / 2 of the chunk, to where
-/// tile/wide_plain.cuh has them.
+/// cuda/matmul/in_registers/plain.cuh has them.
 __device__ inline void put_by_blocks(char* group, std::uint32_t row, std::uint32_t piece,
                                      uint4 eight) {
   const std::uint32_t first[2] = {eight.x, eight.y}, second[2] = {eight.z, eight.w};

@@ -1,6 +1,6 @@
 // Products of few rows of a, any number of them in turns: where they serve by the streaming kernels
-// (line_stream.hpp, matmul_stream.hpp), one launch, else by tile/matmul_rows.cuh, two: one that
-// makes a ready, and the product.
+// (line_stream.hpp, matmul_stream.hpp), one launch, else by cuda/matmul/fallback/kernel.cuh, two:
+// one that makes a ready, and the product.
 #pragma once
 
 #include <cstdint>

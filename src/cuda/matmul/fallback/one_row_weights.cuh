@@ -1,6 +1,6 @@
-// Plain weights for one row of a (tile/matmul_row.cuh), k a multiple of 128: a lane has 16 bytes
-// that lie together of each of its two rows, and the scales of just those. What it reads lies
-// equally far apart from one 128 columns to the next, in either layout of scales.
+// Plain weights for one row of a (cuda/matmul/fallback/one_row.cuh), k a multiple of 128: a lane
+// has 16 bytes that lie together of each of its two rows, and the scales of just those. What it
+// reads lies equally far apart from one 128 columns to the next, in either layout of scales.
 #pragma once
 
 #include <cstdint>

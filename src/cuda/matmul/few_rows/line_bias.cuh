@@ -1,7 +1,7 @@
-// What the end of a streamed row tile reads from memory (tile/line_stream.cuh). Asked for when it
-// is needed, it would come behind all weights under way, microseconds later. So the warp that
-// stores has the bias of 32 row tiles in shared memory, and that of the next 32 on its way into
-// registers.
+// What the end of a streamed row tile reads from memory (cuda/matmul/few_rows/line_kernel.cuh).
+// Asked for when it is needed, it would come behind all weights under way, microseconds later. So
+// the warp that stores has the bias of 32 row tiles in shared memory, and that of the next 32 on
+// its way into registers.
 #pragma once
 
 #include <cstdint>

@@ -1,5 +1,5 @@
-// The warp of tile/line_stream.cuh that copies: two boxes a stage, one of codes, one of scales. A
-// copy of each row by itself, 32 a stage, takes longer than the memory does.
+// The warp of cuda/matmul/few_rows/line_kernel.cuh that copies: two boxes a stage, one of codes,
+// one of scales. A copy of each row by itself, 32 a stage, takes longer than the memory does.
 #pragma once
 
 #include <cstdint>

@@ -1,5 +1,5 @@
-// The warp of tile/line_stream.cuh that adds up what the others found and stores it: lanes 0 to 15
-// a row each of the first half of the warps' sums, the others of the second.
+// The warp of cuda/matmul/few_rows/line_kernel.cuh that adds up what the others found and stores
+// it: lanes 0 to 15 a row each of the first half of the warps' sums, the others of the second.
 #pragma once
 
 #include <cstdint>

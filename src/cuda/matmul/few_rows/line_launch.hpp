@@ -1,5 +1,5 @@
 // Which products of one row of a with plain 4-bit weights are streamed on Hopper
-// (tile/line_stream.cuh), and how they are cut.
+// (cuda/matmul/few_rows/line_kernel.cuh), and how they are cut.
 #pragma once
 
 #include <cstdint>

@@ -1,6 +1,6 @@
-// What a warp of tile/line_stream.cuh multiplies of rows of a: its own columns of all stages, in
-// shared memory, of up to two matrices at once. It makes them itself, so it waits for no other
-// warp.
+// What a warp of cuda/matmul/few_rows/line_kernel.cuh multiplies of rows of a: its own columns of
+// all stages, in shared memory, of up to two matrices at once. It makes them itself, so it waits
+// for no other warp.
 #pragma once
 
 #include <cstdint>

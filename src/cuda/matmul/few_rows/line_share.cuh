@@ -1,4 +1,4 @@
-// The part of a product's row tiles that a block of tile/line_stream.cuh takes.
+// The part of a product's row tiles that a block of cuda/matmul/few_rows/line_kernel.cuh takes.
 #pragma once
 
 #include <cstdint>

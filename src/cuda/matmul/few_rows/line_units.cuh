@@ -1,7 +1,7 @@
-// A row of a as the other operand of tile/line_weights.cuh, in shared memory: of each stage a warp
-// has the 128 columns that it multiplies, so nobody else waits for them. A lane makes 32 neighbours
-// at a time, what lane t of four meets in the weights; two parts of 16, each for a column of its
-// own of the eight that an instruction has.
+// A row of a as the other operand of cuda/matmul/few_rows/line_weights.cuh, in shared memory: of
+// each stage a warp has the 128 columns that it multiplies, so nobody else waits for them. A lane
+// makes 32 neighbours at a time, what lane t of four meets in the weights; two parts of 16, each
+// for a column of its own of the eight that an instruction has.
 #pragma once
 
 #include <cstdint>

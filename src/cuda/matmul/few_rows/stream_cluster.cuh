@@ -1,7 +1,8 @@
-// How the blocks of a cluster that share k add their sums up (tile/matmul_stream.cuh): each block
-// has an equal share to add up and is sent it by all, itself too, in one of two buffers in turn;
-// the bytes end at a barrier. It takes them when it has the next ones ready to be sent, so nobody
-// waits for a block that is less behind than that, and nothing has to be fenced.
+// How the blocks of a cluster that share k add their sums up
+// (cuda/matmul/few_rows/stream_kernel.cuh): each block has an equal share to add up and is sent it
+// by all, itself too, in one of two buffers in turn; the bytes end at a barrier. It takes them when
+// it has the next ones ready to be sent, so nobody waits for a block that is less behind than that,
+// and nothing has to be fenced.
 #pragma once
 
 #include <cstdint>

@@ -28,7 +28,7 @@
 
 namespace microscale::cuda {
 
-/// Kind: tile/stream_packed.cuh.
+/// Kind: cuda/matmul/few_rows/stream_packed.cuh.
 template <class Kind>
 class MatmulStream {
  public:

@@ -1,5 +1,5 @@
-// Which products of few rows of a are streamed on Hopper (tile/matmul_stream.cuh), and how they are
-// cut.
+// Which products of few rows of a are streamed on Hopper (cuda/matmul/few_rows/stream_kernel.cuh),
+// and how they are cut.
 #pragma once
 
 #include <cstdint>

@@ -1,5 +1,5 @@
-// What a warp of tile/matmul_stream.cuh does with packed weights: copies of up to four tiles of
-// 16 x 64, and 8 or 16 rows of a.
+// What a warp of cuda/matmul/few_rows/stream_kernel.cuh does with packed weights: copies of up to
+// four tiles of 16 x 64, and 8 or 16 rows of a.
 #pragma once
 
 #include <cstdint>

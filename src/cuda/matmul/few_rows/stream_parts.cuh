@@ -1,6 +1,6 @@
 // Which matrices, and which of their rows of a, a kernel that streams weights takes one after the
-// other (tile/matmul_stream.cuh): parts, each a matrix and up to units_rows of its rows. Row tiles
-// of the weights are counted through all parts.
+// other (cuda/matmul/few_rows/stream_kernel.cuh): parts, each a matrix and up to units_rows of its
+// rows. Row tiles of the weights are counted through all parts.
 #pragma once
 
 #include <cstdint>

@@ -48,7 +48,7 @@ struct WideCall {
   /// MXFP4 by MXFP4 on FP8's tensor cores, at twice the rate: products are exact as ever, sums of
   /// 128 elements keep 13 bits behind their leading one before FP32 takes them. Counts where there
   /// are very many rows (matmul_dense.hpp). Operands whose scales FP8 has no room for
-  /// (tile/fp8_window.cuh) are found on the device, and computed without.
+  /// (cuda/matmul/fp8_window.cuh) are found on the device, and computed without.
   bool fp8 = false;
   /// d as blocks: codes and scales instead of output.d. Only where matmul_dense serves and takes it
   /// (dense_quantizes).

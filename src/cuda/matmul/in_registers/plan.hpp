@@ -42,9 +42,10 @@ struct WideShape {
   MICROSCALE_HD constexpr std::int64_t multiplied_tokens(std::int64_t rows_of_a) const {
     return (rows_of_a + token_step() - 1) / token_step() * token_step();
   }
-  /// Whether each warp multiplies by itself (tile/wide_warp_stages.cuh).
+  /// Whether each warp multiplies by itself (cuda/matmul/in_registers/warp_stages.cuh).
   MICROSCALE_HD constexpr bool by_warps() const { return warpgroups == 4 && tokens <= 16; }
-  /// Whether two blocks of a cluster may have ranges of one tile (tile/wide_pair.cuh).
+  /// Whether two blocks of a cluster may have ranges of one tile
+  /// (cuda/matmul/in_registers/pair.cuh).
   MICROSCALE_HD constexpr bool has_pairs() const {
     return (rows == 128 && tokens == 128) || (rows == 256 && tokens == 64);
   }
