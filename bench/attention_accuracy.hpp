@@ -27,7 +27,7 @@ AttentionSet iid_set(std::int64_t tokens, unsigned seed);
 AttentionSet outlier_set(std::int64_t tokens, unsigned seed);
 AttentionSet block_mean_set(std::int64_t tokens, unsigned seed);
 AttentionSet sink_set(std::int64_t queries, std::int64_t tokens, unsigned seed);
-/// Article 001's test: 64 queries and keys, U[-1, 1], scale 1.
+/// The test of "Building an FP4 Fused Attention Kernel": 64 queries and keys, U[-1, 1], scale 1.
 AttentionSet article_set(unsigned seed);
 
 /// How k and v are kept, and what the call rounds.
@@ -41,7 +41,7 @@ struct AttentionScheme {
   int hadamard = 0;
   AttentionNumerics numerics{};
   /// q in blocks of the cache's format beforehand, by the same rule, and v left dense (BF16): the
-  /// products of article 001's kernel.
+  /// products of that article's kernel.
   bool scores_only = false;
 };
 

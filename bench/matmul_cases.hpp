@@ -1,6 +1,6 @@
-// Which matrix products are timed: one list for the CPU, one for GPUs, and article 002's four tasks
-// for both (matmul_tasks.hpp). How they are timed is cpu_matmul.hpp's and gpu_matmul.hpp's
-// business.
+// Which matrix products are timed: one list for the CPU, one for GPUs, and the four tasks of
+// "Twelve Attempts" for both (matmul_tasks.hpp). How they are timed is cpu_matmul.hpp's and
+// gpu_matmul.hpp's business.
 #pragma once
 
 #include <cstdint>

@@ -1,6 +1,6 @@
-// Article 002's four NVFP4 tasks in all their shapes: operands as the tasks give them (nothing
-// packed beforehand, a scale for 16 elements, no global scale, FP16 out), but random over the whole
-// range of codes and scales, which the tasks' own data avoid.
+// The four NVFP4 tasks of "Twelve Attempts at an FP4 Kernel" in all their shapes: operands as the
+// tasks give them (nothing packed beforehand, a scale for 16 elements, no global scale, FP16 out),
+// but random over the whole range of codes and scales, which the tasks' own data avoid.
 #pragma once
 
 #include <string>

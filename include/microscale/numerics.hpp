@@ -27,7 +27,7 @@ enum class ScaleRule : std::uint8_t {
   even,        ///< MX: exponent of amax rounded to the element's mantissa width, ties up, - emax
   even_down,   ///< MX: as `even`, ties down
   even_1bit,   ///< MX: as `even` with one mantissa bit whatever the element (threshold 1.75)
-  amax_ceil,   ///< MX: ceil(log2 amax): no emax subtracted; zero block 127 (article 001)
+  amax_ceil,   ///< MX: ceil(log2 amax): no emax subtracted; zero block 127 (docs/articles.md)
   amax_floor,  ///< MX: floor(log2 amax): no emax subtracted
 };
 

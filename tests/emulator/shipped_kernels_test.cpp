@@ -138,7 +138,7 @@ TEST_P(ShippedKernels, make_the_bytes_of_the_cpu_and_none_is_left_out) {
   RecordProperty("calls", std::to_string(totals.calls));
 }
 
-// Article 002's tasks on their own data, with scales row by row and in tiles.
+// The tasks of "Twelve Attempts" on their own data, with scales row by row and in tiles.
 TEST(ArticleTasks, are_within_their_tolerance) {
   if (cuda::kernel_images().empty())
     GTEST_SKIP() << "this build carries no kernels: it was made without nvcc";

@@ -1,4 +1,4 @@
-// bench matmul: right results, the equal plain products, article 002's tasks.
+// bench matmul: right results, the equal plain products, the tasks of "Twelve Attempts".
 #include <gtest/gtest.h>
 
 #include <map>

@@ -1,4 +1,5 @@
-// Article 002's four NVFP4 tasks as they are defined: their data, their shapes, their tolerance.
+// The four NVFP4 tasks of "Twelve Attempts at an FP4 Kernel" as they are defined: their data, their
+// shapes, their tolerance.
 #pragma once
 
 #include "equality.hpp"

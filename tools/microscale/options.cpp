@@ -141,7 +141,9 @@ void add_bench(CLI::App& app, Words& words) {
   add(bench, "--backend,--device", given.backend, "BACKEND",
       "all, cpu (its fastest), amx, avx512, avx2, cuda or cuda:N [all]");
   add(bench, "--filter", given.filter, "TEXT", "Only cases with this in their name");
-  bench.add_flag("--tasks", given.tasks, "matmul: article 002's four NVFP4 tasks, all shapes");
+  bench.add_flag(
+      "--tasks", given.tasks,
+      "matmul: the four NVFP4 tasks of \"Twelve Attempts at an FP4 Kernel\", all shapes");
   add(bench, "--runs", given.runs, "N", "On the CPU: runs of a case; the median counts [7]");
   add(bench, "--size", given.size, "SIZE", "quantize, CPU: dense data of a case [1GiB]");
   add(bench, "--rotate-mib", given.rotate_mib, "N",

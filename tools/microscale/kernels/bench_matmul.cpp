@@ -14,7 +14,8 @@ const char* const names_note =
     "A case is formats and m x n x k; one format alone: of the weights, activations BF16. Weights "
     "are packed beforehand, but for \"plain\" ones, which are as checkpoints have them.";
 const char* const tasks_note =
-    "A task is M x N x K as article 002 has it, G: groups, L: products at once; operands unpacked, "
+    "A task is M x N x K as \"Twelve Attempts at an FP4 Kernel\" has it, G: groups, L: products at "
+    "once; operands unpacked, "
     "random over all codes. Floor: the bytes at the read bandwidth or the operations at the peak "
     "of this run, whichever is more. B200: the best known entry, and the speed of light that the "
     "task "

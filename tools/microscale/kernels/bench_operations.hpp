@@ -17,7 +17,7 @@ struct BenchOptions {
   std::int64_t size = 0;    ///< quantize, CPU: bytes of dense data of a case
   std::int64_t rotate = 0;  ///< CPU: bytes of weights or of a cache before one comes round again
   int runs = 0;             ///< CPU
-  bool tasks = false;       ///< matmul: article 002's four tasks instead
+  bool tasks = false;       ///< matmul: the four tasks of "Twelve Attempts" instead
   bool quick = false;       ///< small cases
 };
 
