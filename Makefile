@@ -26,7 +26,7 @@ demo: ## quantize a real model to NVFP4, verify it, show what it cost, write dem
 	@scripts/demo
 
 test: ## build everything, run the tests, the example, README's commands and the guards
-	@scripts/bootstrap build test
+	@scripts/bootstrap build test format
 	@JOBS=$(JOBS) scripts/run_tests
 
 sanitizers: ## the tests of memory and threads under the sanitizers (check-deep runs all of them)
