@@ -44,8 +44,8 @@ struct MatmulOperandsView {
   MatmulOutput d;
   const std::int32_t* offsets = nullptr;
 };
-/// Calls `take` with the options of the public function that computes the case. Nobody writes the
-/// weights between products.
+/// Calls `take` with the options of the public function that computes the case. The caller does not
+/// write the weights between products.
 template <class Take>
 auto with_options(const MatmulCase& c, const MatmulOperandsView& o, Take&& take) {
   if (c.kind == ProductKind::gated)

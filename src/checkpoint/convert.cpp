@@ -220,7 +220,7 @@ Conversion convert_model(const QuantizeModelOptions& options, const ProgressCall
     return {std::move(plan.summary), std::move(report)};
   } catch (const Error& failed) {
     converter.reset();
-    // What is wrong with the input stays wrong; whoever mends it begins anew.
+    // What is wrong with the input stays wrong: a user who mends it starts the conversion again.
     if (failed.code() == ErrorCode::bad_input) forget_fruitless_run(options.output, made);
     throw;
   }

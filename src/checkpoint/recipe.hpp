@@ -44,11 +44,12 @@ class Recipe {
                                const std::vector<std::string>& ignore, ModelFacts facts);
 
   /// Patterns are held against the tensor's name and its module's. An include pattern without
-  /// wildcards also overrules the default ignores: whoever spells out "lm_head" means it.
+  /// wildcards also overrules the default ignores: a user who spells out "lm_head" means it.
   Decision decide(const TensorEntry& tensor) const;
 
-  /// A pattern that matches none of the names, if there is one: most likely a typing error. Whoever
-  /// ignores what stays as it is anyway may: "lm_head" where the head is tied and has no tensor.
+  /// A pattern that matches none of the names, if there is one: most likely a typing error. A
+  /// pattern that ignores what stays as it is anyway is fine: "lm_head" where the head is tied and
+  /// has no tensor.
   struct UnusedPattern {
     const char* option;  // "--include"
     std::string text;

@@ -107,7 +107,7 @@ class Pool {
     }
   }
 
-  [[maybe_unused]] Pool* parents_;  // kept, not ended: nobody would come to join
+  [[maybe_unused]] Pool* parents_;  // kept, not ended: no thread would come to join
   std::mutex job_mutex_;
   std::mutex mutex_;
   std::condition_variable wake_, done_;

@@ -78,7 +78,8 @@ class DeviceInForce {
 };
 
 /// The device in force; else the one that MICROSCALE_BACKEND names (core/backend_name.hpp), one for
-/// the process; null when there is neither. Throws Error{invalid_argument} for a name of nobody.
+/// the process; null when there is neither. Throws Error{invalid_argument} for a name that no
+/// device has.
 cuda::Device* device_of_environment();
 
 }  // namespace microscale::emulator

@@ -1,6 +1,6 @@
 // What is computed in front of a quantizer, operation for operation: the same FP32 values on a host
 // and in a CUDA kernel, whatever the launch shape and the number of threads. NaN in gives NaN out;
-// a NaN's bits are promised by nobody (the quantizer does not look at them).
+// a NaN's bits are not promised (the quantizer does not look at them).
 //
 //   SiLU        gate / (1 + e^-gate) * up, two neighbours at a time: they share one reciprocal
 //   RMSNorm     x * (1 / sqrt(mean of squares + epsilon)) * weight; the mean's sum is a fixed tree

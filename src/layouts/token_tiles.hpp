@@ -5,8 +5,8 @@
 //
 // Inside a row's 128 bytes chunk c of 16 stands at c ^ (row % 8). k and rows are filled up with
 // zeros. Experts' rows share one matrix of rows; each expert has groups of its own, the first of
-// them a function of its first row alone, so that nobody needs a sum over experts; what may lie
-// between two experts' groups belongs to nobody.
+// them a function of its first row alone, so that no block needs a sum over experts; what may lie
+// between two experts' groups belongs to no expert.
 #pragma once
 
 #include <cstdint>
@@ -35,7 +35,7 @@ MICROSCALE_HD constexpr std::int64_t first_group_of_expert(std::int64_t expert,
   return first_row / group + expert;
 }
 
-/// Groups of all matrices, the ones of nobody included.
+/// Groups of all matrices, those of no expert included.
 MICROSCALE_HD constexpr std::int64_t all_groups(std::int64_t rows, std::int64_t matrices,
                                                 bool experts) {
   return experts ? groups(rows) + matrices : matrices * groups(rows);

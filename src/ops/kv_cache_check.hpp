@@ -22,7 +22,7 @@ inline void check_fits(const char* operation, const char* name,
 MemoryRange check_heads(const char* operation, const char* name, const HeadsView& view,
                         bool on_device);
 
-/// One of those that there are.
+/// Throws Error{invalid_argument} unless `format` is an enumerator of KvFormat.
 void check_kv_format(const char* operation, KvFormat format);
 
 /// Checks what does not depend on lengths: format, sizes, parts, copies.

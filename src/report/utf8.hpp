@@ -1,4 +1,4 @@
-// Reading UTF-8 that may be broken: names come from files nobody checked.
+// Reading UTF-8 that may be broken: names come from files that were not checked.
 #pragma once
 
 #include <cstddef>

@@ -148,7 +148,8 @@ int early_arrivals(std::span<const std::uint8_t> code) {
         break;
       }
     if (opcode == op_lds || opcode == op_ldsm) under_way.push_back(ends_in);
-    if (ends_in < scoreboards)  // what ends in none ends with the next that ends in one
+    if (ends_in < scoreboards)  // a read with no scoreboard of its own has ended when the next read
+                                // with one has
       std::replace_if(
           under_way.begin(), under_way.end(), [](unsigned in) { return in >= scoreboards; },
           ends_in);

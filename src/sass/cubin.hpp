@@ -21,7 +21,8 @@ struct CubinKernel {
 
 /// Of instructions of sm_90a, 16 bytes each: arrivals at an mbarrier, of threads and not of bytes,
 /// that do not wait for what was read of shared memory in front of them, in the order in which
-/// instructions lie. Such a read may come after whoever waits at the barrier has written there.
+/// instructions lie. Such a read may come after a thread that waits at the barrier has written
+/// there.
 int early_arrivals(std::span<const std::uint8_t> code);
 
 /// For compute capability 7.0 and later, whose instructions have 16 bytes. The few opcodes that are

@@ -19,7 +19,7 @@ struct AttentionCall {
   double scale = 1;
   ProbabilityRule probabilities = ProbabilityRule::exact;
   bool two_term = false;
-  /// What a dense q becomes; storage: nothing.
+  /// Whether a dense q is quantized first, and to which format; never in accuracy `storage`.
   bool round_query = false;
   Format query_format = Format::nvfp4, v_format = Format::nvfp4;
   /// What the call reads and writes; null where there is none.

@@ -1,5 +1,5 @@
 // Rings in shared memory as assembled for Hopper: a warp that has read a stage arrives at its
-// barrier, and whoever waits there writes the stage. For the assembler an arrival reads no
+// barrier, and a warp that waits there writes the stage. For the assembler an arrival reads no
 // register, so nothing but the kernel's own code makes it wait for reads; and while copies of other
 // warps fill the way to shared memory, reads wait in line and an arrival does not.
 #include <gtest/gtest.h>

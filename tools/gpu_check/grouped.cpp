@@ -45,7 +45,7 @@ void compare(const std::string& what, const DeviceBytes& got,
   if (totals.differences.size() < 20) totals.differences.push_back(what + ": " + difference);
 }
 
-// Row counts: uneven, some experts empty, some rows nobody's.
+// Row counts: uneven, some experts empty, some rows of no expert.
 struct Distribution {
   const char* name;
   std::vector<std::int64_t> numbers;  // offsets, or counts

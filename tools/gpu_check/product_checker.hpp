@@ -215,7 +215,7 @@ class ProductChecker {
     run(options);
 
     Matrix wanted(DType::f32, rows, n), magnitude(DType::f32, rows, n);
-    for (std::int64_t i = 0; i < rows * n; ++i)  // nobody's rows stay as they were
+    for (std::int64_t i = 0; i < rows * n; ++i)  // rows of no expert stay as they were
       std::memset(wanted.bytes.data() + 4 * i, 0xA5, 4);
     GroupedMatmulOptions host{.a = a.host(), .b = b.blocks->view(), .d = wanted.mutable_view()};
     std::get<BlockTensorView>(host.b).shape.rows = n;

@@ -141,7 +141,8 @@ void Console::catch_interrupts() {
   for (const int number : {SIGINT, SIGTERM}) {
     struct sigaction before {};
     sigaction(number, nullptr, &before);
-    // Ignored by whoever started us (nohup, a background job of a script): stay that way.
+    // Ignored by the program that started this one (nohup, a background job of a script): stay that
+    // way.
     if (before.sa_handler != SIG_IGN) sigaction(number, &action, nullptr);
   }
 }

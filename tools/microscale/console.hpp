@@ -34,7 +34,7 @@ class Console {
   TextStyle err;      ///< of standard error
 
   /// Writes `text` as it is to standard output, in one go with what else is there when it is no
-  /// terminal. Once nobody reads it (`| head`) it is dropped in silence, so that the exit code
+  /// terminal. Once its reader is gone (`| head`) it is dropped in silence, so that the exit code
   /// stays the command's. Throws Error{io} where it cannot be written (disk full).
   void print(std::string_view text);
   /// The document of --json, indented, with a newline. Broken UTF-8 in names becomes U+FFFD.
@@ -65,7 +65,7 @@ class Console {
 
  private:
   std::string held_;     // printed, not yet written
-  bool closed_ = false;  // nobody reads standard output any more
+  bool closed_ = false;  // the reader of standard output is gone
 };
 
 }  // namespace microscale

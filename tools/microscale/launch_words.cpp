@@ -38,7 +38,7 @@ std::string kernel_argument_help() {
   return fmt::format(
       "ARG: [NAME=]TYPE:VALUE, [NAME=]TYPE[SHAPE]:GENERATOR[,SEED], [NAME=]FILE.npy or null.\n"
       "TYPE: u8, s8, u16, s16, f16, bf16, u32, s32, f32, u64, s64, f64.\n"
-      "GENERATOR: {}; without one, bytes nobody has written.",
+      "GENERATOR: {}; without one, bytes that were never written.",
       fmt::join(choices_of("GENERATOR"), ", "));
 }
 

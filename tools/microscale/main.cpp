@@ -214,7 +214,7 @@ int run_arguments(Console& console, std::vector<std::string> arguments, std::str
   } catch (const CLI::ParseError& error) {
     throw Error(ErrorCode::invalid_argument, usage_message(error, *command));
   }
-  backend_of_environment();  // a name of nobody is refused by every command
+  backend_of_environment();  // every command refuses an unknown name
   return run_command(app, name, words, console);
 }
 

@@ -1,7 +1,7 @@
 // Level 2: k is split over gridDim.z, partial sums meet in FP32 by atomic additions, and a second
 // kernel makes them FP16. The article's attempts 5 and 8.
 //
-// Products as in level 1. The order of the additions is whoever comes first: the same call twice
+// Products as in level 1. Additions happen in the order in which blocks arrive: the same call twice
 // may give other bits. Bytes more: 4 read and written a row and part, 6 a row in the second kernel.
 // Limit: as level 1, 32 sectors a load; there are 16 times as many warps to wait with.
 #pragma once

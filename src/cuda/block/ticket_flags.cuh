@@ -22,7 +22,7 @@ class TicketFlags {
   __device__ bool is_set(int part) const {
     return ptx::ld_acquire_gpu_global_b64(word(part)) == ticket_;
   }
-  /// When nobody waits for it any more: a graph runs again with the ticket it was captured with.
+  /// When no block waits for it any more: a graph runs again with the ticket it was captured with.
   __device__ void forget(int part) const { *word(part) = 0; }
 
  private:

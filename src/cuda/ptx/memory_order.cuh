@@ -6,8 +6,8 @@
 
 namespace microscale::ptx {
 
-/// What the thread has written, or ordered in front of this by a barrier, is seen by whoever reads
-/// this value with ld_acquire.
+/// What the thread has written, or ordered in front of this by a barrier, is seen by a thread that
+/// reads this value with ld_acquire.
 __device__ inline void st_release_gpu_global_b64(std::uint64_t* address, std::uint64_t v) {
   asm volatile("st.release.gpu.global.b64 [%0], %1;" ::"l"(address), "l"(v) : "memory");
 }

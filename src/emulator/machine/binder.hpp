@@ -66,7 +66,7 @@ class Binder {
   std::string_view take_one_of(std::initializer_list<std::string_view> words);
   /// Takes the next modifier, in the order written, that is a fundamental type.
   bool take_type(ptx::Type& type);
-  /// Takes the first that nobody has taken; "" if there is none.
+  /// Takes the first that no caller has taken; "" if there is none.
   std::string_view take_next();
 
   // Operands by position; each knows the type the instruction sees.
@@ -96,7 +96,7 @@ class Binder {
   void lists(const std::vector<std::uint32_t>& slots);
   void refuse(const std::string& what);
   bool refused() const { return !problem_.empty(); }
-  /// The sentence: what was refused before, or a modifier that nobody took.
+  /// The sentence: what was refused before, or a modifier that no handler took.
   std::string finish();
 
   Program& program() { return program_; }

@@ -112,7 +112,7 @@ bool Cluster::spend(std::uint64_t instructions) {
   return (launch_.executed += instructions) <= launch_.budget || launch_.budget == 0;
 }
 
-/// Nobody could go on: asynchronous copies may still land, and instructions that wait for lanes
+/// No warp could go on: asynchronous copies may still land, and instructions that wait for lanes
 /// which will not come are reported and let go.
 bool Cluster::mend_standstill() {
   if (memory_.in_flight() && memory_.land_all()) return true;

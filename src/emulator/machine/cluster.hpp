@@ -22,7 +22,7 @@ class Cluster {
   ClusterMemory& memory() { return memory_; }
   std::uint64_t* counts() const { return counts_; }
 
-  // barrier.cluster: arrive counts lanes, and whoever waits is opened with the last of them.
+  // barrier.cluster: arrive counts lanes, and the last of them releases the lanes that wait.
   void arrive(Warp& warp, std::uint32_t lanes);
   std::uint64_t barrier_phase() const { return barrier_phase_; }
   void on_exit();

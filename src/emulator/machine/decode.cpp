@@ -100,7 +100,7 @@ class Decoder {
                          [&](const FunctionState& f) { return f.index == index; });
   }
 
-  // Registers are not stacked, so nobody may call itself.
+  // Registers are not stacked, so no function may call itself.
   Status refuse_recursion() {
     std::vector<int> state(functions_.size(), 0);  // 1 on the way, 2 done
     std::vector<std::pair<std::uint32_t, std::size_t>> stack{{0, 0}};

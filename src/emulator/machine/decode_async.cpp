@@ -47,7 +47,7 @@ void copy(Binder& b) {
                                      static_cast<std::uint32_t>(offset >> 32)};
   if (left > 0 && b.is_predicate(b.operand(3))) {
     b.op.c = b.predicate(b.operand(3), 1);
-    b.op.extra |= 4;  // whoever it is true for copies zeros
+    b.op.extra |= 4;  // lanes whose predicate is true copy zeros
   } else if (left > 0) {
     list.push_back(b.source(3, Type::u32));
     b.op.extra |= 8;  // that many bytes come from the source

@@ -31,7 +31,7 @@ struct LaunchState {
   Schedule schedule = Schedule::round_robin;
   std::uint64_t seed = 0;
   std::uint64_t budget = 0;      // warp-instructions of the whole launch
-  Recorder* recorder = nullptr;  // of one warp's steps; null: nobody asked
+  Recorder* recorder = nullptr;  // of one warp's steps; null: not asked for
 
   std::atomic<std::uint64_t> executed{0};  // warp-instructions
   std::atomic<bool> stopped{false};        // after a fatal finding

@@ -1,5 +1,5 @@
-// Keeps what one warp of a launch does, step by step, for whoever wants to look at it: off the path
-// of all other warps.
+// Records what one warp of a launch does, step by step, to be shown later. Costs the other warps
+// nothing.
 #pragma once
 
 #include <cstdint>

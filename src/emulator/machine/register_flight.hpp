@@ -1,5 +1,6 @@
-// Registers of one warp while wgmma has them: from mma_async until a wait_group covers it, nobody
-// else may touch accumulators or A's fragments, and the results come when the launch's policy says.
+// Registers of one warp while wgmma has them: from mma_async until a wait_group covers it, no
+// other instruction may touch accumulators or A's fragments. The launch's policy says when the
+// results arrive.
 #pragma once
 
 #include <cstdint>
@@ -57,7 +58,7 @@ class RegisterFlight {
   void compute(const OpInfo& info, std::vector<std::uint32_t*>& rows);
   /// Delivers whatever is computed.
   void deliver(const WarpRows& rows) { deliver_to(~0u, rows); }
-  /// A register whose results nobody has waited for.
+  /// A register whose results were not waited for.
   std::optional<RegisterHazard> unwaited() const;
 
   static constexpr std::uint32_t poison = 0xcbcb'cbcbu;

@@ -19,7 +19,8 @@ class Recorder;
 struct Group {
   enum class State : std::uint8_t {
     ready,
-    retry,  // its instruction answered Step::wait: merges with whoever arrives there, or runs again
+    retry,    // its instruction answered Step::wait: merges with lanes that arrive there, or runs
+              // again
     blocked,  // at a barrier that somebody else will open; pc is already behind it
     yields,   // has run for long: others first
   };
@@ -81,7 +82,7 @@ class Warp : public WarpRows {
   /// wait.
   Step gather(const Op& op, std::uint32_t mask, std::uint32_t lanes);
   /// For an instruction that waits for what other warps do: false as long as somebody else can go
-  /// on, and then it must wait; once true when nobody can.
+  /// on, and then it must wait; once true when no warp can.
   bool given_up();
   /// When nothing in the block can go on: lets one group that waits in `gather` go without the
   /// others, after reporting them. False if none waits so.

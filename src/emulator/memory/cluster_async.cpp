@@ -146,7 +146,7 @@ void ClusterMemory::cp_async(const Agent& agent, const WarpAccess& destination,
     WarpAccess reading = destination;
     reading.address = source;
     for (int lane = 0; source_bytes && lane < warp_lanes; ++lane)
-      if (source_bytes[lane] == 0) reading.lanes &= ~(1u << lane);  // zeros, which nobody reads
+      if (source_bytes[lane] == 0) reading.lanes &= ~(1u << lane);  // zeros, which are not read
     count(agent, reading);
     count(agent, destination);
   }

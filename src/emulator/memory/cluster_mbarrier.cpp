@@ -138,7 +138,7 @@ bool ClusterMemory::observe(const Agent& agent, int lane, Barrier& barrier, bool
 bool ClusterMemory::mbarrier_test(const Agent& agent, int lane, std::uint64_t address,
                                   std::uint64_t state) {
   Barrier* barrier = barrier_at(agent, lane, address, "waits");
-  if (!barrier) return true;  // the launch ends; nobody should wait for that
+  if (!barrier) return true;  // the launch ends; no lane should wait for that
   if (state > barrier->state.phase() || state + 1 < barrier->state.phase())
     report_misuse(agent, lane, MbarrierError::stale_state, address);
   const std::uint64_t key = barrier->key;

@@ -31,8 +31,8 @@ class ClusterMemory {
 
   /// Everything fresh for cluster `number` of the grid.
   void begin(std::uint32_t number);
-  /// When its blocks have ended: lands what is still on its way, and reports copies nobody waited
-  /// for.
+  /// When its blocks have ended: lands what is still on its way, and reports copies that no thread
+  /// waited for.
   void end();
 
   // Accesses. A lane whose address is out of bounds, misaligned or in no window is reported (fatal)
@@ -56,8 +56,8 @@ class ClusterMemory {
   /// all know `know`.
   void begin_matrix(const Agent& leader, const Knowledge& know, std::uint32_t group);
   /// 16 bytes of the block's shared memory, through the async proxy: a generic write that was not
-  /// fenced by fence.proxy.async is a finding, and a later write by whoever has not waited for the
-  /// group. False after a fatal finding; `to` is zeros then.
+  /// fenced by fence.proxy.async is a finding, and so is a later write by a thread that has not
+  /// waited for the group. False after a fatal finding; `to` is zeros then.
   bool read_matrix(const Agent& leader, std::uint32_t address, std::uint8_t* to);
 
   // Edges. `warps` are bits of warps of the block `rank`.
@@ -141,7 +141,7 @@ class ClusterMemory {
   WarpMemory& warp_of(const Agent& agent) { return warps_[agent.rank * shape_.warps + agent.warp]; }
   std::uint32_t warp_count() const { return static_cast<std::uint32_t>(warps_.size()); }
   std::uint32_t slot_of(const WarpMemory& warp, AsyncKind kind, bool reads = false) const;
-  /// A slot of the clocks, of no access: 1 for whoever knows that block `rank` has begun.
+  /// A slot of the clocks, of no access: 1 for threads that know that block `rank` has begun.
   std::uint32_t beginning_of(std::uint32_t rank) const { return 5 * warp_count() + rank; }
   Toucher toucher(const Agent& agent, Order order = Order::weak,
                   MemoryScope scope = MemoryScope::sys);

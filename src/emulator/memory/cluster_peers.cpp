@@ -1,6 +1,6 @@
 // Blocks that touch each other's shared memory: the other one must have begun, and must not end
-// before. That it has begun is known by whoever waited at barrier.cluster, however its threads
-// arrived there, and travels in the clocks with every other order.
+// before. A thread that waited at barrier.cluster knows that it has begun, however its threads
+// arrived there; that knowledge travels in the clocks with every other order.
 #include <algorithm>
 #include <unordered_set>
 #include <utility>
@@ -30,7 +30,8 @@ bool ClusterMemory::reach_block(const Agent& agent, int lane, std::uint64_t addr
   if (ended_ >> rank & 1) {
     reporter_.say(FindingKind::absent_block, agent, lane, true, [&] {
       return touches() +
-             ", which has ended: it must wait, at barrier.cluster or for a message, until nobody "
+             ", which has ended: it must wait, at barrier.cluster or for a message, until no other "
+             "block "
              "touches its memory any more";
     });
     return false;
@@ -63,7 +64,8 @@ void ClusterMemory::on_block_end(std::uint32_t rank, std::uint32_t block) {
       reporter_.say(FindingKind::absent_block, agent, static_cast<int>(lane), false, [&] {
         return fmt::format(
             "lane {} {} shared memory of block {} of the cluster, which may have ended: it must "
-            "wait, at barrier.cluster or for a message, until nobody touches its memory any more",
+            "wait, at barrier.cluster or for a message, until no other block touches its memory "
+            "any more",
             lane, record.write ? "writes" : "reads", rank);
       });
     }

@@ -45,7 +45,7 @@ class GlobalMemory {
   GlobalMemory(const GlobalMemory&) = delete;
   GlobalMemory& operator=(const GlobalMemory&) = delete;
 
-  /// A 256-byte aligned address of `bytes` bytes that nobody has written; 0 bytes give an address
+  /// A 256-byte aligned address of `bytes` bytes that were never written; 0 bytes give an address
   /// at which nothing may be touched. Throws Error when the host has not that much.
   std::uint64_t allocate(std::uint64_t bytes);
 
@@ -63,7 +63,7 @@ class GlobalMemory {
   void fill(std::uint64_t address, std::uint8_t value, std::uint64_t bytes);
   void read(std::uint64_t address, void* to, std::uint64_t bytes) const;
 
-  /// The first byte of [address, address + bytes) that nobody wrote, if any.
+  /// The first byte of [address, address + bytes) that was never written, if any.
   std::optional<std::uint64_t> first_unwritten(std::uint64_t address, std::uint64_t bytes) const;
 
   std::uint64_t allocated_bytes() const;

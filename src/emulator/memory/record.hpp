@@ -38,12 +38,12 @@ class RecordLog {
   RecordLog(const RecordLog&) = delete;
   RecordLog& operator=(const RecordLog&) = delete;
 
-  /// Its number, from 1; 0 (nobody: later races with it go unseen) once 2^26 are taken.
+  /// Its number, from 1; 0 (none: later races with it go unseen) once 2^26 are taken.
   std::uint32_t add(const Record& record);
   const Record& operator[](std::uint32_t id) const {
     return chunks_[id / chunk].load(std::memory_order_acquire)[id % chunk];
   }
-  /// Forgets all; nobody else may be using it.
+  /// Forgets all; no other thread may be using it.
   void clear() { next_ = 1; }
   std::uint32_t size() const { return next_ - 1; }
 

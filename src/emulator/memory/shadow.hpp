@@ -11,7 +11,7 @@
 namespace microscale::emulator {
 
 /// A cell names an access: the number of its record in the upper 26 bits, the lane in the lower 6
-/// (32: several lanes). 0: nobody.
+/// (32: several lanes). 0: none.
 using Cell = std::uint32_t;
 inline constexpr int cell_lane_bits = 6;
 inline constexpr std::uint32_t several_lanes = 32;

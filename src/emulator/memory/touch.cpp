@@ -200,8 +200,8 @@ void Toucher::check_run(const Piece& piece, const Cell* cells, std::uint32_t fro
 std::uint32_t Toucher::reader_number(const Region& region, std::uint32_t before) const {
   if (before == 0) return own_number(region, Mode::read, 0, 0);
   // Of those who read before, the ones not ordered before this read must be kept; a warp that is
-  // among them at this very time adds nothing. Whoever runs beside it is at the front, so a short
-  // look will do.
+  // among them at this very time adds nothing. Warps that run beside it are at the front, so a
+  // short look will do.
   std::uint32_t kept = before;
   for (std::uint32_t at = before, hops = 0; at && hops < 16;
        at = (*region.log)[at].previous, ++hops) {

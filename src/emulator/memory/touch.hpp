@@ -22,7 +22,7 @@ struct Region {
   std::uint8_t* data = nullptr;
   Shadow* shadow = nullptr;  // null: constant and param, always written
   std::uint32_t tag = 0;     // of the cells' launch (global) or cluster (shared)
-  RecordLog* log = nullptr;  // null: local, where nobody races
+  RecordLog* log = nullptr;  // null: local memory, where there are no races
 };
 
 /// Records of others that were found ordered before a warp, which they stay: as writers, and as

@@ -3,8 +3,8 @@
 // composes the key from opcode, modifiers and types, and binds the operands.
 //
 // An operand is a slot: a row of 32 lanes, u32[32] for registers up to 32 bits (narrower values are
-// kept zero-extended) and u64[32] for 64-bit ones. Immediates are rows too, which nobody writes. A
-// predicate is a 32-bit mask with an index; index 0 is always true, 1 always false.
+// kept zero-extended) and u64[32] for 64-bit ones. Immediates are rows too, which no instruction
+// writes. A predicate is a 32-bit mask with an index; index 0 is always true, 1 always false.
 #pragma once
 
 #include <cstddef>

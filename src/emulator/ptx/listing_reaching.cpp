@@ -7,8 +7,8 @@
 namespace microscale::emulator::ptx {
 namespace {
 
-// A state holds for each register of several writes: nobody, the only write + 1, or several.
-constexpr std::uint32_t nobody = 0, several = ~0u;
+// A state holds for each register of several writes: unwritten, the only write + 1, or several.
+constexpr std::uint32_t unwritten = 0, several = ~0u;
 using State = std::vector<std::uint32_t>;
 
 bool is_jump(const Instruction& in) {
@@ -19,7 +19,7 @@ bool ends(const Instruction& in) {
 }
 
 std::uint32_t met(std::uint32_t a, std::uint32_t b) {
-  return a == b || b == nobody ? a : a == nobody ? b : several;
+  return a == b || b == unwritten ? a : a == unwritten ? b : several;
 }
 
 struct Block {
@@ -42,7 +42,7 @@ std::vector<Block> blocks_of(const Function& body, std::size_t registers) {
   for (auto start = starts.begin(); start != starts.end(); ++start) {
     const auto behind = std::next(start);
     blocks.push_back(
-        {*start, behind == starts.end() ? count : *behind, {}, State(registers, nobody), true});
+        {*start, behind == starts.end() ? count : *behind, {}, State(registers, unwritten), true});
   }
   for (std::size_t i = 0; i < blocks.size(); ++i) {
     const Instruction& last = body.code[blocks[i].to - 1];
@@ -95,7 +95,7 @@ Reaching::Reaching(const Function& body, const std::vector<Places>& places) {
   for (Block& block : blocks) {
     for (std::uint32_t at = block.from; at < block.to; ++at) {
       for (const std::uint32_t each : reads[at])
-        if (block.in[each] != nobody && block.in[each] != several)
+        if (block.in[each] != unwritten && block.in[each] != several)
           writes_.emplace(key(registers[each], at), block.in[each] - 1);
       pass(at, block.in);
     }

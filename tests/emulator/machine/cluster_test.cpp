@@ -135,7 +135,8 @@ TEST(Cluster, a_block_must_not_end_while_another_touches_its_memory) {
                                     "line 15: lane 0 reads"),
                 0u)
           << ran.findings();
-      EXPECT_NE(ran.findings().find("until nobody touches its memory any more"), std::string::npos);
+      EXPECT_NE(ran.findings().find("until no other block touches its memory any more"),
+                std::string::npos);
     }
   }
 }

@@ -145,7 +145,8 @@ TEST(ClusterPeers, a_block_must_not_end_before_it_knows_that_it_was_touched) {
   EXPECT_EQ(pair.findings.list[0].ptx_line, 10u);
   EXPECT_EQ(pair.first(),
             "lane 0 writes shared memory of block 1 of the cluster, which may have ended: it must "
-            "wait, at barrier.cluster or for a message, until nobody touches its memory any more");
+            "wait, at barrier.cluster or for a message, until no other block touches its memory "
+            "any more");
 }
 
 TEST(ClusterPeers, a_block_that_has_ended_has_no_memory) {
