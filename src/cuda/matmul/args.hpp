@@ -108,8 +108,8 @@ struct MatmulRowsArgs {
   ProductOutput output;
 };
 
-/// matmul_stream_<b>_<8 or 16> for rows of FP16, matmul_stream_<b>_bf16_<8 or 16> for those of BF16
-/// and NVFP4: sm_90a, few rows of a, packed weights through rings in shared memory
+/// matmul_stream_<b>_8 and matmul_stream_mxfp4_16 for rows of FP16, matmul_stream_<b>_bf16_8 for
+/// those of BF16 and NVFP4: sm_90a, few rows of a, packed weights through rings in shared memory
 /// (cuda/matmul/few_rows/stream_kernel.cuh). stream_threads threads; as many clusters as the device
 /// holds at once, which share the row tiles of all matrices.
 struct MatmulStreamArgs {

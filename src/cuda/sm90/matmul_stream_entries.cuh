@@ -1,4 +1,5 @@
-// Names the entry points of one format of packed weights: 8 and 16 rows, of FP16 or of BF16.
+// Names the entry points of one format of packed weights: 8 rows of a at a time, of FP16 or of
+// BF16.
 #pragma once
 
 #include "cuda/matmul/few_rows/stream_kernel.cuh"
@@ -13,8 +14,6 @@
         microscale::cuda::StreamPacked<microscale::cuda::Weights, rows / 8>>::run(args); \
   }
 
-#define MICROSCALE_MATMUL_STREAM_ENTRIES(format, Weights)         \
-  MICROSCALE_MATMUL_STREAM_ENTRY(format, Weights, 8)              \
-  MICROSCALE_MATMUL_STREAM_ENTRY(format, Weights, 16)             \
-  MICROSCALE_MATMUL_STREAM_ENTRY(format##_bf16, Weights##Bf16, 8) \
-  MICROSCALE_MATMUL_STREAM_ENTRY(format##_bf16, Weights##Bf16, 16)
+#define MICROSCALE_MATMUL_STREAM_ENTRIES(format, Weights) \
+  MICROSCALE_MATMUL_STREAM_ENTRY(format, Weights, 8)      \
+  MICROSCALE_MATMUL_STREAM_ENTRY(format##_bf16, Weights##Bf16, 8)

@@ -17,22 +17,28 @@ struct Choice {
   int rows_at_once;
 };
 
+bool is_f16(const MatmulCall& call) {
+  return call.a_dense() && call.a_dense()->dtype == DType::f16;
+}
+
 std::optional<Choice> choose(const MatmulCall& call, std::int64_t each) {
   const Format format = call.b_shape().format;
   const BlockTensorView* a = call.a_blocks();
   if (!call.packed() || (format != Format::mxfp4 && format != Format::nvfp4) ||
       (a && a->shape.format != Format::nvfp4))
     return {};
+  // Nine and more rows are in_registers' where it takes their formats, all pairs but this one.
+  const bool many = each > 8;
+  if (many && (!is_f16(call) || format != Format::mxfp4)) return {};
   const FormatInfo& facts = info(format);
   const auto bytes = static_cast<int>(fragment_tiles::tile_bytes(facts.code_bits, facts.block));
-  const int tiles = each <= 8 ? 1 : 2;
+  const int tiles = many ? 2 : 1;
   return Choice{stream_packed(bytes, tiles), 8 * tiles};
 }
 
 std::string kernel_name(const MatmulCall& call, int rows_at_once) {
-  const bool f16 = call.a_dense() && call.a_dense()->dtype == DType::f16;
-  return fmt::format("matmul_stream_{}{}_{}", info(call.b_shape().format).name, f16 ? "" : "_bf16",
-                     rows_at_once);
+  return fmt::format("matmul_stream_{}{}_{}", info(call.b_shape().format).name,
+                     is_f16(call) ? "" : "_bf16", rows_at_once);
 }
 
 // Matrices, each as often as it has `at_once` rows of a; with experts at most.

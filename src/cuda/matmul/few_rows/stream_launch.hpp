@@ -22,9 +22,9 @@ struct StreamPlan {
   StreamShared shared;
 };
 
-/// None where these kernels do not serve: packed weights of MXFP4 or NVFP4, a without block scales
-/// (BF16, FP16, NVFP4) and short enough for shared memory, on sm_90a. `each`: rows of a matrix, on
-/// average.
+/// None where these kernels do not serve: packed weights of MXFP4 or NVFP4, up to eight rows of a
+/// of BF16, FP16 or NVFP4 (any number of FP16 by MXFP4), short enough for shared memory, on sm_90a.
+/// `each`: rows of a matrix, on average.
 std::optional<StreamPlan> stream_plan(Device& device, const MatmulCall& call,
                                       const ProductRows& rows, std::int64_t each);
 
