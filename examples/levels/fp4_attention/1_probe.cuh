@@ -7,7 +7,7 @@
 //
 //   identity  a has one 1 a row and b one 1 a column, at every pair of shifts; d then has a 1 where
 //             the two meet and zeros elsewhere, if each lane held what the formulas of
-//             cuda/ptx/mma_block_scaled.cuh say. With another formula there are ones too many.
+//             cuda/ptx/mma.cuh say. With another formula there are ones too many.
 //   scales    all ones, and one lane's scale is 2: the rows or columns that double are its own.
 //
 // Where the article erred: the instruction does not assemble with two registers of a, one of b, and
@@ -16,7 +16,7 @@
 #pragma once
 
 #include "args.hpp"
-#include "cuda/ptx/mma_block_scaled.cuh"
+#include "cuda/ptx/mma.cuh"
 
 namespace levels {
 

@@ -7,7 +7,7 @@ namespace {
 
 constexpr std::array<std::string_view, 6> quantizer_files{
     "quantize.cuh",   "5_exact_reciprocal.cuh", "6_hardware_cvt.cuh",
-    "thresholds.cuh", "container.hpp",          "cvt_fp4.cuh"};
+    "thresholds.cuh", "container.hpp",          "cvt_small.cuh"};
 
 bool any_of(std::string_view opcode, std::initializer_list<std::string_view> those) {
   return std::find(those.begin(), those.end(), opcode) != those.end();

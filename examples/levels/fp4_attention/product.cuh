@@ -3,7 +3,7 @@
 #pragma once
 
 #include "args.hpp"
-#include "cuda/ptx/mma_block_scaled.cuh"
+#include "cuda/ptx/mma.cuh"
 
 namespace levels {
 

@@ -5,8 +5,7 @@
 #include <cstdint>
 
 #include "args.hpp"
-#include "cuda/ptx/cvt_fp4.cuh"
-#include "cuda/ptx/cvt_fp8.cuh"
+#include "cuda/ptx/cvt_small.cuh"
 #include "cuda/ptx/packed.cuh"
 #include "cuda/ptx/scalar.cuh"
 

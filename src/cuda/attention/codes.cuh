@@ -9,8 +9,7 @@
 
 #include <cstdint>
 
-#include "cuda/ptx/cvt_fp8.cuh"
-#include "cuda/ptx/integer_pairs.cuh"
+#include "cuda/ptx/cvt_small.cuh"
 #include "cuda/ptx/memory.cuh"
 #include "cuda/ptx/packed.cuh"
 #include "cuda/ptx/permute.cuh"

@@ -1,8 +1,7 @@
 // Sums of warps over their chunks, and of blocks over their parts of the keys, into results.
 #pragma once
 
-#include "cuda/ptx/griddepcontrol.cuh"
-#include "cuda/ptx/nanosleep.cuh"
+#include "cuda/ptx/control.cuh"
 #include "cuda/attention/rows.cuh"
 #include "cuda/block/ticket_flags.cuh"
 

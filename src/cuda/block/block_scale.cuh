@@ -4,7 +4,7 @@
 #include <cstdint>
 
 #include "cuda/quantize/args.hpp"
-#include "cuda/ptx/cvt_fp8.cuh"
+#include "cuda/ptx/cvt_small.cuh"
 #include "cuda/ptx/scalar.cuh"
 #include "formats/e8m0.hpp"
 #include "formats/nvfp4.hpp"

@@ -13,8 +13,7 @@
 
 #include <cstdint>
 
-#include "cuda/ptx/cvt_fp4.cuh"
-#include "cuda/ptx/cvt_fp8.cuh"
+#include "cuda/ptx/cvt_small.cuh"
 #include "cuda/ptx/scalar.cuh"
 #include "cuda/block/input.cuh"
 #include "formats/elements.hpp"

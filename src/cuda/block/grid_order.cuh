@@ -1,7 +1,7 @@
 // What a kernel begins with, or does itself where it lets the next grid in later.
 #pragma once
 
-#include "cuda/ptx/griddepcontrol.cuh"
+#include "cuda/ptx/control.cuh"
 
 namespace microscale::cuda {
 

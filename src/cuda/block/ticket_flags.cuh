@@ -6,7 +6,7 @@
 
 #include <cstdint>
 
-#include "cuda/ptx/memory_order.cuh"
+#include "cuda/ptx/memory.cuh"
 
 namespace microscale::cuda {
 

@@ -8,7 +8,7 @@
 
 #include <cstdint>
 
-#include "cuda/ptx/integer_pairs.cuh"
+#include "cuda/ptx/packed.cuh"
 #include "cuda/ptx/permute.cuh"
 
 namespace microscale::cuda {

@@ -12,8 +12,8 @@
 
 #include <cstdint>
 
-#include "cuda/ptx/cvt_fp8.cuh"
-#include "cuda/ptx/griddepcontrol.cuh"
+#include "cuda/ptx/control.cuh"
+#include "cuda/ptx/cvt_small.cuh"
 #include "cuda/ptx/memory.cuh"
 #include "cuda/ptx/packed.cuh"
 #include "cuda/block/e2m1_halves.cuh"

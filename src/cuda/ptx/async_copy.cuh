@@ -1,9 +1,12 @@
 // Copies from global to shared memory that the thread does not wait for (PTX ISA, "Data Movement
-// and Conversion Instructions: Asynchronous copy"). sm_80 and later; the bulk copies sm_90 and
-// later. Shared addresses are 32-bit, as __cvta_generic_to_shared gives them.
+// and Conversion Instructions: Asynchronous copy", "cp.async.bulk.tensor"). sm_80 and later; bulk
+// and tensor copies sm_90 and later. Shared addresses are 32-bit, as __cvta_generic_to_shared gives
+// them.
 #pragma once
 
 #include <cstdint>
+
+#include "cuda/device/tensor_map.hpp"
 
 namespace microscale::ptx {
 
@@ -88,5 +91,52 @@ __device__ inline void cp_async_mbarrier_arrive_noinc(std::uint32_t mbarrier) {
 /// "cp.async.wait_all": until all copies of this thread have arrived; a barrier then shows them to
 /// the other threads.
 __device__ inline void cp_async_wait_all() { asm volatile("cp.async.wait_all;" ::: "memory"); }
+
+/// "fence.proxy.async": what this thread has stored to shared memory, products and bulk copies see
+/// after the next barrier.
+__device__ inline void fence_proxy_async_shared() {
+  asm volatile("fence.proxy.async.shared::cta;" ::: "memory");
+}
+
+// Boxes of a tensor by the copy engine, which reports their bytes, zeros included, to an mbarrier
+// when they have arrived. The destination is a multiple of 128 bytes (with a swizzle of 128 bytes,
+// of 1024). `map` is a kernel's parameter; coordinates are in elements, innermost first.
+
+/// "prefetch.tensormap": the copy engine fetches the descriptor.
+__device__ inline void prefetch_tensormap(const cuda::TensorMap& map) {
+  asm volatile("prefetch.tensormap [%0];" ::"l"(&map) : "memory");
+}
+
+__device__ inline void cp_async_bulk_tensor_2d_shared_cluster_global_mbarrier(
+    std::uint32_t to, const cuda::TensorMap& map, std::int32_t at0, std::int32_t at1,
+    std::uint32_t mbarrier) {
+  asm volatile(
+      "cp.async.bulk.tensor.2d.shared::cluster.global.tile.mbarrier::complete_tx::bytes "
+      "[%0], [%1, {%2, %3}], [%4];" ::"r"(to),
+      "l"(&map), "r"(at0), "r"(at1), "r"(mbarrier)
+      : "memory");
+}
+
+__device__ inline void cp_async_bulk_tensor_4d_shared_cluster_global_mbarrier(
+    std::uint32_t to, const cuda::TensorMap& map, std::int32_t at0, std::int32_t at1,
+    std::int32_t at2, std::int32_t at3, std::uint32_t mbarrier) {
+  asm volatile(
+      "cp.async.bulk.tensor.4d.shared::cluster.global.tile.mbarrier::complete_tx::bytes "
+      "[%0], [%1, {%2, %3, %4, %5}], [%6];" ::"r"(to),
+      "l"(&map), "r"(at0), "r"(at1), "r"(at2), "r"(at3), "r"(mbarrier)
+      : "memory");
+}
+
+/// "cp.async.bulk.prefetch.tensor": the box into the second-level cache.
+__device__ inline void cp_async_bulk_prefetch_tensor_4d_l2_global(const cuda::TensorMap& map,
+                                                                  std::int32_t at0,
+                                                                  std::int32_t at1,
+                                                                  std::int32_t at2,
+                                                                  std::int32_t at3) {
+  asm volatile(
+      "cp.async.bulk.prefetch.tensor.4d.L2.global.tile [%0, {%1, %2, %3, %4}];" ::"l"(&map),
+      "r"(at0), "r"(at1), "r"(at2), "r"(at3)
+      : "memory");
+}
 
 }  // namespace microscale::ptx

@@ -1,10 +1,18 @@
-// Thread blocks of a cluster together (PTX ISA, "barrier.cluster", "mapa", "ld" with
+// Thread blocks of a cluster together (PTX ISA, "barrier.cluster", "mapa", "st.async", "ld" with
 // .shared::cluster). sm_90 and later.
 #pragma once
 
 #include <cstdint>
 
 namespace microscale::ptx {
+
+/// "barrier.cluster": arrives and waits; what threads did to shared memory before, all see.
+__device__ inline void barrier_cluster() {
+  asm volatile(
+      "barrier.cluster.arrive.release;\n"
+      "barrier.cluster.wait.acquire;" ::
+          : "memory");
+}
 
 /// "barrier.cluster": all threads of the cluster; what each wrote before it, the others read behind
 /// it.

@@ -1,5 +1,5 @@
-// Global and shared memory in wide pieces (PTX ISA, "ld", "st", "prefetch"). Inputs are read once:
-// no L1 line is kept for them.
+// Loads, stores and prefetches of global and shared memory (PTX ISA, "ld", "st", "prefetch",
+// "createpolicy", "Memory Consistency Model"). Inputs are read once: no L1 line is kept for them.
 #pragma once
 
 #include <cstdint>
@@ -135,6 +135,38 @@ __device__ inline void st_global_l2_cache_hint_v2(void* address, std::uint32_t x
   asm volatile("st.global.L2::cache_hint.v2.b32 [%0], {%1, %2}, %3;" ::"l"(address), "r"(x), "r"(y),
                "l"(policy)
                : "memory");
+}
+
+// Pieces of 32 bytes at multiples of 32: sm_100 and later.
+
+/// What is read once: no L1 line is kept for it.
+__device__ inline void ld_global_nc_no_allocate_v8(std::uint32_t (&v)[8], const void* address) {
+  asm volatile("ld.global.nc.L1::no_allocate.v8.b32 {%0, %1, %2, %3, %4, %5, %6, %7}, [%8];"
+               : "=r"(v[0]), "=r"(v[1]), "=r"(v[2]), "=r"(v[3]), "=r"(v[4]), "=r"(v[5]), "=r"(v[6]),
+                 "=r"(v[7])
+               : "l"(address));
+}
+
+/// What others will read soon: its line is the last to leave the L1.
+__device__ inline void ld_global_nc_evict_last_v8(std::uint32_t (&v)[8], const void* address) {
+  asm volatile("ld.global.nc.L1::evict_last.v8.b32 {%0, %1, %2, %3, %4, %5, %6, %7}, [%8];"
+               : "=r"(v[0]), "=r"(v[1]), "=r"(v[2]), "=r"(v[3]), "=r"(v[4]), "=r"(v[5]), "=r"(v[6]),
+                 "=r"(v[7])
+               : "l"(address));
+}
+
+// Words by which blocks tell each other that they have written something. sm_70 and later.
+
+/// What the thread has written, or ordered in front of this by a barrier, is seen by a thread that
+/// reads this value with ld_acquire.
+__device__ inline void st_release_gpu_global_b64(std::uint64_t* address, std::uint64_t v) {
+  asm volatile("st.release.gpu.global.b64 [%0], %1;" ::"l"(address), "l"(v) : "memory");
+}
+
+__device__ inline std::uint64_t ld_acquire_gpu_global_b64(const std::uint64_t* address) {
+  std::uint64_t v;
+  asm volatile("ld.acquire.gpu.global.b64 %0, [%1];" : "=l"(v) : "l"(address) : "memory");
+  return v;
 }
 
 }  // namespace microscale::ptx

@@ -1,4 +1,4 @@
-// Matrix products of a warp (PTX ISA, "mma"): d = A B + d. sm_80 and later.
+// Matrix products of a warp (PTX ISA, "mma"): d = A B + d. sm_80 and later; block-scaled sm_120f.
 //
 // Of lane 4 g + t: A (16 x 16), register v: row g + 8 (v % 2), columns 2 t + 8 (v / 2) in the low
 // and the next in the high half; B (16 x 8), register v: rows 2 t + 8 v and the next, column g; D
@@ -34,5 +34,82 @@ __device__ inline void mma_m16n8k32_s32_s8(std::uint32_t (&d)[4], const std::uin
       : "+r"(d[0]), "+r"(d[1]), "+r"(d[2]), "+r"(d[3])
       : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "r"(b0), "r"(b1));
 }
+
+// Products of block-scaled operands ("mma" with .block_scale; sm_120f): d += (a * scale_a) (b *
+// scale_b)^T, a 16 rows, b 8 columns. Lane 4 g + t holds
+//   of a, register r: row g + 8 (r % 2), 4 bytes at 4 t + 16 (r / 2) of the row's 32 bytes;
+//   of b, register r: column g, 4 bytes at 4 t + 16 r of its 32;
+//   of d, register r: row g + 8 (r / 2), column 2 t + r % 2.
+// So 32 bytes are 64 elements of 4 bits, the even one in the low half of a byte, or 32 of 8 bits;
+// a 4-bit element in 8 bits stands in bits 5-2, the others zero.
+//
+// Scales of a: lane 4 g supplies row g, lane 4 g + 1 row g + 8. Of b: lane 4 g + Lane column g.
+// Byte: the first of the scales, one for each part of K, that are used of the 32-bit register.
+
+// What all of them share: the mnemonic's tail, and the number of scales along K.
+#define MICROSCALE_MMA_BLOCK_SCALED(text)                                                         \
+  asm(text                                                                                        \
+      " {%0, %1, %2, %3}, {%4, %5, %6, %7}, {%8, %9}, {%0, %1, %2, %3}, %10, {%12, 0}, %11, "     \
+      "{%12, %13};"                                                                               \
+      : "+f"(d[0]), "+f"(d[1]), "+f"(d[2]), "+f"(d[3])                                            \
+      : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "r"(b0), "r"(b1), "r"(scale_a), "r"(scale_b), \
+        "n"(Byte), "n"(Lane))
+
+/// NVFP4: K is 64, four ue4m3 scales of 16 elements; Byte is 0.
+template <int Byte, int Lane>
+__device__ inline void mma_m16n8k64_mxf4nvf4_4x_ue4m3(float (&d)[4], const std::uint32_t (&a)[4],
+                                                      std::uint32_t b0, std::uint32_t b1,
+                                                      std::uint32_t scale_a,
+                                                      std::uint32_t scale_b) {
+  static_assert(Byte == 0 && Lane < 4, "all four bytes are used");
+  MICROSCALE_MMA_BLOCK_SCALED(
+      "mma.sync.aligned.m16n8k64.row.col.kind::mxf4nvf4.block_scale.scale_vec::4X"
+      ".f32.e2m1.e2m1.f32.ue4m3");
+}
+
+/// MXFP4: K is 64, two ue8m0 scales of 32 elements; Byte is 0 or 2.
+template <int Byte, int Lane>
+__device__ inline void mma_m16n8k64_mxf4nvf4_2x_ue8m0(float (&d)[4], const std::uint32_t (&a)[4],
+                                                      std::uint32_t b0, std::uint32_t b1,
+                                                      std::uint32_t scale_a,
+                                                      std::uint32_t scale_b) {
+  static_assert((Byte == 0 || Byte == 2) && Lane < 4, "two neighbouring bytes are used");
+  MICROSCALE_MMA_BLOCK_SCALED(
+      "mma.sync.aligned.m16n8k64.row.col.kind::mxf4nvf4.block_scale.scale_vec::2X"
+      ".f32.e2m1.e2m1.f32.ue8m0");
+}
+
+/// The same by its older name, kind::mxf4, which has these scales only.
+template <int Byte, int Lane>
+__device__ inline void mma_m16n8k64_mxf4_2x_ue8m0(float (&d)[4], const std::uint32_t (&a)[4],
+                                                  std::uint32_t b0, std::uint32_t b1,
+                                                  std::uint32_t scale_a, std::uint32_t scale_b) {
+  static_assert((Byte == 0 || Byte == 2) && Lane < 4, "two neighbouring bytes are used");
+  MICROSCALE_MMA_BLOCK_SCALED(
+      "mma.sync.aligned.m16n8k64.row.col.kind::mxf4.block_scale.scale_vec::2X"
+      ".f32.e2m1.e2m1.f32.ue8m0");
+}
+
+// MXFP8, mixed, and MXFP4 in bytes: K is 32, one ue8m0 scale. Named after a's element, then b's.
+#define MICROSCALE_MMA_MXF8F6F4(a_type, b_type)                                                   \
+  template <int Byte, int Lane>                                                                   \
+  __device__ inline void mma_m16n8k32_mxf8f6f4_##a_type##_##b_type(                               \
+      float(&d)[4], const std::uint32_t(&a)[4], std::uint32_t b0, std::uint32_t b1,               \
+      std::uint32_t scale_a, std::uint32_t scale_b) {                                             \
+    static_assert(Byte < 4 && Lane < 4, "one byte is used");                                      \
+    MICROSCALE_MMA_BLOCK_SCALED(                                                                  \
+        "mma.sync.aligned.m16n8k32.row.col.kind::mxf8f6f4.block_scale.scale_vec::1X.f32." #a_type \
+        "." #b_type ".f32.ue8m0");                                                                \
+  }
+
+MICROSCALE_MMA_MXF8F6F4(e4m3, e4m3)
+MICROSCALE_MMA_MXF8F6F4(e4m3, e5m2)
+MICROSCALE_MMA_MXF8F6F4(e5m2, e4m3)
+MICROSCALE_MMA_MXF8F6F4(e5m2, e5m2)
+MICROSCALE_MMA_MXF8F6F4(e4m3, e2m1)
+MICROSCALE_MMA_MXF8F6F4(e2m1, e2m1)
+
+#undef MICROSCALE_MMA_MXF8F6F4
+#undef MICROSCALE_MMA_BLOCK_SCALED
 
 }  // namespace microscale::ptx

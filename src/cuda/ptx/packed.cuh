@@ -1,5 +1,5 @@
-// Arithmetic on two 16-bit floats in one register (PTX ISA, "Half precision floating point
-// instructions"). No .ftz anywhere: subnormals are kept.
+// Arithmetic on two 16-bit numbers in one register (PTX ISA, "Half precision floating point
+// instructions", "Integer arithmetic instructions"). No .ftz anywhere: subnormals are kept.
 #pragma once
 
 #include <cstdint>
@@ -140,6 +140,33 @@ __device__ inline std::uint32_t max_nan_xorsign_abs_bf16x2(std::uint32_t a, std:
 __device__ inline std::uint32_t max_nan_xorsign_abs_f16x2(std::uint32_t a, std::uint32_t b) {
   std::uint32_t d;
   asm("max.NaN.xorsign.abs.f16x2 %0, %1, %2;" : "=r"(d) : "r"(a), "r"(b));
+  return d;
+}
+
+// Integers. sm_90 and later, where an addition and a maximum behind it are one instruction.
+
+__device__ inline std::uint32_t add_s16x2(std::uint32_t a, std::uint32_t b) {
+  std::uint32_t d;
+  asm("add.s16x2 %0, %1, %2;" : "=r"(d) : "r"(a), "r"(b));
+  return d;
+}
+
+__device__ inline std::uint32_t max_s16x2(std::uint32_t a, std::uint32_t b) {
+  std::uint32_t d;
+  asm("max.s16x2 %0, %1, %2;" : "=r"(d) : "r"(a), "r"(b));
+  return d;
+}
+
+__device__ inline std::uint32_t min_s16x2(std::uint32_t a, std::uint32_t b) {
+  std::uint32_t d;
+  asm("min.s16x2 %0, %1, %2;" : "=r"(d) : "r"(a), "r"(b));
+  return d;
+}
+
+/// The maximum, and at least 0.
+__device__ inline std::uint32_t max_relu_s16x2(std::uint32_t a, std::uint32_t b) {
+  std::uint32_t d;
+  asm("max.relu.s16x2 %0, %1, %2;" : "=r"(d) : "r"(a), "r"(b));
   return d;
 }
 

@@ -4,11 +4,9 @@
 #include <cstdint>
 
 #include "cuda/matmul/peak.hpp"
-#include "cuda/ptx/keep_in_place.cuh"
-#include "cuda/ptx/matrix_descriptor.cuh"
+#include "cuda/ptx/async_copy.cuh"
+#include "cuda/ptx/control.cuh"
 #include "cuda/ptx/wgmma.cuh"
-#include "cuda/ptx/wgmma_e4m3.cuh"
-#include "cuda/ptx/wgmma_f16.cuh"
 #include "cuda/block/grid_order.cuh"
 #include "formats/random.hpp"
 

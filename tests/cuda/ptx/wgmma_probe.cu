@@ -1,13 +1,10 @@
-// Each product of src/cuda/ptx/wgmma_*.cuh twice on one accumulator: K 0 to 31 bytes of swizzled
+// Each product of src/cuda/ptx/wgmma.cuh twice on one accumulator: K 0 to 31 bytes of swizzled
 // rows of 128 bytes, not accumulating, then the next 32 bytes. 128 threads.
 #include <cstdint>
 
-#include "cuda/ptx/keep_in_place.cuh"
-#include "cuda/ptx/matrix_descriptor.cuh"
+#include "cuda/ptx/async_copy.cuh"
+#include "cuda/ptx/control.cuh"
 #include "cuda/ptx/wgmma.cuh"
-#include "cuda/ptx/wgmma_e4m3.cuh"
-#include "cuda/ptx/wgmma_e5m2.cuh"
-#include "cuda/ptx/wgmma_f16.cuh"
 
 namespace wgmma_probe {
 

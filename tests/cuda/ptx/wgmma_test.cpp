@@ -1,4 +1,4 @@
-// The products of src/cuda/ptx/wgmma_*.cuh on the emulator, as nvcc compiles them (wgmma_probe.cu):
+// The products of src/cuda/ptx/wgmma.cuh on the emulator, as nvcc compiles them (wgmma_probe.cu):
 // one-hot and identity matrices over two steps of K, and what the instruction's model says of
 // others.
 #include <gtest/gtest.h>

@@ -6,7 +6,7 @@
 
 #include <cstdint>
 
-#include "cuda/ptx/cvt_fp4.cuh"
+#include "cuda/ptx/cvt_small.cuh"
 #include "microscale/numerics.hpp"
 
 namespace levels {

@@ -15,7 +15,7 @@
 #include "cuda/ptx/async_copy.cuh"
 #include "cuda/ptx/ldmatrix.cuh"
 #include "cuda/ptx/memory.cuh"
-#include "cuda/ptx/mma_block_scaled.cuh"
+#include "cuda/ptx/mma.cuh"
 #include "cuda/block/for_each_index.cuh"
 
 namespace microscale::cuda::block_attention {

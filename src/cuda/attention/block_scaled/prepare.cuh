@@ -5,8 +5,7 @@
 #include <cstdint>
 
 #include "cuda/attention/block_scaled/plan.hpp"
-#include "cuda/ptx/cvt_fp4.cuh"
-#include "cuda/ptx/cvt_fp8.cuh"
+#include "cuda/ptx/cvt_small.cuh"
 #include "cuda/ptx/memory.cuh"
 #include "cuda/attention/codes.cuh"
 #include "cuda/attention/rows.cuh"

@@ -10,8 +10,7 @@
 #include <cfloat>
 #include <cstdint>
 
-#include "cuda/ptx/cvt_fp4.cuh"
-#include "cuda/ptx/cvt_fp8.cuh"
+#include "cuda/ptx/cvt_small.cuh"
 #include "cuda/ptx/packed.cuh"
 #include "cuda/ptx/permute.cuh"
 #include "cuda/ptx/scalar.cuh"

@@ -7,7 +7,7 @@
 #include <cstdint>
 
 #include "cuda/ptx/async_copy.cuh"
-#include "cuda/ptx/nanosleep.cuh"
+#include "cuda/ptx/control.cuh"
 #include "cuda/attention/decode/ring.cuh"
 #include "cuda/attention/rows.cuh"
 

@@ -10,9 +10,9 @@
 #include <cstdint>
 #include <type_traits>
 
-#include "cuda/ptx/griddepcontrol.cuh"
+#include "cuda/ptx/async_copy.cuh"
+#include "cuda/ptx/control.cuh"
 #include "cuda/ptx/special_registers.cuh"
-#include "cuda/ptx/wgmma.cuh"
 #include "cuda/attention/codes.cuh"
 #include "cuda/attention/decode/copied.cuh"
 #include "cuda/attention/decode/feed.cuh"

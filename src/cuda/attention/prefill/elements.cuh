@@ -8,7 +8,7 @@
 #include <cstdint>
 
 #include "cuda/attention/prefill/plan.hpp"
-#include "cuda/ptx/cvt_fp8.cuh"
+#include "cuda/ptx/cvt_small.cuh"
 #include "cuda/ptx/memory.cuh"
 #include "cuda/ptx/packed.cuh"
 #include "cuda/ptx/scalar.cuh"

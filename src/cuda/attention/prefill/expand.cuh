@@ -6,7 +6,7 @@
 #include <cstdint>
 
 #include "cuda/attention/prefill/plan.hpp"
-#include "cuda/ptx/keep_in_place.cuh"
+#include "cuda/ptx/control.cuh"
 #include "cuda/attention/prefill/elements.cuh"
 #include "cuda/attention/prefill/item.cuh"
 #include "cuda/block/grid_order.cuh"

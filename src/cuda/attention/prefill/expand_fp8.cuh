@@ -7,7 +7,7 @@
 #include <cstdint>
 
 #include "cuda/attention/prefill/plan.hpp"
-#include "cuda/ptx/keep_in_place.cuh"
+#include "cuda/ptx/control.cuh"
 #include "cuda/ptx/ldmatrix.cuh"
 #include "cuda/ptx/memory.cuh"
 #include "cuda/ptx/permute.cuh"

@@ -9,8 +9,7 @@
 #include <cstdint>
 
 #include "cuda/attention/prefill/plan.hpp"
-#include "cuda/ptx/keep_in_place.cuh"
-#include "cuda/ptx/setmaxnreg.cuh"
+#include "cuda/ptx/control.cuh"
 #include "cuda/attention/prefill/query.cuh"
 #include "cuda/attention/prefill/store.cuh"
 #include "cuda/block/grid_order.cuh"

@@ -6,10 +6,8 @@
 
 #include <cstdint>
 
-#include "cuda/ptx/keep_in_place.cuh"
-#include "cuda/ptx/matrix_descriptor.cuh"
+#include "cuda/ptx/control.cuh"
 #include "cuda/ptx/wgmma.cuh"
-#include "cuda/ptx/wgmma_f16.cuh"
 #include "cuda/attention/prefill/turns.cuh"
 
 namespace microscale::cuda {

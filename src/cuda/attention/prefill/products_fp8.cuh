@@ -8,11 +8,9 @@
 
 #include <cstdint>
 
-#include "cuda/ptx/cvt_fp8.cuh"
-#include "cuda/ptx/keep_in_place.cuh"
-#include "cuda/ptx/matrix_descriptor.cuh"
+#include "cuda/ptx/control.cuh"
+#include "cuda/ptx/cvt_small.cuh"
 #include "cuda/ptx/wgmma.cuh"
-#include "cuda/ptx/wgmma_e5m2.cuh"
 #include "cuda/attention/prefill/expand_fp8.cuh"
 #include "cuda/attention/prefill/turns.cuh"
 

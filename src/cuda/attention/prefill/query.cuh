@@ -8,8 +8,7 @@
 
 #include "cuda/attention/prefill/plan.hpp"
 #include "cuda/ptx/async_copy.cuh"
-#include "cuda/ptx/elect.cuh"
-#include "cuda/ptx/wgmma.cuh"
+#include "cuda/ptx/control.cuh"
 #include "cuda/attention/codes.cuh"
 #include "cuda/attention/prefill/elements.cuh"
 #include "cuda/attention/prefill/item.cuh"

@@ -3,7 +3,7 @@
 
 #include <cstdint>
 
-#include "cuda/ptx/barrier.cuh"
+#include "cuda/ptx/control.cuh"
 #include "cuda/ptx/memory.cuh"
 #include "cuda/attention/prefill/query.cuh"
 #include "cuda/attention/prefill/rows.cuh"

@@ -9,7 +9,7 @@
 #include <type_traits>
 
 #include "cuda/ptx/ldmatrix.cuh"
-#include "cuda/ptx/mma_block_scaled.cuh"
+#include "cuda/ptx/mma.cuh"
 #include "cuda/matmul/block_scaled/codes.cuh"
 #include "cuda/matmul/block_scaled/scales.cuh"
 #include "cuda/matmul/block_scaled/store.cuh"

@@ -1,5 +1,5 @@
 // Blocks of a row in accumulators of wgmma, where four neighbouring lanes, a quad, have pairs of
-// columns in turn (wgmma_f16.cuh): a block's elements lie on all four, and what they tell each
+// columns in turn (wgmma.cuh): a block's elements lie on all four, and what they tell each
 // other are largest magnitudes, scales, and in the end codes, so that each lane has eight bytes of
 // a row.
 #pragma once

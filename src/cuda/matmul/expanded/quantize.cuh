@@ -7,7 +7,7 @@
 
 #include <cstdint>
 
-#include "cuda/ptx/keep_in_place.cuh"
+#include "cuda/ptx/control.cuh"
 #include "cuda/matmul/expanded/store.cuh"
 #include "cuda/matmul/expanded/quantized_store.cuh"
 

@@ -16,7 +16,7 @@ __device__ inline std::uint32_t dense_piece(std::uint32_t row, std::uint32_t pie
   return row * 256 + (piece ^ row % 8) * 32;
 }
 
-/// Accumulators `First` to `First` + 32 of a warp (wgmma_f16.cuh has their places).
+/// Accumulators `First` to `First` + 32 of a warp (wgmma.cuh has their places).
 template <int First, int All>
 __device__ void stage_rows(const float (&d)[All], std::uint32_t to) {
   const std::uint32_t lane = threadIdx.x % 32, row = lane / 4;

@@ -5,9 +5,9 @@
 #include <cstdint>
 
 #include "cuda/matmul/few_rows/line_args.hpp"
-#include "cuda/ptx/elect.cuh"
+#include "cuda/ptx/async_copy.cuh"
+#include "cuda/ptx/control.cuh"
 #include "cuda/ptx/mbarrier.cuh"
-#include "cuda/ptx/tensor_copy.cuh"
 #include "cuda/matmul/few_rows/line_ring.cuh"
 #include "cuda/matmul/few_rows/line_share.cuh"
 #include "layouts/tiled_128x4.hpp"

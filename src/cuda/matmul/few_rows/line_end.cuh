@@ -6,7 +6,7 @@
 
 #include "cuda/matmul/few_rows/line_args.hpp"
 #include "cuda/ptx/cluster.cuh"
-#include "cuda/ptx/elect.cuh"
+#include "cuda/ptx/control.cuh"
 #include "cuda/ptx/mbarrier.cuh"
 #include "cuda/ptx/memory.cuh"
 #include "cuda/matmul/few_rows/line_bias.cuh"

@@ -16,7 +16,7 @@
 
 #include "cuda/matmul/few_rows/line_args.hpp"
 #include "cuda/ptx/cluster.cuh"
-#include "cuda/ptx/keep_in_place.cuh"
+#include "cuda/ptx/control.cuh"
 #include "cuda/ptx/mbarrier.cuh"
 #include "cuda/ptx/memory.cuh"
 #include "cuda/block/grid_order.cuh"

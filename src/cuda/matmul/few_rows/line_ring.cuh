@@ -4,8 +4,7 @@
 
 #include <cstdint>
 
-#include "cuda/ptx/elect.cuh"
-#include "cuda/ptx/keep_in_place.cuh"
+#include "cuda/ptx/control.cuh"
 #include "cuda/ptx/mbarrier.cuh"
 
 namespace microscale::cuda {

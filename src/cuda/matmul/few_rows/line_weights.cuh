@@ -11,7 +11,7 @@
 #include <cstdint>
 
 #include "cuda/matmul/few_rows/line_args.hpp"
-#include "cuda/ptx/cvt_fp8.cuh"
+#include "cuda/ptx/cvt_small.cuh"
 #include "cuda/ptx/memory.cuh"
 #include "cuda/ptx/mma.cuh"
 #include "cuda/ptx/permute.cuh"

@@ -15,10 +15,9 @@
 
 #include "cuda/ptx/async_copy.cuh"
 #include "cuda/ptx/cluster.cuh"
-#include "cuda/ptx/elect.cuh"
+#include "cuda/ptx/control.cuh"
 #include "cuda/ptx/mbarrier.cuh"
 #include "cuda/ptx/memory.cuh"
-#include "cuda/ptx/wgmma.cuh"
 #include "cuda/matmul/few_rows/stream_plan.hpp"
 #include "cuda/block/grid_order.cuh"
 #include "cuda/matmul/fallback/kernel.cuh"

@@ -5,7 +5,7 @@
 #include <cstdint>
 
 #include "cuda/ptx/async_copy.cuh"
-#include "cuda/ptx/elect.cuh"
+#include "cuda/ptx/control.cuh"
 #include "cuda/ptx/ldmatrix.cuh"
 #include "cuda/ptx/mbarrier.cuh"
 #include "cuda/ptx/memory.cuh"

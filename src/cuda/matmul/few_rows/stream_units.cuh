@@ -10,7 +10,7 @@
 
 #include "cuda/matmul/args.hpp"
 #include "cuda/ptx/async_copy.cuh"
-#include "cuda/ptx/elect.cuh"
+#include "cuda/ptx/control.cuh"
 #include "cuda/ptx/mbarrier.cuh"
 #include "cuda/ptx/memory.cuh"
 #include "cuda/matmul/few_rows/stream_plan.hpp"

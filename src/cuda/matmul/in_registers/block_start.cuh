@@ -6,7 +6,7 @@
 
 #include <cstdint>
 
-#include "cuda/ptx/barrier.cuh"
+#include "cuda/ptx/control.cuh"
 
 namespace microscale::cuda {
 

@@ -25,13 +25,8 @@
 #include <type_traits>
 
 #include "cuda/ptx/async_copy.cuh"
-#include "cuda/ptx/barrier.cuh"
-#include "cuda/ptx/elect.cuh"
-#include "cuda/ptx/keep_in_place.cuh"
-#include "cuda/ptx/matrix_descriptor.cuh"
+#include "cuda/ptx/control.cuh"
 #include "cuda/ptx/memory.cuh"
-#include "cuda/ptx/setmaxnreg.cuh"
-#include "cuda/ptx/tensor_copy.cuh"
 #include "cuda/ptx/wgmma.cuh"
 #include "cuda/matmul/in_registers/block_start.cuh"
 #include "cuda/block/grid_order.cuh"

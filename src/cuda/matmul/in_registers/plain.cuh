@@ -13,7 +13,7 @@
 
 #include "cuda/matmul/args.hpp"
 #include "cuda/ptx/async_copy.cuh"
-#include "cuda/ptx/cvt_fp8.cuh"
+#include "cuda/ptx/cvt_small.cuh"
 #include "cuda/ptx/mbarrier.cuh"
 #include "cuda/ptx/memory.cuh"
 #include "cuda/block/e2m1_halves.cuh"

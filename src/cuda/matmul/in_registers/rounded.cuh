@@ -5,7 +5,7 @@
 
 #include <cstdint>
 
-#include "cuda/ptx/barrier.cuh"
+#include "cuda/ptx/control.cuh"
 #include "cuda/ptx/ldmatrix.cuh"
 #include "cuda/ptx/memory.cuh"
 #include "cuda/matmul/product_output.cuh"
@@ -20,7 +20,7 @@ __device__ inline bool is_rounded(const ProductOutput& out, const WideTileOutput
          static_cast<DType>(out.d_type) != DType::f32 && tile.column + 64 <= n;
 }
 
-/// A warpgroup's accumulators of 64 rows of the weights (wgmma_f16.cuh has their places), times
+/// A warpgroup's accumulators of 64 rows of the weights (wgmma.cuh has their places), times
 /// `power`, a power of two, and `factor`, to d: the bits of stage_sums and store_staged. Up to 128
 /// tokens at once. `to`: 128 bytes for each of these of shared memory, of this warpgroup alone, in
 /// which piece c of 16 bytes of token t is at c ^ t % 8.

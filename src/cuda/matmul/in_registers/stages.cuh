@@ -5,8 +5,7 @@
 
 #include <cstdint>
 
-#include "cuda/ptx/keep_in_place.cuh"
-#include "cuda/ptx/matrix_descriptor.cuh"
+#include "cuda/ptx/control.cuh"
 #include "cuda/ptx/wgmma.cuh"
 #include "cuda/block/stage_ring.cuh"
 #include "cuda/matmul/in_registers/weights.cuh"

@@ -12,7 +12,7 @@
 
 namespace microscale::cuda {
 
-/// Accumulators `First` to `First` + `Count` (wgmma_f16.cuh has their places), those of a thread's
+/// Accumulators `First` to `First` + `Count` (wgmma.cuh has their places), those of a thread's
 /// two rows times a factor each, to shared memory. Lanes of a store are pairs of tokens apart and
 /// neighbours in rows: no bank twice.
 template <int First, int Count, int All>

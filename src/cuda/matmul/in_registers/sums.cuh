@@ -6,7 +6,7 @@
 
 #include <cstdint>
 
-#include "cuda/ptx/barrier.cuh"
+#include "cuda/ptx/control.cuh"
 #include "cuda/ptx/memory.cuh"
 #include "cuda/block/ticket_flags.cuh"
 

@@ -10,7 +10,7 @@
 
 #include <cstdint>
 
-#include "cuda/ptx/barrier.cuh"
+#include "cuda/ptx/control.cuh"
 #include "cuda/ptx/ldmatrix.cuh"
 #include "cuda/ptx/memory.cuh"
 #include "cuda/block/stage_ring.cuh"

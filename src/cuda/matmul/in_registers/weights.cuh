@@ -21,13 +21,13 @@
 
 #include <cstdint>
 
-#include "cuda/ptx/cvt_fp8.cuh"
+#include "cuda/ptx/cvt_small.cuh"
 #include "cuda/ptx/memory.cuh"
 #include "cuda/ptx/mma.cuh"
 #include "cuda/ptx/packed.cuh"
 #include "cuda/ptx/permute.cuh"
 #include "cuda/ptx/scalar.cuh"
-#include "cuda/ptx/wgmma_f16.cuh"
+#include "cuda/ptx/wgmma.cuh"
 #include "cuda/block/e2m1_halves.cuh"
 #include "cuda/matmul/weight_fragments.cuh"
 #include "layouts/fragment_tiles.hpp"

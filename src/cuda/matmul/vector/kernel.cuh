@@ -10,10 +10,8 @@
 #include <cstdint>
 
 #include "cuda/matmul/vector/plan.hpp"
-#include "cuda/ptx/cvt_fp4.cuh"
-#include "cuda/ptx/cvt_fp8.cuh"
+#include "cuda/ptx/cvt_small.cuh"
 #include "cuda/ptx/memory.cuh"
-#include "cuda/ptx/memory_256.cuh"
 #include "cuda/ptx/packed.cuh"
 #include "cuda/block/grid_order.cuh"
 #include "cuda/matmul/product_output.cuh"

@@ -1,5 +1,7 @@
-// FP4 conversion (PTX ISA, "cvt"): sm_100f and sm_120f families only. A plain sm_100 or sm_120
-// target has no such instruction, which is why MICROSCALE_HAS_FP4_CVT looks at the family.
+// Conversions to and from FP8 and FP4, two values at a time (PTX ISA, "cvt"). The first operand of
+// the instruction becomes the high part, so these functions take (low, high) and swap. FP8: sm_89
+// and later. FP4: sm_100f and sm_120f families only; a plain sm_100 or sm_120 target has no such
+// instruction, which is why MICROSCALE_HAS_FP4_CVT looks at the family.
 #pragma once
 
 #include <cstdint>
@@ -12,6 +14,34 @@
 #endif
 
 namespace microscale::ptx {
+
+/// Nearest even, saturating at 448; NaN of either sign gives 0x7F.
+__device__ inline std::uint32_t cvt_rn_satfinite_e4m3x2_f32(float low, float high) {
+  std::uint16_t codes;
+  asm("cvt.rn.satfinite.e4m3x2.f32 %0, %1, %2;" : "=h"(codes) : "f"(high), "f"(low));
+  return codes;
+}
+
+/// Nearest even, saturating at 57344.
+__device__ inline std::uint32_t cvt_rn_satfinite_e5m2x2_f32(float low, float high) {
+  std::uint16_t codes;
+  asm("cvt.rn.satfinite.e5m2x2.f32 %0, %1, %2;" : "=h"(codes) : "f"(high), "f"(low));
+  return codes;
+}
+
+/// Two E4M3 codes (low 16 bits) as packed FP16, exact.
+__device__ inline std::uint32_t cvt_rn_f16x2_e4m3x2(std::uint32_t codes) {
+  std::uint32_t halves;
+  asm("cvt.rn.f16x2.e4m3x2 %0, %1;" : "=r"(halves) : "h"(static_cast<std::uint16_t>(codes)));
+  return halves;
+}
+
+/// Two E5M2 codes (low 16 bits) as packed FP16, exact.
+__device__ inline std::uint32_t cvt_rn_f16x2_e5m2x2(std::uint32_t codes) {
+  std::uint32_t halves;
+  asm("cvt.rn.f16x2.e5m2x2 %0, %1;" : "=r"(halves) : "h"(static_cast<std::uint16_t>(codes)));
+  return halves;
+}
 
 #if MICROSCALE_HAS_FP4_CVT
 /// Two values to one byte, nearest even, saturating at 6, NaN gives 0x7: `low` in bits 3-0.
