@@ -4,15 +4,13 @@
 
 #include <cstring>
 
+#include "cuda/device/operands.hpp"
 #include "cuda/quantize/operations.hpp"
 #include "formats/compat.hpp"
 #include "microscale/error.hpp"
 
 namespace microscale {
 namespace {
-
-// Each part of a buffer starts where wide accesses like it.
-std::int64_t padded(std::int64_t bytes) { return (bytes + 255) / 256 * 256; }
 
 std::size_t size(std::int64_t bytes) { return static_cast<std::size_t>(bytes); }
 
@@ -22,9 +20,9 @@ class DeviceQuantizer final : public TileQuantizer {
   DeviceQuantizer(cuda::Device& device, const TileBufferSizes& sizes)
       : device_(device),
         sizes_(sizes),
-        codes_at_(padded(sizes.input)),
-        scales_at_(codes_at_ + padded(sizes.codes)),
-        global_at_(scales_at_ + padded(sizes.scales)) {
+        codes_at_(cuda::padded(sizes.input)),
+        scales_at_(codes_at_ + cuda::padded(sizes.codes)),
+        global_at_(scales_at_ + cuda::padded(sizes.scales)) {
     device.make_current();
     const std::int64_t bytes = global_at_ + std::int64_t{sizeof(float)};
     try {

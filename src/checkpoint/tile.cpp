@@ -4,12 +4,11 @@
 #include <cstring>
 #include <numeric>
 
+#include "formats/integers.hpp"
 #include "report/error_metrics.hpp"
 
 namespace microscale {
 namespace {
-
-std::int64_t divide_up(std::int64_t a, std::int64_t b) { return (a + b - 1) / b; }
 
 std::span<std::uint8_t> part(std::span<std::uint8_t> bytes, std::int64_t from, std::int64_t count) {
   return bytes.subspan(static_cast<std::size_t>(from), static_cast<std::size_t>(count));
@@ -47,8 +46,8 @@ TileGrid::TileGrid(std::int64_t rows, std::int64_t cols) : rows_(rows), cols_(co
   rows_per_tile_ = cols > tile_elements ? 1 : tile_elements / cols;
   const std::int64_t aligned_rows = error_run_elements / std::gcd(cols, error_run_elements);
   if (rows_per_tile_ > aligned_rows) rows_per_tile_ -= rows_per_tile_ % aligned_rows;
-  row_tiles_ = divide_up(rows, rows_per_tile_);
-  col_tiles_ = divide_up(cols, cols_per_tile_);
+  row_tiles_ = ceil_div(rows, rows_per_tile_);
+  col_tiles_ = ceil_div(cols, cols_per_tile_);
 }
 
 Tile TileGrid::tile(std::int64_t index) const {

@@ -15,6 +15,7 @@
 #include "core/threads.hpp"
 #include "cuda/device/kernel_images.hpp"
 #include "cuda/device/kernels.hpp"
+#include "emulator/machine/launch.hpp"
 #include "emulator/memory/tensor_map.hpp"
 #include "emulator/public_state.hpp"
 #include "microscale/error.hpp"
@@ -122,8 +123,7 @@ cuda::Kernel EmulatorDevice::find_kernel(cuda::Module module, const char* name) 
 }
 
 int EmulatorDevice::most_clusters(cuda::Kernel, int cluster, int, int shared_bytes) {
-  constexpr int most_shared = 232448;
-  if (shared_bytes > most_shared || cluster > 8) return 0;
+  if (shared_bytes > most_shared_bytes || cluster > 8) return 0;
   return std::max(info_.multiprocessors / cluster, 1);
 }
 

@@ -5,16 +5,13 @@
 
 #include <algorithm>
 
+#include "formats/integers.hpp"
 #include "microscale/error.hpp"
 
 namespace microscale::emulator {
 namespace {
 
 constexpr std::int64_t KiB = 1024;
-
-std::int64_t rounded_up(std::int64_t value, std::int64_t unit) {
-  return (value + unit - 1) / unit * unit;
-}
 
 }  // namespace
 
@@ -65,7 +62,7 @@ Occupancy occupancy(const MultiprocessorLimits& limits, const KernelUse& use) {
           "1 to 255");
   require(use.shared >= 0, "shared memory of a block", use.shared, "0 bytes or more");
   const int warps = (use.threads + 31) / 32;
-  const std::int64_t of_warp = rounded_up(32 * use.registers, MultiprocessorLimits::register_unit);
+  const std::int64_t of_warp = round_up(32 * use.registers, MultiprocessorLimits::register_unit);
   const std::int64_t in_partition =
       MultiprocessorLimits::registers / MultiprocessorLimits::partitions / of_warp;
   Occupancy result;
@@ -75,8 +72,8 @@ Occupancy occupancy(const MultiprocessorLimits& limits, const KernelUse& use) {
   allow(OccupancyLimit::warps, limits.warps / warps);
   allow(OccupancyLimit::blocks, limits.blocks);
   allow(OccupancyLimit::registers, in_partition * MultiprocessorLimits::partitions / warps);
-  const std::int64_t of_block = rounded_up(use.shared + MultiprocessorLimits::shared_reserved,
-                                           MultiprocessorLimits::shared_unit);
+  const std::int64_t of_block = round_up(use.shared + MultiprocessorLimits::shared_reserved,
+                                         MultiprocessorLimits::shared_unit);
   allow(OccupancyLimit::shared, use.shared > limits.shared_of_block ? 0 : limits.shared / of_block);
   result.blocks = *std::min_element(result.allowed.begin(), result.allowed.end());
   result.warps = result.blocks * warps;

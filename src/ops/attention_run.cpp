@@ -9,6 +9,7 @@
 #include <memory>
 #include <vector>
 
+#include "formats/integers.hpp"
 #include "seam/kernel_table.hpp"
 #include "core/threads.hpp"
 #include "microscale/error.hpp"
@@ -24,8 +25,6 @@ namespace {
 constexpr double minus_infinity = -std::numeric_limits<double>::infinity();
 constexpr std::int64_t key_step = 64;  // parts begin at multiples of this
 
-std::int64_t divide_up(std::int64_t a, std::int64_t b) { return (a + b - 1) / b; }
-
 /// Rows [first, first + count) of a sequence and kv head; row = query token * group + head in it.
 struct Tile {
   std::int64_t sequence, kv_head, first, count;
@@ -40,7 +39,7 @@ class Memory {
  public:
   std::uint8_t* reserve(std::int64_t bytes) {
     if (bytes <= bytes_) return data_.get();
-    const auto rounded = static_cast<std::size_t>(divide_up(bytes, 64) * 64);
+    const auto rounded = static_cast<std::size_t>(round_up(bytes, 64));
     data_.reset(static_cast<std::uint8_t*>(std::aligned_alloc(64, rounded)));
     bytes_ = data_ ? bytes : 0;
     if (!data_)
@@ -151,7 +150,7 @@ class Runner {
     const auto count = std::max<std::int64_t>(1, static_cast<std::int64_t>(tiles_.size()));
     splits_ = call_.options.splits;
     if (splits_ == 0)
-      splits_ = std::max<std::int64_t>(1, std::min(divide_up(wanted, count), longest / least_keys));
+      splits_ = std::max<std::int64_t>(1, std::min(ceil_div(wanted, count), longest / least_keys));
     // Codes of probabilities follow from the largest score of all keys.
     if (call_.probabilities != ProbabilityRule::exact) splits_ = 1;
   }
@@ -175,7 +174,7 @@ class Runner {
 
   void attend(const Tile& tile, std::int64_t split, const Part& part, Memory& memory) const {
     const std::int64_t length = call_.kv_length(tile.sequence), d = call_.d;
-    const std::int64_t step = divide_up(divide_up(length, splits_), key_step) * key_step;
+    const std::int64_t step = round_up(ceil_div(length, splits_), key_step);
     std::vector<AttentionRow> rows(static_cast<std::size_t>(tile.count));
     std::int64_t begin = length, end = 0;
     for (std::int64_t r = 0; r < tile.count; ++r) {
@@ -196,7 +195,7 @@ class Runner {
       return;
     }
     const std::int64_t work = kernels_.workspace_bytes(tile.count, end - begin, d);
-    const std::int64_t query_at = divide_up(work, 64) * 64;
+    const std::int64_t query_at = round_up(work, 64);
     std::uint8_t* scratch =
         memory.reserve(query_at + tile.count * d * static_cast<std::int64_t>(sizeof(double)));
     auto* q = reinterpret_cast<double*>(scratch + query_at);

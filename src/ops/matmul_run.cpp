@@ -9,6 +9,7 @@
 #include <utility>
 #include <vector>
 
+#include "formats/integers.hpp"
 #include "seam/kernel_table.hpp"
 #include "core/threads.hpp"
 #include "layouts/repack.hpp"
@@ -22,8 +23,6 @@ namespace microscale {
 namespace {
 
 constexpr std::int64_t alignment = 64;
-
-std::int64_t round_up(std::int64_t value, std::int64_t to) { return (value + to - 1) / to * to; }
 
 // Memory at a multiple of 64 bytes, not initialized. Large pieces stay with their thread for its
 // next call: mapped anew, page by page, those of a large product would take a tenth of its time.

@@ -4,14 +4,13 @@
 #include <cstring>
 
 #include "cpu/transpose.hpp"
+#include "formats/integers.hpp"
 
 namespace microscale {
 namespace {
 
 constexpr std::int64_t elements_per_item = 256 * 1024, longest_column = 2048,
                        streamed_elements = 32 * 1024;  // from which on they go past the caches
-
-std::int64_t divide_up(std::int64_t a, std::int64_t b) { return (a + b - 1) / b; }
 
 // Copies the valid part of `item`, `width` elements a row from element `first` of each line,
 // zero-filled.
@@ -52,8 +51,8 @@ WorkGrid::WorkGrid(std::int64_t lines, std::int64_t blocks, int block_size, Bloc
   const std::int64_t longest = axis == BlockAxis::rows ? longest_column : elements_per_item;
   blocks_per_item_ = std::min(blocks, longest / block_size);
   lines_per_item_ = std::max<std::int64_t>(1, elements_per_item / (blocks_per_item_ * block_size));
-  line_items_ = divide_up(lines, lines_per_item_);
-  block_items_ = divide_up(blocks, blocks_per_item_);
+  line_items_ = ceil_div(lines, lines_per_item_);
+  block_items_ = ceil_div(blocks, blocks_per_item_);
 }
 
 WorkItem WorkGrid::item(std::int64_t index) const {

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <bit>
+#include <numbers>
 
 #include "seam/kv_cache_view.hpp"
 #include "cuda/attention/block_scaled/launch.hpp"
@@ -21,7 +22,6 @@ namespace microscale::cuda {
 namespace {
 
 constexpr const char* operation = "attention";
-constexpr double per_ln2 = 1.4426950408889634;
 constexpr std::int64_t most_strides = std::int64_t{1}
                                       << 32;  // of 16 bytes, to a page, head or token
 
@@ -198,8 +198,8 @@ AttentionMergedArgs args_of(const AttentionCall& call, const Plan& plan) {
   args.global_scales = global ? cache.device_global_scales : nullptr;
   args.mean = cache.k_mean;
   args.hadamard = cache.hadamard;
-  args.scale_log2 = static_cast<float>(call.scale * per_ln2);
-  args.softcap_log2 = static_cast<float>(o.softcap * per_ln2);
+  args.scale_log2 = static_cast<float>(call.scale * std::numbers::log2e);
+  args.softcap_log2 = static_cast<float>(o.softcap * std::numbers::log2e);
   args.scores_change = cache.k_mean != nullptr || o.softcap > 0;
   args.window = o.window;
   args.causal = o.causal;

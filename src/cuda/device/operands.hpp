@@ -6,6 +6,7 @@
 
 #include "core/memory_range.hpp"
 #include "cuda/device/device.hpp"
+#include "formats/integers.hpp"
 
 namespace microscale::cuda {
 
@@ -31,9 +32,7 @@ void check_on_device(Device& device, const char* operation, std::span<const Memo
 
 /// Of a workspace, and of what lies in it.
 inline constexpr std::int64_t workspace_alignment = 256;
-constexpr std::int64_t padded(std::int64_t bytes) {
-  return (bytes + workspace_alignment - 1) / workspace_alignment * workspace_alignment;
-}
+constexpr std::int64_t padded(std::int64_t bytes) { return round_up(bytes, workspace_alignment); }
 /// At least `needed` bytes, unless that is 0 at a multiple of workspace_alignment. `sizer`: the
 /// public function that says how many. Throws Error{invalid_argument}.
 void check_workspace(const char* operation, const char* sizer,

@@ -9,7 +9,7 @@
 
 #include <cstdint>
 
-#include "formats/host_device.hpp"
+#include "formats/integers.hpp"
 #include "cuda/quantize/args.hpp"
 #include "layouts/grouped.hpp"
 
@@ -26,10 +26,6 @@ struct Launch {
   unsigned threads;
   int column_shift;
 };
-
-MICROSCALE_HD constexpr std::int64_t ceil_div(std::int64_t a, std::int64_t b) {
-  return (a + b - 1) / b;
-}
 
 /// As wide as reaches over the chunks of a row, but narrower where that leaves few of the threads
 /// beyond them: 7168 elements are seven times 1024.

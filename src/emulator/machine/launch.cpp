@@ -16,8 +16,6 @@
 namespace microscale::emulator {
 namespace {
 
-constexpr std::int64_t most_shared_bytes = 227 * 1024;  // of a block, on all three architectures
-
 Failure refusal(const LaunchRequest& request, const std::string& what) {
   return {ErrorCode::invalid_argument,
           fmt::format("emulator launch of {}: {}", request.kernel, what)};

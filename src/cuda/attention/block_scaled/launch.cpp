@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <bit>
+#include <numbers>
 
 #include "seam/kv_cache_view.hpp"
 #include "cuda/attention/block_scaled/check.hpp"
@@ -19,7 +20,6 @@ namespace {
 
 using namespace block_attention;
 
-constexpr double per_ln2 = 1.4426950408889634;
 constexpr unsigned prepare_threads = 256;  // of a block, each has a block of an operand
 
 /// One operand: as it is given, and as the kernel takes it.
@@ -263,8 +263,8 @@ Args args_of(const AttentionCall& call, const Plan& plan, std::uint8_t* workspac
   args.q_tokens = out.tokens;
   args.most_q = plan.most_q;
   args.most_keys = plan.most_keys;
-  args.scale_log2 = static_cast<float>(call.scale * per_ln2);
-  args.softcap_log2 = static_cast<float>(o.softcap * per_ln2);
+  args.scale_log2 = static_cast<float>(call.scale * std::numbers::log2e);
+  args.softcap_log2 = static_cast<float>(o.softcap * std::numbers::log2e);
   args.window = o.window;
   args.causal = o.causal;
   args.d = static_cast<std::int32_t>(call.d);

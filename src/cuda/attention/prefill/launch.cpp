@@ -6,6 +6,7 @@
 #include <bit>
 #include <cmath>
 #include <limits>
+#include <numbers>
 
 #include "seam/kv_cache_view.hpp"
 #include "cuda/attention/device_check.hpp"
@@ -18,7 +19,6 @@ namespace microscale::cuda {
 namespace {
 
 constexpr const char* operation = "attention";
-constexpr double per_ln2 = 1.4426950408889634;
 constexpr std::int64_t countable = std::int64_t{1} << 30;
 
 [[noreturn]] void refuse(const std::string& sentence) {
@@ -249,9 +249,10 @@ AttentionPrefillArgs args_of(const AttentionCall& call, const Plan& plan) {
   args.most_q = plan.most_q;
   args.globals[0] = plan.k.global;
   args.globals[1] = plan.v.global;
-  args.scale_log2 = call.scale == 0 ? 1.0f : static_cast<float>(std::fabs(call.scale) * per_ln2);
+  args.scale_log2 =
+      call.scale == 0 ? 1.0f : static_cast<float>(std::fabs(call.scale) * std::numbers::log2e);
   args.sign = call.scale > 0 ? 1.0f : call.scale < 0 ? -1.0f : 0.0f;
-  args.softcap_log2 = static_cast<float>(o.softcap * per_ln2);
+  args.softcap_log2 = static_cast<float>(o.softcap * std::numbers::log2e);
   args.window = static_cast<std::int32_t>(std::min(o.window, countable));
   args.causal = o.causal;
   args.group = static_cast<std::int32_t>(call.group());
