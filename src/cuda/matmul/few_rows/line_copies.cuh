@@ -8,11 +8,13 @@
 #include "cuda/ptx/async_copy.cuh"
 #include "cuda/ptx/control.cuh"
 #include "cuda/ptx/mbarrier.cuh"
-#include "cuda/matmul/few_rows/line_ring.cuh"
+#include "cuda/matmul/few_rows/ring.cuh"
 #include "cuda/matmul/few_rows/line_share.cuh"
 #include "layouts/tiled_128x4.hpp"
 
 namespace microscale::cuda {
+
+using few_rows::HandedRing;
 
 /// One warp calls all of it together.
 template <int Block>
@@ -20,7 +22,7 @@ class LineCopies {
  public:
   /// The ring begins at `base`; `matrix`: that of the first row tile.
   __device__ LineCopies(const LineStreamArgs& args, std::uint32_t base, const LineShare& share,
-                        std::uint32_t matrix, LineRing& ring)
+                        std::uint32_t matrix, HandedRing& ring)
       : args_(args),
         base_(base),
         share_(share),
@@ -35,6 +37,7 @@ class LineCopies {
     ptx::prefetch_tensormap(args_.codes);
     ptx::prefetch_tensormap(args_.scales);
     ring_.init(1, 32 * line_warps);
+    ptx::fence_mbarrier_init();
     __syncwarp();
   }
 
@@ -46,7 +49,8 @@ class LineCopies {
     for (; stages > 0 && tile_ < share_.end; --stages) {
       ring_.wait_empty();
       if (ptx::elect_sync()) {
-        const std::uint32_t to = base_ + ring_.at() * line_stage_bytes(Block), full = ring_.full();
+        const std::uint32_t to = base_ + ring_.offset<line_stage_bytes(Block)>(),
+                            full = ring_.full();
         const auto high = static_cast<std::int32_t>(tile_ / line_tile_parts),
                    part = static_cast<std::int32_t>(tile_ % line_tile_parts);
         ptx::mbarrier_arrive_expect_tx(full, line_stage_bytes(Block));
@@ -75,7 +79,7 @@ class LineCopies {
   const LineStreamArgs& args_;
   const std::uint32_t base_;
   const LineShare share_;
-  LineRing& ring_;
+  HandedRing& ring_;
   std::uint32_t tile_, of_matrix_;  // of all matrices, of its own
   int stage_;
   std::int32_t row_;  // of all matrices: the tile's first

@@ -5,16 +5,18 @@
 #include <cstdint>
 
 #include "cuda/matmul/few_rows/line_args.hpp"
-#include "cuda/ptx/cluster.cuh"
 #include "cuda/ptx/control.cuh"
 #include "cuda/ptx/mbarrier.cuh"
 #include "cuda/ptx/memory.cuh"
 #include "cuda/matmul/few_rows/line_bias.cuh"
-#include "cuda/matmul/few_rows/line_ring.cuh"
+#include "cuda/matmul/few_rows/mailbox.cuh"
+#include "cuda/matmul/few_rows/ring.cuh"
 #include "cuda/matmul/few_rows/line_share.cuh"
 #include "cuda/matmul/product_output.cuh"
 
 namespace microscale::cuda {
+
+using few_rows::HandedRing;
 
 /// One warp calls all of it together.
 class LineEnd {
@@ -27,7 +29,7 @@ class LineEnd {
         share_(share),
         rank_(rank),
         line_(static_cast<int>(threadIdx.x % line_rows)),
-        slots_(base + args.shared.barriers + 16 * args.depth, line_slots),
+        slots_(base + args.shared.barriers + HandedRing::barrier_bytes * args.depth, line_slots),
         bias_(args, base + args.shared.bias, share.begin, share.end),
         tile_(share.begin),
         matrix_(matrix),
@@ -35,8 +37,9 @@ class LineEnd {
 
   /// Before the others pass a barrier of the block; those of the cluster arrive behind it.
   __device__ void init() const {
-    if (ptx::elect_sync()) ptx::mbarrier_init_shared(mailbox_barrier(), 1);
+    if (ptx::elect_sync()) mailbox().init();
     slots_.init(32 * line_warps, 32);
+    ptx::fence_mbarrier_init();
   }
 
   /// Before `run`, and before weights are on their way: later these would wait behind them.
@@ -49,14 +52,12 @@ class LineEnd {
   /// The other block of a cluster has arrived.
   __device__ void run() {
     const ProductOutput& out = args_.output;
-    if (ptx::elect_sync()) ptx::mbarrier_arrive_expect_tx(mailbox_barrier(), 8 * line_rows);
+    if (ptx::elect_sync()) mailbox().expect(8 * line_rows);
     if (rank_ > 0 && share_.begin < share_.end && share_.stage > 0) {
       // The end of a row tile that the other block stores.
       bias_.at(tile_, line_);
       const float sum = add_up();
-      if (threadIdx.x % 32 < line_rows)
-        ptx::st_async_shared_cluster_v2_f32(ptx::mapa_shared_cluster(mailbox(), 0), sum, 0.0f,
-                                            ptx::mapa_shared_cluster(mailbox_barrier(), 0));
+      if (threadIdx.x % 32 < line_rows) mailbox().send(0, 8 * line_, sum, 0.0f);
       next_tile();
     }
     for (; tile_ < share_.end; next_tile()) {
@@ -65,8 +66,8 @@ class LineEnd {
       const ProductBias bias{bias_.at(tile_, line_), -0.0f};
       float sum = add_up();
       if (share_.end_stage(tile_, args_.stages) < args_.stages) {
-        ptx::mbarrier_wait_parity_cluster(mailbox_barrier(), 0);
-        sum = __fadd_rn(sum, __uint_as_float(ptx::ld_shared_b32(mailbox())));
+        mailbox().wait_acquire(0);
+        sum = __fadd_rn(sum, __uint_as_float(ptx::ld_shared_b32(mailbox().memory + 8 * line_)));
       }
       if (col < args_.n && threadIdx.x % 32 < line_rows)
         store_element(out.d, out.d_type, matrix_ * out.d_matrix + col,
@@ -75,9 +76,10 @@ class LineEnd {
   }
 
  private:
-  __device__ std::uint32_t mailbox() const { return base_ + args_.shared.mailbox + 8 * line_; }
-  __device__ std::uint32_t mailbox_barrier() const {
-    return base_ + args_.shared.barriers + 16 * (args_.depth + line_slots);
+  /// Of a row tile's sums, 8 bytes a row.
+  __device__ few_rows::Mailbox mailbox() const {
+    return {base_ + args_.shared.mailbox,
+            base_ + args_.shared.barriers + HandedRing::barrier_bytes * (args_.depth + line_slots)};
   }
 
   struct Globals {
@@ -104,7 +106,7 @@ class LineEnd {
     slots_.wait_full();
     float sum = 0.0f;
     std::uint32_t read = 0;
-    const std::uint32_t from = base_ + args_.shared.slots + slots_.at() * line_slot_bytes +
+    const std::uint32_t from = base_ + args_.shared.slots + slots_.offset<line_slot_bytes>() +
                                threadIdx.x % 32 / line_rows * (line_slot_bytes / 2) + line_ * 16;
 #pragma unroll
     for (int w = 0; w < line_warps / 2; ++w) {
@@ -123,7 +125,7 @@ class LineEnd {
   const LineShare share_;
   const std::uint32_t rank_;
   const int line_;
-  LineRing slots_;
+  HandedRing slots_;
   LineBias bias_;
   Globals globals_{}, next_globals_{};
   std::uint32_t tile_, matrix_, of_matrix_;

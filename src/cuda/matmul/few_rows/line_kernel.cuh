@@ -22,12 +22,14 @@
 #include "cuda/block/grid_order.cuh"
 #include "cuda/matmul/few_rows/line_copies.cuh"
 #include "cuda/matmul/few_rows/line_end.cuh"
-#include "cuda/matmul/few_rows/line_ring.cuh"
+#include "cuda/matmul/few_rows/ring.cuh"
 #include "cuda/matmul/few_rows/line_row.cuh"
 #include "cuda/matmul/few_rows/line_share.cuh"
 #include "cuda/matmul/few_rows/line_weights.cuh"
 
 namespace microscale::cuda {
+
+using few_rows::HandedRing;
 
 template <int Block, template <int> class By>
 class LineStream {
@@ -51,7 +53,7 @@ class LineStream {
         lane_(static_cast<int>(threadIdx.x & 31)),
         warp_(static_cast<int>(threadIdx.x >> 5)),
         ring_(base + args.shared.barriers, args.depth),
-        slots_(base + args.shared.barriers + 16 * args.depth, line_slots),
+        slots_(base + args.shared.barriers + HandedRing::barrier_bytes * args.depth, line_slots),
         share_(LineShare::of(args, rank_)),
         first_matrix_(matrix_of(share_.begin)),
         first_tile_(share_.begin - first_matrix_ * args.row_tiles) {}
@@ -117,7 +119,7 @@ class LineStream {
     float sums[2] = {}, found[2] = {};  // of the row tile, of the one before
     const auto put = [&] {
       slots_.wait_empty();
-      const std::uint32_t to = sums_at + slots_.at() * line_slot_bytes;
+      const std::uint32_t to = sums_at + slots_.offset<line_slot_bytes>();
       ptx::st_shared_f32(to, found[0]);
       ptx::st_shared_f32(to + 128, found[1]);
       slots_.arrive_full();
@@ -139,7 +141,7 @@ class LineStream {
         Weights weights[2];
 #pragma unroll
         for (int half = 0; half < 2; ++half) {
-          weights[half] = Weights::read(weights_at, ring_.at(), half);
+          weights[half] = Weights::read(weights_at, ring_.offset<line_stage_bytes(Block)>(), half);
           if (!is_column) continue;
           plus[half] = ptx::ld_shared_v4(from.units + half * half_units_bytes);
           minus[half] = ptx::ld_shared_v4(from.units + half * half_units_bytes + 128);
@@ -188,7 +190,7 @@ class LineStream {
   const LineStreamArgs& args_;
   const std::uint32_t base_, rank_;  // of the cluster
   const int lane_, warp_;
-  LineRing ring_, slots_;
+  HandedRing ring_, slots_;
   const LineShare share_;
   const std::uint32_t first_matrix_, first_tile_;
 };

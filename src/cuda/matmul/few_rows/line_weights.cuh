@@ -47,9 +47,9 @@ struct LineWeights {
       half = half_columns / Block * (tiled ? line_rows : 1);
     }
   };
-  __device__ static LineWeights read(const Place& place, std::uint32_t stage, int half) {
+  /// `from`: where the stage begins, from the first on; bytes.
+  __device__ static LineWeights read(const Place& place, std::uint32_t from, int half) {
     LineWeights w;
-    const std::uint32_t from = stage * line_stage_bytes(Block);
 #pragma unroll
     for (int i = 0; i < 2; ++i) {
       const std::uint32_t scales = place.scales[i] + from + half * place.half;

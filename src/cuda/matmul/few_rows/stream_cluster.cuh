@@ -9,8 +9,8 @@
 
 #include "cuda/matmul/args.hpp"
 #include "cuda/ptx/cluster.cuh"
-#include "cuda/ptx/mbarrier.cuh"
 #include "cuda/ptx/memory.cuh"
+#include "cuda/matmul/few_rows/mailbox.cuh"
 #include "cuda/matmul/few_rows/stream_plan.hpp"
 
 namespace microscale::cuda {
@@ -26,7 +26,7 @@ class StreamCluster {
   /// One thread, before a fence and a barrier of the block; then all call arrive().
   __device__ void init() const {
     for (int buffer = 0; buffer < 2; ++buffer) {
-      ptx::mbarrier_init_shared(barrier(buffer), 1);
+      mailbox(buffer).init();
       expect(buffer);
     }
   }
@@ -42,22 +42,21 @@ class StreamCluster {
   /// added up what was sent before: whoever has it from all sends to the same buffer again.
   __device__ void send(std::uint32_t i, float low, float high) const {
     const std::uint32_t to = i >> share_shift();
-    ptx::st_async_shared_cluster_v2_f32(
-        ptx::mapa_shared_cluster(place(rank_, i - (to << share_shift())), to), low, high,
-        ptx::mapa_shared_cluster(barrier(buffer_), to));
+    mailbox(buffer_).send(to, place(rank_, i - (to << share_shift())), low, high);
   }
   /// All threads, once for each time they sent: calls take(i, low, high) for this block's pairs,
   /// the blocks' sums in their order.
   template <class Take>
   __device__ void add_up(Take&& take) {
-    ptx::mbarrier_wait_parity(barrier(buffer_), parity_);
+    const few_rows::Mailbox box = mailbox(buffer_);
+    box.wait(parity_);
     if (threadIdx.x == 0) expect(buffer_);
     for (std::uint32_t i = threadIdx.x; i < 1u << share_shift(); i += stream_threads) {
       float low = 0.0f, high = 0.0f;
 #pragma unroll 1
       for (std::uint32_t block = 0; block < 1u << cut().cluster_shift; block += 2) {
-        const uint2 one = ptx::ld_shared_v2(place(block, i)),
-                    next = ptx::ld_shared_v2(place(block + 1, i));
+        const uint2 one = ptx::ld_shared_v2(box.memory + place(block, i)),
+                    next = ptx::ld_shared_v2(box.memory + place(block + 1, i));
         low = __fadd_rn(__fadd_rn(low, __uint_as_float(one.x)), __uint_as_float(next.x));
         high = __fadd_rn(__fadd_rn(high, __uint_as_float(one.y)), __uint_as_float(next.y));
       }
@@ -69,19 +68,18 @@ class StreamCluster {
 
  private:
   __device__ const StreamCut& cut() const { return args_.cut; }
-  __device__ std::uint32_t barrier(int buffer) const {
-    return base_ + args_.shared.barriers + 8 * (stream_warps * cut().depth + 1 + buffer);
+  __device__ few_rows::Mailbox mailbox(int buffer) const {
+    return {base_ + args_.shared.sums + 8 * count() * buffer,
+            base_ + args_.shared.barriers + 8 * (stream_warps * cut().depth + 1 + buffer)};
   }
-  __device__ void expect(int buffer) const {
-    ptx::mbarrier_arrive_expect_tx(barrier(buffer), 8 * count());
-  }
+  __device__ void expect(int buffer) const { mailbox(buffer).expect(8 * count()); }
   /// Of a block's share.
   __device__ int share_shift() const {
     return SumsShift + cut().rounds_shift + cut().groups_shift() - cut().cluster_shift;
   }
-  /// Of pair i of a share, from block `from`.
+  /// Where a mailbox has pair i of a share, from block `from`. Bytes.
   __device__ std::uint32_t place(std::uint32_t from, std::uint32_t i) const {
-    return base_ + args_.shared.sums + 8 * (count() * buffer_ + (from << share_shift()) + i);
+    return 8 * ((from << share_shift()) + i);
   }
 
   const MatmulStreamArgs& args_;

@@ -21,11 +21,14 @@
 #include "cuda/matmul/few_rows/stream_plan.hpp"
 #include "cuda/block/grid_order.cuh"
 #include "cuda/matmul/fallback/kernel.cuh"
+#include "cuda/matmul/few_rows/ring.cuh"
 #include "cuda/matmul/few_rows/stream_cluster.cuh"
 #include "cuda/matmul/few_rows/stream_parts.cuh"
 #include "cuda/matmul/few_rows/stream_units.cuh"
 
 namespace microscale::cuda {
+
+using few_rows::OwnRing;
 
 /// Kind: cuda/matmul/few_rows/stream_packed.cuh.
 template <class Kind>
@@ -54,8 +57,9 @@ class MatmulStream {
         warp_(threadIdx.x / 32),
         group_shift_(args.cut.groups_shift()),
         group_(warp_ >> args.cut.k_shift),
-        ring_(base + warp_ * args.cut.depth * shape.stage_bytes),
-        barriers_(base + args.shared.barriers + 8 * warp_ * args.cut.depth),
+        stages_(base + warp_ * args.cut.depth * shape.stage_bytes),
+        ring_(base + args.shared.barriers + OwnRing::barrier_bytes * warp_ * args.cut.depth,
+              args.cut.depth),
         blocks_(1u << args.cut.cluster_shift),
         rank_(ptx::mov_cluster_ctarank()),
         cluster_(args, base, rank_),
@@ -71,10 +75,7 @@ class MatmulStream {
 
   __device__ void run() {
     const bool grouped = args_.rows.expert_rows != nullptr;
-    if (ptx::elect_sync())  // several lanes would be a loop over them
-#pragma unroll 1
-      for (int i = 0; i < all_.cut.depth; ++i)
-        ptx::mbarrier_init_shared(barrier(i), Kind::arrivals);
+    ring_.init(Kind::arrivals);
     if (threadIdx.x == 0) {
       ptx::mbarrier_init_shared(units_barrier(), stream_warps);
       if (blocks_ > 1) cluster_.init();
@@ -99,7 +100,7 @@ class MatmulStream {
 #pragma unroll 1
     for (int until = early ? all_.cut.depth / 2 : 0, turn = 0;; ++turn) {
 #pragma unroll 1
-      for (; fed_ < until; ++fed_) feed(fed_);
+      for (; fed_ < until; ++fed_) feed(stage(fed_), ring_.full(fed_));
       if (turn > 0) break;
       __syncthreads();
       if (blocks_ > 1) cluster_.arrive();
@@ -132,11 +133,11 @@ class MatmulStream {
 
   // The ring.
 
-  __device__ std::uint32_t barrier(int stage) const { return barriers_ + 8 * stage; }
   __device__ std::uint32_t units_barrier() const {
-    return base_ + all_.shared.barriers + 8 * stream_warps * all_.cut.depth;
+    return base_ + all_.shared.barriers + OwnRing::barrier_bytes * stream_warps * all_.cut.depth;
   }
-  __device__ std::uint32_t stage(int stage) const { return ring_ + stage * shape.stage_bytes; }
+
+  __device__ std::uint32_t stage(int stage) const { return stages_ + stage * shape.stage_bytes; }
 
   __device__ void start_feed() {
     feed_segment_ = segment_at(begin_);
@@ -157,21 +158,17 @@ class MatmulStream {
     const std::uint32_t of = parts_.index_of(feed_tile_);
     kind_.aim(parts_.at(of).matrix, feed_tile_ - of * all_.row_tiles, block_first_ + first_);
   }
-  /// The next stage, if there is one left.
-  __device__ void feed(int to) {
+  /// Copies what comes next, if there is something left, to a stage and its barrier.
+  __device__ void feed(std::uint32_t to, std::uint32_t barrier) {
     if (feed_left_ == 0) return;
     const int chunks = feed_left_ < shape.stage_chunks ? feed_left_ : shape.stage_chunks;
-    kind_.copy(chunks, stage(to), barrier(to));
+    kind_.copy(chunks, to, barrier);
     feed_left_ -= chunks;
     if (feed_left_ != 0) return;
     feed_tile_ += 1u << group_shift_;
     if (feed_tile_ >= feed_segment_.end) return find_feed();
     kind_.advance(1u << group_shift_);
     feed_left_ = chunks_;
-  }
-
-  __device__ static void wait_for(std::uint32_t barrier, std::uint32_t parity) {
-    ptx::mbarrier_wait_parity(barrier, parity);
   }
 
   // Rows of a.
@@ -202,14 +199,14 @@ class MatmulStream {
     if (Kind::bf16 && all_.a.scales != nullptr) {
       nvfp4_units(all_.a, slice);
     } else if (copies_rows()) {
-      wait_for(units_barrier(), units_parity_);
+      ptx::mbarrier_wait_parity(units_barrier(), units_parity_);
       units_parity_ ^= 1;
       fill_up(CopiedRows{slice}, slice);
     } else {
       fill_up(ScatteredRows{all_.a, slice}, slice);
     }
     __syncthreads();
-    for (; fed_ < all_.cut.depth; ++fed_) feed(fed_);
+    for (; fed_ < all_.cut.depth; ++fed_) feed(stage(fed_), ring_.full(fed_));
   }
   // Products.
 
@@ -239,8 +236,8 @@ class MatmulStream {
     int chunk = 0;
 #pragma unroll 1
     while (chunk < chunks_) {
-      wait_for(barrier(stage_), parity_);
-      const std::uint32_t from = stage(stage_);
+      ring_.wait_full();
+      const std::uint32_t from = stages_ + ring_.offset<shape.stage_bytes>();
       const int left = chunks_ - chunk;
       const int count = left < shape.stage_chunks ? left : shape.stage_chunks;
       int i = 0;
@@ -253,11 +250,8 @@ class MatmulStream {
       for (; i < count; ++i) kind_.multiply(product, kind_.read(from, i, chunk + i));
       chunk += shape.stage_chunks;
       __syncwarp();
-      feed(stage_);
-      if (++stage_ == all_.cut.depth) {
-        stage_ = 0;
-        parity_ ^= 1;
-      }
+      feed(from, ring_.full());
+      ring_.next();
     }
   }
 
@@ -329,7 +323,8 @@ class MatmulStream {
   const MatmulRowsArgs& args_;
   const MatmulStreamArgs& all_;
   const std::uint32_t base_, lane_, warp_, group_shift_, group_;
-  const std::uint32_t ring_, barriers_;  // of this warp
+  const std::uint32_t stages_;  // of this warp
+  OwnRing ring_;
   const std::uint32_t blocks_, rank_;
   StreamCluster<shape.sums_shift> cluster_;
   StreamParts parts_;
@@ -343,8 +338,6 @@ class MatmulStream {
   int fed_ = 0;        // stages that have been filled at the start
   std::uint32_t units_parity_ = 0;
   Segment sent_{};  // whose sums have been sent last
-  int stage_ = 0;
-  std::uint32_t parity_ = 0;
 };
 
 }  // namespace microscale::cuda
