@@ -9,7 +9,6 @@
 #include <tuple>
 
 #include "cuda/device/kernel_images.hpp"
-#include "cuda/matmul/fallback/launch.hpp"
 #include "support/wide_products.hpp"
 
 namespace microscale::emulator {
@@ -28,7 +27,6 @@ std::vector<std::uint8_t> tiled_weight_scales(const Product& p) {
   return tiled_scales({.a = p.b, .b = p.b, .m = p.n(), .matrices = p.matrices});
 }
 
-/// By the library's own way from few rows to these kernels. There is no workspace: others need one.
 Computed computed_lines(const Product& p, bool tiled_b = false) {
   Buffers memory;
   MatmulInput a;
@@ -60,12 +58,14 @@ Computed computed_lines(const Product& p, bool tiled_b = false) {
   MatmulCall call{.a = a, .b = b, .d = unused};
   call.matrices = p.matrices;
   call.constant_weights = p.constant;
-  const cuda::ProductRows rows = rows_of(p, memory);
-  const auto plan = cuda::line_plan(device(), call, rows);
+  cuda::Product product = cuda::product_of(call);
+  product.grouped = p.experts();
+  product.rows = rows_of(p, memory);
+  product.output = output_of(p, memory, d);
+  const auto plan = cuda::line_plan(cuda::DeviceFacts(device()), product);
   if (!plan) throw std::runtime_error("not streamed");
-  const cuda::ProductOutput output = output_of(p, memory, d);
-  cuda::matmul_rows(device(), call, rows, output, nullptr, nullptr);
-  device().copy_to_host(d.bytes.data(), output.d, static_cast<std::int64_t>(d.bytes.size()),
+  cuda::line_stream(device(), *plan, product, nullptr);
+  device().copy_to_host(d.bytes.data(), product.output.d, static_cast<std::int64_t>(d.bytes.size()),
                         nullptr);
   return {std::move(d), *plan};
 }

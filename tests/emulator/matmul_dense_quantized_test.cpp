@@ -40,7 +40,7 @@ std::vector<std::uint8_t> from_device(const void* data, std::size_t bytes) {
              codes = static_cast<std::size_t>(shape.code_bytes()),
              scales = static_cast<std::size_t>(shape.scale_bytes());
   Buffers memory;
-  cuda::WideCall call = operands_of(p, memory);
+  cuda::Product call = operands_of(p, memory);
   call.output = output_of(p, memory, Matrix(DType::f32, 0, 0));
   call.output.d_type = static_cast<std::int32_t>(DType::f32);
   const QuantizedOutput out{
@@ -52,10 +52,9 @@ std::vector<std::uint8_t> from_device(const void* data, std::size_t bytes) {
                 matrices * codes},
       .scales = {memory.put(std::vector<std::uint8_t>(matrices * scales, untouched)),
                  matrices * scales}};
-  if (!cuda::dense_quantizes(call, out)) return ::testing::AssertionFailure() << "is not taken";
   call.quantized = &out;
-  call.workspace = dense_workspace(call, memory);
-  cuda::matmul_dense(device(), "matmul", call, nullptr);
+  if (!cuda::expanded::quantizes(call)) return ::testing::AssertionFailure() << "is not taken";
+  run_expanded(call, memory);
   const auto got_codes = from_device(out.codes.data(), out.codes.size()),
              got_scales = from_device(out.scales.data(), out.scales.size());
 

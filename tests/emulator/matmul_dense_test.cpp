@@ -234,11 +234,10 @@ TEST_F(MatmulDense, gives_the_same_bytes_in_any_order_of_warps_and_copies) {
                              .d_type = DType::bf16});
 }
 
-// matmul_wide comes here by itself.
-TEST_F(MatmulDense, is_what_a_product_of_very_many_rows_gets) {
-  Product p{.a = dense(DType::bf16, cuda::dense_least_rows, 64),
+TEST_F(MatmulDense, makes_the_bytes_of_weights_decoded_in_registers) {
+  Product p{.a = dense(DType::bf16, cuda::expanded::least_rows, 64),
             .b = blocks(Format::mxfp4, 16, 64),
-            .m = cuda::dense_least_rows};
+            .m = cuda::expanded::least_rows};
   const Matrix d = computed(p);
   EXPECT_TRUE(near_exact(p, d));
   p.dense = true;

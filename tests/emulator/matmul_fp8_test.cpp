@@ -176,16 +176,14 @@ TEST_F(MatmulFp8, forgets_what_did_not_fit) {
     Product own = p;
     own.a.blocks->scales()[5] = static_cast<std::uint8_t>(low);
     Buffers memory;
-    cuda::WideCall call = operands_of(own, memory);
+    cuda::Product call = operands_of(own, memory);
     Matrix d = untouched_rows(own);
     call.output = output_of(own, memory, d);
-    call.workspace = dense_workspace(call, memory);
-    cuda::matmul_dense(device(), "matmul", call, nullptr);
+    const std::uint8_t* workspace = run_expanded(call, memory);
+    const std::int64_t bytes =
+        cuda::expanded::plan_of(device().info(), call, false).workspace_bytes;
     std::uint32_t words[3];  // Fp8Misfit's: 64 bits, and the verdict
-    device().copy_to_host(
-        words,
-        static_cast<const std::uint8_t*>(call.workspace) + cuda::dense_workspace_bytes(call) - 256,
-        sizeof words, nullptr);
+    device().copy_to_host(words, workspace + bytes - 256, sizeof words, nullptr);
     EXPECT_EQ(words[2], low == 100 ? 1u : 0u);
     EXPECT_EQ(words[0] | words[1], 0u);
   }

@@ -10,28 +10,39 @@
 namespace microscale::emulator {
 namespace {
 
+std::size_t workspace_bytes(const Product& p) {
+  cuda::Product shape;
+  shape.a.format = p.a.blocks->shape().format;
+  shape.b.format = p.b.blocks->shape().format;
+  shape.n = p.n(), shape.k = p.k();
+  shape.grouped = p.experts();
+  shape.rows = {p.rows(), p.matrices, nullptr, 0};
+  return static_cast<std::size_t>(cuda::fallback::plan_of(shape).workspace_bytes);
+}
+
 Matrix by_rows(const Product& p) {
   Buffers memory;
   BlockTensorView a = p.a.blocks->view(), b = p.b.blocks->view();
   const std::vector<std::uint8_t> tiled = p.tiled ? tiled_scales(p) : std::vector<std::uint8_t>{};
   if (p.tiled) a.shape.layout = Layout::tiled_128x4, a.scales = tiled;
   b.shape.rows = p.n();
-  MatmulInput input = a;
-  MatmulWeights weights = b;
-  const MatmulOutput unused = MutableTensorView{};
-  const MatmulCall call{.a = input, .b = weights, .d = unused};
   Matrix d = untouched_rows(p);
   const cuda::ProductOutput output = output_of(p, memory, d);
   const cuda::ProductRows rows = rows_of(p, memory);
-  auto* const workspace = static_cast<std::uint8_t*>(
-      memory.raw(static_cast<std::size_t>(cuda::matmul_rows_workspace(call, p.rows()))));
+  auto* const workspace = static_cast<std::uint8_t*>(memory.raw(workspace_bytes(p)));
   for (BlockTensorView* view : {&b, &a}) {  // last the scales of a: nothing is behind them
     view->codes = {memory.put(view->codes), view->codes.size()};
     view->scales = {memory.put(view->scales), view->scales.size()};
   }
-  input = a;
-  weights = b;
-  cuda::matmul_rows(device(), call, rows, output, workspace, nullptr);
+  const MatmulInput input = a;
+  const MatmulWeights weights = b;
+  const MatmulOutput unused = MutableTensorView{};
+  cuda::Product product = cuda::product_of({.a = input, .b = weights, .d = unused});
+  product.grouped = p.experts();
+  product.rows = rows;
+  product.output = output;
+  const cuda::fallback::Plan plan = cuda::fallback::plan_of(product);
+  cuda::fallback::run(device(), plan, product, workspace, nullptr);
   device().copy_to_host(d.bytes.data(), output.d, static_cast<std::int64_t>(d.bytes.size()),
                         nullptr);
   return d;

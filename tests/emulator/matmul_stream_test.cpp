@@ -7,7 +7,6 @@
 #include <limits>
 
 #include "cuda/device/kernel_images.hpp"
-#include "cuda/matmul/fallback/launch.hpp"
 #include "support/masked_products.hpp"
 
 namespace microscale::emulator {
@@ -21,7 +20,6 @@ struct Streamed {
   cuda::StreamPlan plan;
 };
 
-/// By the library's own way from few rows to these kernels. There is no workspace: others need one.
 Streamed streamed(const Product& p) {
   Buffers memory;
   MatmulInput a;
@@ -52,13 +50,14 @@ Streamed streamed(const Product& p) {
   MatmulCall call{.a = a, .b = b, .d = unused};
   call.gated = p.up.has_value();
   call.constant_weights = p.constant;
-  const cuda::ProductRows rows = rows_of(p, memory);
-  const cuda::ProductOutput output = output_of(p, memory, d);
-  const std::int64_t each = p.experts() ? (p.rows() + p.matrices - 1) / p.matrices : p.m;
-  const auto plan = cuda::stream_plan(device(), call, rows, each);
+  cuda::Product product = cuda::product_of(call);
+  product.grouped = p.experts();
+  product.rows = rows_of(p, memory);
+  product.output = output_of(p, memory, d);
+  const auto plan = cuda::stream_plan(cuda::DeviceFacts(device()), product);
   if (!plan) throw std::runtime_error("not streamed");
-  cuda::matmul_rows(device(), call, rows, output, nullptr, nullptr);
-  device().copy_to_host(d.bytes.data(), output.d, static_cast<std::int64_t>(d.bytes.size()),
+  cuda::matmul_stream(device(), *plan, product, nullptr);
+  device().copy_to_host(d.bytes.data(), product.output.d, static_cast<std::int64_t>(d.bytes.size()),
                         nullptr);
   return {std::move(d), *plan};
 }

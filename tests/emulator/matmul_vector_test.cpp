@@ -32,7 +32,9 @@ class VectorProducts : public ::testing::TestWithParam<int> {
     return *made;
   }
   static Matrix run(const ProductCase& c) {
-    return test::run_block_scaled(device(), c, cuda::vector_product);
+    return test::run_block_scaled(device(), c, [](cuda::Device& gpu, const cuda::Product& product) {
+      cuda::vector_rows::run(gpu, cuda::vector_rows::plan_of(product), product, nullptr);
+    });
   }
 };
 INSTANTIATE_TEST_SUITE_P(Architectures, VectorProducts, ::testing::Values(10, 12),
@@ -119,7 +121,7 @@ void expect_in_order(const Matrix& d, const ProductCase& c) {
 
 TEST_P(VectorProducts, are_the_sums_in_order_for_every_kernel) {
   for (const std::int64_t k : {2048, 7168, 16384, 64, 4160}) {
-    SCOPED_TRACE(cuda::vector_kernel(k));
+    SCOPED_TRACE(cuda::vector_rows::kernel_of(k));
     const ProductCase c = random_case(40, k);
     expect_in_order(run(c), c);
   }

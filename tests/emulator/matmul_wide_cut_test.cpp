@@ -111,16 +111,12 @@ TEST_F(MatmulWideCut, forgets_whose_sums_were_there) {
       .a = dense(DType::bf16, 20, 1984), .b = blocks(Format::mxfp4, 390, 1984), .m = 20};
   const cuda::WidePlan plan = cuda::wide_plan(390, 1984, false, 20, 1, false, 544, false, 7);
   Buffers memory;
-  cuda::WideCall call = operands_of(p, memory);
+  cuda::Product call = operands_of(p, memory);
   Matrix d = untouched_rows(p);
   call.output = output_of(p, memory, d);
-  const std::int64_t bytes = cuda::wide_workspace_bytes(device().info(), call);
-  call.workspace = memory.put(std::vector<std::uint8_t>(static_cast<std::size_t>(bytes), 0xFF));
-  cuda::matmul_wide(device(), "matmul", call, nullptr);
+  const std::uint8_t* workspace = run_in_registers(call, memory);
   std::vector<std::uint64_t> flags(static_cast<std::size_t>(plan.flag_bytes() / 8));
-  device().copy_to_host(flags.data(),
-                        static_cast<const std::uint8_t*>(call.workspace) + plan.sums_bytes(),
-                        plan.flag_bytes(), nullptr);
+  device().copy_to_host(flags.data(), workspace + plan.sums_bytes(), plan.flag_bytes(), nullptr);
   std::size_t used = 0;
   for (std::uint32_t tile = 0; tile < plan.cut.tiles; ++tile)
     used += plan.cut.last_block(tile) - plan.cut.first_block(tile);

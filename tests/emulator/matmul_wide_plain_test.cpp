@@ -228,18 +228,16 @@ TEST_F(MatmulWidePlain, is_exact_at_the_ends_of_the_scales_and_passes_nan_on) {
 // The whole way: a product whose weights were not packed needs no room for packed ones.
 TEST_F(MatmulWidePlain, is_taken_where_k_is_a_multiple_of_64) {
   for (const std::int64_t k : {128, 160}) {
-    cuda::WideCall call;
-    call.a = {.format = Format::nvfp4, .data = nullptr};
-    call.b_format = Format::nvfp4;
-    call.b_is_plain = true;
+    cuda::Product call;
+    call.a.format = call.b.format = Format::nvfp4;
     call.n = 64, call.k = k;
     call.rows = {32, 1, nullptr, 0};
-    EXPECT_EQ(cuda::wide_takes_plain(call), k == 128);
+    EXPECT_EQ(cuda::in_registers::takes_unpacked(call), k == 128);
     call.a.format = Format::mxfp4;
-    EXPECT_FALSE(cuda::wide_takes_plain(call));
+    EXPECT_FALSE(cuda::in_registers::takes_unpacked(call));
     call.a.format = Format::nvfp4;
-    call.plain.scales = reinterpret_cast<const std::uint8_t*>(2);
-    EXPECT_FALSE(cuda::wide_takes_plain(call)) << "scales at an even address";
+    call.b.scales = reinterpret_cast<const std::uint8_t*>(2);
+    EXPECT_FALSE(cuda::in_registers::takes_unpacked(call)) << "scales at an even address";
   }
 }
 

@@ -3,7 +3,7 @@
 #include <gtest/gtest.h>
 
 #include "cuda/device/kernel_images.hpp"
-#include "cuda/matmul/in_registers/launch.hpp"
+#include "cuda/matmul/prepare.hpp"
 #include "formats/e8m0.hpp"
 #include "formats/elements.hpp"
 #include "formats/half.hpp"
@@ -61,7 +61,7 @@ class PrepareTiles : public ::testing::Test {
       }
     }
     Buffers memory;
-    cuda::WideCall call;
+    cuda::Product call;
     call.a = {.format = w.format,
               .data = memory.put(codes),
               .stride = row_bytes,
@@ -71,11 +71,10 @@ class PrepareTiles : public ::testing::Test {
     call.rows = {.m = w.m, .matrices = w.matrices, .expert_rows = nullptr, .wide_numbers = 0};
     std::vector<std::uint16_t> tiles(
         static_cast<std::size_t>(token_tiles::bytes(w.m, w.matrices, false, w.k) / 2), 0xABCD);
-    call.workspace = memory.put(tiles);
-    cuda::prepare_wide(device(), "prepare", w.format, cuda::prepare_wide_args(call, w.f16),
-                       nullptr);
-    device().copy_to_host(tiles.data(), call.workspace, static_cast<std::int64_t>(2 * tiles.size()),
-                          nullptr);
+    auto* const made = memory.put(tiles);
+    cuda::prepare_tiles(device(), "prepare", w.format, cuda::prepare_tiles_args(call, w.f16, made),
+                        nullptr);
+    device().copy_to_host(tiles.data(), made, static_cast<std::int64_t>(2 * tiles.size()), nullptr);
 
     const std::int64_t groups = token_tiles::groups(w.m), chunks = token_tiles::chunks(w.k);
     int wrong = 0;

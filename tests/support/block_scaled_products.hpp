@@ -108,12 +108,17 @@ class DeviceBytes {
   void* at_;
 };
 
-using BlockScaledOperation = void(cuda::Device&, const cuda::BlockScaledProduct&, const char*,
-                                  cuda::Stream);
+using BlockScaledOperation = void (*)(cuda::Device&, const cuda::Product&);
+
+/// By the kernels that take codes and scales as they are.
+inline void run_block_scaled_kernels(cuda::Device& device, const cuda::Product& product) {
+  if (product.empty()) return;
+  cuda::block_scaled::run(device, cuda::block_scaled::plan_of(product), product, nullptr);
+}
 
 /// d, rows of a x n, as the device makes it.
 inline Matrix run_block_scaled(cuda::Device& device, const ProductCase& c,
-                               BlockScaledOperation operation = cuda::block_scaled_product) {
+                               BlockScaledOperation operation = run_block_scaled_kernels) {
   Parts a_parts;
   for (std::int64_t i = 0; i < c.count(); ++i)
     a_parts.push_back(!c.counts.empty() ? c.capacity
@@ -137,10 +142,19 @@ inline Matrix run_block_scaled(cuda::Device& device, const ProductCase& c,
       d(device, wide.bytes),
       globals(device, std::vector<float>{c.a.global_scale, c.b.global_scale, c.up.global_scale});
 
-  cuda::BlockScaledProduct product;
-  product.a = {c.a.shape().format, c.a_layout, a.as(), a_scales.as()};
-  product.b = {c.b.shape().format, c.b_layout, b.as(), b_scales.as()};
-  product.up = {c.b.shape().format, c.up_layout.value_or(c.b_layout), up.as(), up_scales.as()};
+  const auto operand = [](const BlockTensor& blocks, Layout layout, const DeviceBytes& codes,
+                          const DeviceBytes& scales) {
+    return cuda::ProductOperand{.format = blocks.shape().format,
+                                .data = codes.as(),
+                                .stride = blocks.shape().code_bytes_per_line(),
+                                .scales = scales.as(),
+                                .layout = layout};
+  };
+  cuda::Product product;
+  product.a = operand(c.a, c.a_layout, a, a_scales);
+  product.b = operand(c.b, c.b_layout, b, b_scales);
+  if (c.gated()) product.up = operand(c.up, c.up_layout.value_or(c.b_layout), up, up_scales);
+  product.grouped = c.grouped();
   product.n = c.n;
   product.k = c.k();
   product.rows = {c.grouped() ? c.rows() : c.rows() / c.matrices, c.count(),
@@ -163,7 +177,7 @@ inline Matrix run_block_scaled(cuda::Device& device, const ProductCase& c,
   product.output.alpha = c.alpha;
   product.output.gated = c.gated();
   product.output.gelu = c.gelu;
-  operation(device, product, "matmul", nullptr);
+  operation(device, product);
   device.copy_to_host(wide.bytes.data(), d.as(), static_cast<std::int64_t>(wide.bytes.size()),
                       nullptr);
   if (stride == c.n) return wide;

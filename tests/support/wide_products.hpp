@@ -1,9 +1,9 @@
 // A product on the emulated Hopper GPU, whatever takes part in it, and its exact result with the
 // bound that a kernel must keep.
 //
-// Of kernels for many rows the bound is cuda::wide_roundings(k) roundings of 2^-24 of the sum of
-// magnitudes: an instruction aligns 16 products and the sum so far to the largest of the 17 and
-// cuts each below 2^-25 of it, then the result toward zero.
+// Of kernels for many rows the bound is cuda::in_registers::roundings(k) roundings of 2^-24 of the
+// sum of magnitudes: an instruction aligns 16 products and the sum so far to the largest of the 17
+// and cuts each below 2^-25 of it, then the result toward zero.
 #pragma once
 
 #include <gtest/gtest.h>
@@ -188,14 +188,13 @@ inline cuda::ProductOutput output_of(const Product& p, Buffers& memory, const Ma
   return out;
 }
 
-/// Everything but the output and the workspace.
-inline cuda::WideCall operands_of(const Product& p, Buffers& memory) {
-  cuda::WideCall call;
+/// Everything but the output.
+inline cuda::Product operands_of(const Product& p, Buffers& memory) {
+  cuda::Product call;
   if (p.a.dense) {
     std::vector<std::uint8_t> bytes(p.unaligned ? 2 : 0);
     bytes.insert(bytes.end(), p.a.dense->bytes.begin(), p.a.dense->bytes.end());
-    call.a = {
-        .format = {}, .type = p.a.dense->dtype, .data = memory.put(bytes) + (p.unaligned ? 2 : 0)};
+    call.a = {.type = p.a.dense->dtype, .data = memory.put(bytes) + (p.unaligned ? 2 : 0)};
     call.a.stride = 2 * p.k();
   } else {
     const BlockTensor& a = *p.a.blocks;
@@ -204,53 +203,66 @@ inline cuda::WideCall operands_of(const Product& p, Buffers& memory) {
     call.a.scales = p.tiled ? memory.put(tiled_scales(p)) : memory.put(a.scales());
     call.a.layout = p.tiled ? Layout::tiled_128x4 : Layout::row_major;
   }
-  call.b_format = p.b.blocks->shape().format;
   if (p.plain) {
     const auto plain = [&](const BlockTensor& b) {
-      if (!p.plain_tiled)
-        return cuda::PlainWeights{memory.put(b.codes()), memory.put(b.scales()), Layout::row_major};
       const Product rows{.a = Side(b), .b = p.b, .m = p.n(), .matrices = p.matrices};
-      return cuda::PlainWeights{memory.put(b.codes()), memory.put(tiled_scales(rows)),
-                                Layout::tiled_128x4};
+      return cuda::ProductOperand{
+          .format = b.shape().format,
+          .data = memory.put(b.codes()),
+          .stride = b.shape().code_bytes_per_line(),
+          .scales = p.plain_tiled ? memory.put(tiled_scales(rows)) : memory.put(b.scales()),
+          .layout = p.plain_tiled ? Layout::tiled_128x4 : Layout::row_major};
     };
-    call.b_is_plain = true;
-    call.plain = plain(*p.b.blocks);
-    if (p.up) call.plain_up = plain(*p.up->blocks);
+    call.b = plain(*p.b.blocks);
+    if (p.up) call.up = plain(*p.up->blocks);
+    call.constant_weights = p.constant;
   } else {
-    call.b_is_constant = p.constant;
-    call.b =
-        memory.put(test::packed_tiles(*p.b.blocks, p.matrices, p.up ? &*p.up->blocks : nullptr));
+    call.constant_weights = p.constant;
+    call.b = {.format = p.b.blocks->shape().format,
+              .data = memory.put(
+                  test::packed_tiles(*p.b.blocks, p.matrices, p.up ? &*p.up->blocks : nullptr)),
+              .packed = true};
   }
   call.n = p.n(), call.k = p.k();
-  call.fp8 = p.fp8;
+  call.fast_accumulation = p.fp8;
+  call.grouped = p.experts();
   call.rows = rows_of(p, memory);
-  EXPECT_TRUE(cuda::wide_takes(device().info(), call.a, call.b_format));
+  EXPECT_TRUE(cuda::in_registers::takes(device().info(), call));
   return call;
 }
 
-/// Of matmul_dense. With fp8 the words behind all else may hold anything.
-inline void* dense_workspace(const cuda::WideCall& call, Buffers& memory) {
-  const std::int64_t bytes = cuda::dense_workspace_bytes(call);
-  void* const workspace = memory.raw(static_cast<std::size_t>(bytes));
-  if (call.fp8) device().set_bytes(static_cast<char*>(workspace) + bytes - 256, 0xFF, 256, nullptr);
+/// By the kernels of expanded weights; the workspace that they had. With FP8 the words behind all
+/// else may hold anything.
+inline std::uint8_t* run_expanded(const cuda::Product& call, Buffers& memory) {
+  const cuda::expanded::Plan plan =
+      cuda::expanded::plan_of(device().info(), call, call.quantized != nullptr);
+  auto* const workspace =
+      static_cast<std::uint8_t*>(memory.raw(static_cast<std::size_t>(plan.workspace_bytes)));
+  if (plan.fp8) device().set_bytes(workspace + plan.workspace_bytes - 256, 0xFF, 256, nullptr);
+  cuda::expanded::run(device(), plan, call, workspace, nullptr);
+  return workspace;
+}
+
+/// By the kernels that decode in registers; the workspace that they had: flags may hold anything;
+/// sums that no block has put would be NaN.
+inline std::uint8_t* run_in_registers(const cuda::Product& call, Buffers& memory) {
+  const cuda::in_registers::Plan plan = cuda::in_registers::plan_of(device().info(), call);
+  std::uint8_t* const workspace =
+      memory.put(std::vector<std::uint8_t>(static_cast<std::size_t>(plan.workspace_bytes), 0xFF));
+  cuda::in_registers::run(device(), plan, call, workspace, nullptr);
   return workspace;
 }
 
 /// d, all rows; what no kernel wrote is `untouched`.
 inline Matrix computed(const Product& p) {
   Buffers memory;
-  cuda::WideCall call = operands_of(p, memory);
+  cuda::Product call = operands_of(p, memory);
   Matrix d = untouched_rows(p);
   call.output = output_of(p, memory, d);
   if (p.dense)
-    call.workspace = dense_workspace(call, memory);
-  else  // flags may hold anything; sums that nobody has put would be NaN
-    call.workspace = memory.put(std::vector<std::uint8_t>(
-        static_cast<std::size_t>(cuda::wide_workspace_bytes(device().info(), call)), 0xFF));
-  if (p.dense)
-    cuda::matmul_dense(device(), "matmul", call, nullptr);
+    run_expanded(call, memory);
   else
-    cuda::matmul_wide(device(), "matmul", call, nullptr);
+    run_in_registers(call, memory);
   device().copy_to_host(d.bytes.data(), call.output.d, static_cast<std::int64_t>(d.bytes.size()),
                         nullptr);
   return d;
@@ -274,10 +286,10 @@ inline Sum sum_of(const Product& p, const Side& b, std::int64_t matrix, std::int
   }
   const double factor = p.alpha * global(p.a_globals) * global(b_globals);
   const double value = sum * factor + (bias ? bias->at(matrix, col) : 0);
-  const double roundings =
-      p.roundings > 0
-          ? p.roundings
-          : static_cast<double>(p.fp8 ? cuda::fp8_roundings(p.k()) : cuda::wide_roundings(p.k()));
+  const double roundings = p.roundings > 0
+                               ? p.roundings
+                               : static_cast<double>(p.fp8 ? cuda::expanded::fp8_roundings(p.k())
+                                                           : cuda::in_registers::roundings(p.k()));
   return {value, roundings * 0x1p-24 * magnitude * std::fabs(factor) * 1.001 +
                      4 * 0x1p-24 * (std::fabs(sum * factor) + std::fabs(value)) + 0x1p-140};
 }

@@ -87,5 +87,15 @@ TEST(BenchMatmul, means_only_a_task_that_is_complete) {
   for (const Json& row : table["cases"]) EXPECT_FALSE(row.contains("geometric_mean")) << row;
 }
 
+TEST(BenchMatmul, prints_plans_without_a_gpu) {
+  const Outcome text = microscale({"bench", "matmul", "--plan"});
+  EXPECT_EQ(text.code, 0) << text.err;
+  EXPECT_NE(text.out.find("rtx5090, 170 multiprocessors"), std::string::npos) << text.out;
+  const Json document = Json::parse(microscale({"bench", "matmul", "--plan", "--json"}).out);
+  ASSERT_EQ(document["gpus"].size(), 3u);
+  for (const Json& gpu : document["gpus"])
+    for (const Json& plan : gpu["plans"]) EXPECT_LE(plan["first_m"], plan["last_m"]) << plan;
+}
+
 }  // namespace
 }  // namespace microscale::testing

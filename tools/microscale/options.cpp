@@ -144,6 +144,10 @@ void add_bench(CLI::App& app, Words& words) {
   bench.add_flag(
       "--tasks", given.tasks,
       "matmul: the four NVFP4 tasks of \"Twelve Attempts at an FP4 Kernel\", all shapes");
+  bench.add_flag(
+      "--plan", given.plan,
+      "matmul: which kernels a GPU multiplies with, for described GPUs (none is needed); "
+      "nothing is timed");
   add(bench, "--runs", given.runs, "N", "On the CPU: runs of a case; the median counts [7]");
   add(bench, "--size", given.size, "SIZE", "quantize, CPU: dense data of a case [1GiB]");
   add(bench, "--rotate-mib", given.rotate_mib, "N",

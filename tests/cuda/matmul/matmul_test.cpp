@@ -4,6 +4,7 @@
 #include <gtest/gtest.h>
 
 #include <memory>
+#include <utility>
 
 #include "cuda/quantize/args.hpp"
 #include "cuda/matmul/args.hpp"
@@ -121,57 +122,55 @@ TEST_F(CudaMatmul, takes_what_the_quantizer_writes) {
   EXPECT_EQ(device.launches[1].name, "matmul_stream_nvfp4_bf16_8");  // of decoded a, too
 }
 
-// Of very many rows the product's kernel quantizes, and no FP32 d is made.
-TEST_F(CudaMatmul, needs_no_room_for_fp32_where_the_product_quantizes) {
-  a_view.rows = d_view.rows = 2048, a_view.cols = a_view.row_stride = 8192;
-  weights.shape = {8192, 8192, Format::nvfp4};
-  d_view.cols = d_view.row_stride = 8192;
-  const MatmulInput input(a_view);
-  const MatmulWeights b_weights(weights);
-  QuantizedOutput out{.format = Format::nvfp4};
-  out.device_global_scale = weights.device_global_scale;
-  const auto bytes = [&](const MatmulOutput& output) {
-    return matmul_workspace_bytes(device, MatmulCall{.a = input, .b = b_weights, .d = output});
-  };
-  const std::int64_t dense = bytes(d_view), sums = std::int64_t{2048} * 8192 * 4;
-  out.numerics.scale_rule = ScaleRule::nearest;
-  EXPECT_EQ(bytes(out), dense);
-  out.numerics.scale_rule = ScaleRule::search;
-  EXPECT_EQ(bytes(out), dense + sums);
-}
-
-// Where nothing is streamed: rows are prepared, a thread block for each and for its parts of 1024.
-TEST_F(CudaMatmul, packed_weights_with_scaled_rows_are_two_kernels) {
-  if (kernel_images().empty()) GTEST_SKIP() << "built without nvcc";
-  const BlockShape shape{48, 2112, Format::nvfp4}, rows{5, 2112, Format::mxfp8_e4m3};
-  packed.emplace();
-  packed->shape = shape;
-  packed->on_cpu = false;
-  packed->bytes = {b->bytes, static_cast<std::size_t>(cuda::packed_weights_bytes(shape, 1, false))};
-  blocks.emplace();
-  blocks->shape = rows;
-  blocks->codes = {a->bytes, static_cast<std::size_t>(rows.code_bytes())};
-  blocks->scales = {a->bytes + 32768, static_cast<std::size_t>(rows.scale_bytes())};
-  call();
-  ASSERT_EQ(device.launches.size(), 2u);
-  EXPECT_EQ(device.launches[0].name, "matmul_prepare_rows_mxfp8_e4m3");
-  EXPECT_EQ(device.launches[0].call.grid.x, 5u);
-  EXPECT_EQ(device.launches[0].call.grid.y, 3u);
-  EXPECT_EQ(device.launches[1].name, "matmul_rows_nvfp4_packed_scaled_8");
-  EXPECT_EQ(device.launches[1].call.cluster, 1);
-}
-
-TEST_F(CudaMatmul, more_rows_take_them_sixteen_at_a_time) {
-  if (kernel_images().empty()) GTEST_SKIP() << "built without nvcc";
-  a_view.rows = d_view.rows = 9;
-  call();
-  EXPECT_EQ(device.launches.back().name, "matmul_rows_nvfp4_plain_unit_16");
-}
-
 TEST_F(CudaMatmul, nothing_to_do_launches_nothing) {
   a_view.rows = d_view.rows = 0;
   call();
   EXPECT_TRUE(device.launches.empty());
+}
+
+TEST_F(CudaMatmul, by_a_plan_that_was_kept_launches_the_same) {
+  if (kernel_images().empty()) GTEST_SKIP() << "built without nvcc";
+  const MatmulInput input(a_view);
+  const MatmulWeights b_weights(weights);
+  const MatmulOutput output(d_view);
+  const MatmulCall made{.a = input, .b = b_weights, .d = output};
+  const Plan plan = plan_matmul(DeviceFacts(device), made);
+  call();
+  const auto eager = std::exchange(device.launches, {});
+  const auto bytes = static_cast<std::size_t>(plan.workspace_bytes());
+  run_matmul(device, plan, made, {work->bytes, bytes}, nullptr);
+  ASSERT_EQ(device.launches.size(), eager.size());
+  for (std::size_t i = 0; i < eager.size(); ++i) {
+    EXPECT_EQ(device.launches[i].name, eager[i].name);
+    EXPECT_EQ(device.launches[i].args, eager[i].args);
+  }
+  expect_error(ErrorCode::invalid_argument, "the workspace has", [&] {
+    run_matmul(device, plan, made, {work->bytes, bytes - 1}, nullptr);
+  });
+}
+
+// Of NVFP4 rows on Blackwell, whose kernel reads 32 bytes at once.
+TEST_F(CudaMatmul, by_a_kept_plan_refuses_codes_that_lie_otherwise) {
+  if (kernel_images().empty()) GTEST_SKIP() << "built without nvcc";
+  test::FakeDevice blackwell{12, 0};
+  const BlockShape shape{1, 192, Format::nvfp4};
+  BlockTensorView row = weights;
+  row.shape = shape;
+  row.codes = {a->bytes, static_cast<std::size_t>(shape.code_bytes())};
+  row.scales = {a->bytes + 32768, static_cast<std::size_t>(shape.scale_bytes())};
+  d_view.rows = 1;
+  MatmulInput input(row);
+  const MatmulWeights b_weights(weights);
+  const MatmulOutput output(d_view);
+  const MatmulCall made{.a = input, .b = b_weights, .d = output};
+  const Plan plan = plan_matmul(DeviceFacts(blackwell), made);
+  const std::span<std::uint8_t> workspace{work->bytes,
+                                          static_cast<std::size_t>(plan.workspace_bytes())};
+  run_matmul(blackwell, plan, made, workspace, nullptr);
+  row.codes = {a->bytes + 16, row.codes.size()};
+  input = row;
+  expect_error(ErrorCode::invalid_argument, "multiples of 32 bytes",
+               [&] { run_matmul(blackwell, plan, made, workspace, nullptr); });
 }
 
 TEST_F(CudaMatmul, refuses_what_it_does_not_offer) {

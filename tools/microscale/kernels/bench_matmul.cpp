@@ -3,6 +3,8 @@
 
 #include "bench_operations.hpp"
 #include "cpu_matmul.hpp"
+#include "cuda/device/facts.hpp"
+#include "cuda/matmul/plan_table.hpp"
 #include "gpu_matmul.hpp"
 #include "matmul_tasks.hpp"
 #include "microscale/cuda.hpp"
@@ -63,6 +65,26 @@ struct Rows {
 };
 
 }  // namespace
+
+std::string matmul_plans_text() { return cuda::plan_table(); }
+
+nlohmann::ordered_json matmul_plans_json() {
+  nlohmann::ordered_json gpus = nlohmann::ordered_json::array();
+  for (const char* name : cuda::planned_gpus) {
+    const cuda::DeviceInfo& gpu = cuda::described_gpu(name);
+    nlohmann::ordered_json plans = nlohmann::ordered_json::array();
+    for (const cuda::PlanRow& row : cuda::plan_rows(gpu))
+      plans.push_back({{"product", row.product},
+                       {"first_m", row.first},
+                       {"last_m", row.last},
+                       {"n", row.n},
+                       {"k", row.k},
+                       {"plan", row.plan},
+                       {"workspace_bytes", row.workspace_bytes}});
+    gpus.push_back({{"gpu", gpu.name}, {"multiprocessors", gpu.multiprocessors}, {"plans", plans}});
+  }
+  return {{"operation", "matmul"}, {"gpus", gpus}};
+}
 
 BenchTable bench_matmul_cpu(const BenchOptions& options, const bench::Watcher& watcher) {
   bench::CpuMatmulOptions measured{.context = options.context,

@@ -27,6 +27,9 @@ BenchTable bench_quantize_cpu(const BenchOptions& options, const bench::Watcher&
 BenchTable bench_quantize_gpu(const BenchOptions& options, const bench::Watcher& watcher);
 BenchTable bench_matmul_cpu(const BenchOptions& options, const bench::Watcher& watcher);
 BenchTable bench_matmul_gpu(const BenchOptions& options, const bench::Watcher& watcher);
+/// What `bench matmul --plan` prints, as text or as JSON.
+std::string matmul_plans_text();
+nlohmann::ordered_json matmul_plans_json();
 BenchTable bench_attention_cpu(const BenchOptions& options, const bench::Watcher& watcher);
 BenchTable bench_attention_gpu(const BenchOptions& options, const bench::Watcher& watcher);
 

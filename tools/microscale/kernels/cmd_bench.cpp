@@ -84,6 +84,7 @@ void refuse_others_options(const Operation& operation, const BenchWords& words) 
   refuse(!words.rotate_mib.empty(), operation.takes_rotation, "--rotate-mib",
          "matmul and attention");
   refuse(words.tasks, operation.takes_tasks, "--tasks", "matmul");
+  refuse(words.plan, operation.takes_tasks, "--plan", "matmul");
 }
 
 BenchOptions options_from(const BenchWords& words, const Devices& devices, int threads) {
@@ -149,6 +150,13 @@ int run_bench(const BenchWords& words, int threads, Console& console) {
   const Operation& operation = operation_from(words.operation);
   const Devices devices = devices_from(words.backend);
   refuse_others_options(operation, words);
+  if (words.plan) {
+    if (console.json)
+      console.print_json(matmul_plans_json());
+    else
+      console.print(matmul_plans_text());
+    return exit_success;
+  }
   const BenchOptions options = options_from(words, devices, threads);
   std::vector<BenchTable> tables;
   std::string no_gpu;

@@ -6,43 +6,34 @@
 #include <string>
 
 #include "cuda/device/device.hpp"
-#include "cuda/matmul/args.hpp"
-#include "microscale/tensor.hpp"
+#include "cuda/matmul/block_scaled/plan.hpp"
+#include "cuda/matmul/product.hpp"
 
-namespace microscale::cuda {
+namespace microscale::cuda::block_scaled {
 
-/// One operand in device memory, 16-byte aligned: codes of all rows, and scales. Those of a's
-/// matrices follow each other as ProductRows says (in tiles: each padded by itself, as
-/// grouped_quantize_into writes them); those of b follow at shape.code_bytes() and
-/// shape.scale_bytes() of one.
-struct BlockScaledOperand {
-  Format format = Format::nvfp4;
-  Layout layout = Layout::row_major;
-  const std::uint8_t* codes = nullptr;
-  const std::uint8_t* scales = nullptr;
-};
-
-struct BlockScaledProduct {
-  BlockScaledOperand a;
-  BlockScaledOperand b;       // gated: the gate
-  BlockScaledOperand up;      // gated: of b's format and shape, in a layout of its own
-  std::int64_t n = 0, k = 0;  // k: a multiple of both blocks
-  ProductRows rows{};
-  ProductOutput output{};  // gated says whether up takes part
-};
+/// Rows of a matrix, or of an expert if all have equally many, from which on these kernels serve.
+inline constexpr std::int64_t least_rows = 17;
 
 /// Whether there is a kernel for these formats: NVFP4 x NVFP4, MXFP4 x MXFP4, MXFP8 x MXFP8 (any
 /// of E4M3 and E5M2), MXFP8 E4M3 x MXFP4.
-bool block_scaled_pair_offered(Format a, Format b);
+bool takes_formats(Format a, Format b);
 
 /// "matmul_block_scaled_nvfp4_nvfp4", or "matmul_block_scaled_split_nvfp4_nvfp4", which shares K
 /// out where tiles are few.
-std::string block_scaled_kernel(Format a, Format b, bool split = false);
+std::string kernel_of(Format a, Format b, bool split = false);
 
-/// One launch, no workspace, nothing waited for; nothing where d is empty. Operands are the
-/// caller's to check. Throws Error{unsupported}, naming `operation`, where the device has no such
-/// kernel or the product has more tiles than a grid.
-void block_scaled_product(Device& device, const BlockScaledProduct& product, const char* operation,
-                          Stream stream);
+struct Plan {
+  std::int64_t row_tiles = 0, column_tiles = 0, matrix_row_tiles = 0;
+  bool split = false;  // each tile's k among a cluster of split_parts
+};
 
-}  // namespace microscale::cuda
+/// Of a product with elements of d, neither side packed. Throws Error{unsupported} where it has
+/// more tiles than a grid.
+Plan plan_of(const Product& product);
+std::string describe(const Plan& plan);
+
+/// One launch, no workspace, nothing waited for. Throws Error{unsupported} where the device has no
+/// such kernel.
+void run(Device& device, const Plan& plan, const Product& product, Stream stream);
+
+}  // namespace microscale::cuda::block_scaled

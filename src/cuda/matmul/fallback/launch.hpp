@@ -1,21 +1,34 @@
-// Products of few rows of a, any number of them in turns: where they serve by the streaming kernels
-// (line_stream.hpp, matmul_stream.hpp), one launch, else by cuda/matmul/fallback/kernel.cuh, two:
-// one that makes a ready, and the product.
+// Products of any number of rows of a, few at a time, on every architecture: one launch that makes
+// a ready (FP16 units), and the product (cuda/matmul/fallback/kernel.cuh).
 #pragma once
 
 #include <cstdint>
+#include <string>
 
-#include "seam/matmul_call.hpp"
 #include "cuda/device/device.hpp"
-#include "cuda/matmul/args.hpp"
+#include "cuda/matmul/fragment_order.hpp"
+#include "cuda/matmul/product.hpp"
 
-namespace microscale::cuda {
+namespace microscale::cuda::fallback {
 
-/// Bytes of workspace for that many rows of a, of all matrices, whichever kernel serves.
-std::int64_t matmul_rows_workspace(const MatmulCall& call, std::int64_t rows);
+/// How many rows of a at a time, and what lies where in the workspace, each part at a multiple of
+/// 256 bytes: units of a, then block scales of a, then factors of its rows.
+struct Plan {
+  int rows_at_once = 8;  // 1, 8 or 16
+  FragmentOrder order = FragmentOrder::packed;
+  std::int64_t units_stride = 0, scales_at = 0, factors_at = 0;
+  std::int64_t workspace_bytes = 0;
+};
 
-/// `rows` and `output`: of the call, as matmul.cpp makes them.
-void matmul_rows(Device& device, const MatmulCall& call, const ProductRows& rows,
-                 const ProductOutput& output, std::uint8_t* workspace, Stream stream);
+Plan plan_of(const Product& product);
+std::string describe(const Plan& plan);
 
-}  // namespace microscale::cuda
+/// `workspace`: of the plan, at a multiple of 256.
+void run(Device& device, const Plan& plan, const Product& product, std::uint8_t* workspace,
+         Stream stream);
+
+/// What the kernels of few rows are told of a and of the whole, but for what lies in a workspace.
+PrepareRowsArgs prepare_args(const Product& product);
+MatmulRowsArgs product_args(const Product& product);
+
+}  // namespace microscale::cuda::fallback

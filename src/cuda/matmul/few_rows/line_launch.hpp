@@ -4,11 +4,11 @@
 
 #include <cstdint>
 #include <optional>
+#include <string>
 
-#include "seam/matmul_call.hpp"
-#include "cuda/device/device.hpp"
+#include "cuda/device/facts.hpp"
 #include "cuda/matmul/few_rows/line_plan.hpp"
-#include "cuda/matmul/args.hpp"
+#include "cuda/matmul/product.hpp"
 
 namespace microscale::cuda {
 
@@ -23,13 +23,13 @@ struct LinePlan {
 };
 
 /// None where these kernels do not serve: one row of a (BF16, FP16, NVFP4 or MXFP4) in each matrix
-/// of a batch, plain MXFP4 or NVFP4 weights, not gated, a multiple of 16 scales a row, in 128x4
-/// tiles n a multiple of 128, all rows at multiples of 16 bytes, k short enough for shared memory,
-/// on sm_90a.
-std::optional<LinePlan> line_plan(Device& device, const MatmulCall& call, const ProductRows& rows);
+/// of a batch, MXFP4 or NVFP4 weights that are not packed, not gated, a multiple of 16 scales a
+/// row, in 128x4 tiles n a multiple of 128, all rows at multiples of 16 bytes, k short enough for
+/// shared memory, on sm_90a.
+std::optional<LinePlan> line_plan(const DeviceFacts& facts, const Product& product);
+std::string describe(const LinePlan& plan);
 
 /// One launch, no workspace.
-void line_stream(Device& device, const MatmulCall& call, const LinePlan& plan,
-                 const ProductOutput& output, Stream stream);
+void line_stream(Device& device, const LinePlan& plan, const Product& product, Stream stream);
 
 }  // namespace microscale::cuda

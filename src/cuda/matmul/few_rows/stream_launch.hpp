@@ -6,10 +6,9 @@
 #include <optional>
 #include <string>
 
-#include "seam/matmul_call.hpp"
-#include "cuda/device/device.hpp"
-#include "cuda/matmul/args.hpp"
+#include "cuda/device/facts.hpp"
 #include "cuda/matmul/few_rows/stream_plan.hpp"
+#include "cuda/matmul/product.hpp"
 
 namespace microscale::cuda {
 
@@ -24,12 +23,10 @@ struct StreamPlan {
 
 /// None where these kernels do not serve: packed weights of MXFP4 or NVFP4, up to eight rows of a
 /// of BF16, FP16 or NVFP4 (any number of FP16 by MXFP4), short enough for shared memory, on sm_90a.
-/// `each`: rows of a matrix, on average.
-std::optional<StreamPlan> stream_plan(Device& device, const MatmulCall& call,
-                                      const ProductRows& rows, std::int64_t each);
+std::optional<StreamPlan> stream_plan(const DeviceFacts& facts, const Product& product);
+std::string describe(const StreamPlan& plan);
 
-/// `a`, `args`: as for matmul_rows; nothing is prepared.
-void matmul_stream(Device& device, const MatmulCall& call, const StreamPlan& plan,
-                   const PrepareRowsArgs& a, const MatmulRowsArgs& args, Stream stream);
+/// One launch, no workspace.
+void matmul_stream(Device& device, const StreamPlan& plan, const Product& product, Stream stream);
 
 }  // namespace microscale::cuda

@@ -5,21 +5,32 @@
 #include <cstdint>
 #include <string>
 
-#include "cuda/matmul/block_scaled/launch.hpp"
+#include "cuda/device/device.hpp"
+#include "cuda/matmul/product.hpp"
+#include "cuda/matmul/vector/plan.hpp"
 
-namespace microscale::cuda {
+namespace microscale::cuda::vector_rows {
 
-/// Whether vector_product() takes it: NVFP4 by NVFP4, one row of a in each of at most 65535
-/// matrices of a batch, no gate, k a multiple of 64, codes at multiples of 32 bytes.
-bool vector_product_offered(const BlockScaledProduct& product);
+/// What codes of both sides have to be aligned to.
+inline constexpr std::uintptr_t code_alignment = 32;
+
+/// Whether these kernels take it but for where codes lie: NVFP4 by NVFP4, one row of a in each of
+/// at most 65535 matrices of a batch, no gate, weights not packed, k a multiple of 64.
+bool takes(const Product& product);
+/// Whether codes of both sides are at multiples of code_alignment.
+bool takes_alignment(const Product& product);
 
 /// "matmul_vector_nvfp4_7168", or "matmul_vector_nvfp4_any"
-std::string vector_kernel(std::int64_t k);
+std::string kernel_of(std::int64_t k);
 
-/// A product that is offered: one launch, no workspace, nothing waited for. Operands are the
-/// caller's to check. Throws Error{unsupported}, naming `operation`, where the device has no such
-/// kernel.
-void vector_product(Device& device, const BlockScaledProduct& product, const char* operation,
-                    Stream stream);
+struct Plan {
+  std::int64_t blocks = 0;  // of a matrix
+};
+Plan plan_of(const Product& product);
+std::string describe(const Plan& plan);
 
-}  // namespace microscale::cuda
+/// A product that is taken: one launch, no workspace, nothing waited for. Throws
+/// Error{unsupported} where the device has no such kernel.
+void run(Device& device, const Plan& plan, const Product& product, Stream stream);
+
+}  // namespace microscale::cuda::vector_rows

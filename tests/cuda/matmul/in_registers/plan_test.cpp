@@ -71,56 +71,5 @@ TEST(WideGeometry, multiplies_as_many_tokens_as_there_are) {
   EXPECT_EQ(small.multiplied_tokens(1), 64);
 }
 
-// Experts of plain weights take tiles of 256 rows of a where they have that many, of packed ones
-// never: 1024 rows of eight experts take 8 and 14 % less time by them, 65536 of 128 2 % more.
-TEST(WideGeometry, gives_experts_the_tiles_that_are_measured_to_be_fast) {
-  const auto tokens = [](std::int64_t n, std::int64_t k, std::int64_t rows, std::int64_t experts,
-                         bool plain) {
-    return wide_plan(n, k, false, rows, experts, true, 576, plain, 132).shape.tokens;
-  };
-  EXPECT_EQ(tokens(4096, 7168, 1024, 8, true), 256);
-  EXPECT_EQ(tokens(7168, 2048, 1024, 8, true), 256);
-  EXPECT_EQ(tokens(3072, 4096, 512, 2, true), 128);
-  EXPECT_EQ(tokens(7168, 2048, 65536, 128, false), 128);
-  EXPECT_EQ(tokens(7168, 2048, 1024, 8, false), 128);
-}
-
-TEST(WideGeometry, fills_the_multiprocessors) {
-  struct Cut {
-    int rows, tokens;
-    std::uint32_t tiles, blocks;
-    bool operator==(const Cut&) const = default;
-  };
-  const auto cut = [](std::int64_t m, std::int64_t n, std::int64_t k) {
-    const WidePlan plan = wide_plan(n, k, false, m, 1, false, 544, false, 132);
-    EXPECT_EQ(plan.most_tiles,
-              wide_column_tiles(plan.shape, n, false) * wide_row_tiles(plan.shape, m));
-    EXPECT_LE(plan.cut.tiles, plan.most_tiles);
-    EXPECT_EQ(plan.sums_bytes(), plan.cut.blocks * wide_sum_bytes(plan.shape));
-    EXPECT_EQ(plan.flag_bytes(), 8 * plan.shape.warpgroups * plan.cut.blocks);
-    return Cut{plan.shape.rows, plan.shape.tokens, plan.cut.tiles, plan.cut.blocks};
-  };
-  EXPECT_EQ(cut(8192, 8192, 8192), (Cut{128, 256, 0, 0}));
-  EXPECT_EQ(cut(512, 4096, 4096), (Cut{128, 128, 0, 0}));
-  EXPECT_EQ(cut(32, 28672, 8192), (Cut{256, 32, 112, 132}));
-  EXPECT_EQ(cut(64, 8192, 8192), (Cut{256, 64, 32, 128}));
-  EXPECT_EQ(cut(64, 4096, 14336), (Cut{256, 64, 16, 128}));
-  EXPECT_EQ(cut(64, 28672, 8192), (Cut{256, 64, 112, 132}));
-  EXPECT_EQ(cut(64, 2048, 7168), (Cut{128, 64, 16, 128}));
-  EXPECT_EQ(cut(64, 4096, 192), (Cut{128, 64, 0, 0}));  // nothing to cut
-  EXPECT_EQ(cut(768, 8192, 8192), (Cut{128, 256, 192, 132}));
-  EXPECT_EQ(cut(128, 8192, 8192), (Cut{128, 128, 64, 128}));
-  EXPECT_EQ(cut(128, 33792, 8192), (Cut{256, 128, 0, 0}));
-  EXPECT_EQ(cut(768, 12800, 8192), (Cut{128, 256, 168, 132}));  // one round whole
-  const WidePlan plan = wide_plan(100, 8192, false, 20, 3, true, 576, false, 132);
-  EXPECT_TRUE(plan.cut_by_kernel);
-  EXPECT_EQ(plan.blocks, 132);
-  EXPECT_EQ(plan.sums_bytes(), 132 * wide_sum_bytes(plan.shape));
-  EXPECT_EQ(plan.flag_bytes(), 8 * plan.shape.warpgroups * 132);
-  const WidePlan many = wide_plan(7168, 2048, false, 512, 128, true, 576, false, 132);
-  EXPECT_FALSE(many.cut_by_kernel) << "so many tiles that the last round does not count";
-  EXPECT_EQ(many.flag_bytes(), 0);
-}
-
 }  // namespace
 }  // namespace microscale::cuda
