@@ -114,6 +114,12 @@ const KernelTable& choose_backend(const MatmulProduct& call, const Context& cont
       "a in " + name_of(call.a) + " by weights in " + std::string(info(call.b_format).name));
 }
 
+std::string_view name_of(const MatmulKernels& kernels) {
+  for (const KernelTable* table : tables)
+    if (table->matmul == &kernels) return to_string(table->backend);
+  return "unknown";
+}
+
 const KernelTable& choose_backend(const AttentionNeeds& call, const Context& context) {
   const bool exact = call.probabilities == ProbabilityRule::exact;
   return choose(

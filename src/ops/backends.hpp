@@ -13,6 +13,8 @@ const KernelTable& choose_backend(const QuantizeLines& call, const Context& cont
 const KernelTable& choose_backend(const DequantizeLines& call, const Context& context);
 const KernelTable& choose_backend(const MatmulProduct& call, const Context& context);
 const KernelTable& choose_backend(const AttentionNeeds& call, const Context& context);
+/// "avx512": whose kernels for products these are.
+std::string_view name_of(const MatmulKernels& kernels);
 /// For calls that every backend supports; `operation` begins the sentence if it is absent.
 const KernelTable& choose_backend(const char* operation, const Context& context);
 

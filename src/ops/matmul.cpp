@@ -8,10 +8,9 @@
 #include "cuda/matmul/matmul.hpp"
 #include "microscale/error.hpp"
 #include "ops/matmul_check.hpp"
+#include "ops/matmul_options.hpp"
 
 namespace microscale {
-namespace {
-
 MatmulCall call_of(const MatmulOptions& o, const Context& context) {
   MatmulCall call{.operation = "matmul", .a = o.a, .b = o.b, .d = o.d};
   call.on_device = context.backend == Backend::cuda;
@@ -54,6 +53,8 @@ MatmulCall call_of(const GroupedMatmulOptions& o, const Context& context) {
   return call;
 }
 
+namespace {
+
 template <class Options>
 void check_and_run(const Options& options, const Context& context) {
   const MatmulCall call = call_of(options, context);
@@ -62,7 +63,7 @@ void check_and_run(const Options& options, const Context& context) {
     if (call.on_device)
       cuda::matmul(cuda::runtime_device(), call, context.workspace, context.stream);
     else
-      run_matmul(call, context);
+      run_matmul(call, context, choose_matmul_kernels(call, context));
   } catch (const std::bad_alloc&) {
     throw_out_of_memory(call.operation);
   }

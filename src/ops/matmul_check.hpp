@@ -4,6 +4,7 @@
 #include <cstdint>
 
 #include "seam/matmul_call.hpp"
+#include "seam/matmul_kernels.hpp"
 
 namespace microscale {
 
@@ -15,7 +16,11 @@ void check_matmul(const MatmulCall& call);
 void check_weights(const char* operation, const char* name, const BlockTensorView& b,
                    std::int64_t matrices);
 
-/// Runs a checked call on the host. Throws Error where no backend does.
-void run_matmul(const MatmulCall& call, const Context& context);
+/// The kernels that run a checked call on the host; null where d has no element. Throws Error
+/// where no backend has any.
+const MatmulKernels* choose_matmul_kernels(const MatmulCall& call, const Context& context);
+
+/// Runs a checked call on the host, by those kernels. Throws Error.
+void run_matmul(const MatmulCall& call, const Context& context, const MatmulKernels* kernels);
 
 }  // namespace microscale

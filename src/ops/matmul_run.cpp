@@ -82,13 +82,13 @@ struct Destination {
 
 class Runner {
  public:
-  Runner(const MatmulCall& call, const Context& context)
-      : call_(call), context_(context), products_(resolve_products(call)) {}
+  Runner(const MatmulCall& call, const Context& context, const MatmulKernels& kernels)
+      : call_(call), context_(context), products_(resolve_products(call)), kernels_(&kernels) {}
 
   void run() {
     prepare_destination();
     if (!products_.runs.empty()) {
-      choose();
+      cut_columns();
       prepare_rows();
       multiply();
     }
@@ -96,8 +96,7 @@ class Runner {
   }
 
  private:
-  void choose() {
-    kernels_ = choose_backend(products_.runs.front().product, context_).matmul;
+  void cut_columns() {
     for (ProductRun& run : products_.runs)
       run.product.weights_in_range = run.up.weights_in_range =
           in_range(run.b, run.product) && (!call_.gated || in_range(run.up_b, run.product));
@@ -342,7 +341,7 @@ class Runner {
   const MatmulCall& call_;
   const Context& context_;
   MatmulProducts products_;
-  const MatmulKernels* kernels_ = nullptr;
+  const MatmulKernels* kernels_;
   Destination destination_;
   std::unique_ptr<Scratch> prepared_;
   std::vector<std::uint8_t> odd_, row_scales_;
@@ -352,6 +351,22 @@ class Runner {
 
 }  // namespace
 
-void run_matmul(const MatmulCall& call, const Context& context) { Runner(call, context).run(); }
+const MatmulKernels* choose_matmul_kernels(const MatmulCall& call, const Context& context) {
+  if (call.rows() == 0 || call.n() == 0 || call.matrices == 0) return nullptr;
+  MatmulProduct product;
+  if (const TensorView* a = call.a_dense()) {
+    product.a.dtype = a->dtype;
+  } else {
+    product.a.format = call.a_blocks()->shape.format;
+    product.a.scales = call.a_blocks()->scales.data();
+  }
+  product.b_format = call.b_shape().format;
+  product.m = call.rows(), product.n = call.n(), product.k = call.k();
+  return choose_backend(product, context).matmul;
+}
+
+void run_matmul(const MatmulCall& call, const Context& context, const MatmulKernels* kernels) {
+  if (kernels != nullptr) Runner(call, context, *kernels).run();
+}
 
 }  // namespace microscale

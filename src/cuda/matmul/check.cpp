@@ -97,8 +97,8 @@ void add_output(const MatmulCall& call, std::int64_t rows, Buffers& buffers) {
   const QuantizedOutput& out = *call.quantized();
   buffers.add("the codes of d", out.codes, true);
   buffers.add("the scales of d", out.scales, true);
-  if (out.format == Format::nvfp4)
-    buffers.add_floats("the global scale of d", out.device_global_scale, 1);
+  if (out.format == Format::nvfp4 && call.d_global_scales == nullptr)
+    buffers.add("the global scale of d", out.device_global_scale, 4);
 }
 
 }  // namespace
@@ -129,10 +129,13 @@ void check_memory(Device& device, const MatmulCall& call, std::span<std::uint8_t
   buffers.add_bias("the bias", call.bias);
   buffers.add_bias("up's bias", call.up_bias);
   buffers.add_floats("row_weights", call.row_weights, rows);
-  buffers.add_floats("the global scale of a", out.a_global, out.a_global_step ? call.matrices : 1);
-  buffers.add_floats("the global scale of the weights", out.b_global,
-                     out.b_global_step ? call.matrices : 1);
-  buffers.add_floats("the global scale of up", out.up_global, 1);
+  const auto add_global = [&](const char* what, const ProductOperand& blocks, const float* values,
+                              bool each) {
+    if (blocks.format == Format::nvfp4) buffers.add(what, values, each ? call.matrices * 4 : 4);
+  };
+  add_global("the global scale of a", product.a, out.a_global, out.a_global_step);
+  add_global("the global scale of the weights", product.b, out.b_global, out.b_global_step);
+  if (call.gated) add_global("the global scale of up", product.b, out.up_global, false);
   check_workspace(call.operation, "matmul_workspace_bytes", workspace, workspace_bytes);
   buffers.add("the workspace", workspace.first(static_cast<std::size_t>(workspace_bytes)), true);
   check_operands(device, call.operation, buffers.all());

@@ -80,7 +80,26 @@ void pack(Device& device, const MatmulCall& call, std::span<std::uint8_t> bytes,
   product.constant_weights = false;
 }
 
+class KeptPlan final : public GpuMatmulPlan {
+ public:
+  KeptPlan(Device& device, const MatmulCall& call)
+      : device_(device), plan_(plan_matmul(DeviceFacts(device), call)) {}
+  std::int64_t workspace_bytes() const override { return plan_.workspace_bytes(); }
+  std::string describe() const override { return cuda::describe(plan_); }
+  void run(const MatmulCall& call, std::span<std::uint8_t> workspace, void* stream) const override {
+    run_matmul(device_, plan_, call, workspace, stream);
+  }
+
+ private:
+  Device& device_;
+  Plan plan_;
+};
+
 }  // namespace
+
+std::unique_ptr<GpuMatmulPlan> keep_plan(Device& device, const MatmulCall& call) {
+  return std::make_unique<KeptPlan>(device, call);
+}
 
 Plan plan_matmul(const DeviceFacts& facts, const MatmulCall& call) {
   check_product(call);

@@ -3,11 +3,13 @@
 #pragma once
 
 #include <cstdint>
+#include <memory>
 #include <span>
 
 #include "cuda/device/device.hpp"
 #include "cuda/matmul/plan.hpp"
 #include "seam/matmul_call.hpp"
+#include "seam/matmul_plan.hpp"
 
 namespace microscale::cuda {
 
@@ -22,6 +24,9 @@ std::int64_t matmul_workspace_bytes(Device& device, const MatmulCall& call);
 Plan plan_matmul(const DeviceFacts& facts, const MatmulCall& call);
 void run_matmul(Device& device, const Plan& plan, const MatmulCall& call,
                 std::span<std::uint8_t> workspace, Stream stream);
+
+/// The same two for MatmulPlan, of a device that outlives it.
+std::unique_ptr<GpuMatmulPlan> keep_plan(Device& device, const MatmulCall& call);
 
 /// Weights in layouts/fragment_tiles.hpp. Throws Error{unsupported} for formats that no kernel has.
 std::int64_t packed_weights_bytes(const BlockShape& shape, std::int64_t matrices, bool gated);

@@ -1,0 +1,14 @@
+// The three public products' options as one call, which refers to them.
+#pragma once
+
+#include "microscale/context.hpp"
+#include "microscale/matmul.hpp"
+#include "seam/matmul_call.hpp"
+
+namespace microscale {
+
+MatmulCall call_of(const MatmulOptions& options, const Context& context);
+MatmulCall call_of(const GatedMatmulOptions& options, const Context& context);
+MatmulCall call_of(const GroupedMatmulOptions& options, const Context& context);
+
+}  // namespace microscale
