@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "cuda/quantize/args.hpp"
+#include "cuda/quantize/geometry.hpp"
 #include "cuda/quantize/kernel_choice.hpp"
 #include "cuda/device/launch.hpp"
 #include "cuda/matmul/peak.hpp"

@@ -57,7 +57,7 @@ TEST(FragmentTiles, codes_fill_their_bytes_and_scales_follow) {
   }
 }
 
-// The rotations and masks of cuda/block/e2m1_halves.cuh.
+// The rotations and masks of cuda/block/e2m1_decode.cuh.
 TEST(FragmentTiles, bits_are_those_of_bf16_after_a_mask) {
   std::uint32_t all = 0;
   for (int v = 0; v < 4; ++v)

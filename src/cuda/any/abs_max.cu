@@ -6,7 +6,7 @@
 #include "cuda/quantize/geometry.hpp"
 #include "cuda/block/block_scale.cuh"
 #include "cuda/block/grid_order.cuh"
-#include "cuda/block/input.cuh"
+#include "cuda/block/input_chunk.cuh"
 
 namespace microscale::cuda {
 namespace {

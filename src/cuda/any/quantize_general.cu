@@ -7,7 +7,7 @@
 #include "cuda/quantize/geometry.hpp"
 #include "cuda/block/general_context.cuh"
 #include "cuda/block/grid_order.cuh"
-#include "cuda/block/input.cuh"
+#include "cuda/block/input_chunk.cuh"
 #include "layouts/tiled_128x4.hpp"
 
 namespace microscale::cuda {

@@ -3,7 +3,7 @@
 
 #include <cstdint>
 
-#include "cuda/block/input.cuh"
+#include "cuda/block/input_chunk.cuh"
 #include "cuda/block/row_exchange.cuh"
 #include "formats/half.hpp"
 #include "formats/producers.hpp"

@@ -13,7 +13,7 @@
 #include "cuda/ptx/memory.cuh"
 #include "cuda/ptx/packed.cuh"
 #include "cuda/ptx/permute.cuh"
-#include "cuda/block/e2m1_halves.cuh"
+#include "cuda/block/e2m1_decode.cuh"
 #include "microscale/kv_format.hpp"
 
 namespace microscale::cuda {

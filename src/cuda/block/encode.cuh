@@ -15,7 +15,7 @@
 
 #include "cuda/ptx/cvt_small.cuh"
 #include "cuda/ptx/scalar.cuh"
-#include "cuda/block/input.cuh"
+#include "cuda/block/input_chunk.cuh"
 #include "formats/elements.hpp"
 
 namespace microscale::cuda {

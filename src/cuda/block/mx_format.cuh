@@ -6,7 +6,7 @@
 
 #include "cuda/block/block_scale.cuh"
 #include "cuda/block/encode.cuh"
-#include "cuda/block/errors.cuh"
+#include "cuda/block/rounding_errors.cuh"
 #include "cuda/block/row_exchange.cuh"
 
 namespace microscale::cuda {

@@ -9,7 +9,7 @@
 #include <cstdint>
 
 #include "cuda/quantize/geometry.hpp"
-#include "cuda/block/input.cuh"
+#include "cuda/block/input_chunk.cuh"
 
 namespace microscale::cuda {
 

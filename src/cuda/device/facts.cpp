@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <vector>
 
+#include "cuda/device/launch_shape.hpp"
 #include "microscale/error.hpp"
 
 namespace microscale::cuda {
@@ -38,8 +39,8 @@ DeviceFacts::Occupancy DeviceFacts::occupancy(const std::string& kernel,
 
 int DeviceFacts::Occupancy::most_clusters(int cluster, int threads, int shared_bytes) const {
   if (device_ != nullptr) return device_->most_clusters(kernel_, cluster, threads, shared_bytes);
-  constexpr int most_shared = 232448, most_blocks = 8;
-  if (shared_bytes > most_shared || cluster > most_blocks) return 0;
+  constexpr int most_blocks = 8;
+  if (shared_bytes > most_shared_bytes || cluster > most_blocks) return 0;
   return std::max(multiprocessors_ / cluster, 1);
 }
 

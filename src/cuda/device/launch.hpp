@@ -1,10 +1,10 @@
-// Launches a kernel by name in a shape of geometry.hpp.
+// Launches a kernel by name.
 #pragma once
 
 #include <string>
 
-#include "cuda/quantize/geometry.hpp"
 #include "cuda/device/kernels.hpp"
+#include "cuda/device/launch_shape.hpp"
 
 namespace microscale::cuda {
 

@@ -15,7 +15,7 @@
 
 #include "cuda/quantize/geometry.hpp"
 #include "cuda/ptx/memory.cuh"
-#include "cuda/block/e2m1_pairs.cuh"
+#include "cuda/block/e2m1_decode.cuh"
 #include "cuda/block/encode.cuh"
 #include "cuda/block/grid_order.cuh"
 #include "cuda/matmul/token_groups.cuh"

@@ -7,7 +7,7 @@
 
 #include "cuda/ptx/packed.cuh"
 #include "cuda/ptx/permute.cuh"
-#include "cuda/block/e2m1_halves.cuh"
+#include "cuda/block/e2m1_decode.cuh"
 #include "cuda/block/encode.cuh"
 #include "formats/e8m0.hpp"
 

@@ -2,6 +2,7 @@
 #include <array>
 
 #include "cuda/quantize/args.hpp"
+#include "cuda/quantize/geometry.hpp"
 #include "cuda/device/launch.hpp"
 #include "cuda/device/operands.hpp"
 #include "cuda/quantize/operations.hpp"

@@ -4,6 +4,7 @@
 #include <vector>
 
 #include "cuda/quantize/args.hpp"
+#include "cuda/quantize/geometry.hpp"
 #include "cuda/quantize/kernel_choice.hpp"
 #include "cuda/device/launch.hpp"
 #include "cuda/device/operands.hpp"

@@ -10,23 +10,17 @@
 #include <cstdint>
 
 #include "formats/integers.hpp"
+#include "cuda/device/launch_shape.hpp"
 #include "cuda/quantize/args.hpp"
 #include "layouts/grouped.hpp"
 
 namespace microscale::cuda {
 
-inline constexpr int threads_per_block = 256;
 inline constexpr int chunk_elements = 8;
 inline constexpr int rows_per_thread = 4;
 inline constexpr int run_shift = 5;                    // column_shift where a warp takes a run
 inline constexpr int run_apart = 32 * chunk_elements;  // elements from a lane's chunk to its next
 inline constexpr int run_elements = 4 * run_apart;     // of a warp
-struct Launch {
-  unsigned grid_x, grid_y, grid_z;  // y and z together count the tiles of rows
-  unsigned threads;
-  int column_shift;
-};
-
 /// As wide as reaches over the chunks of a row, but narrower where that leaves few of the threads
 /// beyond them: 7168 elements are seven times 1024.
 constexpr int column_shift_for(std::int64_t chunks, int narrowest, int widest) {

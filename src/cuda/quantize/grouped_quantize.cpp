@@ -5,6 +5,7 @@
 
 #include "seam/expert_rows.hpp"
 #include "cuda/quantize/args.hpp"
+#include "cuda/quantize/geometry.hpp"
 #include "cuda/quantize/kernel_choice.hpp"
 #include "cuda/device/launch.hpp"
 #include "cuda/device/operands.hpp"

@@ -8,7 +8,7 @@
 #include <cstdint>
 
 #include "cuda/ptx/async_copy.cuh"
-#include "cuda/block/input.cuh"
+#include "cuda/block/input_chunk.cuh"
 #include "cuda/quantize/lane_raw.cuh"
 
 namespace microscale::cuda {

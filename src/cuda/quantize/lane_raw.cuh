@@ -5,7 +5,7 @@
 
 #include "cuda/quantize/fused_geometry.hpp"
 #include "cuda/ptx/memory.cuh"
-#include "cuda/block/input.cuh"
+#include "cuda/block/input_chunk.cuh"
 
 namespace microscale::cuda {
 

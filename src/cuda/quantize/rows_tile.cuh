@@ -15,7 +15,7 @@
 #include "cuda/ptx/memory.cuh"
 #include "cuda/block/block_scale.cuh"
 #include "cuda/block/encode.cuh"
-#include "cuda/block/errors.cuh"
+#include "cuda/block/rounding_errors.cuh"
 #include "cuda/block/row_exchange.cuh"
 #include "layouts/tiled_128x4.hpp"
 

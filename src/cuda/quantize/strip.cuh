@@ -12,7 +12,7 @@
 #include "cuda/ptx/memory.cuh"
 #include "cuda/block/block_scale.cuh"
 #include "cuda/block/encode.cuh"
-#include "cuda/block/errors.cuh"
+#include "cuda/block/rounding_errors.cuh"
 #include "cuda/quantize/strip_search.cuh"
 
 namespace microscale::cuda {

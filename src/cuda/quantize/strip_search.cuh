@@ -1,10 +1,10 @@
-// The searches over a strip: the sums of errors.cuh, a chunk's first, then those of neighbouring
-// chunks, then, for MX, of the block's two strips.
+// The searches over a strip: the sums of rounding_errors.cuh, a chunk's first, then those of
+// neighbouring chunks, then, for MX, of the block's two strips.
 #pragma once
 
 #include <cstdint>
 
-#include "cuda/block/errors.cuh"
+#include "cuda/block/rounding_errors.cuh"
 
 namespace microscale::cuda {
 

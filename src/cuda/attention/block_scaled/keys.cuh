@@ -10,15 +10,24 @@
 #pragma once
 
 #include <cstdint>
+#include <type_traits>
+#include <utility>
 
 #include "cuda/attention/block_scaled/plan.hpp"
 #include "cuda/ptx/async_copy.cuh"
 #include "cuda/ptx/ldmatrix.cuh"
 #include "cuda/ptx/memory.cuh"
 #include "cuda/ptx/mma.cuh"
-#include "cuda/block/for_each_index.cuh"
 
 namespace microscale::cuda::block_attention {
+
+/// fn(std::integral_constant<int, 0>{}), ..., fn(std::integral_constant<int, Count - 1>{}): a loop
+/// whose index may be a template argument.
+template <int Count, class Function>
+__device__ __forceinline__ void for_each_index(Function&& fn) {
+  [&]<int... I>(std::integer_sequence<int, I...>) { (fn(std::integral_constant<int, I>{}), ...); }
+  (std::make_integer_sequence<int, Count>{});
+}
 
 // A pair of formats: bits of a code of q and of k, elements of a block, and its instruction on 32
 // bytes of q; Step is which of a row's.

@@ -14,7 +14,7 @@
 #include "cuda/ptx/packed.cuh"
 #include "cuda/ptx/permute.cuh"
 #include "cuda/ptx/scalar.cuh"
-#include "cuda/block/for_each_index.cuh"
+#include "cuda/attention/block_scaled/keys.cuh"
 
 namespace microscale::cuda::block_attention {
 

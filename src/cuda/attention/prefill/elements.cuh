@@ -12,7 +12,7 @@
 #include "cuda/ptx/memory.cuh"
 #include "cuda/ptx/packed.cuh"
 #include "cuda/ptx/scalar.cuh"
-#include "cuda/block/e2m1_pairs.cuh"
+#include "cuda/block/e2m1_decode.cuh"
 
 namespace microscale::cuda {
 

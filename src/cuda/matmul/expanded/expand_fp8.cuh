@@ -8,7 +8,7 @@
 #include "cuda/matmul/args.hpp"
 #include "cuda/ptx/memory.cuh"
 #include "cuda/ptx/packed.cuh"
-#include "cuda/block/e2m1_halves.cuh"
+#include "cuda/block/e2m1_decode.cuh"
 #include "cuda/matmul/fp8_window.cuh"
 #include "cuda/block/ticket_flags.cuh"
 #include "cuda/matmul/in_registers/weights.cuh"

@@ -65,7 +65,7 @@ class DenseProduct {
   static constexpr int column_groups = shape.columns / 8, own_groups = column_groups / dense_blocks;
   static constexpr int chunk = Element::fp8 ? 128 : 64;  // elements of k of a stage
   static_assert(shape.rows == 128 && shape.columns % 64 == 0, "a warp stores 16 rows x 64 columns");
-  static_assert(shared.stages >= 3 && shared.bytes <= wide_shared_bytes, "shared memory is short");
+  static_assert(shared.stages >= 3 && shared.bytes <= most_shared_bytes, "shared memory is short");
 
   __device__ static void run(const Args& all) {
     const MatmulDenseArgs& args = Output<Element>::product(all);

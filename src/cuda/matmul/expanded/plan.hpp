@@ -38,7 +38,7 @@ MICROSCALE_HD constexpr DenseShared dense_shared(DenseShape shape, bool with_fac
   DenseShared s{};
   s.factors = (shape.rows + shape.columns) * 128;
   s.stage_bytes = s.factors + (with_factors ? (shape.rows * 4 + 1023) / 1024 * 1024 : 0);
-  s.stages = (wide_shared_bytes - 8 * dense_sum_bytes) / (s.stage_bytes + 48);
+  s.stages = (most_shared_bytes - 8 * dense_sum_bytes) / (s.stage_bytes + 48);
   s.sums = s.stages * s.stage_bytes;
   s.places = s.sums + 8 * dense_sum_bytes;
   s.barriers = s.places + 32 * s.stages;

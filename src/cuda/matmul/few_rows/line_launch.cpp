@@ -12,10 +12,9 @@
 namespace microscale::cuda {
 namespace {
 
-constexpr int block_bytes = 232448;  // of shared memory that a block of sm_90 may have
-constexpr int least_depth = 3;       // stages; with fewer, too little is under way
-constexpr int most_depth = 5;        // with more, the first of them comes later (as measured)
-constexpr int early_depth = 2;       // of constant weights, asked for before the grid in front ends
+constexpr int least_depth = 3;  // stages; with fewer, too little is under way
+constexpr int most_depth = 5;   // with more, the first of them comes later (as measured)
+constexpr int early_depth = 2;  // of constant weights, asked for before the grid in front ends
 
 bool aligned(const void* address) { return reinterpret_cast<std::uintptr_t>(address) % 16 == 0; }
 
@@ -90,7 +89,7 @@ std::optional<LinePlan> line_plan(const DeviceFacts& facts, const Product& produ
   plan.buffers = rows.matrices > 1 ? 2 : 1;
   const auto block = static_cast<int>(info(product.weights()).block);
   const int fixed = line_shared(block, plan.stages, 0, plan.buffers).bytes;
-  plan.depth = std::min((block_bytes - fixed) / (line_stage_bytes(block) + 16), most_depth);
+  plan.depth = std::min((most_shared_bytes - fixed) / (line_stage_bytes(block) + 16), most_depth);
   if (plan.depth < least_depth) return {};
   plan.shared = line_shared(block, plan.stages, plan.depth, plan.buffers);
   const auto choose = [&](int cluster, std::int64_t clusters) {

@@ -16,9 +16,7 @@ struct Choice {
   int rows_at_once;
 };
 
-bool is_f16(const Product& product) {
-  return !product.a.format && product.a.type == DType::f16;
-}
+bool is_f16(const Product& product) { return !product.a.format && product.a.type == DType::f16; }
 
 std::optional<Choice> choose(const Product& product) {
   const Format format = product.weights();
@@ -79,7 +77,7 @@ std::optional<StreamPlan> stream_plan(const DeviceFacts& facts, const Product& p
         do {
           --cut.depth;
           shared = stream_shared(kind, cut, plan.units_rows, of_block, product.grouped);
-        } while (cut.depth > 1 && shared.bytes > stream_shared_bytes - 1024);
+        } while (cut.depth > 1 && shared.bytes > most_shared_bytes - 1024);
         if (cut.depth == 1) continue;
         const int clusters = occupancy.most_clusters(1 << shift, stream_threads, shared.bytes);
         if (clusters == 0) continue;

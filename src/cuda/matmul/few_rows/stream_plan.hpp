@@ -11,9 +11,8 @@ namespace microscale::cuda {
 
 inline constexpr int stream_warps_shift = 4, stream_warps = 1 << stream_warps_shift;
 inline constexpr int stream_threads = 32 * stream_warps;
-inline constexpr int stream_most_parts = 1024;      // matrices with rows of a, each as often
-                                                    // as it has as many as are taken at a time
-inline constexpr int stream_shared_bytes = 232448;  // that a block of sm_90 may have
+inline constexpr int stream_most_parts = 1024;  // matrices with rows of a, each as often
+                                                // as it has as many as are taken at a time
 
 /// What kind of weights flows through the rings.
 struct StreamKind {

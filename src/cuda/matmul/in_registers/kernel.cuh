@@ -61,7 +61,7 @@ class WideProduct {
   static constexpr bool plain = Weights::plain;
   static_assert((parts == 1 || parts == 2) && weight_tiles < 32,
                 "a warpgroup has one or two accumulators, the copying warp a lane for each tile");
-  static_assert(shared.stages >= 3 && shared.bytes <= wide_shared_bytes, "shared memory is short");
+  static_assert(shared.stages >= 3 && shared.bytes <= most_shared_bytes, "shared memory is short");
 
   __device__ static void run(const MatmulWideArgs& args) {
     extern __shared__ __align__(1024) unsigned char memory[];

@@ -6,15 +6,15 @@
 #include <initializer_list>
 
 #include "formats/host_device.hpp"
+#include "cuda/device/launch_shape.hpp"
 #include "cuda/matmul/in_registers/cut.hpp"
 #include "layouts/fragment_tiles.hpp"
 #include "layouts/token_tiles.hpp"
 
 namespace microscale::cuda {
 
-inline constexpr int wide_threads = 384;          // of a block with two warpgroups that multiply
-inline constexpr int wide_shared_bytes = 232448;  // that a block of sm_90 may have
-inline constexpr int wide_pitch = 68;             // floats from token to token of staged sums
+inline constexpr int wide_threads = 384;  // of a block with two warpgroups that multiply
+inline constexpr int wide_pitch = 68;     // floats from token to token of staged sums
 
 /// A tile of d, `rows` of the weights by `tokens` rows of a, and how many warpgroups multiply, each
 /// with its part of the rows. One more has a warp that copies, and gives the others registers.
@@ -84,7 +84,7 @@ MICROSCALE_HD constexpr WideShared wide_shared(WideShape shape, int tile_bytes) 
   const int weights = shape.rows / 16 * shape.stage_chunks() * tile_bytes;
   s.sum_bytes = shape.staged_tokens() * wide_pitch * 4;
   s.stages =
-      (wide_shared_bytes - 2048 - shape.warpgroups * s.sum_bytes) / (s.stage_bytes + weights);
+      (most_shared_bytes - 2048 - shape.warpgroups * s.sum_bytes) / (s.stage_bytes + weights);
   const int most = shape.by_warps() ? 4 : 12;
   if (s.stages > most) s.stages = most;
   s.weights = s.stages * s.stage_bytes;

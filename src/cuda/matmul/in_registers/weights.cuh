@@ -28,7 +28,7 @@
 #include "cuda/ptx/permute.cuh"
 #include "cuda/ptx/scalar.cuh"
 #include "cuda/ptx/wgmma.cuh"
-#include "cuda/block/e2m1_halves.cuh"
+#include "cuda/block/e2m1_decode.cuh"
 #include "cuda/matmul/weight_fragments.cuh"
 #include "layouts/fragment_tiles.hpp"
 

@@ -10,7 +10,7 @@ TEST(DenseGeometry, fits_shared_memory_with_stages_to_spare) {
   for (const bool factors : {false, true}) {
     const DenseShape shape = factors ? dense_8_shape : dense_16_shape;
     const DenseShared s = dense_shared(shape, factors);
-    EXPECT_LE(s.bytes, wide_shared_bytes);
+    EXPECT_LE(s.bytes, most_shared_bytes);
     EXPECT_EQ(s.stages, 4);
     EXPECT_EQ(s.factors, (shape.rows + shape.columns) * 128);
     EXPECT_GE(s.stage_bytes, s.factors + (factors ? 4 * shape.rows : 0));

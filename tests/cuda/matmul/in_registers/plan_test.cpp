@@ -12,7 +12,7 @@ TEST(WideGeometry, fits_shared_memory_with_stages_to_spare) {
   for (const WideShape shape : wide_shapes)
     for (const int tile_bytes : {544, 576, 1056}) {
       const WideShared s = wide_shared(shape, tile_bytes);
-      EXPECT_LE(s.bytes, wide_shared_bytes);
+      EXPECT_LE(s.bytes, most_shared_bytes);
       const int chunks = shape.stage_chunks(), weights = shape.rows / 16 * chunks * tile_bytes;
       EXPECT_GE(s.stages * chunks, 4) << shape.rows << "x" << shape.tokens << " " << tile_bytes;
       EXPECT_GE(s.stages, 3);
