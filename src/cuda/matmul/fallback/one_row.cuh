@@ -1,11 +1,8 @@
 // Products of one row of a with plain weights, k a multiple of 128, where every instruction counts:
 // nothing but a code's bits is touched per element.
 //
-// The eight columns of mma.m16n8k16 are not needed for rows of a, so they tell blocks apart. A
-// lane's two parts of 16 columns meet a in columns of their own: column 2 t + p has a's values
-// where lane t holds part p, and zeros elsewhere. After eight instructions lane t has the sums of
-// just its own parts, for both its rows, and multiplies them by their scales: one fused
-// multiply-add for 16 elements. Parts are inside blocks of either side, products are exact.
+// Columns of mma.m16n8k16 tell parts of 16 elements apart (cuda/matmul/lane_parts.cuh), so a block
+// scale of either side costs one fused multiply-add for 16 elements.
 #pragma once
 
 #include <cstdint>

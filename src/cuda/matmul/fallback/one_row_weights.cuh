@@ -7,6 +7,7 @@
 
 #include "cuda/block/block_scale.cuh"
 #include "cuda/matmul/fallback/weights_plain.cuh"
+#include "cuda/matmul/lane_parts.cuh"
 
 namespace microscale::cuda {
 
@@ -48,11 +49,9 @@ struct LineSource {
 /// 128 columns. A lane's elements come in two parts of 16, four instructions each, and no part is
 /// in two blocks.
 template <int Block>
-struct LineFp4 {
+struct LineFp4 : LaneParts {
   static constexpr int exponent_bias = e2m1_bits_bias;
   static constexpr int code_bits = 4;
-  uint4 codes[2];
-  std::uint32_t scales[2];  // bytes of the blocks in order
 
   __device__ static LineSource source(const MatmulRowsArgs& args, std::int64_t matrix,
                                       std::int64_t row_tile) {
@@ -67,16 +66,6 @@ struct LineFp4 {
                                 : __ldg(s.scales[i]);
     }
     return w;
-  }
-  /// Instruction `step` of 8.
-  __device__ void fragment(int step, std::uint32_t (&a)[4]) const {
-#pragma unroll
-    for (int i = 0; i < 2; ++i) {
-      const std::uint32_t words[4] = {codes[i].x, codes[i].y, codes[i].z, codes[i].w};
-      const NibblePairs pairs = e2m1_of_word(words[step / 2], step % 2 != 0);
-      a[i] = pairs.first;
-      a[2 + i] = pairs.second;
-    }
   }
   /// Of row i, part 0 or 1.
   __device__ float scale(int i, int part) const {

@@ -77,19 +77,33 @@ struct PlainSource {
   }
 };
 
+/// What a product asks of weights: `CodeBits` of an element, `Block` elements of a scale.
+template <int CodeBits, int Block>
+struct PlainWeightsOf {
+  using Source = PlainSource;
+  __device__ static Source source(const MatmulRowsArgs& args, std::int64_t matrix,
+                                  std::int64_t row_tile) {
+    return PlainSource::of<CodeBits, Block>(args, matrix, row_tile);
+  }
+};
+
+/// FP16 operands times the first or the second of two scales.
+__device__ inline NibblePairs scaled(const NibblePairs& pairs, std::uint32_t scales, bool second) {
+  if (second)
+    return {ptx::mul_rn_f16x2_by_high(pairs.first, scales),
+            ptx::mul_rn_f16x2_by_high(pairs.second, scales)};
+  return {ptx::mul_rn_f16x2_by_low(pairs.first, scales),
+          ptx::mul_rn_f16x2_by_low(pairs.second, scales)};
+}
+
 /// 128 columns at a time: a lane has 32 neighbours, two blocks of its own.
-struct PlainNvfp4Lines {
+struct PlainNvfp4Lines : PlainWeightsOf<4, 16> {
   static constexpr bool scales_follow = false;
   static constexpr int columns = 128;
   static constexpr int exponent_bias = nvfp4_bias;
-  using Source = PlainSource;
   uint4 codes[2];           // of both rows
   std::uint32_t scales[2];  // two bytes each
 
-  __device__ static Source source(const MatmulRowsArgs& args, std::int64_t matrix,
-                                  std::int64_t row_tile) {
-    return PlainSource::of<4, 16>(args, matrix, row_tile);
-  }
   __device__ static PlainNvfp4Lines load(const Source& s, std::int64_t chunk) {
     const std::int64_t column = chunk * columns + 32 * s.t;
     PlainNvfp4Lines w{};
@@ -107,40 +121,44 @@ struct PlainNvfp4Lines {
     for (int i = 0; i < 2; ++i) {
       const std::uint32_t words[4] = {codes[i].x, codes[i].y, codes[i].z, codes[i].w};
       const NibblePairs pairs = e2m1_of_word(words[step / 2], step % 2 != 0);
-      const std::uint32_t pair = ue4m3_pair(scales[i]);
-      if (step < 4) {
-        a[i] = ptx::mul_rn_f16x2_by_low(pairs.first, pair);
-        a[2 + i] = ptx::mul_rn_f16x2_by_low(pairs.second, pair);
+      const NibblePairs own = scaled(pairs, ue4m3_pair(scales[i]), step >= 4);
+      a[i] = own.first;
+      a[2 + i] = own.second;
+    }
+  }
+};
+
+/// Codes of 64 columns of both rows: a lane has eight neighbours of each 32, so an instruction
+/// stays inside 32 columns. Word: eight codes, zeros beyond k.
+template <class Word>
+struct PlainCodes64 {
+  static constexpr int columns = 64;
+  Word codes[2][2];  // [row][32 columns]
+
+  __device__ void load_row(int i, const PlainSource& s, std::int64_t chunk) {
+#pragma unroll
+    for (int b = 0; b < 2; ++b) {
+      const std::int64_t column = chunk * columns + 32 * b + 8 * s.t;
+      if constexpr (sizeof(Word) == 4) {
+        if (column < s.k) codes[i][b] = ptx::ld_global_nc_b32(s.codes[i] + column / 2);
       } else {
-        a[i] = ptx::mul_rn_f16x2_by_high(pairs.first, pair);
-        a[2 + i] = ptx::mul_rn_f16x2_by_high(pairs.second, pair);
+        if (column < s.k) codes[i][b] = ptx::ld_global_nc_v2(s.codes[i] + column);
       }
     }
   }
 };
 
-/// 64 columns at a time, so that an instruction stays inside 32 of them: for an a with scales.
-struct PlainNvfp4Blocks {
+/// For an a with block scales, which go with the sums of 32 columns.
+struct PlainNvfp4Blocks : PlainWeightsOf<4, 16>, PlainCodes64<std::uint32_t> {
   static constexpr bool scales_follow = false;
-  static constexpr int columns = 64;
   static constexpr int exponent_bias = nvfp4_bias;
-  using Source = PlainSource;
-  std::uint32_t codes[2][2];  // [row][32 columns]
-  std::uint32_t scales[2];    // of the lane's blocks, one in each 32 columns
+  std::uint32_t scales[2];  // of the lane's blocks, one in each 32 columns
 
-  __device__ static Source source(const MatmulRowsArgs& args, std::int64_t matrix,
-                                  std::int64_t row_tile) {
-    return PlainSource::of<4, 16>(args, matrix, row_tile);
-  }
   __device__ static PlainNvfp4Blocks load(const Source& s, std::int64_t chunk) {
     PlainNvfp4Blocks w{};
 #pragma unroll
     for (int i = 0; i < 2; ++i) {
-#pragma unroll
-      for (int b = 0; b < 2; ++b) {
-        const std::int64_t column = chunk * columns + 32 * b + 8 * s.t;
-        if (column < s.k) w.codes[i][b] = ptx::ld_global_nc_b32(s.codes[i] + column / 2);
-      }
+      w.load_row(i, s, chunk);
       const std::uint32_t four = s.scale_bytes<4>(i, chunk * 4) >> (s.t / 2 * 8);
       w.scales[i] = ptx::prmt_b32(four, 0, 0x4420);  // bytes 0 and 2
     }
@@ -150,43 +168,37 @@ struct PlainNvfp4Blocks {
 #pragma unroll
     for (int i = 0; i < 2; ++i) {
       const NibblePairs pairs = e2m1_of_word(codes[i][step / 2], step % 2 != 0);
-      const std::uint32_t pair = ue4m3_pair(scales[i]);
-      if (step < 2) {
-        a[i] = ptx::mul_rn_f16x2_by_low(pairs.first, pair);
-        a[2 + i] = ptx::mul_rn_f16x2_by_low(pairs.second, pair);
-      } else {
-        a[i] = ptx::mul_rn_f16x2_by_high(pairs.first, pair);
-        a[2 + i] = ptx::mul_rn_f16x2_by_high(pairs.second, pair);
-      }
+      const NibblePairs own = scaled(pairs, ue4m3_pair(scales[i]), step >= 2);
+      a[i] = own.first;
+      a[2 + i] = own.second;
     }
   }
 };
 
-struct PlainMxfp4 {
+/// MX: a block's scale is multiplied into its sums. Made is what derives from it.
+template <class Made, int CodeBits, class Word>
+struct PlainMx : PlainWeightsOf<CodeBits, 32>, PlainCodes64<Word> {
   static constexpr bool scales_follow = true;
-  static constexpr int columns = 64;
-  static constexpr int exponent_bias = e2m1_bits_bias;
-  using Source = PlainSource;
-  std::uint32_t codes[2][2];  // [row][block]
-  std::uint32_t scales[2];    // of two blocks
+  std::uint32_t scales[2];  // of both rows, two blocks each
 
-  __device__ static Source source(const MatmulRowsArgs& args, std::int64_t matrix,
-                                  std::int64_t row_tile) {
-    return PlainSource::of<4, 32>(args, matrix, row_tile);
-  }
-  __device__ static PlainMxfp4 load(const Source& s, std::int64_t chunk) {
-    PlainMxfp4 w{};
+  __device__ static Made load(const PlainSource& s, std::int64_t chunk) {
+    Made w{};
 #pragma unroll
     for (int i = 0; i < 2; ++i) {
-#pragma unroll
-      for (int b = 0; b < 2; ++b) {
-        const std::int64_t column = chunk * columns + 32 * b + 8 * s.t;
-        if (column < s.k) w.codes[i][b] = ptx::ld_global_nc_b32(s.codes[i] + column / 2);
-      }
-      w.scales[i] = s.scale_bytes<2>(i, chunk * 2);
+      w.load_row(i, s, chunk);
+      w.scales[i] = s.template scale_bytes<2>(i, chunk * 2);
     }
     return w;
   }
+  __device__ RowScales row_scales(int block) const {
+    return {decode_e8m0(static_cast<std::uint8_t>(scales[0] >> 8 * block)),
+            decode_e8m0(static_cast<std::uint8_t>(scales[1] >> 8 * block))};
+  }
+};
+
+struct PlainMxfp4 : PlainMx<PlainMxfp4, 4, std::uint32_t> {
+  static constexpr int exponent_bias = e2m1_bits_bias;
+
   __device__ void fragment(int step, std::uint32_t (&a)[4]) const {
 #pragma unroll
     for (int i = 0; i < 2; ++i) {
@@ -195,50 +207,20 @@ struct PlainMxfp4 {
       a[2 + i] = pairs.second;
     }
   }
-  __device__ RowScales row_scales(int block) const {
-    return {decode_e8m0(static_cast<std::uint8_t>(scales[0] >> 8 * block)),
-            decode_e8m0(static_cast<std::uint8_t>(scales[1] >> 8 * block))};
-  }
 };
 
 template <class Codec>
-struct PlainMxfp8 {
-  static constexpr bool scales_follow = true;
-  static constexpr int columns = 64;
+struct PlainMxfp8 : PlainMx<PlainMxfp8<Codec>, 8, uint2> {
   static constexpr int exponent_bias = 0;
-  using Source = PlainSource;
-  uint2 codes[2][2];  // [row][block]
-  std::uint32_t scales[2];
 
-  __device__ static Source source(const MatmulRowsArgs& args, std::int64_t matrix,
-                                  std::int64_t row_tile) {
-    return PlainSource::of<8, 32>(args, matrix, row_tile);
-  }
-  __device__ static PlainMxfp8 load(const Source& s, std::int64_t chunk) {
-    PlainMxfp8 w{};
-#pragma unroll
-    for (int i = 0; i < 2; ++i) {
-#pragma unroll
-      for (int b = 0; b < 2; ++b) {
-        const std::int64_t column = chunk * columns + 32 * b + 8 * s.t;
-        if (column < s.k) w.codes[i][b] = ptx::ld_global_nc_v2(s.codes[i] + column);
-      }
-      w.scales[i] = s.scale_bytes<2>(i, chunk * 2);
-    }
-    return w;
-  }
   __device__ void fragment(int step, std::uint32_t (&a)[4]) const {
 #pragma unroll
     for (int i = 0; i < 2; ++i) {
-      const uint2 both = codes[i][step / 2];
+      const uint2 both = this->codes[i][step / 2];
       const std::uint32_t word = step % 2 ? both.y : both.x;
       a[i] = cvt_f16x2<Codec>(word & 0xFFFFu);
       a[2 + i] = cvt_f16x2<Codec>(word >> 16);
     }
-  }
-  __device__ RowScales row_scales(int block) const {
-    return {decode_e8m0(static_cast<std::uint8_t>(scales[0] >> 8 * block)),
-            decode_e8m0(static_cast<std::uint8_t>(scales[1] >> 8 * block))};
   }
 };
 

@@ -1,11 +1,6 @@
-// 16 rows of plain 4-bit weights times one row of a, 128 columns at once, by a warp. Lane t of
-// four has 32 neighbours of rows g and g + 8 of its operand, two parts of 16.
-//
-// The eight columns of an instruction are not needed for rows of a, so they tell blocks apart:
-// column 2 t + p of the other operand has a's values of lane t's part p, and zeros where other
-// lanes are. So lane t finds the sums of just its own parts, for both rows, and multiplies them by
-// their scales. Both parts take the same registers: what part 0 leaves in part 1's column is not
-// read.
+// 16 rows of plain 4-bit weights times one row of a, 128 columns at once, by a warp, as
+// cuda/matmul/lane_parts.cuh has it. Both parts of a take the same registers here: what part 0
+// leaves in part 1's column is not read.
 #pragma once
 
 #include <cstdint>
@@ -16,16 +11,14 @@
 #include "cuda/ptx/mma.cuh"
 #include "cuda/ptx/permute.cuh"
 #include "cuda/matmul/few_rows/line_units.cuh"
+#include "cuda/matmul/lane_parts.cuh"
 #include "cuda/matmul/weight_fragments.cuh"
 
 namespace microscale::cuda {
 
 /// A lane's share of half of its warp's columns in a stage.
 template <int Block>
-struct LineWeights {
-  uint4 codes[2];           // of both rows
-  std::uint32_t scales[2];  // bytes of the blocks
-
+struct LineWeights : LaneParts {
   /// Where a lane's are in the first stage; the warp's columns begin at its `column`.
   struct Place {
     std::uint32_t codes[2];   // of both halves
@@ -59,9 +52,6 @@ struct LineWeights {
     return w;
   }
   __device__ std::uint32_t last_read() const { return codes[1].x | scales[1]; }
-  __device__ std::uint32_t word(int row, int i) const {
-    return i == 0 ? codes[row].x : i == 1 ? codes[row].y : i == 2 ? codes[row].z : codes[row].w;
-  }
   /// Of row i, both parts.
   __device__ float2 scale(int i) const {
     if constexpr (Block == 32) {
@@ -134,12 +124,7 @@ struct LineByDense {
 #pragma unroll
       for (int part = 0; part < 2; ++part) {
         std::uint32_t a[4];
-#pragma unroll
-        for (int row = 0; row < 2; ++row) {
-          const NibblePairs pairs = e2m1_of_word(w.word(row, 2 * part + step / 2), step % 2 != 0);
-          a[row] = pairs.first;
-          a[2 + row] = pairs.second;
-        }
+        w.fragment(4 * part + step, a);
         ptx::mma_m16n8k16_f32_f16(d[part], a, b[2 * step], b[2 * step + 1]);
       }
 #pragma unroll
