@@ -12,7 +12,7 @@
 
 #include <cstdint>
 
-#include "cuda/block/e2m1_halves.cuh"
+#include "cuda/block/e2m1_decode.cuh"
 
 namespace microscale::cuda {
 
