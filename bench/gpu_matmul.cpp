@@ -10,6 +10,7 @@
 #include "gpu_timing.hpp"
 #include "matmul_operands.hpp"
 #include "microscale/error.hpp"
+#include "microscale/matmul_plan.hpp"
 
 namespace microscale::cuda {
 namespace {
@@ -61,9 +62,23 @@ class Measurement {
     row.seconds = median_seconds(device_, std::max(sets, 4), [&](int i, Stream stream) {
       multiply(case_, view(static_cast<std::size_t>(i % sets)), context(stream));
     });
+    constexpr double short_seconds = 200e-6;  // 64 calls of more keep the GPU busy for nothing
+    if (row.seconds < short_seconds) add_host_times(row);
   }
 
  private:
+  void add_host_times(Result& row) {
+    const MatmulOperandsView operands = view(0);
+    const double eager = host_seconds(
+        device_, [&](int, Stream stream) { multiply(case_, operands, context(stream)); });
+    const double kept = with_options(case_, operands, [&](const auto& options) {
+      const MatmulPlan plan(options, context(nullptr));
+      return host_seconds(device_, [&](int, Stream stream) { plan.run(options, context(stream)); });
+    });
+    row.extras.push_back({"host us", "host_microseconds", eager * 1e6});
+    row.extras.push_back({"by a plan", "host_microseconds_by_plan", kept * 1e6});
+  }
+
   // DeviceBytes, replaceable.
   class DeviceMemory {
    public:
@@ -198,6 +213,7 @@ MatmulLimits matmul_limits(Device& device) {
   limits.fp8 = peak_operations(device, "matmul_peak_e4m3", 32);
   limits.read = std::max(read_bytes_per_second(device), limits.copy);
   limits.empty_node_seconds = empty_node_seconds(device);
+  limits.launch_seconds = launch_seconds(device);
   return limits;
 }
 

@@ -5,6 +5,11 @@
 #include <cstring>
 #include <random>
 
+#include "clock.hpp"
+#include "cuda/device/kernels.hpp"
+#include "cuda/quantize/args.hpp"
+#include "cuda/quantize/geometry.hpp"
+#include "cuda/quantize/kernel_choice.hpp"
 #include "formats/half.hpp"
 
 namespace microscale::cuda {
@@ -57,6 +62,41 @@ double median_seconds(Device& device, int calls, const std::function<void(int, S
                    samples.begin() + static_cast<std::ptrdiff_t>(samples.size() / 2),
                    samples.end());
   return samples[samples.size() / 2];
+}
+
+double host_seconds(Device& device, const std::function<void(int, Stream)>& call) {
+  Stream stream = device.make_stream();
+  call(0, stream);
+  device.synchronize(stream);
+  constexpr int calls = 64;
+  std::vector<double> samples;
+  for (int sample = 0; sample < 15; ++sample) {
+    const double seconds = bench::seconds_of([&] {
+      for (int i = 0; i < calls; ++i) call(i, stream);
+    });
+    device.synchronize(stream);
+    if (sample >= 4) samples.push_back(seconds / calls);
+  }
+  device.release_stream(stream);
+  return bench::median(samples);
+}
+
+double launch_seconds(Device& device) {
+  const DeviceBytes input(device, 16), result(device, 16);
+  AbsMaxArgs args{};
+  args.input = input.data();
+  args.rows = 1;
+  args.cols = args.row_stride = 8;
+  args.amax_bits = reinterpret_cast<std::uint32_t*>(result.data());
+  const Kernel kernel = load_kernel(device, abs_max_kernel(DType::bf16), "bench");
+  return host_seconds(device, [&](int, Stream stream) {
+    device.launch({.kernel = kernel,
+                   .grid = {1, 1, 1},
+                   .threads = threads_per_block,
+                   .stream = stream,
+                   .args = &args,
+                   .args_bytes = sizeof args});
+  });
 }
 
 DeviceBytes random_matrix(Device& device, DType dtype, std::int64_t elements, float spread) {

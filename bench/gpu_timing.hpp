@@ -63,6 +63,13 @@ double empty_node_seconds(Device& device);
 /// events.
 double median_seconds(Device& device, int calls, const std::function<void(int, Stream)>& call);
 
+/// Median seconds that a call takes the calling thread, eager, of 64 in a row that no one waits
+/// for: few enough that the device's queue of launches never fills.
+double host_seconds(Device& device, const std::function<void(int, Stream)>& call);
+
+/// The same of a launch and nothing else: a kernel already found, of one block.
+double launch_seconds(Device& device);
+
 /// A bell curve in any type: 1 or 2 MiB made on the host, repeated on the device.
 DeviceBytes random_matrix(Device& device, DType dtype, std::int64_t elements, float spread = 0.02f);
 

@@ -124,6 +124,7 @@ BenchTable bench_matmul_gpu(const BenchOptions& options, const bench::Watcher& w
   add("FP16 products {:.0f} TFLOP/s", limits.f16, 1e12, "f16_operations_per_second");
   add("FP8 products {:.0f} TFLOP/s", limits.fp8, 1e12, "fp8_operations_per_second");
   add("an empty node of a graph {:.1f} us", limits.empty_node_seconds, 1e-6, "empty_node_seconds");
+  add("a launch {:.1f} us of the host", limits.launch_seconds, 1e-6, "launch_seconds");
   Rows rows(options, true);
   cuda::measure_matmul(device, rows.cases, options.filter, limits, rows.watcher(watcher));
   rows.finish(table);
