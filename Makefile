@@ -4,7 +4,7 @@ SHELL := /bin/bash
 .SHELLFLAGS := -euo pipefail -c
 .DELETE_ON_ERROR:
 .NOTPARALLEL:
-.PHONY: build help demo test check-deep sanitizers test-clients fuzz bench format clean distclean install
+.PHONY: build help demo test levels check-deep sanitizers test-clients fuzz bench format clean distclean install
 
 PREFIX ?= /usr/local
 JOBS ?= $(shell nproc)
@@ -28,6 +28,10 @@ demo: ## quantize a real model to NVFP4, verify it, show what it cost, write dem
 test: ## build everything, run the tests, the example, README's commands and the guards
 	@scripts/bootstrap build test format
 	@JOBS=$(JOBS) scripts/run_tests
+
+levels: ## the kernels taught step by step (examples/levels), compiled and run on the emulator
+	@scripts/bootstrap build test
+	@JOBS=$(JOBS) scripts/run_levels
 
 sanitizers: ## the tests of memory and threads under the sanitizers (check-deep runs all of them)
 	@scripts/bootstrap build test
@@ -53,7 +57,7 @@ format: ## clang-format every C++ source in place
 	@git ls-files -co --exclude-standard '*.cpp' '*.hpp' '*.cu' '*.cuh' | xargs clang-format -i
 
 install: build ## the program, library and headers below PREFIX (/usr/local); DESTDIR is honoured
-	@$(step) "build the library" cmake --build build --target microscale -j $(JOBS)
+	@$(step) "build the libraries" cmake --build build --target microscale_ptx microscale_checkpoint -j $(JOBS)
 	@cmake --install build --prefix "$(PREFIX)"
 
 clean: ## remove the build folders

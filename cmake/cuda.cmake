@@ -45,11 +45,11 @@ if(MICROSCALE_HAS_CUDA)
 endif()
 
 set(nvcc_flags -std=c++20 --expt-relaxed-constexpr -fmad=false -Werror all-warnings -Xcompiler=-Wall,-Wextra
-               -I ${CMAKE_SOURCE_DIR}/src -I ${CMAKE_SOURCE_DIR}/include)
+               -I ${PROJECT_SOURCE_DIR}/src -I ${PROJECT_SOURCE_DIR}/include)
 
 # microscale_add_cuda_images(target): compiles and embeds.
 function(microscale_add_cuda_images target)
-  set(folder ${CMAKE_BINARY_DIR}/cuda_images)
+  set(folder ${PROJECT_BINARY_DIR}/cuda_images)
   set(image_folder ${folder})
   if(MICROSCALE_CUDA_IMAGES)
     set(image_folder ${MICROSCALE_CUDA_IMAGES})
@@ -61,7 +61,7 @@ function(microscale_add_cuda_images target)
   set(count 0)
   set(images "")
   if(MICROSCALE_HAS_CUDA)
-    file(GLOB sources CONFIGURE_DEPENDS ${CMAKE_SOURCE_DIR}/src/cuda/any/*.cu ${CMAKE_SOURCE_DIR}/src/cuda/sm*/*.cu)
+    file(GLOB sources CONFIGURE_DEPENDS ${PROJECT_SOURCE_DIR}/src/cuda/any/*.cu ${PROJECT_SOURCE_DIR}/src/cuda/sm*/*.cu)
     foreach(source ${sources})
       get_filename_component(name ${source} NAME_WE)
       get_filename_component(source_folder ${source} DIRECTORY)

@@ -1,18 +1,25 @@
-# Compile options of everything we build: C++20, warnings as errors, no fused multiply-add unless written.
+# Compile options of everything we build: C++20, warnings as errors, no fused multiply-add unless written. Nothing here
+# reaches a project that adds this one as a subdirectory, but through the targets it links.
 set(CMAKE_CXX_STANDARD 20)
 set(CMAKE_CXX_STANDARD_REQUIRED ON)
 set(CMAKE_CXX_EXTENSIONS OFF)
-set(CMAKE_EXPORT_COMPILE_COMMANDS ON)
-if(NOT CMAKE_BUILD_TYPE)
-  set(CMAKE_BUILD_TYPE Release CACHE STRING "" FORCE)
+if(PROJECT_IS_TOP_LEVEL)
+  set(CMAKE_EXPORT_COMPILE_COMMANDS ON)
+  if(NOT CMAKE_BUILD_TYPE)
+    set(CMAKE_BUILD_TYPE Release CACHE STRING "" FORCE)
+  endif()
+  find_program(CCACHE_PROGRAM ccache)
+  if(CCACHE_PROGRAM)
+    # The variable: what ccache asks of a user of precompiled headers.
+    set(CMAKE_CXX_COMPILER_LAUNCHER env CCACHE_SLOPPINESS=pch_defines,time_macros ${CCACHE_PROGRAM})
+  endif()
+  find_program(MOLD_PROGRAM mold)
+  if(MOLD_PROGRAM AND NOT CMAKE_CXX_COMPILER_ID STREQUAL "Clang")
+    add_link_options(-fuse-ld=mold)
+  endif()
 endif()
-set(CMAKE_CXX_FLAGS_RELEASE "-O2 -DNDEBUG")
-
-find_program(CCACHE_PROGRAM ccache)
-if(CCACHE_PROGRAM)
-  # The variable: what ccache asks of a user of precompiled headers.
-  set(CMAKE_CXX_COMPILER_LAUNCHER env CCACHE_SLOPPINESS=pch_defines,time_macros ${CCACHE_PROGRAM})
-endif()
+# Behind CMake's own -O3, in this directory and below; a file that gains by -O3 says so itself.
+add_compile_options($<$<CONFIG:Release>:-O2>)
 
 add_library(microscale_options INTERFACE)
 target_compile_options(microscale_options INTERFACE -ffp-contract=off)
@@ -29,11 +36,6 @@ if(MICROSCALE_SANITIZE)
   endif()
   add_link_options(-fsanitize=${MICROSCALE_SANITIZE})
 endif()
-find_program(MOLD_PROGRAM mold)
-if(MOLD_PROGRAM AND NOT CMAKE_CXX_COMPILER_ID STREQUAL "Clang")
-  add_link_options(-fuse-ld=mold)
-endif()
-
 # microscale_precompile(target HEADER...): reads headers that most of its sources begin with once for all. g++ only:
 # clang's take longer than they save.
 function(microscale_precompile target)

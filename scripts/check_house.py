@@ -13,18 +13,34 @@ from pathlib import Path
 CPP = {".cpp", ".hpp", ".h", ".cu", ".cuh"}
 CODE = CPP | {".py"}
 SHIPPED = ("src", "include", "tools", "python")  # folders whose files ship; the rest may bend some rules
-ROOMS_BELOW_OPS = tuple(f"src/{room}/" for room in ("core", "cpu", "cuda", "formats", "layouts", "reference"))
 MAX_LINES, MAX_LINES_DEVICE, MAX_LINES_PUBLIC, MAX_COLUMNS = 400, 600, 250, 109
 SYSTEM_FOLDERS = set("bin boot dev etc lib lib32 lib64 media mnt opt proc run sbin srv sys tmp usr var".split())
 PERSONAL_FOLDERS = {"home", "root", "Users"}
 SKIP_FOLDERS = re.compile(r"(^|/)(\.git|build[^/]*|demo|\.venv|__pycache__)(/|$)")
+
+# The rooms below src, from the bottom up, each with those it may include and call: above it in this table, and so
+# without circles. src/CMakeLists.txt makes libraries of them; scripts/check_links.py looks at their object files.
+ROOMS = {
+    "core": "",
+    "formats": "core",
+    "layouts": "core formats",
+    "seam": "core formats layouts",
+    "reference": "core formats layouts seam",
+    "cpu": "core formats layouts seam reference",
+    "ops": "core formats layouts seam reference",  # cpu through the kernel tables of seam, cuda through its GpuOperations
+    "cuda": "core formats layouts seam",
+    "report": "core formats",
+    "checkpoint": "core formats layouts seam reference ops report",
+    "emulator": "core formats cpu cuda",
+    "sass": "core formats cuda",
+    "profile": "core emulator report",
+}
 
 # Sources, or folders of them, that no test mirrors, each with the reason.
 WITHOUT_TEST = {
     "tools/microscale/main.cpp": "the tests in tests/tools run the program itself",
     "tools/microscale/options.cpp": "the tests in tests/tools run the program itself",
     "tools/microscale/launch_words.cpp": "tests/tools/ptx_launch_test.cpp gives the program every option",
-    "src/emulator/absent.cpp": "for builds without the emulator, and so without its tests; `make demo` is one",
     "tools/gpu_check/attention.cpp": "a check itself; runs on a machine with a GPU (scripts/gpu_check)",
     "tools/gpu_check/equality.cpp": "a check itself; runs on a machine with a GPU (scripts/gpu_check)",
     "tools/gpu_check/fused.cpp": "a check itself; runs on a machine with a GPU (scripts/gpu_check)",
@@ -133,14 +149,25 @@ def forbidden_places(tree):
                 yield name, number, "CPU intrinsics; they belong below src/cpu or src/emulator"
 
 
-def rooms_above(tree):
-    above = re.compile(r'#\s*include\s*"(ops|checkpoint)/')
+def rooms_below(tree):
+    """Rooms include and are included as the table says."""
+    for number, (room, below) in enumerate(ROOMS.items()):
+        for other in below.split():
+            if other not in list(ROOMS)[:number]:
+                yield "scripts/check_house.py", 1, f"ROOMS: {room} may use {other}, which does not stand above it"
+    include = re.compile(r'#\s*include\s*"([a-z_]+)/')
     for name in tree.code("src"):
-        if name.startswith(ROOMS_BELOW_OPS):
-            for number, line in tree.lines(name):
-                if found := above.match(line.strip()):
-                    yield name, number, (f"includes {found.group(1)}/, a room above its own; what both need "
-                                         "belongs into src/core")
+        if name.count("/") < 2:
+            continue
+        room = name.split("/")[1]
+        if room not in ROOMS:
+            yield name, 1, f"src/{room} is no room of the table in scripts/check_house.py; add it with those below it"
+            continue
+        for number, line in tree.lines(name):
+            found = include.match(line.strip())
+            if found and found.group(1) not in ("microscale", room, *ROOMS[room].split()):
+                yield name, number, (f"includes {found.group(1)}/, which {room} must not know; what both need belongs "
+                                     "into a room below both (the table in scripts/check_house.py)")
 
 
 def third_party_headers(tree):
@@ -223,7 +250,7 @@ def exists(tree, path):
     return path in tree.known or path in tree.folders
 
 
-RULES = (tests_mirror_sources, forbidden_places, rooms_above, third_party_headers, sizes_and_characters, leftovers,
+RULES = (tests_mirror_sources, forbidden_places, rooms_below, third_party_headers, sizes_and_characters, leftovers,
          documented_paths)
 
 

@@ -4,6 +4,10 @@
 #include <stdexcept>
 #include <string>
 
+/// A type that can be caught outside a shared library that microscale is linked into, whose other
+/// symbols are hidden.
+#define MICROSCALE_VISIBLE __attribute__((visibility("default")))
+
 namespace microscale {
 
 enum class ErrorCode {
@@ -21,7 +25,7 @@ const char* to_string(ErrorCode code);
 
 /// Thrown by every public function. `what()` is one sentence that says which operation failed, what
 /// it was given, what it wanted, and how to mend it.
-class Error : public std::runtime_error {
+class MICROSCALE_VISIBLE Error : public std::runtime_error {
  public:
   Error(ErrorCode code, const std::string& message) : std::runtime_error(message), code_(code) {}
   ErrorCode code() const { return code_; }

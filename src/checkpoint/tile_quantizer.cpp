@@ -2,11 +2,10 @@
 
 #include <fmt/format.h>
 
+#include <utility>
 #include <vector>
 
-#include "checkpoint/device_tile_quantizer.hpp"
-#include "cuda/device/kernels.hpp"
-#include "microscale/error.hpp"
+#include "seam/gpu_operations.hpp"
 
 namespace microscale {
 namespace {
@@ -29,17 +28,25 @@ class HostQuantizer final : public TileQuantizer {
   std::vector<std::uint8_t> input_, codes_, scales_;
 };
 
-// The GPU of that number, if kernels are built for it.
-cuda::Device& usable_gpu(int ordinal) {
-  cuda::Device& device = cuda::runtime_device(ordinal);
-  const cuda::DeviceInfo& gpu = device.info();
-  if (cuda::architecture_of(gpu).empty())
-    throw Error(ErrorCode::unsupported,
-                fmt::format("quantize: GPU {} ({}) has compute capability {}.{}; there are kernels "
-                            "for 9.0, 10.x and 12.x, so choose another GPU or --device cpu",
-                            ordinal, gpu.name, gpu.major, gpu.minor));
-  return device;
-}
+class WithHost final : public TileQuantizer {
+ public:
+  using Reason = std::string_view (*)(const QuantizeOptions&);
+  WithHost(std::unique_ptr<TileQuantizer> on_gpu, Reason host_only_reason)
+      : on_gpu_(std::move(on_gpu)), host_only_reason_(host_only_reason) {}
+
+  TileBuffers buffers() override { return on_gpu_->buffers(); }
+
+  float quantize(const QuantizeOptions& options, std::span<std::uint8_t> codes,
+                 std::span<std::uint8_t> scales) override {
+    if (!host_only_reason_(options).empty())
+      return quantize_into(options, codes, scales, {.threads = 1});
+    return on_gpu_->quantize(options, codes, scales);
+  }
+
+ private:
+  std::unique_ptr<TileQuantizer> on_gpu_;
+  Reason host_only_reason_;
+};
 
 }  // namespace
 
@@ -47,31 +54,35 @@ std::unique_ptr<TileQuantizer> make_host_quantizer(const TileBufferSizes& sizes)
   return std::make_unique<HostQuantizer>(sizes);
 }
 
+std::unique_ptr<TileQuantizer> with_host_for_the_rest(
+    std::unique_ptr<TileQuantizer> on_gpu,
+    std::string_view (*host_only_reason)(const QuantizeOptions&)) {
+  return std::make_unique<WithHost>(std::move(on_gpu), host_only_reason);
+}
+
 TileQuantizerFactory open_quantizers(const QuantizeModelOptions& options) {
   if (options.gpus.empty())
     return [](int, const TileBufferSizes& sizes) { return make_host_quantizer(sizes); };
-  std::vector<cuda::Device*> devices;
+  const GpuOperations& gpu = gpu_operations("quantize");
   for (const int ordinal : options.gpus) {
-    devices.push_back(&usable_gpu(ordinal));
-    devices.back()->make_current();
-    cuda::load_all_kernels(*devices.back());
+    gpu.name_of_gpu(ordinal);  // throws for one without kernels
+    gpu.load_kernels(ordinal);
   }
-  return [devices](int worker, const TileBufferSizes& sizes) {
-    return make_device_quantizer(*devices[static_cast<std::size_t>(worker) % devices.size()],
-                                 sizes);
+  return [&gpu, gpus = options.gpus](int worker, const TileBufferSizes& sizes) {
+    const int ordinal = gpus[static_cast<std::size_t>(worker) % gpus.size()];
+    return with_host_for_the_rest(gpu.make_tile_quantizer(ordinal, sizes), gpu.host_only_reason);
   };
 }
 
 std::string computed_on(const QuantizeModelOptions& options) {
   if (options.gpus.empty()) return "the CPU";
+  const GpuOperations& gpu = gpu_operations("quantize");
   std::string names;
-  for (const int ordinal : options.gpus) {
-    const cuda::DeviceInfo& gpu = usable_gpu(ordinal).info();
-    names += fmt::format("{}GPU {} ({}, {})", names.empty() ? "" : ", ", ordinal, gpu.name,
-                         cuda::architecture_of(gpu));
-  }
+  for (const int ordinal : options.gpus)
+    names +=
+        fmt::format("{}GPU {} ({})", names.empty() ? "" : ", ", ordinal, gpu.name_of_gpu(ordinal));
   const std::string_view reason =
-      host_only_reason({.input = {}, .format = options.format, .numerics = options.numerics});
+      gpu.host_only_reason({.input = {}, .format = options.format, .numerics = options.numerics});
   if (!reason.empty()) return fmt::format("the CPU, with the same bytes: {}", reason);
   if (!options.importance.empty()) names += "; tensors with importance weights on the CPU";
   return names;

@@ -1,47 +1,28 @@
-// Where the tiles of a conversion are quantized: the seam between the converter, which reads,
-// checks and writes, and a processor.
+// Where the tiles of a conversion are quantized: on the CPU, or on GPUs with the CPU for what they
+// do not offer.
 #pragma once
 
-#include <cstdint>
 #include <functional>
 #include <memory>
-#include <span>
 #include <string>
+#include <string_view>
 
 #include "microscale/checkpoint.hpp"
-#include "microscale/quantize.hpp"
+#include "seam/tile_quantizer.hpp"
 
 namespace microscale {
-
-/// Sizes in bytes of the host buffers that one worker needs.
-struct TileBufferSizes {
-  std::int64_t input = 0, codes = 0, scales = 0;
-};
-
-struct TileBuffers {
-  std::span<std::uint8_t> input, codes, scales;
-};
-
-/// Quantizes one tile at a time; each worker has its own. The bytes are the same whatever it is.
-class TileQuantizer {
- public:
-  virtual ~TileQuantizer() = default;
-
-  /// Host memory that tiles go through fastest, of the sizes asked for; lives as long as this.
-  virtual TileBuffers buffers() = 0;
-
-  /// As quantize_into on the host with one thread; done when it returns. `options` is about host
-  /// memory, row-major, blocks along the columns; NVFP4 comes with tensor_amax. From any thread,
-  /// one at a time. Throws Error.
-  virtual float quantize(const QuantizeOptions& options, std::span<std::uint8_t> codes,
-                         std::span<std::uint8_t> scales) = 0;
-};
 
 /// The quantizer of worker 0, 1, ...
 using TileQuantizerFactory =
     std::function<std::unique_ptr<TileQuantizer>(int worker, const TileBufferSizes& sizes)>;
 
 std::unique_ptr<TileQuantizer> make_host_quantizer(const TileBufferSizes& sizes);
+
+/// `on_gpu` for the tiles it takes; the others, of whose options `host_only_reason` says something,
+/// on the CPU, from and to on_gpu's buffers.
+std::unique_ptr<TileQuantizer> with_host_for_the_rest(
+    std::unique_ptr<TileQuantizer> on_gpu,
+    std::string_view (*host_only_reason)(const QuantizeOptions&));
 
 /// Of the processors that options.gpus names, workers going round them; GPUs are ready for work
 /// when this returns. Throws Error: unsupported without a GPU that kernels are built for,

@@ -1,10 +1,10 @@
-#include "cpu/transpose.hpp"
+#include "seam/transpose.hpp"
 
 #include <algorithm>
 
 #include "cpu/target_region.hpp"
 
-namespace microscale::cpu {
+namespace microscale {
 namespace {
 
 // By way of a tile, `side` rows and columns, so that both matrices are touched four cache lines at
@@ -109,4 +109,4 @@ template void transpose(const std::uint16_t*, std::int64_t, std::int64_t, std::i
 template void transpose(const std::uint32_t*, std::int64_t, std::int64_t, std::int64_t,
                         std::uint32_t*, std::int64_t, bool);
 
-}  // namespace microscale::cpu
+}  // namespace microscale

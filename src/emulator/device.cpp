@@ -11,8 +11,8 @@
 #include <utility>
 #include <vector>
 
-#include "core/backend_name.hpp"
 #include "core/threads.hpp"
+#include "cuda/device/environment.hpp"
 #include "cuda/device/kernel_images.hpp"
 #include "cuda/device/kernels.hpp"
 #include "emulator/machine/launch.hpp"
@@ -191,19 +191,18 @@ cuda::Graph EmulatorDevice::end_capture(cuda::Stream) {
 void EmulatorDevice::launch_graph(cuda::Graph, cuda::Stream) { begin_capture(nullptr); }
 
 namespace {
-thread_local cuda::Device* in_force = nullptr;
+
+std::unique_ptr<cuda::Device> make_gpu(int major, int minor) {
+  return std::make_unique<EmulatorDevice>(major, minor);
+}
+
 }  // namespace
 
-DeviceInForce::DeviceInForce(cuda::Device& device) : before_(in_force) { in_force = &device; }
-DeviceInForce::~DeviceInForce() { in_force = before_; }
-
-cuda::Device* device_of_environment() {
-  if (in_force) return in_force;
-  static const std::unique_ptr<EmulatorDevice> device = []() -> std::unique_ptr<EmulatorDevice> {
-    const EmulatedGpu* gpu = find_emulated_gpu(backend_of_environment());
-    return gpu ? std::make_unique<EmulatorDevice>(gpu->major, 0) : nullptr;
-  }();
-  return device.get();
+// Nothing names this symbol, so the linker is told to want it (src/CMakeLists.txt): that takes this
+// file out of the static library.
+extern "C" {
+extern const bool microscale_emulated_gpus;
 }
+const bool microscale_emulated_gpus = (cuda::provide_emulated_gpus(make_gpu), true);
 
 }  // namespace microscale::emulator

@@ -64,22 +64,4 @@ class EmulatorDevice : public cuda::Device {
   std::unique_ptr<State> state_;
 };
 
-/// While it lives, the public operations of this thread run on `device` where they are told
-/// Backend::cuda.
-class DeviceInForce {
- public:
-  explicit DeviceInForce(cuda::Device& device);
-  ~DeviceInForce();
-  DeviceInForce(const DeviceInForce&) = delete;
-  DeviceInForce& operator=(const DeviceInForce&) = delete;
-
- private:
-  cuda::Device* before_;
-};
-
-/// The device in force; else the one that MICROSCALE_BACKEND names (core/backend_name.hpp), one for
-/// the process; null when there is neither. Throws Error{invalid_argument} for a name that no
-/// device has.
-cuda::Device* device_of_environment();
-
 }  // namespace microscale::emulator

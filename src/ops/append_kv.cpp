@@ -14,7 +14,6 @@
 #include "core/out_of_memory.hpp"
 #include "seam/row_kernels.hpp"
 #include "core/threads.hpp"
-#include "cuda/append_kv/append_kv.hpp"
 #include "formats/arithmetic.hpp"
 #include "formats/compat.hpp"
 #include "layouts/kv_page.hpp"
@@ -23,6 +22,7 @@
 #include "ops/check.hpp"
 #include "ops/kv_cache_check.hpp"
 #include "reference/dense.hpp"
+#include "seam/gpu_operations.hpp"
 
 namespace microscale {
 namespace {
@@ -306,7 +306,7 @@ class Appender {
 void append_kv(const AppendKvOptions& options, const Context& context) try {
   const bool on_device = context.backend == Backend::cuda;
   check(options, on_device);
-  if (on_device) return cuda::append_kv(cuda::runtime_device(), options, context.stream);
+  if (on_device) return gpu_operations("append_kv").append_kv(options, context.stream);
   Appender(options, context).run(context);
 } catch (const std::bad_alloc&) {
   throw_out_of_memory("append_kv");

@@ -4,9 +4,9 @@
 #include <new>
 
 #include "core/out_of_memory.hpp"
-#include "cuda/attention/attention.hpp"
 #include "ops/attention_check.hpp"
 #include "ops/attention_run.hpp"
+#include "seam/gpu_operations.hpp"
 
 namespace microscale {
 
@@ -14,7 +14,7 @@ void attention(const AttentionOptions& options, const Context& context) try {
   const bool on_device = context.backend == Backend::cuda;
   const AttentionCall call = check_attention(options, on_device);
   if (on_device)
-    return cuda::attention(cuda::runtime_device(), call, context.workspace, context.stream);
+    return gpu_operations("attention").attention(call, context.workspace, context.stream);
   run_attention(call, context);
 } catch (const std::bad_alloc&) {
   throw_out_of_memory("attention");
@@ -23,7 +23,7 @@ void attention(const AttentionOptions& options, const Context& context) try {
 std::int64_t attention_workspace_bytes(const AttentionOptions& options, const Context& context) {
   const bool on_device = context.backend == Backend::cuda;
   const AttentionCall call = check_attention(options, on_device);
-  return on_device ? cuda::attention_workspace_bytes(cuda::runtime_device(), call) : 0;
+  return on_device ? gpu_operations("attention").attention_workspace_bytes(call) : 0;
 }
 
 }  // namespace microscale

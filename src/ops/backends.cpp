@@ -82,8 +82,8 @@ std::string_view to_string(Backend backend) {
 
 std::vector<Backend> available_backends() {
   std::string_view wanted = backend_of_environment();
-  // An emulated GPU stands behind backend cuda (src/emulator/device.hpp), and leaves the CPU's as
-  // they are.
+  // An emulated GPU stands behind backend cuda (src/cuda/device/environment.hpp), and leaves the
+  // CPU's as they are.
   if (find_emulated_gpu(wanted)) wanted = {};
   std::vector<Backend> backends;
   for (const KernelTable* table : tables)

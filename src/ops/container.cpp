@@ -5,9 +5,9 @@
 #include <cstring>
 
 #include "core/threads.hpp"
-#include "cuda/quantize/operations.hpp"
 #include "layouts/container.hpp"
 #include "ops/check.hpp"
+#include "seam/gpu_operations.hpp"
 
 namespace microscale {
 namespace {
@@ -57,8 +57,8 @@ void repack_to_containers(std::span<const std::uint8_t> codes, std::span<std::ui
   check_bytes("repack_to_containers", "containers", static_cast<std::int64_t>(containers.size()),
               2 * count);
   if (context.backend == Backend::cuda) {
-    cuda::repack_containers(cuda::runtime_device(), codes.data(), containers.data(), count, true,
-                            context.stream);
+    gpu_operations("repack_to_containers")
+        .repack_containers(codes.data(), containers.data(), count, true, context.stream);
     return;
   }
   in_runs(count, context.threads, [&](std::int64_t first, std::int64_t bytes) {
@@ -72,8 +72,8 @@ void repack_from_containers(std::span<const std::uint8_t> containers, std::span<
   check_bytes("repack_from_containers", "containers", static_cast<std::int64_t>(containers.size()),
               2 * count);
   if (context.backend == Backend::cuda) {
-    cuda::repack_containers(cuda::runtime_device(), containers.data(), codes.data(), count, false,
-                            context.stream);
+    gpu_operations("repack_from_containers")
+        .repack_containers(containers.data(), codes.data(), count, false, context.stream);
     return;
   }
   in_runs(count, context.threads, [&](std::int64_t first, std::int64_t bytes) {

@@ -8,13 +8,13 @@
 
 #include "core/threads.hpp"
 #include "core/out_of_memory.hpp"
-#include "cuda/quantize/operations.hpp"
 #include "layouts/repack.hpp"
 #include "microscale/error.hpp"
 #include "microscale/quantize.hpp"
 #include "ops/backends.hpp"
 #include "ops/check.hpp"
 #include "ops/staging.hpp"
+#include "seam/gpu_operations.hpp"
 
 namespace microscale {
 namespace {
@@ -42,7 +42,7 @@ void dequantize(const BlockTensorView& input, const MutableTensorView& output,
                 fmt::format("dequantize: the output is {} x {}, the block tensor {} x {}",
                             output.rows, output.cols, shape.rows, shape.cols));
   if (context.backend == Backend::cuda) {
-    cuda::dequantize(cuda::runtime_device(), input, output, context.stream);
+    gpu_operations("dequantize").dequantize(input, output, context.stream);
     return;
   }
   const FormatInfo& format = info(shape.format);
@@ -102,7 +102,7 @@ void repack_scales(const BlockTensorView& input, Layout layout, std::span<std::u
   check_bytes("repack_scales", "output", static_cast<std::int64_t>(scales.size()),
               target.scale_bytes());
   if (context.backend == Backend::cuda)
-    cuda::repack_scales(cuda::runtime_device(), input, layout, scales, context.stream);
+    gpu_operations("repack_scales").repack_scales(input, layout, scales, context.stream);
   else
     repack_scale_bytes(input.shape, input.scales, layout, scales);
 }

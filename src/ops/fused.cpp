@@ -13,12 +13,12 @@
 #include "core/out_of_memory.hpp"
 #include "seam/row_kernels.hpp"
 #include "core/threads.hpp"
-#include "cuda/quantize/operations.hpp"
 #include "formats/compat.hpp"
 #include "layouts/repack.hpp"
 #include "microscale/error.hpp"
 #include "ops/backends.hpp"
 #include "ops/check.hpp"
+#include "seam/gpu_operations.hpp"
 
 namespace microscale {
 namespace {
@@ -117,7 +117,7 @@ void silu_mul_quantize_into(const SiluMulOptions& o, const Context& context) try
   check_same(operation, "up", o.up, o.gate);
   const BlockShape shape = check_output(operation, o.output, o.gate, context);
   if (context.backend == Backend::cuda)
-    return cuda::silu_mul_quantize(cuda::runtime_device(), o, context.stream);
+    return gpu_operations(operation).silu_mul_quantize(o, context.stream);
   const RowKernels& kernels = *choose_backend(operation, context).rows;
   quantize_rows(shape, o.output, context,
                 [&](std::int64_t first, std::int64_t count, float* values) {
@@ -149,7 +149,7 @@ void rms_norm_quantize_into(const RmsNormOptions& o, const Context& context) try
   }
   const BlockShape shape = check_output(operation, o.output, o.input, context);
   if (context.backend == Backend::cuda)
-    return cuda::rms_norm_quantize(cuda::runtime_device(), o, context.stream);
+    return gpu_operations(operation).rms_norm_quantize(o, context.stream);
   const RowKernels& kernels = *choose_backend(operation, context).rows;
   quantize_rows(shape, o.output, context,
                 [&](std::int64_t first, std::int64_t count, float* values) {
@@ -169,7 +169,7 @@ void hadamard_quantize_into(const HadamardOptions& o, const Context& context) tr
                        o.input.cols, o.order));
   const BlockShape shape = check_output(operation, o.output, o.input, context);
   if (context.backend == Backend::cuda)
-    return cuda::hadamard_quantize(cuda::runtime_device(), o, context.stream);
+    return gpu_operations(operation).hadamard_quantize(o, context.stream);
   const RowKernels& kernels = *choose_backend(operation, context).rows;
   quantize_rows(shape, o.output, context,
                 [&](std::int64_t first, std::int64_t count, float* values) {

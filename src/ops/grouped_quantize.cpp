@@ -7,13 +7,13 @@
 #include "seam/expert_rows.hpp"
 #include "core/memory_range.hpp"
 #include "core/out_of_memory.hpp"
-#include "cuda/quantize/operations.hpp"
 #include "layouts/grouped.hpp"
 #include "layouts/tiled_128x4.hpp"
 #include "microscale/error.hpp"
 #include "microscale/grouped.hpp"
 #include "microscale/quantize.hpp"
 #include "ops/check.hpp"
+#include "seam/gpu_operations.hpp"
 
 namespace microscale {
 namespace {
@@ -104,7 +104,7 @@ void grouped_quantize_into(const GroupedQuantizeOptions& o, std::span<std::uint8
   check_bytes("grouped_quantize", "scales", static_cast<std::int64_t>(scales.size()),
               grouped_scale_bytes(in.rows, in.cols, o.groups.experts, o.format, o.layout));
   if (context.backend == Backend::cuda) {
-    cuda::grouped_quantize(cuda::runtime_device(), o, codes, scales, context.stream);
+    gpu_operations("grouped_quantize").grouped_quantize(o, codes, scales, context.stream);
     return;
   }
   const grouped::ExpertTable table = expert_table(o.groups, in.rows);

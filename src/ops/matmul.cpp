@@ -5,10 +5,10 @@
 #include <new>
 
 #include "core/out_of_memory.hpp"
-#include "cuda/matmul/matmul.hpp"
 #include "microscale/error.hpp"
 #include "ops/matmul_check.hpp"
 #include "ops/matmul_options.hpp"
+#include "seam/gpu_operations.hpp"
 
 namespace microscale {
 MatmulCall call_of(const MatmulOptions& o, const Context& context) {
@@ -61,7 +61,7 @@ void check_and_run(const Options& options, const Context& context) {
   try {
     check_matmul(call);
     if (call.on_device)
-      cuda::matmul(cuda::runtime_device(), call, context.workspace, context.stream);
+      gpu_operations(call.operation).matmul(call, context.workspace, context.stream);
     else
       run_matmul(call, context, choose_matmul_kernels(call, context));
   } catch (const std::bad_alloc&) {
@@ -72,7 +72,7 @@ void check_and_run(const Options& options, const Context& context) {
 template <class Options>
 std::int64_t workspace(const Options& options, const Context& context) {
   const MatmulCall call = call_of(options, context);
-  return call.on_device ? cuda::matmul_workspace_bytes(cuda::runtime_device(), call) : 0;
+  return call.on_device ? gpu_operations(call.operation).matmul_workspace_bytes(call) : 0;
 }
 
 }  // namespace

@@ -6,11 +6,11 @@
 #include <cmath>
 #include <variant>
 
-#include "cuda/matmul/matmul.hpp"
 #include "microscale/error.hpp"
 #include "ops/backends.hpp"
 #include "ops/matmul_check.hpp"
 #include "ops/matmul_options.hpp"
+#include "seam/gpu_operations.hpp"
 #include "seam/matmul_plan.hpp"
 
 namespace microscale {
@@ -82,7 +82,7 @@ struct MatmulPlan::Kept {
     const MatmulCall call = call_of(made_of, context);
     check_matmul(call);
     if (call.on_device)
-      on_gpu = cuda::keep_plan(cuda::runtime_device(), call);
+      on_gpu = gpu_operations(call.operation).keep_matmul_plan(call);
     else
       on_cpu = choose_matmul_kernels(call, context);
   }

@@ -6,12 +6,12 @@
 
 #include "core/memory_range.hpp"
 #include "core/threads.hpp"
-#include "cuda/matmul/matmul.hpp"
 #include "layouts/packed_weights.hpp"
 #include "layouts/row_major.hpp"
 #include "layouts/tiled_128x4.hpp"
 #include "microscale/error.hpp"
 #include "ops/matmul_check.hpp"
+#include "seam/gpu_operations.hpp"
 
 namespace microscale {
 namespace {
@@ -60,7 +60,7 @@ PackedWeights pack(const BlockTensorView& b, const BlockTensorView* up,
                    std::span<std::uint8_t> bytes, std::int64_t matrices, const Context& context) {
   check_packing(b, up, matrices);
   if (context.backend == Backend::cuda)
-    return cuda::pack_weights(cuda::runtime_device(), b, up, bytes, matrices, context.stream);
+    return gpu_operations("pack_weights").pack_weights(b, up, bytes, matrices, context.stream);
   const packed_weights::Parts parts(b.shape, up != nullptr);
   if (static_cast<std::int64_t>(bytes.size()) != parts.total(matrices))
     throw Error(ErrorCode::invalid_argument,
@@ -137,7 +137,8 @@ std::int64_t packed_weights_bytes(const BlockShape& shape, std::int64_t matrices
                 fmt::format("packed_weights_bytes: {} matrices of {} x {} are more than fits in "
                             "memory",
                             matrices, shape.rows, shape.cols));
-  if (context.backend == Backend::cuda) return cuda::packed_weights_bytes(shape, matrices, gated);
+  if (context.backend == Backend::cuda)
+    return gpu_operations("packed_weights_bytes").packed_weights_bytes(shape, matrices, gated);
   return packed_weights::Parts(shape, gated).total(matrices);
 }
 

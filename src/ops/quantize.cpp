@@ -13,7 +13,6 @@
 
 #include "core/out_of_memory.hpp"
 #include "core/threads.hpp"
-#include "cuda/quantize/operations.hpp"
 #include "formats/block_weights.hpp"
 #include "formats/compat.hpp"
 #include "layouts/repack.hpp"
@@ -22,6 +21,7 @@
 #include "ops/check.hpp"
 #include "ops/quantize_check.hpp"
 #include "ops/staging.hpp"
+#include "seam/gpu_operations.hpp"
 
 namespace microscale {
 namespace {
@@ -83,7 +83,7 @@ float quantize_into(const QuantizeOptions& o, std::span<std::uint8_t> codes,
   check_bytes("quantize", "codes", static_cast<std::int64_t>(codes.size()), shape.code_bytes());
   check_bytes("quantize", "scales", static_cast<std::int64_t>(scales.size()), shape.scale_bytes());
   if (context.backend == Backend::cuda) {
-    cuda::quantize(cuda::runtime_device(), o, codes, scales, context.stream);
+    gpu_operations("quantize").quantize(o, codes, scales, context.stream);
     return o.format == Format::nvfp4 ? std::numeric_limits<float>::quiet_NaN() : 1.0f;
   }
 

@@ -1,11 +1,11 @@
 // quantize along both axes. On the host two passes, which share the NVFP4 global scale.
 #include <limits>
 
-#include "cuda/quantize/operations.hpp"
 #include "microscale/error.hpp"
 #include "microscale/quantize.hpp"
 #include "ops/check.hpp"
 #include "ops/quantize_check.hpp"
+#include "seam/gpu_operations.hpp"
 
 namespace microscale {
 namespace {
@@ -37,8 +37,8 @@ float quantize_both_into(const QuantizeOptions& options, std::span<std::uint8_t>
   check_output(options, BlockAxis::cols, codes, scales);
   check_output(options, BlockAxis::rows, column_codes, column_scales);
   if (context.backend == Backend::cuda) {
-    cuda::quantize_both(cuda::runtime_device(), options, codes, scales, column_codes, column_scales,
-                        context.stream);
+    gpu_operations("quantize_both")
+        .quantize_both(options, codes, scales, column_codes, column_scales, context.stream);
     return options.format == Format::nvfp4 ? std::numeric_limits<float>::quiet_NaN() : 1.0f;
   }
   QuantizeOptions pass = options;

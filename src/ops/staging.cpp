@@ -3,8 +3,8 @@
 #include <algorithm>
 #include <cstring>
 
-#include "cpu/transpose.hpp"
 #include "formats/integers.hpp"
+#include "seam/transpose.hpp"
 
 namespace microscale {
 namespace {
@@ -19,8 +19,8 @@ void gather(const TensorView& input, BlockAxis axis, const WorkItem& item, std::
             std::int64_t width, std::int64_t valid, T* output) {
   const T* data = static_cast<const T*>(input.data);
   if (axis == BlockAxis::rows)
-    cpu::transpose(data + first * input.row_stride + item.line, input.row_stride, valid, item.lines,
-                   output, width, false);
+    transpose(data + first * input.row_stride + item.line, input.row_stride, valid, item.lines,
+              output, width, false);
   for (std::int64_t l = 0; l < item.lines; ++l) {
     T* row = output + l * width;
     if (axis == BlockAxis::cols)
@@ -35,9 +35,8 @@ void scatter(const T* input, BlockAxis axis, const WorkItem& item, std::int64_t 
              std::int64_t width, std::int64_t valid, const MutableTensorView& output) {
   T* data = static_cast<T*>(output.data);
   if (axis == BlockAxis::rows)
-    return cpu::transpose(input, width, item.lines, valid,
-                          data + first * output.row_stride + item.line, output.row_stride,
-                          item.lines * valid >= streamed_elements);
+    return transpose(input, width, item.lines, valid, data + first * output.row_stride + item.line,
+                     output.row_stride, item.lines * valid >= streamed_elements);
   for (std::int64_t l = 0; l < item.lines; ++l)
     std::memcpy(data + (item.line + l) * output.row_stride + first, input + l * width,
                 static_cast<std::size_t>(valid) * sizeof(T));

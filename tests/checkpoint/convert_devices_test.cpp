@@ -4,9 +4,10 @@
 #include <limits>
 
 #include "checkpoint/convert.hpp"
-#include "checkpoint/device_tile_quantizer.hpp"
 #include "checkpoint/tile.hpp"
+#include "checkpoint/tile_quantizer.hpp"
 #include "cuda/device/kernel_images.hpp"
+#include "cuda/quantize/tile_quantizer.hpp"
 #include "cuda/queueing_device.hpp"
 #include "microscale/error.hpp"
 #include "model_builder.hpp"
@@ -32,7 +33,8 @@ class ConvertOnDevices : public ::testing::Test {
   // Workers take the two devices in turn.
   TileQuantizerFactory quantizers() {
     return [this](int worker, const TileBufferSizes& sizes) {
-      return make_device_quantizer(devices[worker % 2], sizes);
+      return with_host_for_the_rest(cuda::make_tile_quantizer(devices[worker % 2], sizes),
+                                    cuda::host_only_reason);
     };
   }
   QueueingDevice devices[2];

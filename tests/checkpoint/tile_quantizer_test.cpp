@@ -3,6 +3,9 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
+#include <vector>
+
 #include "microscale/cuda.hpp"
 #include "microscale/error.hpp"
 #include "support/matrices.hpp"
@@ -36,6 +39,42 @@ TEST(TileQuantizer, is_the_host_unless_gpus_are_named) {
   EXPECT_EQ(quantizer->quantize(tile, codes, scales), wanted.global_scale);
   EXPECT_TRUE(std::equal(codes.begin(), codes.end(), wanted.codes().begin()));
   EXPECT_TRUE(std::equal(scales.begin(), scales.end(), wanted.scales().begin()));
+}
+
+// Stands in for a GPU: takes tiles without importance weights, and gives bytes that no tile has.
+struct SomeGpu final : TileQuantizer {
+  explicit SomeGpu(int& taken) : taken(taken) {}
+  TileBuffers buffers() override { return {input, codes, scales}; }
+  float quantize(const QuantizeOptions&, std::span<std::uint8_t> to,
+                 std::span<std::uint8_t>) override {
+    ++taken;
+    std::ranges::fill(to, std::uint8_t{0xEE});
+    return 3.0f;
+  }
+  int& taken;
+  std::vector<std::uint8_t> input = std::vector<std::uint8_t>(1000), codes = input, scales = input;
+};
+
+TEST(TileQuantizer, leaves_to_the_host_what_a_gpu_does_not_offer) {
+  int taken = 0;
+  const auto quantizer = with_host_for_the_rest(
+      std::make_unique<SomeGpu>(taken), [](const QuantizeOptions& options) -> std::string_view {
+        return options.weights.empty() ? "" : "no weights";
+      });
+  const auto matrix = test::gaussian(DType::f32, 8, 64);
+  const std::vector<float> weights(64, 2.0f);
+  QuantizeOptions options{.input = matrix.view(), .format = Format::mxfp4, .weights = weights};
+  BlockTensor wanted = quantize(options);
+  const TileBuffers buffers = quantizer->buffers();
+  const auto codes = buffers.codes.first(256), scales = buffers.scales.first(16);
+  EXPECT_EQ(quantizer->quantize(options, codes, scales), wanted.global_scale);
+  EXPECT_TRUE(std::equal(codes.begin(), codes.end(), wanted.codes().begin()));
+  EXPECT_TRUE(std::equal(scales.begin(), scales.end(), wanted.scales().begin()));
+  EXPECT_EQ(taken, 0);
+  options.weights = {};
+  EXPECT_EQ(quantizer->quantize(options, codes, scales), 3.0f);
+  EXPECT_EQ(taken, 1);
+  EXPECT_EQ(codes[0], 0xEE);
 }
 
 TEST(TileQuantizer, says_what_is_wrong_with_a_gpu_that_is_not_there) {

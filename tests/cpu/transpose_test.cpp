@@ -1,4 +1,4 @@
-#include "cpu/transpose.hpp"
+#include "seam/transpose.hpp"
 
 #include <gtest/gtest.h>
 
@@ -19,7 +19,7 @@ void check(std::int64_t rows, std::int64_t cols, std::int64_t gap) {
           from[static_cast<std::size_t>(r * from_stride + c)];
   for (const bool past_cache : {false, true}) {
     std::vector<T> got = to;
-    cpu::transpose(from.data(), from_stride, rows, cols, got.data(), to_stride, past_cache);
+    transpose(from.data(), from_stride, rows, cols, got.data(), to_stride, past_cache);
     EXPECT_EQ(got, want) << sizeof(T) << " bytes, " << rows << " x " << cols << ", gap " << gap;
   }
 }

@@ -151,20 +151,6 @@ TEST(EmulatorDevice, runs_ptx_that_it_is_given_as_text) {
   device.release(memory);
 }
 
-TEST(EmulatorDevice, in_force_stands_behind_the_public_operations_of_its_thread) {
-  EmulatorDevice device(12, 0, {}, 3);
-  EXPECT_EQ(device.info().multiprocessors, 3);
-  cuda::Device* const before = device_of_environment();
-  {
-    const DeviceInForce in_force(device);
-    EXPECT_EQ(&cuda::runtime_device(), &device);
-    EmulatorDevice other(9, 0);
-    const DeviceInForce inner(other);
-    EXPECT_EQ(&cuda::runtime_device(), &other);
-  }
-  EXPECT_EQ(device_of_environment(), before);
-}
-
 TEST(EmulatorDevice, a_finding_becomes_an_error_that_names_it) {
   EmulatorDevice device(12, 0);
   const std::string text = testing::entry("ld.param.u64 %rd1, [p]; st.global.u32 [%rd1+4], %r1;");

@@ -4,6 +4,7 @@
 
 #include <cmath>
 
+#include "cuda/device/environment.hpp"
 #include "cuda/device/kernel_images.hpp"
 #include "microscale/grouped.hpp"
 #include "support/wide_products.hpp"
@@ -46,7 +47,7 @@ std::vector<std::uint8_t> back(const std::span<std::uint8_t>& from) {
 TEST(GroupedCounts, go_through_a_whole_layer) {
   if (cuda::kernel_images().empty())
     GTEST_SKIP() << "this build carries no kernels: it was made without nvcc";
-  const DeviceInForce in_force(device());
+  const cuda::DeviceInForce in_force(device());
   Buffers memory;
   const auto span_of = [&](const std::vector<std::uint8_t>& bytes) {
     return std::span(memory.put(bytes), bytes.size());

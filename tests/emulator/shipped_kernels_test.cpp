@@ -8,6 +8,7 @@
 #include <string_view>
 #include <vector>
 
+#include "cuda/device/environment.hpp"
 #include "cuda/device/kernel_images.hpp"
 #include "cuda/device/kernels.hpp"
 #include "equality.hpp"
@@ -114,7 +115,7 @@ INSTANTIATE_TEST_SUITE_P(All, ShippedKernels, ::testing::ValuesIn(shares()),
 TEST_P(ShippedKernels, make_the_bytes_of_the_cpu_and_none_is_left_out) {
   const Share& share = GetParam();
   EmulatorDevice device = device_of(share.gpu);
-  const DeviceInForce in_force(device);
+  const cuda::DeviceInForce in_force(device);
   const cuda::Scope scope{.amount = cuda::Amount::least, .formats = {share.format}};
   cuda::EqualityTotals totals;
   if (share.part == Part::rows || share.part == Part::columns)
@@ -144,7 +145,7 @@ TEST(ArticleTasks, are_within_their_tolerance) {
     GTEST_SKIP() << "this build carries no kernels: it was made without nvcc";
   for (const Gpu& gpu : gpus) {
     EmulatorDevice device = device_of(gpu);
-    const DeviceInForce in_force(device);
+    const cuda::DeviceInForce in_force(device);
     cuda::EqualityTotals totals;
     cuda::check_tasks(device, {.amount = cuda::Amount::least}, totals);
     EXPECT_EQ(totals.calls, 28) << gpu.architecture;

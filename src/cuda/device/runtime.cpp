@@ -16,7 +16,7 @@
 #include <vector>
 
 #include "cuda/device/device.hpp"
-#include "emulator/device.hpp"
+#include "cuda/device/environment.hpp"
 #include "microscale/error.hpp"
 
 namespace microscale::cuda {
@@ -349,13 +349,11 @@ void require_ordinal(int ordinal) {
 
 }  // namespace
 
-int runtime_device_count() { return emulator::device_of_environment() ? 1 : all_devices().count; }
-std::string no_device_reason() {
-  return emulator::device_of_environment() ? "" : all_devices().reason;
-}
+int runtime_device_count() { return device_of_environment() ? 1 : all_devices().count; }
+std::string no_device_reason() { return device_of_environment() ? "" : all_devices().reason; }
 
 Device& runtime_device() {
-  if (Device* emulated = emulator::device_of_environment()) return *emulated;
+  if (Device* emulated = device_of_environment()) return *emulated;
   require_device();
   int ordinal = 0;
   check(cudaGetDevice(&ordinal), "asking for the current device");
@@ -363,8 +361,7 @@ Device& runtime_device() {
 }
 
 Device& runtime_device(int ordinal) {
-  if (Device* emulated = emulator::device_of_environment(); emulated && ordinal == 0)
-    return *emulated;
+  if (Device* emulated = device_of_environment(); emulated && ordinal == 0) return *emulated;
   require_ordinal(ordinal);
   Devices& all = all_devices();
   std::lock_guard lock(all.mutex);
@@ -374,7 +371,7 @@ Device& runtime_device(int ordinal) {
 }
 
 void select_runtime_device(int ordinal) {
-  if (emulator::device_of_environment() && ordinal == 0) return;
+  if (device_of_environment() && ordinal == 0) return;
   require_ordinal(ordinal);
   check(cudaSetDevice(ordinal), "selecting GPU {}", ordinal);
 }

@@ -2,7 +2,7 @@
 #if !defined(MICROSCALE_HAS_CUDA)
 
 #include "cuda/device/device.hpp"
-#include "emulator/device.hpp"
+#include "cuda/device/environment.hpp"
 #include "microscale/error.hpp"
 
 namespace microscale::cuda {
@@ -16,12 +16,12 @@ namespace {
 
 }  // namespace
 
-int runtime_device_count() { return emulator::device_of_environment() ? 1 : 0; }
+int runtime_device_count() { return device_of_environment() ? 1 : 0; }
 std::string no_device_reason() {
-  return emulator::device_of_environment() ? "" : "this build has no CUDA support";
+  return device_of_environment() ? "" : "this build has no CUDA support";
 }
 Device& runtime_device() {
-  if (Device* emulated = emulator::device_of_environment()) return *emulated;
+  if (Device* emulated = device_of_environment()) return *emulated;
   refuse();
 }
 Device& runtime_device(int ordinal) {

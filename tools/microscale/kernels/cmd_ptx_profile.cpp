@@ -10,9 +10,9 @@
 #include "checkpoint/named_file.hpp"
 #include "commands.hpp"
 #include "console.hpp"
-#include "emulator/profile.hpp"
+#include "profile/profile_of.hpp"
 #include "ptx_launch.hpp"
-#include "report/kernel_page.hpp"
+#include "profile/kernel_page.hpp"
 #include "report/table.hpp"
 
 namespace microscale {

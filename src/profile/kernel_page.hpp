@@ -4,7 +4,7 @@
 
 #include <string>
 
-#include "report/kernel_profile.hpp"
+#include "profile/kernel_profile.hpp"
 
 namespace microscale {
 

@@ -1,10 +1,10 @@
-#include "report/kernel_profile.hpp"
+#include "profile/kernel_profile.hpp"
 
 #include <gtest/gtest.h>
 
 #include <nlohmann/json.hpp>
 
-#include "report/sample_profile.hpp"
+#include "profile/sample_profile.hpp"
 
 namespace microscale {
 namespace {

@@ -1,9 +1,9 @@
-#include "report/access_picture.hpp"
+#include "profile/access_picture.hpp"
 
 #include <gtest/gtest.h>
 
 #include "report/markup_check.hpp"
-#include "report/sample_profile.hpp"
+#include "profile/sample_profile.hpp"
 
 namespace microscale {
 namespace {

@@ -1,5 +1,5 @@
 // What one launch of a kernel did, line by line: the figures behind a terminal table, a JSON
-// document and a page. emulator/profile.hpp fills it.
+// document and a page. profile/profile_of.hpp fills it.
 #pragma once
 
 #include <cstdint>

@@ -1,7 +1,7 @@
 // A profile made by hand: two source lines, a store with a stride, a shared load, one traced warp.
 #pragma once
 
-#include "report/kernel_profile.hpp"
+#include "profile/kernel_profile.hpp"
 
 namespace microscale::testing {
 

@@ -1,4 +1,4 @@
-#include "report/kernel_profile.hpp"
+#include "profile/kernel_profile.hpp"
 
 #include <fmt/format.h>
 

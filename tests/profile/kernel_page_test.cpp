@@ -1,9 +1,9 @@
-#include "report/kernel_page.hpp"
+#include "profile/kernel_page.hpp"
 
 #include <gtest/gtest.h>
 
 #include "report/markup_check.hpp"
-#include "report/sample_profile.hpp"
+#include "profile/sample_profile.hpp"
 
 namespace microscale {
 namespace {

@@ -5,7 +5,7 @@
 #include <string>
 #include <vector>
 
-#include "report/kernel_profile.hpp"
+#include "profile/kernel_profile.hpp"
 
 namespace microscale {
 

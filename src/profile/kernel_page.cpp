@@ -1,13 +1,13 @@
-#include "report/kernel_page.hpp"
+#include "profile/kernel_page.hpp"
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
 #include <algorithm>
 
-#include "report/access_picture.hpp"
+#include "profile/access_picture.hpp"
 #include "report/html_parts.hpp"
-#include "report/kernel_page_parts.hpp"
+#include "profile/kernel_page_parts.hpp"
 #include "report/svg.hpp"
 #include "report/units.hpp"
 

@@ -1,5 +1,5 @@
 // The way of a tile to a device and back, on one whose kernels are the host's code.
-#include "checkpoint/device_tile_quantizer.hpp"
+#include "cuda/quantize/tile_quantizer.hpp"
 
 #include <gtest/gtest.h>
 
@@ -9,25 +9,26 @@
 #include "microscale/error.hpp"
 #include "support/matrices.hpp"
 
-namespace microscale {
+namespace microscale::cuda {
 namespace {
 
-using cuda::test::QueueingDevice;
+using test::QueueingDevice;
 
 constexpr TileBufferSizes sizes{1 << 16, 1 << 15, 1 << 12};
 
 class DeviceTileQuantizer : public ::testing::Test {
  protected:
   void SetUp() override {
-    if (cuda::kernel_images().empty()) GTEST_SKIP() << "built without nvcc";
+    if (kernel_images().empty()) GTEST_SKIP() << "built without nvcc";
   }
 
   // Quantizes on the device, from and to its own buffers, and on the host.
-  void expect_same(TileQuantizer& quantizer, const test::Matrix& matrix, QuantizeOptions options) {
+  void expect_same(TileQuantizer& quantizer, const microscale::test::Matrix& matrix,
+                   QuantizeOptions options) {
     const TileBuffers buffers = quantizer.buffers();
     std::copy(matrix.bytes.begin(), matrix.bytes.end(), buffers.input.begin());
     options.input = matrix.view();
-    BlockTensor wanted = quantize(options);
+    BlockTensor wanted = microscale::quantize(options);
     options.input.data = buffers.input.data();
     const auto codes = buffers.codes.first(wanted.codes().size());
     const auto scales = buffers.scales.first(wanted.scales().size());
@@ -40,7 +41,7 @@ class DeviceTileQuantizer : public ::testing::Test {
 };
 
 TEST_F(DeviceTileQuantizer, gives_the_bytes_of_the_host) {
-  const auto quantizer = make_device_quantizer(device, sizes);
+  const auto quantizer = make_tile_quantizer(device, sizes);
   unsigned seed = 1;
   for (const Format format : {Format::mxfp4, Format::nvfp4, Format::mxfp8_e4m3, Format::mxfp8_e5m2})
     for (const DType dtype : {DType::f32, DType::f16, DType::bf16})
@@ -48,41 +49,33 @@ TEST_F(DeviceTileQuantizer, gives_the_bytes_of_the_host) {
         SCOPED_TRACE(std::string(info(format).name) + " " + std::to_string(rows));
         QuantizeOptions options{.input = {}, .format = format};
         if (format == Format::nvfp4) options.tensor_amax = 0.1f * static_cast<float>(rows);
-        expect_same(*quantizer, test::gaussian(dtype, rows, 96, seed++), options);
+        expect_same(*quantizer, microscale::test::gaussian(dtype, rows, 96, seed++), options);
         options.numerics.scale_rule =
             format == Format::nvfp4 ? ScaleRule::four_over_six : ScaleRule::ceil;
         options.numerics.rounding = Rounding::stochastic;
         options.numerics.seed = 9;
         options.first_index = 12345;
-        expect_same(*quantizer, test::gaussian(dtype, rows, 96, seed++), options);
+        expect_same(*quantizer, microscale::test::gaussian(dtype, rows, 96, seed++), options);
       }
   EXPECT_EQ(device.launches, 72);
   EXPECT_EQ(device.waits, 72);
 }
 
 TEST_F(DeviceTileQuantizer, sends_a_global_scale_again_only_when_it_changed) {
-  const auto quantizer = make_device_quantizer(device, sizes);
+  const auto quantizer = make_tile_quantizer(device, sizes);
   QuantizeOptions options{.input = {}, .format = Format::nvfp4};
   for (const float amax : {0.5f, 0.5f, 0.25f, 0.25f, 0.5f}) {
     options.tensor_amax = amax;
-    expect_same(*quantizer, test::gaussian(DType::bf16, 8, 64), options);
+    expect_same(*quantizer, microscale::test::gaussian(DType::bf16, 8, 64), options);
   }
   EXPECT_EQ(device.copies_to_device, 5 + 3);
 }
 
-TEST_F(DeviceTileQuantizer, leaves_to_the_host_what_the_device_does_not_offer) {
-  const auto quantizer = make_device_quantizer(device, sizes);
-  const auto matrix = test::gaussian(DType::f32, 8, 64);
-  const std::vector<float> weights(64, 2.0f);
-  expect_same(*quantizer, matrix, {.input = {}, .format = Format::mxfp4, .weights = weights});
-  QuantizeOptions options{.input = {}, .format = Format::nvfp4, .tensor_amax = 0.5f};
-  options.numerics = numerics_for(Compat::torchao, Format::nvfp4);
-  expect_same(*quantizer, matrix, options);
-  EXPECT_EQ(device.launches, 0);
+TEST_F(DeviceTileQuantizer, takes_the_profile_that_is_the_specification) {
+  const auto quantizer = make_tile_quantizer(device, sizes);
+  QuantizeOptions options{.input = {}, .format = Format::mxfp4};
   options.numerics = numerics_for(Compat::ocp, Format::mxfp4);
-  options.format = Format::mxfp4;
-  options.tensor_amax.reset();
-  expect_same(*quantizer, matrix, options);
+  expect_same(*quantizer, microscale::test::gaussian(DType::f32, 8, 64), options);
   EXPECT_EQ(device.launches, 1);
 }
 
@@ -101,9 +94,8 @@ TEST_F(DeviceTileQuantizer, knows_what_the_device_refuses) {
           options.device_global_scale = reinterpret_cast<const float*>(memory + 32768);
         bool refused = false;
         try {
-          cuda::quantize(device, options,
-                         {memory + 8192, static_cast<std::size_t>(shape.code_bytes())},
-                         {memory + 16384, static_cast<std::size_t>(shape.scale_bytes())}, stream);
+          quantize(device, options, {memory + 8192, static_cast<std::size_t>(shape.code_bytes())},
+                   {memory + 16384, static_cast<std::size_t>(shape.scale_bytes())}, stream);
         } catch (const Error& error) {
           EXPECT_EQ(error.code(), ErrorCode::unsupported) << error.what();
           refused = true;
@@ -116,11 +108,11 @@ TEST_F(DeviceTileQuantizer, knows_what_the_device_refuses) {
 }
 
 TEST_F(DeviceTileQuantizer, gives_back_what_it_took) {
-  { const auto quantizer = make_device_quantizer(device, sizes); }
+  { const auto quantizer = make_tile_quantizer(device, sizes); }
   EXPECT_EQ(device.held(), 0u);
   device.room = 1000;
   try {
-    make_device_quantizer(device, sizes);
+    make_tile_quantizer(device, sizes);
     FAIL() << "no error without room";
   } catch (const Error& error) {
     EXPECT_EQ(error.code(), ErrorCode::out_of_memory);
@@ -130,4 +122,4 @@ TEST_F(DeviceTileQuantizer, gives_back_what_it_took) {
 }
 
 }  // namespace
-}  // namespace microscale
+}  // namespace microscale::cuda

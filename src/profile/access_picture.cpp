@@ -1,4 +1,4 @@
-#include "report/access_picture.hpp"
+#include "profile/access_picture.hpp"
 
 #include <fmt/format.h>
 

@@ -1,10 +1,10 @@
-#include "report/kernel_page_parts.hpp"
+#include "profile/kernel_page_parts.hpp"
 
 #include <gtest/gtest.h>
 
 #include <nlohmann/json.hpp>
 
-#include "report/sample_profile.hpp"
+#include "profile/sample_profile.hpp"
 
 namespace microscale {
 namespace {

@@ -1,4 +1,4 @@
-#include "checkpoint/device_tile_quantizer.hpp"
+#include "cuda/quantize/tile_quantizer.hpp"
 
 #include <fmt/format.h>
 
@@ -9,7 +9,7 @@
 #include "formats/compat.hpp"
 #include "microscale/error.hpp"
 
-namespace microscale {
+namespace microscale::cuda {
 namespace {
 
 std::size_t size(std::int64_t bytes) { return static_cast<std::size_t>(bytes); }
@@ -17,7 +17,7 @@ std::size_t size(std::int64_t bytes) { return static_cast<std::size_t>(bytes); }
 // A pinned host allocation and its mirror on the device: input, codes, scales, global scale.
 class DeviceQuantizer final : public TileQuantizer {
  public:
-  DeviceQuantizer(cuda::Device& device, const TileBufferSizes& sizes)
+  DeviceQuantizer(Device& device, const TileBufferSizes& sizes)
       : device_(device),
         sizes_(sizes),
         codes_at_(cuda::padded(sizes.input)),
@@ -51,8 +51,6 @@ class DeviceQuantizer final : public TileQuantizer {
 
   float quantize(const QuantizeOptions& options, std::span<std::uint8_t> codes,
                  std::span<std::uint8_t> scales) override {
-    if (!host_only_reason(options).empty())
-      return quantize_into(options, codes, scales, {.threads = 1});
     device_.make_current();
     const TensorView& in = options.input;
     device_.copy_to_device(there_, in.data,
@@ -89,19 +87,18 @@ class DeviceQuantizer final : public TileQuantizer {
     if (host_) device_.release_host(host_);
   }
 
-  cuda::Device& device_;
+  Device& device_;
   const TileBufferSizes sizes_;
   const std::int64_t codes_at_, scales_at_, global_at_;  // bytes from the start of either buffer
   std::uint8_t* host_ = nullptr;
   std::uint8_t* there_ = nullptr;
-  cuda::Stream stream_ = nullptr;
+  Stream stream_ = nullptr;
   float global_on_device_ = 0.0f;  // no global scale is 0
 };
 
 }  // namespace
 
-std::unique_ptr<TileQuantizer> make_device_quantizer(cuda::Device& device,
-                                                     const TileBufferSizes& sizes) {
+std::unique_ptr<TileQuantizer> make_tile_quantizer(Device& device, const TileBufferSizes& sizes) {
   return std::make_unique<DeviceQuantizer>(device, sizes);
 }
 
@@ -120,4 +117,4 @@ std::string_view host_only_reason(const QuantizeOptions& options) {
   }
 }
 
-}  // namespace microscale
+}  // namespace microscale::cuda

@@ -1,4 +1,4 @@
-#include "report/kernel_page_parts.hpp"
+#include "profile/kernel_page_parts.hpp"
 
 #include <fmt/format.h>
 

@@ -1,4 +1,4 @@
-#include "emulator/profile.hpp"
+#include "profile/profile_of.hpp"
 
 #include <gtest/gtest.h>
 
