@@ -4,11 +4,13 @@
 MICROSCALE_PORTABLE_BEGIN
 #include "emulator/ops/generic/lanes.hpp"
 #include "emulator/ops/generic/pack.hpp"
+#include "emulator/ops/generic/shifts.hpp"
 #include "emulator/ops/generic/bits.hpp"
 MICROSCALE_PORTABLE_END
 
 MICROSCALE_EMULATOR_AVX2_BEGIN
 #include "emulator/ops/generic/lanes.hpp"
 #include "emulator/ops/generic/pack.hpp"
+#include "emulator/ops/generic/shifts.hpp"
 #include "emulator/ops/generic/bits.hpp"
 MICROSCALE_EMULATOR_AVX2_END
