@@ -1,5 +1,5 @@
 // Products of many rows of a whose tiles are cut into ranges of k
-// (cuda/matmul/in_registers/cut.hpp), on the emulator, against sums in FP64.
+// (cuda/matmul/in_registers/plan.hpp), on the emulator, against sums in FP64.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -7,7 +7,7 @@
 
 #include "cuda/device/kernel_images.hpp"
 #include "cuda/matmul/in_registers/launch.hpp"
-#include "cuda/matmul/in_registers/plan.hpp"
+#include "cuda/matmul/in_registers/tiling.hpp"
 #include "support/wide_products.hpp"
 
 namespace microscale::emulator {

@@ -5,7 +5,7 @@
 
 #include "cuda/device/kernel_images.hpp"
 #include "cuda/matmul/in_registers/launch.hpp"
-#include "cuda/matmul/in_registers/plan.hpp"
+#include "cuda/matmul/in_registers/tiling.hpp"
 #include "support/wide_products.hpp"
 
 namespace microscale::emulator {

@@ -4,11 +4,9 @@
 
 #include <cstdint>
 
-#include "cuda/quantize/args.hpp"
 #include "cuda/device/divisor.hpp"
 #include "cuda/matmul/few_rows/stream_plan.hpp"
 #include "cuda/device/tensor_map.hpp"
-#include "cuda/matmul/in_registers/cut.hpp"
 #include "layouts/grouped.hpp"
 
 namespace microscale::cuda {
@@ -146,131 +144,6 @@ struct PrepareTilesArgs {
   std::int32_t
       by_blocks;  // FP16 of NVFP4 alone: cuda/matmul/in_registers/plain.cuh's order of 64 elements
   const std::uint32_t* only_if;  // null, or a word: where it is 0, nothing is done
-};
-
-/// NVFP4 weights that are not packed: codes at multiples of 16 bytes, scales at multiples of 4; k
-/// is a multiple of 64.
-struct WidePlainArgs {
-  const std::uint8_t *codes, *scales;
-  std::int64_t codes_matrix, scales_matrix;  // bytes from matrix to matrix
-  std::int32_t tiled;                        // scales are in 128x4 tiles
-};
-
-/// matmul_wide_<b>_<bf16 or f16>_<rows>x<tokens>: sm_90a, many rows of a. As many threads as
-/// the shape says (wide_geometry.hpp); as many thread blocks as the device has multiprocessors,
-/// which share the tiles of d among them.
-struct MatmulWideArgs {
-  TensorMap dense;         // rows of a, elements of 16 bits: [all rows][k], a box 64 of k of a tile
-  TensorMap weights;       // packed tiles (layouts/fragment_tiles.hpp): [matrix][row tile][chunk of
-                           // k][8 bytes], a box a chunk of a tile of d
-  const void* tiles;       // a of PrepareTilesArgs; null: `dense`
-  WidePlainArgs plain[2];  // matmul_wide_nvfp4_plain_...: in place of b, and a gate's up
-  std::int64_t n;
-  std::int64_t k;
-  std::uint32_t tiles_of_d;    // of experts at most
-  WideCut cut;                 // which of them are cut, and how
-  std::int32_t cut_by_kernel;  // experts: of so many tiles as there are, instead
-  float* sums;                 // where tiles are cut: of each block, rows x tokens
-  std::uint64_t* flags;        // whether they are there: of each block, one for each warpgroup
-  std::uint64_t ticket;        // what a flag says then: a number that no other call has
-  std::int32_t vectors;        // pieces of d's rows of 16 bytes begin at multiples of 16
-  std::int32_t constant;       // nobody writes the weights while the grid in front ends
-  std::int32_t partial;        // `tiles`: some tile of d may have fewer rows than `tokens`
-  ProductRows rows;
-  ProductOutput output;
-};
-
-inline constexpr int fp8_pairs = 4;   // of tiles of weights, a warp
-inline constexpr int fp8_pieces = 8;  // of 16 elements of a, a lane
-
-/// Packed MXFP4 weights as E5M2, each row relative to one power of two, in tiles
-/// (layouts/token_tiles.hpp) whose chunks are 128 elements. A thread block takes one of `parts` of
-/// a tile of 16 rows, fp8_pairs times 1024 elements of k.
-struct ExpandFp8Args {
-  const std::uint8_t* b;   // as MatmulWideArgs has it, matrix after matrix
-  std::int64_t row_tiles;  // of a matrix
-  std::int64_t chunks;     // of 64 elements
-  void* expanded;
-  std::uint8_t* references;  // of each matrix 16 bytes a row tile: the row's largest scale that
-                             // counts, at least; of zeros alone any
-  std::uint32_t parts;
-  Divisor by_parts;
-};
-
-/// MXFP4 rows of a as E5M2, each 128 elements relative to a power of two of their own, in tiles
-/// (layouts/token_tiles.hpp) whose chunks are 128 elements. A thread block takes one of `parts` of
-/// eight rows, fp8_pieces times 512 elements of k; of these groups every groups_at_once-th.
-struct PrepareFp8Args {
-  PrepareTilesArgs a;  // f16 and only_if do not count
-  float* factors;      // of each chunk of each group of rows: eight
-  std::uint32_t parts;
-  Divisor by_parts;
-  std::uint32_t groups_at_once;
-};
-
-/// Whether scales do not fit FP8: `word` holds `ticket` then (cuda/block/ticket_flags.cuh). The
-/// kernel that multiplies in FP8 says so in `verdict`, 1 or 0, and the one in 16 bits behind it
-/// forgets.
-struct Fp8Misfit {
-  std::uint64_t* word;
-  std::uint64_t ticket;
-  std::uint32_t* verdict;
-};
-
-/// matmul_ready_fp8: both operands. 256 threads; blocks 0, 2, ... expand weights, 1, 3, ... prepare
-/// rows, while there are of both: `expanding` and `preparing` all in all.
-struct ReadyFp8Args {
-  ExpandFp8Args weights;
-  PrepareFp8Args rows;
-  Fp8Misfit misfit;
-  std::uint32_t expanding, preparing;
-};
-
-/// matmul_expand_<b>_<bf16 or f16>: packed weights in 16 bits an element, in tiles
-/// (layouts/token_tiles.hpp). 256 threads; a warp takes expand_tiles tiles of 16 rows x 64, of
-/// 8-bit codes two.
-struct ExpandWeightsArgs {
-  const std::uint8_t* b;   // as MatmulWideArgs has it, matrix after matrix
-  std::int64_t tiles;      // of all matrices
-  std::int64_t row_tiles;  // of a matrix
-  std::int64_t chunks;     // of 64 elements of k
-  void* expanded;
-  const std::uint32_t* only_if;  // as in PrepareTilesArgs
-};
-inline constexpr int expand_tiles = 4;
-
-/// matmul_dense_<bf16, f16 or fp8>: sm_90a, very many rows of a, in clusters of dense_blocks blocks
-/// of wide_threads threads; as many blocks as the device has multiprocessors.
-struct MatmulDenseArgs {
-  const void* a;               // of PrepareTilesArgs or PrepareFp8Args
-  const void* b;               // of ExpandWeightsArgs, or of PrepareTilesArgs
-  std::int64_t weight_groups;  // of eight rows of a matrix of them
-  std::int64_t n;
-  std::int64_t k;
-  std::int32_t vectors;            // as in MatmulWideArgs
-  std::int32_t partial;            // some tile of d may be smaller than a block's
-  const std::uint32_t* only_if;    // as in PrepareTilesArgs
-  Fp8Misfit misfit;                // fp8; and where there is only_if
-  const float* factors;            // fp8: of PrepareFp8Args
-  const std::uint8_t* references;  // fp8: of ExpandFp8Args
-  ProductRows rows;
-  ProductOutput output;
-};
-
-/// A quantized d, blocks along its rows. The scales' padding is written where they leave four at a
-/// time (quantize.tiles.scale_words), else it has to be there before.
-struct ProductBlocks {
-  QuantizeArgs quantize;      // rows, cols, codes and scales of the first matrix; there is no input
-  std::int64_t codes_matrix;  // bytes from matrix to matrix
-  std::int64_t scales_matrix;
-  std::int32_t tiled;  // scales are in 128x4 tiles, those of each matrix by themselves
-};
-
-/// matmul_dense_<bf16, f16 or fp8>_to_<format>: the same, d quantized by a rule that is a function
-/// of a block's largest magnitude.
-struct MatmulDenseBlocksArgs {
-  MatmulDenseArgs product;  // a batch; output.d, its strides and its type do not count
-  ProductBlocks blocks;
 };
 
 }  // namespace microscale::cuda

@@ -5,7 +5,7 @@
 #include <cstdint>
 
 #include "cuda/quantize/geometry.hpp"
-#include "cuda/matmul/args.hpp"
+#include "cuda/matmul/expanded/plan.hpp"
 #include "cuda/ptx/memory.cuh"
 #include "cuda/ptx/packed.cuh"
 #include "cuda/block/e2m1_decode.cuh"

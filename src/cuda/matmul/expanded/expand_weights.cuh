@@ -10,7 +10,6 @@
 #include <cstdint>
 
 #include "cuda/matmul/expanded/plan.hpp"
-#include "cuda/matmul/args.hpp"
 #include "cuda/ptx/async_copy.cuh"
 #include "cuda/ptx/mbarrier.cuh"
 #include "cuda/block/grid_order.cuh"

@@ -3,7 +3,7 @@
 
 #include <cstdint>
 
-#include "cuda/matmul/args.hpp"
+#include "cuda/matmul/expanded/plan.hpp"
 #include "cuda/ptx/memory.cuh"
 #include "cuda/matmul/fp8_window.cuh"
 #include "cuda/block/ticket_flags.cuh"

@@ -5,7 +5,7 @@
 
 #include <cstdint>
 
-#include "cuda/matmul/args.hpp"
+#include "cuda/matmul/expanded/plan.hpp"
 #include "cuda/block/mx_format.cuh"
 #include "cuda/block/nvfp4_format.cuh"
 #include "cuda/matmul/expanded/quad_blocks.cuh"

@@ -15,7 +15,7 @@
 #include <string>
 
 #include "cuda/device/device.hpp"
-#include "cuda/matmul/in_registers/plan.hpp"
+#include "cuda/matmul/in_registers/tiling.hpp"
 #include "cuda/matmul/product.hpp"
 
 namespace microscale::cuda::in_registers {

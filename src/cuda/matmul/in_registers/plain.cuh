@@ -11,16 +11,15 @@
 
 #include <cstdint>
 
-#include "cuda/matmul/args.hpp"
+#include "cuda/matmul/in_registers/plan.hpp"
 #include "cuda/ptx/async_copy.cuh"
 #include "cuda/ptx/cvt_small.cuh"
 #include "cuda/ptx/mbarrier.cuh"
 #include "cuda/ptx/memory.cuh"
 #include "cuda/block/e2m1_decode.cuh"
 #include "cuda/block/grid_order.cuh"
-#include "cuda/matmul/in_registers/block_start.cuh"
+#include "cuda/matmul/in_registers/walk.cuh"
 #include "cuda/block/stage_ring.cuh"
-#include "cuda/matmul/in_registers/units.cuh"
 #include "cuda/matmul/in_registers/weights.cuh"
 #include "layouts/tiled_128x4.hpp"
 

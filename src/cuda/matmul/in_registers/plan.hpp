@@ -7,7 +7,8 @@
 
 #include "formats/host_device.hpp"
 #include "cuda/device/launch_shape.hpp"
-#include "cuda/matmul/in_registers/cut.hpp"
+#include "cuda/device/tensor_map.hpp"
+#include "cuda/matmul/args.hpp"
 #include "layouts/fragment_tiles.hpp"
 #include "layouts/token_tiles.hpp"
 
@@ -42,10 +43,10 @@ struct WideShape {
   MICROSCALE_HD constexpr std::int64_t multiplied_tokens(std::int64_t rows_of_a) const {
     return (rows_of_a + token_step() - 1) / token_step() * token_step();
   }
-  /// Whether each warp multiplies by itself (cuda/matmul/in_registers/warp_stages.cuh).
+  /// Whether each warp multiplies by itself (cuda/matmul/in_registers/stages.cuh).
   MICROSCALE_HD constexpr bool by_warps() const { return warpgroups == 4 && tokens <= 16; }
   /// Whether two blocks of a cluster may have ranges of one tile
-  /// (cuda/matmul/in_registers/pair.cuh).
+  /// (cuda/matmul/in_registers/sums.cuh).
   MICROSCALE_HD constexpr bool has_pairs() const {
     return (rows == 128 && tokens == 128) || (rows == 256 && tokens == 64);
   }
@@ -106,11 +107,124 @@ MICROSCALE_HD constexpr std::int64_t wide_row_tiles(WideShape shape, std::int64_
   return (rows + shape.tokens - 1) / shape.tokens;
 }
 
-/// Tiles of d at most: how `rows` rows are shared out among experts only the device knows.
-constexpr std::int64_t wide_most_tiles(WideShape shape, std::int64_t n, bool gated,
-                                       std::int64_t rows, std::int64_t matrices, bool experts) {
-  return wide_column_tiles(shape, n, gated) *
-         (experts ? rows / shape.tokens + matrices : matrices * wide_row_tiles(shape, rows));
+// How the tiles of d of a product of many rows are shared out to blocks, where there are so few
+// that whole ones would leave multiprocessors idle: ranges of k that begin anywhere.
+//
+// The first tiles lie in a row, each as so many positions: one for each chunk of 64 elements of k,
+// and before them `passing`, which stand for what a block spends on passing from one tile to
+// another. Blocks share the row evenly, so that one has the tail of a tile, perhaps whole ones, and
+// the head of another; a share that would begin among the positions of passing begins with the
+// tile. It is taken from its end: first the head that others go on with, at last the tail that adds
+// what they had. The other tiles are taken whole, one by each block in a round.
+
+/// Ranges that a tile is cut into, at most; and chunks that a block takes, at least.
+inline constexpr int wide_most_ranges = 8;
+inline constexpr std::uint32_t wide_least_share = 8;
+
+/// A part of a tile.
+struct WidePiece {
+  std::uint32_t tile;
+  std::uint32_t first, end;  // chunks; none, where a share ends among the positions of passing
+  std::uint32_t from;        // its first position
+};
+
+struct WideCut {
+  std::uint32_t tiles = 0;      // that are cut: the first ones
+  std::uint32_t blocks = 0;     // that share them: the first ones
+  std::uint32_t passing = 0;    // positions
+  std::uint32_t positions = 0;  // of a tile, `passing` included; tiles * positions * blocks < 2^32
+  bool paired = false;          // each tile has 2, 4, ... ranges, two by two of a cluster
+
+  /// Where the share of `block` begins: at the end of that of the block before.
+  MICROSCALE_HD constexpr std::uint32_t begin(std::uint32_t block) const {
+    return block * (tiles * positions) / blocks;
+  }
+  /// The last part of [from, until).
+  MICROSCALE_HD constexpr WidePiece piece(std::uint32_t from, std::uint32_t until) const {
+    const std::uint32_t tile = (until - 1) / positions, before = tile * positions;
+    if (from < before) from = before;
+    return {tile, chunk(from - before), chunk(until - before), from};
+  }
+  /// The blocks that have the first and the last chunk of a tile; those between have a range of it
+  /// each.
+  MICROSCALE_HD constexpr std::uint32_t first_block(std::uint32_t tile) const {
+    return ((tile * positions + passing + 1) * blocks - 1) / (tiles * positions);
+  }
+  MICROSCALE_HD constexpr std::uint32_t last_block(std::uint32_t tile) const {
+    return ((tile + 1) * positions * blocks - 1) / (tiles * positions);
+  }
+
+ private:
+  MICROSCALE_HD constexpr std::uint32_t chunk(std::uint32_t position) const {
+    return position < passing ? 0 : position - passing;
+  }
+};
+
+/// Cycles of a multiprocessor, predicted.
+struct WideCosts {
+  std::int64_t chunk;     // of a tile
+  std::int64_t tile;      // its beginning and end
+  std::int64_t cut;       // what a tile that is cut costs more: waits, fences
+  std::int64_t sums;      // of a tile's sums, put to memory or read from it
+  std::int64_t pair = 0;  // two blocks of a cluster exchange halves of sums; 0: they cannot
+};
+
+struct WideChoice {
+  WideCut cut;
+  std::int64_t cycles;  // of the block that takes longest; less than 0: cannot be
+};
+
+/// Way 0: all tiles whole. Way 1: shared out to all blocks, in front of whole rounds, so that one
+/// or two tiles a block are cut, where there are more than blocks. Others: each tile into `way`
+/// equal ranges, a block each; of an even number two by two in clusters, where that can be.
+inline constexpr int wide_ways = wide_most_ranges + 1;
+MICROSCALE_HD constexpr WideChoice wide_choice(const WideCosts& costs, std::uint32_t tiles,
+                                               std::uint32_t chunks, std::uint32_t blocks,
+                                               int way) {
+  const std::int64_t whole = chunks * costs.chunk + costs.tile;
+  if (way == 0) return {{}, (tiles + blocks - 1) / blocks * whole};
+  constexpr WideChoice none{{}, -1};
+  if (tiles == 0 || tiles > 4 * blocks) return none;
+  std::int64_t rounds = 0;
+  auto ranges = static_cast<std::uint32_t>(way);
+  WideCut cut{tiles, tiles * ranges, 0, chunks};
+  if (way == 1) {
+    if (tiles % blocks == 0 || chunks < wide_least_share) return none;
+    rounds = tiles < 2 * blocks ? 0 : tiles / blocks - 1;
+    cut.tiles = tiles - static_cast<std::uint32_t>(rounds) * blocks;
+    cut.blocks = blocks;
+    cut.passing =
+        static_cast<std::uint32_t>((costs.tile + costs.sums + costs.chunk - 1) / costs.chunk);
+    cut.positions = chunks + cut.passing;
+  } else if (cut.blocks > blocks || chunks / ranges < wide_least_share / 2) {
+    return none;
+  }
+  const std::int64_t all = std::int64_t{cut.tiles} * cut.positions;
+  if (all * cut.blocks >> 32 != 0) return none;
+  const std::uint32_t share = static_cast<std::uint32_t>(all) / cut.blocks;
+  if (way == 1) {
+    if (share < wide_least_share) return none;
+    ranges = (chunks - 2) / share + 2;  // one more than cuts that find room in a tile
+    if (ranges > wide_most_ranges) return none;
+  }
+  cut.paired = way > 1 && costs.pair > 0 && way % 2 == 0;
+  const std::int64_t longest = share + (share * cut.blocks < all);
+  std::int64_t more = costs.cut + (1 + ranges) * costs.sums;
+  if (cut.paired)  // half as many ranges pass through memory, half a tile each
+    more = costs.pair + (ranges > 2 ? costs.cut + (1 + ranges / 2) * costs.sums / 2 : 0);
+  return {cut, rounds * whole + longest * costs.chunk + costs.tile + more};
+}
+
+/// Whether some way may be better than whole tiles: without the divisions that telling for certain
+/// takes. Whole ones leave blocks idle in the last round; no cut can win more than that, and it
+/// costs two ranges and, where there are more tiles than blocks, passing.
+MICROSCALE_HD constexpr bool wide_may_cut(const WideCosts& costs, std::uint32_t tiles,
+                                          std::uint32_t chunks, std::uint32_t blocks) {
+  if (tiles == 0 || tiles > 4 * blocks) return false;
+  std::uint32_t last = tiles;
+  while (last > blocks) last -= blocks;
+  const std::int64_t idle = std::int64_t{blocks - last} * chunks * costs.chunk;
+  return idle > blocks * (costs.cut + 3 * costs.sums + (tiles > blocks ? costs.sums : -costs.tile));
 }
 
 /// Cycles of a multiprocessor for 64 elements of k of a tile with so many tokens, predicted,
@@ -152,106 +266,36 @@ constexpr WideCosts wide_costs(WideShape shape, int tile_bytes, bool plain, bool
           .pair = pairs && shape.has_pairs() ? 1200 + wide_sum_bytes(shape) / 64 : 0};
 }
 
-/// How a product is cut: into tiles of d, and some of these into ranges of k, whose sums the
-/// block of the last range adds to its own.
-struct WidePlan {
-  WideShape shape;
-  WideCut cut;
-  bool cut_by_kernel;       // experts: only the device knows how many tiles there are
-  std::int64_t most_tiles;  // of d
-  std::int64_t blocks;      // that are launched
-  std::int64_t cycles;      // predicted
-
-  std::int64_t cutting_blocks() const { return cut_by_kernel ? blocks : cut.blocks; }
-  /// Of the workspace behind a: the sums of a range for each block that has ranges, then a flag of
-  /// eight bytes for each of its warpgroups.
-  std::int64_t sums_bytes() const { return cutting_blocks() * wide_sum_bytes(shape); }
-  std::int64_t flag_bytes() const { return 8 * shape.warpgroups * cutting_blocks(); }
+/// NVFP4 weights that are not packed: codes at multiples of 16 bytes, scales at multiples of 4; k
+/// is a multiple of 64.
+struct WidePlainArgs {
+  const std::uint8_t *codes, *scales;
+  std::int64_t codes_matrix, scales_matrix;  // bytes from matrix to matrix
+  std::int32_t tiled;                        // scales are in 128x4 tiles
 };
 
-/// The way to cut `tiles` of them that takes the fewest cycles.
-constexpr WideChoice wide_best_choice(const WideCosts& costs, std::int64_t tiles,
-                                      std::int64_t chunks, int multiprocessors) {
-  WideChoice best{{}, -1};
-  for (int way = 0; way < wide_ways; ++way) {
-    const WideChoice choice =
-        wide_choice(costs, static_cast<std::uint32_t>(tiles), static_cast<std::uint32_t>(chunks),
-                    static_cast<std::uint32_t>(multiprocessors), way);
-    if (choice.cycles >= 0 && (best.cycles < 0 || choice.cycles < best.cycles)) best = choice;
-  }
-  return best;
-}
-
-/// Experts of plain weights, whose last tiles are smaller (WideShape::token_step), all tiles taken
-/// whole: a block's share, and part of the smallest tile, since the largest are dealt out first; or
-/// rounds of the largest. Some have an eighth more rows than others, some an eighth fewer.
-constexpr std::int64_t wide_experts_cycles(WideShape shape, const WideCosts& costs,
-                                           std::int64_t columns, std::int64_t rows,
-                                           std::int64_t experts, std::int64_t chunks,
-                                           int tile_bytes, int multiprocessors) {
-  const auto tile = [&](std::int64_t own) {
-    return wide_cycles(shape, shape.multiplied_tokens(own), tile_bytes, true) * chunks + costs.tile;
-  };
-  const auto column = [&](std::int64_t own) {
-    const std::int64_t last = own % shape.tokens;
-    return own / shape.tokens * tile(shape.tokens) + (last > 0 ? tile(last) : 0);
-  };
-  const auto rounds = [&](std::int64_t tiles) {
-    return (columns * experts * tiles + multiprocessors - 1) / multiprocessors;
-  };
-  const std::int64_t three = column(rows - rows / 8) + column(rows) + column(rows + rows / 8 + 1),
-                     share = columns * experts * three / 3 / multiprocessors + tile(1) / 4,
-                     whole = rounds(rows / shape.tokens) * tile(shape.tokens),
-                     all = rounds(wide_row_tiles(shape, rows)) *
-                           tile(rows % shape.tokens > 0 ? rows % shape.tokens : shape.tokens);
-  return share > whole && share > all ? share : whole > all ? whole : all;
-}
-
-/// The plan that takes the fewest cycles, as predicted. Experts are taken to have equally many
-/// rows, or such that each has half a tile that is not filled, which counts as much; where they
-/// have few tiles the kernel cuts what it finds, but for those of 256 rows, whose sizes differ too
-/// much for equal shares. These are for plain weights alone: of packed ones they are slower, as
-/// measured (docs/performance/matmul_gpu.md, 40).
-constexpr WidePlan wide_plan(std::int64_t n, std::int64_t k, bool gated, std::int64_t rows,
-                             std::int64_t matrices, bool experts, int tile_bytes, bool plain,
-                             int multiprocessors) {
-  WidePlan best{};
-  const std::int64_t own = experts ? (rows + matrices - 1) / matrices : rows;
-  for (const WideShape shape : wide_shapes) {
-    const bool sized = plain && shape.token_sizes() > 1 && own > shape.token_step();
-    if (experts && shape.tokens == 256 && !sized) continue;
-    const WideCosts costs = wide_costs(shape, tile_bytes, plain, !experts);
-    const std::int64_t columns = wide_column_tiles(shape, n, gated),
-                       chunks = token_tiles::chunks(k),
-                       equal = columns * wide_row_tiles(shape, own) * matrices,
-                       halves = columns * (rows / shape.tokens + matrices / 2);
-    const WideChoice choice = wide_best_choice(costs, equal, chunks, multiprocessors);
-    WidePlan plan{.shape = shape,
-                  .cut = choice.cut,
-                  .cut_by_kernel = false,
-                  .most_tiles = wide_most_tiles(shape, n, gated, rows, matrices, experts),
-                  .blocks = 0,
-                  .cycles = choice.cycles};
-    if (experts) {
-      const WideChoice other =
-          wide_best_choice(costs, halves > equal ? halves : equal, chunks, multiprocessors);
-      plan.cycles = (choice.cycles + other.cycles) / 2;
-      plan.cut_by_kernel = shape.tokens < 256 && plan.most_tiles <= 4 * multiprocessors &&
-                           chunks >= wide_least_share;
-      plan.cut = {};
-      if (sized) {
-        const std::int64_t whole = wide_experts_cycles(shape, costs, columns, own, matrices, chunks,
-                                                       tile_bytes, multiprocessors);
-        if (whole < plan.cycles || !plan.cut_by_kernel) plan.cycles = whole;
-      }
-    }
-    if (best.most_tiles > 0 && plan.cycles >= best.cycles) continue;
-    const std::int64_t whole = plan.most_tiles - plan.cut.tiles;
-    plan.blocks = plan.cut_by_kernel || whole > multiprocessors ? multiprocessors : whole;
-    if (plan.cut.blocks > plan.blocks) plan.blocks = plan.cut.blocks;
-    best = plan;
-  }
-  return best;
-}
+/// matmul_wide_<b>_<bf16 or f16>_<rows>x<tokens>: sm_90a, many rows of a. As many threads as
+/// the shape says (wide_geometry.hpp); as many thread blocks as the device has multiprocessors,
+/// which share the tiles of d among them.
+struct MatmulWideArgs {
+  TensorMap dense;         // rows of a, elements of 16 bits: [all rows][k], a box 64 of k of a tile
+  TensorMap weights;       // packed tiles (layouts/fragment_tiles.hpp): [matrix][row tile][chunk of
+                           // k][8 bytes], a box a chunk of a tile of d
+  const void* tiles;       // a of PrepareTilesArgs; null: `dense`
+  WidePlainArgs plain[2];  // matmul_wide_nvfp4_plain_...: in place of b, and a gate's up
+  std::int64_t n;
+  std::int64_t k;
+  std::uint32_t tiles_of_d;    // of experts at most
+  WideCut cut;                 // which of them are cut, and how
+  std::int32_t cut_by_kernel;  // experts: of so many tiles as there are, instead
+  float* sums;                 // where tiles are cut: of each block, rows x tokens
+  std::uint64_t* flags;        // whether they are there: of each block, one for each warpgroup
+  std::uint64_t ticket;        // what a flag says then: a number that no other call has
+  std::int32_t vectors;        // pieces of d's rows of 16 bytes begin at multiples of 16
+  std::int32_t constant;       // nobody writes the weights while the grid in front ends
+  std::int32_t partial;        // `tiles`: some tile of d may have fewer rows than `tokens`
+  ProductRows rows;
+  ProductOutput output;
+};
 
 }  // namespace microscale::cuda

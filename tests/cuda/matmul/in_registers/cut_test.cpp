@@ -1,5 +1,5 @@
 // Ranges of k that begin anywhere: who has which, and what the ways of cutting cost.
-#include "cuda/matmul/in_registers/cut.hpp"
+#include "cuda/matmul/in_registers/plan.hpp"
 
 #include <gtest/gtest.h>
 
