@@ -60,6 +60,9 @@ cudaEvent_t native_event(Event event) { return static_cast<cudaEvent_t>(event); 
 std::size_t size(std::int64_t bytes) { return static_cast<std::size_t>(bytes); }
 
 class RuntimeDevice final : public Device {
+  // Kernel; blocks of a cluster, threads, bytes of shared memory: how many clusters fit.
+  using Clusters = std::map<std::pair<Kernel, std::array<std::int64_t, 3>>, int>;
+
  public:
   explicit RuntimeDevice(int ordinal) {
     cudaDeviceProp properties;
@@ -142,10 +145,19 @@ class RuntimeDevice final : public Device {
     return kernel;
   }
   int most_clusters(Kernel kernel, int cluster, int threads, int shared_bytes) override {
-    const std::array<std::int64_t, 3> shape{cluster, threads, shared_bytes};
-    std::lock_guard lock(clusters_mutex_);
-    if (const auto known = clusters_.find({kernel, shape}); known != clusters_.end())
+    const Clusters::key_type asked{kernel, {cluster, threads, shared_bytes}};
+    const std::size_t hash = (reinterpret_cast<std::uintptr_t>(kernel) >> 4) * 31 +
+                             static_cast<std::size_t>(shared_bytes) / 16 * 7 +
+                             static_cast<std::size_t>(cluster);
+    std::atomic<const Clusters::value_type*>& recent =
+        recent_clusters_[hash % recent_clusters_.size()];
+    if (const auto* known = recent.load(std::memory_order_acquire); known && known->first == asked)
       return known->second;
+    std::lock_guard lock(clusters_mutex_);
+    if (const auto known = clusters_.find(asked); known != clusters_.end()) {
+      recent.store(&*known, std::memory_order_release);
+      return known->second;
+    }
     allow_shared(kernel, shared_bytes);
     int most = 0;
     if (cluster > 1) {
@@ -166,7 +178,7 @@ class RuntimeDevice final : public Device {
           "asking how many blocks fit");
       most *= info_.multiprocessors;
     }
-    clusters_.emplace(std::pair{kernel, shape}, most);
+    recent.store(&*clusters_.emplace(asked, most).first, std::memory_order_release);
     return most;
   }
   TensorMap tensor_map(const TensorBoxes& boxes) override {
@@ -302,7 +314,8 @@ class RuntimeDevice final : public Device {
   std::mutex shared_mutex_;
   std::map<Kernel, int> shared_bytes_;
   std::mutex clusters_mutex_;
-  std::map<std::pair<Kernel, std::array<std::int64_t, 3>>, int> clusters_;
+  Clusters clusters_;  // its elements stay where they are, and are pointed to without the lock
+  std::array<std::atomic<const Clusters::value_type*>, 1024> recent_clusters_{};
 };
 
 struct Devices {
