@@ -47,8 +47,7 @@ void check_blocks(const char* name, const BlockHeadsView& view, bool on_device,
   if (view.batch < 0 || view.tokens < 0 || view.heads < 0 || shape.rows < 0 || shape.cols < 0)
     refuse(fmt::format("{} is [{}, {}, {}, {}] of {} rows; no size may be negative", name,
                        view.batch, view.tokens, view.heads, shape.cols, shape.rows));
-  check_fits(operation, name,
-             {view.batch, view.tokens, view.heads, std::max(shape.rows, shape.cols)});
+  check_fits(operation, name, {view.batch, view.tokens, view.heads, shape.cols});
   check_fits(operation, name, {shape.rows, shape.cols});
   if (shape.rows != view.batch * view.tokens * view.heads)
     refuse(fmt::format("{} is [{}, {}, {}, d] of {} rows; rows must be batch * tokens * heads",
