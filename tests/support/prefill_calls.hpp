@@ -9,7 +9,7 @@
 #include <span>
 #include <vector>
 
-#include "cuda/attention/prefill/launch.hpp"
+#include "cuda/attention/attention.hpp"
 #include "device_bytes.hpp"
 #include "microscale/quantize.hpp"
 #include "ops/attention_check.hpp"
@@ -152,10 +152,11 @@ class PrefillRun {
 
   static void run(cuda::Device& gpu, const AttentionOptions& o) {
     const AttentionCall call = check_attention(o, true);
-    const std::int64_t bytes = cuda::attention_prefill_workspace_bytes(gpu, call);
+    const cuda::AttentionPlan plan{cuda::prefill::plan_of(gpu.info(), call)};
+    const std::int64_t bytes = plan.workspace_bytes();
     const DeviceBytes workspace(gpu, std::max<std::int64_t>(bytes, 1));
-    cuda::attention_prefill(gpu, call, {workspace.data(), static_cast<std::size_t>(bytes)},
-                            nullptr);
+    cuda::run_attention(gpu, plan, call, {workspace.data(), static_cast<std::size_t>(bytes)},
+                        nullptr);
   }
 
  private:

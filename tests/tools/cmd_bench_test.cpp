@@ -23,7 +23,7 @@ TEST(Bench, refuses_what_it_cannot_time) {
                              {"bench", "quantize", "--size", "1000"},
                              {"bench", "quantize", "--backend", "gpu"},
                              {"bench", "quantize", "--tasks"},
-                             {"bench", "attention", "--plan"},
+                             {"bench", "quantize", "--plan"},
                              {"bench", "quantize", "--rotate-mib", "1"},
                              {"bench", "matmul", "--size", "1MiB"},
                              {"bench", "matmul", "--runs", "0"},

@@ -146,7 +146,7 @@ void add_bench(CLI::App& app, Words& words) {
       "matmul: the four NVFP4 tasks of \"Twelve Attempts at an FP4 Kernel\", all shapes");
   bench.add_flag(
       "--plan", given.plan,
-      "matmul: which kernels a GPU multiplies with, for described GPUs (none is needed); "
+      "matmul, attention: which kernels a GPU runs, for described GPUs (none is needed); "
       "nothing is timed");
   add(bench, "--runs", given.runs, "N", "On the CPU: runs of a case; the median counts [7]");
   add(bench, "--size", given.size, "SIZE", "quantize, CPU: dense data of a case [1GiB]");

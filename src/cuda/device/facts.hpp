@@ -45,5 +45,7 @@ class DeviceFacts {
 /// GPUs by name, as choices are printed for them: "h100", "h200", "b200", "rtx5090". Throws
 /// Error{invalid_argument}, listing them, for another name.
 const DeviceInfo& described_gpu(std::string_view name);
+/// Those whose plans are printed: of GPUs with the same facts one.
+inline constexpr const char* planned_gpus[] = {"h200", "b200", "rtx5090"};
 
 }  // namespace microscale::cuda

@@ -6,12 +6,9 @@
 #include <string>
 #include <vector>
 
-#include "cuda/device/device.hpp"
+#include "cuda/device/facts.hpp"
 
 namespace microscale::cuda {
-
-/// Names of described_gpu(), of GPUs with the same facts one.
-inline constexpr const char* planned_gpus[] = {"h200", "b200", "rtx5090"};
 
 /// Rows of a from `first` to `last` that run alike.
 struct PlanRow {

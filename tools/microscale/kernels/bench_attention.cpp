@@ -39,7 +39,9 @@ BenchTable bench_attention_gpu(const BenchOptions& options, const bench::Watcher
       {fmt::format("reading {:.0f} GB/s", limits.read / 1e9), "read_bytes_per_second", limits.read},
       {fmt::format("copying {:.0f} GB/s", limits.copy / 1e9), "copy_bytes_per_second", limits.copy},
       {fmt::format("an empty node of a graph {:.1f} us", limits.empty_node_seconds * 1e6),
-       "empty_node_seconds", limits.empty_node_seconds}};
+       "empty_node_seconds", limits.empty_node_seconds},
+      {fmt::format("a launch {:.1f} us of the host", limits.launch_seconds * 1e6), "launch_seconds",
+       limits.launch_seconds}};
   if (limits.f16 > 0)
     table.limits.push_back({fmt::format("FP16 products {:.0f} TFLOP/s", limits.f16 / 1e12),
                             "f16_operations_per_second", limits.f16});

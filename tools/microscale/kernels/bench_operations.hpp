@@ -27,7 +27,7 @@ BenchTable bench_quantize_cpu(const BenchOptions& options, const bench::Watcher&
 BenchTable bench_quantize_gpu(const BenchOptions& options, const bench::Watcher& watcher);
 BenchTable bench_matmul_cpu(const BenchOptions& options, const bench::Watcher& watcher);
 BenchTable bench_matmul_gpu(const BenchOptions& options, const bench::Watcher& watcher);
-/// What `bench matmul --plan` prints, as text or as JSON.
+/// What `bench matmul --plan` prints, as text or as JSON (attention's: attention_plans.hpp).
 std::string matmul_plans_text();
 nlohmann::ordered_json matmul_plans_json();
 BenchTable bench_attention_cpu(const BenchOptions& options, const bench::Watcher& watcher);

@@ -8,6 +8,7 @@
 #include <nlohmann/json.hpp>
 
 #include "arguments.hpp"
+#include "attention_plans.hpp"
 #include "bench_operations.hpp"
 #include "commands.hpp"
 #include "console.hpp"
@@ -30,16 +31,19 @@ struct Operation {
   BenchTable (*on_cpu)(const BenchOptions&, const bench::Watcher&);
   BenchTable (*on_gpu)(const BenchOptions&, const bench::Watcher&);  // null: nothing is timed there
   bool takes_size, takes_rotation, takes_tasks;
-  const char* filters;  // words that leave some cases
+  const char* filters;                    // words that leave some cases
+  std::string (*plans_text)() = nullptr;  // of --plan; null: the operation has none
+  Json (*plans_json)() = nullptr;
 };
 
 constexpr Operation operations[] = {
     {"quantize", bench_quantize_cpu, bench_quantize_gpu, true, false, false,
      "mxfp4, nvfp4 or mxfp8"},
     {"matmul", bench_matmul_cpu, bench_matmul_gpu, false, true, true,
-     "nvfp4, gated or experts; with --tasks gemv, gemm, dual or group"},
+     "nvfp4, gated or experts; with --tasks gemv, gemm, dual or group", matmul_plans_text,
+     matmul_plans_json},
     {"attention", bench_attention_cpu, bench_attention_gpu, false, true, false,
-     "decode, prefill or append"}};
+     "decode, prefill or append", attention_plans_text, attention_plans_json}};
 
 const Operation& operation_from(const std::string& name) {
   std::vector<std::string> names;
@@ -84,7 +88,7 @@ void refuse_others_options(const Operation& operation, const BenchWords& words) 
   refuse(!words.rotate_mib.empty(), operation.takes_rotation, "--rotate-mib",
          "matmul and attention");
   refuse(words.tasks, operation.takes_tasks, "--tasks", "matmul");
-  refuse(words.plan, operation.takes_tasks, "--plan", "matmul");
+  refuse(words.plan, operation.plans_text != nullptr, "--plan", "matmul and attention");
 }
 
 BenchOptions options_from(const BenchWords& words, const Devices& devices, int threads) {
@@ -152,9 +156,9 @@ int run_bench(const BenchWords& words, int threads, Console& console) {
   refuse_others_options(operation, words);
   if (words.plan) {
     if (console.json)
-      console.print_json(matmul_plans_json());
+      console.print_json(operation.plans_json());
     else
-      console.print(matmul_plans_text());
+      console.print(operation.plans_text());
     return exit_success;
   }
   const BenchOptions options = options_from(words, devices, threads);

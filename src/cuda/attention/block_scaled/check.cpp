@@ -2,13 +2,13 @@
 
 #include <fmt/format.h>
 
+#include "cuda/attention/items.hpp"
 #include "microscale/error.hpp"
 
 namespace microscale::cuda::block_attention {
 
 void refuse(const std::string& sentence) {
-  throw Error(ErrorCode::unsupported,
-              fmt::format("{}: backend cuda on compute capability 12.x {}", operation, sentence));
+  refuse_attention("on compute capability 12.x " + sentence);
 }
 
 void check_served(const AttentionCall& call) {
@@ -43,6 +43,9 @@ void check_cache_served(const KvCache& cache) {
     refuse(
         "takes K with a mean or a Hadamard transform for a dense q and accuracy `storage` alone; "
         "take these, append K as it was, or take a host backend");
+}
+
+void check_scales_aligned(const KvCache& cache) {
   for (const KvPart* part : {&cache.k_scales, &cache.v_scales})
     if (cache.pages > 0 &&
         (reinterpret_cast<std::uintptr_t>(part->data) % 4 != 0 || part->page_stride % 4 != 0 ||
@@ -58,6 +61,31 @@ void check_aligned(const char* name, const BlockHeadsView* view) {
     throw Error(ErrorCode::invalid_argument,
                 fmt::format("{}: codes and scales of {} must be at multiples of 16 bytes",
                             operation, name));
+}
+
+void check_formats(const AttentionCall& call, Format q, Format k, Format v, bool along_tokens) {
+  const int terms = call.two_term ? 2 : 1;
+  const bool nvfp4 = q == Format::nvfp4 && k == Format::nvfp4,
+             mxfp4 = (q == Format::mxfp4 || q == Format::mxfp8_e4m3) && k == Format::mxfp4;
+  if (!(nvfp4 || mxfp4) || v != Format::nvfp4)
+    refuse(fmt::format(
+        "multiplies q and k in nvfp4, or q in mxfp4 or mxfp8_e4m3 and k in mxfp4, and v in nvfp4, "
+        "not q in {}, k in {} and v in {}; take these, or a host backend",
+        info(q).name, info(k).name, info(v).name));
+  if (mxfp4 && (call.d == 256 || terms == 2))
+    refuse(
+        fmt::format("has kernels for keys in mxfp4 with d = 64 and 128 and one term of q and of "
+                    "probabilities, not d = {} and {}; take one_term, nvfp4, or a host backend",
+                    call.d, terms));
+  const bool exact = call.probabilities == ProbabilityRule::exact;
+  if (exact && along_tokens)
+    refuse(
+        "multiplies V with blocks along the tokens by two-level probabilities alone; take these, "
+        "or blocks along d");
+  if (call.d == 256 && terms == 2 && !exact && !along_tokens)
+    refuse(
+        "has no room in its registers for d = 256 with two terms of probabilities and V's blocks "
+        "along d; take one_term, exact probabilities or v_along_tokens");
 }
 
 // They are 32 bits to the kernels.

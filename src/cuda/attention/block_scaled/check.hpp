@@ -16,6 +16,10 @@ inline constexpr const char* operation = "attention";
 /// d, accuracy and probabilities.
 void check_served(const AttentionCall& call);
 void check_cache_served(const KvCache& cache);
+/// Formats of q, k and v as the kernel takes them; `along_tokens`: V's blocks.
+void check_formats(const AttentionCall& call, Format q, Format k, Format v, bool along_tokens);
+/// Four scales are read at a time.
+void check_scales_aligned(const KvCache& cache);
 /// Null: no codes. Throws Error{invalid_argument}.
 void check_aligned(const char* name, const BlockHeadsView* view);
 /// Bytes from token to token.

@@ -1,21 +1,51 @@
-// Attention on consumer Blackwell (compute capability 12.x) by block-scaled matrix instructions.
+// Attention by block-scaled matrix instructions on consumer Blackwell (compute capability 12.x):
+// what is dense is quantized into the workspace first, and parts of the keys are merged by a launch
+// of their own.
 #pragma once
 
 #include <cstdint>
-#include <span>
+#include <string>
 
-#include "seam/attention_call.hpp"
-#include "cuda/device/device.hpp"
+#include "cuda/attention/block_scaled/plan.hpp"
+#include "cuda/attention/items.hpp"
+#include "cuda/device/facts.hpp"
 
-namespace microscale::cuda {
+namespace microscale::cuda::block_attention {
 
-/// Of Context::workspace: dense operands as codes, and the sums of parts of the keys. Throws
-/// Error{unsupported} where no kernel serves the call.
-std::int64_t blackwell_attention_workspace_bytes(Device& device, const AttentionCall& call);
+/// Codes and scales of an operand.
+struct Codes {
+  std::int64_t codes = 0, scales = 0;  // offsets into the workspace
+};
+/// A launch that quantizes a dense operand.
+struct Prepare {
+  std::string kernel;  // empty: there is none
+  std::int64_t blocks = 0;
+  PrepareRowsArgs args{};  // without memory
+};
 
-/// Quantizes what is dense into `workspace`, which has so many bytes at a multiple of 256, and
-/// attends; where keys are cut into parts, merges these. Throws Error.
-void blackwell_attention(Device& device, const AttentionCall& call,
-                         std::span<std::uint8_t> workspace, Stream stream);
+struct Plan {
+  Items items;
+  int terms = 1;
+  bool along_tokens = false;  // V's blocks
+  std::string kernel, merge;  // merge: empty without parts
+  int threads = 0, shared_bytes = 0;
+  // What is quantized, in this order, and where in the workspace that lies.
+  Prepare q, k, v;             // along d
+  PrepareValuesArgs values{};  // along the tokens
+  std::int64_t value_blocks = 0;
+  Codes q_at[2], k_at, v_at;
+  std::int64_t q_factors = 0, partial = 0, workspace_bytes = 0;
+  Args args{};  // without memory
+};
 
-}  // namespace microscale::cuda
+/// Throws Error{unsupported} where no kernel serves the call.
+Plan plan_of(const DeviceFacts& facts, const AttentionCall& call);
+
+/// "quantizes q k v, attention_block_scaled_two_level_nvfp4_128_1, 4 items of 64 rows"
+std::string describe(const Plan& plan);
+
+/// A call of the plan's shapes. Throws Error where its memory lies otherwise than the plan needs.
+void run(Device& device, const Plan& plan, const AttentionCall& call, std::uint8_t* workspace,
+         Stream stream);
+
+}  // namespace microscale::cuda::block_attention

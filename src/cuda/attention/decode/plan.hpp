@@ -81,8 +81,9 @@ struct AttentionDecodeArgs {
   std::int64_t first_count, recent_count;
   std::int32_t items, passes;  // of the call; of a sequence and head
   std::int32_t splits;         // of the keys
-  Divisor by_kv_heads, by_group, by_passes, by_splits, by_warps;  // decode_divisors()
-  float* partial;  // splits > 1: decode_partial_floats()
+  Divisor by_kv_heads, by_group, by_passes, by_splits;
+  Divisor by_warps;  // of all parts of the keys
+  float* partial;    // splits > 1: decode_partial_floats()
 };
 /// What attention_decode_... take: splits > 1 has blocks that merge parts.
 struct AttentionMergedArgs : AttentionDecodeArgs {
@@ -90,15 +91,6 @@ struct AttentionMergedArgs : AttentionDecodeArgs {
   std::uint64_t ticket;      // what a flag says then: a number that no other call has
   std::int32_t merged_rows;  // of an item, as many as there may be, each by a block of its own
 };
-
-/// Sets what divides, when all the rest is known.
-inline void decode_divisors(AttentionDecodeArgs& args) {
-  args.by_kv_heads = divisor(args.kv_heads);
-  args.by_group = divisor(args.group);
-  args.by_passes = divisor(args.passes);
-  args.by_splits = divisor(args.splits);
-  args.by_warps = divisor(args.splits * decode_warps);
-}
 
 /// Bytes of one stage of a warp: K codes, V codes, K scales, V scales of a chunk; decode_places()
 /// has where they are if they come as records.

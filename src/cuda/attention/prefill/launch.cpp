@@ -8,22 +8,14 @@
 #include <limits>
 #include <numbers>
 
-#include "seam/kv_cache_view.hpp"
-#include "cuda/attention/device_check.hpp"
-#include "cuda/attention/prefill/plan.hpp"
 #include "cuda/device/launch.hpp"
+#include "cuda/device/operands.hpp"
 #include "layouts/kv_page.hpp"
-#include "microscale/error.hpp"
 
-namespace microscale::cuda {
+namespace microscale::cuda::prefill {
 namespace {
 
-constexpr const char* operation = "attention";
-constexpr std::int64_t countable = std::int64_t{1} << 30;
-
-[[noreturn]] void refuse(const std::string& sentence) {
-  throw Error(ErrorCode::unsupported, fmt::format("{}: backend cuda {}", operation, sentence));
-}
+constexpr std::int64_t countable = std::int64_t{1} << 30;  // what kernels number in 32 bits
 
 const char* name_of(PrefillElement element) {
   constexpr const char* names[] = {"f32",   "f16",   "bf16",       "e4m3",
@@ -47,7 +39,7 @@ PrefillElement element_of(const char* name, Format format) {
     case Format::mxfp8_e5m2:
       return PrefillElement::mxfp8_e5m2;
     default:
-      refuse(
+      refuse_attention(
           fmt::format("takes {} in NVFP4, MXFP4, MXFP8 or dense, not {}; dequantize it, or take "
                       "a host backend",
                       name, info(format).name));
@@ -66,39 +58,66 @@ PrefillElement element_of(KvFormat format) {
   }
 }
 
+/// An operand without its memory.
 PrefillOperand operand_of(const char* name, const AttentionInput& input) {
   if (const auto* dense = std::get_if<HeadsView>(&input)) {
     const HeadsView v = with_strides(*dense);
     const std::int64_t bytes = size_of(v.dtype);
-    return {{static_cast<const std::uint8_t*>(v.data), v.batch_stride * bytes,
-             v.token_stride * bytes, v.head_stride * bytes},
+    return {{nullptr, v.batch_stride * bytes, v.token_stride * bytes, v.head_stride * bytes},
             {},
             nullptr,
             element_of(v.dtype)};
   }
   const auto& view = std::get<BlockHeadsView>(input);
   const FormatInfo& format = info(view.rows.shape.format);
-  const PrefillElement element = element_of(name, format.format);
-  if (reinterpret_cast<std::uintptr_t>(view.rows.codes.data()) % 16 != 0)
-    refuse(fmt::format("reads codes of {} at multiples of 16 bytes; move them there", name));
-  const auto plane = [&](const std::uint8_t* data, std::int64_t row) {
-    return PrefillPlane{data, view.tokens * view.heads * row, view.heads * row, row};
+  const auto plane = [&](std::int64_t row) {
+    return PrefillPlane{nullptr, view.tokens * view.heads * row, view.heads * row, row};
   };
   const std::int64_t d = view.rows.shape.cols;
-  return {plane(view.rows.codes.data(), d * format.code_bits / 8),
-          plane(view.rows.scales.data(), d / format.block),
-          format.e8m0_scale ? nullptr : view.rows.device_global_scale, element};
+  return {plane(d * format.code_bits / 8), plane(d / format.block), nullptr,
+          element_of(name, format.format)};
+}
+PrefillOperand operand_of(KvFormat format, const KvPart& codes, const KvPart& scales) {
+  const auto plane = [](const KvPart& part) {
+    return PrefillPlane{nullptr, part.page_stride, part.token_stride, part.head_stride};
+  };
+  return {plane(codes), plane(scales), nullptr, element_of(format)};
 }
 
-PrefillOperand operand_of(const KvCache& cache, const KvPart& codes, const KvPart& scales,
-                          int which) {
-  const auto plane = [](const KvPart& part) {
-    return PrefillPlane{part.data, part.page_stride, part.token_stride, part.head_stride};
-  };
-  const bool has_global = cache.format == KvFormat::nvfp4 || cache.format == KvFormat::fp8;
-  return {plane(codes), plane(scales),
-          has_global && cache.device_global_scales ? cache.device_global_scales + which : nullptr,
-          element_of(cache.format)};
+/// Sets an operand's memory.
+void set_memory(PrefillOperand& operand, const AttentionInput& input) {
+  if (const auto* dense = std::get_if<HeadsView>(&input)) {
+    operand.codes.data = static_cast<const std::uint8_t*>(dense->data);
+    return;
+  }
+  const BlockTensorView& rows = std::get<BlockHeadsView>(input).rows;
+  operand.codes.data = rows.codes.data();
+  operand.scales.data = rows.scales.data();
+  operand.global = info(rows.shape.format).e8m0_scale ? nullptr : rows.device_global_scale;
+}
+void set_memory(PrefillOperand (&operands)[2], const KvCache& cache) {
+  operands[0].codes.data = cache.k_codes.data;
+  operands[0].scales.data = cache.k_scales.data;
+  operands[1].codes.data = cache.v_codes.data;
+  operands[1].scales.data = cache.v_scales.data;
+  if ((cache.format != KvFormat::nvfp4 && cache.format != KvFormat::fp8) ||
+      cache.device_global_scales == nullptr)
+    return;
+  operands[0].global = cache.device_global_scales;
+  operands[1].global = cache.device_global_scales + 1;
+}
+
+void check_codes(const char* name, const AttentionInput& input) {
+  const auto* view = std::get_if<BlockHeadsView>(&input);
+  if (view && reinterpret_cast<std::uintptr_t>(view->rows.codes.data()) % 16 != 0)
+    refuse_attention(
+        fmt::format("reads codes of {} at multiples of 16 bytes; move them there", name));
+}
+void check_codes(const AttentionCall& call) {
+  check_codes("q", call.options.q);
+  if (call.cache()) return;
+  check_codes("k", call.options.k);
+  check_codes("v", call.options.v);
 }
 
 bool is_mxfp4(const AttentionInput& input) {
@@ -106,7 +125,7 @@ bool is_mxfp4(const AttentionInput& input) {
   return blocks && blocks->rows.shape.format == Format::mxfp4;
 }
 
-// Whether products are those of FP8: what is asked for then is rounding of probabilities alone.
+/// Whether products are those of FP8: what is asked for then is rounding of probabilities alone.
 bool in_fp8(const AttentionCall& call) {
   const AttentionOptions& o = call.options;
   const bool keys =
@@ -118,148 +137,103 @@ bool in_fp8(const AttentionCall& call) {
 void check_served(const AttentionCall& call) {
   const AttentionOptions& o = call.options;
   if (o.numerics.accuracy != AttentionAccuracy::storage && !in_fp8(call))
-    refuse(
+    refuse_attention(
         "has accuracy `storage`, and `one_term` with fp8 probabilities of q, k and v in MXFP4, d "
-        "up "
-        "to 128; take one of these, or a host backend");
+        "up to 128; take one of these, or a host backend");
   if (in_fp8(call) && call.scale == 0)
-    refuse("takes no scale of 0 with fp8 probabilities; take accuracy `storage`");
+    refuse_attention("takes no scale of 0 with fp8 probabilities; take accuracy `storage`");
   if (o.splits > 1)
-    refuse(
+    refuse_attention(
         fmt::format("attends with many queries, or to keys outside of a cache, in one part, not in "
                     "{}; pass splits 0 or 1",
                     o.splits));
   const KvCache* cache = call.cache();
   if (!cache) return;
   if (cache->first.count > 0 || cache->recent.count > 0)
-    refuse("reads tokens from pages alone; keep no BF16 copies, or take a host backend");
+    refuse_attention("reads tokens from pages alone; keep no BF16 copies, or take a host backend");
   if (cache->k_mean || cache->hadamard != 0)
-    refuse(
+    refuse_attention(
         "takes K as it was, without a mean or a Hadamard transform; append it so, or take a "
         "host backend");
 }
 
-// How a call is cut: a function of its shapes and the device.
-struct Plan {
-  PrefillKeys keys{};
-  PrefillOperand q{}, k{}, v{};
-  std::int64_t most_q = 0, items = 0, passes = 0;
-  std::int64_t k_bytes = 0, v_bytes = 0;
-  int section = 1;
-  bool fp8 = false;
-  std::int64_t rows = 0, blocks = 0;  // queries of a kv head; that expand
-
+/// How a call is cut.
+struct Cut {
+  Items items;
+  PrefillKeys keys{};          // without memory
+  std::int64_t expanding = 0;  // tiles, of K and V
   bool is_countable() const {
-    return rows <= countable && items <= countable && blocks <= countable;
-  }
-  std::int64_t workspace_bytes() const {
-    return items == 0 ? 0 : workspace_alignment + padded(k_bytes) + padded(v_bytes);
+    return items.head_rows <= countable && items.count <= countable && expanding <= countable;
   }
 };
 
-PrefillKeys keys_of(const AttentionCall& call) {
-  const AttentionOptions& o = call.options;
-  PrefillKeys keys{};
+Cut cut(const AttentionCall& call) {
+  Cut cut;
+  cut.items = items_of(call, prefill_rows);
+  PrefillKeys& keys = cut.keys;
   keys.d = static_cast<std::int32_t>(call.d);
   keys.width = in_fp8(call) ? 128 : prefill_width(keys.d);
   keys.page_shift = 30;
-  std::int64_t most;
-  if (const KvCache* cache = call.cache()) {
-    most = cache->pages > 0 ? cache_capacity(*cache) : 0;
-    keys.lengths = cache->lengths;
-    keys.page_table = cache->page_table;
+  const KvCache* cache = call.cache();
+  if (cache) {
     keys.max_pages = cache->max_pages;
     keys.pages = cache->pages;
     if (cache->page_table)
       keys.page_shift = std::countr_zero(static_cast<std::uint64_t>(cache->page_size));
   } else {
-    const auto* dense = std::get_if<HeadsView>(&o.k);
-    keys.tokens = dense ? dense->tokens : std::get<BlockHeadsView>(o.k).tokens;
-    keys.offsets = o.kv_offsets;
-    most = keys.tokens;
+    const auto* dense = std::get_if<HeadsView>(&call.options.k);
+    keys.tokens = dense ? dense->tokens : std::get<BlockHeadsView>(call.options.k).tokens;
   }
-  if (o.max_kv_len > 0) most = std::min(most, o.max_kv_len);
-  keys.most = static_cast<std::int32_t>(std::min(most, countable - 128));
+  keys.most = static_cast<std::int32_t>(std::min(cut.items.most_keys, countable - 128));
   keys.sequences = static_cast<std::int32_t>(std::min(call.sequences, countable));
   keys.heads = static_cast<std::int32_t>(std::min(call.kv_heads, countable));
   const int tile = prefill_keys(keys.width);
   keys.tiles_each = static_cast<std::int32_t>(ceil_div(keys.most, tile));
-  keys.all_tiles =
-      keys.offsets ? keys.tokens / tile + call.sequences : call.sequences * keys.tiles_each;
-  return keys;
+  const bool packed = !cache && call.options.kv_offsets != nullptr;
+  keys.all_tiles = packed ? keys.tokens / tile + call.sequences : call.sequences * keys.tiles_each;
+  cut.expanding = 2 * call.sequences * call.kv_heads * std::max<std::int64_t>(keys.tiles_each, 1);
+  return cut;
 }
 
-Plan cut(Device& device, const AttentionCall& call) {
-  const AttentionOptions& o = call.options;
-  Plan plan;
-  plan.q = operand_of("q", o.q);
-  if (const KvCache* cache = call.cache()) {
-    plan.k = operand_of(*cache, cache->k_codes, cache->k_scales, 0);
-    plan.v = operand_of(*cache, cache->v_codes, cache->v_scales, 1);
-  } else {
-    plan.k = operand_of("k", o.k);
-    plan.v = operand_of("v", o.v);
-  }
-  plan.keys = keys_of(call);
-  plan.most_q = call.q_dense() ? call.q_dense()->tokens : call.q_blocks()->tokens;
-  if (o.max_q_len > 0) plan.most_q = std::min(plan.most_q, o.max_q_len);
-  plan.rows = plan.most_q * call.group();
-  plan.passes = ceil_div(plan.rows, prefill_rows);
-  plan.items = call.sequences * call.kv_heads * plan.passes;
-  plan.blocks =
-      2 * call.sequences * call.kv_heads * std::max<std::int64_t>(plan.keys.tiles_each, 1);
-  plan.fp8 = in_fp8(call);
-  const std::int64_t tile = prefill_tile_bytes(plan.keys.width, plan.fp8 ? 1 : 2),
-                     tiles = plan.keys.all_tiles * call.kv_heads;
-  plan.k_bytes = tiles * (tile + prefill_tile_info);
-  plan.v_bytes = tiles * tile;
-  // As many heads as have expanded keys and values for half of the second-level cache; all sections
-  // alike, or the last one would be too few for the device.
+/// Sequences and heads whose items are mixed: as many as have expanded keys and values for half of
+/// the second-level cache; all sections alike, or the last one would be too few for the device.
+int section_of(const DeviceInfo& device, const AttentionCall& call, const PrefillKeys& keys,
+               std::int64_t tile_bytes) {
   const std::int64_t heads = std::max<std::int64_t>(call.sequences * call.kv_heads, 1),
-                     of_head = std::max<std::int64_t>(2 * plan.keys.tiles_each * tile, 1),
-                     most =
-                         std::clamp<std::int64_t>(device.info().l2_bytes / 2 / of_head, 1, heads);
-  plan.section = static_cast<int>(ceil_div(heads, ceil_div(heads, most)));
-  return plan;
+                     of_head = std::max<std::int64_t>(2 * keys.tiles_each * tile_bytes, 1),
+                     most = std::clamp<std::int64_t>(device.l2_bytes / 2 / of_head, 1, heads);
+  return static_cast<int>(ceil_div(heads, ceil_div(heads, most)));
 }
 
-Plan plan_of(Device& device, const AttentionCall& call) {
-  check_served(call);
-  const Plan plan = cut(device, call);
-  if (!plan.is_countable())
-    refuse(
-        fmt::format("takes up to 2^30 queries of a kv head and tiles of keys or queries a call, "
-                    "not {}, {} and {}; take fewer sequences",
-                    plan.rows, plan.blocks, plan.items));
-  return plan;
+void set_operands(Plan& plan, const AttentionCall& call) {
+  PrefillOperand& k = plan.expand.operands[0];
+  PrefillOperand& v = plan.expand.operands[1];
+  plan.args.q = operand_of("q", call.options.q);
+  if (const KvCache* cache = call.cache()) {
+    k = operand_of(cache->format, cache->k_codes, cache->k_scales);
+    v = operand_of(cache->format, cache->v_codes, cache->v_scales);
+  } else {
+    k = operand_of("k", call.options.k);
+    v = operand_of("v", call.options.v);
+  }
 }
 
-AttentionPrefillArgs args_of(const AttentionCall& call, const Plan& plan) {
-  const AttentionOptions& o = call.options;
-  AttentionPrefillArgs args{};
-  args.keys = plan.keys;
-  args.q = plan.q;
-  const MutableHeadsView output = with_strides(o.output);
-  args.output = {output.data, output.batch_stride, output.token_stride, output.head_stride,
-                 static_cast<std::int32_t>(output.dtype)};
-  args.log_sum_exp = o.log_sum_exp;
-  args.sinks = o.sinks;
-  args.q_offsets = o.q_offsets;
-  args.q_tokens = output.tokens;
-  args.most_q = plan.most_q;
-  args.globals[0] = plan.k.global;
-  args.globals[1] = plan.v.global;
+void set_args(Plan& plan, const DeviceInfo& device, const AttentionCall& call,
+              const PrefillKeys& keys, std::int64_t tile_bytes) {
+  AttentionPrefillArgs& args = plan.args;
+  set_shape(args, call, plan.items);
+  args.keys = keys;
   args.scale_log2 =
       call.scale == 0 ? 1.0f : static_cast<float>(std::fabs(call.scale) * std::numbers::log2e);
   args.sign = call.scale > 0 ? 1.0f : call.scale < 0 ? -1.0f : 0.0f;
-  args.softcap_log2 = static_cast<float>(o.softcap * std::numbers::log2e);
-  args.window = static_cast<std::int32_t>(std::min(o.window, countable));
-  args.causal = o.causal;
-  args.group = static_cast<std::int32_t>(call.group());
-  args.items = static_cast<std::int32_t>(plan.items);
-  args.passes = static_cast<std::int32_t>(plan.passes);
-  args.section = plan.section;
-  return args;
+  args.window = static_cast<std::int32_t>(std::min(call.options.window, countable));
+  args.section = section_of(device, call, keys, tile_bytes);
+  AttentionExpandArgs& expand = plan.expand;
+  expand.keys = keys;
+  expand.keys.tiles_each = std::max(keys.tiles_each, 1);
+  expand.by_heads = divisor(keys.heads);
+  expand.by_tiles = divisor(expand.keys.tiles_each);
+  expand.by_sequences = divisor(keys.sequences);
 }
 
 Launch blocks_of(std::int64_t blocks, int threads) {
@@ -271,69 +245,106 @@ Launch blocks_of(std::int64_t blocks, int threads) {
 }
 
 // K, V or both, of the same type.
-void expand(Device& device, const std::string& kernel, AttentionExpandArgs args, int first,
+void expand(Device& device, const std::string& kernel, AttentionExpandArgs& args, int first,
             int count, Stream stream) {
   args.first = first;
   args.count = count;
   if (first > 0) args.counter = nullptr;
   const std::int64_t tiles =
-      std::int64_t{args.keys.sequences} * args.keys.heads * std::max(args.keys.tiles_each, 1);
-  args.keys.tiles_each = std::max(args.keys.tiles_each, 1);
-  args.by_heads = divisor(args.keys.heads);
-  args.by_tiles = divisor(args.keys.tiles_each);
-  args.by_sequences = divisor(args.keys.sequences);
-  launch(device, kernel, operation, blocks_of(count * tiles, prefill_expand_threads), args, stream);
+      std::int64_t{args.keys.sequences} * args.keys.heads * args.keys.tiles_each;
+  launch(device, kernel, "attention", blocks_of(count * tiles, prefill_expand_threads), args,
+         stream);
+}
+
+void set_memory(PrefillKeys& keys, const AttentionCall& call) {
+  const KvCache* cache = call.cache();
+  keys.offsets = cache ? nullptr : call.options.kv_offsets;
+  keys.lengths = cache ? cache->lengths : nullptr;
+  keys.page_table = cache ? cache->page_table : nullptr;
 }
 
 }  // namespace
 
-std::int64_t attention_prefill_workspace_bytes(Device& device, const AttentionCall& call) {
-  return plan_of(device, call).workspace_bytes();
-}
-
-void attention_prefill(Device& device, const AttentionCall& call, std::span<std::uint8_t> workspace,
-                       Stream stream) {
-  const Plan plan = plan_of(device, call);
-  if (plan.items == 0) return;
-  check_attention_memory(device, call, workspace, plan.workspace_bytes());
-  AttentionPrefillArgs args = args_of(call, plan);
-  AttentionExpandArgs expansion{};
-  expansion.keys = plan.keys;
-  expansion.operands[0] = plan.k;
-  expansion.operands[1] = plan.v;
-  args.counter = expansion.counter = reinterpret_cast<std::uint32_t*>(workspace.data());
-  args.tiles[0] = expansion.tiles[0] = workspace.data() + workspace_alignment;
-  args.tiles[1] = expansion.tiles[1] = expansion.tiles[0] + padded(plan.k_bytes);
-  const auto kernel = [&](const PrefillOperand& operand) {
-    return fmt::format("attention_expand_{}_{}", name_of(operand.element), plan.keys.width);
+Plan plan_of(const DeviceInfo& device, const AttentionCall& call) {
+  check_served(call);
+  check_codes(call);
+  Plan plan;
+  set_operands(plan, call);
+  const Cut of = cut(call);
+  if (!of.is_countable())
+    refuse_attention(
+        fmt::format("takes up to 2^30 queries of a kv head and tiles of keys or queries a call, "
+                    "not {}, {} and {}; take fewer sequences",
+                    of.items.head_rows, of.expanding, of.items.count));
+  plan.items = of.items;
+  plan.fp8 = in_fp8(call);
+  const std::int64_t tile = prefill_tile_bytes(of.keys.width, plan.fp8 ? 1 : 2),
+                     tiles = of.keys.all_tiles * call.kv_heads;
+  if (plan.items.count == 0) return plan;
+  set_args(plan, device, call, of.keys, tile);
+  plan.k_bytes = tiles * (tile + prefill_tile_info);
+  plan.workspace_bytes = workspace_alignment + padded(plan.k_bytes) + padded(tiles * tile);
+  const auto expansion = [&](const PrefillOperand& operand) -> std::string {
+    if (plan.fp8) return "attention_expand_fp8";
+    return fmt::format("attention_expand_{}_{}", name_of(operand.element), of.keys.width);
   };
-  if (plan.fp8) {
-    expand(device, "attention_expand_fp8", expansion, 0, 2, stream);
-  } else if (plan.k.element == plan.v.element) {
-    expand(device, kernel(plan.k), expansion, 0, 2, stream);
-  } else {
-    expand(device, kernel(plan.k), expansion, 0, 1, stream);
-    expand(device, kernel(plan.v), expansion, 1, 1, stream);
-  }
-  const std::int64_t blocks = std::min<std::int64_t>(plan.items, device.info().multiprocessors);
-  const std::string width = plan.fp8 ? "fp8" : fmt::format("{}", plan.keys.width);
-  launch(device,
-         fmt::format("attention_prefill_{}{}", width, call.options.softcap > 0 ? "_softcap" : ""),
-         operation, blocks_of(blocks, prefill_threads), args, stream,
-         prefill_shared(plan.keys.width, plan.fp8 ? 1 : 2).bytes);
+  plan.expand_k = expansion(plan.expand.operands[0]);
+  plan.expand_v = expansion(plan.expand.operands[1]);
+  plan.kernel =
+      fmt::format("attention_prefill_{}{}", plan.fp8 ? "fp8" : fmt::format("{}", of.keys.width),
+                  call.options.softcap > 0 ? "_softcap" : "");
+  plan.blocks = std::min<std::int64_t>(plan.items.count, device.multiprocessors);
+  return plan;
 }
 
-double attention_prefill_cycles(Device& device, const AttentionCall& call) {
-  const Plan plan = cut(device, call);
-  if (!plan.is_countable()) return std::numeric_limits<double>::infinity();
-  const double tile = prefill_tile_bytes(plan.keys.width), tiles = plan.keys.tiles_each;
-  const double sms = device.info().multiprocessors;
+std::string describe(const Plan& plan) {
+  if (plan.items.count == 0) return "nothing to do";
+  const std::string second = plan.expand_v == plan.expand_k ? "" : plan.expand_v + ", ";
+  return fmt::format("{}, {}{}, {}, {} blocks", plan.expand_k, second, plan.kernel,
+                     describe(plan.items), plan.blocks);
+}
+
+double cycles_of(const DeviceInfo& device, const AttentionCall& call) {
+  const Cut of = cut(call);
+  if (!of.is_countable()) return std::numeric_limits<double>::infinity();
+  const double tile = prefill_tile_bytes(of.keys.width), tiles = of.keys.tiles_each;
+  const double sms = device.multiprocessors;
   constexpr double bytes_a_cycle = 20.7, tile_cycles = 2700, item_cycles = 4000;
   const double expansion = static_cast<double>(call.sequences * call.kv_heads) * tiles * 2 * tile *
                            1.3 / (bytes_a_cycle * sms);
-  const double waves = std::ceil(static_cast<double>(plan.items) / sms);
+  const double waves = std::ceil(static_cast<double>(of.items.count) / sms);
   return item_cycles + expansion +
          waves * (item_cycles + tiles * tile_cycles * (tile / prefill_tile_bytes(128)));
 }
 
-}  // namespace microscale::cuda
+void run(Device& device, const Plan& plan, const AttentionCall& call, std::uint8_t* workspace,
+         Stream stream) {
+  check_codes(call);
+  AttentionExpandArgs expansion = plan.expand;
+  AttentionPrefillArgs args = plan.args;
+  set_memory(expansion.keys, call);
+  set_memory(args.keys, call);
+  if (call.cache()) {
+    set_memory(expansion.operands, *call.cache());
+  } else {
+    set_memory(expansion.operands[0], call.options.k);
+    set_memory(expansion.operands[1], call.options.v);
+  }
+  args.counter = expansion.counter = reinterpret_cast<std::uint32_t*>(workspace);
+  args.tiles[0] = expansion.tiles[0] = workspace + workspace_alignment;
+  args.tiles[1] = expansion.tiles[1] = expansion.tiles[0] + padded(plan.k_bytes);
+  if (plan.expand_k == plan.expand_v) {
+    expand(device, plan.expand_k, expansion, 0, 2, stream);
+  } else {
+    expand(device, plan.expand_k, expansion, 0, 1, stream);
+    expand(device, plan.expand_v, expansion, 1, 1, stream);
+  }
+  cuda::set_memory(args, call);
+  set_memory(args.q, call.options.q);
+  args.globals[0] = expansion.operands[0].global;
+  args.globals[1] = expansion.operands[1].global;
+  launch(device, plan.kernel, "attention", blocks_of(plan.blocks, prefill_threads), args, stream,
+         prefill_shared(plan.args.keys.width, plan.fp8 ? 1 : 2).bytes);
+}
+
+}  // namespace microscale::cuda::prefill

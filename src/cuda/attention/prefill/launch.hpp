@@ -1,26 +1,41 @@
-// Attention of many queries on compute capability 9.0: keys and values of any type are expanded to
-// FP16 once, in the workspace, then multiplied (attention_prefill_args.hpp).
+// Attention of many queries on Hopper: keys and values of any type are expanded to FP16 once, in
+// the workspace, then multiplied.
 #pragma once
 
 #include <cstdint>
-#include <span>
+#include <string>
 
-#include "seam/attention_call.hpp"
-#include "cuda/device/device.hpp"
+#include "cuda/attention/items.hpp"
+#include "cuda/attention/prefill/plan.hpp"
+#include "cuda/device/facts.hpp"
 
-namespace microscale::cuda {
+namespace microscale::cuda::prefill {
 
-/// Of Context::workspace. Throws Error{unsupported} where no kernel serves the call.
-std::int64_t attention_prefill_workspace_bytes(Device& device, const AttentionCall& call);
+struct Plan {
+  Items items;
+  bool fp8 = false;          // products in FP8
+  std::int64_t k_bytes = 0;  // of expanded K
+  std::int64_t workspace_bytes = 0;
+  std::string expand_k, expand_v;  // kernels; the same one: it expands both in one launch
+  std::string kernel;
+  AttentionExpandArgs expand{};  // without memory, as args
+  AttentionPrefillArgs args{};
+  std::int64_t blocks = 0;  // of the kernel
+};
 
-/// Queries and keys of every type that becomes FP16 exactly or by a power of two per row or tile;
-/// everything else is refused with the reason. Ordered by `stream`; allocates and waits for
-/// nothing. Throws Error.
-void attention_prefill(Device& device, const AttentionCall& call, std::span<std::uint8_t> workspace,
-                       Stream stream);
+/// Queries and keys of every type that becomes FP16 exactly, or by a power of two per row or tile.
+/// Throws Error{unsupported} for everything else.
+Plan plan_of(const DeviceInfo& device, const AttentionCall& call);
 
-/// Cycles that a call over a cache takes, by what docs/attention.md predicts; for the choice
-/// between this and decoding. Infinite where it has too many tiles.
-double attention_prefill_cycles(Device& device, const AttentionCall& call);
+/// "attention_expand_nvfp4_128, attention_prefill_128, 32 items of 128 rows, 32 blocks"
+std::string describe(const Plan& plan);
 
-}  // namespace microscale::cuda
+/// Predicted cycles of a call that would be served if its formats are; infinity where it has more
+/// tiles than can be numbered.
+double cycles_of(const DeviceInfo& device, const AttentionCall& call);
+
+/// A call of the plan's shapes. Throws Error where its memory lies otherwise than the plan needs.
+void run(Device& device, const Plan& plan, const AttentionCall& call, std::uint8_t* workspace,
+         Stream stream);
+
+}  // namespace microscale::cuda::prefill

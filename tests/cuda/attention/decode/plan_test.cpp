@@ -24,17 +24,7 @@ TEST(AttentionDecodeArgs, a_stage_holds_the_bytes_of_a_chunk_of_tokens) {
     }
 }
 
-TEST(AttentionDecodeArgs, places_are_those_of_a_stage_or_of_records) {
-  // 64 tokens of 64 bytes and 8 scales: codes are 4096 bytes, scales 512.
-  const DecodePlaces stage = decode_places(KvFormat::nvfp4, 128, 8, 0);
-  EXPECT_EQ(stage.v_codes, 4096);
-  EXPECT_EQ(stage.k_scales, 8192);
-  EXPECT_EQ(stage.v_scales, 8704);
-  EXPECT_EQ(stage.piece_codes, 2048);
-  EXPECT_EQ(stage.piece_scales, 256);
-  EXPECT_EQ(stage.sixteen_codes, 1024);
-  EXPECT_EQ(stage.sixteen_scales, 128);
-  EXPECT_EQ(decode_places(KvFormat::nvfp4, 128, 6, 0).sixteen_scales, 96);
+TEST(AttentionDecodeArgs, places_are_those_of_records) {
   for (const KvFormat format : {KvFormat::nvfp4, KvFormat::mxfp4})
     for (const int tokens : {16, 32}) {
       const int d = 128, row = static_cast<int>(kv_page::token_code_bytes(format, d)),
@@ -54,15 +44,6 @@ TEST(AttentionDecodeArgs, places_are_those_of_a_stage_or_of_records) {
 }
 
 TEST(AttentionDecodeArgs, shared_memory_holds_the_rings_the_sums_and_the_barriers) {
-  EXPECT_EQ(decode_row_terms(KvFormat::nvfp4, 128, 8), 3 * 2 * 9216);
-  EXPECT_EQ(decode_row_terms(KvFormat::mxfp4, 128, 16), 3 * 2 * 8704);
-  EXPECT_EQ(decode_row_terms(KvFormat::mxfp4, 64, 16), 3 * 3 * 4352);
-  EXPECT_EQ(decode_row_terms(KvFormat::mxfp8, 128, 8), 3 * 2 * 8448);
-  EXPECT_EQ(decode_row_terms(KvFormat::fp8, 256, 8), 3 * 2 * 16384);
-  EXPECT_EQ(decode_shared_bytes(KvFormat::nvfp4, 128, 8),
-            3 * 2 * 9216 + 3 * 8 * 8 + 3 * 2 * 20 + 4 * 8 + 8);
-  EXPECT_EQ(decode_shared_bytes(KvFormat::nvfp4, 128, 4),
-            3 * 2 * 9216 + 3 * 4 * 8 + 3 * 2 * 20 + 4 * 8 + 8 + 3 * 512);
   const auto blocks = [](KvFormat format, int d, int rows) {
     return 227 * 1024 / (decode_shared_bytes(format, d, rows) + 1024);
   };
@@ -77,23 +58,6 @@ TEST(AttentionDecodeArgs, shared_memory_holds_the_rings_the_sums_and_the_barrier
       EXPECT_GE(blocks(format, 128, rows), 4);
       EXPECT_GE(blocks(format, 256, rows), 2);
     }
-}
-
-TEST(AttentionDecodeArgs, probabilities_take_the_scales_of_values_where_columns_suffice) {
-  EXPECT_TRUE(decode_turns(KvFormat::mxfp4, 16));
-  EXPECT_TRUE(decode_turns(KvFormat::nvfp4, 4));
-  EXPECT_FALSE(decode_turns(KvFormat::nvfp4, 8));
-  EXPECT_FALSE(decode_turns(KvFormat::mxfp8, 4));
-  EXPECT_FALSE(decode_turns(KvFormat::fp8, 4));
-  EXPECT_EQ(decode_factor_bytes(KvFormat::mxfp4, 128, 8), 32 * 4 * 2);
-  EXPECT_EQ(decode_factor_bytes(KvFormat::nvfp4, 128, 4), 32 * 8 * 2);
-  EXPECT_EQ(decode_factor_bytes(KvFormat::nvfp4, 128, 8), 0);
-}
-
-TEST(AttentionDecodeArgs, parts_have_their_sums_and_two_numbers_a_row) {
-  EXPECT_EQ(decode_sums_floats(3, 5, 8, 64), 3 * 5 * 8 * 64);
-  EXPECT_EQ(decode_partial_floats(3, 5, 8, 64), 3 * 5 * 8 * 66);
-  EXPECT_EQ(decode_flags(3, 5, 4), 3 * 5 * 4);
 }
 
 }  // namespace

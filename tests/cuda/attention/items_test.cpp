@@ -1,5 +1,5 @@
 // Into how many parts keys are cut: what fills a device, and no more than pays.
-#include "cuda/attention/splits.hpp"
+#include "cuda/attention/items.hpp"
 
 #include <gtest/gtest.h>
 
