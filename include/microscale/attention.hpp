@@ -77,6 +77,8 @@ struct AttentionNumerics {
   /// or 32 keys from a multiple of that on, the last block filled up with zeros. Keys that a query
   /// does not see then take part in the scale of those it does. Nothing where no v is quantized.
   bool v_along_tokens = false;
+
+  bool operator==(const AttentionNumerics&) const = default;
 };
 
 struct AttentionOptions {

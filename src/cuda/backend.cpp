@@ -68,6 +68,7 @@ const GpuOperations microscale_cuda_backend{
     .append_kv = on_current<append_kv>,
     .attention_workspace_bytes = on_current<attention_workspace_bytes>,
     .attention = on_current<attention>,
+    .keep_attention_plan = on_current<keep_attention_plan>,
     .name_of_gpu = name_of_gpu,
     .load_kernels = load_kernels_of,
     .make_tile_quantizer = make_tile_quantizer_on,

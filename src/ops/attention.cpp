@@ -15,7 +15,7 @@ void attention(const AttentionOptions& options, const Context& context) try {
   const AttentionCall call = check_attention(options, on_device);
   if (on_device)
     return gpu_operations("attention").attention(call, context.workspace, context.stream);
-  run_attention(call, context);
+  run_attention(call, context, choose_attention_kernels(call, context));
 } catch (const std::bad_alloc&) {
   throw_out_of_memory("attention");
 }

@@ -118,16 +118,22 @@ AttentionOperands::Side AttentionOperands::rounded(const HeadsView& input, bool 
   return side_of(out);
 }
 
-AttentionNeeds AttentionOperands::needs() const {
-  AttentionNeeds needs{.d = call_.d, .probabilities = call_.probabilities};
-  if (const KvCache* cache = call_.cache()) {
+AttentionNeeds AttentionOperands::needs_of(const AttentionCall& call) {
+  AttentionNeeds needs{.d = call.d, .probabilities = call.probabilities};
+  if (const KvCache* cache = call.cache()) {
     static constexpr std::uint8_t scales = 0;  // there are some; never read
     needs.k.format = needs.v.format = block_format(cache->format);
     needs.k.scales = needs.v.scales = &scales;
     return needs;
   }
-  needs.k = k_.rows;
-  needs.v = v_.rows;
+  const bool rounds = call.options.numerics.accuracy != AttentionAccuracy::storage;
+  const auto rows_of = [&](const AttentionInput& input) {
+    MatmulRows rows = side_of(input).rows;
+    if (rounds && rows.dense()) rows.dtype = DType::f32;  // what rounded ones become
+    return rows;
+  };
+  needs.k = rows_of(call.options.k);
+  needs.v = rows_of(call.options.v);
   return needs;
 }
 

@@ -15,7 +15,8 @@ class AttentionOperands {
   /// Rounds dense k and v where the mode says so; keeps `call` by reference.
   AttentionOperands(const AttentionCall& call, const Context& context);
 
-  AttentionNeeds needs() const;
+  /// What a kernel must support for such a call; no memory is read.
+  static AttentionNeeds needs_of(const AttentionCall& call);
 
   /// Query `token` of a sequence, of query head `head`: d values as the scores take them. Returns
   /// what is added to its scores: scale * q . mean of K.

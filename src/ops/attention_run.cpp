@@ -59,11 +59,11 @@ class Memory {
 
 class Runner {
  public:
-  Runner(const AttentionCall& call, const Context& context)
+  Runner(const AttentionCall& call, const Context& context, const AttentionKernels& kernels)
       : call_(call),
         context_(context),
         operands_(call, context),
-        kernels_(*choose_backend(operands_.needs(), context).attention),
+        kernels_(kernels),
         output_(with_strides(call.options.output)),
         workers_(
             static_cast<std::size_t>(context.threads > 0 ? context.threads : available_cores())) {}
@@ -250,9 +250,15 @@ class Runner {
 
 }  // namespace
 
-void run_attention(const AttentionCall& call, const Context& context) {
-  if (call.sequences == 0 || call.q_tokens == 0) return;
-  Runner(call, context).run();
+const AttentionKernels* choose_attention_kernels(const AttentionCall& call,
+                                                 const Context& context) {
+  if (call.sequences == 0 || call.q_tokens == 0) return nullptr;
+  return choose_backend(AttentionOperands::needs_of(call), context).attention;
+}
+
+void run_attention(const AttentionCall& call, const Context& context,
+                   const AttentionKernels* kernels) {
+  if (kernels != nullptr) Runner(call, context, *kernels).run();
 }
 
 }  // namespace microscale

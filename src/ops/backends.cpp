@@ -120,6 +120,12 @@ std::string_view name_of(const MatmulKernels& kernels) {
   return "unknown";
 }
 
+std::string_view name_of(const AttentionKernels& kernels) {
+  for (const KernelTable* table : tables)
+    if (table->attention == &kernels) return to_string(table->backend);
+  return "unknown";
+}
+
 const KernelTable& choose_backend(const AttentionNeeds& call, const Context& context) {
   const bool exact = call.probabilities == ProbabilityRule::exact;
   return choose(

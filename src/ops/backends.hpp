@@ -15,6 +15,7 @@ const KernelTable& choose_backend(const MatmulProduct& call, const Context& cont
 const KernelTable& choose_backend(const AttentionNeeds& call, const Context& context);
 /// "avx512": whose kernels for products these are.
 std::string_view name_of(const MatmulKernels& kernels);
+std::string_view name_of(const AttentionKernels& kernels);
 /// For calls that every backend supports; `operation` begins the sentence if it is absent.
 const KernelTable& choose_backend(const char* operation, const Context& context);
 

@@ -14,6 +14,7 @@
 #include "microscale/matmul.hpp"
 #include "microscale/quantize.hpp"
 #include "seam/attention_call.hpp"
+#include "seam/attention_plan.hpp"
 #include "seam/matmul_call.hpp"
 #include "seam/matmul_plan.hpp"
 #include "seam/tile_quantizer.hpp"
@@ -53,6 +54,8 @@ struct GpuOperations {
   void (*append_kv)(const AppendKvOptions&, void* stream);
   std::int64_t (*attention_workspace_bytes)(const AttentionCall&);
   void (*attention)(const AttentionCall&, Bytes workspace, void* stream);
+  /// For the current GPU of the caller.
+  std::unique_ptr<GpuAttentionPlan> (*keep_attention_plan)(const AttentionCall&);
 
   // For the converter: GPUs by number, current or not.
   /// "NVIDIA H200, sm_90a". Throws Error{unsupported} where no kernels are built for that GPU.
