@@ -5,7 +5,6 @@
 #include <cstdint>
 
 #include "cuda/device/divisor.hpp"
-#include "cuda/matmul/few_rows/stream_plan.hpp"
 #include "cuda/device/tensor_map.hpp"
 #include "layouts/grouped.hpp"
 
@@ -104,24 +103,6 @@ struct MatmulRowsArgs {
   std::int64_t k;
   ProductRows rows;
   ProductOutput output;
-};
-
-/// matmul_stream_<b>_8 and matmul_stream_mxfp4_16 for rows of FP16, matmul_stream_<b>_bf16_8 for
-/// those of BF16 and NVFP4: sm_90a, few rows of a, packed weights through rings in shared memory
-/// (cuda/matmul/few_rows/stream_kernel.cuh). stream_threads threads; as many clusters as the device
-/// holds at once, which share the row tiles of all matrices.
-struct MatmulStreamArgs {
-  MatmulRowsArgs product;       // packed; a is not prepared
-  PrepareRowsArgs a;            // as for matmul_prepare_rows_<kind>, but for what that writes
-  StreamShared shared;          // where a block has what
-  StreamCut cut;                // blocks of a cluster: 1, 2, 4 or 8; warps along k: 4, 8 or 16
-  std::int32_t units_rows;      // rows of a in shared memory at a time, at most
-  std::int32_t chunks;          // of k
-  std::uint32_t row_tiles;      // of a matrix
-  std::uint32_t parts_of_each;  // how often a matrix has units_rows rows of a
-  std::uint32_t batch_each, batch_more;  // row tiles of a cluster, and how many have one more
-  Divisor by_row_tiles, by_parts_of_each;
-  std::int32_t constant;  // nobody writes the weights while the grid in front ends
 };
 
 inline constexpr int prepare_pieces = 4;  // of eight elements, a thread and group

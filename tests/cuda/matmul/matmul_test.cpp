@@ -7,7 +7,7 @@
 #include <utility>
 
 #include "cuda/quantize/args.hpp"
-#include "cuda/matmul/args.hpp"
+#include "cuda/matmul/few_rows/plan.hpp"
 #include "cuda/quantize/operations.hpp"
 #include "fake_device.hpp"
 #include "microscale/quantize.hpp"
@@ -92,8 +92,8 @@ TEST_F(CudaMatmul, packed_weights_and_a_quantized_result_are_two_kernels) {
   device.launches.clear();
   call();
   ASSERT_EQ(device.launches.size(), 2u);
-  EXPECT_EQ(device.launches[0].name, "matmul_stream_nvfp4_bf16_8");
-  EXPECT_EQ(device.launches[0].as<MatmulStreamArgs>().product.output.d, work->bytes);
+  EXPECT_EQ(device.launches[0].name, "matmul_few_rows_nvfp4_packed_bf16_8");
+  EXPECT_EQ(device.launches[0].as<few_rows::PackedArgs>().output.d, work->bytes);
   EXPECT_TRUE(device.launches[1].name.starts_with("quantize_")) << device.launches[1].name;
   EXPECT_EQ(device.launches[1].as<QuantizeArgs>().input, work->bytes);
 }
@@ -119,7 +119,7 @@ TEST_F(CudaMatmul, takes_what_the_quantizer_writes) {
   call();
   ASSERT_EQ(device.launches.size(), 2u);
   EXPECT_TRUE(device.launches[0].name.starts_with("quantize_")) << device.launches[0].name;
-  EXPECT_EQ(device.launches[1].name, "matmul_stream_nvfp4_bf16_8");  // of decoded a, too
+  EXPECT_EQ(device.launches[1].name, "matmul_few_rows_nvfp4_packed_bf16_8");  // of decoded a, too
 }
 
 TEST_F(CudaMatmul, nothing_to_do_launches_nothing) {

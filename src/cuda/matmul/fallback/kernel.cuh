@@ -34,19 +34,21 @@ inline constexpr bool multiplies_bf16 = requires {
   requires Weights::bf16;
 };
 
-template <class Weights, bool Scaled, int Tiles>
+/// Args: MatmulRowsArgs, or what another kernel has in its place, with `n`, `rows` and `output`;
+/// its rows of a have no factors then.
+template <class Weights, bool Scaled, int Tiles, class Args = MatmulRowsArgs>
 struct RowsProduct {
   static constexpr int parts = Weights::columns / 64;
   static constexpr bool by_block = Weights::scales_follow || Scaled;
   using Units = LaneUnits<Scaled>;
 
-  const MatmulRowsArgs& args;
+  const Args& args;
   const int lane = static_cast<int>(threadIdx.x & 31), warp = static_cast<int>(threadIdx.x >> 5);
   MatrixRows rows;        // those of the matrix
   std::int64_t done = 0;  // the first of them in hand
   float sums[Tiles][4] = {};
 
-  __device__ RowsProduct(const MatmulRowsArgs& a, MatrixRows r) : args(a), rows(r) {}
+  __device__ RowsProduct(const Args& a, MatrixRows r) : args(a), rows(r) {}
 
   __device__ Units units(int tile, std::int64_t columns64) const {
     Units u{};
@@ -180,7 +182,9 @@ struct RowsProduct {
     const ProductOutput& out = args.output;
     const bool grouped = args.rows.expert_rows != nullptr;
     float factor = static_cast<float>(1 << Weights::exponent_bias);
-    if (args.row_factors != nullptr) factor = __fmul_rn(factor, args.row_factors[rows.first + row]);
+    if constexpr (requires { args.row_factors; })
+      if (args.row_factors != nullptr)
+        factor = __fmul_rn(factor, args.row_factors[rows.first + row]);
     low = __fmul_rn(low, factor);
     high = __fmul_rn(high, factor);
     const std::int64_t of = grouped ? rows.first + row : row;

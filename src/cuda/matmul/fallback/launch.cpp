@@ -40,25 +40,6 @@ FragmentOrder order_of(const Product& product, bool one) {
                                                   : FragmentOrder::fp4_lines;
 }
 
-}  // namespace
-
-Plan plan_of(const Product& product) {
-  const std::int64_t rows = product.all_rows();
-  Plan plan;
-  plan.rows_at_once = rows_at_once(product);
-  plan.order = order_of(product, plan.rows_at_once == 1);
-  plan.units_stride = ceil_div(product.k, unit_columns) * unit_columns * 2;
-  plan.scales_at = padded(rows * plan.units_stride);
-  plan.factors_at =
-      plan.scales_at + padded(has_scaled_sums(product) ? rows * (product.k / 32) * 4 : 0);
-  plan.workspace_bytes = plan.factors_at + padded(has_factors(product) ? rows * 4 : 0);
-  return plan;
-}
-
-std::string describe(const Plan& plan) {
-  return fmt::format("fallback, {} at a time", plan.rows_at_once);
-}
-
 PrepareRowsArgs prepare_args(const Product& product) {
   PrepareRowsArgs args{};
   args.a = product.a.data;
@@ -95,6 +76,25 @@ MatmulRowsArgs product_args(const Product& product) {
   }
   args.wide = product.b.stride % 16 == 0 && (product.k / format.block) % 4 == 0;
   return args;
+}
+
+}  // namespace
+
+Plan plan_of(const Product& product) {
+  const std::int64_t rows = product.all_rows();
+  Plan plan;
+  plan.rows_at_once = rows_at_once(product);
+  plan.order = order_of(product, plan.rows_at_once == 1);
+  plan.units_stride = ceil_div(product.k, unit_columns) * unit_columns * 2;
+  plan.scales_at = padded(rows * plan.units_stride);
+  plan.factors_at =
+      plan.scales_at + padded(has_scaled_sums(product) ? rows * (product.k / 32) * 4 : 0);
+  plan.workspace_bytes = plan.factors_at + padded(has_factors(product) ? rows * 4 : 0);
+  return plan;
+}
+
+std::string describe(const Plan& plan) {
+  return fmt::format("fallback, {} at a time", plan.rows_at_once);
 }
 
 void run(Device& device, const Plan& plan, const Product& product, std::uint8_t* workspace,

@@ -27,8 +27,4 @@ std::string describe(const Plan& plan);
 void run(Device& device, const Plan& plan, const Product& product, std::uint8_t* workspace,
          Stream stream);
 
-/// What the kernels of few rows are told of a and of the whole, but for what lies in a workspace.
-PrepareRowsArgs prepare_args(const Product& product);
-MatmulRowsArgs product_args(const Product& product);
-
 }  // namespace microscale::cuda::fallback

@@ -1,6 +1,6 @@
-// Plain weights for one row of a (cuda/matmul/fallback/one_row.cuh), k a multiple of 128: a lane
-// has 16 bytes that lie together of each of its two rows, and the scales of just those. What it
-// reads lies equally far apart from one 128 columns to the next, in either layout of scales.
+// Weights for one_row.cuh, k a multiple of 128: a lane loads 16 bytes that lie together of each of
+// its two rows, and the scales of just those. From one 128 columns to the next all of it is equally
+// far apart, in either layout of scales.
 #pragma once
 
 #include <cstdint>
@@ -11,7 +11,7 @@
 
 namespace microscale::cuda {
 
-/// A lane's first bytes, of rows g and g + 8.
+/// Where a lane's codes and scales begin, of rows g and g + 8.
 struct LineSource {
   const std::uint8_t *codes[2], *scales[2];
   std::int64_t scale_step[2];  // from 128 columns to the next
@@ -25,7 +25,7 @@ struct LineSource {
     }
   }
 
-  /// The lane's elements begin at `column`, its scales at those of it.
+  /// `column`: the lane's first of 128.
   template <int CodeBits, int Block>
   __device__ static LineSource of(const MatmulRowsArgs& args, std::int64_t matrix,
                                   std::int64_t row_tile, int column) {
@@ -46,8 +46,7 @@ struct LineSource {
   }
 };
 
-/// 128 columns. A lane's elements come in two parts of 16, four instructions each, and no part is
-/// in two blocks.
+/// 128 columns of 4-bit weights.
 template <int Block>
 struct LineFp4 : LaneParts {
   static constexpr int exponent_bias = e2m1_bits_bias;
@@ -72,7 +71,7 @@ struct LineFp4 : LaneParts {
     if constexpr (Block == 32) return decode_e8m0(static_cast<std::uint8_t>(scales[i]));
     return decode_e4m3(scales[i] >> 8 * part & 0x7Fu);
   }
-  /// The block of 32 of a that a part is in, of the four of 128 columns.
+  /// Which block of 32 of the 128 columns a part is in; for scales of a.
   __device__ static int block_32(int t, int) { return t; }
 };
 

@@ -1,4 +1,4 @@
-// Weights as they lie in a checkpoint: rows of codes, scales in rows or in 128x4 tiles. A lane's
+// Weights as they lie in a checkpoint, rows of codes and scales in rows or in 128x4 tiles: a lane's
 // share of 64 or 128 columns, in the order of fragment_order.hpp.
 #pragma once
 
@@ -10,8 +10,8 @@
 
 namespace microscale::cuda {
 
-/// The two rows of a lane, g and g + 8 of a tile; gated: the same row of both matrices. Rows beyond
-/// the last are the last: what becomes of them is not stored.
+/// The two rows of a lane, g and g + 8 of a tile; gated: row g of the gate and of up. In place of
+/// rows beyond the last the last one is read; their sums are not stored.
 struct PlainSource {
   const std::uint8_t *codes[2], *scales[2];
   std::int64_t row[2];  // where scales are in tiles

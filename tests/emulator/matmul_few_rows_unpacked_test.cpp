@@ -1,6 +1,6 @@
-// Products of one row of a with plain 4-bit weights, as the kernels for Hopper stream them, on the
-// emulator: odd shapes, batches, every kind of a, against sums in FP64.
-#include "cuda/matmul/few_rows/line_launch.hpp"
+// Products of one row of a with 4-bit weights that are not packed, as Hopper's kernel for few rows
+// computes them, on the emulator: odd shapes, batches, every kind of a, against sums in FP64.
+#include "cuda/matmul/few_rows/launch.hpp"
 
 #include <gtest/gtest.h>
 
@@ -19,7 +19,7 @@ constexpr Format formats[] = {Format::mxfp4, Format::nvfp4};
 /// What was computed, and how it was cut.
 struct Computed {
   Matrix d;
-  cuda::LinePlan plan;
+  cuda::few_rows::UnpackedPlan plan;
 };
 
 /// Of the weights, those of each matrix by themselves.
@@ -27,7 +27,7 @@ std::vector<std::uint8_t> tiled_weight_scales(const Product& p) {
   return tiled_scales({.a = p.b, .b = p.b, .m = p.n(), .matrices = p.matrices});
 }
 
-Computed computed_lines(const Product& p, bool tiled_b = false) {
+Computed by_few_rows(const Product& p, bool tiled_b = false) {
   Buffers memory;
   MatmulInput a;
   if (p.a.dense) {
@@ -62,12 +62,12 @@ Computed computed_lines(const Product& p, bool tiled_b = false) {
   product.grouped = p.experts();
   product.rows = rows_of(p, memory);
   product.output = output_of(p, memory, d);
-  const auto plan = cuda::line_plan(cuda::DeviceFacts(device()), product);
-  if (!plan) throw std::runtime_error("not streamed");
-  cuda::line_stream(device(), *plan, product, nullptr);
+  const auto plan = cuda::few_rows::choose(cuda::DeviceFacts(device()), product);
+  if (!plan) throw std::runtime_error("few_rows takes it not");
+  cuda::few_rows::run(device(), *plan, product, nullptr);
   device().copy_to_host(d.bytes.data(), product.output.d, static_cast<std::int64_t>(d.bytes.size()),
                         nullptr);
-  return {std::move(d), *plan};
+  return {std::move(d), std::get<cuda::few_rows::UnpackedPlan>(*plan)};
 }
 
 /// docs/matmul.md.
@@ -76,10 +76,10 @@ Product bounded(Product p) {
   return p;
 }
 ::testing::AssertionResult is_near(const Product& p, bool tiled_b = false) {
-  return near_exact(bounded(p), computed_lines(p, tiled_b).d);
+  return near_exact(bounded(p), by_few_rows(p, tiled_b).d);
 }
 
-class LineStream : public ::testing::Test {
+class MatmulFewRowsUnpacked : public ::testing::Test {
  protected:
   void SetUp() override {
     if (cuda::kernel_images().empty())
@@ -88,7 +88,7 @@ class LineStream : public ::testing::Test {
   void TearDown() override { device().set(2); }
 };
 
-TEST_F(LineStream, takes_every_kind_of_row) {
+TEST_F(MatmulFewRowsUnpacked, takes_every_kind_of_row) {
   for (const Format b : formats)
     for (const std::int64_t k : {512, 2560, 4608}) {  // the last stage is a quarter full
       SCOPED_TRACE(std::string(info(b).name) + ", k " + std::to_string(k));
@@ -105,7 +105,7 @@ TEST_F(LineStream, takes_every_kind_of_row) {
 }
 
 // Rings go around, blocks have several row tiles and parts of several matrices.
-TEST_F(LineStream, multiplies_batches) {
+TEST_F(MatmulFewRowsUnpacked, multiplies_batches) {
   for (const int multiprocessors : {1, 3})
     for (const std::int64_t n : {7, 70}) {
       device().set(multiprocessors);
@@ -125,24 +125,24 @@ TEST_F(LineStream, multiplies_batches) {
 }
 
 // Weights that nobody writes are asked for before the grid in front has ended; no byte differs.
-TEST_F(LineStream, asks_early_for_constant_weights) {
+TEST_F(MatmulFewRowsUnpacked, asks_early_for_constant_weights) {
   for (const std::int64_t k : {1280, 6400}) {  // by a block, by two
     Product p{.a = blocks(Format::nvfp4, 1, k, 3), .b = blocks(Format::nvfp4, 33, k), .m = 1};
-    const Matrix d = computed_lines(p).d;
+    const Matrix d = by_few_rows(p).d;
     p.constant = true;
-    EXPECT_EQ(computed_lines(p).d.bytes, d.bytes);
+    EXPECT_EQ(by_few_rows(p).d.bytes, d.bytes);
     const LaunchOptions before = device().options;
     for (const auto& [schedule, completion] : {std::pair{Schedule::reverse, Completion::eager},
                                                {Schedule::random, Completion::random}}) {
       device().options.schedule = schedule;
       device().options.completion = completion;
-      EXPECT_EQ(computed_lines(p).d.bytes, d.bytes) << k;
+      EXPECT_EQ(by_few_rows(p).d.bytes, d.bytes) << k;
     }
     device().options = before;
   }
 }
 
-TEST_F(LineStream, takes_scales_in_tiles) {
+TEST_F(MatmulFewRowsUnpacked, takes_scales_in_tiles) {
   for (const Format b : formats)
     for (const std::int64_t k : {512, 2560}) {
       Product p{.a = blocks(Format::nvfp4, 3, k, 3), .b = blocks(b, 3 * 128, k), .m = 1};
@@ -151,7 +151,7 @@ TEST_F(LineStream, takes_scales_in_tiles) {
     }
 }
 
-TEST_F(LineStream, adds_a_bias_and_stores_every_type) {
+TEST_F(MatmulFewRowsUnpacked, adds_a_bias_and_stores_every_type) {
   for (const DType type : {DType::f32, DType::f16, DType::bf16})
     EXPECT_TRUE(is_near({.a = blocks(Format::mxfp4, 2, 1024, 3),
                          .b = blocks(Format::mxfp4, 2 * 41, 1024),
@@ -164,7 +164,7 @@ TEST_F(LineStream, adds_a_bias_and_stores_every_type) {
 }
 
 // More row tiles than have their bias in shared memory at once, in two matrices.
-TEST_F(LineStream, adds_a_bias_to_many_row_tiles) {
+TEST_F(MatmulFewRowsUnpacked, adds_a_bias_to_many_row_tiles) {
   device().set(1);
   for (const DType type : {DType::f32, DType::f16})
     EXPECT_TRUE(is_near({.a = blocks(Format::nvfp4, 2, 256, 3),
@@ -175,10 +175,10 @@ TEST_F(LineStream, adds_a_bias_to_many_row_tiles) {
 }
 
 // With two multiprocessors, the row tile in the middle is in two parts, where that saves a round.
-TEST_F(LineStream, halves_row_tiles_along_k) {
+TEST_F(MatmulFewRowsUnpacked, halves_row_tiles_along_k) {
   for (const std::int64_t n : {5, 33, 48, 64}) {
     Product p{.a = blocks(Format::nvfp4, 1, 6400, 3), .b = blocks(Format::nvfp4, n, 6400), .m = 1};
-    const Computed got = computed_lines(p);
+    const Computed got = by_few_rows(p);
     EXPECT_EQ(got.plan.cluster, n == 64 ? 1 : 2) << n;
     EXPECT_TRUE(near_exact(bounded(p), got.d)) << n;
     p.a = dense(DType::bf16, 1, 6400);
@@ -193,7 +193,7 @@ TEST_F(LineStream, halves_row_tiles_along_k) {
 }
 
 // More stages than a warp finds elements of a for at once.
-TEST_F(LineStream, takes_long_rows) {
+TEST_F(MatmulFewRowsUnpacked, takes_long_rows) {
   for (const bool codes : {false, true}) {
     const std::int64_t k = 18432;
     EXPECT_TRUE(is_near({.a = codes ? blocks(Format::nvfp4, 1, k, 3) : dense(DType::bf16, 1, k),
@@ -204,7 +204,7 @@ TEST_F(LineStream, takes_long_rows) {
 
 // 448 by 448 as scales of both sides, 6 by 6 as codes; the smallest scales; NaN as a scale of
 // either side, which reaches the elements that it is part of and no others.
-TEST_F(LineStream, takes_scales_at_both_ends_and_nan) {
+TEST_F(MatmulFewRowsUnpacked, takes_scales_at_both_ends_and_nan) {
   const auto filled = [](Format format, std::int64_t rows, int code, int scale) {
     BlockTensor b(BlockShape{rows, 2560, format});
     std::fill(b.codes().begin(), b.codes().end(), static_cast<std::uint8_t>(code * 17));
@@ -221,7 +221,7 @@ TEST_F(LineStream, takes_scales_at_both_ends_and_nan) {
             static_cast<std::uint8_t>(nan);
         BlockTensor a = filled(format, 1, 7, scale);
         const Product p{.a = Side(a), .b = Side(b), .m = 1};
-        const Matrix d = computed_lines(p).d;
+        const Matrix d = by_few_rows(p).d;
         for (std::int64_t i = 0; i < 20; ++i) EXPECT_EQ(std::isnan(d.at(0, i)), i == 3) << i;
         a.scales()[5] = static_cast<std::uint8_t>(nan);
         EXPECT_TRUE(is_near({.a = Side(a), .b = Side(b), .m = 1}));
@@ -236,7 +236,7 @@ TEST_F(LineStream, takes_scales_at_both_ends_and_nan) {
 }
 
 // BF16 further apart than FP16 reaches; a row of zeros.
-TEST_F(LineStream, takes_wide_ranges_of_bf16) {
+TEST_F(MatmulFewRowsUnpacked, takes_wide_ranges_of_bf16) {
   for (const float scale : {0x1p-60f, 0x1p60f, 0.0f}) {
     Matrix a = test::gaussian(DType::bf16, 1, 2560, 3, scale == 0 ? 1.0f : scale);
     if (scale == 0)

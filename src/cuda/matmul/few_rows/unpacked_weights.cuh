@@ -1,58 +1,59 @@
-// 16 rows of plain 4-bit weights times one row of a, 128 columns at once, by a warp, as
-// cuda/matmul/lane_parts.cuh has it. Both parts of a take the same registers here: what part 0
-// leaves in part 1's column is not read.
+// A warp's product of 16 rows x 128 columns of weights by one row of a
+// (cuda/matmul/lane_parts.cuh). Both parts of a take the same registers here: what part 0 leaves in
+// part 1's column is not read.
 #pragma once
 
 #include <cstdint>
 
-#include "cuda/matmul/few_rows/line_args.hpp"
+#include "cuda/matmul/few_rows/plan.hpp"
 #include "cuda/ptx/cvt_small.cuh"
 #include "cuda/ptx/memory.cuh"
 #include "cuda/ptx/mma.cuh"
 #include "cuda/ptx/permute.cuh"
-#include "cuda/matmul/few_rows/line_units.cuh"
+#include "cuda/matmul/few_rows/unpacked_units.cuh"
 #include "cuda/matmul/lane_parts.cuh"
 #include "cuda/matmul/weight_fragments.cuh"
 
-namespace microscale::cuda {
+namespace microscale::cuda::few_rows {
 
 /// A lane's share of half of its warp's columns in a stage.
 template <int Block>
-struct LineWeights : LaneParts {
-  /// Where a lane's are in the first stage; the warp's columns begin at its `column`.
+struct UnpackedWeights : LaneParts {
+  /// Shared addresses of a lane's codes and scales in the first stage; the warp's columns begin at
+  /// `column` of it.
   struct Place {
     std::uint32_t codes[2];   // of both halves
     std::uint32_t scales[2];  // of both rows; the second half's are `half` further
     std::uint32_t half;
     __device__ Place(std::uint32_t base, int column, int lane, bool tiled) {
-      constexpr int pitch = line_scale_row(Block);
-      const int row = line_of_fragment(lane / 4), block = column / Block,
+      constexpr int pitch = stage_scale_row(Block);
+      const int row = row_of_fragment(lane / 4), block = column / Block,
                 own = lane % 4 * 32 / Block;
-      codes[0] = base + column / line_piece_columns * (line_rows * line_piece_bytes) +
-                 row * line_piece_bytes + (lane % 4 ^ row) * 16;
+      codes[0] = base + column / piece_columns * (tile_rows * piece_bytes) + row * piece_bytes +
+                 (lane % 4 ^ row) * 16;
       codes[1] = codes[0] ^ 64;
       scales[0] =
-          base + line_code_bytes +
-          (tiled ? block / 4 * (line_rows * 4) + 4 * row + own / 4 * (line_rows * 4) + own % 4
+          base + stage_code_bytes +
+          (tiled ? block / 4 * (tile_rows * 4) + 4 * row + own / 4 * (tile_rows * 4) + own % 4
            : Block == 16 ? row * pitch + ((block / 16) ^ row) * 16 + own
                          : row * pitch + block + own);
       scales[1] = scales[0] + 8 * (tiled ? 4 : pitch);
-      half = half_columns / Block * (tiled ? line_rows : 1);
+      half = half_columns / Block * (tiled ? tile_rows : 1);
     }
   };
   /// `from`: where the stage begins, from the first on; bytes.
-  __device__ static LineWeights read(const Place& place, std::uint32_t from, int half) {
-    LineWeights w;
+  __device__ static UnpackedWeights read(const Place& place, std::uint32_t from, int half) {
+    UnpackedWeights w;
 #pragma unroll
     for (int i = 0; i < 2; ++i) {
       const std::uint32_t scales = place.scales[i] + from + half * place.half;
-      w.codes[i] = ptx::ld_shared_v4(place.codes[half] + from + 8 * i * line_piece_bytes);
+      w.codes[i] = ptx::ld_shared_v4(place.codes[half] + from + 8 * i * piece_bytes);
       w.scales[i] = Block == 16 ? ptx::ld_shared_u16(scales) : ptx::ld_shared_u8(scales);
     }
     return w;
   }
   __device__ std::uint32_t last_read() const { return codes[1].x | scales[1]; }
-  /// Of row i, both parts.
+  /// Scales of both parts of row i.
   __device__ float2 scale(int i) const {
     if constexpr (Block == 32) {
       const float both = e8m0_scale(scales[i]);
@@ -63,14 +64,14 @@ struct LineWeights : LaneParts {
   }
 };
 
-/// Both sides in codes: as integers, twice their values, exact. A byte permutation looks up four
-/// magnitudes, and gives 0 where a code has a sign; with the signs turned, the others. So positive
-/// weights are multiplied by a, negative ones by -a.
+/// a in FP4: both sides are integers, twice their values, so products and sums are exact. A byte
+/// permutation looks up four magnitudes of weights, and gives 0 for a code with a sign; with the
+/// signs turned, it gives the others. So positive weights are multiplied by a, negative ones by -a.
 template <int Block>
-struct LineByCodes {
-  using Units = LineCodes;
+struct ByCodes {
+  using Units = CodeUnits;
 
-  __device__ static void multiply(const LineWeights<Block>& w, const uint4& plus,
+  __device__ static void multiply(const UnpackedWeights<Block>& w, const uint4& plus,
                                   const uint4& minus, std::uint32_t unit_scales, float (&sums)[2]) {
     constexpr std::uint32_t zero_bits = 0x4B400000;  // as FP32 1.5 x 2^23, units of 1
     constexpr float zero = 12582912.0f;
@@ -109,12 +110,12 @@ struct LineByCodes {
   }
 };
 
-/// a in FP16.
+/// a in FP16; weights become FP16 by moving their bits.
 template <int Block>
-struct LineByDense {
-  using Units = LineDense;
+struct ByHalves {
+  using Units = HalfUnits;
 
-  __device__ static void multiply(const LineWeights<Block>& w, const uint4& first,
+  __device__ static void multiply(const UnpackedWeights<Block>& w, const uint4& first,
                                   const uint4& second, std::uint32_t, float (&sums)[2]) {
     const std::uint32_t b[8] = {first.x,  first.y,  first.z,  first.w,
                                 second.x, second.y, second.z, second.w};
@@ -136,4 +137,4 @@ struct LineByDense {
   }
 };
 
-}  // namespace microscale::cuda
+}  // namespace microscale::cuda::few_rows

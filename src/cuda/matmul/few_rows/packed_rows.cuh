@@ -1,9 +1,9 @@
-// Rows of a in shared memory, 16 bits an element, for the kernels that stream weights: brought by
-// each block for its part of k, element after element as in memory; ldmatrix brings them into the
-// order of instructions. Rows lie `pitch` bytes apart.
+// Brings rows of a to shared memory for packed_kernel.cuh, 16 bits an element, `pitch` bytes from
+// row to row. Each block brings its part of k, element after element as in memory; ldmatrix brings
+// them into the order of instructions.
 //
-// Dense rows stay as they are; those that begin at multiples of 16 bytes come by bulk copies. Rows
-// of NVFP4 become BF16. A thread takes pieces of 16 bytes, eight elements.
+// Elements of 16 bits stay as they are; rows at multiples of 16 bytes come by bulk copies. Rows of
+// NVFP4 become BF16. A piece is 16 bytes, eight elements.
 #pragma once
 
 #include <cstdint>
@@ -13,20 +13,21 @@
 #include "cuda/ptx/control.cuh"
 #include "cuda/ptx/mbarrier.cuh"
 #include "cuda/ptx/memory.cuh"
-#include "cuda/matmul/few_rows/stream_plan.hpp"
+#include "cuda/matmul/few_rows/plan.hpp"
 #include "cuda/quantize/dequantize_tile.cuh"
 #include "cuda/matmul/fallback/prepare.cuh"
 
-namespace microscale::cuda {
+namespace microscale::cuda::few_rows {
 
-/// Where a slot of a warp's sums has the two that a thread adds to those of other warps: weight
-/// rows g and g + 8, of row `row` of a. Bytes.
-struct StreamSum {
+/// Where a slot of a warp's sums has the two that a thread adds to those of other warps, in bytes:
+/// `low` and `high` are weight rows g and g + 8, by row `row` of a.
+struct SumPlace {
   std::uint32_t low, high, row, g;
 };
 
-/// Rows [first, first + count) of a, `row` that number in its matrix, elements [column, column + 16
-/// steps) of each; row i at base + i * pitch. Elements behind k are zeros.
+/// Rows [first, first + count) of a, of which the first is row `row` of its matrix; elements
+/// [column, column + 16 * steps) of each. Row i goes to base + i * pitch; elements beyond k are
+/// zeros there.
 struct UnitsSlice {
   std::int64_t first, row;
   std::int64_t scale_tiles_before;  // rows of 128x4 tiles of the matrices in front
@@ -37,25 +38,26 @@ struct UnitsSlice {
   __device__ std::uint32_t at(int row_of_slice, int piece) const {
     return base + row_of_slice * pitch + 16 * piece;
   }
-  /// Of k in this slice.
+  /// Steps of 16 elements of this slice that are within k.
   __device__ int own_steps() const {
     const std::int64_t left = k - column;
     return left >= 16 * std::int64_t{steps} ? steps : static_cast<int>(left / 16);
   }
 };
 
-__device__ inline const std::uint16_t* dense_row(const PrepareRowsArgs& a, std::int64_t row) {
-  return reinterpret_cast<const std::uint16_t*>(static_cast<const char*>(a.a) + row * a.a_stride);
+__device__ inline const std::uint16_t* dense_row(const Args& args, std::int64_t row) {
+  return reinterpret_cast<const std::uint16_t*>(static_cast<const char*>(args.a.data) +
+                                                row * args.a.stride);
 }
 
-/// Dense rows, read where they are, element by element: they may lie anywhere.
+/// Rows of 16-bit elements that may begin anywhere: read element by element.
 struct ScatteredRows {
-  const PrepareRowsArgs& a;
+  const Args& args;
   const UnitsSlice& slice;
 
   __device__ uint4 operator()(int row, int piece) const {
     if (piece >= 2 * slice.own_steps()) return make_uint4(0, 0, 0, 0);
-    const std::uint16_t* from = dense_row(a, slice.first + row) + slice.column + 8 * piece;
+    const std::uint16_t* from = dense_row(args, slice.first + row) + slice.column + 8 * piece;
     std::uint32_t pairs[4];
 #pragma unroll
     for (int i = 0; i < 4; ++i) pairs[i] = from[2 * i] | std::uint32_t{from[2 * i + 1]} << 16;
@@ -63,29 +65,30 @@ struct ScatteredRows {
   }
 };
 
-/// Dense rows that have been copied to their places.
+/// Rows of 16-bit elements at multiples of 16 bytes: bulk copies bring them to their places.
 struct CopiedRows {
   const UnitsSlice& slice;
 
-  __device__ static bool serve(const PrepareRowsArgs& a) {
-    return (reinterpret_cast<std::uintptr_t>(a.a) | static_cast<std::uint64_t>(a.a_stride)) % 16 ==
+  __device__ static bool serve(const Args& args) {
+    return (reinterpret_cast<std::uintptr_t>(args.a.data) |
+            static_cast<std::uint64_t>(args.a.stride)) %
+               16 ==
            0;
   }
   /// Every warp copies its part of each row, so that no row waits behind another warp's weights.
   /// `barrier` has an arrival for each warp.
-  __device__ static void start(const PrepareRowsArgs& a, const UnitsSlice& slice,
-                               std::uint32_t barrier) {
+  __device__ static void start(const Args& args, const UnitsSlice& slice, std::uint32_t barrier) {
     const int warp = static_cast<int>(threadIdx.x / 32);
-    const int steps = slice.own_steps(), first = stream_share(steps, warp, stream_warps_shift);
-    const std::uint32_t bytes = 32 * (stream_share(steps, warp + 1, stream_warps_shift) - first);
+    const int steps = slice.own_steps(), first = share_of_k(steps, warp, packed_warps_shift);
+    const std::uint32_t bytes = 32 * (share_of_k(steps, warp + 1, packed_warps_shift) - first);
     if (ptx::elect_sync()) {
       ptx::mbarrier_arrive_expect_tx(barrier, slice.count * bytes);
-      const std::uint16_t* from = dense_row(a, slice.first) + slice.column + 16 * first;
+      const std::uint16_t* from = dense_row(args, slice.first) + slice.column + 16 * first;
       for (int row = 0; row < slice.count && bytes > 0; ++row) {
         ptx::cp_async_bulk_shared_cluster_global_mbarrier(slice.at(row, 2 * first), from, bytes,
                                                           barrier);
         from = reinterpret_cast<const std::uint16_t*>(reinterpret_cast<const char*>(from) +
-                                                      a.a_stride);
+                                                      args.a.stride);
       }
     }
     __syncwarp();
@@ -96,7 +99,7 @@ struct CopiedRows {
   }
 };
 
-/// Calls take(row, piece) for all of the slice, shared out among the block's threads.
+/// Calls take(row, piece) for all pieces of the slice, shared out among the block's threads.
 template <class Take>
 __device__ void for_each_piece(const UnitsSlice& slice, Take&& take) {
   const int pieces = 2 * slice.steps;
@@ -105,7 +108,7 @@ __device__ void for_each_piece(const UnitsSlice& slice, Take&& take) {
     for (; piece >= pieces && row < slice.count; piece -= pieces) ++row;
   };
   if (pieces == 0) return;
-  for (wrap(); row < slice.count; piece += stream_threads, wrap()) take(row, piece);
+  for (wrap(); row < slice.count; piece += packed_threads, wrap()) take(row, piece);
 }
 
 __device__ inline void fill_up(const ScatteredRows& rows, const UnitsSlice& slice) {
@@ -113,27 +116,28 @@ __device__ inline void fill_up(const ScatteredRows& rows, const UnitsSlice& slic
     ptx::st_shared_v4(slice.at(row, piece), rows(row, piece));
   });
 }
-/// What has been copied is as it should be, but for what is behind k.
+/// Copies leave out what is beyond k: zeros go there.
 __device__ inline void fill_up(const CopiedRows&, const UnitsSlice& slice) {
   const int own = slice.own_steps(), behind = 2 * (slice.steps - own);
-  for (int i = static_cast<int>(threadIdx.x); i < slice.count * behind; i += stream_threads)
+  for (int i = static_cast<int>(threadIdx.x); i < slice.count * behind; i += packed_threads)
     ptx::st_shared_v4(slice.at(i / behind, 2 * own + i % behind), make_uint4(0, 0, 0, 0));
 }
 
-/// NVFP4 with its scales has six significant bits, and BF16 holds them.
-__device__ inline void nvfp4_units(const PrepareRowsArgs& a, const UnitsSlice& slice) {
-  const std::int64_t blocks = a.k / 16;
+/// Rows of NVFP4 as BF16, which holds the six significant bits of an element times its block scale.
+__device__ inline void nvfp4_units(const Args& args, const UnitsSlice& slice) {
+  const std::int64_t blocks = args.k / 16;
   for_each_piece(slice, [&](int row, int piece) {
     std::uint32_t pairs[4] = {};
     if (piece < 2 * slice.own_steps()) {
       const std::int64_t column = slice.column + 8 * piece, block = column / 16;
-      const auto* codes =
-          static_cast<const std::uint8_t*>(a.a) + (slice.first + row) * a.a_stride + column / 2;
+      const auto* codes = static_cast<const std::uint8_t*>(args.a.data) +
+                          (slice.first + row) * args.a.stride + column / 2;
       const std::uint8_t* scale =
-          a.scales + (a.tiled ? slice.scale_tiles_before *
-                                        tiled_128x4::bytes(tiled_128x4::tile_lines, blocks) +
-                                    tiled_128x4::offset(slice.row + row, block, blocks)
-                              : (slice.first + row) * blocks + block);
+          args.a.scales +
+          (args.a.tiled
+               ? slice.scale_tiles_before * tiled_128x4::bytes(tiled_128x4::tile_lines, blocks) +
+                     tiled_128x4::offset(slice.row + row, block, blocks)
+               : (slice.first + row) * blocks + block);
       const float factor = decode_e4m3(*scale & 0x7Fu);
       float values[8];
       decode_e2m1(*reinterpret_cast<const std::uint32_t*>(codes), values);
@@ -146,4 +150,4 @@ __device__ inline void nvfp4_units(const PrepareRowsArgs& a, const UnitsSlice& s
   });
 }
 
-}  // namespace microscale::cuda
+}  // namespace microscale::cuda::few_rows

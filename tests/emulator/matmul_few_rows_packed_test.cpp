@@ -1,6 +1,6 @@
-// Products of few rows of a with packed weights, as the kernels for Hopper stream them, on the
-// emulator: odd shapes, every size of a cluster, gates, experts, batches, against sums in FP64.
-#include "cuda/matmul/few_rows/stream_launch.hpp"
+// Products of few rows of a with packed weights, as Hopper's kernel for few rows computes them, on
+// the emulator: odd shapes, every size of a cluster, gates, experts, batches, against sums in FP64.
+#include "cuda/matmul/few_rows/launch.hpp"
 
 #include <gtest/gtest.h>
 
@@ -15,12 +15,12 @@ namespace {
 constexpr Format formats[] = {Format::mxfp4, Format::nvfp4};
 
 /// What was computed, and how it was cut.
-struct Streamed {
+struct Computed {
   Matrix d;
-  cuda::StreamPlan plan;
+  cuda::few_rows::PackedPlan plan;
 };
 
-Streamed streamed(const Product& p) {
+Computed by_few_rows(const Product& p) {
   Buffers memory;
   MatmulInput a;
   if (p.a.dense) {
@@ -54,12 +54,12 @@ Streamed streamed(const Product& p) {
   product.grouped = p.experts();
   product.rows = rows_of(p, memory);
   product.output = output_of(p, memory, d);
-  const auto plan = cuda::stream_plan(cuda::DeviceFacts(device()), product);
-  if (!plan) throw std::runtime_error("not streamed");
-  cuda::matmul_stream(device(), *plan, product, nullptr);
+  const auto plan = cuda::few_rows::choose(cuda::DeviceFacts(device()), product);
+  if (!plan) throw std::runtime_error("few_rows takes it not");
+  cuda::few_rows::run(device(), *plan, product, nullptr);
   device().copy_to_host(d.bytes.data(), product.output.d, static_cast<std::int64_t>(d.bytes.size()),
                         nullptr);
-  return {std::move(d), *plan};
+  return {std::move(d), std::get<cuda::few_rows::PackedPlan>(*plan)};
 }
 
 /// docs/matmul.md.
@@ -68,10 +68,10 @@ Product bounded(Product p) {
   return p;
 }
 ::testing::AssertionResult is_near(const Product& p) {
-  return near_exact(bounded(p), streamed(p).d);
+  return near_exact(bounded(p), by_few_rows(p).d);
 }
 
-class MatmulStream : public ::testing::Test {
+class MatmulFewRowsPacked : public ::testing::Test {
  protected:
   void SetUp() override {
     if (cuda::kernel_images().empty())
@@ -80,7 +80,7 @@ class MatmulStream : public ::testing::Test {
   void TearDown() override { device().set(2); }
 };
 
-TEST_F(MatmulStream, takes_every_kind_of_rows) {
+TEST_F(MatmulFewRowsPacked, takes_every_kind_of_rows) {
   for (const Format b : formats)
     for (const std::int64_t m : {1, 3, 8, 9, 16}) {
       const std::int64_t k = 32 * (m + 4);  // for odd m, the last chunk is half full
@@ -100,7 +100,7 @@ TEST_F(MatmulStream, takes_every_kind_of_rows) {
 }
 
 // Blocks that share k, warps that share it, sums added up once and several times; rings go around.
-TEST_F(MatmulStream, cuts_products_by_their_shape) {
+TEST_F(MatmulFewRowsPacked, cuts_products_by_their_shape) {
   struct Shape {
     std::int64_t m, n, k;
     int multiprocessors, cluster, warps, rounds;
@@ -119,7 +119,7 @@ TEST_F(MatmulStream, cuts_products_by_their_shape) {
       SCOPED_TRACE(std::string(info(b).name) + ", n " + std::to_string(s.n));
       const DType type = s.m > 8 ? DType::f16 : DType::bf16;
       const Product p{.a = dense(type, s.m, s.k), .b = blocks(b, s.n, s.k), .m = s.m};
-      const Streamed got = streamed(p);
+      const Computed got = by_few_rows(p);
       EXPECT_EQ(1 << got.plan.cut.cluster_shift, s.cluster);
       EXPECT_EQ(1 << got.plan.cut.k_shift, s.warps);
       EXPECT_EQ(1 << got.plan.cut.rounds_shift, s.rounds);
@@ -129,19 +129,19 @@ TEST_F(MatmulStream, cuts_products_by_their_shape) {
 }
 
 // 3 chunks of k for 4 warps: one has none, whichever way a comes.
-TEST_F(MatmulStream, has_warps_without_a_part_of_k) {
+TEST_F(MatmulFewRowsPacked, has_warps_without_a_part_of_k) {
   device().set(4);
   for (Side a :
        {dense(DType::bf16, 3, 192), dense(DType::f16, 3, 192), blocks(Format::nvfp4, 3, 192)})
     for (const Format b : formats) {
       const Product p{.a = a, .b = blocks(b, 16, 192), .m = 3};
-      const Streamed got = streamed(p);
+      const Computed got = by_few_rows(p);
       EXPECT_EQ(got.plan.cut.k_shift, 2);
       EXPECT_TRUE(near_exact(bounded(p), got.d));
     }
 }
 
-TEST_F(MatmulStream, multiplies_batches) {
+TEST_F(MatmulFewRowsPacked, multiplies_batches) {
   const auto product = [](Side a, std::int64_t m, bool tiled = false) {
     return Product{.a = std::move(a),
                    .b = blocks(Format::mxfp4, 3 * 33, 224),
@@ -159,18 +159,18 @@ TEST_F(MatmulStream, multiplies_batches) {
 }
 
 // The sums of five matrices, one after the other, go to two buffers in turn.
-TEST_F(MatmulStream, adds_up_the_sums_of_a_cluster_matrix_by_matrix) {
+TEST_F(MatmulFewRowsPacked, adds_up_the_sums_of_a_cluster_matrix_by_matrix) {
   device().set(2);
   const Product p{.a = dense(DType::f16, 5 * 16, 8192, 3),
                   .b = blocks(Format::mxfp4, 5 * 16, 8192),
                   .m = 16,
                   .matrices = 5};
-  const Streamed got = streamed(p);
+  const Computed got = by_few_rows(p);
   EXPECT_EQ(got.plan.cut.cluster_shift, 1);
   EXPECT_TRUE(near_exact(bounded(p), got.d));
 }
 
-TEST_F(MatmulStream, gives_each_expert_its_rows) {
+TEST_F(MatmulFewRowsPacked, gives_each_expert_its_rows) {
   const std::vector<std::int64_t> offsets{3, 3, 8, 8, 29, 30, 37, 37};
   for (const bool wide : {false, true})
     for (const int multiprocessors : {2, 8}) {
@@ -195,7 +195,7 @@ TEST_F(MatmulStream, gives_each_expert_its_rows) {
     }
 }
 
-TEST_F(MatmulStream, gives_each_expert_as_many_rows_as_its_count) {
+TEST_F(MatmulFewRowsPacked, gives_each_expert_as_many_rows_as_its_count) {
   for (const bool wide : {false, true}) {
     Product p{.a = blocks(Format::nvfp4, 5 * 7 + 2, 96, 3),
               .b = blocks(Format::nvfp4, 5 * 50, 96),
@@ -211,7 +211,7 @@ TEST_F(MatmulStream, gives_each_expert_as_many_rows_as_its_count) {
               .b_globals = {7, 6, 5, 4, 3}};
     for (int row = 0; row < 5 * 7 + 2; ++row)
       p.row_weights.push_back(0.25f + static_cast<float>(row));
-    const auto compute = [](const Product& q) { return streamed(bounded(q)).d; };
+    const auto compute = [](const Product& q) { return by_few_rows(bounded(q)).d; };
     EXPECT_TRUE(same_by_offsets(bounded(p), compute));
     p.a = dense(DType::bf16, 5 * 7 + 2, 96), p.tiled = false;
     for (const std::vector<std::int64_t>& counts :
@@ -222,19 +222,19 @@ TEST_F(MatmulStream, gives_each_expert_as_many_rows_as_its_count) {
   }
 }
 
-TEST_F(MatmulStream, takes_counts_beyond_the_capacity_for_it) {
+TEST_F(MatmulFewRowsPacked, takes_counts_beyond_the_capacity_for_it) {
   Product p{.a = blocks(Format::nvfp4, 3 * 7, 64, 3),
             .b = blocks(Format::nvfp4, 3 * 16, 64),
             .m = 3 * 7,
             .matrices = 3,
             .counts = {7, 0, 7},
             .capacity = 7};
-  const Matrix wanted = streamed(p).d;
+  const Matrix wanted = by_few_rows(p).d;
   p.counts = {8, -1, 1 << 30};
-  EXPECT_EQ(streamed(p).d.bytes, wanted.bytes);
+  EXPECT_EQ(by_few_rows(p).d.bytes, wanted.bytes);
 }
 
-TEST_F(MatmulStream, stays_within_its_memory_when_offsets_decrease) {
+TEST_F(MatmulFewRowsPacked, stays_within_its_memory_when_offsets_decrease) {
   Product p{.a = blocks(Format::nvfp4, 320, 64, 3),
             .b = blocks(Format::nvfp4, 40 * 16, 64),
             .m = 320,
@@ -242,10 +242,10 @@ TEST_F(MatmulStream, stays_within_its_memory_when_offsets_decrease) {
             .offsets = decreasing_offsets(320, 40),
             .scales_of = most_tiles_offsets(320, 40),
             .tiled = true};
-  expect_within_memory(p, streamed);
+  expect_within_memory(p, by_few_rows);
 }
 
-TEST_F(MatmulStream, finds_its_experts_among_many) {
+TEST_F(MatmulFewRowsPacked, finds_its_experts_among_many) {
   std::vector<std::int64_t> offsets{0};
   for (int expert = 0; expert < 70; ++expert)
     offsets.push_back(offsets.back() + (expert % 9 == 4 ? 3 : 0));
@@ -262,7 +262,7 @@ TEST_F(MatmulStream, finds_its_experts_among_many) {
                        .offsets = {2, 2, 2, 2}}));  // nobody has a row
 }
 
-TEST_F(MatmulStream, multiplies_by_a_gate) {
+TEST_F(MatmulFewRowsPacked, multiplies_by_a_gate) {
   for (const bool gelu : {false, true})
     EXPECT_TRUE(is_near({.a = dense(DType::bf16, 7, 352),
                          .b = blocks(Format::mxfp4, 77, 352, 5),
@@ -289,7 +289,7 @@ TEST_F(MatmulStream, multiplies_by_a_gate) {
                        .up_globals = {0.003f}}));
 }
 
-TEST_F(MatmulStream, reads_and_stores_rows_that_begin_anywhere) {
+TEST_F(MatmulFewRowsPacked, reads_and_stores_rows_that_begin_anywhere) {
   for (const DType type : {DType::f32, DType::f16, DType::bf16})
     for (const DType a : {DType::f16, DType::bf16})
       EXPECT_TRUE(is_near({.a = dense(a, 6, 160),
@@ -301,7 +301,7 @@ TEST_F(MatmulStream, reads_and_stores_rows_that_begin_anywhere) {
 }
 
 // Block scales at the ends of their range; a's keep the products finite. E8M0's 0 is 2^-127.
-TEST_F(MatmulStream, is_exact_at_the_ends_of_the_scales) {
+TEST_F(MatmulFewRowsPacked, is_exact_at_the_ends_of_the_scales) {
   struct Ends {
     Format format;
     int low, high;
@@ -323,7 +323,7 @@ TEST_F(MatmulStream, is_exact_at_the_ends_of_the_scales) {
        .m = 3}));
 }
 
-TEST_F(MatmulStream, passes_nan_and_infinity_on) {
+TEST_F(MatmulFewRowsPacked, passes_nan_and_infinity_on) {
   for (const Format format : formats)
     for (const std::int64_t m : {6, 12}) {
       if (m > 8 && format != Format::mxfp4) continue;
@@ -343,22 +343,22 @@ TEST_F(MatmulStream, passes_nan_and_infinity_on) {
     }
 }
 
-TEST_F(MatmulStream, gives_the_same_bytes_in_any_order_of_warps_and_copies) {
+TEST_F(MatmulFewRowsPacked, gives_the_same_bytes_in_any_order_of_warps_and_copies) {
   for (const int multiprocessors : {1, 2, 4}) {
     device().set(multiprocessors);
     Product p{.a = dense(DType::bf16, 7, 1056),
               .b = blocks(Format::nvfp4, 200, 1056),
               .m = 7,
               .d_type = DType::bf16};
-    const Streamed first = streamed(p);
+    const Computed first = by_few_rows(p);
     p.constant = true;
-    EXPECT_EQ(streamed(p).d.bytes, first.d.bytes) << "weights asked for early";
+    EXPECT_EQ(by_few_rows(p).d.bytes, first.d.bytes) << "weights asked for early";
     const LaunchOptions before = device().options;
     for (const auto& [schedule, completion] : {std::pair{Schedule::reverse, Completion::eager},
                                                {Schedule::random, Completion::random}}) {
       device().options.schedule = schedule;
       device().options.completion = completion;
-      EXPECT_EQ(streamed(p).d.bytes, first.d.bytes) << multiprocessors;
+      EXPECT_EQ(by_few_rows(p).d.bytes, first.d.bytes) << multiprocessors;
     }
     device().options = before;
   }

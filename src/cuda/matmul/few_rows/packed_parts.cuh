@@ -1,33 +1,33 @@
-// Which matrices, and which of their rows of a, a kernel that streams weights takes one after the
-// other (cuda/matmul/few_rows/stream_kernel.cuh): parts, each a matrix and up to units_rows of its
-// rows. Row tiles of the weights are counted through all parts.
+// The order in which packed_kernel.cuh goes through matrices and rows of a. A part is a matrix and
+// up to units_rows of its rows; a matrix with more rows is several parts. Row tiles of the weights
+// are counted through all parts.
 #pragma once
 
 #include <cstdint>
 
 #include "cuda/matmul/args.hpp"
 #include "cuda/ptx/memory.cuh"
-#include "cuda/matmul/few_rows/stream_plan.hpp"
+#include "cuda/matmul/few_rows/plan.hpp"
 #include "cuda/matmul/matrix_rows.cuh"
 #include "layouts/grouped.hpp"
 #include "layouts/tiled_128x4.hpp"
 
-namespace microscale::cuda {
+namespace microscale::cuda::few_rows {
 
-struct StreamPart {
-  std::int64_t matrix, done;  // done: rows of a before
+struct Part {
+  std::int64_t matrix, done;  // `done` of its rows of a are in parts before
   std::int64_t scale_tiles_before;
 };
 
-class StreamParts {
+class Parts {
  public:
   /// `base`: of the block's shared memory.
-  __device__ StreamParts(const MatmulStreamArgs& args, std::uint32_t base)
-      : all_(args), rows_(args.product.rows), list_(base + args.shared.parts) {}
+  __device__ Parts(const PackedArgs& args, std::uint32_t base)
+      : args_(args), rows_(args.rows), list_(base + args.shared.parts) {}
 
-  /// Experts with rows, each as often as it has units_rows of them, in order: its number and which
-  /// of these it is, then the rows of 128x4 tiles that the scales of others take before. All
-  /// threads call it, where there are experts, before anything else; how many there are.
+  /// Where there are experts, all threads call it before anything else. Lists the parts in shared
+  /// memory, at most most_parts: {expert | turn of this expert << 16, rows of 128x4 tiles that the
+  /// scales of the experts in front take}. Returns how many parts there are.
   __device__ std::uint32_t list() const {
     __shared__ std::uint32_t count;
     if (threadIdx.x < 32) {
@@ -51,42 +51,42 @@ class StreamParts {
             scale_tiles_before(rows_, rows, tiles_before + tiles_upto - tiles));
         for (std::uint32_t i = 0; i < own; ++i) {
           const std::uint32_t index = before + upto - own + i;
-          if (index < stream_most_parts)
+          if (index < most_parts)
             ptx::st_shared_v2(list_ + 8 * index, static_cast<std::uint32_t>(expert) | i << 16,
                               in_front);
         }
         before += __shfl_sync(0xFFFFFFFFu, upto, 31);
         tiles_before += __shfl_sync(0xFFFFFFFFu, tiles_upto, 31);
       }
-      if (lane == 0) count = before < stream_most_parts ? before : stream_most_parts;
+      if (lane == 0) count = before < most_parts ? before : most_parts;
     }
     __syncthreads();
     return count;
   }
 
-  __device__ StreamPart at(std::uint32_t index) const {
+  __device__ Part at(std::uint32_t index) const {
     if (rows_.expert_rows != nullptr) {
       const uint2 found = ptx::ld_shared_v2(list_ + 8 * index);
-      return {found.x & 0xFFFFu, std::int64_t{found.x >> 16} * all_.units_rows, found.y};
+      return {found.x & 0xFFFFu, std::int64_t{found.x >> 16} * args_.units_rows, found.y};
     }
-    const std::uint32_t matrix = all_.by_parts_of_each.divide(static_cast<int>(index));
-    return {matrix, std::int64_t{index - matrix * all_.parts_of_each} * all_.units_rows,
+    const std::uint32_t matrix = args_.by_parts_of_each.divide(static_cast<int>(index));
+    return {matrix, std::int64_t{index - matrix * args_.parts_of_each} * args_.units_rows,
             matrix * grouped::tile_rows(rows_.m, tiled_128x4::tile_lines)};
   }
   /// Number of the part that has this row tile.
   __device__ std::uint32_t index_of(std::uint32_t row_tile) const {
-    return all_.by_row_tiles.divide(static_cast<int>(row_tile));
+    return args_.by_row_tiles.divide(static_cast<int>(row_tile));
   }
 
  private:
   __device__ std::uint32_t passes(std::int64_t rows) const {
-    const auto units_rows = static_cast<std::uint32_t>(all_.units_rows);
+    const auto units_rows = static_cast<std::uint32_t>(args_.units_rows);
     return (static_cast<std::uint32_t>(rows) + units_rows - 1) / units_rows;
   }
 
-  const MatmulStreamArgs& all_;
+  const PackedArgs& args_;
   const ProductRows& rows_;
   const std::uint32_t list_;
 };
 
-}  // namespace microscale::cuda
+}  // namespace microscale::cuda::few_rows

@@ -1,5 +1,5 @@
-// What a warp of cuda/matmul/few_rows/stream_kernel.cuh does with packed weights: copies of up to
-// four tiles of 16 x 64, and 8 or 16 rows of a.
+// How a warp of packed_kernel.cuh copies packed weights, up to four tiles of 16 x 64 at a time,
+// reads them with the rows of a that they meet, and multiplies.
 #pragma once
 
 #include <cstdint>
@@ -9,42 +9,41 @@
 #include "cuda/ptx/ldmatrix.cuh"
 #include "cuda/ptx/mbarrier.cuh"
 #include "cuda/ptx/memory.cuh"
-#include "cuda/matmul/few_rows/stream_plan.hpp"
+#include "cuda/matmul/few_rows/plan.hpp"
 #include "cuda/matmul/fallback/kernel.cuh"
-#include "cuda/matmul/few_rows/stream_units.cuh"
+#include "cuda/matmul/few_rows/packed_rows.cuh"
 
-namespace microscale::cuda {
+namespace microscale::cuda::few_rows {
 
 template <class Weights, int Tiles>
-class StreamPacked {
+class PackedLoads {
  public:
-  using Product = RowsProduct<Weights, false, Tiles>;
-  static constexpr StreamKind kind = stream_packed(Weights::Source::tile, Tiles);
+  using Product = RowsProduct<Weights, false, Tiles, PackedArgs>;
+  static constexpr PackedShape shape = packed_shape(Weights::Source::tile, Tiles);
   static constexpr bool bf16 = multiplies_bf16<Weights>;  // rows of BF16, and no others
   static constexpr int arrivals = 1;                      // at a stage's barrier, beside bytes
   // Chunks whose operands are asked for together; more do not fit the registers.
   static constexpr int at_once = Weights::scales_follow && Tiles == 2 ? 2 : 4;
-  static constexpr int chunk_bytes = kind.stage_bytes / kind.stage_chunks;
+  static constexpr int chunk_bytes = shape.stage_bytes / shape.stage_chunks;
 
-  __device__ StreamPacked(const MatmulStreamArgs& args, std::uint32_t lane)
-      : args_(args), lane_(lane) {}
+  __device__ PackedLoads(const PackedArgs& args, std::uint32_t lane) : args_(args), lane_(lane) {}
 
-  /// The next copies begin with this chunk of a row tile.
+  /// Makes the next copies begin with this chunk of a row tile.
   __device__ void aim(std::int64_t matrix, std::uint32_t row_tile, int chunk) {
-    first_ = args_.product.b + matrix * args_.product.b_matrix +
+    first_ = args_.b + matrix * args_.b_matrix +
              (std::int64_t{row_tile} * args_.chunks + chunk) * chunk_bytes;
     from_ = first_;
   }
-  /// The same chunk, `row_tiles` further.
+  /// Makes them begin with the same chunk, `row_tiles` further.
   __device__ void advance(std::uint32_t row_tiles) {
     first_ += std::int64_t{row_tiles * static_cast<std::uint32_t>(args_.chunks)} * chunk_bytes;
     from_ = first_;
   }
-  /// The next `chunks` come to the second-level cache.
+  /// Brings the next `chunks` to the second-level cache.
   __device__ void prefetch(int chunks) const {
     if (ptx::elect_sync()) ptx::cp_async_bulk_prefetch_l2_global(from_, chunks * chunk_bytes);
   }
-  /// All lanes: copies the next `chunks`, at most a stage of them.
+  /// Copies the next `chunks`, at most a stage of them. The whole warp.
   __device__ void copy(int chunks, std::uint32_t to, std::uint32_t barrier) {
     const std::uint32_t bytes = chunks * chunk_bytes;
     if (ptx::elect_sync()) {
@@ -54,7 +53,7 @@ class StreamPacked {
     from_ += bytes;
   }
 
-  /// Units of `count` rows of a are at `units`, `pitch` bytes apart.
+  /// Says where `count` rows of a are: at `units`, `pitch` bytes apart.
   __device__ void begin(std::uint32_t units, std::uint32_t pitch, int count) {
 #pragma unroll
     for (int tile = 0; tile < Tiles; ++tile) {  // ldmatrix: a row a lane, the last beyond the last
@@ -67,7 +66,7 @@ class StreamPacked {
     Weights weights;
     typename Product::Units units[Tiles];
   };
-  /// Chunk `i` of a stage, number `chunk` of a.
+  /// Reads chunk `i` of a stage, and chunk `chunk` of the rows of a.
   __device__ Chunk read(std::uint32_t stage, int i, int chunk) const {
     Chunk c;
     c.weights = Weights::read(stage + i * chunk_bytes, lane_);
@@ -76,7 +75,7 @@ class StreamPacked {
 #pragma unroll
       for (int half = 0; half < 2; ++half) {
         std::uint32_t d[4];
-        ptx::ldmatrix_m8n8_x4_b16(d, units_[tile] + chunk * kind.units_bytes + 64 * half);
+        ptx::ldmatrix_m8n8_x4_b16(d, units_[tile] + chunk * shape.units_bytes + 64 * half);
         c.units[tile].halves[half] = make_uint4(d[0], d[1], d[2], d[3]);
       }
     }
@@ -87,7 +86,7 @@ class StreamPacked {
     product.multiply(c.weights, c.units, 0, 1);
   }
 
-  /// A warp's sums, to a slot and to zero.
+  /// Puts a warp's sums into a slot and makes them zero.
   __device__ static void put_sums(Product& product, std::uint32_t to) {
     to += threadIdx.x % 32 * 4;
 #pragma unroll
@@ -100,17 +99,17 @@ class StreamPacked {
   }
 
   /// The sums that thread `e` of a slot adds up: those of weight rows g and g + 8 and a row of a.
-  __device__ static StreamSum sum(std::uint32_t e) {
+  __device__ static SumPlace sum(std::uint32_t e) {
     const std::uint32_t tile = e / 64, half = e / 32 % 2, lane = e % 32;
     const std::uint32_t low = 128 * (4 * tile + half) + 4 * lane;
     return {low, low + 256, 8 * tile + 2 * (lane % 4) + half, lane / 4};
   }
 
  private:
-  const MatmulStreamArgs& args_;
+  const PackedArgs& args_;
   const std::uint32_t lane_;
   const std::uint8_t *first_ = nullptr, *from_ = nullptr;  // of the row tile; the next
   std::uint32_t units_[Tiles]{};
 };
 
-}  // namespace microscale::cuda
+}  // namespace microscale::cuda::few_rows

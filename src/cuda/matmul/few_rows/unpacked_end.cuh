@@ -1,85 +1,85 @@
-// The warp of cuda/matmul/few_rows/line_kernel.cuh that adds up what the others found and stores
-// it: lanes 0 to 15 a row each of the first half of the warps' sums, the others of the second.
+// The warp of unpacked_kernel.cuh that adds up what the others found, and stores it: lane l takes
+// row l % 16 of a row tile, lanes 0 to 15 the first four warps' sums, the others the last four's.
 #pragma once
 
 #include <cstdint>
 
-#include "cuda/matmul/few_rows/line_args.hpp"
+#include "cuda/matmul/few_rows/plan.hpp"
 #include "cuda/ptx/control.cuh"
 #include "cuda/ptx/mbarrier.cuh"
 #include "cuda/ptx/memory.cuh"
-#include "cuda/matmul/few_rows/line_bias.cuh"
+#include "cuda/matmul/few_rows/unpacked_bias.cuh"
 #include "cuda/matmul/few_rows/mailbox.cuh"
 #include "cuda/matmul/few_rows/ring.cuh"
-#include "cuda/matmul/few_rows/line_share.cuh"
+#include "cuda/matmul/few_rows/share.cuh"
 #include "cuda/matmul/product_output.cuh"
 
-namespace microscale::cuda {
+namespace microscale::cuda::few_rows {
 
-using few_rows::HandedRing;
-
-/// One warp calls all of it together.
-class LineEnd {
+/// All lanes of one warp call its functions together.
+class UnpackedEnd {
  public:
-  /// `rank`: of the cluster; `matrix`, `tile`: the first ones.
-  __device__ LineEnd(const LineStreamArgs& args, std::uint32_t base, const LineShare& share,
-                     std::uint32_t rank, std::uint32_t matrix, std::uint32_t tile)
+  /// `rank`: of the block in its cluster; `matrix`, `tile`: the first row tile's, `tile` in its
+  /// matrix.
+  __device__ UnpackedEnd(const UnpackedArgs& args, std::uint32_t base, const Share& share,
+                         std::uint32_t rank, std::uint32_t matrix, std::uint32_t tile)
       : args_(args),
         base_(base),
         share_(share),
         rank_(rank),
-        line_(static_cast<int>(threadIdx.x % line_rows)),
-        slots_(base + args.shared.barriers + HandedRing::barrier_bytes * args.depth, line_slots),
+        line_(static_cast<int>(threadIdx.x % tile_rows)),
+        slots_(base + args.shared.barriers + HandedRing::barrier_bytes * args.depth, sum_slots),
         bias_(args, base + args.shared.bias, share.begin, share.end),
         tile_(share.begin),
         matrix_(matrix),
         of_matrix_(tile) {}
 
-  /// Before the others pass a barrier of the block; those of the cluster arrive behind it.
+  /// Makes the barriers of slots and mailbox; a barrier of the block follows, then the cluster's.
   __device__ void init() const {
     if (ptx::elect_sync()) mailbox().init();
-    slots_.init(32 * line_warps, 32);
+    slots_.init(32 * unpacked_warps, 32);
     ptx::fence_mbarrier_init();
   }
 
-  /// Before `run`, and before weights are on their way: later these would wait behind them.
+  /// Loads factors and bias; before `run`, and before weights are on their way, behind which they
+  /// would arrive.
   __device__ void ask() {
     globals_ = load_globals(matrix_);
     next_globals_ = load_globals(matrix_ + 1);
     bias_.ask();
   }
 
-  /// The other block of a cluster has arrived.
+  /// Adds up and stores all row tiles. The other block of the cluster has arrived.
   __device__ void run() {
     const ProductOutput& out = args_.output;
-    if (ptx::elect_sync()) mailbox().expect(8 * line_rows);
+    if (ptx::elect_sync()) mailbox().expect(8 * tile_rows);
     if (rank_ > 0 && share_.begin < share_.end && share_.stage > 0) {
       // The end of a row tile that the other block stores.
       bias_.at(tile_, line_);
       const float sum = add_up();
-      if (threadIdx.x % 32 < line_rows) mailbox().send(0, 8 * line_, sum, 0.0f);
+      if (threadIdx.x % 32 < tile_rows) mailbox().send(0, 8 * line_, sum, 0.0f);
       next_tile();
     }
     for (; tile_ < share_.end; next_tile()) {
       const ProductFactors factors{__fmul_rn(__fmul_rn(globals_.a, globals_.b), out.alpha), 0.0f};
-      const std::int64_t col = line_row(args_, of_matrix_, line_);
+      const std::int64_t col = weight_row(args_, of_matrix_, line_);
       const ProductBias bias{bias_.at(tile_, line_), -0.0f};
       float sum = add_up();
       if (share_.end_stage(tile_, args_.stages) < args_.stages) {
         mailbox().wait_acquire(0);
         sum = __fadd_rn(sum, __uint_as_float(ptx::ld_shared_b32(mailbox().memory + 8 * line_)));
       }
-      if (col < args_.n && threadIdx.x % 32 < line_rows)
+      if (col < args_.n && threadIdx.x % 32 < tile_rows)
         store_element(out.d, out.d_type, matrix_ * out.d_matrix + col,
                       finished<false>(out, factors, bias, 1.0f, sum, 0.0f));
     }
   }
 
  private:
-  /// Of a row tile's sums, 8 bytes a row.
-  __device__ few_rows::Mailbox mailbox() const {
+  /// Holds the other block's sums of a row tile, 8 bytes a row.
+  __device__ Mailbox mailbox() const {
     return {base_ + args_.shared.mailbox,
-            base_ + args_.shared.barriers + HandedRing::barrier_bytes * (args_.depth + line_slots)};
+            base_ + args_.shared.barriers + HandedRing::barrier_bytes * (args_.depth + sum_slots)};
   }
 
   struct Globals {
@@ -101,34 +101,34 @@ class LineEnd {
     next_globals_ = load_globals(matrix_ + 1);
   }
 
-  /// All warps' sums of a row, in lanes 0 to 15 and again in the others.
+  /// The sum of all warps' sums of this lane's row.
   __device__ float add_up() {
     slots_.wait_full();
     float sum = 0.0f;
     std::uint32_t read = 0;
-    const std::uint32_t from = base_ + args_.shared.slots + slots_.offset<line_slot_bytes>() +
-                               threadIdx.x % 32 / line_rows * (line_slot_bytes / 2) + line_ * 16;
+    const std::uint32_t from = base_ + args_.shared.slots + slots_.offset<sum_slot_bytes>() +
+                               threadIdx.x % 32 / tile_rows * (sum_slot_bytes / 2) + line_ * 16;
 #pragma unroll
-    for (int w = 0; w < line_warps / 2; ++w) {
-      const uint4 four = ptx::ld_shared_v4(from + w * (line_rows * 16));
+    for (int w = 0; w < unpacked_warps / 2; ++w) {
+      const uint4 four = ptx::ld_shared_v4(from + w * (tile_rows * 16));
       read = four.x;
       sum = __fadd_rn(sum, __fadd_rn(__fadd_rn(__uint_as_float(four.x), __uint_as_float(four.y)),
                                      __fadd_rn(__uint_as_float(four.z), __uint_as_float(four.w))));
     }
     slots_.arrive_empty(read);
     slots_.next();
-    return __fadd_rn(sum, __shfl_xor_sync(0xFFFFFFFFu, sum, line_rows));
+    return __fadd_rn(sum, __shfl_xor_sync(0xFFFFFFFFu, sum, tile_rows));
   }
 
-  const LineStreamArgs& args_;
+  const UnpackedArgs& args_;
   const std::uint32_t base_;
-  const LineShare share_;
+  const Share share_;
   const std::uint32_t rank_;
   const int line_;
   HandedRing slots_;
-  LineBias bias_;
+  UnpackedBias bias_;
   Globals globals_{}, next_globals_{};
   std::uint32_t tile_, matrix_, of_matrix_;
 };
 
-}  // namespace microscale::cuda
+}  // namespace microscale::cuda::few_rows

@@ -1,8 +1,7 @@
-// How the blocks of a cluster that share k add their sums up
-// (cuda/matmul/few_rows/stream_kernel.cuh): each block has an equal share to add up and is sent it
-// by all, itself too, in one of two buffers in turn; the bytes end at a barrier. It takes them when
-// it has the next ones ready to be sent, so nobody waits for a block that is less behind than that,
-// and nothing has to be fenced.
+// How the blocks of a cluster that share k add their sums up. Each block owns an equal share of the
+// sums; all blocks, itself included, send it their part of that share, into one of two mailboxes in
+// turn. A block adds up what it was sent only when its next sums are ready, so it rarely waits for
+// the others.
 #pragma once
 
 #include <cstdint>
@@ -11,19 +10,21 @@
 #include "cuda/ptx/cluster.cuh"
 #include "cuda/ptx/memory.cuh"
 #include "cuda/matmul/few_rows/mailbox.cuh"
-#include "cuda/matmul/few_rows/stream_plan.hpp"
+#include "cuda/matmul/few_rows/plan.hpp"
 
-namespace microscale::cuda {
+namespace microscale::cuda::few_rows {
 
-/// Pairs of sums, 2^SumsShift of a row tile; every block sends count() of them at a time.
+/// A pair is the sums of weight rows g and g + 8 for one row of a, 2^SumsShift pairs a row tile;
+/// every block sends count() of them a turn.
 template <int SumsShift>
-class StreamCluster {
+class ClusterSums {
  public:
   /// `base`: of the block's shared memory.
-  __device__ StreamCluster(const MatmulStreamArgs& args, std::uint32_t base, std::uint32_t rank)
+  __device__ ClusterSums(const PackedArgs& args, std::uint32_t base, std::uint32_t rank)
       : args_(args), base_(base), rank_(rank) {}
 
-  /// One thread, before a fence and a barrier of the block; then all call arrive().
+  /// One thread makes the mailboxes; a fence and a barrier of the block follow, then all threads
+  /// call arrive().
   __device__ void init() const {
     for (int buffer = 0; buffer < 2; ++buffer) {
       mailbox(buffer).init();
@@ -31,27 +32,29 @@ class StreamCluster {
     }
   }
   __device__ static void arrive() { ptx::barrier_cluster_arrive_relaxed(); }
-  /// Before anything is sent, and before the block ends: the others have arrived.
+  /// Waits until all blocks of the cluster have arrived: before anything is sent, since a mailbox
+  /// must exist, and before the block ends, since others may still send to it.
   __device__ void meet() {
     if (!met_) ptx::barrier_cluster_wait_acquire();
     met_ = true;
   }
 
   __device__ std::uint32_t count() const { return 1u << (share_shift() + cut().cluster_shift); }
-  /// Pair i of count(), to the block that adds it up. No thread of the block sends before all have
-  /// added up what was sent before: whoever has it from all sends to the same buffer again.
+  /// Sends pair i of count() to the block that owns it. All threads of a block must be through with
+  /// add_up of the turn before (a barrier of the block): what they send tells the other blocks that
+  /// the other mailbox, which these fill next, has been read.
   __device__ void send(std::uint32_t i, float low, float high) const {
     const std::uint32_t to = i >> share_shift();
     mailbox(buffer_).send(to, place(rank_, i - (to << share_shift())), low, high);
   }
-  /// All threads, once for each time they sent: calls take(i, low, high) for this block's pairs,
-  /// the blocks' sums in their order.
+  /// All threads call it once for each time they sent. Calls take(i, low, high) for the pairs that
+  /// this block owns, summed over the blocks in their order.
   template <class Take>
   __device__ void add_up(Take&& take) {
-    const few_rows::Mailbox box = mailbox(buffer_);
+    const Mailbox box = mailbox(buffer_);
     box.wait(parity_);
     if (threadIdx.x == 0) expect(buffer_);
-    for (std::uint32_t i = threadIdx.x; i < 1u << share_shift(); i += stream_threads) {
+    for (std::uint32_t i = threadIdx.x; i < 1u << share_shift(); i += packed_threads) {
       float low = 0.0f, high = 0.0f;
 #pragma unroll 1
       for (std::uint32_t block = 0; block < 1u << cut().cluster_shift; block += 2) {
@@ -67,26 +70,26 @@ class StreamCluster {
   }
 
  private:
-  __device__ const StreamCut& cut() const { return args_.cut; }
-  __device__ few_rows::Mailbox mailbox(int buffer) const {
+  __device__ const PackedCut& cut() const { return args_.cut; }
+  __device__ Mailbox mailbox(int buffer) const {
     return {base_ + args_.shared.sums + 8 * count() * buffer,
-            base_ + args_.shared.barriers + 8 * (stream_warps * cut().depth + 1 + buffer)};
+            base_ + args_.shared.barriers + 8 * (packed_warps * cut().depth + 1 + buffer)};
   }
   __device__ void expect(int buffer) const { mailbox(buffer).expect(8 * count()); }
-  /// Of a block's share.
+  /// Pairs that a block owns, as a power of two.
   __device__ int share_shift() const {
     return SumsShift + cut().rounds_shift + cut().groups_shift() - cut().cluster_shift;
   }
-  /// Where a mailbox has pair i of a share, from block `from`. Bytes.
+  /// Byte of a mailbox at which pair i of the owner's share from block `from` lies.
   __device__ std::uint32_t place(std::uint32_t from, std::uint32_t i) const {
     return 8 * ((from << share_shift()) + i);
   }
 
-  const MatmulStreamArgs& args_;
+  const PackedArgs& args_;
   const std::uint32_t base_, rank_;
   bool met_ = false;
   int buffer_ = 0;
   std::uint32_t parity_ = 0;
 };
 
-}  // namespace microscale::cuda
+}  // namespace microscale::cuda::few_rows

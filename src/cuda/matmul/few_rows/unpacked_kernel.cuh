@@ -1,67 +1,70 @@
-// Products of one row of a with plain 4-bit weights on Hopper, at the speed of memory. A block
-// stays on its multiprocessor and takes its share of the row tiles of all matrices. One warp copies
-// 2048 columns of 16 rows at a time into a ring of stages; eight warps multiply 256 columns of each
-// stage; one more warp adds up what they find and stores it, so that none of them waits for the end
-// of a row tile.
+// One row of a by 4-bit weights as they lie in a checkpoint, on Hopper, at the speed of memory.
+// Wins where weights are not packed: 13.5, 36.0, 21.5 us for 8192 x 8192, 28672 x 8192, 7168 x
+// 16384, the last of which takes 36 us to be packed alone; cuda/matmul/fallback/one_row.cuh takes
+// half as long again (docs/performance/matmul_gpu.md).
 //
-// Two blocks of a cluster may halve its row tiles, that in the middle along k: the second one,
-// which begins with it, sends its sums to the first one, which ends with it.
+// A block stays on its multiprocessor and takes its share of the row tiles of all matrices. One
+// warp copies 2048 columns of 16 rows at a time into a ring of stages; eight warps multiply 256
+// columns of each stage; one more warp adds up what they find and stores it, so that none of them
+// waits for the end of a row tile.
+//
+// Two blocks of a cluster may halve its row tiles, the one in the middle along k: the second block,
+// which begins with it, sends its sums to the first, which ends with it.
 //
 // Sums are added in an order that depends on shapes and the device alone: of a lane along k, of
-// four lanes, of four warps in a row, of both halves, of both blocks.
+// four lanes, of four warps in a row, of both halves of the warps, of both blocks.
 #pragma once
 
 #include <climits>
 #include <cstdint>
 
-#include "cuda/matmul/few_rows/line_args.hpp"
+#include "cuda/matmul/few_rows/plan.hpp"
 #include "cuda/ptx/cluster.cuh"
 #include "cuda/ptx/control.cuh"
 #include "cuda/ptx/mbarrier.cuh"
 #include "cuda/ptx/memory.cuh"
 #include "cuda/block/grid_order.cuh"
-#include "cuda/matmul/few_rows/line_copies.cuh"
-#include "cuda/matmul/few_rows/line_end.cuh"
+#include "cuda/matmul/few_rows/unpacked_copies.cuh"
+#include "cuda/matmul/few_rows/unpacked_end.cuh"
 #include "cuda/matmul/few_rows/ring.cuh"
-#include "cuda/matmul/few_rows/line_row.cuh"
-#include "cuda/matmul/few_rows/line_share.cuh"
-#include "cuda/matmul/few_rows/line_weights.cuh"
+#include "cuda/matmul/few_rows/unpacked_row.cuh"
+#include "cuda/matmul/few_rows/share.cuh"
+#include "cuda/matmul/few_rows/unpacked_weights.cuh"
 
-namespace microscale::cuda {
-
-using few_rows::HandedRing;
+namespace microscale::cuda::few_rows {
 
 template <int Block, template <int> class By>
-class LineStream {
-  using Row = LineRow<typename By<Block>::Units>;
-  using Weights = LineWeights<Block>;
-  static constexpr int copies = line_warps, stores = line_warps + 1;  // the warps that do
-  static constexpr int ahead = 2;                                     // stages asked for before a
+class UnpackedKernel {
+  using Row = UnpackedRow<typename By<Block>::Units>;
+  using Weights = UnpackedWeights<Block>;
+  static constexpr int copies = unpacked_warps, stores = unpacked_warps + 1;  // the warps that do
+  static constexpr int ahead = 2;  // stages of weights asked for before a
 
  public:
-  __device__ static void run(const LineStreamArgs& args) {
-    extern __shared__ __align__(1024) unsigned char memory[];
-    LineStream product(args, static_cast<std::uint32_t>(__cvta_generic_to_shared(memory)));
+  __device__ static void run(const UnpackedArgs& args) {
+    extern __shared__ __align__(1024) unsigned char unpacked_memory[];
+    UnpackedKernel product(args,
+                           static_cast<std::uint32_t>(__cvta_generic_to_shared(unpacked_memory)));
     product.run();
   }
 
  private:
-  __device__ LineStream(const LineStreamArgs& args, std::uint32_t base)
+  __device__ UnpackedKernel(const UnpackedArgs& args, std::uint32_t base)
       : args_(args),
         base_(base),
         rank_(args.cluster == 1 ? 0 : ptx::mov_cluster_ctarank()),
         lane_(static_cast<int>(threadIdx.x & 31)),
         warp_(static_cast<int>(threadIdx.x >> 5)),
         ring_(base + args.shared.barriers, args.depth),
-        slots_(base + args.shared.barriers + HandedRing::barrier_bytes * args.depth, line_slots),
-        share_(LineShare::of(args, rank_)),
+        slots_(base + args.shared.barriers + HandedRing::barrier_bytes * args.depth, sum_slots),
+        share_(Share::of(args, rank_)),
         first_matrix_(matrix_of(share_.begin)),
         first_tile_(share_.begin - first_matrix_ * args.row_tiles) {}
 
   __device__ void run() {
     const Row row(args_, base_, warp_);
-    LineCopies<Block> copy(args_, base_, share_, first_matrix_, ring_);
-    LineEnd end(args_, base_, share_, rank_, first_matrix_, first_tile_);
+    UnpackedCopies<Block> copy(args_, base_, share_, first_matrix_, ring_);
+    UnpackedEnd end(args_, base_, share_, rank_, first_matrix_, first_tile_);
     if (warp_ == copies) {
       copy.init();
       copy.start(args_.early);
@@ -72,8 +75,8 @@ class LineStream {
     const std::uint32_t last_matrix = some ? matrix_of(share_.end - 1) : first_matrix_;
     const bool both = args_.buffers == 2 && last_matrix > first_matrix_;
     typename Row::Raw first{}, second{};
-    // What is read of a waits behind little, if few weights are asked for before.
-    if (warp_ < line_warps) {
+    // Rows of a arrive behind the weights that were asked for before: these are few.
+    if (warp_ < unpacked_warps) {
       if (some) first = row.load(first_matrix_);
       if (both) second = row.load(first_matrix_ + 1);
     } else if (warp_ == copies) {
@@ -83,7 +86,7 @@ class LineStream {
     }
     if (args_.cluster > 1) ptx::barrier_cluster_arrive_relaxed();
     __syncthreads();
-    if (warp_ < line_warps) {
+    if (warp_ < unpacked_warps) {
       const float factor = row.make(first_matrix_, first, 0);
       multiply(row, last_matrix, factor, both ? row.make(first_matrix_ + 1, second, 1) : factor);
     } else if (warp_ == copies) {
@@ -97,43 +100,43 @@ class LineStream {
     return static_cast<std::uint32_t>(args_.by_row_tiles.divide(static_cast<int>(tile)));
   }
 
-  /// Factors of the first matrix and the next.
+  /// `factor`, `next_factor`: what sums of the first matrix and of the next are multiplied by.
   __device__ void multiply(const Row& row, std::uint32_t last_matrix, float factor,
                            float next_factor) {
     const int g = lane_ / 4, t = lane_ % 4, column = warp_ * warp_columns;
-    // Of the last stage, a row may end before this warp's columns.
-    const int own_stages = static_cast<int>((args_.k - column + line_columns - 1) / line_columns);
+    // A row may end before this warp's columns of the last stage.
+    const int own_stages = static_cast<int>((args_.k - column + stage_columns - 1) / stage_columns);
     typename Weights::Place weights_at(base_, column, lane_, args_.b_tiled != 0);
     ptx::keep_in_place(weights_at.codes);  // or they are computed anew for each stage
     ptx::keep_in_place(weights_at.scales);
     const bool is_column = g / 2 == t;
-    uint4 plus[2] = {}, minus[2] = {};  // of a; zeros stay where this lane's are not column g's
+    uint4 plus[2] = {}, minus[2] = {};  // of a; other columns' lanes keep zeros
     const auto row_at = [&](int buffer) {
-      LineUnitsPlace at = row.at(buffer, 0);
+      UnitsPlace at = row.at(buffer, 0);
       at.units += 16 * g;
       at.scales += 8 * t;
       return at;
     };
     const std::uint32_t sums_at =
-        base_ + args_.shared.slots + warp_ * (line_rows * 16) + 16 * line_of_fragment(g) + 4 * t;
+        base_ + args_.shared.slots + warp_ * (tile_rows * 16) + 16 * row_of_fragment(g) + 4 * t;
     float sums[2] = {}, found[2] = {};  // of the row tile, of the one before
     const auto put = [&] {
       slots_.wait_empty();
-      const std::uint32_t to = sums_at + slots_.offset<line_slot_bytes>();
+      const std::uint32_t to = sums_at + slots_.offset<sum_slot_bytes>();
       ptx::st_shared_f32(to, found[0]);
       ptx::st_shared_f32(to + 128, found[1]);
       slots_.arrive_full();
       slots_.next();
     };
-    const int further = args_.buffers - 1;  // matrices whose row is there before it is needed
+    const int further = args_.buffers - 1;  // matrices whose row is made before it is needed
     int buffer = 0;
-    LineUnitsPlace first = row_at(buffer), from = first;
-    from.units += share_.stage * line_units_bytes;
-    from.scales += share_.stage * line_unit_scales_bytes;
+    UnitsPlace first = row_at(buffer), from = first;
+    from.units += share_.stage * stage_units_bytes;
+    from.scales += share_.stage * stage_unit_scales_bytes;
     std::uint32_t matrix = first_matrix_, tile = first_tile_;
     int end = share_.end_stage(share_.begin, args_.stages),
         left = (end < own_stages ? end : own_stages) - share_.stage;
-    bool waits = false;  // `found`, to be put while the next stage is on its way to registers
+    bool waits = false;  // `found` has to be put, while the next stage comes to registers
 #pragma unroll 1
     for (std::uint32_t i = share_.begin; i < share_.end;) {
       if (left > 0) {
@@ -141,7 +144,8 @@ class LineStream {
         Weights weights[2];
 #pragma unroll
         for (int half = 0; half < 2; ++half) {
-          weights[half] = Weights::read(weights_at, ring_.offset<line_stage_bytes(Block)>(), half);
+          weights[half] =
+              Weights::read(weights_at, ring_.offset<unpacked_stage_bytes(Block)>(), half);
           if (!is_column) continue;
           plus[half] = ptx::ld_shared_v4(from.units + half * half_units_bytes);
           minus[half] = ptx::ld_shared_v4(from.units + half * half_units_bytes + 128);
@@ -153,8 +157,8 @@ class LineStream {
         for (int half = 0; half < 2; ++half)
           By<Block>::multiply(weights[half], plus[half], minus[half],
                               from.scales + half * half_unit_scales_bytes, sums);
-        from.units += line_units_bytes;
-        from.scales += line_unit_scales_bytes;
+        from.units += stage_units_bytes;
+        from.scales += stage_unit_scales_bytes;
         ring_.next();
         if (--left > 0) continue;
       }
@@ -187,18 +191,12 @@ class LineStream {
     if (waits) put();
   }
 
-  const LineStreamArgs& args_;
+  const UnpackedArgs& args_;
   const std::uint32_t base_, rank_;  // of the cluster
   const int lane_, warp_;
   HandedRing ring_, slots_;
-  const LineShare share_;
+  const Share share_;
   const std::uint32_t first_matrix_, first_tile_;
 };
 
-}  // namespace microscale::cuda
-
-#define MICROSCALE_LINE_STREAM_ENTRY(name, block, by)                             \
-  extern "C" __global__ void __launch_bounds__(microscale::cuda::line_threads, 1) \
-      name(const __grid_constant__ microscale::cuda::LineStreamArgs args) {       \
-    microscale::cuda::LineStream<block, microscale::cuda::by>::run(args);         \
-  }
+}  // namespace microscale::cuda::few_rows
