@@ -11,7 +11,7 @@
 #include "cuda/device/kernel_images.hpp"
 #include "support/device_caches.hpp"
 #include "support/executed_kernels.hpp"
-#include "support/wide_products.hpp"
+#include "support/hopper_products.hpp"
 
 namespace microscale::emulator {
 namespace {

@@ -7,7 +7,7 @@
 #include "cuda/device/environment.hpp"
 #include "cuda/device/kernel_images.hpp"
 #include "microscale/grouped.hpp"
-#include "support/wide_products.hpp"
+#include "support/hopper_products.hpp"
 
 namespace microscale::emulator {
 namespace {

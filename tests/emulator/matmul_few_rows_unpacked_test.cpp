@@ -9,7 +9,7 @@
 #include <tuple>
 
 #include "cuda/device/kernel_images.hpp"
-#include "support/wide_products.hpp"
+#include "support/hopper_products.hpp"
 
 namespace microscale::emulator {
 namespace {

@@ -36,7 +36,7 @@ TEST_F(MatmulFp8, is_exact_where_sums_are_short) {
                     .b = blocks(150, k, 4, 120, 120),
                     .m = 70,
                     .fp8 = true,
-                    .dense = true};
+                    .expanded = true};
     const Matrix d = computed(p);
     for (std::int64_t row = 0; row < 70; ++row)
       for (std::int64_t col = 0; col < 150; ++col)
@@ -51,14 +51,14 @@ TEST_F(MatmulFp8, keeps_the_bound_where_scales_spread) {
                           .m = 200,
                           .tiled = true,
                           .fp8 = true,
-                          .dense = true,
+                          .expanded = true,
                           .d_type = DType::bf16},
                          computed({.a = blocks(200, 416, 3, 117, 131),
                                    .b = blocks(300, 416, 4, 105, 131),
                                    .m = 200,
                                    .tiled = true,
                                    .fp8 = true,
-                                   .dense = true,
+                                   .expanded = true,
                                    .d_type = DType::bf16})));
 }
 
@@ -71,7 +71,7 @@ TEST_F(MatmulFp8, follows_scales_along_k) {
                   .b = blocks(40, 512, 4, 127, 127),
                   .m = 20,
                   .fp8 = true,
-                  .dense = true};
+                  .expanded = true};
   EXPECT_TRUE(is_right(p));
   EXPECT_NE(computed(p).bytes, in_bf16(p).bytes) << "nothing was computed in FP8";
 }
@@ -83,7 +83,7 @@ TEST_F(MatmulFp8, takes_long_rows) {
                     .b = blocks(40, k, 4, 110, 131),
                     .m = 20,
                     .fp8 = true,
-                    .dense = true};
+                    .expanded = true};
     EXPECT_TRUE(is_right(p)) << k;
     EXPECT_NE(computed(p).bytes, in_bf16(p).bytes) << "nothing was computed in FP8";
   }
@@ -97,7 +97,7 @@ TEST_F(MatmulFp8, has_gates_experts_and_batches) {
                         .offsets = {0, 33, 33, 58},
                         .tiled = true,
                         .fp8 = true,
-                        .dense = true,
+                        .expanded = true,
                         .up = blocks(3 * 40, 192, 5, 115, 125),
                         .d_type = DType::bf16,
                         .alpha = 0x1p-4f}));
@@ -106,7 +106,7 @@ TEST_F(MatmulFp8, has_gates_experts_and_batches) {
                         .m = 197,
                         .matrices = 2,
                         .fp8 = true,
-                        .dense = true,
+                        .expanded = true,
                         .bias = test::gaussian(DType::f32, 2, 130, 7, 1.0f)}));
 }
 
@@ -119,7 +119,7 @@ TEST_F(MatmulFp8, gives_each_expert_as_many_rows_as_its_count) {
                                .capacity = 35,
                                .tiled = true,
                                .fp8 = true,
-                               .dense = true},
+                               .expanded = true},
                               computed));
 }
 
@@ -136,7 +136,7 @@ TEST_F(MatmulFp8, leaves_what_does_not_fit_to_bf16) {
       std::fill_n(b.codes().begin() + 39 * 128 + 112, 16, std::uint8_t{0});
     }
     return Product{
-        .a = Side(std::move(a)), .b = Side(std::move(b)), .m = 20, .fp8 = true, .dense = true};
+        .a = Side(std::move(a)), .b = Side(std::move(b)), .m = 20, .fp8 = true, .expanded = true};
   };
   EXPECT_TRUE(is_right(with(101, 153, false)));
   EXPECT_TRUE(is_right(with(0, 254, true)));
@@ -160,7 +160,7 @@ TEST_F(MatmulFp8, asks_only_scales_that_count) {
                   .b = Side(std::move(b)),
                   .m = 20,
                   .fp8 = true,
-                  .dense = true};
+                  .expanded = true};
   EXPECT_EQ(computed(p).bytes, in_bf16(p).bytes);
 }
 
@@ -172,7 +172,7 @@ TEST_F(MatmulFp8, forgets_what_did_not_fit) {
         .b = Side(test::random_blocks(Format::mxfp4, 40, 256, Layout::row_major, 4, 127, 127)),
         .m = 20,
         .fp8 = true,
-        .dense = true};
+        .expanded = true};
     Product own = p;
     own.a.blocks->scales()[5] = static_cast<std::uint8_t>(low);
     Buffers memory;
@@ -194,7 +194,7 @@ TEST_F(MatmulFp8, gives_the_same_bytes_in_any_order_of_warps_and_copies) {
                              .b = blocks(300, 768, 4, 110, 131),
                              .m = 210,
                              .fp8 = true,
-                             .dense = true});
+                             .expanded = true});
 }
 
 }  // namespace

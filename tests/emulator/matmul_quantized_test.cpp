@@ -8,7 +8,7 @@
 #include "device_bytes.hpp"
 #include "microscale/error.hpp"
 #include "microscale/quantize.hpp"
-#include "support/wide_products.hpp"
+#include "support/hopper_products.hpp"
 
 namespace microscale::emulator {
 namespace {

@@ -4,7 +4,7 @@
 
 #include "cuda/device/kernel_images.hpp"
 #include "cuda/matmul/matmul.hpp"
-#include "support/wide_products.hpp"
+#include "support/hopper_products.hpp"
 
 namespace microscale::emulator {
 namespace {

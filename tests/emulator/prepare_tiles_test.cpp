@@ -8,7 +8,7 @@
 #include "formats/elements.hpp"
 #include "formats/half.hpp"
 #include "layouts/token_tiles.hpp"
-#include "support/wide_products.hpp"
+#include "support/hopper_products.hpp"
 
 namespace microscale::emulator {
 namespace {

@@ -12,7 +12,7 @@
 #include "cuda/attention/attention.hpp"
 #include "ops/attention_check.hpp"
 #include "support/device_caches.hpp"
-#include "support/wide_products.hpp"
+#include "support/hopper_products.hpp"
 
 namespace microscale::emulator {
 

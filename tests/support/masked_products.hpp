@@ -4,7 +4,7 @@
 
 #include <algorithm>
 
-#include "support/wide_products.hpp"
+#include "support/hopper_products.hpp"
 
 namespace microscale::emulator {
 

@@ -14,7 +14,7 @@
 #include "microscale/quantize.hpp"
 #include "ops/attention_check.hpp"
 #include "support/attention.hpp"
-#include "support/wide_products.hpp"
+#include "support/hopper_products.hpp"
 
 namespace microscale::emulator {
 

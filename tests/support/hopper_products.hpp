@@ -66,12 +66,12 @@ struct Product {
   std::int64_t capacity = 0;
   std::vector<std::int64_t> scales_of{};  // instead of offsets that decrease: whose tiles there are
   bool wide_offsets = false, tiled = false, fp8 = false;
-  bool dense = false;        // by matmul_dense
-  bool constant = false;     // MatmulOptions::constant_weights
-  bool plain = false;        // its weights are not packed,
-  bool plain_tiled = false;  // and their scales are in 128x4 tiles
-  bool unaligned = false;    // dense a begins 2 bytes behind a multiple of 16
-  double roundings = 0;      // of 2^-24 a term; 0: those of the kernels for many rows
+  bool expanded = false;        // by the kernels of expanded weights
+  bool constant = false;        // MatmulOptions::constant_weights
+  bool unpacked = false;        // its weights are not packed,
+  bool unpacked_tiled = false;  // and their scales are in 128x4 tiles
+  bool unaligned = false;       // dense a begins 2 bytes behind a multiple of 16
+  double roundings = 0;         // of 2^-24 a term; 0: those of the kernels for many rows
   std::optional<Side> up{};
   bool gelu = false;
   DType d_type = DType::f32;
@@ -203,15 +203,15 @@ inline cuda::Product operands_of(const Product& p, Buffers& memory) {
     call.a.scales = p.tiled ? memory.put(tiled_scales(p)) : memory.put(a.scales());
     call.a.layout = p.tiled ? Layout::tiled_128x4 : Layout::row_major;
   }
-  if (p.plain) {
+  if (p.unpacked) {
     const auto plain = [&](const BlockTensor& b) {
       const Product rows{.a = Side(b), .b = p.b, .m = p.n(), .matrices = p.matrices};
       return cuda::ProductOperand{
           .format = b.shape().format,
           .data = memory.put(b.codes()),
           .stride = b.shape().code_bytes_per_line(),
-          .scales = p.plain_tiled ? memory.put(tiled_scales(rows)) : memory.put(b.scales()),
-          .layout = p.plain_tiled ? Layout::tiled_128x4 : Layout::row_major};
+          .scales = p.unpacked_tiled ? memory.put(tiled_scales(rows)) : memory.put(b.scales()),
+          .layout = p.unpacked_tiled ? Layout::tiled_128x4 : Layout::row_major};
     };
     call.b = plain(*p.b.blocks);
     if (p.up) call.up = plain(*p.up->blocks);
@@ -259,7 +259,7 @@ inline Matrix computed(const Product& p) {
   cuda::Product call = operands_of(p, memory);
   Matrix d = untouched_rows(p);
   call.output = output_of(p, memory, d);
-  if (p.dense)
+  if (p.expanded)
     run_expanded(call, memory);
   else
     run_in_registers(call, memory);

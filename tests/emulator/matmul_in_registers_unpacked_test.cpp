@@ -6,7 +6,7 @@
 #include "cuda/device/kernel_images.hpp"
 #include "cuda/matmul/in_registers/launch.hpp"
 #include "cuda/matmul/in_registers/tiling.hpp"
-#include "support/wide_products.hpp"
+#include "support/hopper_products.hpp"
 
 namespace microscale::emulator {
 namespace {
@@ -15,7 +15,7 @@ Side blocks(std::int64_t rows, std::int64_t cols, unsigned seed = 1) {
   return Side(test::random_blocks(Format::nvfp4, rows, cols, Layout::row_major, seed));
 }
 
-class MatmulWidePlain : public ::testing::Test {
+class MatmulInRegistersUnpacked : public ::testing::Test {
  protected:
   void SetUp() override {
     if (cuda::kernel_images().empty())
@@ -25,7 +25,7 @@ class MatmulWidePlain : public ::testing::Test {
 };
 
 // Several tiles to a block, several chunks to the ring, rows of weights and of a left over.
-TEST_F(MatmulWidePlain, goes_from_tile_to_tile) {
+TEST_F(MatmulInRegistersUnpacked, goes_from_tile_to_tile) {
   struct Shape {
     std::int64_t m, n, k, matrices;
     int rows, tokens;
@@ -47,15 +47,15 @@ TEST_F(MatmulWidePlain, goes_from_tile_to_tile) {
                           .m = s.m,
                           .matrices = s.matrices,
                           .tiled = !tiled,
-                          .plain = true,
-                          .plain_tiled = tiled,
+                          .unpacked = true,
+                          .unpacked_tiled = tiled,
                           .d_type = DType::bf16}))
         << s.m << " x " << s.n << " x " << s.k;
   }
 }
 
 // Tiles of 256 and of 128 rows of a: last ones of every size, some full to the last row.
-TEST_F(MatmulWidePlain, multiplies_no_more_than_an_expert_needs) {
+TEST_F(MatmulInRegistersUnpacked, multiplies_no_more_than_an_expert_needs) {
   struct Shape {
     std::vector<std::int64_t> offsets;
     int rows, tokens;
@@ -72,14 +72,14 @@ TEST_F(MatmulWidePlain, multiplies_no_more_than_an_expert_needs) {
                           .m = m,
                           .matrices = experts,
                           .offsets = s.offsets,
-                          .plain = true,
+                          .unpacked = true,
                           .d_type = DType::bf16}));
   }
 }
 
 // Four sizes, of which those of the last experts come first: each is looked for from the front, 32
 // experts at a time.
-TEST_F(MatmulWidePlain, finds_tiles_of_every_size_among_many_experts) {
+TEST_F(MatmulInRegistersUnpacked, finds_tiles_of_every_size_among_many_experts) {
   std::vector<std::int64_t> offsets{0};
   for (int expert = 0; expert < 40; ++expert)
     offsets.push_back(offsets.back() +
@@ -95,13 +95,13 @@ TEST_F(MatmulWidePlain, finds_tiles_of_every_size_among_many_experts) {
                           .m = m,
                           .matrices = 40,
                           .offsets = offsets,
-                          .plain = true,
+                          .unpacked = true,
                           .d_type = DType::bf16}));
   }
 }
 
 // Rows of a are prepared by many blocks on two multiprocessors, by few on 32.
-TEST_F(MatmulWidePlain, multiplies_by_a_gate) {
+TEST_F(MatmulInRegistersUnpacked, multiplies_by_a_gate) {
   for (const bool tiled : {false, true})
     for (const std::int64_t m : {33, 120}) {
       device().set(tiled ? 32 : 2);
@@ -109,8 +109,8 @@ TEST_F(MatmulWidePlain, multiplies_by_a_gate) {
                             .b = blocks(2 * 137, 192, 5),
                             .m = m,
                             .matrices = 2,
-                            .plain = true,
-                            .plain_tiled = tiled,
+                            .unpacked = true,
+                            .unpacked_tiled = tiled,
                             .up = blocks(2 * 137, 192, 6),
                             .d_type = DType::f16,
                             .a_globals = {0x1p-4f},
@@ -121,7 +121,7 @@ TEST_F(MatmulWidePlain, multiplies_by_a_gate) {
 }
 
 // By few blocks, of which the second has less than half its elements of k.
-TEST_F(MatmulWidePlain, prepares_few_rows_in_the_order_of_weights) {
+TEST_F(MatmulInRegistersUnpacked, prepares_few_rows_in_the_order_of_weights) {
   device().set(32);
   for (const bool tiled : {false, true})
     EXPECT_TRUE(is_right({.a = blocks(2 * 61, 1472, 2),
@@ -129,13 +129,13 @@ TEST_F(MatmulWidePlain, prepares_few_rows_in_the_order_of_weights) {
                           .m = 61,
                           .matrices = 2,
                           .tiled = tiled,
-                          .plain = true,
-                          .plain_tiled = !tiled,
+                          .unpacked = true,
+                          .unpacked_tiled = !tiled,
                           .d_type = DType::bf16}))
         << tiled;
 }
 
-TEST_F(MatmulWidePlain, gives_each_expert_its_rows) {
+TEST_F(MatmulInRegistersUnpacked, gives_each_expert_its_rows) {
   for (const bool tiled : {false, true}) {
     device().set(tiled ? 32 : 2);
     EXPECT_TRUE(is_right({.a = blocks(160, 128, 3),
@@ -144,8 +144,8 @@ TEST_F(MatmulWidePlain, gives_each_expert_its_rows) {
                           .matrices = 7,
                           .offsets = {3, 3, 8, 8, 138, 139, 156, 156},
                           .tiled = !tiled,
-                          .plain = true,
-                          .plain_tiled = tiled,
+                          .unpacked = true,
+                          .unpacked_tiled = tiled,
                           .d_type = DType::bf16,
                           .alpha = 0.5f,
                           .row_weights = std::vector<float>(160, 0.75f),
@@ -154,7 +154,7 @@ TEST_F(MatmulWidePlain, gives_each_expert_its_rows) {
   }
 }
 
-TEST_F(MatmulWidePlain, cuts_k_where_tiles_are_few) {
+TEST_F(MatmulInRegistersUnpacked, cuts_k_where_tiles_are_few) {
   struct Shape {
     std::int64_t n, k;
     int multiprocessors;
@@ -168,14 +168,14 @@ TEST_F(MatmulWidePlain, cuts_k_where_tiles_are_few) {
         cuda::wide_plan(s.n, s.k, false, 20, 1, false, 576, true, s.multiprocessors);
     EXPECT_EQ(plan.cut.tiles, s.tiles);
     EXPECT_EQ(plan.cut.passing == 0, s.equal);
-    const Product p{.a = blocks(20, s.k, 2), .b = blocks(s.n, s.k), .m = 20, .plain = true};
+    const Product p{.a = blocks(20, s.k, 2), .b = blocks(s.n, s.k), .m = 20, .unpacked = true};
     expect_right_in_any_order(p);
   }
 }
 
 // Two ranges of a tile, of a cluster, exchange halves of their sums; four or more add up pairs'
 // sums by memory, too. Rows of a may end in the first half.
-TEST_F(MatmulWidePlain, exchanges_sums_in_pairs) {
+TEST_F(MatmulInRegistersUnpacked, exchanges_sums_in_pairs) {
   struct Shape {
     std::int64_t m, n, k;
     int multiprocessors, ranges;
@@ -202,18 +202,18 @@ TEST_F(MatmulWidePlain, exchanges_sums_in_pairs) {
               .b = blocks(s.matrices * s.n, s.k),
               .m = s.m,
               .matrices = s.matrices,
-              .plain = true,
+              .unpacked = true,
               .d_type = s.d_type};
     if (s.gated) p.up = blocks(s.n, s.k, 6), p.constant = true;
     expect_right_in_any_order(p);
   }
 }
 
-TEST_F(MatmulWidePlain, is_exact_at_the_ends_of_the_scales_and_passes_nan_on) {
+TEST_F(MatmulInRegistersUnpacked, is_exact_at_the_ends_of_the_scales_and_passes_nan_on) {
   for (const bool high : {false, true}) {
     BlockTensor b = test::random_blocks(Format::nvfp4, 24, 64, Layout::row_major, 9,
                                         high ? 0x78 : 0, high ? 0x7E : 8);
-    Product p{.a = blocks(17, 64, 2), .b = Side(b), .m = 17, .plain = true};
+    Product p{.a = blocks(17, 64, 2), .b = Side(b), .m = 17, .unpacked = true};
     EXPECT_TRUE(is_right(p)) << high;
     b.scales()[5 * 4 + 1] = 127;
     p.b = Side(b);
@@ -226,7 +226,7 @@ TEST_F(MatmulWidePlain, is_exact_at_the_ends_of_the_scales_and_passes_nan_on) {
 }
 
 // The whole way: a product whose weights were not packed needs no room for packed ones.
-TEST_F(MatmulWidePlain, is_taken_where_k_is_a_multiple_of_64) {
+TEST_F(MatmulInRegistersUnpacked, is_taken_where_k_is_a_multiple_of_64) {
   for (const std::int64_t k : {128, 160}) {
     cuda::Product call;
     call.a.format = call.b.format = Format::nvfp4;

@@ -18,7 +18,7 @@ namespace {
 
 constexpr Format formats[] = {Format::mxfp4, Format::nvfp4, Format::mxfp8_e4m3, Format::mxfp8_e5m2};
 
-class MatmulWide : public ::testing::Test {
+class MatmulInRegisters : public ::testing::Test {
  protected:
   void SetUp() override {
     if (cuda::kernel_images().empty())
@@ -26,7 +26,7 @@ class MatmulWide : public ::testing::Test {
   }
 };
 
-TEST_F(MatmulWide, takes_every_pair_of_block_formats_in_both_layouts_of_scales) {
+TEST_F(MatmulInRegisters, takes_every_pair_of_block_formats_in_both_layouts_of_scales) {
   bool tiled = false;
   for (const Format a : formats)
     for (const Format b : formats) {
@@ -37,7 +37,7 @@ TEST_F(MatmulWide, takes_every_pair_of_block_formats_in_both_layouts_of_scales) 
     }
 }
 
-TEST_F(MatmulWide, takes_dense_rows) {
+TEST_F(MatmulInRegisters, takes_dense_rows) {
   for (const Format b : formats)
     EXPECT_TRUE(is_right({.a = dense(DType::bf16, 18, 96), .b = blocks(b, 24, 96), .m = 18}))
         << info(b).name;
@@ -46,7 +46,7 @@ TEST_F(MatmulWide, takes_dense_rows) {
 }
 
 // Pairs of warps share the chunks of k; the last one may be alone, or half full.
-TEST_F(MatmulWide, gives_chunks_to_pairs_of_warps_where_rows_are_few) {
+TEST_F(MatmulInRegisters, gives_chunks_to_pairs_of_warps_where_rows_are_few) {
   for (const std::int64_t m : {9, 16})
     for (const std::int64_t k : {32, 64, 96, 160, 256, 320}) {
       const cuda::WidePlan plan = cuda::wide_plan(300, k, false, m, 1, false, 576, false, 2);
@@ -58,7 +58,7 @@ TEST_F(MatmulWide, gives_chunks_to_pairs_of_warps_where_rows_are_few) {
 }
 
 // As they are, by 16-byte pieces, or in tiles first: the same bytes.
-TEST_F(MatmulWide, takes_dense_rows_that_begin_anywhere) {
+TEST_F(MatmulInRegisters, takes_dense_rows_that_begin_anywhere) {
   Product p{.a = dense(DType::bf16, 3 * 70, 736),
             .b = blocks(Format::mxfp8_e5m2, 3 * 140, 736),
             .m = 70,
@@ -76,7 +76,7 @@ TEST_F(MatmulWide, takes_dense_rows_that_begin_anywhere) {
 }
 
 // Every tile of wide_shapes, several of them to a block, several chunks to the ring.
-TEST_F(MatmulWide, goes_from_tile_to_tile) {
+TEST_F(MatmulInRegisters, goes_from_tile_to_tile) {
   struct Shape {
     std::int64_t m, n, k, matrices;
     int rows, tokens;
@@ -100,7 +100,7 @@ TEST_F(MatmulWide, goes_from_tile_to_tile) {
   }
 }
 
-TEST_F(MatmulWide, multiplies_by_a_gate) {
+TEST_F(MatmulInRegisters, multiplies_by_a_gate) {
   for (const bool gelu : {false, true})
     EXPECT_TRUE(is_right({.a = dense(DType::bf16, 70, 128),
                           .b = blocks(Format::mxfp8_e4m3, 77, 128, 5),
@@ -121,7 +121,7 @@ TEST_F(MatmulWide, multiplies_by_a_gate) {
                         .up_globals = {0.003f}}));
 }
 
-TEST_F(MatmulWide, gives_each_expert_its_rows) {
+TEST_F(MatmulInRegisters, gives_each_expert_its_rows) {
   const std::vector<std::int64_t> offsets{3, 3, 8, 8, 138, 139, 156, 156};
   for (const bool wide : {false, true})
     EXPECT_TRUE(is_right({.a = blocks(Format::nvfp4, 160, 96, 3),
@@ -141,7 +141,7 @@ TEST_F(MatmulWide, gives_each_expert_its_rows) {
 
 // Tiles of 256 x 32 and 256 x 64, whose four warpgroups have 64 rows of the weights each: the last
 // tile has some for two of them alone.
-TEST_F(MatmulWide, gives_experts_of_few_rows_to_four_warpgroups) {
+TEST_F(MatmulInRegisters, gives_experts_of_few_rows_to_four_warpgroups) {
   for (const Format b : formats)
     for (const bool gated : {false, true}) {
       const bool few = gated == (b == Format::mxfp4);
@@ -166,7 +166,7 @@ TEST_F(MatmulWide, gives_experts_of_few_rows_to_four_warpgroups) {
 
 // 128 x 256: last tiles of 164, of 192 and of 193 rows of a, d in FP32, which goes the long way, or
 // with no more than factors.
-TEST_F(MatmulWide, multiplies_no_more_than_a_last_tile_needs) {
+TEST_F(MatmulInRegisters, multiplies_no_more_than_a_last_tile_needs) {
   for (const Format b : formats)
     for (const std::int64_t m : {420, 448, 449}) {
       const int tile_bytes = b == Format::nvfp4 ? 576 : b == Format::mxfp4 ? 544 : 1056;
@@ -183,7 +183,7 @@ TEST_F(MatmulWide, multiplies_no_more_than_a_last_tile_needs) {
     }
 }
 
-TEST_F(MatmulWide, gives_each_expert_as_many_rows_as_its_count) {
+TEST_F(MatmulInRegisters, gives_each_expert_as_many_rows_as_its_count) {
   for (const bool wide : {false, true})
     for (const std::vector<std::int64_t>& counts :
          {std::vector<std::int64_t>{0, 45, 1, 0, 17}, {0, 0, 0, 0, 0}, {45, 45, 45, 45, 45}}) {
@@ -206,7 +206,7 @@ TEST_F(MatmulWide, gives_each_expert_as_many_rows_as_its_count) {
 }
 
 // Tiles of one size, and of two, each of which is looked for by itself.
-TEST_F(MatmulWide, stays_within_its_memory_when_offsets_decrease) {
+TEST_F(MatmulInRegisters, stays_within_its_memory_when_offsets_decrease) {
   struct Case {
     std::int64_t m, n;
     int sizes;
@@ -225,7 +225,7 @@ TEST_F(MatmulWide, stays_within_its_memory_when_offsets_decrease) {
   }
 }
 
-TEST_F(MatmulWide, finds_its_experts_among_many) {
+TEST_F(MatmulInRegisters, finds_its_experts_among_many) {
   std::vector<std::int64_t> offsets{0};
   for (int expert = 0; expert < 70; ++expert)
     offsets.push_back(offsets.back() + (expert % 9 == 4 ? 3 : 0));
@@ -241,7 +241,7 @@ TEST_F(MatmulWide, finds_its_experts_among_many) {
                         .offsets = {2, 2, 2, 2}}));  // nobody has a row
 }
 
-TEST_F(MatmulWide, multiplies_batches) {
+TEST_F(MatmulInRegisters, multiplies_batches) {
   for (const bool tiled : {false, true})
     EXPECT_TRUE(is_right({.a = blocks(Format::mxfp4, 3 * 19, 128, 3),
                           .b = blocks(Format::mxfp4, 3 * 33, 128),
@@ -252,7 +252,7 @@ TEST_F(MatmulWide, multiplies_batches) {
                           .alpha = 0x1p-4f}));
 }
 
-TEST_F(MatmulWide, stores_rows_that_begin_anywhere) {
+TEST_F(MatmulInRegisters, stores_rows_that_begin_anywhere) {
   for (const DType type : {DType::f32, DType::f16, DType::bf16})
     EXPECT_TRUE(is_right({.a = dense(DType::bf16, 20, 64),
                           .b = blocks(Format::nvfp4, 56, 64),
@@ -262,7 +262,7 @@ TEST_F(MatmulWide, stores_rows_that_begin_anywhere) {
 }
 
 // Block scales at the ends of their range; a's keep the products finite.
-TEST_F(MatmulWide, is_exact_at_the_ends_of_the_scales) {
+TEST_F(MatmulInRegisters, is_exact_at_the_ends_of_the_scales) {
   for (const Format format : formats) {
     const bool e8m0 = info(format).e8m0_scale;
     for (const bool high : {false, true}) {
@@ -284,14 +284,14 @@ TEST_F(MatmulWide, is_exact_at_the_ends_of_the_scales) {
 }
 
 // Up to which MXFP4 takes the short way, as long as none of a warp's is above.
-TEST_F(MatmulWide, is_exact_around_scales_of_one) {
+TEST_F(MatmulInRegisters, is_exact_around_scales_of_one) {
   for (const int end : {127, 128, 130}) {
     BlockTensor b = test::random_blocks(Format::mxfp4, 300, 192, Layout::row_major, 9, 126, end);
     EXPECT_TRUE(is_right({.a = dense(DType::bf16, 17, 192), .b = Side(std::move(b)), .m = 17}));
   }
 }
 
-TEST_F(MatmulWide, passes_nan_and_infinity_on) {
+TEST_F(MatmulInRegisters, passes_nan_and_infinity_on) {
   for (const Format format : formats) {
     BlockTensor b = test::random_blocks(format, 24, 64);
     b.scales()[static_cast<std::size_t>(5 * b.shape().blocks_per_line() + 1)] =
@@ -310,7 +310,7 @@ TEST_F(MatmulWide, passes_nan_and_infinity_on) {
   }
 }
 
-TEST_F(MatmulWide, gives_the_same_bytes_in_any_order_of_warps_and_copies) {
+TEST_F(MatmulInRegisters, gives_the_same_bytes_in_any_order_of_warps_and_copies) {
   expect_right_in_any_order({.a = dense(DType::bf16, 140, 320),
                              .b = blocks(Format::nvfp4, 300, 320),
                              .m = 140,
@@ -318,7 +318,7 @@ TEST_F(MatmulWide, gives_the_same_bytes_in_any_order_of_warps_and_copies) {
 }
 
 // A row is the same bytes in a tile of 128 rows of a and in one of 64.
-TEST_F(MatmulWide, gives_a_row_the_same_bytes_in_any_tile) {
+TEST_F(MatmulInRegisters, gives_a_row_the_same_bytes_in_any_tile) {
   Product p{.a = dense(DType::bf16, 300, 192), .b = blocks(Format::mxfp4, 530, 192), .m = 300};
   const Matrix all = computed(p);
   Matrix first(DType::bf16, 17, 192);

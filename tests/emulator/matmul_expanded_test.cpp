@@ -15,7 +15,7 @@ namespace {
 
 constexpr Format formats[] = {Format::mxfp4, Format::nvfp4, Format::mxfp8_e4m3, Format::mxfp8_e5m2};
 
-class MatmulDense : public ::testing::Test {
+class MatmulExpanded : public ::testing::Test {
  protected:
   void SetUp() override {
     if (cuda::kernel_images().empty())
@@ -23,53 +23,53 @@ class MatmulDense : public ::testing::Test {
   }
 };
 
-TEST_F(MatmulDense, takes_every_pair_of_block_formats) {
+TEST_F(MatmulExpanded, takes_every_pair_of_block_formats) {
   for (const Format a : formats)
     for (const Format b : formats) {
       SCOPED_TRACE(std::string(info(a).name) + " x " + std::string(info(b).name));
-      EXPECT_TRUE(
-          is_right({.a = blocks(a, 21, 160, 3), .b = blocks(b, 41, 160), .m = 21, .dense = true}));
+      EXPECT_TRUE(is_right(
+          {.a = blocks(a, 21, 160, 3), .b = blocks(b, 41, 160), .m = 21, .expanded = true}));
     }
 }
 
-TEST_F(MatmulDense, takes_dense_rows) {
+TEST_F(MatmulExpanded, takes_dense_rows) {
   for (const Format b : formats)
-    EXPECT_TRUE(
-        is_right({.a = dense(DType::bf16, 18, 96), .b = blocks(b, 24, 96), .m = 18, .dense = true}))
+    EXPECT_TRUE(is_right(
+        {.a = dense(DType::bf16, 18, 96), .b = blocks(b, 24, 96), .m = 18, .expanded = true}))
         << info(b).name;
   EXPECT_TRUE(is_right({.a = dense(DType::f16, 18, 80),
                         .b = blocks(Format::nvfp4, 24, 80),
                         .m = 18,
-                        .dense = true}));
+                        .expanded = true}));
 }
 
 // Several tiles to a cluster, whole ones and the rests of them, several chunks to the ring.
-TEST_F(MatmulDense, goes_from_tile_to_tile) {
+TEST_F(MatmulExpanded, goes_from_tile_to_tile) {
   EXPECT_TRUE(is_right({.a = dense(DType::bf16, 300, 448),
                         .b = blocks(Format::mxfp4, 530, 448),
                         .m = 300,
-                        .dense = true,
+                        .expanded = true,
                         .d_type = DType::bf16}));
   EXPECT_TRUE(is_right({.a = dense(DType::bf16, 256, 64),
                         .b = blocks(Format::mxfp4, 512, 64),
                         .m = 256,
-                        .dense = true}));
+                        .expanded = true}));
 }
 
 // What FP32 sums in the order of k give, whichever kernel adds them.
-TEST_F(MatmulDense, gives_the_bytes_of_the_kernels_for_fewer_rows) {
+TEST_F(MatmulExpanded, gives_the_bytes_of_the_kernels_for_fewer_rows) {
   Product p{.a = dense(DType::bf16, 140, 192), .b = blocks(Format::mxfp4, 270, 192), .m = 140};
   const Matrix d = computed(p);
-  p.dense = true;
+  p.expanded = true;
   EXPECT_EQ(computed(p).bytes, d.bytes);
 }
 
-TEST_F(MatmulDense, multiplies_by_a_gate) {
+TEST_F(MatmulExpanded, multiplies_by_a_gate) {
   for (const bool gelu : {false, true})
     EXPECT_TRUE(is_right({.a = dense(DType::bf16, 70, 128),
                           .b = blocks(Format::mxfp8_e4m3, 77, 128, 5),
                           .m = 70,
-                          .dense = true,
+                          .expanded = true,
                           .up = blocks(Format::mxfp8_e4m3, 77, 128, 6),
                           .gelu = gelu,
                           .d_type = gelu ? DType::bf16 : DType::f32,
@@ -79,7 +79,7 @@ TEST_F(MatmulDense, multiplies_by_a_gate) {
   EXPECT_TRUE(is_right({.a = blocks(Format::nvfp4, 33, 64, 2),
                         .b = blocks(Format::nvfp4, 136, 64, 5),
                         .m = 33,
-                        .dense = true,
+                        .expanded = true,
                         .up = blocks(Format::nvfp4, 136, 64, 6),
                         .d_type = DType::f16,
                         .a_globals = {0x1p-4f},
@@ -88,25 +88,25 @@ TEST_F(MatmulDense, multiplies_by_a_gate) {
 }
 
 // Plain weights are made ready as rows of a are: the same bytes.
-TEST_F(MatmulDense, takes_weights_that_are_not_packed) {
+TEST_F(MatmulExpanded, takes_weights_that_are_not_packed) {
   for (const Format b : formats)
     for (const bool gated : {false, true}) {
       Product p{.a = blocks(Format::nvfp4, 2 * 21, 160, 3),
                 .b = blocks(b, 2 * 37, 160),  // the last group of eight has no neighbour
                 .m = 21,
                 .matrices = 2,
-                .dense = true,
+                .expanded = true,
                 .alpha = 0.125f};
       if (gated) p.up = blocks(b, 2 * 37, 160, 9);
       const Matrix packed = computed(p);
-      p.plain = true;
+      p.unpacked = true;
       const Matrix plain = computed(p);
       EXPECT_TRUE(near_exact(p, plain)) << info(b).name << gated;
       EXPECT_EQ(plain.bytes, packed.bytes) << info(b).name << gated;
     }
 }
 
-TEST_F(MatmulDense, gives_each_expert_its_rows) {
+TEST_F(MatmulExpanded, gives_each_expert_its_rows) {
   const std::vector<std::int64_t> offsets{3, 3, 8, 8, 138, 139, 156, 156};
   for (const bool wide : {false, true})
     EXPECT_TRUE(is_right({.a = blocks(Format::nvfp4, 160, 96, 3),
@@ -116,7 +116,7 @@ TEST_F(MatmulDense, gives_each_expert_its_rows) {
                           .offsets = offsets,
                           .wide_offsets = wide,
                           .tiled = !wide,
-                          .dense = true,
+                          .expanded = true,
                           .d_type = DType::bf16,
                           .alpha = 0.5f,
                           .bias = test::gaussian(DType::f16, 7, 50, 4, 1.0f),
@@ -128,10 +128,10 @@ TEST_F(MatmulDense, gives_each_expert_its_rows) {
                         .m = 5,
                         .matrices = 3,
                         .offsets = {2, 2, 2, 2},
-                        .dense = true}));  // nobody has a row
+                        .expanded = true}));  // nobody has a row
 }
 
-TEST_F(MatmulDense, gives_each_expert_as_many_rows_as_its_count) {
+TEST_F(MatmulExpanded, gives_each_expert_as_many_rows_as_its_count) {
   for (const std::vector<std::int64_t>& counts :
        {std::vector<std::int64_t>{0, 145, 1}, {0, 0, 0}, {145, 145, 145}})
     EXPECT_TRUE(same_by_offsets({.a = blocks(Format::nvfp4, 3 * 145 + 2, 96, 3),
@@ -141,33 +141,33 @@ TEST_F(MatmulDense, gives_each_expert_as_many_rows_as_its_count) {
                                  .counts = counts,
                                  .capacity = 145,
                                  .tiled = true,
-                                 .dense = true,
+                                 .expanded = true,
                                  .d_type = DType::bf16,
                                  .a_globals = {1, 2, 3},
                                  .b_globals = {7, 6, 5}},
                                 computed));
 }
 
-TEST_F(MatmulDense, multiplies_batches) {
+TEST_F(MatmulExpanded, multiplies_batches) {
   EXPECT_TRUE(is_right({.a = blocks(Format::mxfp4, 3 * 19, 128, 3),
                         .b = blocks(Format::mxfp4, 3 * 33, 128),
                         .m = 19,
                         .matrices = 3,
                         .tiled = true,
-                        .dense = true,
+                        .expanded = true,
                         .d_type = DType::f16,
                         .alpha = 0x1p-4f}));
 }
 
 // Whole tiles of 16-bit elements leave in another way: the same bits.
-TEST_F(MatmulDense, stores_whole_tiles_as_it_does_parts_of_them) {
+TEST_F(MatmulExpanded, stores_whole_tiles_as_it_does_parts_of_them) {
   for (const bool fp8 : {false, true})
     for (const DType type : {DType::f16, DType::bf16}) {
       Product p{.a = blocks(Format::mxfp4, 140, 128, 3),
                 .b = blocks(Format::mxfp4, 528, 128),
                 .m = 140,
                 .fp8 = fp8,
-                .dense = true,
+                .expanded = true,
                 .d_type = type,
                 .alpha = 0x1p-9f};
       const Matrix whole = computed(p);
@@ -180,17 +180,17 @@ TEST_F(MatmulDense, stores_whole_tiles_as_it_does_parts_of_them) {
     }
 }
 
-TEST_F(MatmulDense, stores_rows_that_begin_anywhere) {
+TEST_F(MatmulExpanded, stores_rows_that_begin_anywhere) {
   for (const DType type : {DType::f32, DType::f16, DType::bf16})
     EXPECT_TRUE(is_right({.a = dense(DType::bf16, 20, 64),
                           .b = blocks(Format::nvfp4, 56, 64),
                           .m = 20,
-                          .dense = true,
+                          .expanded = true,
                           .d_type = type,
                           .d_more = 1}));
 }
 
-TEST_F(MatmulDense, is_exact_at_the_ends_of_the_scales) {
+TEST_F(MatmulExpanded, is_exact_at_the_ends_of_the_scales) {
   for (const Format format : formats) {
     const bool e8m0 = info(format).e8m0_scale;
     for (const bool high : {false, true}) {
@@ -201,7 +201,7 @@ TEST_F(MatmulDense, is_exact_at_the_ends_of_the_scales) {
           is_right({.a = Side(std::move(a)),
                     .b = Side(test::random_blocks(format, 20, 64, Layout::row_major, 9, low, end)),
                     .m = 17,
-                    .dense = true}))
+                    .expanded = true}))
           << info(format).name << high;
     }
   }
@@ -209,10 +209,10 @@ TEST_F(MatmulDense, is_exact_at_the_ends_of_the_scales) {
       is_right({.a = blocks(Format::nvfp4, 17, 64, 2),
                 .b = Side(test::random_blocks(Format::nvfp4, 20, 64, Layout::row_major, 9, 0, 8)),
                 .m = 17,
-                .dense = true}));  // in FP16
+                .expanded = true}));  // in FP16
 }
 
-TEST_F(MatmulDense, passes_nan_and_infinity_on) {
+TEST_F(MatmulExpanded, passes_nan_and_infinity_on) {
   for (const Format format : formats) {
     BlockTensor b = test::random_blocks(format, 24, 64);
     b.scales()[static_cast<std::size_t>(5 * b.shape().blocks_per_line() + 1)] =
@@ -221,26 +221,26 @@ TEST_F(MatmulDense, passes_nan_and_infinity_on) {
     a.set(3, 9, std::numeric_limits<float>::infinity());
     a.set(4, 9, std::numeric_limits<float>::quiet_NaN());
     EXPECT_TRUE(
-        is_right({.a = Side(std::move(a)), .b = Side(std::move(b)), .m = 20, .dense = true}))
+        is_right({.a = Side(std::move(a)), .b = Side(std::move(b)), .m = 20, .expanded = true}))
         << info(format).name;
   }
 }
 
-TEST_F(MatmulDense, gives_the_same_bytes_in_any_order_of_warps_and_copies) {
+TEST_F(MatmulExpanded, gives_the_same_bytes_in_any_order_of_warps_and_copies) {
   expect_right_in_any_order({.a = dense(DType::bf16, 270, 448),
                              .b = blocks(Format::nvfp4, 300, 448),
                              .m = 270,
-                             .dense = true,
+                             .expanded = true,
                              .d_type = DType::bf16});
 }
 
-TEST_F(MatmulDense, makes_the_bytes_of_weights_decoded_in_registers) {
+TEST_F(MatmulExpanded, makes_the_bytes_of_weights_decoded_in_registers) {
   Product p{.a = dense(DType::bf16, cuda::expanded::least_rows, 64),
             .b = blocks(Format::mxfp4, 16, 64),
             .m = cuda::expanded::least_rows};
   const Matrix d = computed(p);
   EXPECT_TRUE(near_exact(p, d));
-  p.dense = true;
+  p.expanded = true;
   EXPECT_EQ(computed(p).bytes, d.bytes);
 }
 

@@ -48,7 +48,7 @@ Matrix by_rows(const Product& p) {
   return d;
 }
 
-class MatmulRows : public ::testing::Test {
+class MatmulFallback : public ::testing::Test {
  protected:
   void SetUp() override {
     if (cuda::kernel_images().empty())
@@ -56,7 +56,7 @@ class MatmulRows : public ::testing::Test {
   }
 };
 
-TEST_F(MatmulRows, gives_each_expert_as_many_rows_as_its_count) {
+TEST_F(MatmulFallback, gives_each_expert_as_many_rows_as_its_count) {
   for (const Format format : {Format::mxfp4, Format::nvfp4, Format::mxfp8_e5m2})
     for (const bool tiled : {false, true})
       for (const std::vector<std::int64_t>& counts :
@@ -74,7 +74,7 @@ TEST_F(MatmulRows, gives_each_expert_as_many_rows_as_its_count) {
       }
 }
 
-TEST_F(MatmulRows, stay_within_their_memory_when_offsets_decrease) {
+TEST_F(MatmulFallback, stay_within_their_memory_when_offsets_decrease) {
   Product p{.a = blocks(Format::nvfp4, 600, 64, 3),
             .b = blocks(Format::nvfp4, 40 * 16, 64),
             .m = 600,

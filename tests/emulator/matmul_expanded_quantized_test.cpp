@@ -6,7 +6,7 @@
 
 #include "cuda/quantize/kernel_choice.hpp"
 #include "cuda/device/kernel_images.hpp"
-#include "support/wide_products.hpp"
+#include "support/hopper_products.hpp"
 
 namespace microscale::emulator {
 namespace {
@@ -59,7 +59,7 @@ std::vector<std::uint8_t> from_device(const void* data, std::size_t bytes) {
              got_scales = from_device(out.scales.data(), out.scales.size());
 
   Product fp32 = p;
-  fp32.dense = true, fp32.d_type = DType::f32;
+  fp32.expanded = true, fp32.d_type = DType::f32;
   const Matrix d = computed(fp32);
   for (std::size_t i = 0; i < matrices; ++i) {
     BlockTensor wanted(shape);
@@ -89,7 +89,7 @@ std::vector<std::uint8_t> from_device(const void* data, std::size_t bytes) {
   return ::testing::AssertionSuccess();
 }
 
-class MatmulDenseQuantized : public ::testing::Test {
+class MatmulExpandedQuantized : public ::testing::Test {
  protected:
   void SetUp() override {
     if (cuda::kernel_images().empty())
@@ -99,7 +99,7 @@ class MatmulDenseQuantized : public ::testing::Test {
 
 // Whole tiles and the rests of them, rows and columns of padding, several tiles to a cluster; words
 // of scales, and single bytes where rows of scales do not begin at words.
-TEST_F(MatmulDenseQuantized, gives_the_bytes_of_quantizing_fp32) {
+TEST_F(MatmulExpandedQuantized, gives_the_bytes_of_quantizing_fp32) {
   for (const Format format : formats)
     for (const Layout layout : layouts)
       for (const std::int64_t n : {544, 512, 96}) {
@@ -112,7 +112,7 @@ TEST_F(MatmulDenseQuantized, gives_the_bytes_of_quantizing_fp32) {
       }
 }
 
-TEST_F(MatmulDenseQuantized, takes_fp16_elements_and_fp8) {
+TEST_F(MatmulExpandedQuantized, takes_fp16_elements_and_fp8) {
   for (const Format format : formats)
     for (const Layout layout : layouts) {
       EXPECT_TRUE(same_as_quantizing({.a = blocks(Format::nvfp4, 40, 64, 3),
@@ -132,7 +132,7 @@ TEST_F(MatmulDenseQuantized, takes_fp16_elements_and_fp8) {
     }
 }
 
-TEST_F(MatmulDenseQuantized, finishes_gates_and_biases_first) {
+TEST_F(MatmulExpandedQuantized, finishes_gates_and_biases_first) {
   for (const Format format : formats)
     for (const bool fp8 : {false, true}) {
       Product p{.a = blocks(Format::mxfp4, 70, 128, 3),
@@ -151,7 +151,7 @@ TEST_F(MatmulDenseQuantized, finishes_gates_and_biases_first) {
     }
 }
 
-TEST_F(MatmulDenseQuantized, has_scales_of_each_matrix_of_a_batch) {
+TEST_F(MatmulExpandedQuantized, has_scales_of_each_matrix_of_a_batch) {
   for (const Format format : formats)
     for (const Layout layout : layouts)
       for (const bool gated : {false, true}) {
@@ -191,7 +191,7 @@ std::vector<Numerics> choices(Format format) {
 
 // Every rule and policy on values of every magnitude: ties of the codes and one unit beside them,
 // thresholds of the rules, zeros, subnormals, infinities and NaN.
-TEST_F(MatmulDenseQuantized, quantizes_any_value_under_any_rule) {
+TEST_F(MatmulExpandedQuantized, quantizes_any_value_under_any_rule) {
   const float infinity = std::numeric_limits<float>::infinity(),
               nan = std::numeric_limits<float>::quiet_NaN();
   std::vector<float> values;
@@ -238,7 +238,7 @@ TEST_F(MatmulDenseQuantized, quantizes_any_value_under_any_rule) {
 }
 
 // Whole tiles, as accumulators: with zeros, and with what only the long way takes.
-TEST_F(MatmulDenseQuantized, quantizes_whole_tiles_under_any_rule) {
+TEST_F(MatmulExpandedQuantized, quantizes_whole_tiles_under_any_rule) {
   Matrix plain = test::gaussian(DType::bf16, 48, 64, 4, 1.0f);
   for (int i = 0; i < 64; ++i) plain.set(3, i, 0.0f);
   Matrix special = plain;
@@ -260,7 +260,7 @@ TEST_F(MatmulDenseQuantized, quantizes_whole_tiles_under_any_rule) {
         }
 }
 
-TEST_F(MatmulDenseQuantized, gives_the_same_bytes_in_any_order_of_warps_and_copies) {
+TEST_F(MatmulExpandedQuantized, gives_the_same_bytes_in_any_order_of_warps_and_copies) {
   const LaunchOptions before = device().options;
   for (const auto& [schedule, completion] :
        {std::pair{Schedule::reverse, Completion::eager}, {Schedule::random, Completion::random}}) {

@@ -8,7 +8,7 @@
 #include "cuda/device/kernel_images.hpp"
 #include "cuda/matmul/in_registers/launch.hpp"
 #include "cuda/matmul/in_registers/tiling.hpp"
-#include "support/wide_products.hpp"
+#include "support/hopper_products.hpp"
 
 namespace microscale::emulator {
 namespace {
@@ -21,7 +21,7 @@ int most_ranges(const cuda::WideCut& cut) {
   return static_cast<int>(most);
 }
 
-class MatmulWideCut : public ::testing::Test {
+class MatmulInRegistersCut : public ::testing::Test {
  protected:
   void SetUp() override {
     if (cuda::kernel_images().empty())
@@ -31,7 +31,7 @@ class MatmulWideCut : public ::testing::Test {
 
 // Where whole tiles would leave multiprocessors idle: ranges of k go to blocks of their own, or
 // begin anywhere, whoever adds them up.
-TEST_F(MatmulWideCut, cuts_k_where_tiles_are_few) {
+TEST_F(MatmulInRegistersCut, cuts_k_where_tiles_are_few) {
   struct Shape {
     std::int64_t m, n, k;
     int multiprocessors, rows, tokens;
@@ -72,7 +72,7 @@ TEST_F(MatmulWideCut, cuts_k_where_tiles_are_few) {
 
 // Two ranges of a tile, of a cluster, exchange halves of their sums; of four or six, halves of
 // pairs are added up by memory, too. Rows of a end in either half.
-TEST_F(MatmulWideCut, exchanges_sums_in_pairs) {
+TEST_F(MatmulInRegistersCut, exchanges_sums_in_pairs) {
   struct Shape {
     std::int64_t m, n, k;
     int multiprocessors, ranges, rows, tokens;
@@ -105,7 +105,7 @@ TEST_F(MatmulWideCut, exchanges_sums_in_pairs) {
 }
 
 // A graph runs again with the ticket that it was captured with.
-TEST_F(MatmulWideCut, forgets_whose_sums_were_there) {
+TEST_F(MatmulInRegistersCut, forgets_whose_sums_were_there) {
   device().set(7);
   const Product p{
       .a = dense(DType::bf16, 20, 1984), .b = blocks(Format::mxfp4, 390, 1984), .m = 20};
@@ -130,7 +130,7 @@ TEST_F(MatmulWideCut, forgets_whose_sums_were_there) {
 }
 
 // The kernel itself finds out how many tiles there are to share.
-TEST_F(MatmulWideCut, cuts_tiles_of_experts) {
+TEST_F(MatmulInRegistersCut, cuts_tiles_of_experts) {
   struct Case {
     std::int64_t n, k;
     std::vector<std::int64_t> offsets;
@@ -177,7 +177,7 @@ TEST_F(MatmulWideCut, cuts_tiles_of_experts) {
 
 // 256 x 128, whose tiles have two sizes: large ones are cut and the others whole, or small ones are
 // cut, too.
-TEST_F(MatmulWideCut, cuts_tiles_of_two_sizes) {
+TEST_F(MatmulInRegistersCut, cuts_tiles_of_two_sizes) {
   struct Case {
     std::int64_t n, k;
     std::vector<std::int64_t> offsets;
@@ -208,7 +208,7 @@ TEST_F(MatmulWideCut, cuts_tiles_of_two_sizes) {
 }
 
 // Who looks for a tile asks 32 experts at a time, and shares are taken from their end.
-TEST_F(MatmulWideCut, cuts_tiles_of_more_experts_than_a_warp_has_lanes) {
+TEST_F(MatmulInRegistersCut, cuts_tiles_of_more_experts_than_a_warp_has_lanes) {
   constexpr std::int64_t experts = 36, rows = 9, n = 24, k = 2048;
   device().set(29);
   const cuda::WidePlan plan =
