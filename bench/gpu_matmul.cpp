@@ -6,6 +6,7 @@
 #include "cuda/quantize/geometry.hpp"
 #include "cuda/quantize/kernel_choice.hpp"
 #include "cuda/device/launch.hpp"
+#include "cuda/kernel_table.hpp"
 #include "cuda/matmul/peak.hpp"
 #include "gpu_timing.hpp"
 #include "matmul_operands.hpp"
@@ -193,8 +194,8 @@ double read_bytes_per_second(Device& device) {
   return static_cast<double>(matrix.size()) / seconds;
 }
 
-double peak_operations(Device& device, const char* kernel, int depth) {
-  if (!has_kernel(architecture_of(device.info()), kernel)) return 0;
+double peak_operations(Device& device, const Entry<MatmulPeakArgs>& kernel, int depth) {
+  if (!has_kernel(architecture_of(device.info()), kernel.name)) return 0;
   constexpr int rounds = 4096;
   const int blocks = device.info().multiprocessors;
   const DeviceBytes sums(device, std::int64_t{4} * blocks * matmul_peak_threads);
@@ -209,8 +210,8 @@ double peak_operations(Device& device, const char* kernel, int depth) {
 
 MatmulLimits matmul_limits(Device& device) {
   MatmulLimits limits{.copy = copy_bytes_per_second(device)};
-  limits.f16 = peak_operations(device, "matmul_peak_f16", 16);
-  limits.fp8 = peak_operations(device, "matmul_peak_e4m3", 32);
+  limits.f16 = peak_operations(device, kernels::matmul_peak("f16"), 16);
+  limits.fp8 = peak_operations(device, kernels::matmul_peak("e4m3"), 32);
   limits.read = std::max(read_bytes_per_second(device), limits.copy);
   limits.empty_node_seconds = empty_node_seconds(device);
   limits.launch_seconds = launch_seconds(device);

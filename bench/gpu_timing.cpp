@@ -88,7 +88,7 @@ double launch_seconds(Device& device) {
   args.rows = 1;
   args.cols = args.row_stride = 8;
   args.amax_bits = reinterpret_cast<std::uint32_t*>(result.data());
-  const Kernel kernel = load_kernel(device, abs_max_kernel(DType::bf16), "bench");
+  const Kernel kernel = entry_kernel(device, abs_max_kernel(DType::bf16), "bench");
   return host_seconds(device, [&](int, Stream stream) {
     device.launch({.kernel = kernel,
                    .grid = {1, 1, 1},

@@ -103,12 +103,12 @@ Case level_case(const Level& level, const SharedBuffers& b) {
 Case shipped_case(const SharedBuffers& b) {
   const Problem& p = b->problem;
   const Numerics numerics{.scale_rule = p.rule};
-  const std::string kernel =
+  const auto kernel =
       cuda::quantize_kernel(p.format, p.input, cuda::kernel_mode(p.format, numerics), layout_of(p));
   return {"shipped kernel",
           p.bytes(),
           p.rows * p.cols,
-          occupancy(cuda::load_kernel(cuda::runtime_device(), kernel, "levels"), 256),
+          occupancy(cuda::entry_kernel(cuda::runtime_device(), kernel, "levels"), 256),
           static_cast<int>(b->inputs.size()),
           [b, numerics](int set, cudaStream_t stream) {
             const auto s = static_cast<std::size_t>(set);

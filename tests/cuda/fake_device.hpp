@@ -57,6 +57,7 @@ class FakeDevice final : public Device {
   Module load_image(const KernelImage& image) override { return const_cast<KernelImage*>(&image); }
   // The name itself, if that very image defines it.
   Kernel find_kernel(Module module, const char* name) override {
+    ++found;
     for (std::string_view each : names_in(*static_cast<const KernelImage*>(module)))
       if (each == name) return names().insert(name).first->c_str();
     return nullptr;
@@ -88,6 +89,7 @@ class FakeDevice final : public Device {
   void launch_graph(Graph, Stream) override {}
   void release_graph(Graph) noexcept override {}
   int waits = 0;
+  int found = 0;  // kernels that were asked for
 
  private:
   // Kernels outlive a device: load_kernel() remembers them by its address, which may be used again.

@@ -121,7 +121,7 @@ void expect_in_order(const Matrix& d, const ProductCase& c) {
 
 TEST_P(VectorProducts, are_the_sums_in_order_for_every_kernel) {
   for (const std::int64_t k : {2048, 7168, 16384, 64, 4160}) {
-    SCOPED_TRACE(cuda::vector_rows::kernel_of(k));
+    SCOPED_TRACE(std::string_view(cuda::vector_rows::kernel_of(k).name));
     const ProductCase c = random_case(40, k);
     expect_in_order(run(c), c);
   }

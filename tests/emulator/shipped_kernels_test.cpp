@@ -59,7 +59,7 @@ std::vector<Share> shares() {
 // tests/emulator/attention_*_test.cpp, append_kv_test.cpp, matmul_*_test.cpp.
 bool is_tested_elsewhere(std::string_view entry) {
   if (entry.starts_with("attention_") || entry.starts_with("append_")) return true;
-  return entry.starts_with("matmul_") && !entry.starts_with("matmul_rows_") &&
+  return entry.starts_with("matmul_") && !entry.starts_with("matmul_fallback_") &&
          !entry.starts_with("matmul_prepare_rows_");
 }
 

@@ -36,7 +36,7 @@ TEST(WideProductSass, frees_a_stage_when_what_was_read_has_been_used) {
   ASSERT_FALSE(sass::find_nvdisasm().empty()) << sass::nvdisasm_advice();
   int stages = 0;
   for (const cuda::KernelImage& image : cuda::kernel_images()) {
-    if (!image.file.starts_with("matmul_wide_")) continue;
+    if (!image.file.starts_with("matmul_in_registers_")) continue;
     for (const sass::Function& kernel : sass::disassemble(image.cubin.bytes()).functions) {
       if (!kernel.name.ends_with("_256x16")) continue;
       std::set<std::string> unused;  // of ldmatrix

@@ -11,6 +11,7 @@
 #include "cuda/append_kv/plan.hpp"
 #include "cuda/quantize/kernel_choice.hpp"
 #include "cuda/device/launch.hpp"
+#include "cuda/kernel_table.hpp"
 #include "cuda/device/operands.hpp"
 #include "layouts/kv_page.hpp"
 #include "microscale/error.hpp"
@@ -58,7 +59,7 @@ bool rope_chunks(const Rope& rope) {
 
 struct Side {
   AppendSide args;
-  std::string kernel;
+  Entry<AppendKvArgs> kernel;
 };
 
 Side side_of(const AppendKvOptions& o, bool keys) {
@@ -96,12 +97,12 @@ Side side_of(const AppendKvOptions& o, bool keys) {
   // A word of scales lies in what neighbouring lanes have: a row, or half of it.
   side.scale_words =
       in_words(scales, kv_page::token_scale_bytes(cache.format, cache.d) / (by_keys ? 2 : 1));
-  const std::string suffix =
-      fmt::format("{}_{}", to_string(view.dtype), modes[static_cast<std::size_t>(mode)]);
   const char* const name = name_of(cache.format);
-  if (by_keys) return {side, fmt::format("append_keys_{}_{}", name, suffix)};
-  if (registers && !side.transformed) return {side, fmt::format("append_kv_{}_{}", name, suffix)};
-  return {side, fmt::format("append_rows_{}_{}", name, modes[static_cast<std::size_t>(mode)])};
+  const char* const of_mode = modes[static_cast<std::size_t>(mode)];
+  if (by_keys) return {side, kernels::append_keys(name, to_string(view.dtype), of_mode)};
+  if (registers && !side.transformed)
+    return {side, kernels::append_kv(name, to_string(view.dtype), of_mode)};
+  return {side, kernels::append_rows(name, of_mode)};
 }
 
 AppendKvArgs args_of(const AppendKvOptions& o) {
@@ -154,7 +155,7 @@ void append_kv(Device& device, const AppendKvOptions& o, Stream stream) {
       args.runs * std::clamp<std::int64_t>(enough / args.runs, 1, append_most_windows));
   const std::int64_t warps = ceil_div(tokens, rows * args.turns) * cache.kv_heads;
   const Side k = side_of(o, true), v = side_of(o, false);
-  const auto write = [&](const std::string& kernel, unsigned sides) {
+  const auto write = [&](const Entry<AppendKvArgs>& kernel, unsigned sides) {
     launch(device, kernel, operation,
            {.grid_x = static_cast<unsigned>(ceil_div(warps, append_warps)),
             .grid_y = 1,

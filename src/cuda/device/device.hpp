@@ -2,6 +2,7 @@
 // runs PTX. Every function throws Error and leaves no error behind in the runtime.
 #pragma once
 
+#include <atomic>
 #include <cstdint>
 #include <memory>
 #include <span>
@@ -44,6 +45,17 @@ struct LaunchCall {
   Stream stream = nullptr;
   const void* args = nullptr;  // the kernel's one parameter, copied before the call returns
   std::int64_t args_bytes = 0;
+};
+
+/// The kernels of one device that were found already, by the id of their entry point
+/// (cuda/device/entry.hpp); null: not yet. Read and written by any number of threads.
+class FoundKernels {
+ public:
+  FoundKernels();
+  std::atomic<Kernel>& operator[](std::int32_t id) { return kernels_[id]; }
+
+ private:
+  std::unique_ptr<std::atomic<Kernel>[]> kernels_;
 };
 
 class Device {
@@ -90,6 +102,8 @@ class Device {
   virtual Graph end_capture(Stream stream) = 0;
   virtual void launch_graph(Graph graph, Stream stream) = 0;
   virtual void release_graph(Graph graph) noexcept = 0;
+
+  FoundKernels found_kernels;  // filled by entry_kernel (cuda/device/kernels.hpp)
 };
 
 /// GPUs that the CUDA runtime sees; 0 without one, without a driver, and in a build without CUDA.

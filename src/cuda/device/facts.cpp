@@ -27,13 +27,13 @@ const std::vector<DeviceInfo>& described() {
 
 }  // namespace
 
-DeviceFacts::Occupancy DeviceFacts::occupancy(const std::string& kernel,
+DeviceFacts::Occupancy DeviceFacts::occupancy(std::int32_t id, std::string_view name,
                                               const char* operation) const {
   Occupancy answers;
   answers.multiprocessors_ = info_.multiprocessors;
   if (device_ == nullptr) return answers;
   answers.device_ = device_;
-  answers.kernel_ = load_kernel(*device_, kernel, operation);
+  answers.kernel_ = entry_kernel(*device_, id, name, operation);
   return answers;
 }
 

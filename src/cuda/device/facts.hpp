@@ -35,9 +35,14 @@ class DeviceFacts {
     int multiprocessors_ = 0;
   };
   /// Throws Error{unsupported}, naming `operation`, where a GPU at hand has no such kernel.
-  Occupancy occupancy(const std::string& kernel, const char* operation) const;
+  template <class Args>
+  Occupancy occupancy(const Entry<Args>& entry, const char* operation) const {
+    return occupancy(entry.id, entry.name, operation);
+  }
 
  private:
+  Occupancy occupancy(std::int32_t id, std::string_view name, const char* operation) const;
+
   const DeviceInfo& info_;
   Device* device_ = nullptr;
 };

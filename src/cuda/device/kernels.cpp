@@ -2,11 +2,13 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <map>
 #include <mutex>
 #include <string_view>
 #include <vector>
 
+#include "cuda/kernel_table.hpp"
 #include "microscale/error.hpp"
 
 namespace microscale::cuda {
@@ -50,6 +52,14 @@ std::map<const Device*, Loaded>& devices() {
 }
 
 }  // namespace
+
+std::int32_t find_entry(std::int32_t first, std::int32_t count, std::string_view name) {
+  const auto begin = entry_names.begin() + first, end = begin + count;
+  const auto at = std::lower_bound(begin, end, name);
+  return at != end && *at == name ? static_cast<std::int32_t>(at - entry_names.begin()) : -1;
+}
+
+FoundKernels::FoundKernels() : kernels_(new std::atomic<Kernel>[entry_names.size()] {}) {}
 
 std::string_view architecture_of(const DeviceInfo& device) {
   if (device.major == 9 && device.minor == 0) return "sm_90a";
@@ -99,6 +109,15 @@ Kernel load_kernel(Device& device, const std::string& name, const char* operatio
       fmt::format("{}: backend cuda has no kernel for this combination of format, type, rule, "
                   "rounding and layout ({} on {}); use another backend",
                   operation, name, architecture));
+}
+
+Kernel entry_kernel(Device& device, std::int32_t id, std::string_view name, const char* operation) {
+  if (id >= 0)
+    if (const Kernel kernel = device.found_kernels[id].load(std::memory_order_acquire))
+      return kernel;
+  const Kernel kernel = load_kernel(device, std::string(name), operation);
+  if (id >= 0) device.found_kernels[id].store(kernel, std::memory_order_release);
+  return kernel;
 }
 
 void load_all_kernels(Device& device) {

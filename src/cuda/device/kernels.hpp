@@ -1,11 +1,13 @@
 // Kernels by name, for the GPU at hand: finds the image of its architecture, loads it once.
 #pragma once
 
+#include <cstdint>
 #include <string>
 #include <string_view>
 #include <vector>
 
 #include "cuda/device/device.hpp"
+#include "cuda/device/entry.hpp"
 #include "cuda/device/kernel_images.hpp"
 
 namespace microscale::cuda {
@@ -26,6 +28,15 @@ std::vector<std::string> kernel_names(std::string_view architecture);
 /// Throws Error{unsupported}, naming `operation`, when the GPU's architecture has no kernels or
 /// none called `name`.
 Kernel load_kernel(Device& device, const std::string& name, const char* operation);
+
+/// The kernel of an entry point on that device, loaded when it is first asked for; `id` as in
+/// cuda/device/entry.hpp, negative for none. Takes no lock once it is loaded. Throws as
+/// load_kernel.
+Kernel entry_kernel(Device& device, std::int32_t id, std::string_view name, const char* operation);
+template <class Args>
+Kernel entry_kernel(Device& device, const Entry<Args>& entry, const char* operation) {
+  return entry_kernel(device, entry.id, entry.name, operation);
+}
 
 /// Loads every image of the device's architecture.
 void load_all_kernels(Device& device);

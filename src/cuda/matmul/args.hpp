@@ -81,7 +81,7 @@ struct PrepareRowsArgs {
   float* row_factors;         // BF16: the power of two that a row's sums are multiplied by
 };
 
-/// matmul_rows_<b>_<packed or plain>_<unit or scaled>_<1, 8 or 16>: few rows of a (so many at a
+/// matmul_fallback_<b>_<packed or plain>_<unit or scaled>_<1, 8 or 16>: few rows of a (so many at a
 /// time). 256 threads; thread block (x, y) makes 16 columns of d (gated: 8) from row tile x of b,
 /// of matrices y, y + gridDim.y, ...
 struct MatmulRowsArgs {
@@ -108,9 +108,9 @@ struct MatmulRowsArgs {
 inline constexpr int prepare_pieces = 4;  // of eight elements, a thread and group
 
 /// matmul_prepare_tiles_<kind>: a as 16-bit elements with their block scales inside, in the tiles
-/// that matmul_wide_... copies (layouts/token_tiles.hpp). 256 threads; thread block (x, y) takes
-/// eight rows, groups y, y + gridDim.y, ... of them, and prepare_pieces times 256 elements of k.
-/// matmul_prepare_blocks_nvfp4: the same where by_blocks says so, for few.
+/// that matmul_in_registers_... copies (layouts/token_tiles.hpp). 256 threads; thread block (x, y)
+/// takes eight rows, groups y, y + gridDim.y, ... of them, and prepare_pieces times 256 elements of
+/// k. matmul_prepare_blocks_nvfp4: the same where by_blocks says so, for few.
 struct PrepareTilesArgs {
   const void* a;          // elements, or codes
   std::int64_t a_stride;  // bytes from row to row

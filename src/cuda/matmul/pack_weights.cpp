@@ -4,6 +4,7 @@
 #include <vector>
 
 #include "cuda/device/launch.hpp"
+#include "cuda/kernel_table.hpp"
 #include "cuda/matmul/matmul.hpp"
 #include "cuda/matmul/args.hpp"
 #include "cuda/device/operands.hpp"
@@ -86,7 +87,7 @@ PackedWeights pack_weights(Device& device, const BlockTensorView& b, const Block
   const std::int64_t warp_tiles = pack_parts * 4 / format.code_bits;
   const std::int64_t warps = matrices * fragment_tiles::row_tiles(b.shape.rows, up != nullptr) *
                              ceil_div(fragment_tiles::col_tiles(b.shape.cols), warp_tiles);
-  launch(device, fmt::format("pack_weights_{}", kernel_kind(b.shape.format)), operation,
+  launch(device, kernels::pack_weights(kernel_kind(b.shape.format)), operation,
          {static_cast<unsigned>(ceil_div(warps * 32, pack_threads)), 1, 1, pack_threads, 0}, args,
          stream);
   return packed;

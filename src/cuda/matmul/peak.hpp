@@ -1,5 +1,5 @@
 // The limit that products on Hopper are measured against: matrix instructions and nothing else
-// (sm90/matmul_peak.cu), for `microscale bench matmul`.
+// (cuda/matmul/peak.cuh), for `microscale bench matmul`.
 #pragma once
 
 #include <cstdint>

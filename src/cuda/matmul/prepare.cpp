@@ -1,9 +1,10 @@
 #include "cuda/matmul/prepare.hpp"
 
 #include <algorithm>
-#include <string>
+#include <string_view>
 
 #include "cuda/device/launch.hpp"
+#include "cuda/kernel_table.hpp"
 #include "layouts/token_tiles.hpp"
 
 namespace microscale::cuda {
@@ -36,7 +37,7 @@ void prepare_tiles(Device& device, const char* operation, const std::optional<Fo
                    const PrepareTilesArgs& args, Stream stream) {
   const std::int64_t groups =
       token_tiles::all_groups(args.rows.m, args.rows.matrices, args.rows.expert_rows != nullptr);
-  const std::string kind = format ? std::string(info(*format).name) : "dense";
+  const std::string_view kind = format ? info(*format).name : "dense";
   const std::int64_t of_k = ceil_div(args.k, 256 * prepare_pieces),
                      most =
                          args.only_if != nullptr ? ceil_div(blocks_that_rarely_work, of_k) : 32768;
@@ -48,8 +49,8 @@ void prepare_tiles(Device& device, const char* operation, const std::optional<Fo
   const bool few = args.by_blocks != 0 && args.only_if == nullptr &&
                    std::int64_t{shape.grid_x} * shape.grid_y <=
                        few_a_multiprocessor * device.info().multiprocessors;
-  launch(device, (few ? "matmul_prepare_blocks_" : "matmul_prepare_tiles_") + kind, operation,
-         shape, args, stream, few ? spreading_bytes : 0);
+  launch(device, few ? kernels::matmul_prepare_blocks(kind) : kernels::matmul_prepare_tiles(kind),
+         operation, shape, args, stream, few ? spreading_bytes : 0);
 }
 
 }  // namespace microscale::cuda

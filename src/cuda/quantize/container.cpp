@@ -1,6 +1,7 @@
 // repack_to_containers and back on device memory.
 #include <array>
 
+#include "cuda/kernel_table.hpp"
 #include "cuda/quantize/args.hpp"
 #include "cuda/quantize/geometry.hpp"
 #include "cuda/device/launch.hpp"
@@ -18,8 +19,9 @@ void repack_containers(Device& device, const std::uint8_t* input, std::uint8_t* 
                                         Operand{to_containers ? "containers" : "codes", output,
                                                 to_containers ? 2 * code_bytes : code_bytes, true}};
   check_operands(device, operation, operands);
-  launch(device, to_containers ? "containers_from_codes" : "codes_from_containers", operation,
-         container_launch(code_bytes), ContainerArgs{input, output, code_bytes}, stream);
+  launch(device,
+         to_containers ? kernels::containers_from_codes() : kernels::codes_from_containers(),
+         operation, container_launch(code_bytes), ContainerArgs{input, output, code_bytes}, stream);
 }
 
 }  // namespace microscale::cuda

@@ -77,8 +77,8 @@ void grouped_quantize(Device& device, const GroupedQuantizeOptions& o,
   args.wide_numbers = table.wide;
   args.rows_per_unit = shape.rows_per_unit;
   args.tiles_per_unit = shape.tiles_per_unit;
-  launch(device, "grouped_" + quantize_kernel(o.format, in.dtype, mode, o.layout), operation,
-         shape.launch, args, stream);
+  launch(device, grouped_kernel(o.format, in.dtype, mode, o.layout), operation, shape.launch, args,
+         stream);
 }
 
 }  // namespace microscale::cuda

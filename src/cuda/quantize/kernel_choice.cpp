@@ -1,7 +1,5 @@
 #include "cuda/quantize/kernel_choice.hpp"
 
-#include <fmt/format.h>
-
 #include "cuda/quantize/e8m0_rule.hpp"
 #include "cuda/quantize/kernel_names.hpp"
 #include "formats/elements.hpp"
@@ -36,30 +34,42 @@ void set_numerics(QuantizeArgs& args, Format format, const Numerics& n) {
   args.rounding = static_cast<std::int32_t>(n.rounding);
 }
 
-std::string quantize_kernel(Format format, DType input, KernelMode mode, Layout layout) {
-  return fmt::format("quantize_{}_{}_{}_{}", info(format).name, to_string(input),
-                     kernel_modes[static_cast<std::size_t>(mode)],
-                     kernel_layouts[layout == Layout::tiled_128x4]);
+namespace {
+
+std::string_view name_of(KernelMode mode) { return kernel_modes[static_cast<std::size_t>(mode)]; }
+std::string_view name_of(Layout layout) { return kernel_layouts[layout == Layout::tiled_128x4]; }
+
+}  // namespace
+
+Entry<QuantizeArgs> quantize_kernel(Format format, DType input, KernelMode mode, Layout layout) {
+  return kernels::quantize(info(format).name, to_string(input), name_of(mode), name_of(layout));
 }
 
-std::string small_kernel(Format format, DType input) {
-  return fmt::format("quantize_small_{}_{}", info(format).name, to_string(input));
+Entry<GroupedQuantizeArgs> grouped_kernel(Format format, DType input, KernelMode mode,
+                                          Layout layout) {
+  return kernels::grouped_quantize(info(format).name, to_string(input), name_of(mode),
+                                   name_of(layout));
 }
 
-std::string columns_kernel(Format format, DType input, KernelMode mode, bool both) {
-  return fmt::format("quantize_{}_{}_{}_{}", both ? "both" : "columns", info(format).name,
-                     to_string(input), kernel_modes[static_cast<std::size_t>(mode)]);
+Entry<QuantizeArgs> small_kernel(Format format, DType input) {
+  return kernels::quantize_small(info(format).name, to_string(input));
 }
 
-std::string dequantize_kernel(Format format, DType output) {
-  return fmt::format("dequantize_{}_{}", info(format).name, to_string(output));
+Entry<ColumnsArgs> columns_kernel(Format format, DType input, KernelMode mode, bool both) {
+  const EntryFamily<ColumnsArgs>& family =
+      both ? kernels::quantize_both : kernels::quantize_columns;
+  return family(info(format).name, to_string(input), name_of(mode));
 }
 
-std::string abs_max_kernel(DType input) { return fmt::format("abs_max_{}", to_string(input)); }
+Entry<DequantizeArgs> dequantize_kernel(Format format, DType output) {
+  return kernels::dequantize(info(format).name, to_string(output));
+}
 
-std::string fused_kernel(const char* producer, Format format, DType input, KernelMode mode) {
-  return fmt::format("fused_{}_{}_{}_{}", producer, info(format).name, to_string(input),
-                     kernel_modes[static_cast<std::size_t>(mode)]);
+Entry<AbsMaxArgs> abs_max_kernel(DType input) { return kernels::abs_max(to_string(input)); }
+
+Entry<FusedArgs> fused_kernel(std::string_view producer, Format format, DType input,
+                              KernelMode mode) {
+  return kernels::fused(producer, info(format).name, to_string(input), name_of(mode));
 }
 
 }  // namespace microscale::cuda

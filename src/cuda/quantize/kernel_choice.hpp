@@ -1,9 +1,10 @@
-// Which kernel serves a call: the names of kernel_names.hpp, put together.
+// Which kernel serves a call.
 #pragma once
 
 #include <cstdint>
-#include <string>
+#include <string_view>
 
+#include "cuda/kernel_table.hpp"
 #include "cuda/quantize/args.hpp"
 #include "microscale/numerics.hpp"
 #include "microscale/tensor.hpp"
@@ -22,13 +23,16 @@ KernelMode row_kernel_mode(Format format, const Numerics& numerics);
 void set_numerics(QuantizeArgs& args, Format format, const Numerics& numerics);
 
 /// Mode plain, row-major scales, at most small_elements of geometry.hpp.
-std::string small_kernel(Format format, DType input);
-std::string quantize_kernel(Format format, DType input, KernelMode mode, Layout layout);
+Entry<QuantizeArgs> small_kernel(Format format, DType input);
+Entry<QuantizeArgs> quantize_kernel(Format format, DType input, KernelMode mode, Layout layout);
+Entry<GroupedQuantizeArgs> grouped_kernel(Format format, DType input, KernelMode mode,
+                                          Layout layout);
 /// Along columns alone or along both axes; mode general has no kernel for both.
-std::string columns_kernel(Format format, DType input, KernelMode mode, bool both);
-std::string dequantize_kernel(Format format, DType output);
-std::string abs_max_kernel(DType input);
+Entry<ColumnsArgs> columns_kernel(Format format, DType input, KernelMode mode, bool both);
+Entry<DequantizeArgs> dequantize_kernel(Format format, DType output);
+Entry<AbsMaxArgs> abs_max_kernel(DType input);
 /// `producer` is one of fused_producers.
-std::string fused_kernel(const char* producer, Format format, DType input, KernelMode mode);
+Entry<FusedArgs> fused_kernel(std::string_view producer, Format format, DType input,
+                              KernelMode mode);
 
 }  // namespace microscale::cuda

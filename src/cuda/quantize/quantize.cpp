@@ -76,7 +76,7 @@ void compute_global_scale(Device& device, const TensorView& in, float* global, S
   if (in.rows * in.cols > 0)
     launch(device, abs_max_kernel(in.dtype), "quantize",
            abs_max_launch(in.rows, in.cols, device.info().multiprocessors), args, stream);
-  launch(device, "global_scale", "quantize", Launch{1, 1, 1, 1, 0}, args, stream);
+  launch(device, kernels::global_scale(), "quantize", Launch{1, 1, 1, 1, 0}, args, stream);
 }
 
 QuantizeArgs arguments(const QuantizeOptions& o, const AxisOutput& rows, const float* global) {
@@ -106,7 +106,7 @@ void launch_rows(Device& device, const QuantizeOptions& o, KernelMode mode, Quan
                  Stream stream) {
   const bool tiled = o.layout == Layout::tiled_128x4;
   const int block = info(o.format).block;
-  const std::string kernel = quantize_kernel(o.format, o.input.dtype, mode, o.layout);
+  const Entry<QuantizeArgs> kernel = quantize_kernel(o.format, o.input.dtype, mode, o.layout);
   if (mode == KernelMode::general) {
     launch(device, kernel, "quantize", block_launch(args.rows, args.cols, block, tiled), args,
            stream);
@@ -170,12 +170,12 @@ void quantize_axes(Device& device, const QuantizeOptions& o, const AxisOutput& r
   const bool separate_rows = rows.wanted && !one_read;
   if (elements > 0) {  // refuses before anything runs
     if (separate_rows)
-      load_kernel(device,
-                  is_small(device, o, mode) ? small_kernel(o.format, in.dtype)
-                                            : quantize_kernel(o.format, in.dtype, mode, o.layout),
-                  "quantize");
+      entry_kernel(device,
+                   is_small(device, o, mode) ? small_kernel(o.format, in.dtype)
+                                             : quantize_kernel(o.format, in.dtype, mode, o.layout),
+                   "quantize");
     if (columns.wanted)
-      load_kernel(device, columns_kernel(o.format, in.dtype, mode, one_read), "quantize");
+      entry_kernel(device, columns_kernel(o.format, in.dtype, mode, one_read), "quantize");
   }
   if (computed) compute_global_scale(device, in, o.computed_global_scale, stream);
   if (elements == 0) return;

@@ -1,6 +1,7 @@
 // repack_scales on device memory.
 #include <array>
 
+#include "cuda/kernel_table.hpp"
 #include "cuda/quantize/args.hpp"
 #include "cuda/quantize/geometry.hpp"
 #include "cuda/device/launch.hpp"
@@ -24,7 +25,7 @@ void repack_scales(Device& device, const BlockTensorView& input, Layout layout,
   }
   const RepackArgs args{input.scales.data(), scales.data(), input.shape.lines(),
                         input.shape.blocks_per_line()};
-  launch(device, layout == Layout::tiled_128x4 ? "repack_to_tiled" : "repack_to_rows",
+  launch(device, kernels::repack(layout == Layout::tiled_128x4 ? "to_tiled" : "to_rows"),
          "repack_scales", repack_launch(args.lines, args.blocks), args, stream);
 }
 

@@ -2,6 +2,7 @@
 
 #include <gtest/gtest.h>
 
+#include "cuda/kernel_table.hpp"
 #include "fake_device.hpp"
 #include "operations_support.hpp"
 
@@ -13,15 +14,14 @@ TEST(DeviceFacts, of_a_device_are_its_own) {
   test::FakeDevice device(9, 0);
   const DeviceFacts facts(device);
   EXPECT_EQ(facts.architecture(), "sm_90a");
-  const std::string name = kernel_names("sm_90a").front();
-  EXPECT_EQ(facts.occupancy(name, "test").most_clusters(2, 512, 200000), 66);
+  EXPECT_EQ(facts.occupancy(kernels::repack("to_rows"), "test").most_clusters(2, 512, 200000), 66);
   test::expect_error(ErrorCode::unsupported, "no kernel for this combination",
-                     [&] { facts.occupancy("none", "test"); });
+                     [&] { facts.occupancy(kernels::repack("none"), "test"); });
 }
 
 TEST(DeviceFacts, of_a_described_gpu_hold_one_block_a_multiprocessor) {
   const DeviceFacts facts(described_gpu("h200"));
-  const DeviceFacts::Occupancy occupancy = facts.occupancy("any", "test");
+  const DeviceFacts::Occupancy occupancy = facts.occupancy(kernels::repack("any"), "test");
   EXPECT_EQ(occupancy.most_clusters(1, 512, 1000), 132);
   EXPECT_EQ(occupancy.most_clusters(8, 512, 200000), 16);
   EXPECT_EQ(occupancy.most_clusters(16, 512, 1000), 0);

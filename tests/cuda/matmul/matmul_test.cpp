@@ -60,7 +60,7 @@ TEST_F(CudaMatmul, launches_two_kernels_and_waits_for_nothing) {
   call();
   ASSERT_EQ(device.launches.size(), 2u);
   EXPECT_EQ(device.launches[0].name, "matmul_prepare_rows_bf16");
-  EXPECT_EQ(device.launches[1].name, "matmul_rows_nvfp4_plain_unit_8");
+  EXPECT_EQ(device.launches[1].name, "matmul_fallback_nvfp4_plain_unit_8");
   const auto args = device.launches[1].as<MatmulRowsArgs>();
   EXPECT_EQ(args.n, 48);
   EXPECT_EQ(args.k, 192);

@@ -5,6 +5,11 @@
 namespace microscale::cuda {
 namespace {
 
+template <class Args>
+std::string name_of(const Entry<Args>& entry) {
+  return std::string(std::string_view(entry.name));
+}
+
 TEST(KernelChoice, nearest_even_takes_a_fast_kernel_where_one_read_decides) {
   EXPECT_EQ(kernel_mode(Format::mxfp4, {.scale_rule = ScaleRule::rceil}), KernelMode::plain);
   EXPECT_EQ(kernel_mode(Format::mxfp4, {.scale_rule = ScaleRule::search}), KernelMode::search);
@@ -28,19 +33,20 @@ TEST(KernelChoice, searches_of_rows_know_4_over_6) {
 }
 
 TEST(KernelChoice, names_say_format_type_mode_and_layout) {
+  EXPECT_EQ(name_of(quantize_kernel(Format::mxfp8_e5m2, DType::bf16, KernelMode::plain,
+                                    Layout::tiled_128x4)),
+            "quantize_mxfp8_e5m2_bf16_plain_tiled");
   EXPECT_EQ(
-      quantize_kernel(Format::mxfp8_e5m2, DType::bf16, KernelMode::plain, Layout::tiled_128x4),
-      "quantize_mxfp8_e5m2_bf16_plain_tiled");
-  EXPECT_EQ(quantize_kernel(Format::nvfp4, DType::f16, KernelMode::general, Layout::row_major),
-            "quantize_nvfp4_f16_general_rows");
-  EXPECT_EQ(columns_kernel(Format::mxfp4, DType::f32, KernelMode::plain, true),
+      name_of(quantize_kernel(Format::nvfp4, DType::f16, KernelMode::general, Layout::row_major)),
+      "quantize_nvfp4_f16_general_rows");
+  EXPECT_EQ(name_of(columns_kernel(Format::mxfp4, DType::f32, KernelMode::plain, true)),
             "quantize_both_mxfp4_f32_plain");
-  EXPECT_EQ(columns_kernel(Format::nvfp4, DType::f16, KernelMode::general, false),
+  EXPECT_EQ(name_of(columns_kernel(Format::nvfp4, DType::f16, KernelMode::general, false)),
             "quantize_columns_nvfp4_f16_general");
-  EXPECT_EQ(small_kernel(Format::mxfp8_e4m3, DType::f32), "quantize_small_mxfp8_e4m3_f32");
-  EXPECT_EQ(dequantize_kernel(Format::mxfp4, DType::f32), "dequantize_mxfp4_f32");
-  EXPECT_EQ(abs_max_kernel(DType::f32), "abs_max_f32");
-  EXPECT_EQ(fused_kernel("rms_norm", Format::nvfp4, DType::bf16, KernelMode::search),
+  EXPECT_EQ(name_of(small_kernel(Format::mxfp8_e4m3, DType::f32)), "quantize_small_mxfp8_e4m3_f32");
+  EXPECT_EQ(name_of(dequantize_kernel(Format::mxfp4, DType::f32)), "dequantize_mxfp4_f32");
+  EXPECT_EQ(name_of(abs_max_kernel(DType::f32)), "abs_max_f32");
+  EXPECT_EQ(name_of(fused_kernel("rms_norm", Format::nvfp4, DType::bf16, KernelMode::search)),
             "fused_rms_norm_nvfp4_bf16_search");
 }
 

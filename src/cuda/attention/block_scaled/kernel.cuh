@@ -376,12 +376,3 @@ class Attention {
 };
 
 }  // namespace microscale::cuda::block_attention
-
-#define MICROSCALE_BLOCK_ATTENTION_ENTRY(name, blocks, ...)                    \
-  namespace microscale::cuda::block_attention {                                \
-  extern "C" __global__ void __launch_bounds__(Config<__VA_ARGS__>::threads,   \
-                                               blocks) attention_block_scaled_ \
-      ##name(const __grid_constant__ Args args) {                              \
-    Attention<Config<__VA_ARGS__>>::run(args);                                 \
-  }                                                                            \
-  }

@@ -8,6 +8,7 @@
 
 #include "cuda/attention/block_scaled/check.hpp"
 #include "cuda/device/launch.hpp"
+#include "cuda/kernel_table.hpp"
 #include "cuda/device/operands.hpp"
 
 namespace microscale::cuda::block_attention {
@@ -72,16 +73,14 @@ int splits_of(const DeviceFacts& facts, const Plan& plan) {
                      {.block = 2, .merge = 4});
 }
 
-std::string kernel_of(const AttentionCall& call, const Inputs& in, bool along_tokens, int terms) {
+Entry<Args> kernel_of(const AttentionCall& call, const Inputs& in, bool along_tokens, int terms) {
   const char* const second = along_tokens                                   ? "tokens"
                              : call.probabilities == ProbabilityRule::exact ? "exact"
                                                                             : "two_level";
-  const std::string keys =
-      in.k.format == Format::nvfp4
-          ? "nvfp4"
-          : fmt::format("{}_{}", info(in.q.format).name, info(in.k.format).name);
-  const char* const paged = call.cache() && call.cache()->page_table ? "paged_" : "";
-  return fmt::format("attention_block_scaled_{}_{}{}_{}_{}", second, paged, keys, call.d, terms);
+  const EntryFamily<Args>& family = kernels::attention_block_scaled;
+  if (call.cache() && call.cache()->page_table) return family(second, "paged_nvfp4", call.d, terms);
+  if (in.k.format == Format::nvfp4) return family(second, "nvfp4", call.d, terms);
+  return family(second, info(in.q.format).name, info(in.k.format).name, call.d, terms);
 }
 
 void check_countable(const AttentionCall& call, const Plan& plan) {
@@ -109,10 +108,9 @@ DecodeRows rows_of(const HeadsView& given) {
 Prepare prepare_of(const Input& operand, int terms, bool normalize) {
   const HeadsView& x = *operand.dense;
   Prepare prepare;
-  prepare.kernel =
-      fmt::format("attention_prepare_rows_{}",
-                  operand.format == Format::mxfp8_e4m3 ? "mxfp8" : info(operand.format).name);
-  PrepareRowsArgs& args = prepare.args;
+  prepare.kernel = kernels::attention_prepare_rows(
+      operand.format == Format::mxfp8_e4m3 ? "mxfp8" : info(operand.format).name);
+  PrepareHeadsArgs& args = prepare.args;
   args.input = rows_of(x);
   args.tokens = x.tokens;
   args.heads = x.heads;
@@ -203,7 +201,7 @@ Launch one_each(std::int64_t count) {
 void prepare(Device& device, const Prepare& plan, const HeadsView& input, std::uint8_t* workspace,
              std::span<const Codes> to, float* factors, Stream stream) {
   if (plan.blocks == 0) return;
-  PrepareRowsArgs args = plan.args;
+  PrepareHeadsArgs args = plan.args;
   args.input.data = const_cast<void*>(input.data);
   for (std::size_t term = 0; term < to.size(); ++term) {
     args.codes[term] = workspace + to[term].codes;
@@ -226,8 +224,8 @@ void prepare_operands(Device& device, const Plan& plan, const AttentionCall& cal
     args.input.data = const_cast<void*>(in.v.dense->data);
     args.kv_offsets = call.options.kv_offsets;
     args.tiles = workspace + plan.v_at.codes;
-    launch(device, "attention_prepare_values_nvfp4", operation, one_each(plan.value_blocks), args,
-           stream);
+    launch(device, kernels::attention_prepare_values("nvfp4"), operation,
+           one_each(plan.value_blocks), args, stream);
   } else if (in.v.dense) {
     prepare(device, plan.v, *in.v.dense, workspace, {&plan.v_at, 1}, nullptr, stream);
   }
@@ -296,7 +294,7 @@ Plan plan_of(const DeviceFacts& facts, const AttentionCall& call) {
   const int splits = call.options.splits;
   plan.items.splits = splits > 0 ? std::min(splits, decode_most_splits) : splits_of(facts, plan);
   if (plan.items.splits > 1) {
-    plan.merge = fmt::format("attention_merge_{}_{}", d, plan.items.rows);
+    plan.merge = kernels::attention_merge(d, plan.items.rows);
     plan.partial = plan.workspace_bytes;
     plan.workspace_bytes +=
         padded(decode_partial_floats(plan.items.count, plan.items.splits, plan.items.rows, d) * 4);
@@ -313,8 +311,8 @@ std::string describe(const Plan& plan) {
   if (plan.v.blocks > 0) text += " v";
   if (plan.value_blocks > 0) text += " v along tokens";
   if (!text.empty()) text = "quantizes" + text + ", ";
-  text += fmt::format("{}, {}", plan.kernel, describe(plan.items));
-  return plan.merge.empty() ? text : text + ", " + plan.merge;
+  text += fmt::format("{}, {}", std::string_view(plan.kernel.name), describe(plan.items));
+  return plan.merge ? text.append(", ").append(plan.merge.name) : text;
 }
 
 void run(Device& device, const Plan& plan, const AttentionCall& call, std::uint8_t* workspace,
@@ -340,7 +338,7 @@ void run(Device& device, const Plan& plan, const AttentionCall& call, std::uint8
   launch(device, plan.kernel, operation,
          {static_cast<unsigned>(blocks), 1, 1, static_cast<unsigned>(plan.threads), 0}, args,
          stream, plan.shared_bytes);
-  if (!plan.merge.empty())
+  if (plan.items.splits > 1)
     launch(
         device, plan.merge, operation,
         {static_cast<unsigned>(plan.items.count * plan.items.merged_rows), 1, 1, decode_threads, 0},

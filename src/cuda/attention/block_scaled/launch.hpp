@@ -18,16 +18,16 @@ struct Codes {
 };
 /// A launch that quantizes a dense operand.
 struct Prepare {
-  std::string kernel;  // empty: there is none
-  std::int64_t blocks = 0;
-  PrepareRowsArgs args{};  // without memory
+  Entry<PrepareHeadsArgs> kernel;
+  std::int64_t blocks = 0;  // 0: there is none
+  PrepareHeadsArgs args{};  // without memory
 };
 
 struct Plan {
   Items items;
   int terms = 1;
   bool along_tokens = false;  // V's blocks
-  std::string kernel, merge;  // merge: empty without parts
+  Entry<Args> kernel, merge;  // merge: none without parts
   int threads = 0, shared_bytes = 0;
   // What is quantized, in this order, and where in the workspace that lies.
   Prepare q, k, v;             // along d

@@ -115,7 +115,7 @@ MICROSCALE_HD constexpr Shared shared_of(int d, int row, int scale_words, int te
 }
 
 /// attention_prepare_rows_<format>: rows of a dense tensor, blocks along d. A thread has a block.
-struct PrepareRowsArgs {
+struct PrepareHeadsArgs {
   DecodeRows input;  // [batch, tokens, heads, d]
   std::int64_t rows, tokens, heads;
   std::int32_t d;

@@ -82,7 +82,7 @@ __device__ inline float row_factor(float largest) {
 }
 
 template <class Format>
-__device__ void prepare_rows(const PrepareRowsArgs& args) {
+__device__ void prepare_rows(const PrepareHeadsArgs& args) {
   follow_previous_grid();
   const std::int64_t blocks = args.d / Format::block;  // of a row: a power of two, up to 16
   const std::int64_t index = static_cast<std::int64_t>(blockIdx.x) * blockDim.x + threadIdx.x;
@@ -160,10 +160,3 @@ __device__ inline void prepare_values(const PrepareValuesArgs& args) {
 }
 
 }  // namespace microscale::cuda::block_attention
-
-#define MICROSCALE_PREPARE_ATTENTION_ENTRY(name, Arguments, ...)                   \
-  extern "C" __global__ void __launch_bounds__(256) attention_prepare_##name(      \
-      const __grid_constant__ microscale::cuda::block_attention::Arguments args) { \
-    using namespace microscale::cuda::block_attention;                             \
-    __VA_ARGS__(args);                                                             \
-  }

@@ -7,6 +7,7 @@
 
 #include "cuda/device/call_ticket.hpp"
 #include "cuda/device/launch.hpp"
+#include "cuda/kernel_table.hpp"
 #include "layouts/kv_page.hpp"
 #include "microscale/error.hpp"
 
@@ -162,11 +163,10 @@ Plan plan_of(const DeviceFacts& facts, const AttentionCall& call) {
                     "capability 12.x; take 4-bit or FP8 ones, or a host backend",
                     name_of(cache.format), call.d));
   const int record = record_of(cache, plan.width);
-  plan.kernel =
-      fmt::format("attention_decode_{}_{}_{}{}", name_of(cache.format), plan.width, items.rows,
-                  record > 0             ? "_records"
-                  : call.d == plan.width ? ""
-                                         : "_part");
+  const auto kernel = [&](const auto&... tokens) {
+    return kernels::attention_decode(name_of(cache.format), plan.width, items.rows, tokens...);
+  };
+  plan.kernel = record > 0 ? kernel("records") : call.d == plan.width ? kernel() : kernel("part");
   items.splits =
       call.options.splits > 0 ? call.options.splits : splits_of(facts, plan, cache.format);
   if (items.head_rows > countable || plan.blocks() >= std::int64_t{1} << 31)
@@ -186,7 +186,7 @@ Plan plan_of(const DeviceFacts& facts, const AttentionCall& call) {
 
 std::string describe(const Plan& plan) {
   if (plan.items.count == 0) return "nothing to do";
-  return fmt::format("{}, {}", plan.kernel, describe(plan.items));
+  return fmt::format("{}, {}", std::string_view(plan.kernel.name), describe(plan.items));
 }
 
 double cycles_of(const DeviceInfo& device, const AttentionCall& call) {

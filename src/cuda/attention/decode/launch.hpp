@@ -16,7 +16,7 @@ struct Plan {
   int width = 0;  // the kernel's d
   int shared_bytes = 0;
   std::int64_t partial_bytes = 0, workspace_bytes = 0;  // sums of parts; they and their flags
-  std::string kernel;
+  Entry<AttentionMergedArgs> kernel;
   AttentionMergedArgs args{};  // without memory
 
   std::int64_t blocks() const {

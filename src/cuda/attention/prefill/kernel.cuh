@@ -68,9 +68,3 @@ class AttentionPrefill {
 };
 
 }  // namespace microscale::cuda
-
-#define MICROSCALE_ATTENTION_PREFILL_ENTRY(name, ...)                                \
-  extern "C" __global__ void __launch_bounds__(microscale::cuda::prefill_threads, 1) \
-      name(const __grid_constant__ microscale::cuda::AttentionPrefillArgs args) {    \
-    microscale::cuda::AttentionPrefill<microscale::cuda::__VA_ARGS__>::run(args);    \
-  }

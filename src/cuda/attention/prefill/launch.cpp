@@ -9,6 +9,7 @@
 #include <numbers>
 
 #include "cuda/device/launch.hpp"
+#include "cuda/kernel_table.hpp"
 #include "cuda/device/operands.hpp"
 #include "layouts/kv_page.hpp"
 
@@ -245,8 +246,8 @@ Launch blocks_of(std::int64_t blocks, int threads) {
 }
 
 // K, V or both, of the same type.
-void expand(Device& device, const std::string& kernel, AttentionExpandArgs& args, int first,
-            int count, Stream stream) {
+void expand(Device& device, const Entry<AttentionExpandArgs>& kernel, AttentionExpandArgs& args,
+            int first, int count, Stream stream) {
   args.first = first;
   args.count = count;
   if (first > 0) args.counter = nullptr;
@@ -284,23 +285,26 @@ Plan plan_of(const DeviceInfo& device, const AttentionCall& call) {
   set_args(plan, device, call, of.keys, tile);
   plan.k_bytes = tiles * (tile + prefill_tile_info);
   plan.workspace_bytes = workspace_alignment + padded(plan.k_bytes) + padded(tiles * tile);
-  const auto expansion = [&](const PrefillOperand& operand) -> std::string {
-    if (plan.fp8) return "attention_expand_fp8";
-    return fmt::format("attention_expand_{}_{}", name_of(operand.element), of.keys.width);
+  const auto expansion = [&](const PrefillOperand& operand) {
+    return plan.fp8 ? kernels::attention_expand("fp8")
+                    : kernels::attention_expand(name_of(operand.element), of.keys.width);
   };
   plan.expand_k = expansion(plan.expand.operands[0]);
   plan.expand_v = expansion(plan.expand.operands[1]);
-  plan.kernel =
-      fmt::format("attention_prefill_{}{}", plan.fp8 ? "fp8" : fmt::format("{}", of.keys.width),
-                  call.options.softcap > 0 ? "_softcap" : "");
+  const auto attend = [&](const auto& width) {
+    return call.options.softcap > 0 ? kernels::attention_prefill(width, "softcap")
+                                    : kernels::attention_prefill(width);
+  };
+  plan.kernel = plan.fp8 ? attend("fp8") : attend(of.keys.width);
   plan.blocks = std::min<std::int64_t>(plan.items.count, device.multiprocessors);
   return plan;
 }
 
 std::string describe(const Plan& plan) {
   if (plan.items.count == 0) return "nothing to do";
-  const std::string second = plan.expand_v == plan.expand_k ? "" : plan.expand_v + ", ";
-  return fmt::format("{}, {}{}, {}, {} blocks", plan.expand_k, second, plan.kernel,
+  std::string expanding(plan.expand_k.name);
+  if (!(plan.expand_v == plan.expand_k)) expanding.append(", ").append(plan.expand_v.name);
+  return fmt::format("{}, {}, {}, {} blocks", expanding, std::string_view(plan.kernel.name),
                      describe(plan.items), plan.blocks);
 }
 

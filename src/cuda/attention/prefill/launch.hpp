@@ -16,8 +16,9 @@ struct Plan {
   bool fp8 = false;          // products in FP8
   std::int64_t k_bytes = 0;  // of expanded K
   std::int64_t workspace_bytes = 0;
-  std::string expand_k, expand_v;  // kernels; the same one: it expands both in one launch
-  std::string kernel;
+  // Equal ones expand both in one launch.
+  Entry<AttentionExpandArgs> expand_k, expand_v;
+  Entry<AttentionPrefillArgs> kernel;
   AttentionExpandArgs expand{};  // without memory, as args
   AttentionPrefillArgs args{};
   std::int64_t blocks = 0;  // of the kernel

@@ -247,24 +247,3 @@ __device__ void multiply_tile(const MatmulBlockScaledArgs& args) {
 }
 
 }  // namespace microscale::cuda::block_scaled
-
-/// Entry points: a tile by one thread block, and by a cluster of `split_parts`.
-#define MICROSCALE_BLOCK_SCALED_ENTRY(name, Pair)                                               \
-  extern "C" __global__ void __launch_bounds__(microscale::cuda::block_scaled::threads,         \
-                                               microscale::cuda::block_scaled::resident_blocks) \
-      matmul_block_scaled_##name(                                                               \
-          const __grid_constant__ microscale::cuda::block_scaled::MatmulBlockScaledArgs args) { \
-    microscale::cuda::follow_previous_grid();                                                   \
-    using namespace microscale::cuda::block_scaled;                                             \
-    multiply_tile<Pair, 1>(args);                                                               \
-  }                                                                                             \
-  extern "C" __global__ void __cluster_dims__(                                                  \
-      microscale::cuda::block_scaled::split_parts, 1,                                           \
-      1) __launch_bounds__(microscale::cuda::block_scaled::threads,                             \
-                           microscale::cuda::block_scaled::resident_blocks)                     \
-      matmul_block_scaled_split_##name(                                                         \
-          const __grid_constant__ microscale::cuda::block_scaled::MatmulBlockScaledArgs args) { \
-    microscale::cuda::follow_previous_grid();                                                   \
-    using namespace microscale::cuda::block_scaled;                                             \
-    multiply_tile<Pair, split_parts>(args);                                                     \
-  }

@@ -5,6 +5,7 @@
 #include <limits>
 
 #include "cuda/device/launch.hpp"
+#include "cuda/kernel_table.hpp"
 #include "layouts/grouped.hpp"
 #include "microscale/error.hpp"
 
@@ -45,9 +46,9 @@ bool takes_formats(Format a, Format b) {
   return is_mxfp8(a) && (is_mxfp8(b) || (a == Format::mxfp8_e4m3 && b == Format::mxfp4));
 }
 
-std::string kernel_of(Format a, Format b, bool split) {
-  return fmt::format("matmul_block_scaled_{}{}_{}", split ? "split_" : "", info(a).name,
-                     info(b).name);
+Entry<MatmulBlockScaledArgs> kernel_of(Format a, Format b, bool split) {
+  return split ? kernels::matmul_block_scaled("split", info(a).name, info(b).name)
+               : kernels::matmul_block_scaled(info(a).name, info(b).name);
 }
 
 Plan plan_of(const Product& product) {

@@ -6,6 +6,7 @@
 #include <string>
 
 #include "cuda/device/device.hpp"
+#include "cuda/device/entry.hpp"
 #include "cuda/matmul/block_scaled/plan.hpp"
 #include "cuda/matmul/product.hpp"
 
@@ -20,7 +21,7 @@ bool takes_formats(Format a, Format b);
 
 /// "matmul_block_scaled_nvfp4_nvfp4", or "matmul_block_scaled_split_nvfp4_nvfp4", which shares K
 /// out where tiles are few.
-std::string kernel_of(Format a, Format b, bool split = false);
+Entry<MatmulBlockScaledArgs> kernel_of(Format a, Format b, bool split = false);
 
 struct Plan {
   std::int64_t row_tiles = 0, column_tiles = 0, matrix_row_tiles = 0;

@@ -1,5 +1,5 @@
 // MXFP4 made ready for products in FP8 (fp8_window.cuh): packed weights as E5M2, each row relative
-// to one power of two, in the tiles of matmul_dense_fp8.
+// to one power of two, in the tiles of matmul_expanded_fp8.
 #pragma once
 
 #include <cstdint>

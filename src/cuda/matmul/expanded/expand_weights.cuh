@@ -1,7 +1,7 @@
-// Packed weights (layouts/fragment_tiles.hpp) made ready for matmul_dense_...: elements with their
-// block scales inside, exact as wide_weights.cuh has them, in the tiles of layouts/token_tiles.hpp;
-// rows in the order of the packed tiles, so a gate and up in turn, eight of each. Read and written
-// once, at memory's pace.
+// Packed weights (layouts/fragment_tiles.hpp) made ready for matmul_expanded_...: elements with
+// their block scales inside, exact as wide_weights.cuh has them, in the tiles of
+// layouts/token_tiles.hpp; rows in the order of the packed tiles, so a gate and up in turn, eight
+// of each. Read and written once, at memory's pace.
 //
 // A warp copies a few tiles of 16 rows, neighbours along k, to shared memory at once, and decodes
 // them one after the other. A tile is 2 KB of both sides in one piece.

@@ -7,6 +7,7 @@
 #include "cuda/device/call_ticket.hpp"
 #include "cuda/device/launch.hpp"
 #include "cuda/device/operands.hpp"
+#include "cuda/kernel_table.hpp"
 #include "cuda/matmul/in_registers/launch.hpp"
 #include "cuda/matmul/prepare.hpp"
 #include "cuda/quantize/kernel_choice.hpp"
@@ -67,8 +68,7 @@ void expand(Device& device, const Product& product, bool f16, const std::uint32_
   args.only_if = only_if;
   const std::int64_t of_block = 8 * (format.code_bits == 8 ? 2 : expand_tiles),
                      most = only_if != nullptr ? blocks_that_rarely_work : 1 << 30;
-  launch(device, fmt::format("matmul_expand_{}_{}", format.name, f16 ? "f16" : "bf16"),
-         product.operation,
+  launch(device, kernels::matmul_expand(format.name, f16 ? "f16" : "bf16"), product.operation,
          line_of_blocks(std::min(ceil_div(args.tiles, of_block), most), threads_per_block), args,
          stream);
 }
@@ -148,10 +148,10 @@ void multiply(Device& device, const Plan& plan, const Product& product, const ch
   const Launch grid = line_of_blocks(fp8 ? plan.blocks8 : plan.blocks, wide_threads);
   const int shared_bytes = dense_shared(shape, fp8).bytes;
   if (!plan.quantized)
-    return launch(device, fmt::format("matmul_dense_{}", elements), product.operation, grid, args,
-                  stream, shared_bytes);
+    return launch(device, kernels::matmul_expanded(elements), product.operation, grid, args, stream,
+                  shared_bytes);
   launch(device,
-         fmt::format("matmul_dense_{}_to_{}", elements, info(product.quantized->format).name),
+         kernels::matmul_expanded_quantized(elements, "to", info(product.quantized->format).name),
          product.operation, grid, MatmulDenseBlocksArgs{args, blocks_of(product, shape)}, stream,
          shared_bytes);
 }
@@ -188,7 +188,7 @@ void multiply_fp8(Device& device, const Plan& plan, const Product& product, std:
       .misfit = misfit,
       .expanding = static_cast<std::uint32_t>(weight_parts * row_tiles * of_a.matrices),
       .preparing = static_cast<std::uint32_t>(row_parts * at_once)};
-  launch(device, "matmul_ready_fp8", product.operation,
+  launch(device, kernels::matmul_ready("fp8"), product.operation,
          line_of_blocks(std::int64_t{ready.expanding} + ready.preparing, threads_per_block), ready,
          stream);
 

@@ -1,5 +1,5 @@
-// Shapes of the kernels that multiply expanded weights by very many rows of a (matmul_dense_...),
-// for the kernels and for the host that launches them.
+// Shapes of the kernels that multiply expanded weights by very many rows of a
+// (matmul_expanded_...), for the kernels and for the host that launches them.
 #pragma once
 
 #include <cstdint>
@@ -130,8 +130,8 @@ struct ExpandWeightsArgs {
 };
 inline constexpr int expand_tiles = 4;
 
-/// matmul_dense_<bf16, f16 or fp8>: sm_90a, very many rows of a, in clusters of dense_blocks blocks
-/// of wide_threads threads; as many blocks as the device has multiprocessors.
+/// matmul_expanded_<bf16, f16 or fp8>: sm_90a, very many rows of a, in clusters of dense_blocks
+/// blocks of wide_threads threads; as many blocks as the device has multiprocessors.
 struct MatmulDenseArgs {
   const void* a;               // of PrepareTilesArgs or PrepareFp8Args
   const void* b;               // of ExpandWeightsArgs, or of PrepareTilesArgs
@@ -157,8 +157,8 @@ struct ProductBlocks {
   std::int32_t tiled;  // scales are in 128x4 tiles, those of each matrix by themselves
 };
 
-/// matmul_dense_<bf16, f16 or fp8>_to_<format>: the same, d quantized by a rule that is a function
-/// of a block's largest magnitude.
+/// matmul_expanded_<bf16, f16 or fp8>_to_<format>: the same, d quantized by a rule that is a
+/// function of a block's largest magnitude.
 struct MatmulDenseBlocksArgs {
   MatmulDenseArgs product;  // a batch; output.d, its strides and its type do not count
   ProductBlocks blocks;

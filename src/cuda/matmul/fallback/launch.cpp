@@ -6,6 +6,7 @@
 
 #include "cuda/device/launch.hpp"
 #include "cuda/device/operands.hpp"
+#include "cuda/kernel_table.hpp"
 #include "layouts/fragment_tiles.hpp"
 
 namespace microscale::cuda::fallback {
@@ -110,7 +111,7 @@ void run(Device& device, const Plan& plan, const Product& product, std::uint8_t*
   const std::string_view kind =
       product.a.format ? info(*product.a.format).name : to_string(product.a.type);
   constexpr unsigned threads = 256;
-  launch(device, fmt::format("matmul_prepare_rows_{}", kind), product.operation,
+  launch(device, kernels::matmul_prepare_rows(kind), product.operation,
          {static_cast<unsigned>(product.all_rows()),
           static_cast<unsigned>(ceil_div(plan.units_stride, 8 * threads)), 1, threads, 0},
          prepare, stream);
@@ -121,14 +122,14 @@ void run(Device& device, const Plan& plan, const Product& product, std::uint8_t*
   args.block_scales = prepare.block_scales;
   args.row_factors = prepare.row_factors;
   constexpr std::int64_t most_grid_y = 65535;
-  launch(device,
-         fmt::format("matmul_rows_{}_{}_{}_{}", info(product.weights()).name,
-                     product.b.packed ? "packed" : "plain",
-                     has_scaled_sums(product) ? "scaled" : "unit", plan.rows_at_once),
-         product.operation,
-         {static_cast<unsigned>(fragment_tiles::row_tiles(product.n, product.gated())),
-          static_cast<unsigned>(std::min(product.rows.matrices, most_grid_y)), 1, threads, 0},
-         args, stream);
+  launch(
+      device,
+      kernels::matmul_fallback(info(product.weights()).name, product.b.packed ? "packed" : "plain",
+                               has_scaled_sums(product) ? "scaled" : "unit", plan.rows_at_once),
+      product.operation,
+      {static_cast<unsigned>(fragment_tiles::row_tiles(product.n, product.gated())),
+       static_cast<unsigned>(std::min(product.rows.matrices, most_grid_y)), 1, threads, 0},
+      args, stream);
 }
 
 }  // namespace microscale::cuda::fallback

@@ -5,6 +5,7 @@
 #include <algorithm>
 
 #include "cuda/device/launch.hpp"
+#include "cuda/kernel_table.hpp"
 #include "layouts/tiled_128x4.hpp"
 
 namespace microscale::cuda::few_rows {
@@ -37,7 +38,7 @@ void fill(Args& args, const Product& product, std::int64_t row_tiles, std::int64
 }
 
 template <class Args>
-void launch_blocks(Device& device, const std::string& kernel, const Product& product, int blocks,
+void launch_blocks(Device& device, const Entry<Args>& kernel, const Product& product, int blocks,
                    unsigned threads, const Args& args, int cluster, Stream stream) {
   launch(device, kernel, product.operation,
          {.grid_x = static_cast<unsigned>(blocks),
@@ -60,9 +61,9 @@ int packed_rows_at_once(const Product& product) {
   return is_f16(a) && product.weights() == Format::mxfp4 ? 16 : 0;
 }
 
-std::string packed_kernel(const Product& product, int rows_at_once) {
-  return fmt::format("matmul_few_rows_{}_packed_{}_{}", info(product.weights()).name,
-                     is_f16(product.a) ? "f16" : "bf16", rows_at_once);
+Entry<PackedArgs> packed_kernel(const Product& product, int rows_at_once) {
+  return kernels::matmul_few_rows_packed(info(product.weights()).name, "packed",
+                                         is_f16(product.a) ? "f16" : "bf16", rows_at_once);
 }
 
 // Matrices, each as often as it has `at_once` rows of a; with experts at most.
@@ -205,9 +206,9 @@ TensorBoxes scale_boxes(const ProductOperand& b, std::int64_t rows, std::int64_t
   return boxes;
 }
 
-std::string unpacked_kernel(const Product& product) {
-  return fmt::format("matmul_few_rows_{}_unpacked_{}_1", info(product.weights()).name,
-                     product.a.format ? "fp4" : "f16");
+Entry<UnpackedArgs> unpacked_kernel(const Product& product) {
+  return kernels::matmul_few_rows_unpacked(info(product.weights()).name, "unpacked",
+                                           product.a.format ? "fp4" : "f16", 1);
 }
 
 std::optional<Plan> unpacked_plan(const DeviceFacts& facts, const Product& product) {

@@ -352,20 +352,3 @@ class WideProduct {
 };
 
 }  // namespace microscale::cuda
-
-/// The entry points of one format, one for each of wide_shapes.
-#define MICROSCALE_WIDE_ENTRY(name, weights, rows, tokens)                             \
-  extern "C" __global__ void __launch_bounds__(                                        \
-      microscale::cuda::wide_shape(rows, tokens).threads(), 1)                         \
-      matmul_wide_##name##_##rows##x##tokens(                                          \
-          const __grid_constant__ microscale::cuda::MatmulWideArgs args) {             \
-    microscale::cuda::WideProduct<microscale::cuda::weights, rows, tokens>::run(args); \
-  }
-#define MICROSCALE_WIDE_ENTRIES(name, weights)   \
-  MICROSCALE_WIDE_ENTRY(name, weights, 128, 256) \
-  MICROSCALE_WIDE_ENTRY(name, weights, 256, 128) \
-  MICROSCALE_WIDE_ENTRY(name, weights, 128, 128) \
-  MICROSCALE_WIDE_ENTRY(name, weights, 256, 64)  \
-  MICROSCALE_WIDE_ENTRY(name, weights, 256, 32)  \
-  MICROSCALE_WIDE_ENTRY(name, weights, 256, 16)  \
-  MICROSCALE_WIDE_ENTRY(name, weights, 128, 64)

@@ -5,6 +5,7 @@
 #include "cuda/device/call_ticket.hpp"
 #include "cuda/device/kernels.hpp"
 #include "cuda/device/launch.hpp"
+#include "cuda/kernel_table.hpp"
 #include "cuda/matmul/prepare.hpp"
 
 namespace microscale::cuda::in_registers {
@@ -87,10 +88,11 @@ Plan plan_of(const DeviceInfo& device, const Product& product) {
   return plan;
 }
 
-std::string kernel_of(const Plan& plan, const Product& product) {
+Entry<MatmulWideArgs> kernel_of(const Plan& plan, const Product& product) {
   const char* const kind = !product.b.packed ? "plain" : plan.f16 ? "f16" : "bf16";
-  return fmt::format("matmul_wide_{}_{}_{}x{}", info(product.weights()).name, kind,
-                     plan.cut.shape.rows, plan.cut.shape.tokens);
+  const WideShape shape = plan.cut.shape;
+  return kernels::matmul_in_registers(info(product.weights()).name, kind,
+                                      EntryTile{shape.rows, shape.tokens});
 }
 
 std::string describe(const Plan& plan) {

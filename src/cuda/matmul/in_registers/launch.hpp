@@ -15,6 +15,7 @@
 #include <string>
 
 #include "cuda/device/device.hpp"
+#include "cuda/device/entry.hpp"
 #include "cuda/matmul/in_registers/tiling.hpp"
 #include "cuda/matmul/product.hpp"
 
@@ -47,7 +48,7 @@ struct Plan {
 
 /// Of a product that is taken and has elements of d.
 Plan plan_of(const DeviceInfo& device, const Product& product);
-std::string kernel_of(const Plan& plan, const Product& product);
+Entry<MatmulWideArgs> kernel_of(const Plan& plan, const Product& product);
 std::string describe(const Plan& plan);
 
 /// One launch where a is read as it is, else two. `workspace`: of the plan, at a multiple of 256.

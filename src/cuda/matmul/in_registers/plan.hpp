@@ -1,5 +1,5 @@
-// Shapes of the kernels for many rows of a (matmul_wide_...), for the kernels and for the host that
-// launches them: tiles of d, shared memory, and how a product is cut.
+// Shapes of the kernels for many rows of a (matmul_in_registers_...), for the kernels and for the
+// host that launches them: tiles of d, shared memory, and how a product is cut.
 #pragma once
 
 #include <cstdint>
@@ -274,15 +274,15 @@ struct WidePlainArgs {
   std::int32_t tiled;                        // scales are in 128x4 tiles
 };
 
-/// matmul_wide_<b>_<bf16 or f16>_<rows>x<tokens>: sm_90a, many rows of a. As many threads as
-/// the shape says (wide_geometry.hpp); as many thread blocks as the device has multiprocessors,
+/// matmul_in_registers_<b>_<bf16 or f16>_<rows>x<tokens>: sm_90a, many rows of a. As many threads
+/// as the shape says (wide_geometry.hpp); as many thread blocks as the device has multiprocessors,
 /// which share the tiles of d among them.
 struct MatmulWideArgs {
   TensorMap dense;         // rows of a, elements of 16 bits: [all rows][k], a box 64 of k of a tile
   TensorMap weights;       // packed tiles (layouts/fragment_tiles.hpp): [matrix][row tile][chunk of
                            // k][8 bytes], a box a chunk of a tile of d
   const void* tiles;       // a of PrepareTilesArgs; null: `dense`
-  WidePlainArgs plain[2];  // matmul_wide_nvfp4_plain_...: in place of b, and a gate's up
+  WidePlainArgs plain[2];  // matmul_in_registers_nvfp4_plain_...: in place of b, and a gate's up
   std::int64_t n;
   std::int64_t k;
   std::uint32_t tiles_of_d;    // of experts at most

@@ -141,18 +141,3 @@ __device__ void multiply_rows(const MatmulVectorArgs& args) {
 #endif
 
 }  // namespace microscale::cuda::vector_rows
-
-/// Entry points for one architecture.
-#define MICROSCALE_VECTOR_ENTRY(name, K)                                                       \
-  extern "C" __global__ void __launch_bounds__(microscale::cuda::vector_rows::threads,         \
-                                               microscale::cuda::vector_rows::resident_blocks) \
-      matmul_vector_nvfp4_##name(                                                              \
-          const __grid_constant__ microscale::cuda::vector_rows::MatmulVectorArgs args) {      \
-    microscale::cuda::follow_previous_grid();                                                  \
-    microscale::cuda::vector_rows::multiply_rows<K>(args);                                     \
-  }
-#define MICROSCALE_VECTOR_ENTRIES       \
-  MICROSCALE_VECTOR_ENTRY(2048, 2048)   \
-  MICROSCALE_VECTOR_ENTRY(7168, 7168)   \
-  MICROSCALE_VECTOR_ENTRY(16384, 16384) \
-  MICROSCALE_VECTOR_ENTRY(any, 0)

@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include "cuda/device/launch.hpp"
+#include "cuda/kernel_table.hpp"
 
 namespace microscale::cuda::vector_rows {
 
@@ -18,10 +19,10 @@ bool takes_alignment(const Product& p) {
          0;
 }
 
-std::string kernel_of(std::int64_t k) {
+Entry<MatmulVectorArgs> kernel_of(std::int64_t k) {
   for (const int made : made_for)
-    if (k == made) return fmt::format("matmul_vector_nvfp4_{}", k);
-  return "matmul_vector_nvfp4_any";
+    if (k == made) return kernels::matmul_vector("nvfp4", k);
+  return kernels::matmul_vector("nvfp4", "any");
 }
 
 Plan plan_of(const Product& product) {

@@ -6,6 +6,7 @@
 #include <string>
 
 #include "cuda/device/device.hpp"
+#include "cuda/device/entry.hpp"
 #include "cuda/matmul/product.hpp"
 #include "cuda/matmul/vector/plan.hpp"
 
@@ -21,7 +22,7 @@ bool takes(const Product& product);
 bool takes_alignment(const Product& product);
 
 /// "matmul_vector_nvfp4_7168", or "matmul_vector_nvfp4_any"
-std::string kernel_of(std::int64_t k);
+Entry<MatmulVectorArgs> kernel_of(std::int64_t k);
 
 struct Plan {
   std::int64_t blocks = 0;  // of a matrix

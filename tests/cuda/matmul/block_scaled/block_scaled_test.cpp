@@ -12,9 +12,9 @@ TEST(BlockScaled, takes_the_formats_that_have_a_kernel) {
   int taken = 0;
   for (const FormatInfo& a : all_formats())
     for (const FormatInfo& b : all_formats()) {
-      const bool has = has_kernel("sm_120f", kernel_of(a.format, b.format));
+      const bool has = has_kernel("sm_120f", kernel_of(a.format, b.format).name);
       EXPECT_EQ(takes_formats(a.format, b.format), has) << a.name << " x " << b.name;
-      EXPECT_EQ(has_kernel("sm_120f", kernel_of(a.format, b.format, true)), has);
+      EXPECT_EQ(has_kernel("sm_120f", kernel_of(a.format, b.format, true).name), has);
       taken += has;
     }
   EXPECT_EQ(taken, 7);

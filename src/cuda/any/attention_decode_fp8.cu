@@ -1,4 +1,0 @@
-// Attention of up to 8 or 16 rows over a cache in FP8.
-#include "cuda/any/attention_decode_entries.cuh"
-
-MICROSCALE_ATTENTION_DECODE_ENTRIES(fp8, DecodeFp8, 4, rows)
