@@ -17,11 +17,13 @@ using enum Format;
 std::string name_of(const MatmulCase& c) {
   std::string name = short_name(c.weights);
   if (c.input) name = fmt::format("{} x {}", short_name(*c.input), name);
+  if (!c.input && c.dense == DType::f16) name = "f16 x " + name;
   const std::string shape = fmt::format("{}x{}x{}", c.m, c.n, c.k);
-  if (c.kind == ProductKind::gated) return fmt::format("{} gated {}", name, shape);
+  if (c.kind == ProductKind::gated)
+    return fmt::format("{} gated {}{}", name, shape, c.packed ? "" : " plain");
   if (c.kind == ProductKind::grouped) {
     const auto experts = static_cast<std::int64_t>(c.groups.size());
-    return fmt::format("{} {} experts {}", name, experts, shape);
+    return fmt::format("{} {} experts {}{}", name, experts, shape, c.packed ? "" : " plain");
   }
   if (c.batch > 1) name = fmt::format("{} {} of", name, c.batch);
   if (c.quantized) return fmt::format("{} {} to {}", name, shape, short_name(*c.quantized));
@@ -89,7 +91,7 @@ double MatmulCase::bytes() const {
     const BlockShape shape{rows(), cols, *format};
     return static_cast<double>(shape.code_bytes() + shape.scale_bytes());
   };
-  return weight_bytes() + taken(input, k, DType::bf16) + taken(quantized, n, output);
+  return weight_bytes() + taken(input, k, dense) + taken(quantized, n, output);
 }
 
 void make_quick(MatmulCase& c) {
@@ -174,6 +176,46 @@ std::vector<MatmulCase> gpu_matmul_cases(bool quick) {
           {.m = tokens / 16, .n = 7168, .k = 2048, .weights = w, .input = input, .batch = 128});
     }
   }
+  return named(std::move(cases), quick);
+}
+
+std::vector<MatmulCase> few_rows_cases(bool quick) {
+  std::vector<MatmulCase> cases;
+  constexpr std::pair<std::int64_t, std::int64_t> shapes[] = {
+      {8192, 8192}, {28672, 8192}, {7168, 16384}};
+  constexpr std::int64_t n = 4096, k = 7168;
+  for (Format w : {nvfp4, mxfp4}) {
+    for (auto [n, k] : shapes) {
+      for (std::int64_t m : {1, 4, 8}) cases.push_back({.m = m, .n = n, .k = k, .weights = w});
+      cases.push_back({.n = n, .k = k, .weights = w, .packed = false});
+      cases.push_back({.n = n, .k = k, .weights = w, .input = w, .packed = false});
+    }
+    for (std::int64_t m : {2, 3, 5, 6, 7, 16})
+      cases.push_back({.m = m, .n = 8192, .k = 8192, .weights = w});
+    for (std::int64_t m : {1, 8, 16})
+      cases.push_back({.m = m, .n = 8192, .k = 8192, .weights = w, .dense = DType::f16});
+    for (std::int64_t m : {1, 8})
+      cases.push_back({.m = m, .n = 8192, .k = 8192, .weights = w, .input = nvfp4});
+    // Plain weights: rows of FP16, more than one row, no whole 16 blocks, matrices of a batch.
+    cases.push_back({.n = n, .k = k, .weights = w, .dense = DType::f16, .packed = false});
+    for (std::int64_t m : {2, 8, 16})
+      cases.push_back({.m = m, .n = n, .k = k, .weights = w, .packed = false});
+    cases.push_back({.n = n, .k = k - 128, .weights = w, .packed = false});
+    for (bool packed : {false, true}) {
+      cases.push_back({.n = n, .k = k, .weights = w, .input = w, .batch = 8, .packed = packed});
+      for (std::int64_t m : {1, 4})
+        cases.push_back(
+            {.kind = ProductKind::gated, .m = m, .n = n, .k = k, .weights = w, .packed = packed});
+    }
+    for (std::int64_t tokens : {8, 64})
+      cases.push_back(grouped(routed(128, tokens, 8), n, 2048, w));
+    MatmulCase experts = grouped(even(32, 1), n, 2048, w);
+    experts.packed = false;
+    cases.push_back(experts);
+  }
+  for (bool packed : {false, true})
+    for (std::int64_t m : {1, 8})
+      cases.push_back({.m = m, .n = n, .k = k, .weights = mxfp8_e4m3, .packed = packed});
   return named(std::move(cases), quick);
 }
 

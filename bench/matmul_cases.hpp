@@ -20,7 +20,8 @@ struct MatmulCase {
   ProductKind kind = ProductKind::plain;
   std::int64_t m = 1, n = 1, k = 1;  // gated: n of the gate and of the up matrix; grouped: m of all
   Format weights = Format::nvfp4;
-  std::optional<Format> input{};       // of the activations; none: BF16
+  std::optional<Format> input{};       // of the activations; none: `dense`
+  DType dense = DType::bf16;           // BF16 or FP16
   std::int64_t batch = 1;              // products at once; not grouped
   std::vector<std::int64_t> groups{};  // grouped: rows of each expert
   bool packed = true;                  // weights through pack_weights beforehand, outside the time
@@ -44,6 +45,10 @@ struct MatmulCase {
 /// all of it works, not how fast.
 std::vector<MatmulCase> cpu_matmul_cases(bool quick);
 std::vector<MatmulCase> gpu_matmul_cases(bool quick);
+/// Products of 1 to 16 rows on a GPU, one or more for each way in which few rows are multiplied:
+/// packed and plain weights, every type of rows, gates, experts, batches, rows that bulk copies
+/// cannot read.
+std::vector<MatmulCase> few_rows_cases(bool quick);
 
 /// Beside each row of a case with an equal plain product: that one's time, where it is in `rows`.
 void add_equal_products(const std::vector<MatmulCase>& cases, std::vector<Result>& rows);

@@ -33,7 +33,8 @@ void fill_blocks(Format format, std::span<std::uint8_t> codes, std::span<std::ui
   }
 }
 
-void fill_bf16(std::span<std::uint8_t> bytes) {
+// BF16 of 2^-9 to 2^-1; the same bits as FP16 are 0.5 to 2.
+void fill_dense(std::span<std::uint8_t> bytes) {
   auto* values = reinterpret_cast<std::uint16_t*>(bytes.data());
   for (std::size_t i = 0; i < bytes.size() / 2; ++i) {
     const std::uint32_t r = mix32(static_cast<std::uint32_t>(i));
@@ -69,7 +70,7 @@ MatmulOperands::MatmulOperands(const MatmulCase& c) : case_(c), weight_shape_(c.
     fill_blocks(*c.input, all.first(input_codes_), all.subspan(input_codes_), 99);
   } else {
     input_ = HostMemory(static_cast<std::size_t>(c.rows() * c.k * 2), option);
-    fill_bf16(input_.span());
+    fill_dense(input_.span());
   }
   std::int32_t row = 0;
   for (std::int64_t rows : c.groups) {
@@ -90,7 +91,7 @@ BlockTensorView MatmulOperands::weights_in(const std::uint8_t* memory, std::int6
 
 MatmulInput MatmulOperands::input_in(const std::uint8_t* memory) const {
   const std::int64_t rows = case_.kind == ProductKind::grouped ? case_.rows() : case_.m;
-  if (!case_.input) return TensorView{memory, DType::bf16, rows, case_.k, case_.k};
+  if (!case_.input) return TensorView{memory, case_.dense, rows, case_.k, case_.k};
   BlockShape shape = input_shape_;
   shape.rows = rows;  // of one matrix; the spans are of all
   return BlockTensorView{

@@ -21,7 +21,7 @@ struct SassCommand {
 /// What bench was given, as written; empty: not given.
 struct BenchWords {
   std::string operation, backend = "all", filter, size, rotate_mib, runs;
-  bool tasks = false, quick = false, plan = false;
+  bool tasks = false, few_rows = false, quick = false, plan = false;
 };
 
 /// What ptx was given, as written; empty: not given.

@@ -144,6 +144,8 @@ void add_bench(CLI::App& app, Words& words) {
   bench.add_flag(
       "--tasks", given.tasks,
       "matmul: the four NVFP4 tasks of \"Twelve Attempts at an FP4 Kernel\", all shapes");
+  bench.add_flag("--few-rows", given.few_rows,
+                 "matmul: 1 to 16 rows by every kernel that takes them, instead");
   bench.add_flag(
       "--plan", given.plan,
       "matmul, attention: which kernels a GPU runs, for described GPUs (none is needed); "

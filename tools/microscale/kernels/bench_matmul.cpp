@@ -31,9 +31,10 @@ struct Rows {
 
   explicit Rows(const BenchOptions& options, bool gpu) : gpu_(gpu) {
     if (options.tasks) tasks = bench::matmul_tasks(options.quick);
-    cases = options.tasks ? bench::cases_of(tasks)
-            : gpu         ? bench::gpu_matmul_cases(options.quick)
-                          : bench::cpu_matmul_cases(options.quick);
+    cases = options.tasks      ? bench::cases_of(tasks)
+            : options.few_rows ? bench::few_rows_cases(options.quick)
+            : gpu              ? bench::gpu_matmul_cases(options.quick)
+                               : bench::cpu_matmul_cases(options.quick);
   }
 
   bench::Watcher watcher(const bench::Watcher& outer) {

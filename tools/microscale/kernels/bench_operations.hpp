@@ -18,6 +18,7 @@ struct BenchOptions {
   std::int64_t rotate = 0;  ///< CPU: bytes of weights or of a cache before one comes round again
   int runs = 0;             ///< CPU
   bool tasks = false;       ///< matmul: the four tasks of "Twelve Attempts" instead
+  bool few_rows = false;    ///< matmul: products of 1 to 16 rows instead
   bool quick = false;       ///< small cases
 };
 

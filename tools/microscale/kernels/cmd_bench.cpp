@@ -88,6 +88,7 @@ void refuse_others_options(const Operation& operation, const BenchWords& words) 
   refuse(!words.rotate_mib.empty(), operation.takes_rotation, "--rotate-mib",
          "matmul and attention");
   refuse(words.tasks, operation.takes_tasks, "--tasks", "matmul");
+  refuse(words.few_rows, operation.takes_tasks, "--few-rows", "matmul");
   refuse(words.plan, operation.plans_text != nullptr, "--plan", "matmul and attention");
 }
 
@@ -95,6 +96,7 @@ BenchOptions options_from(const BenchWords& words, const Devices& devices, int t
   BenchOptions options{.context = {.backend = devices.backend, .threads = threads},
                        .filter = words.filter,
                        .tasks = words.tasks,
+                       .few_rows = words.few_rows,
                        .quick = words.quick};
   const auto or_else = [](const std::string& word, const char* otherwise) {
     return word.empty() ? otherwise : word;
