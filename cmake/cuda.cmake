@@ -105,6 +105,8 @@ function(microscale_add_cuda_images target)
   set(index "")
   set(count 0)
   set(images "")
+  set(level_cubin 19)
+  set(level_ptx 16)
   if(MICROSCALE_HAS_CUDA)
     foreach(name ${kernel_images})
       set(source ${folder}/${name}.cu)
@@ -114,10 +116,13 @@ function(microscale_add_cuda_images target)
       foreach(architecture ${kernel_image_${name}_architectures})
         set(image ${image_folder}/${name}.sm_${architecture})
         set(symbol microscale_image_${name}_${architecture})
-        if(NOT MICROSCALE_CUDA_IMAGES AND architecture STREQUAL "120f" AND 100f IN_LIST kernel_image_${name}_architectures)
-          # What serves every architecture asks for Blackwell, not for which: the same PTX, another target
-          # (scripts/deep/blackwell_ptx compiles both and compares).
+        # What serves every architecture asks for Blackwell, not for which: the same PTX, another target
+        # (scripts/deep/blackwell_ptx compiles both and compares).
+        set(twin "")
+        if(architecture STREQUAL "120f" AND 100f IN_LIST kernel_image_${name}_architectures)
           set(twin ${image_folder}/${name}.sm_100f.ptx)
+        endif()
+        if(NOT MICROSCALE_CUDA_IMAGES AND twin)
           add_custom_command(OUTPUT ${image}.ptx COMMAND sed "s/^.target sm_100f/.target sm_120f/" ${twin} > ${image}.ptx
                              DEPENDS ${twin} VERBATIM COMMENT "${name} for sm_${architecture}")
         elseif(NOT MICROSCALE_CUDA_IMAGES)
@@ -135,18 +140,27 @@ function(microscale_add_cuda_images target)
                     -gencode arch=compute_${architecture},code=sm_${architecture} -o ${image}.cubin ${image}.ptx
             DEPENDS ${image}.ptx VERBATIM
             COMMENT "ptxas ${name} for sm_${architecture}")
-          # What is carried. To standard output: zstd gives files the age of what they were made of.
+          # What is carried. Half a minute for a fifth less than -9. To standard output: zstd gives files the age of what they were made of.
           foreach(kind cubin ptx)
             add_custom_command(OUTPUT ${image}.${kind}.zst
-                               COMMAND ${ZSTD_PROGRAM} -q -9 -c ${image}.${kind} > ${image}.${kind}.zst
+                               COMMAND ${ZSTD_PROGRAM} -q -${level_${kind}} -c ${image}.${kind} > ${image}.${kind}.zst
                                DEPENDS ${image}.${kind} VERBATIM COMMENT "zstd ${name}.sm_${architecture}.${kind}")
           endforeach()
           add_custom_command(OUTPUT ${image}.entries
                              COMMAND sed -n "s/^[a-z. ]*[.]entry \\([^(]*\\).*/\\1/p" ${image}.ptx > ${image}.entries
                              DEPENDS ${image}.ptx VERBATIM COMMENT "names of ${name} for sm_${architecture}")
         endif()
-        list(APPEND images ${image}.ptx.zst ${image}.cubin.zst ${image}.entries)
-        foreach(file cubin.zst ptx.zst entries)
+        # Both Blackwells' PTX differs in that line alone, so it is carried once (src/cuda/device/kernel_images.hpp).
+        set(files cubin.zst ptx.zst entries)
+        set(ptx ${symbol}_ptx)
+        if(twin)
+          set(files cubin.zst entries)
+          set(ptx microscale_image_${name}_100f_ptx)
+        endif()
+        foreach(file ${files})
+          list(APPEND images ${image}.${file})
+        endforeach()
+        foreach(file ${files})
           string(REPLACE ".zst" "" kind ${file})
           string(APPEND assembly "asm(\".pushsection .rodata\\n.balign 64\\n.hidden ${symbol}_${kind}\\n\"\n"
                  "    \".globl ${symbol}_${kind}\\n${symbol}_${kind}: .incbin \\\"${image}.${file}\\\"\\n\"\n"
@@ -161,7 +175,7 @@ function(microscale_add_cuda_images target)
         math(EXPR count "${count} + 1")
         string(APPEND index "      {\"${name}\", \"sm_${architecture}\", {${symbol}_entries, ${symbol}_entries_end},\n"
                "       ImageBytes({${symbol}_cubin, ${symbol}_cubin_end}),\n"
-               "       ImageBytes({${symbol}_ptx, ${symbol}_ptx_end})},\n")
+               "       ImageBytes({${ptx}, ${ptx}_end})},\n")
       endforeach()
     endforeach()
   endif()

@@ -114,7 +114,9 @@ cuda::Module EmulatorDevice::load_image(const cuda::KernelImage& image) {
 cuda::Kernel EmulatorDevice::find_kernel(cuda::Module module, const char* name) {
   auto& image = *static_cast<LoadedImage*>(module);
   std::lock_guard lock(state_->mutex);
-  if (!image.module) image.module.emplace(state_->memory, text_of(image.carried->ptx.bytes()));
+  if (!image.module)
+    image.module.emplace(state_->memory, text_of(image.carried->ptx.bytes()),
+                         std::string(image.carried->architecture));
   for (const std::string& each : image.module->kernels())
     if (each == name)
       return image.kernels.emplace_back(std::make_unique<KernelHandle>(KernelHandle{&image, each}))

@@ -15,7 +15,9 @@ struct KernelImage {
   std::string_view architecture;  // "sm_90a", "sm_100f", "sm_120f"
   std::string_view entries;       // names of its entry points, each followed by a newline
   ImageBytes cubin;               // ELF, what a GPU runs
-  ImageBytes ptx;                 // text, what the cubin was assembled from; no terminating zero
+  // Text, what the cubin was assembled from; no terminating zero. Where both Blackwells share it,
+  // its .target is sm_100f for sm_120f as well.
+  ImageBytes ptx;
 };
 
 /// Alive until the process ends, and with them what was unpacked.
