@@ -1,5 +1,6 @@
-# Sourced by the scripts that run checks: counts what passed, and says so on one closing line.
-passed=0 failed=0 skipped=0
+# Sourced by the scripts that run checks: counts what passed, and says so on one closing line; a second one
+# names what this machine lacks and how many tests went without it.
+passed=0 failed=0 skipped=0 lacking=()
 JOBS=${JOBS:-$(nproc)}
 
 # check NAME COMMAND...: one check, quiet unless it fails.
@@ -18,10 +19,13 @@ suite() {
     export MICROSCALE_NVDISASM
   fi
   rm -f "$folder/junit.xml"
-  ${run_with:-} ctest --preset "$preset" -j "$JOBS" --output-on-failure --output-junit junit.xml "$@" >"$log" 2>&1 ||
+  ${run_with:-} ctest --preset "$preset" -j "$JOBS" --output-on-failure --output-junit junit.xml \
+    --test-output-size-passed 20000 "$@" >"$log" 2>&1 ||
     status=$?
   counts=$(scripts/junit_counts.py "$folder/junit.xml") || { cat "$log"; counts="0 1 0"; }
-  read -r p f s <<<"$counts"
+  read -r p f s <<<"$counts" # and behind the first line what was lacking
+  local what
+  while read -r what; do [ -z "$what" ] || lacking+=("$what${name#tests}"); done < <(tail -n +2 <<<"$counts")
   [ "$status" -eq 0 ] || { [ "$f" -gt 0 ] || f=1; grep -vE ' Passed |^ *Start +[0-9]+:' "$log"; }
   [ "$s" -eq 0 ] || grep -E '^ *[0-9]+/[0-9]+ .*Skipped' "$log" || true
   printf '%-28s %s %s passed, %s failed, %s skipped  %s s\n' "$name" \
@@ -29,9 +33,13 @@ suite() {
   passed=$((passed + p)) failed=$((failed + f)) skipped=$((skipped + s))
 }
 
-# closing NAME: the totals; leaves them for the caller's caller in MICROSCALE_TOTALS; fails if anything did.
+# closing NAME: the totals, and what was lacking; leaves both for the caller's caller in MICROSCALE_TOTALS; fails if
+# anything did.
 closing() {
-  [ -z "${MICROSCALE_TOTALS:-}" ] || echo "$passed $failed $skipped" >>"$MICROSCALE_TOTALS"
+  local missing=""
+  [ ${#lacking[@]} -eq 0 ] || missing=$(printf '; %s' "${lacking[@]}")
+  [ -z "${MICROSCALE_TOTALS:-}" ] || echo "$passed $failed $skipped ${missing:+$1:${missing#;}}" >>"$MICROSCALE_TOTALS"
   echo "$1: $passed passed, $failed failed$([ "$skipped" -eq 0 ] || echo ", $skipped skipped")"
+  [ -z "$missing" ] || echo "$1, not run on this machine:${missing#;}"
   [ "$failed" -eq 0 ] && [ "$passed" -gt 0 ]
 }

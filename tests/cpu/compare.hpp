@@ -13,15 +13,13 @@
 #include "formats/elements.hpp"
 #include "seam/kernel_table.hpp"
 #include "reference/dense.hpp"
+#include "support/present.hpp"
 
 namespace microscale::test {
 
 /// Vector tables that this machine can run.
 inline std::vector<const KernelTable*> vector_tables() {
-  std::vector<const KernelTable*> tables;
-  for (const KernelTable* table : {&avx2_kernels, &avx512_kernels})
-    if (table->available()) tables.push_back(table);
-  return tables;
+  return present({&avx2_kernels, &avx512_kernels});
 }
 
 /// Bytes at a multiple of 64 plus `offset`, filled with a pattern, with a margin that must stay as

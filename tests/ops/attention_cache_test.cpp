@@ -112,7 +112,7 @@ void expect_features(const Features& f) {
   const std::vector<float> sinks{0.5f, -1.0f, 2.0f, 0.0f};
   OwnedCache cache(f.format, f.layout, batch, kv_heads, f.d, 16, 80);
   fill(cache, f, k, v);
-  for (const Backend backend : test::attention_backends()) {
+  for (const Backend backend : test::host_backends()) {
     const Output got = run(cache, f, q, sinks, backend);
     for (std::int64_t b = 0; b < batch; ++b)
       for (std::int64_t h = 0; h < q_heads; ++h) {
@@ -174,7 +174,7 @@ TEST(AttentionCache, reads_nothing_beyond_a_row) {
       cache.append(k, v, 0, n);
       const test::Guarded parts[] = {test::Guarded(cache.k_codes), test::Guarded(cache.k_scales),
                                      test::Guarded(cache.v_codes), test::Guarded(cache.v_scales)};
-      for (const Backend backend : test::attention_backends()) {
+      for (const Backend backend : test::host_backends()) {
         const auto attend = [&](const KvCache& from) {
           std::vector<float> output(static_cast<std::size_t>(q_heads * d));
           attention({.q = q.view(),
@@ -228,7 +228,7 @@ TEST(AttentionCache, is_the_same_bytes_in_every_layout) {
   const Heads q = test::random_heads(DType::bf16, batch, 3, q_heads, 64, 1),
               k = test::random_heads(DType::bf16, batch, tokens, kv_heads, 64, 2),
               v = test::random_heads(DType::bf16, batch, tokens, kv_heads, 64, 3);
-  for (const Backend backend : test::attention_backends())
+  for (const Backend backend : test::host_backends())
     for (const KvFormat format : test::kv_formats)
       for (const int splits : {1, 2}) {
         const Features f{.format = format, .first = 3, .recent = 10, .splits = splits};
@@ -258,7 +258,7 @@ TEST(AttentionCache, is_the_same_bytes_as_block_scaled_operands) {
                         {.input = k.rows(), .format = Format::nvfp4, .global_scale = 0.02f}),
                     vb = quantize(
                         {.input = v.rows(), .format = Format::nvfp4, .global_scale = 0.03f});
-  for (const Backend backend : test::attention_backends()) {
+  for (const Backend backend : test::host_backends()) {
     Heads o(DType::f32, batch, 3, q_heads, 64);
     attention({.q = q.view(),
                .k = BlockHeadsView{kb.view(), batch, tokens, kv_heads},
@@ -279,7 +279,7 @@ TEST(AttentionCache, has_sequences_of_any_length) {
   cache.lengths = {60, 0, 17};
   cache.table[static_cast<std::size_t>(2 * cache.view.max_pages + 2)] = 1 << 30;  // never read
   const std::vector<std::int32_t> offsets{0, 5, 6, 9};
-  for (const Backend backend : test::attention_backends()) {
+  for (const Backend backend : test::host_backends()) {
     Heads o(DType::f32, 1, 9, q_heads, 32), one(DType::f32, 1, 3, q_heads, 32);
     std::vector<float> lse(9 * q_heads);
     attention({.q = q.view(),
@@ -311,7 +311,7 @@ TEST(AttentionCache, has_sequences_of_any_length) {
 TEST(AttentionCache, refuses_pages_that_are_none_but_where_nothing_is_read) {
   const Heads q = test::random_heads(DType::bf16, batch, 1, q_heads, 64, 1),
               k = test::random_heads(DType::bf16, batch, tokens, kv_heads, 64, 2);
-  for (const Backend backend : test::attention_backends()) {
+  for (const Backend backend : test::host_backends()) {
     OwnedCache cache(KvFormat::nvfp4, CacheLayout::records, batch, kv_heads, 64, 16, 80);
     fill(cache, {}, k, k);
     const Features windowed{.q_len = 1, .window = 20};

@@ -94,7 +94,7 @@ class Problem {
     row.scale = 1 / std::sqrt(static_cast<double>(d));
     row.causal = true;
     row.window = window;
-    for (const Backend backend : test::attention_backends()) {
+    for (const Backend backend : test::host_backends()) {
       const Heads o = run(backend);
       for (std::int64_t t = 0; t < q_len; ++t)
         for (std::int64_t h = 0; h < q_heads; ++h) {
@@ -127,7 +127,7 @@ TEST(AttentionIntegers, keep_the_bound_for_every_length_and_size) {
 TEST(AttentionIntegers, compute_every_query_on_its_own) {
   for (const Formats f : all_formats) {
     const Problem p(f, 200, 96, 70);
-    for (const Backend backend : test::attention_backends()) {
+    for (const Backend backend : test::host_backends()) {
       const Heads all = p.run(backend);
       for (const std::int64_t t : {0, 1, 28, 29, 30, 33, 61, 69}) {
         const Heads one = p.run(backend, t, 1, p.n - p.q_len + t + 1);
@@ -169,7 +169,7 @@ TEST(AttentionIntegers, pass_nan_on_to_those_who_see_it) {
       constexpr std::int64_t key = 50;
       Problem::scale(side, key, 1) = e4m3 ? 0x7F : 0xFF;
       const std::int64_t first = e4m3 ? 16 : 32, end = e4m3 ? 32 : 64;
-      for (const Backend backend : test::attention_backends()) {
+      for (const Backend backend : test::host_backends()) {
         const Heads o = p.run(backend), want = clean.run(backend);
         for (std::int64_t t = 0; t < p.q_len; ++t)
           for (std::int64_t i = 0; i < p.d; ++i) {
@@ -201,7 +201,7 @@ TEST(AttentionIntegers, find_scales_that_are_no_magnitudes_wherever_they_lie) {
           Problem::scale(side, key, block) |= 0x80;
           p.expect_bounds(where + ", a sign");
           Problem::scale(side, key, block) = 0x7F;
-          for (const Backend backend : test::attention_backends()) {
+          for (const Backend backend : test::host_backends()) {
             const Heads o = p.run(backend);
             for (std::int64_t i = 0; i < d; ++i)
               ASSERT_EQ(std::isnan(o.at(0, 0, 0, i)), !values || i / 16 == block) << where;
@@ -220,7 +220,7 @@ TEST(AttentionIntegers, see_a_window) {
       const Problem clean = p;
       const std::int64_t key = p.n - p.q_len + 1 - window;  // that the first query alone sees
       Problem::scale(p.v, key, 0) = f.v == Format::nvfp4 ? 0x7F : 0xFF;
-      for (const Backend backend : test::attention_backends()) {
+      for (const Backend backend : test::host_backends()) {
         const Heads o = p.run(backend), want = clean.run(backend);
         EXPECT_TRUE(std::isnan(o.at(0, 0, 0, 0))) << where << " on " << to_string(backend);
         for (std::int64_t t = 1; t < p.q_len; ++t)
@@ -272,7 +272,7 @@ TEST(AttentionIntegers, read_the_rows_of_a_head_and_nothing_beyond) {
         Heads q(DType::f32, 1, 1, 4, d);
         for (std::int64_t h = 0; h < 4; ++h)
           for (std::int64_t i = 0; i < d; ++i) q.set(0, 0, h, i, first.q.at(0, 0, h % 2, i));
-        for (const Backend backend : test::attention_backends()) {
+        for (const Backend backend : test::host_backends()) {
           Heads o(DType::f32, 1, 1, 4, d);
           attention({.q = q.view(),
                      .k = view(first.k, kc, ks),
@@ -307,7 +307,7 @@ TEST(AttentionIntegers, leave_the_rows_beside_them_as_they_are) {
     times(6, 0x1p120f);
     p.q.set(0, 0, 4, 7, NAN);
     p.q.set(0, 0, 2, 7, inf);
-    for (const Backend backend : test::attention_backends()) {
+    for (const Backend backend : test::host_backends()) {
       const Heads want = before.run(backend), o = p.run(backend);
       for (std::int64_t i = 0; i < p.d; ++i) {
         EXPECT_TRUE(std::isnan(o.at(0, 0, 4, i)));
@@ -331,7 +331,7 @@ TEST(AttentionIntegers, keep_what_small_values_weigh_beside_large_ones) {
             values.set(0, t, 0, i, t > 0 ? values.at(0, t, 0, i) * size : i % 32 ? 0 : largest);
         p.v = quantize({.input = values.rows(), .format = f.v});
         const Heads want = p.run(Backend::reference);
-        for (const Backend backend : test::attention_backends()) {
+        for (const Backend backend : test::host_backends()) {
           const Heads o = p.run(backend);
           double power = 0, error = 0;
           for (std::int64_t h = 0; h < p.q_heads; ++h)
@@ -368,7 +368,7 @@ TEST(AttentionIntegers, give_one_where_values_are_one) {
       fill(p.k, 5, one(p.k));
       fill(p.v, 2, one(p.v));
       p.v.global_scale = 1.0f;
-      for (const Backend backend : test::attention_backends()) {
+      for (const Backend backend : test::host_backends()) {
         const Heads o = p.run(backend);
         for (std::int64_t h = 0; h < p.q_heads; ++h)
           for (std::int64_t i = 0; i < p.d; ++i)
@@ -390,7 +390,7 @@ TEST(AttentionIntegers, round_the_largest_weight_and_the_largest_q_up) {
     for (std::int64_t h = 0; h < 4; ++h)
       for (std::int64_t i = 0; i < p.d; ++i) p.q.set(0, 0, h, i, just_below);
     p.expect_bounds("factor " + std::to_string(just_below));
-    for (const Backend backend : test::attention_backends())
+    for (const Backend backend : test::host_backends())
       ASSERT_NEAR(p.run(backend).at(0, 0, 0, 0), 6 * just_below, 6 * 0x1p-7);
   }
 }

@@ -21,7 +21,7 @@ TEST(AttentionOperands, has_sequences_of_any_length) {
   const Heads q = test::random_heads(DType::bf16, 1, 14, 4, 32, 1),
               k = test::random_heads(DType::bf16, 1, 180, 2, 32, 2),
               v = test::random_heads(DType::bf16, 1, 180, 2, 32, 3);
-  for (const Backend backend : test::attention_backends()) {
+  for (const Backend backend : test::host_backends()) {
     Heads o = test::random_heads(DType::f32, 1, 14, 4, 32, 4), before = o;
     attention({.q = q.view(),
                .k = k.view(),
@@ -56,7 +56,7 @@ TEST(AttentionOperands, may_have_no_query_in_any_sequence) {
   const std::vector<std::int32_t> q_offsets{1, 1, 1}, kv_offsets{0, 2048, 2048};
   const Heads q = test::random_heads(DType::bf16, 1, 4, 2, 32, 1),
               k = test::random_heads(DType::bf16, 1, 2048, 2, 32, 2);
-  for (const Backend backend : test::attention_backends())
+  for (const Backend backend : test::host_backends())
     for (const int splits : {0, 1, 3}) {
       Heads o = test::random_heads(DType::f32, 1, 4, 2, 32, 4);
       const std::vector<std::uint8_t> before = o.bytes;
@@ -97,7 +97,7 @@ TEST(AttentionOperands, says_that_there_is_no_memory) {
 TEST(AttentionOperands, reads_strided_rows) {
   constexpr std::int64_t tokens = 20, d = 32;
   const Heads fused = test::random_heads(DType::bf16, 2, tokens, 2 + 1 + 1, d, 5);
-  for (const Backend backend : test::attention_backends()) {
+  for (const Backend backend : test::host_backends()) {
     const auto part = [&](std::int64_t head, std::int64_t heads) {
       HeadsView view = fused.view();
       view.data = fused.bytes.data() + head * d * 2;
@@ -155,7 +155,7 @@ TEST(AttentionOperands, decodes_block_scaled_operands_exactly) {
       return h;
     };
     const Heads qe = exact(qb, q), ke = exact(kb, k), ve = exact(vb, v);
-    for (const Backend backend : test::attention_backends()) {
+    for (const Backend backend : test::host_backends()) {
       Heads o(DType::f32, 1, 4, 4, d);
       attention({.q = BlockHeadsView{qb.view(), 1, 4, 4},
                  .k = BlockHeadsView{kb.view(), 1, n, 2},
@@ -212,7 +212,7 @@ TEST(AttentionOperands, keeps_the_bound_at_both_ends_of_the_range) {
     const Heads ke = exact(kb, k), ve = exact(vb, v);
     for (const std::int64_t tokens : {1, 5}) {
       const Heads q = scaled(test::random_heads(DType::f32, 1, tokens, 2, d, 1), c.q);
-      for (const Backend backend : test::attention_backends()) {
+      for (const Backend backend : test::host_backends()) {
         Heads o(DType::f32, 1, tokens, 2, d);
         attention({.q = q.view(),
                    .k = BlockHeadsView{kb.view(), 1, n, 1},
@@ -237,7 +237,7 @@ TEST(AttentionOperands, keeps_the_bound_at_both_ends_of_the_range) {
 
 TEST(AttentionOperands, passes_non_finite_numbers_on_only_where_they_are_seen) {
   constexpr float inf = std::numeric_limits<float>::infinity();
-  for (const Backend backend : test::attention_backends())
+  for (const Backend backend : test::host_backends())
     for (const DType type : {DType::f32, DType::bf16}) {
       const Heads q = test::random_heads(type, 1, 4, 1, 32, 1);
       Heads k = test::random_heads(type, 1, 80, 1, 32, 2), v = k;

@@ -35,7 +35,7 @@ struct Operands {
 
 TEST(AttentionPlan, gives_the_bytes_of_a_call_with_other_memory) {
   for (AttentionOptions (Operands::*options)() : {&Operands::dense, &Operands::cached})
-    for (const Backend backend : test::attention_backends()) {
+    for (const Backend backend : test::host_backends()) {
       const Context context{.backend = backend, .threads = 2};
       Operands made(1), other(7), wanted(7);
       const AttentionPlan plan((made.*options)(), context);

@@ -43,7 +43,7 @@ void expect_case(const Case& c) {
               k = test::random_heads(c.kv_type, c.batch, c.kv_len, c.kv_heads, c.d, c.seed + 1),
               v = test::random_heads(c.kv_type, c.batch, c.kv_len, c.kv_heads, c.d, c.seed + 2);
   const std::vector<float> sinks = sink_values(c.q_heads);
-  for (const Backend backend : test::attention_backends()) {
+  for (const Backend backend : test::host_backends()) {
     Heads o(c.o_type, c.batch, c.q_len, c.q_heads, c.d);
     std::vector<float> lse(static_cast<std::size_t>(c.batch * c.q_len * c.q_heads), NAN);
     const Heads q0 = q, k0 = k, v0 = v;
@@ -89,7 +89,7 @@ void expect_case(const Case& c) {
 }
 
 TEST(Attention, gives_one_where_values_are_one) {
-  for (const Backend backend : test::attention_backends())
+  for (const Backend backend : test::host_backends())
     for (const std::int64_t n : {1, 2, 63, 64, 65, 127, 128, 129, 1000}) {
       const bool bf16 = n % 2 == 0;  // what AMX multiplies itself
       Heads q(DType::bf16, 2, 3, 4, 64), k(bf16 ? DType::bf16 : DType::f32, 2, n, 2, 64),
@@ -114,7 +114,7 @@ TEST(Attention, gives_one_where_values_are_one) {
 TEST(Attention, returns_a_row_of_v_for_one_hot_scores) {
   constexpr std::int64_t d = 96;
   for (const DType type : {DType::f32, DType::bf16})
-    for (const Backend backend : test::attention_backends()) {
+    for (const Backend backend : test::host_backends()) {
       Heads q(type, 1, d, 2, d), k(type, 1, d, 1, d);
       const Heads v = test::random_heads(type, 1, d, 1, d, 3);
       for (std::int64_t t = 0; t < d; ++t) {
@@ -209,7 +209,7 @@ TEST(Attention, is_the_same_in_any_number_of_threads) {
   const Heads q = test::random_heads(DType::bf16, 2, 9, 4, 64, 1),
               k = test::random_heads(DType::bf16, 2, 500, 2, 64, 2),
               v = test::random_heads(DType::bf16, 2, 500, 2, 64, 3);
-  for (const Backend backend : test::attention_backends())
+  for (const Backend backend : test::host_backends())
     for (const int splits : {0, 1, 5, 256}) {
       std::vector<std::vector<std::uint8_t>> outputs;
       for (const int threads : {1, 2, 3}) {
@@ -233,7 +233,7 @@ TEST(Attention, computes_every_query_on_its_own) {
   const Heads q = test::random_heads(DType::bf16, 1, 70, 2, 64, 1),
               k = test::random_heads(DType::bf16, 1, 200, 1, 64, 2),
               v = test::random_heads(DType::bf16, 1, 200, 1, 64, 3);
-  for (const Backend backend : test::attention_backends())
+  for (const Backend backend : test::host_backends())
     for (const std::int64_t window : {0, 50}) {
       Heads all(DType::f32, 1, 70, 2, 64), one(DType::f32, 1, 1, 2, 64);
       attention({.q = q.view(),
@@ -268,7 +268,7 @@ TEST(Attention, gives_zero_where_nothing_is_seen) {
   const Heads q = test::random_heads(DType::bf16, 1, 5, 2, 32, 1),
               k = test::random_heads(DType::bf16, 1, 3, 2, 32, 2),
               v = test::random_heads(DType::bf16, 1, 3, 2, 32, 3);
-  for (const Backend backend : test::attention_backends()) {
+  for (const Backend backend : test::host_backends()) {
     Heads o = test::random_heads(DType::f32, 1, 5, 2, 32, 4);
     std::vector<float> lse(10, 1.0f);
     attention({.q = q.view(),

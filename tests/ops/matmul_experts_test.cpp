@@ -28,7 +28,7 @@ constexpr double steepest = 1.2;
 
 TEST(GatedMatmul, both_activations_are_within_the_bound) {
   const std::int64_t m = 6, k = 160;
-  for (Backend backend : test::product_backends()) {
+  for (Backend backend : test::host_backends()) {
     for (Format format : {Format::nvfp4, Format::mxfp4, Format::mxfp8_e4m3}) {
       for (std::int64_t n : {1, 39, 70}) {
         const Side a(test::gaussian(DType::bf16, m, k, 1, format == Format::nvfp4 ? 0.05f : 0.01f));
@@ -77,7 +77,7 @@ TEST(GatedMatmul, gates_at_both_ends) {
   const Matrix one(DType::f32, 1, 1);
   Matrix bias(DType::f32, 1, 1);
   bias.set(0, 0, 2.0f);
-  for (Backend backend : test::product_backends())
+  for (Backend backend : test::host_backends())
     for (Activation which : {Activation::silu, Activation::gelu_tanh}) {
       // up's weights are zero: an infinite or NaN row makes them NaN, as IEEE has it.
       Matrix d(DType::f32, 6, 1);
@@ -98,7 +98,7 @@ TEST(GatedMatmul, gates_at_both_ends) {
 TEST(GatedMatmul, the_layout_of_either_matrix_changes_no_byte) {
   const std::int64_t m = 3, n = 300, k = 2048;  // tiled scales of up: more than any slack of memory
   const BlockTensor a = test::random_blocks(Format::nvfp4, m, k);
-  for (Backend backend : test::product_backends()) {
+  for (Backend backend : test::host_backends()) {
     std::vector<Matrix> results;
     for (Layout gate_layout : {Layout::row_major, Layout::tiled_128x4})
       for (Layout up_layout : {Layout::row_major, Layout::tiled_128x4}) {
@@ -121,7 +121,7 @@ TEST(GatedMatmul, packed_pairs_threads_and_quantized_outputs_keep_the_bytes) {
                     gate = test::random_blocks(Format::nvfp4, n, k, Layout::tiled_128x4, 2);
   BlockTensor up = test::random_blocks(Format::nvfp4, n, k, Layout::row_major, 3);
   up.global_scale = 0.2f;
-  for (Backend backend : test::product_backends()) {
+  for (Backend backend : test::host_backends()) {
     Matrix d(DType::f32, m, n), e(DType::f32, m, n);
     GatedMatmulOptions options{
         .a = a.view(), .gate = gate.view(), .up = up.view(), .d = d.mutable_view()};
@@ -185,7 +185,7 @@ class GroupedMatmul : public ::testing::Test {
 };
 
 TEST_F(GroupedMatmul, each_group_is_the_plain_product_of_its_expert) {
-  for (Backend backend : test::product_backends()) {
+  for (Backend backend : test::host_backends()) {
     Matrix d(DType::f32, rows, n);
     std::fill(d.bytes.begin(), d.bytes.end(), std::uint8_t{0xA5});
     const float untouched = d.at(0, 0);
@@ -224,7 +224,7 @@ TEST_F(GroupedMatmul, quantized_inputs_and_outputs_lie_as_grouped_quantize_leave
       q.layout = layout;
       q.global_scales = a_globals.data();
       grouped_quantize_into(q, a_codes, a_scales);
-      for (Backend backend : test::product_backends()) {
+      for (Backend backend : test::host_backends()) {
         GroupedMatmulOptions o = options();
         o.a = BlockTensorView{{rows, k, format, BlockAxis::cols, layout}, a_codes, a_scales};
         o.a_global_scales = a_globals.data();
@@ -281,7 +281,7 @@ TEST_F(GroupedMatmul, packed_experts_and_wide_offsets_change_no_byte) {
       &std::free);
   const PackedWeights packed =
       pack_weights(all_weights(), {memory.get(), static_cast<std::size_t>(bytes)}, experts);
-  for (Backend backend : test::product_backends()) {
+  for (Backend backend : test::host_backends()) {
     Matrix d(DType::f16, rows, n), e(DType::f16, rows, n);
     GroupedMatmulOptions o = options();
     o.d = d.mutable_view();
@@ -331,7 +331,7 @@ TEST_F(GroupedMatmul, counts_give_the_bytes_that_offsets_give) {
     grouped_quantize_into(q, a_codes, a_scales);
     spread(a_codes.data(), m_codes.data(), k / 2);
     spread_scales(a_scales, m_scales, k, layout);
-    for (Backend backend : test::product_backends()) {
+    for (Backend backend : test::host_backends()) {
       std::vector<std::uint8_t> codes_got(all * n / 2, 0xEE), scales_got(scale_bytes(all, n), 0xEE),
           codes_wanted = codes_got, scales_wanted = scales_got, d_codes(rows * n / 2),
           d_scales(scale_bytes(rows, n));

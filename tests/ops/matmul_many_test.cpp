@@ -15,7 +15,7 @@ using test::Matrix;
 using test::Side;
 
 TEST(MatmulMany, sums_up_to_two_to_the_127_stay_finite) {
-  for (Backend backend : test::product_backends())
+  for (Backend backend : test::host_backends())
     for (const Format a_format : {Format::mxfp4, Format::nvfp4}) {
       BlockTensor a(BlockShape{16, 32, a_format}), b(BlockShape{1, 32, Format::mxfp4});
       for (std::uint8_t& s : a.scales()) s = a_format == Format::mxfp4 ? 127 : 0x38;
@@ -28,7 +28,7 @@ TEST(MatmulMany, sums_up_to_two_to_the_127_stay_finite) {
 }
 
 TEST(MatmulMany, more_of_k_than_rows_of_a_stay_in_the_cache_for) {
-  for (Backend backend : test::product_backends())
+  for (Backend backend : test::host_backends())
     for (const bool blocks : {false, true}) {
       const Side a = blocks
                          ? Side(test::random_blocks(Format::nvfp4, 515, 1120, Layout::row_major, 5))
@@ -40,7 +40,7 @@ TEST(MatmulMany, more_of_k_than_rows_of_a_stay_in_the_cache_for) {
 }
 
 TEST(MatmulMany, one_scale_far_along_a_row_is_found) {
-  for (Backend backend : test::product_backends())
+  for (Backend backend : test::host_backends())
     for (int scale : {0, 254})
       for (const std::size_t place : {std::size_t{5}, std::size_t{63}}) {
         const std::int64_t m = 17, n = 2, k = 2144;
@@ -56,7 +56,7 @@ TEST(MatmulMany, one_scale_far_along_a_row_is_found) {
 }
 
 TEST(MatmulMany, sign_bits_of_e4m3_scales_are_ignored) {
-  for (Backend backend : test::product_backends())
+  for (Backend backend : test::host_backends())
     for (const std::int64_t m : {5, 19}) {
       BlockTensor a = test::random_blocks(Format::nvfp4, m, 160),
                   b = test::random_blocks(Format::nvfp4, 9, 160);
@@ -68,7 +68,7 @@ TEST(MatmulMany, sign_bits_of_e4m3_scales_are_ignored) {
 }
 
 TEST(MatmulMany, dense_values_beyond_the_range_in_many_rows) {
-  for (Backend backend : test::product_backends()) {
+  for (Backend backend : test::host_backends()) {
     Matrix a = test::gaussian(DType::f32, 21, 64, 3, 1.0f);
     for (std::int64_t k = 0; k < 64; ++k) a.set(18, k, k % 2 ? 3e38f : -3e38f);
     const BlockTensor b =
@@ -80,7 +80,7 @@ TEST(MatmulMany, dense_values_beyond_the_range_in_many_rows) {
 }
 
 TEST(MatmulMany, other_matrices_of_a_batch_change_no_byte) {
-  for (Backend backend : test::product_backends())
+  for (Backend backend : test::host_backends())
     for (const Format f : {Format::mxfp4, Format::mxfp8_e4m3}) {
       const std::int64_t m = 32, n = 64, k = 1024;
       const BlockTensor first = test::random_blocks(f, n, k, Layout::row_major, 1);
@@ -106,7 +106,7 @@ TEST(MatmulMany, up_weights_at_the_end_of_the_range) {
   const BlockTensor gate = test::random_blocks(Format::mxfp4, n, k, Layout::row_major, 1, 127, 127),
                     up = test::random_blocks(Format::mxfp4, n, k, Layout::row_major, 2, 254, 254);
   const Matrix a = test::gaussian(DType::f32, m, k, 3, 0x1p-30f);
-  for (Backend backend : test::product_backends()) {
+  for (Backend backend : test::host_backends()) {
     Matrix d(DType::f32, m, n);
     gated_matmul({.a = a.view(), .gate = gate.view(), .up = up.view(), .d = d.mutable_view()},
                  {.backend = backend});

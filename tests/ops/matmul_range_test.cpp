@@ -15,7 +15,7 @@ using test::Matrix;
 using test::Side;
 
 TEST(MatmulRange, long_sums_of_one_sign_and_of_wide_spread_stay_within_the_bound) {
-  for (Backend backend : test::product_backends()) {
+  for (Backend backend : test::host_backends()) {
     for (const auto& [format, m] : {std::pair<Format, std::int64_t>{Format::nvfp4, 2},
                                     {Format::mxfp4, 2},
                                     {Format::nvfp4, 5},
@@ -63,7 +63,7 @@ void expect_exact_under_scale(Backend backend, Format format, int scale, std::in
 }
 
 TEST(MatmulRange, scales_at_both_ends_give_exact_values) {
-  for (Backend backend : test::product_backends()) {
+  for (Backend backend : test::host_backends()) {
     const Context context{.backend = backend};
     for (Format b_format : {Format::mxfp4, Format::mxfp8_e4m3, Format::mxfp8_e5m2}) {
       for (int scale : {0, 1, 2, 9, 10, 125, 246, 247, 252, 253, 254})
@@ -102,7 +102,7 @@ TEST(MatmulRange, one_row_far_behind_decides_for_all) {
   Matrix a(DType::f32, m, k);
   for (std::int64_t i = 0; i < m * k; ++i)
     a.set(i / k, i % k, std::ldexp(1.0f + 0.125f * static_cast<float>(i % 7), -100));
-  for (const Backend backend : test::product_backends())
+  for (const Backend backend : test::host_backends())
     for (const Layout layout : {Layout::row_major, Layout::tiled_128x4}) {
       BlockTensor rows = test::random_blocks(Format::mxfp4, n, k, Layout::row_major, 3);
       const auto last = static_cast<std::size_t>((n - 1) * k / 32);
@@ -126,7 +126,7 @@ TEST(MatmulRange, one_row_far_behind_decides_for_all) {
 }
 
 TEST(MatmulRange, blocks_of_zeros_with_the_smallest_scale_change_nothing) {
-  for (Backend backend : test::product_backends()) {
+  for (Backend backend : test::host_backends()) {
     BlockTensor b = test::random_blocks(Format::mxfp4, 33, 128, Layout::row_major, 4);
     for (std::size_t block = 0; block < b.scales().size(); block += 3) {
       b.scales()[block] = 0;  // what quantizing a block of zeros gives
@@ -151,7 +151,7 @@ TEST(MatmulRange, a_row_of_d_depends_on_no_other_row) {
                                             {Format::mxfp8_e4m3, 70, 2272, {16, 35, 64}}}) {
     const BlockTensor b = test::random_blocks(format, 67, k);
     const Matrix a = test::gaussian(DType::f32, m, k, 2, 1.0f);
-    for (Backend backend : test::product_backends()) {
+    for (Backend backend : test::host_backends()) {
       const Matrix all = test::product(a.view(), b.view(), m, 67, {.backend = backend});
       for (const std::int64_t rows : parts)
         for (const std::int64_t first : {std::int64_t{0}, std::int64_t{5}, m - rows}) {
@@ -171,7 +171,7 @@ TEST(MatmulRange, a_row_of_fp4_by_fp4_depends_on_no_other_row) {
   const std::int64_t m = 70, n = 67, k = 1200;
   const BlockTensor a = test::random_blocks(Format::nvfp4, m, k, Layout::row_major, 1),
                     b = test::random_blocks(Format::nvfp4, n, k);
-  for (Backend backend : test::product_backends()) {
+  for (Backend backend : test::host_backends()) {
     const Matrix all = test::product(a.view(), b.view(), m, n, {.backend = backend});
     for (const std::int64_t rows : {17, 40}) {
       BlockTensorView some = a.view();
@@ -215,7 +215,7 @@ void expect_specials_in_place(Backend backend, Format format, std::int64_t m) {
 }
 
 TEST(MatmulRange, nan_and_infinity_reach_their_row_and_column_and_no_other) {
-  for (Backend backend : test::product_backends()) {
+  for (Backend backend : test::host_backends()) {
     for (Format format : {Format::nvfp4, Format::mxfp4, Format::mxfp8_e4m3, Format::mxfp8_e5m2})
       for (const std::int64_t m : {6, 22}) expect_specials_in_place(backend, format, m);
     // Special codes of E5M2 and E4M3 in the weights, and NaN blocks in a.
@@ -255,7 +255,7 @@ TEST(MatmulRange, nan_and_infinity_reach_their_row_and_column_and_no_other) {
 }
 
 TEST(MatmulRange, dense_values_beyond_the_kernels_range_are_exact) {
-  for (Backend backend : test::product_backends()) {
+  for (Backend backend : test::host_backends()) {
     Matrix a = test::gaussian(DType::f32, 9, 64, 3, 1.0f);
     for (std::int64_t k = 0; k < 64; ++k) a.set(4, k, 3e38f);
     const BlockTensor b = test::random_blocks(Format::mxfp4, 33, 64, Layout::row_major, 3, 80, 90);

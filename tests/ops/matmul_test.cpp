@@ -43,7 +43,7 @@ Context context_for(Backend backend, const Side& a, const Side& b) {
 
 // Few rows and many go different ways.
 TEST(Matmul, every_pair_of_formats_is_within_the_bound) {
-  for (Backend backend : test::product_backends())
+  for (Backend backend : test::host_backends())
     for (const std::int64_t m : {5, 37})
       for (const Side& a : all_inputs(m, 224, 3))
         for (const FormatInfo& format : all_formats()) {
@@ -59,7 +59,7 @@ TEST(Matmul, every_pair_of_formats_is_within_the_bound) {
 
 // Codes as integers: every width of the last group of rows, both blocks, tails of steps and chunks.
 TEST(Matmul, fp4_by_fp4_of_many_rows_is_within_the_bound) {
-  for (Backend backend : test::product_backends())
+  for (Backend backend : test::host_backends())
     for (const Format a_format : {Format::nvfp4, Format::mxfp4})
       for (const Format b_format : {Format::nvfp4, Format::mxfp4})
         for (const std::int64_t m : {16, 17, 33, 40, 67})
@@ -77,7 +77,7 @@ TEST(Matmul, fp4_by_fp4_of_many_rows_is_within_the_bound) {
 }
 
 TEST(Matmul, every_shape_is_within_the_bound) {
-  for (Backend backend : test::product_backends()) {
+  for (Backend backend : test::host_backends()) {
     for (Format format : {Format::nvfp4, Format::mxfp4, Format::mxfp8_e4m3}) {
       const std::int64_t step = info(format).block;
       for (std::int64_t m : {1, 2, 3, 4, 7, 15, 16, 33, 56})
@@ -95,7 +95,7 @@ TEST(Matmul, every_shape_is_within_the_bound) {
 }
 
 TEST(Matmul, more_rows_and_columns_than_a_tile_has) {
-  for (Backend backend : test::product_backends()) {
+  for (Backend backend : test::host_backends()) {
     for (Format format : {Format::nvfp4, Format::mxfp8_e5m2}) {
       const Side a(test::gaussian(DType::bf16, 531, 32, 5, 1.0f));
       const Side b(test::random_blocks(format, 333, 32, Layout::tiled_128x4, 6));
@@ -112,7 +112,7 @@ TEST(Matmul, dense_outputs_are_the_rounded_fp32_result) {
   const Side a(test::gaussian(DType::bf16, 19, 128, 1, 1.0f));
   const Side b(test::random_blocks(Format::nvfp4, 77, 128));
   const Matrix bias = test::gaussian(DType::f16, 1, 77, 3, 4.0f);
-  for (Backend backend : test::product_backends()) {
+  for (Backend backend : test::host_backends()) {
     const Context context{.backend = backend};
     const Matrix f32 =
         test::product(a.input(), b.blocks->view(), 19, 77, context, DType::f32, -1.5f, bias.view());
@@ -133,7 +133,7 @@ TEST(Matmul, dense_outputs_are_the_rounded_fp32_result) {
 TEST(Matmul, quantized_outputs_are_the_quantized_fp32_result) {
   const Side a(test::gaussian(DType::bf16, 135, 96, 1, 1.0f));
   const Side b(test::random_blocks(Format::mxfp4, 160, 96));
-  for (Backend backend : test::product_backends()) {
+  for (Backend backend : test::host_backends()) {
     const Context context{.backend = backend};
     const Matrix f32 = test::product(a.input(), b.blocks->view(), 135, 160, context);
     for (Format format : {Format::nvfp4, Format::mxfp4, Format::mxfp8_e4m3, Format::mxfp8_e5m2})
@@ -170,7 +170,7 @@ struct Packed {
 };
 
 TEST(Matmul, layouts_packing_and_threads_change_no_byte) {
-  for (Backend backend : test::product_backends()) {
+  for (Backend backend : test::host_backends()) {
     for (Format format : {Format::nvfp4, Format::mxfp4, Format::mxfp8_e4m3}) {
       const std::int64_t m = 131, n = 270, k = 352;
       const BlockTensor a = test::random_blocks(format, m, k, Layout::row_major, 1);
@@ -195,7 +195,7 @@ TEST(Matmul, layouts_packing_and_threads_change_no_byte) {
 
 TEST(Matmul, a_batch_is_its_products_one_after_another) {
   const std::int64_t batch = 3, m = 5, n = 40, k = 96;
-  for (Backend backend : test::product_backends()) {
+  for (Backend backend : test::host_backends()) {
     const Context context{.backend = backend, .threads = 2};
     for (Layout layout : {Layout::row_major, Layout::tiled_128x4}) {
       std::vector<BlockTensor> a, b;
@@ -231,7 +231,7 @@ TEST(Matmul, a_batch_is_its_products_one_after_another) {
 TEST(Matmul, nothing_outside_d_is_written) {
   const Side a(test::gaussian(DType::bf16, 7, 64));
   const Side b(test::random_blocks(Format::mxfp4, 67, 64));
-  for (Backend backend : test::product_backends()) {
+  for (Backend backend : test::host_backends()) {
     for (DType type : dense_types) {
       Matrix d(type, 9, 75);
       std::fill(d.bytes.begin(), d.bytes.end(), std::uint8_t{0xA5});
@@ -253,7 +253,7 @@ TEST(Matmul, empty_products) {
                     no_columns(BlockShape{0, 64, Format::mxfp4});
   const Matrix a = test::gaussian(DType::f32, 3, 64), nothing(DType::f32, 3, 0);
   const Matrix bias = test::gaussian(DType::f32, 1, 8);
-  for (Backend backend : test::product_backends()) {
+  for (Backend backend : test::host_backends()) {
     const Context context{.backend = backend};
     TensorView no_rows = a.view();
     no_rows.rows = 0;

@@ -13,6 +13,7 @@
 #include "layouts/tiled_128x4.hpp"
 #include "microscale/error.hpp"
 #include "support/matrices.hpp"
+#include "support/present.hpp"
 
 namespace microscale {
 namespace {
@@ -100,7 +101,7 @@ TEST(Quantize, weights_move_error_to_where_it_matters_least) {
 // Experts that calibration never reached have an importance of exactly zero.
 TEST(Quantize, weights_that_are_all_equal_or_zero_are_no_weights) {
   const Matrix m = gaussian(DType::bf16, 16, 544);
-  for (const Backend backend : available_backends()) {
+  for (const Backend backend : test::host_backends()) {
     for (Format f : {Format::nvfp4, Format::mxfp4, Format::mxfp8_e4m3, Format::mxint8}) {
       for (ScaleRule rule : scale_rules(f)) {
         QuantizeOptions o = options(m, f, rule);
@@ -130,7 +131,7 @@ TEST(Quantize, elements_that_do_not_count_are_not_destroyed) {
   std::vector<float> weights(64);
   for (std::size_t c = 0; c < 64; c += 16)
     weights[c] = 1.0f;  // what counts is zero, and exact in any scale
-  for (const Backend backend : available_backends()) {
+  for (const Backend backend : test::host_backends()) {
     for (const auto& [format, rule] : {std::pair{Format::nvfp4, ScaleRule::search},
                                        {Format::nvfp4, ScaleRule::full},
                                        {Format::mxfp4, ScaleRule::search}}) {

@@ -12,10 +12,10 @@
 #include <utility>
 #include <vector>
 
-#include "seam/attention_kernels.hpp"
-#include "seam/kernel_table.hpp"
 #include "microscale/attention.hpp"
 #include "support/matrices.hpp"
+#include "support/present.hpp"
+#include "support/roundings.hpp"
 
 namespace microscale::test {
 
@@ -128,26 +128,11 @@ inline OracleResult oracle(const OracleRow& row) {
   return result;
 }
 
-inline const AttentionKernels& attention_kernels(Backend backend) {
-  for (const KernelTable* table : {&amx_kernels, &avx512_kernels, &avx2_kernels})
-    if (table->backend == backend) return *table->attention;
-  return *reference_kernels.attention;
-}
-
-/// Backends with attention that this machine can run, the reference last.
-inline std::vector<Backend> attention_backends() {
-  std::vector<Backend> backends;
-  for (const KernelTable* table :
-       {&amx_kernels, &avx512_kernels, &avx2_kernels, &reference_kernels})
-    if (table->attention && table->available()) backends.push_back(table->backend);
-  return backends;
-}
-
 /// What docs/attention.md allows for element i and for the log-sum-exp.
 struct AttentionBound {
   double score = 0, common = 0, weight = 0;
   AttentionBound(const OracleResult& r, std::int64_t keys, std::int64_t d, Backend backend) {
-    const AttentionRoundings n = attention_kernels(backend).roundings(keys, d);
+    const AttentionTolerance n = attention_roundings(backend, keys, d);
     constexpr double u = 0x1p-24;
     score =
         u * (static_cast<double>(n.score) * r.a + static_cast<double>(n.query) * r.a_q + 4 * r.s);

@@ -9,26 +9,13 @@
 #include <optional>
 #include <vector>
 
-#include "seam/kernel_table.hpp"
 #include "microscale/matmul.hpp"
 #include "support/matrices.hpp"
+#include "support/present.hpp"
 #include "support/random_blocks.hpp"
+#include "support/roundings.hpp"
 
 namespace microscale::test {
-
-/// Tables with matrix products that this machine can run, the reference last.
-inline std::vector<const KernelTable*> product_tables() {
-  std::vector<const KernelTable*> tables;
-  for (const KernelTable* table :
-       {&amx_kernels, &avx512_kernels, &avx2_kernels, &reference_kernels})
-    if (table->matmul && table->available()) tables.push_back(table);
-  return tables;
-}
-inline std::vector<Backend> product_backends() {
-  std::vector<Backend> backends;
-  for (const KernelTable* table : product_tables()) backends.push_back(table->backend);
-  return backends;
-}
 
 /// One side of a product: dense values for the exact sums, and what is passed to the operation.
 struct Side {
@@ -83,10 +70,8 @@ inline double half_unit(double value, DType type) {
 /// factor, a bias and the rounding to `type`.
 inline double bound(const Exact& e, std::int64_t k, Backend backend, DType type = DType::f32,
                     double bias = 0) {
-  std::int64_t roundings = 0;
-  for (const KernelTable* table : product_tables())
-    if (table->backend == backend) roundings = table->matmul->roundings(k);
-  const double sums = static_cast<double>(roundings) * 0x1p-24 * e.magnitude * 1.001;
+  const double sums =
+      static_cast<double>(product_roundings(backend, k)) * 0x1p-24 * e.magnitude * 1.001;
   const double epilogue = 3 * 0x1p-24 * (std::fabs(e.value) + std::fabs(bias)) + 0x1p-148;
   return sums + epilogue + half_unit(std::fabs(e.value) + std::fabs(bias) + sums, type);
 }
