@@ -2,8 +2,12 @@
 // they do not, and in BF16 where scales do not fit.
 #include <gtest/gtest.h>
 
+#include <algorithm>
+#include <array>
+
 #include "cuda/device/kernel_images.hpp"
 #include "cuda/matmul/in_registers/plan.hpp"
+#include "support/exact_products.hpp"
 #include "support/masked_products.hpp"
 
 namespace microscale::emulator {
@@ -22,10 +26,34 @@ Side blocks(std::int64_t rows, std::int64_t cols, unsigned seed, int low, int hi
   return Side(test::random_blocks(Format::mxfp4, rows, cols, Layout::row_major, seed, low, high));
 }
 
+/// A product whose sums are exact, and of which each chunk of k shows in each element of d.
+Product exact(std::int64_t rows, std::int64_t n, std::int64_t k, std::int64_t matrices = 1) {
+  return {.a = Side(test::exact_rows(rows, k, 3)),
+          .b = Side(test::exact_weights(matrices * n, k, 4)),
+          .m = rows / matrices,
+          .matrices = matrices,
+          .fp8 = true,
+          .expanded = true,
+          .exact = true};
+}
+
 /// d of the same product with BF16.
 Matrix in_bf16(Product p) {
   p.fp8 = false;
   return computed(p);
+}
+
+/// What the kernels left of Fp8Misfit: 64 bits, and the verdict, 1 where FP8 does not hold `p`.
+std::array<std::uint32_t, 3> misfit_of(const Product& p) {
+  Buffers memory;
+  cuda::Product call = operands_of(p, memory);
+  Matrix d = untouched_rows(p);
+  call.output = output_of(p, memory, d);
+  const std::uint8_t* workspace = run_expanded(call, memory);
+  const std::int64_t bytes = cuda::expanded::plan_of(device().info(), call, false).workspace_bytes;
+  std::array<std::uint32_t, 3> words;
+  device().copy_to_host(words.data(), workspace + bytes - 256, sizeof words, nullptr);
+  return words;
 }
 
 // One scale: multiples of 1/4 up to 128 * 36, which 13 bits behind the leading one hold... of sums
@@ -87,6 +115,30 @@ TEST_F(MatmulFp8, takes_long_rows) {
     EXPECT_TRUE(is_right(p)) << k;
     EXPECT_NE(computed(p).bytes, in_bf16(p).bytes) << "nothing was computed in FP8";
   }
+}
+
+// No chunk of k is lost, doubled or another one's: each would show in every element.
+TEST_F(MatmulFp8, takes_every_chunk_of_long_rows) {
+  for (const std::int64_t k : {96, 128, 320, 1056, 4160, 8448}) {
+    Product p = exact(120, 190, k);
+    const Matrix d = computed(p);
+    EXPECT_TRUE(near_exact(p, d)) << k;
+    EXPECT_EQ(misfit_of(p)[2], 0u) << k << ": left to BF16";
+    std::fill_n(p.a.blocks->codes().begin(), k / 2, std::uint8_t{0});  // its first row
+    EXPECT_FALSE(near_exact({.a = Side(*p.a.blocks), .b = p.b, .m = 120, .exact = true}, d)) << k;
+  }
+}
+
+TEST_F(MatmulFp8, takes_every_chunk_of_large_tiles_experts_and_batches) {
+  EXPECT_TRUE(is_right(exact(210, 300, 768)));
+  EXPECT_TRUE(is_right(exact(2 * 150, 130, 1056, 2)));
+  Product experts = exact(60, 40, 2112, 1);
+  experts.b = Side(test::exact_weights(3 * 40, 2112, 4));
+  experts.matrices = 3;
+  experts.m = 60;
+  experts.offsets = {0, 33, 33, 58};
+  experts.tiled = true;
+  EXPECT_TRUE(is_right(experts));
 }
 
 TEST_F(MatmulFp8, has_gates_experts_and_batches) {
@@ -175,15 +227,7 @@ TEST_F(MatmulFp8, forgets_what_did_not_fit) {
         .expanded = true};
     Product own = p;
     own.a.blocks->scales()[5] = static_cast<std::uint8_t>(low);
-    Buffers memory;
-    cuda::Product call = operands_of(own, memory);
-    Matrix d = untouched_rows(own);
-    call.output = output_of(own, memory, d);
-    const std::uint8_t* workspace = run_expanded(call, memory);
-    const std::int64_t bytes =
-        cuda::expanded::plan_of(device().info(), call, false).workspace_bytes;
-    std::uint32_t words[3];  // Fp8Misfit's: 64 bits, and the verdict
-    device().copy_to_host(words, workspace + bytes - 256, sizeof words, nullptr);
+    const auto words = misfit_of(own);
     EXPECT_EQ(words[2], low == 100 ? 1u : 0u);
     EXPECT_EQ(words[0] | words[1], 0u);
   }

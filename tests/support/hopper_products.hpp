@@ -1,9 +1,10 @@
 // A product on the emulated Hopper GPU, whatever takes part in it, and its exact result with the
 // bound that a kernel must keep.
 //
-// Of kernels for many rows the bound is cuda::in_registers::roundings(k) roundings of 2^-24 of the
-// sum of magnitudes: an instruction aligns 16 products and the sum so far to the largest of the 17
-// and cuts each below 2^-25 of it, then the result toward zero.
+// Of kernels for many rows the bound is hopper_roundings(k) roundings of 2^-24 of the sum of
+// magnitudes: an instruction aligns 16 products and the sum so far to the largest of the 17 and
+// cuts each below 2^-25 of it, then the result toward zero. Products in FP8 of exact_products.hpp
+// have none (Product::exact).
 #pragma once
 
 #include <gtest/gtest.h>
@@ -72,6 +73,7 @@ struct Product {
   bool unpacked_tiled = false;  // and their scales are in 128x4 tiles
   bool unaligned = false;       // dense a begins 2 bytes behind a multiple of 16
   double roundings = 0;         // of 2^-24 a term; 0: those of the kernels for many rows
+  bool exact = false;           // sums are exact, and only what comes behind them rounds
   std::optional<Side> up{};
   bool gelu = false;
   DType d_type = DType::f32;
@@ -286,10 +288,11 @@ inline Sum sum_of(const Product& p, const Side& b, std::int64_t matrix, std::int
   }
   const double factor = p.alpha * global(p.a_globals) * global(b_globals);
   const double value = sum * factor + (bias ? bias->at(matrix, col) : 0);
+  if (p.exact) return {value, 0};
   const double roundings = p.roundings > 0
                                ? p.roundings
-                               : static_cast<double>(p.fp8 ? cuda::expanded::fp8_roundings(p.k())
-                                                           : cuda::in_registers::roundings(p.k()));
+                               : static_cast<double>(p.fp8 ? test::hopper_fp8_roundings(p.k())
+                                                           : test::hopper_roundings(p.k()));
   return {value, roundings * 0x1p-24 * magnitude * std::fabs(factor) * 1.001 +
                      4 * 0x1p-24 * (std::fabs(sum * factor) + std::fabs(value)) + 0x1p-140};
 }

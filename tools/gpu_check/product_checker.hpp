@@ -13,12 +13,13 @@
 #include "microscale/error.hpp"
 #include "microscale/quantize.hpp"
 #include "product_operand.hpp"
+#include "support/roundings.hpp"
 
 namespace microscale::cuda {
 
 // Roundings of 2^-24 that a term goes through at most (docs/matmul.md, docs/matmul_hopper.md).
 inline double roundings(std::int64_t m, std::int64_t k, bool fast = false) {
-  if (fast) return 140.0 * 0x1p11 + static_cast<double>(k);
+  if (fast) return static_cast<double>(test::hopper_fp8_roundings(k));
   if (m > 8) return 11.0 * std::ceil(static_cast<double>(k) / 16) + 64;
   return 22.0 * std::ceil(static_cast<double>(k) / 128) + 160;
 }
@@ -63,6 +64,34 @@ class ProductChecker {
     compare(what, d, type, wanted, [&](std::int64_t i, std::int64_t j) {
       return bound(magnitude.at(i, j), roundings(m, k, fast));
     });
+  }
+
+  // Of operands whose sums are exact (support/exact_products.hpp), so that a chunk of k that is
+  // lost shows in each element that lost it, also where the bound is wide: FP8 (`fast`).
+  void exact(const Operand& a, const Operand& b, std::int64_t m, std::int64_t n, bool packed,
+             bool fast) {
+    const DeviceBytes d(device_, m * n * 4);
+    std::unique_ptr<DeviceBytes> memory;
+    const BlockTensorView weights = b.device_blocks();
+    MatmulOptions options{.a = a.on_device(), .b = weights, .d = {}};
+    options.fast_accumulation = fast;
+    if (packed) options.b = pack(memory, weights, nullptr);
+    options.d = MutableTensorView{d.data(), DType::f32, m, n, n};
+    run(options);
+    Matrix wanted(DType::f32, m, n);
+    matmul({.a = a.host(), .b = b.blocks->view(), .d = wanted.mutable_view()}, reference);
+    ++totals_.calls;
+    totals_.elements += m * n;
+    const std::string what = fmt::format("exact {} x {} {}{}, {} x {} x {}", a.name(), b.name(),
+                                         packed ? "packed" : "plain", fast ? " in FP8" : "", m, n,
+                                         b.blocks->shape().cols);
+    if (!d.margins_untouched()) return fail(what + ": wrote outside its output");
+    Matrix result(DType::f32, m, n);
+    result.bytes = d.to_host();
+    std::int64_t others = 0;
+    for (std::int64_t i = 0; i < m; ++i)
+      for (std::int64_t j = 0; j < n; ++j) others += result.at(i, j) != wanted.at(i, j);
+    if (others > 0) fail(fmt::format("{}: {} of {} elements differ", what, others, m * n));
   }
 
   // A quantized d against the FP32 d of the same product, quantized on the host: the same bytes.

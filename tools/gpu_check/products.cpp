@@ -1,8 +1,10 @@
 #include "products.hpp"
 
+#include <algorithm>
 #include <vector>
 
 #include "product_checker.hpp"
+#include "support/exact_products.hpp"
 
 namespace microscale::cuda {
 namespace {
@@ -93,6 +95,15 @@ void check_products(Device& device, const Scope& scope, EqualityTotals& totals) 
           checker.repeated(*a, b_spread, m, columns, packed, least ? 2 : 200);
         }
     }
+  }
+  // Every chunk of k in every element, in FP8 (from 256 rows on) and in 16 bits.
+  for (const std::int64_t k :
+       least ? std::vector<std::int64_t>{1056} : std::vector<std::int64_t>{96, 1056, 8192, 28672}) {
+    const std::int64_t m = least ? 257 : 1100, columns = 72;
+    const Operand a(device, test::exact_rows(m, k, 3)),
+        b(device, test::exact_weights(columns, k, 4));
+    for (const bool fast : {true, false})
+      for (const bool packed : {true, false}) checker.exact(a, b, m, columns, packed, fast);
   }
   if (least) return;
   for (const Format format : scope.formats) {  // so many rows that weights are expanded first

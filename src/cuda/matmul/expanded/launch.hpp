@@ -64,10 +64,4 @@ std::string describe(const Plan& plan);
 void run(Device& device, const Plan& plan, const Product& product, std::uint8_t* workspace,
          Stream stream);
 
-/// With FP8: of 33 terms an instruction drops less than 2^-13 of the largest each, and as much of
-/// the result twice; four instructions a sum of 128, which are then added in FP32.
-constexpr std::int64_t fp8_roundings(std::int64_t k) {
-  return (std::int64_t{4 * 35} << 11) + (k + 127) / 128 + 2;
-}
-
 }  // namespace microscale::cuda::expanded

@@ -6,9 +6,9 @@
 // sum so far to the largest of them and truncates; of up to 16 rows, 64 elements in turn go to one
 // of two such sums, which are added. Where whole tiles of d would leave multiprocessors idle, up to
 // wide_most_ranges sums of ranges of k are added: to the last range's the others', in their order.
-// An element of d is within roundings(k) * 2^-24 * (sum of |a_i b_i|) of the exact sum before the
-// epilogue. The order depends on shapes, formats, how many rows each expert has, and the device's
-// number of multiprocessors alone.
+// An element of d is within (11 k / 16 + 8) * 2^-24 * (sum of |a_i b_i|) of the exact sum before
+// the epilogue, k filled up to 64 (docs/matmul_hopper.md). The order depends on shapes, formats,
+// how many rows each expert has, and the device's number of multiprocessors alone.
 #pragma once
 
 #include <cstdint>
@@ -54,12 +54,5 @@ std::string describe(const Plan& plan);
 /// One launch where a is read as it is, else two. `workspace`: of the plan, at a multiple of 256.
 void run(Device& device, const Plan& plan, const Product& product, std::uint8_t* workspace,
          Stream stream);
-
-/// Of 17 terms an instruction drops less than 2^-25 of the largest each, and rounding the result
-/// toward zero less than 2 * 2^-24 of it: 10.5 for 16 elements. Then two sums, and those of ranges,
-/// are added.
-constexpr std::int64_t roundings(std::int64_t k) {
-  return 11 * ((k + 63) / 64 * 4) + wide_most_ranges;
-}
 
 }  // namespace microscale::cuda::in_registers
