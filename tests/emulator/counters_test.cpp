@@ -1,5 +1,5 @@
 // Sectors and bank conflicts as the emulator counts them, against an H200's profiler
-// (tools/counter_check/record).
+// (tools/gpu_check/record_counters).
 #include <gtest/gtest.h>
 
 #include <nlohmann/json.hpp>

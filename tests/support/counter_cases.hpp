@@ -1,5 +1,5 @@
 // Launches whose memory traffic a profiler counts on a GPU and the emulator counts here: PTX of
-// tests/, small grids. tools/counter_check runs them on a GPU, tests/emulator/counters_test.cpp on
+// tests/, small grids. `gpu_check counters` runs them on a GPU, tests/emulator/counters_test.cpp on
 // the emulator.
 #pragma once
 

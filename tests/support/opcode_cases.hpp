@@ -1,5 +1,5 @@
 // One micro-kernel for every spelling of an instruction that a lane computes by itself or with its
-// warp: PTX text, operands that hit the corners, and the bits that came out. tools/ptx_check runs
+// warp: PTX text, operands that hit the corners, and the bits that came out. `gpu_check ptx` runs
 // them on a GPU and in the emulator; the emulator's tests replay what the GPU said.
 #pragma once
 

@@ -1,3 +1,4 @@
+// gpu_check mma|ptx|counters ...: instructions.hpp. Else
 // gpu_check [--quick] [--no-timing] [--only rows|columns|grouped|fused|products|attention]
 // [--json]: backend cuda against the CPU, byte for byte (products and attention: within their
 // bounds), then the table of times. Exit code 0: all equal; 1: something differs; 4: no GPU, or an
@@ -5,13 +6,16 @@
 // synccheck; those of quantizers are not compared.
 #include <fmt/format.h>
 
+#include <exception>
 #include <nlohmann/json.hpp>
+#include <span>
 #include <string_view>
 
 #include "attention.hpp"
 #include "equality.hpp"
 #include "fused.hpp"
 #include "grouped.hpp"
+#include "instructions.hpp"
 #include "products.hpp"
 #include "microscale/cuda.hpp"
 #include "microscale/error.hpp"
@@ -62,9 +66,24 @@ void print_timings(const cuda::Timings& timings) {
   }
 }
 
+using Subcommand = int (*)(std::span<char*>);
+Subcommand subcommand_of(std::string_view word) {
+  if (word == "mma") return cuda::check_matrix_instructions;
+  if (word == "ptx") return cuda::check_opcodes;
+  if (word == "counters") return cuda::launch_counter_cases;
+  return nullptr;
+}
+
 }  // namespace
 
 int main(int argc, char** argv) {
+  const std::span<char*> words(argv, static_cast<std::size_t>(argc));
+  if (const Subcommand subcommand = argc > 1 ? subcommand_of(argv[1]) : nullptr) try {
+      return subcommand(words.subspan(2));
+    } catch (const std::exception& error) {
+      fmt::print(stderr, "gpu_check {}: {}\n", argv[1], error.what());
+      return 4;
+    }
   bool quick = false, timing = true, json = false, races = false;
   std::string_view only;
   for (int i = 1; i < argc; ++i) {

@@ -1,5 +1,5 @@
 // The arithmetic against an independent one (scripts/golden/tensor.py), and against what an H200
-// gave (tools/mma_check).
+// gave (gpu_check mma).
 #include <gtest/gtest.h>
 
 #include <fstream>

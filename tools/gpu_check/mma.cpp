@@ -1,9 +1,4 @@
-// mma_check --ptx                       prints the kernels
-// mma_check CUBIN [--raw FILE] [--golden FILE] [--rounds N]
-// Runs every matrix instruction of a Hopper GPU on made-up operands and compares it with the
-// emulator's arithmetic, bit for bit. --raw keeps what the GPU gave, --golden its digests (what
-// tests/emulator/tensor replays). Exit code 0: all equal; 1: something differs; 4: no GPU, or an
-// error.
+// Every matrix instruction of a Hopper GPU against the emulator's arithmetic (instructions.hpp).
 #include <fmt/format.h>
 
 #include <atomic>
@@ -15,10 +10,11 @@
 #include <thread>
 
 #include "cuda/device/device.hpp"
+#include "instructions.hpp"
 #include "support/mma_kernels.hpp"
 #include "support/mma_replay.hpp"
 
-namespace microscale::mma_check {
+namespace microscale::cuda {
 namespace {
 
 namespace tensor = emulator::tensor;
@@ -59,10 +55,8 @@ std::vector<Subject> subjects() {
 
 class Checker {
  public:
-  explicit Checker(const Options& options) : options_(options), device_(cuda::runtime_device()) {
-    std::ifstream file(options.cubin, std::ios::binary);
-    const std::vector<char> image{std::istreambuf_iterator<char>(file), {}};
-    if (image.empty()) throw std::runtime_error("cannot read " + options.cubin);
+  explicit Checker(const Options& options) : options_(options), device_(runtime_device()) {
+    const std::vector<char> image = options.cubin.empty() ? text() : contents(options.cubin);
     module_ =
         device_.load_module({reinterpret_cast<const std::uint8_t*>(image.data()), image.size()});
   }
@@ -90,6 +84,17 @@ class Checker {
   const std::string& digests() const { return digests_; }
 
  private:
+  static std::vector<char> text() {
+    const std::string ptx = testing::hopper_module();
+    return {ptx.c_str(), ptx.c_str() + ptx.size() + 1};
+  }
+  static std::vector<char> contents(const std::string& name) {
+    std::ifstream file(name, std::ios::binary);
+    std::vector<char> bytes{std::istreambuf_iterator<char>(file), {}};
+    if (bytes.empty()) throw std::runtime_error("cannot read " + name);
+    return bytes;
+  }
+
   Words execute(const Subject& subject, int spread, int round) {
     cases_.clear();
     Words in;
@@ -106,15 +111,13 @@ class Checker {
     device_.copy_to_device(from, in.data(), in_bytes, nullptr);
     device_.set_bytes(to, 0xA5, out_bytes, nullptr);
     const void* args[2] = {from, to};
-    const cuda::Kernel kernel = device_.find_kernel(module_, subject.name.c_str());
+    const Kernel kernel = device_.find_kernel(module_, subject.name.c_str());
     if (kernel == nullptr) throw std::runtime_error("no kernel " + subject.name);
-    device_.launch({kernel,
-                    {static_cast<unsigned>(subject.cases), 1, 1},
-                    subject.threads,
-                    0,
-                    nullptr,
-                    args,
-                    sizeof args});
+    device_.launch({.kernel = kernel,
+                    .grid = {static_cast<unsigned>(subject.cases)},
+                    .threads = subject.threads,
+                    .args = args,
+                    .args_bytes = sizeof args});
     device_.copy_to_host(out.data(), to, out_bytes, nullptr);
     device_.synchronize(nullptr);
     device_.release(from);
@@ -160,17 +163,19 @@ class Checker {
   }
 
   const Options& options_;
-  cuda::Device& device_;
-  cuda::Module module_ = nullptr;
+  Device& device_;
+  Module module_ = nullptr;
   std::vector<Words> cases_;
   std::string digests_, example_;
 };
 
-int run(int argc, char** argv) {
+}  // namespace
+
+int check_matrix_instructions(std::span<char*> words) {
   Options options;
-  for (int i = 1; i < argc; ++i) {
-    const std::string_view word = argv[i];
-    const char* value = i + 1 < argc ? argv[i + 1] : "";
+  for (std::size_t i = 0; i < words.size(); ++i) {
+    const std::string_view word = words[i];
+    const char* value = i + 1 < words.size() ? words[i + 1] : "";
     if (word == "--ptx") {
       fmt::print("{}", testing::hopper_module());
       return 0;
@@ -181,26 +186,21 @@ int run(int argc, char** argv) {
       options.golden = value, ++i;
     } else if (word == "--rounds") {
       options.rounds = std::stoi(value), ++i;
+    } else if (word.starts_with("-")) {
+      fmt::print(stderr, "gpu_check mma has no option {}\n", word);
+      return 2;
     } else {
       options.cubin = word;
     }
   }
+  if (!is_hopper(runtime_device())) return 5;
   Checker checker(options);
   fmt::print("{:<52}{:>12}{:>10}\n", "instruction", "words", "different");
   std::int64_t different = 0;
   for (const Subject& subject : subjects()) different += checker.check(subject);
+  fmt::print("{} words differ\n", different);
   if (!options.golden.empty()) std::ofstream(options.golden) << checker.digests();
   return different == 0 ? 0 : 1;
 }
 
-}  // namespace
-}  // namespace microscale::mma_check
-
-int main(int argc, char** argv) {
-  try {
-    return microscale::mma_check::run(argc, argv);
-  } catch (const std::exception& error) {
-    fmt::print(stderr, "mma_check: {}\n", error.what());
-    return 4;
-  }
-}
+}  // namespace microscale::cuda

@@ -1,8 +1,4 @@
-// ptx_check [--write-golden FILE] [--no-sweep]: what this machine's GPU computes, opcode by opcode,
-// on the operands of tests/support/opcode_cases.hpp, against the emulator. Prints a table (family,
-// opcodes, cases); --write-golden writes what the GPU said. Conversions from every FP32 bit pattern
-// to FP8 are compared with this library's own codecs, unless --no-sweep. Exit code 0: all agree; 1:
-// something differs; 4: no GPU, or an error.
+// What the opcodes of a Hopper GPU compute, against the emulator (instructions.hpp).
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -14,13 +10,14 @@
 #include "core/threads.hpp"
 #include "emulator/device.hpp"
 #include "formats/elements.hpp"
+#include "instructions.hpp"
 #include "microscale/cuda.hpp"
 #include "microscale/error.hpp"
 #include "support/opcode_run.hpp"
 
+namespace microscale::cuda {
 namespace {
 
-using namespace microscale;
 using Json = nlohmann::ordered_json;
 
 constexpr const char* target = "sm_90a";
@@ -44,7 +41,7 @@ void show_difference(const opcode_cases::Case& one, const Results& gpu, const Re
 }
 
 // Opcodes that differ and should not; adds the digests of `device` to `golden`.
-int compare(cuda::Device& device, const opcode_cases::Family& family, Json& golden) {
+int compare(Device& device, const opcode_cases::Family& family, Json& golden) {
   emulator::EmulatorDevice machine(device.info().major, device.info().minor);
   const auto gpu = opcode_cases::run(device, family, target);
   std::vector<Results> emulated(gpu.size());
@@ -85,9 +82,9 @@ std::string sweep_text(const char* opcode) {
 }
 
 template <class Codec>
-std::int64_t sweep(cuda::Device& device, const char* opcode) {
+std::int64_t sweep(Device& device, const char* opcode) {
   const auto image = opcode_cases::image_of(sweep_text(opcode));
-  const cuda::Kernel kernel = device.find_kernel(device.load_module(image), "sweep");
+  const Kernel kernel = device.find_kernel(device.load_module(image), "sweep");
   std::vector<std::uint16_t> bytes(sweep_step);
   struct {
     void* results;
@@ -124,35 +121,38 @@ std::int64_t sweep(cuda::Device& device, const char* opcode) {
 
 }  // namespace
 
-int main(int argc, char** argv) {
-  std::string write;
+bool is_hopper(const Device& device) {
+  if (device.info().major == 9) return true;
+  fmt::print("these instructions are Hopper's; this is a {}: not run\n", device.info().name);
+  return false;
+}
+
+int check_opcodes(std::span<char*> words) {
+  std::string golden_file;
   bool sweeps = true;
-  for (int i = 1; i < argc; ++i) {
-    const std::string_view word = argv[i];
+  for (std::size_t i = 0; i < words.size(); ++i) {
+    const std::string_view word = words[i];
     if (word == "--no-sweep") {
       sweeps = false;
-    } else if (word == "--write-golden" && i + 1 < argc) {
-      write = argv[++i];
+    } else if (word == "--golden" && i + 1 < words.size()) {
+      golden_file = words[++i];
     } else {
-      fmt::print(stderr, "usage: ptx_check [--write-golden FILE] [--no-sweep]\n");
+      fmt::print(stderr, "usage: gpu_check ptx [--golden FILE] [--no-sweep]\n");
       return 2;
     }
   }
-  try {
-    cuda::Device& device = cuda::runtime_device();
-    fmt::print("{}\n", cuda::device_name());
-    Json golden;
-    golden["device"] = device.info().name;
-    std::int64_t wrong = 0;
-    for (const auto& family : opcode_cases::families()) wrong += compare(device, family, golden);
-    if (sweeps) {
-      wrong += sweep<E4M3>(device, "cvt.rn.satfinite.e4m3x2.f32");
-      wrong += sweep<E5M2>(device, "cvt.rn.satfinite.e5m2x2.f32");
-    }
-    if (!write.empty()) std::ofstream(write) << golden.dump(1) << "\n";
-    return wrong > 0 ? 1 : 0;
-  } catch (const std::exception& error) {
-    fmt::print(stderr, "ptx_check: {}\n", error.what());
-    return 4;
+  Device& device = runtime_device();
+  if (!is_hopper(device)) return 5;
+  Json golden;
+  golden["device"] = device.info().name;
+  std::int64_t wrong = 0;
+  for (const auto& family : opcode_cases::families()) wrong += compare(device, family, golden);
+  if (sweeps) {
+    wrong += sweep<E4M3>(device, "cvt.rn.satfinite.e4m3x2.f32");
+    wrong += sweep<E5M2>(device, "cvt.rn.satfinite.e5m2x2.f32");
   }
+  if (!golden_file.empty()) std::ofstream(golden_file) << golden.dump(1) << "\n";
+  return wrong > 0 ? 1 : 0;
 }
+
+}  // namespace microscale::cuda
