@@ -4,6 +4,8 @@
 #include <functional>
 #include <string>
 
+#include "formats/e8m0.hpp"
+#include "formats/elements.hpp"
 #include "microscale/error.hpp"
 #include "microscale/quantize.hpp"
 #include "support/matrices.hpp"
@@ -13,6 +15,20 @@ namespace {
 
 using test::gaussian;
 using test::Matrix;
+
+/// By the codecs, a scale with its global scale rounded to FP32 first.
+float code_times_scale(const BlockTensor& q, std::int64_t row, std::int64_t col) {
+  const FormatInfo& format = info(q.shape().format);
+  const std::int64_t at = row * q.shape().cols + col;
+  const std::uint8_t scale = q.scales()[static_cast<std::size_t>(at / format.block)];
+  const float factor =
+      format.e8m0_scale ? decode_e8m0(scale) : UE4M3::decode(scale) * q.global_scale;
+  const std::uint8_t byte = q.codes()[static_cast<std::size_t>(at * format.code_bits / 8)];
+  const int code = format.code_bits == 8 ? byte : byte >> (at % 2 * 4) & 15;
+  return factor * with_codec(format.element, [&](auto codec) {
+           return static_cast<float>(decltype(codec)::decode(static_cast<std::uint8_t>(code)));
+         });
+}
 
 TEST(Dequantize, gives_code_times_scale_in_every_output_type) {
   const Matrix m = gaussian(DType::f32, 6, 96);
@@ -25,8 +41,10 @@ TEST(Dequantize, gives_code_times_scale_in_every_output_type) {
     Matrix expected_bf16(DType::bf16, 6, 96), expected_f16(DType::f16, 6, 96);
     for (std::int64_t r = 0; r < 6; ++r)
       for (std::int64_t c = 0; c < 96; ++c) {
-        expected_bf16.set(r, c, f32.at(r, c));
-        expected_f16.set(r, c, f32.at(r, c));
+        const float value = code_times_scale(q, r, c);
+        ASSERT_EQ(f32.at(r, c), value) << format.name << ' ' << r << ' ' << c;
+        expected_bf16.set(r, c, value);
+        expected_f16.set(r, c, value);
       }
     EXPECT_EQ(bf16.bytes, expected_bf16.bytes) << format.name;
     EXPECT_EQ(f16.bytes, expected_f16.bytes) << format.name;

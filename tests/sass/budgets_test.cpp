@@ -73,7 +73,9 @@ std::string over(const Taken& taken, const Taken& budget, bool same_assembler) {
   return text;
 }
 
-/// Whether the budget has become so loose that a kernel could grow unseen.
+/// Whether the budget has become so loose that a kernel could grow unseen: a failure, not a hint,
+/// because what a passing test prints is not read, and because a kernel that lost a tenth of its
+/// instructions by accident has lost a part of its work.
 bool is_loose(const Taken& taken, const Taken& budget) {
   return 10 * taken.instructions < 9 * budget.instructions;
 }

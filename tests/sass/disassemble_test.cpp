@@ -115,8 +115,10 @@ TEST(Cubin, names_its_assembler) {
 TEST_F(Disassemble, reads_a_real_cubin) {
   if (cuda::kernel_images().empty()) GTEST_SKIP() << "built without nvcc: no kernels to look at";
   ASSERT_FALSE(sass::find_nvdisasm().empty()) << sass::nvdisasm_advice();
+  int looked_at = 0;
   for (const cuda::KernelImage& image : cuda::kernel_images()) {
     if (image.file != "abs_max") continue;
+    ++looked_at;
     const sass::Listing listing = sass::disassemble(image.cubin.bytes());
     EXPECT_EQ(listing.functions.size(), 4u);  // three types and global_scale
     for (const sass::Function& kernel : listing.functions) {
@@ -124,6 +126,7 @@ TEST_F(Disassemble, reads_a_real_cubin) {
       EXPECT_GT(kernel.code.size(), 20u) << kernel.name;
     }
   }
+  EXPECT_EQ(looked_at, 3);  // architectures
 }
 
 }  // namespace

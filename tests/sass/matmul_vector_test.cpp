@@ -6,21 +6,17 @@
 #include "cuda/device/kernel_images.hpp"
 #include "sass/cubin.hpp"
 #include "sass/disassemble.hpp"
+#include "sass/images.hpp"
 
 namespace microscale::testing {
 namespace {
 
 constexpr int most_registers = 128;  // four blocks of 128 threads a multiprocessor
 
-std::vector<const cuda::KernelImage*> images() {
-  std::vector<const cuda::KernelImage*> found;
-  for (const cuda::KernelImage& image : cuda::kernel_images())
-    if (image.file.starts_with("matmul_vector_")) found.push_back(&image);
-  return found;
-}
+std::vector<const cuda::KernelImage*> images() { return images_named("matmul_vector_"); }
 
 TEST(VectorProductSass, keeps_its_register_budget) {
-  if (images().empty()) GTEST_SKIP() << "built without nvcc: no kernels to look at";
+  if (cuda::kernel_images().empty()) GTEST_SKIP() << "built without nvcc: no kernels to look at";
   EXPECT_EQ(images().size(), 2u);
   for (const cuda::KernelImage* image : images())
     for (const sass::CubinKernel& kernel : sass::kernels_of(image->cubin.bytes())) {
@@ -30,7 +26,7 @@ TEST(VectorProductSass, keeps_its_register_budget) {
 }
 
 TEST(VectorProductSass, converts_four_rows_of_64_elements_in_two_instructions_an_element) {
-  if (images().empty()) GTEST_SKIP() << "built without nvcc: no kernels to look at";
+  if (cuda::kernel_images().empty()) GTEST_SKIP() << "built without nvcc: no kernels to look at";
   ASSERT_FALSE(sass::find_nvdisasm().empty()) << sass::nvdisasm_advice();
   int loops = 0;
   for (const cuda::KernelImage* image : images())

@@ -44,14 +44,13 @@ TEST(PtxProfile, shows_no_conflict_at_a_row_pitch_of_132_bytes_and_31_at_128) {
 TEST(PtxProfile, counts_lines_classes_and_special_registers) {
   const auto json = profiled("naive");
   EXPECT_EQ(json["special_registers"], nlohmann::json({"%ctaid.x", "%ctaid.y", "%tid.x"}));
-  std::uint64_t executed = 0, instructions = 0;
+  std::uint64_t executed = 0, instructions = 0, stores = 0;
   for (const auto& each : json["classes"]) {
     executed += each["warp_executions"].get<std::uint64_t>();
     instructions += each["instructions"].get<std::uint64_t>();
-    if (each["class"] == "store global") {
-      EXPECT_EQ(each["warp_executions"], 192);
-    }
+    if (each["class"] == "store global") stores += each["warp_executions"].get<std::uint64_t>();
   }
+  EXPECT_EQ(stores, 192u);
   EXPECT_EQ(executed, json["warp_instructions"]);
   EXPECT_EQ(instructions, json["instructions"].size());
   EXPECT_EQ(json["lines"][1]["place"], "transpose.cu:34");
