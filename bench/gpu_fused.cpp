@@ -121,8 +121,10 @@ void measure_fused(Device& device, const Selection& selection, Timings& timings,
                    const TimingCallback& callback) {
   for (const Case& c : cases()) {
     Timing row{.what = name_of(c)};
-    row.kernel = fused_kernel(fused_producers[static_cast<std::size_t>(c.producer)].data(),
-                              c.format, c.dtype, c.search ? KernelMode::search : KernelMode::plain);
+    row.kernel =
+        std::string(fused_kernel(fused_producers[static_cast<std::size_t>(c.producer)], c.format,
+                                 c.dtype, c.search ? KernelMode::search : KernelMode::plain)
+                        .name);
     const BlockShape shape{c.rows, c.cols, c.format, BlockAxis::cols, c.layout};
     const int dense = c.producer == Producer::silu_mul       ? 2
                       : c.producer == Producer::add_rms_norm ? 3

@@ -145,12 +145,14 @@ void measure_grouped(Device& device, const Selection& selection, Timings& timing
       for (const bool grouped : {true, false}) {
         const Case c{format, layout, grouped};
         const BlockShape shape{rows, cols, format};
-        const std::string one = quantize_kernel(format, DType::bf16, KernelMode::plain, layout);
+        const EntryName one =
+            grouped ? grouped_kernel(format, DType::bf16, KernelMode::plain, layout).name
+                    : quantize_kernel(format, DType::bf16, KernelMode::plain, layout).name;
         Timing row{
             .what = fmt::format("{}, bf16 65536 x 7168 {} {}",
                                 grouped ? "grouped, 128 experts" : "one matrix beside it",
                                 info(format).name, layout == Layout::row_major ? "rows" : "128x4"),
-            .kernel = grouped ? "grouped_" + one : one,
+            .kernel = std::string(one),
             .bytes = rows * cols * 2 + shape.code_bytes() + rows * shape.blocks_per_line(),
             .must = grouped ? 0.85 : 0};
         add(std::move(row),

@@ -30,9 +30,11 @@ struct Case {
 
 std::string kernel_of(const Case& c) {
   const KernelMode mode = c.is_search() ? KernelMode::search : KernelMode::plain;
-  if (c.decode) return dequantize_kernel(c.format, c.dtype);
-  if (c.axes != Axes::rows) return columns_kernel(c.format, c.dtype, mode, c.axes == Axes::both);
-  return quantize_kernel(c.format, c.dtype, mode, c.repack ? Layout::row_major : c.layout);
+  if (c.decode) return std::string(dequantize_kernel(c.format, c.dtype).name);
+  if (c.axes != Axes::rows)
+    return std::string(columns_kernel(c.format, c.dtype, mode, c.axes == Axes::both).name);
+  return std::string(
+      quantize_kernel(c.format, c.dtype, mode, c.repack ? Layout::row_major : c.layout).name);
 }
 
 std::int64_t bytes_of(const Case& c) {
