@@ -1,7 +1,7 @@
 // What operations get where they are told Backend::cuda: each on the calling thread's current GPU.
 #include <fmt/format.h>
 
-#include "cuda/append_kv/append_kv.hpp"
+#include "cuda/append_kv/launch.hpp"
 #include "cuda/attention/attention.hpp"
 #include "cuda/device/kernels.hpp"
 #include "cuda/matmul/matmul.hpp"

@@ -89,7 +89,8 @@ TEST_F(HopperAttention, appends_in_few_instructions_an_element) {
                           {"mxfp8", 32, 4, {{"F2FP", "E4M3", 2}}, 10.7},
                           {"fp8", 32, 0, {{"F2FP", "E4M3", 2}}, 5.8}}) {
     const std::string file = std::string("append_kv_") + k.format;
-    const sass::Function function = kernel(file, file + "_bf16_plain");
+    const sass::Function function =
+        kernel(file, std::string("append_kv_registers_") + k.format + "_bf16_plain");
     ASSERT_FALSE(function.code.empty()) << file;
     sass::Work once, each;
     once.evidence = k.evidence;
@@ -104,7 +105,7 @@ TEST_F(HopperAttention, appends_in_few_instructions_an_element) {
 }
 
 TEST_F(HopperAttention, transforms_keys_in_few_instructions_an_element) {
-  const sass::Function function = kernel("append_kv_nvfp4", "append_keys_nvfp4_bf16_plain");
+  const sass::Function function = kernel("append_kv_nvfp4", "append_kv_halves_nvfp4_bf16_plain");
   ASSERT_FALSE(function.code.empty());
   sass::Work once, each;
   once.evidence = {{"FMUL", "SAT", 1}, {"SHFL", "BFLY", 1}};

@@ -28,7 +28,7 @@ concept Launches = requires(Device& device, const Handle& handle, const Args& ar
 };
 static_assert(Launches<Entry<RepackArgs>, RepackArgs>);
 static_assert(!Launches<Entry<RepackArgs>, AbsMaxArgs>);
-static_assert(!Launches<Entry<AppendKvArgs>, RepackArgs>);
+static_assert(!Launches<Entry<append::Args>, RepackArgs>);
 static_assert(!Launches<std::string, RepackArgs>);
 
 TEST(EntryFamily, finds_an_entry_by_the_parts_of_its_name) {

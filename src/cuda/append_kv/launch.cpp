@@ -1,4 +1,4 @@
-#include "cuda/append_kv/append_kv.hpp"
+#include "cuda/append_kv/launch.hpp"
 
 #include <fmt/format.h>
 
@@ -40,7 +40,7 @@ void check_device(Device& device, const AppendKvOptions& o) {
   check_on_device(device, operation, memory);
 }
 
-AppendPart part_of(const KvPart& part) {
+append::Part part_of(const KvPart& part) {
   return {part.data, part.page_stride, part.head_stride, part.token_stride};
 }
 
@@ -57,19 +57,20 @@ bool rope_chunks(const Rope& rope) {
   return !rope.interleaved && rope.width % 16 == 0 && aligned(rope.cos) && aligned(rope.sin);
 }
 
-struct Side {
-  AppendSide args;
-  Entry<AppendKvArgs> kernel;
+/// A launch for K or for V: its part of the arguments, and the kernel.
+struct SideLaunch {
+  append::Side args;
+  Entry<append::Args> kernel;
 };
 
-Side side_of(const AppendKvOptions& o, bool keys) {
+SideLaunch side_of(const AppendKvOptions& o, bool keys) {
   const KvCache& cache = o.cache;
   const HeadsView view = with_strides(keys ? o.k : o.v);
   const KvPart &codes = keys ? cache.k_codes : cache.v_codes,
                &scales = keys ? cache.k_scales : cache.v_scales;
   const Format format = block_format(cache.format);
   const bool fp8 = cache.format == KvFormat::fp8;
-  AppendSide side{};
+  append::Side side{};
   set_numerics(side.rules, format, o.numerics);
   if (fp8 || cache.format == KvFormat::nvfp4)
     side.rules.global_scale = cache.device_global_scales + (keys ? 0 : 1);
@@ -91,23 +92,24 @@ Side side_of(const AppendKvOptions& o, bool keys) {
                       token_bytes < std::int64_t{1} << 32;
   side.token_bytes = static_cast<std::uint32_t>(token_bytes);
   const bool registers = mode != KernelMode::general && view.dtype != DType::f32 && evenly &&
-                         append_whole(static_cast<int>(cache.d));
-  const bool by_keys = registers && side.transformed && append_halves(static_cast<int>(cache.d)) &&
-                       (!o.rope.cos || (o.rope.width == cache.d && rope_chunks(o.rope)));
+                         append::has_whole_rows(static_cast<int>(cache.d));
+  const bool in_halves = registers && side.transformed &&
+                         append::has_halves(static_cast<int>(cache.d)) &&
+                         (!o.rope.cos || (o.rope.width == cache.d && rope_chunks(o.rope)));
   // A word of scales lies in what neighbouring lanes have: a row, or half of it.
   side.scale_words =
-      in_words(scales, kv_page::token_scale_bytes(cache.format, cache.d) / (by_keys ? 2 : 1));
+      in_words(scales, kv_page::token_scale_bytes(cache.format, cache.d) / (in_halves ? 2 : 1));
   const char* const name = name_of(cache.format);
   const char* const of_mode = modes[static_cast<std::size_t>(mode)];
-  if (by_keys) return {side, kernels::append_keys(name, to_string(view.dtype), of_mode)};
+  if (in_halves) return {side, kernels::append_kv_halves(name, to_string(view.dtype), of_mode)};
   if (registers && !side.transformed)
-    return {side, kernels::append_kv(name, to_string(view.dtype), of_mode)};
-  return {side, kernels::append_rows(name, of_mode)};
+    return {side, kernels::append_kv_registers(name, to_string(view.dtype), of_mode)};
+  return {side, kernels::append_kv_shared(name, of_mode)};
 }
 
-AppendKvArgs args_of(const AppendKvOptions& o) {
+append::Args args_of(const AppendKvOptions& o) {
   const KvCache& cache = o.cache;
-  AppendKvArgs args{};
+  append::Args args{};
   args.offsets = o.offsets;
   args.tokens = static_cast<std::int32_t>(o.k.tokens);
   args.all_tokens = static_cast<std::int32_t>(o.k.batch * o.k.tokens);
@@ -145,22 +147,22 @@ void append_kv(Device& device, const AppendKvOptions& o, Stream stream) {
   check_countable("new tokens and heads", tokens * cache.kv_heads);
   check_countable("sequences", cache.batch);
   check_countable("copies", std::max(cache.first.count, cache.recent.count));
-  AppendKvArgs args = args_of(o);
+  append::Args args = args_of(o);
   // As many runs a warp as leave enough warps to fill the device.
-  const std::int64_t rows = append_run_rows(args.d), most = append_most_runs(args.d),
+  const std::int64_t rows = append::run_rows(args.d), most = append::most_runs(args.d),
                      runs = ceil_div(tokens, rows) * cache.kv_heads,
                      enough = runs / (32 * device.info().multiprocessors);
   args.runs = static_cast<std::int32_t>(std::clamp<std::int64_t>(enough, 1, most));
   args.turns = static_cast<std::int32_t>(
-      args.runs * std::clamp<std::int64_t>(enough / args.runs, 1, append_most_windows));
+      args.runs * std::clamp<std::int64_t>(enough / args.runs, 1, append::most_windows));
   const std::int64_t warps = ceil_div(tokens, rows * args.turns) * cache.kv_heads;
-  const Side k = side_of(o, true), v = side_of(o, false);
-  const auto write = [&](const Entry<AppendKvArgs>& kernel, unsigned sides) {
+  const SideLaunch k = side_of(o, true), v = side_of(o, false);
+  const auto write = [&](const Entry<append::Args>& kernel, unsigned sides) {
     launch(device, kernel, operation,
-           {.grid_x = static_cast<unsigned>(ceil_div(warps, append_warps)),
+           {.grid_x = static_cast<unsigned>(ceil_div(warps, append::warps)),
             .grid_y = 1,
             .grid_z = sides,
-            .threads = append_threads,
+            .threads = append::threads,
             .column_shift = 0},
            args, stream);
   };

@@ -8,10 +8,11 @@
 #include "formats/half.hpp"
 #include "formats/producers.hpp"
 
-namespace microscale::cuda {
+namespace microscale::cuda::append {
 
-/// Runs of 16: this lane's chunk and its neighbour's.
-__device__ inline void append_hadamard(std::uint32_t (&w)[InputF32::words]) {
+/// The orthonormal Hadamard transform of runs of 16 elements: this lane's chunk and its
+/// neighbour's.
+__device__ inline void transform_sixteens(std::uint32_t (&w)[InputF32::words]) {
   float x[chunk_elements];
 #pragma unroll
   for (int i = 0; i < chunk_elements; ++i) x[i] = __uint_as_float(w[i]);
@@ -28,8 +29,8 @@ __device__ inline void append_hadamard(std::uint32_t (&w)[InputF32::words]) {
     w[i] = __float_as_uint(__fmaf_rn(sign, x[i], __shfl_xor_sync(whole_warp, x[i], 1)));
 }
 
-/// NaNs have signs that nobody promises.
-__device__ inline void append_canonical(std::uint32_t (&w)[InputF32::words]) {
+/// A NaN's sign is not defined by IEEE arithmetic; every backend writes the same NaN.
+__device__ inline void make_nans_canonical(std::uint32_t (&w)[InputF32::words]) {
 #pragma unroll
   for (int i = 0; i < chunk_elements; ++i) {
     const float x = __uint_as_float(w[i]);
@@ -38,10 +39,10 @@ __device__ inline void append_canonical(std::uint32_t (&w)[InputF32::words]) {
 }
 
 template <class Input>
-__device__ void append_widen(const std::uint32_t (&raw)[Input::words],
-                             std::uint32_t (&w)[InputF32::words]) {
+__device__ void to_f32(const std::uint32_t (&raw)[Input::words],
+                       std::uint32_t (&w)[InputF32::words]) {
 #pragma unroll
   for (int i = 0; i < chunk_elements; ++i) w[i] = __float_as_uint(Input::value(raw, i));
 }
 
-}  // namespace microscale::cuda
+}  // namespace microscale::cuda::append

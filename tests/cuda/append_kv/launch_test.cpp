@@ -1,5 +1,5 @@
 // append_kv on the device: which kernels serve a call, how tokens are shared out, what is refused.
-#include "cuda/append_kv/append_kv.hpp"
+#include "cuda/append_kv/launch.hpp"
 
 #include <gtest/gtest.h>
 
@@ -47,32 +47,37 @@ class AppendCalls : public ::testing::Test {
 using Names = std::vector<std::string>;
 
 TEST_F(AppendCalls, write_both_sides_at_once_where_one_kernel_serves_them) {
-  EXPECT_EQ(kernels(options(KvFormat::nvfp4, 2, 64)), Names{"append_kv_nvfp4_bf16_plain"});
+  EXPECT_EQ(kernels(options(KvFormat::nvfp4, 2, 64)),
+            Names{"append_kv_registers_nvfp4_bf16_plain"});
   EXPECT_EQ(device_.launches[0].call.grid.z, 2u);
   AppendKvOptions o = options(KvFormat::mxfp8, 2, 64);
   o.v.dtype = DType::f16;
-  EXPECT_EQ(kernels(o), (Names{"append_kv_mxfp8_bf16_search", "append_kv_mxfp8_f16_search"}));
-  EXPECT_EQ(device_.launches[1].as<AppendKvArgs>().sides[0].codes.data, o.cache.v_codes.data);
+  EXPECT_EQ(kernels(o), (Names{"append_kv_registers_mxfp8_bf16_search",
+                               "append_kv_registers_mxfp8_f16_search"}));
+  EXPECT_EQ(device_.launches[1].as<append::Args>().sides[0].codes.data, o.cache.v_codes.data);
   o = options(KvFormat::fp8, 2, 64);
   o.cache.hadamard = 16;
-  EXPECT_EQ(kernels(o), (Names{"append_keys_fp8_bf16_plain", "append_kv_fp8_bf16_plain"}));
-  EXPECT_EQ(device_.launches[0].as<AppendKvArgs>().sides[0].transformed, 1);
-  EXPECT_EQ(device_.launches[1].as<AppendKvArgs>().sides[0].transformed, 0);
+  EXPECT_EQ(kernels(o),
+            (Names{"append_kv_halves_fp8_bf16_plain", "append_kv_registers_fp8_bf16_plain"}));
+  EXPECT_EQ(device_.launches[0].as<append::Args>().sides[0].transformed, 1);
+  EXPECT_EQ(device_.launches[1].as<append::Args>().sides[0].transformed, 0);
 }
 
 TEST_F(AppendCalls, take_the_kernel_for_any_rows_where_they_must) {
   AppendKvOptions o = options(KvFormat::nvfp4, 2, 64);
   o.numerics.scale_rule = ScaleRule::four_over_six;
-  EXPECT_EQ(kernels(o), Names{"append_kv_nvfp4_bf16_search"});
+  EXPECT_EQ(kernels(o), Names{"append_kv_registers_nvfp4_bf16_search"});
   o.numerics.scale_rule = ScaleRule::full;
-  EXPECT_EQ(kernels(o), Names{"append_rows_nvfp4_general"});
-  EXPECT_EQ(kernels(options(KvFormat::mxfp4, 2, 64, 96)), Names{"append_rows_mxfp4_search"});
+  EXPECT_EQ(kernels(o), Names{"append_kv_shared_nvfp4_general"});
+  EXPECT_EQ(kernels(options(KvFormat::mxfp4, 2, 64, 96)), Names{"append_kv_shared_mxfp4_search"});
   o = options(KvFormat::nvfp4, 2, 64);
   o.k.dtype = DType::f32;
-  EXPECT_EQ(kernels(o), (Names{"append_rows_nvfp4_plain", "append_kv_nvfp4_bf16_plain"}));
+  EXPECT_EQ(kernels(o),
+            (Names{"append_kv_shared_nvfp4_plain", "append_kv_registers_nvfp4_bf16_plain"}));
   o = options(KvFormat::nvfp4, 2, 64);
   o.k.batch_stride = 65 * 8 * 128;  // sequences apart
-  EXPECT_EQ(kernels(o), (Names{"append_rows_nvfp4_plain", "append_kv_nvfp4_bf16_plain"}));
+  EXPECT_EQ(kernels(o),
+            (Names{"append_kv_shared_nvfp4_plain", "append_kv_registers_nvfp4_bf16_plain"}));
 }
 
 TEST_F(AppendCalls, turn_keys_in_registers_where_their_halves_are_partners) {
@@ -84,21 +89,21 @@ TEST_F(AppendCalls, turn_keys_in_registers_where_their_halves_are_partners) {
     return kernels(o)[0];
   };
   for (const std::int64_t d : {64, 128, 256})
-    EXPECT_EQ(key_kernel(d, d, false, DType::f16), "append_keys_nvfp4_f16_plain");
-  EXPECT_EQ(key_kernel(128, 64, false, DType::bf16), "append_rows_nvfp4_plain");
-  EXPECT_EQ(key_kernel(128, 128, true, DType::bf16), "append_rows_nvfp4_plain");
-  EXPECT_EQ(key_kernel(32, 32, false, DType::bf16), "append_rows_nvfp4_plain");
-  EXPECT_EQ(key_kernel(128, 128, false, DType::f32), "append_rows_nvfp4_plain");
+    EXPECT_EQ(key_kernel(d, d, false, DType::f16), "append_kv_halves_nvfp4_f16_plain");
+  EXPECT_EQ(key_kernel(128, 64, false, DType::bf16), "append_kv_shared_nvfp4_plain");
+  EXPECT_EQ(key_kernel(128, 128, true, DType::bf16), "append_kv_shared_nvfp4_plain");
+  EXPECT_EQ(key_kernel(32, 32, false, DType::bf16), "append_kv_shared_nvfp4_plain");
+  EXPECT_EQ(key_kernel(128, 128, false, DType::f32), "append_kv_shared_nvfp4_plain");
 }
 
 TEST_F(AppendCalls, give_a_warp_more_where_there_is_enough) {
   kernels(options(KvFormat::nvfp4, 64, 1));
-  AppendKvArgs args = device_.launches[0].as<AppendKvArgs>();
+  append::Args args = device_.launches[0].as<append::Args>();
   EXPECT_EQ(args.runs, 1);
   EXPECT_EQ(args.turns, 1);
   EXPECT_EQ(device_.launches[0].call.grid.x, 8u);  // 8 runs of 8 tokens, a block their heads
   kernels(options(KvFormat::nvfp4, 16, 4096));
-  args = device_.launches[0].as<AppendKvArgs>();
+  args = device_.launches[0].as<append::Args>();
   EXPECT_EQ(args.runs, 4);
   EXPECT_EQ(args.turns, 8);
   EXPECT_EQ(device_.launches[0].call.grid.x, 8192u / 8);
@@ -106,13 +111,13 @@ TEST_F(AppendCalls, give_a_warp_more_where_there_is_enough) {
 
 TEST_F(AppendCalls, say_whether_scales_leave_in_words) {
   EXPECT_EQ((kernels(options(KvFormat::nvfp4, 2, 64)),
-             device_.launches[0].as<AppendKvArgs>().sides[0].scale_words),
+             device_.launches[0].as<append::Args>().sides[0].scale_words),
             1);
   AppendKvOptions o = options(KvFormat::nvfp4, 2, 64);
   o.cache.v_scales.data += 1;
   kernels(o);
-  EXPECT_EQ(device_.launches[0].as<AppendKvArgs>().sides[0].scale_words, 1);
-  EXPECT_EQ(device_.launches[0].as<AppendKvArgs>().sides[1].scale_words, 0);
+  EXPECT_EQ(device_.launches[0].as<append::Args>().sides[0].scale_words, 1);
+  EXPECT_EQ(device_.launches[0].as<append::Args>().sides[1].scale_words, 0);
 }
 
 TEST_F(AppendCalls, take_words_of_scales_of_half_a_row_of_keys) {
@@ -120,9 +125,9 @@ TEST_F(AppendCalls, take_words_of_scales_of_half_a_row_of_keys) {
     AppendKvOptions o = options(format, 2, 64);
     o.cache.hadamard = 16;
     kernels(o);
-    EXPECT_EQ(device_.launches[0].as<AppendKvArgs>().sides[0].scale_words,
+    EXPECT_EQ(device_.launches[0].as<append::Args>().sides[0].scale_words,
               format == KvFormat::nvfp4);
-    EXPECT_EQ(device_.launches[1].as<AppendKvArgs>().sides[0].scale_words, 1);
+    EXPECT_EQ(device_.launches[1].as<append::Args>().sides[0].scale_words, 1);
   }
 }
 
@@ -132,7 +137,7 @@ TEST_F(AppendCalls, say_whether_pairs_of_rope_are_whole_chunks) {
     const auto* const table = reinterpret_cast<const float*>(memory_) + offset;
     o.rope = {table, table, 64, width, interleaved};
     kernels(o);
-    return device_.launches[0].as<AppendKvArgs>().rope_chunks;
+    return device_.launches[0].as<append::Args>().rope_chunks;
   };
   EXPECT_EQ(chunks(128, false, 0), 1);
   EXPECT_EQ(chunks(64, false, 4), 1);

@@ -1,20 +1,21 @@
-// New tokens of K, transformed, without a way through shared memory: a lane has a chunk of a row's
-// first half and the one as far into its second, so RoPE turns what the lane has, with one load of
-// the tables for both. For d that append_halves() says, and RoPE over the whole row or none.
+// append_kv_halves_...: tokens of K that are transformed first, in registers alone. A lane has a
+// chunk of a row's first half and the one as far into its second, so RoPE turns what the lane has,
+// with one load of the tables for both. For d that has_halves() says, and RoPE over the whole row
+// or none.
 #pragma once
 
 #include <cstdint>
 
-#include "cuda/append_kv/append_kv.cuh"
-#include "cuda/append_kv/append_transform.cuh"
+#include "cuda/append_kv/token_run.cuh"
+#include "cuda/append_kv/transform.cuh"
 #include "formats/rope.hpp"
 
-namespace microscale::cuda {
+namespace microscale::cuda::append {
 
 /// Eight FP32 numbers of a table, at a multiple of 16 bytes.
-struct AppendTable {
+struct RopeTable {
   float4 low, high;
-  __device__ explicit AppendTable(const float* from)
+  __device__ explicit RopeTable(const float* from)
       : low(__ldg(reinterpret_cast<const float4*>(from))),
         high(__ldg(reinterpret_cast<const float4*>(from) + 1)) {}
   __device__ float operator[](int i) const {
@@ -25,14 +26,13 @@ struct AppendTable {
 
 /// Chunks 2 p and 2 p + 1 are the halves of one row.
 template <class Run>
-__device__ void append_rotate(const AppendKvArgs& args, const Run& run,
-                              typename Run::Chunk (&w)[4]) {
+__device__ void rotate_halves(const Args& args, const Run& run, typename Run::Chunk (&w)[4]) {
 #pragma unroll
   for (int p = 0; p < 2; ++p) {
     const int n = run.chunk(2 * p);  // of a token that is left out: position 0
     const std::int64_t angle =
         static_cast<std::int64_t>(run.position(n)) * (args.d / 2) + run.column(n);
-    const AppendTable cos(args.cos + angle), sin(args.sin + angle);
+    const RopeTable cos(args.cos + angle), sin(args.sin + angle);
 #pragma unroll
     for (int i = 0; i < chunk_elements; ++i) {
       const RopePair turned =
@@ -44,8 +44,7 @@ __device__ void append_rotate(const AppendKvArgs& args, const Run& run,
 }
 
 template <class Run>
-__device__ void append_minus_mean(const AppendKvArgs& args, const Run& run,
-                                  typename Run::Chunk (&w)[4]) {
+__device__ void subtract_mean(const Args& args, const Run& run, typename Run::Chunk (&w)[4]) {
 #pragma unroll
   for (int half = 0; half < 2; ++half) {
     const float* const mean = args.mean + run.head() * args.d + run.column(run.chunk(half));
@@ -61,9 +60,9 @@ __device__ void append_minus_mean(const AppendKvArgs& args, const Run& run,
 }
 
 template <class Format, class Source>
-__device__ void append_keys(const AppendKvArgs& args) {
-  using Run = AppendRun<Format, InputF32, AppendLanes::halves, Source>;
-  const AppendSide& side = args.sides[blockIdx.z];
+__device__ void halves(const Args& args) {
+  using Run = TokenRun<Format, InputF32, Lanes::halves, Source>;
+  const Side& side = args.sides[blockIdx.z];
   Run run(args, side);
   typename Format::Shared shared;
   // Else a block with a NaN is the same whatever the NaN's sign.
@@ -76,16 +75,16 @@ __device__ void append_keys(const AppendKvArgs& args) {
     if (run.begins_lanes()) run.find_target();  // while the loads are under way
     if (turn == 0) shared = Format::prepare(side.rules);
 #pragma unroll
-    for (int j = 0; j < 4; ++j) append_widen<Source>(raw[j], w[j]);
-    if (args.cos && args.rope_positions > 0) append_rotate(args, run, w);
-    if (args.mean) append_minus_mean(args, run, w);
+    for (int j = 0; j < 4; ++j) to_f32<Source>(raw[j], w[j]);
+    if (args.cos && args.rope_positions > 0) rotate_halves(args, run, w);
+    if (args.mean) subtract_mean(args, run, w);
     if (args.hadamard != 0) {
 #pragma unroll
-      for (int j = 0; j < 4; ++j) append_hadamard(w[j]);
+      for (int j = 0; j < 4; ++j) transform_sixteens(w[j]);
     }
     if (shows_nan) {
 #pragma unroll
-      for (int j = 0; j < 4; ++j) append_canonical(w[j]);
+      for (int j = 0; j < 4; ++j) make_nans_canonical(w[j]);
     }
     run.copy(w);
     run.quantize(shared, w);
@@ -93,4 +92,4 @@ __device__ void append_keys(const AppendKvArgs& args) {
   }
 }
 
-}  // namespace microscale::cuda
+}  // namespace microscale::cuda::append

@@ -1,21 +1,20 @@
-// New tokens of K or V into the pages of a cache. What all kernels of the family share: a run of
-// rows, four chunks of eight elements a lane, and where their codes, scales and copies go. Values
-// come straight from memory here; append_transformed.cuh has those that are computed first.
+// What all kernels that append tokens share: a run of rows, four chunks of eight elements a lane,
+// how they are quantized, and where their codes, scales and copies go.
 #pragma once
 
 #include <cstdint>
 
 #include "cuda/append_kv/plan.hpp"
 #include "cuda/ptx/memory.cuh"
-#include "cuda/append_kv/append_rows.cuh"
+#include "cuda/append_kv/tokens.cuh"
 #include "cuda/block/mx_format.cuh"
 #include "cuda/block/nvfp4_format.cuh"
 #include "cuda/quantize/rows_tile.cuh"
 
-namespace microscale::cuda {
+namespace microscale::cuda::append {
 
 /// E4M3 of value * (1 / global scale), without block scales.
-struct AppendFp8 {
+struct Fp8Format {
   static constexpr int block = 0;
   static constexpr int code_bits = 8;
   struct Shared {
@@ -27,32 +26,32 @@ struct AppendFp8 {
 };
 
 /// Which chunks of a run's rows a lane has. Chunks are counted through them, 32 j + lane.
-enum class AppendLanes {
+enum class Lanes {
   any,     ///< row by row, of every d
-  whole,   ///< the same, append_whole() of d: a lane's four lie in one column
-  halves,  ///< append_halves() of d: j even in the first half of a row, j odd as far into its
+  whole,   ///< the same, has_whole_rows() of d: a lane's four lie in one column
+  halves,  ///< has_halves() of d: j even in the first half of a row, j odd as far into its
            ///< second, where its partners of RoPE are
 };
 
 /// The tokens of a warp, one a lane, and the run of them that is being appended. Source: the type
 /// in memory; Input: when they are quantized.
-template <class Format, class Input, AppendLanes Lanes, class Source = Input>
-class AppendRun {
-  static constexpr bool Whole = Lanes != AppendLanes::any;
-  static constexpr bool Halves = Lanes == AppendLanes::halves;
+template <class Format, class Input, Lanes Lanes, class Source = Input>
+class TokenRun {
+  static constexpr bool Whole = Lanes != Lanes::any;
+  static constexpr bool Halves = Lanes == Lanes::halves;
 
  public:
   using Chunk = std::uint32_t[Input::words];
   using SourceChunk = std::uint32_t[Source::words];
   using Shared = typename Format::Shared;
 
-  __device__ AppendRun(const AppendKvArgs& args, const AppendSide& side)
+  __device__ TokenRun(const Args& args, const Side& side)
       : args_(args), side_(side), lane_(static_cast<int>(threadIdx.x & 31)) {
-    rows_ = append_run_rows(args.d);
+    rows_ = run_rows(args.d);
     row_chunks_ = args.d / chunk_elements;
     // From one lane, so that the compiler knows that a warp never parts.
     const unsigned warp_here = __shfl_sync(whole_warp, threadIdx.x / 32, 0),
-                   warp = blockIdx.x * append_warps + warp_here,
+                   warp = blockIdx.x * warps + warp_here,
                    heads = static_cast<unsigned>(args.kv_heads);
     head_ = static_cast<int>(warp % heads);
     first_ = static_cast<int>(warp / heads) * (args.turns * rows_);
@@ -72,7 +71,7 @@ class AppendRun {
   /// Of the tokens that have a lane next: where they go, and whether they lie behind the first of
   /// their run.
   __device__ void find_target() {
-    target_ = append_target(args_, side_, token(), head_);
+    target_ = target_of(args_, side_, token(), head_);
     if constexpr (Whole) {
       const int before = lane_ & (rows_ - 1);  // of the run
       const std::uint8_t *const codes = of_lane(target_.codes, lane_ - before),
@@ -118,7 +117,7 @@ class AppendRun {
   __device__ int position(int chunk) const {
     return __shfl_sync(whole_warp, target_.position, (run_ + row(chunk)) & 31);
   }
-  __device__ const AppendTarget& target() const { return target_; }
+  __device__ const Target& target() const { return target_; }
 
   __device__ void load(SourceChunk (&w)[4]) const {
     const int first = first_ + run_;
@@ -178,8 +177,8 @@ class AppendRun {
   /// The same values in BF16, of the rows that are kept so.
   __device__ void copy(const Chunk (&w)[4]) const {
     if (args_.first_count + args_.recent_count == 0) return;
-    AppendCopies copies;
-    if (target_.codes) copies = append_copies(args_, side_, token(), head_);
+    Copies copies;
+    if (target_.codes) copies = copies_of(args_, side_, token(), head_);
     if (!__any_sync(whole_warp, copies.first != nullptr || copies.recent != nullptr)) return;
 #pragma unroll
     for (int j = 0; j < 4; ++j) {
@@ -256,34 +255,15 @@ class AppendRun {
     }
   }
 
-  const AppendKvArgs& args_;
-  const AppendSide& side_;
+  const Args& args_;
+  const Side& side_;
   const int lane_;
   int head_, first_, rows_, row_chunks_;
   int own_row_ = 0, own_column_ = 0;
   int run_ = 0;                   // the first lane of the run
   std::uint32_t in_line_ = 0;     // tokens of lanes: behind the first of their run
   const char* source_ = nullptr;  // of this lane in token 0
-  AppendTarget target_;
+  Target target_;
 };
 
-/// Values straight from memory, of a d that append_whole() says, tokens a stride apart.
-template <class Format, class Input>
-__device__ void append_kv(const AppendKvArgs& args) {
-  const AppendSide& side = args.sides[blockIdx.z];
-  using Run = AppendRun<Format, Input, AppendLanes::whole>;
-  Run run(args, side);
-  typename Format::Shared shared;
-#pragma unroll 1
-  for (int turn = 0; turn < args.turns; ++turn) {
-    typename Run::Chunk w[4];
-    run.load(w);
-    if (run.begins_lanes()) run.find_target();  // while the loads are under way
-    if (turn == 0) shared = Format::prepare(side.rules);
-    run.copy(w);
-    run.quantize(shared, w);
-    run.next();
-  }
-}
-
-}  // namespace microscale::cuda
+}  // namespace microscale::cuda::append

@@ -1,26 +1,26 @@
-// New tokens of K or V by way of FP32: of any type, and, of K, after RoPE, minus the mean, after
-// the Hadamard transform (formats/rope.hpp, formats/producers.hpp have the order of operations).
-// Rows pass through shared memory, where an element finds its partner in RoPE and a block, under
-// the rules that only the defining function has, all its elements.
+// append_kv_shared_...: what the other kernels do not serve: tokens of any type, d and RoPE, and
+// every scale rule. Values become FP32; those of K may go through RoPE, lose the mean and be
+// transformed (formats/rope.hpp, formats/producers.hpp). Rows pass through shared memory, where an
+// element finds its partner in RoPE, and a block of a rule that searches all scales its elements.
 #pragma once
 
 #include <cstdint>
 
-#include "cuda/append_kv/append_kv.cuh"
-#include "cuda/append_kv/append_transform.cuh"
+#include "cuda/append_kv/token_run.cuh"
+#include "cuda/append_kv/transform.cuh"
 #include "cuda/block/general_context.cuh"
 #include "formats/producers.hpp"
 #include "formats/rope.hpp"
 
-namespace microscale::cuda {
+namespace microscale::cuda::append {
 
-inline constexpr int append_run_elements = append_chunks * chunk_elements;
+inline constexpr int run_elements = run_chunks * chunk_elements;
 
-/// What is done to the rows of a run. `rows`: this warp's append_run_elements of shared memory.
+/// What is done to the rows of a run. `rows`: this warp's run_elements of shared memory.
 template <class Run>
-class AppendTransform {
+class Transform {
  public:
-  __device__ AppendTransform(const AppendKvArgs& args, const Run& run, float* rows)
+  __device__ Transform(const Args& args, const Run& run, float* rows)
       : args_(args), run_(run), rows_(rows) {}
 
   __device__ void operator()(typename Run::Chunk (&w)[4]) const {
@@ -33,8 +33,8 @@ class AppendTransform {
         for (int i = 0; i < chunk_elements; ++i)
           w[j][i] = __float_as_uint(__fsub_rn(__uint_as_float(w[j][i]), mean[i]));
       }
-      if (args_.hadamard != 0) append_hadamard(w[j]);
-      append_canonical(w[j]);
+      if (args_.hadamard != 0) transform_sixteens(w[j]);
+      make_nans_canonical(w[j]);
     }
   }
 
@@ -102,26 +102,25 @@ class AppendTransform {
                                   : rotate(x, other, cos, sin).first);
   }
 
-  const AppendKvArgs& args_;
+  const Args& args_;
   const Run& run_;
   float* const rows_;
 };
 
 /// Four chunks under way at once, then as FP32.
 template <class Input>
-__device__ void append_load(const char* const (&source)[4],
+__device__ void load_as_f32(const char* const (&source)[4],
                             std::uint32_t (&w)[4][InputF32::words]) {
   std::uint32_t raw[4][Input::words];
 #pragma unroll
   for (int j = 0; j < 4; ++j) Input::load(source[j], raw[j]);
 #pragma unroll
-  for (int j = 0; j < 4; ++j) append_widen<Input>(raw[j], w[j]);
+  for (int j = 0; j < 4; ++j) to_f32<Input>(raw[j], w[j]);
 }
 
 /// Every run of a warp, its values ready: `use(run, w)`.
 template <class Run, class Use>
-__device__ void append_each(const AppendKvArgs& args, const AppendSide& side, float* rows,
-                            Use&& use) {
+__device__ void each_run(const Args& args, const Side& side, float* rows, Use&& use) {
   const auto type = static_cast<DType>(side.type);
   const int element_bytes = type == DType::f32 ? 4 : 2;
   Run run(args, side);
@@ -130,7 +129,7 @@ __device__ void append_each(const AppendKvArgs& args, const AppendSide& side, fl
   for (int turn = 0; turn < args.turns; ++turn) {
     if (run.begins_lanes()) {
       from = static_cast<const char*>(side.input) +
-             append_source(args, side, run.token(), run.head()) * element_bytes;
+             source_of(args, side, run.token(), run.head()) * element_bytes;
       run.find_target();
     }
     typename Run::Chunk w[4];
@@ -139,12 +138,12 @@ __device__ void append_each(const AppendKvArgs& args, const AppendSide& side, fl
     for (int j = 0; j < 4; ++j)
       source[j] = run.of_chunk(from, run.chunk(j)) + run.column(run.chunk(j)) * element_bytes;
     if (type == DType::f32)
-      append_load<InputF32>(source, w);
+      load_as_f32<InputF32>(source, w);
     else if (type == DType::f16)
-      append_load<InputF16>(source, w);
+      load_as_f32<InputF16>(source, w);
     else
-      append_load<InputBf16>(source, w);
-    if (side.transformed) AppendTransform<Run>(args, run, rows)(w);
+      load_as_f32<InputBf16>(source, w);
+    if (side.transformed) Transform<Run>(args, run, rows)(w);
     run.copy(w);
     use(run, w);
     run.next();
@@ -152,29 +151,28 @@ __device__ void append_each(const AppendKvArgs& args, const AppendSide& side, fl
 }
 
 template <class Format>
-__device__ void append_rows(const AppendKvArgs& args) {
-  using Run = AppendRun<Format, InputF32, AppendLanes::any>;
-  __shared__ __align__(16) float rows[append_warps][append_run_elements];
-  const AppendSide& side = args.sides[blockIdx.z];
+__device__ void shared(const Args& args) {
+  using Run = TokenRun<Format, InputF32, Lanes::any>;
+  __shared__ __align__(16) float rows[warps][run_elements];
+  const Side& side = args.sides[blockIdx.z];
   const typename Format::Shared shared = Format::prepare(side.rules);
-  append_each<Run>(
-      args, side, rows[threadIdx.x / 32],
-      [&](const Run& run, const typename Run::Chunk(&w)[4]) { run.quantize(shared, w); });
+  each_run<Run>(args, side, rows[threadIdx.x / 32],
+                [&](const Run& run, const typename Run::Chunk(&w)[4]) { run.quantize(shared, w); });
 }
 
 /// Any scale rule, a block a lane.
 template <class Codec, int Count, bool E8M0>
-__device__ void append_rows_general(const AppendKvArgs& args) {
+__device__ void shared_general(const Args& args) {
   struct Format {
     using Shared = int;
   };
-  using Run = AppendRun<Format, InputF32, AppendLanes::any>;
+  using Run = TokenRun<Format, InputF32, Lanes::any>;
   constexpr int code_bits = Codec::mantissa_bits == 1 ? 4 : 8, chunks = Count / chunk_elements;
-  __shared__ __align__(16) float all_rows[append_warps][append_run_elements];
+  __shared__ __align__(16) float all_rows[warps][run_elements];
   float* const rows = all_rows[threadIdx.x / 32];
-  const AppendSide& side = args.sides[blockIdx.z];
+  const Side& side = args.sides[blockIdx.z];
   const BlockContext context = general_context<E8M0>(side.rules);
-  append_each<Run>(args, side, rows, [&](const Run& run, const typename Run::Chunk(&w)[4]) {
+  each_run<Run>(args, side, rows, [&](const Run& run, const typename Run::Chunk(&w)[4]) {
 #pragma unroll
     for (int j = 0; j < 4; ++j)
 #pragma unroll
@@ -182,7 +180,7 @@ __device__ void append_rows_general(const AppendKvArgs& args) {
         rows[run.chunk(j) * chunk_elements + i] = __uint_as_float(w[j][i]);
     __syncwarp();
 #pragma unroll 1
-    for (int block = 0; block < append_chunks / chunks; block += 32) {
+    for (int block = 0; block < run_chunks / chunks; block += 32) {
       const int n = (block + static_cast<int>(threadIdx.x & 31)) * chunks;
       std::uint8_t *const to = run.of_chunk(run.target().codes, n), *const scales = run.of_chunk(
                                                                         run.target().scales, n);
@@ -199,4 +197,4 @@ __device__ void append_rows_general(const AppendKvArgs& args) {
   });
 }
 
-}  // namespace microscale::cuda
+}  // namespace microscale::cuda::append
