@@ -25,28 +25,28 @@ __device__ inline float sum_of_four(float sum) {
   return __fadd_rn(sum, __shfl_xor_sync(0xFFFFFFFFu, sum, 2));
 }
 
-template <class Line, bool Scaled>
-struct LineProduct {
+template <class Weights, bool Scaled>
+struct OneRowProduct {
   struct Chunk {
-    Line weights;
+    Weights weights;
     uint4 units[2][2];  // [part]: 16 elements of a where this lane's column is that part's, else 0
     float scales[2];    // of a, by part
   };
 
   const MatmulRowsArgs& args;
-  const LineSource source;
+  const OneRowSource source;
   std::int64_t row = 0;  // of a
   const int lane = static_cast<int>(threadIdx.x & 31), warp = static_cast<int>(threadIdx.x >> 5);
   float sums[2] = {};  // of rows g and g + 8
 
   /// Where a lane reads its part of 128 columns.
   struct Place {
-    LineSource weights;
+    OneRowSource weights;
     const unsigned char* units;
     const float* scales;
 
     __device__ void advance(int chunks) {
-      weights.advance<Line::code_bits>(chunks);
+      weights.advance<Weights::code_bits>(chunks);
       units += chunks * (unit_columns * 2);
       scales += chunks * (unit_columns / 32);
     }
@@ -64,7 +64,7 @@ struct LineProduct {
       }
     if constexpr (Scaled)
 #pragma unroll
-      for (int part = 0; part < 2; ++part) c.scales[part] = at.scales[Line::block_32(t, part)];
+      for (int part = 0; part < 2; ++part) c.scales[part] = at.scales[Weights::block_32(t, part)];
     return c;
   }
 
@@ -97,21 +97,21 @@ struct LineProduct {
              args.block_scales + row * (args.k / 32)};
     at.advance(warp);
     if (warp >= chunks) return;
-    Line next = Line::load(at.weights);
+    Weights next = Weights::load(at.weights);
 #pragma unroll 1
     for (int chunk = warp;;) {
       Chunk now = load(at);
       now.weights = next;
       chunk += matmul_rows_warps;
       at.advance(matmul_rows_warps);
-      if (chunk < chunks) next = Line::load(at.weights);  // a chunk ahead
+      if (chunk < chunks) next = Weights::load(at.weights);  // a chunk ahead
       multiply(now, sums);
       if (chunk >= chunks) return;
     }
   }
 
   /// Adds up the sums of four lanes, then of the warps in their order, and stores them.
-  __device__ void finish(const RowsProduct<Line, Scaled, 1>& store, std::int64_t matrix,
+  __device__ void finish(const RowsProduct<Weights, Scaled, 1>& store, std::int64_t matrix,
                          std::int64_t row_tile, std::int64_t row_of_matrix) {
     __shared__ float all[matmul_rows_warps][16];
 #pragma unroll
@@ -135,12 +135,12 @@ struct LineProduct {
   }
 };
 
-template <class Line, bool Scaled>
-__device__ void matmul_row(const MatmulRowsArgs& args) {
+template <class Weights, bool Scaled>
+__device__ void multiply_one_row(const MatmulRowsArgs& args) {
   for (std::int64_t matrix = blockIdx.y; matrix < args.rows.matrices; matrix += gridDim.y) {
     const MatrixRows rows = rows_of_matrix(args.rows, matrix);
-    LineProduct<Line, Scaled> product{args, Line::source(args, matrix, blockIdx.x)};
-    const RowsProduct<Line, Scaled, 1> end(args, rows);
+    OneRowProduct<Weights, Scaled> product{args, Weights::source(args, matrix, blockIdx.x)};
+    const RowsProduct<Weights, Scaled, 1> end(args, rows);
     for (std::int64_t row = 0; row < rows.count; ++row) {
       product.row = rows.first + row;
       product.sum_up();

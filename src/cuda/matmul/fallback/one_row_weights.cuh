@@ -6,13 +6,13 @@
 #include <cstdint>
 
 #include "cuda/block/block_scale.cuh"
-#include "cuda/matmul/fallback/weights_plain.cuh"
+#include "cuda/matmul/fallback/weights_unpacked.cuh"
 #include "cuda/matmul/lane_parts.cuh"
 
 namespace microscale::cuda {
 
 /// Where a lane's codes and scales begin, of rows g and g + 8.
-struct LineSource {
+struct OneRowSource {
   const std::uint8_t *codes[2], *scales[2];
   std::int64_t scale_step[2];  // from 128 columns to the next
 
@@ -27,11 +27,11 @@ struct LineSource {
 
   /// `column`: the lane's first of 128.
   template <int CodeBits, int Block>
-  __device__ static LineSource of(const MatmulRowsArgs& args, std::int64_t matrix,
-                                  std::int64_t row_tile, int column) {
-    const auto plain = PlainSource::of<CodeBits, Block>(args, matrix, row_tile);
+  __device__ static OneRowSource of(const MatmulRowsArgs& args, std::int64_t matrix,
+                                    std::int64_t row_tile, int column) {
+    const auto plain = UnpackedSource::of<CodeBits, Block>(args, matrix, row_tile);
     constexpr int blocks = 128 / Block;
-    LineSource source;
+    OneRowSource source;
 #pragma unroll
     for (int i = 0; i < 2; ++i) {
       source.codes[i] = plain.codes[i] + column * CodeBits / 8;
@@ -48,16 +48,17 @@ struct LineSource {
 
 /// 128 columns of 4-bit weights.
 template <int Block>
-struct LineFp4 : LaneParts {
+struct OneRowFp4 : LaneParts {
   static constexpr int exponent_bias = e2m1_bits_bias;
   static constexpr int code_bits = 4;
 
-  __device__ static LineSource source(const MatmulRowsArgs& args, std::int64_t matrix,
-                                      std::int64_t row_tile) {
-    return LineSource::of<4, Block>(args, matrix, row_tile, 32 * static_cast<int>(threadIdx.x % 4));
+  __device__ static OneRowSource source(const MatmulRowsArgs& args, std::int64_t matrix,
+                                        std::int64_t row_tile) {
+    return OneRowSource::of<4, Block>(args, matrix, row_tile,
+                                      32 * static_cast<int>(threadIdx.x % 4));
   }
-  __device__ static LineFp4 load(const LineSource& s) {
-    LineFp4 w;
+  __device__ static OneRowFp4 load(const OneRowSource& s) {
+    OneRowFp4 w;
 #pragma unroll
     for (int i = 0; i < 2; ++i) {
       w.codes[i] = ptx::ld_global_nc_no_allocate_v4(s.codes[i]);
@@ -76,18 +77,18 @@ struct LineFp4 : LaneParts {
 };
 
 template <class Codec>
-struct LineFp8 {
+struct OneRowFp8 {
   static constexpr int exponent_bias = 0;
   static constexpr int code_bits = 8;
   uint4 codes[2][2];  // [row][part]
   std::uint32_t scales[2][2];
 
-  __device__ static LineSource source(const MatmulRowsArgs& args, std::int64_t matrix,
-                                      std::int64_t row_tile) {
-    return LineSource::of<8, 32>(args, matrix, row_tile, 16 * static_cast<int>(threadIdx.x % 4));
+  __device__ static OneRowSource source(const MatmulRowsArgs& args, std::int64_t matrix,
+                                        std::int64_t row_tile) {
+    return OneRowSource::of<8, 32>(args, matrix, row_tile, 16 * static_cast<int>(threadIdx.x % 4));
   }
-  __device__ static LineFp8 load(const LineSource& s) {
-    LineFp8 w;
+  __device__ static OneRowFp8 load(const OneRowSource& s) {
+    OneRowFp8 w;
 #pragma unroll
     for (int i = 0; i < 2; ++i)
 #pragma unroll

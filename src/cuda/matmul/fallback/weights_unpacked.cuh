@@ -12,7 +12,7 @@ namespace microscale::cuda {
 
 /// The two rows of a lane, g and g + 8 of a tile; gated: row g of the gate and of up. In place of
 /// rows beyond the last the last one is read; their sums are not stored.
-struct PlainSource {
+struct UnpackedSource {
   const std::uint8_t *codes[2], *scales[2];
   std::int64_t row[2];  // where scales are in tiles
   std::int64_t k, blocks;
@@ -20,10 +20,10 @@ struct PlainSource {
   bool tiled[2], wide;
 
   template <int CodeBits, int Block>
-  __device__ static PlainSource of(const MatmulRowsArgs& args, std::int64_t matrix,
-                                   std::int64_t row_tile) {
+  __device__ static UnpackedSource of(const MatmulRowsArgs& args, std::int64_t matrix,
+                                      std::int64_t row_tile) {
     const int g = static_cast<int>(threadIdx.x & 31) / 4;
-    PlainSource source;
+    UnpackedSource source;
     source.k = args.k;
     source.blocks = args.k / Block;
     source.t = static_cast<int>(threadIdx.x) % 4;
@@ -79,11 +79,11 @@ struct PlainSource {
 
 /// What a product asks of weights: `CodeBits` of an element, `Block` elements of a scale.
 template <int CodeBits, int Block>
-struct PlainWeightsOf {
-  using Source = PlainSource;
+struct UnpackedWeightsOf {
+  using Source = UnpackedSource;
   __device__ static Source source(const MatmulRowsArgs& args, std::int64_t matrix,
                                   std::int64_t row_tile) {
-    return PlainSource::of<CodeBits, Block>(args, matrix, row_tile);
+    return UnpackedSource::of<CodeBits, Block>(args, matrix, row_tile);
   }
 };
 
@@ -97,16 +97,16 @@ __device__ inline NibblePairs scaled(const NibblePairs& pairs, std::uint32_t sca
 }
 
 /// 128 columns at a time: a lane has 32 neighbours, two blocks of its own.
-struct PlainNvfp4Lines : PlainWeightsOf<4, 16> {
+struct UnpackedNvfp4By128 : UnpackedWeightsOf<4, 16> {
   static constexpr bool scales_follow = false;
   static constexpr int columns = 128;
   static constexpr int exponent_bias = nvfp4_bias;
   uint4 codes[2];           // of both rows
   std::uint32_t scales[2];  // two bytes each
 
-  __device__ static PlainNvfp4Lines load(const Source& s, std::int64_t chunk) {
+  __device__ static UnpackedNvfp4By128 load(const Source& s, std::int64_t chunk) {
     const std::int64_t column = chunk * columns + 32 * s.t;
-    PlainNvfp4Lines w{};
+    UnpackedNvfp4By128 w{};
     if (column >= s.k) return w;
 #pragma unroll
     for (int i = 0; i < 2; ++i) {
@@ -131,11 +131,11 @@ struct PlainNvfp4Lines : PlainWeightsOf<4, 16> {
 /// Codes of 64 columns of both rows: a lane has eight neighbours of each 32, so an instruction
 /// stays inside 32 columns. Word: eight codes, zeros beyond k.
 template <class Word>
-struct PlainCodes64 {
+struct UnpackedCodes64 {
   static constexpr int columns = 64;
   Word codes[2][2];  // [row][32 columns]
 
-  __device__ void load_row(int i, const PlainSource& s, std::int64_t chunk) {
+  __device__ void load_row(int i, const UnpackedSource& s, std::int64_t chunk) {
 #pragma unroll
     for (int b = 0; b < 2; ++b) {
       const std::int64_t column = chunk * columns + 32 * b + 8 * s.t;
@@ -149,13 +149,13 @@ struct PlainCodes64 {
 };
 
 /// For an a with block scales, which go with the sums of 32 columns.
-struct PlainNvfp4Blocks : PlainWeightsOf<4, 16>, PlainCodes64<std::uint32_t> {
+struct UnpackedNvfp4By64 : UnpackedWeightsOf<4, 16>, UnpackedCodes64<std::uint32_t> {
   static constexpr bool scales_follow = false;
   static constexpr int exponent_bias = nvfp4_bias;
   std::uint32_t scales[2];  // of the lane's blocks, one in each 32 columns
 
-  __device__ static PlainNvfp4Blocks load(const Source& s, std::int64_t chunk) {
-    PlainNvfp4Blocks w{};
+  __device__ static UnpackedNvfp4By64 load(const Source& s, std::int64_t chunk) {
+    UnpackedNvfp4By64 w{};
 #pragma unroll
     for (int i = 0; i < 2; ++i) {
       w.load_row(i, s, chunk);
@@ -177,11 +177,11 @@ struct PlainNvfp4Blocks : PlainWeightsOf<4, 16>, PlainCodes64<std::uint32_t> {
 
 /// MX: a block's scale is multiplied into its sums. Made is what derives from it.
 template <class Made, int CodeBits, class Word>
-struct PlainMx : PlainWeightsOf<CodeBits, 32>, PlainCodes64<Word> {
+struct UnpackedMx : UnpackedWeightsOf<CodeBits, 32>, UnpackedCodes64<Word> {
   static constexpr bool scales_follow = true;
   std::uint32_t scales[2];  // of both rows, two blocks each
 
-  __device__ static Made load(const PlainSource& s, std::int64_t chunk) {
+  __device__ static Made load(const UnpackedSource& s, std::int64_t chunk) {
     Made w{};
 #pragma unroll
     for (int i = 0; i < 2; ++i) {
@@ -196,7 +196,7 @@ struct PlainMx : PlainWeightsOf<CodeBits, 32>, PlainCodes64<Word> {
   }
 };
 
-struct PlainMxfp4 : PlainMx<PlainMxfp4, 4, std::uint32_t> {
+struct UnpackedMxfp4 : UnpackedMx<UnpackedMxfp4, 4, std::uint32_t> {
   static constexpr int exponent_bias = e2m1_bits_bias;
 
   __device__ void fragment(int step, std::uint32_t (&a)[4]) const {
@@ -210,7 +210,7 @@ struct PlainMxfp4 : PlainMx<PlainMxfp4, 4, std::uint32_t> {
 };
 
 template <class Codec>
-struct PlainMxfp8 : PlainMx<PlainMxfp8<Codec>, 8, uint2> {
+struct UnpackedMxfp8 : UnpackedMx<UnpackedMxfp8<Codec>, 8, uint2> {
   static constexpr int exponent_bias = 0;
 
   __device__ void fragment(int step, std::uint32_t (&a)[4]) const {
