@@ -19,7 +19,8 @@ struct AttentionCall {
   double scale = 1;
   ProbabilityRule probabilities = ProbabilityRule::exact;
   bool two_term = false;
-  /// Whether a dense q is quantized first, and to which format; never in accuracy `storage`.
+  /// Whether a dense q is quantized first (never in accuracy `storage`), and the formats that q and
+  /// v have then.
   bool round_query = false;
   Format query_format = Format::nvfp4, v_format = Format::nvfp4;
   /// What the call reads and writes; null where there is none.

@@ -97,10 +97,10 @@ struct DecodeEight {
   uint4 first, second;
 };
 __device__ inline DecodeEight decode_load_eight(const DecodeRows& q, std::int64_t at) {
-  const bool wide = static_cast<DType>(q.type) == DType::f32;
-  const char* const from = static_cast<const char*>(q.data) + at * (wide ? 4 : 2);
+  const bool f32 = static_cast<DType>(q.type) == DType::f32;
+  const char* const from = static_cast<const char*>(q.data) + at * (f32 ? 4 : 2);
   return {ptx::ld_global_nc_no_allocate_v4(from),
-          wide ? ptx::ld_global_nc_no_allocate_v4(from + 16) : uint4{}};
+          f32 ? ptx::ld_global_nc_no_allocate_v4(from + 16) : uint4{}};
 }
 __device__ inline void decode_eight(const DecodeRows& q, const DecodeEight& eight, float* v) {
   const uint4 &a = eight.first, &b = eight.second;

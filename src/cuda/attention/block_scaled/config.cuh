@@ -9,7 +9,7 @@ namespace microscale::cuda::block_attention {
 /// How probabilities are multiplied.
 enum class Values {
   tokens,     // two-level codes, with V's blocks along the tokens
-  two_level,  // two-level codes, widened to FP16 like V, whose blocks run along d
+  two_level,  // two-level codes, converted to FP16 as V is, whose blocks run along d
   exact,      // FP16, with V's blocks along d
 };
 

@@ -25,7 +25,7 @@ template <class C>
 class Attention {
   using Keys = typename C::Keys;
   using Shape = KeyShape<Keys, C::D>;
-  using Wide = WideValues<C::D, C::threads>;
+  using F16 = F16Values<C::D, C::threads>;
   using Token = TokenValues<C::D, C::threads>;
   static constexpr Shared shared =
       shared_of(C::D, Shape::row_bytes, Shape::words, C::QTerms, C::along_tokens);
@@ -137,9 +137,9 @@ class Attention {
     ptx::cp_async_commit_group();
   }
   __device__ void copy_values(int i, std::uint32_t to) const {
-    Wide::copy(to, thread_, [&](int in) { return operands_.v(key(i, in)); });
+    F16::copy(to, thread_, [&](int in) { return operands_.v(key(i, in)); });
   }
-  /// V's codes of tile i where they have one place, which nobody reads any more.
+  /// V's codes of tile i where they have one place, which no warp reads any more.
   __device__ void fill_values(int i) const {
     if constexpr (shared.one_value_tile) {
       if (i < count_) copy_values(i, memory_ + shared.stages * shared.stage());
@@ -157,7 +157,7 @@ class Attention {
         for (std::uint32_t& word : scales_.words[half]) word = 0;  // page 0's may be no scales
       }
     if constexpr (!C::along_tokens)
-      Wide::load_scales_of(operands_.v_scale(key(i, Wide::own_key(thread_))), thread_, v_words_);
+      F16::load_scales_of(operands_.v_scale(key(i, F16::own_key(thread_))), thread_, v_words_);
   }
 
   __device__ void load_query(const DecodeItem& item) {
@@ -202,32 +202,32 @@ class Attention {
       if (works()) attend_tokens<Whole>(i, stage, values);
     } else {
       clear_unseen<Whole>(i);
-      const std::uint32_t wide = memory_ + shared.wide();
-      Wide::widen(values, wide, thread_, v_words_);
+      const std::uint32_t f16 = memory_ + shared.f16();
+      F16::to_f16(values, f16, thread_, v_words_);
       constexpr bool apart = C::Paged && C::QTerms == 2;  // or ptxas is short of registers
       Weights p[1 + apart];
       if (works()) find<Whole, 0>(i, stage, p[0]);
-      __syncthreads();  // V is widened
+      __syncthreads();  // V is FP16
       fill_values(i + 1);
-      if (works()) multiply<0>(p[0], wide);
+      if (works()) multiply<0>(p[0], f16);
       if (works()) {  // not one with the line above: ptxas would spill
         find<Whole, 1>(i, stage, p[apart]);
-        multiply<1>(p[apart], wide);
+        multiply<1>(p[apart], f16);
       }
       if constexpr (late_scales) load_scales_of(i + 1);
     }
     from_ = from_ == (shared.stages - 1) * shared.stage() ? 0 : from_ + shared.stage();
   }
 
-  /// Whether this warp has rows, or copies and widens for others only. With four, each has a tensor
-  /// core of its own, and what the others do is no loss.
+  /// Whether this warp has rows, or copies and converts for others only. With four, each has a
+  /// tensor core of its own, and what the others do is no loss.
   __device__ bool works() const { return has_rows_; }
 
   /// V's scales of keys that no row sees become 0: whatever they were has no influence.
   template <bool Whole>
   __device__ void clear_unseen(int i) {
     if constexpr (!Whole) {
-      const int own = (first_ + i) * tile_keys + Wide::own_key(thread_);
+      const int own = (first_ + i) * tile_keys + F16::own_key(thread_);
       const auto begin = static_cast<int>(ptx::ld_shared_b32(seen_at(0))),
                  end = static_cast<int>(ptx::ld_shared_b32(seen_at(C::block_rows - 1) + 4));
       if (own >= begin && own < end && operands_.has(own)) return;
@@ -271,9 +271,9 @@ class Attention {
       for (int m = 0; m < C::Rows; ++m)
         two_level<C::PTerms>(rows_[m], p.s[m], largest[m], p.codes[m]);
   }
-  /// By V, which is widened.
+  /// By V in FP16.
   template <int Half>
-  __device__ __forceinline__ void multiply(const Weights& weights, std::uint32_t wide) {
+  __device__ __forceinline__ void multiply(const Weights& weights, std::uint32_t f16) {
     for_each_index<2>([&](auto step) {
       for_each_index<C::PTerms>([&](auto term) {
         std::uint32_t p[C::Rows][4];
@@ -282,8 +282,8 @@ class Attention {
           if constexpr (C::V == Values::exact)
             exact<2 * step.value>(rows_[m], weights.s[m], p[m]);
           else
-            widen_codes<2 * step.value>(weights.codes[m][term.value], p[m]);
-        Wide::template multiply<2 * Half + step.value, C::Rows>(o_, p, wide, lane_);
+            codes_to_f16<2 * step.value>(weights.codes[m][term.value], p[m]);
+        F16::template multiply<2 * Half + step.value, C::Rows>(o_, p, f16, lane_);
       });
     });
   }
@@ -370,7 +370,7 @@ class Attention {
   std::uint32_t query_ = 0, memory_ = 0, from_ = 0;
   OwnQuery q_[C::Rows];
   KeyScales<Keys, C::D> scales_;  // of the tile to come
-  std::uint32_t v_words_[Wide::scale_words];
+  std::uint32_t v_words_[F16::scale_words];
   RowState rows_[C::Rows];
   float o_[C::Rows][C::D / 8][4];
 };

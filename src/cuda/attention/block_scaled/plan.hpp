@@ -29,7 +29,8 @@ struct ValueTile {
     return d * 32 + (i % 32 * (d / 32) + i / 32) * 4;
   }
 };
-/// Tiles of a sequence begin with this one, of one head; `first` is its first token of all.
+/// The number, among the tiles of one head, of the first tile of sequence number `sequence`, whose
+/// first token is number `first` among those of all sequences. No tile has tokens of two.
 MICROSCALE_HD constexpr std::int64_t first_value_tile(std::int64_t first, std::int64_t sequence) {
   return first / tile_keys + sequence;
 }
@@ -57,7 +58,8 @@ struct Args : AttentionDecodeArgs {
   std::int32_t merged_rows;         // splits > 1: of an item, as many as there may be
 };
 
-/// Where a multiprocessor holds one thread block only, eight warps share what it widens.
+/// Where a multiprocessor holds one thread block only, eight warps share the conversion of V to
+/// FP16.
 MICROSCALE_HD constexpr int warps_of(int d, bool along_tokens) {
   return d == 256 && !along_tokens ? 8 : 4;
 }
@@ -73,7 +75,7 @@ MICROSCALE_HD constexpr int block_rows_of(int d, int terms, bool along_tokens) {
 /// between them and 32 more after eight, so that what is read or written at a time lies in
 /// different banks at addresses that differ by constants. Else rows follow each other, and their
 /// pieces change places.
-struct WideRows {
+struct F16Rows {
   static MICROSCALE_HD constexpr bool padded(int d) { return d == 256; }
   static MICROSCALE_HD constexpr int at(int d, int key) {
     return padded(d) ? key * (2 * d + 16) + key / 8 * 32 : key * (2 * d);
@@ -82,19 +84,17 @@ struct WideRows {
 
 /// Bytes of shared memory: q, which keys each row sees, stages of codes of K and of V, V as FP16.
 /// Two terms of eight warps' q leave no room for that: with eight, codes of V have one place,
-/// behind K's stages, and the next tile's come when these are widened.
+/// behind K's stages, and the next tile's come when these are converted.
 struct Shared {
-  int query_bytes, seen_bytes, key_bytes, value_bytes, stages, wide_bytes;
+  int query_bytes, seen_bytes, key_bytes, value_bytes, stages, f16_bytes;
   bool one_value_tile;
   MICROSCALE_HD constexpr int stage() const {
     return one_value_tile ? key_bytes : key_bytes + value_bytes;
   }
-  MICROSCALE_HD constexpr int wide() const {  // behind the stages' begin
+  MICROSCALE_HD constexpr int f16() const {  // behind the stages' begin
     return stages * stage() + (one_value_tile ? value_bytes : 0);
   }
-  MICROSCALE_HD constexpr int bytes() const {
-    return query_bytes + seen_bytes + wide() + wide_bytes;
-  }
+  MICROSCALE_HD constexpr int bytes() const { return query_bytes + seen_bytes + f16() + f16_bytes; }
 };
 /// `row`: bytes of a row of q's codes, and of a key's as they lie in shared memory; `scale_words`:
 /// of four scales, of such a row; `terms`: of q.
@@ -107,7 +107,7 @@ MICROSCALE_HD constexpr Shared shared_of(int d, int row, int scale_words, int te
            tile_keys * row,
            along_tokens ? ValueTile::bytes(d) : tile_keys * d / 2,
            3,
-           along_tokens ? 0 : WideRows::at(d, tile_keys),
+           along_tokens ? 0 : F16Rows::at(d, tile_keys),
            false};
   if (s.bytes() > 49 * 1024) s.stages = 2;
   s.one_value_tile = warps_of(d, along_tokens) == 8;

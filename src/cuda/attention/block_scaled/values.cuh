@@ -2,7 +2,7 @@
 // registers, V in shared memory.
 //
 // TokenValues: blocks of 16 along the tokens, made so beforehand (ValueTile); the instruction takes
-// codes and scales as they are. WideValues: blocks along d, as a cache or a tensor has them; a
+// codes and scales as they are. F16Values: blocks along d, as a cache or a tensor has them; a
 // thread block makes FP16 of a tile, exactly, before its warps multiply.
 #pragma once
 
@@ -57,8 +57,8 @@ struct TokenValues {
 /// NVFP4: two E4M3 scales of a row, as FP16.
 struct Nvfp4Values {
   static constexpr int block = 16;
-  __device__ static void widen(std::uint32_t (&to)[4], std::uint32_t codes, std::uint32_t scales,
-                               int number) {
+  __device__ static void to_f16(std::uint32_t (&to)[4], std::uint32_t codes, std::uint32_t scales,
+                                int number) {
     ptx::cvt_rn_f16x2_e2m1x2_x4(to, codes);
 #pragma unroll
     for (std::uint32_t& pair : to)
@@ -68,9 +68,10 @@ struct Nvfp4Values {
 };
 
 template <int D, int Threads>
-struct WideValues {
+struct F16Values {
   static constexpr int row_bytes = D / 2, chunks = row_bytes / 16;
-  /// A thread widens half or a quarter of a key: so many chunks of 32 codes, and their scales.
+  /// A thread converts half or a quarter of a key: so many chunks of 32 codes, and their
+  /// scales.
   static constexpr int own_chunks = chunks * tile_keys / Threads, own_scales = 2 * own_chunks;
   static constexpr int scale_words = (own_scales + 3) / 4;
 
@@ -80,9 +81,9 @@ struct WideValues {
   }
   /// Where FP16 elements 8 chunk to 8 chunk + 7 of a key lie: both eight keys in a row and keys 8 a
   /// + 2 j + i, a to 3, i to 1, in different banks.
-  __device__ static std::uint32_t wide(std::uint32_t key, std::uint32_t chunk) {
-    const auto row = static_cast<std::uint32_t>(WideRows::at(D, static_cast<int>(key)));
-    if constexpr (!WideRows::padded(D)) chunk ^= key % 8 ^ key / 8 % 4 * 2;
+  __device__ static std::uint32_t f16(std::uint32_t key, std::uint32_t chunk) {
+    const auto row = static_cast<std::uint32_t>(F16Rows::at(D, static_cast<int>(key)));
+    if constexpr (!F16Rows::padded(D)) chunk ^= key % 8 ^ key / 8 % 4 * 2;
     return row + (chunk << 4);
   }
 
@@ -98,13 +99,13 @@ struct WideValues {
   }
 
   __device__ static int own_key(int thread) { return thread % tile_keys; }
-  /// Scales of the part of key own_key that this thread widens; `from`: the key's.
+  /// Scales of the part of key own_key that this thread converts; `from`: the key's.
   __device__ static void load_scales_of(const std::uint8_t* from, int thread,
                                         std::uint32_t (&words)[scale_words]) {
     load_scales<own_scales>(from + thread / tile_keys * own_scales, words);
   }
-  __device__ static void widen(std::uint32_t codes, std::uint32_t to, int thread,
-                               const std::uint32_t (&words)[scale_words]) {
+  __device__ static void to_f16(std::uint32_t codes, std::uint32_t to, int thread,
+                                const std::uint32_t (&words)[scale_words]) {
     const auto key = static_cast<std::uint32_t>(own_key(thread));
     const auto part = static_cast<std::uint32_t>(thread / tile_keys);
 #pragma unroll
@@ -115,8 +116,8 @@ struct WideValues {
 #pragma unroll
       for (std::uint32_t i = 0; i < 4; ++i) {
         std::uint32_t pairs[4];
-        Nvfp4Values::widen(pairs, w[i], scales, static_cast<int>(i / 2));
-        ptx::st_shared_v4(to + wide(key, 4 * (part * own_chunks + c) + i),
+        Nvfp4Values::to_f16(pairs, w[i], scales, static_cast<int>(i / 2));
+        ptx::st_shared_v4(to + f16(key, 4 * (part * own_chunks + c) + i),
                           make_uint4(pairs[0], pairs[1], pairs[2], pairs[3]));
       }
     }
@@ -129,13 +130,13 @@ struct WideValues {
     const auto matrix = static_cast<std::uint32_t>(lane / 8),
                row = static_cast<std::uint32_t>(lane % 8);
     const std::uint32_t own =
-        wide(8 * (row / 2) + 2 * (matrix % 2) + row % 2, matrix / 2);  // of the first 16 keys
+        f16(8 * (row / 2) + 2 * (matrix % 2) + row % 2, matrix / 2);  // of the first 16 keys
     constexpr std::uint32_t in = 4 * (Step % 2);  // keys 8 a + `in` and behind it
-    constexpr auto step = static_cast<std::uint32_t>(WideRows::at(D, Step / 2 * 32 + in));
+    constexpr auto step = static_cast<std::uint32_t>(F16Rows::at(D, Step / 2 * 32 + in));
 #pragma unroll
     for (std::uint32_t j = 0; j < D / 8; j += 2) {
       std::uint32_t b[4];
-      if constexpr (WideRows::padded(D))
+      if constexpr (F16Rows::padded(D))
         ptx::ldmatrix_m8n8_x4_trans_b16(b, values + own + step + 16 * j);
       else
         ptx::ldmatrix_m8n8_x4_trans_b16(b, values + (own ^ (j % 8 ^ in) << 4) + j / 8 * 128 + step);

@@ -170,7 +170,7 @@ __device__ __forceinline__ std::uint32_t block_scales(const Codes<2>& codes, int
 
 /// Codes of eights `First` and the next of a half as FP16: the first operand of 16 keys.
 template <int First>
-__device__ __forceinline__ void widen_codes(const Codes<1>& codes, std::uint32_t (&p)[4]) {
+__device__ __forceinline__ void codes_to_f16(const Codes<1>& codes, std::uint32_t (&p)[4]) {
 #pragma unroll
   for (int row = 0; row < 2; ++row) {
     std::uint32_t pairs[4];

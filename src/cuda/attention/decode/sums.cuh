@@ -29,8 +29,10 @@ __device__ inline int decode_own_token() {
 /// g-th four.
 enum class ValueOrder { eighths, fours };
 
-/// Rows: of queries, 4, 8 or 16. Tiles: eights of columns, which four rows fill twice: what values
-/// of columns 4 to 7 are then is theirs alone who reads them (TurnedValues).
+/// Rows: of queries, 4, 8 or 16. They are the columns of the products, in tiles of 8. Four rows
+/// take columns 0 to 3, and columns 4 to 7 have the same queries again: their probabilities may
+/// then be multiplied by the scales of other values than those of columns 0 to 3 (TurnedValues),
+/// else they are not used.
 template <int D, int Rows, ValueOrder Order>
 struct AttentionSums {
   static constexpr int rows = Rows, tiles = (Rows + 7) / 8, Tiles = tiles;

@@ -126,8 +126,9 @@ struct ElementsMxfp8E5m2 : E8m0Elements<0> {  // 57344 fits
   }
 };
 
-/// The largest magnitude comes to [2^14, 2^15).
-struct WideElements {
+/// Elements of a larger range than FP16's: a row or tile is multiplied by a power of two, so that
+/// its largest magnitude is in [2^14, 2^15).
+struct ScaledElements {
   static constexpr int block = 0;
   static constexpr bool relative = true;
   __device__ static int exponent(int reference) { return reference - 141; }
@@ -142,7 +143,7 @@ struct WideElements {
   }
 };
 
-struct ElementsBf16 : WideElements {
+struct ElementsBf16 : ScaledElements {
   static constexpr int bits = 16;
   using Raw = uint4;
   __device__ static Raw load(const std::uint8_t* from) {
@@ -166,7 +167,7 @@ struct ElementsBf16 : WideElements {
   }
 };
 
-struct ElementsF32 : WideElements {
+struct ElementsF32 : ScaledElements {
   static constexpr int bits = 32;
   struct Raw {
     uint4 low, high;

@@ -72,7 +72,7 @@ class PrefillPart {
     ring.next();
   }
 
-  /// Stores what nobody reads, but what depends on all exponentials: the assembler leaves it in
+  /// Stores what is never read, but what depends on all exponentials: the assembler leaves it in
   /// front of the wait behind it, and would move that in front of them, where they had to wait for
   /// the products that they shall run beside.
   __device__ void end_of_exponentials() const {
