@@ -14,7 +14,7 @@ namespace microscale::emulator {
 namespace {
 
 /// Of a tile.
-int most_ranges(const cuda::WideCut& cut) {
+int most_ranges(const cuda::in_registers::TileCut& cut) {
   std::uint32_t most = 0;
   for (std::uint32_t tile = 0; tile < cut.tiles; ++tile)
     most = std::max(most, cut.last_block(tile) - cut.first_block(tile) + 1);
@@ -47,8 +47,8 @@ TEST_F(MatmulInRegistersCut, cuts_k_where_tiles_are_few) {
                         {70, 1540, 2112, 3, 256, 128, 4, 3, 2, false}}) {  // three more tiles whole
     SCOPED_TRACE(::testing::Message() << s.m << " x " << s.n << " x " << s.k);
     device().set(s.multiprocessors);
-    const cuda::WidePlan plan =
-        cuda::wide_plan(s.n, s.k, false, s.m, 1, false, 544, false, s.multiprocessors);
+    const cuda::in_registers::Tiling plan = cuda::in_registers::tiling_of(
+        s.n, s.k, false, s.m, 1, false, 544, false, s.multiprocessors);
     EXPECT_EQ(plan.shape.rows, s.rows);
     EXPECT_EQ(plan.shape.tokens, s.tokens);
     EXPECT_EQ(plan.cut.tiles, s.tiles);
@@ -87,8 +87,8 @@ TEST_F(MatmulInRegistersCut, exchanges_sums_in_pairs) {
                         {64, 130, 6656, 4, 4, 256, 64, DType::f16}}) {
     SCOPED_TRACE(::testing::Message() << s.m << " x " << s.n << " x " << s.k);
     device().set(s.multiprocessors);
-    const cuda::WidePlan plan =
-        cuda::wide_plan(s.n, s.k, s.gated, s.m, 1, false, 544, false, s.multiprocessors);
+    const cuda::in_registers::Tiling plan = cuda::in_registers::tiling_of(
+        s.n, s.k, s.gated, s.m, 1, false, 544, false, s.multiprocessors);
     EXPECT_EQ(plan.shape.rows, s.rows);
     EXPECT_EQ(plan.shape.tokens, s.tokens);
     EXPECT_TRUE(plan.cut.paired);
@@ -109,7 +109,8 @@ TEST_F(MatmulInRegistersCut, forgets_whose_sums_were_there) {
   device().set(7);
   const Product p{
       .a = dense(DType::bf16, 20, 1984), .b = blocks(Format::mxfp4, 390, 1984), .m = 20};
-  const cuda::WidePlan plan = cuda::wide_plan(390, 1984, false, 20, 1, false, 544, false, 7);
+  const cuda::in_registers::Tiling plan =
+      cuda::in_registers::tiling_of(390, 1984, false, 20, 1, false, 544, false, 7);
   Buffers memory;
   cuda::Product call = operands_of(p, memory);
   Matrix d = untouched_rows(p);
@@ -144,16 +145,17 @@ TEST_F(MatmulInRegistersCut, cuts_tiles_of_experts) {
                         Case{40, 2048, {7, 7, 7, 7}, 8, 0, 0}}) {   // nobody has a row
     SCOPED_TRACE(::testing::Message() << c.n << " x " << c.k << " on " << c.multiprocessors);
     device().set(c.multiprocessors);
-    const cuda::WidePlan plan =
-        cuda::wide_plan(c.n, c.k, true, 60, 3, true, 576, false, c.multiprocessors);
+    const cuda::in_registers::Tiling plan =
+        cuda::in_registers::tiling_of(c.n, c.k, true, 60, 3, true, 576, false, c.multiprocessors);
     EXPECT_TRUE(plan.cut_by_kernel);
     std::int64_t tiles = 0;
     for (std::size_t i = 0; i < 3; ++i)
-      tiles += cuda::wide_column_tiles(plan.shape, c.n, true) *
-               cuda::wide_row_tiles(plan.shape, c.offsets[i + 1] - c.offsets[i]);
-    const cuda::WideCut cut = cuda::wide_best_choice(cuda::wide_costs(plan.shape, 576, false),
-                                                     tiles, c.k / 64, c.multiprocessors)
-                                  .cut;
+      tiles += cuda::in_registers::column_tiles_of(plan.shape, c.n, true) *
+               cuda::in_registers::row_tiles_of(plan.shape, c.offsets[i + 1] - c.offsets[i]);
+    const cuda::in_registers::TileCut cut =
+        cuda::in_registers::best_cut(cuda::in_registers::tile_costs(plan.shape, 576, false), tiles,
+                                     c.k / 64, c.multiprocessors)
+            .cut;
     EXPECT_EQ(cut.tiles, c.tiles);
     EXPECT_EQ(cut.blocks, c.blocks);
     Product p{.a = blocks(Format::nvfp4, 60, c.k, 3),
@@ -189,13 +191,14 @@ TEST_F(MatmulInRegistersCut, cuts_tiles_of_two_sizes) {
     const std::int64_t m = c.offsets.back(),
                        experts = static_cast<std::int64_t>(c.offsets.size()) - 1;
     device().set(c.multiprocessors);
-    const cuda::WidePlan plan =
-        cuda::wide_plan(c.n, c.k, false, m, experts, true, 576, false, c.multiprocessors);
+    const cuda::in_registers::Tiling plan = cuda::in_registers::tiling_of(
+        c.n, c.k, false, m, experts, true, 576, false, c.multiprocessors);
     EXPECT_TRUE(plan.cut_by_kernel);
     EXPECT_EQ(plan.shape.token_sizes(), 2);
-    const cuda::WideCut cut = cuda::wide_best_choice(cuda::wide_costs(plan.shape, 576, false),
-                                                     c.all, c.k / 64, c.multiprocessors)
-                                  .cut;
+    const cuda::in_registers::TileCut cut =
+        cuda::in_registers::best_cut(cuda::in_registers::tile_costs(plan.shape, 576, false), c.all,
+                                     c.k / 64, c.multiprocessors)
+            .cut;
     EXPECT_EQ(cut.tiles, c.cut);
     EXPECT_TRUE(is_right({.a = dense(DType::bf16, m, c.k),
                           .b = blocks(Format::nvfp4, experts * c.n, c.k),
@@ -211,11 +214,13 @@ TEST_F(MatmulInRegistersCut, cuts_tiles_of_two_sizes) {
 TEST_F(MatmulInRegistersCut, cuts_tiles_of_more_experts_than_a_warp_has_lanes) {
   constexpr std::int64_t experts = 36, rows = 9, n = 24, k = 2048;
   device().set(29);
-  const cuda::WidePlan plan =
-      cuda::wide_plan(n, k, false, experts * rows, experts, true, 576, false, 29);
+  const cuda::in_registers::Tiling plan =
+      cuda::in_registers::tiling_of(n, k, false, experts * rows, experts, true, 576, false, 29);
   ASSERT_TRUE(plan.cut_by_kernel);
-  const cuda::WideCut cut =
-      cuda::wide_best_choice(cuda::wide_costs(plan.shape, 576, false), experts, k / 64, 29).cut;
+  const cuda::in_registers::TileCut cut =
+      cuda::in_registers::best_cut(cuda::in_registers::tile_costs(plan.shape, 576, false), experts,
+                                   k / 64, 29)
+          .cut;
   ASSERT_EQ(cut.tiles, 36u);
   bool crosses = false;  // from a tile of experts 32 to 35 back to one before
   for (std::uint32_t block = 0; block < cut.blocks; ++block)

@@ -49,7 +49,8 @@ TEST_F(MatmulInRegisters, takes_dense_rows) {
 TEST_F(MatmulInRegisters, gives_chunks_to_pairs_of_warps_where_rows_are_few) {
   for (const std::int64_t m : {9, 16})
     for (const std::int64_t k : {32, 64, 96, 160, 256, 320}) {
-      const cuda::WidePlan plan = cuda::wide_plan(300, k, false, m, 1, false, 576, false, 2);
+      const cuda::in_registers::Tiling plan =
+          cuda::in_registers::tiling_of(300, k, false, m, 1, false, 576, false, 2);
       ASSERT_TRUE(plan.shape.by_warps());
       for (const Format b : formats)
         EXPECT_TRUE(is_right({.a = dense(DType::bf16, m, k), .b = blocks(b, 300, k), .m = m}))
@@ -75,7 +76,7 @@ TEST_F(MatmulInRegisters, takes_dense_rows_that_begin_anywhere) {
   EXPECT_TRUE(is_right(p));
 }
 
-// Every tile of wide_shapes, several of them to a block, several chunks to the ring.
+// Every tile of in_registers::tile_shapes, several of them to a block, several chunks to the ring.
 TEST_F(MatmulInRegisters, goes_from_tile_to_tile) {
   struct Shape {
     std::int64_t m, n, k, matrices;
@@ -86,8 +87,8 @@ TEST_F(MatmulInRegisters, goes_from_tile_to_tile) {
                         {120, 123, 320, 5, 128, 128},
                         {60, 390, 1088, 3, 256, 64},
                         {60, 126, 1088, 5, 128, 64}}) {
-    const cuda::WidePlan plan =
-        cuda::wide_plan(s.n, s.k, false, s.m, s.matrices, false, 544, false, 2);
+    const cuda::in_registers::Tiling plan =
+        cuda::in_registers::tiling_of(s.n, s.k, false, s.m, s.matrices, false, 544, false, 2);
     EXPECT_EQ(plan.shape.rows, s.rows) << s.m;
     EXPECT_EQ(plan.shape.tokens, s.tokens) << s.m;
     EXPECT_EQ(plan.cut.tiles, 0u) << s.m;
@@ -149,7 +150,8 @@ TEST_F(MatmulInRegisters, gives_experts_of_few_rows_to_four_warpgroups) {
       const std::int64_t m = offsets.back();
       const std::int64_t n = gated ? 171 : 342, k = 96;
       const int tile_bytes = b == Format::nvfp4 ? 576 : b == Format::mxfp4 ? 544 : 1056;
-      const cuda::WidePlan plan = cuda::wide_plan(n, k, gated, m, 5, true, tile_bytes, false, 2);
+      const cuda::in_registers::Tiling plan =
+          cuda::in_registers::tiling_of(n, k, gated, m, 5, true, tile_bytes, false, 2);
       EXPECT_EQ(plan.shape.rows, 256);
       EXPECT_EQ(plan.shape.tokens, few ? 32 : 64);
       Product p{.a = gated == (b == Format::nvfp4) ? blocks(b, m, k, 3) : dense(DType::bf16, m, k),
@@ -170,8 +172,8 @@ TEST_F(MatmulInRegisters, multiplies_no_more_than_a_last_tile_needs) {
   for (const Format b : formats)
     for (const std::int64_t m : {420, 448, 449}) {
       const int tile_bytes = b == Format::nvfp4 ? 576 : b == Format::mxfp4 ? 544 : 1056;
-      const cuda::WidePlan plan =
-          cuda::wide_plan(300, 192, false, m, 2, false, tile_bytes, false, 2);
+      const cuda::in_registers::Tiling plan =
+          cuda::in_registers::tiling_of(300, 192, false, m, 2, false, tile_bytes, false, 2);
       EXPECT_EQ(plan.shape.rows, 128);
       EXPECT_EQ(plan.shape.tokens, 256);
       EXPECT_TRUE(is_right({.a = dense(DType::bf16, 2 * m, 192),
@@ -212,7 +214,8 @@ TEST_F(MatmulInRegisters, stays_within_its_memory_when_offsets_decrease) {
     int sizes;
   };
   for (const auto& [m, n, sizes] : {Case{600, 16, 1}, {1200, 300, 2}}) {
-    const cuda::WidePlan plan = cuda::wide_plan(n, 64, false, m, 10, true, 576, false, 2);
+    const cuda::in_registers::Tiling plan =
+        cuda::in_registers::tiling_of(n, 64, false, m, 10, true, 576, false, 2);
     EXPECT_EQ(plan.shape.token_sizes(), sizes);
     expect_within_memory({.a = blocks(Format::nvfp4, m, 64, 3),
                           .b = blocks(Format::nvfp4, 10 * n, 64),

@@ -37,8 +37,8 @@ TEST_F(MatmulInRegistersUnpacked, goes_from_tile_to_tile) {
                         {60, 390, 1088, 3, 256, 64},
                         {60, 126, 1088, 5, 128, 64},
                         {30, 390, 640, 3, 256, 32}}) {
-    const cuda::WidePlan plan =
-        cuda::wide_plan(s.n, s.k, false, s.m, s.matrices, false, 576, true, 2);
+    const cuda::in_registers::Tiling plan =
+        cuda::in_registers::tiling_of(s.n, s.k, false, s.m, s.matrices, false, 576, true, 2);
     EXPECT_EQ(plan.shape.rows, s.rows) << s.m;
     EXPECT_EQ(plan.shape.tokens, s.tokens) << s.m;
     tiled = !tiled;
@@ -64,7 +64,8 @@ TEST_F(MatmulInRegistersUnpacked, multiplies_no_more_than_an_expert_needs) {
                          {{0, 140, 204, 269, 330}, 256, 128}}) {
     const std::int64_t m = s.offsets.back(),
                        experts = static_cast<std::int64_t>(s.offsets.size()) - 1;
-    const cuda::WidePlan plan = cuda::wide_plan(520, 192, false, m, experts, true, 576, true, 2);
+    const cuda::in_registers::Tiling plan =
+        cuda::in_registers::tiling_of(520, 192, false, m, experts, true, 576, true, 2);
     EXPECT_EQ(plan.shape.rows, s.rows);
     EXPECT_EQ(plan.shape.tokens, s.tokens);
     EXPECT_TRUE(is_right({.a = blocks(m, 192, 3),
@@ -87,8 +88,8 @@ TEST_F(MatmulInRegistersUnpacked, finds_tiles_of_every_size_among_many_experts) 
   const std::int64_t m = offsets.back();
   for (const int multiprocessors : {2, 7}) {
     device().set(multiprocessors);
-    const cuda::WidePlan plan =
-        cuda::wide_plan(120, 64, false, m, 40, true, 576, true, multiprocessors);
+    const cuda::in_registers::Tiling plan =
+        cuda::in_registers::tiling_of(120, 64, false, m, 40, true, 576, true, multiprocessors);
     EXPECT_EQ(plan.shape.tokens, 256);
     EXPECT_TRUE(is_right({.a = blocks(m, 64, 3),
                           .b = blocks(40 * 120, 64),
@@ -164,8 +165,8 @@ TEST_F(MatmulInRegistersUnpacked, cuts_k_where_tiles_are_few) {
   for (const Shape s :
        {Shape{100, 3200, 6, 1, true}, {390, 2112, 9, 2, false}, {1540, 1472, 3, 4, false}}) {
     device().set(s.multiprocessors);
-    const cuda::WidePlan plan =
-        cuda::wide_plan(s.n, s.k, false, 20, 1, false, 576, true, s.multiprocessors);
+    const cuda::in_registers::Tiling plan =
+        cuda::in_registers::tiling_of(s.n, s.k, false, 20, 1, false, 576, true, s.multiprocessors);
     EXPECT_EQ(plan.cut.tiles, s.tiles);
     EXPECT_EQ(plan.cut.passing == 0, s.equal);
     const Product p{.a = blocks(20, s.k, 2), .b = blocks(s.n, s.k), .m = 20, .unpacked = true};
@@ -192,8 +193,8 @@ TEST_F(MatmulInRegistersUnpacked, exchanges_sums_in_pairs) {
                         {100, 128, 2048, 4, 2, false, DType::bf16, 2}}) {
     SCOPED_TRACE(::testing::Message() << s.m << " x " << s.n << " x " << s.k);
     device().set(s.multiprocessors);
-    const cuda::WidePlan plan =
-        cuda::wide_plan(s.n, s.k, s.gated, s.m, s.matrices, false, 576, true, s.multiprocessors);
+    const cuda::in_registers::Tiling plan = cuda::in_registers::tiling_of(
+        s.n, s.k, s.gated, s.m, s.matrices, false, 576, true, s.multiprocessors);
     EXPECT_EQ(plan.shape.rows, 128);
     EXPECT_EQ(plan.shape.tokens, 128);
     EXPECT_TRUE(plan.cut.paired);

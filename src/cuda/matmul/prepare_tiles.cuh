@@ -83,7 +83,7 @@ struct Mxfp4Tokens : E2m1Tokens {
   static constexpr int block = 32;
   template <bool>
   __device__ static uint4 elements(Codes codes, std::uint32_t scale) {
-    const std::uint32_t factor = e8m0_pair_bf16(scale, 0);
+    const std::uint32_t factor = in_registers::e8m0_pair_bf16(scale, 0);
     std::uint32_t w[4];
     e2m1_pairs_bf16(codes, w);
 #pragma unroll
@@ -103,7 +103,7 @@ struct Mxfp8Tokens {
   }
   template <bool>
   __device__ static uint4 elements(Codes codes, std::uint32_t scale) {
-    const std::uint32_t factor = e8m0_pair_bf16(scale, 0);
+    const std::uint32_t factor = in_registers::e8m0_pair_bf16(scale, 0);
     std::uint32_t w[4] = {codes.x & 0xFFFFu, codes.x >> 16, codes.y & 0xFFFFu, codes.y >> 16};
 #pragma unroll
     for (std::uint32_t& pair : w) {
@@ -117,7 +117,7 @@ struct Mxfp8Tokens {
 };
 
 /// Elements i and i + 4 of eight, the half `piece` % 2 of block `piece` / 2 of the chunk, to where
-/// cuda/matmul/in_registers/plain.cuh has them.
+/// cuda/matmul/in_registers/unpacked.cuh has them.
 __device__ inline void put_by_blocks(char* group, std::uint32_t row, std::uint32_t piece,
                                      uint4 eight) {
   const std::uint32_t first[2] = {eight.x, eight.y}, second[2] = {eight.z, eight.w};

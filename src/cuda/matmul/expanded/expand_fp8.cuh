@@ -14,7 +14,7 @@
 #include "cuda/matmul/in_registers/weights.cuh"
 #include "layouts/fragment_tiles.hpp"
 
-namespace microscale::cuda {
+namespace microscale::cuda::expanded {
 
 inline constexpr int fp8_tile_bytes = fragment_tiles::tile_bytes(4, 32);
 
@@ -144,7 +144,8 @@ __device__ inline void put_e5m2(const PackedFp8 (&own)[2], PackedToE5m2 to_e5m2,
                                       to_e5m2.factors(ptx::prmt_b32(scales, 0, 0x4342))};
 #pragma unroll
     for (int step = 0; step < 4; ++step) {
-      const uint2 bytes = PackedToE5m2::elements(word_of(own[half].codes, step), factors[step / 2]);
+      const uint2 bytes =
+          PackedToE5m2::elements(in_registers::word_of(own[half].codes, step), factors[step / 2]);
       const std::uint32_t at = to + row * 128 + ((4 * half + step) ^ row) * 16 + lane % 4 * 4;
       ptx::st_shared_b32(at, bytes.x);
       ptx::st_shared_b32(at + 1024, bytes.y);
@@ -224,4 +225,4 @@ __device__ inline void expand_fp8(const ExpandFp8Args& args, const TicketFlags& 
   }
 }
 
-}  // namespace microscale::cuda
+}  // namespace microscale::cuda::expanded

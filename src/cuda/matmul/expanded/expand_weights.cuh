@@ -1,5 +1,5 @@
 // Packed weights (layouts/fragment_tiles.hpp) made ready for matmul_expanded_...: elements with
-// their block scales inside, exact as wide_weights.cuh has them, in the tiles of
+// their block scales inside, exact as in_registers/weights.cuh has them, in the tiles of
 // layouts/token_tiles.hpp; rows in the order of the packed tiles, so a gate and up in turn, eight
 // of each. Read and written once, at memory's pace.
 //
@@ -15,21 +15,21 @@
 #include "cuda/block/grid_order.cuh"
 #include "cuda/matmul/in_registers/weights.cuh"
 
-namespace microscale::cuda {
+namespace microscale::cuda::expanded {
 
-/// What WideNvfp4 leaves, times 2^7.
-struct ExpandedNvfp4 : WideNvfp4 {
+/// What in_registers::Nvfp4Weights leaves, times 2^7.
+struct ExpandedNvfp4 : in_registers::Nvfp4Weights {
   static constexpr float sum_factor = 1.0f;
   __device__ static void fragment(const Tile& t, int step, std::uint32_t (&a)[4]) {
-    WideNvfp4::fragment(t, step, a);
-    scale_fragment(a, 0x43004300u, 0x43004300u);
+    in_registers::Nvfp4Weights::fragment(t, step, a);
+    in_registers::scale_fragment(a, 0x43004300u, 0x43004300u);
   }
 };
-/// FP16 holds NVFP4 with its scale as it is: what WideNvfp4F16 leaves, times 2^7.
-struct ExpandedNvfp4F16 : WideNvfp4F16 {
+/// FP16 holds NVFP4 with its scale as it is: what in_registers::Nvfp4F16Weights leaves, times 2^7.
+struct ExpandedNvfp4F16 : in_registers::Nvfp4F16Weights {
   static constexpr float sum_factor = 1.0f;
   __device__ static void fragment(const Tile& t, int step, std::uint32_t (&a)[4]) {
-    WideNvfp4F16::fragment(t, step, a);
+    in_registers::Nvfp4F16Weights::fragment(t, step, a);
 #pragma unroll
     for (std::uint32_t& pair : a) pair = ptx::mul_rn_f16x2(pair, 0x58005800u);
   }
@@ -101,4 +101,4 @@ __device__ void expand_weights(const ExpandWeightsArgs& args) {
   }
 }
 
-}  // namespace microscale::cuda
+}  // namespace microscale::cuda::expanded

@@ -6,8 +6,8 @@
 // warp copies 128 bytes of k of both operands (layouts/token_tiles.hpp) into a ring of stages: a
 // linear bulk copy for each. Two warpgroups have 64 rows of a each; the four steps of a stage are a
 // group of products, and the next group is issued before the one before is waited for. The copying
-// warp runs ahead into the next tile while this one's sums are stored (dense_store.cuh,
-// dense_quantize.cuh).
+// warp runs ahead into the next tile while this one's sums are stored (store.cuh,
+// quantize.cuh).
 //
 // With FP8 (fp8_window.cuh) the tensor cores keep 13 bits behind the leading one of a sum: sums of
 // a stage are taken out, multiplied by their row of a's power of two and added in FP32, while the
@@ -28,47 +28,48 @@
 #include "cuda/block/ticket_flags.cuh"
 #include "cuda/matmul/in_registers/walk.cuh"
 
-namespace microscale::cuda {
+namespace microscale::cuda::expanded {
 
 /// A step of an element type: 32 bytes of k of a warpgroup's 64 rows and all columns.
-struct DenseBf16 {
+struct Bf16Steps {
   static constexpr bool fp8 = false;
-  static constexpr DenseShape shape = dense_16_shape;
+  static constexpr TileShape shape = shape_16;
   __device__ static void multiply(float (&d)[128], std::uint64_t a, std::uint64_t b, bool add) {
     ptx::wgmma_m64n256k16_f32_bf16_bf16(d, a, b, add);
   }
 };
-struct DenseF16 {
+struct F16Steps {
   static constexpr bool fp8 = false;
-  static constexpr DenseShape shape = dense_16_shape;
+  static constexpr TileShape shape = shape_16;
   __device__ static void multiply(float (&d)[128], std::uint64_t a, std::uint64_t b, bool add) {
     ptx::wgmma_m64n256k16_f32_f16_f16(d, a, b, add);
   }
 };
-struct DenseE5m2 {
+struct E5m2Steps {
   static constexpr bool fp8 = true;
-  static constexpr DenseShape shape = dense_8_shape;
+  static constexpr TileShape shape = shape_8;
   __device__ static void multiply(float (&d)[96], std::uint64_t a, std::uint64_t b, bool add) {
     ptx::wgmma_m64n192k32_f32_e5m2_e5m2(d, a, b, add);
   }
 };
 
-/// Output: what becomes of the sums of a tile, DenseOutput of dense_store.cuh or DenseQuantize of
-/// dense_quantize.cuh. All threads of a block make one, those that multiply use it.
+/// Output: what becomes of the sums of a tile, ToDense of store.cuh or ToBlocks of
+/// quantize.cuh. All threads of a block make one, those that multiply use it.
 template <class Element, template <class> class Output>
-class DenseProduct {
+class TileProduct {
  public:
   using Args = typename Output<Element>::Args;
-  static constexpr DenseShape shape = Element::shape;
-  static constexpr DenseShared shared = dense_shared(shape, Element::fp8);
+  static constexpr TileShape shape = Element::shape;
+  static constexpr SharedLayout shared = shared_layout(shape, Element::fp8);
   static constexpr int a_bytes = shape.rows * 128, row_groups = shape.rows / 8;
-  static constexpr int column_groups = shape.columns / 8, own_groups = column_groups / dense_blocks;
+  static constexpr int column_groups = shape.columns / 8,
+                       own_groups = column_groups / cluster_blocks;
   static constexpr int chunk = Element::fp8 ? 128 : 64;  // elements of k of a stage
   static_assert(shape.rows == 128 && shape.columns % 64 == 0, "a warp stores 16 rows x 64 columns");
   static_assert(shared.stages >= 3 && shared.bytes <= most_shared_bytes, "shared memory is short");
 
   __device__ static void run(const Args& all) {
-    const MatmulDenseArgs& args = Output<Element>::product(all);
+    const ProductArgs& args = Output<Element>::product(all);
     extern __shared__ __align__(1024) unsigned char memory[];
     std::uint32_t address[1] = {static_cast<std::uint32_t>(__cvta_generic_to_shared(memory))};
     ptx::keep_in_place(address);
@@ -91,12 +92,12 @@ class DenseProduct {
   }
 
  private:
-  using Ring = StageRing<shared.stages, dense_blocks>;
-  using Walk = WideWalk<shape.cluster().rows, shape.cluster().tokens>;
+  using Ring = StageRing<shared.stages, cluster_blocks>;
+  using Walk = in_registers::TileWalk<shape.cluster().rows, shape.cluster().tokens>;
   static_assert(Walk::sizes == 1, "tiles of several sizes have to be counted first");
 
   /// In FP8 if all scales fit; in 16 bits, where `only_if` asks, if they do not.
-  __device__ static bool is_wanted(const MatmulDenseArgs& args) {
+  __device__ static bool is_wanted(const ProductArgs& args) {
     if (!Element::fp8 && args.only_if == nullptr) return true;
     const TicketFlags misfit(args.misfit.word, 1, args.misfit.ticket);
     const bool first = blockIdx.x == 0 && threadIdx.x == 0;
@@ -117,7 +118,8 @@ class DenseProduct {
   /// whatever it is, it has been written.
   __device__ static void clear_stages(std::uint32_t base) {
 #pragma unroll 1
-    for (int at = static_cast<int>(threadIdx.x) * 16; at < shared.sums; at += wide_threads * 16)
+    for (int at = static_cast<int>(threadIdx.x) * 16; at < shared.sums;
+         at += in_registers::block_threads * 16)
       ptx::st_shared_v4(base + at, make_uint4(0, 0, 0, 0));
     ptx::fence_proxy_async_shared();
   }
@@ -128,19 +130,19 @@ class DenseProduct {
   }
 
   /// Lanes 0 to 2 copy a, this block's half of the weights, and with FP8 the factors of a.
-  __device__ static void copy(const MatmulDenseArgs& args, std::uint32_t base, Ring ring) {
+  __device__ static void copy(const ProductArgs& args, std::uint32_t base, Ring ring) {
     const int lane = static_cast<int>(threadIdx.x & 31);
     const bool gated = args.output.gated != 0;
     const std::int64_t chunks = (args.k + chunk - 1) / chunk;
     const std::int64_t weight_groups = args.weight_groups;
-    const std::uint32_t rank = blockIdx.x % dense_blocks;
+    const std::uint32_t rank = blockIdx.x % cluster_blocks;
     Walk walk(args.rows, args.n, gated);
-    WidePlace at;
+    in_registers::TilePlace at;
 #pragma unroll 1
-    for (std::uint32_t tile = blockIdx.x / dense_blocks; walk.find(tile, at);
-         tile += gridDim.x / dense_blocks) {
+    for (std::uint32_t tile = blockIdx.x / cluster_blocks; walk.find(tile, at);
+         tile += gridDim.x / cluster_blocks) {
       const std::int64_t groups = token_tiles::groups(at.rows.count);
-      const std::int64_t row_tile = std::int64_t{at.row_tile} * dense_blocks + rank;
+      const std::int64_t row_tile = std::int64_t{at.row_tile} * cluster_blocks + rank;
       const std::int64_t group = row_tile * row_groups;
       const std::uint32_t rows = within(groups - group, row_groups);
       const std::int64_t first_group =
@@ -197,7 +199,7 @@ class DenseProduct {
         if (bytes == 0) continue;
         if (lane == 1)
           ptx::cp_async_bulk_shared_cluster_global_mbarrier_multicast(own, from, bytes, ring.full(),
-                                                                      (1 << dense_blocks) - 1);
+                                                                      (1 << cluster_blocks) - 1);
         else
           ptx::cp_async_bulk_shared_cluster_global_mbarrier(own, from, bytes, ring.full());
       }
@@ -227,7 +229,7 @@ class DenseProduct {
         add_stages(first, base, ring, chunks, d);
       else
         add_steps(first, ring, chunks, d);
-      output.store(base + shared.sums + warp * dense_sum_bytes, where,
+      output.store(base + shared.sums + warp * warp_sum_bytes, where,
                    static_cast<std::int64_t>(row.y) << 32 | row.x, d);
     }
   }
@@ -300,4 +302,4 @@ class DenseProduct {
   }
 };
 
-}  // namespace microscale::cuda
+}  // namespace microscale::cuda::expanded

@@ -22,7 +22,7 @@ std::int64_t row_tiles_of(const Product& product) {
 // Groups of eight rows of a matrix of weights. Unpacked rows are not filled up to tiles of 16.
 std::int64_t weight_groups_of(const Product& product) {
   if (!product.b.packed && !product.gated()) return token_tiles::groups(product.n);
-  return dense_weight_groups(product.n, product.gated());
+  return padded_weight_groups(product.n, product.gated());
 }
 
 Launch line_of_blocks(std::int64_t blocks, unsigned threads) {
@@ -74,8 +74,8 @@ void expand(Device& device, const Product& product, bool f16, const std::uint32_
 }
 
 // All that kernels of every element type are told, but for a and the weights.
-MatmulDenseArgs product_args(const Product& product, DenseShape shape) {
-  MatmulDenseArgs args{};
+ProductArgs product_args(const Product& product, TileShape shape) {
+  ProductArgs args{};
   args.n = product.n;
   args.k = product.k;
   args.vectors = has_vectors(product.output);
@@ -89,7 +89,7 @@ MatmulDenseArgs product_args(const Product& product, DenseShape shape) {
 
 // Four blocks' scales leave together where rows of them begin at words and no two tiles of d share
 // a word.
-bool has_scale_words(const Product& product, DenseShape shape) {
+bool has_scale_words(const Product& product, TileShape shape) {
   const QuantizedOutput& d = *product.quantized;
   const std::int64_t word = 4 * info(d.format).block;
   const std::int64_t columns = product.gated() ? shape.columns / 2 : shape.columns;
@@ -103,7 +103,7 @@ BlockShape shape_of_d(const Product& product) {
           product.quantized->layout};
 }
 
-ProductBlocks blocks_of(const Product& product, DenseShape shape) {
+ProductBlocks blocks_of(const Product& product, TileShape shape) {
   const QuantizedOutput& d = *product.quantized;
   const BlockShape one = shape_of_d(product);
   ProductBlocks blocks{};
@@ -126,33 +126,33 @@ void clear_padding(Device& device, const Plan& plan, const Product& product, Str
   if (!plan.quantized || product.quantized->layout != Layout::tiled_128x4) return;
   const BlockShape one = shape_of_d(product);
   const bool padded = one.scale_bytes() != one.rows * one.blocks_per_line();
-  const bool words = has_scale_words(product, dense_16_shape) &&
-                     (!plan.fp8 || has_scale_words(product, dense_8_shape));
+  const bool words =
+      has_scale_words(product, shape_16) && (!plan.fp8 || has_scale_words(product, shape_8));
   if (padded && !words)
     device.set_bytes(product.quantized->scales.data(), 0, product.rows.matrices * one.scale_bytes(),
                      stream);
 }
 
-std::int64_t blocks_for(const DeviceInfo& device, const Product& product, DenseShape shape) {
+std::int64_t blocks_for(const DeviceInfo& device, const Product& product, TileShape shape) {
   const std::int64_t tiles =
-      wide_most_tiles(shape.cluster(), product.n, product.gated(), product.rows.m,
-                      product.rows.matrices, product.grouped);
-  const std::int64_t clusters = std::max(device.multiprocessors / dense_blocks, 1);
-  return dense_blocks * std::min(tiles, clusters);
+      in_registers::most_tiles_of(shape.cluster(), product.n, product.gated(), product.rows.m,
+                                  product.rows.matrices, product.grouped);
+  const std::int64_t clusters = std::max(device.multiprocessors / cluster_blocks, 1);
+  return cluster_blocks * std::min(tiles, clusters);
 }
 
 void multiply(Device& device, const Plan& plan, const Product& product, const char* elements,
-              const MatmulDenseArgs& args, Stream stream) {
+              const ProductArgs& args, Stream stream) {
   const bool fp8 = args.factors != nullptr;
-  const DenseShape shape = fp8 ? dense_8_shape : dense_16_shape;
-  const Launch grid = line_of_blocks(fp8 ? plan.blocks8 : plan.blocks, wide_threads);
-  const int shared_bytes = dense_shared(shape, fp8).bytes;
+  const TileShape shape = fp8 ? shape_8 : shape_16;
+  const Launch grid = line_of_blocks(fp8 ? plan.blocks8 : plan.blocks, in_registers::block_threads);
+  const int shared_bytes = shared_layout(shape, fp8).bytes;
   if (!plan.quantized)
     return launch(device, kernels::matmul_expanded(elements), product.operation, grid, args, stream,
                   shared_bytes);
   launch(device,
          kernels::matmul_expanded_quantized(elements, "to", info(product.quantized->format).name),
-         product.operation, grid, MatmulDenseBlocksArgs{args, blocks_of(product, shape)}, stream,
+         product.operation, grid, QuantizedArgs{args, blocks_of(product, shape)}, stream,
          shared_bytes);
 }
 
@@ -192,7 +192,7 @@ void multiply_fp8(Device& device, const Plan& plan, const Product& product, std:
          line_of_blocks(std::int64_t{ready.expanding} + ready.preparing, threads_per_block), ready,
          stream);
 
-  MatmulDenseArgs args = product_args(product, dense_8_shape);
+  ProductArgs args = product_args(product, shape_8);
   args.a = workspace;
   args.b = weights;
   args.misfit = misfit;
@@ -230,9 +230,9 @@ bool may_serve(const Product& product, bool quantized) {
 
 std::int64_t cycles_of(const DeviceInfo& device, const Product& product) {
   const bool fp8 = multiplies_fp8(product);
-  return dense_cycles(fp8 ? dense_8_shape : dense_16_shape, fp8 ? 128 : 64, product.n, product.k,
-                      product.gated(), product.rows.m, product.rows.matrices, product.grouped,
-                      device.multiprocessors);
+  return predicted_cycles(fp8 ? shape_8 : shape_16, fp8 ? 128 : 64, product.n, product.k,
+                          product.gated(), product.rows.m, product.rows.matrices, product.grouped,
+                          device.multiprocessors);
 }
 
 Plan plan_of(const DeviceInfo& device, const Product& product, bool quantized) {
@@ -240,7 +240,7 @@ Plan plan_of(const DeviceInfo& device, const Product& product, bool quantized) {
   plan.f16 = in_registers::multiplies_f16(product, false);
   plan.fp8 = multiplies_fp8(product);
   plan.quantized = quantized;
-  plan.blocks = blocks_for(device, product, dense_16_shape);
+  plan.blocks = blocks_for(device, product, shape_16);
   const std::int64_t groups = token_tiles::all_groups(product.rows.m, product.rows.matrices,
                                                       product.grouped),
                      weight_groups = product.rows.matrices * weight_groups_of(product),
@@ -248,7 +248,7 @@ Plan plan_of(const DeviceInfo& device, const Product& product, bool quantized) {
   plan.a_bytes = groups * chunks * token_tiles::group_bytes;
   std::int64_t elements = plan.a_bytes + weight_groups * chunks * token_tiles::group_bytes;
   if (plan.fp8) {
-    plan.blocks8 = blocks_for(device, product, dense_8_shape);
+    plan.blocks8 = blocks_for(device, product, shape_8);
     plan.a8_bytes = groups * chunks8 * token_tiles::group_bytes;
     plan.weights8_bytes = weight_groups * chunks8 * token_tiles::group_bytes;
     elements = std::max(elements, plan.a8_bytes + plan.weights8_bytes + groups * chunks8 * 32);
@@ -261,7 +261,7 @@ Plan plan_of(const DeviceInfo& device, const Product& product, bool quantized) {
 }
 
 std::string describe(const Plan& plan) {
-  const DenseShape shape = plan.fp8 ? dense_8_shape : dense_16_shape;
+  const TileShape shape = plan.fp8 ? shape_8 : shape_16;
   return fmt::format("expanded {} {}x{}, {} blocks in pairs{}",
                      plan.fp8   ? "fp8"
                      : plan.f16 ? "f16"
@@ -273,7 +273,7 @@ std::string describe(const Plan& plan) {
 void run(Device& device, const Plan& plan, const Product& product, std::uint8_t* workspace,
          Stream stream) {
   clear_padding(device, plan, product, stream);
-  MatmulDenseArgs args = product_args(product, dense_16_shape);
+  ProductArgs args = product_args(product, shape_16);
   std::uint8_t* const weights = workspace + plan.a_bytes;
   args.a = workspace;
   args.b = weights;

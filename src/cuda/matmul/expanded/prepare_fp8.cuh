@@ -11,7 +11,7 @@
 #include "layouts/tiled_128x4.hpp"
 #include "layouts/token_tiles.hpp"
 
-namespace microscale::cuda {
+namespace microscale::cuda::expanded {
 
 /// Eight E2M1 codes, the first in the lowest bits, as E5M2: four, then four.
 __device__ inline uint2 e5m2_of_e2m1(std::uint32_t codes, E5m2Table table) {
@@ -104,4 +104,4 @@ __device__ inline void prepare_fp8(const PrepareFp8Args& args, const TicketFlags
   }
 }
 
-}  // namespace microscale::cuda
+}  // namespace microscale::cuda::expanded

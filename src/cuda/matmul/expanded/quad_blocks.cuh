@@ -8,7 +8,7 @@
 
 #include "cuda/block/row_exchange.cuh"
 
-namespace microscale::cuda {
+namespace microscale::cuda::expanded {
 
 struct QuadBlocks {
   /// part(r, b): FP32 bits of this lane's maximum of block b of row r, of two rows and eight
@@ -61,4 +61,4 @@ struct QuadBlocks {
   }
 };
 
-}  // namespace microscale::cuda
+}  // namespace microscale::cuda::expanded

@@ -2,7 +2,8 @@
 // factors and a warp's part of the tile is whole, 16-bit elements' sums are quantized where they
 // are, in the accumulators. All else takes the long way: 128 columns of eight rows at a time go
 // through a warp's own 4 KB of shared memory, so that whole blocks lie on neighbouring lanes, are
-// finished as everywhere (finish_eight), and leave as codes and scales. Both give the same bytes.
+// finished as everywhere (in_registers::finish_eight), and leave as codes and scales. Both give the
+// same bytes.
 #pragma once
 
 #include <cstdint>
@@ -11,11 +12,11 @@
 #include "cuda/matmul/expanded/store.cuh"
 #include "cuda/matmul/expanded/quantized_store.cuh"
 
-namespace microscale::cuda {
+namespace microscale::cuda::expanded {
 
 /// Where eight neighbouring sums lie: columns 8 * piece to 8 * piece + 7 of 128, of one of eight
 /// rows; the other half of the 32 bytes is at this ^ 16. Neither stores nor loads meet in a bank.
-__device__ inline std::uint32_t dense_long_piece(std::uint32_t row, std::uint32_t piece) {
+__device__ inline std::uint32_t long_piece(std::uint32_t row, std::uint32_t piece) {
   const std::uint32_t place = piece ^ row;
   return row * 512 + place * 32 + (place & 4) * 4;
 }
@@ -26,7 +27,7 @@ template <int First, int Half, int All>
 __device__ void stage_long_rows(const float (&d)[All], std::uint32_t lane, std::uint32_t to) {
 #pragma unroll
   for (int j = 0; j < 16 && First + 4 * j < All; ++j)
-    ptx::st_shared_v2((to + dense_long_piece(lane / 4, j)) ^ lane % 4 * 8,
+    ptx::st_shared_v2((to + long_piece(lane / 4, j)) ^ lane % 4 * 8,
                       __float_as_uint(d[First + 4 * j + 2 * Half]),
                       __float_as_uint(d[First + 4 * j + 2 * Half + 1]));
 }
@@ -47,13 +48,13 @@ __device__ inline void store_long_piece(std::uint32_t at, const float (&v)[8]) {
 
 /// d as blocks of `Format`.
 template <class Element, class Format>
-class DenseQuantize {
+class ToBlocks {
  public:
-  using Args = MatmulDenseBlocksArgs;
-  __device__ static const MatmulDenseArgs& product(const Args& args) { return args.product; }
-  __device__ explicit DenseQuantize(const Args& args) : args_(args.product), store_(args.blocks) {}
+  using Args = QuantizedArgs;
+  __device__ static const ProductArgs& product(const Args& args) { return args.product; }
+  __device__ explicit ToBlocks(const Args& args) : args_(args.product), store_(args.blocks) {}
 
-  /// As DenseOutput::store. What a warp's lanes agree on is asked by votes, so that the assembler
+  /// As ToDense::store. What a warp's lanes agree on is asked by votes, so that the assembler
   /// keeps the ring in uniform registers behind it.
   template <int Count>
   __device__ void store(std::uint32_t sums, uint4 where, std::int64_t row,
@@ -63,7 +64,7 @@ class DenseQuantize {
     const ProductOutput& out = args_.output;
     const bool gated = out.gated != 0;
     const ProductFactors factors = product_factors(out, where.x);
-    Part at{.tile = dense_rows<Element>(args_, where, row)};
+    Part at{.tile = tile_rows<Element>(args_, where, row)};
     at.column = gated ? at.tile.column / 2 : at.tile.column;
     const bool plain = !gated && out.bias == nullptr && out.row_weights == nullptr;
     if constexpr (!Element::fp8) {
@@ -106,7 +107,7 @@ class DenseQuantize {
             const int own = Store::row_of(lane, j);
             float v[8] = {};
             if (is_here(at, own, piece)) {
-              load_long_piece(sums + dense_long_piece(own, gated ? 2 * piece % 16 : piece), v);
+              load_long_piece(sums + long_piece(own, gated ? 2 * piece % 16 : piece), v);
               if (Element::fp8 && plain) {
                 apply_references(at.tile.references + 8 * piece, v);
 #pragma unroll
@@ -135,7 +136,7 @@ class DenseQuantize {
 
   /// Eight rows and up to 128 columns of d of a warp's tile.
   struct Part {
-    DenseRows tile;  // its rows begin at these; references at the staged rows of the weights
+    TileRows tile;  // its rows begin at these; references at the staged rows of the weights
     std::int64_t column;
     int columns;  // of the tile, from `column` on
   };
@@ -155,31 +156,31 @@ class DenseQuantize {
       if (!is_here(at, row, first / 8 + piece)) continue;
       // Gated: eight rows of the weights are the gate's, the next eight up's.
       const int staged = out.gated ? 2 * piece : piece;
-      const std::uint32_t place = sums + dense_long_piece(row, staged);
+      const std::uint32_t place = sums + long_piece(row, staged);
       float values[8], ups[8] = {};
       load_long_piece(place, values);
       if constexpr (Element::fp8) apply_references(at.tile.references + 8 * staged, values);
       if (out.gated) {
-        load_long_piece(sums + dense_long_piece(row, staged + 1), ups);
+        load_long_piece(sums + long_piece(row, staged + 1), ups);
         if constexpr (Element::fp8) apply_references(at.tile.references + 8 * staged + 8, ups);
       }
-      finish_eight(out, factors, at.tile.matrix, at.tile.row + row, at.column + first + 8 * piece,
-                   values, ups);
+      in_registers::finish_eight(out, factors, at.tile.matrix, at.tile.row + row,
+                                 at.column + first + 8 * piece, values, ups);
       store_long_piece(place, values);
     }
   }
 
-  const MatmulDenseArgs& args_;
+  const ProductArgs& args_;
   Store store_;
 };
 
 template <class Element>
-using DenseToNvfp4 = DenseQuantize<Element, ProductNvfp4>;
+using ToNvfp4 = ToBlocks<Element, ProductNvfp4>;
 template <class Element>
-using DenseToMxfp4 = DenseQuantize<Element, ProductMx<E2M1>>;
+using ToMxfp4 = ToBlocks<Element, ProductMx<E2M1>>;
 template <class Element>
-using DenseToMxfp8E4m3 = DenseQuantize<Element, ProductMx<E4M3>>;
+using ToMxfp8E4m3 = ToBlocks<Element, ProductMx<E4M3>>;
 template <class Element>
-using DenseToMxfp8E5m2 = DenseQuantize<Element, ProductMx<E5M2>>;
+using ToMxfp8E5m2 = ToBlocks<Element, ProductMx<E5M2>>;
 
-}  // namespace microscale::cuda
+}  // namespace microscale::cuda::expanded

@@ -12,7 +12,7 @@
 #include "cuda/quantize/rows_tile.cuh"
 #include "formats/half.hpp"
 
-namespace microscale::cuda {
+namespace microscale::cuda::expanded {
 
 /// Any values under any multiplier, as encode_e2m1_any gives them, but without a call, around which
 /// a caller with many values in registers would put some into memory.
@@ -234,4 +234,4 @@ class QuantizedStore {
   typename Format::Shared shared_;
 };
 
-}  // namespace microscale::cuda
+}  // namespace microscale::cuda::expanded

@@ -7,7 +7,7 @@
 #include "cuda/matmul/expanded/expand_fp8.cuh"
 #include "cuda/matmul/expanded/prepare_fp8.cuh"
 
-namespace microscale::cuda {
+namespace microscale::cuda::expanded {
 
 /// Of 2 min(expanding, preparing) blocks the even ones expand and the odd ones prepare; the blocks
 /// behind them do what is left of the longer job.
@@ -22,4 +22,4 @@ __device__ inline void ready_fp8(const ReadyFp8Args& args) {
     prepare_fp8(args.rows, misfit, block);
 }
 
-}  // namespace microscale::cuda
+}  // namespace microscale::cuda::expanded

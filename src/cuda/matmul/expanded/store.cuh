@@ -8,11 +8,11 @@
 #include "cuda/matmul/fp8_window.cuh"
 #include "cuda/matmul/in_registers/store.cuh"
 
-namespace microscale::cuda {
+namespace microscale::cuda::expanded {
 
 /// Where eight neighbouring sums lie: columns 8 * piece to 8 * piece + 7 of the 64, of one of 16
 /// rows. Pieces change places with the row, so that neither stores nor loads meet in a bank.
-__device__ inline std::uint32_t dense_piece(std::uint32_t row, std::uint32_t piece) {
+__device__ inline std::uint32_t sum_piece(std::uint32_t row, std::uint32_t piece) {
   return row * 256 + (piece ^ row % 8) * 32;
 }
 
@@ -22,7 +22,7 @@ __device__ void stage_rows(const float (&d)[All], std::uint32_t to) {
   const std::uint32_t lane = threadIdx.x % 32, row = lane / 4;
 #pragma unroll
   for (int j = 0; j < 8; ++j) {
-    const std::uint32_t at = to + dense_piece(row, j) + lane % 4 * 8;
+    const std::uint32_t at = to + sum_piece(row, j) + lane % 4 * 8;
     const float* own = d + First + 4 * j;
     ptx::st_shared_v2(at, __float_as_uint(own[0]), __float_as_uint(own[1]));
     ptx::st_shared_v2(at + 8 * 256, __float_as_uint(own[2]), __float_as_uint(own[3]));
@@ -30,7 +30,7 @@ __device__ void stage_rows(const float (&d)[All], std::uint32_t to) {
 }
 
 /// What is done with a warp's staged sums.
-struct DenseRows {
+struct TileRows {
   std::int64_t matrix;
   std::int64_t row;     // of d, of the warp's first
   std::int64_t column;  // of the weights' rows (of a gate's and up's in turn), of the first
@@ -41,14 +41,14 @@ struct DenseRows {
 
 /// `where`: the matrix, the column tile, the rows of d that the block has; `row`: its first.
 template <class Element>
-__device__ DenseRows dense_rows(const MatmulDenseArgs& args, uint4 where, std::int64_t row) {
+__device__ TileRows tile_rows(const ProductArgs& args, uint4 where, std::int64_t row) {
   const std::uint32_t warp = threadIdx.x / 32;
-  DenseRows tile{.matrix = where.x,
-                 .row = row + warp * 16,
-                 .column = std::int64_t{where.y} * Element::shape.columns,
-                 .rows = static_cast<int>(where.z) - static_cast<int>(warp) * 16,
-                 .vectors = args.vectors != 0,
-                 .references = nullptr};
+  TileRows tile{.matrix = where.x,
+                .row = row + warp * 16,
+                .column = std::int64_t{where.y} * Element::shape.columns,
+                .rows = static_cast<int>(where.z) - static_cast<int>(warp) * 16,
+                .vectors = args.vectors != 0,
+                .references = nullptr};
   if constexpr (Element::fp8)
     tile.references = args.references + tile.column + where.x * args.weight_groups * 8;
   return tile;
@@ -65,7 +65,7 @@ __device__ inline void apply_references(const std::uint8_t* references, float (&
 /// A warp stores what stage_rows left at `from`, of n columns of d.
 template <bool Fp8>
 __device__ inline void store_rows(const ProductOutput& out, const ProductFactors& factors,
-                                  const DenseRows& tile, std::int64_t n, std::uint32_t from) {
+                                  const TileRows& tile, std::int64_t n, std::uint32_t from) {
   const std::uint32_t shift = out.gated ? 2 : 3;  // pieces of a row: 4 or 8
 #pragma unroll 1
   for (std::uint32_t i = threadIdx.x % 32; i < 16u << shift; i += 32) {
@@ -74,24 +74,23 @@ __device__ inline void store_rows(const ProductOutput& out, const ProductFactors
     if (static_cast<int>(own) >= tile.rows || column >= n) continue;
     // Gated: eight rows of the weights are the gate's, the next eight up's.
     const std::uint32_t first = out.gated ? 2 * piece : piece;
-    const std::uint32_t at = from + dense_piece(own, first),
-                        up_at = from + dense_piece(own, first + 1);
+    const std::uint32_t at = from + sum_piece(own, first), up_at = from + sum_piece(own, first + 1);
     const std::int64_t row = tile.row + own;
     const std::int64_t index = tile.matrix * out.d_matrix + row * out.d_stride + column;
     if (n - column >= 8) {
       float sums[8], ups[8];
-      load_eight(at, sums);
+      in_registers::load_eight(at, sums);
       if constexpr (Fp8) apply_references(tile.references + 8 * first, sums);
       if (out.gated) {
-        load_eight(up_at, ups);
+        in_registers::load_eight(up_at, ups);
         if constexpr (Fp8) apply_references(tile.references + 8 * first + 8, ups);
       } else {
 #pragma unroll
         for (float& up : ups) up = 0.0f;
       }
-      finish_eight(out, factors, tile.matrix, row, column, sums, ups);
+      in_registers::finish_eight(out, factors, tile.matrix, row, column, sums, ups);
       if (tile.vectors) {
-        store_eight(out, index, sums);
+        in_registers::store_eight(out, index, sums);
       } else {
 #pragma unroll
         for (int j = 0; j < 8; ++j) store_element(out.d, out.d_type, index + j, sums[j]);
@@ -114,7 +113,7 @@ __device__ inline void store_rows(const ProductOutput& out, const ProductFactors
 
 /// Whether a tile may go the short way: nothing but factors, all `Columns` to 16-bit elements.
 template <int Columns>
-__device__ inline bool is_plain(const ProductOutput& out, const DenseRows& tile, std::int64_t n) {
+__device__ inline bool is_plain(const ProductOutput& out, const TileRows& tile, std::int64_t n) {
   return out.gated == 0 && out.bias == nullptr && out.row_weights == nullptr && tile.vectors &&
          static_cast<DType>(out.d_type) != DType::f32 && tile.column + Columns <= n;
 }
@@ -122,7 +121,7 @@ __device__ inline bool is_plain(const ProductOutput& out, const DenseRows& tile,
 /// The short way of all columns of a warp: sums are rounded where they are, so that half as many
 /// bytes pass through shared memory at `to`, two halves of it in turn. The other way's bits.
 template <bool Fp8, bool F16, int Count>
-__device__ void store_plain(const ProductOutput& out, float factor, const DenseRows& tile,
+__device__ void store_plain(const ProductOutput& out, float factor, const TileRows& tile,
                             const float (&d)[Count], std::uint32_t to) {
   const std::uint32_t lane = threadIdx.x % 32, row = lane / 4;
   const std::uint32_t first_row = lane / 8, piece = lane % 8;
@@ -165,20 +164,20 @@ __device__ void store_plain(const ProductOutput& out, float factor, const DenseR
 
 /// d as elements of a dense matrix.
 template <class Element>
-class DenseOutput {
+class ToDense {
  public:
-  using Args = MatmulDenseArgs;
-  __device__ static const MatmulDenseArgs& product(const Args& args) { return args; }
-  __device__ explicit DenseOutput(const Args& args) : args_(args) {}
+  using Args = ProductArgs;
+  __device__ static const ProductArgs& product(const Args& args) { return args; }
+  __device__ explicit ToDense(const Args& args) : args_(args) {}
 
-  /// The sums of a warp's 16 rows of a tile; `sums`: dense_sum_bytes of shared memory of its own.
+  /// The sums of a warp's 16 rows of a tile; `sums`: warp_sum_bytes of shared memory of its own.
   template <int Count>
   __device__ void store(std::uint32_t sums, uint4 where, std::int64_t row,
                         const float (&d)[Count]) const {
     constexpr int columns = Element::shape.columns;
     const ProductOutput& out = args_.output;
     const ProductFactors factors = product_factors(out, where.x);
-    DenseRows tile = dense_rows<Element>(args_, where, row);
+    TileRows tile = tile_rows<Element>(args_, where, row);
     if (is_plain<columns>(out, tile, args_.n)) {
       if (static_cast<DType>(out.d_type) == DType::f16)
         store_plain<Element::fp8, true>(out, factors.sum, tile, d, sums);
@@ -202,7 +201,7 @@ class DenseOutput {
   }
 
  private:
-  const MatmulDenseArgs& args_;
+  const ProductArgs& args_;
 };
 
-}  // namespace microscale::cuda
+}  // namespace microscale::cuda::expanded

@@ -46,7 +46,7 @@ struct PackedNvfp4 {
   }
   /// Instruction `step` of 4.
   __device__ void fragment(int step, std::uint32_t (&a)[4]) const {
-    WideNvfp4F16::fragment({codes, scales}, step, a);
+    in_registers::Nvfp4F16Weights::fragment({codes, scales}, step, a);
   }
 };
 
@@ -58,7 +58,7 @@ struct PackedNvfp4Bf16 : PackedNvfp4 {
     return {PackedNvfp4::read(tile, lane)};
   }
   __device__ void fragment(int step, std::uint32_t (&a)[4]) const {
-    WideNvfp4::fragment({codes, scales}, step, a);
+    in_registers::Nvfp4Weights::fragment({codes, scales}, step, a);
   }
 };
 
@@ -93,21 +93,22 @@ struct PackedMxfp4Bf16 {
   static constexpr int columns = 64;
   static constexpr int exponent_bias = 0;
   using Source = PackedMxfp4::Source;
-  WideMxfp4::Tile tile;
+  in_registers::Mxfp4Weights::Tile tile;
   bool special;  // of the whole warp
 
   __device__ static PackedMxfp4Bf16 read(std::uint32_t tile, std::uint32_t lane) {
-    const WideMxfp4::Tile t =
-        WideMxfp4::read(tile + WideMxfp4::codes_of(lane), tile + WideMxfp4::scales_of(lane));
-    return {t, WideMxfp4::is_special(t)};
+    const in_registers::Mxfp4Weights::Tile t =
+        in_registers::Mxfp4Weights::read(tile + in_registers::Mxfp4Weights::codes_of(lane),
+                                         tile + in_registers::Mxfp4Weights::scales_of(lane));
+    return {t, in_registers::Mxfp4Weights::is_special(t)};
   }
   /// Instructions `first` and the next: one branch for both.
   __device__ void fragments(int first, std::uint32_t (&a)[2][4]) const {
-    WideMxfp4::quick_fragment(tile, first, a[0]);
-    WideMxfp4::quick_fragment(tile, first + 1, a[1]);
+    in_registers::Mxfp4Weights::quick_fragment(tile, first, a[0]);
+    in_registers::Mxfp4Weights::quick_fragment(tile, first + 1, a[1]);
     if (special) {
-      WideMxfp4::fragment(tile, first, a[0]);
-      WideMxfp4::fragment(tile, first + 1, a[1]);
+      in_registers::Mxfp4Weights::fragment(tile, first, a[0]);
+      in_registers::Mxfp4Weights::fragment(tile, first + 1, a[1]);
     }
   }
 };

@@ -2,21 +2,21 @@
 // weights are the operand that wgmma takes from registers, where they are decoded, and a, 16 bits
 // an element, is read from shared memory as it is.
 //
-// A block stays on its multiprocessor and takes tile after tile of d (wide_walk.cuh). One warp
+// A block stays on its multiprocessor and takes tile after tile of d (walk.cuh). One warp
 // copies chunks of 64 elements of k, of both operands, into a ring of stages: linear bulk copies
 // that end in a stage's `full` barrier. Two or four warpgroups, each with its part of the rows of
 // the weights and all Tokens rows of a, decode two steps of 16 elements into four registers each
 // while the tensor cores multiply the two before (wide_stages.cuh; where Tokens are few, warp by
 // warp: wide_warp_stages.cuh), and free a stage through its `empty` barrier. The
-// copying warp runs ahead into the next tile while this one's sums are stored (wide_store.cuh).
+// copying warp runs ahead into the next tile while this one's sums are stored (store.cuh).
 //
-// Plain weights (wide_plain.cuh) are brought by two more warps, piece by piece.
+// Weights that are not packed (unpacked.cuh) are brought by two more warps, piece by piece.
 //
 // Where whole tiles would leave multiprocessors idle, tiles are cut into ranges of k
-// (wide_cut.hpp), and a block has units, ranges or whole tiles, one after the other
-// (wide_units.cuh). The sums of ranges go to memory, and whoever has a tile's last range adds them
-// to its own (wide_sums.cuh). Where all tiles have equally many ranges, an even number, pairs of
-// these exchange halves of their sums in a cluster first (wide_pair.cuh). The first unit is found
+// (plan.hpp), and a block has units, ranges or whole tiles, one after the other
+// (walk.cuh). The sums of ranges go to memory, and whoever has a tile's last range adds them
+// to its own (sums.cuh). Where all tiles have equally many ranges, an even number, pairs of
+// these exchange halves of their sums in a cluster first (sums.cuh). The first unit is found
 // before the grid in front has ended; where nobody writes the weights any more, half a ring of them
 // is asked for, too, of plain ones a whole ring.
 #pragma once
@@ -32,20 +32,20 @@
 #include "cuda/block/grid_order.cuh"
 #include "cuda/block/stage_ring.cuh"
 #include "cuda/matmul/in_registers/sums.cuh"
-#include "cuda/matmul/in_registers/plain.cuh"
+#include "cuda/matmul/in_registers/unpacked.cuh"
 #include "cuda/matmul/in_registers/store.cuh"
 #include "cuda/matmul/in_registers/stages.cuh"
 #include "cuda/matmul/in_registers/weights.cuh"
 
-namespace microscale::cuda {
+namespace microscale::cuda::in_registers {
 
 template <class Weights, int Rows, int Tokens>
-class WideProduct {
+class TileProduct {
  public:
-  static constexpr WideShape shape = wide_shape(Rows, Tokens);
-  using Stages = std::conditional_t<shape.by_warps(), WideWarpStages<Weights, Rows, Tokens>,
-                                    WideStages<Weights, Rows, Tokens>>;
-  static constexpr WideShared shared = Stages::shared;
+  static constexpr TileShape shape = tile_shape(Rows, Tokens);
+  using Stages = std::conditional_t<shape.by_warps(), WarpStages<Weights, Rows, Tokens>,
+                                    GroupStages<Weights, Rows, Tokens>>;
+  static constexpr SharedLayout shared = Stages::shared;
   static constexpr int warpgroups = shape.warpgroups;  // that multiply
   static constexpr int parts = Stages::parts;     // 64 rows of the weights each, of a warpgroup
   static constexpr int weight_tiles = Rows / 16;  // of a stage
@@ -59,7 +59,7 @@ class WideProduct {
                 "a warpgroup has one or two accumulators, the copying warp a lane for each tile");
   static_assert(shared.stages >= 3 && shared.bytes <= most_shared_bytes, "shared memory is short");
 
-  __device__ static void run(const MatmulWideArgs& args) {
+  __device__ static void run(const Args& args) {
     extern __shared__ __align__(1024) unsigned char memory[];
     // By way of lane 0, or it would be made anew in every loop.
     const auto base =
@@ -71,11 +71,11 @@ class WideProduct {
         if (!plain) ptx::prefetch_tensormap(args.weights);
         if (args.tiles == nullptr) ptx::prefetch_tensormap(args.dense);
         if (shape.has_pairs() && args.cut.paired) Pair(base + shared.pairs).init();
-        ring.init(4 * warpgroups, plain ? 1 + wide_loading_threads : 1);
+        ring.init(4 * warpgroups, plain ? 1 + loading_threads : 1);
       }
       __syncwarp();
       CopyStart::tell();
-      if constexpr (plain) WideLoadStart::tell();
+      if constexpr (plain) LoadStart::tell();
     }
     if (threadIdx.x >= multiplying_threads) {
       ptx::setmaxnreg_dec<shape.copying_registers()>();
@@ -83,8 +83,8 @@ class WideProduct {
       const std::uint32_t loading = threadIdx.x - multiplying_threads - 32;
       if (threadIdx.x < multiplying_threads + 32)
         copy(args, base, ring);
-      else if (plain && loading < wide_loading_threads)
-        load_plain_weights<Rows, Tokens, Weights>(args, base, loading, ring);
+      else if (plain && loading < loading_threads)
+        load_unpacked_weights<Rows, Tokens, Weights>(args, base, loading, ring);
       if (shape.has_pairs() && args.cut.paired) Pair::meet();
     } else {
       ptx::bar_sync(multiplying_barrier, multiplying_threads);
@@ -98,7 +98,7 @@ class WideProduct {
  private:
   using Ring = typename Stages::Ring;
   using CopyStart = BlockStart<15, 32>;
-  using Pair = WidePair<warpgroups, Tokens / 2>;
+  using Pair = BlockPair<warpgroups, Tokens / 2>;
 
   __device__ static std::uint32_t place(std::uint32_t base, int stage) {
     return base + shared.places + 32 * stage;
@@ -120,9 +120,8 @@ class WideProduct {
   /// While the grid in front ends: asks for half a ring of the first unit's weights, if nobody
   /// writes them; if somebody may, brings them to the second-level cache, whose copies will see it
   /// all the same. The chunk behind the last one that is on its way to its stage.
-  __device__ static std::uint32_t begin_early(const MatmulWideArgs& args, std::uint32_t base,
-                                              Ring ring, const WideUnit& unit,
-                                              std::uint32_t token_bytes) {
+  __device__ static std::uint32_t begin_early(const Args& args, std::uint32_t base, Ring ring,
+                                              const TileUnit& unit, std::uint32_t token_bytes) {
     const std::uint32_t ahead = args.constant != 0
                                     ? static_cast<std::uint32_t>(shared.stages / 2 * stage_chunks)
                                     : prefetched;
@@ -143,8 +142,8 @@ class WideProduct {
     return args.constant != 0 ? end : unit.first;
   }
   /// One lane: how much will come to a stage, and its weights.
-  __device__ static void begin_stage(const MatmulWideArgs& args, std::uint32_t base,
-                                     const Ring& ring, const WideUnit& unit, std::uint32_t chunk,
+  __device__ static void begin_stage(const Args& args, std::uint32_t base, const Ring& ring,
+                                     const TileUnit& unit, std::uint32_t chunk,
                                      std::uint32_t token_bytes) {
     const bool whole = chunk + stage_chunks <= unit.end;
     ptx::mbarrier_arrive_expect_tx(
@@ -157,15 +156,15 @@ class WideProduct {
           static_cast<std::int32_t>(unit.place.matrix), ring.full());
   }
 
-  __device__ static void copy(const MatmulWideArgs& args, std::uint32_t base, Ring ring) {
+  __device__ static void copy(const Args& args, std::uint32_t base, Ring ring) {
     const auto chunks = static_cast<std::uint32_t>(token_tiles::chunks(args.k));
-    WideUnits<Weights, Rows, Tokens> units(args);
-    WideUnit unit;
+    TileUnits<Weights, Rows, Tokens> units(args);
+    TileUnit unit;
     CopyStart start;
     bool early = !plain && args.rows.expert_rows == nullptr;
 #pragma unroll 1
     while (units.next(unit)) {
-      const WidePlace& at = unit.place;
+      const TilePlace& at = unit.place;
       const std::int64_t groups = token_tiles::groups(at.rows.count);
       const std::int64_t group = std::int64_t{at.row_tile} * (Tokens / 8);
       const std::int64_t own = groups - group < Tokens / 8 ? groups - group : Tokens / 8;
@@ -234,7 +233,7 @@ class WideProduct {
     }
   }
 
-  __device__ static void multiply(const MatmulWideArgs& args, std::uint32_t base, Ring ring) {
+  __device__ static void multiply(const Args& args, std::uint32_t base, Ring ring) {
     const std::uint32_t warpgroup = threadIdx.x / 128;
     const std::uint32_t sums = base + shared.sums + warpgroup * shared.sum_bytes;
     const Stages stages(base);
@@ -263,11 +262,11 @@ class WideProduct {
       const ProductFactors factors = product_factors(args.output, where.x);
       ptx::keep_in_place(d);
       if constexpr (parts == 2) ptx::keep_in_place(d64);
-      WideTileOutput tile{.matrix = where.x,
-                          .row = static_cast<std::int64_t>(row.y) << 32 | row.x,
-                          .column = 0,
-                          .tokens = static_cast<int>(where.z),
-                          .vectors = args.vectors != 0};
+      TileOutput tile{.matrix = where.x,
+                      .row = static_cast<std::int64_t>(row.y) << 32 | row.x,
+                      .column = 0,
+                      .tokens = static_cast<int>(where.z),
+                      .vectors = args.vectors != 0};
       const std::int64_t unit = std::int64_t{where.y} * (Rows / 64) + warpgroup * parts;
       const int columns = args.output.gated ? 32 : 64;
       constexpr std::int64_t apart = Rows * Tokens;
@@ -318,8 +317,8 @@ class WideProduct {
   }
 
   template <int Count>
-  __device__ static void store(const MatmulWideArgs& args, const ProductFactors& factors,
-                               const WideTileOutput& tile, const float (&d)[Count],
+  __device__ static void store(const Args& args, const ProductFactors& factors,
+                               const TileOutput& tile, const float (&d)[Count],
                                std::uint32_t sums) {
     if (!is_rounded(args.output, tile, args.n))
       store_part<0>(args, factors, tile, d, sums);
@@ -331,9 +330,8 @@ class WideProduct {
 
   /// 64 rows of the weights: accumulators from `First` on, as many tokens at once as are staged.
   template <int First, int Count>
-  __device__ static void store_part(const MatmulWideArgs& args, const ProductFactors& factors,
-                                    WideTileOutput tile, const float (&d)[Count],
-                                    std::uint32_t sums) {
+  __device__ static void store_part(const Args& args, const ProductFactors& factors,
+                                    TileOutput tile, const float (&d)[Count], std::uint32_t sums) {
     constexpr int staged = shape.staged_tokens() < 2 * Count ? shape.staged_tokens() : 2 * Count;
     const std::uint32_t barrier = 1 + threadIdx.x / 128;
     stage_sums<First, staged / 2>(d, Weights::sum_factor, Weights::sum_factor, sums);
@@ -351,4 +349,4 @@ class WideProduct {
   }
 };
 
-}  // namespace microscale::cuda
+}  // namespace microscale::cuda::in_registers

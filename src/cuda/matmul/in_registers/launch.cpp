@@ -17,7 +17,7 @@ bool reads_rows(const ProductOperand& a) {
          a.stride < std::int64_t{1} << 40;
 }
 
-WidePlainArgs unpacked_args(const Product& product, const ProductOperand& b) {
+UnpackedArgs unpacked_args(const Product& product, const ProductOperand& b) {
   return {.codes = b.data,
           .scales = b.scales,
           .codes_matrix = product.n * product.k / 2,
@@ -25,8 +25,8 @@ WidePlainArgs unpacked_args(const Product& product, const ProductOperand& b) {
           .tiled = b.layout == Layout::tiled_128x4};
 }
 
-// MatmulWideArgs::dense.
-TensorBoxes row_boxes(const Product& product, WideShape shape) {
+// Args::dense.
+TensorBoxes row_boxes(const Product& product, TileShape shape) {
   return {.data = product.a.data,
           .rank = 2,
           .element_bytes = 2,
@@ -36,8 +36,8 @@ TensorBoxes row_boxes(const Product& product, WideShape shape) {
           .swizzle_128 = true};
 }
 
-// MatmulWideArgs::weights.
-TensorBoxes weight_boxes(const Product& product, WideShape shape) {
+// Args::weights.
+TensorBoxes weight_boxes(const Product& product, TileShape shape) {
   const std::int64_t tile = packed_tile_bytes(product.weights()),
                      chunks = token_tiles::chunks(product.k),
                      row_tiles = fragment_tiles::row_tiles(product.n, product.gated());
@@ -77,7 +77,7 @@ Plan plan_of(const DeviceInfo& device, const Product& product) {
   const ProductRows& rows = product.rows;
   Plan plan;
   plan.cut =
-      wide_plan(product.n, product.k, product.gated(), rows.m, rows.matrices, product.grouped,
+      tiling_of(product.n, product.k, product.gated(), rows.m, rows.matrices, product.grouped,
                 packed_tile_bytes(product.weights()), !product.b.packed, device.multiprocessors);
   plan.reads_rows = reads_rows(product.a);
   plan.f16 = multiplies_f16(product, product.b.packed);
@@ -88,15 +88,15 @@ Plan plan_of(const DeviceInfo& device, const Product& product) {
   return plan;
 }
 
-Entry<MatmulWideArgs> kernel_of(const Plan& plan, const Product& product) {
+Entry<Args> kernel_of(const Plan& plan, const Product& product) {
   const char* const kind = !product.b.packed ? "plain" : plan.f16 ? "f16" : "bf16";
-  const WideShape shape = plan.cut.shape;
+  const TileShape shape = plan.cut.shape;
   return kernels::matmul_in_registers(info(product.weights()).name, kind,
                                       EntryTile{shape.rows, shape.tokens});
 }
 
 std::string describe(const Plan& plan) {
-  const WidePlan& cut = plan.cut;
+  const Tiling& cut = plan.cut;
   std::string text =
       fmt::format("in_registers {}x{}, {} blocks", cut.shape.rows, cut.shape.tokens, cut.blocks);
   if (cut.cut_by_kernel) text += ", tiles cut on the device";
@@ -108,10 +108,10 @@ std::string describe(const Plan& plan) {
 
 void run(Device& device, const Plan& plan, const Product& product, std::uint8_t* workspace,
          Stream stream) {
-  const WidePlan& cut = plan.cut;
+  const Tiling& cut = plan.cut;
   const bool unpacked = !product.b.packed;
   std::uint8_t* const sums = workspace + plan.token_bytes;
-  MatmulWideArgs args{};
+  Args args{};
   if (plan.reads_rows)
     args.dense = device.tensor_map(row_boxes(product, cut.shape));
   else
@@ -146,7 +146,7 @@ void run(Device& device, const Plan& plan, const Product& product, std::uint8_t*
           .grid_z = 1,
           .threads = static_cast<unsigned>(cut.shape.threads()),
           .column_shift = 0},
-         args, stream, wide_shared(cut.shape, packed_tile_bytes(product.weights())).bytes,
+         args, stream, shared_layout(cut.shape, packed_tile_bytes(product.weights())).bytes,
          cut.cut.paired ? 2 : 1);
 }
 

@@ -5,7 +5,7 @@
 // Sums are FP32 in the order of k, 16 elements an instruction, which aligns its products and the
 // sum so far to the largest of them and truncates; of up to 16 rows, 64 elements in turn go to one
 // of two such sums, which are added. Where whole tiles of d would leave multiprocessors idle, up to
-// wide_most_ranges sums of ranges of k are added: to the last range's the others', in their order.
+// most_ranges sums of ranges of k are added: to the last range's the others', in their order.
 // An element of d is within (11 k / 16 + 8) * 2^-24 * (sum of |a_i b_i|) of the exact sum before
 // the epilogue, k filled up to 64 (docs/matmul_hopper.md). The order depends on shapes, formats,
 // how many rows each expert has, and the device's number of multiprocessors alone.
@@ -39,7 +39,7 @@ bool takes_unpacked(const Product& product);
 bool multiplies_f16(const Product& product, bool decodes_packed);
 
 struct Plan {
-  WidePlan cut;
+  Tiling cut;
   bool reads_rows = false;           // of a as they are: 16-byte pieces
   bool f16 = false;                  // elements of a and decoded weights, else BF16
   std::int64_t token_bytes = 0;      // of a in the workspace
@@ -48,7 +48,7 @@ struct Plan {
 
 /// Of a product that is taken and has elements of d.
 Plan plan_of(const DeviceInfo& device, const Product& product);
-Entry<MatmulWideArgs> kernel_of(const Plan& plan, const Product& product);
+Entry<Args> kernel_of(const Plan& plan, const Product& product);
 std::string describe(const Plan& plan);
 
 /// One launch where a is read as it is, else two. `workspace`: of the plan, at a multiple of 256.

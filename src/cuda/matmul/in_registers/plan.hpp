@@ -12,16 +12,16 @@
 #include "layouts/fragment_tiles.hpp"
 #include "layouts/token_tiles.hpp"
 
-namespace microscale::cuda {
+namespace microscale::cuda::in_registers {
 
-inline constexpr int wide_threads = 384;  // of a block with two warpgroups that multiply
-inline constexpr int wide_pitch = 68;     // floats from token to token of staged sums
+inline constexpr int block_threads = 384;  // of a block with two warpgroups that multiply
+inline constexpr int sum_pitch = 68;       // floats from token to token of staged sums
 
 /// A tile of d, `rows` of the weights by `tokens` rows of a, and how many warpgroups multiply, each
 /// with its part of the rows. One more has a warp that copies, and gives the others registers.
 /// Four are for tiles of so few tokens that decoding, not products, takes the time: with two, a
 /// scheduler has two warps, and waits for both half of the time.
-struct WideShape {
+struct TileShape {
   int rows, tokens, warpgroups = 2;
 
   MICROSCALE_HD constexpr int threads() const { return 128 * (warpgroups + 1); }
@@ -58,18 +58,18 @@ struct WideShape {
     return tokens < 64 || (warpgroups == 2 && tokens <= 128) ? tokens : 64;
   }
 };
-inline constexpr WideShape wide_shapes[] = {{128, 256},   {256, 128},   {128, 128}, {256, 16, 4},
+inline constexpr TileShape tile_shapes[] = {{128, 256},   {256, 128},   {128, 128}, {256, 16, 4},
                                             {256, 32, 4}, {256, 64, 4}, {128, 64}};
 
-/// Of one of wide_shapes.
-MICROSCALE_HD constexpr WideShape wide_shape(int rows, int tokens) {
+/// Of one of tile_shapes.
+MICROSCALE_HD constexpr TileShape tile_shape(int rows, int tokens) {
   return {rows, tokens, rows == 256 && tokens <= 64 ? 4 : 2};
 }
 
 /// How a block's shared memory is laid out; offsets and sizes in bytes. A stage holds `tokens` rows
 /// of 64 elements of a, chunk after chunk. Behind all stages are the tiles of their weights, those
 /// of a row tile side by side.
-struct WideShared {
+struct SharedLayout {
   int stage_bytes, stages;
   int weights;
   int sums;  // staged sums, one part for each warpgroup that multiplies
@@ -79,11 +79,11 @@ struct WideShared {
   int pairs;     // barriers, one for each warpgroup
   int bytes;
 };
-MICROSCALE_HD constexpr WideShared wide_shared(WideShape shape, int tile_bytes) {
-  WideShared s{};
+MICROSCALE_HD constexpr SharedLayout shared_layout(TileShape shape, int tile_bytes) {
+  SharedLayout s{};
   s.stage_bytes = shape.stage_chunks() * shape.tokens * 128;
   const int weights = shape.rows / 16 * shape.stage_chunks() * tile_bytes;
-  s.sum_bytes = shape.staged_tokens() * wide_pitch * 4;
+  s.sum_bytes = shape.staged_tokens() * sum_pitch * 4;
   s.stages =
       (most_shared_bytes - 2048 - shape.warpgroups * s.sum_bytes) / (s.stage_bytes + weights);
   const int most = shape.by_warps() ? 4 : 12;
@@ -98,12 +98,11 @@ MICROSCALE_HD constexpr WideShared wide_shared(WideShape shape, int tile_bytes) 
 }
 
 /// Tiles of d along n, and down `rows` rows of one matrix.
-MICROSCALE_HD constexpr std::int64_t wide_column_tiles(WideShape shape, std::int64_t n,
-                                                       bool gated) {
+MICROSCALE_HD constexpr std::int64_t column_tiles_of(TileShape shape, std::int64_t n, bool gated) {
   const std::int64_t each = shape.rows / fragment_tiles::tile_rows;
   return (fragment_tiles::row_tiles(n, gated) + each - 1) / each;
 }
-MICROSCALE_HD constexpr std::int64_t wide_row_tiles(WideShape shape, std::int64_t rows) {
+MICROSCALE_HD constexpr std::int64_t row_tiles_of(TileShape shape, std::int64_t rows) {
   return (rows + shape.tokens - 1) / shape.tokens;
 }
 
@@ -118,17 +117,17 @@ MICROSCALE_HD constexpr std::int64_t wide_row_tiles(WideShape shape, std::int64_
 // what they had. The other tiles are taken whole, one by each block in a round.
 
 /// Ranges that a tile is cut into, at most; and chunks that a block takes, at least.
-inline constexpr int wide_most_ranges = 8;
-inline constexpr std::uint32_t wide_least_share = 8;
+inline constexpr int most_ranges = 8;
+inline constexpr std::uint32_t least_share = 8;
 
 /// A part of a tile.
-struct WidePiece {
+struct TilePiece {
   std::uint32_t tile;
   std::uint32_t first, end;  // chunks; none, where a share ends among the positions of passing
   std::uint32_t from;        // its first position
 };
 
-struct WideCut {
+struct TileCut {
   std::uint32_t tiles = 0;      // that are cut: the first ones
   std::uint32_t blocks = 0;     // that share them: the first ones
   std::uint32_t passing = 0;    // positions
@@ -140,7 +139,7 @@ struct WideCut {
     return block * (tiles * positions) / blocks;
   }
   /// The last part of [from, until).
-  MICROSCALE_HD constexpr WidePiece piece(std::uint32_t from, std::uint32_t until) const {
+  MICROSCALE_HD constexpr TilePiece piece(std::uint32_t from, std::uint32_t until) const {
     const std::uint32_t tile = (until - 1) / positions, before = tile * positions;
     if (from < before) from = before;
     return {tile, chunk(from - before), chunk(until - before), from};
@@ -161,7 +160,7 @@ struct WideCut {
 };
 
 /// Cycles of a multiprocessor, predicted.
-struct WideCosts {
+struct TileCosts {
   std::int64_t chunk;     // of a tile
   std::int64_t tile;      // its beginning and end
   std::int64_t cut;       // what a tile that is cut costs more: waits, fences
@@ -169,43 +168,42 @@ struct WideCosts {
   std::int64_t pair = 0;  // two blocks of a cluster exchange halves of sums; 0: they cannot
 };
 
-struct WideChoice {
-  WideCut cut;
+struct CutChoice {
+  TileCut cut;
   std::int64_t cycles;  // of the block that takes longest; less than 0: cannot be
 };
 
 /// Way 0: all tiles whole. Way 1: shared out to all blocks, in front of whole rounds, so that one
 /// or two tiles a block are cut, where there are more than blocks. Others: each tile into `way`
 /// equal ranges, a block each; of an even number two by two in clusters, where that can be.
-inline constexpr int wide_ways = wide_most_ranges + 1;
-MICROSCALE_HD constexpr WideChoice wide_choice(const WideCosts& costs, std::uint32_t tiles,
-                                               std::uint32_t chunks, std::uint32_t blocks,
-                                               int way) {
+inline constexpr int cut_ways = most_ranges + 1;
+MICROSCALE_HD constexpr CutChoice cut_choice(const TileCosts& costs, std::uint32_t tiles,
+                                             std::uint32_t chunks, std::uint32_t blocks, int way) {
   const std::int64_t whole = chunks * costs.chunk + costs.tile;
   if (way == 0) return {{}, (tiles + blocks - 1) / blocks * whole};
-  constexpr WideChoice none{{}, -1};
+  constexpr CutChoice none{{}, -1};
   if (tiles == 0 || tiles > 4 * blocks) return none;
   std::int64_t rounds = 0;
   auto ranges = static_cast<std::uint32_t>(way);
-  WideCut cut{tiles, tiles * ranges, 0, chunks};
+  TileCut cut{tiles, tiles * ranges, 0, chunks};
   if (way == 1) {
-    if (tiles % blocks == 0 || chunks < wide_least_share) return none;
+    if (tiles % blocks == 0 || chunks < least_share) return none;
     rounds = tiles < 2 * blocks ? 0 : tiles / blocks - 1;
     cut.tiles = tiles - static_cast<std::uint32_t>(rounds) * blocks;
     cut.blocks = blocks;
     cut.passing =
         static_cast<std::uint32_t>((costs.tile + costs.sums + costs.chunk - 1) / costs.chunk);
     cut.positions = chunks + cut.passing;
-  } else if (cut.blocks > blocks || chunks / ranges < wide_least_share / 2) {
+  } else if (cut.blocks > blocks || chunks / ranges < least_share / 2) {
     return none;
   }
   const std::int64_t all = std::int64_t{cut.tiles} * cut.positions;
   if (all * cut.blocks >> 32 != 0) return none;
   const std::uint32_t share = static_cast<std::uint32_t>(all) / cut.blocks;
   if (way == 1) {
-    if (share < wide_least_share) return none;
+    if (share < least_share) return none;
     ranges = (chunks - 2) / share + 2;  // one more than cuts that find room in a tile
-    if (ranges > wide_most_ranges) return none;
+    if (ranges > most_ranges) return none;
   }
   cut.paired = way > 1 && costs.pair > 0 && way % 2 == 0;
   const std::int64_t longest = share + (share * cut.blocks < all);
@@ -218,8 +216,8 @@ MICROSCALE_HD constexpr WideChoice wide_choice(const WideCosts& costs, std::uint
 /// Whether some way may be better than whole tiles: without the divisions that telling for certain
 /// takes. Whole ones leave blocks idle in the last round; no cut can win more than that, and it
 /// costs two ranges and, where there are more tiles than blocks, passing.
-MICROSCALE_HD constexpr bool wide_may_cut(const WideCosts& costs, std::uint32_t tiles,
-                                          std::uint32_t chunks, std::uint32_t blocks) {
+MICROSCALE_HD constexpr bool may_cut(const TileCosts& costs, std::uint32_t tiles,
+                                     std::uint32_t chunks, std::uint32_t blocks) {
   if (tiles == 0 || tiles > 4 * blocks) return false;
   std::uint32_t last = tiles;
   while (last > blocks) last -= blocks;
@@ -235,8 +233,8 @@ MICROSCALE_HD constexpr bool wide_may_cut(const WideCosts& costs, std::uint32_t 
 /// 32 of their cycles from others (docs/performance/matmul_gpu.md). Two warpgroups take no more
 /// than six sevenths of instructions and products one after the other, four take seven ninths, as
 /// measured, and plain weights of 256 rows a sixteenth more.
-constexpr std::int64_t wide_cycles(WideShape shape, std::int64_t tokens, int tile_bytes,
-                                   bool plain) {
+constexpr std::int64_t stage_cycles(TileShape shape, std::int64_t tokens, int tile_bytes,
+                                    bool plain) {
   const std::int64_t weights = std::int64_t{shape.rows} / 16 * tile_bytes,
                      products = shape.rows * tokens / 32,
                      instructions = shape.warpgroups * (40 + 110 * shape.parts()),
@@ -251,24 +249,24 @@ constexpr std::int64_t wide_cycles(WideShape shape, std::int64_t tokens, int til
 }
 
 /// Bytes of one tile's sums.
-MICROSCALE_HD constexpr std::int64_t wide_sum_bytes(WideShape shape) {
+MICROSCALE_HD constexpr std::int64_t sum_bytes_of(TileShape shape) {
   return std::int64_t{shape.rows} * shape.tokens * 4;
 }
 
 /// A tile costs 1500 cycles more than its products, one that is cut 5000 more, and the time its
 /// sums take, 60 bytes a cycle. Two ranges in a cluster exchange halves in 1200 and the time that
 /// 32 bytes a cycle take, where the host may launch clusters: `pairs`.
-constexpr WideCosts wide_costs(WideShape shape, int tile_bytes, bool plain, bool pairs = false) {
-  return {.chunk = wide_cycles(shape, shape.tokens, tile_bytes, plain),
+constexpr TileCosts tile_costs(TileShape shape, int tile_bytes, bool plain, bool pairs = false) {
+  return {.chunk = stage_cycles(shape, shape.tokens, tile_bytes, plain),
           .tile = 1500,
           .cut = 5000,
-          .sums = wide_sum_bytes(shape) / 60,
-          .pair = pairs && shape.has_pairs() ? 1200 + wide_sum_bytes(shape) / 64 : 0};
+          .sums = sum_bytes_of(shape) / 60,
+          .pair = pairs && shape.has_pairs() ? 1200 + sum_bytes_of(shape) / 64 : 0};
 }
 
 /// NVFP4 weights that are not packed: codes at multiples of 16 bytes, scales at multiples of 4; k
 /// is a multiple of 64.
-struct WidePlainArgs {
+struct UnpackedArgs {
   const std::uint8_t *codes, *scales;
   std::int64_t codes_matrix, scales_matrix;  // bytes from matrix to matrix
   std::int32_t tiled;                        // scales are in 128x4 tiles
@@ -277,16 +275,16 @@ struct WidePlainArgs {
 /// matmul_in_registers_<b>_<bf16 or f16>_<rows>x<tokens>: sm_90a, many rows of a. As many threads
 /// as the shape says (wide_geometry.hpp); as many thread blocks as the device has multiprocessors,
 /// which share the tiles of d among them.
-struct MatmulWideArgs {
-  TensorMap dense;         // rows of a, elements of 16 bits: [all rows][k], a box 64 of k of a tile
-  TensorMap weights;       // packed tiles (layouts/fragment_tiles.hpp): [matrix][row tile][chunk of
-                           // k][8 bytes], a box a chunk of a tile of d
-  const void* tiles;       // a of PrepareTilesArgs; null: `dense`
-  WidePlainArgs plain[2];  // matmul_in_registers_nvfp4_plain_...: in place of b, and a gate's up
+struct Args {
+  TensorMap dense;        // rows of a, elements of 16 bits: [all rows][k], a box 64 of k of a tile
+  TensorMap weights;      // packed tiles (layouts/fragment_tiles.hpp): [matrix][row tile][chunk of
+                          // k][8 bytes], a box a chunk of a tile of d
+  const void* tiles;      // a of PrepareTilesArgs; null: `dense`
+  UnpackedArgs plain[2];  // matmul_in_registers_nvfp4_plain_...: in place of b, and a gate's up
   std::int64_t n;
   std::int64_t k;
   std::uint32_t tiles_of_d;    // of experts at most
-  WideCut cut;                 // which of them are cut, and how
+  TileCut cut;                 // which of them are cut, and how
   std::int32_t cut_by_kernel;  // experts: of so many tiles as there are, instead
   float* sums;                 // where tiles are cut: of each block, rows x tokens
   std::uint64_t* flags;        // whether they are there: of each block, one for each warpgroup
@@ -298,4 +296,4 @@ struct MatmulWideArgs {
   ProductOutput output;
 };
 
-}  // namespace microscale::cuda
+}  // namespace microscale::cuda::in_registers

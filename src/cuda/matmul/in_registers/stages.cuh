@@ -13,13 +13,13 @@
 #include "cuda/ptx/memory.cuh"
 #include "cuda/ptx/wgmma.cuh"
 
-namespace microscale::cuda {
+namespace microscale::cuda::in_registers {
 
 template <class Weights, int Rows, int Tokens>
-class WideStages {
+class GroupStages {
  public:
-  static constexpr WideShape shape = wide_shape(Rows, Tokens);
-  static constexpr WideShared shared = wide_shared(shape, Weights::tile_bytes);
+  static constexpr TileShape shape = tile_shape(Rows, Tokens);
+  static constexpr SharedLayout shared = shared_layout(shape, Weights::tile_bytes);
   static constexpr int parts = shape.parts();  // 64 rows of the weights each, of a warpgroup
   static constexpr int stage_chunks = shape.stage_chunks();
   static constexpr int row_tile_bytes = stage_chunks * Weights::tile_bytes;
@@ -28,7 +28,7 @@ class WideStages {
   using Others = float[parts == 2 ? Tokens / 2 : 1];  // sums of the second 64 rows
 
   /// `base`: of the block's shared memory.
-  __device__ explicit WideStages(std::uint32_t base)
+  __device__ explicit GroupStages(std::uint32_t base)
       : first_tokens_(ptx::matrix_descriptor_rows128(base)) {
     const std::uint32_t lane = threadIdx.x & 31, warp = threadIdx.x / 32 % 4;
     const std::uint32_t first_row_tile = threadIdx.x / 128 * parts * 4 + warp;
@@ -145,10 +145,10 @@ class WideStages {
 // stage was written anew under late ones.
 
 template <class Weights, int Rows, int Tokens>
-class WideWarpStages {
+class WarpStages {
  public:
-  static constexpr WideShape shape = wide_shape(Rows, Tokens);
-  static constexpr WideShared shared = wide_shared(shape, Weights::tile_bytes);
+  static constexpr TileShape shape = tile_shape(Rows, Tokens);
+  static constexpr SharedLayout shared = shared_layout(shape, Weights::tile_bytes);
   static constexpr int parts = shape.parts();
   static constexpr int stage_chunks = shape.stage_chunks();
   static constexpr int row_tile_bytes = stage_chunks * Weights::tile_bytes;
@@ -161,7 +161,7 @@ class WideWarpStages {
   using Others = float[1];
 
   /// `base`: of the block's shared memory.
-  __device__ explicit WideWarpStages(std::uint32_t base) {
+  __device__ explicit WarpStages(std::uint32_t base) {
     const std::uint32_t lane = threadIdx.x & 31, warp = threadIdx.x / 32;
     const std::uint32_t weights =
         base + shared.weights + warp % pairs * row_tile_bytes + warp / pairs * Weights::tile_bytes;
@@ -275,4 +275,4 @@ class WideWarpStages {
   std::uint32_t codes_, scales_, tokens_, sums_;
 };
 
-}  // namespace microscale::cuda
+}  // namespace microscale::cuda::in_registers

@@ -12,7 +12,7 @@
 #include "cuda/ptx/ldmatrix.cuh"
 #include "cuda/ptx/memory.cuh"
 
-namespace microscale::cuda {
+namespace microscale::cuda::in_registers {
 
 /// Accumulators `First` to `First` + `Count` (wgmma.cuh has their places), those of a thread's
 /// two rows times a factor each, to shared memory. Lanes of a store are pairs of tokens apart and
@@ -21,17 +21,17 @@ template <int First, int Count, int All>
 __device__ void stage_sums(const float (&d)[All], float factor, float factor8, std::uint32_t to) {
   const std::uint32_t thread = threadIdx.x % 128, lane = thread % 32;
   const std::uint32_t row = thread / 32 * 16 + lane / 4, token = lane % 4 * 2;
-  const std::uint32_t first = to + 4 * (token * wide_pitch + row);
+  const std::uint32_t first = to + 4 * (token * sum_pitch + row);
 #pragma unroll
   for (int i = 0; i < Count; ++i) {
     const float own = i / 2 % 2 == 0 ? factor : factor8;
-    ptx::st_shared_f32(first + 4 * ((i / 4 * 8 + i % 2) * wide_pitch + i / 2 % 2 * 8),
+    ptx::st_shared_f32(first + 4 * ((i / 4 * 8 + i % 2) * sum_pitch + i / 2 % 2 * 8),
                        own == 1.0f ? d[First + i] : __fmul_rn(d[First + i], own));
   }
 }
 
 /// What is done with staged sums.
-struct WideTileOutput {
+struct TileOutput {
   std::int64_t matrix;
   std::int64_t row;     // of d, of the first token
   std::int64_t column;  // of d, of the first row of the weights
@@ -100,8 +100,7 @@ __device__ inline void finish_eight(const ProductOutput& out, const ProductFacto
 
 /// The 128 threads of a warpgroup store what stage_sums left at `from`, of n columns of d.
 __device__ inline void store_staged(const ProductOutput& out, const ProductFactors& factors,
-                                    const WideTileOutput& tile, std::int64_t n,
-                                    std::uint32_t from) {
+                                    const TileOutput& tile, std::int64_t n, std::uint32_t from) {
   const std::uint32_t thread = threadIdx.x % 128;
   const std::uint32_t shift = out.gated ? 2 : 3;  // pieces of a token: 4 or 8
   const std::uint32_t count = static_cast<std::uint32_t>(tile.tokens) << shift;
@@ -112,7 +111,7 @@ __device__ inline void store_staged(const ProductOutput& out, const ProductFacto
     if (column >= n) continue;
     const std::int64_t row = tile.row + token;
     // Gated: 16 rows of the weights are eight of the gate, then the same of up.
-    const std::uint32_t at = from + 4 * (token * wide_pitch + piece * (out.gated ? 16 : 8));
+    const std::uint32_t at = from + 4 * (token * sum_pitch + piece * (out.gated ? 16 : 8));
     float sums[8], ups[8];
     load_eight(at, sums);
     if (out.gated) {
@@ -146,7 +145,7 @@ __device__ inline void store_staged(const ProductOutput& out, const ProductFacto
 // memory, and matrices of 8 x 8 change rows for columns on their way there.
 
 /// Whether 64 columns from the tile's on may go the short way.
-__device__ inline bool is_rounded(const ProductOutput& out, const WideTileOutput& tile,
+__device__ inline bool is_rounded(const ProductOutput& out, const TileOutput& tile,
                                   std::int64_t n) {
   return out.gated == 0 && out.bias == nullptr && out.row_weights == nullptr && tile.vectors &&
          static_cast<DType>(out.d_type) != DType::f32 && tile.column + 64 <= n;
@@ -158,8 +157,7 @@ __device__ inline bool is_rounded(const ProductOutput& out, const WideTileOutput
 /// which piece c of 16 bytes of token t is at c ^ t % 8.
 template <bool F16, int Count>
 __device__ void store_rounded(const ProductOutput& out, float factor, float power,
-                              const WideTileOutput& tile, const float (&d)[Count],
-                              std::uint32_t to) {
+                              const TileOutput& tile, const float (&d)[Count], std::uint32_t to) {
   constexpr int at_once = Count < 64 ? Count : 64, tokens = 2 * at_once;
   const std::uint32_t thread = threadIdx.x % 128, lane = thread % 32, warp = thread / 32;
   const std::uint32_t barrier = 1 + threadIdx.x / 128;
@@ -195,4 +193,4 @@ __device__ void store_rounded(const ProductOutput& out, float factor, float powe
   }
 }
 
-}  // namespace microscale::cuda
+}  // namespace microscale::cuda::in_registers

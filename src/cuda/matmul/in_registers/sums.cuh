@@ -1,7 +1,7 @@
 // Sums of ranges of k of one tile of d, from several blocks, in the kernels for many rows: each
 // puts its own to memory, and the block that has the last range adds them to its own. It waits for
 // them; but blocks in front of it have begun before it, and put theirs before they wait for anybody
-// (wide_cut.hpp).
+// (plan.hpp).
 #pragma once
 
 #include <cstdint>
@@ -12,7 +12,7 @@
 #include "cuda/ptx/mbarrier.cuh"
 #include "cuda/ptx/memory.cuh"
 
-namespace microscale::cuda {
+namespace microscale::cuda::in_registers {
 
 /// The accumulators of a warpgroup in memory: four registers of a thread, side by side.
 template <int Count>
@@ -66,20 +66,20 @@ __device__ inline void await_sums(const TicketFlags& flags, std::uint32_t ranges
 }
 
 // ---
-// Two blocks of a cluster that have ranges of k of one tile of d, side by side (WideCut::paired):
+// Two blocks of a cluster that have ranges of k of one tile of d, side by side (TileCut::paired):
 // each sends the other its sums of the other's half of the rows of a, and has those of its own
 // half, of both ranges, then. So what passes through memory, if there are more ranges, is less than
 // half, and each stores half a tile.
 
 /// `Warpgroups` that multiply have `Sums` accumulators a thread each.
 template <int Warpgroups, int Sums>
-class WidePair {
+class BlockPair {
  public:
   static constexpr int half = Sums / 2;
   static constexpr std::uint32_t bytes = 128 * half * 4;  // that a warpgroup is sent
 
   /// `barriers`: eight bytes of shared memory for each warpgroup.
-  __device__ explicit WidePair(std::uint32_t barriers) : barriers_(barriers) {}
+  __device__ explicit BlockPair(std::uint32_t barriers) : barriers_(barriers) {}
 
   /// One thread, before a fence; this one calls arrive() behind that, the others any time.
   __device__ void init() const {
@@ -129,4 +129,4 @@ class WidePair {
   std::uint32_t barriers_;
 };
 
-}  // namespace microscale::cuda
+}  // namespace microscale::cuda::in_registers

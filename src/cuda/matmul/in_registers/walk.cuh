@@ -2,7 +2,7 @@
 // over the matrices, in one of them over bands of 2048 rows of a, in a band along n and,
 // fastest, down the rows, so that blocks at work together share tiles of weights and few rows of a.
 //
-// Where products of a tile are as many as its rows want (WideShape::token_step), an expert's last
+// Where products of a tile are as many as its rows want (TileShape::token_step), an expert's last
 // rows are a smaller tile. All experts' largest tiles come first then, and the smallest last, so
 // that blocks that are through with theirs find something small to do.
 #pragma once
@@ -15,24 +15,24 @@
 #include "cuda/ptx/control.cuh"
 #include "layouts/token_tiles.hpp"
 
-namespace microscale::cuda {
+namespace microscale::cuda::in_registers {
 
 /// A tile of d, and what it is made from. There are fewer than 2^31 tiles and matrices.
-struct WidePlace {
+struct TilePlace {
   std::uint32_t matrix;
   std::uint32_t row_tile, column_tile;  // in the matrix
   MatrixRows rows;                      // of the matrix
 };
 
 template <int Rows, int Tokens>
-class WideWalk {
+class TileWalk {
  public:
-  static constexpr WideShape shape = wide_shape(Rows, Tokens);
+  static constexpr TileShape shape = tile_shape(Rows, Tokens);
   static constexpr std::uint32_t band = 2048 / Tokens;
   static constexpr int sizes = shape.token_sizes();
 
-  __device__ WideWalk(const ProductRows& rows, std::int64_t n, bool gated)
-      : rows_(rows), columns_(static_cast<std::uint32_t>(wide_column_tiles(shape, n, gated))) {}
+  __device__ TileWalk(const ProductRows& rows, std::int64_t n, bool gated)
+      : rows_(rows), columns_(static_cast<std::uint32_t>(column_tiles_of(shape, n, gated))) {}
 
   /// Experts: finds how many tiles of each size they have, wanted before anything of them, once.
   /// All lanes of a warp ask.
@@ -58,7 +58,7 @@ class WideWalk {
 
   /// False behind the last tile. All lanes of a warp ask for the same number; experts passed are
   /// remembered while numbers of a size grow.
-  __device__ bool find(std::uint32_t tile, WidePlace& place) {
+  __device__ bool find(std::uint32_t tile, TilePlace& place) {
     if (rows_.expert_rows == nullptr) {
       const std::uint32_t each = height(rows_.m) * columns_;
       if (each == 0) return false;
@@ -110,7 +110,7 @@ class WideWalk {
 
  private:
   __device__ static std::uint32_t height(std::int64_t rows) {
-    return static_cast<std::uint32_t>(wide_row_tiles(shape, rows));
+    return static_cast<std::uint32_t>(row_tiles_of(shape, rows));
   }
   /// Of the tiles of a size: the largest are 0.
   __device__ static std::uint32_t height_of(std::int64_t rows, int size) {
@@ -120,7 +120,7 @@ class WideWalk {
     return (size == 0 ? static_cast<std::uint32_t>(rows / Tokens) : 0) + (last ? 1 : 0);
   }
   /// `height`: row tiles of the matrix, or of those of a size.
-  __device__ void split(std::uint32_t tile, std::uint32_t height, WidePlace& place) const {
+  __device__ void split(std::uint32_t tile, std::uint32_t height, TilePlace& place) const {
     const std::uint32_t first = tile / (band * columns_) * band;
     const std::uint32_t own = height - first < band ? height - first : band;
     const std::uint32_t rest = tile - first * columns_;
@@ -158,10 +158,10 @@ class BlockStart {
 
 // ---
 // What a block of the kernels for many rows multiplies, one unit after the other: tiles of d, or
-// ranges of k of tiles (wide_cut.hpp). Whoever brings operands asks for the same units.
+// ranges of k of tiles (plan.hpp). Whoever brings operands asks for the same units.
 
-struct WideUnit {
-  WidePlace place;
+struct TileUnit {
+  TilePlace place;
   std::uint32_t first, end;             // chunks of k
   std::uint32_t range = 0, ranges = 1;  // which one of how many the tile is cut into
   std::uint32_t first_block = 0;        // that has the first of these
@@ -169,9 +169,9 @@ struct WideUnit {
 
 /// All lanes of a warp ask for the same.
 template <class Weights, int Rows, int Tokens>
-class WideUnits {
+class TileUnits {
  public:
-  __device__ explicit WideUnits(const MatmulWideArgs& args)
+  __device__ explicit TileUnits(const Args& args)
       : walk_(args.rows, args.n, args.output.gated != 0),
         k_(args.k),
         cut_(args.cut),
@@ -184,16 +184,16 @@ class WideUnits {
     if (args.cut_by_kernel) {
       tiles_ = min(walk_.tiles(), args.tiles_of_d);
       cut_ = {};
-      if (wide_may_cut(costs(), tiles_, chunks(), gridDim.x)) cut_ = best_cut();
+      if (may_cut(costs(), tiles_, chunks(), gridDim.x)) cut_ = best_cut();
     }
     if (blockIdx.x < cut_.blocks) at_ = cut_.begin(blockIdx.x), end_ = cut_.begin(blockIdx.x + 1);
     whole_ = cut_.tiles;
   }
 
   /// False behind the last one.
-  __device__ bool next(WideUnit& unit) {
+  __device__ bool next(TileUnit& unit) {
     while (at_ < end_) {
-      const WidePiece piece = cut_.piece(at_, end_);
+      const TilePiece piece = cut_.piece(at_, end_);
       end_ = piece.from;
       if (piece.first == piece.end) continue;
       unit.first = piece.first, unit.end = piece.end;
@@ -212,19 +212,19 @@ class WideUnits {
   }
 
  private:
-  using Walk = WideWalk<Rows, Tokens>;
+  using Walk = TileWalk<Rows, Tokens>;
 
-  __device__ static constexpr WideCosts costs() {
-    return wide_costs(wide_shape(Rows, Tokens), Weights::tile_bytes, Weights::plain);
+  __device__ static constexpr TileCosts costs() {
+    return tile_costs(tile_shape(Rows, Tokens), Weights::tile_bytes, Weights::plain);
   }
   __device__ std::uint32_t chunks() const {
     return static_cast<std::uint32_t>(token_tiles::chunks(k_));
   }
   /// A lane looks at each way.
-  __device__ WideCut best_cut() const {
-    static_assert(wide_ways <= 16, "ways are counted by four bits");
-    const int way = min(static_cast<int>(threadIdx.x & 31), wide_ways - 1);
-    const WideChoice own = wide_choice(costs(), tiles_, chunks(), gridDim.x, way);
+  __device__ TileCut best_cut() const {
+    static_assert(cut_ways <= 16, "ways are counted by four bits");
+    const int way = min(static_cast<int>(threadIdx.x & 31), cut_ways - 1);
+    const CutChoice own = cut_choice(costs(), tiles_, chunks(), gridDim.x, way);
     long long best = own.cycles < 0 ? 0x7FFFFFFFFFFFFFFF : own.cycles * 16 + way;
 #pragma unroll
     for (int apart = 1; apart < 32; apart *= 2)
@@ -237,7 +237,7 @@ class WideUnits {
 
   Walk walk_;
   const std::int64_t& k_;
-  WideCut cut_;
+  TileCut cut_;
   std::uint32_t tiles_;
   std::uint32_t at_ = 0, end_ = 0;  // what is left of this block's share
   std::uint32_t whole_;             // where the next round of whole tiles begins
@@ -245,4 +245,4 @@ class WideUnits {
   bool turns_ = false, backwards_ = false;
 };
 
-}  // namespace microscale::cuda
+}  // namespace microscale::cuda::in_registers

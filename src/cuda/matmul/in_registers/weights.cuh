@@ -32,15 +32,15 @@
 #include "cuda/matmul/weight_fragments.cuh"
 #include "layouts/fragment_tiles.hpp"
 
-namespace microscale::cuda {
+namespace microscale::cuda::in_registers {
 
 /// Tiles of layouts/fragment_tiles.hpp.
-struct WidePacked {
+struct FromPacked {
   static constexpr bool plain = false;
   __device__ static std::uint32_t codes_of(std::uint32_t lane) { return 16 * lane; }
 };
 
-struct WideBf16 {
+struct AsBf16 {
   __device__ static void multiply(float (&d)[4], const std::uint32_t (&a)[4], std::uint32_t b0,
                                   std::uint32_t b1) {
     ptx::mma_m16n8k16_f32_bf16(d, a, b0, b1);
@@ -62,7 +62,7 @@ struct WideBf16 {
       ptx::wgmma_m64n256k16_f32_bf16_bf16(d, a, b, accumulate);
   }
 };
-struct WideF16 {
+struct AsF16 {
   __device__ static void multiply(float (&d)[4], const std::uint32_t (&a)[4], std::uint32_t b0,
                                   std::uint32_t b1) {
     ptx::mma_m16n8k16_f32_f16(d, a, b0, b1);
@@ -104,7 +104,7 @@ __device__ inline void scale_fragment(std::uint32_t (&a)[4], std::uint32_t row,
   for (int i = 0; i < 4; ++i) a[i] = ptx::mul_rn_bf16x2(a[i], i % 2 == 0 ? row : row8);
 }
 
-struct WideMxfp4 : WidePacked, WideBf16 {
+struct Mxfp4Weights : FromPacked, AsBf16 {
   static constexpr int tile_bytes = fragment_tiles::tile_bytes(4, 32);
   static constexpr float sum_factor = 1.0f;
   struct Tile {
@@ -141,7 +141,7 @@ struct WideMxfp4 : WidePacked, WideBf16 {
   }
 };
 
-struct WideNvfp4 : WidePacked, WideBf16 {
+struct Nvfp4Weights : FromPacked, AsBf16 {
   static constexpr int tile_bytes = fragment_tiles::tile_bytes(4, 16);
   static constexpr float sum_factor = 128.0f;
   struct Tile {
@@ -163,15 +163,15 @@ struct WideNvfp4 : WidePacked, WideBf16 {
   }
 };
 
-struct WideNvfp4F16 : WidePacked, WideF16 {
-  static constexpr int tile_bytes = WideNvfp4::tile_bytes;
+struct Nvfp4F16Weights : FromPacked, AsF16 {
+  static constexpr int tile_bytes = Nvfp4Weights::tile_bytes;
   static constexpr float sum_factor = 128.0f;
-  using Tile = WideNvfp4::Tile;
+  using Tile = Nvfp4Weights::Tile;
   __device__ static std::uint32_t scales_of(std::uint32_t lane) {
-    return WideNvfp4::scales_of(lane);
+    return Nvfp4Weights::scales_of(lane);
   }
   __device__ static Tile read(std::uint32_t codes, std::uint32_t scales) {
-    return WideNvfp4::read(codes, scales);
+    return Nvfp4Weights::read(codes, scales);
   }
   /// Codes are upper bytes of FP16, 2^-14 times their value.
   __device__ static void fragment(const Tile& t, int step, std::uint32_t (&a)[4]) {
@@ -186,12 +186,12 @@ struct WideNvfp4F16 : WidePacked, WideF16 {
 };
 
 template <bool E5M2>
-struct WideMxfp8 : WidePacked, WideBf16 {
+struct Mxfp8Weights : FromPacked, AsBf16 {
   static constexpr int tile_bytes = fragment_tiles::tile_bytes(8, 32);
   static constexpr float sum_factor = 1.0f;
   struct Tile {
     uint4 codes[2];           // two steps each
-    std::uint32_t scales[4];  // as WideMxfp4's
+    std::uint32_t scales[4];  // as Mxfp4Weights's
   };
   __device__ static std::uint32_t scales_of(std::uint32_t lane) { return 1024 + lane / 4 * 4; }
   __device__ static Tile read(std::uint32_t codes, std::uint32_t scales) {
@@ -217,4 +217,4 @@ struct WideMxfp8 : WidePacked, WideBf16 {
   }
 };
 
-}  // namespace microscale::cuda
+}  // namespace microscale::cuda::in_registers

@@ -3,13 +3,13 @@
 
 #include <gtest/gtest.h>
 
-namespace microscale::cuda {
+namespace microscale::cuda::expanded {
 namespace {
 
 TEST(DenseGeometry, fits_shared_memory_with_stages_to_spare) {
   for (const bool factors : {false, true}) {
-    const DenseShape shape = factors ? dense_8_shape : dense_16_shape;
-    const DenseShared s = dense_shared(shape, factors);
+    const TileShape shape = factors ? shape_8 : shape_16;
+    const SharedLayout s = shared_layout(shape, factors);
     EXPECT_LE(s.bytes, most_shared_bytes);
     EXPECT_EQ(s.stages, 4);
     EXPECT_EQ(s.factors, (shape.rows + shape.columns) * 128);
@@ -21,11 +21,11 @@ TEST(DenseGeometry, fits_shared_memory_with_stages_to_spare) {
 }
 
 TEST(DenseGeometry, counts_groups_of_a_gate_and_up_in_turn) {
-  EXPECT_EQ(dense_weight_groups(16, false), 2);
-  EXPECT_EQ(dense_weight_groups(17, false), 4);
-  EXPECT_EQ(dense_weight_groups(8, true), 2);
-  EXPECT_EQ(dense_weight_groups(9, true), 4);
+  EXPECT_EQ(padded_weight_groups(16, false), 2);
+  EXPECT_EQ(padded_weight_groups(17, false), 4);
+  EXPECT_EQ(padded_weight_groups(8, true), 2);
+  EXPECT_EQ(padded_weight_groups(9, true), 4);
 }
 
 }  // namespace
-}  // namespace microscale::cuda
+}  // namespace microscale::cuda::expanded

@@ -5,13 +5,13 @@
 
 #include <vector>
 
-namespace microscale::cuda {
+namespace microscale::cuda::in_registers {
 namespace {
 
 TEST(WideGeometry, fits_shared_memory_with_stages_to_spare) {
-  for (const WideShape shape : wide_shapes)
+  for (const TileShape shape : tile_shapes)
     for (const int tile_bytes : {544, 576, 1056}) {
-      const WideShared s = wide_shared(shape, tile_bytes);
+      const SharedLayout s = shared_layout(shape, tile_bytes);
       EXPECT_LE(s.bytes, most_shared_bytes);
       const int chunks = shape.stage_chunks(), weights = shape.rows / 16 * chunks * tile_bytes;
       EXPECT_GE(s.stages * chunks, 4) << shape.rows << "x" << shape.tokens << " " << tile_bytes;
@@ -29,8 +29,8 @@ TEST(WideGeometry, fits_shared_memory_with_stages_to_spare) {
 
 // 64 rows of the weights have an accumulator each; registers of a block, as its warps take them.
 TEST(WideGeometry, shares_rows_and_registers_out) {
-  for (const WideShape shape : wide_shapes) {
-    const WideShape same = wide_shape(shape.rows, shape.tokens);
+  for (const TileShape shape : tile_shapes) {
+    const TileShape same = tile_shape(shape.rows, shape.tokens);
     EXPECT_EQ(same.warpgroups, shape.warpgroups);
     EXPECT_EQ(64 * shape.parts() * shape.warpgroups, shape.rows);
     const int started = 65536 / shape.threads() / 8 * 8;
@@ -41,26 +41,26 @@ TEST(WideGeometry, shares_rows_and_registers_out) {
 }
 
 TEST(WideGeometry, counts_tiles) {
-  constexpr WideShape shape{256, 128};
-  EXPECT_EQ(wide_column_tiles(shape, 257, false), 2);
-  EXPECT_EQ(wide_column_tiles(shape, 129, true), 2);  // twice the rows
-  EXPECT_EQ(wide_column_tiles(shape, 128, true), 1);
-  EXPECT_EQ(wide_most_tiles(shape, 256, false, 129, 3, false), 6);
-  EXPECT_EQ(wide_most_tiles(shape, 256, false, 129, 3, true), 4);
+  constexpr TileShape shape{256, 128};
+  EXPECT_EQ(column_tiles_of(shape, 257, false), 2);
+  EXPECT_EQ(column_tiles_of(shape, 129, true), 2);  // twice the rows
+  EXPECT_EQ(column_tiles_of(shape, 128, true), 1);
+  EXPECT_EQ(most_tiles_of(shape, 256, false, 129, 3, false), 6);
+  EXPECT_EQ(most_tiles_of(shape, 256, false, 129, 3, true), 4);
 }
 
 // However rows are shared out among experts, there are no more tiles than that.
 TEST(WideGeometry, most_tiles_are_enough) {
-  constexpr WideShape shape{128, 64};
+  constexpr TileShape shape{128, 64};
   for (std::int64_t first = 0; first <= 200; ++first)
     for (std::int64_t second = first; second <= 200; ++second)
-      EXPECT_LE(wide_row_tiles(shape, first) + wide_row_tiles(shape, second - first) +
-                    wide_row_tiles(shape, 200 - second),
-                wide_most_tiles(shape, 1, false, 200, 3, true));
+      EXPECT_LE(row_tiles_of(shape, first) + row_tiles_of(shape, second - first) +
+                    row_tiles_of(shape, 200 - second),
+                most_tiles_of(shape, 1, false, 200, 3, true));
 }
 
 TEST(WideGeometry, multiplies_as_many_tokens_as_there_are) {
-  constexpr WideShape long_tiles{128, 256}, wide_tiles{256, 128}, small{256, 64, 4};
+  constexpr TileShape long_tiles{128, 256}, wide_tiles{256, 128}, small{256, 64, 4};
   EXPECT_EQ(long_tiles.token_sizes(), 4);
   EXPECT_EQ(long_tiles.multiplied_tokens(1), 64);
   EXPECT_EQ(long_tiles.multiplied_tokens(128), 128);
@@ -72,4 +72,4 @@ TEST(WideGeometry, multiplies_as_many_tokens_as_there_are) {
 }
 
 }  // namespace
-}  // namespace microscale::cuda
+}  // namespace microscale::cuda::in_registers

@@ -23,12 +23,12 @@
 #include "cuda/matmul/in_registers/weights.cuh"
 #include "layouts/tiled_128x4.hpp"
 
-namespace microscale::cuda {
+namespace microscale::cuda::in_registers {
 
-/// Elements as of WideNvfp4F16.
-struct WidePlainNvfp4 : WideF16 {
+/// Elements as of Nvfp4F16Weights.
+struct UnpackedNvfp4Weights : AsF16 {
   static constexpr bool plain = true;
-  static constexpr int tile_bytes = WideNvfp4::tile_bytes;
+  static constexpr int tile_bytes = Nvfp4Weights::tile_bytes;
   static constexpr float sum_factor = 128.0f;
   struct Tile {
     std::uint32_t odd[4], even[4];  // nibbles of both words of row g, then of row g + 8
@@ -68,18 +68,18 @@ struct WidePlainNvfp4 : WideF16 {
   }
 };
 
-inline constexpr int wide_loading_threads = 64;
-using WideLoadStart = BlockStart<14, wide_loading_threads>;
+inline constexpr int loading_threads = 64;
+using LoadStart = BlockStart<14, loading_threads>;
 
 /// What these threads do: codes by pieces of 16 bytes, two a row, and scales by 4; a stage is full
 /// when they have come. Rows beyond n are the last one again.
 template <int Rows, int Tokens, class Weights, class Ring>
-__device__ void load_plain_weights(const MatmulWideArgs& args, std::uint32_t base,
-                                   std::uint32_t thread, Ring ring) {
+__device__ void load_unpacked_weights(const Args& args, std::uint32_t base, std::uint32_t thread,
+                                      Ring ring) {
   if constexpr (Weights::plain) {
     constexpr int tile_bytes = Weights::tile_bytes, pieces = Rows / 32, fours = Rows / 64;
-    constexpr WideShape shape = wide_shape(Rows, Tokens);
-    constexpr WideShared shared = wide_shared(shape, tile_bytes);
+    constexpr TileShape shape = tile_shape(Rows, Tokens);
+    constexpr SharedLayout shared = shared_layout(shape, tile_bytes);
     constexpr int stage_chunks = shape.stage_chunks(), next_tile = stage_chunks * tile_bytes;
     const bool gated = args.output.gated != 0;
     // Row `thread` / 2 of the tile of d and every 32nd behind it; of scales row `thread`, every
@@ -87,8 +87,8 @@ __device__ void load_plain_weights(const MatmulWideArgs& args, std::uint32_t bas
     const std::uint32_t own = thread / 2;
     const auto row_of = [&](std::uint32_t row) { return gated ? row / 16 * 8 + row % 8 : row; };
     const std::uint32_t apart = gated ? 16 : 32;
-    const WidePlainArgs &codes_side = args.plain[gated && own % 16 >= 8],
-                        &scales_side = args.plain[gated && thread % 16 >= 8];
+    const UnpackedArgs &codes_side = args.plain[gated && own % 16 >= 8],
+                       &scales_side = args.plain[gated && thread % 16 >= 8];
     const std::uint32_t codes_to = base + shared.weights + own / 16 * next_tile + own % 16 * 32 +
                                    thread % 2 * 16,
                         scales_to =
@@ -97,12 +97,12 @@ __device__ void load_plain_weights(const MatmulWideArgs& args, std::uint32_t bas
                blocks = static_cast<std::uint32_t>(args.k / 16),
                scale_step = scales_side.tiled ? 512u : 4u;
     const std::int64_t row_bytes = args.k / 2;
-    WideUnits<Weights, Rows, Tokens> units(args);
-    WideUnit unit;
-    WideLoadStart start;
+    TileUnits<Weights, Rows, Tokens> units(args);
+    TileUnit unit;
+    LoadStart start;
 #pragma unroll 1
     while (units.next(unit)) {
-      const WidePlace& at = unit.place;
+      const TilePlace& at = unit.place;
       const std::uint32_t row = at.column_tile * (gated ? Rows / 2 : Rows);
       const std::uint8_t* codes[pieces];
       const std::uint8_t* scales[fours];
@@ -149,4 +149,4 @@ __device__ void load_plain_weights(const MatmulWideArgs& args, std::uint32_t bas
   }
 }
 
-}  // namespace microscale::cuda
+}  // namespace microscale::cuda::in_registers
