@@ -6,7 +6,7 @@
 namespace microscale::cuda::expanded {
 namespace {
 
-TEST(DenseGeometry, fits_shared_memory_with_stages_to_spare) {
+TEST(ExpandedPlan, fits_shared_memory_with_stages_to_spare) {
   for (const bool factors : {false, true}) {
     const TileShape shape = factors ? shape_8 : shape_16;
     const SharedLayout s = shared_layout(shape, factors);
@@ -20,7 +20,7 @@ TEST(DenseGeometry, fits_shared_memory_with_stages_to_spare) {
   }
 }
 
-TEST(DenseGeometry, counts_groups_of_a_gate_and_up_in_turn) {
+TEST(ExpandedPlan, counts_groups_of_a_gate_and_up_in_turn) {
   EXPECT_EQ(padded_weight_groups(16, false), 2);
   EXPECT_EQ(padded_weight_groups(17, false), 4);
   EXPECT_EQ(padded_weight_groups(8, true), 2);

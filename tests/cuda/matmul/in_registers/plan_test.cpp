@@ -8,7 +8,7 @@
 namespace microscale::cuda::in_registers {
 namespace {
 
-TEST(WideGeometry, fits_shared_memory_with_stages_to_spare) {
+TEST(InRegistersPlan, fits_shared_memory_with_stages_to_spare) {
   for (const TileShape shape : tile_shapes)
     for (const int tile_bytes : {544, 576, 1056}) {
       const SharedLayout s = shared_layout(shape, tile_bytes);
@@ -28,7 +28,7 @@ TEST(WideGeometry, fits_shared_memory_with_stages_to_spare) {
 }
 
 // 64 rows of the weights have an accumulator each; registers of a block, as its warps take them.
-TEST(WideGeometry, shares_rows_and_registers_out) {
+TEST(InRegistersPlan, shares_rows_and_registers_out) {
   for (const TileShape shape : tile_shapes) {
     const TileShape same = tile_shape(shape.rows, shape.tokens);
     EXPECT_EQ(same.warpgroups, shape.warpgroups);
@@ -40,7 +40,7 @@ TEST(WideGeometry, shares_rows_and_registers_out) {
   }
 }
 
-TEST(WideGeometry, counts_tiles) {
+TEST(InRegistersPlan, counts_tiles) {
   constexpr TileShape shape{256, 128};
   EXPECT_EQ(column_tiles_of(shape, 257, false), 2);
   EXPECT_EQ(column_tiles_of(shape, 129, true), 2);  // twice the rows
@@ -50,7 +50,7 @@ TEST(WideGeometry, counts_tiles) {
 }
 
 // However rows are shared out among experts, there are no more tiles than that.
-TEST(WideGeometry, most_tiles_are_enough) {
+TEST(InRegistersPlan, most_tiles_are_enough) {
   constexpr TileShape shape{128, 64};
   for (std::int64_t first = 0; first <= 200; ++first)
     for (std::int64_t second = first; second <= 200; ++second)
@@ -59,7 +59,7 @@ TEST(WideGeometry, most_tiles_are_enough) {
                 most_tiles_of(shape, 1, false, 200, 3, true));
 }
 
-TEST(WideGeometry, multiplies_as_many_tokens_as_there_are) {
+TEST(InRegistersPlan, multiplies_as_many_tokens_as_there_are) {
   constexpr TileShape long_tiles{128, 256}, wide_tiles{256, 128}, small{256, 64, 4};
   EXPECT_EQ(long_tiles.token_sizes(), 4);
   EXPECT_EQ(long_tiles.multiplied_tokens(1), 64);
