@@ -71,18 +71,14 @@ class Measurement {
 
   // The first is what the operands are, or is packed of them; the others are copies of its bytes.
   void add_copy() {
-    const bool gated = case_.kind == ProductKind::gated;
-    const BlockTensorView gate = operands_.weights_in(operands_.weights().data(), 0);
     const HostMemory& from = memory_.empty() ? operands_.weights() : memory_[0];
     if (case_.packed && memory_.empty()) {
-      const std::int64_t matrices = case_.matrices();
-      memory_.emplace_back(
-          static_cast<std::size_t>(packed_weights_bytes(gate.shape, matrices, gated)), option);
-      const std::span<std::uint8_t> bytes = memory_[0].span();
-      packed_ = gated
-                    ? pack_gated_weights(gate, operands_.weights_in(operands_.weights().data(), 1),
-                                         bytes, matrices)
-                    : pack_weights(gate, bytes, matrices);
+      PackOptions options{.b = operands_.weights_in(operands_.weights().data(), 0),
+                          .matrices = case_.matrices()};
+      if (case_.kind == ProductKind::gated)
+        options.up = operands_.weights_in(operands_.weights().data(), 1);
+      memory_.emplace_back(static_cast<std::size_t>(packed_weights_bytes(options)), option);
+      packed_ = pack_weights(options, memory_[0].span());
       return;
     }
     HostMemory copy(from.size(), option);

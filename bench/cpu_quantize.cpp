@@ -88,7 +88,7 @@ Result measure_case(const Case& c, const CpuOptions& options, const Watcher& wat
         quantize_into(q, code_span, scale_span, options.context);
         return;
       case Work::dequantize:
-        return dequantize({shape, code_span, scale_span, *q.global_scale},
+        return dequantize({shape, code_span, scale_span, q.global_scale},
                           {dense.data(), c.dtype, rows, cols, cols}, options.context);
       case Work::silu_mul:
         return silu_mul_quantize_into({.gate = q.input, .up = second, .output = output},

@@ -1,39 +1,31 @@
-// Device memory that frees itself, with a margin on both sides that must keep its pattern. None
-// where the device itself notices what leaves an allocation: it would be room for that.
+// Device memory with a margin on both sides that must keep its pattern: a DeviceBuffer that sees
+// what a kernel writes outside. No margin where the device itself notices what leaves an
+// allocation: it would be room for that.
 #pragma once
 
 #include <cstdint>
 #include <vector>
 
 #include "cuda/device/device.hpp"
+#include "microscale/device_buffer.hpp"
 
 namespace microscale::cuda {
 
 class DeviceBytes {
  public:
   DeviceBytes(Device& device, std::int64_t bytes)
-      : device_(device), bytes_(bytes), margin_(device.info().reports_stray_accesses ? 0 : 256) {
-    memory_ = static_cast<std::uint8_t*>(device.allocate(bytes + 2 * margin_));
-    device.set_bytes(memory_, pattern, bytes + 2 * margin_, nullptr);
+      : device_(device),
+        bytes_(bytes),
+        margin_(device.info().reports_stray_accesses ? 0 : 256),
+        memory_(device, bytes + 2 * margin_) {
+    device.set_bytes(memory_.data(), pattern, bytes + 2 * margin_, nullptr);
   }
   DeviceBytes(Device& device, const std::vector<std::uint8_t>& host)
       : DeviceBytes(device, static_cast<std::int64_t>(host.size())) {
     device.copy_to_device(data(), host.data(), bytes_, nullptr);
   }
-  DeviceBytes(const DeviceBytes&) = delete;
-  DeviceBytes& operator=(const DeviceBytes&) = delete;
-  DeviceBytes(DeviceBytes&& other) noexcept
-      : device_(other.device_),
-        bytes_(other.bytes_),
-        margin_(other.margin_),
-        memory_(other.memory_) {
-    other.memory_ = nullptr;
-  }
-  ~DeviceBytes() {
-    if (memory_) device_.release(memory_);
-  }
 
-  std::uint8_t* data() const { return memory_ + margin_; }
+  std::uint8_t* data() const { return memory_.data() + margin_; }
   std::int64_t size() const { return bytes_; }
 
   std::vector<std::uint8_t> to_host() const {
@@ -45,7 +37,7 @@ class DeviceBytes {
   bool margins_untouched() const {
     if (margin_ == 0) return true;
     std::vector<std::uint8_t> edges(static_cast<std::size_t>(2 * margin_));
-    device_.copy_to_host(edges.data(), memory_, margin_, nullptr);
+    device_.copy_to_host(edges.data(), memory_.data(), margin_, nullptr);
     device_.copy_to_host(edges.data() + margin_, data() + bytes_, margin_, nullptr);
     device_.synchronize(nullptr);
     for (std::uint8_t byte : edges)
@@ -57,7 +49,7 @@ class DeviceBytes {
   static constexpr std::uint8_t pattern = 0xA5;
   Device& device_;
   std::int64_t bytes_, margin_;
-  std::uint8_t* memory_ = nullptr;
+  DeviceBuffer memory_;
 };
 
 }  // namespace microscale::cuda

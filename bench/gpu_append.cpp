@@ -64,14 +64,15 @@ class AppendMeasurement {
 
   void append(Stream stream) const {
     AppendKvOptions o;
-    o.cache =
-        kv_cache_of_records(shape_, {memory_.data(), static_cast<std::size_t>(memory_.size())});
+    o.cache = on_device(
+        kv_cache_of_records(shape_, {memory_.data(), static_cast<std::size_t>(memory_.size())}));
     o.cache.batch = case_.batch;
     o.cache.page_table = at<std::int32_t>(0);
     o.cache.max_pages = per_sequence_;
     o.cache.lengths = at<std::int32_t>(1);
-    o.cache.device_global_scales = at<float>(2);
-    o.k = {k_.data(), DType::bf16, case_.batch, case_.length, kv_heads, d};
+    o.cache.k_global_scale = GlobalScale::on_device(at<float>(2));
+    o.cache.v_global_scale = GlobalScale::on_device(at<float>(2) + 1);
+    o.k = on_device(HeadsView{k_.data(), DType::bf16, case_.batch, case_.length, kv_heads, d});
     o.v = o.k;
     o.v.data = v_.data();
     transform(o, at<float>(3), at<float>(4), at<float>(5));

@@ -151,14 +151,17 @@ class Measurement {
 
   AttentionOptions call(std::size_t set, DType type) const {
     const DeviceBytes& memory = caches_[set];
-    AttentionOptions o{
-        .q = HeadsView{query_there_.data(), DType::bf16, case_.batch, 1, case_.q_heads(), d}};
-    o.output = {output_.data(), type, case_.batch, 1, case_.q_heads(), d};
-    KvCache cache =
-        kv_cache_of_records(shape_, {memory.data(), static_cast<std::size_t>(memory.size())});
+    AttentionOptions o{.q = on_device(HeadsView{query_there_.data(), DType::bf16, case_.batch, 1,
+                                                case_.q_heads(), d})};
+    o.output =
+        on_device(MutableHeadsView{output_.data(), type, case_.batch, 1, case_.q_heads(), d});
+    KvCache cache = on_device(
+        kv_cache_of_records(shape_, {memory.data(), static_cast<std::size_t>(memory.size())}));
     cache.batch = case_.batch;
     cache.lengths = reinterpret_cast<const std::int32_t*>(lengths_.data());
-    cache.device_global_scales = reinterpret_cast<const float*>(globals_.data());
+    const auto* globals = reinterpret_cast<const float*>(globals_.data());
+    cache.k_global_scale = GlobalScale::on_device(globals);
+    cache.v_global_scale = GlobalScale::on_device(globals + 1);
     if (case_.page_size > 0) {
       cache.page_table = reinterpret_cast<const std::int32_t*>(table_there_.data());
       cache.max_pages = per_sequence_;

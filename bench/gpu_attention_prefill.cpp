@@ -73,7 +73,7 @@ struct Side {
         .shape = {.rows = batch * tokens * heads, .cols = c.d, .format = *c.format},
         .codes = {code_data, codes.size()},
         .scales = {scale_data, scales.size()}};
-    rows.device_global_scale = global;
+    if (global) rows = on_device(rows), rows.global_scale = GlobalScale::on_device(global);
     return BlockHeadsView{rows, batch, tokens, heads};
   }
   AttentionInput on_host(std::int64_t tokens) const {

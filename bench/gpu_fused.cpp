@@ -90,12 +90,13 @@ void measure_case(Device& device, const Case& c, Timing& row, double copy_rate) 
   const auto call = [&](int i, Stream stream) {
     const std::size_t s = static_cast<std::size_t>(i) % sets;
     const Context context{.backend = Backend::cuda, .stream = stream};
-    const TensorView a{first[s].data(), c.dtype, c.rows, c.cols, c.cols},
-        b{second[s].data(), c.dtype, c.rows, c.cols, c.cols};
+    const TensorView a{first[s].data(), c.dtype, c.rows, c.cols, c.cols, Memory::device},
+        b{second[s].data(), c.dtype, c.rows, c.cols, c.cols, Memory::device};
     QuantizedOutput output{
         .format = c.format, .numerics = {.scale_rule = rule_of(c)}, .layout = c.layout};
     if (c.format == Format::nvfp4)
-      output.device_global_scale = reinterpret_cast<const float*>(global.data());
+      output.global_scale = GlobalScale::on_device(reinterpret_cast<const float*>(global.data()));
+    output.memory = Memory::device;
     output.codes = {codes[s].data(), static_cast<std::size_t>(codes[s].size())};
     output.scales = {scales[s].data(), static_cast<std::size_t>(scales[s].size())};
     if (c.producer == Producer::silu_mul) return silu_mul_quantize_into({a, b, output}, context);
@@ -104,7 +105,7 @@ void measure_case(Device& device, const Case& c, Timing& row, double copy_rate) 
     RmsNormOptions options{a, weight.data(), 1e-5f, {}, {}, output};
     if (c.producer == Producer::add_rms_norm) {
       options.residual = b;
-      options.sum = {second[s].data(), c.dtype, c.rows, c.cols, c.cols};
+      options.sum = {second[s].data(), c.dtype, c.rows, c.cols, c.cols, Memory::device};
     }
     rms_norm_quantize_into(options, context);
   };

@@ -62,8 +62,12 @@ void measure_case(Device& device, const Case& c, const std::vector<DeviceBytes>&
   const auto* numbers = reinterpret_cast<const float*>(scale_numbers.data());
   const auto call = [&](int i, Stream stream) {
     const Context context{.backend = Backend::cuda, .stream = stream};
-    const TensorView input{inputs[static_cast<std::size_t>(i % 2)].data(), DType::bf16, rows, cols,
-                           cols};
+    const TensorView input{inputs[static_cast<std::size_t>(i % 2)].data(),
+                           DType::bf16,
+                           rows,
+                           cols,
+                           cols,
+                           Memory::device};
     const ScaleRule rule = c.format == Format::nvfp4 ? ScaleRule::nearest : ScaleRule::floor;
     if (c.grouped) {
       GroupedQuantizeOptions o;
@@ -72,7 +76,8 @@ void measure_case(Device& device, const Case& c, const std::vector<DeviceBytes>&
       o.format = c.format;
       o.numerics.scale_rule = rule;
       o.layout = c.layout;
-      o.global_scales = numbers;
+      if (c.format == Format::nvfp4)
+        o.global_scale = GlobalScale::per_expert(numbers, Memory::device);
       grouped_quantize_into(o, span_of(codes), span_of(scales), context);
       return;
     }
@@ -81,7 +86,7 @@ void measure_case(Device& device, const Case& c, const std::vector<DeviceBytes>&
     o.format = c.format;
     o.numerics.scale_rule = rule;
     o.layout = c.layout;
-    if (c.format == Format::nvfp4) o.device_global_scale = numbers;
+    if (c.format == Format::nvfp4) o.global_scale = GlobalScale::on_device(numbers);
     const auto bytes = static_cast<std::size_t>(rows * shape.blocks_per_line());
     quantize_into(o, span_of(codes), span_of(scales).first(bytes), context);
   };
@@ -116,15 +121,15 @@ void measure_containers(Device& device, const std::vector<DeviceBytes>& inputs, 
   const std::int64_t packed = inputs[0].size() / 2;
   const DeviceBytes wide(device, inputs[0].size());
   set_time(row,
-           median_seconds(device, 4,
-                          [&](int i, Stream stream) {
-                            const std::span<std::uint8_t> codes(
-                                inputs[static_cast<std::size_t>(i % 2)].data(),
-                                static_cast<std::size_t>(packed));
-                            const Context context{.backend = Backend::cuda, .stream = stream};
-                            back ? repack_from_containers(span_of(wide), codes, context)
-                                 : repack_to_containers(codes, span_of(wide), context);
-                          }),
+           median_seconds(
+               device, 4,
+               [&](int i, Stream stream) {
+                 const std::span<std::uint8_t> codes(inputs[static_cast<std::size_t>(i % 2)].data(),
+                                                     static_cast<std::size_t>(packed));
+                 const Context context{.backend = Backend::cuda, .stream = stream};
+                 back ? repack_from_containers({span_of(wide), codes, Memory::device}, context)
+                      : repack_to_containers({codes, span_of(wide), Memory::device}, context);
+               }),
            copy_rate);
 }
 

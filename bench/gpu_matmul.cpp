@@ -102,17 +102,17 @@ class Measurement {
 
   BlockTensorView weights_at(const DeviceBytes& memory, std::int64_t side) const {
     BlockTensorView view = operands_.weights_in(memory.data(), side);
-    view.device_global_scale = reinterpret_cast<const float*>(global_.data());
-    return view;
+    view.global_scale = GlobalScale::on_device(reinterpret_cast<const float*>(global_.data()));
+    return on_device(view);
   }
 
   void make_weights() {
     const auto bytes = static_cast<std::int64_t>(case_.weight_bytes());
     const std::int64_t sets =
         bytes > past_the_cache ? 1 : std::clamp<std::int64_t>(past_the_cache / bytes + 1, 2, 64);
-    const bool gated = case_.kind == ProductKind::gated;
     const DeviceBytes plain = uploaded(device_, operands_.weights());
-    const BlockTensorView gate = weights_at(plain, 0);
+    PackOptions options{.b = weights_at(plain, 0), .matrices = case_.matrices()};
+    if (case_.kind == ProductKind::gated) options.up = weights_at(plain, 1);
     for (std::int64_t i = 0; i < sets; ++i) {
       if (!case_.packed) {
         weights_.emplace_back(device_, plain.size());
@@ -120,33 +120,33 @@ class Measurement {
         continue;
       }
       const Context here = context(nullptr);
-      weights_.emplace_back(device_,
-                            packed_weights_bytes(gate.shape, case_.matrices(), gated, here));
+      weights_.emplace_back(device_, packed_weights_bytes(options, here));
       const std::span<std::uint8_t> to = span_of(weights_.back());
-      packed_.push_back(
-          gated ? pack_gated_weights(gate, weights_at(plain, 1), to, case_.matrices(), here)
-                : pack_weights(gate, to, case_.matrices(), here));
+      packed_.push_back(pack_weights(options, to, here));
     }
     device_.synchronize(nullptr);  // `plain` goes
   }
 
   MatmulOperandsView view(std::size_t set) const {
     const std::int64_t rows = case_.kind == ProductKind::grouped ? case_.rows() : case_.m;
-    MatmulOperandsView view{
-        .a = operands_.input_in(input_.data()),
-        .b = PackedWeights{},
-        .d = MutableTensorView{output_.data(), case_.output, rows, case_.n, case_.n},
-        .offsets = reinterpret_cast<const std::int32_t*>(offsets_.data())};
+    MatmulOperandsView view{.a = operands_.input_in(input_.data()),
+                            .b = PackedWeights{},
+                            .d = MutableTensorView{output_.data(), case_.output, rows, case_.n,
+                                                   case_.n, Memory::device},
+                            .offsets = reinterpret_cast<const std::int32_t*>(offsets_.data())};
     const auto* global = reinterpret_cast<const float*>(global_.data());
-    if (auto* blocks = std::get_if<BlockTensorView>(&view.a)) blocks->device_global_scale = global;
+    std::visit([](auto& a) { a.memory = Memory::device; }, view.a);
+    if (auto* blocks = std::get_if<BlockTensorView>(&view.a))
+      blocks->global_scale = GlobalScale::on_device(global);
     if (case_.quantized)
       view.d = QuantizedOutput{
           .format = *case_.quantized,
           .numerics = {.scale_rule = info(*case_.quantized).e8m0_scale ? ScaleRule::floor
                                                                        : ScaleRule::nearest},
-          .device_global_scale = global,
+          .global_scale = GlobalScale::on_device(global),
           .codes = span_of(output_),
-          .scales = span_of(output_scales_)};
+          .scales = span_of(output_scales_),
+          .memory = Memory::device};
     if (case_.packed) {
       view.b = packed_[set];
     } else {

@@ -100,16 +100,17 @@ void measure_case(Device& device, const Case& c, Timing& row, double copy_rate) 
   };
   const auto quantize_call = [&](int i, Stream stream) {
     const auto s = static_cast<std::size_t>(i % sets);
-    QuantizeOptions options{.input = {inputs[s].data(), c.dtype, c.rows, c.cols, c.cols},
-                            .format = c.format,
-                            .numerics = {.scale_rule = c.rule},
-                            .layout = c.repack ? Layout::row_major : c.layout};
+    QuantizeOptions options{
+        .input = {inputs[s].data(), c.dtype, c.rows, c.cols, c.cols, Memory::device},
+        .format = c.format,
+        .numerics = {.scale_rule = c.rule},
+        .layout = c.repack ? Layout::row_major : c.layout};
     if (!both) options.axis = shape.axis;
     auto* scale = reinterpret_cast<float*>(global.data());
     if (c.format == Format::nvfp4 && c.own_global)
       options.computed_global_scale = scale;
     else if (c.format == Format::nvfp4)
-      options.device_global_scale = scale;
+      options.global_scale = GlobalScale::on_device(scale);
     const Context context{.backend = Backend::cuda, .stream = stream};
     if (both) {
       quantize_both_into(options, span(codes[s]), span(scales[s]), span(column_codes[s]),
@@ -120,14 +121,15 @@ void measure_case(Device& device, const Case& c, Timing& row, double copy_rate) 
     if (c.repack) {
       BlockShape row_shape = shape;
       row_shape.layout = Layout::row_major;
-      repack_scales({row_shape, span(codes[s]), span(rows)}, c.layout, span(scales[s]), context);
+      repack_scales(on_device(BlockTensorView{row_shape, span(codes[s]), span(rows)}), c.layout,
+                    span(scales[s]), context);
     }
   };
   const auto dequantize_call = [&](int i, Stream stream) {
     const auto s = static_cast<std::size_t>(i % sets);
-    BlockTensorView view{shape, span(codes[s]), span(scales[s])};
-    view.device_global_scale = reinterpret_cast<const float*>(global.data());
-    dequantize(view, {inputs[s].data(), c.dtype, c.rows, c.cols, c.cols},
+    BlockTensorView view = on_device(BlockTensorView{shape, span(codes[s]), span(scales[s])});
+    view.global_scale = GlobalScale::on_device(reinterpret_cast<const float*>(global.data()));
+    dequantize(view, {inputs[s].data(), c.dtype, c.rows, c.cols, c.cols, Memory::device},
                {.backend = Backend::cuda, .stream = stream});
   };
   try {

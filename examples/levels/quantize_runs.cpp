@@ -116,12 +116,14 @@ Case shipped_case(const SharedBuffers& b) {
             const auto span = [](const DeviceArray& a) {
               return std::span<std::uint8_t>(a.data(), static_cast<std::size_t>(a.size()));
             };
-            QuantizeOptions options{.input = {b->inputs[s].data(), q.input, q.rows, q.cols, q.cols},
-                                    .format = q.format,
-                                    .numerics = numerics,
-                                    .layout = layout_of(q)};
+            QuantizeOptions options{
+                .input = {b->inputs[s].data(), q.input, q.rows, q.cols, q.cols, Memory::device},
+                .format = q.format,
+                .numerics = numerics,
+                .layout = layout_of(q)};
             if (q.format == Format::nvfp4)
-              options.device_global_scale = reinterpret_cast<const float*>(b->global.data());
+              options.global_scale =
+                  GlobalScale::on_device(reinterpret_cast<const float*>(b->global.data()));
             quantize_into(options, span(b->codes[s]), span(b->scales[s]),
                           {.backend = Backend::cuda, .stream = stream});
           }};

@@ -17,16 +17,15 @@
 // make the others' results NaN (0 times it is NaN). NaN and infinity in those seen pass through as
 // IEEE has it; where dense operands are quantized, an infinity saturates as quantizers have it.
 //
-// The result is FP32, rounded to nearest even to the output's type. How it is summed depends on the
-// shapes, `splits` and the backend alone: the same call gives the same bytes at any number of
-// threads, and paged and contiguous caches of the same codes do.
-// docs/attention.md has what each backend takes, how it sums, and its error bound.
+// The result is FP32, rounded to nearest even to the output's type. The order of sums depends only
+// on the shapes, `splits` and the backend: the same call gives the same bytes at any number of
+// threads, and so do paged and contiguous caches of the same codes. docs/attention.md says what
+// each backend takes, how it sums, and its error bound.
 //
-// The caller owns all memory; nothing of it is changed but the output and log_sum_exp, which must
-// not overlap an operand. Functions throw Error; a call that is refused has written nothing.
-// Backend::cuda: device memory throughout, at multiples of 16 bytes; nothing is allocated or
-// waited for, lengths, offsets and page tables are read when the work runs, and the call may be
-// captured into a graph. It works in Context::workspace.
+// The caller owns all memory. Only the output and log_sum_exp are written; they must not overlap an
+// operand. Pointers beside views (sinks, offsets, log_sum_exp) lie where the views do. Functions
+// throw Error; a call that is refused has written nothing. Backend::cuda: addresses are multiples
+// of 16 bytes; lengths, offsets and page tables are read when the work runs, in Context::workspace.
 #pragma once
 
 #include <cstdint>
@@ -112,8 +111,8 @@ struct AttentionOptions {
 };
 void attention(const AttentionOptions& options, const Context& context = {});
 
-/// Bytes of Context::workspace that a call with these options takes; 0 but on Backend::cuda. A
-/// function of shapes, formats and the backend, not of what memory holds. Throws Error.
+/// Returns the bytes of Context::workspace that a call with these options needs; 0 on the CPU. It
+/// depends on shapes, formats and the backend, not on what memory holds. Throws Error.
 std::int64_t attention_workspace_bytes(const AttentionOptions& options, const Context& context);
 
 }  // namespace microscale

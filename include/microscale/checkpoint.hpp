@@ -74,11 +74,22 @@ ConversionPlan plan_quantize_model(const QuantizeModelOptions& options);
 ConversionPlan quantize_model(const QuantizeModelOptions& options,
                               const ProgressCallback& progress = {});
 
-/// Expands a quantized folder to dense `dtype` weights under the original names. Throws Error.
-void dequantize_model(const std::filesystem::path& input, const std::filesystem::path& output,
-                      DType dtype, int threads = 0, const ProgressCallback& progress = {});
+struct DequantizeModelOptions {
+  std::filesystem::path input;   ///< quantized model folder, or one .safetensors file
+  std::filesystem::path output;  ///< folder to be made; must be neither the input nor inside it
+  DType dtype = DType::bf16;     ///< of the weights written
+  int threads = 0;               ///< 0: all cores
+};
 
-/// Everything a loader relies on, checked; one sentence per problem, empty if there is none.
-std::vector<std::string> verify_model(const std::filesystem::path& path, int threads = 0);
+/// Expands a quantized folder to dense weights under the original names. Throws Error.
+void dequantize_model(const DequantizeModelOptions& options, const ProgressCallback& progress = {});
+
+struct VerifyModelOptions {
+  std::filesystem::path input;  ///< quantized model folder
+  int threads = 0;              ///< 0: all cores
+};
+
+/// Checks everything a loader relies on. Returns one sentence per problem, none if all is well.
+std::vector<std::string> verify_model(const VerifyModelOptions& options);
 
 }  // namespace microscale

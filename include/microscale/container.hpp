@@ -6,17 +6,24 @@
 #include <span>
 
 #include "microscale/context.hpp"
+#include "microscale/memory.hpp"
 
 namespace microscale {
 
-/// Packed codes (two a byte, even element in the low nibble, as in BlockTensor) to containers:
-/// element i in byte i. `containers` has twice the bytes of `codes`; they must not overlap. Throws
-/// Error. Backend::cuda: device memory from multiples of 16 bytes; nothing waited for.
-void repack_to_containers(std::span<const std::uint8_t> codes, std::span<std::uint8_t> containers,
-                          const Context& context = {});
+/// From `input` to `output`, both in `memory`, which must not overlap. Backend::cuda: from
+/// multiples of 16 bytes on.
+struct ContainerOptions {
+  std::span<const std::uint8_t> input{};
+  std::span<std::uint8_t> output{};
+  Memory memory = Memory::host;
+};
 
-/// The way back. Bits of a container outside 5 to 2 are ignored.
-void repack_from_containers(std::span<const std::uint8_t> containers, std::span<std::uint8_t> codes,
-                            const Context& context = {});
+/// Writes the container of element i to byte i of the output, which has twice the bytes of the
+/// input: packed codes, two a byte, the even element in the low nibble, as in BlockTensor. Throws
+/// Error. Backend::cuda: waits for nothing.
+void repack_to_containers(const ContainerOptions& options, const Context& context = {});
+
+/// The way back. Ignores bits of a container outside 5 to 2.
+void repack_from_containers(const ContainerOptions& options, const Context& context = {});
 
 }  // namespace microscale

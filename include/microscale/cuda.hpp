@@ -1,37 +1,45 @@
-// NVIDIA GPUs: Backend::cuda in a Context makes operations take device memory and run on
-// Context::stream. Those of quantizing, with the bytes of every other backend: quantize_into,
-// quantize_both_into, grouped_quantize_into, silu_mul_, rms_norm_ and hadamard_quantize_into,
-// dequantize, repack_scales and those of container.hpp. And pack_weights, the products of
-// matmul.hpp, append_kv and attention, as their headers say. What follows is about quantizing.
+// NVIDIA GPUs. With Backend::cuda, or Backend::automatic and views of device memory, an operation
+// runs on Context::stream of the calling thread's current GPU. It allocates nothing, waits for
+// nothing, and may be captured into a CUDA graph; call load_kernels() before the capture.
 //
-// Stream-ordered: a call allocates nothing, waits for nothing, and may be captured into a CUDA
-// graph (call load_kernels() before the capture). It runs on the calling thread's current device,
-// where all pointers must live. Data, codes and scales start at multiples of 16 bytes and rows are
-// multiples of 16 bytes apart. Blocks lie along rows, along columns or, from one read, along both
-// (quantize_both_into). Not offered (Error{unsupported}): padding, importance weights, the profiles
-// of other tools, and NonFinite::refuse, which would have to wait.
+// These operations run there:
+// - quantize_into, quantize_both_into, grouped_quantize_into, silu_mul_quantize_into,
+//   rms_norm_quantize_into, hadamard_quantize_into, dequantize, repack_scales, and the two of
+//   container.hpp, with the bytes of every other backend;
+// - pack_weights and the products of matmul.hpp, append_kv and attention; their headers say which
+//   formats and what bounds.
+// Others throw Error{unsupported}.
+//
+// For the first list: data, codes and scales start at multiples of 16 bytes, and rows are multiples
+// of 16 bytes apart. Blocks lie along rows, along columns or, from one read, along both
+// (quantize_both_into). Padding, importance weights, the profiles of other tools and
+// NonFinite::refuse (which would have to wait) are Error{unsupported}.
 #pragma once
 
 #include <string>
 
 namespace microscale::cuda {
 
-/// GPUs of this machine; 0 without one, without a driver, and in a build without CUDA. Never
-/// throws.
+/// The number of GPUs; 0 without one, without a driver, and in a build without CUDA. Never throws.
 int device_count();
 
-/// Why device_count() is 0, in words; empty otherwise.
+/// Says why device_count() is 0; empty otherwise.
 std::string unavailable_reason();
 
 /// Makes GPU `ordinal` the calling thread's current one, as cudaSetDevice does. Throws Error.
 void select_device(int ordinal);
 
-/// Name of the current GPU and the architecture of the kernels it will run: "NVIDIA H200 (sm_90a)".
-/// Throws Error{unsupported} where there is no GPU, or none that this build has kernels for.
+/// Returns the current GPU's name and the architecture of the kernels it will run: "NVIDIA H200
+/// (sm_90a)". Throws Error{unsupported} where there is no GPU, or none that this build has kernels
+/// for.
 std::string device_name();
 
-/// Loads the kernels for the current GPU, which the first operation would do otherwise. Throws
-/// Error.
+/// Loads all kernels of the current GPU, which operations otherwise do when they first need one.
+/// Throws Error.
 void load_kernels();
+
+/// Waits for all work of `stream` (a cudaStream_t; null: the default stream) on the current GPU.
+/// Throws Error, that of failed work included.
+void synchronize(void* stream = nullptr);
 
 }  // namespace microscale::cuda

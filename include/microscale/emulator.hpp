@@ -62,7 +62,8 @@ class Memory {
   Memory(const Memory&) = delete;
   Memory& operator=(const Memory&) = delete;
 
-  /// Bytes nobody has written, aligned to 256. Throws Error{out_of_memory}.
+  /// Returns the address of `bytes` uninitialised bytes, aligned to 256. Throws
+  /// Error{out_of_memory}.
   std::uint64_t allocate(std::int64_t bytes);
   void release(std::uint64_t address);
   /// Throw Error{invalid_argument} where they leave the allocation.

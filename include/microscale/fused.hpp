@@ -1,15 +1,14 @@
-// A producer and the quantizer behind it in one pass: what is computed never goes through memory,
-// so a layer reads its input once and writes codes and scales. Every backend gives the same bytes.
+// A producer (SiLU * up, RMSNorm, Hadamard) and the quantizer behind it in one pass: the input is
+// read once, codes and scales are written, and nothing in between goes through memory. Every
+// backend gives the same bytes.
 //
-// Producers compute in FP32, in an order that depends on nothing but the shape
-// (src/formats/producers.hpp), and the FP32 values are quantized as they are: the bytes are those
-// of quantize_into() of the FP32 matrix, with no rounding to the input's type in between.
+// Producers compute in FP32, in an order that depends on the shape alone
+// (src/formats/producers.hpp). The bytes are those of quantize_into() of that FP32 matrix: nothing
+// is rounded to the input's type in between.
 //
-// Backend::cuda: all pointers are device memory, aligned to 16 bytes, rows multiples of 16 bytes
-// apart; the call returns before the work is done, allocates nothing and may be captured into a
-// graph (see microscale/cuda.hpp). It offers MXFP4, NVFP4 and MXFP8 with nearest-even rounding and
-// the rules that are `search` or a function of the block's largest magnitude; otherwise
-// Error{unsupported}.
+// Backend::cuda: addresses and distances of rows are multiples of 16 bytes. It offers MXFP4, NVFP4
+// and MXFP8 with nearest-even rounding and the scale rules that search or follow from the block's
+// largest magnitude; anything else is Error{unsupported}. See microscale/cuda.hpp.
 #pragma once
 
 #include <array>
@@ -23,21 +22,20 @@
 
 namespace microscale {
 
-/// What becomes of the FP32 matrix, rows x cols, blocks along its rows; cols a multiple of the
-/// block.
+/// How an FP32 matrix of rows x cols is quantized, and where to: blocks along its rows, cols a
+/// multiple of the block.
 struct QuantizedOutput {
-  Format format = Format::mxfp4;
-  Numerics numerics{};  ///< no profile of another tool, no stochastic rounding on Backend::cuda
+  Format format = Format::nvfp4;
+  Numerics numerics{};  ///< no other tool's profile; on Backend::cuda no stochastic rounding
   Layout layout = Layout::row_major;
-  std::optional<float> global_scale{};  ///< NVFP4 decode multiplier; required there,
-  const float* device_global_scale =
-      nullptr;                      ///< on Backend::cuda as FP32 in device memory instead
+  GlobalScale global_scale{};       ///< NVFP4: required
   std::span<std::uint8_t> codes{};  ///< sized by BlockShape, as scales
   std::span<std::uint8_t> scales{};
+  Memory memory = Memory::host;  ///< of codes and scales
 };
 
-/// SiLU(gate) * up, SiLU(x) = x / (1 + e^-x): the middle of a gated feed-forward layer. Gates below
-/// -43, where |SiLU| < 1e-17, count as -43. One shape and one type for both.
+/// SiLU(gate) * up, with SiLU(x) = x / (1 + e^-x): the middle of a gated feed-forward layer. gate
+/// and up have one shape and one type. Gates below -43, where |SiLU| < 1e-17, count as -43.
 struct SiluMulOptions {
   TensorView gate;
   TensorView up;
@@ -46,8 +44,7 @@ struct SiluMulOptions {
 void silu_mul_quantize_into(const SiluMulOptions& options, const Context& context = {});
 
 /// RMSNorm of each row: x / sqrt(mean(x * x) + epsilon) * weight. With a residual, x is input +
-/// residual rounded to their type; that sum is also written to `sum`, which may be the residual's
-/// own memory.
+/// residual, rounded to their type and also written to `sum`, which may be the residual itself.
 struct RmsNormOptions {
   TensorView input;
   const void* weight = nullptr;  ///< cols elements of the input's type; null: none
@@ -58,14 +55,14 @@ struct RmsNormOptions {
 };
 void rms_norm_quantize_into(const RmsNormOptions& options, const Context& context = {});
 
-/// The orthonormal Hadamard transform of each run of `order` neighbours in a row, in natural order:
-/// it spreads outliers over a block. cols must be a multiple of the order.
+/// The orthonormal Hadamard transform, in natural order, of each run of `order` neighbours in a
+/// row: it spreads outliers over a block. cols must be a multiple of the order.
 struct HadamardOptions {
   TensorView input;
   int order = 32;  ///< 16, 32, 64 or 128
-  std::array<std::uint32_t, 4>
-      negated{};  ///< bit i % 32 of word i / 32: element i of every run changes
-                  ///< sign first (a random pattern makes the transform random)
+  /// Bit i % 32 of word i / 32: whether element i of every run changes its sign first. A random
+  /// pattern makes the transform random.
+  std::array<std::uint32_t, 4> negated{};
   QuantizedOutput output;
 };
 void hadamard_quantize_into(const HadamardOptions& options, const Context& context = {});

@@ -1,5 +1,5 @@
-// Grouped quantize: the rows of many experts, all in one matrix, in one call, each expert with a
-// global scale and a region of block scales of its own.
+// Grouped quantize: one call quantizes the rows of many experts, all in one matrix. Each expert has
+// its own global scale and its own region of block scales.
 #pragma once
 
 #include <cstdint>
@@ -13,54 +13,54 @@ namespace microscale {
 
 enum class OffsetType : std::uint8_t { i32, i64 };  ///< of offsets, and of counts
 
-/// Where each expert's rows are, by offsets or by counts: one of the two is given. An expert may be
-/// empty; rows that are no expert's are nobody's.
+/// Which rows each expert has, by offsets or by counts; set one of the two. An expert may have no
+/// rows, and a row may have no expert.
 ///
 /// offsets: expert e has rows [offsets[e], offsets[e + 1]) of the input. Offsets do not decrease.
-/// counts: expert e has the first counts[e], 0 to `capacity`, of the rows [e * capacity,
+/// counts: expert e has the first counts[e] (0 to `capacity`) of the rows [e * capacity,
 /// (e + 1) * capacity), all of which are in the input (the masked layout of grouped products).
 struct ExpertRows {
-  const void* offsets = nullptr;  ///< experts + 1 integers; Backend::cuda: device memory, read when
-                                  ///< the work runs
+  const void* offsets = nullptr;  ///< experts + 1 integers in the memory of the operands;
+                                  ///< Backend::cuda reads them when the work runs
   OffsetType type = OffsetType::i32;
   std::int64_t experts = 0;
-  const void* counts = nullptr;  ///< `experts` integers, where as for offsets
+  const void* counts = nullptr;  ///< `experts` integers, likewise
   std::int64_t capacity = 0;     ///< with counts: rows from expert to expert
 };
 
 struct GroupedQuantizeOptions {
   TensorView input;  ///< all experts' rows
   ExpertRows groups;
-  Format format = Format::mxfp4;
+  Format format = Format::nvfp4;
   Numerics numerics{};
   Layout layout = Layout::row_major;
-  const float* global_scales =
-      nullptr;                    ///< NVFP4: `experts` decode multipliers; cuda: device memory
+  GlobalScale global_scale{};     ///< NVFP4: required; on Backend::cuda one per expert
   std::uint64_t first_index = 0;  ///< as in QuantizeOptions, of element (0, 0) of the input
 };
 
-/// Bytes of the scale buffer that is enough however `rows` rows are shared out among `experts`.
-/// row_major: row r's scales lie where those of row r of one matrix would. tiled_128x4: each
-/// expert's region is that of a matrix of its rows, padded to a multiple of 128; the regions follow
-/// each other, so that of expert e begins grouped_scale_offset bytes into the buffer. An empty
-/// expert has none. With counts a region begins where it would if every expert had `capacity` rows,
-/// whatever they are.
+/// Returns the bytes of a scale buffer that suffice however `rows` rows are shared among `experts`.
+/// row_major: row r's scales lie where those of row r of one matrix would. tiled_128x4: each expert
+/// has the scales of a matrix of its rows, padded to a multiple of 128. These regions follow each
+/// other; that of expert e begins grouped_scale_offset bytes into the buffer, and an expert without
+/// rows has none. With counts, regions lie as if every expert had `capacity` rows.
 std::int64_t grouped_scale_bytes(std::int64_t rows, std::int64_t cols, std::int64_t experts,
                                  Format format, Layout layout);
 
-/// First byte of expert `expert`'s region, from offsets in host memory; counts are not read.
-/// `experts`: behind the last. Both throw Error.
+/// Returns the first byte of the region of `expert`, or for `expert` = experts the byte after the
+/// last region. Offsets must be in host memory; counts are not read. Both throw Error.
 std::int64_t grouped_scale_offset(const ExpertRows& groups, std::int64_t expert, std::int64_t cols,
                                   Format format, Layout layout);
 
-/// Quantizes each expert's rows as quantize_into would, the same bytes: codes where those of the
-/// whole matrix would lie, scales as grouped_scale_bytes says, the padding of each region zeroed.
-/// Nothing else is written: not nobody's rows, not what is left of the scale buffer behind a
-/// region. Throws Error. Backend::cuda: one launch, no workspace, nothing waited for; offers
-/// rounding to nearest even with ScaleRule::search and the rules of one pass (E8M0: all; NVFP4:
-/// nearest). Offsets that decrease or leave the input are an error on the host; on the GPU they
-/// give unspecified bytes within the buffers. Counts below 0 or above the capacity are an error on
-/// the host; the GPU takes the nearer of the two.
+/// Quantizes each expert's rows to the bytes of quantize_into. `codes` and `scales` are in the
+/// input's memory: codes where those of the whole matrix would lie, scales as grouped_scale_bytes
+/// says, the padding of each region zeroed. Nothing else is written: neither rows without an expert
+/// nor the rest of the scale buffer. Throws Error.
+///
+/// Backend::cuda runs one launch without a workspace. It offers rounding to nearest even with
+/// ScaleRule::search and the rules of one pass (E8M0: all; NVFP4: nearest). Offsets that decrease
+/// or leave the input are an error on the host; on a GPU they give unspecified bytes within the
+/// buffers. Counts below 0 or above the capacity are an error on the host; a GPU takes the nearer
+/// of the two.
 void grouped_quantize_into(const GroupedQuantizeOptions& options, std::span<std::uint8_t> codes,
                            std::span<std::uint8_t> scales, const Context& context = {});
 

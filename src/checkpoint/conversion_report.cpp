@@ -9,6 +9,7 @@
 #include "formats/compat.hpp"
 #include "formats/e8m0.hpp"
 #include "formats/elements.hpp"
+#include "microscale/version.hpp"
 
 namespace microscale {
 namespace {
@@ -102,7 +103,7 @@ void read_tensor(const Json& json, TensorReport& tensor) {
 
 }  // namespace
 
-std::string tool_name() { return "microscale " MICROSCALE_VERSION; }
+std::string tool_name() { return fmt::format("microscale {}", version()); }
 
 ModelReport start_report(const ModelPlan& plan, const QuantizeModelOptions& options) {
   const FormatInfo& format = info(plan.format);

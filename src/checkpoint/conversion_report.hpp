@@ -22,7 +22,7 @@ std::string shard_report_text(const ModelPlan& plan, const ModelReport& report, 
 Status restore_shard_report(std::string_view text, const ModelPlan& plan, std::size_t shard,
                             ModelReport& report);
 
-/// Name and release of this tool: "microscale 0.1.0".
+/// Name and release of this tool: "microscale 0.2.0".
 std::string tool_name();
 
 }  // namespace microscale

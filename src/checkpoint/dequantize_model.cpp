@@ -150,8 +150,8 @@ void write_index(const std::vector<DenseShard>& shards, const fs::path& output) 
 
 }  // namespace
 
-void dequantize_model(const fs::path& input, const fs::path& output, DType dtype, int threads,
-                      const ProgressCallback& progress) {
+void dequantize_model(const DequantizeModelOptions& options, const ProgressCallback& progress) {
+  const auto& [input, output, dtype, threads] = options;
   const QuantizedFolder folder = take(open_whole_quantized_folder(input));
   const ModelFolder& model = folder.model;
   if (folder.modules.empty()) {

@@ -21,7 +21,7 @@ class HostQuantizer final : public TileQuantizer {
 
   float quantize(const QuantizeOptions& options, std::span<std::uint8_t> codes,
                  std::span<std::uint8_t> scales) override {
-    return quantize_into(options, codes, scales, {.threads = 1});
+    return quantize_into(options, codes, scales, {.threads = 1}).value();
   }
 
  private:
@@ -39,7 +39,7 @@ class WithHost final : public TileQuantizer {
   float quantize(const QuantizeOptions& options, std::span<std::uint8_t> codes,
                  std::span<std::uint8_t> scales) override {
     if (!host_only_reason_(options).empty())
-      return quantize_into(options, codes, scales, {.threads = 1});
+      return quantize_into(options, codes, scales, {.threads = 1}).value();
     return on_gpu_->quantize(options, codes, scales);
   }
 

@@ -150,9 +150,9 @@ VerifyReport verify_checkpoint(const fs::path& path, int threads,
   return report;
 }
 
-std::vector<std::string> verify_model(const fs::path& path, int threads) {
+std::vector<std::string> verify_model(const VerifyModelOptions& options) {
   std::vector<std::string> problems;
-  for (Finding& finding : verify_checkpoint(path, threads).findings) {
+  for (Finding& finding : verify_checkpoint(options.input, options.threads).findings) {
     if (finding.severity == Severity::error) problems.push_back(std::move(finding.message));
   }
   return problems;

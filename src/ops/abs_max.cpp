@@ -7,6 +7,7 @@
 #include "microscale/quantize.hpp"
 #include "ops/backends.hpp"
 #include "ops/check.hpp"
+#include "ops/operand_memory.hpp"
 #include "reference/dense.hpp"
 
 namespace microscale {
@@ -25,8 +26,10 @@ std::int64_t find_non_finite(const TensorView& input, std::int64_t first, std::i
 
 }  // namespace
 
-AbsMax abs_max(const TensorView& input, const Context& context) {
+AbsMax abs_max(const TensorView& given, const Context& context) {
+  const TensorView input = with_row_stride(given);
   check_view("abs_max", input);
+  check_runs_on_host("abs_max", context, {{"the input", input.memory}});
   const KernelTable& table = choose_backend("abs_max", context);
   const std::int64_t runs_per_row = (input.cols + run_elements - 1) / run_elements;
   const std::int64_t rows_per_item =

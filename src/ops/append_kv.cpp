@@ -21,6 +21,7 @@
 #include "ops/backends.hpp"
 #include "ops/check.hpp"
 #include "ops/kv_cache_check.hpp"
+#include "ops/operand_memory.hpp"
 #include "reference/dense.hpp"
 #include "seam/gpu_operations.hpp"
 
@@ -164,7 +165,8 @@ class Appender {
     call_.numerics = o.numerics;
     if (cache_.format == KvFormat::fp8) return;
     call_.blocks = cache_.d / info(call_.format).block;
-    call_.global_scale = std::max(cache_.k_global_scale, cache_.v_global_scale);
+    if (cache_.format == KvFormat::nvfp4)
+      call_.global_scale = std::max(cache_.k_global_scale.value(), cache_.v_global_scale.value());
     quantizer_ = &choose_backend(call_, context);
   }
 
@@ -185,14 +187,21 @@ class Appender {
     parallel_for(static_cast<std::int64_t>(runs.size()), context.threads, [&](std::int64_t i) {
       const Run& run = runs[static_cast<std::size_t>(i)];
       const std::unique_ptr<float[]> memory(new float[static_cast<std::size_t>(run.count * row)]);
-      write(run, k_, transformed, {cache_.k_codes, cache_.k_scales, cache_.k_global_scale},
-            cache_.first.k, cache_.recent.k, memory.get());
-      write(run, v_, false, {cache_.v_codes, cache_.v_scales, cache_.v_global_scale},
+      write(run, k_, transformed,
+            {cache_.k_codes, cache_.k_scales, number_of(cache_.k_global_scale)}, cache_.first.k,
+            cache_.recent.k, memory.get());
+      write(run, v_, false, {cache_.v_codes, cache_.v_scales, number_of(cache_.v_global_scale)},
             cache_.first.v, cache_.recent.v, memory.get());
     });
   }
 
  private:
+  /// Of NVFP4 and FP8; MX formats have none.
+  float number_of(const GlobalScale& scale) const {
+    const bool has = cache_.format == KvFormat::nvfp4 || cache_.format == KvFormat::fp8;
+    return has ? scale.value() : 1.0f;
+  }
+
   /// K or V of the cache.
   struct Side {
     const KvPart &codes, &scales;
@@ -304,7 +313,9 @@ class Appender {
 }  // namespace
 
 void append_kv(const AppendKvOptions& options, const Context& context) try {
-  const bool on_device = context.backend == Backend::cuda;
+  const bool on_device = runs_on_device(
+      operation, context,
+      {{"the cache", options.cache.memory}, {"k", options.k.memory}, {"v", options.v.memory}});
   check(options, on_device);
   if (on_device) return gpu_operations("append_kv").append_kv(options, context.stream);
   Appender(options, context).run(context);

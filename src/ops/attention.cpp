@@ -9,9 +9,8 @@
 #include "seam/gpu_operations.hpp"
 
 namespace microscale {
-
 void attention(const AttentionOptions& options, const Context& context) try {
-  const bool on_device = context.backend == Backend::cuda;
+  const bool on_device = attention_runs_on_device(options, context);
   const AttentionCall call = check_attention(options, on_device);
   if (on_device)
     return gpu_operations("attention").attention(call, context.workspace, context.stream);
@@ -21,7 +20,7 @@ void attention(const AttentionOptions& options, const Context& context) try {
 }
 
 std::int64_t attention_workspace_bytes(const AttentionOptions& options, const Context& context) {
-  const bool on_device = context.backend == Backend::cuda;
+  const bool on_device = attention_runs_on_device(options, context);
   const AttentionCall call = check_attention(options, on_device);
   return on_device ? gpu_operations("attention").attention_workspace_bytes(call) : 0;
 }

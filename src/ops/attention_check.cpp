@@ -13,6 +13,7 @@
 #include "microscale/error.hpp"
 #include "ops/check.hpp"
 #include "ops/kv_cache_check.hpp"
+#include "ops/operand_memory.hpp"
 
 namespace microscale {
 namespace {
@@ -66,15 +67,11 @@ void check_blocks(const char* name, const BlockHeadsView& view, bool on_device,
               static_cast<std::int64_t>(view.rows.scales.size()), shape.scale_bytes());
   if (shape.rows > 0 && (view.rows.codes.data() == nullptr || view.rows.scales.data() == nullptr))
     refuse(fmt::format("the codes or the scales of {} are null", name));
-  if (!format.e8m0_scale) {
-    if (on_device && view.rows.device_global_scale == nullptr)
-      refuse(
-          fmt::format("backend cuda takes the NVFP4 global scale of {} from device memory; set "
-                      "device_global_scale",
-                      name));
-    if (!on_device) check_global_scale(operation, view.rows.global_scale);
-  }
-  ranges.push_back({name, format.e8m0_scale ? nullptr : view.rows.device_global_scale, 4});
+  if (!format.e8m0_scale)
+    check_global_scale(fmt::format("{}: {}", operation, name).c_str(), view.rows.global_scale,
+                       on_device);
+  ranges.push_back(
+      {name, format.e8m0_scale ? nullptr : view.rows.global_scale.device_pointer(), 4});
   ranges.push_back(
       {name, view.rows.codes.data(), static_cast<std::int64_t>(view.rows.codes.size())});
   ranges.push_back(
@@ -213,6 +210,22 @@ void check_lengths(const AttentionCall& call) {
 }
 
 }  // namespace
+
+bool attention_runs_on_device(const AttentionOptions& o, const Context& context) {
+  constexpr auto memory_of = [](const AttentionInput& input) {
+    const auto* dense = std::get_if<HeadsView>(&input);
+    return dense ? dense->memory : std::get<BlockHeadsView>(input).rows.memory;
+  };
+  if (o.cache)
+    return runs_on_device(
+        operation, context,
+        {{"q", memory_of(o.q)}, {"the cache", o.cache->memory}, {"the output", o.output.memory}});
+  return runs_on_device(operation, context,
+                        {{"q", memory_of(o.q)},
+                         {"k", memory_of(o.k)},
+                         {"v", memory_of(o.v)},
+                         {"the output", o.output.memory}});
+}
 
 AttentionCall check_attention(const AttentionOptions& o, bool on_device) {
   AttentionCall call{.options = o};

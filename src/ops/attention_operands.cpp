@@ -70,7 +70,7 @@ AttentionOperands::Side AttentionOperands::side_of(const AttentionInput& input) 
   side.scale_head_stride = shape.blocks_per_line();
   side.scale_token_stride = view.heads * side.scale_head_stride;
   side.tokens = std::max<std::int64_t>(view.tokens, 1);
-  if (shape.format == Format::nvfp4) side.factor = view.rows.global_scale;
+  if (shape.format == Format::nvfp4) side.factor = view.rows.global_scale.value();
   return side;
 }
 
@@ -182,8 +182,8 @@ void AttentionOperands::cached_keys(std::int64_t sequence, std::int64_t kv_head,
       const std::int64_t page = page_of(cache, sequence, place.entry);
       keys.k = page_rows(cache, cache.k_codes, cache.k_scales, page, kv_head, place.token);
       keys.v = page_rows(cache, cache.v_codes, cache.v_scales, page, kv_head, place.token);
-      if (global) keys.k_factor = cache.k_global_scale;
-      if (global) keys.v_factor = cache.v_global_scale;
+      if (global) keys.k_factor = cache.k_global_scale.value();
+      if (global) keys.v_factor = cache.v_global_scale.value();
       const std::int64_t paged_end =
           kv_page::paged_positions(length, cache.first.count, cache.recent.count).end;
       keys.count = std::min({keys.count, cache.page_size - place.token, paged_end - begin});

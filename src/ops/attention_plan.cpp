@@ -77,7 +77,7 @@ struct AttentionPlan::Kept {
 
   Kept(const AttentionOptions& made_of, const Context& context)
       : options(made_of), backend(context.backend) {
-    const AttentionCall call = check_attention(made_of, backend == Backend::cuda);
+    const AttentionCall call = check_attention(made_of, attention_runs_on_device(made_of, context));
     if (call.on_device)
       on_gpu = gpu_operations("attention").keep_attention_plan(call);
     else
@@ -96,7 +96,13 @@ struct AttentionPlan::Kept {
           fmt::format("this plan was made with other options: {} differs, in shape, strides, "
                       "type, format or value; make a plan of these options",
                       what));
-    const AttentionCall call = check_attention(now, on_gpu != nullptr);
+    const bool on_device = attention_runs_on_device(now, context);
+    if (on_device != (on_gpu != nullptr))
+      refuse(
+          fmt::format("this plan was made for operands in {} memory, these are in {} memory; "
+                      "make one for them",
+                      on_gpu ? "device" : "host", on_device ? "device" : "host"));
+    const AttentionCall call = check_attention(now, on_device);
     if (on_gpu) return on_gpu->run(call, context.workspace, context.stream);
     run_attention(call, context, on_cpu);
   }

@@ -16,10 +16,11 @@ void check_view(const char* operation, const void* data, std::int64_t rows, std:
     throw Error(ErrorCode::invalid_argument,
                 fmt::format("{}: a matrix of {} x {}; rows and cols must not be negative",
                             operation, rows, cols));
+  if (row_stride == 0) row_stride = cols;
   if (rows > 1 && row_stride < cols)
     throw Error(ErrorCode::invalid_argument,
                 fmt::format("{}: row_stride is {} elements for rows of {}; set it to at least the "
-                            "number of columns",
+                            "number of columns, or to 0 for packed rows",
                             operation, row_stride, cols));
   const double stride = rows > 1 ? static_cast<double>(row_stride) : static_cast<double>(cols);
   if (static_cast<double>(std::max<std::int64_t>(rows, 1)) * stride > addressable_bytes)
@@ -82,13 +83,41 @@ void check_global_scale(const char* operation, float scale) {
                     operation, scale));
 }
 
-void check_global_scale(const char* operation, float scale, const FormatInfo& format) {
-  if (!format.e8m0_scale) return check_global_scale(operation, scale);
-  if (scale != 1)
+void check_global_scale_place(const char* operation, const GlobalScale& scale, bool on_device,
+                              std::int64_t experts) {
+  const auto refuse = [&](const char* sentence) {
+    throw Error(ErrorCode::invalid_argument, fmt::format("{}: {}", operation, sentence));
+  };
+  if (!scale.given()) refuse("NVFP4 wants its global scale beforehand; pass global_scale");
+  if (scale.is_per_expert() && experts == 0)
+    refuse("one global scale per expert, but this call has no experts; pass one for all");
+  if (on_device && scale.memory() == Memory::host)
+    refuse(
+        "backend cuda reads the global scale from device memory, and this one is on the host; pass "
+        "GlobalScale::on_device(address), or per_expert(address, Memory::device)");
+  if (!on_device && scale.memory() == Memory::device)
+    refuse(
+        "the global scale is in device memory, which a host backend does not read; copy it to the "
+        "host and pass the number");
+  check_aligned(operation, "the global scale", scale.device_pointer(), sizeof(float));
+}
+
+void check_global_scale(const char* operation, const GlobalScale& scale, bool on_device,
+                        std::int64_t experts) {
+  check_global_scale_place(operation, scale, on_device, experts);
+  if (on_device) return;
+  for (std::int64_t e = 0; e < (scale.is_per_expert() ? experts : 1); ++e)
+    check_global_scale(operation, scale.value(e));
+}
+
+void check_no_global_scale(const char* operation, const GlobalScale& scale,
+                           const FormatInfo& format) {
+  if (!scale.given() || scale.memory() == Memory::device || scale.is_per_expert()) return;
+  if (scale.value() != 1)
     throw Error(ErrorCode::invalid_argument,
                 fmt::format("{}: global scale {} for {}, which has none; leave it out, or choose "
                             "nvfp4",
-                            operation, scale, format.name));
+                            operation, scale.value(), format.name));
 }
 
 }  // namespace microscale

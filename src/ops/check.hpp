@@ -4,11 +4,19 @@
 #include <cstdint>
 
 #include "microscale/format.hpp"
+#include "microscale/global_scale.hpp"
 #include "microscale/numerics.hpp"
 
 namespace microscale {
 
-/// Sizes not negative, a stride that holds a row, data where there are elements.
+/// The view with the stride that 0 stands for: rows side by side.
+template <class View>
+View with_row_stride(View view) {
+  if (view.row_stride == 0) view.row_stride = view.cols;
+  return view;
+}
+
+/// Sizes not negative, a stride that holds a row or is 0, data where there are elements.
 void check_view(const char* operation, const void* data, std::int64_t rows, std::int64_t cols,
                 std::int64_t row_stride);
 
@@ -34,7 +42,15 @@ void check_bytes(const char* operation, const char* what, std::int64_t got, std:
 
 /// Finite, positive and normal.
 void check_global_scale(const char* operation, float scale);
-/// The same of `format`; an MX format has none but 1.
-void check_global_scale(const char* operation, float scale, const FormatInfo& format);
+/// A global scale that a call reads: given, where the call runs, and one per expert only where the
+/// call has `experts` of them.
+void check_global_scale_place(const char* operation, const GlobalScale& scale, bool on_device,
+                              std::int64_t experts = 0);
+/// As above, and numbers on the host are finite, positive and normal.
+void check_global_scale(const char* operation, const GlobalScale& scale, bool on_device,
+                        std::int64_t experts = 0);
+/// Of a call with an MX format, which has none: absent, or 1, or in device memory (not read).
+void check_no_global_scale(const char* operation, const GlobalScale& scale,
+                           const FormatInfo& format);
 
 }  // namespace microscale

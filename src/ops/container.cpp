@@ -7,6 +7,7 @@
 #include "core/threads.hpp"
 #include "layouts/container.hpp"
 #include "ops/check.hpp"
+#include "ops/operand_memory.hpp"
 #include "seam/gpu_operations.hpp"
 
 namespace microscale {
@@ -51,33 +52,31 @@ void unpack_run(const std::uint8_t* containers, std::int64_t count, std::uint8_t
 
 }  // namespace
 
-void repack_to_containers(std::span<const std::uint8_t> codes, std::span<std::uint8_t> containers,
-                          const Context& context) {
-  const auto count = static_cast<std::int64_t>(codes.size());
-  check_bytes("repack_to_containers", "containers", static_cast<std::int64_t>(containers.size()),
+void repack_to_containers(const ContainerOptions& o, const Context& context) {
+  const auto count = static_cast<std::int64_t>(o.input.size());
+  check_bytes("repack_to_containers", "containers", static_cast<std::int64_t>(o.output.size()),
               2 * count);
-  if (context.backend == Backend::cuda) {
+  if (runs_on_device("repack_to_containers", context, {{"the input", o.memory}})) {
     gpu_operations("repack_to_containers")
-        .repack_containers(codes.data(), containers.data(), count, true, context.stream);
+        .repack_containers(o.input.data(), o.output.data(), count, true, context.stream);
     return;
   }
   in_runs(count, context.threads, [&](std::int64_t first, std::int64_t bytes) {
-    pack_run(codes.data() + first, bytes, containers.data() + 2 * first);
+    pack_run(o.input.data() + first, bytes, o.output.data() + 2 * first);
   });
 }
 
-void repack_from_containers(std::span<const std::uint8_t> containers, std::span<std::uint8_t> codes,
-                            const Context& context) {
-  const auto count = static_cast<std::int64_t>(codes.size());
-  check_bytes("repack_from_containers", "containers", static_cast<std::int64_t>(containers.size()),
+void repack_from_containers(const ContainerOptions& o, const Context& context) {
+  const auto count = static_cast<std::int64_t>(o.output.size());
+  check_bytes("repack_from_containers", "containers", static_cast<std::int64_t>(o.input.size()),
               2 * count);
-  if (context.backend == Backend::cuda) {
+  if (runs_on_device("repack_from_containers", context, {{"the input", o.memory}})) {
     gpu_operations("repack_from_containers")
-        .repack_containers(containers.data(), codes.data(), count, false, context.stream);
+        .repack_containers(o.input.data(), o.output.data(), count, false, context.stream);
     return;
   }
   in_runs(count, context.threads, [&](std::int64_t first, std::int64_t bytes) {
-    unpack_run(containers.data() + 2 * first, bytes, codes.data() + first);
+    unpack_run(o.input.data() + 2 * first, bytes, o.output.data() + first);
   });
 }
 

@@ -13,6 +13,7 @@
 #include "microscale/quantize.hpp"
 #include "ops/backends.hpp"
 #include "ops/check.hpp"
+#include "ops/operand_memory.hpp"
 #include "ops/staging.hpp"
 #include "seam/gpu_operations.hpp"
 
@@ -32,8 +33,9 @@ void check_input(const char* operation, const BlockTensorView& input) {
 
 }  // namespace
 
-void dequantize(const BlockTensorView& input, const MutableTensorView& output,
+void dequantize(const BlockTensorView& input, const MutableTensorView& given,
                 const Context& context) try {
+  const MutableTensorView output = with_row_stride(given);
   const BlockShape& shape = input.shape;
   check_input("dequantize", input);
   check_view("dequantize", output);
@@ -41,13 +43,14 @@ void dequantize(const BlockTensorView& input, const MutableTensorView& output,
     throw Error(ErrorCode::invalid_argument,
                 fmt::format("dequantize: the output is {} x {}, the block tensor {} x {}",
                             output.rows, output.cols, shape.rows, shape.cols));
-  if (context.backend == Backend::cuda) {
+  const bool on_device = runs_on_device(
+      "dequantize", context, {{"the block tensor", input.memory}, {"the output", output.memory}});
+  const FormatInfo& format = info(shape.format);
+  if (!format.e8m0_scale) check_global_scale("dequantize", input.global_scale, on_device);
+  if (on_device) {
     gpu_operations("dequantize").dequantize(input, output, context.stream);
     return;
   }
-  const FormatInfo& format = info(shape.format);
-  if (!format.e8m0_scale) check_global_scale("dequantize", input.global_scale);
-
   const std::int64_t blocks = shape.blocks_per_line(), element = size_of(output.dtype);
   const bool staged = shape.axis == BlockAxis::rows || shape.length() % format.block != 0;
   std::vector<std::uint8_t> rows;
@@ -62,7 +65,7 @@ void dequantize(const BlockTensorView& input, const MutableTensorView& output,
   call.code_stride = shape.code_bytes_per_line();
   call.scale_stride = blocks;
   call.format = shape.format;
-  call.global_scale = input.global_scale;
+  if (!format.e8m0_scale) call.global_scale = input.global_scale.value();
   call.output_type = output.dtype;
   call.output_stride = output.row_stride;
   const KernelTable& table = choose_backend(call, context);
@@ -101,7 +104,7 @@ void repack_scales(const BlockTensorView& input, Layout layout, std::span<std::u
   target.layout = layout;
   check_bytes("repack_scales", "output", static_cast<std::int64_t>(scales.size()),
               target.scale_bytes());
-  if (context.backend == Backend::cuda)
+  if (runs_on_device("repack_scales", context, {{"the block tensor", input.memory}}))
     gpu_operations("repack_scales").repack_scales(input, layout, scales, context.stream);
   else
     repack_scale_bytes(input.shape, input.scales, layout, scales);

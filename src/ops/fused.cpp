@@ -18,6 +18,7 @@
 #include "microscale/error.hpp"
 #include "ops/backends.hpp"
 #include "ops/check.hpp"
+#include "ops/operand_memory.hpp"
 #include "seam/gpu_operations.hpp"
 
 namespace microscale {
@@ -39,7 +40,7 @@ void check_same(const char* operation, const char* what, const TensorView& m,
 }
 
 BlockShape check_output(const char* operation, const QuantizedOutput& o, const TensorView& input,
-                        const Context& context) {
+                        bool on_device) {
   const FormatInfo& format = info(o.format);
   const BlockShape shape{input.rows, input.cols, o.format, BlockAxis::cols, o.layout};
   if (input.cols % format.block != 0)
@@ -54,12 +55,10 @@ BlockShape check_output(const char* operation, const QuantizedOutput& o, const T
                     operation, to_string(o.numerics.compat)));
   check_bytes(operation, "codes", static_cast<std::int64_t>(o.codes.size()), shape.code_bytes());
   check_bytes(operation, "scales", static_cast<std::int64_t>(o.scales.size()), shape.scale_bytes());
-  if (context.backend == Backend::cuda) return shape;
-  if (o.global_scale)
-    check_global_scale(operation, *o.global_scale, format);
-  else if (!format.e8m0_scale)
-    refuse(
-        fmt::format("{}: NVFP4 wants its global scale beforehand; pass global_scale", operation));
+  if (format.e8m0_scale)
+    check_no_global_scale(operation, o.global_scale, format);
+  else
+    check_global_scale(operation, o.global_scale, on_device);
   return shape;
 }
 
@@ -77,12 +76,11 @@ void quantize_rows(const BlockShape& shape, const QuantizedOutput& o, const Cont
   call.input_stride = shape.cols;
   call.format = o.format;
   call.numerics = o.numerics;
-  call.global_scale = o.global_scale.value_or(1.0f);
+  call.global_scale = format.e8m0_scale ? 1.0f : o.global_scale.value();
   call.blocks = shape.blocks_per_line();
   call.index_line_stride = static_cast<std::uint64_t>(shape.cols);
   call.code_stride = shape.code_bytes_per_line();
   call.scale_stride = call.blocks;
-  if (format.e8m0_scale) call.global_scale = 1.0f;
   const KernelTable& table = choose_backend(call, context);
 
   BlockShape row_shape = shape;
@@ -111,13 +109,18 @@ void quantize_rows(const BlockShape& shape, const QuantizedOutput& o, const Cont
 
 }  // namespace
 
-void silu_mul_quantize_into(const SiluMulOptions& o, const Context& context) try {
+void silu_mul_quantize_into(const SiluMulOptions& given, const Context& context) try {
+  SiluMulOptions o = given;
+  o.gate = with_row_stride(given.gate);
+  o.up = with_row_stride(given.up);
   constexpr const char* operation = "silu_mul_quantize";
   check_matrix(operation, o.gate);
   check_same(operation, "up", o.up, o.gate);
-  const BlockShape shape = check_output(operation, o.output, o.gate, context);
-  if (context.backend == Backend::cuda)
-    return gpu_operations(operation).silu_mul_quantize(o, context.stream);
+  const bool on_device = runs_on_device(
+      operation, context,
+      {{"the gate", o.gate.memory}, {"up", o.up.memory}, {"the output", o.output.memory}});
+  const BlockShape shape = check_output(operation, o.output, o.gate, on_device);
+  if (on_device) return gpu_operations(operation).silu_mul_quantize(o, context.stream);
   const RowKernels& kernels = *choose_backend(operation, context).rows;
   quantize_rows(shape, o.output, context,
                 [&](std::int64_t first, std::int64_t count, float* values) {
@@ -127,7 +130,11 @@ void silu_mul_quantize_into(const SiluMulOptions& o, const Context& context) try
   throw_out_of_memory("silu_mul_quantize_into");
 }
 
-void rms_norm_quantize_into(const RmsNormOptions& o, const Context& context) try {
+void rms_norm_quantize_into(const RmsNormOptions& given, const Context& context) try {
+  RmsNormOptions o = given;
+  o.input = with_row_stride(given.input);
+  o.residual = with_row_stride(given.residual);
+  o.sum = with_row_stride(given.sum);
   constexpr const char* operation = "rms_norm_quantize";
   check_matrix(operation, o.input);
   if (!(o.epsilon >= 0) || !std::isfinite(o.epsilon))
@@ -147,9 +154,15 @@ void rms_norm_quantize_into(const RmsNormOptions& o, const Context& context) try
       refuse(fmt::format("{}: the sum lies on the residual with another row_stride ({}, not {})",
                          operation, o.sum.row_stride, o.residual.row_stride));
   }
-  const BlockShape shape = check_output(operation, o.output, o.input, context);
-  if (context.backend == Backend::cuda)
-    return gpu_operations(operation).rms_norm_quantize(o, context.stream);
+  const Memory memory = o.input.memory;
+  const bool residual = o.residual.data != nullptr;
+  const bool on_device = runs_on_device(operation, context,
+                                        {{"the input", memory},
+                                         {"the residual", residual ? o.residual.memory : memory},
+                                         {"the sum", residual ? o.sum.memory : memory},
+                                         {"the output", o.output.memory}});
+  const BlockShape shape = check_output(operation, o.output, o.input, on_device);
+  if (on_device) return gpu_operations(operation).rms_norm_quantize(o, context.stream);
   const RowKernels& kernels = *choose_backend(operation, context).rows;
   quantize_rows(shape, o.output, context,
                 [&](std::int64_t first, std::int64_t count, float* values) {
@@ -159,7 +172,9 @@ void rms_norm_quantize_into(const RmsNormOptions& o, const Context& context) try
   throw_out_of_memory("rms_norm_quantize_into");
 }
 
-void hadamard_quantize_into(const HadamardOptions& o, const Context& context) try {
+void hadamard_quantize_into(const HadamardOptions& given, const Context& context) try {
+  HadamardOptions o = given;
+  o.input = with_row_stride(given.input);
   constexpr const char* operation = "hadamard_quantize";
   check_matrix(operation, o.input);
   if (o.order != 16 && o.order != 32 && o.order != 64 && o.order != 128)
@@ -167,9 +182,10 @@ void hadamard_quantize_into(const HadamardOptions& o, const Context& context) tr
   if (o.input.cols % o.order != 0)
     refuse(fmt::format("{}: {} columns are no multiple of the order {}; pad the matrix", operation,
                        o.input.cols, o.order));
-  const BlockShape shape = check_output(operation, o.output, o.input, context);
-  if (context.backend == Backend::cuda)
-    return gpu_operations(operation).hadamard_quantize(o, context.stream);
+  const bool on_device = runs_on_device(
+      operation, context, {{"the input", o.input.memory}, {"the output", o.output.memory}});
+  const BlockShape shape = check_output(operation, o.output, o.input, on_device);
+  if (on_device) return gpu_operations(operation).hadamard_quantize(o, context.stream);
   const RowKernels& kernels = *choose_backend(operation, context).rows;
   quantize_rows(shape, o.output, context,
                 [&](std::int64_t first, std::int64_t count, float* values) {

@@ -13,6 +13,7 @@
 #include "microscale/grouped.hpp"
 #include "microscale/quantize.hpp"
 #include "ops/check.hpp"
+#include "ops/operand_memory.hpp"
 #include "seam/gpu_operations.hpp"
 
 namespace microscale {
@@ -32,12 +33,15 @@ void check_options(const GroupedQuantizeOptions& o, bool on_device) {
                             o.input.cols, format.name, format.block));
   check_numerics("grouped_quantize", o.numerics, o.format);
   check_expert_rows("grouped_quantize", o.groups, o.input.rows, on_device);
-  if (o.format == Format::nvfp4 && o.groups.experts > 0 && o.global_scales == nullptr)
+  if (o.format != Format::nvfp4 || o.groups.experts == 0) return;
+  check_global_scale_place("grouped_quantize", o.global_scale, on_device, o.groups.experts);
+  if (on_device && !o.global_scale.is_per_expert())
     throw Error(ErrorCode::invalid_argument,
-                "grouped_quantize: NVFP4 wants global_scales, one decode multiplier per expert");
-  for (std::int64_t e = 0; o.format == Format::nvfp4 && !on_device && e < o.groups.experts; ++e)
+                "grouped_quantize: backend cuda reads one global scale per expert; pass "
+                "GlobalScale::per_expert(address, Memory::device)");
+  for (std::int64_t e = 0; !on_device && e < o.groups.experts; ++e)  // before anything is written
     if (grouped::rows_of_expert(expert_table(o.groups, o.input.rows), e).count > 0)
-      check_global_scale("grouped_quantize", o.global_scales[e]);  // before anything is written
+      check_global_scale("grouped_quantize", o.global_scale.value(e));
 }
 
 // Of grouped_scale_offset: the table is there and has the expert; with counts no sum overflows.
@@ -94,16 +98,20 @@ std::int64_t grouped_scale_offset(const ExpertRows& groups, std::int64_t expert,
   return tiled_128x4::bytes(tiles * tiled_128x4::tile_lines, blocks_of(cols, format));
 }
 
-void grouped_quantize_into(const GroupedQuantizeOptions& o, std::span<std::uint8_t> codes,
+void grouped_quantize_into(const GroupedQuantizeOptions& given, std::span<std::uint8_t> codes,
                            std::span<std::uint8_t> scales, const Context& context) try {
-  check_options(o, context.backend == Backend::cuda);
+  GroupedQuantizeOptions o = given;
+  o.input = with_row_stride(given.input);
+  const bool on_device =
+      runs_on_device("grouped_quantize", context, {{"the input", o.input.memory}});
+  check_options(o, on_device);
   const TensorView& in = o.input;
   const std::int64_t code_stride = BlockShape{1, in.cols, o.format}.code_bytes_per_line();
   check_bytes("grouped_quantize", "codes", static_cast<std::int64_t>(codes.size()),
               in.rows * code_stride);
   check_bytes("grouped_quantize", "scales", static_cast<std::int64_t>(scales.size()),
               grouped_scale_bytes(in.rows, in.cols, o.groups.experts, o.format, o.layout));
-  if (context.backend == Backend::cuda) {
+  if (on_device) {
     gpu_operations("grouped_quantize").grouped_quantize(o, codes, scales, context.stream);
     return;
   }
@@ -127,7 +135,7 @@ void grouped_quantize_into(const GroupedQuantizeOptions& o, std::span<std::uint8
     part.numerics = o.numerics;
     part.layout = o.layout;
     part.first_index = o.first_index + static_cast<std::uint64_t>(begin * in.cols);
-    if (o.format == Format::nvfp4) part.global_scale = o.global_scales[e];
+    if (o.format == Format::nvfp4) part.global_scale = o.global_scale.value(e);
     quantize_into(
         part,
         codes.subspan(static_cast<std::size_t>(begin * code_stride),

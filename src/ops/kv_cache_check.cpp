@@ -185,17 +185,23 @@ void check_cache(const char* operation, const KvCache& cache, bool on_device) {
     }
   }
   if (cache.format == KvFormat::nvfp4 || cache.format == KvFormat::fp8) {
-    if (on_device && cache.device_global_scales == nullptr)
-      refuse(
-          fmt::format("{}: backend cuda takes the cache's global scales from device memory; set "
-                      "device_global_scales",
-                      operation));
-    for (const float scale : {cache.k_global_scale, cache.v_global_scale})
-      if (!on_device && (!(scale > 0) || !std::isnormal(scale)))
+    for (const GlobalScale* scale : {&cache.k_global_scale, &cache.v_global_scale}) {
+      const char* name = scale == &cache.k_global_scale ? "the cache's K" : "the cache's V";
+      check_global_scale_place(fmt::format("{}: {}", operation, name).c_str(), *scale, on_device);
+      if (on_device) continue;
+      const float value = scale->value();
+      if (!(value > 0) || !std::isnormal(value))
         refuse(fmt::format(
-            "{}: global scale {} of the cache is no positive normal number; pass the largest "
-            "magnitude of K, or of V, divided by {}",
-            operation, scale, cache.format == KvFormat::fp8 ? 448 : 2688));
+            "{}: global scale {} of {} is no positive normal number; pass the largest magnitude "
+            "divided by {}",
+            operation, value, name, cache.format == KvFormat::fp8 ? 448 : 2688));
+    }
+    if (on_device &&
+        cache.v_global_scale.device_pointer() != cache.k_global_scale.device_pointer() + 1)
+      refuse(
+          fmt::format("{}: backend cuda reads the global scale of V right behind that of K; put "
+                      "both into one array of two, K's first",
+                      operation));
   }
   for (const KvCopies* copies : {&cache.first, &cache.recent}) {
     check_copies(operation, copies == &cache.first ? "first" : "recent", *copies, on_device);

@@ -15,7 +15,7 @@ constexpr const char* operation = "repack_v_scales";
 constexpr std::int64_t tokens = 4, most_blocks = 256 / 16;
 
 void check(const KvCache& cache, KvScaleLayout from, KvScaleLayout to, const Context& context) {
-  if (context.backend == Backend::cuda)
+  if (context.backend == Backend::cuda || cache.memory == Memory::device)
     throw Error(
         ErrorCode::unsupported,
         fmt::format("{}: backend cuda has no such operation; turn the scales in host memory, "
@@ -33,6 +33,7 @@ void check(const KvCache& cache, KvScaleLayout from, KvScaleLayout to, const Con
   parts.batch = 0;
   parts.page_table = nullptr;
   parts.lengths = nullptr;
+  parts.k_global_scale = parts.v_global_scale = 1.0f;  // not read
   check_cache(operation, parts, false);
   check_rows_apart(operation, parts);
 }

@@ -6,14 +6,56 @@
 
 #include "core/out_of_memory.hpp"
 #include "microscale/error.hpp"
+#include "ops/check.hpp"
 #include "ops/matmul_check.hpp"
 #include "ops/matmul_options.hpp"
+#include "ops/operand_memory.hpp"
 #include "seam/gpu_operations.hpp"
 
 namespace microscale {
+namespace {
+
+// Where the operands of a product lie; a bias that is absent lies where a does.
+bool is_on_device(const char* operation, const Context& context, const MatmulInput& a,
+                  const MatmulWeights& b, const char* weights, const MatmulOutput& d,
+                  const TensorView& bias) {
+  constexpr auto memory_of = [](const auto& view) { return view.memory; };
+  const Memory of_a = std::visit(memory_of, a);
+  return runs_on_device(operation, context,
+                        {{"a", of_a},
+                         {weights, std::visit(memory_of, b)},
+                         {"d", std::visit(memory_of, d)},
+                         {"the bias", bias.data ? bias.memory : of_a}});
+}
+
+template <class Options>
+void set_row_strides(Options& o) {
+  if (auto* a = std::get_if<TensorView>(&o.a)) *a = with_row_stride(*a);
+  if (auto* d = std::get_if<MutableTensorView>(&o.d)) *d = with_row_stride(*d);
+}
+
+}  // namespace
+
+MatmulOptions with_row_strides(MatmulOptions o) {
+  set_row_strides(o);
+  o.bias = with_row_stride(o.bias);
+  return o;
+}
+GatedMatmulOptions with_row_strides(GatedMatmulOptions o) {
+  set_row_strides(o);
+  o.gate_bias = with_row_stride(o.gate_bias);
+  o.up_bias = with_row_stride(o.up_bias);
+  return o;
+}
+GroupedMatmulOptions with_row_strides(GroupedMatmulOptions o) {
+  set_row_strides(o);
+  o.bias = with_row_stride(o.bias);
+  return o;
+}
+
 MatmulCall call_of(const MatmulOptions& o, const Context& context) {
   MatmulCall call{.operation = "matmul", .a = o.a, .b = o.b, .d = o.d};
-  call.on_device = context.backend == Backend::cuda;
+  call.on_device = is_on_device(call.operation, context, o.a, o.b, "b", o.d, o.bias);
   call.matrices = o.batch;
   call.alpha = o.alpha;
   call.fast_accumulation = o.fast_accumulation;
@@ -24,7 +66,13 @@ MatmulCall call_of(const MatmulOptions& o, const Context& context) {
 
 MatmulCall call_of(const GatedMatmulOptions& o, const Context& context) {
   MatmulCall call{.operation = "gated_matmul", .a = o.a, .b = o.gate, .d = o.d};
-  call.on_device = context.backend == Backend::cuda;
+  call.on_device = is_on_device(call.operation, context, o.a, o.gate, "the gate", o.d, o.gate_bias);
+  const bool plain = std::holds_alternative<BlockTensorView>(o.gate);
+  const Memory memory = call.on_device ? Memory::device : Memory::host;
+  runs_on_device(call.operation, context,
+                 {{"a", memory},
+                  {"up", plain ? o.up.memory : memory},
+                  {"up's bias", o.up_bias.data ? o.up_bias.memory : memory}});
   call.gated = true;
   call.up = &o.up;
   call.matrices = o.batch;
@@ -39,7 +87,7 @@ MatmulCall call_of(const GatedMatmulOptions& o, const Context& context) {
 
 MatmulCall call_of(const GroupedMatmulOptions& o, const Context& context) {
   MatmulCall call{.operation = "grouped_matmul", .a = o.a, .b = o.b, .d = o.d};
-  call.on_device = context.backend == Backend::cuda;
+  call.on_device = is_on_device(call.operation, context, o.a, o.b, "b", o.d, o.bias);
   call.groups = &o.groups;
   call.matrices = o.groups.experts;
   call.alpha = o.alpha;
@@ -47,16 +95,14 @@ MatmulCall call_of(const GroupedMatmulOptions& o, const Context& context) {
   call.constant_weights = o.constant_weights;
   call.bias = o.bias;
   call.row_weights = o.row_weights;
-  call.a_global_scales = o.a_global_scales;
-  call.b_global_scales = o.b_global_scales;
-  call.d_global_scales = o.d_global_scales;
   return call;
 }
 
 namespace {
 
 template <class Options>
-void check_and_run(const Options& options, const Context& context) {
+void check_and_run(const Options& given, const Context& context) {
+  const Options options = with_row_strides(given);
   const MatmulCall call = call_of(options, context);
   try {
     check_matmul(call);
@@ -70,7 +116,8 @@ void check_and_run(const Options& options, const Context& context) {
 }
 
 template <class Options>
-std::int64_t workspace(const Options& options, const Context& context) {
+std::int64_t workspace(const Options& given, const Context& context) {
+  const Options options = with_row_strides(given);
   const MatmulCall call = call_of(options, context);
   return call.on_device ? gpu_operations(call.operation).matmul_workspace_bytes(call) : 0;
 }

@@ -85,15 +85,15 @@ void check_blocks(const char* operation, const char* name, const BlockTensorView
 
 void check_packed(const char* operation, const PackedWeights& p, std::int64_t matrices, bool gated,
                   bool on_device) {
-  if (p.on_cpu == on_device)
+  if ((p.memory == Memory::device) != on_device)
     refuse(
         fmt::format("{}: these weights are packed for a {}; pack them for this backend, or pass "
                     "the plain ones",
-                    operation, p.on_cpu ? "CPU" : "GPU"));
+                    operation, on_device ? "CPU" : "GPU"));
   if (p.gated != gated)
     refuse(fmt::format("{}: these packed weights hold {}", operation,
                        p.gated ? "a gate and an up matrix; call gated_matmul"
-                               : "one matrix; pack gate and up with pack_gated_weights"));
+                               : "one matrix; pack it together with up (PackOptions::up)"));
   if (p.matrices != matrices)
     refuse(fmt::format("{}: packed weights of {} matrices for {} products", operation, p.matrices,
                        matrices));
@@ -133,20 +133,12 @@ void check_bias(const MatmulCall& call, const char* name, const TensorView& bias
       check_dense(call.operation, name, bias.data, bias.dtype, rows, call.n(), bias.row_stride, 1));
 }
 
-void check_globals(const MatmulCall& call, const char* name, Format format, float one,
-                   const float* on_device, const float* each) {
+void check_global(const MatmulCall& call, const char* name, Format format,
+                  const GlobalScale& scale) {
   if (format != Format::nvfp4) return;
   const std::string place = fmt::format("{}: {}", call.operation, name);
-  if (call.on_device) {
-    if (on_device == nullptr && each == nullptr)
-      refuse(
-          fmt::format("{}: backend cuda takes NVFP4's global scale from device memory; set "
-                      "device_global_scale",
-                      place));
-    return;
-  }
-  if (each == nullptr) return check_global_scale(place.c_str(), one);
-  for (std::int64_t e = 0; e < call.matrices; ++e) check_global_scale(place.c_str(), each[e]);
+  if (call.groups && call.matrices == 0) return;  // no expert reads one
+  check_global_scale(place.c_str(), scale, call.on_device, call.groups ? call.matrices : 0);
 }
 
 void check_quantized(const MatmulCall& call, std::vector<MemoryRange>& ranges) {
@@ -171,17 +163,9 @@ void check_quantized(const MatmulCall& call, std::vector<MemoryRange>& ranges) {
           : matrices * shape.scale_bytes();
   check_blocks(call.operation, "d", {shape, o.codes, o.scales}, matrices * shape.code_bytes(),
                scale_bytes, matrices);
-  if (!format.e8m0_scale) {
-    if (!call.on_device && !o.global_scale && !call.d_global_scales)
-      refuse(
-          fmt::format("{}: a quantized d in NVFP4 wants its global scale beforehand; pass "
-                      "global_scale",
-                      call.operation));
-    check_globals(call, "d", o.format, o.global_scale.value_or(1.0f), o.device_global_scale,
-                  call.d_global_scales);
-  } else if (o.global_scale) {
-    check_global_scale(fmt::format("{}: d", call.operation).c_str(), *o.global_scale, format);
-  }
+  check_global(call, "d", o.format, o.global_scale);
+  if (format.e8m0_scale)
+    check_no_global_scale(fmt::format("{}: d", call.operation).c_str(), o.global_scale, format);
   ranges.push_back({"d's codes", o.codes.data(), static_cast<std::int64_t>(o.codes.size())});
   ranges.push_back({"d's scales", o.scales.data(), static_cast<std::int64_t>(o.scales.size())});
 }
@@ -199,8 +183,7 @@ void check_input(const MatmulCall& call, std::vector<MemoryRange>& ranges) {
                                         a.shape.format, a.shape.layout)
                   : matrices * a.shape.scale_bytes();
   check_blocks(call.operation, "a", a, matrices * a.shape.code_bytes(), scale_bytes, matrices);
-  check_globals(call, "a", a.shape.format, a.global_scale, a.device_global_scale,
-                call.a_global_scales);
+  check_global(call, "a", a.shape.format, a.global_scale);
   ranges.push_back({"a's codes", a.codes.data(), static_cast<std::int64_t>(a.codes.size())});
   ranges.push_back({"a's scales", a.scales.data(), static_cast<std::int64_t>(a.scales.size())});
 }
@@ -208,8 +191,7 @@ void check_input(const MatmulCall& call, std::vector<MemoryRange>& ranges) {
 void check_plain_weights(const MatmulCall& call, const char* name, const BlockTensorView& b,
                          std::vector<MemoryRange>& ranges) {
   check_weights(call.operation, name, b, call.matrices);
-  check_globals(call, name, b.shape.format, b.global_scale, b.device_global_scale,
-                call.b_global_scales);
+  check_global(call, name, b.shape.format, b.global_scale);
   ranges.push_back(
       {"the weights' codes", b.codes.data(), static_cast<std::int64_t>(b.codes.size())});
   ranges.push_back(
@@ -219,11 +201,8 @@ void check_plain_weights(const MatmulCall& call, const char* name, const BlockTe
 void check_all_weights(const MatmulCall& call, std::vector<MemoryRange>& ranges) {
   if (const PackedWeights* p = call.packed()) {
     check_packed(call.operation, *p, call.matrices, call.gated, call.on_device);
-    check_globals(call, "the packed weights", p->shape.format, p->global_scale,
-                  p->device_global_scale, call.b_global_scales);
-    if (call.gated)
-      check_globals(call, "the packed up", p->shape.format, p->up_global_scale,
-                    p->device_up_global_scale, nullptr);
+    check_global(call, "the packed weights", p->shape.format, p->global_scale);
+    if (call.gated) check_global(call, "the packed up", p->shape.format, p->up_global_scale);
     if (call.up && call.up->shape.rows != 0)
       refuse(fmt::format("{}: packed weights hold gate and up; leave `up` empty", call.operation));
     ranges.push_back(

@@ -7,6 +7,11 @@
 
 namespace microscale {
 
+/// The options with the row strides that 0 stands for; a call refers to these.
+MatmulOptions with_row_strides(MatmulOptions options);
+GatedMatmulOptions with_row_strides(GatedMatmulOptions options);
+GroupedMatmulOptions with_row_strides(GroupedMatmulOptions options);
+
 MatmulCall call_of(const MatmulOptions& options, const Context& context);
 MatmulCall call_of(const GatedMatmulOptions& options, const Context& context);
 MatmulCall call_of(const GroupedMatmulOptions& options, const Context& context);

@@ -20,19 +20,25 @@ template <class View>
 bool alike_dense(const View& a, const View& b) {
   return a.dtype == b.dtype && a.rows == b.rows && a.cols == b.cols && a.row_stride == b.row_stride;
 }
+/// One for all, or one per expert; which number may differ.
+bool alike(const GlobalScale& a, const GlobalScale& b) {
+  return a.is_per_expert() == b.is_per_expert();
+}
 bool alike(const TensorView& a, const TensorView& b) { return alike_dense(a, b); }
 bool alike(const MutableTensorView& a, const MutableTensorView& b) { return alike_dense(a, b); }
 bool alike(const BlockTensorView& a, const BlockTensorView& b) {
   return a.shape == b.shape && a.codes.size() == b.codes.size() &&
-         a.scales.size() == b.scales.size();
+         a.scales.size() == b.scales.size() && alike(a.global_scale, b.global_scale);
 }
 bool alike(const PackedWeights& a, const PackedWeights& b) {
   return a.shape == b.shape && a.matrices == b.matrices && a.gated == b.gated &&
-         a.on_cpu == b.on_cpu && a.bytes.size() == b.bytes.size();
+         a.bytes.size() == b.bytes.size() && alike(a.global_scale, b.global_scale) &&
+         alike(a.up_global_scale, b.up_global_scale);
 }
 bool alike(const QuantizedOutput& a, const QuantizedOutput& b) {
   return a.format == b.format && a.numerics == b.numerics && a.layout == b.layout &&
-         a.codes.size() == b.codes.size() && a.scales.size() == b.scales.size();
+         a.codes.size() == b.codes.size() && a.scales.size() == b.scales.size() &&
+         alike(a.global_scale, b.global_scale);
 }
 template <class... Kinds>
 bool alike(const std::variant<Kinds...>& a, const std::variant<Kinds...>& b) {
@@ -73,22 +79,25 @@ const char* difference(const MatmulCall& plan, const MatmulCall& call) {
 struct MatmulPlan::Kept {
   std::variant<MatmulOptions, GatedMatmulOptions, GroupedMatmulOptions> options;
   Backend backend;
+  bool on_device = false;
   const MatmulKernels* on_cpu = nullptr;
   std::unique_ptr<GpuMatmulPlan> on_gpu{};
 
   template <class Options>
   Kept(const Options& made_of, const Context& context)
-      : options(made_of), backend(context.backend) {
-    const MatmulCall call = call_of(made_of, context);
+      : options(with_row_strides(made_of)), backend(context.backend) {
+    const MatmulCall call = call_of(std::get<Options>(options), context);
     check_matmul(call);
-    if (call.on_device)
+    on_device = call.on_device;
+    if (on_device)
       on_gpu = gpu_operations(call.operation).keep_matmul_plan(call);
     else
       on_cpu = choose_matmul_kernels(call, context);
   }
 
   template <class Options>
-  void run(const Options& now, const Context& context) const {
+  void run(const Options& given, const Context& context) const {
+    const Options now = with_row_strides(given);
     const MatmulCall call = call_of(now, context);
     const auto refuse = [&](const std::string& sentence) {
       throw Error(ErrorCode::invalid_argument, fmt::format("{}: {}", call.operation, sentence));
@@ -96,6 +105,11 @@ struct MatmulPlan::Kept {
     if (context.backend != backend)
       refuse(fmt::format("this plan was made for backend {}, the context says {}; make one for it",
                          to_string(backend), to_string(context.backend)));
+    if (call.on_device != on_device)
+      refuse(
+          fmt::format("this plan was made for operands in {} memory, these are in {} memory; "
+                      "make one for them",
+                      on_device ? "device" : "host", on_device ? "host" : "device"));
     const Options* planned = std::get_if<Options>(&options);
     if (planned == nullptr) refuse("this plan is another product's; make one of these options");
     if (const char* what = difference(call_of(*planned, context), call))

@@ -78,8 +78,8 @@ std::vector<float> floats_of(const TensorView& bias) {
   return values;
 }
 
-double global_of(Format format, float one, const float* each, std::int64_t expert) {
-  return format != Format::nvfp4 ? 1.0 : static_cast<double>(each ? each[expert] : one);
+double global_of(Format format, const GlobalScale& scale, std::int64_t expert) {
+  return format != Format::nvfp4 ? 1.0 : static_cast<double>(scale.value(expert));
 }
 
 }  // namespace
@@ -109,31 +109,26 @@ MatmulProducts resolve_products(const MatmulCall& call) {
     run.first_row = first_row;
     if (rows == 0 || call.n() == 0) continue;
     const BlockTensorView* a = call.a_blocks();
-    const double a_global =
-        a ? global_of(a->shape.format, a->global_scale, call.a_global_scales, e) : 1.0;
+    const double a_global = a ? global_of(a->shape.format, a->global_scale, e) : 1.0;
     MatmulProduct& p = run.product;
     p.a = all.a.from(run.first_row);
     p.b_format = format;
     p.m = rows;
     p.n = call.n();
     p.k = call.k();
-    const float own = plain ? plain->global_scale : call.packed()->global_scale;
-    p.factor = static_cast<double>(call.alpha) * a_global *
-               global_of(format, own, call.b_global_scales, e);
+    p.factor =
+        static_cast<double>(call.alpha) * a_global * global_of(format, call.b_global_scale(), e);
     if (!all.bias.empty()) p.bias = all.bias.data() + (call.groups ? e * call.n() : 0);
     run.b = plain ? plain_weights(*plain, e) : packed(*call.packed(), e, false);
     if (call.gated) {
       run.up = p;
-      const float up_own = plain ? call.up->global_scale : call.packed()->up_global_scale;
       run.up.factor =
-          static_cast<double>(call.alpha) * a_global * global_of(format, up_own, nullptr, e);
+          static_cast<double>(call.alpha) * a_global * global_of(format, call.up_global_scale(), e);
       run.up.bias = all.up_bias.empty() ? nullptr : all.up_bias.data();
       run.up_b = plain ? plain_weights(*call.up, e) : packed(*call.packed(), e, true);
     }
-    if (quantized)
-      run.d_global_scale =
-          call.d_global_scales ? call.d_global_scales[e] : quantized->global_scale.value_or(1.0f);
-    if (quantized && info(quantized->format).e8m0_scale) run.d_global_scale = 1.0f;
+    if (quantized && quantized->format == Format::nvfp4)
+      run.d_global_scale = quantized->global_scale.value(e);
     all.runs.push_back(run);
   }
   return all;

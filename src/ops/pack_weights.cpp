@@ -11,6 +11,7 @@
 #include "layouts/tiled_128x4.hpp"
 #include "microscale/error.hpp"
 #include "ops/matmul_check.hpp"
+#include "ops/operand_memory.hpp"
 #include "seam/gpu_operations.hpp"
 
 namespace microscale {
@@ -56,10 +57,19 @@ void check_packing(const BlockTensorView& b, const BlockTensorView* up, std::int
   }
 }
 
-PackedWeights pack(const BlockTensorView& b, const BlockTensorView* up,
-                   std::span<std::uint8_t> bytes, std::int64_t matrices, const Context& context) {
+bool is_on_device(const char* operation, const PackOptions& o, const Context& context) {
+  return runs_on_device(
+      operation, context,
+      {{o.up ? "the gate" : "b", o.b.memory}, {"up", o.up ? o.up->memory : o.b.memory}});
+}
+
+PackedWeights pack(const PackOptions& options, std::span<std::uint8_t> bytes,
+                   const Context& context) {
+  const BlockTensorView& b = options.b;
+  const BlockTensorView* up = options.up ? &*options.up : nullptr;
+  const std::int64_t matrices = options.matrices;
   check_packing(b, up, matrices);
-  if (context.backend == Backend::cuda)
+  if (is_on_device("pack_weights", options, context))
     return gpu_operations("pack_weights").pack_weights(b, up, bytes, matrices, context.stream);
   const packed_weights::Parts parts(b.shape, up != nullptr);
   if (static_cast<std::int64_t>(bytes.size()) != parts.total(matrices))
@@ -84,7 +94,7 @@ PackedWeights pack(const BlockTensorView& b, const BlockTensorView* up,
   packed.gated = up != nullptr;
   packed.bytes = bytes;
   packed.global_scale = b.global_scale;
-  packed.up_global_scale = up ? up->global_scale : 1.0f;
+  packed.up_global_scale = up ? up->global_scale : GlobalScale(1.0f);
 
   const std::int64_t rows = b.shape.rows, every = up ? 2 : 1;
   std::fill_n(bytes.data(), packed_weights::alignment, std::uint8_t{0});
@@ -117,8 +127,10 @@ PackedWeights pack(const BlockTensorView& b, const BlockTensorView* up,
 
 }  // namespace
 
-std::int64_t packed_weights_bytes(const BlockShape& shape, std::int64_t matrices, bool gated,
-                                  const Context& context) {
+std::int64_t packed_weights_bytes(const PackOptions& options, const Context& context) {
+  const BlockShape& shape = options.b.shape;
+  const std::int64_t matrices = options.matrices;
+  const bool gated = options.up.has_value();
   if (shape.rows < 0 || shape.cols < 0 || matrices < 0 || shape.axis != BlockAxis::cols)
     throw Error(ErrorCode::invalid_argument,
                 fmt::format("packed_weights_bytes: {} matrices of {} x {}; sizes must not be "
@@ -137,20 +149,14 @@ std::int64_t packed_weights_bytes(const BlockShape& shape, std::int64_t matrices
                 fmt::format("packed_weights_bytes: {} matrices of {} x {} are more than fits in "
                             "memory",
                             matrices, shape.rows, shape.cols));
-  if (context.backend == Backend::cuda)
+  if (is_on_device("packed_weights_bytes", options, context))
     return gpu_operations("packed_weights_bytes").packed_weights_bytes(shape, matrices, gated);
   return packed_weights::Parts(shape, gated).total(matrices);
 }
 
-PackedWeights pack_weights(const BlockTensorView& b, std::span<std::uint8_t> bytes,
-                           std::int64_t matrices, const Context& context) {
-  return pack(b, nullptr, bytes, matrices, context);
-}
-
-PackedWeights pack_gated_weights(const BlockTensorView& gate, const BlockTensorView& up,
-                                 std::span<std::uint8_t> bytes, std::int64_t matrices,
-                                 const Context& context) {
-  return pack(gate, &up, bytes, matrices, context);
+PackedWeights pack_weights(const PackOptions& options, std::span<std::uint8_t> bytes,
+                           const Context& context) {
+  return pack(options, bytes, context);
 }
 
 }  // namespace microscale

@@ -6,7 +6,6 @@
 
 #include <algorithm>
 #include <cmath>
-#include <limits>
 #include <memory>
 #include <new>
 #include <vector>
@@ -19,6 +18,7 @@
 #include "microscale/error.hpp"
 #include "ops/backends.hpp"
 #include "ops/check.hpp"
+#include "ops/operand_memory.hpp"
 #include "ops/quantize_check.hpp"
 #include "ops/staging.hpp"
 #include "seam/gpu_operations.hpp"
@@ -32,7 +32,7 @@ BlockShape shape_of(const QuantizeOptions& options) {
 
 }  // namespace
 
-void check_quantize_options(const QuantizeOptions& o, const BlockShape& shape) {
+void check_quantize_options(const QuantizeOptions& o, const BlockShape& shape, bool on_device) {
   check_view("quantize", o.input);
   const FormatInfo& format = info(o.format);
   if (shape.length() % format.block != 0 && o.padding == Padding::refuse)
@@ -52,14 +52,22 @@ void check_quantize_options(const QuantizeOptions& o, const BlockShape& shape) {
           ErrorCode::invalid_argument,
           fmt::format("quantize: importance weight {}; weights must be finite and not negative",
                       weight));
-  if (o.global_scale) check_global_scale("quantize", *o.global_scale, format);
+  if (format.e8m0_scale)
+    check_no_global_scale("quantize", o.global_scale, format);
+  else if (o.global_scale.given())
+    check_global_scale("quantize", o.global_scale, on_device);
+}
+
+GlobalScale device_global_scale(const QuantizeOptions& o) {
+  if (info(o.format).e8m0_scale) return 1.0f;
+  return o.global_scale.given() ? o.global_scale : GlobalScale::on_device(o.computed_global_scale);
 }
 
 namespace {
 
 // The global scale of the call, after one read of the input where that is needed.
 ToolGlobal resolve_global_scale(const QuantizeOptions& o, const Context& context) {
-  const bool needs_amax = o.format == Format::nvfp4 && !o.global_scale && !o.tensor_amax;
+  const bool needs_amax = o.format == Format::nvfp4 && !o.global_scale.given() && !o.tensor_amax;
   AbsMax range;
   if (needs_amax || o.non_finite == NonFinite::refuse) range = abs_max(o.input, context);
   if (o.non_finite == NonFinite::refuse && range.non_finite >= 0)
@@ -70,21 +78,25 @@ ToolGlobal resolve_global_scale(const QuantizeOptions& o, const Context& context
                     range.non_finite / o.input.cols, range.non_finite % o.input.cols));
   if (o.format != Format::nvfp4) return {};
   const Compat compat = o.numerics.compat;
-  return o.global_scale ? tool_global_from_decode(compat, *o.global_scale)
-                        : tool_global(compat, o.tensor_amax.value_or(range.amax), o.input.dtype);
+  return o.global_scale.given()
+             ? tool_global_from_decode(compat, o.global_scale.value())
+             : tool_global(compat, o.tensor_amax.value_or(range.amax), o.input.dtype);
 }
 
 }  // namespace
 
-float quantize_into(const QuantizeOptions& o, std::span<std::uint8_t> codes,
-                    std::span<std::uint8_t> scales, const Context& context) try {
+GlobalScale quantize_into(const QuantizeOptions& given, std::span<std::uint8_t> codes,
+                          std::span<std::uint8_t> scales, const Context& context) try {
+  QuantizeOptions o = given;
+  o.input = with_row_stride(given.input);
   const BlockShape shape = shape_of(o);
-  check_quantize_options(o, shape);
+  const bool on_device = runs_on_device("quantize", context, {{"the input", o.input.memory}});
+  check_quantize_options(o, shape, on_device);
   check_bytes("quantize", "codes", static_cast<std::int64_t>(codes.size()), shape.code_bytes());
   check_bytes("quantize", "scales", static_cast<std::int64_t>(scales.size()), shape.scale_bytes());
-  if (context.backend == Backend::cuda) {
+  if (on_device) {
     gpu_operations("quantize").quantize(o, codes, scales, context.stream);
-    return o.format == Format::nvfp4 ? std::numeric_limits<float>::quiet_NaN() : 1.0f;
+    return device_global_scale(o);
   }
 
   const FormatInfo& format = info(o.format);
@@ -152,12 +164,12 @@ float quantize_into(const QuantizeOptions& o, std::span<std::uint8_t> codes,
 
 BlockTensor quantize(const QuantizeOptions& options, const Context& context) try {
   check_view("quantize", options.input);
-  if (context.backend == Backend::cuda)
+  if (context.backend == Backend::cuda || options.input.memory == Memory::device)
     throw Error(ErrorCode::unsupported,
                 "quantize: backend cuda writes to device memory of the caller; call "
                 "quantize_into with buffers sized by BlockShape");
   BlockTensor output(shape_of(options));
-  output.global_scale = quantize_into(options, output.codes(), output.scales(), context);
+  output.global_scale = quantize_into(options, output.codes(), output.scales(), context).value();
   return output;
 } catch (const std::bad_alloc&) {
   throw_out_of_memory("quantize");

@@ -1,19 +1,19 @@
 // quantize along both axes. On the host two passes, which share the NVFP4 global scale.
-#include <limits>
 
 #include "microscale/error.hpp"
 #include "microscale/quantize.hpp"
 #include "ops/check.hpp"
+#include "ops/operand_memory.hpp"
 #include "ops/quantize_check.hpp"
 #include "seam/gpu_operations.hpp"
 
 namespace microscale {
 namespace {
 
-void check_output(const QuantizeOptions& o, BlockAxis axis, std::span<const std::uint8_t> codes,
-                  std::span<const std::uint8_t> scales) {
+void check_output(const QuantizeOptions& o, BlockAxis axis, bool on_device,
+                  std::span<const std::uint8_t> codes, std::span<const std::uint8_t> scales) {
   const BlockShape shape{o.input.rows, o.input.cols, o.format, axis, o.layout};
-  check_quantize_options(o, shape);
+  check_quantize_options(o, shape, on_device);
   const bool columns = axis == BlockAxis::rows;
   check_bytes("quantize_both", columns ? "column codes" : "codes",
               static_cast<std::int64_t>(codes.size()), shape.code_bytes());
@@ -23,9 +23,11 @@ void check_output(const QuantizeOptions& o, BlockAxis axis, std::span<const std:
 
 }  // namespace
 
-float quantize_both_into(const QuantizeOptions& options, std::span<std::uint8_t> codes,
-                         std::span<std::uint8_t> scales, std::span<std::uint8_t> column_codes,
-                         std::span<std::uint8_t> column_scales, const Context& context) {
+GlobalScale quantize_both_into(const QuantizeOptions& given, std::span<std::uint8_t> codes,
+                               std::span<std::uint8_t> scales, std::span<std::uint8_t> column_codes,
+                               std::span<std::uint8_t> column_scales, const Context& context) {
+  QuantizeOptions options = given;
+  options.input = with_row_stride(given.input);
   if (options.axis != BlockAxis::cols)
     throw Error(ErrorCode::invalid_argument,
                 "quantize_both: axis is BlockAxis::rows, but both axes are written; leave it at "
@@ -34,18 +36,20 @@ float quantize_both_into(const QuantizeOptions& options, std::span<std::uint8_t>
     throw Error(ErrorCode::invalid_argument,
                 "quantize_both: importance weights belong to one axis; call quantize_into for "
                 "each axis with its own");
-  check_output(options, BlockAxis::cols, codes, scales);
-  check_output(options, BlockAxis::rows, column_codes, column_scales);
-  if (context.backend == Backend::cuda) {
+  const bool on_device =
+      runs_on_device("quantize_both", context, {{"the input", options.input.memory}});
+  check_output(options, BlockAxis::cols, on_device, codes, scales);
+  check_output(options, BlockAxis::rows, on_device, column_codes, column_scales);
+  if (on_device) {
     gpu_operations("quantize_both")
         .quantize_both(options, codes, scales, column_codes, column_scales, context.stream);
-    return options.format == Format::nvfp4 ? std::numeric_limits<float>::quiet_NaN() : 1.0f;
+    return device_global_scale(options);
   }
   QuantizeOptions pass = options;
-  if (pass.format == Format::nvfp4 && !pass.global_scale && !pass.tensor_amax &&
+  if (pass.format == Format::nvfp4 && !pass.global_scale.given() && !pass.tensor_amax &&
       pass.non_finite == NonFinite::encode)
     pass.tensor_amax = abs_max(pass.input, context).amax;
-  const float global_scale = quantize_into(pass, codes, scales, context);
+  const GlobalScale global_scale = quantize_into(pass, codes, scales, context);
   pass.axis = BlockAxis::rows;
   pass.non_finite = NonFinite::encode;  // the first pass has looked
   quantize_into(pass, column_codes, column_scales, context);

@@ -6,6 +6,10 @@
 namespace microscale {
 
 /// View, block length, scale rule, weights, global scale. Throws Error.
-void check_quantize_options(const QuantizeOptions& options, const BlockShape& shape);
+void check_quantize_options(const QuantizeOptions& options, const BlockShape& shape,
+                            bool on_device);
+
+/// What a call on the device returns: where its global scale is or will be.
+GlobalScale device_global_scale(const QuantizeOptions& options);
 
 }  // namespace microscale

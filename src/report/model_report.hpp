@@ -46,7 +46,7 @@ struct ModelReport {
   std::string title = {};          ///< name of the model, or "A against B"
   std::string format = {};         ///< "nvfp4", ...
   std::string options = {};        ///< "scale rule search, rounding nearest_even, ..." in words
-  std::string tool = {};           ///< "microscale 0.1.0"
+  std::string tool = {};           ///< "microscale 0.2.0"
   std::uint64_t bytes_before = 0;  ///< of all tensors (the checkpoint files)
   std::uint64_t bytes_after = 0;
   /// Value of each code, for the axes of the histograms (NaN: not a number); empty: codes are

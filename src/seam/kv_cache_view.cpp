@@ -34,7 +34,8 @@ void cache_tables(const KvCache& cache, std::vector<MemoryRange>& ranges) {
   ranges.push_back({"the cache's page table", cache.page_table, cache.batch * cache.max_pages * 4});
   ranges.push_back({"the cache's lengths", cache.lengths, cache.batch * 4});
   const bool global = cache.format == KvFormat::nvfp4 || cache.format == KvFormat::fp8;
-  ranges.push_back({"the cache's global scales", global ? cache.device_global_scales : nullptr, 8});
+  ranges.push_back(
+      {"the cache's global scales", global ? cache.k_global_scale.device_pointer() : nullptr, 8});
   ranges.push_back({"the mean of K", cache.k_mean, cache.kv_heads * cache.d * 4});
 }
 

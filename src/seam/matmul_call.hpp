@@ -25,7 +25,6 @@ struct MatmulCall {
   float alpha = 1.0f;
   TensorView bias{}, up_bias{};
   const float* row_weights = nullptr;
-  const float *a_global_scales = nullptr, *b_global_scales = nullptr, *d_global_scales = nullptr;
 
   /// The same product with other weights in memory, which something writes before.
   MatmulCall with(const MatmulWeights& weights, const BlockTensorView* plain_up) const {
@@ -40,9 +39,6 @@ struct MatmulCall {
     other.bias = bias;
     other.up_bias = up_bias;
     other.row_weights = row_weights;
-    other.a_global_scales = a_global_scales;
-    other.b_global_scales = b_global_scales;
-    other.d_global_scales = d_global_scales;
     return other;
   }
 
@@ -53,6 +49,12 @@ struct MatmulCall {
   const PackedWeights* packed() const { return std::get_if<PackedWeights>(&b); }
   const BlockShape& b_shape() const {
     return packed() ? packed()->shape : std::get<BlockTensorView>(b).shape;
+  }
+  const GlobalScale& b_global_scale() const {
+    return packed() ? packed()->global_scale : std::get<BlockTensorView>(b).global_scale;
+  }
+  const GlobalScale& up_global_scale() const {
+    return packed() ? packed()->up_global_scale : up->global_scale;
   }
   std::int64_t rows() const { return a_dense() ? a_dense()->rows : a_blocks()->shape.rows; }
   std::int64_t k() const { return a_dense() ? a_dense()->cols : a_blocks()->shape.cols; }

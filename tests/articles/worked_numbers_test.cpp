@@ -79,8 +79,7 @@ TEST(MxFp4QuantizerArticle, scale_bytes_of_its_matrices) {
 TEST(MxFp4QuantizerArticle, the_even_element_is_in_the_low_nibble) {
   std::array<float, 32> values{};
   values[0] = 6.0f, values[1] = -1.0f;
-  QuantizeOptions o;
-  o.input = {values.data(), DType::f32, 1, 32, 32};
+  QuantizeOptions o{.input = {values.data(), DType::f32, 1, 32, 32}, .format = Format::mxfp4};
   o.numerics.scale_rule = ScaleRule::floor;
   EXPECT_EQ(quantize(o).codes()[0], 0xA7);
 }

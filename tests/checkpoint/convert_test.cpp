@@ -49,7 +49,9 @@ void expect_layer(const TestTensors& output, const std::string& module,
       quantize({.input = {values.data(), DType::f32, rows, cols, cols},
                 .format = options.format,
                 .numerics = options.numerics,
-                .global_scale = info(options.format).e8m0_scale ? std::nullopt : global_scale,
+                .global_scale = info(options.format).e8m0_scale || !global_scale
+                                    ? GlobalScale()
+                                    : GlobalScale(*global_scale),
                 .weights = weights});
   const FormatInfo& format = info(options.format);
   const std::string codes = module + (format.code_bits == 4 ? ".weight_packed" : ".weight");
@@ -146,7 +148,7 @@ TEST(Convert, mirrors_shards_copies_other_files_and_leaves_nothing_else) {
   EXPECT_EQ(index.weight_map.at(attention + "k_proj.weight_global_scale"),
             "model-00002-of-00002.safetensors");
   EXPECT_TRUE(take(open_model_folder(options.output)).notices.empty());
-  EXPECT_TRUE(verify_model(options.output).empty());
+  EXPECT_TRUE(verify_model({options.output}).empty());
 }
 
 TEST(Convert, plan_tells_exactly_what_is_written) {
@@ -237,7 +239,7 @@ TEST(Convert, splits_fused_experts_of_every_layout) {
       const Conversion conversion = convert_model(options);
       const TestTensors output = read_tensors(options.output);
       EXPECT_EQ(output.size(), experts * 3 * 4u);
-      EXPECT_TRUE(verify_model(options.output).empty());
+      EXPECT_TRUE(verify_model({options.output}).empty());
 
       const auto gate_up = values_of(tensors.at("m.experts.gate_up_proj"));
       const auto down = values_of(tensors.at("m.experts.down_proj"));

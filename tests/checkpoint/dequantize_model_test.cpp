@@ -17,7 +17,7 @@ using testing::TemporaryFolder;
 // "<code>: <message>" of what dequantize_model throws.
 std::string failure_of(const fs::path& input, const fs::path& output) {
   try {
-    dequantize_model(input, output, DType::bf16);
+    dequantize_model({input, output, DType::bf16});
   } catch (const Error& error) {
     return std::string(to_string(error.code())) + ": " + error.what();
   }
@@ -68,8 +68,8 @@ void expect_compressed_tensors_values(float divisor) {
   model.add_floats("m.weight_global_scale", {1}, {divisor});
   TemporaryFolder folder;
   model.write(folder / "in");
-  dequantize_model(folder / "in", folder / "bf16", DType::bf16);
-  dequantize_model(folder / "in", folder / "f32", DType::f32);
+  dequantize_model({folder / "in", folder / "bf16", DType::bf16});
+  dequantize_model({folder / "in", folder / "f32", DType::f32});
   const std::string narrow = tensor_bytes(folder / "bf16", "m.weight");
   const std::string wide = tensor_bytes(folder / "f32", "m.weight");
   ASSERT_EQ(narrow.size(), 126u * 16 * 2);
@@ -112,7 +112,7 @@ TEST(DequantizeModel, mx_formats_are_codes_times_powers_of_two) {
   model.add("b.weight_scale", StoredType::u8, {255, 1}, scales);
   TemporaryFolder folder;
   model.write(folder / "in");
-  dequantize_model(folder / "in", folder / "out", DType::f32);
+  dequantize_model({folder / "in", folder / "out", DType::f32});
   const std::string a = tensor_bytes(folder / "out", "a.weight"),
                     b = tensor_bytes(folder / "out", "b.weight");
   for (int row = 0; row < 255; ++row) {
@@ -147,7 +147,7 @@ TEST(DequantizeModel, mirrors_shards_copies_files_and_cleans_the_config) {
             testing::bytes_of(std::vector<std::int64_t>{0, 1, 2}));
   TemporaryFolder folder;
   model.write(folder / "in");
-  dequantize_model(folder / "in", folder / "out", DType::f16);
+  dequantize_model({folder / "in", folder / "out", DType::f16});
 
   EXPECT_EQ(names_in(folder / "out"),
             (std::vector<std::string>{"1_Pooling/config.json", "config.json", "model-2.safetensors",
@@ -175,8 +175,8 @@ TEST(DequantizeModel, writes_the_same_bytes_at_any_number_of_threads) {
   model.add_quantized("n", Format::nvfp4, 5, 32, testing::gaussian(160, 10));
   TemporaryFolder folder;
   model.write(folder / "in");
-  dequantize_model(folder / "in", folder / "one", DType::bf16, 1);
-  dequantize_model(folder / "in", folder / "three", DType::bf16, 3);
+  dequantize_model({folder / "in", folder / "one", DType::bf16, 1});
+  dequantize_model({folder / "in", folder / "three", DType::bf16, 3});
   const std::string one = testing::read_file(folder / "one" / "model.safetensors");
   EXPECT_GT(one.size(), static_cast<std::size_t>(rows * cols * 2));
   EXPECT_EQ(one, testing::read_file(folder / "three" / "model.safetensors"));
@@ -232,13 +232,13 @@ TEST(DequantizeModel, stopped_leaves_a_marked_folder_that_the_next_run_takes_ove
   const ProgressCallback stop = [&](std::int64_t, std::int64_t, std::string_view) {
     return ++calls < 3;
   };
-  EXPECT_THROW(dequantize_model(folder / "in", folder / "out", DType::bf16, 1, stop), Error);
+  EXPECT_THROW(dequantize_model({folder / "in", folder / "out", DType::bf16, 1}, stop), Error);
   EXPECT_EQ(names_in(folder / "out"), std::vector<std::string>{dequantize_marker});
   // What a kill would have left.
   testing::write_file(folder / "out" / "model.safetensors.partial", "half");
 
   std::int64_t last = -1, total = 0;
-  dequantize_model(folder / "in", folder / "out", DType::bf16, 1,
+  dequantize_model({folder / "in", folder / "out", DType::bf16, 1},
                    [&](std::int64_t done, std::int64_t all, std::string_view) {
                      EXPECT_GT(done, last);
                      last = done;
@@ -248,7 +248,7 @@ TEST(DequantizeModel, stopped_leaves_a_marked_folder_that_the_next_run_takes_ove
   EXPECT_EQ(last, total);
   EXPECT_EQ(names_in(folder / "out"),
             (std::vector<std::string>{"config.json", "model.safetensors"}));
-  dequantize_model(folder / "in", folder / "again", DType::bf16);
+  dequantize_model({folder / "in", folder / "again", DType::bf16});
   EXPECT_EQ(testing::read_file(folder / "out" / "model.safetensors"),
             testing::read_file(folder / "again" / "model.safetensors"));
 }
@@ -263,7 +263,7 @@ TEST(DequantizeModel, does_not_take_over_a_folder_begun_from_another_input) {
 TEST(DequantizeModel, takes_a_single_file_and_writes_beside_it) {
   TemporaryFolder folder;
   testing::small_llama(Format::mxfp8_e4m3).write(folder / "in");
-  dequantize_model(folder / "in" / "model.safetensors", folder / "in" / "dense", DType::bf16);
+  dequantize_model({folder / "in" / "model.safetensors", folder / "in" / "dense", DType::bf16});
   EXPECT_EQ(names_in(folder / "in" / "dense"), std::vector<std::string>{"model.safetensors"});
 }
 

@@ -72,13 +72,14 @@ class SmallModel {
   void add_quantized(const std::string& module, Format format, std::int64_t rows, std::int64_t cols,
                      const std::vector<float>& values, std::optional<float> global_scale = {},
                      const std::string& shard = "model.safetensors") {
-    const BlockTensor quantized = quantize({.input = {.data = values.data(),
-                                                      .dtype = DType::f32,
-                                                      .rows = rows,
-                                                      .cols = cols,
-                                                      .row_stride = cols},
-                                            .format = format,
-                                            .global_scale = global_scale});
+    const BlockTensor quantized =
+        quantize({.input = {.data = values.data(),
+                            .dtype = DType::f32,
+                            .rows = rows,
+                            .cols = cols,
+                            .row_stride = cols},
+                  .format = format,
+                  .global_scale = global_scale ? GlobalScale(*global_scale) : GlobalScale()});
     const CompressedLayer layer = compressed_layer(format, module, rows, cols);
     const auto put = [&](const PlannedTensor& tensor, std::span<const std::uint8_t> bytes) {
       add(tensor.name, tensor.type, tensor.shape, Bytes(bytes.begin(), bytes.end()), shard);

@@ -21,7 +21,7 @@ TEST(VerifyModel, finds_nothing_wrong_with_whole_models) {
     EXPECT_TRUE(report.readable);
     EXPECT_EQ(report.modules, 6);
     EXPECT_EQ(report.tensors, format == Format::nvfp4 ? 21 : 15);
-    EXPECT_EQ(verify_model(folder.path()), Texts());
+    EXPECT_EQ(verify_model({folder.path()}), Texts());
   }
 }
 

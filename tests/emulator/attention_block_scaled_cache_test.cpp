@@ -92,8 +92,8 @@ class CachedAttention {
         k_scales(gpu, some(cache.k_scales)), v_codes(gpu, some(cache.v_codes)),
         v_scales(gpu, some(cache.v_scales)), tables(gpu, some(bytes_of(table))),
         lengths(gpu, bytes_of(cache.lengths)),
-        globals(gpu,
-                bytes_of(std::vector<float>{cache.view.k_global_scale, cache.view.v_global_scale}));
+        globals(gpu, bytes_of(std::vector<float>{cache.view.k_global_scale.value(),
+                                                 cache.view.v_global_scale.value()}));
     KvCache view = cache.view;
     const auto move = [&](KvPart& part) {
       const std::pair<const std::vector<std::uint8_t>*, const DeviceBytes*> homes[] = {
@@ -112,7 +112,9 @@ class CachedAttention {
     move(view.k_codes), move(view.k_scales), move(view.v_codes), move(view.v_scales);
     if (view.page_table) view.page_table = reinterpret_cast<const std::int32_t*>(tables.data());
     view.lengths = reinterpret_cast<const std::int32_t*>(lengths.data());
-    view.device_global_scales = reinterpret_cast<const float*>(globals.data());
+    view.k_global_scale = GlobalScale::on_device(reinterpret_cast<const float*>(globals.data()));
+    view.v_global_scale =
+        GlobalScale::on_device(reinterpret_cast<const float*>(globals.data()) + 1);
     if (c_.without_pages) {
       view.pages = 0;
       view.k_codes = view.k_scales = view.v_codes = view.v_scales = {};
@@ -128,15 +130,16 @@ class CachedAttention {
         v(cache, cache.view.v_codes, cache.view.v_scales, c_);
     const DeviceBytes k_codes(gpu, k.codes), k_scales(gpu, k.scales), v_codes(gpu, v.codes),
         v_scales(gpu, v.scales),
-        globals(gpu,
-                bytes_of(std::vector<float>{cache.view.k_global_scale, cache.view.v_global_scale}));
+        globals(gpu, bytes_of(std::vector<float>{cache.view.k_global_scale.value(),
+                                                 cache.view.v_global_scale.value()}));
     const auto tokens = static_cast<std::int64_t>(k.codes.size()) / (kv_heads * c_.d / 2);
     const auto view_of = [&](const DeviceBytes& codes, const DeviceBytes& scales, int which) {
       BlockTensorView view{
           .shape = {tokens * kv_heads, c_.d, Format::nvfp4}, .codes = {}, .scales = {}};
       view.codes = {codes.data(), static_cast<std::size_t>(view.shape.code_bytes())};
       view.scales = {scales.data(), static_cast<std::size_t>(view.shape.scale_bytes())};
-      view.device_global_scale = reinterpret_cast<const float*>(globals.data()) + which;
+      view.global_scale =
+          GlobalScale::on_device(reinterpret_cast<const float*>(globals.data()) + which);
       return BlockHeadsView{view, 1, tokens, kv_heads};
     };
     std::vector<std::int32_t> offsets{0};

@@ -100,7 +100,8 @@ TEST_P(AttentionDecodeEdges, caches_may_have_no_pages) {
   const Heads q = test::random_heads(DType::bf16, 1, 1, 4, 128, 3);
   const DecodeResult r = attend(some, q, [&](AttentionOptions& o) {
     none.page_table = o.cache->page_table, none.max_pages = 1, none.lengths = o.cache->lengths;
-    none.device_global_scales = o.cache->device_global_scales;
+    none.k_global_scale = o.cache->k_global_scale;
+    none.v_global_scale = o.cache->v_global_scale;
     o.cache = none;
   });
   for (std::int64_t i = 0; i < 4 * 128; ++i)

@@ -79,8 +79,7 @@ void expect_equal_to_reference(const Gpu& gpu, Format format, std::int64_t rows,
   if (format == Format::nvfp4) {
     auto* scale = static_cast<float*>(device.allocate(4));
     device.copy_to_device(scale, &global, 4, nullptr);
-    options.global_scale.reset();
-    options.device_global_scale = scale;
+    options.global_scale = GlobalScale::on_device(scale);
   }
   cuda::quantize(device, options, {made_codes, codes.size()}, {made_scales, scales.size()},
                  nullptr);

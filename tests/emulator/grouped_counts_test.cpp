@@ -30,11 +30,11 @@ struct Rows {
 ExpertRows groups(const void* at) { return {nullptr, OffsetType::i32, experts, at, capacity}; }
 
 GroupedQuantizeOptions quantized(const TensorView& input, const void* counts_at,
-                                 const float* scales) {
+                                 const GlobalScale& scales) {
   GroupedQuantizeOptions o{.input = input, .groups = groups(counts_at), .format = Format::nvfp4};
   o.numerics.scale_rule = ScaleRule::nearest;
   o.layout = tiled;
-  o.global_scales = scales;
+  o.global_scale = scales;
   return o;
 }
 
@@ -55,15 +55,17 @@ TEST(GroupedCounts, go_through_a_whole_layer) {
   const Matrix x = test::gaussian(DType::bf16, rows, k, 3, 1.0f);
   const Side b(test::random_blocks(Format::nvfp4, experts * n, k, Layout::row_major, 5));
   const void* const there = memory.put(counts);
-  const float* const scales = memory.put(globals);
+  const auto scales = GlobalScale::per_expert(memory.put(globals), microscale::Memory::device),
+             host_scales = GlobalScale::per_expert(globals.data());
   Context context{.backend = Backend::cuda};
 
   Rows a(k);
   const auto codes = span_of(a.codes), factors = span_of(a.scales);
   TensorView input = x.view();
   input.data = memory.put(x.bytes);
+  input.memory = microscale::Memory::device;
   grouped_quantize_into(quantized(input, there, scales), codes, factors, context);
-  grouped_quantize_into(quantized(x.view(), counts.data(), globals.data()), a.codes, a.scales);
+  grouped_quantize_into(quantized(x.view(), counts.data(), host_scales), a.codes, a.scales);
   EXPECT_EQ(back(codes), a.codes);
   EXPECT_EQ(back(factors), a.scales);
 
@@ -71,11 +73,14 @@ TEST(GroupedCounts, go_through_a_whole_layer) {
   const BlockShape b_shape{n, k, Format::nvfp4};
   const BlockTensorView weights{b_shape,
                                 {memory.put(b.blocks->codes()), b.blocks->codes().size()},
-                                {memory.put(b.blocks->scales()), b.blocks->scales().size()}};
+                                {memory.put(b.blocks->scales()), b.blocks->scales().size()},
+                                scales,
+                                microscale::Memory::device};
   GroupedMatmulOptions product{
-      .a = BlockTensorView{a_shape, codes, factors}, .b = weights, .d = {}};
+      .a = BlockTensorView{a_shape, codes, factors, scales, microscale::Memory::device},
+      .b = weights,
+      .d = {}};
   product.groups = groups(there);
-  product.a_global_scales = product.b_global_scales = scales;
   const auto run = [&](const MatmulOutput& d) {
     product.d = d;
     const auto bytes = static_cast<std::size_t>(matmul_workspace_bytes(product, context));
@@ -85,13 +90,13 @@ TEST(GroupedCounts, go_through_a_whole_layer) {
   Matrix d(DType::f32, rows, n);
   std::fill(d.bytes.begin(), d.bytes.end(), untouched);
   const auto sums = span_of(d.bytes);
-  run(MutableTensorView{sums.data(), DType::f32, rows, n, n});
+  run(MutableTensorView{sums.data(), DType::f32, rows, n, n, microscale::Memory::device});
 
-  GroupedMatmulOptions host{.a = BlockTensorView{a_shape, a.codes, a.scales},
-                            .b = BlockTensorView{b_shape, b.blocks->codes(), b.blocks->scales()},
-                            .d = d.mutable_view()};
+  GroupedMatmulOptions host{
+      .a = BlockTensorView{a_shape, a.codes, a.scales, host_scales},
+      .b = BlockTensorView{b_shape, b.blocks->codes(), b.blocks->scales(), host_scales},
+      .d = d.mutable_view()};
   host.groups = groups(counts.data());
-  host.a_global_scales = host.b_global_scales = globals.data();
   grouped_matmul(host, {.backend = Backend::reference});
   Matrix got(DType::f32, rows, n);
   got.bytes = back(sums);
@@ -105,14 +110,14 @@ TEST(GroupedCounts, go_through_a_whole_layer) {
 
   Rows out(n);
   const auto out_codes = span_of(out.codes), out_scales = span_of(out.scales);
-  product.d_global_scales = scales;
   QuantizedOutput to{.format = Format::nvfp4, .layout = tiled};
   to.numerics.scale_rule = ScaleRule::nearest;
+  to.global_scale = scales;
+  to.memory = microscale::Memory::device;
   to.codes = out_codes;
   to.scales = out_scales;
   run(to);
-  grouped_quantize_into(quantized(got.view(), counts.data(), globals.data()), out.codes,
-                        out.scales);
+  grouped_quantize_into(quantized(got.view(), counts.data(), host_scales), out.codes, out.scales);
   EXPECT_EQ(back(out_codes), out.codes);
   EXPECT_EQ(back(out_scales), out.scales);
 }

@@ -47,7 +47,7 @@ std::vector<std::uint8_t> from_device(const void* data, std::size_t bytes) {
       .format = q.format,
       .numerics = q.numerics,
       .layout = q.layout,
-      .device_global_scale = memory.put(&q.global, 1),
+      .global_scale = GlobalScale::on_device(memory.put(&q.global, 1)),
       .codes = {memory.put(std::vector<std::uint8_t>(matrices * codes, untouched)),
                 matrices * codes},
       .scales = {memory.put(std::vector<std::uint8_t>(matrices * scales, untouched)),

@@ -56,21 +56,21 @@ class Operands {
       a_ = BlockTensorView{.shape = {kind.m, kind.k, kind.format},
                            .codes = span_of(a_codes_),
                            .scales = span_of(a_scales_),
-                           .device_global_scale = one};
+                           .global_scale = GlobalScale::on_device(one)};
     else
       a_ = TensorView{a_codes_.data(), DType::bf16, kind.m, kind.k, kind.k};
     if (kind.packed) {
       PackedWeights packed;
       packed.shape = b_.shape();
-      packed.on_cpu = false;
+      packed.memory = microscale::Memory::device;
       packed.bytes = span_of(b_codes_);
-      packed.device_global_scale = one;
+      packed.global_scale = GlobalScale::on_device(one);
       weights_ = packed;
     } else {
       weights_ = BlockTensorView{.shape = b_.shape(),
                                  .codes = span_of(b_codes_),
                                  .scales = span_of(b_scales_),
-                                 .device_global_scale = one};
+                                 .global_scale = GlobalScale::on_device(one)};
     }
     output_ = MutableTensorView{d_.data(), DType::f32, kind.m, kind.n, kind.n};
     call_.on_device = true;

@@ -78,7 +78,7 @@ TEST_F(MatmulQuantized, matrices_of_a_batch_need_not_begin_at_multiples_of_16_by
               scales(gpu, zeros(b.matrices * scale_bytes)), global(gpu, quarter());
           QuantizedOutput d{.format = format, .layout = layout};
           d.numerics.scale_rule = format == Format::nvfp4 ? ScaleRule::nearest : ScaleRule::floor;
-          d.device_global_scale = reinterpret_cast<const float*>(global.data());
+          d.global_scale = GlobalScale::on_device(reinterpret_cast<const float*>(global.data()));
           d.codes = span_of(codes), d.scales = span_of(scales);
           if (layout != Layout::row_major && code_bytes % 16 != 0) {
             try {

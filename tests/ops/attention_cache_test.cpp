@@ -37,7 +37,7 @@ std::vector<double> decoded_row(const OwnedCache& cache, bool value, std::int64_
                                 std::int64_t position) {
   const KvCache& c = cache.view;
   const std::uint8_t* codes = cache.row(value ? c.v_codes : c.k_codes, b, h, position);
-  const double global = value ? c.v_global_scale : c.k_global_scale;
+  const double global = (value ? c.v_global_scale : c.k_global_scale).value();
   std::vector<double> row;
   const int block = kv_page::block(c.format);
   for (std::int64_t i = 0; i < c.d; ++i) {

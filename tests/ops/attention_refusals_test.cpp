@@ -205,6 +205,15 @@ TEST_F(AttentionRefusals, caches_that_do_not_fit) {
       "entry 1 of sequence 1");
 }
 
+TEST_F(AttentionRefusals, memory_of_another_kind_than_the_backend_reads) {
+  const auto there = [&](auto& c) { dense(c.k).memory = Memory::device; };
+  refuse(there, "k is in device memory, but q in host memory");
+  refuse(there, "k is in device memory (Memory::device), which backend reference does not read",
+         ErrorCode::invalid_argument, {.backend = Backend::reference});
+  refuse([](auto&) {}, "q is in host memory (Memory::host), which backend cuda does not read",
+         ErrorCode::invalid_argument, {.backend = Backend::cuda});
+}
+
 TEST_F(AttentionRefusals, modes_that_are_none) {
   refuse([&](auto& c) { c.numerics.probabilities = ProbabilityRule::fp8; },
          "rounds no probabilities");
@@ -226,7 +235,9 @@ TEST_F(AttentionRefusals, memory_that_a_gpu_cannot_read) {
   };
   alignas(16) static std::uint8_t memory[2 * 20 * 2 * 64 * 2 + 16];
   const auto aligned = [&](AttentionOptions& c) {  // never read: the call is refused
-    for (AttentionInput* input : {&c.q, &c.k, &c.v}) dense(*input).data = memory;
+    for (AttentionInput* input : {&c.q, &c.k, &c.v})
+      dense(*input).data = memory, dense(*input).memory = Memory::device;
+    c.output.memory = Memory::device;
   };
   refused(
       [&](auto& c) {
@@ -243,9 +254,9 @@ TEST_F(AttentionRefusals, memory_that_a_gpu_cannot_read) {
   refused(
       [&](auto& c) {
         aligned(c);
-        c.k = BlockHeadsView{kb.view(), 2, 20, 2};
+        c.k = BlockHeadsView{on_device(kb.view()), 2, 20, 2};
       },
-      "set device_global_scale");
+      "GlobalScale::on_device");
 }
 
 }  // namespace

@@ -92,12 +92,43 @@ TEST(Check, arrays_are_aligned) {
             std::string::npos);
 }
 
+TEST(Check, a_row_stride_of_0_means_rows_side_by_side) {
+  const float data[6]{};
+  EXPECT_EQ(message_of([&] { check_view("op", data, 2, 3, 0); }), "");
+  EXPECT_NE(message_of([&] { check_view("op", data, 2, 3, 1); }).find("or to 0 for packed rows"),
+            std::string::npos);
+  EXPECT_EQ(with_row_stride(TensorView{data, DType::f32, 2, 3}).row_stride, 3);
+  EXPECT_EQ(with_row_stride(TensorView{data, DType::f32, 2, 3, 4}).row_stride, 4);
+}
+
 TEST(Check, global_scales_are_positive_and_normal) {
   EXPECT_EQ(message_of([] { check_global_scale("op", 1e-30f); }), "");
   for (float bad : {0.0f, -1.0f, 1e-40f, static_cast<float>(INFINITY), static_cast<float>(NAN)})
     EXPECT_NE(message_of([&] { check_global_scale("op", bad); }).find("global scale"),
               std::string::npos)
         << bad;
+}
+
+TEST(Check, global_scales_lie_where_the_call_runs) {
+  const float numbers[] = {0.5f, -1.0f};
+  const auto refused = [](const char* part, const GlobalScale& scale, bool on_device,
+                          std::int64_t experts = 0) {
+    const std::string text =
+        message_of([&] { check_global_scale("op", scale, on_device, experts); });
+    EXPECT_NE(text.find(part), std::string::npos) << text;
+  };
+  const auto there = GlobalScale::on_device(numbers);
+  EXPECT_EQ(message_of([&] { check_global_scale("op", there, true); }), "");
+  EXPECT_EQ(message_of([] { check_global_scale("op", 0.5f, false); }), "");
+  refused("wants its global scale beforehand", {}, false);
+  refused("wants its global scale beforehand", GlobalScale::on_device(nullptr), true);
+  refused("backend cuda reads the global scale from device memory", 0.5f, true);
+  refused("is in device memory, which a host backend does not read", there, false);
+  refused("this call has no experts", GlobalScale::per_expert(numbers), false);
+  refused("global scale -1", GlobalScale::per_expert(numbers), false, 2);
+  EXPECT_EQ(
+      message_of([&] { check_global_scale("op", GlobalScale::per_expert(numbers), false, 1); }),
+      "");
 }
 
 }  // namespace

@@ -178,7 +178,7 @@ TEST_F(FusedErrors, the_output_is_checked_as_quantize_checks_it) {
   });
   BlockTensor nvfp4(BlockShape{4, 64, Format::nvfp4});
   output = into(nvfp4, {});
-  output.global_scale.reset();
+  output.global_scale = {};
   expect_error("pass global_scale", [&] { hadamard_quantize_into({a.view(), 32, {}, output}); });
   output.global_scale = -1.0f;
   expect_error("not a positive normal number", [&] {

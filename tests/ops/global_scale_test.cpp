@@ -48,5 +48,24 @@ TEST(GlobalScale, of_what_is_no_magnitude_is_refused) {
   }
 }
 
+TEST(GlobalScale, is_a_number_an_address_or_absent) {
+  const float numbers[] = {0.5f, 0.25f};
+  EXPECT_FALSE(GlobalScale().given());
+  EXPECT_THROW(GlobalScale().value(), Error);
+  const GlobalScale one = 0.125f, each = GlobalScale::per_expert(numbers),
+                    there = GlobalScale::on_device(numbers);
+  EXPECT_EQ(one.value(), 0.125f);
+  EXPECT_EQ(one.value(7), 0.125f);
+  EXPECT_EQ(one.device_pointer(), nullptr);
+  EXPECT_EQ(each.value(1), 0.25f);
+  EXPECT_TRUE(each.is_per_expert());
+  EXPECT_EQ(each.device_pointer(), nullptr);
+  EXPECT_THROW(there.value(), Error);
+  EXPECT_EQ(there.device_pointer(), numbers);
+  EXPECT_EQ(there.memory(), Memory::device);
+  EXPECT_FALSE(GlobalScale::on_device(nullptr).given());
+  EXPECT_EQ(GlobalScale::per_expert(nullptr), GlobalScale());
+}
+
 }  // namespace
 }  // namespace microscale

@@ -25,7 +25,7 @@ struct Call {
     options.groups = {offsets.data(), OffsetType::i32, 6};
     options.format = format;
     options.layout = layout;
-    options.global_scales = global_scales.data();
+    options.global_scale = GlobalScale::per_expert(global_scales.data());
     codes.assign(static_cast<std::size_t>(BlockShape{400, 96, format}.code_bytes()), untouched);
     scales.assign(static_cast<std::size_t>(grouped_scale_bytes(400, 96, 6, format, layout)),
                   untouched);
@@ -174,7 +174,7 @@ TEST(GroupedQuantize, says_what_is_wrong) {
         c.options.groups = {nullptr, OffsetType::i32, 6, c.offsets.data(), 66};
       }),
       "expert 3 has a count of 133 rows");
-  has(message([](Call& c) { c.options.global_scales = nullptr; }), "global_scales");
+  has(message([](Call& c) { c.options.global_scale = {}; }), "pass global_scale");
   has(message([](Call& c) {
         c.global_scales[4] = -1;
         const std::vector<std::uint8_t> before = c.codes;

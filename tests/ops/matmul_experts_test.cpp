@@ -126,12 +126,12 @@ TEST(GatedMatmul, packed_pairs_threads_and_quantized_outputs_keep_the_bytes) {
     GatedMatmulOptions options{
         .a = a.view(), .gate = gate.view(), .up = up.view(), .d = d.mutable_view()};
     gated_matmul(options, {.backend = backend, .threads = 1});
-    const std::int64_t bytes = packed_weights_bytes(gate.shape(), 1, true);
+    const std::int64_t bytes = packed_weights_bytes({.b = gate.view(), .up = up.view()});
     std::unique_ptr<std::uint8_t, void (*)(void*)> memory(
         static_cast<std::uint8_t*>(std::aligned_alloc(64, static_cast<std::size_t>(bytes))),
         &std::free);
-    options.gate =
-        pack_gated_weights(gate.view(), up.view(), {memory.get(), static_cast<std::size_t>(bytes)});
+    options.gate = pack_weights({.b = gate.view(), .up = up.view()},
+                                {memory.get(), static_cast<std::size_t>(bytes)});
     options.up = {};
     options.d = e.mutable_view();
     gated_matmul(options, {.backend = backend, .threads = 3});
@@ -172,14 +172,15 @@ class GroupedMatmul : public ::testing::Test {
     }
     for (std::int64_t r = 0; r < rows; ++r) weights.push_back(0.01f * static_cast<float>(r) - 0.5f);
   }
-  BlockTensorView all_weights() const { return {b[0].shape(), codes, scales, 1.0f}; }
+  BlockTensorView all_weights() const {
+    return {b[0].shape(), codes, scales, GlobalScale::per_expert(b_globals.data())};
+  }
   ExpertRows groups() const { return {offsets.data(), OffsetType::i32, experts}; }
   GroupedMatmulOptions options() {
     GroupedMatmulOptions o{.a = dense.view(), .b = all_weights(), .d = MutableTensorView{}};
     o.groups = groups();
     o.row_weights = weights.data();
     o.bias = bias.view();
-    o.b_global_scales = b_globals.data();
     return o;
   }
 };
@@ -222,12 +223,14 @@ TEST_F(GroupedMatmul, quantized_inputs_and_outputs_lie_as_grouped_quantize_leave
           a_scales(static_cast<std::size_t>(grouped_scale_bytes(rows, k, experts, format, layout)));
       GroupedQuantizeOptions q{.input = dense.view(), .groups = groups(), .format = format};
       q.layout = layout;
-      q.global_scales = a_globals.data();
+      q.global_scale = GlobalScale::per_expert(a_globals.data());
       grouped_quantize_into(q, a_codes, a_scales);
       for (Backend backend : test::host_backends()) {
         GroupedMatmulOptions o = options();
-        o.a = BlockTensorView{{rows, k, format, BlockAxis::cols, layout}, a_codes, a_scales};
-        o.a_global_scales = a_globals.data();
+        o.a = BlockTensorView{{rows, k, format, BlockAxis::cols, layout},
+                              a_codes,
+                              a_scales,
+                              GlobalScale::per_expert(a_globals.data())};
         Matrix d(DType::f32, rows, n);
         o.d = d.mutable_view();
         grouped_matmul(o, {.backend = backend, .threads = 2});
@@ -253,7 +256,7 @@ TEST_F(GroupedMatmul, quantized_inputs_and_outputs_lie_as_grouped_quantize_leave
 
         GroupedQuantizeOptions dq{.input = d.view(), .groups = groups(), .format = format};
         dq.layout = layout;
-        dq.global_scales = d_globals.data();
+        dq.global_scale = GlobalScale::per_expert(d_globals.data());
         std::vector<std::uint8_t> wanted_codes(static_cast<std::size_t>(rows * n / 2), 0xEE),
             wanted_scales(
                 static_cast<std::size_t>(grouped_scale_bytes(rows, n, experts, format, layout)),
@@ -261,10 +264,10 @@ TEST_F(GroupedMatmul, quantized_inputs_and_outputs_lie_as_grouped_quantize_leave
         std::vector<std::uint8_t> d_codes = wanted_codes, d_scales = wanted_scales;
         grouped_quantize_into(dq, wanted_codes, wanted_scales);
         QuantizedOutput output{.format = format, .layout = layout};
+        output.global_scale = GlobalScale::per_expert(d_globals.data());
         output.codes = d_codes;
         output.scales = d_scales;
         o.d = output;
-        o.d_global_scales = d_globals.data();
         grouped_matmul(o, {.backend = backend, .threads = 2});
         EXPECT_EQ(d_codes, wanted_codes);
         EXPECT_EQ(d_scales, wanted_scales);
@@ -275,12 +278,12 @@ TEST_F(GroupedMatmul, quantized_inputs_and_outputs_lie_as_grouped_quantize_leave
 
 TEST_F(GroupedMatmul, packed_experts_and_wide_offsets_change_no_byte) {
   const std::vector<std::int64_t> wide(offsets.begin(), offsets.end());
-  const std::int64_t bytes = packed_weights_bytes(b[0].shape(), experts);
+  const std::int64_t bytes = packed_weights_bytes({.b = all_weights(), .matrices = experts});
   std::unique_ptr<std::uint8_t, void (*)(void*)> memory(
       static_cast<std::uint8_t*>(std::aligned_alloc(64, static_cast<std::size_t>(bytes))),
       &std::free);
-  const PackedWeights packed =
-      pack_weights(all_weights(), {memory.get(), static_cast<std::size_t>(bytes)}, experts);
+  const PackedWeights packed = pack_weights({.b = all_weights(), .matrices = experts},
+                                            {memory.get(), static_cast<std::size_t>(bytes)});
   for (Backend backend : test::host_backends()) {
     Matrix d(DType::f16, rows, n), e(DType::f16, rows, n);
     GroupedMatmulOptions o = options();
@@ -327,7 +330,7 @@ TEST_F(GroupedMatmul, counts_give_the_bytes_that_offsets_give) {
         m_codes(all * k / 2), m_scales(scale_bytes(all, k));
     GroupedQuantizeOptions q{.input = dense.view(), .groups = groups(), .format = Format::nvfp4};
     q.layout = layout;
-    q.global_scales = a_globals.data();
+    q.global_scale = GlobalScale::per_expert(a_globals.data());
     grouped_quantize_into(q, a_codes, a_scales);
     spread(a_codes.data(), m_codes.data(), k / 2);
     spread_scales(a_scales, m_scales, k, layout);
@@ -339,16 +342,16 @@ TEST_F(GroupedMatmul, counts_give_the_bytes_that_offsets_give) {
                            std::span<std::uint8_t> to_scales) {
         GroupedMatmulOptions o = options();
         const BlockShape shape{counted ? all : rows, k, Format::nvfp4, BlockAxis::cols, layout};
-        o.a = counted ? BlockTensorView{shape, m_codes, m_scales}
-                      : BlockTensorView{shape, a_codes, a_scales};
-        o.a_global_scales = a_globals.data();
+        const auto of_a = GlobalScale::per_expert(a_globals.data());
+        o.a = counted ? BlockTensorView{shape, m_codes, m_scales, of_a}
+                      : BlockTensorView{shape, a_codes, a_scales, of_a};
         o.groups = counted ? masked : groups();
         if (counted) o.row_weights = spread_weights.data();
         QuantizedOutput output{.format = Format::nvfp4, .layout = layout};
+        output.global_scale = GlobalScale::per_expert(d_globals.data());
         output.codes = to_codes;
         output.scales = to_scales;
         o.d = output;
-        o.d_global_scales = d_globals.data();
         grouped_matmul(o, {.backend = backend, .threads = 2});
       };
       run(true, codes_got, scales_got);

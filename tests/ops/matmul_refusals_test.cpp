@@ -154,30 +154,47 @@ TEST_F(MatmulRefusals, quantized_outputs_that_cannot_be) {
   refuse(to_wide, "d: global scale 2 for mxfp8_e4m3, which has none");
 }
 
+TEST_F(MatmulRefusals, memory_of_another_kind_than_the_backend_reads) {
+  const auto there = [](auto& o) {
+    std::visit([](auto& view) { view.memory = Memory::device; }, o.d);
+  };
+  refuse(there, "d is in device memory, but a in host memory");
+  refuse(there, "d is in device memory (Memory::device), which backend reference does not read",
+         ErrorCode::invalid_argument, {.backend = Backend::reference});
+  refuse([](auto&) {}, "a is in host memory (Memory::host), which backend cuda does not read",
+         ErrorCode::invalid_argument, {.backend = Backend::cuda});
+}
+
 TEST_F(MatmulRefusals, what_a_gpu_would_have_to_read_itself) {
-  refuse([](auto&) {}, "set device_global_scale", ErrorCode::invalid_argument,
-         {.backend = Backend::cuda});
+  const auto there = [](auto& o) {
+    std::visit([](auto& view) { view.memory = Memory::device; }, o.a);
+    std::visit([](auto& view) { view.memory = Memory::device; }, o.b);
+    std::visit([](auto& view) { view.memory = Memory::device; }, o.d);
+  };
+  refuse(there, "GlobalScale::on_device", ErrorCode::invalid_argument, {.backend = Backend::cuda});
+  refuse(there, "GlobalScale::on_device");  // the memory chooses the backend
 }
 
 TEST_F(MatmulRefusals, packed_weights_of_another_call) {
-  std::vector<std::uint8_t> memory(static_cast<std::size_t>(packed_weights_bytes(b.shape())) + 64);
+  std::vector<std::uint8_t> memory(static_cast<std::size_t>(packed_weights_bytes({.b = b.view()})) +
+                                   64);
   const std::size_t shift = (64 - reinterpret_cast<std::uintptr_t>(memory.data()) % 64) % 64;
   const std::span<std::uint8_t> bytes(memory.data() + shift, memory.size() - 64);
-  expect_refused([&] { pack_weights(b.view(), bytes.subspan(1)); }, "bytes, ");
+  expect_refused([&] { pack_weights({.b = b.view()}, bytes.subspan(1)); }, "bytes, ");
   expect_refused(
       [&] {
-        pack_weights(b.view(), {memory.data() + shift + 1, bytes.size()});
+        pack_weights({.b = b.view()}, {memory.data() + shift + 1, bytes.size()});
       },
       "align");
   expect_refused(
       [&] {
-        pack_weights(b.view(), {static_cast<std::uint8_t*>(nullptr), bytes.size()});
+        pack_weights({.b = b.view()}, {static_cast<std::uint8_t*>(nullptr), bytes.size()});
       },
       "is null");
   BlockTensorView inside = b.view();
   inside.codes = bytes.first(inside.codes.size());
-  expect_refused([&] { pack_weights(inside, bytes); }, "overlaps");
-  const PackedWeights good = pack_weights(b.view(), bytes);
+  expect_refused([&] { pack_weights({.b = inside}, bytes); }, "overlaps");
+  const PackedWeights good = pack_weights({.b = b.view()}, bytes);
   PackedWeights bad = good;
   bad.gated = true;
   refuse([&](auto& o) { o.b = bad; }, "call gated_matmul");
@@ -188,13 +205,13 @@ TEST_F(MatmulRefusals, packed_weights_of_another_call) {
   bad.shape.format = Format::mxfp4;
   refuse([&](auto& o) { o.b = bad; }, "packed weights");
   bad = good;
-  bad.on_cpu = false;
-  refuse([&](auto& o) { o.b = bad; }, "for a GPU");
+  bad.memory = Memory::device;
+  refuse([&](auto& o) { o.b = bad; }, "b is in device memory, but a in host memory");
   bytes[0] ^= 1;
   refuse([&](auto& o) { o.b = good; }, "not those that pack_weights made");
   bytes[0] ^= 1;
   expect_refused([&] { gated_matmul({.a = a.view(), .gate = good, .d = d.mutable_view()}); },
-                 "pack_gated_weights");
+                 "PackOptions::up");
   const BlockTensor other = test::random_blocks(Format::nvfp4, n + 1, k);
   expect_refused(
       [&] {

@@ -184,10 +184,10 @@ TEST(Matmul, layouts_packing_and_threads_change_no_byte) {
         EXPECT_TRUE(same_bytes(first, test::product(a.view(), b.view(), m, n, context)));
         EXPECT_TRUE(
             same_bytes(first, test::product(a_tiled.view(), b_tiled.view(), m, n, context)));
-        Packed memory(packed_weights_bytes(b.shape()));
+        Packed memory(packed_weights_bytes({.b = b.view()}));
         EXPECT_TRUE(same_bytes(
-            first,
-            test::product(a.view(), pack_weights(b_tiled.view(), memory.span()), m, n, context)));
+            first, test::product(a.view(), pack_weights({.b = b_tiled.view()}, memory.span()), m, n,
+                                 context)));
       }
     }
   }
@@ -214,8 +214,8 @@ TEST(Matmul, a_batch_is_its_products_one_after_another) {
       const BlockTensorView a_view{a_shape, a_codes, a_scales, a[0].global_scale},
           b_view{b_shape, b_codes, b_scales, b[0].global_scale};
       const Matrix all = test::product(a_view, b_view, m, n, context, DType::f16, 1.0f, {}, batch);
-      Packed memory(packed_weights_bytes(b_shape, batch));
-      const PackedWeights packed = pack_weights(b_view, memory.span(), batch);
+      Packed memory(packed_weights_bytes({.b = b_view, .matrices = batch}));
+      const PackedWeights packed = pack_weights({.b = b_view, .matrices = batch}, memory.span());
       EXPECT_TRUE(same_bytes(
           all, test::product(a_view, packed, m, n, context, DType::f16, 1.0f, {}, batch)));
       for (std::size_t l = 0; l < batch; ++l) {

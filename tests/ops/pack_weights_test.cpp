@@ -24,13 +24,18 @@ struct Memory {
   std::unique_ptr<std::uint8_t, void (*)(void*)> data;
 };
 
+std::int64_t bytes_of(const BlockShape& shape, std::int64_t matrices = 1,
+                      microscale::Memory memory = microscale::Memory::host) {
+  return packed_weights_bytes({.b = {.shape = shape, .memory = memory}, .matrices = matrices});
+}
+
 TEST(PackWeights, holds_rows_of_codes_and_scales_whatever_the_layout) {
   for (Layout layout : {Layout::row_major, Layout::tiled_128x4}) {
     const BlockTensor rows = test::random_blocks(Format::nvfp4, 131, 112, Layout::row_major, 3),
                       given = test::random_blocks(Format::nvfp4, 131, 112, layout, 3);
-    Memory memory(packed_weights_bytes(given.shape()));
-    const PackedWeights packed = pack_weights(given.view(), memory.span());
-    EXPECT_EQ(packed.global_scale, given.global_scale);
+    Memory memory(packed_weights_bytes({.b = given.view()}));
+    const PackedWeights packed = pack_weights({.b = given.view()}, memory.span());
+    EXPECT_EQ(packed.global_scale.value(), given.global_scale);
     EXPECT_EQ(packed.shape, rows.shape());
     const packed_weights::Parts parts(packed.shape, false);
     EXPECT_TRUE(std::equal(rows.codes().begin(), rows.codes().end(),
@@ -45,8 +50,8 @@ TEST(PackWeights, holds_rows_of_codes_and_scales_whatever_the_layout) {
 TEST(PackWeights, a_gate_and_an_up_row_lie_side_by_side) {
   const BlockTensor gate = test::random_blocks(Format::mxfp4, 5, 64, Layout::row_major, 3),
                     up = test::random_blocks(Format::mxfp4, 5, 64, Layout::tiled_128x4, 4);
-  Memory memory(packed_weights_bytes(gate.shape(), 1, true));
-  const PackedWeights packed = pack_gated_weights(gate.view(), up.view(), memory.span());
+  Memory memory(packed_weights_bytes({.b = gate.view(), .up = up.view()}));
+  const PackedWeights packed = pack_weights({.b = gate.view(), .up = up.view()}, memory.span());
   const packed_weights::Parts parts(packed.shape, true);
   for (std::int64_t r = 0; r < 5; ++r)
     for (std::int64_t i = 0; i < 32; ++i) {
@@ -59,15 +64,14 @@ TEST(PackWeights, a_gate_and_an_up_row_lie_side_by_side) {
 
 TEST(PackWeights, refuses_columns_of_blocks_and_formats_without_kernels) {
   const BlockShape down{64, 64, Format::mxfp4, BlockAxis::rows};
-  EXPECT_THROW(packed_weights_bytes(down), Error);
-  EXPECT_THROW(packed_weights_bytes({64, 64, Format::mxfp4}, -1), Error);
-  EXPECT_THROW(packed_weights_bytes({64, 65, Format::mxfp4}), Error);
+  EXPECT_THROW(bytes_of(down), Error);
+  EXPECT_THROW(bytes_of({64, 64, Format::mxfp4}, -1), Error);
+  EXPECT_THROW(bytes_of({64, 65, Format::mxfp4}), Error);
   constexpr std::int64_t huge = std::int64_t{1} << 62;
-  EXPECT_THROW(packed_weights_bytes({64, 64, Format::mxfp4}, huge), Error);
-  EXPECT_THROW(packed_weights_bytes({huge, 64, Format::mxfp4}), Error);
-  EXPECT_THROW(packed_weights_bytes({64, huge, Format::mxfp4}), Error);
-  EXPECT_THROW(packed_weights_bytes({64, 64, Format::mxint8}, 1, false, {.backend = Backend::cuda}),
-               Error);
+  EXPECT_THROW(bytes_of({64, 64, Format::mxfp4}, huge), Error);
+  EXPECT_THROW(bytes_of({huge, 64, Format::mxfp4}), Error);
+  EXPECT_THROW(bytes_of({64, huge, Format::mxfp4}), Error);
+  EXPECT_THROW(bytes_of({64, 64, Format::mxint8}, 1, microscale::Memory::device), Error);
 }
 
 }  // namespace

@@ -21,7 +21,8 @@ struct Both {
         columns({o.input.rows, o.input.cols, o.format, BlockAxis::rows, o.layout}) {}
   void run(const QuantizeOptions& o) {
     rows.global_scale = columns.global_scale =
-        quantize_both_into(o, rows.codes(), rows.scales(), columns.codes(), columns.scales());
+        quantize_both_into(o, rows.codes(), rows.scales(), columns.codes(), columns.scales())
+            .value();
   }
   BlockTensor rows, columns;
 };
@@ -68,7 +69,7 @@ TEST(QuantizeBoth, uses_a_given_global_scale_for_both) {
 
 TEST(QuantizeBoth, pads_each_axis_where_that_is_asked_for) {
   const Matrix m = gaussian(DType::f32, 33, 70);
-  QuantizeOptions o{.input = m.view(), .padding = Padding::zero};
+  QuantizeOptions o{.input = m.view(), .format = Format::mxfp4, .padding = Padding::zero};
   Both both(o);
   both.run(o);
   EXPECT_TRUE(same(both.rows, quantize(o)));
@@ -78,7 +79,7 @@ TEST(QuantizeBoth, pads_each_axis_where_that_is_asked_for) {
 
 TEST(QuantizeBoth, refuses_an_axis_weights_and_lengths_that_are_no_multiple_of_the_block) {
   const Matrix m = gaussian(DType::f32, 32, 64);
-  QuantizeOptions o{.input = m.view(), .axis = BlockAxis::rows};
+  QuantizeOptions o{.input = m.view(), .format = Format::mxfp4, .axis = BlockAxis::rows};
   expect_refused(o, ErrorCode::invalid_argument, "both axes are written");
   o.axis = BlockAxis::cols;
   const std::vector<float> weights(64, 1.0f);
@@ -91,7 +92,7 @@ TEST(QuantizeBoth, refuses_an_axis_weights_and_lengths_that_are_no_multiple_of_t
 
 TEST(QuantizeBoth, refuses_buffers_of_the_wrong_size_by_name) {
   const Matrix m = gaussian(DType::f32, 32, 64);
-  const QuantizeOptions o{.input = m.view()};
+  const QuantizeOptions o{.input = m.view(), .format = Format::mxfp4};
   Both both(o);
   try {
     quantize_both_into(o, both.rows.codes(), both.rows.scales(), both.columns.codes().subspan(1),
@@ -104,7 +105,7 @@ TEST(QuantizeBoth, refuses_buffers_of_the_wrong_size_by_name) {
 
 TEST(QuantizeBoth, refuses_non_finite_input_where_that_is_asked_for) {
   Matrix m = gaussian(DType::f32, 32, 64);
-  QuantizeOptions o{.input = m.view(), .non_finite = NonFinite::refuse};
+  QuantizeOptions o{.input = m.view(), .format = Format::mxfp4, .non_finite = NonFinite::refuse};
   Both both(o);
   both.run(o);  // finite
   std::vector<float> values(32 * 64, 1.0f);

@@ -176,7 +176,7 @@ class BlockAttention {
       BlockTensorView view = blocks->view();
       view.codes = {first.data(), codes.size()};
       view.scales = {second.data(), scales.size()};
-      view.device_global_scale = reinterpret_cast<const float*>(global.data());
+      view.global_scale = GlobalScale::on_device(reinterpret_cast<const float*>(global.data()));
       return BlockHeadsView{view, heads.batch, heads.tokens, heads.heads};
     }
     bool is(cuda::Device&) const {

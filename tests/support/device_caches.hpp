@@ -36,14 +36,17 @@ class DeviceCache {
         table_(gpu, device_bytes(table.empty() ? host.table : table)),
         lengths_(gpu, device_bytes(host.lengths)),
         mean_(gpu, device_bytes(host.mean)),
-        globals_(gpu, device_bytes(
-                          std::vector<float>{host.view.k_global_scale, host.view.v_global_scale})),
+        globals_(gpu, device_bytes(std::vector<float>{host.view.k_global_scale.value(),
+                                                      host.view.v_global_scale.value()})),
         view_(host.view) {
     for (KvPart* part : {&view_.k_codes, &view_.k_scales, &view_.v_codes, &view_.v_scales})
       move(*part, host);
     if (view_.page_table) view_.page_table = reinterpret_cast<std::int32_t*>(table_.data());
     view_.lengths = reinterpret_cast<std::int32_t*>(lengths_.data());
-    view_.device_global_scales = reinterpret_cast<float*>(globals_.data());
+    const auto* globals = reinterpret_cast<const float*>(globals_.data());
+    view_.k_global_scale = GlobalScale::on_device(globals);
+    view_.v_global_scale = GlobalScale::on_device(globals + 1);
+    view_.memory = Memory::device;
     if (view_.k_mean) view_.k_mean = reinterpret_cast<float*>(mean_.data());
     const auto copies = [](std::uint16_t*& from, const cuda::DeviceBytes& there) {
       if (from) from = reinterpret_cast<std::uint16_t*>(there.data());

@@ -73,8 +73,9 @@ class Operand {
     BlockTensorView view = blocks_->view();
     view.codes = move(view.codes);
     view.scales = move(view.scales);
-    memory_.emplace_back(gpu, bytes_of(std::vector<float>{view.global_scale}));
-    view.device_global_scale = reinterpret_cast<const float*>(memory_.back().data());
+    memory_.emplace_back(gpu, bytes_of(std::vector<float>{view.global_scale.value()}));
+    view.global_scale =
+        GlobalScale::on_device(reinterpret_cast<const float*>(memory_.back().data()));
     return BlockHeadsView{view, dense_.batch, dense_.tokens, dense_.heads};
   }
 

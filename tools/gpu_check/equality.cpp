@@ -127,16 +127,16 @@ class Equality {
       options.axis = axis;
       AxisCheck& check =
           checks.emplace_back(device_, BlockShape{m.rows, m.cols, format, axis, layout});
-      global = quantize_into(options, check.want.codes(), check.want.scales());
+      global = quantize_into(options, check.want.codes(), check.want.scales()).value();
     }
 
-    options.input = m.view(input.data());
-    options.global_scale.reset();
+    options.input = on_device(m.view(input.data()));
+    options.global_scale = {};
     auto* device_global = reinterpret_cast<float*>(global_.data());
     if (format == Format::nvfp4 && compute_global) options.computed_global_scale = device_global;
     if (format == Format::nvfp4 && !compute_global) {
       device_.copy_to_device(device_global, &global, 4, nullptr);
-      options.device_global_scale = device_global;
+      options.global_scale = GlobalScale::on_device(device_global);
     }
     try {
       call(options, checks);
@@ -198,14 +198,15 @@ class Equality {
     BlockTensorView view{shape,
                          {codes.data(), static_cast<std::size_t>(codes.size())},
                          {scales.data(), static_cast<std::size_t>(scales.size())}};
-    view.device_global_scale = reinterpret_cast<const float*>(global_.data());
+    view.memory = Memory::device;
+    view.global_scale = GlobalScale::on_device(reinterpret_cast<const float*>(global_.data()));
     for (DType dtype : dtypes) {
       const std::int64_t bytes = shape.rows * shape.cols * size_of(dtype);
       std::vector<std::uint8_t> want(static_cast<std::size_t>(bytes));
       dequantize(host, {want.data(), dtype, shape.rows, shape.cols, shape.cols});
       const DeviceBytes output(device_, bytes);
       try {
-        dequantize(view, {output.data(), dtype, shape.rows, shape.cols, shape.cols},
+        dequantize(view, {output.data(), dtype, shape.rows, shape.cols, shape.cols, Memory::device},
                    {.backend = Backend::cuda});
       } catch (const Error& error) {
         if (!is_no_offer(error)) throw;

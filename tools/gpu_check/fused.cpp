@@ -66,8 +66,8 @@ struct Call {
   void *first = nullptr, *second = nullptr, *sum = nullptr, *weight = nullptr;
   void run(const Case& c, const QuantizedOutput& output, const Context& context) const {
     const std::int64_t stride = c.cols + c.gap;
-    const TensorView a{first, c.dtype, c.rows, c.cols, stride},
-        b{second, c.dtype, c.rows, c.cols, stride};
+    const TensorView a{first, c.dtype, c.rows, c.cols, stride, output.memory},
+        b{second, c.dtype, c.rows, c.cols, stride, output.memory};
     if (c.producer == 0) return silu_mul_quantize_into({a, b, output}, context);
     if (c.producer == 3)
       return hadamard_quantize_into({a, c.order,
@@ -78,7 +78,7 @@ struct Call {
     RmsNormOptions options{a, c.order ? weight : nullptr, 1e-5f, {}, {}, output};
     if (c.producer == 2) {
       options.residual = b;
-      options.sum = {sum, c.dtype, c.rows, c.cols, stride};
+      options.sum = {sum, c.dtype, c.rows, c.cols, stride, output.memory};
     }
     rms_norm_quantize_into(options, context);
   }
@@ -118,8 +118,8 @@ void check_case(Device& device, const Case& c, const std::vector<Numerics>& choi
       const DeviceBytes codes(device, shape.code_bytes()), scales(device, shape.scale_bytes());
       output.codes = {codes.data(), static_cast<std::size_t>(codes.size())};
       output.scales = {scales.data(), static_cast<std::size_t>(scales.size())};
-      output.global_scale.reset();
-      output.device_global_scale = reinterpret_cast<const float*>(global.data());
+      output.memory = Memory::device;
+      output.global_scale = GlobalScale::on_device(reinterpret_cast<const float*>(global.data()));
       Call{device_first.data(), device_second.data(), device_second.data(), device_weight.data()}
           .run(c, output, {.backend = Backend::cuda});
       ++totals.calls;

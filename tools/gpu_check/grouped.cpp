@@ -83,7 +83,8 @@ std::vector<Distribution> distributions(Amount amount) {
   return all;
 }
 
-void check_call(Device& device, const GroupedQuantizeOptions& host, const std::string& what,
+void check_call(Device& device, const GroupedQuantizeOptions& host,
+                const std::vector<float>& global_scales, const std::string& what,
                 std::int64_t input_bytes, EqualityTotals& totals) {
   const std::int64_t experts = host.groups.experts;
   const std::int64_t code_bytes =
@@ -98,12 +99,14 @@ void check_call(Device& device, const GroupedQuantizeOptions& host, const std::s
   const ExpertNumbers numbers = expert_numbers(host.groups);
   const DeviceBytes input(device, bytes_of(host.input.data, static_cast<std::size_t>(input_bytes)));
   const DeviceBytes places(device, bytes_of(numbers.data, static_cast<std::size_t>(numbers.bytes)));
-  const DeviceBytes globals(device, bytes_of(host.global_scales, count * 4));
+  const DeviceBytes globals(device, bytes_of(global_scales.data(), count * 4));
   const DeviceBytes got_codes(device, code_bytes), got_scales(device, scale_bytes);
   GroupedQuantizeOptions there = host;
   there.input.data = input.data();
+  there.input.memory = Memory::device;
   (host.groups.counts ? there.groups.counts : there.groups.offsets) = places.data();
-  there.global_scales = reinterpret_cast<const float*>(globals.data());
+  there.global_scale =
+      GlobalScale::per_expert(reinterpret_cast<const float*>(globals.data()), Memory::device);
   grouped_quantize_into(there, span_of(got_codes), span_of(got_scales), {.backend = Backend::cuda});
   ++totals.calls;
   totals.elements += host.input.rows * host.input.cols;
@@ -135,9 +138,9 @@ void check_distribution(Device& device, const Distribution& d, const test::Input
         o.format = format;
         o.numerics.scale_rule = rule;
         o.layout = layout;
-        o.global_scales = globals.data();
+        o.global_scale = GlobalScale::per_expert(globals.data());
         check_call(
-            device, o,
+            device, o, globals,
             fmt::format("grouped {}, {} {} x {} to {}, {}, {}, {}", d.name, to_string(values.type),
                         d.rows, cols, info(format).name, to_string(rule),
                         layout == Layout::row_major ? "rows" : "128x4", wide ? "i64" : "i32"),
@@ -150,11 +153,11 @@ void check_count(Device& device, std::int64_t count, EqualityTotals& totals) {
       containers(static_cast<std::size_t>(2 * count));
   std::mt19937 generator(3);
   for (std::uint8_t& byte : codes) byte = static_cast<std::uint8_t>(generator());
-  repack_to_containers(codes, containers);
+  repack_to_containers({codes, containers});
   const DeviceBytes input(device, codes), wide(device, 2 * count), back(device, count);
   const Context context{.backend = Backend::cuda};
-  repack_to_containers(span_of(input), span_of(wide), context);
-  repack_from_containers(span_of(wide), span_of(back), context);
+  repack_to_containers({span_of(input), span_of(wide), Memory::device}, context);
+  repack_from_containers({span_of(wide), span_of(back), Memory::device}, context);
   totals.calls += 2;
   compare(fmt::format("{} packed bytes to containers", count), wide, containers, totals);
   compare(fmt::format("{} packed bytes from containers", count), back, codes, totals);

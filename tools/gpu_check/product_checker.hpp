@@ -39,7 +39,7 @@ class ProductChecker {
     weights.shape.rows = n;
     std::unique_ptr<DeviceBytes> memory;
     MatmulOptions options{.a = rows_of(a.on_device(), m), .b = weights, .d = {}, .batch = matrices};
-    options.d = MutableTensorView{d.data(), type, m, n, n};
+    options.d = MutableTensorView{d.data(), type, m, n, n, Memory::device};
     options.fast_accumulation = fast;
     if (packed) options.b = pack(memory, weights, nullptr, matrices);
     const Matrix bias = test::gaussian(DType::bf16, 1, n, 13, 3.0f), bias_size = absolute(bias);
@@ -76,7 +76,7 @@ class ProductChecker {
     MatmulOptions options{.a = a.on_device(), .b = weights, .d = {}};
     options.fast_accumulation = fast;
     if (packed) options.b = pack(memory, weights, nullptr);
-    options.d = MutableTensorView{d.data(), DType::f32, m, n, n};
+    options.d = MutableTensorView{d.data(), DType::f32, m, n, n, Memory::device};
     run(options);
     Matrix wanted(DType::f32, m, n);
     matmul({.a = a.host(), .b = b.blocks->view(), .d = wanted.mutable_view()}, reference);
@@ -109,12 +109,13 @@ class ProductChecker {
     MatmulOptions options{.a = a.on_device(), .b = weights, .d = {}};
     options.fast_accumulation = fast;
     if (packed) options.b = pack(memory, weights, nullptr);
-    options.d = MutableTensorView{d.data(), DType::f32, m, n, n};
+    options.d = MutableTensorView{d.data(), DType::f32, m, n, n, Memory::device};
     run(options);
     QuantizedOutput out{.format = format, .layout = layout};
     out.numerics.scale_rule = info(format).e8m0_scale ? ScaleRule::rceil : ScaleRule::nearest;
-    out.device_global_scale = reinterpret_cast<const float*>(global.data());
+    out.global_scale = GlobalScale::on_device(reinterpret_cast<const float*>(global.data()));
     out.codes = span_of(codes), out.scales = span_of(scales);
+    out.memory = Memory::device;
     options.d = out;
     run(options);
 
@@ -141,7 +142,7 @@ class ProductChecker {
     MatmulOptions options{.a = a.on_device(), .b = weights, .d = {}};
     if (packed) options.b = pack(memory, weights, nullptr);
     const DeviceBytes d(device_, m * n * 4);
-    options.d = MutableTensorView{d.data(), DType::f32, m, n, n};
+    options.d = MutableTensorView{d.data(), DType::f32, m, n, n, Memory::device};
     std::vector<std::uint8_t> first;
     int others = 0;
     for (int i = 0; i < times; ++i) {
@@ -164,7 +165,7 @@ class ProductChecker {
     std::unique_ptr<DeviceBytes> memory;
     const BlockTensorView gate_view = gate.device_blocks(), up_view = up.device_blocks();
     GatedMatmulOptions options{.a = a.on_device(), .gate = gate_view, .up = up_view, .d = {}};
-    options.d = MutableTensorView{d.data(), DType::f32, m, n, n};
+    options.d = MutableTensorView{d.data(), DType::f32, m, n, n, Memory::device};
     if (calls_ % 3 == 0) options.activation = Activation::gelu_tanh;
     if (packed) {
       options.gate = pack(memory, gate_view, &up_view);
@@ -233,14 +234,17 @@ class ProductChecker {
     const DeviceBytes a_scales(device_, raw(a_globals.data(), a_globals.size() * 4)),
         b_scales(device_, raw(b_globals.data(), b_globals.size() * 4)),
         row_weights(device_, raw(weights.data(), weights.size() * 4));
+    const auto each = [](const DeviceBytes& scales) {
+      return GlobalScale::per_expert(reinterpret_cast<const float*>(scales.data()), Memory::device);
+    };
     std::unique_ptr<DeviceBytes> memory;
     GroupedMatmulOptions options{.a = a.on_device(), .b = one, .d = {}};
     if (packed) options.b = pack(memory, one, nullptr, experts);
-    options.d = MutableTensorView{d.data(), DType::f32, rows, n, n};
+    options.d = MutableTensorView{d.data(), DType::f32, rows, n, n, Memory::device};
     options.groups = groups(places.data());
     options.row_weights = reinterpret_cast<const float*>(row_weights.data());
-    options.a_global_scales = reinterpret_cast<const float*>(a_scales.data());
-    options.b_global_scales = reinterpret_cast<const float*>(b_scales.data());
+    std::get<BlockTensorView>(options.a).global_scale = each(a_scales);
+    std::visit([&](auto& weights) { weights.global_scale = each(b_scales); }, options.b);
     run(options);
 
     Matrix wanted(DType::f32, rows, n), magnitude(DType::f32, rows, n);
@@ -250,12 +254,16 @@ class ProductChecker {
     std::get<BlockTensorView>(host.b).shape.rows = n;
     host.groups = groups(numbers.data());
     host.row_weights = weights.data();
-    host.a_global_scales = a_globals.data();
-    host.b_global_scales = b_globals.data();
+    const auto of_a = GlobalScale::per_expert(a_globals.data()),
+               of_b = GlobalScale::per_expert(b_globals.data());
+    std::get<BlockTensorView>(host.a).global_scale = of_a;
+    std::get<BlockTensorView>(host.b).global_scale = of_b;
     grouped_matmul(host, reference);
     host.a = a.host_magnitude();
+    std::get<BlockTensorView>(host.a).global_scale = of_a;
     BlockTensorView sizes = b.magnitude->view();
     sizes.shape.rows = n;
+    sizes.global_scale = of_b;
     host.b = sizes;
     host.d = magnitude.mutable_view();
     grouped_matmul(host, reference);
@@ -285,10 +293,10 @@ class ProductChecker {
   PackedWeights pack(std::unique_ptr<DeviceBytes>& memory, const BlockTensorView& b,
                      const BlockTensorView* up, std::int64_t matrices = 1) {
     const Context context{.backend = Backend::cuda};
-    memory = std::make_unique<DeviceBytes>(
-        device_, microscale::packed_weights_bytes(b.shape, matrices, up != nullptr, context));
-    return up ? pack_gated_weights(b, *up, span_of(*memory), matrices, context)
-              : microscale::pack_weights(b, span_of(*memory), matrices, context);
+    PackOptions options{.b = b, .matrices = matrices};
+    if (up) options.up = *up;
+    memory = std::make_unique<DeviceBytes>(device_, packed_weights_bytes(options, context));
+    return pack_weights(options, span_of(*memory), context);
   }
 
   template <class Options>

@@ -69,14 +69,15 @@ struct Operand {
     BlockTensorView view = blocks->view();
     view.codes = span_of(*data);
     view.scales = span_of(*scales);
-    view.device_global_scale = reinterpret_cast<const float*>(global->data());
+    view.memory = Memory::device;
+    view.global_scale = GlobalScale::on_device(reinterpret_cast<const float*>(global->data()));
     return view;
   }
   MatmulInput on_device() const {
     if (!dense) return device_blocks();
     TensorView view = dense->view();
     view.data = data->data();
-    return view;
+    return microscale::on_device(view);
   }
   std::string name() const {
     return std::string(dense ? to_string(dense->dtype) : info(blocks->shape().format).name);

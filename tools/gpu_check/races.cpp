@@ -61,7 +61,7 @@ class Launches {
   }
 
   TensorView view(const DeviceBytes& memory) const {
-    return {memory.data(), dtype_, rows, cols, cols};
+    return {memory.data(), dtype_, rows, cols, cols, Memory::device};
   }
   std::span<std::uint8_t> output(int which, std::int64_t bytes) const {
     return {outputs_[which].data(), static_cast<std::size_t>(bytes)};
@@ -105,7 +105,8 @@ class Launches {
     o.format = format_;
     o.numerics = numerics;
     o.layout = layout;
-    if (format_ == Format::nvfp4) o.global_scales = global();
+    if (format_ == Format::nvfp4)
+      o.global_scale = GlobalScale::per_expert(global(), Memory::device);
     grouped_quantize_into(o, output(0, shape(layout, BlockAxis::cols).code_bytes()),
                           output(1, grouped_scale_bytes(rows, cols, 3, format_, layout)), context_);
     ++calls_;
@@ -114,7 +115,8 @@ class Launches {
   void fused(Layout layout, const Numerics& numerics) {
     const BlockShape s = shape(layout, BlockAxis::cols);
     QuantizedOutput out{.format = format_, .numerics = numerics, .layout = layout};
-    if (format_ == Format::nvfp4) out.device_global_scale = global();
+    if (format_ == Format::nvfp4) out.global_scale = GlobalScale::on_device(global());
+    out.memory = Memory::device;
     out.codes = output(0, s.code_bytes());
     out.scales = output(1, s.scale_bytes());
     silu_mul_quantize_into({view(input_), view(second_), out}, context_);
@@ -122,7 +124,7 @@ class Launches {
     RmsNormOptions norm{view(input_), second_.data(), 1e-5f, {}, {}, out};
     rms_norm_quantize_into(norm, context_);
     norm.residual = view(second_);
-    norm.sum = {sum_.data(), dtype_, rows, cols, cols};
+    norm.sum = {sum_.data(), dtype_, rows, cols, cols, Memory::device};
     rms_norm_quantize_into(norm, context_);
     calls_ += 4;
   }
@@ -130,8 +132,9 @@ class Launches {
   void back(Layout layout) {
     const BlockShape s = shape(layout, BlockAxis::cols);
     BlockTensorView packed{s, output(0, s.code_bytes()), output(1, s.scale_bytes())};
-    packed.device_global_scale = global();
-    dequantize(packed, {sum_.data(), dtype_, rows, cols, cols}, context_);
+    packed.memory = Memory::device;
+    packed.global_scale = GlobalScale::on_device(global());
+    dequantize(packed, {sum_.data(), dtype_, rows, cols, cols, Memory::device}, context_);
     const Layout other = layout == Layout::row_major ? Layout::tiled_128x4 : Layout::row_major;
     repack_scales(packed, other, output(2, shape(other, BlockAxis::cols).scale_bytes()), context_);
     calls_ += 2;

@@ -90,7 +90,7 @@ BlockTensorView view_of(std::int64_t rows, std::int64_t k, Layout layout,
                         std::span<const std::uint8_t> codes, std::span<const std::uint8_t> scales,
                         const float* one) {
   BlockTensorView view{{rows, k, Format::nvfp4, BlockAxis::cols, layout}, codes, scales};
-  view.device_global_scale = one;
+  if (one) view = on_device(view), view.global_scale = GlobalScale::on_device(one);
   return view;
 }
 
@@ -143,7 +143,7 @@ class TaskOnDevice {
         .a = view(c.m, a_, a_scales_),
         .b = view(c.n, b_, b_scales_),
         .up = c.kind == ProductKind::gated ? view(c.n, up_, up_scales_) : BlockTensorView{},
-        .d = MutableTensorView{d_.data(), DType::f16, c.m, c.n, c.n},
+        .d = MutableTensorView{d_.data(), DType::f16, c.m, c.n, c.n, Memory::device},
         .offsets = reinterpret_cast<const std::int32_t*>(offsets_.data())};
     Context context{.backend = Backend::cuda};
     const DeviceBytes workspace(device_, with_options(c, operands, [&](const auto& options) {

@@ -32,21 +32,24 @@ class RowProduct {
         codes_(random_matrix(device, DType::bf16, shape_.code_bytes() / 2)),
         scales_(device,
                 std::vector<std::uint8_t>(static_cast<std::size_t>(shape_.scale_bytes()), 120)),
-        packed_(device, packed_weights_bytes(shape_, 1, false, on())),
+        packed_(device,
+                packed_weights_bytes({.b = on_device(BlockTensorView{.shape = shape_})}, on())),
         d_(device, n * 4),
         workspace_(device, workspace_bytes) {
     device.synchronize(nullptr);  // operands are there
-    const BlockTensorView view{
-        .shape = shape_, .codes = span_of(codes_), .scales = span_of(scales_)};
-    weights_ = pack_weights(view, span_of(packed_), 1, on());
+    const BlockTensorView view{.shape = shape_,
+                               .codes = span_of(codes_),
+                               .scales = span_of(scales_),
+                               .memory = Memory::device};
+    weights_ = pack_weights({.b = view}, span_of(packed_), on());
     device.synchronize(stream_);
   }
   ~RowProduct() { device_.release_stream(stream_); }
 
   void multiply() const {
-    matmul({.a = TensorView{a_.data(), DType::bf16, 1, shape_.cols, shape_.cols},
+    matmul({.a = TensorView{a_.data(), DType::bf16, 1, shape_.cols, shape_.cols, Memory::device},
             .b = weights_,
-            .d = MutableTensorView{d_.data(), DType::f32, 1, n, n}},
+            .d = MutableTensorView{d_.data(), DType::f32, 1, n, n, Memory::device}},
            on());
   }
   std::vector<std::uint8_t> result() const {

@@ -10,7 +10,10 @@ namespace microscale {
 
 int run(const DequantizeCommand& command, Console& console) {
   CommandProgress progress(console, "dequantize");
-  dequantize_model(command.input, command.output, command.dtype, command.threads,
+  dequantize_model({.input = command.input,
+                    .output = command.output,
+                    .dtype = command.dtype,
+                    .threads = command.threads},
                    progress.callback());
   progress.finish();
   if (console.json) {

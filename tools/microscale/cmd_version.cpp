@@ -16,9 +16,9 @@ int run_version(Console& console) {
   for (const Backend backend : available_backends()) backends.emplace_back(to_string(backend));
   if (console.json) {
     console.print_json(
-        {{"version", MICROSCALE_VERSION}, {"backends", backends}, {"cores", available_cores()}});
+        {{"version", version()}, {"backends", backends}, {"cores", available_cores()}});
   } else {
-    console.print(fmt::format("{}\nbackends: {}\ncores: {}\n", tool_version,
+    console.print(fmt::format("{}\nbackends: {}\ncores: {}\n", tool_version(),
                               fmt::join(backends, ", "), available_cores()));
   }
   return exit_success;

@@ -11,13 +11,14 @@
 
 #include "microscale/checkpoint.hpp"
 #include "microscale/numerics.hpp"
+#include "microscale/version.hpp"
 
 namespace microscale {
 
 class Console;
 
-/// Written into reports: "microscale 0.1.0".
-inline constexpr std::string_view tool_version = "microscale " MICROSCALE_VERSION;
+/// Written into reports: "microscale 0.2.0".
+inline std::string tool_version() { return "microscale " + std::string(version()); }
 
 /// Exit codes besides those an Error gives (see exit_code in console.hpp).
 inline constexpr int exit_success = 0;

@@ -173,7 +173,7 @@ std::string usage_message(const CLI::ParseError& error, const CLI::App& app) {
 int run_arguments(Console& console, std::vector<std::string> arguments, std::string& name) {
   Words words;
   CLI::App app("Block-scaled numbers (MXFP4, NVFP4, MXFP8) for model checkpoints.", "microscale");
-  app.set_version_flag("--version", std::string(tool_version), "Print the version");
+  app.set_version_flag("--version", tool_version(), "Print the version");
   app.footer(
       "Example:\n  microscale quantize MODEL -o OUT --format nvfp4\n\n"
       "microscale COMMAND --help tells more about a command.\n"
@@ -209,7 +209,7 @@ int run_arguments(Console& console, std::vector<std::string> arguments, std::str
     console.print(wrapped_help(app.help(), console.out.width > 0 ? console.out.width : 80));
     return exit_success;
   } catch (const CLI::CallForVersion&) {
-    console.print(std::string(tool_version) + "\n");
+    console.print(tool_version() + "\n");
     return exit_success;
   } catch (const CLI::ParseError& error) {
     throw Error(ErrorCode::invalid_argument, usage_message(error, *command));

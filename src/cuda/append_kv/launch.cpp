@@ -73,7 +73,7 @@ SideLaunch side_of(const AppendKvOptions& o, bool keys) {
   append::Side side{};
   set_numerics(side.rules, format, o.numerics);
   if (fp8 || cache.format == KvFormat::nvfp4)
-    side.rules.global_scale = cache.device_global_scales + (keys ? 0 : 1);
+    side.rules.global_scale = (keys ? cache.k_global_scale : cache.v_global_scale).device_pointer();
   side.input = view.data;
   side.batch = view.batch_stride;
   side.token = view.token_stride;

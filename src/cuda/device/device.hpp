@@ -10,6 +10,7 @@
 
 #include "cuda/device/kernel_images.hpp"
 #include "cuda/device/tensor_map.hpp"
+#include "microscale/memory.hpp"
 
 namespace microscale::cuda {
 
@@ -30,7 +31,8 @@ struct DeviceInfo {
   bool reports_stray_accesses = false;  // a launch that leaves its allocations fails
 };
 
-enum class Memory : std::uint8_t { host, device };  // device: a kernel on this device may touch it
+// device: a kernel on this device may touch it.
+using Memory = microscale::Memory;
 
 struct Grid {
   unsigned x = 1, y = 1, z = 1;

@@ -25,5 +25,6 @@ std::string device_name() {
 }
 
 void load_kernels() { load_all_kernels(runtime_device()); }
+void synchronize(void* stream) { runtime_device().synchronize(stream); }
 
 }  // namespace microscale::cuda

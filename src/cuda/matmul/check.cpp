@@ -39,10 +39,10 @@ void check_formats(const MatmulCall& call) {
 void check_quantized(const MatmulCall& call) {
   const QuantizedOutput* d = call.quantized();
   if (!d) return;
-  if (call.groups && d->format == Format::nvfp4 && call.d_global_scales == nullptr)
+  if (call.groups && d->format == Format::nvfp4 && !d->global_scale.is_per_expert())
     throw Error(ErrorCode::invalid_argument,
-                fmt::format("{}: backend cuda wants a global scale for each expert's NVFP4 d; set "
-                            "d_global_scales",
+                fmt::format("{}: backend cuda wants a global scale for each expert's NVFP4 d; pass "
+                            "GlobalScale::per_expert(address, Memory::device)",
                             call.operation));
   if (call.groups || call.matrices <= 1 || d->layout == Layout::row_major) return;
   const std::int64_t bytes = BlockShape{call.rows(), call.n(), d->format}.code_bytes();
@@ -97,8 +97,8 @@ void add_output(const MatmulCall& call, std::int64_t rows, Buffers& buffers) {
   const QuantizedOutput& out = *call.quantized();
   buffers.add("the codes of d", out.codes, true);
   buffers.add("the scales of d", out.scales, true);
-  if (out.format == Format::nvfp4 && call.d_global_scales == nullptr)
-    buffers.add("the global scale of d", out.device_global_scale, 4);
+  if (out.format == Format::nvfp4 && !out.global_scale.is_per_expert())
+    buffers.add("the global scale of d", out.global_scale.device_pointer(), 4);
 }
 
 }  // namespace

@@ -19,7 +19,7 @@ void quantize_sums(Device& device, const MatmulCall& call, std::int64_t all_rows
     options.format = d.format;
     options.numerics = d.numerics;
     options.layout = d.layout;
-    options.global_scales = call.d_global_scales;
+    options.global_scale = d.global_scale;
     return grouped_quantize(device, options, d.codes, d.scales, stream);
   }
   // Where scales lie in rows, so do all matrices: one launch.
@@ -34,7 +34,7 @@ void quantize_sums(Device& device, const MatmulCall& call, std::int64_t all_rows
     options.format = d.format;
     options.numerics = d.numerics;
     options.layout = d.layout;
-    options.device_global_scale = d.device_global_scale;
+    options.global_scale = d.global_scale;
     options.first_index = static_cast<std::uint64_t>(i * rows * call.n());
     const auto at = static_cast<std::size_t>(i);
     quantize(device, options, d.codes.subspan(at * codes, codes),

@@ -54,10 +54,10 @@ PackedWeights pack_weights(Device& device, const BlockTensorView& b, const Block
   packed.shape.layout = Layout::row_major;
   packed.matrices = matrices;
   packed.gated = up != nullptr;
-  packed.on_cpu = false;
+  packed.memory = Memory::device;
   packed.bytes = bytes;
-  packed.device_global_scale = b.device_global_scale;
-  packed.device_up_global_scale = up ? up->device_global_scale : nullptr;
+  packed.global_scale = b.global_scale;
+  if (up) packed.up_global_scale = up->global_scale;
   if (needed == 0) return packed;
   std::vector<Operand> operands{
       {"the codes", b.codes.data(), static_cast<std::int64_t>(b.codes.size()), false},

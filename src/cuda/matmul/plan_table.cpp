@@ -110,7 +110,7 @@ std::vector<PlanRow> plan_rows(const DeviceInfo& gpu) {
     QuantizedOutput d;
     d.format = kind.d.value_or(nvfp4);
     d.numerics.scale_rule = ScaleRule::nearest;
-    d.device_global_scale = &global;
+    d.global_scale = GlobalScale::on_device(&global);
     std::string last;
     for (const std::int64_t m : kind.rows) {
       const Plan plan = choose(facts, product_of(kind, m, d));

@@ -50,17 +50,13 @@ ProductOutput output_of(const MatmulCall& call) {
   out.up_bias = call.up_bias.data;
   out.up_bias_type = static_cast<std::int32_t>(call.up_bias.dtype);
   if (const BlockTensorView* a = call.a_blocks(); a && a->shape.format == Format::nvfp4) {
-    out.a_global = call.a_global_scales ? call.a_global_scales : a->device_global_scale;
-    out.a_global_step = call.a_global_scales != nullptr;
+    out.a_global = a->global_scale.device_pointer();
+    out.a_global_step = a->global_scale.is_per_expert();
   }
   if (call.b_shape().format == Format::nvfp4) {
-    const PackedWeights* packed = call.packed();
-    const float* one = packed ? packed->device_global_scale
-                              : std::get<BlockTensorView>(call.b).device_global_scale;
-    out.b_global = call.b_global_scales ? call.b_global_scales : one;
-    out.b_global_step = call.b_global_scales != nullptr;
-    if (call.gated)
-      out.up_global = packed ? packed->device_up_global_scale : call.up->device_global_scale;
+    out.b_global = call.b_global_scale().device_pointer();
+    out.b_global_step = call.b_global_scale().is_per_expert();
+    if (call.gated) out.up_global = call.up_global_scale().device_pointer();
   }
   out.row_weights = call.row_weights;
   out.alpha = call.alpha;

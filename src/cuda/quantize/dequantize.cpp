@@ -31,7 +31,7 @@ void dequantize(Device& device, const BlockTensorView& input, const MutableTenso
       {"the output", output.data,
        extent_bytes(output.rows, output.cols, output.row_stride, element), true}};
   if (!format.e8m0_scale)
-    operands.push_back({"device_global_scale", input.device_global_scale, 4, false});
+    operands.push_back({"the global scale", input.global_scale.device_pointer(), 4, false});
   check_operands(device, "dequantize", operands);
   check_row_stride("dequantize", output.rows, output.row_stride, element);
 
@@ -39,7 +39,7 @@ void dequantize(Device& device, const BlockTensorView& input, const MutableTenso
   args.codes = input.codes.data();
   args.code_stride = shape.code_bytes_per_line();
   args.scales = input.scales.data();
-  args.global_scale = format.e8m0_scale ? nullptr : input.device_global_scale;
+  args.global_scale = format.e8m0_scale ? nullptr : input.global_scale.device_pointer();
   args.output = output.data;
   args.rows = output.rows;
   args.cols = output.cols;

@@ -36,15 +36,15 @@ FusedArgs common_args(Device& device, const char* operation, const QuantizedOutp
         fmt::format("{}: backend cuda has no kernel for rule {} with rounding {}; make the matrix "
                     "and call quantize_into, or use another backend",
                     operation, to_string(o.numerics.scale_rule), to_string(o.numerics.rounding)));
-  if (!format.e8m0_scale && (o.global_scale || o.device_global_scale == nullptr))
-    throw Error(
-        ErrorCode::invalid_argument,
-        fmt::format("{}: backend cuda reads NVFP4's global scale from device memory; pass it as "
-                    "device_global_scale",
-                    operation));
+  if (!format.e8m0_scale && !o.global_scale.device_pointer())
+    throw Error(ErrorCode::invalid_argument,
+                fmt::format("{}: backend cuda reads NVFP4's global scale from device memory; pass "
+                            "GlobalScale::on_device(address)",
+                            operation));
   operands.push_back({"codes", o.codes.data(), static_cast<std::int64_t>(o.codes.size()), true});
   operands.push_back({"scales", o.scales.data(), static_cast<std::int64_t>(o.scales.size()), true});
-  if (!format.e8m0_scale) operands.push_back({"the global scale", o.device_global_scale, 4, false});
+  if (!format.e8m0_scale)
+    operands.push_back({"the global scale", o.global_scale.device_pointer(), 4, false});
   check_operands(device, operation, operands);
   check_row_stride(operation, input.rows, input.row_stride, size_of(input.dtype));
   FusedArgs args{};
@@ -55,7 +55,7 @@ FusedArgs common_args(Device& device, const char* operation, const QuantizedOutp
   args.quantize.codes = o.codes.data();
   args.quantize.code_stride = code_bytes(format, input.cols);
   args.quantize.scales = o.scales.data();
-  args.quantize.global_scale = format.e8m0_scale ? nullptr : o.device_global_scale;
+  args.quantize.global_scale = format.e8m0_scale ? nullptr : o.global_scale.device_pointer();
   set_numerics(args.quantize, o.format, o.numerics);
   args.tiled = o.layout == Layout::tiled_128x4;
   return args;

@@ -47,7 +47,8 @@ void grouped_quantize(Device& device, const GroupedQuantizeOptions& o,
       {"scales", scales.data(), static_cast<std::int64_t>(scales.size()), true},
       {numbers.name, numbers.data, numbers.bytes, false}};
   if (!format.e8m0_scale)
-    operands.push_back({"global_scales", o.global_scales, o.groups.experts * 4, false});
+    operands.push_back(
+        {"the global scales", o.global_scale.device_pointer(), o.groups.experts * 4, false});
   check_operands(device, operation, operands);
   check_row_stride(operation, in.rows, in.row_stride, element);
 
@@ -59,7 +60,7 @@ void grouped_quantize(Device& device, const GroupedQuantizeOptions& o,
   args.all.codes = codes.data();
   args.all.code_stride = code_bytes(format, in.cols);
   args.all.scales = scales.data();
-  args.all.global_scale = format.e8m0_scale ? nullptr : o.global_scales;
+  args.all.global_scale = format.e8m0_scale ? nullptr : o.global_scale.device_pointer();
   args.all.first_index = o.first_index;
   set_numerics(args.all, o.format, o.numerics);
   const GroupedLaunch shape = grouped_launch(in.rows, in.cols, o.groups.experts, format.block,

@@ -32,15 +32,14 @@ void check_offered(const QuantizeOptions& o) {
   if (o.non_finite == NonFinite::refuse)
     refuse("cannot refuse NaN or infinity without waiting for the GPU; choose NonFinite::encode");
   if (format.e8m0_scale) return;
-  if (o.global_scale)
+  if (o.global_scale.given() && !o.global_scale.device_pointer())
     throw Error(ErrorCode::invalid_argument,
-                "quantize: backend cuda reads NVFP4's global scale from device "
-                "memory; pass it as device_global_scale");
-  if ((o.device_global_scale != nullptr) == (o.computed_global_scale != nullptr))
-    throw Error(
-        ErrorCode::invalid_argument,
-        "quantize: NVFP4 on backend cuda wants either device_global_scale, the scale to use, or "
-        "computed_global_scale, where to write the one of this tensor");
+                "quantize: backend cuda reads NVFP4's global scale from device memory; pass "
+                "GlobalScale::on_device(address)");
+  if (o.global_scale.given() == (o.computed_global_scale != nullptr))
+    throw Error(ErrorCode::invalid_argument,
+                "quantize: NVFP4 on backend cuda wants either global_scale, the scale to use, or "
+                "computed_global_scale, where to write the one of this tensor");
 }
 
 // Row tiles that a thread block goes through, by measurement: one after another costs order in
@@ -150,7 +149,7 @@ void quantize_axes(Device& device, const QuantizeOptions& o, const AxisOutput& r
   const bool two_level = !info(o.format).e8m0_scale,
              computed = two_level && o.computed_global_scale;
   const std::int64_t elements = in.rows * in.cols, element = size_of(in.dtype);
-  const float* global = computed ? o.computed_global_scale : o.device_global_scale;
+  const float* global = computed ? o.computed_global_scale : o.global_scale.device_pointer();
   std::vector<Operand> operands;
   if (elements > 0) {
     operands.push_back(

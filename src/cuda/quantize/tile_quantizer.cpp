@@ -57,6 +57,7 @@ class DeviceQuantizer final : public TileQuantizer {
                            ((in.rows - 1) * in.row_stride + in.cols) * size_of(in.dtype), stream_);
     QuantizeOptions there = options;
     there.input.data = there_;
+    there.input.memory = Memory::device;
     float global_scale = 1.0f;
     if (options.format == Format::nvfp4) {
       global_scale = tool_global(options.numerics.compat, *options.tensor_amax, in.dtype).decode;
@@ -67,7 +68,8 @@ class DeviceQuantizer final : public TileQuantizer {
         global_on_device_ = global_scale;
       }
       there.tensor_amax.reset();
-      there.device_global_scale = reinterpret_cast<const float*>(there_ + global_at_);
+      there.global_scale =
+          GlobalScale::on_device(reinterpret_cast<const float*>(there_ + global_at_));
     }
     const std::span codes_there(there_ + codes_at_, codes.size());
     const std::span scales_there(there_ + scales_at_, scales.size());

@@ -23,7 +23,8 @@ class AppendCalls : public ::testing::Test {
     o.cache.page_table = reinterpret_cast<const std::int32_t*>(memory_);
     o.cache.max_pages = 64;
     o.cache.lengths = reinterpret_cast<const std::int32_t*>(memory_);
-    o.cache.device_global_scales = reinterpret_cast<const float*>(memory_);
+    o.cache.k_global_scale = GlobalScale::on_device(reinterpret_cast<const float*>(memory_));
+    o.cache.v_global_scale = GlobalScale::on_device(reinterpret_cast<const float*>(memory_) + 1);
     o.k = {memory_, DType::bf16, batch, tokens, 8, d};
     o.v = o.k;
     if (format == KvFormat::nvfp4) o.numerics.scale_rule = ScaleRule::nearest;

@@ -40,13 +40,14 @@ inline AttentionInput input_of(const Wanted& w, std::optional<Format> format, st
   if (w.offsets) tokens *= w.batch;
   if (!format) return HeadsView{memory(at), w.type, batch, tokens, heads, w.d};
   const BlockShape shape{batch * tokens * heads, w.d, *format};
-  return BlockHeadsView{{.shape = shape,
-                         .codes = {memory(at), static_cast<std::size_t>(shape.code_bytes())},
-                         .scales = {memory(at + 1), static_cast<std::size_t>(shape.scale_bytes())},
-                         .device_global_scale = memory_of<const float>(12 + w.shift)},
-                        batch,
-                        tokens,
-                        heads};
+  return BlockHeadsView{
+      {.shape = shape,
+       .codes = {memory(at), static_cast<std::size_t>(shape.code_bytes())},
+       .scales = {memory(at + 1), static_cast<std::size_t>(shape.scale_bytes())},
+       .global_scale = GlobalScale::on_device(memory_of<const float>(12 + w.shift))},
+      batch,
+      tokens,
+      heads};
 }
 
 inline AttentionOptions options_of(const Wanted& w) {
@@ -78,7 +79,8 @@ inline AttentionOptions options_of(const Wanted& w) {
     cache.page_table = memory_of<const std::int32_t>(9 + w.shift);
     cache.max_pages = w.kv_len / w.page;
   }
-  cache.device_global_scales = memory_of<const float>(12 + w.shift);
+  cache.k_global_scale = GlobalScale::on_device(memory_of<const float>(12 + w.shift));
+  cache.v_global_scale = GlobalScale::on_device(memory_of<const float>(12 + w.shift) + 1);
   if (w.mean) cache.k_mean = memory_of<const float>(13 + w.shift);
   cache.hadamard = w.hadamard;
   if (w.copies)

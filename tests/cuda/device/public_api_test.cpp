@@ -19,13 +19,13 @@ TEST(CudaApi, says_why_there_is_no_gpu) {
   }
   EXPECT_NE(cuda::unavailable_reason(), "");
   const auto matrix = test::gaussian(DType::f32, 4, 64);
-  BlockTensor output(BlockShape{4, 64});
+  BlockTensor output(BlockShape{4, 64, Format::mxfp4});
   for (int i = 0; i < 2; ++i)  // the second time says the same: no error stays behind
-    cuda::test::expect_error(ErrorCode::unsupported,
-                             "no GPU to run on: " + cuda::unavailable_reason(), [&] {
-                               quantize_into({.input = matrix.view()}, output.codes(),
-                                             output.scales(), {.backend = Backend::cuda});
-                             });
+    cuda::test::expect_error(
+        ErrorCode::unsupported, "no GPU to run on: " + cuda::unavailable_reason(), [&] {
+          quantize_into({.input = on_device(matrix.view()), .format = Format::mxfp4},
+                        output.codes(), output.scales(), {.backend = Backend::cuda});
+        });
   cuda::test::expect_error(ErrorCode::unsupported, "no GPU", [] { cuda::device_name(); });
   cuda::test::expect_error(ErrorCode::unsupported, "no GPU", [] { cuda::select_device(0); });
   cuda::test::expect_error(ErrorCode::unsupported, "no GPU", [] { cuda::load_kernels(); });

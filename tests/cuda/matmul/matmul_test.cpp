@@ -27,7 +27,7 @@ class CudaMatmul : public ::testing::Test {
     weights.shape = shape;
     weights.codes = {b->bytes, static_cast<std::size_t>(shape.code_bytes())};
     weights.scales = {b->bytes + 32768, static_cast<std::size_t>(shape.scale_bytes())};
-    weights.device_global_scale = reinterpret_cast<const float*>(b->bytes + 49152);
+    weights.global_scale = GlobalScale::on_device(reinterpret_cast<const float*>(b->bytes + 49152));
     d_view = {d->bytes, DType::f16, 5, 48, 48};
   }
   void call() {
@@ -65,7 +65,7 @@ TEST_F(CudaMatmul, launches_two_kernels_and_waits_for_nothing) {
   EXPECT_EQ(args.n, 48);
   EXPECT_EQ(args.k, 192);
   EXPECT_EQ(args.wide, 1);
-  EXPECT_EQ(args.output.b_global, weights.device_global_scale);
+  EXPECT_EQ(args.output.b_global, weights.global_scale.device_pointer());
   EXPECT_EQ(args.output.a_global, nullptr);
   EXPECT_EQ(device.launches[1].call.grid.x, 3u);
   EXPECT_EQ(device.waits, 0);
@@ -79,10 +79,10 @@ TEST_F(CudaMatmul, packed_weights_and_a_quantized_result_are_two_kernels) {
   packed = cuda::pack_weights(device, weights, nullptr, {d->bytes, static_cast<std::size_t>(bytes)},
                               1, nullptr);
   EXPECT_EQ(device.launches[0].name, "pack_weights_nvfp4");
-  EXPECT_FALSE(packed->on_cpu);
+  EXPECT_EQ(packed->memory, Memory::device);
   const BlockShape shape{5, 48, Format::nvfp4, BlockAxis::cols, Layout::tiled_128x4};
   quantized = QuantizedOutput{.format = Format::nvfp4, .layout = Layout::tiled_128x4};
-  quantized->device_global_scale = weights.device_global_scale;
+  quantized->global_scale = weights.global_scale;
   expect_error(ErrorCode::invalid_argument, "overlap", [&] {
     quantized->codes = {d->bytes, static_cast<std::size_t>(shape.code_bytes())};
     quantized->scales = {d->bytes + 32768, static_cast<std::size_t>(shape.scale_bytes())};
@@ -105,17 +105,17 @@ TEST_F(CudaMatmul, takes_what_the_quantizer_writes) {
   const std::int64_t bytes = cuda::packed_weights_bytes(weights.shape, 1, false);
   packed = cuda::pack_weights(device, weights, nullptr, {d->bytes, static_cast<std::size_t>(bytes)},
                               1, nullptr);
-  packed->device_global_scale = weights.device_global_scale;
+  packed->global_scale = weights.global_scale;
   const BlockShape shape{5, 192, Format::nvfp4, BlockAxis::cols, Layout::tiled_128x4};
   const std::span codes(a->bytes + 16384, static_cast<std::size_t>(shape.code_bytes())),
       scales(a->bytes + 32768, static_cast<std::size_t>(shape.scale_bytes()));
   QuantizeOptions quantize{.input = a_view, .format = Format::nvfp4, .layout = shape.layout};
-  quantize.device_global_scale = weights.device_global_scale;
+  quantize.global_scale = weights.global_scale;
   device.launches.clear();
   cuda::quantize(device, quantize, codes, scales, nullptr);
   d_view.data = d->bytes + 32768;
   blocks = BlockTensorView{shape, codes, scales};
-  blocks->device_global_scale = weights.device_global_scale;
+  blocks->global_scale = weights.global_scale;
   call();
   ASSERT_EQ(device.launches.size(), 2u);
   EXPECT_TRUE(device.launches[0].name.starts_with("quantize_")) << device.launches[0].name;
@@ -191,7 +191,7 @@ TEST_F(CudaMatmul, refuses_what_it_does_not_offer) {
   off = 0;
   device.host_only = a->bytes;
   expect_error(ErrorCode::invalid_argument, "does not have the memory of a", [&] { call(); });
-  device.host_only = weights.device_global_scale;
+  device.host_only = weights.global_scale.device_pointer();
   expect_error(ErrorCode::invalid_argument,
                "does not have the memory of the global scale of the weights", [&] { call(); });
   device.host_only = nullptr;

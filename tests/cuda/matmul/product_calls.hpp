@@ -35,7 +35,8 @@ class ProductCall {
       const BlockShape shape{w.m, w.n, *w.d};
       QuantizedOutput out{.format = *w.d};
       out.numerics.scale_rule = w.rule;
-      out.device_global_scale = floats(11 + w.shift);
+      out.global_scale = w.experts ? GlobalScale::per_expert(floats(13 + w.shift), Memory::device)
+                                   : GlobalScale::on_device(floats(11 + w.shift));
       const auto many = static_cast<std::size_t>(w.experts ? 1 : w.matrices);
       out.codes = {memory(9 + w.shift), many * static_cast<std::size_t>(shape.code_bytes())};
       out.scales = {memory(10 + w.shift), many * static_cast<std::size_t>(shape.scale_bytes())};
@@ -47,10 +48,7 @@ class ProductCall {
     call_.matrices = w.matrices;
     call_.gated = w.gated;
     if (w.gated && !w.packed) call_.up = &up_;
-    if (w.experts) {
-      call_.groups = &groups_;
-      call_.d_global_scales = floats(13 + w.shift);
-    }
+    if (w.experts) call_.groups = &groups_;
     call_.fast_accumulation = w.fast;
     call_.constant_weights = w.constant;
   }
@@ -68,7 +66,7 @@ class ProductCall {
     const auto many = static_cast<std::size_t>(w.experts ? 1 : w.matrices);
     view.codes = {memory(1 + w.shift), many * static_cast<std::size_t>(view.shape.code_bytes())};
     view.scales = {memory(2 + w.shift), many * static_cast<std::size_t>(view.shape.scale_bytes())};
-    view.device_global_scale = floats(11 + w.shift);
+    view.global_scale = GlobalScale::on_device(floats(11 + w.shift));
     return view;
   }
   static BlockTensorView blocks(const Wanted& w, std::uint64_t at) {
@@ -79,7 +77,7 @@ class ProductCall {
                   many * static_cast<std::size_t>(view.shape.code_bytes())};
     view.scales = {memory(at + 1 + w.shift),
                    many * static_cast<std::size_t>(view.shape.scale_bytes())};
-    view.device_global_scale = floats(11 + w.shift);
+    view.global_scale = GlobalScale::on_device(floats(11 + w.shift));
     return view;
   }
   static MatmulWeights weights(const Wanted& w) {
@@ -89,10 +87,10 @@ class ProductCall {
     packed.shape = view.shape;
     packed.matrices = w.matrices;
     packed.gated = w.gated;
-    packed.on_cpu = false;
+    packed.memory = Memory::device;
     packed.bytes = {memory(7 + w.shift), static_cast<std::size_t>(cuda::packed_weights_bytes(
                                              view.shape, w.matrices, w.gated))};
-    packed.device_global_scale = packed.device_up_global_scale = floats(11 + w.shift);
+    packed.global_scale = packed.up_global_scale = GlobalScale::on_device(floats(11 + w.shift));
     return packed;
   }
 

@@ -18,7 +18,7 @@ class CudaDequantize : public ::testing::Test {
     const BlockShape shape{4, 64, Format::nvfp4, BlockAxis::cols, layout};
     BlockTensorView view{shape, {memory->bytes, 128}, {memory->bytes + 1024, 512}};
     view.scales = view.scales.first(static_cast<std::size_t>(shape.scale_bytes()));
-    view.device_global_scale = global;
+    view.global_scale = GlobalScale::on_device(global);
     dequantize(device, view, {output->bytes, DType::bf16, 4, 64, output_stride}, nullptr);
   }
   test::FakeDevice device{10, 0};
@@ -42,7 +42,7 @@ TEST_F(CudaDequantize, refuses_misaligned_rows_and_a_missing_global_scale) {
   expect_error(ErrorCode::invalid_argument, "a multiple of 8 elements",
                [&] { call(Layout::row_major, 66); });
   global = nullptr;
-  expect_error(ErrorCode::invalid_argument, "device_global_scale is null",
+  expect_error(ErrorCode::invalid_argument, "the global scale is null",
                [&] { call(Layout::row_major, 64); });
 }
 

@@ -34,7 +34,7 @@ class CudaFused : public ::testing::Test {
   std::unique_ptr<test::Aligned> input = std::make_unique<test::Aligned>();
   std::unique_ptr<test::Aligned> memory = std::make_unique<test::Aligned>();
   float* global = reinterpret_cast<float*>(memory->bytes + 32768);
-  QuantizedOutput output;
+  QuantizedOutput output{.format = Format::mxfp4};
   Stream stream = &output;
 };
 
@@ -64,7 +64,7 @@ TEST_F(CudaFused, silu_mul_launches_one_kernel_with_both_operands) {
 TEST_F(CudaFused, rms_norm_passes_weight_residual_and_sum) {
   if (kernel_images().empty()) GTEST_SKIP() << "built without nvcc";
   use(Format::nvfp4, ScaleRule::search);
-  output.device_global_scale = global;
+  output.global_scale = GlobalScale::on_device(global);
   RmsNormOptions options{.input = matrix(0),
                          .weight = matrix(2).data,
                          .epsilon = 1e-5f,
@@ -109,7 +109,7 @@ TEST_F(CudaFused, refuses_what_it_has_no_kernel_for) {
   });
   use(Format::nvfp4, ScaleRule::nearest);
   output.numerics.compat = Compat::none;
-  expect_error(ErrorCode::invalid_argument, "pass it as device_global_scale", [&] {
+  expect_error(ErrorCode::invalid_argument, "pass GlobalScale::on_device", [&] {
     silu_mul_quantize(device, {matrix(0), matrix(1), output}, stream);
   });
   use(Format::mxint8, ScaleRule::floor);

@@ -22,7 +22,8 @@ class CudaGroupedQuantize : public ::testing::Test {
     options.format = Format::nvfp4;
     options.numerics.scale_rule = ScaleRule::nearest;
     options.layout = Layout::tiled_128x4;
-    options.global_scales = reinterpret_cast<const float*>(output->bytes + 57344);
+    options.global_scale = GlobalScale::per_expert(
+        reinterpret_cast<const float*>(output->bytes + 57344), Memory::device);
   }
   void call() {
     grouped_quantize(device, options, {output->bytes, 6400}, {scales, 5 * 1024}, stream);
@@ -45,7 +46,7 @@ TEST_F(CudaGroupedQuantize, launches_one_kernel_and_waits_for_nothing) {
   EXPECT_EQ(args.wide_numbers, 1);
   EXPECT_EQ(args.expert_rows, options.groups.offsets);
   EXPECT_EQ(args.capacity, grouped::no_capacity);
-  EXPECT_EQ(args.all.global_scale, options.global_scales);
+  EXPECT_EQ(args.all.global_scale, options.global_scale.device_pointer());
   EXPECT_EQ(args.all.code_stride, 64);
   EXPECT_EQ(args.rows_per_unit, args.tiles_per_unit * (256 >> args.all.tiles.column_shift) * 4);
   EXPECT_EQ(device.waits, 0);

@@ -45,7 +45,7 @@ class CudaQuantize : public ::testing::Test {
   std::uint8_t* column_codes = output->bytes + 16384;
   std::uint8_t* column_scales = output->bytes + 24576;
   float* global = reinterpret_cast<float*>(output->bytes + 32768);
-  QuantizeOptions options;
+  QuantizeOptions options{.input = {}, .format = Format::mxfp4};
   Stream stream = &options;
 };
 
@@ -147,12 +147,13 @@ TEST_F(CudaQuantize, refuses_what_it_does_not_offer_with_the_reason) {
 TEST_F(CudaQuantize, wants_exactly_one_global_scale_on_the_device) {
   options.format = Format::nvfp4;
   options.numerics.scale_rule = ScaleRule::nearest;
-  expect_error(ErrorCode::invalid_argument, "either device_global_scale", [&] { call(); });
-  options.device_global_scale = options.computed_global_scale = global;
-  expect_error(ErrorCode::invalid_argument, "either device_global_scale", [&] { call(); });
+  expect_error(ErrorCode::invalid_argument, "either global_scale", [&] { call(); });
+  options.global_scale = GlobalScale::on_device(global);
+  options.computed_global_scale = global;
+  expect_error(ErrorCode::invalid_argument, "either global_scale", [&] { call(); });
   options.computed_global_scale = nullptr;
   options.global_scale = 1.0f;
-  expect_error(ErrorCode::invalid_argument, "pass it as device_global_scale", [&] { call(); });
+  expect_error(ErrorCode::invalid_argument, "pass GlobalScale::on_device", [&] { call(); });
 }
 
 TEST_F(CudaQuantize, along_columns_launches_one_kernel_with_the_transposed_strides) {

@@ -91,7 +91,8 @@ TEST_F(DeviceTileQuantizer, knows_what_the_device_refuses) {
         if (weighted) options.weights = weights;
         const BlockShape shape{8, 64, format.format};
         if (format.format == Format::nvfp4)
-          options.device_global_scale = reinterpret_cast<const float*>(memory + 32768);
+          options.global_scale =
+              GlobalScale::on_device(reinterpret_cast<const float*>(memory + 32768));
         bool refused = false;
         try {
           quantize(device, options, {memory + 8192, static_cast<std::size_t>(shape.code_bytes())},

@@ -75,7 +75,7 @@ AttentionInput input_of(std::optional<Format> format, int number, std::int64_t b
       {.shape = shape,
        .codes = {memory(number), static_cast<std::size_t>(shape.code_bytes())},
        .scales = {memory(number + 1), static_cast<std::size_t>(shape.scale_bytes())},
-       .device_global_scale = reinterpret_cast<const float*>(memory(20))},
+       .global_scale = GlobalScale::on_device(reinterpret_cast<const float*>(memory(20)))},
       batch,
       tokens,
       heads};
@@ -98,7 +98,8 @@ AttentionOptions options_of(const Kind& kind) {
   cache.batch = kind.batch;
   cache.max_pages = kind.kv_len / kind.page;
   cache.page_table = cache.lengths = reinterpret_cast<const std::int32_t*>(memory(8));
-  cache.device_global_scales = reinterpret_cast<const float*>(memory(20));
+  cache.k_global_scale = GlobalScale::on_device(reinterpret_cast<const float*>(memory(20)));
+  cache.v_global_scale = GlobalScale::on_device(reinterpret_cast<const float*>(memory(20)) + 1);
   o.cache = cache;
   return o;
 }

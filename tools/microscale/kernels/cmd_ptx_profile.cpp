@@ -128,7 +128,7 @@ int run_ptx_profile(const PtxLaunch& launch, const std::filesystem::path& html,
   profile.ptx_name = launch.path.filename().string();
   if (!done.target.empty()) profile.target = done.target;
   profile.launch = shape_words(launch.request);
-  profile.tool = std::string(tool_version);
+  profile.tool = tool_version();
   profile.watched_block = launch.request.options.trace.block;
   profile.watched_warp = launch.request.options.trace.warp;
   for (const PlacedBuffer& each : done.buffers)

@@ -235,7 +235,7 @@ void set_query_memory(Args& args, const Plan& plan, const Input& q, std::uint8_t
   if (q.blocks) {
     args.q_codes[0] = q.blocks->rows.codes.data();
     args.q_scales[0] = q.blocks->rows.scales.data();
-    args.q_global = q.blocks->rows.device_global_scale;
+    args.q_global = q.blocks->rows.global_scale.device_pointer();
     return;
   }
   for (int term = 0; term < plan.terms; ++term) {
@@ -253,15 +253,15 @@ void set_cache_memory(Args& args, const KvCache& cache) {
   args.k_scale.data = cache.k_scales.data;
   args.v.data = cache.v_codes.data;
   args.v_scale.data = cache.v_scales.data;
-  args.k_global = cache.device_global_scales;
-  args.v_global = cache.device_global_scales + 1;
+  args.k_global = cache.k_global_scale.device_pointer();
+  args.v_global = cache.v_global_scale.device_pointer();
 }
 
 void set_rows_memory(const Input& x, const Codes& at, std::uint8_t* workspace, Part& codes,
                      Part& scales, const float*& global) {
   codes.data = x.blocks ? x.blocks->rows.codes.data() : workspace + at.codes;
   scales.data = x.blocks ? x.blocks->rows.scales.data() : workspace + at.scales;
-  if (x.blocks) global = x.blocks->rows.device_global_scale;
+  if (x.blocks) global = x.blocks->rows.global_scale.device_pointer();
 }
 
 }  // namespace

@@ -127,7 +127,7 @@ void set_cache_memory(AttentionMergedArgs& args, const KvCache& cache) {
   args.page_table = cache.page_table;
   args.lengths = cache.lengths;
   const bool global = cache.format == KvFormat::nvfp4 || cache.format == KvFormat::fp8;
-  args.global_scales = global ? cache.device_global_scales : nullptr;
+  args.global_scales = global ? cache.k_global_scale.device_pointer() : nullptr;
   args.mean = cache.k_mean;
   args.first_k = cache.first.k;
   args.first_v = cache.first.v;

@@ -94,7 +94,8 @@ void set_memory(PrefillOperand& operand, const AttentionInput& input) {
   const BlockTensorView& rows = std::get<BlockHeadsView>(input).rows;
   operand.codes.data = rows.codes.data();
   operand.scales.data = rows.scales.data();
-  operand.global = info(rows.shape.format).e8m0_scale ? nullptr : rows.device_global_scale;
+  operand.global =
+      info(rows.shape.format).e8m0_scale ? nullptr : rows.global_scale.device_pointer();
 }
 void set_memory(PrefillOperand (&operands)[2], const KvCache& cache) {
   operands[0].codes.data = cache.k_codes.data;
@@ -102,10 +103,10 @@ void set_memory(PrefillOperand (&operands)[2], const KvCache& cache) {
   operands[1].codes.data = cache.v_codes.data;
   operands[1].scales.data = cache.v_scales.data;
   if ((cache.format != KvFormat::nvfp4 && cache.format != KvFormat::fp8) ||
-      cache.device_global_scales == nullptr)
+      !cache.k_global_scale.device_pointer())
     return;
-  operands[0].global = cache.device_global_scales;
-  operands[1].global = cache.device_global_scales + 1;
+  operands[0].global = cache.k_global_scale.device_pointer();
+  operands[1].global = cache.v_global_scale.device_pointer();
 }
 
 void check_codes(const char* name, const AttentionInput& input) {

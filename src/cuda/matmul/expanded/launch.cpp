@@ -112,7 +112,8 @@ ProductBlocks blocks_of(const Product& product, TileShape shape) {
   blocks.quantize.codes = d.codes.data();
   blocks.quantize.code_stride = one.code_bytes_per_line();
   blocks.quantize.scales = d.scales.data();
-  blocks.quantize.global_scale = info(d.format).e8m0_scale ? nullptr : d.device_global_scale;
+  blocks.quantize.global_scale =
+      info(d.format).e8m0_scale ? nullptr : d.global_scale.device_pointer();
   blocks.quantize.tiles.scale_words = has_scale_words(product, shape);
   set_numerics(blocks.quantize, d.format, d.numerics);
   blocks.codes_matrix = one.code_bytes();
@@ -215,7 +216,7 @@ bool quantizes(const Product& product) {
              own = d.numerics.compat == Compat::none || d.numerics.compat == Compat::ocp;
   return has_kernels(d.format) && own && !product.grouped &&
          kernel_mode(d.format, d.numerics) == KernelMode::plain &&
-         (e8m0 || d.device_global_scale != nullptr);
+         (e8m0 || d.global_scale.device_pointer() != nullptr);
 }
 
 bool may_serve(const Product& product, bool quantized) {

@@ -1,0 +1,61 @@
+#include "microscale/device_buffer.hpp"
+
+#include <gtest/gtest.h>
+
+#include <utility>
+#include <vector>
+
+#include "cuda/device/environment.hpp"
+#include "microscale/error.hpp"
+#include "queueing_device.hpp"
+
+namespace microscale {
+namespace {
+
+class DeviceBufferTest : public ::testing::Test {
+ protected:
+  cuda::test::QueueingDevice device;
+  cuda::DeviceInForce in_force{device};
+  std::vector<float> values{1.0f, 2.0f, 3.0f};
+};
+
+TEST_F(DeviceBufferTest, holds_what_it_is_given_until_it_is_destroyed) {
+  {
+    const DeviceBuffer buffer = DeviceBuffer::copy_of(std::span(values));
+    EXPECT_EQ(buffer.size(), 12);
+    EXPECT_EQ(buffer.bytes().size(), 12u);
+    EXPECT_EQ(device.memory_of(buffer.data()), Memory::device);
+    std::vector<float> back(3);
+    buffer.copy_to(std::span(back));
+    EXPECT_EQ(back, values);
+    EXPECT_EQ(device.waits, 1);  // copy_to waits
+  }
+  EXPECT_EQ(device.held(), 0u);
+}
+
+TEST_F(DeviceBufferTest, moves_and_frees_what_it_held) {
+  DeviceBuffer one(64), other(32);
+  std::uint8_t* const data = one.data();
+  other = std::move(one);
+  EXPECT_EQ(other.data(), data);
+  EXPECT_EQ(other.size(), 64);
+  EXPECT_EQ(device.held(), 1u);
+  const DeviceBuffer third(std::move(other));
+  EXPECT_EQ(third.data(), data);
+  EXPECT_EQ(device.held(), 1u);
+  EXPECT_EQ(DeviceBuffer().data(), nullptr);
+  EXPECT_EQ(DeviceBuffer(0).size(), 0);
+  EXPECT_EQ(device.held(), 1u);
+}
+
+TEST_F(DeviceBufferTest, refuses_copies_that_leave_it_and_sizes_below_0) {
+  DeviceBuffer small(8);
+  EXPECT_THROW(small.copy_from(std::span(values)), Error);
+  EXPECT_THROW(small.copy_to(std::span(values)), Error);
+  EXPECT_THROW(DeviceBuffer(-1), Error);
+  device.room = 0;
+  EXPECT_THROW(DeviceBuffer(16), Error);
+}
+
+}  // namespace
+}  // namespace microscale
