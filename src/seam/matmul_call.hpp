@@ -26,22 +26,6 @@ struct MatmulCall {
   TensorView bias{}, up_bias{};
   const float* row_weights = nullptr;
 
-  /// The same product with other weights in memory, which something writes before.
-  MatmulCall with(const MatmulWeights& weights, const BlockTensorView* plain_up) const {
-    MatmulCall other{.operation = operation, .a = a, .b = weights, .up = plain_up, .d = d};
-    other.on_device = on_device;
-    other.matrices = matrices;
-    other.groups = groups;
-    other.gated = gated;
-    other.activation = activation;
-    other.fast_accumulation = fast_accumulation;
-    other.alpha = alpha;
-    other.bias = bias;
-    other.up_bias = up_bias;
-    other.row_weights = row_weights;
-    return other;
-  }
-
   const BlockTensorView* a_blocks() const { return std::get_if<BlockTensorView>(&a); }
   const TensorView* a_dense() const { return std::get_if<TensorView>(&a); }
   const QuantizedOutput* quantized() const { return std::get_if<QuantizedOutput>(&d); }

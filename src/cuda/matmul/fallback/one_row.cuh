@@ -1,9 +1,10 @@
 // One row of a by weights that are not packed, k a multiple of 128, on every architecture. Wins
-// over kernel.cuh, which takes eight rows at a time, by instructions, which set the pace here: 157
-// to 180 for 16 x 128 elements of a warp on sm_90a, where the other takes 169 to 238 at the least,
-// and by four blocks a multiprocessor in place of two. On Hopper it serves what few_rows refuses
-// (gates, experts of one row, E4M3, rows of a in MXFP8, k or addresses that bulk copies cannot
-// read), on Blackwell all pairs but NVFP4 by NVFP4 (cuda/matmul/vector) and E5M2.
+// over kernel.cuh, which takes eight rows at a time, by the count of instructions, which set the
+// pace here: 157 to 180 for 16 x 128 elements of a warp on sm_90a, where the other takes 169 to 238
+// at the least. Two to four blocks fit on a multiprocessor (cmake/kernels.cmake). On Hopper it
+// serves what few_rows refuses (gates, experts of one row, E4M3, rows of a in MXFP8, k or addresses
+// that bulk copies cannot read), on Blackwell all pairs but NVFP4 by NVFP4 (cuda/matmul/vector) and
+// E5M2.
 //
 // Columns of mma.m16n8k16 tell parts of 16 elements apart (cuda/matmul/lane_parts.cuh), so a block
 // scale of either side costs one fused multiply-add for 16 elements.
