@@ -1,5 +1,6 @@
 # Every CUDA entry point, as one table. cmake/cuda.cmake makes of it, in the build folder, a .cu for each image
-# (compiled once for each of its architectures) and cuda/kernel_table.hpp, the typed handles that host code launches by.
+# (compiled for each of its architectures, both Blackwells from one PTX) and cuda/kernel_table.hpp, the typed handles by
+# which host code launches.
 #
 #   kernel_image(NAME ARCHITECTURES HEADER...)  a translation unit: what follows belongs to it. More images compile in
 #                                               parallel; fewer repeat less.
@@ -12,7 +13,7 @@
 #
 # Names are those of namespace microscale::cuda. To add an entry point write one line here, and renew
 # tests/sass/budgets.txt (scripts/renew_sass_budgets).
-set(cuda_architectures 90a 100f 120f)  # Hopper; Blackwell data centre and RTX, whole families
+set(cuda_architectures 90a 100f 120f)  # Hopper; Blackwell datacenter (10.x) and consumer (12.x), whole families
 set(kernel_images "")
 set(kernel_families "")
 

@@ -11,7 +11,7 @@
 namespace microscale::cuda {
 
 struct KernelImage {
-  std::string_view file;          // below src/cuda, without .cu
+  std::string_view file;          // its name in cmake/kernels.cmake
   std::string_view architecture;  // "sm_90a", "sm_100f", "sm_120f"
   std::string_view entries;       // names of its entry points, each followed by a newline
   ImageBytes cubin;               // ELF, what a GPU runs

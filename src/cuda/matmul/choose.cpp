@@ -1,4 +1,5 @@
-// Which kernels multiply: the whole tree, in one place (docs/matmul.md, "On a GPU").
+// Which kernels multiply: the whole tree, in one place; docs/matmul.md has the table that
+// results.
 #include <fmt/format.h>
 
 #include <optional>

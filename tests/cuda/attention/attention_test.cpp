@@ -14,8 +14,8 @@ using test::memory, test::Wanted;
 
 class AttentionCalls : public ::testing::Test {
  protected:
-  static inline test::FakeDevice hopper{9, 0}, data_centre{10, 0}, consumer{12, 0};
-  test::FakeDevice* const all[3] = {&hopper, &data_centre, &consumer};
+  static inline test::FakeDevice hopper{9, 0}, datacenter{10, 0}, consumer{12, 0};
+  test::FakeDevice* const all[3] = {&hopper, &datacenter, &consumer};
   void SetUp() override {
     if (kernel_images().empty()) GTEST_SKIP() << "built without nvcc";
   }

@@ -19,8 +19,8 @@ using test::memory, test::Wanted;
 class ChooseAttention : public ::testing::Test {
  protected:
   static constexpr int calls = 3000;
-  static inline test::FakeDevice hopper{9, 0}, data_centre{10, 0}, consumer{12, 0};
-  test::FakeDevice* const all[3] = {&hopper, &data_centre, &consumer};
+  static inline test::FakeDevice hopper{9, 0}, datacenter{10, 0}, consumer{12, 0};
+  test::FakeDevice* const all[3] = {&hopper, &datacenter, &consumer};
 
   void refused(test::FakeDevice& device, const std::string& words, const Wanted& w,
                const std::function<void(AttentionOptions&)>& spoil = {},
@@ -100,8 +100,8 @@ TEST_F(ChooseAttention, refuses_what_has_no_kernel) {
   Wanted two_term = cached;
   two_term.numerics.accuracy = AttentionAccuracy::two_term;
   refused(other, "compute capability 9.0, 10.x and 12.x", cached);
-  refused(data_centre, "has accuracy `storage`", two_term);
-  refused(data_centre, "to keys and values in a cache", {.kv_len = 64});
+  refused(datacenter, "has accuracy `storage`", two_term);
+  refused(datacenter, "to keys and values in a cache", {.kv_len = 64});
   refused(consumer, "no room for mxfp8 tokens of d = 256", {.cache = KvFormat::mxfp8, .d = 256});
   Wanted split = cached;
   split.splits = 2;

@@ -57,8 +57,8 @@ std::string family_of(const Plan& plan) {
 class Choose : public ::testing::Test {
  protected:
   static constexpr int products = 3000;
-  test::FakeDevice hopper{9, 0}, data_centre{10, 0}, consumer{12, 0};
-  std::vector<test::FakeDevice*> all{&hopper, &data_centre, &consumer};
+  test::FakeDevice hopper{9, 0}, datacenter{10, 0}, consumer{12, 0};
+  std::vector<test::FakeDevice*> all{&hopper, &datacenter, &consumer};
 };
 
 // Every launch that a plan stands for names a kernel that the architecture has (load_kernel refuses
