@@ -70,4 +70,13 @@ __device__ inline E5m2Table e5m2_table(std::uint32_t byte, std::uint32_t referen
   return {0x3E3C3800u + e * 0x04040400u, 0x46444240u + e * 0x04040404u};
 }
 
+/// Eight E2M1 codes, the first in the lowest bits, as E5M2: four, then four.
+__device__ inline uint2 e5m2_of_e2m1(std::uint32_t codes, E5m2Table table) {
+  const std::uint32_t index = codes & 0x77777777u, even = codes << 4;
+  const std::uint32_t signs = ptx::prmt_b32(even, codes, 0x5140) & 0x80808080u;
+  const std::uint32_t signs4 = ptx::prmt_b32(even, codes, 0x7362) & 0x80808080u;
+  return make_uint2(ptx::prmt_b32(table.low, table.high, index) | signs,
+                    ptx::prmt_b32(table.low, table.high, index >> 16) | signs4);
+}
+
 }  // namespace microscale::cuda

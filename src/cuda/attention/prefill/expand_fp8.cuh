@@ -16,7 +16,6 @@
 #include "cuda/attention/prefill/item.cuh"
 #include "cuda/matmul/fp8_window.cuh"
 #include "cuda/block/grid_order.cuh"
-#include "cuda/matmul/expanded/prepare_fp8.cuh"
 
 namespace microscale::cuda {
 

@@ -13,15 +13,6 @@
 
 namespace microscale::cuda::expanded {
 
-/// Eight E2M1 codes, the first in the lowest bits, as E5M2: four, then four.
-__device__ inline uint2 e5m2_of_e2m1(std::uint32_t codes, E5m2Table table) {
-  const std::uint32_t index = codes & 0x77777777u, even = codes << 4;
-  const std::uint32_t signs = ptx::prmt_b32(even, codes, 0x5140) & 0x80808080u;
-  const std::uint32_t signs4 = ptx::prmt_b32(even, codes, 0x7362) & 0x80808080u;
-  return make_uint2(ptx::prmt_b32(table.low, table.high, index) | signs,
-                    ptx::prmt_b32(table.low, table.high, index >> 16) | signs4);
-}
-
 /// A lane's 16 elements as they are stored: of each 16, positions 4 t to 4 t + 3 are elements 2 t,
 /// 2 t + 8, 2 t + 1, 2 t + 9, as expand_fp8.cuh leaves the weights.
 __device__ inline uint4 e5m2_piece(uint2 codes, E5m2Table table) {
