@@ -26,6 +26,7 @@ TEST(CudaBackend, runs_a_public_operation_on_the_current_device) {
   QuantizeOptions options{.input = matrix.view(), .format = Format::mxfp4};
   BlockTensor wanted = microscale::quantize(options);
   options.input.data = memory;
+  options.input.memory = microscale::Memory::device;
   const std::span codes(memory + (1 << 12), wanted.codes().size());
   const std::span scales(memory + (1 << 13), wanted.scales().size());
   quantize_into(options, codes, scales, {.backend = Backend::cuda, .stream = stream});

@@ -27,8 +27,7 @@ TEST(GpuOperations, are_refused_with_what_to_link_where_nothing_provides_them) {
   const auto matrix = test::gaussian(DType::bf16, 8, 64);
   std::vector<std::uint8_t> codes(256), scales(16);
   expect_told_what_to_link("quantize", [&] {
-    quantize_into({.input = matrix.view(), .format = Format::mxfp4}, codes, scales,
-                  {.backend = Backend::cuda});
+    quantize_into({.input = on_device(matrix.view()), .format = Format::mxfp4}, codes, scales);
   });
 }
 
