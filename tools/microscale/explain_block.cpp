@@ -208,6 +208,8 @@ BlockSteps block_steps(const ExplainCommand& command) {
   Values values{};
   std::copy(command.values.begin(), command.values.end(), values.begin());
   const TensorView input{values.data(), DType::f32, 1, block.format.block, block.format.block};
+  const GlobalScale global_scale =
+      command.global_scale ? GlobalScale(*command.global_scale) : GlobalScale();
   const BlockTensor tensor = quantize({.input = input,
                                        .format = command.format,
                                        .numerics = command.numerics,
@@ -215,7 +217,7 @@ BlockSteps block_steps(const ExplainCommand& command) {
                                        .layout = Layout::row_major,
                                        .padding = Padding::refuse,
                                        .non_finite = NonFinite::encode,
-                                       .global_scale = command.global_scale,
+                                       .global_scale = global_scale,
                                        .weights = {}},
                                       {.backend = Backend::reference, .threads = 1});
   block.scale_code = tensor.scales()[0];
