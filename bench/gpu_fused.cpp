@@ -1,8 +1,8 @@
 // The cases of the fused producers: SiLU*up, RMSNorm with and without a residual, Hadamard.
 #include <fmt/format.h>
 
-#include "cuda/quantize/kernel_choice.hpp"
-#include "cuda/quantize/kernel_names.hpp"
+#include "cuda/quantize/choose.hpp"
+#include "cuda/quantize/plan.hpp"
 #include "gpu_timing.hpp"
 #include "microscale/error.hpp"
 #include "microscale/fused.hpp"

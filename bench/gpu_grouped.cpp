@@ -6,7 +6,7 @@
 #include <cmath>
 #include <random>
 
-#include "cuda/quantize/kernel_choice.hpp"
+#include "cuda/quantize/choose.hpp"
 #include "gpu_timing.hpp"
 #include "microscale/container.hpp"
 #include "microscale/error.hpp"

@@ -2,9 +2,8 @@
 
 #include <algorithm>
 
-#include "cuda/quantize/args.hpp"
-#include "cuda/quantize/geometry.hpp"
-#include "cuda/quantize/kernel_choice.hpp"
+#include "cuda/quantize/plan.hpp"
+#include "cuda/quantize/choose.hpp"
 #include "cuda/device/launch.hpp"
 #include "cuda/kernel_table.hpp"
 #include "cuda/matmul/peak.hpp"

@@ -3,7 +3,7 @@
 
 #include <algorithm>
 
-#include "cuda/quantize/kernel_choice.hpp"
+#include "cuda/quantize/choose.hpp"
 #include "gpu_timing.hpp"
 #include "microscale/error.hpp"
 #include "microscale/quantize.hpp"
@@ -12,8 +12,6 @@ namespace microscale::cuda {
 namespace {
 
 constexpr std::int64_t past_the_cache = std::int64_t{256} << 20;  // bytes to rotate through
-
-enum class Axes : std::uint8_t { rows, columns, both };
 
 struct Case {
   Format format;

@@ -7,9 +7,8 @@
 
 #include "clock.hpp"
 #include "cuda/device/kernels.hpp"
-#include "cuda/quantize/args.hpp"
-#include "cuda/quantize/geometry.hpp"
-#include "cuda/quantize/kernel_choice.hpp"
+#include "cuda/quantize/plan.hpp"
+#include "cuda/quantize/choose.hpp"
 #include "formats/half.hpp"
 
 namespace microscale::cuda {

@@ -6,7 +6,7 @@
 #include <random>
 #include <stdexcept>
 
-#include "cuda/quantize/kernel_choice.hpp"
+#include "cuda/quantize/choose.hpp"
 #include "cuda/device/kernels.hpp"
 #include "formats/half.hpp"
 

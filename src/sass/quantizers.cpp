@@ -4,9 +4,8 @@
 #include <array>
 #include <cstddef>
 
-#include "cuda/quantize/fused_geometry.hpp"
-#include "cuda/quantize/geometry.hpp"
-#include "cuda/quantize/kernel_names.hpp"
+#include "cuda/quantize/fused_plan.hpp"
+#include "cuda/quantize/plan.hpp"
 #include "microscale/format.hpp"
 
 namespace microscale::sass {
@@ -99,7 +98,7 @@ std::optional<ThreadWork> thread_work(std::string_view kernel, std::string_view 
     work = quantizer(cuda::lane_elements, 1, 2, element_bytes, format, 16);
   } else {
     const std::int64_t tile =
-        cuda::transpose_tile_rows * cuda::transpose_tile_row_bytes / element_bytes;
+        cuda::columns_tile_rows * cuda::columns_tile_row_bytes / element_bytes;
     work = quantizer(tile / cuda::threads_per_block, kind == both ? 2 : 1, 1, element_bytes, format,
                      1);
   }

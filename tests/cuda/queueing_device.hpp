@@ -13,9 +13,8 @@
 #include <string>
 #include <vector>
 
-#include "cuda/quantize/args.hpp"
+#include "cuda/block/quantize_args.hpp"
 #include "cuda/device/device.hpp"
-#include "cuda/quantize/kernel_names.hpp"
 #include "microscale/error.hpp"
 #include "microscale/quantize.hpp"
 

@@ -4,7 +4,7 @@
 
 #include <limits>
 
-#include "cuda/quantize/kernel_choice.hpp"
+#include "cuda/quantize/choose.hpp"
 #include "cuda/device/kernel_images.hpp"
 #include "support/hopper_products.hpp"
 

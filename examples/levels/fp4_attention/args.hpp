@@ -4,7 +4,7 @@
 
 #include <cstdint>
 
-#include "cuda/quantize/e8m0_rule.hpp"
+#include "cuda/block/quantize_args.hpp"
 
 namespace levels {
 

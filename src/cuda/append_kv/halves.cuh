@@ -73,7 +73,7 @@ __device__ void halves(const Args& args) {
     typename Run::Chunk w[4];
     run.load(raw);
     if (run.begins_lanes()) run.find_target();  // while the loads are under way
-    if (turn == 0) shared = Format::prepare(side.rules);
+    if (turn == 0) shared = Format::prepare(side.rules.global_scale);
 #pragma unroll
     for (int j = 0; j < 4; ++j) to_f32<Source>(raw[j], w[j]);
     if (args.cos && args.rope_positions > 0) rotate_halves(args, run, w);

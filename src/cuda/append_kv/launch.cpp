@@ -9,7 +9,7 @@
 
 #include "seam/kv_cache_view.hpp"
 #include "cuda/append_kv/plan.hpp"
-#include "cuda/quantize/kernel_choice.hpp"
+#include "cuda/quantize/choose.hpp"
 #include "cuda/device/launch.hpp"
 #include "cuda/kernel_table.hpp"
 #include "cuda/device/operands.hpp"

@@ -11,7 +11,7 @@
 #include <cstdint>
 
 #include "formats/host_device.hpp"
-#include "cuda/quantize/args.hpp"
+#include "cuda/block/quantize_args.hpp"
 
 namespace microscale::cuda::append {
 

@@ -18,7 +18,7 @@ __device__ void registers(const Args& args) {
     typename Run::Chunk w[4];
     run.load(w);
     if (run.begins_lanes()) run.find_target();  // while the loads are under way
-    if (turn == 0) shared = Format::prepare(side.rules);
+    if (turn == 0) shared = Format::prepare(side.rules.global_scale);
     run.copy(w);
     run.quantize(shared, w);
     run.next();

@@ -155,7 +155,7 @@ __device__ void shared(const Args& args) {
   using Run = TokenRun<Format, InputF32, Lanes::any>;
   __shared__ __align__(16) float rows[warps][run_elements];
   const Side& side = args.sides[blockIdx.z];
-  const typename Format::Shared shared = Format::prepare(side.rules);
+  const typename Format::Shared shared = Format::prepare(side.rules.global_scale);
   each_run<Run>(args, side, rows[threadIdx.x / 32],
                 [&](const Run& run, const typename Run::Chunk(&w)[4]) { run.quantize(shared, w); });
 }

@@ -9,7 +9,7 @@
 #include "cuda/append_kv/tokens.cuh"
 #include "cuda/block/mx_format.cuh"
 #include "cuda/block/nvfp4_format.cuh"
-#include "cuda/quantize/rows_tile.cuh"
+#include "cuda/block/row_tile.cuh"
 
 namespace microscale::cuda::append {
 
@@ -20,9 +20,7 @@ struct Fp8Format {
   struct Shared {
     float inverse;
   };
-  __device__ static Shared prepare(const QuantizeArgs& rules) {
-    return {__frcp_rn(*rules.global_scale)};
-  }
+  __device__ static Shared prepare(const float* global_scale) { return {__frcp_rn(*global_scale)}; }
 };
 
 /// Which chunks of a run's rows a lane has. Chunks are counted through them, 32 j + lane.

@@ -3,7 +3,7 @@
 
 #include <cstdint>
 
-#include "cuda/quantize/args.hpp"
+#include "cuda/block/quantize_args.hpp"
 #include "cuda/ptx/cvt_small.cuh"
 #include "cuda/ptx/scalar.cuh"
 #include "formats/e8m0.hpp"

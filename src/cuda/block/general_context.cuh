@@ -1,7 +1,7 @@
 // A kernel's arguments as the defining function wants them (formats/block_quantizer.hpp).
 #pragma once
 
-#include "cuda/quantize/args.hpp"
+#include "cuda/block/quantize_args.hpp"
 #include "formats/block_quantizer.hpp"
 
 namespace microscale::cuda {

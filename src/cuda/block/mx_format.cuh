@@ -19,7 +19,7 @@ struct MxFormat {
   static constexpr bool searches = Search;
 
   struct Shared {};
-  __device__ static Shared prepare(const QuantizeArgs&) { return {}; }
+  __device__ static Shared prepare(const float*) { return {}; }
 
   /// Of a block's largest magnitude: what its lanes are told, its scale.
   __device__ static uint2 plan_any(const QuantizeArgs& args, Shared, std::uint32_t amax) {

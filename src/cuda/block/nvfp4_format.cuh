@@ -28,9 +28,9 @@ struct Nvfp4Format {
   };
 
   /// All threads of a block call it.
-  __device__ static Shared prepare(const QuantizeArgs& args) {
+  __device__ static Shared prepare(const float* global_scale_at) {
     __shared__ float multipliers[128], squares[Search ? 128 : 1];
-    const float global_scale = *args.global_scale;
+    const float global_scale = *global_scale_at;
 #pragma unroll 1
     for (unsigned code = threadIdx.x; code <= nvfp4_max_scale; code += blockDim.x) {
       multipliers[code] = nvfp4_multiplier_rn(code, global_scale);

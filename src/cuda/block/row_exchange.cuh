@@ -8,7 +8,7 @@
 
 #include <cstdint>
 
-#include "cuda/quantize/geometry.hpp"
+#include "cuda/block/quantize_args.hpp"
 #include "cuda/block/input_chunk.cuh"
 
 namespace microscale::cuda {

@@ -122,8 +122,8 @@ struct PrepareTilesArgs {
   void* tiles;
   std::int32_t group_step;   // where groups lie side by side, every so many: 1, or 2 for a gate's
   std::int32_t group_first;  // and up's in turn, the former's first
-  std::int32_t
-      by_blocks;  // FP16 of NVFP4 alone: cuda/matmul/in_registers/unpacked.cuh's order of 64 elements
+  std::int32_t by_blocks;  // FP16 of NVFP4 alone: cuda/matmul/in_registers/unpacked.cuh's order of
+                           // 64 elements
   const std::uint32_t* only_if;  // null, or a word: where it is 0, nothing is done
 };
 

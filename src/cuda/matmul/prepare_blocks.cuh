@@ -1,5 +1,6 @@
 // Makes few rows of a of NVFP4 ready for the kernels whose weights are plain: FP16 elements with
-// their scales inside, in the order of cuda/matmul/in_registers/unpacked.cuh. Element 16 t + 8 h + 4 i
+// their scales inside, in the order of cuda/matmul/in_registers/unpacked.cuh. Element 16 t + 8 h +
+// 4 i
 // + s of a chunk of 64 is to be the one at 16 s + 8 h + 2 t + i. So a lane that has half h of all
 // four blocks t of a row's chunk has four pieces of 16 bytes, one for each s, and elements s and s
 // + 4 of a word are what shifts bring side by side (e2m1_decode.cuh).

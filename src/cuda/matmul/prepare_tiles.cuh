@@ -13,7 +13,7 @@
 
 #include <cstdint>
 
-#include "cuda/quantize/geometry.hpp"
+#include "cuda/device/launch_shape.hpp"
 #include "cuda/ptx/memory.cuh"
 #include "cuda/block/e2m1_decode.cuh"
 #include "cuda/block/encode.cuh"

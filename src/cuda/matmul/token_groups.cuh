@@ -4,7 +4,7 @@
 
 #include <cstdint>
 
-#include "cuda/quantize/geometry.hpp"
+#include "cuda/device/launch_shape.hpp"
 #include "cuda/matmul/args.hpp"
 #include "cuda/matmul/matrix_rows.cuh"
 #include "layouts/tiled_128x4.hpp"

@@ -4,8 +4,7 @@
 
 #include <cstdint>
 
-#include "cuda/quantize/args.hpp"
-#include "cuda/quantize/geometry.hpp"
+#include "cuda/quantize/plan.hpp"
 #include "cuda/block/block_scale.cuh"
 #include "cuda/block/input_chunk.cuh"
 

@@ -3,9 +3,8 @@
 
 #include <vector>
 
-#include "cuda/quantize/args.hpp"
-#include "cuda/quantize/geometry.hpp"
-#include "cuda/quantize/kernel_choice.hpp"
+#include "cuda/quantize/plan.hpp"
+#include "cuda/quantize/choose.hpp"
 #include "cuda/device/launch.hpp"
 #include "cuda/device/operands.hpp"
 #include "cuda/quantize/operations.hpp"

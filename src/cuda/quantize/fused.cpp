@@ -4,9 +4,9 @@
 #include <string>
 #include <vector>
 
-#include "cuda/quantize/args.hpp"
-#include "cuda/quantize/fused_geometry.hpp"
-#include "cuda/quantize/kernel_choice.hpp"
+#include "cuda/quantize/plan.hpp"
+#include "cuda/quantize/fused_plan.hpp"
+#include "cuda/quantize/choose.hpp"
 #include "cuda/device/launch.hpp"
 #include "cuda/device/operands.hpp"
 #include "cuda/quantize/operations.hpp"

@@ -1,16 +1,16 @@
-// quantize on device memory: along rows, along columns, along both.
+// quantize on device memory: along rows, along columns, along both; many experts' rows.
 #include <fmt/format.h>
 
 #include <string>
 #include <vector>
 
-#include "cuda/quantize/args.hpp"
-#include "cuda/quantize/geometry.hpp"
-#include "cuda/quantize/kernel_choice.hpp"
+#include "cuda/quantize/plan.hpp"
+#include "cuda/quantize/choose.hpp"
 #include "cuda/device/launch.hpp"
 #include "cuda/device/operands.hpp"
 #include "cuda/quantize/operations.hpp"
 #include "microscale/error.hpp"
+#include "seam/expert_rows.hpp"
 
 namespace microscale::cuda {
 namespace {
@@ -42,13 +42,6 @@ void check_offered(const QuantizeOptions& o) {
                 "computed_global_scale, where to write the one of this tensor");
 }
 
-// Row tiles that a thread block goes through, by measurement: one after another costs order in
-// DRAM, but what a thread block prepares (addresses; NVFP4: a table) is prepared less often.
-int row_tiles_each(Format format, KernelMode mode) {
-  if (!info(format).e8m0_scale) return 2;
-  return mode == KernelMode::search ? 4 : 1;
-}
-
 // Where one axis goes.
 struct AxisOutput {
   bool wanted = false;
@@ -78,68 +71,21 @@ void compute_global_scale(Device& device, const TensorView& in, float* global, S
   launch(device, kernels::global_scale(), "quantize", Launch{1, 1, 1, 1, 0}, args, stream);
 }
 
-QuantizeArgs arguments(const QuantizeOptions& o, const AxisOutput& rows, const float* global) {
-  const FormatInfo& format = info(o.format);
-  const Numerics& n = o.numerics;
+// All but how the rows are shared out; `global`: NVFP4's.
+QuantizeArgs arguments(const TensorView& in, Format format, const Numerics& numerics,
+                       std::span<std::uint8_t> codes, std::span<std::uint8_t> scales,
+                       const float* global) {
   QuantizeArgs args{};
-  args.input = o.input.data;
-  args.rows = o.input.rows;
-  args.cols = o.input.cols;
-  args.row_stride = o.input.row_stride;
-  args.codes = rows.codes.data();
-  args.code_stride = code_bytes(format, o.input.cols);
-  args.scales = rows.scales.data();
-  args.global_scale = format.e8m0_scale ? nullptr : global;
-  set_numerics(args, o.format, n);
-  args.first_index = o.first_index;
+  args.input = in.data;
+  args.rows = in.rows;
+  args.cols = in.cols;
+  args.row_stride = in.row_stride;
+  args.codes = codes.data();
+  args.code_stride = code_bytes(info(format), in.cols);
+  args.scales = scales.data();
+  args.global_scale = info(format).e8m0_scale ? nullptr : global;
+  set_numerics(args, format, numerics);
   return args;
-}
-
-bool is_small(const Device& device, const QuantizeOptions& o, KernelMode mode) {
-  return mode == KernelMode::plain && o.layout == Layout::row_major &&
-         o.input.rows * o.input.cols <=
-             small_elements(info(o.format).block, device.info().multiprocessors);
-}
-
-void launch_rows(Device& device, const QuantizeOptions& o, KernelMode mode, QuantizeArgs args,
-                 Stream stream) {
-  const bool tiled = o.layout == Layout::tiled_128x4;
-  const int block = info(o.format).block;
-  const Entry<QuantizeArgs> kernel = quantize_kernel(o.format, o.input.dtype, mode, o.layout);
-  if (mode == KernelMode::general) {
-    launch(device, kernel, "quantize", block_launch(args.rows, args.cols, block, tiled), args,
-           stream);
-    return;
-  }
-  const bool aligned = reinterpret_cast<std::uintptr_t>(args.scales) % 4 == 0;
-  if (is_small(device, o, mode)) {
-    const TiledLaunch shape = small_launch(args.rows, args.cols, block, aligned);
-    args.tiles = shape.tiles;
-    launch(device, small_kernel(o.format, o.input.dtype), "quantize", shape.grid, args, stream);
-    return;
-  }
-  const int resident =
-      device.info().multiprocessors *
-      resident_blocks(mode == KernelMode::search, static_cast<int>(size_of(o.input.dtype)));
-  const TiledLaunch shape =
-      quantize_launch(args.rows, args.cols, block, tiled, aligned, row_tiles_each(o.format, mode),
-                      resident, mode != KernelMode::search);
-  args.tiles = shape.tiles;
-  launch(device, kernel, "quantize", shape.grid, args, stream);
-}
-
-void launch_columns(Device& device, const QuantizeOptions& o, KernelMode mode, bool both,
-                    const QuantizeArgs& rows, const AxisOutput& columns, Stream stream) {
-  const bool tiled = o.layout == Layout::tiled_128x4;
-  const FormatInfo& format = info(o.format);
-  ColumnsArgs args{rows, columns.codes.data(), code_bytes(format, rows.rows), columns.scales.data(),
-                   tiled};
-  const Launch shape = mode == KernelMode::general
-                           ? columns_block_launch(rows.rows, rows.cols, format.block, tiled)
-                           : columns_launch(rows.rows, rows.cols, size_of(o.input.dtype), tiled);
-  args.rows.tiles.column_shift = shape.column_shift;
-  launch(device, columns_kernel(o.format, o.input.dtype, mode, both), "quantize", shape, args,
-         stream);
 }
 
 void quantize_axes(Device& device, const QuantizeOptions& o, const AxisOutput& rows,
@@ -162,25 +108,29 @@ void quantize_axes(Device& device, const QuantizeOptions& o, const AxisOutput& r
   check_operands(device, "quantize", operands);
   check_row_stride("quantize", in.rows, in.row_stride, element);
 
-  const KernelMode mode =
-      columns.wanted ? kernel_mode(o.format, o.numerics) : row_kernel_mode(o.format, o.numerics);
-  // The general kernels take one axis at a time.
-  const bool one_read = rows.wanted && columns.wanted && mode != KernelMode::general;
-  const bool separate_rows = rows.wanted && !one_read;
+  QuantizePlan plan;
   if (elements > 0) {  // refuses before anything runs
-    if (separate_rows)
-      entry_kernel(device,
-                   is_small(device, o, mode) ? small_kernel(o.format, in.dtype)
-                                             : quantize_kernel(o.format, in.dtype, mode, o.layout),
-                   "quantize");
-    if (columns.wanted)
-      entry_kernel(device, columns_kernel(o.format, in.dtype, mode, one_read), "quantize");
+    const Axes axes = !columns.wanted ? Axes::rows : rows.wanted ? Axes::both : Axes::columns;
+    const bool aligned = reinterpret_cast<std::uintptr_t>(rows.scales.data()) % 4 == 0;
+    plan = choose(device.info(), o, axes, aligned);
+    if (plan.rows) entry_kernel(device, plan.rows->kernel, "quantize");
+    if (plan.columns) entry_kernel(device, plan.columns->kernel, "quantize");
   }
   if (computed) compute_global_scale(device, in, o.computed_global_scale, stream);
   if (elements == 0) return;
-  const QuantizeArgs args = arguments(o, rows, global);
-  if (separate_rows) launch_rows(device, o, mode, args, stream);
-  if (columns.wanted) launch_columns(device, o, mode, one_read, args, columns, stream);
+  QuantizeArgs args = arguments(in, o.format, o.numerics, rows.codes, rows.scales, global);
+  args.first_index = o.first_index;
+  if (plan.rows) {
+    args.tiles = plan.rows->tiles;
+    launch(device, plan.rows->kernel, "quantize", plan.rows->grid, args, stream);
+  }
+  if (plan.columns) {
+    args.tiles = {};
+    args.tiles.column_shift = plan.columns->grid.column_shift;
+    const ColumnsArgs both{args, columns.codes.data(), code_bytes(info(o.format), in.rows),
+                           columns.scales.data(), o.layout == Layout::tiled_128x4};
+    launch(device, plan.columns->kernel, "quantize", plan.columns->grid, both, stream);
+  }
 }
 
 }  // namespace
@@ -201,6 +151,41 @@ void quantize_both(Device& device, const QuantizeOptions& o, std::span<std::uint
         "does not pad the last block of a column; make the rows a multiple of the block, or use "
         "another backend");
   quantize_axes(device, o, {true, codes, scales}, {true, column_codes, column_scales}, stream);
+}
+
+void grouped_quantize(Device& device, const GroupedQuantizeOptions& o,
+                      std::span<std::uint8_t> codes, std::span<std::uint8_t> scales,
+                      Stream stream) {
+  constexpr const char* operation = "grouped_quantize";
+  const GroupedPlan plan = choose(o, reinterpret_cast<std::uintptr_t>(scales.data()) % 4 == 0);
+  const FormatInfo& format = info(o.format);
+  const TensorView& in = o.input;
+  const std::int64_t element = size_of(in.dtype);
+  if (in.rows * in.cols == 0 || o.groups.experts == 0) return;
+  const ExpertNumbers numbers = expert_numbers(o.groups);
+  std::vector<Operand> operands{
+      {"the input", in.data, extent_bytes(in.rows, in.cols, in.row_stride, element), false},
+      {"codes", codes.data(), static_cast<std::int64_t>(codes.size()), true},
+      {"scales", scales.data(), static_cast<std::int64_t>(scales.size()), true},
+      {numbers.name, numbers.data, numbers.bytes, false}};
+  if (!format.e8m0_scale)
+    operands.push_back(
+        {"the global scales", o.global_scale.device_pointer(), o.groups.experts * 4, false});
+  check_operands(device, operation, operands);
+  check_row_stride(operation, in.rows, in.row_stride, element);
+
+  const grouped::ExpertTable table = expert_table(o.groups, in.rows);
+  GroupedQuantizeArgs args{
+      arguments(in, o.format, o.numerics, codes, scales, o.global_scale.device_pointer()), {}};
+  args.first_index = o.first_index;
+  args.tiles = plan.tiles;
+  args.experts = {.numbers = table.numbers,
+                  .experts = o.groups.experts,
+                  .capacity = table.capacity,
+                  .wide_numbers = table.wide,
+                  .rows_per_unit = plan.rows_per_unit,
+                  .tiles_per_unit = plan.tiles_per_unit};
+  launch(device, plan.kernel, operation, plan.grid, args, stream);
 }
 
 }  // namespace microscale::cuda

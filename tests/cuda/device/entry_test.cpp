@@ -12,7 +12,7 @@
 #include "cuda/append_kv/plan.hpp"
 #include "cuda/device/launch.hpp"
 #include "cuda/kernel_table.hpp"
-#include "cuda/quantize/args.hpp"
+#include "cuda/quantize/plan.hpp"
 #include "fake_device.hpp"
 #include "operations_support.hpp"
 

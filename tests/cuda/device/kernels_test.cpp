@@ -12,9 +12,9 @@
 #include <string_view>
 #include <vector>
 
-#include "cuda/quantize/kernel_choice.hpp"
+#include "cuda/quantize/choose.hpp"
 #include "cuda/device/kernel_images.hpp"
-#include "cuda/quantize/kernel_names.hpp"
+#include "cuda/quantize/plan.hpp"
 #include "fake_device.hpp"
 #include "microscale/error.hpp"
 

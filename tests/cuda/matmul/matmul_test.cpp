@@ -6,7 +6,7 @@
 #include <memory>
 #include <utility>
 
-#include "cuda/quantize/args.hpp"
+#include "cuda/block/quantize_args.hpp"
 #include "cuda/matmul/few_rows/plan.hpp"
 #include "cuda/quantize/operations.hpp"
 #include "fake_device.hpp"

@@ -2,7 +2,7 @@
 
 #include <memory>
 
-#include "cuda/quantize/args.hpp"
+#include "cuda/quantize/plan.hpp"
 #include "cuda/quantize/operations.hpp"
 #include "fake_device.hpp"
 #include "operations_support.hpp"

@@ -3,8 +3,7 @@
 
 #include <memory>
 
-#include "cuda/quantize/args.hpp"
-#include "cuda/quantize/geometry.hpp"
+#include "cuda/quantize/plan.hpp"
 #include "cuda/quantize/operations.hpp"
 #include "fake_device.hpp"
 #include "operations_support.hpp"
@@ -42,13 +41,14 @@ TEST_F(CudaGroupedQuantize, launches_one_kernel_and_waits_for_nothing) {
   ASSERT_EQ(device.launches.size(), 1u);
   EXPECT_EQ(device.launches[0].name, "grouped_quantize_nvfp4_bf16_plain_tiled");
   const auto args = device.launches[0].as<GroupedQuantizeArgs>();
-  EXPECT_EQ(args.experts, 5);
-  EXPECT_EQ(args.wide_numbers, 1);
-  EXPECT_EQ(args.expert_rows, options.groups.offsets);
-  EXPECT_EQ(args.capacity, grouped::no_capacity);
-  EXPECT_EQ(args.all.global_scale, options.global_scale.device_pointer());
-  EXPECT_EQ(args.all.code_stride, 64);
-  EXPECT_EQ(args.rows_per_unit, args.tiles_per_unit * (256 >> args.all.tiles.column_shift) * 4);
+  EXPECT_EQ(args.experts.experts, 5);
+  EXPECT_EQ(args.experts.wide_numbers, 1);
+  EXPECT_EQ(args.experts.numbers, options.groups.offsets);
+  EXPECT_EQ(args.experts.capacity, grouped::no_capacity);
+  EXPECT_EQ(args.global_scale, options.global_scale.device_pointer());
+  EXPECT_EQ(args.code_stride, 64);
+  EXPECT_EQ(args.experts.rows_per_unit,
+            args.experts.tiles_per_unit * (256 >> args.tiles.column_shift) * 4);
   EXPECT_EQ(device.waits, 0);
   EXPECT_TRUE(device.zeroed.empty());
 }
@@ -60,8 +60,8 @@ TEST_F(CudaGroupedQuantize, passes_counts_on_and_looks_where_they_are) {
   call();
   ASSERT_EQ(device.launches.size(), 1u);
   const auto args = device.launches[0].as<GroupedQuantizeArgs>();
-  EXPECT_EQ(args.expert_rows, options.groups.counts);
-  EXPECT_EQ(args.capacity, 20);
+  EXPECT_EQ(args.experts.numbers, options.groups.counts);
+  EXPECT_EQ(args.experts.capacity, 20);
   device.host_only = options.groups.counts;
   expect_error(ErrorCode::invalid_argument, "does not have the memory of counts", [&] { call(); });
 }

@@ -4,7 +4,7 @@
 #include <cmath>
 #include <memory>
 
-#include "cuda/quantize/args.hpp"
+#include "cuda/quantize/plan.hpp"
 #include "cuda/quantize/operations.hpp"
 #include "fake_device.hpp"
 #include "operations_support.hpp"

@@ -4,7 +4,7 @@
 
 #include <cstdint>
 
-#include "cuda/quantize/geometry.hpp"
+#include "cuda/device/launch_shape.hpp"
 #include "cuda/matmul/expanded/plan.hpp"
 #include "cuda/ptx/memory.cuh"
 #include "cuda/ptx/packed.cuh"

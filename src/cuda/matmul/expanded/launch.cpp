@@ -10,7 +10,7 @@
 #include "cuda/kernel_table.hpp"
 #include "cuda/matmul/in_registers/launch.hpp"
 #include "cuda/matmul/prepare.hpp"
-#include "cuda/quantize/kernel_choice.hpp"
+#include "cuda/quantize/choose.hpp"
 
 namespace microscale::cuda::expanded {
 namespace {

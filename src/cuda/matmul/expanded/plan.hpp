@@ -7,7 +7,7 @@
 #include "cuda/device/divisor.hpp"
 #include "cuda/matmul/args.hpp"
 #include "cuda/matmul/in_registers/plan.hpp"
-#include "cuda/quantize/args.hpp"
+#include "cuda/block/quantize_args.hpp"
 #include "formats/host_device.hpp"
 #include "layouts/fragment_tiles.hpp"
 #include "layouts/token_tiles.hpp"

@@ -1,6 +1,6 @@
 // A quantized d of a matrix product: finished FP32 values of a warp to codes and scales, in the
-// quantizer's own registers and with its own arithmetic (quantize_tile.cuh), so that they are the
-// bytes that quantizing an FP32 d gives.
+// quantizer's own registers and with its own arithmetic (cuda/block/row_tile.cuh), so that they are
+// the bytes that quantizing an FP32 d gives.
 #pragma once
 
 #include <cstdint>
@@ -9,7 +9,7 @@
 #include "cuda/block/mx_format.cuh"
 #include "cuda/block/nvfp4_format.cuh"
 #include "cuda/matmul/expanded/quad_blocks.cuh"
-#include "cuda/quantize/rows_tile.cuh"
+#include "cuda/block/row_tile.cuh"
 #include "formats/half.hpp"
 
 namespace microscale::cuda::expanded {
@@ -103,7 +103,7 @@ class QuantizedStore {
 
   /// All threads of a block call it.
   __device__ explicit QuantizedStore(const ProductBlocks& out)
-      : out_(out), shared_(Format::prepare(out.quantize)) {}
+      : out_(out), shared_(Format::prepare(out.quantize.global_scale)) {}
 
   /// 16 rows that exist, of `values` that are finished, to words of scales. False where a block is
   /// not plain, as those with NaN or infinity, or codes of -0 are changed: nothing has been stored,

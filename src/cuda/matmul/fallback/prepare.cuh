@@ -7,7 +7,7 @@
 #include "cuda/matmul/fragment_order.hpp"
 #include "cuda/matmul/args.hpp"
 #include "cuda/block/block_scale.cuh"
-#include "cuda/quantize/dequantize_tile.cuh"
+#include "cuda/block/decode.cuh"
 #include "cuda/matmul/product_output.cuh"
 #include "layouts/grouped.hpp"
 #include "layouts/tiled_128x4.hpp"

@@ -14,7 +14,7 @@
 #include "cuda/ptx/mbarrier.cuh"
 #include "cuda/ptx/memory.cuh"
 #include "cuda/matmul/few_rows/plan.hpp"
-#include "cuda/quantize/dequantize_tile.cuh"
+#include "cuda/block/decode.cuh"
 #include "cuda/matmul/fallback/prepare.cuh"
 
 namespace microscale::cuda::few_rows {

@@ -1,9 +1,10 @@
 // Dense to block-scaled along columns, and along both axes from one read.
 //
-// A thread block brings 128 rows x 256 bytes into shared memory. A thread takes strips (strip.cuh)
-// from there: sixteen elements of two neighbouring rows, or sixteen rows of two columns, whose
-// elements it pairs along the block axis as the encoders want them. Eight lanes lie along the block
-// axis, so a store instruction writes whole sectors of each line: 128 bytes of MXFP8 codes.
+// A thread block brings 128 rows x 256 bytes into shared memory. A thread takes pairs
+// (line_pair.cuh) from there: sixteen elements of two neighbouring rows, or sixteen rows of two
+// columns, whose elements it pairs along the block axis as the encoders want them. Eight lanes lie
+// along the block axis, so a store instruction writes whole sectors of each line: 128 bytes of
+// MXFP8 codes.
 //
 // 16-byte chunk k of row r lies at k ^ (r / 16) of its row: columns are read by words from eight
 // groups of 16 rows at once, rows in 16-byte pieces by eight lanes of two such groups (16-bit
@@ -18,26 +19,24 @@
 #include <cstdint>
 #include <type_traits>
 
-#include "cuda/quantize/args.hpp"
-#include "cuda/quantize/geometry.hpp"
+#include "cuda/quantize/plan.hpp"
 #include "cuda/ptx/async_copy.cuh"
-#include "cuda/quantize/strip.cuh"
-#include "cuda/quantize/strip_e2m1.cuh"
+#include "cuda/quantize/line_pair.cuh"
 #include "layouts/tiled_128x4.hpp"
 
 namespace microscale::cuda {
 
 template <class Format, class Input>
-struct TransposeTile {
-  static constexpr int rows = transpose_tile_rows;
-  static constexpr int row_bytes = transpose_tile_row_bytes;
+struct ColumnsTile {
+  static constexpr int rows = columns_tile_rows;
+  static constexpr int row_bytes = columns_tile_row_bytes;
   static constexpr int cols = row_bytes / Input::element_bytes;
   static constexpr int chunks = row_bytes / 16;  // of a row, 16 bytes each
   static constexpr int chunk_cols = 16 / Input::element_bytes;
-  static constexpr int strips = cols / strip_elements;                // of a row: 8 or 4
-  static constexpr int strip_chunks = chunks / strips;                // 2 or 4
-  static constexpr int steps = rows * cols / 32 / threads_per_block;  // strips of a thread
-  static constexpr bool is_split = Format::block > strip_elements;
+  static constexpr int pairs = cols / pair_elements;                  // of a row: 8 or 4
+  static constexpr int pair_chunks = chunks / pairs;                  // 2 or 4
+  static constexpr int steps = rows * cols / 32 / threads_per_block;  // pairs of a thread
+  static constexpr bool is_split = Format::block > pair_elements;
   static constexpr int row_scales = cols / Format::block;     // bytes of a row
   static constexpr int column_scales = rows / Format::block;  // bytes of a column
 
@@ -84,12 +83,12 @@ struct TransposeTile {
     ptx::cp_async_wait_all();
   }
 
-  // Rows r and r + 1, strip u of them.
+  // Rows r and r + 1, pair u of them.
   __device__ void quantize_rows(int step) const {
     const int lane = static_cast<int>(threadIdx.x % 32);
     const int task = static_cast<int>(threadIdx.x / 32) + step * (threads_per_block / 32);
     int u, r;
-    if constexpr (strips == 8) {  // two pairs of rows in each of two groups of 16
+    if constexpr (pairs == 8) {  // two pairs of rows in each of two groups of 16
       u = (lane & 3) + (lane >> 1 & 4);
       r = (task / 4 * 2 + (lane >> 2 & 1)) * 16 + task % 4 * 4 + (lane >> 4) * 2;
     } else {  // a pair of rows in each of eight groups
@@ -98,27 +97,27 @@ struct TransposeTile {
     }
     const QuantizeArgs& to = args.rows;
     const auto chunk = [&](int line, int j) {
-      return memory.elements[(r + line) * chunks + ((u * strip_chunks + j) ^ (r / 16))];
+      return memory.elements[(r + line) * chunks + ((u * pair_chunks + j) ^ (r / 16))];
     };
-    const auto strip = [&] {
-      Strip<Input> s;
+    const auto pair = [&] {
+      LinePair<Input> s;
 #pragma unroll
-      for (int i = 0; i < 2 * strip_chunks; ++i) {
-        const int line = i / strip_chunks, j = i % strip_chunks;
+      for (int i = 0; i < 2 * pair_chunks; ++i) {
+        const int line = i / pair_chunks, j = i % pair_chunks;
         const uint4 v = chunk(line, j);
-        std::uint32_t* w = &s.w[line][j * 2 / strip_chunks][j * 4 % Input::words];
+        std::uint32_t* w = &s.w[line][j * 2 / pair_chunks][j * 4 % Input::words];
         w[0] = v.x, w[1] = v.y, w[2] = v.z, w[3] = v.w;
       }
       return s;
     };
     std::uint8_t* codes = to.codes + (first_row + r) * to.code_stride +
-                          (first_col + u * strip_elements) * Format::code_bits / 8;
-    std::uint8_t* scales = memory.rows_scales + r * row_scales + u * strip_elements / Format::block;
-    const bool inside = u * strip_elements < cols_left;
-    const StripTarget target{{codes, codes + to.code_stride},
-                             {inside && r < rows_left, inside && r + 1 < rows_left},
-                             {scales, scales + row_scales}};
-    constexpr int partner = is_split ? (strips == 8 ? 1 : 8) : 0;
+                          (first_col + u * pair_elements) * Format::code_bits / 8;
+    std::uint8_t* scales = memory.rows_scales + r * row_scales + u * pair_elements / Format::block;
+    const bool inside = u * pair_elements < cols_left;
+    const LinePairTarget target{{codes, codes + to.code_stride},
+                                {inside && r < rows_left, inside && r + 1 < rows_left},
+                                {scales, scales + row_scales}};
+    constexpr int partner = is_split ? (pairs == 8 ? 1 : 8) : 0;
     if constexpr (encodes_words<Format, Input>) {
       if (to.nan_propagates) {
         std::uint32_t w[16];
@@ -127,11 +126,11 @@ struct TransposeTile {
           const uint4 v = chunk(i / 2, i % 2);
           w[4 * i] = v.x, w[4 * i + 1] = v.y, w[4 * i + 2] = v.z, w[4 * i + 3] = v.w;
         }
-        quantize_words<Format, Input, false, partner>(to, shared, w, strip, u % 2 == 0, target);
+        quantize_words<Format, Input, false, partner>(to, shared, w, pair, u % 2 == 0, target);
         return;
       }
     }
-    quantize_strip<Format, Input, partner>(to, shared, strip(), u % 2 == 0, target);
+    quantize_pair<Format, Input, partner>(to, shared, pair(), u % 2 == 0, target);
   }
 
   // Sixteen rows of two columns: the halves of a word, or FP32 elements four columns apart.
@@ -145,8 +144,8 @@ struct TransposeTile {
     const auto word = [&](int i, int line) {
       return words[i * (row_bytes / 4) + ((lines_chunks * task + line) ^ group) * 4];
     };
-    const auto strip = [&] {
-      Strip<Input> s;
+    const auto pair = [&] {
+      LinePair<Input> s;
 #pragma unroll
       for (int i = 0; i < 16; ++i) {
         if constexpr (Input::element_bytes == 4) {
@@ -163,25 +162,25 @@ struct TransposeTile {
     constexpr int apart = Input::element_bytes == 2 ? 1 : 4;
     const int c = task * 8 + (apart == 1 ? 2 * q : q);
     std::uint8_t* codes = args.codes + (first_col + c) * args.code_stride +
-                          (first_row + group * strip_elements) * Format::code_bits / 8;
+                          (first_row + group * pair_elements) * Format::code_bits / 8;
     std::uint8_t* scales =
-        memory.columns_scales + c * column_scales + group * strip_elements / Format::block;
-    const bool inside = group * strip_elements < rows_left;
-    const StripTarget target{{codes, codes + apart * args.code_stride},
-                             {inside && c < cols_left, inside && c + apart < cols_left},
-                             {scales, scales + apart * column_scales}};
+        memory.columns_scales + c * column_scales + group * pair_elements / Format::block;
+    const bool inside = group * pair_elements < rows_left;
+    const LinePairTarget target{{codes, codes + apart * args.code_stride},
+                                {inside && c < cols_left, inside && c + apart < cols_left},
+                                {scales, scales + apart * column_scales}};
     constexpr int partner = is_split ? 1 : 0;
     if constexpr (encodes_words<Format, Input>) {
       if (args.rows.nan_propagates) {
         std::uint32_t w[16];
 #pragma unroll
         for (int i = 0; i < 16; ++i) w[i] = word(i, 0);
-        quantize_words<Format, Input, true, partner>(args.rows, shared, w, strip, group % 2 == 0,
+        quantize_words<Format, Input, true, partner>(args.rows, shared, w, pair, group % 2 == 0,
                                                      target);
         return;
       }
     }
-    quantize_strip<Format, Input, partner>(args.rows, shared, strip(), group % 2 == 0, target);
+    quantize_pair<Format, Input, partner>(args.rows, shared, pair(), group % 2 == 0, target);
   }
 
   __device__ static void store(std::uint8_t* target, std::uint16_t word, std::uint64_t policy) {
@@ -242,13 +241,13 @@ struct TransposeTile {
 
 /// Thread blocks a multiprocessor shall hold: what bounds the registers of a thread.
 template <class Format, class Input>
-inline constexpr int resident_transpose_blocks =
+inline constexpr int resident_columns_blocks =
     Format::searches || Input::element_bytes == 4 ? 4 : 5;
 
 /// Rows: along both axes; otherwise along columns only.
 template <class Format, class Input, bool Rows>
-__device__ void transpose_tile(const ColumnsArgs& args) {
-  using Tile = TransposeTile<Format, Input>;
+__device__ void quantize_columns(const ColumnsArgs& args) {
+  using Tile = ColumnsTile<Format, Input>;
   __shared__ typename Tile::Memory memory;
   const QuantizeArgs& in = args.rows;
   const int shift = in.tiles.column_shift;
@@ -259,7 +258,7 @@ __device__ void transpose_tile(const ColumnsArgs& args) {
   if (first_col >= (args.tiled ? ceil_div(in.cols, 128) * 128 : in.cols)) return;
   const std::int64_t rows_left = in.rows - first_row, cols_left = in.cols - first_col;
   const Tile tile{args,
-                  Format::prepare(in),
+                  Format::prepare(in.global_scale),
                   memory,
                   first_row,
                   first_col,

@@ -1,11 +1,11 @@
-// Grouped quantize: a thread block finds which expert its unit of rows belongs to by summing up the
-// experts' units, 256 at a time, then does what quantize_tile does with a matrix of that expert's
-// rows.
+// Which expert a unit of rows belongs to, where many experts' rows are quantized by one launch: a
+// thread block finds it by summing up the experts' units, 256 at a time.
 #pragma once
 
 #include <cstdint>
 
-#include "cuda/quantize/rows_tile.cuh"
+#include "cuda/block/row_exchange.cuh"
+#include "cuda/quantize/plan.hpp"
 #include "layouts/grouped.hpp"
 
 namespace microscale::cuda {
@@ -20,7 +20,8 @@ struct ExpertUnit {
 /// The expert that `unit` falls to. Tiled: units count through the experts' regions of scales. All
 /// threads of the block call it.
 template <bool Tiled>
-__device__ ExpertUnit find_expert(const GroupedQuantizeArgs& args, std::int64_t unit) {
+__device__ ExpertUnit find_expert(const ExpertRowTiles& args, std::int64_t matrix_rows,
+                                  std::int64_t unit) {
   constexpr int warps = threads_per_block / 32;
   __shared__ std::int64_t warp_units[warps];
   __shared__ ExpertUnit result;
@@ -34,7 +35,7 @@ __device__ ExpertUnit find_expert(const GroupedQuantizeArgs& args, std::int64_t 
     std::int64_t reserved = 0;  // rows that it has units for
     if (expert < args.experts) {
       own = grouped::rows_of_expert(
-          {args.expert_rows, args.wide_numbers != 0, args.capacity, args.all.rows}, expert);
+          {args.numbers, args.wide_numbers != 0, args.capacity, matrix_rows}, expert);
       reserved = Tiled ? grouped::region_rows(args.capacity, own.count) : own.count;
     }
     const std::int64_t units =
@@ -60,33 +61,6 @@ __device__ ExpertUnit find_expert(const GroupedQuantizeArgs& args, std::int64_t 
     before = total;
   }
   return result;
-}
-
-template <class Format, class Input, bool Tiled>
-__device__ void grouped_tile(const GroupedQuantizeArgs& args) {
-  const std::int64_t unit = blockIdx.y + static_cast<std::int64_t>(gridDim.y) * blockIdx.z;
-  const ExpertUnit mine = find_expert<Tiled>(args, unit);
-  if (!mine.found) return;
-  QuantizeArgs expert = args.all;
-  const std::int64_t blocks = static_cast<std::uint64_t>(expert.cols) / Format::block;
-  expert.rows = mine.rows;
-  expert.input = static_cast<const char*>(expert.input) +
-                 mine.begin * expert.row_stride * Input::element_bytes;
-  expert.codes += mine.begin * expert.code_stride;
-  expert.scales += Tiled ? mine.first_unit * args.rows_per_unit * (ceil_div(blocks, 4) * 4)
-                         : mine.begin * blocks;
-  if (expert.global_scale != nullptr) expert.global_scale += mine.expert;
-  const int tile_rows = args.rows_per_unit / args.tiles_per_unit;
-  expert.tiles.count =
-      static_cast<int>(static_cast<std::uint64_t>(Tiled ? ceil_div(mine.rows, 128) * 128
-                                                        : mine.rows + tile_rows - 1) /
-                       static_cast<unsigned>(tile_rows));
-  expert.tiles.whole_rows =
-      static_cast<int>(static_cast<std::uint64_t>(Tiled ? mine.rows / 128 * 128 : mine.rows) /
-                       static_cast<unsigned>(tile_rows));
-  quantize_tiles<Format, Input, Tiled, true>(
-      expert, static_cast<int>(blockIdx.x),
-      static_cast<int>(unit - mine.first_unit) * args.tiles_per_unit, 1, args.tiles_per_unit);
 }
 
 }  // namespace microscale::cuda

@@ -1,5 +1,6 @@
-// How many thread blocks a kernel is launched with: a function of the shape alone, the same for the
-// host that launches and for the tests.
+// Quantizing, dequantizing and repacking: what a kernel is given (one plain struct for each, the
+// same on the host and in the kernel), and how many thread blocks it is launched with, a function
+// of the shape alone.
 //
 // A thread owns `rows_per_thread` chunks of 8 neighbouring elements. Where rows are long they lie
 // in one row: each of a block's eight warps takes a run of 1024 elements, one run in each of eight
@@ -7,20 +8,103 @@
 // of 2^column_shift chunks along a row; a narrow matrix gets a narrow rectangle.
 #pragma once
 
+#include <array>
 #include <cstdint>
+#include <string_view>
 
-#include "formats/integers.hpp"
+#include "cuda/block/quantize_args.hpp"
 #include "cuda/device/launch_shape.hpp"
-#include "cuda/quantize/args.hpp"
+#include "formats/integers.hpp"
 #include "layouts/grouped.hpp"
 
 namespace microscale::cuda {
 
-inline constexpr int chunk_elements = 8;
-inline constexpr int rows_per_thread = 4;
-inline constexpr int run_shift = 5;                    // column_shift where a warp takes a run
-inline constexpr int run_apart = 32 * chunk_elements;  // elements from a lane's chunk to its next
-inline constexpr int run_elements = 4 * run_apart;     // of a warp
+// Entry points (cmake/kernels.cmake), their arguments and grids:
+//
+//   quantize_<format>_<dtype>_<mode>_<layout>           QuantizeArgs, quantize_launch
+//   grouped_quantize_<format>_<dtype>_<mode>_<layout>   the same body: GroupedQuantizeArgs,
+//                                                       grouped_launch; not general
+//   quantize_<format>_<dtype>_general_<layout>          QuantizeArgs, block_launch
+//   quantize_small_<format>_<dtype>                     QuantizeArgs, small_launch
+//   quantize_columns_<format>_<dtype>_<mode>            ColumnsArgs, columns_launch
+//   quantize_both_<format>_<dtype>_<mode>               ColumnsArgs, columns_launch; not general
+//   quantize_columns_<format>_<dtype>_general           ColumnsArgs, columns_block_launch
+//   dequantize_<format>_<dtype>                         DequantizeArgs, dequantize_launch
+//   abs_max_<dtype>, global_scale                       AbsMaxArgs, abs_max_launch; one thread
+//   containers_from_codes, codes_from_containers        ContainerArgs, container_launch
+//   repack_to_tiled, repack_to_rows                     RepackArgs, repack_launch
+//
+// mode  plain    every E8M0 rule that is a function of amax alone, NVFP4 `nearest`; nearest-even
+//                rounding
+//       search   ScaleRule::search, along rows 4 over 6 as well; nearest-even rounding
+//       general  every rule and rounding, one thread a block, slower
+inline constexpr std::array<std::string_view, 4> kernel_formats{"mxfp4", "nvfp4", "mxfp8_e4m3",
+                                                                "mxfp8_e5m2"};
+inline constexpr std::array<std::string_view, 3> kernel_dtypes{"f32", "f16", "bf16"};
+inline constexpr std::array<std::string_view, 3> kernel_modes{"plain", "search", "general"};
+inline constexpr std::array<std::string_view, 2> kernel_layouts{"rows", "tiled"};
+
+/// Where the rows of many experts are in one matrix (layouts/grouped.hpp), and how thread blocks
+/// share them out: each takes a unit of rows of one expert. Quantized as if each were a matrix,
+/// with a global scale of its own.
+struct ExpertRowTiles {
+  const void* numbers;  // offsets or counts
+  std::int64_t experts;
+  std::int64_t capacity;      // grouped::no_capacity: offsets
+  std::int32_t wide_numbers;  // of 8 bytes each, else of 4
+  std::int32_t rows_per_unit;
+  std::int32_t tiles_per_unit;
+};
+
+/// QuantizeArgs of all rows; global_scale: one float for each expert.
+struct GroupedQuantizeArgs : QuantizeArgs {
+  ExpertRowTiles experts;
+};
+
+struct ColumnsArgs {
+  QuantizeArgs rows;    // input, rule; codes and scales of the rows where those are written too
+  std::uint8_t* codes;  // cols x code_stride bytes: those of the transposed matrix
+  std::int64_t code_stride;  // bytes
+  std::uint8_t* scales;      // row-major cols x (rows / block), or 128x4 tiles, padding included
+  std::int32_t tiled;        // scales are in 128x4 tiles
+};
+
+struct DequantizeArgs {
+  const std::uint8_t* codes;
+  std::int64_t code_stride;  // bytes
+  const std::uint8_t* scales;
+  const float* global_scale;  // NVFP4
+  void* output;               // rows x cols, 16-byte aligned rows
+  std::int64_t rows;
+  std::int64_t cols;
+  std::int64_t row_stride;    // elements
+  std::int32_t tiled;         // scales are in 128x4 tiles
+  std::int32_t column_shift;  // from dequantize_launch
+};
+
+struct RepackArgs {
+  const std::uint8_t* input;
+  std::uint8_t* output;
+  std::int64_t lines;
+  std::int64_t blocks;  // scale bytes of a line
+};
+
+struct AbsMaxArgs {
+  const void* input;
+  std::int64_t rows;
+  std::int64_t cols;
+  std::int64_t row_stride;  // elements
+  std::uint32_t*
+      amax_bits;        // largest magnitude as FP32 bits, NaN ignored; zeroed before the launch
+  float* global_scale;  // written by global_scale_kernel from amax_bits
+};
+
+struct ContainerArgs {
+  const std::uint8_t* input;
+  std::uint8_t* output;
+  std::int64_t code_bytes;  // of the packed side
+};
+
 /// As wide as reaches over the chunks of a row, but narrower where that leaves few of the threads
 /// beyond them: 7168 elements are seven times 1024.
 constexpr int column_shift_for(std::int64_t chunks, int narrowest, int widest) {
@@ -126,14 +210,14 @@ constexpr TiledLaunch small_launch(std::int64_t rows, std::int64_t cols, int blo
 /// Along columns: tiles of 128 rows x 256 bytes. grid_x goes down groups of 2^column_shift tiles
 /// side by side, grid_y from group to group, so that tiles that run together are near each other in
 /// both directions.
-inline constexpr int transpose_tile_rows = 128;
-inline constexpr int transpose_tile_row_bytes = 256;
+inline constexpr int columns_tile_rows = 128;
+inline constexpr int columns_tile_row_bytes = 256;
 
 constexpr Launch columns_launch(std::int64_t rows, std::int64_t cols, std::int64_t element_bytes,
                                 bool tiled, int widest = 7) {
   if (tiled) cols = ceil_div(cols, 128) * 128;
-  const std::int64_t tiles = ceil_div(cols * element_bytes, transpose_tile_row_bytes);
-  const std::int64_t row_tiles = ceil_div(rows, transpose_tile_rows);
+  const std::int64_t tiles = ceil_div(cols * element_bytes, columns_tile_row_bytes);
+  const std::int64_t row_tiles = ceil_div(rows, columns_tile_rows);
   int shift = 0;
   while ((shift < widest && (std::int64_t{1} << shift) < tiles &&
           row_tiles << shift < std::int64_t{1} << 30) ||

@@ -9,9 +9,57 @@
 
 #include "cuda/ptx/async_copy.cuh"
 #include "cuda/block/input_chunk.cuh"
-#include "cuda/quantize/lane_raw.cuh"
+#include "cuda/ptx/memory.cuh"
+#include "cuda/quantize/fused_plan.hpp"
 
 namespace microscale::cuda {
+
+inline constexpr int lane_chunks = lane_elements / chunk_elements;
+
+/// A thread's 32 elements in memory's type.
+template <class Input>
+struct LaneElements {
+  static constexpr int chunk_bytes = chunk_elements * Input::element_bytes;
+  std::uint32_t w[lane_chunks][Input::words];
+
+  /// `valid` elements exist at `source`; the rest of a short group repeats what exists.
+  __device__ void load(const char* source, int valid) {
+    const int half = valid == lane_elements ? 2 * chunk_bytes : 0;
+    Input::load(source, w[0]);
+    Input::load(source + chunk_bytes, w[1]);
+    Input::load(source + half, w[2]);
+    Input::load(source + half + chunk_bytes, w[3]);
+  }
+
+  __device__ void store(char* target, int valid) const {
+#pragma unroll
+    for (int k = 0; k < lane_chunks; ++k)
+#pragma unroll
+      for (int i = 0; i < Input::words; i += 4)
+        if (k * chunk_elements < valid)
+          ptx::st_global_v4(target + k * chunk_bytes + i * 4,
+                            make_uint4(w[k][i], w[k][i + 1], w[k][i + 2], w[k][i + 3]));
+  }
+
+  /// The same through the coherent cache, from memory that this kernel has written.
+  __device__ void load_written(const char* source, int valid) {
+#pragma unroll
+    for (int k = 0; k < lane_chunks; ++k)
+#pragma unroll
+      for (int i = 0; i < Input::words; ++i)
+        w[k][i] = k * chunk_elements < valid
+                      ? reinterpret_cast<const std::uint32_t*>(source + k * chunk_bytes)[i]
+                      : 0u;
+  }
+
+  __device__ void clear_from(int valid) {
+#pragma unroll
+    for (int k = 0; k < lane_chunks; ++k)
+#pragma unroll
+      for (int i = 0; i < Input::words; ++i)
+        if (k * chunk_elements >= valid) w[k][i] = 0;
+  }
+};
 
 /// Where a lane is: group `group` of row `row`; the warp takes 1024 neighbours of one row (wide),
 /// or several rows of a narrow matrix. `valid`: of the lane's elements exist.
@@ -108,7 +156,7 @@ class LaneLoader {
   }
 
   /// Of a row or column that does not exist: zeros, of FP32 anything.
-  __device__ void read(int matrix, LaneRaw<Input>& raw) const {
+  __device__ void read(int matrix, LaneElements<Input>& raw) const {
     if constexpr (staged) {
 #pragma unroll
       for (int k = 0; k < 4; ++k) {
@@ -121,7 +169,7 @@ class LaneLoader {
   }
 
   /// Stores a lane's elements to `row` of a matrix, by way of the memory that read() has emptied.
-  __device__ void store(int matrix, const LaneRaw<Input>& raw, void* data, std::int64_t offset,
+  __device__ void store(int matrix, const LaneElements<Input>& raw, void* data, std::int64_t offset,
                         bool exists) const {
     char* target = static_cast<char*>(data) + (offset + first_) * Input::element_bytes;
     if constexpr (staged) {
@@ -141,7 +189,7 @@ class LaneLoader {
 #pragma unroll
       for (int k = 0; k < lane_chunks; ++k) {
         if (!exists || valid_ <= k * chunk_elements) continue;
-        char* address = target + k * LaneRaw<Input>::chunk_bytes;
+        char* address = target + k * LaneElements<Input>::chunk_bytes;
         const auto& w = raw.w[k];
         ptx::st_global_v4(address, make_uint4(w[0], w[1], w[2], w[3]));
         ptx::st_global_v4(address + 16, make_uint4(w[4], w[5], w[6], w[7]));

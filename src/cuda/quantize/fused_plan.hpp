@@ -1,12 +1,43 @@
-// How the fused kernels share rows out, and how much shared memory they take for it: functions of
-// the shape alone, like those of geometry.hpp.
+// The fused kernels: what they are given, how they share rows out, and how much shared memory they
+// take for it; functions of the shape alone, like those of plan.hpp.
 #pragma once
 
 #include <cstdint>
 
-#include "cuda/quantize/geometry.hpp"
+#include "cuda/quantize/plan.hpp"
 
 namespace microscale::cuda {
+
+// fused_<producer>_<format>_<dtype>_<mode>, modes plain and search: lane_launch for silu_mul and
+// hadamard, row_launch for the others.
+inline constexpr std::array<std::string_view, 4> fused_producers{"silu_mul", "rms_norm",
+                                                                 "add_rms_norm", "hadamard"};
+
+/// A producer and the quantizer behind it. quantize.input: gate, or the one input; its type is that
+/// of every dense operand here. quantize.global_scale and the rest as for quantize; seed and
+/// first_index are not used.
+struct FusedArgs {
+  QuantizeArgs quantize;
+  const void* second;          // up, or the residual; null: no residual
+  std::int64_t second_stride;  // elements
+  void* sum;                   // input + residual; may be the residual itself
+  std::int64_t sum_stride;     // elements
+  const void* weight;          // cols elements; null: none
+  float epsilon;
+  float scale;               // hadamard_scale(order)
+  std::int32_t order;        // of the Hadamard matrix
+  std::uint32_t negated[4];  // bit i: element i of each of its blocks changes sign first
+  std::int32_t row_threads;  // lane_launch, row_launch of this header
+  std::int32_t column_pieces;
+  std::int64_t turns;     // rows that a thread visits,
+  std::int64_t row_step;  // and from one to the next
+  std::int32_t whole;     // every warp: 1024 elements that exist of each row, and no row is padding
+  std::int64_t input_step;   // row_step in bytes, of the input, of the second input, of codes and
+  std::int64_t second_step;  // of row-major scales: constants cost a kernel no registers
+  std::int64_t code_step;
+  std::int64_t scale_step;
+  std::int32_t tiled;  // scales go into 128x4 tiles
+};
 
 /// Elements of a row that one thread of a fused kernel takes: whole blocks of every format.
 inline constexpr int lane_elements = 32;

@@ -1,4 +1,4 @@
-#include "cuda/quantize/kernel_choice.hpp"
+#include "cuda/quantize/choose.hpp"
 
 #include <gtest/gtest.h>
 
@@ -10,7 +10,7 @@ std::string name_of(const Entry<Args>& entry) {
   return std::string(std::string_view(entry.name));
 }
 
-TEST(KernelChoice, nearest_even_takes_a_fast_kernel_where_one_read_decides) {
+TEST(QuantizeChoice, nearest_even_takes_a_fast_kernel_where_one_read_decides) {
   EXPECT_EQ(kernel_mode(Format::mxfp4, {.scale_rule = ScaleRule::rceil}), KernelMode::plain);
   EXPECT_EQ(kernel_mode(Format::mxfp4, {.scale_rule = ScaleRule::search}), KernelMode::search);
   EXPECT_EQ(kernel_mode(Format::nvfp4, {.scale_rule = ScaleRule::nearest}), KernelMode::plain);
@@ -21,7 +21,7 @@ TEST(KernelChoice, nearest_even_takes_a_fast_kernel_where_one_read_decides) {
             KernelMode::general);
 }
 
-TEST(KernelChoice, searches_of_rows_know_4_over_6) {
+TEST(QuantizeChoice, searches_of_rows_know_4_over_6) {
   for (const ScaleRule rule : {ScaleRule::four_over_six, ScaleRule::four_over_six_mae}) {
     EXPECT_EQ(row_kernel_mode(Format::nvfp4, {.scale_rule = rule}), KernelMode::search);
     EXPECT_EQ(
@@ -32,7 +32,7 @@ TEST(KernelChoice, searches_of_rows_know_4_over_6) {
   EXPECT_EQ(row_kernel_mode(Format::mxfp4, {.scale_rule = ScaleRule::rceil}), KernelMode::plain);
 }
 
-TEST(KernelChoice, names_say_format_type_mode_and_layout) {
+TEST(QuantizeChoice, names_say_format_type_mode_and_layout) {
   EXPECT_EQ(name_of(quantize_kernel(Format::mxfp8_e5m2, DType::bf16, KernelMode::plain,
                                     Layout::tiled_128x4)),
             "quantize_mxfp8_e5m2_bf16_plain_tiled");
@@ -43,14 +43,13 @@ TEST(KernelChoice, names_say_format_type_mode_and_layout) {
             "quantize_both_mxfp4_f32_plain");
   EXPECT_EQ(name_of(columns_kernel(Format::nvfp4, DType::f16, KernelMode::general, false)),
             "quantize_columns_nvfp4_f16_general");
-  EXPECT_EQ(name_of(small_kernel(Format::mxfp8_e4m3, DType::f32)), "quantize_small_mxfp8_e4m3_f32");
   EXPECT_EQ(name_of(dequantize_kernel(Format::mxfp4, DType::f32)), "dequantize_mxfp4_f32");
   EXPECT_EQ(name_of(abs_max_kernel(DType::f32)), "abs_max_f32");
   EXPECT_EQ(name_of(fused_kernel("rms_norm", Format::nvfp4, DType::bf16, KernelMode::search)),
             "fused_rms_norm_nvfp4_bf16_search");
 }
 
-TEST(KernelChoice, numerics_become_numbers) {
+TEST(QuantizeChoice, numerics_become_numbers) {
   QuantizeArgs args{};
   set_numerics(args, Format::mxfp4,
                {.scale_rule = ScaleRule::even,

@@ -1,6 +1,6 @@
 // Every column of a matrix falls into exactly one thread block of the launch, every row into at
 // least one.
-#include "cuda/quantize/geometry.hpp"
+#include "cuda/quantize/plan.hpp"
 
 #include <gtest/gtest.h>
 
@@ -109,8 +109,8 @@ TEST(Geometry, tiles_along_columns_cover_the_matrix_and_the_padding_of_its_scale
         const Launch launch = columns_launch(rows, cols, element, true);
         const std::int64_t wide = std::int64_t{1} << launch.column_shift;
         EXPECT_EQ(launch.grid_x % wide, 0);
-        EXPECT_EQ(launch.grid_x / wide, ceil_div(rows, transpose_tile_rows));
-        EXPECT_GE(launch.grid_y * wide * (transpose_tile_row_bytes / element),
+        EXPECT_EQ(launch.grid_x / wide, ceil_div(rows, columns_tile_rows));
+        EXPECT_GE(launch.grid_y * wide * (columns_tile_row_bytes / element),
                   ceil_div(cols, 128) * 128);
         EXPECT_LE(launch.grid_y, 65535u);
         EXPECT_LT(launch.grid_x, 1u << 31);

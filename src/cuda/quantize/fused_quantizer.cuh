@@ -1,17 +1,18 @@
 // 32 neighbouring FP32 values of a row in one thread, whole blocks of every format: to codes and
-// scales, and those to memory. For kernels whose values come from arithmetic; quantize_tile.cuh,
-// where a block lies on several lanes, is for values that come straight from memory.
+// scales, and those to memory. For kernels whose values come from arithmetic;
+// cuda/block/row_tile.cuh, where a block lies on several lanes, is for values that come straight
+// from memory.
 #pragma once
 
 #include <cstdint>
 
-#include "cuda/quantize/args.hpp"
-#include "cuda/quantize/fused_geometry.hpp"
+#include "cuda/quantize/plan.hpp"
+#include "cuda/quantize/fused_plan.hpp"
 #include "cuda/block/block_scale.cuh"
 #include "cuda/block/encode.cuh"
 #include "cuda/block/rounding_errors.cuh"
 #include "cuda/block/input_chunk.cuh"
-#include "cuda/quantize/lane_raw.cuh"
+#include "cuda/quantize/fused_loads.cuh"
 #include "cuda/block/mx_format.cuh"
 #include "cuda/block/nvfp4_format.cuh"
 #include "layouts/tiled_128x4.hpp"
@@ -106,7 +107,7 @@ struct LaneColumn {
 /// The quantizer of a lane, what it knows once for all its rows. What takes values is inlined by
 /// force: a call would put them into local memory.
 template <class Format>
-struct LaneTile {
+struct LaneQuantizer {
   static constexpr int blocks_here = lane_elements / Format::block;
   static constexpr int block_chunks = Format::block / chunk_elements;
   static constexpr int words_here = lane_elements * Format::code_bits / 32;
@@ -125,7 +126,7 @@ struct LaneTile {
   std::uint32_t scale_mask;  // of the blocks that exist
 
   /// `prepared`: Format::prepare's, once a thread block; `group`: which 32 elements of a row.
-  __device__ LaneTile(const FusedArgs& a, const typename Format::Shared& prepared, int group)
+  __device__ LaneQuantizer(const FusedArgs& a, const typename Format::Shared& prepared, int group)
       : args(a), shared(prepared) {
     const std::int64_t cols = a.quantize.cols;
     blocks = static_cast<std::int64_t>(static_cast<std::uint64_t>(cols) / Format::block);

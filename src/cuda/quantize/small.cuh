@@ -4,8 +4,7 @@
 
 #include <cstdint>
 
-#include "cuda/quantize/args.hpp"
-#include "cuda/quantize/geometry.hpp"
+#include "cuda/quantize/plan.hpp"
 #include "cuda/block/mx_format.cuh"
 #include "cuda/block/nvfp4_format.cuh"
 

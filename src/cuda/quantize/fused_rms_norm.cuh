@@ -6,8 +6,8 @@
 
 #include <cstdint>
 
-#include "cuda/quantize/lane_loader.cuh"
-#include "cuda/quantize/lane_tile.cuh"
+#include "cuda/quantize/fused_loads.cuh"
+#include "cuda/quantize/fused_quantizer.cuh"
 #include "formats/producers.hpp"
 
 namespace microscale::cuda {
@@ -26,13 +26,13 @@ __device__ std::uint32_t add_residual(std::uint32_t x, std::uint32_t residual) {
 }
 
 template <class Input>
-__device__ void widen(const LaneRaw<Input>& raw, float (&x)[lane_elements]) {
+__device__ void widen(const LaneElements<Input>& raw, float (&x)[lane_elements]) {
 #pragma unroll
   for (int i = 0; i < lane_elements; ++i) x[i] = Input::value(raw.w[i / 8], i % 8);
 }
 
 template <class Input>
-__device__ void add_residual(LaneRaw<Input>& x, const LaneRaw<Input>& residual) {
+__device__ void add_residual(LaneElements<Input>& x, const LaneElements<Input>& residual) {
 #pragma unroll
   for (int k = 0; k < lane_chunks; ++k)
 #pragma unroll
@@ -66,7 +66,7 @@ class NormWeights {
   /// Once, when copies have arrived: makes them FP32. All lanes of a warp call it.
   __device__ void widen() const {
     if constexpr (staged && !Packed) {
-      LaneRaw<Input> raw;
+      LaneElements<Input> raw;
       loader_.read(0, raw);
       __syncwarp();
 #pragma unroll
@@ -91,7 +91,7 @@ class NormWeights {
               __float_as_uint(rms_value(x[4 * q + i], multiplier, __uint_as_float(weight[i])));
       }
     } else {
-      LaneRaw<Input> w;
+      LaneElements<Input> w;
       if constexpr (staged)
         loader_.read(0, w);
       else
@@ -104,7 +104,7 @@ class NormWeights {
   }
 
  private:
-  __device__ static std::uint32_t bits(const LaneRaw<Input>& raw, int i) {
+  __device__ static std::uint32_t bits(const LaneElements<Input>& raw, int i) {
     return __float_as_uint(Input::value(raw.w[i / 8], i % 8));
   }
   LaneLoader<Input, 1> loader_;
@@ -174,7 +174,7 @@ __device__ void fused_rms_norm_held(const FusedArgs& args, char* stage) {
     group &= row_threads - 1;
     rows_here = static_cast<int>(blockDim.x) >> shift;
   }
-  const LaneTile<Format> tile(args, Format::prepare(args.quantize), group);
+  const LaneQuantizer<Format> tile(args, Format::prepare(args.quantize.global_scale), group);
   const int valid = tile.column.valid;
   const std::int64_t rows = args.quantize.rows, step = args.row_step, cols = args.quantize.cols;
   std::int64_t row = static_cast<std::int64_t>(blockIdx.x) * rows_here + row_of_thread;
@@ -190,12 +190,12 @@ __device__ void fused_rms_norm_held(const FusedArgs& args, char* stage) {
   bool exists = row < rows;
   inputs.start(exists);
   for (std::int64_t turn = 0; turn < args.turns; ++turn) {
-    LaneRaw<Input> raw;
+    LaneElements<Input> raw;
     inputs.wait();
     if (turn == 0 && weights.any()) weights.widen();
     inputs.read(0, raw);
     if constexpr (Residual) {
-      LaneRaw<Input> other;
+      LaneElements<Input> other;
       inputs.read(1, other);
       add_residual(raw, other);
       inputs.store(1, raw, args.sum, row * args.sum_stride, exists);
@@ -231,7 +231,7 @@ __device__ void fused_rms_norm_whole(const FusedArgs& args, char* stage) {
   __shared__ __align__(16) float sums[2][most];             // of rows by turns
   if (threadIdx.x < 2 * most) sums[0][threadIdx.x] = 0.0f;  // of warps that there are not
   const int group = static_cast<int>(threadIdx.x);
-  const LaneTile<Format> tile(args, Format::prepare(args.quantize), group);
+  const LaneQuantizer<Format> tile(args, Format::prepare(args.quantize.global_scale), group);
   const std::int64_t rows = args.quantize.rows, step = args.row_step, cols = args.quantize.cols;
   std::int64_t row = blockIdx.x;
   const LanePlace place{row, group, lane_elements, true};
@@ -247,11 +247,11 @@ __device__ void fused_rms_norm_whole(const FusedArgs& args, char* stage) {
   std::uint8_t* scales = tile.scales_of(row);
   const float inverse_count = rms_inverse_count(cols);
   for (std::uint32_t turn = 0; row < rows; ++turn) {
-    LaneRaw<Input> raw;
+    LaneElements<Input> raw;
     inputs.wait();
     inputs.read(0, raw);
     if constexpr (Residual) {
-      LaneRaw<Input> other;
+      LaneElements<Input> other;
       inputs.read(1, other);
       add_residual(raw, other);
       inputs.store(1, raw, args.sum, row * args.sum_stride, true);
@@ -287,7 +287,7 @@ __device__ void fused_rms_norm_whole(const FusedArgs& args, char* stage) {
 template <class Input, class Format, bool Residual>
 __device__ void fused_rms_norm_long(const FusedArgs& args) {
   __shared__ float warp_sums[2][rms_segment_groups / 32];
-  const typename Format::Shared shared = Format::prepare(args.quantize);
+  const typename Format::Shared shared = Format::prepare(args.quantize.global_scale);
   constexpr int element = Input::element_bytes;
   const std::int64_t rows = args.quantize.rows;
   const std::int64_t end = args.tiled ? ceil_div(rows, 128) * 128 : rows;
@@ -297,12 +297,12 @@ __device__ void fused_rms_norm_long(const FusedArgs& args) {
     for (int pass = 0; pass < 2; ++pass) {
       for (int s = 0; s < args.column_pieces; ++s) {
         const int group = s * args.row_threads + static_cast<int>(threadIdx.x);
-        const LaneTile<Format> tile(args, shared, group);
+        const LaneQuantizer<Format> tile(args, shared, group);
         const int valid = exists ? tile.column.valid : 0;
         const std::int64_t first =
             valid == 0 ? 0 : static_cast<std::int64_t>(group) * lane_elements;
         const std::int64_t line = valid == 0 ? 0 : row;
-        LaneRaw<Input> raw, other;
+        LaneElements<Input> raw, other;
         if (pass == 0 || !Residual) {
           raw.load(static_cast<const char*>(args.quantize.input) +
                        (line * args.quantize.row_stride + first) * element,
@@ -334,7 +334,7 @@ __device__ void fused_rms_norm_long(const FusedArgs& args) {
         LaneValues v;
         apply_without_weight(x, multiplier, v);
         if (args.weight != nullptr) {
-          LaneRaw<Input> weight;
+          LaneElements<Input> weight;
           weight.load(static_cast<const char*>(args.weight) + first * element, valid);
 #pragma unroll
           for (int i = 0; i < lane_elements; ++i)
@@ -351,7 +351,7 @@ __device__ void fused_rms_norm_long(const FusedArgs& args) {
 
 template <class Input, class Format, bool Residual>
 __device__ void fused_rms_norm(const FusedArgs& args) {
-  extern __shared__ __align__(64) char stages[];  // row_stage_bytes of fused_geometry.hpp, a warp
+  extern __shared__ __align__(64) char stages[];  // row_stage_bytes of fused_plan.hpp, a warp
   // Where it was faster: with a residual, two ways in one kernel spill 4-bit codes.
   constexpr bool goes_whole =
       !Format::searches && Input::element_bytes == 2 && (Format::code_bits == 8 || !Residual);

@@ -1,5 +1,5 @@
 // The three numbers of each rule give the bytes of e8m0_from_amax.
-#include "cuda/quantize/e8m0_rule.hpp"
+#include "cuda/block/quantize_args.hpp"
 
 #include <gtest/gtest.h>
 

@@ -4,8 +4,8 @@
 
 #include <cstdint>
 
-#include "cuda/quantize/lane_loader.cuh"
-#include "cuda/quantize/lane_tile.cuh"
+#include "cuda/quantize/fused_loads.cuh"
+#include "cuda/quantize/fused_quantizer.cuh"
 #include "formats/producers.hpp"
 
 namespace microscale::cuda {
@@ -31,7 +31,7 @@ struct SiluMul {
                args.quantize.cols, place, stage) {}
 
   __device__ void produce(LaneValues& v) const {
-    LaneRaw<Input> gate, up;
+    LaneElements<Input> gate, up;
     inputs.wait();
     inputs.read(0, gate);
     inputs.read(1, up);
@@ -66,7 +66,7 @@ struct Hadamard {
                stage) {}
 
   __device__ void produce(LaneValues& v) const {
-    LaneRaw<Input> raw;
+    LaneElements<Input> raw;
     inputs.wait();
     inputs.read(0, raw);
     float x[lane_elements];
@@ -109,7 +109,7 @@ struct Hadamard {
 };
 
 /// A lane goes down its columns: 1024 elements of a row to a warp, or several rows of a narrow
-/// matrix (lane_launch of fused_geometry.hpp). `stage`: Producer::stage_bytes of this warp's own.
+/// matrix (lane_launch of fused_plan.hpp). `stage`: Producer::stage_bytes of this warp's own.
 template <class Producer, class Format, bool Whole>
 __device__ void fused_lanes_of(const FusedArgs& args, char* stage) {
   const unsigned lane = threadIdx.x & 31u;
@@ -121,7 +121,7 @@ __device__ void fused_lanes_of(const FusedArgs& args, char* stage) {
   const unsigned columns = static_cast<unsigned>(args.column_pieces);
   const std::int64_t slot = warp / columns;
   const int group = static_cast<int>(((warp % columns) << shift) + (lane & (row_threads - 1)));
-  const LaneTile<Format> tile(args, Format::prepare(args.quantize), group);
+  const LaneQuantizer<Format> tile(args, Format::prepare(args.quantize.global_scale), group);
   const std::int64_t rows = args.quantize.rows;
   std::int64_t row = (slot << (5 - shift)) + (lane >> shift);
   const std::int64_t step = args.row_step;
