@@ -46,7 +46,7 @@ class ProductChecker {
     const DeviceBytes bias_there(device_, bias.bytes);
     const bool more = calls_ % 3 == 0;  // a factor, and a bias
     if (more) options.alpha = -0.75f;
-    if (more) options.bias = {bias_there.data(), DType::bf16, 1, n, n};
+    if (more) options.bias = {bias_there.data(), DType::bf16, 1, n, n, Memory::device};
     run(options);
 
     Matrix wanted(DType::f32, rows, n), magnitude(DType::f32, rows, n);
