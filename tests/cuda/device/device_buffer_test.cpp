@@ -21,14 +21,17 @@ class DeviceBufferTest : public ::testing::Test {
 
 TEST_F(DeviceBufferTest, holds_what_it_is_given_until_it_is_destroyed) {
   {
-    const DeviceBuffer buffer = DeviceBuffer::copy_of(std::span(values));
+    const cuda::Stream stream = device.make_stream();  // this device has no default stream
+    DeviceBuffer buffer(12);
+    buffer.copy_from(std::span(values), stream);
     EXPECT_EQ(buffer.size(), 12);
     EXPECT_EQ(buffer.bytes().size(), 12u);
     EXPECT_EQ(device.memory_of(buffer.data()), Memory::device);
     std::vector<float> back(3);
-    buffer.copy_to(std::span(back));
+    buffer.copy_to(std::span(back), stream);
     EXPECT_EQ(back, values);
     EXPECT_EQ(device.waits, 1);  // copy_to waits
+    device.release_stream(stream);
   }
   EXPECT_EQ(device.held(), 0u);
 }
