@@ -13,7 +13,7 @@ namespace {
 
 constexpr int most_registers = 128;  // four blocks of 128 threads a multiprocessor
 
-std::vector<const cuda::KernelImage*> images() { return images_named("matmul_vector_"); }
+std::vector<const cuda::KernelImage*> images() { return images_named("matmul_vector"); }
 
 TEST(VectorProductSass, keeps_its_register_budget) {
   if (cuda::kernel_images().empty()) GTEST_SKIP() << "built without nvcc: no kernels to look at";
