@@ -14,6 +14,7 @@ CPP = {".cpp", ".hpp", ".h", ".cu", ".cuh"}
 CODE = CPP | {".py"}
 SHIPPED = ("src", "include", "tools", "python")  # folders whose files ship; the rest may bend some rules
 MAX_LINES, MAX_LINES_DEVICE, MAX_LINES_PUBLIC, MAX_COLUMNS = 400, 600, 250, 109
+NAMES_OF_NO_FILE = {"llama.cpp", "kernel_table.hpp"}  # another project; what the build generates
 SYSTEM_FOLDERS = set("bin boot dev etc lib lib32 lib64 media mnt opt proc run sbin srv sys tmp usr var".split())
 PERSONAL_FOLDERS = {"home", "root", "Users"}
 SKIP_FOLDERS = re.compile(r"(^|/)(\.git|build[^/]*|demo|\.venv|__pycache__)(/|$)")
@@ -231,6 +232,22 @@ def documented_paths(tree):
                     yield name, number, f"names {path}, which does not exist; mend or remove it"
 
 
+def named_files(tree):
+    """Comments below src and `code` in documents may only name files that exist, with or without their folder."""
+    known = {Path(f).name for f in tree.files} | NAMES_OF_NO_FILE
+    for name in tree.files:
+        if name.endswith(".md"):
+            spoken = lambda line: re.findall(r"`([^`]+)`", line)
+        elif name.startswith("src/") and Path(name).suffix in CPP:
+            spoken = lambda line: line.split("//")[1:]
+        else:
+            continue
+        for number, line in tree.lines(name):
+            for file in re.findall(r"(?<![\w/.<{},*])([\w/]*\w\.(?:cuh|hpp|cpp))\b", " ".join(spoken(line))):
+                if Path(file).name not in known and not (name.endswith(".md") and "/" in file):  # documented_paths
+                    yield name, number, f"names {file}, which does not exist; mend or remove it"
+
+
 def exists(tree, path):
     braces = re.search(r"\{([^}]+)\}", path)
     if braces:
@@ -241,7 +258,7 @@ def exists(tree, path):
     return path in tree.known or path in tree.folders
 
 
-RULES = (tests_mirror_sources, forbidden_places, rooms_below, third_party_headers, sizes_and_characters, leftovers,
+RULES = (named_files, tests_mirror_sources, forbidden_places, rooms_below, third_party_headers, sizes_and_characters, leftovers,
          documented_paths)
 
 

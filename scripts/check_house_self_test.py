@@ -45,6 +45,8 @@ BROKEN = [
     ("a path of a machine", {"README.md": "cd /home/me/microscale\n"}, "README.md:1: a path of one machine"),
     ("work left for later", {"src/core/a.cpp": "// TODO: finish\n"}, "src/core/a.cpp:1: work left for later"),
     ("a path that is gone", {"HACKING.md": "Open `src/core/zz.cpp`.\n"}, "HACKING.md:1: names src/core/zz.cpp"),
+    ("a comment about a file that is gone", {"src/core/a.cpp": "// As in zz.hpp.\nint a() { return 1; }\n"},
+     "src/core/a.cpp:1: names zz.hpp"),
     ("a link that is gone", {"README.md": "[docs](docs/none.md)\n"}, "README.md:1: names docs/none.md"),
     ("one of a brace list is gone", {"HACKING.md": "`src/core/{a,zz}.cpp`\n"}, "HACKING.md:1: names src/core/{a"),
 ]

@@ -4,7 +4,7 @@
 // converted, which is exact. NVFP4's scales are multiplied in as they are, which is exact; those of
 // MX formats as powers of two, from the largest that fits down, relative to the largest that
 // counts: exact to 2^-24 of that one (MXFP8: where no scale is below 2^-21 of it). Scales of values
-// may go into probabilities instead (attention_values.cuh).
+// may go into probabilities instead (cuda/attention/decode/values.cuh).
 #pragma once
 
 #include <cstdint>

@@ -1,5 +1,5 @@
-// Which kernels multiply: the whole tree, in one place; docs/matmul.md has the table that
-// results.
+// Which kernels multiply: which family multiplies; docs/matmul.md has the table that results.
+// Which of a family's kernels, its plan_of says.
 #include <fmt/format.h>
 
 #include <optional>

@@ -1,6 +1,6 @@
 // The scales of a warp's 32 tokens as operands in FP16: NVFP4's as they are, those of MX formats
 // relative to the largest so far of K's and of V's. V's for LaneValues or for TurnedValues
-// (attention_values.cuh).
+// (values.cuh).
 #pragma once
 
 #include <cstdint>

@@ -1,4 +1,4 @@
-// Keys and values of any type to the FP16 tiles of attention_prefill_args.hpp, once; with the
+// Keys and values of any type to the FP16 tiles of plan.hpp, once; with the
 // scales of their blocks inside, without global scales. A block of threads makes one tile: all its
 // codes are asked for before the first is looked at.
 #pragma once

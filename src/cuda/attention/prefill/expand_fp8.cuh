@@ -1,4 +1,4 @@
-// MXFP4 keys and values to the E5M2 tiles of attention_prefill_args.hpp: E2M1 x 2^s is exact there
+// MXFP4 keys and values to the E5M2 tiles of plan.hpp: E2M1 x 2^s is exact there
 // for scales down to 2^-26 of the largest of the tile (fp8_window.cuh), and smaller ones count as
 // 0. V is turned around in shared memory: `ldmatrix` brings two bytes of each of two tokens
 // together, and two tokens of the next eight are their neighbours in fp8_key_place.

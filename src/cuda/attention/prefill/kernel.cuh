@@ -2,8 +2,8 @@
 //
 // A block stays on its multiprocessor and takes item after item: 128 rows of q against the keys
 // that they see, tile by tile from the last one. A warpgroup brings what is needed
-// (attention_prefill_query.cuh). Two warpgroups have 64 rows each and turn keys and values into
-// sums: by Products, in FP16 (attention_products_f16.cuh) or FP8 (attention_products_fp8.cuh).
+// (query.cuh). Two warpgroups have 64 rows each and turn keys and values into
+// sums: by Products, in FP16 (products_f16.cuh) or FP8 (products_fp8.cuh).
 #pragma once
 
 #include <cstdint>

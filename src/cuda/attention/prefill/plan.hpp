@@ -2,7 +2,7 @@
 // attention_prefill_...), for the kernels and for the host that launches them.
 //
 // A row is a query of one query head, row = query * group + head in the group, as in
-// attention_decode_args.hpp. An item is up to 128 rows of one sequence and kv head.
+// cuda/attention/decode/plan.hpp. An item is up to 128 rows of one sequence and kv head.
 //
 // Keys and values become FP16 first, in tiles of `keys` tokens in the workspace:
 //

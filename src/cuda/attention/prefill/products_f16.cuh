@@ -1,4 +1,4 @@
-// Scores and sums of attention_prefill.cuh in FP16, both products by wgmma: S = Q K^T from shared
+// Scores and sums of kernel.cuh in FP16, both products by wgmma: S = Q K^T from shared
 // memory; probabilities in registers; O += P V with P as the first operand, in the order in which
 // wgmma has left it. The products of the next scores and of the last probabilities are issued
 // together.

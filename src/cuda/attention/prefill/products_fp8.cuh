@@ -1,4 +1,4 @@
-// Scores and sums of attention_prefill.cuh in FP8, of MXFP4 as E5M2 (attention_expand_fp8.cuh) and
+// Scores and sums of kernel.cuh in FP8, of MXFP4 as E5M2 (expand_fp8.cuh) and
 // probabilities as E4M3, up to 448.
 //
 // The tensor cores keep 13 bits behind the leading one of a sum, so a tile's sums are taken out,

@@ -1,4 +1,4 @@
-// The copying warpgroup of attention_prefill.cuh. Its first warp brings tiles of K and V. The other
+// The copying warpgroup of kernel.cuh. Its first warp brings tiles of K and V. The other
 // three take items from the counter and bring an item's rows of q to shared memory, each with the
 // number that its scores are to be multiplied by. They take the next one when the last tiles of
 // this one are under way: sooner, and a block at work on a long one would keep it from the others.

@@ -1,4 +1,4 @@
-// What both kinds of products (attention_products_f16.cuh, _fp8.cuh) do alike.
+// What both kinds of products (products_f16.cuh, products_fp8.cuh) do alike.
 #pragma once
 
 #include <cstdint>

@@ -1,7 +1,7 @@
 // Products of few rows of a: what counts is reading the weights once, at the speed of memory, with
 // as few instructions as can be. The weights are the first operand of mma.m16n8k16, 16 rows of them
 // a thread block; its warps take turns along k and add up at the end, in a fixed order. a comes in
-// FP16 units (matmul_prepare.cuh), 8 or 16 of its rows at a time.
+// FP16 units (prepare.cuh), 8 or 16 of its rows at a time.
 //
 // An instruction's products are exact and summed in FP32. MX scales, of either side, are multiplied
 // into sums of 32; NVFP4's are in the operands.

@@ -6,8 +6,8 @@
 // copies chunks of 64 elements of k, of both operands, into a ring of stages: linear bulk copies
 // that end in a stage's `full` barrier. Two or four warpgroups, each with its part of the rows of
 // the weights and all Tokens rows of a, decode two steps of 16 elements into four registers each
-// while the tensor cores multiply the two before (wide_stages.cuh; where Tokens are few, warp by
-// warp: wide_warp_stages.cuh), and free a stage through its `empty` barrier. The
+// while the tensor cores multiply the two before (GroupStages in stages.cuh; where Tokens are few,
+// warp by warp: WarpStages there), and free a stage through its `empty` barrier. The
 // copying warp runs ahead into the next tile while this one's sums are stored (store.cuh).
 //
 // Weights that are not packed (unpacked.cuh) are brought by two more warps, piece by piece.

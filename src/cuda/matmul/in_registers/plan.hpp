@@ -273,13 +273,13 @@ struct UnpackedArgs {
 };
 
 /// matmul_in_registers_<b>_<bf16 or f16>_<rows>x<tokens>: sm_90a, many rows of a. As many threads
-/// as the shape says (wide_geometry.hpp); as many thread blocks as the device has multiprocessors,
+/// as the shape says (TileShape::threads); as many thread blocks as the device has multiprocessors,
 /// which share the tiles of d among them.
 struct Args {
   TensorMap dense;        // rows of a, elements of 16 bits: [all rows][k], a box 64 of k of a tile
   TensorMap weights;      // packed tiles (layouts/fragment_tiles.hpp): [matrix][row tile][chunk of
                           // k][8 bytes], a box a chunk of a tile of d
-  const void* tiles;      // a of PrepareTilesArgs; null: `dense`
+  const void* tiles;      // PrepareTilesArgs::tiles; null: `dense`
   UnpackedArgs plain[2];  // matmul_in_registers_nvfp4_plain_...: in place of b, and a gate's up
   std::int64_t n;
   std::int64_t k;

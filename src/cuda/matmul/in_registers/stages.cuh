@@ -1,4 +1,4 @@
-// What the multiplying warpgroups of the kernels for many rows (wide_product.cuh) do with stage
+// What the multiplying warpgroups of the kernels for many rows (kernel.cuh) do with stage
 // after stage: decode the weights of two steps of 16 elements of k into registers while the tensor
 // cores multiply the two before, and free the stage before.
 #pragma once
@@ -135,7 +135,7 @@ class GroupStages {
 };
 
 // ---
-// What the multiplying warps of the kernels for many rows (wide_product.cuh) do with stage after
+// What the multiplying warps of the kernels for many rows (kernel.cuh) do with stage after
 // stage where a tile has few rows of a: each multiplies by itself, by mma.sync. What takes time
 // then is reading a from shared memory, by each warp; so a warp has two row tiles of the weights,
 // of one of the stage's two chunks, and its pair, half of all warps away, the same two of the other
