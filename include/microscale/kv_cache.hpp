@@ -37,9 +37,9 @@ namespace microscale {
 /// - append_kv, and attention on compute capability 9.0 without the features of the next line, take
 ///   them anywhere. Few queries are fastest where scales lie as in records: at multiples of 16
 ///   bytes, tokens side by side.
-/// - BF16 copies, a mean of K, a Hadamard transform, several splits, and Blackwell require them as
-/// in
-///   records. A block-scaled q, or an accuracy other than `storage`, requires multiples of 4 bytes.
+/// - BF16 copies, a mean of K, a Hadamard transform, several splits, and Blackwell require them
+///   as in records. A block-scaled q, or an accuracy other than `storage`, requires multiples of 4
+///   bytes.
 struct KvPart {
   std::uint8_t* data = nullptr;
   std::int64_t page_stride = 0, head_stride = 0, token_stride = 0;
