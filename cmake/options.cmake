@@ -13,10 +13,6 @@ if(PROJECT_IS_TOP_LEVEL)
     # The variable: what ccache asks of a user of precompiled headers.
     set(CMAKE_CXX_COMPILER_LAUNCHER env CCACHE_SLOPPINESS=pch_defines,time_macros ${CCACHE_PROGRAM})
   endif()
-  find_program(MOLD_PROGRAM mold)
-  if(MOLD_PROGRAM AND NOT CMAKE_CXX_COMPILER_ID STREQUAL "Clang")
-    add_link_options(-fuse-ld=mold)
-  endif()
 endif()
 # Behind CMake's own -O3, in this directory and below; a file that gains by -O3 says so itself.
 add_compile_options($<$<CONFIG:Release>:-O2>)
