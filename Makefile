@@ -4,7 +4,7 @@ SHELL := /bin/bash
 .SHELLFLAGS := -euo pipefail -c
 .DELETE_ON_ERROR:
 .NOTPARALLEL:
-.PHONY: build help demo test levels check-deep sanitizers test-clients fuzz bench format clean distclean install
+.PHONY: build help demo wheel test test-python levels check-deep sanitizers test-clients fuzz bench format clean distclean install
 
 PREFIX ?= /usr/local
 JOBS ?= $(shell nproc)
@@ -28,6 +28,12 @@ demo: ## quantize a real model to NVFP4, verify it, show what it cost, write dem
 test: ## build everything, run the tests, the example, README's commands and the guards
 	@scripts/bootstrap build test format
 	@JOBS=$(JOBS) scripts/run_tests
+
+wheel: build ## build/wheel/microscale-*.whl, the Python package, of what `make` has built
+	@JOBS=$(JOBS) scripts/make_wheel
+
+test-python: build ## build the wheel, install it into an environment below .venv and run python/tests
+	@JOBS=$(JOBS) scripts/test_python
 
 levels: ## the kernels taught step by step (examples/levels), compiled and run on the emulator
 	@scripts/bootstrap build test

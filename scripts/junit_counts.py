@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Counts the tests of a JUnit file that ctest wrote; exit 1 if there is none.
+"""Counts the tests of a JUnit file that ctest or pytest wrote; exit 1 if there is none.
 
 The first line is `passed failed skipped`. Each further line names what this machine lacks and how many tests it
 cost: `amx in 96 tests` (they print "[  ABSENT  ] amx", see tests/support/present.hpp, and ran without it), or
@@ -20,7 +20,8 @@ def lacking(suite):
         text = case.findtext("system-out") or ""
         absent.update(set(ABSENT.findall(text)))
         if case.find("skipped") is not None:
-            reasons.update(REASON.findall(text)[:1] or ["no reason said"])
+            said = case.find("skipped").get("message") or "no reason said"  # pytest's; gtest's is in the text
+            reasons.update(REASON.findall(text)[:1] or [said])
     for what, tests in absent.most_common():
         yield f"{what} in {tests} test{'s' if tests > 1 else ''}"
     for reason, tests in reasons.most_common():
@@ -32,8 +33,9 @@ def main(path):
         suite = xml.parse(path).getroot()
     except (OSError, xml.ParseError) as error:
         sys.exit(f"no test results: {error}")
-    total, failed = int(suite.get("tests")), int(suite.get("failures"))
-    skipped = int(suite.get("skipped")) + int(suite.get("disabled"))
+    suite = suite if suite.tag == "testsuite" else suite.find("testsuite")
+    total, failed = int(suite.get("tests")), int(suite.get("failures")) + int(suite.get("errors", 0))
+    skipped = int(suite.get("skipped")) + int(suite.get("disabled", 0))
     print(total - failed - skipped, failed, skipped)
     for what in lacking(suite):
         print(what)

@@ -29,6 +29,10 @@ std::string unavailable_reason();
 /// Makes GPU `ordinal` the calling thread's current one, as cudaSetDevice does. Throws Error.
 void select_device(int ordinal);
 
+/// The number of the calling thread's current GPU, which the emulated one has too: 0. Throws
+/// Error{unsupported} where there is none.
+int current_device();
+
 /// Returns the current GPU's name and the architecture of the kernels it will run: "NVIDIA H200
 /// (sm_90a)". Throws Error{unsupported} where there is no GPU, or none that this build has kernels
 /// for.
@@ -41,5 +45,9 @@ void load_kernels();
 /// Waits for all work of `stream` (a cudaStream_t; null: the default stream) on the current GPU.
 /// Throws Error, that of failed work included.
 void synchronize(void* stream = nullptr);
+
+/// Whether `stream` (null: the default stream) of the current GPU is being captured into a graph.
+/// Throws Error.
+bool is_capturing(void* stream = nullptr);
 
 }  // namespace microscale::cuda

@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <atomic>
+#include <chrono>
 #include <condition_variable>
 #include <exception>
 #include <fstream>
@@ -53,6 +54,15 @@ struct Job {
 
 thread_local bool inside_job = false;
 
+// condition_variable::wait is a function of newer libstdc++ only (GLIBCXX_3.4.30), which binaries
+// for RHEL 9 must not ask for; wait_for is inline. Wakes once a day for nothing.
+template <class Ready>
+void wait_until(std::condition_variable& condition, std::unique_lock<std::mutex>& lock,
+                const Ready& ready) {
+  while (!condition.wait_for(lock, std::chrono::hours(24), ready)) {
+  }
+}
+
 // Helpers sleep between jobs; one job runs at a time, others wait their turn.
 class Pool {
  public:
@@ -84,7 +94,7 @@ class Pool {
     job.run(0);
     inside_job = false;
     std::unique_lock lock(mutex_);
-    done_.wait(lock, [this] { return running_ == 0; });
+    wait_until(done_, lock, [this] { return running_ == 0; });
     job_ = nullptr;
   }
 
@@ -96,7 +106,8 @@ class Pool {
       Job* job = nullptr;
       {
         std::unique_lock lock(mutex_);
-        wake_.wait(lock, [&] { return stopping_ || (generation_ != seen && id <= wanted_); });
+        wait_until(wake_, lock,
+                   [&] { return stopping_ || (generation_ != seen && id <= wanted_); });
         if (stopping_) return;
         seen = generation_;
         job = job_;

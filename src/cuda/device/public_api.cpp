@@ -1,4 +1,4 @@
-// include/microscale/cuda.hpp, on the CUDA runtime.
+// include/microscale/cuda.hpp, on the CUDA runtime; is_capturing is in runtime.cpp.
 #include <fmt/format.h>
 
 #include "cuda/device/device.hpp"
@@ -11,6 +11,7 @@ namespace microscale::cuda {
 int device_count() { return runtime_device_count(); }
 std::string unavailable_reason() { return no_device_reason(); }
 void select_device(int ordinal) { select_runtime_device(ordinal); }
+int current_device() { return runtime_device().info().ordinal; }
 
 std::string device_name() {
   const DeviceInfo& info = runtime_device().info();

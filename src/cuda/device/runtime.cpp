@@ -1,5 +1,4 @@
-// The CUDA runtime behind the seam. cudart is linked statically and finds the driver when first
-// used, so a machine without one links and runs this too, and is told so.
+// The CUDA runtime behind the seam: static, it looks for the driver when first used.
 #if defined(MICROSCALE_HAS_CUDA)
 
 #include <cuda.h>
@@ -17,6 +16,7 @@
 
 #include "cuda/device/device.hpp"
 #include "cuda/device/environment.hpp"
+#include "microscale/cuda.hpp"
 #include "microscale/error.hpp"
 
 namespace microscale::cuda {
@@ -355,9 +355,8 @@ void require_ordinal(int ordinal) {
   require_device();
   if (ordinal < 0 || ordinal >= all_devices().count)
     throw Error(ErrorCode::invalid_argument,
-                fmt::format("cuda: there is no GPU {}; this machine has {}, "
-                            "counted from 0",
-                            ordinal, all_devices().count));
+                fmt::format("cuda: there is no GPU {} of {}, counted from 0", ordinal,
+                            all_devices().count));
 }
 
 }  // namespace
@@ -387,6 +386,13 @@ void select_runtime_device(int ordinal) {
   if (device_of_environment() && ordinal == 0) return;
   require_ordinal(ordinal);
   check(cudaSetDevice(ordinal), "selecting GPU {}", ordinal);
+}
+
+bool is_capturing(void* stream) {
+  cudaStreamCaptureStatus status = cudaStreamCaptureStatusNone;
+  if (!device_of_environment())
+    check(cudaStreamIsCapturing(native(stream), &status), "asking whether a stream is captured");
+  return status != cudaStreamCaptureStatusNone;
 }
 
 }  // namespace microscale::cuda

@@ -3,6 +3,7 @@
 
 #include "cuda/device/device.hpp"
 #include "cuda/device/environment.hpp"
+#include "microscale/cuda.hpp"
 #include "microscale/error.hpp"
 
 namespace microscale::cuda {
@@ -29,6 +30,10 @@ Device& runtime_device(int ordinal) {
   return runtime_device();
 }
 void select_runtime_device(int ordinal) { runtime_device(ordinal); }
+bool is_capturing(void*) {
+  runtime_device();
+  return false;
+}
 
 }  // namespace microscale::cuda
 

@@ -29,6 +29,8 @@ TEST(CudaApi, says_why_there_is_no_gpu) {
   cuda::test::expect_error(ErrorCode::unsupported, "no GPU", [] { cuda::device_name(); });
   cuda::test::expect_error(ErrorCode::unsupported, "no GPU", [] { cuda::select_device(0); });
   cuda::test::expect_error(ErrorCode::unsupported, "no GPU", [] { cuda::load_kernels(); });
+  cuda::test::expect_error(ErrorCode::unsupported, "no GPU", [] { cuda::current_device(); });
+  cuda::test::expect_error(ErrorCode::unsupported, "no GPU", [] { cuda::is_capturing(); });
 }
 
 TEST(CudaApi, operations_without_a_device_form_are_refused) {

@@ -1,0 +1,117 @@
+// New arrays for results, from the allocator of the framework whose array came first.
+#include <fmt/format.h>
+
+#include <new>
+
+#include "arrays.hpp"
+#include "device_array.hpp"
+#include "microscale/error.hpp"
+
+namespace microscale::python {
+namespace {
+
+void set_error(void*, const char* kind, const char* message) {
+  const bool memory = std::string_view(kind ? kind : "").find("emory") != std::string_view::npos;
+  PyErr_SetString(memory ? PyExc_MemoryError : PyExc_RuntimeError, message ? message : "");
+}
+
+nb::object make_exchanged(const Array& like, DlType type, std::span<const std::int64_t> shape,
+                          Array& made) {
+  DlTensor prototype;
+  prototype.device = {like.on_device() ? dl_cuda : dl_cpu, like.on_device() ? like.ordinal : 0};
+  prototype.ndim = static_cast<int>(shape.size());
+  prototype.dtype = type;
+  prototype.shape = const_cast<std::int64_t*>(shape.data());
+  DlManagedTensor* tensor = nullptr;
+  if (like.exchange->allocate(&prototype, &tensor, nullptr, set_error) != 0) {
+    if (!PyErr_Occurred()) throw std::bad_alloc();
+    throw nb::python_error();
+  }
+  made.data = static_cast<std::uint8_t*>(tensor->tensor.data) + tensor->tensor.byte_offset;
+  void* object = nullptr;
+  if (like.exchange->to_object(tensor, &object) != 0) throw nb::python_error();
+  return nb::steal<nb::object>(static_cast<PyObject*>(object));
+}
+
+nb::object make_by_helper(const char* helper, const Array& like, DlType type,
+                          std::span<const std::int64_t> shape) {
+  nb::list sizes;
+  for (const std::int64_t size : shape) sizes.append(size);
+  return nb::module_::import_("microscale._arrays")
+      .attr(helper)(nb::tuple(sizes), name_of(type), like.on_device() ? like.ordinal : -1);
+}
+
+/// numpy.empty; ml_dtypes' types as views of the integers that were taken.
+nb::object make_numpy(DlType type, std::span<const std::int64_t> shape, Array& made) {
+  static const nb::handle empty =
+      nb::object(nb::module_::import_("numpy").attr("empty")).release();  // kept for good
+  static const nb::handle view_as =
+      nb::object(nb::module_::import_("microscale._arrays").attr("view_as"))
+          .release();  // kept for good
+  const bool known =
+      type == float32_type || type == float16_type || type == uint8_type || type == int32_type;
+  const char* name = type == float32_type   ? "f4"
+                     : type == float16_type ? "f2"
+                     : type == int32_type   ? "i4"
+                     : type.bits == 16      ? "u2"
+                                            : "u1";
+  nb::list sizes;
+  for (const std::int64_t size : shape) sizes.append(size);
+  nb::object object = empty(nb::tuple(sizes), name);
+  made.data = take(object, made.name, Access::write).data;
+  return known ? object : nb::object(view_as(object, name_of(type)));
+}
+
+}  // namespace
+
+nb::object make_array(const Array& like, DlType type, std::span<const std::int64_t> shape,
+                      Array& made) {
+  made = Array{};
+  made.name = "result";
+  made.type = type;
+  made.rank = static_cast<int>(shape.size());
+  made.framework = like.framework;
+  made.exchange = like.exchange;
+  made.memory = like.memory;
+  made.ordinal = like.ordinal;
+  std::int64_t stride = 1;
+  for (std::size_t i = shape.size(); i-- > 0; stride *= shape[i]) {
+    made.shape[i] = shape[i];
+    made.strides[i] = stride;
+  }
+  nb::object object;
+  if (like.exchange) {
+    object = make_exchanged(like, type, shape, made);
+  } else if (like.framework == Framework::torch || like.framework == Framework::cupy) {
+    object = make_by_helper(like.framework == Framework::torch ? "empty_tensor" : "empty_cupy",
+                            like, type, shape);
+    made.data = take(object, made.name, Access::write).data;
+  } else if (like.on_device()) {
+    object = new_device_array(like.ordinal, type, shape);
+    made.data = nb::inst_ptr<DeviceArray>(object)->buffer.data();
+    made.framework = Framework::device_array;
+  } else {
+    object = make_numpy(type, shape, made);
+    made.framework = Framework::numpy;
+  }
+  made.source = object;
+  return object;
+}
+
+nb::object make_bytes(const Array& like, std::int64_t bytes, Array& made) {
+  constexpr std::int64_t alignment = 64;
+  const std::int64_t exact[] = {bytes};
+  nb::object object = make_array(like, uint8_type, exact, made);
+  const auto over = [&] {
+    return static_cast<std::int64_t>(reinterpret_cast<std::uintptr_t>(made.data) % alignment);
+  };
+  if (over() == 0) return object;
+  const std::int64_t more[] = {bytes + alignment};
+  object = make_array(like, uint8_type, more, made);
+  const std::int64_t first = over() == 0 ? 0 : alignment - over();
+  const nb::object part = object[nb::slice(nb::int_(first), nb::int_(first + bytes), nb::none())];
+  made = take(part, "result", Access::write);
+  return part;
+}
+
+}  // namespace microscale::python

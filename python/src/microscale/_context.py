@@ -1,0 +1,27 @@
+"""Defaults of a thread."""
+
+from __future__ import annotations
+
+from types import TracebackType
+from typing import Any
+
+from ._core import set_defaults
+
+
+class context:
+    """Within `with microscale.context(backend=..., threads=..., stream=...):` calls of this thread that do
+    not say otherwise run there. backend: 'auto', a name of available_backends(), or 'cuda'; threads: 0 is
+    one per core; stream: an integer, or an object with __cuda_stream__(), cuda_stream or ptr. What is left
+    out becomes the library's default."""
+
+    def __init__(self, *, backend: str = "auto", threads: int = 0, stream: Any = None) -> None:
+        self._wanted = (backend, threads, stream)
+
+    def __enter__(self) -> context:
+        self._before = set_defaults(*self._wanted)
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        set_defaults(*self._before)

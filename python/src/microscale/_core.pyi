@@ -1,0 +1,326 @@
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+from microscale._types import Array, DTypeLike, Stream
+
+def cli(arguments: Sequence[str]) -> int: ...
+
+def set_defaults(backend: str, threads: int, stream: Stream) -> tuple[str, int, int | None]: ...
+
+def available_backends() -> list[str]:
+    """
+    Names of the CPU's backends that this machine runs, the fastest first. MICROSCALE_BACKEND=name
+    in the environment narrows the list to that one.
+    """
+
+def formats() -> list[str]:
+    """Names of all formats."""
+
+def scale_rules(format: str) -> list[str]:
+    """Names of the scale rules of a format, the default first."""
+
+def cuda_device_count() -> int:
+    """The number of GPUs; 0 without a driver."""
+
+def cuda_unavailable_reason() -> str:
+    """Says why device_count() is 0; empty otherwise."""
+
+def cuda_current_device() -> int:
+    """
+    The number of the calling thread's current GPU. Raises NotImplementedError without one.
+    """
+
+def cuda_select_device(ordinal: int) -> None:
+    """Makes a GPU the calling thread's current one, as cudaSetDevice does."""
+
+def cuda_device_name() -> str:
+    """Name of the current GPU, and the architecture whose kernels it runs."""
+
+def cuda_load_kernels() -> None:
+    """
+    Loads all kernels of the current GPU, as the first call on it does. Call it before a graph
+    is captured.
+    """
+
+def cuda_synchronize(stream: Stream = None) -> None:
+    """Waits for all work of a stream, the default one if left out."""
+
+def cuda_is_capturing(stream: Stream = None) -> bool:
+    """Whether a stream of the current GPU is being captured into a graph."""
+
+class DeviceArray:
+    """
+    Memory of a GPU without PyTorch or CuPy; of the emulated GPU with
+    MICROSCALE_BACKEND=emulator-sm90. Rows lie side by side. Its memory is freed with it: keep it
+    until the work that uses it is done.
+    """
+
+    @staticmethod
+    def empty(shape: int | Sequence[int], dtype: str = 'uint8', *, device: int = 0) -> DeviceArray:
+        """
+        Not initialised. Raises MemoryError, or NotImplementedError where there is no GPU.
+        """
+
+    @staticmethod
+    def from_host(array: Array, *, device: int = 0) -> DeviceArray:
+        """A copy of an array of the CPU, in the order of the default stream."""
+
+    def numpy(self, *, stream: Stream = None) -> Array:
+        """A copy on the CPU. Waits for all work of `stream` (the default one)."""
+
+    @property
+    def shape(self) -> tuple[int, ...]: ...
+
+    @property
+    def dtype(self) -> str:
+        """The name of the elements' type."""
+
+    @property
+    def nbytes(self) -> int: ...
+
+    @property
+    def device(self) -> str: ...
+
+    @property
+    def ptr(self) -> int:
+        """The address."""
+
+    def __dlpack__(self, **kwargs: Any) -> Any: ...
+
+    def __dlpack_device__(self) -> tuple[int, int]: ...
+
+    def __repr__(self) -> str: ...
+
+class BlockTensor:
+    """
+    A tensor in a block-scaled format: codes, block scales and, of NVFP4, a global scale.
+
+    Its parts are arrays of the framework that it was made with, and stay its own: value =
+    code * block scale * global scale. Made by quantize and from_parts.
+    """
+
+    @staticmethod
+    def from_parts(codes: Array, scales: Array, global_scale: float | Array | None = None, *, format: str, shape: Sequence[int] | None = None, axis: int = -1, layout: str = 'row_major') -> BlockTensor:
+        """
+        Takes arrays as they are, without a copy.
+
+        codes: bytes, two FP4 codes each (the even element in the low nibble) or one code;
+        scales: one byte a block, E4M3 for nvfp4 and E8M0 for the others; global_scale: the
+        decode multiplier of NVFP4, a number or a float32 array of one element (or one per
+        expert). shape: of the dense tensor; from that of codes if left out.
+        Raises ValueError where sizes, types or devices do not fit together.
+        """
+
+    @staticmethod
+    def from_compressed_tensors(weight_packed: Array, weight_scale: Array, weight_global_scale: Array | None = None) -> BlockTensor:
+        """
+        Takes the tensors of a layer as compressed-tensors stores them.
+
+        With weight_global_scale (a divisor there) the format is nvfp4, without it mxfp4, or
+        mxfp8 where weight_packed has the type float8_e4m3fn.
+        """
+
+    @property
+    def codes(self) -> Array:
+        """The array of codes, bytes: (..., bytes of a line)."""
+
+    @property
+    def scales(self) -> Array:
+        """
+        The array of block scales, bytes: (..., blocks of a line), or one axis if tiled.
+        """
+
+    @property
+    def global_scale(self) -> float | Array | None:
+        """
+        NVFP4: the decode multiplier, a number on the CPU, a float32 array on a GPU.
+        """
+
+    @property
+    def format(self) -> str:
+        """'nvfp4', 'mxfp4', 'mxfp8_e4m3', ..."""
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        """Of the dense tensor."""
+
+    @property
+    def ndim(self) -> int: ...
+
+    @property
+    def axis(self) -> int:
+        """The axis along which elements share a scale: -1, or -2."""
+
+    @property
+    def layout(self) -> str:
+        """Of the scales: 'row_major' or 'tiled_128x4'."""
+
+    @property
+    def device(self) -> str:
+        """'cpu', or 'cuda:0', ..."""
+
+    @property
+    def nbytes(self) -> int:
+        """Bytes of codes, scales and global scale."""
+
+    def dequantize(self, dtype: DTypeLike = None, *, out: Array | None = None, backend: str | None = None, threads: int | None = None, stream: Stream = None) -> Array:
+        """As microscale.dequantize."""
+
+    def to(self, device: object) -> BlockTensor:
+        """
+        On another device, 'cpu' or 'cuda:N'. Of numpy, to a GPU: as DeviceArray.
+        """
+
+    def as_torch_float4(self) -> Array:
+        """The codes viewed as torch.float4_e2m1fn_x2."""
+
+    def __reduce__(self) -> tuple[Any, ...]: ...
+
+    def __repr__(self) -> str: ...
+
+class PackedWeights:
+    """
+    Weights that pack_weights has rearranged for products: fewer bytes to read, no work at each
+    call. Made for the CPU or for the GPU they are on; pickled, they stay for that.
+    """
+
+    @staticmethod
+    def from_parts(bytes: Array, global_scale: float | Array | None = None, up_global_scale: float | Array | None = None, *, shape: Sequence[int], format: str, gated: bool = False) -> PackedWeights:
+        """
+        Takes bytes that pack_weights made, for example from a file. Raises ValueError where
+        there are not as many as shape and format need.
+        """
+
+    @property
+    def bytes(self) -> Array:
+        """The array of bytes."""
+
+    @property
+    def global_scale(self) -> float | Array | None: ...
+
+    @property
+    def up_global_scale(self) -> float | Array | None: ...
+
+    @property
+    def format(self) -> str: ...
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        """(n, k), or (matrices, n, k)."""
+
+    @property
+    def gated(self) -> bool: ...
+
+    @property
+    def nbytes(self) -> int: ...
+
+    def __reduce__(self) -> tuple[Any, ...]: ...
+
+    def __repr__(self) -> str: ...
+
+def pack_weights(b: BlockTensor, *, backend: str | None = None, threads: int | None = None, stream: Stream = None) -> PackedWeights:
+    """
+    Rearranges weights (n, k), or (matrices, n, k), once, for matmul and grouped_matmul.
+
+    A product of packed weights has the same bound of error, and on the CPU the same bytes.
+    """
+
+def pack_gated_weights(gate: BlockTensor, up: BlockTensor, *, backend: str | None = None, threads: int | None = None, stream: Stream = None) -> PackedWeights:
+    """
+    As pack_weights, of the two projections of a gated layer: for gated_matmul.
+    """
+
+def quantize(x: Array, format: str = 'nvfp4', *, axis: int = -1, layout: str = 'row_major', scale_rule: str | None = None, rounding: str | None = None, compat: str | None = None, nan: str | None = None, inf: str | None = None, zero_code: str | None = None, seed: int = 0, global_scale: float | Array | None = None, tensor_amax: float | None = None, weights: Array | None = None, pad: bool = False, refuse_non_finite: bool = False, first_index: int = 0, out: BlockTensor | None = None, backend: str | None = None, threads: int | None = None, stream: Stream = None) -> BlockTensor:
+    """
+    Quantizes an array: float32, bfloat16 or float16, of any number of axes.
+
+    format: nvfp4, mxfp4, mxfp8_e4m3, mxfp8_e5m2, mxfp6_e2m3, mxfp6_e3m2, mxint8. Blocks of 16
+    (nvfp4) or 32 elements lie along the last axis; axis=-2 lays them down the columns of a
+    matrix. The axis must be a multiple of the block, unless pad=True fills up with zeros.
+    global_scale: NVFP4's decode multiplier; computed from the array, or from tensor_amax, if
+    left out. weights: float32, importance of each position along the axis, for rules that
+    search. layout: of the scales, 'row_major' or 'tiled_128x4'. The other keywords are those of
+    docs/formats/numerics.md. out: a BlockTensor of an earlier call with the same shape, to be
+    written again.
+
+    The result's arrays are of the framework and on the device of x, and on a GPU the call
+    returns before the work is done. Raises ValueError for what does not fit, and, with
+    refuse_non_finite, for NaN and infinity; NotImplementedError for what the backend has not.
+    """
+
+def quantize_both(x: Array, format: str = 'nvfp4', *, layout: str = 'row_major', scale_rule: str | None = None, rounding: str | None = None, compat: str | None = None, nan: str | None = None, inf: str | None = None, zero_code: str | None = None, seed: int = 0, global_scale: float | Array | None = None, tensor_amax: float | None = None, pad: bool = False, refuse_non_finite: bool = False, first_index: int = 0, backend: str | None = None, threads: int | None = None, stream: Stream = None) -> tuple[BlockTensor, BlockTensor]:
+    """
+    Quantizes a matrix along both axes, as training needs: blocks along the rows, and blocks
+    down the columns, with one NVFP4 global scale. The same bytes as two calls of quantize.
+    """
+
+def dequantize(t: BlockTensor, dtype: DTypeLike = None, *, out: Array | None = None, backend: str | None = None, threads: int | None = None, stream: Stream = None) -> Array:
+    """
+    The values of a block tensor, rounded to nearest even.
+
+    dtype: 'f32', 'bf16', 'f16' or a framework's type; float32 on the CPU and bfloat16 on a GPU
+    if left out. out: an array of t's shape to write to.
+    """
+
+def abs_max(x: Array, *, backend: str | None = None, threads: int | None = None, stream: Stream = None) -> float:
+    """
+    The largest magnitude of an array on the CPU; NaN is ignored. On a GPU, where it would have
+    to wait, it raises NotImplementedError.
+    """
+
+def nvfp4_global_scale(amax: float, compat: str | None = None) -> float:
+    """
+    The decode multiplier of an NVFP4 tensor whose largest magnitude is amax; with compat, that
+    which another tool computes. Raises ValueError for a negative number or NaN.
+    """
+
+def repack_scales(t: BlockTensor, layout: str, *, backend: str | None = None, threads: int | None = None, stream: Stream = None) -> BlockTensor:
+    """
+    The same tensor with its scales in another layout, 'row_major' or 'tiled_128x4'. Shares the
+    codes.
+    """
+
+def to_containers(codes: Array, *, out: Array | None = None, backend: str | None = None, threads: int | None = None, stream: Stream = None) -> Array:
+    """
+    FP4 codes, two a byte, as one code a byte in bits 5 to 2: what kind::mxf8f6f4 reads. The last
+    axis becomes twice as long.
+    """
+
+def from_containers(codes: Array, *, out: Array | None = None, backend: str | None = None, threads: int | None = None, stream: Stream = None) -> Array:
+    """The way back of to_containers."""
+
+def matmul(a: Array | BlockTensor, b: BlockTensor | PackedWeights, *, bias: Array | None = None, alpha: float = 1.0, out: Array | BlockTensor | None = None, out_dtype: DTypeLike = None, out_format: str | None = None, out_global_scale: float | Array | None = None, out_layout: str = 'row_major', fast_accumulation: bool = False, constant_weights: bool = False, backend: str | None = None, threads: int | None = None, stream: Stream = None) -> Any:
+    """
+    alpha * a @ b.T + bias.
+
+    a: (..., k), float32, bfloat16, float16, or a BlockTensor; b: weights (n, k), with blocks
+    along k; or a: (batch, m, k) and b: (batch, n, k). bias: n numbers. The result is (..., n),
+    of a's type, bfloat16 where a is a BlockTensor, or out_dtype. With out_format it is a
+    BlockTensor; NVFP4 then needs out_global_scale. out: an array, or BlockTensor, to write to.
+    fast_accumulation: twice the rate on Hopper for MXFP4 by MXFP4, 13 bits of sums of 128.
+    constant_weights: promises that nothing writes the weights any more (a GPU then reads them
+    earlier).
+
+    The same call gives the same bytes every time. docs/matmul.md has the bound of error and
+    which formats each backend multiplies; others raise NotImplementedError.
+    """
+
+def gated_matmul(a: Array | BlockTensor, gate: BlockTensor | PackedWeights, up: BlockTensor | None = None, *, activation: str = 'silu', gate_bias: Array | None = None, up_bias: Array | None = None, alpha: float = 1.0, out: Array | BlockTensor | None = None, out_dtype: DTypeLike = None, out_format: str | None = None, out_global_scale: float | Array | None = None, out_layout: str = 'row_major', fast_accumulation: bool = False, constant_weights: bool = False, backend: str | None = None, threads: int | None = None, stream: Stream = None) -> Any:
+    """
+    activation(alpha * a @ gate.T + gate_bias) * (alpha * a @ up.T + up_bias).
+
+    activation: 'silu' or 'gelu_tanh'. gate: weights as of matmul, or what pack_gated_weights
+    made of both, and up left out. The rest as matmul.
+    """
+
+def grouped_matmul(a: Array | BlockTensor, b: BlockTensor | PackedWeights, *, offsets: Array | None = None, counts: Array | None = None, capacity: int = 0, row_weights: Array | None = None, bias: Array | None = None, alpha: float = 1.0, out: Array | BlockTensor | None = None, out_dtype: DTypeLike = None, out_format: str | None = None, out_global_scale: float | Array | None = None, out_layout: str = 'row_major', fast_accumulation: bool = False, constant_weights: bool = False, backend: str | None = None, threads: int | None = None, stream: Stream = None) -> Any:
+    """
+    The rows of many experts, each by its expert's weights (a mixture of experts).
+
+    a: (rows, k). b: (experts, n, k). Expert e has the rows offsets[e] to offsets[e + 1], or the
+    first counts[e] of the rows from e * capacity on; int32 or int64, one or the other.
+    row_weights: float32, one for each row. bias: (experts, n). Rows without an expert are
+    neither read nor written. A BlockTensor a is of grouped_quantize. The rest as matmul.
+    """
+
+__version__: str

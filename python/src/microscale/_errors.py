@@ -1,0 +1,49 @@
+"""What the library's errors are in Python: one class, microscale.Error, and Python's own beside it."""
+
+from __future__ import annotations
+
+
+class Error(RuntimeError):
+    """An operation was refused or failed. `code` says why: "invalid_argument", "bad_input", "unsupported",
+    "check_failed", "out_of_memory" or "io". Each is also the exception that Python has for it: ValueError
+    (the first two), NotImplementedError, MemoryError, OSError."""
+
+    code = "check_failed"
+
+
+class InvalidArgument(Error, ValueError):
+    """The call is wrong."""
+
+    code = "invalid_argument"
+
+
+class BadInput(Error, ValueError):
+    """A file or its contents are wrong: malformed, inconsistent, not finite."""
+
+    code = "bad_input"
+
+
+class Unsupported(Error, NotImplementedError):
+    """Well-formed, but nothing here handles it."""
+
+    code = "unsupported"
+
+
+class OutOfMemory(Error, MemoryError):
+    """A buffer could not be had."""
+
+    code = "out_of_memory"
+
+
+class InputOutput(Error, OSError):
+    """Reading or writing failed."""
+
+    code = "io"
+
+
+_kinds = (Error, InvalidArgument, BadInput, Unsupported, OutOfMemory, InputOutput)
+_classes = {kind.code: kind for kind in _kinds}
+
+
+def error_of(code: str, message: str) -> Error:
+    return _classes.get(code, Error)(message)
