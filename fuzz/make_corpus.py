@@ -121,9 +121,23 @@ call.uni (r), f, (a, b); } { .reg .b32 %r<2>; mov.b32 %r1, ~-4; } B: setp.eq.s32
     return {name: text.encode() for name, text in seeds.items()}
 
 
+def file_kind_seeds():
+    zip_of = lambda name: b"PK\3\4" + bytes(26) + name
+    return {
+        "git_lfs": b"version https://git-lfs.github.com/spec/v1\noid sha256:12\nsize 4\n",
+        "html": b"\xef\xbb\xbf <!DOCTYPE html><html>", "xml": b"<?xml version='1.0'?><Error/>",
+        "json": b'{"error":"Repository not found"}', "pytorch": zip_of(b"archive/data.pkl"),
+        "npz": zip_of(b"a.npy"), "pickle": b"\x80\x02\x8a\nl\xfc\x9cF\xf9 j\xa8P\x19.", "gguf": b"GGUF\3\0\0\0",
+        "ggml": b"tjgg\1\0\0\0", "onnx": b"\x08\x07\x12\x07pytorch", "hdf5": b"\x89HDF\r\n\x1a\n",
+        "numpy": b"\x93NUMPY\1", "msgpack": b"\x82\xa6params\x81", "tflite": b"\x1c\0\0\0TFL3",
+        "gzip": b"\x1f\x8b\x08\0", "tar": b"x" * 257 + b"ustar\0\0", "zeros": bytes(64), "text": b"gated\n",
+        "safetensors": (640).to_bytes(8, "little") + b"{}", "control": b"{\x1b[31m\n\x7f'",
+    }
+
+
 def main():
-    for target, seeds in {"safetensors": safetensors_seeds(), "shard_index": shard_index_seeds(),
-                          "json": json_seeds(), "ptx": ptx_seeds()}.items():
+    for target, seeds in {"file_kind": file_kind_seeds(), "safetensors": safetensors_seeds(),
+                          "shard_index": shard_index_seeds(), "json": json_seeds(), "ptx": ptx_seeds()}.items():
         folder = CORPUS / target
         folder.mkdir(parents=True, exist_ok=True)
         for name, contents in seeds.items():

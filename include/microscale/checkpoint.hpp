@@ -51,10 +51,12 @@ struct QuantizeModelOptions {
 };
 
 struct ConversionPlan {
-  std::vector<TensorPlan> tensors;         ///< in the order of the input
-  std::vector<std::string> copied_files;   ///< tokenizer and the like
-  std::vector<std::string> dropped_files;  ///< other weight formats, left out
-  std::int64_t bytes_before = 0;           ///< of tensors
+  std::vector<TensorPlan> tensors;           ///< in the order of the input
+  std::vector<std::string> copied_files;     ///< tokenizer and the like
+  std::vector<std::string> dropped_files;    ///< left out: other weight formats and the like
+  std::vector<std::string> dropped_reasons;  ///< why, of each: "weights in another format"
+  std::vector<std::string> notices;          ///< oddities of the input, one sentence each
+  std::int64_t bytes_before = 0;             ///< of tensors
   std::int64_t bytes_after = 0;
   std::int64_t disk_needed = 0;  ///< everything that will be written
   std::int64_t disk_free = 0;

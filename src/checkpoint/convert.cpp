@@ -9,7 +9,6 @@
 #include "checkpoint/conversion_report.hpp"
 #include "checkpoint/memory_budget.hpp"
 #include "checkpoint/output_folder.hpp"
-#include "checkpoint/shard_index.hpp"
 #include "checkpoint/unit_runner.hpp"
 #include "core/threads.hpp"
 #include "microscale/error.hpp"
@@ -185,7 +184,7 @@ void Converter::write_other_files() {
   }
   take(check_unchanged(plan_.model));
   if (!plan_.index_text.empty()) {
-    take(write_file_atomically(options_.output / shard_index_name, plan_.index_text));
+    take(write_file_atomically(options_.output / plan_.model.index_name, plan_.index_text));
   }
   take(write_file_atomically(options_.output / "config.json", plan_.config_text));
   take(journal_->remove());

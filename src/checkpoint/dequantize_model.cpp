@@ -54,7 +54,7 @@ std::vector<DenseShard> plan_shards(const QuantizedFolder& folder, DType dtype) 
   }
   std::vector<DenseShard> shards;
   for (std::size_t i = 0; i < homes.size(); ++i) {
-    if (homes[i].empty() && folder.model.sharded) continue;  // held nothing but scales
+    if (homes[i].empty() && !folder.model.index_name.empty()) continue;  // held nothing but scales
     std::vector<PlannedTensor> planned;
     std::map<std::string_view, const LogicalTensor*> by_name;
     for (const LogicalTensor* tensor : homes[i]) {
@@ -136,7 +136,7 @@ void write_shard(const QuantizedFolder& folder, const DenseShard& shard, DType d
   take(file.commit());
 }
 
-void write_index(const std::vector<DenseShard>& shards, const fs::path& output) {
+void write_index(const std::vector<DenseShard>& shards, const fs::path& path) {
   ShardIndex index;
   index.total_size = 0;
   for (const DenseShard& shard : shards) {
@@ -145,7 +145,7 @@ void write_index(const std::vector<DenseShard>& shards, const fs::path& output) 
       *index.total_size += entry.bytes();
     }
   }
-  take(write_file_atomically(output / shard_index_name, write_shard_index(index)));
+  take(write_file_atomically(path, write_shard_index(index)));
 }
 
 }  // namespace
@@ -185,7 +185,7 @@ void dequantize_model(const DequantizeModelOptions& options, const ProgressCallb
   for (const DenseShard& shard : shards) {
     write_shard(folder, shard, dtype, output, threads, reporter);
   }
-  if (model.sharded) write_index(shards, output);
+  if (!model.index_name.empty()) write_index(shards, output / model.index_name);
   std::vector<std::uint8_t> buffer(copy_buffer);
   for (const fs::path& file : model.other_files) {
     if (file != modelopt_config) take(copy_into_place(model.root / file, output / file, buffer));

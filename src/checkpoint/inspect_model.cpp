@@ -83,7 +83,7 @@ BlockDetail first_block_of(const QuantizedModule& module, const PieceData& data)
 ModelSummary summarize_model(const QuantizedFolder& folder) {
   ModelSummary summary;
   summary.files = folder.model.shards.size();
-  summary.notes = folder.model.notices;
+  summary.notes = folder.model.sentences();
   for (const Finding& finding : folder.unusable) summary.notes.push_back(finding.message);
   for (const LogicalTensor& tensor : folder.tensors) {
     summary.tensors.push_back(summarize(folder, tensor));

@@ -7,10 +7,13 @@
 #include <set>
 #include <utility>
 
-#include "checkpoint/folder_files.hpp"
 #include "checkpoint/config_json.hpp"
+#include "checkpoint/file_kind.hpp"
+#include "checkpoint/folder_files.hpp"
 #include "checkpoint/json.hpp"
-#include "checkpoint/shard_index.hpp"
+#include "checkpoint/model_files.hpp"
+#include "checkpoint/model_place.hpp"
+#include "checkpoint/stray_weights.hpp"
 
 namespace microscale {
 namespace {
@@ -18,66 +21,8 @@ namespace {
 namespace fs = std::filesystem;
 
 constexpr std::uint64_t largest_config = 16 << 20;  // bytes
-constexpr std::uint64_t largest_index = 100'000'000;
-constexpr const char* single_name = "model.safetensors";
 
 Failure bad(std::string message) { return {ErrorCode::bad_input, std::move(message)}; }
-
-// "'a', 'b' and 7 more".
-std::string some_of(const std::vector<std::string>& names) {
-  constexpr std::size_t shown = 3;
-  std::string text;
-  for (std::size_t i = 0; i < std::min(names.size(), shown); ++i) {
-    text += (i ? ", " : "") + in_quotes(names[i]);
-  }
-  return names.size() > shown ? fmt::format("{} and {} more", text, names.size() - shown) : text;
-}
-
-// True for "model-00001-of-00003.safetensors": alone, it is a part of a model.
-bool is_numbered_shard(const std::string& name) {
-  const auto of = name.rfind("-of-");
-  const auto digits = [](std::string_view text) {
-    return !text.empty() && text.find_first_not_of("0123456789") == std::string_view::npos;
-  };
-  if (of == std::string::npos) return false;
-  const std::string_view after = std::string_view(name).substr(of + 4);
-  const auto dash = name.rfind('-', of - 1);
-  return of > 0 && dash != std::string::npos && digits(after.substr(0, after.find('.'))) &&
-         digits(std::string_view(name).substr(dash + 1, of - dash - 1));
-}
-
-// Which files of a folder without an index are the model: the one, or a reason why there is none.
-Result<std::string> only_weights_file(const fs::path& root, const FolderFiles& files) {
-  const auto& found = files.top_level_safetensors;
-  if (std::find(found.begin(), found.end(), single_name) != found.end()) {
-    return std::string(single_name);
-  }
-  if (const auto mark = unfinished_mark(files.to_copy, files.left_out)) {
-    return bad(
-        fmt::format("'{}' is the unfinished output of another run ('{}' is there); finish that run "
-                    "(quantize --resume) or remove the folder",
-                    root.string(), *mark));
-  }
-  if (found.empty()) {
-    return bad(fmt::format("'{}' holds no .safetensors file; name a model folder with {} or {}",
-                           root.string(), single_name, shard_index_name));
-  }
-  if (found.size() > 1 || is_numbered_shard(found.front())) {
-    return bad(
-        fmt::format("'{}' holds {} but no {}, so it is unknown which files make up the model; "
-                    "download the index too",
-                    root.string(), some_of(found), shard_index_name));
-  }
-  return found.front();
-}
-
-Result<ShardIndex> read_index(const fs::path& path) {
-  auto text = read_small_file(path, largest_index);
-  if (!text) return text.failure();
-  auto index = parse_shard_index(text.value());
-  if (!index) return bad(fmt::format("'{}': {}", path.string(), index.failure().message));
-  return index;
-}
 
 Status open_shards(ModelFolder& model, const std::set<std::string>& names) {
   for (const std::string& name : names) {
@@ -122,7 +67,7 @@ Status check_index(ModelFolder& model, const ShardIndex& index) {
     return bad(
         fmt::format("'{}' says that tensor {} is in '{}', but that file does not hold it{}; "
                     "download the model again",
-                    (model.root / shard_index_name).string(), in_quotes(name), file, elsewhere));
+                    (model.root / model.index_name).string(), in_quotes(name), file, elsewhere));
   }
   std::vector<std::string> unmapped;
   for (const ModelTensor& tensor : model.tensors) {
@@ -146,6 +91,8 @@ Status read_config(ModelFolder& model) {
   if (!text) return text.failure();
   const auto tree = parse_config(text.value());
   if (!tree || !tree.value().is_object()) {
+    const std::string what = explain_misdownload(path);
+    if (!what.empty()) return bad(fmt::format("'{}' {}", path.string(), what));
     return bad(fmt::format("'{}': {}; mend it or download it again", path.string(),
                            tree ? "it is not a JSON object" : tree.failure().message));
   }
@@ -153,63 +100,91 @@ Status read_config(ModelFolder& model) {
   return success();
 }
 
-// Every shard the index names must be there, and model.safetensors must not contradict the index.
-Status check_shard_files(const fs::path& root, const FolderFiles& files,
-                         const std::set<std::string>& names) {
-  const auto& found = files.top_level_safetensors;
-  std::vector<std::string> missing;
-  std::set_difference(names.begin(), names.end(), found.begin(), found.end(),
-                      std::back_inserter(missing));
-  if (!missing.empty()) {
-    return bad(fmt::format("{} of the {} files named by '{}' are missing: {}; download them",
-                           missing.size(), names.size(), (root / shard_index_name).string(),
-                           some_of(missing)));
+// The config.json beside one file, if it is one of a model at all.
+Status read_config_beside(ModelFolder& model) {
+  std::error_code error;
+  if (!fs::is_regular_file(model.root / "config.json", error)) return success();
+  if (Status read = read_config(model); !read) return read;
+  const auto tree = parse_config(*model.config_text);
+  for (const char* key : {"model_type", "architectures", "_class_name", "quantization_config"}) {
+    if (tree.value().contains(key)) return success();
   }
-  if (!names.contains(single_name) &&
-      std::find(found.begin(), found.end(), single_name) != found.end()) {
-    return bad(
-        fmt::format("'{}' holds both {} and an index that does not name it, which are two "
-                    "models; remove one of them",
-                    root.string(), single_name));
-  }
+  model.config_text.reset();
   return success();
 }
 
-Status open_folder(ModelFolder& model) {
+// An index that does not count goes with the files it names: copied if they all are.
+void sort_other_indexes(ModelFolder& model, const FolderFiles& files) {
+  for (const std::string& name : files.indexes) {
+    if (name == model.index_name) continue;
+    const auto index = read_shard_index(model.root / name);
+    const bool copied =
+        index && std::all_of(index.value().weight_map.begin(), index.value().weight_map.end(),
+                             [&](const auto& mapping) {
+                               return std::any_of(model.strays.begin(), model.strays.end(),
+                                                  [&](const ModelShard& stray) {
+                                                    return stray.name == mapping.second;
+                                                  });
+                             });
+    if (copied) {
+      model.other_files.emplace_back(name);
+    } else {
+      model.left_out_files.push_back({name, "index of weights that are left out"});
+    }
+  }
+}
+
+Status open_folder(ModelFolder& model, const std::string& named_index) {
   auto listed = list_folder(model.root);
   if (!listed) return listed.failure();
   FolderFiles& files = listed.value();
-  std::optional<ShardIndex> index;
-  std::set<std::string> names;
-  if (files.has_index) {
-    auto read = read_index(model.root / shard_index_name);
-    if (!read) return read.failure();
-    index = std::move(read.value());
-    model.sharded = true;
-    for (const auto& mapping : index->weight_map) names.insert(mapping.second);
-    if (Status all = check_shard_files(model.root, files, names); !all) return all;
-  } else {
-    auto name = only_weights_file(model.root, files);
-    if (!name) return name.failure();
-    names.insert(name.value());
-  }
-  if (Status opened = open_shards(model, names); !opened) return opened;
+  auto parts = find_model_files(model.root, files, named_index);
+  if (!parts) return parts.failure();
+  model.index_name = parts.value().index_name;
+  model.notices = std::move(parts.value().notices);
+  if (Status opened = open_shards(model, parts.value().names); !opened) return opened;
   if (Status collected = collect_tensors(model); !collected) return collected;
-  if (index) {
-    if (Status agrees = check_index(model, *index); !agrees) return agrees;
+  if (parts.value().index) {
+    if (Status agrees = check_index(model, *parts.value().index); !agrees) return agrees;
   }
   if (files.has_config) {
     if (Status read = read_config(model); !read) return read;
   }
   model.other_files = std::move(files.to_copy);
   model.left_out_files = std::move(files.left_out);
-  for (const std::string& name : files.top_level_safetensors) {
-    if (!names.contains(name)) {
-      model.left_out_files.push_back({name, "safetensors file that is not part of the model"});
-    }
-  }
+  std::vector<std::string> strays;
+  std::set_difference(files.top_level_safetensors.begin(), files.top_level_safetensors.end(),
+                      parts.value().names.begin(), parts.value().names.end(),
+                      std::back_inserter(strays));
+  sort_stray_weights(model, strays);
+  sort_other_indexes(model, files);
+  std::sort(model.other_files.begin(), model.other_files.end());
   std::sort(model.left_out_files.begin(), model.left_out_files.end(),
             [](const LeftOutFile& a, const LeftOutFile& b) { return a.path < b.path; });
+  for (const fs::path& file : model.other_files) {
+    if (is_git_lfs_pointer(model.root / file)) model.pointers.push_back(file.string());
+  }
+  if (!files.linked.empty()) {
+    model.remarks.push_back(fmt::format(
+        "{} of its files lie elsewhere, behind links, and are read there: {}{}",
+        files.linked.size(), files.linked.front(), files.linked.size() > 1 ? " and others" : ""));
+  }
+  return success();
+}
+
+Status open_file(ModelFolder& model, const std::string& name) {
+  if (Status opened = open_shards(model, {name}); !opened) return opened;
+  if (Status collected = collect_tensors(model); !collected) return collected;
+  if (Status read = read_config_beside(model); !read) return read;
+  if (is_numbered_shard(name)) {
+    model.notices.push_back("this file is one of several shards; the others are left alone");
+  }
+  if (model.config_text) {
+    model.remarks.push_back(
+        fmt::format("one file was named: of its folder only config.json is read too; name the "
+                    "folder '{}' to take the other files along",
+                    model.root.string()));
+  }
   return success();
 }
 
@@ -228,37 +203,29 @@ std::uint64_t ModelFolder::tensor_bytes() const {
   return bytes;
 }
 
+std::vector<std::string> ModelFolder::sentences() const {
+  std::vector<std::string> all = remarks;
+  all.insert(all.end(), notices.begin(), notices.end());
+  if (!pointers.empty()) {
+    all.push_back(
+        fmt::format("{} {} in place of the {}; fetch {} with `git lfs pull`", some_of(pointers),
+                    pointers.size() == 1 ? "is a Git LFS pointer" : "are Git LFS pointers",
+                    pointers.size() == 1 ? "file itself" : "files themselves",
+                    pointers.size() == 1 ? "it" : "them"));
+  }
+  return all;
+}
+
 Result<ModelFolder> open_model_folder(const fs::path& path) {
-  if (path.empty()) {
-    return Failure{ErrorCode::invalid_argument,
-                   "no model was named; name a model folder or a .safetensors file"};
-  }
-  std::error_code error;
-  const fs::file_status status = fs::status(path, error);
-  if (!fs::exists(status)) {
-    return Failure{ErrorCode::io,
-                   fmt::format("cannot open '{}': {}; name a model folder or a "
-                               ".safetensors file",
-                               path.string(), error ? error.message() : "there is no such file")};
-  }
+  auto place = find_model(path);
+  if (!place) return place.failure();
   ModelFolder model;
   model.opened = path;
-  Status opened = success();
-  if (fs::is_directory(status)) {
-    model.root = path;
-    opened = open_folder(model);
-  } else {
-    if (path.extension() != ".safetensors") {
-      return bad(
-          fmt::format("'{}' is no .safetensors file; name one, or a model folder", path.string()));
-    }
-    model.root = path.has_parent_path() ? path.parent_path() : fs::path(".");
-    opened = open_shards(model, {path.filename().string()});
-    if (opened) opened = collect_tensors(model);
-    if (is_numbered_shard(path.filename().string())) {
-      model.notices.push_back("this file is one of several shards; the others are left alone");
-    }
-  }
+  model.root = place.value().root;
+  model.remarks = std::move(place.value().remarks);
+  model.whole_folder = place.value().file.empty();
+  Status opened = model.whole_folder ? open_folder(model, place.value().index)
+                                     : open_file(model, place.value().file);
   if (!opened) return opened.failure();
   return model;
 }

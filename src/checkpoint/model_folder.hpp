@@ -34,16 +34,21 @@ struct ModelTensor {
 struct ModelFolder {
   std::filesystem::path opened;      // as it was named: the folder or the single file
   std::filesystem::path root;        // the folder; of a single file, the folder that holds it
-  bool sharded = false;              // there was an index
+  bool whole_folder = false;         // not one file of it by itself
+  std::string index_name;            // of the index, as the output has one too; empty: one file
   std::vector<ModelShard> shards;    // by file name
   std::vector<ModelTensor> tensors;  // by name, bytewise
   std::optional<std::string>
       config_text;  // config.json as it is, checked to be one strict JSON object
   /// To be copied unchanged, relative to root, sorted: everything but the shards, their index,
-  /// config.json and what is left out. Files of sub-folders are here too.
+  /// config.json and what is left out. Files of sub-folders are here too, and the strays.
   std::vector<std::filesystem::path> other_files;
+  /// .safetensors files beside the model's with tensors that it has not: drafters, adapters.
+  std::vector<ModelShard> strays;
   std::vector<LeftOutFile> left_out_files;  // sorted
+  std::vector<std::string> pointers;        // of other_files: Git LFS pointers, not the files
   std::vector<std::string> notices;         // oddities that stop nothing, one sentence each
+  std::vector<std::string> remarks;         // how the path that was named was read: snapshot, links
 
   ModelFolder() = default;
   ModelFolder(ModelFolder&&) = default;
@@ -53,14 +58,17 @@ struct ModelFolder {
   const ModelTensor* find(std::string_view name) const;
   /// Of all tensors together.
   std::uint64_t tensor_bytes() const;
+  /// Notices, remarks and pointers, one sentence each: what a user of the model should hear.
+  std::vector<std::string> sentences() const;
 };
 
-/// Opens a folder (an index with its shards, or model.safetensors, or the only .safetensors there
-/// is) or one .safetensors file by itself (then without config and other files). Refused, each with
-/// one sentence: missing shards, tensors the index promises and no shard holds, tensors in two
-/// shards, links that leave the folder (except into the `blobs` folder of a Hugging Face cache), a
-/// model.safetensors beside an index that does not name it. A tensor that the index forgets is part
-/// of the model, with a notice.
+/// Opens what find_model finds: a folder (an index of any name with its shards, or
+/// model.safetensors, or the only .safetensors there is, or all of a numbered set) or one
+/// .safetensors file by itself (with the config.json beside it, but no other files). Refused, each
+/// with one sentence: missing shards, tensors the index promises and no shard holds, tensors in two
+/// shards, links that lead nowhere or to a file of another kind, a model.safetensors beside an
+/// index that does not name it, and whatever else is no model, by what it is. A tensor that the
+/// index forgets is part of the model, with a notice.
 Result<ModelFolder> open_model_folder(const std::filesystem::path& path);
 
 }  // namespace microscale

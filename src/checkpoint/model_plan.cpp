@@ -10,6 +10,7 @@
 #include "checkpoint/dense_output.hpp"
 #include "checkpoint/fused_groups.hpp"
 #include "checkpoint/shard_index.hpp"
+#include "checkpoint/stray_weights.hpp"
 #include "checkpoint/tile.hpp"
 #include "formats/compat.hpp"
 
@@ -147,7 +148,9 @@ void start_summary(ModelPlan& plan) {
   }
   for (const LeftOutFile& file : plan.model.left_out_files) {
     plan.summary.dropped_files.push_back(file.path.string());
+    plan.summary.dropped_reasons.push_back(file.reason);
   }
+  plan.summary.notices = plan.model.sentences();
 }
 
 std::string make_index(const ModelPlan& plan) {
@@ -217,6 +220,35 @@ Status check_numerics(const QuantizeModelOptions& options) {
                   to_string(options.numerics.scale_rule), scale_rule_names(options.format))};
 }
 
+// The ignore list: of the model's tensors, and of the files beside it, which stay as they are.
+std::vector<std::string> modules_to_ignore(const ModelPlan& plan, const Recipe& recipe) {
+  std::vector<TensorTreatment> all = plan.tensors;
+  for (const ModelShard& stray : plan.model.strays) {
+    if (is_adapter(stray)) continue;
+    for (const TensorEntry& entry : stray.header.tensors) {
+      if (plan.model.find(entry.name)) continue;
+      TensorTreatment& treatment = all.emplace_back();
+      treatment.entry = &entry;
+      treatment.decision = recipe.decide(entry);
+      treatment.decision.treatment = Treatment::copy;
+      treatment.part = fused_expert_part(entry.name);
+    }
+  }
+  return ignored_modules(all);
+}
+
+// A folder of nothing but an adapter: its matrices are no layers of a model.
+Status refuse_adapter(const ModelFolder& model) {
+  if (!std::all_of(model.shards.begin(), model.shards.end(), is_adapter)) return success();
+  return Failure{
+      ErrorCode::bad_input,
+      fmt::format(
+          "quantize: '{}' is an adapter (LoRA), not a model; merge it into its base model "
+          "first (peft: merge_and_unload, then save_pretrained), or quantize the base model "
+          "and serve the adapter beside it",
+          model.opened.string())};
+}
+
 Status plan_shards(ModelPlan& plan) {
   plan.shards.resize(plan.model.shards.size());
   plan.tiles.resize(plan.tensors.size());
@@ -247,6 +279,7 @@ Result<ModelPlan> make_model_plan(const QuantizeModelOptions& options) {
             "run first",
             options.input.string(), *file)};
   }
+  if (Status whole = refuse_adapter(model.value()); !whole) return whole.failure();
   ModelPlan plan;
   plan.model = std::move(model.value());
   plan.format = options.format;
@@ -266,10 +299,10 @@ Result<ModelPlan> make_model_plan(const QuantizeModelOptions& options) {
   start_summary(plan);
   if (Status planned = plan_shards(plan); !planned) return planned.failure();
   auto config = with_quantization_config(plan.model.config_text.value_or(""), options.format,
-                                         ignored_modules(plan.tensors));
+                                         modules_to_ignore(plan, recipe.value()));
   if (!config) return config.failure();
   plan.config_text = std::move(config.value());
-  if (plan.model.sharded) plan.index_text = make_index(plan);
+  if (!plan.model.index_name.empty()) plan.index_text = make_index(plan);
   if (Status totals = add_totals(plan, options.output); !totals) return totals.failure();
   return plan;
 }

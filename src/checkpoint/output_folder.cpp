@@ -6,7 +6,6 @@
 
 #include "checkpoint/conversion_report.hpp"
 #include "checkpoint/named_file.hpp"
-#include "checkpoint/shard_index.hpp"
 
 namespace microscale {
 namespace {
@@ -49,7 +48,8 @@ std::string join(const std::vector<std::string>& patterns) {
 std::vector<fs::path> files_of(const ModelPlan& plan) {
   std::vector<fs::path> names = plan.model.other_files;
   for (const ModelShard& shard : plan.model.shards) names.emplace_back(shard.name);
-  names.insert(names.end(), {shard_index_name, "config.json"});
+  if (!plan.model.index_name.empty()) names.emplace_back(plan.model.index_name);
+  names.emplace_back("config.json");
   return names;
 }
 

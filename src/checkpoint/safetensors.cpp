@@ -7,6 +7,7 @@
 #include <optional>
 #include <string_view>
 
+#include "checkpoint/file_kind.hpp"
 #include "checkpoint/json.hpp"
 
 namespace microscale {
@@ -277,8 +278,12 @@ Result<SafetensorsHeader> parse_safetensors_header(std::span<const std::uint8_t>
 }
 
 Result<SafetensorsHeader> read_safetensors_header(const InputFile& file) {
+  // What is no safetensors file at all is told by its kind, else by what is wrong in the header.
   const auto in_file = [&](const Failure& failure) {
-    return Failure{failure.code, fmt::format("'{}': {}", file.path().string(), failure.message)};
+    const std::string what = explain_file(file.path());
+    return Failure{failure.code,
+                   what.empty() ? fmt::format("'{}': {}", file.path().string(), failure.message)
+                                : fmt::format("'{}' {}", file.path().string(), what)};
   };
   if (file.size() < 8) {
     return in_file(bad_header(fmt::format(

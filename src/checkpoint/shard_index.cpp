@@ -86,6 +86,12 @@ class IndexEvents {
 
 }  // namespace
 
+bool is_shard_index_name(std::string_view name) {
+  constexpr std::string_view ending = ".index.json";
+  return name.ends_with(ending) &&
+         problem_with_shard_name(name.substr(0, name.size() - ending.size())).empty();
+}
+
 std::string problem_with_shard_name(std::string_view name) {
   if (name.empty()) return "a file needs a name";
   if (name.find_first_of("/\\") != std::string_view::npos) {

@@ -1,4 +1,5 @@
-// model.safetensors.index.json: which file of a sharded model holds which tensor.
+// model.safetensors.index.json: which file of a sharded model holds which tensor. Diffusers call it
+// diffusion_pytorch_model.safetensors.index.json, others otherwise.
 #pragma once
 
 #include <cstdint>
@@ -12,6 +13,9 @@
 namespace microscale {
 
 inline constexpr const char* shard_index_name = "model.safetensors.index.json";
+
+/// Whether a file of this name is an index: *.safetensors.index.json, not hidden.
+bool is_shard_index_name(std::string_view name);
 
 struct ShardIndex {
   std::optional<std::uint64_t> total_size;        // bytes of all tensors, where the file says so

@@ -151,7 +151,8 @@ class ConfigCheck {
 }  // namespace
 
 void verify_config(const QuantizedFolder& folder, Findings& findings) {
-  if (!folder.model.config_text) return;
+  // One file by itself need not hold what config.json describes.
+  if (!folder.model.config_text || !folder.model.whole_folder) return;
   const auto config = parse_quantization_config(*folder.model.config_text);
   if (!config) {
     findings.push_back(make_finding(Severity::error, "config", config_name, "",

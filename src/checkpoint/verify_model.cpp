@@ -111,11 +111,18 @@ void verify_files(const QuantizedFolder& folder, bool is_folder, Findings& findi
       findings.push_back(make_finding(
           Severity::error, "unfinished", name, "",
           "an unfinished file of an earlier run; run that again to its end, or remove the file"));
-    } else if (file.path.extension() == ".safetensors") {
+    } else if (file.path.extension() == ".safetensors" && !file.path.has_parent_path()) {
       findings.push_back(
           make_finding(Severity::warning, "stray-file", name, "",
-                       "no part of the model, but some loaders read it too; remove it"));
+                       fmt::format("no part of the model ({}), but loaders that read every "
+                                   ".safetensors file read it too; move it elsewhere",
+                                   file.reason)));
     }
+  }
+  for (const std::string& name : model.pointers) {
+    findings.push_back(make_finding(
+        Severity::warning, "lfs-pointer", name, "",
+        "a Git LFS pointer in place of the file itself; fetch that with `git lfs pull`"));
   }
   if (is_folder && !model.config_text) {
     const Severity severity = folder.modules.empty() ? Severity::warning : Severity::error;

@@ -264,7 +264,8 @@ TEST(DequantizeModel, takes_a_single_file_and_writes_beside_it) {
   TemporaryFolder folder;
   testing::small_llama(Format::mxfp8_e4m3).write(folder / "in");
   dequantize_model({folder / "in" / "model.safetensors", folder / "in" / "dense", DType::bf16});
-  EXPECT_EQ(names_in(folder / "in" / "dense"), std::vector<std::string>{"model.safetensors"});
+  EXPECT_EQ(names_in(folder / "in" / "dense"),
+            (std::vector<std::string>{"config.json", "model.safetensors"}));
 }
 
 }  // namespace

@@ -36,7 +36,7 @@ TEST(ListFolder, sorts_files_by_what_they_are) {
   }
   const FolderFiles files = take(list_folder(folder.path()));
   EXPECT_TRUE(files.has_config);
-  EXPECT_TRUE(files.has_index);
+  EXPECT_EQ(files.indexes, (std::vector<std::string>{"model.safetensors.index.json"}));
   EXPECT_EQ(files.top_level_safetensors,
             (std::vector<std::string>{"a.safetensors", "b.safetensors"}));
   EXPECT_EQ(files.to_copy,
@@ -47,42 +47,101 @@ TEST(ListFolder, sorts_files_by_what_they_are) {
 
 TEST(ListFolder, leaves_out_other_weights_and_leftovers) {
   TemporaryFolder folder;
-  for (const char* name :
-       {"pytorch_model.bin", "pytorch_model.bin.index.json", "tf_model.h5", "x.pt", "x.pth",
-        "x.onnx", "flax_model.msgpack", "x.gguf", "original/consolidated.00.pth",
-        "2_Dense/pytorch_model.bin", "model.safetensors.partial", ".git/HEAD", "binary.txt"}) {
+  for (const char* name : {"pytorch_model.bin",
+                           "pytorch_model.bin.index.json",
+                           "tf_model.h5",
+                           "model.pt",
+                           "x.gguf",
+                           "flax_model.msgpack",
+                           "original/params.json",
+                           "checkpoint-500/model.safetensors",
+                           "onnx/model.onnx",
+                           "2_Dense/pytorch_model.bin",
+                           "model.safetensors.partial",
+                           ".git/HEAD",
+                           "binary.txt",
+                           "optimizer.pt",
+                           "rng_state_0.pth",
+                           "training_args.bin",
+                           "pytorch_model-00001-of-00002.bin",
+                           "consolidated.00.pth",
+                           "scheduler/config.json",
+                           "x.safetensors.aria2"}) {
     write_file(folder / name, "");
   }
   ASSERT_EQ(::mkfifo((folder / "pipe").c_str(), 0600), 0);
   const FolderFiles files = take(list_folder(folder.path()));
-  EXPECT_EQ(files.to_copy, (std::vector<fs::path>{"2_Dense/pytorch_model.bin", "binary.txt"}));
+  EXPECT_EQ(files.to_copy, (std::vector<fs::path>{"2_Dense/pytorch_model.bin", "binary.txt",
+                                                  "scheduler/config.json"}));
   EXPECT_EQ(
       left_out(files),
       (std::vector<std::string>{
-          ".git: hidden folder", "flax_model.msgpack: weights in another format",
+          ".git: hidden folder", "checkpoint-500: checkpoint of a training run",
+          "consolidated.00.pth: weights in another format",
+          "flax_model.msgpack: weights in another format", "model.pt: weights in another format",
           "model.safetensors.partial: unfinished file of an earlier run",
-          "original/consolidated.00.pth: weights in another format", "pipe: not a regular file",
-          "pytorch_model.bin.index.json: index of weights in "
-          "another format",
-          "pytorch_model.bin: weights in another format", "tf_model.h5: weights in another format",
-          "x.gguf: weights in another format", "x.onnx: weights in another format",
-          "x.pt: weights in another format", "x.pth: weights in another format"}));
+          "onnx: the same model in another format", "optimizer.pt: state of a training run",
+          "original: the same model as it was before it was converted", "pipe: not a regular file",
+          "pytorch_model-00001-of-00002.bin: weights in another "
+          "format",
+          "pytorch_model.bin.index.json: index of weights in another format",
+          "pytorch_model.bin: weights in another format",
+          "rng_state_0.pth: state of a training run", "tf_model.h5: weights in another format",
+          "training_args.bin: state of a training run", "x.gguf: weights in another format",
+          "x.safetensors.aria2: unfinished download"}));
 }
 
-TEST(ListFolder, links_that_leave_the_folder_are_refused) {
+TEST(ListFolder, keeps_small_files_that_only_look_like_weights) {
+  TemporaryFolder folder;
+  const std::vector<fs::path> wanted{"assets/noise.bin",    "campplus.onnx",
+                                     "deep/voices/alba.pt", "mean_var_norm.ckpt",
+                                     "mel_filters.npz",     "processor/preprocessor_config.json",
+                                     "spk_dict.pt",         "voices/af_bella.pt"};
+  for (const fs::path& name : wanted) write_file(folder.path() / name, "x");
+  const FolderFiles files = take(list_folder(folder.path()));
+  EXPECT_EQ(files.to_copy, wanted);
+  EXPECT_TRUE(files.left_out.empty());
+}
+
+TEST(ReasonToLeaveOut, asks_the_size_of_what_looks_like_weights_only) {
+  constexpr std::uint64_t mebibyte = 1 << 20;
+  EXPECT_EQ(reason_to_leave_out("flow.pt", 64 * mebibyte), "");
+  EXPECT_EQ(reason_to_leave_out("flow.pt", 64 * mebibyte + 1),
+            "weights in another format, larger than 64 MiB");
+  EXPECT_EQ(reason_to_leave_out("tokenizer.json", 999 * mebibyte), "");
+  EXPECT_EQ(reason_to_leave_out("2_Dense/pytorch_model.bin", 999 * mebibyte), "");
+  EXPECT_EQ(reason_to_leave_out("model_stats.npz", 1), "");
+  EXPECT_EQ(reason_to_leave_out("sub/model_q4.onnx", 1), "weights in another format");
+}
+
+TEST(ListFolder, follows_links_to_files_of_the_same_kind) {
   TemporaryFolder outside, folder;
   write_file(outside / "secret", "secret");
+  write_file(outside / "real.json", "{}");
+  const std::string hash(40, 'a');
+  write_file(outside / hash, "{}");
   write_file(folder / "real.json", "{}");
   fs::create_symlink("real.json", folder / "inside.json");
-  EXPECT_EQ(take(list_folder(folder.path())).to_copy,
-            (std::vector<fs::path>{"inside.json", "real.json"}));
+  fs::create_symlink(outside / "real.json", folder / "other.json");
+  fs::create_symlink(outside / hash, folder / "stored.model");
+  const FolderFiles files = take(list_folder(folder.path()));
+  EXPECT_EQ(files.to_copy,
+            (std::vector<fs::path>{"inside.json", "other.json", "real.json", "stored.model"}));
+  ASSERT_EQ(files.linked.size(), 2u);
+  EXPECT_EQ(files.linked[0],
+            "'other.json' (to '" + fs::canonical(outside / "real.json").string() + "')");
   fs::create_symlink(outside / "secret", folder / "tokenizer.json");
   EXPECT_TRUE(fails_with(list_folder(folder.path()), "tokenizer.json' is a link that leads out"));
-  fs::remove(folder / "tokenizer.json");
-  fs::create_symlink("gone", folder / "dangling");
-  EXPECT_TRUE(fails_with(list_folder(folder.path()),
-                         "dangling' is a link that leads out of the "
-                         "model folder or nowhere"));
+}
+
+TEST(ListFolder, links_to_nothing_are_refused_where_the_file_would_be_copied) {
+  TemporaryFolder folder;
+  fs::create_symlink("/gone/pytorch_model.bin", folder / "pytorch_model.bin");
+  EXPECT_TRUE(succeeds(list_folder(folder.path())));
+  fs::create_symlink("/gone/tokenizer.json", folder / "tokenizer.json");
+  EXPECT_TRUE(
+      fails_with(list_folder(folder.path()),
+                 "is a link to '/gone/tokenizer.json', which is not there; mount that disk"));
 }
 
 TEST(ListFolder, linked_folders_are_not_entered) {

@@ -60,7 +60,8 @@ TEST(OpenModelFolder, opens_a_sharded_model) {
   const auto model = open_model_folder(folder.path());
   ASSERT_TRUE(succeeds(model));
   const ModelFolder& m = model.value();
-  EXPECT_TRUE(m.sharded);
+  EXPECT_TRUE(m.whole_folder);
+  EXPECT_EQ(m.index_name, index_name);
   ASSERT_EQ(m.shards.size(), 2u);
   EXPECT_EQ(m.shards[0].name, "s-1.safetensors");
   EXPECT_EQ(m.shards[1].file.size(), fs::file_size(folder / "s-2.safetensors"));
@@ -92,12 +93,12 @@ TEST(OpenModelFolder, opens_a_single_file_model) {
   write_file(folder / "model.safetensors", shard_with({"a"}));
   write_file(folder / "consolidated.safetensors", shard_with({"a"}));
   const ModelFolder model = take(open_model_folder(folder.path()));
-  EXPECT_FALSE(model.sharded);
+  EXPECT_EQ(model.index_name, "");
   ASSERT_EQ(model.shards.size(), 1u);
   EXPECT_EQ(model.config_text, std::nullopt);
   ASSERT_EQ(model.left_out_files.size(), 1u);
   EXPECT_EQ(model.left_out_files[0].path, "consolidated.safetensors");
-  EXPECT_EQ(model.left_out_files[0].reason, "safetensors file that is not part of the model");
+  EXPECT_EQ(model.left_out_files[0].reason, "the same weights under the names of Mistral's format");
 }
 
 TEST(OpenModelFolder, takes_the_only_weights_there_are) {
@@ -113,7 +114,10 @@ TEST(OpenModelFolder, opens_one_file_by_itself) {
   EXPECT_EQ(model.root, folder.path());
   EXPECT_EQ(model.tensors.size(), 1u);
   EXPECT_TRUE(model.other_files.empty());
-  EXPECT_EQ(model.config_text, std::nullopt);
+  EXPECT_FALSE(model.whole_folder);
+  EXPECT_EQ(model.config_text, "{\"architectures\": []}\n");
+  write_file(folder / "config.json", "{\"name\": \"of something else\"}");
+  EXPECT_EQ(take(open_model_folder(folder / "s-2.safetensors")).config_text, std::nullopt);
   EXPECT_TRUE(fails_with(open_model_folder(folder / "config.json"), "is no .safetensors file"));
 }
 
@@ -219,12 +223,60 @@ TEST(OpenModelFolder, a_bad_shard_is_named) {
                          "s-2.safetensors': the file has 1 bytes after its last tensor"));
 }
 
-TEST(OpenModelFolder, shards_that_link_out_of_the_folder_are_refused) {
+TEST(OpenModelFolder, reads_shards_behind_links_to_another_disk_and_says_so) {
   TemporaryFolder folder, outside;
   write_sharded_model(folder);
-  fs::rename(folder / "s-2.safetensors", outside / "s-2.safetensors");
-  fs::create_symlink(outside / "s-2.safetensors", folder / "s-2.safetensors");
-  EXPECT_TRUE(fails_with(open_model_folder(folder.path()), "is a link that leads out"));
+  fs::rename(folder / "s-2.safetensors", outside / "two.safetensors");
+  fs::create_symlink(outside / "two.safetensors", folder / "s-2.safetensors");
+  const ModelFolder model = take(open_model_folder(folder.path()));
+  EXPECT_EQ(model.tensors.size(), 3u);
+  ASSERT_EQ(model.remarks.size(), 1u);
+  EXPECT_NE(model.remarks[0].find("1 of its files lie elsewhere"), std::string::npos);
+  EXPECT_TRUE(model.notices.empty());
+}
+
+TEST(OpenModelFolder, keeps_files_beside_the_model_that_hold_more) {
+  TemporaryFolder folder;
+  write_sharded_model(folder);
+  write_file(folder / "mtp.safetensors", shard_with({"mtp.fc.weight"}));
+  write_file(folder / "model.fp16.safetensors", shard_with({"a", "b"}));
+  write_file(folder / "half.safetensors", shard_with({"a", "z"}));
+  write_file(folder / "broken.safetensors", "version https://git-lfs.github.com/spec/v1\n");
+  write_file(folder / "mtp.safetensors.index.json",
+             index_of({{"mtp.fc.weight", "mtp.safetensors"}}));
+  write_file(folder / "fp16.safetensors.index.json", index_of({{"a", "model.fp16.safetensors"}}));
+  const ModelFolder model = take(open_model_folder(folder.path()));
+  EXPECT_EQ(model.other_files, (std::vector<fs::path>{"half.safetensors", "mtp.safetensors",
+                                                      "mtp.safetensors.index.json"}));
+  ASSERT_EQ(model.strays.size(), 2u);
+  EXPECT_EQ(model.strays[1].header.tensors[0].name, "mtp.fc.weight");
+  ASSERT_EQ(model.left_out_files.size(), 3u);
+  EXPECT_EQ(model.left_out_files[0].reason,
+            "no readable safetensors file: is a Git LFS pointer in place of the file itself; fetch "
+            "that with `git lfs pull` in its folder");
+  EXPECT_EQ(model.left_out_files[1].reason, "index of weights that are left out");
+  EXPECT_EQ(model.left_out_files[2].reason, "its tensors are in the model already");
+  ASSERT_EQ(model.notices.size(), 1u);
+  EXPECT_NE(model.notices[0].find("'half.safetensors' is no file of the model"), std::string::npos);
+}
+
+TEST(OpenModelFolder, names_side_files_that_were_not_downloaded) {
+  TemporaryFolder folder;
+  write_sharded_model(folder);
+  write_file(folder / "tokenizer.model", "version https://git-lfs.github.com/spec/v1\noid sha256:");
+  const ModelFolder model = take(open_model_folder(folder.path()));
+  EXPECT_EQ(model.pointers, (std::vector<std::string>{"tokenizer.model"}));
+  EXPECT_NE(model.sentences().back().find("'tokenizer.model' is a Git LFS pointer"),
+            std::string::npos);
+}
+
+TEST(OpenModelFolder, reads_an_index_of_any_name) {
+  TemporaryFolder folder;
+  write_sharded_model(folder);
+  fs::rename(folder / index_name, folder / "diffusion_pytorch_model.safetensors.index.json");
+  const ModelFolder model = take(open_model_folder(folder.path()));
+  EXPECT_EQ(model.index_name, "diffusion_pytorch_model.safetensors.index.json");
+  EXPECT_EQ(model.tensors.size(), 3u);
 }
 
 TEST(OpenModelFolder, opens_a_snapshot_of_the_hugging_face_cache) {

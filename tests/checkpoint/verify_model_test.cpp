@@ -72,9 +72,28 @@ TEST(VerifyModel, reports_what_unfinished_runs_left) {
 TEST(VerifyModel, reports_a_safetensors_file_beside_the_model) {
   SmallModel model = testing::small_llama(Format::nvfp4);
   model.files["adapter.safetensors"] = testing::safetensors_file("{}");
-  EXPECT_EQ(findings_of(model), Texts{"warning stray-file | adapter.safetensors: no part of the "
-                                      "model, but some loaders read it "
-                                      "too; remove it"});
+  EXPECT_EQ(findings_of(model),
+            Texts{"warning stray-file | adapter.safetensors: no part of the model (holds no "
+                  "tensor), but loaders that read every .safetensors file read it too; move it "
+                  "elsewhere"});
+}
+
+TEST(VerifyModel, reports_side_files_that_were_not_downloaded) {
+  SmallModel model = testing::small_llama(Format::nvfp4);
+  model.files["tokenizer.model"] = "version https://git-lfs.github.com/spec/v1\n";
+  EXPECT_EQ(findings_of(model),
+            Texts{"warning lfs-pointer | tokenizer.model: a Git LFS pointer in place of the file "
+                  "itself; fetch that with `git lfs pull`"});
+}
+
+TEST(VerifyModel, holds_one_file_by_itself_against_no_config) {
+  SmallModel model = testing::small_llama(Format::nvfp4);
+  model.add_floats("model.extra.weight", {4}, {1, 2, 3, 4}, "model-2.safetensors");
+  TemporaryFolder folder;
+  model.write(folder.path());
+  const VerifyReport report = verify_checkpoint(folder / "model-2.safetensors", 1);
+  EXPECT_TRUE(report.readable);
+  EXPECT_TRUE(report.findings.empty());
 }
 
 TEST(VerifyModel, reports_every_broken_file_of_a_folder_that_cannot_be_opened) {

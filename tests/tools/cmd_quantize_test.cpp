@@ -44,6 +44,37 @@ TEST(QuantizeCommand, dry_run_shows_the_plan_and_writes_nothing) {
   EXPECT_TRUE(Json::accept(json.out)) << json.out;
 }
 
+TEST(QuantizeCommand, says_what_stays_behind_and_why) {
+  const Folders folders;
+  const std::string model = dense_model(folders), output = folders.nowhere();
+  write_file(model + "/pytorch_model.bin", "x");
+  write_file(model + "/checkpoint-10/optimizer.pt", "x");
+  write_file(model + "/spk_dict.pt", "x");
+  write_file(model + "/tokenizer.model", "version https://git-lfs.github.com/spec/v1\n");
+  const std::vector<std::string> words{"quantize", model, "-o", output, "--format", "nvfp4"};
+  auto with = [&](const std::string& more) {
+    auto all = words;
+    all.push_back(more);
+    return all;
+  };
+  for (const Outcome& run : {microscale(with("--dry-run")), microscale(words)}) {
+    EXPECT_EQ(run.code, 0) << run.err;
+    EXPECT_NE(run.out.find("left out: checkpoint-10 (checkpoint of a training run)"),
+              std::string::npos)
+        << run.out;
+    EXPECT_NE(run.out.find("left out: pytorch_model.bin (weights in another format)"),
+              std::string::npos);
+    EXPECT_NE(run.err.find("note: 'tokenizer.model' is a Git LFS pointer"), std::string::npos);
+  }
+  EXPECT_TRUE(std::filesystem::exists(output + "/spk_dict.pt"));
+  const Json plan = Json::parse(microscale({"quantize", model, "-o", output + "2", "--format",
+                                            "nvfp4", "--dry-run", "--json"})
+                                    .out);
+  EXPECT_EQ(plan["left_out"][1]["file"], "pytorch_model.bin");
+  EXPECT_EQ(plan["left_out"][1]["reason"], "weights in another format");
+  EXPECT_EQ(plan["notices"].size(), 1u);
+}
+
 TEST(QuantizeCommand, computes_on_a_gpu_or_says_that_there_is_none) {
   const Folders folders;
   const std::string model = dense_model(folders), cpu = folders.nowhere(), gpu = cpu + "_gpu";

@@ -35,11 +35,36 @@ const char* name_of(Treatment treatment) {
   return "copy";
 }
 
+bool fits_on_disk(const ConversionPlan& plan) { return plan.disk_needed <= plan.disk_free; }
+
+Json left_out_json(const ConversionPlan& plan) {
+  Json files = Json::array();
+  for (std::size_t i = 0; i < plan.dropped_files.size(); ++i) {
+    files.push_back({{"file", plan.dropped_files[i]}, {"reason", plan.dropped_reasons[i]}});
+  }
+  return files;
+}
+
+std::string left_out_text(const ConversionPlan& plan, bool utf8) {
+  std::string text;
+  for (std::size_t i = 0; i < plan.dropped_files.size(); ++i) {
+    text +=
+        printable(fmt::format("left out: {} ({})", plan.dropped_files[i], plan.dropped_reasons[i]),
+                  utf8) +
+        "\n";
+  }
+  return text;
+}
+
+void print_notices(const ConversionPlan& plan, Console& console) {
+  for (const std::string& notice : plan.notices) console.note("note: " + notice);
+}
+
 // Free space is that of the moment: what a started run has written already is no longer free.
 std::string disk_sentence(const ConversionPlan& plan) {
-  const bool fits = plan.disk_needed <= plan.disk_free;
   return fmt::format("{} will be written, {} are free: {}", format_bytes(bytes(plan.disk_needed)),
-                     format_bytes(bytes(plan.disk_free)), fits ? "enough" : "NOT ENOUGH");
+                     format_bytes(bytes(plan.disk_free)),
+                     fits_on_disk(plan) ? "enough" : "NOT ENOUGH");
 }
 
 Json plan_document(const ConversionPlan& plan, const QuantizeCommand& command) {
@@ -52,9 +77,11 @@ Json plan_document(const ConversionPlan& plan, const QuantizeCommand& command) {
   document["bytes_after"] = plan.bytes_after;
   document["disk_needed"] = plan.disk_needed;
   document["disk_free"] = plan.disk_free;
-  document["fits_on_disk"] = plan.disk_needed <= plan.disk_free;
+  document["fits_on_disk"] = fits_on_disk(plan);
   document["copied_files"] = plan.copied_files;
   document["dropped_files"] = plan.dropped_files;
+  document["left_out"] = left_out_json(plan);
+  document["notices"] = plan.notices;
   Json& tensors = document["tensors"] = Json::array();
   for (const TensorPlan& tensor : plan.tensors) {
     tensors.push_back({{"name", tensor.name},
@@ -93,9 +120,11 @@ void print_plan(const ConversionPlan& plan, Console& console) {
   text += fmt::format("\n{} smaller. {}.\n",
                       format_ratio(bytes(plan.bytes_before), bytes(plan.bytes_after)),
                       disk_sentence(plan));
-  text += fmt::format("Quantized on {}.\n", plan.computed_on);
-  for (const std::string& file : plan.copied_files) text += "copied unchanged: " + file + "\n";
-  for (const std::string& file : plan.dropped_files) text += "left out: " + file + "\n";
+  text += fmt::format("It would be quantized on {}.\n", plan.computed_on);
+  for (const std::string& file : plan.copied_files) {
+    text += printable("copied unchanged: " + file, console.out.utf8) + "\n";
+  }
+  text += left_out_text(plan, console.out.utf8);
   console.print(text);
 }
 
@@ -104,9 +133,13 @@ int dry_run(const QuantizeCommand& command, Console& console) {
   if (console.json) {
     console.print_json(plan_document(plan, command));
   } else {
+    print_notices(plan, console);
     print_plan(plan, console);
   }
-  return exit_success;
+  if (fits_on_disk(plan)) return exit_success;
+  console.note(fmt::format("this cannot succeed: {}; make room, or choose another disk",
+                           disk_sentence(plan)));
+  return exit_code(ErrorCode::io);
 }
 
 Table cost_table(const ModelReport& report) {
@@ -142,6 +175,7 @@ void print_cost(const Conversion& conversion, const QuantizeCommand& command, Co
                       format_bytes(report.bytes_after),
                       format_ratio(report.bytes_before, report.bytes_after));
   text += fmt::format("Quantized on {}.\n", conversion.plan.computed_on);
+  text += left_out_text(conversion.plan, console.out.utf8);
   text += printable(fmt::format("Wrote '{}'.", command.options.output.string()), console.out.utf8) +
           "\n";
   if (!command.report.empty()) {
@@ -178,8 +212,11 @@ int run(const QuantizeCommand& command, Console& console) {
     document["computed_on"] = conversion.plan.computed_on;
     document["copied_files"] = conversion.plan.copied_files;
     document["dropped_files"] = conversion.plan.dropped_files;
+    document["left_out"] = left_out_json(conversion.plan);
+    document["notices"] = conversion.plan.notices;
     console.print_json(document);
   } else {
+    print_notices(conversion.plan, console);
     print_cost(conversion, command, console);
   }
   return exit_success;

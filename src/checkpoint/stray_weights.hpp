@@ -1,0 +1,21 @@
+// .safetensors files beside those that make up the model: drafters, adapters, vocoders, which a
+// converted model needs too, and the model's own weights once more, which it does not.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "checkpoint/model_folder.hpp"
+
+namespace microscale {
+
+/// Opens the files `names` beside the model, whose tensors are known, and sorts them: one that
+/// holds a tensor the model has not is kept (to be copied byte for byte), with a notice where it
+/// holds tensors of the model as well; left out are files whose tensors the model has all, the
+/// model once more in Mistral's names (consolidated*), and files that cannot be read.
+void sort_stray_weights(ModelFolder& model, const std::vector<std::string>& names);
+
+/// Whether the file holds an adapter, whose layers no engine looks for in the model itself.
+bool is_adapter(const ModelShard& file);
+
+}  // namespace microscale

@@ -1,0 +1,56 @@
+#include "checkpoint/stray_weights.hpp"
+
+#include <gtest/gtest.h>
+
+#include "checkpoint/model_builder.hpp"
+
+namespace microscale {
+namespace {
+
+using testing::random_tensor;
+using testing::TemporaryFolder;
+using testing::TestModel;
+using testing::write_safetensors;
+using Names = std::vector<std::string>;
+
+TEST(StrayWeights, are_copied_byte_for_byte_with_their_layers_on_the_ignore_list) {
+  TemporaryFolder folder;
+  TestModel model;
+  model.shards[0]["model.layers.0.self_attn.o_proj.weight"] =
+      random_tensor(StoredType::bf16, {64, 64}, 1);
+  model.write(folder / "in");
+  write_safetensors(
+      folder / "in/mtp.safetensors",
+      {{"mtp.layers.0.mlp.down_proj.weight", random_tensor(StoredType::bf16, {64, 64}, 2)},
+       {"mtp.norm.weight", random_tensor(StoredType::bf16, {64}, 3)}});
+  write_safetensors(folder / "in/adapter_model.safetensors",
+                    {{"base_model.model.layers.0.self_attn.o_proj.lora_A.weight",
+                      random_tensor(StoredType::bf16, {8, 64}, 4)}});
+  QuantizeModelOptions options;
+  options.input = folder / "in";
+  options.output = folder / "out";
+  const ConversionPlan plan = quantize_model(options);
+  for (const char* name : {"mtp.safetensors", "adapter_model.safetensors"}) {
+    EXPECT_EQ(testing::read_file(folder / "out" / name), testing::read_file(folder / "in" / name));
+  }
+  EXPECT_EQ(plan.copied_files, (Names{"adapter_model.safetensors", "mtp.safetensors"}));
+  const std::string config = testing::read_file(folder / "out/config.json");
+  EXPECT_NE(config.find("\"mtp.layers.0.mlp.down_proj\""), std::string::npos) << config;
+  EXPECT_EQ(config.find("lora_A"), std::string::npos) << config;
+  EXPECT_TRUE(verify_model({.input = folder / "out", .threads = 1}).empty());
+}
+
+TEST(StrayWeights, an_adapter_by_itself_is_no_model) {
+  TemporaryFolder folder;
+  write_safetensors(
+      folder / "adapter_model.safetensors",
+      {{"base_model.model.q_proj.lora_A.weight", random_tensor(StoredType::bf16, {16, 64}, 4)}});
+  QuantizeModelOptions options;
+  options.input = folder.path();
+  options.output = folder.path().string() + "_out";
+  testing::expect_error(ErrorCode::bad_input, "is an adapter (LoRA), not a model; merge it",
+                        [&] { quantize_model(options); });
+}
+
+}  // namespace
+}  // namespace microscale
