@@ -10,7 +10,7 @@
 #include <vector>
 
 #include "cuda/device/kernel_images.hpp"
-#include "cuda/quantize/operations.hpp"
+#include "cuda/operations.hpp"
 #include "emulator/device.hpp"
 #include "microscale/emulator.hpp"
 #include "microscale/quantize.hpp"

@@ -4,7 +4,7 @@
 
 #include "cuda/quantize/plan.hpp"
 #include "cuda/quantize/choose.hpp"
-#include "cuda/device/launch.hpp"
+#include "cuda/device/kernels.hpp"
 #include "cuda/kernel_table.hpp"
 #include "cuda/matmul/peak.hpp"
 #include "gpu_timing.hpp"

@@ -218,7 +218,7 @@ set(append_mxfp8_search "${encoder_mxfp8_e4m3_search}")
 set(append_fp8_plain append::Fp8Format)
 set(append_codec_mxfp8 E4M3)
 foreach(format fp8 mxfp4 mxfp8 nvfp4)
-  kernel_image(append_kv_${format} "${cuda_architectures}" cuda/append_kv/registers.cuh cuda/append_kv/halves.cuh cuda/append_kv/shared.cuh)
+  kernel_image(append_kv_${format} "${cuda_architectures}" cuda/append_kv/registers.cuh cuda/append_kv/registers.cuh cuda/append_kv/shared.cuh)
   foreach(mode plain search)
     if(NOT append_${format}_${mode})
       continue()
@@ -365,7 +365,7 @@ block_attention(two_level_paged_1 "two_level_paged_nvfp4_64_1 2 Nvfp4Keys, 64, 1
                 "two_level_paged_nvfp4_256_1 1 Nvfp4Keys, 256, 1, ${two_level}, 1, 1, true")
 block_attention(two_level_paged_2 "two_level_paged_nvfp4_64_2 2 Nvfp4Keys, 64, 2, ${two_level}, 2, 1, true"
                 "two_level_paged_nvfp4_128_2 2 Nvfp4Keys, 128, 2, ${two_level}, 2, 1, true")
-kernel_image(attention_merge 120f cuda/attention/block_scaled/merge_row.cuh)
+kernel_image(attention_merge 120f cuda/attention/block_scaled/store.cuh)
 kernel_family(attention_merge block_attention::Args)
 foreach(shape "64 64" "64 128" "128 64" "256 64" "256 128")  # d, rows of a block
   string(REPLACE " " ";" shape "${shape}")
@@ -420,7 +420,7 @@ set(one_row_blocks_nvfp4 4 4)
 set(one_row_blocks_mxfp8_e4m3 3 2)
 foreach(format ${quantized_formats})
   kernel_image(matmul_fallback_${format} "${cuda_architectures}" cuda/matmul/fallback/one_row.cuh cuda/matmul/fallback/kernel.cuh
-               cuda/matmul/fallback/one_row_weights.cuh cuda/matmul/fallback/weights_packed.cuh
+               cuda/matmul/fallback/one_row.cuh cuda/matmul/fallback/weights_packed.cuh
                cuda/matmul/fallback/weights_unpacked.cuh)
   kernel_family(matmul_fallback MatmulRowsArgs)
   foreach(scaled false true)

@@ -1,12 +1,10 @@
 // What operations get where they are told Backend::cuda: each on the calling thread's current GPU.
 #include <fmt/format.h>
 
-#include "cuda/append_kv/launch.hpp"
 #include "cuda/attention/attention.hpp"
 #include "cuda/device/kernels.hpp"
 #include "cuda/matmul/matmul.hpp"
-#include "cuda/quantize/operations.hpp"
-#include "cuda/quantize/tile_quantizer.hpp"
+#include "cuda/operations.hpp"
 #include "microscale/error.hpp"
 #include "seam/gpu_operations.hpp"
 

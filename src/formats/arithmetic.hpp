@@ -11,6 +11,11 @@
 #include "formats/host_device.hpp"
 
 namespace microscale {
+
+/// The NaN that a GPU writes.
+inline constexpr std::uint32_t canonical_nan_f32 = 0x7FFFFFFFu;
+MICROSCALE_HD constexpr float canonical_nan() { return std::bit_cast<float>(canonical_nan_f32); }
+
 namespace detail {
 
 // a * b + c with one rounding, for constant evaluation: the product is exact in double, the sum is

@@ -5,14 +5,12 @@
 #include <bit>
 #include <cstdint>
 
+#include "formats/arithmetic.hpp"
 #include "formats/host_device.hpp"
 
 namespace microscale {
 
-inline constexpr std::uint32_t canonical_nan_f32 = 0x7FFFFFFFu;
 inline constexpr std::uint16_t canonical_nan_16 = 0x7FFFu;
-
-MICROSCALE_HD constexpr float canonical_nan() { return std::bit_cast<float>(canonical_nan_f32); }
 
 MICROSCALE_HD constexpr float bf16_to_float(std::uint16_t bits) {
   return std::bit_cast<float>(static_cast<std::uint32_t>(bits) << 16);

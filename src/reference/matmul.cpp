@@ -2,7 +2,6 @@
 
 #include <algorithm>
 
-#include "formats/activations.hpp"
 #include "formats/e8m0.hpp"
 #include "formats/elements.hpp"
 #include "formats/producers.hpp"

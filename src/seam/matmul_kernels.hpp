@@ -72,7 +72,7 @@ struct MatmulKernels {
   MatmulTileShape (*tile_shape)(const MatmulProduct&);
   std::int64_t (*workspace_bytes)(const MatmulProduct&);
   void (*multiply)(const MatmulProduct&, const MatmulTile&);
-  /// gate[i] becomes activation(gate[i]) * up[i], as formats/activations.hpp has it, neighbours
+  /// gate[i] becomes activation(gate[i]) * up[i], as formats/producers.hpp has it, neighbours
   /// from the first on in pairs; the same bits on every backend.
   void (*activate)(Activation, float* gate, const float* up, std::int64_t count);
   /// `count` FP32 values to `type`, nearest even, NaN canonical.

@@ -7,7 +7,7 @@
 #include "checkpoint/tile.hpp"
 #include "checkpoint/tile_quantizer.hpp"
 #include "cuda/device/kernel_images.hpp"
-#include "cuda/quantize/tile_quantizer.hpp"
+#include "cuda/operations.hpp"
 #include "cuda/queueing_device.hpp"
 #include "microscale/error.hpp"
 #include "model_builder.hpp"

@@ -1,6 +1,6 @@
 // append_kv's kernels on the emulator: the bytes of a host's append_kv, for every format, rule,
 // layout and type, and nothing else written.
-#include "cuda/append_kv/launch.hpp"
+#include "cuda/operations.hpp"
 
 #include <gtest/gtest.h>
 

@@ -10,7 +10,7 @@
 #include <vector>
 
 #include "cuda/device/kernel_images.hpp"
-#include "cuda/quantize/operations.hpp"
+#include "cuda/operations.hpp"
 #include "emulator/memory/tensor_map.hpp"
 #include "emulator/run_ptx.hpp"
 #include "microscale/error.hpp"

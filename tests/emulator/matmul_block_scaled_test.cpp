@@ -5,7 +5,6 @@
 
 #include "cuda/device/kernels.hpp"
 #include "emulator/device.hpp"
-#include "formats/activations.hpp"
 #include "formats/producers.hpp"
 #include "support/block_scaled_products.hpp"
 

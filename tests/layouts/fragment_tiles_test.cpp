@@ -57,7 +57,7 @@ TEST(FragmentTiles, codes_fill_their_bytes_and_scales_follow) {
   }
 }
 
-// The rotations and masks of cuda/block/e2m1_decode.cuh.
+// The rotations and masks of cuda/block/decode.cuh.
 TEST(FragmentTiles, bits_are_those_of_bf16_after_a_mask) {
   std::uint32_t all = 0;
   for (int v = 0; v < 4; ++v)
@@ -85,7 +85,7 @@ TEST(FragmentTiles, bits_are_those_of_bf16_after_a_mask) {
   EXPECT_EQ(all, ~0u);
 }
 
-// The masks of cuda/matmul/weight_fragments.cuh.
+// The masks of cuda/block/decode.cuh.
 TEST(FragmentTiles, scales_are_fp16_and_bf16_after_a_mask) {
   EXPECT_EQ(placed_scale(0), 0) << "like the zeros that tiles are filled up with";
   for (int byte = 1; byte < 128; ++byte) {

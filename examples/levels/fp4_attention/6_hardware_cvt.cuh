@@ -7,7 +7,7 @@
 #pragma once
 
 #include "6_four_codes.cuh"
-#include "cuda/ptx/cvt_small.cuh"
+#include "cuda/ptx/packed.cuh"
 
 namespace levels {
 

@@ -6,7 +6,6 @@
 // second.
 #include <vector>
 
-#include "cuda/ptx/cvt_small.cuh"
 #include "cuda/ptx/packed.cuh"
 #include "encoders/arithmetic.cuh"
 #include "ladder.hpp"

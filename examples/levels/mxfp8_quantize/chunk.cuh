@@ -8,7 +8,7 @@
 #include <cstdint>
 
 #include "../level.hpp"
-#include "cuda/ptx/cvt_small.cuh"
+#include "cuda/ptx/packed.cuh"
 #include "cuda/ptx/memory.cuh"
 #include "layouts/tiled_128x4.hpp"
 

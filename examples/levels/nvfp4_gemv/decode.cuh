@@ -5,7 +5,6 @@
 #include <cstdint>
 
 #include "args.hpp"
-#include "cuda/ptx/cvt_small.cuh"
 #include "cuda/ptx/packed.cuh"
 #include "cuda/ptx/scalar.cuh"
 

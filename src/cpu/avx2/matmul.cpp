@@ -2,7 +2,6 @@
 #include "cpu/avx2/kernels.hpp"
 #include "cpu/avx2/vector.hpp"
 #include "cpu/matmul_rows.hpp"
-#include "formats/activations.hpp"
 #include "formats/producers.hpp"
 
 MICROSCALE_AVX2_BEGIN

@@ -1,7 +1,6 @@
 // Rows for append_kv and the fused operations with AVX2.
 #include "cpu/avx2/kernels.hpp"
 #include "cpu/avx2/vector.hpp"
-#include "formats/activations.hpp"
 #include "formats/producers.hpp"
 #include "reference/kv_rows.hpp"
 #include "reference/producers.hpp"

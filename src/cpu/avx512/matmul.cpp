@@ -2,7 +2,6 @@
 #include "cpu/avx512/kernels.hpp"
 #include "cpu/avx512/vector.hpp"
 #include "cpu/matmul_rows.hpp"
-#include "formats/activations.hpp"
 #include "formats/producers.hpp"
 
 MICROSCALE_AVX512_BEGIN

@@ -1,7 +1,6 @@
 // Rows for append_kv and the fused operations with AVX-512.
 #include "cpu/avx512/kernels.hpp"
 #include "cpu/avx512/vector.hpp"
-#include "formats/activations.hpp"
 #include "formats/producers.hpp"
 #include "reference/kv_rows.hpp"
 #include "reference/producers.hpp"

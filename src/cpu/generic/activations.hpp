@@ -1,5 +1,5 @@
-// SiLU and GELU of gates in vectors: the operations of formats/activations.hpp and
-// formats/producers.hpp, lane by lane, so the same FP32 values. Included inside a target region
+// SiLU and GELU of gates in vectors: the operations of formats/producers.hpp, lane by lane, so the
+// same FP32 values. Included inside a target region
 // (cpu/target_region.hpp).
 
 inline Float negative(Float v) { return as_float(xor_(as_int(v), set32(0x80000000u))); }
@@ -35,7 +35,7 @@ inline Float silu_mul_lanes(Float gate, Float up) {
   return mul(mul(x, mul(reciprocal_close_lanes(mul(d, other)), other)), up);
 }
 
-/// gelu_tanh_mul of formats/activations.hpp.
+/// gelu_tanh_mul of formats/producers.hpp.
 inline Float gelu_tanh_mul_lanes(Float gate, Float up) {
   const Float x = max(set_float(microscale::lowest_gelu_gate), gate);
   const Float t = mul(x, fma(mul(x, x), set_float(0.0713548163f), set_float(1.59576912f)));

@@ -1,4 +1,4 @@
-#include "cuda/append_kv/launch.hpp"
+#include "formats/integers.hpp"
 
 #include <fmt/format.h>
 
@@ -7,14 +7,15 @@
 #include <string>
 #include <vector>
 
-#include "seam/kv_cache_view.hpp"
 #include "cuda/append_kv/plan.hpp"
-#include "cuda/quantize/choose.hpp"
-#include "cuda/device/launch.hpp"
-#include "cuda/kernel_table.hpp"
+#include "cuda/device/kernels.hpp"
 #include "cuda/device/operands.hpp"
+#include "cuda/kernel_table.hpp"
+#include "cuda/operations.hpp"
+#include "cuda/quantize/choose.hpp"
 #include "layouts/kv_page.hpp"
 #include "microscale/error.hpp"
+#include "seam/kv_cache_view.hpp"
 
 namespace microscale::cuda {
 namespace {

@@ -7,7 +7,6 @@
 #include <cstdint>
 
 #include "cuda/append_kv/token_run.cuh"
-#include "cuda/append_kv/transform.cuh"
 #include "cuda/block/general_context.cuh"
 #include "formats/producers.hpp"
 #include "formats/rope.hpp"

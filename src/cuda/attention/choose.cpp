@@ -1,7 +1,7 @@
 // Which kernels attend: the whole tree, in one place (docs/attention.md, "What runs where").
 #include <fmt/format.h>
 
-#include "cuda/attention/plan.hpp"
+#include "cuda/attention/attention.hpp"
 #include "microscale/error.hpp"
 
 namespace microscale::cuda {

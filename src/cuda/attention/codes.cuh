@@ -9,11 +9,10 @@
 
 #include <cstdint>
 
-#include "cuda/ptx/cvt_small.cuh"
+#include "cuda/block/decode.cuh"
 #include "cuda/ptx/memory.cuh"
 #include "cuda/ptx/packed.cuh"
-#include "cuda/ptx/permute.cuh"
-#include "cuda/block/e2m1_decode.cuh"
+#include "cuda/ptx/scalar.cuh"
 #include "microscale/kv_format.hpp"
 
 namespace microscale::cuda {

@@ -10,7 +10,7 @@
 #include <numbers>
 #include <string>
 
-#include "cuda/device/divisor.hpp"
+#include "cuda/device/kernel_types.hpp"
 #include "seam/attention_call.hpp"
 #include "seam/kv_cache_view.hpp"
 

@@ -1,9 +1,9 @@
 // Sums of warps over their chunks, and of blocks over their parts of the keys, into results.
 #pragma once
 
-#include "cuda/ptx/control.cuh"
 #include "cuda/attention/rows.cuh"
-#include "cuda/block/ticket_flags.cuh"
+#include "cuda/block/grid_order.cuh"
+#include "cuda/ptx/control.cuh"
 
 namespace microscale::cuda {
 

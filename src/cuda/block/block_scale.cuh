@@ -4,7 +4,7 @@
 #include <cstdint>
 
 #include "cuda/block/quantize_args.hpp"
-#include "cuda/ptx/cvt_small.cuh"
+#include "cuda/ptx/packed.cuh"
 #include "cuda/ptx/scalar.cuh"
 #include "formats/e8m0.hpp"
 #include "formats/nvfp4.hpp"

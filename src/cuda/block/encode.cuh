@@ -13,9 +13,9 @@
 
 #include <cstdint>
 
-#include "cuda/ptx/cvt_small.cuh"
-#include "cuda/ptx/scalar.cuh"
 #include "cuda/block/input_chunk.cuh"
+#include "cuda/ptx/packed.cuh"
+#include "cuda/ptx/scalar.cuh"
 #include "formats/elements.hpp"
 
 namespace microscale::cuda {
@@ -128,14 +128,6 @@ __device__ std::uint32_t cvt_fp8x2(float low, float high) {
     return ptx::cvt_rn_satfinite_e4m3x2_f32(low, high);
   else
     return ptx::cvt_rn_satfinite_e5m2x2_f32(low, high);
-}
-
-template <class Codec>
-__device__ std::uint32_t cvt_f16x2(std::uint32_t codes) {
-  if constexpr (Codec::mantissa_bits == 3)
-    return ptx::cvt_rn_f16x2_e4m3x2(codes);
-  else
-    return ptx::cvt_rn_f16x2_e5m2x2(codes);
 }
 
 template <class Codec, class Input>

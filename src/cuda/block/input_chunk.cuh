@@ -6,7 +6,6 @@
 
 #include "cuda/ptx/memory.cuh"
 #include "cuda/ptx/packed.cuh"
-#include "cuda/ptx/permute.cuh"
 #include "cuda/ptx/scalar.cuh"
 
 namespace microscale::cuda {

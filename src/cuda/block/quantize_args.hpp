@@ -5,7 +5,7 @@
 #include <bit>
 #include <cstdint>
 
-#include "cuda/device/launch_shape.hpp"
+#include "cuda/device/kernel_types.hpp"
 #include "microscale/numerics.hpp"
 
 namespace microscale::cuda {

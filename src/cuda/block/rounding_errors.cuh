@@ -5,6 +5,7 @@
 
 #include <cstdint>
 
+#include "cuda/block/decode.cuh"
 #include "cuda/block/encode.cuh"
 
 namespace microscale::cuda {

@@ -9,7 +9,7 @@
 #include <string>
 
 #include "cuda/device/kernel_images.hpp"
-#include "cuda/device/tensor_map.hpp"
+#include "cuda/device/kernel_types.hpp"
 #include "microscale/memory.hpp"
 
 namespace microscale::cuda {

@@ -6,7 +6,7 @@
 #include <algorithm>
 #include <vector>
 
-#include "cuda/device/launch_shape.hpp"
+#include "cuda/device/kernel_types.hpp"
 #include "microscale/error.hpp"
 
 namespace microscale::cuda {

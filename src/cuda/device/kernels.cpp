@@ -3,8 +3,10 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <atomic>
 #include <map>
 #include <mutex>
+#include <random>
 #include <string_view>
 #include <vector>
 
@@ -128,6 +130,16 @@ void load_all_kernels(Device& device) {
 void forget_kernels(const Device& device) noexcept {
   std::lock_guard lock(mutex);
   devices().erase(&device);
+}
+
+std::uint64_t next_ticket() {
+  static std::atomic<std::uint64_t> last = [] {
+    std::random_device random;
+    return std::uint64_t{random()} << 32 | random();
+  }();
+  constexpr std::uint64_t odd = 0x9E3779B97F4A7C15;
+  const std::uint64_t ticket = last.fetch_add(odd) + odd;
+  return ticket != 0 ? ticket : next_ticket();
 }
 
 }  // namespace microscale::cuda

@@ -1,4 +1,5 @@
 // Kernels by name, for the GPU at hand: finds the image of its architecture, loads it once.
+// Launches an entry point of cuda/kernel_table.hpp with the arguments it takes.
 #pragma once
 
 #include <cstdint>
@@ -9,6 +10,7 @@
 #include "cuda/device/device.hpp"
 #include "cuda/device/entry.hpp"
 #include "cuda/device/kernel_images.hpp"
+#include "cuda/device/kernel_types.hpp"
 
 namespace microscale::cuda {
 
@@ -43,5 +45,24 @@ void load_all_kernels(Device& device);
 
 /// For a device that ends before the process does: another may be at its address.
 void forget_kernels(const Device& device) noexcept;
+
+/// Launches `entry`. `shared_bytes`: dynamic, of a block; `cluster`: blocks of one. Throws
+/// Error{unsupported} naming `operation` where the device has no such kernel.
+template <class Args>
+void launch(Device& device, const Entry<Args>& entry, const char* operation, const Launch& shape,
+            const Args& args, Stream stream, int shared_bytes = 0, int cluster = 1) {
+  device.launch({.kernel = entry_kernel(device, entry, operation),
+                 .grid = {shape.grid_x, shape.grid_y, shape.grid_z},
+                 .threads = static_cast<int>(shape.threads),
+                 .shared_bytes = shared_bytes,
+                 .cluster = cluster,
+                 .stream = stream,
+                 .args = &args,
+                 .args_bytes = sizeof(Args)});
+}
+
+/// A number that no other call has, and memory by no chance, of whatever process; never 0, as which
+/// flags are forgotten.
+std::uint64_t next_ticket();
 
 }  // namespace microscale::cuda

@@ -4,9 +4,9 @@
 
 #include <cstdint>
 
-#include "cuda/device/divisor.hpp"
-#include "cuda/device/tensor_map.hpp"
+#include "cuda/device/kernel_types.hpp"
 #include "layouts/grouped.hpp"
+#include "layouts/tiled_128x4.hpp"
 
 namespace microscale::cuda {
 
@@ -126,5 +126,31 @@ struct PrepareTilesArgs {
                            // 64 elements
   const std::uint32_t* only_if;  // null, or a word: where it is 0, nothing is done
 };
+
+// Which rows of a and d a matrix of a product has, and where its 128x4 scales are among those of
+// all experts.
+
+/// Rows [first, first + count) of a and d, of one matrix.
+using MatrixRows = grouped::RowSpan;
+
+/// Whatever memory holds for experts, the rows lie within a.
+MICROSCALE_HD inline MatrixRows rows_of_matrix(const ProductRows& rows, std::int64_t matrix) {
+  if (rows.expert_rows == nullptr) return {matrix * rows.m, rows.m};
+  return grouped::rows_of_expert({rows.expert_rows, rows.wide_numbers != 0, rows.capacity, rows.m},
+                                 matrix);
+}
+
+/// 128x4 tiles down the region of scales of an expert with these rows.
+MICROSCALE_HD inline std::int64_t scale_tile_rows(const ProductRows& rows, const MatrixRows& own) {
+  return grouped::tile_rows(grouped::region_rows(rows.capacity, own.count),
+                            tiled_128x4::tile_lines);
+}
+
+/// The sum of scale_tile_rows over the experts in front, kept within the buffer whatever memory
+/// holds.
+MICROSCALE_HD inline std::int64_t scale_tiles_before(const ProductRows& rows, const MatrixRows& own,
+                                                     std::int64_t sum) {
+  return grouped::tile_rows_before(sum, own.count, rows.m, rows.matrices, tiled_128x4::tile_lines);
+}
 
 }  // namespace microscale::cuda

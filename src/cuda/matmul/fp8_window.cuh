@@ -9,7 +9,7 @@
 #include <cstdint>
 
 #include "cuda/ptx/packed.cuh"
-#include "cuda/ptx/permute.cuh"
+#include "cuda/ptx/scalar.cuh"
 
 namespace microscale::cuda {
 

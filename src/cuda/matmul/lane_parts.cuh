@@ -12,7 +12,7 @@
 
 #include <cstdint>
 
-#include "cuda/block/e2m1_decode.cuh"
+#include "cuda/block/decode.cuh"
 
 namespace microscale::cuda {
 

@@ -3,7 +3,7 @@
 #include <fmt/format.h>
 
 #include "cuda/matmul/check.hpp"
-#include "cuda/quantize/operations.hpp"
+#include "cuda/operations.hpp"
 #include "microscale/error.hpp"
 
 namespace microscale::cuda {

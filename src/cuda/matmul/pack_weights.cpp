@@ -3,11 +3,12 @@
 
 #include <vector>
 
-#include "cuda/device/launch.hpp"
-#include "cuda/kernel_table.hpp"
-#include "cuda/matmul/matmul.hpp"
-#include "cuda/matmul/args.hpp"
+#include "cuda/device/kernels.hpp"
 #include "cuda/device/operands.hpp"
+#include "cuda/kernel_table.hpp"
+#include "cuda/matmul/args.hpp"
+#include "cuda/matmul/matmul.hpp"
+#include "formats/integers.hpp"
 #include "layouts/fragment_tiles.hpp"
 #include "microscale/error.hpp"
 

@@ -9,7 +9,7 @@
 
 #include "cuda/matmul/args.hpp"
 #include "cuda/ptx/memory.cuh"
-#include "cuda/ptx/permute.cuh"
+#include "cuda/ptx/scalar.cuh"
 #include "layouts/fragment_tiles.hpp"
 #include "layouts/tiled_128x4.hpp"
 

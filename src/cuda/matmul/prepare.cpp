@@ -3,8 +3,9 @@
 #include <algorithm>
 #include <string_view>
 
-#include "cuda/device/launch.hpp"
+#include "cuda/device/kernels.hpp"
 #include "cuda/kernel_table.hpp"
+#include "formats/integers.hpp"
 #include "layouts/token_tiles.hpp"
 
 namespace microscale::cuda {

@@ -3,7 +3,7 @@
 // 4 i
 // + s of a chunk of 64 is to be the one at 16 s + 8 h + 2 t + i. So a lane that has half h of all
 // four blocks t of a row's chunk has four pieces of 16 bytes, one for each s, and elements s and s
-// + 4 of a word are what shifts bring side by side (e2m1_decode.cuh).
+// + 4 of a word are what shifts bring side by side (decode.cuh).
 //
 // Blocks begin while the grid in front ends: so addresses come before the wait, what is to be read
 // is on its way to the second-level cache, and behind the wait are 140 instructions, a third of
@@ -13,12 +13,11 @@
 
 #include <cstdint>
 
+#include "cuda/block/decode.cuh"
+#include "cuda/matmul/token_groups.cuh"
 #include "cuda/ptx/control.cuh"
-#include "cuda/ptx/cvt_small.cuh"
 #include "cuda/ptx/memory.cuh"
 #include "cuda/ptx/packed.cuh"
-#include "cuda/block/e2m1_decode.cuh"
-#include "cuda/matmul/token_groups.cuh"
 
 namespace microscale::cuda {
 

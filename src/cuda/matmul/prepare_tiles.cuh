@@ -13,13 +13,13 @@
 
 #include <cstdint>
 
-#include "cuda/device/launch_shape.hpp"
-#include "cuda/ptx/memory.cuh"
-#include "cuda/block/e2m1_decode.cuh"
+#include "cuda/block/decode.cuh"
 #include "cuda/block/encode.cuh"
 #include "cuda/block/grid_order.cuh"
-#include "cuda/matmul/token_groups.cuh"
+#include "cuda/device/kernel_types.hpp"
 #include "cuda/matmul/in_registers/weights.cuh"
+#include "cuda/matmul/token_groups.cuh"
+#include "cuda/ptx/memory.cuh"
 #include "layouts/tiled_128x4.hpp"
 #include "layouts/token_tiles.hpp"
 

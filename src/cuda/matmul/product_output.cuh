@@ -6,9 +6,6 @@
 
 #include "cuda/matmul/args.hpp"
 #include "cuda/ptx/scalar.cuh"
-#include "cuda/matmul/matrix_rows.cuh"
-#include "formats/activations.hpp"
-#include "formats/half.hpp"
 #include "formats/producers.hpp"
 #include "microscale/format.hpp"
 

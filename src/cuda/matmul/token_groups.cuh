@@ -4,9 +4,8 @@
 
 #include <cstdint>
 
-#include "cuda/device/launch_shape.hpp"
+#include "cuda/device/kernel_types.hpp"
 #include "cuda/matmul/args.hpp"
-#include "cuda/matmul/matrix_rows.cuh"
 #include "layouts/tiled_128x4.hpp"
 #include "layouts/token_tiles.hpp"
 

@@ -6,7 +6,7 @@
 
 #include <cstdint>
 
-#include "cuda/device/tensor_map.hpp"
+#include "cuda/device/kernel_types.hpp"
 
 namespace microscale::ptx {
 

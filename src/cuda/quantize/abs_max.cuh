@@ -4,9 +4,10 @@
 
 #include <cstdint>
 
-#include "cuda/quantize/plan.hpp"
 #include "cuda/block/block_scale.cuh"
 #include "cuda/block/input_chunk.cuh"
+#include "cuda/quantize/plan.hpp"
+#include "formats/integers.hpp"
 
 namespace microscale::cuda {
 

@@ -19,9 +19,10 @@
 #include <cstdint>
 #include <type_traits>
 
-#include "cuda/quantize/plan.hpp"
 #include "cuda/ptx/async_copy.cuh"
 #include "cuda/quantize/line_pair.cuh"
+#include "cuda/quantize/plan.hpp"
+#include "formats/integers.hpp"
 #include "layouts/tiled_128x4.hpp"
 
 namespace microscale::cuda {

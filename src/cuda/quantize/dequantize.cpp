@@ -3,11 +3,11 @@
 
 #include <vector>
 
-#include "cuda/quantize/plan.hpp"
-#include "cuda/quantize/choose.hpp"
-#include "cuda/device/launch.hpp"
+#include "cuda/device/kernels.hpp"
 #include "cuda/device/operands.hpp"
-#include "cuda/quantize/operations.hpp"
+#include "cuda/operations.hpp"
+#include "cuda/quantize/choose.hpp"
+#include "cuda/quantize/plan.hpp"
 #include "microscale/error.hpp"
 
 namespace microscale::cuda {

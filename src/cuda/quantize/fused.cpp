@@ -4,12 +4,12 @@
 #include <string>
 #include <vector>
 
-#include "cuda/quantize/plan.hpp"
-#include "cuda/quantize/fused_plan.hpp"
-#include "cuda/quantize/choose.hpp"
-#include "cuda/device/launch.hpp"
+#include "cuda/device/kernels.hpp"
 #include "cuda/device/operands.hpp"
-#include "cuda/quantize/operations.hpp"
+#include "cuda/operations.hpp"
+#include "cuda/quantize/choose.hpp"
+#include "cuda/quantize/fused_plan.hpp"
+#include "cuda/quantize/plan.hpp"
 #include "formats/producers.hpp"
 #include "microscale/error.hpp"
 

@@ -5,6 +5,7 @@
 #include <cstdint>
 
 #include "cuda/quantize/plan.hpp"
+#include "formats/integers.hpp"
 
 namespace microscale::cuda {
 

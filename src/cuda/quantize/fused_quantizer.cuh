@@ -6,15 +6,16 @@
 
 #include <cstdint>
 
-#include "cuda/quantize/plan.hpp"
-#include "cuda/quantize/fused_plan.hpp"
 #include "cuda/block/block_scale.cuh"
 #include "cuda/block/encode.cuh"
-#include "cuda/block/rounding_errors.cuh"
 #include "cuda/block/input_chunk.cuh"
-#include "cuda/quantize/fused_loads.cuh"
 #include "cuda/block/mx_format.cuh"
 #include "cuda/block/nvfp4_format.cuh"
+#include "cuda/block/rounding_errors.cuh"
+#include "cuda/quantize/fused_loads.cuh"
+#include "cuda/quantize/fused_plan.hpp"
+#include "cuda/quantize/plan.hpp"
+#include "formats/integers.hpp"
 #include "layouts/tiled_128x4.hpp"
 
 namespace microscale::cuda {

@@ -8,6 +8,7 @@
 
 #include "cuda/quantize/fused_loads.cuh"
 #include "cuda/quantize/fused_quantizer.cuh"
+#include "formats/integers.hpp"
 #include "formats/producers.hpp"
 
 namespace microscale::cuda {

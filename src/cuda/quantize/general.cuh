@@ -5,9 +5,10 @@
 
 #include <cstdint>
 
-#include "cuda/quantize/plan.hpp"
 #include "cuda/block/general_context.cuh"
 #include "cuda/block/input_chunk.cuh"
+#include "cuda/quantize/plan.hpp"
+#include "formats/integers.hpp"
 #include "layouts/tiled_128x4.hpp"
 
 namespace microscale::cuda {

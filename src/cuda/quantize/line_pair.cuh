@@ -8,12 +8,12 @@
 
 #include <cstdint>
 
-#include "cuda/quantize/plan.hpp"
-#include "cuda/ptx/memory.cuh"
-#include "cuda/ptx/permute.cuh"
 #include "cuda/block/block_scale.cuh"
 #include "cuda/block/encode.cuh"
 #include "cuda/block/rounding_errors.cuh"
+#include "cuda/ptx/memory.cuh"
+#include "cuda/ptx/scalar.cuh"
+#include "cuda/quantize/plan.hpp"
 
 namespace microscale::cuda {
 

@@ -13,7 +13,7 @@
 #include <string_view>
 
 #include "cuda/block/quantize_args.hpp"
-#include "cuda/device/launch_shape.hpp"
+#include "cuda/device/kernel_types.hpp"
 #include "formats/integers.hpp"
 #include "layouts/grouped.hpp"
 

@@ -1,11 +1,11 @@
 // repack_scales, repack_to_containers and back on device memory.
 #include <array>
 
-#include "cuda/kernel_table.hpp"
-#include "cuda/quantize/plan.hpp"
-#include "cuda/device/launch.hpp"
+#include "cuda/device/kernels.hpp"
 #include "cuda/device/operands.hpp"
-#include "cuda/quantize/operations.hpp"
+#include "cuda/kernel_table.hpp"
+#include "cuda/operations.hpp"
+#include "cuda/quantize/plan.hpp"
 
 namespace microscale::cuda {
 

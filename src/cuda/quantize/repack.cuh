@@ -6,6 +6,7 @@
 
 #include "cuda/ptx/memory.cuh"
 #include "cuda/quantize/plan.hpp"
+#include "formats/integers.hpp"
 #include "layouts/container.hpp"
 #include "layouts/tiled_128x4.hpp"
 

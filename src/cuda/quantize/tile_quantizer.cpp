@@ -1,11 +1,10 @@
-#include "cuda/quantize/tile_quantizer.hpp"
+#include "cuda/operations.hpp"
 
 #include <fmt/format.h>
 
 #include <cstring>
 
 #include "cuda/device/operands.hpp"
-#include "cuda/quantize/operations.hpp"
 #include "formats/compat.hpp"
 #include "microscale/error.hpp"
 

@@ -1,9 +1,8 @@
 // append_kv on the device: which kernels serve a call, how tokens are shared out, what is refused.
-#include "cuda/append_kv/launch.hpp"
-
 #include <gtest/gtest.h>
 
 #include "cuda/append_kv/plan.hpp"
+#include "cuda/operations.hpp"
 #include "fake_device.hpp"
 #include "operations_support.hpp"
 

@@ -8,7 +8,7 @@
 
 #include "attention/attention_calls.hpp"
 #include "cuda/device/kernel_images.hpp"
-#include "cuda/device/launch_shape.hpp"
+#include "cuda/device/kernel_types.hpp"
 #include "operations_support.hpp"
 
 namespace microscale::cuda {

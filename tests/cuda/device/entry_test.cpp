@@ -1,7 +1,5 @@
 // Handles of entry points: found by the parts of their names, launched with their own arguments
 // only.
-#include "cuda/device/entry.hpp"
-
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -10,7 +8,8 @@
 #include <string_view>
 
 #include "cuda/append_kv/plan.hpp"
-#include "cuda/device/launch.hpp"
+#include "cuda/device/entry.hpp"
+#include "cuda/device/kernels.hpp"
 #include "cuda/kernel_table.hpp"
 #include "cuda/quantize/plan.hpp"
 #include "fake_device.hpp"

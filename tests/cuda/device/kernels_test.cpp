@@ -1,7 +1,5 @@
 // What the library carries: every kernel for every architecture, made of the instructions that keep
 // results bit for bit the same.
-#include "cuda/device/kernels.hpp"
-
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -12,8 +10,9 @@
 #include <string_view>
 #include <vector>
 
-#include "cuda/quantize/choose.hpp"
 #include "cuda/device/kernel_images.hpp"
+#include "cuda/device/kernels.hpp"
+#include "cuda/quantize/choose.hpp"
 #include "cuda/quantize/plan.hpp"
 #include "fake_device.hpp"
 #include "microscale/error.hpp"
@@ -208,6 +207,14 @@ TEST(KernelArchitecture, an_older_gpu_is_refused_by_name) {
     EXPECT_NE(std::string(error.what()).find("compute capability 8.9"), std::string::npos)
         << error.what();
   }
+}
+
+TEST(CallTicket, is_a_number_that_no_other_call_has) {
+  constexpr int calls = 10000;
+  std::set<std::uint64_t> seen;
+  for (int i = 0; i < calls; ++i) seen.insert(next_ticket());
+  EXPECT_EQ(seen.size(), calls);
+  EXPECT_FALSE(seen.contains(0));
 }
 
 }  // namespace

@@ -7,7 +7,7 @@
 #include <vector>
 
 #include "cuda/device/kernel_images.hpp"
-#include "cuda/device/launch_shape.hpp"
+#include "cuda/device/kernel_types.hpp"
 #include "cuda/matmul/plan.hpp"
 #include "fake_device.hpp"
 #include "matmul/product_calls.hpp"

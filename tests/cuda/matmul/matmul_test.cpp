@@ -1,6 +1,4 @@
 // What matrix products tell the device, and what they refuse, without a GPU.
-#include "cuda/matmul/matmul.hpp"
-
 #include <gtest/gtest.h>
 
 #include <memory>
@@ -8,7 +6,8 @@
 
 #include "cuda/block/quantize_args.hpp"
 #include "cuda/matmul/few_rows/plan.hpp"
-#include "cuda/quantize/operations.hpp"
+#include "cuda/matmul/matmul.hpp"
+#include "cuda/operations.hpp"
 #include "fake_device.hpp"
 #include "microscale/quantize.hpp"
 #include "operations_support.hpp"

@@ -4,8 +4,8 @@
 #include <cmath>
 #include <memory>
 
+#include "cuda/operations.hpp"
 #include "cuda/quantize/plan.hpp"
-#include "cuda/quantize/operations.hpp"
 #include "fake_device.hpp"
 #include "operations_support.hpp"
 

@@ -2,8 +2,8 @@
 
 #include <memory>
 
+#include "cuda/operations.hpp"
 #include "cuda/quantize/plan.hpp"
-#include "cuda/quantize/operations.hpp"
 #include "fake_device.hpp"
 #include "operations_support.hpp"
 

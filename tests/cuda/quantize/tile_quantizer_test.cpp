@@ -1,10 +1,8 @@
 // The way of a tile to a device and back, on one whose kernels are the host's code.
-#include "cuda/quantize/tile_quantizer.hpp"
-
 #include <gtest/gtest.h>
 
 #include "cuda/device/kernel_images.hpp"
-#include "cuda/quantize/operations.hpp"
+#include "cuda/operations.hpp"
 #include "cuda/queueing_device.hpp"
 #include "microscale/error.hpp"
 #include "support/matrices.hpp"

@@ -5,7 +5,7 @@
 #include <optional>
 #include <vector>
 
-#include "cuda/attention/plan.hpp"
+#include "cuda/attention/attention.hpp"
 #include "microscale/error.hpp"
 #include "ops/attention_check.hpp"
 #include "seam/kv_cache_view.hpp"

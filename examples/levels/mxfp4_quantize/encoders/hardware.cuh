@@ -6,7 +6,7 @@
 
 #include <cstdint>
 
-#include "cuda/ptx/cvt_small.cuh"
+#include "cuda/ptx/packed.cuh"
 #include "microscale/numerics.hpp"
 
 namespace levels {

@@ -1,4 +1,4 @@
-#include "cuda/attention/block_scaled/check.hpp"
+#include "cuda/attention/block_scaled/launch.hpp"
 
 #include <fmt/format.h>
 

@@ -15,7 +15,6 @@
 
 #include "cuda/attention/block_scaled/plan.hpp"
 #include "cuda/ptx/async_copy.cuh"
-#include "cuda/ptx/ldmatrix.cuh"
 #include "cuda/ptx/memory.cuh"
 #include "cuda/ptx/mma.cuh"
 

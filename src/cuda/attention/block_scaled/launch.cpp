@@ -6,10 +6,10 @@
 #include <bit>
 #include <utility>
 
-#include "cuda/attention/block_scaled/check.hpp"
-#include "cuda/device/launch.hpp"
-#include "cuda/kernel_table.hpp"
+#include "cuda/device/kernels.hpp"
 #include "cuda/device/operands.hpp"
+#include "cuda/kernel_table.hpp"
+#include "formats/integers.hpp"
 
 namespace microscale::cuda::block_attention {
 namespace {

@@ -5,12 +5,12 @@
 #include <cstdint>
 
 #include "cuda/attention/block_scaled/plan.hpp"
-#include "cuda/ptx/cvt_small.cuh"
-#include "cuda/ptx/memory.cuh"
 #include "cuda/attention/codes.cuh"
 #include "cuda/attention/rows.cuh"
 #include "cuda/block/grid_order.cuh"
 #include "cuda/matmul/product_output.cuh"
+#include "cuda/ptx/memory.cuh"
+#include "cuda/ptx/packed.cuh"
 #include "formats/e8m0.hpp"
 #include "formats/nvfp4.hpp"
 

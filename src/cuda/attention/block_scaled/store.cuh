@@ -8,6 +8,7 @@
 #include "cuda/attention/block_scaled/weights.cuh"
 #include "cuda/attention/merge.cuh"
 #include "cuda/attention/rows.cuh"
+#include "cuda/block/grid_order.cuh"
 
 namespace microscale::cuda::block_attention {
 
@@ -75,6 +76,17 @@ __device__ __forceinline__ void put_rows(const Args& args, const DecodeItem& ite
               ? make_float2(0.0f, 0.0f)
               : make_float2(__fmul_rn(o[j][2 * e], global), __fmul_rn(o[j][2 * e + 1], global));
   }
+}
+
+// Attention whose keys were cut into parts: a block merges those of a row.
+
+template <int D, int BlockRows>
+__device__ void merge_row(const Args& args) {
+  follow_previous_grid();
+  const int index = static_cast<int>(blockIdx.x), number = index / args.merged_rows;
+  const DecodeItem item(args, number, BlockRows, [](int) { return 0; });  // nothing of keys
+  if (const int row = index - number * args.merged_rows; row < item.count)
+    AttentionDecodeMerge<D, BlockRows>::merge(args, item, row);
 }
 
 }  // namespace microscale::cuda::block_attention

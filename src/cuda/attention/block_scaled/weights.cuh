@@ -10,11 +10,9 @@
 #include <cfloat>
 #include <cstdint>
 
-#include "cuda/ptx/cvt_small.cuh"
-#include "cuda/ptx/packed.cuh"
-#include "cuda/ptx/permute.cuh"
-#include "cuda/ptx/scalar.cuh"
 #include "cuda/attention/block_scaled/keys.cuh"
+#include "cuda/ptx/packed.cuh"
+#include "cuda/ptx/scalar.cuh"
 
 namespace microscale::cuda::block_attention {
 

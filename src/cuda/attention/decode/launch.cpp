@@ -5,9 +5,9 @@
 #include <algorithm>
 #include <bit>
 
-#include "cuda/device/call_ticket.hpp"
-#include "cuda/device/launch.hpp"
+#include "cuda/device/kernels.hpp"
 #include "cuda/kernel_table.hpp"
+#include "formats/integers.hpp"
 #include "layouts/kv_page.hpp"
 #include "microscale/error.hpp"
 

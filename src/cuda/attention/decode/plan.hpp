@@ -9,8 +9,8 @@
 
 #include <cstdint>
 
+#include "cuda/device/kernel_types.hpp"
 #include "formats/host_device.hpp"
-#include "cuda/device/divisor.hpp"
 #include "layouts/kv_page.hpp"
 #include "microscale/kv_format.hpp"
 

@@ -11,10 +11,9 @@
 
 #include <cstdint>
 
-#include "cuda/ptx/ldmatrix.cuh"
-#include "cuda/ptx/mma.cuh"
 #include "cuda/attention/codes.cuh"
 #include "cuda/attention/rows.cuh"
+#include "cuda/ptx/mma.cuh"
 
 namespace microscale::cuda {
 

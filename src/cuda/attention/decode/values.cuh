@@ -12,12 +12,11 @@
 
 #include <cstdint>
 
-#include "cuda/ptx/ldmatrix.cuh"
-#include "cuda/ptx/mma.cuh"
 #include "cuda/attention/codes.cuh"
 #include "cuda/attention/decode/ring.cuh"
 #include "cuda/attention/decode/scales.cuh"
 #include "cuda/attention/decode/sums.cuh"
+#include "cuda/ptx/mma.cuh"
 
 namespace microscale::cuda {
 

@@ -8,11 +8,10 @@
 #include <cstdint>
 
 #include "cuda/attention/prefill/plan.hpp"
-#include "cuda/ptx/cvt_small.cuh"
+#include "cuda/block/decode.cuh"
 #include "cuda/ptx/memory.cuh"
 #include "cuda/ptx/packed.cuh"
 #include "cuda/ptx/scalar.cuh"
-#include "cuda/block/e2m1_decode.cuh"
 
 namespace microscale::cuda {
 

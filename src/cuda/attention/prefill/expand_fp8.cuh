@@ -6,16 +6,16 @@
 
 #include <cstdint>
 
-#include "cuda/attention/prefill/plan.hpp"
-#include "cuda/ptx/control.cuh"
-#include "cuda/ptx/ldmatrix.cuh"
-#include "cuda/ptx/memory.cuh"
-#include "cuda/ptx/permute.cuh"
 #include "cuda/attention/prefill/elements.cuh"
 #include "cuda/attention/prefill/expand.cuh"
 #include "cuda/attention/prefill/item.cuh"
-#include "cuda/matmul/fp8_window.cuh"
+#include "cuda/attention/prefill/plan.hpp"
 #include "cuda/block/grid_order.cuh"
+#include "cuda/matmul/fp8_window.cuh"
+#include "cuda/ptx/control.cuh"
+#include "cuda/ptx/memory.cuh"
+#include "cuda/ptx/mma.cuh"
+#include "cuda/ptx/scalar.cuh"
 
 namespace microscale::cuda {
 

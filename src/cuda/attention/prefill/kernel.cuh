@@ -9,10 +9,10 @@
 #include <cstdint>
 
 #include "cuda/attention/prefill/plan.hpp"
-#include "cuda/ptx/control.cuh"
 #include "cuda/attention/prefill/query.cuh"
-#include "cuda/attention/prefill/store.cuh"
+#include "cuda/attention/prefill/rows.cuh"
 #include "cuda/block/grid_order.cuh"
+#include "cuda/ptx/control.cuh"
 
 namespace microscale::cuda {
 

@@ -8,9 +8,10 @@
 #include <limits>
 #include <numbers>
 
-#include "cuda/device/launch.hpp"
-#include "cuda/kernel_table.hpp"
+#include "cuda/device/kernels.hpp"
 #include "cuda/device/operands.hpp"
+#include "cuda/kernel_table.hpp"
+#include "formats/integers.hpp"
 #include "layouts/kv_page.hpp"
 
 namespace microscale::cuda::prefill {

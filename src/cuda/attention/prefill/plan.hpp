@@ -18,8 +18,8 @@
 
 #include <cstdint>
 
+#include "cuda/device/kernel_types.hpp"
 #include "formats/host_device.hpp"
-#include "cuda/device/divisor.hpp"
 
 namespace microscale::cuda {
 

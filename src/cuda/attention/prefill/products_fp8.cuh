@@ -8,11 +8,11 @@
 
 #include <cstdint>
 
-#include "cuda/ptx/control.cuh"
-#include "cuda/ptx/cvt_small.cuh"
-#include "cuda/ptx/wgmma.cuh"
 #include "cuda/attention/prefill/expand_fp8.cuh"
 #include "cuda/attention/prefill/turns.cuh"
+#include "cuda/ptx/control.cuh"
+#include "cuda/ptx/packed.cuh"
+#include "cuda/ptx/wgmma.cuh"
 
 namespace microscale::cuda {
 

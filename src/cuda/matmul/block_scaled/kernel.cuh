@@ -8,12 +8,10 @@
 #include <cstdint>
 #include <type_traits>
 
-#include "cuda/ptx/ldmatrix.cuh"
-#include "cuda/ptx/mma.cuh"
-#include "cuda/matmul/block_scaled/codes.cuh"
-#include "cuda/matmul/block_scaled/scales.cuh"
-#include "cuda/matmul/block_scaled/store.cuh"
 #include "cuda/block/grid_order.cuh"
+#include "cuda/matmul/block_scaled/operands.cuh"
+#include "cuda/matmul/block_scaled/store.cuh"
+#include "cuda/ptx/mma.cuh"
 
 namespace microscale::cuda::block_scaled {
 

@@ -4,8 +4,9 @@
 
 #include <limits>
 
-#include "cuda/device/launch.hpp"
+#include "cuda/device/kernels.hpp"
 #include "cuda/kernel_table.hpp"
+#include "formats/integers.hpp"
 #include "layouts/grouped.hpp"
 #include "microscale/error.hpp"
 

@@ -4,14 +4,14 @@
 
 #include <cstdint>
 
-#include "cuda/device/launch_shape.hpp"
+#include "cuda/block/decode.cuh"
+#include "cuda/block/grid_order.cuh"
+#include "cuda/device/kernel_types.hpp"
 #include "cuda/matmul/expanded/plan.hpp"
+#include "cuda/matmul/fp8_window.cuh"
+#include "cuda/matmul/in_registers/weights.cuh"
 #include "cuda/ptx/memory.cuh"
 #include "cuda/ptx/packed.cuh"
-#include "cuda/block/e2m1_decode.cuh"
-#include "cuda/matmul/fp8_window.cuh"
-#include "cuda/block/ticket_flags.cuh"
-#include "cuda/matmul/in_registers/weights.cuh"
 #include "layouts/fragment_tiles.hpp"
 
 namespace microscale::cuda::expanded {

@@ -16,17 +16,15 @@
 
 #include <cstdint>
 
+#include "cuda/block/grid_order.cuh"
+#include "cuda/block/stage_ring.cuh"
 #include "cuda/matmul/expanded/plan.hpp"
+#include "cuda/matmul/expanded/store.cuh"
+#include "cuda/matmul/in_registers/walk.cuh"
 #include "cuda/ptx/async_copy.cuh"
-#include "cuda/ptx/cluster.cuh"
 #include "cuda/ptx/control.cuh"
 #include "cuda/ptx/memory.cuh"
 #include "cuda/ptx/wgmma.cuh"
-#include "cuda/matmul/expanded/store.cuh"
-#include "cuda/block/grid_order.cuh"
-#include "cuda/block/stage_ring.cuh"
-#include "cuda/block/ticket_flags.cuh"
-#include "cuda/matmul/in_registers/walk.cuh"
 
 namespace microscale::cuda::expanded {
 

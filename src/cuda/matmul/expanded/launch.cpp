@@ -4,13 +4,13 @@
 
 #include <algorithm>
 
-#include "cuda/device/call_ticket.hpp"
-#include "cuda/device/launch.hpp"
+#include "cuda/device/kernels.hpp"
 #include "cuda/device/operands.hpp"
 #include "cuda/kernel_table.hpp"
 #include "cuda/matmul/in_registers/launch.hpp"
 #include "cuda/matmul/prepare.hpp"
 #include "cuda/quantize/choose.hpp"
+#include "formats/integers.hpp"
 
 namespace microscale::cuda::expanded {
 namespace {

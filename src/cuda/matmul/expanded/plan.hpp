@@ -4,10 +4,10 @@
 
 #include <cstdint>
 
-#include "cuda/device/divisor.hpp"
+#include "cuda/block/quantize_args.hpp"
+#include "cuda/device/kernel_types.hpp"
 #include "cuda/matmul/args.hpp"
 #include "cuda/matmul/in_registers/plan.hpp"
-#include "cuda/block/quantize_args.hpp"
 #include "formats/host_device.hpp"
 #include "layouts/fragment_tiles.hpp"
 #include "layouts/token_tiles.hpp"
@@ -100,7 +100,7 @@ struct PrepareFp8Args {
   std::uint32_t groups_at_once;
 };
 
-/// Whether scales do not fit FP8: `word` holds `ticket` then (cuda/block/ticket_flags.cuh). The
+/// Whether scales do not fit FP8: `word` holds `ticket` then (cuda/block/grid_order.cuh). The
 /// kernel that multiplies in FP8 says so in `verdict`, 1 or 0, and the one in 16 bits behind it
 /// forgets.
 struct Fp8Misfit {

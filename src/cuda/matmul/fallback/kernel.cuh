@@ -9,12 +9,12 @@
 
 #include <cstdint>
 
-#include "cuda/matmul/fragment_order.hpp"
+#include "cuda/block/decode.cuh"
 #include "cuda/matmul/args.hpp"
+#include "cuda/matmul/fragment_order.hpp"
+#include "cuda/matmul/product_output.cuh"
 #include "cuda/ptx/memory.cuh"
 #include "cuda/ptx/mma.cuh"
-#include "cuda/matmul/product_output.cuh"
-#include "cuda/matmul/weight_fragments.cuh"
 
 namespace microscale::cuda {
 

@@ -4,9 +4,10 @@
 
 #include <algorithm>
 
-#include "cuda/device/launch.hpp"
+#include "cuda/device/kernels.hpp"
 #include "cuda/device/operands.hpp"
 #include "cuda/kernel_table.hpp"
+#include "formats/integers.hpp"
 #include "layouts/fragment_tiles.hpp"
 
 namespace microscale::cuda::fallback {

@@ -3,10 +3,10 @@
 
 #include <cstdint>
 
+#include "cuda/block/decode.cuh"
 #include "cuda/matmul/args.hpp"
-#include "cuda/ptx/memory.cuh"
-#include "cuda/matmul/weight_fragments.cuh"
 #include "cuda/matmul/in_registers/weights.cuh"
+#include "cuda/ptx/memory.cuh"
 #include "layouts/fragment_tiles.hpp"
 
 namespace microscale::cuda {

@@ -4,8 +4,9 @@
 
 #include <algorithm>
 
-#include "cuda/device/launch.hpp"
+#include "cuda/device/kernels.hpp"
 #include "cuda/kernel_table.hpp"
+#include "formats/integers.hpp"
 #include "layouts/tiled_128x4.hpp"
 
 namespace microscale::cuda::few_rows {

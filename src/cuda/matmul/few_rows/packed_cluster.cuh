@@ -7,10 +7,10 @@
 #include <cstdint>
 
 #include "cuda/matmul/args.hpp"
-#include "cuda/ptx/cluster.cuh"
-#include "cuda/ptx/memory.cuh"
-#include "cuda/matmul/few_rows/mailbox.cuh"
+#include "cuda/matmul/few_rows/cluster.cuh"
 #include "cuda/matmul/few_rows/plan.hpp"
+#include "cuda/ptx/control.cuh"
+#include "cuda/ptx/memory.cuh"
 
 namespace microscale::cuda::few_rows {
 

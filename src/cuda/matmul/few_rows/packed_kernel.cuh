@@ -15,19 +15,17 @@
 
 #include <cstdint>
 
+#include "cuda/block/grid_order.cuh"
+#include "cuda/matmul/fallback/kernel.cuh"
+#include "cuda/matmul/few_rows/cluster.cuh"
+#include "cuda/matmul/few_rows/packed_cluster.cuh"
+#include "cuda/matmul/few_rows/packed_rows.cuh"
+#include "cuda/matmul/few_rows/plan.hpp"
+#include "cuda/matmul/few_rows/ring.cuh"
 #include "cuda/ptx/async_copy.cuh"
-#include "cuda/ptx/cluster.cuh"
 #include "cuda/ptx/control.cuh"
 #include "cuda/ptx/mbarrier.cuh"
 #include "cuda/ptx/memory.cuh"
-#include "cuda/matmul/few_rows/plan.hpp"
-#include "cuda/block/grid_order.cuh"
-#include "cuda/matmul/fallback/kernel.cuh"
-#include "cuda/matmul/few_rows/ring.cuh"
-#include "cuda/matmul/few_rows/share.cuh"
-#include "cuda/matmul/few_rows/packed_cluster.cuh"
-#include "cuda/matmul/few_rows/packed_parts.cuh"
-#include "cuda/matmul/few_rows/packed_rows.cuh"
 
 namespace microscale::cuda::few_rows {
 

@@ -4,14 +4,14 @@
 
 #include <cstdint>
 
-#include "cuda/ptx/async_copy.cuh"
-#include "cuda/ptx/control.cuh"
-#include "cuda/ptx/ldmatrix.cuh"
-#include "cuda/ptx/mbarrier.cuh"
-#include "cuda/ptx/memory.cuh"
-#include "cuda/matmul/few_rows/plan.hpp"
 #include "cuda/matmul/fallback/kernel.cuh"
 #include "cuda/matmul/few_rows/packed_rows.cuh"
+#include "cuda/matmul/few_rows/plan.hpp"
+#include "cuda/ptx/async_copy.cuh"
+#include "cuda/ptx/control.cuh"
+#include "cuda/ptx/mbarrier.cuh"
+#include "cuda/ptx/memory.cuh"
+#include "cuda/ptx/mma.cuh"
 
 namespace microscale::cuda::few_rows {
 

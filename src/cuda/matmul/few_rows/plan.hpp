@@ -10,8 +10,7 @@
 
 #include <cstdint>
 
-#include "cuda/device/divisor.hpp"
-#include "cuda/device/tensor_map.hpp"
+#include "cuda/device/kernel_types.hpp"
 #include "cuda/matmul/args.hpp"
 #include "formats/host_device.hpp"
 #include "layouts/fragment_tiles.hpp"

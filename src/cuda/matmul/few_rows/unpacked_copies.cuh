@@ -5,12 +5,12 @@
 
 #include <cstdint>
 
+#include "cuda/matmul/few_rows/cluster.cuh"
 #include "cuda/matmul/few_rows/plan.hpp"
+#include "cuda/matmul/few_rows/ring.cuh"
 #include "cuda/ptx/async_copy.cuh"
 #include "cuda/ptx/control.cuh"
 #include "cuda/ptx/mbarrier.cuh"
-#include "cuda/matmul/few_rows/ring.cuh"
-#include "cuda/matmul/few_rows/share.cuh"
 #include "layouts/tiled_128x4.hpp"
 
 namespace microscale::cuda::few_rows {

@@ -18,18 +18,17 @@
 #include <climits>
 #include <cstdint>
 
+#include "cuda/block/grid_order.cuh"
+#include "cuda/matmul/few_rows/cluster.cuh"
 #include "cuda/matmul/few_rows/plan.hpp"
-#include "cuda/ptx/cluster.cuh"
+#include "cuda/matmul/few_rows/ring.cuh"
+#include "cuda/matmul/few_rows/unpacked_copies.cuh"
+#include "cuda/matmul/few_rows/unpacked_end.cuh"
+#include "cuda/matmul/few_rows/unpacked_row.cuh"
+#include "cuda/matmul/few_rows/unpacked_weights.cuh"
 #include "cuda/ptx/control.cuh"
 #include "cuda/ptx/mbarrier.cuh"
 #include "cuda/ptx/memory.cuh"
-#include "cuda/block/grid_order.cuh"
-#include "cuda/matmul/few_rows/unpacked_copies.cuh"
-#include "cuda/matmul/few_rows/unpacked_end.cuh"
-#include "cuda/matmul/few_rows/ring.cuh"
-#include "cuda/matmul/few_rows/unpacked_row.cuh"
-#include "cuda/matmul/few_rows/share.cuh"
-#include "cuda/matmul/few_rows/unpacked_weights.cuh"
 
 namespace microscale::cuda::few_rows {
 

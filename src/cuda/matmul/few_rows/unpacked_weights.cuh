@@ -5,14 +5,14 @@
 
 #include <cstdint>
 
+#include "cuda/block/decode.cuh"
 #include "cuda/matmul/few_rows/plan.hpp"
-#include "cuda/ptx/cvt_small.cuh"
+#include "cuda/matmul/few_rows/unpacked_row.cuh"
+#include "cuda/matmul/lane_parts.cuh"
 #include "cuda/ptx/memory.cuh"
 #include "cuda/ptx/mma.cuh"
-#include "cuda/ptx/permute.cuh"
-#include "cuda/matmul/few_rows/unpacked_units.cuh"
-#include "cuda/matmul/lane_parts.cuh"
-#include "cuda/matmul/weight_fragments.cuh"
+#include "cuda/ptx/packed.cuh"
+#include "cuda/ptx/scalar.cuh"
 
 namespace microscale::cuda::few_rows {
 

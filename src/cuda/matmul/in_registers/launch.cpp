@@ -2,9 +2,7 @@
 
 #include <fmt/format.h>
 
-#include "cuda/device/call_ticket.hpp"
 #include "cuda/device/kernels.hpp"
-#include "cuda/device/launch.hpp"
 #include "cuda/kernel_table.hpp"
 #include "cuda/matmul/prepare.hpp"
 

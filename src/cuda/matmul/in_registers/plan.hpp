@@ -5,10 +5,9 @@
 #include <cstdint>
 #include <initializer_list>
 
-#include "formats/host_device.hpp"
-#include "cuda/device/launch_shape.hpp"
-#include "cuda/device/tensor_map.hpp"
+#include "cuda/device/kernel_types.hpp"
 #include "cuda/matmul/args.hpp"
+#include "formats/host_device.hpp"
 #include "layouts/fragment_tiles.hpp"
 #include "layouts/token_tiles.hpp"
 

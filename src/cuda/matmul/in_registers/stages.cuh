@@ -9,8 +9,8 @@
 #include "cuda/matmul/in_registers/plan.hpp"
 #include "cuda/matmul/in_registers/weights.cuh"
 #include "cuda/ptx/control.cuh"
-#include "cuda/ptx/ldmatrix.cuh"
 #include "cuda/ptx/memory.cuh"
+#include "cuda/ptx/mma.cuh"
 #include "cuda/ptx/wgmma.cuh"
 
 namespace microscale::cuda::in_registers {

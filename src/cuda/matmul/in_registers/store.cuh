@@ -9,8 +9,8 @@
 #include "cuda/matmul/in_registers/plan.hpp"
 #include "cuda/matmul/product_output.cuh"
 #include "cuda/ptx/control.cuh"
-#include "cuda/ptx/ldmatrix.cuh"
 #include "cuda/ptx/memory.cuh"
+#include "cuda/ptx/mma.cuh"
 
 namespace microscale::cuda::in_registers {
 

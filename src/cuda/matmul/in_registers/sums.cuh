@@ -6,8 +6,7 @@
 
 #include <cstdint>
 
-#include "cuda/block/ticket_flags.cuh"
-#include "cuda/ptx/cluster.cuh"
+#include "cuda/block/grid_order.cuh"
 #include "cuda/ptx/control.cuh"
 #include "cuda/ptx/mbarrier.cuh"
 #include "cuda/ptx/memory.cuh"

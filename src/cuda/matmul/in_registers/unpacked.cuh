@@ -5,22 +5,22 @@
 // so a scale is one for all that it has of a row. Which elements of k an instruction multiplies
 // does not matter, if both operands have the same: step `s` takes of block t elements s and s + 4,
 // and of its second half s + 8 and s + 12, since these are what a word's shifts bring side by side
-// (e2m1_decode.cuh). Of a row of 64 elements of a, element 16 t + 8 h + 4 i + s is the one at
+// (decode.cuh). Of a row of 64 elements of a, element 16 t + 8 h + 4 i + s is the one at
 // 16 s + 8 h + 2 t + i (PrepareTilesArgs::by_blocks).
 #pragma once
 
 #include <cstdint>
 
+#include "cuda/block/decode.cuh"
+#include "cuda/block/grid_order.cuh"
+#include "cuda/block/stage_ring.cuh"
 #include "cuda/matmul/in_registers/plan.hpp"
+#include "cuda/matmul/in_registers/walk.cuh"
+#include "cuda/matmul/in_registers/weights.cuh"
 #include "cuda/ptx/async_copy.cuh"
-#include "cuda/ptx/cvt_small.cuh"
 #include "cuda/ptx/mbarrier.cuh"
 #include "cuda/ptx/memory.cuh"
-#include "cuda/block/e2m1_decode.cuh"
-#include "cuda/block/grid_order.cuh"
-#include "cuda/matmul/in_registers/walk.cuh"
-#include "cuda/block/stage_ring.cuh"
-#include "cuda/matmul/in_registers/weights.cuh"
+#include "cuda/ptx/packed.cuh"
 #include "layouts/tiled_128x4.hpp"
 
 namespace microscale::cuda::in_registers {

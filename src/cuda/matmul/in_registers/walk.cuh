@@ -10,8 +10,8 @@
 #include <cstdint>
 
 #include "cuda/block/grid_order.cuh"
+#include "cuda/matmul/args.hpp"
 #include "cuda/matmul/in_registers/plan.hpp"
-#include "cuda/matmul/matrix_rows.cuh"
 #include "cuda/ptx/control.cuh"
 #include "layouts/token_tiles.hpp"
 

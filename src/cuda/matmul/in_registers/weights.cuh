@@ -21,15 +21,12 @@
 
 #include <cstdint>
 
-#include "cuda/ptx/cvt_small.cuh"
+#include "cuda/block/decode.cuh"
 #include "cuda/ptx/memory.cuh"
 #include "cuda/ptx/mma.cuh"
 #include "cuda/ptx/packed.cuh"
-#include "cuda/ptx/permute.cuh"
 #include "cuda/ptx/scalar.cuh"
 #include "cuda/ptx/wgmma.cuh"
-#include "cuda/block/e2m1_decode.cuh"
-#include "cuda/matmul/weight_fragments.cuh"
 #include "layouts/fragment_tiles.hpp"
 
 namespace microscale::cuda::in_registers {

@@ -9,12 +9,11 @@
 
 #include <cstdint>
 
-#include "cuda/matmul/vector/plan.hpp"
-#include "cuda/ptx/cvt_small.cuh"
-#include "cuda/ptx/memory.cuh"
-#include "cuda/ptx/packed.cuh"
 #include "cuda/block/grid_order.cuh"
 #include "cuda/matmul/product_output.cuh"
+#include "cuda/matmul/vector/plan.hpp"
+#include "cuda/ptx/memory.cuh"
+#include "cuda/ptx/packed.cuh"
 #include "layouts/tiled_128x4.hpp"
 
 namespace microscale::cuda::vector_rows {

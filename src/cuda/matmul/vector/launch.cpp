@@ -2,8 +2,9 @@
 
 #include <fmt/format.h>
 
-#include "cuda/device/launch.hpp"
+#include "cuda/device/kernels.hpp"
 #include "cuda/kernel_table.hpp"
+#include "formats/integers.hpp"
 
 namespace microscale::cuda::vector_rows {
 

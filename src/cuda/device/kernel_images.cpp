@@ -1,4 +1,4 @@
-#include "cuda/device/image_bytes.hpp"
+#include "cuda/device/kernel_images.hpp"
 
 #if defined(MICROSCALE_HAS_CUDA)
 #include <zstd.h>

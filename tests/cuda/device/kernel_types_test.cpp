@@ -1,4 +1,4 @@
-#include "cuda/device/divisor.hpp"
+#include "cuda/device/kernel_types.hpp"
 
 #include <gtest/gtest.h>
 

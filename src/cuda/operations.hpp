@@ -3,12 +3,16 @@
 #pragma once
 
 #include <cstdint>
+#include <memory>
 #include <span>
+#include <string_view>
 
 #include "cuda/device/device.hpp"
 #include "microscale/fused.hpp"
 #include "microscale/grouped.hpp"
+#include "microscale/kv_cache.hpp"
 #include "microscale/quantize.hpp"
+#include "seam/tile_quantizer.hpp"
 
 namespace microscale::cuda {
 
@@ -40,5 +44,18 @@ void grouped_quantize(Device& device, const GroupedQuantizeOptions& options,
 void silu_mul_quantize(Device& device, const SiluMulOptions& options, Stream stream);
 void rms_norm_quantize(Device& device, const RmsNormOptions& options, Stream stream);
 void hadamard_quantize(Device& device, const HadamardOptions& options, Stream stream);
+
+/// With a stream, pinned host buffers and device buffers of its own, allocated here once. `device`
+/// must outlive it and becomes the current device of the threads that use it. It takes options for
+/// which host_only_reason() is empty. Throws Error: out_of_memory says how much was wanted.
+std::unique_ptr<TileQuantizer> make_tile_quantizer(Device& device, const TileBufferSizes& sizes);
+
+/// Why GPUs leave a tile with these options to the host, in words; empty if they take it.
+std::string_view host_only_reason(const QuantizeOptions& options);
+
+/// `options` as append_kv has checked them; whether memory is the device's is checked here. K and V
+/// are written by one launch, or by one each where different kernels serve them. Ordered by
+/// `stream`; allocates and waits for nothing. Throws Error.
+void append_kv(Device& device, const AppendKvOptions& options, Stream stream);
 
 }  // namespace microscale::cuda

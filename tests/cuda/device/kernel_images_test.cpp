@@ -1,4 +1,4 @@
-#include "cuda/device/image_bytes.hpp"
+#include "cuda/device/kernel_images.hpp"
 
 #include <gtest/gtest.h>
 
@@ -10,7 +10,6 @@
 #include <thread>
 #include <vector>
 
-#include "cuda/device/kernel_images.hpp"
 #include "cuda/device/kernels.hpp"
 #include "microscale/error.hpp"
 
