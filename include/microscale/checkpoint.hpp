@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <filesystem>
 #include <functional>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -17,6 +18,13 @@ enum class Treatment : std::uint8_t {
   quantize,  ///< replaced by codes and scales
   split,     ///< fused 3-D expert weights: one quantized module per expert
   copy,      ///< written unchanged
+  drop,      ///< left over from a calibration; not written
+};
+
+/// How gate and up lie in fused 3-D expert weights.
+enum class ExpertOrder : std::uint8_t {
+  halves,       ///< all of gate, then all of up
+  interleaved,  ///< gate, up, gate, up, ...: gpt-oss
 };
 
 struct TensorPlan {
@@ -41,8 +49,9 @@ struct QuantizeModelOptions {
   std::vector<std::string>
       ignore;  ///< expression matched from the start; beyond the default ignores
   std::filesystem::path
-      importance;   ///< safetensors with E[x^2] per input column, F32 [K], by module name
-  int threads = 0;  ///< 0: all cores
+      importance;  ///< safetensors with E[x^2] per input column, F32 [K], by module name
+  std::optional<ExpertOrder> experts;  ///< where neither config.json nor the tensors tell
+  int threads = 0;                     ///< 0: all cores
   std::int64_t max_memory = std::int64_t{1} << 30;  ///< bytes of resident memory to stay under
   std::vector<int> gpus{};  ///< GPUs to quantize on, counted from 0; empty: on the CPU. The same
                             ///< bytes; what GPUs do not offer is done on the CPU. They become

@@ -123,7 +123,9 @@ ModelReport start_report(const ModelPlan& plan, const QuantizeModelOptions& opti
     tensor.shape = planned.shape;
     const bool quantized = planned.treatment == Treatment::quantize ||
                            (planned.treatment == Treatment::split && planned.shape.size() == 3);
-    tensor.treatment = quantized ? std::string(format.name) : "copied";
+    tensor.treatment = quantized                              ? std::string(format.name)
+                       : planned.treatment == Treatment::drop ? "left out"
+                                                              : "copied";
     tensor.reason = planned.treatment == Treatment::quantize ? "" : planned.reason;
     tensor.bytes_before = static_cast<std::uint64_t>(planned.bytes_before);
     tensor.bytes_after = static_cast<std::uint64_t>(planned.bytes_after);

@@ -45,6 +45,8 @@ class Converter {
   // The journal, new or resumed; afterwards done_ says which shards need no work.
   void open_journal();
   void check_room() const;
+  // Of tensors that no shard to be written takes up: done before the start.
+  std::int64_t dropped_bytes() const;
   void convert_shards();
   void run_units(const std::vector<Unit>& units, const std::vector<Unit>& more);
   void finish_shard(std::size_t shard);
@@ -74,7 +76,7 @@ void Converter::open() {
 
 ModelReport Converter::run() {
   check_room();
-  advance(0, "");
+  advance(dropped_bytes(), "");
   convert_shards();
   write_other_files();
   return std::move(report_);
@@ -156,6 +158,16 @@ void Converter::check_room() const {
       fmt::format("quantize: {} bytes are needed in '{}' but only {} are free; make room and run "
                   "again with --resume, or choose another disk",
                   needed, options_.output.string(), free));
+}
+
+std::int64_t Converter::dropped_bytes() const {
+  std::int64_t bytes = 0;
+  for (const TensorTreatment& tensor : plan_.tensors) {
+    if (tensor.decision.treatment == Treatment::drop && !done_[tensor.shard]) {
+      bytes += static_cast<std::int64_t>(tensor.entry->bytes());
+    }
+  }
+  return bytes;
 }
 
 void Converter::advance(std::int64_t bytes, std::string_view item) {

@@ -5,7 +5,7 @@
 #include <algorithm>
 #include <array>
 
-#include "checkpoint/recipe.hpp"
+#include "checkpoint/tensor_name.hpp"
 
 namespace microscale {
 namespace {
@@ -21,13 +21,20 @@ constexpr std::array<PartName, 4> part_names{{
     {"down_proj_bias", ExpertPart::down_bias},
 }};
 
-std::string_view parent_of(std::string_view module) {
-  const std::size_t dot = module.rfind('.');
-  return dot == std::string_view::npos ? std::string_view() : module.substr(0, dot);
-}
+// The beginnings of the model types whose fused experts have all of gate before all of up. A folder
+// saved by transformers 5 may hold any of them fused.
+constexpr std::array<std::string_view, 41> halves_families{
+    "llama4",     "qwen2_moe", "qwen3_moe",  "qwen3_next",  "qwen3_5",     "qwen3_vl_moe",
+    "qwen3_omni", "gemma4",    "mixtral",    "deepseek_v2", "deepseek_v3", "deepseek_v32",
+    "glm4_moe",   "glm4v_moe", "glm_moe",    "kimi",        "ernie4_5",    "hunyuan",
+    "olmoe",      "flex_olmo", "phimoe",     "minimax",     "dots1",       "jamba",
+    "lfm2_moe",   "bailing",   "longcat",    "granitemoe",  "mimo",        "step3",
+    "afmoe",      "solar",     "exaone_moe", "dbrx",        "jetmoe",      "nemotron",
+    "aria",       "arctic",    "zaya",       "ling",        "grok"};
 
-// Model types whose fused experts have the two halves interleaved.
-bool is_interleaved(const ModelFacts& facts) { return facts.model_type == "gpt_oss"; }
+bool is_gpt_oss(std::string_view model_type) {
+  return model_type.starts_with("gpt_oss") || model_type.starts_with("gpt-oss");
+}
 
 // Of one tensor alone: hidden is where config.json says; nothing if that fits both ways or neither.
 std::optional<bool> transposed_by_hidden(std::int64_t hidden_if_plain,
@@ -40,6 +47,41 @@ std::optional<bool> transposed_by_hidden(std::int64_t hidden_if_plain,
 }
 
 }  // namespace
+
+std::optional<ExpertOrder> expert_order_of(const ModelFacts& facts) {
+  const bool architecture =
+      std::any_of(facts.architectures.begin(), facts.architectures.end(),
+                  [](const std::string& name) { return name.starts_with("GptOss"); });
+  if (architecture || is_gpt_oss(facts.model_type) || is_gpt_oss(facts.text_model_type)) {
+    return ExpertOrder::interleaved;
+  }
+  for (const std::string_view type :
+       {std::string_view(facts.text_model_type), std::string_view(facts.model_type)}) {
+    const bool known =
+        std::any_of(halves_families.begin(), halves_families.end(),
+                    [&](std::string_view family) { return type.starts_with(family); });
+    if (known) return ExpertOrder::halves;
+  }
+  return facts.swiglu_limit ? std::optional(ExpertOrder::interleaved) : std::nullopt;
+}
+
+std::optional<std::string_view> odd_experts_of(std::string_view tensor_name,
+                                               const std::vector<std::int64_t>& shape) {
+  constexpr std::int64_t narrowest = 16;  // of a weight; a convolution's kernel is narrower
+  if (shape.size() < 2 || fused_expert_part(tensor_name)) return std::nullopt;
+  const std::string_view module = module_of(tensor_name);
+  const std::size_t at = module.find(".experts.");
+  const auto is_digit = [](char c) { return c >= '0' && c <= '9'; };
+  constexpr std::size_t length = std::string_view(".experts").size();
+  if (at != std::string_view::npos && !is_digit(module[at + length + 1])) {
+    return module.substr(0, at + length);
+  }
+  if (module.ends_with(".experts")) return module;
+  const bool stacked = shape.size() == 3 && shape[1] >= narrowest && shape[2] >= narrowest &&
+                       module.find("conv") == std::string_view::npos &&
+                       repeated_layer_of(module).has_value();
+  return stacked ? std::optional(parent_of(module)) : std::nullopt;
+}
 
 std::optional<ExpertPart> fused_expert_part(std::string_view tensor_name) {
   const std::string_view module = module_of(tensor_name);
@@ -84,7 +126,6 @@ ExpertLayoutAnswer find_expert_layout(const std::vector<std::int64_t>* gate_up,
   layout.hidden = transposed ? a : b;
   layout.inner = transposed ? c : d;
   layout.transposed = transposed;
-  layout.interleaved = is_interleaved(facts);
   return {layout, ""};
 }
 

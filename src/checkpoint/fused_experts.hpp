@@ -10,6 +10,7 @@
 
 #include "checkpoint/matrix_slice.hpp"
 #include "checkpoint/model_facts.hpp"
+#include "microscale/checkpoint.hpp"
 
 namespace microscale {
 
@@ -36,7 +37,18 @@ struct ExpertLayoutAnswer {
   std::string reason;  // when there is none: "the order of its dimensions cannot be told"
 };
 
-/// From the shapes (null: no such tensor) and what config.json says.
+/// How gate and up lie in fused experts, as far as config.json tells: models of gpt-oss have them
+/// interleaved, other families that are known here one after the other; else nothing.
+std::optional<ExpertOrder> expert_order_of(const ModelFacts& facts);
+
+/// The module that holds experts of a layout that is not known here ("ffn.experts" of
+/// "ffn.experts.mlp.w1", "block_sparse_moe" of "block_sparse_moe.input_linear.weight" [E, N, K]);
+/// nothing for any other tensor.
+std::optional<std::string_view> odd_experts_of(std::string_view tensor_name,
+                                               const std::vector<std::int64_t>& shape);
+
+/// From the shapes (null: no such tensor) and what config.json says; `interleaved` is the caller's
+/// to set.
 ExpertLayoutAnswer find_expert_layout(const std::vector<std::int64_t>* gate_up,
                                       const std::vector<std::int64_t>* down,
                                       const ModelFacts& facts);

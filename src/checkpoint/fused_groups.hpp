@@ -13,4 +13,12 @@ namespace microscale {
 /// Modules with equal names belong together, in whatever file they are.
 std::optional<std::string> fused_group_of(std::string_view module);
 
+/// "model.layers.0.self_attn.qkv_proj" of the same: what vLLM calls the layer that it makes of
+/// them.
+std::optional<std::string> fused_name_of(std::string_view module);
+
+/// "model.layers.0.mlp.experts" of "model.layers.0.mlp.experts.7.up_proj": engines run all experts
+/// of a layer alike; nothing for a module that is no expert's.
+std::optional<std::string_view> expert_layer_of(std::string_view module);
+
 }  // namespace microscale

@@ -22,7 +22,8 @@ std::string text(const Json& object, const char* key) {
 }
 
 std::optional<std::string> quantized_by(const Json& config) {
-  for (const char* key : {"quantization_config", "compression_config"}) {
+  // MLX says "quantization".
+  for (const char* key : {"quantization_config", "compression_config", "quantization"}) {
     const auto it = config.find(key);
     if (it == config.end() || !it->is_object()) continue;
     const std::string method = text(*it, "quant_method");
@@ -36,11 +37,36 @@ void add(ModelFacts& facts, const Json& config) {
   for (const char* key : {"hidden_size", "n_embd", "d_model"}) {
     if (!facts.hidden_size) facts.hidden_size = whole_number(config, key);
   }
-  if (!facts.layers) facts.layers = whole_number(config, "num_hidden_layers");
-  for (const char* key : {"num_nextn_predict_layers", "mtp_num_hidden_layers"}) {
-    if (whole_number(config, key).value_or(0) > 0) facts.has_prediction_layers = true;
+  for (const char* key : {"vocab_size", "padded_vocab_size"}) {
+    if (!facts.vocab_size) facts.vocab_size = whole_number(config, key);
   }
+  // Where the decoder has another number of layers, num_hidden_layers is the encoder's.
+  const bool two_numbers = config.contains("decoder_layers");
+  if (!facts.layers && !two_numbers) facts.layers = whole_number(config, "num_hidden_layers");
+  facts.swiglu_limit |= config.contains("swiglu_limit");
   if (!facts.quantized_by) facts.quantized_by = quantized_by(config);
+}
+
+// "vision_config", "audio_config", ...: an encoder beside the language model.
+bool is_encoder_config(const std::string& key, const Json& value) {
+  if (!key.ends_with("_config") || !value.is_object()) return false;
+  for (const char* word : {"vision", "audio", "image", "video", "speech", "vit", "encoder"}) {
+    if (key.find(word) != std::string::npos) return true;
+  }
+  return false;
+}
+
+void add_top_level(ModelFacts& facts, const Json& config) {
+  facts.diffusion = !text(config, "_class_name").empty();
+  const auto architectures = config.find("architectures");
+  if (architectures != config.end() && architectures->is_array()) {
+    for (const Json& name : *architectures) {
+      if (name.is_string()) facts.architectures.push_back(name.get<std::string>());
+    }
+  }
+  for (const auto& [key, value] : config.items()) {
+    facts.multimodal |= is_encoder_config(key, value);
+  }
 }
 
 }  // namespace
@@ -51,8 +77,12 @@ Result<ModelFacts> read_model_facts(const std::string& config_text) {
   ModelFacts facts;
   if (!config.value().is_object()) return facts;
   add(facts, config.value());
+  add_top_level(facts, config.value());
   const auto inner = config.value().find("text_config");
-  if (inner != config.value().end() && inner->is_object()) add(facts, *inner);
+  if (inner != config.value().end() && inner->is_object()) {
+    facts.text_model_type = text(*inner, "model_type");
+    add(facts, *inner);
+  }
   return facts;
 }
 

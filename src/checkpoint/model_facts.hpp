@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <optional>
 #include <string>
+#include <vector>
 
 #include "core/result.hpp"
 
@@ -13,9 +14,14 @@ namespace microscale {
 /// not known.
 struct ModelFacts {
   std::string model_type;                   // "llama", "gpt_oss", ...; empty: not known
+  std::string text_model_type;              // of text_config
+  std::vector<std::string> architectures;   // "LlamaForCausalLM"
   std::optional<std::int64_t> hidden_size;  // width of the residual stream
   std::optional<std::int64_t> layers;       // num_hidden_layers
-  bool has_prediction_layers = false;       // multi-token prediction layers follow the others
+  std::optional<std::int64_t> vocab_size;   // rows of the embedding and of the output head
+  bool multimodal = false;                  // it has the config of a vision, audio or other encoder
+  bool diffusion = false;     // it describes a part of a diffusers pipeline (_class_name)
+  bool swiglu_limit = false;  // the clamped SwiGLU of gpt-oss
   std::optional<std::string> quantized_by;  // quant_method, when the weights are quantized already
 };
 

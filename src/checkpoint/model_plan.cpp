@@ -9,8 +9,10 @@
 #include "checkpoint/compressed_tensors.hpp"
 #include "checkpoint/dense_output.hpp"
 #include "checkpoint/fused_groups.hpp"
+#include "checkpoint/ignore_list.hpp"
 #include "checkpoint/shard_index.hpp"
 #include "checkpoint/stray_weights.hpp"
+#include "checkpoint/tensor_name.hpp"
 #include "checkpoint/tile.hpp"
 #include "formats/compat.hpp"
 
@@ -48,8 +50,11 @@ class ShardPlanner {
         output().copies.push_back({tensor, 0});
         outputs_.push_back({entry.name, entry.type, entry.shape});
         break;
+      case Treatment::drop:
+        break;
       case Treatment::split:
-        for (MatrixSlice& slice : slice_experts(entry.name, *treatment.part, *treatment.experts)) {
+        for (MatrixSlice& slice :
+             slice_experts(entry.name, *treatment.verdict.part, *treatment.experts)) {
           if (entry.shape.size() == 3) {
             add_matrix(tensor, std::move(slice));
           } else {
@@ -221,7 +226,7 @@ Status check_numerics(const QuantizeModelOptions& options) {
 }
 
 // The ignore list: of the model's tensors, and of the files beside it, which stay as they are.
-std::vector<std::string> modules_to_ignore(const ModelPlan& plan, const Recipe& recipe) {
+std::vector<std::string> modules_to_ignore(const ModelPlan& plan, const Classifier& classifier) {
   std::vector<TensorTreatment> all = plan.tensors;
   for (const ModelShard& stray : plan.model.strays) {
     if (is_adapter(stray)) continue;
@@ -229,9 +234,8 @@ std::vector<std::string> modules_to_ignore(const ModelPlan& plan, const Recipe& 
       if (plan.model.find(entry.name)) continue;
       TensorTreatment& treatment = all.emplace_back();
       treatment.entry = &entry;
-      treatment.decision = recipe.decide(entry);
-      treatment.decision.treatment = Treatment::copy;
-      treatment.part = fused_expert_part(entry.name);
+      treatment.verdict = classifier.judge(entry);
+      treatment.decision.linear = treatment.verdict.linear;
     }
   }
   return ignored_modules(all);
@@ -284,22 +288,19 @@ Result<ModelPlan> make_model_plan(const QuantizeModelOptions& options) {
   plan.model = std::move(model.value());
   plan.format = options.format;
 
-  ModelFacts facts;
-  if (plan.model.config_text) {
-    auto read = read_model_facts(*plan.model.config_text);
-    if (!read) return read.failure();
-    facts = std::move(read.value());
-  }
-  const auto recipe = Recipe::create(options.format, options.include, options.ignore, facts);
+  const auto recipe = Recipe::create(options.format, options.include, options.ignore);
   if (!recipe) return recipe.failure();
-  auto treatments = decide_treatments(plan.model, recipe.value());
+  const auto classifier = classify_model(plan.model);
+  if (!classifier) return classifier.failure();
+  auto treatments =
+      decide_treatments(plan.model, classifier.value(), recipe.value(), options.experts);
   if (!treatments) return treatments.failure();
   plan.tensors = std::move(treatments.value());
 
   start_summary(plan);
   if (Status planned = plan_shards(plan); !planned) return planned.failure();
   auto config = with_quantization_config(plan.model.config_text.value_or(""), options.format,
-                                         modules_to_ignore(plan, recipe.value()));
+                                         modules_to_ignore(plan, classifier.value()));
   if (!config) return config.failure();
   plan.config_text = std::move(config.value());
   if (!plan.model.index_name.empty()) plan.index_text = make_index(plan);

@@ -163,6 +163,7 @@ Result<Fingerprint> fingerprint_of(const ModelPlan& plan, const QuantizeModelOpt
       {"option seed", number(n.seed)},
       {"option include", join(options.include)},
       {"option ignore", join(options.ignore)},
+      {"option experts", options.experts ? number(*options.experts) : "as the model says"},
   };
   if (!options.importance.empty()) {
     const auto digest = sample_digest(options.importance);

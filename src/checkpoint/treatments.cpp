@@ -3,12 +3,11 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <array>
 #include <map>
-#include <set>
 
 #include "checkpoint/fused_groups.hpp"
 #include "checkpoint/json.hpp"
+#include "checkpoint/tensor_name.hpp"
 
 namespace microscale {
 namespace {
@@ -20,6 +19,10 @@ bool is_kept(const TensorTreatment* member) {
   return member->decision.treatment == Treatment::copy;
 }
 
+std::string shape_of(const TensorEntry& entry) {
+  return fmt::format("[{}]", fmt::join(entry.shape, ", "));
+}
+
 // "'a' (ignored by 'x'), 'b'".
 std::string list_members(const Members& members, bool kept) {
   std::string text;
@@ -29,6 +32,12 @@ std::string list_members(const Members& members, bool kept) {
     if (kept) text += " (" + member->decision.reason + ")";
   }
   return text;
+}
+
+void keep(TensorTreatment& member, Kept why, const std::string& reason) {
+  member.decision.treatment = Treatment::copy;
+  member.decision.reason = reason;
+  member.decision.kept = why;
 }
 
 // Members that are quantized together or not at all. What nature decides for one holds for all.
@@ -48,65 +57,75 @@ Status agree(const Members& members, const std::string& what) {
       fmt::format("belongs to {}: {}", module_of(first->entry->name), first->decision.reason);
   for (TensorTreatment* member : members) {
     if (is_kept(member)) continue;
-    member->decision.treatment = Treatment::copy;
-    member->decision.reason = reason;
+    keep(*member, Kept::group, reason);
   }
   return success();
 }
 
 // A part of fused experts that is not split is copied, its bias with it.
-void keep(const Members& members, const std::string& reason) {
+void keep_all(const Members& members, Kept why, const std::string& reason) {
   for (TensorTreatment* member : members) {
-    if (is_kept(member)) continue;
-    member->decision.treatment = Treatment::copy;
-    member->decision.reason = reason;
+    if (!is_kept(member)) keep(*member, why, reason);
   }
+}
+
+bool is_bias(const TensorTreatment& member) {
+  return member.verdict.part == ExpertPart::gate_up_bias ||
+         member.verdict.part == ExpertPart::down_bias;
 }
 
 bool bias_fits(const TensorTreatment& bias, const ExpertLayout& layout) {
   const std::int64_t width =
-      *bias.part == ExpertPart::gate_up_bias ? 2 * layout.inner : layout.hidden;
+      *bias.verdict.part == ExpertPart::gate_up_bias ? 2 * layout.inner : layout.hidden;
   return bias.entry->shape == std::vector<std::int64_t>{layout.experts, width};
 }
 
 // All parts of one experts module.
-Status settle_experts(const std::string& module, const Members& members, const Recipe& recipe) {
+Status settle_experts(const std::string& module, const Members& members, const ModelFacts& facts,
+                      Format format, std::optional<ExpertOrder> order) {
   const TensorTreatment *gate_up = nullptr, *down = nullptr;
   Members weights;
   for (TensorTreatment* member : members) {
-    if (*member->part == ExpertPart::gate_up) gate_up = member;
-    if (*member->part == ExpertPart::down) down = member;
-    if (*member->part == ExpertPart::gate_up || *member->part == ExpertPart::down) {
-      weights.push_back(member);
-    }
+    if (*member->verdict.part == ExpertPart::gate_up) gate_up = member;
+    if (*member->verdict.part == ExpertPart::down) down = member;
+    if (!is_bias(*member)) weights.push_back(member);
   }
   if (Status agreed = agree(weights, "fused experts " + in_quotes(module)); !agreed) return agreed;
   if (!weights.empty() && is_kept(weights.front())) {
-    keep(members, weights.front()->decision.reason);
+    const Decision& decision = weights.front()->decision;
+    keep_all(members, decision.kept, decision.reason);
     return success();
   }
-  const auto answer = find_expert_layout(gate_up ? &gate_up->entry->shape : nullptr,
-                                         down ? &down->entry->shape : nullptr, recipe.facts());
+  auto answer = find_expert_layout(gate_up ? &gate_up->entry->shape : nullptr,
+                                   down ? &down->entry->shape : nullptr, facts);
   if (!answer.layout) {
-    keep(members, answer.reason);
+    keep_all(members, Kept::odd_experts, answer.reason);
     return success();
   }
   for (const std::int64_t row_length : {answer.layout->hidden, answer.layout->inner}) {
-    const std::string problem = block_problem(row_length, recipe.format());
+    const std::string problem = block_problem(row_length, format);
     if (problem.empty()) continue;
-    keep(members, problem);
+    keep_all(members, Kept::block, problem);
     return success();
   }
   for (const TensorTreatment* member : members) {
-    const bool bias =
-        *member->part == ExpertPart::gate_up_bias || *member->part == ExpertPart::down_bias;
-    if (!bias || bias_fits(*member, *answer.layout)) continue;
-    keep(members, "the shape of its bias does not fit");
+    if (!is_bias(*member) || bias_fits(*member, *answer.layout)) continue;
+    keep_all(members, Kept::odd_experts, "the shape of its bias does not fit");
     return success();
   }
+  if (!order) {
+    return Failure{
+        ErrorCode::invalid_argument,
+        fmt::format("quantize: whether gate and up are interleaved in {} cannot be told from "
+                    "config.json or the tensors; say --experts interleaved (as gpt-oss has them) "
+                    "or --experts halves (all of gate, then all of up, as nearly all others)",
+                    in_quotes(gate_up->entry->name))};
+  }
+  answer.layout->interleaved = *order == ExpertOrder::interleaved;
   for (TensorTreatment* member : members) {
     member->decision.treatment = Treatment::split;  // patterns for the weights hold for the biases
     member->decision.by_user = false;
+    member->decision.kept = Kept::no;
     member->decision.reason =
         fmt::format("fused experts: one linear layer for each of {}", answer.layout->experts);
     member->experts = answer.layout;
@@ -114,19 +133,21 @@ Status settle_experts(const std::string& module, const Members& members, const R
   return success();
 }
 
-Status settle_all_experts(Treatments& treatments, const Recipe& recipe) {
+Status settle_all_experts(Treatments& treatments, const ModelFacts& facts, Format format,
+                          std::optional<ExpertOrder> order) {
   std::map<std::string, Members> modules;
   for (TensorTreatment& treatment : treatments) {
-    if (!treatment.part) continue;
+    if (!treatment.verdict.part) continue;
     modules[std::string(experts_module_of(treatment.entry->name))].push_back(&treatment);
   }
   for (const auto& [module, members] : modules) {
-    if (Status settled = settle_experts(module, members, recipe); !settled) return settled;
+    Status settled = settle_experts(module, members, facts, format, order);
+    if (!settled) return settled;
   }
   return success();
 }
 
-Status settle_groups(Treatments& treatments, Format format) {
+std::map<std::string, Members> groups_of(Treatments& treatments) {
   std::map<std::string, Members> groups;
   for (TensorTreatment& treatment : treatments) {
     if (!treatment.decision.linear) continue;
@@ -134,85 +155,114 @@ Status settle_groups(Treatments& treatments, Format format) {
       groups[*group].push_back(&treatment);
     }
   }
-  for (const auto& [name, members] : groups) {
+  return groups;
+}
+
+Status settle_groups(Treatments& treatments) {
+  for (const auto& [name, members] : groups_of(treatments)) {
     if (Status agreed = agree(members, "fused group " + in_quotes(name)); !agreed) return agreed;
-    if (members.size() < 2 || is_kept(members.front()) || info(format).e8m0_scale) continue;
-    for (TensorTreatment* member : members) member->group = name;
   }
   return success();
 }
 
-// Tensors that only a quantized checkpoint has.
-Status refuse_quantized(const ModelFolder& model, const Treatments& treatments) {
-  constexpr std::array<std::string_view, 4> suffixes{".weight_packed", ".weight_scale",
-                                                     ".weight_global_scale", ".weight_scale_inv"};
-  for (const TensorTreatment& treatment : treatments) {
-    if (!treatment.decision.linear) continue;
-    for (const std::string_view suffix : suffixes) {
-      const std::string name = std::string(module_of(treatment.entry->name)).append(suffix);
-      if (!model.find(name)) continue;
-      return Failure{
-          ErrorCode::bad_input,
-          fmt::format("quantize: '{}' holds {}, so its weights are quantized already; start "
-                      "from the full-precision model",
-                      model.root.string(), in_quotes(name))};
+// Groups whose members share one global scale.
+void name_groups(Treatments& treatments, Format format) {
+  if (info(format).e8m0_scale) return;
+  for (const auto& [name, members] : groups_of(treatments)) {
+    if (members.size() < 2 || is_kept(members.front())) continue;
+    for (TensorTreatment* member : members) member->group = name;
+  }
+}
+
+// The experts of one layer, each with matrices of its own: loaders take them for one layer.
+Status settle_expert_layers(Treatments& treatments) {
+  std::map<std::string, Members> layers;
+  for (TensorTreatment& treatment : treatments) {
+    if (!treatment.decision.linear || treatment.verdict.part) continue;
+    if (auto layer = expert_layer_of(module_of(treatment.entry->name))) {
+      layers[std::string(*layer)].push_back(&treatment);
     }
   }
+  for (const auto& [name, members] : layers) {
+    if (Status agreed = agree(members, "experts of " + in_quotes(name)); !agreed) return agreed;
+  }
   return success();
+}
+
+// Weights of another tool, unless --ignore names each of them.
+Status refuse_quantized(const ModelFolder& model, Treatments& treatments, const Recipe& recipe) {
+  for (TensorTreatment& treatment : treatments) {
+    const Verdict& verdict = treatment.verdict;
+    if (verdict.kind != TensorKind::quantized) continue;
+    if (recipe.ignores_by_name(*treatment.entry, verdict.module)) {
+      treatment.decision = {Treatment::copy, verdict.reason + ", and named by --ignore",
+                            treatment.entry->shape.size() >= 2, true, Kept::ignored};
+      continue;
+    }
+    return Failure{
+        ErrorCode::bad_input,
+        fmt::format("quantize: the weights of '{}' are quantized already: {} ({} {}) shows {}; "
+                    "start from the full-precision model, or dequantize it first; if it is no "
+                    "weight, keep it with --ignore {}",
+                    model.opened.string(), in_quotes(treatment.entry->name),
+                    to_string(treatment.entry->type), shape_of(*treatment.entry),
+                    to_string(*verdict.tool), in_quotes(verdict.module))};
+  }
+  return success();
+}
+
+// What says beside the tensors that the weights are quantized.
+std::optional<std::string> quantized_by_files(const ModelFolder& model, const ModelFacts& facts) {
+  if (facts.quantized_by) return in_quotes(*facts.quantized_by) + " in config.json";
+  for (const std::filesystem::path& file : model.other_files) {
+    if (file == "hf_quant_config.json") return "'hf_quant_config.json' is there";
+  }
+  for (const ModelShard& shard : model.shards) {
+    for (const auto& [key, value] : shard.header.metadata) {
+      if (key == "_quantization_metadata")
+        return fmt::format("ComfyUI's metadata in '{}'", shard.name);
+    }
+  }
+  return std::nullopt;
 }
 
 }  // namespace
 
-Result<Treatments> decide_treatments(const ModelFolder& model, const Recipe& recipe) {
-  if (const auto& method = recipe.facts().quantized_by) {
-    return Failure{
-        ErrorCode::bad_input,
-        fmt::format("quantize: '{}' is quantized already ({} in config.json); start from the "
-                    "full-precision model, or dequantize it first",
-                    model.root.string(), in_quotes(*method))};
+Result<Treatments> decide_treatments(const ModelFolder& model, const Classifier& classifier,
+                                     const Recipe& recipe, std::optional<ExpertOrder> experts) {
+  if (const auto by = quantized_by_files(model, classifier.facts())) {
+    return Failure{ErrorCode::bad_input,
+                   fmt::format("quantize: '{}' is quantized already ({}); start from the "
+                               "full-precision model, or dequantize it first",
+                               model.opened.string(), *by)};
   }
   std::vector<const TensorEntry*> entries;
   Treatments treatments;
   for (std::size_t shard = 0; shard < model.shards.size(); ++shard) {
     for (const TensorEntry& entry : model.shards[shard].header.tensors) {
       entries.push_back(&entry);
-      treatments.push_back({shard, &entry, recipe.decide(entry), {}, {}, {}});
-      if (treatments.back().entry->shape.size() >= 2) {
-        treatments.back().part = fused_expert_part(entry.name);
-      }
+      Verdict verdict = classifier.judge(entry);
+      Decision decision = recipe.decide(entry, verdict);
+      treatments.push_back({shard, &entry, std::move(decision), std::move(verdict), {}, {}});
     }
   }
-  if (const auto unused = recipe.unused_pattern(entries)) {
+  if (Status dense = refuse_quantized(model, treatments, recipe); !dense) return dense.failure();
+  if (const auto unused = recipe.unused_pattern(entries, classifier)) {
     return Failure{
         ErrorCode::invalid_argument,
         fmt::format("quantize: no tensor or module of '{}' matches {} {}; see the names with "
                     "--dry-run, without this pattern",
                     model.opened.string(), unused->option, in_quotes(unused->text))};
   }
-  if (Status settled = settle_all_experts(treatments, recipe); !settled) return settled.failure();
-  if (Status settled = settle_groups(treatments, recipe.format()); !settled)
+  if (!experts) experts = classifier.expert_order();
+  if (Status settled = settle_all_experts(treatments, classifier.facts(), recipe.format(), experts);
+      !settled) {
     return settled.failure();
-  if (Status dense = refuse_quantized(model, treatments); !dense) return dense.failure();
-  return treatments;
-}
-
-std::vector<std::string> ignored_modules(const Treatments& treatments) {
-  std::set<std::string> names{"lm_head"};
-  for (const TensorTreatment& treatment : treatments) {
-    const std::string module(module_of(treatment.entry->name));
-    if (treatment.decision.treatment == Treatment::quantize) names.erase(module);
-    if (treatment.decision.treatment != Treatment::copy) continue;
-    if (treatment.decision.linear) names.insert(module);
-    if (treatment.part && treatment.entry->shape.size() == 3) {
-      // Loaders ask for the experts as one module, or for each layer of each expert.
-      const std::string experts(experts_module_of(treatment.entry->name));
-      names.insert(experts);
-      std::string escaped;
-      for (const char c : experts) escaped += c == '.' ? std::string("\\.") : std::string(1, c);
-      names.insert("re:" + escaped + "\\..*");
-    }
   }
-  return {names.begin(), names.end()};
+  if (Status settled = settle_groups(treatments); !settled) return settled.failure();
+  if (Status settled = settle_expert_layers(treatments); !settled) return settled.failure();
+  name_groups(treatments, recipe.format());
+  return treatments;
 }
 
 }  // namespace microscale

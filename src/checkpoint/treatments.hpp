@@ -1,5 +1,6 @@
 // What becomes of every tensor of a model: the recipe's decision on each, then what only several
-// tensors together decide: fused experts (their layout), and fused groups (whole or not at all).
+// tensors together decide: fused experts (their layout), fused groups and the experts of a layer
+// (whole or not at all).
 #pragma once
 
 #include <optional>
@@ -17,20 +18,17 @@ struct TensorTreatment {
   std::size_t shard = 0;
   const TensorEntry* entry = nullptr;  // of the model folder
   Decision decision;
-  std::optional<ExpertPart> part;       // of fused experts
+  Verdict verdict;
   std::optional<ExpertLayout> experts;  // when they are split
   std::string group;                    // quantized with others under one global scale; else empty
 };
 
 /// In the order of the shards, and within each by position. Fails where --include and --ignore cut
-/// a fused group in two, where a pattern matches nothing, and where the weights are
-/// quantized already.
+/// a fused group or a layer's experts in two, where a pattern matches nothing, where weights are
+/// quantized already, and where neither the model nor `experts` says how fused experts lie.
 Result<std::vector<TensorTreatment>> decide_treatments(const ModelFolder& model,
-                                                       const Recipe& recipe);
-
-/// The `ignore` list: every linear layer that stays as it is, so that loaders take exactly the
-/// others for quantized. Sorted; always with lm_head unless that is quantized (it may be tied to
-/// the embedding, and then has no tensor).
-std::vector<std::string> ignored_modules(const std::vector<TensorTreatment>& treatments);
+                                                       const Classifier& classifier,
+                                                       const Recipe& recipe,
+                                                       std::optional<ExpertOrder> experts);
 
 }  // namespace microscale

@@ -4,11 +4,11 @@
 
 #include <algorithm>
 
+#include "checkpoint/classifier.hpp"
 #include "checkpoint/json.hpp"
-#include "checkpoint/model_facts.hpp"
 #include "checkpoint/module_match.hpp"
 #include "checkpoint/quantization_config.hpp"
-#include "checkpoint/recipe.hpp"
+#include "checkpoint/tensor_name.hpp"
 #include "checkpoint/verify_model.hpp"
 
 namespace microscale {
@@ -125,12 +125,11 @@ class ConfigCheck {
 
   // Linear layers left dense must be on the ignore list.
   void check_dense() {
-    ModelFacts facts;
-    if (auto read = read_model_facts(*folder_.model.config_text)) facts = std::move(read.value());
-    const Recipe recipe = take(Recipe::create(Format::nvfp4, {}, {}, facts));
+    const Classifier classifier = take(classify_model(folder_.model));
     for (const LogicalTensor& tensor : folder_.tensors) {
       if (tensor.module || !tensor.name.ends_with(".weight")) continue;
-      if (!dense_type(tensor.stored->entry->type) || !recipe.decide(*tensor.stored->entry).linear) {
+      if (!dense_type(tensor.stored->entry->type) ||
+          !classifier.judge(*tensor.stored->entry).linear) {
         continue;
       }
       if (expectations_.of(module_of(tensor.name), true).quantized != Match::yes) continue;

@@ -43,12 +43,15 @@ class ConvertOnDevices : public ::testing::Test {
 
 TEST_F(ConvertOnDevices, files_and_report_are_those_of_the_host) {
   TestModel model = sample_model();
-  model.shards[0]["a.big.weight"] = random_tensor(StoredType::bf16, {700, 2064 * 2}, 20);
-  model.shards[1]["a.long.weight"] = random_tensor(StoredType::f32, {2, tile_elements + 160}, 21);
+  model.shards[0]["model.layers.0.a.big.weight"] =
+      random_tensor(StoredType::bf16, {700, 2064 * 2}, 20);
+  model.shards[1]["model.layers.0.a.long.weight"] =
+      random_tensor(StoredType::f32, {2, tile_elements + 160}, 21);
   model.write(folder / "in");
   for (const Format format : {Format::nvfp4, Format::mxfp4, Format::mxfp8_e4m3}) {
     SCOPED_TRACE(info(format).name);
     QuantizeModelOptions options = options_for(folder, format);
+    options.include = {"*", "model.layers.0.a.long"};  // of two rows: kept, unless it is named
     options.numerics.scale_rule = format == Format::nvfp4 ? ScaleRule::nearest : ScaleRule::rceil;
     options.numerics.rounding = Rounding::stochastic;  // depends on each element's position
     const Conversion host = convert_model(options);

@@ -174,8 +174,10 @@ TEST(Convert, plan_tells_exactly_what_is_written) {
 // Large enough for several tiles: rows that do not divide a tile, and rows longer than one.
 TEST(Convert, gives_the_same_bytes_and_report_at_any_thread_count_and_memory_limit) {
   TestModel model = sample_model();
-  model.shards[0]["a.big.weight"] = random_tensor(StoredType::bf16, {700, 2064 * 2}, 20);
-  model.shards[1]["a.long.weight"] = random_tensor(StoredType::f32, {2, tile_elements + 160}, 21);
+  model.shards[0]["model.layers.0.a.big.weight"] =
+      random_tensor(StoredType::bf16, {700, 2064 * 2}, 20);
+  model.shards[1]["model.layers.0.a.long.weight"] =
+      random_tensor(StoredType::f32, {2, tile_elements + 160}, 21);
   for (const Format format : {Format::nvfp4, Format::mxfp8_e4m3}) {
     const TemporaryFolder folder;
     model.write(folder / "in");
@@ -187,6 +189,7 @@ TEST(Convert, gives_the_same_bytes_and_report_at_any_thread_count_and_memory_lim
                                                    {5, std::int64_t{1} << 30},
                                                    {5, 0}}) {
       QuantizeModelOptions options = options_for(folder, format, threads);
+      options.include = {"*", "model.layers.0.a.long"};  // of two rows: kept, unless it is named
       options.numerics.scale_rule = format == Format::nvfp4 ? ScaleRule::nearest : ScaleRule::rceil;
       options.numerics.rounding = Rounding::stochastic;  // depends on each element's position
       options.numerics.seed = 5;
@@ -202,15 +205,17 @@ TEST(Convert, gives_the_same_bytes_and_report_at_any_thread_count_and_memory_lim
     }
     // And the same as the whole matrix at once, stochastic bits included.
     QuantizeModelOptions options = options_for(folder, format);
+    options.include = {"*", "model.layers.0.a.long"};
     options.numerics = {
         .scale_rule = format == Format::nvfp4 ? ScaleRule::nearest : ScaleRule::rceil,
         .rounding = Rounding::stochastic,
         .seed = 5};
     convert_model(options);
     const TestTensors output = read_tensors(options.output);
-    expect_layer(output, "a.big", values_of(model.shards[0].at("a.big.weight")), 700, 4128,
-                 options);
-    expect_layer(output, "a.long", values_of(model.shards[1].at("a.long.weight")), 2,
+    expect_layer(output, "model.layers.0.a.big",
+                 values_of(model.shards[0].at("model.layers.0.a.big.weight")), 700, 4128, options);
+    expect_layer(output, "model.layers.0.a.long",
+                 values_of(model.shards[1].at("model.layers.0.a.long.weight")), 2,
                  tile_elements + 160, options);
   }
 }
@@ -232,7 +237,7 @@ TEST(Convert, splits_fused_experts_of_every_layout) {
       tensors["m.experts.gate_up_proj_bias"] =
           random_tensor(StoredType::bf16, {experts, 2 * inner}, 3);
       tensors["m.experts.down_proj_bias"] = random_tensor(StoredType::f32, {experts, hidden}, 4);
-      model.config = interleaved ? R"({"model_type": "gpt_oss"})" : R"({"model_type": "other"})";
+      model.config = interleaved ? R"({"model_type": "gpt_oss"})" : R"({"model_type": "llama4"})";
       const TemporaryFolder folder;
       model.write(folder / "in");
       const QuantizeModelOptions options = options_for(folder, Format::nvfp4);

@@ -31,13 +31,35 @@ TEST(FusedExperts, tells_the_order_of_dimensions_from_both_shapes) {
   EXPECT_TRUE(find_expert_layout(&square, &down_square_t, {}).layout->transposed);
 }
 
-TEST(FusedExperts, interleaves_only_gpt_oss) {
+TEST(FusedExperts, knows_who_interleaves) {
+  const auto order = [](const char* model_type, const char* architecture = "") {
+    ModelFacts facts;
+    facts.model_type = model_type;
+    facts.architectures = {architecture};
+    return expert_order_of(facts);
+  };
+  EXPECT_EQ(order("gpt_oss"), ExpertOrder::interleaved);
+  EXPECT_EQ(order("mine", "GptOssForCausalLM"), ExpertOrder::interleaved);
+  EXPECT_EQ(order("llama4"), ExpertOrder::halves);
+  EXPECT_EQ(order("qwen3_vl_moe_text"), ExpertOrder::halves);
+  EXPECT_EQ(order("mine"), std::nullopt);
   ModelFacts facts;
-  facts.model_type = "gpt_oss";
-  facts.hidden_size = 64;
-  const Shape gate_up{4, 64, 48}, down{4, 24, 64};
-  EXPECT_EQ(find_expert_layout(&gate_up, &down, facts).layout,
-            (ExpertLayout{4, 24, 64, true, true}));
+  facts.model_type = "wrapper";
+  facts.text_model_type = "gpt_oss";
+  EXPECT_EQ(expert_order_of(facts), ExpertOrder::interleaved);
+  facts = {};
+  facts.swiglu_limit = true;
+  EXPECT_EQ(expert_order_of(facts), ExpertOrder::interleaved);
+}
+
+TEST(FusedExperts, finds_the_module_of_odd_layouts) {
+  EXPECT_EQ(odd_experts_of("l.ffn.experts.mlp.w1", {128, 32}), "l.ffn.experts");
+  EXPECT_EQ(odd_experts_of("l.experts.w13_weight", {2, 64, 32}), "l.experts");
+  EXPECT_EQ(odd_experts_of("h.0.moe.input_linear.weight", {2, 64, 32}), "h.0.moe");
+  EXPECT_FALSE(odd_experts_of("h.0.conv1d.weight", {64, 1, 4}));
+  EXPECT_FALSE(odd_experts_of("h.0.experts.3.up_proj.weight", {64, 32}));
+  EXPECT_FALSE(odd_experts_of("h.0.experts.gate_up_proj", {2, 64, 32}));
+  EXPECT_FALSE(odd_experts_of("h.0.shared_experts.up_proj.weight", {64, 32}));
 }
 
 TEST(FusedExperts, gives_a_reason_when_it_cannot_tell) {

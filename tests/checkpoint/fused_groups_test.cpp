@@ -19,10 +19,25 @@ TEST(FusedGroups, puts_members_of_one_parent_together) {
 
 TEST(FusedGroups, leaves_single_layers_alone) {
   for (const char* module :
-       {"a.o_proj", "a.down_proj", "a.w2", "a.q_b_proj", "a.proj", "q", "a."}) {
+       {"a.o_proj", "a.down_proj", "a.w2", "a.q_b_proj", "a.proj", "qq", "a."}) {
     EXPECT_FALSE(fused_group_of(module)) << module;
   }
   EXPECT_EQ(fused_group_of("q_proj"), "{q_proj,k_proj,v_proj}");
+}
+
+TEST(FusedGroups, name_the_layer_that_engines_make) {
+  EXPECT_EQ(fused_name_of("l.self_attn.k_proj"), "l.self_attn.qkv_proj");
+  EXPECT_EQ(fused_name_of("l.mlp.up_proj"), "l.mlp.gate_up_proj");
+  EXPECT_EQ(fused_name_of("l.mlp.down_proj"), std::nullopt);
+}
+
+TEST(FusedGroups, find_the_layer_of_an_expert) {
+  EXPECT_EQ(expert_layer_of("l.0.mlp.experts.7.up_proj"), "l.0.mlp.experts");
+  EXPECT_EQ(expert_layer_of("experts.0.w1"), "experts");
+  for (const char* module : {"l.0.mlp.shared_experts.0.up_proj", "l.experts.a.b", "l.experts.3",
+                             "l.experts.gate_up_proj", "l.0.mlp.up_proj"}) {
+    EXPECT_FALSE(expert_layer_of(module)) << module;
+  }
 }
 
 }  // namespace

@@ -8,11 +8,12 @@ namespace {
 TEST(ModelFacts, reads_the_top_level) {
   const ModelFacts facts = take(read_model_facts(
       R"({"model_type": "deepseek_v3", "hidden_size": 7168, "num_hidden_layers": 61,
-          "num_nextn_predict_layers": 1})"));
+          "vocab_size": 129280})"));
   EXPECT_EQ(facts.model_type, "deepseek_v3");
   EXPECT_EQ(facts.hidden_size, 7168);
   EXPECT_EQ(facts.layers, 61);
-  EXPECT_TRUE(facts.has_prediction_layers);
+  EXPECT_EQ(facts.vocab_size, 129280);
+  EXPECT_FALSE(facts.multimodal || facts.diffusion || facts.swiglu_limit);
   EXPECT_FALSE(facts.quantized_by);
 }
 
@@ -39,6 +40,21 @@ TEST(ModelFacts, takes_values_of_the_wrong_kind_for_unknown) {
   EXPECT_EQ(facts.model_type, "");
   EXPECT_FALSE(facts.hidden_size);
   EXPECT_FALSE(facts.layers);
+}
+
+TEST(ModelFacts, tells_models_of_several_parts) {
+  const ModelFacts facts = take(read_model_facts(
+      R"({"architectures": ["A", "B"], "vision_config": {}, "swiglu_limit": 7.0,
+          "text_config": {"model_type": "inner"}, "quantization": {"bits": 4}})"));
+  EXPECT_EQ(facts.architectures, (std::vector<std::string>{"A", "B"}));
+  EXPECT_EQ(facts.text_model_type, "inner");
+  EXPECT_TRUE(facts.multimodal && facts.swiglu_limit);
+  EXPECT_EQ(facts.quantized_by, "quantization");
+  EXPECT_TRUE(take(read_model_facts(R"({"_class_name": "FluxTransformer2DModel"})")).diffusion);
+}
+
+TEST(ModelFacts, leaves_the_number_of_layers_open_where_the_decoder_has_its_own) {
+  EXPECT_FALSE(take(read_model_facts(R"({"num_hidden_layers": 2, "decoder_layers": 4})")).layers);
 }
 
 }  // namespace

@@ -39,7 +39,7 @@ TEST(ModelPlan, says_of_each_tensor_what_becomes_of_it_and_why) {
   EXPECT_EQ(q.bytes_after, 96 * 64 / 2 + 96 * 64 / 16 + 4);
   const TensorPlan& empty = find(plan.summary, "model.empty.weight");
   EXPECT_EQ(empty.treatment, Treatment::copy);
-  EXPECT_EQ(empty.reason, "no elements");
+  EXPECT_EQ(empty.reason, "outside the repeated layers");
   EXPECT_EQ(find(plan.summary, "model.embed_tokens.weight").reason, "embedding");
 }
 

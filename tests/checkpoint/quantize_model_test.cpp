@@ -341,7 +341,7 @@ TEST(QuantizeModelNonFinite, position_in_fused_experts_is_that_of_the_stored_ten
   model.shards[0]["m.experts.gate_up_proj"] =
       testing::tensor_of(StoredType::bf16, {2, 64, 32}, values);
   model.shards[0]["m.experts.down_proj"] = random_tensor(StoredType::bf16, {2, 32, 32}, 1);
-  model.config = "{}";
+  model.config = R"({"model_type": "llama4"})";
   const TemporaryFolder folder;
   model.write(folder / "in");
   expect_error(ErrorCode::bad_input, "'m.experts.gate_up_proj'",

@@ -26,9 +26,9 @@ class Treatments : public ::testing::Test {
                                               Format format = Format::nvfp4) {
     model.write(folder.path());
     opened = take(open_model_folder(folder.path()));
-    ModelFacts facts;
-    if (opened.config_text) facts = take(read_model_facts(*opened.config_text));
-    return decide_treatments(opened, take(Recipe::create(format, include, ignore, facts)));
+    classifier = take(classify_model(opened));
+    return decide_treatments(opened, classifier, take(Recipe::create(format, include, ignore)),
+                             experts);
   }
 
   static const TensorTreatment& find(const std::vector<TensorTreatment>& treatments,
@@ -40,6 +40,8 @@ class Treatments : public ::testing::Test {
   }
 
   TestModel model;
+  std::optional<ExpertOrder> experts = ExpertOrder::halves;
+  Classifier classifier;
   TemporaryFolder folder;
   ModelFolder opened;
 };
@@ -64,8 +66,6 @@ TEST_F(Treatments, group_with_a_member_that_does_not_fit_is_copied_whole) {
   const Decision& gate = find(treatments, "a.gate_proj.weight").decision;
   EXPECT_EQ(gate.treatment, Treatment::copy);
   EXPECT_EQ(gate.reason, "belongs to a.up_proj: K = 40 is no multiple of 16");
-  EXPECT_EQ(ignored_modules(treatments),
-            (std::vector<std::string>{"a.gate_proj", "a.up_proj", "lm_head"}));
 }
 
 TEST_F(Treatments, patterns_that_split_a_group_are_refused) {
@@ -106,8 +106,6 @@ TEST_F(Treatments, fused_experts_that_cannot_be_split_are_copied_and_named_for_l
     EXPECT_EQ(treatment.decision.treatment, Treatment::copy);
     EXPECT_EQ(treatment.decision.reason, "K = 24 is no multiple of 16");
   }
-  EXPECT_EQ(ignored_modules(treatments),
-            (std::vector<std::string>{"lm_head", "m.experts", "re:m\\.experts\\..*"}));
 }
 
 TEST_F(Treatments, patterns_that_split_fused_experts_are_refused) {
@@ -129,8 +127,7 @@ TEST_F(Treatments, bias_of_another_shape_stops_the_split) {
 TEST_F(Treatments, weights_that_are_quantized_already_are_refused) {
   add("a.q_proj.weight", {16, 32});
   add("a.q_proj.weight_scale", {16, 2});
-  EXPECT_TRUE(
-      fails_with(decide(), "'a.q_proj.weight_scale', so its weights are quantized already"));
+  EXPECT_TRUE(fails_with(decide(), "are quantized already: 'a.q_proj.weight_scale'"));
   model.shards[0].erase("a.q_proj.weight_scale");
   model.config = R"({"quantization_config": {"quant_method": "fp8"}})";
   EXPECT_TRUE(fails_with(decide(), "is quantized already ('fp8' in config.json)"));
@@ -145,19 +142,51 @@ TEST_F(Treatments, pattern_that_matches_nothing_is_refused) {
   EXPECT_TRUE(fails_with(decide({"a.q_poj"}), "matches --include 'a.q_poj'"));
 }
 
-TEST_F(Treatments, ignore_list_names_exactly_the_linear_layers_left) {
-  add("model.embed_tokens.weight", {16, 32});
-  add("model.layers.0.mlp.gate.weight", {16, 32});
-  add("model.layers.0.mlp.odd.weight", {16, 30});
-  add("model.layers.0.mlp.down_proj.weight", {16, 32});
-  add("model.norm.weight", {32});
-  EXPECT_EQ(
-      ignored_modules(take(decide())),
-      (std::vector<std::string>{"lm_head", "model.layers.0.mlp.gate", "model.layers.0.mlp.odd"}));
-  add("lm_head.weight", {16, 32});
-  EXPECT_EQ(ignored_modules(take(decide({"lm_head"}))),
-            (std::vector<std::string>{"model.layers.0.mlp.down_proj", "model.layers.0.mlp.gate",
-                                      "model.layers.0.mlp.odd"}));
+TEST_F(Treatments, experts_of_one_layer_are_kept_whole) {
+  for (const std::string expert : {"0.", "1.", "2."}) {
+    add("model.layers.0.mlp.experts." + expert + "gate_proj.weight", {16, 32});
+    add("model.layers.0.mlp.experts." + expert + "up_proj.weight", {16, 32});
+    add("model.layers.0.mlp.experts." + expert + "down_proj.weight",
+        {32, expert == "1." ? 24 : 16});
+  }
+  add("model.layers.1.mlp.experts.0.down_proj.weight", {32, 16});
+  const auto treatments = take(decide());
+  const Decision& far = find(treatments, "model.layers.0.mlp.experts.2.up_proj.weight").decision;
+  EXPECT_EQ(far.kept, Kept::group);
+  EXPECT_EQ(far.reason,
+            "belongs to model.layers.0.mlp.experts.1.down_proj: K = 24 is no multiple of 16");
+  EXPECT_EQ(find(treatments, "model.layers.1.mlp.experts.0.down_proj.weight").decision.treatment,
+            Treatment::quantize);
+  model.shards[0].erase("model.layers.0.mlp.experts.1.down_proj.weight");
+  EXPECT_TRUE(
+      fails_with(decide({}, {"*experts.2.down_proj"}), "experts of 'model.layers.0.mlp.experts'"));
+}
+
+TEST_F(Treatments, order_of_fused_experts_is_never_guessed) {
+  add("m.experts.gate_up_proj", {2, 64, 32});
+  add("m.experts.down_proj", {2, 32, 32});
+  experts = std::nullopt;
+  model.config = R"({"model_type": "my_own"})";
+  const auto unknown = decide();
+  EXPECT_TRUE(fails_with(unknown, "say --experts interleaved"));
+  EXPECT_EQ(unknown.failure().code, ErrorCode::invalid_argument);
+  experts = ExpertOrder::interleaved;
+  EXPECT_TRUE(find(take(decide()), "m.experts.down_proj").experts->interleaved);
+  experts = std::nullopt;
+  model.config = R"({"model_type": "qwen3_vl_moe"})";
+  EXPECT_FALSE(find(take(decide()), "m.experts.down_proj").experts->interleaved);
+}
+
+TEST_F(Treatments, codes_of_another_tool_are_refused_unless_named) {
+  add("model.layers.0.a.weight", {16, 32});
+  add("model.layers.0.b.weight", {16, 32}, 0, StoredType::i8);
+  const auto refused = decide();
+  EXPECT_TRUE(fails_with(refused, "'model.layers.0.b.weight' (I8 [16, 32]) shows INT8 weights"));
+  EXPECT_TRUE(fails_with(refused, "--ignore 'model.layers.0.b'"));
+  EXPECT_EQ(refused.failure().code, ErrorCode::bad_input);
+  EXPECT_TRUE(fails_with(decide({}, {"*.b"}), "shows INT8 weights"));
+  EXPECT_EQ(find(take(decide({}, {"model.layers.0.b"})), "model.layers.0.b.weight").decision.kept,
+            Kept::ignored);
 }
 
 }  // namespace

@@ -109,6 +109,7 @@ std::vector<std::string> choices_of(std::string_view placeholder) {
   if (placeholder == "ROUNDING") return split(rounding_names(), ", ");
   if (placeholder == "TOOL") return split(compat_names(), ", ");
   if (placeholder == "DTYPE") return {"bf16", "f16", "f32"};
+  if (placeholder == "ORDER") return {"interleaved", "halves"};
   if (placeholder == "DEVICE") return {"cpu", "cuda", "cuda:0", "cuda:all"};
   if (placeholder == "OPERATION") return {"quantize", "matmul", "attention"};
   if (placeholder == "BACKEND") return {"all", "cpu", "amx", "avx512", "avx2", "cuda", "cuda:0"};
@@ -130,6 +131,12 @@ DType dtype_from(const std::string& name) {
   const std::optional<DType> type = parse_dtype(name);
   if (!type) unknown("--dtype", name, choices_of("DTYPE"));
   return *type;
+}
+
+ExpertOrder expert_order_from(const std::string& name) {
+  if (name == "halves") return ExpertOrder::halves;
+  if (name != "interleaved") unknown("--experts", name, choices_of("ORDER"));
+  return ExpertOrder::interleaved;
 }
 
 std::vector<int> gpus_from(const std::string& device) {

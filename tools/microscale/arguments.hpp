@@ -10,6 +10,7 @@
 #include <string_view>
 #include <vector>
 
+#include "microscale/checkpoint.hpp"
 #include "microscale/numerics.hpp"
 
 namespace microscale {
@@ -31,6 +32,7 @@ Format format_from(const std::string& name);
 /// The profile of --compat, with --scale-rule and --rounding over it.
 Numerics numerics_from(const NumericWords& words, Format format);
 DType dtype_from(const std::string& name);
+ExpertOrder expert_order_from(const std::string& name);
 /// The GPUs that --device names: none for "cpu", GPU 0 for "cuda", GPU N for "cuda:N", every one of
 /// this machine for "cuda:all". Error{unsupported} where that is none.
 std::vector<int> gpus_from(const std::string& device);

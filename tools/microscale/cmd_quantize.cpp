@@ -29,6 +29,8 @@ const char* name_of(Treatment treatment) {
       return "quantize";
     case Treatment::split:
       return "split";
+    case Treatment::drop:
+      return "drop";
     case Treatment::copy:
       break;
   }
@@ -107,7 +109,9 @@ void print_plan(const ConversionPlan& plan, Console& console) {
                {"after", Align::right}});
   std::size_t quantized = 0;
   for (const TensorPlan& tensor : plan.tensors) {
-    if (tensor.treatment != Treatment::copy) ++quantized;
+    if (tensor.treatment == Treatment::quantize || tensor.treatment == Treatment::split) {
+      ++quantized;
+    }
     table.add_row({tensor.name, tensor.dtype, format_shape(tensor.shape), name_of(tensor.treatment),
                    tensor.reason, format_bytes(bytes(tensor.bytes_before)),
                    format_bytes(bytes(tensor.bytes_after))});

@@ -62,6 +62,8 @@ void add_quantize(CLI::App& app, Words& words) {
                "Quantize only tensors that match this glob, or re:REGEX; may be repeated");
   add_patterns(command, "--ignore", words.ignore,
                "Leave these as they are, beyond the default; may be repeated");
+  add(command, "--experts", words.experts, "ORDER",
+      "Gate and up of fused experts, where the model does not tell: interleaved or halves");
   add(command, "--importance", words.importance, "FILE",
       "Safetensors with E[x^2] of each input column");
   add(command, "--device", words.device, "DEVICE",

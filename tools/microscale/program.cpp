@@ -125,6 +125,7 @@ int run_command(const CLI::App& app, const std::string& name, Words& words, Cons
     options.numerics = numerics_from(words.numeric, options.format);
     options.include = words.include;
     options.ignore = words.ignore;
+    if (!words.experts.empty()) options.experts = expert_order_from(words.experts);
     options.importance = words.importance;
     options.gpus = gpus_from(words.device);
     options.threads = threads;
