@@ -6,10 +6,13 @@
 
 #include "block_tensor.hpp"
 #include "device_array.hpp"
+#include "interruptible.hpp"
+#include "kv_cache.hpp"
 #include "matmul.hpp"
 #include "microscale/cuda.hpp"
 #include "microscale/error.hpp"
 #include "microscale/version.hpp"
+#include "producers.hpp"
 #include "program.hpp"
 #include "quantize.hpp"
 
@@ -21,10 +24,6 @@ void raise(const std::exception_ptr& exception, void*) {
   try {
     std::rethrow_exception(exception);
   } catch (const Error& error) {
-    if (error.code() == ErrorCode::interrupted) {
-      if (!PyErr_Occurred()) PyErr_SetString(PyExc_KeyboardInterrupt, error.what());
-      return;
-    }
     try {
       const nb::object made = nb::module_::import_("microscale._errors")
                                   .attr("error_of")(to_string(error.code()), error.what());
@@ -150,6 +149,12 @@ NB_MODULE(_core, module) {
   bind_quantize(module);
   bind_scales(module);
   bind_matmul(module);
+  bind_producers(module);
+  bind_kv_cache(module);
+  bind_attention(module);
+  bind_models(module);
+  bind_model_reports(module);
+  bind_checkpoint_file(module);
 }
 
 }  // namespace microscale::python

@@ -1,4 +1,5 @@
 """The command line in the wheel: `microscale` and `python -m microscale` are the program."""
+
 import subprocess
 import sys
 from pathlib import Path

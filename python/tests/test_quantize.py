@@ -1,4 +1,5 @@
 """quantize, quantize_both, dequantize: against the definition of a block tensor, every format and layout."""
+
 import numpy as np
 import pytest
 
@@ -7,8 +8,15 @@ import microscale as ms
 FORMATS = ms.formats()
 BLOCK = {name: 16 if name == "nvfp4" else 32 for name in FORMATS}
 # Half of the largest step between neighbours of each element type, beside the block's largest magnitude.
-HALF_STEP = {"nvfp4": 1 / 6, "mxfp4": 1 / 4, "mxfp8_e4m3": 1 / 16, "mxfp8_e5m2": 1 / 8, "mxfp6_e2m3": 1 / 8,
-             "mxfp6_e3m2": 1 / 8, "mxint8": 1 / 64}  # fmt: skip
+HALF_STEP = {
+    "nvfp4": 1 / 6,
+    "mxfp4": 1 / 4,
+    "mxfp8_e4m3": 1 / 16,
+    "mxfp8_e5m2": 1 / 8,
+    "mxfp6_e2m3": 1 / 8,
+    "mxfp6_e3m2": 1 / 8,
+    "mxint8": 1 / 64,
+}
 
 
 def matrix(rows=5, cols=96, dtype=np.float32, seed=0):
@@ -75,8 +83,9 @@ def test_leading_axes_are_rows():
 
 def test_rows_at_a_distance_are_read_where_they_are():
     wide = matrix(8, 128)
-    np.testing.assert_array_equal(ms.quantize(wide[::2, 32:96]).codes,
-                                  ms.quantize(np.ascontiguousarray(wide[::2, 32:96])).codes)  # fmt: skip
+    np.testing.assert_array_equal(
+        ms.quantize(wide[::2, 32:96]).codes, ms.quantize(np.ascontiguousarray(wide[::2, 32:96])).codes
+    )
 
 
 def test_out_is_written_and_returned():
@@ -129,6 +138,9 @@ def test_containers_hold_one_code_a_byte():
 
 def test_global_scale_follows_from_the_largest_magnitude():
     x = matrix()
-    assert ms.quantize(x).global_scale == ms.nvfp4_global_scale(ms.abs_max(x)) == ms.quantize(
-        x, tensor_amax=ms.abs_max(x)).global_scale  # fmt: skip
+    assert (
+        ms.quantize(x).global_scale
+        == ms.nvfp4_global_scale(ms.abs_max(x))
+        == ms.quantize(x, tensor_amax=ms.abs_max(x)).global_scale
+    )
     assert ms.abs_max(x) == np.abs(x).max()

@@ -9,11 +9,20 @@ from ._core import BlockTensor, DeviceArray, PackedWeights
 
 # DLPack's code, bits and lanes of each type that means something here, by PyTorch's name.
 _DLPACK = {
-    "float32": (2, 32, 1), "float16": (2, 16, 1), "bfloat16": (4, 16, 1), "float64": (2, 64, 1),
-    "uint8": (1, 8, 1), "int8": (0, 8, 1), "int32": (0, 32, 1), "int64": (0, 64, 1), "bool": (6, 8, 1),
-    "float8_e4m3fn": (10, 8, 1), "float8_e5m2": (12, 8, 1), "float8_e8m0fnu": (14, 8, 1),
+    "float32": (2, 32, 1),
+    "float16": (2, 16, 1),
+    "bfloat16": (4, 16, 1),
+    "float64": (2, 64, 1),
+    "uint8": (1, 8, 1),
+    "int8": (0, 8, 1),
+    "int32": (0, 32, 1),
+    "int64": (0, 64, 1),
+    "bool": (6, 8, 1),
+    "float8_e4m3fn": (10, 8, 1),
+    "float8_e5m2": (12, 8, 1),
+    "float8_e8m0fnu": (14, 8, 1),
     "float4_e2m1fn_x2": (17, 4, 2),
-}  # fmt: skip
+}
 
 
 def describe_tensor(tensor: Any) -> tuple[Any, ...]:
@@ -21,8 +30,14 @@ def describe_tensor(tensor: Any) -> tuple[Any, ...]:
     name = str(tensor.dtype).removeprefix("torch.")
     kinds = {"cpu": 1, "cuda": 2}
     kind = kinds.get(tensor.device.type, 0)
-    return (tensor.data_ptr(), tuple(tensor.shape), tuple(tensor.stride()), *_DLPACK.get(name, (255, 8, 1)),
-            kind, tensor.device.index or 0)  # fmt: skip
+    return (
+        tensor.data_ptr(),
+        tuple(tensor.shape),
+        tuple(tensor.stride()),
+        *_DLPACK.get(name, (255, 8, 1)),
+        kind,
+        tensor.device.index or 0,
+    )
 
 
 def current_stream(framework: str, ordinal: int) -> int:

@@ -1,7 +1,11 @@
-from collections.abc import Callable, Mapping, Sequence
+import os
+
+
+import os
+from collections.abc import Sequence
 from typing import Any
 
-from microscale._types import Array, DTypeLike, Stream
+from microscale._types import Array, DTypeLike, Progress, Stream
 
 def cli(arguments: Sequence[str]) -> int: ...
 
@@ -322,5 +326,263 @@ def grouped_matmul(a: Array | BlockTensor, b: BlockTensor | PackedWeights, *, of
     row_weights: float32, one for each row. bias: (experts, n). Rows without an expert are
     neither read nor written. A BlockTensor a is of grouped_quantize. The rest as matmul.
     """
+
+def silu_mul_quantize(gate: Array, up: Array, *, format: str = 'nvfp4', layout: str = 'row_major', global_scale: float | Array | None = None, scale_rule: str | None = None, rounding: str | None = None, seed: int = 0, backend: str | None = None, threads: int | None = None, stream: Stream = None) -> BlockTensor:
+    """
+    SiLU(gate) * up, quantized in the same pass: the bytes are those of quantizing the float32
+    product. gate and up: of one shape and type. NVFP4 needs global_scale.
+    """
+
+def rms_norm_quantize(x: Array, weight: Array | None = None, *, eps: float = 1e-06, residual: Array | None = None, format: str = 'nvfp4', layout: str = 'row_major', global_scale: float | Array | None = None, scale_rule: str | None = None, rounding: str | None = None, seed: int = 0, backend: str | None = None, threads: int | None = None, stream: Stream = None) -> Any:
+    """
+    x / sqrt(mean(x * x) + eps) * weight of each row, quantized in the same pass.
+
+    weight: of x's type, one for each element of a row. With residual, of x's shape and type, the
+    sum x + residual is normed, and the result is (BlockTensor, sum).
+    """
+
+def hadamard_quantize(x: Array, *, order: int = 32, negated: int | None = None, format: str = 'nvfp4', layout: str = 'row_major', global_scale: float | Array | None = None, scale_rule: str | None = None, rounding: str | None = None, seed: int = 0, backend: str | None = None, threads: int | None = None, stream: Stream = None) -> BlockTensor:
+    """
+    The orthonormal Hadamard transform of each run of `order` neighbours (16, 32, 64 or 128),
+    quantized in the same pass. negated: bit i says whether element i of every run changes its
+    sign first.
+    """
+
+def grouped_quantize(x: Array, *, offsets: Array | None = None, counts: Array | None = None, capacity: int = 0, format: str = 'nvfp4', layout: str = 'row_major', global_scale: float | Array | None = None, scale_rule: str | None = None, backend: str | None = None, threads: int | None = None, stream: Stream = None) -> BlockTensor:
+    """
+    Quantizes the rows (rows, k) of many experts, for grouped_matmul.
+
+    Rows of experts as in grouped_matmul. NVFP4 needs global_scale: one number, or float32, one
+    for each expert (on a GPU always that). Tiled scales lie expert by expert. Rows without an
+    expert are not written.
+    """
+
+class KvCache:
+    """
+    A cache of keys and values in 4 or 8 bits; docs/attention.md has its formats and pages.
+
+    Made by allocate, or of arrays that exist: from_parts, from_memory. The arrays are those of a
+    framework and may be written: lengths (int32, the tokens of each sequence) and page_table.
+    """
+
+    @staticmethod
+    def allocate(batch: int, kv_heads: int, head_dim: int, max_tokens: int, *, format: str = 'nvfp4', page_size: int | None = None, pages: int | None = None, first: int = 0, recent: int = 0, hadamard: int = 0, k_global_scale: float = 1.0, v_global_scale: float = 1.0, device: str = 'cpu', like: Array | None = None) -> KvCache:
+        """
+        An empty cache of `batch` sequences of up to max_tokens tokens.
+
+        format: nvfp4, mxfp4, mxfp8 or fp8. page_size: 16, 32 or 64 makes it paged, with a page
+        table that gives each sequence its own pages, in order; pages: more of them than that.
+        first, recent: tokens whose BF16 copies attention reads instead. hadamard: 16 rotates K.
+        k_global_scale, v_global_scale: of nvfp4 and fp8. like: an array whose framework and
+        device the cache takes; else numpy, or DeviceArray on device='cuda:N'.
+        """
+
+    @staticmethod
+    def from_memory(memory: Array, *, format: str, kv_heads: int, head_dim: int, page_size: int, lengths: Array, page_table: Array | None = None, global_scales: Array | None = None, first_k: Array | None = None, first_v: Array | None = None, recent_k: Array | None = None, recent_v: Array | None = None, k_mean: Array | None = None, hadamard: int = 0) -> KvCache:
+        """Of bytes that hold whole records, page by page and head by head."""
+
+    @staticmethod
+    def from_parts(k_codes: Array, k_scales: Array | None, v_codes: Array, v_scales: Array | None, *, format: str, lengths: Array, page_table: Array | None = None, global_scales: Array | None = None, first_k: Array | None = None, first_v: Array | None = None, recent_k: Array | None = None, recent_v: Array | None = None, k_mean: Array | None = None, hadamard: int = 0) -> KvCache:
+        """
+        Of views (page, token, head, byte) of tensors that exist, at any strides but of
+        the last axis: vLLM's and FlashInfer's pages, transposed where they are (page,
+        head, token, byte). Without a page table sequence s has page s.
+        """
+
+    def append(self, k: Array, v: Array, *, offsets: Array | None = None, rope: tuple[Array, Array] | None = None, rope_interleaved: bool = False, advance: bool = True, scale_rule: str | None = None, backend: str | None = None, threads: int | None = None, stream: Stream = None) -> None:
+        """
+        Quantizes new tokens into the cache: k, v (batch, tokens, kv_heads, head_dim), float32,
+        bfloat16 or float16; with offsets (int32, batch + 1) all sequences' tokens in one row,
+        (tokens, kv_heads, head_dim). rope: (cos, sin) of rope_tables, applied to k.
+        First adds the new tokens to `lengths`, in place; with advance=False the caller has.
+        """
+
+    def repack_v_scales(self, from_layout: str, to_layout: str) -> None:
+        """
+        Rearranges V's scales of an NVFP4 cache on the CPU in place, 'linear' or 'trtllm'.
+        """
+
+    @property
+    def format(self) -> str: ...
+
+    @property
+    def kv_heads(self) -> int: ...
+
+    @property
+    def head_dim(self) -> int: ...
+
+    @property
+    def page_size(self) -> int: ...
+
+    @property
+    def hadamard(self) -> int: ...
+
+    @property
+    def batch(self) -> int: ...
+
+    @property
+    def memory(self) -> Array | None:
+        """The records' bytes; None of from_parts."""
+
+    @property
+    def lengths(self) -> Array:
+        """int32 (batch,): tokens of each sequence."""
+
+    @property
+    def page_table(self) -> Array | None: ...
+
+    @property
+    def global_scales(self) -> Array | None:
+        """float32 (2,): of K, of V."""
+
+    @property
+    def first_k(self) -> Array | None: ...
+
+    @property
+    def first_v(self) -> Array | None: ...
+
+    @property
+    def recent_k(self) -> Array | None: ...
+
+    @property
+    def recent_v(self) -> Array | None: ...
+
+    def __repr__(self) -> str: ...
+
+def kv_page_bytes(format: str, *, kv_heads: int, head_dim: int, page_size: int) -> int:
+    """Bytes of one page of records, for KvCache.from_memory."""
+
+def rope_tables(theta: float, positions: int, width: int, *, like: Array | None = None) -> tuple[Array, Array]:
+    """
+    (cos, sin) of position * theta ** (-2 i / width), float32 (positions, width / 2): for
+    KvCache.append. like: an array whose framework and device they take; else numpy.
+    """
+
+def attention(q: Array | BlockTensor, k: Array | BlockTensor | None = None, v: Array | BlockTensor | None = None, *, cache: KvCache | None = None, scale: float | None = None, causal: bool = False, window: int = 0, softcap: float = 0.0, sinks: Array | None = None, q_offsets: Array | None = None, kv_offsets: Array | None = None, max_q_len: int = 0, max_kv_len: int = 0, accuracy: str = 'storage', probabilities: str = 'of_mode', format: str = 'nvfp4', v_along_tokens: bool = False, splits: int = 0, return_lse: bool = False, out: Array | None = None, out_dtype: DTypeLike = None, backend: str | None = None, threads: int | None = None, stream: Stream = None) -> Any:
+    """
+    softmax(scale * q @ k.T + mask) @ v.
+
+    q: (batch, tokens, heads, d), d a multiple of 32 up to 256; k, v: (batch, tokens, kv_heads,
+    d), arrays or BlockTensors; or cache=. scale: 1 / sqrt(d) if left out. causal: query i of q
+    stands at position kv_len - q_len + i. window: keys a query sees, itself counted; 0 is all.
+    softcap: c * tanh(s / c). sinks: float32 (heads,). q_offsets, kv_offsets: int32, sequences in
+    one row, q (tokens, heads, d); max_q_len and max_kv_len bound their lengths for a GPU.
+    accuracy: 'storage' rounds no operand further, 'one_term' and 'two_term' compute in FP4.
+    docs/attention.md has the formulas and bounds. With return_lse: (result, log of the sums,
+    float32 (batch, tokens, heads)).
+    """
+
+class TensorPlan:
+    """What becomes of one tensor of a model."""
+
+    @property
+    def name(self) -> str: ...
+
+    @property
+    def dtype(self) -> str:
+        """As stored: 'BF16', ..."""
+
+    @property
+    def shape(self) -> tuple[int, ...]: ...
+
+    @property
+    def treatment(self) -> str:
+        """'quantize', 'split' (stacked experts: each its own module) or 'copy'."""
+
+    @property
+    def reason(self) -> str:
+        """Why, in words."""
+
+    @property
+    def group(self) -> str:
+        """Tensors of one name share an NVFP4 global scale; empty: none."""
+
+    @property
+    def file(self) -> str:
+        """Of the output."""
+
+    @property
+    def bytes_before(self) -> int: ...
+
+    @property
+    def bytes_after(self) -> int: ...
+
+    def __repr__(self) -> str: ...
+
+class ConversionPlan:
+    """What a conversion does, tensor by tensor."""
+
+    @property
+    def tensors(self) -> list[TensorPlan]:
+        """In the order of the input."""
+
+    @property
+    def copied_files(self) -> list[str]:
+        """Tokenizer and the like."""
+
+    @property
+    def bytes_before(self) -> int:
+        """Of all tensors."""
+
+    @property
+    def bytes_after(self) -> int: ...
+
+    @property
+    def disk_needed(self) -> int: ...
+
+    @property
+    def disk_free(self) -> int: ...
+
+    @property
+    def computed_on(self) -> str:
+        """In words: 'the CPU'."""
+
+    def __repr__(self) -> str: ...
+
+def plan_quantize_model(source: str | os.PathLike[str], target: str | os.PathLike[str], format: str = 'nvfp4', *, scale_rule: str | None = None, rounding: str | None = None, compat: str | None = None, nan: str | None = None, inf: str | None = None, zero_code: str | None = None, seed: int = 0, include: Sequence[str] = (), ignore: Sequence[str] = (), importance: str | os.PathLike[str] | None = None, threads: int = 0, max_memory: int = 1073741824, gpus: Sequence[int] = (), resume: bool = False) -> ConversionPlan:
+    """What quantize_model would do; reads headers only."""
+
+def quantize_model(source: str | os.PathLike[str], target: str | os.PathLike[str], format: str = 'nvfp4', *, scale_rule: str | None = None, rounding: str | None = None, compat: str | None = None, nan: str | None = None, inf: str | None = None, zero_code: str | None = None, seed: int = 0, include: Sequence[str] = (), ignore: Sequence[str] = (), importance: str | os.PathLike[str] | None = None, threads: int = 0, max_memory: int = 1073741824, gpus: Sequence[int] = (), resume: bool = False, progress: Progress = None) -> ConversionPlan:
+    """
+    Converts a Hugging Face model folder, or one .safetensors file, to the folder `target`.
+
+    format: nvfp4, mxfp4 or mxfp8. include, ignore: globs of tensors, or 're:' and a regular
+    expression. importance: a safetensors file of E[x^2] per input column. max_memory: bytes to
+    stay under. gpus: numbers of GPUs to quantize on, with the same bytes. resume: goes on where
+    an earlier run was stopped. progress(bytes_done, bytes_total, item): False stops.
+    Ctrl-C raises KeyboardInterrupt, and resume=True goes on later. Raises OSError, ValueError
+    for what is no model, MemoryError.
+    """
+
+def dequantize_model(source: str | os.PathLike[str], target: str | os.PathLike[str], dtype: DTypeLike = 'bf16', *, threads: int = 0, progress: Progress = None) -> None:
+    """Expands a quantized folder to dense weights under the original names."""
+
+def verify_model(path: str | os.PathLike[str], *, threads: int = 0) -> list[str]:
+    """
+    Checks everything that a loader relies on: a sentence for each problem, none if all is well.
+    """
+
+def inspect_model(path: str | os.PathLike[str], tensor: str | None = None) -> dict[str, Any]:
+    """
+    What is in a model folder or file: 'tensors' (name, format, shape, bytes, ...), 'notes'
+    and totals, as `microscale inspect --json` prints them. tensor: one in detail, with
+    the range of its values and how often each code occurs.
+    """
+
+def compare_models(original: str | os.PathLike[str], other: str | os.PathLike[str], *, threads: int = 0, progress: Progress = None) -> dict[str, Any]:
+    """
+    What quantizing cost: 'relative_mse', 'sqnr_db', 'cosine', ... of the whole and, in
+    'tensors', of each tensor that both have; names that only one has; 'swapped' where
+    only the first is quantized and the second was taken for the original.
+    """
+
+class CheckpointFile:
+    """Behind microscale.open_checkpoint."""
+
+    def __init__(self, path: str | os.PathLike[str]) -> None: ...
+
+    def names(self) -> list[str]: ...
+
+    def find(self, name: str) -> Any: ...
 
 __version__: str

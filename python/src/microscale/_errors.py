@@ -5,8 +5,8 @@ from __future__ import annotations
 
 class Error(RuntimeError):
     """An operation was refused or failed. `code` says why: "invalid_argument", "bad_input", "unsupported",
-    "check_failed", "out_of_memory" or "io". Each is also the exception that Python has for it: ValueError
-    (the first two), NotImplementedError, MemoryError, OSError."""
+    "check_failed", "out_of_memory", "io" or "interrupted". Each is also the exception that Python has for
+    it: ValueError (the first two), NotImplementedError, MemoryError, OSError."""
 
     code = "check_failed"
 
@@ -41,7 +41,13 @@ class InputOutput(Error, OSError):
     code = "io"
 
 
-_kinds = (Error, InvalidArgument, BadInput, Unsupported, OutOfMemory, InputOutput)
+class Interrupted(Error):
+    """A progress function returned False; what is finished is kept."""
+
+    code = "interrupted"
+
+
+_kinds = (Error, InvalidArgument, BadInput, Unsupported, OutOfMemory, InputOutput, Interrupted)
 _classes = {kind.code: kind for kind in _kinds}
 
 

@@ -1,6 +1,9 @@
 """Names of what arguments may be. Nothing is imported for them: a framework's types are not known here."""
 
-from typing import Any
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, Optional
 
 Array = Any
 """An array of numpy, torch, cupy or jax, or a DeviceArray."""
@@ -10,3 +13,6 @@ DTypeLike = Any
 
 Stream = Any
 """An integer, an object with __cuda_stream__(), cuda_stream or ptr, or None."""
+
+Progress = Optional[Callable[[int, int, str], Any]]
+"""A function of bytes done, bytes in all and what is at work; False stops."""

@@ -1,0 +1,170 @@
+// Conversion of model folders.
+#include <fmt/format.h>
+#include <nanobind/stl/filesystem.h>
+#include <nanobind/stl/optional.h>
+#include <nanobind/stl/vector.h>
+
+#include "interruptible.hpp"
+#include "keywords.hpp"
+#include "microscale/checkpoint.hpp"
+#include "microscale/error.hpp"
+#include "operands.hpp"
+
+namespace microscale::python {
+namespace {
+
+using Path = std::filesystem::path;
+using Words = std::vector<std::string>;
+
+struct QuantizeModelWords {
+  Words include, ignore;
+  std::optional<Path> importance;
+  int threads = 0;
+  std::int64_t max_memory = 0;
+  std::vector<int> gpus;
+  bool resume = false;
+};
+
+QuantizeModelOptions options_of(const Path& source, const Path& target, std::string_view format,
+                                const NumericWords& numeric, const QuantizeModelWords& words) {
+  QuantizeModelOptions options;
+  options.input = source;
+  options.output = target;
+  options.format = format_from(format);
+  options.numerics = numerics_from(numeric, options.format);
+  options.include = words.include;
+  options.ignore = words.ignore;
+  options.importance = words.importance.value_or(Path());
+  options.threads = words.threads;
+  options.max_memory = words.max_memory;
+  options.gpus = words.gpus;
+  options.resume = words.resume;
+  return options;
+}
+
+void bind_plan(nb::module_& module) {
+  nb::class_<TensorPlan>(module, "TensorPlan", "What becomes of one tensor of a model.")
+      .def_ro("name", &TensorPlan::name)
+      .def_ro("dtype", &TensorPlan::dtype, "As stored: 'BF16', ...")
+      .def_prop_ro(
+          "shape", [](const TensorPlan& plan) { return tuple_of(plan.shape); },
+          nb::for_getter(nb::sig("def shape(self) -> tuple[int, ...]")))
+      .def_prop_ro(
+          "treatment",
+          [](const TensorPlan& plan) {
+            return plan.treatment == Treatment::quantize ? "quantize"
+                   : plan.treatment == Treatment::split  ? "split"
+                                                         : "copy";
+          },
+          "'quantize', 'split' (stacked experts: each its own module) or 'copy'.")
+      .def_ro("reason", &TensorPlan::reason, "Why, in words.")
+      .def_ro("group", &TensorPlan::group,
+              "Tensors of one name share an NVFP4 global scale; empty: none.")
+      .def_ro("file", &TensorPlan::file, "Of the output.")
+      .def_ro("bytes_before", &TensorPlan::bytes_before)
+      .def_ro("bytes_after", &TensorPlan::bytes_after)
+      .def("__repr__", [](const TensorPlan& plan) {
+        return fmt::format("TensorPlan('{}', {} {}: {})", plan.name, plan.dtype,
+                           shape_text(plan.shape), plan.reason);
+      });
+  nb::class_<ConversionPlan>(module, "ConversionPlan", "What a conversion does, tensor by tensor.")
+      .def_ro("tensors", &ConversionPlan::tensors, "In the order of the input.",
+              nb::for_getter(nb::sig("def tensors(self) -> list[TensorPlan]")))
+      .def_ro("copied_files", &ConversionPlan::copied_files, "Tokenizer and the like.")
+      .def_ro("bytes_before", &ConversionPlan::bytes_before, "Of all tensors.")
+      .def_ro("bytes_after", &ConversionPlan::bytes_after)
+      .def_ro("disk_needed", &ConversionPlan::disk_needed)
+      .def_ro("disk_free", &ConversionPlan::disk_free)
+      .def_ro("computed_on", &ConversionPlan::computed_on, "In words: 'the CPU'.")
+      .def("__repr__", [](const ConversionPlan& plan) {
+        return fmt::format("ConversionPlan({} tensors, {} bytes to {})", plan.tensors.size(),
+                           plan.bytes_before, plan.bytes_after);
+      });
+}
+
+#define MODEL_PARAMETERS                                                                      \
+  const Path &source, const Path &target, const std::string &format, NUMERIC_PARAMETERS,      \
+      const Words &include, const Words &ignore, std::optional<Path> importance, int threads, \
+      std::int64_t max_memory, const std::vector<int>&gpus, bool resume
+#define MODEL_OPTIONS                               \
+  options_of(source, target, format, NUMERIC_WORDS, \
+             {include, ignore, importance, threads, max_memory, gpus, resume})
+#define MODEL_ARGUMENTS                                                             \
+  nb::arg("source"), nb::arg("target"),                                             \
+      nb::arg("format") = "nvfp4", nb::kw_only(), NUMERIC_ARGUMENTS,                \
+      nb::arg("include") = nb::tuple(), nb::arg("ignore") = nb::tuple(),            \
+      nb::arg("importance") = nb::none(), nb::arg("threads") = 0,                   \
+      nb::arg("max_memory") = std::int64_t{1} << 30, nb::arg("gpus") = nb::tuple(), \
+      nb::arg("resume") = false
+#define MODEL_SIGNATURE                                                                      \
+  "(source: str | os.PathLike[str], target: str | os.PathLike[str], format: str = 'nvfp4', " \
+  "*, " NUMERIC_SIGNATURE                                                                    \
+  "include: Sequence[str] = (), ignore: Sequence[str] = (), importance: str | "              \
+  "os.PathLike[str] | None = None, threads: int = 0, max_memory: int = 1073741824, gpus: "   \
+  "Sequence[int] = (), resume: bool = False"
+
+}  // namespace
+
+void bind_models(nb::module_& module) {
+  bind_plan(module);
+  module.def(
+      "plan_quantize_model",
+      [](MODEL_PARAMETERS) {
+        const QuantizeModelOptions options = MODEL_OPTIONS;
+        const WithoutGil released;
+        return plan_quantize_model(options);
+      },
+      MODEL_ARGUMENTS, nb::sig("def plan_quantize_model" MODEL_SIGNATURE ") -> ConversionPlan"),
+      "What quantize_model would do; reads headers only.");
+  module.def(
+      "quantize_model",
+      [](MODEL_PARAMETERS, nb::handle progress) {
+        const QuantizeModelOptions options = MODEL_OPTIONS;
+        ConversionPlan plan;
+        run_interruptible(progress, [&](const ProgressCallback& report) {
+          plan = quantize_model(options, report);
+        });
+        return plan;
+      },
+      MODEL_ARGUMENTS, nb::arg("progress") = nb::none(),
+      nb::sig("def quantize_model" MODEL_SIGNATURE
+              ", progress: Progress = None) -> ConversionPlan"),
+      "Converts a Hugging Face model folder, or one .safetensors file, to the folder `target`.\n\n"
+      "format: nvfp4, mxfp4 or mxfp8. include, ignore: globs of tensors, or 're:' and a regular\n"
+      "expression. importance: a safetensors file of E[x^2] per input column. max_memory: bytes "
+      "to\n"
+      "stay under. gpus: numbers of GPUs to quantize on, with the same bytes. resume: goes on "
+      "where\n"
+      "an earlier run was stopped. progress(bytes_done, bytes_total, item): False stops.\n"
+      "Ctrl-C raises KeyboardInterrupt, and resume=True goes on later. Raises OSError, ValueError\n"
+      "for what is no model, MemoryError.");
+  module.def(
+      "dequantize_model",
+      [](const Path& source, const Path& target, nb::handle dtype, int threads,
+         nb::handle progress) {
+        const DequantizeModelOptions options{source, target, dtype_from(dtype, "dtype"), threads};
+        run_interruptible(
+            progress, [&](const ProgressCallback& report) { dequantize_model(options, report); });
+      },
+      nb::arg("source"), nb::arg("target"), nb::arg("dtype") = "bf16", nb::kw_only(),
+      nb::arg("threads") = 0, nb::arg("progress") = nb::none(),
+      nb::sig("def dequantize_model(source: str | os.PathLike[str], target: str | "
+              "os.PathLike[str], dtype: DTypeLike = 'bf16', *, threads: int = 0, progress: "
+              "Progress = None) -> None"),
+      "Expands a quantized folder to dense weights under the original names.");
+  module.def(
+      "verify_model",
+      [](const Path& path, int threads) {
+        std::vector<std::string> problems;
+        run_interruptible(nb::none(), [&](const ProgressCallback&) {
+          problems = verify_model({path, threads});
+        });
+        return problems;
+      },
+      nb::arg("path"), nb::kw_only(), nb::arg("threads") = 0,
+      nb::sig("def verify_model(path: str | os.PathLike[str], *, threads: int = 0) -> list[str]"),
+      "Checks everything that a loader relies on: a sentence for each problem, none if all is "
+      "well.");
+}
+
+}  // namespace microscale::python

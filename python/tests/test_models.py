@@ -1,0 +1,190 @@
+"""Conversion of model folders, and checkpoints as mappings."""
+
+import gc
+import os
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import numpy as np
+import pytest
+from models import write_model
+
+import microscale as ms
+
+Q_PROJ = "model.layers.0.self_attn.q_proj"
+
+
+@pytest.fixture
+def model(tmp_path):
+    write_model(tmp_path / "model")
+    return tmp_path / "model"
+
+
+@pytest.mark.parametrize("format", ["nvfp4", "mxfp4", "mxfp8"])
+def test_a_model_there_and_back(model, tmp_path, format):
+    plan = ms.plan_quantize_model(model, tmp_path / "q", format)
+    done = ms.quantize_model(str(model), tmp_path / "q", format, threads=2)
+    assert repr(done) == repr(plan) and done.bytes_after < done.bytes_before
+    by_name = {t.name: t for t in done.tensors}
+    assert by_name[Q_PROJ + ".weight"].treatment == "quantize" and by_name[Q_PROJ + ".weight"].shape == (
+        64,
+        64,
+    )
+    assert by_name["model.norm.weight"].treatment == "copy"
+    assert ms.verify_model(tmp_path / "q") == []
+    ms.dequantize_model(tmp_path / "q", tmp_path / "dense", "f32")
+    with ms_open(tmp_path / "dense") as dense, ms_open(tmp_path / "q") as quantized:
+        np.testing.assert_array_equal(dense[Q_PROJ + ".weight"], quantized[Q_PROJ].dequantize("f32"))
+
+
+class ms_open:
+    """A checkpoint whose mapping is gone at the end of the block."""
+
+    def __init__(self, path):
+        self.model = ms.open_checkpoint(path)
+
+    def __enter__(self):
+        return self.model
+
+    def __exit__(self, *_):
+        del self.model
+
+
+def test_the_same_bytes_as_the_program(model, tmp_path):
+    ms.quantize_model(model, tmp_path / "a", "mxfp4", scale_rule="rceil", ignore=["*o_proj*"])
+    subprocess.run(
+        [
+            sys.executable,
+            "-m",
+            "microscale",
+            "quantize",
+            str(model),
+            "-o",
+            str(tmp_path / "b"),
+            "--format",
+            "mxfp4",
+            "--scale-rule",
+            "rceil",
+            "--ignore",
+            "*o_proj*",
+        ],
+        check=True,
+        capture_output=True,
+    )
+    for name in ("model.safetensors", "config.json"):
+        assert (tmp_path / "a" / name).read_bytes() == (tmp_path / "b" / name).read_bytes()
+
+
+def test_a_checkpoint_is_a_mapping_without_copies(model, tmp_path):
+    ms.quantize_model(model, tmp_path / "q")
+    opened = ms.open_checkpoint(tmp_path / "q")
+    assert len(opened) == 7 and Q_PROJ + ".weight" in opened and "nothing" not in opened
+    with pytest.raises(KeyError):
+        opened["nothing"]
+    t = opened[Q_PROJ]
+    source = ms.open_checkpoint(model)[Q_PROJ + ".weight"]
+    assert source.dtype == np.float32 and t.format == "nvfp4" and t.shape == source.shape
+    again = ms.quantize(source, global_scale=t.global_scale)
+    np.testing.assert_array_equal(t.codes, again.codes)
+    assert not t.codes.flags.writeable and not t.codes.flags.owndata
+    with pytest.raises(ValueError, match="out: the array is read-only"):
+        ms.quantize(source, out=t)
+    del opened
+    gc.collect()  # the arrays keep the mapping
+    x = np.ones((2, 64), np.float32)
+    np.testing.assert_array_equal(ms.matmul(x, t), ms.matmul(x, again))
+
+
+def test_bfloat16_tensors_have_their_type(tmp_path):
+    from models import write_safetensors
+
+    bfloat16 = pytest.importorskip("ml_dtypes").bfloat16
+    values = np.arange(8, dtype=np.float32).astype(bfloat16)
+    write_safetensors(tmp_path / "m.safetensors", {"x": values.view(np.uint16)})
+    found = ms.open_checkpoint(tmp_path / "m.safetensors")["x"]
+    assert found.dtype == bfloat16 and np.array_equal(found, values)
+
+
+def test_reports(model, tmp_path):
+    ms.quantize_model(model, tmp_path / "q")
+    listing = ms.inspect_model(tmp_path / "q")
+    assert {t["name"]: t["format"] for t in listing["tensors"]}[Q_PROJ + ".weight"] == "nvfp4"
+    detail = ms.inspect_model(tmp_path / "q", Q_PROJ + ".weight")
+    assert detail["blocks"] == 64 * 64 // 16 and sum(detail["element_codes"].values()) == 64 * 64
+    cost = ms.compare_models(model, tmp_path / "q")
+    assert 0.001 < cost["relative_mse"] < 0.02 and cost["only_in_other"] == []
+    with pytest.raises(ValueError, match="nothing"):
+        ms.inspect_model(tmp_path / "q", "nothing")
+
+
+def test_errors_say_what_kind_they_are(tmp_path):
+    with pytest.raises(OSError) as missing:
+        ms.quantize_model(tmp_path / "absent", tmp_path / "q")
+    assert isinstance(missing.value, ms.Error) and missing.value.code == "io"
+    (tmp_path / "broken.safetensors").write_bytes(b"no header")
+    with pytest.raises(ValueError) as broken:
+        ms.open_checkpoint(tmp_path / "broken.safetensors")
+    assert broken.value.code == "bad_input"
+    with pytest.raises(ms.Error, match="there is no 'int4'"):
+        ms.quantize_model(tmp_path, tmp_path / "q", "int4")
+
+
+def test_progress_is_told_and_stops(model, tmp_path):
+    seen = []
+    ms.quantize_model(model, tmp_path / "q", progress=lambda done, total, item: seen.append((done, total)))
+    assert seen and seen[-1][0] == seen[-1][1] > 0
+    assert [done for done, _ in seen] == sorted(done for done, _ in seen)
+
+    def fail(*_):
+        raise LookupError("enough")
+
+    with pytest.raises(LookupError, match="enough"):
+        ms.quantize_model(model, tmp_path / "r", progress=fail)
+
+
+SLOW = """
+import sys, microscale as ms
+def tell(*_): print("begun", flush=True)
+try:
+    ms.quantize_model(sys.argv[1], sys.argv[2], "nvfp4", scale_rule="full", threads=1, progress=tell)
+except KeyboardInterrupt:
+    print("interrupted", flush=True)
+"""
+
+
+@pytest.mark.parametrize("program", ["function", "command"])
+def test_ctrl_c_stops_a_conversion_that_can_go_on(tmp_path, program):
+    write_model(tmp_path / "model", layers=3, hidden=1024)
+    out = tmp_path / "q"
+    command = (
+        [sys.executable, "-c", SLOW, str(tmp_path / "model"), str(out)]
+        if program == "function"
+        else [
+            str(Path(sys.executable).parent / "microscale"),
+            "quantize",
+            str(tmp_path / "model"),
+            "-o",
+            str(out),
+            "--format",
+            "nvfp4",
+            "--scale-rule",
+            "full",
+            "--threads",
+            "1",
+        ]
+    )
+    running = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+    end = time.monotonic() + 30
+    while not (out.exists() and any(out.iterdir())) and time.monotonic() < end:
+        time.sleep(0.02)
+    os.kill(running.pid, signal.SIGINT)
+    said, errors = running.communicate(timeout=60)
+    if program == "function":
+        assert "interrupted" in said, errors
+    else:
+        assert running.returncode == 130, errors
+    ms.quantize_model(tmp_path / "model", out, resume=True, scale_rule="full")
+    assert ms.verify_model(out) == []
