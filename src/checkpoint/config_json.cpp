@@ -61,4 +61,27 @@ std::string dump_config(const nlohmann::ordered_json& config) {
   return text;
 }
 
+const nlohmann::ordered_json* member(const nlohmann::ordered_json& object, const char* key) {
+  const auto it = object.find(key);
+  return it == object.end() || it->is_null() ? nullptr : &*it;
+}
+
+std::string text_member(const nlohmann::ordered_json& object, const char* key) {
+  const auto* value = member(object, key);
+  return value && value->is_string() ? value->get<std::string>() : "";
+}
+
+Result<std::vector<std::string>> strings_of(const nlohmann::ordered_json* list,
+                                            const std::string& where) {
+  std::vector<std::string> found;
+  if (!list) return found;
+  const auto bad = [&](const char* what) { return Failure{ErrorCode::bad_input, where + what}; };
+  if (!list->is_array()) return bad(" is not a list of names");
+  for (const auto& item : *list) {
+    if (!item.is_string()) return bad(" holds something that is not a name");
+    found.push_back(item.get<std::string>());
+  }
+  return found;
+}
+
 }  // namespace microscale

@@ -5,6 +5,7 @@
 #include <nlohmann/json_fwd.hpp>
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include "core/result.hpp"
 
@@ -15,5 +16,15 @@ Result<nlohmann::ordered_json> parse_config(std::string_view text);
 
 /// A tree of parse_config as text again, two spaces a level, those numbers as they were.
 std::string dump_config(const nlohmann::ordered_json& config);
+
+/// The member `key` of an object; null where it is absent or JSON's null.
+const nlohmann::ordered_json* member(const nlohmann::ordered_json& object, const char* key);
+
+/// The member if it is a string; otherwise empty.
+std::string text_member(const nlohmann::ordered_json& object, const char* key);
+
+/// A list of strings; none for null. A failure names `where`.
+Result<std::vector<std::string>> strings_of(const nlohmann::ordered_json* list,
+                                            const std::string& where);
 
 }  // namespace microscale

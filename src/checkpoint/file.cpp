@@ -97,6 +97,10 @@ Result<InputFile> InputFile::open(const fs::path& path) {
   return InputFile(path, descriptor, identity);
 }
 
+InputFile InputFile::planned(const fs::path& path, std::uint64_t size) {
+  return InputFile(path, -1, {size, 0});
+}
+
 InputFile::InputFile(InputFile&& other) noexcept
     : path_(std::move(other.path_)),
       descriptor_(std::exchange(other.descriptor_, -1)),

@@ -29,6 +29,10 @@ class InputFile {
   /// Follows symbolic links; anything but a regular file is a failure.
   static Result<InputFile> open(const std::filesystem::path& path);
 
+  /// A file of `size` bytes that is to be written: all that is known of it is its size, and reading
+  /// from it fails.
+  static InputFile planned(const std::filesystem::path& path, std::uint64_t size);
+
   InputFile(InputFile&& other) noexcept;
   InputFile& operator=(InputFile&& other) noexcept;
   ~InputFile();

@@ -10,10 +10,12 @@
 #include "checkpoint/dense_output.hpp"
 #include "checkpoint/fused_groups.hpp"
 #include "checkpoint/ignore_list.hpp"
+#include "checkpoint/json.hpp"
 #include "checkpoint/shard_index.hpp"
 #include "checkpoint/stray_weights.hpp"
 #include "checkpoint/tensor_name.hpp"
 #include "checkpoint/tile.hpp"
+#include "checkpoint/verify_plan.hpp"
 #include "formats/compat.hpp"
 
 namespace microscale {
@@ -117,13 +119,21 @@ class ShardPlanner {
     return it->second;
   }
 
-  // The input's, with the entry that readers of Hugging Face models insist on.
-  SafetensorsMetadata metadata() const {
-    SafetensorsMetadata metadata = plan_.model.shards[shard_].header.metadata;
-    const bool has_format = std::any_of(metadata.begin(), metadata.end(),
-                                        [](const auto& entry) { return entry.first == "format"; });
-    if (!has_format)
-      metadata.insert(metadata.end(), pytorch_metadata.begin(), pytorch_metadata.end());
+  // The input's, with the entry that readers of Hugging Face models insist on. They take no other
+  // values of it than those of four frameworks.
+  SafetensorsMetadata metadata() {
+    const ModelShard& shard = plan_.model.shards[shard_];
+    SafetensorsMetadata metadata = shard.header.metadata;
+    if (!metadata.empty() && has_known_format(metadata)) return metadata;
+    const auto format = std::find_if(metadata.begin(), metadata.end(),
+                                     [](const auto& entry) { return entry.first == "format"; });
+    if (format != metadata.end()) {
+      plan_.summary.notices.push_back(
+          fmt::format("{}: the metadata's format {} becomes 'pt', as transformers reads no other",
+                      shard.name, in_quotes(format->second)));
+      metadata.erase(format);
+    }
+    metadata.insert(metadata.end(), pytorch_metadata.begin(), pytorch_metadata.end());
     return metadata;
   }
 
@@ -304,6 +314,7 @@ Result<ModelPlan> make_model_plan(const QuantizeModelOptions& options) {
   if (!config) return config.failure();
   plan.config_text = std::move(config.value());
   if (!plan.model.index_name.empty()) plan.index_text = make_index(plan);
+  if (Status checked = check_plan(plan); !checked) return checked.failure();
   if (Status totals = add_totals(plan, options.output); !totals) return totals.failure();
   return plan;
 }

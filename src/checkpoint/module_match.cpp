@@ -33,27 +33,42 @@ ModuleList::ModuleList(const std::vector<std::string>& entries, bool wildcards) 
   }
 }
 
+bool ModuleList::names(std::string_view module) const {
+  return names_.contains(std::string(module)) ||
+         std::any_of(patterns_.begin(), patterns_.end(),
+                     [&](const Pattern& pattern) { return pattern.matches(module); });
+}
+
 Match ModuleList::matches(std::string_view module, bool linear) const {
-  if ((linear_ && linear) || names_.contains(std::string(module))) return Match::yes;
-  for (const Pattern& pattern : patterns_) {
-    if (pattern.matches(module)) return Match::yes;
-  }
+  if ((linear_ && linear) || names(module)) return Match::yes;
   return not_understood_.empty() ? Match::no : Match::unknown;
 }
 
 ModuleExpectations::ModuleExpectations(const QuantizationConfig& config)
-    : config_(config), ignore_(config.ignore, config.method == "modelopt") {
+    : config_(config), ignore_(config.ignore, config.is_modelopt()) {
   for (const QuantizationGroup& group : config.groups) targets_.emplace_back(group.targets, false);
 }
 
-Expectation ModuleExpectations::of(std::string_view module, bool linear) const {
-  Expectation expectation;
+Match ModuleExpectations::find_group(std::string_view module, bool linear,
+                                     Expectation& expectation) const {
+  for (std::size_t i = 0; i < targets_.size(); ++i) {
+    if (!targets_[i].names(module)) continue;
+    const QuantizationGroup*& place = expectation.group ? expectation.rival : expectation.group;
+    if (!place) place = &config_.groups[i];
+  }
+  if (expectation.group) return Match::yes;
   Match targeted = Match::no;
   for (std::size_t i = 0; i < targets_.size() && targeted != Match::yes; ++i) {
     const Match match = targets_[i].matches(module, linear);
     if (match == Match::yes) expectation.group = &config_.groups[i];
     if (match != Match::no) targeted = match;
   }
+  return targeted;
+}
+
+Expectation ModuleExpectations::of(std::string_view module, bool linear) const {
+  Expectation expectation;
+  const Match targeted = find_group(module, linear, expectation);
   const Match ignored = ignore_.matches(module, linear);
   expectation.ignored = ignored == Match::yes;
   if (ignored == Match::yes) {

@@ -24,6 +24,9 @@ class ModuleList {
   /// `linear`: the module is a linear layer.
   Match matches(std::string_view module, bool linear) const;
 
+  /// By name or expression alone, not by class.
+  bool names(std::string_view module) const;
+
   /// Entries that cannot be judged here.
   const std::vector<std::string>& not_understood() const { return not_understood_; }
 
@@ -37,10 +40,13 @@ class ModuleList {
 /// What a config says about one module.
 struct Expectation {
   Match quantized = Match::no;
-  const QuantizationGroup* group = nullptr;  // the first that targets it, ignored or not
+  const QuantizationGroup* group = nullptr;  // that loaders take for it, ignored or not
+  const QuantizationGroup* rival = nullptr;  // another that names it too, further down
   bool ignored = false;
 };
 
+/// Loaders look for a group that names the module, in the order of the groups, and only then for
+/// one that means its class.
 class ModuleExpectations {
  public:
   /// `config` must outlive this.
@@ -50,6 +56,8 @@ class ModuleExpectations {
   std::vector<std::string> not_understood() const;
 
  private:
+  Match find_group(std::string_view module, bool linear, Expectation& expectation) const;
+
   const QuantizationConfig& config_;
   ModuleList ignore_;
   std::vector<ModuleList> targets_;  // of each group

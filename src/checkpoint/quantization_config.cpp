@@ -8,6 +8,7 @@
 
 #include "checkpoint/config_json.hpp"
 #include "checkpoint/json.hpp"
+#include "checkpoint/modelopt_config.hpp"
 
 namespace microscale {
 namespace {
@@ -26,16 +27,6 @@ constexpr std::string_view mixed = "mixed-precision";
 
 Failure bad(std::string message) { return {ErrorCode::bad_input, std::move(message)}; }
 
-const Json* find(const Json& object, const char* key) {
-  const auto it = object.find(key);
-  return it == object.end() || it->is_null() ? nullptr : &*it;
-}
-
-std::string text_of(const Json& object, const char* key) {
-  const Json* value = find(object, key);
-  return value && value->is_string() ? value->get<std::string>() : "";
-}
-
 template <std::size_t Count>
 void report_unknown_keys(const Json& object, const std::array<std::string_view, Count>& known,
                          const std::string& where, std::vector<std::string>& problems) {
@@ -48,22 +39,29 @@ void report_unknown_keys(const Json& object, const std::array<std::string_view, 
   }
 }
 
-Result<std::vector<std::string>> strings(const Json* list, const std::string& where) {
-  std::vector<std::string> found;
-  if (!list) return found;
-  if (!list->is_array()) return bad(fmt::format("{} is not a list of names", where));
-  for (const Json& item : *list) {
-    if (!item.is_string()) return bad(fmt::format("{} holds something that is not a name", where));
-    found.push_back(item.get<std::string>());
-  }
-  return found;
+// What the arguments of a group's weights describe.
+struct WeightScheme {
+  std::optional<Format> format;  // nothing: not decoded here
+  std::string words;
+};
+
+// "FP8, one scale per row", "INT4 in groups of 128".
+std::string scheme_in_words(const Json& weights, std::int64_t bits, std::int64_t group) {
+  const std::string strategy = text_member(weights, "strategy");
+  std::string words =
+      fmt::format("{}{}", text_member(weights, "type") == "float" ? "FP" : "INT", bits);
+  if (strategy == "channel") return words + ", one scale per row";
+  if (strategy == "tensor") return words + ", one scale per tensor";
+  if (strategy == "block") return words + ", one scale per block of rows and columns";
+  if (group > 0) words += fmt::format(" in groups of {}", group);
+  return words;
 }
 
 // Loaders choose by these arguments, not by the format string.
-Result<Format> format_of_arguments(const Json& weights, const std::string& where, bool modelopt,
-                                   std::vector<std::string>& problems) {
-  const Json* bits = find(weights, "num_bits");
-  const Json* group = find(weights, "group_size");
+Result<WeightScheme> scheme_of_arguments(const Json& weights, const std::string& where,
+                                         bool modelopt, std::vector<std::string>& problems) {
+  const Json* bits = member(weights, "num_bits");
+  const Json* group = member(weights, "group_size");
   if (!bits || !bits->is_number_integer()) {
     return bad(fmt::format("{}.num_bits is missing or not a whole number", where));
   }
@@ -72,25 +70,21 @@ Result<Format> format_of_arguments(const Json& weights, const std::string& where
   }
   const auto num_bits = bits->get<std::int64_t>();
   const std::int64_t size = group ? group->get<std::int64_t>() : 0;
-  const std::string type = text_of(weights, "type"), strategy = text_of(weights, "strategy");
-  const std::string scale = text_of(weights, "scale_dtype");
+  const std::string type = text_member(weights, "type"),
+                    strategy = text_member(weights, "strategy");
+  const std::string scale = text_member(weights, "scale_dtype");
   const bool is_float = type == "float";
   std::optional<Format> format;
   if (is_float && num_bits == 4 && size == 16) format = Format::nvfp4;
   if (is_float && num_bits == 4 && size == 32) format = Format::mxfp4;
   if (is_float && num_bits == 8 && size == 32) format = Format::mxfp8_e4m3;
-  if (!format) {
-    return Failure{
-        ErrorCode::unsupported,
-        fmt::format("{} asks for {} bits of type '{}' in groups of {}; known here are NVFP4 "
-                    "(float, 4 bits, 16), MXFP4 (float, 4, 32) and MXFP8 (float, 8, 32)",
-                    where, num_bits, type, size)};
-  }
-  if (modelopt) return *format;
+  if (!format) return WeightScheme{std::nullopt, scheme_in_words(weights, num_bits, size)};
+  const WeightScheme scheme{format, std::string(info(*format).name)};
+  if (modelopt) return scheme;
   const auto expect = [&](bool holds, const std::string& text) {
     if (!holds) problems.push_back(fmt::format("{}{}", where, text));
   };
-  const Json* symmetric = find(weights, "symmetric");
+  const Json* symmetric = member(weights, "symmetric");
   expect(!symmetric || (symmetric->is_boolean() && symmetric->get<bool>()),
          ".symmetric is not true, but these formats have no zero points; set it to true");
   const std::string_view wanted = *format == Format::nvfp4 ? "tensor_group" : "group";
@@ -110,39 +104,50 @@ Result<Format> format_of_arguments(const Json& weights, const std::string& where
     expect(u8, fmt::format(".scale_dtype is '{}'; loaders know MXFP8 by torch.uint8, so set that",
                            scale));
   }
-  expect(text_of(weights, "actorder") != "group",
+  expect(text_member(weights, "actorder") != "group",
          ".actorder is 'group', which loaders refuse for these formats; set it to null");
-  return *format;
+  return scheme;
 }
 
 // Whether loading needs a stored scale for the activations: static or "local" ones.
 bool needs_input_scale(const Json* activations) {
   if (!activations || !activations->is_object()) return false;
-  const Json* dynamic = find(*activations, "dynamic");
+  const Json* dynamic = member(*activations, "dynamic");
   return !(dynamic && dynamic->is_boolean() && dynamic->get<bool>());
 }
 
 class ConfigReader {
  public:
   Result<QuantizationConfig> read(const Json& json) {
-    config_.method = text_of(json, "quant_method");
-    if (config_.method != "compressed-tensors" && config_.method != "modelopt") {
+    config_.method = text_member(json, "quant_method");
+    if (config_.is_modelopt()) {
+      if (Status read = read_modelopt(json, config_); !read) return read.failure();
+      // Several releases write compressed-tensors' groups as well, and loaders that know these
+      // take them first.
+      if (!member(json, "config_groups")) return std::move(config_);
+      config_.groups.clear();
+    } else if (config_.method != "compressed-tensors") {
       return Failure{ErrorCode::unsupported,
                      fmt::format("quantization_config.quant_method is {}; known here are "
                                  "'compressed-tensors' and 'modelopt'",
                                  in_quotes(config_.method))};
     }
-    const bool modelopt = config_.method == "modelopt";
-    auto ignore = strings(find(json, "ignore"), "quantization_config.ignore");
-    if (!ignore) return ignore.failure();
-    config_.ignore = std::move(ignore.value());
-    if (!modelopt) check_top(json);
-    const Json* groups = find(json, "config_groups");
-    if (!groups || !groups->is_object() || groups->empty()) {
+    const bool modelopt = config_.is_modelopt();
+    if (!modelopt) {
+      auto ignore = strings_of(member(json, "ignore"), "quantization_config.ignore");
+      if (!ignore) return ignore.failure();
+      config_.ignore = std::move(ignore.value());
+      check_top(json);
+    }
+    if (const Json* cache = member(json, "kv_cache_scheme"); cache && cache->is_object()) {
+      config_.kv_cache = cache_scheme(*cache);
+    }
+    const Json* groups = member(json, "config_groups");
+    if (!groups || !groups->is_object() || (groups->empty() && !config_.kv_cache)) {
       return bad("quantization_config.config_groups is missing or empty");
     }
     for (const auto& [name, group] : groups->items()) {
-      if (Status read = read_group(name, group, text_of(json, "format"), modelopt); !read) {
+      if (Status read = read_group(name, group, text_member(json, "format"), modelopt); !read) {
         return read.failure();
       }
     }
@@ -151,16 +156,24 @@ class ConfigReader {
 
  private:
   void check_top(const Json& json) {
-    const std::string status = text_of(json, "quantization_status");
+    const std::string status = text_member(json, "quantization_status");
     if (status != "compressed") {
       config_.problems.push_back(
           fmt::format("quantization_config.quantization_status is {}; set it to 'compressed'",
                       in_quotes(status)));
     }
-    if (const Json* sparsity = find(json, "sparsity_config"); sparsity && !sparsity->empty()) {
+    if (const Json* sparsity = member(json, "sparsity_config"); sparsity && !sparsity->empty()) {
       config_.problems.push_back(
           "quantization_config.sparsity_config is not empty, which loaders refuse; empty it");
     }
+  }
+
+  static KvCacheScheme cache_scheme(const Json& json) {
+    const Json* dynamic = member(json, "dynamic");
+    KvCacheScheme scheme;
+    scheme.stored_scales = !(dynamic && dynamic->is_boolean() && dynamic->get<bool>());
+    scheme.per_head = text_member(json, "strategy") == "attn_head";
+    return scheme;
   }
 
   // NVFP4A16 and the like: a preset by name, with its targets as a plain list.
@@ -172,17 +185,11 @@ class ConfigReader {
     if (preset == "NVFP4") format = Format::nvfp4;
     if (preset == "MXFP4") format = Format::mxfp4;
     if (preset == "MXFP8") format = Format::mxfp8_e4m3;
-    if (!format) {
-      return Failure{
-          ErrorCode::unsupported,
-          fmt::format("quantization_config.config_groups uses the preset {}; known here are "
-                      "NVFP4, MXFP4, MXFP8 and the same with A16",
-                      in_quotes(name))};
-    }
-    auto targets = strings(&group, "quantization_config.config_groups." + name);
+    auto targets = strings_of(&group, "quantization_config.config_groups." + name);
     if (!targets) return targets.failure();
-    config_.groups.push_back(
-        {name, *format, std::move(targets.value()), *format == Format::nvfp4 && !weight_only});
+    config_.groups.push_back({name, format, std::move(targets.value()),
+                              format == Format::nvfp4 && !weight_only,
+                              format ? std::string(info(*format).name) : name});
     return success();
   }
 
@@ -191,25 +198,27 @@ class ConfigReader {
     if (group.is_array()) return read_preset(name, group);
     const std::string where = "quantization_config.config_groups." + name;
     if (!group.is_object()) return bad(where + " is not an object");
-    auto targets = strings(find(group, "targets"), where + ".targets");
+    auto targets = strings_of(member(group, "targets"), where + ".targets");
     if (!targets) return targets.failure();
     if (targets.value().empty()) return bad(where + ".targets is missing or empty");
     const auto attention = [](const std::string& target) { return target.ends_with("Attention"); };
     if (std::all_of(targets.value().begin(), targets.value().end(), attention)) {
       return success();  // quantizes the key-value cache, no weights
     }
-    const Json* weights = find(group, "weights");
+    const Json* weights = member(group, "weights");
     if (!weights || !weights->is_object()) return bad(where + ".weights is missing");
-    auto format = format_of_arguments(*weights, where + ".weights", modelopt, config_.problems);
-    if (!format) return format.failure();
+    auto scheme = scheme_of_arguments(*weights, where + ".weights", modelopt, config_.problems);
+    if (!scheme) return scheme.failure();
+    const std::optional<Format> format = scheme.value().format;
     if (!modelopt) {
       report_unknown_keys(group, known_scheme_keys, where, config_.problems);
       report_unknown_keys(*weights, known_arguments, where + ".weights", config_.problems);
-      check_format_string(where, text_of(group, "format"), top_format, format.value());
+      if (format) check_format_string(where, text_member(group, "format"), top_format, *format);
     }
-    const Json* activations = find(group, "input_activations");
-    config_.groups.push_back({name, format.value(), std::move(targets.value()),
-                              format.value() == Format::nvfp4 && needs_input_scale(activations)});
+    const Json* activations = member(group, "input_activations");
+    config_.groups.push_back({name, format, std::move(targets.value()),
+                              format == Format::nvfp4 && needs_input_scale(activations),
+                              std::move(scheme.value().words)});
     return success();
   }
 
@@ -243,13 +252,14 @@ Result<std::optional<QuantizationConfig>> parse_quantization_config(std::string_
   const auto tree = parse_config(config_text);
   if (!tree) return tree.failure();
   if (!tree.value().is_object()) return bad("it is not a JSON object");
-  const Json* json = find(tree.value(), "quantization_config");
+  const Json* json = member(tree.value(), "quantization_config");
   if (!json) return std::optional<QuantizationConfig>();
   if (!json->is_object()) return bad("quantization_config is not an object");
   auto config = ConfigReader().read(*json);
   if (!config) return config.failure();
   for (const char* key : dtype_keys) {
-    if (config.value().model_dtype.empty()) config.value().model_dtype = text_of(tree.value(), key);
+    if (config.value().model_dtype.empty())
+      config.value().model_dtype = text_member(tree.value(), key);
   }
   return std::optional<QuantizationConfig>(std::move(config.value()));
 }

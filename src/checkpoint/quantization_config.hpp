@@ -15,19 +15,30 @@ namespace microscale {
 /// One entry of config_groups: a format and the modules that have it.
 struct QuantizationGroup {
   std::string name;
-  Format format = Format::nvfp4;
+  std::optional<Format> format;      // nothing: a scheme that is not decoded here
   std::vector<std::string> targets;  // module names, class names ("Linear"), or "re:..."
   bool static_activations = false;   // each module needs a stored scale for its input
+  std::string scheme = {};           // in words: "nvfp4", "FP8, one scale per row"
+};
+
+/// How keys and values of attention are to be stored.
+struct KvCacheScheme {
+  bool stored_scales = true;  // false: computed while the model runs
+  bool per_head = false;      // a scale for each key-value head, not one for all
 };
 
 struct QuantizationConfig {
-  std::string method;  // "compressed-tensors" or "modelopt"
+  std::string
+      method;  // "compressed-tensors", or one of ModelOpt's ("modelopt", "modelopt_mixed", ...)
   std::vector<QuantizationGroup> groups;
   std::vector<std::string> ignore;  // as targets; for modelopt also fnmatch patterns
   std::string model_dtype;          // torch_dtype or dtype of the model: "bfloat16"; may be empty
   /// What is understood here but refused or misread by some loader: a format string that
   /// contradicts the arguments, unknown keys. One sentence each, without the file.
   std::vector<std::string> problems;
+  std::optional<KvCacheScheme> kv_cache = {};
+
+  bool is_modelopt() const { return method.starts_with("modelopt"); }
 };
 
 /// From the text of config.json. Nothing when it has no quantization_config. A failure says which

@@ -44,12 +44,42 @@ std::string described(const TensorEntry& entry) {
   return fmt::format("{} [{}]", to_string(entry.type), fmt::join(entry.shape, ", "));
 }
 
+// In words, what codes and scales of these types are in the formats of others; empty: nothing
+// known.
+std::string foreign_scheme(StoredType codes, StoredType scales) {
+  switch (scales) {
+    case StoredType::f32:
+    case StoredType::f16:
+    case StoredType::bf16:
+    case StoredType::f8_e8m0:
+      break;
+    default:
+      return "";
+  }
+  const std::string with = fmt::format(" with scales of type {}", to_string(scales));
+  switch (codes) {
+    case StoredType::f8_e4m3:
+    case StoredType::f8_e5m2:
+      return "FP8" + with;
+    case StoredType::i8:
+      return "INT8" + with;
+    case StoredType::u8:
+    case StoredType::i32:
+      return "packed integers" + with;
+    default:
+      return "";
+  }
+}
+
 // Turns the parts of one module into a QuantizedModule, or says what keeps it from being one.
 class ModuleSorter {
  public:
-  ModuleSorter(const ModelFolder& model, const std::string& name, const Parts& parts,
-               Findings& findings)
-      : model_(model), name_(name), parts_(parts), findings_(findings) {}
+  ModuleSorter(QuantizedFolder& folder, const std::string& name, const Parts& parts)
+      : folder_(folder),
+        model_(folder.model),
+        name_(name),
+        parts_(parts),
+        findings_(folder.unusable) {}
 
   std::optional<QuantizedModule> sort() {
     module_.name = name_;
@@ -104,6 +134,9 @@ class ModuleSorter {
       module_.format = Format::mxfp4;
     } else if (codes == StoredType::f8_e4m3 && byte_scales && !parts_[packed]) {
       module_.format = Format::mxfp8_e4m3;
+    } else if (std::string scheme = foreign_scheme(codes, scales); !scheme.empty()) {
+      folder_.foreign.push_back({name_, std::move(scheme), module_.codes});
+      return false;
     } else {
       report(
           "unknown-format", module_.codes,
@@ -184,7 +217,7 @@ class ModuleSorter {
                          described(entry)));
       return;
     }
-    read_global_scale();
+    if (!folder_.planned) read_global_scale();
   }
 
   void read_global_scale() {
@@ -210,6 +243,7 @@ class ModuleSorter {
     }
   }
 
+  QuantizedFolder& folder_;
   const ModelFolder& model_;
   const std::string& name_;
   const Parts& parts_;
@@ -269,12 +303,13 @@ const LogicalTensor* QuantizedFolder::find(std::string_view name) const {
   return exactly(module_of(name) + ".weight");
 }
 
-Result<QuantizedFolder> sort_quantized_folder(ModelFolder model) {
+Result<QuantizedFolder> sort_quantized_folder(ModelFolder model, bool planned) {
   QuantizedFolder folder;
   folder.model = std::move(model);
+  folder.planned = planned;
   const auto parts = collect_parts(folder.model);
   for (const auto& [name, module_parts] : parts) {
-    auto module = ModuleSorter(folder.model, name, module_parts, folder.unusable).sort();
+    auto module = ModuleSorter(folder, name, module_parts).sort();
     if (module) folder.modules.push_back(std::move(*module));
   }
   std::vector<const ModelTensor*> used;
@@ -312,6 +347,13 @@ Result<QuantizedFolder> open_whole_quantized_folder(const std::filesystem::path&
             : "";
     return Failure{ErrorCode::bad_input,
                    fmt::format("'{}': {}{}", path.string(), unusable.front().message, more)};
+  }
+  if (folder && !folder.value().foreign.empty()) {
+    const ForeignModule& module = folder.value().foreign.front();
+    return Failure{ErrorCode::unsupported,
+                   fmt::format("'{}': {} is {}, which is not decoded here; start from the "
+                               "full-precision model",
+                               path.string(), in_quotes(module.name), module.scheme)};
   }
   return folder;
 }

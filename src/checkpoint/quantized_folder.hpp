@@ -39,6 +39,13 @@ struct QuantizedModule {
   std::uint64_t bytes() const;
 };
 
+/// A linear layer that is quantized in a way that is not decoded here.
+struct ForeignModule {
+  std::string name;
+  std::string scheme;                  // in words: "FP8 with scales of type F32"
+  const ModelTensor* codes = nullptr;  // its largest part
+};
+
 /// A tensor as the model knows it. Exactly one of `stored` and `module` is set.
 struct LogicalTensor {
   std::string name;
@@ -54,6 +61,9 @@ struct QuantizedFolder {
   ModelFolder model;
   std::vector<QuantizedModule> modules;  // by name
   std::vector<LogicalTensor> tensors;  // by name; what is left of an unusable module is among them
+  std::vector<ForeignModule> foreign;  // by name; their tensors are in `tensors`, one by one
+  /// Nothing of it is on the disk yet: global scales are not known, and no tensor can be read.
+  bool planned = false;
   /// Why tensors that look like parts of a quantized module do not make one.
   Findings unusable;
 
@@ -72,10 +82,11 @@ struct QuantizedFolder {
 /// open_model_folder does; modules that are not whole are listed in `unusable`.
 Result<QuantizedFolder> open_quantized_folder(const std::filesystem::path& path);
 
-/// As above, and fails when a module is unusable: for operations that need all of the weights.
+/// As above, and fails when a module is unusable or foreign: for operations that need all of the
+/// weights.
 Result<QuantizedFolder> open_whole_quantized_folder(const std::filesystem::path& path);
 
-/// As open_quantized_folder, from a model that is open already.
-Result<QuantizedFolder> sort_quantized_folder(ModelFolder model);
+/// As open_quantized_folder, from a model that is open already; `planned`: only its headers exist.
+Result<QuantizedFolder> sort_quantized_folder(ModelFolder model, bool planned = false);
 
 }  // namespace microscale

@@ -61,6 +61,14 @@ void append_metadata(std::string& json, const SafetensorsMetadata& metadata) {
 
 }  // namespace
 
+bool has_known_format(const SafetensorsMetadata& metadata) {
+  if (metadata.empty()) return true;
+  return std::any_of(metadata.begin(), metadata.end(), [](const auto& item) {
+    return item.first == "format" && (item.second == "pt" || item.second == "tf" ||
+                                      item.second == "flax" || item.second == "mlx");
+  });
+}
+
 Result<SafetensorsLayout> plan_safetensors(std::vector<PlannedTensor> tensors,
                                            SafetensorsMetadata metadata) {
   std::sort(tensors.begin(), tensors.end(), [](const PlannedTensor& a, const PlannedTensor& b) {

@@ -26,6 +26,9 @@ struct SafetensorsLayout {
 /// Readers of Hugging Face models want to see this.
 inline const SafetensorsMetadata pytorch_metadata{{"format", "pt"}};
 
+/// Whether transformers reads a file with this metadata: it has none, or a format that is known.
+bool has_known_format(const SafetensorsMetadata& metadata);
+
 /// Fails on whatever the strict reader would refuse (empty or duplicate names, sizes that overflow,
 /// ...). Metadata is written in the order of its keys; without any there is no `__metadata__`.
 Result<SafetensorsLayout> plan_safetensors(std::vector<PlannedTensor> tensors,

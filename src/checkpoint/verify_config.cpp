@@ -1,11 +1,17 @@
 // config.json against the tensors: a loader builds the layers the config describes and then looks
 // for exactly their tensors.
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <algorithm>
+#include <array>
+#include <map>
+#include <set>
 
 #include "checkpoint/classifier.hpp"
 #include "checkpoint/json.hpp"
+#include "checkpoint/model_facts.hpp"
+#include "checkpoint/modelopt_config.hpp"
 #include "checkpoint/module_match.hpp"
 #include "checkpoint/quantization_config.hpp"
 #include "checkpoint/tensor_name.hpp"
@@ -15,16 +21,92 @@ namespace microscale {
 namespace {
 
 constexpr const char* config_name = "config.json";
-constexpr const char* modelopt_name = "hf_quant_config.json";
+constexpr std::uint64_t largest_modelopt_file = 64 << 20;  // bytes
+// Methods of others, whose tensors are not decoded here.
+constexpr std::array<std::string_view, 16> other_methods{
+    "fp8", "mxfp4",    "quark",     "awq",    "gptq",    "bitsandbytes", "fbgemm_fp8", "auto-round",
+    "hqq", "fp_quant", "auto_gptq", "quanto", "torchao", "eetq",         "aqlm",       "mlx"};
+
+// "config.json: quantization_config ..." or "hf_quant_config.json: ...".
+Finding bad_config(const char* file, const std::string& text) {
+  return make_finding(Severity::error, "config", file, "", text);
+}
+
+Finding not_read_here(const std::string& method) {
+  return make_finding(
+      Severity::warning, "config-not-checked", config_name, "",
+      fmt::format("the model is quantized by {}, whose tensors are not decoded here: headers and "
+                  "dense values are checked, codes and scales are not",
+                  in_quotes(method)));
+}
+
+// A method of another tool is no mistake where nothing contradicts it.
+void report_unreadable(const QuantizedFolder& folder, const Failure& failure, Findings& findings) {
+  const auto facts = read_model_facts(*folder.model.config_text);
+  const std::string method = facts && facts.value().quantized_by ? *facts.value().quantized_by : "";
+  const bool other =
+      std::find(other_methods.begin(), other_methods.end(), method) != other_methods.end();
+  if (failure.code != ErrorCode::unsupported || !folder.modules.empty() || !other) {
+    findings.push_back(bad_config(config_name, failure.message + "; convert the model again"));
+    return;
+  }
+  findings.push_back(not_read_here(method));
+}
+
+bool has_bad_config(const Findings& findings) {
+  return std::any_of(findings.begin(), findings.end(), [](const Finding& finding) {
+    return finding.rule == "config" || finding.rule == "config-not-checked";
+  });
+}
+
+std::set<std::string> schemes_of(const QuantizationConfig& config) {
+  std::set<std::string> schemes;
+  for (const QuantizationGroup& group : config.groups) schemes.insert(group.scheme);
+  return schemes;
+}
+
+// One sentence for each way of quantizing that is not decoded here.
+void describe_foreign(const QuantizedFolder& folder, Findings& findings) {
+  std::map<std::string, std::vector<const ForeignModule*>> schemes;
+  for (const ForeignModule& module : folder.foreign) schemes[module.scheme].push_back(&module);
+  for (const auto& [scheme, modules] : schemes) {
+    const ForeignModule& first = *modules.front();
+    findings.push_back(make_finding(
+        Severity::warning, "not-decoded", folder.file_of(*first.codes), first.name,
+        fmt::format("the module{} {} {}, which is not decoded here: names and types are checked, "
+                    "codes and scales are not",
+                    modules.size() > 1 ? fmt::format(" and {} more", modules.size() - 1) : "",
+                    modules.size() > 1 ? "are" : "is", scheme)));
+  }
+}
+
+// The first tensor that shows that the model is quantized, and by what; nothing for a dense one.
+std::optional<std::string> first_codes(const QuantizedFolder& folder) {
+  if (!folder.modules.empty()) {
+    const QuantizedModule& module = folder.modules.front();
+    return fmt::format("{} is {}", in_quotes(module.codes->name()), info(module.format).name);
+  }
+  const Classifier classifier = take(classify_model(folder.model));
+  for (const ModelTensor& tensor : folder.model.tensors) {
+    const Verdict verdict = classifier.judge(*tensor.entry);
+    if (verdict.kind != TensorKind::quantized) continue;
+    return fmt::format("{} shows {}", in_quotes(tensor.name()), to_string(*verdict.tool));
+  }
+  return std::nullopt;
+}
 
 class ConfigCheck {
  public:
-  ConfigCheck(const QuantizedFolder& folder, const QuantizationConfig& config, Findings& findings)
-      : folder_(folder), config_(config), expectations_(config), findings_(findings) {}
+  ConfigCheck(const QuantizedFolder& folder, const Description& description, Findings& findings)
+      : folder_(folder),
+        file_(description.file),
+        config_(description.config),
+        expectations_(config_),
+        findings_(findings) {}
 
   void run() {
     for (const std::string& problem : config_.problems) {
-      report(Severity::error, "config", config_name, "", problem);
+      report(Severity::error, "config", file_, "", problem);
     }
     const std::string& dtype = config_.model_dtype;
     if (config_.method == "compressed-tensors" && !dtype.empty() && dtype != "bfloat16") {
@@ -36,20 +118,22 @@ class ConfigCheck {
                       in_quotes(dtype)));
     }
     for (const std::string& entry : expectations_.not_understood()) {
-      report(Severity::warning, "config-not-checked", config_name, "",
+      report(Severity::warning, "config-not-checked", file_, "",
              fmt::format(
                  "the entry {} of targets or ignore cannot be judged from the tensors alone, so "
                  "modules it may mean are not checked against it",
                  in_quotes(entry)));
     }
-    if (folder_.modules.empty() && folder_.unusable.empty() && !config_.groups.empty()) {
-      report(Severity::error, "config-without-tensors", config_name, "",
+    if (folder_.modules.empty() && folder_.unusable.empty() && folder_.foreign.empty() &&
+        !config_.groups.empty()) {
+      report(Severity::error, "config-without-tensors", file_, "",
              "it describes a quantized model, but no tensor is quantized; remove "
              "quantization_config or "
              "convert the model again");
       return;
     }
     for (const QuantizedModule& module : folder_.modules) check_module(module);
+    for (const ForeignModule& module : folder_.foreign) check_foreign(module);
     check_dense();
   }
 
@@ -81,16 +165,50 @@ class ConfigCheck {
       return;
     }
     if (!expected.group) return;
-    if (expected.group->format != module.format) {
-      report_module(
-          "format-mismatch", module,
-          fmt::format("its tensors are {} but config.json ({}) says {}; make them agree or "
-                      "convert the model again",
-                      info(module.format).name, expected.group->name,
-                      info(expected.group->format).name));
-    }
+    if (expected.group->format != module.format) check_rival(module, expected);
     check_names(module);
     check_input_scale(module, *expected.group);
+  }
+
+  // Another group than the one that loaders take may be the one that was meant.
+  void check_rival(const QuantizedModule& module, const Expectation& expected) {
+    const bool meant = expected.rival && expected.rival->format == module.format;
+    report_module(
+        "format-mismatch", module,
+        fmt::format("its tensors are {} but {} ({}) says {}; {}", info(module.format).name, file_,
+                    expected.group->name, expected.group->scheme,
+                    meant
+                        ? fmt::format("{} says {} too but comes later, and loaders differ in which "
+                                      "they take; let one of them name it",
+                                      expected.rival->name, info(module.format).name)
+                        : "make them agree or convert the model again"));
+  }
+
+  // Of a layer that is not decoded here: whether the config says so too.
+  void check_foreign(const ForeignModule& module) {
+    const Expectation expected = expectations_.of(module.name, true);
+    const auto report_foreign = [&](std::string_view rule, const std::string& text) {
+      report(Severity::error, rule, folder_.file_of(*module.codes), module.name, text);
+    };
+    if (expected.ignored) {
+      // So `quantize --ignore` leaves what a user knows to be no weight.
+      report(
+          Severity::warning, "quantized-but-ignored", folder_.file_of(*module.codes), module.name,
+          fmt::format("the module is {} although {} ignores it, so loaders take its codes for the "
+                      "weight; take it off the ignore list",
+                      module.scheme, file_));
+    } else if (expected.quantized == Match::no) {
+      report_foreign("quantized-but-not-targeted",
+                     fmt::format("the module is {} but no group of {} targets it, so loaders will "
+                                 "not find its weight; add it to the targets",
+                                 module.scheme, file_));
+    } else if (expected.group && expected.group->format &&
+               !(expected.rival && !expected.rival->format)) {
+      report_foreign(
+          "format-mismatch",
+          fmt::format("its tensors are {} but {} ({}) says {}; make them agree", module.scheme,
+                      file_, expected.group->name, expected.group->scheme));
+    }
   }
 
   // compressed-tensors and ModelOpt call the same things differently.
@@ -142,6 +260,7 @@ class ConfigCheck {
   }
 
   const QuantizedFolder& folder_;
+  const char* file_;
   const QuantizationConfig& config_;
   ModuleExpectations expectations_;
   Findings& findings_;
@@ -149,32 +268,60 @@ class ConfigCheck {
 
 }  // namespace
 
-void verify_config(const QuantizedFolder& folder, Findings& findings) {
+std::optional<Description> read_description(const QuantizedFolder& folder, Findings& findings) {
+  const ModelFolder& model = folder.model;
   // One file by itself need not hold what config.json describes.
-  if (!folder.model.config_text || !folder.model.whole_folder) return;
-  const auto config = parse_quantization_config(*folder.model.config_text);
+  if (!model.whole_folder) return std::nullopt;
+  std::optional<Description> modelopt;
+  const auto& files = model.other_files;
+  if (std::find(files.begin(), files.end(), modelopt_file) != files.end()) {
+    auto text = read_small_file(model.root / modelopt_file, largest_modelopt_file);
+    auto config = text ? parse_modelopt_file(text.value()) : text.failure();
+    if (config) {
+      modelopt = Description{modelopt_file, std::move(config.value())};
+    } else {
+      findings.push_back(bad_config(modelopt_file, config.failure().message + "; mend it"));
+    }
+  }
+  if (!model.config_text) return modelopt;
+  auto config = parse_quantization_config(*model.config_text);
   if (!config) {
-    findings.push_back(make_finding(Severity::error, "config", config_name, "",
-                                    config.failure().message + "; convert the model again"));
+    report_unreadable(folder, config.failure(), findings);
+    return std::nullopt;
+  }
+  if (!config.value()) return modelopt;
+  if (modelopt && schemes_of(modelopt->config) != schemes_of(*config.value())) {
+    findings.push_back(bad_config(
+        modelopt_file,
+        fmt::format("it describes {} where config.json describes {}, and loaders read one or the "
+                    "other; make them agree",
+                    fmt::join(schemes_of(modelopt->config), " and "),
+                    fmt::join(schemes_of(*config.value()), " and "))));
+  }
+  return Description{config_name, std::move(*config.value())};
+}
+
+void verify_config(const QuantizedFolder& folder, const Description* description,
+                   Findings& findings) {
+  describe_foreign(folder, findings);
+  if (description) {
+    ConfigCheck(folder, *description, findings).run();
     return;
   }
-  if (config.value()) {
-    ConfigCheck(folder, *config.value(), findings).run();
+  // An unreadable description is a finding already.
+  if (!folder.model.config_text || !folder.model.whole_folder || has_bad_config(findings)) return;
+  const auto facts = read_model_facts(*folder.model.config_text);
+  if (facts && facts.value().quantized_by && folder.modules.empty()) {
+    findings.push_back(not_read_here(*facts.value().quantized_by));
     return;
   }
-  if (folder.modules.empty() && folder.unusable.empty()) return;
-  const auto& files = folder.model.other_files;
-  if (std::find(files.begin(), files.end(), modelopt_name) != files.end()) {
-    findings.push_back(
-        make_finding(Severity::warning, "config-not-checked", modelopt_name, "",
-                     "config.json leaves the description of the quantization to this file, "
-                     "which is not checked"));
-  } else {
-    findings.push_back(make_finding(Severity::error, "no-quantization-config", config_name, "",
-                                    "it has no quantization_config although tensors are quantized, "
-                                    "so loaders will not find the "
-                                    "weights; convert the model again"));
-  }
+  const auto mark = first_codes(folder);
+  if (!mark && folder.unusable.empty()) return;
+  findings.push_back(make_finding(
+      Severity::error, "no-quantization-config", config_name, "",
+      fmt::format("it has no quantization_config although tensors are quantized{}, so loaders will "
+                  "not find the weights; convert the model again",
+                  mark ? " (" + *mark + ")" : "")));
 }
 
 }  // namespace microscale

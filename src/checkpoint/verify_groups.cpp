@@ -15,6 +15,7 @@
 #include "checkpoint/fused_groups.hpp"
 #include "checkpoint/config_json.hpp"
 #include "checkpoint/json.hpp"
+#include "checkpoint/recipe.hpp"
 #include "checkpoint/verify_model.hpp"
 
 namespace microscale {
@@ -27,7 +28,9 @@ struct Member {
   std::string module;
   const LogicalTensor* tensor = nullptr;
   std::string_view format() const {
-    return tensor->module ? info(tensor->module->format).name : std::string_view("not quantized");
+    if (tensor->module) return info(tensor->module->format).name;
+    const StoredType type = tensor->stored->entry->type;
+    return dense_type(type) ? std::string_view("not quantized") : std::string_view(to_string(type));
   }
 };
 
@@ -205,7 +208,7 @@ void check_expert_layer(const QuantizedFolder& folder, const std::string& name,
 
 void verify_groups(const QuantizedFolder& folder, Findings& findings) {
   if (folder.modules.empty()) return;
-  check_input_scales(folder, findings);
+  if (!folder.planned) check_input_scales(folder, findings);
   const std::vector<Member> members = weights_of(folder);
   std::map<std::string, std::vector<const Member*>> fused;
   std::map<std::string, ExpertLayer> layers;

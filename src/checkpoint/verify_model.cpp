@@ -8,6 +8,7 @@
 #include <map>
 
 #include "checkpoint/dense_output.hpp"
+#include "checkpoint/safetensors_writer.hpp"
 
 namespace microscale {
 namespace {
@@ -16,15 +17,6 @@ namespace fs = std::filesystem;
 
 // So that one mistake made everywhere does not bury the others.
 constexpr std::int64_t findings_per_rule = 50;
-
-// Transformers refuses metadata without one of these.
-bool has_known_format(const SafetensorsMetadata& metadata) {
-  if (metadata.empty()) return true;
-  return std::any_of(metadata.begin(), metadata.end(), [](const auto& item) {
-    return item.first == "format" && (item.second == "pt" || item.second == "tf" ||
-                                      item.second == "flax" || item.second == "mlx");
-  });
-}
 
 // The folder cannot be opened as a model. One reason is known; every broken header is worth
 // telling.
@@ -133,6 +125,16 @@ void verify_files(const QuantizedFolder& folder, bool is_folder, Findings& findi
   }
 }
 
+void verify_headers(const QuantizedFolder& folder, Findings& findings) {
+  findings.insert(findings.end(), folder.unusable.begin(), folder.unusable.end());
+  const auto description = read_description(folder, findings);
+  const QuantizationConfig* config = description ? &description->config : nullptr;
+  verify_config(folder, description ? &*description : nullptr, findings);
+  verify_groups(folder, findings);
+  verify_kept(folder, config, findings);
+  if (!folder.planned) verify_kv_cache(folder.model, config, findings);
+}
+
 VerifyReport verify_checkpoint(const fs::path& path, int threads,
                                const ProgressCallback& progress) {
   VerifyReport report;
@@ -149,9 +151,7 @@ VerifyReport verify_checkpoint(const fs::path& path, int threads,
   report.modules = static_cast<std::int64_t>(folder.modules.size());
   report.bytes = folder.model.tensor_bytes();
   verify_files(folder, fs::is_directory(path, error), report.findings);
-  report.findings.insert(report.findings.end(), folder.unusable.begin(), folder.unusable.end());
-  verify_config(folder, report.findings);
-  verify_groups(folder, report.findings);
+  verify_headers(folder, report.findings);
   verify_values(folder, threads, progress, report.findings);
   report.findings = capped(std::move(report.findings));
   return report;

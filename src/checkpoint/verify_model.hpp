@@ -4,9 +4,11 @@
 #include <cstdint>
 #include <filesystem>
 #include <functional>
+#include <optional>
 #include <string>
 
 #include "checkpoint/finding.hpp"
+#include "checkpoint/quantization_config.hpp"
 #include "checkpoint/quantized_folder.hpp"
 #include "microscale/checkpoint.hpp"
 
@@ -34,8 +36,27 @@ VerifyReport verify_checkpoint(const std::filesystem::path& path, int threads = 
 /// Names, metadata and leftovers: what headers and the list of files tell. `is_folder`: not a
 /// single file, so config.json is to be expected.
 void verify_files(const QuantizedFolder& folder, bool is_folder, Findings& findings);
-/// config.json against the modules: formats, targets, ignore list, activation scales.
-void verify_config(const QuantizedFolder& folder, Findings& findings);
+/// All that headers, config and small tensors tell, in the order of docs/verify.md; a planned
+/// folder is checked as far as it is known.
+void verify_headers(const QuantizedFolder& folder, Findings& findings);
+/// What describes the quantization of a folder, and the file that does.
+struct Description {
+  const char* file = "config.json";  // or "hf_quant_config.json"
+  QuantizationConfig config;
+};
+/// Nothing for a dense model, and for one whose description cannot be read, which is a finding.
+std::optional<Description> read_description(const QuantizedFolder& folder, Findings& findings);
+/// The description (null: none) against the modules: formats, targets, ignore list, activation
+/// scales. What cannot be decoded is described.
+void verify_config(const QuantizedFolder& folder, const Description* description,
+                   Findings& findings);
+/// Scales of the key-value cache: finite, positive, in pairs, one element each.
+void verify_kv_cache(const ModelFolder& model, const QuantizationConfig* config,
+                     Findings& findings);
+/// Modules that are quantized although engines or the arithmetic want them dense, and ignore
+/// entries that name the layer into which engines fuse quantized ones.
+void verify_kept(const QuantizedFolder& folder, const QuantizationConfig* config,
+                 Findings& findings);
 /// Modules that loaders fuse, and experts: all alike, none missing.
 void verify_groups(const QuantizedFolder& folder, Findings& findings);
 /// Scales and codes, byte by byte; non-finite values of dense tensors.

@@ -60,6 +60,8 @@ void decode_all(const std::vector<std::uint8_t>& bytes, std::vector<float>& valu
   }
 }
 
+}  // namespace
+
 void decode_dense(StoredType type, const std::vector<std::uint8_t>& bytes,
                   std::vector<float>& values) {
   switch (type) {
@@ -83,8 +85,6 @@ void decode_dense(StoredType type, const std::vector<std::uint8_t>& bytes,
       return;
   }
 }
-
-}  // namespace
 
 bool has_values(const LogicalTensor& tensor) {
   if (tensor.module) return true;

@@ -40,6 +40,10 @@ struct PieceData {
 /// rounded).
 bool has_values(const LogicalTensor& tensor);
 
+/// The bytes of a tensor of such a type as FP32: as many values as `values` has.
+void decode_dense(StoredType type, const std::vector<std::uint8_t>& bytes,
+                  std::vector<float>& values);
+
 /// Fills `codes` and `scales` only.
 Status read_piece_bytes(const QuantizedFolder& folder, const Piece& piece, PieceData& data);
 

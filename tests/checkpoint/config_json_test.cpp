@@ -5,6 +5,7 @@
 #include <nlohmann/json.hpp>
 
 #include "checkpoint/compressed_tensors.hpp"
+#include "checkpoint/support.hpp"
 
 namespace microscale {
 namespace {
@@ -32,6 +33,20 @@ TEST(ConfigJson, survives_quantizing) {
   const std::string config = take(with_quantization_config(
       R"({"model_type": "mamba2", "time_step_limit": [0.0, Infinity]})", Format::nvfp4, {}));
   EXPECT_NE(config.find("    Infinity\n"), std::string::npos) << config;
+}
+
+TEST(ConfigJson, hands_out_members_by_kind) {
+  const auto config = take(parse_config(R"({"a": "text", "b": null, "c": ["x", "y"], "d": [1]})"));
+  EXPECT_EQ(member(config, "b"), nullptr);
+  EXPECT_EQ(member(config, "z"), nullptr);
+  EXPECT_EQ(text_member(config, "a"), "text");
+  EXPECT_EQ(text_member(config, "c"), "");
+  EXPECT_EQ(take(strings_of(member(config, "c"), "c")), (std::vector<std::string>{"x", "y"}));
+  EXPECT_EQ(take(strings_of(nullptr, "c")), std::vector<std::string>());
+  EXPECT_TRUE(
+      testing::fails_with(strings_of(member(config, "a"), "a"), "a is not a list of names"));
+  EXPECT_TRUE(testing::fails_with(strings_of(member(config, "d"), "d"),
+                                  "d holds something that is not a name"));
 }
 
 }  // namespace

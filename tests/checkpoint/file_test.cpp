@@ -220,5 +220,13 @@ TEST(FreeSpace, looks_at_the_nearest_folder_that_exists) {
   EXPECT_TRUE(succeeds(free_space("not/yet/there")));
 }
 
+TEST(InputFile, a_planned_one_has_a_size_and_no_bytes) {
+  const InputFile file = InputFile::planned("later.safetensors", 10);
+  EXPECT_EQ(file.size(), 10u);
+  std::vector<std::uint8_t> bytes(4);
+  EXPECT_TRUE(testing::fails_with(file.read_at(0, bytes), "cannot read 'later.safetensors'"));
+  EXPECT_TRUE(testing::fails_with(file.read_at(8, bytes), "has only 10 bytes"));
+}
+
 }  // namespace
 }  // namespace microscale

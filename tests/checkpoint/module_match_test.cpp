@@ -35,6 +35,19 @@ TEST(ModuleList, has_wildcards_only_for_modelopt) {
             Match::no);
 }
 
+TEST(ModuleExpectations, a_name_goes_before_a_class_and_a_rival_is_told) {
+  QuantizationConfig config{"compressed-tensors", {}, {}, {}, {}};
+  config.groups.push_back({"class", Format::nvfp4, {"Linear"}, false});
+  config.groups.push_back({"some", Format::mxfp8_e4m3, {"re:.*down_proj"}, false});
+  config.groups.push_back({"one", std::nullopt, {"a.down_proj"}, false});
+  const ModuleExpectations expectations(config);
+  EXPECT_EQ(expectations.of("a.down_proj", true).group, &config.groups[1]);
+  EXPECT_EQ(expectations.of("a.down_proj", true).rival, &config.groups[2]);
+  EXPECT_EQ(expectations.of("b.down_proj", true).group, &config.groups[1]);
+  EXPECT_EQ(expectations.of("b.down_proj", true).rival, nullptr);
+  EXPECT_EQ(expectations.of("a.up_proj", true).group, &config.groups[0]);
+}
+
 TEST(ModuleExpectations, ignore_wins_and_the_first_group_counts) {
   QuantizationConfig config{"compressed-tensors", {}, {"lm_head"}, {}, {}};
   config.groups.push_back({"first", Format::mxfp8_e4m3, {"re:.*down_proj"}, false});

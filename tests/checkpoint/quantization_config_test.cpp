@@ -130,6 +130,50 @@ TEST(QuantizationConfig, reads_modelopt) {
   EXPECT_EQ(config.problems, std::vector<std::string>());
 }
 
+TEST(QuantizationConfig, describes_groups_that_are_not_decoded_here) {
+  Json config = config_for(Format::nvfp4);
+  auto& top = config["quantization_config"];
+  top["format"] = "mixed-precision";
+  const auto add = [&](const std::string& name, const char* arguments) {
+    top["config_groups"][name] = {{"format", "float-quantized"},
+                                  {"targets", {"re:.*" + name}},
+                                  {"weights", Json::parse(arguments)}};
+  };
+  add("a", R"({"num_bits": 8, "type": "float", "strategy": "channel"})");
+  add("b", R"({"num_bits": 8, "type": "float", "strategy": "tensor"})");
+  add("c", R"({"num_bits": 4, "type": "int", "strategy": "group", "group_size": 128})");
+  add("d",
+      R"({"num_bits": 8, "type": "float", "strategy": "block", "block_structure": [128, 128]})");
+  top["config_groups"]["W8A8"] = {"re:.*e"};
+  const QuantizationConfig mixed = parsed(config);
+  EXPECT_EQ(mixed.problems, std::vector<std::string>());
+  std::vector<std::string> schemes;
+  for (const QuantizationGroup& each : mixed.groups) schemes.push_back(each.scheme);
+  EXPECT_EQ(schemes,
+            (std::vector<std::string>{"nvfp4", "FP8, one scale per row",
+                                      "FP8, one scale per tensor", "INT4 in groups of 128",
+                                      "FP8, one scale per block of rows and columns", "W8A8"}));
+  EXPECT_EQ(mixed.groups[0].format, Format::nvfp4);
+  for (std::size_t i = 1; i < 6; ++i) EXPECT_FALSE(mixed.groups[i].format.has_value());
+}
+
+TEST(QuantizationConfig, tells_how_the_cache_is_scaled) {
+  Json config = config_for(Format::nvfp4);
+  EXPECT_FALSE(parsed(config).kv_cache.has_value());
+  auto& scheme = config["quantization_config"]["kv_cache_scheme"];
+  scheme =
+      Json::parse(R"({"num_bits": 8, "type": "float", "strategy": "tensor", "dynamic": false})");
+  EXPECT_TRUE(parsed(config).kv_cache->stored_scales);
+  EXPECT_FALSE(parsed(config).kv_cache->per_head);
+  scheme["strategy"] = "attn_head";
+  EXPECT_TRUE(parsed(config).kv_cache->per_head);
+  scheme["dynamic"] = true;
+  EXPECT_FALSE(parsed(config).kv_cache->stored_scales);
+  // A model of which only the cache is quantized.
+  config["quantization_config"]["config_groups"] = Json::object();
+  EXPECT_TRUE(parsed(config).groups.empty());
+}
+
 TEST(QuantizationConfig, refuses_what_it_does_not_know) {
   EXPECT_TRUE(
       fails_with(parse_quantization_config(R"({"quantization_config": {"quant_method": "gptq"}})"),
@@ -138,9 +182,6 @@ TEST(QuantizationConfig, refuses_what_it_does_not_know) {
       fails_with(parse_quantization_config(R"({"quantization_config": 3})"), "is not an object"));
   EXPECT_TRUE(fails_with(parse_quantization_config("[]"), "it is not a JSON object"));
   Json config = config_for(Format::nvfp4);
-  group(config)["weights"]["type"] = "int";
-  EXPECT_TRUE(fails_with(parse_quantization_config(config.dump()),
-                         "asks for 4 bits of type 'int' in groups of 16"));
   group(config)["weights"]["num_bits"] = "four";
   EXPECT_TRUE(
       fails_with(parse_quantization_config(config.dump()), "num_bits is missing or not a whole"));

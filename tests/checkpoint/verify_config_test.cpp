@@ -29,13 +29,160 @@ TEST(VerifyConfig, wants_a_description_of_quantized_tensors) {
   model.config = R"({"model_type": "llama"})";
   EXPECT_EQ(
       findings_of(model),
-      Texts{
-          "error no-quantization-config | config.json: it has no quantization_config although "
-          "tensors are quantized, so loaders will not find the weights; convert the model again"});
+      Texts{"error no-quantization-config | config.json: it has no quantization_config although "
+            "tensors are quantized ('model.layers.0.mlp.down_proj.weight_packed' is nvfp4), so "
+            "loaders "
+            "will not find the weights; convert the model again"});
   model.files["hf_quant_config.json"] = "{}";
-  EXPECT_EQ(findings_of(model), Texts{"warning config-not-checked | hf_quant_config.json: "
-                                      "config.json leaves the description of "
-                                      "the quantization to this file, which is not checked"});
+  EXPECT_EQ(findings_of(model),
+            Texts{"error config | hf_quant_config.json: quantization is missing; "
+                  "mend it"});
+}
+
+/// The Llama as ModelOpt writes it: other names, a multiplier, no description in config.json.
+SmallModel modelopt_llama(const std::string& quantization) {
+  SmallModel model = testing::small_llama(Format::nvfp4);
+  for (const std::string name : {"self_attn.q_proj", "self_attn.k_proj", "self_attn.v_proj",
+                                 "mlp.gate_proj", "mlp.up_proj", "mlp.down_proj"}) {
+    const std::string module = "model.layers.0." + name;
+    model.rename(module + ".weight_packed", module + ".weight");
+    model.remove(module + ".weight_global_scale");
+    model.add_floats(module + ".weight_scale_2", {}, {nvfp4_global_scale(0.125f)});
+  }
+  model.config = R"({"model_type": "llama"})";
+  model.files["hf_quant_config.json"] = R"({"quantization": {"group_size": 16,
+      "kv_cache_quant_algo": null, "exclude_modules": ["lm_head"], )" +
+                                        quantization + "}}";
+  return model;
+}
+
+TEST(VerifyConfig, reads_modelopts_own_file) {
+  EXPECT_EQ(findings_of(modelopt_llama(R"("quant_algo": "W4A16_NVFP4")")), Texts());
+  const Texts static_inputs = findings_of(modelopt_llama(R"("quant_algo": "NVFP4")"));
+  ASSERT_EQ(static_inputs.size(), 6u);
+  EXPECT_TRUE(static_inputs[0].starts_with("error missing-input-scale")) << static_inputs[0];
+  const Texts other = findings_of(modelopt_llama(R"("quant_algo": "MXFP8")"));
+  ASSERT_EQ(other.size(), 6u);
+  EXPECT_EQ(
+      other[0],
+      "error format-mismatch | model.safetensors: 'model.layers.0.mlp.down_proj': its tensors "
+      "are nvfp4 but hf_quant_config.json (MXFP8) says mxfp8_e4m3; make them agree or convert the "
+      "model again");
+}
+
+TEST(VerifyConfig, reads_modelopts_layers_one_by_one) {
+  std::string layers;
+  for (const std::string name : {"self_attn.q_proj", "self_attn.k_proj", "self_attn.v_proj",
+                                 "mlp.gate_proj", "mlp.up_proj"}) {
+    layers +=
+        R"("model.layers.0.)" + name + R"(": {"quant_algo": "W4A16_NVFP4", "group_size": 16}, )";
+  }
+  const std::string down = R"("model.layers.0.mlp.down_proj": {"quant_algo": ")";
+  const auto mixed = [&](const std::string& algorithm) {
+    return findings_of(modelopt_llama(R"("quant_algo": "MIXED_PRECISION", "quantized_layers": {)" +
+                                      layers + down + algorithm + R"("}})"));
+  };
+  EXPECT_EQ(mixed("W4A16_NVFP4"), Texts());
+  EXPECT_EQ(
+      mixed("FP8"),
+      Texts{"error format-mismatch | model.safetensors: 'model.layers.0.mlp.down_proj': its "
+            "tensors are nvfp4 but hf_quant_config.json (FP8) says FP8, one scale per tensor; "
+            "make them agree or convert the model again"});
+}
+
+TEST(VerifyConfig, the_two_descriptions_must_agree) {
+  SmallModel model = testing::small_llama(Format::nvfp4);
+  model.files["hf_quant_config.json"] = R"({"quantization": {"quant_algo": "MXFP8"}})";
+  EXPECT_EQ(findings_of(model),
+            Texts{"error config | hf_quant_config.json: it describes mxfp8_e4m3 where config.json "
+                  "describes nvfp4, and loaders read one or the other; make them agree"});
+}
+
+TEST(VerifyConfig, describes_groups_that_it_cannot_decode) {
+  SmallModel model = with_config([](Json& config) {
+    Json group = config["config_groups"]["group_0"];
+    group["format"] = "float-quantized";
+    group["targets"] = {"re:.*o_proj$"};
+    group["weights"] = {{"num_bits", 8}, {"type", "float"}, {"strategy", "channel"}};
+    config["config_groups"]["group_1"] = group;
+    config["format"] = "mixed-precision";
+  });
+  const std::string o_proj = "model.layers.0.self_attn.o_proj";
+  model.add(o_proj + ".weight", StoredType::f8_e4m3, {4, 4}, testing::Bytes(16, 0x38));
+  model.add_floats(o_proj + ".weight_scale", {4, 1}, {1, 1, 1, 1});
+  EXPECT_EQ(findings_of(model),
+            Texts{"warning not-decoded | model.safetensors: '" + o_proj +
+                  "': the module is FP8 with scales of type F32, which is not decoded here: names "
+                  "and types are checked, codes and scales are not"});
+  // The same tensors where the config says something else.
+  Json config = Json::parse(model.config);
+  config["quantization_config"]["config_groups"].erase("group_1");
+  config["quantization_config"]["format"] = "nvfp4-pack-quantized";
+  model.config = config.dump();
+  const Texts texts = findings_of(model);
+  ASSERT_EQ(texts.size(), 2u);
+  EXPECT_EQ(texts[1],
+            "error format-mismatch | model.safetensors: '" + o_proj +
+                "': its tensors are FP8 with scales of type F32 but config.json (group_0) "
+                "says nvfp4; make them agree");
+}
+
+TEST(VerifyConfig, names_a_module_that_two_groups_name) {
+  SmallModel model = with_config([](Json& config) {
+    Json group = config["config_groups"]["group_0"];
+    config["config_groups"]["group_0"]["targets"] = {"re:.*"};
+    config["format"] = "mixed-precision";
+    group["format"] = "mxfp8-quantized";
+    group["targets"] = {"re:.*down_proj$"};
+    group["weights"] = {
+        {"num_bits", 8},     {"type", "float"},  {"strategy", "group"},         {"group_size", 32},
+        {"symmetric", true}, {"dynamic", false}, {"scale_dtype", "torch.uint8"}};
+    config["config_groups"]["group_1"] = group;
+  });
+  const std::string down = "model.layers.0.mlp.down_proj";
+  for (const char* part : {".weight_packed", ".weight_scale", ".weight_global_scale"}) {
+    model.remove(down + part);
+  }
+  model.add_quantized(down, Format::mxfp8_e4m3, 64, 64, testing::gaussian(64 * 64, 5));
+  EXPECT_EQ(
+      findings_of(model),
+      Texts{"error format-mismatch | model.safetensors: '" + down +
+            "': its tensors are mxfp8_e4m3 but config.json (group_0) says nvfp4; group_1 says "
+            "mxfp8_e4m3 too but comes later, and loaders differ in which they take; let one of "
+            "them name it"});
+}
+
+TEST(VerifyConfig, names_codes_that_nothing_describes) {
+  for (const auto& [name, type, mark] :
+       {std::tuple("up_proj.qweight", StoredType::i32, "GPTQ"),
+        std::tuple("up_proj.weight", StoredType::i8, "INT8 weights"),
+        std::tuple("up_proj.weight", StoredType::f8_e4m3, "FP8 weights without a scale"),
+        std::tuple("experts.gate_up_proj", StoredType::u8, "pack several codes")}) {
+    SmallModel model;
+    const std::string tensor = std::string("model.layers.0.mlp.") + name;
+    const std::size_t bytes = 4 * static_cast<std::size_t>(bits_per_element(type)) / 8;
+    model.add(tensor, type, {2, 2}, testing::Bytes(bytes, 1));
+    model.config = R"({"model_type": "llama"})";
+    const Texts texts = findings_of(model);
+    ASSERT_EQ(texts.size(), 1u) << name;
+    EXPECT_TRUE(
+        texts[0].starts_with("error no-quantization-config | config.json: it has no "
+                             "quantization_config although tensors are quantized ('" +
+                             tensor + "' shows "))
+        << texts[0];
+    EXPECT_NE(texts[0].find(mark), std::string::npos) << texts[0];
+  }
+}
+
+TEST(VerifyConfig, leaves_the_methods_of_other_tools_alone) {
+  SmallModel model;
+  model.add("model.layers.0.mlp.up_proj.qweight", StoredType::i32, {2, 2}, testing::Bytes(16, 1));
+  model.config = R"({"quantization_config": {"quant_method": "gptq"}})";
+  EXPECT_EQ(
+      findings_of(model),
+      Texts{"warning config-not-checked | config.json: the model is quantized by 'gptq', whose "
+            "tensors are not decoded here: headers and dense values are checked, codes and "
+            "scales are not"});
 }
 
 TEST(VerifyConfig, wants_tensors_for_a_description) {
