@@ -47,7 +47,7 @@ check-deep: ## the long checks: whole suite under the sanitizers, second compile
 	@scripts/bootstrap build test fuzz
 	@JOBS=$(JOBS) scripts/check_deep
 
-test-clients: build ## real compressed-tensors and transformers read what we write (installs torch: 6 GB)
+test-clients: build ## real readers of our files, and microscale.torch (installs torch: 2 to 6 GB)
 	@scripts/test_clients/run.sh
 
 fuzz: ## fuzz the parsers with libFuzzer, FUZZ_SECONDS=60 in all

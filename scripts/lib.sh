@@ -33,6 +33,19 @@ suite() {
   passed=$((passed + p)) failed=$((failed + f)) skipped=$((skipped + s))
 }
 
+# python_tests VENV FOLDER: pytest in a virtual environment; each test counts. Shows the log of what failed.
+python_tests() {
+  local report=build/${2//\//-}.xml log=build/logs/${2//\//-}.log started=$SECONDS counts what
+  "$1/bin/python" -m pytest -q -p no:cacheprovider --show-capture=no --junit-xml "$report" ${PYTEST_ARGUMENTS:-} "$2" \
+    >"$log" 2>&1 || cat "$log"
+  counts=$(scripts/junit_counts.py "$report") || counts="0 1 0"
+  read -r p f s <<<"$counts"
+  while read -r what; do [ -z "$what" ] || lacking+=("$what"); done < <(tail -n +2 <<<"$counts")
+  printf '%-28s %s %s passed, %s failed, %s skipped  %s s\n' "$2" "$([ "$f" -eq 0 ] && echo ok || echo FAILED)" \
+    "$p" "$f" "$s" $((SECONDS - started))
+  passed=$((passed + p)) failed=$((failed + f)) skipped=$((skipped + s))
+}
+
 # closing NAME: the totals, and what was lacking; leaves both for the caller's caller in MICROSCALE_TOTALS; fails if
 # anything did.
 closing() {

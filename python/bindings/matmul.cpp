@@ -10,12 +10,6 @@
 namespace microscale::python {
 namespace {
 
-struct ProductWords {
-  OutputWords output;
-  float alpha = 1.0f;
-  bool fast_accumulation = false, constant_weights = false;
-};
-
 /// (..., k) by (n, k), or (matrices, m, k) by (matrices, n, k): the shape of the result.
 struct ProductShape {
   std::array<std::int64_t, max_rank> sizes{};
@@ -66,7 +60,16 @@ TensorView bias_row(nb::handle bias, const char* name, std::int64_t n, const Cal
   return row_of(array, n);
 }
 
-nb::object product(nb::handle a, nb::handle b, nb::handle bias, const ProductWords& words,
+Activation activation_from(std::string_view name) {
+  if (name == "silu") return Activation::silu;
+  if (name == "gelu_tanh") return Activation::gelu_tanh;
+  throw Error(ErrorCode::invalid_argument,
+              fmt::format("activation: there is no '{}'; choose one of silu, gelu_tanh", name));
+}
+
+}  // namespace
+
+nb::object product(nb::handle a, const WeightSource& b, nb::handle bias, const ProductWords& words,
                    const RunWords& run) {
   InputOperand input = take_input(a, "a");
   Call call(input.array, run);
@@ -84,16 +87,9 @@ nb::object product(nb::handle a, nb::handle b, nb::handle bias, const ProductWor
   return output.object;
 }
 
-Activation activation_from(std::string_view name) {
-  if (name == "silu") return Activation::silu;
-  if (name == "gelu_tanh") return Activation::gelu_tanh;
-  throw Error(ErrorCode::invalid_argument,
-              fmt::format("activation: there is no '{}'; choose one of silu, gelu_tanh", name));
-}
-
-nb::object gated_product(nb::handle a, nb::handle gate, nb::handle up, std::string_view activation,
-                         nb::handle gate_bias, nb::handle up_bias, const ProductWords& words,
-                         const RunWords& run) {
+nb::object gated_product(nb::handle a, const WeightSource& gate, nb::handle up,
+                         std::string_view activation, nb::handle gate_bias, nb::handle up_bias,
+                         const ProductWords& words, const RunWords& run) {
   InputOperand input = take_input(a, "a");
   Call call(input.array, run);
   const bool packed = up.is_none();
@@ -127,12 +123,13 @@ nb::object gated_product(nb::handle a, nb::handle gate, nb::handle up, std::stri
   return output.object;
 }
 
-nb::object grouped_product(nb::handle a, nb::handle b, nb::handle offsets, nb::handle counts,
-                           std::int64_t capacity, nb::handle row_weights, nb::handle bias,
-                           const ProductWords& words, const RunWords& run) {
+nb::object grouped_product(nb::handle a, const WeightSource& b, const GroupWords& group_words,
+                           nb::handle row_weights, nb::handle bias, const ProductWords& words,
+                           const RunWords& run) {
   InputOperand input = take_input(a, "a");
   Call call(input.array, run);
-  const ExpertRows groups = expert_rows_of(offsets, counts, capacity, call);
+  const ExpertRows groups =
+      expert_rows_of(group_words.offsets, group_words.counts, group_words.capacity, call);
   const WeightOperand weights = take_weights(b, "b", call, false, true);
   if (weights.matrices != groups.experts)
     throw Error(ErrorCode::invalid_argument,
@@ -162,8 +159,6 @@ nb::object grouped_product(nb::handle a, nb::handle b, nb::handle offsets, nb::h
   run_product(call, options);
   return output.object;
 }
-
-}  // namespace
 
 // Keywords of all products, as in keywords.hpp.
 #define PRODUCT_PARAMETERS                                                         \
@@ -226,7 +221,7 @@ void bind_matmul(nb::module_& module) {
       "grouped_matmul",
       [](nb::handle a, nb::handle b, nb::handle offsets, nb::handle counts, std::int64_t capacity,
          nb::handle row_weights, nb::handle bias, PRODUCT_PARAMETERS, RUN_PARAMETERS) {
-        return grouped_product(a, b, offsets, counts, capacity, row_weights, bias, PRODUCT_WORDS,
+        return grouped_product(a, b, {offsets, counts, capacity}, row_weights, bias, PRODUCT_WORDS,
                                RUN_WORDS);
       },
       nb::arg("a"), nb::arg("b"), nb::kw_only(), nb::arg("offsets") = nb::none(),

