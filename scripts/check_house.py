@@ -183,6 +183,20 @@ def third_party_headers(tree):
                     else "device code includes the standard library, CUDA and this project only"))
 
 
+def light_package(tree):
+    """`import microscale` loads nothing but itself: frameworks, and numpy, are imported by the function that needs
+    them. Files and folders named after a framework are that framework's."""
+    heavy = "numpy|torch|jax|jaxlib|cupy|ml_dtypes|transformers|vllm|sglang"
+    imported = re.compile(rf"(import|from) ({heavy})\b")
+    own = re.compile(rf"python/src/microscale/({heavy})(\.py$|/)")
+    for name in tree.code("python", suffixes={".py"}):
+        if name.startswith("python/src/") and not own.match(name):
+            for number, line in tree.lines(name):
+                found = imported.match(line)  # of no indentation
+                if found:
+                    yield name, number, f"imports {found.group(2)} when it is loaded; import it where it is used"
+
+
 def sizes_and_characters(tree):
     for name in tree.code(suffixes=CODE):
         lines = tree.lines(name)
@@ -259,8 +273,8 @@ def exists(tree, path):
     return path in tree.known or path in tree.folders
 
 
-RULES = (named_files, tests_mirror_sources, forbidden_places, rooms_below, third_party_headers, sizes_and_characters, leftovers,
-         documented_paths)
+RULES = (named_files, tests_mirror_sources, forbidden_places, rooms_below, third_party_headers, light_package, sizes_and_characters,
+         leftovers, documented_paths)
 
 
 def findings(root):

@@ -110,6 +110,15 @@ void set_from(Array& array, const DlTensor& tensor) {
           .c_str());
 }
 
+/// A tensor that its framework does not hand out: of another device, sparse, without memory.
+[[noreturn]] void fail_kept(const char* name) {
+  const nb::python_error error;
+  const std::string why = nb::cast<std::string>(nb::str(error.value()));
+  throw Error(ErrorCode::unsupported,
+              fmt::format("{}: the framework does not hand the array out: {}", name,
+                          why.substr(0, why.find('\n'))));
+}
+
 /// Of numpy, by the buffer protocol. False: not of a type that has one.
 bool take_buffer(Array& array, nb::handle object, Access access) {
   if (access == Access::write) {
@@ -228,7 +237,7 @@ Array take(nb::handle object, const char* name, Access access) {
   if (known.exchange) {
     array.exchange = known.exchange;
     DlTensor tensor;
-    if (known.exchange->borrow(object.ptr(), &tensor) != 0) throw nb::python_error();
+    if (known.exchange->borrow(object.ptr(), &tensor) != 0) fail_kept(name);
     set_from(array, tensor);
     return array;
   }

@@ -40,8 +40,8 @@ class WithoutGil {
  private:
   PyThreadState* state_;
 };
-/// Whether the interpreter has ended, so that a long call should stop.
-bool interpreter_has_ended();
+/// Whether the interpreter is about to end, so that a long call should stop.
+bool interpreter_is_ending();
 void watch_end_of_process();
 
 /// One call: `first` decides the framework of results, the GPU and the stream.

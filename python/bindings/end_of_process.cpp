@@ -1,5 +1,7 @@
-// The end of the process waits for calls that threads have begun: they run without the GIL, so the
-// interpreter can end while they work on memory and threads that exit() would take down.
+// The end of the process and calls that threads have begun. They run without the GIL, so that the
+// interpreter can end while they work, on memory and threads that exit() takes down: the process
+// waits for them. And before Python 3.14 a thread that asks for the GIL of an interpreter that has
+// ended is unwound by force, through our frames: so no thread asks any more.
 #include <pthread.h>
 #include <time.h>
 
@@ -10,35 +12,55 @@
 namespace microscale::python {
 namespace {
 
-std::atomic<int> calls{0};
-std::atomic<bool> ended{false};
+std::atomic<int> calls{0};           // without the GIL
+std::atomic<int> returning{0};       // asking for it
+std::atomic<bool> closing{false};    // nobody asks any more,
+std::atomic<pthread_t> last_thread;  // but the one that ends the interpreter
 
-// Run by the interpreter at its very end, when no thread can begin another call.
+void pause() {
+  const timespec moment{0, 1'000'000};
+  nanosleep(&moment, nullptr);
+}
+
+// By the atexit module: with the GIL, before the interpreter begins to end.
+void close_interpreter() {
+  last_thread = pthread_self();
+  closing = true;
+  PyThreadState* const state = PyEval_SaveThread();
+  while (returning.load() > 0) pause();
+  PyEval_RestoreThread(state);
+}
+
+// At the very end of the interpreter.
 void wait_for_calls() {
-  ended = true;
-  const timespec pause{0, 1'000'000};
-  while (calls.load() > 0) nanosleep(&pause, nullptr);
+  while (calls.load() > 0) pause();
 }
 
 }  // namespace
 
-// Counted before the GIL is let go of, and until just before it is asked for again: that never
-// returns once the interpreter has ended.
 WithoutGil::WithoutGil() {
   calls.fetch_add(1);
   state_ = PyEval_SaveThread();
 }
+
 WithoutGil::~WithoutGil() {
+  returning.fetch_add(1);  // before the look at `closing`, which is set before the look at this
   calls.fetch_sub(1);
+  if (closing.load() && !pthread_equal(last_thread.load(), pthread_self())) {
+    returning.fetch_sub(1);
+    for (;;) pause();  // the process ends under it
+  }
   PyEval_RestoreThread(state_);
+  returning.fetch_sub(1);
 }
 
-bool interpreter_has_ended() { return ended.load(); }
+bool interpreter_is_ending() { return closing.load(); }
 
 void watch_end_of_process() {
+  nb::module_::import_("atexit").attr("register")(nb::cpp_function(close_interpreter));
   Py_AtExit(wait_for_calls);
   // The threads of the parent, and their calls, are not in a child.
-  pthread_atfork(nullptr, nullptr, [] { calls = 0; });
+  pthread_atfork(nullptr, nullptr, [] { calls = returning = 0; });
 }
 
 }  // namespace microscale::python

@@ -57,9 +57,10 @@ void bind_grouped_quantize(nb::module_& module) {
         return grouped(x, offsets, counts, capacity, format, layout, global_scale, scale_rule,
                        RUN_WORDS);
       },
-      nb::arg("x"), nb::kw_only(), nb::arg("offsets") = nb::none(), nb::arg("counts") = nb::none(),
-      nb::arg("capacity") = 0, nb::arg("format") = "nvfp4", nb::arg("layout") = "row_major",
-      nb::arg("global_scale") = nb::none(), nb::arg("scale_rule") = nb::none(), RUN_ARGUMENTS,
+      nb::arg("x").none(), nb::kw_only(), nb::arg("offsets") = nb::none(),
+      nb::arg("counts") = nb::none(), nb::arg("capacity") = 0, nb::arg("format") = "nvfp4",
+      nb::arg("layout") = "row_major", nb::arg("global_scale") = nb::none(),
+      nb::arg("scale_rule") = nb::none(), RUN_ARGUMENTS,
       nb::sig(
           "def grouped_quantize(x: Array, *, offsets: Array | None = None, counts: Array | "
           "None = None, capacity: int = 0, format: str = 'nvfp4', layout: str = 'row_major', "

@@ -25,7 +25,7 @@ class Desk {
   bool report(std::int64_t done, std::int64_t total, std::string_view item) {
     const std::lock_guard lock(mutex_);
     news_ = News{done, total, std::string(item)};
-    return !stop_ && !interpreter_has_ended();
+    return !stop_ && !interpreter_is_ending();
   }
   void stop() {
     const std::lock_guard lock(mutex_);

@@ -186,8 +186,8 @@ void bind_matmul(nb::module_& module) {
       [](nb::handle a, nb::handle b, nb::handle bias, PRODUCT_PARAMETERS, RUN_PARAMETERS) {
         return product(a, b, bias, PRODUCT_WORDS, RUN_WORDS);
       },
-      nb::arg("a"), nb::arg("b"), nb::kw_only(), nb::arg("bias") = nb::none(), PRODUCT_ARGUMENTS,
-      RUN_ARGUMENTS,
+      nb::arg("a").none(), nb::arg("b"), nb::kw_only(), nb::arg("bias") = nb::none(),
+      PRODUCT_ARGUMENTS, RUN_ARGUMENTS,
       nb::sig("def matmul(a: Array | BlockTensor, b: BlockTensor | PackedWeights, *, bias: Array | "
               "None = None, " PRODUCT_SIGNATURE RUN_SIGNATURE ") -> Any"),
       "alpha * a @ b.T + bias.\n\n"
@@ -208,7 +208,7 @@ void bind_matmul(nb::module_& module) {
          nb::handle up_bias, PRODUCT_PARAMETERS, RUN_PARAMETERS) {
         return gated_product(a, gate, up, activation, gate_bias, up_bias, PRODUCT_WORDS, RUN_WORDS);
       },
-      nb::arg("a"), nb::arg("gate"), nb::arg("up") = nb::none(), nb::kw_only(),
+      nb::arg("a").none(), nb::arg("gate").none(), nb::arg("up") = nb::none(), nb::kw_only(),
       nb::arg("activation") = "silu", nb::arg("gate_bias") = nb::none(),
       nb::arg("up_bias") = nb::none(), PRODUCT_ARGUMENTS, RUN_ARGUMENTS,
       nb::sig("def gated_matmul(a: Array | BlockTensor, gate: BlockTensor | PackedWeights, up: "
@@ -224,7 +224,7 @@ void bind_matmul(nb::module_& module) {
         return grouped_product(a, b, {offsets, counts, capacity}, row_weights, bias, PRODUCT_WORDS,
                                RUN_WORDS);
       },
-      nb::arg("a"), nb::arg("b"), nb::kw_only(), nb::arg("offsets") = nb::none(),
+      nb::arg("a").none(), nb::arg("b"), nb::kw_only(), nb::arg("offsets") = nb::none(),
       nb::arg("counts") = nb::none(), nb::arg("capacity") = 0, nb::arg("row_weights") = nb::none(),
       nb::arg("bias") = nb::none(), PRODUCT_ARGUMENTS, RUN_ARGUMENTS,
       nb::sig("def grouped_matmul(a: Array | BlockTensor, b: BlockTensor | PackedWeights, *, "

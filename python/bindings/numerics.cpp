@@ -1,6 +1,8 @@
 // Words of the options of a quantization as the library's enumerators.
 #include <fmt/format.h>
 
+#include <algorithm>
+
 #include "microscale/error.hpp"
 #include "operands.hpp"
 
@@ -53,6 +55,9 @@ std::string_view name_of(Layout layout) {
 
 Compat compat_from(std::string_view name) {
   if (const std::optional<Compat> compat = parse_compat(name)) return *compat;
+  std::string other(name);  // as Python names are spelled: llama_cpp, compressed_tensors
+  std::ranges::replace(other, '_', other.starts_with("llama") ? '.' : '-');
+  if (const std::optional<Compat> compat = parse_compat(other)) return *compat;
   fail("compat", name, compat_names());
 }
 

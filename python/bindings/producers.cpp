@@ -137,7 +137,8 @@ void bind_producers(nb::module_& module) {
       [](nb::handle gate, nb::handle up, PRODUCED_PARAMETERS, RUN_PARAMETERS) {
         return silu_mul(gate, up, PRODUCED_WORDS, RUN_WORDS);
       },
-      nb::arg("gate"), nb::arg("up"), nb::kw_only(), PRODUCED_ARGUMENTS, RUN_ARGUMENTS,
+      nb::arg("gate").none(), nb::arg("up").none(), nb::kw_only(), PRODUCED_ARGUMENTS,
+      RUN_ARGUMENTS,
       nb::sig("def silu_mul_quantize(gate: Array, up: Array, *, " PRODUCED_SIGNATURE RUN_SIGNATURE
               ") -> BlockTensor"),
       "SiLU(gate) * up, quantized in the same pass: the bytes are those of quantizing the float32\n"
@@ -148,7 +149,7 @@ void bind_producers(nb::module_& module) {
          RUN_PARAMETERS) {
         return rms_norm(x, weight, epsilon, residual, PRODUCED_WORDS, RUN_WORDS);
       },
-      nb::arg("x"), nb::arg("weight") = nb::none(), nb::kw_only(), nb::arg("eps") = 1e-6f,
+      nb::arg("x").none(), nb::arg("weight") = nb::none(), nb::kw_only(), nb::arg("eps") = 1e-6f,
       nb::arg("residual") = nb::none(), PRODUCED_ARGUMENTS, RUN_ARGUMENTS,
       nb::sig("def rms_norm_quantize(x: Array, weight: Array | None = None, *, eps: float = 1e-06, "
               "residual: Array | None = None, " PRODUCED_SIGNATURE RUN_SIGNATURE ") -> Any"),
@@ -161,7 +162,7 @@ void bind_producers(nb::module_& module) {
       [](nb::handle x, int order, nb::handle negated, PRODUCED_PARAMETERS, RUN_PARAMETERS) {
         return hadamard(x, order, negated, PRODUCED_WORDS, RUN_WORDS);
       },
-      nb::arg("x"), nb::kw_only(), nb::arg("order") = 32, nb::arg("negated") = nb::none(),
+      nb::arg("x").none(), nb::kw_only(), nb::arg("order") = 32, nb::arg("negated") = nb::none(),
       PRODUCED_ARGUMENTS, RUN_ARGUMENTS,
       nb::sig("def hadamard_quantize(x: Array, *, order: int = 32, negated: int | None = "
               "None, " PRODUCED_SIGNATURE RUN_SIGNATURE ") -> BlockTensor"),

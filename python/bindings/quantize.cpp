@@ -167,7 +167,7 @@ void bind_quantize(nb::module_& module) {
             {global_scale, tensor_amax, weights, pad, refuse_non_finite, first_index}, out,
             RUN_WORDS);
       },
-      nb::arg("x"), nb::arg("format") = "nvfp4", nb::kw_only(), nb::arg("axis") = -1,
+      nb::arg("x").none(), nb::arg("format") = "nvfp4", nb::kw_only(), nb::arg("axis") = -1,
       nb::arg("layout") = "row_major", NUMERIC_ARGUMENTS, nb::arg("global_scale") = nb::none(),
       nb::arg("tensor_amax") = nb::none(), nb::arg("weights") = nb::none(), nb::arg("pad") = false,
       nb::arg("refuse_non_finite") = false, nb::arg("first_index") = 0, nb::arg("out") = nb::none(),
@@ -202,10 +202,10 @@ void bind_quantize(nb::module_& module) {
             {global_scale, tensor_amax, nb::none(), pad, refuse_non_finite, first_index},
             RUN_WORDS);
       },
-      nb::arg("x"), nb::arg("format") = "nvfp4", nb::kw_only(), nb::arg("layout") = "row_major",
-      NUMERIC_ARGUMENTS, nb::arg("global_scale") = nb::none(), nb::arg("tensor_amax") = nb::none(),
-      nb::arg("pad") = false, nb::arg("refuse_non_finite") = false, nb::arg("first_index") = 0,
-      RUN_ARGUMENTS,
+      nb::arg("x").none(), nb::arg("format") = "nvfp4", nb::kw_only(),
+      nb::arg("layout") = "row_major", NUMERIC_ARGUMENTS, nb::arg("global_scale") = nb::none(),
+      nb::arg("tensor_amax") = nb::none(), nb::arg("pad") = false,
+      nb::arg("refuse_non_finite") = false, nb::arg("first_index") = 0, RUN_ARGUMENTS,
       nb::sig("def quantize_both(x: Array, format: str = 'nvfp4', *, layout: str = "
               "'row_major', " NUMERIC_SIGNATURE
               "global_scale: float | Array | None = None, tensor_amax: float | None = None, pad: "

@@ -65,7 +65,7 @@ void bind_scales(nb::module_& module) {
         const TensorView view = matrix_of(input);
         return call.run([&](const Context& context) { return abs_max(view, context).amax; });
       },
-      nb::arg("x"), nb::kw_only(), RUN_ARGUMENTS,
+      nb::arg("x").none(), nb::kw_only(), RUN_ARGUMENTS,
       nb::sig("def abs_max(x: Array, *, " RUN_SIGNATURE ") -> float"),
       "The largest magnitude of an array on the CPU; NaN is ignored. On a GPU, where it would "
       "have\n"
@@ -98,7 +98,7 @@ void bind_scales(nb::module_& module) {
       [](nb::handle codes, nb::handle out, RUN_PARAMETERS) {
         return containers(codes, out, true, RUN_WORDS);
       },
-      nb::arg("codes"), nb::kw_only(), nb::arg("out") = nb::none(), RUN_ARGUMENTS,
+      nb::arg("codes").none(), nb::kw_only(), nb::arg("out") = nb::none(), RUN_ARGUMENTS,
       nb::sig("def to_containers(codes: Array, *, out: Array | None = None, " RUN_SIGNATURE
               ") -> Array"),
       "FP4 codes, two a byte, as one code a byte in bits 5 to 2: what kind::mxf8f6f4 reads. The "
@@ -109,7 +109,7 @@ void bind_scales(nb::module_& module) {
       [](nb::handle codes, nb::handle out, RUN_PARAMETERS) {
         return containers(codes, out, false, RUN_WORDS);
       },
-      nb::arg("codes"), nb::kw_only(), nb::arg("out") = nb::none(), RUN_ARGUMENTS,
+      nb::arg("codes").none(), nb::kw_only(), nb::arg("out") = nb::none(), RUN_ARGUMENTS,
       nb::sig("def from_containers(codes: Array, *, out: Array | None = None, " RUN_SIGNATURE
               ") -> Array"),
       "The way back of to_containers.");

@@ -134,7 +134,9 @@ def test_errors_say_what_kind_they_are(tmp_path):
 
 def test_progress_is_told_and_stops(model, tmp_path):
     seen = []
-    ms.quantize_model(model, tmp_path / "q", progress=lambda done, total, item: seen.append((done, total)))
+    ms.quantize_model(
+        model, tmp_path / "q", progress=lambda done, total, item: seen.append((done, total))
+    )
     assert seen and seen[-1][0] == seen[-1][1] > 0
     assert [done for done, _ in seen] == sorted(done for done, _ in seen)
 

@@ -31,13 +31,17 @@ def test_values_come_back_within_half_a_step(format, dtype):
     assert (t.format, t.shape, t.axis, t.layout, t.device) == (format, x.shape, -1, "row_major", "cpu")
     restored = ms.dequantize(t)
     assert restored.dtype == np.float32 and restored.shape == x.shape
-    largest = np.abs(x.astype(np.float32)).reshape(5, -1, BLOCK[format]).max(-1).repeat(BLOCK[format], -1)
+    largest = (
+        np.abs(x.astype(np.float32)).reshape(5, -1, BLOCK[format]).max(-1).repeat(BLOCK[format], -1)
+    )
     error = np.abs(restored - x.astype(np.float32)) / largest
     assert 0 < error.max() <= HALF_STEP[format]
 
 
 def test_fp4_values_are_those_of_codes_and_scales():
-    values = np.array([0, 0.5, 1, 1.5, 2, 3, 4, 6] + [-v for v in (0, 0.5, 1, 1.5, 2, 3, 4, 6)], np.float32)
+    values = np.array(
+        [0, 0.5, 1, 1.5, 2, 3, 4, 6] + [-v for v in (0, 0.5, 1, 1.5, 2, 3, 4, 6)], np.float32
+    )
     t = ms.quantize(matrix(4, 64), "mxfp4")
     codes = np.stack([t.codes & 15, t.codes >> 4], -1).reshape(4, 64)
     scales = np.exp2(t.scales.astype(np.float32) - 127).repeat(32, -1)
@@ -78,7 +82,9 @@ def test_leading_axes_are_rows():
     x = matrix(6, 64).reshape(2, 3, 64)
     t = ms.quantize(x)
     assert t.shape == (2, 3, 64) and t.codes.shape == (2, 3, 32) and t.scales.shape == (2, 3, 4)
-    np.testing.assert_array_equal(t.dequantize().reshape(6, 64), ms.quantize(x.reshape(6, 64)).dequantize())
+    np.testing.assert_array_equal(
+        t.dequantize().reshape(6, 64), ms.quantize(x.reshape(6, 64)).dequantize()
+    )
 
 
 def test_rows_at_a_distance_are_read_where_they_are():
@@ -132,7 +138,9 @@ def test_backends_agree(backend):
 def test_containers_hold_one_code_a_byte():
     codes = ms.quantize(matrix(4, 64), "mxfp4").codes
     wide = ms.to_containers(codes)
-    np.testing.assert_array_equal(wide, np.stack([(codes & 15) << 2, codes >> 4 << 2], -1).reshape(4, 64))
+    np.testing.assert_array_equal(
+        wide, np.stack([(codes & 15) << 2, codes >> 4 << 2], -1).reshape(4, 64)
+    )
     np.testing.assert_array_equal(ms.from_containers(wide), codes)
 
 

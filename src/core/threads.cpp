@@ -150,7 +150,8 @@ int available_cores() {
   cpu_set_t set;
   CPU_ZERO(&set);
   int cores = sched_getaffinity(0, sizeof set, &set) == 0 ? CPU_COUNT(&set) : 1;
-  if (const int limit = cgroup_cores(); limit > 0) cores = std::min(cores, limit);
+  static const int limit = cgroup_cores();  // read once: 10 us, as long as a small product takes
+  if (limit > 0) cores = std::min(cores, limit);
   return std::max(1, cores);
 }
 

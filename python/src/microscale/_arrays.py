@@ -162,12 +162,21 @@ def _multiplier(divisor: float) -> float:
     return float(struct.unpack("f", struct.pack("f", 1.0 / divisor))[0])
 
 
-def _restore_block_tensor(codes: Any, scales: Any, global_scale: Any, words: dict[str, Any]) -> BlockTensor:
+def _restore_block_tensor(
+    codes: Any, scales: Any, scale_type: str, global_scale: Any, words: dict[str, Any]
+) -> BlockTensor:
+    if scale_type:
+        scales = scales.view(getattr(sys.modules["torch"], scale_type))
     return BlockTensor.from_parts(codes, scales, global_scale, **words)
 
 
 def reduce_block_tensor(tensor: BlockTensor) -> tuple[Any, ...]:
-    return _restore_block_tensor, (tensor.codes, tensor.scales, tensor.global_scale, _words_of(tensor))
+    scales, scale_type = tensor.scales, ""
+    if _framework(scales) == "torch":  # which does not pickle float8
+        scale_type = str(scales.dtype).removeprefix("torch.")
+        scales = scales.view(sys.modules["torch"].uint8)
+    words = _words_of(tensor)
+    return _restore_block_tensor, (tensor.codes, scales, scale_type, tensor.global_scale, words)
 
 
 def _restore_packed_weights(data: Any, scale: Any, up_scale: Any, words: dict[str, Any]) -> PackedWeights:

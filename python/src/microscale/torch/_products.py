@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+from typing import Optional
+
 import torch
 from torch import Tensor
 
 from .._core import packed_gated_matmul, packed_grouped_matmul, packed_matmul
 from ._ops import define, for_gpu, result_of, retried
 
-Type = torch.dtype | None
+Type = Optional[torch.dtype]  # what mypy takes for a type where torch is not installed
 
 
 def _linear(
