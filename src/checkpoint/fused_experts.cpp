@@ -77,8 +77,10 @@ std::optional<std::string_view> odd_experts_of(std::string_view tensor_name,
     return module.substr(0, at + length);
   }
   if (module.ends_with(".experts")) return module;
+  constexpr std::array<std::string_view, 5> words{"moe", "expert", "mlp", "ffn", "feed_forward"};
+  const auto called = [&](std::string_view word) { return module.find(word) != module.npos; };
   const bool stacked = shape.size() == 3 && shape[1] >= narrowest && shape[2] >= narrowest &&
-                       module.find("conv") == std::string_view::npos &&
+                       std::any_of(words.begin(), words.end(), called) &&
                        repeated_layer_of(module).has_value();
   return stacked ? std::optional(parent_of(module)) : std::nullopt;
 }

@@ -174,6 +174,29 @@ bool is_modulation(std::string_view within, Names parts) {
   return parts.back() == "linear" && parent.find("norm") != parent.npos;
 }
 
+// Layers of a diffusion model that prepare text, image or guidance for the blocks.
+bool refines_input(Names outer) {
+  constexpr std::array<std::string_view, 3> endings{"_in", "_refiner", "_embedder"};
+  constexpr std::array<std::string_view, 1> guidance{"distilled_guidance_layer"};
+  return has_part(outer, guidance) ||
+         std::any_of(outer.begin(), outer.end(),
+                     [&](std::string_view part) { return ends_with_any(part, endings); });
+}
+
+// Of a layer before, between or after the blocks.
+Kept place_in_diffusion(Names parts) {
+  constexpr std::array<std::string_view, 2> between{"mid_block", "middle_block"};
+  if (has_part(parts, between)) return Kept::outside;
+  const Names enclosing = parts.size() > 1 ? parts.first(parts.size() - 1) : parts;
+  constexpr std::array<std::string_view, 2> last{"out", "final"};
+  return holds_any(enclosing, last) ? Kept::output_layer : Kept::input_layer;
+}
+
+bool is_indexer(std::string_view module, Names parts) {
+  constexpr std::array<std::string_view, 1> compressor{"compressor"};
+  return module.ends_with("indexer.weights_proj") || has_part(parts, compressor);
+}
+
 constexpr std::array<std::string_view, 6> language_parts{"language_model", "text_model",   "llm",
                                                          "language",       "text_decoder", "lm"};
 
@@ -235,7 +258,7 @@ constexpr std::array<KeptWords, 31> kept_words{{
     {"output_head", "output head"},
     {"scorer", "scoring head"},
     {"router", "router"},
-    {"indexer", "scores of the indexer of sparse attention"},
+    {"indexer", "indexer or compressor of sparse attention"},
     {"vision", "part of the vision tower"},
     {"audio", "part of the audio tower"},
     {"projector", "multi-modal projector"},
@@ -332,6 +355,7 @@ Kept LayerRules::reason(std::string_view module, std::span<const std::int64_t> s
     return Kept::text_encoder;
   }
   if (is_output_head(module, parts, layer.has_value())) return Kept::output_head;
+  if (is_router(parts)) return Kept::router;
   if (has_part(parts, scorer_parts)) return Kept::scorer;
   if (!layer && facts.vocab_size && shape.size() == 2 && shape[0] == *facts.vocab_size &&
       facts.hidden_size == shape[1] && !is_embedding(leaf)) {
@@ -343,13 +367,9 @@ Kept LayerRules::reason(std::string_view module, std::span<const std::int64_t> s
     if (is_modulation(layer ? layer->within : module, layer ? parts_of(layer->within) : parts)) {
       return Kept::modulation;
     }
-    if (!layer) {
-      const bool last = leaf.find("out") != leaf.npos || module.find("final") != module.npos;
-      return last ? Kept::output_layer : Kept::input_layer;
-    }
+    if (layer ? refines_input(outer) : true) return place_in_diffusion(parts);
   }
-  if (is_router(parts)) return Kept::router;
-  if (module.ends_with("indexer.weights_proj")) return Kept::indexer;
+  if (is_indexer(module, parts)) return Kept::indexer;
   if (is_conv1d(leaf, facts)) return Kept::conv1d;
   if (layer && is_other_stack(layer->stack, facts)) return Kept::other_stack;
   if (!layer && repeated_) return Kept::outside;
