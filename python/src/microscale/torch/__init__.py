@@ -16,10 +16,11 @@ except ImportError as error:
 if not hasattr(_torch.Tensor, "__dlpack_c_exchange_api__"):
     raise ImportError(f"microscale.torch needs torch 2.10 or newer, this is {_torch.__version__}")
 
-from . import _ops, _products  # noqa: F401  registers the operators
+from . import _attention, _ops, _products  # noqa: F401  registers the operators
+from ._cache import KvCache
 from ._experts import Experts
 from ._linear import Linear
 from ._mlp import GatedMlp
 from ._quantize import quantize_
 
-__all__ = ["Experts", "GatedMlp", "Linear", "quantize_"]
+__all__ = ["Experts", "GatedMlp", "KvCache", "Linear", "quantize_"]
