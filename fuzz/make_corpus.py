@@ -91,6 +91,46 @@ def json_seeds():
     }
 
 
+def manifest_seeds():
+    tensor = {"dtype": "BF16", "shape": [2, 3], "hash": "0123456789abcdef" * 2}
+    whole = lambda files, **more: json.dumps({"manifest": 1, "hash": "xxh3_128", "files": files, **more}).encode()
+    return {
+        "two_files": whole({"a.safetensors": {"t": tensor}, "b.safetensors": {"u": tensor, "v": tensor}}),
+        "no_tensor": whole({"a.safetensors": {}}),
+        "scalar": whole({"a.safetensors": {"t": {**tensor, "shape": []}}}),
+        "same_tensor_twice": whole({"a": {"t": tensor}, "b": {"t": tensor}}),
+        "later_members": whole({}, note=[{"files": {"x": 1}}]),
+        "other_version": b'{"manifest": 2}',
+        "short_hash": whole({"a": {"t": {**tensor, "hash": "0"}}}),
+        "nested_shape": whole({"a": {"t": {**tensor, "shape": [[1]]}}}),
+        "many_dimensions": whole({"a": {"t": {**tensor, "shape": [1] * 70}}}),
+        "list": b"[]",
+    }
+
+
+def quantization_config_seeds():
+    nvfp4 = {"num_bits": 4, "type": "float", "group_size": 16, "strategy": "tensor_group", "symmetric": True}
+    fp8 = {"num_bits": 8, "type": "float", "strategy": "channel"}
+    group = lambda weights, *targets: {"targets": list(targets), "weights": weights, "input_activations": None}
+    ours = lambda **groups: {"quant_method": "compressed-tensors", "format": "mixed-precision", "ignore": ["lm_head"],
+                             "quantization_status": "compressed", "config_groups": groups}
+    config = lambda inner: json.dumps({"model_type": "llama", "quantization_config": inner}).encode()
+    modelopt = lambda **inner: json.dumps({"quantization": inner}).encode()
+    return {
+        "one_group": config(ours(group_0=group(nvfp4, "Linear"))),
+        "mixed": config(ours(a=group(fp8, "re:.*self_attn.*"), b=group(nvfp4, "re:.*mlp.*", "Linear"))),
+        "preset": config(ours(NVFP4A16=["Linear"], W8A8=["re:.*down_proj"])),
+        "cache": config({**ours(), "kv_cache_scheme": {"num_bits": 8, "strategy": "attn_head", "dynamic": False}}),
+        "bad_expression": config(ours(a=group(nvfp4, "re:(a", "re:(?i)b"))),
+        "modelopt": config({"quant_method": "modelopt", "quant_algo": "NVFP4", "ignore": ["lm_head", "*.gate"]}),
+        "modelopt_file": modelopt(quant_algo="NVFP4", kv_cache_quant_algo="FP8", group_size=16, exclude_modules=["a*"]),
+        "modelopt_layers": modelopt(quant_algo="MIXED_PRECISION", quantized_layers={
+            "model.layers.0.mlp.experts": {"quant_algo": "W4A8_MXFP4_FP8"}, "lm_head": {"quant_algo": "FP8"}}),
+        "other_method": config({"quant_method": "gptq", "bits": 4}),
+        "null": config(None),
+    }
+
+
 PTX_HEAD = ".version 9.0\n.target sm_120f\n.address_size 64\n"
 PTX_REGISTERS = (".reg .pred %p<4>; .reg .b8 %b<4>; .reg .b16 %h<8>; .reg .b32 %r<16>; .reg .b64 %d<8>;\n"
                  ".reg .f32 %f<8>; .reg .f64 %e<8>; .reg .b128 %x<2>; .shared .align 128 .b8 smem[1024];\n")
@@ -137,7 +177,8 @@ def file_kind_seeds():
 
 def main():
     for target, seeds in {"file_kind": file_kind_seeds(), "safetensors": safetensors_seeds(),
-                          "shard_index": shard_index_seeds(), "json": json_seeds(), "ptx": ptx_seeds()}.items():
+                          "shard_index": shard_index_seeds(), "json": json_seeds(), "ptx": ptx_seeds(), "manifest": manifest_seeds(),
+                          "quantization_config": quantization_config_seeds()}.items():
         folder = CORPUS / target
         folder.mkdir(parents=True, exist_ok=True)
         for name, contents in seeds.items():

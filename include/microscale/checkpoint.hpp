@@ -95,6 +95,33 @@ struct DequantizeModelOptions {
 /// Expands a quantized folder to dense weights under the original names. Throws Error.
 void dequantize_model(const DequantizeModelOptions& options, const ProgressCallback& progress = {});
 
+struct RepairModelOptions {
+  std::filesystem::path input;   ///< quantized model folder
+  std::filesystem::path output;  ///< folder to be made; may be empty for a dry run
+  int threads = 0;               ///< 0: all cores
+  bool dry_run = false;          ///< say what would be done, write nothing
+};
+
+struct RepairReport {
+  std::vector<std::string> changes;  ///< one sentence each; none: nothing is to be repaired
+  std::int64_t found = 0;            ///< errors that verify found
+  bool written = false;
+  std::int64_t blocks =
+      0;  ///< of layers that got another global scale; the rest as well is of them
+  std::int64_t blocks_inexact = 0;  ///< that stand for other values than before
+  std::int64_t scales_changed = 0;  ///< block scales
+  std::int64_t codes_changed = 0;
+  double relative_change = 0;  ///< squares of the changes, against those of the values
+};
+
+/// Writes a quantized folder again as loaders want it: one global scale for layers that engines
+/// fuse (block scales take the ratio up; codes change only where E4M3 cannot), the ignore list in
+/// the spellings that engines match, without what a calibration left behind, with metadata that
+/// transformers reads. The result passes verify_model; a folder with an error that this does not
+/// mend is refused (Error{bad_input}). Nothing is written where nothing is to be repaired. Throws
+/// Error.
+RepairReport repair_model(const RepairModelOptions& options, const ProgressCallback& progress = {});
+
 struct VerifyModelOptions {
   std::filesystem::path input;  ///< quantized model folder
   int threads = 0;              ///< 0: all cores

@@ -7,6 +7,7 @@
 #include <optional>
 
 #include "checkpoint/conversion_report.hpp"
+#include "checkpoint/manifest.hpp"
 #include "checkpoint/memory_budget.hpp"
 #include "checkpoint/output_folder.hpp"
 #include "checkpoint/unit_runner.hpp"
@@ -51,6 +52,7 @@ class Converter {
   void run_units(const std::vector<Unit>& units, const std::vector<Unit>& more);
   void finish_shard(std::size_t shard);
   void write_other_files();
+  void write_manifest();
   // Tells the caller how far it is, and stops if that is the answer.
   void advance(std::int64_t bytes, std::string_view item);
 
@@ -133,6 +135,8 @@ void Converter::open_journal() {
                      [&](const ModelShard& candidate) { return candidate.name == file.name; });
     if (shard == plan_.model.shards.end() || !is_intact(options_.output, file)) return success();
     const auto index = static_cast<std::size_t>(shard - plan_.model.shards.begin());
+    if (file.hashes.size() != plan_.shards[index].layout.tensors.size()) return success();
+    shards_.set_hashes(index, std::move(file.hashes));
     if (Status restored = restore_shard_report(file.report, plan_, index, report_); !restored) {
       return restored;
     }
@@ -185,7 +189,7 @@ void Converter::finish_shard(std::size_t shard) {
   std::lock_guard lock(finish_mutex_);
   runner_.report_shard(shard, report_);
   take(journal_->record({plan_.model.shards[shard].name, plan_.shards[shard].layout.file_size,
-                         digest, shard_report_text(plan_, report_, shard)}));
+                         digest, shard_report_text(plan_, report_, shard), shards_.hashes(shard)}));
 }
 
 void Converter::write_other_files() {
@@ -198,8 +202,18 @@ void Converter::write_other_files() {
   if (!plan_.index_text.empty()) {
     take(write_file_atomically(options_.output / plan_.model.index_name, plan_.index_text));
   }
+  write_manifest();
   take(write_file_atomically(options_.output / "config.json", plan_.config_text));
   take(journal_->remove());
+}
+
+void Converter::write_manifest() {
+  std::vector<HashedFile> files;
+  for (std::size_t shard = 0; shard < plan_.shards.size(); ++shard) {
+    files.push_back({plan_.model.shards[shard].name, &plan_.shards[shard].layout.tensors,
+                     shards_.hashes(shard)});
+  }
+  take(write_file_atomically(options_.output / manifest_name, manifest_text(files, tool_name())));
 }
 
 }  // namespace

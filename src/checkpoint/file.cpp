@@ -72,6 +72,24 @@ Status reserve(int descriptor, const fs::path& path, std::uint64_t size) {
   return success();
 }
 
+// `end`: where the file ended before `out` was full; 0: it did not.
+Status read_all(int descriptor, const fs::path& path, std::uint64_t offset,
+                std::span<std::uint8_t> out, std::uint64_t& end) {
+  while (!out.empty()) {
+    const std::size_t length = std::min(out.size(), largest_transfer);
+    const ssize_t got = retry_interrupted(
+        [&] { return ::pread(descriptor, out.data(), length, static_cast<off_t>(offset)); });
+    if (got < 0) return io_failure("read", path, errno);
+    if (got == 0) {
+      end = offset;
+      return Failure{ErrorCode::io, fmt::format("'{}' ends at byte {}", path.string(), offset)};
+    }
+    out = out.subspan(static_cast<std::size_t>(got));
+    offset += static_cast<std::uint64_t>(got);
+  }
+  return success();
+}
+
 }  // namespace
 
 Result<InputFile> InputFile::open(const fs::path& path) {
@@ -126,21 +144,13 @@ Status InputFile::read_at(std::uint64_t offset, std::span<std::uint8_t> out) con
         fmt::format("cannot read {} bytes at byte {} of '{}': the file has only {} bytes",
                     out.size(), offset, path_.string(), size())};
   }
-  while (!out.empty()) {
-    const std::size_t length = std::min(out.size(), largest_transfer);
-    const ssize_t got = retry_interrupted(
-        [&] { return ::pread(descriptor_, out.data(), length, static_cast<off_t>(offset)); });
-    if (got < 0) return io_failure("read", path_, errno);
-    if (got == 0) {
-      return Failure{ErrorCode::bad_input,
-                     fmt::format("'{}' became shorter while it was read: {} bytes when opened, now "
-                                 "it ends at byte {}; leave the input alone and start again",
-                                 path_.string(), size(), offset)};
-    }
-    out = out.subspan(static_cast<std::size_t>(got));
-    offset += static_cast<std::uint64_t>(got);
-  }
-  return success();
+  std::uint64_t end = 0;
+  Status read = read_all(descriptor_, path_, offset, out, end);
+  if (read || end == 0) return read;
+  return Failure{ErrorCode::bad_input,
+                 fmt::format("'{}' became shorter while it was read: {} bytes when opened, now "
+                             "it ends at byte {}; leave the input alone and start again",
+                             path_.string(), size(), end)};
 }
 
 void InputFile::will_need(std::uint64_t offset, std::uint64_t length) const {
@@ -163,7 +173,7 @@ Result<OutputFile> OutputFile::create(const fs::path& final_path,
                                       std::optional<std::uint64_t> size) {
   const fs::path partial = partial_path(final_path);
   // O_NOFOLLOW: a link somebody left under this name must not lead the output elsewhere.
-  const int flags = O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC | O_NOFOLLOW;
+  const int flags = O_RDWR | O_CREAT | O_TRUNC | O_CLOEXEC | O_NOFOLLOW;
   const int descriptor = retry_interrupted([&] { return ::open(partial.c_str(), flags, 0666); });
   if (descriptor < 0) return io_failure("create", partial, errno);
   return opened(OutputFile(final_path, partial, descriptor), size);
@@ -174,7 +184,7 @@ Result<OutputFile> OutputFile::create_among_others(const fs::path& final_path,
   for (int attempt = 0;; ++attempt) {
     const fs::path partial =
         folder_of(final_path) / fmt::format(".microscale-{}-{}.partial", ::getpid(), attempt);
-    const int flags = O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC;
+    const int flags = O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC;
     const int descriptor = retry_interrupted([&] { return ::open(partial.c_str(), flags, 0666); });
     if (descriptor >= 0) return opened(OutputFile(final_path, partial, descriptor), size);
     if (errno != EEXIST) return io_failure("create", final_path, errno);
@@ -226,6 +236,11 @@ Status OutputFile::write_at(std::uint64_t offset, std::span<const std::uint8_t> 
     offset += static_cast<std::uint64_t>(put);
   }
   return success();
+}
+
+Status OutputFile::read_at(std::uint64_t offset, std::span<std::uint8_t> out) const {
+  std::uint64_t end = 0;
+  return read_all(descriptor_, partial_, offset, out, end);
 }
 
 void OutputFile::flush_range(std::uint64_t offset, std::uint64_t length) const {

@@ -82,6 +82,9 @@ class OutputFile {
   /// Writes all of `bytes` from byte `offset` on. May be called from many threads at once.
   Status write_at(std::uint64_t offset, std::span<const std::uint8_t> bytes) const;
 
+  /// What was written from byte `offset` on, all of it or a failure.
+  Status read_at(std::uint64_t offset, std::span<std::uint8_t> out) const;
+
   /// Starts writing this range to the disk and lets its pages leave the cache (only a hint).
   void flush_range(std::uint64_t offset, std::uint64_t length) const;
 

@@ -10,6 +10,7 @@
 
 #include "checkpoint/dense_output.hpp"
 #include "checkpoint/journal.hpp"
+#include "checkpoint/manifest.hpp"
 #include "checkpoint/shard_index.hpp"
 
 namespace microscale {
@@ -133,6 +134,7 @@ Status check_link(const fs::path& root, const fs::path& relative, FolderFiles& f
 
 std::string reason_to_leave_out(const fs::path& relative, std::uint64_t bytes) {
   const std::string name = relative.filename().string();
+  if (relative == manifest_name) return "hashes of this folder's own tensors";
   if (name.ends_with(".partial")) return "unfinished file of an earlier run";
   if (ends_with_one_of(name, download_endings)) return "unfinished download";
   if (in_numbered_module(relative)) return "";

@@ -73,9 +73,17 @@ Result<FinishedFile> read_line(const Json& json, const fs::path& path) {
     return it != json.end() && it->is_string() ? it->get<std::string>() : std::string();
   };
   const auto size = json.find("size");
-  FinishedFile file{text("file"), 0, text("digest"), ""};
+  FinishedFile file{text("file"), 0, text("digest"), "", {}};
   if (file.name.empty() || size == json.end() || !size->is_number_unsigned()) return damaged(path);
   file.size = size->get<std::uint64_t>();
+  if (const auto hashes = json.find("hashes"); hashes != json.end()) {
+    for (const Json& each : *hashes) {
+      const auto hash =
+          each.is_string() ? tensor_hash_from(each.get_ref<const std::string&>()) : std::nullopt;
+      if (!hash) return damaged(path);
+      file.hashes.push_back(*hash);
+    }
+  }
   if (const auto report = json.find("report"); report != json.end()) file.report = report->dump();
   return file;
 }
@@ -216,6 +224,12 @@ Status Journal::append(std::string line) {
 Status Journal::record(const FinishedFile& file) {
   std::string line = fmt::format(R"({{"file":{},"size":{},"digest":"{}")", Json(file.name).dump(),
                                  file.size, file.digest);
+  const char* before = ",\"hashes\":[";
+  for (const TensorHash& hash : file.hashes) {
+    line += fmt::format("{}\"{}\"", before, to_string(hash));
+    before = ",";
+  }
+  if (!file.hashes.empty()) line += ']';
   if (!file.report.empty()) line += ",\"report\":" + file.report;
   return append(line + '}');
 }

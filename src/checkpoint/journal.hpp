@@ -12,6 +12,7 @@
 #include <utility>
 #include <vector>
 
+#include "checkpoint/tensor_hashes.hpp"
 #include "core/result.hpp"
 
 namespace microscale {
@@ -23,10 +24,11 @@ inline constexpr std::string_view journal_name = ".microscale-journal";
 using Fingerprint = std::vector<std::pair<std::string, std::string>>;
 
 struct FinishedFile {
-  std::string name;        // within the output folder
-  std::uint64_t size = 0;  // bytes
-  std::string digest;      // sample_digest of it
-  std::string report;      // what was found while making it, as one JSON value
+  std::string name;                     // within the output folder
+  std::uint64_t size = 0;               // bytes
+  std::string digest;                   // sample_digest of it
+  std::string report;                   // what was found while making it, as one JSON value
+  std::vector<TensorHash> hashes = {};  // of its tensors, in the order of the file
 };
 
 /// XXH3-128 in hexadecimal.

@@ -7,10 +7,12 @@
 #include <unordered_map>
 
 #include "checkpoint/compressed_tensors.hpp"
+#include "checkpoint/conversion_report.hpp"
 #include "checkpoint/dense_output.hpp"
 #include "checkpoint/fused_groups.hpp"
 #include "checkpoint/ignore_list.hpp"
 #include "checkpoint/json.hpp"
+#include "checkpoint/manifest.hpp"
 #include "checkpoint/shard_index.hpp"
 #include "checkpoint/stray_weights.hpp"
 #include "checkpoint/tensor_name.hpp"
@@ -181,6 +183,17 @@ std::string make_index(const ModelPlan& plan) {
   return write_shard_index(index);
 }
 
+// Its hashes are not known yet, but how long they are.
+std::uint64_t manifest_bytes(const ModelPlan& plan) {
+  std::vector<HashedFile> files;
+  for (std::size_t shard = 0; shard < plan.shards.size(); ++shard) {
+    const auto& tensors = plan.shards[shard].layout.tensors;
+    files.push_back(
+        {plan.model.shards[shard].name, &tensors, std::vector<TensorHash>(tensors.size())});
+  }
+  return manifest_text(files, tool_name()).size();
+}
+
 Status add_totals(ModelPlan& plan, const fs::path& output) {
   ConversionPlan& summary = plan.summary;
   for (const TensorPlan& tensor : summary.tensors) {
@@ -189,6 +202,7 @@ Status add_totals(ModelPlan& plan, const fs::path& output) {
   }
   std::uint64_t needed = plan.config_text.size() + plan.index_text.size();
   for (const ShardPlan& shard : plan.shards) needed += shard.layout.file_size;
+  needed += manifest_bytes(plan);
   for (const fs::path& file : plan.model.other_files) {
     std::error_code error;
     const auto size = fs::file_size(plan.model.root / file, error);

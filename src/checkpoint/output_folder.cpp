@@ -5,6 +5,7 @@
 #include <algorithm>
 
 #include "checkpoint/conversion_report.hpp"
+#include "checkpoint/manifest.hpp"
 #include "checkpoint/named_file.hpp"
 
 namespace microscale {
@@ -72,6 +73,7 @@ Result<const char*> report_obstacle(const ModelPlan& plan, const QuantizeModelOp
   if (is_within(to.value(), place)) return "is where the output folder will be";
   std::vector<fs::path> written = files_of(plan);
   written.emplace_back(journal_name);
+  written.emplace_back(manifest_name);
   for (const fs::path& name : written) {
     const fs::path path = to.value() / name;
     if (is_within(path, place) || partial_path(path) == place) return "is of the output itself";
@@ -97,14 +99,16 @@ Result<bool> holds_nothing(const fs::path& folder) {
 
 }  // namespace
 
-Status check_output_place(const fs::path& input, const fs::path& output) {
+Status check_output_place(const fs::path& input, const fs::path& output,
+                          std::string_view operation) {
   if (input.empty()) {
     return Failure{ErrorCode::invalid_argument,
-                   "quantize: no model was named; name a model folder or a .safetensors file"};
+                   fmt::format("{}: no model was named; name a model folder or a .safetensors file",
+                               operation)};
   }
   if (output.empty()) {
     return Failure{ErrorCode::invalid_argument,
-                   "quantize: no output folder was named; name one with -o"};
+                   fmt::format("{}: no output folder was named; name one with -o", operation)};
   }
   const auto from = resolve(input), to = resolve(output);
   if (!from) return from.failure();
@@ -118,11 +122,10 @@ Status check_output_place(const fs::path& input, const fs::path& output) {
     relation = "holds the input";
   }
   if (!relation) return success();
-  return Failure{
-      ErrorCode::invalid_argument,
-      fmt::format("quantize: the output '{}' {} '{}', which is never written to; name another "
-                  "folder",
-                  output.string(), relation, input.string())};
+  return Failure{ErrorCode::invalid_argument,
+                 fmt::format("{}: the output '{}' {} '{}', which is never written to; name another "
+                             "folder",
+                             operation, output.string(), relation, input.string())};
 }
 
 Status check_report_place(const ModelPlan& plan, const QuantizeModelOptions& options,
@@ -250,16 +253,16 @@ Status copy_into_place(const fs::path& from, const fs::path& to, std::span<std::
   return output.value().commit();
 }
 
-Status check_unchanged(const ModelFolder& model) {
+Status check_unchanged(const ModelFolder& model, std::string_view operation) {
   for (const ModelShard& shard : model.shards) {
     const auto again = InputFile::open(shard.file.path());
     if (!again) return again.failure();
     if (again.value().identity() == shard.file.identity()) continue;
     return Failure{
         ErrorCode::bad_input,
-        fmt::format("quantize: '{}' was changed while it was converted; leave the input alone and "
+        fmt::format("{}: '{}' was changed while it was converted; leave the input alone and "
                     "start again in another folder",
-                    shard.file.path().string())};
+                    operation, shard.file.path().string())};
   }
   return success();
 }

@@ -4,6 +4,7 @@
 
 #include <filesystem>
 #include <functional>
+#include <string_view>
 
 #include "checkpoint/importance.hpp"
 #include "checkpoint/journal.hpp"
@@ -13,7 +14,8 @@
 namespace microscale {
 
 /// The output must be neither the input, nor inside it, nor around it, links followed.
-Status check_output_place(const std::filesystem::path& input, const std::filesystem::path& output);
+Status check_output_place(const std::filesystem::path& input, const std::filesystem::path& output,
+                          std::string_view operation = "quantize");
 
 /// A report on the conversion may lie beside the model or in the output folder, but must not take
 /// the place of a file of the input or of one that the plan writes.
@@ -39,6 +41,6 @@ Status copy_into_place(const std::filesystem::path& from, const std::filesystem:
                        std::span<std::uint8_t> buffer);
 
 /// A failure when an input file is not what it was when it was opened.
-Status check_unchanged(const ModelFolder& model);
+Status check_unchanged(const ModelFolder& model, std::string_view operation = "quantize");
 
 }  // namespace microscale

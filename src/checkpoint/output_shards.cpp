@@ -1,5 +1,7 @@
 #include "checkpoint/output_shards.hpp"
 
+#include <algorithm>
+
 #include "core/result.hpp"
 
 namespace microscale {
@@ -23,6 +25,11 @@ const OutputFile& OutputShards::file(std::size_t shard) {
   if (!state.file) {
     state.file.emplace(take(OutputFile::create(folder_ / plan_.model.shards[shard].name,
                                                plan_.shards[shard].layout.file_size)));
+    std::vector<std::uint64_t> lengths;
+    for (const TensorEntry& tensor : plan_.shards[shard].layout.tensors) {
+      lengths.push_back(tensor.bytes());
+    }
+    state.in_work = std::make_unique<TensorHashes>(std::move(lengths));
   }
   return *state.file;
 }
@@ -30,13 +37,37 @@ const OutputFile& OutputShards::file(std::size_t shard) {
 void OutputShards::write(std::size_t shard, std::uint64_t at, std::span<const std::uint8_t> bytes) {
   const OutputFile& output = file(shard);
   take(output.write_at(at, bytes));
+  hash(shard, at, bytes);
   if (bytes.size() >= flush_bytes) output.flush_range(at, bytes.size());
+}
+
+void OutputShards::hash(std::size_t shard, std::uint64_t at, std::span<const std::uint8_t> bytes) {
+  // The last that begins there or before: an empty one stands before the one that shares its place.
+  const auto& tensors = plan_.shards[shard].layout.tensors;
+  const auto next = std::upper_bound(
+      tensors.begin(), tensors.end(), at,
+      [](std::uint64_t place, const TensorEntry& tensor) { return place < tensor.begin; });
+  if (next == tensors.begin()) return;  // the header
+  const TensorEntry& tensor = *(next - 1);
+  const Shard& state = *shards_[shard];
+  state.in_work->add(static_cast<std::size_t>(next - 1 - tensors.begin()), at - tensor.begin, bytes,
+                     [&](std::uint64_t place, std::span<std::uint8_t> out) {
+                       take(state.file->read_at(tensor.begin + place, out));
+                     });
+}
+
+void OutputShards::set_hashes(std::size_t shard, std::vector<TensorHash> hashes) {
+  shards_[shard]->hashes = std::move(hashes);
 }
 
 std::filesystem::path OutputShards::commit(std::size_t shard) {
   Shard& state = *shards_[shard];
   take(state.file->commit());
   state.file.reset();
+  for (std::size_t i = 0; i < state.in_work->size(); ++i) {
+    state.hashes.push_back(state.in_work->of(i));
+  }
+  state.in_work.reset();
   return folder_ / plan_.model.shards[shard].name;
 }
 

@@ -12,6 +12,7 @@
 
 #include "checkpoint/file.hpp"
 #include "checkpoint/model_plan.hpp"
+#include "checkpoint/tensor_hashes.hpp"
 
 namespace microscale {
 
@@ -23,7 +24,8 @@ class OutputShards {
   /// `units` units are to be finished before this shard is complete.
   void expect(std::size_t shard, std::int64_t units) { shards_[shard]->remaining += units; }
 
-  /// Throws Error. Reserves the room for the whole file with the first write to it.
+  /// Throws Error. Reserves the room for the whole file with the first write to it. `bytes` lie
+  /// within one tensor, or before the first; each byte of a tensor is written once, and hashed.
   void write(std::size_t shard, std::uint64_t at, std::span<const std::uint8_t> bytes);
 
   /// True for the last unit of the shard: the caller then calls commit().
@@ -32,13 +34,21 @@ class OutputShards {
   /// Gives the file its final name and says where it is. Throws Error.
   std::filesystem::path commit(std::size_t shard);
 
+  /// Of a shard that is complete: a hash for each tensor of its layout.
+  const std::vector<TensorHash>& hashes(std::size_t shard) const { return shards_[shard]->hashes; }
+  /// Of a shard that an earlier run completed.
+  void set_hashes(std::size_t shard, std::vector<TensorHash> hashes);
+
  private:
   struct Shard {
     std::mutex mutex;  // guards the opening of the file
     std::optional<OutputFile> file;
+    std::unique_ptr<TensorHashes> in_work;  // while the file is open
+    std::vector<TensorHash> hashes;         // afterwards
     std::atomic<std::int64_t> remaining{0};
   };
   const OutputFile& file(std::size_t shard);
+  void hash(std::size_t shard, std::uint64_t at, std::span<const std::uint8_t> bytes);
 
   const ModelPlan& plan_;
   std::filesystem::path folder_;

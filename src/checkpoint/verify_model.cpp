@@ -72,6 +72,12 @@ std::int64_t count(const Findings& findings, Severity severity) {
                        [&](const Finding& finding) { return finding.severity == severity; });
 }
 
+std::vector<std::uint64_t> lengths_of(const ModelFolder& model) {
+  std::vector<std::uint64_t> lengths;
+  for (const ModelTensor& tensor : model.tensors) lengths.push_back(tensor.entry->bytes());
+  return lengths;
+}
+
 }  // namespace
 
 std::int64_t VerifyReport::errors() const { return count(findings, Severity::error); }
@@ -135,7 +141,7 @@ void verify_headers(const QuantizedFolder& folder, Findings& findings) {
   if (!folder.planned) verify_kv_cache(folder.model, config, findings);
 }
 
-VerifyReport verify_checkpoint(const fs::path& path, int threads,
+VerifyReport verify_checkpoint(const fs::path& path, const VerifyOptions& options,
                                const ProgressCallback& progress) {
   VerifyReport report;
   auto model = open_model_folder(path);
@@ -152,14 +158,21 @@ VerifyReport verify_checkpoint(const fs::path& path, int threads,
   report.bytes = folder.model.tensor_bytes();
   verify_files(folder, fs::is_directory(path, error), report.findings);
   verify_headers(folder, report.findings);
-  verify_values(folder, threads, progress, report.findings);
+  if (options.tensor_parallel > 0) {
+    report.parallel = verify_tp(folder, options.tensor_parallel, report.findings);
+  }
+  const auto manifest = read_manifest(folder.model, report.findings);
+  std::optional<TensorHashes> hashes;
+  if (manifest) hashes.emplace(lengths_of(folder.model));
+  verify_values(folder, options.threads, progress, report.findings, hashes ? &*hashes : nullptr);
+  if (manifest) verify_manifest(folder.model, *manifest, *hashes, report.findings);
   report.findings = capped(std::move(report.findings));
   return report;
 }
 
 std::vector<std::string> verify_model(const VerifyModelOptions& options) {
   std::vector<std::string> problems;
-  for (Finding& finding : verify_checkpoint(options.input, options.threads).findings) {
+  for (Finding& finding : verify_checkpoint(options.input, {.threads = options.threads}).findings) {
     if (finding.severity == Severity::error) problems.push_back(std::move(finding.message));
   }
   return problems;

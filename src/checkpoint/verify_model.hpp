@@ -8,11 +8,25 @@
 #include <string>
 
 #include "checkpoint/finding.hpp"
+#include "checkpoint/manifest.hpp"
 #include "checkpoint/quantization_config.hpp"
 #include "checkpoint/quantized_folder.hpp"
 #include "microscale/checkpoint.hpp"
 
 namespace microscale {
+
+struct VerifyOptions {
+  int threads = 0;          // 0: all cores
+  int tensor_parallel = 0;  // a degree to judge; 0: none
+};
+
+/// Into how many parts tensor parallelism may cut the layers.
+struct ParallelAnswer {
+  int degree = 0;                    // that was asked for
+  int largest = 0;                   // that works, up to `degree`
+  std::vector<int> works;            // of 1 ... 64, and up to `degree`
+  std::vector<std::string> unknown;  // quantized modules whose role is not known, so not judged
+};
 
 struct VerifyReport {
   Findings findings;         // errors and warnings, in a fixed order
@@ -20,15 +34,16 @@ struct VerifyReport {
   std::int64_t modules = 0;  // quantized ones that are whole
   std::uint64_t bytes = 0;   // read
   bool readable = false;     // the folder could be opened at all
+  std::optional<ParallelAnswer> parallel;
 
   std::int64_t errors() const;
   std::int64_t warnings() const;
 };
 
-/// Reads all of the model on `threads` threads (0: all cores). What is wrong with the model is a
+/// Reads all of the model. What is wrong with the model is a
 /// finding; throws Error only for what kept it from being looked at (no such path, read errors) and
 /// Error{interrupted} when `progress` says to stop.
-VerifyReport verify_checkpoint(const std::filesystem::path& path, int threads = 0,
+VerifyReport verify_checkpoint(const std::filesystem::path& path, const VerifyOptions& options = {},
                                const ProgressCallback& progress = {});
 
 // The parts, each adding to `findings`.
@@ -59,8 +74,16 @@ void verify_kept(const QuantizedFolder& folder, const QuantizationConfig* config
                  Findings& findings);
 /// Modules that loaders fuse, and experts: all alike, none missing.
 void verify_groups(const QuantizedFolder& folder, Findings& findings);
-/// Scales and codes, byte by byte; non-finite values of dense tensors.
+/// Which layers a tensor-parallel degree would cut inside a block or a head.
+ParallelAnswer verify_tp(const QuantizedFolder& folder, int degree, Findings& findings);
+/// The manifest beside the model; nothing where there is none, or none that can be read.
+std::optional<Manifest> read_manifest(const ModelFolder& model, Findings& findings);
+/// `hashes`: of model.tensors.
+void verify_manifest(const ModelFolder& model, const Manifest& manifest, const TensorHashes& hashes,
+                     Findings& findings);
+/// Scales and codes, byte by byte; non-finite values of dense tensors. Hashes all of model.tensors
+/// on the way, unless `hashes` is null.
 void verify_values(const QuantizedFolder& folder, int threads, const ProgressCallback& progress,
-                   Findings& findings);
+                   Findings& findings, TensorHashes* hashes = nullptr);
 
 }  // namespace microscale

@@ -12,18 +12,19 @@ namespace {
 constexpr std::size_t length_bytes = 8;  // before the header's JSON
 
 // The folder as it will be, without a byte of its tensors.
-ModelFolder planned_folder(const ModelPlan& plan) {
+ModelFolder planned_folder(const ModelFolder& source, const std::vector<PlannedFile>& files,
+                           const std::string& config_text) {
   ModelFolder folder;
-  folder.opened = folder.root = plan.model.root;  // where the files to be copied still are
+  folder.opened = folder.root = source.root;  // where the files to be copied still are
   folder.whole_folder = true;
-  folder.index_name = plan.model.index_name;
-  folder.config_text = plan.config_text;
-  folder.other_files = plan.model.other_files;
-  for (std::size_t i = 0; i < plan.shards.size(); ++i) {
-    const SafetensorsLayout& layout = plan.shards[i].layout;
+  folder.index_name = source.index_name;
+  if (!config_text.empty()) folder.config_text = config_text;
+  folder.other_files = source.other_files;
+  for (const PlannedFile& file : files) {
+    const SafetensorsLayout& layout = *file.layout;
     const auto* header = reinterpret_cast<const std::uint8_t*>(layout.header.data());
     folder.shards.push_back(
-        {plan.model.shards[i].name, InputFile::planned(plan.model.shards[i].name, layout.file_size),
+        {file.name, InputFile::planned(file.name, layout.file_size),
          take(parse_safetensors_header({header + length_bytes, layout.header.size() - length_bytes},
                                        layout.file_size))});
   }
@@ -39,15 +40,26 @@ ModelFolder planned_folder(const ModelPlan& plan) {
 
 }  // namespace
 
-Findings verify_plan(const ModelPlan& plan) {
-  const QuantizedFolder folder = take(sort_quantized_folder(planned_folder(plan), true));
+Findings verify_planned(const ModelFolder& source, const std::vector<PlannedFile>& files,
+                        const std::string& config_text) {
+  const QuantizedFolder folder =
+      take(sort_quantized_folder(planned_folder(source, files, config_text), true));
   Findings findings;
   verify_files(folder, true, findings);
   verify_headers(folder, findings);
   // Scales of the cache are copied, so they can be read where they are.
-  const auto config = parse_quantization_config(plan.config_text);
-  verify_kv_cache(plan.model, config && config.value() ? &*config.value() : nullptr, findings);
+  std::optional<QuantizationConfig> config;
+  if (auto parsed = parse_quantization_config(config_text)) config = std::move(parsed.value());
+  verify_kv_cache(source, config ? &*config : nullptr, findings);
   return findings;
+}
+
+Findings verify_plan(const ModelPlan& plan) {
+  std::vector<PlannedFile> files;
+  for (std::size_t i = 0; i < plan.shards.size(); ++i) {
+    files.push_back({plan.model.shards[i].name, &plan.shards[i].layout});
+  }
+  return verify_planned(plan.model, files, plan.config_text);
 }
 
 Status check_plan(const ModelPlan& plan) {

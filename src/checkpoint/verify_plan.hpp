@@ -8,6 +8,17 @@
 
 namespace microscale {
 
+/// A file that is to be written.
+struct PlannedFile {
+  std::string name;
+  const SafetensorsLayout* layout = nullptr;
+};
+
+/// What verify would say of a folder of these files with this config.json, beside the other files
+/// of `source`. Scales of the cache are taken from there. Throws Error where a file cannot be read.
+Findings verify_planned(const ModelFolder& source, const std::vector<PlannedFile>& files,
+                        const std::string& config_text);
+
 /// What verify would say of the folder that the plan writes, as far as it does not depend on codes
 /// and scales. Throws Error where an input file cannot be read.
 Findings verify_plan(const ModelPlan& plan);

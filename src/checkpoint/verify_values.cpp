@@ -85,11 +85,47 @@ void check_e8m0_scales(const PieceData& data, std::int64_t first_block, PieceRes
   }
 }
 
-PieceResult check_piece(const QuantizedFolder& folder, const Piece& piece, PieceData& data) {
+// Bytes of a tensor from `at` on, into its hash.
+void add_bytes(const QuantizedFolder& folder, const ModelTensor& tensor, std::int64_t at,
+               std::span<const std::uint8_t> bytes, TensorHashes& hashes) {
+  const ModelFolder& model = folder.model;
+  hashes.add(static_cast<std::size_t>(&tensor - model.tensors.data()),
+             static_cast<std::uint64_t>(at), bytes,
+             [&](std::uint64_t place, std::span<std::uint8_t> out) {
+               take(model.shards[tensor.shard].file.read_at(tensor.entry->begin + place, out));
+             });
+}
+
+void add_piece(const QuantizedFolder& folder, const Piece& piece, const PieceData& data,
+               TensorHashes& hashes) {
+  if (const QuantizedModule* module = piece.tensor->module) {
+    const FormatInfo& format = info(module->format);
+    add_bytes(folder, *module->codes, code_bytes(format, piece.first), data.codes, hashes);
+    add_bytes(folder, *module->scales, piece.first / format.block, data.scales, hashes);
+    for (const ModelTensor* small : {module->global_scale, module->input_scale}) {
+      if (!small || piece.first > 0) continue;
+      std::vector<std::uint8_t> bytes(small->entry->bytes());
+      take(folder.model.shards[small->shard].file.read_at(small->entry->begin, bytes));
+      add_bytes(folder, *small, 0, bytes, hashes);
+    }
+    return;
+  }
+  const int bits = bits_per_element(piece.tensor->stored->entry->type);
+  add_bytes(folder, *piece.tensor->stored, piece.first / 8 * bits, data.codes, hashes);
+}
+
+PieceResult check_piece(const QuantizedFolder& folder, const Piece& piece, PieceData& data,
+                        TensorHashes* hashes) {
   PieceResult result;
   const QuantizedModule* module = piece.tensor->module;
+  if (!has_values(*piece.tensor)) {
+    take(read_piece_bytes(folder, piece, data));
+    add_piece(folder, piece, data, *hashes);
+    return result;
+  }
   if (!module) {
     take(read_piece(folder, piece, data));
+    if (hashes) add_piece(folder, piece, data, *hashes);
     for (std::size_t i = 0; i < data.values.size(); ++i) {
       if (!std::isfinite(data.values[i])) {
         result.tallies[not_finite].add(piece.first + static_cast<std::int64_t>(i));
@@ -98,6 +134,7 @@ PieceResult check_piece(const QuantizedFolder& folder, const Piece& piece, Piece
     return result;
   }
   take(read_piece_bytes(folder, piece, data));
+  if (hashes) add_piece(folder, piece, data, *hashes);
   const FormatInfo& format = info(module->format);
   const std::int64_t first_block = piece.first / format.block;
   if (format.e8m0_scale) {
@@ -191,11 +228,11 @@ class TensorVerdict {
 }  // namespace
 
 void verify_values(const QuantizedFolder& folder, int threads, const ProgressCallback& progress,
-                   Findings& findings) {
+                   Findings& findings, TensorHashes* hashes) {
   std::vector<Piece> pieces;
   std::int64_t total = 0, done = 0;
   for (const LogicalTensor& tensor : folder.tensors) {
-    if (!has_values(tensor)) continue;
+    if (!has_values(tensor) && !hashes) continue;
     for (const Piece& piece : pieces_of(tensor)) pieces.push_back(piece);
     total += static_cast<std::int64_t>(tensor.bytes());
   }
@@ -213,7 +250,7 @@ void verify_values(const QuantizedFolder& folder, int threads, const ProgressCal
       static_cast<std::int64_t>(pieces.size()), workers,
       [&](std::int64_t i, int worker) {
         return check_piece(folder, pieces[static_cast<std::size_t>(i)],
-                           scratch[static_cast<std::size_t>(worker)]);
+                           scratch[static_cast<std::size_t>(worker)], hashes);
       },
       [&](std::int64_t i, PieceResult& result) {
         const LogicalTensor& tensor = *pieces[static_cast<std::size_t>(i)].tensor;

@@ -84,7 +84,7 @@ TEST_P(Families, output_is_verified_and_whole) {
     return;
   }
   convert_model(options);
-  for (const Finding& finding : verify_checkpoint(options.output, 1).findings) {
+  for (const Finding& finding : verify_checkpoint(options.output, {.threads = 1}).findings) {
     ADD_FAILURE() << finding.rule << " " << finding.tensor << ": " << finding.message;
   }
   for (const std::string& problem :

@@ -153,7 +153,7 @@ TEST(VerifyModel, stops_when_told_to) {
   TemporaryFolder folder;
   testing::small_llama(Format::nvfp4).write(folder.path());
   try {
-    verify_checkpoint(folder.path(), 1,
+    verify_checkpoint(folder.path(), {.threads = 1},
                       [](std::int64_t, std::int64_t, std::string_view) { return false; });
     FAIL() << "no failure";
   } catch (const Error& error) {

@@ -13,7 +13,7 @@ namespace microscale::testing {
 /// "error rule | message" of every finding.
 inline std::vector<std::string> findings_of(const std::filesystem::path& path, int threads = 0) {
   std::vector<std::string> texts;
-  for (const Finding& finding : verify_checkpoint(path, threads).findings) {
+  for (const Finding& finding : verify_checkpoint(path, {.threads = threads}).findings) {
     texts.push_back((finding.severity == Severity::error ? "error " : "warning ") + finding.rule +
                     " | " + finding.message);
   }

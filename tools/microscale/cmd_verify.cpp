@@ -1,5 +1,6 @@
 // verify: what is wrong with a checkpoint, one line per problem.
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <nlohmann/json.hpp>
 
@@ -29,6 +30,12 @@ Json to_json(const VerifyReport& report, const std::string& path) {
   document["bytes"] = report.bytes;
   document["errors"] = report.errors();
   document["warnings"] = report.warnings();
+  if (const auto& parallel = report.parallel) {
+    document["tensor_parallel"] = {{"degree", parallel->degree},
+                                   {"largest", parallel->largest},
+                                   {"works", parallel->works},
+                                   {"unknown_role", parallel->unknown}};
+  }
   document["findings"] = Json::array();
   for (const Finding& finding : report.findings) {
     Json json;
@@ -42,12 +49,25 @@ Json to_json(const VerifyReport& report, const std::string& path) {
   return document;
 }
 
+std::string parallel_text(const ParallelAnswer& answer, Console& console) {
+  std::string text = fmt::format(
+      "tensor parallel over {}: {}; degrees that leave blocks and heads "
+      "whole: {}\n",
+      answer.degree, answer.largest == answer.degree ? "fits" : "does not fit",
+      fmt::join(answer.works, ", "));
+  if (answer.unknown.empty()) return text;
+  return text + fmt::format("not judged, as their role is not known: {}, first {}\n",
+                            plural(static_cast<std::int64_t>(answer.unknown.size()), "module"),
+                            printable(answer.unknown.front(), console.out.utf8));
+}
+
 void print_text(const VerifyReport& report, const std::string& path, Console& console) {
   std::string text;
   for (const Finding& finding : report.findings) {
     text += fmt::format("{} {}\n", console.bold(fmt::format("{}:", name_of(finding.severity))),
                         printable(finding.message, console.out.utf8));
   }
+  if (const auto& parallel = report.parallel) text += parallel_text(*parallel, console);
   const std::string verdict = report.findings.empty() ? "nothing is wrong"
                                                       : plural(report.errors(), "error") + ", " +
                                                             plural(report.warnings(), "warning");
@@ -63,7 +83,9 @@ void print_text(const VerifyReport& report, const std::string& path, Console& co
 
 int run(const VerifyCommand& command, Console& console) {
   CommandProgress progress(console, "verify");
-  const VerifyReport report = verify_checkpoint(command.path, command.threads, progress.callback());
+  const VerifyReport report = verify_checkpoint(
+      command.path, {.threads = command.threads, .tensor_parallel = command.tensor_parallel},
+      progress.callback());
   progress.finish();
   if (console.json)
     console.print_json(to_json(report, command.path.string()));

@@ -39,6 +39,11 @@ struct DequantizeCommand {
   int threads = 0;  ///< 0: all cores
 };
 
+/// repair MODEL -o DIR [--dry-run]
+struct RepairCommand {
+  RepairModelOptions options;
+};
+
 /// inspect PATH [TENSOR]
 struct InspectCommand {
   std::filesystem::path path;
@@ -49,6 +54,7 @@ struct InspectCommand {
 struct VerifyCommand {
   std::filesystem::path path;
   int threads = 0;
+  int tensor_parallel = 0;  ///< 0: not asked
 };
 
 /// compare A B
@@ -74,6 +80,7 @@ int run(const QuantizeCommand& command, Console& console);
 int run(const DequantizeCommand& command, Console& console);
 int run(const InspectCommand& command, Console& console);
 int run(const VerifyCommand& command, Console& console);
+int run(const RepairCommand& command, Console& console);
 int run(const CompareCommand& command, Console& console);
 int run(const ExplainCommand& command, Console& console);
 

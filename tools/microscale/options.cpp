@@ -94,7 +94,17 @@ void add_others(CLI::App& app, Words& words) {
   CLI::App& verify = add_command(app, words, "verify", "Check everything a loader relies on",
                                  "microscale verify Llama-3-8B-nvfp4");
   add(verify, "PATH", words.input, "PATH", "Quantized folder")->required();
+  add(verify, "--tp", words.tensor_parallel, "N",
+      "Also whether tensor parallelism over N leaves blocks and heads whole");
   add_threads(verify, words);
+
+  CLI::App& repair =
+      add_command(app, words, "repair", "Write a quantized folder again as loaders want it",
+                  "microscale repair Llama-3-8B-broken -o Llama-3-8B-nvfp4");
+  add(repair, "MODEL", words.input, "PATH", "Quantized folder")->required();
+  add(repair, "-o,--output", words.output, "DIR", "Folder to write; made if absent");
+  repair.add_flag("--dry-run", words.dry_run, "Print what would be done, write nothing");
+  add_threads(repair, words);
 
   CLI::App& compare = add_command(app, words, "compare", "Measure what quantizing cost, by tensor",
                                   "microscale compare Llama-3-8B Llama-3-8B-nvfp4 --max-mse 1%");

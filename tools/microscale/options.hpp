@@ -17,8 +17,8 @@ namespace microscale {
 struct Words {
   NumericWords numeric;
   std::string input, output, other, tensor, experts, importance, report, shell, action;
-  std::string threads = "0", max_memory = "1GiB", dtype = "bf16", device = "cpu", max_mse,
-              global_scale;
+  std::string tensor_parallel = "0", threads = "0", max_memory = "1GiB", dtype = "bf16",
+              device = "cpu", max_mse, global_scale;
   std::vector<std::string> include, ignore, values;
   LaunchWords launch;
   bool resume = false, dry_run = false, compare = false, json = false;

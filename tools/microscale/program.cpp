@@ -137,7 +137,12 @@ int run_command(const CLI::App& app, const std::string& name, Words& words, Cons
     return run(DequantizeCommand{words.input, words.output, dtype_from(words.dtype), threads},
                console);
   if (name == "inspect") return run(InspectCommand{words.input, words.tensor}, console);
-  if (name == "verify") return run(VerifyCommand{words.input, threads}, console);
+  if (name == "repair")
+    return run(RepairCommand{{words.input, words.output, threads, words.dry_run}}, console);
+  if (name == "verify") {
+    const auto degree = integer_from("--tp", words.tensor_parallel, 0, 4096);
+    return run(VerifyCommand{words.input, threads, static_cast<int>(degree)}, console);
+  }
   if (name == "compare") {
     CompareCommand command{words.input, words.other, {}, threads};
     if (!words.max_mse.empty()) command.max_mse = share_from("--max-mse", words.max_mse);

@@ -1,0 +1,27 @@
+// Any bytes as a manifest: what is accepted has whole entries, and is written and read back equal.
+#include <cstddef>
+#include <cstdint>
+#include <map>
+
+#include "checkpoint/manifest.hpp"
+#include "require.hpp"
+
+extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
+  using namespace microscale;
+  const auto manifest = parse_manifest({reinterpret_cast<const char*>(data), size});
+  if (!manifest) {
+    REQUIRE(!manifest.failure().message.empty());
+    return 0;
+  }
+  std::map<std::string, std::vector<TensorEntry>> tensors;
+  std::map<std::string, std::vector<TensorHash>> hashes;
+  for (const auto& [name, tensor] : manifest.value()) {
+    REQUIRE(tensor.shape.size() <= max_safetensors_rank);
+    tensors[tensor.file].push_back({name, tensor.type, tensor.shape, 0, 0});
+    hashes[tensor.file].push_back(tensor.hash);
+  }
+  std::vector<HashedFile> files;
+  for (const auto& [file, entries] : tensors) files.push_back({file, &entries, hashes[file]});
+  REQUIRE(take(parse_manifest(manifest_text(files, "fuzz"))) == manifest.value());
+  return 0;
+}

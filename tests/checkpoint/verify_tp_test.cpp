@@ -1,0 +1,93 @@
+#include <gtest/gtest.h>
+
+#include <nlohmann/json.hpp>
+
+#include "checkpoint/verify_support.hpp"
+
+namespace microscale {
+namespace {
+
+using testing::SmallModel;
+using testing::TemporaryFolder;
+using testing::Texts;
+using Json = nlohmann::ordered_json;
+
+struct Answer {
+  Texts findings;
+  std::vector<int> works;
+  int largest = 0;
+  std::vector<std::string> unknown;
+};
+
+Answer answer_of(const SmallModel& model, int degree) {
+  const TemporaryFolder folder;
+  model.write(folder.path());
+  VerifyOptions options;
+  options.tensor_parallel = degree;
+  const VerifyReport report = verify_checkpoint(folder.path(), options);
+  Answer answer;
+  for (const Finding& finding : report.findings) {
+    answer.findings.push_back(finding.rule + " | " + finding.message);
+  }
+  answer.works = report.parallel->works;
+  answer.largest = report.parallel->largest;
+  answer.unknown = report.parallel->unknown;
+  return answer;
+}
+
+SmallModel with_heads(Format format, int heads, int kv_heads) {
+  SmallModel model = testing::small_llama(format);
+  Json config = Json::parse(model.config);
+  config["num_attention_heads"] = heads;
+  config["num_key_value_heads"] = kv_heads;
+  model.config = config.dump();
+  return model;
+}
+
+TEST(VerifyTp, rows_are_cut_anywhere_and_columns_between_blocks) {
+  // 64 x 64 everywhere: o_proj is not there, down_proj has 4 blocks of 16 or 2 of 32.
+  const Answer nvfp4 = answer_of(testing::small_llama(Format::nvfp4), 4);
+  EXPECT_EQ(nvfp4.findings, Texts());
+  EXPECT_EQ(nvfp4.works, (std::vector<int>{1, 2, 4}));
+  const Answer mxfp4 = answer_of(testing::small_llama(Format::mxfp4), 4);
+  EXPECT_EQ(
+      mxfp4.findings,
+      Texts{"tp-cut | model.safetensors: 'model.layers.0.mlp.down_proj': cut into 4 it has 16 "
+            "columns a part, which is no multiple of the mxfp4 block of 32; the largest degree "
+            "up to 4 at which all layers stay whole is 2"});
+  EXPECT_EQ(mxfp4.works, (std::vector<int>{1, 2}));
+  EXPECT_EQ(mxfp4.largest, 2);
+}
+
+TEST(VerifyTp, heads_stay_whole_and_few_are_copied) {
+  // 8 heads; 2 key-value heads serve 4 parts as copies, and not 3.
+  EXPECT_EQ(answer_of(with_heads(Format::nvfp4, 8, 2), 4).findings, Texts());
+  const Answer six = answer_of(with_heads(Format::nvfp4, 12, 4), 6);
+  ASSERT_EQ(six.findings.size(), 6u);
+  EXPECT_EQ(
+      six.findings[2],
+      "tp-cut | model.safetensors: 'model.layers.0.mlp.up_proj': its 64 rows cannot be cut into "
+      "6 equal parts; the largest degree up to 6 at which all layers stay whole is 4");
+  EXPECT_EQ(
+      six.findings[3],
+      "tp-cut | model.safetensors: 'model.layers.0.self_attn.k_proj': its 4 key-value heads "
+      "cannot be shared among 6; the largest degree up to 6 at which all layers stay whole is 4");
+  const Answer three = answer_of(with_heads(Format::nvfp4, 8, 2), 3);
+  EXPECT_EQ(three.findings.size(), 6u);
+  EXPECT_EQ(three.largest, 2);
+}
+
+TEST(VerifyTp, layers_of_unknown_role_are_told) {
+  SmallModel model = testing::small_llama(Format::nvfp4);
+  model.add_quantized("model.layers.0.mixer", Format::nvfp4, 128, 64, testing::gaussian(8192, 3));
+  EXPECT_EQ(answer_of(model, 2).unknown, std::vector<std::string>{"model.layers.0.mixer"});
+}
+
+TEST(VerifyTp, is_not_asked_by_itself) {
+  const TemporaryFolder folder;
+  testing::small_llama(Format::mxfp4).write(folder.path());
+  EXPECT_FALSE(verify_checkpoint(folder.path()).parallel.has_value());
+}
+
+}  // namespace
+}  // namespace microscale
