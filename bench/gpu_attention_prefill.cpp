@@ -98,7 +98,7 @@ class Measurement {
     }
     device.synchronize(nullptr);
     workspace_.emplace_back(
-        device, attention_workspace_bytes(device, check_attention(call(DType::bf16), true)));
+        device, cuda::attention::workspace_bytes(device, check_attention(call(DType::bf16), true)));
   }
 
   double checked() const {
@@ -136,8 +136,8 @@ class Measurement {
   }
   void attend(DType type, Stream stream) const {
     const DeviceBytes& w = workspace_.front();
-    cuda::attention(device_, check_attention(call(type), true),
-                    {w.data(), static_cast<std::size_t>(w.size())}, stream);
+    cuda::attention::attend(device_, check_attention(call(type), true),
+                            {w.data(), static_cast<std::size_t>(w.size())}, stream);
   }
 
   // Of token t of the last batch and head, against a host's. What is left are probabilities in

@@ -2,7 +2,7 @@
 #include <fmt/format.h>
 
 #include "cuda/quantize/choose.hpp"
-#include "cuda/quantize/plan.hpp"
+#include "cuda/quantize/args.hpp"
 #include "gpu_timing.hpp"
 #include "microscale/error.hpp"
 #include "microscale/fused.hpp"

@@ -2,7 +2,7 @@
 
 #include <algorithm>
 
-#include "cuda/quantize/plan.hpp"
+#include "cuda/quantize/args.hpp"
 #include "cuda/quantize/choose.hpp"
 #include "cuda/device/kernels.hpp"
 #include "cuda/kernel_table.hpp"

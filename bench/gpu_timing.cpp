@@ -7,7 +7,7 @@
 
 #include "clock.hpp"
 #include "cuda/device/kernels.hpp"
-#include "cuda/quantize/plan.hpp"
+#include "cuda/quantize/args.hpp"
 #include "cuda/quantize/choose.hpp"
 #include "formats/half.hpp"
 

@@ -60,6 +60,7 @@ function(microscale_add_kernel_table target)
     string(REPLACE "::" ";" path ${kernel_family_${family}_args})
     list(POP_BACK path args)
     set(declaration "struct ${args};")
+    list(REVERSE path)  # the innermost first
     foreach(namespace ${path})
       set(declaration "namespace ${namespace} { ${declaration} }")
     endforeach()

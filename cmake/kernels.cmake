@@ -4,6 +4,7 @@
 #
 #   kernel_image(NAME ARCHITECTURES HEADER...)  a translation unit: what follows belongs to it. More images compile in
 #                                               parallel; fewer repeat less.
+#   kernel_namespace(NAME...)                   namespaces whose names the kernels of that image use without saying so
 #   kernel_family(NAME ARGS [PREFIX])           the C++ handle kernels::NAME: entry points whose names begin with PREFIX
 #                                               (NAME unless said) and whose parameter is of type ARGS
 #   kernel(ENTRY ATTRIBUTES CALL [WAITS] [BLACKWELL])
@@ -11,7 +12,7 @@
 #       WAITS      it first waits for the grid in front of it (cuda/block/grid_order.cuh); the others do so inside CALL
 #       BLACKWELL  not on sm_90a
 #
-# Names are those of namespace microscale::cuda. To add an entry point write one line here, and renew
+# Names are those of namespace microscale::cuda and of kernel_namespace. To add an entry point write one line here, and renew
 # tests/sass/budgets.txt (scripts/renew_sass_budgets).
 set(cuda_architectures 90a 100f 120f)  # Hopper; Blackwell datacenter (10.x) and consumer (12.x), whole families
 set(kernel_images "")
@@ -26,6 +27,12 @@ macro(kernel_image name architectures)
     string(APPEND kernel_image_${name}_text "#include \"${kernel_header}\"\n")
   endforeach()
   string(APPEND kernel_image_${name}_text "\nusing namespace microscale;\nusing namespace microscale::cuda;\n")
+endmacro()
+
+macro(kernel_namespace)
+  foreach(kernel_name ${ARGN})
+    string(APPEND kernel_image_${kernel_current_image}_text "using namespace microscale::cuda::${kernel_name};\n")
+  endforeach()
 endmacro()
 
 macro(kernel_family name args)
@@ -256,7 +263,7 @@ set(decode_fp8 DecodeFp8)
 set(decode_mxfp4 DecodeMxfp4)
 set(decode_mxfp8 DecodeMxfp8)
 set(decode_nvfp4 DecodeNvfp4)
-kernel_family(attention_decode AttentionMergedArgs)
+kernel_family(attention_decode attention::AttentionMergedArgs)
 foreach(tokens rows part records)  # how the tokens of a page lie (DecodeTokens)
   set(suffix "")
   set(resident_128 4)
@@ -271,6 +278,7 @@ foreach(tokens rows part records)  # how the tokens of a page lie (DecodeTokens)
       continue()
     endif()
     kernel_image(attention_decode_${format}${suffix} "${cuda_architectures}" cuda/attention/decode/kernel.cuh)
+    kernel_namespace(attention attention::decode)
     set(shapes "64 8 4" "64 16 3" "128 8 ${resident_128}" "128 16 2" "256 8 2")  # d, rows, resident blocks
     if(format STREQUAL "nvfp4")
       list(APPEND shapes "64 4 4" "128 4 ${resident_128}" "256 4 2")
@@ -285,7 +293,8 @@ foreach(tokens rows part records)  # how the tokens of a page lie (DecodeTokens)
 endforeach()
 
 kernel_image(attention_expand 90a cuda/attention/prefill/expand.cuh)
-kernel_family(attention_expand AttentionExpandArgs)
+kernel_namespace(attention::prefill)
+kernel_family(attention_expand attention::prefill::AttentionExpandArgs)
 foreach(pair "f32 F32" "f16 F16" "bf16 Bf16" "e4m3 E4m3" "nvfp4 Nvfp4" "mxfp4 Mxfp4" "mxfp8_e4m3 Mxfp8E4m3"
         "mxfp8_e5m2 Mxfp8E5m2")
   string(REPLACE " " ";" pair "${pair}")
@@ -297,35 +306,38 @@ foreach(pair "f32 F32" "f16 F16" "bf16 Bf16" "e4m3 E4m3" "nvfp4 Nvfp4" "mxfp4 Mx
   endforeach()
 endforeach()
 
-kernel_family(attention_prefill AttentionPrefillArgs)
+kernel_family(attention_prefill attention::prefill::AttentionPrefillArgs)
 foreach(width 64 128 256)
   kernel_image(attention_prefill_${width} 90a cuda/attention/prefill/kernel.cuh cuda/attention/prefill/products_f16.cuh)
+  kernel_namespace(attention::prefill)
   kernel(attention_prefill_${width} "__launch_bounds__(prefill_threads, 1)"
          "AttentionPrefill<F16Products<${width}, false>>::run")
   kernel(attention_prefill_${width}_softcap "__launch_bounds__(prefill_threads, 1)"
          "AttentionPrefill<F16Products<${width}, true>>::run")
 endforeach()
 kernel_image(attention_prefill_fp8 90a cuda/attention/prefill/kernel.cuh cuda/attention/prefill/products_fp8.cuh)
+kernel_namespace(attention::prefill)
 kernel(attention_prefill_fp8 "__launch_bounds__(prefill_threads, 1)" "AttentionPrefill<Fp8Products<false>>::run")
 kernel(attention_prefill_fp8_softcap "__launch_bounds__(prefill_threads, 1)" "AttentionPrefill<Fp8Products<true>>::run")
-kernel_family(attention_expand AttentionExpandArgs)
+kernel_family(attention_expand attention::prefill::AttentionExpandArgs)
 kernel(attention_expand_fp8 "__launch_bounds__(prefill_expand_threads)" "AttentionExpandFp8::run")
 
 # Block-scaled attention of consumer Blackwell: block_attention(IMAGE ROW...), a row for each entry point: its name, resident
 # blocks, and the arguments of Config.
 macro(block_attention image)
   kernel_image(attention_block_scaled_${image} 120f cuda/attention/block_scaled/kernel.cuh)
-  kernel_family(attention_block_scaled block_attention::Args)
+  kernel_namespace(attention::block_scaled)
+  kernel_family(attention_block_scaled attention::block_scaled::Args)
   foreach(row ${ARGN})
     string(REGEX MATCH "^([a-z0-9_]+) ([0-9]) (.*)$" row "${row}")
-    set(block_attention_config "block_attention::Config<block_attention::${CMAKE_MATCH_3}>")
+    set(block_attention_config "Config<${CMAKE_MATCH_3}>")
     kernel(attention_block_scaled_${CMAKE_MATCH_1} "__launch_bounds__(${block_attention_config}::threads, ${CMAKE_MATCH_2})"
-           "block_attention::Attention<${block_attention_config}>::run")
+           "Attention<${block_attention_config}>::run")
   endforeach()
 endmacro()
-set(exact block_attention::Values::exact)
-set(tokens block_attention::Values::tokens)
-set(two_level block_attention::Values::two_level)
+set(exact Values::exact)
+set(tokens Values::tokens)
+set(two_level Values::two_level)
 block_attention(exact_64 "exact_nvfp4_64_1 2 Nvfp4Keys, 64, 1, ${exact}, 1, 2" "exact_nvfp4_64_2 3 Nvfp4Keys, 64, 2, ${exact}, 1, 1")
 block_attention(exact_128 "exact_nvfp4_128_1 2 Nvfp4Keys, 128, 1, ${exact}, 1, 1"
                 "exact_nvfp4_128_2 2 Nvfp4Keys, 128, 2, ${exact}, 1, 1")
@@ -366,25 +378,27 @@ block_attention(two_level_paged_1 "two_level_paged_nvfp4_64_1 2 Nvfp4Keys, 64, 1
 block_attention(two_level_paged_2 "two_level_paged_nvfp4_64_2 2 Nvfp4Keys, 64, 2, ${two_level}, 2, 1, true"
                 "two_level_paged_nvfp4_128_2 2 Nvfp4Keys, 128, 2, ${two_level}, 2, 1, true")
 kernel_image(attention_merge 120f cuda/attention/block_scaled/store.cuh)
-kernel_family(attention_merge block_attention::Args)
+kernel_namespace(attention attention::block_scaled)
+kernel_family(attention_merge attention::block_scaled::Args)
 foreach(shape "64 64" "64 128" "128 64" "256 64" "256 128")  # d, rows of a block
   string(REPLACE " " ";" shape "${shape}")
   list(JOIN shape "_" name)
   list(JOIN shape ", " arguments)
-  kernel(attention_merge_${name} "__launch_bounds__(decode_threads)" "block_attention::merge_row<${arguments}>")
+  kernel(attention_merge_${name} "__launch_bounds__(decode_threads)" "merge_row<${arguments}>")
 endforeach()
 
 kernel_image(attention_prepare 120f cuda/attention/block_scaled/prepare.cuh)
-kernel_family(attention_prepare_rows block_attention::PrepareHeadsArgs)
+kernel_namespace(attention::block_scaled)
+kernel_family(attention_prepare_rows attention::block_scaled::PrepareHeadsArgs)
 foreach(pair "nvfp4 Nvfp4" "mxfp4 Mxfp4" "mxfp8 Mxfp8")
   string(REPLACE " " ";" pair "${pair}")
   list(GET pair 0 name)
   list(GET pair 1 prepared)
   kernel(attention_prepare_rows_${name} "__launch_bounds__(256)"
-         "block_attention::prepare_rows<block_attention::Prepared${prepared}>")
+         "prepare_rows<Prepared${prepared}>")
 endforeach()
-kernel_family(attention_prepare_values block_attention::PrepareValuesArgs)
-kernel(attention_prepare_values_nvfp4 "__launch_bounds__(256)" "block_attention::prepare_values")
+kernel_family(attention_prepare_values attention::block_scaled::PrepareValuesArgs)
+kernel(attention_prepare_values_nvfp4 "__launch_bounds__(256)" "prepare_values")
 
 # --- matmul ---
 # One row of unpacked weights, or 8 or 16 rows: any GPU. `unit`: without block scales, `scaled`: MX.
@@ -547,14 +561,14 @@ kernel(matmul_peak_f16 "__launch_bounds__(matmul_peak_threads, 1)" "multiply_ove
 kernel(matmul_peak_e4m3 "__launch_bounds__(matmul_peak_threads, 1)" "multiply_over_and_over<PeakE4m3>" WAITS)
 
 kernel_image(matmul_vector "100f;120f" cuda/matmul/vector/kernel.cuh)
-kernel_family(matmul_vector vector_rows::MatmulVectorArgs)
+kernel_family(matmul_vector vector::MatmulVectorArgs)
 foreach(k 2048 7168 16384 any)
   set(constant ${k})
   if(k STREQUAL "any")
     set(constant 0)
   endif()
-  kernel(matmul_vector_nvfp4_${k} "__launch_bounds__(vector_rows::threads, vector_rows::resident_blocks)"
-         "vector_rows::multiply_rows<${constant}>" WAITS)
+  kernel(matmul_vector_nvfp4_${k} "__launch_bounds__(vector::threads, vector::resident_blocks)"
+         "vector::multiply_rows<${constant}>" WAITS)
 endforeach()
 
 # Block-scaled instructions; a tile by one thread block, and by a cluster of `split_parts`.

@@ -4,8 +4,8 @@
 #include <array>
 #include <cstddef>
 
-#include "cuda/quantize/fused_plan.hpp"
-#include "cuda/quantize/plan.hpp"
+#include "cuda/quantize/fused_args.hpp"
+#include "cuda/quantize/args.hpp"
 #include "microscale/format.hpp"
 
 namespace microscale::sass {

@@ -1,5 +1,5 @@
 // What a thread of this library's kernels does, by the kernel's name
-// (cuda/quantize/plan.hpp): the work that main_path() looks for.
+// (cuda/quantize/args.hpp): the work that main_path() looks for.
 #pragma once
 
 #include <cstdint>

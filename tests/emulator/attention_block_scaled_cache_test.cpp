@@ -184,9 +184,10 @@ class CachedAttention {
     o.numerics.accuracy = c_.accuracy;
     o.numerics.probabilities = c_.rule;
     const AttentionCall call = check_attention(o, true);
-    const std::int64_t bytes = cuda::attention_workspace_bytes(gpu, call);
+    const std::int64_t bytes = cuda::attention::workspace_bytes(gpu, call);
     const DeviceBytes workspace(gpu, bytes);
-    cuda::attention(gpu, call, {workspace.data(), static_cast<std::size_t>(bytes)}, nullptr);
+    cuda::attention::attend(gpu, call, {workspace.data(), static_cast<std::size_t>(bytes)},
+                            nullptr);
     Result r{output.to_host(), std::vector<float>(static_cast<std::size_t>(q.tokens * q_heads))};
     gpu.copy_to_host(r.lse.data(), lse.data(), static_cast<std::int64_t>(4 * r.lse.size()),
                      nullptr);

@@ -7,7 +7,7 @@
 #include <string>
 
 #include "cuda/attention/attention.hpp"
-#include "cuda/attention/block_scaled/plan.hpp"
+#include "cuda/attention/block_scaled/args.hpp"
 #include "cuda/device/kernels.hpp"
 #include "device_bytes.hpp"
 #include "emulator/device.hpp"
@@ -223,9 +223,9 @@ TEST_F(AttentionBlockScaled, has_no_bank_conflicts_and_multiplies_each_tile_once
       // there warps without rows of their own multiply, too.
       const int width = static_cast<int>(d);
       const std::uint64_t sixteens =
-          cuda::block_attention::warps_of(width, second.along_tokens) == 8             ? 4
-          : cuda::block_attention::block_rows_of(width, 1, second.along_tokens) == 128 ? 8
-                                                                                       : 4;
+          cuda::attention::block_scaled::warps_of(width, second.along_tokens) == 8             ? 4
+          : cuda::attention::block_scaled::block_rows_of(width, 1, second.along_tokens) == 128 ? 8
+                                                                                               : 4;
       const auto steps = static_cast<std::uint64_t>(d / 64);
       EXPECT_EQ(products, sixteens * 4 * steps * (second.along_tokens ? 8 + 8 : 8 + 32)) << d;
     }

@@ -5,7 +5,7 @@
 #include <cstring>
 #include <memory>
 
-#include "cuda/attention/decode/plan.hpp"
+#include "cuda/attention/decode/args.hpp"
 #include "cuda/device/kernel_images.hpp"
 #include "ops/attention_check.hpp"
 #include "support/decode_calls.hpp"
@@ -156,15 +156,17 @@ TEST_P(AttentionDecodeValues, forget_that_their_parts_were_there) {
   o.q_offsets = reinterpret_cast<const std::int32_t*>(offsets.data());
   o.sequences = 2, o.max_q_len = 2, o.splits = splits;
   const AttentionCall call = check_attention(o, true);
-  const std::int64_t bytes = cuda::attention_workspace_bytes(gpu, call),
-                     flags_at = cuda::decode_partial_floats(2 * kv_heads, splits, rows, d) * 4;
-  ASSERT_EQ(bytes, flags_at + cuda::decode_flags(2 * kv_heads, splits, merged) * 8);
+  const std::int64_t bytes = cuda::attention::workspace_bytes(gpu, call),
+                     flags_at =
+                         cuda::attention::decode_partial_floats(2 * kv_heads, splits, rows, d) * 4;
+  ASSERT_EQ(bytes, flags_at + cuda::attention::decode_flags(2 * kv_heads, splits, merged) * 8);
   std::vector<std::uint8_t> results;
   for (const Schedule schedule : {LaunchOptions{}.schedule, Schedule::random}) {
     const DeviceBytes workspace(gpu,
                                 std::vector<std::uint8_t>(static_cast<std::size_t>(bytes), 0xFF));
     emulator::device().options.schedule = schedule;
-    cuda::attention(gpu, call, {workspace.data(), static_cast<std::size_t>(bytes)}, nullptr);
+    cuda::attention::attend(gpu, call, {workspace.data(), static_cast<std::size_t>(bytes)},
+                            nullptr);
     emulator::device().options.schedule = LaunchOptions{}.schedule;
     const std::vector<std::uint8_t> after = workspace.to_host();
     for (int item = 0; item < 2 * kv_heads; ++item)

@@ -4,7 +4,7 @@
 #include <gtest/gtest.h>
 
 #include "cuda/device/kernels.hpp"
-#include "cuda/matmul/block_scaled/plan.hpp"
+#include "cuda/matmul/block_scaled/args.hpp"
 #include "emulator/device.hpp"
 #include "formats/producers.hpp"
 #include "support/block_scaled_products.hpp"

@@ -1,12 +1,12 @@
 // Products of very many rows of a, weights expanded first, on the emulated Hopper GPU: every pair
 // of formats, odd shapes, gates, experts, batches, every type of d, against sums in FP64.
-#include "cuda/matmul/expanded/launch.hpp"
+#include "cuda/matmul/expanded/plan.hpp"
 
 #include <gtest/gtest.h>
 
 #include <limits>
 
-#include "cuda/matmul/expanded/plan.hpp"
+#include "cuda/matmul/expanded/args.hpp"
 #include "cuda/device/kernel_images.hpp"
 #include "support/masked_products.hpp"
 

@@ -1,6 +1,6 @@
 // Products of few rows of experts with plain weights, on the emulator: by counts, and by offsets
 // that break their contract.
-#include "cuda/matmul/fallback/launch.hpp"
+#include "cuda/matmul/fallback/plan.hpp"
 
 #include <gtest/gtest.h>
 

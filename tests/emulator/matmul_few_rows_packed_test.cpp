@@ -1,6 +1,6 @@
 // Products of few rows of a with packed weights, as Hopper's kernel for few rows computes them, on
 // the emulator: odd shapes, every size of a cluster, gates, experts, batches, against sums in FP64.
-#include "cuda/matmul/few_rows/launch.hpp"
+#include "cuda/matmul/few_rows/plan.hpp"
 
 #include <gtest/gtest.h>
 

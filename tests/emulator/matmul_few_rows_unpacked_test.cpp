@@ -1,6 +1,6 @@
 // Products of one row of a with 4-bit weights that are not packed, as Hopper's kernel for few rows
 // computes them, on the emulator: odd shapes, batches, every kind of a, against sums in FP64.
-#include "cuda/matmul/few_rows/launch.hpp"
+#include "cuda/matmul/few_rows/plan.hpp"
 
 #include <gtest/gtest.h>
 

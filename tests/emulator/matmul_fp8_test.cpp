@@ -6,7 +6,7 @@
 #include <array>
 
 #include "cuda/device/kernel_images.hpp"
-#include "cuda/matmul/in_registers/plan.hpp"
+#include "cuda/matmul/in_registers/args.hpp"
 #include "support/exact_products.hpp"
 #include "support/masked_products.hpp"
 

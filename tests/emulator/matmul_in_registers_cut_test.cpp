@@ -1,12 +1,12 @@
 // Products of many rows of a whose tiles are cut into ranges of k
-// (cuda/matmul/in_registers/plan.hpp), on the emulator, against sums in FP64.
+// (cuda/matmul/in_registers/args.hpp), on the emulator, against sums in FP64.
 #include <gtest/gtest.h>
 
 #include <algorithm>
 #include <vector>
 
 #include "cuda/device/kernel_images.hpp"
-#include "cuda/matmul/in_registers/launch.hpp"
+#include "cuda/matmul/in_registers/plan.hpp"
 #include "cuda/matmul/in_registers/tiling.hpp"
 #include "support/hopper_products.hpp"
 

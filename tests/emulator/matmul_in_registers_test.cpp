@@ -1,6 +1,6 @@
 // Products of many rows of a, as the kernels for Hopper compute them, on the emulator: every pair
 // of formats, odd shapes, gates, experts, batches, every type of d, against sums in FP64.
-#include "cuda/matmul/in_registers/launch.hpp"
+#include "cuda/matmul/in_registers/plan.hpp"
 
 #include <gtest/gtest.h>
 

@@ -4,7 +4,7 @@
 #include <gtest/gtest.h>
 
 #include "cuda/device/kernel_images.hpp"
-#include "cuda/matmul/in_registers/launch.hpp"
+#include "cuda/matmul/in_registers/plan.hpp"
 #include "cuda/matmul/in_registers/tiling.hpp"
 #include "support/hopper_products.hpp"
 

@@ -1,7 +1,7 @@
 // One row times a matrix, both NVFP4, as Blackwell's kernels compute it, executed by the emulator
 // on both architectures: the bytes of the same sums in the same order on a CPU, and near the exact
 // ones.
-#include "cuda/matmul/vector/launch.hpp"
+#include "cuda/matmul/vector/plan.hpp"
 
 #include <gtest/gtest.h>
 
@@ -33,7 +33,7 @@ class VectorProducts : public ::testing::TestWithParam<int> {
   }
   static Matrix run(const ProductCase& c) {
     return test::run_block_scaled(device(), c, [](cuda::Device& gpu, const cuda::Product& product) {
-      cuda::vector_rows::run(gpu, cuda::vector_rows::plan_of(product), product, nullptr);
+      cuda::vector::run(gpu, cuda::vector::plan_of(product), product, nullptr);
     });
   }
 };
@@ -121,7 +121,7 @@ void expect_in_order(const Matrix& d, const ProductCase& c) {
 
 TEST_P(VectorProducts, are_the_sums_in_order_for_every_kernel) {
   for (const std::int64_t k : {2048, 7168, 16384, 64, 4160}) {
-    SCOPED_TRACE(std::string_view(cuda::vector_rows::kernel_of(k).name));
+    SCOPED_TRACE(std::string_view(cuda::vector::kernel_of(k).name));
     const ProductCase c = random_case(40, k);
     expect_in_order(run(c), c);
   }

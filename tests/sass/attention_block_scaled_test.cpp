@@ -11,7 +11,7 @@
 #include <algorithm>
 #include <optional>
 
-#include "cuda/attention/block_scaled/plan.hpp"
+#include "cuda/attention/block_scaled/args.hpp"
 #include "cuda/device/kernel_images.hpp"
 #include "emulator/occupancy.hpp"
 #include "sass/counts.hpp"
@@ -109,8 +109,8 @@ TEST(BlockAttentionSass, multiplies_as_much_as_the_softmax_leaves_room_for) {
       const auto loop = main_loop(kernel);
       ASSERT_TRUE(loop) << kernel.name;
       const int sixteens =
-          cuda::block_attention::block_rows_of(name.d, name.terms, name.along_tokens) /
-          (16 * cuda::block_attention::warps_of(name.d, name.along_tokens));
+          cuda::attention::block_scaled::block_rows_of(name.d, name.terms, name.along_tokens) /
+          (16 * cuda::attention::block_scaled::warps_of(name.d, name.along_tokens));
       EXPECT_EQ(loop->scaled, sixteens * name.scaled()) << kernel.name;
       EXPECT_EQ(loop->half, sixteens * name.half()) << kernel.name;
       EXPECT_GE(loop->products(), name.share() * loop->instructions) << kernel.name;
@@ -134,15 +134,15 @@ TEST(BlockAttentionSass, spills_nothing_and_holds_the_blocks_that_are_planned) {
       const bool mx = kernel.name.find("mx") != kernel.name.npos;
       const int row = name.d * (name.q8 ? 8 : 4) / 8, block = mx ? 32 : 16;
       const std::int64_t shared =
-          cuda::block_attention::shared_of(name.d, row, (name.d / block + 3) / 4, name.terms,
-                                           name.along_tokens)
+          cuda::attention::block_scaled::shared_of(name.d, row, (name.d / block + 3) / 4,
+                                                   name.terms, name.along_tokens)
               .bytes();
       EXPECT_LE(shared, 99 * 1024) << kernel.name;
       for (const emulator::MultiprocessorLimits& gpu : emulator::known_gpus()) {
         if (gpu.major != 12) continue;
         const emulator::Occupancy held = emulator::occupancy(
             gpu, {kernel.registers, shared,
-                  cuda::block_attention::threads_of(name.d, name.along_tokens)});
+                  cuda::attention::block_scaled::threads_of(name.d, name.along_tokens)});
         EXPECT_GE(held.blocks, name.blocks()) << kernel.name << " on " << gpu.name;
         ++looked_at;
       }

@@ -5,7 +5,7 @@
 #include <optional>
 
 #include "cuda/device/kernel_images.hpp"
-#include "cuda/matmul/block_scaled/plan.hpp"
+#include "cuda/matmul/block_scaled/args.hpp"
 #include "emulator/occupancy.hpp"
 #include "sass/counts.hpp"
 #include "sass/cubin.hpp"

@@ -81,9 +81,10 @@ class BlockAttention {
     o.numerics.v_along_tokens = c_.along_tokens;
     const AttentionCall call = check_attention(o, true);
     rule_ = call.probabilities;
-    const std::int64_t bytes = cuda::attention_workspace_bytes(gpu, call);
+    const std::int64_t bytes = cuda::attention::workspace_bytes(gpu, call);
     const cuda::DeviceBytes workspace(gpu, std::max<std::int64_t>(bytes, 1));
-    cuda::attention(gpu, call, {workspace.data(), static_cast<std::size_t>(bytes)}, nullptr);
+    cuda::attention::attend(gpu, call, {workspace.data(), static_cast<std::size_t>(bytes)},
+                            nullptr);
     r.o.bytes = output.to_host();
     gpu.copy_to_host(r.lse.data(), lse.data(), lse.size(), nullptr);
     unchanged = mq.is(gpu) && mk.is(gpu) && mv.is(gpu);

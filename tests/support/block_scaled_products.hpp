@@ -9,7 +9,7 @@
 #include <span>
 #include <vector>
 
-#include "cuda/matmul/block_scaled/launch.hpp"
+#include "cuda/matmul/block_scaled/plan.hpp"
 #include "emulator/tensor/mma.hpp"
 #include "layouts/tiled_128x4.hpp"
 #include "support/mma_layouts.hpp"

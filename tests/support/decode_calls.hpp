@@ -35,9 +35,9 @@ struct DecodeResult {
 /// The call on that GPU, in a workspace of its size.
 inline void attend_on(cuda::Device& gpu, const AttentionOptions& options) {
   const AttentionCall call = check_attention(options, true);
-  const std::int64_t bytes = cuda::attention_workspace_bytes(gpu, call);
+  const std::int64_t bytes = cuda::attention::workspace_bytes(gpu, call);
   const DeviceBytes workspace(gpu, std::max<std::int64_t>(bytes, 1));
-  cuda::attention(gpu, call, {workspace.data(), static_cast<std::size_t>(bytes)}, nullptr);
+  cuda::attention::attend(gpu, call, {workspace.data(), static_cast<std::size_t>(bytes)}, nullptr);
 }
 
 /// `change` the options before the call; `table` in place of the cache's own.

@@ -13,8 +13,8 @@
 #include <utility>
 #include <vector>
 
-#include "cuda/matmul/expanded/launch.hpp"
-#include "cuda/matmul/in_registers/launch.hpp"
+#include "cuda/matmul/expanded/plan.hpp"
+#include "cuda/matmul/in_registers/plan.hpp"
 #include "emulator/device.hpp"
 #include "layouts/tiled_128x4.hpp"
 #include "support/packed_tiles.hpp"

@@ -153,11 +153,11 @@ class PrefillRun {
 
   static void run(cuda::Device& gpu, const AttentionOptions& o) {
     const AttentionCall call = check_attention(o, true);
-    const cuda::AttentionPlan plan{cuda::prefill::plan_of(gpu.info(), call)};
+    const cuda::attention::Plan plan{cuda::attention::prefill::plan_of(gpu.info(), call)};
     const std::int64_t bytes = plan.workspace_bytes();
     const DeviceBytes workspace(gpu, std::max<std::int64_t>(bytes, 1));
-    cuda::run_attention(gpu, plan, call, {workspace.data(), static_cast<std::size_t>(bytes)},
-                        nullptr);
+    cuda::attention::run(gpu, plan, call, {workspace.data(), static_cast<std::size_t>(bytes)},
+                         nullptr);
   }
 
  private:

@@ -327,7 +327,7 @@ void check_columns(Equality& equality, const Scope& scope) {
   }
 }
 
-// More than small_elements of cuda/quantize/plan.hpp, where the device has one multiprocessor: the
+// More than small_elements of cuda/quantize/args.hpp, where the device has one multiprocessor: the
 // kernels for large matrices, with whole tiles and without.
 void check_rows_least(Equality& equality, const test::Input& specials, const test::Input& ties,
                       const test::Input& gaussian, Format format) {

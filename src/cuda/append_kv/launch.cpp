@@ -7,7 +7,7 @@
 #include <string>
 #include <vector>
 
-#include "cuda/append_kv/plan.hpp"
+#include "cuda/append_kv/args.hpp"
 #include "cuda/device/kernels.hpp"
 #include "cuda/device/operands.hpp"
 #include "cuda/kernel_table.hpp"

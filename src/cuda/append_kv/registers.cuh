@@ -3,7 +3,7 @@
 
 #include <cstdint>
 
-#include "cuda/append_kv/plan.hpp"
+#include "cuda/append_kv/args.hpp"
 #include "cuda/append_kv/token_run.cuh"
 #include "formats/rope.hpp"
 

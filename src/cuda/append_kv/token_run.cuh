@@ -4,7 +4,7 @@
 
 #include <cstdint>
 
-#include "cuda/append_kv/plan.hpp"
+#include "cuda/append_kv/args.hpp"
 #include "cuda/append_kv/tokens.cuh"
 #include "cuda/block/input_chunk.cuh"
 #include "cuda/block/mx_format.cuh"

@@ -4,7 +4,7 @@
 
 #include <cstdint>
 
-#include "cuda/append_kv/plan.hpp"
+#include "cuda/append_kv/args.hpp"
 
 namespace microscale::cuda::append {
 

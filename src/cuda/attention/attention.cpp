@@ -2,7 +2,7 @@
 
 #include "cuda/device/operands.hpp"
 
-namespace microscale::cuda {
+namespace microscale::cuda::attention {
 namespace {
 
 constexpr const char* operation = "attention";
@@ -23,38 +23,38 @@ class KeptPlan final : public GpuAttentionPlan {
   KeptPlan(Device& device, const AttentionCall& call)
       : device_(device), plan_(choose(DeviceFacts(device), call)) {}
   std::int64_t workspace_bytes() const override { return plan_.workspace_bytes(); }
-  std::string describe() const override { return cuda::describe(plan_); }
+  std::string describe() const override { return attention::describe(plan_); }
   void run(const AttentionCall& call, std::span<std::uint8_t> workspace,
            void* stream) const override {
-    run_attention(device_, plan_, call, workspace, stream);
+    attention::run(device_, plan_, call, workspace, stream);
   }
 
  private:
   Device& device_;
-  AttentionPlan plan_;
+  Plan plan_;
 };
 
 }  // namespace
 
-std::unique_ptr<GpuAttentionPlan> keep_attention_plan(Device& device, const AttentionCall& call) {
+std::unique_ptr<GpuAttentionPlan> keep_plan(Device& device, const AttentionCall& call) {
   return std::make_unique<KeptPlan>(device, call);
 }
 
-void run_attention(Device& device, const AttentionPlan& plan, const AttentionCall& call,
-                   std::span<std::uint8_t> workspace, Stream stream) {
+void run(Device& device, const Plan& plan, const AttentionCall& call,
+         std::span<std::uint8_t> workspace, Stream stream) {
   if (plan.items() == 0) return;
   check_memory(device, call, workspace, plan.workspace_bytes());
   std::visit([&](const auto& of_family) { run(device, of_family, call, workspace.data(), stream); },
              plan.family);
 }
 
-std::int64_t attention_workspace_bytes(Device& device, const AttentionCall& call) {
+std::int64_t workspace_bytes(Device& device, const AttentionCall& call) {
   return choose(DeviceFacts(device), call).workspace_bytes();
 }
 
-void attention(Device& device, const AttentionCall& call, std::span<std::uint8_t> workspace,
-               Stream stream) {
-  run_attention(device, choose(DeviceFacts(device), call), call, workspace, stream);
+void attend(Device& device, const AttentionCall& call, std::span<std::uint8_t> workspace,
+            Stream stream) {
+  run(device, choose(DeviceFacts(device), call), call, workspace, stream);
 }
 
-}  // namespace microscale::cuda
+}  // namespace microscale::cuda::attention

@@ -4,7 +4,7 @@
 #include "cuda/attention/attention.hpp"
 #include "microscale/error.hpp"
 
-namespace microscale::cuda {
+namespace microscale::cuda::attention {
 namespace {
 
 void check_architecture(const DeviceFacts& facts) {
@@ -31,7 +31,7 @@ bool decodes_on_hopper(const DeviceInfo& device, const AttentionCall& call) {
 
 }  // namespace
 
-AttentionPlan choose(const DeviceFacts& facts, const AttentionCall& call) {
+Plan choose(const DeviceFacts& facts, const AttentionCall& call) {
   check_architecture(facts);
   const DeviceInfo& device = facts.info();
   const bool cached = call.cache() && call.q_dense();
@@ -39,7 +39,7 @@ AttentionPlan choose(const DeviceFacts& facts, const AttentionCall& call) {
   switch (device.major) {
     case 12:
       if (cached && exact) return {decode::plan_of(facts, call)};
-      return {block_attention::plan_of(facts, call)};
+      return {block_scaled::plan_of(facts, call)};
     case 9:
       if (cached && decodes_on_hopper(device, call)) return {decode::plan_of(facts, call)};
       return {prefill::plan_of(device, call)};
@@ -52,20 +52,20 @@ AttentionPlan choose(const DeviceFacts& facts, const AttentionCall& call) {
   }
 }
 
-std::int64_t AttentionPlan::items() const {
+std::int64_t Plan::items() const {
   return std::visit([](const auto& plan) { return plan.items.count; }, family);
 }
 
-std::int64_t AttentionPlan::workspace_bytes() const {
+std::int64_t Plan::workspace_bytes() const {
   return std::visit([](const auto& plan) { return plan.workspace_bytes; }, family);
 }
 
-std::string describe_kernels(const AttentionPlan& plan) {
+std::string describe_kernels(const Plan& plan) {
   return std::visit([](const auto& of_family) { return describe(of_family); }, plan.family);
 }
 
-std::string describe(const AttentionPlan& plan) {
+std::string describe(const Plan& plan) {
   return fmt::format("{}; workspace {} bytes", describe_kernels(plan), plan.workspace_bytes());
 }
 
-}  // namespace microscale::cuda
+}  // namespace microscale::cuda::attention

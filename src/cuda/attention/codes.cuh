@@ -15,7 +15,7 @@
 #include "cuda/ptx/scalar.cuh"
 #include "microscale/kv_format.hpp"
 
-namespace microscale::cuda {
+namespace microscale::cuda::attention {
 
 /// Byte n of both words, E4M3.
 __device__ inline NibbleHalves byte_halves(std::uint32_t a, std::uint32_t b) {
@@ -152,4 +152,4 @@ struct DecodeFp8 : EightBitCodes {
   __device__ static std::uint32_t halves(std::uint32_t) { return 0; }
 };
 
-}  // namespace microscale::cuda
+}  // namespace microscale::cuda::attention

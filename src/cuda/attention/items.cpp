@@ -7,7 +7,7 @@
 #include "formats/integers.hpp"
 #include "microscale/error.hpp"
 
-namespace microscale::cuda {
+namespace microscale::cuda::attention {
 namespace {
 
 std::int64_t tokens_of(const AttentionInput& input) {
@@ -60,4 +60,4 @@ std::string describe(const Items& items) {
                      items.splits > 1 ? fmt::format(" in {} parts", items.splits) : "");
 }
 
-}  // namespace microscale::cuda
+}  // namespace microscale::cuda::attention

@@ -14,7 +14,7 @@
 #include "seam/attention_call.hpp"
 #include "seam/kv_cache_view.hpp"
 
-namespace microscale::cuda {
+namespace microscale::cuda::attention {
 
 /// Throws Error{unsupported}: what attention on a GPU does instead, and what to take.
 [[noreturn]] void refuse_attention(const std::string& sentence);
@@ -88,4 +88,4 @@ void set_memory(Args& args, const AttentionCall& call) {
   args.q_offsets = o.q_offsets;
 }
 
-}  // namespace microscale::cuda
+}  // namespace microscale::cuda::attention

@@ -5,7 +5,7 @@
 #include "cuda/block/grid_order.cuh"
 #include "cuda/ptx/control.cuh"
 
-namespace microscale::cuda {
+namespace microscale::cuda::attention {
 
 __device__ inline void decode_add(float4& sum, const float4& part, float share) {
   sum.x = __fadd_rn(sum.x, __fmul_rn(part.x, share));
@@ -205,4 +205,4 @@ class AttentionDecodeMerge {
   float reference_, weight_;
 };
 
-}  // namespace microscale::cuda
+}  // namespace microscale::cuda::attention

@@ -4,12 +4,13 @@
 #include <cfloat>
 #include <cstdint>
 
-#include "cuda/attention/decode/plan.hpp"
+#include "cuda/attention/args.hpp"
+#include "layouts/kv_page.hpp"
 #include "cuda/ptx/memory.cuh"
 #include "cuda/ptx/scalar.cuh"
 #include "cuda/matmul/product_output.cuh"
 
-namespace microscale::cuda {
+namespace microscale::cuda::attention {
 
 /// References of sums are this much below the largest score, in powers of two: probabilities in
 /// FP16 are at most 2^15, and those of 2^-26 of the largest one still normal numbers.
@@ -190,4 +191,4 @@ __device__ void decode_store(const AttentionDecodeArgs& args, const DecodeItem& 
   if (element == 0) decode_store_log_sum_exp(args, item, row, reference, weight);
 }
 
-}  // namespace microscale::cuda
+}  // namespace microscale::cuda::attention

@@ -92,12 +92,12 @@ Plan choose(const DeviceFacts& facts, const Product& product) {
     return plan;
   }
 
-  if (is_blackwell(device) && vector_rows::takes(product)) {
+  if (is_blackwell(device) && vector::takes(product)) {
     // As much workspace as where codes lie otherwise, so that it is a function of the shape.
     const fallback::Plan other = fallback::plan_of(product);
     plan.family_bytes = other.workspace_bytes;
     plan.family = other;
-    if (vector_rows::takes_alignment(product)) plan.family = vector_rows::plan_of(product);
+    if (vector::takes_alignment(product)) plan.family = vector::plan_of(product);
     return plan;
   }
   if (takes_block_scaled(device, product)) {
@@ -121,7 +121,7 @@ std::string describe_kernels(const Plan& plan) {
     std::string operator()(const in_registers::Plan& p) const { return in_registers::describe(p); }
     std::string operator()(const expanded::Plan& p) const { return expanded::describe(p); }
     std::string operator()(const block_scaled::Plan& p) const { return block_scaled::describe(p); }
-    std::string operator()(const vector_rows::Plan& p) const { return vector_rows::describe(p); }
+    std::string operator()(const vector::Plan& p) const { return vector::describe(p); }
     std::string operator()(const fallback::Plan& p) const { return fallback::describe(p); }
   };
   std::string text = plan.packs() ? "packs, then " : "";

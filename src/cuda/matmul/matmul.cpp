@@ -60,9 +60,7 @@ struct Family {
   void operator()(const block_scaled::Plan& p) const {
     block_scaled::run(device, p, product, stream);
   }
-  void operator()(const vector_rows::Plan& p) const {
-    vector_rows::run(device, p, product, stream);
-  }
+  void operator()(const vector::Plan& p) const { vector::run(device, p, product, stream); }
   void operator()(const fallback::Plan& p) const {
     fallback::run(device, p, product, workspace, stream);
   }
@@ -111,13 +109,12 @@ void run_matmul(Device& device, const Plan& plan, const MatmulCall& call,
   if (std::holds_alternative<Plan::Nothing>(plan.family)) return;
   check_memory(device, call, workspace, plan.workspace_bytes());
   Product product = product_of(call);
-  if (std::holds_alternative<vector_rows::Plan>(plan.family) &&
-      !vector_rows::takes_alignment(product))
+  if (std::holds_alternative<vector::Plan>(plan.family) && !vector::takes_alignment(product))
     throw Error(ErrorCode::invalid_argument,
                 fmt::format("{}: this plan was made for codes at multiples of {} bytes, and those "
                             "of a or of the weights are at others; align them, or make a plan of "
                             "them",
-                            call.operation, vector_rows::code_alignment));
+                            call.operation, vector::code_alignment));
   std::uint8_t* at = workspace.data();
   if (plan.packs()) pack(device, call, workspace, stream, product);
   at += plan.packed_bytes;

@@ -7,13 +7,13 @@
 #include <variant>
 
 #include "cuda/device/facts.hpp"
-#include "cuda/matmul/block_scaled/launch.hpp"
-#include "cuda/matmul/expanded/launch.hpp"
-#include "cuda/matmul/fallback/launch.hpp"
-#include "cuda/matmul/few_rows/launch.hpp"
-#include "cuda/matmul/in_registers/launch.hpp"
+#include "cuda/matmul/block_scaled/plan.hpp"
+#include "cuda/matmul/expanded/plan.hpp"
+#include "cuda/matmul/fallback/plan.hpp"
+#include "cuda/matmul/few_rows/plan.hpp"
+#include "cuda/matmul/in_registers/plan.hpp"
 #include "cuda/matmul/product.hpp"
-#include "cuda/matmul/vector/launch.hpp"
+#include "cuda/matmul/vector/plan.hpp"
 
 namespace microscale::cuda {
 
@@ -21,7 +21,7 @@ struct Plan {
   /// Nothing to do: d has no element.
   using Nothing = std::monostate;
   std::variant<Nothing, few_rows::Plan, in_registers::Plan, expanded::Plan, block_scaled::Plan,
-               vector_rows::Plan, fallback::Plan>
+               vector::Plan, fallback::Plan>
       family{};
   /// The workspace, in this order, each part at a multiple of 256 bytes: weights that are packed on
   /// the way, sums of a d that is quantized by a launch of its own, and what the family needs.

@@ -6,7 +6,7 @@
 
 #include "cuda/block/block_scale.cuh"
 #include "cuda/block/input_chunk.cuh"
-#include "cuda/quantize/plan.hpp"
+#include "cuda/quantize/args.hpp"
 #include "formats/integers.hpp"
 
 namespace microscale::cuda {

@@ -7,14 +7,14 @@
 
 #include "cuda/device/device.hpp"
 #include "cuda/kernel_table.hpp"
-#include "cuda/quantize/fused_plan.hpp"
-#include "cuda/quantize/plan.hpp"
+#include "cuda/quantize/fused_args.hpp"
+#include "cuda/quantize/args.hpp"
 #include "microscale/grouped.hpp"
 #include "microscale/quantize.hpp"
 
 namespace microscale::cuda {
 
-/// Of plan.hpp, in the order of kernel_modes.
+/// Of args.hpp, in the order of kernel_modes.
 enum class KernelMode : std::uint8_t { plain, search, general };
 
 /// The fastest mode that `numerics` allows.

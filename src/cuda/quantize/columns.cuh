@@ -21,7 +21,7 @@
 
 #include "cuda/ptx/async_copy.cuh"
 #include "cuda/quantize/line_pair.cuh"
-#include "cuda/quantize/plan.hpp"
+#include "cuda/quantize/args.hpp"
 #include "formats/integers.hpp"
 #include "layouts/tiled_128x4.hpp"
 

@@ -7,7 +7,7 @@
 #include "cuda/device/operands.hpp"
 #include "cuda/operations.hpp"
 #include "cuda/quantize/choose.hpp"
-#include "cuda/quantize/plan.hpp"
+#include "cuda/quantize/args.hpp"
 #include "microscale/error.hpp"
 
 namespace microscale::cuda {

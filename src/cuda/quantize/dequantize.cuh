@@ -1,10 +1,10 @@
 // Block-scaled to dense: value = element * step in FP32, rounded once more where the output is
-// narrower. A lane takes four chunks of eight codes, one below the other (plan.hpp).
+// narrower. A lane takes four chunks of eight codes, one below the other (args.hpp).
 #pragma once
 
 #include <cstdint>
 
-#include "cuda/quantize/plan.hpp"
+#include "cuda/quantize/args.hpp"
 #include "cuda/ptx/memory.cuh"
 #include "cuda/block/block_scale.cuh"
 #include "cuda/block/decode.cuh"

@@ -8,8 +8,8 @@
 #include "cuda/device/operands.hpp"
 #include "cuda/operations.hpp"
 #include "cuda/quantize/choose.hpp"
-#include "cuda/quantize/fused_plan.hpp"
-#include "cuda/quantize/plan.hpp"
+#include "cuda/quantize/fused_args.hpp"
+#include "cuda/quantize/args.hpp"
 #include "formats/producers.hpp"
 #include "microscale/error.hpp"
 

@@ -109,7 +109,7 @@ struct Hadamard {
 };
 
 /// A lane goes down its columns: 1024 elements of a row to a warp, or several rows of a narrow
-/// matrix (lane_launch of fused_plan.hpp). `stage`: Producer::stage_bytes of this warp's own.
+/// matrix (lane_launch of fused_args.hpp). `stage`: Producer::stage_bytes of this warp's own.
 template <class Producer, class Format, bool Whole>
 __device__ void fused_lanes_of(const FusedArgs& args, char* stage) {
   const unsigned lane = threadIdx.x & 31u;

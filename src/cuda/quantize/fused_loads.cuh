@@ -10,7 +10,7 @@
 #include "cuda/ptx/async_copy.cuh"
 #include "cuda/block/input_chunk.cuh"
 #include "cuda/ptx/memory.cuh"
-#include "cuda/quantize/fused_plan.hpp"
+#include "cuda/quantize/fused_args.hpp"
 
 namespace microscale::cuda {
 

@@ -13,8 +13,8 @@
 #include "cuda/block/nvfp4_format.cuh"
 #include "cuda/block/rounding_errors.cuh"
 #include "cuda/quantize/fused_loads.cuh"
-#include "cuda/quantize/fused_plan.hpp"
-#include "cuda/quantize/plan.hpp"
+#include "cuda/quantize/fused_args.hpp"
+#include "cuda/quantize/args.hpp"
 #include "formats/integers.hpp"
 #include "layouts/tiled_128x4.hpp"
 

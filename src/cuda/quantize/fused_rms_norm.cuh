@@ -352,7 +352,7 @@ __device__ void fused_rms_norm_long(const FusedArgs& args) {
 
 template <class Input, class Format, bool Residual>
 __device__ void fused_rms_norm(const FusedArgs& args) {
-  extern __shared__ __align__(64) char stages[];  // row_stage_bytes of fused_plan.hpp, a warp
+  extern __shared__ __align__(64) char stages[];  // row_stage_bytes of fused_args.hpp, a warp
   // Where it was faster: with a residual, two ways in one kernel spill 4-bit codes.
   constexpr bool goes_whole =
       !Format::searches && Input::element_bytes == 2 && (Format::code_bits == 8 || !Residual);

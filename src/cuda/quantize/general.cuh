@@ -7,7 +7,7 @@
 
 #include "cuda/block/general_context.cuh"
 #include "cuda/block/input_chunk.cuh"
-#include "cuda/quantize/plan.hpp"
+#include "cuda/quantize/args.hpp"
 #include "formats/integers.hpp"
 #include "layouts/tiled_128x4.hpp"
 

@@ -13,7 +13,7 @@
 #include "cuda/block/rounding_errors.cuh"
 #include "cuda/ptx/memory.cuh"
 #include "cuda/ptx/scalar.cuh"
-#include "cuda/quantize/plan.hpp"
+#include "cuda/quantize/args.hpp"
 
 namespace microscale::cuda {
 

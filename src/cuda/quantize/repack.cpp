@@ -5,7 +5,7 @@
 #include "cuda/device/operands.hpp"
 #include "cuda/kernel_table.hpp"
 #include "cuda/operations.hpp"
-#include "cuda/quantize/plan.hpp"
+#include "cuda/quantize/args.hpp"
 
 namespace microscale::cuda {
 

@@ -5,7 +5,7 @@
 #include <cstdint>
 
 #include "cuda/ptx/memory.cuh"
-#include "cuda/quantize/plan.hpp"
+#include "cuda/quantize/args.hpp"
 #include "formats/integers.hpp"
 #include "layouts/container.hpp"
 #include "layouts/tiled_128x4.hpp"

@@ -1,5 +1,5 @@
 // Quantizing along rows: a matrix, or many experts' rows, shared out among a grid. Geometry:
-// plan.hpp; what a lane does with its four chunks: cuda/block/row_tile.cuh.
+// args.hpp; what a lane does with its four chunks: cuda/block/row_tile.cuh.
 //
 // Into 128x4 scale tiles a thread block whose chunks lie in one row takes eight rows whose scale
 // words are neighbours there, and gathers them in shared memory. Tiles that lie wholly inside the
@@ -11,7 +11,7 @@
 
 #include "cuda/block/row_exchange.cuh"
 #include "cuda/block/row_tile.cuh"
-#include "cuda/quantize/plan.hpp"
+#include "cuda/quantize/args.hpp"
 #include "formats/integers.hpp"
 #include "layouts/grouped.hpp"
 #include "layouts/tiled_128x4.hpp"

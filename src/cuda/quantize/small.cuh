@@ -4,7 +4,7 @@
 
 #include <cstdint>
 
-#include "cuda/quantize/plan.hpp"
+#include "cuda/quantize/args.hpp"
 #include "cuda/block/mx_format.cuh"
 #include "cuda/block/nvfp4_format.cuh"
 

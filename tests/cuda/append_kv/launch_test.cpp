@@ -1,7 +1,7 @@
 // append_kv on the device: which kernels serve a call, how tokens are shared out, what is refused.
 #include <gtest/gtest.h>
 
-#include "cuda/append_kv/plan.hpp"
+#include "cuda/append_kv/args.hpp"
 #include "cuda/operations.hpp"
 #include "fake_device.hpp"
 #include "operations_support.hpp"

@@ -147,9 +147,9 @@ inline std::vector<std::uint64_t> pointers_of(const FakeDevice::Seen& seen) {
 inline const std::vector<FakeDevice::Seen>& launches_of(FakeDevice& device,
                                                         const AttentionOptions& o) {
   const AttentionCall call = check_attention(o, true);
-  const auto bytes = static_cast<std::size_t>(attention_workspace_bytes(device, call));
+  const auto bytes = static_cast<std::size_t>(attention::workspace_bytes(device, call));
   device.launches.clear();
-  attention(device, call, {memory(workspace_memory), bytes}, nullptr);
+  attention::attend(device, call, {memory(workspace_memory), bytes}, nullptr);
   return device.launches;
 }
 inline std::vector<std::string> names_of(FakeDevice& device, const AttentionOptions& o) {

@@ -7,7 +7,7 @@
 #include "cuda/device/kernel_images.hpp"
 #include "operations_support.hpp"
 
-namespace microscale::cuda {
+namespace microscale::cuda::attention {
 namespace {
 
 using test::memory, test::Wanted;
@@ -31,7 +31,7 @@ TEST_F(AttentionCalls, is_a_function_of_the_call_wherever_its_memory_is) {
     const AttentionOptions other = test::options_of(wanted);
     test::FakeDevice& device = *all[i % 3];
     const DeviceFacts facts(device);
-    AttentionPlan plan;
+    attention::Plan plan;
     try {
       plan = choose(facts, check_attention(made, true));
     } catch (const Error&) {
@@ -42,8 +42,8 @@ TEST_F(AttentionCalls, is_a_function_of_the_call_wherever_its_memory_is) {
     const std::vector<test::FakeDevice::Seen> eager = test::launches_of(device, other);
     device.launches.clear();
     const auto bytes = static_cast<std::size_t>(plan.workspace_bytes());
-    run_attention(device, plan, check_attention(other, true),
-                  {memory(test::workspace_memory), bytes}, nullptr);
+    attention::run(device, plan, check_attention(other, true),
+                   {memory(test::workspace_memory), bytes}, nullptr);
     ASSERT_EQ(device.launches.size(), eager.size());
     for (std::size_t n = 0; n < eager.size(); ++n) {
       EXPECT_EQ(device.launches[n].name, eager[n].name);
@@ -86,14 +86,15 @@ TEST_F(AttentionCalls, wants_the_workspace_that_it_says) {
   for (int i = 0; i < 3; ++i) {
     const AttentionOptions o = test::options_of(kinds[i]);
     const AttentionCall call = check_attention(o, true);
-    const std::int64_t bytes = attention_workspace_bytes(*devices[i], call);
+    const std::int64_t bytes = attention::workspace_bytes(*devices[i], call);
     EXPECT_GT(bytes, 0);
     test::expect_error(ErrorCode::invalid_argument, "allocate attention_workspace_bytes", [&] {
-      attention(*devices[i], call,
-                {memory(test::workspace_memory), static_cast<std::size_t>(bytes - 1)}, nullptr);
+      attention::attend(*devices[i], call,
+                        {memory(test::workspace_memory), static_cast<std::size_t>(bytes - 1)},
+                        nullptr);
     });
   }
 }
 
 }  // namespace
-}  // namespace microscale::cuda
+}  // namespace microscale::cuda::attention

@@ -11,7 +11,7 @@
 #include "cuda/device/kernel_types.hpp"
 #include "operations_support.hpp"
 
-namespace microscale::cuda {
+namespace microscale::cuda::attention {
 namespace {
 
 using test::memory, test::Wanted;
@@ -43,7 +43,7 @@ TEST_F(ChooseAttention, plans_name_kernels_there_are_and_reach_every_family) {
     const AttentionOptions o = test::options_of(test::any_call(random));
     const AttentionCall call = check_attention(o, true);
     test::FakeDevice& device = *all[i % 3];
-    AttentionPlan plan;
+    attention::Plan plan;
     try {
       plan = choose(DeviceFacts(device), call);
     } catch (const Error& refusal) {
@@ -54,7 +54,7 @@ TEST_F(ChooseAttention, plans_name_kernels_there_are_and_reach_every_family) {
     ++reached[std::to_string(device.info().major) + " " + std::to_string(plan.family.index())];
     const auto bytes = static_cast<std::size_t>(plan.workspace_bytes());
     device.launches.clear();
-    run_attention(device, plan, call, {memory(test::workspace_memory), bytes}, nullptr);
+    attention::run(device, plan, call, {memory(test::workspace_memory), bytes}, nullptr);
     EXPECT_FALSE(device.launches.empty());
     for (const auto& seen : device.launches) {
       EXPECT_LE(seen.call.shared_bytes, most_shared_bytes) << seen.name;
@@ -189,4 +189,4 @@ TEST_F(ChooseAttention, refuses_on_consumer_blackwell_what_is_not_multiplied_in_
 }
 
 }  // namespace
-}  // namespace microscale::cuda
+}  // namespace microscale::cuda::attention

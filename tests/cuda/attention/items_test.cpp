@@ -3,7 +3,7 @@
 
 #include <gtest/gtest.h>
 
-namespace microscale::cuda {
+namespace microscale::cuda::attention {
 namespace {
 
 constexpr SplitCosts costs{.block = 2, .merge = 4};
@@ -32,4 +32,4 @@ TEST(AttentionSplits, count_what_warps_of_a_block_share) {
 }
 
 }  // namespace
-}  // namespace microscale::cuda
+}  // namespace microscale::cuda::attention

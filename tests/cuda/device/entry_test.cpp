@@ -7,11 +7,11 @@
 #include <string>
 #include <string_view>
 
-#include "cuda/append_kv/plan.hpp"
+#include "cuda/append_kv/args.hpp"
 #include "cuda/device/entry.hpp"
 #include "cuda/device/kernels.hpp"
 #include "cuda/kernel_table.hpp"
-#include "cuda/quantize/plan.hpp"
+#include "cuda/quantize/args.hpp"
 #include "fake_device.hpp"
 #include "operations_support.hpp"
 

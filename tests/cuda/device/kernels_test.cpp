@@ -13,7 +13,7 @@
 #include "cuda/device/kernel_images.hpp"
 #include "cuda/device/kernels.hpp"
 #include "cuda/quantize/choose.hpp"
-#include "cuda/quantize/plan.hpp"
+#include "cuda/quantize/args.hpp"
 #include "fake_device.hpp"
 #include "microscale/error.hpp"
 

@@ -5,7 +5,7 @@
 #include <utility>
 
 #include "cuda/block/quantize_args.hpp"
-#include "cuda/matmul/few_rows/plan.hpp"
+#include "cuda/matmul/few_rows/args.hpp"
 #include "cuda/matmul/matmul.hpp"
 #include "cuda/operations.hpp"
 #include "fake_device.hpp"

@@ -3,7 +3,7 @@
 #include <memory>
 
 #include "cuda/operations.hpp"
-#include "cuda/quantize/plan.hpp"
+#include "cuda/quantize/args.hpp"
 #include "fake_device.hpp"
 #include "operations_support.hpp"
 

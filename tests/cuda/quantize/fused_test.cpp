@@ -4,7 +4,7 @@
 #include <memory>
 
 #include "cuda/operations.hpp"
-#include "cuda/quantize/fused_plan.hpp"
+#include "cuda/quantize/fused_args.hpp"
 #include "fake_device.hpp"
 #include "operations_support.hpp"
 

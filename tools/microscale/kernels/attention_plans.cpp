@@ -136,9 +136,9 @@ Row row_of(const Kind& kind, const cuda::DeviceInfo& gpu) {
           .plan = {}};
   const AttentionOptions options = options_of(kind);
   try {
-    const cuda::AttentionPlan plan =
-        cuda::choose(cuda::DeviceFacts(gpu), check_attention(options, true));
-    row.plan = cuda::describe_kernels(plan);
+    const cuda::attention::Plan plan =
+        cuda::attention::choose(cuda::DeviceFacts(gpu), check_attention(options, true));
+    row.plan = cuda::attention::describe_kernels(plan);
     row.workspace_bytes = plan.workspace_bytes();
   } catch (const Error& refusal) {
     if (refusal.code() != ErrorCode::unsupported) throw;

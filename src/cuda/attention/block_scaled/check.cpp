@@ -1,11 +1,11 @@
-#include "cuda/attention/block_scaled/launch.hpp"
+#include "cuda/attention/block_scaled/plan.hpp"
 
 #include <fmt/format.h>
 
 #include "cuda/attention/items.hpp"
 #include "microscale/error.hpp"
 
-namespace microscale::cuda::block_attention {
+namespace microscale::cuda::attention::block_scaled {
 
 void refuse(const std::string& sentence) {
   refuse_attention("on compute capability 12.x " + sentence);
@@ -94,4 +94,4 @@ void check_stride(std::int64_t stride) {
     refuse(fmt::format("takes tokens less than 4 GiB apart, not {} bytes", stride));
 }
 
-}  // namespace microscale::cuda::block_attention
+}  // namespace microscale::cuda::attention::block_scaled

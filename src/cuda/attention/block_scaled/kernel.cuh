@@ -18,7 +18,7 @@
 #include "cuda/attention/rows.cuh"
 #include "cuda/block/grid_order.cuh"
 
-namespace microscale::cuda::block_attention {
+namespace microscale::cuda::attention::block_scaled {
 
 /// How probabilities are multiplied.
 enum class Values {
@@ -397,4 +397,4 @@ class Attention {
   float o_[C::Rows][C::D / 8][4];
 };
 
-}  // namespace microscale::cuda::block_attention
+}  // namespace microscale::cuda::attention::block_scaled

@@ -13,12 +13,12 @@
 #include <type_traits>
 #include <utility>
 
-#include "cuda/attention/block_scaled/plan.hpp"
+#include "cuda/attention/block_scaled/args.hpp"
 #include "cuda/ptx/async_copy.cuh"
 #include "cuda/ptx/memory.cuh"
 #include "cuda/ptx/mma.cuh"
 
-namespace microscale::cuda::block_attention {
+namespace microscale::cuda::attention::block_scaled {
 
 /// fn(std::integral_constant<int, 0>{}), ..., fn(std::integral_constant<int, Count - 1>{}): a loop
 /// whose index may be a template argument.
@@ -248,4 +248,4 @@ __device__ inline void scores(float (&s)[Rows][Eights][4], const Query<Pair, D, 
   });
 }
 
-}  // namespace microscale::cuda::block_attention
+}  // namespace microscale::cuda::attention::block_scaled

@@ -1,4 +1,4 @@
-#include "cuda/attention/block_scaled/launch.hpp"
+#include "cuda/attention/block_scaled/plan.hpp"
 
 #include <fmt/format.h>
 
@@ -11,7 +11,7 @@
 #include "cuda/kernel_table.hpp"
 #include "formats/integers.hpp"
 
-namespace microscale::cuda::block_attention {
+namespace microscale::cuda::attention::block_scaled {
 namespace {
 
 constexpr unsigned prepare_threads = 256;  // of a block, each has a block of an operand
@@ -345,4 +345,4 @@ void run(Device& device, const Plan& plan, const AttentionCall& call, std::uint8
         args, stream);
 }
 
-}  // namespace microscale::cuda::block_attention
+}  // namespace microscale::cuda::attention::block_scaled

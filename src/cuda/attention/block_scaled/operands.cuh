@@ -3,10 +3,10 @@
 
 #include <cstdint>
 
-#include "cuda/attention/block_scaled/plan.hpp"
+#include "cuda/attention/block_scaled/args.hpp"
 #include "cuda/attention/rows.cuh"
 
-namespace microscale::cuda::block_attention {
+namespace microscale::cuda::attention::block_scaled {
 
 /// A page that there is not is page 0 to those who ask where a key is.
 template <class C>
@@ -87,4 +87,4 @@ class KeyOperands {
   const std::int32_t* table_ = nullptr;  // of the sequence's pages
 };
 
-}  // namespace microscale::cuda::block_attention
+}  // namespace microscale::cuda::attention::block_scaled

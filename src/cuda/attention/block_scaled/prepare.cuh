@@ -4,7 +4,7 @@
 
 #include <cstdint>
 
-#include "cuda/attention/block_scaled/plan.hpp"
+#include "cuda/attention/block_scaled/args.hpp"
 #include "cuda/attention/codes.cuh"
 #include "cuda/attention/rows.cuh"
 #include "cuda/block/grid_order.cuh"
@@ -14,7 +14,7 @@
 #include "formats/e8m0.hpp"
 #include "formats/nvfp4.hpp"
 
-namespace microscale::cuda::block_attention {
+namespace microscale::cuda::attention::block_scaled {
 
 /// One block, as quantize_block has it with ScaleRule::nearest (rceil for E8M0) and no other
 /// options: a NaN makes it NaN, an infinity takes the largest scale.
@@ -159,4 +159,4 @@ __device__ inline void prepare_values(const PrepareValuesArgs& args) {
   to[ValueTile::scale(args.d, i) + block] = scale;
 }
 
-}  // namespace microscale::cuda::block_attention
+}  // namespace microscale::cuda::attention::block_scaled

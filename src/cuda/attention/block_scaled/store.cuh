@@ -4,13 +4,13 @@
 
 #include <cstdint>
 
-#include "cuda/attention/block_scaled/plan.hpp"
+#include "cuda/attention/block_scaled/args.hpp"
 #include "cuda/attention/block_scaled/weights.cuh"
 #include "cuda/attention/merge.cuh"
 #include "cuda/attention/rows.cuh"
 #include "cuda/block/grid_order.cuh"
 
-namespace microscale::cuda::block_attention {
+namespace microscale::cuda::attention::block_scaled {
 
 /// Two neighbours, the first at an even place.
 __device__ inline void store_pair(const DecodeRows& to, std::int64_t at, float x, float y) {
@@ -89,4 +89,4 @@ __device__ void merge_row(const Args& args) {
     AttentionDecodeMerge<D, BlockRows>::merge(args, item, row);
 }
 
-}  // namespace microscale::cuda::block_attention
+}  // namespace microscale::cuda::attention::block_scaled

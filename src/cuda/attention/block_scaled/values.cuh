@@ -13,7 +13,7 @@
 #include "cuda/attention/codes.cuh"
 #include "cuda/attention/block_scaled/keys.cuh"
 
-namespace microscale::cuda::block_attention {
+namespace microscale::cuda::attention::block_scaled {
 
 template <int D, int Threads>
 struct TokenValues {
@@ -149,4 +149,4 @@ struct F16Values {
   }
 };
 
-}  // namespace microscale::cuda::block_attention
+}  // namespace microscale::cuda::attention::block_scaled

@@ -14,7 +14,7 @@
 #include "cuda/ptx/packed.cuh"
 #include "cuda/ptx/scalar.cuh"
 
-namespace microscale::cuda::block_attention {
+namespace microscale::cuda::attention::block_scaled {
 
 inline constexpr float log2_2688 = 11.392317422778761f, log2_6 = 2.584962500721156f;
 inline constexpr float log2_e = 1.4426950408889634f, ln_2 = 0.6931471805599453f;
@@ -197,4 +197,4 @@ __device__ __forceinline__ void exact(RowState& rows, const float (&s)[4][4],
   }
 }
 
-}  // namespace microscale::cuda::block_attention
+}  // namespace microscale::cuda::attention::block_scaled

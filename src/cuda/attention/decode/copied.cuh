@@ -17,7 +17,7 @@
 #include "cuda/attention/decode/ring.cuh"
 #include "cuda/attention/decode/sums.cuh"
 
-namespace microscale::cuda {
+namespace microscale::cuda::attention::decode {
 
 /// Two FP16 numbers times `scale`, which takes no bits from them, as sums of two pairs in BF16. The
 /// second is finite where the first is not.
@@ -268,4 +268,4 @@ class AttentionCopied {
   const int seen_begin_, seen_end_;  // positions that some row of queries sees
 };
 
-}  // namespace microscale::cuda
+}  // namespace microscale::cuda::attention::decode

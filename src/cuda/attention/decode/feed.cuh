@@ -11,7 +11,7 @@
 #include "cuda/attention/decode/ring.cuh"
 #include "cuda/attention/rows.cuh"
 
-namespace microscale::cuda {
+namespace microscale::cuda::attention::decode {
 
 /// Which keys the warps of one part take.
 struct DecodeKeys {
@@ -272,4 +272,4 @@ class AttentionFeed {
   StageRing<stages> ring_;
 };
 
-}  // namespace microscale::cuda
+}  // namespace microscale::cuda::attention::decode

@@ -24,7 +24,7 @@
 #include "cuda/attention/decode/sums.cuh"
 #include "cuda/attention/decode/values.cuh"
 
-namespace microscale::cuda {
+namespace microscale::cuda::attention::decode {
 
 /// Rows: of an item, at most 4, 8 or 16.
 template <class Codes, int D, int Rows, DecodeTokens Tokens>
@@ -371,4 +371,4 @@ class AttentionDecode {
   Sums sums_;
 };
 
-}  // namespace microscale::cuda
+}  // namespace microscale::cuda::attention::decode

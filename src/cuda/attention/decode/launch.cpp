@@ -1,4 +1,4 @@
-#include "cuda/attention/decode/launch.hpp"
+#include "cuda/attention/decode/plan.hpp"
 
 #include <fmt/format.h>
 
@@ -11,7 +11,7 @@
 #include "layouts/kv_page.hpp"
 #include "microscale/error.hpp"
 
-namespace microscale::cuda::decode {
+namespace microscale::cuda::attention::decode {
 namespace {
 
 constexpr std::int64_t most_strides = std::int64_t{1}
@@ -226,4 +226,4 @@ void run(Device& device, const Plan& plan, const AttentionCall& call, std::uint8
          args, stream, plan.shared_bytes);
 }
 
-}  // namespace microscale::cuda::decode
+}  // namespace microscale::cuda::attention::decode

@@ -1,189 +1,43 @@
-// Shapes and arguments of the kernels that attend over a cache with few queries
-// (attention_decode_...), for the kernels and for the host that launches them.
-//
-// A block takes the rows of one item (sequence, kv head, run of rows) over one part of its keys;
-// its warps take as many of them each, by chunks of decode_chunk() tokens. Behind those blocks come
-// some that merge a row's parts each. A row is a query of one
-// query head, row = query * group + head in the group.
+// Attention of few rows over a cache as it lies, on every architecture: one launch, whose blocks
+// merge the parts of the keys as well.
 #pragma once
 
 #include <cstdint>
+#include <string>
 
-#include "cuda/device/kernel_types.hpp"
-#include "formats/host_device.hpp"
-#include "layouts/kv_page.hpp"
-#include "microscale/kv_format.hpp"
+#include "cuda/attention/decode/args.hpp"
+#include "cuda/attention/items.hpp"
+#include "cuda/device/facts.hpp"
 
-namespace microscale::cuda {
+namespace microscale::cuda::attention::decode {
 
-/// Those that compute; one more brings keys and values.
-inline constexpr int decode_warps = 3, decode_threads = 32 * (decode_warps + 1);
-inline constexpr int decode_piece = 32;         // tokens that are computed together
-inline constexpr int decode_scale_tokens = 16;  // whose scales lie in one piece
-inline constexpr int decode_most_splits = 256;
+struct Plan {
+  Items items;
+  int width = 0;  // the kernel's d
+  int shared_bytes = 0;
+  std::int64_t partial_bytes = 0, workspace_bytes = 0;  // sums of parts; they and their flags
+  Entry<AttentionMergedArgs> kernel;
+  AttentionMergedArgs args{};  // without memory
 
-/// Codes or scales of K or V (KvPart), strides in units of 16 bytes: of scales' tokens, those
-/// of 16.
-struct DecodePart {
-  const std::uint8_t* data;
-  std::uint32_t page, head, token;
-};
-/// Which part of a cache.
-enum { decode_k_codes, decode_v_codes, decode_k_scales, decode_v_scales, decode_parts };
-/// Rows of q or of the result (HeadsView), strides in elements.
-struct DecodeRows {
-  void* data;
-  std::int64_t batch, token, head;
-  std::int32_t type;  // DType
-};
-
-/// How tokens of a kernel's d lie: rows as long as that, shorter ones, or whole pages of 16 or 32
-/// tokens as kv_page::record() has them.
-enum class DecodeTokens { rows, part, records };
-/// Where a stage's parts lie, in bytes from its first K codes on, and tokens in them.
-struct DecodePlaces {
-  std::int32_t v_codes, k_scales, v_scales;
-  std::int32_t piece_codes, piece_scales;      // from decode_piece tokens to the next
-  std::int32_t sixteen_codes, sixteen_scales;  // from the first 16 of them to the others
-};
-
-struct AttentionDecodeArgs {
-  DecodeRows q, output;
-  float* log_sum_exp;             // null: not
-  const float* sinks;             // null: none
-  const std::int32_t* q_offsets;  // null: q_tokens for each sequence
-  std::int64_t q_tokens;          // of each sequence, or of all
-  std::int64_t most_q;            // queries of a sequence that are taken
-  DecodePart cache[decode_parts];
-  const std::int32_t* page_table;  // null: sequence s has page s
-  std::int64_t max_pages, pages;
-  std::int32_t contiguous;  // the codes of a page's and head's tokens lie side by side
-  std::int32_t run;         // tokens that are in one page if one of them is: 16, 32 or 64
-  std::int32_t record;      // DecodeTokens::records: of a page
-  DecodePlaces places;      // decode_places() of them
-  std::int32_t page_shift;  // log2 of tokens of a page; 30 without a table
-  const std::int32_t* lengths;
-  std::int64_t most_keys;      // of a sequence that are taken
-  const float* global_scales;  // K's and V's, or null
-  const float* mean;           // of K, [kv_heads, d]; null: none
-  std::int32_t hadamard;       // 16: runs of q are transformed; 0: not
-  float scale_log2;            // scale / ln 2
-  float softcap_log2;          // softcap / ln 2; 0: none
-  std::int32_t scores_change;  // by the mean or the softcap
-  std::int64_t window;         // 0: all
-  std::int32_t causal;
-  std::int32_t q_heads, kv_heads, group;
-  std::int32_t d;                // at most that of the kernel
-  const std::uint16_t* first_k;  // BF16 copies of first tokens, then of recent ones (KvCopies)
-  const std::uint16_t* first_v;
-  const std::uint16_t* recent_k;
-  const std::uint16_t* recent_v;
-  std::int64_t first_count, recent_count;
-  std::int32_t items, passes;  // of the call; of a sequence and head
-  std::int32_t splits;         // of the keys
-  Divisor by_kv_heads, by_group, by_passes, by_splits;
-  Divisor by_warps;  // of all parts of the keys
-  float* partial;    // splits > 1: decode_partial_floats()
-};
-/// What attention_decode_... take: splits > 1 has blocks that merge parts.
-struct AttentionMergedArgs : AttentionDecodeArgs {
-  std::uint64_t* flags;      // decode_flags(), for each part of a row whether it has been put
-  std::uint64_t ticket;      // what a flag says then: a number that no other call has
-  std::int32_t merged_rows;  // of an item, as many as there may be, each by a block of its own
-};
-
-/// Bytes of one stage of a warp: K codes, V codes, K scales, V scales of a chunk; decode_places()
-/// has where they are if they come as records.
-struct DecodeStage {
-  int v_codes, k_scales, v_scales, bytes;
-};
-/// Tokens of a stage of a warp's ring, 64 where they are short, and how many stages it has.
-MICROSCALE_HD constexpr int decode_chunk(KvFormat format, int d) {
-  return kv_page::token_code_bytes(format, d) + kv_page::token_scale_bytes(format, d) <= 80 ? 64
-                                                                                            : 32;
-}
-MICROSCALE_HD constexpr DecodeStage decode_stage(KvFormat format, int d) {
-  const int tokens = decode_chunk(format, d),
-            codes = tokens * static_cast<int>(kv_page::token_code_bytes(format, d)),
-            scales = tokens * static_cast<int>(kv_page::token_scale_bytes(format, d));
-  return {codes, 2 * codes, 2 * codes + scales, 2 * (codes + scales)};
-}
-MICROSCALE_HD constexpr int decode_stages(KvFormat format, int d) {
-  return decode_stage(format, d).bytes <= 5 * 1024 ? 3 : 2;
-}
-/// Where parts lie in a stage of the kernel for `d`; `scale_row`: bytes of a token's scales, which
-/// have no gaps. Where pages are `record` tokens and lie as records, a stage is some of those as
-/// they are, so that one copy brings all of them.
-MICROSCALE_HD constexpr DecodePlaces decode_places(KvFormat format, int d, int scale_row,
-                                                   int record) {
-  const int code_row = static_cast<int>(kv_page::token_code_bytes(format, d));
-  if (record == 0) {
-    const DecodeStage stage = decode_stage(format, d);
-    return {stage.v_codes,           stage.k_scales,           stage.v_scales,
-            decode_piece * code_row, decode_piece * scale_row, 16 * code_row,
-            16 * scale_row};
+  std::int64_t blocks() const {
+    return items.count * (items.splits == 1 ? 1 : items.splits + items.merged_rows);
   }
-  const kv_page::Record of = kv_page::record(format, record, d);
-  const int bytes = static_cast<int>(of.bytes), piece = decode_piece / record * bytes;
-  return {static_cast<int>(of.v_codes),
-          static_cast<int>(of.k_scales),
-          static_cast<int>(of.v_scales),
-          piece,
-          piece,
-          record == 16 ? bytes : 16 * code_row,
-          record == 16 ? bytes : 16 * scale_row};
-}
-/// The d whose kernel serves another one: rows in shared memory are filled up with zeros.
-MICROSCALE_HD constexpr int decode_width(std::int64_t d) {
-  return d <= 64 ? 64 : d <= 128 ? 128 : 256;
-}
-/// Shared memory of a block: the rings, or, later, the warps' sums, then each row's reference and
-/// weight; behind them two numbers for the scores of each row, for every warp, the rings'
-/// barriers, each warp's place on the multiprocessor, the scale of all values for each warp that
-/// computes, and for these what probabilities of 32 tokens are multiplied by, where values come
-/// with no scales.
-MICROSCALE_HD constexpr int decode_row_terms(KvFormat format, int d, int rows) {
-  const int ring = decode_warps * decode_stages(format, d) * decode_stage(format, d).bytes;
-  const int sums = decode_warps * rows * (d + 2) * 4;
-  return ring > sums ? ring : sums;
-}
-MICROSCALE_HD constexpr int decode_barriers(KvFormat format, int d, int rows) {
-  return decode_row_terms(format, d, rows) + decode_warps * rows * 8;
-}
-/// A warp's barriers, two for each stage, and behind them a word each.
-MICROSCALE_HD constexpr int decode_ring_barriers(KvFormat format, int d) {
-  return (decode_stages(format, d) * 20 + 7) / 8 * 8;
-}
-/// Whether probabilities are multiplied by the scales of values: TurnedValues.
-MICROSCALE_HD constexpr bool decode_turns(KvFormat format, int rows) {
-  return format == KvFormat::mxfp4 || (format == KvFormat::nvfp4 && rows <= 4);
-}
-/// A warp's factors of probabilities: FP16, of each token and block.
-MICROSCALE_HD constexpr int decode_factor_bytes(KvFormat format, int d, int rows) {
-  return decode_turns(format, rows) ? decode_piece * d / kv_page::block(format) * 2 : 0;
-}
-MICROSCALE_HD constexpr int decode_factors(KvFormat format, int d, int rows) {
-  return (decode_barriers(format, d, rows) + decode_warps * decode_ring_barriers(format, d) +
-          4 * (2 * decode_warps + 2) + 15) /
-         16 * 16;
-}
-MICROSCALE_HD constexpr int decode_shared_bytes(KvFormat format, int d, int rows) {
-  return decode_factors(format, d, rows) + decode_warps * decode_factor_bytes(format, d, rows);
-}
+};
 
-/// Parts: of each item and part rows * d sums, then for all of them rows pairs of reference and
-/// weight.
-MICROSCALE_HD constexpr std::int64_t decode_sums_floats(std::int64_t items, int parts, int rows,
-                                                        int d) {
-  return items * parts * rows * d;
-}
-MICROSCALE_HD constexpr std::int64_t decode_partial_floats(std::int64_t items, int parts, int rows,
-                                                           int d) {
-  return decode_sums_floats(items, parts, rows, d + 2);
-}
-/// Behind them a flag of each item, row that is merged, and part.
-MICROSCALE_HD constexpr std::int64_t decode_flags(std::int64_t items, int parts, int merged_rows) {
-  return items * parts * merged_rows;
-}
+/// Whether the cache's scales lie as the kernels read them, of 16 tokens in one piece.
+bool takes_scales(const KvCache& cache);
 
-}  // namespace microscale::cuda
+/// Of a call with a dense q over a cache. Throws Error{unsupported} where no kernel serves it.
+Plan plan_of(const DeviceFacts& facts, const AttentionCall& call);
+
+/// "attention_decode_nvfp4_128_4, 8 items of 4 rows in 15 parts"
+std::string describe(const Plan& plan);
+
+/// Predicted cycles on Hopper of reading a cache for every run of 16 rows.
+double cycles_of(const DeviceInfo& device, const AttentionCall& call);
+
+/// A call of the plan's shapes. Throws Error where its memory lies otherwise than the plan needs.
+void run(Device& device, const Plan& plan, const AttentionCall& call, std::uint8_t* workspace,
+         Stream stream);
+
+}  // namespace microscale::cuda::attention::decode

@@ -6,7 +6,7 @@
 #include "cuda/attention/codes.cuh"
 #include "cuda/attention/rows.cuh"
 
-namespace microscale::cuda {
+namespace microscale::cuda::attention::decode {
 
 /// What the mean of K adds to a row's scores, q . mean times the scale, as a lane of the row's four
 /// finds it from its quarter `v` of q.
@@ -101,4 +101,4 @@ __device__ void decode_query(const AttentionDecodeArgs& args, const DecodeItem& 
   __syncwarp();
 }
 
-}  // namespace microscale::cuda
+}  // namespace microscale::cuda::attention::decode

@@ -4,11 +4,11 @@
 
 #include <cstdint>
 
-#include "cuda/attention/decode/plan.hpp"
+#include "cuda/attention/decode/args.hpp"
 #include "cuda/ptx/memory.cuh"
 #include "cuda/block/stage_ring.cuh"
 
-namespace microscale::cuda {
+namespace microscale::cuda::attention::decode {
 
 /// The same value, which the compiler keeps instead of computing it again.
 __device__ inline std::uint32_t kept(std::uint32_t x) {
@@ -80,4 +80,4 @@ class AttentionRing {
   StageRing<stages> ring_;
 };
 
-}  // namespace microscale::cuda
+}  // namespace microscale::cuda::attention::decode

@@ -9,7 +9,7 @@
 #include "cuda/attention/decode/ring.cuh"
 #include "cuda/attention/decode/sums.cuh"
 
-namespace microscale::cuda {
+namespace microscale::cuda::attention::decode {
 
 /// Turned: for TurnedValues.
 template <class Codes, int D, DecodeTokens Tokens, bool Turned>
@@ -182,4 +182,4 @@ class AttentionScales {
   std::uint32_t addend_[2];
 };
 
-}  // namespace microscale::cuda
+}  // namespace microscale::cuda::attention::decode

@@ -15,7 +15,7 @@
 #include "cuda/attention/rows.cuh"
 #include "cuda/ptx/mma.cuh"
 
-namespace microscale::cuda {
+namespace microscale::cuda::attention::decode {
 
 /// Token of row `row` of the first 8 of 16.
 __device__ inline int decode_token(int row) { return (row >> 1) + 4 * (row & 1); }
@@ -172,4 +172,4 @@ struct AttentionSums {
   }
 };
 
-}  // namespace microscale::cuda
+}  // namespace microscale::cuda::attention::decode

@@ -18,7 +18,7 @@
 #include "cuda/attention/decode/sums.cuh"
 #include "cuda/ptx/mma.cuh"
 
-namespace microscale::cuda {
+namespace microscale::cuda::attention::decode {
 
 template <class Codes, int D, DecodeTokens Tokens>
 class LaneValues {
@@ -157,4 +157,4 @@ class TurnedValues {
   std::uint32_t at_, factors_;
 };
 
-}  // namespace microscale::cuda
+}  // namespace microscale::cuda::attention::decode

@@ -7,13 +7,13 @@
 
 #include <cstdint>
 
-#include "cuda/attention/prefill/plan.hpp"
+#include "cuda/attention/prefill/args.hpp"
 #include "cuda/block/decode.cuh"
 #include "cuda/ptx/memory.cuh"
 #include "cuda/ptx/packed.cuh"
 #include "cuda/ptx/scalar.cuh"
 
-namespace microscale::cuda {
+namespace microscale::cuda::attention::prefill {
 
 /// The least reference, so that 2^exponent is a number of FP32 in both directions.
 inline constexpr int least_reference = 14;
@@ -191,4 +191,4 @@ struct ElementsF32 : ScaledElements {
   }
 };
 
-}  // namespace microscale::cuda
+}  // namespace microscale::cuda::attention::prefill

@@ -1,18 +1,18 @@
-// Keys and values of any type to the FP16 tiles of plan.hpp, once; with the
+// Keys and values of any type to the FP16 tiles of args.hpp, once; with the
 // scales of their blocks inside, without global scales. A block of threads makes one tile: all its
 // codes are asked for before the first is looked at.
 #pragma once
 
 #include <cstdint>
 
-#include "cuda/attention/prefill/plan.hpp"
+#include "cuda/attention/prefill/args.hpp"
 #include "cuda/ptx/control.cuh"
 #include "cuda/attention/prefill/elements.cuh"
 #include "cuda/attention/prefill/item.cuh"
 #include "cuda/block/grid_order.cuh"
 #include "layouts/token_tiles.hpp"
 
-namespace microscale::cuda {
+namespace microscale::cuda::attention::prefill {
 
 /// The tile of a block of threads.
 struct ExpandTile {
@@ -137,4 +137,4 @@ class AttentionExpand {
   }
 };
 
-}  // namespace microscale::cuda
+}  // namespace microscale::cuda::attention::prefill

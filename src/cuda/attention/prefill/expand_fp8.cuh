@@ -1,4 +1,4 @@
-// MXFP4 keys and values to the E5M2 tiles of plan.hpp: E2M1 x 2^s is exact there
+// MXFP4 keys and values to the E5M2 tiles of args.hpp: E2M1 x 2^s is exact there
 // for scales down to 2^-26 of the largest of the tile (fp8_window.cuh), and smaller ones count as
 // 0. V is turned around in shared memory: `ldmatrix` brings two bytes of each of two tokens
 // together, and two tokens of the next eight are their neighbours in fp8_key_place.
@@ -9,7 +9,7 @@
 #include "cuda/attention/prefill/elements.cuh"
 #include "cuda/attention/prefill/expand.cuh"
 #include "cuda/attention/prefill/item.cuh"
-#include "cuda/attention/prefill/plan.hpp"
+#include "cuda/attention/prefill/args.hpp"
 #include "cuda/block/grid_order.cuh"
 #include "cuda/matmul/fp8_window.cuh"
 #include "cuda/ptx/control.cuh"
@@ -17,7 +17,7 @@
 #include "cuda/ptx/mma.cuh"
 #include "cuda/ptx/scalar.cuh"
 
-namespace microscale::cuda {
+namespace microscale::cuda::attention::prefill {
 
 /// For E2M1 codes under a scale, relative to `reference`; NaN scales give NaN.
 __device__ inline E5m2Table e5m2_table_of(std::uint32_t scale, std::uint32_t reference) {
@@ -128,4 +128,4 @@ class AttentionExpandFp8 {
   }
 };
 
-}  // namespace microscale::cuda
+}  // namespace microscale::cuda::attention::prefill

@@ -3,10 +3,10 @@
 
 #include <cstdint>
 
-#include "cuda/attention/prefill/plan.hpp"
+#include "cuda/attention/prefill/args.hpp"
 #include "layouts/token_tiles.hpp"
 
-namespace microscale::cuda {
+namespace microscale::cuda::attention::prefill {
 
 /// Where eight elements of a row of a tile of `Rows` rows lie: those from 8 * piece on.
 template <int Rows>
@@ -102,4 +102,4 @@ struct alignas(16) PrefillItem {
   }
 };
 
-}  // namespace microscale::cuda
+}  // namespace microscale::cuda::attention::prefill

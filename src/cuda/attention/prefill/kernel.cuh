@@ -8,13 +8,13 @@
 
 #include <cstdint>
 
-#include "cuda/attention/prefill/plan.hpp"
+#include "cuda/attention/prefill/args.hpp"
 #include "cuda/attention/prefill/query.cuh"
 #include "cuda/attention/prefill/rows.cuh"
 #include "cuda/block/grid_order.cuh"
 #include "cuda/ptx/control.cuh"
 
-namespace microscale::cuda {
+namespace microscale::cuda::attention::prefill {
 
 /// Products: their Rings, the registers of a thread that computes and of one that copies, load()
 /// for rows of q, and for the warpgroups begin(), attend(), and the sums o() of rows().
@@ -67,4 +67,4 @@ class AttentionPrefill {
   }
 };
 
-}  // namespace microscale::cuda
+}  // namespace microscale::cuda::attention::prefill

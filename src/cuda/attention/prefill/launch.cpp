@@ -1,4 +1,4 @@
-#include "cuda/attention/prefill/launch.hpp"
+#include "cuda/attention/prefill/plan.hpp"
 
 #include <fmt/format.h>
 
@@ -14,7 +14,7 @@
 #include "formats/integers.hpp"
 #include "layouts/kv_page.hpp"
 
-namespace microscale::cuda::prefill {
+namespace microscale::cuda::attention::prefill {
 namespace {
 
 constexpr std::int64_t countable = std::int64_t{1} << 30;  // what kernels number in 32 bits
@@ -345,7 +345,7 @@ void run(Device& device, const Plan& plan, const AttentionCall& call, std::uint8
     expand(device, plan.expand_k, expansion, 0, 1, stream);
     expand(device, plan.expand_v, expansion, 1, 1, stream);
   }
-  cuda::set_memory(args, call);
+  attention::set_memory(args, call);
   set_memory(args.q, call.options.q);
   args.globals[0] = expansion.operands[0].global;
   args.globals[1] = expansion.operands[1].global;
@@ -353,4 +353,4 @@ void run(Device& device, const Plan& plan, const AttentionCall& call, std::uint8
          prefill_shared(plan.args.keys.width, plan.fp8 ? 1 : 2).bytes);
 }
 
-}  // namespace microscale::cuda::prefill
+}  // namespace microscale::cuda::attention::prefill

@@ -10,7 +10,7 @@
 #include "cuda/ptx/wgmma.cuh"
 #include "cuda/attention/prefill/turns.cuh"
 
-namespace microscale::cuda {
+namespace microscale::cuda::attention::prefill {
 
 template <int Width, bool Softcap>
 class F16Products
@@ -143,4 +143,4 @@ class F16Products
   std::uint32_t p_[keys / 4];
 };
 
-}  // namespace microscale::cuda
+}  // namespace microscale::cuda::attention::prefill

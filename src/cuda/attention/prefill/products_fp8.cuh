@@ -14,7 +14,7 @@
 #include "cuda/ptx/packed.cuh"
 #include "cuda/ptx/wgmma.cuh"
 
-namespace microscale::cuda {
+namespace microscale::cuda::attention::prefill {
 
 /// A row's largest probability is between 2^8 and 2^8.75, below 448.
 struct Fp8Probabilities {
@@ -214,4 +214,4 @@ class Fp8Products
   std::uint32_t p_[keys / 8];
 };
 
-}  // namespace microscale::cuda
+}  // namespace microscale::cuda::attention::prefill

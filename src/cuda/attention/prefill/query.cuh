@@ -6,7 +6,7 @@
 
 #include <cstdint>
 
-#include "cuda/attention/prefill/plan.hpp"
+#include "cuda/attention/prefill/args.hpp"
 #include "cuda/ptx/async_copy.cuh"
 #include "cuda/ptx/control.cuh"
 #include "cuda/attention/codes.cuh"
@@ -14,7 +14,7 @@
 #include "cuda/attention/prefill/item.cuh"
 #include "cuda/block/stage_ring.cuh"
 
-namespace microscale::cuda {
+namespace microscale::cuda::attention::prefill {
 
 inline constexpr int query_warps = 3;
 
@@ -225,4 +225,4 @@ __device__ void prefill_load_query(const AttentionPrefillArgs& args, Rings rings
   }
 }
 
-}  // namespace microscale::cuda
+}  // namespace microscale::cuda::attention::prefill

@@ -11,13 +11,13 @@
 
 #include "cuda/attention/codes.cuh"
 #include "cuda/attention/prefill/item.cuh"
-#include "cuda/attention/prefill/plan.hpp"
+#include "cuda/attention/prefill/args.hpp"
 #include "cuda/attention/rows.cuh"
 #include "cuda/matmul/product_output.cuh"
 #include "cuda/ptx/memory.cuh"
 #include "cuda/ptx/scalar.cuh"
 
-namespace microscale::cuda {
+namespace microscale::cuda::attention::prefill {
 
 struct F16Probabilities {
   static constexpr float headroom = decode_headroom, most = decode_most;
@@ -213,4 +213,4 @@ __device__ void store_prefill_rows(const AttentionPrefillArgs& args, const Prefi
   }
 }
 
-}  // namespace microscale::cuda
+}  // namespace microscale::cuda::attention::prefill

@@ -8,7 +8,7 @@
 #include "cuda/attention/prefill/query.cuh"
 #include "cuda/attention/prefill/rows.cuh"
 
-namespace microscale::cuda {
+namespace microscale::cuda::attention::prefill {
 
 /// The two warpgroups take turns at issuing products, as often the one as the other, so that one
 /// turns scores into probabilities while the other's products run.
@@ -87,4 +87,4 @@ class PrefillPart {
   Rows rows_;
 };
 
-}  // namespace microscale::cuda
+}  // namespace microscale::cuda::attention::prefill

@@ -1,4 +1,4 @@
-#include "cuda/matmul/block_scaled/launch.hpp"
+#include "cuda/matmul/block_scaled/plan.hpp"
 
 #include <fmt/format.h>
 

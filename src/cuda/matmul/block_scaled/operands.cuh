@@ -14,7 +14,7 @@
 
 #include <cstdint>
 
-#include "cuda/matmul/block_scaled/plan.hpp"
+#include "cuda/matmul/block_scaled/args.hpp"
 #include "cuda/ptx/async_copy.cuh"
 #include "cuda/ptx/memory.cuh"
 #include "layouts/tiled_128x4.hpp"

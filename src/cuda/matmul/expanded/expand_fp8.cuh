@@ -7,7 +7,7 @@
 #include "cuda/block/decode.cuh"
 #include "cuda/block/grid_order.cuh"
 #include "cuda/device/kernel_types.hpp"
-#include "cuda/matmul/expanded/plan.hpp"
+#include "cuda/matmul/expanded/args.hpp"
 #include "cuda/matmul/fp8_window.cuh"
 #include "cuda/matmul/in_registers/weights.cuh"
 #include "cuda/ptx/memory.cuh"

@@ -9,7 +9,7 @@
 
 #include <cstdint>
 
-#include "cuda/matmul/expanded/plan.hpp"
+#include "cuda/matmul/expanded/args.hpp"
 #include "cuda/ptx/async_copy.cuh"
 #include "cuda/ptx/mbarrier.cuh"
 #include "cuda/block/grid_order.cuh"

@@ -18,7 +18,7 @@
 
 #include "cuda/block/grid_order.cuh"
 #include "cuda/block/stage_ring.cuh"
-#include "cuda/matmul/expanded/plan.hpp"
+#include "cuda/matmul/expanded/args.hpp"
 #include "cuda/matmul/expanded/store.cuh"
 #include "cuda/matmul/in_registers/walk.cuh"
 #include "cuda/ptx/async_copy.cuh"

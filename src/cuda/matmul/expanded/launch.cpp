@@ -1,4 +1,4 @@
-#include "cuda/matmul/expanded/launch.hpp"
+#include "cuda/matmul/expanded/plan.hpp"
 
 #include <fmt/format.h>
 
@@ -7,7 +7,7 @@
 #include "cuda/device/kernels.hpp"
 #include "cuda/device/operands.hpp"
 #include "cuda/kernel_table.hpp"
-#include "cuda/matmul/in_registers/launch.hpp"
+#include "cuda/matmul/in_registers/plan.hpp"
 #include "cuda/matmul/prepare.hpp"
 #include "cuda/quantize/choose.hpp"
 #include "formats/integers.hpp"

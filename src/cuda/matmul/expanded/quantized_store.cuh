@@ -9,7 +9,7 @@
 #include "cuda/block/nvfp4_format.cuh"
 #include "cuda/block/row_exchange.cuh"
 #include "cuda/block/row_tile.cuh"
-#include "cuda/matmul/expanded/plan.hpp"
+#include "cuda/matmul/expanded/args.hpp"
 #include "formats/half.hpp"
 
 namespace microscale::cuda::expanded {

@@ -8,7 +8,7 @@
 #include "cuda/block/grid_order.cuh"
 #include "cuda/matmul/args.hpp"
 #include "cuda/matmul/expanded/expand_fp8.cuh"
-#include "cuda/matmul/expanded/plan.hpp"
+#include "cuda/matmul/expanded/args.hpp"
 #include "cuda/matmul/fp8_window.cuh"
 #include "cuda/matmul/token_groups.cuh"
 #include "cuda/ptx/memory.cuh"

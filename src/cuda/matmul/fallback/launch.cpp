@@ -1,4 +1,4 @@
-#include "cuda/matmul/fallback/launch.hpp"
+#include "cuda/matmul/fallback/plan.hpp"
 
 #include <fmt/format.h>
 

@@ -6,7 +6,7 @@
 
 #include <cstdint>
 
-#include "cuda/matmul/few_rows/plan.hpp"
+#include "cuda/matmul/few_rows/args.hpp"
 #include "cuda/ptx/control.cuh"
 #include "cuda/ptx/mbarrier.cuh"
 

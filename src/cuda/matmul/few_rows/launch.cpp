@@ -1,4 +1,4 @@
-#include "cuda/matmul/few_rows/launch.hpp"
+#include "cuda/matmul/few_rows/plan.hpp"
 
 #include <fmt/format.h>
 

@@ -8,7 +8,7 @@
 
 #include "cuda/matmul/args.hpp"
 #include "cuda/matmul/few_rows/cluster.cuh"
-#include "cuda/matmul/few_rows/plan.hpp"
+#include "cuda/matmul/few_rows/args.hpp"
 #include "cuda/ptx/control.cuh"
 #include "cuda/ptx/memory.cuh"
 

@@ -11,7 +11,7 @@
 #include "cuda/block/decode.cuh"
 #include "cuda/matmul/args.hpp"
 #include "cuda/matmul/fallback/prepare.cuh"
-#include "cuda/matmul/few_rows/plan.hpp"
+#include "cuda/matmul/few_rows/args.hpp"
 #include "cuda/ptx/async_copy.cuh"
 #include "cuda/ptx/control.cuh"
 #include "cuda/ptx/mbarrier.cuh"

@@ -6,7 +6,7 @@
 
 #include "cuda/matmul/fallback/kernel.cuh"
 #include "cuda/matmul/few_rows/packed_rows.cuh"
-#include "cuda/matmul/few_rows/plan.hpp"
+#include "cuda/matmul/few_rows/args.hpp"
 #include "cuda/ptx/async_copy.cuh"
 #include "cuda/ptx/control.cuh"
 #include "cuda/ptx/mbarrier.cuh"

@@ -6,7 +6,7 @@
 #include <cstdint>
 
 #include "cuda/matmul/few_rows/cluster.cuh"
-#include "cuda/matmul/few_rows/plan.hpp"
+#include "cuda/matmul/few_rows/args.hpp"
 #include "cuda/matmul/few_rows/ring.cuh"
 #include "cuda/ptx/async_copy.cuh"
 #include "cuda/ptx/control.cuh"

@@ -5,7 +5,7 @@
 #include <cstdint>
 
 #include "cuda/matmul/few_rows/cluster.cuh"
-#include "cuda/matmul/few_rows/plan.hpp"
+#include "cuda/matmul/few_rows/args.hpp"
 #include "cuda/matmul/few_rows/ring.cuh"
 #include "cuda/matmul/product_output.cuh"
 #include "cuda/ptx/control.cuh"

@@ -20,7 +20,7 @@
 
 #include "cuda/block/grid_order.cuh"
 #include "cuda/matmul/few_rows/cluster.cuh"
-#include "cuda/matmul/few_rows/plan.hpp"
+#include "cuda/matmul/few_rows/args.hpp"
 #include "cuda/matmul/few_rows/ring.cuh"
 #include "cuda/matmul/few_rows/unpacked_copies.cuh"
 #include "cuda/matmul/few_rows/unpacked_end.cuh"

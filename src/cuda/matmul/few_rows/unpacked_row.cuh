@@ -6,7 +6,7 @@
 
 #include "cuda/block/decode.cuh"
 #include "cuda/matmul/fallback/prepare.cuh"
-#include "cuda/matmul/few_rows/plan.hpp"
+#include "cuda/matmul/few_rows/args.hpp"
 #include "cuda/ptx/memory.cuh"
 #include "cuda/ptx/scalar.cuh"
 

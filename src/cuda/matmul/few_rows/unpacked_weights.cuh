@@ -6,7 +6,7 @@
 #include <cstdint>
 
 #include "cuda/block/decode.cuh"
-#include "cuda/matmul/few_rows/plan.hpp"
+#include "cuda/matmul/few_rows/args.hpp"
 #include "cuda/matmul/few_rows/unpacked_row.cuh"
 #include "cuda/matmul/lane_parts.cuh"
 #include "cuda/ptx/memory.cuh"

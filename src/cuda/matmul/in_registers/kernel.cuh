@@ -13,7 +13,7 @@
 // Weights that are not packed (unpacked.cuh) are brought by two more warps, piece by piece.
 //
 // Where whole tiles would leave multiprocessors idle, tiles are cut into ranges of k
-// (plan.hpp), and a block has units, ranges or whole tiles, one after the other
+// (args.hpp), and a block has units, ranges or whole tiles, one after the other
 // (walk.cuh). The sums of ranges go to memory, and whoever has a tile's last range adds them
 // to its own (sums.cuh). Where all tiles have equally many ranges, an even number, pairs of
 // these exchange halves of their sums in a cluster first (sums.cuh). The first unit is found

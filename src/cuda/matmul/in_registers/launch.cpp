@@ -1,4 +1,4 @@
-#include "cuda/matmul/in_registers/launch.hpp"
+#include "cuda/matmul/in_registers/plan.hpp"
 
 #include <fmt/format.h>
 

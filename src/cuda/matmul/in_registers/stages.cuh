@@ -6,7 +6,7 @@
 #include <cstdint>
 
 #include "cuda/block/stage_ring.cuh"
-#include "cuda/matmul/in_registers/plan.hpp"
+#include "cuda/matmul/in_registers/args.hpp"
 #include "cuda/matmul/in_registers/weights.cuh"
 #include "cuda/ptx/control.cuh"
 #include "cuda/ptx/memory.cuh"

@@ -6,7 +6,7 @@
 
 #include <cstdint>
 
-#include "cuda/matmul/in_registers/plan.hpp"
+#include "cuda/matmul/in_registers/args.hpp"
 #include "cuda/matmul/product_output.cuh"
 #include "cuda/ptx/control.cuh"
 #include "cuda/ptx/memory.cuh"

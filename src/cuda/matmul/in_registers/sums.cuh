@@ -1,7 +1,7 @@
 // Sums of ranges of k of one tile of d, from several blocks, in the kernels for many rows: each
 // puts its own to memory, and the block that has the last range adds them to its own. It waits for
 // them; but blocks in front of it have begun before it, and put theirs before they wait for anybody
-// (plan.hpp).
+// (args.hpp).
 #pragma once
 
 #include <cstdint>

@@ -1,10 +1,10 @@
 // How a product of many rows is cut into tiles of d, and these among blocks: the way that takes the
-// fewest cycles, as predicted. For the host; plan.hpp has what kernels know of it.
+// fewest cycles, as predicted. For the host; args.hpp has what kernels know of it.
 #pragma once
 
 #include <cstdint>
 
-#include "cuda/matmul/in_registers/plan.hpp"
+#include "cuda/matmul/in_registers/args.hpp"
 
 namespace microscale::cuda::in_registers {
 

@@ -14,7 +14,7 @@
 #include "cuda/block/decode.cuh"
 #include "cuda/block/grid_order.cuh"
 #include "cuda/block/stage_ring.cuh"
-#include "cuda/matmul/in_registers/plan.hpp"
+#include "cuda/matmul/in_registers/args.hpp"
 #include "cuda/matmul/in_registers/walk.cuh"
 #include "cuda/matmul/in_registers/weights.cuh"
 #include "cuda/ptx/async_copy.cuh"

@@ -11,7 +11,7 @@
 
 #include "cuda/block/grid_order.cuh"
 #include "cuda/matmul/args.hpp"
-#include "cuda/matmul/in_registers/plan.hpp"
+#include "cuda/matmul/in_registers/args.hpp"
 #include "cuda/ptx/control.cuh"
 #include "layouts/token_tiles.hpp"
 
@@ -158,7 +158,7 @@ class BlockStart {
 
 // ---
 // What a block of the kernels for many rows multiplies, one unit after the other: tiles of d, or
-// ranges of k of tiles (plan.hpp). Whoever brings operands asks for the same units.
+// ranges of k of tiles (args.hpp). Whoever brings operands asks for the same units.
 
 struct TileUnit {
   TilePlace place;

@@ -11,12 +11,12 @@
 
 #include "cuda/block/grid_order.cuh"
 #include "cuda/matmul/product_output.cuh"
-#include "cuda/matmul/vector/plan.hpp"
+#include "cuda/matmul/vector/args.hpp"
 #include "cuda/ptx/memory.cuh"
 #include "cuda/ptx/packed.cuh"
 #include "layouts/tiled_128x4.hpp"
 
-namespace microscale::cuda::vector_rows {
+namespace microscale::cuda::vector {
 
 #if MICROSCALE_HAS_FP4_CVT
 
@@ -139,4 +139,4 @@ __device__ void multiply_rows(const MatmulVectorArgs& args) {
 
 #endif
 
-}  // namespace microscale::cuda::vector_rows
+}  // namespace microscale::cuda::vector

@@ -1,4 +1,4 @@
-#include "cuda/matmul/vector/launch.hpp"
+#include "cuda/matmul/vector/plan.hpp"
 
 #include <fmt/format.h>
 
@@ -6,7 +6,7 @@
 #include "cuda/kernel_table.hpp"
 #include "formats/integers.hpp"
 
-namespace microscale::cuda::vector_rows {
+namespace microscale::cuda::vector {
 
 bool takes(const Product& p) {
   return p.a.format == Format::nvfp4 && p.weights() == Format::nvfp4 && !p.b.packed &&
@@ -53,4 +53,4 @@ void run(Device& device, const Plan& plan, const Product& product, Stream stream
   launch(device, kernel_of(product.k), product.operation, shape, args, stream);
 }
 
-}  // namespace microscale::cuda::vector_rows
+}  // namespace microscale::cuda::vector

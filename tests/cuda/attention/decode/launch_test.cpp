@@ -1,5 +1,5 @@
 // What decoding reads of a cache: whole records or parts, and whose flags are whose.
-#include "cuda/attention/decode/launch.hpp"
+#include "cuda/attention/decode/plan.hpp"
 
 #include <gtest/gtest.h>
 
@@ -9,7 +9,7 @@
 #include "cuda/device/kernel_images.hpp"
 #include "operations_support.hpp"
 
-namespace microscale::cuda {
+namespace microscale::cuda::attention::decode {
 namespace {
 
 using test::Wanted;
@@ -54,10 +54,10 @@ TEST_F(DecodeCalls, take_records_of_short_pages_whole) {
 TEST_F(DecodeCalls, of_a_plan_for_records_refuse_other_caches) {
   const Wanted wanted{.cache = KvFormat::nvfp4, .page = 16};
   AttentionOptions o = test::options_of(wanted);
-  const AttentionPlan plan = choose(DeviceFacts(device_), check_attention(o, true));
+  const attention::Plan plan = choose(DeviceFacts(device_), check_attention(o, true));
   o.cache->v_codes.data += 1 << 30;
   test::expect_error(ErrorCode::invalid_argument, "made for a cache of records",
-                     [&] { run_attention(device_, plan, check_attention(o, true), {}, nullptr); });
+                     [&] { attention::run(device_, plan, check_attention(o, true), {}, nullptr); });
 }
 
 TEST_F(DecodeCalls, have_flags_behind_their_parts_and_a_ticket_of_their_own) {
@@ -73,4 +73,4 @@ TEST_F(DecodeCalls, have_flags_behind_their_parts_and_a_ticket_of_their_own) {
 }
 
 }  // namespace
-}  // namespace microscale::cuda
+}  // namespace microscale::cuda::attention::decode

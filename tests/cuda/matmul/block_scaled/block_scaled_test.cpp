@@ -2,7 +2,7 @@
 #include <gtest/gtest.h>
 
 #include "cuda/device/kernels.hpp"
-#include "cuda/matmul/block_scaled/launch.hpp"
+#include "cuda/matmul/block_scaled/plan.hpp"
 
 namespace microscale::cuda::block_scaled {
 namespace {

@@ -1,11 +1,11 @@
 // How the kernels' rings are laid out, and whose tiles are whose.
-#include "cuda/attention/prefill/plan.hpp"
+#include "cuda/attention/prefill/args.hpp"
 
 #include <gtest/gtest.h>
 
 #include <vector>
 
-namespace microscale::cuda {
+namespace microscale::cuda::attention::prefill {
 namespace {
 
 TEST(AttentionPrefillArgs, parts_of_shared_memory_follow_each_other_and_fit) {
@@ -49,4 +49,4 @@ TEST(AttentionPrefillArgs, no_tile_belongs_to_two_sequences) {
 }
 
 }  // namespace
-}  // namespace microscale::cuda
+}  // namespace microscale::cuda::attention::prefill

@@ -1,10 +1,10 @@
 // The fused kernels: what they are given, how they share rows out, and how much shared memory they
-// take for it; functions of the shape alone, like those of plan.hpp.
+// take for it; functions of the shape alone, like those of args.hpp.
 #pragma once
 
 #include <cstdint>
 
-#include "cuda/quantize/plan.hpp"
+#include "cuda/quantize/args.hpp"
 #include "formats/integers.hpp"
 
 namespace microscale::cuda {

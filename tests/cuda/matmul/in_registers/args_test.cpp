@@ -1,5 +1,5 @@
 // Ranges of k that begin anywhere: who has which, and what the ways of cutting cost.
-#include "cuda/matmul/in_registers/plan.hpp"
+#include "cuda/matmul/in_registers/args.hpp"
 
 #include <gtest/gtest.h>
 

@@ -1,5 +1,5 @@
 // Shapes of the kernels for very many rows.
-#include "cuda/matmul/expanded/plan.hpp"
+#include "cuda/matmul/expanded/args.hpp"
 
 #include <gtest/gtest.h>
 

@@ -1,6 +1,6 @@
 // Every column of a matrix falls into exactly one thread block of the launch, every row into at
 // least one.
-#include "cuda/quantize/plan.hpp"
+#include "cuda/quantize/args.hpp"
 
 #include <gtest/gtest.h>
 

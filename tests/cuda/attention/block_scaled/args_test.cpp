@@ -1,11 +1,11 @@
 // How V's tiles and shared memory are laid out for attention by block-scaled instructions.
-#include "cuda/attention/block_scaled/plan.hpp"
+#include "cuda/attention/block_scaled/args.hpp"
 
 #include <gtest/gtest.h>
 
 #include <set>
 
-namespace microscale::cuda::block_attention {
+namespace microscale::cuda::attention::block_scaled {
 namespace {
 
 TEST(BlockAttentionArgs, a_tile_of_values_has_a_place_for_every_code_and_scale) {
@@ -56,4 +56,4 @@ TEST(BlockAttentionArgs, shared_memory_is_within_a_block_s_and_mostly_within_hal
 }
 
 }  // namespace
-}  // namespace microscale::cuda::block_attention
+}  // namespace microscale::cuda::attention::block_scaled

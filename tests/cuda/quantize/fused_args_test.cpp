@@ -1,5 +1,5 @@
 // Every group of 32 elements of a row falls to a lane of a fused kernel, every row to a turn.
-#include "cuda/quantize/fused_plan.hpp"
+#include "cuda/quantize/fused_args.hpp"
 
 #include <gtest/gtest.h>
 

@@ -1,5 +1,5 @@
 // Shapes of the two kernels for few rows, and how they lay out shared memory.
-#include "cuda/matmul/few_rows/plan.hpp"
+#include "cuda/matmul/few_rows/args.hpp"
 
 #include <gtest/gtest.h>
 

@@ -1,9 +1,9 @@
 // How the kernels' rings and parts are laid out.
-#include "cuda/attention/decode/plan.hpp"
+#include "cuda/attention/decode/args.hpp"
 
 #include <gtest/gtest.h>
 
-namespace microscale::cuda {
+namespace microscale::cuda::attention::decode {
 namespace {
 
 TEST(AttentionDecodeArgs, a_stage_holds_the_bytes_of_a_chunk_of_tokens) {
@@ -61,4 +61,4 @@ TEST(AttentionDecodeArgs, shared_memory_holds_the_rings_the_sums_and_the_barrier
 }
 
 }  // namespace
-}  // namespace microscale::cuda
+}  // namespace microscale::cuda::attention::decode
