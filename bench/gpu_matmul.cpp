@@ -6,9 +6,9 @@
 #include "cuda/quantize/choose.hpp"
 #include "cuda/device/kernels.hpp"
 #include "cuda/kernel_table.hpp"
-#include "cuda/matmul/peak.hpp"
 #include "gpu_timing.hpp"
 #include "matmul_operands.hpp"
+#include "matmul_peak.hpp"
 #include "microscale/error.hpp"
 #include "microscale/matmul_plan.hpp"
 
@@ -193,15 +193,26 @@ double read_bytes_per_second(Device& device) {
   return static_cast<double>(matrix.size()) / seconds;
 }
 
-double peak_operations(Device& device, const Entry<MatmulPeakArgs>& kernel, int depth) {
-  if (!has_kernel(architecture_of(device.info()), kernel.name)) return 0;
+// 0 where no image is for this GPU.
+double peak_operations(Device& device, const char* name, int depth) {
+  const auto images = bench_images();
+  const auto image = std::find_if(images.begin(), images.end(), [&](const KernelImage& i) {
+    return i.architecture == architecture_of(device.info());
+  });
+  if (image == images.end()) return 0;
   constexpr int rounds = 4096;
   const int blocks = device.info().multiprocessors;
   const DeviceBytes sums(device, std::int64_t{4} * blocks * matmul_peak_threads);
   const MatmulPeakArgs args{reinterpret_cast<float*>(sums.data()), rounds};
-  const Launch shape{static_cast<unsigned>(blocks), 1, 1, matmul_peak_threads, 0};
-  const double seconds = median_seconds(
-      device, 4, [&](int, Stream stream) { launch(device, kernel, "bench", shape, args, stream); });
+  const Kernel kernel = device.find_kernel(device.load_image(*image), name);
+  const double seconds = median_seconds(device, 4, [&](int, Stream stream) {
+    device.launch({.kernel = kernel,
+                   .grid = {static_cast<unsigned>(blocks)},
+                   .threads = matmul_peak_threads,
+                   .stream = stream,
+                   .args = &args,
+                   .args_bytes = sizeof args});
+  });
   return matmul_peak_operations(rounds, depth) * blocks / seconds;
 }
 
@@ -209,8 +220,8 @@ double peak_operations(Device& device, const Entry<MatmulPeakArgs>& kernel, int 
 
 MatmulLimits matmul_limits(Device& device) {
   MatmulLimits limits{.copy = copy_bytes_per_second(device)};
-  limits.f16 = peak_operations(device, kernels::matmul_peak("f16"), 16);
-  limits.fp8 = peak_operations(device, kernels::matmul_peak("e4m3"), 32);
+  limits.f16 = peak_operations(device, "matmul_peak_f16", 16);
+  limits.fp8 = peak_operations(device, "matmul_peak_e4m3", 32);
   limits.read = std::max(read_bytes_per_second(device), limits.copy);
   limits.empty_node_seconds = empty_node_seconds(device);
   limits.launch_seconds = launch_seconds(device);

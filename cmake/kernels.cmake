@@ -555,11 +555,6 @@ endforeach()
 kernel_family(matmul_prepare_blocks PrepareTilesArgs)
 kernel(matmul_prepare_blocks_nvfp4 "__launch_bounds__(256, 8)" "prepare_by_blocks")
 
-kernel_image(matmul_peak 90a cuda/matmul/peak.cuh)
-kernel_family(matmul_peak MatmulPeakArgs)
-kernel(matmul_peak_f16 "__launch_bounds__(matmul_peak_threads, 1)" "multiply_over_and_over<PeakF16>" WAITS)
-kernel(matmul_peak_e4m3 "__launch_bounds__(matmul_peak_threads, 1)" "multiply_over_and_over<PeakE4m3>" WAITS)
-
 kernel_image(matmul_vector "100f;120f" cuda/matmul/vector/kernel.cuh)
 kernel_family(matmul_vector vector::MatmulVectorArgs)
 foreach(k 2048 7168 16384 any)

@@ -1,11 +1,10 @@
 // How many operations the matrix units do when nothing else has to be done: warpgroups multiply the
 // same 64 x 128-byte and 128 x 128-byte matrices in shared memory over and over. The matrices hold
 // random finite values, because units that multiply zeros clock higher.
-#pragma once
-
 #include <cstdint>
 
-#include "cuda/matmul/peak.hpp"
+#include "matmul_peak.hpp"
+#include "cuda/block/grid_order.cuh"
 #include "cuda/ptx/async_copy.cuh"
 #include "cuda/ptx/control.cuh"
 #include "cuda/ptx/wgmma.cuh"
@@ -58,3 +57,15 @@ __device__ void multiply_over_and_over(const MatmulPeakArgs& args) {
 }
 
 }  // namespace microscale::cuda
+
+extern "C" __global__ void __launch_bounds__(microscale::cuda::matmul_peak_threads, 1)
+    matmul_peak_f16(const __grid_constant__ microscale::cuda::MatmulPeakArgs args) {
+  microscale::cuda::follow_previous_grid();
+  microscale::cuda::multiply_over_and_over<microscale::cuda::PeakF16>(args);
+}
+
+extern "C" __global__ void __launch_bounds__(microscale::cuda::matmul_peak_threads, 1)
+    matmul_peak_e4m3(const __grid_constant__ microscale::cuda::MatmulPeakArgs args) {
+  microscale::cuda::follow_previous_grid();
+  microscale::cuda::multiply_over_and_over<microscale::cuda::PeakE4m3>(args);
+}

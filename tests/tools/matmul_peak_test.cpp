@@ -7,10 +7,10 @@
 #include <vector>
 
 #include "cuda/device/kernel_images.hpp"
-#include "cuda/matmul/peak.hpp"
 #include "formats/elements.hpp"
 #include "formats/half.hpp"
 #include "formats/random.hpp"
+#include "matmul_peak.hpp"
 #include "microscale/emulator.hpp"
 
 namespace microscale::cuda {
@@ -21,12 +21,9 @@ using namespace emulator;
 constexpr int rounds = 2, row_bytes = 128;
 
 std::string peak_ptx() {
-  for (const KernelImage& image : kernel_images())
-    if (image.file == "matmul_peak") {
-      const auto ptx = image.ptx.bytes();
-      return {ptx.begin(), ptx.end()};
-    }
-  return {};
+  if (bench_images().empty()) return {};
+  const auto ptx = bench_images().front().ptx.bytes();
+  return {ptx.begin(), ptx.end()};
 }
 
 // Byte `at` of row `row` of the matrix that begins at word `first`: chunks of 16 bytes are

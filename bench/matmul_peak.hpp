@@ -1,10 +1,15 @@
 // The limit that products on Hopper are measured against: matrix instructions and nothing else
-// (cuda/matmul/peak.cuh), for `microscale bench matmul`.
+// (matmul_peak.cu), for `microscale bench matmul`.
 #pragma once
 
 #include <cstdint>
+#include <span>
 
 namespace microscale::cuda {
+
+struct KernelImage;
+/// matmul_peak_f16 and matmul_peak_e4m3 for sm_90a; empty in a build without nvcc.
+std::span<const KernelImage> bench_images();
 
 struct MatmulPeakArgs {
   float* output;  // one per thread of the grid, so that the sums are of use to somebody
