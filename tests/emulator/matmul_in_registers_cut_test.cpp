@@ -7,7 +7,6 @@
 
 #include "cuda/device/kernel_images.hpp"
 #include "cuda/matmul/in_registers/plan.hpp"
-#include "cuda/matmul/in_registers/tiling.hpp"
 #include "support/hopper_products.hpp"
 
 namespace microscale::emulator {

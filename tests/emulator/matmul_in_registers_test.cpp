@@ -10,7 +10,6 @@
 
 #include "cuda/device/kernel_images.hpp"
 #include "cuda/matmul/matmul.hpp"
-#include "cuda/matmul/in_registers/tiling.hpp"
 #include "support/masked_products.hpp"
 
 namespace microscale::emulator {

@@ -5,7 +5,7 @@
 #include <optional>
 
 #include "cuda/device/operands.hpp"
-#include "cuda/matmul/plan.hpp"
+#include "cuda/matmul/matmul.hpp"
 #include "layouts/fragment_tiles.hpp"
 
 namespace microscale::cuda {

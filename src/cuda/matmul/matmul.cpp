@@ -2,7 +2,7 @@
 
 #include <fmt/format.h>
 
-#include "cuda/matmul/check.hpp"
+#include "cuda/matmul/product.hpp"
 #include "cuda/operations.hpp"
 #include "microscale/error.hpp"
 
@@ -78,6 +78,26 @@ void pack(Device& device, const MatmulCall& call, std::span<std::uint8_t> bytes,
   product.constant_weights = false;
 }
 
+void run(Device& device, const Plan& plan, const MatmulCall& call, Product product,
+         std::span<std::uint8_t> workspace, Stream stream) {
+  if (std::holds_alternative<Plan::Nothing>(plan.family)) return;
+  check_memory(device, call, product, workspace, plan.workspace_bytes());
+  if (std::holds_alternative<vector::Plan>(plan.family) && !vector::takes_alignment(product))
+    throw Error(ErrorCode::invalid_argument,
+                fmt::format("{}: this plan was made for codes at multiples of {} bytes, and those "
+                            "of a or of the weights are at others; align them, or make a plan of "
+                            "them",
+                            call.operation, vector::code_alignment));
+  std::uint8_t* at = workspace.data();
+  if (plan.packs()) pack(device, call, workspace, stream, product);
+  at += plan.packed_bytes;
+  auto* const sums = reinterpret_cast<float*>(at);
+  if (plan.quantizes_sums()) product.output.d = sums;
+  at += plan.sums_bytes;
+  std::visit(Family{device, product, at, stream}, plan.family);
+  if (plan.quantizes_sums()) quantize_sums(device, call, product.all_rows(), sums, stream);
+}
+
 class KeptPlan final : public GpuMatmulPlan {
  public:
   KeptPlan(Device& device, const MatmulCall& call)
@@ -95,8 +115,15 @@ class KeptPlan final : public GpuMatmulPlan {
 
 }  // namespace
 
-std::unique_ptr<GpuMatmulPlan> keep_plan(Device& device, const MatmulCall& call) {
-  return std::make_unique<KeptPlan>(device, call);
+void matmul(Device& device, const MatmulCall& call, std::span<std::uint8_t> workspace,
+            Stream stream) {
+  check_product(call);
+  const Product product = product_of(call);
+  run(device, choose(DeviceFacts(device), product), call, product, workspace, stream);
+}
+
+std::int64_t matmul_workspace_bytes(Device& device, const MatmulCall& call) {
+  return plan_matmul(DeviceFacts(device), call).workspace_bytes();
 }
 
 Plan plan_matmul(const DeviceFacts& facts, const MatmulCall& call) {
@@ -106,32 +133,11 @@ Plan plan_matmul(const DeviceFacts& facts, const MatmulCall& call) {
 
 void run_matmul(Device& device, const Plan& plan, const MatmulCall& call,
                 std::span<std::uint8_t> workspace, Stream stream) {
-  if (std::holds_alternative<Plan::Nothing>(plan.family)) return;
-  check_memory(device, call, workspace, plan.workspace_bytes());
-  Product product = product_of(call);
-  if (std::holds_alternative<vector::Plan>(plan.family) && !vector::takes_alignment(product))
-    throw Error(ErrorCode::invalid_argument,
-                fmt::format("{}: this plan was made for codes at multiples of {} bytes, and those "
-                            "of a or of the weights are at others; align them, or make a plan of "
-                            "them",
-                            call.operation, vector::code_alignment));
-  std::uint8_t* at = workspace.data();
-  if (plan.packs()) pack(device, call, workspace, stream, product);
-  at += plan.packed_bytes;
-  auto* const sums = reinterpret_cast<float*>(at);
-  if (plan.quantizes_sums()) product.output.d = sums;
-  at += plan.sums_bytes;
-  std::visit(Family{device, product, at, stream}, plan.family);
-  if (plan.quantizes_sums()) quantize_sums(device, call, product.all_rows(), sums, stream);
+  run(device, plan, call, product_of(call), workspace, stream);
 }
 
-std::int64_t matmul_workspace_bytes(Device& device, const MatmulCall& call) {
-  return plan_matmul(DeviceFacts(device), call).workspace_bytes();
-}
-
-void matmul(Device& device, const MatmulCall& call, std::span<std::uint8_t> workspace,
-            Stream stream) {
-  run_matmul(device, plan_matmul(DeviceFacts(device), call), call, workspace, stream);
+std::unique_ptr<GpuMatmulPlan> keep_plan(Device& device, const MatmulCall& call) {
+  return std::make_unique<KeptPlan>(device, call);
 }
 
 }  // namespace microscale::cuda

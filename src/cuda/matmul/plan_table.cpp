@@ -1,10 +1,8 @@
-#include "cuda/matmul/plan_table.hpp"
+#include "cuda/matmul/matmul.hpp"
 
 #include <fmt/format.h>
 
 #include <optional>
-
-#include "cuda/matmul/plan.hpp"
 
 namespace microscale::cuda {
 namespace {

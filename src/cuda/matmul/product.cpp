@@ -1,9 +1,55 @@
 #include "cuda/matmul/product.hpp"
 
+#include <fmt/format.h>
+
 #include "layouts/fragment_tiles.hpp"
+#include "microscale/error.hpp"
 
 namespace microscale::cuda {
 namespace {
+
+void check_formats(const MatmulCall& call) {
+  if (call.k() == 0)
+    throw Error(
+        ErrorCode::unsupported,
+        fmt::format("{}: backend cuda multiplies rows of one block or more, k is 0 here; d is "
+                    "the bias then, which a CPU backend stores",
+                    call.operation));
+  const auto check = [&](const char* name, Format format) {
+    if (!has_kernels(format))
+      throw Error(ErrorCode::unsupported,
+                  fmt::format("{}: backend cuda multiplies MXFP4, NVFP4 and MXFP8, {} is {}; use "
+                              "one of these, or a CPU backend",
+                              call.operation, name, info(format).name));
+  };
+  check("b", call.b_shape().format);
+  if (const BlockTensorView* a = call.a_blocks())
+    check("a", a->shape.format);
+  else if (call.a_dense()->dtype == DType::f32)
+    throw Error(ErrorCode::unsupported,
+                fmt::format("{}: backend cuda multiplies a of BF16 and FP16, this one is FP32; "
+                            "round it to BF16, or quantize it",
+                            call.operation));
+}
+
+// The quantizer writes matrix by matrix where scales are tiled, from multiples of 16 bytes on.
+void check_quantized(const MatmulCall& call) {
+  const QuantizedOutput* d = call.quantized();
+  if (!d) return;
+  if (call.groups && d->format == Format::nvfp4 && !d->global_scale.is_per_expert())
+    throw Error(ErrorCode::invalid_argument,
+                fmt::format("{}: backend cuda wants a global scale for each expert's NVFP4 d; pass "
+                            "GlobalScale::per_expert(address, Memory::device)",
+                            call.operation));
+  if (call.groups || call.matrices <= 1 || d->layout == Layout::row_major) return;
+  const std::int64_t bytes = BlockShape{call.rows(), call.n(), d->format}.code_bytes();
+  if (bytes % 16 != 0)
+    throw Error(ErrorCode::unsupported,
+                fmt::format("{}: backend cuda writes each of {} matrices with tiled scales from a "
+                            "multiple of 16 bytes on, and their codes have {} bytes; take an even "
+                            "number of rows, row-major scales, or one matrix a call",
+                            call.operation, call.matrices, bytes));
+}
 
 ProductOperand operand_of(const TensorView& dense) {
   return {.type = dense.dtype,
@@ -66,6 +112,11 @@ ProductOutput output_of(const MatmulCall& call) {
 }
 
 }  // namespace
+
+void check_product(const MatmulCall& call) {
+  check_formats(call);
+  if (call.rows() > 0 && call.n() > 0 && call.matrices > 0) check_quantized(call);
+}
 
 Product product_of(const MatmulCall& call) {
   Product product;

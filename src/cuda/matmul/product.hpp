@@ -4,7 +4,9 @@
 
 #include <cstdint>
 #include <optional>
+#include <span>
 
+#include "cuda/device/device.hpp"
 #include "cuda/matmul/args.hpp"
 #include "microscale/tensor.hpp"
 #include "seam/matmul_call.hpp"
@@ -61,5 +63,14 @@ int packed_tile_bytes(Format format);
 
 /// Whether every piece of eight columns of d begins at a multiple of 16 bytes.
 bool has_vectors(const ProductOutput& out);
+
+/// What backend cuda refuses of a product that check_matmul has passed: formats, types and shapes.
+/// Throws Error.
+void check_product(const MatmulCall& call);
+
+/// What pointers can break: each buffer there, aligned, on this device, and apart from what is
+/// written; a workspace of `workspace_bytes`. Throws Error.
+void check_memory(Device& device, const MatmulCall& call, const Product& product,
+                  std::span<std::uint8_t> workspace, std::int64_t workspace_bytes);
 
 }  // namespace microscale::cuda

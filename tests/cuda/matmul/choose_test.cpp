@@ -8,7 +8,7 @@
 
 #include "cuda/device/kernel_images.hpp"
 #include "cuda/device/kernel_types.hpp"
-#include "cuda/matmul/plan.hpp"
+#include "cuda/matmul/matmul.hpp"
 #include "fake_device.hpp"
 #include "matmul/product_calls.hpp"
 #include "operations_support.hpp"

@@ -1,5 +1,5 @@
 // The plans of docs/matmul.md are those that choose() makes today.
-#include "cuda/matmul/plan_table.hpp"
+#include "cuda/matmul/matmul.hpp"
 
 #include <gtest/gtest.h>
 

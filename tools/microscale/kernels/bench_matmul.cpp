@@ -4,7 +4,7 @@
 #include "bench_operations.hpp"
 #include "cpu_matmul.hpp"
 #include "cuda/device/facts.hpp"
-#include "cuda/matmul/plan_table.hpp"
+#include "cuda/matmul/matmul.hpp"
 #include "gpu_matmul.hpp"
 #include "matmul_tasks.hpp"
 #include "microscale/cuda.hpp"

@@ -1,19 +1,11 @@
 #include "cuda/matmul/in_registers/plan.hpp"
 
-#include <fmt/format.h>
-
 #include "cuda/device/kernels.hpp"
 #include "cuda/kernel_table.hpp"
 #include "cuda/matmul/prepare.hpp"
 
 namespace microscale::cuda::in_registers {
 namespace {
-
-// Whether the product's kernel reads a as it is.
-bool reads_rows(const ProductOperand& a) {
-  return !a.format && reinterpret_cast<std::uintptr_t>(a.data) % 16 == 0 && a.stride % 16 == 0 &&
-         a.stride < std::int64_t{1} << 40;
-}
 
 UnpackedArgs unpacked_args(const Product& product, const ProductOperand& b) {
   return {.codes = b.data,
@@ -49,59 +41,11 @@ TensorBoxes weight_boxes(const Product& product, TileShape shape) {
 
 }  // namespace
 
-bool takes(const DeviceInfo& device, const Product& product) {
-  if (architecture_of(device) != "sm_90a" || !has_kernels(product.weights())) return false;
-  const ProductOperand& a = product.a;
-  if (a.format) return has_kernels(*a.format);
-  return a.type == DType::bf16 || (a.type == DType::f16 && product.weights() == Format::nvfp4);
-}
-
-bool takes_unpacked(const Product& product) {
-  const auto aligned = [](const ProductOperand& b) {
-    return reinterpret_cast<std::uintptr_t>(b.data) % 16 == 0 &&
-           reinterpret_cast<std::uintptr_t>(b.scales) % 4 == 0;
-  };
-  return product.a.format == Format::nvfp4 && product.weights() == Format::nvfp4 &&
-         product.k % 64 == 0 && aligned(product.b) && (!product.gated() || aligned(product.up));
-}
-
-bool multiplies_f16(const Product& product, bool decodes_packed) {
-  if (product.weights() != Format::nvfp4) return false;
-  const ProductOperand& a = product.a;
-  return a.format ? *a.format == Format::nvfp4 && !decodes_packed : a.type == DType::f16;
-}
-
-Plan plan_of(const DeviceInfo& device, const Product& product) {
-  const ProductRows& rows = product.rows;
-  Plan plan;
-  plan.cut =
-      tiling_of(product.n, product.k, product.gated(), rows.m, rows.matrices, product.grouped,
-                packed_tile_bytes(product.weights()), !product.b.packed, device.multiprocessors);
-  plan.reads_rows = reads_rows(product.a);
-  plan.f16 = multiplies_f16(product, product.b.packed);
-  if (!plan.reads_rows)
-    plan.token_bytes = token_tiles::bytes(rows.m, rows.matrices, product.grouped, product.k);
-  plan.workspace_bytes =
-      (plan.token_bytes + plan.cut.sums_bytes() + plan.cut.flag_bytes() + 255) / 256 * 256;
-  return plan;
-}
-
 Entry<Args> kernel_of(const Plan& plan, const Product& product) {
   const char* const kind = !product.b.packed ? "plain" : plan.f16 ? "f16" : "bf16";
   const TileShape shape = plan.cut.shape;
   return kernels::matmul_in_registers(info(product.weights()).name, kind,
                                       EntryTile{shape.rows, shape.tokens});
-}
-
-std::string describe(const Plan& plan) {
-  const Tiling& cut = plan.cut;
-  std::string text =
-      fmt::format("in_registers {}x{}, {} blocks", cut.shape.rows, cut.shape.tokens, cut.blocks);
-  if (cut.cut_by_kernel) text += ", tiles cut on the device";
-  if (cut.cut.tiles > 0)
-    text += fmt::format(", {} tiles in {} parts{}", cut.cut.tiles, cut.cut.blocks,
-                        cut.cut.paired ? ", in pairs" : "");
-  return text;
 }
 
 void run(Device& device, const Plan& plan, const Product& product, std::uint8_t* workspace,

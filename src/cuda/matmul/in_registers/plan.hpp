@@ -16,7 +16,7 @@
 
 #include "cuda/device/device.hpp"
 #include "cuda/device/entry.hpp"
-#include "cuda/matmul/in_registers/tiling.hpp"
+#include "cuda/matmul/in_registers/args.hpp"
 #include "cuda/matmul/product.hpp"
 
 namespace microscale::cuda::in_registers {
@@ -37,6 +37,40 @@ bool takes_unpacked(const Product& product);
 /// weights may be multiplied by rows of FP16; and by rows of NVFP4, unless the kernel decodes
 /// packed weights, whose order is that of BF16.
 bool multiplies_f16(const Product& product, bool decodes_packed);
+
+/// Tiles of d at most: how `rows` rows are shared out among experts only the device knows.
+std::int64_t most_tiles_of(TileShape shape, std::int64_t n, bool gated, std::int64_t rows,
+                           std::int64_t matrices, bool experts);
+
+/// How a product is cut: into tiles of d, and some of these into ranges of k, whose sums the
+/// block of the last range adds to its own.
+struct Tiling {
+  TileShape shape;
+  TileCut cut;
+  bool cut_by_kernel;       // experts: only the device knows how many tiles there are
+  std::int64_t most_tiles;  // of d
+  std::int64_t blocks;      // that are launched
+  std::int64_t cycles;      // predicted
+
+  std::int64_t cutting_blocks() const { return cut_by_kernel ? blocks : cut.blocks; }
+  /// Of the workspace behind a: the sums of a range for each block that has ranges, then a flag of
+  /// eight bytes for each of its warpgroups.
+  std::int64_t sums_bytes() const { return cutting_blocks() * sum_bytes_of(shape); }
+  std::int64_t flag_bytes() const { return 8 * shape.warpgroups * cutting_blocks(); }
+};
+
+/// The way to cut `tiles` of them that takes the fewest cycles.
+CutChoice best_cut(const TileCosts& costs, std::int64_t tiles, std::int64_t chunks,
+                   int multiprocessors);
+
+/// The plan that takes the fewest cycles, as predicted. Experts are taken to have equally many
+/// rows, or such that each has half a tile that is not filled, which counts as much; where they
+/// have few tiles the kernel cuts what it finds, but for those of 256 rows, whose sizes differ too
+/// much for equal shares. These are for plain weights alone: of packed ones they are slower, as
+/// measured (docs/performance/matmul_gpu.md, 40).
+Tiling tiling_of(std::int64_t n, std::int64_t k, bool gated, std::int64_t rows,
+                 std::int64_t matrices, bool experts, int tile_bytes, bool plain,
+                 int multiprocessors);
 
 struct Plan {
   Tiling cut;

@@ -1,5 +1,5 @@
 // Shapes of the kernels for many rows.
-#include "cuda/matmul/in_registers/tiling.hpp"
+#include "cuda/matmul/in_registers/plan.hpp"
 
 #include <gtest/gtest.h>
 
