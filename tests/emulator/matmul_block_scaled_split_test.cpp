@@ -8,6 +8,7 @@
 #include "emulator/device.hpp"
 #include "formats/producers.hpp"
 #include "support/block_scaled_products.hpp"
+#include "support/executed_kernels.hpp"
 
 namespace microscale::emulator {
 namespace {
@@ -105,6 +106,8 @@ TEST_P(SplitProducts, are_the_sums_of_their_parts_in_order) {
       EXPECT_EQ(differ, 0);
     }
   }
+  const std::string name = "matmul_block_scaled_split_" + name_of_pair(pair());
+  EXPECT_TRUE(executed_all(device(), "sm_120f", {name}));
 }
 
 TEST_P(SplitProducts, of_a_batch_with_a_gate_are_the_two_plain_ones_finished) {

@@ -7,6 +7,7 @@
 #include "emulator/device.hpp"
 #include "formats/producers.hpp"
 #include "support/block_scaled_products.hpp"
+#include "support/executed_kernels.hpp"
 
 namespace microscale::emulator {
 namespace {
@@ -141,6 +142,17 @@ TEST_P(BlockScaledProducts, are_near_the_exact_ones_in_every_layout_of_scales) {
       c.alpha = 0.75f;
       expect_near_exact(test::run_block_scaled(device(), c), c);
     }
+  EXPECT_TRUE(executed_all(device(), "sm_120f", {"matmul_block_scaled_" + name_of_pair(pair())}));
+}
+
+TEST(BlockScaledKernels, are_those_of_the_pairs_that_are_tested) {
+  for (const std::string& name : cuda::kernel_names("sm_120f")) {
+    if (!name.starts_with("matmul_block_scaled_")) continue;
+    EXPECT_TRUE(std::ranges::any_of(pairs, [&](const Pair& pair) {
+      return name == "matmul_block_scaled_" + name_of_pair(pair) ||
+             name == "matmul_block_scaled_split_" + name_of_pair(pair);
+    })) << name;
+  }
 }
 
 TEST_P(BlockScaledProducts, are_those_of_the_instructions_model_bit_by_bit) {

@@ -6,6 +6,7 @@
 
 #include "cuda/quantize/choose.hpp"
 #include "cuda/device/kernel_images.hpp"
+#include "support/executed_kernels.hpp"
 #include "support/hopper_products.hpp"
 
 namespace microscale::emulator {
@@ -110,6 +111,7 @@ TEST_F(MatmulExpandedQuantized, gives_the_bytes_of_quantizing_fp32) {
                                         .alpha = 0x1.5p-7f},
                                        as(format, layout)));
       }
+  EXPECT_TRUE(executed_all(device(), "sm_90a", {"matmul_expanded_bf16_to_"}));
 }
 
 TEST_F(MatmulExpandedQuantized, takes_fp16_elements_and_fp8) {
@@ -130,6 +132,8 @@ TEST_F(MatmulExpandedQuantized, takes_fp16_elements_and_fp8) {
                                        as(format, layout)))
             << n;
     }
+  EXPECT_TRUE(
+      executed_all(device(), "sm_90a", {"matmul_expanded_f16_to_", "matmul_expanded_fp8_to_"}));
 }
 
 TEST_F(MatmulExpandedQuantized, finishes_gates_and_biases_first) {

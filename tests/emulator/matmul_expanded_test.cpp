@@ -8,6 +8,7 @@
 
 #include "cuda/matmul/expanded/args.hpp"
 #include "cuda/device/kernel_images.hpp"
+#include "support/executed_kernels.hpp"
 #include "support/masked_products.hpp"
 
 namespace microscale::emulator {
@@ -30,6 +31,11 @@ TEST_F(MatmulExpanded, takes_every_pair_of_block_formats) {
       EXPECT_TRUE(is_right(
           {.a = blocks(a, 21, 160, 3), .b = blocks(b, 41, 160), .m = 21, .expanded = true}));
     }
+  EXPECT_TRUE(executed_all(
+      device(), "sm_90a", {"matmul_expand", "matmul_prepare_tiles_"},
+      {"matmul_expanded_bf16_to_", "matmul_expanded_f16_to_",  // matmul_expanded_quantized_test.cpp
+       "matmul_expanded_fp8",
+       "matmul_prepare_tiles_dense"}));  // matmul_fp8_test.cpp; the next test
 }
 
 TEST_F(MatmulExpanded, takes_dense_rows) {
@@ -41,6 +47,7 @@ TEST_F(MatmulExpanded, takes_dense_rows) {
                         .b = blocks(Format::nvfp4, 24, 80),
                         .m = 18,
                         .expanded = true}));
+  EXPECT_TRUE(executed_all(device(), "sm_90a", {"matmul_prepare_tiles_dense"}));
 }
 
 // Several tiles to a cluster, whole ones and the rests of them, several chunks to the ring.

@@ -7,6 +7,7 @@
 #include <limits>
 
 #include "cuda/device/kernel_images.hpp"
+#include "support/executed_kernels.hpp"
 #include "support/masked_products.hpp"
 
 namespace microscale::emulator {
@@ -97,6 +98,8 @@ TEST_F(MatmulFewRowsPacked, takes_every_kind_of_rows) {
     }
   EXPECT_TRUE(
       is_near({.a = blocks(Format::nvfp4, 5, 80, 3), .b = blocks(Format::nvfp4, 24, 80), .m = 5}));
+  EXPECT_TRUE(executed_all(device(), "sm_90a",
+                           {"matmul_few_rows_mxfp4_packed_", "matmul_few_rows_nvfp4_packed_"}));
 }
 
 // Blocks that share k, warps that share it, sums added up once and several times; rings go around.

@@ -9,6 +9,7 @@
 #include <tuple>
 
 #include "cuda/device/kernel_images.hpp"
+#include "support/executed_kernels.hpp"
 #include "support/hopper_products.hpp"
 
 namespace microscale::emulator {
@@ -102,6 +103,8 @@ TEST_F(MatmulFewRowsUnpacked, takes_every_kind_of_row) {
   for (const std::int64_t k : {256, 2304})
     EXPECT_TRUE(
         is_near({.a = blocks(Format::nvfp4, 1, k, 3), .b = blocks(Format::nvfp4, 24, k), .m = 1}));
+  EXPECT_TRUE(executed_all(device(), "sm_90a",
+                           {"matmul_few_rows_mxfp4_unpacked_", "matmul_few_rows_nvfp4_unpacked_"}));
 }
 
 // Rings go around, blocks have several row tiles and parts of several matrices.

@@ -8,6 +8,7 @@
 #include "cuda/device/kernel_images.hpp"
 #include "cuda/matmul/in_registers/args.hpp"
 #include "support/exact_products.hpp"
+#include "support/executed_kernels.hpp"
 #include "support/masked_products.hpp"
 
 namespace microscale::emulator {
@@ -71,6 +72,8 @@ TEST_F(MatmulFp8, is_exact_where_sums_are_short) {
         ASSERT_EQ(d.at(row, col), static_cast<float>(test::exact_at(p.a, p.b, row, col).value))
             << k << ": " << row << ", " << col;
   }
+  EXPECT_TRUE(executed_all(device(), "sm_90a", {"matmul_ready_fp8", "matmul_expanded_fp8"},
+                           {"matmul_expanded_fp8_to_"}));
 }
 
 TEST_F(MatmulFp8, keeps_the_bound_where_scales_spread) {

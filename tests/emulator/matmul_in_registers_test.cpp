@@ -10,6 +10,7 @@
 
 #include "cuda/device/kernel_images.hpp"
 #include "cuda/matmul/matmul.hpp"
+#include "support/executed_kernels.hpp"
 #include "support/masked_products.hpp"
 
 namespace microscale::emulator {
@@ -328,6 +329,40 @@ TEST_F(MatmulInRegisters, gives_a_row_the_same_bytes_in_any_tile) {
   p.a = Side(std::move(first)), p.m = 17;
   const Matrix few = computed(p);
   EXPECT_EQ(std::memcmp(few.bytes.data(), all.bytes.data(), few.bytes.size()), 0);
+}
+
+// Whole tiles of every shape, one of them not full, by every kind of weights.
+TEST_F(MatmulInRegisters, executes_every_kernel) {
+  using enum Format;
+  const std::int64_t k = 128;
+  for (const auto shape : cuda::in_registers::tile_shapes) {
+    const std::int64_t m = shape.tokens - 1, n = shape.rows - 3;
+    std::vector<Product> all{{.a = dense(DType::f16, m, k), .b = blocks(nvfp4, n, k), .m = m}};
+    for (const Format format : {mxfp4, mxfp8_e4m3, mxfp8_e5m2, nvfp4, nvfp4})
+      all.push_back({.a = blocks(format, m, k, 3), .b = blocks(format, n, k), .m = m});
+    all.back().unpacked = true;
+    for (const Product& p : all) {
+      Buffers memory;
+      cuda::Product call = operands_of(p, memory);
+      Matrix d = untouched_rows(p);
+      call.output = output_of(p, memory, d);
+      cuda::in_registers::Plan plan = cuda::in_registers::plan_of(device().info(), call);
+      plan.cut = {.shape = shape,
+                  .cut = {},
+                  .cut_by_kernel = false,
+                  .most_tiles = 1,
+                  .blocks = 1,
+                  .cycles = 0};
+      auto* const workspace =
+          static_cast<std::uint8_t*>(memory.raw(static_cast<std::size_t>(plan.token_bytes + 256)));
+      cuda::in_registers::run(device(), plan, call, workspace, nullptr);
+      device().copy_to_host(d.bytes.data(), call.output.d,
+                            static_cast<std::int64_t>(d.bytes.size()), nullptr);
+      EXPECT_TRUE(near_exact(p, d))
+          << std::string_view(cuda::in_registers::kernel_of(plan, call).name);
+    }
+  }
+  EXPECT_TRUE(executed_all(device(), "sm_90a", {"matmul_in_registers_"}));
 }
 
 }  // namespace

@@ -5,6 +5,7 @@
 
 #include "cuda/device/kernel_images.hpp"
 #include "cuda/matmul/in_registers/plan.hpp"
+#include "support/executed_kernels.hpp"
 #include "support/hopper_products.hpp"
 
 namespace microscale::emulator {
@@ -133,6 +134,7 @@ TEST_F(MatmulInRegistersUnpacked, prepares_few_rows_in_the_order_of_weights) {
                           .unpacked_tiled = !tiled,
                           .d_type = DType::bf16}))
         << tiled;
+  EXPECT_TRUE(executed_all(device(), "sm_90a", {"matmul_prepare_blocks_"}));
 }
 
 TEST_F(MatmulInRegistersUnpacked, gives_each_expert_its_rows) {

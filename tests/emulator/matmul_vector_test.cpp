@@ -11,6 +11,7 @@
 #include "cuda/device/kernels.hpp"
 #include "emulator/device.hpp"
 #include "support/block_scaled_products.hpp"
+#include "support/executed_kernels.hpp"
 
 namespace microscale::emulator {
 namespace {
@@ -125,6 +126,7 @@ TEST_P(VectorProducts, are_the_sums_in_order_for_every_kernel) {
     const ProductCase c = random_case(40, k);
     expect_in_order(run(c), c);
   }
+  EXPECT_TRUE(executed_all(device(), architecture_of(GetParam()), {"matmul_vector_"}));
 }
 
 TEST_P(VectorProducts, take_batches_both_layouts_biases_and_every_type) {
