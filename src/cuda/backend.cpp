@@ -2,6 +2,7 @@
 #include <fmt/format.h>
 
 #include "cuda/attention/attention.hpp"
+#include "cuda/device/environment.hpp"
 #include "cuda/device/kernels.hpp"
 #include "cuda/matmul/matmul.hpp"
 #include "cuda/operations.hpp"
@@ -35,6 +36,12 @@ void load_kernels_of(int ordinal) {
   Device& device = runtime_device(ordinal);
   device.make_current();
   load_all_kernels(device);
+}
+
+bool is_gpu_memory(const void* data) {
+  if (Device* emulated = device_of_environment())
+    return emulated->memory_of(data) == Memory::device;
+  return driver_memory(data).kind == DriverMemory::device;
 }
 
 std::unique_ptr<TileQuantizer> make_tile_quantizer_on(int ordinal, const TileBufferSizes& sizes) {
@@ -71,6 +78,7 @@ const GpuOperations microscale_cuda_backend{
     .load_kernels = load_kernels_of,
     .make_tile_quantizer = make_tile_quantizer_on,
     .host_only_reason = host_only_reason,
+    .is_gpu_memory = is_gpu_memory,
 };
 
 namespace {

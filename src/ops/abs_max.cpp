@@ -29,7 +29,7 @@ std::int64_t find_non_finite(const TensorView& input, std::int64_t first, std::i
 AbsMax abs_max(const TensorView& given, const Context& context) {
   const TensorView input = with_row_stride(given);
   check_view("abs_max", input);
-  check_runs_on_host("abs_max", context, {{"the input", input.memory}});
+  check_runs_on_host("abs_max", context, {operand("the input", input)});
   const KernelTable& table = choose_backend("abs_max", context);
   const std::int64_t runs_per_row = (input.cols + run_elements - 1) / run_elements;
   const std::int64_t rows_per_item =

@@ -313,9 +313,13 @@ class Appender {
 }  // namespace
 
 void append_kv(const AppendKvOptions& options, const Context& context) try {
-  const bool on_device = runs_on_device(
-      operation, context,
-      {{"the cache", options.cache.memory}, {"k", options.k.memory}, {"v", options.v.memory}});
+  const bool on_device = runs_on_device(operation, context,
+                                        {operand("the cache", options.cache),
+                                         operand("k", options.k),
+                                         operand("v", options.v),
+                                         {"the offsets",
+                                          options.cache.memory,
+                                          {options.offsets, options.rope.cos, options.rope.sin}}});
   check(options, on_device);
   if (on_device) return gpu_operations("append_kv").append_kv(options, context.stream);
   Appender(options, context).run(context);

@@ -212,19 +212,17 @@ void check_lengths(const AttentionCall& call) {
 }  // namespace
 
 bool attention_runs_on_device(const AttentionOptions& o, const Context& context) {
-  constexpr auto memory_of = [](const AttentionInput& input) {
-    const auto* dense = std::get_if<HeadsView>(&input);
-    return dense ? dense->memory : std::get<BlockHeadsView>(input).rows.memory;
+  constexpr auto input = [](const char* name, const AttentionInput& given) {
+    const auto* dense = std::get_if<HeadsView>(&given);
+    return dense ? operand(name, *dense) : operand(name, std::get<BlockHeadsView>(given).rows);
   };
+  OperandMemory output = operand("the output", o.output);
+  output.data = {o.output.data, o.log_sum_exp, o.sinks, o.q_offsets, o.kv_offsets};
   if (o.cache)
-    return runs_on_device(
-        operation, context,
-        {{"q", memory_of(o.q)}, {"the cache", o.cache->memory}, {"the output", o.output.memory}});
+    return runs_on_device(operation, context,
+                          {input("q", o.q), operand("the cache", *o.cache), output});
   return runs_on_device(operation, context,
-                        {{"q", memory_of(o.q)},
-                         {"k", memory_of(o.k)},
-                         {"v", memory_of(o.v)},
-                         {"the output", o.output.memory}});
+                        {input("q", o.q), input("k", o.k), input("v", o.v), output});
 }
 
 AttentionCall check_attention(const AttentionOptions& o, bool on_device) {

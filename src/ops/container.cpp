@@ -56,7 +56,9 @@ void repack_to_containers(const ContainerOptions& o, const Context& context) {
   const auto count = static_cast<std::int64_t>(o.input.size());
   check_bytes("repack_to_containers", "containers", static_cast<std::int64_t>(o.output.size()),
               2 * count);
-  if (runs_on_device("repack_to_containers", context, {{"the input", o.memory}})) {
+  if (runs_on_device("repack_to_containers", context,
+                     {{"the input", o.memory, {o.input.data()}},
+                      {"the output", o.memory, {o.output.data()}}})) {
     gpu_operations("repack_to_containers")
         .repack_containers(o.input.data(), o.output.data(), count, true, context.stream);
     return;
@@ -70,7 +72,9 @@ void repack_from_containers(const ContainerOptions& o, const Context& context) {
   const auto count = static_cast<std::int64_t>(o.output.size());
   check_bytes("repack_from_containers", "containers", static_cast<std::int64_t>(o.input.size()),
               2 * count);
-  if (runs_on_device("repack_from_containers", context, {{"the input", o.memory}})) {
+  if (runs_on_device("repack_from_containers", context,
+                     {{"the input", o.memory, {o.input.data()}},
+                      {"the output", o.memory, {o.output.data()}}})) {
     gpu_operations("repack_from_containers")
         .repack_containers(o.input.data(), o.output.data(), count, false, context.stream);
     return;

@@ -44,7 +44,7 @@ void dequantize(const BlockTensorView& input, const MutableTensorView& given,
                 fmt::format("dequantize: the output is {} x {}, the block tensor {} x {}",
                             output.rows, output.cols, shape.rows, shape.cols));
   const bool on_device = runs_on_device(
-      "dequantize", context, {{"the block tensor", input.memory}, {"the output", output.memory}});
+      "dequantize", context, {operand("the block tensor", input), operand("the output", output)});
   const FormatInfo& format = info(shape.format);
   if (!format.e8m0_scale) check_global_scale("dequantize", input.global_scale, on_device);
   if (on_device) {
@@ -104,7 +104,9 @@ void repack_scales(const BlockTensorView& input, Layout layout, std::span<std::u
   target.layout = layout;
   check_bytes("repack_scales", "output", static_cast<std::int64_t>(scales.size()),
               target.scale_bytes());
-  if (runs_on_device("repack_scales", context, {{"the block tensor", input.memory}}))
+  if (runs_on_device(
+          "repack_scales", context,
+          {operand("the block tensor", input), {"the output", input.memory, {scales.data()}}}))
     gpu_operations("repack_scales").repack_scales(input, layout, scales, context.stream);
   else
     repack_scale_bytes(input.shape, input.scales, layout, scales);

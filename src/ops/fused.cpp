@@ -118,7 +118,7 @@ void silu_mul_quantize_into(const SiluMulOptions& given, const Context& context)
   check_same(operation, "up", o.up, o.gate);
   const bool on_device = runs_on_device(
       operation, context,
-      {{"the gate", o.gate.memory}, {"up", o.up.memory}, {"the output", o.output.memory}});
+      {operand("the gate", o.gate), operand("up", o.up), operand("the output", o.output)});
   const BlockShape shape = check_output(operation, o.output, o.gate, on_device);
   if (on_device) return gpu_operations(operation).silu_mul_quantize(o, context.stream);
   const RowKernels& kernels = *choose_backend(operation, context).rows;
@@ -156,11 +156,13 @@ void rms_norm_quantize_into(const RmsNormOptions& given, const Context& context)
   }
   const Memory memory = o.input.memory;
   const bool residual = o.residual.data != nullptr;
-  const bool on_device = runs_on_device(operation, context,
-                                        {{"the input", memory},
-                                         {"the residual", residual ? o.residual.memory : memory},
-                                         {"the sum", residual ? o.sum.memory : memory},
-                                         {"the output", o.output.memory}});
+  const bool on_device =
+      runs_on_device(operation, context,
+                     {operand("the input", o.input),
+                      {"the weight", memory, {o.weight}},
+                      operand("the residual", residual ? o.residual : o.input),
+                      {"the sum", residual ? o.sum.memory : memory, {o.sum.data}},
+                      operand("the output", o.output)});
   const BlockShape shape = check_output(operation, o.output, o.input, on_device);
   if (on_device) return gpu_operations(operation).rms_norm_quantize(o, context.stream);
   const RowKernels& kernels = *choose_backend(operation, context).rows;
@@ -183,7 +185,7 @@ void hadamard_quantize_into(const HadamardOptions& given, const Context& context
     refuse(fmt::format("{}: {} columns are no multiple of the order {}; pad the matrix", operation,
                        o.input.cols, o.order));
   const bool on_device = runs_on_device(
-      operation, context, {{"the input", o.input.memory}, {"the output", o.output.memory}});
+      operation, context, {operand("the input", o.input), operand("the output", o.output)});
   const BlockShape shape = check_output(operation, o.output, o.input, on_device);
   if (on_device) return gpu_operations(operation).hadamard_quantize(o, context.stream);
   const RowKernels& kernels = *choose_backend(operation, context).rows;

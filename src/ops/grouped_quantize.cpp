@@ -102,8 +102,11 @@ void grouped_quantize_into(const GroupedQuantizeOptions& given, std::span<std::u
                            std::span<std::uint8_t> scales, const Context& context) try {
   GroupedQuantizeOptions o = given;
   o.input = with_row_stride(given.input);
-  const bool on_device =
-      runs_on_device("grouped_quantize", context, {{"the input", o.input.memory}});
+  const bool on_device = runs_on_device(
+      "grouped_quantize", context,
+      {operand("the input", o.input),
+       {"the output", o.input.memory, {codes.data(), scales.data()}},
+       {"the table of experts", o.input.memory, {o.groups.offsets, o.groups.counts}}});
   check_options(o, on_device);
   const TensorView& in = o.input;
   const std::int64_t code_stride = BlockShape{1, in.cols, o.format}.code_bytes_per_line();

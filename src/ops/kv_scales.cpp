@@ -7,6 +7,7 @@
 #include "microscale/error.hpp"
 #include "microscale/kv_cache.hpp"
 #include "ops/kv_cache_check.hpp"
+#include "ops/operand_memory.hpp"
 
 namespace microscale {
 namespace {
@@ -21,6 +22,7 @@ void check(const KvCache& cache, KvScaleLayout from, KvScaleLayout to, const Con
         fmt::format("{}: backend cuda has no such operation; turn the scales in host memory, "
                     "or have them written linear",
                     operation));
+  check_runs_on_host(operation, context, {operand("the cache", cache)});
   if (from > KvScaleLayout::trtllm || to > KvScaleLayout::trtllm)
     throw Error(ErrorCode::invalid_argument,
                 fmt::format("{}: layouts {} and {}; take enumerators of KvScaleLayout", operation,

@@ -19,13 +19,15 @@ namespace {
 bool is_on_device(const char* operation, const Context& context, const MatmulInput& a,
                   const MatmulWeights& b, const char* weights, const MatmulOutput& d,
                   const TensorView& bias) {
-  constexpr auto memory_of = [](const auto& view) { return view.memory; };
-  const Memory of_a = std::visit(memory_of, a);
+  const auto named = [](const char* name, const auto& views) {
+    return std::visit([&](const auto& view) { return operand(name, view); }, views);
+  };
+  const OperandMemory of_a = named("a", a);
   return runs_on_device(operation, context,
-                        {{"a", of_a},
-                         {weights, std::visit(memory_of, b)},
-                         {"d", std::visit(memory_of, d)},
-                         {"the bias", bias.data ? bias.memory : of_a}});
+                        {of_a,
+                         named(weights, b),
+                         named("d", d),
+                         {"the bias", bias.data ? bias.memory : of_a.memory, {bias.data}}});
 }
 
 template <class Options>
@@ -71,8 +73,8 @@ MatmulCall call_of(const GatedMatmulOptions& o, const Context& context) {
   const Memory memory = call.on_device ? Memory::device : Memory::host;
   runs_on_device(call.operation, context,
                  {{"a", memory},
-                  {"up", plain ? o.up.memory : memory},
-                  {"up's bias", o.up_bias.data ? o.up_bias.memory : memory}});
+                  plain ? operand("up", o.up) : OperandMemory{"up", memory},
+                  {"up's bias", o.up_bias.data ? o.up_bias.memory : memory, {o.up_bias.data}}});
   call.gated = true;
   call.up = &o.up;
   call.matrices = o.batch;
@@ -88,6 +90,10 @@ MatmulCall call_of(const GatedMatmulOptions& o, const Context& context) {
 MatmulCall call_of(const GroupedMatmulOptions& o, const Context& context) {
   MatmulCall call{.operation = "grouped_matmul", .a = o.a, .b = o.b, .d = o.d};
   call.on_device = is_on_device(call.operation, context, o.a, o.b, "b", o.d, o.bias);
+  runs_on_device(call.operation, context,
+                 {{"the table of experts",
+                   call.on_device ? Memory::device : Memory::host,
+                   {o.groups.offsets, o.groups.counts, o.row_weights}}});
   call.groups = &o.groups;
   call.matrices = o.groups.experts;
   call.alpha = o.alpha;

@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include "microscale/error.hpp"
+#include "seam/gpu_operations.hpp"
 
 namespace microscale {
 
@@ -34,7 +35,15 @@ bool runs_on_device(const char* operation, const Context& context,
                              "Memory::device",
                              operation, operand.name));
   }
-  return wanted == Memory::device;
+  if (wanted == Memory::device) return true;
+  for (const OperandMemory& operand : operands)
+    for (const void* data : operand.data)
+      if (is_gpu_memory(data))
+        throw Error(ErrorCode::invalid_argument,
+                    fmt::format("{}: {} is in device memory, but its view says Memory::host; set "
+                                "`memory` of its view to Memory::device, or copy it to the host",
+                                operation, operand.name));
+  return false;
 }
 
 void check_runs_on_host(const char* operation, const Context& context,

@@ -58,9 +58,8 @@ void check_packing(const BlockTensorView& b, const BlockTensorView* up, std::int
 }
 
 bool is_on_device(const char* operation, const PackOptions& o, const Context& context) {
-  return runs_on_device(
-      operation, context,
-      {{o.up ? "the gate" : "b", o.b.memory}, {"up", o.up ? o.up->memory : o.b.memory}});
+  return runs_on_device(operation, context,
+                        {operand(o.up ? "the gate" : "b", o.b), operand("up", o.up ? *o.up : o.b)});
 }
 
 PackedWeights pack(const PackOptions& options, std::span<std::uint8_t> bytes,

@@ -90,7 +90,10 @@ GlobalScale quantize_into(const QuantizeOptions& given, std::span<std::uint8_t> 
   QuantizeOptions o = given;
   o.input = with_row_stride(given.input);
   const BlockShape shape = shape_of(o);
-  const bool on_device = runs_on_device("quantize", context, {{"the input", o.input.memory}});
+  const bool on_device =
+      runs_on_device("quantize", context,
+                     {operand("the input", o.input),
+                      {"the output", o.input.memory, {codes.data(), scales.data()}}});
   check_quantize_options(o, shape, on_device);
   check_bytes("quantize", "codes", static_cast<std::int64_t>(codes.size()), shape.code_bytes());
   check_bytes("quantize", "scales", static_cast<std::int64_t>(scales.size()), shape.scale_bytes());

@@ -37,7 +37,11 @@ GlobalScale quantize_both_into(const QuantizeOptions& given, std::span<std::uint
                 "quantize_both: importance weights belong to one axis; call quantize_into for "
                 "each axis with its own");
   const bool on_device =
-      runs_on_device("quantize_both", context, {{"the input", options.input.memory}});
+      runs_on_device("quantize_both", context,
+                     {operand("the input", options.input),
+                      {"the output",
+                       options.input.memory,
+                       {codes.data(), scales.data(), column_codes.data(), column_scales.data()}}});
   check_output(options, BlockAxis::cols, on_device, codes, scales);
   check_output(options, BlockAxis::rows, on_device, column_codes, column_scales);
   if (on_device) {

@@ -18,6 +18,10 @@ const GpuOperations& gpu_operations(const char* operation) {
   return *provided;
 }
 
+bool is_gpu_memory(const void* data) {
+  return provided != nullptr && data != nullptr && provided->is_gpu_memory(data);
+}
+
 void provide_gpu_operations(const GpuOperations& operations) noexcept { provided = &operations; }
 
 }  // namespace microscale

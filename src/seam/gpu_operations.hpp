@@ -64,11 +64,17 @@ struct GpuOperations {
   std::unique_ptr<TileQuantizer> (*make_tile_quantizer)(int ordinal, const TileBufferSizes& sizes);
   /// Why GPUs leave a tile with these options to the host, in words; empty if they take it.
   std::string_view (*host_only_reason)(const QuantizeOptions&);
+
+  /// Whether `data` is a GPU's memory that the CPU does not read. False for what nobody knows.
+  bool (*is_gpu_memory)(const void* data);
 };
 
 /// What was provided. Throws Error{unsupported} where nothing was, in the name of `operation`, and
 /// says what to link.
 const GpuOperations& gpu_operations(const char* operation);
+
+/// As GpuOperations says; false where nothing was provided, and for null.
+bool is_gpu_memory(const void* data);
 
 /// `operations` must live until the process ends. src/cuda calls it before main() begins.
 void provide_gpu_operations(const GpuOperations& operations) noexcept;

@@ -44,6 +44,7 @@ class QueueingDevice final : public Device {
   }
   void release_host(void* memory) noexcept override { drop(host_, memory); }
   Memory memory_of(const void* pointer) override {
+    if (computes_) return Memory::host;
     std::lock_guard lock(mutex_);
     const auto* byte = static_cast<const std::uint8_t*>(pointer);
     for (const auto& [begin, bytes] : device_)
@@ -155,9 +156,14 @@ class QueueingDevice final : public Device {
     o.first_index = args.first_index;
     if (args.global_scale) o.global_scale = *args.global_scale;
     const BlockShape shape{args.rows, args.cols, o.format};
+    computes_ = true;
     quantize_into(o, {args.codes, static_cast<std::size_t>(shape.code_bytes())},
                   {args.scales, static_cast<std::size_t>(shape.scale_bytes())}, {.threads = 1});
+    computes_ = false;
   }
+
+  // This thread does a kernel's work, with the host's code, to which all memory is its own.
+  static inline thread_local bool computes_ = false;
 
   DeviceInfo info_;
   std::mutex mutex_;  // guards what follows and the counters

@@ -3,7 +3,7 @@
 #include <gtest/gtest.h>
 
 #include "cuda/device/kernel_images.hpp"
-#include "cuda/matmul/prepare.hpp"
+#include "cuda/matmul/product.hpp"
 #include "formats/e8m0.hpp"
 #include "formats/elements.hpp"
 #include "formats/half.hpp"

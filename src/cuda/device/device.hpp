@@ -119,4 +119,17 @@ Device& runtime_device(int ordinal);
 /// Makes `ordinal` the calling thread's current device.
 void select_runtime_device(int ordinal);
 
+/// What the CUDA driver knows of an address, where this process has loaded it, by whatever library:
+/// no context is made, and a machine without a GPU has nothing to ask. Frees and new allocations
+/// count at once: nothing is kept.
+struct DriverMemory {
+  enum Kind {
+    unknown,  // of no allocation of CUDA: pageable memory of the host, or freed
+    device,   // of GPU `ordinal`
+    shared,   // managed, or pinned or registered memory of the host: both read it
+  } kind = unknown;
+  int ordinal = -1;
+};
+DriverMemory driver_memory(const void* pointer);
+
 }  // namespace microscale::cuda

@@ -87,11 +87,7 @@ class RuntimeDevice final : public Device {
           bytes);
     return memory;
   }
-  void release(void* memory) noexcept override {
-    for (std::atomic<std::uintptr_t>& page : device_pages_)
-      page.store(0, std::memory_order_relaxed);
-    forget(cudaFree(memory));
-  }
+  void release(void* memory) noexcept override { forget(cudaFree(memory)); }
   void* allocate_host(std::int64_t bytes) override {
     void* memory = nullptr;
     check(cudaMallocHost(&memory, size(std::max<std::int64_t>(bytes, 1))),
@@ -99,19 +95,10 @@ class RuntimeDevice final : public Device {
     return memory;
   }
   void release_host(void* memory) noexcept override { forget(cudaFreeHost(memory)); }
-  // Asking the runtime takes 0.1 us, of which a call has several: where memory was the device's,
-  // its page of 2 MiB, which is never shared with a host's, is remembered.
   Memory memory_of(const void* pointer) override {
-    const auto page = reinterpret_cast<std::uintptr_t>(pointer) >> 21;
-    std::atomic<std::uintptr_t>& seen = device_pages_[page % device_pages_.size()];
-    if (seen.load(std::memory_order_relaxed) == page && page != 0) return Memory::device;
-    cudaPointerAttributes attributes;
-    check(cudaPointerGetAttributes(&attributes, pointer), "asking where a pointer belongs");
-    const bool own = attributes.type == cudaMemoryTypeDevice && attributes.device == info_.ordinal;
-    if (own) seen.store(page, std::memory_order_relaxed);
-    const bool here =
-        own || attributes.type == cudaMemoryTypeManaged || attributes.type == cudaMemoryTypeHost;
-    return here ? Memory::device : Memory::host;
+    const DriverMemory known = driver_memory(pointer);
+    const bool own = known.kind == DriverMemory::device && known.ordinal == info_.ordinal;
+    return own || known.kind == DriverMemory::shared ? Memory::device : Memory::host;
   }
 
   void copy_to_device(void* to, const void* from, std::int64_t bytes, Stream stream) override {
@@ -310,7 +297,6 @@ class RuntimeDevice final : public Device {
     check(cudaMemcpyAsync(to, from, size(bytes), kind, native(stream)), "copying {} bytes", bytes);
   }
   DeviceInfo info_;
-  std::array<std::atomic<std::uintptr_t>, 1024> device_pages_{};
   std::mutex shared_mutex_;
   std::map<Kernel, int> shared_bytes_;
   std::mutex clusters_mutex_;
@@ -390,8 +376,9 @@ void select_runtime_device(int ordinal) {
 
 bool is_capturing(void* stream) {
   cudaStreamCaptureStatus status = cudaStreamCaptureStatusNone;
-  if (!device_of_environment())
-    check(cudaStreamIsCapturing(native(stream), &status), "asking whether a stream is captured");
+  if (device_of_environment()) return false;
+  require_device();
+  check(cudaStreamIsCapturing(native(stream), &status), "asking whether a stream is captured");
   return status != cudaStreamCaptureStatusNone;
 }
 

@@ -1,4 +1,4 @@
-#include "cuda/matmul/prepare.hpp"
+#include "cuda/matmul/product.hpp"
 
 #include <algorithm>
 #include <string_view>

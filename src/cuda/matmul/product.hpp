@@ -73,4 +73,17 @@ void check_product(const MatmulCall& call);
 void check_memory(Device& device, const MatmulCall& call, const Product& product,
                   std::span<std::uint8_t> workspace, std::int64_t workspace_bytes);
 
+// Launches what makes rows of an operand ready for the kernels of many rows: elements of 16 bits
+// with their scales inside, in tiles (layouts/token_tiles.hpp).
+
+/// Blocks of a kernel that most likely finds nothing to do (PrepareTilesArgs::only_if).
+inline constexpr std::int64_t blocks_that_rarely_work = 256;
+
+/// a of `product`, to `tiles`.
+PrepareTilesArgs prepare_tiles_args(const Product& product, bool f16, void* tiles);
+
+/// `format`: of the rows; none: dense.
+void prepare_tiles(Device& device, const char* operation, const std::optional<Format>& format,
+                   const PrepareTilesArgs& args, Stream stream);
+
 }  // namespace microscale::cuda

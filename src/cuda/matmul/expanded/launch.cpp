@@ -8,7 +8,7 @@
 #include "cuda/device/operands.hpp"
 #include "cuda/kernel_table.hpp"
 #include "cuda/matmul/in_registers/plan.hpp"
-#include "cuda/matmul/prepare.hpp"
+#include "cuda/matmul/product.hpp"
 #include "cuda/quantize/choose.hpp"
 #include "formats/integers.hpp"
 

@@ -2,7 +2,7 @@
 
 #include "cuda/device/kernels.hpp"
 #include "cuda/kernel_table.hpp"
-#include "cuda/matmul/prepare.hpp"
+#include "cuda/matmul/product.hpp"
 
 namespace microscale::cuda::in_registers {
 namespace {
