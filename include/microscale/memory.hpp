@@ -8,7 +8,8 @@
 //   reference, avx2, avx512, amx    host memory, else Error{invalid_argument}
 //
 // So a pointer to a GPU's memory is never read by the CPU, nor the reverse. What a view says is
-// also checked, on either side, where this process has loaded the CUDA driver and it knows the pointer.
+// also checked, on either side, where this process has loaded the CUDA driver and it knows the
+// pointer.
 #pragma once
 
 #include <cstdint>
