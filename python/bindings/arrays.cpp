@@ -56,14 +56,16 @@ KnownType look_at(PyTypeObject* type) {
   return known;
 }
 
-/// Under the GIL. Types of arrays are few; a flood of them only costs time.
-const KnownType& known_type(PyTypeObject* type) {
+/// Under the GIL, which looking at a type may let go of. Types of arrays are few; a flood of them
+/// only costs time.
+KnownType known_type(PyTypeObject* type) {
   static std::vector<KnownType>* const types = new std::vector<KnownType>;
   for (const KnownType& known : *types)
     if (known.type == type) return known;
+  const KnownType found = look_at(type);
   if (types->size() >= 64) types->pop_back();
-  types->push_back(look_at(type));
-  return types->back();
+  types->push_back(found);
+  return found;
 }
 
 void set_device(Array& array, int type, int ordinal) {
@@ -192,9 +194,8 @@ void take_capsule(Array& array, nb::handle object) {
 
 /// PyTorch before 2.10, through a helper in Python.
 void take_old_torch(Array& array, nb::handle object) {
-  static const nb::handle describe_tensor =
-      nb::object(nb::module_::import_("microscale._arrays").attr("describe_tensor"))
-          .release();  // kept for good
+  static PyObject* kept = nullptr;
+  const nb::handle describe_tensor = imported(kept, "microscale._arrays", "describe_tensor");
   const nb::tuple facts = nb::cast<nb::tuple>(describe_tensor(object));
   const nb::tuple shape = nb::cast<nb::tuple>(facts[1]), strides = nb::cast<nb::tuple>(facts[2]);
   std::array<std::int64_t, 64> sizes{}, steps{};
@@ -229,7 +230,7 @@ void take_device_array(Array& array, nb::handle object) {
 }  // namespace
 
 Array take(nb::handle object, const char* name, Access access) {
-  const KnownType& known = known_type(Py_TYPE(object.ptr()));
+  const KnownType known = known_type(Py_TYPE(object.ptr()));
   Array array;
   array.source = object;
   array.name = name;
@@ -263,6 +264,11 @@ Array take(nb::handle object, const char* name, Access access) {
       break;
   }
   return array;
+}
+
+nb::handle imported(PyObject*& kept, const char* module, const char* name) {
+  if (kept == nullptr) kept = nb::object(nb::module_::import_(module).attr(name)).release().ptr();
+  return kept;
 }
 
 void* current_stream(const Array& array) {

@@ -78,6 +78,11 @@ nb::object make_array(const Array& like, DlType type, std::span<const std::int64
 /// The same of bytes, at a multiple of 64.
 nb::object make_bytes(const Array& like, std::int64_t bytes, Array& made);
 
+/// An attribute of a module, imported once; `kept` is a static of the caller, null at first. Not a
+/// static's initializer: an import lets go of the GIL, and whoever has it would wait for the
+/// static.
+nb::handle imported(PyObject*& kept, const char* module, const char* name);
+
 /// The stream on which the array's framework works now; null: the default one, or no GPU.
 void* current_stream(const Array& array);
 

@@ -43,11 +43,9 @@ nb::object make_by_helper(const char* helper, const Array& like, DlType type,
 
 /// numpy.empty; ml_dtypes' types as views of the integers that were taken.
 nb::object make_numpy(DlType type, std::span<const std::int64_t> shape, Array& made) {
-  static const nb::handle empty =
-      nb::object(nb::module_::import_("numpy").attr("empty")).release();  // kept for good
-  static const nb::handle view_as =
-      nb::object(nb::module_::import_("microscale._arrays").attr("view_as"))
-          .release();  // kept for good
+  static PyObject *kept_empty = nullptr, *kept_view_as = nullptr;
+  const nb::handle empty = imported(kept_empty, "numpy", "empty");
+  const nb::handle view_as = imported(kept_view_as, "microscale._arrays", "view_as");
   const bool known =
       type == float32_type || type == float16_type || type == uint8_type || type == int32_type;
   const char* name = type == float32_type   ? "f4"

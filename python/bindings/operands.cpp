@@ -20,6 +20,10 @@ Rows rows_of(const Array& array) {
   Rows found;
   found.cols = array.size(array.rank - 1);
   found.stride = found.cols;
+  if (array.elements() == 0) {  // strides mean nothing then
+    for (int i = 0; i + 1 < array.rank; ++i) found.rows *= array.size(i);
+    return found;
+  }
   if (found.cols > 1 && array.stride(array.rank - 1) != 1)
     fail(array, fmt::format("elements of the last axis of the {} are {} apart; pass an array in "
                             "which they lie side by side, for example x.contiguous() or "
@@ -36,8 +40,6 @@ Rows rows_of(const Array& array) {
     expected = array.stride(i) * array.size(i);
     found.rows *= array.size(i);
   }
-  for (int i = 0; i + 1 < array.rank; ++i)
-    if (array.size(i) == 0) found.rows = 0;
   if (found.rows <= 1) found.stride = found.cols;
   if (found.stride < found.cols)
     fail(array, fmt::format("rows of the {} are {} elements apart, fewer than they have (an "

@@ -173,3 +173,20 @@ def test_ten_thousand_calls_leak_nothing():
     after = [sys.getrefcount(thing) for thing in watched]
     assert all(abs(b - a) < 100 for a, b in zip(references, after)), (references, after)
     assert resident() - memory < 2_000_000
+
+
+def test_many_threads_make_their_first_call_at_once():
+    for _ in range(3):
+        run("""
+import sys, threading, numpy as np, microscale as ms
+sys.setswitchinterval(1e-6)
+barrier, x = threading.Barrier(8), np.ones((4, 64), np.float32)
+def work():
+    barrier.wait()
+    ms.matmul(x, ms.quantize(x))
+threads = [threading.Thread(target=work) for _ in range(8)]
+for thread in threads:
+    thread.start()
+for thread in threads:
+    thread.join()
+""")
