@@ -82,6 +82,7 @@ nb::object grouped_product(nb::handle a, const WeightSource& b, const GroupWords
 
 void bind_matmul(nb::module_& module);
 void bind_packed_products(nb::module_& module);
+void bind_jax(nb::module_& module);
 void bind_packed_weights(nb::module_& module);
 
 }  // namespace microscale::python

@@ -150,6 +150,7 @@ NB_MODULE(_core, module) {
   bind_scales(module);
   bind_matmul(module);
   bind_packed_products(module);
+  bind_jax(module);
   bind_producers(module);
   bind_kv_cache(module);
   bind_attention(module);

@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
-# Do the real Python readers of compressed-tensors checkpoints read what we write, and does microscale.torch work? Makes
+# Do the real Python readers of compressed-tensors checkpoints read what we write, and do microscale.torch and microscale.jax work? Makes
 # a virtual environment under .venv/ once (2 GB where CUDA's libraries are installed, else 6, mostly torch), runs the
-# checks on the demo's model, then python/tests_torch on the wheel.
+# checks on the demo's model, then python/tests_torch and python/tests_jax on the wheel.
 # Exit code 77 and NOT RUN when the packages or the model cannot be had; 1 when a check ran and failed.
 set -euo pipefail
 cd "$(dirname "$0")/../.."
@@ -51,6 +51,7 @@ if scripts/make_wheel; then
   scripts/step "install the wheel" $venv/bin/pip --disable-pip-version-check install --no-deps --force-reinstall \
     build/wheel/*.whl
   python_tests $venv python/tests_torch
+  python_tests $venv python/tests_jax
 else
   echo "python/tests_torch: NOT RUN: the wheel could not be built (see above)"
 fi

@@ -340,6 +340,12 @@ def packed_grouped_matmul(a: Array, packed: Array, global_scale: Array | None, b
     grouped_matmul by the bytes of a PackedWeights of shape (experts, n, k).
     """
 
+def jax_handlers() -> dict[str, tuple[Any, Any]]:
+    """
+    Handlers of XLA's foreign functions, for the CPU and for CUDA; none where the wheel was
+    built without jaxlib's headers.
+    """
+
 def silu_mul_quantize(gate: Array, up: Array, *, format: str = 'nvfp4', layout: str = 'row_major', global_scale: float | Array | None = None, scale_rule: str | None = None, rounding: str | None = None, seed: int = 0, backend: str | None = None, threads: int | None = None, stream: Stream = None) -> BlockTensor:
     """
     SiLU(gate) * up, quantized in the same pass: the bytes are those of quantizing the float32

@@ -1,0 +1,97 @@
+"""microscale.jax on the CPU: against the package and XLA itself; jit, vmap, gradients, refusals."""
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+import microscale as ms
+import microscale.jax as msj
+
+
+def normal(*shape, dtype=jnp.float32, seed=0):
+    return jax.random.normal(jax.random.key(seed), shape).astype(dtype)
+
+
+@pytest.mark.parametrize("format", ms.formats())
+@pytest.mark.parametrize("dtype", [jnp.float32, jnp.bfloat16, jnp.float16])
+def test_quantize_gives_the_packages_bytes(format, dtype):
+    x = normal(3, 5, 96, dtype=dtype)
+    t, wanted = msj.quantize(x, format), ms.quantize(np.asarray(x), format)
+    assert t.shape == (3, 5, 96)
+    np.testing.assert_array_equal(t.codes, wanted.codes)
+    np.testing.assert_array_equal(t.scales, np.asarray(wanted.scales).view(np.uint8))
+    assert (None if t.global_scale is None else float(t.global_scale[0])) == wanted.global_scale
+    np.testing.assert_array_equal(t.dequantize(), wanted.dequantize())
+    again = jax.jit(msj.quantize, static_argnums=1)(x, format)
+    np.testing.assert_array_equal(again.codes, t.codes)
+
+
+def test_scale_rules_and_global_scales_are_taken():
+    x = normal(4, 64)
+    t = msj.quantize(x, scale_rule="search", global_scale=0.01)
+    wanted = ms.quantize(np.asarray(x), scale_rule="search", global_scale=0.01)
+    np.testing.assert_array_equal(t.codes, wanted.codes)
+    assert float(t.global_scale[0]) == np.float32(0.01)
+    assert msj.BlockArray.of(wanted).dequantize().tolist() == t.dequantize().tolist()
+
+
+@pytest.mark.parametrize("format", ["nvfp4", "mxfp4", "mxfp8_e4m3"])
+@pytest.mark.parametrize("dtype", [jnp.float32, jnp.bfloat16])
+def test_matmul_and_its_gradient(format, dtype):
+    x, w = normal(2, 3, 128, dtype=dtype), msj.quantize(normal(48, 128, seed=1), format)
+    dense = np.asarray(w.dequantize(), np.float64)
+    y = jax.jit(msj.matmul)(x, w)
+    assert y.dtype == dtype and y.shape == (2, 3, 48)
+    np.testing.assert_allclose(
+        np.asarray(y, np.float64), np.asarray(x, np.float64) @ dense.T, rtol=1e-2, atol=0.1
+    )
+    assert msj.matmul(x, w, out_dtype=jnp.float32).dtype == jnp.float32
+    weight = normal(2, 3, 48, seed=2)
+    found = jax.jit(jax.grad(lambda x: (msj.matmul(x, w, out_dtype=jnp.float32) * weight).sum()))(x)
+    assert found.dtype == dtype
+    wanted = np.asarray(weight, np.float64) @ dense
+    np.testing.assert_allclose(np.asarray(found, np.float64), wanted, rtol=2e-2, atol=0.05)
+    assert msj.matmul(x[:0], w).shape == (0, 3, 48)
+
+
+def test_vmap_is_call_by_call():
+    x, w = normal(4, 3, 64), msj.quantize(normal(32, 64, seed=1))
+    mapped = jax.vmap(msj.matmul, in_axes=(0, None))(x, w)
+    np.testing.assert_array_equal(mapped, jnp.stack([msj.matmul(row, w) for row in x]))
+    several = jax.vmap(msj.quantize)(x)  # each with a global scale of its own
+    for i in range(4):
+        np.testing.assert_array_equal(several.codes[i], msj.quantize(x[i]).codes)
+        assert several.global_scale[i] == msj.quantize(x[i]).global_scale
+    every = jax.vmap(msj.matmul)(x[:, None], several)
+    np.testing.assert_array_equal(every[2], msj.matmul(x[2][None], msj.quantize(x[2])))
+
+
+@pytest.mark.parametrize("causal", [False, True])
+def test_attention_is_xlas(causal):
+    q, k, v = normal(2, 5, 4, 64), normal(2, 5, 2, 64, seed=1), normal(2, 5, 2, 64, seed=2)
+    wanted = jax.nn.dot_product_attention(q, k, v, is_causal=causal)
+    found = jax.jit(lambda q, k, v: msj.attention(q, k, v, causal=causal))(q, k, v)
+    np.testing.assert_allclose(found, wanted, rtol=2e-2, atol=2e-2)
+
+
+def test_refusals_name_the_argument():
+    w = msj.quantize(normal(32, 64))
+    for call, words in (
+        (lambda: msj.quantize(jnp.zeros((3, 40))), "x: .* 40, is no multiple"),
+        (lambda: msj.quantize(jnp.zeros((3, 32), jnp.int32)), "x: int32"),
+        (lambda: msj.quantize(jnp.zeros((3, 32)), "nvfp5"), "format: there is no 'nvfp5'"),
+        (lambda: msj.quantize(jnp.zeros((3, 32)), scale_rule="best"), "scale_rule: nvfp4 has"),
+        (
+            lambda: msj.quantize(jnp.zeros((3, 32)), "mxfp4", global_scale=1.0),
+            "global_scale: mxfp4 has none",
+        ),
+        (lambda: msj.matmul(jnp.zeros((3, 32)), w), r"a: of shape \(3, 32\)"),
+        (lambda: msj.matmul(jnp.zeros((3, 64)), jnp.zeros((32, 64))), "b: "),
+        (lambda: msj.dequantize(w, jnp.int8), "dtype: "),
+        (lambda: msj.attention(*(jnp.zeros((1, 2, 3, 64)),) * 2, jnp.zeros((1, 2, 3, 32))), "v: of shape"),
+    ):
+        with pytest.raises(ValueError, match=words):
+            call()
+    with pytest.raises(jax.errors.JaxRuntimeError, match="multiple of 32"):
+        msj.attention(*(jnp.zeros((1, 2, 3, 40)),) * 3)
