@@ -137,7 +137,7 @@ std::int64_t packed_weights_bytes(const PackOptions& options, const Context& con
 
 /// Rearranges weights once, into `bytes`: exactly packed_weights_bytes of them, where b lies, at a
 /// multiple of 64, as std::aligned_alloc and DeviceBuffer give; apart from b and up. They must
-/// outlive the result. The CPU's backends share one form, and their products of packed and plain
+/// outlive the result. The CPU's backends share one form, and their products of packed and unpacked
 /// weights are the same bytes; on Backend::cuda they are within the same bound. Throws Error.
 PackedWeights pack_weights(const PackOptions& options, std::span<std::uint8_t> bytes,
                            const Context& context = {});

@@ -13,7 +13,7 @@ struct MatmulCall {
   const char* operation = "matmul";
   const MatmulInput& a;
   const MatmulWeights& b;               // the gate, where gated
-  const BlockTensorView* up = nullptr;  // plain weights of a gated product, else null
+  const BlockTensorView* up = nullptr;  // unpacked weights of a gated product, else null
   const MatmulOutput& d;
   bool on_device = false;              // all memory is a GPU's
   std::int64_t matrices = 1;           // of a batch, or experts

@@ -150,7 +150,7 @@ TEST_F(MatmulInRegistersCut, cuts_tiles_of_experts) {
     std::int64_t tiles = 0;
     for (std::size_t i = 0; i < 3; ++i)
       tiles += cuda::in_registers::column_tiles_of(plan.shape, c.n, true) *
-               cuda::in_registers::row_tiles_of(plan.shape, c.offsets[i + 1] - c.offsets[i]);
+               cuda::in_registers::tiles_down_of(plan.shape, c.offsets[i + 1] - c.offsets[i]);
     const cuda::in_registers::TileCut cut =
         cuda::in_registers::best_cut(cuda::in_registers::tile_costs(plan.shape, 576, false), tiles,
                                      c.k / 64, c.multiprocessors)

@@ -10,7 +10,7 @@
 #include "cuda/block/mx_format.cuh"
 #include "cuda/block/nvfp4_format.cuh"
 #include "cuda/block/row_exchange.cuh"
-#include "cuda/block/row_tile.cuh"
+#include "cuda/block/lane_chunks.cuh"
 #include "cuda/ptx/memory.cuh"
 #include "formats/half.hpp"
 #include "formats/producers.hpp"
@@ -148,7 +148,7 @@ class TokenRun {
       for (int j = 0; j < 4; ++j) codes[j] = encode_fp8<E4M3, Input>(w[j], shared.inverse);
       store_all(codes);
     } else {
-      using Tile = RowTile<Format, Input, false, false>;
+      using Tile = LaneChunks<Format, Input, false, false>;
       using Exchange = typename Tile::Exchange;
       const Tile tile{side_.rules, shared, 0, 0, nullptr};
       std::uint32_t told[4];

@@ -18,14 +18,14 @@ inline constexpr int run_shift = 5;                    // column_shift where a w
 inline constexpr int run_apart = 32 * chunk_elements;  // elements from a lane's chunk to its next
 inline constexpr int run_elements = 4 * run_apart;     // of a warp
 
-// How thread blocks share a matrix out (quantize/plan.hpp): a thread block goes through row tiles
+// How thread blocks share a matrix out (quantize/args.hpp): a thread block goes through slabs
 // blockIdx.y + (blockIdx.z * each + i) * gridDim.y of column tile blockIdx.x.
-struct RowTiles {
+struct Slabs {
   std::int32_t column_shift;   // log2 of the threads side by side in a row
   std::int32_t runs;           // a thread's chunks lie in one row, not one below the other
-  std::int32_t count;          // row tiles, those of the scales' padding included
+  std::int32_t count;          // slabs, those of the scales' padding included
   std::int32_t each;           // that a thread block goes through
-  std::int32_t whole_rows;     // the first so many row tiles
+  std::int32_t whole_rows;     // the first so many slabs
   std::int32_t whole_columns;  // ... and column tiles lie inside the matrix
   std::int32_t scale_words;    // scale bytes leave four at a time
 };
@@ -50,7 +50,7 @@ struct QuantizeArgs {
   std::uint64_t first_index;  // element (r, c) counts as first_index + r * cols + c
   std::int32_t scale_rule;    // mode general: ScaleRule and Rounding as numbers
   std::int32_t rounding;
-  RowTiles tiles;  // the other modes; from quantize/plan.hpp
+  Slabs tiles;  // the other modes; from quantize/args.hpp
 };
 
 // Every E8M0 scale rule as three numbers, so that one kernel serves them all: an addition that

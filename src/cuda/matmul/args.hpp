@@ -46,9 +46,9 @@ struct ProductOutput {
 inline constexpr int pack_threads = 256;
 inline constexpr int pack_parts = 4;  // of 32 bytes of each of 16 rows, a warp
 
-/// pack_weights_<nvfp4, mxfp4 or mxfp8>: plain weights to layouts/fragment_tiles.hpp. A warp takes
-/// pack_parts neighbours along k; warps count along k, then the row tiles of all matrices. Matrices
-/// lie one after the other on both sides.
+/// pack_weights_<nvfp4, mxfp4 or mxfp8>: unpacked weights to layouts/fragment_tiles.hpp. A warp
+/// takes pack_parts neighbours along k; warps count along k, then the row tiles of all matrices.
+/// Matrices lie one after the other on both sides.
 struct PackWeightsArgs {
   const std::uint8_t* codes;  // gated: of the gate
   const std::uint8_t* scales;
@@ -90,15 +90,15 @@ struct MatmulRowsArgs {
   const float* block_scales;
   const float* row_factors;      // null: 1
   const std::uint8_t* b;         // packed tiles (layouts/fragment_tiles.hpp), or codes
-  const std::uint8_t* b_scales;  // plain
-  const std::uint8_t* up;        // plain and gated
+  const std::uint8_t* b_scales;  // unpacked
+  const std::uint8_t* up;        // unpacked and gated
   const std::uint8_t* up_scales;
   std::int64_t b_matrix;  // bytes from matrix to matrix
   std::int64_t b_scale_matrix;
   std::int64_t up_scale_matrix;
-  std::int32_t tiled;  // plain: scales are in 128x4 tiles
+  std::int32_t tiled;  // unpacked: scales are in 128x4 tiles
   std::int32_t up_tiled;
-  std::int32_t wide;  // plain: rows of codes begin at multiples of 16 bytes, of scales at 4
+  std::int32_t wide;  // unpacked: rows of codes begin at multiples of 16 bytes, of scales at 4
   std::int64_t n;
   std::int64_t k;
   ProductRows rows;

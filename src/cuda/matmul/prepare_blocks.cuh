@@ -1,4 +1,4 @@
-// Makes few rows of a of NVFP4 ready for the kernels whose weights are plain: FP16 elements with
+// Makes few rows of a of NVFP4 ready for the kernels whose weights are unpacked: FP16 elements with
 // their scales inside, in the order of cuda/matmul/in_registers/unpacked.cuh. Element 16 t + 8 h +
 // 4 i
 // + s of a chunk of 64 is to be the one at 16 s + 8 h + 2 t + i. So a lane that has half h of all

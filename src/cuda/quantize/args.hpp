@@ -47,7 +47,7 @@ inline constexpr std::array<std::string_view, 2> kernel_layouts{"rows", "tiled"}
 /// Where the rows of many experts are in one matrix (layouts/grouped.hpp), and how thread blocks
 /// share them out: each takes a unit of rows of one expert. Quantized as if each were a matrix,
 /// with a global scale of its own.
-struct ExpertRowTiles {
+struct ExpertSlabs {
   const void* numbers;  // offsets or counts
   std::int64_t experts;
   std::int64_t capacity;      // grouped::no_capacity: offsets
@@ -58,7 +58,7 @@ struct ExpertRowTiles {
 
 /// QuantizeArgs of all rows; global_scale: one float for each expert.
 struct GroupedQuantizeArgs : QuantizeArgs {
-  ExpertRowTiles experts;
+  ExpertSlabs experts;
 };
 
 struct ColumnsArgs {
@@ -119,10 +119,10 @@ constexpr int column_shift_for(std::int64_t chunks, int narrowest, int widest) {
 constexpr Launch tile_launch(std::int64_t rows, std::int64_t cols, int narrowest, int widest) {
   const std::int64_t chunks = ceil_div(cols, chunk_elements);
   const int shift = column_shift_for(chunks, narrowest, widest);
-  const std::int64_t row_tiles = ceil_div(rows, (threads_per_block >> shift) * rows_per_thread);
-  const std::int64_t z = ceil_div(row_tiles, 32768);
+  const std::int64_t slabs = ceil_div(rows, (threads_per_block >> shift) * rows_per_thread);
+  const std::int64_t z = ceil_div(slabs, 32768);
   return {static_cast<unsigned>(ceil_div(chunks, std::int64_t{1} << shift)),
-          static_cast<unsigned>(ceil_div(row_tiles, z)), static_cast<unsigned>(z),
+          static_cast<unsigned>(ceil_div(slabs, z)), static_cast<unsigned>(z),
           static_cast<unsigned>(threads_per_block), shift};
 }
 
@@ -147,11 +147,11 @@ constexpr bool rows_have_scale_words(std::int64_t cols, int block, int column_sh
 
 struct TiledLaunch {
   Launch grid;
-  RowTiles tiles;
+  Slabs tiles;
 };
 
 /// `block` is the format's 16 or 32; tiled: into 128x4 scale tiles, whose padding is written too;
-/// scales_aligned: the scales begin at a multiple of 4 bytes; `each`: row tiles that a thread block
+/// scales_aligned: the scales begin at a multiple of 4 bytes; `each`: slabs that a thread block
 /// goes through where there are many; `resident`: thread blocks that the device holds at once,
 /// which work on neighbouring rows at any time; offers_runs: the kernel knows them.
 constexpr TiledLaunch quantize_launch(std::int64_t rows, std::int64_t cols, int block, bool tiled,
@@ -166,7 +166,7 @@ constexpr TiledLaunch quantize_launch(std::int64_t rows, std::int64_t cols, int 
   const std::int64_t width = runs ? run_elements : std::int64_t{chunk_elements} << shift;
   const std::int64_t tile_rows = (threads_per_block >> shift) * (runs ? 1 : rows_per_thread);
   const std::int64_t count = ceil_div(padded_rows, tile_rows);
-  const std::int64_t unit = tiled ? 128 / tile_rows : 1;  // row tiles in 128 rows
+  const std::int64_t unit = tiled ? 128 / tile_rows : 1;  // slabs in 128 rows
   grid.grid_x = static_cast<unsigned>(ceil_div(padded_cols, width));
   std::int64_t abreast = resident / static_cast<std::int64_t>(grid.grid_x) / unit * unit;
   if (abreast < unit) abreast = unit;
@@ -196,11 +196,11 @@ constexpr TiledLaunch small_launch(std::int64_t rows, std::int64_t cols, int blo
                                    bool scales_aligned) {
   const std::int64_t chunks = ceil_div(cols, chunk_elements);
   const int shift = column_shift_for(chunks, 2, 8);
-  const std::int64_t row_tiles = ceil_div(rows, threads_per_block >> shift);
-  const std::int64_t z = ceil_div(row_tiles, 32768);
+  const std::int64_t slabs = ceil_div(rows, threads_per_block >> shift);
+  const std::int64_t z = ceil_div(slabs, 32768);
   TiledLaunch launch{};
   launch.grid = {static_cast<unsigned>(ceil_div(chunks, std::int64_t{1} << shift)),
-                 static_cast<unsigned>(ceil_div(row_tiles, z)), static_cast<unsigned>(z),
+                 static_cast<unsigned>(ceil_div(slabs, z)), static_cast<unsigned>(z),
                  static_cast<unsigned>(threads_per_block), shift};
   launch.tiles.column_shift = shift;
   launch.tiles.scale_words = rows_have_scale_words(cols, block, shift, scales_aligned);
@@ -217,13 +217,13 @@ constexpr Launch columns_launch(std::int64_t rows, std::int64_t cols, std::int64
                                 bool tiled, int widest = 7) {
   if (tiled) cols = ceil_div(cols, 128) * 128;
   const std::int64_t tiles = ceil_div(cols * element_bytes, columns_tile_row_bytes);
-  const std::int64_t row_tiles = ceil_div(rows, columns_tile_rows);
+  const std::int64_t slabs = ceil_div(rows, columns_tile_rows);
   int shift = 0;
   while ((shift < widest && (std::int64_t{1} << shift) < tiles &&
-          row_tiles << shift < std::int64_t{1} << 30) ||
+          slabs << shift < std::int64_t{1} << 30) ||
          tiles >> shift > 32768)
     ++shift;
-  const std::int64_t grid_x = row_tiles << shift;
+  const std::int64_t grid_x = slabs << shift;
   return {static_cast<unsigned>(grid_x),
           static_cast<unsigned>(ceil_div(tiles, std::int64_t{1} << shift)), 1,
           static_cast<unsigned>(threads_per_block), shift};

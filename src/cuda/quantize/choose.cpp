@@ -41,7 +41,7 @@ namespace {
 std::string_view name_of(KernelMode mode) { return kernel_modes[static_cast<std::size_t>(mode)]; }
 std::string_view name_of(Layout layout) { return kernel_layouts[layout == Layout::tiled_128x4]; }
 
-// Row tiles that a thread block goes through, by measurement: one after another costs order in
+// Slabs that a thread block goes through, by measurement: one after another costs order in
 // DRAM, but what a thread block prepares (addresses; NVFP4: a table) is prepared less often.
 int row_tiles_each(Format format, KernelMode mode) {
   if (!info(format).e8m0_scale) return 2;

@@ -20,7 +20,7 @@ enum class KernelMode : std::uint8_t { plain, search, general };
 /// The fastest mode that `numerics` allows.
 KernelMode kernel_mode(Format format, const Numerics& numerics);
 
-/// The same for kernels made of row tiles (cuda/block/row_tile.cuh), whose searches know 4 over 6,
+/// The same for kernels made of slabs (cuda/block/lane_chunks.cuh), whose searches know 4 over 6,
 /// too.
 KernelMode row_kernel_mode(Format format, const Numerics& numerics);
 
@@ -30,14 +30,14 @@ void set_numerics(QuantizeArgs& args, Format format, const Numerics& numerics);
 struct RowsPlan {
   Entry<QuantizeArgs> kernel;
   Launch grid;
-  RowTiles tiles;
+  Slabs tiles;
 };
 
 struct GroupedPlan {
   Entry<GroupedQuantizeArgs> kernel;
   Launch grid;
-  RowTiles tiles;
-  std::int32_t rows_per_unit, tiles_per_unit;  // of ExpertRowTiles
+  Slabs tiles;
+  std::int32_t rows_per_unit, tiles_per_unit;  // of ExpertSlabs
 };
 
 struct ColumnsPlan {

@@ -66,13 +66,13 @@ __device__ void dequantize_rows(const DequantizeArgs& args) {
       (static_cast<std::int64_t>(blockIdx.x) << shift) + (threadIdx.x & ((1u << shift) - 1));
   const std::int64_t column = chunk * chunk_elements;
   const int rows_apart = threads_per_block >> shift;
-  const std::int64_t row_tile = blockIdx.y + static_cast<std::int64_t>(gridDim.y) * blockIdx.z;
+  const std::int64_t slab = blockIdx.y + static_cast<std::int64_t>(gridDim.y) * blockIdx.z;
   const std::int64_t stride = static_cast<std::int64_t>(gridDim.y) * gridDim.z * (4 * rows_apart);
   if (column >= args.cols) return;
 
   const std::int64_t blocks = args.cols / block;
   const float global_scale = E8M0 ? 1.0f : *args.global_scale;
-  for (std::int64_t first_row = row_tile * (4 * rows_apart) + (threadIdx.x >> shift);
+  for (std::int64_t first_row = slab * (4 * rows_apart) + (threadIdx.x >> shift);
        first_row < args.rows; first_row += stride) {
     uint2 codes[4];
     std::uint32_t scale[4];

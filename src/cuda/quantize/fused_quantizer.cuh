@@ -1,6 +1,6 @@
 // 32 neighbouring FP32 values of a row in one thread, whole blocks of every format: to codes and
 // scales, and those to memory. For kernels whose values come from arithmetic;
-// cuda/block/row_tile.cuh, where a block lies on several lanes, is for values that come straight
+// cuda/block/lane_chunks.cuh, where a block lies on several lanes, is for values that come straight
 // from memory.
 #pragma once
 

@@ -1,5 +1,5 @@
 // Quantizing along rows: a matrix, or many experts' rows, shared out among a grid. Geometry:
-// args.hpp; what a lane does with its four chunks: cuda/block/row_tile.cuh.
+// args.hpp; what a lane does with its four chunks: cuda/block/lane_chunks.cuh.
 //
 // Into 128x4 scale tiles a thread block whose chunks lie in one row takes eight rows whose scale
 // words are neighbours there, and gathers them in shared memory. Tiles that lie wholly inside the
@@ -10,7 +10,7 @@
 #include <type_traits>
 
 #include "cuda/block/row_exchange.cuh"
-#include "cuda/block/row_tile.cuh"
+#include "cuda/block/lane_chunks.cuh"
 #include "cuda/quantize/args.hpp"
 #include "formats/integers.hpp"
 #include "layouts/grouped.hpp"
@@ -31,7 +31,7 @@ struct ExpertUnit {
 /// The expert that `unit` falls to. Tiled: units count through the experts' regions of scales. All
 /// threads of the block call it.
 template <bool Tiled>
-__device__ ExpertUnit find_expert(const ExpertRowTiles& args, std::int64_t matrix_rows,
+__device__ ExpertUnit find_expert(const ExpertSlabs& args, std::int64_t matrix_rows,
                                   std::int64_t unit) {
   constexpr int warps = threads_per_block / 32;
   __shared__ std::int64_t warp_units[warps];
@@ -74,7 +74,7 @@ __device__ ExpertUnit find_expert(const ExpertRowTiles& args, std::int64_t matri
   return result;
 }
 
-/// What a thread block works on, one column tile of it: row tiles of the matrix, or of the rows of
+/// What a thread block works on, one column tile of it: slabs of the matrix, or of the rows of
 /// one expert, of which these are the pointers, counts and the global scale.
 struct RowTileRun {
   const char* input;
@@ -82,25 +82,25 @@ struct RowTileRun {
   std::uint8_t* scales;
   const float* global_scale;
   std::int64_t rows;
-  int tiles, whole_tiles;    // of these rows; as in RowTiles
-  int index, stride, count;  // the first of its row tiles, from one to the next, how many
+  int tiles, whole_tiles;    // of these rows; as in Slabs
+  int index, stride, count;  // the first of its slabs, from one to the next, how many
 };
 
-/// The row tiles of `of` in column tile blockIdx.x.
+/// The slabs of `of` in column tile blockIdx.x.
 /// Consecutive: their stride is 1; otherwise, where scales are tiled, it steps over whole 128 rows.
 /// Whole: they all lie inside the matrix.
 template <class Format, class Input, bool Tiled, bool Consecutive, bool Runs, bool Whole>
 __device__ void quantize_row_tiles(const QuantizeArgs& args, const RowTileRun& of) {
   int index = of.index;
-  using Tile = RowTile<Format, Input, Tiled, Runs>;
+  using Tile = LaneChunks<Format, Input, Tiled, Runs>;
   using Exchange = typename Tile::Exchange;
   const int shift = Runs ? run_shift : args.tiles.column_shift;
   const int side_by_side = threads_per_block >> shift;  // rows of threads
   // Tiled: four rows that lie side by side in a 128x4 scale tile, a thread's or (runs) four warps'.
   const int rows_apart = Tiled ? 32 : side_by_side;
-  const int tile_rows = Tiled ? (Runs ? 2 : side_by_side)
-                              : (Runs ? 1 : 4) * side_by_side;  // from a row tile to the next
-  const int groups = Runs ? 4 : shift - 3;                      // log2 of the row tiles in 128 rows
+  const int tile_rows =
+      Tiled ? (Runs ? 2 : side_by_side) : (Runs ? 1 : 4) * side_by_side;  // from a slab to the next
+  const int groups = Runs ? 4 : shift - 3;  // log2 of the slabs in 128 rows
   const std::int64_t tile_row = Tiled ? static_cast<std::int64_t>(index >> groups) * 128 +
                                             (index & ((1 << groups) - 1)) * tile_rows
                                       : static_cast<std::int64_t>(index) * tile_rows;
@@ -177,10 +177,10 @@ __device__ void quantize_row_tiles(const QuantizeArgs& args, const RowTileRun& o
   }
 }
 
-/// Expert `expert`'s unit of row tiles that this thread block has. All of its threads call it.
+/// Expert `expert`'s unit of slabs that this thread block has. All of its threads call it.
 template <class Format, class Input, bool Tiled>
 __device__ bool find_expert_tiles(const GroupedQuantizeArgs& args, RowTileRun& of) {
-  const ExpertRowTiles& experts = args.experts;
+  const ExpertSlabs& experts = args.experts;
   const std::int64_t unit = blockIdx.y + static_cast<std::int64_t>(gridDim.y) * blockIdx.z;
   const ExpertUnit mine = find_expert<Tiled>(experts, args.rows, unit);
   if (!mine.found) return false;
@@ -205,7 +205,7 @@ __device__ bool find_expert_tiles(const GroupedQuantizeArgs& args, RowTileRun& o
 }
 
 /// A matrix shared out among the grid: the thread blocks side by side in y go down it together.
-/// GroupedQuantizeArgs: a thread block has a unit, consecutive row tiles of one expert. (A kernel
+/// GroupedQuantizeArgs: a thread block has a unit, consecutive slabs of one expert. (A kernel
 /// that finds out by itself which of both it does would save two thirds of the grouped ones'
 /// instructions, but costs a thread of the other 22, of the 400 for its four chunks.)
 template <class Format, class Input, bool Tiled, class Args>

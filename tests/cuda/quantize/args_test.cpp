@@ -13,11 +13,11 @@ TiledLaunch launch_of(std::int64_t rows, std::int64_t cols, int block, bool tile
   return quantize_launch(rows, cols, block, tiled, true, each, resident);
 }
 
-std::int64_t rows_of_tile(const RowTiles& tiles) {
+std::int64_t rows_of_tile(const Slabs& tiles) {
   return (threads_per_block >> tiles.column_shift) * (tiles.runs ? 1 : rows_per_thread);
 }
 
-std::int64_t columns_of_tile(const RowTiles& tiles) {
+std::int64_t columns_of_tile(const Slabs& tiles) {
   return tiles.runs ? run_elements : std::int64_t{chunk_elements} << tiles.column_shift;
 }
 
@@ -39,19 +39,19 @@ TEST(Geometry, covers_all_rows_and_columns_with_less_than_a_tile_beyond) {
 }
 
 TEST(Geometry, whole_tiles_are_those_inside_the_matrix) {
-  const RowTiles tiles = launch_of(130, 4064, 32, false, 1).tiles;  // 8 rows x 1024 columns
+  const Slabs tiles = launch_of(130, 4064, 32, false, 1).tiles;  // 8 rows x 1024 columns
   EXPECT_TRUE(tiles.runs);
   EXPECT_EQ(tiles.whole_rows, 16);
   EXPECT_EQ(tiles.whole_columns, 3);
-  const RowTiles padded = launch_of(130, 4064, 32, true, 1).tiles;  // the same, of 128 rows
+  const Slabs padded = launch_of(130, 4064, 32, true, 1).tiles;  // the same, of 128 rows
   EXPECT_TRUE(padded.runs);
   EXPECT_EQ(padded.count, 32);
   EXPECT_EQ(padded.whole_rows, 16);
-  const RowTiles narrow = launch_of(130, 512, 32, false, 1).tiles;  // 16 rows x 512 columns
+  const Slabs narrow = launch_of(130, 512, 32, false, 1).tiles;  // 16 rows x 512 columns
   EXPECT_FALSE(narrow.runs);
   EXPECT_EQ(narrow.whole_rows, 8);
   EXPECT_EQ(narrow.whole_columns, 1);
-  const RowTiles narrow_padded = launch_of(130, 512, 32, true, 1).tiles;  // 64 rows x 128 columns
+  const Slabs narrow_padded = launch_of(130, 512, 32, true, 1).tiles;  // 64 rows x 128 columns
   EXPECT_EQ(narrow_padded.count, 4);
   EXPECT_EQ(narrow_padded.whole_rows, 2);
   EXPECT_EQ(narrow_padded.whole_columns, 4);

@@ -18,9 +18,9 @@ inline constexpr int threads = 128;
 inline constexpr int stage_row_bytes = 64;
 inline constexpr int stages = 3;
 inline constexpr int resident_blocks = 2;  // of a multiprocessor: what bounds registers
-/// Thread block i makes tile (i / h, i % h) of a band of h row tiles, bands being so high: what
+/// Thread block i makes tile (i / h, i % h) of a band of h tiles, bands being so high: what
 /// runs at a time shares rows of both operands in the L2.
-inline constexpr int band_row_tiles = 8;
+inline constexpr int band_tiles = 8;
 
 /// Where tiles are too few to fill a GPU, a cluster of `split_parts` thread blocks shares a tile's
 /// stages out, in order, and adds its sums up in order.
@@ -33,7 +33,7 @@ MICROSCALE_HD constexpr int first_stage(int all, int part, int parts) {
   return all / parts * part + all % parts * part / parts;
 }
 
-/// matmul_block_scaled_<a>_<b>, or _split_<a>_<b> with clusters: `threads` threads, row_tiles *
+/// matmul_block_scaled_<a>_<b>, or _split_<a>_<b> with clusters: `threads` threads, tiles_down *
 /// column_tiles thread blocks, times the parts.
 struct MatmulBlockScaledArgs {
   const std::uint8_t* a;  // codes of all rows, those of a row side by side, row after row
@@ -54,9 +54,9 @@ struct MatmulBlockScaledArgs {
   std::int32_t vectors;  // columns 4 i to 4 i + 3 of a row of d may be stored at once
   std::int64_t n;
   std::int64_t k;
-  std::int32_t row_tiles;  // a batch: of all matrices; grouped: as many as there can be
+  std::int32_t tiles_down;  // a batch: of all matrices; grouped: as many as there can be
   std::int32_t column_tiles;
-  std::int32_t matrix_row_tiles;  // a batch: of one matrix
+  std::int32_t matrix_tiles_down;  // a batch: of one matrix
   ProductRows rows;
   ProductOutput output;
 };

@@ -139,16 +139,16 @@ __device__ void multiply_tile(const MatmulBlockScaledArgs& args) {
   constexpr bool spread = Pair::a_bits == 8 && Pair::b_bits == 4;
   __shared__ alignas(128) std::uint8_t shared[shared_bytes];
 
-  // Which tile: bands of row tiles, column by column.
-  const int band_blocks = band_row_tiles * args.column_tiles;
+  // Which tile: bands of tiles, column by column.
+  const int band_blocks = band_tiles * args.column_tiles;
   const int part = static_cast<int>(blockIdx.x) % Parts,
             number = static_cast<int>(blockIdx.x) / Parts;
   const int band = number / band_blocks;
   const int in_band = number - band * band_blocks;
-  const int below = args.row_tiles - band * band_row_tiles;
-  const int height = below < band_row_tiles ? below : band_row_tiles;
-  const int row_tile = band * band_row_tiles + in_band % height;
-  const ProductTile tile = product_tile(args.rows, row_tile, tile_rows, args.matrix_row_tiles);
+  const int below = args.tiles_down - band * band_tiles;
+  const int height = below < band_tiles ? below : band_tiles;
+  const int tile_down = band * band_tiles + in_band % height;
+  const ProductTile tile = product_tile(args.rows, tile_down, tile_rows, args.matrix_tiles_down);
   if (tile.rows <= 0) return;
   const bool gated = args.output.gated != 0;
   const int first_column = in_band / height * (gated ? tile_columns / 2 : tile_columns);
@@ -179,7 +179,7 @@ __device__ void multiply_tile(const MatmulBlockScaledArgs& args) {
   const int b_row = 16 * place.column_warp + 8 * half + place.group;
   const bool scales_up = gated && half != 0;
   const ScaleLoader a_scales(
-      args.a_scales + (args.a_tiled ? row_tile * tile_bytes : tile.first * blocks), blocks,
+      args.a_scales + (args.a_tiled ? tile_down * tile_bytes : tile.first * blocks), blocks,
       args.a_tiled, args.a_align, [&](int j) { return 16 * a_row + 4 * j; },
       [&](int j) { return row_of(32 * j + a_row); });
   const bool b_tiled = scales_up ? args.up_tiled : args.b_tiled;

@@ -55,25 +55,25 @@ Entry<MatmulBlockScaledArgs> kernel_of(Format a, Format b, bool split) {
 Plan plan_of(const Product& product) {
   const ProductRows& rows = product.rows;
   Plan plan;
-  plan.matrix_row_tiles = grouped::tile_rows(rows.m, tile_rows);
-  plan.row_tiles = product.grouped ? grouped::most_tile_rows(rows.m, rows.matrices, tile_rows)
-                                   : plan.matrix_row_tiles * rows.matrices;
+  plan.matrix_tiles_down = grouped::tile_rows(rows.m, tile_rows);
+  plan.tiles_down = product.grouped ? grouped::most_tile_rows(rows.m, rows.matrices, tile_rows)
+                                    : plan.matrix_tiles_down * rows.matrices;
   plan.column_tiles = ceil_div(product.n, product.gated() ? tile_columns / 2 : tile_columns);
   constexpr std::int64_t most = std::numeric_limits<std::int32_t>::max();
   constexpr std::int64_t most_k = std::int64_t{1} << 28;
-  if (plan.row_tiles > most / plan.column_tiles || product.k > most_k)
+  if (plan.tiles_down > most / plan.column_tiles || product.k > most_k)
     throw Error(ErrorCode::unsupported,
                 fmt::format("{}: {} x {} x {} are more than {} tiles of {} x {}, or k is more than "
                             "{}; make it several products",
                             product.operation, rows.m * rows.matrices, product.n, product.k, most,
                             tile_rows, tile_columns, most_k));
-  plan.split = splits(product, plan.row_tiles * plan.column_tiles);
+  plan.split = splits(product, plan.tiles_down * plan.column_tiles);
   return plan;
 }
 
 std::string describe(const Plan& plan) {
   std::string text = fmt::format("block_scaled {}x{}, {} x {} tiles", tile_rows, tile_columns,
-                                 plan.row_tiles, plan.column_tiles);
+                                 plan.tiles_down, plan.column_tiles);
   if (plan.split) text += fmt::format(", k in {} parts", split_parts);
   return text;
 }
@@ -102,12 +102,12 @@ void run(Device& device, const Plan& plan, const Product& product, Stream stream
   args.vectors = has_vectors_of_four(product.output);
   args.n = product.n;
   args.k = product.k;
-  args.row_tiles = static_cast<std::int32_t>(plan.row_tiles);
+  args.tiles_down = static_cast<std::int32_t>(plan.tiles_down);
   args.column_tiles = static_cast<std::int32_t>(plan.column_tiles);
-  args.matrix_row_tiles = static_cast<std::int32_t>(plan.matrix_row_tiles);
+  args.matrix_tiles_down = static_cast<std::int32_t>(plan.matrix_tiles_down);
   args.rows = product.rows;
   args.output = product.output;
-  const std::int64_t tiles = plan.row_tiles * plan.column_tiles;
+  const std::int64_t tiles = plan.tiles_down * plan.column_tiles;
   const Launch shape{static_cast<unsigned>(tiles * (plan.split ? split_parts : 1)), 1, 1, threads,
                      0};
   launch(device, kernel_of(*product.a.format, product.weights(), plan.split), product.operation,

@@ -24,7 +24,7 @@ bool takes_formats(Format a, Format b);
 Entry<MatmulBlockScaledArgs> kernel_of(Format a, Format b, bool split = false);
 
 struct Plan {
-  std::int64_t row_tiles = 0, column_tiles = 0, matrix_row_tiles = 0;
+  std::int64_t tiles_down = 0, column_tiles = 0, matrix_tiles_down = 0;
   bool split = false;  // each tile's k among a cluster of split_parts
 };
 

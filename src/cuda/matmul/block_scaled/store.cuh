@@ -13,7 +13,7 @@
 
 namespace microscale::cuda {
 
-// Which rows of which matrix a thread block's row tile is: row tiles of a batch are as many for
+// Which rows of which matrix a thread block's tile of d has: tiles of a batch are as many for
 // each matrix, those of a group are the experts' rows of 128x4 scale tiles, and which those are is
 // known on the device only.
 

@@ -63,7 +63,7 @@ constexpr std::int64_t predicted_cycles(TileShape shape, int chunk, std::int64_t
                                         bool experts, int multiprocessors) {
   const std::int64_t own = experts ? (rows + matrices - 1) / matrices : rows;
   const std::int64_t tiles = in_registers::column_tiles_of(shape.cluster(), n, gated) *
-                             in_registers::row_tiles_of(shape.cluster(), own) * matrices;
+                             in_registers::tiles_down_of(shape.cluster(), own) * matrices;
   const std::int64_t clusters =
       multiprocessors < cluster_blocks ? 1 : multiprocessors / cluster_blocks;
   const std::int64_t rounds = (tiles + clusters - 1) / clusters;

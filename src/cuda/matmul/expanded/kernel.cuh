@@ -140,8 +140,8 @@ class TileProduct {
     for (std::uint32_t tile = blockIdx.x / cluster_blocks; walk.find(tile, at);
          tile += gridDim.x / cluster_blocks) {
       const std::int64_t groups = token_tiles::groups(at.rows.count);
-      const std::int64_t row_tile = std::int64_t{at.row_tile} * cluster_blocks + rank;
-      const std::int64_t group = row_tile * row_groups;
+      const std::int64_t tile_down = std::int64_t{at.tile_down} * cluster_blocks + rank;
+      const std::int64_t group = tile_down * row_groups;
       const std::uint32_t rows = within(groups - group, row_groups);
       const std::int64_t first_group =
           args.rows.expert_rows == nullptr
@@ -178,7 +178,7 @@ class TileProduct {
           rows * (group_bytes + (Element::fp8 ? 32 : 0)) + columns * group_bytes;
       ring.wait_empty();
       if (lane == 0) {
-        const std::int64_t before = row_tile * shape.rows;
+        const std::int64_t before = tile_down * shape.rows;
         const std::int64_t row = (args.rows.expert_rows == nullptr ? 0 : at.rows.first) + before;
         const std::uint32_t where = place(base, ring.stage());
         ptx::st_shared_v4(

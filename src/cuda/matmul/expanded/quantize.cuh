@@ -66,9 +66,9 @@ class ToBlocks {
     const ProductFactors factors = product_factors(out, where.x);
     Part at{.tile = tile_rows<Element>(args_, where, row)};
     at.column = gated ? at.tile.column / 2 : at.tile.column;
-    const bool plain = !gated && out.bias == nullptr && out.row_weights == nullptr;
+    const bool unpacked = !gated && out.bias == nullptr && out.row_weights == nullptr;
     if constexpr (!Element::fp8) {
-      if (plain) {
+      if (unpacked) {
         if (__any_sync(0xFFFFFFFFu, factors.sum != 1.0f)) {
 #pragma unroll
           for (float& x : d) x = __fmul_rn(x, factors.sum);
@@ -96,7 +96,7 @@ class ToBlocks {
         else
           part == 0 ? stage_long_rows<0, 1>(d, lane, sums) : stage_long_rows<64, 1>(d, lane, sums);
         __syncwarp();
-        if (!plain) {
+        if (!unpacked) {
           finish_staged(at, factors, lane, gated ? 64 * part : 0, sums);
           __syncwarp();
         }
@@ -108,7 +108,7 @@ class ToBlocks {
             float v[8] = {};
             if (is_here(at, own, piece)) {
               load_long_piece(sums + long_piece(own, gated ? 2 * piece % 16 : piece), v);
-              if (Element::fp8 && plain) {
+              if (Element::fp8 && unpacked) {
                 apply_references(at.tile.references + 8 * piece, v);
 #pragma unroll
                 for (float& x : v) x = __fmul_rn(x, factors.sum);

@@ -1,6 +1,6 @@
 // A quantized d of a matrix product: finished FP32 values of a warp to codes and scales, in the
-// quantizer's own registers and with its own arithmetic (cuda/block/row_tile.cuh), so that they are
-// the bytes that quantizing an FP32 d gives.
+// quantizer's own registers and with its own arithmetic (cuda/block/lane_chunks.cuh), so that they
+// are the bytes that quantizing an FP32 d gives.
 #pragma once
 
 #include <cstdint>
@@ -8,7 +8,7 @@
 #include "cuda/block/mx_format.cuh"
 #include "cuda/block/nvfp4_format.cuh"
 #include "cuda/block/row_exchange.cuh"
-#include "cuda/block/row_tile.cuh"
+#include "cuda/block/lane_chunks.cuh"
 #include "cuda/matmul/expanded/args.hpp"
 #include "formats/half.hpp"
 
@@ -99,7 +99,7 @@ __device__ inline std::uint32_t encode_e2m1_halves(const std::uint32_t (&w)[8], 
 }
 
 /// The formats as the end of a product quantizes to them: FP32, and no calls. encode_halves: a
-/// chunk of plain blocks, of its first and last four values what each was told.
+/// chunk of unpacked blocks, of its first and last four values what each was told.
 template <class Codec>
 struct ProductMx : MxFormat<Codec, false> {
   using Base = MxFormat<Codec, false>;
@@ -153,7 +153,7 @@ struct ProductNvfp4 : Nvfp4Format<false> {
 template <class Format>
 class QuantizedStore {
  public:
-  using Tile = RowTile<Format, InputF32, false, false>;
+  using Tile = LaneChunks<Format, InputF32, false, false>;
   static constexpr int rows = 8, columns = 128;
   __device__ static int row_of(int lane, int j) { return lane / 16 + 2 * j; }
 
@@ -162,15 +162,15 @@ class QuantizedStore {
       : out_(out), shared_(Format::prepare(out.quantize.global_scale)) {}
 
   /// 16 rows that exist, of `values` that are finished, to words of scales. False where a block is
-  /// not plain, as those with NaN or infinity, or codes of -0 are changed: nothing has been stored,
-  /// and `values` are as they were.
+  /// not unpacked, as those with NaN or infinity, or codes of -0 are changed: nothing has been
+  /// stored, and `values` are as they were.
   __device__ bool store_accumulators(std::int64_t matrix, std::int64_t row, std::int64_t column,
                                      float (&values)[128]) const {
     constexpr int parts = 32 / Format::block;  // of eight blocks of a row
     constexpr int lane_values = Format::block / 4;
     const QuantizeArgs& q = out_.quantize;
     std::uint32_t told[parts][4], words[parts];
-    bool plain = q.zero_is_positive == 0;
+    bool unpacked = q.zero_is_positive == 0;
 #pragma unroll
     for (int part = 0; part < parts; ++part) {
       const auto amax = [&](int r, int b) {
@@ -182,9 +182,9 @@ class QuantizedStore {
         return __float_as_uint(largest);
       };
       QuadBlocks::maxima(amax, told[part]);
-      plan(told[part], words[part], plain);
+      plan(told[part], words[part], unpacked);
     }
-    if (__any_sync(whole_warp, !plain)) return false;
+    if (__any_sync(whole_warp, !unpacked)) return false;
 
     const int lane = static_cast<int>(threadIdx.x & 31);
     const std::int64_t blocks = static_cast<std::uint64_t>(q.cols) / Format::block;
@@ -267,10 +267,10 @@ class QuantizedStore {
 
  private:
   /// Four blocks' largest magnitudes to what their lanes are told, and their scales as a word.
-  __device__ void plan(std::uint32_t (&own)[4], std::uint32_t& word, bool& plain) const {
+  __device__ void plan(std::uint32_t (&own)[4], std::uint32_t& word, bool& unpacked) const {
     std::uint32_t scale[4];
 #pragma unroll
-    for (int i = 0; i < 4; ++i) plain &= own[i] < infinity_bits;
+    for (int i = 0; i < 4; ++i) unpacked &= own[i] < infinity_bits;
     if constexpr (Tile::Exchange::owned == 4) {
       Format::plan(out_.quantize, shared_, own, scale);
     } else {
@@ -281,7 +281,7 @@ class QuantizedStore {
       }
     }
 #pragma unroll
-    for (int i = 0; i < 4; ++i) plain &= Format::template is_plain<InputF32>(shared_, own[i]);
+    for (int i = 0; i < 4; ++i) unpacked &= Format::template is_plain<InputF32>(shared_, own[i]);
     word = __byte_perm(__byte_perm(scale[0], scale[1], 0x0040),
                        __byte_perm(scale[2], scale[3], 0x0040), 0x5410);
   }

@@ -44,18 +44,19 @@ struct OneRowSource {
   template <int CodeBits, int Block>
   __device__ static OneRowSource of(const MatmulRowsArgs& args, std::int64_t matrix,
                                     std::int64_t row_tile, int column) {
-    const auto plain = UnpackedSource::of<CodeBits, Block>(args, matrix, row_tile);
+    const auto unpacked = UnpackedSource::of<CodeBits, Block>(args, matrix, row_tile);
     constexpr int blocks = 128 / Block;
     OneRowSource source;
 #pragma unroll
     for (int i = 0; i < 2; ++i) {
-      source.codes[i] = plain.codes[i] + column * CodeBits / 8;
+      source.codes[i] = unpacked.codes[i] + column * CodeBits / 8;
       const std::int64_t block = column / Block;
       source.scales[i] =
-          plain.scales[i] +
-          (plain.tiled[i] ? tiled_128x4::offset(plain.row[i], block, plain.blocks) : block);
+          unpacked.scales[i] + (unpacked.tiled[i]
+                                    ? tiled_128x4::offset(unpacked.row[i], block, unpacked.blocks)
+                                    : block);
       source.scale_step[i] =
-          plain.tiled[i] ? blocks / tiled_128x4::tile_blocks * tiled_128x4::tile_bytes : blocks;
+          unpacked.tiled[i] ? blocks / tiled_128x4::tile_blocks * tiled_128x4::tile_bytes : blocks;
     }
     return source;
   }

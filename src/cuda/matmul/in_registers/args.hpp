@@ -101,7 +101,7 @@ MICROSCALE_HD constexpr std::int64_t column_tiles_of(TileShape shape, std::int64
   const std::int64_t each = shape.rows / fragment_tiles::tile_rows;
   return (fragment_tiles::row_tiles(n, gated) + each - 1) / each;
 }
-MICROSCALE_HD constexpr std::int64_t row_tiles_of(TileShape shape, std::int64_t rows) {
+MICROSCALE_HD constexpr std::int64_t tiles_down_of(TileShape shape, std::int64_t rows) {
   return (rows + shape.tokens - 1) / shape.tokens;
 }
 
@@ -231,9 +231,9 @@ MICROSCALE_HD constexpr bool may_cut(const TileCosts& costs, std::uint32_t tiles
 /// the weights that it decodes, of one warp of each warpgroup; and the products, which take 25 of
 /// 32 of their cycles from others (docs/performance/matmul_gpu.md). Two warpgroups take no more
 /// than six sevenths of instructions and products one after the other, four take seven ninths, as
-/// measured, and plain weights of 256 rows a sixteenth more.
+/// measured, and unpacked weights of 256 rows a sixteenth more.
 constexpr std::int64_t stage_cycles(TileShape shape, std::int64_t tokens, int tile_bytes,
-                                    bool plain) {
+                                    bool unpacked) {
   const std::int64_t weights = std::int64_t{shape.rows} / 16 * tile_bytes,
                      products = shape.rows * tokens / 32,
                      instructions = shape.warpgroups * (40 + 110 * shape.parts()),
@@ -241,7 +241,7 @@ constexpr std::int64_t stage_cycles(TileShape shape, std::int64_t tokens, int ti
   std::int64_t most = shape.warpgroups == 4  ? both * 7 / 9
                       : slots < both * 6 / 7 ? slots
                                              : both * 6 / 7;
-  if (plain && shape.rows == 256) most += most / 16;
+  if (unpacked && shape.rows == 256) most += most / 16;
   for (const std::int64_t cycles : {products, (tokens * 128 + weights) / 30, weights / 20})
     if (cycles > most) most = cycles;
   return most;
@@ -255,8 +255,8 @@ MICROSCALE_HD constexpr std::int64_t sum_bytes_of(TileShape shape) {
 /// A tile costs 1500 cycles more than its products, one that is cut 5000 more, and the time its
 /// sums take, 60 bytes a cycle. Two ranges in a cluster exchange halves in 1200 and the time that
 /// 32 bytes a cycle take, where the host may launch clusters: `pairs`.
-constexpr TileCosts tile_costs(TileShape shape, int tile_bytes, bool plain, bool pairs = false) {
-  return {.chunk = stage_cycles(shape, shape.tokens, tile_bytes, plain),
+constexpr TileCosts tile_costs(TileShape shape, int tile_bytes, bool unpacked, bool pairs = false) {
+  return {.chunk = stage_cycles(shape, shape.tokens, tile_bytes, unpacked),
           .tile = 1500,
           .cut = 5000,
           .sums = sum_bytes_of(shape) / 60,
@@ -275,11 +275,11 @@ struct UnpackedArgs {
 /// as the shape says (TileShape::threads); as many thread blocks as the device has multiprocessors,
 /// which share the tiles of d among them.
 struct Args {
-  TensorMap dense;        // rows of a, elements of 16 bits: [all rows][k], a box 64 of k of a tile
-  TensorMap weights;      // packed tiles (layouts/fragment_tiles.hpp): [matrix][row tile][chunk of
-                          // k][8 bytes], a box a chunk of a tile of d
-  const void* tiles;      // PrepareTilesArgs::tiles; null: `dense`
-  UnpackedArgs plain[2];  // matmul_in_registers_nvfp4_plain_...: in place of b, and a gate's up
+  TensorMap dense;    // rows of a, elements of 16 bits: [all rows][k], a box 64 of k of a tile
+  TensorMap weights;  // packed tiles (layouts/fragment_tiles.hpp): [matrix][row tile][chunk of
+                      // k][8 bytes], a box a chunk of a tile of d
+  const void* tiles;  // PrepareTilesArgs::tiles; null: `dense`
+  UnpackedArgs unpacked[2];  // matmul_in_registers_nvfp4_plain_...: in place of b, and a gate's up
   std::int64_t n;
   std::int64_t k;
   std::uint32_t tiles_of_d;    // of experts at most

@@ -18,7 +18,7 @@
 // to its own (sums.cuh). Where all tiles have equally many ranges, an even number, pairs of
 // these exchange halves of their sums in a cluster first (sums.cuh). The first unit is found
 // before the grid in front has ended; where nobody writes the weights any more, half a ring of them
-// is asked for, too, of plain ones a whole ring.
+// is asked for, too, of unpacked ones a whole ring.
 #pragma once
 
 #include <cstdint>
@@ -54,7 +54,7 @@ class TileProduct {
   static constexpr int a_bytes = Stages::a_bytes, weight_bytes = Stages::weight_bytes;
   static constexpr std::uint32_t prefetched = 4;  // chunks: as measured, no more, no fewer
   static constexpr std::uint32_t multiplying_barrier = 13;  // the warpgroups' are 1 and up
-  static constexpr bool plain = Weights::plain;
+  static constexpr bool unpacked = Weights::unpacked;
   static_assert((parts == 1 || parts == 2) && weight_tiles < 32,
                 "a warpgroup has one or two accumulators, the copying warp a lane for each tile");
   static_assert(shared.stages >= 3 && shared.bytes <= most_shared_bytes, "shared memory is short");
@@ -68,14 +68,14 @@ class TileProduct {
     Ring ring(__shfl_sync(0xFFFFFFFFu, base + shared.barriers, 0));
     if (threadIdx.x < 32) {
       if (threadIdx.x == 0) {
-        if (!plain) ptx::prefetch_tensormap(args.weights);
+        if (!unpacked) ptx::prefetch_tensormap(args.weights);
         if (args.tiles == nullptr) ptx::prefetch_tensormap(args.dense);
         if (shape.has_pairs() && args.cut.paired) Pair(base + shared.pairs).init();
-        ring.init(4 * warpgroups, plain ? 1 + loading_threads : 1);
+        ring.init(4 * warpgroups, unpacked ? 1 + loading_threads : 1);
       }
       __syncwarp();
       CopyStart::tell();
-      if constexpr (plain) LoadStart::tell();
+      if constexpr (unpacked) LoadStart::tell();
     }
     if (threadIdx.x >= multiplying_threads) {
       ptx::setmaxnreg_dec<shape.copying_registers()>();
@@ -83,7 +83,7 @@ class TileProduct {
       const std::uint32_t loading = threadIdx.x - multiplying_threads - 32;
       if (threadIdx.x < multiplying_threads + 32)
         copy(args, base, ring);
-      else if (plain && loading < loading_threads)
+      else if (unpacked && loading < loading_threads)
         load_unpacked_weights<Rows, Tokens, Weights>(args, base, loading, ring);
       if (shape.has_pairs() && args.cut.paired) Pair::meet();
     } else {
@@ -147,8 +147,8 @@ class TileProduct {
                                      std::uint32_t token_bytes) {
     const bool whole = chunk + stage_chunks <= unit.end;
     ptx::mbarrier_arrive_expect_tx(
-        ring.full(), (plain ? 0 : weight_bytes) + (whole ? stage_chunks : 1) * token_bytes);
-    if constexpr (!plain)
+        ring.full(), (unpacked ? 0 : weight_bytes) + (whole ? stage_chunks : 1) * token_bytes);
+    if constexpr (!unpacked)
       ptx::cp_async_bulk_tensor_4d_shared_cluster_global_mbarrier(
           base + shared.weights + ring.stage() * weight_bytes, args.weights, 0,
           static_cast<std::int32_t>(chunk),
@@ -161,12 +161,12 @@ class TileProduct {
     TileUnits<Weights, Rows, Tokens> units(args);
     TileUnit unit;
     CopyStart start;
-    bool early = !plain && args.rows.expert_rows == nullptr;
+    bool early = !unpacked && args.rows.expert_rows == nullptr;
 #pragma unroll 1
     while (units.next(unit)) {
       const TilePlace& at = unit.place;
       const std::int64_t groups = token_tiles::groups(at.rows.count);
-      const std::int64_t group = std::int64_t{at.row_tile} * (Tokens / 8);
+      const std::int64_t group = std::int64_t{at.tile_down} * (Tokens / 8);
       const std::int64_t own = groups - group < Tokens / 8 ? groups - group : Tokens / 8;
       const std::int64_t first_group =
           args.rows.expert_rows == nullptr
@@ -180,11 +180,11 @@ class TileProduct {
       const auto token_bytes =
           static_cast<std::uint32_t>(dense ? a_bytes : own * token_tiles::group_bytes);
       const auto first_row =
-          static_cast<std::int32_t>(at.rows.first + std::int64_t{at.row_tile} * Tokens);
+          static_cast<std::int32_t>(at.rows.first + std::int64_t{at.tile_down} * Tokens);
       start.meet();
       ring.wait_empty();
       if (ptx::elect_sync()) {  // the lane that copies
-        const std::int64_t before = std::int64_t{at.row_tile} * Tokens;
+        const std::int64_t before = std::int64_t{at.tile_down} * Tokens;
         const std::int64_t rows_left = at.rows.count - before;
         const std::int64_t row = (args.rows.expert_rows == nullptr ? 0 : at.rows.first) + before;
         const std::uint32_t where = place(base, ring.stage());
@@ -197,7 +197,7 @@ class TileProduct {
                                                  unit.first_block, unit.range | unit.ranges << 16));
       }
       std::uint32_t asked = unit.first;  // weights up to here
-      if constexpr (!plain)
+      if constexpr (!unpacked)
         if (early) asked = begin_early(args, base, ring, unit, token_bytes);
       early = false;
       follow_previous_grid();

@@ -59,8 +59,8 @@ void run(Device& device, const Plan& plan, const Product& product, std::uint8_t*
   else
     args.tiles = workspace;
   if (unpacked) {
-    args.plain[0] = unpacked_args(product, product.b);
-    if (product.gated()) args.plain[1] = unpacked_args(product, product.up);
+    args.unpacked[0] = unpacked_args(product, product.b);
+    if (product.gated()) args.unpacked[1] = unpacked_args(product, product.up);
   } else {
     args.weights = device.tensor_map(weight_boxes(product, cut.shape));
   }

@@ -16,9 +16,10 @@ bool reads_rows(const ProductOperand& a) {
          a.stride < std::int64_t{1} << 40;
 }
 
-/// Experts of plain weights, whose last tiles are smaller (TileShape::token_step), all tiles taken
-/// whole: a block's share, and part of the smallest tile, since the largest are dealt out first; or
-/// rounds of the largest. Some have an eighth more rows than others, some an eighth fewer.
+/// Experts of unpacked weights, whose last tiles are smaller (TileShape::token_step), all tiles
+/// taken whole: a block's share, and part of the smallest tile, since the largest are dealt out
+/// first; or rounds of the largest. Some have an eighth more rows than others, some an eighth
+/// fewer.
 std::int64_t experts_cycles(TileShape shape, const TileCosts& costs, std::int64_t columns,
                             std::int64_t rows, std::int64_t experts, std::int64_t chunks,
                             int tile_bytes, int multiprocessors) {
@@ -36,7 +37,7 @@ std::int64_t experts_cycles(TileShape shape, const TileCosts& costs, std::int64_
   const std::int64_t three = column(rows - rows / 8) + column(rows) + column(rows + rows / 8 + 1),
                      share = columns * experts * three / 3 / multiprocessors + tile(1) / 4,
                      whole = rounds(rows / shape.tokens) * tile(shape.tokens),
-                     all = rounds(row_tiles_of(shape, rows)) *
+                     all = rounds(tiles_down_of(shape, rows)) *
                            tile(rows % shape.tokens > 0 ? rows % shape.tokens : shape.tokens);
   return share > whole && share > all ? share : whole > all ? whole : all;
 }
@@ -58,20 +59,20 @@ CutChoice best_cut(const TileCosts& costs, std::int64_t tiles, std::int64_t chun
 std::int64_t most_tiles_of(TileShape shape, std::int64_t n, bool gated, std::int64_t rows,
                            std::int64_t matrices, bool experts) {
   return column_tiles_of(shape, n, gated) *
-         (experts ? rows / shape.tokens + matrices : matrices * row_tiles_of(shape, rows));
+         (experts ? rows / shape.tokens + matrices : matrices * tiles_down_of(shape, rows));
 }
 
 Tiling tiling_of(std::int64_t n, std::int64_t k, bool gated, std::int64_t rows,
-                 std::int64_t matrices, bool experts, int tile_bytes, bool plain,
+                 std::int64_t matrices, bool experts, int tile_bytes, bool unpacked,
                  int multiprocessors) {
   Tiling best{};
   const std::int64_t own = experts ? (rows + matrices - 1) / matrices : rows;
   for (const TileShape shape : tile_shapes) {
-    const bool sized = plain && shape.token_sizes() > 1 && own > shape.token_step();
+    const bool sized = unpacked && shape.token_sizes() > 1 && own > shape.token_step();
     if (experts && shape.tokens == 256 && !sized) continue;
-    const TileCosts costs = tile_costs(shape, tile_bytes, plain, !experts);
+    const TileCosts costs = tile_costs(shape, tile_bytes, unpacked, !experts);
     const std::int64_t columns = column_tiles_of(shape, n, gated), chunks = token_tiles::chunks(k),
-                       equal = columns * row_tiles_of(shape, own) * matrices,
+                       equal = columns * tiles_down_of(shape, own) * matrices,
                        halves = columns * (rows / shape.tokens + matrices / 2);
     const CutChoice choice = best_cut(costs, equal, chunks, multiprocessors);
     Tiling plan{.shape = shape,

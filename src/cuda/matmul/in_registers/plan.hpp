@@ -69,7 +69,7 @@ CutChoice best_cut(const TileCosts& costs, std::int64_t tiles, std::int64_t chun
 /// much for equal shares. These are for plain weights alone: of packed ones they are slower, as
 /// measured (docs/performance/matmul_gpu.md, 40).
 Tiling tiling_of(std::int64_t n, std::int64_t k, bool gated, std::int64_t rows,
-                 std::int64_t matrices, bool experts, int tile_bytes, bool plain,
+                 std::int64_t matrices, bool experts, int tile_bytes, bool unpacked,
                  int multiprocessors);
 
 struct Plan {

@@ -27,7 +27,7 @@ namespace microscale::cuda::in_registers {
 
 /// Elements as of Nvfp4F16Weights.
 struct UnpackedNvfp4Weights : AsF16 {
-  static constexpr bool plain = true;
+  static constexpr bool unpacked = true;
   static constexpr int tile_bytes = Nvfp4Weights::tile_bytes;
   static constexpr float sum_factor = 128.0f;
   struct Tile {
@@ -76,7 +76,7 @@ using LoadStart = BlockStart<14, loading_threads>;
 template <int Rows, int Tokens, class Weights, class Ring>
 __device__ void load_unpacked_weights(const Args& args, std::uint32_t base, std::uint32_t thread,
                                       Ring ring) {
-  if constexpr (Weights::plain) {
+  if constexpr (Weights::unpacked) {
     constexpr int tile_bytes = Weights::tile_bytes, pieces = Rows / 32, fours = Rows / 64;
     constexpr TileShape shape = tile_shape(Rows, Tokens);
     constexpr SharedLayout shared = shared_layout(shape, tile_bytes);
@@ -87,8 +87,8 @@ __device__ void load_unpacked_weights(const Args& args, std::uint32_t base, std:
     const std::uint32_t own = thread / 2;
     const auto row_of = [&](std::uint32_t row) { return gated ? row / 16 * 8 + row % 8 : row; };
     const std::uint32_t apart = gated ? 16 : 32;
-    const UnpackedArgs &codes_side = args.plain[gated && own % 16 >= 8],
-                       &scales_side = args.plain[gated && thread % 16 >= 8];
+    const UnpackedArgs &codes_side = args.unpacked[gated && own % 16 >= 8],
+                       &scales_side = args.unpacked[gated && thread % 16 >= 8];
     const std::uint32_t codes_to = base + shared.weights + own / 16 * next_tile + own % 16 * 32 +
                                    thread % 2 * 16,
                         scales_to =

@@ -20,8 +20,8 @@ namespace microscale::cuda::in_registers {
 /// A tile of d, and what it is made from. There are fewer than 2^31 tiles and matrices.
 struct TilePlace {
   std::uint32_t matrix;
-  std::uint32_t row_tile, column_tile;  // in the matrix
-  MatrixRows rows;                      // of the matrix
+  std::uint32_t tile_down, column_tile;  // in the matrix
+  MatrixRows rows;                       // of the matrix
 };
 
 template <int Rows, int Tokens>
@@ -100,7 +100,7 @@ class TileWalk {
         place.rows = rows_of_matrix(rows_, place.matrix);
         split(tile - before_ - __shfl_sync(0xFFFFFFFFu, sum - tiles, owner),
               height_of(place.rows.count, size), place);
-        if (size > 0) place.row_tile += static_cast<std::uint32_t>(place.rows.count / Tokens);
+        if (size > 0) place.tile_down += static_cast<std::uint32_t>(place.rows.count / Tokens);
         return true;
       }
       before_ += __shfl_sync(0xFFFFFFFFu, sum, 31);
@@ -110,7 +110,7 @@ class TileWalk {
 
  private:
   __device__ static std::uint32_t height(std::int64_t rows) {
-    return static_cast<std::uint32_t>(row_tiles_of(shape, rows));
+    return static_cast<std::uint32_t>(tiles_down_of(shape, rows));
   }
   /// Of the tiles of a size: the largest are 0.
   __device__ static std::uint32_t height_of(std::int64_t rows, int size) {
@@ -119,13 +119,13 @@ class TileWalk {
     const bool last = left > 0 && (Tokens - left) / shape.token_step() == size;
     return (size == 0 ? static_cast<std::uint32_t>(rows / Tokens) : 0) + (last ? 1 : 0);
   }
-  /// `height`: row tiles of the matrix, or of those of a size.
+  /// `height`: tiles down the matrix, or those of a size.
   __device__ void split(std::uint32_t tile, std::uint32_t height, TilePlace& place) const {
     const std::uint32_t first = tile / (band * columns_) * band;
     const std::uint32_t own = height - first < band ? height - first : band;
     const std::uint32_t rest = tile - first * columns_;
     place.column_tile = rest / own;
-    place.row_tile = first + rest - place.column_tile * own;
+    place.tile_down = first + rest - place.column_tile * own;
   }
 
   const ProductRows& rows_;
@@ -215,7 +215,7 @@ class TileUnits {
   using Walk = TileWalk<Rows, Tokens>;
 
   __device__ static constexpr TileCosts costs() {
-    return tile_costs(tile_shape(Rows, Tokens), Weights::tile_bytes, Weights::plain);
+    return tile_costs(tile_shape(Rows, Tokens), Weights::tile_bytes, Weights::unpacked);
   }
   __device__ std::uint32_t chunks() const {
     return static_cast<std::uint32_t>(token_tiles::chunks(k_));

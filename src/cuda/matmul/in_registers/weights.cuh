@@ -33,7 +33,7 @@ namespace microscale::cuda::in_registers {
 
 /// Tiles of layouts/fragment_tiles.hpp.
 struct FromPacked {
-  static constexpr bool plain = false;
+  static constexpr bool unpacked = false;
   __device__ static std::uint32_t codes_of(std::uint32_t lane) { return 16 * lane; }
 };
 

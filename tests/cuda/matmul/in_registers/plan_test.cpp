@@ -54,8 +54,8 @@ TEST(InRegistersPlan, most_tiles_are_enough) {
   constexpr TileShape shape{128, 64};
   for (std::int64_t first = 0; first <= 200; ++first)
     for (std::int64_t second = first; second <= 200; ++second)
-      EXPECT_LE(row_tiles_of(shape, first) + row_tiles_of(shape, second - first) +
-                    row_tiles_of(shape, 200 - second),
+      EXPECT_LE(tiles_down_of(shape, first) + tiles_down_of(shape, second - first) +
+                    tiles_down_of(shape, 200 - second),
                 most_tiles_of(shape, 1, false, 200, 3, true));
 }
 

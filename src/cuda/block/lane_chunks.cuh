@@ -30,7 +30,7 @@ struct RowCursor {
 
 /// Runs: a lane's chunks lie in one row; otherwise `rows_apart` rows from one to the next.
 template <class Format, class Input, bool Tiled, bool Runs>
-struct RowTile {
+struct LaneChunks {
   static constexpr int lanes = Format::block / chunk_elements;
   using Exchange = RowExchange<lanes>;
   using Owned = std::uint32_t[Exchange::owned];
