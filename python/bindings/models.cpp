@@ -54,9 +54,10 @@ void bind_plan(nb::module_& module) {
           [](const TensorPlan& plan) {
             return plan.treatment == Treatment::quantize ? "quantize"
                    : plan.treatment == Treatment::split  ? "split"
+                   : plan.treatment == Treatment::drop   ? "drop"
                                                          : "copy";
           },
-          "'quantize', 'split' (stacked experts: each its own module) or 'copy'.")
+          "'quantize', 'split' (stacked experts: each its own module), 'copy' or 'drop'.")
       .def_ro("reason", &TensorPlan::reason, "Why, in words.")
       .def_ro("group", &TensorPlan::group,
               "Tensors of one name share an NVFP4 global scale; empty: none.")

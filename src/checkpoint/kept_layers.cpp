@@ -146,6 +146,16 @@ bool is_adapter(Names parts) {
   });
 }
 
+// What encloses the layers of an encoder beside a language model.
+Kept tower_of(Names outer) {
+  if (has_part(outer, projector_parts) || holds_any(outer, projector_words)) {
+    return Kept::projector;
+  }
+  if (has_part(outer, audio_parts) || holds_any(outer, audio_words)) return Kept::audio;
+  if (has_part(outer, vision_parts) || holds_any(outer, vision_words)) return Kept::vision;
+  return Kept::no;
+}
+
 // Few rows save nothing, and stand for decay, beta or a gate of each head.
 bool is_tiny(Names parts, std::span<const std::int64_t> shape) {
   constexpr std::int64_t few_rows = 64, much_wider = 16;
@@ -298,7 +308,7 @@ LayerRules::LayerRules(std::span<const std::string_view> names, const ModelFacts
   constexpr std::array<std::string_view, 4> prediction{"eh_proj", "shared_head", "enorm", "hnorm"};
   constexpr std::array<std::string_view, 4> embeddings{"embed_tokens", "wte", "word_embeddings",
                                                        "lm_head"};
-  bool words = false, diffusion_stack = false, diffusion_input = false;
+  bool words = false, diffusion_stack = false, diffusion_input = false, elsewhere = false;
   for (const std::string_view name : names) {
     const auto parts = parts_of(name);
     words |= has_part(parts, embeddings) && !has_part(parts, beside_diffusion);
@@ -308,8 +318,10 @@ LayerRules::LayerRules(std::span<const std::string_view> names, const ModelFacts
     repeated_ = true;
     language_ |= names_language_model(layer->stack);
     diffusion_stack |= is_diffusion_stack(layer->stack);
+    elsewhere |= tower_of(parts_of(layer->stack)) == Kept::no;
     if (has_part(parts, prediction)) prediction_layers_.emplace(layer->layer);
   }
+  tower_ = repeated_ && !elsewhere && !words && !facts.multimodal;
   diffusion_ = facts.diffusion || (!words && repeated_ && (diffusion_stack || diffusion_input));
 }
 
@@ -326,7 +338,8 @@ bool LayerRules::is_prediction_layer(std::string_view module, Names parts,
   if (!layer) return false;
   if (prediction_layers_.contains(layer->layer)) return true;
   return facts.layers && *facts.layers > 0 && layer->number >= *facts.layers &&
-         leaf_of(layer->stack) == "layers" && is_one_of(layer->stack, main_stacks);
+         leaf_of(layer->stack) == "layers" &&
+         (is_one_of(layer->stack, main_stacks) || names_language_model(layer->stack));
 }
 
 // Of a model with several stacks, those that are not the language model's.
@@ -346,11 +359,8 @@ Kept LayerRules::reason(std::string_view module, std::span<const std::int64_t> s
   // Towers are told by what encloses their layers; inside a layer the same words mean other things.
   const auto outer = layer ? parts_of(layer->stack) : parts;
   if (!diffusion_) {
-    if (has_part(outer, projector_parts) || holds_any(outer, projector_words)) {
-      return Kept::projector;
-    }
-    if (has_part(outer, audio_parts) || holds_any(outer, audio_words)) return Kept::audio;
-    if (has_part(outer, vision_parts) || holds_any(outer, vision_words)) return Kept::vision;
+    const Kept tower = tower_of(outer);
+    if (tower != Kept::no && !(tower_ && layer)) return tower;
   } else if (has_part(outer, beside_diffusion)) {
     return Kept::text_encoder;
   }

@@ -82,6 +82,7 @@ class LayerRules {
   bool repeated_ = false;  // the model has repeated layers
   bool language_ = false;  // some of them lie in a module called after a language model
   bool diffusion_ = false;
+  bool tower_ = false;  // all repeated layers are those of an encoder, which is the model
   std::set<std::string, std::less<>> prediction_layers_;  // "model.layers.61"
 };
 

@@ -69,6 +69,18 @@ void add_top_level(ModelFacts& facts, const Json& config) {
   }
 }
 
+// The config of the language model of several parts, by the names that it has.
+void add_language_model(ModelFacts& facts, const Json& config) {
+  for (const char* key : {"text_config", "llm_config", "language_config", "thinker_config"}) {
+    const auto inner = config.find(key);
+    if (inner == config.end() || !inner->is_object()) continue;
+    const std::string model_type = text(*inner, "model_type");
+    if (!model_type.empty()) facts.text_model_type = model_type;
+    add(facts, *inner);
+    add_language_model(facts, *inner);
+  }
+}
+
 }  // namespace
 
 Result<ModelFacts> read_model_facts(const std::string& config_text) {
@@ -78,11 +90,7 @@ Result<ModelFacts> read_model_facts(const std::string& config_text) {
   if (!config.value().is_object()) return facts;
   add(facts, config.value());
   add_top_level(facts, config.value());
-  const auto inner = config.value().find("text_config");
-  if (inner != config.value().end() && inner->is_object()) {
-    facts.text_model_type = text(*inner, "model_type");
-    add(facts, *inner);
-  }
+  add_language_model(facts, config.value());
   return facts;
 }
 

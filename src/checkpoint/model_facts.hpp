@@ -10,11 +10,11 @@
 
 namespace microscale {
 
-/// Taken from the top level of config.json, else from its text_config. Absent or of the wrong kind:
-/// not known.
+/// Taken from the top level of config.json, else from its text_config (llm_config, ...). Absent or
+/// of the wrong kind: not known.
 struct ModelFacts {
   std::string model_type;                   // "llama", "gpt_oss", ...; empty: not known
-  std::string text_model_type;              // of text_config
+  std::string text_model_type;              // of text_config or its like
   std::vector<std::string> architectures;   // "LlamaForCausalLM"
   std::optional<std::int64_t> hidden_size;  // width of the residual stream
   std::optional<std::int64_t> layers;       // num_hidden_layers

@@ -133,6 +133,20 @@ bool fits(const Ending& ending, const std::string& module, const TensorLookup& l
   return false;
 }
 
+// Integers in a repeated layer as large as a weight ("layers.0.ffn.kernel"), but for the tables and
+// masks that models keep there.
+bool is_large_in_a_layer(const TensorEntry& tensor) {
+  constexpr std::int64_t smallest = 32;
+  constexpr std::array<std::string_view, 8> tables{"bias",  "mask",  "index",   "ids",
+                                                   "table", "cache", "tid2eid", "position"};
+  const auto layer = repeated_layer_of(tensor.name);
+  const std::size_t rank = tensor.shape.size();
+  return layer && tensor.shape[rank - 1] >= smallest && tensor.shape[rank - 2] >= smallest &&
+         std::none_of(tables.begin(), tables.end(), [&](std::string_view table) {
+           return layer->within.find(table) != std::string_view::npos;
+         });
+}
+
 // A matrix of codes by itself: called a weight, or one of the experts' tensors.
 std::optional<QuantizerMark> by_type(const TensorEntry& tensor) {
   if (!matrix(tensor) || !is_code_type(tensor.type)) return std::nullopt;
@@ -142,7 +156,8 @@ std::optional<QuantizerMark> by_type(const TensorEntry& tensor) {
                              leaf.ends_with("_proj") || leaf.starts_with("weight_");
   const bool of_floats = is_f8(tensor.type) || tensor.type == StoredType::f4 ||
                          tensor.type == StoredType::f6_e2m3 || tensor.type == StoredType::f6_e3m2;
-  if (!called_weight && !of_floats && !has_part(parts_of(tensor.name), experts)) {
+  if (!called_weight && !of_floats && !has_part(parts_of(tensor.name), experts) &&
+      !is_large_in_a_layer(tensor)) {
     return std::nullopt;
   }
   const QuantizingTool tool = is_f8(tensor.type)              ? fp8_bare

@@ -80,9 +80,37 @@ bool bias_fits(const TensorTreatment& bias, const ExpertLayout& layout) {
   return bias.entry->shape == std::vector<std::int64_t>{layout.experts, width};
 }
 
+// How gate and up lie in fused experts: as the user says, and as the model does.
+struct Orders {
+  std::optional<ExpertOrder> given, told;
+};
+
+std::string_view words_of(ExpertOrder order) {
+  return order == ExpertOrder::halves ? "halves" : "interleaved";
+}
+
+// Of this tensor: the one that is known, if they do not contradict each other.
+Result<ExpertOrder> order_of(const TensorEntry& gate_up, const Orders& orders) {
+  if (orders.given && orders.told && *orders.given != *orders.told) {
+    return Failure{
+        ErrorCode::invalid_argument,
+        fmt::format("quantize: --experts {} contradicts the model: by its config.json or "
+                    "tensors, gate and up of {} are {}; leave the option out",
+                    words_of(*orders.given), in_quotes(gate_up.name), words_of(*orders.told))};
+  }
+  if (orders.given) return *orders.given;
+  if (orders.told) return *orders.told;
+  return Failure{
+      ErrorCode::invalid_argument,
+      fmt::format("quantize: whether gate and up are interleaved in {} cannot be told from "
+                  "config.json or the tensors; say --experts interleaved (as gpt-oss has them) "
+                  "or --experts halves (all of gate, then all of up, as nearly all others)",
+                  in_quotes(gate_up.name))};
+}
+
 // All parts of one experts module.
 Status settle_experts(const std::string& module, const Members& members, const ModelFacts& facts,
-                      Format format, std::optional<ExpertOrder> order) {
+                      Format format, const Orders& orders) {
   const TensorTreatment *gate_up = nullptr, *down = nullptr;
   Members weights;
   for (TensorTreatment* member : members) {
@@ -113,15 +141,9 @@ Status settle_experts(const std::string& module, const Members& members, const M
     keep_all(members, Kept::odd_experts, "the shape of its bias does not fit");
     return success();
   }
-  if (!order) {
-    return Failure{
-        ErrorCode::invalid_argument,
-        fmt::format("quantize: whether gate and up are interleaved in {} cannot be told from "
-                    "config.json or the tensors; say --experts interleaved (as gpt-oss has them) "
-                    "or --experts halves (all of gate, then all of up, as nearly all others)",
-                    in_quotes(gate_up->entry->name))};
-  }
-  answer.layout->interleaved = *order == ExpertOrder::interleaved;
+  const auto order = order_of(*gate_up->entry, orders);
+  if (!order) return order.failure();
+  answer.layout->interleaved = order.value() == ExpertOrder::interleaved;
   for (TensorTreatment* member : members) {
     member->decision.treatment = Treatment::split;  // patterns for the weights hold for the biases
     member->decision.by_user = false;
@@ -134,14 +156,14 @@ Status settle_experts(const std::string& module, const Members& members, const M
 }
 
 Status settle_all_experts(Treatments& treatments, const ModelFacts& facts, Format format,
-                          std::optional<ExpertOrder> order) {
+                          const Orders& orders) {
   std::map<std::string, Members> modules;
   for (TensorTreatment& treatment : treatments) {
     if (!treatment.verdict.part) continue;
     modules[std::string(experts_module_of(treatment.entry->name))].push_back(&treatment);
   }
   for (const auto& [module, members] : modules) {
-    Status settled = settle_experts(module, members, facts, format, order);
+    Status settled = settle_experts(module, members, facts, format, orders);
     if (!settled) return settled;
   }
   return success();
@@ -254,8 +276,8 @@ Result<Treatments> decide_treatments(const ModelFolder& model, const Classifier&
                     "--dry-run, without this pattern",
                     model.opened.string(), unused->option, in_quotes(unused->text))};
   }
-  if (!experts) experts = classifier.expert_order();
-  if (Status settled = settle_all_experts(treatments, classifier.facts(), recipe.format(), experts);
+  if (Status settled = settle_all_experts(treatments, classifier.facts(), recipe.format(),
+                                          {experts, classifier.expert_order()});
       !settled) {
     return settled.failure();
   }

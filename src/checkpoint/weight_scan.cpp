@@ -5,13 +5,25 @@
 
 #include <algorithm>
 
+#include "checkpoint/fused_experts.hpp"
+#include "checkpoint/fused_groups.hpp"
 #include "checkpoint/json.hpp"
+#include "checkpoint/tensor_name.hpp"
 
 namespace microscale {
 namespace {
 
 auto position(const WeightScan::Place& place) {
   return std::tie(place.shard, place.matrix, place.row, place.col);
+}
+
+// A pattern for the layers that are quantized with this one or not at all; empty: none.
+std::string quantized_together(std::string_view tensor) {
+  const std::string_view module = module_of(tensor);
+  if (const auto experts = expert_layer_of(module)) return std::string(*experts) + ".*";
+  if (fused_expert_part(tensor)) return std::string(experts_module_of(tensor)) + ".*";
+  if (fused_group_of(module)) return std::string(parent_of(module)) + ".*";
+  return "";
 }
 
 }  // namespace
@@ -45,12 +57,15 @@ Status WeightScan::result() const {
     index[dimension] = rest % entry.shape[dimension];
     rest /= entry.shape[dimension];
   }
+  const std::string together = quantized_together(entry.name);
   return Failure{
       ErrorCode::bad_input,
       fmt::format("quantize: tensor {} in '{}' is {} at [{}]; a block with it cannot be "
-                  "quantized, so repair the model or leave the tensor out with --ignore",
+                  "quantized, so repair the model or leave {} out with --ignore {}",
                   in_quotes(entry.name), plan_.model.shards[first_->shard].file.path().string(),
-                  first_->nan ? "NaN" : "infinite", fmt::join(index, ", "))};
+                  first_->nan ? "NaN" : "infinite", fmt::join(index, ", "),
+                  together.empty() ? "the tensor" : "what it belongs to",
+                  in_quotes(together.empty() ? std::string(module_of(entry.name)) : together))};
 }
 
 }  // namespace microscale

@@ -98,6 +98,7 @@ TEST(KeptLayers, prediction_layers_by_name_number_and_marks) {
           {"model.layers.61.self_attn.o_proj", Kept::prediction_layer},
           {"model.layers.60.self_attn.o_proj", Kept::no}},
          facts);
+  expect({{"model.language_model.layers.61.o_proj", Kept::prediction_layer}}, facts);
   expect({{"model.layers.9.eh_proj", Kept::prediction_layer},
           {"model.layers.9.mlp.up_proj", Kept::prediction_layer},
           {"model.layers.8.mlp.up_proj", Kept::no}});
@@ -112,6 +113,12 @@ TEST(KeptLayers, other_stacks_beside_a_language_model) {
   expect({{"tower.blocks.0.fc1", Kept::other_stack}, {"model.layers.1.fc1", Kept::no}}, facts);
   expect({{"model.encoder.layers.0.fc1", Kept::no}, {"model.decoder.layers.0.fc1", Kept::no}}, {},
          std::nullopt);
+}
+
+TEST(KeptLayers, encoder_that_is_the_model_is_no_tower) {
+  expect({{"vit.encoder.layer.0.attention.attention.query", Kept::no},
+          {"vit.embeddings.patch_embeddings.projection", Kept::vision}},
+         {}, std::nullopt);
 }
 
 TEST(KeptLayers, diffusion_models) {

@@ -24,6 +24,13 @@ TEST(ModelFacts, falls_back_to_the_text_config) {
   EXPECT_EQ(facts.hidden_size, 4096);
 }
 
+TEST(ModelFacts, finds_the_language_model_of_several_parts) {
+  const ModelFacts facts = take(read_model_facts(
+      R"({"thinker_config": {"text_config": {"model_type": "x", "num_hidden_layers": 5}}})"));
+  EXPECT_EQ(facts.text_model_type, "x");
+  EXPECT_EQ(facts.layers, 5);
+}
+
 TEST(ModelFacts, sees_who_quantized_the_weights) {
   EXPECT_EQ(
       take(read_model_facts(R"({"quantization_config": {"quant_method": "fp8"}})")).quantized_by,

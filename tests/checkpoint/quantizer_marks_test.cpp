@@ -74,6 +74,7 @@ TEST(QuantizerMarks, every_tensor_of_a_layout_shows_its_tool) {
       {{{"p.weight", u8}}, packed},
       {{{"p.weight", StoredType::f4}}, packed},
       {{{"m.experts.w13", u8}}, packed},
+      {{{"layers.0.ffn.kernel", i8}}, int8},
   };
   for (const Layout& layout : layouts) {
     for (const auto& [name, type] : layout.tensors) {

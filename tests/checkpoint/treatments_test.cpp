@@ -175,6 +175,8 @@ TEST_F(Treatments, order_of_fused_experts_is_never_guessed) {
   experts = std::nullopt;
   model.config = R"({"model_type": "qwen3_vl_moe"})";
   EXPECT_FALSE(find(take(decide()), "m.experts.down_proj").experts->interleaved);
+  experts = ExpertOrder::interleaved;
+  EXPECT_TRUE(fails_with(decide(), "--experts interleaved contradicts"));
 }
 
 TEST_F(Treatments, codes_of_another_tool_are_refused_unless_named) {

@@ -506,7 +506,7 @@ class TensorPlan:
 
     @property
     def treatment(self) -> str:
-        """'quantize', 'split' (stacked experts: each its own module) or 'copy'."""
+        """'quantize', 'split' (stacked experts: each its own module), 'copy' or 'drop'."""
 
     @property
     def reason(self) -> str:
