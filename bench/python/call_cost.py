@@ -5,6 +5,7 @@ usage: python bench/python/call_cost.py [--gigabyte]     with the wheel installe
 """
 
 import json
+import re
 import subprocess
 import sys
 import time
@@ -71,22 +72,36 @@ def process_rows():
 
 
 def gigabyte_rows():
-    x = np.random.default_rng(0).standard_normal((1 << 14, 1 << 14), dtype=np.float32)  # 1 GiB
-    print("1 GiB of float32 from numpy, GB/s of dense data; best of 5")
-    told = subprocess.run(
-        [sys.executable, "-m", "microscale", "bench", "quantize", "--backend", "cpu", "--json"],
-        capture_output=True,
-        text=True,
-        check=True,
-    )
-    print("  microscale bench quantize:", json.loads(told.stdout).get("cases", told.stdout)[:4])
-    for format in ("nvfp4", "mxfp4", "mxfp8"):
-        t = ms.quantize(x, format)
+    """1 GiB of float32, beside the same case of the program, just before."""
+    x = np.random.default_rng(0).standard_normal((1 << 14, 1 << 14), dtype=np.float32)
+    print("GB/s of dense float32, 1 GiB: microscale bench quantize; from numpy")
+    bench = [
+        sys.executable,
+        "-m",
+        "microscale",
+        "bench",
+        "quantize",
+        "--backend",
+        "cpu",
+        "--filter",
+        "f32",
+        "--json",
+    ]
+    told = subprocess.run(bench, capture_output=True, text=True, check=True)
+    for case in json.loads(told.stdout)["tables"][0]["cases"]:
+        words = re.fullmatch(r"(?:f32 to (\w+) (\w+))|(?:(\w+) to f32)", case["case"])
+        if not words:
+            continue
+        format, rule, back = words.groups()
+        t = ms.quantize(x, format or back, scale_rule=rule)
         out = np.empty_like(x)
-        quantize = min(timed(lambda: ms.quantize(x, format, out=t)) for _ in range(5))
-        dequantize = min(timed(lambda: t.dequantize(out=out)) for _ in range(5))
+        call = (
+            (lambda: t.dequantize(out=out))
+            if back
+            else (lambda: ms.quantize(x, format, scale_rule=rule, global_scale=t.global_scale, out=t))
+        )
         print(
-            f"  {format}: quantize {x.nbytes / quantize / 1e9:.2f}, dequantize {x.nbytes / dequantize / 1e9:.2f}"
+            f"  {case['case']:28} {case['dense_gb_per_s']:8.2f} {x.nbytes / min(map(timed, [call] * 7)) / 1e9:8.2f}"
         )
 
 

@@ -163,7 +163,7 @@ def test_ten_thousand_calls_leak_nothing():
             except ValueError:
                 pass
 
-    watched = (x, out, q, weights, packed, cache, weights.codes, weights.scales, np.dtype("f4"), None)
+    watched = (x, out, q, weights, packed, cache, weights.codes, weights.scales, np.dtype("f4"))
     with ms.context(threads=1):
         calls(500)
         gc.collect()
