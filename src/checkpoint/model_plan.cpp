@@ -146,6 +146,21 @@ class ShardPlanner {
   std::size_t first_output_ = 0;
 };
 
+// What a calibration left behind goes, and is named.
+void tell_dropped(ModelPlan& plan) {
+  const TensorEntry* first = nullptr;
+  std::size_t count = 0;
+  for (const TensorTreatment& tensor : plan.tensors) {
+    if (tensor.decision.treatment != Treatment::drop) continue;
+    if (count++ == 0) first = tensor.entry;
+  }
+  if (count == 0) return;
+  plan.summary.notices.push_back(fmt::format(
+      "{}{} left out: left over from a calibration, and no loader of a converted model "
+      "takes it",
+      in_quotes(first->name), count > 1 ? fmt::format(" and {} more are", count - 1) : " is"));
+}
+
 void start_summary(ModelPlan& plan) {
   for (const TensorTreatment& treatment : plan.tensors) {
     const TensorEntry& entry = *treatment.entry;
@@ -168,6 +183,7 @@ void start_summary(ModelPlan& plan) {
     plan.summary.dropped_reasons.push_back(file.reason);
   }
   plan.summary.notices = plan.model.sentences();
+  tell_dropped(plan);
 }
 
 std::string make_index(const ModelPlan& plan) {

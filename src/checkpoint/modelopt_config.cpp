@@ -60,6 +60,8 @@ QuantizationGroup group_of(const std::string& algorithm, std::vector<std::string
   group.name = algorithm;
   group.targets = std::move(targets);
   group.scheme = algorithm;
+  // "W4A16_NVFP4": activations of 16 bits stay as they are.
+  group.quantized_activations = algorithm.find("A16") == std::string::npos;
   if (known == algorithms.end()) return group;
   group.format = known->format;
   group.scheme = known->format ? info(*known->format).name : known->words;

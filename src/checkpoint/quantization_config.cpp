@@ -189,7 +189,7 @@ class ConfigReader {
     if (!targets) return targets.failure();
     config_.groups.push_back({name, format, std::move(targets.value()),
                               format == Format::nvfp4 && !weight_only,
-                              format ? std::string(info(*format).name) : name});
+                              format ? std::string(info(*format).name) : name, !weight_only});
     return success();
   }
 
@@ -218,7 +218,8 @@ class ConfigReader {
     const Json* activations = member(group, "input_activations");
     config_.groups.push_back({name, format, std::move(targets.value()),
                               format == Format::nvfp4 && needs_input_scale(activations),
-                              std::move(scheme.value().words)});
+                              std::move(scheme.value().words),
+                              activations && activations->is_object()});
     return success();
   }
 

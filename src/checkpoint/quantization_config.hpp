@@ -19,6 +19,7 @@ struct QuantizationGroup {
   std::vector<std::string> targets;  // module names, class names ("Linear"), or "re:..."
   bool static_activations = false;   // each module needs a stored scale for its input
   std::string scheme = {};           // in words: "nvfp4", "FP8, one scale per row"
+  bool quantized_activations = false;
 };
 
 /// How keys and values of attention are to be stored.

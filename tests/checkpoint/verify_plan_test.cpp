@@ -102,5 +102,23 @@ TEST(VerifyPlan, metadata_of_an_unknown_framework_is_rewritten_and_told) {
             (SafetensorsMetadata{{"format", "pt"}, {"note", "kept"}}));
 }
 
+TEST(VerifyPlan, what_a_calibration_left_behind_goes_and_is_named) {
+  TestModel model = small_model();
+  const std::string amax = attention + "q_proj.input_quantizer._amax";
+  model.shards[0][amax] = testing::tensor_of(StoredType::f32, {1}, {3.0f});
+  model.shards[0][attention + "q_proj.input_scale"] =
+      testing::tensor_of(StoredType::f32, {1}, {0.5f});
+  const TemporaryFolder folder;
+  model.write(folder / "in");
+  const QuantizeModelOptions options = options_for(folder, Format::nvfp4);
+  const ConversionPlan plan = quantize_model(options);
+  EXPECT_EQ(plan.notices,
+            std::vector<std::string>{"'" + amax +
+                                     "' and 1 more are left out: left over from a "
+                                     "calibration, and no loader of a converted model takes it"});
+  EXPECT_EQ(verify_checkpoint(folder / "out").findings, Findings());
+  EXPECT_EQ(testing::read_tensors(folder / "out").count(amax), 0u);
+}
+
 }  // namespace
 }  // namespace microscale

@@ -10,6 +10,7 @@
 #include "commands.hpp"
 #include "console.hpp"
 #include "report/table.hpp"
+#include "inspect_engines.hpp"
 #include "report/units.hpp"
 
 namespace microscale {
@@ -223,6 +224,13 @@ std::string suggestions(const QuantizedFolder& folder, const std::string& wanted
 
 int run(const InspectCommand& command, Console& console) {
   const QuantizedFolder folder = take(open_quantized_folder(command.path));
+  if (command.engines) {
+    if (!command.tensor.empty()) {
+      throw Error(ErrorCode::invalid_argument,
+                  "inspect: --engines is about the whole model; leave the tensor out");
+    }
+    return inspect_engines(folder, console);
+  }
   if (command.tensor.empty()) {
     const ModelSummary summary = summarize_model(folder);
     if (console.json)

@@ -47,7 +47,8 @@ struct RepairCommand {
 /// inspect PATH [TENSOR]
 struct InspectCommand {
   std::filesystem::path path;
-  std::string tensor;  ///< empty: list all
+  std::string tensor;    ///< empty: list all
+  bool engines = false;  ///< which engine runs it, instead
 };
 
 /// verify PATH

@@ -90,6 +90,7 @@ void add_others(CLI::App& app, Words& words) {
                                   "microscale inspect Llama-3-8B-nvfp4 model.layers.0.mlp.up_proj");
   add(inspect, "PATH", words.input, "PATH", "Model folder or .safetensors file")->required();
   add(inspect, "TENSOR", words.tensor, "NAME", "One tensor in detail");
+  inspect.add_flag("--engines", words.engines, "Which engine runs it on which processor, and how");
 
   CLI::App& verify = add_command(app, words, "verify", "Check everything a loader relies on",
                                  "microscale verify Llama-3-8B-nvfp4");

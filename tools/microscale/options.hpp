@@ -21,7 +21,7 @@ struct Words {
               device = "cpu", max_mse, global_scale;
   std::vector<std::string> include, ignore, values;
   LaunchWords launch;
-  bool resume = false, dry_run = false, compare = false, json = false;
+  bool engines = false, resume = false, dry_run = false, compare = false, json = false;
   MmaWords mma;
   OccupancyWords occupancy;
   BenchWords bench;

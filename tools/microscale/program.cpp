@@ -136,7 +136,8 @@ int run_command(const CLI::App& app, const std::string& name, Words& words, Cons
   if (name == "dequantize")
     return run(DequantizeCommand{words.input, words.output, dtype_from(words.dtype), threads},
                console);
-  if (name == "inspect") return run(InspectCommand{words.input, words.tensor}, console);
+  if (name == "inspect")
+    return run(InspectCommand{words.input, words.tensor, words.engines}, console);
   if (name == "repair")
     return run(RepairCommand{{words.input, words.output, threads, words.dry_run}}, console);
   if (name == "verify") {
