@@ -161,6 +161,10 @@ VerifyReport verify_checkpoint(const fs::path& path, const VerifyOptions& option
   if (options.tensor_parallel > 0) {
     report.parallel = verify_tp(folder, options.tensor_parallel, report.findings);
   }
+  if (!options.source.empty()) {
+    report.source =
+        verify_source(folder, options.source, options.threads, progress, report.findings);
+  }
   const auto manifest = read_manifest(folder.model, report.findings);
   std::optional<TensorHashes> hashes;
   if (manifest) hashes.emplace(lengths_of(folder.model));

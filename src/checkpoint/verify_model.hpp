@@ -11,13 +11,15 @@
 #include "checkpoint/manifest.hpp"
 #include "checkpoint/quantization_config.hpp"
 #include "checkpoint/quantized_folder.hpp"
+#include "checkpoint/verify_source.hpp"
 #include "microscale/checkpoint.hpp"
 
 namespace microscale {
 
 struct VerifyOptions {
-  int threads = 0;          // 0: all cores
-  int tensor_parallel = 0;  // a degree to judge; 0: none
+  int threads = 0;                    // 0: all cores
+  int tensor_parallel = 0;            // a degree to judge; 0: none
+  std::filesystem::path source = {};  // the model it was made of; empty: not compared
 };
 
 /// Into how many parts tensor parallelism may cut the layers.
@@ -35,6 +37,7 @@ struct VerifyReport {
   std::uint64_t bytes = 0;   // read
   bool readable = false;     // the folder could be opened at all
   std::optional<ParallelAnswer> parallel;
+  std::optional<SourceAnswer> source;
 
   std::int64_t errors() const;
   std::int64_t warnings() const;

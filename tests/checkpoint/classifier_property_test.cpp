@@ -267,7 +267,7 @@ void try_folder(unsigned seed, int& written) {
   ++written;
   EXPECT_FALSE(random.quantized && random.options.ignore.empty())
       << "took the weights of another tool";
-  for (const Finding& finding : verify_checkpoint(random.options.output, 1).findings) {
+  for (const Finding& finding : verify_checkpoint(random.options.output, {.threads = 1}).findings) {
     // Who includes a router by name is warned of it, no more.
     if (finding.severity == Severity::warning && !random.options.include.empty()) continue;
     ADD_FAILURE() << finding.rule << " " << finding.tensor << ": " << finding.message;

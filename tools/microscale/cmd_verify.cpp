@@ -2,11 +2,13 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
+#include <algorithm>
 #include <nlohmann/json.hpp>
 
 #include "checkpoint/verify_model.hpp"
 #include "command_progress.hpp"
 #include "commands.hpp"
+#include "report/table.hpp"
 #include "report/units.hpp"
 
 namespace microscale {
@@ -19,6 +21,42 @@ const char* name_of(Severity severity) { return severity == Severity::error ? "e
 std::string plural(std::int64_t count, const std::string& noun) {
   return fmt::format("{} {}{}", format_count(static_cast<std::uint64_t>(count)), noun,
                      count == 1 ? "" : "s");
+}
+
+Json to_json(const SourceAnswer& source) {
+  Json document;
+  document["equal_copies"] = source.copies;
+  document["tensors"] = Json::array();
+  for (const SourceTensor& tensor : source.tensors) {
+    document["tensors"].push_back({{"name", tensor.name},
+                                   {"elements", tensor.elements},
+                                   {"not_nearest", tensor.not_nearest},
+                                   {"rule", tensor.rule},
+                                   {"rule_share", tensor.rule_share},
+                                   {"ratio", tensor.ratio},
+                                   {"relative_mse", tensor.relative_mse}});
+  }
+  return document;
+}
+
+std::string source_text(const SourceAnswer& source, Console& console) {
+  constexpr std::size_t shown = 20;
+  Table table({{"tensor", Align::left, true},
+               {"rel. MSE", Align::right},
+               {"scale rule", Align::left},
+               {"followed", Align::right},
+               {"not nearest", Align::right},
+               {"times the original", Align::right}});
+  for (std::size_t i = 0; i < std::min(shown, source.tensors.size()); ++i) {
+    const SourceTensor& tensor = source.tensors[i];
+    table.add_row({tensor.name, format_percent(tensor.relative_mse, 4), tensor.rule,
+                   format_percent(tensor.rule_share, 1), fmt::format("{}", tensor.not_nearest),
+                   format_number(tensor.ratio)});
+  }
+  return table.text(console.out) +
+         fmt::format("{} compared with the original, worst first; {} are equal\n",
+                     plural(static_cast<std::int64_t>(source.tensors.size()), "quantized weight"),
+                     plural(source.copies, "copied tensor"));
 }
 
 Json to_json(const VerifyReport& report, const std::string& path) {
@@ -36,6 +74,7 @@ Json to_json(const VerifyReport& report, const std::string& path) {
                                    {"works", parallel->works},
                                    {"unknown_role", parallel->unknown}};
   }
+  if (report.source) document["source"] = to_json(*report.source);
   document["findings"] = Json::array();
   for (const Finding& finding : report.findings) {
     Json json;
@@ -67,6 +106,7 @@ void print_text(const VerifyReport& report, const std::string& path, Console& co
     text += fmt::format("{} {}\n", console.bold(fmt::format("{}:", name_of(finding.severity))),
                         printable(finding.message, console.out.utf8));
   }
+  if (report.source) text += source_text(*report.source, console);
   if (const auto& parallel = report.parallel) text += parallel_text(*parallel, console);
   const std::string verdict = report.findings.empty() ? "nothing is wrong"
                                                       : plural(report.errors(), "error") + ", " +
@@ -83,9 +123,11 @@ void print_text(const VerifyReport& report, const std::string& path, Console& co
 
 int run(const VerifyCommand& command, Console& console) {
   CommandProgress progress(console, "verify");
-  const VerifyReport report = verify_checkpoint(
-      command.path, {.threads = command.threads, .tensor_parallel = command.tensor_parallel},
-      progress.callback());
+  const VerifyReport report = verify_checkpoint(command.path,
+                                                {.threads = command.threads,
+                                                 .tensor_parallel = command.tensor_parallel,
+                                                 .source = command.source},
+                                                progress.callback());
   progress.finish();
   if (console.json)
     console.print_json(to_json(report, command.path.string()));

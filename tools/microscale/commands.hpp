@@ -55,7 +55,8 @@ struct InspectCommand {
 struct VerifyCommand {
   std::filesystem::path path;
   int threads = 0;
-  int tensor_parallel = 0;  ///< 0: not asked
+  int tensor_parallel = 0;       ///< 0: not asked
+  std::filesystem::path source;  ///< the model it was made of; empty: not compared
 };
 
 /// compare A B

@@ -95,6 +95,8 @@ void add_others(CLI::App& app, Words& words) {
   CLI::App& verify = add_command(app, words, "verify", "Check everything a loader relies on",
                                  "microscale verify Llama-3-8B-nvfp4");
   add(verify, "PATH", words.input, "PATH", "Quantized folder")->required();
+  add(verify, "--source", words.other, "PATH",
+      "Also against the model it was made of: codes, scale rule, global scale, copies");
   add(verify, "--tp", words.tensor_parallel, "N",
       "Also whether tensor parallelism over N leaves blocks and heads whole");
   add_threads(verify, words);

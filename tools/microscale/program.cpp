@@ -142,7 +142,7 @@ int run_command(const CLI::App& app, const std::string& name, Words& words, Cons
     return run(RepairCommand{{words.input, words.output, threads, words.dry_run}}, console);
   if (name == "verify") {
     const auto degree = integer_from("--tp", words.tensor_parallel, 0, 4096);
-    return run(VerifyCommand{words.input, threads, static_cast<int>(degree)}, console);
+    return run(VerifyCommand{words.input, threads, static_cast<int>(degree), words.other}, console);
   }
   if (name == "compare") {
     CompareCommand command{words.input, words.other, {}, threads};

@@ -1,0 +1,392 @@
+#include "checkpoint/verify_source.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+#include <map>
+#include <set>
+
+#include "checkpoint/classifier.hpp"
+#include "checkpoint/fused_experts.hpp"
+#include "checkpoint/json.hpp"
+#include "checkpoint/recipe.hpp"
+#include "checkpoint/tensor_name.hpp"
+#include "checkpoint/tile.hpp"
+#include "checkpoint/treatments.hpp"
+#include "checkpoint/weight_reader.hpp"
+#include "formats/e8m0.hpp"
+#include "formats/elements.hpp"
+#include "microscale/quantize.hpp"
+#include "report/units.hpp"
+
+namespace microscale {
+namespace {
+
+// Tiles of a tensor whose scales are held against every rule.
+constexpr std::int64_t sampled_tiles = 4;
+constexpr std::int64_t copy_piece = 1 << 20;  // bytes
+constexpr double fits_rule = 0.995;           // of the scales; tools differ in last bits
+// Decoded values that are off by more than this factor are so by mistake, not by rounding.
+constexpr double largest_ratio = 1.25;
+// Two codes as near as FP32 can tell are both the nearest.
+constexpr double tie = 1e-5;
+
+struct Sums {
+  std::int64_t elements = 0, not_nearest = 0, first = -1, blocks = 0;
+  double dot = 0, original = 0, stored = 0, error = 0;
+  std::map<ScaleRule, std::int64_t> followed;  // blocks of the sample
+
+  void add(const Sums& other) {
+    if (first < 0) first = other.first;
+    elements += other.elements;
+    not_nearest += other.not_nearest;
+    blocks += other.blocks;
+    dot += other.dot;
+    original += other.original;
+    stored += other.stored;
+    error += other.error;
+    for (const auto& [rule, count] : other.followed) followed[rule] += count;
+  }
+};
+
+// A tensor of the folder and what it was made of: a matrix of the original, or all of a tensor.
+struct Pair {
+  const LogicalTensor* stored = nullptr;
+  const ModelTensor* original = nullptr;
+  MatrixSlice slice;  // of a quantized weight
+};
+
+struct Task {
+  std::size_t pair = 0;
+  std::int64_t first = 0, count = 0;  // elements; of a copy bytes
+  Tile tile;                          // the same in the original, for a quantized weight
+  bool sampled = false;
+};
+
+struct Worker {
+  PieceData stored;
+  std::vector<std::uint8_t> bytes, scratch;
+  std::vector<float> values;  // of the original
+};
+
+template <class Codec>
+bool is_nearest(std::uint8_t code, double value, double step) {
+  const double best = std::abs(value - Codec::decode(Codec::encode(static_cast<float>(value / step),
+                                                                   Rounding::nearest_even)) *
+                                           step);
+  return std::abs(value - Codec::decode(code) * step) <= best * (1 + tie) + step * tie;
+}
+
+class SourceCheck {
+ public:
+  SourceCheck(const QuantizedFolder& folder, const ModelFolder& original, Findings& findings)
+      : folder_(folder), original_(original), findings_(findings) {}
+
+  SourceAnswer run(int threads, const ProgressCallback& progress) {
+    match();
+    if (folder_.model.whole_folder) report_lost();
+    std::vector<Task> tasks;
+    for (std::size_t i = 0; i < pairs_.size(); ++i) add_tasks(i, tasks);
+    const int workers = threads > 0 ? threads : available_cores();
+    std::vector<Worker> scratch(static_cast<std::size_t>(workers));
+    Sums whole;
+    std::int64_t done = 0, total = 0;
+    for (const Task& task : tasks) total += task.count;
+    compute_in_order<Sums>(
+        static_cast<std::int64_t>(tasks.size()), workers,
+        [&](std::int64_t i, int worker) {
+          return measure(tasks[static_cast<std::size_t>(i)],
+                         scratch[static_cast<std::size_t>(worker)]);
+        },
+        [&](std::int64_t i, Sums& sums) {
+          const Task& task = tasks[static_cast<std::size_t>(i)];
+          whole.add(sums);
+          done += task.count;
+          const auto next = static_cast<std::size_t>(i) + 1;
+          if (next < tasks.size() && tasks[next].pair == task.pair) return;
+          finish(pairs_[task.pair], whole);
+          whole = {};
+          if (progress && !progress(done, total, pairs_[task.pair].stored->name)) {
+            throw Error(ErrorCode::interrupted, "verify: stopped before everything was compared");
+          }
+        });
+    judge_rules();
+    std::stable_sort(answer_.tensors.begin(), answer_.tensors.end(),
+                     [](const SourceTensor& a, const SourceTensor& b) {
+                       return a.relative_mse > b.relative_mse;
+                     });
+    return std::move(answer_);
+  }
+
+ private:
+  void report(Severity severity, std::string_view rule, const LogicalTensor& tensor,
+              const std::string& text) {
+    const ModelTensor& at = tensor.module ? *tensor.module->codes : *tensor.stored;
+    findings_.push_back(make_finding(severity, rule, folder_.file_of(at), tensor.name, text));
+  }
+
+  // The matrices of the original that a converter would have made modules of, by module.
+  std::map<std::string, Pair> matrices() {
+    const Classifier classifier = take(classify_model(original_));
+    const Recipe recipe = take(Recipe::create(Format::nvfp4, {}, {}));
+    const ExpertOrder order = classifier.expert_order().value_or(ExpertOrder::halves);
+    std::map<std::string, Pair> found;
+    for (const TensorTreatment& treatment :
+         take(decide_treatments(original_, classifier, recipe, order))) {
+      const TensorEntry& entry = *treatment.entry;
+      const ModelTensor* tensor = original_.find(entry.name);
+      const Treatment what = treatment.decision.treatment;
+      // Biases of fused experts are split up, and what a calibration left behind goes.
+      const bool bias = what == Treatment::split && entry.shape.size() != 3;
+      if (bias || what == Treatment::drop) used_.insert(tensor);
+      if (treatment.decision.treatment == Treatment::split && entry.shape.size() == 3) {
+        for (MatrixSlice& slice :
+             slice_experts(entry.name, *treatment.verdict.part, *treatment.experts)) {
+          const std::string module = slice.module;
+          found[module] = {nullptr, tensor, std::move(slice)};
+        }
+      } else if (entry.shape.size() == 2 && entry.name.ends_with(".weight")) {
+        MatrixSlice slice;
+        slice.module = module_of(entry.name);
+        slice.rows = entry.shape[0];
+        slice.cols = slice.row_step = entry.shape[1];
+        const std::string module = slice.module;
+        found[module] = {nullptr, tensor, std::move(slice)};
+      }
+    }
+    return found;
+  }
+
+  void match() {
+    auto known = matrices();
+    for (const LogicalTensor& tensor : folder_.tensors) {
+      if (!tensor.module) {
+        const ModelTensor* original = original_.find(tensor.name);
+        if (original) pairs_.push_back({&tensor, original, {}});
+        used_.insert(original);
+        continue;
+      }
+      const auto found = known.find(tensor.module->name);
+      if (found == known.end()) {
+        report(Severity::error, "source-missing", tensor, "the original has no such weight");
+        continue;
+      }
+      Pair& pair = found->second;
+      used_.insert(pair.original);
+      pair.stored = &tensor;
+      const std::vector<std::int64_t> shape{pair.slice.rows, pair.slice.cols};
+      if (shape != tensor.shape) {
+        report(Severity::error, "source-shape", tensor,
+               fmt::format("it is {}, but {} in the original", format_shape(tensor.shape),
+                           format_shape(shape)));
+      } else if (!dense_type(pair.original->entry->type)) {
+        report(Severity::error, "source-missing", tensor,
+               fmt::format("in the original it is {}, no full precision",
+                           to_string(pair.original->entry->type)));
+      } else {
+        pairs_.push_back(std::move(pair));
+      }
+    }
+  }
+
+  void report_lost() {
+    for (const ModelTensor& tensor : original_.tensors) {
+      if (used_.contains(&tensor)) continue;
+      findings_.push_back(make_finding(Severity::error, "source-lost", "", tensor.name(),
+                                       "it is in the original and not in this folder; convert the "
+                                       "model again"));
+    }
+  }
+
+  void add_tasks(std::size_t i, std::vector<Task>& tasks) {
+    const Pair& pair = pairs_[i];
+    if (!pair.stored->module) {
+      const auto bytes = static_cast<std::int64_t>(pair.stored->bytes());
+      for (std::int64_t at = 0; at == 0 || at < bytes; at += copy_piece) {
+        tasks.push_back({i, at, std::min(copy_piece, bytes - at), {}, false});
+      }
+      return;
+    }
+    const TileGrid grid(pair.slice.rows, pair.slice.cols);
+    const std::int64_t stride = std::max<std::int64_t>(1, grid.count() / sampled_tiles);
+    for (std::int64_t t = 0; t < grid.count(); ++t) {
+      const Tile tile = grid.tile(t);
+      tasks.push_back(
+          {i, tile.row * pair.slice.cols + tile.col, tile.elements(), tile, t % stride == 0});
+    }
+  }
+
+  const InputFile& file_of(const ModelTensor& tensor) const {
+    return original_.shards[tensor.shard].file;
+  }
+
+  // Whether the bytes of a piece of a copy differ.
+  Sums compare_bytes(const Pair& pair, const Task& task, Worker& worker) const {
+    Sums sums;
+    const ModelTensor& stored = *pair.stored->stored;
+    sums.not_nearest = stored.entry->bytes() != pair.original->entry->bytes();
+    if (sums.not_nearest || task.count == 0) return sums;
+    worker.bytes.resize(static_cast<std::size_t>(task.count));
+    worker.stored.codes.resize(worker.bytes.size());
+    const auto at = static_cast<std::uint64_t>(task.first);
+    take(folder_.model.shards[stored.shard].file.read_at(stored.entry->begin + at,
+                                                         worker.stored.codes));
+    take(file_of(*pair.original).read_at(pair.original->entry->begin + at, worker.bytes));
+    sums.not_nearest = worker.stored.codes != worker.bytes;
+    return sums;
+  }
+
+  Sums measure(const Task& task, Worker& worker) {
+    const Pair& pair = pairs_[task.pair];
+    const QuantizedModule* module = pair.stored->module;
+    if (!module) return compare_bytes(pair, task, worker);
+    Sums sums;
+    sums.elements = task.count;
+    const TensorEntry& entry = *pair.original->entry;
+    const std::int64_t size = size_of(*dense_type(entry.type));
+    worker.bytes.resize(static_cast<std::size_t>(task.count * size));
+    worker.scratch.resize(static_cast<std::size_t>(tile_scratch_bytes));
+    take(read_tile(file_of(*pair.original), entry.begin, pair.slice, task.tile, size, worker.bytes,
+                   worker.scratch));
+    worker.values.resize(static_cast<std::size_t>(task.count));
+    decode_dense(entry.type, worker.bytes, worker.values);
+    take(read_piece(folder_, {pair.stored, task.first, task.count}, worker.stored));
+    const FormatInfo& format = info(module->format);
+    for (std::int64_t i = 0; i < task.count; ++i) {
+      const auto at = static_cast<std::size_t>(i);
+      const double value = worker.values[at], decoded = worker.stored.values[at];
+      sums.dot += value * decoded;
+      sums.original += value * value;
+      sums.stored += decoded * decoded;
+      sums.error += (value - decoded) * (value - decoded);
+      const std::uint8_t scale = worker.stored.scales[at / static_cast<std::size_t>(format.block)];
+      const double step = format.e8m0_scale
+                              ? static_cast<double>(decode_e8m0(scale))
+                              : E4M3::decode(scale) * static_cast<double>(module->multiplier);
+      if (!(step > 0) || !std::isfinite(value)) continue;
+      const std::uint8_t byte = worker.stored.codes[format.code_bits == 4 ? at / 2 : at];
+      const auto code = static_cast<std::uint8_t>(format.code_bits == 8 ? byte
+                                                  : at % 2              ? byte >> 4
+                                                                        : byte & 15);
+      const bool nearest = format.element == Element::e4m3 ? is_nearest<E4M3>(code, value, step)
+                                                           : is_nearest<E2M1>(code, value, step);
+      if (nearest) continue;
+      if (sums.not_nearest++ == 0) sums.first = task.first + i;
+    }
+    if (task.sampled) try_rules(*module, worker, sums);
+    return sums;
+  }
+
+  static void try_rules(const QuantizedModule& module, const Worker& worker, Sums& sums) {
+    const auto count = static_cast<std::int64_t>(worker.values.size());
+    sums.blocks = static_cast<std::int64_t>(worker.stored.scales.size());
+    for (const ScaleRule rule : scale_rules(module.format)) {
+      QuantizeOptions options;
+      options.input = {worker.values.data(), DType::f32, 1, count, count};
+      options.format = module.format;
+      options.numerics.scale_rule = rule;
+      if (!info(module.format).e8m0_scale) options.global_scale = GlobalScale(module.multiplier);
+      const BlockTensor made = quantize(options, {.threads = 1});
+      const auto scales = made.scales();
+      for (std::size_t i = 0; i < scales.size(); ++i) {
+        sums.followed[rule] += scales[i] == worker.stored.scales[i];
+      }
+    }
+  }
+
+  void finish(const Pair& pair, const Sums& sums) {
+    if (!pair.stored->module) {
+      const bool same_type = pair.stored->stored->entry->type == pair.original->entry->type;
+      if (same_type && sums.not_nearest == 0) {
+        ++answer_.copies;
+      } else {
+        report(Severity::error, "source-copy", *pair.stored,
+               "it is not quantized and differs from the original; copy it again");
+      }
+      return;
+    }
+    SourceTensor tensor;
+    tensor.name = pair.stored->name;
+    tensor.elements = sums.elements;
+    tensor.not_nearest = sums.not_nearest;
+    if (sums.original > 0) tensor.relative_mse = sums.error / sums.original;
+    if (sums.original > 0 && sums.stored > 0) {
+      const double cosine = sums.dot / std::sqrt(sums.original * sums.stored);
+      if (cosine > 0.9) tensor.ratio = std::sqrt(sums.stored / sums.original);
+    }
+    std::int64_t most = -1;
+    for (const auto& [rule, count] : sums.followed) {
+      if (count <= most) continue;
+      most = count;
+      tensor.rule = std::string(to_string(rule));
+    }
+    if (sums.blocks > 0) {
+      tensor.rule_share = static_cast<double>(most) / static_cast<double>(sums.blocks);
+    }
+    judge(pair, sums, tensor);
+    stored_.push_back(pair.stored);
+    answer_.tensors.push_back(std::move(tensor));
+  }
+
+  void judge(const Pair& pair, const Sums& sums, const SourceTensor& tensor) {
+    if (tensor.ratio > largest_ratio || tensor.ratio < 1 / largest_ratio) {
+      report(Severity::error, "source-ratio", *pair.stored,
+             fmt::format("its values are {} times those of the original: a global scale was not "
+                         "applied, or is another's; convert the model again",
+                         format_number(tensor.ratio)));
+      return;
+    }
+    if (tensor.not_nearest > 0) {
+      const std::int64_t cols = pair.stored->shape.back();
+      report(
+          Severity::warning, "source-not-nearest", *pair.stored,
+          fmt::format("{} of {} codes are not the nearest for their scales, first row {}, column "
+                      "{}: rounded otherwise, fitted to activations, or damaged",
+                      tensor.not_nearest, tensor.elements, sums.first / cols, sums.first % cols));
+    }
+  }
+
+  // The rule of most tensors is the one that was meant.
+  void judge_rules() {
+    std::map<std::string, int> votes;
+    for (const SourceTensor& tensor : answer_.tensors) {
+      if (tensor.rule_share >= fits_rule) ++votes[tensor.rule];
+    }
+    const auto meant =
+        std::max_element(votes.begin(), votes.end(),
+                         [](const auto& a, const auto& b) { return a.second < b.second; });
+    for (std::size_t i = 0; i < answer_.tensors.size(); ++i) {
+      const SourceTensor& tensor = answer_.tensors[i];
+      const bool fits = tensor.rule_share >= fits_rule;
+      if (fits && tensor.rule == meant->first) continue;
+      const std::string others =
+          meant == votes.end() ? ""
+                               : fmt::format("; those of most tensors follow '{}'", meant->first);
+      report(
+          Severity::warning, "source-rule", *stored_[i],
+          fits ? fmt::format("its scales follow the rule '{}'{}", tensor.rule, others)
+               : fmt::format("its scales follow no rule that is known here: '{}' fits best, {} of "
+                             "them{}",
+                             tensor.rule, format_percent(tensor.rule_share), others));
+    }
+  }
+
+  const QuantizedFolder& folder_;
+  const ModelFolder& original_;
+  Findings& findings_;
+  std::vector<Pair> pairs_;
+  std::set<const ModelTensor*> used_;         // of the original: something was made of them
+  std::vector<const LogicalTensor*> stored_;  // of answer_.tensors
+  SourceAnswer answer_;
+};
+
+}  // namespace
+
+SourceAnswer verify_source(const QuantizedFolder& folder, const std::filesystem::path& original,
+                           int threads, const ProgressCallback& progress, Findings& findings) {
+  const ModelFolder source = take(open_model_folder(original));
+  return SourceCheck(folder, source, findings).run(threads, progress);
+}
+
+}  // namespace microscale

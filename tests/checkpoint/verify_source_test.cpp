@@ -1,0 +1,175 @@
+#include <gtest/gtest.h>
+
+#include "checkpoint/sample_model.hpp"
+#include "checkpoint/verify_model.hpp"
+
+namespace microscale {
+namespace {
+
+using testing::attention;
+using testing::options_for;
+using testing::random_tensor;
+using testing::TemporaryFolder;
+using testing::TestModel;
+
+/// "in" quantized to "out", changed by hand, and held against "in".
+class VerifySource : public ::testing::Test {
+ protected:
+  void make(Format format, ScaleRule rule) {
+    TestModel model;
+    for (const std::string name : {"q_proj", "k_proj", "v_proj", "o_proj"}) {
+      model.shards[0][attention + name + ".weight"] =
+          random_tensor(StoredType::bf16, {128, 128}, static_cast<unsigned>(name.front()), 0.1f);
+    }
+    model.shards[0]["model.norm.weight"] = random_tensor(StoredType::bf16, {128}, 7);
+    model.write(folder_ / "in");
+    QuantizeModelOptions options = options_for(folder_, format);
+    options.numerics.scale_rule = rule;
+    quantize_model(options);
+    std::filesystem::remove(folder_ / "out" / manifest_name);  // it would tell
+  }
+
+  VerifyReport report() const {
+    return verify_checkpoint(folder_ / "out", {.threads = 2, .source = folder_ / "in"});
+  }
+
+  std::vector<std::string> rules() const {
+    std::vector<std::string> rules;
+    for (const Finding& finding : report().findings) {
+      rules.push_back(finding.rule + " " + finding.tensor);
+    }
+    return rules;
+  }
+
+  /// The bytes of a tensor of "out", to be changed.
+  template <class Change>
+  void change(const std::string& name, const Change& change) const {
+    auto tensors = testing::read_tensors(folder_ / "out");
+    change(tensors.at(name).bytes);
+    testing::write_safetensors(folder_ / "out/model.safetensors", tensors);
+  }
+
+  TemporaryFolder folder_;
+};
+
+TEST_F(VerifySource, a_true_copy_has_no_findings_and_its_rule_is_named) {
+  for (const auto& [format, rule] :
+       {std::pair(Format::nvfp4, ScaleRule::search), std::pair(Format::nvfp4, ScaleRule::nearest),
+        std::pair(Format::mxfp4, ScaleRule::floor),
+        std::pair(Format::mxfp8_e4m3, ScaleRule::rceil)}) {
+    make(format, rule);
+    const VerifyReport verified = report();
+    EXPECT_EQ(verified.findings, Findings());
+    ASSERT_TRUE(verified.source.has_value());
+    EXPECT_EQ(verified.source->copies, 1);
+    ASSERT_EQ(verified.source->tensors.size(), 4u);
+    for (const SourceTensor& tensor : verified.source->tensors) {
+      EXPECT_EQ(tensor.not_nearest, 0);
+      EXPECT_EQ(tensor.elements, 128 * 128);
+      EXPECT_GE(tensor.rule_share, 0.995);
+      EXPECT_NEAR(tensor.ratio, 1, 0.05);
+      // Of two rules that agree on all of it the first is named.
+      if (format == Format::nvfp4) {
+        EXPECT_EQ(tensor.rule, to_string(rule));
+      }
+    }
+    for (std::size_t i = 1; i < 4; ++i) {
+      EXPECT_GE(verified.source->tensors[i - 1].relative_mse,
+                verified.source->tensors[i].relative_mse);
+    }
+    std::filesystem::remove_all(folder_ / "out");
+    std::filesystem::remove_all(folder_ / "in");
+  }
+}
+
+TEST_F(VerifySource, codes_that_another_beats_are_counted) {
+  make(Format::nvfp4, ScaleRule::search);
+  change(attention + "o_proj.weight_packed", [](std::string& bytes) {
+    for (std::size_t i = 64; i < 70; ++i) bytes[i] = static_cast<char>(bytes[i] ^ 0x02);
+  });
+  const VerifyReport verified = report();
+  ASSERT_EQ(verified.findings.size(), 1u);
+  EXPECT_EQ(
+      verified.findings[0].message,
+      "model.safetensors: '" + attention +
+          "o_proj.weight': 6 of 16384 codes are not the nearest for their scales, first row 1, "
+          "column 0: rounded otherwise, fitted to activations, or damaged");
+  std::int64_t counted = 0;
+  for (const SourceTensor& tensor : verified.source->tensors) counted += tensor.not_nearest;
+  EXPECT_EQ(counted, 6);
+}
+
+TEST_F(VerifySource, a_rule_that_was_not_followed_is_told_with_the_one_that_fits) {
+  make(Format::mxfp4, ScaleRule::floor);
+  const auto floor = testing::read_tensors(folder_ / "out");
+  std::filesystem::remove_all(folder_ / "out");
+  make(Format::mxfp4, ScaleRule::ceil);
+  auto mixed = testing::read_tensors(folder_ / "out");
+  for (const char* part : {"o_proj.weight_packed", "o_proj.weight_scale"}) {
+    mixed[attention + part] = floor.at(attention + part);
+  }
+  testing::write_safetensors(folder_ / "out/model.safetensors", mixed);
+  const VerifyReport verified = report();
+  ASSERT_EQ(verified.findings.size(), 1u);
+  EXPECT_EQ(verified.findings[0].rule, "source-rule");
+  EXPECT_EQ(verified.findings[0].message,
+            "model.safetensors: '" + attention +
+                "o_proj.weight': its scales follow the rule 'floor'; those of most tensors follow "
+                "'ceil'");
+  EXPECT_EQ(verified.errors(), 0);
+}
+
+TEST_F(VerifySource, a_global_scale_that_was_not_applied_is_a_ratio) {
+  make(Format::nvfp4, ScaleRule::search);
+  float divisor = 0;
+  change(attention + "o_proj.weight_global_scale", [&](std::string& bytes) {
+    std::memcpy(&divisor, bytes.data(), 4);
+    const float one = 1.0f;
+    std::memcpy(bytes.data(), &one, 4);
+  });
+  const VerifyReport verified = report();
+  const auto found = std::find_if(verified.findings.begin(), verified.findings.end(),
+                                  [](const Finding& each) { return each.rule == "source-ratio"; });
+  ASSERT_NE(found, verified.findings.end());
+  EXPECT_NEAR(verified.source->tensors.front().ratio / divisor, 1, 0.02);
+}
+
+TEST_F(VerifySource, copies_are_equal_and_nothing_is_missing) {
+  make(Format::mxfp4, ScaleRule::search);
+  change("model.norm.weight", [](std::string& bytes) { bytes[5] ^= 1; });
+  EXPECT_EQ(rules(), std::vector<std::string>{"source-copy model.norm.weight"});
+  TestModel other;
+  other.shards[0][attention + "q_proj.weight"] = random_tensor(StoredType::bf16, {128, 64}, 3);
+  other.shards[0][attention + "k_proj.weight"] = random_tensor(StoredType::bf16, {128, 128}, 3);
+  other.shards[0]["model.norm.weight"] = random_tensor(StoredType::bf16, {128}, 7);
+  other.shards[0]["model.more"] = random_tensor(StoredType::bf16, {3}, 3);
+  other.shards[0][attention + "v_proj.weight"] = random_tensor(StoredType::bf16, {128, 128}, 3);
+  std::filesystem::remove_all(folder_ / "in");
+  other.write(folder_ / "in");
+  const auto found = rules();
+  EXPECT_EQ(std::count(found.begin(), found.end(), "source-missing " + attention + "o_proj.weight"),
+            1);
+  EXPECT_EQ(std::count(found.begin(), found.end(), "source-lost model.more"), 1);
+  EXPECT_EQ(std::count(found.begin(), found.end(), "source-shape " + attention + "q_proj.weight"),
+            1);
+}
+
+TEST(VerifySourceExperts, fused_experts_are_found_one_by_one) {
+  TestModel model;
+  model.config = R"({"model_type": "llama4", "hidden_size": 64})";
+  const std::string experts = "model.layers.0.feed_forward.experts.";
+  model.shards[0][experts + "gate_up_proj"] = random_tensor(StoredType::bf16, {2, 64, 256}, 1);
+  model.shards[0][experts + "down_proj"] = random_tensor(StoredType::bf16, {2, 128, 64}, 2);
+  const TemporaryFolder folder;
+  model.write(folder / "in");
+  QuantizeModelOptions options = options_for(folder, Format::mxfp4);
+  options.experts = ExpertOrder::halves;
+  quantize_model(options);
+  const VerifyReport verified =
+      verify_checkpoint(folder / "out", {.threads = 2, .source = folder / "in"});
+  EXPECT_EQ(verified.findings, Findings());
+  EXPECT_EQ(verified.source->tensors.size(), 6u);
+}
+
+}  // namespace
+}  // namespace microscale
