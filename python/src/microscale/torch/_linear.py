@@ -134,14 +134,11 @@ class Linear(PackedModule):
         )
 
     def forward(self, x: Tensor) -> Tensor:
-        bias = self.bias
+        buffers, bias = self._buffers, self._parameters["bias"]  # a lookup each; attributes cost more
+        packed, scale = buffers["packed"], buffers["global_scale"]
         if torch.is_grad_enabled() and (x.requires_grad or bias is not None and bias.requires_grad):
-            return _Product.apply(
-                x, self.packed, self.global_scale, bias, self.out_features, self.in_features, self.format
-            )
-        return ops.linear(
-            x, self.packed, self.global_scale, bias, self.out_features, self.in_features, self.format
-        )
+            return _Product.apply(x, packed, scale, bias, self.out_features, self.in_features, self.format)
+        return ops.linear(x, packed, scale, bias, self.out_features, self.in_features, self.format)
 
     def extra_repr(self) -> str:
         return (

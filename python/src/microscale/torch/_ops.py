@@ -42,14 +42,12 @@ def _in_rows(x: Tensor) -> Tensor | None:
 
 
 def retried(function: Callable[..., Any], x: Tensor, *rest: Any) -> Any:
-    """A call that is refused has written nothing: where x's strides were the reason, a copy has none."""
-    try:
-        return function(x, *rest)
-    except ValueError:
-        copy = _in_rows(x)
-        if copy is None:
-            raise
-        return function(copy, *rest)
+    """A call again that has been refused, in an except clause: it has written nothing, and where x's strides
+    were the reason, a copy has none."""
+    copy = _in_rows(x)
+    if copy is None:
+        raise
+    return function(copy, *rest)
 
 
 def for_gpu(x: Tensor, dtype: torch.dtype | None) -> tuple[Tensor, torch.dtype | None]:

@@ -23,7 +23,10 @@ def _linear(
     format: str,
     dtype: Type = None,
 ) -> Tensor:
-    return retried(packed_matmul, x, packed, scale, bias, n, k, format, dtype)
+    try:
+        return packed_matmul(x, packed, scale, bias, n, k, format, dtype)
+    except ValueError:
+        return retried(packed_matmul, x, packed, scale, bias, n, k, format, dtype)
 
 
 def _linear_cuda(
@@ -81,9 +84,11 @@ def _gated(
     activation: str = "silu",
     dtype: Type = None,
 ) -> Tensor:
-    return retried(
-        packed_gated_matmul, x, packed, scale, up_scale, gate_bias, up_bias, n, k, format, activation, dtype
-    )
+    words = (packed, scale, up_scale, gate_bias, up_bias, n, k, format, activation, dtype)
+    try:
+        return packed_gated_matmul(x, *words)
+    except ValueError:
+        return retried(packed_gated_matmul, x, *words)
 
 
 def _gated_cuda(
@@ -171,23 +176,12 @@ def _grouped_out(
 ) -> None:
     if x.dtype == torch.float32 and x.is_cuda:
         x = x.to(torch.bfloat16)
-    retried(
-        packed_grouped_matmul,
-        x,
-        packed,
-        scale,
-        bias,
-        offsets,
-        counts,
-        capacity,
-        row_weights,
-        experts,
-        n,
-        k,
-        format,
-        None,
-        out,
-    )
+    rows = (offsets, counts, capacity, row_weights, experts)
+    words = (packed, scale, bias, *rows, n, k, format, None, out)
+    try:
+        packed_grouped_matmul(x, *words)
+    except ValueError:
+        retried(packed_grouped_matmul, x, *words)
 
 
 _GROUPED = (
