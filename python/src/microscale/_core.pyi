@@ -506,7 +506,9 @@ class TensorPlan:
 
     @property
     def treatment(self) -> str:
-        """'quantize', 'split' (stacked experts: each its own module), 'copy' or 'drop'."""
+        """
+        'quantize', 'split' (stacked experts: each its own module), 'copy' or 'drop'.
+        """
 
     @property
     def reason(self) -> str:
