@@ -91,7 +91,7 @@ TEST(VerifyModel, holds_one_file_by_itself_against_no_config) {
   model.add_floats("model.extra.weight", {4}, {1, 2, 3, 4}, "model-2.safetensors");
   TemporaryFolder folder;
   model.write(folder.path());
-  const VerifyReport report = verify_checkpoint(folder / "model-2.safetensors", 1);
+  const VerifyReport report = verify_checkpoint(folder / "model-2.safetensors", {.threads = 1});
   EXPECT_TRUE(report.readable);
   EXPECT_TRUE(report.findings.empty());
 }
