@@ -6,8 +6,12 @@
 #include <cmath>
 #include <set>
 
+#include "checkpoint/classifier.hpp"
 #include "checkpoint/inspect_model.hpp"
 #include "checkpoint/json.hpp"
+#include "checkpoint/model_facts.hpp"
+#include "checkpoint/split_experts.hpp"
+#include "checkpoint/tile.hpp"
 #include "checkpoint/weight_reader.hpp"
 #include "formats/elements.hpp"
 #include "report/error_metrics.hpp"
@@ -76,17 +80,69 @@ std::uint64_t count_clipped(const QuantizedModule& module, const Scratch& data, 
   return clipped;
 }
 
+// Of the original's tensors; config.json of the other, where the original has none.
+Classifier classifier_of(const ModelFolder& original, const ModelFolder& other) {
+  ModelFacts facts;
+  const auto& text = original.config_text ? original.config_text : other.config_text;
+  if (text) {
+    if (auto read = read_model_facts(*text)) facts = std::move(read.value());
+  }
+  std::vector<const TensorEntry*> entries;
+  for (const ModelTensor& tensor : original.tensors) entries.push_back(tensor.entry);
+  return {entries, std::move(facts)};
+}
+
+// What one expert of `a` and the same of `b` differ by, at their beginning; infinite where neither
+// is part of a fused tensor.
+double error_of_one_expert(const QuantizedFolder& first, const SplitTensors& a,
+                           const QuantizedFolder& second, const SplitTensors& b) {
+  for (const LogicalTensor& left : a.tensors) {
+    const auto right = std::lower_bound(
+        b.tensors.begin(), b.tensors.end(), left.name,
+        [](const LogicalTensor& tensor, const std::string& name) { return tensor.name < name; });
+    if (right == b.tensors.end() || right->name != left.name || right->shape != left.shape)
+      continue;
+    if ((!left.slice && !right->slice) || !left.name.ends_with(".gate_proj.weight")) continue;
+    const std::int64_t count = std::min(left.elements(), piece_elements);
+    PieceData from, to;
+    take(read_piece(first, {&left, 0, count}, from));
+    take(read_piece(second, {&*right, 0, count}, to));
+    return error_run(from.values, to.values).relative_mse();
+  }
+  return INFINITY;
+}
+
+// How gate and up lie in experts that one side holds fused: what the model says, else the order in
+// which both sides agree better.
+ExpertOrder order_of_experts(const QuantizedFolder& original, const QuantizedFolder& other,
+                             const Classifier& classifier) {
+  if (const auto order = classifier.expert_order()) return *order;
+  const auto error = [&](ExpertOrder order) {
+    return error_of_one_expert(original, split_like(original, other, classifier.facts(), order),
+                               other, split_like(other, original, classifier.facts(), order));
+  };
+  return error(ExpertOrder::interleaved) < error(ExpertOrder::halves) ? ExpertOrder::interleaved
+                                                                      : ExpertOrder::halves;
+}
+
 class Comparison {
  public:
   Comparison(const QuantizedFolder& original, const QuantizedFolder& other, ModelComparison& result)
-      : original_(original), other_(other), result_(result) {}
+      : original_(original),
+        other_(other),
+        classifier_(classifier_of(original.model, other.model)),
+        order_(order_of_experts(original, other, classifier_)),
+        originals_(split_like(original, other, classifier_.facts(), order_)),
+        others_(split_like(other, original, classifier_.facts(), order_)),
+        result_(result) {}
 
   void match() {
-    auto a = original_.tensors.begin(), b = other_.tensors.begin();
-    while (a != original_.tensors.end() || b != other_.tensors.end()) {
-      if (b == other_.tensors.end() || (a != original_.tensors.end() && a->name < b->name)) {
+    const auto &left = originals_.tensors, &right = others_.tensors;
+    auto a = left.begin(), b = right.begin();
+    while (a != left.end() || b != right.end()) {
+      if (b == right.end() || (a != left.end() && a->name < b->name)) {
         result_.only_in_original.push_back((a++)->name);
-      } else if (a == original_.tensors.end() || b->name < a->name) {
+      } else if (a == left.end() || b->name < a->name) {
         result_.only_in_other.push_back((b++)->name);
       } else {
         add_pair(*a++, *b++);
@@ -99,7 +155,10 @@ class Comparison {
     std::vector<std::size_t> pair_of;  // of each piece
     std::int64_t total = 0, done = 0;
     for (std::size_t i = 0; i < pairs_.size(); ++i) {
-      for (const Piece& piece : pieces_of(*pairs_[i].original)) {
+      // A slice is read run by run, so fewer and larger pieces of it.
+      const bool slice = pairs_[i].original->slice || pairs_[i].other->slice;
+      for (const Piece& piece :
+           pieces_of(*pairs_[i].original, slice ? tile_elements : piece_elements)) {
         pieces.push_back(piece);
         pair_of.push_back(i);
       }
@@ -198,6 +257,7 @@ class Comparison {
   // Identical tensors are not part of the totals: they would only dilute the error of the others.
   void conclude(const Pair& pair, bool same_bytes) {
     TensorReport& report = result_.report.tensors[pair.report];
+    if (pair.other->module && !pair.original->module) note_if_kept(*pair.other);
     if (same_bytes) {
       report.reason = "identical";
       report.error = {};
@@ -207,14 +267,35 @@ class Comparison {
     }
   }
 
+  void note_if_kept(const LogicalTensor& tensor) {
+    const TensorEntry dense{tensor.name, StoredType::bf16, tensor.shape};
+    Verdict verdict = classifier_.judge(dense);
+    if (verdict.kept == Kept::no || verdict.kept >= Kept::scalar) return;
+    result_.should_be_kept.push_back({tensor.name, std::move(verdict.reason)});
+  }
+
   const QuantizedFolder& original_;
   const QuantizedFolder& other_;
+  const Classifier classifier_;
+  const ExpertOrder order_;
+  SplitTensors originals_, others_;
   ModelComparison& result_;
   std::vector<Pair> pairs_;
   std::vector<bool> same_bytes_;  // of each pair, so far
 };
 
 }  // namespace
+
+std::optional<double> constant_ratio(const ErrorSums& error) {
+  constexpr double same_direction = 0.95, least = 0.8, most = 1.25;
+  if (!(error.squared_original > 0) || !(error.squared_restored > 0)) return std::nullopt;
+  const double cosine = error.cosine();
+  if (!(std::fabs(cosine) >= same_direction)) return std::nullopt;
+  const double factor =
+      std::copysign(std::sqrt(error.squared_restored / error.squared_original), cosine);
+  if (!std::isfinite(factor) || (factor >= least && factor <= most)) return std::nullopt;
+  return factor;
+}
 
 ModelComparison compare_models(const QuantizedFolder& first, const QuantizedFolder& second,
                                int threads, const ProgressCallback& progress) {

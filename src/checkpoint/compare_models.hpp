@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -19,11 +20,23 @@ struct ModelComparison {
   std::vector<std::string> only_in_original;  // names, sorted
   std::vector<std::string> only_in_other;
   std::vector<std::string> different_shapes;  // one sentence each
-  std::int64_t identical = 0;                 // the same bytes in the same type
+  /// Quantized in the other although quantize keeps it by default, whatever the error.
+  struct Kept {
+    std::string name;    // of the weight
+    std::string reason;  // "router", "embedding", ...
+  };
+  std::vector<Kept> should_be_kept;  // by name
+  std::int64_t identical = 0;        // the same bytes in the same type
   bool swapped = false;  // the first is quantized and the second is not: the second is the original
 };
 
+/// By what constant factor the other's values differ from the original's, if they do: their
+/// directions agree (a cosine of 0.95 or more, or of -0.95 or less) and the factor is below 0.8 or
+/// above 1.25.
+std::optional<double> constant_ratio(const ErrorSums& error);
+
 /// Measures tensors of equal names against each other, quantized ones by their decoded values.
+/// Experts that one holds fused and the other split are measured one by one.
 /// `first` is the original, unless only `first` is quantized. Clipped: larger than the largest
 /// value the block of the other can hold. The same figures at any number of threads. Throws Error,
 /// also when no name is in both.

@@ -289,6 +289,10 @@ std::int64_t LogicalTensor::elements() const {
 }
 
 std::uint64_t LogicalTensor::bytes() const {
+  if (slice) {
+    return static_cast<std::uint64_t>(elements()) *
+           static_cast<std::uint64_t>(bits_per_element(stored->entry->type) / 8);
+  }
   return module ? module->bytes() : stored->entry->bytes();
 }
 

@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "checkpoint/finding.hpp"
+#include "checkpoint/matrix_slice.hpp"
 #include "checkpoint/model_folder.hpp"
 #include "core/result.hpp"
 #include "microscale/format.hpp"
@@ -52,6 +53,7 @@ struct LogicalTensor {
   std::vector<std::int64_t> shape;
   const ModelTensor* stored = nullptr;
   const QuantizedModule* module = nullptr;
+  const MatrixSlice* slice = nullptr;  // only this part of `stored`: one expert of many
 
   std::int64_t elements() const;  // the shape's product, 1 for a scalar
   std::uint64_t bytes() const;

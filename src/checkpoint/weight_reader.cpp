@@ -3,6 +3,7 @@
 #include <array>
 #include <cstring>
 
+#include "checkpoint/tile.hpp"
 #include "formats/elements.hpp"
 #include "formats/half.hpp"
 #include "microscale/quantize.hpp"
@@ -17,6 +18,33 @@ Status read_range(const QuantizedFolder& folder, const ModelTensor& tensor, std:
   out.resize(static_cast<std::size_t>(length));
   const ModelShard& shard = folder.model.shards[tensor.shard];
   return shard.file.read_at(tensor.entry->begin + static_cast<std::uint64_t>(begin), out);
+}
+
+// One tile of a slice, behind what is in `out` already.
+Status read_part(const QuantizedFolder& folder, const Piece& piece, const Tile& tile,
+                 std::vector<std::uint8_t>& out) {
+  const ModelTensor& stored = *piece.tensor->stored;
+  const std::int64_t size = bits_per_element(stored.entry->type) / 8;
+  const std::size_t at = out.size();
+  out.resize(at + static_cast<std::size_t>(tile.elements() * size));
+  std::vector<std::uint8_t> scratch;
+  if (piece.tensor->slice->col_step != 1) scratch.resize(tile_scratch_bytes);
+  return read_tile(folder.model.shards[stored.shard].file, stored.entry->begin,
+                   *piece.tensor->slice, tile, size, std::span(out).subspan(at), scratch);
+}
+
+// A piece of one expert's matrix: the end of a row, whole rows, the beginning of a row.
+Status read_slice(const QuantizedFolder& folder, const Piece& piece,
+                  std::vector<std::uint8_t>& out) {
+  const std::int64_t cols = piece.tensor->slice->cols, end = piece.first + piece.count;
+  out.clear();
+  for (std::int64_t at = piece.first; at < end;) {
+    Tile tile{at / cols, 1, at % cols, std::min(cols - at % cols, end - at)};
+    if (tile.cols == cols) tile.rows = (end - at) / cols;
+    if (Status read = read_part(folder, piece, tile, out); !read) return read;
+    at += tile.elements();
+  }
+  return success();
 }
 
 // Decodes NVFP4 by scale / divisor instead of scale * multiplier: see QuantizedModule::must_divide.
@@ -111,6 +139,7 @@ Status read_piece_bytes(const QuantizedFolder& folder, const Piece& piece, Piece
     return read_range(folder, *module->scales, piece.first / format.block,
                       piece.count / format.block, data.scales);
   }
+  if (piece.tensor->slice) return read_slice(folder, piece, data.codes);
   const int bits = bits_per_element(piece.tensor->stored->entry->type);
   return read_range(folder, *piece.tensor->stored,
                     piece.first / 8 * bits + piece.first % 8 * bits / 8,

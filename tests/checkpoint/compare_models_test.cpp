@@ -5,6 +5,7 @@
 #include <cmath>
 
 #include "checkpoint/small_model.hpp"
+#include "checkpoint/tile.hpp"
 #include "checkpoint/weight_reader.hpp"
 
 namespace microscale {
@@ -190,6 +191,186 @@ TEST(CompareModels, gives_the_same_bits_at_any_number_of_threads_and_equals_one_
   EXPECT_EQ(one, wanted);
   EXPECT_GT(one.relative_mse(), 0.005);
   EXPECT_LT(one.relative_mse(), 0.0075);
+}
+
+// Experts 3, hidden 64, inner 32, as gate_up [E, 2 I, H] and down [E, H, I], or transposed; gate
+// and up interleaved or one after the other.
+struct FusedLayout {
+  bool transposed, interleaved;
+};
+
+constexpr std::int64_t experts = 3, hidden = 64, inner = 32;
+const std::string experts_module = "model.layers.0.mlp.experts";
+
+std::vector<float> gate_of(int expert) { return testing::gaussian(inner * hidden, 100 + expert); }
+std::vector<float> up_of(int expert) { return testing::gaussian(inner * hidden, 200 + expert); }
+std::vector<float> down_of(int expert) { return testing::gaussian(hidden * inner, 300 + expert); }
+
+SmallModel fused_model(FusedLayout layout) {
+  std::vector<float> gate_up(experts * 2 * inner * hidden), down(experts * hidden * inner);
+  std::vector<float> bias(experts * 2 * inner);
+  for (int e = 0; e < experts; ++e) {
+    const std::vector<float> halves[2] = {gate_of(e), up_of(e)};
+    for (int half = 0; half < 2; ++half) {
+      for (std::int64_t r = 0; r < inner; ++r) {
+        const std::int64_t out = layout.interleaved ? 2 * r + half : half * inner + r;
+        bias[static_cast<std::size_t>(e * 2 * inner + out)] =
+            static_cast<float>(100 * e + 50 * half + r);
+        for (std::int64_t c = 0; c < hidden; ++c) {
+          const std::int64_t at = layout.transposed ? c * 2 * inner + out : out * hidden + c;
+          gate_up[static_cast<std::size_t>(e * 2 * inner * hidden + at)] =
+              halves[half][static_cast<std::size_t>(r * hidden + c)];
+        }
+      }
+    }
+    const std::vector<float> values = down_of(e);
+    for (std::int64_t r = 0; r < hidden; ++r) {
+      for (std::int64_t c = 0; c < inner; ++c) {
+        const std::int64_t at = layout.transposed ? c * hidden + r : r * inner + c;
+        down[static_cast<std::size_t>(e * hidden * inner + at)] =
+            values[static_cast<std::size_t>(r * inner + c)];
+      }
+    }
+  }
+  SmallModel model;
+  const auto shape = [&](std::int64_t rows, std::int64_t cols) {
+    return layout.transposed ? std::vector{experts, cols, rows} : std::vector{experts, rows, cols};
+  };
+  model.add_floats(experts_module + ".gate_up_proj", shape(2 * inner, hidden), gate_up);
+  model.add_floats(experts_module + ".down_proj", shape(hidden, inner), down);
+  model.add_floats(experts_module + ".gate_up_proj_bias", {experts, 2 * inner}, bias);
+  model.config = layout.interleaved ? R"({"model_type": "gpt_oss", "hidden_size": 64})"
+                                    : R"({"model_type": "llama4_text", "hidden_size": 64})";
+  return model;
+}
+
+SmallModel split_model() {
+  SmallModel model;
+  for (int e = 0; e < experts; ++e) {
+    const std::string expert = experts_module + "." + std::to_string(e) + ".";
+    model.add_quantized(expert + "gate_proj", Format::mxfp8_e4m3, inner, hidden, gate_of(e));
+    model.add_quantized(expert + "up_proj", Format::mxfp8_e4m3, inner, hidden, up_of(e));
+    model.add_quantized(expert + "down_proj", Format::mxfp8_e4m3, hidden, inner, down_of(e));
+    for (int half = 0; half < 2; ++half) {
+      std::vector<float> bias;
+      for (std::int64_t r = 0; r < inner; ++r)
+        bias.push_back(static_cast<float>(100 * e + 50 * half + r));
+      model.add_floats(expert + (half ? "up_proj.bias" : "gate_proj.bias"), {inner}, bias);
+    }
+  }
+  return model;
+}
+
+TEST(CompareModels, measures_fused_experts_one_by_one) {
+  for (const FusedLayout layout :
+       {FusedLayout{false, false}, {true, false}, {true, true}, {false, true}}) {
+    const ModelComparison comparison = compared(fused_model(layout), split_model());
+    ASSERT_EQ(comparison.report.tensors.size(), 15u);  // 9 weights, 6 biases
+    EXPECT_EQ(comparison.identical, 6);
+    EXPECT_TRUE(comparison.only_in_original.empty());
+    EXPECT_TRUE(comparison.only_in_other.empty());
+    for (const TensorReport& tensor : comparison.report.tensors) {
+      if (!tensor.measured()) continue;
+      EXPECT_LT(tensor.error.relative_mse(), 2e-3) << tensor.name;
+      EXPECT_GT(tensor.error.relative_mse(), 1e-5) << tensor.name;
+    }
+    EXPECT_EQ(comparison.report.bytes_before, 3u * (3 * 64 * 32 + 64) * 4);
+  }
+}
+
+TEST(CompareModels, finds_the_order_of_gate_and_up_where_the_model_does_not_say) {
+  for (const bool interleaved : {true, false}) {
+    SmallModel original = fused_model({false, interleaved});
+    original.config.clear();
+    const ModelComparison comparison = compared(original, split_model());
+    for (const TensorReport& tensor : comparison.report.tensors) {
+      if (!tensor.measured()) continue;
+      EXPECT_LT(tensor.error.relative_mse(), 2e-3) << tensor.name;
+    }
+    EXPECT_EQ(comparison.identical, 6);
+  }
+}
+
+TEST(CompareModels, measures_experts_that_only_the_original_has_split) {
+  SmallModel original;
+  for (int e = 0; e < experts; ++e) {
+    const std::string expert = experts_module + "." + std::to_string(e) + ".";
+    original.add_floats(expert + "gate_proj.weight", {inner, hidden}, gate_of(e));
+    original.add_floats(expert + "up_proj.weight", {inner, hidden}, up_of(e));
+    original.add_floats(expert + "down_proj.weight", {hidden, inner}, down_of(e));
+  }
+  SmallModel other = fused_model({false, false});
+  other.remove(experts_module + ".gate_up_proj_bias");
+  const ModelComparison comparison = compared(original, other);
+  EXPECT_EQ(comparison.identical, 9);
+  EXPECT_TRUE(comparison.only_in_other.empty());
+}
+
+TEST(CompareModels, misses_only_the_expert_that_is_not_there) {
+  SmallModel split = split_model();
+  for (const char* part : {".weight", ".weight_scale"}) {
+    split.remove(experts_module + ".1.up_proj" + part);
+  }
+  EXPECT_EQ(compared(fused_model({true, true}), split).only_in_original,
+            Strings{experts_module + ".1.up_proj.weight"});
+}
+
+TEST(CompareModels, reads_slices_of_several_pieces) {
+  const std::int64_t rows = 1024, cols = tile_elements / 512 + 32, count = 2;
+  const std::vector<float> gate_up = testing::gaussian(count * 2 * rows * cols, 1),
+                           down = testing::gaussian(count * cols * rows, 2);
+  SmallModel fused, split;
+  fused.add_floats("experts.gate_up_proj", {count, 2 * rows, cols}, gate_up);
+  fused.add_floats("experts.down_proj", {count, cols, rows}, down);
+  fused.config = R"({"model_type": "llama4_text"})";
+  const auto part = [](const std::vector<float>& all, std::int64_t from, std::int64_t length) {
+    return std::vector<float>(all.begin() + from, all.begin() + from + length);
+  };
+  for (std::int64_t e = 0; e < count; ++e) {
+    const std::string expert = "experts." + std::to_string(e) + ".";
+    split.add_floats(expert + "gate_proj.weight", {rows, cols},
+                     part(gate_up, 2 * e * rows * cols, rows * cols));
+    split.add_floats(expert + "up_proj.weight", {rows, cols},
+                     part(gate_up, (2 * e + 1) * rows * cols, rows * cols));
+    split.add_floats(expert + "down_proj.weight", {cols, rows},
+                     part(down, e * rows * cols, rows * cols));
+  }
+  EXPECT_EQ(compared(fused, split).identical, 6);
+}
+
+TEST(CompareModels, names_what_quantize_keeps_whatever_the_error) {
+  SmallModel original, other;
+  for (const char* name :
+       {"model.layers.0.mlp.gate", "model.embed_tokens", "model.layers.0.mlp.up"}) {
+    const std::vector<float> values(64 * 64, 1.0f);
+    original.add_floats(std::string(name) + ".weight", {64, 64}, values);
+    other.add_quantized(name, Format::nvfp4, 64, 64, values);
+  }
+  const ModelComparison comparison = compared(original, other);
+  ASSERT_EQ(comparison.should_be_kept.size(), 2u);
+  EXPECT_EQ(comparison.should_be_kept[0].name, "model.embed_tokens.weight");
+  EXPECT_EQ(comparison.should_be_kept[0].reason, "embedding");
+  EXPECT_EQ(comparison.should_be_kept[1].reason, "router");
+}
+
+TEST(ConstantRatio, is_told_from_an_error_of_any_other_kind) {
+  const std::vector<float> values = testing::gaussian(4096, 5);
+  const auto ratio = [&](float factor, float noise) {
+    const std::vector<float> random = testing::gaussian(4096, 6);
+    std::vector<float> other;
+    for (std::size_t i = 0; i < values.size(); ++i) {
+      other.push_back(values[i] * factor + random[i] * noise);
+    }
+    ErrorSums sums;
+    sums.add(values, other);
+    return constant_ratio(sums);
+  };
+  EXPECT_NEAR(ratio(8241, 10).value_or(0), 8241, 1);
+  EXPECT_NEAR(ratio(0.5f, 0.01f).value_or(0), 0.5, 0.001);
+  EXPECT_NEAR(ratio(-1, 0.01f).value_or(0), -1, 0.001);
+  EXPECT_FALSE(ratio(1, 0.1f));
+  EXPECT_FALSE(ratio(0, 0));
+  EXPECT_FALSE(ratio(3, 10));  // most of it is something else
 }
 
 }  // namespace

@@ -42,6 +42,54 @@ TEST(Compare, says_which_side_holds_what_is_no_number) {
       << outcome.err;
 }
 
+TEST(Compare, holds_each_tensor_against_the_limit) {
+  const TemporaryFolder folder;
+  SmallModel original, other;
+  const std::vector<float> large(4096, 100.0f), small(64, 1.0f);
+  original.add_floats("large", {4096}, large);
+  original.add_floats("small", {64}, small);
+  other.add("large", StoredType::f16, {4096}, bytes_of(std::vector<std::uint16_t>(4096, 0x5641)));
+  other.add_floats("small", {64}, std::vector<float>(64, 1.1f));
+  original.write(folder / "a");
+  other.write(folder / "b");
+  const Outcome run = microscale(
+      {"compare", (folder / "a").string(), (folder / "b").string(), "--max-mse", "0.5%"});
+  EXPECT_EQ(run.code, 1);
+  EXPECT_NE(run.err.find("--max-mse has failed: 1 tensor is above the limit: small with 1.0000 %"),
+            std::string::npos)
+      << run.err;
+}
+
+TEST(Compare, names_a_scale_that_was_not_applied_and_what_should_be_kept_first) {
+  const TemporaryFolder folder;
+  SmallModel original, other;
+  const std::vector<float> values = gaussian(64 * 64, 3);
+  std::vector<float> scaled = values;
+  for (float& value : scaled) value *= 8241.0f;
+  original.add_floats("a.weight", {64, 64}, values);
+  other.add_floats("a.weight", {64, 64}, scaled);
+  original.add_floats("model.layers.0.mlp.gate.weight", {64, 64}, values);
+  other.add_quantized("model.layers.0.mlp.gate", Format::nvfp4, 64, 64, values);
+  original.write(folder / "a");
+  other.write(folder / "b");
+  const std::vector<std::string> words{"compare", (folder / "a").string(), (folder / "b").string()};
+  const Outcome run = microscale(words);
+  EXPECT_EQ(run.out.find("Quantized, but of a kind that quantize keeps by default (1):\n  "
+                         "model.layers.0.mlp.gate.weight (router): relative MSE 0."),
+            0u)
+      << run.out;
+  EXPECT_NE(run.out.find("a.weight: 8241 times as large as the original: a global scale was not "
+                         "applied"),
+            std::string::npos)
+      << run.out;
+  EXPECT_NE(run.out.find("> 1000 %"), std::string::npos) << run.out;
+  auto with_json = words;
+  with_json.push_back("--json");
+  const Json json = Json::parse(microscale(with_json).out);
+  EXPECT_EQ(json["should_be_kept"][0]["reason"], "router");
+  EXPECT_NEAR(json["constant_ratios"]["a.weight"].get<double>(), 8241, 0.1);
+}
+
 TEST(Compare, passes_only_what_is_whole) {
   const Folders folders;
   const auto failures = [&](const SmallModel& model) {

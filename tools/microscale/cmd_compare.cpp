@@ -23,6 +23,59 @@ bool finite(const ErrorSums& error) {
   return std::isfinite(error.squared_original) && std::isfinite(error.squared_restored);
 }
 
+// Beyond ten times the square of the original the figure says no more than that it is wrong.
+std::string mse_text(const ErrorSums& error) {
+  constexpr double most = 10;
+  const double mse = error.relative_mse();
+  return mse > most ? "> 1000 %" : format_percent(mse, 4);
+}
+
+// "8241 times as large as the original: a global scale was not applied".
+std::string ratio_text(double ratio) {
+  const double size = std::fabs(ratio);
+  const std::string sign = ratio < 0 ? ", with the sign turned" : "";
+  const std::string times = format_number(size >= 1 ? size : 1 / size, 4);
+  std::string text = size >= 1.25 ? fmt::format("{} times as large as the original{}", times, sign)
+                     : size <= 0.8
+                         ? fmt::format("{} times smaller than the original{}", times, sign)
+                         : "the original with the sign turned";
+  const double exponent = std::log2(size);
+  if (size < 1.25 && size > 0.8) return text;
+  const bool power_of_two = std::fabs(exponent - std::round(exponent)) < 0.02;
+  return text + (power_of_two
+                     ? ": block scales were read with another exponent, or a scale was not "
+                       "applied"
+                     : ": a global scale was not applied, or the wrong way round");
+}
+
+std::vector<std::string> scaled(const ModelComparison& comparison) {
+  std::vector<std::string> lines;
+  for (const TensorReport& tensor : comparison.report.tensors) {
+    if (!tensor.measured()) continue;
+    const auto ratio = constant_ratio(tensor.error);
+    if (ratio) lines.push_back(fmt::format("{}: {}", tensor.name, ratio_text(*ratio)));
+  }
+  return lines;
+}
+
+const TensorReport* report_of(const ModelComparison& comparison, const std::string& name) {
+  for (const TensorReport& tensor : comparison.report.tensors) {
+    if (tensor.name == name) return &tensor;
+  }
+  return nullptr;
+}
+
+std::vector<std::string> should_be_kept(const ModelComparison& comparison) {
+  std::vector<std::string> lines;
+  for (const ModelComparison::Kept& kept : comparison.should_be_kept) {
+    const TensorReport* tensor = report_of(comparison, kept.name);
+    lines.push_back(fmt::format(
+        "{} ({}){}", kept.name, kept.reason,
+        tensor && tensor->measured() ? ": relative MSE " + mse_text(tensor->error) : ""));
+  }
+  return lines;
+}
+
 Table figures_table() {
   return Table({{"tensor", Align::left, true},
                 {"as", Align::left},
@@ -38,7 +91,7 @@ std::vector<std::string> figures(const std::string& name, const std::string& tre
                                  const ErrorSums& error) {
   return {name,
           treatment,
-          format_percent(error.relative_mse(), 4),
+          mse_text(error),
           format_decibel(error.sqnr_db()),
           finite(error) ? fmt::format("{:.6f}", error.cosine()) : "-",
           finite(error) ? format_number(error.max_error) : "-",
@@ -99,7 +152,20 @@ std::vector<std::string> failures_of(const ModelComparison& comparison, std::siz
     failures.push_back(counted(count, "tensor holds", "tensors hold") + " NaN or infinity");
   } else if (mse > max_mse) {
     failures.push_back(fmt::format("the relative MSE {} is above the limit {}",
-                                   format_percent(mse, 4), format_percent(max_mse, 4)));
+                                   mse_text(total_error(comparison.report)),
+                                   format_percent(max_mse, 4)));
+  }
+  std::size_t above = 0;
+  for (const TensorReport& tensor : comparison.report.tensors) {
+    above += tensor.measured() && tensor.error.relative_mse() > max_mse;
+  }
+  if (above > 0) {
+    const TensorReport& worst = *worst_tensors(comparison.report, 1).front();
+    failures.push_back(
+        fmt::format("{}: {} with {}",
+                    above == 1 ? "1 tensor is above the limit"
+                               : fmt::format("{} tensors are above the limit, first", above),
+                    worst.name, mse_text(worst.error)));
   }
   const auto add = [&](std::size_t count, const char* one, const char* more) {
     if (count > 0) failures.push_back(counted(count, one, more));
@@ -123,7 +189,10 @@ void print_text(const ModelComparison& comparison, const std::vector<std::string
   for (const TensorReport& tensor : report.tensors) {
     if (tensor.measured()) all.add_row(figures(tensor.name, tensor.treatment, tensor.error));
   }
-  std::string text;
+  std::string text = list_of("Quantized, but of a kind that quantize keeps by default",
+                             should_be_kept(comparison), console.out.utf8);
+  text += list_of("A constant apart", scaled(comparison), console.out.utf8);
+  if (!text.empty()) text = text.substr(1) + "\n";
   if (!all.empty()) {
     all.add_rule();
     all.add_row(figures("all of these", "", total_error(report)));
@@ -158,6 +227,15 @@ Json document_of(const ModelComparison& comparison, const std::vector<std::strin
   document["only_in_original"] = comparison.only_in_original;
   document["only_in_other"] = comparison.only_in_other;
   document["different_shapes"] = comparison.different_shapes;
+  document["should_be_kept"] = Json::array();
+  for (const ModelComparison::Kept& kept : comparison.should_be_kept) {
+    document["should_be_kept"].push_back({{"name", kept.name}, {"reason", kept.reason}});
+  }
+  document["constant_ratios"] = Json::object();
+  for (const TensorReport& tensor : comparison.report.tensors) {
+    const auto ratio = tensor.measured() ? constant_ratio(tensor.error) : std::nullopt;
+    if (ratio) document["constant_ratios"][tensor.name] = *ratio;
+  }
   document["not_finite"] = not_finite(comparison);
   document["not_measured"] = unmeasured(comparison);
   document["swapped"] = comparison.swapped;
@@ -185,8 +263,13 @@ int run(const CompareCommand& command, Console& console) {
   for (const QuantizedFolder* folder : {&first, &second}) {
     for (const Finding& finding : folder->unusable) notes.push_back(finding.message);
   }
+  const std::size_t unusable = notes.size();
+  for (const QuantizedFolder* folder : {&first, &second}) {
+    const auto more = folder->model.sentences();
+    notes.insert(notes.end(), more.begin(), more.end());
+  }
   std::optional<std::vector<std::string>> failures;
-  if (command.max_mse) failures = failures_of(comparison, notes.size(), *command.max_mse);
+  if (command.max_mse) failures = failures_of(comparison, unusable, *command.max_mse);
   if (console.json)
     console.print_json(document_of(comparison, notes, failures));
   else

@@ -64,7 +64,7 @@ struct CompareCommand {
   std::filesystem::path original;
   std::filesystem::path other;
   std::optional<double>
-      max_mse;  ///< relative MSE of the whole above which the check has failed (0.01 = 1 %)
+      max_mse;  ///< relative MSE, of the whole or of one tensor, above which the check has failed
   int threads = 0;
 };
 

@@ -114,7 +114,7 @@ void add_others(CLI::App& app, Words& words) {
   add(compare, "A", words.input, "PATH", "The original")->required();
   add(compare, "B", words.other, "PATH", "What became of it")->required();
   add(compare, "--max-mse", words.max_mse, "SHARE",
-      "Exit with 1 above this relative error: 0.01, 1%");
+      "Exit with 1 if the whole or a tensor is further off: 0.01, 1%");
   add_threads(compare, words);
 
   CLI::App& explain =
