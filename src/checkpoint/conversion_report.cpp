@@ -130,6 +130,9 @@ ModelReport start_report(const ModelPlan& plan, const QuantizeModelOptions& opti
     tensor.bytes_before = static_cast<std::uint64_t>(planned.bytes_before);
     tensor.bytes_after = static_cast<std::uint64_t>(planned.bytes_after);
   }
+  for (std::size_t i = 0; i < plan.summary.dropped_files.size(); ++i) {
+    report.left_out.push_back({plan.summary.dropped_files[i], plan.summary.dropped_reasons[i]});
+  }
   return report;
 }
 

@@ -99,7 +99,11 @@ std::string render_html(const ModelReport& report) {
       section("worst-blocks", "Worst blocks",
               "By squared error; the worst element of each is marked.", worst_block_tables(report));
   out += section("tensors", "All quantized tensors", "", tensor_table(report));
+  out += section("kept", "Kept as they are, by reason", "", reason_table(report));
   out += section("untouched", "Left as they are", "", untouched_table(report));
+  out += section("left-out", "Files left out",
+                 "Of the folder that was converted; everything else was copied or converted.",
+                 left_out_table(report));
   if (!report.tool.empty()) out += fmt::format("<footer>{}</footer>\n", escape_markup(report.tool));
   out += "</main>\n";
   out += fmt::format("<script type=\"application/json\" id=\"report-data\">{}</script>\n",

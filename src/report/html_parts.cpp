@@ -48,6 +48,10 @@ th[aria-sort=ascending]::after{content:" \25B4"}th[aria-sort=descending]::after{
 .block:first-child{padding-top:0;margin-top:0;border-top:0}
 .block p{margin:0 0 8px;font-size:13px;overflow-wrap:anywhere}
 .block td,.block th{padding:3px 7px;font-size:12px}
+.lines{display:flex;flex-wrap:wrap;gap:10px 22px}
+.lines .scroll{flex:0 1 auto}.lines table{width:auto}
+td.words{white-space:normal;min-width:120px}
+td.code{white-space:normal;overflow-wrap:anywhere;min-width:172px}
 td.worst{color:#b3261e;font-weight:700}
 @media (prefers-color-scheme:dark){td.worst{color:#ff9d8f}}
 input{font:inherit;font-size:16px;width:100%;max-width:340px;padding:6px 10px;margin-bottom:10px;
@@ -55,8 +59,7 @@ color:inherit;background:var(--bg);border:1px solid var(--ms-line);border-radius
 footer{color:var(--ms-muted);font-size:13px;margin-top:20px;overflow-wrap:anywhere}
 @media (max-width:760px){main{padding:18px 12px 28px}h1{font-size:21px}section{padding:14px 12px 14px}
 .cards{grid-template-columns:repeat(2,minmax(0,1fr));gap:8px;margin-top:14px}.card{padding:9px 11px}
-.card b{font-size:18px}.pair{grid-template-columns:minmax(0,1fr)}th,td{padding:4px 8px}
-td.code{white-space:normal;overflow-wrap:anywhere;min-width:172px}}
+.card b{font-size:18px}.pair{grid-template-columns:minmax(0,1fr)}th,td{padding:4px 8px}}
 @media print{body{background:none}.tall{max-height:none}input{display:none}})";
 }
 
@@ -123,6 +126,10 @@ void HtmlTable::text(std::string_view text, bool code) {
     if (!text.empty()) body_ += "<wbr />";
   }
   body_ += "</td>";
+}
+
+void HtmlTable::words(std::string_view text) {
+  body_ += fmt::format("<td class=\"words\">{}</td>", escape_markup(text));
 }
 
 void HtmlTable::number(std::string_view shown, double key) {

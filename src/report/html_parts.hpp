@@ -23,6 +23,8 @@ class HtmlTable {
   void begin_row();
   /// Text is escaped. `code` cells are set in a fixed-width font.
   void text(std::string_view text, bool code = false);
+  /// A sentence, which may be broken between words. Escaped.
+  void words(std::string_view text);
   /// `shown` with the number it is sorted by.
   void number(std::string_view shown, double key);
   std::string done();
@@ -48,5 +50,8 @@ std::string worst_tensor_table(const ModelReport& report);
 std::string worst_block_tables(const ModelReport& report);
 std::string tensor_table(const ModelReport& report);
 std::string untouched_table(const ModelReport& report);
+/// The same tensors by reason: how many, how large, and some of their names.
+std::string reason_table(const ModelReport& report);
+std::string left_out_table(const ModelReport& report);
 
 }  // namespace microscale

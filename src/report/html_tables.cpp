@@ -40,9 +40,14 @@ double elements_of(const TensorReport& tensor) {
   return elements;
 }
 
-std::string value_row(const char* title, const std::vector<float>& values, std::size_t marked) {
+constexpr std::size_t values_in_line = 8;
+constexpr std::size_t names_of_reason = 3;
+
+// Values [begin, end) of one line of a block.
+std::string value_row(const char* title, const std::vector<float>& values, std::size_t begin,
+                      std::size_t end, std::size_t marked) {
   std::string row = fmt::format("<tr><th scope=\"row\">{}</th>", title);
-  for (std::size_t i = 0; i < values.size(); ++i) {
+  for (std::size_t i = begin; i < end; ++i) {
     row += fmt::format("<td class=\"n{}\">{}</td>", i == marked ? " worst" : "",
                        format_number(static_cast<double>(values[i])));
   }
@@ -58,13 +63,20 @@ std::string block_table(const WorstBlockOf& worst) {
     error[i] = block.restored[i] - block.original[i];
     if (std::fabs(error[i]) > std::fabs(error[marked])) marked = i;
   }
-  return fmt::format(
+  std::string out = fmt::format(
       "<div class=\"block\"><p><code>{}</code> row {}, block {}: squared error {}, scale code "
-      "0x{:02X}</p>\n"
-      "<div class=\"scroll\"><table><tbody>\n{}{}{}</tbody></table></div></div>\n",
+      "0x{:02X}</p>\n<div class=\"lines\">\n",
       escape_markup(worst.tensor->name), block.row, block.block, format_number(block.squared_error),
-      block.scale_code, value_row("original", block.original, count),
-      value_row("restored", block.restored, count), value_row("error", error, marked));
+      block.scale_code);
+  // Several short tables, which stand side by side where there is room.
+  for (std::size_t begin = 0; begin < count; begin += values_in_line) {
+    const std::size_t end = std::min(begin + values_in_line, count);
+    out += "<div class=\"scroll\"><table><tbody>\n" +
+           value_row("original", block.original, begin, end, count) +
+           value_row("restored", block.restored, begin, end, count) +
+           value_row("error", error, begin, end, marked) + "</tbody></table></div>\n";
+  }
+  return out + "</div></div>\n";
 }
 
 }  // namespace
@@ -161,7 +173,7 @@ std::string untouched_table(const ModelReport& report) {
     if (tensor.measured() || ++rows > most_rows) continue;
     table.begin_row();
     table.text(tensor.name, true);
-    table.text(tensor.reason);
+    table.words(tensor.reason);
     table.number(format_bytes(tensor.bytes_after), static_cast<double>(tensor.bytes_after));
     table.number(format_shape(tensor.shape), elements_of(tensor));
   }
@@ -172,6 +184,54 @@ std::string untouched_table(const ModelReport& report) {
           : fmt::format("<p class=\"note\">The first {} of {}; the JSON report has them all.</p>\n",
                         most_rows, rows);
   return note + table.done();
+}
+
+std::string reason_table(const ModelReport& report) {
+  struct Group {
+    std::vector<const TensorReport*> tensors;
+    std::uint64_t bytes = 0;
+  };
+  std::map<std::string, Group> groups;
+  for (const TensorReport& tensor : report.tensors) {
+    if (tensor.measured() || tensor.reason.empty()) continue;
+    Group& group = groups[tensor.reason];
+    group.tensors.push_back(&tensor);
+    group.bytes += tensor.bytes_after;
+  }
+  if (groups.empty()) return {};
+  HtmlTable table("Tensors kept, by reason", HtmlTable::Use::read);
+  table.column("reason", false);
+  table.column("tensors", true);
+  table.column("size", true);
+  table.column("of these", false);
+  for (const auto& [reason, group] : groups) {
+    table.begin_row();
+    table.words(reason);
+    table.number(format_count(group.tensors.size()), static_cast<double>(group.tensors.size()));
+    table.number(format_bytes(group.bytes), static_cast<double>(group.bytes));
+    std::string names;
+    for (std::size_t i = 0; i < std::min(group.tensors.size(), names_of_reason); ++i) {
+      names += (i ? ", " : "") + group.tensors[i]->name;
+    }
+    if (group.tensors.size() > names_of_reason) {
+      names += fmt::format(" and {} more", group.tensors.size() - names_of_reason);
+    }
+    table.text(names, true);
+  }
+  return table.done();
+}
+
+std::string left_out_table(const ModelReport& report) {
+  if (report.left_out.empty()) return {};
+  HtmlTable table("Files left out", HtmlTable::Use::read);
+  table.column("file", false);
+  table.column("reason", false);
+  for (const LeftOutReport& file : report.left_out) {
+    table.begin_row();
+    table.text(file.name, true);
+    table.words(file.reason);
+  }
+  return table.done();
 }
 
 }  // namespace microscale

@@ -136,6 +136,9 @@ std::string to_json(const ModelReport& report, JsonDetail detail, int indent) {
   total["element_codes"] = to_json(total_element_codes(report));
   Json& tensors = json["tensors"] = Json::array();
   for (const TensorReport& tensor : report.tensors) tensors.push_back(to_json(tensor, detail));
+  for (const LeftOutReport& file : report.left_out) {
+    json["left_out"].push_back({{"file", file.name}, {"reason", file.reason}});
+  }
   return json.dump(indent, ' ', true, Json::error_handler_t::replace);
 }
 

@@ -42,6 +42,12 @@ struct TensorReport {
   bool measured() const { return error.elements > 0; }
 };
 
+/// A file of the input that the output goes without.
+struct LeftOutReport {
+  std::string name = {};
+  std::string reason = {};
+};
+
 struct ModelReport {
   std::string title = {};          ///< name of the model, or "A against B"
   std::string format = {};         ///< "nvfp4", ...
@@ -54,6 +60,7 @@ struct ModelReport {
   std::vector<double> element_values = {};
   std::vector<double> scale_values = {};
   std::vector<TensorReport> tensors = {};  ///< in the order to be listed
+  std::vector<LeftOutReport> left_out = {};
 };
 
 /// Fills element_values and scale_values with what the codes of `format` stand for, before any

@@ -76,10 +76,49 @@ TEST(HtmlTables, worst_element_of_a_block_is_marked) {
             std::string::npos);
 }
 
+TEST(HtmlTables, a_block_is_written_eight_values_a_line) {
+  ModelReport report = model();
+  report.tensors[0].worst_blocks = {
+      {.original = std::vector<float>(20, 1.0f), .restored = std::vector<float>(20, 0.5f)}};
+  const std::string html = worst_block_tables(report);
+  EXPECT_EQ(testing::markup_error(html), "");
+  std::size_t lines = 0;
+  for (std::size_t at = 0; (at = html.find(">original<", at)) != std::string::npos; ++at) ++lines;
+  EXPECT_EQ(lines, 3u);  // 8, 8 and 4
+}
+
+TEST(HtmlTables, kept_tensors_are_grouped_by_reason) {
+  ModelReport report = model();
+  for (const char* name : {"a", "b", "c", "d"}) {
+    TensorReport& tensor = report.tensors.emplace_back();
+    tensor.name = name;
+    tensor.reason = "router";
+    tensor.bytes_after = 1000;
+  }
+  const std::string html = reason_table(report);
+  EXPECT_EQ(testing::markup_error(html), "");
+  EXPECT_EQ(rows_of(html), 2u);
+  EXPECT_NE(
+      html.find(
+          "<td class=\"words\">router</td><td class=\"n\" data-v=\"4\">4</td>"
+          "<td class=\"n\" data-v=\"4000\">4.0 kB</td><td class=\"code\">a, b, c and 1 more<"),
+      std::string::npos)
+      << html;
+}
+
+TEST(HtmlTables, files_left_out_have_their_reason) {
+  ModelReport report;
+  report.left_out = {{"original", "the same <model>"}};
+  const std::string html = left_out_table(report);
+  EXPECT_EQ(testing::markup_error(html), "");
+  EXPECT_NE(html.find("<td class=\"words\">the same &lt;model&gt;</td>"), std::string::npos);
+}
+
 TEST(HtmlTables, of_nothing_are_empty) {
   const ModelReport none;
   EXPECT_EQ(worst_tensor_table(none) + worst_block_tables(none) + tensor_table(none) +
-                untouched_table(none) + treatment_table(none),
+                untouched_table(none) + treatment_table(none) + reason_table(none) +
+                left_out_table(none),
             "");
 }
 

@@ -82,8 +82,8 @@ TEST(Html, is_well_formed_and_the_same_each_time) {
 
 TEST(Html, shows_every_section) {
   const std::string page = render_html(model());
-  for (const char* id :
-       {"size", "error-map", "codes", "worst-tensors", "worst-blocks", "tensors", "untouched"}) {
+  for (const char* id : {"size", "error-map", "codes", "worst-tensors", "worst-blocks", "tensors",
+                         "kept", "untouched"}) {
     EXPECT_NE(page.find("<section id=\"" + std::string(id) + "\">"), std::string::npos) << id;
   }
   for (const char* text :
