@@ -90,10 +90,25 @@ struct DequantizeModelOptions {
   std::filesystem::path output;  ///< folder to be made; must be neither the input nor inside it
   DType dtype = DType::bf16;     ///< of the weights written
   int threads = 0;               ///< 0: all cores
+  bool allow_nan = false;        ///< write NaN where scales or codes are NaN, instead of refusing
 };
 
-/// Expands a quantized folder to dense weights under the original names. Throws Error.
-void dequantize_model(const DequantizeModelOptions& options, const ProgressCallback& progress = {});
+/// What a dense model was written without, and why.
+struct LeftOut {
+  std::string name;  ///< of a file or a tensor of the input
+  std::string reason;
+};
+
+struct DequantizedModel {
+  std::vector<LeftOut> left_out;     ///< buffers of a calibration, weights in another format, ...
+  std::vector<std::string> notices;  ///< oddities of the input, one sentence each
+};
+
+/// Expands a quantized folder to dense weights under the original names. Reads it twice: nothing is
+/// written where a weight cannot be decoded, where scales or codes are NaN (but for allow_nan), or
+/// where values would become infinite as F16. Throws Error.
+DequantizedModel dequantize_model(const DequantizeModelOptions& options,
+                                  const ProgressCallback& progress = {});
 
 struct RepairModelOptions {
   std::filesystem::path input;   ///< quantized model folder

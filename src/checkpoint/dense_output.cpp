@@ -48,8 +48,7 @@ std::optional<std::string> unfinished_run(const ModelFolder& model) {
   return unfinished_mark(model.other_files, model.left_out_files);
 }
 
-Status begin_dense_output(const ModelFolder& input, bool input_is_folder, const fs::path& output,
-                          std::uint64_t bytes) {
+Status check_dense_output(const ModelFolder& input, bool input_is_folder, const fs::path& output) {
   if (output.empty()) return refuse(output, "has no name", "name a folder");
   const fs::path from = resolved(input.root), to = resolved(output);
   if (from == to)
@@ -59,20 +58,23 @@ Status begin_dense_output(const ModelFolder& input, bool input_is_folder, const 
   }
   if (is_within(from, to)) return refuse(output, "holds the input", "name a folder elsewhere");
   std::error_code error;
-  if (fs::exists(to, error) && !fs::is_directory(to, error)) {
-    return refuse(output, "is a file", "name a folder");
-  }
+  if (!fs::exists(to, error)) return success();
+  if (!fs::is_directory(to, error)) return refuse(output, "is a file", "name a folder");
+  if (fs::is_empty(to, error)) return success();
+  const auto earlier = read_small_file(to / dequantize_marker, largest_marker);
+  if (earlier && earlier.value() == marker_text(input)) return success();
+  return refuse(output, "is not empty", "name a folder that does not exist yet");
+}
+
+Status begin_dense_output(const ModelFolder& input, bool input_is_folder, const fs::path& output,
+                          std::uint64_t bytes) {
+  if (Status free = check_dense_output(input, input_is_folder, output); !free) return free;
+  const fs::path to = resolved(output);
+  std::error_code error;
   fs::create_directories(to, error);
   if (error)
     return refuse(output, "cannot be made: " + error.message(), "check the path", ErrorCode::io);
-
-  const std::string text = marker_text(input);
-  if (!fs::is_empty(to, error)) {
-    const auto earlier = read_small_file(to / dequantize_marker, largest_marker);
-    if (!earlier || earlier.value() != text) {
-      return refuse(output, "is not empty", "name a folder that does not exist yet");
-    }
-  } else {
+  if (fs::is_empty(to, error)) {
     const auto free = free_space(to);
     if (!free) return free.failure();
     if (free.value() < bytes) {
@@ -81,7 +83,7 @@ Status begin_dense_output(const ModelFolder& input, bool input_is_folder, const 
                     "make room or name a folder elsewhere", ErrorCode::io);
     }
   }
-  return write_file_atomically(to / dequantize_marker, text);
+  return write_file_atomically(to / dequantize_marker, marker_text(input));
 }
 
 Status finish_dense_output(const fs::path& output) {

@@ -20,6 +20,10 @@ inline constexpr const char* dequantize_marker = "dequantize.partial";
 /// not finished.
 std::optional<std::string> unfinished_run(const ModelFolder& model);
 
+/// Whether begin_dense_output would take `output`, but for the room on the disk; writes nothing.
+Status check_dense_output(const ModelFolder& input, bool input_is_folder,
+                          const std::filesystem::path& output);
+
 /// Makes `output`, or takes an empty folder, or what an unfinished dequantize of the same unchanged
 /// input left; checks that `bytes` more fit on the disk; and sets the marker. Refuses anything
 /// else, and an output that is the input, inside it or around it. (`input_is_folder`: not a single

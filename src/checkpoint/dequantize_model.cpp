@@ -8,6 +8,8 @@
 #include <set>
 #include <vector>
 
+#include "checkpoint/classifier.hpp"
+#include "checkpoint/decode_check.hpp"
 #include "checkpoint/dense_output.hpp"
 #include "checkpoint/output_folder.hpp"
 #include "checkpoint/quantization_config.hpp"
@@ -39,6 +41,22 @@ StoredType stored_type(DType dtype) {
   return StoredType::f32;
 }
 
+using Dropped = std::map<std::string, std::string, std::less<>>;  // tensor -> why
+
+// Tensors that are no part of a dense model: what a calibration left, and input scales.
+Dropped find_dropped(const QuantizedFolder& folder, const Classifier& classifier) {
+  Dropped dropped;
+  for (const LogicalTensor& tensor : folder.tensors) {
+    if (!tensor.stored) continue;
+    Verdict verdict = classifier.judge(*tensor.stored->entry);
+    if (verdict.kind == TensorKind::leftover) dropped[tensor.name] = std::move(verdict.reason);
+  }
+  for (const QuantizedModule& module : folder.modules) {
+    if (module.input_scale) dropped[module.input_scale->name()] = "scale of quantized activations";
+  }
+  return dropped;
+}
+
 // One file of the output: what it holds and where each tensor of it goes.
 struct DenseShard {
   std::string name;
@@ -47,9 +65,11 @@ struct DenseShard {
 };
 
 // A tensor goes into the file that has the name of the one its codes were in.
-std::vector<DenseShard> plan_shards(const QuantizedFolder& folder, DType dtype) {
+std::vector<DenseShard> plan_shards(const QuantizedFolder& folder, const Dropped& dropped,
+                                    DType dtype) {
   std::vector<std::vector<const LogicalTensor*>> homes(folder.model.shards.size());
   for (const LogicalTensor& tensor : folder.tensors) {
+    if (dropped.contains(tensor.name)) continue;
     homes[tensor.module ? tensor.module->codes->shard : tensor.stored->shard].push_back(&tensor);
   }
   std::vector<DenseShard> shards;
@@ -74,7 +94,17 @@ std::vector<DenseShard> plan_shards(const QuantizedFolder& folder, DType dtype) 
 class Reporter {
  public:
   Reporter(const ProgressCallback& progress, std::int64_t total)
-      : progress_(progress), total_(total) {}
+      : progress_(progress), own_(total), total_(total) {}
+
+  // For work that comes before, with a total of its own.
+  ProgressCallback before() {
+    if (!progress_) return {};
+    return [this](std::int64_t done, std::int64_t total, std::string_view item) {
+      done_ = done;
+      total_ = own_ + total;
+      return progress_(done_, total_, item);
+    };
+  }
 
   void add(std::int64_t bytes, std::string_view item) {
     done_ += bytes;
@@ -86,6 +116,7 @@ class Reporter {
 
  private:
   const ProgressCallback& progress_;
+  std::int64_t own_;
   std::int64_t total_;
   std::int64_t done_ = 0;
 };
@@ -150,25 +181,29 @@ void write_index(const std::vector<DenseShard>& shards, const fs::path& path) {
 
 }  // namespace
 
-void dequantize_model(const DequantizeModelOptions& options, const ProgressCallback& progress) {
-  const auto& [input, output, dtype, threads] = options;
-  const QuantizedFolder folder = take(open_whole_quantized_folder(input));
+DequantizedModel dequantize_model(const DequantizeModelOptions& options,
+                                  const ProgressCallback& progress) {
+  const auto& [input, output, dtype, threads, allow_nan] = options;
+  const QuantizedFolder folder = take(open_quantized_folder(input));
   const ModelFolder& model = folder.model;
-  if (folder.modules.empty()) {
-    throw Error(
-        ErrorCode::bad_input,
-        fmt::format("{}: '{}' holds no quantized weights; name a folder that `quantize` wrote",
-                    operation, input.string()));
-  }
   if (const auto file = unfinished_run(model)) {
     throw Error(
         ErrorCode::bad_input,
         fmt::format("{}: '{}' is unfinished ('{}' is there); finish it first (quantize --resume)",
                     operation, input.string(), *file));
   }
+  const Classifier classifier = take(classify_model(model));
+  take(check_decodable(folder, classifier));
+  if (folder.modules.empty()) {
+    throw Error(
+        ErrorCode::bad_input,
+        fmt::format("{}: '{}' holds no quantized weights; name a folder that `quantize` wrote",
+                    operation, input.string()));
+  }
+  const Dropped dropped = find_dropped(folder, classifier);
   std::string config;
   if (model.config_text) config = take(dense_config(*model.config_text, dtype));
-  const std::vector<DenseShard> shards = plan_shards(folder, dtype);
+  const std::vector<DenseShard> shards = plan_shards(folder, dropped, dtype);
   std::uint64_t needed = config.size(), tensor_bytes = 0;
   for (const DenseShard& shard : shards) {
     needed += shard.layout.file_size;
@@ -179,9 +214,11 @@ void dequantize_model(const DequantizeModelOptions& options, const ProgressCallb
     const auto size = fs::file_size(model.root / file, error);
     if (!error) needed += size;
   }
-  take(begin_dense_output(model, fs::is_directory(input, error), output, needed));
   Reporter reporter(progress, static_cast<std::int64_t>(tensor_bytes));
-  reporter.add(0, "");
+  take(check_dense_output(model, fs::is_directory(input, error), output));
+  take(check_values(folder, options, reporter.before()));
+  take(begin_dense_output(model, fs::is_directory(input, error), output, needed));
+  if (allow_nan) reporter.add(0, "");  // else reading has said so already
   for (const DenseShard& shard : shards) {
     write_shard(folder, shard, dtype, output, threads, reporter);
   }
@@ -192,6 +229,17 @@ void dequantize_model(const DequantizeModelOptions& options, const ProgressCallb
   }
   if (model.config_text) take(write_file_atomically(output / "config.json", config));
   take(finish_dense_output(output));
+  DequantizedModel result;
+  for (const auto& [name, reason] : dropped) result.left_out.push_back({name, reason});
+  for (const LeftOutFile& file : model.left_out_files) {
+    result.left_out.push_back({file.path.string(), file.reason});
+  }
+  if (std::find(model.other_files.begin(), model.other_files.end(), modelopt_config) !=
+      model.other_files.end()) {
+    result.left_out.push_back({modelopt_config, "describes quantization only"});
+  }
+  result.notices = model.sentences();
+  return result;
 }
 
 }  // namespace microscale

@@ -222,6 +222,32 @@ std::string_view to_string(QuantizingTool tool) {
   return "integers that pack several codes";
 }
 
+std::string_view way_to_dense(QuantizingTool tool) {
+  switch (tool) {
+    case QuantizingTool::compressed_tensors:
+    case QuantizingTool::modelopt:
+      return "start from the full-precision model, or `microscale dequantize` it first, which "
+             "reads "
+             "NVFP4, MXFP4 and MXFP8";
+    case QuantizingTool::fp8:
+    case QuantizingTool::deepseek_v4:
+      return "start from the full-precision model, or let transformers expand it "
+             "(FineGrainedFP8Config(dequantize=True), then save_pretrained); microscale does not "
+             "decode FP8 yet";
+    case QuantizingTool::gpt_oss:
+      return "start from a full-precision model, or let transformers expand it "
+             "(Mxfp4Config(dequantize=True), then save_pretrained); microscale does not decode "
+             "these "
+             "blocks yet";
+    case QuantizingTool::bitsandbytes:
+      return "start from the full-precision model, or let transformers expand it "
+             "(model.dequantize(), then save_pretrained)";
+    default:
+      return "start from the full-precision model, or expand it with the tool that wrote it; "
+             "microscale does not decode it";
+  }
+}
+
 bool is_f8(StoredType type) {
   switch (type) {
     case StoredType::f8_e4m3:

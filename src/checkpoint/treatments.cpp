@@ -224,11 +224,11 @@ Status refuse_quantized(const ModelFolder& model, Treatments& treatments, const 
     return Failure{
         ErrorCode::bad_input,
         fmt::format("quantize: the weights of '{}' are quantized already: {} ({} {}) shows {}; "
-                    "start from the full-precision model, or dequantize it first; if it is no "
-                    "weight, keep it with --ignore {}",
+                    "{}; if it is no weight, keep it with --ignore {}",
                     model.opened.string(), in_quotes(treatment.entry->name),
                     to_string(treatment.entry->type), shape_of(*treatment.entry),
-                    to_string(*verdict.tool), in_quotes(verdict.module))};
+                    to_string(*verdict.tool), way_to_dense(*verdict.tool),
+                    in_quotes(verdict.module))};
   }
   return success();
 }
@@ -248,15 +248,22 @@ std::optional<std::string> quantized_by_files(const ModelFolder& model, const Mo
   return std::nullopt;
 }
 
+// The tool whose marks the tensors show first.
+QuantizingTool tool_of(const ModelFolder& model, const Classifier& classifier) {
+  for (const ModelTensor& tensor : model.tensors) {
+    if (const auto tool = classifier.judge(*tensor.entry).tool) return *tool;
+  }
+  return QuantizingTool::packed;
+}
+
 }  // namespace
 
 Result<Treatments> decide_treatments(const ModelFolder& model, const Classifier& classifier,
                                      const Recipe& recipe, std::optional<ExpertOrder> experts) {
   if (const auto by = quantized_by_files(model, classifier.facts())) {
-    return Failure{ErrorCode::bad_input,
-                   fmt::format("quantize: '{}' is quantized already ({}); start from the "
-                               "full-precision model, or dequantize it first",
-                               model.opened.string(), *by)};
+    return Failure{ErrorCode::bad_input, fmt::format("quantize: '{}' is quantized already ({}); {}",
+                                                     model.opened.string(), *by,
+                                                     way_to_dense(tool_of(model, classifier)))};
   }
   std::vector<const TensorEntry*> entries;
   Treatments treatments;

@@ -228,9 +228,9 @@ TEST(DequantizeModel, refuses_what_is_not_whole_or_not_quantized) {
 TEST(DequantizeModel, stopped_leaves_a_marked_folder_that_the_next_run_takes_over) {
   TemporaryFolder folder;
   testing::small_llama(Format::nvfp4).write(folder / "in");
-  int calls = 0;
-  const ProgressCallback stop = [&](std::int64_t, std::int64_t, std::string_view) {
-    return ++calls < 3;
+  // Reading comes first, then writing.
+  const ProgressCallback stop = [&](std::int64_t done, std::int64_t total, std::string_view) {
+    return 2 * done < total;
   };
   EXPECT_THROW(dequantize_model({folder / "in", folder / "out", DType::bf16, 1}, stop), Error);
   EXPECT_EQ(names_in(folder / "out"), std::vector<std::string>{dequantize_marker});
@@ -266,6 +266,118 @@ TEST(DequantizeModel, takes_a_single_file_and_writes_beside_it) {
   dequantize_model({folder / "in" / "model.safetensors", folder / "in" / "dense", DType::bf16});
   EXPECT_EQ(names_in(folder / "in" / "dense"),
             (std::vector<std::string>{"config.json", "model.safetensors"}));
+}
+
+// What dequantize_model says to the model, with these options; the output must not be there then.
+std::string refusal_of(const SmallModel& model, DType dtype = DType::bf16, bool allow_nan = false) {
+  TemporaryFolder folder;
+  model.write(folder / "in");
+  try {
+    dequantize_model({folder / "in", folder / "out", dtype, 2, allow_nan});
+  } catch (const Error& error) {
+    EXPECT_EQ(error.code(), ErrorCode::bad_input);
+    EXPECT_FALSE(fs::exists(folder / "out"));
+    return error.what();
+  }
+  return "";
+}
+
+bool has(const std::string& text, const std::string& phrase) {
+  return text.find(phrase) != std::string::npos;
+}
+
+TEST(DequantizeModel, refuses_scales_and_codes_that_are_no_numbers_with_the_words_of_verify) {
+  const std::string down = "model.layers.0.mlp.down_proj", up = "model.layers.0.mlp.up_proj";
+  SmallModel nvfp4 = testing::small_llama(Format::nvfp4);
+  nvfp4.at(down + ".weight_scale").bytes[5] = 0xFF;
+  nvfp4.at(up + ".weight_scale").bytes[0] = 0x7F;
+  const std::string text = refusal_of(nvfp4);
+  EXPECT_TRUE(has(text, "'" + down + ".weight_scale': row 1, block 1: the scale is NaN (0xFF)"))
+      << text;
+  EXPECT_TRUE(has(text, "or pass --allow-nan to write NaN there (1 more tensors hold NaN")) << text;
+  EXPECT_EQ(refusal_of(nvfp4, DType::bf16, true), "");
+  SmallModel mxfp8 = testing::small_llama(Format::mxfp8_e4m3);
+  mxfp8.at(down + ".weight_scale").bytes[0] = 255;
+  EXPECT_TRUE(has(refusal_of(mxfp8), "the scale is NaN (0xFF)"));
+  mxfp8 = testing::small_llama(Format::mxfp8_e4m3);
+  mxfp8.at(down + ".weight").bytes[0] = 0x7F;
+  EXPECT_TRUE(has(refusal_of(mxfp8), "the code is NaN (0x7F)"));
+}
+
+TEST(DequantizeModel, refuses_values_beyond_the_type) {
+  SmallModel model;
+  testing::Bytes codes(64, 0x77);  // 6, 6
+  codes[0] = 0x27;                 // 6, 1
+  model.add("m.weight_packed", StoredType::u8, {2, 32}, codes);
+  model.add("m.weight_scale", StoredType::u8, {2, 2}, {127 + 14, 127 + 13, 127 + 14, 127});
+  const std::string text = refusal_of(model, DType::f16);  // 6 * 2^14 = 98304, 6 * 2^13 = 49152
+  EXPECT_TRUE(has(text,
+                  "63 values exceed 65504, the largest number of f16 (the first in "
+                  "'m.weight'); use --dtype bf16 or f32"))
+      << text;
+  EXPECT_EQ(refusal_of(model, DType::bf16), "");
+}
+
+TEST(DequantizeModel, drops_what_a_calibration_left_and_says_so) {
+  TemporaryFolder folder;
+  SmallModel model = testing::small_llama(Format::nvfp4);
+  const std::string layer = "model.layers.0.self_attn.q_proj";
+  model.add_floats(layer + ".input_quantizer._amax", {1}, {3});
+  model.add_floats("lm_head.input_scale", {1}, {1});
+  model.add_floats(layer + ".input_global_scale", {1}, {1});
+  model.files["hf_quant_config.json"] = "{}";
+  model.files["pytorch_model.bin"] = "x";
+  model.write(folder / "in");
+  const DequantizedModel result = dequantize_model({folder / "in", folder / "out"});
+  std::vector<std::string> names;
+  for (const LeftOut& one : result.left_out) {
+    names.push_back(one.name);
+    EXPECT_FALSE(one.reason.empty());
+  }
+  std::sort(names.begin(), names.end());
+  EXPECT_EQ(names, (std::vector<std::string>{
+                       "hf_quant_config.json", "lm_head.input_scale", layer + ".input_global_scale",
+                       layer + ".input_quantizer._amax", "pytorch_model.bin"}));
+  const ModelFolder dense = take(open_model_folder(folder / "out"));
+  EXPECT_EQ(dense.tensors.size(), 9u);
+  for (const ModelTensor& tensor : dense.tensors) EXPECT_TRUE(has(tensor.name(), ".weight"));
+}
+
+TEST(DequantizeModel, names_what_it_does_not_decode_and_sends_nobody_in_a_circle) {
+  SmallModel fp8;
+  fp8.add("model.layers.0.mlp.up_proj.weight", StoredType::f8_e4m3, {128, 128},
+          testing::Bytes(128 * 128, 0x38));
+  fp8.add_floats("model.layers.0.mlp.up_proj.weight_scale_inv", {1, 1}, {1.0f});
+  const std::string text = refusal_of(fp8);
+  EXPECT_TRUE(has(text, "'model.layers.0.mlp.up_proj': ")) << text;
+  EXPECT_TRUE(has(text, "which is not decoded here")) << text;
+  EXPECT_TRUE(has(text, "FineGrainedFP8Config(dequantize=True)")) << text;
+  SmallModel mixed = testing::small_llama(Format::nvfp4);
+  mixed.add("model.layers.1.mlp.up_proj.weight", StoredType::f8_e4m3, {128, 128},
+            testing::Bytes(128 * 128, 0x38));
+  mixed.add_floats("model.layers.1.mlp.up_proj.weight_scale_inv", {1, 1}, {1.0f});
+  EXPECT_TRUE(has(refusal_of(mixed), "; the other 6 quantized layers can be decoded; "));
+  SmallModel oss;
+  oss.add("model.layers.0.mlp.experts.down_proj_blocks", StoredType::u8, {2, 64, 2, 16},
+          testing::Bytes(2 * 64 * 2 * 16, 0x11));
+  oss.add("model.layers.0.mlp.experts.down_proj_scales", StoredType::u8, {2, 64, 2},
+          testing::Bytes(2 * 64 * 2, 127));
+  EXPECT_TRUE(has(refusal_of(oss), "Mxfp4Config(dequantize=True)"));
+  TemporaryFolder folder;
+  for (const SmallModel& model : {fp8, oss}) {
+    model.write(folder / "in");
+    QuantizeModelOptions options;
+    options.input = folder / "in";
+    options.output = folder / "out";
+    try {
+      quantize_model(options);
+      ADD_FAILURE() << "quantized";
+    } catch (const Error& error) {
+      EXPECT_FALSE(has(error.what(), "or dequantize it first")) << error.what();
+      EXPECT_TRUE(has(error.what(), "microscale does not decode")) << error.what();
+    }
+    fs::remove_all(folder / "in");
+  }
 }
 
 }  // namespace

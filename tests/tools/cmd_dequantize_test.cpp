@@ -18,5 +18,15 @@ TEST(Dequantize, writes_a_folder_and_says_so) {
   EXPECT_EQ(Json::parse(json.out)["dtype"], "f32");
 }
 
+TEST(Dequantize, refuses_nan_unless_told_to_go_on) {
+  const Folders folders;
+  const Outcome refused = microscale({"dequantize", folders.broken(), "-o", folders.dense()});
+  EXPECT_EQ(refused.code, 3);
+  EXPECT_NE(refused.err.find("the scale is NaN (0x7F), so the whole block is"), std::string::npos)
+      << refused.err;
+  EXPECT_EQ(microscale({"dequantize", folders.broken(), "-o", folders.dense(), "--allow-nan"}).code,
+            0);
+}
+
 }  // namespace
 }  // namespace microscale::testing

@@ -36,7 +36,8 @@ struct DequantizeCommand {
   std::filesystem::path input;
   std::filesystem::path output;
   DType dtype = DType::bf16;
-  int threads = 0;  ///< 0: all cores
+  int threads = 0;         ///< 0: all cores
+  bool allow_nan = false;  ///< go on where scales are NaN
 };
 
 /// repair MODEL -o DIR [--dry-run]

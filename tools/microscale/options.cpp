@@ -85,6 +85,8 @@ void add_others(CLI::App& app, Words& words) {
       ->required();
   add(dequantize, "--dtype", words.dtype, "DTYPE", "bf16, f16 or f32 [bf16]");
   add_threads(dequantize, words);
+  dequantize.add_flag("--allow-nan", words.allow_nan,
+                      "Write NaN where scales or codes are NaN, instead of refusing");
 
   CLI::App& inspect = add_command(app, words, "inspect", "Show formats, shapes and histograms",
                                   "microscale inspect Llama-3-8B-nvfp4 model.layers.0.mlp.up_proj");

@@ -21,7 +21,8 @@ struct Words {
               device = "cpu", max_mse, global_scale;
   std::vector<std::string> include, ignore, values;
   LaunchWords launch;
-  bool engines = false, resume = false, dry_run = false, compare = false, json = false;
+  bool engines = false, resume = false, dry_run = false, compare = false, json = false,
+       allow_nan = false;
   MmaWords mma;
   OccupancyWords occupancy;
   BenchWords bench;

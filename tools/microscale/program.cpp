@@ -134,7 +134,8 @@ int run_command(const CLI::App& app, const std::string& name, Words& words, Cons
     return run(command, console);
   }
   if (name == "dequantize")
-    return run(DequantizeCommand{words.input, words.output, dtype_from(words.dtype), threads},
+    return run(DequantizeCommand{words.input, words.output, dtype_from(words.dtype), threads,
+                                 words.allow_nan},
                console);
   if (name == "inspect")
     return run(InspectCommand{words.input, words.tensor, words.engines}, console);
