@@ -7,6 +7,7 @@
 #include <optional>
 
 #include "checkpoint/conversion_report.hpp"
+#include "checkpoint/finished_run.hpp"
 #include "checkpoint/manifest.hpp"
 #include "checkpoint/memory_budget.hpp"
 #include "checkpoint/output_folder.hpp"
@@ -236,13 +237,18 @@ Conversion convert_model(const QuantizeModelOptions& options, const ProgressCall
                 fmt::format("quantize: nothing in '{}' would be quantized; see why with --dry-run",
                             options.input.string()));
   }
+  if (options.resume && looks_finished(options)) {
+    std::vector<std::string> mended = take(mend_finished_run(plan, options));
+    ModelReport report = start_report(plan, options);
+    return {std::move(plan.summary), std::move(report), true, std::move(mended)};
+  }
   std::error_code error;
   const bool made = !std::filesystem::exists(options.output, error);
   std::optional<Converter> converter(std::in_place, options, progress, quantizers, plan);
   converter->open();
   try {
     ModelReport report = converter->run();
-    return {std::move(plan.summary), std::move(report)};
+    return {std::move(plan.summary), std::move(report), false, {}};
   } catch (const Error& failed) {
     converter.reset();
     // What is wrong with the input stays wrong: a user who mends it starts the conversion again.

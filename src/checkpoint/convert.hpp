@@ -2,6 +2,9 @@
 // quantized one, restartable at any moment.
 #pragma once
 
+#include <string>
+#include <vector>
+
 #include "checkpoint/tile_quantizer.hpp"
 #include "microscale/checkpoint.hpp"
 #include "report/model_report.hpp"
@@ -11,6 +14,8 @@ namespace microscale {
 struct Conversion {
   ConversionPlan plan;
   ModelReport report;  // of the whole model, also when part of it was converted by an earlier run
+  bool already_done = false;          // by an earlier run: nothing was measured by this one
+  std::vector<std::string> mended{};  // files that were lost since, and are there again
 };
 
 /// As quantize_model in microscale/checkpoint.hpp. Throws Error.

@@ -27,16 +27,11 @@ constexpr std::array<std::string_view, 10> weight_endings{
 constexpr std::array<std::string_view, 5> foreign_endings{".gguf", ".ggml", ".ot", ".mlmodel",
                                                           ".mlpackage"};
 // How the model's own weights begin in other formats.
-constexpr std::array<std::string_view, 10> weight_names{"pytorch_model",
-                                                        "diffusion_pytorch_model",
-                                                        "tf_model",
-                                                        "flax_model",
-                                                        "diffusion_flax_model",
-                                                        "rust_model",
-                                                        "consolidated",
-                                                        "model.",
-                                                        "model-",
-                                                        "openvino_model"};
+constexpr std::array<std::string_view, 8> weight_names{
+    "pytorch_model", "diffusion_pytorch_model", "tf_model",     "flax_model",
+    "rust_model",    "diffusion_flax_model",    "consolidated", "openvino_model"};
+// The same, but only beside the model: in a sub-folder they are those of another part of it.
+constexpr std::array<std::string_view, 2> top_level_names{"model.", "model-"};
 constexpr std::array<std::string_view, 4> onnx_names{"model_", "encoder_model", "decoder_model",
                                                      "decoder_with_past"};
 constexpr std::array<std::string_view, 7> training_names{
@@ -148,6 +143,7 @@ std::string reason_to_leave_out(const fs::path& relative, std::uint64_t bytes) {
   if (state && starts_with_one_of(name, training_names)) return "state of a training run";
   if (!weights) return "";
   if (starts_with_one_of(name, weight_names) ||
+      (!relative.has_parent_path() && starts_with_one_of(name, top_level_names)) ||
       (name.find(".onnx") != std::string::npos && starts_with_one_of(name, onnx_names))) {
     return "weights in another format";
   }

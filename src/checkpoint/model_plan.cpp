@@ -10,6 +10,7 @@
 #include "checkpoint/conversion_report.hpp"
 #include "checkpoint/dense_output.hpp"
 #include "checkpoint/fused_groups.hpp"
+#include "checkpoint/include_check.hpp"
 #include "checkpoint/ignore_list.hpp"
 #include "checkpoint/json.hpp"
 #include "checkpoint/manifest.hpp"
@@ -336,6 +337,9 @@ Result<ModelPlan> make_model_plan(const QuantizeModelOptions& options) {
       decide_treatments(plan.model, classifier.value(), recipe.value(), options.experts);
   if (!treatments) return treatments.failure();
   plan.tensors = std::move(treatments.value());
+  if (Status effect = check_includes(options.include, plan.tensors); !effect) {
+    return effect.failure();
+  }
 
   start_summary(plan);
   if (Status planned = plan_shards(plan); !planned) return planned.failure();

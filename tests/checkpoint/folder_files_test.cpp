@@ -111,6 +111,8 @@ TEST(ReasonToLeaveOut, asks_the_size_of_what_looks_like_weights_only) {
   EXPECT_EQ(reason_to_leave_out("tokenizer.json", 999 * mebibyte), "");
   EXPECT_EQ(reason_to_leave_out("2_Dense/pytorch_model.bin", 999 * mebibyte), "");
   EXPECT_EQ(reason_to_leave_out("model_stats.npz", 1), "");
+  EXPECT_EQ(reason_to_leave_out("model.pt", 1), "weights in another format");
+  EXPECT_EQ(reason_to_leave_out("vocoder/model.pt", 1), "");
   EXPECT_EQ(reason_to_leave_out("sub/model_q4.onnx", 1), "weights in another format");
 }
 

@@ -226,11 +226,14 @@ TEST(QuantizeModelInput, cannot_be_the_unfinished_output_of_a_run) {
                [&] { quantize_model(options_for(folder, Format::nvfp4)); });
 }
 
-TEST_F(QuantizeModel, resume_needs_a_journal_but_takes_an_empty_folder_as_a_fresh_start) {
+TEST_F(QuantizeModel, resume_takes_an_empty_folder_as_a_fresh_start_and_what_is_done_as_done) {
   quantize_model(options(true));
   EXPECT_TRUE(read_folder(folder / "out") == undisturbed) << "nothing there yet";
-  expect_error(ErrorCode::invalid_argument, "holds no journal",
-               [&] { quantize_model(options(true)); });
+  quantize_model(options(true));
+  EXPECT_TRUE(read_folder(folder / "out") == undisturbed) << "nothing to do";
+  QuantizeModelOptions other = options(true);
+  other.format = Format::mxfp4;
+  expect_error(ErrorCode::invalid_argument, "holds no journal", [&] { quantize_model(other); });
   expect_error(ErrorCode::invalid_argument, "is not empty", [&] { quantize_model(options()); });
   EXPECT_TRUE(read_folder(folder / "out") == undisturbed) << "a refusal touches nothing";
 }

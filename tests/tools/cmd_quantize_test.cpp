@@ -75,6 +75,24 @@ TEST(QuantizeCommand, says_what_stays_behind_and_why) {
   EXPECT_EQ(plan["notices"].size(), 1u);
 }
 
+TEST(QuantizeCommand, resumes_a_finished_run_by_saying_so) {
+  const Folders folders;
+  const std::string model = dense_model(folders), output = folders.nowhere();
+  const std::vector<std::string> words{"quantize", model,   "-o",      output,
+                                       "--format", "nvfp4", "--resume"};
+  EXPECT_EQ(microscale(words).code, 0);
+  std::filesystem::remove(output + "/config.json");
+  const Outcome again = microscale(words);
+  EXPECT_EQ(again.code, 0) << again.err;
+  EXPECT_EQ(again.out.find("Already done: '" + output + "' holds the weights"), 0u) << again.out;
+  EXPECT_NE(again.out.find("\nwritten again: config.json\n"), std::string::npos) << again.out;
+  EXPECT_EQ(again.out.find("Quantized on"), std::string::npos);
+  EXPECT_EQ(microscale({"verify", output}).code, 0);
+  auto with_json = words;
+  with_json.push_back("--json");
+  EXPECT_EQ(Json::parse(microscale(with_json).out)["already_done"], true);
+}
+
 TEST(QuantizeCommand, computes_on_a_gpu_or_says_that_there_is_none) {
   const Folders folders;
   const std::string model = dense_model(folders), cpu = folders.nowhere(), gpu = cpu + "_gpu";

@@ -190,6 +190,26 @@ void print_cost(const Conversion& conversion, const QuantizeCommand& command, Co
   console.print(text);
 }
 
+// --resume on what an earlier run has finished.
+void print_already_done(const Conversion& conversion, const QuantizeCommand& command,
+                        Console& console) {
+  std::string text = fmt::format(
+      "Already done: '{}' holds the weights that this run would write in {}. The scale rule and "
+      "what else does not show in a file's header are not compared.\n",
+      command.options.output.string(), info(command.options.format).name);
+  for (const std::string& file : conversion.mended) text += "written again: " + file + "\n";
+  if (!command.report.empty()) {
+    text += "No report was written, as nothing was measured; see `microscale compare`.\n";
+  }
+  std::string shown;
+  for (std::size_t at = 0; at < text.size();) {
+    const std::size_t end = text.find('\n', at);
+    shown += printable(text.substr(at, end - at), console.out.utf8) + "\n";
+    at = end + 1;
+  }
+  console.print(shown);
+}
+
 // Before hours of work, not after.
 void check_report(const QuantizeCommand& command) {
   if (command.report.empty()) return;
@@ -206,7 +226,7 @@ int run(const QuantizeCommand& command, Console& console) {
   CommandProgress progress(console, "quantize");
   const Conversion conversion = convert_model(command.options, progress.callback());
   progress.finish();
-  if (!command.report.empty()) {
+  if (!command.report.empty() && !conversion.already_done) {
     take(write_named_file(command.report, render_html(conversion.report)));
   }
   if (console.json) {
@@ -214,6 +234,8 @@ int run(const QuantizeCommand& command, Console& console) {
     document["input"] = command.options.input.string();
     document["output"] = command.options.output.string();
     document["computed_on"] = conversion.plan.computed_on;
+    document["already_done"] = conversion.already_done;
+    document["mended_files"] = conversion.mended;
     document["copied_files"] = conversion.plan.copied_files;
     document["dropped_files"] = conversion.plan.dropped_files;
     document["left_out"] = left_out_json(conversion.plan);
@@ -221,7 +243,11 @@ int run(const QuantizeCommand& command, Console& console) {
     console.print_json(document);
   } else {
     print_notices(conversion.plan, console);
-    print_cost(conversion, command, console);
+    if (conversion.already_done) {
+      print_already_done(conversion, command, console);
+    } else {
+      print_cost(conversion, command, console);
+    }
   }
   return exit_success;
 }
