@@ -41,7 +41,7 @@ std::string ratio_text(double ratio) {
                          : "the original with the sign turned";
   const double exponent = std::log2(size);
   if (size < 1.25 && size > 0.8) return text;
-  const bool power_of_two = std::fabs(exponent - std::round(exponent)) < 0.02;
+  const bool power_of_two = std::fabs(exponent - std::round(exponent)) < 0.002;
   return text + (power_of_two
                      ? ": block scales were read with another exponent, or a scale was not "
                        "applied"
