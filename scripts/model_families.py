@@ -143,9 +143,9 @@ def table():
              "classifier to.",
              "The names are those that transformers 5.24 and diffusers 0.42 write, and, for models with code of their "
              "own, those",
-             "that vLLM's loaders read. The reasons are explained in [checkpoints.md](checkpoints.md). Embeddings and "
-             "norms are kept",
-             "everywhere; a row's counts are of tensors with two dimensions or more.", "",
+             "of their published files, written down by hand. The reasons are explained in "
+             "[checkpoints.md](checkpoints.md).",
+             "Embeddings and norms are kept everywhere; a row's counts are of tensors with two dimensions or more.", "",
              "| model | file | quantized | kept besides |", "|---|---|---|---|"]
     rows = [row(path) for path in FAMILIES.glob("*.txt")]
     return "\n".join(lines + sorted(rows, key=str.lower)) + "\n"

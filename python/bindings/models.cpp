@@ -19,11 +19,20 @@ using Words = std::vector<std::string>;
 struct QuantizeModelWords {
   Words include, ignore;
   std::optional<Path> importance;
+  std::optional<std::string> experts;
   int threads = 0;
   std::int64_t max_memory = 0;
   std::vector<int> gpus;
   bool resume = false;
 };
+
+ExpertOrder expert_order_from(std::string_view name) {
+  if (name == "interleaved") return ExpertOrder::interleaved;
+  if (name == "halves") return ExpertOrder::halves;
+  throw Error(
+      ErrorCode::invalid_argument,
+      fmt::format("experts: there is no order '{}'; choose one of interleaved, halves", name));
+}
 
 QuantizeModelOptions options_of(const Path& source, const Path& target, std::string_view format,
                                 const NumericWords& numeric, const QuantizeModelWords& words) {
@@ -35,6 +44,7 @@ QuantizeModelOptions options_of(const Path& source, const Path& target, std::str
   options.include = words.include;
   options.ignore = words.ignore;
   options.importance = words.importance.value_or(Path());
+  if (words.experts) options.experts = expert_order_from(*words.experts);
   options.threads = words.threads;
   options.max_memory = words.max_memory;
   options.gpus = words.gpus;
@@ -72,6 +82,17 @@ void bind_plan(nb::module_& module) {
       .def_ro("tensors", &ConversionPlan::tensors, "In the order of the input.",
               nb::for_getter(nb::sig("def tensors(self) -> list[TensorPlan]")))
       .def_ro("copied_files", &ConversionPlan::copied_files, "Tokenizer and the like.")
+      .def_prop_ro(
+          "left_out",
+          [](const ConversionPlan& plan) {
+            nb::dict reasons;
+            for (std::size_t i = 0; i < plan.dropped_files.size(); ++i)
+              reasons[nb::str(plan.dropped_files[i].c_str())] = plan.dropped_reasons.at(i);
+            return reasons;
+          },
+          nb::for_getter(nb::sig("def left_out(self) -> dict[str, str]")),
+          "Files that stay behind, and why.")
+      .def_ro("notices", &ConversionPlan::notices, "Oddities of the input, a sentence each.")
       .def_ro("bytes_before", &ConversionPlan::bytes_before, "Of all tensors.")
       .def_ro("bytes_after", &ConversionPlan::bytes_after)
       .def_ro("disk_needed", &ConversionPlan::disk_needed)
@@ -83,31 +104,69 @@ void bind_plan(nb::module_& module) {
       });
 }
 
-#define MODEL_PARAMETERS                                                                      \
-  const Path &source, const Path &target, const std::string &format, NUMERIC_PARAMETERS,      \
-      const Words &include, const Words &ignore, std::optional<Path> importance, int threads, \
-      std::int64_t max_memory, const std::vector<int>&gpus, bool resume
+void bind_results(nb::module_& module) {
+  nb::class_<DequantizedModel>(module, "DequantizedModel",
+                               "What a dense model was written without.")
+      .def_prop_ro(
+          "left_out",
+          [](const DequantizedModel& model) {
+            nb::dict reasons;
+            for (const LeftOut& out : model.left_out)
+              reasons[nb::str(out.name.c_str())] = out.reason;
+            return reasons;
+          },
+          nb::for_getter(nb::sig("def left_out(self) -> dict[str, str]")),
+          "Files and tensors that stay behind, and why.")
+      .def_ro("notices", &DequantizedModel::notices, "Oddities of the input, a sentence each.")
+      .def("__repr__", [](const DequantizedModel& model) {
+        return fmt::format("DequantizedModel({} left out, {} notices)", model.left_out.size(),
+                           model.notices.size());
+      });
+  nb::class_<RepairReport>(module, "RepairReport", "What repair_model changed.")
+      .def_ro("changes", &RepairReport::changes, "A sentence each; empty: nothing to repair.")
+      .def_ro("found", &RepairReport::found, "Errors that verify_model's rules found.")
+      .def_ro("written", &RepairReport::written)
+      .def_ro("blocks", &RepairReport::blocks, "Of layers that got another global scale.")
+      .def_ro("blocks_inexact", &RepairReport::blocks_inexact,
+              "Of these, those that stand for other values than before.")
+      .def_ro("scales_changed", &RepairReport::scales_changed, "Block scales.")
+      .def_ro("codes_changed", &RepairReport::codes_changed)
+      .def_ro("relative_change", &RepairReport::relative_change,
+              "Squares of the changes, against those of the values.")
+      .def("__repr__", [](const RepairReport& report) {
+        return fmt::format("RepairReport({} changes, {})", report.changes.size(),
+                           report.written ? "written" : "not written");
+      });
+}
+
+#define MODEL_PARAMETERS                                                                 \
+  const Path &source, const Path &target, const std::string &format, NUMERIC_PARAMETERS, \
+      const Words &include, const Words &ignore, std::optional<Path> importance,         \
+      std::optional<std::string> experts, int threads, std::int64_t max_memory,          \
+      const std::vector<int>&gpus, bool resume
 #define MODEL_OPTIONS                               \
   options_of(source, target, format, NUMERIC_WORDS, \
-             {include, ignore, importance, threads, max_memory, gpus, resume})
-#define MODEL_ARGUMENTS                                                             \
-  nb::arg("source"), nb::arg("target"),                                             \
-      nb::arg("format") = "nvfp4", nb::kw_only(), NUMERIC_ARGUMENTS,                \
-      nb::arg("include") = nb::tuple(), nb::arg("ignore") = nb::tuple(),            \
-      nb::arg("importance") = nb::none(), nb::arg("threads") = 0,                   \
-      nb::arg("max_memory") = std::int64_t{1} << 30, nb::arg("gpus") = nb::tuple(), \
+             {include, ignore, importance, experts, threads, max_memory, gpus, resume})
+#define MODEL_ARGUMENTS                                                                            \
+  nb::arg("source"), nb::arg("target"),                                                            \
+      nb::arg("format") = "nvfp4", nb::kw_only(), NUMERIC_ARGUMENTS,                               \
+      nb::arg("include") = nb::tuple(), nb::arg("ignore") = nb::tuple(),                           \
+      nb::arg("importance") = nb::none(), nb::arg("experts") = nb::none(), nb::arg("threads") = 0, \
+      nb::arg("max_memory") = std::int64_t{1} << 30, nb::arg("gpus") = nb::tuple(),                \
       nb::arg("resume") = false
-#define MODEL_SIGNATURE                                                                      \
-  "(source: str | os.PathLike[str], target: str | os.PathLike[str], format: str = 'nvfp4', " \
-  "*, " NUMERIC_SIGNATURE                                                                    \
-  "include: Sequence[str] = (), ignore: Sequence[str] = (), importance: str | "              \
-  "os.PathLike[str] | None = None, threads: int = 0, max_memory: int = 1073741824, gpus: "   \
+#define MODEL_SIGNATURE                                                                            \
+  "(source: str | os.PathLike[str], target: str | os.PathLike[str], format: str = 'nvfp4', "       \
+  "*, " NUMERIC_SIGNATURE                                                                          \
+  "include: Sequence[str] = (), ignore: Sequence[str] = (), importance: str | "                    \
+  "os.PathLike[str] | None = None, experts: str | None = None, threads: int = 0, max_memory: int " \
+  "= 1073741824, gpus: "                                                                           \
   "Sequence[int] = (), resume: bool = False"
 
 }  // namespace
 
 void bind_models(nb::module_& module) {
   bind_plan(module);
+  bind_results(module);
   module.def(
       "plan_quantize_model",
       [](MODEL_PARAMETERS) {
@@ -134,25 +193,51 @@ void bind_models(nb::module_& module) {
       "format: nvfp4, mxfp4 or mxfp8. include, ignore: globs of tensors, or 're:' and a regular\n"
       "expression. importance: a safetensors file of E[x^2] per input column. max_memory: bytes "
       "to\n"
-      "stay under. gpus: numbers of GPUs to quantize on, with the same bytes. resume: goes on "
+      "stay under. experts: 'interleaved' or 'halves', the order of gate and up in stacked "
+      "experts\n"
+      "where neither config.json nor the tensors tell. gpus: numbers of GPUs to quantize on, with "
+      "the same bytes. resume: goes on "
       "where\n"
       "an earlier run was stopped. progress(bytes_done, bytes_total, item): False stops.\n"
       "Ctrl-C raises KeyboardInterrupt, and resume=True goes on later. Raises OSError, ValueError\n"
       "for what is no model, MemoryError.");
   module.def(
       "dequantize_model",
-      [](const Path& source, const Path& target, nb::handle dtype, int threads,
+      [](const Path& source, const Path& target, nb::handle dtype, int threads, bool allow_nan,
          nb::handle progress) {
-        const DequantizeModelOptions options{source, target, dtype_from(dtype, "dtype"), threads};
-        run_interruptible(
-            progress, [&](const ProgressCallback& report) { dequantize_model(options, report); });
+        const DequantizeModelOptions options{source, target, dtype_from(dtype, "dtype"), threads,
+                                             allow_nan};
+        DequantizedModel model;
+        run_interruptible(progress, [&](const ProgressCallback& report) {
+          model = dequantize_model(options, report);
+        });
+        return model;
       },
       nb::arg("source"), nb::arg("target"), nb::arg("dtype") = "bf16", nb::kw_only(),
-      nb::arg("threads") = 0, nb::arg("progress") = nb::none(),
+      nb::arg("threads") = 0, nb::arg("allow_nan") = false, nb::arg("progress") = nb::none(),
       nb::sig("def dequantize_model(source: str | os.PathLike[str], target: str | "
-              "os.PathLike[str], dtype: DTypeLike = 'bf16', *, threads: int = 0, progress: "
-              "Progress = None) -> None"),
-      "Expands a quantized folder to dense weights under the original names.");
+              "os.PathLike[str], dtype: DTypeLike = 'bf16', *, threads: int = 0, allow_nan: bool "
+              "= False, progress: Progress = None) -> DequantizedModel"),
+      "Expands a quantized folder to dense weights under the original names.\n\n"
+      "Raises ValueError, and writes nothing, where a weight cannot be decoded, where scales are\n"
+      "NaN (but for allow_nan), or where values would become infinite as f16.");
+  module.def(
+      "repair_model",
+      [](const Path& source, std::optional<Path> target, int threads, nb::handle progress) {
+        const RepairModelOptions options{source, target.value_or(Path()), threads, !target};
+        RepairReport report;
+        run_interruptible(progress, [&](const ProgressCallback& callback) {
+          report = repair_model(options, callback);
+        });
+        return report;
+      },
+      nb::arg("source"), nb::arg("target") = nb::none(), nb::kw_only(), nb::arg("threads") = 0,
+      nb::arg("progress") = nb::none(),
+      nb::sig("def repair_model(source: str | os.PathLike[str], target: str | os.PathLike[str] | "
+              "None = None, *, threads: int = 0, progress: Progress = None) -> RepairReport"),
+      "Writes a quantized folder again as loaders want it: one global scale for fused layers, the\n"
+      "ignore list in engines' spellings, without what a calibration left. No target: only says\n"
+      "what would change. Raises ValueError for an error that this does not mend.");
   module.def(
       "verify_model",
       [](const Path& path, int threads) {

@@ -35,9 +35,40 @@ def test_a_model_there_and_back(model, tmp_path, format):
     )
     assert by_name["model.norm.weight"].treatment == "copy"
     assert ms.verify_model(tmp_path / "q") == []
-    ms.dequantize_model(tmp_path / "q", tmp_path / "dense", "f32")
+    dense = ms.dequantize_model(tmp_path / "q", tmp_path / "dense", "f32")
+    assert "microscale_manifest.json" in dense.left_out
     with ms_open(tmp_path / "dense") as dense, ms_open(tmp_path / "q") as quantized:
         np.testing.assert_array_equal(dense[Q_PROJ + ".weight"], quantized[Q_PROJ].dequantize("f32"))
+
+
+def test_a_whole_folder_needs_no_repair(model, tmp_path):
+    ms.quantize_model(model, tmp_path / "q")
+    report = ms.repair_model(tmp_path / "q", tmp_path / "mended")
+    assert (report.changes, report.found, report.written) == ([], 0, False)
+    assert not (tmp_path / "mended").exists()
+
+
+def test_an_ignore_list_in_a_wrong_spelling_is_repaired(model, tmp_path):
+    ms.quantize_model(model, tmp_path / "q", ignore=["*.o_proj.weight"])
+    config = tmp_path / "q" / "config.json"
+    config.write_text(config.read_text().replace("self_attn.o_proj\"", "self_attn.o_proj.weight\""))
+    assert ms.verify_model(tmp_path / "q")
+    told = ms.repair_model(tmp_path / "q")
+    assert told.changes and not told.written
+    assert ms.repair_model(tmp_path / "q", tmp_path / "mended").written
+    assert ms.verify_model(tmp_path / "mended") == []
+
+
+def test_files_left_out_have_a_reason(model, tmp_path):
+    (model / "pytorch_model.bin").write_bytes(b"PK" * 100)
+    plan = ms.plan_quantize_model(model, tmp_path / "q")
+    assert plan.left_out["pytorch_model.bin"]
+
+
+def test_an_unknown_order_of_experts_is_named(model, tmp_path):
+    with pytest.raises(ValueError, match="experts: there is no order 'sideways'"):
+        ms.plan_quantize_model(model, tmp_path / "q", experts="sideways")
+    assert ms.plan_quantize_model(model, tmp_path / "q", experts=None).tensors
 
 
 class ms_open:
