@@ -542,6 +542,14 @@ class ConversionPlan:
         """Tokenizer and the like."""
 
     @property
+    def left_out(self) -> dict[str, str]:
+        """Files that stay behind, and why."""
+
+    @property
+    def notices(self) -> list[str]:
+        """Oddities of the input, a sentence each."""
+
+    @property
     def bytes_before(self) -> int:
         """Of all tensors."""
 
@@ -560,23 +568,84 @@ class ConversionPlan:
 
     def __repr__(self) -> str: ...
 
-def plan_quantize_model(source: str | os.PathLike[str], target: str | os.PathLike[str], format: str = 'nvfp4', *, scale_rule: str | None = None, rounding: str | None = None, compat: str | None = None, nan: str | None = None, inf: str | None = None, zero_code: str | None = None, seed: int = 0, include: Sequence[str] = (), ignore: Sequence[str] = (), importance: str | os.PathLike[str] | None = None, threads: int = 0, max_memory: int = 1073741824, gpus: Sequence[int] = (), resume: bool = False) -> ConversionPlan:
+class DequantizedModel:
+    """What a dense model was written without."""
+
+    @property
+    def left_out(self) -> dict[str, str]:
+        """Files and tensors that stay behind, and why."""
+
+    @property
+    def notices(self) -> list[str]:
+        """Oddities of the input, a sentence each."""
+
+    def __repr__(self) -> str: ...
+
+class RepairReport:
+    """What repair_model changed."""
+
+    @property
+    def changes(self) -> list[str]:
+        """A sentence each; empty: nothing to repair."""
+
+    @property
+    def found(self) -> int:
+        """Errors that verify_model's rules found."""
+
+    @property
+    def written(self) -> bool: ...
+
+    @property
+    def blocks(self) -> int:
+        """Of layers that got another global scale."""
+
+    @property
+    def blocks_inexact(self) -> int:
+        """Of these, those that stand for other values than before."""
+
+    @property
+    def scales_changed(self) -> int:
+        """Block scales."""
+
+    @property
+    def codes_changed(self) -> int: ...
+
+    @property
+    def relative_change(self) -> float:
+        """Squares of the changes, against those of the values."""
+
+    def __repr__(self) -> str: ...
+
+def plan_quantize_model(source: str | os.PathLike[str], target: str | os.PathLike[str], format: str = 'nvfp4', *, scale_rule: str | None = None, rounding: str | None = None, compat: str | None = None, nan: str | None = None, inf: str | None = None, zero_code: str | None = None, seed: int = 0, include: Sequence[str] = (), ignore: Sequence[str] = (), importance: str | os.PathLike[str] | None = None, experts: str | None = None, threads: int = 0, max_memory: int = 1073741824, gpus: Sequence[int] = (), resume: bool = False) -> ConversionPlan:
     """What quantize_model would do; reads headers only."""
 
-def quantize_model(source: str | os.PathLike[str], target: str | os.PathLike[str], format: str = 'nvfp4', *, scale_rule: str | None = None, rounding: str | None = None, compat: str | None = None, nan: str | None = None, inf: str | None = None, zero_code: str | None = None, seed: int = 0, include: Sequence[str] = (), ignore: Sequence[str] = (), importance: str | os.PathLike[str] | None = None, threads: int = 0, max_memory: int = 1073741824, gpus: Sequence[int] = (), resume: bool = False, progress: Progress = None) -> ConversionPlan:
+def quantize_model(source: str | os.PathLike[str], target: str | os.PathLike[str], format: str = 'nvfp4', *, scale_rule: str | None = None, rounding: str | None = None, compat: str | None = None, nan: str | None = None, inf: str | None = None, zero_code: str | None = None, seed: int = 0, include: Sequence[str] = (), ignore: Sequence[str] = (), importance: str | os.PathLike[str] | None = None, experts: str | None = None, threads: int = 0, max_memory: int = 1073741824, gpus: Sequence[int] = (), resume: bool = False, progress: Progress = None) -> ConversionPlan:
     """
     Converts a Hugging Face model folder, or one .safetensors file, to the folder `target`.
 
     format: nvfp4, mxfp4 or mxfp8. include, ignore: globs of tensors, or 're:' and a regular
     expression. importance: a safetensors file of E[x^2] per input column. max_memory: bytes to
-    stay under. gpus: numbers of GPUs to quantize on, with the same bytes. resume: goes on where
+    stay under. experts: 'interleaved' or 'halves', the order of gate and up in stacked experts
+    where neither config.json nor the tensors tell. gpus: numbers of GPUs to quantize on, with the same bytes. resume: goes on where
     an earlier run was stopped. progress(bytes_done, bytes_total, item): False stops.
     Ctrl-C raises KeyboardInterrupt, and resume=True goes on later. Raises OSError, ValueError
     for what is no model, MemoryError.
     """
 
-def dequantize_model(source: str | os.PathLike[str], target: str | os.PathLike[str], dtype: DTypeLike = 'bf16', *, threads: int = 0, progress: Progress = None) -> None:
-    """Expands a quantized folder to dense weights under the original names."""
+def dequantize_model(source: str | os.PathLike[str], target: str | os.PathLike[str], dtype: DTypeLike = 'bf16', *, threads: int = 0, allow_nan: bool = False, progress: Progress = None) -> DequantizedModel:
+    """
+    Expands a quantized folder to dense weights under the original names.
+
+    Raises ValueError, and writes nothing, where a weight cannot be decoded, where scales are
+    NaN (but for allow_nan), or where values would become infinite as f16.
+    """
+
+def repair_model(source: str | os.PathLike[str], target: str | os.PathLike[str] | None = None, *, threads: int = 0, progress: Progress = None) -> RepairReport:
+    """
+    Writes a quantized folder again as loaders want it: one global scale for fused layers, the
+    ignore list in engines' spellings, without what a calibration left. No target: only says
+    what would change. Raises ValueError for an error that this does not mend.
+    """
 
 def verify_model(path: str | os.PathLike[str], *, threads: int = 0) -> list[str]:
     """
