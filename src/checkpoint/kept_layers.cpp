@@ -97,6 +97,12 @@ bool is_embedding(std::string_view leaf) {
          leaf.ends_with("_embed") || leaf.ends_with("embeds");
 }
 
+// Inside the layers of a language model; elsewhere the same words name layers that are multiplied.
+bool is_lookup_table(std::string_view leaf) {
+  constexpr std::array<std::string_view, 4> endings{"_emb", "embedder", "embedders", "_table"};
+  return ends_with_any(leaf, endings);
+}
+
 bool is_norm(std::string_view leaf) {
   return leaf.find("norm") != leaf.npos || leaf.find("Norm") != leaf.npos ||
          leaf.starts_with("ln_") || leaf == "ln";
@@ -116,14 +122,15 @@ bool is_output_head(std::string_view module, Names parts, bool repeated) {
 }
 
 bool is_router(Names parts) {
-  constexpr std::array<std::string_view, 7> anywhere{
-      "router", "moe_gate", "gate_network", "expert_router", "wg", "routing", "gating"};
-  constexpr std::array<std::string_view, 2> leaves{"_router", "expert_gate"};
-  constexpr std::array<std::string_view, 3> more{"experts_gate", "router_proj", "gate_score"};
+  constexpr std::array<std::string_view, 6> anywhere{"moe_gate", "gate_network",    "wg",
+                                                     "routing",  "expert_selector", "gating"};
+  constexpr std::array<std::string_view, 5> leaves{"expert_gate", "experts_gate", "gate_score",
+                                                   "gate_inp", "topk_gate"};
+  constexpr std::array<std::string_view, 1> within{"router"};
   constexpr std::array<std::string_view, 6> attention{"attention", "attn",        "self_attn",
                                                       "time_mix",  "linear_attn", "cross_attn"};
   if (has_part(parts, anywhere) || ends_with_any(parts.back(), leaves) ||
-      ends_with_any(parts.back(), more)) {
+      holds_any(parts, within)) {
     return true;
   }
   for (std::size_t i = 0; i < parts.size(); ++i) {
@@ -382,6 +389,7 @@ Kept LayerRules::reason(std::string_view module, std::span<const std::int64_t> s
   if (is_indexer(module, parts)) return Kept::indexer;
   if (is_conv1d(leaf, facts)) return Kept::conv1d;
   if (layer && is_other_stack(layer->stack, facts)) return Kept::other_stack;
+  if (!diffusion_ && (layer || !repeated_) && is_lookup_table(leaf)) return Kept::embedding;
   if (!layer && repeated_) return Kept::outside;
   if (is_tiny(parts, shape)) return Kept::tiny;
   return Kept::no;

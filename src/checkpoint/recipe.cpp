@@ -107,9 +107,12 @@ std::optional<Recipe::UnusedPattern> Recipe::unused_pattern(
     if (!used(pattern)) return UnusedPattern{"--include", std::string(pattern.text())};
   }
   for (const Pattern& pattern : ignore_) {
-    const bool by_default =
-        pattern.is_literal() &&
-        classifier.rules().reason(module_of(pattern.text()), {}, classifier.facts()) != Kept::no;
+    // A head that is tied has no tensor and may be named. What merely lies outside the repeated
+    // layers may not: that is any word, such as a layer's name without its path.
+    const Kept reason = pattern.is_literal() ? classifier.rules().reason(module_of(pattern.text()),
+                                                                         {}, classifier.facts())
+                                             : Kept::no;
+    const bool by_default = reason != Kept::no && reason != Kept::outside;
     if (!by_default && !used(pattern)) {
       return UnusedPattern{"--ignore", std::string(pattern.text())};
     }

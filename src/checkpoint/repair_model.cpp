@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <array>
+#include <map>
 
 #include "checkpoint/conversion_report.hpp"
 #include "checkpoint/dense_output.hpp"
@@ -41,9 +42,11 @@ struct Unit {
   std::uint64_t length = 0;
 };
 
+using LayerCounts = std::map<const QuantizedModule*, RescaleCounts>;
+
 struct Worker {
   PieceData data;
-  RescaleCounts counts;
+  LayerCounts counts;
 };
 
 class FileWriter {
@@ -109,7 +112,7 @@ class FileWriter {
         rescale_blocks(worker.data.codes, worker.data.scales, tensor.ratio);
     const FormatInfo& format = info(module.format);
     if (tensor.source == module.codes) {
-      worker.counts.add(counts);
+      worker.counts[&module].add(counts);
       write(unit.tensor, static_cast<std::uint64_t>(code_bytes(format, first)), worker.data.codes);
     } else {
       write(unit.tensor, static_cast<std::uint64_t>(first / format.block), worker.data.scales);
@@ -144,7 +147,7 @@ class Repairer {
     }
   }
 
-  RescaleCounts run() {
+  LayerCounts run() {
     advance(0, "");
     std::vector<HashedFile> hashed;
     for (const RepairedFile& file : plan_.files) {
@@ -158,8 +161,10 @@ class Repairer {
       advance(static_cast<std::int64_t>(file.layout.file_size), file.name);
     }
     write_others(hashed);
-    RescaleCounts counts;
-    for (const Worker& worker : workers_) counts.add(worker.counts);
+    LayerCounts counts;
+    for (const Worker& worker : workers_) {
+      for (const auto& [module, of_module] : worker.counts) counts[module].add(of_module);
+    }
     return counts;
   }
 
@@ -226,9 +231,30 @@ fs::path make_partial(const fs::path& output) {
   return partial;
 }
 
+/// Of a layer's squares. Rounding block scales anew costs a tenth of this; more means that a global
+/// scale was wrong, not only unlike its neighbours'.
+constexpr double largest_change = 0.01;
+
+void refuse_large_change(const LayerCounts& counts) {
+  for (const auto& [module, changed] : counts) {
+    if (changed.squared_change <= largest_change * changed.squared_before) continue;
+    throw Error(ErrorCode::bad_input,
+                fmt::format("repair: '{}': its global scale is so far from that of the layers it "
+                            "is fused with that one for all would change it by {:.3g} % (of "
+                            "squares; 1 % is accepted); quantize the original again",
+                            module->name, 100 * changed.squared_change / changed.squared_before));
+  }
+}
+
 // Verify has read all of it: what is wrong with values cannot be mended.
 void refuse_what_stays_wrong(const VerifyReport& report) {
   for (const Finding& finding : report.findings) {
+    if (finding.rule == "magnitude") {
+      throw Error(ErrorCode::bad_input,
+                  fmt::format("repair: which scale is right cannot be told from the folder, so "
+                              "quantize the original again: {}",
+                              finding.message));
+    }
     const bool mended =
         std::find(mended_rules.begin(), mended_rules.end(), finding.rule) != mended_rules.end();
     if (finding.severity == Severity::warning || mended) continue;
@@ -257,9 +283,17 @@ RepairReport repair_model(const RepairModelOptions& options, const ProgressCallb
   report.found = verified.errors();
   if (options.dry_run || plan.changes.empty()) return report;
   const fs::path partial = make_partial(options.output);
-  const RescaleCounts counts = Repairer(plan, partial, options.threads, progress).run();
+  const LayerCounts layers = Repairer(plan, partial, options.threads, progress).run();
   take(check_unchanged(plan.folder.model, "repair"));
   std::error_code error;
+  try {
+    refuse_large_change(layers);
+  } catch (...) {
+    fs::remove_all(partial, error);
+    throw;
+  }
+  RescaleCounts counts;
+  for (const auto& [module, changed] : layers) counts.add(changed);
   fs::remove(partial / repair_marker, error);
   fs::rename(partial,
              options.output.has_filename() ? options.output : options.output.parent_path());

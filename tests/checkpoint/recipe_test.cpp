@@ -93,6 +93,18 @@ TEST(Recipe, finds_the_include_that_matches_nothing) {
   EXPECT_EQ(typo.unused_pattern({&tensor}, classifier)->text, "a.q_poj");
 }
 
+TEST(Recipe, asks_for_a_path_where_a_layer_is_ignored_by_its_last_name) {
+  const TensorEntry tensor = entry("model.layers.0.self_attn.o_proj.weight");
+  const Classifier classifier({&tensor}, {});
+  for (const char* word : {"o_proj", "mlp", "self_attn.o_proj", "nonsense"}) {
+    const Recipe wrong = Recipe::create(Format::nvfp4, {}, {word}).value();
+    ASSERT_TRUE(wrong.unused_pattern({&tensor}, classifier).has_value()) << word;
+    EXPECT_EQ(wrong.unused_pattern({&tensor}, classifier)->text, word);
+  }
+  const Recipe tied = Recipe::create(Format::nvfp4, {}, {"lm_head"}).value();
+  EXPECT_FALSE(tied.unused_pattern({&tensor}, classifier).has_value());
+}
+
 TEST(Recipe, passes_on_what_is_wrong_with_a_pattern) {
   EXPECT_TRUE(
       fails_with(Recipe::create(Format::nvfp4, {"re:("}, {}), "'re:(' is no regular expression"));

@@ -1,6 +1,9 @@
 // repair_model: what it mends, what it leaves alone, and that the result passes verify.
 #include <gtest/gtest.h>
 
+#include <array>
+#include <bit>
+
 #include <nlohmann/json.hpp>
 
 #include "checkpoint/model_builder.hpp"
@@ -103,6 +106,25 @@ TEST(RepairModel, other_ratios_change_only_the_smaller_side_and_are_counted) {
   EXPECT_GT(repaired.report.blocks_inexact, 200);
   EXPECT_GT(repaired.report.relative_change, 0);
   EXPECT_LT(repaired.report.relative_change, 2e-3);
+}
+
+TEST(RepairModel, refuses_scales_so_far_apart_that_weights_would_vanish) {
+  for (const float factor : {1e6f, 1e-6f}) {
+    const TemporaryFolder folder;
+    const float g = nvfp4_global_scale(0.125f);
+    SmallModel model = with_globals(g, g);
+    std::vector<std::uint8_t>& divisor = model.at(mlp + "gate_proj.weight_global_scale").bytes;
+    const float wrong =
+        std::bit_cast<float>(std::array{divisor[0], divisor[1], divisor[2], divisor[3]}) * factor;
+    const auto bytes = std::bit_cast<std::array<std::uint8_t, 4>>(wrong);
+    divisor.assign(bytes.begin(), bytes.end());
+    model.write(folder / "in");
+    expect_error(ErrorCode::bad_input, "quantize the original again", [&] {
+      repair_model({folder / "in", folder / "out", 1, false});
+    });
+    EXPECT_FALSE(std::filesystem::exists(folder / "out"));
+    EXPECT_FALSE(std::filesystem::exists(folder / "out.partial"));
+  }
 }
 
 TEST(RepairModel, gives_the_same_bytes_on_any_number_of_threads) {
