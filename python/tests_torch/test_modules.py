@@ -301,6 +301,27 @@ def test_wrong_sizes_name_the_argument():
         mst.Linear(128, 48)(torch.zeros(3, 64))
 
 
+def test_weights_without_values_are_refused():
+    with pytest.raises(ValueError, match="x: on cpu, but the packed weights are on meta"):
+        mst.Linear(128, 64, device="meta")(torch.zeros(3, 128))
+
+
+def test_quantize_takes_no_option_that_places_codes():
+    for option in ({"axis": 0}, {"layout": "tiled_128x4"}, {"out": None}):
+        with pytest.raises(TypeError, match="leave out"):
+            mst.quantize_(nn.Sequential(nn.Linear(64, 64)), **option)
+
+
+def test_quantize_of_a_module_with_two_names_and_of_computed_weights():
+    twice = nn.Linear(64, 64)
+    model = nn.Sequential(twice, nn.ReLU(), twice, nn.utils.parametrizations.weight_norm(nn.Linear(64, 64)))
+    left = mst.quantize_(model)
+    assert model[0] is model[2] and isinstance(model[0], mst.Linear)
+    assert list(left) == ["3"]
+    with pytest.raises(TypeError, match="from_linear"):
+        mst.quantize_(nn.Linear(64, 64))
+
+
 def test_transformer_layers_of_torch_run():
     layer = nn.TransformerEncoderLayer(64, 2, 128, batch_first=True, dropout=0).eval()
     x = torch.randn(2, 5, 64)

@@ -60,7 +60,7 @@ define(
     "linear(Tensor x, Tensor packed, Tensor? global_scale, Tensor? bias, SymInt n, SymInt k, str format, "
     "ScalarType? dtype=None) -> Tensor",
     _linear,
-    lambda x, packed, scale, bias, n, k, format, dtype=None: result_of(x, n, k, dtype),
+    lambda x, packed, scale, bias, n, k, format, dtype=None: result_of(x, packed, n, k, dtype),
     _linear_cuda,
 )
 define(
@@ -132,7 +132,7 @@ define(
     f'gated_linear({_GATED}str activation="silu", ScalarType? dtype=None) -> Tensor',
     _gated,
     lambda x, packed, scale, up_scale, gate_bias, up_bias, n, k, format, activation="silu", dtype=None: (
-        result_of(x, n, k, dtype)
+        result_of(x, packed, n, k, dtype)
     ),
     _gated_cuda,
 )
@@ -192,7 +192,7 @@ define(
     f"grouped_linear({_GROUPED}ScalarType? dtype=None) -> Tensor",
     _grouped,
     lambda x, packed, scale, bias, offsets, counts, capacity, weights, experts, n, k, format, dtype=None: (
-        result_of(x, n, k, dtype)
+        result_of(x, packed, n, k, dtype)
     ),
 )
 define(f"grouped_linear_out({_GROUPED}Tensor(a!) out) -> ()", _grouped_out, lambda *_: None)

@@ -24,6 +24,10 @@ def quantize_(
     linear layers that were left as they are, each with the reason.
     """
     require_format(format, 32, "in_features")
+    if isinstance(model, nn.Linear):
+        raise TypeError(
+            "model: it is itself a torch.nn.Linear, which no module holds; use Linear.from_linear(model)"
+        )
     users: dict[int, int] = {}
     for module in model.modules():
         for parameter in module._parameters.values():
@@ -32,12 +36,13 @@ def quantize_(
     left: dict[str, str] = {}
     made: dict[int, Linear] = {}  # a module used twice stays one
     for parent_name, parent in list(model.named_modules()):
-        for child_name, child in list(parent.named_children()):
+        for child_name, child in list(parent._modules.items()):  # named_children leaves second names out
             name = f"{parent_name}.{child_name}" if parent_name else child_name
             if not isinstance(child, nn.Linear):
                 continue
             if id(child) not in made:
-                reason = _reason_to_leave(child, name, users[id(child.weight)] > 1, filter_fn)
+                weight = child._parameters.get("weight")
+                reason = _reason_to_leave(child, name, users.get(id(weight), 0) > 1, filter_fn)
                 if not reason:
                     try:
                         made[id(child)] = Linear.from_linear(child, format, **options)
@@ -55,6 +60,11 @@ def quantize_(
 def _reason_to_leave(module: nn.Linear, name: str, shared: bool, filter_fn: Filter | None) -> str:
     if type(module) is not nn.Linear:
         return f"it is a {type(module).__name__}, not a torch.nn.Linear"
+    weight = module._parameters.get("weight")
+    if weight is None:
+        return "its weight is computed (weight_norm, a parametrization)"
+    if weight.is_meta:
+        return "its weight is on the meta device, without values"
     if filter_fn is not None:
         return "" if filter_fn(module, name) else "filter_fn says so"
     if shared:
