@@ -327,10 +327,11 @@ def _stacked(parts: Sequence[Parts]) -> Parts:
 
 
 def quantized(weight: Tensor, format: str, **options: Any) -> Parts:
-    """Of a matrix, blocks along its rows. options: keywords of microscale.quantize that choose numbers, not places."""
+    """Of a matrix, blocks along its rows. options: of microscale.quantize, but those that place codes."""
     placing = options.keys() & {"axis", "layout", "out", "pad", "backend", "stream", "format"}
     if placing:
-        raise TypeError(f"options: a module says itself how its weights lie; leave out {', '.join(sorted(placing))}")
+        names = ", ".join(sorted(placing))
+        raise TypeError(f"options: a module says itself how its weights lie; leave out {names}")
     weight = weight.detach().contiguous()
     if weight.dtype == torch.float64:
         weight = weight.float()

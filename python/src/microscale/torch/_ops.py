@@ -271,7 +271,7 @@ define(
 def result_of(x: Tensor, packed: Tensor, n: int, k: int, dtype: torch.dtype | None = None) -> Tensor:
     """The fake of (..., k) by (n, k)."""
     if x.device != packed.device:  # weights on the meta device and an x with values come here, untraced
-        raise ValueError(f"x: on {x.device}, but the packed weights are on {packed.device}; move one of them")
+        raise ValueError(f"x: on {x.device}, but the packed weights are on {packed.device}; move one")
     torch._check(
         x.dim() > 0 and x.shape[-1] == k, lambda: f"x: of shape {tuple(x.shape)}, its last axis must be {k}"
     )
