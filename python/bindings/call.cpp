@@ -52,6 +52,15 @@ Backend backend_from(std::string_view name) {
               fmt::format("backend: there is no '{}'; choose one of {}", name, known));
 }
 
+int threads_from(nb::handle object) {
+  int threads = 0;
+  if (!nb::try_cast(object, threads, false))
+    throw nb::type_error(fmt::format("threads: expected a number of threads (0: all cores), got {}",
+                                     nb::cast<std::string>(nb::repr(object)))
+                             .c_str());
+  return threads;
+}
+
 void* stream_from(nb::handle object) {
   if (nb::isinstance<nb::int_>(object)) return pointer_from(object);
   if (nb::hasattr(object, "__cuda_stream__"))
@@ -69,7 +78,7 @@ Call::Call(const Array& first, const RunWords& words) : first_(first) {
   context_.backend = words.backend.is_none()
                          ? defaults.backend
                          : backend_from(nb::cast<std::string_view>(words.backend));
-  context_.threads = words.threads.is_none() ? defaults.threads : nb::cast<int>(words.threads);
+  context_.threads = words.threads.is_none() ? defaults.threads : threads_from(words.threads);
   if (!first.on_device()) return;
   context_.stream = !words.stream.is_none() ? stream_from(words.stream)
                     : defaults.stream       ? *defaults.stream

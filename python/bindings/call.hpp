@@ -26,6 +26,7 @@ RunDefaults& defaults_of_thread();
 
 Backend backend_from(std::string_view name);
 /// A stream: an integer, or an object with __cuda_stream__(), cuda_stream (torch) or ptr (cupy).
+int threads_from(nb::handle object);
 void* stream_from(nb::handle object);
 
 /// While it lives the calling thread is without the GIL, and the end of the process waits for it

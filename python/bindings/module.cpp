@@ -53,7 +53,7 @@ nb::object set_defaults(nb::handle backend, nb::handle threads, nb::handle strea
                       : nb::object(nb::none()));
   RunDefaults changed;
   changed.backend = backend_from(nb::cast<std::string_view>(backend));
-  changed.threads = nb::cast<int>(threads);
+  changed.threads = threads_from(threads);
   if (!stream.is_none()) changed.stream = stream_from(stream);
   defaults = changed;
   return before;

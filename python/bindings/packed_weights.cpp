@@ -10,6 +10,14 @@
 namespace microscale::python {
 namespace {
 
+const BlockTensorObject& weights_of(nb::handle object, const char* name) {
+  if (!nb::isinstance<BlockTensorObject>(object))
+    throw nb::type_error(fmt::format("{}: expected a BlockTensor, got {}; quantize(...) makes one",
+                                     name, nb::type_name(object.type()).c_str())
+                             .c_str());
+  return nb::cast<const BlockTensorObject&>(object);
+}
+
 /// One matrix of a block tensor of (n, k) or (matrices, n, k).
 struct Matrices {
   BlockShape one;
@@ -44,8 +52,8 @@ BlockTensorView first_matrix(BlockTensorView view, const Matrices& matrices) {
 }
 
 nb::object pack(nb::handle b, nb::handle up, const RunWords& run) {
-  const auto& weights = nb::cast<const BlockTensorObject&>(b);
   const char* name = up.is_none() ? "b" : "gate";
+  const BlockTensorObject& weights = weights_of(b, name);
   BlockOperand gate = take_blocks(weights, name);
   Call call(gate.codes, run);
   const Matrices matrices = matrices_of(weights, name);
@@ -55,7 +63,7 @@ nb::object pack(nb::handle b, nb::handle up, const RunWords& run) {
   BlockOperand second;
   PackedWeightsObject packed;
   if (!up.is_none()) {
-    const auto& other = nb::cast<const BlockTensorObject&>(up);
+    const BlockTensorObject& other = weights_of(up, "up");
     second = take_blocks(other, "up");
     set_global_scale(second, other, call, matrices.count);
     options.up = first_matrix(second.view, matrices_of(other, "up"));

@@ -149,3 +149,17 @@ def test_a_gpu_that_is_not_there():
     refused(lambda: T.to("tpu"), ValueError, "device: ", "tpu")
     refused(lambda: ms.quantize(X, backend="cuda"), ValueError, "device")
     assert ms.cuda.unavailable_reason()
+
+
+def test_weights_that_are_not_quantized():
+    dense = np.zeros((64, 64), np.float32)
+    with pytest.raises(TypeError, match="b: expected a BlockTensor, got .*ndarray"):
+        ms.pack_weights(dense)
+    with pytest.raises(TypeError, match="gate: expected a BlockTensor"):
+        ms.pack_gated_weights(dense, ms.quantize(dense))
+
+
+@pytest.mark.parametrize("threads", ["2", 1.5, 10**12])
+def test_threads_that_are_no_number(threads):
+    with pytest.raises(TypeError, match="threads: expected a number"):
+        ms.quantize(np.zeros((64, 64), np.float32), threads=threads)
