@@ -27,7 +27,7 @@ def microseconds(call, calls, rounds, clock, settle):
 
 def rows_of(device):
     """On the CPU products of no rows: arguments, dispatch and checks, and no arithmetic. On a GPU 64 calls of one row that
-    nobody waits for."""
+    the caller does not wait for."""
     gpu = device == "cuda"
     rows, n, k = (1, 1024, 1024) if gpu else (0, 16, 32)
     dense = torch.randn(n, k, device=device).bfloat16()

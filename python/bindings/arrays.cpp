@@ -172,7 +172,7 @@ void take_numpy(Array& array, nb::handle object, Access access) {
                           array.name, nb::cast<std::string>(nb::str(dtype))));
 }
 
-/// By the protocol's methods: CuPy, JAX, and whatever else has them. Nobody waits, and no stream is
+/// By the protocol's methods: CuPy, JAX, and whatever else has them. No thread waits, no stream is
 /// made to: the caller's stream is the array's own.
 void take_capsule(Array& array, nb::handle object) {
   const nb::tuple device = nb::cast<nb::tuple>(object.attr("__dlpack_device__")());

@@ -79,7 +79,7 @@ nb::object make_array(const Array& like, DlType type, std::span<const std::int64
 nb::object make_bytes(const Array& like, std::int64_t bytes, Array& made);
 
 /// An attribute of a module, imported once; `kept` is a static of the caller, null at first. Not a
-/// static's initializer: an import lets go of the GIL, and whoever has it would wait for the
+/// static's initializer: an import lets go of the GIL, and a thread that has it waits for the
 /// static.
 nb::handle imported(PyObject*& kept, const char* module, const char* name);
 

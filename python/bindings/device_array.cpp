@@ -69,8 +69,8 @@ nb::object to_host(const DeviceArray& self, nb::handle stream) {
   return object;
 }
 
-/// The CUDA array, for frameworks to take: nobody waits, and the memory stays as long as they hold
-/// it.
+/// The CUDA array, for frameworks to take: no thread waits, and the memory stays as long as they
+/// hold it.
 nb::object to_dlpack(nb::handle self, nb::kwargs) {
   if (backend_of_environment().starts_with("emulator-"))
     throw Error(

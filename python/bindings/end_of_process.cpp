@@ -14,7 +14,7 @@ namespace {
 
 std::atomic<int> calls{0};           // without the GIL
 std::atomic<int> returning{0};       // asking for it
-std::atomic<bool> closing{false};    // nobody asks any more,
+std::atomic<bool> closing{false};    // no thread asks any more,
 std::atomic<pthread_t> last_thread;  // but the one that ends the interpreter
 
 void pause() {

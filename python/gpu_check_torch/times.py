@@ -77,7 +77,7 @@ def an_operator_in_a_graph_takes_the_time_of_the_bench():
 
 
 def host_seconds(call):
-    """As the bench's: 64 calls in a row that nobody waits for."""
+    """As the bench's: 64 calls in a row without waiting for one."""
     samples = []
     for _ in range(40):
         torch.cuda.synchronize()

@@ -197,7 +197,7 @@ class CacheCheck {
         bare.push_back(attention);
       }
     }
-    // A tower that nobody caches for has none anywhere.
+    // A tower without a cache has none anywhere.
     std::erase_if(bare, [&](const auto& name) { return !alike.contains(without_numbers(name)); });
     if (bare.empty()) return;
     findings_.push_back(make_finding(
