@@ -175,8 +175,45 @@ def file_kind_seeds():
     }
 
 
+def gguf_seeds():
+    u32, u64 = (lambda n: n.to_bytes(4, "little")), (lambda n: n.to_bytes(8, "little"))
+    text = lambda t: u64(len(t)) + t
+    value = lambda key, kind, contents: text(key) + u32(kind) + contents
+    tensor = lambda name, kind, dims, offset: (text(name) + u32(len(dims)) + b"".join(map(u64, dims)) + u32(kind) +
+                                               u64(offset))
+    array = lambda kind, count, contents: u32(kind) + u64(count) + contents
+
+    def whole(values=(), tensors=(), data_bytes=0, version=3, counts=None):
+        counts = counts or (len(tensors), len(values))
+        return u32(data_bytes) + b"GGUF" + u32(version) + u64(counts[0]) + u64(counts[1]) + b"".join([*values, *tensors])
+
+    sizes = {0: 1, 1: 1, 4: 1, 6: 1, 7: 1, 2: 2, 3: 2, 5: 4, 10: 8, 11: 8, 12: 8}
+    kinds = [value(b"k%d" % kind, kind, bytes(size)) for kind, size in sizes.items()]
+    words = array(8, 3, text(b"a") + text(b"") + text("\u0120the".encode()))
+    nested = array(9, 2, array(4, 1, u32(7)) + array(9, 1, array(0, 0, b"")))
+    deep = b"".join(array(9, 1, b"") for _ in range(8)) + array(0, 1, b"x")
+    one = tensor(b"t", 2, [32, 2], 0)
+    return {
+        "empty": whole(), "version_2": whole(version=2), "version_1": whole(version=1),
+        "big_endian": whole(version=3 << 24),
+        "every_value": whole([*kinds, value(b"s", 8, text(b"llama")), value(b"w", 9, words), value(b"n", 9, nested)]),
+        "deep": whole([value(b"d", 9, deep)]), "array_type": whole([value(b"a", 9, array(99, 1, b"x"))]),
+        "long_array": whole([value(b"a", 9, array(10, 2**61, b""))]),
+        "long_text": whole([value(b"s", 8, u64(2**64 - 1))]),
+        "two_tensors": whole([], [one, tensor(b"u", 12, [256], 64)], 300),
+        "alignment": whole([value(b"general.alignment", 4, u32(8))], [one], 64),
+        "alignment_0": whole([value(b"general.alignment", 4, u32(0))], [one], 64),
+        "overlap": whole([], [one, tensor(b"u", 0, [8], 32)], 200),
+        "unaligned": whole([], [tensor(b"t", 0, [8], 4)], 100), "no_data": whole([], [one]),
+        "same_name": whole([], [one, one], 100), "same_key": whole([kinds[0], kinds[0]]),
+        "huge": whole([], [tensor(b"t", 0, [2**40, 2**40], 0)]), "odd_row": whole([], [tensor(b"t", 8, [33], 0)], 64),
+        "removed_type": whole([], [tensor(b"t", 31, [32], 0)], 64), "rank_5": whole([], [tensor(b"t", 0, [1] * 5, 0)], 64),
+        "counts": whole(counts=(2**63, 2**63)), "split": whole([value(b"split.count", 2, b"\3\0")]),
+    }
+
+
 def main():
-    for target, seeds in {"file_kind": file_kind_seeds(), "safetensors": safetensors_seeds(),
+    for target, seeds in {"file_kind": file_kind_seeds(), "gguf": gguf_seeds(), "safetensors": safetensors_seeds(),
                           "shard_index": shard_index_seeds(), "json": json_seeds(), "ptx": ptx_seeds(), "manifest": manifest_seeds(),
                           "quantization_config": quantization_config_seeds()}.items():
         folder = CORPUS / target
