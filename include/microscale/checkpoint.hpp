@@ -27,6 +27,13 @@ enum class ExpertOrder : std::uint8_t {
   interleaved,  ///< gate, up, gate, up, ...: gpt-oss
 };
 
+/// What becomes of the inputs of a quantized layer while an engine runs the model.
+enum class Activations : std::uint8_t {
+  dense,    ///< they stay as they are: weight-only
+  dynamic,  ///< quantized to the weights' format when they come; nothing is stored for it
+};
+std::string_view to_string(Activations activations);  ///< "dense", "dynamic"
+
 struct TensorPlan {
   std::string name;   ///< in the input
   std::string dtype;  ///< as stored: "F32", "BF16", ...
@@ -50,8 +57,9 @@ struct QuantizeModelOptions {
       ignore;  ///< expression matched from the start; beyond the default ignores
   std::filesystem::path
       importance;  ///< safetensors with E[x^2] per input column, F32 [K], by module name
-  std::optional<ExpertOrder> experts;  ///< where neither config.json nor the tensors tell
-  int threads = 0;                     ///< 0: all cores
+  std::optional<ExpertOrder> experts;            ///< where neither config.json nor the tensors tell
+  Activations activations = Activations::dense;  ///< dynamic: MXFP4 and MXFP8; NVFP4 needs scales
+  int threads = 0;                               ///< 0: all cores
   std::int64_t max_memory = std::int64_t{1} << 30;  ///< bytes of resident memory to stay under
   std::vector<int> gpus{};  ///< GPUs to quantize on, counted from 0; empty: on the CPU. The same
                             ///< bytes; what GPUs do not offer is done on the CPU. They become

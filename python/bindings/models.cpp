@@ -20,6 +20,7 @@ struct QuantizeModelWords {
   Words include, ignore;
   std::optional<Path> importance;
   std::optional<std::string> experts;
+  std::string activations;
   int threads = 0;
   std::int64_t max_memory = 0;
   std::vector<int> gpus;
@@ -34,6 +35,13 @@ ExpertOrder expert_order_from(std::string_view name) {
       fmt::format("experts: there is no order '{}'; choose one of interleaved, halves", name));
 }
 
+Activations activations_from(std::string_view name) {
+  if (name == "dense") return Activations::dense;
+  if (name == "dynamic") return Activations::dynamic;
+  throw Error(ErrorCode::invalid_argument,
+              fmt::format("activations: '{}' is unknown; choose one of dense, dynamic", name));
+}
+
 QuantizeModelOptions options_of(const Path& source, const Path& target, std::string_view format,
                                 const NumericWords& numeric, const QuantizeModelWords& words) {
   QuantizeModelOptions options;
@@ -45,6 +53,7 @@ QuantizeModelOptions options_of(const Path& source, const Path& target, std::str
   options.ignore = words.ignore;
   options.importance = words.importance.value_or(Path());
   if (words.experts) options.experts = expert_order_from(*words.experts);
+  options.activations = activations_from(words.activations);
   options.threads = words.threads;
   options.max_memory = words.max_memory;
   options.gpus = words.gpus;
@@ -142,24 +151,27 @@ void bind_results(nb::module_& module) {
 #define MODEL_PARAMETERS                                                                 \
   const Path &source, const Path &target, const std::string &format, NUMERIC_PARAMETERS, \
       const Words &include, const Words &ignore, std::optional<Path> importance,         \
-      std::optional<std::string> experts, int threads, std::int64_t max_memory,          \
-      const std::vector<int>&gpus, bool resume
-#define MODEL_OPTIONS                               \
-  options_of(source, target, format, NUMERIC_WORDS, \
-             {include, ignore, importance, experts, threads, max_memory, gpus, resume})
-#define MODEL_ARGUMENTS                                                                            \
-  nb::arg("source"), nb::arg("target"),                                                            \
-      nb::arg("format") = "nvfp4", nb::kw_only(), NUMERIC_ARGUMENTS,                               \
-      nb::arg("include") = nb::tuple(), nb::arg("ignore") = nb::tuple(),                           \
-      nb::arg("importance") = nb::none(), nb::arg("experts") = nb::none(), nb::arg("threads") = 0, \
-      nb::arg("max_memory") = std::int64_t{1} << 30, nb::arg("gpus") = nb::tuple(),                \
+      std::optional<std::string> experts, const std::string &activations, int threads,   \
+      std::int64_t max_memory, const std::vector<int>&gpus, bool resume
+#define MODEL_OPTIONS                        \
+  options_of(                                \
+      source, target, format, NUMERIC_WORDS, \
+      {include, ignore, importance, experts, activations, threads, max_memory, gpus, resume})
+#define MODEL_ARGUMENTS                                                             \
+  nb::arg("source"), nb::arg("target"),                                             \
+      nb::arg("format") = "nvfp4", nb::kw_only(), NUMERIC_ARGUMENTS,                \
+      nb::arg("include") = nb::tuple(), nb::arg("ignore") = nb::tuple(),            \
+      nb::arg("importance") = nb::none(), nb::arg("experts") = nb::none(),          \
+      nb::arg("activations") = "dense", nb::arg("threads") = 0,                     \
+      nb::arg("max_memory") = std::int64_t{1} << 30, nb::arg("gpus") = nb::tuple(), \
       nb::arg("resume") = false
-#define MODEL_SIGNATURE                                                                            \
-  "(source: str | os.PathLike[str], target: str | os.PathLike[str], format: str = 'nvfp4', "       \
-  "*, " NUMERIC_SIGNATURE                                                                          \
-  "include: Sequence[str] = (), ignore: Sequence[str] = (), importance: str | "                    \
-  "os.PathLike[str] | None = None, experts: str | None = None, threads: int = 0, max_memory: int " \
-  "= 1073741824, gpus: "                                                                           \
+#define MODEL_SIGNATURE                                                                      \
+  "(source: str | os.PathLike[str], target: str | os.PathLike[str], format: str = 'nvfp4', " \
+  "*, " NUMERIC_SIGNATURE                                                                    \
+  "include: Sequence[str] = (), ignore: Sequence[str] = (), importance: str | "              \
+  "os.PathLike[str] | None = None, experts: str | None = None, activations: str = 'dense', " \
+  "threads: int = 0, max_memory: int "                                                       \
+  "= 1073741824, gpus: "                                                                     \
   "Sequence[int] = (), resume: bool = False"
 
 }  // namespace
@@ -195,7 +207,9 @@ void bind_models(nb::module_& module) {
       "to\n"
       "stay under. experts: 'interleaved' or 'halves', the order of gate and up in stacked "
       "experts\n"
-      "where neither config.json nor the tensors tell. gpus: numbers of GPUs to quantize on, with "
+      "where neither config.json nor the tensors tell. activations: 'dynamic' tells engines to\n"
+      "quantize the inputs of mxfp4 and mxfp8 layers too. gpus: numbers of GPUs to quantize on, "
+      "with "
       "the same bytes. resume: goes on "
       "where\n"
       "an earlier run was stopped. progress(bytes_done, bytes_total, item): False stops.\n"

@@ -1,6 +1,7 @@
 """Conversion of model folders, and checkpoints as mappings."""
 
 import gc
+import json
 import os
 import signal
 import subprocess
@@ -69,6 +70,14 @@ def test_an_unknown_order_of_experts_is_named(model, tmp_path):
     with pytest.raises(ValueError, match="experts: there is no order 'sideways'"):
         ms.plan_quantize_model(model, tmp_path / "q", experts="sideways")
     assert ms.plan_quantize_model(model, tmp_path / "q", experts=None).tensors
+
+
+def test_dynamic_activations_stand_in_the_config(model, tmp_path):
+    ms.quantize_model(model, tmp_path / "q", "mxfp4", activations="dynamic")
+    config = json.loads((tmp_path / "q" / "config.json").read_text())
+    assert config["quantization_config"]["config_groups"]["group_0"]["input_activations"]["dynamic"] is True
+    with pytest.raises(ValueError, match="activations: 'static' is unknown"):
+        ms.plan_quantize_model(model, tmp_path / "p", "mxfp4", activations="static")
 
 
 class ms_open:

@@ -11,6 +11,7 @@ from pathlib import Path
 import torch
 from compressed_tensors.compressors import BaseCompressor
 from compressed_tensors.quantization import QuantizationConfig
+from compressed_tensors.quantization.quant_scheme import preset_name_to_scheme
 from compressed_tensors.utils.match import match_named_modules
 from safetensors import safe_open
 from transformers import AutoConfig, AutoModel
@@ -51,6 +52,40 @@ def named_by_configuration(config_folder, config):
             for name, _ in match_named_modules(model, group.targets, config.ignore)}
 
 
+# What a group must say, by the format; compressed-tensors has names for it.
+PRESETS = {"nvfp4": "NVFP4A16", "mxfp4": "MXFP4A16", "mxfp8": "MXFP8A16"}
+
+
+def differences(scheme, preset):
+    """Where a group does not mean what the preset means. Of scales it is enough that the type is given where it matters;
+    observers and the like only matter to who quantizes."""
+    wanted, problems = preset_name_to_scheme(preset, scheme.targets), []
+    for what in ("weights", "input_activations", "output_activations"):
+        ours, theirs = getattr(scheme, what), getattr(wanted, what)
+        if (ours is None) != (theirs is None):
+            problems.append(f"{what}: {ours} here, {theirs} in the preset {preset}")
+        if ours is None or theirs is None:
+            continue
+        for key in ("num_bits", "type", "symmetric", "group_size", "strategy", "dynamic", "block_structure", "actorder",
+                    "scale_dtype"):
+            if getattr(ours, key) != getattr(theirs, key):
+                problems.append(f"{what}.{key}: {getattr(ours, key)} here, {getattr(theirs, key)} in {preset}")
+    return problems
+
+
+def check_dynamic(work, name):
+    """The same weights with activations described too: only the description differs."""
+    folder, plain = Path(f"{work}/{name}-dynamic"), Path(f"{work}/{name}")
+    config = QuantizationConfig.model_validate(json.loads((folder / "config.json").read_text())["quantization_config"])
+    (scheme,) = config.config_groups.values()
+    problems = [f"{name}, dynamic: {p}" for p in differences(scheme, PRESETS[name].removesuffix("A16"))]
+    for path in plain.glob("*.safetensors"):
+        if path.read_bytes() != (folder / path.name).read_bytes():
+            problems.append(f"{name}, dynamic: {path.name} differs from the weight-only one")
+    print("\n".join(problems) or f"  compressed-tensors, {name}: dynamic activations as in the preset")
+    return problems
+
+
 def check(original, work, name):
     quantized, dequantized = f"{work}/{name}", f"{work}/{name}-bf16"
     written = json.loads(Path(quantized, "config.json").read_text())["quantization_config"]
@@ -59,7 +94,7 @@ def check(original, work, name):
     compressor = BaseCompressor.get_value_from_registry(config.format)
     before, after = load(original), load(dequantized)
     modules = modules_of(load(quantized))
-    problems = []
+    problems = differences(scheme, PRESETS[name])
 
     expected = named_by_configuration(original, config)
     if set(modules) != expected:
@@ -95,4 +130,6 @@ def check(original, work, name):
 
 
 if __name__ == "__main__":
-    sys.exit(any([check(*sys.argv[1:3], name) for name in sys.argv[3:]]))
+    failed = [check(*sys.argv[1:3], name) for name in sys.argv[3:]]
+    failed += [check_dynamic(sys.argv[2], name) for name in sys.argv[3:] if name != "nvfp4"]
+    sys.exit(any(failed))

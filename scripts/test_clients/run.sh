@@ -37,6 +37,10 @@ export HF_HUB_OFFLINE=1 TRANSFORMERS_OFFLINE=1 TOKENIZERS_PARALLELISM=false TQDM
 work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
 formats="nvfp4 mxfp4 mxfp8"
+for format in mxfp4 mxfp8; do
+  scripts/step "quantize ($format, dynamic activations)" build/microscale quantize demo/model -o "$work/$format-dynamic" \
+    --format $format --activations dynamic
+done
 for format in $formats; do
   scripts/step "quantize ($format)" build/microscale quantize demo/model -o "$work/$format" --format $format
   scripts/step "dequantize ($format)" build/microscale dequantize "$work/$format" -o "$work/$format-bf16" \

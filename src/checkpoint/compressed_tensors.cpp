@@ -29,13 +29,21 @@ Json weight_arguments(Format format) {
   return json;
 }
 
-Json quantization_config(Format format, const std::vector<std::string>& ignore) {
-  const std::string name(compressed_tensors_format(format));
+// As the presets MXFP4 and MXFP8 of compressed-tensors have them: in blocks like the weights'.
+Json input_arguments(const LayerScheme& scheme) {
+  if (scheme.activations == Activations::dense) return nullptr;
+  Json json = weight_arguments(scheme.format);
+  json["dynamic"] = true;
+  return json;
+}
+
+Json quantization_config(const LayerScheme& scheme, const std::vector<std::string>& ignore) {
+  const std::string name(compressed_tensors_format(scheme.format));
   Json group;
   group["format"] = name;
   group["targets"] = Json::array({"Linear"});
-  group["weights"] = weight_arguments(format);
-  group["input_activations"] = nullptr;
+  group["weights"] = weight_arguments(scheme.format);
+  group["input_activations"] = input_arguments(scheme);
   group["output_activations"] = nullptr;
   Json json;
   json["quant_method"] = "compressed-tensors";
@@ -72,16 +80,28 @@ CompressedLayer compressed_layer(Format format, std::string_view module, std::in
 
 float stored_global_scale(float decode_multiplier) { return 1.0f / decode_multiplier; }
 
-Status check_container(Format format) {
-  if (!compressed_tensors_format(format).empty()) return success();
-  return Failure{
-      ErrorCode::unsupported,
-      fmt::format("no checkpoint container that loaders read holds {}; choose nvfp4, mxfp4 or "
-                  "mxfp8 (the library, explain and compare have {})",
-                  info(format).name, info(format).name)};
+Status check_container(const LayerScheme& scheme) {
+  const FormatInfo& format = info(scheme.format);
+  if (compressed_tensors_format(scheme.format).empty()) {
+    return Failure{
+        ErrorCode::unsupported,
+        fmt::format("no checkpoint container that loaders read holds {}; choose nvfp4, mxfp4 or "
+                    "mxfp8 (the library, explain and compare have {})",
+                    format.name, format.name)};
+  }
+  if (scheme.activations == Activations::dynamic && !format.e8m0_scale) {
+    return Failure{
+        ErrorCode::invalid_argument,
+        fmt::format("quantize: engines quantize activations to {} with a scale that is stored for "
+                    "each layer, so dynamic activations are of mxfp4 and mxfp8; leave "
+                    "--activations dynamic out, or choose one of these",
+                    format.name)};
+  }
+  return success();
 }
 
-Result<std::string> with_quantization_config(std::string_view config_text, Format format,
+Result<std::string> with_quantization_config(std::string_view config_text,
+                                             const LayerScheme& scheme,
                                              const std::vector<std::string>& ignore) {
   Json config = Json::object();
   if (!config_text.empty()) {
@@ -93,7 +113,7 @@ Result<std::string> with_quantization_config(std::string_view config_text, Forma
   // stays FP32 fails at its first product. Its newer versions write "dtype" where older ones had
   // "torch_dtype", and read both.
   config[config.contains("dtype") ? "dtype" : "torch_dtype"] = "bfloat16";
-  config["quantization_config"] = quantization_config(format, ignore);
+  config["quantization_config"] = quantization_config(scheme, ignore);
   return dump_config(config);
 }
 

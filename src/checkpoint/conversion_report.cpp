@@ -47,6 +47,7 @@ std::string options_in_words(const QuantizeModelOptions& options) {
     text += fmt::format(", {}as {}", keeps_profile(numerics, options.format) ? "" : "otherwise ",
                         to_string(numerics.compat));
   if (!options.importance.empty()) text += ", weighted by importance";
+  if (options.activations == Activations::dynamic) text += ", activations dynamic";
   return text;
 }
 

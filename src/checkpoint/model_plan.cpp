@@ -312,7 +312,8 @@ Status plan_shards(ModelPlan& plan) {
 }  // namespace
 
 Result<ModelPlan> make_model_plan(const QuantizeModelOptions& options) {
-  if (Status container = check_container(options.format); !container) return container.failure();
+  const LayerScheme scheme{options.format, options.activations};
+  if (Status container = check_container(scheme); !container) return container.failure();
   if (Status numerics = check_numerics(options); !numerics) return numerics.failure();
   auto model = open_model_folder(options.input);
   if (!model) return model.failure();
@@ -343,7 +344,7 @@ Result<ModelPlan> make_model_plan(const QuantizeModelOptions& options) {
 
   start_summary(plan);
   if (Status planned = plan_shards(plan); !planned) return planned.failure();
-  auto config = with_quantization_config(plan.model.config_text.value_or(""), options.format,
+  auto config = with_quantization_config(plan.model.config_text.value_or(""), scheme,
                                          modules_to_ignore(plan, classifier.value()));
   if (!config) return config.failure();
   plan.config_text = std::move(config.value());

@@ -167,6 +167,7 @@ Result<Fingerprint> fingerprint_of(const ModelPlan& plan, const QuantizeModelOpt
       {"option include", join(options.include)},
       {"option ignore", join(options.ignore)},
       {"option experts", options.experts ? number(*options.experts) : "as the model says"},
+      {"option activations", std::string(to_string(options.activations))},
   };
   if (!options.importance.empty()) {
     const auto digest = sample_digest(options.importance);

@@ -116,6 +116,30 @@ bool needs_input_scale(const Json* activations) {
   return !(dynamic && dynamic->is_boolean() && dynamic->get<bool>());
 }
 
+// Whether loaders find a kernel for activations of this kind.
+void check_activations(const Json& activations, Format format, const std::string& where,
+                       std::vector<std::string>& problems) {
+  report_unknown_keys(activations, known_arguments, where, problems);
+  const FormatInfo& wanted = info(format);
+  const Json *bits = member(activations, "num_bits"), *group = member(activations, "group_size");
+  if (format == Format::nvfp4) {
+    const bool same = bits && *bits == wanted.code_bits && group && *group == wanted.block &&
+                      text_member(activations, "type") == "float";
+    if (same) return;
+    problems.push_back(fmt::format(
+        "{} is not NVFP4, and loaders take NVFP4 weights with NVFP4 activations or with none; set "
+        "it to null",
+        where));
+    return;
+  }
+  if (needs_input_scale(&activations)) {
+    problems.push_back(fmt::format(
+        "{}.dynamic is not true, but {} has no stored activation scale; set it to true, or "
+        "input_activations to null",
+        where, wanted.name));
+  }
+}
+
 class ConfigReader {
  public:
   Result<QuantizationConfig> read(const Json& json) {
@@ -216,6 +240,9 @@ class ConfigReader {
       if (format) check_format_string(where, text_member(group, "format"), top_format, *format);
     }
     const Json* activations = member(group, "input_activations");
+    if (!modelopt && format && activations && activations->is_object()) {
+      check_activations(*activations, *format, where + ".input_activations", config_.problems);
+    }
     config_.groups.push_back({name, format, std::move(targets.value()),
                               format == Format::nvfp4 && needs_input_scale(activations),
                               std::move(scheme.value().words),

@@ -8,6 +8,10 @@
 
 namespace microscale {
 
+std::string_view to_string(Activations activations) {
+  return activations == Activations::dense ? "dense" : "dynamic";
+}
+
 ConversionPlan plan_quantize_model(const QuantizeModelOptions& options) {
   if (!options.output.empty()) take(check_output_place(options.input, options.output));
   ConversionPlan plan = take(make_model_plan(options)).summary;

@@ -79,6 +79,13 @@ std::optional<Format> plain_format(const QuantizedFolder& folder) {
   return format;
 }
 
+bool quantizes_inputs(const std::optional<Description>& description) {
+  if (!description) return false;
+  const auto& groups = description->config.groups;
+  return std::any_of(groups.begin(), groups.end(),
+                     [](const QuantizationGroup& group) { return group.quantized_activations; });
+}
+
 }  // namespace
 
 Result<std::string> repaired_config(const QuantizedFolder& folder,
@@ -103,7 +110,10 @@ Result<std::string> repaired_config(const QuantizedFolder& folder,
     const Json* scheme = old && old->is_object() ? member(*old, "kv_cache_scheme") : nullptr;
     const Json cache = scheme ? *scheme : Json();
     config.erase("quantization_config");
-    auto text = with_quantization_config(dump_config(config), *format, ignore);
+    const Activations activations = quantizes_inputs(description) && info(*format).e8m0_scale
+                                        ? Activations::dynamic
+                                        : Activations::dense;
+    auto text = with_quantization_config(dump_config(config), {*format, activations}, ignore);
     if (!text) return text.failure();
     changes.push_back(
         fmt::format("described the {} weights in config.json anew", info(*format).name));

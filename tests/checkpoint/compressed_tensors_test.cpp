@@ -73,6 +73,28 @@ TEST(CompressedTensors, config_keeps_every_key_in_order_and_describes_the_format
       "scale_dtype": "torch.float8_e4m3fn"})"));
 }
 
+// The presets MXFP4 and MXFP8 of compressed-tensors 0.20.
+TEST(CompressedTensors, dynamic_activations_are_quantized_as_the_weights_are) {
+  for (const Format format : {Format::mxfp4, Format::mxfp8_e4m3}) {
+    const Json config = Json::parse(
+        take(with_quantization_config("{}", {format, Activations::dynamic}, {"lm_head"})));
+    const Json& group = config["quantization_config"]["config_groups"]["group_0"];
+    Json wanted = group["weights"];
+    EXPECT_EQ(wanted["dynamic"], false);
+    wanted["dynamic"] = true;
+    EXPECT_EQ(group["input_activations"], wanted);
+    EXPECT_EQ(wanted["strategy"], "group");
+    EXPECT_EQ(wanted["group_size"], 32);
+    const auto parsed = take(parse_quantization_config(config.dump()));
+    EXPECT_EQ(parsed->problems, std::vector<std::string>());
+    EXPECT_TRUE(parsed->groups[0].quantized_activations);
+    EXPECT_FALSE(parsed->groups[0].static_activations);
+  }
+  const Status nvfp4 = check_container({Format::nvfp4, Activations::dynamic});
+  EXPECT_TRUE(fails_with(nvfp4, "with a scale that is stored for each layer"));
+  EXPECT_EQ(nvfp4.failure().code, ErrorCode::invalid_argument);
+}
+
 TEST(CompressedTensors, config_makes_loaders_compute_in_the_type_they_decompress_to) {
   const auto written = [](std::string_view before) {
     return Json::parse(take(with_quantization_config(before, Format::mxfp4, {})));

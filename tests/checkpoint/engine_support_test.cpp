@@ -45,6 +45,11 @@ TEST(EngineSupport, says_what_engines_do_with_what_quantize_writes) {
   EXPECT_EQ(answer_of(w4a4, "SGLang", Place::hopper).support, Support::refuses);
   EXPECT_EQ(answer_of({true, Format::mxfp4, false}, "vLLM", Place::hopper).support,
             Support::refuses);
+  for (const Format format : {Format::mxfp4, Format::mxfp8_e4m3}) {
+    const CheckpointScheme dynamic{false, format, true};
+    EXPECT_EQ(answer_of(dynamic, "vLLM", Place::blackwell_consumer).support, Support::native);
+    EXPECT_EQ(answer_of(dynamic, "vLLM", Place::hopper).support, Support::weight_only);
+  }
 }
 
 TEST(EngineSupport, reads_the_schemes_off_a_folder) {

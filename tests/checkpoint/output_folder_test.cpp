@@ -30,7 +30,7 @@ class OutputFolder : public ::testing::Test {
 
 TEST_F(OutputFolder, fingerprint_sees_every_option_that_changes_a_byte) {
   const QuantizeModelOptions plain = options_for(folder, Format::mxfp4);
-  std::vector<QuantizeModelOptions> variants(10, plain);
+  std::vector<QuantizeModelOptions> variants(11, plain);
   variants[1].format = Format::mxfp8_e4m3;
   variants[2].numerics.scale_rule = ScaleRule::rceil;
   variants[3].numerics.rounding = Rounding::stochastic;
@@ -40,6 +40,7 @@ TEST_F(OutputFolder, fingerprint_sees_every_option_that_changes_a_byte) {
   variants[7].include = {"*_proj"};
   variants[8].ignore = {"*.o_proj"};
   variants[9].ignore = {"*.o_proj", "*.norm"};
+  variants[10].activations = Activations::dynamic;
   std::set<Fingerprint> seen;
   for (const QuantizeModelOptions& variant : variants)
     EXPECT_TRUE(seen.insert(fingerprint(variant)).second);

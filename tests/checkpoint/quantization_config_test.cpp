@@ -96,6 +96,27 @@ TEST(QuantizationConfig, knows_activations_that_need_a_stored_scale) {
   EXPECT_FALSE(parsed(config).groups[0].static_activations);
 }
 
+TEST(QuantizationConfig, names_activations_that_loaders_refuse_or_misread) {
+  for (const Format format : {Format::nvfp4, Format::mxfp4, Format::mxfp8_e4m3}) {
+    Json config = config_for(format);
+    Json& inputs = group(config)["input_activations"];
+    inputs = group(config)["weights"];
+    inputs["dynamic"] = format == Format::nvfp4 ? Json("local") : Json(true);
+    EXPECT_EQ(parsed(config).problems, std::vector<std::string>());
+    inputs["observer_of_mine"] = 1;
+    EXPECT_EQ(parsed(config).problems.size(), 1u);
+    inputs.erase("observer_of_mine");
+    if (format == Format::nvfp4) {
+      inputs["num_bits"] = 8;
+    } else {
+      inputs["dynamic"] = false;
+    }
+    const auto problems = parsed(config).problems;
+    ASSERT_EQ(problems.size(), 1u) << info(format).name;
+    EXPECT_NE(problems[0].find("input_activations"), std::string::npos) << problems[0];
+  }
+}
+
 TEST(QuantizationConfig, reads_presets_and_mixed_groups) {
   Json config = config_for(Format::nvfp4);
   auto& top = config["quantization_config"];

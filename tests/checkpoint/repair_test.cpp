@@ -190,6 +190,19 @@ TEST(RepairModel, describes_weights_that_nothing_describes) {
             std::vector<std::string>{"described the mxfp4 weights in config.json anew"});
 }
 
+TEST(RepairModel, activations_that_were_quantized_still_are) {
+  SmallModel model = testing::small_llama(Format::mxfp8_e4m3);
+  Json config = Json::parse(model.config);
+  Json& group = config["quantization_config"]["config_groups"]["group_0"];
+  group["input_activations"] = group["weights"];  // not dynamic
+  model.config = config.dump();
+  const Repaired repaired(model);
+  const Json after = Json::parse(testing::read_file(repaired.folder / "out/config.json"));
+  const Json& inputs =
+      after["quantization_config"]["config_groups"]["group_0"]["input_activations"];
+  EXPECT_EQ(inputs["dynamic"], true);
+}
+
 TEST(RepairModel, writes_nothing_where_nothing_is_wrong_or_for_a_dry_run) {
   const TemporaryFolder folder;
   testing::small_llama(Format::nvfp4).write(folder / "good");

@@ -44,6 +44,32 @@ TEST(QuantizeCommand, dry_run_shows_the_plan_and_writes_nothing) {
   EXPECT_TRUE(Json::accept(json.out)) << json.out;
 }
 
+TEST(QuantizeCommand, tells_engines_to_quantize_activations) {
+  const Folders folders;
+  const std::string model = dense_model(folders), output = folders.nowhere();
+  std::vector<std::string> words{"quantize", model,           "-o",     output, "--format",
+                                 "mxfp8",    "--activations", "dynamic"};
+  auto with = [&](const std::string& more) {
+    auto all = words;
+    all.push_back(more);
+    return microscale(all);
+  };
+  EXPECT_NE(with("--dry-run").out.find("Engines are told to quantize the inputs"),
+            std::string::npos);
+  const Outcome run = with("--json");
+  EXPECT_EQ(run.code, 0) << run.err;
+  EXPECT_EQ(Json::parse(run.out)["activations"], "dynamic");
+  const Json config = Json::parse(read_file(output + "/config.json"));
+  EXPECT_EQ(
+      config["quantization_config"]["config_groups"]["group_0"]["input_activations"]["dynamic"],
+      true);
+  EXPECT_EQ(microscale({"verify", output}).code, 0);
+  words[5] = "nvfp4";
+  EXPECT_EQ(with("--dry-run").code, 2);
+  words[7] = "static";
+  EXPECT_NE(with("--dry-run").err.find("choose one of dense, dynamic"), std::string::npos);
+}
+
 TEST(QuantizeCommand, says_what_stays_behind_and_why) {
   const Folders folders;
   const std::string model = dense_model(folders), output = folders.nowhere();

@@ -110,6 +110,7 @@ std::vector<std::string> choices_of(std::string_view placeholder) {
   if (placeholder == "TOOL") return split(compat_names(), ", ");
   if (placeholder == "DTYPE") return {"bf16", "f16", "f32"};
   if (placeholder == "ORDER") return {"interleaved", "halves"};
+  if (placeholder == "ACTIVATIONS") return {"dense", "dynamic"};
   if (placeholder == "DEVICE") return {"cpu", "cuda", "cuda:0", "cuda:all"};
   if (placeholder == "OPERATION") return {"quantize", "matmul", "attention"};
   if (placeholder == "BACKEND") return {"all", "cpu", "amx", "avx512", "avx2", "cuda", "cuda:0"};
@@ -137,6 +138,12 @@ ExpertOrder expert_order_from(const std::string& name) {
   if (name == "halves") return ExpertOrder::halves;
   if (name != "interleaved") unknown("--experts", name, choices_of("ORDER"));
   return ExpertOrder::interleaved;
+}
+
+Activations activations_from(const std::string& name) {
+  if (name == "dense") return Activations::dense;
+  if (name != "dynamic") unknown("--activations", name, choices_of("ACTIVATIONS"));
+  return Activations::dynamic;
 }
 
 std::vector<int> gpus_from(const std::string& device) {

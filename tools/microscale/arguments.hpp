@@ -33,6 +33,7 @@ Format format_from(const std::string& name);
 Numerics numerics_from(const NumericWords& words, Format format);
 DType dtype_from(const std::string& name);
 ExpertOrder expert_order_from(const std::string& name);
+Activations activations_from(const std::string& name);
 /// The GPUs that --device names: none for "cpu", GPU 0 for "cuda", GPU N for "cuda:N", every one of
 /// this machine for "cuda:all". Error{unsupported} where that is none.
 std::vector<int> gpus_from(const std::string& device);

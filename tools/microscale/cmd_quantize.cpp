@@ -74,6 +74,7 @@ Json plan_document(const ConversionPlan& plan, const QuantizeCommand& command) {
   document["input"] = command.options.input.string();
   document["output"] = command.options.output.string();
   document["format"] = info(command.options.format).name;
+  document["activations"] = to_string(command.options.activations);
   document["computed_on"] = plan.computed_on;
   document["bytes_before"] = plan.bytes_before;
   document["bytes_after"] = plan.bytes_after;
@@ -99,7 +100,7 @@ Json plan_document(const ConversionPlan& plan, const QuantizeCommand& command) {
   return document;
 }
 
-void print_plan(const ConversionPlan& plan, Console& console) {
+void print_plan(const ConversionPlan& plan, const QuantizeCommand& command, Console& console) {
   Table table({{"tensor", Align::left, true},
                {"type", Align::left},
                {"shape", Align::left},
@@ -125,6 +126,9 @@ void print_plan(const ConversionPlan& plan, Console& console) {
                       format_ratio(bytes(plan.bytes_before), bytes(plan.bytes_after)),
                       disk_sentence(plan));
   text += fmt::format("It would be quantized on {}.\n", plan.computed_on);
+  if (command.options.activations == Activations::dynamic) {
+    text += "Engines are told to quantize the inputs of these layers too.\n";
+  }
   for (const std::string& file : plan.copied_files) {
     text += printable("copied unchanged: " + file, console.out.utf8) + "\n";
   }
@@ -138,7 +142,7 @@ int dry_run(const QuantizeCommand& command, Console& console) {
     console.print_json(plan_document(plan, command));
   } else {
     print_notices(plan, console);
-    print_plan(plan, console);
+    print_plan(plan, command, console);
   }
   if (fits_on_disk(plan)) return exit_success;
   console.note(fmt::format("this cannot succeed: {}; make room, or choose another disk",
@@ -233,6 +237,7 @@ int run(const QuantizeCommand& command, Console& console) {
     Json document = Json::parse(to_json(conversion.report, JsonDetail::figures));
     document["input"] = command.options.input.string();
     document["output"] = command.options.output.string();
+    document["activations"] = to_string(command.options.activations);
     document["computed_on"] = conversion.plan.computed_on;
     document["already_done"] = conversion.already_done;
     document["mended_files"] = conversion.mended;
