@@ -1,0 +1,78 @@
+#include "checkpoint/containers/gguf_names.hpp"
+
+#include <gtest/gtest.h>
+
+#include <string>
+
+namespace microscale {
+namespace {
+
+std::string renamed(std::string_view architecture, std::string_view name) {
+  const auto found = hugging_face_name(architecture, name);
+  return found ? found->name : "none";
+}
+
+TEST(GgufNames, layers_and_what_lies_outside) {
+  for (const char* architecture : {"llama", "qwen2", "qwen3", "qwen3moe", "gemma3"}) {
+    EXPECT_TRUE(has_gguf_names(architecture));
+    EXPECT_EQ(renamed(architecture, "token_embd.weight"), "model.embed_tokens.weight");
+    EXPECT_EQ(renamed(architecture, "output_norm.weight"), "model.norm.weight");
+    EXPECT_EQ(renamed(architecture, "output.weight"), "lm_head.weight");
+    EXPECT_EQ(renamed(architecture, "blk.12.attn_q.weight"),
+              "model.layers.12.self_attn.q_proj.weight");
+    EXPECT_EQ(renamed(architecture, "blk.0.attn_k.bias"), "model.layers.0.self_attn.k_proj.bias");
+    EXPECT_EQ(renamed(architecture, "blk.3.attn_output.weight"),
+              "model.layers.3.self_attn.o_proj.weight");
+    EXPECT_EQ(renamed(architecture, "blk.3.attn_norm.weight"),
+              "model.layers.3.input_layernorm.weight");
+    EXPECT_EQ(renamed(architecture, "blk.3.ffn_down.weight"),
+              "model.layers.3.mlp.down_proj.weight");
+  }
+  EXPECT_FALSE(has_gguf_names("gpt2"));
+}
+
+TEST(GgufNames, the_norm_before_the_mlp_has_another_name_in_gemma) {
+  EXPECT_EQ(renamed("qwen2", "blk.0.ffn_norm.weight"),
+            "model.layers.0.post_attention_layernorm.weight");
+  EXPECT_EQ(renamed("gemma3", "blk.0.ffn_norm.weight"),
+            "model.layers.0.pre_feedforward_layernorm.weight");
+  EXPECT_EQ(renamed("gemma3", "blk.0.post_attention_norm.weight"),
+            "model.layers.0.post_attention_layernorm.weight");
+  EXPECT_EQ(renamed("gemma3", "blk.0.post_ffw_norm.weight"),
+            "model.layers.0.post_feedforward_layernorm.weight");
+  EXPECT_EQ(renamed("llama", "blk.0.post_ffw_norm.weight"), "none");
+}
+
+TEST(GgufNames, experts_are_those_of_mixtures) {
+  const auto found = hugging_face_name("qwen3moe", "blk.7.ffn_up_exps.weight");
+  ASSERT_TRUE(found);
+  EXPECT_EQ(found->name, "model.layers.7.mlp.experts.{}.up_proj.weight");
+  EXPECT_TRUE(found->experts);
+  EXPECT_EQ(renamed("qwen3moe", "blk.7.ffn_gate_inp.weight"), "model.layers.7.mlp.gate.weight");
+  EXPECT_EQ(renamed("llama", "blk.7.ffn_up_exps.weight"), "none");
+  EXPECT_EQ(renamed("qwen3", "blk.7.ffn_gate_inp.weight"), "none");
+}
+
+TEST(GgufNames, what_was_done_to_the_values) {
+  EXPECT_TRUE(hugging_face_name("llama", "blk.0.attn_q.weight")->query);
+  EXPECT_TRUE(hugging_face_name("llama", "blk.0.attn_k.bias")->key);
+  EXPECT_FALSE(hugging_face_name("llama", "blk.0.attn_v.weight")->query);
+  EXPECT_FALSE(hugging_face_name("qwen2", "blk.0.attn_q.weight")->query);
+  EXPECT_FALSE(hugging_face_name("llama", "blk.0.attn_norm.weight")->plus_one);
+  for (const char* name : {"output_norm.weight", "blk.0.attn_norm.weight",
+                           "blk.0.attn_q_norm.weight", "blk.0.post_ffw_norm.weight"}) {
+    EXPECT_TRUE(hugging_face_name("gemma3", name)->plus_one) << name;
+  }
+  EXPECT_FALSE(hugging_face_name("gemma3", "blk.0.ffn_up.weight")->plus_one);
+}
+
+TEST(GgufNames, other_names_have_none) {
+  for (const char* name : {"", "blk", "blk.", "blk.0", "blk.x.attn_q.weight", "blk..attn_q.weight",
+                           "blk.0.attn_qkv.weight", "token_embd", "token_embd.scale", ".weight",
+                           "blk.0.attn_q", "blk.0.0.attn_q.weight", "attn_q.weight"}) {
+    EXPECT_EQ(renamed("llama", name), "none") << name;
+  }
+}
+
+}  // namespace
+}  // namespace microscale
