@@ -43,6 +43,7 @@ struct TensorPlan {
       reason;  ///< why, in words: "linear weight", "embedding", "K = 30 is no multiple of 32"
   std::string group;  ///< tensors with the same non-empty group share one NVFP4 global scale
   std::string file;   ///< of the output
+  std::optional<double> input_amax;  ///< that the stored scale of its inputs is made of
   std::int64_t bytes_before = 0;
   std::int64_t bytes_after = 0;
 };
@@ -58,8 +59,10 @@ struct QuantizeModelOptions {
   std::filesystem::path
       importance;  ///< safetensors with E[x^2] per input column, F32 [K], by module name
   std::optional<ExpertOrder> experts;            ///< where neither config.json nor the tensors tell
-  Activations activations = Activations::dense;  ///< dynamic: MXFP4 and MXFP8; NVFP4 needs scales
-  int threads = 0;                               ///< 0: all cores
+  Activations activations = Activations::dense;  ///< of MXFP4 and MXFP8 layers
+  std::filesystem::path input_scales;  ///< NVFP4: the largest magnitude of each layer's input, by
+                                       ///< module: JSON or safetensors. Empty: weight-only
+  int threads = 0;                     ///< 0: all cores
   std::int64_t max_memory = std::int64_t{1} << 30;  ///< bytes of resident memory to stay under
   std::vector<int> gpus{};  ///< GPUs to quantize on, counted from 0; empty: on the CPU. The same
                             ///< bytes; what GPUs do not offer is done on the CPU. They become

@@ -21,6 +21,7 @@ struct QuantizeModelWords {
   std::optional<Path> importance;
   std::optional<std::string> experts;
   std::string activations;
+  std::optional<Path> input_scales;
   int threads = 0;
   std::int64_t max_memory = 0;
   std::vector<int> gpus;
@@ -54,6 +55,7 @@ QuantizeModelOptions options_of(const Path& source, const Path& target, std::str
   options.importance = words.importance.value_or(Path());
   if (words.experts) options.experts = expert_order_from(*words.experts);
   options.activations = activations_from(words.activations);
+  options.input_scales = words.input_scales.value_or(Path());
   options.threads = words.threads;
   options.max_memory = words.max_memory;
   options.gpus = words.gpus;
@@ -81,6 +83,8 @@ void bind_plan(nb::module_& module) {
       .def_ro("group", &TensorPlan::group,
               "Tensors of one name share an NVFP4 global scale; empty: none.")
       .def_ro("file", &TensorPlan::file, "Of the output.")
+      .def_ro("input_amax", &TensorPlan::input_amax,
+              "That the stored scale of its inputs is made of; None: there is none.")
       .def_ro("bytes_before", &TensorPlan::bytes_before)
       .def_ro("bytes_after", &TensorPlan::bytes_after)
       .def("__repr__", [](const TensorPlan& plan) {
@@ -151,26 +155,27 @@ void bind_results(nb::module_& module) {
 #define MODEL_PARAMETERS                                                                 \
   const Path &source, const Path &target, const std::string &format, NUMERIC_PARAMETERS, \
       const Words &include, const Words &ignore, std::optional<Path> importance,         \
-      std::optional<std::string> experts, const std::string &activations, int threads,   \
-      std::int64_t max_memory, const std::vector<int>&gpus, bool resume
-#define MODEL_OPTIONS                        \
-  options_of(                                \
-      source, target, format, NUMERIC_WORDS, \
-      {include, ignore, importance, experts, activations, threads, max_memory, gpus, resume})
-#define MODEL_ARGUMENTS                                                             \
-  nb::arg("source"), nb::arg("target"),                                             \
-      nb::arg("format") = "nvfp4", nb::kw_only(), NUMERIC_ARGUMENTS,                \
-      nb::arg("include") = nb::tuple(), nb::arg("ignore") = nb::tuple(),            \
-      nb::arg("importance") = nb::none(), nb::arg("experts") = nb::none(),          \
-      nb::arg("activations") = "dense", nb::arg("threads") = 0,                     \
-      nb::arg("max_memory") = std::int64_t{1} << 30, nb::arg("gpus") = nb::tuple(), \
-      nb::arg("resume") = false
+      std::optional<std::string> experts, const std::string &activations,                \
+      std::optional<Path> input_scales, int threads, std::int64_t max_memory,            \
+      const std::vector<int>&gpus, bool resume
+#define MODEL_OPTIONS                                                                   \
+  options_of(source, target, format, NUMERIC_WORDS,                                     \
+             {include, ignore, importance, experts, activations, input_scales, threads, \
+              max_memory, gpus, resume})
+#define MODEL_ARGUMENTS                                                       \
+  nb::arg("source"), nb::arg("target"),                                       \
+      nb::arg("format") = "nvfp4", nb::kw_only(), NUMERIC_ARGUMENTS,          \
+      nb::arg("include") = nb::tuple(), nb::arg("ignore") = nb::tuple(),      \
+      nb::arg("importance") = nb::none(), nb::arg("experts") = nb::none(),    \
+      nb::arg("activations") = "dense", nb::arg("input_scales") = nb::none(), \
+      nb::arg("threads") = 0, nb::arg("max_memory") = std::int64_t{1} << 30,  \
+      nb::arg("gpus") = nb::tuple(), nb::arg("resume") = false
 #define MODEL_SIGNATURE                                                                      \
   "(source: str | os.PathLike[str], target: str | os.PathLike[str], format: str = 'nvfp4', " \
   "*, " NUMERIC_SIGNATURE                                                                    \
   "include: Sequence[str] = (), ignore: Sequence[str] = (), importance: str | "              \
   "os.PathLike[str] | None = None, experts: str | None = None, activations: str = 'dense', " \
-  "threads: int = 0, max_memory: int "                                                       \
+  "input_scales: str | os.PathLike[str] | None = None, threads: int = 0, max_memory: int "   \
   "= 1073741824, gpus: "                                                                     \
   "Sequence[int] = (), resume: bool = False"
 
@@ -208,7 +213,9 @@ void bind_models(nb::module_& module) {
       "stay under. experts: 'interleaved' or 'halves', the order of gate and up in stacked "
       "experts\n"
       "where neither config.json nor the tensors tell. activations: 'dynamic' tells engines to\n"
-      "quantize the inputs of mxfp4 and mxfp8 layers too. gpus: numbers of GPUs to quantize on, "
+      "quantize the inputs of mxfp4 and mxfp8 layers too. input_scales: JSON or safetensors with\n"
+      "the largest magnitude of each layer's input, for nvfp4. gpus: numbers of GPUs to quantize "
+      "on, "
       "with "
       "the same bytes. resume: goes on "
       "where\n"

@@ -80,6 +80,18 @@ def test_dynamic_activations_stand_in_the_config(model, tmp_path):
         ms.plan_quantize_model(model, tmp_path / "p", "mxfp4", activations="static")
 
 
+def test_input_scales_make_w4a4(model, tmp_path):
+    plan = ms.plan_quantize_model(model, tmp_path / "q")
+    modules = [t.name.removesuffix(".weight") for t in plan.tensors if t.treatment == "quantize"]
+    (tmp_path / "amax.json").write_text(json.dumps({name: 2.0 for name in modules}))
+    plan = ms.quantize_model(model, tmp_path / "q", input_scales=tmp_path / "amax.json")
+    assert {t.input_amax for t in plan.tensors} == {2.0, None}
+    assert ms.verify_model(tmp_path / "q") == []
+    (tmp_path / "amax.json").write_text("{}")
+    with pytest.raises(ValueError, match="have no number"):
+        ms.plan_quantize_model(model, tmp_path / "p", input_scales=tmp_path / "amax.json")
+
+
 class ms_open:
     """A checkpoint whose mapping is gone at the end of the block."""
 

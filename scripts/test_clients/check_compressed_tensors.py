@@ -12,6 +12,7 @@ import torch
 from compressed_tensors.compressors import BaseCompressor
 from compressed_tensors.quantization import QuantizationConfig
 from compressed_tensors.quantization.quant_scheme import preset_name_to_scheme
+from compressed_tensors.quantization.utils import generate_gparam
 from compressed_tensors.utils.match import match_named_modules
 from safetensors import safe_open
 from transformers import AutoConfig, AutoModel
@@ -73,16 +74,26 @@ def differences(scheme, preset):
     return problems
 
 
-def check_dynamic(work, name):
-    """The same weights with activations described too: only the description differs."""
-    folder, plain = Path(f"{work}/{name}-dynamic"), Path(f"{work}/{name}")
-    config = QuantizationConfig.model_validate(json.loads((folder / "config.json").read_text())["quantization_config"])
+def check_inputs(work, name):
+    """The same weights with activations described too: the description differs, and NVFP4 has a scale for each layer."""
+    folder, plain = f"{work}/{name}-inputs", f"{work}/{name}"
+    config = QuantizationConfig.model_validate(json.loads(Path(folder, "config.json").read_text())["quantization_config"])
     (scheme,) = config.config_groups.values()
-    problems = [f"{name}, dynamic: {p}" for p in differences(scheme, PRESETS[name].removesuffix("A16"))]
-    for path in plain.glob("*.safetensors"):
-        if path.read_bytes() != (folder / path.name).read_bytes():
-            problems.append(f"{name}, dynamic: {path.name} differs from the weight-only one")
-    print("\n".join(problems) or f"  compressed-tensors, {name}: dynamic activations as in the preset")
+    problems = differences(scheme, PRESETS[name].removesuffix("A16"))
+    tensors, wanted = load(folder), load(plain)
+    if name == "nvfp4":
+        for module, amax in json.loads(Path(work, "amax.json").read_text()).items():
+            # torch multiplies by the reciprocal, which may differ from the quotient in the last bit
+            theirs = generate_gparam(-torch.tensor([amax]), torch.tensor([amax]))
+            ours = tensors.get(module + ".input_global_scale", theirs)
+            wanted[module + ".input_global_scale"] = ours if torch.allclose(ours, theirs, rtol=2e-7, atol=0) else theirs
+    if set(tensors) != set(wanted):
+        problems.append(f"tensors differ: {sorted(set(tensors) ^ set(wanted))}")
+    else:
+        problems += [f"{key} differs" for key in wanted if not torch.equal(
+            tensors[key].view(torch.uint8), wanted[key].view(torch.uint8))]
+    print("\n".join(f"{name}, inputs: {p}" for p in problems) or
+          f"  compressed-tensors, {name}: activations as in the preset, {len(tensors)} tensors as expected")
     return problems
 
 
@@ -131,5 +142,5 @@ def check(original, work, name):
 
 if __name__ == "__main__":
     failed = [check(*sys.argv[1:3], name) for name in sys.argv[3:]]
-    failed += [check_dynamic(sys.argv[2], name) for name in sys.argv[3:] if name != "nvfp4"]
+    failed += [check_inputs(sys.argv[2], name) for name in sys.argv[3:]]
     sys.exit(any(failed))

@@ -29,11 +29,12 @@ Json weight_arguments(Format format) {
   return json;
 }
 
-// As the presets MXFP4 and MXFP8 of compressed-tensors have them: in blocks like the weights'.
+// As the presets NVFP4, MXFP4 and MXFP8 of compressed-tensors have them: in blocks like the
+// weights'.
 Json input_arguments(const LayerScheme& scheme) {
-  if (scheme.activations == Activations::dense) return nullptr;
+  if (scheme.inputs == Inputs::dense) return nullptr;
   Json json = weight_arguments(scheme.format);
-  json["dynamic"] = true;
+  json["dynamic"] = scheme.inputs == Inputs::scaled ? Json("local") : Json(true);
   return json;
 }
 
@@ -61,9 +62,17 @@ Json quantization_config(const LayerScheme& scheme, const std::vector<std::strin
 
 }  // namespace
 
-CompressedLayer compressed_layer(Format format, std::string_view module, std::int64_t rows,
-                                 std::int64_t cols) {
-  const FormatInfo& facts = info(format);
+LayerScheme scheme_of(const QuantizeModelOptions& options, Format format) {
+  if (!info(format).e8m0_scale) {
+    return {format, options.input_scales.empty() ? Inputs::dense : Inputs::scaled};
+  }
+  const bool dynamic = options.activations == Activations::dynamic;
+  return {format, dynamic ? Inputs::dynamic : Inputs::dense};
+}
+
+CompressedLayer compressed_layer(const LayerScheme& scheme, std::string_view module,
+                                 std::int64_t rows, std::int64_t cols) {
+  const FormatInfo& facts = info(scheme.format);
   const bool packed = facts.code_bits == 4;
   CompressedLayer layer;
   layer.codes = {fmt::format("{}.{}", module, packed ? "weight_packed" : "weight"),
@@ -75,27 +84,40 @@ CompressedLayer compressed_layer(Format format, std::string_view module, std::in
   if (!facts.e8m0_scale) {
     layer.global_scale = {fmt::format("{}.weight_global_scale", module), StoredType::f32, {1}};
   }
+  if (scheme.inputs == Inputs::scaled) {
+    layer.input_scale = {fmt::format("{}.input_global_scale", module), StoredType::f32, {1}};
+  }
   return layer;
 }
 
 float stored_global_scale(float decode_multiplier) { return 1.0f / decode_multiplier; }
 
-Status check_container(const LayerScheme& scheme) {
-  const FormatInfo& format = info(scheme.format);
-  if (compressed_tensors_format(scheme.format).empty()) {
+float stored_input_scale(double amax) { return static_cast<float>(448.0 * 6.0 / amax); }
+
+Status check_container(const QuantizeModelOptions& options) {
+  const FormatInfo& format = info(options.format);
+  const auto refuse = [](const std::string& message) {
+    return Failure{ErrorCode::invalid_argument, "quantize: " + message};
+  };
+  if (compressed_tensors_format(options.format).empty()) {
     return Failure{
         ErrorCode::unsupported,
         fmt::format("no checkpoint container that loaders read holds {}; choose nvfp4, mxfp4 or "
                     "mxfp8 (the library, explain and compare have {})",
                     format.name, format.name)};
   }
-  if (scheme.activations == Activations::dynamic && !format.e8m0_scale) {
-    return Failure{
-        ErrorCode::invalid_argument,
-        fmt::format("quantize: engines quantize activations to {} with a scale that is stored for "
-                    "each layer, so dynamic activations are of mxfp4 and mxfp8; leave "
-                    "--activations dynamic out, or choose one of these",
-                    format.name)};
+  if (options.activations == Activations::dynamic && !format.e8m0_scale &&
+      options.input_scales.empty()) {
+    return refuse(fmt::format(
+        "engines quantize the inputs of {} layers with a scale that is stored for each; give "
+        "--input-scales FILE, or choose mxfp4 or mxfp8 for --activations dynamic",
+        format.name));
+  }
+  if (!options.input_scales.empty() && format.e8m0_scale) {
+    return refuse(
+        fmt::format("inputs of {} layers have no stored scale, so --input-scales has no effect; "
+                    "--activations dynamic has engines quantize them",
+                    format.name));
   }
   return success();
 }

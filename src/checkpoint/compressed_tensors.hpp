@@ -13,28 +13,41 @@
 
 namespace microscale {
 
-/// What a quantized layer is to a loader.
-struct LayerScheme {
-  LayerScheme(Format weights, Activations inputs = Activations::dense)
-      : format(weights), activations(inputs) {}
-  Format format;
-  Activations activations;
+/// What engines do with the inputs of a layer.
+enum class Inputs : std::uint8_t {
+  dense,
+  dynamic,  // quantize them in blocks, with nothing stored
+  scaled,   // the same with a global scale that is stored: NVFP4
 };
 
-/// The tensors of one layer, by role. Without a global scale that name is empty.
+/// What a quantized layer is to a loader.
+struct LayerScheme {
+  LayerScheme(Format weights, Inputs activations = Inputs::dense)
+      : format(weights), inputs(activations) {}
+  Format format;
+  Inputs inputs;
+};
+
+/// Of the layers that get `format`.
+LayerScheme scheme_of(const QuantizeModelOptions& options, Format format);
+
+/// The tensors of one layer, by role. The name of one that it has not is empty.
 struct CompressedLayer {
-  PlannedTensor codes, scales, global_scale;
+  PlannedTensor codes, scales, global_scale, input_scale;
 };
 
 /// Of the weight [rows, cols] of `module`; cols is a multiple of the block.
-CompressedLayer compressed_layer(Format format, std::string_view module, std::int64_t rows,
-                                 std::int64_t cols);
+CompressedLayer compressed_layer(const LayerScheme& scheme, std::string_view module,
+                                 std::int64_t rows, std::int64_t cols);
 
 /// What the global scale tensor holds: the divisor, rounded to FP32, of a decode multiplier.
 float stored_global_scale(float decode_multiplier);
 
-/// Success, or why no checkpoint can hold layers of the scheme.
-Status check_container(const LayerScheme& scheme);
+/// What the scale of inputs holds for the largest magnitude among them: 448 * 6 / amax.
+float stored_input_scale(double amax);
+
+/// Success, or why no checkpoint can hold what the options ask for.
+Status check_container(const QuantizeModelOptions& options);
 
 /// `config_text` (empty: none) with quantization_config added and the model's type (torch_dtype, or
 /// dtype where that stands) set to bfloat16, what loaders decompress to; every other key stays, in

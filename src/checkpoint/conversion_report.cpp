@@ -48,6 +48,7 @@ std::string options_in_words(const QuantizeModelOptions& options) {
                         to_string(numerics.compat));
   if (!options.importance.empty()) text += ", weighted by importance";
   if (options.activations == Activations::dynamic) text += ", activations dynamic";
+  if (!options.input_scales.empty()) text += ", inputs scaled";
   return text;
 }
 

@@ -10,8 +10,9 @@
 #include "checkpoint/conversion_report.hpp"
 #include "checkpoint/dense_output.hpp"
 #include "checkpoint/fused_groups.hpp"
-#include "checkpoint/include_check.hpp"
 #include "checkpoint/ignore_list.hpp"
+#include "checkpoint/include_check.hpp"
+#include "checkpoint/input_scales.hpp"
 #include "checkpoint/json.hpp"
 #include "checkpoint/manifest.hpp"
 #include "checkpoint/shard_index.hpp"
@@ -39,8 +40,9 @@ MatrixSlice whole_matrix(const TensorEntry& entry) {
 // where.
 class ShardPlanner {
  public:
-  ShardPlanner(ModelPlan& plan, std::size_t shard, std::map<std::string, std::size_t>& group_ids)
-      : plan_(plan), shard_(shard), group_ids_(group_ids) {}
+  ShardPlanner(ModelPlan& plan, std::size_t shard, std::map<std::string, std::size_t>& group_ids,
+               const LayerScheme& scheme)
+      : plan_(plan), shard_(shard), group_ids_(group_ids), scheme_(scheme) {}
 
   void add(std::size_t tensor) {
     const TensorTreatment& treatment = plan_.tensors[tensor];
@@ -82,10 +84,11 @@ class ShardPlanner {
     for (const TensorEntry& entry : output().layout.tensors) at.emplace(entry.name, entry.begin);
     for (QuantizedMatrix& matrix : output().matrices) {
       const CompressedLayer layer =
-          compressed_layer(plan_.format, matrix.slice.module, matrix.slice.rows, matrix.slice.cols);
+          compressed_layer(scheme_, matrix.slice.module, matrix.slice.rows, matrix.slice.cols);
       matrix.codes_at = at.at(layer.codes.name);
       matrix.scales_at = at.at(layer.scales.name);
       if (!layer.global_scale.name.empty()) matrix.global_scale_at = at.at(layer.global_scale.name);
+      if (!layer.input_scale.name.empty()) matrix.input_scale_at = at.at(layer.input_scale.name);
     }
     for (CopiedSlice& slice : output().slices) slice.at = at.at(slice.slice.module + ".bias");
     for (CopiedTensor& copy : output().copies)
@@ -97,7 +100,7 @@ class ShardPlanner {
   ShardPlan& output() { return plan_.shards[shard_]; }
 
   void add_matrix(std::size_t tensor, MatrixSlice slice) {
-    CompressedLayer layer = compressed_layer(plan_.format, slice.module, slice.rows, slice.cols);
+    CompressedLayer layer = compressed_layer(scheme_, slice.module, slice.rows, slice.cols);
     outputs_.push_back(std::move(layer.codes));
     outputs_.push_back(std::move(layer.scales));
     QuantizedMatrix matrix;
@@ -108,6 +111,7 @@ class ShardPlanner {
       matrix.group = group_of(slice.module);
       plan_.groups[matrix.group].push_back({shard_, output().matrices.size()});
     }
+    if (!layer.input_scale.name.empty()) outputs_.push_back(std::move(layer.input_scale));
     matrix.first_tile = plan_.tiles[tensor];
     plan_.tiles[tensor] += TileGrid(slice.rows, slice.cols).count();
     matrix.slice = std::move(slice);
@@ -143,6 +147,7 @@ class ShardPlanner {
   ModelPlan& plan_;
   std::size_t shard_;
   std::map<std::string, std::size_t>& group_ids_;
+  LayerScheme scheme_;
   std::vector<PlannedTensor> outputs_;
   std::size_t first_output_ = 0;
 };
@@ -294,13 +299,13 @@ Status refuse_adapter(const ModelFolder& model) {
           model.opened.string())};
 }
 
-Status plan_shards(ModelPlan& plan) {
+Status plan_shards(ModelPlan& plan, const LayerScheme& scheme) {
   plan.shards.resize(plan.model.shards.size());
   plan.tiles.resize(plan.tensors.size());
   std::map<std::string, std::size_t> group_ids;
   std::size_t tensor = 0;
   for (std::size_t shard = 0; shard < plan.shards.size(); ++shard) {
-    ShardPlanner planner(plan, shard, group_ids);
+    ShardPlanner planner(plan, shard, group_ids, scheme);
     for (; tensor < plan.tensors.size() && plan.tensors[tensor].shard == shard; ++tensor) {
       planner.add(tensor);
     }
@@ -312,8 +317,8 @@ Status plan_shards(ModelPlan& plan) {
 }  // namespace
 
 Result<ModelPlan> make_model_plan(const QuantizeModelOptions& options) {
-  const LayerScheme scheme{options.format, options.activations};
-  if (Status container = check_container(scheme); !container) return container.failure();
+  if (Status container = check_container(options); !container) return container.failure();
+  const LayerScheme scheme = scheme_of(options, options.format);
   if (Status numerics = check_numerics(options); !numerics) return numerics.failure();
   auto model = open_model_folder(options.input);
   if (!model) return model.failure();
@@ -343,7 +348,11 @@ Result<ModelPlan> make_model_plan(const QuantizeModelOptions& options) {
   }
 
   start_summary(plan);
-  if (Status planned = plan_shards(plan); !planned) return planned.failure();
+  if (Status planned = plan_shards(plan, scheme); !planned) return planned.failure();
+  if (!options.input_scales.empty()) {
+    Status scaled = plan_input_scales(plan, options.input_scales);
+    if (!scaled) return scaled.failure();
+  }
   auto config = with_quantization_config(plan.model.config_text.value_or(""), scheme,
                                          modules_to_ignore(plan, classifier.value()));
   if (!config) return config.failure();

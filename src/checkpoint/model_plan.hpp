@@ -23,6 +23,8 @@ struct QuantizedMatrix {
   std::size_t group = 0;        // of ModelPlan::groups; NVFP4 only
   std::int64_t first_tile = 0;  // tiles of the same tensor in the matrices before this one
   std::uint64_t codes_at = 0, scales_at = 0, global_scale_at = 0;
+  double input_amax = 0;  // 0: no scale of its inputs is written
+  std::uint64_t input_scale_at = 0;
 };
 
 /// A slice of a tensor that is written unchanged: the bias of an expert.

@@ -66,6 +66,7 @@ Result<const char*> report_obstacle(const ModelPlan& plan, const QuantizeModelOp
   std::vector<fs::path> read;
   for (const fs::path& name : files_of(plan)) read.push_back(plan.model.root / name);
   if (!options.importance.empty()) read.push_back(options.importance);
+  if (!options.input_scales.empty()) read.push_back(options.input_scales);
   for (const fs::path& path : read) {
     std::error_code error;
     if (fs::exists(path, error) && fs::canonical(path, error) == place) return input;
@@ -173,6 +174,15 @@ Result<Fingerprint> fingerprint_of(const ModelPlan& plan, const QuantizeModelOpt
     const auto digest = sample_digest(options.importance);
     if (!digest) return digest.failure();
     fingerprint.emplace_back("option importance", "a file with digest " + digest.value());
+  }
+  if (!options.input_scales.empty()) {
+    std::string numbers;
+    for (const ShardPlan& shard : plan.shards) {
+      for (const QuantizedMatrix& matrix : shard.matrices) {
+        numbers += fmt::format("{} {}\n", matrix.slice.module, matrix.input_amax);
+      }
+    }
+    fingerprint.emplace_back("option input scales", "numbers with digest " + digest_of(numbers));
   }
   for (const ModelShard& shard : plan.model.shards) {
     const auto text = describe(shard.file, shard.header.data_start);

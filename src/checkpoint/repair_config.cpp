@@ -110,10 +110,9 @@ Result<std::string> repaired_config(const QuantizedFolder& folder,
     const Json* scheme = old && old->is_object() ? member(*old, "kv_cache_scheme") : nullptr;
     const Json cache = scheme ? *scheme : Json();
     config.erase("quantization_config");
-    const Activations activations = quantizes_inputs(description) && info(*format).e8m0_scale
-                                        ? Activations::dynamic
-                                        : Activations::dense;
-    auto text = with_quantization_config(dump_config(config), {*format, activations}, ignore);
+    const Inputs inputs =
+        quantizes_inputs(description) && info(*format).e8m0_scale ? Inputs::dynamic : Inputs::dense;
+    auto text = with_quantization_config(dump_config(config), {*format, inputs}, ignore);
     if (!text) return text.failure();
     changes.push_back(
         fmt::format("described the {} weights in config.json anew", info(*format).name));

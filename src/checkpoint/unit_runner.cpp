@@ -166,6 +166,11 @@ bool UnitRunner::quantize_tile(const Unit& unit, Workspace& work) {
         own ? tool_global(Compat::compressed_tensors, *options.tensor_amax, matrix.dtype).own
             : stored_global_scale(global_scale));
     output_.write(unit.shard, matrix.global_scale_at, bytes);
+    if (matrix.input_amax > 0) {
+      output_.write(
+          unit.shard, matrix.input_scale_at,
+          std::bit_cast<std::array<std::uint8_t, 4>>(stored_input_scale(matrix.input_amax)));
+    }
   }
   cost_of(matrix.tensor)
       .add(matrix.first_tile + unit.piece,

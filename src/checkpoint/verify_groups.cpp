@@ -65,6 +65,7 @@ std::optional<float> input_scale_of(const QuantizedFolder& folder, const Quantiz
 }
 
 void check_input_scales(const QuantizedFolder& folder, Findings& findings) {
+  if (folder.planned) return;
   for (const QuantizedModule& module : folder.modules) {
     if (!module.input_scale) continue;
     const std::optional<float> value = input_scale_of(folder, module);
@@ -105,7 +106,7 @@ void check_fused(const QuantizedFolder& folder, const std::vector<const Member*>
                  other->stored_global, in_quotes(first.module), one->stored_global),
              findings);
     }
-    if (!one->input_scale || !other->input_scale) continue;
+    if (folder.planned || !one->input_scale || !other->input_scale) continue;
     const auto mine = input_scale_of(folder, *other), its = input_scale_of(folder, *one);
     if (mine && its && *mine != *its) {
       report(folder, "fused-input-scale", member,

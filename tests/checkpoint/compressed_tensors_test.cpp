@@ -41,6 +41,29 @@ TEST(CompressedTensors, mx_layers_have_byte_scales_and_nothing_else) {
   EXPECT_EQ(eight.scales.type, StoredType::u8);
 }
 
+// The preset NVFP4 of compressed-tensors 0.20.
+TEST(CompressedTensors, scaled_inputs_are_nvfp4_with_a_stored_divisor) {
+  const LayerScheme scheme{Format::nvfp4, Inputs::scaled};
+  const CompressedLayer layer = compressed_layer(scheme, "a.b", 6, 64);
+  EXPECT_EQ(layer.input_scale.name, "a.b.input_global_scale");
+  EXPECT_EQ(layer.input_scale.type, StoredType::f32);
+  EXPECT_EQ(layer.input_scale.shape, (std::vector<std::int64_t>{1}));
+  EXPECT_EQ(compressed_layer(Format::nvfp4, "a.b", 6, 64).input_scale.name, "");
+  EXPECT_EQ(stored_input_scale(3.0), 896.0f);
+  const Json config = Json::parse(take(with_quantization_config("{}", scheme, {})));
+  const Json& group = config["quantization_config"]["config_groups"]["group_0"];
+  Json wanted = group["weights"];
+  wanted["dynamic"] = "local";
+  EXPECT_EQ(group["input_activations"], wanted);
+  const auto parsed = take(parse_quantization_config(config.dump()));
+  EXPECT_EQ(parsed->problems, std::vector<std::string>());
+  EXPECT_TRUE(parsed->groups[0].static_activations);
+  QuantizeModelOptions mx;
+  mx.format = Format::mxfp4;
+  mx.input_scales = "x.json";
+  EXPECT_TRUE(fails_with(check_container(mx), "--input-scales has no effect"));
+}
+
 TEST(CompressedTensors, global_scale_on_disk_is_the_divisor) {
   EXPECT_EQ(stored_global_scale(0.25f), 4.0f);
   for (const float amax : {1e-30f, 0.013f, 0.5f, 6.0f, 1e30f}) {
@@ -76,8 +99,8 @@ TEST(CompressedTensors, config_keeps_every_key_in_order_and_describes_the_format
 // The presets MXFP4 and MXFP8 of compressed-tensors 0.20.
 TEST(CompressedTensors, dynamic_activations_are_quantized_as_the_weights_are) {
   for (const Format format : {Format::mxfp4, Format::mxfp8_e4m3}) {
-    const Json config = Json::parse(
-        take(with_quantization_config("{}", {format, Activations::dynamic}, {"lm_head"})));
+    const Json config =
+        Json::parse(take(with_quantization_config("{}", {format, Inputs::dynamic}, {"lm_head"})));
     const Json& group = config["quantization_config"]["config_groups"]["group_0"];
     Json wanted = group["weights"];
     EXPECT_EQ(wanted["dynamic"], false);
@@ -90,8 +113,10 @@ TEST(CompressedTensors, dynamic_activations_are_quantized_as_the_weights_are) {
     EXPECT_TRUE(parsed->groups[0].quantized_activations);
     EXPECT_FALSE(parsed->groups[0].static_activations);
   }
-  const Status nvfp4 = check_container({Format::nvfp4, Activations::dynamic});
-  EXPECT_TRUE(fails_with(nvfp4, "with a scale that is stored for each layer"));
+  QuantizeModelOptions options;
+  options.activations = Activations::dynamic;
+  const Status nvfp4 = check_container(options);
+  EXPECT_TRUE(fails_with(nvfp4, "with a scale that is stored for each"));
   EXPECT_EQ(nvfp4.failure().code, ErrorCode::invalid_argument);
 }
 
@@ -123,12 +148,14 @@ TEST(CompressedTensors, config_is_understood_by_the_reader) {
 TEST(CompressedTensors, refuses_formats_that_no_loader_reads) {
   for (const Format format :
        {Format::mxfp6_e2m3, Format::mxfp6_e3m2, Format::mxint8, Format::mxfp8_e5m2}) {
-    const Status status = check_container(format);
+    QuantizeModelOptions options;
+    options.format = format;
+    const Status status = check_container(options);
     EXPECT_TRUE(fails_with(status, "no checkpoint container that loaders read holds"));
     EXPECT_TRUE(fails_with(status, std::string(info(format).name)));
     EXPECT_EQ(status.failure().code, ErrorCode::unsupported);
   }
-  EXPECT_TRUE(check_container(Format::mxfp8_e4m3));
+  EXPECT_TRUE(check_container({}));
 }
 
 }  // namespace

@@ -30,7 +30,7 @@ class OutputFolder : public ::testing::Test {
 
 TEST_F(OutputFolder, fingerprint_sees_every_option_that_changes_a_byte) {
   const QuantizeModelOptions plain = options_for(folder, Format::mxfp4);
-  std::vector<QuantizeModelOptions> variants(11, plain);
+  std::vector<QuantizeModelOptions> variants(12, plain);
   variants[1].format = Format::mxfp8_e4m3;
   variants[2].numerics.scale_rule = ScaleRule::rceil;
   variants[3].numerics.rounding = Rounding::stochastic;
@@ -41,6 +41,7 @@ TEST_F(OutputFolder, fingerprint_sees_every_option_that_changes_a_byte) {
   variants[8].ignore = {"*.o_proj"};
   variants[9].ignore = {"*.o_proj", "*.norm"};
   variants[10].activations = Activations::dynamic;
+  variants[11].format = Format::nvfp4;
   std::set<Fingerprint> seen;
   for (const QuantizeModelOptions& variant : variants)
     EXPECT_TRUE(seen.insert(fingerprint(variant)).second);
@@ -49,6 +50,19 @@ TEST_F(OutputFolder, fingerprint_sees_every_option_that_changes_a_byte) {
   same.max_memory /= 2;
   same.output = folder / "elsewhere";
   EXPECT_EQ(fingerprint(same), fingerprint(plain));
+}
+
+TEST_F(OutputFolder, fingerprint_sees_the_numbers_of_input_scales) {
+  QuantizeModelOptions options = options_for(folder, Format::nvfp4);
+  options.ignore = {"*.mlp.*", "*.k_proj", "*.q_proj", "*.v_proj"};
+  options.input_scales = folder / "x.json";
+  const auto with = [&](const std::string& number) {
+    testing::write_file(options.input_scales,
+                        "{\"" + testing::attention + "o_proj\":" + number + "}");
+    return fingerprint(options);
+  };
+  EXPECT_EQ(with("1"), with("1.0"));
+  EXPECT_NE(with("1"), with("1.5"));
 }
 
 TEST_F(OutputFolder, fingerprint_sees_every_change_of_the_input) {

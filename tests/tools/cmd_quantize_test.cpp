@@ -66,6 +66,13 @@ TEST(QuantizeCommand, tells_engines_to_quantize_activations) {
   EXPECT_EQ(microscale({"verify", output}).code, 0);
   words[5] = "nvfp4";
   EXPECT_EQ(with("--dry-run").code, 2);
+  words[6] = "--input-scales";
+  words[7] = folders.dense() + "/../amax.json";
+  write_file(words[7], "{}");
+  const Outcome missing = with("--dry-run");
+  EXPECT_EQ(missing.code, 3);
+  EXPECT_NE(missing.err.find("have no number"), std::string::npos) << missing.err;
+  words[6] = "--activations";
   words[7] = "static";
   EXPECT_NE(with("--dry-run").err.find("choose one of dense, dynamic"), std::string::npos);
 }

@@ -94,6 +94,7 @@ Json plan_document(const ConversionPlan& plan, const QuantizeCommand& command) {
                        {"reason", tensor.reason},
                        {"group", tensor.group.empty() ? Json(nullptr) : Json(tensor.group)},
                        {"file", tensor.file},
+                       {"input_amax", tensor.input_amax ? Json(*tensor.input_amax) : Json()},
                        {"bytes_before", tensor.bytes_before},
                        {"bytes_after", tensor.bytes_after}});
   }
@@ -126,7 +127,8 @@ void print_plan(const ConversionPlan& plan, const QuantizeCommand& command, Cons
                       format_ratio(bytes(plan.bytes_before), bytes(plan.bytes_after)),
                       disk_sentence(plan));
   text += fmt::format("It would be quantized on {}.\n", plan.computed_on);
-  if (command.options.activations == Activations::dynamic) {
+  if (command.options.activations == Activations::dynamic ||
+      !command.options.input_scales.empty()) {
     text += "Engines are told to quantize the inputs of these layers too.\n";
   }
   for (const std::string& file : plan.copied_files) {

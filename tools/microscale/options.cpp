@@ -66,6 +66,8 @@ void add_quantize(CLI::App& app, Words& words) {
       "Gate and up of fused experts, where the model does not tell: interleaved or halves");
   add(command, "--activations", words.activations, "ACTIVATIONS",
       "Inputs of the layers as engines run them: dense, or dynamic: to mxfp4 or mxfp8 too [dense]");
+  add(command, "--input-scales", words.input_scales, "FILE",
+      "NVFP4: JSON or safetensors with the largest magnitude of each layer's input");
   add(command, "--importance", words.importance, "FILE",
       "Safetensors with E[x^2] of each input column");
   add(command, "--device", words.device, "DEVICE",
