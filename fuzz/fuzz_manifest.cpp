@@ -15,13 +15,15 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
   }
   std::map<std::string, std::vector<TensorEntry>> tensors;
   std::map<std::string, std::vector<TensorHash>> hashes;
-  for (const auto& [name, tensor] : manifest.value()) {
+  for (const auto& [name, tensor] : manifest.value().tensors) {
     REQUIRE(tensor.shape.size() <= max_safetensors_rank);
     tensors[tensor.file].push_back({name, tensor.type, tensor.shape, 0, 0});
     hashes[tensor.file].push_back(tensor.hash);
   }
-  std::vector<HashedFile> files;
-  for (const auto& [file, entries] : tensors) files.push_back({file, &entries, hashes[file]});
-  REQUIRE(take(parse_manifest(manifest_text(files, "fuzz"))) == manifest.value());
+  ManifestContents contents{{}, manifest.value().other_files, manifest.value().made_of};
+  for (const auto& [file, entries] : tensors) {
+    contents.files.push_back({file, &entries, hashes[file]});
+  }
+  REQUIRE(take(parse_manifest(manifest_text(contents, "fuzz"))) == manifest.value());
   return 0;
 }

@@ -35,14 +35,16 @@ bool has_gpt_oss_marks(const std::vector<const TensorEntry*>& entries) {
 
 }  // namespace
 
-Classifier::Classifier(const std::vector<const TensorEntry*>& entries, ModelFacts facts)
+Classifier::Classifier(const std::vector<const TensorEntry*>& entries, ModelFacts facts,
+                       const std::vector<const TensorEntry*>& beside)
     : entries_(entries), facts_(std::move(facts)) {
+  std::vector<std::string_view> names;
+  for (const TensorEntry* entry : entries) names.push_back(entry->name);
+  rules_ = LayerRules(names, facts_);
+  order_ = has_gpt_oss_marks(entries) ? ExpertOrder::interleaved : expert_order_of(facts_);
+  entries_.insert(entries_.end(), beside.begin(), beside.end());
   std::sort(entries_.begin(), entries_.end(),
             [](const TensorEntry* a, const TensorEntry* b) { return a->name < b->name; });
-  std::vector<std::string_view> names;
-  for (const TensorEntry* entry : entries_) names.push_back(entry->name);
-  rules_ = LayerRules(names, facts_);
-  order_ = has_gpt_oss_marks(entries_) ? ExpertOrder::interleaved : expert_order_of(facts_);
 }
 
 const TensorEntry* Classifier::find(std::string_view name) const {
@@ -131,9 +133,16 @@ Result<Classifier> classify_model(const ModelFolder& model) {
     if (!read) return read.failure();
     facts = std::move(read.value());
   }
-  std::vector<const TensorEntry*> entries;
-  for (const ModelTensor& tensor : model.tensors) entries.push_back(tensor.entry);
-  return Classifier(entries, std::move(facts));
+  std::vector<const TensorEntry*> entries, beside;
+  for (const ModelTensor& tensor : model.tensors) {
+    (model.shards[tensor.shard].side ? beside : entries).push_back(tensor.entry);
+  }
+  for (const ModelShard& stray : model.strays) {
+    for (const TensorEntry& entry : stray.header.tensors) {
+      if (!model.find(entry.name)) beside.push_back(&entry);
+    }
+  }
+  return Classifier(entries, std::move(facts), beside);
 }
 
 std::optional<DType> dense_type(StoredType type) {

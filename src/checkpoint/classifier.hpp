@@ -43,8 +43,10 @@ struct Verdict {
 class Classifier {
  public:
   Classifier() = default;
-  /// The entries must outlive this.
-  Classifier(const std::vector<const TensorEntry*>& entries, ModelFacts facts);
+  /// The entries must outlive this. `beside`: those of files beside the model, which say nothing of
+  /// the model itself, but show what belongs to them.
+  Classifier(const std::vector<const TensorEntry*>& entries, ModelFacts facts,
+             const std::vector<const TensorEntry*>& beside = {});
 
   /// Of a tensor of the model; also of one that it does not have, judged as if it were there: ask
   /// for "P.weight" BF16 [N, K] to learn what a quantized module P was.

@@ -53,7 +53,7 @@ class Converter {
   void run_units(const std::vector<Unit>& units, const std::vector<Unit>& more);
   void finish_shard(std::size_t shard);
   void write_other_files();
-  void write_manifest();
+  void write_manifest(ManifestContents contents);
   // Tells the caller how far it is, and stops if that is the answer.
   void advance(std::int64_t bytes, std::string_view item);
 
@@ -194,27 +194,29 @@ void Converter::finish_shard(std::size_t shard) {
 }
 
 void Converter::write_other_files() {
+  ManifestContents manifest;
   for (const std::filesystem::path& name : plan_.model.other_files) {
     advance(0, name.string());
-    take(copy_into_place(plan_.model.root / name, options_.output / name,
-                         workspaces_.front().input));
+    manifest.other_files[name.string()] = take(copy_into_place(
+        plan_.model.root / name, options_.output / name, workspaces_.front().input));
   }
   take(check_unchanged(plan_.model));
   if (!plan_.index_text.empty()) {
     take(write_file_atomically(options_.output / plan_.model.index_name, plan_.index_text));
   }
-  write_manifest();
+  write_manifest(std::move(manifest));
   take(write_file_atomically(options_.output / "config.json", plan_.config_text));
   take(journal_->remove());
 }
 
-void Converter::write_manifest() {
-  std::vector<HashedFile> files;
+void Converter::write_manifest(ManifestContents contents) {
+  contents.made_of = take(origin_of(plan_, options_));
   for (std::size_t shard = 0; shard < plan_.shards.size(); ++shard) {
-    files.push_back({plan_.model.shards[shard].name, &plan_.shards[shard].layout.tensors,
-                     shards_.hashes(shard)});
+    contents.files.push_back({plan_.model.shards[shard].name, &plan_.shards[shard].layout.tensors,
+                              shards_.hashes(shard)});
   }
-  take(write_file_atomically(options_.output / manifest_name, manifest_text(files, tool_name())));
+  take(
+      write_file_atomically(options_.output / manifest_name, manifest_text(contents, tool_name())));
 }
 
 }  // namespace
@@ -238,9 +240,9 @@ Conversion convert_model(const QuantizeModelOptions& options, const ProgressCall
                             options.input.string()));
   }
   if (options.resume && looks_finished(options)) {
-    std::vector<std::string> mended = take(mend_finished_run(plan, options));
+    FinishedRun finished = take(mend_finished_run(plan, options, progress));
     ModelReport report = start_report(plan, options);
-    return {std::move(plan.summary), std::move(report), true, std::move(mended)};
+    return {std::move(plan.summary), std::move(report), std::move(finished)};
   }
   std::error_code error;
   const bool made = !std::filesystem::exists(options.output, error);
@@ -248,7 +250,7 @@ Conversion convert_model(const QuantizeModelOptions& options, const ProgressCall
   converter->open();
   try {
     ModelReport report = converter->run();
-    return {std::move(plan.summary), std::move(report), false, {}};
+    return {std::move(plan.summary), std::move(report), {}};
   } catch (const Error& failed) {
     converter.reset();
     // What is wrong with the input stays wrong: a user who mends it starts the conversion again.

@@ -5,6 +5,7 @@
 #include <string>
 #include <vector>
 
+#include "checkpoint/finished_run.hpp"
 #include "checkpoint/tile_quantizer.hpp"
 #include "microscale/checkpoint.hpp"
 #include "report/model_report.hpp"
@@ -14,8 +15,7 @@ namespace microscale {
 struct Conversion {
   ConversionPlan plan;
   ModelReport report;  // of the whole model, also when part of it was converted by an earlier run
-  bool already_done = false;          // by an earlier run: nothing was measured by this one
-  std::vector<std::string> mended{};  // files that were lost since, and are there again
+  FinishedRun finished{};  // done by an earlier run: nothing was measured by this one
 };
 
 /// As quantize_model in microscale/checkpoint.hpp. Throws Error.

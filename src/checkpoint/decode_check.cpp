@@ -84,6 +84,17 @@ Status check_range(const QuantizedFolder& folder, int threads) {
                   total, total == 1 ? "value exceeds" : "values exceed", in_quotes(first->name))};
 }
 
+// The manifest's findings: what is spoiled must not become a model that looks whole.
+Status refuse_changed(const Findings& findings) {
+  const auto is_error = [](const Finding& finding) { return finding.severity == Severity::error; };
+  const auto first = std::find_if(findings.begin(), findings.end(), is_error);
+  if (first == findings.end()) return success();
+  const auto more = std::count_if(first + 1, findings.end(), is_error);
+  return Failure{ErrorCode::bad_input,
+                 fmt::format("dequantize: the model is not what was written: {}{}", first->message,
+                             more > 0 ? fmt::format(" (and {} more; run verify)", more) : "")};
+}
+
 // Modules by the tool whose marks they show.
 using Foreign = std::map<QuantizingTool, std::set<std::string>>;
 
@@ -132,9 +143,17 @@ Status check_decodable(const QuantizedFolder& folder, const Classifier& classifi
 
 Status check_values(const QuantizedFolder& folder, const DequantizeModelOptions& options,
                     const ProgressCallback& progress) {
+  Findings findings;
+  const auto manifest = read_manifest(folder.model.root, findings);
+  if (manifest || !options.allow_nan) {
+    std::optional<TensorHashes> hashes;
+    if (manifest) hashes.emplace(lengths_of(folder.model));
+    Findings changed;
+    verify_values(folder, options.threads, progress, findings, hashes ? &*hashes : nullptr);
+    if (manifest) verify_manifest(folder.model, *manifest, *hashes, changed);
+    if (Status whole = refuse_changed(changed); !whole) return whole;
+  }
   if (!options.allow_nan) {
-    Findings findings;
-    verify_values(folder, options.threads, progress, findings);
     const auto is_nan = [](const Finding& finding) {
       return finding.rule == "scale-not-finite" || finding.rule == "code-not-finite";
     };

@@ -9,8 +9,10 @@
 #include <vector>
 
 #include "checkpoint/classifier.hpp"
+#include "checkpoint/conversion_report.hpp"
 #include "checkpoint/decode_check.hpp"
 #include "checkpoint/dense_output.hpp"
+#include "checkpoint/manifest.hpp"
 #include "checkpoint/output_folder.hpp"
 #include "checkpoint/quantization_config.hpp"
 #include "checkpoint/quantized_folder.hpp"
@@ -60,9 +62,21 @@ Dropped find_dropped(const QuantizedFolder& folder, const Classifier& classifier
 // One file of the output: what it holds and where each tensor of it goes.
 struct DenseShard {
   std::string name;
+  bool side = false;  // beside the model: not in the index
   SafetensorsLayout layout;
   std::vector<const LogicalTensor*> tensors;  // as layout.tensors
 };
+
+// A file beside the model in which nothing changes, to be copied as it is.
+bool stays(const QuantizedFolder& folder, std::size_t shard, const Dropped& dropped) {
+  return folder.model.shards[shard].side &&
+         std::none_of(folder.tensors.begin(), folder.tensors.end(),
+                      [&](const LogicalTensor& tensor) {
+                        return tensor.module
+                                   ? tensor.module->codes->shard == shard
+                                   : tensor.stored->shard == shard && dropped.contains(tensor.name);
+                      });
+}
 
 // A tensor goes into the file that has the name of the one its codes were in.
 std::vector<DenseShard> plan_shards(const QuantizedFolder& folder, const Dropped& dropped,
@@ -74,7 +88,10 @@ std::vector<DenseShard> plan_shards(const QuantizedFolder& folder, const Dropped
   }
   std::vector<DenseShard> shards;
   for (std::size_t i = 0; i < homes.size(); ++i) {
-    if (homes[i].empty() && !folder.model.index_name.empty()) continue;  // held nothing but scales
+    const bool side = folder.model.shards[i].side;
+    if (stays(folder, i, dropped)) continue;
+    // Held nothing but scales.
+    if (homes[i].empty() && (side || !folder.model.index_name.empty())) continue;
     std::vector<PlannedTensor> planned;
     std::map<std::string_view, const LogicalTensor*> by_name;
     for (const LogicalTensor* tensor : homes[i]) {
@@ -82,7 +99,8 @@ std::vector<DenseShard> plan_shards(const QuantizedFolder& folder, const Dropped
       planned.push_back({tensor->name, type, tensor->shape});
       by_name[tensor->name] = tensor;
     }
-    DenseShard shard{folder.model.shards[i].name, take(plan_safetensors(std::move(planned))), {}};
+    DenseShard shard{
+        folder.model.shards[i].name, side, take(plan_safetensors(std::move(planned))), {}};
     for (const TensorEntry& entry : shard.layout.tensors)
       shard.tensors.push_back(by_name[entry.name]);
     shards.push_back(std::move(shard));
@@ -126,51 +144,62 @@ struct Worker {
   std::vector<std::uint8_t> dense;
 };
 
-// Reads one piece, expands it if it is quantized, and writes it where it belongs.
-std::int64_t convert_piece(const QuantizedFolder& folder, const Piece& piece,
+// Reads one piece, expands it if it is quantized, writes it where it belongs, and hashes it.
+std::int64_t convert_piece(const QuantizedFolder& folder, const Piece& piece, std::size_t tensor,
                            const TensorEntry& entry, DType dtype, const OutputFile& file,
-                           Worker& worker) {
+                           TensorHashes& hashes, Worker& worker) {
   const bool expand = piece.tensor->module != nullptr;
   take(expand ? read_piece_as(folder, piece, dtype, worker.data, worker.dense)
               : read_piece_bytes(folder, piece, worker.data));
   const std::vector<std::uint8_t>& bytes = expand ? worker.dense : worker.data.codes;
   const auto bits = static_cast<std::uint64_t>(bits_per_element(entry.type));
-  take(file.write_at(entry.begin + static_cast<std::uint64_t>(piece.first) / 8 * bits, bytes));
+  const std::uint64_t at = static_cast<std::uint64_t>(piece.first) / 8 * bits;
+  take(file.write_at(entry.begin + at, bytes));
+  hashes.add(tensor, at, bytes, [&](std::uint64_t place, std::span<std::uint8_t> out) {
+    take(file.read_at(entry.begin + place, out));
+  });
   return static_cast<std::int64_t>(bytes.size());
 }
 
-void write_shard(const QuantizedFolder& folder, const DenseShard& shard, DType dtype,
-                 const fs::path& output, int threads, Reporter& reporter) {
+HashedFile write_shard(const QuantizedFolder& folder, const DenseShard& shard, DType dtype,
+                       const fs::path& output, int threads, Reporter& reporter) {
   OutputFile file = take(OutputFile::create(output / shard.name, shard.layout.file_size));
   const auto* header = reinterpret_cast<const std::uint8_t*>(shard.layout.header.data());
   take(file.write_at(0, {header, shard.layout.header.size()}));
   std::vector<Piece> pieces;
-  std::vector<const TensorEntry*> entries;  // of each piece
+  std::vector<std::size_t> tensor_of;  // of each piece
+  std::vector<std::uint64_t> lengths;
   for (std::size_t i = 0; i < shard.tensors.size(); ++i) {
+    lengths.push_back(shard.layout.tensors[i].bytes());
     for (const Piece& piece : pieces_of(*shard.tensors[i])) {
       pieces.push_back(piece);
-      entries.push_back(&shard.layout.tensors[i]);
+      tensor_of.push_back(i);
     }
   }
+  TensorHashes hashes(std::move(lengths));
   const int workers = threads > 0 ? threads : available_cores();
   std::vector<Worker> scratch(static_cast<std::size_t>(workers));
   compute_in_order<std::int64_t>(
       static_cast<std::int64_t>(pieces.size()), workers,
       [&](std::int64_t i, int worker) {
         const auto at = static_cast<std::size_t>(i);
-        return convert_piece(folder, pieces[at], *entries[at], dtype, file,
-                             scratch[static_cast<std::size_t>(worker)]);
+        return convert_piece(folder, pieces[at], tensor_of[at], shard.layout.tensors[tensor_of[at]],
+                             dtype, file, hashes, scratch[static_cast<std::size_t>(worker)]);
       },
       [&](std::int64_t i, std::int64_t& bytes) {
         reporter.add(bytes, pieces[static_cast<std::size_t>(i)].tensor->name);
       });
   take(file.commit());
+  HashedFile hashed{shard.name, &shard.layout.tensors, {}};
+  for (std::size_t i = 0; i < hashes.size(); ++i) hashed.hashes.push_back(hashes.of(i));
+  return hashed;
 }
 
 void write_index(const std::vector<DenseShard>& shards, const fs::path& path) {
   ShardIndex index;
   index.total_size = 0;
   for (const DenseShard& shard : shards) {
+    if (shard.side) continue;
     for (const TensorEntry& entry : shard.layout.tensors) {
       index.weight_map[entry.name] = shard.name;
       *index.total_size += entry.bytes();
@@ -201,6 +230,10 @@ DequantizedModel dequantize_model(const DequantizeModelOptions& options,
                     operation, input.string()));
   }
   const Dropped dropped = find_dropped(folder, classifier);
+  std::vector<fs::path> copied = model.other_files;
+  for (std::size_t i = 0; i < model.shards.size(); ++i) {
+    if (stays(folder, i, dropped)) copied.emplace_back(model.shards[i].name);
+  }
   std::string config;
   if (model.config_text) config = take(dense_config(*model.config_text, dtype));
   const std::vector<DenseShard> shards = plan_shards(folder, dropped, dtype);
@@ -210,23 +243,27 @@ DequantizedModel dequantize_model(const DequantizeModelOptions& options,
     tensor_bytes += shard.layout.file_size - shard.layout.header.size();
   }
   std::error_code error;
-  for (const fs::path& file : model.other_files) {
+  for (const fs::path& file : copied) {
     const auto size = fs::file_size(model.root / file, error);
     if (!error) needed += size;
   }
   Reporter reporter(progress, static_cast<std::int64_t>(tensor_bytes));
   take(check_dense_output(model, fs::is_directory(input, error), output));
   take(check_values(folder, options, reporter.before()));
+  ManifestContents manifest;
   take(begin_dense_output(model, fs::is_directory(input, error), output, needed));
   if (allow_nan) reporter.add(0, "");  // else reading has said so already
   for (const DenseShard& shard : shards) {
-    write_shard(folder, shard, dtype, output, threads, reporter);
+    manifest.files.push_back(write_shard(folder, shard, dtype, output, threads, reporter));
   }
   if (!model.index_name.empty()) write_index(shards, output / model.index_name);
   std::vector<std::uint8_t> buffer(copy_buffer);
-  for (const fs::path& file : model.other_files) {
-    if (file != modelopt_config) take(copy_into_place(model.root / file, output / file, buffer));
+  for (const fs::path& file : copied) {
+    if (file == modelopt_config) continue;
+    manifest.other_files[file.string()] =
+        take(copy_into_place(model.root / file, output / file, buffer));
   }
+  take(write_file_atomically(output / manifest_name, manifest_text(manifest, tool_name())));
   if (model.config_text) take(write_file_atomically(output / "config.json", config));
   take(finish_dense_output(output));
   DequantizedModel result;

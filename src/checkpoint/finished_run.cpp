@@ -2,12 +2,15 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <system_error>
 
 #include "checkpoint/file.hpp"
+#include "checkpoint/folder_files.hpp"
 #include "checkpoint/journal.hpp"
 #include "checkpoint/json.hpp"
 #include "checkpoint/output_folder.hpp"
+#include "checkpoint/verify_model.hpp"
 
 namespace microscale {
 namespace {
@@ -17,7 +20,7 @@ namespace fs = std::filesystem;
 constexpr std::size_t copy_buffer = 1 << 20;  // bytes
 
 // What keeps a file from being the one that the plan would write; empty: nothing does.
-std::string difference(const fs::path& path, const SafetensorsLayout& layout) {
+std::string difference_of(const fs::path& path, const SafetensorsLayout& layout) {
   const auto file = InputFile::open(path);
   if (!file) return "is not there";
   if (file.value().size() != layout.file_size) return "has another size";
@@ -32,12 +35,114 @@ bool is_missing(const fs::path& path) {
   return !fs::exists(path, error);
 }
 
-Status write_if_missing(const fs::path& output, const std::string& name, const std::string& text,
-                        std::vector<std::string>& written) {
-  if (!is_missing(output / name)) return success();
-  written.push_back(name);
-  return write_file_atomically(output / name, text);
+// The folder was finished, but a resumed run must not take it for its own.
+Failure refuse(const fs::path& output, const std::string& why) {
+  return {ErrorCode::invalid_argument,
+          fmt::format("cannot resume: '{}' holds no journal of an interrupted run, and is not the "
+                      "finished output of this one: {}; name another folder, without --resume",
+                      output.string(), why)};
 }
+
+Failure spoiled(const fs::path& output, const std::string& what) {
+  return {ErrorCode::bad_input, fmt::format("cannot resume: '{}' was finished and then spoiled: {}",
+                                            output.string(), what)};
+}
+
+class FinishedFolder {
+ public:
+  FinishedFolder(const ModelPlan& plan, const QuantizeModelOptions& options)
+      : plan_(plan), options_(options), output_(options.output) {}
+
+  Result<FinishedRun> mend(const ProgressCallback& progress) {
+    run_.done = true;
+    for (std::size_t shard = 0; shard < plan_.shards.size(); ++shard) {
+      const std::string& name = plan_.model.shards[shard].name;
+      const std::string problem = difference_of(output_ / name, plan_.shards[shard].layout);
+      if (!problem.empty()) return refuse(output_, in_quotes(name) + " " + problem);
+    }
+    Findings unreadable;
+    manifest_ = read_manifest(output_, unreadable);
+    if (!unreadable.empty()) run_.notes.push_back(unreadable.front().message);
+    if (Status same = check_origin(); !same) return same.failure();
+    if (Status mended = write_missing(); !mended) return mended.failure();
+    if (Status whole = check_hashes(progress); !whole) return whole.failure();
+    return std::move(run_);
+  }
+
+ private:
+  // The input and the options of the run that wrote the folder against those of this one.
+  Status check_origin() const {
+    if (!manifest_ || manifest_->made_of.empty()) return success();
+    const auto now = origin_of(plan_, options_);
+    if (!now) return now.failure();
+    const std::string changed = difference(manifest_->made_of, now.value());
+    return changed.empty() ? success() : Status(refuse(output_, changed));
+  }
+
+  Status write_missing() {
+    std::vector<std::uint8_t> buffer(copy_buffer);
+    for (const fs::path& name : plan_.model.other_files) {
+      if (!is_missing(output_ / name)) {
+        if (Status kept = look_at(name); !kept) return kept;
+        continue;
+      }
+      const auto copied = copy_into_place(plan_.model.root / name, output_ / name, buffer);
+      if (!copied) return copied.failure();
+      run_.mended.push_back(name.string());
+    }
+    if (!plan_.index_text.empty()) {
+      if (Status index = write_if_missing(plan_.model.index_name, plan_.index_text); !index) {
+        return index;
+      }
+    }
+    return write_if_missing("config.json", plan_.config_text);
+  }
+
+  // A copied file that is there: weights must be what was copied, other files may have been edited.
+  Status look_at(const fs::path& name) {
+    if (!manifest_) return success();
+    const auto wanted = manifest_->other_files.find(name.string());
+    if (wanted == manifest_->other_files.end()) return success();
+    const auto found = hash_file(output_ / name);
+    if (!found) return found.failure();
+    if (found.value() == wanted->second) return success();
+    if (holds_weights(name)) {
+      return spoiled(output_, fmt::format("the bytes of {} were changed; remove it, and the same "
+                                          "command copies it again",
+                                          in_quotes(name.string())));
+    }
+    run_.notes.push_back(
+        fmt::format("{} was changed since and stays as it is", in_quotes(name.string())));
+    return success();
+  }
+
+  Status write_if_missing(const std::string& name, const std::string& text) {
+    if (!is_missing(output_ / name)) return success();
+    run_.mended.push_back(name);
+    return write_file_atomically(output_ / name, text);
+  }
+
+  Status check_hashes(const ProgressCallback& progress) {
+    if (!manifest_) return success();
+    const auto model = open_model_folder(output_);
+    if (!model) return model.failure();
+    const Findings findings =
+        verify_tensor_hashes(model.value(), *manifest_, options_.threads, progress);
+    if (!findings.empty()) {
+      const std::string more =
+          findings.size() > 1 ? fmt::format(" (and {} more)", findings.size() - 1) : "";
+      return spoiled(output_, findings.front().message + more);
+    }
+    run_.hashes_checked = true;
+    return success();
+  }
+
+  const ModelPlan& plan_;
+  const QuantizeModelOptions& options_;
+  const fs::path& output_;
+  std::optional<Manifest> manifest_;
+  FinishedRun run_;
+};
 
 }  // namespace
 
@@ -47,35 +152,9 @@ bool looks_finished(const QuantizeModelOptions& options) {
   return !fs::exists(options.output / journal_name, error);
 }
 
-Result<std::vector<std::string>> mend_finished_run(const ModelPlan& plan,
-                                                   const QuantizeModelOptions& options) {
-  const fs::path& output = options.output;
-  for (std::size_t shard = 0; shard < plan.shards.size(); ++shard) {
-    const std::string& name = plan.model.shards[shard].name;
-    const std::string problem = difference(output / name, plan.shards[shard].layout);
-    if (problem.empty()) continue;
-    return Failure{
-        ErrorCode::invalid_argument,
-        fmt::format("cannot resume: '{}' holds no journal of an interrupted run, and is not the "
-                    "finished output of this one: {} {}; name another folder, without --resume",
-                    output.string(), in_quotes(name), problem)};
-  }
-  std::vector<std::string> written;
-  std::vector<std::uint8_t> buffer(copy_buffer);
-  for (const fs::path& name : plan.model.other_files) {
-    if (!is_missing(output / name)) continue;
-    Status copied = copy_into_place(plan.model.root / name, output / name, buffer);
-    if (!copied) return copied.failure();
-    written.push_back(name.string());
-  }
-  if (!plan.index_text.empty()) {
-    Status index = write_if_missing(output, plan.model.index_name, plan.index_text, written);
-    if (!index) return index.failure();
-  }
-  if (Status config = write_if_missing(output, "config.json", plan.config_text, written); !config) {
-    return config.failure();
-  }
-  return written;
+Result<FinishedRun> mend_finished_run(const ModelPlan& plan, const QuantizeModelOptions& options,
+                                      const ProgressCallback& progress) {
+  return FinishedFolder(plan, options).mend(progress);
 }
 
 }  // namespace microscale

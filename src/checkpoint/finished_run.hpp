@@ -14,11 +14,19 @@ namespace microscale {
 /// Whether the output folder holds something, and no journal of a run to go on with.
 bool looks_finished(const QuantizeModelOptions& options);
 
+struct FinishedRun {
+  bool done = false;                  // the folder was finished by an earlier run
+  bool hashes_checked = false;        // of all weights, against the manifest
+  std::vector<std::string> mended{};  // files that were lost since, and are there again
+  std::vector<std::string> notes{};   // files that somebody changed, one sentence each
+};
+
 /// Of such a folder: when every file of weights in it has the size and the header that the plan
-/// gives it, writes what is missing of the rest (config.json, the index, files that are copied) and
-/// gives the names of that. A failure when the weights are not of this plan: then the folder is not
-/// this run's. What was not changed stays as it is, a config.json that somebody edited too.
-Result<std::vector<std::string>> mend_finished_run(const ModelPlan& plan,
-                                                   const QuantizeModelOptions& options);
+/// gives it, and the manifest says that it was made of this input with these options, writes what
+/// is missing of the rest (config.json, the index, files that are copied) and reads the weights
+/// against the manifest. A failure when the weights are not of this plan, or are spoiled. A
+/// config.json that somebody edited stays as it is, and other files of text.
+Result<FinishedRun> mend_finished_run(const ModelPlan& plan, const QuantizeModelOptions& options,
+                                      const ProgressCallback& progress = {});
 
 }  // namespace microscale

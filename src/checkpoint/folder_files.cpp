@@ -150,6 +150,12 @@ std::string reason_to_leave_out(const fs::path& relative, std::uint64_t bytes) {
   return bytes > small_file ? "weights in another format, larger than 64 MiB" : "";
 }
 
+bool holds_weights(const fs::path& file) {
+  const std::string name = file.filename().string();
+  return name.ends_with(".safetensors") || ends_with_one_of(name, weight_endings) ||
+         ends_with_one_of(name, foreign_endings);
+}
+
 std::optional<std::string> unfinished_mark(const std::vector<fs::path>& to_copy,
                                            const std::vector<LeftOutFile>& left_out) {
   for (const fs::path& file : to_copy) {

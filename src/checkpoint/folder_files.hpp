@@ -42,6 +42,9 @@ Result<FolderFiles> list_folder(const std::filesystem::path& root);
 /// to copy.
 std::string reason_to_leave_out(const std::filesystem::path& relative, std::uint64_t bytes);
 
+/// Whether a file holds weights, by its ending: nobody edits such a file on purpose.
+bool holds_weights(const std::filesystem::path& file);
+
 /// The file by which a run of ours marks a folder that it has not written to the end, if one of
 /// these is that.
 std::optional<std::string> unfinished_mark(const std::vector<std::filesystem::path>& to_copy,

@@ -50,21 +50,12 @@ Json first_line(const Fingerprint& fingerprint) {
   return json;
 }
 
-// What changed between the recorded run and this one; empty if nothing did.
-std::string difference(const Json& recorded, const Fingerprint& fingerprint) {
-  for (const auto& [key, value] : fingerprint) {
-    const auto it = recorded.find(key);
-    const std::string before =
-        it != recorded.end() && it->is_string() ? it->get<std::string>() : "absent";
-    if (before != value) return fmt::format("{} was {}, now it is {}", key, before, value);
+Fingerprint recorded_in(const Json& line) {
+  Fingerprint recorded;
+  for (const auto& [key, value] : line.items()) {
+    recorded.emplace_back(key, value.is_string() ? value.get<std::string>() : value.dump());
   }
-  for (const auto& [key, value] : recorded.items()) {
-    const auto same = [&key = key](const auto& entry) { return entry.first == key; };
-    if (std::none_of(fingerprint.begin(), fingerprint.end(), same)) {
-      return fmt::format("{} was {}, now it is absent", key, value.dump());
-    }
-  }
-  return "";
+  return recorded;
 }
 
 Result<FinishedFile> read_line(const Json& json, const fs::path& path) {
@@ -104,6 +95,24 @@ Result<int> open_alone(const fs::path& path, int flags) {
 }
 
 }  // namespace
+
+std::string difference(const Fingerprint& recorded, const Fingerprint& now) {
+  const auto found = [](const Fingerprint& in, const std::string& key) {
+    return std::find_if(in.begin(), in.end(),
+                        [&](const auto& entry) { return entry.first == key; });
+  };
+  for (const auto& [key, value] : now) {
+    const auto it = found(recorded, key);
+    const std::string before = it != recorded.end() ? it->second : "absent";
+    if (before != value) return fmt::format("{} was {}, now it is {}", key, before, value);
+  }
+  for (const auto& [key, value] : recorded) {
+    if (found(now, key) == now.end()) {
+      return fmt::format("{} was {}, now it is absent", key, value);
+    }
+  }
+  return "";
+}
 
 std::string digest_of(std::string_view bytes) {
   return hexadecimal(XXH3_128bits(bytes.data(), bytes.size()));
@@ -168,7 +177,7 @@ Result<Journal> Journal::resume(const fs::path& folder, const Fingerprint& finge
       if (of == end || !of->is_object() || version == end || *version != journal_version) {
         return damaged(path);
       }
-      if (const std::string changed = difference(*of, fingerprint); !changed.empty()) {
+      if (const std::string changed = difference(recorded_in(*of), fingerprint); !changed.empty()) {
         return Failure{ErrorCode::invalid_argument,
                        fmt::format("cannot resume in '{}': {}; repeat the input and options of the "
                                    "interrupted run, or start again in another folder",

@@ -23,6 +23,9 @@ inline constexpr std::string_view journal_name = ".microscale-journal";
 /// model.safetensors"). Two runs with equal fingerprints write equal files.
 using Fingerprint = std::vector<std::pair<std::string, std::string>>;
 
+/// The first thing that changed between two of them, in words; empty: nothing.
+std::string difference(const Fingerprint& recorded, const Fingerprint& now);
+
 struct FinishedFile {
   std::string name;                     // within the output folder
   std::uint64_t size = 0;               // bytes

@@ -21,6 +21,7 @@ struct ModelShard {
   std::string name;  // file name within the folder
   InputFile file;
   SafetensorsHeader header;
+  bool side = false;  // beside the model: none of its own files
 };
 
 /// One tensor of the model: where it is. `entry` points into `shards[shard].header`.
@@ -36,7 +37,7 @@ struct ModelFolder {
   std::filesystem::path root;        // the folder; of a single file, the folder that holds it
   bool whole_folder = false;         // not one file of it by itself
   std::string index_name;            // of the index, as the output has one too; empty: one file
-  std::vector<ModelShard> shards;    // by file name
+  std::vector<ModelShard> shards;    // by file name; then those beside the model
   std::vector<ModelTensor> tensors;  // by name, bytewise
   std::optional<std::string>
       config_text;  // config.json as it is, checked to be one strict JSON object

@@ -15,6 +15,7 @@
 #include "checkpoint/input_scales.hpp"
 #include "checkpoint/json.hpp"
 #include "checkpoint/manifest.hpp"
+#include "checkpoint/output_folder.hpp"
 #include "checkpoint/shard_index.hpp"
 #include "checkpoint/stray_weights.hpp"
 #include "checkpoint/tensor_name.hpp"
@@ -206,17 +207,24 @@ std::string make_index(const ModelPlan& plan) {
 }
 
 // Its hashes are not known yet, but how long they are.
-std::uint64_t manifest_bytes(const ModelPlan& plan) {
-  std::vector<HashedFile> files;
+Result<std::uint64_t> manifest_bytes(const ModelPlan& plan, const QuantizeModelOptions& options) {
+  ManifestContents contents;
+  auto origin = origin_of(plan, options, false);
+  if (!origin) return origin.failure();
+  contents.made_of = std::move(origin.value());
+  for (const fs::path& file : plan.model.other_files) {
+    std::error_code error;
+    contents.other_files[file.string()].bytes = fs::file_size(plan.model.root / file, error);
+  }
   for (std::size_t shard = 0; shard < plan.shards.size(); ++shard) {
     const auto& tensors = plan.shards[shard].layout.tensors;
-    files.push_back(
+    contents.files.push_back(
         {plan.model.shards[shard].name, &tensors, std::vector<TensorHash>(tensors.size())});
   }
-  return manifest_text(files, tool_name()).size();
+  return manifest_text(contents, tool_name()).size();
 }
 
-Status add_totals(ModelPlan& plan, const fs::path& output) {
+Status add_totals(ModelPlan& plan, const QuantizeModelOptions& options) {
   ConversionPlan& summary = plan.summary;
   for (const TensorPlan& tensor : summary.tensors) {
     summary.bytes_before += tensor.bytes_before;
@@ -224,14 +232,16 @@ Status add_totals(ModelPlan& plan, const fs::path& output) {
   }
   std::uint64_t needed = plan.config_text.size() + plan.index_text.size();
   for (const ShardPlan& shard : plan.shards) needed += shard.layout.file_size;
-  needed += manifest_bytes(plan);
+  const auto manifest = manifest_bytes(plan, options);
+  if (!manifest) return manifest.failure();
+  needed += manifest.value();
   for (const fs::path& file : plan.model.other_files) {
     std::error_code error;
     const auto size = fs::file_size(plan.model.root / file, error);
     if (!error) needed += size;
   }
   summary.disk_needed = static_cast<std::int64_t>(needed);
-  const auto free = free_space(output);
+  const auto free = free_space(options.output);
   if (!free) return free.failure();
   summary.disk_free = static_cast<std::int64_t>(free.value());
   return success();
@@ -359,7 +369,7 @@ Result<ModelPlan> make_model_plan(const QuantizeModelOptions& options) {
   plan.config_text = std::move(config.value());
   if (!plan.model.index_name.empty()) plan.index_text = make_index(plan);
   if (Status checked = check_plan(plan); !checked) return checked.failure();
-  if (Status totals = add_totals(plan, options.output); !totals) return totals.failure();
+  if (Status totals = add_totals(plan, options); !totals) return totals.failure();
   return plan;
 }
 

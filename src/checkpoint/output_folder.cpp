@@ -39,6 +39,21 @@ Result<std::string> describe(const InputFile& file, std::uint64_t header_bytes) 
                      digest_of(header));
 }
 
+// The same of a file that was copied elsewhere, other than of one that was trained on: that has
+// other values under the same header.
+Result<std::string> describe_contents(const ModelShard& shard, bool read) {
+  const auto described = [&](const std::string& header, const std::string& sample) {
+    return fmt::format("of {} bytes, header {}, sample {}", shard.file.size(), header, sample);
+  };
+  if (!read) return described(digest_of(""), digest_of(""));
+  std::string header(shard.header.data_start, '\0');
+  auto* bytes = reinterpret_cast<std::uint8_t*>(header.data());
+  if (Status got = shard.file.read_at(0, {bytes, header.size()}); !got) return got.failure();
+  const auto sample = sample_digest(shard.file.path());
+  if (!sample) return sample.failure();
+  return described(digest_of(header), sample.value());
+}
+
 std::string join(const std::vector<std::string>& patterns) {
   std::string text;
   for (const std::string& pattern : patterns) text += "'" + pattern + "' ";
@@ -98,6 +113,49 @@ Result<bool> holds_nothing(const fs::path& folder) {
                                             folder.string(), error.message())};
 }
 
+// Every option that changes a byte. Without `read` no digest is made.
+Result<Fingerprint> options_of(const ModelPlan& plan, const QuantizeModelOptions& options,
+                               bool read) {
+  const Numerics& n = options.numerics;
+  const auto number = [](auto value) {
+    return fmt::format("{}", static_cast<std::uint64_t>(value));
+  };
+  Fingerprint fingerprint{
+      {"option format", std::string(info(options.format).name)},
+      {"option scale rule", std::string(to_string(n.scale_rule))},
+      {"option rounding", std::string(to_string(n.rounding))},
+      {"option NaN policy", number(n.nan)},
+      {"option infinity policy", number(n.inf)},
+      {"option zero code", number(n.zero_code)},
+      {"option compat", std::string(to_string(n.compat))},
+      {"option seed", number(n.seed)},
+      {"option include", join(options.include)},
+      {"option ignore", join(options.ignore)},
+      {"option experts", options.experts ? number(*options.experts) : "as the model says"},
+      {"option activations", std::string(to_string(options.activations))},
+  };
+  if (!options.importance.empty()) {
+    const auto digest = read ? sample_digest(options.importance) : digest_of("");
+    if (!digest) return digest.failure();
+    fingerprint.emplace_back("option importance", "a file with digest " + digest.value());
+  }
+  if (!options.input_scales.empty()) {
+    std::string numbers;
+    for (const ShardPlan& shard : plan.shards) {
+      for (const QuantizedMatrix& matrix : shard.matrices) {
+        numbers += fmt::format("{} {}\n", matrix.slice.module, matrix.input_amax);
+      }
+    }
+    fingerprint.emplace_back("option input scales", "numbers with digest " + digest_of(numbers));
+  }
+  return fingerprint;
+}
+
+void add_config(const ModelPlan& plan, Fingerprint& fingerprint) {
+  if (!plan.model.config_text) return;
+  fingerprint.emplace_back("input config.json", "digest " + digest_of(*plan.model.config_text));
+}
+
 }  // namespace
 
 Status check_output_place(const fs::path& input, const fs::path& output,
@@ -151,47 +209,16 @@ Status check_report_place(const ModelPlan& plan, const QuantizeModelOptions& opt
 }
 
 Result<Fingerprint> fingerprint_of(const ModelPlan& plan, const QuantizeModelOptions& options) {
-  const Numerics& n = options.numerics;
-  const auto number = [](auto value) {
-    return fmt::format("{}", static_cast<std::uint64_t>(value));
-  };
-  Fingerprint fingerprint{
-      {"tool", tool_name()},
-      {"option format", std::string(info(options.format).name)},
-      {"option scale rule", std::string(to_string(n.scale_rule))},
-      {"option rounding", std::string(to_string(n.rounding))},
-      {"option NaN policy", number(n.nan)},
-      {"option infinity policy", number(n.inf)},
-      {"option zero code", number(n.zero_code)},
-      {"option compat", std::string(to_string(n.compat))},
-      {"option seed", number(n.seed)},
-      {"option include", join(options.include)},
-      {"option ignore", join(options.ignore)},
-      {"option experts", options.experts ? number(*options.experts) : "as the model says"},
-      {"option activations", std::string(to_string(options.activations))},
-  };
-  if (!options.importance.empty()) {
-    const auto digest = sample_digest(options.importance);
-    if (!digest) return digest.failure();
-    fingerprint.emplace_back("option importance", "a file with digest " + digest.value());
-  }
-  if (!options.input_scales.empty()) {
-    std::string numbers;
-    for (const ShardPlan& shard : plan.shards) {
-      for (const QuantizedMatrix& matrix : shard.matrices) {
-        numbers += fmt::format("{} {}\n", matrix.slice.module, matrix.input_amax);
-      }
-    }
-    fingerprint.emplace_back("option input scales", "numbers with digest " + digest_of(numbers));
-  }
+  Fingerprint fingerprint{{"tool", tool_name()}};
+  auto chosen = options_of(plan, options, true);
+  if (!chosen) return chosen.failure();
+  fingerprint.insert(fingerprint.end(), chosen.value().begin(), chosen.value().end());
   for (const ModelShard& shard : plan.model.shards) {
     const auto text = describe(shard.file, shard.header.data_start);
     if (!text) return text.failure();
     fingerprint.emplace_back("input " + shard.name, text.value());
   }
-  if (plan.model.config_text) {
-    fingerprint.emplace_back("input config.json", "digest " + digest_of(*plan.model.config_text));
-  }
+  add_config(plan, fingerprint);
   for (const fs::path& name : plan.model.other_files) {
     const auto file = InputFile::open(plan.model.root / name);
     if (!file) return file.failure();
@@ -200,6 +227,21 @@ Result<Fingerprint> fingerprint_of(const ModelPlan& plan, const QuantizeModelOpt
                                          file.value().identity().modified_ns));
   }
   return fingerprint;
+}
+
+Result<Fingerprint> origin_of(const ModelPlan& plan, const QuantizeModelOptions& options,
+                              bool read) {
+  auto origin = options_of(plan, options, read);
+  if (!origin) return origin.failure();
+  for (const auto* files : {&plan.model.shards, &plan.model.strays}) {
+    for (const ModelShard& file : *files) {
+      const auto text = describe_contents(file, read);
+      if (!text) return text.failure();
+      origin.value().emplace_back("input " + file.name, text.value());
+    }
+  }
+  add_config(plan, origin.value());
+  return origin;
 }
 
 Result<Journal> open_output_folder(const QuantizeModelOptions& options,
@@ -247,7 +289,8 @@ void forget_fruitless_run(const fs::path& folder, bool made) {
   if (made) fs::remove(folder, ignored);
 }
 
-Status copy_into_place(const fs::path& from, const fs::path& to, std::span<std::uint8_t> buffer) {
+Result<ManifestFile> copy_into_place(const fs::path& from, const fs::path& to,
+                                     std::span<std::uint8_t> buffer) {
   auto input = InputFile::open(from);
   if (!input) return input.failure();
   std::error_code error;
@@ -255,13 +298,16 @@ Status copy_into_place(const fs::path& from, const fs::path& to, std::span<std::
   const std::uint64_t size = input.value().size();
   auto output = OutputFile::create(to, size);
   if (!output) return output.failure();
+  StreamHash hash;
   for (std::uint64_t at = 0; at < size;) {
     const auto part = buffer.first(std::min<std::uint64_t>(buffer.size(), size - at));
-    if (Status read = input.value().read_at(at, part); !read) return read;
-    if (Status written = output.value().write_at(at, part); !written) return written;
+    if (Status read = input.value().read_at(at, part); !read) return read.failure();
+    if (Status written = output.value().write_at(at, part); !written) return written.failure();
+    hash.add(part);
     at += part.size();
   }
-  return output.value().commit();
+  if (Status committed = output.value().commit(); !committed) return committed.failure();
+  return ManifestFile{size, hash.finish()};
 }
 
 Status check_unchanged(const ModelFolder& model, std::string_view operation) {

@@ -8,6 +8,7 @@
 
 #include "checkpoint/importance.hpp"
 #include "checkpoint/journal.hpp"
+#include "checkpoint/manifest.hpp"
 #include "checkpoint/model_plan.hpp"
 #include "core/result.hpp"
 
@@ -25,6 +26,12 @@ Status check_report_place(const ModelPlan& plan, const QuantizeModelOptions& opt
 /// Input files (name, size, time, header), and every option that changes a byte.
 Result<Fingerprint> fingerprint_of(const ModelPlan& plan, const QuantizeModelOptions& options);
 
+/// The same as it is kept with the finished folder: of the input only what a copy of it elsewhere
+/// has too (names, sizes, headers, samples of the weights). `read`: false gives a text of the same
+/// length without reading weights.
+Result<Fingerprint> origin_of(const ModelPlan& plan, const QuantizeModelOptions& options,
+                              bool read = true);
+
 /// Makes the folder with a new journal; or with options.resume opens the one that is there, handing
 /// each finished file to `visit`. Without resume a folder that holds anything is refused.
 Result<Journal> open_output_folder(const QuantizeModelOptions& options,
@@ -36,9 +43,10 @@ Result<Journal> open_output_folder(const QuantizeModelOptions& options,
 void forget_fruitless_run(const std::filesystem::path& folder, bool made);
 
 /// Copies a file through `buffer` under its final name once it is complete, making folders as
-/// needed.
-Status copy_into_place(const std::filesystem::path& from, const std::filesystem::path& to,
-                       std::span<std::uint8_t> buffer);
+/// needed. Gives its size and hash.
+Result<ManifestFile> copy_into_place(const std::filesystem::path& from,
+                                     const std::filesystem::path& to,
+                                     std::span<std::uint8_t> buffer);
 
 /// A failure when an input file is not what it was when it was opened.
 Status check_unchanged(const ModelFolder& model, std::string_view operation = "quantize");

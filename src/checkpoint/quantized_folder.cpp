@@ -9,6 +9,7 @@
 #include <map>
 
 #include "checkpoint/json.hpp"
+#include "checkpoint/stray_weights.hpp"
 #include "formats/elements.hpp"
 
 namespace microscale {
@@ -311,6 +312,7 @@ Result<QuantizedFolder> sort_quantized_folder(ModelFolder model, bool planned) {
   QuantizedFolder folder;
   folder.model = std::move(model);
   folder.planned = planned;
+  if (!planned) include_side_weights(folder.model);
   const auto parts = collect_parts(folder.model);
   for (const auto& [name, module_parts] : parts) {
     auto module = ModuleSorter(folder, name, module_parts).sort();

@@ -98,13 +98,14 @@ bool Recipe::ignores_by_name(const TensorEntry& tensor, std::string_view module)
 }
 
 std::optional<Recipe::UnusedPattern> Recipe::unused_pattern(
-    const std::vector<const TensorEntry*>& tensors, const Classifier& classifier) const {
-  const auto used = [&](const Pattern& pattern) {
-    return std::any_of(tensors.begin(), tensors.end(),
+    const std::vector<const TensorEntry*>& tensors, const Classifier& classifier,
+    const std::vector<const TensorEntry*>& beside) const {
+  const auto used = [&](const Pattern& pattern, const std::vector<const TensorEntry*>& by) {
+    return std::any_of(by.begin(), by.end(),
                        [&](const TensorEntry* tensor) { return matches(pattern, *tensor); });
   };
   for (const Pattern& pattern : include_) {
-    if (!used(pattern)) return UnusedPattern{"--include", std::string(pattern.text())};
+    if (!used(pattern, tensors)) return UnusedPattern{"--include", std::string(pattern.text())};
   }
   for (const Pattern& pattern : ignore_) {
     // A head that is tied has no tensor and may be named. What merely lies outside the repeated
@@ -113,7 +114,7 @@ std::optional<Recipe::UnusedPattern> Recipe::unused_pattern(
                                                                          {}, classifier.facts())
                                              : Kept::no;
     const bool by_default = reason != Kept::no && reason != Kept::outside;
-    if (!by_default && !used(pattern)) {
+    if (!by_default && !used(pattern, tensors) && !used(pattern, beside)) {
       return UnusedPattern{"--ignore", std::string(pattern.text())};
     }
   }

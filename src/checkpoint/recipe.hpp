@@ -47,8 +47,10 @@ class Recipe {
     const char* option;  // "--include"
     std::string text;
   };
-  std::optional<UnusedPattern> unused_pattern(const std::vector<const TensorEntry*>& tensors,
-                                              const Classifier& classifier) const;
+  /// `beside`: tensors of files beside the model, which --ignore may name.
+  std::optional<UnusedPattern> unused_pattern(
+      const std::vector<const TensorEntry*>& tensors, const Classifier& classifier,
+      const std::vector<const TensorEntry*>& beside = {}) const;
 
   Format format() const { return format_; }
 

@@ -172,13 +172,16 @@ class Repairer {
   void write_others(const std::vector<HashedFile>& hashed) {
     const ModelFolder& model = plan_.folder.model;
     std::vector<std::uint8_t> buffer(copy_piece);
+    ManifestContents manifest{hashed, {}, {}};
     for (const fs::path& file : model.other_files) {
-      take(copy_into_place(model.root / file, folder_ / file, buffer));
+      manifest.other_files[file.string()] =
+          take(copy_into_place(model.root / file, folder_ / file, buffer));
     }
     if (!model.index_name.empty()) {
       ShardIndex index;
       index.total_size = 0;
       for (const RepairedFile& file : plan_.files) {
+        if (file.side) continue;
         for (const TensorEntry& entry : file.layout.tensors) {
           index.weight_map[entry.name] = file.name;
           *index.total_size += entry.bytes();
@@ -186,7 +189,7 @@ class Repairer {
       }
       take(write_file_atomically(folder_ / model.index_name, write_shard_index(index)));
     }
-    take(write_file_atomically(folder_ / manifest_name, manifest_text(hashed, tool_name())));
+    take(write_file_atomically(folder_ / manifest_name, manifest_text(manifest, tool_name())));
     if (!plan_.config_text.empty()) {
       take(write_file_atomically(folder_ / "config.json", plan_.config_text));
     }

@@ -93,7 +93,8 @@ class Planner {
       }
       auto layout = plan_safetensors(std::move(planned), metadata(model.shards[shard]));
       if (!layout) return layout.failure();
-      RepairedFile file{model.shards[shard].name, std::move(layout.value()), {}};
+      RepairedFile file{
+          model.shards[shard].name, model.shards[shard].side, std::move(layout.value()), {}};
       for (const TensorEntry& entry : file.layout.tensors) {
         file.tensors.push_back(repaired(by_name.at(entry.name)));
       }
@@ -242,7 +243,7 @@ Result<RepairPlan> plan_repair(ModelFolder model) {
   if (!config) return config.failure();
   if (!config.value().empty()) plan.config_text = std::move(config.value());
   std::vector<PlannedFile> files;
-  for (const RepairedFile& file : plan.files) files.push_back({file.name, &file.layout});
+  for (const RepairedFile& file : plan.files) files.push_back({file.name, &file.layout, file.side});
   const Findings findings = verify_planned(plan.folder.model, files, plan.config_text);
   const auto first = std::find_if(findings.begin(), findings.end(), [](const Finding& finding) {
     return finding.severity == Severity::error;

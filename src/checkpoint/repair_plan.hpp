@@ -22,6 +22,7 @@ struct RepairedTensor {
 
 struct RepairedFile {
   std::string name;
+  bool side = false;  // beside the model: not in the index
   SafetensorsLayout layout;
   std::vector<RepairedTensor> tensors;  // as layout.tensors
 };

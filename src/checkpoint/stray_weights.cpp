@@ -39,7 +39,7 @@ void sort_in(ModelFolder& model, const std::string& name) {
   });
   if (known == static_cast<std::ptrdiff_t>(tensors.size())) {
     return leave_out(model, name,
-                     tensors.empty() ? "holds no tensor" : "its tensors are in the model already");
+                     tensors.empty() ? no_tensors : "its tensors are in the model already");
   }
   if (known > 0) {
     const auto again = std::find_if(tensors.begin(), tensors.end(), [&](const TensorEntry& tensor) {
@@ -50,7 +50,7 @@ void sort_in(ModelFolder& model, const std::string& name) {
                     "beside others; it is taken along as it is",
                     in_quotes(name), known, in_quotes(again->name)));
   }
-  model.strays.push_back({name, std::move(file.value()), std::move(header.value())});
+  model.strays.push_back({name, std::move(file.value()), std::move(header.value()), true});
   model.other_files.emplace_back(name);
 }
 
@@ -58,6 +58,26 @@ void sort_in(ModelFolder& model, const std::string& name) {
 
 void sort_stray_weights(ModelFolder& model, const std::vector<std::string>& names) {
   for (const std::string& name : names) sort_in(model, name);
+}
+
+void include_side_weights(ModelFolder& model) {
+  std::vector<ModelShard> apart;
+  for (ModelShard& stray : model.strays) {
+    const std::vector<TensorEntry>& tensors = stray.header.tensors;
+    const bool known = std::any_of(tensors.begin(), tensors.end(), [&](const TensorEntry& tensor) {
+      return model.find(tensor.name) != nullptr;
+    });
+    if (known) {
+      apart.push_back(std::move(stray));
+      continue;
+    }
+    std::erase(model.other_files, std::filesystem::path(stray.name));
+    for (const TensorEntry& entry : tensors) model.tensors.push_back({model.shards.size(), &entry});
+    model.shards.push_back(std::move(stray));
+    std::sort(model.tensors.begin(), model.tensors.end(),
+              [](const ModelTensor& a, const ModelTensor& b) { return a.name() < b.name(); });
+  }
+  model.strays = std::move(apart);
 }
 
 bool is_adapter(const ModelShard& file) {

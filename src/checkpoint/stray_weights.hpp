@@ -9,11 +9,18 @@
 
 namespace microscale {
 
+/// Why a file is left out that harms no loader.
+inline constexpr const char* no_tensors = "holds no tensor";
+
 /// Opens the files `names` beside the model, whose tensors are known, and sorts them: one that
 /// holds a tensor the model has not is kept (to be copied byte for byte), with a notice where it
 /// holds tensors of the model as well; left out are files whose tensors the model has all, the
 /// model once more in Mistral's names (consolidated*), and files that cannot be read.
 void sort_stray_weights(ModelFolder& model, const std::vector<std::string>& names);
+
+/// Makes the strays shards of the model (`side`), so that what looks at all weights sees them too;
+/// they are no longer among other_files. One that holds tensors of the model stays a stray.
+void include_side_weights(ModelFolder& model);
 
 /// Whether the file holds an adapter, whose layers no engine looks for in the model itself.
 bool is_adapter(const ModelShard& file);

@@ -36,9 +36,25 @@ TensorHash hash_of(std::span<const std::uint8_t> bytes) {
   return converted(XXH3_128bits(bytes.data(), bytes.size()));
 }
 
+struct StreamHash::State {
+  std::unique_ptr<XXH3_state_t, XXH_errorcode (*)(XXH3_state_t*)> xxh{XXH3_createState(),
+                                                                      XXH3_freeState};
+};
+
+StreamHash::StreamHash() : state_(std::make_unique<State>()) {
+  XXH3_128bits_reset(state_->xxh.get());
+}
+
+StreamHash::~StreamHash() = default;
+
+void StreamHash::add(std::span<const std::uint8_t> bytes) {
+  XXH3_128bits_update(state_->xxh.get(), bytes.data(), bytes.size());
+}
+
+TensorHash StreamHash::finish() const { return converted(XXH3_128bits_digest(state_->xxh.get())); }
+
 struct TensorHashes::Progress {
-  std::unique_ptr<XXH3_state_t, XXH_errorcode (*)(XXH3_state_t*)> state{XXH3_createState(),
-                                                                        XXH3_freeState};
+  StreamHash hash;
   std::uint64_t next = 0;                          // bytes that are in the hash
   bool busy = false;                               // a thread adds to the hash
   std::map<std::uint64_t, std::uint64_t> waiting;  // pieces that came early: begin, length
@@ -54,10 +70,7 @@ void TensorHashes::add(std::size_t tensor, std::uint64_t at, std::span<const std
   if (bytes.empty()) return;
   std::unique_lock lock(mutex_);
   std::unique_ptr<Progress>& place = in_work_[tensor];
-  if (!place) {
-    place = std::make_unique<Progress>();
-    XXH3_128bits_reset(place->state.get());
-  }
+  if (!place) place = std::make_unique<Progress>();
   Progress& progress = *place;
   if (progress.busy || at != progress.next) {
     progress.waiting.emplace(at, bytes.size());
@@ -65,7 +78,7 @@ void TensorHashes::add(std::size_t tensor, std::uint64_t at, std::span<const std
   }
   progress.busy = true;
   lock.unlock();
-  XXH3_128bits_update(progress.state.get(), bytes.data(), bytes.size());
+  progress.hash.add(bytes);
   std::uint64_t end = at + bytes.size();
   std::vector<std::uint8_t> buffer;
   for (;;) {
@@ -79,13 +92,13 @@ void TensorHashes::add(std::size_t tensor, std::uint64_t at, std::span<const std
     for (buffer.resize(read_back_bytes); end < stop;) {
       const auto part = std::span(buffer).first(std::min<std::uint64_t>(buffer.size(), stop - end));
       read_back(end, part);
-      XXH3_128bits_update(progress.state.get(), part.data(), part.size());
+      progress.hash.add(part);
       end += part.size();
     }
   }
   progress.busy = false;
   if (end != lengths_[tensor]) return;
-  hashes_[tensor] = converted(XXH3_128bits_digest(progress.state.get()));
+  hashes_[tensor] = progress.hash.finish();
   in_work_.erase(tensor);
 }
 

@@ -27,6 +27,21 @@ std::optional<TensorHash> tensor_hash_from(std::string_view text);
 /// Of bytes that are there at once.
 TensorHash hash_of(std::span<const std::uint8_t> bytes);
 
+/// Of bytes that come in order.
+class StreamHash {
+ public:
+  StreamHash();
+  ~StreamHash();
+
+  void add(std::span<const std::uint8_t> bytes);
+  /// Of all that was added.
+  TensorHash finish() const;
+
+ private:
+  struct State;
+  std::unique_ptr<State> state_;
+};
+
 /// Memory: 16 bytes a tensor, and about 1 KiB for each that is in work.
 class TensorHashes {
  public:

@@ -233,6 +233,30 @@ Status refuse_quantized(const ModelFolder& model, Treatments& treatments, const 
   return success();
 }
 
+// The same of files beside the model, which are copied as they are: an engine would take their
+// codes for weights.
+Status refuse_quantized_strays(const ModelFolder& model, const Classifier& classifier,
+                               const Recipe& recipe) {
+  for (const ModelShard& stray : model.strays) {
+    for (const TensorEntry& entry : stray.header.tensors) {
+      if (model.find(entry.name)) continue;
+      const Verdict verdict = classifier.judge(entry);
+      if (verdict.kind != TensorKind::quantized || recipe.ignores_by_name(entry, verdict.module)) {
+        continue;
+      }
+      return Failure{
+          ErrorCode::bad_input,
+          fmt::format("quantize: {} beside the model holds weights that are quantized already: {} "
+                      "({} {}) shows {}; {}, or move the file elsewhere; if it is no weight, keep "
+                      "it with --ignore {}",
+                      in_quotes(stray.name), in_quotes(entry.name), to_string(entry.type),
+                      shape_of(entry), to_string(*verdict.tool), way_to_dense(*verdict.tool),
+                      in_quotes(verdict.module))};
+    }
+  }
+  return success();
+}
+
 // What says beside the tensors that the weights are quantized.
 std::optional<std::string> quantized_by_files(const ModelFolder& model, const ModelFacts& facts) {
   if (facts.quantized_by) return in_quotes(*facts.quantized_by) + " in config.json";
@@ -276,7 +300,14 @@ Result<Treatments> decide_treatments(const ModelFolder& model, const Classifier&
     }
   }
   if (Status dense = refuse_quantized(model, treatments, recipe); !dense) return dense.failure();
-  if (const auto unused = recipe.unused_pattern(entries, classifier)) {
+  if (Status dense = refuse_quantized_strays(model, classifier, recipe); !dense) {
+    return dense.failure();
+  }
+  std::vector<const TensorEntry*> beside;
+  for (const ModelShard& stray : model.strays) {
+    for (const TensorEntry& entry : stray.header.tensors) beside.push_back(&entry);
+  }
+  if (const auto unused = recipe.unused_pattern(entries, classifier, beside)) {
     return Failure{
         ErrorCode::invalid_argument,
         fmt::format("quantize: no tensor or module of '{}' matches {} {}; see the names with "

@@ -9,6 +9,7 @@
 
 #include "checkpoint/dense_output.hpp"
 #include "checkpoint/safetensors_writer.hpp"
+#include "checkpoint/stray_weights.hpp"
 
 namespace microscale {
 namespace {
@@ -72,12 +73,6 @@ std::int64_t count(const Findings& findings, Severity severity) {
                        [&](const Finding& finding) { return finding.severity == severity; });
 }
 
-std::vector<std::uint64_t> lengths_of(const ModelFolder& model) {
-  std::vector<std::uint64_t> lengths;
-  for (const ModelTensor& tensor : model.tensors) lengths.push_back(tensor.entry->bytes());
-  return lengths;
-}
-
 }  // namespace
 
 std::int64_t VerifyReport::errors() const { return count(findings, Severity::error); }
@@ -86,7 +81,7 @@ std::int64_t VerifyReport::warnings() const { return count(findings, Severity::w
 void verify_files(const QuantizedFolder& folder, bool is_folder, Findings& findings) {
   const ModelFolder& model = folder.model;
   for (const ModelShard& shard : model.shards) {
-    if (!has_known_format(shard.header.metadata)) {
+    if (!shard.side && !has_known_format(shard.header.metadata)) {
       findings.push_back(make_finding(Severity::error, "metadata-format", shard.name, "",
                                       "its metadata has no \"format\" of pt, tf, flax or mlx, so "
                                       "transformers refuses the file; add "
@@ -109,7 +104,8 @@ void verify_files(const QuantizedFolder& folder, bool is_folder, Findings& findi
       findings.push_back(make_finding(
           Severity::error, "unfinished", name, "",
           "an unfinished file of an earlier run; run that again to its end, or remove the file"));
-    } else if (file.path.extension() == ".safetensors" && !file.path.has_parent_path()) {
+    } else if (file.path.extension() == ".safetensors" && !file.path.has_parent_path() &&
+               file.reason != no_tensors) {
       findings.push_back(
           make_finding(Severity::warning, "stray-file", name, "",
                        fmt::format("no part of the model ({}), but loaders that read every "
@@ -165,7 +161,7 @@ VerifyReport verify_checkpoint(const fs::path& path, const VerifyOptions& option
     report.source =
         verify_source(folder, options.source, options.threads, progress, report.findings);
   }
-  const auto manifest = read_manifest(folder.model, report.findings);
+  const auto manifest = read_manifest(folder.model.root, report.findings);
   std::optional<TensorHashes> hashes;
   if (manifest) hashes.emplace(lengths_of(folder.model));
   verify_values(folder, options.threads, progress, report.findings, hashes ? &*hashes : nullptr);

@@ -79,11 +79,16 @@ void verify_kept(const QuantizedFolder& folder, const QuantizationConfig* config
 void verify_groups(const QuantizedFolder& folder, Findings& findings);
 /// Which layers a tensor-parallel degree would cut inside a block or a head.
 ParallelAnswer verify_tp(const QuantizedFolder& folder, int degree, Findings& findings);
-/// The manifest beside the model; nothing where there is none, or none that can be read.
-std::optional<Manifest> read_manifest(const ModelFolder& model, Findings& findings);
-/// `hashes`: of model.tensors.
+/// The manifest in a folder; nothing where there is none, or none that can be read.
+std::optional<Manifest> read_manifest(const std::filesystem::path& root, Findings& findings);
+/// Tensors and other files against it. `hashes`: of model.tensors.
 void verify_manifest(const ModelFolder& model, const Manifest& manifest, const TensorHashes& hashes,
                      Findings& findings);
+/// Reads all tensors and holds their hashes against it; throws as verify_checkpoint.
+Findings verify_tensor_hashes(const ModelFolder& model, const Manifest& manifest, int threads,
+                              const ProgressCallback& progress);
+/// Bytes of each tensor, for TensorHashes.
+std::vector<std::uint64_t> lengths_of(const ModelFolder& model);
 /// Scales and codes, byte by byte; non-finite values of dense tensors. Hashes all of model.tensors
 /// on the way, unless `hashes` is null.
 void verify_values(const QuantizedFolder& folder, int threads, const ProgressCallback& progress,

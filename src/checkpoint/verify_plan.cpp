@@ -26,7 +26,8 @@ ModelFolder planned_folder(const ModelFolder& source, const std::vector<PlannedF
     folder.shards.push_back(
         {file.name, InputFile::planned(file.name, layout.file_size),
          take(parse_safetensors_header({header + length_bytes, layout.header.size() - length_bytes},
-                                       layout.file_size))});
+                                       layout.file_size)),
+         file.side});
   }
   for (std::size_t i = 0; i < folder.shards.size(); ++i) {
     for (const TensorEntry& entry : folder.shards[i].header.tensors) {

@@ -12,6 +12,7 @@ namespace microscale {
 struct PlannedFile {
   std::string name;
   const SafetensorsLayout* layout = nullptr;
+  bool side = false;  // beside the model
 };
 
 /// What verify would say of a folder of these files with this config.json, beside the other files

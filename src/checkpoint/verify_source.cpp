@@ -11,6 +11,7 @@
 #include "checkpoint/fused_experts.hpp"
 #include "checkpoint/json.hpp"
 #include "checkpoint/recipe.hpp"
+#include "checkpoint/stray_weights.hpp"
 #include "checkpoint/tensor_name.hpp"
 #include "checkpoint/tile.hpp"
 #include "checkpoint/treatments.hpp"
@@ -385,7 +386,8 @@ class SourceCheck {
 
 SourceAnswer verify_source(const QuantizedFolder& folder, const std::filesystem::path& original,
                            int threads, const ProgressCallback& progress, Findings& findings) {
-  const ModelFolder source = take(open_model_folder(original));
+  ModelFolder source = take(open_model_folder(original));
+  include_side_weights(source);
   return SourceCheck(folder, source, findings).run(threads, progress);
 }
 

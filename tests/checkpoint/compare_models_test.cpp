@@ -373,5 +373,27 @@ TEST(ConstantRatio, is_told_from_an_error_of_any_other_kind) {
   EXPECT_FALSE(ratio(3, 10));  // most of it is something else
 }
 
+TEST(CompareModels, sees_weights_beside_the_model) {
+  testing::TemporaryFolder folder;
+  for (const char* name : {"a", "b"}) {
+    SmallModel model = testing::small_llama(Format::mxfp4);
+    model.add_floats("mtp.fc.weight", {4}, {1, 2, 3, name[0] == 'a' ? 4.0f : 5.0f},
+                     "mtp.safetensors");
+    model.write(folder / name);
+    std::filesystem::remove(folder / name / shard_index_name);
+  }
+  const auto compared = [&] {
+    return compare_models(take(open_quantized_folder(folder / "a")),
+                          take(open_quantized_folder(folder / "b")));
+  };
+  const ModelComparison other = compared();
+  const auto found = std::find_if(other.report.tensors.begin(), other.report.tensors.end(),
+                                  [](const auto& t) { return t.name == "mtp.fc.weight"; });
+  ASSERT_NE(found, other.report.tensors.end());
+  EXPECT_EQ(found->error.squared_error, 1.0);
+  std::filesystem::remove(folder / "b/mtp.safetensors");
+  EXPECT_EQ(compared().only_in_original, std::vector<std::string>{"mtp.fc.weight"});
+}
+
 }  // namespace
 }  // namespace microscale

@@ -3,6 +3,7 @@
 #include <cmath>
 
 #include "checkpoint/dense_output.hpp"
+#include "checkpoint/manifest.hpp"
 #include "checkpoint/small_model.hpp"
 #include "checkpoint/weight_reader.hpp"
 #include "microscale/checkpoint.hpp"
@@ -150,9 +151,9 @@ TEST(DequantizeModel, mirrors_shards_copies_files_and_cleans_the_config) {
   dequantize_model({folder / "in", folder / "out", DType::f16});
 
   EXPECT_EQ(names_in(folder / "out"),
-            (std::vector<std::string>{"1_Pooling/config.json", "config.json", "model-2.safetensors",
-                                      "model.safetensors", "model.safetensors.index.json",
-                                      "tokenizer.json"}));
+            (std::vector<std::string>{"1_Pooling/config.json", "config.json", manifest_name,
+                                      "model-2.safetensors", "model.safetensors",
+                                      "model.safetensors.index.json", "tokenizer.json"}));
   EXPECT_EQ(testing::read_file(folder / "out" / "config.json"),
             "{\n  \"model_type\": \"llama\",\n  \"torch_dtype\": \"float16\"\n}\n");
   EXPECT_EQ(testing::read_file(folder / "out" / "1_Pooling" / "config.json"), "pool");
@@ -247,7 +248,7 @@ TEST(DequantizeModel, stopped_leaves_a_marked_folder_that_the_next_run_takes_ove
                    });
   EXPECT_EQ(last, total);
   EXPECT_EQ(names_in(folder / "out"),
-            (std::vector<std::string>{"config.json", "model.safetensors"}));
+            (std::vector<std::string>{"config.json", manifest_name, "model.safetensors"}));
   dequantize_model({folder / "in", folder / "again", DType::bf16});
   EXPECT_EQ(testing::read_file(folder / "out" / "model.safetensors"),
             testing::read_file(folder / "again" / "model.safetensors"));
@@ -265,7 +266,7 @@ TEST(DequantizeModel, takes_a_single_file_and_writes_beside_it) {
   testing::small_llama(Format::mxfp8_e4m3).write(folder / "in");
   dequantize_model({folder / "in" / "model.safetensors", folder / "in" / "dense", DType::bf16});
   EXPECT_EQ(names_in(folder / "in" / "dense"),
-            (std::vector<std::string>{"config.json", "model.safetensors"}));
+            (std::vector<std::string>{"config.json", manifest_name, "model.safetensors"}));
 }
 
 // What dequantize_model says to the model, with these options; the output must not be there then.

@@ -29,8 +29,10 @@ class FinishedRunTest : public ::testing::Test {
 TEST_F(FinishedRunTest, is_called_done_and_not_touched) {
   EXPECT_TRUE(looks_finished(options_));
   const Conversion again = convert_model(options_);
-  EXPECT_TRUE(again.already_done);
-  EXPECT_TRUE(again.mended.empty());
+  EXPECT_TRUE(again.finished.done);
+  EXPECT_TRUE(again.finished.hashes_checked);
+  EXPECT_TRUE(again.finished.mended.empty());
+  EXPECT_TRUE(again.finished.notes.empty());
   EXPECT_EQ(testing::read_folder(options_.output), before_);
 }
 
@@ -38,13 +40,13 @@ TEST_F(FinishedRunTest, gets_back_what_was_lost) {
   const Names lost{"1_Pooling/config.json", "tokenizer.json", "model.safetensors.index.json",
                    "config.json"};
   for (const std::string& name : lost) fs::remove(options_.output / name);
-  EXPECT_EQ(convert_model(options_).mended, lost);
+  EXPECT_EQ(convert_model(options_).finished.mended, lost);
   EXPECT_EQ(testing::read_folder(options_.output), before_);
 }
 
 TEST_F(FinishedRunTest, leaves_what_somebody_changed_alone) {
   testing::write_file(options_.output / "config.json", "{\"changed\": true}");
-  EXPECT_TRUE(convert_model(options_).mended.empty());
+  EXPECT_TRUE(convert_model(options_).finished.mended.empty());
   EXPECT_EQ(testing::read_file(options_.output / "config.json"), "{\"changed\": true}");
 }
 
@@ -59,6 +61,56 @@ TEST_F(FinishedRunTest, of_other_weights_is_refused) {
   options_.format = Format::nvfp4;
   fs::remove(options_.output / "model-00002-of-00002.safetensors");
   refused("'model-00002-of-00002.safetensors' is not there");
+}
+
+TEST_F(FinishedRunTest, of_other_options_is_refused) {
+  options_.numerics.scale_rule = ScaleRule::nearest;
+  testing::expect_error(ErrorCode::invalid_argument,
+                        "option scale rule was search, now it is nearest",
+                        [&] { convert_model(options_); });
+}
+
+// As a training run leaves it that saves under the same name: sizes and headers are the same.
+TEST_F(FinishedRunTest, of_an_input_with_other_values_is_refused) {
+  const fs::path file = options_.input / "model-00001-of-00002.safetensors";
+  std::string bytes = testing::read_file(file);
+  bytes.back() ^= 1;
+  testing::write_file(file, bytes);
+  testing::expect_error(ErrorCode::invalid_argument,
+                        "input model-00001-of-00002.safetensors was of ",
+                        [&] { convert_model(options_); });
+}
+
+TEST_F(FinishedRunTest, of_a_copy_of_the_input_is_the_same) {
+  fs::copy(options_.input, folder_ / "copy", fs::copy_options::recursive);
+  options_.input = folder_ / "copy";
+  EXPECT_TRUE(convert_model(options_).finished.hashes_checked);
+}
+
+TEST_F(FinishedRunTest, that_was_spoiled_is_refused_by_the_name_of_the_tensor) {
+  const std::string name = "model-00002-of-00002.safetensors";
+  const ModelFolder model = take(open_model_folder(options_.output));
+  const ModelTensor& tensor = *model.find("model.layers.0.self_attn.v_proj.weight_packed");
+  std::string bytes = before_.at(name);
+  bytes[tensor.entry->begin] ^= 1;
+  testing::write_file(options_.output / name, bytes);
+  testing::expect_error(ErrorCode::bad_input,
+                        "'model.layers.0.self_attn.v_proj.weight_packed': its bytes were changed",
+                        [&] { convert_model(options_); });
+}
+
+TEST_F(FinishedRunTest, names_texts_that_were_changed) {
+  testing::write_file(options_.output / "tokenizer.json", "{}");
+  EXPECT_EQ(convert_model(options_).finished.notes,
+            Names{"'tokenizer.json' was changed since and stays as it is"});
+  EXPECT_EQ(testing::read_file(options_.output / "tokenizer.json"), "{}");
+}
+
+TEST_F(FinishedRunTest, without_a_manifest_is_told_by_its_headers) {
+  fs::remove(options_.output / "microscale_manifest.json");
+  const FinishedRun finished = convert_model(options_).finished;
+  EXPECT_TRUE(finished.done);
+  EXPECT_FALSE(finished.hashes_checked);
 }
 
 TEST(LooksFinished, asks_for_a_folder_without_a_journal_that_holds_something) {

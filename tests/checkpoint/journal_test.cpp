@@ -74,7 +74,7 @@ TEST_F(JournalTest, refuses_another_conversion_saying_what_differs) {
   other[0].second = "mxfp4";
   EXPECT_TRUE(fails_with(resume(other), "option format was nvfp4, now it is mxfp4"));
   EXPECT_EQ(resume(other).failure().code, ErrorCode::invalid_argument);
-  EXPECT_TRUE(fails_with(resume({fingerprint[0]}), "input a was \"of 3 bytes\", now it is absent"));
+  EXPECT_TRUE(fails_with(resume({fingerprint[0]}), "input a was of 3 bytes, now it is absent"));
   other = fingerprint;
   other.emplace_back("input b", "of 4 bytes");
   EXPECT_TRUE(fails_with(resume(other), "input b was absent"));

@@ -18,8 +18,10 @@ TEST(Manifest, is_written_a_tensor_a_line_and_read_again) {
                                        {"quote\"d", StoredType::u8, {}, 20, 21}};
   const std::vector<TensorEntry> second;
   const std::string text =
-      manifest_text({{"one.safetensors", &first, {{1, 2}, {3, 0xffffffffffffffff}}},
-                     {"two.safetensors", &second, {}}},
+      manifest_text({{{"one.safetensors", &first, {{1, 2}, {3, 0xffffffffffffffff}}},
+                      {"two.safetensors", &second, {}}},
+                     {},
+                     {}},
                     "microscale 0.2.0");
   EXPECT_EQ(text,
             "{\n\"manifest\": 1,\n\"tool\": \"microscale 0.2.0\",\n\"hash\": \"xxh3_128\",\n"
@@ -31,10 +33,36 @@ TEST(Manifest, is_written_a_tensor_a_line_and_read_again) {
             "\"two.safetensors\": {\n}\n}\n}\n");
   EXPECT_TRUE(nlohmann::json::accept(text));
   const Manifest manifest = take(parse_manifest(text));
-  ASSERT_EQ(manifest.size(), 2u);
-  EXPECT_EQ(manifest.at("a.weight"),
+  ASSERT_EQ(manifest.tensors.size(), 2u);
+  EXPECT_EQ(manifest.tensors.at("a.weight"),
             (ManifestTensor{"one.safetensors", StoredType::bf16, {2, 3}, {1, 2}}));
-  EXPECT_EQ(manifest.at("quote\"d").hash, (TensorHash{3, 0xffffffffffffffff}));
+  EXPECT_EQ(manifest.tensors.at("quote\"d").hash, (TensorHash{3, 0xffffffffffffffff}));
+}
+
+TEST(Manifest, lists_copied_files_and_what_the_folder_was_made_of) {
+  const ManifestContents contents{
+      {}, {{"a\"b.json", {7, {1, 2}}}, {"mtp.safetensors", {0, {}}}}, {{"option format", "nvfp4"}}};
+  const std::string text = manifest_text(contents, "t");
+  EXPECT_NE(text.find("\n\"made_of\": {\n\"option format\": \"nvfp4\"\n},\n\"files\": {\n},\n"
+                      "\"other_files\": {\n\"a\\\"b.json\": {\"bytes\": 7, \"hash\": "
+                      "\"00000000000000010000000000000002\"},\n"),
+            std::string::npos)
+      << text;
+  EXPECT_TRUE(nlohmann::json::accept(text));
+  const Manifest manifest = take(parse_manifest(text));
+  EXPECT_EQ(manifest.other_files, contents.other_files);
+  EXPECT_EQ(manifest.made_of, contents.made_of);
+}
+
+TEST(Manifest, hashes_a_file_as_its_bytes_at_once) {
+  const testing::TemporaryFolder folder;
+  std::string bytes(3'000'001, 'x');
+  for (std::size_t i = 0; i < bytes.size(); ++i) bytes[i] = static_cast<char>(i * i >> 7);
+  testing::write_file(folder / "a", bytes);
+  const auto* data = reinterpret_cast<const std::uint8_t*>(bytes.data());
+  EXPECT_EQ(take(hash_file(folder / "a")),
+            (ManifestFile{bytes.size(), hash_of({data, bytes.size()})}));
+  EXPECT_TRUE(fails_with(hash_file(folder / "b"), "cannot open"));
 }
 
 std::string with_files(const std::string& files) {
@@ -76,6 +104,17 @@ TEST(Manifest, that_is_damaged_is_refused) {
       fails_with(tensor(R"("dtype": "U8", "shape": [1], "hash": "00")"), "the hash of 't'"));
   EXPECT_TRUE(
       fails_with(tensor(R"("size": {}, "dtype": "U8", "shape": [1], )" + hash), "the size"));
+  const auto beside = [](const std::string& member) {
+    return parse_manifest(R"({"manifest": 1, "hash": "xxh3_128", "files": {}, )" + member + "}");
+  };
+  EXPECT_TRUE(beside(R"("other_files": {"f": {"bytes": 1, )" + hash + "}}").ok());
+  EXPECT_TRUE(fails_with(beside(R"("other_files": [])"), "other_files is no object"));
+  EXPECT_TRUE(fails_with(beside(R"("other_files": {"f": 1})"), "'f' is no object"));
+  EXPECT_TRUE(fails_with(beside(R"("other_files": {"f": {"bytes": 1}})"), "'f' lacks bytes or"));
+  EXPECT_TRUE(fails_with(beside(R"("other_files": {"f": {"bytes": -1}})"), "the bytes of 'f'"));
+  EXPECT_TRUE(fails_with(beside(R"("other_files": {"f": {"hash": "0"}})"), "the hash of 'f'"));
+  EXPECT_TRUE(fails_with(beside(R"("made_of": 1)"), "made_of is no object"));
+  EXPECT_TRUE(fails_with(beside(R"("made_of": {"a": 1})"), "'a' of made_of is no text"));
   const std::string one = R"({"t": {"dtype": "U8", "shape": [1], )" + hash + "}}";
   EXPECT_TRUE(fails_with(parse_manifest(with_files(R"({"f": )" + one + R"(, "g": )" + one + "}")),
                          "'t' is in two files"));

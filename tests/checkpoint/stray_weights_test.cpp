@@ -40,6 +40,46 @@ TEST(StrayWeights, are_copied_byte_for_byte_with_their_layers_on_the_ignore_list
   EXPECT_TRUE(verify_model({.input = folder / "out", .threads = 1}).empty());
 }
 
+TEST(StrayWeights, that_are_quantized_already_are_refused_by_name) {
+  TemporaryFolder folder;
+  TestModel model;
+  model.shards[0]["model.layers.0.self_attn.o_proj.weight"] =
+      random_tensor(StoredType::bf16, {64, 64}, 1);
+  model.write(folder / "in");
+  write_safetensors(folder / "in/mtp.safetensors",
+                    {{"mtp.fc.weight", random_tensor(StoredType::f8_e4m3, {64, 64}, 2)},
+                     {"mtp.fc.weight_scale_inv", random_tensor(StoredType::f32, {1, 1}, 3)}});
+  QuantizeModelOptions options;
+  options.input = folder / "in";
+  options.output = folder / "out";
+  testing::expect_error(ErrorCode::bad_input,
+                        "'mtp.safetensors' beside the model holds weights that are quantized "
+                        "already: 'mtp.fc.weight",
+                        [&] { quantize_model(options); });
+  options.ignore = {"mtp.fc"};
+  quantize_model(options);
+}
+
+TEST(StrayWeights, count_as_shards_unless_they_repeat_tensors) {
+  TemporaryFolder folder;
+  TestModel model;
+  model.shards[0]["a.weight"] = random_tensor(StoredType::bf16, {64, 64}, 1);
+  model.write(folder.path());
+  write_safetensors(folder / "b.safetensors", {{"b", random_tensor(StoredType::bf16, {2}, 2)}});
+  write_safetensors(folder / "c.safetensors",
+                    {{"a.weight", random_tensor(StoredType::bf16, {64, 64}, 1)},
+                     {"c", random_tensor(StoredType::bf16, {2}, 2)}});
+  ModelFolder opened = take(open_model_folder(folder.path()));
+  include_side_weights(opened);
+  ASSERT_EQ(opened.shards.size(), 2u);
+  EXPECT_TRUE(opened.shards[1].side);
+  ASSERT_NE(opened.find("b"), nullptr);
+  EXPECT_EQ(opened.shards[opened.find("b")->shard].name, "b.safetensors");
+  EXPECT_EQ(opened.find("c"), nullptr);
+  ASSERT_EQ(opened.strays.size(), 1u);
+  EXPECT_EQ(opened.other_files, std::vector<std::filesystem::path>{"c.safetensors"});
+}
+
 TEST(StrayWeights, an_adapter_by_itself_is_no_model) {
   TemporaryFolder folder;
   write_safetensors(

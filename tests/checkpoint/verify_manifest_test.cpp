@@ -84,6 +84,62 @@ TEST_F(VerifyManifest, misses_a_tensor_and_notices_a_new_one) {
           "model again"}));
 }
 
+// A file of weights beside the model, as vLLM's drafters are.
+class VerifySideFiles : public VerifyManifest {
+ protected:
+  void SetUp() override {
+    testing::sample_model().write(folder_ / "in");
+    testing::write_safetensors(
+        folder_ / "in/mtp.safetensors",
+        {{"mtp.fc.weight", testing::random_tensor(StoredType::bf16, {64, 128}, 1)}});
+    quantize_model(options_for(folder_, Format::nvfp4));
+    ASSERT_EQ(findings_of(out()), std::vector<std::string>());
+  }
+  std::string only_finding() const {
+    const auto findings = findings_of(out());
+    return findings.size() == 1 ? findings[0] : std::to_string(findings.size()) + " findings";
+  }
+};
+
+TEST_F(VerifySideFiles, finds_a_flipped_bit_and_a_lost_file) {
+  std::string bytes = read_file(out() / "mtp.safetensors");
+  bytes.back() ^= 1;
+  write_file(out() / "mtp.safetensors", bytes);
+  EXPECT_TRUE(only_finding().starts_with(
+      "manifest-file | mtp.safetensors: the file was changed after the folder was written"));
+  EXPECT_EQ(verify_checkpoint(out()).errors(), 1);
+  EXPECT_TRUE(findings_of(out() / "mtp.safetensors").back().starts_with("manifest-file"));
+  std::filesystem::remove(out() / "mtp.safetensors");
+  EXPECT_EQ(only_finding(),
+            "manifest-file | mtp.safetensors: the file was in the folder when that was written and "
+            "is missing; copy the file again or convert the model again");
+  EXPECT_EQ(verify_checkpoint(out()).errors(), 1);
+}
+
+TEST_F(VerifySideFiles, warns_of_a_text_that_was_edited_and_of_a_file_that_came_later) {
+  write_file(out() / "tokenizer.json", "{}");
+  EXPECT_EQ(only_finding(),
+            "manifest-file | tokenizer.json: the file was changed after the folder was written (2 "
+            "bytes, then 8)");
+  write_file(out() / "tokenizer.json", "{\"a\": 1}");
+  std::filesystem::copy(out() / "mtp.safetensors", out() / "later.safetensors");
+  std::filesystem::remove(out() / "later.safetensors");
+  testing::write_safetensors(
+      out() / "later.safetensors",
+      {{"drafter.norm.weight", testing::random_tensor(StoredType::bf16, {64}, 1)}});
+  EXPECT_EQ(only_finding(),
+            "manifest-added | later.safetensors: the file was added after the folder was written: "
+            "microscale_manifest.json does not list it");
+  EXPECT_EQ(verify_checkpoint(out()).errors(), 0);
+}
+
+TEST_F(VerifySideFiles, looks_at_values_beside_the_model_too) {
+  auto tensor = testing::random_tensor(StoredType::bf16, {64, 128}, 1);
+  tensor.bytes[1] = '\x7F', tensor.bytes[0] = '\xFF';
+  testing::write_safetensors(out() / "mtp.safetensors", {{"mtp.fc.weight", tensor}});
+  EXPECT_TRUE(findings_of(out()).front().starts_with("not-finite | mtp.safetensors"));
+}
+
 TEST_F(VerifyManifest, holds_one_file_against_its_part) {
   // One finding is there anyway: that the file is one of several.
   EXPECT_EQ(findings_of(shard(1)).size(), 1u);

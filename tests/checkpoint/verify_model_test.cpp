@@ -71,11 +71,17 @@ TEST(VerifyModel, reports_what_unfinished_runs_left) {
 
 TEST(VerifyModel, reports_a_safetensors_file_beside_the_model) {
   SmallModel model = testing::small_llama(Format::nvfp4);
-  model.files["adapter.safetensors"] = testing::safetensors_file("{}");
-  EXPECT_EQ(findings_of(model),
-            Texts{"warning stray-file | adapter.safetensors: no part of the model (holds no "
-                  "tensor), but loaders that read every .safetensors file read it too; move it "
-                  "elsewhere"});
+  model.files["empty.safetensors"] = testing::safetensors_file("{}");
+  EXPECT_EQ(findings_of(model), Texts());
+  const testing::StoredTensor& norm = model.at("model.norm.weight");
+  model.files["again.safetensors"] = testing::safetensors_file(
+      R"({"model.norm.weight": {"dtype": "F32", "shape": [64], "data_offsets": [0, 256]}})",
+      {reinterpret_cast<const char*>(norm.bytes.data()), norm.bytes.size()});
+  EXPECT_EQ(
+      findings_of(model),
+      Texts{"warning stray-file | again.safetensors: no part of the model (its tensors are in "
+            "the model already), but loaders that read every .safetensors file read it too; "
+            "move it elsewhere"});
 }
 
 TEST(VerifyModel, reports_side_files_that_were_not_downloaded) {

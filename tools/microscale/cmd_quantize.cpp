@@ -199,11 +199,17 @@ void print_cost(const Conversion& conversion, const QuantizeCommand& command, Co
 // --resume on what an earlier run has finished.
 void print_already_done(const Conversion& conversion, const QuantizeCommand& command,
                         Console& console) {
+  const FinishedRun& finished = conversion.finished;
   std::string text = fmt::format(
-      "Already done: '{}' holds the weights that this run would write in {}. The scale rule and "
-      "what else does not show in a file's header are not compared.\n",
-      command.options.output.string(), info(command.options.format).name);
-  for (const std::string& file : conversion.mended) text += "written again: " + file + "\n";
+      "Already done: '{}' holds the weights that this run would write in {}. {}\n",
+      command.options.output.string(), info(command.options.format).name,
+      finished.hashes_checked
+          ? "Input and options are those that its manifest names, and every tensor has the hash "
+            "that it had when it was written."
+          : "It has no manifest, so names, sizes and headers were compared; the bytes of weights, "
+            "and the scale rule that made them, were not.");
+  for (const std::string& file : finished.mended) text += "written again: " + file + "\n";
+  for (const std::string& note : finished.notes) text += "note: " + note + "\n";
   if (!command.report.empty()) {
     text += "No report was written, as nothing was measured; see `microscale compare`.\n";
   }
@@ -232,7 +238,7 @@ int run(const QuantizeCommand& command, Console& console) {
   CommandProgress progress(console, "quantize");
   const Conversion conversion = convert_model(command.options, progress.callback());
   progress.finish();
-  if (!command.report.empty() && !conversion.already_done) {
+  if (!command.report.empty() && !conversion.finished.done) {
     take(write_named_file(command.report, render_html(conversion.report)));
   }
   if (console.json) {
@@ -241,8 +247,10 @@ int run(const QuantizeCommand& command, Console& console) {
     document["output"] = command.options.output.string();
     document["activations"] = to_string(command.options.activations);
     document["computed_on"] = conversion.plan.computed_on;
-    document["already_done"] = conversion.already_done;
-    document["mended_files"] = conversion.mended;
+    document["already_done"] = conversion.finished.done;
+    document["hashes_checked"] = conversion.finished.hashes_checked;
+    document["mended_files"] = conversion.finished.mended;
+    document["finished_notes"] = conversion.finished.notes;
     document["copied_files"] = conversion.plan.copied_files;
     document["dropped_files"] = conversion.plan.dropped_files;
     document["left_out"] = left_out_json(conversion.plan);
@@ -250,7 +258,7 @@ int run(const QuantizeCommand& command, Console& console) {
     console.print_json(document);
   } else {
     print_notices(conversion.plan, console);
-    if (conversion.already_done) {
+    if (conversion.finished.done) {
       print_already_done(conversion, command, console);
     } else {
       print_cost(conversion, command, console);
