@@ -107,8 +107,7 @@ function(microscale_add_cuda_images target getter)
   set(index "")
   set(count 0)
   set(images "")
-  set(level_cubin 19)
-  set(level_ptx 16)
+  set(level 19)
   if(MICROSCALE_HAS_CUDA)
     foreach(name ${ARGN})
       set(source ${folder}/${name}.cu)
@@ -142,12 +141,16 @@ function(microscale_add_cuda_images target getter)
                     -gencode arch=compute_${architecture},code=sm_${architecture} -o ${image}.cubin ${image}.ptx
             DEPENDS ${image}.ptx VERBATIM
             COMMENT "ptxas ${name} for sm_${architecture}")
-          # What is carried. Half a minute for a fifth less than -9. To standard output: zstd gives files the age of what they were made of.
-          foreach(kind cubin ptx)
-            add_custom_command(OUTPUT ${image}.${kind}.zst
-                               COMMAND ${ZSTD_PROGRAM} -q -${level_${kind}} -c ${image}.${kind} > ${image}.${kind}.zst
-                               DEPENDS ${image}.${kind} VERBATIM COMMENT "zstd ${name}.sm_${architecture}.${kind}")
-          endforeach()
+          # What is carried: PTX without comments and empty lines. Two minutes of one core for a fifth less than -9. To
+          # standard output: zstd gives files the age of what they were made of. From a file: only then the frame says its size.
+          add_custom_command(OUTPUT ${image}.cubin.zst
+                             COMMAND ${ZSTD_PROGRAM} -q -${level} -c ${image}.cubin > ${image}.cubin.zst
+                             DEPENDS ${image}.cubin VERBATIM COMMENT "zstd ${name}.sm_${architecture}.cubin")
+          add_custom_command(OUTPUT ${image}.ptx.zst
+                             COMMAND sed "/^[[:space:]]*\\/\\//d;/^\$/d" ${image}.ptx > ${image}.ptx.bare
+                             COMMAND ${ZSTD_PROGRAM} -q -${level} -c ${image}.ptx.bare > ${image}.ptx.zst
+                             COMMAND ${CMAKE_COMMAND} -E rm ${image}.ptx.bare
+                             DEPENDS ${image}.ptx VERBATIM COMMENT "zstd ${name}.sm_${architecture}.ptx")
           add_custom_command(OUTPUT ${image}.entries
                              COMMAND sed -n "s/^[a-z. ]*[.]entry \\([^(]*\\).*/\\1/p" ${image}.ptx > ${image}.entries
                              DEPENDS ${image}.ptx VERBATIM COMMENT "names of ${name} for sm_${architecture}")

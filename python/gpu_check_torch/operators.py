@@ -30,7 +30,7 @@ def near(found, wanted, bound=8e-3):
 def quantizers_give_the_bytes_of_the_cpu():
     for dtype in (torch.float32, torch.bfloat16, torch.float16):
         x = randn(70, 256, dtype=dtype)
-        for format in ms.formats():
+        for format in FORMATS:
             for layout in ("row_major", "tiled_128x4"):
                 found, wanted = (
                     ops.quantize(x, format, -1, layout),
@@ -38,6 +38,19 @@ def quantizers_give_the_bytes_of_the_cpu():
                 )
                 for a, b in zip(found, wanted, strict=True):
                     assert a.is_cuda and torch.equal(a.cpu(), b), (dtype, format, layout)
+
+
+def formats_of_the_cpu_alone_are_refused_by_name():
+    x = randn(70, 256)
+    others = sorted(set(ms.formats()) - set(FORMATS))
+    for format in others:
+        try:
+            ops.quantize(x, format)
+        except NotImplementedError as refused:
+            assert "backend cuda has no kernel" in str(refused) and format in str(refused), refused
+        else:
+            raise AssertionError(f"{format} was quantized on the GPU: compare its bytes above")
+    return ", ".join(others)
 
 
 def products_are_those_of_the_dense_weights():
@@ -249,6 +262,7 @@ def ten_thousand_calls_leave_nothing_behind():
 
 CHECKS = [
     quantizers_give_the_bytes_of_the_cpu,
+    formats_of_the_cpu_alone_are_refused_by_name,
     products_are_those_of_the_dense_weights,
     views_of_any_kind_are_taken,
     packed_weights_come_back,
