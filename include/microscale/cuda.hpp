@@ -16,6 +16,8 @@
 // NonFinite::refuse (which would have to wait) are Error{unsupported}.
 #pragma once
 
+#include <cstdint>
+#include <span>
 #include <string>
 
 namespace microscale::cuda {
@@ -45,6 +47,10 @@ void load_kernels();
 /// Waits for all work of `stream` (a cudaStream_t; null: the default stream) on the current GPU.
 /// Throws Error, that of failed work included.
 void synchronize(void* stream = nullptr);
+
+/// Writes zeros to memory of the current GPU, in the order of `stream` (a cudaStream_t; null: the
+/// default stream). Waits for nothing, and may be captured. Throws Error.
+void set_zero(std::span<std::uint8_t> bytes, void* stream = nullptr);
 
 /// Whether `stream` (null: the default stream) of the current GPU is being captured into a graph.
 /// Throws Error.

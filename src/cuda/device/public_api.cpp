@@ -30,6 +30,10 @@ std::string device_name() {
 }
 
 void load_kernels() { load_all_kernels(runtime_device()); }
+void set_zero(std::span<std::uint8_t> bytes, void* stream) {
+  if (bytes.empty()) return;
+  runtime_device().set_bytes(bytes.data(), 0, static_cast<std::int64_t>(bytes.size()), stream);
+}
 void synchronize(void* stream) { runtime_device().synchronize(stream); }
 
 }  // namespace microscale::cuda

@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "cuda/device/environment.hpp"
+#include "microscale/cuda.hpp"
 #include "microscale/error.hpp"
 #include "queueing_device.hpp"
 
@@ -34,6 +35,19 @@ TEST_F(DeviceBufferTest, holds_what_it_is_given_until_it_is_destroyed) {
     device.release_stream(stream);
   }
   EXPECT_EQ(device.held(), 0u);
+}
+
+TEST_F(DeviceBufferTest, is_set_to_zeros_in_the_order_of_a_stream) {
+  const cuda::Stream stream = device.make_stream();
+  DeviceBuffer buffer(12);
+  buffer.copy_from(std::span(values), stream);
+  cuda::set_zero(buffer.bytes().subspan(4, 4), stream);
+  cuda::set_zero({}, stream);
+  std::vector<float> back(3);
+  buffer.copy_to(std::span(back), stream);
+  EXPECT_EQ(back, (std::vector<float>{1.0f, 0.0f, 3.0f}));
+  EXPECT_EQ(device.waits, 1);  // that of copy_to
+  device.release_stream(stream);
 }
 
 TEST_F(DeviceBufferTest, moves_and_frees_what_it_held) {
