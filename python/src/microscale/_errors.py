@@ -52,4 +52,6 @@ _classes = {kind.code: kind for kind in _kinds}
 
 
 def error_of(code: str, message: str) -> Error:
-    return _classes.get(code, Error)(message)
+    from ._spellings import in_python  # now: most programs see no error, and it takes time to import
+
+    return _classes.get(code, Error)(in_python(message))
