@@ -36,6 +36,11 @@ std::string name_of(DlType type) {
                                                   {float8_e8m0_type, "float8_e8m0fnu"},
                                                   {DlType{2, 64, 1}, "float64"},
                                                   {DlType{0, 8, 1}, "int8"},
+                                                  {DlType{0, 16, 1}, "int16"},
+                                                  {DlType{1, 32, 1}, "uint32"},
+                                                  {DlType{1, 64, 1}, "uint64"},
+                                                  {DlType{5, 64, 1}, "complex64"},
+                                                  {DlType{5, 128, 1}, "complex128"},
                                                   {DlType{6, 8, 1}, "bool"},
                                                   {DlType{17, 4, 2}, "float4_e2m1fn_x2"}};
   for (const auto& [known, name] : names)

@@ -121,6 +121,29 @@ void set_from(Array& array, const DlTensor& tensor) {
                           why.substr(0, why.find('\n'))));
 }
 
+/// DLPack does not say that a tensor stands for the negative of what lies in memory, as the
+/// imaginary part of a conjugate does. Codes and whole numbers never do.
+void require_as_stored(const Array& array, nb::handle object) {
+  if (array.type.bits < 16 || (array.type.code != 2 && array.type.code != 4)) return;
+  static PyObject* kept = nullptr;
+  if (!kept) {
+    static PyObject* type = nullptr;
+    kept = nb::object(imported(type, "torch", "Tensor").attr("is_neg")).release().ptr();
+  }
+  if (nb::handle(kept)(object).is(nb::handle(Py_True)))
+    throw Error(ErrorCode::invalid_argument,
+                fmt::format("{}: the tensor has torch's negative bit (it stands for the negative "
+                            "of what lies in memory); pass {}.resolve_neg()",
+                            array.name, array.name));
+}
+
+/// What torch compares when a saved tensor is used in the way back. It passes over tensors made in
+/// inference mode, which have no counter.
+void bump_version(nb::handle tensor) {
+  static PyObject* kept = nullptr;
+  imported(kept, "torch._C", "_increment_version")(nb::make_tuple(tensor));
+}
+
 /// Of numpy, by the buffer protocol. False: not of a type that has one.
 bool take_buffer(Array& array, nb::handle object, Access access) {
   if (access == Access::write) {
@@ -240,6 +263,10 @@ Array take(nb::handle object, const char* name, Access access) {
     DlTensor tensor;
     if (known.exchange->borrow(object.ptr(), &tensor) != 0) fail_kept(name);
     set_from(array, tensor);
+    if (known.framework == Framework::torch) {
+      require_as_stored(array, object);
+      if (access == Access::write) bump_version(object);
+    }
     return array;
   }
   switch (known.framework) {
@@ -248,6 +275,8 @@ Array take(nb::handle object, const char* name, Access access) {
       break;
     case Framework::torch:
       take_old_torch(array, object);
+      require_as_stored(array, object);
+      if (access == Access::write) bump_version(object);
       break;
     case Framework::device_array:
       take_device_array(array, object);
@@ -264,6 +293,10 @@ Array take(nb::handle object, const char* name, Access access) {
       break;
   }
   return array;
+}
+
+void note_write(nb::handle object) {
+  if (known_type(Py_TYPE(object.ptr())).framework == Framework::torch) bump_version(object);
 }
 
 nb::handle imported(PyObject*& kept, const char* module, const char* name) {

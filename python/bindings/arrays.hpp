@@ -51,8 +51,12 @@ struct Array {
 enum class Access : std::uint8_t { read, write };
 
 /// Throws TypeError for what is no array, Error for one that cannot be used: of another device than
-/// host or CUDA, of more than max_rank axes, read-only where it is written.
+/// host or CUDA, of more than max_rank axes, read-only where it is written, of torch with the
+/// negative bit. torch's autograd is told of what is written.
 Array take(nb::handle object, const char* name, Access access = Access::read);
+/// Tells torch's autograd that a tensor's values change, as its own operations in place do. Nothing
+/// for None and arrays of other frameworks.
+void note_write(nb::handle object);
 
 /// "float32 array of shape (4, 8)": for messages.
 std::string describe(const Array& array);

@@ -120,6 +120,9 @@ nb::object make_result(AttentionOptions& options, const AttentionWords& words,
                        : q.blocks                 ? DType::bf16
                                                   : dense_type(q.array);
     result = call.make(dl_type(type), q.shape(), output);
+    if (options.q_offsets)  // queries of no sequence are not written
+      call.set_zero({static_cast<std::uint8_t*>(output.data),
+                     static_cast<std::size_t>(output.elements() * size_of(type))});
   } else {
     output = take(words.out, "out", Access::write);
     call.require_here(output);
@@ -139,7 +142,7 @@ nb::object run_attention(nb::handle q, const AttentionWords& words, const RunWor
   AttentionOptions options;
   options.q = input_of(queries, call);
   set_keys(options, words, keys, values, call);
-  if (!words.scale.is_none()) options.scale = nb::cast<float>(words.scale);
+  if (!words.scale.is_none()) options.scale = number_of(words.scale, "scale");
   options.causal = words.causal;
   options.window = words.window;
   options.softcap = words.softcap;
@@ -166,6 +169,9 @@ nb::object run_attention(nb::handle q, const AttentionWords& words, const RunWor
     Array made;
     log_sums = call.make(float32_type, shape.first(shape.size() - 1), made);
     options.log_sum_exp = static_cast<float*>(made.data);
+    if (options.q_offsets)
+      call.set_zero({static_cast<std::uint8_t*>(made.data),
+                     sizeof(float) * static_cast<std::size_t>(made.elements())});
   }
   if (call.memory() == Memory::host) {
     call.run([&](const Context& context) { attention(options, context); });
@@ -199,7 +205,7 @@ void bind_attention(nb::module_& module) {
                                  out,       out_dtype},
                              RUN_WORDS);
       },
-      nb::arg("q"), nb::arg("k") = nb::none(), nb::arg("v") = nb::none(), nb::kw_only(),
+      nb::arg("q").none(), nb::arg("k") = nb::none(), nb::arg("v") = nb::none(), nb::kw_only(),
       nb::arg("cache") = nb::none(), nb::arg("scale") = nb::none(), nb::arg("causal") = false,
       nb::arg("window") = 0, nb::arg("softcap") = 0.0f, nb::arg("sinks") = nb::none(),
       nb::arg("q_offsets") = nb::none(), nb::arg("kv_offsets") = nb::none(),
@@ -224,7 +230,9 @@ void bind_attention(nb::module_& module) {
       "all.\n"
       "softcap: c * tanh(s / c). sinks: float32 (heads,). q_offsets, kv_offsets: int32, sequences "
       "in\n"
-      "one row, q (tokens, heads, d); max_q_len and max_kv_len bound their lengths for a GPU.\n"
+      "one row, q (tokens, heads, d); max_q_len and max_kv_len bound their lengths for a GPU. "
+      "Queries\n"
+      "of no sequence are zeros in a new result.\n"
       "accuracy: 'storage' rounds no operand further, 'one_term' and 'two_term' compute in FP4.\n"
       "docs/attention.md has the formulas and bounds. With return_lse: (result, log of the sums,\n"
       "float32 (batch, tokens, heads)).");

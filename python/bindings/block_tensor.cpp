@@ -6,6 +6,14 @@
 
 namespace microscale::python {
 
+BlockTensorObject& block_tensor_of(nb::handle object, const char* name) {
+  if (!nb::isinstance<BlockTensorObject>(object))
+    throw nb::type_error(fmt::format("{}: expected a BlockTensor, got {}; quantize(...) makes one",
+                                     name, nb::type_name(object.type()).c_str())
+                             .c_str());
+  return nb::cast<BlockTensorObject&>(object);
+}
+
 BlockShape block_shape_of(std::span<const std::int64_t> shape, Format format, int axis,
                           Layout layout, const char* name) {
   if (shape.empty())

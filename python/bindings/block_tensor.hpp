@@ -18,6 +18,9 @@ struct BlockTensorObject {
   const char* format_name() const { return info(blocks.format).name.data(); }
 };
 
+/// An argument that must be a BlockTensor; TypeError names it otherwise.
+BlockTensorObject& block_tensor_of(nb::handle object, const char* name);
+
 /// The block shape of a dense tensor of `shape`, with blocks along `axis` (-1, or -2 of a matrix).
 BlockShape block_shape_of(std::span<const std::int64_t> shape, Format format, int axis,
                           Layout layout, const char* name);

@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <atomic>
 
 #include "core/backend_name.hpp"
@@ -40,6 +41,23 @@ RunDefaults& defaults_of_thread() {
   return defaults;
 }
 
+std::string_view word_of(nb::handle object, const char* name) {
+  if (!nb::isinstance<nb::str>(object))
+    throw nb::type_error(
+        fmt::format("{}: expected a string, got {}", name, nb::type_name(object.type()).c_str())
+            .c_str());
+  return nb::borrow<nb::str>(object).c_str();
+}
+
+float number_of(nb::handle object, const char* name) {
+  float number = 0;
+  if (!nb::try_cast(object, number))
+    throw nb::type_error(
+        fmt::format("{}: expected a number, got {}", name, nb::type_name(object.type()).c_str())
+            .c_str());
+  return number;
+}
+
 Backend backend_from(std::string_view name) {
   if (name == "auto") return Backend::automatic;
   std::string known = "auto";
@@ -75,9 +93,8 @@ void* stream_from(nb::handle object) {
 
 Call::Call(const Array& first, const RunWords& words) : first_(first) {
   const RunDefaults& defaults = defaults_of_thread();
-  context_.backend = words.backend.is_none()
-                         ? defaults.backend
-                         : backend_from(nb::cast<std::string_view>(words.backend));
+  context_.backend =
+      words.backend.is_none() ? defaults.backend : backend_from(word_of(words.backend, "backend"));
   context_.threads = words.threads.is_none() ? defaults.threads : threads_from(words.threads);
   if (!first.on_device()) return;
   context_.stream = !words.stream.is_none() ? stream_from(words.stream)
@@ -113,6 +130,13 @@ void Call::require_here(const Array& array) const {
   throw Error(ErrorCode::invalid_argument,
               fmt::format("{}: the array is on {}, {} is on {}; move one of them", array.name,
                           place(array), first_.name, place(first_)));
+}
+
+void Call::set_zero(std::span<std::uint8_t> bytes) const {
+  if (first_.on_device())
+    cuda::set_zero(bytes, context_.stream);
+  else
+    std::ranges::fill(bytes, std::uint8_t{0});
 }
 
 void Call::give_workspace(std::int64_t bytes) {

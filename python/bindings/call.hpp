@@ -24,6 +24,10 @@ struct RunDefaults {
 };
 RunDefaults& defaults_of_thread();
 
+/// Arguments that are no arrays; TypeError names one that is of another kind.
+std::string_view word_of(nb::handle object, const char* name);
+float number_of(nb::handle object, const char* name);
+
 Backend backend_from(std::string_view name);
 /// A stream: an integer, or an object with __cuda_stream__(), cuda_stream (torch) or ptr (cupy).
 int threads_from(nb::handle object);
@@ -63,6 +67,8 @@ class Call {
   nb::object make(DlType type, std::span<const std::int64_t> shape, Array& made) const {
     return make_array(first_, type, shape, made);
   }
+  /// Zeros into memory of a result, before the work: for rows that it leaves alone.
+  void set_zero(std::span<std::uint8_t> bytes) const;
   /// Memory that the call works in, for as long as this is.
   void give_workspace(std::int64_t bytes);
 

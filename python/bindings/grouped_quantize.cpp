@@ -40,6 +40,8 @@ nb::object grouped(nb::handle x, nb::handle offsets, nb::handle counts, std::int
   tensor.shape.assign(input.sizes().begin(), input.sizes().end());
   tensor.blocks = blocks;
   const std::span<std::uint8_t> code_bytes = bytes_of(codes), scale_bytes = bytes_of(scales);
+  call.set_zero(code_bytes);
+  call.set_zero(scale_bytes);
   call.run([&](const Context& context) {
     grouped_quantize_into(options, code_bytes, scale_bytes, context);
   });
@@ -70,7 +72,7 @@ void bind_grouped_quantize(nb::module_& module) {
       "Rows of experts as in grouped_matmul. NVFP4 needs global_scale: one number, or float32, "
       "one\n"
       "for each expert (on a GPU always that). Tiled scales lie expert by expert. Rows without an\n"
-      "expert are not written.");
+      "expert are zeros.");
 }
 
 }  // namespace microscale::python

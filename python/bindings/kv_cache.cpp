@@ -13,7 +13,6 @@ namespace {
 }
 
 constexpr const char* part_names[] = {"k_codes", "k_scales", "v_codes", "v_scales"};
-constexpr const char* copy_names[] = {"first_k", "first_v", "recent_k", "recent_v"};
 
 /// Bytes at [page, token, head, byte], those of one token and head side by side.
 KvPart part_of(const Array& array, std::int64_t pages, std::int64_t tokens, std::int64_t heads) {
@@ -114,8 +113,9 @@ MutableHeadsView output_heads_of(const Array& array) {
   if (array.rank != 3 && array.rank != 4)
     fail(array.name, fmt::format("the {} must be (batch, tokens, heads, d), or (tokens, heads, d)",
                                  describe(array)));
-  const int first = array.rank - 3;  // of tokens
-  if (array.size(first + 2) > 1 && array.stride(first + 2) != 1)
+  const int first = array.rank - 3;       // of tokens
+  const bool any = array.elements() > 0;  // strides of none mean nothing
+  if (any && array.size(first + 2) > 1 && array.stride(first + 2) != 1)
     fail(array.name,
          fmt::format("the d elements of a head of the {} must lie side by side", describe(array)));
   MutableHeadsView view{array.data,
@@ -124,10 +124,11 @@ MutableHeadsView output_heads_of(const Array& array) {
                         array.size(first),
                         array.size(first + 1),
                         array.size(first + 2)};
-  std::int64_t natural = view.d;  // the stride of an axis of one element, which means nothing
+  std::int64_t natural = std::max<std::int64_t>(
+      view.d, 1);  // the stride of an axis of one element, which means nothing
   const auto stride = [&](int axis) {
-    const std::int64_t own = array.size(axis) > 1 ? array.stride(axis) : natural;
-    if (own <= 0 && array.elements() > 0)
+    const std::int64_t own = any && array.size(axis) > 1 ? array.stride(axis) : natural;
+    if (own <= 0)
       fail(array.name, "a view that repeats or reverses elements; pass a contiguous copy");
     natural = own * std::max<std::int64_t>(array.size(axis), 1);
     return own;

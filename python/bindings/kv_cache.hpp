@@ -23,6 +23,9 @@ struct KvCacheObject {
   int hadamard = 0;
 };
 
+/// Of `copies`, as arguments.
+inline constexpr const char* copy_names[] = {"first_k", "first_v", "recent_k", "recent_v"};
+
 /// The library's view. `call` is on the cache's device.
 KvCache view_of(const KvCacheObject& cache, const Call& call);
 /// The array that stands for the cache: lengths.

@@ -104,6 +104,13 @@ Rope rope_from(nb::handle tables, bool interleaved, const Call& call) {
           interleaved};
 }
 
+/// Tells torch's autograd, as Array's take() does for an argument that is written.
+void note_write_of_all(const KvCacheObject& cache) {
+  note_write(cache.memory);
+  for (const nb::object& part : cache.parts) note_write(part);
+  for (const nb::object& copy : cache.copies) note_write(copy);
+}
+
 void append(KvCacheObject& cache, nb::handle k, nb::handle v, nb::handle offsets, nb::handle rope,
             bool interleaved, bool advance, const NumericWords& numeric, const RunWords& run) {
   const Array keys = take(k, "k"), values = take(v, "v");
@@ -123,6 +130,7 @@ void append(KvCacheObject& cache, nb::handle k, nb::handle v, nb::handle offsets
           .attr("advance")(cache.lengths, options.k.tokens, offsets, sign);
   };
   add(1);
+  note_write_of_all(cache);
   try {
     call.run([&](const Context& context) { append_kv(options, context); });
   } catch (...) {
@@ -139,6 +147,11 @@ KvScaleLayout scale_layout_from(std::string_view name) {
 }
 
 nb::object rope_tables(double theta, std::int64_t positions, std::int64_t width, nb::handle like) {
+  if (positions < 0 || width < 2 || width % 2 != 0)
+    throw Error(ErrorCode::invalid_argument,
+                fmt::format("positions, width: {} and {}; pass 0 or more positions, and an even "
+                            "width from 2 on",
+                            positions, width));
   Array host, cos, sin;
   host.framework = Framework::numpy;
   const std::int64_t shape[] = {positions, width / 2};
@@ -150,6 +163,25 @@ nb::object rope_tables(double theta, std::int64_t positions, std::int64_t width,
   if (like.is_none()) return nb::make_tuple(first, second);
   const nb::object put = nb::module_::import_("microscale._cache").attr("put_beside");
   return nb::make_tuple(put(first, like), put(second, like));
+}
+
+nb::object reduced(const KvCacheObject& cache) {
+  nb::dict words;
+  words["format"] = std::string(name_of(cache.format));
+  if (!cache.memory.is_none()) {
+    words["kv_heads"] = cache.kv_heads;
+    words["head_dim"] = cache.d;
+    words["page_size"] = cache.page_size;
+  }
+  words["lengths"] = cache.lengths;
+  words["page_table"] = cache.page_table;
+  words["global_scales"] = cache.global_scales;
+  for (std::size_t i = 0; i < 4; ++i) words[copy_names[i]] = cache.copies[i];
+  words["k_mean"] = cache.k_mean;
+  words["hadamard"] = cache.hadamard;
+  const nb::tuple parts =
+      nb::make_tuple(cache.parts[0], cache.parts[1], cache.parts[2], cache.parts[3]);
+  return nb::module_::import_("microscale._cache").attr("reduce")(cache.memory, parts, words);
 }
 
 std::string repr(const KvCacheObject& cache) {
@@ -193,10 +225,13 @@ void bind_kv_cache(nb::module_& module) {
                   "first: int = 0, recent: int = 0, hadamard: int = 0, k_global_scale: float = "
                   "1.0, v_global_scale: float = 1.0, device: str = 'cpu', like: Array | None = "
                   "None) -> KvCache"),
-          "An empty cache of `batch` sequences of up to max_tokens tokens.\n\n"
+          "An empty cache of `batch` sequences of up to max_tokens tokens, rounded up to whole "
+          "pages\n"
+          "(to a multiple of 16 without page_size).\n\n"
           "format: nvfp4, mxfp4, mxfp8 or fp8. page_size: 16, 32 or 64 makes it paged, with a "
           "page\n"
-          "table that gives each sequence its own pages, in order; pages: more of them than that.\n"
+          "table that gives each sequence its own pages, in order; pages: in all, if more than "
+          "that.\n"
           "first, recent: tokens whose BF16 copies attention reads instead. hadamard: 16 rotates "
           "K.\n"
           "k_global_scale, v_global_scale: of nvfp4 and fp8. like: an array whose framework and\n"
@@ -207,8 +242,9 @@ void bind_kv_cache(nb::module_& module) {
                           "int, page_size: int, " CACHE_SIGNATURE ") -> KvCache"),
                   "Of bytes that hold whole records, page by page and head by head.")
       .def_static(
-          "from_parts", from_parts, nb::arg("k_codes"), nb::arg("k_scales"), nb::arg("v_codes"),
-          nb::arg("v_scales"), nb::kw_only(), nb::arg("format"), CACHE_ARGUMENTS,
+          "from_parts", from_parts, nb::arg("k_codes"), nb::arg("k_scales").none(),
+          nb::arg("v_codes"), nb::arg("v_scales").none(), nb::kw_only(), nb::arg("format"),
+          CACHE_ARGUMENTS,
           nb::sig("def from_parts(k_codes: Array, k_scales: Array | None, v_codes: Array, "
                   "v_scales: Array | None, *, format: str, " CACHE_SIGNATURE ") -> KvCache"),
           "Of views (page, token, head, byte) of tensors that exist, at any strides but of\n"
@@ -222,7 +258,7 @@ void bind_kv_cache(nb::module_& module) {
                    {scale_rule, nb::none(), nb::none(), nb::none(), nb::none(), nb::none(), 0},
                    RUN_WORDS);
           },
-          nb::arg("k"), nb::arg("v"), nb::kw_only(), nb::arg("offsets") = nb::none(),
+          nb::arg("k").none(), nb::arg("v").none(), nb::kw_only(), nb::arg("offsets") = nb::none(),
           nb::arg("rope") = nb::none(), nb::arg("rope_interleaved") = false,
           nb::arg("advance") = true, nb::arg("scale_rule") = nb::none(), RUN_ARGUMENTS,
           nb::sig("def append(self, k: Array, v: Array, *, offsets: Array | None = None, rope: "
@@ -240,6 +276,7 @@ void bind_kv_cache(nb::module_& module) {
             Call call(lengths, {nb::none(), nb::none(), nb::none()});
             const KvCache view = view_of(self, call);
             const KvScaleLayout before = scale_layout_from(from), after = scale_layout_from(to);
+            note_write_of_all(self);
             call.run(
                 [&](const Context& context) { repack_v_scales(view, before, after, context); });
           },
@@ -263,12 +300,18 @@ void bind_kv_cache(nb::module_& module) {
       .def_prop_ro("first_v", copy_of<1>, nb::sig("def first_v(self) -> Array | None"))
       .def_prop_ro("recent_k", copy_of<2>, nb::sig("def recent_k(self) -> Array | None"))
       .def_prop_ro("recent_v", copy_of<3>, nb::sig("def recent_v(self) -> Array | None"))
+      .def("__reduce__", reduced, nb::sig("def __reduce__(self) -> tuple[Any, ...]"))
       .def("__repr__", repr);
 
   module.def(
       "kv_page_bytes",
       [](const std::string& format, std::int64_t kv_heads, std::int64_t head_dim,
          std::int64_t page_size) {
+        if (kv_heads < 1 || head_dim < 1 || page_size < 1)
+          throw Error(
+              ErrorCode::invalid_argument,
+              fmt::format("kv_heads, head_dim, page_size: {}, {}, {}; pass 1 or more of each",
+                          kv_heads, head_dim, page_size));
         return KvPageShape{kv_format_from(format), kv_heads, head_dim, page_size}.page_bytes();
       },
       nb::arg("format"), nb::kw_only(), nb::arg("kv_heads"), nb::arg("head_dim"),

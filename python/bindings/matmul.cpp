@@ -19,17 +19,19 @@ struct ProductShape {
   std::span<const std::int64_t> shape() const { return {sizes.data(), rank}; }
 };
 
-ProductShape product_shape(std::span<const std::int64_t> a, const WeightOperand& b, bool batched) {
+ProductShape product_shape(const InputOperand& input, const WeightOperand& b, bool batched) {
+  const std::span<const std::int64_t> a = shape_of(input);
+  const char* const name = input.array.name;
   ProductShape found;
   if (a.empty() || a.back() != b.k)
     throw Error(ErrorCode::invalid_argument,
-                fmt::format("a: of shape {}, its last axis must have the weights' k = {}",
+                fmt::format("{}: of shape {}, its last axis must have the weights' k = {}", name,
                             shape_text(a), b.k));
   if (batched && b.matrices != 1) {
     if (a.size() != 3 || a[0] != b.matrices)
       throw Error(ErrorCode::invalid_argument,
-                  fmt::format("a: of shape {} beside {} matrices of weights; pass ({}, m, {})",
-                              shape_text(a), b.matrices, b.matrices, b.k));
+                  fmt::format("{}: of shape {} beside {} matrices of weights; pass ({}, m, {})",
+                              name, shape_text(a), b.matrices, b.matrices, b.k));
     found.batch = b.matrices;
   }
   found.rank = a.size();
@@ -71,10 +73,10 @@ Activation activation_from(std::string_view name) {
 
 nb::object product(nb::handle a, const WeightSource& b, nb::handle bias, const ProductWords& words,
                    const RunWords& run) {
-  InputOperand input = take_input(a, "a");
+  InputOperand input = take_input(a, words.a);
   Call call(input.array, run);
-  const WeightOperand weights = take_weights(b, "b", call, false);
-  const ProductShape shape = product_shape(shape_of(input), weights, true);
+  const WeightOperand weights = take_weights(b, words.b, call, false);
+  const ProductShape shape = product_shape(input, weights, true);
   OutputOperand output = make_output(call, input, shape.shape(), shape.batch, words.output);
   run_product(call, MatmulOptions{.a = matmul_input(input, shape.batch, call),
                                   .b = weights.weights,
@@ -90,10 +92,10 @@ nb::object product(nb::handle a, const WeightSource& b, nb::handle bias, const P
 nb::object gated_product(nb::handle a, const WeightSource& gate, nb::handle up,
                          std::string_view activation, nb::handle gate_bias, nb::handle up_bias,
                          const ProductWords& words, const RunWords& run) {
-  InputOperand input = take_input(a, "a");
+  InputOperand input = take_input(a, words.a);
   Call call(input.array, run);
   const bool packed = up.is_none();
-  const WeightOperand weights = take_weights(gate, "gate", call, packed);
+  const WeightOperand weights = take_weights(gate, words.gate, call, packed);
   WeightOperand second;
   if (!packed) {
     second = take_weights(up, "up", call, false);
@@ -106,7 +108,7 @@ nb::object gated_product(nb::handle a, const WeightSource& gate, nb::handle up,
     throw Error(ErrorCode::invalid_argument,
                 "up: missing; it is left out only where gate is of pack_gated_weights");
   }
-  const ProductShape shape = product_shape(shape_of(input), weights, true);
+  const ProductShape shape = product_shape(input, weights, true);
   OutputOperand output = make_output(call, input, shape.shape(), shape.batch, words.output);
   GatedMatmulOptions options{.a = matmul_input(input, shape.batch, call),
                              .gate = weights.weights,
@@ -126,17 +128,18 @@ nb::object gated_product(nb::handle a, const WeightSource& gate, nb::handle up,
 nb::object grouped_product(nb::handle a, const WeightSource& b, const GroupWords& group_words,
                            nb::handle row_weights, nb::handle bias, const ProductWords& words,
                            const RunWords& run) {
-  InputOperand input = take_input(a, "a");
+  InputOperand input = take_input(a, words.a);
   Call call(input.array, run);
   const ExpertRows groups =
       expert_rows_of(group_words.offsets, group_words.counts, group_words.capacity, call);
-  const WeightOperand weights = take_weights(b, "b", call, false, true);
+  const WeightOperand weights = take_weights(b, words.b, call, false, true);
   if (weights.matrices != groups.experts)
     throw Error(ErrorCode::invalid_argument,
-                fmt::format("b: {} matrices beside {} experts; pass one for each", weights.matrices,
-                            groups.experts));
-  const ProductShape shape = product_shape(shape_of(input), weights, false);
+                fmt::format("{}: {} matrices beside {} experts; pass one for each", words.b,
+                            weights.matrices, groups.experts));
+  const ProductShape shape = product_shape(input, weights, false);
   OutputOperand output = make_output(call, input, shape.shape(), 1, words.output, groups.experts);
+  if (words.output.out.is_none()) clear_output(call, output);
   GroupedMatmulOptions options{.a = matmul_input(input, 1, call, groups.experts),
                                .b = weights.weights,
                                .d = output.output,
@@ -167,8 +170,8 @@ nb::object grouped_product(nb::handle a, const WeightSource& b, const GroupWords
       bool constant_weights
 #define PRODUCT_WORDS                                                                     \
   ProductWords {                                                                          \
-    {out, out_dtype, out_format, out_global_scale, out_layout}, alpha, fast_accumulation, \
-        constant_weights                                                                  \
+    .output = {out, out_dtype, out_format, out_global_scale, out_layout}, .alpha = alpha, \
+    .fast_accumulation = fast_accumulation, .constant_weights = constant_weights          \
   }
 #define PRODUCT_ARGUMENTS                                                                  \
   nb::arg("alpha") = 1.0f, nb::arg("out") = nb::none(), nb::arg("out_dtype") = nb::none(), \
@@ -186,7 +189,7 @@ void bind_matmul(nb::module_& module) {
       [](nb::handle a, nb::handle b, nb::handle bias, PRODUCT_PARAMETERS, RUN_PARAMETERS) {
         return product(a, b, bias, PRODUCT_WORDS, RUN_WORDS);
       },
-      nb::arg("a").none(), nb::arg("b"), nb::kw_only(), nb::arg("bias") = nb::none(),
+      nb::arg("a").none(), nb::arg("b").none(), nb::kw_only(), nb::arg("bias") = nb::none(),
       PRODUCT_ARGUMENTS, RUN_ARGUMENTS,
       nb::sig("def matmul(a: Array | BlockTensor, b: BlockTensor | PackedWeights, *, bias: Array | "
               "None = None, " PRODUCT_SIGNATURE RUN_SIGNATURE ") -> Any"),
@@ -224,7 +227,7 @@ void bind_matmul(nb::module_& module) {
         return grouped_product(a, b, {offsets, counts, capacity}, row_weights, bias, PRODUCT_WORDS,
                                RUN_WORDS);
       },
-      nb::arg("a").none(), nb::arg("b"), nb::kw_only(), nb::arg("offsets") = nb::none(),
+      nb::arg("a").none(), nb::arg("b").none(), nb::kw_only(), nb::arg("offsets") = nb::none(),
       nb::arg("counts") = nb::none(), nb::arg("capacity") = 0, nb::arg("row_weights") = nb::none(),
       nb::arg("bias") = nb::none(), PRODUCT_ARGUMENTS, RUN_ARGUMENTS,
       nb::sig("def grouped_matmul(a: Array | BlockTensor, b: BlockTensor | PackedWeights, *, "
@@ -235,8 +238,9 @@ void bind_matmul(nb::module_& module) {
       "a: (rows, k). b: (experts, n, k). Expert e has the rows offsets[e] to offsets[e + 1], or "
       "the\n"
       "first counts[e] of the rows from e * capacity on; int32 or int64, one or the other.\n"
-      "row_weights: float32, one for each row. bias: (experts, n). Rows without an expert are\n"
-      "neither read nor written. A BlockTensor a is of grouped_quantize. The rest as matmul.");
+      "row_weights: float32, one for each row. bias: (experts, n). Rows without an expert are not\n"
+      "read; they are zeros in a new result and stay as they are in out. A BlockTensor a is of\n"
+      "grouped_quantize. The rest as matmul.");
 }
 
 }  // namespace microscale::python

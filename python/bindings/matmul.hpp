@@ -60,8 +60,12 @@ struct OutputWords {
 OutputOperand make_output(const Call& call, const InputOperand& input,
                           std::span<const std::int64_t> shape, std::int64_t batch,
                           const OutputWords& words, std::int64_t experts = 0);
+/// Zeros into a new result, for rows of no expert.
+void clear_output(const Call& call, const OutputOperand& output);
 
 struct ProductWords {
+  /// What input and weights are called, for messages.
+  const char *a = "a", *b = "b", *gate = "gate";
   OutputWords output;
   float alpha = 1.0f;
   bool fast_accumulation = false, constant_weights = false;

@@ -52,7 +52,7 @@ nb::object set_defaults(nb::handle backend, nb::handle threads, nb::handle strea
       defaults.stream ? nb::object(nb::int_(reinterpret_cast<std::uintptr_t>(*defaults.stream)))
                       : nb::object(nb::none()));
   RunDefaults changed;
-  changed.backend = backend_from(nb::cast<std::string_view>(backend));
+  changed.backend = backend_from(word_of(backend, "backend"));
   changed.threads = threads_from(threads);
   if (!stream.is_none()) changed.stream = stream_from(stream);
   defaults = changed;

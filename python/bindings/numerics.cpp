@@ -14,14 +14,6 @@ namespace {
               fmt::format("{}: there is no '{}'; choose one of {}", argument, word, choices));
 }
 
-std::string_view word_of(nb::handle object, const char* argument) {
-  if (!nb::isinstance<nb::str>(object))
-    throw nb::type_error(fmt::format("{}: expected a string or None, got {}", argument,
-                                     nb::type_name(object.type()).c_str())
-                             .c_str());
-  return nb::borrow<nb::str>(object).c_str();
-}
-
 /// One of two words.
 template <class Enum>
 void choose(nb::handle object, const char* argument, const char* first, Enum first_value,

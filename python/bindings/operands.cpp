@@ -86,7 +86,7 @@ GlobalScale global_scale_of(nb::handle object, const char* name, const Call& cal
                   fmt::format("{}: a Python number cannot be read by a GPU; pass a float32 array "
                               "of one element on it",
                               name));
-    return GlobalScale(nb::cast<float>(object));
+    return GlobalScale(number_of(object, name));
   }
   const Array array = take(object, name);
   call.require_here(array);

@@ -24,8 +24,12 @@ PackedWeightsObject weights_of(nb::handle bytes, std::int64_t matrices, std::int
   return packed;
 }
 
+/// With the names of the operators' arguments.
 ProductWords words_of(nb::handle dtype, nb::handle out) {
   return {
+      .a = "x",
+      .b = "packed",
+      .gate = "packed",
       .output = {out, out.is_none() ? dtype : nb::handle(Py_None), Py_None, Py_None, "row_major"}};
 }
 
@@ -42,9 +46,9 @@ void bind_packed_products(nb::module_& module) {
         weights.global_scale = nb::borrow(global_scale);
         return product(a, weights, bias, words_of(dtype, out), defaults);
       },
-      nb::arg("a"), nb::arg("packed"), nb::arg("global_scale").none(), nb::arg("bias").none(),
-      nb::arg("n"), nb::arg("k"), nb::arg("format"), nb::arg("dtype") = nb::none(),
-      nb::arg("out") = nb::none(),
+      nb::arg("a").none(), nb::arg("packed"), nb::arg("global_scale").none(),
+      nb::arg("bias").none(), nb::arg("n"), nb::arg("k"), nb::arg("format"),
+      nb::arg("dtype") = nb::none(), nb::arg("out") = nb::none(),
       nb::sig("def packed_matmul(a: Array, packed: Array, global_scale: Array | None, bias: Array "
               "| None, n: int, k: int, format: str, dtype: DTypeLike = None, out: Array | None = "
               "None) -> Any"),
@@ -61,7 +65,7 @@ void bind_packed_products(nb::module_& module) {
         return gated_product(a, weights, Py_None, activation, gate_bias, up_bias,
                              words_of(dtype, out), defaults);
       },
-      nb::arg("a"), nb::arg("packed"), nb::arg("global_scale").none(),
+      nb::arg("a").none(), nb::arg("packed"), nb::arg("global_scale").none(),
       nb::arg("up_global_scale").none(), nb::arg("gate_bias").none(), nb::arg("up_bias").none(),
       nb::arg("n"), nb::arg("k"), nb::arg("format"), nb::arg("activation") = "silu",
       nb::arg("dtype") = nb::none(), nb::arg("out") = nb::none(),
@@ -81,10 +85,10 @@ void bind_packed_products(nb::module_& module) {
         return grouped_product(a, weights, {offsets, counts, capacity}, row_weights, bias,
                                words_of(dtype, out), defaults);
       },
-      nb::arg("a"), nb::arg("packed"), nb::arg("global_scale").none(), nb::arg("bias").none(),
-      nb::arg("offsets").none(), nb::arg("counts").none(), nb::arg("capacity"),
-      nb::arg("row_weights").none(), nb::arg("experts"), nb::arg("n"), nb::arg("k"),
-      nb::arg("format"), nb::arg("dtype") = nb::none(), nb::arg("out") = nb::none(),
+      nb::arg("a").none(), nb::arg("packed"), nb::arg("global_scale").none(),
+      nb::arg("bias").none(), nb::arg("offsets").none(), nb::arg("counts").none(),
+      nb::arg("capacity"), nb::arg("row_weights").none(), nb::arg("experts"), nb::arg("n"),
+      nb::arg("k"), nb::arg("format"), nb::arg("dtype") = nb::none(), nb::arg("out") = nb::none(),
       nb::sig(
           "def packed_grouped_matmul(a: Array, packed: Array, global_scale: Array | None, bias: "
           "Array | None, offsets: Array | None, counts: Array | None, capacity: int, "

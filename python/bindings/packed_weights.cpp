@@ -10,14 +10,6 @@
 namespace microscale::python {
 namespace {
 
-const BlockTensorObject& weights_of(nb::handle object, const char* name) {
-  if (!nb::isinstance<BlockTensorObject>(object))
-    throw nb::type_error(fmt::format("{}: expected a BlockTensor, got {}; quantize(...) makes one",
-                                     name, nb::type_name(object.type()).c_str())
-                             .c_str());
-  return nb::cast<const BlockTensorObject&>(object);
-}
-
 /// One matrix of a block tensor of (n, k) or (matrices, n, k).
 struct Matrices {
   BlockShape one;
@@ -53,7 +45,7 @@ BlockTensorView first_matrix(BlockTensorView view, const Matrices& matrices) {
 
 nb::object pack(nb::handle b, nb::handle up, const RunWords& run) {
   const char* name = up.is_none() ? "b" : "gate";
-  const BlockTensorObject& weights = weights_of(b, name);
+  const BlockTensorObject& weights = block_tensor_of(b, name);
   BlockOperand gate = take_blocks(weights, name);
   Call call(gate.codes, run);
   const Matrices matrices = matrices_of(weights, name);
@@ -63,7 +55,7 @@ nb::object pack(nb::handle b, nb::handle up, const RunWords& run) {
   BlockOperand second;
   PackedWeightsObject packed;
   if (!up.is_none()) {
-    const BlockTensorObject& other = weights_of(up, "up");
+    const BlockTensorObject& other = block_tensor_of(up, "up");
     second = take_blocks(other, "up");
     set_global_scale(second, other, call, matrices.count);
     options.up = first_matrix(second.view, matrices_of(other, "up"));
@@ -140,7 +132,7 @@ WeightOperand take_weights(const WeightSource& source, const char* name, const C
   WeightOperand found;
   const nb::handle object = source.object;
   const PackedWeightsObject* packed = source.packed;
-  if (packed != nullptr || nb::try_cast(object, packed)) {
+  if (packed != nullptr || (nb::try_cast(object, packed) && packed != nullptr)) {
     found.array = take(packed->bytes, name);
     call.require_here(found.array);
     if (packed->gated != gated)
@@ -216,14 +208,17 @@ void bind_packed_weights(nb::module_& module) {
 
   module.def(
       "pack_weights", [](nb::handle b, RUN_PARAMETERS) { return pack(b, nb::none(), RUN_WORDS); },
-      nb::arg("b"), nb::kw_only(), RUN_ARGUMENTS,
+      nb::arg("b").none(), nb::kw_only(), RUN_ARGUMENTS,
       nb::sig("def pack_weights(b: BlockTensor, *, " RUN_SIGNATURE ") -> PackedWeights"),
       "Rearranges weights (n, k), or (matrices, n, k), once, for matmul and grouped_matmul.\n\n"
       "A product of packed weights has the same bound of error, and on the CPU the same bytes.");
   module.def(
       "pack_gated_weights",
-      [](nb::handle gate, nb::handle up, RUN_PARAMETERS) { return pack(gate, up, RUN_WORDS); },
-      nb::arg("gate"), nb::arg("up"), nb::kw_only(), RUN_ARGUMENTS,
+      [](nb::handle gate, nb::handle up, RUN_PARAMETERS) {
+        block_tensor_of(up, "up");
+        return pack(gate, up, RUN_WORDS);
+      },
+      nb::arg("gate").none(), nb::arg("up").none(), nb::kw_only(), RUN_ARGUMENTS,
       nb::sig("def pack_gated_weights(gate: BlockTensor, up: BlockTensor, *, " RUN_SIGNATURE
               ") -> PackedWeights"),
       "As pack_weights, of the two projections of a gated layer: for gated_matmul.");

@@ -42,7 +42,7 @@ OutputOperand blocks_output(const Call& call, std::span<const std::int64_t> shap
       output.global_scale = global_scale_of(given.global_scale, "out", call, experts);
     made.object = nb::borrow(words.out);
   } else {
-    const Format format = format_from(nb::cast<std::string_view>(words.out_format));
+    const Format format = format_from(word_of(words.out_format, "out_format"));
     const BlockShape blocks =
         block_shape_of(shape, format, -1, layout_from(words.out_layout), "out");
     NewBlocks fresh = make_blocks(call, shape, blocks);
@@ -123,6 +123,17 @@ OutputOperand make_output(const Call& call, const InputOperand& input,
   view.rows = batch > 0 ? view.rows / batch : view.rows;
   made.output = view;
   return made;
+}
+
+void clear_output(const Call& call, const OutputOperand& output) {
+  if (const auto* dense = std::get_if<MutableTensorView>(&output.output)) {
+    const std::int64_t bytes = dense->rows * dense->cols * size_of(dense->dtype);
+    call.set_zero({static_cast<std::uint8_t*>(dense->data), static_cast<std::size_t>(bytes)});
+    return;
+  }
+  const auto& blocks = std::get<QuantizedOutput>(output.output);
+  call.set_zero(blocks.codes);
+  call.set_zero(blocks.scales);
 }
 
 }  // namespace microscale::python

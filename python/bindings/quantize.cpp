@@ -26,7 +26,7 @@ QuantizeOptions options_of(const Array& x, Format format, const Numerics& numeri
   options.padding = words.pad ? Padding::zero : Padding::refuse;
   options.non_finite = words.refuse_non_finite ? NonFinite::refuse : NonFinite::encode;
   options.global_scale = global_scale_of(words.scale, "global_scale", call);
-  if (!words.amax.is_none()) options.tensor_amax = nb::cast<float>(words.amax);
+  if (!words.amax.is_none()) options.tensor_amax = number_of(words.amax, "tensor_amax");
   options.first_index = words.first_index;
   if (!words.weights.is_none()) {
     const Array weights = take(words.weights, "weights");
@@ -69,7 +69,7 @@ void require_same(const BlockTensorObject& out, std::span<const std::int64_t> sh
 NewBlocks blocks_for(const Call& call, nb::handle out, std::span<const std::int64_t> shape,
                      const BlockShape& blocks) {
   if (out.is_none()) return make_blocks(call, shape, blocks);
-  const auto& given = nb::cast<const BlockTensorObject&>(out);
+  const BlockTensorObject& given = block_tensor_of(out, "out");
   require_same(given, shape, blocks);
   NewBlocks written;
   written.tensor = given;
@@ -216,11 +216,11 @@ void bind_quantize(nb::module_& module) {
 
   module.def(
       "dequantize",
-      [](const BlockTensorObject& t, nb::handle dtype, nb::handle out, RUN_PARAMETERS) {
-        return dequantized(t, dtype, out, RUN_WORDS);
+      [](nb::handle t, nb::handle dtype, nb::handle out, RUN_PARAMETERS) {
+        return dequantized(block_tensor_of(t, "t"), dtype, out, RUN_WORDS);
       },
-      nb::arg("t"), nb::arg("dtype") = nb::none(), nb::kw_only(), nb::arg("out") = nb::none(),
-      RUN_ARGUMENTS,
+      nb::arg("t").none(), nb::arg("dtype") = nb::none(), nb::kw_only(),
+      nb::arg("out") = nb::none(), RUN_ARGUMENTS,
       nb::sig("def dequantize(t: BlockTensor, dtype: DTypeLike = None, *, out: Array | None = "
               "None, " RUN_SIGNATURE ") -> Array"),
       "The values of a block tensor, rounded to nearest even.\n\n"

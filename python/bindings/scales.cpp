@@ -73,9 +73,8 @@ void bind_scales(nb::module_& module) {
   module.def(
       "nvfp4_global_scale",
       [](float amax, nb::handle compat) {
-        return compat.is_none()
-                   ? nvfp4_global_scale(amax)
-                   : nvfp4_global_scale(amax, compat_from(nb::cast<std::string_view>(compat)));
+        return compat.is_none() ? nvfp4_global_scale(amax)
+                                : nvfp4_global_scale(amax, compat_from(word_of(compat, "compat")));
       },
       nb::arg("amax"), nb::arg("compat") = nb::none(),
       nb::sig("def nvfp4_global_scale(amax: float, compat: str | None = None) -> float"),
@@ -84,10 +83,10 @@ void bind_scales(nb::module_& module) {
       "which another tool computes. Raises ValueError for a negative number or NaN.");
   module.def(
       "repack_scales",
-      [](const BlockTensorObject& t, const std::string& layout, RUN_PARAMETERS) {
-        return repacked(t, layout, RUN_WORDS);
+      [](nb::handle t, const std::string& layout, RUN_PARAMETERS) {
+        return repacked(block_tensor_of(t, "t"), layout, RUN_WORDS);
       },
-      nb::arg("t"), nb::arg("layout"), nb::kw_only(), RUN_ARGUMENTS,
+      nb::arg("t").none(), nb::arg("layout"), nb::kw_only(), RUN_ARGUMENTS,
       nb::sig("def repack_scales(t: BlockTensor, layout: str, *, " RUN_SIGNATURE
               ") -> BlockTensor"),
       "The same tensor with its scales in another layout, 'row_major' or 'tiled_128x4'. Shares "

@@ -1,5 +1,8 @@
 """attention and KvCache: against a softmax in FP64 over what the cache's codes stand for."""
 
+import copy
+import pickle
+
 import numpy as np
 import pytest
 
@@ -146,3 +149,88 @@ def test_wrong_combinations_are_refused():
         ms.KvCache.allocate(1, 1, 32, 16, format="int4")
     with pytest.raises(ValueError, match="lengths"):
         cache.append(np.zeros((1, 17, 1, 32), np.float32), np.zeros((1, 17, 1, 32), np.float32))
+
+
+def test_queries_of_no_sequence_are_zeros():
+    q, k = normal(64, 2, 32), normal(9, 2, 32)
+    words = {"q_offsets": np.array([2, 5], np.int32), "kv_offsets": np.array([0, 9], np.int32)}
+    for _ in range(20):
+        full = [np.full((64, 2, 32), np.nan, np.float32) for _ in range(4)]
+        del full
+        o, lse = ms.attention(q, k, k, return_lse=True, **words)
+        assert not o[:2].any() and not o[5:].any() and not lse[5:].any() and o[2:5].any()
+
+
+@pytest.mark.parametrize("page_size", [None, 16])
+@pytest.mark.parametrize("format", ["nvfp4", "mxfp8", "fp8"])
+def test_caches_are_pickled_and_copied(format, page_size):
+    cache = ms.KvCache.allocate(2, 1, 64, 40, format=format, page_size=page_size, recent=4, hadamard=16)
+    k, q = normal(2, 20, 1, 64), normal(2, 1, 2, 64)
+    cache.append(k, k)
+    wanted = ms.attention(q, cache=cache)
+    for made in (pickle.loads(pickle.dumps(cache)), copy.deepcopy(cache)):
+        np.testing.assert_array_equal(ms.attention(q, cache=made), wanted)
+        made.append(k[:, :3], k[:, :3])  # has memory of its own
+        assert made.lengths.tolist() == [23, 23] and made.page_size == cache.page_size
+        assert (made.hadamard, made.format, repr(made)) == (16, format, repr(cache))
+    assert copy.copy(cache).lengths is cache.lengths
+    np.testing.assert_array_equal(ms.attention(q, cache=cache), wanted)
+
+
+def test_caches_of_parts_are_pickled():
+    codes, scales = np.zeros((2, 16, 1, 32), np.uint8), np.zeros((2, 16, 1, 4), np.uint8)
+    lengths = np.zeros(2, np.int32)
+    cache = ms.KvCache.from_parts(
+        codes, scales, codes.copy(), scales.copy(), format="nvfp4", lengths=lengths,
+        global_scales=np.ones(2, np.float32), k_mean=np.full((1, 64), 0.5, np.float32),
+    )  # fmt: skip
+    cache.append(normal(2, 3, 1, 64), normal(2, 3, 1, 64))
+    q = normal(2, 1, 1, 64)
+    made = pickle.loads(pickle.dumps(cache))
+    np.testing.assert_array_equal(ms.attention(q, cache=made), ms.attention(q, cache=cache))
+
+
+@pytest.mark.parametrize(
+    ("change", "words"),
+    [
+        *(({name: -1}, f"{name}: -1; pass 1") for name in ("batch", "kv_heads", "head_dim", "max_tokens")),
+        *(({name: 0}, f"{name}: 0; pass 1") for name in ("batch", "kv_heads", "head_dim", "max_tokens")),
+        *(({"page_size": value}, "page_size: .*16, 32 or 64") for value in (0, 7, 128)),
+        *(({name: 10**30}, name) for name in ("batch", "kv_heads", "max_tokens", "page_size", "first")),
+        ({"max_tokens": 2**61, "batch": 1000}, "max_tokens: .* fits in memory"),
+        ({"recent": 2**60}, "recent: .* fits in memory"),
+        ({"first": -1}, "first: -1"),
+        ({"head_dim": 48}, "head_dim: 48; pass a multiple of 32"),
+        ({"hadamard": 7}, "hadamard: 7"),
+        ({"pages": 3}, "pages: only a paged cache"),
+        ({"page_size": 16, "pages": 3}, "pages: 3; .* have 4"),
+        ({"k_global_scale": -1.0}, "k_global_scale: -1.0"),
+        ({"v_global_scale": float("nan")}, "v_global_scale: nan"),
+        ({"format": "int4"}, "format: there is no 'int4'"),
+    ],
+)
+def test_sizes_of_a_cache_that_are_refused(change, words):
+    sizes = {"batch": 2, "kv_heads": 1, "head_dim": 64, "max_tokens": 32, **change}
+    with pytest.raises(ValueError, match=words):
+        ms.KvCache.allocate(**sizes)
+
+
+@pytest.mark.parametrize(
+    ("change", "words"),
+    [
+        ({"max_tokens": 1.5}, "max_tokens: expected a whole number, got float"),
+        ({"page_size": "16"}, "page_size: expected a whole number, got str"),
+        ({"like": [1]}, "like: expected an array .* got list"),
+    ],
+)
+def test_what_is_no_size_of_a_cache(change, words):
+    with pytest.raises(TypeError, match=words):
+        ms.KvCache.allocate(**{"batch": 2, "kv_heads": 1, "head_dim": 64, "max_tokens": 32, **change})
+
+
+def test_max_tokens_are_rounded_up_to_pages():
+    assert ms.KvCache.allocate(1, 1, 64, 20).page_size == 32
+    paged = ms.KvCache.allocate(2, 1, 64, 20, page_size=16, pages=9)
+    assert paged.page_table.tolist() == [[0, 1], [2, 3]]
+    page = ms.kv_page_bytes("nvfp4", kv_heads=1, head_dim=64, page_size=16)
+    assert paged.memory.size == 9 * page

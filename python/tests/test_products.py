@@ -99,6 +99,30 @@ def test_grouped_products_by_offsets_and_counts():
     assert not out[2:8].any()
 
 
+def dirty(make):
+    """What a call returns where memory that numpy hands out again is full of NaN."""
+    for _ in range(20):
+        full = [np.full((64, 64), np.nan, np.float32) for _ in range(4)]
+        del full
+        yield make()
+
+
+def test_rows_of_no_expert_are_zeros_in_new_results():
+    experts, x = ms.quantize(normal(2, 64, 64)), normal(64, 64)
+    offsets = np.array([3, 10, 60], np.int32)
+    for y in dirty(lambda: ms.grouped_matmul(x, experts, offsets=offsets)):
+        assert not y[:3].any() and not y[60:].any() and y[3:60].any(-1).all()
+    for t in dirty(lambda: ms.grouped_matmul(x, experts, offsets=offsets, out_format="mxfp4")):
+        assert not t.codes[:3].any() and not t.scales[60:].any()
+    for layout in ("row_major", "tiled_128x4"):
+        for t in dirty(lambda: ms.grouped_quantize(x, offsets=offsets, format="mxfp8", layout=layout)):
+            assert not t.codes[:3].any() and not t.codes[60:].any()
+            assert layout != "row_major" or not t.scales[60:].any()
+    out = np.full((64, 64), 7, np.float32)
+    ms.grouped_matmul(x, experts, offsets=offsets, out=out)
+    assert (out[:3] == 7).all() and (out[60:] == 7).all()
+
+
 def test_grouped_quantize_feeds_grouped_products():
     experts, x = ms.quantize(normal(2, 32, 64), "mxfp4"), normal(9, 64)
     offsets = np.array([0, 4, 9], np.int32)

@@ -68,6 +68,33 @@ def test_read_only_results():
     assert ms.quantize(read_only(X)).shape == (4, 64)
 
 
+@pytest.mark.parametrize("value", [None, 3, "x", X], ids=lambda v: type(v).__name__)
+def test_block_tensors_are_wanted_by_name(value):
+    kind = type(value).__name__
+    for name, call in {
+        "t": lambda: ms.dequantize(value),
+        "b": lambda: ms.pack_weights(value),
+        "gate": lambda: ms.pack_gated_weights(value, T),
+        "up": lambda: ms.pack_gated_weights(T, value),
+    }.items():
+        refused(call, TypeError, f"{name}: expected a BlockTensor, got {kind}")
+    got = f"got {kind}"
+    refused(lambda: ms.repack_scales(value, "row_major"), TypeError, "t: expected a BlockTensor", got)
+    refused(lambda: ms.matmul(X, value), TypeError, "b: expected a BlockTensor or PackedWeights", got)
+    if value is not None:
+        refused(lambda: ms.quantize(X, out=value), TypeError, f"out: expected a BlockTensor, got {kind}")
+
+
+def test_words_and_numbers_of_another_kind():
+    refused(lambda: ms.quantize(X, backend=3), TypeError, "backend: expected a string, got int")
+    refused(lambda: ms.quantize(X, tensor_amax="x"), TypeError, "tensor_amax: expected a number, got str")
+    refused(lambda: ms.matmul(X, T, out_format=3), TypeError, "out_format: expected a string, got int")
+    q = np.zeros((1, 2, 1, 64), np.float32)
+    refused(lambda: ms.attention(q, q, q, scale="x"), TypeError, "scale: expected a number, got str")
+    refused(lambda: ms.attention(None), TypeError, "q: expected an array", "NoneType")
+    refused(lambda: ms.quantize(X, global_scale="x"), TypeError, "global_scale: expected an array", "str")
+
+
 def test_words_that_mean_nothing():
     refused(lambda: ms.quantize(X, "int4"), ValueError, "format: there is no 'int4'", "nvfp4")
     refused(
@@ -147,7 +174,7 @@ def test_a_gpu_that_is_not_there():
     assert isinstance(error, ms.Error) and error.code == "unsupported"
     refused(lambda: T.to("cuda:0"), NotImplementedError, "no GPU")
     refused(lambda: T.to("tpu"), ValueError, "device: ", "tpu")
-    refused(lambda: ms.quantize(X, backend="cuda"), ValueError, "device")
+    refused(lambda: ms.quantize(X, backend="cuda"), ValueError, "GPU")
     assert ms.cuda.unavailable_reason()
 
 

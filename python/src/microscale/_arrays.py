@@ -170,13 +170,18 @@ def _restore_block_tensor(
     return BlockTensor.from_parts(codes, scales, global_scale, **words)
 
 
+def as_bytes(array: Any) -> Any:
+    """A tensor of torch's float8, which does not pickle, as bytes; others as they are."""
+    if array is not None and _framework(array) == "torch" and array.element_size() == 1:
+        return array.view(sys.modules["torch"].uint8)
+    return array
+
+
 def reduce_block_tensor(tensor: BlockTensor) -> tuple[Any, ...]:
-    scales, scale_type = tensor.scales, ""
-    if _framework(scales) == "torch":  # which does not pickle float8
-        scale_type = str(scales.dtype).removeprefix("torch.")
-        scales = scales.view(sys.modules["torch"].uint8)
-    words = _words_of(tensor)
-    return _restore_block_tensor, (tensor.codes, scales, scale_type, tensor.global_scale, words)
+    is_torch = _framework(tensor.scales) == "torch"
+    scale_type = str(tensor.scales.dtype).removeprefix("torch.") if is_torch else ""
+    parts = (tensor.codes, as_bytes(tensor.scales), scale_type, tensor.global_scale, _words_of(tensor))
+    return _restore_block_tensor, parts
 
 
 def _restore_packed_weights(data: Any, scale: Any, up_scale: Any, words: dict[str, Any]) -> PackedWeights:

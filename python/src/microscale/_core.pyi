@@ -323,8 +323,9 @@ def grouped_matmul(a: Array | BlockTensor, b: BlockTensor | PackedWeights, *, of
 
     a: (rows, k). b: (experts, n, k). Expert e has the rows offsets[e] to offsets[e + 1], or the
     first counts[e] of the rows from e * capacity on; int32 or int64, one or the other.
-    row_weights: float32, one for each row. bias: (experts, n). Rows without an expert are
-    neither read nor written. A BlockTensor a is of grouped_quantize. The rest as matmul.
+    row_weights: float32, one for each row. bias: (experts, n). Rows without an expert are not
+    read; they are zeros in a new result and stay as they are in out. A BlockTensor a is of
+    grouped_quantize. The rest as matmul.
     """
 
 def packed_matmul(a: Array, packed: Array, global_scale: Array | None, bias: Array | None, n: int, k: int, format: str, dtype: DTypeLike = None, out: Array | None = None) -> Any:
@@ -373,7 +374,7 @@ def grouped_quantize(x: Array, *, offsets: Array | None = None, counts: Array | 
 
     Rows of experts as in grouped_matmul. NVFP4 needs global_scale: one number, or float32, one
     for each expert (on a GPU always that). Tiled scales lie expert by expert. Rows without an
-    expert are not written.
+    expert are zeros.
     """
 
 class KvCache:
@@ -387,10 +388,11 @@ class KvCache:
     @staticmethod
     def allocate(batch: int, kv_heads: int, head_dim: int, max_tokens: int, *, format: str = 'nvfp4', page_size: int | None = None, pages: int | None = None, first: int = 0, recent: int = 0, hadamard: int = 0, k_global_scale: float = 1.0, v_global_scale: float = 1.0, device: str = 'cpu', like: Array | None = None) -> KvCache:
         """
-        An empty cache of `batch` sequences of up to max_tokens tokens.
+        An empty cache of `batch` sequences of up to max_tokens tokens, rounded up to whole pages
+        (to a multiple of 16 without page_size).
 
         format: nvfp4, mxfp4, mxfp8 or fp8. page_size: 16, 32 or 64 makes it paged, with a page
-        table that gives each sequence its own pages, in order; pages: more of them than that.
+        table that gives each sequence its own pages, in order; pages: in all, if more than that.
         first, recent: tokens whose BF16 copies attention reads instead. hadamard: 16 rotates K.
         k_global_scale, v_global_scale: of nvfp4 and fp8. like: an array whose framework and
         device the cache takes; else numpy, or DeviceArray on device='cuda:N'.
@@ -466,6 +468,8 @@ class KvCache:
     @property
     def recent_v(self) -> Array | None: ...
 
+    def __reduce__(self) -> tuple[Any, ...]: ...
+
     def __repr__(self) -> str: ...
 
 def kv_page_bytes(format: str, *, kv_heads: int, head_dim: int, page_size: int) -> int:
@@ -485,7 +489,8 @@ def attention(q: Array | BlockTensor, k: Array | BlockTensor | None = None, v: A
     d), arrays or BlockTensors; or cache=. scale: 1 / sqrt(d) if left out. causal: query i of q
     stands at position kv_len - q_len + i. window: keys a query sees, itself counted; 0 is all.
     softcap: c * tanh(s / c). sinks: float32 (heads,). q_offsets, kv_offsets: int32, sequences in
-    one row, q (tokens, heads, d); max_q_len and max_kv_len bound their lengths for a GPU.
+    one row, q (tokens, heads, d); max_q_len and max_kv_len bound their lengths for a GPU. Queries
+    of no sequence are zeros in a new result.
     accuracy: 'storage' rounds no operand further, 'one_term' and 'two_term' compute in FP4.
     docs/attention.md has the formulas and bounds. With return_lse: (result, log of the sums,
     float32 (batch, tokens, heads)).
