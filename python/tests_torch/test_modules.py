@@ -297,7 +297,7 @@ def test_wrong_sizes_name_the_argument():
         mst.Linear(128, 48, "int4")
     with pytest.raises(ValueError, match="intermediate_size: 40"):
         mst.GatedMlp(64, 40, "mxfp4")
-    with pytest.raises(ValueError, match="a: of shape"):
+    with pytest.raises(ValueError, match="x: of shape"):
         mst.Linear(128, 48)(torch.zeros(3, 64))
 
 

@@ -11,6 +11,7 @@ import pytest
 import torch
 
 import microscale as ms
+import microscale.torch  # noqa: F401  registers the operators
 
 X = torch.randn(4, 64, generator=torch.Generator().manual_seed(0))
 
@@ -90,6 +91,56 @@ def test_torch_is_not_imported_for_others():
     assert os.spawnv(os.P_WAIT, sys.executable, [sys.executable, "-c", code]) == 0
 
 
+def test_autograd_sees_what_is_written():
+    w, experts = ms.quantize(torch.randn(32, 64)), ms.quantize(torch.randn(1, 32, 64))
+    for write in (
+        lambda out: ms.matmul(X, w, out=out),
+        lambda out: ms.gated_matmul(X, w, w, out=out),
+        lambda out: ms.grouped_matmul(X, experts, offsets=torch.tensor([0, 4]), out=out),
+    ):
+        out = torch.ones(4, 32, requires_grad=True) * 1
+        loss = (out * out).sum()  # keeps out for the way back
+        write(out.detach())
+        with pytest.raises(RuntimeError, match="modified by an inplace operation"):
+            loss.backward()
+    t = ms.quantize(X)
+    arrays = [t.codes, t.scales, torch.empty(4, 64), torch.empty(4, 64, dtype=torch.uint8)]
+    before = [a._version for a in arrays]
+    ms.quantize(X, out=t)
+    t.dequantize(out=arrays[2])
+    ms.to_containers(t.codes, out=arrays[3])
+    q = torch.randn(1, 2, 2, 32)
+    arrays.append(torch.empty_like(q))
+    ms.attention(q, q, q, out=arrays[4])
+    assert all(a._version > b for a, b in zip(arrays, [*before, 0]))
+    cache = ms.KvCache.allocate(1, 2, 32, 16, recent=4, like=X)
+    arrays = [cache.memory, cache.lengths, cache.recent_k, cache.recent_v]
+    before = [a._version for a in arrays]
+    cache.append(q, q)
+    assert all(a._version > b for a, b in zip(arrays, before))
+    with torch.inference_mode():  # whose tensors have no counter
+        ms.matmul(X, w, out=torch.empty(4, 32))
+    assert X._version == 0
+
+
+def test_the_negative_bit_is_refused_and_the_operators_resolve_it():
+    negated = torch._neg_view(X.clone())
+    w = ms.quantize(torch.randn(32, 64))
+    for call in (
+        lambda: ms.quantize(negated),
+        lambda: ms.matmul(negated, w),
+        lambda: ms.matmul(X, w, bias=torch._neg_view(torch.ones(32))),
+        lambda: w.dequantize(out=torch._neg_view(torch.empty(32, 64))),
+        lambda: ms.quantize((torch.ones(2, 64) * 1j).conj().imag),
+    ):
+        with pytest.raises(ValueError, match="resolve_neg"):
+            call()
+    assert torch.equal(ms.quantize(negated.resolve_neg()).codes, ms.quantize(-X).codes)
+    assert torch.equal(torch.ops.microscale.quantize(negated)[0], ms.quantize(-X).codes)
+    with pytest.raises(ValueError, match="x: .* complex64"):
+        ms.quantize((X * 1j).conj())
+
+
 class Old(torch.Tensor):
     """A tensor as torch before 2.10 has it."""
 
@@ -102,6 +153,23 @@ def test_torch_without_the_exchange_api():
     assert torch.equal(t.codes, ms.quantize(X).codes) and t.scales.dtype == torch.float8_e4m3fn
     out = torch.empty(4, 64).as_subclass(Old)
     assert torch.equal(t.dequantize(out=out), t.dequantize())
+
+
+def test_caches_of_tensors_are_pickled_and_copied():
+    cache = ms.KvCache.allocate(1, 2, 32, 16, recent=4, like=X)
+    q = torch.randn(1, 2, 2, 32)
+    cache.append(q, q)
+    wanted = ms.attention(q, cache=cache)
+    keys, values = (torch.zeros(1, 16, 2, 32, dtype=torch.float8_e4m3fn) for _ in range(2))
+    lengths = torch.zeros(1, dtype=torch.int32)
+    parts = ms.KvCache.from_parts(
+        keys, None, values, None, format="fp8", lengths=lengths, global_scales=torch.ones(2)
+    )
+    parts.append(q, q)
+    for one, result in ((cache, wanted), (parts, ms.attention(q, cache=parts))):
+        for same in (pickle.loads(pickle.dumps(one)), copy.deepcopy(one)):
+            assert torch.equal(ms.attention(q, cache=same), result)
+            assert isinstance(same.lengths, torch.Tensor) and same.lengths is not one.lengths
 
 
 def test_ten_thousand_products_leak_nothing():

@@ -8,7 +8,7 @@ import torch
 from torch import Tensor
 
 from .. import _core
-from ._ops import define
+from ._ops import define, require_dense
 
 CACHE = (
     "Tensor? page_table, Tensor? global_scales, Tensor{c}? first_k, Tensor{d}? first_v, "
@@ -91,10 +91,11 @@ def _cached_out(q: Tensor, *rest: Any) -> None:
 
 
 def _result(q: Tensor, *_: Any) -> Tensor:
+    require_dense(q, "q")
     return q.new_empty(q.shape)
 
 
-define(f"attention(Tensor q, Tensor k, Tensor v, {_MASK}) -> Tensor", _attention, _result)
+define(f"attention(Tensor q, Tensor k, Tensor v, {_MASK}) -> Tensor", _attention, _result, autocast=3)
 define(
     f"attention_out(Tensor q, Tensor k, Tensor v, {_MASK_OF_OUT}, Tensor(a!) out) -> ()",
     _attention_out,
@@ -104,6 +105,7 @@ define(
     f"cached_attention(Tensor q, Tensor memory, Tensor lengths, {_READ}, {_MASK}) -> Tensor",
     _cached,
     _result,
+    autocast=1,
 )
 define(
     f"cached_attention_out(Tensor q, Tensor memory, Tensor lengths, {_READ}, {_MASK_OF_OUT}, "

@@ -7,12 +7,13 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
-from .._core import kv_page_bytes
+from .._cache import sizes_of
 from ._module import ops
 
 
 class KvCache(nn.Module):
-    """Keys and values of `batch` sequences of up to max_tokens tokens, (kv_heads, head_dim) each, quantized.
+    """Keys and values of `batch` sequences of up to max_tokens tokens (rounded up to whole pages, or to a
+    multiple of 16 without page_size), (kv_heads, head_dim) each, quantized.
 
     format: nvfp4, mxfp4, mxfp8 or fp8. page_size: 16, 32 or 64 makes it paged: page_table (batch, pages of a
     sequence) may be rewritten. first, recent: tokens at the beginning and the end whose bfloat16 copies
@@ -41,13 +42,22 @@ class KvCache(nn.Module):
         device: Any = None,
     ) -> None:
         super().__init__()
-        if min(batch, kv_heads, head_dim, max_tokens) < 1:
-            raise ValueError("batch, kv_heads, head_dim, max_tokens: pass 1 or more of each")
+        self.page_size, each, _, memory_bytes = sizes_of(
+            batch,
+            kv_heads,
+            head_dim,
+            max_tokens,
+            format=format,
+            page_size=page_size,
+            pages=None,
+            first=first,
+            recent=recent,
+            hadamard=hadamard,
+            k_global_scale=k_global_scale,
+            v_global_scale=v_global_scale,
+        )
         self.format, self.kv_heads, self.head_dim, self.hadamard = format, kv_heads, head_dim, hadamard
-        self.page_size = page_size or -(-max_tokens // 16) * 16
-        each = -(-max_tokens // self.page_size)
-        page = kv_page_bytes(format, kv_heads=kv_heads, head_dim=head_dim, page_size=self.page_size)
-        self._add("memory", torch.zeros(batch * each * page, dtype=torch.uint8, device=device))
+        self._add("memory", torch.zeros(memory_bytes, dtype=torch.uint8, device=device))
         self._add("lengths", torch.zeros(batch, dtype=torch.int32, device=device))
         table = torch.arange(batch * each, dtype=torch.int32, device=device).view(batch, each)
         self._add("page_table", None if page_size is None else table)

@@ -9,7 +9,7 @@ import torch.nn.functional as F
 from torch import Tensor
 
 from ._mlp import _activation_of
-from ._module import PackedModule, WeightSet, _stacked, ops, quantized, require_format
+from ._module import PackedModule, WeightSet, _stacked, no_tensor, ops, quantized, require_format
 
 
 class _GroupedProduct(torch.autograd.Function):
@@ -42,9 +42,10 @@ class Experts(PackedModule):
     """The experts of a mixture: each a gated MLP without biases, weights in `format`.
 
     forward(x, indices, weights): x (tokens, hidden_size); indices (tokens, chosen), integers, the experts of
-    each token; weights (tokens, chosen). Returns the weighted sums, (tokens, hidden_size). Nothing waits for
-    a GPU, so graphs take it; gradients of x and weights do (in the way back). State dicts have
-    "0.gate_proj.weight_packed" and so on.
+    each token; weights (tokens, chosen). Returns the weighted sums, (tokens, hidden_size). An index of no
+    expert is a ValueError on the CPU (compiled: RuntimeError); on a GPU, which is not waited for, such a
+    choice adds nothing. Nothing waits for a GPU, so graphs take it; gradients of x and weights do (in the
+    way back). State dicts have "0.gate_proj.weight_packed" and so on.
     """
 
     def __init__(
@@ -103,6 +104,7 @@ class Experts(PackedModule):
         return made
 
     def forward(self, x: Tensor, indices: Tensor, weights: Tensor) -> Tensor:
+        self._check(x, indices, weights)
         tokens, chosen = indices.shape
         order = torch.argsort(indices.reshape(-1), stable=True)
         numbers = torch.arange(self.num_experts + 1, device=x.device, dtype=indices.dtype)
@@ -113,9 +115,33 @@ class Experts(PackedModule):
         gate = self._product(rows, "gate_", offsets, n, k)
         up = self._product(rows, "up_", offsets, n, k)
         active = F.silu(gate) if self.activation == "silu" else F.gelu(gate, approximate="tanh")
-        down = self._product(active * up, "down_", offsets, k, n) * of_rows.unsqueeze(-1).to(x.dtype)
+        down = self._product(active * up, "down_", offsets, k, n)
+        down = down * of_rows.unsqueeze(-1).to(down.dtype)
         # Back to the tokens' order, so that the sum has a fixed one.
         return torch.empty_like(down).index_copy(0, order, down).view(tokens, chosen, k).sum(1)
+
+    def _check(self, x: Tensor, indices: Tensor, weights: Tensor) -> None:
+        for name, value in (("x", x), ("indices", indices), ("weights", weights)):
+            if not isinstance(value, Tensor):
+                raise no_tensor(name, value)
+        if x.dim() != 2 or x.shape[1] != self.hidden_size:
+            raise ValueError(f"x: of shape {tuple(x.shape)}; pass (tokens, {self.hidden_size})")
+        if indices.dim() != 2 or indices.shape[0] != x.shape[0] or indices.is_floating_point():
+            raise ValueError(
+                f"indices: {indices.dtype} of shape {tuple(indices.shape)}; pass integers of shape "
+                f"({x.shape[0]}, chosen)"
+            )
+        if weights.shape != indices.shape:
+            raise ValueError(
+                f"weights: of shape {tuple(weights.shape)}; pass {tuple(indices.shape)}, as indices are"
+            )
+        if x.device.type == "cpu":  # a GPU would have to be waited for
+            right = ((indices >= 0) & (indices < self.num_experts)).all()
+            words = f"indices: experts are numbered from 0 to {self.num_experts - 1}"
+            if torch.compiler.is_compiling():
+                torch._assert_async(right, words)
+            elif not right:
+                raise ValueError(f"{words}, these from {indices.min()} to {indices.max()}")
 
     def _product(self, x: Tensor, name: str, offsets: Tensor, n: int, k: int) -> Tensor:
         packed, scale = self._buffers[name + "packed"], self._buffers[name + "global_scale"]

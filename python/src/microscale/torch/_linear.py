@@ -8,7 +8,16 @@ import torch
 from torch import Tensor, nn
 
 from .. import _core
-from ._module import PackedModule, Parts, WeightSet, ops, quantized, require_format
+from ._module import (
+    PackedModule,
+    Parts,
+    WeightSet,
+    no_tensor,
+    ops,
+    quantized,
+    require_format,
+    require_linear,
+)
 
 
 class _Product(torch.autograd.Function):
@@ -80,6 +89,7 @@ class Linear(PackedModule):
     def from_linear(cls, linear: nn.Linear, format: str = "nvfp4", **options: Any) -> Linear:
         """Quantizes the weights where they are. options: keywords of microscale.quantize (scale_rule,
         compat, ...). The bias is shared."""
+        require_linear("linear", linear)
         format = require_format(format, linear.in_features, "in_features")
         parts = quantized(linear.weight, format, **options)
         made = cls._made(parts, linear.out_features, linear.in_features, format, linear.bias)
@@ -88,6 +98,11 @@ class Linear(PackedModule):
     @classmethod
     def from_block_tensor(cls, weight: _core.BlockTensor, bias: Tensor | None = None) -> Linear:
         """Of weights (out_features, in_features) that are quantized already, by numpy or torch."""
+        if not isinstance(weight, _core.BlockTensor):
+            raise TypeError(
+                f"weight: expected a microscale.BlockTensor, got {type(weight).__name__}; "
+                "microscale.quantize makes one"
+            )
         if len(weight.shape) != 2 or weight.axis != -1:
             raise ValueError(f"weight: {weight!r}; pass a matrix with blocks along the last axis")
         return cls._made(Parts.of(weight), *weight.shape, weight.format, bias)
@@ -136,7 +151,13 @@ class Linear(PackedModule):
     def forward(self, x: Tensor) -> Tensor:
         buffers, bias = self._buffers, self._parameters["bias"]  # a lookup each; attributes cost more
         packed, scale = buffers["packed"], buffers["global_scale"]
-        if torch.is_grad_enabled() and (x.requires_grad or bias is not None and bias.requires_grad):
+        try:
+            differentiate = torch.is_grad_enabled() and (
+                x.requires_grad or bias is not None and bias.requires_grad
+            )
+        except AttributeError:
+            raise no_tensor("x", x) from None
+        if differentiate:
             return _Product.apply(x, packed, scale, bias, self.out_features, self.in_features, self.format)
         return ops.linear(x, packed, scale, bias, self.out_features, self.in_features, self.format)
 

@@ -9,7 +9,7 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 
 from ._linear import _Product
-from ._module import PackedModule, WeightSet, ops, quantized, require_format
+from ._module import PackedModule, WeightSet, no_tensor, ops, quantized, require_format, require_linear
 
 _ACTIVATIONS = {
     "silu": "silu",
@@ -114,6 +114,8 @@ class GatedMlp(PackedModule):
         **options: Any,
     ) -> GatedMlp:
         """Quantizes the weights of three layers. options: keywords of microscale.quantize."""
+        for name, linear in (("gate", gate), ("up", up), ("down", down)):
+            require_linear(name, linear)
         made = cls(gate.in_features, gate.out_features, format, _activation_of(activation), device="meta")
         for of, linears in zip(made._sets, ((gate, up), (down,)), strict=True):
             for linear in linears:
@@ -148,6 +150,8 @@ class GatedMlp(PackedModule):
             self.format,
             self.activation,
         )
+        if not isinstance(x, Tensor):
+            raise no_tensor("x", x)
         if torch.is_grad_enabled() and x.requires_grad:
             return _Product.apply(
                 _GatedProduct.apply(*gated),

@@ -326,6 +326,20 @@ def _stacked(parts: Sequence[Parts]) -> Parts:
     )
 
 
+def no_tensor(name: str, value: Any) -> TypeError:
+    return TypeError(f"{name}: expected a torch.Tensor, got {type(value).__name__}")
+
+
+def require_linear(name: str, module: Any) -> None:
+    if not isinstance(module, nn.Module) or not isinstance(getattr(module, "weight", None), Tensor):
+        raise TypeError(f"{name}: expected a torch.nn.Linear, got {type(module).__name__}")
+    if module.weight.dtype == torch.float64:  # its inputs would be refused
+        raise ValueError(
+            f"{name}: its weights are float64, and products take float32, bfloat16 and float16; call "
+            ".float() first"
+        )
+
+
 def quantized(weight: Tensor, format: str, **options: Any) -> Parts:
     """Of a matrix, blocks along its rows. options: of microscale.quantize, but those that place codes."""
     placing = options.keys() & {"axis", "layout", "out", "pad", "backend", "stream", "format"}

@@ -25,12 +25,31 @@ def define(
     kernel: Callable[..., Any],
     fake: Callable[..., Any],
     cuda: Callable[..., Any] | None = None,
+    autocast: int = 0,
 ) -> None:
+    """autocast: how many of the first arguments torch.autocast rounds, as it does those of linear."""
     name = schema.partition("(")[0]
     _library.define(schema)
     _library.impl(name, kernel, "CPU")
     _library.impl(name, cuda or kernel, "CUDA")
     torch.library.register_fake(f"microscale::{name}", fake, lib=_library)
+    if autocast:
+        op = getattr(torch.ops.microscale, name).default
+        for device in ("cpu", "cuda"):
+            _library.impl(name, _rounded_by_autocast(op, device, autocast), f"Autocast{device.upper()}")
+
+
+def _rounded_by_autocast(op: Any, device: str, count: int) -> Callable[..., Any]:
+    def call(*arguments: Any, **words: Any) -> Any:
+        dtype = torch.get_autocast_dtype(device)
+        rounded = (
+            a.to(dtype) if isinstance(a, Tensor) and a.dtype in _DENSE and a.device.type == device else a
+            for a in arguments[:count]
+        )
+        with torch.autocast(device, enabled=False):
+            return op(*rounded, *arguments[count:], **words)
+
+    return call
 
 
 def _in_rows(x: Tensor) -> Tensor | None:
@@ -53,6 +72,13 @@ def retried(function: Callable[..., Any], x: Tensor, *rest: Any) -> Any:
 def for_gpu(x: Tensor, dtype: torch.dtype | None) -> tuple[Tensor, torch.dtype | None]:
     """GPUs multiply 16-bit numbers: FP32 is rounded to BF16 there, and the result is FP32 again."""
     return (x.to(torch.bfloat16), dtype or torch.float32) if x.dtype == torch.float32 else (x, dtype)
+
+
+def require_dense(x: Tensor, name: str = "x") -> None:
+    """While a graph is made; the kernels say the same."""
+    if x.dtype not in _DENSE:
+        word = str(x.dtype).removeprefix("torch.")
+        raise ValueError(f"{name}: the array is {word}; pass float32, bfloat16 or float16")
 
 
 # quantize and dequantize
@@ -105,6 +131,7 @@ def _quantize_fake(
     seed: int = 0,
     global_scale: Tensor | None = None,
 ) -> tuple[Tensor, Tensor, Tensor]:
+    require_dense(x)
     shape = list(x.shape)
     if axis % x.dim() == x.dim() - 2:
         shape.reverse()
@@ -275,4 +302,5 @@ def result_of(x: Tensor, packed: Tensor, n: int, k: int, dtype: torch.dtype | No
     torch._check(
         x.dim() > 0 and x.shape[-1] == k, lambda: f"x: of shape {tuple(x.shape)}, its last axis must be {k}"
     )
+    require_dense(x)
     return x.new_empty([*x.shape[:-1], n], dtype=dtype or x.dtype)

@@ -62,6 +62,7 @@ define(
     _linear,
     lambda x, packed, scale, bias, n, k, format, dtype=None: result_of(x, packed, n, k, dtype),
     _linear_cuda,
+    autocast=1,
 )
 define(
     "linear_out(Tensor x, Tensor packed, Tensor? global_scale, Tensor? bias, SymInt n, SymInt k, "
@@ -135,6 +136,7 @@ define(
         result_of(x, packed, n, k, dtype)
     ),
     _gated_cuda,
+    autocast=1,
 )
 define(f"gated_linear_out({_GATED}str activation, Tensor(a!) out) -> ()", _gated_out, lambda *_: None)
 
@@ -154,9 +156,14 @@ def _grouped(
     format: str,
     dtype: Type = None,
 ) -> Tensor:
-    out = x.new_zeros((*x.shape[:-1], n), dtype=dtype or x.dtype)  # rows of no expert are not written
-    _grouped_out(x, packed, scale, bias, offsets, counts, capacity, row_weights, experts, n, k, format, out)
-    return out
+    if x.dtype == torch.float32 and x.is_cuda:
+        x, dtype = x.to(torch.bfloat16), dtype or torch.float32
+    rows = (offsets, counts, capacity, row_weights, experts)
+    words = (packed, scale, bias, *rows, n, k, format, dtype)  # a new result has zeros in rows of no expert
+    try:
+        return packed_grouped_matmul(x, *words)
+    except ValueError:
+        return retried(packed_grouped_matmul, x, *words)
 
 
 def _grouped_out(
@@ -194,5 +201,6 @@ define(
     lambda x, packed, scale, bias, offsets, counts, capacity, weights, experts, n, k, format, dtype=None: (
         result_of(x, packed, n, k, dtype)
     ),
+    autocast=1,
 )
 define(f"grouped_linear_out({_GROUPED}Tensor(a!) out) -> ()", _grouped_out, lambda *_: None)
