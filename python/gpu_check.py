@@ -1,6 +1,7 @@
 """What the package promises on a GPU, with the frameworks that are installed there; scripts/gpu_check_python
 calls it. Prints a line for each check, and exits with 1 if one failed."""
 
+import os
 import subprocess
 import sys
 import time
@@ -9,6 +10,8 @@ import traceback
 import numpy as np
 
 import microscale as ms
+
+os.environ.setdefault("XLA_PYTHON_CLIENT_PREALLOCATE", "false")  # JAX shares the GPU with PyTorch here
 
 CHECKS, ROWS = [], []
 
@@ -96,6 +99,8 @@ def nothing_waits_for_the_gpu(torch):
     cache = ms.KvCache.allocate(2, 2, 128, 64, page_size=16, recent=16, like=x)
     k = torch.randn(2, 4, 2, 128, device="cuda").bfloat16()
     one = torch.ones(1, device="cuda")
+    experts = ms.quantize(torch.randn(2, 512, 1024)).to("cuda:0")
+    offsets, places = (torch.tensor(rows, device="cuda", dtype=torch.int32) for rows in ([0, 2, 4], [1, 3]))
 
     def calls():
         t = ms.quantize(x)
@@ -104,6 +109,8 @@ def nothing_waits_for_the_gpu(torch):
         ms.silu_mul_quantize(x, x, global_scale=one)
         ms.matmul(x, w)
         ms.matmul(x, w, out=out)
+        ms.grouped_matmul(x, experts, offsets=offsets)
+        ms.attention(k[0], k[0], k[0], q_offsets=places, kv_offsets=places, max_q_len=2, max_kv_len=2)
         cache.append(k, k)
         ms.attention(k, cache=cache, causal=True)
 
@@ -121,6 +128,23 @@ def nothing_waits_for_the_gpu(torch):
     assert not torch.cuda.current_stream().query(), "the work was waited for"
     torch.cuda.synchronize()
     return f"{took * 1e3:.1f} ms of host time beside a busy GPU"
+
+
+@check("torch")
+def what_is_not_computed_is_zeros(torch):
+    x, _, _ = torch_operands(torch, m=16)
+    experts = ms.quantize(torch.randn(2, 512, 1024)).to("cuda:0")
+    q, k = torch.randn(16, 2, 128, device="cuda").bfloat16(), torch.randn(9, 1, 128, device="cuda").bfloat16()
+    offsets, places, ends = (
+        torch.tensor(rows, device="cuda", dtype=torch.int32) for rows in ([2, 5, 9], [1, 4], [0, 9])
+    )
+    for _ in range(20):
+        dirty = [torch.full((16, 512), float("nan"), device="cuda", dtype=torch.bfloat16) for _ in range(8)]
+        del dirty
+        y = ms.grouped_matmul(x, experts, offsets=offsets)
+        assert not y[:2].any() and not y[9:].any() and y[2:9].any(-1).all()
+        o = ms.attention(q, k, k, q_offsets=places, kv_offsets=ends, max_q_len=3, max_kv_len=9)
+        assert not o[:1].any() and not o[4:].any() and o[1:4].any(-1).all()
 
 
 @check("torch")
@@ -239,6 +263,29 @@ def jax_arrays(jax):
     codes = jax.dlpack.from_dlpack(t.codes)
     assert np.array_equal(np.asarray(codes), ms.quantize(x).codes)
     return f"jax {jax.__version__}, results as {type(t.codes).__name__}"
+
+
+@check("jax")
+def jax_functions(jax):
+    if jax.default_backend() != "gpu":
+        return "jax has no GPU here"
+    import microscale.jax as msj
+
+    def error(found, wanted):
+        return float(jax.numpy.linalg.norm(found - wanted) / jax.numpy.linalg.norm(wanted))
+
+    x, dense = (jax.random.normal(jax.random.key(i), (rows, 256)) for i, rows in enumerate((5, 128)))
+    w = jax.jit(msj.quantize)(dense)
+    values = w.dequantize()
+    assert error(values, dense) < 0.12
+    with jax.default_matmul_precision("highest"):
+        assert error(jax.jit(msj.matmul)(x, w), x @ values.T) < 0.01
+    gradient = jax.jit(jax.grad(lambda x: msj.matmul(x, w).sum()))(x)
+    assert error(gradient[0], values.sum(0)) < 0.01
+    q, k, v = (jax.random.normal(jax.random.key(i), (2, 5, heads, 64)) for i, heads in enumerate((4, 2, 2)))
+    o = jax.jit(lambda q, k, v: msj.attention(q, k, v, causal=True))(q, k, v)
+    assert error(o, jax.nn.dot_product_attention(q, k, v, is_causal=True)) < 0.02
+    return "quantize, dequantize, matmul, its gradient, attention, under jit"
 
 
 @check("torch")

@@ -188,6 +188,22 @@ def side_streams_order_the_work():
     assert torch.equal(again, wanted)
 
 
+def what_is_written_raises_the_version():
+    packed, scale, _ = weights(192, 512, "nvfp4")
+    x, out = randn(5, 512), torch.empty(5, 192, device="cuda", dtype=torch.bfloat16)
+    ops.linear_out(x, packed, scale, None, 192, 512, "nvfp4", out)
+    assert out._version == 1 and x._version == packed._version == 0
+
+
+def autocast_rounds_inputs_as_linear_does():
+    packed, scale, _ = weights(192, 512, "nvfp4")
+    for dtype in (torch.bfloat16, torch.float16):
+        x = randn(5, 512, dtype=torch.float32)
+        with torch.autocast("cuda", dtype):
+            y = ops.linear(x, packed, scale, None, 192, 512, "nvfp4")
+        assert torch.equal(y, ops.linear(x.to(dtype), packed, scale, None, 192, 512, "nvfp4"))
+
+
 def graphs_capture_and_replay():
     for name, call in every_call():
         wanted = call()
@@ -269,6 +285,8 @@ CHECKS = [
     attention_is_that_of_torch,
     nothing_synchronizes,
     side_streams_order_the_work,
+    what_is_written_raises_the_version,
+    autocast_rounds_inputs_as_linear_does,
     graphs_capture_and_replay,
     the_same_call_gives_the_same_bytes,
     another_device_than_the_current_one,

@@ -86,6 +86,36 @@ def test_products(rows):
     assert np.abs(out.numpy() - wanted - 1).max() <= 2 * bound
 
 
+def test_rows_of_no_expert_are_zeros_in_new_results():
+    x, w = normal(16, 128), ms.quantize(normal(2, 64, 128, dtype=np.float32), "mxfp4").to("cuda:0")
+    offsets = put(np.array([2, 5, 9], np.int32))
+    y = ms.grouped_matmul(put(x), w, offsets=offsets).numpy()
+    assert not y[:2].any() and not y[9:].any() and y[2:9].any(-1).all()
+    t = ms.grouped_quantize(put(x), offsets=offsets, format="mxfp8")
+    assert not t.codes.numpy()[9:].any() and not t.scales.numpy()[:2].any()
+
+
+def test_arrays_without_elements():
+    none, w = np.zeros((0, 128), np.float16), ms.quantize(normal(64, 128)).to("cuda:0")
+    for format in ms.formats():
+        assert ms.quantize(put(none), format).dequantize("f32").shape == (0, 128)
+    one = put(np.ones(1, np.float32))
+    for y in (ms.matmul(put(none), w), ms.matmul(put(none), ms.pack_weights(w))):
+        assert y.shape == (0, 64)
+    assert ms.gated_matmul(put(none), ms.pack_gated_weights(w, w)).shape == (0, 64)
+    assert ms.silu_mul_quantize(put(none), put(none), global_scale=one).shape == (0, 128)
+    assert ms.rms_norm_quantize(put(none), format="mxfp4").shape == (0, 128)
+    experts = ms.quantize(normal(2, 64, 128), "mxfp4").to("cuda:0")
+    offsets = put(np.zeros(3, np.int32))
+    assert ms.grouped_matmul(put(none), experts, offsets=offsets).shape == (0, 64)
+    q, k = normal(2, 3, 2, 64), normal(2, 5, 1, 64)
+    for queries, keys in ((q[:, :0], k), (q[:0], k[:0])):
+        queries, keys = (put(np.ascontiguousarray(x)) for x in (queries, keys))
+        assert ms.attention(queries, keys, keys).shape == queries.shape
+    nothing = ms.attention(put(q), *(put(np.ascontiguousarray(k[:, :0])) for _ in range(2)))
+    assert not nothing.numpy().any()
+
+
 def test_a_cache_and_attention():
     k, v, q = normal(2, 20, 1, 64), normal(2, 20, 1, 64), normal(2, 1, 2, 64)
     there = ms.KvCache.allocate(2, 1, 64, 32, page_size=16, device="cuda:0")
