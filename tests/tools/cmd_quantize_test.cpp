@@ -103,8 +103,9 @@ TEST(QuantizeCommand, says_what_stays_behind_and_why) {
   const Json plan = Json::parse(microscale({"quantize", model, "-o", output + "2", "--format",
                                             "nvfp4", "--dry-run", "--json"})
                                     .out);
-  EXPECT_EQ(plan["left_out"][1]["file"], "pytorch_model.bin");
-  EXPECT_EQ(plan["left_out"][1]["reason"], "weights in another format");
+  EXPECT_EQ(plan["left_out"][1]["file"], "microscale_manifest.json");
+  EXPECT_EQ(plan["left_out"][2]["file"], "pytorch_model.bin");
+  EXPECT_EQ(plan["left_out"][2]["reason"], "weights in another format");
   EXPECT_EQ(plan["notices"].size(), 1u);
 }
 
